@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * Slots of one tick each, one turn of SLOTS ticks; a bitmap of slots in use, so that a run after a long
+ * pause and the search for the next deadline step over the empty ones. A timer of a later turn
+ * stays in its slot and is looked at once a turn.
+ *
+ * `bound` is a time before which nothing can be due. It makes the common run one compare.
+ */
+
+#include <string.h>
+
+#include "base/timer_wheel.h"
+
+#define SLOTS 4096
+#define SLOT_MASK (SLOTS - 1)
+#define WORDS (SLOTS / 64)
+
+struct timer_wheel {
+	uint64_t bound;
+	uint64_t tick; /* slots before this one's have been run */
+	unsigned int shift; /* log2 of time units in a tick */
+	struct timer *due; /* taken off the slots, not fired yet */
+	const struct allocator *alloc;
+	uint64_t words_used; /* bit i: used[i] may have bits set */
+	uint64_t used[WORDS]; /* a slot without its bit is empty; one with it may be */
+	struct timer *slots[SLOTS];
+};
+
+struct timer_wheel *
+timer_wheel_create(const struct allocator *alloc, uint64_t tick, uint64_t now)
+{
+	struct timer_wheel *w;
+
+	if (tick == 0 || (tick & (tick - 1)) != 0)
+		return NULL;
+	w = mem_zalloc(alloc, sizeof(*w), 64);
+	if (w == NULL)
+		return NULL;
+	w->alloc = alloc;
+	w->shift = (unsigned int)__builtin_ctzll(tick);
+	w->tick = now >> w->shift;
+	w->bound = UINT64_MAX;
+	return w;
+}
+
+void
+timer_wheel_destroy(struct timer_wheel *w)
+{
+	if (w != NULL)
+		mem_free(w->alloc, w);
+}
+
+void
+timer_init(struct timer *t, timer_fn fn)
+{
+	memset(t, 0, sizeof(*t));
+	t->deadline = UINT64_MAX;
+	t->fn = fn;
+}
+
+static void
+list_push(struct timer **head, struct timer *t)
+{
+	t->next = *head;
+	t->prev = head;
+	if (t->next != NULL)
+		t->next->prev = &t->next;
+	*head = t;
+}
+
+static void
+list_remove(struct timer *t)
+{
+	*t->prev = t->next;
+	if (t->next != NULL)
+		t->next->prev = t->prev;
+	t->next = NULL;
+	t->prev = NULL;
+}
+
+/* Put a timer where its deadline says; what is past goes where the next run looks first. */
+static void
+slot_add(struct timer_wheel *w, struct timer *t)
+{
+	uint64_t tick = t->deadline >> w->shift;
+	unsigned int slot;
+
+	if (tick < w->tick)
+		tick = w->tick;
+	slot = tick & SLOT_MASK;
+	t->slot_time = t->deadline;
+	list_push(&w->slots[slot], t);
+	w->used[slot / 64] |= UINT64_C(1) << (slot % 64);
+	w->words_used |= UINT64_C(1) << (slot / 64);
+	if (t->slot_time < w->bound)
+		w->bound = t->slot_time;
+}
+
+void
+timer_arm(struct timer_wheel *w, struct timer *t, uint64_t deadline)
+{
+	if (deadline == UINT64_MAX) {
+		timer_disarm(w, t);
+		return;
+	}
+	t->deadline = deadline;
+	if (t->prev != NULL) {
+		if (deadline >= t->slot_time)
+			return; /* the wheel finds out when it looks */
+		list_remove(t);
+	}
+	slot_add(w, t);
+}
+
+void
+timer_disarm(struct timer_wheel *w, struct timer *t)
+{
+	(void)w;
+	t->deadline = UINT64_MAX;
+	if (t->prev != NULL)
+		list_remove(t);
+}
+
+/* First slot in use from `from` to `to` inclusive; forgets emptied slots on the way. */
+static bool
+slot_find(struct timer_wheel *w, unsigned int from, unsigned int to, unsigned int *slot)
+{
+	unsigned int i = from / 64;
+	uint64_t words, bits;
+
+	while (i <= to / 64) {
+		words = w->words_used & (~UINT64_C(0) << i);
+		if (words == 0)
+			return false;
+		i = (unsigned int)__builtin_ctzll(words);
+		bits = w->used[i];
+		if (i == from / 64)
+			bits &= ~UINT64_C(0) << (from % 64);
+		while (bits != 0) {
+			*slot = i * 64 + (unsigned int)__builtin_ctzll(bits);
+			if (*slot > to)
+				return false;
+			if (w->slots[*slot] != NULL)
+				return true;
+			w->used[i] &= ~(UINT64_C(1) << (*slot % 64));
+			bits &= bits - 1;
+		}
+		if (w->used[i] == 0)
+			w->words_used &= ~(UINT64_C(1) << i);
+		if (++i == WORDS)
+			return false;
+	}
+	return false;
+}
+
+/* Distance in ticks from slot `from` to the next one in use, around the wheel: 0 .. SLOTS-1. */
+static bool
+slot_next(struct timer_wheel *w, unsigned int from, unsigned int *distance)
+{
+	unsigned int slot;
+
+	if (!slot_find(w, from, SLOTS - 1, &slot) &&
+			(from == 0 || !slot_find(w, 0, from - 1, &slot)))
+		return false;
+	*distance = (slot - from) & SLOT_MASK;
+	return true;
+}
+
+/* Take off a slot what the wheel should look at by `now`. @return the new tail of the due list */
+static struct timer **
+slot_take(struct timer_wheel *w, unsigned int slot, uint64_t now, struct timer **tail)
+{
+	struct timer *t, *next;
+
+	for (t = w->slots[slot]; t != NULL; t = next) {
+		next = t->next;
+		if (t->slot_time > now)
+			continue;
+		list_remove(t);
+		if (t->deadline > now) {
+			slot_add(w, t);
+			continue;
+		}
+		list_push(tail, t);
+		tail = &t->next;
+	}
+	return tail;
+}
+
+/* Nothing is due before this, seen after all slots up to the current one have been run. */
+static uint64_t
+find_bound(struct timer_wheel *w)
+{
+	unsigned int slot = w->tick & SLOT_MASK, distance;
+	uint64_t bound = UINT64_MAX;
+	const struct timer *t;
+
+	for (t = w->slots[slot]; t != NULL; t = t->next) {
+		if (t->slot_time >> w->shift <= w->tick && t->slot_time < bound)
+			bound = t->slot_time;
+	}
+	if (bound != UINT64_MAX)
+		return bound;
+	if (slot_next(w, (slot + 1) & SLOT_MASK, &distance))
+		bound = (w->tick + 1 + distance) << w->shift;
+	return bound;
+}
+
+unsigned int
+timer_wheel_run(struct timer_wheel *w, uint64_t now)
+{
+	uint64_t tick = now >> w->shift, span;
+	unsigned int slot, distance, fired = 0;
+	struct timer **tail = &w->due, *t;
+
+	if (now < w->bound)
+		return 0;
+	if (tick < w->tick)
+		tick = w->tick;
+	span = tick - w->tick;
+	if (span >= SLOTS)
+		span = SLOTS - 1;
+	slot = w->tick & SLOT_MASK;
+	/* From here on what goes back to a slot is later than now: it must not land behind us. */
+	w->tick = tick;
+	w->bound = UINT64_MAX;
+	while (slot_next(w, slot, &distance) && distance <= span) {
+		slot = (slot + distance) & SLOT_MASK;
+		tail = slot_take(w, slot, now, tail);
+		if (distance == span)
+			break;
+		span -= distance + 1;
+		slot = (slot + 1) & SLOT_MASK;
+	}
+	w->bound = find_bound(w);
+
+	/* Callbacks may arm and disarm any timer, those still on the due list included. */
+	while ((t = w->due) != NULL) {
+		list_remove(t);
+		if (t->deadline > now) { /* moved by another's callback */
+			slot_add(w, t);
+			continue;
+		}
+		t->deadline = UINT64_MAX;
+		t->fn(t, now);
+		fired++;
+	}
+	return fired;
+}
+
+uint64_t
+timer_wheel_next(const struct timer_wheel *w)
+{
+	return w->bound;
+}

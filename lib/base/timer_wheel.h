@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#ifndef BASE_TIMER_WHEEL_H
+#define BASE_TIMER_WHEEL_H
+
+/**
+ * @file
+ * Per-worker hashed timer wheel (spec/limits.md: rte_timer is too slow per packet).
+ *
+ * Time is whatever unit the owner counts in (TSC cycles on a worker, virtual nanoseconds in the
+ * simulation). One lazily re-armed timer per object: moving a deadline later costs one store; the
+ * wheel finds out when the old deadline comes. Arming, disarming and running are O(1) amortised.
+ * Only the owning worker may call; nothing here allocates after timer_wheel_create().
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/env.h"
+
+struct timer;
+struct timer_wheel;
+
+/** Called from timer_wheel_run() once the deadline has passed; the timer is disarmed by then and may be armed anew. */
+typedef void (*timer_fn)(struct timer *t, uint64_t now);
+
+/** Embedded in the object it times; zeroed memory plus timer_init() is a disarmed timer. */
+struct timer {
+	struct timer *next;
+	struct timer **prev; /**< NULL when not on the wheel */
+	uint64_t deadline; /**< when it is due; UINT64_MAX: disarmed */
+	uint64_t slot_time; /**< when the wheel will look at it (may be earlier than deadline) */
+	timer_fn fn;
+};
+
+/**
+ * @param tick   width of a slot in time units, a power of two; a timer fires at its deadline or up to
+ *               the next run after it, never before: the tick costs memory walks, not accuracy
+ * @param now    the time of creation
+ */
+struct timer_wheel *timer_wheel_create(const struct allocator *alloc, uint64_t tick, uint64_t now);
+void timer_wheel_destroy(struct timer_wheel *w);
+
+void timer_init(struct timer *t, timer_fn fn);
+/** Arm or re-arm. A deadline in the past fires at the next run. */
+void timer_arm(struct timer_wheel *w, struct timer *t, uint64_t deadline);
+void timer_disarm(struct timer_wheel *w, struct timer *t);
+
+static inline bool
+timer_armed(const struct timer *t)
+{
+	return t->deadline != UINT64_MAX;
+}
+
+/** Fire what is due. @return number fired */
+unsigned int timer_wheel_run(struct timer_wheel *w, uint64_t now);
+/** @return a time no later than the earliest armed deadline (UINT64_MAX: none): how long an idle worker may sleep */
+uint64_t timer_wheel_next(const struct timer_wheel *w);
+
+#endif

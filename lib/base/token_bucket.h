@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#ifndef BASE_TOKEN_BUCKET_H
+#define BASE_TOKEN_BUCKET_H
+
+/**
+ * @file
+ * A small token bucket in the owner's unit of time: limits what a stranger can make us send (ICMP, ARP and ND
+ * answers, warnings). One owner, no division, no clock.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct token_bucket {
+	uint64_t interval; /**< time units per token; 0: no limit */
+	uint64_t slack; /**< how far ahead of `now` the bucket may be drawn: (burst - 1) intervals */
+	uint64_t drawn; /**< the time by which all tokens drawn so far are paid for */
+};
+
+/**
+ * @param interval  time units per token; 0: no limit
+ * @param burst     tokens that a full bucket holds, at least 1; it starts full
+ */
+static inline void
+token_bucket_init(struct token_bucket *b, uint64_t interval, uint32_t burst)
+{
+	b->interval = interval;
+	b->slack = burst > 1 ? (burst - 1) * interval : 0;
+	b->drawn = 0;
+}
+
+/** Take a token if there is one. */
+static inline bool
+token_bucket_take(struct token_bucket *b, uint64_t now)
+{
+	if (b->drawn < now)
+		b->drawn = now;
+	if (b->drawn - now > b->slack)
+		return false;
+	b->drawn += b->interval;
+	return true;
+}
+
+#endif

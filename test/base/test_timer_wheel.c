@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/* The wheel against its header's promises, then against a naive model on a virtual clock. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/timer_wheel.h"
+
+#define TICK 1024
+#define TURN (4096 * (uint64_t)TICK) /* well over one turn is 2 * TURN for any sane slot count */
+
+struct probe {
+	struct timer timer; /* first: the callback gets it back */
+	struct timer_wheel *w;
+	unsigned int fired;
+	uint64_t fired_at;
+	uint64_t rearm; /* non-zero: from the callback, at this deadline */
+	struct probe *victim; /* disarmed from the callback */
+	struct probe *delayed; /* re-armed from the callback, at delay_to */
+	uint64_t delay_to;
+};
+
+static void
+probe_fire(struct timer *t, uint64_t now)
+{
+	struct probe *p = (struct probe *)t;
+
+	assert_false(timer_armed(t));
+	p->fired++;
+	p->fired_at = now;
+	if (p->rearm != 0)
+		timer_arm(p->w, t, p->rearm);
+	if (p->victim != NULL)
+		timer_disarm(p->w, &p->victim->timer);
+	if (p->delayed != NULL)
+		timer_arm(p->w, &p->delayed->timer, p->delay_to);
+}
+
+static void
+probe_init(struct probe *p, struct timer_wheel *w)
+{
+	memset(p, 0, sizeof(*p));
+	timer_init(&p->timer, probe_fire);
+	p->w = w;
+}
+
+static void
+test_tick_must_be_a_power_of_two(void **state)
+{
+	(void)state;
+	assert_null(timer_wheel_create(&allocator_malloc, 0, 0));
+	assert_null(timer_wheel_create(&allocator_malloc, 1000, 0));
+}
+
+static void
+test_fires_at_deadline_never_before(void **state)
+{
+	struct timer_wheel *w = timer_wheel_create(&allocator_malloc, TICK, 5000);
+	struct probe p;
+
+	(void)state;
+	probe_init(&p, w);
+	assert_false(timer_armed(&p.timer));
+	timer_arm(w, &p.timer, 7001);
+	assert_true(timer_armed(&p.timer));
+	assert_int_equal(timer_wheel_run(w, 7000), 0); /* same tick as the deadline */
+	assert_int_equal(p.fired, 0);
+	assert_int_equal(timer_wheel_run(w, 7001), 1);
+	assert_int_equal(p.fired, 1);
+	assert_int_equal(p.fired_at, 7001);
+	assert_int_equal(timer_wheel_run(w, 1 << 30), 0); /* once only */
+	assert_int_equal(p.fired, 1);
+	timer_wheel_destroy(w);
+}
+
+static void
+test_past_deadline_fires_at_next_run(void **state)
+{
+	struct timer_wheel *w = timer_wheel_create(&allocator_malloc, TICK, 1000000);
+	struct probe p;
+
+	(void)state;
+	probe_init(&p, w);
+	timer_arm(w, &p.timer, 5);
+	assert_int_equal(timer_wheel_next(w), 5);
+	assert_int_equal(timer_wheel_run(w, 1000000), 1);
+	timer_arm(w, &p.timer, 0);
+	assert_int_equal(timer_wheel_run(w, 1000000), 1);
+	timer_wheel_destroy(w);
+}
+
+static void
+test_later_deadline_only_stores(void **state)
+{
+	struct timer_wheel *w = timer_wheel_create(&allocator_malloc, TICK, 0);
+	struct probe p;
+	struct timer **prev;
+
+	(void)state;
+	probe_init(&p, w);
+	timer_arm(w, &p.timer, 10 * TICK);
+	prev = p.timer.prev;
+	timer_arm(w, &p.timer, 20 * TICK);
+	assert_ptr_equal(p.timer.prev, prev);
+	assert_int_equal(p.timer.slot_time, 10 * TICK);
+	assert_int_equal(timer_wheel_run(w, 20 * TICK - 1), 0); /* looked at and moved */
+	assert_int_equal(p.timer.slot_time, 20 * TICK);
+	assert_int_equal(timer_wheel_run(w, 20 * TICK), 1);
+	timer_wheel_destroy(w);
+}
+
+static void
+test_earlier_deadline_fires_earlier(void **state)
+{
+	struct timer_wheel *w = timer_wheel_create(&allocator_malloc, TICK, 0);
+	struct probe p;
+
+	(void)state;
+	probe_init(&p, w);
+	timer_arm(w, &p.timer, 3 * TURN);
+	timer_arm(w, &p.timer, 7);
+	assert_int_equal(timer_wheel_next(w), 7);
+	assert_int_equal(timer_wheel_run(w, 7), 1);
+	assert_int_equal(timer_wheel_run(w, 4 * TURN), 0);
+	timer_wheel_destroy(w);
+}
+
+static void
+test_deadline_many_turns_ahead(void **state)
+{
+	struct timer_wheel *w = timer_wheel_create(&allocator_malloc, TICK, 0);
+	const uint64_t deadline = 10 * TURN + 3;
+	struct probe p;
+	uint64_t now;
+
+	(void)state;
+	probe_init(&p, w);
+	timer_arm(w, &p.timer, deadline);
+	for (now = 0; now < deadline; now += TICK / 2 + 1)
+		assert_int_equal(timer_wheel_run(w, now), 0);
+	assert_int_equal(timer_wheel_run(w, deadline), 1);
+	timer_wheel_destroy(w);
+}
+
+static void
+test_long_pause_fires_everything_due(void **state)
+{
+	struct timer_wheel *w = timer_wheel_create(&allocator_malloc, TICK, 0);
+	struct probe p[300];
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < 300; i++) {
+		probe_init(&p[i], w);
+		timer_arm(w, &p[i].timer, i * (TURN / 50));
+	}
+	assert_int_equal(timer_wheel_run(w, 150 * (TURN / 50)), 151);
+	for (i = 0; i < 300; i++)
+		assert_int_equal(p[i].fired, i <= 150);
+	assert_int_equal(timer_wheel_run(w, UINT64_MAX / 4), 149);
+	timer_wheel_destroy(w);
+}
+
+static void
+test_disarm_forgets(void **state)
+{
+	struct timer_wheel *w = timer_wheel_create(&allocator_malloc, TICK, 0);
+	struct probe p;
+
+	(void)state;
+	probe_init(&p, w);
+	timer_disarm(w, &p.timer); /* not armed: nothing happens */
+	timer_arm(w, &p.timer, 100);
+	timer_disarm(w, &p.timer);
+	assert_false(timer_armed(&p.timer));
+	memset(&p.timer, 0xa5, sizeof(p.timer)); /* the wheel may not look at it any more */
+	assert_int_equal(timer_wheel_run(w, TURN), 0);
+	timer_wheel_destroy(w);
+}
+
+static void
+test_arm_at_infinity_disarms(void **state)
+{
+	struct timer_wheel *w = timer_wheel_create(&allocator_malloc, TICK, 0);
+	struct probe p;
+
+	(void)state;
+	probe_init(&p, w);
+	timer_arm(w, &p.timer, 100);
+	timer_arm(w, &p.timer, UINT64_MAX);
+	assert_false(timer_armed(&p.timer));
+	assert_int_equal(timer_wheel_run(w, TURN), 0);
+	timer_wheel_destroy(w);
+}
+
+static void
+test_rearm_inside_callback(void **state)
+{
+	struct timer_wheel *w = timer_wheel_create(&allocator_malloc, TICK, 0);
+	struct probe p;
+
+	(void)state;
+	probe_init(&p, w);
+	p.rearm = 5 * TICK;
+	timer_arm(w, &p.timer, TICK);
+	assert_int_equal(timer_wheel_run(w, TICK), 1);
+	assert_int_equal(timer_wheel_run(w, 5 * TICK - 1), 0);
+	assert_int_equal(timer_wheel_run(w, 5 * TICK), 1);
+	assert_int_equal(p.fired, 2);
+	timer_wheel_destroy(w);
+}
+
+/* else a timer that keeps re-arming itself in the past would hold the worker for ever */
+static void
+test_rearm_in_the_past_waits_for_next_run(void **state)
+{
+	struct timer_wheel *w = timer_wheel_create(&allocator_malloc, TICK, 0);
+	struct probe p;
+
+	(void)state;
+	probe_init(&p, w);
+	p.rearm = 1;
+	timer_arm(w, &p.timer, TICK);
+	assert_int_equal(timer_wheel_run(w, 9 * TICK), 1);
+	assert_int_equal(timer_wheel_run(w, 9 * TICK), 1);
+	assert_int_equal(p.fired, 2);
+	timer_wheel_destroy(w);
+}
+
+static void
+test_callback_disarms_another_that_is_due(void **state)
+{
+	struct timer_wheel *w = timer_wheel_create(&allocator_malloc, TICK, 0);
+	struct probe a, b;
+
+	(void)state;
+	probe_init(&a, w);
+	probe_init(&b, w);
+	a.victim = &b;
+	b.victim = &a;
+	timer_arm(w, &a.timer, 10);
+	timer_arm(w, &b.timer, 10);
+	assert_int_equal(timer_wheel_run(w, 10), 1); /* whichever came first stopped the other */
+	assert_int_equal(a.fired + b.fired, 1);
+	assert_int_equal(timer_wheel_run(w, TURN), 0);
+	timer_wheel_destroy(w);
+}
+
+static void
+test_callback_delays_another_that_is_due(void **state)
+{
+	struct timer_wheel *w = timer_wheel_create(&allocator_malloc, TICK, 0);
+	struct probe a, b;
+
+	(void)state;
+	probe_init(&a, w);
+	probe_init(&b, w);
+	a.delayed = &b;
+	a.delay_to = 3 * TICK;
+	timer_arm(w, &a.timer, 1 * TICK);
+	timer_arm(w, &b.timer, 2 * TICK); /* later tick: fires after a */
+	assert_int_equal(timer_wheel_run(w, 2 * TICK), 1);
+	assert_int_equal(b.fired, 0);
+	assert_int_equal(timer_wheel_run(w, 3 * TICK), 1);
+	assert_int_equal(b.fired, 1);
+	timer_wheel_destroy(w);
+}
+
+static void
+test_next_is_a_lower_bound_that_converges(void **state)
+{
+	struct timer_wheel *w = timer_wheel_create(&allocator_malloc, TICK, 77);
+	const uint64_t deadline = 5 * TURN + 12345;
+	uint64_t next, looks = 0;
+	struct probe p;
+
+	(void)state;
+	probe_init(&p, w);
+	assert_true(timer_wheel_next(w) == UINT64_MAX);
+	timer_arm(w, &p.timer, deadline);
+	while (p.fired == 0) { /* a worker that sleeps exactly as long as it may */
+		next = timer_wheel_next(w);
+		assert_true(next <= deadline);
+		timer_wheel_run(w, next);
+		looks++;
+	}
+	assert_int_equal(p.fired_at, deadline);
+	assert_true(looks <= 8);
+	assert_true(timer_wheel_next(w) == UINT64_MAX);
+	timer_wheel_destroy(w);
+}
+
+/* --- random arm, disarm and run against a list of deadlines --- */
+
+#define PROBES 200
+
+static uint64_t
+rnd(uint64_t *s)
+{
+	*s ^= *s << 13;
+	*s ^= *s >> 7;
+	*s ^= *s << 17;
+	return *s;
+}
+
+static uint64_t
+rnd_span(uint64_t *s)
+{
+	switch (rnd(s) % 4) {
+	case 0:
+		return rnd(s) % TICK;
+	case 1:
+		return rnd(s) % (64 * TICK);
+	case 2:
+		return rnd(s) % TURN;
+	default:
+		return rnd(s) % (5 * TURN);
+	}
+}
+
+static void
+run_model(uint64_t seed)
+{
+	static struct probe p[PROBES];
+	static uint64_t want[PROBES];
+	uint64_t now = rnd(&seed) % (100 * TURN), earliest;
+	struct timer_wheel *w = timer_wheel_create(&allocator_malloc, TICK, now);
+	unsigned int step, i, due, before[PROBES];
+
+	for (i = 0; i < PROBES; i++) {
+		probe_init(&p[i], w);
+		want[i] = UINT64_MAX;
+	}
+	for (step = 0; step < 20000; step++) {
+		i = rnd(&seed) % PROBES;
+		switch (rnd(&seed) % 8) {
+		case 0:
+			timer_disarm(w, &p[i].timer);
+			want[i] = UINT64_MAX;
+			break;
+		case 1: /* in the past */
+			want[i] = now - rnd(&seed) % TURN;
+			timer_arm(w, &p[i].timer, want[i]);
+			break;
+		case 2:
+		case 3:
+		case 4:
+			want[i] = now + rnd_span(&seed);
+			timer_arm(w, &p[i].timer, want[i]);
+			break;
+		default:
+			now += rnd(&seed) % 3 == 0 ? rnd_span(&seed) : rnd(&seed) % (TICK / 4);
+			due = 0;
+			for (i = 0; i < PROBES; i++) {
+				before[i] = p[i].fired;
+				due += want[i] <= now;
+			}
+			assert_int_equal(timer_wheel_run(w, now), due);
+			for (i = 0; i < PROBES; i++) {
+				assert_int_equal(p[i].fired - before[i], want[i] <= now);
+				if (want[i] <= now)
+					want[i] = UINT64_MAX;
+			}
+		}
+		earliest = UINT64_MAX;
+		for (i = 0; i < PROBES; i++) {
+			assert_int_equal(timer_armed(&p[i].timer), want[i] != UINT64_MAX);
+			if (want[i] < earliest)
+				earliest = want[i];
+		}
+		assert_true(timer_wheel_next(w) <= earliest);
+	}
+	timer_wheel_destroy(w);
+}
+
+static void
+test_equals_naive_model(void **state)
+{
+	uint64_t seed;
+
+	(void)state;
+	for (seed = 1; seed <= 10; seed++)
+		run_model(seed * UINT64_C(0x9e3779b97f4a7c15));
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_tick_must_be_a_power_of_two),
+		cmocka_unit_test(test_fires_at_deadline_never_before),
+		cmocka_unit_test(test_past_deadline_fires_at_next_run),
+		cmocka_unit_test(test_later_deadline_only_stores),
+		cmocka_unit_test(test_earlier_deadline_fires_earlier),
+		cmocka_unit_test(test_deadline_many_turns_ahead),
+		cmocka_unit_test(test_long_pause_fires_everything_due),
+		cmocka_unit_test(test_disarm_forgets),
+		cmocka_unit_test(test_arm_at_infinity_disarms),
+		cmocka_unit_test(test_rearm_inside_callback),
+		cmocka_unit_test(test_rearm_in_the_past_waits_for_next_run),
+		cmocka_unit_test(test_callback_disarms_another_that_is_due),
+		cmocka_unit_test(test_callback_delays_another_that_is_due),
+		cmocka_unit_test(test_next_is_a_lower_bound_that_converges),
+		cmocka_unit_test(test_equals_naive_model),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#ifndef ENGINE_ENGINE_H
+#define ENGINE_ENGINE_H
+
+/**
+ * @file
+ * The engine: worker lcores that tie link and rc together, hand-off and commands between them.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "link/link.h"
+#include "mem/mem.h"
+#include "rc/rc.h"
+
+struct engine;
+struct worker;
+
+enum idle_mode {
+	IDLE_POLL, /**< never sleep */
+	IDLE_BACKOFF, /**< spin a while, then sleep in growing steps up to .idle_sleep_us */
+};
+
+struct engine_config {
+	struct link_config link; /**< .workers, .mbuf_priv and .hz are filled in by the engine */
+	struct rc_limits limits;
+	uint32_t max_pd;
+	uint32_t max_mr;
+	uint32_t max_mw;
+	enum idle_mode idle;
+	uint32_t idle_spin_us;
+	uint32_t idle_sleep_us;
+	uint32_t handoff_ring; /**< entries per ordered pair of workers, a power of two */
+	uint32_t stall_ms; /**< heartbeat older than this raises EVENT_WORKER_STALL */
+	bool icrc_unchecked;
+};
+
+extern const struct engine_config engine_config_default;
+
+/** After rte_eal_init(), on the main lcore: workers are the EAL's worker lcores. */
+struct engine *engine_create(const struct engine_config *config, struct error *err);
+int engine_start(struct engine *e, struct error *err);
+/** Stop taking in, let what is under way drain up to @p drain_ms, stop the workers. */
+void engine_stop(struct engine *e, unsigned int drain_ms);
+void engine_destroy(struct engine *e);
+
+unsigned int engine_workers(const struct engine *e);
+struct link *engine_link(struct engine *e);
+
+/** Runs on the worker; its return value is the call's. */
+typedef int (*worker_fn)(struct worker *w, void *arg);
+/**
+ * Command to a worker from the control thread: run fn there, between bursts, and wait for its result. Commands are never
+ * dropped. @retval -ETIMEDOUT never: a stalled worker is waited for, its alarm tells of it
+ */
+int engine_call(struct engine *e, unsigned int worker, worker_fn fn, void *arg);
+struct rc_worker *worker_rc(struct worker *w);
+struct link_worker *worker_link(struct worker *w);
+
+struct worker_info {
+	unsigned int lcore;
+	int cpu;
+	int numa_node;
+	uint64_t polls;
+	uint64_t busy_polls;
+	double busy_share; /**< of time since start, 0..1 */
+	double longest_gap_us; /**< longest time between two polls since start */
+	uint64_t heartbeat_age_us;
+	bool stalled;
+	uint64_t sleeps;
+	uint64_t handoff_out;
+	uint64_t handoff_in;
+	uint64_t handoff_full;
+	uint32_t handoff_depth; /**< entries waiting now, all rings to this worker */
+	uint32_t commands; /**< waiting now */
+	uint32_t qps;
+};
+void engine_worker_info(const struct engine *e, unsigned int worker, struct worker_info *info);
+
+/** Sum of a port's counters over the workers, or of one worker (>= 0). Verdicts include those given after hand-off. */
+void engine_port_counters(const struct engine *e, unsigned int port, int worker,
+	struct link_counters *sum);
+/** Sum of the workers' rc counters, or of one worker (>= 0). */
+void engine_rc_counters(const struct engine *e, int worker, struct rc_counters *sum);
+
+#endif

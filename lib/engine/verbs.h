@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#ifndef ENGINE_VERBS_H
+#define ENGINE_VERBS_H
+
+/**
+ * @file
+ * The verbs of the control plane: what the control socket, services and a benchmark call. All on the control thread; each
+ * reaches the owning worker by a command. Objects are numbers. All return 0 or a negative errno and put words into @p err.
+ */
+
+#include "engine/engine.h"
+
+/** Where a QP's packets go, as its user says it (ibv_ah_attr); resolved to a struct av by the engine. */
+struct engine_ah {
+	uint16_t port;
+	uint16_t sgid_index;
+	union gid dgid;
+	uint8_t traffic_class; /**< DSCP and ECN */
+	uint32_t flow_label;
+	uint8_t hop_limit; /**< 0: 64 */
+	uint8_t sl; /**< VLAN PCP */
+	uint16_t dlid; /**< native IB */
+	bool has_dmac; /**< .dmac instead of neighbour resolution */
+	uint8_t dmac[6];
+};
+
+int engine_pd_alloc(struct engine *e, uint32_t *pd, struct error *err);
+int engine_pd_free(struct engine *e, uint32_t pd, struct error *err);
+
+/** MEM_EXTERNAL with .path set: the named memzone of that name. */
+int engine_mr_register(struct engine *e, const struct mem_mr_attr *attr, struct mem_mr_info *info,
+	struct error *err);
+/** Returns when no worker can touch the region any more. */
+int engine_mr_deregister(struct engine *e, uint32_t key, struct error *err);
+/** Bytes of a region, from offset; for the control socket. */
+int engine_mr_read(struct engine *e, uint32_t key, uint64_t offset, void *buf, uint64_t len,
+	struct error *err);
+int engine_mr_write(struct engine *e, uint32_t key, uint64_t offset, const void *buf, uint64_t len,
+	struct error *err);
+bool engine_mr_next(struct engine *e, uint32_t *cursor, struct mem_mr_info *info);
+
+int engine_mw_alloc(struct engine *e, uint32_t pd, enum mem_mw_type type, uint32_t *key,
+	struct error *err);
+int engine_mw_free(struct engine *e, uint32_t key, struct error *err);
+bool engine_mw_next(struct engine *e, uint32_t *cursor, struct mem_mw_info *info);
+
+int engine_cq_create(struct engine *e, uint32_t depth, uint32_t *cqn, struct error *err);
+int engine_cq_destroy(struct engine *e, uint32_t cqn, struct error *err);
+/** @return completions stored or a negative errno */
+int engine_cq_poll(struct engine *e, uint32_t cqn, struct wc *wc, unsigned int n, struct error *err);
+int engine_cq_arm(struct engine *e, uint32_t cqn, bool solicited_only, struct error *err);
+bool engine_cq_next(struct engine *e, uint32_t *cursor, struct rc_cq_info *info);
+
+/** @param worker  -1: the least loaded */
+int engine_srq_create(struct engine *e, int worker, uint32_t pd, uint32_t max_wr, uint32_t max_sge,
+	uint32_t *srqn, struct error *err);
+int engine_srq_modify(struct engine *e, uint32_t srqn, uint32_t limit, struct error *err);
+int engine_srq_destroy(struct engine *e, uint32_t srqn, struct error *err);
+int engine_srq_query(struct engine *e, uint32_t srqn, struct rc_srq_info *info, struct error *err);
+/** @return work requests posted (all, or those before the first error, err saying why), or a negative errno if none */
+int engine_srq_post(struct engine *e, uint32_t srqn, const struct recv_wr *wr, unsigned int n,
+	struct error *err);
+/** Walk over all workers: *cursor 0 starts. */
+bool engine_srq_next(struct engine *e, uint64_t *cursor, struct rc_srq_info *info);
+
+/** @param worker  -1: the SRQ's, or the least loaded */
+int engine_qp_create(struct engine *e, int worker, const struct qp_init_attr *attr, uint32_t *qpn,
+	struct error *err);
+/** @param ah  required when mask has QP_ATTR_AV; attr->av is filled from it */
+int engine_qp_modify(struct engine *e, uint32_t qpn, struct qp_attr *attr,
+	const struct engine_ah *ah, uint32_t mask, struct error *err);
+int engine_qp_query(struct engine *e, uint32_t qpn, struct rc_qp_info *info, struct error *err);
+int engine_qp_destroy(struct engine *e, uint32_t qpn, struct error *err);
+bool engine_qp_next(struct engine *e, uint64_t *cursor, struct rc_qp_info *info);
+
+/** @return work requests posted, as engine_srq_post() */
+int engine_post_send(struct engine *e, uint32_t qpn, const struct send_wr *wr, unsigned int n,
+	struct error *err);
+int engine_post_recv(struct engine *e, uint32_t qpn, const struct recv_wr *wr, unsigned int n,
+	struct error *err);
+
+/** Asynchronous events in order, oldest first. @return how many were stored; *lost counts those the queue had no room for */
+unsigned int engine_events(struct engine *e, struct event *ev, unsigned int n, uint64_t *lost);
+
+#endif

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#ifndef LINK_LINK_H
+#define LINK_LINK_H
+
+/**
+ * @file
+ * ethdev ports: queues, encapsulation, addresses, neighbours (ARP, IPv6 ND), ICMP echo, VLAN, link state.
+ *
+ * A port has one RX and one TX queue per worker where the PMD allows; with fewer, some workers have no RX queue of the port and
+ * packets reach them by hand-off, and TX queues are shared only through the worker that owns one (see link_tx). Opening and
+ * closing happen on the control thread; a struct link_worker belongs to its lcore.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/verdict.h"
+#include "port/port.h"
+#include "wire/packet.h"
+#include "wire/tx.h"
+
+#define LINK_PORTS_MAX   32
+#define LINK_ADDRS_MAX   16
+#define LINK_WORKERS_MAX 128
+#define LINK_BURST       32
+
+struct link;
+struct link_worker;
+
+/** One address of a port. */
+struct link_addr {
+	union gid gid; /**< IPv4-mapped or IPv6 */
+	uint8_t prefix_len; /**< of the IPv4 or IPv6 address: 24, 64, ... */
+	union gid gateway; /**< zero: none */
+};
+
+struct link_port_config {
+	char name[32]; /**< ours: "port0" */
+	char device[64]; /**< ethdev name or PCI address; "" with .back_to_back */
+	char back_to_back[32]; /**< name of the other port of an in-process pair; "" otherwise */
+	struct link_addr addr[LINK_ADDRS_MAX];
+	unsigned int num_addr;
+	uint16_t mtu; /**< 0: the device's */
+	uint16_t vlan; /**< or PATH_NO_VLAN */
+	uint16_t rx_desc; /**< 0: default */
+	uint16_t tx_desc;
+	uint32_t mbufs; /**< 0: computed from queues, descriptors and workers */
+	bool rocev1; /**< speak RoCEv1 as well: GIDs get a v1 twin */
+	uint8_t mac[6]; /**< zero: the device's */
+	uint16_t pkeys[16];
+	unsigned int num_pkeys; /**< 0: one, 0xFFFF */
+	bool promiscuous;
+};
+
+struct link_config {
+	struct link_port_config port[LINK_PORTS_MAX];
+	unsigned int num_ports;
+	unsigned int workers;
+	/** Bytes kept before each mbuf's data for the owner's use: sizeof(struct packet) at least. */
+	uint16_t mbuf_priv;
+	uint64_t hz;
+};
+
+/** Open, configure and start all ports. @p err says what to do about a device that will not start. */
+struct link *link_open(const struct link_config *config, struct error *err);
+/** After the workers have stopped. */
+void link_close(struct link *l);
+
+unsigned int link_num_ports(const struct link *l);
+/** Current attributes; immutable, valid until a grace period after their replacement. Any lcore. */
+const struct port_attr *link_port_attr(const struct link *l, unsigned int port);
+/** ethdev id, for tools (pdump, telemetry). */
+uint16_t link_ethdev(const struct link *l, unsigned int port);
+
+/**
+ * Control thread: index of the next hop for dgid out of @p port (on-link, gateway, or link-local), made if it is new; the
+ * owning worker starts to resolve it at once. A port with a fixed peer MAC needs none.
+ */
+int link_neighbour(struct link *l, unsigned int port, const union gid *sgid,
+	const union gid *dgid, uint32_t *index, struct error *err);
+
+struct link_neighbour_info {
+	union gid gid;
+	uint8_t mac[6];
+	bool resolved;
+	uint32_t age_ms; /**< since last confirmed */
+	unsigned int port;
+};
+bool link_neighbour_next(const struct link *l, uint32_t *cursor, struct link_neighbour_info *info);
+
+/* --- per worker --- */
+struct link_worker *link_worker_create(struct link *l, unsigned int worker, struct error *err);
+void link_worker_destroy(struct link_worker *w);
+
+/**
+ * Take a burst from this worker's queues of all ports in turn. ARP, ND and echo are served inside; what is dropped is
+ * counted inside. Transport packets come back parsed (headers only): the packet view stands in its mbuf's private area.
+ *
+ * @param pkts  room for LINK_BURST
+ * @return number of packets; the caller owns their mbufs and frees them with link_free()
+ */
+unsigned int link_rx(struct link_worker *w, uint64_t now, struct packet **pkts);
+void link_free(struct packet **pkts, unsigned int n);
+
+/** The worker's transmit sink: batches per port, completes headers and ICRC. */
+struct tx_sink *link_tx_sink(struct link_worker *w);
+/** Push out what is batched. */
+void link_tx_flush(struct link_worker *w, uint64_t now);
+/** Timed work (neighbour retries and ageing, link state, gratuitous ARP), a few times a second. */
+void link_tick(struct link_worker *w, uint64_t now);
+
+/** Single-writer counters of a port on a worker; relaxed readers. */
+struct link_counters {
+	uint64_t rx_packets;
+	uint64_t rx_bytes;
+	uint64_t tx_packets;
+	uint64_t tx_bytes;
+	uint64_t tx_no_mbuf; /**< sink had no buffer */
+	uint64_t tx_full; /**< queue full: packet dropped after a bounded retry */
+	uint64_t tx_unresolved; /**< next hop not resolved yet: packet dropped */
+	uint64_t port_unreachable; /**< ICMP port unreachable for our RoCE traffic: a kernel holds our peer's address */
+	uint64_t verdict[VERDICT_COUNT];
+};
+struct link_counters *link_worker_counters(struct link_worker *w, unsigned int port);
+
+struct link_state {
+	bool up;
+	uint32_t speed_mbps;
+	uint16_t mtu;
+	uint16_t rx_queues;
+	uint16_t tx_queues;
+	char driver[32];
+	int numa_node;
+};
+void link_state(const struct link *l, unsigned int port, struct link_state *state);
+
+#endif

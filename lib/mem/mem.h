@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#ifndef MEM_MEM_H
+#define MEM_MEM_H
+
+/**
+ * @file
+ * Protection domains, memory regions and windows, and their keys.
+ *
+ * One table per device, shared by all workers. The control thread (one, or serialised by the caller) creates and
+ * destroys; workers look up on the fast path without locks or atomics beyond a load. A type 2 window once bound
+ * belongs to its QP's worker. Whatever other workers may still see is freed after a grace period (RCU; the caller
+ * hands the grace mechanism in, so that this room needs no EAL).
+ *
+ * A key's upper 24 bits are the table index through a keyed permutation with a generation, its low 8 bits are
+ * random for regions and the consumer's for type 2 windows (design.md rule 6). lkey and rkey of a region are equal.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/env.h"
+#include "base/error.h"
+
+struct mem;
+
+/* access flags, as ibv_access_flags (rc-transport 11) */
+#define MEM_ACCESS_LOCAL_WRITE   0x01
+#define MEM_ACCESS_REMOTE_WRITE  0x02
+#define MEM_ACCESS_REMOTE_READ   0x04
+#define MEM_ACCESS_REMOTE_ATOMIC 0x08
+#define MEM_ACCESS_MW_BIND       0x10
+#define MEM_ACCESS_ZERO_BASED    0x20
+#define MEM_ACCESS_REMOTE (MEM_ACCESS_REMOTE_WRITE | MEM_ACCESS_REMOTE_READ | MEM_ACCESS_REMOTE_ATOMIC)
+
+/** Grace periods for what other workers may still see. All NULL: single-threaded use, grace is immediate. */
+struct mem_grace {
+	uint64_t (*start)(void *arg); /**< begin a grace period; any lcore */
+	bool (*done)(void *arg, uint64_t token); /**< has it passed? never waits */
+	void *arg;
+};
+
+struct mem_config {
+	uint32_t max_pd; /**< table sizes; all allocated at creation */
+	uint32_t max_mr;
+	uint32_t max_mw;
+	const struct allocator *alloc;
+	const struct rng *rng;
+	struct mem_grace grace;
+};
+
+struct mem *mem_create(const struct mem_config *config);
+void mem_destroy(struct mem *mem);
+
+/* --- protection domains: control thread --- */
+int mem_pd_alloc(struct mem *mem, uint32_t *pd, struct error *err);
+/** @retval -EBUSY regions, windows, or references (mem_pd_hold) remain */
+int mem_pd_free(struct mem *mem, uint32_t pd, struct error *err);
+/** QPs and SRQs count as references of their domain. */
+int mem_pd_hold(struct mem *mem, uint32_t pd);
+void mem_pd_release(struct mem *mem, uint32_t pd);
+
+/* --- memory regions: control thread --- */
+
+/** Where a region's bytes come from. */
+enum mem_backing {
+	MEM_ANONYMOUS, /**< pages from the kernel: hugepages when asked for and had, else ordinary */
+	MEM_FILE, /**< mmap of a file, shared */
+	MEM_EXTERNAL, /**< the caller's bytes at .base (a named memzone, a static buffer); not freed here */
+};
+
+struct mem_mr_attr {
+	uint32_t pd;
+	uint32_t access; /**< MEM_ACCESS_; remote write or atomic need local write (ibv_reg_mr) */
+	uint64_t length; /**< bytes, > 0 */
+	uint64_t va; /**< address remote peers use for byte 0; 0 with ZERO_BASED, else UINT64_MAX: the host address */
+	enum mem_backing backing;
+	const char *path; /**< MEM_FILE */
+	uint64_t offset; /**< MEM_FILE: page aligned */
+	void *base; /**< MEM_EXTERNAL */
+	bool hugepages; /**< MEM_ANONYMOUS */
+	int numa_node; /**< -1: anywhere */
+};
+
+struct mem_mr_info {
+	uint32_t key; /**< lkey and rkey */
+	uint32_t pd;
+	uint32_t access;
+	uint64_t va;
+	uint64_t length;
+	uint8_t *base; /**< host address of byte 0 */
+	bool hugepages; /**< what was had, not what was asked */
+};
+
+int mem_mr_register(struct mem *mem, const struct mem_mr_attr *attr, struct mem_mr_info *info,
+	struct error *err);
+/**
+ * Deregister: from now on every lookup fails; the bytes are released once the grace period is over. Two steps so that the
+ * control thread may wait without holding anything: call until it stops saying -EAGAIN.
+ *
+ * @retval -EAGAIN  grace period still running, call again
+ * @retval -EBUSY   windows are bound to it
+ * @retval -ENOENT  no such key
+ */
+int mem_mr_deregister(struct mem *mem, uint32_t key, struct error *err);
+int mem_mr_query(const struct mem *mem, uint32_t key, struct mem_mr_info *info);
+/** Walk regions: *cursor 0 starts; @retval false at the end. */
+bool mem_mr_next(const struct mem *mem, uint32_t *cursor, struct mem_mr_info *info);
+
+/* --- memory windows --- */
+enum mem_mw_type {
+	MEM_MW_TYPE_1 = 1, /**< valid for every QP of its PD */
+	MEM_MW_TYPE_2 = 2, /**< bound to one QP; its consumer owns the low 8 bits of the key */
+};
+
+/** Control thread. @param key  the unbound window's key */
+int mem_mw_alloc(struct mem *mem, uint32_t pd, enum mem_mw_type type, uint32_t *key,
+	struct error *err);
+/** Control thread; -EAGAIN as for mem_mr_deregister(). */
+int mem_mw_free(struct mem *mem, uint32_t key, struct error *err);
+
+struct mem_mw_info {
+	uint32_t key;
+	uint32_t pd;
+	enum mem_mw_type type;
+	bool bound;
+	uint32_t mr_key;
+	uint32_t qpn; /**< type 2: of the QP it is bound to */
+	uint32_t access;
+	uint64_t va;
+	uint64_t length;
+};
+int mem_mw_query(const struct mem *mem, uint32_t key, struct mem_mw_info *info);
+bool mem_mw_next(const struct mem *mem, uint32_t *cursor, struct mem_mw_info *info);
+
+struct mem_bind {
+	uint32_t mw_key; /**< current key of the window */
+	uint32_t new_key; /**< type 2: the key it gets (same upper 24 bits); type 1: ignored */
+	uint32_t mr_key;
+	uint32_t pd; /**< of the QP that binds */
+	uint32_t qpn;
+	uint32_t access; /**< MEM_ACCESS_REMOTE_*, ZERO_BASED */
+	uint64_t va;
+	uint64_t length; /**< 0: unbind */
+};
+
+/**
+ * Bind a window, on the worker of the QP that binds (IBA: region must allow MW_BIND, remote write needs the region's local
+ * write, domains equal, range inside the region).
+ *
+ * @param key    the key after the bind (type 1: a new one)
+ * @param token  non-zero: completion must wait until mem_grace_done() of it (an old binding was visible to others)
+ * @retval -EINVAL, -EACCES, -ENOENT  the bind fails with a memory window bind error, nothing changed
+ */
+int mem_mw_bind(struct mem *mem, const struct mem_bind *bind, uint32_t *key, uint64_t *token);
+
+/**
+ * Invalidate a key, local (pd and qpn of the posting QP) or remote (Send with Invalidate): type 2 windows bound to that QP only.
+ * Runs on the QP's worker.
+ *
+ * @retval -EACCES  not a type 2 window bound to this QP in this domain
+ */
+int mem_invalidate(struct mem *mem, uint32_t key, uint32_t pd, uint32_t qpn, uint64_t *token);
+
+/** QP destroyed: its type 2 windows become unbound. On the QP's worker. */
+void mem_qp_gone(struct mem *mem, uint32_t qpn);
+
+bool mem_grace_done(const struct mem *mem, uint64_t token);
+
+/* --- the fast path: any worker --- */
+enum mem_verdict {
+	MEM_OK,
+	MEM_BAD_KEY, /**< no such key, another domain, or another QP's window */
+	MEM_BAD_RIGHTS, /**< access not allowed */
+	MEM_BAD_RANGE, /**< outside the region or window, or wrapping 2^64 */
+};
+
+/**
+ * May this access be made, and where are its bytes?
+ *
+ * @param access  the one MEM_ACCESS_ right needed; 0: local read
+ * @param len     > 0; a zero-length access needs no check and must not be asked
+ * @param host    host address of va; valid until the worker's next quiescent state
+ */
+enum mem_verdict mem_access(const struct mem *mem, uint32_t key, uint32_t pd, uint32_t qpn,
+	uint64_t va, uint64_t len, uint32_t access, uint8_t **host);
+
+#endif

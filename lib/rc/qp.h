@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#ifndef RC_QP_H
+#define RC_QP_H
+
+/**
+ * @file
+ * Private to lib/rc: the queue pair and its queues. Requester and responder keep their own state in structs of
+ * their own (requester.h, responder.h); what both share stands here.
+ */
+
+#include <sys/queue.h>
+
+#include "rc/rc.h"
+#include "rc/requester.h"
+#include "rc/responder.h"
+
+/* qp.work: which of the QP's halves want rc_run()'s attention */
+#define WORK_RESPOND 0x1 /* responses, ACK or NAK to send */
+#define WORK_REQUEST 0x2 /* requests to send */
+
+struct rc_qp {
+	/* read by every packet */
+	uint32_t qpn;
+	uint32_t dest_qpn;
+	uint8_t state; /**< enum qp_state */
+	uint8_t type; /**< enum qp_type */
+	uint8_t work; /**< WORK_ bits; non-zero: on the worker's run queue */
+	bool on_run_queue;
+	uint16_t pkey;
+	uint16_t pmtu;
+	uint8_t pmtu_shift; /**< log2(pmtu) */
+	uint32_t access; /**< qp_access_flags */
+	uint32_t pd;
+	struct rc_worker *worker;
+
+	struct rc_responder resp;
+	struct rc_requester req;
+
+	struct rc_rq *rq; /**< own receive queue, or its SRQ's */
+	struct rc_srq *srq; /**< or NULL */
+	struct rc_cq *send_cq;
+	struct rc_cq *recv_cq;
+
+	STAILQ_ENTRY(rc_qp) run_link;
+	struct rc_counters counters;
+	struct path path;
+	struct qp_attr attr;
+	struct qp_init_attr init;
+};
+
+struct rc_worker {
+	struct rc_dev *dev;
+	struct mem *mem;
+	struct tx_sink *tx;
+	struct timer_wheel *wheel;
+	uint64_t now; /**< time of the burst being worked on */
+	STAILQ_HEAD(, rc_qp) run_queue;
+	unsigned int id;
+	bool icrc_unchecked;
+	void (*event)(void *arg, const struct event *ev);
+	void *event_arg;
+	struct rc_counters counters;
+};
+
+/** Count in the QP and in its worker. */
+#define rc_count(qp, field, n)                                                                     \
+	do {                                                                                       \
+		(qp)->counters.field += (n);                                                       \
+		(qp)->worker->counters.field += (n);                                               \
+	} while (0)
+
+/** Put the QP on its worker's run queue for the given half. */
+static inline void
+rc_want(struct rc_qp *qp, uint8_t work)
+{
+	qp->work |= work;
+	if (!qp->on_run_queue) {
+		qp->on_run_queue = true;
+		STAILQ_INSERT_TAIL(&qp->worker->run_queue, qp, run_link);
+	}
+}
+
+/* qp.c */
+struct rc_qp *rc_qp_find(const struct rc_worker *w, uint32_t qpn);
+/** To ERR: flush both queues (WR_FLUSH_ERR), disarm timers, forget answers in preparation but those already due. */
+void rc_qp_error(struct rc_qp *qp);
+void rc_event(struct rc_worker *w, enum event_type type, uint32_t element);
+
+/* cq.c */
+/** Append a completion; a full CQ raises EVENT_CQ_ERR and puts the QPs that complete to it in ERR. */
+void rc_cq_push(struct rc_cq *cq, struct rc_qp *qp, const struct wc *wc, bool solicited);
+
+/* requester.c, completer.c */
+enum verdict rc_complete(struct rc_qp *qp, const struct packet *pkt);
+/** Send requests. @return packets sent; clears WORK_REQUEST when nothing more can go now */
+unsigned int rc_request(struct rc_qp *qp, unsigned int budget);
+void rc_requester_start(struct rc_qp *qp); /* RTR -> RTS */
+void rc_requester_flush(struct rc_qp *qp); /* every SQ WQE completes with WR_FLUSH_ERR */
+
+/* responder.c, responses.c */
+enum verdict rc_respond(struct rc_qp *qp, const struct packet *pkt);
+/** Send what the responder owes: Read response slices, Atomic ACKs, ACK or NAK, in order. @return packets sent */
+unsigned int rc_answer(struct rc_qp *qp, unsigned int budget);
+int rc_responder_create(struct rc_qp *qp); /* room for max_dest_rd_atomic saved requests */
+void rc_responder_destroy(struct rc_qp *qp);
+void rc_responder_start(struct rc_qp *qp); /* INIT -> RTR */
+void rc_responder_flush(struct rc_qp *qp); /* every RQ WQE completes with WR_FLUSH_ERR (not an SRQ's) */
+
+#endif

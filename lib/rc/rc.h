@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#ifndef RC_RC_H
+#define RC_RC_H
+
+/**
+ * @file
+ * The RC transport: queue pairs, their queues, and the packets they send and answer.
+ *
+ * A struct rc_dev is the channel adapter: limits, the QP directory, the completion queues. A struct rc_worker is one
+ * lcore's share of it: the QPs it owns, their timers, its transmit sink. Except where said otherwise a function may only be called
+ * on the worker that owns the object, and objects are named by number. Nothing here reads a clock, allocates on the
+ * packet path, logs, or calls EAL: the same code runs under test/sim's virtual clock.
+ *
+ * Sources: rc-transport (wire and state rules), seed 001 (NAKs), seed 002 (normal operation), rc-cases.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/env.h"
+#include "base/error.h"
+#include "base/timer_wheel.h"
+#include "base/verdict.h"
+#include "mem/mem.h"
+#include "rc/verbs_types.h"
+#include "wire/packet.h"
+#include "wire/tx.h"
+
+struct rc_dev;
+struct rc_worker;
+struct rc_qp;
+
+#define RC_WORKERS_MAX 128
+#define RC_QPN_MIN     16 /* below: QP0, QP1 and room for fixed numbers */
+
+struct rc_limits {
+	uint32_t max_qp; /**< QP slots, a power of two, <= 2^23 */
+	uint32_t max_cq;
+	uint32_t max_srq;
+	uint32_t max_qp_wr;
+	uint32_t max_srq_wr;
+	uint32_t max_sge; /**< <= RC_SGE_MAX */
+	uint32_t max_inline; /**< <= RC_INLINE_MAX */
+	uint32_t max_cqe;
+	uint8_t max_rd_atomic;
+	uint8_t min_ack_timeout; /**< smaller Local ACK Timeouts (but 0) are raised to it (seed 002) */
+	uint32_t window; /**< unacknowledged PSNs a QP may have in flight, <= 2^23 */
+	uint32_t ack_interval; /**< AckReq at least every so many request packets */
+	uint32_t quarantine; /**< destroyed QP slots rest until so many others were destroyed, where there are enough */
+};
+
+/** Sensible limits; callers change fields. */
+extern const struct rc_limits rc_limits_default;
+
+struct rc_dev_config {
+	struct rc_limits limits;
+	unsigned int workers; /**< 1..RC_WORKERS_MAX */
+	uint64_t hz; /**< time units per second */
+	const struct allocator *alloc;
+	const struct rng *rng;
+	struct mem *mem;
+};
+
+struct rc_dev *rc_dev_create(const struct rc_dev_config *config);
+void rc_dev_destroy(struct rc_dev *dev);
+
+/** Worker that owns a QP, from any lcore; -1: no such QP. One load, so that any lcore may classify a packet. */
+int rc_owner(const struct rc_dev *dev, uint32_t qpn);
+
+/* --- completion queues: created and destroyed on the control thread; polled by one poller --- */
+int rc_cq_create(struct rc_dev *dev, uint32_t depth, uint32_t *cqn, struct error *err);
+/** @retval -EBUSY a QP uses it */
+int rc_cq_destroy(struct rc_dev *dev, uint32_t cqn, struct error *err);
+/** The CQ's one poller. @return completions stored, or -ENOENT; -EIO: the CQ has overrun (EVENT_CQ_ERR told of it) */
+int rc_cq_poll(struct rc_dev *dev, uint32_t cqn, struct wc *wc, unsigned int n);
+/** Ask for one EVENT_CQ_COMPLETION at the next completion (solicited: or error). Any thread. */
+int rc_cq_arm(struct rc_dev *dev, uint32_t cqn, bool solicited_only);
+struct rc_cq_info {
+	uint32_t cqn;
+	uint32_t depth;
+	uint32_t pending; /**< completions waiting (approximate while workers run) */
+	uint32_t users;
+	bool overrun;
+};
+int rc_cq_query(const struct rc_dev *dev, uint32_t cqn, struct rc_cq_info *info);
+bool rc_cq_next(const struct rc_dev *dev, uint32_t *cursor, struct rc_cq_info *info);
+
+/* --- a worker --- */
+
+/** Counters of a QP and, summed, of a worker: names as rdma-tool, mlx5 and rxe have them. Single writer, relaxed readers. */
+struct rc_counters {
+	uint64_t sent_pkts;
+	uint64_t rcvd_pkts;
+	uint64_t sent_bytes; /**< payload */
+	uint64_t rcvd_bytes; /**< payload of executed requests and used responses */
+	uint64_t duplicate_request;
+	uint64_t out_of_sequence;
+	uint64_t rcvd_rnr_err; /**< RNR NAKs received */
+	uint64_t send_rnr_err; /**< RNR NAKs sent */
+	uint64_t rcvd_seq_err; /**< PSN sequence NAKs received: packet_seq_err */
+	uint64_t send_seq_err;
+	uint64_t ack_deferred; /**< ACKs saved by coalescing */
+	uint64_t retry_exceeded_err;
+	uint64_t rnr_nak_retry_err; /**< RNR retries exhausted */
+	uint64_t local_ack_timeout_err; /**< transport timer expiries */
+	uint64_t implied_nak_seq_err;
+	uint64_t retransmitted_pkts;
+	uint64_t completer_retry_err; /**< rewinds */
+	uint64_t resp_remote_access_errors;
+	uint64_t resp_invalid_requests;
+	uint64_t resp_local_length_error;
+	uint64_t req_remote_access_errors;
+	uint64_t req_remote_invalid_request;
+	uint64_t req_remote_operation_errors;
+	uint64_t rx_read_requests;
+	uint64_t rx_write_requests;
+	uint64_t rx_atomic_requests;
+	uint64_t rx_send_requests;
+	uint64_t cqe_flush_err;
+	uint64_t cqe_err;
+	uint64_t tx_stall; /**< times the transmit sink had no packet */
+	uint64_t credit_stall; /**< times a Send waited for end-to-end credits */
+};
+
+/** Names of the fields above, in order, and how many: one table for stats, telemetry and documents. */
+struct rc_counter_info {
+	const char *name;
+	const char *help;
+};
+extern const struct rc_counter_info rc_counter_infos[];
+#define RC_COUNTER_COUNT (sizeof(struct rc_counters) / sizeof(uint64_t))
+
+struct rc_worker_config {
+	unsigned int id; /**< 0..workers-1 */
+	struct timer_wheel *wheel;
+	struct tx_sink *tx;
+	/** Asynchronous events; called on the worker, must not call back into lib/rc. */
+	void (*event)(void *arg, const struct event *ev);
+	void *event_arg;
+	bool icrc_unchecked; /**< trust the link: do not verify ICRCs */
+};
+
+struct rc_worker *rc_worker_create(struct rc_dev *dev, const struct rc_worker_config *config);
+/** Destroys the QPs it still owns. */
+void rc_worker_destroy(struct rc_worker *w);
+
+/**
+ * One packet for a QP of this worker. Order of checks: rc-transport 5 from QP lookup on, then 6 to 8. Effects on memory and completions happen
+ * before return; answers may be held until rc_run() so that ACKs coalesce over a burst.
+ *
+ * @return what became of it; the caller counts it
+ */
+enum verdict rc_receive(struct rc_worker *w, const struct packet *pkt, uint64_t now);
+
+/** Prefetch what rc_receive() will touch. */
+void rc_prefetch(const struct rc_worker *w, uint32_t qpn);
+
+/**
+ * Send what is due: answers first, then requests, round robin over the QPs with work, each up to its slice.
+ * Timers are run by the caller (timer_wheel_run) before.
+ *
+ * @param budget packets
+ * @return packets sent; < budget means nothing more to do now (or the sink is full)
+ */
+unsigned int rc_run(struct rc_worker *w, uint64_t now, unsigned int budget);
+/** Is there work that rc_run() could do at once? */
+bool rc_pending(const struct rc_worker *w);
+
+const struct rc_counters *rc_worker_counters(const struct rc_worker *w);
+
+/* --- queue pairs --- */
+int rc_qp_create(struct rc_worker *w, const struct qp_init_attr *attr, uint32_t *qpn,
+	struct error *err);
+/** State and attribute checks of ibv_modify_qp (rc-transport 11): what is missing or not allowed is named. */
+int rc_qp_modify(struct rc_worker *w, uint32_t qpn, const struct qp_attr *attr, uint32_t mask,
+	struct error *err);
+/** At any time; outstanding work requests vanish without completion, as ibv_destroy_qp. */
+int rc_qp_destroy(struct rc_worker *w, uint32_t qpn, struct error *err);
+
+struct rc_qp_info {
+	uint32_t qpn;
+	unsigned int worker;
+	struct qp_init_attr init;
+	struct qp_attr attr; /**< qp_state is the current one; sq_psn, rq_psn the next and the expected PSN */
+	struct rc_counters counters;
+	uint32_t sq_posted; /**< work requests not yet completed */
+	uint32_t rq_posted;
+	uint32_t sq_unacked; /**< PSNs in flight */
+	uint32_t retry_left;
+	uint32_t rnr_left;
+	uint16_t udp_sport;
+};
+int rc_qp_query(const struct rc_worker *w, uint32_t qpn, struct rc_qp_info *info);
+/** Walk this worker's QPs: *cursor 0 starts. @retval false at the end */
+bool rc_qp_next(const struct rc_worker *w, uint32_t *cursor, uint32_t *qpn);
+
+/** A GID, P_Key entry or neighbour of a port changed: recompile the paths that use it. */
+void rc_path_changed(struct rc_worker *w, uint16_t port);
+
+/**
+ * @retval -EINVAL  malformed: err says what
+ * @retval -ENOMEM  queue full
+ */
+int rc_post_send(struct rc_worker *w, uint32_t qpn, const struct send_wr *wr, struct error *err);
+int rc_post_recv(struct rc_worker *w, uint32_t qpn, const struct recv_wr *wr, struct error *err);
+
+/* --- shared receive queues: live on one worker; QPs attached to them too --- */
+int rc_srq_create(struct rc_worker *w, uint32_t pd, uint32_t max_wr, uint32_t max_sge,
+	uint32_t *srqn, struct error *err);
+/** Limit > 0 arms EVENT_SRQ_LIMIT_REACHED: raised once when fewer are posted. */
+int rc_srq_modify(struct rc_worker *w, uint32_t srqn, uint32_t limit, struct error *err);
+int rc_srq_destroy(struct rc_worker *w, uint32_t srqn, struct error *err);
+int rc_srq_post(struct rc_worker *w, uint32_t srqn, const struct recv_wr *wr, struct error *err);
+struct rc_srq_info {
+	uint32_t srqn;
+	unsigned int worker;
+	uint32_t pd;
+	uint32_t max_wr;
+	uint32_t max_sge;
+	uint32_t posted;
+	uint32_t limit;
+	uint32_t users;
+};
+int rc_srq_query(const struct rc_worker *w, uint32_t srqn, struct rc_srq_info *info);
+/** Worker that owns an SRQ, from any lcore; -1: none. */
+int rc_srq_owner(const struct rc_dev *dev, uint32_t srqn);
+bool rc_srq_next(const struct rc_worker *w, uint32_t *cursor, uint32_t *srqn);
+
+#endif

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#ifndef RC_RQ_H
+#define RC_RQ_H
+
+/**
+ * @file
+ * Private to lib/rc: receive queues, of a QP or shared.
+ */
+
+#include "rc/rc.h"
+
+struct rc_rq_wqe {
+	uint64_t wr_id;
+	uint32_t num_sge;
+	uint32_t length; /**< sum of the scatter list */
+	struct sge sge[];
+};
+
+/** A ring of receive WQEs; head and tail count for ever, masked on use. */
+struct rc_rq {
+	uint32_t head; /**< next free */
+	uint32_t tail; /**< next to be taken */
+	uint32_t mask;
+	uint32_t max_wr; /**< what was asked for; the ring may be larger */
+	uint32_t max_sge;
+	uint32_t stride;
+	uint32_t pd;
+	uint8_t *wqes;
+};
+
+struct rc_srq {
+	struct rc_rq rq;
+	uint32_t srqn;
+	uint32_t limit;
+	uint32_t users;
+	struct rc_worker *worker;
+};
+
+struct rc_rq *rc_rq_create(struct rc_dev *dev, uint32_t pd, uint32_t max_wr, uint32_t max_sge);
+void rc_rq_destroy(struct rc_dev *dev, struct rc_rq *rq);
+int rc_rq_post(struct rc_dev *dev, struct rc_rq *rq, const struct recv_wr *wr, struct error *err);
+
+static inline uint32_t
+rc_rq_posted(const struct rc_rq *rq)
+{
+	return rq->head - rq->tail;
+}
+
+static inline struct rc_rq_wqe *
+rc_rq_at(const struct rc_rq *rq, uint32_t index)
+{
+	return (struct rc_rq_wqe *)(rq->wqes + (size_t)(index & rq->mask) * rq->stride);
+}
+
+#endif

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#ifndef RC_VERBS_TYPES_H
+#define RC_VERBS_TYPES_H
+
+/**
+ * @file
+ * The nouns of the verbs, spelled and numbered as libibverbs has them (rc-transport 11). None holds a pointer to
+ * private memory: keys, offsets and numbers only, so that rings in shared memory can carry them.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "wire/path.h"
+
+#define RC_MSG_MAX    (1u << 31) /* bytes in a message (IBA) */
+#define RC_INLINE_MAX 512
+#define RC_SGE_MAX    32
+
+enum qp_type {
+	QPT_RC = 2, /* ibv_qp_type */
+	QPT_UD = 4,
+};
+
+enum qp_state {
+	QPS_RESET,
+	QPS_INIT,
+	QPS_RTR,
+	QPS_RTS,
+	QPS_SQD,
+	QPS_SQE,
+	QPS_ERR,
+	QPS_COUNT
+};
+
+/* ibv_qp_attr_mask */
+#define QP_ATTR_STATE               (1u << 0)
+#define QP_ATTR_CUR_STATE           (1u << 1)
+#define QP_ATTR_EN_SQD_ASYNC_NOTIFY (1u << 2)
+#define QP_ATTR_ACCESS_FLAGS        (1u << 3)
+#define QP_ATTR_PKEY_INDEX          (1u << 4)
+#define QP_ATTR_PORT                (1u << 5)
+#define QP_ATTR_QKEY                (1u << 6)
+#define QP_ATTR_AV                  (1u << 7)
+#define QP_ATTR_PATH_MTU            (1u << 8)
+#define QP_ATTR_TIMEOUT             (1u << 9)
+#define QP_ATTR_RETRY_CNT           (1u << 10)
+#define QP_ATTR_RNR_RETRY           (1u << 11)
+#define QP_ATTR_RQ_PSN              (1u << 12)
+#define QP_ATTR_MAX_QP_RD_ATOMIC    (1u << 13)
+#define QP_ATTR_ALT_PATH            (1u << 14)
+#define QP_ATTR_MIN_RNR_TIMER       (1u << 15)
+#define QP_ATTR_SQ_PSN              (1u << 16)
+#define QP_ATTR_MAX_DEST_RD_ATOMIC  (1u << 17)
+#define QP_ATTR_PATH_MIG_STATE      (1u << 18)
+#define QP_ATTR_CAP                 (1u << 19)
+#define QP_ATTR_DEST_QPN            (1u << 20)
+
+struct qp_attr {
+	enum qp_state qp_state;
+	enum qp_state cur_qp_state;
+	bool en_sqd_async_notify;
+	uint32_t qp_access_flags; /**< MEM_ACCESS_REMOTE_ */
+	uint16_t pkey_index;
+	uint16_t pkey; /**< the entry's value, resolved by the caller when PKEY_INDEX is set */
+	uint16_t port; /**< local port index */
+	struct av av; /**< resolved by the caller: sgid, smac, encap, dmac or zero */
+	uint32_t neighbour; /**< next hop's index, or PATH_NO_NEIGHBOUR (path.h) */
+	uint16_t sgid_index; /**< for queries only; av.sgid is what counts */
+	uint16_t path_mtu; /**< bytes: 256..4096 */
+	uint8_t timeout; /**< Local ACK Timeout, 0..31 */
+	uint8_t retry_cnt; /**< 0..7, seven means seven */
+	uint8_t rnr_retry; /**< 0..7, seven means for ever */
+	uint8_t min_rnr_timer; /**< 0..31; 0 is 655.36 ms */
+	uint8_t max_rd_atomic; /**< outstanding Reads and Atomics as requester */
+	uint8_t max_dest_rd_atomic; /**< and as responder */
+	uint32_t rq_psn;
+	uint32_t sq_psn;
+	uint32_t dest_qp_num;
+};
+
+struct qp_cap {
+	uint32_t max_send_wr;
+	uint32_t max_recv_wr;
+	uint32_t max_send_sge;
+	uint32_t max_recv_sge;
+	uint32_t max_inline_data;
+};
+
+#define RC_NO_SRQ UINT32_MAX
+
+struct qp_init_attr {
+	enum qp_type qp_type;
+	uint32_t pd;
+	uint32_t send_cq;
+	uint32_t recv_cq;
+	uint32_t srq; /**< or RC_NO_SRQ */
+	struct qp_cap cap;
+	bool sq_sig_all;
+	bool ack_per_packet; /**< ack_coalescing off: one ACK per request packet (seed 002's base case) */
+	bool flow_control; /**< advertise end-to-end credits; without: code 31 */
+	bool migreq; /**< send BTH M = 1 (rc-transport 1) */
+};
+
+enum wr_opcode {
+	WR_RDMA_WRITE = 0,
+	WR_RDMA_WRITE_WITH_IMM = 1,
+	WR_SEND = 2,
+	WR_SEND_WITH_IMM = 3,
+	WR_RDMA_READ = 4,
+	WR_ATOMIC_CMP_AND_SWP = 5,
+	WR_ATOMIC_FETCH_AND_ADD = 6,
+	WR_LOCAL_INV = 7,
+	WR_BIND_MW = 8,
+	WR_SEND_WITH_INV = 9,
+};
+
+#define SEND_FENCE     0x1
+#define SEND_SIGNALED  0x2
+#define SEND_SOLICITED 0x4
+#define SEND_INLINE    0x8
+
+struct sge {
+	uint64_t addr; /**< in the region's address space (mem_mr_attr.va) */
+	uint32_t length;
+	uint32_t lkey;
+};
+
+struct send_wr {
+	uint64_t wr_id;
+	enum wr_opcode opcode;
+	uint32_t send_flags;
+	uint32_t num_sge;
+	const struct sge *sg_list; /**< copied by the call */
+	const uint8_t *inline_data; /**< SEND_INLINE: the bytes themselves, copied by the call */
+	uint32_t inline_len;
+	uint32_t imm_data; /**< host order of the wire number */
+	uint32_t invalidate_rkey; /**< SEND_WITH_INV, LOCAL_INV */
+	uint64_t remote_addr; /**< RDMA and Atomics */
+	uint32_t rkey;
+	uint64_t compare_add;
+	uint64_t swap;
+	struct {
+		uint32_t mw_key; /**< current key */
+		uint32_t new_key; /**< type 2: key after the bind */
+		uint32_t mr_key;
+		uint32_t access;
+		uint64_t addr;
+		uint64_t length;
+	} bind_mw;
+};
+
+struct recv_wr {
+	uint64_t wr_id;
+	uint32_t num_sge;
+	const struct sge *sg_list; /**< copied by the call */
+};
+
+enum wc_status {
+	WC_SUCCESS = 0,
+	WC_LOC_LEN_ERR = 1,
+	WC_LOC_QP_OP_ERR = 2,
+	WC_LOC_PROT_ERR = 4,
+	WC_WR_FLUSH_ERR = 5,
+	WC_MW_BIND_ERR = 6,
+	WC_BAD_RESP_ERR = 7,
+	WC_LOC_ACCESS_ERR = 8,
+	WC_REM_INV_REQ_ERR = 9,
+	WC_REM_ACCESS_ERR = 10,
+	WC_REM_OP_ERR = 11,
+	WC_RETRY_EXC_ERR = 12,
+	WC_RNR_RETRY_EXC_ERR = 13,
+	WC_STATUS_COUNT = 24
+};
+
+enum wc_opcode {
+	WC_SEND = 0,
+	WC_RDMA_WRITE = 1,
+	WC_RDMA_READ = 2,
+	WC_COMP_SWAP = 3,
+	WC_FETCH_ADD = 4,
+	WC_BIND_MW = 5,
+	WC_LOCAL_INV = 6,
+	WC_RECV = 0x80,
+	WC_RECV_RDMA_WITH_IMM = 0x81,
+};
+
+#define WC_WITH_IMM 0x2 /* ibv_wc_flags */
+#define WC_WITH_INV 0x8
+
+struct wc {
+	uint64_t wr_id;
+	uint32_t status; /**< enum wc_status */
+	uint32_t opcode; /**< enum wc_opcode; meaningless unless SUCCESS (as ibv_poll_cq) */
+	uint32_t byte_len;
+	uint32_t imm_data; /**< or the invalidated R_Key */
+	uint32_t qp_num;
+	uint32_t wc_flags;
+	uint32_t mw_key; /**< BIND_MW of a type 1 window: its new key */
+};
+
+enum event_type { /* ibv_event_type */
+	EVENT_CQ_ERR = 0,
+	EVENT_QP_FATAL = 1,
+	EVENT_QP_REQ_ERR = 2,
+	EVENT_QP_ACCESS_ERR = 3,
+	EVENT_COMM_EST = 4,
+	EVENT_SQ_DRAINED = 5,
+	EVENT_PATH_MIG = 6,
+	EVENT_PATH_MIG_ERR = 7,
+	EVENT_DEVICE_FATAL = 8,
+	EVENT_PORT_ACTIVE = 9,
+	EVENT_PORT_ERR = 10,
+	EVENT_LID_CHANGE = 11,
+	EVENT_PKEY_CHANGE = 12,
+	EVENT_SM_CHANGE = 13,
+	EVENT_SRQ_ERR = 14,
+	EVENT_SRQ_LIMIT_REACHED = 15,
+	EVENT_QP_LAST_WQE_REACHED = 16,
+	EVENT_CLIENT_REREGISTER = 17,
+	EVENT_GID_CHANGE = 18,
+	/* ours, beyond ibv_event_type */
+	EVENT_CQ_COMPLETION = 0x100, /**< an armed CQ got a completion (ibv_req_notify_cq) */
+	EVENT_WORKER_STALL = 0x101,
+};
+
+struct event {
+	enum event_type type;
+	uint32_t element; /**< QPN, CQ, SRQ or port number, as the type says */
+};
+
+const char *qp_state_name(enum qp_state s); /* "RTS" */
+const char *wc_status_name(uint32_t status); /* "RETRY_EXC_ERR" */
+const char *wc_opcode_name(uint32_t opcode);
+const char *wr_opcode_name(uint32_t opcode);
+const char *event_type_name(enum event_type t); /* "QP_ACCESS_ERR" */
+
+#endif

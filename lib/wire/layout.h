@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#ifndef WIRE_LAYOUT_H
+#define WIRE_LAYOUT_H
+
+/**
+ * @file
+ * Where the fields stand (rc-transport 1): byte offsets in each header. For lib/wire and for the few who must
+ * touch a frame's bytes themselves.
+ */
+
+#define ETH_LEN  14
+#define VLAN_LEN 4
+
+#define IPV4_LEN      20
+#define IPV4_LEN_MAX  60
+#define IPV4_TOS      1
+#define IPV4_TOTAL    2
+#define IPV4_ID       4
+#define IPV4_FRAG     6
+#define IPV4_TTL      8
+#define IPV4_PROTO    9
+#define IPV4_CHECKSUM 10
+#define IPV4_SRC      12
+#define IPV4_DST      16
+
+/* IPv6 header and GRH have one layout */
+#define IPV6_LEN       40
+#define IPV6_PAYLEN    4
+#define IPV6_NEXT      6
+#define IPV6_HOP_LIMIT 7
+#define IPV6_SRC       8
+#define IPV6_DST       24
+#define GRH_LEN        IPV6_LEN
+#define GRH_NEXT_IBA   0x1B
+
+#define UDP_LEN      8
+#define UDP_SPORT    0
+#define UDP_DPORT    2
+#define UDP_LENGTH   4
+#define UDP_CHECKSUM 6
+
+#define LRH_LEN        8
+#define LRH_DLID       2
+#define LRH_PKTLEN     4
+#define LRH_SLID       6
+#define LRH_LNH_MASK   0x03
+#define LRH_LNH_LOCAL  2
+#define LRH_LNH_GLOBAL 3
+
+#define BTH_FLAGS  1
+#define BTH_PKEY   2
+#define BTH_RESV8A 4 /* FECN, BECN and six reserved bits */
+#define BTH_DESTQP 4 /* low 24 bits of the word */
+#define BTH_PSN    8 /* low 24 bits of the word */
+
+#define BTH_SE   0x80 /* byte 1 */
+#define BTH_M    0x40
+#define BTH_FECN 0x80 /* byte 4 */
+#define BTH_BECN 0x40
+#define BTH_ACKREQ 0x80 /* byte 8 */
+
+#endif

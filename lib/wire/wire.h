@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#ifndef WIRE_WIRE_H
+#define WIRE_WIRE_H
+
+/**
+ * @file
+ * Bytes on the wire: parse and build. Pure functions without state; any lcore may call.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/verdict.h"
+#include "wire/opcode.h"
+#include "wire/packet.h"
+#include "wire/path.h"
+
+#define ROCEV2_PORT     4791
+#define ETHERTYPE_ROCEV1 0x8915
+#define ETHERTYPE_IB    0x88B5
+#define BTH_LEN         12
+#define ICRC_LEN        4
+#define VCRC_LEN        2
+#define QPN_MULTICAST   0xFFFFFFu
+#define MTU_MAX         4096
+
+/**
+ * Parse a transport packet that starts at its layer-3 header: IPv4 or IPv6 (UDP port 4791), GRH (RoCEv1) or
+ * LRH (native IB), as @p encap says. For RoCEv2 pass either RoCEv2 value: the IP version decides.
+ * All lengths are checked against @p len, which may exceed the packet (Ethernet padding). The ICRC is
+ * not verified here: its owner does, wire_icrc_ok().
+ *
+ * @param l3   contiguous bytes
+ * @param pkt  written; port, rx_time and mbuf are left to the caller
+ * @retval true   pkt describes a transport packet
+ * @retval false  *why says which check failed
+ */
+bool wire_parse(enum encap encap, const uint8_t *l3, uint32_t len, struct packet *pkt,
+	enum verdict *why);
+
+/** Does the ICRC (on native IB the VCRC too) of a parsed packet hold? *why is set when not. */
+bool wire_crc_ok(const struct packet *pkt, enum verdict *why);
+
+/** What protocol code knows of a packet it sends; the builder writes BTH and extension headers from it. */
+struct wire_headers {
+	uint8_t opcode;
+	bool solicited;
+	bool migreq;
+	bool ackreq;
+	uint8_t pad;
+	uint16_t pkey;
+	uint32_t dest_qpn;
+	uint32_t psn;
+	uint64_t va;
+	uint32_t rkey; /**< RETH, AtomicETH or IETH */
+	uint32_t dmalen;
+	uint64_t swap_add;
+	uint64_t compare;
+	uint64_t atomic_orig;
+	uint32_t imm;
+	uint32_t msn;
+	uint8_t syndrome;
+	uint32_t qkey;
+	uint32_t src_qpn;
+};
+
+/** Write BTH and the opcode's extension headers at @p bth. @return bytes written = opcodes[].header_len */
+uint32_t wire_build(uint8_t *bth, const struct wire_headers *h);
+
+/** Padding for a payload length: 0..3. */
+static inline uint8_t
+wire_pad(uint32_t payload_len)
+{
+	return (uint8_t)(-payload_len & 3);
+}
+
+/**
+ * ICRC of a packet's bytes from layer 3 through the padding, the variant fields masked as rc-transport 9 says.
+ *
+ * @return the number whose little-endian bytes stand on the wire
+ */
+uint32_t wire_icrc(enum encap encap, const uint8_t *l3, uint32_t len);
+/** VCRC over LRH through ICRC; little-endian on the wire. */
+uint16_t wire_vcrc(const uint8_t *lrh, uint32_t len);
+
+/** One line for people: "SEND First psn 201 qp 0x11 len 1024"; always NUL-terminated. */
+void wire_print(const struct packet *pkt, char *buf, size_t size);
+
+#endif

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/* CRC-32: the portable kernel, and the choice of one at start. */
+
+#include "wire/crc32.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include <rte_byteorder.h>
+#include <rte_common.h>
+
+#include "wire/crc32_kernels.h"
+
+#define CRC32_POLY 0xEDB88320u
+
+/* slice[k][b]: the CRC register after byte b and k zero bytes; filled once, before main() */
+static uint32_t slice[8][256];
+
+static void
+slice_init(void)
+{
+	uint32_t b, k, bit, crc;
+
+	for (b = 0; b < 256; b++) {
+		crc = b;
+		for (bit = 0; bit < 8; bit++)
+			crc = crc >> 1 ^ (crc & 1 ? CRC32_POLY : 0);
+		slice[0][b] = crc;
+	}
+	for (k = 1; k < 8; k++)
+		for (b = 0; b < 256; b++)
+			slice[k][b] = slice[k - 1][b] >> 8 ^ slice[0][slice[k - 1][b] & 0xFF];
+}
+
+/* Eight bytes a step, one table lookup each (slicing-by-8). */
+uint32_t
+crc32_portable(uint32_t crc, const void *buf, size_t len)
+{
+	const uint8_t *p = buf;
+	uint64_t v;
+
+	crc = ~crc;
+	for (; len >= 8; len -= 8, p += 8) {
+		memcpy(&v, p, sizeof(v));
+		v = rte_le_to_cpu_64(v) ^ crc;
+		crc = slice[7][v & 0xFF] ^ slice[6][v >> 8 & 0xFF] ^ slice[5][v >> 16 & 0xFF] ^
+			slice[4][v >> 24 & 0xFF] ^ slice[3][v >> 32 & 0xFF] ^
+			slice[2][v >> 40 & 0xFF] ^ slice[1][v >> 48 & 0xFF] ^ slice[0][v >> 56];
+	}
+	for (; len > 0; len--, p++)
+		crc = crc >> 8 ^ slice[0][(crc ^ *p) & 0xFF];
+	return ~crc;
+}
+
+static bool
+always(void)
+{
+	return true;
+}
+
+/* worst first */
+static const struct kernel {
+	const char *name;
+	uint32_t (*update)(uint32_t crc, const void *buf, size_t len);
+	bool (*supported)(void);
+} kernels[] = {
+	{ "portable", crc32_portable, always },
+#ifdef WIRE_CRC32_PCLMUL
+	{ "pclmul", crc32_pclmul, crc32_pclmul_supported },
+#endif
+#ifdef WIRE_CRC32_VPCLMUL
+	{ "vpclmul", crc32_vpclmul, crc32_vpclmul_supported },
+#endif
+};
+
+uint32_t (*crc32_update)(uint32_t crc, const void *buf, size_t len) = crc32_portable;
+static const char *in_use = "portable";
+
+const char *
+crc32_kernel(void)
+{
+	return in_use;
+}
+
+int
+crc32_use(const char *name)
+{
+	unsigned int i;
+
+	for (i = 0; i < RTE_DIM(kernels); i++) {
+		if (strcmp(kernels[i].name, name) != 0)
+			continue;
+		if (!kernels[i].supported())
+			return -ENOTSUP;
+		crc32_update = kernels[i].update;
+		in_use = kernels[i].name;
+		return 0;
+	}
+	return -ENOTSUP;
+}
+
+RTE_INIT(crc32_init)
+{
+	unsigned int i;
+
+	slice_init();
+	for (i = 0; i < RTE_DIM(kernels); i++)
+		crc32_use(kernels[i].name);
+}

@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * From bytes to a packet view. Every length is checked here, against the bytes that are there and against
+ * the lengths of the layer around it; nobody below has to look again.
+ */
+
+#include <string.h>
+
+#include <rte_branch_prediction.h>
+
+#include "wire/bytes.h"
+#include "wire/layout.h"
+#include "wire/wire.h"
+
+#define TVER_MASK   0x0F
+#define ECN_MASK    0x03
+#define ECN_CE      0x03
+#define IPPROTO_UDP 17
+#define IPPROTO_V6_FRAGMENT 44
+
+/* more fragments, or an offset: everything but DF and the reserved bit */
+#define IPV4_FRAGMENT_BITS 0x3FFF
+
+#define FAIL(verdict)                                                                              \
+	do {                                                                                       \
+		*why = VERDICT_##verdict;                                                          \
+		return NULL;                                                                       \
+	} while (0)
+
+static inline void
+gid_from_ipv4(union gid *gid, const uint8_t *addr)
+{
+	gid->word[0] = 0;
+	put_be32(gid->raw + 8, 0x0000FFFF);
+	memcpy(gid->raw + 12, addr, 4);
+}
+
+/* traffic class, flow label, hop limit and addresses: the same in an IPv6 header and in a GRH */
+static inline void
+parse_ipv6_fields(const uint8_t *h, struct packet *pkt)
+{
+	uint32_t word = get_be32(h);
+
+	pkt->tclass = word >> 20;
+	pkt->flow_label = word & 0xFFFFF;
+	pkt->hop_limit = h[IPV6_HOP_LIMIT];
+	memcpy(pkt->sgid.raw, h + IPV6_SRC, 16);
+	memcpy(pkt->dgid.raw, h + IPV6_DST, 16);
+}
+
+static inline bool
+ipv4_checksum_ok(const uint8_t *h, uint32_t header_len)
+{
+	uint64_t sum = 0;
+	uint32_t i, v;
+
+	for (i = 0; i < header_len; i += 4) {
+		memcpy(&v, h + i, sizeof(v));
+		sum += v;
+	}
+	/* one's complement: any byte order, any order of folding */
+	sum = (sum & 0xFFFFFFFF) + (sum >> 32);
+	sum = (sum & 0xFFFF) + (sum >> 16);
+	sum = (sum & 0xFFFF) + (sum >> 16);
+	sum = (sum & 0xFFFF) + (sum >> 16);
+	return sum == 0xFFFF;
+}
+
+/*
+ * Each of these returns the first byte of the next header, or NULL, and puts into *end where that
+ * layer's bytes end.
+ */
+
+static inline const uint8_t *
+parse_udp(const uint8_t *udp, const uint8_t *end, struct packet *pkt, enum verdict *why)
+{
+	if (unlikely(end - udp < UDP_LEN))
+		FAIL(UDP_LENGTH);
+	if (unlikely(get_be16(udp + UDP_DPORT) != ROCEV2_PORT))
+		FAIL(UDP_PORT);
+	if (unlikely(get_be16(udp + UDP_LENGTH) != end - udp))
+		FAIL(UDP_LENGTH);
+	/* the checksum is not looked at (rc-transport 10): the ICRC covers more */
+	pkt->udp_sport = get_be16(udp + UDP_SPORT);
+	return udp + UDP_LEN;
+}
+
+static inline const uint8_t *
+parse_ipv4(const uint8_t *ip, uint32_t len, struct packet *pkt, const uint8_t **end,
+	enum verdict *why)
+{
+	uint32_t header_len, total;
+
+	if (unlikely(len < IPV4_LEN))
+		FAIL(RUNT);
+	header_len = (ip[0] & 0x0F) * 4;
+	total = get_be16(ip + IPV4_TOTAL);
+	if (unlikely(header_len < IPV4_LEN || total < header_len || total > len))
+		FAIL(IP_HEADER);
+	if (unlikely(!ipv4_checksum_ok(ip, header_len)))
+		FAIL(IP_CHECKSUM);
+	if (unlikely(get_be16(ip + IPV4_FRAG) & IPV4_FRAGMENT_BITS))
+		FAIL(IP_FRAGMENT);
+	if (unlikely(ip[IPV4_PROTO] != IPPROTO_UDP))
+		FAIL(IP_PROTOCOL);
+	pkt->encap = ENCAP_ROCEV2_IPV4;
+	pkt->tclass = ip[IPV4_TOS];
+	pkt->hop_limit = ip[IPV4_TTL];
+	pkt->flow_label = 0;
+	gid_from_ipv4(&pkt->sgid, ip + IPV4_SRC);
+	gid_from_ipv4(&pkt->dgid, ip + IPV4_DST);
+	*end = ip + total;
+	return parse_udp(ip + header_len, *end, pkt, why);
+}
+
+static const uint8_t *
+parse_ipv6(const uint8_t *ip, uint32_t len, struct packet *pkt, const uint8_t **end,
+	enum verdict *why)
+{
+	uint32_t payload;
+
+	if (len < IPV6_LEN)
+		FAIL(RUNT);
+	payload = get_be16(ip + IPV6_PAYLEN);
+	if (payload > len - IPV6_LEN)
+		FAIL(IP_HEADER);
+	if (ip[IPV6_NEXT] == IPPROTO_V6_FRAGMENT)
+		FAIL(IP_FRAGMENT);
+	if (ip[IPV6_NEXT] != IPPROTO_UDP)
+		FAIL(IP_PROTOCOL);
+	pkt->encap = ENCAP_ROCEV2_IPV6;
+	parse_ipv6_fields(ip, pkt);
+	*end = ip + IPV6_LEN + payload;
+	return parse_udp(ip + IPV6_LEN, *end, pkt, why);
+}
+
+static const uint8_t *
+parse_grh(const uint8_t *grh, uint32_t len, struct packet *pkt, const uint8_t **end,
+	enum verdict *why)
+{
+	uint32_t payload;
+
+	if (len < GRH_LEN || grh[0] >> 4 != 6 || grh[IPV6_NEXT] != GRH_NEXT_IBA)
+		FAIL(GRH);
+	payload = get_be16(grh + IPV6_PAYLEN);
+	if (payload > len - GRH_LEN)
+		FAIL(GRH);
+	parse_ipv6_fields(grh, pkt);
+	*end = grh + GRH_LEN + payload;
+	return grh + GRH_LEN;
+}
+
+static const uint8_t *
+parse_lrh(const uint8_t *lrh, uint32_t len, struct packet *pkt, const uint8_t **end,
+	enum verdict *why)
+{
+	uint32_t packet_len, lnh;
+	const uint8_t *next;
+
+	if (len < LRH_LEN)
+		FAIL(RUNT);
+	lnh = lrh[1] & LRH_LNH_MASK;
+	packet_len = (get_be16(lrh + LRH_PKTLEN) & 0x7FF) * 4;
+	if ((lrh[0] & 0x0F) != 0 || lnh < LRH_LNH_LOCAL)
+		FAIL(GRH);
+	if (packet_len < LRH_LEN || packet_len + VCRC_LEN > len)
+		FAIL(GRH);
+	pkt->encap = ENCAP_IB;
+	pkt->sl = lrh[1] >> 4;
+	pkt->dlid = get_be16(lrh + LRH_DLID);
+	pkt->slid = get_be16(lrh + LRH_SLID);
+	*end = lrh + packet_len;
+	if (lnh == LRH_LNH_GLOBAL) {
+		next = parse_grh(lrh + LRH_LEN, packet_len - LRH_LEN, pkt, end, why);
+		if (next != NULL && *end != lrh + packet_len)
+			FAIL(GRH);
+		return next;
+	}
+	pkt->has_grh = false;
+	pkt->tclass = 0;
+	pkt->flow_label = 0;
+	pkt->hop_limit = 0;
+	memset(&pkt->sgid, 0, sizeof(pkt->sgid));
+	memset(&pkt->dgid, 0, sizeof(pkt->dgid));
+	return lrh + LRH_LEN;
+}
+
+/* The opcode's row says which headers stand here, in this order (rc-transport 2). */
+static inline void
+parse_extension_headers(const uint8_t *p, uint8_t headers, struct packet *pkt)
+{
+	if (headers & HDR_DETH) {
+		pkt->qkey = get_be32(p);
+		pkt->src_qpn = get_be24(p + 4);
+		p += 8;
+	}
+	if (headers & HDR_FETH)
+		p += 4;
+	if (headers & HDR_RETH) {
+		pkt->va = get_be64(p);
+		pkt->rkey = get_be32(p + 8);
+		pkt->dmalen = get_be32(p + 12);
+		p += 16;
+	}
+	if (headers & HDR_ATOMICETH) {
+		pkt->va = get_be64(p);
+		pkt->rkey = get_be32(p + 8);
+		pkt->swap_add = get_be64(p + 12);
+		pkt->compare = get_be64(p + 20);
+		p += 28;
+	}
+	if (headers & HDR_AETH) {
+		pkt->syndrome = p[0];
+		pkt->msn = get_be24(p);
+		p += 4;
+	}
+	if (headers & HDR_ATOMICACK) {
+		pkt->atomic_orig = get_be64(p);
+		p += 8;
+	}
+	if (headers & HDR_IMM) {
+		pkt->imm = get_be32(p);
+		p += 4;
+	}
+	if (headers & HDR_IETH)
+		pkt->rkey = get_be32(p);
+}
+
+/* BTH through ICRC (rc-transport 5, checks 1 and 2) */
+static inline const uint8_t *
+parse_bth(const uint8_t *bth, const uint8_t *end, struct packet *pkt, enum verdict *why)
+{
+	uint32_t len = end - bth;
+	const struct opcode_info *op;
+	uint32_t word;
+
+	if (unlikely(len < BTH_LEN + ICRC_LEN))
+		FAIL(LENGTH);
+	op = &opcodes[bth[0]];
+	if (unlikely(op->name == NULL))
+		FAIL(OPCODE);
+	pkt->op = op;
+	pkt->opcode = bth[0];
+	pkt->solicited = bth[BTH_FLAGS] >> 7;
+	pkt->migreq = bth[BTH_FLAGS] >> 6 & 1;
+	pkt->pad = bth[BTH_FLAGS] >> 4 & 3;
+	if (unlikely(len < op->header_len + pkt->pad + (uint32_t)ICRC_LEN))
+		FAIL(LENGTH);
+	if (unlikely(bth[BTH_FLAGS] & TVER_MASK))
+		FAIL(TVER);
+	pkt->pkey = get_be16(bth + BTH_PKEY);
+	word = get_be32(bth + BTH_DESTQP);
+	pkt->fecn = word >> 31;
+	pkt->becn = word >> 30 & 1;
+	pkt->dest_qpn = word & 0xFFFFFF;
+	word = get_be32(bth + BTH_PSN);
+	pkt->ackreq = word >> 31;
+	pkt->psn = word & PSN_MASK;
+	if (op->headers)
+		parse_extension_headers(bth + BTH_LEN, op->headers, pkt);
+	pkt->payload = bth + op->header_len;
+	pkt->payload_len = len - op->header_len - pkt->pad - ICRC_LEN;
+	pkt->bth = bth;
+	return bth;
+}
+
+bool
+wire_parse(enum encap encap, const uint8_t *l3, uint32_t len, struct packet *pkt,
+	enum verdict *why)
+{
+	const uint8_t *bth, *end;
+
+	pkt->l3 = l3;
+	pkt->has_grh = true;
+	pkt->slid = 0;
+	pkt->dlid = 0;
+	pkt->sl = 0;
+	if (likely(encap <= ENCAP_ROCEV2_IPV6)) {
+		if (unlikely(len == 0)) {
+			*why = VERDICT_RUNT;
+			return false;
+		}
+		if (likely(l3[0] >> 4 == 4)) {
+			bth = parse_ipv4(l3, len, pkt, &end, why);
+		} else if (l3[0] >> 4 == 6) {
+			bth = parse_ipv6(l3, len, pkt, &end, why);
+		} else {
+			*why = VERDICT_IP_HEADER;
+			return false;
+		}
+	} else {
+		pkt->udp_sport = 0;
+		pkt->encap = ENCAP_ROCEV1;
+		bth = encap == ENCAP_ROCEV1 ? parse_grh(l3, len, pkt, &end, why) :
+					      parse_lrh(l3, len, pkt, &end, why);
+	}
+	if (unlikely(bth == NULL || parse_bth(bth, end, pkt, why) == NULL))
+		return false;
+	pkt->ecn_ce = encap <= ENCAP_ROCEV2_IPV6 && (pkt->tclass & ECN_MASK) == ECN_CE;
+	pkt->icrc_len = end - l3 - ICRC_LEN;
+	return true;
+}

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/* An address vector as bytes (rc-transport 1 and 10). */
+
+#include <string.h>
+
+#include <rte_branch_prediction.h>
+
+#include "wire/bytes.h"
+#include "wire/layout.h"
+#include "wire/path.h"
+#include "wire/wire.h"
+
+#define ETHERTYPE_IPV4 0x0800
+#define ETHERTYPE_IPV6 0x86DD
+#define ETHERTYPE_VLAN 0x8100
+#define IPV4_DF        0x4000
+#define IPPROTO_UDP    17
+#define HOP_LIMIT_DEFAULT 64
+#define SMI_VL 15
+
+uint16_t
+rocev2_sport(uint32_t flow_label, uint32_t lqpn, uint32_t rqpn)
+{
+	uint32_t fl = flow_label & 0xFFFFF;
+	uint64_t v;
+
+	if (fl == 0) {
+		v = (uint64_t)lqpn * rqpn;
+		v ^= v >> 20;
+		v ^= v >> 40;
+		fl = v & 0xFFFFF;
+	}
+	return 0xC000 | ((fl & 0x3FFF) ^ (fl >> 14));
+}
+
+static uint32_t
+fold_sum(uint64_t sum)
+{
+	while (sum >> 16)
+		sum = (sum & 0xFFFF) + (sum >> 16);
+	return sum;
+}
+
+static uint8_t
+hop_limit(const struct av *av)
+{
+	return av->hop_limit ? av->hop_limit : HOP_LIMIT_DEFAULT;
+}
+
+static uint8_t *
+put_ethernet(uint8_t *h, const struct av *av, uint16_t ethertype)
+{
+	memcpy(h, av->dmac, 6);
+	memcpy(h + 6, av->smac, 6);
+	h += 12;
+	if (av->vlan != PATH_NO_VLAN) {
+		put_be16(h, ETHERTYPE_VLAN);
+		put_be16(h + 2, (av->sl & 7) << 13 | (av->vlan & 0xFFF));
+		h += VLAN_LEN;
+	}
+	put_be16(h, ethertype);
+	return h + 2;
+}
+
+/*
+ * The checksum field of the template holds the plain sum of what does not change, total length and ID
+ * being zero: path_finish() adds those two.
+ */
+static uint8_t *
+put_ipv4(uint8_t *h, const struct av *av)
+{
+	uint64_t sum = 0;
+	uint32_t i;
+
+	h[0] = 0x45;
+	h[IPV4_TOS] = av->traffic_class;
+	put_be16(h + IPV4_FRAG, IPV4_DF);
+	h[IPV4_TTL] = hop_limit(av);
+	h[IPV4_PROTO] = IPPROTO_UDP;
+	memcpy(h + IPV4_SRC, av->sgid.raw + 12, 4);
+	memcpy(h + IPV4_DST, av->dgid.raw + 12, 4);
+	for (i = 0; i < IPV4_LEN; i += 2)
+		sum += get_be16(h + i);
+	put_be16(h + IPV4_CHECKSUM, fold_sum(sum));
+	return h + IPV4_LEN;
+}
+
+/* IPv6 header or GRH */
+static uint8_t *
+put_ipv6(uint8_t *h, const struct av *av, uint8_t next)
+{
+	put_be32(h, 6u << 28 | (uint32_t)av->traffic_class << 20 | (av->flow_label & 0xFFFFF));
+	h[IPV6_NEXT] = next;
+	h[IPV6_HOP_LIMIT] = hop_limit(av);
+	memcpy(h + IPV6_SRC, av->sgid.raw, 16);
+	memcpy(h + IPV6_DST, av->dgid.raw, 16);
+	return h + IPV6_LEN;
+}
+
+static uint8_t *
+put_udp(uint8_t *h, uint16_t sport)
+{
+	put_be16(h + UDP_SPORT, sport);
+	put_be16(h + UDP_DPORT, ROCEV2_PORT);
+	return h + UDP_LEN;
+}
+
+static uint8_t *
+put_lrh(uint8_t *h, const struct av *av, uint32_t rqpn)
+{
+	h[0] = rqpn == 0 ? SMI_VL << 4 : 0; /* SMPs travel on VL 15, all else on VL 0 */
+	h[1] = (av->sl & 0xF) << 4 | (av->grh ? LRH_LNH_GLOBAL : LRH_LNH_LOCAL);
+	put_be16(h + LRH_DLID, av->dlid);
+	put_be16(h + LRH_SLID, av->slid);
+	return h + LRH_LEN;
+}
+
+void
+path_init(struct path *p, const struct av *av, uint32_t lqpn, uint32_t rqpn)
+{
+	uint8_t *h = p->header;
+
+	memset(p, 0, sizeof(*p));
+	p->av = *av;
+	p->trailer_len = ICRC_LEN;
+	p->neighbour = PATH_NO_NEIGHBOUR;
+	switch (av->encap) {
+	case ENCAP_ROCEV2_IPV4:
+		p->udp_sport = rocev2_sport(av->flow_label, lqpn, rqpn);
+		h = put_ethernet(h, av, ETHERTYPE_IPV4);
+		p->l3_off = h - p->header;
+		h = put_udp(put_ipv4(h, av), p->udp_sport);
+		break;
+	case ENCAP_ROCEV2_IPV6:
+		p->udp_sport = rocev2_sport(av->flow_label, lqpn, rqpn);
+		h = put_ethernet(h, av, ETHERTYPE_IPV6);
+		p->l3_off = h - p->header;
+		h = put_udp(put_ipv6(h, av, IPPROTO_UDP), p->udp_sport);
+		break;
+	case ENCAP_ROCEV1:
+		h = put_ethernet(h, av, ETHERTYPE_ROCEV1);
+		p->l3_off = h - p->header;
+		h = put_ipv6(h, av, GRH_NEXT_IBA);
+		break;
+	case ENCAP_IB:
+		h = put_ethernet(h, av, av->ethertype ? av->ethertype : ETHERTYPE_IB);
+		p->l3_off = h - p->header;
+		h = put_lrh(h, av, rqpn);
+		if (av->grh)
+			h = put_ipv6(h, av, GRH_NEXT_IBA);
+		p->trailer_len = ICRC_LEN + VCRC_LEN;
+		break;
+	}
+	p->header_len = h - p->header;
+}
+
+uint32_t
+path_finish(const struct path *p, uint8_t *bth, uint32_t bth_len, uint16_t ip_id)
+{
+	uint8_t *frame = bth - p->header_len;
+	uint8_t *l3 = frame + p->l3_off;
+	uint32_t icrc_len = p->header_len - p->l3_off + bth_len;
+	uint32_t l3_len = icrc_len + ICRC_LEN;
+	uint32_t sum;
+
+	memcpy(frame, p->header, p->header_len);
+	switch (p->av.encap) {
+	case ENCAP_ROCEV2_IPV4:
+		put_be16(l3 + IPV4_TOTAL, l3_len);
+		put_be16(l3 + IPV4_ID, ip_id);
+		sum = get_be16(l3 + IPV4_CHECKSUM) + l3_len + ip_id;
+		sum = (sum & 0xFFFF) + (sum >> 16);
+		sum += sum >> 16;
+		put_be16(l3 + IPV4_CHECKSUM, ~sum);
+		put_be16(l3 + IPV4_LEN + UDP_LENGTH, l3_len - IPV4_LEN);
+		break;
+	case ENCAP_ROCEV2_IPV6:
+		put_be16(l3 + IPV6_PAYLEN, l3_len - IPV6_LEN);
+		put_be16(l3 + IPV6_LEN + UDP_LENGTH, l3_len - IPV6_LEN);
+		break;
+	case ENCAP_ROCEV1:
+		put_be16(l3 + IPV6_PAYLEN, l3_len - GRH_LEN);
+		break;
+	case ENCAP_IB:
+		put_be16(l3 + LRH_PKTLEN, l3_len / 4);
+		if (p->av.grh)
+			put_be16(l3 + LRH_LEN + IPV6_PAYLEN, l3_len - LRH_LEN - GRH_LEN);
+		break;
+	}
+	put_le32(l3 + icrc_len, wire_icrc(p->av.encap, l3, icrc_len));
+	if (unlikely(p->av.encap == ENCAP_IB))
+		put_le16(l3 + l3_len, wire_vcrc(l3, l3_len));
+	return p->header_len + bth_len + p->trailer_len;
+}

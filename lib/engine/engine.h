@@ -82,6 +82,9 @@ struct worker_info {
 };
 void engine_worker_info(const struct engine *e, unsigned int worker, struct worker_info *info);
 
+/** Control thread, a few times a second: raise EVENT_WORKER_STALL for a worker whose heartbeat has stopped. */
+void engine_watch(struct engine *e);
+
 /** Sum of a port's counters over the workers, or of one worker (>= 0). Verdicts include those given after hand-off. */
 void engine_port_counters(const struct engine *e, unsigned int port, int worker,
 	struct link_counters *sum);

@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * Making, starting and stopping the engine.
+ */
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <rte_cycles.h>
+#include <rte_launch.h>
+#include <rte_lcore.h>
+#include <rte_malloc.h>
+
+#include "engine/worker.h"
+
+RTE_LOG_REGISTER(engine_logtype, polca.engine, INFO);
+
+/* .limits: a field of 0 is rc_limits_default's. */
+const struct engine_config engine_config_default = {
+	.max_pd = 1024,
+	.max_mr = 65536,
+	.max_mw = 65536,
+	.idle = IDLE_BACKOFF,
+	.idle_spin_us = 200,
+	.idle_sleep_us = 1000,
+	.handoff_ring = 1024,
+	.stall_ms = 1000,
+};
+
+#define WHEEL_TICK_HZ 65536 /* about 15 us a slot: deadlines are exact whatever the slot's width */
+
+static uint64_t
+grace_start(void *arg)
+{
+	return rte_rcu_qsbr_start(arg);
+}
+
+static bool
+grace_done(void *arg, uint64_t token)
+{
+	return rte_rcu_qsbr_check(arg, token, false) == 1;
+}
+
+static void
+default_limits(struct rc_limits *l)
+{
+#define DEFAULT(field)                                                                             \
+	do {                                                                                       \
+		if (l->field == 0)                                                                 \
+			l->field = rc_limits_default.field;                                        \
+	} while (0)
+	DEFAULT(max_qp);
+	DEFAULT(max_cq);
+	DEFAULT(max_srq);
+	DEFAULT(max_qp_wr);
+	DEFAULT(max_srq_wr);
+	DEFAULT(max_sge);
+	DEFAULT(max_inline);
+	DEFAULT(max_cqe);
+	DEFAULT(max_rd_atomic);
+	DEFAULT(min_ack_timeout);
+	DEFAULT(window);
+	DEFAULT(ack_interval);
+	DEFAULT(quarantine);
+#undef DEFAULT
+}
+
+static int
+create_rcu(struct engine *e, struct error *err)
+{
+	unsigned int i;
+
+	e->rcu = rte_zmalloc(NULL, rte_rcu_qsbr_get_memsize(e->num_workers), RTE_CACHE_LINE_SIZE);
+	if (e->rcu == NULL || rte_rcu_qsbr_init(e->rcu, e->num_workers) != 0)
+		return error_set(err, ENOMEM, "no memory for RCU: raise eal.memory_mb");
+	for (i = 0; i < e->num_workers; i++)
+		rte_rcu_qsbr_thread_register(e->rcu, i);
+	return 0;
+}
+
+/* Memory, keys and the channel adapter: what all workers share. */
+static int
+create_device(struct engine *e, struct error *err)
+{
+	struct mem_config mem = {
+		.max_pd = e->config.max_pd,
+		.max_mr = e->config.max_mr,
+		.max_mw = e->config.max_mw,
+		.alloc = e->alloc,
+		.rng = &rng_kernel,
+		.grace = { grace_start, grace_done, e->rcu },
+	};
+	struct rc_dev_config dev = {
+		.limits = e->config.limits,
+		.workers = e->num_workers,
+		.hz = e->hz,
+		.alloc = e->alloc,
+		.rng = &rng_kernel,
+	};
+
+	e->mem = mem_create(&mem);
+	if (e->mem == NULL)
+		return error_set(err, ENOMEM,
+			"no memory for %u protection domains, %u regions and %u windows: lower limits.max_pd, "
+			"max_mr or max_mw, or raise eal.memory_mb",
+			mem.max_pd, mem.max_mr, mem.max_mw);
+	dev.mem = e->mem;
+	e->dev = rc_dev_create(&dev);
+	if (e->dev == NULL)
+		return error_set(err, ENOMEM,
+			"no channel adapter of %u queue pairs, %u completion queues and %u shared receive queues: "
+			"lower limits.max_qp, max_cq or max_srq (max_qp: a power of two), or raise eal.memory_mb",
+			dev.limits.max_qp, dev.limits.max_cq, dev.limits.max_srq);
+	return 0;
+}
+
+static uint64_t
+wheel_tick(uint64_t hz)
+{
+	uint64_t tick = 1;
+
+	while (tick * 2 <= hz / WHEEL_TICK_HZ)
+		tick *= 2;
+	return tick;
+}
+
+static void
+worker_destroy(struct engine *e, struct worker *w)
+{
+	rc_worker_destroy(w->rc);
+	if (w->link != NULL)
+		link_worker_destroy(w->link);
+	timer_wheel_destroy(w->wheel);
+	engine_ring_free(w->commands);
+	engine_ring_free(w->events);
+	mem_free(e->alloc, w->out);
+	pthread_mutex_destroy(&w->command_lock);
+	mem_free(e->alloc, w);
+}
+
+/* The rings, the clock and the ports' share of a worker. */
+static int
+worker_fill(struct engine *e, struct worker *w, struct error *err)
+{
+	int socket = (int)rte_lcore_to_socket_id(w->lcore);
+	unsigned int port;
+
+	w->out = mem_zalloc(e->alloc, e->num_workers * sizeof(w->out[0]), RTE_CACHE_LINE_SIZE);
+	w->commands = engine_ring("commands", sizeof(void *), COMMAND_RING, socket,
+		RING_F_SP_ENQ | RING_F_SC_DEQ);
+	w->events = engine_ring("events", sizeof(struct event_record), EVENT_RING, socket,
+		RING_F_SP_ENQ | RING_F_SC_DEQ);
+	w->wheel = timer_wheel_create(e->alloc, wheel_tick(e->hz), rte_get_tsc_cycles());
+	if (w->out == NULL || w->commands == NULL || w->events == NULL || w->wheel == NULL)
+		return error_set(err, ENOMEM, "no memory for worker %u: raise eal.memory_mb", w->id);
+	w->link = link_worker_create(e->link, w->id, err);
+	if (w->link == NULL)
+		return -ENODEV;
+	for (port = 0; port < link_num_ports(e->link); port++) {
+		w->counters[port] = link_worker_counters(w->link, port);
+		w->port_seen[port] = link_port_attr(e->link, port);
+	}
+	return 0;
+}
+
+static int
+worker_create(struct engine *e, unsigned int id, unsigned int lcore, struct error *err)
+{
+	struct rc_worker_config rc = { .id = id, .event = events_put };
+	struct worker *w;
+	int ret;
+
+	w = mem_zalloc(e->alloc, sizeof(*w), RTE_CACHE_LINE_SIZE);
+	if (w == NULL)
+		return error_set(err, ENOMEM, "no memory for worker %u", id);
+	e->worker[id] = w;
+	pthread_mutex_init(&w->command_lock, NULL);
+	w->engine = e;
+	w->id = id;
+	w->lcore = lcore;
+	w->workers = e->num_workers;
+	w->dev = e->dev;
+	w->rcu = e->rcu;
+	w->icrc_unchecked = e->config.icrc_unchecked;
+	w->tick_cycles = e->hz / WORKER_TICK_HZ;
+	idle_init(&w->idle, &e->config, e->hz);
+	ret = worker_fill(e, w, err);
+	if (ret != 0)
+		return ret;
+	rc.wheel = w->wheel;
+	rc.tx = link_tx_sink(w->link);
+	rc.event_arg = w;
+	rc.icrc_unchecked = e->config.icrc_unchecked;
+	w->rc = rc_worker_create(e->dev, &rc);
+	return w->rc != NULL ? 0 : error_set(err, ENOMEM, "no memory for worker %u's queue pairs", id);
+}
+
+static int
+create_workers(struct engine *e, struct error *err)
+{
+	unsigned int lcore, id = 0;
+	int ret;
+
+	RTE_LCORE_FOREACH_WORKER(lcore) {
+		ret = worker_create(e, id++, lcore, err);
+		if (ret != 0)
+			return ret;
+	}
+	return handoff_create(e, err);
+}
+
+static int
+create(struct engine *e, struct error *err)
+{
+	int ret;
+
+	e->num_workers = rte_lcore_count() - 1;
+	if (e->num_workers == 0 || e->num_workers > LINK_WORKERS_MAX)
+		return error_set(err, EINVAL, "got %u worker lcores, expected 1 to %d (the main lcore is none)",
+			e->num_workers, LINK_WORKERS_MAX);
+	if (!rte_is_power_of_2(e->config.handoff_ring) || e->config.handoff_ring < 2)
+		return error_set(err, EINVAL, "handoff_ring: got %u, expected a power of two from 2 on",
+			e->config.handoff_ring);
+	e->hz = rte_get_tsc_hz();
+	default_limits(&e->config.limits);
+	e->config.link.workers = e->num_workers;
+	e->config.link.mbuf_priv = RTE_ALIGN_CEIL(sizeof(struct packet), RTE_CACHE_LINE_SIZE);
+	e->config.link.hz = e->hz;
+	ret = create_rcu(e, err);
+	if (ret == 0)
+		ret = create_device(e, err);
+	if (ret != 0)
+		return ret;
+	e->link = link_open(&e->config.link, err);
+	if (e->link == NULL)
+		return -ENODEV;
+	return create_workers(e, err);
+}
+
+struct engine *
+engine_create(const struct engine_config *config, struct error *err)
+{
+	const struct allocator *alloc = engine_allocator();
+	struct engine *e = mem_zalloc(alloc, sizeof(*e), RTE_CACHE_LINE_SIZE);
+
+	if (e == NULL) {
+		error_set(err, ENOMEM, "no memory for the engine");
+		return NULL;
+	}
+	e->alloc = alloc;
+	e->config = *config;
+	if (create(e, err) != 0) {
+		engine_destroy(e);
+		return NULL;
+	}
+	return e;
+}
+
+int
+engine_start(struct engine *e, struct error *err)
+{
+	unsigned int i;
+	int ret;
+
+	for (i = 0; i < e->num_workers; i++) {
+		ret = rte_eal_remote_launch(worker_main, e->worker[i], e->worker[i]->lcore);
+		if (ret != 0) {
+			e->running = true;
+			engine_stop(e, 0);
+			return error_set(err, -ret, "lcore %u does not start worker %u", e->worker[i]->lcore,
+				i);
+		}
+	}
+	e->running = true;
+	return 0;
+}
+
+/* Has this worker still something under way? Work requests of QPs in error are done by definition. */
+static int
+is_busy(struct worker *w, void *arg)
+{
+	uint32_t cursor = 0, qpn;
+	struct rc_qp_info info;
+
+	RTE_SET_USED(arg);
+	if (rc_pending(w->rc) || handoff_depth(w) > 0)
+		return 1;
+	while (rc_qp_next(w->rc, &cursor, &qpn))
+		if (rc_qp_query(w->rc, qpn, &info) == 0 && info.sq_posted > 0 &&
+			info.attr.qp_state == QPS_RTS)
+			return 1;
+	return 0;
+}
+
+static void
+drain(struct engine *e, unsigned int ms)
+{
+	uint64_t end = rte_get_tsc_cycles() + ms * (e->hz / 1000);
+	unsigned int i, busy;
+
+	e->draining = true;
+	do {
+		busy = 0;
+		for (i = 0; i < e->num_workers; i++)
+			busy += engine_call(e, i, is_busy, NULL) != 0;
+		if (busy > 0)
+			usleep(1000);
+	} while (busy > 0 && rte_get_tsc_cycles() < end);
+	if (busy > 0)
+		ENGINE_LOG(WARNING, "%u workers still had work under way after %u ms", busy, ms);
+}
+
+void
+engine_stop(struct engine *e, unsigned int drain_ms)
+{
+	unsigned int i;
+
+	if (!e->running)
+		return;
+	if (drain_ms > 0)
+		drain(e, drain_ms);
+	for (i = 0; i < e->num_workers; i++) {
+		__atomic_store_n(&e->worker[i]->stop, 1, __ATOMIC_SEQ_CST);
+		idle_wake(e->worker[i]);
+	}
+	for (i = 0; i < e->num_workers; i++)
+		rte_eal_wait_lcore(e->worker[i]->lcore);
+	for (i = 0; i < e->num_workers; i++)
+		e->worker[i]->stop = 0;
+	e->running = false;
+	e->draining = false;
+}
+
+void
+engine_destroy(struct engine *e)
+{
+	unsigned int i;
+
+	if (e == NULL)
+		return;
+	engine_stop(e, 0);
+	handoff_destroy(e);
+	/* QPs release what they hold of the shared tables, so workers go first and the ports last */
+	for (i = 0; i < e->num_workers; i++)
+		if (e->worker[i] != NULL && e->worker[i]->rc != NULL) {
+			rc_worker_destroy(e->worker[i]->rc);
+			e->worker[i]->rc = NULL;
+		}
+	for (i = 0; i < e->num_workers; i++)
+		if (e->worker[i] != NULL)
+			worker_destroy(e, e->worker[i]);
+	if (e->dev != NULL)
+		rc_dev_destroy(e->dev);
+	if (e->mem != NULL)
+		mem_destroy(e->mem);
+	if (e->link != NULL)
+		link_close(e->link);
+	rte_free(e->rcu);
+	mem_free(e->alloc, e);
+}
+
+unsigned int
+engine_workers(const struct engine *e)
+{
+	return e->num_workers;
+}
+
+struct link *
+engine_link(struct engine *e)
+{
+	return e->link;
+}
+
+struct rc_worker *
+worker_rc(struct worker *w)
+{
+	return w->rc;
+}
+
+struct link_worker *
+worker_link(struct worker *w)
+{
+	return w->link;
+}

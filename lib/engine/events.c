@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * Asynchronous events. Each worker has an SPSC ring to the control thread; the control thread merges them by time with those
+ * it raises itself. What has no room is lost and counted: events tell of a change, the state itself can always be asked for.
+ */
+
+#include <rte_cycles.h>
+#include <rte_ring_elem.h>
+
+#include "engine/verbs.h"
+#include "engine/worker.h"
+
+void
+events_put(void *worker, const struct event *ev)
+{
+	struct worker *w = worker;
+	struct event_record rec = { *ev, w->last };
+
+	if (rte_ring_sp_enqueue_elem(w->events, &rec, sizeof(rec)) != 0)
+		w->stats.events_lost++;
+}
+
+void
+events_put_control(struct engine *e, enum event_type type, uint32_t element)
+{
+	struct event_record *rec;
+
+	if (e->control_tail - e->control_head == CONTROL_EVENTS) {
+		e->control_lost++;
+		return;
+	}
+	rec = &e->control_event[e->control_tail++ % CONTROL_EVENTS];
+	rec->event = (struct event){ type, element };
+	rec->time = rte_get_tsc_cycles();
+}
+
+/* The oldest event of a worker, taken out of its ring to be looked at. */
+static const struct event_record *
+head(struct worker *w)
+{
+	if (!w->has_staged)
+		w->has_staged =
+			rte_ring_sc_dequeue_elem(w->events, &w->staged, sizeof(w->staged)) == 0;
+	return w->has_staged ? &w->staged : NULL;
+}
+
+static bool
+take_oldest(struct engine *e, struct event *ev)
+{
+	const struct event_record *best = NULL, *rec;
+	struct worker *from = NULL;
+	unsigned int i;
+
+	if (e->control_head != e->control_tail)
+		best = &e->control_event[e->control_head % CONTROL_EVENTS];
+	for (i = 0; i < e->num_workers; i++) {
+		rec = head(e->worker[i]);
+		if (rec != NULL && (best == NULL || rec->time < best->time)) {
+			best = rec;
+			from = e->worker[i];
+		}
+	}
+	if (best == NULL)
+		return false;
+	*ev = best->event;
+	if (from != NULL)
+		from->has_staged = false;
+	else
+		e->control_head++;
+	return true;
+}
+
+unsigned int
+engine_events(struct engine *e, struct event *ev, unsigned int n, uint64_t *lost)
+{
+	uint64_t total = e->control_lost;
+	unsigned int i, got = 0;
+
+	while (got < n && take_oldest(e, &ev[got]))
+		got++;
+	for (i = 0; i < e->num_workers; i++)
+		total += relaxed(&e->worker[i]->stats.events_lost);
+	if (lost != NULL)
+		*lost = total;
+	return got;
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * Packets for other workers. One SPSC ring per ordered pair of workers carries packet views; each stands in its mbuf's
+ * private area, so nothing is parsed twice. A full ring is a counted drop, never a wait (design.md rule 1).
+ */
+
+#include "engine/worker.h"
+
+int
+handoff_create(struct engine *e, struct error *err)
+{
+	unsigned int from, to;
+
+	for (to = 0; to < e->num_workers; to++) {
+		struct worker *w = e->worker[to];
+
+		for (from = 0; from < e->num_workers; from++) {
+			if (from == to)
+				continue;
+			w->in[from] = engine_ring("handoff", sizeof(struct packet *),
+				e->config.handoff_ring, (int)rte_lcore_to_socket_id(w->lcore),
+				RING_F_SP_ENQ | RING_F_SC_DEQ);
+			if (w->in[from] == NULL)
+				return error_set(err, ENOMEM,
+					"no memory for hand-off rings of %u entries between %u workers: "
+					"raise eal.memory_mb or lower workers.handoff_ring",
+					e->config.handoff_ring, e->num_workers);
+		}
+	}
+	return 0;
+}
+
+void
+handoff_destroy(struct engine *e)
+{
+	struct packet *pkts[LINK_BURST];
+	unsigned int from, to, n;
+
+	for (to = 0; to < e->num_workers; to++) {
+		struct worker *w = e->worker[to];
+
+		for (from = 0; w != NULL && from < e->num_workers; from++) {
+			if (w->in[from] == NULL)
+				continue;
+			while ((n = handoff_take(w, from, pkts)) > 0)
+				link_free(pkts, n);
+			engine_ring_free(w->in[from]);
+			w->in[from] = NULL;
+		}
+	}
+}
+
+void
+handoff_stage(struct worker *w, unsigned int to, struct packet *pkt)
+{
+	struct handoff_out *o = &w->out[to];
+
+	if (o->n == 0)
+		w->out_dirty[w->num_dirty++] = (uint16_t)to;
+	o->pkt[o->n++] = pkt;
+}
+
+void
+handoff_flush(struct worker *w)
+{
+	unsigned int i, k, sent;
+
+	for (i = 0; i < w->num_dirty; i++) {
+		unsigned int to = w->out_dirty[i];
+		struct handoff_out *o = &w->out[to];
+
+		sent = rte_ring_sp_enqueue_burst(w->engine->worker[to]->in[w->id],
+			(void *const *)o->pkt, o->n, NULL);
+		w->stats.handoff_out += sent;
+		if (unlikely(sent < o->n)) {
+			w->stats.handoff_full += o->n - sent;
+			for (k = sent; k < o->n; k++)
+				w->counters[o->pkt[k]->port]->verdict[VERDICT_HANDOFF_FULL]++;
+			link_free(&o->pkt[sent], o->n - sent);
+		}
+		o->n = 0;
+	}
+	w->num_dirty = 0;
+}
+
+unsigned int
+handoff_take(struct worker *w, unsigned int from, struct packet **pkts)
+{
+	unsigned int n;
+
+	n = rte_ring_sc_dequeue_burst(w->in[from], (void **)pkts, LINK_BURST, NULL);
+	w->stats.handoff_in += n;
+	return n;
+}
+
+uint32_t
+handoff_depth(const struct worker *w)
+{
+	uint32_t depth = 0;
+	unsigned int from;
+
+	for (from = 0; from < w->workers; from++)
+		if (w->in[from] != NULL)
+			depth += rte_ring_count(w->in[from]);
+	return depth;
+}

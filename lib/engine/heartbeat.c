@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * Is a worker alive, and how well is it? Everything read here is written by the worker alone and read relaxed.
+ */
+
+#include <errno.h>
+#include <string.h>
+
+#include <rte_cycles.h>
+#include <rte_lcore.h>
+
+#include "engine/worker.h"
+
+static uint64_t
+heartbeat_age_us(const struct engine *e, const struct worker *w)
+{
+	uint64_t beat = relaxed(&w->stats.heartbeat), now = rte_get_tsc_cycles();
+
+	/* the clocks of two CPUs may differ by a few cycles */
+	return beat == 0 || beat > now ? 0 : (now - beat) / RTE_MAX(e->hz / 1000000, 1u);
+}
+
+void
+engine_watch(struct engine *e)
+{
+	unsigned int i;
+
+	for (i = 0; i < e->num_workers && e->running; i++) {
+		struct worker *w = e->worker[i];
+		uint64_t age = heartbeat_age_us(e, w);
+		bool stalled = age > e->config.stall_ms * 1000ull;
+
+		if (stalled == w->stalled)
+			continue;
+		w->stalled = stalled;
+		if (!stalled) {
+			ENGINE_LOG(NOTICE, "worker %u on lcore %u polls again", i, w->lcore);
+			continue;
+		}
+		ENGINE_LOG(WARNING,
+			"worker %u on lcore %u has not polled for %" PRIu64 " ms: is its CPU shared?", i,
+			w->lcore, age / 1000);
+		events_put_control(e, EVENT_WORKER_STALL, i);
+	}
+}
+
+void
+engine_worker_info(const struct engine *e, unsigned int worker, struct worker_info *info)
+{
+	const struct worker_stats *s;
+	const struct worker *w;
+	uint64_t life;
+	rte_cpuset_t cpus;
+	int cpu;
+
+	memset(info, 0, sizeof(*info));
+	if (worker >= e->num_workers)
+		return;
+	w = e->worker[worker];
+	s = &w->stats;
+	info->lcore = w->lcore;
+	info->numa_node = (int)rte_lcore_to_socket_id(w->lcore);
+	info->cpu = -1;
+	cpus = rte_lcore_cpuset(w->lcore);
+	for (cpu = 0; cpu < CPU_SETSIZE && info->cpu < 0; cpu++)
+		if (CPU_ISSET(cpu, &cpus))
+			info->cpu = cpu;
+	info->polls = relaxed(&s->polls);
+	info->busy_polls = relaxed(&s->busy_polls);
+	life = relaxed(&s->heartbeat) - relaxed(&s->started);
+	if (life > 0 && (int64_t)life > 0)
+		info->busy_share = RTE_MIN((double)relaxed(&s->busy_cycles) / (double)life, 1.0);
+	info->longest_gap_us = (double)relaxed(&s->longest_gap) * 1e6 / (double)e->hz;
+	info->heartbeat_age_us = heartbeat_age_us(e, w);
+	info->stalled = e->running && info->heartbeat_age_us > e->config.stall_ms * 1000ull;
+	info->sleeps = relaxed(&s->sleeps);
+	info->handoff_out = relaxed(&s->handoff_out);
+	info->handoff_in = relaxed(&s->handoff_in);
+	info->handoff_full = relaxed(&s->handoff_full);
+	info->handoff_depth = handoff_depth(w);
+	info->commands = rte_ring_count(w->commands);
+	info->qps = w->qps;
+}
+
+/* Add the 64-bit counters of one struct to another's. */
+static void
+add_counters(void *sum, const void *from, size_t size)
+{
+	const uint64_t *f = from;
+	uint64_t *s = sum;
+	size_t i;
+
+	for (i = 0; i < size / sizeof(uint64_t); i++)
+		s[i] += relaxed(&f[i]);
+}
+
+void
+engine_port_counters(const struct engine *e, unsigned int port, int worker,
+	struct link_counters *sum)
+{
+	unsigned int i;
+
+	memset(sum, 0, sizeof(*sum));
+	if (port >= link_num_ports(e->link))
+		return;
+	for (i = 0; i < e->num_workers; i++)
+		if (worker < 0 || (unsigned int)worker == i)
+			add_counters(sum, e->worker[i]->counters[port], sizeof(*sum));
+}
+
+void
+engine_rc_counters(const struct engine *e, int worker, struct rc_counters *sum)
+{
+	unsigned int i;
+
+	memset(sum, 0, sizeof(*sum));
+	for (i = 0; i < e->num_workers; i++)
+		if (worker < 0 || (unsigned int)worker == i)
+			add_counters(sum, rc_worker_counters(e->worker[i]->rc), sizeof(*sum));
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * What a worker does when there is nothing to do: spin, or after a while sleep in growing steps so that the default does not
+ * burn a core. Sleeps end at the next timer, the next tick, and when a command comes.
+ */
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <rte_pause.h>
+
+#include "engine/worker.h"
+
+#define SLEEP_MIN_US 8 /* shorter waits are spun */
+
+void
+idle_init(struct idle *idle, const struct engine_config *config, uint64_t hz)
+{
+	idle->mode = config->idle;
+	idle->cycles_per_us = RTE_MAX(hz / 1000000, 1u);
+	idle->spin = config->idle_spin_us * idle->cycles_per_us;
+	idle->sleep_max_us = config->idle_sleep_us;
+	idle->sleep_us = SLEEP_MIN_US;
+	idle->since = 0;
+}
+
+/*
+ * The word is 1 while the worker sleeps or is about to. Whoever put something on its ring clears it and wakes: either the
+ * worker sees the ring filled after it set the word, or the other sees the word set.
+ */
+static void
+futex_sleep(struct worker *w, uint32_t us)
+{
+	struct timespec ts = { us / 1000000, (long)(us % 1000000) * 1000 };
+
+	__atomic_store_n(&w->asleep, 1, __ATOMIC_SEQ_CST);
+	rte_atomic_thread_fence(__ATOMIC_SEQ_CST);
+	if (rte_ring_empty(w->commands) && __atomic_load_n(&w->stop, __ATOMIC_RELAXED) == 0) {
+		/* asleep the worker holds no reference: grace periods need not wait for it */
+		rte_rcu_qsbr_thread_offline(w->rcu, w->id);
+		syscall(SYS_futex, &w->asleep, FUTEX_WAIT_PRIVATE, 1, &ts, NULL, 0);
+		rte_rcu_qsbr_thread_online(w->rcu, w->id);
+		w->stats.sleeps++;
+	}
+	__atomic_store_n(&w->asleep, 0, __ATOMIC_RELAXED);
+}
+
+void
+idle_wake(struct worker *w)
+{
+	rte_atomic_thread_fence(__ATOMIC_SEQ_CST);
+	if (__atomic_load_n(&w->asleep, __ATOMIC_RELAXED) == 0)
+		return;
+	__atomic_store_n(&w->asleep, 0, __ATOMIC_SEQ_CST);
+	syscall(SYS_futex, &w->asleep, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
+
+uint64_t
+idle_wait(struct worker *w, uint64_t now)
+{
+	struct idle *idle = &w->idle;
+	uint64_t next, us;
+
+	if (idle->mode == IDLE_POLL || now - idle->since < idle->spin || idle->sleep_max_us == 0) {
+		rte_pause();
+		return 0;
+	}
+	next = timer_wheel_next(w->wheel);
+	if (next > w->tick)
+		next = w->tick;
+	if (next <= now)
+		return 0;
+	us = (next - now) / idle->cycles_per_us;
+	if (us > idle->sleep_us)
+		us = idle->sleep_us;
+	if (us < SLEEP_MIN_US) {
+		rte_pause();
+		return 0;
+	}
+	futex_sleep(w, (uint32_t)us);
+	idle->sleep_us = RTE_MIN(idle->sleep_us * 2, idle->sleep_max_us);
+	return now + us * idle->cycles_per_us;
+}

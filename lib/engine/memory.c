@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * Memory for objects and rings. With hugepages: EAL's, on the caller's NUMA node (objects are made on the worker that owns
+ * them). Without: the C library's, untouched pages cost nothing and the EAL's small arena stays for mbufs.
+ */
+
+#include <stdlib.h>
+
+#include <rte_eal.h>
+#include <rte_malloc.h>
+
+#include "engine/worker.h"
+
+static void *
+huge_alloc(void *arg, size_t size, size_t align)
+{
+	RTE_SET_USED(arg);
+	return rte_zmalloc(NULL, size, align);
+}
+
+static void
+huge_free(void *arg, void *mem)
+{
+	RTE_SET_USED(arg);
+	rte_free(mem);
+}
+
+/* calloc() leaves large blocks untouched, but knows no alignment: the block's start stands before the object. */
+static void *
+plain_alloc(void *arg, size_t size, size_t align)
+{
+	uintptr_t block, mem;
+
+	RTE_SET_USED(arg);
+	if (align < sizeof(void *))
+		align = sizeof(void *);
+	if (size > SIZE_MAX - align - sizeof(void *))
+		return NULL;
+	block = (uintptr_t)calloc(1, size + align + sizeof(void *));
+	if (block == 0)
+		return NULL;
+	mem = RTE_ALIGN_CEIL(block + sizeof(void *), align);
+	((void **)mem)[-1] = (void *)block;
+	return (void *)mem;
+}
+
+static void
+plain_free(void *arg, void *mem)
+{
+	RTE_SET_USED(arg);
+	free(((void **)mem)[-1]);
+}
+
+static const struct allocator huge_allocator = { huge_alloc, huge_free, NULL };
+static const struct allocator plain_allocator = { plain_alloc, plain_free, NULL };
+
+const struct allocator *
+engine_allocator(void)
+{
+	return rte_eal_has_hugepages() ? &huge_allocator : &plain_allocator;
+}
+
+struct rte_ring *
+engine_ring(const char *name, unsigned int esize, unsigned int count, int socket,
+	unsigned int flags)
+{
+	ssize_t size = rte_ring_get_memsize_elem(esize, count);
+	struct rte_ring *r;
+
+	if (size < 0)
+		return NULL;
+	r = rte_zmalloc_socket(NULL, (size_t)size, RTE_CACHE_LINE_SIZE, socket);
+	if (r != NULL && rte_ring_init(r, name, count, flags) != 0) {
+		rte_free(r);
+		return NULL;
+	}
+	return r;
+}
+
+void
+engine_ring_free(struct rte_ring *r)
+{
+	rte_free(r);
+}

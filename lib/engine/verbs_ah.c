@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * An address handle says where packets go; a path needs to know how: encapsulation, our own addresses, the next hop.
+ */
+
+#include <errno.h>
+#include <string.h>
+
+#include "engine/verbs_private.h"
+
+static int
+check_index(const struct port_attr *port, const struct engine_ah *ah, struct error *err)
+{
+	if (port->num_gids == 0)
+		return error_set(err, EINVAL, "sgid_index: %s has no address", port->name);
+	if (ah->sgid_index >= port->num_gids)
+		return error_set(err, EINVAL, "sgid_index: got %u, %s has 0..%u", ah->sgid_index,
+			port->name, port->num_gids - 1);
+	if (ah->flow_label > 0xFFFFF)
+		return error_set(err, EINVAL, "flow_label: got 0x%x, expected 20 bits",
+			ah->flow_label);
+	return 0;
+}
+
+/* Both ends of a path speak one family. */
+static int
+check_family(const union gid *sgid, const union gid *dgid, struct error *err)
+{
+	char s[GID_STRLEN], d[GID_STRLEN];
+
+	if (gid_is_zero(dgid))
+		return error_set(err, EINVAL, "dgid: missing");
+	if (gid_is_ipv4(sgid) != gid_is_ipv4(dgid))
+		return error_set(err, EINVAL,
+			"dgid: got %s, but the source address (sgid_index) is %s: both must be IPv4 or both IPv6",
+			gid_print(dgid, d), gid_print(sgid, s));
+	return 0;
+}
+
+static enum encap
+encap_of(const struct port_gid *gid)
+{
+	switch (gid->type) {
+	case GID_ROCEV1:
+		return ENCAP_ROCEV1;
+	case GID_IB:
+		return ENCAP_IB;
+	case GID_ROCEV2:
+		break;
+	}
+	return gid_is_ipv4(&gid->gid) ? ENCAP_ROCEV2_IPV4 : ENCAP_ROCEV2_IPV6;
+}
+
+static int
+next_hop(struct engine *e, const struct engine_ah *ah, struct av *av, uint32_t *neighbour,
+	struct error *err)
+{
+	*neighbour = PATH_NO_NEIGHBOUR;
+	if (ah->has_dmac) {
+		memcpy(av->dmac, ah->dmac, sizeof(av->dmac));
+		return 0;
+	}
+	return link_neighbour(e->link, ah->port, &av->sgid, &av->dgid, neighbour, err);
+}
+
+static int
+resolve_roce(struct engine *e, const struct engine_ah *ah, struct av *av, uint32_t *neighbour,
+	struct error *err)
+{
+	int ret = check_family(&av->sgid, &av->dgid, err);
+
+	return ret != 0 ? ret : next_hop(e, ah, av, neighbour, err);
+}
+
+/* LIDs name both ends on a native IB link; the GRH is there when a GID is given. */
+static int
+resolve_ib(const struct port_attr *port, const struct engine_ah *ah, struct av *av,
+	uint32_t *neighbour, struct error *err)
+{
+	if (ah->dlid == 0)
+		return error_set(err, EINVAL, "dlid: missing: %s is an InfiniBand port", port->name);
+	av->slid = port->lid;
+	av->dlid = ah->dlid;
+	av->grh = !gid_is_zero(&ah->dgid);
+	if (ah->has_dmac)
+		memcpy(av->dmac, ah->dmac, sizeof(av->dmac));
+	*neighbour = PATH_NO_NEIGHBOUR;
+	return 0;
+}
+
+int
+ah_resolve(struct engine *e, const struct engine_ah *ah, struct av *av, uint32_t *neighbour,
+	struct error *err)
+{
+	const struct port_attr *port;
+	int ret;
+
+	if (ah->port >= link_num_ports(e->link))
+		return error_set(err, EINVAL, "port: got %u, there are %u ports from 0 on", ah->port,
+			link_num_ports(e->link));
+	port = link_port_attr(e->link, ah->port);
+	ret = check_index(port, ah, err);
+	if (ret != 0)
+		return ret;
+	*av = (struct av){
+		.encap = encap_of(&port->gid[ah->sgid_index]),
+		.port = ah->port,
+		.sgid = port->gid[ah->sgid_index].gid,
+		.dgid = ah->dgid,
+		.vlan = port->vlan,
+		.sl = ah->sl,
+		.traffic_class = ah->traffic_class,
+		.hop_limit = ah->hop_limit,
+		.flow_label = ah->flow_label,
+	};
+	memcpy(av->smac, port->mac, sizeof(av->smac));
+	if (av->encap == ENCAP_IB)
+		return resolve_ib(port, ah, av, neighbour, err);
+	return resolve_roce(e, ah, av, neighbour, err);
+}

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * Queue pairs: each lives on one worker, which alone touches it.
+ */
+
+#include <errno.h>
+
+#include "engine/verbs_private.h"
+
+struct qp_args {
+	uint32_t qpn;
+	const struct qp_init_attr *init;
+	const struct qp_attr *attr;
+	uint32_t mask;
+	struct rc_qp_info *info;
+	struct error *err;
+};
+
+int
+choose_worker(struct engine *e, int asked, struct error *err)
+{
+	unsigned int i, best = 0;
+
+	if (asked >= 0) {
+		if ((unsigned int)asked >= e->num_workers)
+			return error_set(err, EINVAL, "worker: got %d, there are 0..%u", asked,
+				e->num_workers - 1);
+		return asked;
+	}
+	for (i = 1; i < e->num_workers; i++)
+		if (e->worker[i]->qps < e->worker[best]->qps)
+			best = i;
+	return (int)best;
+}
+
+int
+qp_worker(struct engine *e, uint32_t qpn, struct error *err)
+{
+	int worker = rc_owner(e->dev, qpn);
+
+	return worker >= 0 ? worker : error_set(err, ENOENT, "qp: no queue pair 0x%06x", qpn);
+}
+
+static int
+call_owner(struct engine *e, worker_fn fn, struct qp_args *a)
+{
+	int worker = qp_worker(e, a->qpn, a->err);
+
+	return worker < 0 ? worker : engine_call(e, (unsigned int)worker, fn, a);
+}
+
+bool
+walk_workers(struct engine *e, uint64_t *cursor, worker_fn fn, void *out)
+{
+	unsigned int worker = (unsigned int)(*cursor >> 32);
+	struct walk walk = { (uint32_t)*cursor, out };
+
+	for (; worker < e->num_workers; worker++, walk.cursor = 0) {
+		if (engine_call(e, worker, fn, &walk) == 1) {
+			*cursor = (uint64_t)worker << 32 | walk.cursor;
+			return true;
+		}
+	}
+	*cursor = (uint64_t)e->num_workers << 32;
+	return false;
+}
+
+static int
+create(struct worker *w, void *arg)
+{
+	struct qp_args *a = arg;
+
+	return rc_qp_create(w->rc, a->init, &a->qpn, a->err);
+}
+
+/* QPs that share a receive queue live where it does (design.md, who owns what). */
+static int
+worker_for(struct engine *e, int asked, const struct qp_init_attr *attr, struct error *err)
+{
+	int owner;
+
+	if (attr->srq == RC_NO_SRQ)
+		return choose_worker(e, asked, err);
+	owner = srq_worker(e, attr->srq, err);
+	if (owner >= 0 && asked >= 0 && asked != owner)
+		return error_set(err, EINVAL,
+			"worker: got %d, but shared receive queue %u lives on worker %d, and its queue pairs with it",
+			asked, attr->srq, owner);
+	return owner;
+}
+
+int
+engine_qp_create(struct engine *e, int worker, const struct qp_init_attr *attr, uint32_t *qpn,
+	struct error *err)
+{
+	struct qp_args a = { .init = attr, .err = err };
+	int ret;
+
+	worker = worker_for(e, worker, attr, err);
+	if (worker < 0)
+		return worker;
+	ret = engine_call(e, (unsigned int)worker, create, &a);
+	if (ret != 0)
+		return ret;
+	e->worker[worker]->qps++;
+	*qpn = a.qpn;
+	return 0;
+}
+
+static int
+query(struct worker *w, void *arg)
+{
+	struct qp_args *a = arg;
+
+	return rc_qp_query(w->rc, a->qpn, a->info);
+}
+
+int
+engine_qp_query(struct engine *e, uint32_t qpn, struct rc_qp_info *info, struct error *err)
+{
+	struct qp_args a = { .qpn = qpn, .info = info, .err = err };
+
+	return call_owner(e, query, &a);
+}
+
+/* The port these attributes are about: the one they name, else the QP's. */
+static int
+port_of(struct engine *e, const struct qp_attr *attr, uint32_t mask, const struct rc_qp_info *now,
+	const struct port_attr **port, struct error *err)
+{
+	uint16_t index = mask & QP_ATTR_PORT ? attr->port : now->attr.port;
+
+	if (index >= link_num_ports(e->link))
+		return error_set(err, EINVAL, "port: got %u, there are %u ports from 0 on", index,
+			link_num_ports(e->link));
+	*port = link_port_attr(e->link, index);
+	return 0;
+}
+
+static int
+resolve_pkey(const struct port_attr *port, struct qp_attr *attr, struct error *err)
+{
+	if (attr->pkey_index >= port->num_pkeys)
+		return error_set(err, EINVAL, "pkey_index: got %u, %s has %u P_Keys from 0 on",
+			attr->pkey_index, port->name, port->num_pkeys);
+	attr->pkey = port->pkey[attr->pkey_index];
+	return 0;
+}
+
+static int
+check_mtu(const struct port_attr *port, const struct qp_attr *attr, struct error *err)
+{
+	if (attr->path_mtu <= port->active_mtu)
+		return 0;
+	return error_set(err, EINVAL,
+		"path_mtu: got %u, but %s with an MTU of %u carries no more than %u", attr->path_mtu,
+		port->name, port->mtu, port->active_mtu);
+}
+
+static int
+resolve_av(struct engine *e, const struct port_attr *port, const struct engine_ah *ah,
+	struct qp_attr *attr, struct error *err)
+{
+	if (ah == NULL)
+		return error_set(err, EINVAL, "ah_attr: missing");
+	if (ah->port != port->index)
+		return error_set(err, EINVAL, "ah_attr.port: got %u, but the queue pair is on port %u",
+			ah->port, port->index);
+	attr->sgid_index = ah->sgid_index;
+	return ah_resolve(e, ah, &attr->av, &attr->neighbour, err);
+}
+
+/* Everything a worker would have to look up elsewhere is looked up here. */
+static int
+resolve(struct engine *e, struct qp_attr *attr, const struct engine_ah *ah, uint32_t mask,
+	const struct rc_qp_info *now, struct error *err)
+{
+	const struct port_attr *port = NULL;
+	int ret;
+
+	if ((mask & (QP_ATTR_PORT | QP_ATTR_PKEY_INDEX | QP_ATTR_PATH_MTU | QP_ATTR_AV)) == 0)
+		return 0;
+	ret = port_of(e, attr, mask, now, &port, err);
+	if (ret == 0 && mask & QP_ATTR_PKEY_INDEX)
+		ret = resolve_pkey(port, attr, err);
+	if (ret == 0 && mask & QP_ATTR_PATH_MTU)
+		ret = check_mtu(port, attr, err);
+	if (ret == 0 && mask & QP_ATTR_AV)
+		ret = resolve_av(e, port, ah, attr, err);
+	return ret;
+}
+
+static int
+modify(struct worker *w, void *arg)
+{
+	struct qp_args *a = arg;
+
+	return rc_qp_modify(w->rc, a->qpn, a->attr, a->mask, a->err);
+}
+
+int
+engine_qp_modify(struct engine *e, uint32_t qpn, struct qp_attr *attr, const struct engine_ah *ah,
+	uint32_t mask, struct error *err)
+{
+	struct qp_args a = { .qpn = qpn, .attr = attr, .mask = mask, .err = err };
+	struct rc_qp_info now;
+	int ret;
+
+	ret = engine_qp_query(e, qpn, &now, err);
+	if (ret == 0)
+		ret = resolve(e, attr, ah, mask, &now, err);
+	return ret != 0 ? ret : call_owner(e, modify, &a);
+}
+
+static int
+destroy(struct worker *w, void *arg)
+{
+	struct qp_args *a = arg;
+
+	return rc_qp_destroy(w->rc, a->qpn, a->err);
+}
+
+int
+engine_qp_destroy(struct engine *e, uint32_t qpn, struct error *err)
+{
+	struct qp_args a = { .qpn = qpn, .err = err };
+	int worker = qp_worker(e, qpn, err);
+	int ret;
+
+	if (worker < 0)
+		return worker;
+	ret = engine_call(e, (unsigned int)worker, destroy, &a);
+	if (ret == 0)
+		e->worker[worker]->qps--;
+	return ret;
+}
+
+static int
+next(struct worker *w, void *arg)
+{
+	struct walk *walk = arg;
+	uint32_t qpn;
+
+	return rc_qp_next(w->rc, &walk->cursor, &qpn) && rc_qp_query(w->rc, qpn, walk->out) == 0;
+}
+
+bool
+engine_qp_next(struct engine *e, uint64_t *cursor, struct rc_qp_info *info)
+{
+	return walk_workers(e, cursor, next, info);
+}

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * The poll loop of a worker. Order of a turn: commands, packets (own queues, then what others handed over), timers, what the
+ * QPs have to send, out. One look at the clock a turn. No lock, no allocation, no log from here down.
+ */
+
+#include <sys/prctl.h>
+
+#include <rte_branch_prediction.h>
+#include <rte_cycles.h>
+
+#include "engine/worker.h"
+#include "wire/wire.h"
+
+#define OPCODE_CNP 0x81 /* rc-transport 2 */
+#define NOBODY     (-1)
+
+static inline void
+count(struct worker *w, const struct packet *pkt, enum verdict v)
+{
+	w->counters[pkt->port]->verdict[v]++;
+}
+
+/* Packets that no QP gets (rc-transport 5.3; RoCEv2 congestion notification). */
+static enum verdict
+nobodys(const struct worker *w, const struct packet *pkt)
+{
+	enum verdict why = VERDICT_ICRC;
+
+	if (pkt->opcode == OPCODE_CNP)
+		return w->icrc_unchecked || wire_crc_ok(pkt, &why) ? VERDICT_CNP : why;
+	if (pkt->dest_qpn == QPN_MULTICAST)
+		return VERDICT_MULTICAST;
+	return VERDICT_QPN_UNKNOWN;
+}
+
+static inline int
+owner(const struct worker *w, const struct packet *pkt)
+{
+	if (unlikely(pkt->opcode == OPCODE_CNP || pkt->dest_qpn == QPN_MULTICAST))
+		return NOBODY;
+	return rc_owner(w->dev, pkt->dest_qpn);
+}
+
+/* Packets of our own QPs; their QPs' lines were asked for by the caller, a burst ahead. */
+static void
+receive(struct worker *w, struct packet **pkts, unsigned int n, uint64_t now)
+{
+	unsigned int i;
+
+	for (i = 0; i < n; i++)
+		count(w, pkts[i], rc_receive(w->rc, pkts[i], now));
+	link_free(pkts, n);
+}
+
+static unsigned int
+take_in(struct worker *w, uint64_t now)
+{
+	struct packet *pkts[LINK_BURST], *lost[LINK_BURST];
+	unsigned int i, n, own = 0, nobody = 0;
+
+	n = link_rx(w->link, now, pkts);
+	for (i = 0; i < n; i++) {
+		struct packet *pkt = pkts[i];
+		int to = owner(w, pkt);
+
+		if (likely(to == (int)w->id)) {
+			rc_prefetch(w->rc, pkt->dest_qpn);
+			pkts[own++] = pkt;
+		} else if (to >= 0) {
+			handoff_stage(w, (unsigned int)to, pkt);
+		} else {
+			count(w, pkt, nobodys(w, pkt));
+			lost[nobody++] = pkt;
+		}
+	}
+	if (unlikely(w->num_dirty > 0))
+		handoff_flush(w);
+	if (unlikely(nobody > 0))
+		link_free(lost, nobody);
+	if (own > 0)
+		receive(w, pkts, own, now);
+	return n;
+}
+
+/* What others received for us. A QP destroyed meanwhile is rc_receive()'s to notice. */
+static unsigned int
+take_over(struct worker *w, uint64_t now)
+{
+	struct packet *pkts[LINK_BURST];
+	unsigned int from, i, n, total = 0;
+
+	for (from = 0; from < w->workers; from++) {
+		if (from == w->id)
+			continue;
+		n = handoff_take(w, from, pkts);
+		if (n == 0)
+			continue;
+		for (i = 0; i < n; i++)
+			rc_prefetch(w->rc, pkts[i]->dest_qpn);
+		receive(w, pkts, n, now);
+		total += n;
+	}
+	return total;
+}
+
+static void
+port_changed(struct worker *w, uint16_t port, const struct port_attr *old,
+	const struct port_attr *attr)
+{
+	struct event ev = { EVENT_PORT_ACTIVE, port };
+
+	rc_path_changed(w->rc, port);
+	if (w->id != 0 || old->up == attr->up)
+		return;
+	if (!attr->up)
+		ev.type = EVENT_PORT_ERR;
+	events_put(w, &ev);
+}
+
+/* A few times a second: ports' attributes, the link's timed work. */
+static void
+tick(struct worker *w, uint64_t now)
+{
+	const struct port_attr *attr;
+	unsigned int port;
+
+	w->tick = now + w->tick_cycles;
+	link_tick(w->link, now);
+	for (port = 0; port < link_num_ports(w->engine->link); port++) {
+		attr = link_port_attr(w->engine->link, port);
+		if (unlikely(attr != w->port_seen[port])) {
+			port_changed(w, (uint16_t)port, w->port_seen[port], attr);
+			w->port_seen[port] = attr;
+		}
+	}
+}
+
+/* The time since the last poll was work if that poll found some. */
+static inline void
+account(struct worker *w, uint64_t now)
+{
+	uint64_t gap = now - w->last;
+
+	if (w->was_busy)
+		w->stats.busy_cycles += gap;
+	if (unlikely(gap > w->stats.longest_gap && w->last <= now))
+		w->stats.longest_gap = gap;
+	w->last = now;
+	w->stats.polls++;
+	__atomic_store_n(&w->stats.heartbeat, now, __ATOMIC_RELAXED);
+}
+
+bool
+worker_poll(struct worker *w, uint64_t now)
+{
+	unsigned int work;
+
+	account(w, now);
+	work = command_run(w);
+	work += take_in(w, now);
+	work += take_over(w, now);
+	work += timer_wheel_run(w->wheel, now);
+	work += rc_run(w->rc, now, WORKER_BUDGET);
+	link_tx_flush(w->link, now);
+	if (unlikely(now >= w->tick))
+		tick(w, now);
+	/* nothing of what was looked up in this turn is held any more */
+	rte_rcu_qsbr_quiescent(w->rcu, w->id);
+	w->was_busy = work > 0 || rc_pending(w->rc);
+	w->stats.busy_polls += w->was_busy;
+	return w->was_busy;
+}
+
+int
+worker_main(void *arg)
+{
+	struct worker *w = arg;
+	uint64_t now, until;
+
+	/* sleeps are short and end at timers: the kernel's 50 us of slack would show */
+	prctl(PR_SET_TIMERSLACK, 1000);
+	rte_rcu_qsbr_thread_online(w->rcu, w->id);
+	now = rte_get_tsc_cycles();
+	w->last = now;
+	w->idle.since = now;
+	w->stats.started = now;
+	while (__atomic_load_n(&w->stop, __ATOMIC_RELAXED) == 0) {
+		now = rte_get_tsc_cycles();
+		if (worker_poll(w, now)) {
+			w->idle.since = now;
+			w->idle.sleep_us = 1;
+			continue;
+		}
+		until = idle_wait(w, now);
+		if (until > 0)
+			w->last = RTE_MIN(until, rte_get_tsc_cycles()); /* what was slept on purpose is no gap */
+	}
+	command_run(w);
+	rte_rcu_qsbr_thread_offline(w->rcu, w->id);
+	return 0;
+}

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#ifndef ENGINE_WORKER_H
+#define ENGINE_WORKER_H
+
+/**
+ * @file
+ * Private to lib/engine: the engine and its workers. What a worker writes, what the control thread writes and what both
+ * look at stand on cache lines of their own.
+ */
+
+#include <pthread.h>
+
+#include <rte_common.h>
+#include <rte_log.h>
+#include <rte_rcu_qsbr.h>
+#include <rte_ring.h>
+
+#include "base/timer_wheel.h"
+#include "engine/engine.h"
+
+extern int engine_logtype;
+#define ENGINE_LOG(level, fmt, ...)                                                                \
+	rte_log(RTE_LOG_##level, engine_logtype, "engine: " fmt "\n", ##__VA_ARGS__)
+
+#define WORKER_BUDGET    64 /* packets rc_run() may send before the next look at the queues */
+#define WORKER_TICK_HZ   100
+#define COMMAND_RING     64
+#define EVENT_RING       1024
+#define CONTROL_EVENTS   256
+
+/* --- packets for another worker: handoff.c --- */
+struct handoff_out {
+	struct packet *pkt[LINK_BURST];
+	unsigned int n;
+};
+
+/* --- events.c: one record on an event ring --- */
+struct event_record {
+	struct event event;
+	uint64_t time; /* TSC, to merge the workers' rings in order */
+};
+
+/* --- idle.c --- */
+struct idle {
+	enum idle_mode mode;
+	uint64_t spin; /* cycles without work before the first sleep */
+	uint64_t cycles_per_us;
+	uint32_t sleep_max_us;
+	uint32_t sleep_us; /* the next sleep */
+	uint64_t since; /* time of the last work */
+};
+
+/** Written by the worker, read by anyone with relaxed loads. */
+struct worker_stats {
+	uint64_t heartbeat; /* TSC of the last poll */
+	uint64_t started;
+	uint64_t polls;
+	uint64_t busy_polls;
+	uint64_t busy_cycles;
+	uint64_t longest_gap; /* cycles */
+	uint64_t sleeps;
+	uint64_t handoff_out;
+	uint64_t handoff_in;
+	uint64_t handoff_full;
+	uint64_t events_lost;
+};
+
+struct worker {
+	/* the poll loop's own */
+	struct engine *engine;
+	unsigned int id;
+	unsigned int lcore;
+	unsigned int workers;
+	struct rc_dev *dev;
+	struct rc_worker *rc;
+	struct link_worker *link;
+	struct timer_wheel *wheel;
+	struct rte_rcu_qsbr *rcu;
+	bool icrc_unchecked;
+	bool was_busy;
+	uint64_t last; /* time of the last poll */
+	uint64_t tick; /* when link_tick() is due */
+	uint64_t tick_cycles;
+	struct idle idle;
+	struct rte_ring *commands; /* of struct command * */
+	struct rte_ring *events; /* of struct event_record */
+	struct rte_ring *in[LINK_WORKERS_MAX]; /* hand-off from each worker; NULL for itself */
+	struct handoff_out *out; /* hand-off to each, being gathered */
+	uint16_t out_dirty[LINK_BURST]; /* those of out[] that hold something */
+	unsigned int num_dirty;
+	struct link_counters *counters[LINK_PORTS_MAX];
+	const struct port_attr *port_seen[LINK_PORTS_MAX];
+
+	struct worker_stats stats __rte_cache_aligned;
+
+	/* both look at it: the futex word a sleeping worker waits on */
+	uint32_t asleep __rte_cache_aligned;
+	uint32_t stop;
+
+	/* the control thread's */
+	pthread_mutex_t command_lock __rte_cache_aligned; /* one producer of commands at a time */
+	uint32_t qps;
+	bool stalled;
+	bool has_staged;
+	struct event_record staged; /* head of .events, taken out to be compared with others' */
+} __rte_cache_aligned;
+
+struct engine {
+	struct engine_config config;
+	unsigned int num_workers;
+	uint64_t hz;
+	struct mem *mem;
+	struct rc_dev *dev;
+	struct link *link;
+	struct rte_rcu_qsbr *rcu;
+	struct worker *worker[LINK_WORKERS_MAX];
+	const struct allocator *alloc;
+	bool running;
+	bool draining; /* posts are refused */
+	/* events that the control thread raises itself */
+	struct event_record control_event[CONTROL_EVENTS];
+	unsigned int control_head;
+	unsigned int control_tail;
+	uint64_t control_lost;
+};
+
+static inline uint64_t
+relaxed(const uint64_t *counter)
+{
+	return __atomic_load_n(counter, __ATOMIC_RELAXED);
+}
+
+/* worker.c */
+/** What rte_eal_remote_launch() runs. */
+int worker_main(void *worker);
+/** One turn of the poll loop. @return was there anything to do? */
+bool worker_poll(struct worker *w, uint64_t now);
+
+/* handoff.c */
+int handoff_create(struct engine *e, struct error *err);
+void handoff_destroy(struct engine *e);
+/** Gather a packet for another worker; handoff_flush() sends it off. */
+void handoff_stage(struct worker *w, unsigned int to, struct packet *pkt);
+void handoff_flush(struct worker *w);
+/** @return packets taken from one other worker's ring, up to LINK_BURST */
+unsigned int handoff_take(struct worker *w, unsigned int from, struct packet **pkts);
+uint32_t handoff_depth(const struct worker *w);
+
+/* command.c */
+struct command {
+	worker_fn fn;
+	void *arg;
+	int result;
+	uint32_t done;
+};
+/** Run what waits on the command ring. @return commands run */
+unsigned int command_run(struct worker *w);
+
+/* idle.c */
+void idle_init(struct idle *idle, const struct engine_config *config, uint64_t hz);
+/** Nothing to do: sleep if it is time to. @return the time until which the sleep was meant to last, 0: did not sleep */
+uint64_t idle_wait(struct worker *w, uint64_t now);
+/** Any thread: end the worker's sleep. */
+void idle_wake(struct worker *w);
+
+/* events.c */
+/** On the worker: struct rc_worker_config.event. */
+void events_put(void *worker, const struct event *ev);
+/** On the control thread. */
+void events_put_control(struct engine *e, enum event_type type, uint32_t element);
+
+/* memory.c */
+const struct allocator *engine_allocator(void);
+/** A ring that appears in no list and uses up no memzone. @param esize  a multiple of 4 */
+struct rte_ring *engine_ring(const char *name, unsigned int esize, unsigned int count, int socket,
+	unsigned int flags);
+void engine_ring_free(struct rte_ring *r);
+
+#endif

@@ -3,9 +3,9 @@
  */
 
 /*
- * Slots of one tick each, one turn of SLOTS ticks; a bitmap of slots in use, so that a run after a long
- * pause and the search for the next deadline step over the empty ones. A timer of a later turn
- * stays in its slot and is looked at once a turn.
+ * Slots of one tick each, one turn of SLOTS ticks; a bitmap of slots in use, so that a run after
+ * a long pause and the search for the next deadline step over the empty ones. A timer of a later
+ * turn stays in its slot and is looked at once a turn.
  *
  * `bound` is a time before which nothing can be due. It makes the common run one compare.
  */

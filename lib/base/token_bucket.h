@@ -7,8 +7,8 @@
 
 /**
  * @file
- * A small token bucket in the owner's unit of time: limits what a stranger can make us send (ICMP, ARP and ND
- * answers, warnings). One owner, no division, no clock.
+ * A small token bucket in the owner's unit of time: limits what a stranger can make us send
+ * (ICMP, ARP and ND answers, warnings). One owner, no division, no clock.
  */
 
 #include <stdbool.h>
@@ -16,7 +16,7 @@
 
 struct token_bucket {
 	uint64_t interval; /**< time units per token; 0: no limit */
-	uint64_t slack; /**< how far ahead of `now` the bucket may be drawn: (burst - 1) intervals */
+	uint64_t slack; /**< how far ahead of `now` it may be drawn: (burst - 1) intervals */
 	uint64_t drawn; /**< the time by which all tokens drawn so far are paid for */
 };
 

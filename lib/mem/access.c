@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * The check every remote access and every scatter/gather element goes through (rc-transport 6,
+ * row 7).
+ */
+
+#include "mem/table.h"
+
+enum mem_verdict
+mem_access(const struct mem *mem, uint32_t key, uint32_t pd, uint32_t qpn, uint64_t va,
+	uint64_t len, uint32_t access, uint8_t **host)
+{
+	uint32_t index = key_index(&mem->keys, key);
+	uint32_t need = access != 0 ? access : MEM_RIGHT_LOCAL_READ;
+	struct mem_view v;
+	uint64_t offset;
+
+	if (unlikely(index >= mem->n_records) || !record_read(&mem->records[index], key, &v))
+		return MEM_BAD_KEY;
+	if (unlikely(v.pd != pd || (v.qpn != MEM_QPN_ANY && v.qpn != qpn)))
+		return MEM_BAD_KEY;
+	if (unlikely((v.rights & need) != need)) {
+		/* a window's key is an R_Key only: as an L_Key it does not exist */
+		if ((v.rights & MEM_RIGHT_LOCAL_READ) == 0 && (need & MEM_ACCESS_REMOTE) == 0)
+			return MEM_BAD_KEY;
+		return MEM_BAD_RIGHTS;
+	}
+	/* va below v.va makes offset huge; neither comparison can wrap */
+	offset = va - v.va;
+	if (unlikely(offset > v.length || len > v.length - offset))
+		return MEM_BAD_RANGE;
+	*host = v.base + offset;
+	return MEM_OK;
+}

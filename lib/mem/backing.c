@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <linux/magic.h>
+#include <numa.h>
+#include <numaif.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "mem/backing.h"
+
+#define HUGEPAGE ((uint64_t)2 << 20)
+
+#ifndef MAP_HUGE_2MB
+#define MAP_HUGE_2MB (21 << 26)
+#endif
+
+static bool
+round_up(uint64_t length, uint64_t page, size_t *rounded)
+{
+	if (length > SIZE_MAX - page)
+		return false;
+	*rounded = (length + page - 1) / page * page;
+	return true;
+}
+
+static int
+numa_check(int node, struct error *err)
+{
+	int last = numa_available() < 0 ? 0 : numa_max_node();
+
+	if (node < -1 || node > last)
+		return error_set(err, EINVAL, "numa_node: got %d, this host has 0 to %d (-1: any)",
+			node, last);
+	return 0;
+}
+
+/*
+ * Preferred, not bound: when the node has run out, a strict policy would end the process at the
+ * first touch instead of answering the caller.
+ */
+static void
+numa_prefer(void *map, size_t len, int node)
+{
+	struct bitmask *nodes;
+
+	if (node < 0 || numa_available() < 0)
+		return;
+	nodes = numa_allocate_nodemask();
+	if (nodes == NULL)
+		return;
+	numa_bitmask_setbit(nodes, (unsigned int)node);
+	mbind(map, len, MPOL_PREFERRED, nodes->maskp, nodes->size + 1, 0);
+	numa_free_nodemask(nodes);
+}
+
+/* All pages are there before the first access: no worker takes a page fault. */
+static int
+populate(void *map, size_t len, int advice)
+{
+	if (madvise(map, len, advice) == 0)
+		return 0;
+	/* A kernel before 5.14 does not know the advice; pages then come at the first touch. */
+	return errno == EINVAL ? 0 : -errno;
+}
+
+static int
+map_anonymous(struct backing *b, const struct mem_mr_attr *attr, uint64_t page, int flags)
+{
+	void *map;
+	int rc;
+
+	if (!round_up(attr->length, page, &b->map_len))
+		return -ENOMEM;
+	map = mmap(NULL, b->map_len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags,
+		-1, 0);
+	if (map == MAP_FAILED)
+		return -errno;
+	numa_prefer(map, b->map_len, attr->numa_node);
+	rc = populate(map, b->map_len, MADV_POPULATE_WRITE);
+	if (rc != 0) {
+		munmap(map, b->map_len);
+		return rc;
+	}
+	b->map = map;
+	b->base = map;
+	return 0;
+}
+
+static int
+open_anonymous(struct backing *b, const struct mem_mr_attr *attr, struct error *err)
+{
+	int rc;
+
+	rc = numa_check(attr->numa_node, err);
+	if (rc != 0)
+		return rc;
+	if (attr->hugepages && map_anonymous(b, attr, HUGEPAGE, MAP_HUGETLB | MAP_HUGE_2MB) == 0) {
+		b->hugepages = true;
+		return 0;
+	}
+	rc = map_anonymous(b, attr, (uint64_t)sysconf(_SC_PAGESIZE), 0);
+	if (rc != 0)
+		return error_set(err, -rc, "length: no memory for %" PRIu64 " bytes: %s",
+			attr->length, strerror(-rc));
+	return 0;
+}
+
+static int
+map_file(struct backing *b, const struct mem_mr_attr *attr, int fd, bool writable,
+	struct error *err)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	struct statfs fs;
+	struct stat st;
+	void *map;
+	int rc;
+
+	if (fstat(fd, &st) < 0 || fstatfs(fd, &fs) < 0)
+		return error_set(err, errno, "path: %s: %s", attr->path, strerror(errno));
+	if (!S_ISREG(st.st_mode))
+		return error_set(err, EINVAL, "path: %s is not a regular file", attr->path);
+	if (fs.f_type == HUGETLBFS_MAGIC) {
+		page = (uint64_t)fs.f_bsize;
+		b->hugepages = true;
+	}
+	if (attr->offset % page != 0)
+		return error_set(err, EINVAL,
+			"offset: got %" PRIu64 ", must be a multiple of the page size, %" PRIu64,
+			attr->offset, page);
+	/* What lies past the end of a file raises SIGBUS when touched. */
+	if (attr->offset > (uint64_t)st.st_size ||
+			attr->length > (uint64_t)st.st_size - attr->offset)
+		return error_set(err, EINVAL,
+			"length: %" PRIu64 " bytes from offset %" PRIu64
+			" are not in %s, which has %" PRIu64,
+			attr->length, attr->offset, attr->path, (uint64_t)st.st_size);
+	if (!round_up(attr->length, page, &b->map_len))
+		return error_set(err, EINVAL, "length: got %" PRIu64, attr->length);
+	/*
+	 * A file we may only read stays as it is: whatever writes to the region writes to a copy.
+	 */
+	map = mmap(NULL, b->map_len, PROT_READ | PROT_WRITE, writable ? MAP_SHARED : MAP_PRIVATE,
+		fd, (off_t)attr->offset);
+	if (map == MAP_FAILED)
+		return error_set(err, errno, "path: mmap of %s: %s", attr->path, strerror(errno));
+	numa_prefer(map, b->map_len, attr->numa_node);
+	rc = populate(map, b->map_len, writable ? MADV_POPULATE_WRITE : MADV_POPULATE_READ);
+	if (rc != 0) { /* a sparse file on a full disk, for one */
+		munmap(map, b->map_len);
+		return error_set(err, -rc, "path: cannot fault in %s: %s", attr->path,
+			strerror(-rc));
+	}
+	b->map = map;
+	b->base = map;
+	return 0;
+}
+
+static int
+open_file(struct backing *b, const struct mem_mr_attr *attr, struct error *err)
+{
+	bool writable = true;
+	int fd, rc;
+
+	if (attr->path == NULL || attr->path[0] == '\0')
+		return error_set(err, EINVAL, "path: missing");
+	rc = numa_check(attr->numa_node, err);
+	if (rc != 0)
+		return rc;
+	/* O_NONBLOCK: the path may turn out to be a FIFO */
+	fd = open(attr->path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0 && (errno == EACCES || errno == EROFS) &&
+			(attr->access & MEM_ACCESS_LOCAL_WRITE) == 0) {
+		writable = false;
+		fd = open(attr->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	}
+	if (fd < 0)
+		return error_set(err, errno, "path: %s: %s", attr->path, strerror(errno));
+	rc = map_file(b, attr, fd, writable, err);
+	close(fd);
+	return rc;
+}
+
+static int
+open_external(struct backing *b, const struct mem_mr_attr *attr, struct error *err)
+{
+	if (attr->base == NULL || attr->length > UINTPTR_MAX - (uintptr_t)attr->base)
+		return error_set(err, EINVAL, "base: no %" PRIu64 " bytes at %p", attr->length,
+			attr->base);
+	b->base = attr->base;
+	return 0;
+}
+
+int
+backing_open(struct backing *b, const struct mem_mr_attr *attr, struct error *err)
+{
+	memset(b, 0, sizeof(*b));
+	switch (attr->backing) {
+	case MEM_ANONYMOUS:
+		return open_anonymous(b, attr, err);
+	case MEM_FILE:
+		return open_file(b, attr, err);
+	case MEM_EXTERNAL:
+		return open_external(b, attr, err);
+	}
+	return error_set(err, EINVAL, "backing: got %d", (int)attr->backing);
+}
+
+void
+backing_close(struct backing *b)
+{
+	if (b->map != NULL)
+		munmap(b->map, b->map_len);
+	memset(b, 0, sizeof(*b));
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#ifndef MEM_KEY_H
+#define MEM_KEY_H
+
+/**
+ * @file
+ * Keys of regions and windows (design.md rule 6).
+ *
+ * The upper 24 bits are a keyed permutation of {generation, table index}, the low 8 are keyed too
+ * (or the consumer's, for type 2 windows). Each table index has a serial number that counts the
+ * keys it has had; together with the index it fills the 32 bits, so that an index gives no key
+ * twice before it has given all of its own.
+ *
+ * The permutation is a four-round Feistel network over two 12-bit halves, one multiplication a
+ * round. It hides table indices from a peer and makes keys hard to guess; it is not a cipher, and
+ * protection domain and rights are checked all the same.
+ */
+
+#include <stdint.h>
+
+#include "base/env.h"
+
+#define KEY_ROUNDS 4
+#define KEY_BITS 24 /* permuted */
+#define KEY_INDEX_BITS_MAX 22 /* leaves at least two bits of generation */
+
+struct key_space {
+	uint64_t mask[KEY_ROUNDS];
+	uint64_t factor[KEY_ROUNDS]; /* odd */
+	uint64_t low; /* secret of the low byte */
+	unsigned int index_bits;
+};
+
+/** @param entries  table size; at most 2^KEY_INDEX_BITS_MAX */
+void key_space_init(struct key_space *k, const struct rng *rng, uint32_t entries);
+/** Key number `serial` of a table index. */
+uint32_t key_make(const struct key_space *k, uint32_t index, uint32_t serial);
+/** The permutation, 24 bits to 24 bits. */
+uint32_t key_permute(const struct key_space *k, uint32_t plain);
+
+static inline uint32_t
+key_round(const struct key_space *k, unsigned int i, uint32_t half)
+{
+	return (uint32_t)(((half ^ k->mask[i]) * k->factor[i]) >> 52);
+}
+
+/** The inverse of key_permute(). */
+static inline uint32_t
+key_unpermute(const struct key_space *k, uint32_t scrambled)
+{
+	uint32_t left = scrambled >> 12, right = scrambled & 0xfff, tmp;
+	int i;
+
+	for (i = KEY_ROUNDS - 1; i >= 0; i--) {
+		tmp = left;
+		left = right ^ key_round(k, (unsigned int)i, left);
+		right = tmp;
+	}
+	return left << 12 | right;
+}
+
+/**
+ * Table index a key speaks of; may be out of the table, and the key stale: the caller compares
+ * all of it.
+ */
+static inline uint32_t
+key_index(const struct key_space *k, uint32_t key)
+{
+	return key_unpermute(k, key >> 8) & ((UINT32_C(1) << k->index_bits) - 1);
+}
+
+#endif

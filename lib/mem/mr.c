@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * Memory regions: registered and deregistered by the control thread, looked up by everyone
+ * (access.c).
+ */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "mem/table.h"
+
+#define MR_ACCESS                                                                                  \
+	(MEM_ACCESS_LOCAL_WRITE | MEM_ACCESS_REMOTE | MEM_ACCESS_MW_BIND | MEM_ACCESS_ZERO_BASED)
+
+static int
+check_access(uint32_t access, struct error *err)
+{
+	if ((access & ~(uint32_t)MR_ACCESS) != 0)
+		return error_set(err, EINVAL, "access: unknown bits 0x%x",
+			access & ~(uint32_t)MR_ACCESS);
+	/* ibv_reg_mr(3): remote write and atomic need local write */
+	if ((access & (MEM_ACCESS_REMOTE_WRITE | MEM_ACCESS_REMOTE_ATOMIC)) != 0 &&
+			(access & MEM_ACCESS_LOCAL_WRITE) == 0)
+		return error_set(err, EINVAL,
+			"access: remote_write and remote_atomic need local_write");
+	return 0;
+}
+
+/* What the peer calls byte 0. */
+static int
+choose_va(const struct mem_mr_attr *attr, const uint8_t *base, uint64_t *va, struct error *err)
+{
+	*va = attr->va;
+	if ((attr->access & MEM_ACCESS_ZERO_BASED) != 0) {
+		if (attr->va != 0 && attr->va != UINT64_MAX)
+			return error_set(err, EINVAL, "va: got 0x%" PRIx64 ", zero_based means 0",
+				attr->va);
+		*va = 0;
+	} else if (attr->va == UINT64_MAX) {
+		*va = (uintptr_t)base;
+	}
+	if (attr->length - 1 > UINT64_MAX - *va)
+		return error_set(err, EINVAL,
+			"va: 0x%" PRIx64 " and length %" PRIu64 " run past 2^64", *va,
+			attr->length);
+	/* The alignment check of an atomic is on the VA: the host's CPU must find the same. */
+	if ((attr->access & MEM_ACCESS_REMOTE_ATOMIC) != 0 && (*va - (uintptr_t)base) % 8 != 0)
+		return error_set(err, EINVAL,
+			"va: 0x%" PRIx64 " is aligned unlike the memory, remote_atomic needs it to "
+			"agree modulo 8", *va);
+	return 0;
+}
+
+static void
+publish(struct mem *mem, uint32_t index, const struct mem_mr *mr)
+{
+	const struct mem_view view = {
+		.va = mr->va,
+		.length = mr->length,
+		.base = mr->backing.base,
+		.pd = mr->pd,
+		.qpn = MEM_QPN_ANY,
+		.rights = mr->access | MEM_RIGHT_LOCAL_READ,
+		.mr_key = mr->key,
+	};
+
+	record_publish(&mem->records[index], mr->key, &view);
+}
+
+static void
+fill_info(const struct mem_mr *mr, struct mem_mr_info *info)
+{
+	*info = (struct mem_mr_info){
+		.key = mr->key,
+		.pd = mr->pd,
+		.access = mr->access,
+		.va = mr->va,
+		.length = mr->length,
+		.base = mr->backing.base,
+		.hugepages = mr->backing.hugepages,
+	};
+}
+
+int
+mem_mr_register(struct mem *mem, const struct mem_mr_attr *attr, struct mem_mr_info *info,
+	struct error *err)
+{
+	struct backing backing;
+	struct mem_mr *mr;
+	uint32_t index;
+	uint64_t va;
+	int rc;
+
+	if (attr->length == 0)
+		return error_set(err, EINVAL, "length: must be greater than 0");
+	rc = check_access(attr->access, err);
+	if (rc != 0)
+		return rc;
+	if (mem_pd_hold(mem, attr->pd) != 0)
+		return error_set(err, ENOENT, "pd: no protection domain %u", attr->pd);
+	rc = backing_open(&backing, attr, err);
+	if (rc != 0)
+		goto release_pd;
+	rc = choose_va(attr, backing.base, &va, err);
+	if (rc != 0)
+		goto close_backing;
+	if (!index_get(&mem->free_mr, &index)) {
+		rc = error_set(err, ENOMEM, "mr: all %u memory regions are in use", mem->max_mr);
+		goto close_backing;
+	}
+	mr = &mem->mrs[index];
+	mr->state = MR_LIVE;
+	mr->key = key_issue(&mem->keys, index, &mr->serial);
+	mr->pd = attr->pd;
+	mr->access = attr->access;
+	mr->va = va;
+	mr->length = attr->length;
+	mr->backing = backing;
+	__atomic_store_n(&mr->windows, 0, __ATOMIC_RELEASE);
+	publish(mem, index, mr);
+	if (info != NULL)
+		fill_info(mr, info);
+	return 0;
+
+close_backing:
+	backing_close(&backing);
+release_pd:
+	mem_pd_release(mem, attr->pd);
+	return rc;
+}
+
+static struct mem_mr *
+find(const struct mem *mem, uint32_t key)
+{
+	uint32_t index = key_index(&mem->keys, key);
+
+	if (index >= mem->max_mr || mem->mrs[index].state == MR_FREE ||
+			mem->mrs[index].key != key)
+		return NULL;
+	return &mem->mrs[index];
+}
+
+int
+mem_mr_deregister(struct mem *mem, uint32_t key, struct error *err)
+{
+	struct mem_mr *mr = find(mem, key);
+	uint32_t index, windows = 0;
+
+	if (mr == NULL)
+		return error_set(err, ENOENT, "mr: no memory region 0x%08x", key);
+	index = (uint32_t)(mr - mem->mrs);
+	if (mr->state == MR_LIVE) {
+		/* in one step with the check, so that no worker binds a window in between */
+		if (!__atomic_compare_exchange_n(&mr->windows, &windows, MR_NO_BIND, false,
+				    __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+			return error_set(err, EBUSY,
+				"mr: %u memory windows are bound to region 0x%08x", windows, key);
+		record_retract(&mem->records[index]);
+		mr->state = MR_DYING;
+		mr->token = grace_start(mem);
+	}
+	if (!mem_grace_done(mem, mr->token))
+		return -EAGAIN;
+	backing_close(&mr->backing);
+	mr->state = MR_FREE;
+	mem_pd_release(mem, mr->pd);
+	index_put(&mem->free_mr, index);
+	return 0;
+}
+
+bool
+mr_hold(struct mem_mr *mr)
+{
+	uint32_t n = __atomic_load_n(&mr->windows, __ATOMIC_RELAXED);
+
+	do {
+		if ((n & MR_NO_BIND) != 0)
+			return false;
+	} while (!__atomic_compare_exchange_n(&mr->windows, &n, n + 1, false, __ATOMIC_ACQ_REL,
+		__ATOMIC_RELAXED));
+	return true;
+}
+
+void
+mr_release(struct mem_mr *mr)
+{
+	__atomic_fetch_sub(&mr->windows, 1, __ATOMIC_RELEASE);
+}
+
+int
+mem_mr_query(const struct mem *mem, uint32_t key, struct mem_mr_info *info)
+{
+	const struct mem_mr *mr = find(mem, key);
+
+	if (mr == NULL || mr->state != MR_LIVE)
+		return -ENOENT;
+	fill_info(mr, info);
+	return 0;
+}
+
+bool
+mem_mr_next(const struct mem *mem, uint32_t *cursor, struct mem_mr_info *info)
+{
+	while (*cursor < mem->max_mr) {
+		const struct mem_mr *mr = &mem->mrs[(*cursor)++];
+
+		if (mr->state == MR_LIVE) {
+			fill_info(mr, info);
+			return true;
+		}
+	}
+	return false;
+}

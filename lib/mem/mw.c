@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * Memory windows. The control thread makes and frees them, workers bind and invalidate them:
+ * whoever changes one first claims its state word. A claim that fails means two consumers at odds
+ * over one window, and the later one is told so; nobody waits.
+ */
+
+#include <errno.h>
+
+#include "mem/table.h"
+
+/* Index in mws of a key's window; the key may still be stale. */
+static bool
+locate(const struct mem *mem, uint32_t key, uint32_t *i)
+{
+	uint32_t index = key_index(&mem->keys, key);
+
+	if (index < mem->max_mr || index >= mem->n_records)
+		return false;
+	*i = index - mem->max_mr;
+	return RECORD_GET(mem->mws[*i].key) == key &&
+	       RECORD_GET(mem->mw_states[*i]) != MW_FREE;
+}
+
+static void
+set_state(struct mem *mem, uint32_t i, uint32_t state)
+{
+	__atomic_store_n(&mem->mw_states[i], state, __ATOMIC_RELEASE);
+}
+
+static bool
+claim(struct mem *mem, uint32_t i, uint32_t key, uint32_t state)
+{
+	if (!__atomic_compare_exchange_n(&mem->mw_states[i], &state, MW_CLAIMED, false,
+			    __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+		return false;
+	if (mem->mws[i].key == key)
+		return true;
+	set_state(mem, i, state); /* it got another key before we had it */
+	return false;
+}
+
+static struct mem_record *
+record_of(struct mem *mem, uint32_t i)
+{
+	return &mem->records[mem->max_mr + i];
+}
+
+static bool
+is_bound(uint32_t state)
+{
+	return state == MW_BOUND_TYPE_1 || (state & MW_BOUND_QP) != 0;
+}
+
+/* Take a claimed window off its region; `state` is what it was before the claim. */
+static void
+unbind(struct mem *mem, uint32_t i, uint32_t state)
+{
+	record_retract(record_of(mem, i));
+	mr_release(&mem->mrs[mem->mws[i].mr_index]);
+	if ((state & MW_BOUND_QP) != 0)
+		__atomic_fetch_sub(qp_bucket(mem, state & 0xffffff), 1, __ATOMIC_RELAXED);
+}
+
+int
+mem_mw_alloc(struct mem *mem, uint32_t pd, enum mem_mw_type type, uint32_t *key,
+	struct error *err)
+{
+	struct mem_mw *mw;
+	uint32_t i;
+
+	if (type != MEM_MW_TYPE_1 && type != MEM_MW_TYPE_2)
+		return error_set(err, EINVAL, "type: got %d, must be 1 or 2", (int)type);
+	if (mem_pd_hold(mem, pd) != 0)
+		return error_set(err, ENOENT, "pd: no protection domain %u", pd);
+	if (!index_get(&mem->free_mw, &i)) {
+		mem_pd_release(mem, pd);
+		return error_set(err, ENOMEM, "mw: all %u memory windows are in use", mem->max_mw);
+	}
+	mw = &mem->mws[i];
+	mw->type = type;
+	mw->pd = pd;
+	*key = key_issue(&mem->keys, mem->max_mr + i, &mw->serial);
+	RECORD_SET(mw->key, *key);
+	set_state(mem, i, MW_UNBOUND);
+	return 0;
+}
+
+int
+mem_mw_free(struct mem *mem, uint32_t key, struct error *err)
+{
+	struct mem_mw *mw;
+	uint32_t i, state;
+
+	if (!locate(mem, key, &i))
+		return error_set(err, ENOENT, "mw: no memory window 0x%08x", key);
+	mw = &mem->mws[i];
+	state = __atomic_load_n(&mem->mw_states[i], __ATOMIC_ACQUIRE);
+	if (state != MW_DYING) {
+		if (state == MW_CLAIMED || !claim(mem, i, key, state))
+			return -EAGAIN; /* some worker is just binding or invalidating it */
+		mw->token = 0;
+		if (is_bound(state)) {
+			unbind(mem, i, state);
+			mw->token = grace_start(mem);
+		}
+		set_state(mem, i, MW_DYING);
+	}
+	if (!mem_grace_done(mem, mw->token))
+		return -EAGAIN;
+	set_state(mem, i, MW_FREE);
+	mem_pd_release(mem, mw->pd);
+	index_put(&mem->free_mw, i);
+	return 0;
+}
+
+/* What the window lets its peers see of the region, by the rules of IBA C10-72 to C10-75. */
+static int
+check_region(const struct mem *mem, const struct mem_bind *b, struct mem_view *window)
+{
+	uint32_t index = key_index(&mem->keys, b->mr_key);
+	struct mem_view mr;
+	uint64_t offset;
+
+	if (index >= mem->max_mr || !record_read(&mem->records[index], b->mr_key, &mr))
+		return -ENOENT;
+	if (mr.pd != b->pd || (mr.rights & MEM_ACCESS_MW_BIND) == 0)
+		return -EACCES;
+	if ((b->access & (MEM_ACCESS_REMOTE_WRITE | MEM_ACCESS_REMOTE_ATOMIC)) != 0 &&
+			(mr.rights & MEM_ACCESS_LOCAL_WRITE) == 0)
+		return -EACCES;
+	/* no window over a zero-based region, as verbs and rxe have it */
+	if ((mr.rights & MEM_ACCESS_ZERO_BASED) != 0)
+		return -EINVAL;
+	offset = b->va - mr.va;
+	if (offset > mr.length || b->length > mr.length - offset)
+		return -EINVAL;
+
+	window->va = (b->access & MEM_ACCESS_ZERO_BASED) != 0 ? 0 : b->va;
+	window->length = b->length;
+	window->base = mr.base + offset;
+	window->pd = b->pd;
+	window->rights = b->access;
+	window->mr_key = b->mr_key;
+	/* The alignment check of an atomic is on the VA: the host's CPU must find the same. */
+	if ((b->access & MEM_ACCESS_REMOTE_ATOMIC) != 0 &&
+			((uintptr_t)window->base - window->va) % 8 != 0)
+		return -EINVAL;
+	return 0;
+}
+
+/* The window of a bind and its rules, before the region's. */
+static int
+check_window(const struct mem_mw *mw, uint32_t state, const struct mem_bind *b)
+{
+	if (mw->pd != b->pd)
+		return -EACCES;
+	if ((b->access & ~(uint32_t)(MEM_ACCESS_REMOTE | MEM_ACCESS_ZERO_BASED)) != 0)
+		return -EINVAL;
+	if (mw->type == MEM_MW_TYPE_1) /* o10-36.2.2 */
+		return (b->access & MEM_ACCESS_ZERO_BASED) != 0 ? -EINVAL : 0;
+	if (state != MW_UNBOUND) /* o10-37.2.30: invalidate first */
+		return -EINVAL;
+	if (b->length == 0) /* o10-37.2.40: only an invalidate unbinds */
+		return -EINVAL;
+	if (b->new_key >> 8 != b->mw_key >> 8 || b->qpn >= MW_BOUND_QP)
+		return -EINVAL;
+	return 0;
+}
+
+/* All that can fail of a bind. On success the region, if any, counts one window more. */
+static int
+prepare(struct mem *mem, uint32_t i, uint32_t state, const struct mem_bind *b,
+	struct mem_view *window)
+{
+	int rc = check_window(&mem->mws[i], state, b);
+
+	if (rc != 0 || b->length == 0)
+		return rc;
+	rc = check_region(mem, b, window);
+	if (rc != 0)
+		return rc;
+	/*
+	 * Its record was valid just now, so the index is no other region's before a grace period.
+	 */
+	return mr_hold(&mem->mrs[key_index(&mem->keys, b->mr_key)]) ? 0 : -ENOENT;
+}
+
+/* Give a claimed window its new key and binding. @return its new state */
+static uint32_t
+bind(struct mem *mem, uint32_t i, const struct mem_bind *b, struct mem_view *window)
+{
+	struct mem_mw *mw = &mem->mws[i];
+	uint32_t state, key;
+
+	if (mw->type == MEM_MW_TYPE_2) {
+		key = b->new_key;
+		window->qpn = b->qpn;
+		state = MW_BOUND_QP | b->qpn;
+		__atomic_fetch_add(qp_bucket(mem, b->qpn), 1, __ATOMIC_RELAXED);
+	} else {
+		key = key_issue(&mem->keys, mem->max_mr + i, &mw->serial);
+		window->qpn = MEM_QPN_ANY;
+		state = MW_BOUND_TYPE_1;
+	}
+	RECORD_SET(mw->key, key);
+	if (b->length == 0)
+		return MW_UNBOUND;
+	mw->mr_index = key_index(&mem->keys, b->mr_key);
+	record_publish(record_of(mem, i), key, window);
+	return state;
+}
+
+int
+mem_mw_bind(struct mem *mem, const struct mem_bind *b, uint32_t *key, uint64_t *token)
+{
+	struct mem_view window = { 0 };
+	uint32_t i, old, state;
+	int rc;
+
+	*token = 0;
+	if (!locate(mem, b->mw_key, &i))
+		return -ENOENT;
+	old = __atomic_load_n(&mem->mw_states[i], __ATOMIC_ACQUIRE);
+	if (old == MW_FREE || old == MW_DYING)
+		return -ENOENT;
+	if (old == MW_CLAIMED || !claim(mem, i, b->mw_key, old))
+		return -EINVAL;
+	rc = prepare(mem, i, old, b, &window);
+	if (rc != 0) {
+		set_state(mem, i, old);
+		return rc;
+	}
+	if (is_bound(old))
+		unbind(mem, i, old);
+	state = bind(mem, i, b, &window);
+	*key = mem->mws[i].key;
+	set_state(mem, i, state);
+	/* Type 1: other workers may still be at the old binding's bytes. */
+	if (is_bound(old))
+		*token = grace_start(mem);
+	return 0;
+}
+
+int
+mem_invalidate(struct mem *mem, uint32_t key, uint32_t pd, uint32_t qpn, uint64_t *token)
+{
+	uint32_t i, state = MW_BOUND_QP | qpn;
+
+	/* Only this worker has ever reached the bytes through it: nobody to wait for. */
+	*token = 0;
+	if (qpn >= MW_BOUND_QP || !locate(mem, key, &i) || !claim(mem, i, key, state))
+		return -EACCES;
+	if (mem->mws[i].pd != pd) {
+		set_state(mem, i, state);
+		return -EACCES;
+	}
+	unbind(mem, i, state);
+	set_state(mem, i, MW_UNBOUND);
+	return 0;
+}
+
+void
+mem_qp_gone(struct mem *mem, uint32_t qpn)
+{
+	uint32_t i, state = MW_BOUND_QP | qpn;
+
+	if (qpn >= MW_BOUND_QP || __atomic_load_n(qp_bucket(mem, qpn), __ATOMIC_RELAXED) == 0)
+		return;
+	for (i = 0; i < mem->max_mw; i++) {
+		if (RECORD_GET(mem->mw_states[i]) != state ||
+				!claim(mem, i, RECORD_GET(mem->mws[i].key), state))
+			continue;
+		unbind(mem, i, state);
+		set_state(mem, i, MW_UNBOUND);
+	}
+}
+
+static void
+fill_info(const struct mem *mem, uint32_t i, struct mem_mw_info *info)
+{
+	const struct mem_mw *mw = &mem->mws[i];
+	struct mem_view v;
+
+	*info = (struct mem_mw_info){ .key = RECORD_GET(mw->key), .pd = mw->pd, .type = mw->type };
+	if (!record_read(&mem->records[mem->max_mr + i], info->key, &v))
+		return;
+	info->bound = true;
+	info->mr_key = v.mr_key;
+	info->qpn = v.qpn == MEM_QPN_ANY ? 0 : v.qpn;
+	info->access = v.rights;
+	info->va = v.va;
+	info->length = v.length;
+}
+
+static bool
+is_there(const struct mem *mem, uint32_t i)
+{
+	uint32_t state = __atomic_load_n(&mem->mw_states[i], __ATOMIC_ACQUIRE);
+
+	return state != MW_FREE && state != MW_DYING;
+}
+
+int
+mem_mw_query(const struct mem *mem, uint32_t key, struct mem_mw_info *info)
+{
+	uint32_t i;
+
+	if (!locate(mem, key, &i) || !is_there(mem, i))
+		return -ENOENT;
+	fill_info(mem, i, info);
+	return 0;
+}
+
+bool
+mem_mw_next(const struct mem *mem, uint32_t *cursor, struct mem_mw_info *info)
+{
+	while (*cursor < mem->max_mw) {
+		uint32_t i = (*cursor)++;
+
+		if (is_there(mem, i)) {
+			fill_info(mem, i, info);
+			return true;
+		}
+	}
+	return false;
+}

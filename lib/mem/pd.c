@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * Protection domains: a number and a count of what hangs on it. Numbers start at 1, so that a
+ * zeroed structure names none. The count is atomic because a worker may make a QP while the
+ * control thread frees.
+ */
+
+#include <errno.h>
+
+#include "mem/table.h"
+
+int
+mem_pd_alloc(struct mem *mem, uint32_t *pd, struct error *err)
+{
+	uint32_t index;
+
+	if (!index_get(&mem->free_pd, &index))
+		return error_set(err, ENOMEM, "pd: all %u protection domains are in use",
+			mem->max_pd);
+	__atomic_store_n(&mem->pd_refs[index], 0, __ATOMIC_RELEASE);
+	*pd = index + 1;
+	return 0;
+}
+
+/* A number that was never given out counts as free. */
+static uint32_t *
+pd_refs(struct mem *mem, uint32_t pd)
+{
+	static uint32_t none = PD_FREE;
+
+	return pd >= 1 && pd <= mem->max_pd ? &mem->pd_refs[pd - 1] : &none;
+}
+
+int
+mem_pd_free(struct mem *mem, uint32_t pd, struct error *err)
+{
+	uint32_t refs = 0;
+
+	if (!__atomic_compare_exchange_n(pd_refs(mem, pd), &refs, PD_FREE, false, __ATOMIC_ACQ_REL,
+			    __ATOMIC_ACQUIRE)) {
+		if (refs == PD_FREE)
+			return error_set(err, ENOENT, "pd: no protection domain %u", pd);
+		return error_set(err, EBUSY,
+			"pd: protection domain %u still has %u regions, windows, QPs or SRQs", pd,
+			refs);
+	}
+	index_put(&mem->free_pd, pd - 1);
+	return 0;
+}
+
+int
+mem_pd_hold(struct mem *mem, uint32_t pd)
+{
+	uint32_t *refs = pd_refs(mem, pd);
+	uint32_t n = __atomic_load_n(refs, __ATOMIC_RELAXED);
+
+	do {
+		if (n == PD_FREE)
+			return -ENOENT;
+	} while (!__atomic_compare_exchange_n(refs, &n, n + 1, false, __ATOMIC_ACQ_REL,
+		__ATOMIC_RELAXED));
+	return 0;
+}
+
+void
+mem_pd_release(struct mem *mem, uint32_t pd)
+{
+	__atomic_fetch_sub(pd_refs(mem, pd), 1, __ATOMIC_RELEASE);
+}

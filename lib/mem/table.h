@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#ifndef MEM_TABLE_H
+#define MEM_TABLE_H
+
+/*
+ * What lib/mem keeps to itself. Regions and windows share one array of records, regions first; a
+ * record is what the fast path reads, one cache line each.
+ *
+ * A record is published and retracted under a sequence word, so that workers read it without a
+ * lock and need no pointer to chase. A reader that meets a change half way sees "no such key",
+ * which is as true as anything else while the key is changing. The bytes behind a record outlive
+ * it by a grace period.
+ */
+
+#include <rte_branch_prediction.h>
+
+#include "mem/backing.h"
+#include "mem/key.h"
+#include "mem/mem.h"
+
+#define MEM_QPN_ANY UINT32_MAX
+/* Regions only, besides MEM_ACCESS_: gathering from it. A window's key is no L_Key. */
+#define MEM_RIGHT_LOCAL_READ 0x80000000u
+
+/** One region or bound window, as an access sees it. */
+struct mem_view {
+	uint64_t va; /* what the peer calls byte 0 */
+	uint64_t length;
+	uint8_t *base; /* host address of byte 0 */
+	uint32_t pd;
+	uint32_t qpn; /* the one that may use it, or MEM_QPN_ANY */
+	uint32_t rights; /* MEM_ACCESS_ and MEM_RIGHT_ */
+	uint32_t mr_key; /* windows: the region under it */
+};
+
+struct mem_record {
+	uint64_t id; /* version << 33 | valid << 32 | key */
+	struct mem_view view;
+} __attribute__((aligned(64)));
+
+#define RECORD_VALID (UINT64_C(1) << 32)
+#define RECORD_VERSION (UINT64_C(1) << 33)
+
+/* Read a field that another worker may be writing; the id tells afterwards whether it was. */
+#define RECORD_GET(field) __atomic_load_n(&(field), __ATOMIC_RELAXED)
+#define RECORD_SET(field, value) __atomic_store_n(&(field), (value), __ATOMIC_RELAXED)
+
+static inline bool
+record_read(const struct mem_record *r, uint32_t key, struct mem_view *v)
+{
+	uint64_t id = __atomic_load_n(&r->id, __ATOMIC_ACQUIRE);
+
+	if (unlikely((id & (RECORD_VERSION - 1)) != (RECORD_VALID | key)))
+		return false;
+	v->va = RECORD_GET(r->view.va);
+	v->length = RECORD_GET(r->view.length);
+	v->base = RECORD_GET(r->view.base);
+	v->pd = RECORD_GET(r->view.pd);
+	v->qpn = RECORD_GET(r->view.qpn);
+	v->rights = RECORD_GET(r->view.rights);
+	v->mr_key = RECORD_GET(r->view.mr_key);
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	return likely(RECORD_GET(r->id) == id);
+}
+
+/* One writer at a time: the control thread for a region, the claimer for a window. */
+static inline void
+record_retract(struct mem_record *r)
+{
+	uint64_t version = RECORD_GET(r->id) / RECORD_VERSION;
+
+	RECORD_SET(r->id, (version + 1) * RECORD_VERSION);
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+}
+
+static inline void
+record_publish(struct mem_record *r, uint32_t key, const struct mem_view *v)
+{
+	record_retract(r);
+	RECORD_SET(r->view.va, v->va);
+	RECORD_SET(r->view.length, v->length);
+	RECORD_SET(r->view.base, v->base);
+	RECORD_SET(r->view.pd, v->pd);
+	RECORD_SET(r->view.qpn, v->qpn);
+	RECORD_SET(r->view.rights, v->rights);
+	RECORD_SET(r->view.mr_key, v->mr_key);
+	__atomic_store_n(&r->id, RECORD_GET(r->id) | RECORD_VALID | key, __ATOMIC_RELEASE);
+}
+
+/*
+ * Free table indices, first in first out: an index rests as long as the table allows. Control
+ * thread.
+ */
+struct index_fifo {
+	uint32_t *ring;
+	uint32_t size;
+	uint32_t head;
+	uint32_t count;
+};
+
+static inline bool
+index_get(struct index_fifo *f, uint32_t *index)
+{
+	if (f->count == 0)
+		return false;
+	*index = f->ring[f->head];
+	f->head = f->head + 1 == f->size ? 0 : f->head + 1;
+	f->count--;
+	return true;
+}
+
+static inline void
+index_put(struct index_fifo *f, uint32_t index)
+{
+	f->ring[(f->head + (uint64_t)f->count) % f->size] = index;
+	f->count++;
+}
+
+#define PD_FREE UINT32_MAX /* else the number of references */
+
+enum mr_state {
+	MR_FREE,
+	MR_LIVE,
+	MR_DYING, /* retracted, waiting for the grace period */
+};
+
+#define MR_NO_BIND 0x80000000u /* in .windows: no window may be bound any more */
+
+struct mem_mr {
+	enum mr_state state;
+	uint32_t key;
+	uint32_t serial; /* of the next key */
+	uint32_t pd;
+	uint32_t access;
+	uint32_t windows; /* bound to it; atomic: workers bind, the control thread deregisters */
+	uint64_t va;
+	uint64_t length;
+	uint64_t token;
+	struct backing backing;
+};
+
+/*
+ * A window's state is one word, so that whoever changes the window claims it with one compare-
+ * and-swap and the QP's end finds its windows in a compact array.
+ */
+#define MW_FREE		0u
+#define MW_UNBOUND	1u
+#define MW_BOUND_TYPE_1 2u
+#define MW_CLAIMED	3u /* being changed by some lcore */
+#define MW_DYING	4u /* freed, waiting for the grace period */
+#define MW_BOUND_QP	0x01000000u /* | QPN: bound type 2 window */
+
+struct mem_mw {
+	enum mem_mw_type type;
+	uint32_t key; /* current one, bound or not */
+	uint32_t serial; /* of the next key */
+	uint32_t pd;
+	uint32_t mr_index; /* while bound */
+	uint64_t token;
+};
+
+#define QP_BUCKETS 1024
+
+struct mem {
+	/* read by every access */
+	struct mem_record *records; /* max_mr, then max_mw */
+	uint32_t n_records;
+	struct key_space keys;
+
+	uint32_t max_pd;
+	uint32_t max_mr;
+	uint32_t max_mw;
+	struct mem_grace grace;
+	const struct allocator *alloc;
+
+	uint32_t *pd_refs;
+	struct mem_mr *mrs;
+	struct mem_mw *mws;
+	uint32_t *mw_states;
+	struct index_fifo free_pd;
+	struct index_fifo free_mr;
+	struct index_fifo free_mw;
+	uint32_t qp_windows[QP_BUCKETS]; /* bound type 2 windows by QPN modulo; atomic */
+};
+
+static inline uint32_t *
+qp_bucket(struct mem *mem, uint32_t qpn)
+{
+	return &mem->qp_windows[qpn % QP_BUCKETS];
+}
+
+/**
+ * A key an index has not had before. Zero in the upper bits is left out: too many mean "none" by
+ * it.
+ */
+static inline uint32_t
+key_issue(const struct key_space *k, uint32_t index, uint32_t *serial)
+{
+	uint32_t key;
+
+	do
+		key = key_make(k, index, (*serial)++);
+	while (key >> 8 == 0);
+	return key;
+}
+
+/** @return token of a grace period that starts now; 0 when none is needed */
+static inline uint64_t
+grace_start(const struct mem *mem)
+{
+	return mem->grace.start != NULL ? mem->grace.start(mem->grace.arg) : 0;
+}
+
+/** One more window on a region. @return false: it is being deregistered */
+bool mr_hold(struct mem_mr *mr);
+void mr_release(struct mem_mr *mr);
+
+#endif

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/* The check of every access to a region: key, domain, rights, range (rc-transport 6, row 7). */
+
+#include "fixture.h"
+
+#define VA UINT64_C(0x7f0000001000)
+
+static void
+test_every_byte_inside_and_none_outside(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t key = region(f, LW | RR, VA, 4096);
+
+	assert_int_equal(lands(f, QPN, key, VA, 1, RR), 0);
+	assert_int_equal(lands(f, QPN, key, VA, 4096, RR), 0);
+	assert_int_equal(lands(f, QPN, key, VA + 4095, 1, RR), 4095);
+	assert_int_equal(lands(f, QPN, key, VA + 17, 100, RR), 17);
+	assert_int_equal(access_at(f, key, VA, 4097, RR), MEM_BAD_RANGE);
+	assert_int_equal(access_at(f, key, VA + 1, 4096, RR), MEM_BAD_RANGE);
+	assert_int_equal(access_at(f, key, VA + 4096, 1, RR), MEM_BAD_RANGE);
+	assert_int_equal(access_at(f, key, VA - 1, 1, RR), MEM_BAD_RANGE);
+	assert_int_equal(access_at(f, key, VA - 1, 2, RR), MEM_BAD_RANGE);
+	assert_int_equal(access_at(f, key, 0, 1, RR), MEM_BAD_RANGE);
+	assert_int_equal(access_at(f, key, UINT64_MAX, 1, RR), MEM_BAD_RANGE);
+}
+
+static void
+test_length_that_wraps_2_64_is_out_of_range(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t key = region(f, LW | RR, VA, 4096);
+
+	assert_int_equal(access_at(f, key, VA, UINT64_MAX, RR), MEM_BAD_RANGE);
+	assert_int_equal(access_at(f, key, VA + 1, UINT64_MAX, RR), MEM_BAD_RANGE);
+	assert_int_equal(access_at(f, key, VA + 10, (uint64_t)0 - 5, RR), MEM_BAD_RANGE);
+	assert_int_equal(access_at(f, key, VA + 4095, (uint64_t)0 - 4095, RR), MEM_BAD_RANGE);
+	assert_int_equal(access_at(f, key, VA, (uint64_t)1 << 63, RR), MEM_BAD_RANGE);
+}
+
+static void
+test_region_that_ends_at_2_64(void **state)
+{
+	struct fixture *f = *state;
+	const uint64_t va = (uint64_t)0 - 4096;
+	uint32_t key = region(f, LW | RR, va, 4096);
+
+	assert_int_equal(lands(f, QPN, key, va, 4096, RR), 0);
+	assert_int_equal(lands(f, QPN, key, UINT64_MAX, 1, RR), 4095);
+	assert_int_equal(access_at(f, key, UINT64_MAX, 2, RR), MEM_BAD_RANGE);
+	assert_int_equal(access_at(f, key, va, 4097, RR), MEM_BAD_RANGE);
+	assert_int_equal(access_at(f, key, 0, 1, RR), MEM_BAD_RANGE);
+	assert_int_equal(access_at(f, key, 0, UINT64_MAX, RR), MEM_BAD_RANGE);
+	assert_int_equal(access_at(f, key, va - 1, 1, RR), MEM_BAD_RANGE);
+}
+
+static void
+test_zero_based_region_starts_at_0(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t key = region(f, LW | RR | ZERO, 0, 4096);
+
+	assert_int_equal(lands(f, QPN, key, 0, 4096, RR), 0);
+	assert_int_equal(lands(f, QPN, key, 100, 1, RR), 100);
+	assert_int_equal(access_at(f, key, 4096, 1, RR), MEM_BAD_RANGE);
+	assert_int_equal(access_at(f, key, (uintptr_t)f->bytes, 1, RR), MEM_BAD_RANGE);
+	assert_int_equal(access_at(f, key, UINT64_MAX, 1, RR), MEM_BAD_RANGE);
+}
+
+static void
+test_each_right_allows_only_itself(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t none = region(f, 0, VA, 4096), lw = region(f, LW, VA, 4096);
+	uint32_t rr = region(f, RR, VA, 4096), rw = region(f, LW | RW, VA, 4096);
+	uint32_t ra = region(f, LW | RA, VA, 4096), bind = region(f, LW | BIND, VA, 4096);
+	const struct {
+		uint32_t key;
+		uint32_t allowed; /* of LW, RW, RR, RA */
+	} rows[] = { { none, 0 }, { lw, LW }, { rr, RR }, { rw, LW | RW }, { ra, LW | RA },
+		{ bind, LW } };
+	uint32_t i, right;
+
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		assert_int_equal(access_at(f, rows[i].key, VA, 8, 0), MEM_OK); /* local read */
+		for (right = LW; right <= RA; right <<= 1)
+			assert_int_equal(access_at(f, rows[i].key, VA, 8, right),
+				(rows[i].allowed & right) != 0 ? MEM_OK : MEM_BAD_RIGHTS);
+	}
+}
+
+static void
+test_rights_are_told_before_range(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t key = region(f, RR, VA, 4096);
+
+	assert_int_equal(access_at(f, key, VA + 5000, 8, RW), MEM_BAD_RIGHTS);
+	assert_int_equal(access_at(f, key, VA + 5000, 8, RR), MEM_BAD_RANGE);
+}
+
+static void
+test_another_domain_sees_no_key(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t key = region(f, ALL, VA, 4096), other;
+	uint8_t *host;
+
+	assert_int_equal(mem_pd_alloc(f->mem, &other, NULL), 0);
+	assert_int_equal(mem_access(f->mem, key, f->pd, QPN, VA, 8, RR, &host), MEM_OK);
+	assert_int_equal(mem_access(f->mem, key, other, QPN, VA, 8, RR, &host), MEM_BAD_KEY);
+	assert_int_equal(mem_access(f->mem, key, 0, QPN, VA, 8, RR, &host), MEM_BAD_KEY);
+	assert_int_equal(mem_access(f->mem, key, other, QPN, VA, 8, 0, &host), MEM_BAD_KEY);
+}
+
+static void
+test_every_qp_of_the_domain_may_use_a_region(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t key = region(f, ALL, VA, 4096);
+
+	assert_int_equal(access_by(f, 1, key, VA, 8, RR), MEM_OK);
+	assert_int_equal(access_by(f, 0xffffff, key, VA, 8, RR), MEM_OK);
+}
+
+static void
+test_key_must_match_in_every_bit(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t key = region(f, ALL, VA, 4096), i;
+
+	for (i = 0; i < 32; i++)
+		assert_int_equal(access_at(f, key ^ (UINT32_C(1) << i), VA, 8, RR), MEM_BAD_KEY);
+	for (i = 1; i < 256; i++)
+		assert_int_equal(access_at(f, key ^ i, VA, 8, RR), MEM_BAD_KEY);
+}
+
+static void
+test_no_key_works_in_an_empty_table(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t key;
+
+	for (key = 0; key <= UINT32_MAX; key += 65521)
+		assert_int_equal(access_at(f, (uint32_t)key, 0, 1, 0), MEM_BAD_KEY);
+	assert_int_equal(access_at(f, 0, 0, 1, 0), MEM_BAD_KEY);
+	assert_int_equal(access_at(f, UINT32_MAX, 0, 1, 0), MEM_BAD_KEY);
+}
+
+/* lookups of every key there is find exactly the one region and nothing else */
+static void
+test_one_key_in_2_32_works(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t key = region(f, ALL, VA, 4096), upper, found = 0;
+
+	for (upper = 0; upper < 1 << 24; upper++)
+		found += access_at(f, upper << 8 | (key & 0xff), VA, 8, RR) == MEM_OK;
+	assert_int_equal(found, 1);
+}
+
+static void
+test_stale_key_fails_at_once_and_for_good(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t key = region(f, ALL, VA, 4096), i, next;
+
+	assert_int_equal(mem_mr_deregister(f->mem, key, NULL), -EAGAIN);
+	assert_int_equal(access_at(f, key, VA, 8, RR), MEM_BAD_KEY);
+	deregister(f, key);
+	for (i = 0; i < 100; i++) { /* the table of 8 comes round many times */
+		next = region(f, ALL, VA, 4096);
+		assert_int_equal(access_at(f, key, VA, 8, RR), MEM_BAD_KEY);
+		assert_int_equal(access_at(f, next, VA, 8, RR), MEM_OK);
+		deregister(f, next);
+	}
+}
+
+int
+main(void)
+{
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		T(test_every_byte_inside_and_none_outside),
+		T(test_length_that_wraps_2_64_is_out_of_range),
+		T(test_region_that_ends_at_2_64),
+		T(test_zero_based_region_starts_at_0),
+		T(test_each_right_allows_only_itself),
+		T(test_rights_are_told_before_range),
+		T(test_another_domain_sees_no_key),
+		T(test_every_qp_of_the_domain_may_use_a_region),
+		T(test_key_must_match_in_every_bit),
+		T(test_no_key_works_in_an_empty_table),
+		T(test_one_key_in_2_32_works),
+		T(test_stale_key_fails_at_once_and_for_good),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

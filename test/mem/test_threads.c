@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * A worker that reads while the control thread registers, deregisters, binds and frees, with
+ * DPDK's QSBR as the grace period. What an access allows must stay readable until the worker's
+ * next quiescent state, and must be the bytes of the key that was asked for.
+ */
+
+#include <pthread.h>
+
+#include <rte_rcu_qsbr.h>
+
+#include "fixture.h"
+
+#define ROUNDS 3000
+#define SLOTS 4
+#define LEN 4096
+
+struct shared {
+	struct mem *mem;
+	struct rte_rcu_qsbr *rcu;
+	uint32_t pd;
+	uint64_t keys[SLOTS]; /* stamp << 32 | key; 0: none; stamp: its bytes */
+	bool stop;
+	uint64_t hits, misses;
+	const char *broken;
+};
+
+static uint64_t
+rcu_start(void *arg)
+{
+	return rte_rcu_qsbr_start(arg);
+}
+
+static bool
+rcu_done(void *arg, uint64_t token)
+{
+	return rte_rcu_qsbr_check(arg, token, false) == 1;
+}
+
+static struct rte_rcu_qsbr *
+rcu_create(void)
+{
+	size_t size = rte_rcu_qsbr_get_memsize(1);
+	struct rte_rcu_qsbr *rcu = mem_zalloc(&allocator_malloc, size, 64);
+
+	assert_non_null(rcu);
+	assert_int_equal(rte_rcu_qsbr_init(rcu, 1), 0);
+	return rcu;
+}
+
+/* One access as a worker makes it: everything but the bytes of that very key is a failure. */
+static void
+read_one(struct shared *s, unsigned int slot, uint64_t va)
+{
+	uint64_t word = __atomic_load_n(&s->keys[slot], __ATOMIC_ACQUIRE);
+	uint8_t stamp = (uint8_t)(word >> 32), *host;
+	unsigned int i;
+
+	if (word == 0)
+		return;
+	if (mem_access(s->mem, (uint32_t)word, s->pd, QPN, va, LEN, RR, &host) != MEM_OK) {
+		s->misses++;
+		return;
+	}
+	s->hits++;
+	for (i = 0; i < LEN; i += 64) {
+		if (__atomic_load_n(&host[i], __ATOMIC_RELAXED) != stamp)
+			s->broken = "an access got another key's bytes";
+	}
+}
+
+static void *
+worker(void *arg)
+{
+	struct shared *s = arg;
+	unsigned int i;
+
+	rte_rcu_qsbr_thread_register(s->rcu, 0);
+	rte_rcu_qsbr_thread_online(s->rcu, 0);
+	while (!__atomic_load_n(&s->stop, __ATOMIC_RELAXED)) {
+		for (i = 0; i < SLOTS; i++)
+			read_one(s, i, 0);
+		rte_rcu_qsbr_quiescent(s->rcu, 0);
+	}
+	rte_rcu_qsbr_thread_offline(s->rcu, 0);
+	rte_rcu_qsbr_thread_unregister(s->rcu, 0);
+	return NULL;
+}
+
+static void
+shared_create(struct shared *s)
+{
+	struct mem_config c = { 1, SLOTS + 1, SLOTS, &allocator_malloc, &rng_kernel,
+		{ rcu_start, rcu_done, NULL } };
+
+	memset(s, 0, sizeof(*s));
+	s->rcu = rcu_create();
+	c.grace.arg = s->rcu;
+	s->mem = mem_create(&c);
+	assert_non_null(s->mem);
+	assert_int_equal(mem_pd_alloc(s->mem, &s->pd, NULL), 0);
+}
+
+static void
+shared_destroy(struct shared *s)
+{
+	assert_null(s->broken);
+	assert_true(s->hits > 0);
+	mem_destroy(s->mem);
+	mem_free(&allocator_malloc, s->rcu);
+}
+
+static void
+wait_for(pthread_t thread, struct shared *s)
+{
+	__atomic_store_n(&s->stop, true, __ATOMIC_RELAXED);
+	pthread_join(thread, NULL);
+}
+
+static uint32_t
+fill(struct shared *s, uint32_t access, uint8_t stamp)
+{
+	struct mem_mr_attr a = { .pd = s->pd, .access = access, .length = LEN,
+		.backing = MEM_ANONYMOUS, .numa_node = -1 };
+	struct mem_mr_info info;
+
+	assert_int_equal(mem_mr_register(s->mem, &a, &info, NULL), 0);
+	memset(info.base, stamp, LEN);
+	return info.key;
+}
+
+static void
+publish(struct shared *s, unsigned int slot, uint8_t stamp, uint32_t key)
+{
+	__atomic_store_n(&s->keys[slot], (uint64_t)stamp << 32 | key, __ATOMIC_RELEASE);
+}
+
+/* The key stays published while the region goes: the worker runs into every stage of it. */
+static void
+test_no_access_after_deregister_returned(void **state)
+{
+	unsigned int i, slot;
+	pthread_t thread;
+	struct shared s;
+	uint32_t keys[SLOTS] = { 0 };
+	int rc;
+
+	(void)state;
+	shared_create(&s);
+	assert_int_equal(pthread_create(&thread, NULL, worker, &s), 0);
+	for (i = 0; i < ROUNDS; i++) {
+		slot = i % SLOTS;
+		if (keys[slot] != 0) {
+			do
+				rc = mem_mr_deregister(s.mem, keys[slot], NULL);
+			while (rc == -EAGAIN); /* else the worker faults on unmapped bytes */
+			assert_int_equal(rc, 0);
+		}
+		keys[slot] = fill(&s, RR, (uint8_t)(1 + i % 250));
+		publish(&s, slot, (uint8_t)(1 + i % 250), keys[slot]);
+	}
+	while (__atomic_load_n(&s.hits, __ATOMIC_RELAXED) == 0)
+		;
+	wait_for(thread, &s);
+	shared_destroy(&s);
+}
+
+/*
+ * Two regions, one type 1 window that flips between them: never one's key with the other's bytes.
+ */
+static void
+test_window_never_shows_a_mixture(void **state)
+{
+	struct mem_bind b = { .access = RR, .va = 0, .length = LEN };
+	uint32_t mr[2], key;
+	pthread_t thread;
+	struct shared s;
+	unsigned int i;
+	uint64_t token;
+
+	(void)state;
+	shared_create(&s);
+	mr[0] = fill(&s, RR | BIND, 11);
+	mr[1] = fill(&s, RR | BIND, 22);
+	assert_int_equal(mem_mw_alloc(s.mem, s.pd, MEM_MW_TYPE_1, &key, NULL), 0);
+	assert_int_equal(pthread_create(&thread, NULL, worker, &s), 0);
+	for (i = 0; i < 100 * ROUNDS; i++) {
+		b.mw_key = key;
+		b.mr_key = mr[i % 2];
+		b.pd = s.pd;
+		assert_int_equal(mem_mw_bind(s.mem, &b, &key, &token), 0);
+		publish(&s, 0, i % 2 ? 22 : 11, key);
+	}
+	while (__atomic_load_n(&s.hits, __ATOMIC_RELAXED) == 0)
+		;
+	wait_for(thread, &s);
+	shared_destroy(&s);
+}
+
+/* --- a worker that binds and invalidates while the control thread takes the region away --- */
+
+struct binder {
+	struct shared *s;
+	uint32_t mw;
+	uint64_t mr; /* key, 0: none yet */
+	uint64_t bound, refused;
+};
+
+static void *
+binding_worker(void *arg)
+{
+	struct binder *w = arg;
+	struct shared *s = w->s;
+	struct mem_bind b = { .pd = s->pd, .qpn = QPN, .access = RR, .length = LEN };
+	uint64_t token;
+	uint8_t *host;
+
+	rte_rcu_qsbr_thread_register(s->rcu, 0);
+	rte_rcu_qsbr_thread_online(s->rcu, 0);
+	while (!__atomic_load_n(&s->stop, __ATOMIC_RELAXED)) {
+		b.mw_key = w->mw;
+		b.new_key = w->mw;
+		b.mr_key = (uint32_t)__atomic_load_n(&w->mr, __ATOMIC_ACQUIRE);
+		if (mem_mw_bind(s->mem, &b, &w->mw, &token) == 0) {
+			w->bound++;
+			if (mem_access(s->mem, w->mw, s->pd, QPN, 0, LEN, RR, &host) != MEM_OK ||
+					*host != 33)
+				s->broken = "a window just bound does not work";
+			if (mem_invalidate(s->mem, w->mw, s->pd, QPN, &token) != 0)
+				s->broken = "a window just bound cannot be invalidated";
+		} else {
+			w->refused++;
+		}
+		rte_rcu_qsbr_quiescent(s->rcu, 0);
+	}
+	rte_rcu_qsbr_thread_offline(s->rcu, 0);
+	rte_rcu_qsbr_thread_unregister(s->rcu, 0);
+	return NULL;
+}
+
+static void
+test_bind_and_deregister_race_is_decided(void **state)
+{
+	struct binder w = { 0 };
+	unsigned int i;
+	pthread_t thread;
+	struct shared s;
+	uint32_t key;
+	int rc;
+
+	(void)state;
+	shared_create(&s);
+	w.s = &s;
+	assert_int_equal(mem_mw_alloc(s.mem, s.pd, MEM_MW_TYPE_2, &w.mw, NULL), 0);
+	assert_int_equal(pthread_create(&thread, NULL, binding_worker, &w), 0);
+	for (i = 0; i < ROUNDS || __atomic_load_n(&w.bound, __ATOMIC_RELAXED) == 0; i++) {
+		key = fill(&s, RR | BIND, 33);
+		__atomic_store_n(&w.mr, key, __ATOMIC_RELEASE);
+		while ((rc = mem_mr_deregister(s.mem, key, NULL)) != 0)
+			assert_true(rc == -EAGAIN || rc == -EBUSY);
+	}
+	wait_for(thread, &s);
+	s.hits = w.bound;
+	/* every bind was undone: window and domain go without a trace */
+	assert_int_equal(mem_mw_free(s.mem, w.mw, NULL), 0);
+	assert_int_equal(mem_pd_free(s.mem, s.pd, NULL), 0);
+	shared_destroy(&s);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_no_access_after_deregister_returned),
+		cmocka_unit_test(test_window_never_shows_a_mixture),
+		cmocka_unit_test(test_bind_and_deregister_race_is_decided),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

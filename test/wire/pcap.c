@@ -56,20 +56,3 @@ pcap_close(struct pcap *p)
 {
 	fclose(p->file);
 }
-
-void
-pcap_write_header(FILE *f, uint32_t link_type)
-{
-	const uint32_t header[6] = { MAGIC, 2 | 4 << 16, 0, 0, 65535, link_type };
-
-	fwrite(header, sizeof(header), 1, f);
-}
-
-void
-pcap_write(FILE *f, const void *data, uint32_t len)
-{
-	const uint32_t record[4] = { 0, 0, len, len };
-
-	fwrite(record, sizeof(record), 1, f);
-	fwrite(data, 1, len, f);
-}

@@ -5,13 +5,12 @@
 #ifndef TEST_WIRE_PCAP_H
 #define TEST_WIRE_PCAP_H
 
-/* Just enough of the classic pcap format for our own captures: read and write, any byte order. */
+/* Just enough of the classic pcap format for our own captures, in any byte order. */
 
 #include <stdint.h>
 #include <stdio.h>
 
 #define PCAP_LINK_ETHERNET 1
-#define PCAP_LINK_ERF      197
 
 struct pcap {
 	FILE *file;
@@ -26,8 +25,5 @@ int pcap_open(struct pcap *p, const char *path);
 /* @retval 1 a packet is in data, 0 end of file, -1 broken file */
 int pcap_next(struct pcap *p);
 void pcap_close(struct pcap *p);
-
-void pcap_write_header(FILE *f, uint32_t link_type);
-void pcap_write(FILE *f, const void *data, uint32_t len);
 
 #endif

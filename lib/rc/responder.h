@@ -8,6 +8,10 @@
 /**
  * @file
  * Private to lib/rc: what a QP remembers as responder (rc-transport 6 and 7).
+ *
+ * Answers are owed in the order of their requests. The ring of saved Reads and Atomics is the
+ * spine of that order: each entry carries the ACKs that go out before it, the responder the ACKs
+ * that go out after the last entry, and the NAK, which is always last.
  */
 
 #include "rc/rc.h"
@@ -17,6 +21,15 @@ enum resp_message {
 	RESP_IDLE,
 	RESP_IN_SEND,
 	RESP_IN_WRITE,
+};
+
+/** ACKs owed for a run of PSNs: one of the last, or with ack_per_packet one of each. */
+struct rc_ack_run {
+	uint32_t first;
+	uint32_t last;
+	uint32_t msn_first; /**< MSN after the first packet of the run */
+	uint32_t msn_last; /**< and after the last */
+	bool owed;
 };
 
 /** A saved Read or Atomic request: enough to answer it, and to answer it again (rc-transport 7). */
@@ -30,13 +43,14 @@ struct rc_saved {
 	uint32_t msn; /**< after its acceptance */
 	bool atomic;
 	/* answering */
+	bool answered; /**< sent in full once: what is sent now is a replay */
 	bool pending; /**< answer not fully sent */
+	uint32_t fresh_psn; /**< Read: first response packet never sent yet */
+	uint32_t start_psn; /**< Read: first response packet of this answer */
 	uint32_t next_psn; /**< Read: PSN of the next response packet */
 	uint32_t end_psn; /**< Read: last response packet to send this time */
-	/* ACKs of requests that came after it and must follow it: a run of PSNs */
-	uint32_t ack_first;
-	uint32_t ack_last;
-	bool ack_owed;
+	uint32_t end; /**< Read: bytes from va where this answer ends */
+	struct rc_ack_run ack; /**< goes out before the answer */
 };
 
 struct rc_responder {
@@ -46,33 +60,70 @@ struct rc_responder {
 	bool nak_sent; /**< sequence NAK outstanding until ePSN comes */
 	bool rnr_sent; /**< RNR NAK outstanding until ePSN comes */
 
-	/* the Send being received */
+	/* the Send being received, or the Write whose immediate takes a WQE */
 	bool wqe_taken;
 	uint32_t wqe_offset; /**< bytes placed so far */
 	uint32_t sge_index; /**< where the next byte goes */
 	uint32_t sge_offset;
 
 	/* the Write being received */
-	uint64_t write_va;
+	uint64_t write_va; /**< of the next packet */
 	uint32_t write_rkey;
 	uint32_t write_dmalen;
 	uint32_t write_done;
 
 	/* what is owed after the saved requests that are pending */
-	bool ack_owed;
-	uint32_t ack_first; /**< ack_per_packet: first PSN still to be acknowledged on its own */
-	uint32_t ack_last;
+	struct rc_ack_run ack;
 	uint8_t nak; /**< syndrome of the NAK owed, 0: none */
 	uint32_t nak_psn;
+	uint32_t dropped_psn; /**< newest request dropped since that NAK was decided */
 
 	/* ring of saved Reads and Atomics, newest max_dest_rd_atomic ones */
 	struct rc_saved *saved;
-	uint8_t saved_size;
+	uint8_t saved_size; /**< room in the ring */
 	uint8_t saved_count;
 	uint8_t saved_head; /**< index of the oldest */
-	uint8_t saved_pending; /**< how many have answers to send */
+	bool saved_due; /**< an entry has an answer or an ACK to send */
 
 	struct rc_rq_wqe *srq_wqe; /**< copy of the SRQ's WQE while a message fills it */
 };
+
+/** The i-th oldest saved request. */
+static inline struct rc_saved *
+rc_saved_at(const struct rc_responder *r, unsigned int i)
+{
+	unsigned int at = r->saved_head + i;
+
+	return &r->saved[at < r->saved_size ? at : at - r->saved_size];
+}
+
+/* responses.c */
+/** Response packets of a Read: at least one (rc-transport 4). */
+uint32_t rc_read_packets(const struct rc_qp *qp, uint32_t bytes);
+/** Is there room to save one more Read or Atomic (row 4b)? */
+bool rc_saved_room(const struct rc_qp *qp);
+/** Save the request at hand, which has been accepted (msn counts it); its answer is now owed. */
+struct rc_saved *rc_saved_add(struct rc_qp *qp, uint32_t psn, uint32_t packets);
+/** Forget what lies too far behind ePSN to be told from what lies ahead. */
+void rc_saved_expire(struct rc_responder *r);
+/** Owe an ACK for a request just executed. */
+void rc_owe_ack(struct rc_qp *qp, uint32_t psn);
+/** Owe a NAK; it goes out after all that is owed already. */
+void rc_owe_nak(struct rc_qp *qp, uint8_t syndrome, uint32_t psn);
+/** ePSN has moved while a NAK was waiting its turn: it is void, or now asks for the new ePSN. */
+void rc_renew_nak(struct rc_responder *r);
+/**
+ * Drop what is owed, except a NAK that ends the QP and what goes before it, and an ACK that could
+ * go at once.
+ */
+void rc_forget_answers(struct rc_responder *r);
+
+/* duplicates.c */
+/** A request behind ePSN (rc-transport 7). */
+enum verdict rc_duplicate(struct rc_qp *qp, const struct packet *pkt);
+
+/* atomic.c: on naturally aligned host memory; the value before */
+uint64_t rc_atomic_cmp_swap(uint8_t *host, uint64_t compare, uint64_t swap);
+uint64_t rc_atomic_fetch_add(uint8_t *host, uint64_t add);
 
 #endif

@@ -39,9 +39,17 @@ struct rc_srq {
 	struct rc_worker *worker;
 };
 
+/* rq.c */
 struct rc_rq *rc_rq_create(struct rc_dev *dev, uint32_t pd, uint32_t max_wr, uint32_t max_sge);
 void rc_rq_destroy(struct rc_dev *dev, struct rc_rq *rq);
+int rc_rq_init(struct rc_dev *dev, struct rc_rq *rq, uint32_t pd, uint32_t max_wr,
+	uint32_t max_sge);
+void rc_rq_fini(struct rc_dev *dev, struct rc_rq *rq);
 int rc_rq_post(struct rc_dev *dev, struct rc_rq *rq, const struct recv_wr *wr, struct error *err);
+
+/* srq.c */
+/** A WQE has left the SRQ: raise the limit event when armed and due. */
+void rc_srq_taken(struct rc_srq *srq);
 
 static inline uint32_t
 rc_rq_posted(const struct rc_rq *rq)

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#include "rc/qp.h"
+#include "wire/wire.h"
+
+/*
+ * Requests behind ePSN (rc-transport 7): nothing is executed twice, nothing in them is ever
+ * NAKed, and the message in progress does not notice them.
+ */
+
+static bool
+newer(const struct rc_responder *r, uint32_t a, uint32_t b)
+{
+	return ((r->epsn - a) & PSN_MASK) < ((r->epsn - b) & PSN_MASK);
+}
+
+/* The saved request that a PSN belongs to. */
+static struct rc_saved *
+saved_find(const struct rc_responder *r, uint32_t psn)
+{
+	unsigned int i;
+
+	for (i = 0; i < r->saved_count; i++) {
+		struct rc_saved *s = rc_saved_at(r, i);
+
+		if (((psn - s->psn) & PSN_MASK) <= ((s->last_psn - s->psn) & PSN_MASK))
+			return s;
+	}
+	return NULL;
+}
+
+static void
+owe_again(struct rc_qp *qp, struct rc_ack_run *run, uint32_t psn, uint32_t msn)
+{
+	if (!run->owed) {
+		*run = (struct rc_ack_run){
+			.owed = true,
+			.first = psn,
+			.last = psn,
+			.msn_first = msn,
+			.msn_last = msn,
+		};
+	}
+	rc_want(qp, WORK_RESPOND);
+}
+
+/*
+ * A Send or Write: ACK all that was executed, but nothing from the first Read or Atomic on that
+ * is newer than the duplicate, for its answer may be what was lost.
+ */
+static enum verdict
+duplicate_message(struct rc_qp *qp, const struct packet *pkt)
+{
+	struct rc_responder *r = &qp->resp;
+	unsigned int i;
+
+	for (i = 0; i < r->saved_count; i++) {
+		struct rc_saved *s = rc_saved_at(r, i);
+
+		if (!newer(r, s->last_psn, pkt->psn))
+			continue;
+		r->saved_due = true;
+		owe_again(qp, &s->ack, psn_add(s->psn, PSN_MASK), (s->msn - 1) & PSN_MASK);
+		return VERDICT_DUPLICATE_REQUEST;
+	}
+	owe_again(qp, &r->ack, psn_add(r->epsn, PSN_MASK), r->msn);
+	return VERDICT_DUPLICATE_REQUEST;
+}
+
+/* A Read: executed again, if it asks for a part of the saved one from a packet boundary on. */
+static enum verdict
+duplicate_read(struct rc_qp *qp, const struct packet *pkt)
+{
+	struct rc_responder *r = &qp->resp;
+	struct rc_saved *s = saved_find(r, pkt->psn);
+	uint32_t offset;
+
+	if (s == NULL || s->atomic)
+		return VERDICT_DUPLICATE_READ;
+	offset = ((pkt->psn - s->psn) & PSN_MASK) << qp->pmtu_shift;
+	if (pkt->rkey != s->rkey || pkt->va != s->va + offset ||
+		pkt->dmalen > s->length - offset || (pkt->dmalen == 0 && s->length != 0))
+		return VERDICT_DUPLICATE_READ;
+
+	if (!s->answered) {
+		/*
+		 * still being answered for the first time: go back if asked to, and on to its end
+		 */
+		if (psn_diff(pkt->psn, s->next_psn) <= 0 && offset + pkt->dmalen == s->length)
+			s->start_psn = s->next_psn = pkt->psn;
+		return VERDICT_DUPLICATE_REQUEST;
+	}
+	s->start_psn = s->next_psn = pkt->psn;
+	s->end = offset + pkt->dmalen;
+	s->end_psn = psn_add(pkt->psn, rc_read_packets(qp, pkt->dmalen) - 1);
+	s->pending = true;
+	r->saved_due = true;
+	rc_want(qp, WORK_RESPOND);
+	return VERDICT_DUPLICATE_REQUEST;
+}
+
+/* An Atomic: the saved result again, or nothing; never executed again. */
+static enum verdict
+duplicate_atomic(struct rc_qp *qp, const struct packet *pkt)
+{
+	struct rc_saved *s = saved_find(&qp->resp, pkt->psn);
+
+	if (s == NULL || !s->atomic)
+		return VERDICT_DUPLICATE_ATOMIC;
+	s->pending = true;
+	qp->resp.saved_due = true;
+	rc_want(qp, WORK_RESPOND);
+	return VERDICT_DUPLICATE_REQUEST;
+}
+
+enum verdict
+rc_duplicate(struct rc_qp *qp, const struct packet *pkt)
+{
+	uint16_t flags = pkt->op->flags;
+
+	if (!(flags & OP_REQUEST))
+		return VERDICT_OPCODE;
+	rc_count(qp, duplicate_request, 1);
+	if (flags & OP_READ)
+		return duplicate_read(qp, pkt);
+	if (flags & OP_ATOMIC)
+		return duplicate_atomic(qp, pkt);
+	return duplicate_message(qp, pkt);
+}

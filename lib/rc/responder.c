@@ -1,0 +1,636 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#include <errno.h>
+#include <string.h>
+
+#include <rte_branch_prediction.h>
+#include <rte_common.h>
+
+#include "rc/dev.h"
+#include "rc/qp.h"
+#include "rc/rq.h"
+#include "wire/wire.h"
+
+/*
+ * Responder: one request packet in, at most one effect and one answer out. Order of checks:
+ * rc-transport 6. Duplicates: rc-transport 7 (duplicates.c). How answers go out: responses.c.
+ *
+ * Nothing is written anywhere before every check of the packet has passed.
+ */
+
+enum resp_step {
+	RESP_CHECK_PSN,
+	RESP_CHECK_SEQUENCE,
+	RESP_CHECK_SUPPORT,
+	RESP_CHECK_RESOURCES,
+	RESP_CHECK_LENGTH,
+	RESP_CHECK_ACCESS,
+	RESP_EXECUTE,
+	RESP_COMPLETE,
+	RESP_ACKNOWLEDGE,
+	RESP_DUPLICATE,
+	RESP_DONE,
+};
+
+/* A piece of a Send's payload, and where it goes. */
+struct piece {
+	uint8_t *host;
+	uint32_t len;
+};
+
+struct resp_ctx {
+	struct rc_qp *qp;
+	struct rc_responder *r;
+	const struct packet *pkt;
+	uint16_t flags; /* of the opcode */
+	enum verdict verdict;
+	uint8_t *host; /* Write, Atomic: the memory addressed */
+	unsigned int pieces; /* Send */
+	struct piece piece[RC_SGE_MAX];
+};
+
+/* --- receive WQEs --- */
+
+static struct rc_rq_wqe *
+current_wqe(const struct rc_qp *qp)
+{
+	return qp->srq != NULL ? qp->resp.srq_wqe : rc_rq_at(qp->rq, qp->rq->tail);
+}
+
+/*
+ * A WQE of the QP's own RQ stays at its tail while it is filled; one of an SRQ leaves it at once.
+ */
+static bool
+take_wqe(struct rc_qp *qp)
+{
+	struct rc_responder *r = &qp->resp;
+
+	if (rc_rq_posted(qp->rq) == 0)
+		return false;
+	if (qp->srq != NULL) {
+		const struct rc_rq_wqe *wqe = rc_rq_at(qp->rq, qp->rq->tail);
+
+		memcpy(r->srq_wqe, wqe, sizeof(*wqe) + wqe->num_sge * sizeof(wqe->sge[0]));
+		qp->rq->tail++;
+		rc_srq_taken(qp->srq);
+	}
+	r->wqe_taken = true;
+	r->wqe_offset = 0;
+	r->sge_index = 0;
+	r->sge_offset = 0;
+	return true;
+}
+
+/* Complete the WQE that was taken; wc says how. */
+static void
+retire_wqe(struct rc_qp *qp, struct wc *wc, bool solicited)
+{
+	wc->wr_id = current_wqe(qp)->wr_id;
+	wc->qp_num = qp->qpn;
+	if (qp->srq == NULL)
+		qp->rq->tail++;
+	qp->resp.wqe_taken = false;
+	rc_cq_push(qp->recv_cq, qp, wc, solicited);
+}
+
+/* --- refusing --- */
+
+static enum resp_step
+drop(struct resp_ctx *c, enum verdict reason)
+{
+	c->verdict = reason;
+	return RESP_DONE;
+}
+
+static void
+count_refusal(struct rc_qp *qp, uint8_t syndrome, enum wc_status status)
+{
+	if (status == WC_LOC_LEN_ERR)
+		rc_count(qp, resp_local_length_error, 1);
+	else if (syndrome == AETH_NAK_INVALID_REQUEST)
+		rc_count(qp, resp_invalid_requests, 1);
+	else if (syndrome == AETH_NAK_REMOTE_ACCESS)
+		rc_count(qp, resp_remote_access_errors, 1);
+}
+
+static enum event_type
+refusal_event(uint8_t syndrome)
+{
+	switch (syndrome) {
+	case AETH_NAK_INVALID_REQUEST:
+		return EVENT_QP_REQ_ERR;
+	case AETH_NAK_REMOTE_ACCESS:
+		return EVENT_QP_ACCESS_ERR;
+	default:
+		return EVENT_QP_FATAL;
+	}
+}
+
+/*
+ * NAK 0x61, 0x62, 0x63: not executed, ePSN stays, QP to ERR. A request that uses a receive WQE
+ * completes it with the error; any other raises an affiliated asynchronous event (seed 001).
+ */
+static enum resp_step
+refuse(struct resp_ctx *c, uint8_t syndrome, enum wc_status status)
+{
+	struct wc wc = { .status = status, .opcode = WC_RECV };
+	struct rc_qp *qp = c->qp;
+
+	count_refusal(qp, syndrome, status);
+	rc_owe_nak(qp, syndrome, c->pkt->psn);
+	if (!c->r->wqe_taken && (c->flags & OP_RQ_WQE))
+		take_wqe(qp);
+	if (c->r->wqe_taken)
+		retire_wqe(qp, &wc, false);
+	else
+		rc_event(qp->worker, refusal_event(syndrome), qp->qpn);
+	rc_qp_error(qp);
+	c->verdict = VERDICT_NAK_SENT;
+	return RESP_DONE;
+}
+
+static enum resp_step
+refuse_invalid(struct resp_ctx *c)
+{
+	return refuse(c, AETH_NAK_INVALID_REQUEST, WC_REM_INV_REQ_ERR);
+}
+
+/* --- the checks, in the order of rc-transport 6 --- */
+
+/* Rows 1 and 1b. */
+static enum resp_step
+check_psn(struct resp_ctx *c)
+{
+	struct rc_responder *r = c->r;
+	int32_t ahead = psn_diff(c->pkt->psn, r->epsn);
+
+	if (ahead < 0)
+		return RESP_DUPLICATE;
+	if (ahead == 0) {
+		r->nak_sent = false;
+		r->rnr_sent = false;
+		return RESP_CHECK_SEQUENCE;
+	}
+	if ((r->nak_sent || r->rnr_sent) && psn_diff(c->pkt->psn, r->dropped_psn) > 0)
+		r->dropped_psn = c->pkt->psn;
+	/* no NAK but to ePSN after an RNR NAK (seed 001, rc-cases) */
+	if (r->rnr_sent)
+		return drop(c, VERDICT_RNR_WAIT);
+	rc_count(c->qp, out_of_sequence, 1);
+	/* one sequence NAK until the expected PSN arrives (seed 001) */
+	if (r->nak_sent)
+		return drop(c, VERDICT_OUT_OF_SEQUENCE);
+	r->nak_sent = true;
+	r->dropped_psn = c->pkt->psn;
+	rc_owe_nak(c->qp, AETH_NAK_PSN_SEQUENCE, r->epsn);
+	return drop(c, VERDICT_NAK_SENT);
+}
+
+/* Row 2: what may follow what (rc-transport 2). */
+static enum resp_step
+check_sequence(struct resp_ctx *c)
+{
+	static const uint16_t kind[] = {
+		[RESP_IN_SEND] = OP_SEND,
+		[RESP_IN_WRITE] = OP_WRITE,
+	};
+
+	if (c->r->message == RESP_IDLE) {
+		if (!(c->flags & OP_FIRST))
+			return refuse_invalid(c);
+	} else if ((c->flags & OP_FIRST) || !(c->flags & kind[c->r->message])) {
+		return refuse_invalid(c);
+	}
+	return RESP_CHECK_SUPPORT;
+}
+
+/* Row 3. Sends are always served. */
+static enum resp_step
+check_support(struct resp_ctx *c)
+{
+	uint32_t need = 0;
+
+	if (!(c->flags & OP_REQUEST))
+		return refuse_invalid(c);
+	if (c->flags & OP_WRITE)
+		need = MEM_ACCESS_REMOTE_WRITE;
+	else if (c->flags & OP_READ)
+		need = MEM_ACCESS_REMOTE_READ;
+	else if (c->flags & OP_ATOMIC)
+		need = MEM_ACCESS_REMOTE_ATOMIC;
+	if ((c->qp->access & need) != need)
+		return refuse_invalid(c);
+	return RESP_CHECK_RESOURCES;
+}
+
+/* Rows 4 and 4b. */
+static enum resp_step
+check_resources(struct resp_ctx *c)
+{
+	struct rc_qp *qp = c->qp;
+
+	if ((c->flags & OP_RQ_WQE) && !take_wqe(qp)) {
+		c->r->rnr_sent = true;
+		c->r->dropped_psn = c->pkt->psn;
+		rc_owe_nak(qp, AETH_RNR_NAK | qp->attr.min_rnr_timer, c->pkt->psn);
+		return drop(c, VERDICT_RNR_NAK_SENT);
+	}
+	if ((c->flags & (OP_READ | OP_ATOMIC)) && !rc_saved_room(qp))
+		return refuse_invalid(c);
+	return RESP_CHECK_LENGTH;
+}
+
+static bool
+payload_fits(const struct rc_qp *qp, const struct packet *pkt)
+{
+	uint32_t len = pkt->payload_len;
+
+	switch (pkt->op->payload) {
+	case PAYLOAD_NONE:
+		return len == 0;
+	case PAYLOAD_PMTU: /* First and Middle: no padding either */
+		return len == qp->pmtu && pkt->pad == 0;
+	case PAYLOAD_SOME:
+		return len > 0 && len <= qp->pmtu;
+	default:
+		return len <= qp->pmtu;
+	}
+}
+
+/* Row 5b: a Write's payloads add up to its DMALen, which is a possible one. */
+static bool
+write_length_fits(const struct resp_ctx *c)
+{
+	bool first = c->flags & OP_FIRST;
+	uint32_t total = first ? c->pkt->dmalen : c->r->write_dmalen;
+	uint32_t left;
+
+	if (total > RC_MSG_MAX)
+		return false;
+	left = total - (first ? 0 : c->r->write_done);
+	return c->flags & OP_LAST ? c->pkt->payload_len == left : c->pkt->payload_len <= left;
+}
+
+/* Rows 5, 5b and 6. */
+static enum resp_step
+check_length(struct resp_ctx *c)
+{
+	const struct packet *pkt = c->pkt;
+
+	if (!payload_fits(c->qp, pkt))
+		return refuse_invalid(c);
+	if (c->flags & OP_SEND) {
+		/* table 17-5: the only Local Length Error */
+		if (pkt->payload_len > current_wqe(c->qp)->length - c->r->wqe_offset)
+			return refuse(c, AETH_NAK_INVALID_REQUEST, WC_LOC_LEN_ERR);
+	} else if (c->flags & OP_WRITE) {
+		if (!write_length_fits(c))
+			return refuse_invalid(c);
+	} else if (c->flags & OP_READ) {
+		if (pkt->dmalen > RC_MSG_MAX)
+			return refuse_invalid(c);
+	} else if (pkt->va & 7) {
+		return refuse_invalid(c);
+	}
+	return RESP_CHECK_ACCESS;
+}
+
+/*
+ * Row 7. The NAK is 0x62 in all cases; the receive completion tells a region that is too small
+ * from a key or right that is wrong (table 17-5).
+ */
+static enum resp_step
+check_remote(struct resp_ctx *c, uint32_t rkey, uint64_t va, uint32_t len, uint32_t access)
+{
+	struct rc_qp *qp = c->qp;
+	enum mem_verdict v;
+
+	if (len == 0)
+		return RESP_EXECUTE;
+	v = mem_access(qp->worker->mem, rkey, qp->pd, qp->qpn, va, len, access, &c->host);
+	if (likely(v == MEM_OK))
+		return RESP_EXECUTE;
+	return refuse(c, AETH_NAK_REMOTE_ACCESS,
+		v == MEM_BAD_RANGE ? WC_REM_INV_REQ_ERR : WC_REM_ACCESS_ERR);
+}
+
+/*
+ * Row 8: the scatter list is the consumer's, so what is wrong with it is our own fault, 0x63.
+ * Then the key that a Send with Invalidate names: it must be invalid before the payload may be
+ * seen; if that fails it is an invalid R_Key in the request, NAK 0x62 (seed 001; no source gives
+ * the completion: Remote Access Error, as for any bad R_Key).
+ */
+static enum resp_step
+check_send(struct resp_ctx *c)
+{
+	const struct rc_rq_wqe *wqe = current_wqe(c->qp);
+	struct rc_qp *qp = c->qp;
+	uint32_t left = c->pkt->payload_len;
+	uint32_t at = c->r->sge_index;
+	uint32_t offset = c->r->sge_offset;
+	uint64_t token;
+
+	for (; left > 0; at++, offset = 0) {
+		const struct sge *sge = &wqe->sge[at];
+		struct piece *p = &c->piece[c->pieces];
+
+		p->len = RTE_MIN(left, sge->length - offset);
+		if (p->len == 0)
+			continue;
+		if (mem_access(qp->worker->mem, sge->lkey, qp->rq->pd, qp->qpn,
+			    sge->addr + offset, p->len, MEM_ACCESS_LOCAL_WRITE,
+			    &p->host) != MEM_OK)
+			return refuse(c, AETH_NAK_REMOTE_OP, WC_LOC_QP_OP_ERR);
+		left -= p->len;
+		c->pieces++;
+	}
+	if ((c->flags & OP_INVALIDATE) &&
+		mem_invalidate(qp->worker->mem, c->pkt->rkey, qp->pd, qp->qpn, &token) < 0)
+		return refuse(c, AETH_NAK_REMOTE_ACCESS, WC_REM_ACCESS_ERR);
+	return RESP_EXECUTE;
+}
+
+static enum resp_step
+check_atomic(struct resp_ctx *c)
+{
+	enum resp_step step = check_remote(c, c->pkt->rkey, c->pkt->va, sizeof(uint64_t),
+		MEM_ACCESS_REMOTE_ATOMIC);
+
+	/*
+	 * row 8: a region whose addresses are aligned but whose memory is not cannot have CPU
+	 * atomics
+	 */
+	if (step == RESP_EXECUTE && ((uintptr_t)c->host & 7) != 0)
+		return refuse(c, AETH_NAK_REMOTE_OP, WC_LOC_QP_OP_ERR);
+	return step;
+}
+
+/*
+ * Rows 7 and 8. A First is checked for the whole message, so that a Write that cannot fit moves
+ * no byte at all.
+ */
+static enum resp_step
+check_access(struct resp_ctx *c)
+{
+	const struct packet *pkt = c->pkt;
+
+	if (c->flags & OP_SEND)
+		return check_send(c);
+	if (c->flags & OP_ATOMIC)
+		return check_atomic(c);
+	if (c->flags & OP_READ)
+		return check_remote(c, pkt->rkey, pkt->va, pkt->dmalen, MEM_ACCESS_REMOTE_READ);
+	if (c->flags & OP_FIRST)
+		return check_remote(c, pkt->rkey, pkt->va, pkt->dmalen, MEM_ACCESS_REMOTE_WRITE);
+	return check_remote(c, c->r->write_rkey, c->r->write_va, pkt->payload_len,
+		MEM_ACCESS_REMOTE_WRITE);
+}
+
+/* --- row 9: execute --- */
+
+static void
+execute_send(struct resp_ctx *c)
+{
+	const struct sge *sge = current_wqe(c->qp)->sge;
+	const uint8_t *from = c->pkt->payload;
+	struct rc_responder *r = c->r;
+	unsigned int i;
+
+	for (i = 0; i < c->pieces; i++) {
+		uint32_t len = c->piece[i].len;
+
+		memcpy(c->piece[i].host, from, len);
+		from += len;
+		while (r->sge_offset == sge[r->sge_index].length) {
+			r->sge_index++;
+			r->sge_offset = 0;
+		}
+		r->sge_offset += len;
+	}
+	r->wqe_offset += c->pkt->payload_len;
+	if (c->flags & OP_FIRST)
+		rc_count(c->qp, rx_send_requests, 1);
+}
+
+static void
+execute_write(struct resp_ctx *c)
+{
+	const struct packet *pkt = c->pkt;
+	struct rc_responder *r = c->r;
+
+	if (c->flags & OP_FIRST) {
+		r->write_va = pkt->va;
+		r->write_rkey = pkt->rkey;
+		r->write_dmalen = pkt->dmalen;
+		r->write_done = 0;
+		rc_count(c->qp, rx_write_requests, 1);
+	}
+	if (pkt->payload_len > 0)
+		memcpy(c->host, pkt->payload, pkt->payload_len);
+	r->write_va += pkt->payload_len;
+	r->write_done += pkt->payload_len;
+}
+
+static void
+execute_read(struct resp_ctx *c, uint32_t packets)
+{
+	const struct packet *pkt = c->pkt;
+	struct rc_saved *s = rc_saved_add(c->qp, pkt->psn, packets);
+
+	s->rkey = pkt->rkey;
+	s->va = pkt->va;
+	s->length = pkt->dmalen;
+	s->end = pkt->dmalen;
+	rc_count(c->qp, rx_read_requests, 1);
+}
+
+static void
+execute_atomic(struct resp_ctx *c)
+{
+	const struct packet *pkt = c->pkt;
+	struct rc_saved *s = rc_saved_add(c->qp, pkt->psn, 1);
+
+	s->atomic = true;
+	s->rkey = pkt->rkey;
+	s->va = pkt->va;
+	if (pkt->opcode == RC_CMP_SWAP)
+		s->result = rc_atomic_cmp_swap(c->host, pkt->compare, pkt->swap_add);
+	else
+		s->result = rc_atomic_fetch_add(c->host, pkt->swap_add);
+	rc_count(c->qp, rx_atomic_requests, 1);
+}
+
+static enum resp_step
+execute(struct resp_ctx *c)
+{
+	struct rc_responder *r = c->r;
+	uint32_t packets = 1;
+
+	if (c->flags & OP_READ)
+		packets = rc_read_packets(c->qp, c->pkt->dmalen);
+	r->epsn = psn_add(r->epsn, packets);
+	if (c->flags & OP_LAST) {
+		r->message = RESP_IDLE;
+		r->msn = (r->msn + 1) & PSN_MASK;
+	} else {
+		r->message = c->flags & OP_SEND ? RESP_IN_SEND : RESP_IN_WRITE;
+	}
+	if (unlikely(r->nak != 0))
+		rc_renew_nak(r);
+
+	if (c->flags & OP_SEND)
+		execute_send(c);
+	else if (c->flags & OP_WRITE)
+		execute_write(c);
+	else if (c->flags & OP_READ)
+		execute_read(c, packets);
+	else
+		execute_atomic(c);
+	rc_saved_expire(r);
+	rc_count(c->qp, rcvd_bytes, c->pkt->payload_len);
+	c->verdict = VERDICT_REQUEST;
+	return RESP_COMPLETE;
+}
+
+static enum resp_step
+complete(struct resp_ctx *c)
+{
+	const struct packet *pkt = c->pkt;
+	struct wc wc = { .status = WC_SUCCESS };
+
+	if (!(c->flags & OP_LAST) || !c->r->wqe_taken)
+		return RESP_ACKNOWLEDGE;
+	if (c->flags & OP_SEND) {
+		wc.opcode = WC_RECV;
+		wc.byte_len = c->r->wqe_offset;
+	} else {
+		wc.opcode = WC_RECV_RDMA_WITH_IMM;
+		wc.byte_len = c->r->write_dmalen;
+	}
+	if (pkt->op->headers & HDR_IMM) {
+		wc.wc_flags = WC_WITH_IMM;
+		wc.imm_data = pkt->imm;
+	} else if (c->flags & OP_INVALIDATE) {
+		wc.wc_flags = WC_WITH_INV;
+		wc.imm_data = pkt->rkey;
+	}
+	retire_wqe(c->qp, &wc, pkt->solicited);
+	return RESP_ACKNOWLEDGE;
+}
+
+/* A Read or Atomic is acknowledged by its answer. */
+static enum resp_step
+acknowledge(struct resp_ctx *c)
+{
+	if (c->flags & (OP_SEND | OP_WRITE))
+		rc_owe_ack(c->qp, c->pkt->psn);
+	return RESP_DONE;
+}
+
+static enum resp_step
+duplicate(struct resp_ctx *c)
+{
+	return drop(c, rc_duplicate(c->qp, c->pkt));
+}
+
+static enum resp_step (*const resp_steps[])(struct resp_ctx *c) = {
+	[RESP_CHECK_PSN] = check_psn,
+	[RESP_CHECK_SEQUENCE] = check_sequence,
+	[RESP_CHECK_SUPPORT] = check_support,
+	[RESP_CHECK_RESOURCES] = check_resources,
+	[RESP_CHECK_LENGTH] = check_length,
+	[RESP_CHECK_ACCESS] = check_access,
+	[RESP_EXECUTE] = execute,
+	[RESP_COMPLETE] = complete,
+	[RESP_ACKNOWLEDGE] = acknowledge,
+	[RESP_DUPLICATE] = duplicate,
+};
+
+/* The Middle packet that the message in progress waits for. */
+static bool
+in_order_middle(const struct rc_responder *r, const struct packet *pkt)
+{
+	return pkt->psn == r->epsn && !r->nak_sent && !r->rnr_sent &&
+		((r->message == RESP_IN_WRITE && pkt->opcode == RC_WRITE_MIDDLE) ||
+			(r->message == RESP_IN_SEND && pkt->opcode == RC_SEND_MIDDLE));
+}
+
+enum verdict
+rc_respond(struct rc_qp *qp, const struct packet *pkt)
+{
+	struct resp_ctx c;
+	enum resp_step step = RESP_CHECK_PSN;
+
+	c.qp = qp;
+	c.r = &qp->resp;
+	c.pkt = pkt;
+	c.flags = pkt->op->flags;
+	c.host = NULL;
+	c.pieces = 0;
+	if (likely(in_order_middle(&qp->resp, pkt)))
+		step = RESP_CHECK_LENGTH; /* the straight line most packets take */
+	while (step != RESP_DONE)
+		step = resp_steps[step](&c);
+	return c.verdict;
+}
+
+/* --- life of the responder --- */
+
+int
+rc_responder_create(struct rc_qp *qp)
+{
+	const struct allocator *alloc = qp->worker->dev->alloc;
+	struct rc_responder *r = &qp->resp;
+
+	/*
+	 * how many of them are used the move to RTR says; a QP may be set up anew with another
+	 * number
+	 */
+	r->saved_size = qp->worker->dev->limits.max_rd_atomic;
+	if (r->saved_size > 0) {
+		r->saved = mem_zalloc(alloc, r->saved_size * sizeof(r->saved[0]), 64);
+		if (r->saved == NULL)
+			return -ENOMEM;
+	}
+	if (qp->srq != NULL) {
+		r->srq_wqe = mem_zalloc(alloc,
+			sizeof(*r->srq_wqe) + qp->rq->max_sge * sizeof(r->srq_wqe->sge[0]), 64);
+		if (r->srq_wqe == NULL) {
+			rc_responder_destroy(qp);
+			return -ENOMEM;
+		}
+	}
+	return 0;
+}
+
+void
+rc_responder_destroy(struct rc_qp *qp)
+{
+	const struct allocator *alloc = qp->worker->dev->alloc;
+
+	mem_free(alloc, qp->resp.saved);
+	mem_free(alloc, qp->resp.srq_wqe);
+	qp->resp = (struct rc_responder){ .saved = NULL };
+}
+
+void
+rc_responder_start(struct rc_qp *qp)
+{
+	qp->resp.epsn = qp->attr.rq_psn & PSN_MASK;
+}
+
+void
+rc_responder_flush(struct rc_qp *qp)
+{
+	struct wc wc = { .status = WC_WR_FLUSH_ERR, .opcode = WC_RECV };
+	struct rc_responder *r = &qp->resp;
+
+	rc_forget_answers(r);
+	r->message = RESP_IDLE;
+	if (r->wqe_taken)
+		retire_wqe(qp, &wc, false);
+	while (qp->srq == NULL && rc_rq_posted(qp->rq) > 0)
+		retire_wqe(qp, &wc, false);
+}

@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#include <string.h>
+
+#include <rte_common.h>
+
+#include "rc/qp.h"
+#include "rc/rq.h"
+#include "wire/wire.h"
+
+/*
+ * What the responder owes, and how it goes out: in the order of the requests, a packet at a time,
+ * up to the caller's budget. Everything here can stop at any packet (budget spent, sink full) and
+ * go on later.
+ */
+
+/* --- saved requests (rc-transport 7) --- */
+
+/* How far a PSN lies behind ePSN; newer requests lie nearer. */
+static uint32_t
+behind(const struct rc_responder *r, uint32_t psn)
+{
+	return (r->epsn - psn) & PSN_MASK;
+}
+
+uint32_t
+rc_read_packets(const struct rc_qp *qp, uint32_t bytes)
+{
+	return bytes == 0 ? 1 : ((bytes - 1) >> qp->pmtu_shift) + 1;
+}
+
+static unsigned int
+saved_limit(const struct rc_qp *qp)
+{
+	return RTE_MIN(qp->attr.max_dest_rd_atomic, qp->resp.saved_size);
+}
+
+bool
+rc_saved_room(const struct rc_qp *qp)
+{
+	const struct rc_responder *r = &qp->resp;
+	unsigned int limit = saved_limit(qp);
+
+	/*
+	 * a requester that keeps to its limit has no use for the oldest any more once it was
+	 * answered
+	 */
+	return limit > 0 && (r->saved_count < limit || rc_saved_at(r, 0)->answered);
+}
+
+/* The oldest entry leaves. An ACK that waited before it is still owed. */
+static void
+saved_drop(struct rc_responder *r)
+{
+	const struct rc_saved *old = rc_saved_at(r, 0);
+	struct rc_ack_run *next = r->saved_count > 1 ? &rc_saved_at(r, 1)->ack : &r->ack;
+
+	if (old->ack.owed && !next->owed)
+		*next = old->ack;
+	r->saved_head = r->saved_head + 1u == r->saved_size ? 0 : r->saved_head + 1;
+	r->saved_count--;
+}
+
+void
+rc_saved_expire(struct rc_responder *r)
+{
+	while (r->saved_count > 0 && rc_saved_at(r, 0)->answered &&
+		behind(r, rc_saved_at(r, 0)->last_psn) >= 1u << 23)
+		saved_drop(r);
+}
+
+struct rc_saved *
+rc_saved_add(struct rc_qp *qp, uint32_t psn, uint32_t packets)
+{
+	struct rc_responder *r = &qp->resp;
+	struct rc_saved *s;
+
+	while (r->saved_count >= saved_limit(qp))
+		saved_drop(r);
+	s = rc_saved_at(r, r->saved_count++);
+	*s = (struct rc_saved){
+		.psn = psn,
+		.last_psn = psn_add(psn, packets - 1),
+		.msn = r->msn,
+		.pending = true,
+		.fresh_psn = psn,
+		.start_psn = psn,
+		.next_psn = psn,
+		.end_psn = psn_add(psn, packets - 1),
+	};
+	/*
+	 * its answer acknowledges all before it (rc-transport 4), unless each packet is to have
+	 * its own ACK
+	 */
+	if (qp->init.ack_per_packet)
+		s->ack = r->ack;
+	else if (r->ack.owed)
+		rc_count(qp, ack_deferred, 1);
+	r->ack.owed = false;
+	r->saved_due = true;
+	rc_want(qp, WORK_RESPOND);
+	return s;
+}
+
+/* --- sending --- */
+
+struct answer {
+	struct rc_qp *qp;
+	unsigned int budget;
+	unsigned int sent;
+};
+
+/* Send one packet. False: not now. */
+static bool
+emit(struct answer *a, struct wire_headers *h, const uint8_t *payload, uint32_t len)
+{
+	struct rc_qp *qp = a->qp;
+	struct tx_sink *tx = qp->worker->tx;
+	uint8_t *p;
+
+	if (a->sent == a->budget)
+		return false;
+	h->pad = wire_pad(len);
+	h->pkey = qp->pkey;
+	h->dest_qpn = qp->dest_qpn;
+	h->migreq = qp->init.migreq;
+	p = tx_reserve(tx, &qp->path, opcodes[h->opcode].header_len + len + h->pad);
+	if (p == NULL) {
+		rc_count(qp, tx_stall, 1);
+		return false;
+	}
+	p += wire_build(p, h);
+	if (len > 0) {
+		memcpy(p, payload, len);
+		memset(p + len, 0, h->pad);
+	}
+	tx_commit(tx);
+	a->sent++;
+	rc_count(qp, sent_pkts, 1);
+	rc_count(qp, sent_bytes, len);
+	return true;
+}
+
+/* End-to-end credits (rc-transport 3): a WQE that a message is filling is no credit any more. */
+static uint8_t
+credits(const struct rc_qp *qp)
+{
+	if (!qp->init.flow_control || qp->srq != NULL)
+		return AETH_ACK | AETH_NO_CREDITS;
+	return AETH_ACK | credit_encode(rc_rq_posted(qp->rq) - qp->resp.wqe_taken);
+}
+
+static bool
+send_aeth(struct answer *a, uint8_t syndrome, uint32_t psn, uint32_t msn)
+{
+	struct wire_headers h = {
+		.opcode = RC_ACK,
+		.psn = psn,
+		.syndrome = syndrome,
+		.msn = msn,
+	};
+
+	return emit(a, &h, NULL, 0);
+}
+
+static bool
+send_acks(struct answer *a, struct rc_ack_run *run)
+{
+	if (!run->owed)
+		return true;
+	if (a->qp->init.ack_per_packet) {
+		/*
+		 * which of them ended a message is not known any more: an MSN may lag, never lead
+		 */
+		for (; run->first != run->last; run->first = psn_add(run->first, 1))
+			if (!send_aeth(a, credits(a->qp), run->first, run->msn_first))
+				return false;
+	}
+	if (!send_aeth(a, credits(a->qp), run->last, run->msn_last))
+		return false;
+	run->owed = false;
+	return true;
+}
+
+static bool
+send_nak(struct answer *a)
+{
+	struct rc_responder *r = &a->qp->resp;
+
+	if (r->nak == 0)
+		return true;
+	if (!send_aeth(a, r->nak, r->nak_psn, r->msn))
+		return false;
+	if (AETH_KIND(r->nak) == AETH_RNR_NAK)
+		rc_count(a->qp, send_rnr_err, 1);
+	else if (r->nak == AETH_NAK_PSN_SEQUENCE)
+		rc_count(a->qp, send_seq_err, 1);
+	r->nak = 0;
+	return true;
+}
+
+static bool
+send_atomic(struct answer *a, struct rc_saved *s)
+{
+	struct wire_headers h = {
+		.opcode = RC_ATOMIC_ACK,
+		.psn = s->psn,
+		.syndrome = credits(a->qp),
+		.msn = s->msn,
+		.atomic_orig = s->result,
+	};
+
+	return emit(a, &h, NULL, 0);
+}
+
+/*
+ * The bytes may not be read any more. The response is replaced by a NAK with its PSN, and nothing
+ * after it can be answered (seed 001); a replay just stops, for no error in a duplicate is NAKed.
+ */
+static void
+read_refused(struct rc_qp *qp, struct rc_saved *s)
+{
+	struct rc_responder *r = &qp->resp;
+	uint32_t psn = s->next_psn;
+	unsigned int i;
+
+	s->pending = false;
+	if (s->answered)
+		return;
+	for (i = 0; i < r->saved_count; i++) {
+		rc_saved_at(r, i)->pending = false;
+		rc_saved_at(r, i)->ack.owed = false;
+	}
+	r->ack.owed = false;
+	rc_count(qp, resp_remote_access_errors, 1);
+	rc_owe_nak(qp, AETH_NAK_REMOTE_ACCESS, psn);
+	if (qp->state == QPS_ERR)
+		return; /* a NAK that had to wait for this Read put it there */
+	rc_event(qp->worker, EVENT_QP_ACCESS_ERR, qp->qpn);
+	rc_qp_error(qp);
+}
+
+static uint8_t
+read_opcode(const struct rc_saved *s)
+{
+	if (s->next_psn == s->start_psn)
+		return s->next_psn == s->end_psn ? RC_READ_RESP_ONLY : RC_READ_RESP_FIRST;
+	return s->next_psn == s->end_psn ? RC_READ_RESP_LAST : RC_READ_RESP_MIDDLE;
+}
+
+/*
+ * Response packets of a Read; the key is checked anew for each (rc-cases: deregistered in mid-
+ * Read).
+ */
+static bool
+send_read(struct answer *a, struct rc_saved *s)
+{
+	struct rc_qp *qp = a->qp;
+	uint32_t offset, len;
+	uint8_t *host = NULL;
+
+	while (psn_diff(s->next_psn, s->end_psn) <= 0) {
+		struct wire_headers h = {
+			.opcode = read_opcode(s),
+			.psn = s->next_psn,
+			.syndrome = credits(qp),
+			.msn = s->msn,
+		};
+
+		offset = ((s->next_psn - s->psn) & PSN_MASK) << qp->pmtu_shift;
+		len = RTE_MIN(s->end - offset, (uint32_t)qp->pmtu);
+		if (len > 0 && mem_access(qp->worker->mem, s->rkey, qp->pd, qp->qpn,
+				       s->va + offset, len, MEM_ACCESS_REMOTE_READ,
+				       &host) != MEM_OK) {
+			if (!s->answered && s->next_psn != s->fresh_psn) {
+				/* skip what was sent before, to where a NAK may be sent */
+				s->next_psn = s->fresh_psn;
+				continue;
+			}
+			read_refused(qp, s);
+			return true;
+		}
+		if (!emit(a, &h, host, len))
+			return false;
+		if (s->next_psn == s->fresh_psn)
+			s->fresh_psn = psn_add(s->fresh_psn, 1);
+		s->next_psn = psn_add(s->next_psn, 1);
+	}
+	return true;
+}
+
+static bool
+send_saved(struct answer *a, struct rc_saved *s)
+{
+	if (!s->pending)
+		return true;
+	if (!(s->atomic ? send_atomic(a, s) : send_read(a, s)))
+		return false;
+	if (s->pending) { /* not refused */
+		s->pending = false;
+		s->answered = true;
+	}
+	return true;
+}
+
+static bool
+send_all_saved(struct answer *a)
+{
+	struct rc_responder *r = &a->qp->resp;
+	unsigned int i;
+
+	if (!r->saved_due)
+		return true;
+	for (i = 0; i < r->saved_count; i++) {
+		struct rc_saved *s = rc_saved_at(r, i);
+
+		if (!send_acks(a, &s->ack) || !send_saved(a, s))
+			return false;
+	}
+	r->saved_due = false;
+	return true;
+}
+
+unsigned int
+rc_answer(struct rc_qp *qp, unsigned int budget)
+{
+	struct answer a = { .qp = qp, .budget = budget };
+
+	if (send_all_saved(&a) && send_acks(&a, &qp->resp.ack) && send_nak(&a))
+		qp->work &= ~WORK_RESPOND;
+	return a.sent;
+}
+
+/* --- owing --- */
+
+void
+rc_owe_ack(struct rc_qp *qp, uint32_t psn)
+{
+	struct rc_responder *r = &qp->resp;
+	struct answer a = { .qp = qp, .budget = 1 };
+
+	if (!r->ack.owed) {
+		r->ack = (struct rc_ack_run){
+			.owed = true,
+			.first = psn,
+			.msn_first = r->msn,
+		};
+	} else if (!qp->init.ack_per_packet) {
+		rc_count(qp, ack_deferred, 1);
+	}
+	r->ack.last = psn;
+	r->ack.msn_last = r->msn;
+	/* one by one they go at once, so that each has its own MSN */
+	if (qp->init.ack_per_packet && !r->saved_due && r->nak == 0 && send_acks(&a, &r->ack))
+		return;
+	rc_want(qp, WORK_RESPOND);
+}
+
+void
+rc_owe_nak(struct rc_qp *qp, uint8_t syndrome, uint32_t psn)
+{
+	qp->resp.nak = syndrome;
+	qp->resp.nak_psn = psn;
+	rc_want(qp, WORK_RESPOND);
+}
+
+void
+rc_renew_nak(struct rc_responder *r)
+{
+	if (psn_diff(r->dropped_psn, r->epsn) < 0) {
+		r->nak = 0; /* all that was dropped has come */
+		return;
+	}
+	r->nak = AETH_NAK_PSN_SEQUENCE;
+	r->nak_psn = r->epsn;
+	r->nak_sent = true;
+}
+
+void
+rc_forget_answers(struct rc_responder *r)
+{
+	bool waiting = false;
+	unsigned int i;
+
+	if (r->nak > AETH_NAK_PSN_SEQUENCE)
+		return;
+	for (i = 0; i < r->saved_count; i++) {
+		struct rc_saved *s = rc_saved_at(r, i);
+
+		waiting |= s->pending;
+		s->pending = false;
+		s->ack.owed &= !waiting;
+	}
+	r->ack.owed &= !waiting;
+	r->nak = 0;
+}

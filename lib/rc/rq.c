@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#include <errno.h>
+#include <string.h>
+
+#include "rc/dev.h"
+#include "rc/qp.h"
+#include "rc/rq.h"
+
+static uint32_t
+power_of_two(uint32_t n)
+{
+	uint32_t p = 1;
+
+	while (p < n)
+		p <<= 1;
+	return p;
+}
+
+int
+rc_rq_init(struct rc_dev *dev, struct rc_rq *rq, uint32_t pd, uint32_t max_wr, uint32_t max_sge)
+{
+	uint32_t slots = power_of_two(max_wr);
+	size_t stride = sizeof(struct rc_rq_wqe) + max_sge * sizeof(struct sge);
+
+	stride = (stride + 15) & ~(size_t)15;
+	*rq = (struct rc_rq){
+		.mask = slots - 1,
+		.max_wr = max_wr,
+		.max_sge = max_sge,
+		.stride = stride,
+		.pd = pd,
+	};
+	rq->wqes = mem_zalloc(dev->alloc, slots * stride, 64);
+	return rq->wqes == NULL ? -ENOMEM : 0;
+}
+
+void
+rc_rq_fini(struct rc_dev *dev, struct rc_rq *rq)
+{
+	mem_free(dev->alloc, rq->wqes);
+	rq->wqes = NULL;
+}
+
+struct rc_rq *
+rc_rq_create(struct rc_dev *dev, uint32_t pd, uint32_t max_wr, uint32_t max_sge)
+{
+	struct rc_rq *rq = mem_zalloc(dev->alloc, sizeof(*rq), 64);
+
+	if (rq == NULL)
+		return NULL;
+	if (rc_rq_init(dev, rq, pd, max_wr, max_sge) < 0) {
+		mem_free(dev->alloc, rq);
+		return NULL;
+	}
+	return rq;
+}
+
+void
+rc_rq_destroy(struct rc_dev *dev, struct rc_rq *rq)
+{
+	if (rq == NULL)
+		return;
+	rc_rq_fini(dev, rq);
+	mem_free(dev->alloc, rq);
+}
+
+int
+rc_rq_post(struct rc_dev *dev, struct rc_rq *rq, const struct recv_wr *wr, struct error *err)
+{
+	struct rc_rq_wqe *wqe;
+	uint64_t length = 0;
+	uint32_t i;
+
+	(void)dev;
+	if (wr->num_sge > rq->max_sge)
+		return error_set(err, EINVAL, "num_sge: got %u, this queue takes at most %u",
+			wr->num_sge, rq->max_sge);
+	if (wr->num_sge > 0 && wr->sg_list == NULL)
+		return error_set(err, EINVAL, "sg_list: missing, num_sge is %u", wr->num_sge);
+	for (i = 0; i < wr->num_sge; i++)
+		length += wr->sg_list[i].length;
+	if (length > RC_MSG_MAX)
+		return error_set(err, EINVAL,
+			"sg_list: %llu bytes in all, a message has at most %u",
+			(unsigned long long)length, RC_MSG_MAX);
+	if (rc_rq_posted(rq) >= rq->max_wr)
+		return error_set(err, ENOMEM, "receive queue full: %u work requests posted",
+			rc_rq_posted(rq));
+
+	wqe = rc_rq_at(rq, rq->head);
+	wqe->wr_id = wr->wr_id;
+	wqe->num_sge = wr->num_sge;
+	wqe->length = length;
+	if (wr->num_sge > 0)
+		memcpy(wqe->sge, wr->sg_list, wr->num_sge * sizeof(wqe->sge[0]));
+	rq->head++;
+	return 0;
+}
+
+int
+rc_post_recv(struct rc_worker *w, uint32_t qpn, const struct recv_wr *wr, struct error *err)
+{
+	struct rc_qp *qp = rc_qp_find(w, qpn);
+	int rc;
+
+	if (qp == NULL)
+		return error_set(err, ENOENT, "qp_num: no queue pair 0x%06x on worker %u", qpn,
+			w->id);
+	if (qp->srq != NULL)
+		return error_set(err, EINVAL,
+			"qp_num: queue pair 0x%06x receives from SRQ %u, post there", qpn,
+			qp->srq->srqn);
+	if (qp->state == QPS_RESET)
+		return error_set(err, EINVAL,
+			"qp_num: queue pair 0x%06x is in RESET, posting needs INIT or later", qpn);
+
+	rc = rc_rq_post(w->dev, qp->rq, wr, err);
+	/* ERR takes work requests and completes them flushed (rc-transport 11) */
+	if (rc == 0 && qp->state == QPS_ERR)
+		rc_responder_flush(qp);
+	return rc;
+}

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#include <errno.h>
+
+#include "rc/dev.h"
+#include "rc/qp.h"
+#include "rc/rq.h"
+
+/*
+ * A shared receive queue lives on one worker, and so do the QPs attached to it (design.md, who
+ * owns what). Its number is an index of the device's table: workers claim entries against each
+ * other, everything else is the owner's.
+ */
+
+#define CLAIMED 0xFE /* owner while an SRQ is being created or destroyed */
+
+int
+rc_srq_owner(const struct rc_dev *dev, uint32_t srqn)
+{
+	uint8_t owner;
+
+	if (srqn >= dev->limits.max_srq)
+		return -1;
+	owner = __atomic_load_n(&dev->srq_owners[srqn], __ATOMIC_ACQUIRE);
+	return owner == RC_NO_OWNER || owner == CLAIMED ? -1 : owner;
+}
+
+static struct rc_srq *
+srq_find(const struct rc_worker *w, uint32_t srqn)
+{
+	return rc_srq_owner(w->dev, srqn) == (int)w->id ? w->dev->srqs[srqn] : NULL;
+}
+
+static int
+no_srq(const struct rc_worker *w, uint32_t srqn, struct error *err)
+{
+	int owner = rc_srq_owner(w->dev, srqn);
+
+	if (owner < 0)
+		return error_set(err, ENOENT, "srq: no SRQ %u", srqn);
+	return error_set(err, EINVAL, "srq: SRQ %u lives on worker %d, not on worker %u", srqn,
+		owner, w->id);
+}
+
+/* Take a free number of the table. */
+static bool
+claim(struct rc_dev *dev, uint32_t *srqn)
+{
+	uint8_t expected;
+	uint32_t i;
+
+	for (i = 0; i < dev->limits.max_srq; i++) {
+		expected = RC_NO_OWNER;
+		if (__atomic_compare_exchange_n(&dev->srq_owners[i], &expected, CLAIMED, false,
+			    __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+			*srqn = i;
+			return true;
+		}
+	}
+	return false;
+}
+
+static void
+set_owner(struct rc_dev *dev, uint32_t srqn, uint8_t owner)
+{
+	__atomic_store_n(&dev->srq_owners[srqn], owner, __ATOMIC_RELEASE);
+}
+
+int
+rc_srq_create(struct rc_worker *w, uint32_t pd, uint32_t max_wr, uint32_t max_sge, uint32_t *srqn,
+	struct error *err)
+{
+	struct rc_dev *dev = w->dev;
+	struct rc_srq *srq;
+	uint32_t n;
+
+	if (max_wr == 0 || max_wr > dev->limits.max_srq_wr)
+		return error_set(err, EINVAL, "max_wr: got %u, allowed 1..%u", max_wr,
+			dev->limits.max_srq_wr);
+	if (max_sge > dev->limits.max_sge)
+		return error_set(err, EINVAL, "max_sge: got %u, allowed 0..%u", max_sge,
+			dev->limits.max_sge);
+	if (!claim(dev, &n))
+		return error_set(err, ENOMEM, "srq: all %u SRQs are in use", dev->limits.max_srq);
+	if (mem_pd_hold(w->mem, pd) < 0) {
+		set_owner(dev, n, RC_NO_OWNER);
+		return error_set(err, ENOENT, "pd: no protection domain %u", pd);
+	}
+	srq = mem_zalloc(dev->alloc, sizeof(*srq), 64);
+	if (srq == NULL || rc_rq_init(dev, &srq->rq, pd, max_wr, max_sge) < 0) {
+		mem_free(dev->alloc, srq);
+		mem_pd_release(w->mem, pd);
+		set_owner(dev, n, RC_NO_OWNER);
+		return error_set(err, ENOMEM, "max_wr: no memory for %u work requests", max_wr);
+	}
+	srq->srqn = n;
+	srq->worker = w;
+	dev->srqs[n] = srq;
+	set_owner(dev, n, w->id);
+	*srqn = n;
+	return 0;
+}
+
+int
+rc_srq_destroy(struct rc_worker *w, uint32_t srqn, struct error *err)
+{
+	struct rc_srq *srq = srq_find(w, srqn);
+	struct rc_dev *dev = w->dev;
+
+	if (srq == NULL)
+		return no_srq(w, srqn, err);
+	if (srq->users > 0)
+		return error_set(err, EBUSY, "srq: %u queue pairs receive from SRQ %u", srq->users,
+			srqn);
+	set_owner(dev, srqn, CLAIMED);
+	dev->srqs[srqn] = NULL;
+	mem_pd_release(w->mem, srq->rq.pd);
+	rc_rq_fini(dev, &srq->rq);
+	mem_free(dev->alloc, srq);
+	set_owner(dev, srqn, RC_NO_OWNER);
+	return 0;
+}
+
+int
+rc_srq_modify(struct rc_worker *w, uint32_t srqn, uint32_t limit, struct error *err)
+{
+	struct rc_srq *srq = srq_find(w, srqn);
+
+	if (srq == NULL)
+		return no_srq(w, srqn, err);
+	if (limit > srq->rq.max_wr)
+		return error_set(err, EINVAL, "limit: got %u, allowed 0..%u", limit,
+			srq->rq.max_wr);
+	srq->limit = limit;
+	rc_srq_taken(srq);
+	return 0;
+}
+
+int
+rc_srq_post(struct rc_worker *w, uint32_t srqn, const struct recv_wr *wr, struct error *err)
+{
+	struct rc_srq *srq = srq_find(w, srqn);
+
+	if (srq == NULL)
+		return no_srq(w, srqn, err);
+	return rc_rq_post(w->dev, &srq->rq, wr, err);
+}
+
+int
+rc_srq_query(const struct rc_worker *w, uint32_t srqn, struct rc_srq_info *info)
+{
+	const struct rc_srq *srq = srq_find(w, srqn);
+
+	if (srq == NULL)
+		return -ENOENT;
+	*info = (struct rc_srq_info){
+		.srqn = srqn,
+		.worker = w->id,
+		.pd = srq->rq.pd,
+		.max_wr = srq->rq.max_wr,
+		.max_sge = srq->rq.max_sge,
+		.posted = rc_rq_posted(&srq->rq),
+		.limit = srq->limit,
+		.users = srq->users,
+	};
+	return 0;
+}
+
+bool
+rc_srq_next(const struct rc_worker *w, uint32_t *cursor, uint32_t *srqn)
+{
+	while (*cursor < w->dev->limits.max_srq) {
+		*srqn = (*cursor)++;
+		if (srq_find(w, *srqn) != NULL)
+			return true;
+	}
+	return false;
+}
+
+void
+rc_srq_taken(struct rc_srq *srq)
+{
+	if (srq->limit == 0 || rc_rq_posted(&srq->rq) >= srq->limit)
+		return;
+	srq->limit = 0; /* once, until armed again */
+	rc_event(srq->worker, EVENT_SRQ_LIMIT_REACHED, srq->srqn);
+}

@@ -40,7 +40,7 @@ struct link_addr {
 
 struct link_port_config {
 	char name[32]; /**< ours: "port0" */
-	char device[64]; /**< ethdev name or PCI address; "" with .back_to_back */
+	char device[256]; /**< ethdev name, PCI address, "net_tap0,iface=x"; "" with .back_to_back */
 	char back_to_back[32]; /**< name of the other port of an in-process pair; "" otherwise */
 	struct link_addr addr[LINK_ADDRS_MAX];
 	unsigned int num_addr;

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * Two ports joined inside the process: TX queue i of one is RX queue i of the other, a ring each, and the ethdev over them
+ * is net_ring's. No NIC, no hugepages, no privileges. mbufs change sides with the packet, so both ends use one pool.
+ */
+
+#include <stdio.h>
+
+#include <rte_bus_vdev.h>
+#include <rte_errno.h>
+#include <rte_eth_ring.h>
+
+#include "link/private.h"
+
+static struct link_port *
+find_port(struct link *l, const char *name)
+{
+	unsigned int i;
+
+	for (i = 0; i < l->num_ports; i++)
+		if (strcmp(l->port[i].cfg.name, name) == 0)
+			return &l->port[i];
+	return NULL;
+}
+
+/* Both ends name each other; one end alone is enough when the other names no device. */
+static int
+pair_up(struct link *l, struct link_port *a, struct error *err)
+{
+	struct link_port *b = find_port(l, a->cfg.back_to_back);
+	const char *back;
+
+	if (b == NULL || b == a)
+		return error_set(err, EINVAL, "%s: back_to_back: got \"%s\", which is no other port",
+			a->cfg.name, a->cfg.back_to_back);
+	back = b->cfg.back_to_back;
+	if (a->cfg.device[0] != '\0' || b->cfg.device[0] != '\0')
+		return error_set(err, EINVAL, "%s: back_to_back and device exclude each other (%s and %s)",
+			a->cfg.name, a->cfg.name, b->cfg.name);
+	if ((back[0] != '\0' && strcmp(back, a->cfg.name) != 0) || b->back_to_back)
+		return error_set(err, EINVAL, "%s: back_to_back: %s is joined to another port already",
+			a->cfg.name, b->cfg.name);
+	a->back_to_back = b->back_to_back = true;
+	a->peer = b->index;
+	b->peer = a->index;
+	return 0;
+}
+
+static int
+make_rings(struct link *l, struct link_port *p, unsigned int queues, struct error *err)
+{
+	unsigned int desc = p->cfg.rx_desc ? p->cfg.rx_desc : QUEUE_DESC;
+	char name[RTE_RING_NAMESIZE];
+	unsigned int i;
+
+	RTE_SET_USED(l);
+	p->rx_desc = desc;
+	for (i = 0; i < queues; i++) {
+		snprintf(name, sizeof(name), "b2b.%u.%.12s", i, p->cfg.name);
+		/* one worker sends into it, one receives from it */
+		p->ring[i] = rte_ring_create(name, rte_align32pow2(desc), SOCKET_ID_ANY,
+			RING_F_SP_ENQ | RING_F_SC_DEQ);
+		if (p->ring[i] == NULL)
+			return error_set(err, rte_errno, "%s: no ring of %u entries: %s", p->cfg.name,
+				desc, rte_strerror(rte_errno));
+	}
+	return 0;
+}
+
+static int
+make_ethdev(struct link *l, struct link_port *p, unsigned int queues, struct error *err)
+{
+	char name[RTE_ETH_NAME_MAX_LEN];
+	int rc;
+
+	/* net_ring puts its own prefix in front: "net_ring_<name>" */
+	snprintf(name, sizeof(name), "%s", p->cfg.name);
+	rc = rte_eth_from_rings(name, p->ring, queues, l->port[p->peer].ring, queues, SOCKET_ID_ANY);
+	if (rc < 0)
+		return error_set(err, rte_errno, "%s: no in-process port: %s (is the net_ring driver "
+			"installed? see EAL's -d)", p->cfg.name, rte_strerror(rte_errno));
+	p->ethdev = rc;
+	p->hotplugged = true;
+	return 0;
+}
+
+int
+back_to_back_open(struct link *l, struct error *err)
+{
+	unsigned int queues = RTE_MIN(l->cfg.workers, (unsigned int)BACK_TO_BACK_QUEUES);
+	struct link_port *p;
+	unsigned int i;
+	int rc;
+
+	for (i = 0; i < l->num_ports; i++) {
+		p = &l->port[i];
+		if (p->cfg.back_to_back[0] == '\0' || p->back_to_back)
+			continue;
+		rc = pair_up(l, p, err);
+		if (rc == 0)
+			rc = make_rings(l, p, queues, err);
+		if (rc == 0)
+			rc = make_rings(l, &l->port[p->peer], queues, err);
+		if (rc == 0)
+			rc = make_ethdev(l, p, queues, err);
+		if (rc == 0)
+			rc = make_ethdev(l, &l->port[p->peer], queues, err);
+		if (rc != 0)
+			return rc;
+	}
+	return 0;
+}
+
+/* After the ethdevs are gone. */
+void
+back_to_back_close(struct link_port *p)
+{
+	struct rte_mbuf *m;
+	unsigned int i;
+
+	for (i = 0; i < BACK_TO_BACK_QUEUES; i++) {
+		if (p->ring[i] == NULL)
+			continue;
+		while (rte_ring_sc_dequeue(p->ring[i], (void **)&m) == 0)
+			rte_pktmbuf_free(m);
+		rte_ring_free(p->ring[i]);
+		p->ring[i] = NULL;
+	}
+}

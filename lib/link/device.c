@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * From a port's device string to an ethdev: one that EAL knows already (PCI, --vdev), or a vdev with its
+ * arguments, which is plugged here and unplugged again at the end.
+ */
+
+#include <errno.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <rte_dev.h>
+#include <rte_devargs.h>
+#include <rte_errno.h>
+
+#include "link/private.h"
+
+/* PMDs that listen on a socket file and fail when an earlier run left one behind. */
+static const struct {
+	const char *driver; /* prefix of the device name */
+	const char *key; /* argument that names the file */
+	const char *fallback;
+} socket_users[] = {
+	{ "net_vhost", "iface=", NULL },
+	{ "eth_vhost", "iface=", NULL },
+	{ "net_memif", "socket=", NULL },
+};
+
+static bool
+arg_value(const char *args, const char *key, char *value, size_t size)
+{
+	const char *p = args;
+	size_t n;
+
+	while (p != NULL && *p != '\0') {
+		if (strncmp(p, key, strlen(key)) == 0) {
+			p += strlen(key);
+			n = strcspn(p, ",");
+			if (n == 0 || n >= size)
+				return false;
+			memcpy(value, p, n);
+			value[n] = '\0';
+			return true;
+		}
+		p = strchr(p, ',');
+		if (p != NULL)
+			p++;
+	}
+	return false;
+}
+
+/* A socket file that nobody listens on. Anything else of that name is left alone. */
+static bool
+socket_stale(const char *path)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	struct stat st;
+	bool refused;
+	int fd;
+
+	if (strlen(path) >= sizeof(addr.sun_path) || lstat(path, &st) != 0 || !S_ISSOCK(st.st_mode))
+		return false;
+	memcpy(addr.sun_path, path, strlen(path));
+	/* vhost listens on a stream, memif on a packet socket: the wrong type says EPROTOTYPE, not refused */
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return false;
+	refused = connect(fd, (struct sockaddr *)&addr, sizeof(addr)) != 0 && errno == ECONNREFUSED;
+	close(fd);
+	return refused;
+}
+
+/* The server of memif is named by role, vhost's is the default: a client's file is not ours. */
+static bool
+is_server(const char *args)
+{
+	char role[16];
+
+	if (strncmp(args, "net_memif", 9) == 0)
+		return arg_value(args, "role=", role, sizeof(role)) &&
+			(strcmp(role, "server") == 0 || strcmp(role, "master") == 0);
+	return strstr(args, "client=1") == NULL;
+}
+
+static void
+unlink_stale_socket(const char *args)
+{
+	char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
+	unsigned int i;
+
+	for (i = 0; i < RTE_DIM(socket_users); i++) {
+		if (strncmp(args, socket_users[i].driver, strlen(socket_users[i].driver)) != 0)
+			continue;
+		if (!arg_value(args, socket_users[i].key, path, sizeof(path)) || !is_server(args) ||
+			!socket_stale(path))
+			return;
+		LINK_LOG(NOTICE, "%s: nobody listens there any more, removing it", path);
+		unlink(path);
+	}
+}
+
+/* A vdev of EAL's --vdev opens its socket only when it starts (vhost): its arguments are known to EAL. */
+static void
+unlink_stale_socket_of(uint16_t ethdev)
+{
+	const struct rte_devargs *devargs;
+	struct rte_eth_dev_info info;
+	char args[512];
+
+	if (rte_eth_dev_info_get(ethdev, &info) != 0 || info.device == NULL)
+		return;
+	devargs = rte_dev_devargs(info.device);
+	if (devargs == NULL || devargs->args == NULL)
+		return;
+	snprintf(args, sizeof(args), "%s,%s", rte_dev_name(info.device), devargs->args);
+	unlink_stale_socket(args);
+}
+
+static int
+plug(struct link_port *p, struct error *err)
+{
+	char name[RTE_DEV_NAME_MAX_LEN];
+	int rc;
+
+	unlink_stale_socket(p->cfg.device);
+	rc = rte_dev_probe(p->cfg.device);
+	if (rc != 0)
+		return error_set(err, -rc,
+			"%s: device %.96s cannot be opened (%s): give a PCI address bound to vfio-pci, "
+			"or a vdev such as net_af_packet0,iface=eth0",
+			p->cfg.name, p->cfg.device, rte_strerror(-rc));
+	snprintf(name, sizeof(name), "%.*s", (int)strcspn(p->cfg.device, ","), p->cfg.device);
+	if (rte_eth_dev_get_port_by_name(name, &p->ethdev) != 0)
+		return error_set(err, ENODEV, "%s: device %.96s is not a network device",
+			p->cfg.name, p->cfg.device);
+	p->hotplugged = true;
+	return 0;
+}
+
+int
+device_attach(struct link_port *p, struct error *err)
+{
+	char pci[sizeof(p->cfg.device) + 8];
+
+	if (p->cfg.device[0] == '\0')
+		return error_set(err, EINVAL, "%s: device is missing: a PCI address or a vdev, or "
+			"back_to_back with the name of another port", p->cfg.name);
+	if (rte_eth_dev_get_port_by_name(p->cfg.device, &p->ethdev) == 0) {
+		unlink_stale_socket_of(p->ethdev);
+		return 0;
+	}
+	/* 01:00.0 is short for 0000:01:00.0 */
+	snprintf(pci, sizeof(pci), "0000:%s", p->cfg.device);
+	if (rte_eth_dev_get_port_by_name(pci, &p->ethdev) == 0)
+		return 0;
+	return plug(p, err);
+}
+
+void
+device_detach(struct link_port *p)
+{
+	struct rte_eth_dev_info info;
+	struct rte_device *dev = NULL;
+
+	if (rte_eth_dev_info_get(p->ethdev, &info) == 0)
+		dev = info.device;
+	if (p->opened)
+		rte_eth_dev_close(p->ethdev);
+	if (p->hotplugged && dev != NULL)
+		rte_dev_remove(dev);
+	p->opened = false;
+	p->hotplugged = false;
+}

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/* IPv6 neighbour discovery (RFC 4861): answers for our addresses, questions for next hops. No router discovery. */
+
+#include <rte_ip.h>
+
+#include "link/neigh.h"
+#include "link/private.h"
+
+#define ND_NS           135
+#define ND_NA           136
+#define ND_LEN          24 /* without options */
+#define ND_FLAGS        4
+#define ND_SOLICITED    0x40
+#define ND_OVERRIDE     0x20
+#define ND_TARGET       8
+#define ND_SLLA         1 /* source link-layer address option */
+#define ND_TLLA         2
+#define ND_OPT_LEN      8
+#define ND_HOP_LIMIT    255
+#define ND_MESSAGE_LEN  (ND_LEN + ND_OPT_LEN)
+
+/* The link-layer address option of a kind, or NULL; *ok false: an option of length zero (RFC 4861 4.6: discard) */
+static const uint8_t *
+option(const uint8_t *p, const uint8_t *end, uint8_t kind, bool *ok)
+{
+	const uint8_t *found = NULL;
+	uint32_t len;
+
+	*ok = true;
+	while (end - p >= 2) {
+		len = p[1] * 8;
+		if (len == 0 || len > (uint32_t)(end - p)) {
+			*ok = false;
+			return NULL;
+		}
+		if (p[0] == kind && len == ND_OPT_LEN)
+			found = p + 2;
+		p += len;
+	}
+	return found;
+}
+
+static int
+find_own(const struct link_port *p, const uint8_t *addr)
+{
+	unsigned int i;
+
+	for (i = 0; i < p->num_ipv6; i++)
+		if (memcmp(p->ipv6[i].raw, addr, 16) == 0)
+			return i;
+	return -1;
+}
+
+/* IPv6 header and message; the option carries our MAC. */
+static void
+send_message(struct link_worker *w, struct link_port *p, struct rte_mbuf *m, uint8_t *ip,
+	uint8_t type, uint8_t flags, const uint8_t *src, const uint8_t *dst, const uint8_t *target, uint64_t dmac)
+{
+	uint8_t *icmp = ip + IPV6_LEN;
+	uint16_t sum;
+
+	memset(ip, 0, IPV6_LEN + ND_MESSAGE_LEN);
+	put_be32(ip, 6u << 28);
+	put_be16(ip + IPV6_PAYLEN, ND_MESSAGE_LEN);
+	ip[IPV6_NEXT] = PROTO_ICMPV6;
+	ip[IPV6_HOP_LIMIT] = ND_HOP_LIMIT;
+	memcpy(ip + IPV6_SRC, src, 16);
+	memcpy(ip + IPV6_DST, dst, 16);
+	icmp[0] = type;
+	icmp[ND_FLAGS] = flags;
+	memcpy(icmp + ND_TARGET, target, 16);
+	icmp[ND_LEN] = type == ND_NS ? ND_SLLA : ND_TLLA;
+	icmp[ND_LEN + 1] = ND_OPT_LEN / 8;
+	memcpy(icmp + ND_LEN + 2, p->mac, MAC_LEN);
+	sum = rte_ipv6_udptcp_cksum((const void *)ip, icmp);
+	memcpy(icmp + 2, &sum, sizeof(sum));
+	tx_l3(w, p, m, ip, IPV6_LEN + ND_MESSAGE_LEN, dmac, ETHERTYPE_IPV6);
+}
+
+/* 33:33 and the group's last four bytes (RFC 2464 7) */
+static uint64_t
+group_mac(const uint8_t *group)
+{
+	uint8_t mac[MAC_LEN] = { 0x33, 0x33 };
+
+	memcpy(mac + 2, group + 12, 4);
+	return mac_word(mac);
+}
+
+static const uint8_t all_nodes[16] = { 0xFF, 0x02, [15] = 1 };
+
+static void
+advertise(struct link_worker *w, struct rx_frame *f, const uint8_t *ours)
+{
+	static const uint8_t unspecified[16];
+	uint64_t mac = mac_word(f->eth + MAC_LEN);
+	struct rte_mbuf *m;
+	uint8_t src[16], *ip;
+
+	memcpy(src, f->l3 + IPV6_SRC, 16);
+	m = tx_control(w, f->port, &ip);
+	if (m == NULL)
+		return;
+	if (memcmp(src, unspecified, 16) == 0) /* somebody tests whether our address is free: tell all */
+		send_message(w, f->port, m, ip, ND_NA, ND_OVERRIDE, ours, all_nodes, ours,
+			group_mac(all_nodes));
+	else
+		send_message(w, f->port, m, ip, ND_NA, ND_SOLICITED | ND_OVERRIDE, ours, src, ours, mac);
+}
+
+enum verdict
+nd_receive(struct link_worker *w, struct rx_frame *f, uint8_t *icmp, uint32_t len)
+{
+	const uint8_t *mac;
+	union gid who;
+	bool ok;
+	int i;
+
+	/* RFC 4861 7.1: a router cannot have passed it on */
+	if (f->l3[IPV6_HOP_LIMIT] != ND_HOP_LIMIT || icmp[1] != 0 || len < ND_LEN)
+		return VERDICT_IP_HEADER;
+	mac = option(icmp + ND_LEN, icmp + len, icmp[0] == ND_NS ? ND_SLLA : ND_TLLA, &ok);
+	if (!ok)
+		return VERDICT_IP_HEADER;
+	if (icmp[0] == ND_NA) {
+		memcpy(who.raw, icmp + ND_TARGET, 16);
+		if (find_own(f->port, who.raw) < 0)
+			neigh_heard(w, f->port, &who, mac != NULL ? mac : f->eth + MAC_LEN);
+		return VERDICT_ND;
+	}
+	memcpy(who.raw, f->l3 + IPV6_SRC, 16);
+	if (mac != NULL)
+		neigh_heard(w, f->port, &who, mac);
+	i = find_own(f->port, icmp + ND_TARGET);
+	if (i >= 0 && token_bucket_take(&w->limits[f->port->index].nd, w->now))
+		advertise(w, f, f->port->ipv6[i].raw);
+	return VERDICT_ND;
+}
+
+void
+nd_solicit(struct link_worker *w, struct link_port *p, const union gid *source,
+	const union gid *target, const uint8_t *dmac)
+{
+	uint8_t group[16] = { 0xFF, 0x02, [11] = 1, [12] = 0xFF };
+	struct rte_mbuf *m;
+	uint8_t *ip;
+
+	m = tx_control(w, p, &ip);
+	if (m == NULL)
+		return;
+	memcpy(group + 13, target->raw + 13, 3);
+	send_message(w, p, m, ip, ND_NS, 0, source->raw, dmac != NULL ? target->raw : group, target->raw,
+		dmac != NULL ? mac_word(dmac) : group_mac(group));
+}
+
+void
+nd_announce(struct link_worker *w, struct link_port *p, const union gid *addr)
+{
+	struct rte_mbuf *m;
+	uint8_t *ip;
+
+	m = tx_control(w, p, &ip);
+	if (m != NULL)
+		send_message(w, p, m, ip, ND_NA, ND_OVERRIDE, addr->raw, all_nodes, addr->raw,
+			group_mac(all_nodes));
+}

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/* Neighbours: next hops of paths, their MACs, resolution and ageing. See neigh.h for who may write what. */
+
+#include <stdio.h>
+
+#include <rte_cycles.h>
+#include <rte_errno.h>
+#include <rte_malloc.h>
+
+#include "link/neigh.h"
+#include "link/private.h"
+
+#define RETRY_MIN_MS    100 /* first retry; doubles up to */
+#define RETRY_MAX_SHIFT 5 /* 3.2 s */
+#define REACHABLE_MS    30000 /* RFC 4861 REACHABLE_TIME */
+#define PROBE_MS        1000 /* RFC 4861 RETRANS_TIMER */
+#define UNICAST_PROBES  3 /* RFC 4861 MAX_UNICAST_SOLICIT, then as many to all */
+#define PROBES          6
+#define TICK_ENTRIES    2048 /* a tick is short: the rest waits for the next */
+
+struct neigh_key {
+	union gid gid;
+	uint32_t port;
+};
+
+struct neigh_table *
+neigh_create(void)
+{
+	static unsigned int serial;
+	char name[RTE_HASH_NAMESIZE];
+	struct rte_hash_parameters params = {
+		.name = name,
+		.entries = NEIGH_MAX,
+		.key_len = sizeof(struct neigh_key),
+		.socket_id = SOCKET_ID_ANY,
+		.extra_flag = RTE_HASH_EXTRA_FLAGS_RW_CONCURRENCY_LF,
+	};
+	struct neigh_table *t;
+
+	snprintf(name, sizeof(name), "polca_neigh_%u", serial++);
+	t = rte_zmalloc("neigh", sizeof(*t), RTE_CACHE_LINE_SIZE);
+	if (t == NULL)
+		return NULL;
+	t->hash = rte_hash_create(&params);
+	if (t->hash == NULL) {
+		rte_free(t);
+		return NULL;
+	}
+	return t;
+}
+
+void
+neigh_destroy(struct neigh_table *t)
+{
+	if (t == NULL)
+		return;
+	rte_hash_free(t->hash);
+	rte_free(t);
+}
+
+static int
+neigh_find(const struct neigh_table *t, unsigned int port, const union gid *gid)
+{
+	struct neigh_key key = { .gid = *gid, .port = port };
+	void *data;
+
+	if (rte_hash_lookup_data(t->hash, &key, &data) < 0)
+		return -1;
+	return (int)(uintptr_t)data;
+}
+
+static bool
+is_group(const union gid *gid)
+{
+	return gid_is_ipv4(gid) ? (gid->raw[12] & 0xF0) == 0xE0 : gid->raw[0] == 0xFF;
+}
+
+/* RFC 1112 6.4, RFC 2464 7 */
+static void
+group_mac(const union gid *gid, uint8_t mac[MAC_LEN])
+{
+	if (gid_is_ipv4(gid)) {
+		memcpy(mac, "\x01\x00\x5E", 3);
+		mac[3] = gid->raw[13] & 0x7F;
+		memcpy(mac + 4, gid->raw + 14, 2);
+	} else {
+		memcpy(mac, "\x33\x33", 2);
+		memcpy(mac + 2, gid->raw + 12, 4);
+	}
+}
+
+static bool
+on_link(const struct link_addr *a, const union gid *dgid)
+{
+	return gid_is_ipv4(&a->gid) == gid_is_ipv4(dgid) &&
+		gid_same_subnet(&a->gid, dgid, a->prefix_len);
+}
+
+/* On the segment of the source address or of any other of the port; else the source's gateway, else any other's. */
+static const union gid *
+next_hop(const struct link_port *p, const union gid *sgid, const union gid *dgid)
+{
+	const struct link_addr *a, *end = p->cfg.addr + p->cfg.num_addr;
+	const union gid *gateway = NULL;
+
+	if (p->back_to_back || is_group(dgid) || gid_is_link_local(dgid))
+		return dgid;
+	for (a = p->cfg.addr; a < end; a++) {
+		if (on_link(a, dgid))
+			return dgid;
+		if (gid_is_zero(&a->gateway) || gid_is_ipv4(&a->gateway) != gid_is_ipv4(dgid))
+			continue;
+		if (gateway == NULL || gid_equal(&a->gid, sgid))
+			gateway = &a->gateway;
+	}
+	return gateway;
+}
+
+static int
+make_entry(struct link *l, const struct link_port *p, const union gid *sgid, const union gid *hop,
+	uint32_t *index, struct error *err)
+{
+	struct neigh_key key = { .gid = *hop, .port = p->index };
+	struct neigh_table *t = l->neigh;
+	struct neigh *n = &t->entry[t->count];
+	uint8_t mac[MAC_LEN];
+
+	if (t->count == NEIGH_MAX ||
+		rte_hash_add_key_data(t->hash, &key, (void *)(uintptr_t)t->count) != 0)
+		return error_set(err, ENOSPC, "%s: neighbour table is full (%u)", p->cfg.name, NEIGH_MAX);
+	n->gid = *hop;
+	n->source = *sgid;
+	n->port = p->index;
+	if (is_group(hop)) {
+		group_mac(hop, mac);
+		n->permanent = true;
+	} else if (p->back_to_back) {
+		memcpy(mac, l->port[p->peer].mac, MAC_LEN);
+		n->permanent = true;
+	}
+	if (n->permanent)
+		__atomic_store_n(&t->mac[t->count], mac_word(mac) | NEIGH_VALID, __ATOMIC_RELAXED);
+	*index = t->count;
+	__atomic_store_n(&t->count, t->count + 1, __ATOMIC_RELEASE);
+	return 0;
+}
+
+int
+link_neighbour(struct link *l, unsigned int port, const union gid *sgid, const union gid *dgid,
+	uint32_t *index, struct error *err)
+{
+	char from[GID_STRLEN], to[GID_STRLEN];
+	const struct link_port *p;
+	const union gid *hop;
+	int i;
+
+	if (port >= l->num_ports)
+		return error_set(err, EINVAL, "port: got %u, allowed 0..%u", port, l->num_ports - 1);
+	p = &l->port[port];
+	if (gid_is_ipv4(sgid) != gid_is_ipv4(dgid))
+		return error_set(err, EINVAL, "dgid: got %s, but the source %s is of the other family",
+			gid_print(dgid, to), gid_print(sgid, from));
+	hop = next_hop(p, sgid, dgid);
+	if (hop == NULL)
+		return error_set(err, ENETUNREACH,
+			"dgid: %s is on none of %s's subnets and the port has no gateway",
+			gid_print(dgid, to), p->cfg.name);
+	i = neigh_find(l->neigh, port, hop);
+	if (i < 0)
+		return make_entry(l, p, sgid, hop, index, err);
+	*index = i;
+	return 0;
+}
+
+void
+neigh_heard(struct link_worker *w, const struct link_port *p, const union gid *gid,
+	const uint8_t *mac)
+{
+	struct neigh_table *t = w->link->neigh;
+	int i = neigh_find(t, p->index, gid);
+
+	if (i < 0 || t->entry[i].permanent || (mac[0] & 1))
+		return;
+	__atomic_store_n(&t->entry[i].confirmed, w->now, __ATOMIC_RELAXED);
+	__atomic_store_n(&t->mac[i], mac_word(mac) | NEIGH_VALID, __ATOMIC_RELAXED);
+}
+
+static void
+ask(struct link_worker *w, const struct neigh *n, const uint8_t *mac)
+{
+	struct link_port *p = &w->link->port[n->port];
+
+	if (gid_is_ipv4(&n->gid))
+		arp_send(w, p, &n->source, &n->gid, mac);
+	else
+		nd_solicit(w, p, &n->source, &n->gid, mac);
+}
+
+/* Resolved: confirm now and then, by unicast first; give up an address that stays silent. */
+static void
+confirm(struct link_worker *w, struct neigh *n, uint64_t *mac, uint64_t now)
+{
+	uint64_t ms = w->link->cfg.hz / 1000;
+	uint64_t confirmed = __atomic_load_n(&n->confirmed, __ATOMIC_RELAXED);
+	uint64_t word = __atomic_load_n(mac, __ATOMIC_RELAXED);
+	char text[GID_STRLEN];
+
+	if (now < confirmed + REACHABLE_MS * ms) {
+		n->probes = 0;
+		n->next = confirmed + REACHABLE_MS * ms;
+	} else if (n->probes == PROBES) {
+		__atomic_store_n(mac, 0, __ATOMIC_RELAXED);
+		n->probes = 0;
+		n->next = now + RETRY_MIN_MS * ms;
+		LINK_LOG(NOTICE, "%s: neighbour %s does not answer any more",
+			w->link->port[n->port].cfg.name, gid_print(&n->gid, text));
+	} else if (token_bucket_take(&w->requests, now)) {
+		ask(w, n, n->probes < UNICAST_PROBES ? (const uint8_t *)&word : NULL);
+		n->probes++;
+		n->next = now + PROBE_MS * ms;
+	}
+}
+
+static void
+resolve(struct link_worker *w, struct neigh *n, uint64_t now)
+{
+	if (!token_bucket_take(&w->requests, now))
+		return;
+	ask(w, n, NULL);
+	n->next = now + ((uint64_t)RETRY_MIN_MS << n->probes) * (w->link->cfg.hz / 1000);
+	if (n->probes < RETRY_MAX_SHIFT)
+		n->probes++;
+}
+
+static void
+look_at(struct link_worker *w, uint32_t i, uint64_t now)
+{
+	struct neigh_table *t = w->link->neigh;
+	struct neigh *n = &t->entry[i];
+
+	if (n->permanent || now < n->next || !w->link->port[n->port].attr->up)
+		return;
+	if (__atomic_load_n(&t->mac[i], __ATOMIC_RELAXED) & NEIGH_VALID)
+		confirm(w, n, &t->mac[i], now);
+	else
+		resolve(w, n, now);
+}
+
+void
+neigh_new(struct link_worker *w, uint64_t now)
+{
+	uint32_t count = neigh_count(w->link->neigh);
+
+	while (w->neigh_seen < count)
+		look_at(w, w->neigh_seen++, now);
+	link_tx_flush(w, now);
+}
+
+void
+neigh_tick(struct link_worker *w, uint64_t now)
+{
+	struct neigh_table *t = w->link->neigh;
+	uint32_t count = neigh_count(t);
+	uint32_t n = RTE_MIN(count, (uint32_t)TICK_ENTRIES);
+
+	__atomic_store_n(&t->now, now, __ATOMIC_RELAXED);
+	while (n-- > 0) {
+		if (w->neigh_cursor >= count)
+			w->neigh_cursor = 0;
+		look_at(w, w->neigh_cursor++, now);
+	}
+}
+
+bool
+link_neighbour_next(const struct link *l, uint32_t *cursor, struct link_neighbour_info *info)
+{
+	const struct neigh_table *t = l->neigh;
+	const struct neigh *n;
+	uint64_t word, confirmed, now;
+
+	if (*cursor >= neigh_count(t))
+		return false;
+	n = &t->entry[*cursor];
+	word = __atomic_load_n(&t->mac[*cursor], __ATOMIC_RELAXED);
+	confirmed = __atomic_load_n(&n->confirmed, __ATOMIC_RELAXED);
+	now = __atomic_load_n(&t->now, __ATOMIC_RELAXED);
+	memset(info, 0, sizeof(*info));
+	info->gid = n->gid;
+	info->port = n->port;
+	info->resolved = word & NEIGH_VALID;
+	memcpy(info->mac, &word, MAC_LEN);
+	if (info->resolved && !n->permanent && now > confirmed)
+		info->age_ms = (now - confirmed) * 1000 / l->cfg.hz;
+	(*cursor)++;
+	return true;
+}

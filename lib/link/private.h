@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#ifndef LINK_PRIVATE_H
+#define LINK_PRIVATE_H
+
+/* Private to lib/link: what its files share. */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <rte_common.h>
+#include <rte_ethdev.h>
+#include <rte_hash.h>
+#include <rte_log.h>
+#include <rte_mbuf.h>
+#include <rte_mempool.h>
+#include <rte_ring.h>
+
+#include "base/token_bucket.h"
+#include "link/link.h"
+#include "wire/bytes.h"
+#include "wire/layout.h"
+#include "wire/wire.h"
+
+extern int link_logtype;
+#define LINK_LOG(level, fmt, ...)                                                                  \
+	rte_log(RTE_LOG_##level, link_logtype, "link: " fmt "\n", ##__VA_ARGS__)
+
+#define ETHERTYPE_IPV4 0x0800
+#define ETHERTYPE_ARP  0x0806
+#define ETHERTYPE_VLAN 0x8100
+#define ETHERTYPE_IPV6 0x86DD
+#define PROTO_ICMP     1
+#define PROTO_UDP      17
+#define PROTO_ICMPV6   58
+#define ETH_MIN_LEN    60 /* without FCS; shorter frames of ours are padded */
+#define MAC_LEN        6
+#define MAC_MASK       UINT64_C(0xFFFFFFFFFFFF) /* see mac_word() */
+#define VLAN_VID       0x0FFF
+
+/* PMTU 4096 and its headers in one frame of an in-process pair, whose wire knows no limit */
+#define BACK_TO_BACK_MTU 4200
+#define QUEUE_DESC       1024
+#define TX_HANDOFF_RING  512
+/* net_ring's limit (RTE_PMD_RING_MAX_RX_RINGS); workers beyond it share queues like anywhere else */
+#define BACK_TO_BACK_QUEUES 16
+/* Generations of a port's attributes kept: see state.c */
+#define ATTR_SLOTS 16
+
+struct link_pool {
+	struct rte_mempool *mp;
+	int numa_node;
+	uint16_t data_room; /* headroom not counted */
+	uint32_t mbufs;
+};
+
+struct link_port {
+	struct link_port_config cfg;
+	uint16_t index;
+	uint16_t ethdev;
+	bool opened; /* configured and perhaps started: to be stopped and closed */
+	bool hotplugged; /* plugged by us: to be removed by us */
+	bool back_to_back;
+	uint16_t peer; /* index of the other port of a pair */
+	char driver[32];
+	int numa_node;
+	uint16_t nrx;
+	uint16_t ntx;
+	uint16_t rx_desc;
+	uint16_t tx_desc;
+	uint16_t mtu;
+	struct link_pool *pool;
+	uint8_t mac[MAC_LEN];
+	uint64_t mac_word;
+
+	/* what we accept, in the form that the receive path compares */
+	unsigned int num_ipv4;
+	unsigned int num_ipv6;
+	uint32_t ipv4[LINK_ADDRS_MAX]; /* network order */
+	union gid ipv6[LINK_ADDRS_MAX];
+
+	/* rings of a pair that this port receives from; owned here */
+	struct rte_ring *ring[BACK_TO_BACK_QUEUES];
+	/* [worker]: frames of a worker without a TX queue, for the worker that owns one; NULL elsewhere */
+	struct rte_ring *tx_ring[LINK_WORKERS_MAX];
+
+	/* see state.c */
+	const struct port_attr *attr;
+	struct port_attr *attr_slots;
+	unsigned int attr_next;
+	struct rte_eth_link link; /* last seen */
+};
+
+struct neigh_table;
+
+struct link {
+	struct link_config cfg;
+	unsigned int num_ports;
+	struct link_port *port; /* [num_ports] */
+	struct link_pool pool[LINK_PORTS_MAX];
+	unsigned int num_pools;
+	struct neigh_table *neigh;
+	const uint64_t *neigh_mac; /* [index]: one word each, see neigh.h */
+};
+
+struct rx_queue {
+	struct link_port *port;
+	uint16_t queue;
+};
+
+/* Frames of one worker on their way out of one port. */
+struct tx_port {
+	struct rte_mbuf *mbuf[LINK_BURST];
+	uint32_t len[LINK_BURST];
+	uint16_t num;
+	uint16_t queue;
+	uint16_t ethdev;
+	bool full; /* the queue took nothing at the last try, */
+	bool stuck; /* nor for so long that frames are dropped: other ports must not wait for it */
+	uint64_t full_since;
+	struct rte_ring *ring; /* no TX queue of our own: hand to its owner */
+	/* bulk cache */
+	struct rte_mempool *mp;
+	struct rte_mbuf *cache[LINK_BURST];
+	uint16_t num_cached;
+	uint16_t room; /* bytes of a frame that fit behind the headroom */
+};
+
+/* Another worker's frames that leave through a queue of ours. */
+struct tx_handoff {
+	struct rte_ring *ring;
+	uint16_t port;
+};
+
+/* What a stranger may make one worker send or say, per port. */
+struct port_limits {
+	struct token_bucket arp;
+	struct token_bucket nd;
+	struct token_bucket icmp;
+	union gid unreachable_from; /* who answered port 4791 last */
+	uint64_t unreachable_told; /* counters.port_unreachable when last told */
+	uint64_t unreachable_next; /* not told again before */
+};
+
+struct link_worker {
+	struct tx_sink sink; /* first: commit() and reserve() cast */
+	struct link *link;
+	unsigned int id;
+	int socket;
+
+	/* the packet that reserve() gave out */
+	const struct path *path;
+	struct rte_mbuf *mbuf;
+	uint32_t bth_len;
+	uint16_t ip_id;
+
+	uint64_t now; /* of the last rx, flush or tick */
+	unsigned int num_rx;
+	unsigned int cursor;
+	struct rx_queue *rx;
+	unsigned int num_handoff;
+	struct tx_handoff *handoff;
+
+	uint32_t neigh_seen; /* worker 0: entries whose resolution has been started */
+	uint32_t neigh_cursor; /* worker 0: next entry that a tick looks at */
+	uint64_t state_next; /* worker 0: next look at link states */
+	uint64_t announce_next[LINK_PORTS_MAX]; /* worker 0: next gratuitous ARP and unsolicited NA */
+	uint8_t announce_left[LINK_PORTS_MAX];
+	struct token_bucket requests; /* worker 0: ARP and ND requests */
+
+	struct port_limits *limits; /* [num_ports] */
+	struct link_counters *counters; /* [num_ports] */
+	struct tx_port tx[]; /* [num_ports] */
+};
+
+/* A single writer's counter: plain for us, whole for relaxed readers. */
+static inline void
+count(uint64_t *c, uint64_t n)
+{
+	__atomic_store_n(c, *c + n, __ATOMIC_RELAXED);
+}
+
+/* Six bytes as a number, in memory order: two MACs are equal if their words are. */
+static inline uint64_t
+mac_word(const uint8_t *mac)
+{
+	uint64_t w = 0;
+
+	memcpy(&w, mac, MAC_LEN);
+	return w;
+}
+
+/* Received frame under classification: rx.c fills it, arp.c, nd.c and icmp.c read it. */
+struct rx_frame {
+	struct rte_mbuf *mbuf; /* linear */
+	struct link_port *port;
+	uint8_t *eth;
+	uint8_t *l3;
+	uint32_t l3_len; /* bytes there, Ethernet padding included */
+	uint8_t pcp;
+	bool multicast; /* destination MAC is a group address */
+};
+
+/*
+ * Control protocols (arp.c, nd.c, icmp.c). They return the frame's verdict; when they answer in place they take
+ * the mbuf: frame->mbuf is NULL afterwards.
+ */
+enum verdict arp_receive(struct link_worker *w, struct rx_frame *f);
+enum verdict icmp_receive(struct link_worker *w, struct rx_frame *f);
+enum verdict icmpv6_receive(struct link_worker *w, struct rx_frame *f);
+enum verdict nd_receive(struct link_worker *w, struct rx_frame *f, uint8_t *icmp, uint32_t len);
+/* A frame that our own host's kernel sent from our MAC, overheard: does it refuse port 4791 in our name? */
+void icmp_overheard(struct link_worker *w, struct rx_frame *f);
+void icmp_tick(struct link_worker *w, uint64_t now);
+/* Ask for, or with our own address as target tell, who has an address. dmac NULL: the protocol's multicast. */
+void arp_send(struct link_worker *w, struct link_port *p, const union gid *sender,
+	const union gid *target, const uint8_t *dmac);
+void nd_solicit(struct link_worker *w, struct link_port *p, const union gid *source,
+	const union gid *target, const uint8_t *dmac);
+void nd_announce(struct link_worker *w, struct link_port *p, const union gid *addr);
+/* tx.c */
+/*
+ * A frame of ours whose bytes from layer 3 on (l3_len) start at l3 within m: write the Ethernet (and VLAN) header in
+ * front, pad, and queue it. Takes the mbuf.
+ */
+void tx_l3(struct link_worker *w, struct link_port *p, struct rte_mbuf *m, uint8_t *l3,
+	uint32_t l3_len, uint64_t dmac, uint16_t ethertype);
+/* A new mbuf with room for a control frame; l3 points behind the Ethernet header. NULL: counted */
+struct rte_mbuf *tx_control(struct link_worker *w, struct link_port *p, uint8_t **l3);
+void tx_init(struct link_worker *w);
+void tx_fini(struct link_worker *w);
+void tx_handoff_drain(struct link_worker *w);
+
+/* device.c: find or plug an ethdev; unlink what an earlier run left behind */
+int device_attach(struct link_port *p, struct error *err);
+void device_detach(struct link_port *p);
+
+/* back_to_back.c */
+int back_to_back_open(struct link *l, struct error *err);
+void back_to_back_close(struct link_port *p);
+
+/* state.c */
+int state_init(struct link_port *p, struct error *err);
+/* Worker 0: gratuitous ARP and unsolicited NA soon, where the link is up. */
+void state_announce(struct link_worker *w);
+void state_tick(struct link_worker *w, uint64_t now);
+
+#endif

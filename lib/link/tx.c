@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * The transmit sink and the batches behind it.
+ *
+ * Every frame is one linear mbuf by construction, since each is written by one path_finish() or one control protocol:
+ * no PMD needs multi-segment support for us.
+ *
+ * A full queue first holds its callers back (reserve() gives NULL, nothing is lost); if it does not move for FULL_MS, or its link
+ * is down, its frames are dropped and counted, so that one dead port does not stop the others of this worker.
+ */
+
+#include <rte_branch_prediction.h>
+
+#include "link/neigh.h"
+#include "link/private.h"
+
+#define FULL_MS 50
+
+static void
+tx_send(struct link_worker *w, uint16_t port)
+{
+	struct tx_port *t = &w->tx[port];
+	struct link_counters *c = &w->counters[port];
+	uint64_t bytes = 0;
+	uint16_t sent, i;
+
+	if (likely(t->ring == NULL))
+		sent = rte_eth_tx_burst(t->ethdev, t->queue, t->mbuf, t->num);
+	else
+		sent = rte_ring_sp_enqueue_burst(t->ring, (void **)t->mbuf, t->num, NULL);
+	if (likely(sent > 0)) {
+		t->full = false;
+		t->stuck = false;
+		for (i = 0; i < sent; i++)
+			bytes += t->len[i];
+		/* the worker that owns the queue counts what it is handed */
+		if (likely(t->ring == NULL)) {
+			count(&c->tx_packets, sent);
+			count(&c->tx_bytes, bytes);
+		}
+	}
+	t->num -= sent;
+	if (likely(t->num == 0))
+		return;
+	memmove(t->mbuf, t->mbuf + sent, t->num * sizeof(t->mbuf[0]));
+	memmove(t->len, t->len + sent, t->num * sizeof(t->len[0]));
+	if (sent > 0)
+		return;
+	if (!t->full) {
+		t->full = true;
+		t->full_since = w->now;
+	}
+	if (w->now - t->full_since >= FULL_MS * (w->link->cfg.hz / 1000) ||
+		!link_port_attr(w->link, port)->up)
+		t->stuck = true;
+	if (!t->stuck)
+		return;
+	count(&c->tx_full, t->num);
+	rte_pktmbuf_free_bulk(t->mbuf, t->num);
+	t->num = 0;
+}
+
+/* Room in the port's batch? */
+static inline bool
+tx_room(struct link_worker *w, uint16_t port)
+{
+	if (likely(w->tx[port].num < LINK_BURST))
+		return true;
+	tx_send(w, port);
+	return w->tx[port].num < LINK_BURST;
+}
+
+static inline void
+tx_queue(struct link_worker *w, uint16_t port, struct rte_mbuf *m)
+{
+	struct tx_port *t = &w->tx[port];
+
+	t->mbuf[t->num] = m;
+	t->len[t->num] = m->pkt_len;
+	if (unlikely(++t->num == LINK_BURST))
+		tx_send(w, port);
+}
+
+static inline struct rte_mbuf *
+tx_alloc(struct link_worker *w, uint16_t port)
+{
+	struct tx_port *t = &w->tx[port];
+
+	if (unlikely(t->num_cached == 0)) {
+		if (rte_pktmbuf_alloc_bulk(t->mp, t->cache, LINK_BURST) != 0) {
+			count(&w->counters[port].tx_no_mbuf, 1);
+			return NULL;
+		}
+		t->num_cached = LINK_BURST;
+	}
+	return t->cache[--t->num_cached];
+}
+
+/* The BTH stands right behind the headroom, aligned; the headers go in front of it. */
+static inline uint8_t *
+bth_of(struct rte_mbuf *m)
+{
+	return (uint8_t *)m->buf_addr + RTE_PKTMBUF_HEADROOM;
+}
+
+static uint8_t *
+sink_reserve(struct tx_sink *sink, const struct path *path, uint32_t len)
+{
+	struct link_worker *w = (struct link_worker *)sink;
+	uint16_t port = path->av.port;
+
+	if (unlikely(!tx_room(w, port)))
+		return NULL;
+	if (unlikely(w->mbuf != NULL)) /* reserved and not committed: taken back */
+		w->tx[w->path->av.port].cache[w->tx[w->path->av.port].num_cached++] = w->mbuf;
+	w->mbuf = NULL;
+	if (unlikely(len + path->trailer_len > w->tx[port].room)) {
+		/* longer than the port's MTU: the caller's path MTU is wrong */
+		count(&w->counters[port].tx_no_mbuf, 1);
+		return NULL;
+	}
+	w->mbuf = tx_alloc(w, port);
+	if (unlikely(w->mbuf == NULL))
+		return NULL;
+	w->path = path;
+	w->bth_len = len;
+	return bth_of(w->mbuf);
+}
+
+static void
+sink_commit(struct tx_sink *sink)
+{
+	struct link_worker *w = (struct link_worker *)sink;
+	const struct path *path = w->path;
+	uint16_t port = path->av.port;
+	struct rte_mbuf *m = w->mbuf;
+	struct tx_port *t = &w->tx[port];
+	uint64_t mac = 0;
+	uint32_t len;
+
+	w->mbuf = NULL;
+	if (likely(path->neighbour != PATH_NO_NEIGHBOUR)) {
+		mac = __atomic_load_n(&w->link->neigh_mac[path->neighbour], __ATOMIC_RELAXED);
+		if (unlikely(!(mac & NEIGH_VALID))) {
+			count(&w->counters[port].tx_unresolved, 1);
+			t->cache[t->num_cached++] = m;
+			return;
+		}
+	}
+	len = path_finish(path, bth_of(m), w->bth_len, w->ip_id++);
+	m->data_off = RTE_PKTMBUF_HEADROOM - path->header_len;
+	m->data_len = len;
+	m->pkt_len = len;
+	if (likely(mac != 0))
+		memcpy(rte_pktmbuf_mtod(m, uint8_t *), &mac, MAC_LEN);
+	tx_queue(w, port, m);
+}
+
+void
+tx_l3(struct link_worker *w, struct link_port *p, struct rte_mbuf *m, uint8_t *l3, uint32_t l3_len,
+	uint64_t dmac, uint16_t ethertype)
+{
+	bool tagged = p->cfg.vlan != PATH_NO_VLAN;
+	uint8_t *h = l3 - ETH_LEN - (tagged ? VLAN_LEN : 0);
+	uint32_t len = l3 + l3_len - h;
+
+	if (h < (uint8_t *)m->buf_addr || !tx_room(w, p->index)) {
+		count(&w->counters[p->index].tx_full, 1);
+		rte_pktmbuf_free(m);
+		return;
+	}
+	memcpy(h, &dmac, MAC_LEN);
+	memcpy(h + MAC_LEN, p->mac, MAC_LEN);
+	if (tagged) {
+		put_be16(h + 12, ETHERTYPE_VLAN);
+		put_be16(h + 14, p->cfg.vlan & VLAN_VID);
+	}
+	put_be16(l3 - 2, ethertype);
+	m->data_off = h - (uint8_t *)m->buf_addr;
+	if (len < ETH_MIN_LEN && m->data_off + ETH_MIN_LEN <= m->buf_len) {
+		memset(h + len, 0, ETH_MIN_LEN - len);
+		len = ETH_MIN_LEN;
+	}
+	m->data_len = len;
+	m->pkt_len = len;
+	m->ol_flags &= RTE_MBUF_F_INDIRECT | RTE_MBUF_F_EXTERNAL; /* an answer in the question's mbuf */
+	tx_queue(w, p->index, m);
+}
+
+struct rte_mbuf *
+tx_control(struct link_worker *w, struct link_port *p, uint8_t **l3)
+{
+	struct rte_mbuf *m = tx_alloc(w, p->index);
+
+	if (m != NULL)
+		*l3 = bth_of(m) + ETH_LEN + VLAN_LEN;
+	return m;
+}
+
+/* Frames of workers that have no queue on the port. */
+void
+tx_handoff_drain(struct link_worker *w)
+{
+	struct tx_handoff *h;
+	struct tx_port *t;
+	unsigned int i, n, k;
+
+	for (i = 0; i < w->num_handoff; i++) {
+		h = &w->handoff[i];
+		t = &w->tx[h->port];
+		if (!tx_room(w, h->port))
+			continue;
+		n = rte_ring_sc_dequeue_burst(h->ring, (void **)&t->mbuf[t->num],
+			LINK_BURST - t->num, NULL);
+		for (k = 0; k < n; k++)
+			t->len[t->num + k] = t->mbuf[t->num + k]->pkt_len;
+		t->num += n;
+		if (t->num == LINK_BURST)
+			tx_send(w, h->port);
+	}
+}
+
+struct tx_sink *
+link_tx_sink(struct link_worker *w)
+{
+	return &w->sink;
+}
+
+void
+link_tx_flush(struct link_worker *w, uint64_t now)
+{
+	unsigned int i;
+
+	w->now = now;
+	if (unlikely(w->num_handoff > 0))
+		tx_handoff_drain(w);
+	for (i = 0; i < w->link->num_ports; i++)
+		if (w->tx[i].num > 0)
+			tx_send(w, i);
+}
+
+void
+tx_init(struct link_worker *w)
+{
+	struct link_port *p;
+	struct tx_port *t;
+	unsigned int i;
+
+	w->sink.reserve = sink_reserve;
+	w->sink.commit = sink_commit;
+	for (i = 0; i < w->link->num_ports; i++) {
+		p = &w->link->port[i];
+		t = &w->tx[i];
+		t->ethdev = p->ethdev;
+		t->queue = w->id;
+		t->ring = p->tx_ring[w->id];
+		t->mp = p->pool->mp;
+		t->room = rte_pktmbuf_data_room_size(t->mp) - RTE_PKTMBUF_HEADROOM;
+	}
+}
+
+void
+tx_fini(struct link_worker *w)
+{
+	struct tx_port *t;
+	unsigned int i;
+
+	if (w->mbuf != NULL)
+		rte_pktmbuf_free(w->mbuf);
+	w->mbuf = NULL;
+	for (i = 0; i < w->link->num_ports; i++) {
+		t = &w->tx[i];
+		rte_pktmbuf_free_bulk(t->mbuf, t->num);
+		rte_pktmbuf_free_bulk(t->cache, t->num_cached);
+		t->num = 0;
+		t->num_cached = 0;
+	}
+}

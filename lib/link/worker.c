@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/* One worker's share of the ports: which queues are its own, its batches, counters and timed work. */
+
+#include <rte_lcore.h>
+#include <rte_malloc.h>
+
+#include "link/neigh.h"
+#include "link/private.h"
+
+/* A stranger gets so many answers a second from one worker on one port. */
+#define ANSWERS_PER_S  1000
+#define ANSWERS_BURST  128
+/* We ask the segment so many questions a second. */
+#define REQUESTS_PER_S 500
+#define REQUESTS_BURST 64
+
+/* Worker i serves queue i of each port, and i + workers, ... where a device has more queues than we have workers. */
+static void
+assign_rx(struct link_worker *w)
+{
+	struct link *l = w->link;
+	unsigned int i, q;
+
+	for (i = 0; i < l->num_ports; i++)
+		for (q = w->id; q < l->port[i].nrx; q += l->cfg.workers)
+			w->rx[w->num_rx++] = (struct rx_queue){ &l->port[i], q };
+}
+
+static void
+assign_handoff(struct link_worker *w)
+{
+	struct link *l = w->link;
+	unsigned int i, other;
+
+	for (i = 0; i < l->num_ports; i++)
+		for (other = l->port[i].ntx; w->id < l->port[i].ntx && other < l->cfg.workers; other++)
+			if (other % l->port[i].ntx == w->id)
+				w->handoff[w->num_handoff++] =
+					(struct tx_handoff){ l->port[i].tx_ring[other], i };
+}
+
+static void
+init_limits(struct link_worker *w)
+{
+	uint64_t answer = w->link->cfg.hz / ANSWERS_PER_S;
+	unsigned int i;
+
+	token_bucket_init(&w->requests, w->link->cfg.hz / REQUESTS_PER_S, REQUESTS_BURST);
+	for (i = 0; i < w->link->num_ports; i++) {
+		token_bucket_init(&w->limits[i].arp, answer, ANSWERS_BURST);
+		token_bucket_init(&w->limits[i].nd, answer, ANSWERS_BURST);
+		token_bucket_init(&w->limits[i].icmp, answer, ANSWERS_BURST);
+	}
+}
+
+static unsigned int
+num_queues(const struct link *l)
+{
+	unsigned int i, n = 0;
+
+	for (i = 0; i < l->num_ports; i++)
+		n += l->port[i].nrx;
+	return n;
+}
+
+struct link_worker *
+link_worker_create(struct link *l, unsigned int worker, struct error *err)
+{
+	unsigned int n = l->num_ports;
+	struct link_worker *w;
+	int socket = rte_socket_id();
+
+	w = rte_zmalloc_socket("link_worker", sizeof(*w) + n * sizeof(w->tx[0]), RTE_CACHE_LINE_SIZE,
+		socket);
+	if (w == NULL)
+		goto no_memory;
+	w->link = l;
+	w->id = worker;
+	w->rx = rte_zmalloc_socket("link_rx", num_queues(l) * sizeof(w->rx[0]), 0, socket);
+	w->handoff = rte_zmalloc_socket("link_handoff",
+		n * l->cfg.workers * sizeof(w->handoff[0]), 0, socket);
+	w->limits = rte_zmalloc_socket("link_limits", n * sizeof(w->limits[0]), 0, socket);
+	w->counters = rte_zmalloc_socket("link_counters", n * sizeof(w->counters[0]),
+		RTE_CACHE_LINE_SIZE, socket);
+	if (w->rx == NULL || w->handoff == NULL || w->limits == NULL || w->counters == NULL)
+		goto no_memory;
+	assign_rx(w);
+	assign_handoff(w);
+	init_limits(w);
+	tx_init(w);
+	if (w->id == 0)
+		state_announce(w);
+	return w;
+
+no_memory:
+	error_set(err, ENOMEM, "worker %u: no memory for its ports", worker);
+	link_worker_destroy(w);
+	return NULL;
+}
+
+void
+link_worker_destroy(struct link_worker *w)
+{
+	if (w == NULL)
+		return;
+	tx_fini(w);
+	rte_free(w->rx);
+	rte_free(w->handoff);
+	rte_free(w->limits);
+	rte_free(w->counters);
+	rte_free(w);
+}
+
+void
+link_tick(struct link_worker *w, uint64_t now)
+{
+	w->now = now;
+	if (w->id == 0) {
+		state_tick(w, now);
+		neigh_tick(w, now);
+	}
+	icmp_tick(w, now);
+}
+
+struct link_counters *
+link_worker_counters(struct link_worker *w, unsigned int port)
+{
+	return &w->counters[port];
+}

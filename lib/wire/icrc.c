@@ -17,69 +17,93 @@
 /* CRC of eight 0xFF bytes in zlib's convention: the register 0xDEBB20E3, complemented */
 #define CRC_AFTER_ONES 0x2144DF1Cu
 
-/* IPv4 with all options, UDP, BTH; and what is left over from whole 64-byte blocks of payload */
-#define HEAD_MAX (IPV4_LEN_MAX + UDP_LEN + BTH_LEN + 64)
+/* the longest head, and what is copied along with it so that the rest needs no tail */
+#define HEAD_MAX (IPV4_LEN_MAX + UDP_LEN + BTH_LEN)
+#define ALONG    64
+
+/*
+ * The variant fields as bits to set, from the layer-3 header through the BTH, and how many bytes that is.
+ * An IPv6 header and a GRH have one layout.
+ */
+struct variant {
+	uint8_t ones[HEAD_MAX];
+	uint32_t len;
+};
+
+#define IPV4_ONES [IPV4_TOS] = 0xFF, [IPV4_TTL] = 0xFF, [IPV4_CHECKSUM] = 0xFF, 0xFF
+#define IPV6_ONES [0] = 0x0F, 0xFF, 0xFF, 0xFF, [IPV6_HOP_LIMIT] = 0xFF
+#define UDP_ONES(off) [(off) + UDP_CHECKSUM] = 0xFF, 0xFF
+#define BTH_ONES(off) [(off) + BTH_RESV8A] = 0xFF
+
+static const struct variant rocev2_ipv4 = {
+	{ IPV4_ONES, UDP_ONES(IPV4_LEN), BTH_ONES(IPV4_LEN + UDP_LEN) },
+	IPV4_LEN + UDP_LEN + BTH_LEN,
+};
+static const struct variant rocev2_ipv6 = {
+	{ IPV6_ONES, UDP_ONES(IPV6_LEN), BTH_ONES(IPV6_LEN + UDP_LEN) },
+	IPV6_LEN + UDP_LEN + BTH_LEN,
+};
+static const struct variant rocev1 = {
+	{ IPV6_ONES, BTH_ONES(GRH_LEN) },
+	GRH_LEN + BTH_LEN,
+};
+static const struct variant ib_local = {
+	{ [0] = 0xF0 /* VL */, BTH_ONES(LRH_LEN) },
+	LRH_LEN + BTH_LEN,
+};
 
 static void
-mask_ipv4(uint8_t *h)
+variant_with_options(struct variant *v, uint32_t header_len)
 {
-	h[IPV4_TOS] = 0xFF;
-	h[IPV4_TTL] = 0xFF;
-	memset(h + IPV4_CHECKSUM, 0xFF, 2);
+	*v = (struct variant) { { IPV4_ONES }, header_len + UDP_LEN + BTH_LEN };
+	memset(v->ones + header_len + UDP_CHECKSUM, 0xFF, 2);
+	v->ones[header_len + UDP_LEN + BTH_RESV8A] = 0xFF;
 }
 
-/* an IPv6 header, or a GRH: the same fields at the same places */
-static void
-mask_ipv6(uint8_t *h)
+/*
+ * The masked head is made in a buffer of its own; the bytes that follow go with it as far as they are few or no
+ * whole 64 bytes. Always inlined, so that each length is a constant.
+ */
+static inline __rte_always_inline uint32_t
+masked_crc(uint32_t crc, const uint8_t *l3, uint32_t len, const uint8_t *ones, uint32_t head_len)
 {
-	h[0] |= 0x0F; /* traffic class, flow label */
-	memset(h + 1, 0xFF, 3);
-	h[IPV6_HOP_LIMIT] = 0xFF;
+	uint8_t head[HEAD_MAX + ALONG] __rte_aligned(16);
+	uint32_t rest = len - head_len;
+	uint32_t along = rest <= ALONG ? rest : rest % ALONG;
+	uint32_t i;
+
+	for (i = 0; i < head_len; i++)
+		head[i] = l3[i] | ones[i];
+	memcpy(head + head_len, l3 + head_len, along);
+	crc = crc32_update(crc, head, head_len + along);
+	if (rest > along)
+		crc = crc32_update(crc, l3 + head_len + along, rest - along);
+	return crc;
 }
+
+#define MASKED_CRC(crc, l3, len, v) masked_crc(crc, l3, len, (v)->ones, (v)->len)
 
 uint32_t
 wire_icrc(enum encap encap, const uint8_t *l3, uint32_t len)
 {
-	uint8_t head[HEAD_MAX];
-	uint32_t crc = CRC_AFTER_ONES;
-	uint32_t bth_off, split;
+	struct variant options;
 
-	if (encap == ENCAP_IB && (l3[1] & LRH_LNH_MASK) == LRH_LNH_GLOBAL) {
-		/* the whole LRH counts as ones: like RoCEv1 */
-		encap = ENCAP_ROCEV1;
+	if (likely(encap <= ENCAP_ROCEV2_IPV6)) {
+		if (likely(l3[0] == 0x45))
+			return MASKED_CRC(CRC_AFTER_ONES, l3, len, &rocev2_ipv4);
+		if (l3[0] >> 4 == 6)
+			return MASKED_CRC(CRC_AFTER_ONES, l3, len, &rocev2_ipv6);
+		variant_with_options(&options, (l3[0] & 0x0F) * 4);
+		return MASKED_CRC(CRC_AFTER_ONES, l3, len, &options);
+	}
+	if (encap == ENCAP_IB) {
+		if ((l3[1] & LRH_LNH_MASK) == LRH_LNH_LOCAL)
+			return MASKED_CRC(0, l3, len, &ib_local);
+		/* of a global packet the whole LRH counts as ones: from there like RoCEv1 */
 		l3 += LRH_LEN;
 		len -= LRH_LEN;
 	}
-	if (encap == ENCAP_IB)
-		bth_off = LRH_LEN;
-	else if (encap == ENCAP_ROCEV1)
-		bth_off = GRH_LEN;
-	else if (l3[0] >> 4 == 4)
-		bth_off = (l3[0] & 0x0F) * 4 + UDP_LEN;
-	else
-		bth_off = IPV6_LEN + UDP_LEN;
-
-	/* The copy takes the odd bytes too: the rest is whole blocks and needs no tail. */
-	split = bth_off + BTH_LEN;
-	split += (len - split) & 63;
-	memcpy(head, l3, split);
-
-	if (encap == ENCAP_IB) {
-		head[0] |= 0xF0; /* VL */
-		crc = 0;
-	} else if (encap == ENCAP_ROCEV1) {
-		mask_ipv6(head);
-	} else {
-		if (l3[0] >> 4 == 4)
-			mask_ipv4(head);
-		else
-			mask_ipv6(head);
-		memset(head + bth_off - UDP_LEN + UDP_CHECKSUM, 0xFF, 2);
-	}
-	head[bth_off + BTH_RESV8A] = 0xFF;
-
-	crc = crc32_update(crc, head, split);
-	return len > split ? crc32_update(crc, l3 + split, len - split) : crc;
+	return MASKED_CRC(CRC_AFTER_ONES, l3, len, &rocev1);
 }
 
 /* VCRC: slices as in crc32.c, for the polynomial 0x100B, reflected 0xD008 */

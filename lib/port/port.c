@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#include "port/port.h"
+
+bool
+port_pkey_match(uint16_t a, uint16_t b)
+{
+	/* rc-transport 5.6; low bits of zero are the invalid P_Key and match nothing */
+	return (a & 0x7fff) != 0 && (a & 0x7fff) == (b & 0x7fff) && ((a | b) & 0x8000) != 0;
+}
+
+int
+port_pkey_find(const struct port_attr *port, uint16_t pkey)
+{
+	unsigned int i;
+
+	for (i = 0; i < port->num_pkeys; i++) {
+		if (port_pkey_match(port->pkey[i], pkey))
+			return (int)i;
+	}
+	return -1;
+}
+
+int
+port_gid_find(const struct port_attr *port, const union gid *gid, enum gid_type type)
+{
+	unsigned int i;
+
+	for (i = 0; i < port->num_gids; i++) {
+		if (port->gid[i].type == type && gid_equal(&port->gid[i].gid, gid))
+			return (int)i;
+	}
+	return -1;
+}
+
+uint16_t
+port_mtu_to_pmtu(uint16_t mtu)
+{
+	/*
+	 * rxe's allowance for headers (rc-transport 10): both ends must come to the same path MTU
+	 */
+	const unsigned int headers = 80;
+	unsigned int pmtu;
+
+	for (pmtu = 4096; pmtu >= 256; pmtu /= 2) {
+		if (mtu >= pmtu + headers)
+			return (uint16_t)pmtu;
+	}
+	return 0;
+}
+
+static void
+add_saturated(uint16_t *sum, const uint16_t *one)
+{
+	unsigned int n = *sum + (unsigned int)__atomic_load_n(one, __ATOMIC_RELAXED);
+
+	*sum = n < UINT16_MAX ? (uint16_t)n : UINT16_MAX;
+}
+
+void
+port_violations_add(struct port_violations *sum, const struct port_violations *one)
+{
+	add_saturated(&sum->pkey, &one->pkey);
+	add_saturated(&sum->qkey, &one->qkey);
+}

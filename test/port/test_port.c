@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/* P_Keys, GIDs, path MTU and violation counters of a port. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "port/port.h"
+
+static union gid
+gid(const char *text)
+{
+	union gid g = { { 0 } };
+
+	assert_true(gid_parse(text, &g));
+	return g;
+}
+
+/* rc-transport 5.6 */
+static void
+test_pkey_matches_with_one_full_member(void **state)
+{
+	(void)state;
+	assert_true(port_pkey_match(0xffff, 0xffff));
+	assert_true(port_pkey_match(0xffff, 0x7fff));
+	assert_true(port_pkey_match(0x7fff, 0xffff));
+	assert_false(port_pkey_match(0x7fff, 0x7fff)); /* two limited members */
+	assert_true(port_pkey_match(0x8001, 0x0001));
+	assert_false(port_pkey_match(0x0001, 0x0001));
+	assert_false(port_pkey_match(0x8001, 0x8002));
+	assert_false(port_pkey_match(0xffff, 0xfffe));
+	assert_false(port_pkey_match(0x8000, 0x8000)); /* the invalid P_Key */
+	assert_false(port_pkey_match(0x8000, 0x0000));
+}
+
+static void
+test_pkey_table_is_searched_by_match(void **state)
+{
+	struct port_attr p = { .pkey = { 0x0000, 0x8001, 0x7fff, 0xffff }, .num_pkeys = 4 };
+
+	(void)state;
+	assert_int_equal(port_pkey_find(&p, 0x0001), 1);
+	assert_int_equal(port_pkey_find(&p, 0xffff), 2); /* the first that matches */
+	assert_int_equal(port_pkey_find(&p, 0x7fff), 3); /* limited matches full only */
+	assert_int_equal(port_pkey_find(&p, 0x8002), -1);
+	assert_int_equal(port_pkey_find(&p, 0x0000), -1);
+	p.num_pkeys = 3;
+	assert_int_equal(port_pkey_find(&p, 0x7fff), -1);
+}
+
+static void
+test_gid_is_found_by_address_and_type(void **state)
+{
+	struct port_attr p = { .num_gids = 3 };
+	const union gid a = gid("10.0.0.1"), b = gid("fe80::1"), c = gid("fe80::2");
+
+	(void)state;
+	p.gid[0] = (struct port_gid){ .gid = a, .type = GID_ROCEV1 };
+	p.gid[1] = (struct port_gid){ .gid = a, .type = GID_ROCEV2 };
+	p.gid[2] = (struct port_gid){ .gid = b, .type = GID_ROCEV2 };
+	assert_int_equal(port_gid_find(&p, &a, GID_ROCEV1), 0);
+	assert_int_equal(port_gid_find(&p, &a, GID_ROCEV2), 1);
+	assert_int_equal(port_gid_find(&p, &b, GID_ROCEV2), 2);
+	assert_int_equal(port_gid_find(&p, &b, GID_ROCEV1), -1);
+	assert_int_equal(port_gid_find(&p, &c, GID_ROCEV2), -1);
+	p.num_gids = 2;
+	assert_int_equal(port_gid_find(&p, &b, GID_ROCEV2), -1);
+}
+
+/* rc-transport 10: largest of 256..4096 in MTU - 80, as rxe */
+static void
+test_path_mtu_of_a_netdev_mtu(void **state)
+{
+	(void)state;
+	assert_int_equal(port_mtu_to_pmtu(1500), 1024);
+	assert_int_equal(port_mtu_to_pmtu(4200), 4096);
+	assert_int_equal(port_mtu_to_pmtu(4176), 4096);
+	assert_int_equal(port_mtu_to_pmtu(4175), 2048);
+	assert_int_equal(port_mtu_to_pmtu(2128), 2048);
+	assert_int_equal(port_mtu_to_pmtu(2127), 1024);
+	assert_int_equal(port_mtu_to_pmtu(9000), 4096);
+	assert_int_equal(port_mtu_to_pmtu(65535), 4096);
+	assert_int_equal(port_mtu_to_pmtu(592), 512);
+	assert_int_equal(port_mtu_to_pmtu(336), 256);
+	assert_int_equal(port_mtu_to_pmtu(335), 0);
+	assert_int_equal(port_mtu_to_pmtu(0), 0);
+}
+
+static void
+test_ipv4_is_mapped_into_a_gid(void **state)
+{
+	const uint8_t addr[4] = { 192, 168, 1, 2 };
+	const uint8_t want[16] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 192, 168, 1, 2 };
+	union gid g = gid_from_ipv4(addr);
+
+	(void)state;
+	assert_memory_equal(g.raw, want, 16);
+	assert_true(gid_is_ipv4(&g));
+	g = gid("192.168.1.2");
+	assert_memory_equal(g.raw, want, 16);
+	g = gid("::ffff:192.168.1.2");
+	assert_memory_equal(g.raw, want, 16);
+	g = gid("::192.168.1.2");
+	assert_false(gid_is_ipv4(&g));
+}
+
+static void
+test_gid_prints_as_it_is_written(void **state)
+{
+	const char *const texts[] = { "10.0.0.1", "255.255.255.255", "fe80::1", "2001:db8::a:b",
+		"::", "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff" };
+	char buf[GID_STRLEN];
+	union gid g;
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		g = gid(texts[i]);
+		assert_string_equal(gid_print(&g, buf), texts[i]);
+	}
+	/* as the tools print a raw GID */
+	g = gid("fe80:0000:0000:0000:0202:00ff:fe00:0001");
+	assert_string_equal(gid_print(&g, buf), "fe80::202:ff:fe00:1");
+}
+
+static void
+test_what_is_no_address_is_refused(void **state)
+{
+	const char *const texts[] = { "", "10.0.0", "10.0.0.256", "10.0.0.1/24", " 10.0.0.1",
+		"fe80::1%eth0", "fe80:::1", "1:2:3:4:5:6:7:8:9", "polca", "10.0.0.1x" };
+	union gid g;
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+		assert_false(gid_parse(texts[i], &g));
+	assert_false(gid_parse(NULL, &g));
+}
+
+static void
+test_link_local_and_zero(void **state)
+{
+	union gid g = gid("fe80::1");
+
+	(void)state;
+	assert_true(gid_is_link_local(&g));
+	g = gid("febf::1"); /* fe80::/10 ends here */
+	assert_true(gid_is_link_local(&g));
+	g = gid("fec0::1");
+	assert_false(gid_is_link_local(&g));
+	g = gid("2001:db8::1");
+	assert_false(gid_is_link_local(&g));
+	g = gid("169.254.1.1");
+	assert_true(gid_is_link_local(&g));
+	g = gid("169.253.1.1");
+	assert_false(gid_is_link_local(&g));
+	assert_false(gid_is_zero(&g));
+	g = gid("::1");
+	assert_false(gid_is_zero(&g));
+	g = gid("1::");
+	assert_false(gid_is_zero(&g));
+	g = gid("::");
+	assert_true(gid_is_zero(&g));
+}
+
+static void
+test_prefix_counts_in_its_own_family(void **state)
+{
+	const struct {
+		const char *a, *b;
+		uint8_t prefix;
+		bool same;
+	} rows[] = {
+		{ "10.0.0.1", "10.0.0.200", 24, true },
+		{ "10.0.0.1", "10.0.1.1", 24, false },
+		{ "10.0.0.1", "10.0.1.1", 23, true },
+		{ "10.0.2.1", "10.0.1.1", 23, false },
+		{ "10.0.0.1", "10.0.0.1", 32, true },
+		{ "10.0.0.1", "10.0.0.0", 32, false },
+		{ "10.0.0.1", "10.0.0.0", 31, true },
+		{ "10.0.0.1", "192.168.0.1", 0, true },
+		{ "10.0.0.1", "10.0.0.2", 64, false }, /* too long counts as 32 */
+		{ "2001:db8::1", "2001:db8::ffff", 64, true },
+		{ "2001:db8::1", "2001:db8:0:1::1", 64, false },
+		{ "2001:db8::1", "2001:db8::2", 127, false },
+		{ "2001:db8::1", "2001:db8::2", 126, true },
+		{ "2001:db8::1", "2001:db8::1", 128, true },
+		{ "2001:db8::1", "2001:db8::2", 255, false },
+		{ "10.0.0.1", "fe80::1", 0, false }, /* two families */
+		{ "fe80::1", "10.0.0.1", 0, false },
+	};
+	union gid a, b;
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		a = gid(rows[i].a);
+		b = gid(rows[i].b);
+		if (gid_same_subnet(&a, &b, rows[i].prefix) != rows[i].same)
+			fail_msg("%s %s /%u", rows[i].a, rows[i].b, rows[i].prefix);
+	}
+}
+
+static void
+test_violation_counters_stick_at_the_top(void **state)
+{
+	struct port_violations a = { 0 }, b = { .pkey = 5, .qkey = 0xfffe }, sum = { 0 };
+
+	(void)state;
+	port_violation(&a.pkey);
+	port_violation(&a.pkey);
+	port_violation(&a.qkey);
+	port_violations_add(&sum, &a);
+	port_violations_add(&sum, &b);
+	assert_int_equal(sum.pkey, 7);
+	assert_int_equal(sum.qkey, 0xffff);
+	port_violations_add(&sum, &b);
+	assert_int_equal(sum.qkey, 0xffff);
+	a.qkey = 0xfffe;
+	port_violation(&a.qkey);
+	port_violation(&a.qkey);
+	assert_int_equal(a.qkey, 0xffff);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_pkey_matches_with_one_full_member),
+		cmocka_unit_test(test_pkey_table_is_searched_by_match),
+		cmocka_unit_test(test_gid_is_found_by_address_and_type),
+		cmocka_unit_test(test_path_mtu_of_a_netdev_mtu),
+		cmocka_unit_test(test_ipv4_is_mapped_into_a_gid),
+		cmocka_unit_test(test_gid_prints_as_it_is_written),
+		cmocka_unit_test(test_what_is_no_address_is_refused),
+		cmocka_unit_test(test_link_local_and_zero),
+		cmocka_unit_test(test_prefix_counts_in_its_own_family),
+		cmocka_unit_test(test_violation_counters_stick_at_the_top),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

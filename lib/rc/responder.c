@@ -616,6 +616,15 @@ rc_responder_destroy(struct rc_qp *qp)
 }
 
 void
+rc_responder_reset(struct rc_qp *qp)
+{
+	rc_responder_destroy(qp);
+	qp->work &= ~WORK_RESPOND;
+	if (qp->srq == NULL)
+		qp->rq->tail = qp->rq->head;
+}
+
+void
 rc_responder_start(struct rc_qp *qp)
 {
 	qp->resp.epsn = qp->attr.rq_psn & PSN_MASK;

@@ -97,6 +97,10 @@ rc_saved_at(const struct rc_responder *r, unsigned int i)
 	return &r->saved[at < r->saved_size ? at : at - r->saved_size];
 }
 
+/* responder.c */
+/** To RESET: answers, saved requests and the QP's own RQ are forgotten without completions. */
+void rc_responder_reset(struct rc_qp *qp);
+
 /* responses.c */
 /** Response packets of a Read: at least one (rc-transport 4). */
 uint32_t rc_read_packets(const struct rc_qp *qp, uint32_t bytes);

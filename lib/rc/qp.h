@@ -45,6 +45,9 @@ struct rc_qp {
 	struct rc_cq *recv_cq;
 
 	STAILQ_ENTRY(rc_qp) run_link;
+	LIST_ENTRY(rc_qp) link; /* the worker's QPs */
+	LIST_ENTRY(rc_qp) grace_link; /* req.held: a local operation waits for its grace period */
+	bool comm_est; /* EVENT_COMM_EST told */
 	struct rc_counters counters;
 	struct path path;
 	struct qp_attr attr;
@@ -58,7 +61,12 @@ struct rc_worker {
 	struct timer_wheel *wheel;
 	uint64_t now; /**< time of the burst being worked on */
 	STAILQ_HEAD(, rc_qp) run_queue;
+	LIST_HEAD(, rc_qp) qps;
+	LIST_HEAD(, rc_qp) grace;
+	struct rc_cq_ring *notify; /**< CQ rings that got completions since the last rc_run() */
+	struct rc_slots *slots; /**< free QP slots (dev.h) */
 	unsigned int id;
+	bool cq_overrun; /**< some QPs complete to a CQ that has overrun: they go to ERR (worker.c) */
 	bool icrc_unchecked;
 	void (*event)(void *arg, const struct event *ev);
 	void *event_arg;
@@ -85,24 +93,51 @@ rc_want(struct rc_qp *qp, uint8_t work)
 
 /* qp.c */
 struct rc_qp *rc_qp_find(const struct rc_worker *w, uint32_t qpn);
-/** To ERR: flush both queues (WR_FLUSH_ERR), disarm timers, forget answers in preparation but those already due. */
+/**
+ * To ERR: flush both queues (WR_FLUSH_ERR), disarm timers; the responder keeps the answers already due.
+ * With an SRQ: EVENT_QP_LAST_WQE_REACHED.
+ */
 void rc_qp_error(struct rc_qp *qp);
+void rc_qp_free(struct rc_qp *qp);
+
+/* qp_modify.c */
+void rc_qp_path(struct rc_qp *qp); /* compile the address vector */
+
+/* worker.c */
 void rc_event(struct rc_worker *w, enum event_type type, uint32_t element);
 
 /* cq.c */
-/** Append a completion; a full CQ raises EVENT_CQ_ERR and puts the QPs that complete to it in ERR. */
+/**
+ * Append a completion, and count it (cqe_err, cqe_flush_err). Of an overrun CQ nothing is overwritten: the completion is lost,
+ * EVENT_CQ_ERR is raised once, and the QPs that complete to it go to ERR when the packet or run in hand
+ * is done (never inside this call, so that the caller's state holds).
+ *
+ * @param solicited  a receive whose packet had BTH SE; errors count as solicited by themselves
+ */
 void rc_cq_push(struct rc_cq *cq, struct rc_qp *qp, const struct wc *wc, bool solicited);
 
 /* requester.c, completer.c */
 enum verdict rc_complete(struct rc_qp *qp, const struct packet *pkt);
 /** Send requests. @return packets sent; clears WORK_REQUEST when nothing more can go now */
 unsigned int rc_request(struct rc_qp *qp, unsigned int budget);
+int rc_requester_create(struct rc_qp *qp); /* the SQ */
+void rc_requester_destroy(struct rc_qp *qp);
 void rc_requester_start(struct rc_qp *qp); /* RTR -> RTS */
+void rc_requester_resume(struct rc_qp *qp); /* SQD -> RTS, SQD -> SQD */
+void rc_requester_drain(struct rc_qp *qp); /* RTS -> SQD: EVENT_SQ_DRAINED if asked for */
+bool rc_requester_drained(const struct rc_qp *qp); /* no request begun is without its completion */
 void rc_requester_flush(struct rc_qp *qp); /* every SQ WQE completes with WR_FLUSH_ERR */
+void rc_requester_reset(struct rc_qp *qp); /* forgotten without completion */
+void rc_requester_grace(struct rc_qp *qp); /* look whether the grace period waited for is over */
 
 /* responder.c, responses.c */
 enum verdict rc_respond(struct rc_qp *qp, const struct packet *pkt);
-/** Send what the responder owes: Read response slices, Atomic ACKs, ACK or NAK, in order. @return packets sent */
+/**
+ * Send what the responder owes: Read response slices, Atomic ACKs, ACK or NAK, in order; also in ERR. Clears
+ * WORK_RESPOND when all is sent; returning less than budget with it set means that the sink is full.
+ *
+ * @return packets sent
+ */
 unsigned int rc_answer(struct rc_qp *qp, unsigned int budget);
 int rc_responder_create(struct rc_qp *qp); /* room for max_dest_rd_atomic saved requests */
 void rc_responder_destroy(struct rc_qp *qp);

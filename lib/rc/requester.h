@@ -19,46 +19,151 @@ struct rc_sq_wqe {
 	uint8_t opcode; /**< enum wr_opcode */
 	uint8_t flags; /**< SEND_ */
 	uint8_t num_sge;
-	bool assigned; /**< has its PSNs */
+	bool assigned; /**< has its PSNs; a local operation: has been executed */
+	uint8_t status; /**< enum wc_status: failed locally, tells so when it is the oldest */
 	uint32_t length; /**< of the message */
 	uint32_t psn; /**< first PSN, once assigned */
 	uint32_t last_psn;
-	uint32_t ssn; /**< numbers SQ WQEs from 1 (rc-transport 3) */
-	uint32_t imm; /**< immediate or R_Key to invalidate */
-	uint32_t rkey;
-	uint64_t remote_addr;
-	uint64_t compare_add;
+	uint32_t restart_psn; /**< Read: PSN of its latest request packet; its answer starts with First or Only */
+	uint32_t imm; /**< immediate or R_Key to invalidate; BIND_MW: new key */
+	uint32_t rkey; /**< BIND_MW: key of the window */
+	uint32_t mr_key; /**< BIND_MW */
+	uint32_t access; /**< BIND_MW */
+	uint64_t remote_addr; /**< BIND_MW: first address */
+	uint64_t compare_add; /**< BIND_MW: length */
 	uint64_t swap;
-	uint64_t token; /**< grace period a local operation waits for */
+	uint64_t token; /**< grace period a local operation waits for, 0: none */
 	struct sge sge[]; /**< or inline bytes */
 };
 
+/** A place in a scatter/gather list, so that going on in order costs no walk. */
+struct rc_cursor {
+	uint32_t wqe; /**< SQ index */
+	uint32_t at; /**< bytes before it in the message */
+	uint32_t sge;
+	uint32_t offset; /**< in that sge */
+};
+
+/*
+ * Four indices into the SQ ring, which count for ever: tail <= ack <= send <= head. Between tail and ack stand WQEs whose
+ * work is done but whose completion waits behind a local operation's grace period; mostly tail == ack.
+ *
+ * Three PSNs: una <= send_psn <= next_psn. send_psn < next_psn while what was sent is sent again.
+ */
 struct rc_requester {
-	/* SQ ring: head = next free, tail = oldest not retired, send = being sent; they count for ever */
-	uint32_t head;
-	uint32_t tail;
-	uint32_t send;
+	uint32_t head; /**< next free */
+	uint32_t send; /**< being sent; holds send_psn */
+	uint32_t ack; /**< oldest whose work is not done; holds una */
+	uint32_t tail; /**< oldest not completed */
 	uint32_t mask;
 	uint32_t stride;
-	uint32_t max_wr;
-	uint32_t max_sge;
-	uint32_t max_inline;
 	uint8_t *wqes;
 
 	uint32_t send_psn; /**< PSN of the next packet out (goes back on retry) */
 	uint32_t next_psn; /**< nPSN: first PSN never sent */
-	uint32_t una; /**< oldest unacknowledged PSN */
-	uint32_t ssn; /**< of the next WQE */
+	uint32_t una; /**< oldest unacknowledged PSN; in a Read: next response */
+	uint32_t window;
+	uint32_t ssn; /**< of the next message; numbers them from 1 (rc-transport 3) */
 	uint32_t lsn; /**< limit sequence number; credits */
 	bool unlimited; /**< peer sends no credit information */
+	bool credit_stalled; /**< stall already counted */
 	uint8_t rd_atomic; /**< outstanding Reads and Atomics */
 	uint8_t retry_left;
 	uint8_t rnr_left;
 	bool rnr_wait; /**< timer runs for an RNR NAK */
-	bool retrying; /**< send_psn is behind next_psn */
+	bool timing; /**< timer runs for silence of the responder */
+	bool gap; /**< a response skipped una, which is asked for again */
+	bool held; /**< on the worker's grace list */
+	bool drain_notify; /**< EVENT_SQ_DRAINED wanted */
+	uint32_t gap_psn; /**< furthest response seen behind the gap */
 	uint32_t since_ackreq;
 	uint64_t ack_timeout; /**< Ttr in time units, 0: off */
 	struct timer timer; /**< transport timer or RNR wait */
+	struct rc_cursor gather; /**< Send, Write: next byte out */
+	struct rc_cursor scatter; /**< Read: next byte in */
 };
+
+static inline struct rc_sq_wqe *
+rc_sq_at(const struct rc_requester *req, uint32_t index)
+{
+	return (struct rc_sq_wqe *)(req->wqes + (size_t)(index & req->mask) * req->stride);
+}
+
+/** 24-bit distance from una; PSNs in flight have one below rc_in_flight(). */
+static inline uint32_t
+rc_from_una(const struct rc_requester *req, uint32_t psn)
+{
+	return (psn - req->una) & PSN_MASK;
+}
+
+static inline uint32_t
+rc_in_flight(const struct rc_requester *req)
+{
+	return rc_from_una(req, req->next_psn);
+}
+
+/** Is what was sent before being sent again? */
+static inline bool
+rc_retrying(const struct rc_requester *req)
+{
+	return req->send_psn != req->next_psn;
+}
+
+static inline bool
+rc_wqe_local(const struct rc_sq_wqe *wqe)
+{
+	return wqe->opcode == WR_LOCAL_INV || wqe->opcode == WR_BIND_MW;
+}
+
+static inline bool
+rc_wqe_atomic(const struct rc_sq_wqe *wqe)
+{
+	return wqe->opcode == WR_ATOMIC_CMP_AND_SWP || wqe->opcode == WR_ATOMIC_FETCH_AND_ADD;
+}
+
+/** Reads and Atomics need an answer of their own: no ACK completes them (rc-transport 4). */
+static inline bool
+rc_wqe_answered(const struct rc_sq_wqe *wqe)
+{
+	return wqe->opcode == WR_RDMA_READ || rc_wqe_atomic(wqe);
+}
+
+/** A piece of a message in memory. */
+struct rc_chunk {
+	uint8_t *host;
+	uint32_t len;
+};
+
+/* sg.c */
+
+/** Go to byte `at` of a WQE's message. */
+void rc_cursor_seek(struct rc_cursor *c, const struct rc_sq_wqe *wqe, uint32_t index, uint32_t at);
+/**
+ * Where the next len bytes stand, for local read (access 0) or MEM_ACCESS_LOCAL_WRITE; moves the cursor past them.
+ *
+ * @param chunks  room for RC_SGE_MAX
+ * @return number of chunks, or -1: a local key does not allow it
+ */
+int rc_cursor_take(struct rc_qp *qp, struct rc_cursor *c, struct rc_sq_wqe *wqe, uint32_t len,
+	uint32_t access, struct rc_chunk *chunks);
+
+/* sq.c: used by requester and completer */
+
+/** Complete what is done, in order, up to the first that waits; fail the oldest if it has a status; tell of a drained SQ. */
+void rc_sq_settle(struct rc_qp *qp);
+/** The oldest unfinished WQE completes with this status, QP to ERR, the rest flushed (rc-transport 8). */
+void rc_sq_fail(struct rc_qp *qp, enum wc_status status);
+
+/* requester.c: used by completer and sq.c */
+
+/** The transport timer, or the end of an RNR wait. */
+void rc_requester_timer(struct timer *t, uint64_t now);
+
+/** Send again from una. */
+void rc_rewind(struct rc_qp *qp);
+/** The same, if the retry counter allows; else the oldest WQE fails with RETRY_EXC_ERR. @retval false it failed */
+bool rc_retry(struct rc_qp *qp);
+/** una has moved: counters reload, the timer starts anew, requests that waited may go. */
+void rc_progress(struct rc_qp *qp);
 
 #endif

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * Completion queues. Producer: a worker, its own ring only. Consumer: the one poller.
+ */
+
+#include <errno.h>
+
+#include "rc/dev.h"
+
+static uint32_t
+round_up_pow2(uint32_t n)
+{
+	return n <= 1 ? 1 : 1u << (32 - __builtin_clz(n - 1));
+}
+
+static struct rc_cq *
+cq_find(const struct rc_dev *dev, uint32_t cqn)
+{
+	if (cqn >= dev->limits.max_cq)
+		return NULL;
+	return __atomic_load_n(&dev->cqs[cqn], __ATOMIC_ACQUIRE);
+}
+
+static struct rc_cq_ring *
+cq_ring(const struct rc_cq *cq, unsigned int worker)
+{
+	return __atomic_load_n(&cq->rings[worker], __ATOMIC_ACQUIRE);
+}
+
+/* --- control thread --- */
+
+int
+rc_cq_create(struct rc_dev *dev, uint32_t depth, uint32_t *cqn, struct error *err)
+{
+	struct rc_cq *cq;
+	uint32_t i, n;
+
+	if (depth == 0 || depth > dev->limits.max_cqe)
+		return error_set(err, EINVAL, "cqe: got %u, allowed: 1 to %u", depth,
+			dev->limits.max_cqe);
+	/* numbers go round, so that one just freed is not given out at once */
+	for (i = 0; i < dev->limits.max_cq; i++) {
+		n = (dev->cq_next + i) % dev->limits.max_cq;
+		if (dev->cqs[n] == NULL)
+			break;
+	}
+	if (i == dev->limits.max_cq)
+		return error_set(err, ENOSPC, "all %u completion queues are in use",
+			dev->limits.max_cq);
+	cq = mem_zalloc(dev->alloc, sizeof(*cq) + dev->workers * sizeof(cq->rings[0]), CACHE_LINE);
+	if (cq == NULL)
+		return error_set(err, ENOMEM, "no memory for a completion queue");
+	cq->cqn = n;
+	cq->depth = depth;
+	cq->mask = round_up_pow2(depth) - 1;
+	cq->workers = dev->workers;
+	dev->cq_next = (n + 1) % dev->limits.max_cq;
+	__atomic_store_n(&dev->cqs[n], cq, __ATOMIC_RELEASE);
+	*cqn = n;
+	return 0;
+}
+
+int
+rc_cq_destroy(struct rc_dev *dev, uint32_t cqn, struct error *err)
+{
+	struct rc_cq *cq = cq_find(dev, cqn);
+	unsigned int i;
+
+	if (cq == NULL)
+		return error_set(err, ENOENT, "cq: there is no completion queue %u", cqn);
+	if (__atomic_load_n(&cq->users, __ATOMIC_ACQUIRE) != 0)
+		return error_set(err, EBUSY, "cq: queue pairs still use completion queue %u", cqn);
+	__atomic_store_n(&dev->cqs[cqn], NULL, __ATOMIC_RELEASE);
+	for (i = 0; i < cq->workers; i++)
+		mem_free(dev->alloc, cq->rings[i]);
+	mem_free(dev->alloc, cq);
+	return 0;
+}
+
+static uint32_t
+cq_pending(const struct rc_cq *cq)
+{
+	const struct rc_cq_ring *r;
+	uint32_t pending = 0;
+	unsigned int i;
+
+	for (i = 0; i < cq->workers; i++) {
+		r = cq_ring(cq, i);
+		if (r != NULL)
+			pending += __atomic_load_n(&r->head, __ATOMIC_RELAXED) -
+				__atomic_load_n(&r->tail, __ATOMIC_RELAXED);
+	}
+	return pending;
+}
+
+int
+rc_cq_query(const struct rc_dev *dev, uint32_t cqn, struct rc_cq_info *info)
+{
+	const struct rc_cq *cq = cq_find(dev, cqn);
+
+	if (cq == NULL)
+		return -ENOENT;
+	*info = (struct rc_cq_info){
+		.cqn = cqn,
+		.depth = cq->depth,
+		.pending = cq_pending(cq),
+		.users = __atomic_load_n(&cq->users, __ATOMIC_RELAXED),
+		.overrun = rc_cq_overrun(cq),
+	};
+	return 0;
+}
+
+bool
+rc_cq_next(const struct rc_dev *dev, uint32_t *cursor, struct rc_cq_info *info)
+{
+	while (*cursor < dev->limits.max_cq) {
+		if (rc_cq_query(dev, (*cursor)++, info) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* --- the poller --- */
+
+static unsigned int
+ring_take(struct rc_cq *cq, struct rc_cq_ring *r, struct wc *wc, unsigned int n)
+{
+	uint32_t tail = r->tail, ready = __atomic_load_n(&r->head, __ATOMIC_ACQUIRE) - tail;
+	unsigned int i;
+
+	if (ready < n)
+		n = ready;
+	for (i = 0; i < n; i++)
+		wc[i] = r->wcs[(tail + i) & cq->mask];
+	if (n != 0)
+		__atomic_store_n(&r->tail, tail + n, __ATOMIC_RELEASE);
+	return n;
+}
+
+int
+rc_cq_poll(struct rc_dev *dev, uint32_t cqn, struct wc *wc, unsigned int n)
+{
+	struct rc_cq *cq = cq_find(dev, cqn);
+	struct rc_cq_ring *r;
+	unsigned int i, got = 0;
+
+	if (cq == NULL)
+		return -ENOENT;
+	for (i = 0; i < cq->workers && got < n; i++) {
+		r = cq_ring(cq, (cq->turn + i) % cq->workers);
+		if (r != NULL)
+			got += ring_take(cq, r, wc + got, n - got);
+	}
+	cq->turn = (cq->turn + 1) % cq->workers;
+	/* what came before the overrun is still good */
+	if (got == 0 && n != 0 && rc_cq_overrun(cq))
+		return -EIO;
+	return (int)got;
+}
+
+int
+rc_cq_arm(struct rc_dev *dev, uint32_t cqn, bool solicited_only)
+{
+	struct rc_cq *cq = cq_find(dev, cqn);
+	uint8_t arm = solicited_only ? CQ_ARMED_SOLICITED : CQ_ARMED_ANY;
+
+	if (cq == NULL)
+		return -ENOENT;
+	if (__atomic_load_n(&cq->armed, __ATOMIC_RELAXED) < arm)
+		__atomic_store_n(&cq->armed, arm, __ATOMIC_RELAXED);
+	/* whoever arms and then finds nothing to poll will be told: pairs with rc_cq_notify() */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	return 0;
+}
+
+/* --- a worker --- */
+
+struct rc_cq *
+rc_cq_hold(struct rc_worker *w, uint32_t cqn, const char *what, struct error *err)
+{
+	struct rc_cq *cq = cq_find(w->dev, cqn);
+	struct rc_cq_ring *r;
+
+	if (cq == NULL) {
+		error_set(err, ENOENT, "%s: there is no completion queue %u", what, cqn);
+		return NULL;
+	}
+	if (rc_cq_overrun(cq)) {
+		error_set(err, EIO, "%s: completion queue %u has overrun", what, cqn);
+		return NULL;
+	}
+	if (cq->rings[w->id] == NULL) {
+		r = mem_zalloc(w->dev->alloc,
+			sizeof(*r) + ((size_t)cq->mask + 1) * sizeof(r->wcs[0]), CACHE_LINE);
+		if (r == NULL) {
+			error_set(err, ENOMEM, "%s: no memory for %u completions", what, cq->depth);
+			return NULL;
+		}
+		r->cq = cq;
+		__atomic_store_n(&cq->rings[w->id], r, __ATOMIC_RELEASE);
+	}
+	__atomic_fetch_add(&cq->users, 1, __ATOMIC_RELAXED);
+	return cq;
+}
+
+void
+rc_cq_release(struct rc_cq *cq)
+{
+	__atomic_fetch_sub(&cq->users, 1, __ATOMIC_RELEASE);
+}
+
+static void
+cq_overflow(struct rc_cq *cq, struct rc_worker *w)
+{
+	w->cq_overrun = true;
+	if (__atomic_exchange_n(&cq->overrun, 1, __ATOMIC_RELAXED) == 0)
+		rc_event(w, EVENT_CQ_ERR, cq->cqn);
+}
+
+static void
+count_status(struct rc_qp *qp, uint32_t status)
+{
+	if (status == WC_WR_FLUSH_ERR)
+		rc_count(qp, cqe_flush_err, 1);
+	else if (status != WC_SUCCESS)
+		rc_count(qp, cqe_err, 1);
+}
+
+void
+rc_cq_push(struct rc_cq *cq, struct rc_qp *qp, const struct wc *wc, bool solicited)
+{
+	struct rc_worker *w = qp->worker;
+	struct rc_cq_ring *r = cq->rings[w->id];
+	uint32_t head = r->head;
+
+	count_status(qp, wc->status);
+	if (head - r->tail_seen >= cq->depth) {
+		r->tail_seen = __atomic_load_n(&r->tail, __ATOMIC_ACQUIRE);
+		if (head - r->tail_seen >= cq->depth)
+			cq_overflow(cq, w);
+	}
+	if (rc_cq_overrun(cq)) { /* by this worker or another */
+		w->cq_overrun = true;
+		return;
+	}
+	r->wcs[head & cq->mask] = *wc;
+	__atomic_store_n(&r->head, head + 1, __ATOMIC_RELEASE);
+
+	if (r->notify == 0) {
+		r->notify_next = w->notify;
+		w->notify = r;
+	}
+	r->notify |= solicited || wc->status != WC_SUCCESS ?
+		CQ_ARMED_SOLICITED | CQ_ARMED_ANY : CQ_ARMED_ANY;
+}
+
+static bool
+wakes(uint8_t armed, uint8_t notify)
+{
+	return armed == CQ_ARMED_ANY || (armed == CQ_ARMED_SOLICITED && notify & CQ_ARMED_SOLICITED);
+}
+
+void
+rc_cq_notify(struct rc_worker *w)
+{
+	struct rc_cq_ring *r;
+
+	if (w->notify == NULL)
+		return;
+	/* one fence a run: our completions are out before we look who is armed (rc_cq_arm) */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	while ((r = w->notify) != NULL) {
+		w->notify = r->notify_next;
+		if (wakes(__atomic_load_n(&r->cq->armed, __ATOMIC_RELAXED), r->notify) &&
+				__atomic_exchange_n(&r->cq->armed, 0, __ATOMIC_RELAXED) != 0)
+			rc_event(w, EVENT_CQ_COMPLETION, r->cq->cqn);
+		r->notify = 0;
+	}
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#ifndef RC_CQ_H
+#define RC_CQ_H
+
+/**
+ * @file
+ * Private to lib/rc: a completion queue is one single-producer ring of full depth per worker that has a QP on it, merged by
+ * its one poller (verbs order completions only per work queue).
+ */
+
+#include "rc/rc.h"
+
+#define CACHE_LINE 64
+
+struct rc_cq_ring {
+	/* the worker writes */
+	uint32_t head __attribute__((aligned(CACHE_LINE)));
+	uint32_t tail_seen; /**< the poller's tail, as last read */
+	uint8_t notify; /**< CQ_ARMED_ kinds of completion since the last rc_run() */
+	struct rc_cq_ring *notify_next; /**< on rc_worker.notify while notify != 0 */
+	struct rc_cq *cq;
+	/* the poller writes */
+	uint32_t tail __attribute__((aligned(CACHE_LINE)));
+	struct wc wcs[] __attribute__((aligned(CACHE_LINE)));
+};
+
+#define CQ_ARMED_SOLICITED 1 /* wakes on solicited and errors */
+#define CQ_ARMED_ANY       2
+
+struct rc_cq {
+	uint32_t cqn;
+	uint32_t depth;
+	uint32_t mask;
+	uint32_t users; /**< queues of QPs; atomic, set-up only */
+	uint32_t turn; /**< poller: ring to begin with */
+	uint8_t armed; /**< CQ_ARMED_, 0: not */
+	uint8_t overrun;
+	unsigned int workers;
+	struct rc_cq_ring *rings[]; /**< by worker; published once, freed with the CQ */
+};
+
+/** A work queue of a QP completes here. @return NULL: no such CQ, or no memory; err says which */
+struct rc_cq *rc_cq_hold(struct rc_worker *w, uint32_t cqn, const char *what, struct error *err);
+void rc_cq_release(struct rc_cq *cq);
+/** Tell of completions on armed CQs; once a run. */
+void rc_cq_notify(struct rc_worker *w);
+
+static inline bool
+rc_cq_overrun(const struct rc_cq *cq)
+{
+	return __atomic_load_n(&cq->overrun, __ATOMIC_RELAXED) != 0;
+}
+
+#endif

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * The device: limits, the tables by number, and the QP directory (dev.h).
+ */
+
+#include <errno.h>
+#include <string.h>
+
+#include "rc/dev.h"
+
+#define QPN_BITS 24
+
+const struct rc_limits rc_limits_default = {
+	.max_qp = 4096,
+	.max_cq = 1024,
+	.max_srq = 64,
+	.max_qp_wr = 16384,
+	.max_srq_wr = 16384,
+	.max_sge = 16,
+	.max_inline = 256,
+	.max_cqe = 65536,
+	.max_rd_atomic = 16,
+	.min_ack_timeout = 0,
+	.window = 1024,
+	.ack_interval = 64,
+	.quarantine = 256,
+};
+
+static bool
+limits_ok(const struct rc_limits *l)
+{
+	return l->max_qp != 0 && (l->max_qp & (l->max_qp - 1)) == 0 && l->max_qp <= 1u << 23 &&
+		l->max_cq != 0 && l->max_qp_wr != 0 && l->max_qp_wr <= 1u << 24 && l->max_cqe != 0 &&
+		l->max_cqe <= 1u << 24 && l->max_sge != 0 && l->max_sge <= RC_SGE_MAX &&
+		l->max_inline <= RC_INLINE_MAX && l->window != 0 && l->window <= 1u << 23 &&
+		l->min_ack_timeout <= 31 && l->ack_interval != 0;
+}
+
+struct rc_dev *
+rc_dev_create(const struct rc_dev_config *config)
+{
+	const struct allocator *a = config->alloc;
+	struct rc_dev *dev;
+
+	if (!limits_ok(&config->limits) || config->workers == 0 ||
+			config->workers > RC_WORKERS_MAX || config->hz == 0)
+		return NULL;
+	dev = mem_zalloc(a, sizeof(*dev), CACHE_LINE);
+	if (dev == NULL)
+		return NULL;
+	dev->limits = config->limits;
+	dev->workers = config->workers;
+	dev->hz = config->hz;
+	dev->alloc = a;
+	dev->rng = config->rng;
+	dev->mem = config->mem;
+	dev->slot_bits = (unsigned int)__builtin_ctz(config->limits.max_qp);
+	dev->owners = mem_zalloc(a, dev->limits.max_qp, CACHE_LINE);
+	dev->qps = mem_zalloc(a, dev->limits.max_qp * sizeof(*dev->qps), CACHE_LINE);
+	dev->qpns = mem_zalloc(a, dev->limits.max_qp * sizeof(*dev->qpns), CACHE_LINE);
+	dev->cqs = mem_zalloc(a, dev->limits.max_cq * sizeof(*dev->cqs), CACHE_LINE);
+	/* a device may be without SRQs; the tables are never NULL */
+	dev->srqs = mem_zalloc(a, (dev->limits.max_srq + 1) * sizeof(*dev->srqs), CACHE_LINE);
+	dev->srq_owners = mem_zalloc(a, dev->limits.max_srq + 1, CACHE_LINE);
+	if (dev->owners == NULL || dev->qps == NULL || dev->qpns == NULL || dev->cqs == NULL ||
+			dev->srqs == NULL || dev->srq_owners == NULL) {
+		rc_dev_destroy(dev);
+		return NULL;
+	}
+	memset(dev->owners, RC_NO_OWNER, dev->limits.max_qp);
+	memset(dev->srq_owners, RC_NO_OWNER, dev->limits.max_srq + 1);
+	return dev;
+}
+
+void
+rc_dev_destroy(struct rc_dev *dev)
+{
+	const struct allocator *a;
+	uint32_t i;
+
+	if (dev == NULL)
+		return;
+	a = dev->alloc;
+	for (i = 0; i < dev->workers; i++)
+		rc_worker_destroy(dev->worker[i]);
+	if (dev->cqs != NULL) {
+		for (i = 0; i < dev->limits.max_cq; i++)
+			rc_cq_destroy(dev, i, NULL);
+	}
+	mem_free(a, dev->owners);
+	mem_free(a, dev->qps);
+	mem_free(a, dev->qpns);
+	mem_free(a, dev->cqs);
+	mem_free(a, dev->srqs);
+	mem_free(a, dev->srq_owners);
+	mem_free(a, dev);
+}
+
+int
+rc_owner(const struct rc_dev *dev, uint32_t qpn)
+{
+	uint8_t owner = __atomic_load_n(&dev->owners[rc_slot(dev, qpn)], __ATOMIC_RELAXED);
+
+	return owner == RC_NO_OWNER ? -1 : owner;
+}
+
+/* --- slots --- */
+
+/* Slots are dealt out by number modulo workers. */
+static uint32_t
+share(const struct rc_dev *dev, unsigned int worker)
+{
+	return (dev->limits.max_qp + dev->workers - 1 - worker) / dev->workers;
+}
+
+struct rc_slots *
+rc_slots_create(struct rc_dev *dev, unsigned int worker)
+{
+	struct rc_slots *s = mem_zalloc(dev->alloc, sizeof(*s), CACHE_LINE);
+	uint32_t slot;
+
+	if (s == NULL)
+		return NULL;
+	s->size = share(dev, worker);
+	s->free = mem_zalloc(dev->alloc, (s->size + 1) * sizeof(*s->free), CACHE_LINE);
+	s->resting = mem_zalloc(dev->alloc, (s->size + 1) * sizeof(*s->resting), CACHE_LINE);
+	if (s->free == NULL || s->resting == NULL) {
+		rc_slots_destroy(dev, s);
+		return NULL;
+	}
+	for (slot = worker; slot < dev->limits.max_qp; slot += dev->workers)
+		s->free[s->free_count++] = slot;
+	return s;
+}
+
+void
+rc_slots_destroy(struct rc_dev *dev, struct rc_slots *s)
+{
+	if (s == NULL)
+		return;
+	mem_free(dev->alloc, s->free);
+	mem_free(dev->alloc, s->resting);
+	mem_free(dev->alloc, s);
+}
+
+static uint32_t
+take_rested(struct rc_slots *s)
+{
+	uint32_t slot = s->resting[s->resting_head];
+
+	s->resting_head = (s->resting_head + 1) % s->size;
+	s->resting_count--;
+	return slot;
+}
+
+/*
+ * Another life, another number: generations of a slot start at random and then count, so that all of them are used
+ * before one comes again. QP0, QP1, the fixed numbers and the multicast QPN are left out.
+ */
+static uint32_t
+next_qpn(struct rc_dev *dev, uint32_t slot)
+{
+	uint32_t generations = 1u << (QPN_BITS - dev->slot_bits), last = dev->qpns[slot], gen, qpn;
+
+	gen = last != 0 ? last >> dev->slot_bits : rng_u32(dev->rng);
+	do {
+		gen = (gen + 1) & (generations - 1);
+		qpn = gen << dev->slot_bits | slot;
+	} while (qpn < RC_QPN_MIN || qpn == 0xFFFFFF);
+	dev->qpns[slot] = qpn;
+	return qpn;
+}
+
+int
+rc_slot_take(struct rc_worker *w, struct rc_qp *qp)
+{
+	struct rc_dev *dev = w->dev;
+	struct rc_slots *s = w->slots;
+	uint32_t slot, i;
+
+	if (s->free_count != 0) {
+		i = rng_u32(dev->rng) % s->free_count;
+		slot = s->free[i];
+		s->free[i] = s->free[--s->free_count];
+	} else if (s->resting_count != 0) {
+		slot = take_rested(s);
+	} else {
+		return -ENOSPC;
+	}
+	qp->qpn = next_qpn(dev, slot);
+	dev->qps[slot] = qp;
+	__atomic_store_n(&dev->owners[slot], (uint8_t)w->id, __ATOMIC_RELEASE);
+	return 0;
+}
+
+void
+rc_slot_release(struct rc_worker *w, struct rc_qp *qp)
+{
+	struct rc_dev *dev = w->dev;
+	struct rc_slots *s = w->slots;
+	uint32_t slot = rc_slot(dev, qp->qpn);
+
+	__atomic_store_n(&dev->owners[slot], RC_NO_OWNER, __ATOMIC_RELAXED);
+	dev->qps[slot] = NULL;
+	s->resting[(s->resting_head + s->resting_count) % s->size] = slot;
+	s->resting_count++;
+	if (s->resting_count > dev->limits.quarantine)
+		s->free[s->free_count++] = take_rested(s);
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#ifndef RC_DEV_H
+#define RC_DEV_H
+
+/**
+ * @file
+ * Private to lib/rc: the device and its QP directory.
+ *
+ * A QPN is a slot number under generation bits that differ from life to life of the slot, so that packets for a
+ * former life miss. Slots are shared out among the workers at start: each creates and destroys in its own share without
+ * a lock. Other lcores read only the owner byte; the QP behind it belongs to the owner.
+ */
+
+#include "rc/cq.h"
+#include "rc/qp.h"
+
+#define RC_NO_OWNER 0xFF
+#define RC_NO_SLOT  UINT32_MAX
+
+struct rc_srq;
+
+/** A worker's share of QP slots. */
+struct rc_slots {
+	uint32_t *free; /**< picked at random */
+	uint32_t free_count;
+	uint32_t *resting; /**< ring: destroyed slots in quarantine, oldest first */
+	uint32_t resting_head;
+	uint32_t resting_count;
+	uint32_t size;
+};
+
+struct rc_dev {
+	struct rc_limits limits;
+	unsigned int workers;
+	uint64_t hz;
+	const struct allocator *alloc;
+	const struct rng *rng;
+	struct mem *mem;
+	unsigned int slot_bits;
+	uint8_t *owners; /**< by slot: worker, or RC_NO_OWNER */
+	struct rc_qp **qps; /**< by slot; only the owner looks */
+	uint32_t *qpns; /**< by slot: of the present or last life */
+	struct rc_cq **cqs; /**< by CQ number, limits.max_cq */
+	uint32_t cq_next; /**< where the search for a free CQ number starts */
+	struct rc_srq **srqs; /**< by SRQ number, limits.max_srq; only the owner looks inside (srq.c) */
+	uint8_t *srq_owners; /**< by SRQ number: worker, or RC_NO_OWNER */
+	struct rc_worker *worker[RC_WORKERS_MAX];
+};
+
+static inline uint32_t
+rc_slot(const struct rc_dev *dev, uint32_t qpn)
+{
+	return qpn & ((1u << dev->slot_bits) - 1);
+}
+
+/** Time units, rounded up, so that a wait is never too short. */
+static inline uint64_t
+rc_ns_to_time(const struct rc_dev *dev, uint64_t ns)
+{
+	return (uint64_t)(((unsigned __int128)ns * dev->hz + 999999999) / 1000000000);
+}
+
+/* dev.c */
+struct rc_slots *rc_slots_create(struct rc_dev *dev, unsigned int worker);
+void rc_slots_destroy(struct rc_dev *dev, struct rc_slots *s);
+/** Give a QP a slot of the worker's share and a number. @retval -ENOSPC */
+int rc_slot_take(struct rc_worker *w, struct rc_qp *qp);
+void rc_slot_release(struct rc_worker *w, struct rc_qp *qp);
+
+#endif

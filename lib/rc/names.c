@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * Names of the numbers in verbs_types.h, as libibverbs spells them without their prefix.
+ */
+
+#include "rc/verbs_types.h"
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+static const char *
+pick(const char *const *names, unsigned int count, unsigned int i)
+{
+	return i < count && names[i] != (void *)0 ? names[i] : "unknown";
+}
+
+const char *
+qp_state_name(enum qp_state s)
+{
+	static const char *const names[] = {
+		[QPS_RESET] = "RESET",
+		[QPS_INIT] = "INIT",
+		[QPS_RTR] = "RTR",
+		[QPS_RTS] = "RTS",
+		[QPS_SQD] = "SQD",
+		[QPS_SQE] = "SQE",
+		[QPS_ERR] = "ERR",
+	};
+
+	return pick(names, COUNT(names), s);
+}
+
+const char *
+wc_status_name(uint32_t status)
+{
+	static const char *const names[] = {
+		"SUCCESS", "LOC_LEN_ERR", "LOC_QP_OP_ERR", "LOC_EEC_OP_ERR", "LOC_PROT_ERR",
+		"WR_FLUSH_ERR", "MW_BIND_ERR", "BAD_RESP_ERR", "LOC_ACCESS_ERR", "REM_INV_REQ_ERR",
+		"REM_ACCESS_ERR", "REM_OP_ERR", "RETRY_EXC_ERR", "RNR_RETRY_EXC_ERR",
+		"LOC_RDD_VIOL_ERR", "REM_INV_RD_REQ_ERR", "REM_ABORT_ERR", "INV_EECN_ERR",
+		"INV_EEC_STATE_ERR", "FATAL_ERR", "RESP_TIMEOUT_ERR", "GENERAL_ERR", "TM_ERR",
+		"TM_RNDV_INCOMPLETE",
+	};
+
+	_Static_assert(COUNT(names) == WC_STATUS_COUNT, "one name per status");
+	return pick(names, COUNT(names), status);
+}
+
+const char *
+wc_opcode_name(uint32_t opcode)
+{
+	static const char *const names[] = {
+		[WC_SEND] = "SEND",
+		[WC_RDMA_WRITE] = "RDMA_WRITE",
+		[WC_RDMA_READ] = "RDMA_READ",
+		[WC_COMP_SWAP] = "COMP_SWAP",
+		[WC_FETCH_ADD] = "FETCH_ADD",
+		[WC_BIND_MW] = "BIND_MW",
+		[WC_LOCAL_INV] = "LOCAL_INV",
+		[WC_RECV] = "RECV",
+		[WC_RECV_RDMA_WITH_IMM] = "RECV_RDMA_WITH_IMM",
+	};
+
+	return pick(names, COUNT(names), opcode);
+}
+
+const char *
+wr_opcode_name(uint32_t opcode)
+{
+	static const char *const names[] = {
+		[WR_RDMA_WRITE] = "RDMA_WRITE",
+		[WR_RDMA_WRITE_WITH_IMM] = "RDMA_WRITE_WITH_IMM",
+		[WR_SEND] = "SEND",
+		[WR_SEND_WITH_IMM] = "SEND_WITH_IMM",
+		[WR_RDMA_READ] = "RDMA_READ",
+		[WR_ATOMIC_CMP_AND_SWP] = "ATOMIC_CMP_AND_SWP",
+		[WR_ATOMIC_FETCH_AND_ADD] = "ATOMIC_FETCH_AND_ADD",
+		[WR_LOCAL_INV] = "LOCAL_INV",
+		[WR_BIND_MW] = "BIND_MW",
+		[WR_SEND_WITH_INV] = "SEND_WITH_INV",
+	};
+
+	return pick(names, COUNT(names), opcode);
+}
+
+const char *
+event_type_name(enum event_type t)
+{
+	static const char *const names[] = {
+		"CQ_ERR", "QP_FATAL", "QP_REQ_ERR", "QP_ACCESS_ERR", "COMM_EST", "SQ_DRAINED",
+		"PATH_MIG", "PATH_MIG_ERR", "DEVICE_FATAL", "PORT_ACTIVE", "PORT_ERR", "LID_CHANGE",
+		"PKEY_CHANGE", "SM_CHANGE", "SRQ_ERR", "SRQ_LIMIT_REACHED", "QP_LAST_WQE_REACHED",
+		"CLIENT_REREGISTER", "GID_CHANGE",
+	};
+
+	_Static_assert(COUNT(names) == EVENT_GID_CHANGE + 1, "one name per event");
+	if (t == EVENT_CQ_COMPLETION)
+		return "CQ_COMPLETION";
+	if (t == EVENT_WORKER_STALL)
+		return "WORKER_STALL";
+	return pick(names, COUNT(names), t);
+}

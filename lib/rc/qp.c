@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * Queue pairs: creation, destruction, the error state, and what can be asked about them. Modify: qp_modify.c.
+ */
+
+#include <errno.h>
+
+#include "rc/dev.h"
+#include "rc/rq.h"
+
+static int
+cap_range(const char *name, uint32_t got, uint32_t min, uint32_t max, struct error *err)
+{
+	if (got < min || got > max)
+		return error_set(err, EINVAL, "%s: got %u, allowed: %u to %u", name, got, min, max);
+	return 0;
+}
+
+static int
+check_init(const struct rc_dev *dev, const struct qp_init_attr *attr, struct error *err)
+{
+	const struct rc_limits *l = &dev->limits;
+	const struct qp_cap *cap = &attr->cap;
+	int rc;
+
+	if (attr->qp_type != QPT_RC)
+		return error_set(err, EINVAL, "qp_type: got %d, allowed: RC", attr->qp_type);
+	rc = cap_range("max_send_wr", cap->max_send_wr, 1, l->max_qp_wr, err);
+	if (rc == 0)
+		rc = cap_range("max_send_sge", cap->max_send_sge, 0, l->max_sge, err);
+	if (rc == 0)
+		rc = cap_range("max_inline_data", cap->max_inline_data, 0, l->max_inline, err);
+	if (rc == 0 && attr->srq == RC_NO_SRQ) {
+		rc = cap_range("max_recv_wr", cap->max_recv_wr, 1, l->max_qp_wr, err);
+		if (rc == 0)
+			rc = cap_range("max_recv_sge", cap->max_recv_sge, 0, l->max_sge, err);
+	}
+	return rc;
+}
+
+/* An SRQ and its QPs live on one worker. */
+static int
+attach_srq(struct rc_worker *w, struct rc_qp *qp, uint32_t srqn, struct error *err)
+{
+	int owner = rc_srq_owner(w->dev, srqn);
+
+	if (owner < 0)
+		return error_set(err, ENOENT, "srq: there is no shared receive queue %u", srqn);
+	if (owner != (int)w->id)
+		return error_set(err, EINVAL,
+			"srq: shared receive queue %u lives on worker %d, the queue pair would on "
+			"worker %u; both must be on one", srqn, owner, w->id);
+	qp->srq = w->dev->srqs[srqn];
+	qp->srq->users++;
+	qp->rq = &qp->srq->rq;
+	return 0;
+}
+
+static int
+attach_rq(struct rc_worker *w, struct rc_qp *qp, struct error *err)
+{
+	const struct qp_init_attr *attr = &qp->init;
+
+	if (attr->srq != RC_NO_SRQ)
+		return attach_srq(w, qp, attr->srq, err);
+	qp->rq = rc_rq_create(w->dev, attr->pd, attr->cap.max_recv_wr, attr->cap.max_recv_sge);
+	if (qp->rq == NULL)
+		return error_set(err, ENOMEM, "no memory for %u receive work requests",
+			attr->cap.max_recv_wr);
+	return 0;
+}
+
+/* Undoes what rc_qp_create() has done so far. */
+static void
+qp_release(struct rc_qp *qp)
+{
+	struct rc_worker *w = qp->worker;
+
+	rc_responder_destroy(qp);
+	rc_requester_destroy(qp);
+	if (qp->srq != NULL)
+		qp->srq->users--;
+	else if (qp->rq != NULL)
+		rc_rq_destroy(w->dev, qp->rq);
+	/* a CQ without users may be destroyed at once: nothing of ours may still point to it */
+	rc_cq_notify(w);
+	if (qp->recv_cq != NULL)
+		rc_cq_release(qp->recv_cq);
+	if (qp->send_cq != NULL)
+		rc_cq_release(qp->send_cq);
+	mem_pd_release(w->mem, qp->pd);
+	mem_free(w->dev->alloc, qp);
+}
+
+int
+rc_qp_create(struct rc_worker *w, const struct qp_init_attr *attr, uint32_t *qpn, struct error *err)
+{
+	struct rc_qp *qp;
+	int rc;
+
+	rc = check_init(w->dev, attr, err);
+	if (rc != 0)
+		return rc;
+	if (mem_pd_hold(w->mem, attr->pd) != 0)
+		return error_set(err, ENOENT, "pd: there is no protection domain %u", attr->pd);
+	qp = mem_zalloc(w->dev->alloc, sizeof(*qp), CACHE_LINE);
+	if (qp == NULL) {
+		mem_pd_release(w->mem, attr->pd);
+		return error_set(err, ENOMEM, "no memory for a queue pair");
+	}
+	qp->worker = w;
+	qp->type = (uint8_t)attr->qp_type;
+	qp->pd = attr->pd;
+	qp->init = *attr;
+	qp->state = QPS_RESET;
+	rc = -ENOENT;
+	qp->send_cq = rc_cq_hold(w, attr->send_cq, "send_cq", err);
+	if (qp->send_cq == NULL)
+		goto fail;
+	qp->recv_cq = rc_cq_hold(w, attr->recv_cq, "recv_cq", err);
+	if (qp->recv_cq == NULL)
+		goto fail;
+	rc = attach_rq(w, qp, err);
+	if (rc != 0)
+		goto fail;
+	rc = rc_requester_create(qp);
+	if (rc != 0) {
+		error_set(err, ENOMEM, "no memory for %u send work requests", attr->cap.max_send_wr);
+		goto fail;
+	}
+	rc = rc_slot_take(w, qp);
+	if (rc != 0) {
+		error_set(err, ENOSPC, "all queue pairs of worker %u are in use", w->id);
+		goto fail;
+	}
+	LIST_INSERT_HEAD(&w->qps, qp, link);
+	*qpn = qp->qpn;
+	return 0;
+
+fail:
+	qp_release(qp);
+	return rc;
+}
+
+void
+rc_qp_free(struct rc_qp *qp)
+{
+	struct rc_worker *w = qp->worker;
+
+	rc_slot_release(w, qp);
+	if (qp->on_run_queue)
+		STAILQ_REMOVE(&w->run_queue, qp, rc_qp, run_link);
+	LIST_REMOVE(qp, link);
+	mem_qp_gone(w->mem, qp->qpn);
+	qp_release(qp);
+}
+
+static int
+no_such_qp(uint32_t qpn, struct error *err)
+{
+	return error_set(err, ENOENT, "qp: there is no queue pair %u on this worker", qpn);
+}
+
+int
+rc_qp_destroy(struct rc_worker *w, uint32_t qpn, struct error *err)
+{
+	struct rc_qp *qp = rc_qp_find(w, qpn);
+
+	if (qp == NULL)
+		return no_such_qp(qpn, err);
+	rc_qp_free(qp);
+	return 0;
+}
+
+void
+rc_qp_error(struct rc_qp *qp)
+{
+	if (qp->state == QPS_ERR)
+		return;
+	qp->state = QPS_ERR;
+	qp->work &= ~WORK_REQUEST;
+	rc_requester_flush(qp);
+	rc_responder_flush(qp);
+	if (qp->srq != NULL)
+		rc_event(qp->worker, EVENT_QP_LAST_WQE_REACHED, qp->qpn);
+}
+
+int
+rc_qp_query(const struct rc_worker *w, uint32_t qpn, struct rc_qp_info *info)
+{
+	const struct rc_qp *qp = rc_qp_find(w, qpn);
+
+	if (qp == NULL)
+		return -ENOENT;
+	*info = (struct rc_qp_info){
+		.qpn = qpn,
+		.worker = w->id,
+		.init = qp->init,
+		.attr = qp->attr,
+		.counters = qp->counters,
+		.sq_posted = qp->req.head - qp->req.tail,
+		.rq_posted = rc_rq_posted(qp->rq),
+		.sq_unacked = rc_in_flight(&qp->req),
+		.retry_left = qp->req.retry_left,
+		.rnr_left = qp->req.rnr_left,
+		.udp_sport = qp->path.udp_sport,
+	};
+	info->attr.qp_state = qp->state;
+	info->attr.cur_qp_state = qp->state;
+	if (qp->state == QPS_RTS || qp->state == QPS_SQD)
+		info->attr.sq_psn = qp->req.next_psn;
+	if (qp->state != QPS_RESET && qp->state != QPS_INIT)
+		info->attr.rq_psn = qp->resp.epsn;
+	return 0;
+}
+
+bool
+rc_qp_next(const struct rc_worker *w, uint32_t *cursor, uint32_t *qpn)
+{
+	const struct rc_dev *dev = w->dev;
+	uint32_t slot;
+
+	while (*cursor < dev->limits.max_qp) {
+		slot = (*cursor)++;
+		if (dev->owners[slot] == w->id) {
+			*qpn = dev->qps[slot]->qpn;
+			return true;
+		}
+	}
+	return false;
+}
+
+void
+rc_path_changed(struct rc_worker *w, uint16_t port)
+{
+	struct rc_qp *qp;
+
+	LIST_FOREACH(qp, &w->qps, link) {
+		if (qp->attr.port == port && qp->state != QPS_RESET && qp->state != QPS_INIT)
+			rc_qp_path(qp);
+	}
+}

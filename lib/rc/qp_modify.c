@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * ibv_modify_qp: which transitions there are and which attributes each needs and allows (rc-transport 11).
+ */
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "rc/dev.h"
+#include "rc/rq.h"
+
+struct transition {
+	bool allowed;
+	uint32_t required;
+	uint32_t optional;
+};
+
+#define STATE_PAIR(from, to) [QPS_##from][QPS_##to]
+#define A(name) QP_ATTR_##name
+
+/* "any -> RESET" and "any but RESET -> ERR" stand in find_transition() */
+static const struct transition rc_transitions[QPS_COUNT][QPS_COUNT] = {
+	STATE_PAIR(RESET, INIT) = { true, A(PKEY_INDEX) | A(PORT) | A(ACCESS_FLAGS), 0 },
+	STATE_PAIR(INIT, INIT) = { true, 0, A(PKEY_INDEX) | A(PORT) | A(ACCESS_FLAGS) },
+	STATE_PAIR(INIT, RTR) = { true,
+		A(AV) | A(PATH_MTU) | A(DEST_QPN) | A(RQ_PSN) | A(MAX_DEST_RD_ATOMIC) |
+			A(MIN_RNR_TIMER),
+		A(ALT_PATH) | A(ACCESS_FLAGS) | A(PKEY_INDEX) },
+	STATE_PAIR(RTR, RTS) = { true,
+		A(TIMEOUT) | A(RETRY_CNT) | A(RNR_RETRY) | A(SQ_PSN) | A(MAX_QP_RD_ATOMIC),
+		A(CUR_STATE) | A(ALT_PATH) | A(ACCESS_FLAGS) | A(MIN_RNR_TIMER) | A(PATH_MIG_STATE) },
+	STATE_PAIR(RTS, RTS) = { true, 0,
+		A(CUR_STATE) | A(ACCESS_FLAGS) | A(ALT_PATH) | A(PATH_MIG_STATE) | A(MIN_RNR_TIMER) },
+	STATE_PAIR(RTS, SQD) = { true, 0, A(EN_SQD_ASYNC_NOTIFY) },
+	STATE_PAIR(SQD, RTS) = { true, 0,
+		A(CUR_STATE) | A(ALT_PATH) | A(ACCESS_FLAGS) | A(MIN_RNR_TIMER) | A(PATH_MIG_STATE) },
+	STATE_PAIR(SQD, SQD) = { true, 0,
+		A(PORT) | A(AV) | A(TIMEOUT) | A(RETRY_CNT) | A(RNR_RETRY) | A(MAX_QP_RD_ATOMIC) |
+			A(MAX_DEST_RD_ATOMIC) | A(ALT_PATH) | A(ACCESS_FLAGS) | A(PKEY_INDEX) |
+			A(MIN_RNR_TIMER) | A(PATH_MIG_STATE) },
+};
+
+static const char *const attr_names[] = {
+	"STATE", "CUR_STATE", "EN_SQD_ASYNC_NOTIFY", "ACCESS_FLAGS", "PKEY_INDEX", "PORT", "QKEY",
+	"AV", "PATH_MTU", "TIMEOUT", "RETRY_CNT", "RNR_RETRY", "RQ_PSN", "MAX_QP_RD_ATOMIC",
+	"ALT_PATH", "MIN_RNR_TIMER", "SQ_PSN", "MAX_DEST_RD_ATOMIC", "PATH_MIG_STATE", "CAP",
+	"DEST_QPN",
+};
+#define ATTR_COUNT (sizeof(attr_names) / sizeof(attr_names[0]))
+
+/* no alternate paths: migration is not offered */
+#define UNSUPPORTED (A(ALT_PATH) | A(PATH_MIG_STATE))
+
+/* --- in words --- */
+
+static const char *
+add_name(char *buf, size_t size, const char *name)
+{
+	size_t len = strlen(buf);
+
+	snprintf(buf + len, size - len, "%s%s", len != 0 ? ", " : "", name);
+	return buf;
+}
+
+static const char *
+mask_names(uint32_t mask, char *buf, size_t size)
+{
+	unsigned int i;
+
+	buf[0] = '\0';
+	for (i = 0; i < 32; i++) {
+		if (mask & (1u << i))
+			add_name(buf, size, i < ATTR_COUNT ? attr_names[i] : "unknown bit");
+	}
+	return buf;
+}
+
+static bool
+find_transition(enum qp_state from, enum qp_state to, struct transition *t)
+{
+	static const struct transition always = { true, 0, 0 };
+
+	if (to == QPS_RESET || (to == QPS_ERR && from != QPS_RESET))
+		*t = always;
+	else
+		*t = rc_transitions[from][to];
+	return t->allowed;
+}
+
+static int
+not_allowed(enum qp_state from, enum qp_state to, struct error *err)
+{
+	char names[64] = "";
+	struct transition t;
+	unsigned int s;
+
+	for (s = 0; s < QPS_COUNT; s++) {
+		if (find_transition(from, s, &t))
+			add_name(names, sizeof(names), qp_state_name(s));
+	}
+	return error_set(err, EINVAL, "modify %s to %s: not allowed; from %s: %s",
+		qp_state_name(from), qp_state_name(to), qp_state_name(from), names);
+}
+
+static int
+check_mask(enum qp_state from, enum qp_state to, uint32_t mask, struct error *err)
+{
+	const char *f = qp_state_name(from), *s = qp_state_name(to);
+	struct transition t;
+	uint32_t wrong;
+	char names[160];
+
+	if (!find_transition(from, to, &t))
+		return not_allowed(from, to, err);
+	wrong = t.required & ~mask;
+	if (wrong != 0)
+		return error_set(err, EINVAL, "modify %s to %s: missing %s", f, s,
+			mask_names(wrong, names, sizeof(names)));
+	wrong = mask & ~(t.required | t.optional | QP_ATTR_STATE);
+	if (wrong != 0)
+		return error_set(err, EINVAL, "modify %s to %s: does not take %s", f, s,
+			mask_names(wrong, names, sizeof(names)));
+	wrong = mask & UNSUPPORTED;
+	if (wrong != 0)
+		return error_set(err, EOPNOTSUPP, "modify: %s: there is no path migration",
+			mask_names(wrong, names, sizeof(names)));
+	return 0;
+}
+
+/* --- ranges --- */
+
+static int
+check_av(const struct av *av, struct error *err)
+{
+	static const union gid zero;
+
+	if (av->sl > 15)
+		return error_set(err, EINVAL, "sl: got %u, allowed: 0 to 15", av->sl);
+	if (av->flow_label > 0xFFFFF)
+		return error_set(err, EINVAL, "flow_label: got %u, allowed: 0 to %u", av->flow_label,
+			0xFFFFF);
+	if (av->encap > ENCAP_IB)
+		return error_set(err, EINVAL, "encap: got %d, allowed: %d to %d", av->encap,
+			ENCAP_ROCEV2_IPV4, ENCAP_IB);
+	if (av->encap != ENCAP_IB || av->grh) {
+		if (gid_equal(&av->dgid, &zero))
+			return error_set(err, EINVAL, "dgid: missing");
+		if (gid_equal(&av->sgid, &zero))
+			return error_set(err, EINVAL, "sgid: missing");
+	}
+	if (av->encap == ENCAP_IB && av->dlid == 0)
+		return error_set(err, EINVAL, "dlid: got 0, allowed: 1 to 65535");
+	return 0;
+}
+
+static int
+check_attrs(const struct rc_qp *qp, const struct qp_attr *a, uint32_t mask, struct error *err)
+{
+	const struct rc_limits *l = &qp->worker->dev->limits;
+	const struct {
+		uint32_t bit;
+		const char *name;
+		uint32_t got, min, max;
+	} ranges[] = {
+		{ A(TIMEOUT), "timeout", a->timeout, 0, 31 },
+		{ A(RETRY_CNT), "retry_cnt", a->retry_cnt, 0, 7 },
+		{ A(RNR_RETRY), "rnr_retry", a->rnr_retry, 0, 7 },
+		{ A(MIN_RNR_TIMER), "min_rnr_timer", a->min_rnr_timer, 0, 31 },
+		{ A(RQ_PSN), "rq_psn", a->rq_psn, 0, PSN_MASK },
+		{ A(SQ_PSN), "sq_psn", a->sq_psn, 0, PSN_MASK },
+		{ A(DEST_QPN), "dest_qp_num", a->dest_qp_num, 1, 0xFFFFFE },
+		{ A(MAX_QP_RD_ATOMIC), "max_rd_atomic", a->max_rd_atomic, 0, l->max_rd_atomic },
+		{ A(MAX_DEST_RD_ATOMIC), "max_dest_rd_atomic", a->max_dest_rd_atomic, 0,
+			l->max_rd_atomic },
+	};
+	const uint32_t access = MEM_ACCESS_REMOTE | MEM_ACCESS_LOCAL_WRITE | MEM_ACCESS_MW_BIND;
+	unsigned int i;
+
+	for (i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
+		if ((mask & ranges[i].bit) && (ranges[i].got < ranges[i].min ||
+				ranges[i].got > ranges[i].max))
+			return error_set(err, EINVAL, "%s: got %u, allowed: %u to %u", ranges[i].name,
+				ranges[i].got, ranges[i].min, ranges[i].max);
+	}
+	if ((mask & A(PATH_MTU)) && a->path_mtu != 256 && a->path_mtu != 512 &&
+			a->path_mtu != 1024 && a->path_mtu != 2048 && a->path_mtu != 4096)
+		return error_set(err, EINVAL,
+			"path_mtu: got %u, allowed: 256, 512, 1024, 2048, 4096", a->path_mtu);
+	if ((mask & A(PKEY_INDEX)) && (a->pkey & 0x7FFF) == 0)
+		return error_set(err, EINVAL, "pkey_index: entry %u holds no valid P_Key",
+			a->pkey_index);
+	if ((mask & A(ACCESS_FLAGS)) && (a->qp_access_flags & ~access) != 0)
+		return error_set(err, EINVAL, "qp_access_flags: got 0x%x, allowed: bits of 0x%x",
+			a->qp_access_flags, access);
+	if (mask & A(AV))
+		return check_av(&a->av, err);
+	return 0;
+}
+
+/* --- effects --- */
+
+void
+rc_qp_path(struct rc_qp *qp)
+{
+	path_init(&qp->path, &qp->attr.av, qp->qpn, qp->dest_qpn);
+	qp->path.neighbour = qp->attr.neighbour;
+}
+
+#define TAKE(bit, field)                                                                           \
+	do {                                                                                       \
+		if (mask & A(bit))                                                                 \
+			qp->attr.field = a->field;                                                 \
+	} while (0)
+
+static void
+take_attrs(struct rc_qp *qp, const struct qp_attr *a, uint32_t mask)
+{
+	TAKE(ACCESS_FLAGS, qp_access_flags);
+	TAKE(PKEY_INDEX, pkey_index);
+	TAKE(PKEY_INDEX, pkey);
+	TAKE(PORT, port);
+	TAKE(AV, av);
+	TAKE(AV, neighbour);
+	TAKE(AV, sgid_index);
+	TAKE(PATH_MTU, path_mtu);
+	TAKE(TIMEOUT, timeout);
+	TAKE(RETRY_CNT, retry_cnt);
+	TAKE(RNR_RETRY, rnr_retry);
+	TAKE(MIN_RNR_TIMER, min_rnr_timer);
+	TAKE(MAX_QP_RD_ATOMIC, max_rd_atomic);
+	TAKE(MAX_DEST_RD_ATOMIC, max_dest_rd_atomic);
+	TAKE(RQ_PSN, rq_psn);
+	TAKE(SQ_PSN, sq_psn);
+	TAKE(DEST_QPN, dest_qp_num);
+	TAKE(EN_SQD_ASYNC_NOTIFY, en_sqd_async_notify);
+
+	qp->access = qp->attr.qp_access_flags;
+	qp->pkey = qp->attr.pkey;
+	qp->dest_qpn = qp->attr.dest_qp_num;
+	qp->pmtu = qp->attr.path_mtu;
+	if (qp->pmtu != 0)
+		qp->pmtu_shift = (uint8_t)__builtin_ctz(qp->pmtu);
+	qp->attr.av.port = qp->attr.port;
+	if ((mask & A(AV)) || ((mask & A(PORT)) && qp->state == QPS_SQD))
+		rc_qp_path(qp);
+}
+
+/* Everything is forgotten, without completions. */
+static void
+reset(struct rc_qp *qp)
+{
+	qp->state = QPS_RESET;
+	qp->work = 0;
+	qp->comm_est = false;
+	rc_requester_reset(qp);
+	rc_responder_destroy(qp);
+	if (qp->srq == NULL)
+		qp->rq->head = qp->rq->tail = 0;
+	memset(&qp->attr, 0, sizeof(qp->attr));
+}
+
+static void
+enter(struct rc_qp *qp, enum qp_state from, enum qp_state to, uint32_t mask)
+{
+	qp->state = (uint8_t)to;
+	if (from == QPS_INIT && to == QPS_RTR) {
+		rc_responder_start(qp);
+	} else if (from == QPS_RTR && to == QPS_RTS) {
+		rc_requester_start(qp);
+	} else if (from == QPS_RTS && to == QPS_SQD) {
+		/* asked anew at each drain */
+		if (!(mask & A(EN_SQD_ASYNC_NOTIFY)))
+			qp->attr.en_sqd_async_notify = false;
+		rc_requester_drain(qp);
+	} else if (from == QPS_SQD) {
+		rc_requester_resume(qp);
+	}
+}
+
+int
+rc_qp_modify(struct rc_worker *w, uint32_t qpn, const struct qp_attr *attr, uint32_t mask,
+	struct error *err)
+{
+	struct rc_qp *qp = rc_qp_find(w, qpn);
+	enum qp_state from, to;
+	int rc;
+
+	if (qp == NULL)
+		return error_set(err, ENOENT, "qp: there is no queue pair %u on this worker", qpn);
+	from = qp->state;
+	to = (mask & QP_ATTR_STATE) ? attr->qp_state : from;
+	if (to >= QPS_COUNT)
+		return error_set(err, EINVAL, "qp_state: got %d, allowed: 0 to %d", to, QPS_COUNT - 1);
+	rc = check_mask(from, to, mask, err);
+	if (rc != 0)
+		return rc;
+	if ((mask & QP_ATTR_CUR_STATE) && attr->cur_qp_state != from)
+		return error_set(err, EINVAL, "cur_qp_state: got %s, but the queue pair is in %s",
+			attr->cur_qp_state < QPS_COUNT ? qp_state_name(attr->cur_qp_state) : "?",
+			qp_state_name(from));
+	rc = check_attrs(qp, attr, mask, err);
+	if (rc != 0)
+		return rc;
+	if (from == QPS_SQD && to == QPS_SQD && !rc_requester_drained(qp))
+		return error_set(err, EBUSY, "modify SQD to SQD: the send queue is still draining");
+
+	if (to == QPS_RESET) {
+		reset(qp);
+		return 0;
+	}
+	if (to == QPS_ERR) {
+		rc_qp_error(qp);
+		return 0;
+	}
+	take_attrs(qp, attr, mask);
+	if (from == QPS_INIT && to == QPS_RTR && rc_responder_create(qp) != 0)
+		return error_set(err, ENOMEM, "no memory for %u saved Reads and Atomics",
+			qp->attr.max_dest_rd_atomic);
+	enter(qp, from, to, mask);
+	return 0;
+}

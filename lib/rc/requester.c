@@ -1,0 +1,450 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * Requester: turns SQ WQEs into request packets, in order, and goes back when told to. What the peer answers: completer.c.
+ */
+
+#include <string.h>
+
+#include <rte_branch_prediction.h>
+
+#include "rc/dev.h"
+#include "wire/wire.h"
+
+/* at most so many PSNs unacknowledged (rc-transport 4) */
+#define IN_FLIGHT_MAX (1u << 23)
+
+/* --- life --- */
+
+static uint64_t
+ack_timeout(const struct rc_qp *qp)
+{
+	const struct rc_dev *dev = qp->worker->dev;
+	uint8_t t = qp->attr.timeout;
+
+	if (t == 0)
+		return 0; /* the timer is off */
+	if (t < dev->limits.min_ack_timeout)
+		t = dev->limits.min_ack_timeout; /* seed 002: a CA may use its minimum */
+	return rc_ns_to_time(dev, UINT64_C(4096) << t);
+}
+
+void
+rc_requester_start(struct rc_qp *qp)
+{
+	struct rc_requester *req = &qp->req;
+
+	req->una = req->send_psn = req->next_psn = qp->attr.sq_psn;
+	req->window = qp->worker->dev->limits.window;
+	req->ssn = 1;
+	req->lsn = 0;
+	req->unlimited = false;
+	req->since_ackreq = 0;
+	rc_requester_resume(qp);
+}
+
+void
+rc_requester_resume(struct rc_qp *qp)
+{
+	struct rc_requester *req = &qp->req;
+
+	req->ack_timeout = ack_timeout(qp);
+	req->retry_left = qp->attr.retry_cnt;
+	req->rnr_left = qp->attr.rnr_retry;
+	if (req->send != req->head)
+		rc_want(qp, WORK_REQUEST);
+}
+
+void
+rc_requester_reset(struct rc_qp *qp)
+{
+	struct rc_requester *req = &qp->req;
+
+	/* as a flush, but nobody hears of it */
+	req->tail = req->ack = req->head;
+	rc_requester_flush(qp);
+}
+
+/* --- may the WQE at req->send go on? --- */
+
+static bool
+needs_credit(const struct rc_sq_wqe *wqe)
+{
+	return wqe->opcode != WR_RDMA_WRITE && !rc_wqe_answered(wqe);
+}
+
+/* rc-transport 3: one message past the limit may go, as a probe */
+static bool
+has_credit(struct rc_qp *qp)
+{
+	struct rc_requester *req = &qp->req;
+
+	if (req->unlimited || psn_diff(req->ssn, psn_add(req->lsn, 1)) <= 0)
+		return true;
+	if (!req->credit_stalled)
+		rc_count(qp, credit_stall, 1);
+	req->credit_stalled = true;
+	return false;
+}
+
+/* PSNs a message takes: a packet each, for a Read a response each (rc-transport 4) */
+static uint32_t
+span(const struct rc_qp *qp, const struct rc_sq_wqe *wqe)
+{
+	uint32_t len = rc_wqe_atomic(wqe) ? 0 : wqe->length;
+
+	return len == 0 ? 1 : (uint32_t)(((uint64_t)len + qp->pmtu - 1) >> qp->pmtu_shift);
+}
+
+/* A WQE not begun yet */
+static bool
+may_begin(struct rc_qp *qp, struct rc_sq_wqe *wqe)
+{
+	struct rc_requester *req = &qp->req;
+
+	if (qp->state != QPS_RTS) /* SQD: finish, begin nothing */
+		return false;
+	if ((wqe->flags & SEND_FENCE) && req->rd_atomic != 0)
+		return false;
+	if (rc_wqe_local(wqe))
+		return true;
+	if (rc_wqe_answered(wqe)) {
+		if (qp->attr.max_rd_atomic == 0) {
+			wqe->status = WC_LOC_QP_OP_ERR; /* it could never be sent */
+			rc_sq_settle(qp);
+			return false;
+		}
+		return req->rd_atomic < qp->attr.max_rd_atomic &&
+			rc_in_flight(req) + span(qp, wqe) <= IN_FLIGHT_MAX;
+	}
+	return !needs_credit(wqe) || has_credit(qp);
+}
+
+static bool
+may_go(struct rc_qp *qp, struct rc_sq_wqe *wqe)
+{
+	struct rc_requester *req = &qp->req;
+
+	if (req->rnr_wait || wqe->status != WC_SUCCESS)
+		return false;
+	if (!wqe->assigned && !may_begin(qp, wqe))
+		return false;
+	/* what was sent once has its place in the window */
+	return rc_wqe_local(wqe) || rc_retrying(req) || rc_in_flight(req) < req->window;
+}
+
+static void
+assign(struct rc_qp *qp, struct rc_sq_wqe *wqe)
+{
+	struct rc_requester *req = &qp->req;
+
+	wqe->assigned = true;
+	wqe->psn = req->next_psn;
+	wqe->last_psn = psn_add(wqe->psn, span(qp, wqe) - 1);
+	wqe->restart_psn = wqe->psn;
+	req->ssn = psn_add(req->ssn, 1);
+	if (rc_wqe_answered(wqe))
+		req->rd_atomic++;
+}
+
+/* --- local operations: executed in their turn; completion may wait for a grace period (sq.c) --- */
+
+static void
+execute_local(struct rc_qp *qp, struct rc_sq_wqe *wqe)
+{
+	struct mem *mem = qp->worker->mem;
+	int rc;
+
+	if (wqe->opcode == WR_LOCAL_INV) {
+		rc = mem_invalidate(mem, wqe->imm, qp->pd, qp->qpn, &wqe->token);
+	} else {
+		struct mem_bind bind = {
+			.mw_key = wqe->rkey,
+			.new_key = wqe->imm,
+			.mr_key = wqe->mr_key,
+			.pd = qp->pd,
+			.qpn = qp->qpn,
+			.access = wqe->access,
+			.va = wqe->remote_addr,
+			.length = wqe->compare_add,
+		};
+
+		rc = mem_mw_bind(mem, &bind, &wqe->rkey, &wqe->token);
+	}
+	wqe->assigned = true;
+	if (rc != 0) {
+		wqe->token = 0;
+		wqe->status = WC_MW_BIND_ERR;
+	} else {
+		qp->req.send++;
+	}
+	rc_sq_settle(qp);
+}
+
+/* --- packets --- */
+
+enum sent {
+	SENT,
+	SENT_SINK_FULL,
+	SENT_FAILED, /* a local key does not allow it: wqe->status says so */
+};
+
+/* by WR opcode: packet in the middle, first, last, only */
+static const uint8_t stream_opcodes[][4] = {
+	[WR_RDMA_WRITE] = { RC_WRITE_MIDDLE, RC_WRITE_FIRST, RC_WRITE_LAST, RC_WRITE_ONLY },
+	[WR_RDMA_WRITE_WITH_IMM] = { RC_WRITE_MIDDLE, RC_WRITE_FIRST, RC_WRITE_LAST_IMM,
+		RC_WRITE_ONLY_IMM },
+	[WR_SEND] = { RC_SEND_MIDDLE, RC_SEND_FIRST, RC_SEND_LAST, RC_SEND_ONLY },
+	[WR_SEND_WITH_IMM] = { RC_SEND_MIDDLE, RC_SEND_FIRST, RC_SEND_LAST_IMM, RC_SEND_ONLY_IMM },
+	[WR_SEND_WITH_INV] = { RC_SEND_MIDDLE, RC_SEND_FIRST, RC_SEND_LAST_INV, RC_SEND_ONLY_INV },
+};
+
+/*
+ * Whom to ask for an ACK: the last packet of a message, what is sent again, every ack_interval-th packet, and the last
+ * that fits the window, for nothing would come otherwise.
+ */
+static bool
+ask_ack(const struct rc_qp *qp, bool last)
+{
+	const struct rc_requester *req = &qp->req;
+
+	return last || rc_retrying(req) || rc_in_flight(req) + 1 >= req->window ||
+		req->since_ackreq + 1 >= qp->worker->dev->limits.ack_interval;
+}
+
+static void
+fill_headers(const struct rc_qp *qp, struct wire_headers *h, uint8_t opcode, bool last)
+{
+	*h = (struct wire_headers){
+		.opcode = opcode,
+		.migreq = qp->init.migreq,
+		.ackreq = ask_ack(qp, last),
+		.pkey = qp->pkey,
+		.dest_qpn = qp->dest_qpn,
+		.psn = qp->req.send_psn,
+	};
+}
+
+/* The packet is out; `next` is the PSN after it. */
+static void
+sent(struct rc_qp *qp, const struct rc_sq_wqe *wqe, const struct wire_headers *h, uint32_t next,
+	uint32_t payload)
+{
+	struct rc_requester *req = &qp->req;
+
+	rc_count(qp, sent_pkts, 1);
+	rc_count(qp, sent_bytes, payload);
+	if (rc_retrying(req))
+		rc_count(qp, retransmitted_pkts, 1);
+	else
+		req->next_psn = next;
+	req->send_psn = next;
+	req->since_ackreq = h->ackreq ? 0 : req->since_ackreq + 1;
+	if (next == psn_add(wqe->last_psn, 1))
+		req->send++;
+	/* it detects silence, not each packet: it runs from the first unanswered one (seed 002) */
+	if (!req->timing && req->ack_timeout != 0) {
+		req->timing = true;
+		timer_arm(qp->worker->wheel, &req->timer, qp->worker->now + req->ack_timeout);
+	}
+}
+
+/* A packet of a Send or a Write */
+static enum sent
+send_stream(struct rc_qp *qp, struct rc_sq_wqe *wqe)
+{
+	struct rc_requester *req = &qp->req;
+	struct tx_sink *tx = qp->worker->tx;
+	uint32_t index = (req->send_psn - wqe->psn) & PSN_MASK;
+	uint32_t at = index << qp->pmtu_shift, len = wqe->length - at;
+	bool first = index == 0, last = req->send_psn == wqe->last_psn;
+	struct rc_chunk chunks[RC_SGE_MAX];
+	struct rc_cursor cursor;
+	struct wire_headers h;
+	uint8_t *bth, *p;
+	int i, n;
+
+	if (!last)
+		len = qp->pmtu;
+	rc_cursor_seek(&req->gather, wqe, req->send, at);
+	cursor = req->gather;
+	n = rc_cursor_take(qp, &cursor, wqe, len, 0, chunks);
+	if (unlikely(n < 0)) {
+		wqe->status = WC_LOC_PROT_ERR;
+		return SENT_FAILED;
+	}
+	fill_headers(qp, &h, stream_opcodes[wqe->opcode][first | last << 1], last);
+	h.solicited = last && (wqe->flags & SEND_SOLICITED) && wqe->opcode != WR_RDMA_WRITE;
+	h.pad = wire_pad(len);
+	h.va = wqe->remote_addr;
+	h.rkey = wqe->opcode == WR_SEND_WITH_INV ? wqe->imm : wqe->rkey; /* IETH or RETH */
+	h.dmalen = wqe->length;
+	h.imm = wqe->imm;
+	bth = tx_reserve(tx, &qp->path, opcodes[h.opcode].header_len + len + h.pad);
+	if (unlikely(bth == NULL))
+		return SENT_SINK_FULL;
+	p = bth + wire_build(bth, &h);
+	for (i = 0; i < n; i++) {
+		memcpy(p, chunks[i].host, chunks[i].len);
+		p += chunks[i].len;
+	}
+	memset(p, 0, h.pad);
+	tx_commit(tx);
+	req->gather = cursor;
+	sent(qp, wqe, &h, psn_add(req->send_psn, 1), len);
+	return SENT;
+}
+
+/* A Read or Atomic request. A Read asks from the first missing response on (rc-cases). */
+static enum sent
+send_request(struct rc_qp *qp, struct rc_sq_wqe *wqe)
+{
+	struct rc_requester *req = &qp->req;
+	struct tx_sink *tx = qp->worker->tx;
+	struct wire_headers h;
+	uint32_t at;
+	uint8_t *bth;
+
+	if (wqe->opcode == WR_RDMA_READ) {
+		at = ((req->send_psn - wqe->psn) & PSN_MASK) << qp->pmtu_shift;
+		fill_headers(qp, &h, RC_READ_REQUEST, true);
+		h.va = wqe->remote_addr + at;
+		h.dmalen = wqe->length - at;
+	} else {
+		bool swap = wqe->opcode == WR_ATOMIC_CMP_AND_SWP;
+
+		fill_headers(qp, &h, swap ? RC_CMP_SWAP : RC_FETCH_ADD, true);
+		h.va = wqe->remote_addr;
+		h.compare = swap ? wqe->compare_add : 0;
+		h.swap_add = swap ? wqe->swap : wqe->compare_add;
+	}
+	h.rkey = wqe->rkey;
+	bth = tx_reserve(tx, &qp->path, opcodes[h.opcode].header_len);
+	if (unlikely(bth == NULL))
+		return SENT_SINK_FULL;
+	wire_build(bth, &h);
+	tx_commit(tx);
+	wqe->restart_psn = req->send_psn;
+	sent(qp, wqe, &h, psn_add(wqe->last_psn, 1), 0);
+	return SENT;
+}
+
+static enum sent
+send_packet(struct rc_qp *qp, struct rc_sq_wqe *wqe)
+{
+	if (!wqe->assigned)
+		assign(qp, wqe);
+	return rc_wqe_answered(wqe) ? send_request(qp, wqe) : send_stream(qp, wqe);
+}
+
+unsigned int
+rc_request(struct rc_qp *qp, unsigned int budget)
+{
+	struct rc_requester *req = &qp->req;
+	unsigned int n = 0;
+	struct rc_sq_wqe *wqe;
+
+	while (n < budget) {
+		if (req->send == req->head)
+			goto idle;
+		wqe = rc_sq_at(req, req->send);
+		if (!may_go(qp, wqe))
+			goto idle;
+		if (rc_wqe_local(wqe)) {
+			if (wqe->assigned) /* executed before a rewind */
+				req->send++;
+			else
+				execute_local(qp, wqe);
+			continue;
+		}
+		switch (send_packet(qp, wqe)) {
+		case SENT:
+			n++;
+			break;
+		case SENT_SINK_FULL:
+			rc_count(qp, tx_stall, 1);
+			return n;
+		case SENT_FAILED:
+			rc_sq_settle(qp);
+			goto idle;
+		}
+	}
+	return n;
+idle:
+	qp->work &= ~WORK_REQUEST;
+	return n;
+}
+
+/* --- going back --- */
+
+void
+rc_rewind(struct rc_qp *qp)
+{
+	struct rc_requester *req = &qp->req;
+
+	rc_count(qp, completer_retry_err, 1);
+	req->send = req->ack;
+	req->send_psn = req->una;
+	req->timing = false; /* until something is sent again */
+	rc_want(qp, WORK_REQUEST);
+}
+
+bool
+rc_retry(struct rc_qp *qp)
+{
+	struct rc_requester *req = &qp->req;
+
+	if (req->retry_left == 0) {
+		rc_count(qp, retry_exceeded_err, 1);
+		rc_sq_fail(qp, WC_RETRY_EXC_ERR);
+		return false;
+	}
+	req->retry_left--;
+	rc_rewind(qp);
+	return true;
+}
+
+void
+rc_requester_timer(struct timer *t, uint64_t now)
+{
+	struct rc_requester *req = (struct rc_requester *)((char *)t -
+		offsetof(struct rc_requester, timer));
+	struct rc_qp *qp = (struct rc_qp *)((char *)req - offsetof(struct rc_qp, req));
+
+	qp->worker->now = now;
+	if (req->rnr_wait) {
+		req->rnr_wait = false;
+		rc_want(qp, WORK_REQUEST);
+	} else if (req->timing) {
+		req->timing = false;
+		req->gap = false;
+		rc_count(qp, local_ack_timeout_err, 1);
+		rc_retry(qp);
+	}
+}
+
+void
+rc_progress(struct rc_qp *qp)
+{
+	struct rc_requester *req = &qp->req;
+
+	/* an outstanding request was retired: both counters reload (rc-transport 8) */
+	req->retry_left = qp->attr.retry_cnt;
+	req->rnr_left = qp->attr.rnr_retry;
+	req->gap = false;
+	if (req->una == req->next_psn)
+		req->timing = false; /* the timer itself is left on the wheel, it finds nothing to do */
+	else if (req->timing)
+		timer_arm(qp->worker->wheel, &req->timer, qp->worker->now + req->ack_timeout);
+	/* acknowledged before it was sent again */
+	if ((int32_t)(req->send - req->ack) < 0 ||
+			rc_from_una(req, req->send_psn) > rc_in_flight(req)) {
+		req->send = req->ack;
+		req->send_psn = req->una;
+	}
+	rc_sq_settle(qp);
+	if (req->send != req->head)
+		rc_want(qp, WORK_REQUEST);
+}

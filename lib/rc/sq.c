@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * The send queue: what may be posted, and how work requests complete - in order, each once.
+ */
+
+#include <errno.h>
+#include <string.h>
+
+#include "rc/dev.h"
+
+/* --- what each work request may carry --- */
+
+#define WR_INLINE 0x1 /* may be inline */
+#define WR_DATA   0x2 /* has a scatter/gather list */
+#define WR_EIGHT  0x4 /* of exactly 8 bytes */
+
+static const struct wr_info {
+	uint8_t flags;
+	uint8_t wc_opcode;
+} wr_infos[] = {
+	[WR_RDMA_WRITE] = { WR_DATA | WR_INLINE, WC_RDMA_WRITE },
+	[WR_RDMA_WRITE_WITH_IMM] = { WR_DATA | WR_INLINE, WC_RDMA_WRITE },
+	[WR_SEND] = { WR_DATA | WR_INLINE, WC_SEND },
+	[WR_SEND_WITH_IMM] = { WR_DATA | WR_INLINE, WC_SEND },
+	[WR_RDMA_READ] = { WR_DATA, WC_RDMA_READ },
+	[WR_ATOMIC_CMP_AND_SWP] = { WR_DATA | WR_EIGHT, WC_COMP_SWAP },
+	[WR_ATOMIC_FETCH_AND_ADD] = { WR_DATA | WR_EIGHT, WC_FETCH_ADD },
+	[WR_LOCAL_INV] = { 0, WC_LOCAL_INV },
+	[WR_BIND_MW] = { 0, WC_BIND_MW },
+	[WR_SEND_WITH_INV] = { WR_DATA | WR_INLINE, WC_SEND },
+};
+
+#define SEND_FLAGS (SEND_FENCE | SEND_SIGNALED | SEND_SOLICITED | SEND_INLINE)
+
+static int
+check_wr(const struct rc_qp *qp, const struct send_wr *wr, uint64_t *length, struct error *err)
+{
+	const struct qp_cap *cap = &qp->init.cap;
+	const char *name = wr_opcode_name(wr->opcode);
+	uint64_t sum = 0;
+	uint8_t may;
+	uint32_t i;
+
+	if (wr->opcode >= sizeof(wr_infos) / sizeof(wr_infos[0]))
+		return error_set(err, EINVAL, "opcode: got %d, which is no work request", wr->opcode);
+	may = wr_infos[wr->opcode].flags;
+	if (wr->send_flags & ~SEND_FLAGS)
+		return error_set(err, EINVAL, "send_flags: got 0x%x, allowed: bits of 0x%x",
+			wr->send_flags, SEND_FLAGS);
+	if (wr->send_flags & SEND_INLINE) {
+		if (!(may & WR_INLINE))
+			return error_set(err, EINVAL, "send_flags: %s cannot be inline", name);
+		if (wr->num_sge != 0)
+			return error_set(err, EINVAL, "num_sge: got %u, an inline request has none",
+				wr->num_sge);
+		if (wr->inline_len > cap->max_inline_data)
+			return error_set(err, EINVAL, "inline data: got %u bytes, allowed: 0 to %u",
+				wr->inline_len, cap->max_inline_data);
+		if (wr->inline_len != 0 && wr->inline_data == NULL)
+			return error_set(err, EINVAL, "inline data: missing");
+		*length = wr->inline_len;
+		return 0;
+	}
+	if (wr->num_sge != 0 && !(may & WR_DATA))
+		return error_set(err, EINVAL, "num_sge: got %u, %s has none", wr->num_sge, name);
+	if (wr->num_sge > cap->max_send_sge)
+		return error_set(err, EINVAL, "num_sge: got %u, allowed: 0 to %u", wr->num_sge,
+			cap->max_send_sge);
+	if (wr->num_sge != 0 && wr->sg_list == NULL)
+		return error_set(err, EINVAL, "sg_list: missing");
+	for (i = 0; i < wr->num_sge; i++)
+		sum += wr->sg_list[i].length;
+	if (sum > RC_MSG_MAX)
+		return error_set(err, EINVAL, "sg_list: %llu bytes, a message has at most %u",
+			(unsigned long long)sum, RC_MSG_MAX);
+	if ((may & WR_EIGHT) && sum != 8)
+		return error_set(err, EINVAL, "sg_list: %llu bytes, %s needs 8",
+			(unsigned long long)sum, name);
+	*length = sum;
+	return 0;
+}
+
+static void
+fill_wqe(const struct rc_qp *qp, struct rc_sq_wqe *wqe, const struct send_wr *wr, uint64_t length)
+{
+	*wqe = (struct rc_sq_wqe){
+		.wr_id = wr->wr_id,
+		.opcode = (uint8_t)wr->opcode,
+		.flags = (uint8_t)wr->send_flags,
+		.num_sge = (uint8_t)wr->num_sge,
+		.length = (uint32_t)length,
+		.imm = wr->imm_data,
+		.rkey = wr->rkey,
+		.remote_addr = wr->remote_addr,
+		.compare_add = wr->compare_add,
+		.swap = wr->swap,
+	};
+	if (qp->init.sq_sig_all)
+		wqe->flags |= SEND_SIGNALED;
+	if (wr->opcode == WR_SEND_WITH_INV || wr->opcode == WR_LOCAL_INV) {
+		wqe->imm = wr->invalidate_rkey;
+	} else if (wr->opcode == WR_BIND_MW) {
+		wqe->rkey = wr->bind_mw.mw_key;
+		wqe->imm = wr->bind_mw.new_key;
+		wqe->mr_key = wr->bind_mw.mr_key;
+		wqe->access = wr->bind_mw.access;
+		wqe->remote_addr = wr->bind_mw.addr;
+		wqe->compare_add = wr->bind_mw.length;
+	}
+	if ((wqe->flags & SEND_INLINE) && length != 0)
+		memcpy(wqe->sge, wr->inline_data, length);
+	else if (wr->num_sge != 0)
+		memcpy(wqe->sge, wr->sg_list, wr->num_sge * sizeof(wr->sg_list[0]));
+}
+
+/* --- completion --- */
+
+static void
+complete(struct rc_qp *qp, const struct rc_sq_wqe *wqe, enum wc_status status)
+{
+	struct wc wc;
+
+	/* an unsignaled request is silent unless it fails */
+	if (status == WC_SUCCESS && !(wqe->flags & SEND_SIGNALED))
+		return;
+	wc = (struct wc){
+		.wr_id = wqe->wr_id,
+		.status = status,
+		.opcode = wr_infos[wqe->opcode].wc_opcode,
+		.byte_len = wqe->length,
+		.qp_num = qp->qpn,
+		.mw_key = wqe->opcode == WR_BIND_MW ? wqe->rkey : 0,
+	};
+	rc_cq_push(qp->send_cq, qp, &wc, false);
+}
+
+int
+rc_post_send(struct rc_worker *w, uint32_t qpn, const struct send_wr *wr, struct error *err)
+{
+	struct rc_qp *qp = rc_qp_find(w, qpn);
+	struct rc_requester *req;
+	uint64_t length = 0;
+	int rc;
+
+	if (qp == NULL)
+		return error_set(err, ENOENT, "qp: there is no queue pair %u on this worker", qpn);
+	req = &qp->req;
+	if (qp->state != QPS_RTS && qp->state != QPS_SQD && qp->state != QPS_ERR)
+		return error_set(err, EINVAL, "post_send: the queue pair is in %s; allowed: RTS, SQD, "
+			"ERR", qp_state_name(qp->state));
+	rc = check_wr(qp, wr, &length, err);
+	if (rc != 0)
+		return rc;
+	if (req->head - req->tail >= qp->init.cap.max_send_wr)
+		return error_set(err, ENOMEM, "post_send: %u work requests are posted, max_send_wr",
+			qp->init.cap.max_send_wr);
+	fill_wqe(qp, rc_sq_at(req, req->head), wr, length);
+	req->head++;
+	if (qp->state == QPS_ERR)
+		rc_requester_flush(qp);
+	else
+		rc_want(qp, WORK_REQUEST);
+	return 0;
+}
+
+/* --- the queue --- */
+
+int
+rc_requester_create(struct rc_qp *qp)
+{
+	const struct qp_cap *cap = &qp->init.cap;
+	struct rc_requester *req = &qp->req;
+	uint32_t room = cap->max_send_sge * (uint32_t)sizeof(struct sge), ring = 1;
+
+	if (room < cap->max_inline_data)
+		room = cap->max_inline_data;
+	while (ring < cap->max_send_wr)
+		ring *= 2;
+	req->mask = ring - 1;
+	req->stride = ((uint32_t)sizeof(struct rc_sq_wqe) + room + CACHE_LINE - 1) &
+		~(CACHE_LINE - 1u);
+	req->wqes = mem_zalloc(qp->worker->dev->alloc, (size_t)ring * req->stride, CACHE_LINE);
+	if (req->wqes == NULL)
+		return -ENOMEM;
+	timer_init(&req->timer, rc_requester_timer);
+	return 0;
+}
+
+static void
+hold(struct rc_qp *qp)
+{
+	if (!qp->req.held)
+		LIST_INSERT_HEAD(&qp->worker->grace, qp, grace_link);
+	qp->req.held = true;
+}
+
+static void
+unhold(struct rc_qp *qp)
+{
+	if (qp->req.held)
+		LIST_REMOVE(qp, grace_link);
+	qp->req.held = false;
+}
+
+void
+rc_requester_destroy(struct rc_qp *qp)
+{
+	if (qp->req.wqes == NULL)
+		return;
+	timer_disarm(qp->worker->wheel, &qp->req.timer);
+	unhold(qp);
+	mem_free(qp->worker->dev->alloc, qp->req.wqes);
+}
+
+bool
+rc_requester_drained(const struct rc_qp *qp)
+{
+	const struct rc_requester *req = &qp->req;
+
+	return req->tail == req->ack &&
+		(req->ack == req->head || !rc_sq_at(req, req->ack)->assigned);
+}
+
+/* rc-transport 11, SQD: tell once that what was outstanding is finished. */
+static void
+tell_drained(struct rc_qp *qp)
+{
+	if (qp->state == QPS_SQD && qp->req.drain_notify && rc_requester_drained(qp)) {
+		qp->req.drain_notify = false;
+		rc_event(qp->worker, EVENT_SQ_DRAINED, qp->qpn);
+	}
+}
+
+void
+rc_requester_drain(struct rc_qp *qp)
+{
+	qp->req.drain_notify = qp->attr.en_sqd_async_notify;
+	tell_drained(qp);
+}
+
+/* Is the completion of this local operation held back by a grace period? */
+static bool
+waits(struct rc_qp *qp, struct rc_sq_wqe *wqe)
+{
+	if (wqe->token == 0)
+		return false;
+	if (!mem_grace_done(qp->worker->mem, wqe->token))
+		return true;
+	wqe->token = 0;
+	return false;
+}
+
+/* Completions from tail to ack, up to the first that waits. */
+static void
+retire(struct rc_qp *qp)
+{
+	struct rc_requester *req = &qp->req;
+	struct rc_sq_wqe *wqe;
+
+	while (req->tail != req->ack) {
+		wqe = rc_sq_at(req, req->tail);
+		if (waits(qp, wqe)) {
+			hold(qp);
+			return;
+		}
+		req->tail++;
+		complete(qp, wqe, WC_SUCCESS);
+	}
+	unhold(qp);
+}
+
+void
+rc_sq_settle(struct rc_qp *qp)
+{
+	struct rc_requester *req = &qp->req;
+	struct rc_sq_wqe *wqe = NULL;
+
+	/* a local operation is done when it has been executed and all before it is done */
+	while (req->ack != req->head) {
+		wqe = rc_sq_at(req, req->ack);
+		if (!rc_wqe_local(wqe) || !wqe->assigned || wqe->status != WC_SUCCESS)
+			break;
+		if (req->send == req->ack)
+			req->send++;
+		req->ack++;
+	}
+	retire(qp);
+	if (req->ack != req->head && wqe->status != WC_SUCCESS)
+		rc_sq_fail(qp, wqe->status);
+	else
+		tell_drained(qp);
+}
+
+void
+rc_requester_grace(struct rc_qp *qp)
+{
+	rc_sq_settle(qp);
+}
+
+/* What waits for a grace period when the QP fails: the operation itself is done, but nobody may rely on it. */
+static void
+retire_held(struct rc_qp *qp)
+{
+	struct rc_requester *req = &qp->req;
+	struct rc_sq_wqe *wqe;
+
+	while (req->tail != req->ack) {
+		wqe = rc_sq_at(req, req->tail++);
+		complete(qp, wqe, waits(qp, wqe) ? WC_WR_FLUSH_ERR : WC_SUCCESS);
+	}
+}
+
+void
+rc_sq_fail(struct rc_qp *qp, enum wc_status status)
+{
+	struct rc_requester *req = &qp->req;
+
+	retire_held(qp);
+	complete(qp, rc_sq_at(req, req->ack++), status);
+	req->tail = req->ack;
+	rc_qp_error(qp);
+}
+
+void
+rc_requester_flush(struct rc_qp *qp)
+{
+	struct rc_requester *req = &qp->req;
+
+	timer_disarm(qp->worker->wheel, &req->timer);
+	retire_held(qp);
+	while (req->tail != req->head)
+		complete(qp, rc_sq_at(req, req->tail++), WC_WR_FLUSH_ERR);
+	unhold(qp);
+	req->ack = req->send = req->head;
+	req->una = req->send_psn = req->next_psn;
+	req->rd_atomic = 0;
+	req->rnr_wait = req->timing = req->gap = false;
+}

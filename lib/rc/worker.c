@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * A worker: takes packets in to its queue pairs, and lets them send by turns.
+ */
+
+#include <rte_branch_prediction.h>
+#include <rte_prefetch.h>
+
+#include "rc/dev.h"
+#include "wire/wire.h"
+
+/* packets a QP's half may send in one visit, so that a long message starves nobody */
+#define SLICE 16
+
+struct rc_worker *
+rc_worker_create(struct rc_dev *dev, const struct rc_worker_config *config)
+{
+	struct rc_worker *w;
+
+	if (config->id >= dev->workers || dev->worker[config->id] != NULL)
+		return NULL;
+	w = mem_zalloc(dev->alloc, sizeof(*w), CACHE_LINE);
+	if (w == NULL)
+		return NULL;
+	w->slots = rc_slots_create(dev, config->id);
+	if (w->slots == NULL) {
+		mem_free(dev->alloc, w);
+		return NULL;
+	}
+	w->dev = dev;
+	w->mem = dev->mem;
+	w->tx = config->tx;
+	w->wheel = config->wheel;
+	w->id = config->id;
+	w->icrc_unchecked = config->icrc_unchecked;
+	w->event = config->event;
+	w->event_arg = config->event_arg;
+	STAILQ_INIT(&w->run_queue);
+	LIST_INIT(&w->qps);
+	LIST_INIT(&w->grace);
+	dev->worker[config->id] = w;
+	return w;
+}
+
+void
+rc_worker_destroy(struct rc_worker *w)
+{
+	uint32_t srqn, cursor = 0;
+
+	if (w == NULL)
+		return;
+	while (!LIST_EMPTY(&w->qps))
+		rc_qp_free(LIST_FIRST(&w->qps));
+	while (rc_srq_next(w, &cursor, &srqn))
+		rc_srq_destroy(w, srqn, NULL);
+	w->dev->worker[w->id] = NULL;
+	rc_slots_destroy(w->dev, w->slots);
+	mem_free(w->dev->alloc, w);
+}
+
+void
+rc_event(struct rc_worker *w, enum event_type type, uint32_t element)
+{
+	struct event ev = { .type = type, .element = element };
+
+	if (w->event != NULL)
+		w->event(w->event_arg, &ev);
+}
+
+const struct rc_counters *
+rc_worker_counters(const struct rc_worker *w)
+{
+	return &w->counters;
+}
+
+struct rc_qp *
+rc_qp_find(const struct rc_worker *w, uint32_t qpn)
+{
+	const struct rc_dev *dev = w->dev;
+	uint32_t slot = rc_slot(dev, qpn);
+	struct rc_qp *qp;
+
+	if (dev->owners[slot] != w->id)
+		return NULL;
+	qp = dev->qps[slot];
+	return qp->qpn == qpn ? qp : NULL;
+}
+
+void
+rc_prefetch(const struct rc_worker *w, uint32_t qpn)
+{
+	const struct rc_dev *dev = w->dev;
+	uint32_t slot = rc_slot(dev, qpn);
+
+	if (dev->owners[slot] == w->id)
+		rte_prefetch0(dev->qps[slot]);
+}
+
+/* --- receive: rc-transport 5 --- */
+
+#define TAKES_REQUESTS  0x1
+#define TAKES_RESPONSES 0x2
+
+/* rc-transport 11, receive packets */
+static const uint8_t state_takes[QPS_COUNT] = {
+	[QPS_RTR] = TAKES_REQUESTS,
+	[QPS_RTS] = TAKES_REQUESTS | TAKES_RESPONSES,
+	[QPS_SQD] = TAKES_REQUESTS | TAKES_RESPONSES,
+};
+
+/* 5.4: opcodes of the QP's service class */
+static bool
+class_fits(const struct rc_qp *qp, const struct packet *pkt)
+{
+	return OPCODE_CLASS(pkt->opcode) == (qp->type == QPT_RC ? OPCODE_RC : OPCODE_UD);
+}
+
+/* 5.5: it comes from the QP's peer and is for the QP's address; the peer may choose any UDP source port */
+static bool
+address_fits(const struct rc_qp *qp, const struct packet *pkt)
+{
+	const struct av *av = &qp->path.av;
+
+	if (pkt->port != av->port || pkt->encap != av->encap)
+		return false;
+	if (av->encap == ENCAP_IB) {
+		if (pkt->slid != av->dlid || pkt->dlid != av->slid || pkt->has_grh != av->grh)
+			return false;
+		if (!av->grh)
+			return true;
+	}
+	return gid_equal(&pkt->sgid, &av->dgid) && gid_equal(&pkt->dgid, &av->sgid);
+}
+
+/* 5.6: the same partition, and one side a full member */
+static bool
+pkey_fits(uint16_t a, uint16_t b)
+{
+	return (a & 0x7FFF) == (b & 0x7FFF) && ((a | b) & 0x8000) != 0;
+}
+
+/* A CQ overran: what completes to it cannot go on. */
+static void
+cq_overruns(struct rc_worker *w)
+{
+	struct rc_qp *qp;
+
+	w->cq_overrun = false;
+	LIST_FOREACH(qp, &w->qps, link) {
+		if (qp->state != QPS_RESET &&
+				(rc_cq_overrun(qp->send_cq) || rc_cq_overrun(qp->recv_cq)))
+			rc_qp_error(qp);
+	}
+	w->cq_overrun = false; /* set again by completions flushed in vain */
+}
+
+enum verdict
+rc_receive(struct rc_worker *w, const struct packet *pkt, uint64_t now)
+{
+	bool response = pkt->op->flags & OP_RESPONSE;
+	enum verdict v;
+	struct rc_qp *qp;
+
+	w->now = now;
+	qp = rc_qp_find(w, pkt->dest_qpn);
+	if (unlikely(qp == NULL))
+		return VERDICT_QPN_UNKNOWN;
+	if (unlikely(!class_fits(qp, pkt)))
+		return VERDICT_QP_TYPE;
+	if (unlikely((state_takes[qp->state] & (response ? TAKES_RESPONSES : TAKES_REQUESTS)) == 0))
+		return VERDICT_QP_STATE;
+	if (unlikely(!address_fits(qp, pkt)))
+		return VERDICT_ADDRESS;
+	/* before the P_Key, so that a damaged packet counts no violation (rc-transport 5.8) */
+	if (!w->icrc_unchecked && unlikely(!wire_crc_ok(pkt, &v)))
+		return v;
+	if (unlikely(!pkey_fits(pkt->pkey, qp->pkey)))
+		return VERDICT_PKEY;
+
+	rc_count(qp, rcvd_pkts, 1);
+	if (response) {
+		v = rc_complete(qp, pkt);
+	} else {
+		if (unlikely(qp->state == QPS_RTR && !qp->comm_est)) {
+			qp->comm_est = true;
+			rc_event(w, EVENT_COMM_EST, qp->qpn);
+		}
+		v = rc_respond(qp, pkt);
+	}
+	if (unlikely(w->cq_overrun))
+		cq_overruns(w);
+	return v;
+}
+
+/* --- send --- */
+
+bool
+rc_pending(const struct rc_worker *w)
+{
+	return !STAILQ_EMPTY(&w->run_queue) || !LIST_EMPTY(&w->grace) || w->notify != NULL ||
+		w->cq_overrun;
+}
+
+static unsigned int
+slice(unsigned int budget)
+{
+	return budget < SLICE ? budget : SLICE;
+}
+
+/* One QP's turn: answers, then requests. @return packets; *full: the sink takes no more */
+static unsigned int
+visit(struct rc_qp *qp, unsigned int budget, bool *full)
+{
+	unsigned int n, sent = 0, room;
+
+	if (qp->work & WORK_RESPOND) {
+		room = slice(budget);
+		n = rc_answer(qp, room);
+		sent += n;
+		*full = (qp->work & WORK_RESPOND) && n < room;
+	}
+	if ((qp->work & WORK_REQUEST) && !*full && sent < budget) {
+		room = slice(budget - sent);
+		n = rc_request(qp, room);
+		sent += n;
+		*full = (qp->work & WORK_REQUEST) && n < room;
+	}
+	return sent;
+}
+
+unsigned int
+rc_run(struct rc_worker *w, uint64_t now, unsigned int budget)
+{
+	struct rc_qp *qp, *next;
+	unsigned int sent = 0;
+	bool full = false;
+
+	w->now = now;
+	for (qp = LIST_FIRST(&w->grace); qp != NULL; qp = next) {
+		next = LIST_NEXT(qp, grace_link);
+		rc_requester_grace(qp);
+	}
+	while (sent < budget && !full && (qp = STAILQ_FIRST(&w->run_queue)) != NULL) {
+		STAILQ_REMOVE_HEAD(&w->run_queue, run_link);
+		qp->on_run_queue = false;
+		sent += visit(qp, budget - sent, &full);
+		if (qp->work != 0)
+			rc_want(qp, 0);
+	}
+	if (unlikely(w->cq_overrun))
+		cq_overruns(w);
+	rc_cq_notify(w);
+	return sent;
+}

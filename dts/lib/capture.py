@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright(c) 2026 Polca contributors
+"""Captures of a test's wire, and what must hold of every frame Polca put on it."""
+
+import collections
+import os
+import re
+import signal
+import struct
+import subprocess
+import time
+
+import roce
+
+
+class Capture:
+    """tcpdump on an interface of a namespace, from start to stop."""
+
+    def __init__(self, ns, ifname, path):
+        self.path, self.text = path, ''
+        log = open(path + '.log', 'w')
+        self.proc = ns.popen(['tcpdump', '-i', ifname, '-w', path, '-U', '-s', '0', '-B', '65536',
+                              '-Z', 'root', '--immediate-mode'], stdout=log, stderr=log)
+        log.close()
+        end = time.monotonic() + 10
+        while 'listening on' not in self._log():
+            if self.proc.poll() is not None or time.monotonic() > end:
+                raise RuntimeError('tcpdump: ' + self._log())
+            time.sleep(0.02)
+
+    def _log(self):
+        with open(self.path + '.log') as f:
+            return f.read()
+
+    def stop(self):
+        if self.proc:
+            time.sleep(0.2)
+            self.proc.send_signal(signal.SIGINT)
+            self.proc.wait(10)
+            self.proc = None
+        return self
+
+    def lost(self):
+        m = re.search(r'(\d+) packets? dropped by kernel', self._log())
+        return int(m.group(1)) if m else -1
+
+    def frames(self):
+        return frames(self.path)
+
+
+def frames(path):
+    """The frames of a pcap file, as bytes."""
+    with open(path, 'rb') as f:
+        d = f.read()
+    assert d[:4] in (b'\xd4\xc3\xb2\xa1', b'\x4d\x3c\xb2\xa1'), path
+    out, at = [], 24
+    while at + 16 <= len(d):
+        have, whole = struct.unpack_from('<II', d, at + 8)
+        assert have == whole, '%s: a frame was cut' % path
+        out.append(d[at + 16:at + 16 + have])
+        at += 16 + have
+    return out
+
+
+# Dissectors that guess at the bytes of a payload, which here mean nothing
+GUESSERS = 'rpcordma smc smb_direct nvme-rdma lnet iser infiniband.eoib infiniband_sdp fcoib'.split()
+SPEAKS = {'infiniband', 'arp', 'icmp', 'icmpv6'}
+
+
+def _tshark(path, mac, fields):
+    argv = ['tshark', '-n', '-r', path, '-Y', 'eth.src == ' + mac, '-T', 'fields',
+            '-E', 'separator=|']
+    for name in GUESSERS:
+        argv += ['--disable-protocol', name]
+    for f in fields:
+        argv += ['-e', f]
+    env = dict(os.environ, HOME='/nonexistent', LC_ALL='C')
+    r = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env)
+    assert r.returncode == 0, r.stderr
+    return [line.split('|') for line in r.stdout.splitlines()]
+
+
+def check(path, mac):
+    """Every frame from mac: tshark reads it as what we speak, nothing malformed, the ICRC right.
+
+    Returns how many there were of each kind."""
+    kinds, bad = collections.Counter(), []
+    rows = _tshark(path, mac, ['frame.number', 'frame.protocols', '_ws.malformed',
+                               '_ws.short', 'infiniband.bth.opcode'])
+    for number, protocols, malformed, short, opcode in rows:
+        layers = protocols.split(':')
+        known = SPEAKS.intersection(layers)
+        if malformed or short or not known:
+            bad.append('frame %s: %s %s%s' % (number, protocols, malformed, short))
+        kinds[','.join(sorted(known))] += 1
+    wrong = 0
+    for f in frames(path):
+        if f[6:12] == roce.mac_bytes(mac) and roce.Station._is_roce(f):
+            wrong += not roce.Received(f, 0).icrc_ok
+    assert not bad, '%s: %s' % (path, bad[:10])
+    assert not wrong, '%s: %d frames with a wrong ICRC' % (path, wrong)
+    return kinds

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright(c) 2026 Polca contributors
+"""The appliance as a process: start it on a configuration, talk to it, stop it."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import time
+
+import net
+from rpc import Client, RpcError
+
+BUILD = os.environ.get('POLCA_BUILD') or os.path.join(
+    os.path.dirname(os.path.realpath(__file__)), '..', '..', 'build')
+PROGRAM = os.path.join(BUILD, 'app/polca/polca')
+CTL_PROGRAM = os.path.join(BUILD, 'app/polca-ctl/polca-ctl')
+
+
+def port(name, device, *addresses, **more):
+    return dict({'name': name, 'device': device, 'addresses': list(addresses)}, **more)
+
+
+class Polca:
+    """directory takes its configuration, socket and log; ns is the namespace it runs in."""
+
+    def __init__(self, directory, ports, ns=None, name='polca', workers=1, **config):
+        self.dir, self.ns, self.name = directory, ns, name
+        self.socket = os.path.join(directory, name + '.sock')
+        self.config_path = os.path.join(directory, name + '.json')
+        self.log = os.path.join(directory, name + '.log')
+        self.config = {
+            'control': {'socket': self.socket},
+            'eal': {'file_prefix': '%s-%d' % (name, os.getpid())},
+            # other processes of the test need the machine's CPUs too
+            'workers': {'count': workers, 'idle': 'backoff'},
+            'limits': {},
+            'ports': ports,
+        }
+        for k, v in config.items():
+            if isinstance(v, dict):
+                self.config.setdefault(k, {}).update(v)
+            else:
+                self.config[k] = v
+        self.proc = self.rpc = None
+
+    def __enter__(self):
+        return self.start()
+
+    def __exit__(self, *exc):
+        if exc[0] is None:
+            self.stop()
+        else:
+            self.kill()
+
+    def launch(self):
+        """Start the process and nothing more."""
+        with open(self.config_path, 'w') as f:
+            json.dump(self.config, f, indent=1)
+        argv = [PROGRAM, '-c', self.config_path]
+        log = open(self.log, 'a')
+        if self.ns is None:
+            self.proc = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                                         preexec_fn=net.die_with_parent)
+        else:
+            self.proc = self.ns.popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        log.close()
+
+    def start(self, timeout=60):
+        self.launch()
+        end = time.monotonic() + timeout
+        while True:
+            assert self.alive(), 'polca ended with %s:\n%s' % (self.proc.returncode, self.tail())
+            try:
+                self.rpc = Client(self.socket)
+                break
+            except OSError:
+                assert time.monotonic() < end, 'no control socket:\n' + self.tail()
+                time.sleep(0.05)
+        self.rpc('version_get')
+        return self
+
+    def alive(self):
+        return self.proc is not None and self.proc.poll() is None
+
+    def tail(self, n=3000):
+        with open(self.log, errors='replace') as f:
+            return f.read()[-n:]
+
+    def client(self, timeout=30):
+        return Client(self.socket, timeout)
+
+    def ctl(self, *args, check=True):
+        """polca-ctl with these arguments."""
+        r = subprocess.run([CTL_PROGRAM, '-s', self.socket] + list(args), stdout=subprocess.PIPE,
+                           stderr=subprocess.PIPE, text=True, timeout=60)
+        assert not check or r.returncode == 0, (args, r)
+        return r
+
+    def _drop_rpc(self):
+        if self.rpc:
+            self.rpc.close()
+            self.rpc = None
+
+    def stop(self, timeout=30):
+        """SIGTERM drains and exits 0."""
+        if self.proc is None:
+            return
+        assert self.alive(), 'polca ended by itself with %s:\n%s' % (
+            self.proc.returncode, self.tail())
+        self._drop_rpc()
+        self.proc.send_signal(signal.SIGTERM)
+        try:
+            status = self.proc.wait(timeout)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise AssertionError('polca does not end on SIGTERM:\n' + self.tail()) from None
+        self.proc = None
+        assert status == 0, 'polca ended with %d:\n%s' % (status, self.tail())
+
+    def kill(self):
+        if self.proc is not None:
+            self._drop_rpc()
+            self.proc.kill()
+            self.proc.wait()
+            self.proc = None
+
+
+def refused(path):
+    """Does nobody listen on this socket?"""
+    with socket.socket(socket.AF_UNIX) as s:
+        return s.connect_ex(path) != 0
+
+
+__all__ = ['Polca', 'RpcError', 'port', 'refused', 'PROGRAM', 'CTL_PROGRAM']

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright(c) 2026 Polca contributors
+"""A client of the control socket: JSON-RPC 2.0, one object a line."""
+
+import json
+import socket
+import time
+
+
+class RpcError(Exception):
+    def __init__(self, method, error):
+        self.method, self.error = method, error
+        self.code, self.message = error.get('code'), error.get('message', '')
+        self.data = error.get('data')
+        super().__init__('%s: %s' % (method, error))
+
+
+class Client:
+    def __init__(self, path, timeout=30):
+        self.path = path
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(timeout)
+        self.sock.connect(path)
+        self.buf = b''
+        self.next_id = 1
+
+    def close(self):
+        self.sock.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        self.close()
+
+    def send_raw(self, data):
+        self.sock.sendall(data)
+
+    def recv_line(self, timeout=None):
+        """The next line without its end; b'' when the connection was closed."""
+        end = None if timeout is None else time.monotonic() + timeout
+        while b'\n' not in self.buf:
+            if end is not None:
+                self.sock.settimeout(max(0.001, end - time.monotonic()))
+            try:
+                d = self.sock.recv(1 << 16)
+            except ConnectionResetError:
+                d = b''
+            if not d:
+                return b''
+            self.buf += d
+        line, self.buf = self.buf.split(b'\n', 1)
+        return line
+
+    def request(self, method, params=None):
+        """Send a request and give the whole response object."""
+        ident = self.next_id
+        self.next_id += 1
+        obj = {'jsonrpc': '2.0', 'id': ident, 'method': method}
+        if params is not None:
+            obj['params'] = params
+        self.send_raw(json.dumps(obj).encode() + b'\n')
+        line = self.recv_line()
+        if not line:
+            raise ConnectionError('%s: the control socket was closed' % method)
+        answer = json.loads(line)
+        assert answer.get('jsonrpc') == '2.0' and answer.get('id') == ident, answer
+        return answer
+
+    def __call__(self, method, **params):
+        answer = self.request(method, params)
+        if 'error' in answer:
+            raise RpcError(method, answer['error'])
+        return answer['result']

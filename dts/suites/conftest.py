@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright(c) 2026 Polca contributors
+"""What every suite has: a directory of its own, a limit on each test's time, a Hca per test."""
+
+import os
+import shutil
+import signal
+import sys
+import tempfile
+
+import pytest
+
+HERE = os.path.dirname(os.path.realpath(__file__))
+sys.path.insert(0, os.path.join(HERE, '..', 'lib'))
+sys.dont_write_bytecode = True
+
+import net  # noqa: E402
+from hca import Hca  # noqa: E402
+from polca import BUILD  # noqa: E402
+
+TEST_SECONDS = 120
+
+
+def pytest_sessionstart(session):
+    net.sweep()
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_protocol(item, nextitem):
+    """No test, with its set-up and tear-down, outlives its time."""
+    def over(signum, frame):
+        raise TimeoutError('%s ran for %d s' % (item.nodeid, TEST_SECONDS))
+    old = signal.signal(signal.SIGALRM, over)
+    signal.alarm(TEST_SECONDS)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, old)
+
+
+@pytest.fixture(scope='module')
+def kept(request):
+    """Where this module's logs and captures stay: BUILD/dts/SUITE/MODULE."""
+    path = request.path
+    d = os.path.join(BUILD, 'dts', path.parent.name, path.stem)
+    shutil.rmtree(d, ignore_errors=True)
+    os.makedirs(d)
+    return d
+
+
+@pytest.fixture(scope='module')
+def sockets():
+    """A directory with a short name, for Unix sockets."""
+    with tempfile.TemporaryDirectory(prefix='polca-dts-') as d:
+        yield d
+
+
+@pytest.fixture
+def hca(polca):
+    """Objects of this test on the module's appliance; a dead one is started again."""
+    if not polca.alive():
+        polca.kill()
+        polca.start()
+    h = Hca(polca)
+    yield h
+    if polca.alive():
+        h.close()
+    assert polca.alive(), 'polca died with %s:\n%s' % (polca.proc.returncode, polca.tail())

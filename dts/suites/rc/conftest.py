@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright(c) 2026 Polca contributors
+"""One wire for each module: a veth pair, Polca on net_af_packet at one end, Scapy at the other.
+
+When the module is done the wire is audited: see audit()."""
+
+import os
+import shutil
+import time
+
+import pytest
+
+import capture
+from conn import Conn, wait_until
+from net import Namespace
+from polca import Polca, port
+from roce import mac_bytes, Station
+
+POLCA_MAC, STATION_MAC = '02:00:00:00:77:01', '02:00:00:00:77:02'
+
+
+class Wire:
+    """polca and station on one wire, and its capture."""
+
+    polca_mac = POLCA_MAC
+    polca_ip, polca_ip6 = '10.77.0.1', 'fd77::1'
+    polca_ip_second = '10.77.0.11'
+
+    def __init__(self, kept, sockets):
+        self.ns = Namespace()
+        self.ns.veth('pv0', 'st0', mac_a=POLCA_MAC, mac_b=STATION_MAC)
+        self.station = Station(self.ns, 'st0', STATION_MAC, '10.77.0.2', 'fd77::2')
+        self.capture = capture.Capture(self.ns, 'st0', os.path.join(kept, 'wire.pcap'))
+        self.polca = Polca(sockets, [port(
+            'port0', 'net_af_packet0,iface=pv0', self.polca_ip + '/24', self.polca_ip6 + '/64',
+            self.polca_ip_second + '/24', promiscuous=True)], ns=self.ns)
+
+    def audit(self):
+        """Everything that was on the wire is accounted for: Polca's counters and the capture say the
+        same, every packet taken in has one verdict, and every frame Polca sent dissects."""
+        rpc = self.polca.rpc
+        row = wait_until(lambda: settled(rpc), timeout=20, step=0.3)
+        self.polca.stop()
+        self.capture.stop()
+        assert self.capture.lost() == 0
+        mac = mac_bytes(POLCA_MAC)
+        out = sum(f[6:12] == mac for f in self.capture.frames())
+        back = len(self.capture.frames()) - out
+        verdicts = sum(row['served'].values()) + sum(row['dropped'].values())
+        assert (row['rx_packets'], verdicts, row['tx_packets']) == (back, back, out)
+        capture.check(self.capture.path, POLCA_MAC)
+
+
+def settled(rpc):
+    """Counters that have stopped moving."""
+    def look():
+        return rpc('stats_get')['ports'][0]
+    a = look()
+    time.sleep(0.2)
+    return a if a == look() else None
+
+
+@pytest.fixture(scope='module')
+def wire(kept, sockets):
+    w = Wire(kept, sockets)
+    try:
+        w.polca.start()
+        yield w
+        w.audit()
+    finally:
+        w.polca.kill()
+        w.capture.stop()
+        w.station.close()
+        w.ns.close()
+        for name in os.listdir(sockets):
+            if name.endswith(('.log', '.json')):
+                shutil.copy(os.path.join(sockets, name), kept)
+
+
+@pytest.fixture(scope='module')
+def polca(wire):
+    return wire.polca
+
+
+@pytest.fixture
+def connect(hca, wire):
+    """connect(...): a Conn of this test; see conn.Conn."""
+    made = []
+
+    def make(**kw):
+        c = Conn(hca, wire, **kw)
+        made.append(c)
+        return c
+    yield make
+    for c in made:
+        c.close()

@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "rc/dev.h"
-#include "rc/rq.h"
 
 struct transition {
 	bool allowed;
@@ -257,9 +256,7 @@ reset(struct rc_qp *qp)
 	qp->work = 0;
 	qp->comm_est = false;
 	rc_requester_reset(qp);
-	rc_responder_destroy(qp);
-	if (qp->srq == NULL)
-		qp->rq->head = qp->rq->tail = 0;
+	rc_responder_reset(qp);
 	memset(&qp->attr, 0, sizeof(qp->attr));
 }
 

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#include <errno.h>
+#include <string.h>
+
+#include "ctl/methods.h"
+
+/* May packets to dgid come from this address? */
+static bool
+suits(const struct port_gid *own, const union gid *dgid)
+{
+	return own->type != GID_ROCEV1 && gid_is_ipv4(&own->gid) == gid_is_ipv4(dgid) &&
+		gid_is_link_local(&own->gid) == gid_is_link_local(dgid);
+}
+
+/* The first address in the peer's subnet, else the first of its family and scope. */
+static int
+pick_sgid(const struct port_attr *port, const union gid *dgid)
+{
+	int best = -1;
+	unsigned int i;
+
+	for (i = 0; i < port->num_gids; i++) {
+		if (!suits(&port->gid[i], dgid))
+			continue;
+		if (gid_same_subnet(&port->gid[i].gid, dgid, port->gid[i].prefix_len))
+			return (int)i;
+		if (best < 0)
+			best = (int)i;
+	}
+	return best;
+}
+
+int
+make_ah(struct rpc_call *call, const struct ah_args *a, uint16_t port, struct engine_ah *ah)
+{
+	char text[GID_STRLEN];
+	int index = a->sgid_index;
+
+	if (port >= link_num_ports(engine_link(call->e)))
+		return error_set(&call->err, EINVAL, "port: got %u, there are %u, counted from 0",
+			port, link_num_ports(engine_link(call->e)));
+	if ((a->present & AH_SGID_INDEX) == 0)
+		index = gid_is_zero(&a->dgid) ? 0 :
+			pick_sgid(link_port_attr(engine_link(call->e), port), &a->dgid);
+	if (index < 0)
+		return error_set(&call->err, EINVAL,
+			"dgid: got %s, but port %u has no address of that kind (port_list shows what it has)",
+			gid_print(&a->dgid, text), port);
+	*ah = (struct engine_ah){
+		.port = port,
+		.sgid_index = (uint16_t)index,
+		.dgid = a->dgid,
+		.traffic_class = a->traffic_class,
+		.flow_label = a->flow_label,
+		.hop_limit = a->hop_limit,
+		.sl = a->sl,
+		.dlid = a->dlid,
+		.has_dmac = (a->present & AH_DMAC) != 0,
+	};
+	memcpy(ah->dmac, a->dmac, sizeof(ah->dmac));
+	return 0;
+}
+
+json_t *
+json_ah(const struct qp_attr *attr)
+{
+	const struct av *av = &attr->av;
+	json_t *v = json_object();
+
+	set(v, "dgid", json_gid(&av->dgid));
+	set(v, "sgid", json_gid(&av->sgid));
+	set_int(v, "traffic_class", av->traffic_class);
+	set_int(v, "flow_label", av->flow_label);
+	set_int(v, "hop_limit", av->hop_limit);
+	set_int(v, "sl", av->sl);
+	if (av->encap == ENCAP_IB)
+		set_int(v, "dlid", av->dlid);
+	return v;
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#ifndef CTL_CLIENT_H
+#define CTL_CLIENT_H
+
+/**
+ * @file
+ * One connection: bytes in, calls, bytes out. Requests of a connection are answered in their order; one that waits
+ * holds back those behind it and nobody else's.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "ctl/ctl.h"
+#include "ctl/rpc.h"
+
+struct buffer {
+	char *mem;
+	size_t start; /* of what is still to be used */
+	size_t end;
+	size_t size;
+};
+
+struct client {
+	LIST_ENTRY(client) link;
+	int fd;
+	int epoll_fd;
+	uint32_t interest; /* epoll events asked for */
+	const struct ctl_limits *limits;
+	struct buffer in;
+	struct buffer out;
+	size_t scanned; /* bytes of in known to hold no newline */
+	struct rpc_call *call; /* the one under way */
+	int waiting; /* what rpc_step() said of it */
+	uint64_t half_since; /* when the incomplete line began; 0: there is none */
+	uint64_t stalled_since; /* when out last moved; 0: out is empty */
+	uint64_t active; /* when a request last came */
+	bool eof; /* nothing more will come */
+	bool gone; /* nobody will read */
+};
+
+/** What a connection wants next. */
+enum client_want {
+	CLIENT_IDLE, /**< wait for the socket, or a deadline of seconds */
+	CLIENT_SOON, /**< look again within a millisecond or so: a call waits */
+	CLIENT_NOW, /**< there is work left */
+	CLIENT_CLOSE,
+};
+
+struct client *client_create(int fd, int epoll_fd, const struct ctl_limits *limits, uint64_t now);
+void client_destroy(struct client *cl);
+/** What epoll said of its socket. */
+void client_event(struct client *cl, uint32_t events, uint64_t now);
+/** Answer some requests, write what can be written, mind the deadlines. */
+enum client_want client_run(struct client *cl, struct rpc_state *state, uint64_t now);
+/** Say why, and close once it is written. */
+void client_refuse(struct client *cl, enum rpc_code code, const char *text);
+
+#endif

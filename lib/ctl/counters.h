@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#ifndef CTL_COUNTERS_H
+#define CTL_COUNTERS_H
+
+/**
+ * @file
+ * Walks over counters by name, so that stats_get and the telemetry socket show the same ones.
+ */
+
+#include "base/verdict.h"
+#include "engine/engine.h"
+
+/** Called once per counter. */
+typedef void (*counter_fn)(void *arg, const char *name, uint64_t value);
+
+/** Those of a port that are no verdicts: rx_packets, ... */
+void counters_port(const struct link_counters *c, counter_fn fn, void *arg);
+/** Verdicts of one kind, or of both (-1). */
+void counters_verdicts(const struct link_counters *c, int kind, counter_fn fn, void *arg);
+void counters_rc(const struct rc_counters *c, counter_fn fn, void *arg);
+
+#endif

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#ifndef CTL_EVENT_LOG_H
+#define CTL_EVENT_LOG_H
+
+/**
+ * @file
+ * The last asynchronous events, numbered, so that several clients may each follow them.
+ */
+
+#include "engine/verbs.h"
+
+#define EVENT_LOG_SIZE 4096 /* a power of two */
+
+struct event_log;
+
+struct event_log *event_log_create(void);
+void event_log_destroy(struct event_log *log);
+/** Take over what the engine has. */
+void event_log_fill(struct event_log *log, struct engine *e);
+
+/** Number of the next event to come; events are numbered from 1. */
+uint64_t event_log_end(const struct event_log *log);
+/** Number of the first event that no caller of event_log_taken() has taken yet. */
+uint64_t event_log_untaken(const struct event_log *log);
+void event_log_taken(struct event_log *log, uint64_t next);
+/** @retval NULL  too old: overwritten */
+const struct event *event_log_at(const struct event_log *log, uint64_t seq);
+/** Events that the engine had no room for, since start. */
+uint64_t event_log_lost(const struct event_log *log);
+
+#endif

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "ctl/listener.h"
+
+#define BACKLOG 128
+
+/* The directory may be missing below one that is there (/run is emptied at boot). */
+static int
+make_directory(const char *path, struct error *err)
+{
+	char copy[108];
+	const char *dir;
+
+	snprintf(copy, sizeof(copy), "%s", path);
+	dir = dirname(copy);
+	if (mkdir(dir, 0755) == 0 || errno == EEXIST)
+		return 0;
+	return error_set(err, errno,
+		"control socket: cannot make the directory %s: %s; make it, or name another socket",
+		dir, strerror(errno));
+}
+
+/* Remove what a server that has died left behind; anything else in its place stays. */
+static int
+remove_stale(const struct sockaddr_un *addr, struct error *err)
+{
+	struct stat st;
+	int fd, rc;
+
+	if (lstat(addr->sun_path, &st) != 0)
+		return 0;
+	if (!S_ISSOCK(st.st_mode))
+		return error_set(err, EEXIST,
+			"control socket: %s exists and is no socket; name another", addr->sun_path);
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return error_set(err, errno, "control socket: %s", strerror(errno));
+	rc = connect(fd, (const struct sockaddr *)addr, sizeof(*addr)) == 0 ? 0 : errno;
+	close(fd);
+	if (rc != ECONNREFUSED)
+		return error_set(err, EADDRINUSE,
+			"control socket: another process listens on %s; stop it, or name another socket",
+			addr->sun_path);
+	unlink(addr->sun_path);
+	return 0;
+}
+
+int
+listener_open(struct listener *l, const char *path, struct error *err)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	int rc;
+
+	l->fd = l->spare_fd = -1;
+	if (strlen(path) >= sizeof(addr.sun_path) || path[0] == '\0')
+		return error_set(err, ENAMETOOLONG,
+			"control socket: path of %zu bytes, allowed: 1..%zu", strlen(path),
+			sizeof(addr.sun_path) - 1);
+	strcpy(addr.sun_path, path);
+	rc = make_directory(path, err);
+	if (rc == 0)
+		rc = remove_stale(&addr, err);
+	if (rc != 0)
+		return rc;
+	l->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	/* the mode of the descriptor becomes the file's: there is no moment when others may connect */
+	if (l->fd < 0 || fchmod(l->fd, 0600) != 0 ||
+			bind(l->fd, (struct sockaddr *)&addr, sizeof(addr)) != 0) {
+		rc = error_set(err, errno, "control socket: cannot bind %s: %s", path,
+			strerror(errno));
+		goto fail;
+	}
+	snprintf(l->path, sizeof(l->path), "%s", path);
+	if (chmod(path, 0600) != 0 || listen(l->fd, BACKLOG) != 0) {
+		rc = error_set(err, errno, "control socket: cannot listen on %s: %s", path,
+			strerror(errno));
+		unlink(path);
+		goto fail;
+	}
+	l->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	return 0;
+fail:
+	if (l->fd >= 0)
+		close(l->fd);
+	l->fd = -1;
+	return rc;
+}
+
+void
+listener_close(struct listener *l)
+{
+	if (l->fd < 0)
+		return;
+	unlink(l->path);
+	close(l->fd);
+	if (l->spare_fd >= 0)
+		close(l->spare_fd);
+	l->fd = l->spare_fd = -1;
+}
+
+/* Without a descriptor the connection would stay at the head of the queue and keep us awake. */
+static void
+turn_away(struct listener *l)
+{
+	int fd;
+
+	close(l->spare_fd);
+	fd = accept(l->fd, NULL, NULL);
+	if (fd >= 0)
+		close(fd);
+	l->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+int
+listener_accept(struct listener *l)
+{
+	int fd, tries;
+
+	for (tries = 0; tries < 64; tries++) {
+		fd = accept4(l->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		if (fd >= 0)
+			return fd;
+		if (errno == EMFILE || errno == ENFILE)
+			turn_away(l);
+		else if (errno != ECONNABORTED && errno != EINTR)
+			break;
+	}
+	return -EAGAIN;
+}
+
+bool
+peer_allowed(int fd)
+{
+	struct ucred cred;
+	socklen_t len = sizeof(cred);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) != 0)
+		return false;
+	return cred.uid == 0 || cred.uid == geteuid();
+}

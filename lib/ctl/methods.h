@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#ifndef CTL_METHODS_H
+#define CTL_METHODS_H
+
+/**
+ * @file
+ * What the method files share: their tables, words for numbers, small helpers.
+ */
+
+#include "ctl/param.h"
+#include "ctl/rpc.h"
+#include "ctl/value.h"
+#include "engine/verbs.h"
+
+extern const struct rpc_method methods_server[];
+extern const struct rpc_method methods_port[];
+extern const struct rpc_method methods_stats[];
+extern const struct rpc_method methods_mem[];
+extern const struct rpc_method methods_bytes[];
+extern const struct rpc_method methods_cq[];
+extern const struct rpc_method methods_srq[];
+extern const struct rpc_method methods_qp[];
+extern const struct rpc_method methods_modify[];
+extern const struct rpc_method methods_post[];
+
+/* words.c */
+extern const struct param_word words_access[];
+extern const struct param_word words_remote_access[];
+extern const struct param_word words_qp_type[];
+extern const struct param_word words_qp_state[];
+extern const struct param_word words_wr_opcode[];
+extern const struct param_word words_send_flags[];
+extern const struct param_word words_wc_flags[];
+extern const struct param_word words_mw_type[];
+extern const struct param_word words_gid_type[];
+
+/** A method without parameters. */
+extern const struct param params_none[];
+
+/** Parameters of every list: where to go on, and how many rows at most. */
+#define PAGE_MAX 1000
+struct page_args {
+	uint64_t cursor;
+	uint32_t max;
+};
+extern const struct param params_page[];
+#define PAGE_RESULT "\ncursor: pass it to get the rows that follow; null: there are none"
+/** Set result[key] and its cursor: 0 becomes null. */
+void set_page(struct rpc_call *call, const char *key, json_t *rows, bool more, uint64_t cursor);
+
+/** One object, by number. */
+struct number_args {
+	uint32_t number;
+};
+
+/** The region whose key this is. @retval -ENOENT call->err says so */
+int find_region(struct rpc_call *call, uint32_t key, struct mem_mr_info *info);
+/** Is call->now beyond the time the caller wanted to wait? */
+bool waited(const struct rpc_call *call, uint32_t timeout_ms);
+
+/* start_psn.c: the start PSN chosen for a QP when it was made */
+uint32_t start_psn_choose(struct rpc_call *call, uint32_t qpn);
+/** @return the one chosen; a fresh one for a QP that somebody else made */
+uint32_t start_psn_of(struct rpc_call *call, uint32_t qpn);
+void start_psn_forget(struct rpc_call *call, uint32_t qpn);
+
+/** min_rnr_timer 0 is legal and hardly ever meant: says so in result.warnings. */
+void warn_rnr_timer(struct rpc_call *call, uint8_t min_rnr_timer);
+
+/* methods_stats.c */
+json_t *json_rc_counters(const struct rc_counters *c, bool nonzero);
+
+/* methods_post.c */
+struct recv_wr_args {
+	uint64_t wr_id;
+	struct param_list sg_list;
+};
+extern const struct param params_recv_wr[];
+/** Turn decoded receive requests into the verbs' form, in the call's arena. */
+int recv_wrs(struct rpc_call *call, const struct param_list *list, struct recv_wr **wrs);
+/** Of work requests posted one after the other, what a failed rest leaves to be told: data.posted. */
+int post_failed(struct rpc_call *call, int rc, size_t posted);
+
+/* addr.c */
+
+/** Where packets go, as parameters. */
+struct ah_args {
+	uint32_t present;
+	uint16_t port;
+	uint16_t sgid_index;
+	union gid dgid;
+	uint32_t flow_label;
+	uint16_t dlid;
+	uint8_t traffic_class;
+	uint8_t hop_limit;
+	uint8_t sl;
+	uint8_t dmac[6];
+};
+#define AH_SGID_INDEX 0x1
+#define AH_DMAC       0x2
+#define AH_PORT       0x4
+#define AH_LAST       0x4
+
+/** Rows of an address in a structure that has a struct ah_args at @p at (0: it is one, or begins with one). */
+#define AH_ROW(at, field, t, ...)                                                                  \
+	{ .name = #field, .type = t, .offset = (at) + offsetof(struct ah_args, field),             \
+		.size = sizeof(((struct ah_args *)0)->field), __VA_ARGS__ }
+#define AH_ROWS(at, dgid_flags)                                                                    \
+	AH_ROW(at, dgid, PARAM_GID, .flags = dgid_flags,                                           \
+		.help = "the peer's address"),                                                     \
+	AH_ROW(at, sgid_index, PARAM_UINT, .max = 255, .bit = AH_SGID_INDEX,                       \
+		.def_text = "the first that suits the peer's address",                             \
+		.help = "own address: index in the port's list (port_list)"),                      \
+	AH_ROW(at, traffic_class, PARAM_UINT, .flags = PARAM_DEFAULT,                              \
+		.help = "DSCP and ECN bits (IPv4 TOS, IPv6 traffic class)"),                       \
+	AH_ROW(at, flow_label, PARAM_UINT, .flags = PARAM_DEFAULT, .max = 0xfffff,                 \
+		.help = "IPv6 flow label; also chooses the UDP source port"),                      \
+	AH_ROW(at, hop_limit, PARAM_UINT, .flags = PARAM_DEFAULT, .def = 64, .min = 1,             \
+		.help = "IPv4 TTL, IPv6 hop limit"),                                               \
+	AH_ROW(at, sl, PARAM_UINT, .flags = PARAM_DEFAULT, .max = 15,                              \
+		.help = "service level; the VLAN's PCP where there is a VLAN"),                    \
+	AH_ROW(at, dlid, PARAM_UINT, .flags = PARAM_DEFAULT, .help = "native IB: the peer's LID"), \
+	AH_ROW(at, dmac, PARAM_MAC, .bit = AH_DMAC, .def_text = "found by ARP or IPv6 ND",         \
+		.help = "MAC address of the next hop")
+
+/**
+ * Fill in what the verbs want of an address.
+ *
+ * @param port  the local port that packets leave by
+ * @retval -EINVAL  call->err says why
+ */
+int make_ah(struct rpc_call *call, const struct ah_args *a, uint16_t port, struct engine_ah *ah);
+/** A QP's address as ah_attr has it. */
+json_t *json_ah(const struct qp_attr *attr);
+
+#endif

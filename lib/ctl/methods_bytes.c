@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * Reading and writing the bytes of a region from the control socket. Long work is cut into slices, so that a gigabyte
+ * to fill keeps no other client waiting.
+ */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <zlib.h>
+
+#include "ctl/methods.h"
+
+#define READ_MAX  (256 << 10) /* a reply carries twice as many characters */
+#define WRITE_MAX (512 << 10) /* a request carries no more */
+#define SLICE     (1 << 20)
+#define CHUNK     (32 << 10) /* on the stack */
+
+struct bytes_args {
+	uint32_t present;
+	uint32_t key;
+	uint64_t offset;
+	uint64_t length;
+	uint64_t seed;
+	struct param_bytes data;
+};
+#define BYTES_LENGTH 0x1
+
+#define ROW_KEY                                                                                    \
+	P(struct bytes_args, key, PARAM_UINT, .flags = PARAM_REQUIRED, .help = "key of the region")
+#define ROW_OFFSET                                                                                 \
+	P(struct bytes_args, offset, PARAM_UINT, .flags = PARAM_DEFAULT,                           \
+		.help = "first byte, counted from the region's first")
+#define ROW_LENGTH(limit)                                                                          \
+	P(struct bytes_args, length, PARAM_UINT, .max = limit, .bit = BYTES_LENGTH,                \
+		.def_text = "the rest of the region", .help = "bytes")
+
+static const struct param mr_read_params[] = {
+	ROW_KEY,
+	ROW_OFFSET,
+	{ "length", PARAM_UINT, PARAM_REQUIRED, offsetof(struct bytes_args, length), sizeof(uint64_t),
+		.max = READ_MAX, .help = "bytes" },
+	P_END,
+};
+
+static const struct param mr_write_params[] = {
+	ROW_KEY,
+	ROW_OFFSET,
+	P(struct bytes_args, data, PARAM_BYTES, .flags = PARAM_REQUIRED, .max = WRITE_MAX,
+		.help = "the bytes"),
+	P_END,
+};
+
+static const struct param mr_fill_params[] = {
+	ROW_KEY,
+	ROW_OFFSET,
+	ROW_LENGTH(UINT64_MAX),
+	P(struct bytes_args, seed, PARAM_UINT, .flags = PARAM_DEFAULT,
+		.help = "start of the SplitMix64 sequence"),
+	P_END,
+};
+
+static const struct param mr_checksum_params[] = { ROW_KEY, ROW_OFFSET, ROW_LENGTH(UINT64_MAX),
+	P_END };
+
+static int
+mr_read(struct rpc_call *call)
+{
+	const struct bytes_args *a = call->args;
+	uint8_t *buf = arena_alloc(&call->arena, a->length + 1);
+	int rc;
+
+	if (buf == NULL)
+		return -ENOMEM;
+	rc = engine_mr_read(call->e, a->key, a->offset, buf, a->length, &call->err);
+	if (rc == 0)
+		set(call->result, "data", json_hex(buf, a->length));
+	return rc;
+}
+
+static int
+mr_write(struct rpc_call *call)
+{
+	const struct bytes_args *a = call->args;
+	int rc = engine_mr_write(call->e, a->key, a->offset, a->data.data, a->data.len,
+		&call->err);
+
+	if (rc == 0)
+		set_int(call->result, "length", a->data.len);
+	return rc;
+}
+
+/* On the first slice: the length when none was given. */
+static int
+settle_length(struct rpc_call *call)
+{
+	struct bytes_args *a = call->args;
+	struct mem_mr_info info;
+	int rc;
+
+	if ((a->present & BYTES_LENGTH) != 0)
+		return 0;
+	rc = find_region(call, a->key, &info);
+	if (rc != 0)
+		return rc;
+	if (a->offset > info.length)
+		return error_set(&call->err, EINVAL,
+			"offset: got %" PRIu64 ", but the region has %" PRIu64 " bytes", a->offset,
+			info.length);
+	a->length = info.length - a->offset;
+	a->present |= BYTES_LENGTH;
+	return 0;
+}
+
+/* Word k of the SplitMix64 sequence that starts at seed. */
+static uint64_t
+splitmix64(uint64_t seed, uint64_t k)
+{
+	uint64_t z = seed + (k + 1) * UINT64_C(0x9e3779b97f4a7c15);
+
+	z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+	z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+	return z ^ (z >> 31);
+}
+
+/* Bytes from word k on, each word little-endian. */
+static void
+pattern(uint64_t seed, uint64_t k, uint8_t *buf, size_t len)
+{
+	uint64_t word;
+	size_t i, b;
+
+	for (i = 0; i < len; i += 8) {
+		word = splitmix64(seed, k++);
+		for (b = 0; b < 8 && i + b < len; b++)
+			buf[i + b] = (uint8_t)(word >> (8 * b));
+	}
+}
+
+/* The next piece of [0, length) that this call has not done; @return its length */
+static size_t
+next_chunk(const struct rpc_call *call, const struct bytes_args *a)
+{
+	uint64_t left = a->length - call->progress;
+
+	return left < CHUNK ? (size_t)left : CHUNK;
+}
+
+static int
+mr_fill(struct rpc_call *call)
+{
+	const struct bytes_args *a = call->args;
+	uint8_t buf[CHUNK];
+	uint64_t stop;
+	size_t n;
+	int rc = settle_length(call);
+
+	if (rc != 0)
+		return rc;
+	stop = call->progress + SLICE;
+	do {
+		n = next_chunk(call, a);
+		pattern(a->seed, call->progress / 8, buf, n);
+		rc = engine_mr_write(call->e, a->key, a->offset + call->progress, buf, n,
+			&call->err);
+		if (rc != 0)
+			return rc;
+		call->progress += n;
+	} while (call->progress < a->length && call->progress < stop);
+	if (call->progress < a->length)
+		return RPC_AGAIN;
+	set_int(call->result, "length", a->length);
+	return 0;
+}
+
+static int
+mr_checksum(struct rpc_call *call)
+{
+	const struct bytes_args *a = call->args;
+	uint8_t buf[CHUNK];
+	uint64_t stop;
+	size_t n;
+	int rc = settle_length(call);
+
+	if (rc != 0)
+		return rc;
+	stop = call->progress + SLICE;
+	do {
+		n = next_chunk(call, a);
+		rc = engine_mr_read(call->e, a->key, a->offset + call->progress, buf, n,
+			&call->err);
+		if (rc != 0)
+			return rc;
+		call->acc = crc32(call->acc, buf, (uInt)n);
+		call->progress += n;
+	} while (call->progress < a->length && call->progress < stop);
+	if (call->progress < a->length)
+		return RPC_AGAIN;
+	set_int(call->result, "length", a->length);
+	set_int(call->result, "crc32", call->acc);
+	return 0;
+}
+
+const struct rpc_method methods_bytes[] = {
+	{ "mr_read", mr_read, mr_read_params, sizeof(struct bytes_args),
+		"Read bytes of a region.", "data: the bytes as hex text",
+		"polca-ctl mr read 0x1a2b3c4d --length 64" },
+	{ "mr_write", mr_write, mr_write_params, sizeof(struct bytes_args),
+		"Write bytes into a region.", "length: bytes written",
+		"polca-ctl mr write 0x1a2b3c4d --data 68656c6c6f" },
+	{ "mr_fill", mr_fill, mr_fill_params, sizeof(struct bytes_args),
+		"Fill a region with the SplitMix64 sequence that starts at seed, 64-bit words in little-endian order, the last one cut short.",
+		"length: bytes written", "polca-ctl mr fill 0x1a2b3c4d --seed 7" },
+	{ "mr_checksum", mr_checksum, mr_checksum_params, sizeof(struct bytes_args),
+		"CRC-32 (as zlib, gzip and Ethernet have it) over bytes of a region.",
+		"crc32: the checksum\nlength: bytes it covers", "polca-ctl mr checksum 0x1a2b3c4d" },
+	{ NULL },
+};

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * ibv_modify_qp, and qp_connect, which makes its three calls in one.
+ */
+
+#include <errno.h>
+
+#include "ctl/methods.h"
+
+#define DEFAULT_ACCESS                                                                             \
+	(MEM_ACCESS_REMOTE_WRITE | MEM_ACCESS_REMOTE_READ | MEM_ACCESS_REMOTE_ATOMIC)
+
+#define WARN_RNR_TIMER                                                                             \
+	"min_rnr_timer 0 means 655.36 ms, the longest of all; 12 (0.64 ms) is usual"
+
+void
+warn_rnr_timer(struct rpc_call *call, uint8_t min_rnr_timer)
+{
+	json_t *list;
+
+	if (min_rnr_timer != 0)
+		return;
+	list = json_array();
+	json_array_append_new(list, json_string(WARN_RNR_TIMER));
+	set(call->result, "warnings", list);
+}
+
+#define ATTR(S, field, t, mask, ...)                                                               \
+	{ .name = #field, .type = t, .offset = offsetof(S, attr.field),                            \
+		.size = sizeof(((S *)0)->attr.field), .bit = mask, __VA_ARGS__ }
+
+/* Rows that both methods have; flags: PARAM_DEFAULT where the method has defaults, with def; else 0. */
+#define HELP_PATH_MTU     "payload bytes of a packet: 256, 512, 1024, 2048 or 4096"
+#define HELP_TIMEOUT      "Local ACK Timeout: 4.096 us * 2^timeout; 0: never"
+#define HELP_RETRY        "retries before RETRY_EXC_ERR"
+#define HELP_RNR_RETRY    "retries after RNR NAKs before RNR_RETRY_EXC_ERR; 7: without end"
+#define HELP_MIN_RNR      "code of the wait that our RNR NAKs ask for; 12: 0.64 ms, 0: 655.36 ms"
+#define HELP_RD_ATOMIC    "Reads and Atomics under way as requester"
+#define HELP_DEST_RD      "Reads and Atomics under way as responder"
+#define HELP_DEST_QP      "the peer's queue pair number"
+#define HELP_RQ_PSN       "the peer's start PSN"
+#define HELP_SQ_PSN       "our start PSN"
+#define HELP_PKEY_INDEX   "index in the port's P_Key table"
+#define HELP_PORT         "local port, counted from 0"
+#define HELP_ACCESS       "what the peer may do, where the region allows it too"
+#define RD_ATOMIC_DEFAULT 16
+
+/* --- qp_modify --- */
+
+struct modify_args {
+	uint32_t mask;
+	uint32_t qp_num;
+	struct ah_args ah_attr;
+	struct qp_attr attr;
+};
+
+static const struct param params_ah[] = { AH_ROWS(0, 0),
+	AH_ROW(0, port, PARAM_UINT, .max = LINK_PORTS_MAX - 1, .bit = AH_PORT,
+		.def_text = "the queue pair's", .help = HELP_PORT),
+	P_END };
+
+#define M(field, t, mask, ...) ATTR(struct modify_args, field, t, QP_ATTR_##mask, __VA_ARGS__)
+
+static const struct param qp_modify_params[] = {
+	P(struct modify_args, qp_num, PARAM_UINT, .flags = PARAM_REQUIRED, .max = 0xffffff,
+		.help = "the queue pair"),
+	M(qp_state, PARAM_ENUM, STATE, .words = words_qp_state, .help = "state to go to"),
+	M(cur_qp_state, PARAM_ENUM, CUR_STATE, .words = words_qp_state,
+		.help = "state it is believed to be in"),
+	M(pkey_index, PARAM_UINT, PKEY_INDEX, .help = HELP_PKEY_INDEX),
+	M(port, PARAM_UINT, PORT, .max = LINK_PORTS_MAX - 1, .help = HELP_PORT),
+	M(qp_access_flags, PARAM_FLAGS, ACCESS_FLAGS, .words = words_remote_access,
+		.help = HELP_ACCESS),
+	P(struct modify_args, ah_attr, PARAM_OBJECT, .bit = QP_ATTR_AV, .fields = params_ah,
+		.help = "where its packets go"),
+	M(path_mtu, PARAM_UINT, PATH_MTU, .min = 256, .max = 4096, .help = HELP_PATH_MTU),
+	M(dest_qp_num, PARAM_UINT, DEST_QPN, .max = 0xffffff, .help = HELP_DEST_QP),
+	M(rq_psn, PARAM_UINT, RQ_PSN, .max = 0xffffff, .help = HELP_RQ_PSN),
+	M(sq_psn, PARAM_UINT, SQ_PSN, .max = 0xffffff, .help = HELP_SQ_PSN),
+	M(timeout, PARAM_UINT, TIMEOUT, .max = 31, .help = HELP_TIMEOUT),
+	M(retry_cnt, PARAM_UINT, RETRY_CNT, .max = 7, .help = HELP_RETRY),
+	M(rnr_retry, PARAM_UINT, RNR_RETRY, .max = 7, .help = HELP_RNR_RETRY),
+	M(min_rnr_timer, PARAM_UINT, MIN_RNR_TIMER, .max = 31, .help = HELP_MIN_RNR),
+	M(max_rd_atomic, PARAM_UINT, MAX_QP_RD_ATOMIC, .help = HELP_RD_ATOMIC),
+	M(max_dest_rd_atomic, PARAM_UINT, MAX_DEST_RD_ATOMIC, .help = HELP_DEST_RD),
+	M(en_sqd_async_notify, PARAM_BOOL, EN_SQD_ASYNC_NOTIFY,
+		.help = "to SQD: raise the event SQ_DRAINED"),
+	P_END,
+};
+
+/* The port an address is about: its own word, the one set with it, or the QP's. */
+static int
+port_of_ah(struct rpc_call *call, const struct modify_args *a, uint16_t *port)
+{
+	struct rc_qp_info info;
+	int rc;
+
+	if ((a->ah_attr.present & AH_PORT) != 0) {
+		*port = a->ah_attr.port;
+		return 0;
+	}
+	if ((a->mask & QP_ATTR_PORT) != 0) {
+		*port = a->attr.port;
+		return 0;
+	}
+	rc = engine_qp_query(call->e, a->qp_num, &info, &call->err);
+	*port = rc == 0 ? info.attr.port : 0;
+	return rc;
+}
+
+static void
+set_state(struct rpc_call *call, uint32_t qpn)
+{
+	struct rc_qp_info info;
+
+	if (engine_qp_query(call->e, qpn, &info, NULL) == 0)
+		set(call->result, "qp_state", json_word(words_qp_state, info.attr.qp_state));
+}
+
+static int
+qp_modify(struct rpc_call *call)
+{
+	const struct modify_args *a = call->args;
+	struct qp_attr attr = a->attr;
+	struct engine_ah ah;
+	uint16_t port;
+	int rc = 0;
+
+	if (a->mask == 0)
+		return error_set(&call->err, EINVAL, "nothing to modify: name an attribute");
+	if ((a->mask & QP_ATTR_AV) != 0) {
+		rc = port_of_ah(call, a, &port);
+		if (rc == 0)
+			rc = make_ah(call, &a->ah_attr, port, &ah);
+	}
+	if (rc == 0)
+		rc = engine_qp_modify(call->e, a->qp_num, &attr,
+			(a->mask & QP_ATTR_AV) != 0 ? &ah : NULL, a->mask, &call->err);
+	if (rc != 0)
+		return rc;
+	set_state(call, a->qp_num);
+	if ((a->mask & QP_ATTR_MIN_RNR_TIMER) != 0)
+		warn_rnr_timer(call, attr.min_rnr_timer);
+	return 0;
+}
+
+/* --- qp_connect --- */
+
+struct connect_args {
+	struct ah_args ah; /* first: its bits and ours share a word */
+	uint32_t qp_num;
+	struct qp_attr attr;
+};
+#define CONNECT_SQ_PSN   (AH_LAST << 1)
+#define CONNECT_PATH_MTU (AH_LAST << 2)
+
+#define C(field, t, mask, ...) ATTR(struct connect_args, field, t, mask, __VA_ARGS__)
+
+static const struct param qp_connect_params[] = {
+	P(struct connect_args, qp_num, PARAM_UINT, .flags = PARAM_REQUIRED, .max = 0xffffff,
+		.help = "our queue pair, in state RESET"),
+	AH_ROWS(0, PARAM_REQUIRED),
+	C(dest_qp_num, PARAM_UINT, 0, .flags = PARAM_REQUIRED, .max = 0xffffff,
+		.help = HELP_DEST_QP),
+	C(rq_psn, PARAM_UINT, 0, .flags = PARAM_REQUIRED, .max = 0xffffff, .help = HELP_RQ_PSN),
+	C(sq_psn, PARAM_UINT, CONNECT_SQ_PSN, .max = 0xffffff,
+		.def_text = "the one that qp_create chose", .help = HELP_SQ_PSN),
+	C(port, PARAM_UINT, 0, .flags = PARAM_DEFAULT, .max = LINK_PORTS_MAX - 1,
+		.help = HELP_PORT),
+	C(pkey_index, PARAM_UINT, 0, .flags = PARAM_DEFAULT, .help = HELP_PKEY_INDEX),
+	C(qp_access_flags, PARAM_FLAGS, 0, .flags = PARAM_DEFAULT, .def = DEFAULT_ACCESS,
+		.words = words_remote_access, .help = HELP_ACCESS),
+	C(path_mtu, PARAM_UINT, CONNECT_PATH_MTU, .min = 256, .max = 4096,
+		.def_text = "the port's active_mtu", .help = HELP_PATH_MTU),
+	C(timeout, PARAM_UINT, 0, .flags = PARAM_DEFAULT, .max = 31, .def = 14,
+		.help = HELP_TIMEOUT),
+	C(retry_cnt, PARAM_UINT, 0, .flags = PARAM_DEFAULT, .max = 7, .def = 7,
+		.help = HELP_RETRY),
+	C(rnr_retry, PARAM_UINT, 0, .flags = PARAM_DEFAULT, .max = 7, .def = 7,
+		.help = HELP_RNR_RETRY),
+	C(min_rnr_timer, PARAM_UINT, 0, .flags = PARAM_DEFAULT, .max = 31, .def = 12,
+		.help = HELP_MIN_RNR),
+	C(max_rd_atomic, PARAM_UINT, 0, .flags = PARAM_DEFAULT, .def = RD_ATOMIC_DEFAULT,
+		.help = HELP_RD_ATOMIC),
+	C(max_dest_rd_atomic, PARAM_UINT, 0, .flags = PARAM_DEFAULT, .def = RD_ATOMIC_DEFAULT,
+		.help = HELP_DEST_RD),
+	P_END,
+};
+
+/* What each step of RESET -> INIT -> RTR -> RTS takes (rc-transport 11). */
+static const struct connect_step {
+	enum qp_state to;
+	uint32_t mask;
+} connect_steps[] = {
+	{ QPS_INIT, QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_ACCESS_FLAGS },
+	{ QPS_RTR,
+		QP_ATTR_AV | QP_ATTR_PATH_MTU | QP_ATTR_DEST_QPN | QP_ATTR_RQ_PSN |
+			QP_ATTR_MAX_DEST_RD_ATOMIC | QP_ATTR_MIN_RNR_TIMER },
+	{ QPS_RTS,
+		QP_ATTR_TIMEOUT | QP_ATTR_RETRY_CNT | QP_ATTR_RNR_RETRY | QP_ATTR_SQ_PSN |
+			QP_ATTR_MAX_QP_RD_ATOMIC },
+};
+
+static int
+run_steps(struct rpc_call *call, uint32_t qpn, const struct qp_attr *attr,
+	const struct engine_ah *ah)
+{
+	const struct connect_step *s;
+	struct qp_attr step;
+	unsigned int i;
+	int rc = 0;
+
+	for (i = 0; i < sizeof(connect_steps) / sizeof(connect_steps[0]) && rc == 0; i++) {
+		s = &connect_steps[i];
+		step = *attr;
+		step.qp_state = s->to;
+		rc = engine_qp_modify(call->e, qpn, &step,
+			(s->mask & QP_ATTR_AV) != 0 ? ah : NULL, s->mask | QP_ATTR_STATE,
+			&call->err);
+	}
+	if (rc != 0) { /* as it was before: the caller may mend its parameters and try again */
+		step = (struct qp_attr){ .qp_state = QPS_RESET };
+		engine_qp_modify(call->e, qpn, &step, NULL, QP_ATTR_STATE, NULL);
+	}
+	return rc;
+}
+
+static int
+qp_connect(struct rpc_call *call)
+{
+	const struct connect_args *a = call->args;
+	struct qp_attr attr = a->attr;
+	struct rc_qp_info info;
+	struct engine_ah ah;
+	int rc = engine_qp_query(call->e, a->qp_num, &info, &call->err);
+
+	if (rc != 0)
+		return rc;
+	if (info.attr.qp_state != QPS_RESET)
+		return error_set(&call->err, EINVAL,
+			"qp_num: %u is in state %s, and qp_connect starts from RESET; qp_modify it to RESET first",
+			a->qp_num, qp_state_name(info.attr.qp_state));
+	rc = make_ah(call, &a->ah, attr.port, &ah);
+	if (rc != 0)
+		return rc;
+	if ((a->ah.present & CONNECT_SQ_PSN) == 0)
+		attr.sq_psn = start_psn_of(call, a->qp_num);
+	if ((a->ah.present & CONNECT_PATH_MTU) == 0)
+		attr.path_mtu = link_port_attr(engine_link(call->e), attr.port)->active_mtu;
+	rc = run_steps(call, a->qp_num, &attr, &ah);
+	if (rc != 0)
+		return rc;
+	set_state(call, a->qp_num);
+	set_int(call->result, "sq_psn", attr.sq_psn);
+	set_int(call->result, "path_mtu", attr.path_mtu);
+	set_int(call->result, "sgid_index", ah.sgid_index);
+	warn_rnr_timer(call, attr.min_rnr_timer);
+	return 0;
+}
+
+const struct rpc_method methods_modify[] = {
+	{ "qp_connect", qp_connect, qp_connect_params, sizeof(struct connect_args),
+		"Take a queue pair from RESET to RTS in one go. If a step fails the queue pair is back in RESET.",
+		"qp_state: RTS\n"
+		"sq_psn: start PSN used\n"
+		"path_mtu: bytes, as used\n"
+		"sgid_index: own address used\n"
+		"warnings: list of text, when there is something to warn of",
+		"polca-ctl qp connect 17 10.0.0.2 --dest-qp-num 18 --rq-psn 4711" },
+	{ "qp_modify", qp_modify, qp_modify_params, sizeof(struct modify_args),
+		"Change a queue pair's state and attributes, as ibv_modify_qp: exactly the attributes given are set, and each transition needs and allows what the verbs say.",
+		"qp_state: the state it is in now\n"
+		"warnings: list of text, when there is something to warn of",
+		"polca-ctl qp modify 17 --qp-state INIT --pkey-index 0 --port 0 --qp-access-flags REMOTE_WRITE,REMOTE_READ" },
+	{ NULL },
+};

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#include <errno.h>
+
+#include "ctl/methods.h"
+
+struct qp_create_args {
+	uint32_t present;
+	int worker;
+	struct qp_init_attr init;
+	bool ack_coalescing;
+};
+#define QP_RECV_CQ 0x1
+
+#define INIT(field, t, ...)                                                                        \
+	{ .name = #field, .type = t, .offset = offsetof(struct qp_create_args, init.field),        \
+		.size = sizeof(((struct qp_create_args *)0)->init.field), __VA_ARGS__ }
+#define CAP(field, ...)                                                                            \
+	{ .name = #field, .type = PARAM_UINT, .flags = PARAM_DEFAULT,                              \
+		.offset = offsetof(struct qp_create_args, init.cap.field),                         \
+		.size = sizeof(uint32_t), __VA_ARGS__ }
+
+static const struct param qp_create_params[] = {
+	INIT(pd, PARAM_UINT, .flags = PARAM_REQUIRED, .help = "protection domain"),
+	INIT(send_cq, PARAM_UINT, .flags = PARAM_REQUIRED,
+		.help = "completion queue of the send queue"),
+	INIT(recv_cq, PARAM_UINT, .bit = QP_RECV_CQ, .def_text = "the same as send_cq",
+		.help = "completion queue of the receive queue"),
+	INIT(qp_type, PARAM_ENUM, .flags = PARAM_DEFAULT, .def = QPT_RC, .words = words_qp_type,
+		.help = "reliable connected, or unreliable datagram"),
+	INIT(srq, PARAM_UINT, .flags = PARAM_DEFAULT, .def = RC_NO_SRQ, .def_text = "none",
+		.help = "shared receive queue in place of one of its own"),
+	CAP(max_send_wr, .def = 128, .help = "work requests the send queue holds"),
+	CAP(max_recv_wr, .def = 128, .help = "receive requests the receive queue holds"),
+	CAP(max_send_sge, .def = 4, .max = RC_SGE_MAX, .help = "gather entries of a work request"),
+	CAP(max_recv_sge, .def = 4, .max = RC_SGE_MAX,
+		.help = "scatter entries of a receive request"),
+	CAP(max_inline_data, .def = 64, .max = RC_INLINE_MAX, .help = "bytes of inline_data"),
+	INIT(sq_sig_all, PARAM_BOOL, .flags = PARAM_DEFAULT, .def = 1,
+		.help = "every work request completes, SIGNALED or not"),
+	P(struct qp_create_args, ack_coalescing, PARAM_BOOL, .flags = PARAM_DEFAULT, .def = 1,
+		.help = "one ACK may answer several request packets; false: each gets its own"),
+	INIT(flow_control, PARAM_BOOL, .flags = PARAM_DEFAULT, .def = 1,
+		.help = "tell the peer how many receive requests are posted (end-to-end credits)"),
+	INIT(migreq, PARAM_BOOL, .flags = PARAM_DEFAULT, .help = "send with the BTH's MigReq bit set"),
+	P(struct qp_create_args, worker, PARAM_UINT, .flags = PARAM_DEFAULT,
+		.max = RC_WORKERS_MAX - 1, .def = UINT64_MAX,
+		.def_text = "the SRQ's, or the least loaded", .help = "worker that owns it"),
+	P_END,
+};
+
+static int
+qp_create(struct rpc_call *call)
+{
+	const struct qp_create_args *a = call->args;
+	struct qp_init_attr init = a->init;
+	struct rc_qp_info info;
+	uint32_t qpn;
+	int rc;
+
+	init.ack_per_packet = !a->ack_coalescing;
+	if ((a->present & QP_RECV_CQ) == 0)
+		init.recv_cq = init.send_cq;
+	rc = engine_qp_create(call->e, a->worker, &init, &qpn, &call->err);
+	if (rc != 0)
+		return rc;
+	set_int(call->result, "qp_num", qpn);
+	set_int(call->result, "sq_psn", start_psn_choose(call, qpn));
+	if (engine_qp_query(call->e, qpn, &info, NULL) == 0)
+		set_int(call->result, "worker", info.worker);
+	return 0;
+}
+
+#define QP_NUM_ROW                                                                                 \
+	{ "qp_num", PARAM_UINT, PARAM_REQUIRED, offsetof(struct number_args, number),              \
+		sizeof(uint32_t), .max = 0xffffff, .help = "the queue pair" }
+
+static const struct param qp_params[] = { QP_NUM_ROW, P_END };
+
+static int
+qp_destroy(struct rpc_call *call)
+{
+	const struct number_args *a = call->args;
+	int rc = engine_qp_destroy(call->e, a->number, &call->err);
+
+	if (rc == 0)
+		start_psn_forget(call, a->number);
+	return rc;
+}
+
+/* What a row of qp_list says. */
+static json_t *
+qp_row(const struct rc_qp_info *info)
+{
+	json_t *row = json_object();
+
+	set_int(row, "qp_num", info->qpn);
+	set(row, "qp_type", json_word(words_qp_type, info->init.qp_type));
+	set(row, "qp_state", json_word(words_qp_state, info->attr.qp_state));
+	set_int(row, "worker", info->worker);
+	set_int(row, "port", info->attr.port);
+	set(row, "dgid", json_gid(&info->attr.av.dgid));
+	set_int(row, "dest_qp_num", info->attr.dest_qp_num);
+	set_int(row, "sq_posted", info->sq_posted);
+	set_int(row, "rq_posted", info->rq_posted);
+	set_int(row, "sent_pkts", info->counters.sent_pkts);
+	set_int(row, "rcvd_pkts", info->counters.rcvd_pkts);
+	set_int(row, "retransmitted_pkts", info->counters.retransmitted_pkts);
+	return row;
+}
+
+static int
+qp_list(struct rpc_call *call)
+{
+	const struct page_args *a = call->args;
+	uint64_t cursor = a->cursor;
+	json_t *rows = json_array();
+	struct rc_qp_info info;
+
+	while (json_array_size(rows) < a->max) {
+		if (!engine_qp_next(call->e, &cursor, &info)) {
+			set_page(call, "qps", rows, false, 0);
+			return 0;
+		}
+		json_array_append_new(rows, qp_row(&info));
+	}
+	set_page(call, "qps", rows, true, cursor);
+	return 0;
+}
+
+static void
+set_init(json_t *row, const struct qp_init_attr *init)
+{
+	set(row, "qp_type", json_word(words_qp_type, init->qp_type));
+	set_int(row, "pd", init->pd);
+	set_int(row, "send_cq", init->send_cq);
+	set_int(row, "recv_cq", init->recv_cq);
+	set(row, "srq", init->srq == RC_NO_SRQ ? json_null() : json_integer(init->srq));
+	set_int(row, "max_send_wr", init->cap.max_send_wr);
+	set_int(row, "max_recv_wr", init->cap.max_recv_wr);
+	set_int(row, "max_send_sge", init->cap.max_send_sge);
+	set_int(row, "max_recv_sge", init->cap.max_recv_sge);
+	set_int(row, "max_inline_data", init->cap.max_inline_data);
+	set(row, "sq_sig_all", json_boolean(init->sq_sig_all));
+	set(row, "ack_coalescing", json_boolean(!init->ack_per_packet));
+	set(row, "flow_control", json_boolean(init->flow_control));
+	set(row, "migreq", json_boolean(init->migreq));
+}
+
+static void
+set_attr(json_t *row, const struct qp_attr *attr)
+{
+	set_int(row, "port", attr->port);
+	set_int(row, "pkey_index", attr->pkey_index);
+	set(row, "qp_access_flags", json_flags(words_access, attr->qp_access_flags));
+	set_int(row, "dest_qp_num", attr->dest_qp_num);
+	set_int(row, "path_mtu", attr->path_mtu);
+	set_int(row, "sq_psn", attr->sq_psn);
+	set_int(row, "rq_psn", attr->rq_psn);
+	set_int(row, "timeout", attr->timeout);
+	set_int(row, "retry_cnt", attr->retry_cnt);
+	set_int(row, "rnr_retry", attr->rnr_retry);
+	set_int(row, "min_rnr_timer", attr->min_rnr_timer);
+	set_int(row, "max_rd_atomic", attr->max_rd_atomic);
+	set_int(row, "max_dest_rd_atomic", attr->max_dest_rd_atomic);
+	set(row, "ah_attr", json_ah(attr));
+}
+
+static int
+qp_show(struct rpc_call *call)
+{
+	const struct number_args *a = call->args;
+	json_t *row = call->result;
+	struct rc_qp_info info;
+	int rc = engine_qp_query(call->e, a->number, &info, &call->err);
+
+	if (rc != 0)
+		return rc;
+	set_int(row, "qp_num", info.qpn);
+	set(row, "qp_state", json_word(words_qp_state, info.attr.qp_state));
+	set_int(row, "worker", info.worker);
+	set_init(row, &info.init);
+	set_attr(row, &info.attr);
+	if (info.attr.qp_state < QPS_RTS) /* until then the send queue has no PSN of its own */
+		set_int(row, "sq_psn", start_psn_of(call, info.qpn));
+	set_int(row, "udp_sport", info.udp_sport);
+	set_int(row, "sq_posted", info.sq_posted);
+	set_int(row, "rq_posted", info.rq_posted);
+	set_int(row, "sq_unacked", info.sq_unacked);
+	set_int(row, "retry_left", info.retry_left);
+	set_int(row, "rnr_left", info.rnr_left);
+	set(row, "counters", json_rc_counters(&info.counters, false));
+	return 0;
+}
+
+const struct rpc_method methods_qp[] = {
+	{ "qp_create", qp_create, qp_create_params, sizeof(struct qp_create_args),
+		"Make a queue pair, in state RESET. Its start PSN is drawn at random, so that both ends can tell each other before they connect.",
+		"qp_num: its number\n"
+		"sq_psn: the start PSN that qp_connect will use: the peer's rq_psn\n"
+		"worker: the worker that owns it",
+		"polca-ctl qp create --pd 1 --send-cq 1" },
+	{ "qp_list", qp_list, params_page, sizeof(struct page_args), "List queue pairs.",
+		"qps: list of qp_num, qp_type, qp_state, worker, port, dgid, dest_qp_num, sq_posted, rq_posted (work requests not completed), sent_pkts, rcvd_pkts, retransmitted_pkts" PAGE_RESULT,
+		"polca-ctl qp list" },
+	{ "qp_show", qp_show, qp_params, sizeof(struct number_args),
+		"Everything about one queue pair.",
+		"(attributes): as qp_create, qp_modify and ibv_query_qp name them; sq_psn is the next to be sent, rq_psn the next expected\n"
+		"udp_sport: UDP source port of its packets\n"
+		"sq_posted, rq_posted: work requests not completed\n"
+		"sq_unacked: request packets in flight\n"
+		"retry_left, rnr_left: retries left before the error\n"
+		"counters: as stats_get",
+		"polca-ctl qp show 17" },
+	{ "qp_destroy", qp_destroy, qp_params, sizeof(struct number_args),
+		"Destroy a queue pair, in any state. Work requests not completed vanish without completion.",
+		"", "polca-ctl qp destroy 17" },
+	{ NULL },
+};

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <rte_log.h>
+#include <rte_version.h>
+
+#include "ctl/event_log.h"
+#include "ctl/methods.h"
+
+static int
+version_get(struct rpc_call *call)
+{
+	set(call->result, "version", json_string(POLCA_VERSION));
+	set(call->result, "dpdk", json_string(rte_version()));
+	set_int(call->result, "pid", (uint64_t)getpid());
+	return 0;
+}
+
+/* --- rpc_list --- */
+
+struct rpc_list_args {
+	const char *method;
+};
+
+static const struct param rpc_list_params[] = {
+	P(struct rpc_list_args, method, PARAM_STRING, .max = 63, .def_text = "all",
+		.help = "this method only"),
+	P_END,
+};
+
+static int
+rpc_list(struct rpc_call *call)
+{
+	const struct rpc_list_args *a = call->args;
+
+	if (a->method != NULL && rpc_find(a->method) == NULL)
+		return error_set(&call->err, ENOENT, "method: there is none of that name");
+	set(call->result, "methods", rpc_describe(a->method));
+	return 0;
+}
+
+/* --- events --- */
+
+struct events_args {
+	uint32_t present;
+	uint32_t max;
+	uint32_t timeout_ms;
+	uint64_t since;
+};
+#define EVENTS_SINCE 0x1
+
+static const struct param events_params[] = {
+	P(struct events_args, max, PARAM_UINT, .flags = PARAM_DEFAULT, .min = 1, .max = 1000,
+		.def = 100, .help = "events in the reply at most"),
+	P(struct events_args, since, PARAM_UINT, .bit = EVENTS_SINCE,
+		.def_text = "those that nobody has taken yet",
+		.help = "from this number on, taking none from others: next of the reply before"),
+	P(struct events_args, timeout_ms, PARAM_UINT, .flags = PARAM_DEFAULT, .max = 60000,
+		.help = "wait so long for one"),
+	P_END,
+};
+
+/* What an event's element is the number of. */
+static const char *
+element_name(enum event_type type)
+{
+	switch (type) {
+	case EVENT_CQ_ERR:
+	case EVENT_CQ_COMPLETION:
+		return "cq";
+	case EVENT_SRQ_ERR:
+	case EVENT_SRQ_LIMIT_REACHED:
+		return "srq";
+	case EVENT_QP_FATAL:
+	case EVENT_QP_REQ_ERR:
+	case EVENT_QP_ACCESS_ERR:
+	case EVENT_COMM_EST:
+	case EVENT_SQ_DRAINED:
+	case EVENT_PATH_MIG:
+	case EVENT_PATH_MIG_ERR:
+	case EVENT_QP_LAST_WQE_REACHED:
+		return "qp_num";
+	case EVENT_WORKER_STALL:
+		return "worker";
+	default:
+		return "port";
+	}
+}
+
+static json_t *
+event_row(uint64_t seq, const struct event *ev)
+{
+	json_t *row = json_object();
+
+	set_int(row, "seq", seq);
+	set(row, "event", json_string(event_type_name(ev->type)));
+	set_int(row, element_name(ev->type), ev->element);
+	return row;
+}
+
+static int
+events(struct rpc_call *call)
+{
+	const struct events_args *a = call->args;
+	struct event_log *log = call->state->events;
+	bool since = (a->present & EVENTS_SINCE) != 0;
+	uint64_t end, seq, first;
+	json_t *rows;
+
+	event_log_fill(log, call->e);
+	end = event_log_end(log);
+	seq = since ? a->since : event_log_untaken(log);
+	first = end > EVENT_LOG_SIZE ? end - EVENT_LOG_SIZE : 1;
+	if (seq >= end && !waited(call, a->timeout_ms))
+		return RPC_WAIT;
+	set_int(call->result, "missed", seq < first ? first - (seq == 0 ? 1 : seq) : 0);
+	if (seq < first)
+		seq = first;
+	rows = json_array();
+	for (; seq < end && json_array_size(rows) < a->max; seq++)
+		json_array_append_new(rows, event_row(seq, event_log_at(log, seq)));
+	if (!since)
+		event_log_taken(log, seq);
+	set(call->result, "events", rows);
+	set_int(call->result, "next", seq);
+	set_int(call->result, "lost", event_log_lost(log));
+	return 0;
+}
+
+/* --- logs --- */
+
+static const struct param_word words_log_level[] = {
+	{ "emerg", RTE_LOG_EMERG },
+	{ "alert", RTE_LOG_ALERT },
+	{ "crit", RTE_LOG_CRIT },
+	{ "err", RTE_LOG_ERR },
+	{ "warning", RTE_LOG_WARNING },
+	{ "notice", RTE_LOG_NOTICE },
+	{ "info", RTE_LOG_INFO },
+	{ "debug", RTE_LOG_DEBUG },
+	{ NULL, 0 },
+};
+
+struct log_args {
+	const char *component;
+	uint32_t level;
+};
+
+static const struct param log_set_params[] = {
+	P(struct log_args, component, PARAM_STRING, .flags = PARAM_REQUIRED, .max = 127,
+		.help = "log component, or a pattern as the shell has them: \"polca.*\""),
+	P(struct log_args, level, PARAM_ENUM, .flags = PARAM_REQUIRED, .words = words_log_level,
+		.help = "least urgent level that is still shown"),
+	P_END,
+};
+
+static const struct param log_get_params[] = {
+	P(struct log_args, component, PARAM_STRING, .max = 127, .def_text = "all",
+		.help = "components whose name begins so"),
+	P_END,
+};
+
+/* "id 32: polca.link, level is notice" of rte_log_dump(); @return a row, or NULL */
+static json_t *
+log_row(const char *line, const char *prefix)
+{
+	char name[128], level[32];
+	json_t *row;
+
+	if (sscanf(line, "id %*u: %127[^,], level is %31s", name, level) != 2)
+		return NULL;
+	if (prefix != NULL && strncmp(name, prefix, strlen(prefix)) != 0)
+		return NULL;
+	row = json_object();
+	set(row, "component", json_string(name));
+	set(row, "level", json_string(level));
+	return row;
+}
+
+static json_t *
+log_rows(const char *prefix)
+{
+	json_t *row, *rows = json_array();
+	char *text = NULL, *line, *rest;
+	size_t size;
+	FILE *f = open_memstream(&text, &size);
+
+	if (f == NULL)
+		return rows;
+	rte_log_dump(f);
+	fclose(f);
+	for (line = strtok_r(text, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest)) {
+		row = log_row(line, prefix);
+		if (row != NULL)
+			json_array_append_new(rows, row);
+	}
+	free(text);
+	return rows;
+}
+
+static int
+log_level_get(struct rpc_call *call)
+{
+	const struct log_args *a = call->args;
+
+	set(call->result, "components", log_rows(a->component));
+	return 0;
+}
+
+static int
+log_level_set(struct rpc_call *call)
+{
+	const struct log_args *a = call->args;
+
+	if (rte_log_set_level_pattern(a->component, a->level) < 0)
+		return error_set(&call->err, EINVAL, "component: not a pattern that can be used");
+	return 0;
+}
+
+const struct rpc_method methods_server[] = {
+	{ "version_get", version_get, params_none, 0, "Which server this is.",
+		"version: of Polca\ndpdk: version of DPDK\npid: process number",
+		"polca-ctl version get" },
+	{ "rpc_list", rpc_list, rpc_list_params, sizeof(struct rpc_list_args),
+		"Describe the methods: what help, completion and the reference are made from.",
+		"methods: list of area, name, help, params (list of name, type, required, default, allowed, help, and as they apply words, min, max, fields), result, example",
+		"polca-ctl rpc list --method qp_create" },
+	{ "events", events, events_params, sizeof(struct events_args),
+		"Asynchronous events, oldest first. Without since each is given once, to whoever asks first.",
+		"events: list of seq, event, and what it is about: qp_num, cq, srq, port or worker\n"
+		"next: pass it as since to go on from here\n"
+		"missed: events older than the oldest that is still kept\n"
+		"lost: events that found no room on their way, since start",
+		"polca-ctl events --timeout-ms 1000" },
+	{ "log_level_get", log_level_get, log_get_params, sizeof(struct log_args),
+		"Log components and their levels.", "components: list of component, level",
+		"polca-ctl log level get --component polca" },
+	{ "log_level_set", log_level_set, log_set_params, sizeof(struct log_args),
+		"Set how much log components say.", "",
+		"polca-ctl log level set --component 'polca.*' --level debug" },
+	{ NULL },
+};

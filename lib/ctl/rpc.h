@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#ifndef CTL_RPC_H
+#define CTL_RPC_H
+
+/**
+ * @file
+ * Methods as rows, and a call from its line of text to its reply. Knows nothing of sockets.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <jansson.h>
+
+#include "base/error.h"
+#include "ctl/ctl.h"
+#include "ctl/param.h"
+
+#define RPC_DEPTH_MAX 16 /* brackets open at once in a request; our deepest needs 6 */
+
+enum rpc_code { /* JSON-RPC 2.0 */
+	RPC_PARSE_ERROR = -32700,
+	RPC_INVALID_REQUEST = -32600,
+	RPC_METHOD_NOT_FOUND = -32601,
+	RPC_INVALID_PARAMS = -32602,
+	RPC_INTERNAL_ERROR = -32603,
+	/* a handler's -errno stands as it is, with its name in data.errno */
+};
+
+struct rpc_call;
+struct rpc_state;
+
+/**
+ * Carry a call out, or a slice of it.
+ *
+ * @return 0: call->result is the answer; a negative errno: call->err says why; RPC_AGAIN: there is more
+ *         to do, call again at once; RPC_WAIT: nothing to do yet, call again a little later
+ */
+typedef int (*rpc_handler)(struct rpc_call *call);
+#define RPC_AGAIN 1
+#define RPC_WAIT  2
+
+/** One row of the method table. Tables end with a row without name. */
+struct rpc_method {
+	const char *name; /**< noun_verb */
+	rpc_handler handler;
+	const struct param *params;
+	size_t args_size; /**< of the structure that params decode into */
+	const char *help; /**< one sentence, then more where needed */
+	const char *result; /**< lines "name: meaning" */
+	const char *example; /**< as polca-ctl would be called */
+};
+
+struct rpc_call {
+	struct engine *e;
+	struct rpc_state *state;
+	const struct rpc_method *method;
+	void *args;
+	json_t *result; /**< an empty object for the handler to fill */
+	json_t *data; /**< members to add to an error's data, or NULL */
+	struct error err;
+	uint64_t start; /**< milliseconds, when the call came */
+	uint64_t now;
+	uint64_t progress; /**< the handler's own, between slices */
+	uint64_t acc;
+	struct arena arena;
+
+	/* rpc.c's own */
+	json_t *request;
+	json_t *id; /**< NULL: a notification, no reply */
+	bool done;
+	int code; /**< 0: result stands */
+	char text[1024];
+};
+
+/** What methods remember from one call to another. */
+struct rpc_state {
+	struct engine *engine;
+	json_t *start_psn; /**< QPN as text -> start PSN chosen at qp_create */
+	struct event_log *events;
+};
+
+int rpc_state_init(struct rpc_state *s, struct engine *e);
+void rpc_state_fini(struct rpc_state *s);
+
+/** Method tables, by area; the list ends with NULL. rpc_methods[0] is first in help and documents. */
+struct rpc_area {
+	const char *title;
+	const struct rpc_method *methods;
+};
+extern const struct rpc_area rpc_areas[];
+const struct rpc_method *rpc_find(const char *name);
+
+/** Read one line. @return a call, done already if it was refused; NULL: no memory */
+struct rpc_call *rpc_open(struct rpc_state *s, const char *line, size_t len, uint64_t now);
+/** A call that is refused before its line could be read. */
+struct rpc_call *rpc_refuse(enum rpc_code code, const char *text);
+/** @return 0: done; RPC_AGAIN or RPC_WAIT */
+int rpc_step(struct rpc_call *call, uint64_t now);
+/**
+ * The reply's line, newline included, to be freed by the caller.
+ *
+ * @param max  longer replies become an error
+ * @return NULL: a notification has no reply
+ */
+char *rpc_reply(const struct rpc_call *call, size_t max, size_t *len);
+void rpc_close(struct rpc_call *call);
+
+/** The method table as rpc_list returns it. @param name  one method, or NULL for all */
+json_t *rpc_describe(const char *name);
+
+#endif

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * The counters of stats_get on DPDK's telemetry socket, for dpdk-telemetry.py. Its callbacks run on a thread of the EAL: they
+ * read what anyone may read, and hold a lock against the engine going away under them.
+ */
+
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_telemetry.h>
+
+#include "ctl/counters.h"
+#include "ctl/ctl.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct engine *engine;
+
+static void
+add_counter(void *arg, const char *name, uint64_t value)
+{
+	rte_tel_data_add_dict_u64(arg, name, value);
+}
+
+/* A number given after a comma: "/polca/port,1". @return it, or dflt when none is given, or -1 */
+static long
+index_of(const char *params, long dflt, long end)
+{
+	char *rest;
+	long n;
+
+	if (params == NULL || *params == '\0')
+		return dflt;
+	n = strtol(params, &rest, 10);
+	return *rest == '\0' && n >= 0 && n < end ? n : -1;
+}
+
+static int
+show_ports(const char *params, struct rte_tel_data *d)
+{
+	unsigned int port;
+
+	(void)params;
+	rte_tel_data_start_array(d, RTE_TEL_STRING_VAL);
+	for (port = 0; port < link_num_ports(engine_link(engine)); port++)
+		rte_tel_data_add_array_string(d, link_port_attr(engine_link(engine), port)->name);
+	return 0;
+}
+
+static int
+show_port(const char *params, struct rte_tel_data *d)
+{
+	long port = index_of(params, 0, link_num_ports(engine_link(engine)));
+	struct link_counters c = { 0 };
+
+	if (port < 0)
+		return -EINVAL;
+	engine_port_counters(engine, (unsigned int)port, -1, &c);
+	rte_tel_data_start_dict(d);
+	counters_port(&c, add_counter, d);
+	counters_verdicts(&c, -1, add_counter, d);
+	return 0;
+}
+
+static int
+show_rc(const char *params, struct rte_tel_data *d)
+{
+	long worker = index_of(params, LONG_MAX, engine_workers(engine));
+	struct rc_counters c = { 0 };
+
+	if (worker < 0)
+		return -EINVAL;
+	engine_rc_counters(engine, worker == LONG_MAX ? -1 : (int)worker, &c);
+	rte_tel_data_start_dict(d);
+	counters_rc(&c, add_counter, d);
+	return 0;
+}
+
+static int
+show_worker(const char *params, struct rte_tel_data *d)
+{
+	long worker = index_of(params, 0, engine_workers(engine));
+	struct worker_info info = { 0 };
+
+	if (worker < 0)
+		return -EINVAL;
+	engine_worker_info(engine, (unsigned int)worker, &info);
+	rte_tel_data_start_dict(d);
+	rte_tel_data_add_dict_int(d, "lcore", (int)info.lcore);
+	rte_tel_data_add_dict_int(d, "stalled", info.stalled);
+	rte_tel_data_add_dict_u64(d, "heartbeat_age_us", info.heartbeat_age_us);
+	rte_tel_data_add_dict_u64(d, "busy_permille", (uint64_t)(info.busy_share * 1000));
+	rte_tel_data_add_dict_u64(d, "longest_gap_us", (uint64_t)info.longest_gap_us);
+	rte_tel_data_add_dict_u64(d, "polls", info.polls);
+	rte_tel_data_add_dict_u64(d, "busy_polls", info.busy_polls);
+	rte_tel_data_add_dict_u64(d, "sleeps", info.sleeps);
+	rte_tel_data_add_dict_u64(d, "handoff_out", info.handoff_out);
+	rte_tel_data_add_dict_u64(d, "handoff_in", info.handoff_in);
+	rte_tel_data_add_dict_u64(d, "handoff_full", info.handoff_full);
+	rte_tel_data_add_dict_int(d, "handoff_depth", (int)info.handoff_depth);
+	rte_tel_data_add_dict_int(d, "commands", (int)info.commands);
+	rte_tel_data_add_dict_int(d, "qps", (int)info.qps);
+	return 0;
+}
+
+static const struct telemetry_row {
+	const char *path;
+	int (*show)(const char *params, struct rte_tel_data *d);
+	const char *help;
+} rows[] = {
+	{ "/polca/ports", show_ports, "Names of the ports. No parameters" },
+	{ "/polca/port", show_port, "Counters of a port, as stats_get. Parameters: int port" },
+	{ "/polca/rc", show_rc,
+		"Counters of the RC transport, as stats_get. Parameters: int worker (none: the sum)" },
+	{ "/polca/worker", show_worker, "State of a worker, as worker_list. Parameters: int worker" },
+};
+#define NUM_ROWS (sizeof(rows) / sizeof(rows[0]))
+
+/* The telemetry library passes a callback no argument of its own: one callback finds its row by the command. */
+static int
+show(const char *cmd, const char *params, struct rte_tel_data *d)
+{
+	int rc = -EINVAL;
+	size_t i;
+
+	pthread_mutex_lock(&lock);
+	for (i = 0; i < NUM_ROWS && engine != NULL; i++)
+		if (strcmp(cmd, rows[i].path) == 0)
+			rc = rows[i].show(params, d);
+	pthread_mutex_unlock(&lock);
+	return rc;
+}
+
+void
+ctl_telemetry(struct engine *e)
+{
+	static bool registered;
+	size_t i;
+
+	pthread_mutex_lock(&lock);
+	engine = e;
+	pthread_mutex_unlock(&lock);
+	if (registered || e == NULL)
+		return;
+	registered = true;
+	for (i = 0; i < NUM_ROWS; i++)
+		rte_telemetry_register_cmd(rows[i].path, show, rows[i].help);
+}

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ctl/value.h"
+#include "port/port.h"
+
+bool
+value_u64(const json_t *v, uint64_t *out)
+{
+	const char *text;
+	char *end;
+
+	if (json_is_integer(v)) {
+		if (json_integer_value(v) < 0)
+			return false;
+		*out = (uint64_t)json_integer_value(v);
+		return true;
+	}
+	text = json_string_value(v);
+	if (text == NULL || text[0] != '0' || (text[1] != 'x' && text[1] != 'X') ||
+			!isxdigit((unsigned char)text[2]))
+		return false;
+	errno = 0;
+	*out = strtoull(text + 2, &end, 16);
+	return errno == 0 && *end == '\0' && json_string_length(v) == (size_t)(end - text);
+}
+
+json_t *
+json_u64(uint64_t v)
+{
+	if (v <= INT64_MAX)
+		return json_integer((json_int_t)v);
+	return json_sprintf("0x%" PRIx64, v);
+}
+
+static int
+hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	if (c >= 'A' && c <= 'F')
+		return c - 'A' + 10;
+	return -1;
+}
+
+long
+hex_decode(const char *text, size_t len, uint8_t *out, size_t size)
+{
+	size_t i;
+	int hi, lo;
+
+	if (len % 2 != 0 || len / 2 > size)
+		return -1;
+	for (i = 0; i < len / 2; i++) {
+		hi = hex_digit(text[2 * i]);
+		lo = hex_digit(text[2 * i + 1]);
+		if (hi < 0 || lo < 0)
+			return -1;
+		out[i] = (uint8_t)(hi << 4 | lo);
+	}
+	return (long)i;
+}
+
+json_t *
+json_hex(const uint8_t *data, size_t len)
+{
+	static const char digit[] = "0123456789abcdef";
+	char *text = malloc(2 * len + 1);
+	json_t *v;
+	size_t i;
+
+	if (text == NULL)
+		return NULL;
+	for (i = 0; i < len; i++) {
+		text[2 * i] = digit[data[i] >> 4];
+		text[2 * i + 1] = digit[data[i] & 15];
+	}
+	v = json_stringn_nocheck(text, 2 * len);
+	free(text);
+	return v;
+}
+
+json_t *
+json_gid(const union gid *gid)
+{
+	char buf[GID_STRLEN];
+
+	return json_string(gid_print(gid, buf));
+}
+
+json_t *
+json_mac(const uint8_t mac[6])
+{
+	return json_sprintf("%02x:%02x:%02x:%02x:%02x:%02x", mac[0], mac[1], mac[2], mac[3], mac[4],
+		mac[5]);
+}
+
+bool
+mac_parse(const char *text, uint8_t mac[6])
+{
+	int i;
+
+	for (i = 0; i < 6; i++) {
+		if (hex_decode(text, strnlen(text, 2), mac + i, 1) != 1)
+			return false;
+		text += 2;
+		if (i < 5 && *text++ != ':')
+			return false;
+	}
+	return *text == '\0';
+}
+
+json_t *
+json_flags(const struct param_word *words, uint32_t value)
+{
+	json_t *list = json_array();
+
+	for (; words->name != NULL; words++)
+		if ((value & words->value) != 0)
+			json_array_append_new(list, json_string(words->name));
+	return list;
+}
+
+json_t *
+json_word(const struct param_word *words, uint32_t value)
+{
+	for (; words->name != NULL; words++)
+		if (words->value == value)
+			return json_string(words->name);
+	return json_sprintf("%" PRIu32, value);
+}
+
+/* Length of the longest prefix of at most size bytes that ends between two UTF-8 characters. */
+static size_t
+utf8_prefix(const char *text, size_t len, size_t size)
+{
+	if (len <= size)
+		return len;
+	while (size > 0 && ((unsigned char)text[size] & 0xc0) == 0x80)
+		size--;
+	return size;
+}
+
+const char *
+json_brief(const json_t *v, char *buf, size_t size)
+{
+	size_t len, room = size - 8;
+
+	switch (json_typeof(v)) {
+	case JSON_OBJECT:
+		snprintf(buf, size, "an object");
+		break;
+	case JSON_ARRAY:
+		snprintf(buf, size, "a list of %zu", json_array_size(v));
+		break;
+	case JSON_STRING:
+		len = json_string_length(v);
+		snprintf(buf, size, "\"%.*s%s\"",
+			(int)utf8_prefix(json_string_value(v), len, room), json_string_value(v),
+			len > room ? "..." : "");
+		break;
+	case JSON_INTEGER:
+		snprintf(buf, size, "%" JSON_INTEGER_FORMAT, json_integer_value(v));
+		break;
+	case JSON_REAL:
+		snprintf(buf, size, "%g", json_real_value(v));
+		break;
+	default:
+		snprintf(buf, size, "%s",
+			json_is_null(v) ? "null" : (json_is_true(v) ? "true" : "false"));
+	}
+	return buf;
+}

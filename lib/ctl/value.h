@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#ifndef CTL_VALUE_H
+#define CTL_VALUE_H
+
+/**
+ * @file
+ * Values between JSON and C that JSON itself has no word for: 64-bit numbers, bytes, flags, addresses.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <jansson.h>
+
+#include "ctl/param.h"
+#include "wire/packet.h"
+
+/** An integer >= 0, or text "0x...": numbers beyond 2^63 - 1 fit no JSON integer of ours. */
+bool value_u64(const json_t *v, uint64_t *out);
+/** A JSON integer, or "0x..." text beyond 2^63 - 1. */
+json_t *json_u64(uint64_t v);
+
+/** @return bytes stored, or -1 when @p text is not whole bytes in hex */
+long hex_decode(const char *text, size_t len, uint8_t *out, size_t size);
+json_t *json_hex(const uint8_t *data, size_t len);
+
+json_t *json_gid(const union gid *gid);
+json_t *json_mac(const uint8_t mac[6]);
+bool mac_parse(const char *text, uint8_t mac[6]);
+
+/** List of the words whose bits are set. */
+json_t *json_flags(const struct param_word *words, uint32_t value);
+/** The word of a value; the number itself as text when there is none. */
+json_t *json_word(const struct param_word *words, uint32_t value);
+
+/** A value in a few characters, for error messages; always valid UTF-8. @return buf */
+const char *json_brief(const json_t *v, char *buf, size_t size);
+
+/** json_object_set_new() that takes a missing value for out of memory. */
+static inline void
+set(json_t *obj, const char *key, json_t *value)
+{
+	if (json_object_set_new(obj, key, value) != 0)
+		json_object_clear(obj); /* out of memory: an empty answer rather than half of one */
+}
+
+static inline void
+set_int(json_t *obj, const char *key, uint64_t value)
+{
+	set(obj, key, json_u64(value));
+}
+
+#endif

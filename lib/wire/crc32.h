@@ -7,8 +7,8 @@
 
 /**
  * @file
- * CRC-32 of Ethernet and the ICRC (reflected 0xEDB88320). Own kernels, chosen at run time, because measurement says so
- * (spec/limits.md); checked against zlib in the tests.
+ * CRC-32 of Ethernet and the ICRC (reflected 0xEDB88320). Own kernels, chosen at run time,
+ * because measurement says so (spec/limits.md); checked against zlib in the tests.
  */
 
 #include <stddef.h>

@@ -3,12 +3,13 @@
  */
 
 /*
- * CRC-32 by carry-less multiplication: fold 64 bytes (PCLMULQDQ) or 256 bytes (VPCLMULQDQ) a step, then reduce.
- * The method is that of Gopal et al., "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ".
+ * CRC-32 by carry-less multiplication: fold 64 bytes (PCLMULQDQ) or 256 bytes (VPCLMULQDQ) a step,
+ * then reduce. The method is that of Gopal et al., "Fast CRC Computation for Generic Polynomials
+ * Using PCLMULQDQ".
  *
  * In the bit-reflected domain the first eight bytes of a block are the low quadword and the higher
- * powers of x. To move a block D bits ahead multiply its low half by x^(D+32) mod P and its high half by
- * x^(D-32) mod P, both reflected in 33 bits: that is FOLD_<D>.
+ * powers of x. To move a block D bits ahead multiply its low half by x^(D+32) mod P and its high
+ * half by x^(D-32) mod P, both reflected in 33 bits: that is FOLD_<D>.
  */
 
 #include "wire/crc32_kernels.h"
@@ -34,7 +35,7 @@
 #define POLY    UINT64_C(0x1db710641) /* P */
 #define MU      UINT64_C(0x1f7011641) /* floor(x^64 / P) */
 
-/* K(FOLD_128): the multiplier of one block; HIGH_LOW(FOLD_128): the same as arguments, high first */
+/* K(FOLD_128): the multiplier of one block; HIGH_LOW(FOLD_128): its halves as two arguments */
 #define K(...)            K2(__VA_ARGS__)
 #define K2(low, high)     _mm_set_epi64x(high, low)
 #define HIGH_LOW(...)     HIGH_LOW2(__VA_ARGS__)
@@ -60,8 +61,8 @@ fold(__m128i x, __m128i k, __m128i next)
 }
 
 /*
- * The last 1 to 15 bytes: of the 16 + len bytes "x, tail" the first len become a block of their own, zeros in
- * front, and are folded into the other sixteen. At least 16 bytes stand before end.
+ * The last 1 to 15 bytes: of the 16 + len bytes "x, tail" the first len become a block of their
+ * own, zeros in front, and are folded into the other sixteen. At least 16 bytes stand before end.
  */
 static TARGET_PCLMUL inline __m128i
 fold_tail(__m128i x, const uint8_t *end, size_t len)
@@ -97,7 +98,7 @@ reduce(__m128i x)
 	return _mm_extract_epi32(x, 1);
 }
 
-/* x stands for everything before p; what is left is shorter than a wide step, but any length works */
+/* x stands for everything before p; what is left may have any length */
 static TARGET_PCLMUL inline uint32_t
 finish(__m128i x, const uint8_t *p, size_t len)
 {

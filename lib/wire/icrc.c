@@ -22,8 +22,8 @@
 #define ALONG    64
 
 /*
- * The variant fields as bits to set, from the layer-3 header through the BTH, and how many bytes that is.
- * An IPv6 header and a GRH have one layout.
+ * The variant fields as bits to set, from the layer-3 header through the BTH, and how many bytes
+ * that is. An IPv6 header and a GRH have one layout.
  */
 struct variant {
 	uint8_t ones[HEAD_MAX];
@@ -61,10 +61,10 @@ variant_with_options(struct variant *v, uint32_t header_len)
 }
 
 /*
- * The masked head is made in a buffer of its own; the bytes that follow go with it as far as they are few or no
- * whole 64 bytes. Always inlined, so that each length is a constant.
+ * The masked head is made in a buffer of its own; the bytes that follow go with it as far as they
+ * are few or no whole 64 bytes. Always inlined, so that each length is a constant.
  */
-static inline __rte_always_inline uint32_t
+static __rte_always_inline uint32_t
 masked_crc(uint32_t crc, const uint8_t *l3, uint32_t len, const uint8_t *ones, uint32_t head_len)
 {
 	uint8_t head[HEAD_MAX + ALONG] __rte_aligned(16);

@@ -7,8 +7,8 @@
 
 /**
  * @file
- * Where the fields stand (rc-transport 1): byte offsets in each header. For lib/wire and for the few who must
- * touch a frame's bytes themselves.
+ * Where the fields stand (rc-transport 1): byte offsets in each header. For lib/wire and for
+ * the few who must touch a frame's bytes themselves.
  */
 
 #define ETH_LEN  14

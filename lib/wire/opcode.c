@@ -17,7 +17,7 @@
 #define ROW(op, name, flags, hdrs, rule)                                                           \
 	[op] = { name, OP_VALID | (flags), hdrs, BTH_LEN + LEN(hdrs), PAYLOAD_##rule }
 
-/* Reserved, but of the RC class: parsed, so that the responder can answer NAK 0x61 (rc-transport 6) */
+/* Reserved, but of the RC class: it parses, for the responder NAKs it (rc-transport 6) */
 #define RESERVED(op) [op] = { "RC reserved " #op, 0, 0, BTH_LEN, PAYLOAD_ANY }
 
 #define SEND_REQ  (OP_SEND | OP_REQUEST)

@@ -3,8 +3,8 @@
  */
 
 /*
- * From bytes to a packet view. Every length is checked here, against the bytes that are there and against
- * the lengths of the layer around it; nobody below has to look again.
+ * From bytes to a packet view. Every length is checked here, against the bytes that are there and
+ * against the lengths of the layer around it; nobody below has to look again.
  */
 
 #include <string.h>

@@ -66,8 +66,8 @@ put_ethernet(uint8_t *h, const struct av *av, uint16_t ethertype)
 }
 
 /*
- * The checksum field of the template holds the plain sum of what does not change, total length and ID
- * being zero: path_finish() adds those two.
+ * The checksum field of the template holds the plain sum of what does not change, total length and
+ * ID being zero: path_finish() adds those two.
  */
 static uint8_t *
 put_ipv4(uint8_t *h, const struct av *av)

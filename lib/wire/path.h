@@ -44,12 +44,14 @@ struct av {
 
 struct path {
 	struct av av;
-	uint8_t header[PATH_HEADER_MAX]; /**< template; lengths, checksums and IP ID are filled per packet */
+	/** Template; lengths, checksums and IP ID are filled per packet. */
+	uint8_t header[PATH_HEADER_MAX];
 	uint8_t header_len; /**< bytes from the Ethernet header to before the BTH */
 	uint8_t l3_off; /**< where the ICRC starts: IP header, GRH or LRH */
 	uint8_t trailer_len; /**< 4, or 6 on native IB */
 	uint16_t udp_sport;
-	uint32_t neighbour; /**< lib/link's index of the next hop, or PATH_NO_NEIGHBOUR: av.dmac is final */
+	/** lib/link's index of the next hop, or PATH_NO_NEIGHBOUR: av.dmac is final. */
+	uint32_t neighbour;
 };
 
 /** Compile av into a template; lqpn and rqpn choose the UDP source port (rc-transport 10). */
@@ -57,8 +59,8 @@ void path_init(struct path *p, const struct av *av, uint32_t lqpn, uint32_t rqpn
 
 /**
  * Complete a packet whose BTH, extension headers, payload and padding (bth_len bytes) stand at bth:
- * write the header in front of it, lengths, IPv4 ID and checksum, and the ICRC (and VCRC) after it. The caller
- * guarantees header_len bytes of room before and trailer_len after.
+ * write the header in front of it, lengths, IPv4 ID and checksum, and the ICRC (and VCRC) after it.
+ * The caller guarantees header_len bytes of room before and trailer_len after.
  *
  * @return length of the whole frame, which starts at bth - p->header_len
  */

@@ -7,8 +7,9 @@
 
 /**
  * @file
- * The transmit sink: protocol code asks it for a packet, fills it, commits it. The engine's sink batches
- * into ethdev bursts; the simulation's is the lossy network; a unit test's is an array.
+ * The transmit sink: protocol code asks it for a packet, fills it, commits it. The engine's
+ * sink batches into ethdev bursts; the simulation's is the lossy network; a unit test's is an
+ * array.
  */
 
 #include <stdint.h>
@@ -19,11 +20,12 @@ struct tx_sink {
 	/**
 	 * Room for one packet of @p len bytes from the BTH through the padding.
 	 *
-	 * @return where the BTH goes, or NULL when no packet can be had now (pool or queue exhausted): the caller
-	 *         keeps its state and tries again in its next run; the sink counts it
+	 * @return where the BTH goes, or NULL when no packet can be had now (pool or queue
+	 *         exhausted): the caller keeps its state and tries again in its next run; the sink
+	 *         counts it
 	 */
 	uint8_t *(*reserve)(struct tx_sink *sink, const struct path *path, uint32_t len);
-	/** Send what was reserved last: headers, checksums, ICRC and addresses are the sink's work. */
+	/** Send what was reserved last; headers, ICRC and addresses are the sink's work. */
 	void (*commit)(struct tx_sink *sink);
 };
 

@@ -28,10 +28,10 @@
 #define MTU_MAX         4096
 
 /**
- * Parse a transport packet that starts at its layer-3 header: IPv4 or IPv6 (UDP port 4791), GRH (RoCEv1) or
- * LRH (native IB), as @p encap says. For RoCEv2 pass either RoCEv2 value: the IP version decides.
- * All lengths are checked against @p len, which may exceed the packet (Ethernet padding). The ICRC is
- * not verified here: its owner does, wire_icrc_ok().
+ * Parse a transport packet that starts at its layer-3 header: IPv4 or IPv6 (UDP port 4791), GRH
+ * (RoCEv1) or LRH (native IB), as @p encap says. For RoCEv2 pass either RoCEv2 value: the IP
+ * version decides. All lengths are checked against @p len, which may exceed the packet (Ethernet
+ * padding). The ICRC is not verified here: its owner does, wire_crc_ok().
  *
  * @param l3   contiguous bytes
  * @param pkt  written; port, rx_time and mbuf are left to the caller
@@ -44,7 +44,7 @@ bool wire_parse(enum encap encap, const uint8_t *l3, uint32_t len, struct packet
 /** Does the ICRC (on native IB the VCRC too) of a parsed packet hold? *why is set when not. */
 bool wire_crc_ok(const struct packet *pkt, enum verdict *why);
 
-/** What protocol code knows of a packet it sends; the builder writes BTH and extension headers from it. */
+/** What protocol code knows of a packet it sends: what BTH and extension headers say. */
 struct wire_headers {
 	uint8_t opcode;
 	bool solicited;
@@ -67,7 +67,11 @@ struct wire_headers {
 	uint32_t src_qpn;
 };
 
-/** Write BTH and the opcode's extension headers at @p bth. @return bytes written = opcodes[].header_len */
+/**
+ * Write BTH and the opcode's extension headers at @p bth.
+ *
+ * @return bytes written, the row's header_len
+ */
 uint32_t wire_build(uint8_t *bth, const struct wire_headers *h);
 
 /** Padding for a payload length: 0..3. */
@@ -78,7 +82,8 @@ wire_pad(uint32_t payload_len)
 }
 
 /**
- * ICRC of a packet's bytes from layer 3 through the padding, the variant fields masked as rc-transport 9 says.
+ * ICRC of a packet's bytes from layer 3 through the padding, the variant fields masked as
+ * rc-transport 9 says.
  *
  * @return the number whose little-endian bytes stand on the wire
  */

@@ -4,8 +4,8 @@
 """lib/wire against Scapy's contrib.roce, in both directions: diff_scapy.py WIRETOOL [SEED]
 
 Scapy makes random packets, we parse them and their ICRC must hold; we make random packets, Scapy
-dissects them and rebuilds the same bytes. Scapy's own ICRC serves IPv4; for IPv6 and RoCEv1 a few lines
-here compute it from rc-transport 9 with zlib.
+dissects them and rebuilds the same bytes. Scapy's own ICRC serves IPv4; for IPv6 and RoCEv1 a few
+lines here compute it from rc-transport 9 with zlib.
 """
 
 import random

@@ -5,7 +5,7 @@
 #ifndef TEST_WIRE_SAMPLE_H
 #define TEST_WIRE_SAMPLE_H
 
-/* A frame of any opcode on any encapsulation, every field a number that cannot be mistaken for another. */
+/* A frame of any opcode on any encapsulation, every field a number like no other. */
 
 #include <stdint.h>
 

@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* Every packet of every capture: its ICRC holds, and what we build from its fields is the same packet. */
+/* Every packet of every capture: its ICRC holds, and its fields build the same packet again. */
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -21,6 +21,7 @@
 #define SHORT_MAX  600
 
 static const char *const names[] = { "portable", "pclmul", "vpclmul" };
+static const char *at_start;
 static uint8_t *data;
 
 static void
@@ -101,6 +102,20 @@ test_any_split_gives_the_same_crc(void **state)
 	}
 }
 
+/* names[] is from the slowest to the fastest */
+static void
+test_fastest_kernel_is_in_use_from_the_start(void **state)
+{
+	const char *fastest = NULL;
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (crc32_use(names[i]) == 0)
+			fastest = names[i];
+	assert_string_equal(at_start, fastest);
+}
+
 static void
 test_choice_of_kernel(void **state)
 {
@@ -136,6 +151,7 @@ fill(void **state)
 	size_t i, size = (1 << 20) + ALIGNMENTS;
 
 	(void)state;
+	at_start = crc32_kernel();
 	data = malloc(size);
 	if (data == NULL)
 		return -1;
@@ -160,6 +176,7 @@ main(void)
 		cmocka_unit_test(test_kernels_agree_with_zlib),
 		cmocka_unit_test(test_kernels_read_no_byte_outside),
 		cmocka_unit_test(test_any_split_gives_the_same_crc),
+		cmocka_unit_test(test_fastest_kernel_is_in_use_from_the_start),
 		cmocka_unit_test(test_check_values),
 		cmocka_unit_test(test_choice_of_kernel),
 	};

@@ -65,8 +65,8 @@ test_vectors(void **state)
 }
 
 /*
- * Flip each bit: the ICRC must change, unless the bit is one of the variant fields. masked: byte offset
- * from layer 3 and mask, in pairs, ended by -1.
+ * Flip each bit: the ICRC must change, unless the bit is one of the variant fields. masked: byte
+ * offset from layer 3 and mask, in pairs, ended by -1.
  */
 static void
 expect_covered(enum encap encap, uint8_t *l3, uint32_t len, const int *masked)
@@ -101,6 +101,9 @@ test_icrc_covers_all_but_the_variant_fields(void **state)
 	/* TOS, TTL, header checksum, UDP checksum, BTH byte 4 */
 	static const int ipv4[] = { 1, 0xFF, 8, 0xFF, 10, 0xFF, 11, 0xFF, 26, 0xFF, 27, 0xFF, 32,
 		0xFF, -1 };
+	/* with two words of options between */
+	static const int options[] = { 1, 0xFF, 8, 0xFF, 10, 0xFF, 11, 0xFF, 34, 0xFF, 35, 0xFF, 40,
+		0xFF, -1 };
 	/* traffic class, flow label, hop limit, UDP checksum, BTH byte 4 */
 	static const int ipv6[] = { 0, 0x0F, 1, 0xFF, 2, 0xFF, 3, 0xFF, 7, 0xFF, 46, 0xFF, 47, 0xFF,
 		52, 0xFF, -1 };
@@ -116,6 +119,10 @@ test_icrc_covers_all_but_the_variant_fields(void **state)
 	(void)state;
 	len = hex_bytes(VECTOR_V4_WRITE, p, sizeof(p));
 	expect_covered(ENCAP_ROCEV2_IPV4, p + 14, len - 18, ipv4);
+	memmove(p + 14 + 28, p + 14 + 20, len - 34);
+	p[14] = 0x47;
+	memset(p + 34, 1, 8);
+	expect_covered(ENCAP_ROCEV2_IPV4, p + 14, len - 18 + 8, options);
 	len = hex_bytes(VECTOR_V6_ACK, p, sizeof(p));
 	expect_covered(ENCAP_ROCEV2_IPV6, p + 14, len - 18, ipv6);
 	len = hex_bytes(VECTOR_V1_ACK, p, sizeof(p));
@@ -196,7 +203,8 @@ test_damage_is_told_as_icrc_or_vcrc(void **state)
 	p[20] ^= 1;
 	assert_false(wire_crc_ok(&pkt, &why));
 	assert_int_equal(why, VERDICT_VCRC);
-	put_le16(p + len - 2, wire_vcrc(p, len - 2)); /* a switch repaired the VCRC of a damaged packet */
+	/* a switch repaired the VCRC of a damaged packet */
+	put_le16(p + len - 2, wire_vcrc(p, len - 2));
 	assert_false(wire_crc_ok(&pkt, &why));
 	assert_int_equal(why, VERDICT_ICRC);
 }

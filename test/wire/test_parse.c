@@ -275,6 +275,9 @@ test_ipv4_refusals(void **state)
 	EDIT(put_be16(ip + 2, s.l3_len + 1), VERDICT_IP_HEADER);
 	EDIT(put_be16(ip + 2, 19), VERDICT_IP_HEADER);
 	EDIT(put_be16(ip + 2, 27), VERDICT_UDP_LENGTH);
+	/* both lengths agree that not even the UDP header is there */
+	EDIT((put_be16(ip + 2, 27), put_be16(ip + 24, 7)), VERDICT_UDP_LENGTH);
+	EDIT((put_be16(ip + 2, 20), put_be16(ip + 24, 0)), VERDICT_UDP_LENGTH);
 	EDIT(put_be16(ip + 2, s.l3_len - 4), VERDICT_UDP_LENGTH);
 	EDIT(put_be16(ip + 24, s.l3_len - 20 - 4), VERDICT_UDP_LENGTH);
 	EDIT(put_be16(ip + 24, s.l3_len - 20 + 4), VERDICT_UDP_LENGTH);

@@ -136,6 +136,35 @@ test_ipv4_checksum_holds_for_every_id_and_length(void **state)
 	}
 }
 
+/* sum = 0x1FFFF: folding the carry in makes another carry */
+static void
+test_ipv4_checksum_carries_twice(void **state)
+{
+	uint32_t len, bth_len, id, fixed, twice = 0;
+	struct sample s;
+	struct packet pkt;
+	enum verdict why;
+
+	(void)state;
+	sample_init(&s, &sample_carriers[0], RC_SEND_ONLY, 0);
+	s.av.hop_limit = 0x5F;
+	/* version, TOS, DF, TTL and protocol, 10.1.2.3, 10.1.2.4 */
+	fixed = 0x456A + 0x4000 + 0x5F11 + 0x0A01 + 0x0203 + 0x0A01 + 0x0204;
+	for (bth_len = BTH_LEN; bth_len <= 4096; bth_len += 4) {
+		uint8_t *bth = s.buf + PATH_HEADER_MAX;
+
+		id = 0x1FFFF - fixed - (20 + 8 + bth_len + 4);
+		if (id > 0xFFFF)
+			continue;
+		path_init(&s.path, &s.av, 1, 2);
+		wire_build(bth, &s.h);
+		len = path_finish(&s.path, bth, bth_len, id);
+		assert_true(wire_parse(ENCAP_ROCEV2_IPV4, bth - 28, len - 14, &pkt, &why));
+		twice++;
+	}
+	assert_true(twice > 100);
+}
+
 static void
 test_vlan_tag(void **state)
 {
@@ -228,6 +257,7 @@ main(void)
 		cmocka_unit_test(test_native_ib_example_is_rebuilt),
 		cmocka_unit_test(test_source_port_examples),
 		cmocka_unit_test(test_ipv4_checksum_holds_for_every_id_and_length),
+		cmocka_unit_test(test_ipv4_checksum_carries_twice),
 		cmocka_unit_test(test_vlan_tag),
 		cmocka_unit_test(test_address_vector_defaults),
 		cmocka_unit_test(test_header_fits_path_header_max),

@@ -70,14 +70,16 @@ def random_packet(rng, opcode, carrier, pmtu=256):
             continue
         value = rng.getrandbits(8 * size)
         if field == "syndrome":
-            value = rng.choice([rng.randint(0, 31), 0x20 + rng.randint(0, 31), 0x60, 0x61, 0x62, 0x63])
+            value = rng.choice([rng.randint(0, 31), 0x20 + rng.randint(0, 31),
+                                0x60, 0x61, 0x62, 0x63])
         p[field] = "%016x" % value if size == 8 else value
     return p
 
 
 def carried_fields(p):
     """The fields of a request that stand in the packet, as `wiretool parse` prints them."""
-    names = ["encap", "opcode", "solicited", "migreq", "ackreq", "pkey", "dest_qpn", "psn", "payload"]
+    names = ["encap", "opcode", "solicited", "migreq", "ackreq", "pkey", "dest_qpn", "psn",
+             "payload"]
     names += [f for f, _ in header_fields(p["opcode"]) if f != "-"]
     if p["encap"] != "ib-local":
         names += ["sgid", "dgid", "traffic_class", "hop_limit"]

@@ -5,8 +5,8 @@
 /*
  * lib/wire as a filter, for comparing it with other programs.
  *
- *   wiretool parse [FILE.pcap]   Ethernet frames (from the capture, or a line of hex each on standard input) to a line
- *                                of JSON each
+ *   wiretool parse [FILE.pcap]   Ethernet frames, from the capture or a line of hex each on
+ *                                standard input, to a line of JSON each
  *   wiretool build               a line of JSON each to frames in hex
  *
  * 64-bit fields, addresses and payload are strings of hex digits.

@@ -115,19 +115,6 @@ count_refusal(struct rc_qp *qp, uint8_t syndrome, enum wc_status status)
 		rc_count(qp, resp_remote_access_errors, 1);
 }
 
-static enum event_type
-refusal_event(uint8_t syndrome)
-{
-	switch (syndrome) {
-	case AETH_NAK_INVALID_REQUEST:
-		return EVENT_QP_REQ_ERR;
-	case AETH_NAK_REMOTE_ACCESS:
-		return EVENT_QP_ACCESS_ERR;
-	default:
-		return EVENT_QP_FATAL;
-	}
-}
-
 /*
  * NAK 0x61, 0x62, 0x63: not executed, ePSN stays, QP to ERR. A request that uses a receive WQE
  * completes it with the error; any other raises an affiliated asynchronous event (seed 001).
@@ -145,7 +132,9 @@ refuse(struct resp_ctx *c, uint8_t syndrome, enum wc_status status)
 	if (c->r->wqe_taken)
 		retire_wqe(qp, &wc, false);
 	else
-		rc_event(qp->worker, refusal_event(syndrome), qp->qpn);
+		rc_event(qp->worker,
+			syndrome == AETH_NAK_REMOTE_ACCESS ? EVENT_QP_ACCESS_ERR : EVENT_QP_REQ_ERR,
+			qp->qpn);
 	rc_qp_error(qp);
 	c->verdict = VERDICT_NAK_SENT;
 	return RESP_DONE;
@@ -352,21 +341,6 @@ check_send(struct resp_ctx *c)
 	return RESP_EXECUTE;
 }
 
-static enum resp_step
-check_atomic(struct resp_ctx *c)
-{
-	enum resp_step step = check_remote(c, c->pkt->rkey, c->pkt->va, sizeof(uint64_t),
-		MEM_ACCESS_REMOTE_ATOMIC);
-
-	/*
-	 * row 8: a region whose addresses are aligned but whose memory is not cannot have CPU
-	 * atomics
-	 */
-	if (step == RESP_EXECUTE && ((uintptr_t)c->host & 7) != 0)
-		return refuse(c, AETH_NAK_REMOTE_OP, WC_LOC_QP_OP_ERR);
-	return step;
-}
-
 /*
  * Rows 7 and 8. A First is checked for the whole message, so that a Write that cannot fit moves
  * no byte at all.
@@ -379,7 +353,8 @@ check_access(struct resp_ctx *c)
 	if (c->flags & OP_SEND)
 		return check_send(c);
 	if (c->flags & OP_ATOMIC)
-		return check_atomic(c);
+		return check_remote(c, pkt->rkey, pkt->va, sizeof(uint64_t),
+			MEM_ACCESS_REMOTE_ATOMIC);
 	if (c->flags & OP_READ)
 		return check_remote(c, pkt->rkey, pkt->va, pkt->dmalen, MEM_ACCESS_REMOTE_READ);
 	if (c->flags & OP_FIRST)

@@ -48,11 +48,6 @@ void rc_rq_fini(struct rc_dev *dev, struct rc_rq *rq);
 int rc_rq_post(struct rc_dev *dev, struct rc_rq *rq, const struct recv_wr *wr, struct error *err);
 
 /* srq.c */
-/** For rc_qp_create(): the SRQ, one user more. NULL: err says why, *rc is the negative errno. */
-struct rc_srq *rc_srq_attach(struct rc_worker *w, uint32_t srqn, int *rc, struct error *err);
-void rc_srq_detach(struct rc_srq *srq);
-/** For rc_worker_destroy(), once its QPs are gone. */
-void rc_srq_destroy_all(struct rc_worker *w);
 /** A WQE has left the SRQ: raise the limit event when armed and due. */
 void rc_srq_taken(struct rc_srq *srq);
 

@@ -123,16 +123,6 @@ rc_srq_destroy(struct rc_worker *w, uint32_t srqn, struct error *err)
 	return 0;
 }
 
-void
-rc_srq_destroy_all(struct rc_worker *w)
-{
-	uint32_t cursor = 0;
-	uint32_t srqn;
-
-	while (rc_srq_next(w, &cursor, &srqn))
-		rc_srq_destroy(w, srqn, NULL);
-}
-
 int
 rc_srq_modify(struct rc_worker *w, uint32_t srqn, uint32_t limit, struct error *err)
 {
@@ -187,30 +177,6 @@ rc_srq_next(const struct rc_worker *w, uint32_t *cursor, uint32_t *srqn)
 			return true;
 	}
 	return false;
-}
-
-struct rc_srq *
-rc_srq_attach(struct rc_worker *w, uint32_t srqn, int *rc, struct error *err)
-{
-	int owner = rc_srq_owner(w->dev, srqn);
-	struct rc_srq *srq = srq_find(w, srqn);
-
-	if (srq == NULL) {
-		*rc = owner < 0 ? no_srq(w, srqn, err) :
-				  error_set(err, EINVAL,
-					  "srq: SRQ %u lives on worker %d, the queue pair on worker %u: "
-					  "both must be on one", srqn, owner, w->id);
-		return NULL;
-	}
-	srq->users++;
-	*rc = 0;
-	return srq;
-}
-
-void
-rc_srq_detach(struct rc_srq *srq)
-{
-	srq->users--;
 }
 
 void

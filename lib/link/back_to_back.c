@@ -9,7 +9,6 @@
 
 #include <stdio.h>
 
-#include <rte_bus_vdev.h>
 #include <rte_errno.h>
 #include <rte_eth_ring.h>
 

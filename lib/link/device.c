@@ -167,6 +167,8 @@ device_detach(struct link_port *p)
 	struct rte_eth_dev_info info;
 	struct rte_device *dev = NULL;
 
+	if (p->ethdev == RTE_MAX_ETHPORTS)
+		return;
 	if (rte_eth_dev_info_get(p->ethdev, &info) == 0)
 		dev = info.device;
 	if (p->opened)

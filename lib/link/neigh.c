@@ -23,7 +23,7 @@
 
 struct neigh_key {
 	union gid gid;
-	uint32_t port;
+	uint64_t port; /* this wide, there is no padding to hash */
 };
 
 struct neigh_table *

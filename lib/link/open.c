@@ -17,6 +17,10 @@
 
 RTE_LOG_REGISTER(link_logtype, polca.link, INFO);
 
+#define POOL_CACHE   256
+/* what one worker may hold: a mempool cache and a half, bursts on the way in and out, hand-off */
+#define WORKER_MBUFS 640
+
 /*
  * Virtual devices whose queues are filled by somebody else's choice (kernel fan-out, the guest, the peer): each queue
  * that exists has to be served, or what falls into it is lost. The rest of the drivers distribute by RSS, or have one queue.
@@ -66,7 +70,7 @@ choose_queues(const struct link *l, struct link_port *p, const struct rte_eth_de
 		p->ntx = p->nrx;
 		break;
 	case QUEUES_RSS:
-		p->nrx = rss_hf ? RTE_MIN(info->max_rx_queues, workers) : 1;
+		p->nrx = rss_hf != 0 ? RTE_MIN(info->max_rx_queues, workers) : 1u;
 		p->ntx = RTE_MIN(info->max_tx_queues, workers);
 		break;
 	}
@@ -146,7 +150,9 @@ choose_pool(struct link *l, struct link_port *p)
 	if (data > UINT16_MAX - RTE_PKTMBUF_HEADROOM)
 		data = UINT16_MAX - RTE_PKTMBUF_HEADROOM;
 	/* what can stand in queues, and what each worker holds: bursts, caches, hand-off */
-	mbufs = p->nrx * p->rx_desc + p->ntx * p->tx_desc + l->cfg.workers * 1024u;
+	mbufs = p->nrx * p->rx_desc + l->cfg.workers * WORKER_MBUFS;
+	if (!p->back_to_back) /* there, one's transmit queue is the other's receive queue */
+		mbufs += p->ntx * p->tx_desc;
 	if (own) /* fill ring and completion ring besides, each as large as the pool's share */
 		mbufs += 4096;
 	if (p->cfg.mbufs != 0)
@@ -164,24 +170,30 @@ choose_pool(struct link *l, struct link_port *p)
 	p->pool = pool;
 }
 
-static int
-make_pools(struct link *l, struct error *err)
+static struct rte_mempool *
+make_pool(const struct link *l, const struct link_pool *pool, int numa_node)
 {
 	static unsigned int serial;
 	char name[RTE_MEMPOOL_NAMESIZE];
+
+	snprintf(name, sizeof(name), "polca_mbuf_%u", serial++);
+	return rte_pktmbuf_pool_create(name, pool->mbufs,
+		RTE_MIN(pool->mbufs / 2, (uint32_t)POOL_CACHE),
+		RTE_ALIGN(l->cfg.mbuf_priv, RTE_MBUF_PRIV_ALIGN),
+		pool->data_room + RTE_PKTMBUF_HEADROOM, numa_node);
+}
+
+static int
+make_pools(struct link *l, struct error *err)
+{
 	struct link_pool *pool;
 	unsigned int i;
 
 	for (i = 0; i < l->num_pools; i++) {
 		pool = &l->pool[i];
-		snprintf(name, sizeof(name), "polca_mbuf_%u", serial++);
-		pool->mp = rte_pktmbuf_pool_create(name, pool->mbufs, 256,
-			RTE_ALIGN(l->cfg.mbuf_priv, RTE_MBUF_PRIV_ALIGN),
-			pool->data_room + RTE_PKTMBUF_HEADROOM, pool->numa_node);
+		pool->mp = make_pool(l, pool, pool->numa_node);
 		if (pool->mp == NULL && pool->numa_node != SOCKET_ID_ANY)
-			pool->mp = rte_pktmbuf_pool_create(name, pool->mbufs, 256,
-				RTE_ALIGN(l->cfg.mbuf_priv, RTE_MBUF_PRIV_ALIGN),
-				pool->data_room + RTE_PKTMBUF_HEADROOM, SOCKET_ID_ANY);
+			pool->mp = make_pool(l, pool, SOCKET_ID_ANY);
 		if (pool->mp == NULL)
 			return error_set(err, rte_errno,
 				"no memory for %u packet buffers of %u bytes (%s): more memory (EAL -m or "
@@ -263,6 +275,7 @@ start(struct link *l, struct link_port *p, struct error *err)
 	if (rc != 0)
 		return error_set(err, -rc, "%s: %s does not start: %s", p->cfg.name, p->driver,
 			rte_strerror(-rc));
+	p->started = true;
 	choose_mac(p);
 	return state_init(p, err);
 }
@@ -403,8 +416,9 @@ stop_port(struct link *l, struct link_port *p)
 	struct rte_mbuf *m;
 	unsigned int w;
 
-	if (p->opened)
+	if (p->started)
 		rte_eth_dev_stop(p->ethdev);
+	p->started = false;
 	for (w = 0; w < l->cfg.workers; w++) {
 		if (p->tx_ring[w] == NULL)
 			continue;

@@ -61,7 +61,8 @@ struct link_port {
 	struct link_port_config cfg;
 	uint16_t index;
 	uint16_t ethdev;
-	bool opened; /* configured and perhaps started: to be stopped and closed */
+	bool opened; /* configured: to be closed */
+	bool started;
 	bool hotplugged; /* plugged by us: to be removed by us */
 	bool back_to_back;
 	uint16_t peer; /* index of the other port of a pair */

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/* Two ports joined inside the process, and configurations that cannot be opened. */
+
+#include <string.h>
+
+#include "bench.h"
+#include "wire/wire.h"
+
+static void
+pair_config(struct link_config *c, unsigned int workers)
+{
+	memset(c, 0, sizeof(*c));
+	c->num_ports = 2;
+	c->workers = workers;
+	c->mbuf_priv = sizeof(struct packet);
+	c->hz = BENCH_HZ;
+	strcpy(c->port[0].name, "port0");
+	strcpy(c->port[0].back_to_back, "port1");
+	strcpy(c->port[1].name, "port1");
+	strcpy(c->port[1].back_to_back, "port0");
+	c->port[0].vlan = c->port[1].vlan = PATH_NO_VLAN;
+	assert_true(gid_parse("10.0.0.1", &c->port[0].addr[0].gid));
+	assert_true(gid_parse("10.0.0.2", &c->port[1].addr[0].gid));
+	c->port[0].num_addr = c->port[1].num_addr = 1;
+	c->port[0].addr[0].prefix_len = c->port[1].addr[0].prefix_len = 24;
+}
+
+static struct path
+path_from(struct link *l, unsigned int port)
+{
+	const struct port_attr *a = link_port_attr(l, port);
+	struct av av = { .encap = ENCAP_ROCEV2_IPV4, .port = port, .vlan = PATH_NO_VLAN };
+	struct error err;
+	struct path p;
+
+	av.sgid = a->gid[0].gid;
+	av.dgid = link_port_attr(l, !port)->gid[0].gid;
+	memcpy(av.smac, a->mac, 6);
+	path_init(&p, &av, 0x11, 0x12);
+	assert_int_equal(link_neighbour(l, port, &av.sgid, &av.dgid, &p.neighbour, &err), 0);
+	return p;
+}
+
+static void
+send_psn(struct link_worker *w, const struct path *path, uint32_t psn)
+{
+	struct wire_headers h = { .opcode = RC_SEND_ONLY, .pkey = 0xFFFF, .dest_qpn = 0x12,
+		.psn = psn };
+	uint8_t *bth = tx_reserve(link_tx_sink(w), path, BTH_LEN + 4096);
+
+	assert_non_null(bth);
+	wire_build(bth, &h);
+	memset(bth + BTH_LEN, psn, 4096);
+	tx_commit(link_tx_sink(w));
+}
+
+static void
+expect_psn(struct link_worker *w, unsigned int port, uint32_t psn)
+{
+	struct packet *pkts[LINK_BURST];
+	enum verdict why;
+
+	assert_int_equal(link_rx(w, 1, pkts), 1);
+	assert_int_equal(pkts[0]->port, port);
+	assert_int_equal(pkts[0]->psn, psn);
+	assert_int_equal(pkts[0]->payload_len, 4096);
+	assert_int_equal(pkts[0]->payload[4095], psn);
+	assert_true(wire_crc_ok(pkts[0], &why));
+	link_free(pkts, 1);
+}
+
+static void
+test_pair_carries_packets_both_ways(void **state)
+{
+	struct error err = { 0 };
+	struct link_config c;
+	struct link_worker *w[2];
+	struct link_state s;
+	struct path there, back;
+	struct link *l;
+	unsigned int i;
+
+	(void)state;
+	pair_config(&c, 2);
+	l = link_open(&c, &err);
+	assert_string_equal(err.text, "");
+	assert_non_null(l);
+	for (i = 0; i < 2; i++)
+		w[i] = link_worker_create(l, i, &err);
+	link_state(l, 0, &s);
+	assert_true(s.up);
+	assert_string_equal(s.driver, "net_ring");
+	assert_int_equal(s.rx_queues, 2);
+	assert_int_equal(link_port_attr(l, 0)->active_mtu, 4096);
+	assert_int_equal(link_port_attr(l, 0)->pkey[0], 0xFFFF);
+	assert_memory_not_equal(link_port_attr(l, 0)->mac, link_port_attr(l, 1)->mac, 6);
+	/* at once: nothing to resolve. Each worker has its own pair of rings. */
+	there = path_from(l, 0);
+	back = path_from(l, 1);
+	for (i = 0; i < 2; i++) {
+		send_psn(w[i], &there, 10 + i);
+		send_psn(w[i], &back, 20 + i);
+		link_tx_flush(w[i], 1);
+		expect_psn(w[i], 0, 20 + i);
+		expect_psn(w[i], 1, 10 + i);
+	}
+	for (i = 0; i < 2; i++) {
+		assert_int_equal(link_worker_counters(w[i], 0)->tx_packets, 1);
+		assert_int_equal(link_worker_counters(w[i], 1)->rx_packets, 1);
+		assert_int_equal(link_worker_counters(w[i], 1)->rx_bytes, 14 + 28 + 12 + 4096 + 4);
+		assert_int_equal(link_worker_counters(w[i], 0)->tx_unresolved, 0);
+		link_worker_destroy(w[i]);
+	}
+	link_close(l);
+}
+
+/* open, close and open again: nothing stays behind */
+static void
+test_pair_opens_again(void **state)
+{
+	struct error err = { 0 };
+	struct link_config c;
+	unsigned int i;
+	struct link *l;
+
+	(void)state;
+	for (i = 0; i < 3; i++) {
+		pair_config(&c, 20); /* more workers than net_ring has queues */
+		c.port[0].rx_desc = c.port[1].rx_desc = 128;
+		l = link_open(&c, &err);
+		assert_string_equal(err.text, "");
+		link_close(l);
+	}
+}
+
+static void
+refused(const struct link_config *c, const char *text)
+{
+	struct error err = { 0 };
+
+	assert_null(link_open(c, &err));
+	assert_string_equal(err.text, text);
+}
+
+static void
+test_bad_configurations_are_named(void **state)
+{
+	struct link_config c;
+
+	(void)state;
+	pair_config(&c, 1);
+	strcpy(c.port[0].back_to_back, "port7");
+	refused(&c, "port0: back_to_back: got \"port7\", which is no other port");
+	pair_config(&c, 1);
+	strcpy(c.port[0].back_to_back, "port0");
+	refused(&c, "port0: back_to_back: got \"port0\", which is no other port");
+	pair_config(&c, 1);
+	strcpy(c.port[1].device, "net_null0");
+	refused(&c, "port0: back_to_back and device exclude each other (port0 and port1)");
+	pair_config(&c, 1);
+	c.port[0].back_to_back[0] = '\0';
+	c.port[1].back_to_back[0] = '\0';
+	refused(&c, "port0: device is missing: a PCI address or a vdev, or back_to_back with the name "
+		    "of another port");
+	pair_config(&c, 0);
+	refused(&c, "workers: got 0, allowed 1..128");
+	pair_config(&c, 1);
+	c.mbuf_priv = 8;
+	assert_null(link_open(&c, NULL));
+}
+
+/* A vdev with its arguments is plugged in, and out again at the end. */
+static void
+test_vdev_is_plugged_and_unplugged(void **state)
+{
+	struct error err = { 0 };
+	struct link_config c;
+	struct link *l;
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < 2; i++) {
+		pair_config(&c, 1);
+		c.num_ports = 1;
+		c.port[0].back_to_back[0] = '\0';
+		strcpy(c.port[0].device, "net_null7,size=64,no-rx=1");
+		l = link_open(&c, &err);
+		assert_string_equal(err.text, "");
+		assert_non_null(l);
+		link_close(l);
+	}
+	strcpy(c.port[0].device, "net_nonesuch0,iface=x");
+	assert_null(link_open(&c, &err));
+	assert_non_null(strstr(err.text, "port0: device net_nonesuch0,iface=x cannot be opened"));
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_pair_carries_packets_both_ways),
+		cmocka_unit_test(test_pair_opens_again),
+		cmocka_unit_test(test_bad_configurations_are_named),
+		cmocka_unit_test(test_vdev_is_plugged_and_unplugged),
+	};
+
+	return cmocka_run_group_tests(tests, bench_eal, bench_eal_cleanup);
+}

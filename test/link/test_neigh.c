@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/* Next hops: which they are, how they are resolved, confirmed and given up. */
+
+#include <string.h>
+
+#include "bench.h"
+
+#define MS    (BENCH_HZ / 1000)
+#define PAD18 "000000000000000000000000000000000000"
+#define REQUEST(target)                                                                            \
+	"ffffffffffff 020000000002 0806 0001080006040001"                                          \
+	"020000000002 0a000002 000000000000" target PAD18
+#define REPLY                                                                                      \
+	"020000000002 020000000001 0806 0001080006040002"                                          \
+	"020000000001 0a000001 020000000002 0a000002"
+
+static uint32_t
+neighbour(struct bench *b, const char *sgid, const char *dgid)
+{
+	struct error err = { 0 };
+	union gid s, d;
+	uint32_t index;
+
+	assert_true(gid_parse(sgid, &s));
+	assert_true(gid_parse(dgid, &d));
+	assert_int_equal(link_neighbour(b->link, 0, &s, &d, &index, &err), 0);
+	return index;
+}
+
+static struct link_neighbour_info
+info(struct bench *b, uint32_t index)
+{
+	struct link_neighbour_info i;
+
+	assert_true(link_neighbour_next(b->link, &index, &i));
+	return i;
+}
+
+/* Advance in steps as an engine ticks, and count the questions that go out. */
+static unsigned int
+run(struct bench *b, unsigned int ms, const char *expected)
+{
+	unsigned int t, n = 0;
+	const char *sent;
+	char want[256];
+
+	strcpy(want, hex_compact(expected));
+	for (t = 0; t < ms; t += 50) {
+		b->now += 50 * MS;
+		link_tick(b->worker[0], b->now);
+		link_tx_flush(b->worker[0], b->now);
+		while (*(sent = bench_sent(b)) != '\0')
+			n += strcmp(sent, want) == 0;
+	}
+	return n;
+}
+
+static void
+test_new_neighbour_is_asked_for_at_once(void **state)
+{
+	struct bench *b = *state;
+	uint32_t i = neighbour(b, "10.0.0.2", "10.0.0.1");
+
+	assert_false(info(b, i).resolved);
+	bench_poll(b, 0);
+	bench_expect(b, REQUEST("0a000001"));
+	bench_expect_nothing(b);
+	bench_verdict(b, REPLY, VERDICT_ARP);
+	assert_true(info(b, i).resolved);
+	assert_memory_equal(info(b, i).mac, "\x02\0\0\0\0\x01", 6);
+	/* the same next hop is the same entry */
+	assert_int_equal(neighbour(b, "10.0.0.2", "10.0.0.1"), i);
+}
+
+static void
+test_ipv6_neighbour_is_asked_for_at_its_group(void **state)
+{
+	struct bench *b = *state;
+	uint32_t i = neighbour(b, "fe80::2", "fe80::1");
+
+	bench_poll(b, 0);
+	bench_expect(b, "3333ff000001 020000000002 86dd 6000000000203aff"
+		"fe800000000000000000000000000002 ff0200000000000000000001ff000001"
+		"87007a9700000000 fe800000000000000000000000000001 0101020000000002");
+	bench_verdict(b, "020000000002 020000000001 86dd 6000000000203aff"
+		"fe800000000000000000000000000001 fe800000000000000000000000000002"
+		"8800181c60000000 fe800000000000000000000000000001 0201020000000001", VERDICT_ND);
+	assert_true(info(b, i).resolved);
+	assert_memory_equal(info(b, i).mac, "\x02\0\0\0\0\x01", 6);
+}
+
+static void
+test_questions_of_neighbours_teach_too(void **state)
+{
+	struct bench *b = *state;
+	uint32_t i = neighbour(b, "10.0.0.2", "10.0.0.1");
+
+	bench_verdict(b, "ffffffffffff 020000000001 0806 0001080006040001"
+		"020000000001 0a000001 000000000000 0a000002", VERDICT_ARP);
+	assert_true(info(b, i).resolved);
+	/* nobody is entered who was not asked for */
+	i++;
+	bench_verdict(b, "ffffffffffff 020000000009 0806 0001080006040001"
+		"020000000009 0a000009 000000000000 0a000002", VERDICT_ARP);
+	assert_false(link_neighbour_next(b->link, &i, &(struct link_neighbour_info){ 0 }));
+}
+
+static void
+test_silent_neighbour_is_asked_less_and_less(void **state)
+{
+	struct bench *b = *state;
+
+	neighbour(b, "10.0.0.2", "10.0.0.1");
+	bench_poll(b, 0);
+	bench_discard(b);
+	/* after 0.1, 0.3, 0.7, 1.5, 3.1, 6.3, 9.5 s */
+	assert_int_equal(run(b, 1000, REQUEST("0a000001")), 3);
+	assert_int_equal(run(b, 9000, REQUEST("0a000001")), 4);
+}
+
+static void
+test_resolved_neighbour_is_confirmed_and_given_up(void **state)
+{
+	static const char unicast[] = "020000000001 020000000002 0806 0001080006040001"
+		"020000000002 0a000002 000000000000 0a000001" PAD18;
+	struct bench *b = *state;
+	uint32_t i = neighbour(b, "10.0.0.2", "10.0.0.1");
+
+	bench_poll(b, 0);
+	bench_verdict(b, REPLY, VERDICT_ARP);
+	assert_int_equal(run(b, 29900, unicast), 0);
+	assert_int_equal(run(b, 500, unicast), 1);
+	bench_verdict(b, REPLY, VERDICT_ARP);
+	assert_int_equal(info(b, i).age_ms, 0);
+	assert_int_equal(run(b, 29950, unicast), 0);
+	/* silent now: three questions to it, three to all, and its address is forgotten */
+	assert_int_equal(run(b, 3000, unicast), 3);
+	assert_true(info(b, i).resolved);
+	assert_int_equal(run(b, 3000, REQUEST("0a000001")), 3);
+	run(b, 100, "");
+	assert_false(info(b, i).resolved);
+}
+
+static void
+test_moved_neighbour_is_followed(void **state)
+{
+	struct bench *b = *state;
+	uint32_t i = neighbour(b, "10.0.0.2", "10.0.0.1");
+
+	bench_poll(b, 0);
+	bench_verdict(b, REPLY, VERDICT_ARP);
+	/* gratuitous */
+	bench_verdict(b, "ffffffffffff 020000000011 0806 0001080006040001"
+		"020000000011 0a000001 000000000000 0a000001", VERDICT_ARP);
+	assert_memory_equal(info(b, i).mac, "\x02\0\0\0\0\x11", 6);
+}
+
+static void
+test_off_link_goes_to_the_gateway(void **state)
+{
+	struct error err = { 0 };
+	union gid s, d;
+	struct bench b;
+	uint32_t i;
+
+	(void)state;
+	bench_config(&b);
+	assert_true(gid_parse("10.0.0.254", &b.cfg.port[0].addr[0].gateway));
+	assert_true(gid_parse("2001:db8::2", &b.cfg.port[0].addr[1].gid));
+	bench_open(&b);
+	i = neighbour(&b, "10.0.0.2", "192.168.7.7");
+	bench_poll(&b, 0);
+	bench_expect(&b, REQUEST("0a0000fe"));
+	assert_int_equal(neighbour(&b, "10.0.0.2", "192.168.8.8"), i);
+	/* no IPv6 gateway */
+	assert_true(gid_parse("2001:db8::2", &s));
+	assert_true(gid_parse("2001:db9::1", &d));
+	assert_int_equal(link_neighbour(b.link, 0, &s, &d, &i, &err), -ENETUNREACH);
+	assert_string_equal(err.text,
+		"dgid: 2001:db9::1 is on none of port0's subnets and the port has no gateway");
+	/* the families do not mix */
+	assert_true(gid_parse("10.0.0.1", &d));
+	assert_int_equal(link_neighbour(b.link, 0, &s, &d, &i, &err), -EINVAL);
+	bench_close(&b);
+}
+
+static void
+test_multicast_needs_no_question(void **state)
+{
+	struct bench *b = *state;
+
+	assert_memory_equal(info(b, neighbour(b, "10.0.0.2", "239.129.2.3")).mac,
+		"\x01\x00\x5E\x01\x02\x03", 6);
+	assert_memory_equal(info(b, neighbour(b, "fe80::2", "ff0e::12:3456")).mac,
+		"\x33\x33\x00\x12\x34\x56", 6);
+	bench_poll(b, 0);
+	bench_expect_nothing(b);
+}
+
+/* 64 at once, then 500 a second */
+static void
+test_questions_are_limited(void **state)
+{
+	struct bench *b = *state;
+	unsigned int i, n = 0;
+	char text[32];
+
+	for (i = 1; i <= 200; i++) {
+		snprintf(text, sizeof(text), "10.0.0.%u", i == 2 ? 201 : i);
+		neighbour(b, "10.0.0.2", text);
+	}
+	bench_poll(b, 0);
+	while (*bench_sent(b) != '\0')
+		n++;
+	assert_int_equal(n, 64);
+	b->now += 10 * MS;
+	link_tick(b->worker[0], b->now);
+	link_tx_flush(b->worker[0], b->now);
+	for (n = 0; *bench_sent(b) != '\0'; n++)
+		;
+	assert_int_equal(n - 2, 5); /* and two announcements of ours */
+}
+
+int
+main(void)
+{
+#define WITH_BENCH(t) cmocka_unit_test_setup_teardown(t, bench_setup, bench_teardown)
+	const struct CMUnitTest tests[] = {
+		WITH_BENCH(test_new_neighbour_is_asked_for_at_once),
+		WITH_BENCH(test_ipv6_neighbour_is_asked_for_at_its_group),
+		WITH_BENCH(test_questions_of_neighbours_teach_too),
+		WITH_BENCH(test_silent_neighbour_is_asked_less_and_less),
+		WITH_BENCH(test_resolved_neighbour_is_confirmed_and_given_up),
+		WITH_BENCH(test_moved_neighbour_is_followed),
+		cmocka_unit_test(test_off_link_goes_to_the_gateway),
+		WITH_BENCH(test_multicast_needs_no_question),
+		WITH_BENCH(test_questions_are_limited),
+	};
+
+	return cmocka_run_group_tests(tests, bench_eal, bench_eal_cleanup);
+}

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/* What goes out: the transmit sink, its batches, and what happens when there is no way out. */
+
+#include <string.h>
+
+#include "bench.h"
+#include "wire/bytes.h"
+#include "wire/wire.h"
+
+#define MS (BENCH_HZ / 1000)
+
+static struct path
+path_to_peer(struct bench *b, bool mac_known)
+{
+	struct av av = { .encap = ENCAP_ROCEV2_IPV4, .vlan = b->cfg.port[0].vlan, .sl = 5 };
+	struct error err;
+	struct path p;
+
+	assert_true(gid_parse("10.0.0.2", &av.sgid));
+	assert_true(gid_parse("10.0.0.1", &av.dgid));
+	memcpy(av.smac, b->cfg.port[0].mac, 6);
+	if (mac_known)
+		memcpy(av.dmac, "\x02\0\0\0\0\x01", 6);
+	path_init(&p, &av, 0x11, 0x12);
+	if (!mac_known)
+		assert_int_equal(link_neighbour(b->link, 0, &av.sgid, &av.dgid, &p.neighbour, &err),
+			0);
+	return p;
+}
+
+/* An ACK for a PSN: false when the sink has no room */
+static bool
+send_ack(struct bench *b, unsigned int worker, const struct path *path, uint32_t psn)
+{
+	struct wire_headers h = { .opcode = RC_ACK, .pkey = 0xFFFF, .dest_qpn = 0x456, .psn = psn,
+		.syndrome = 0x1F, .msn = 7 };
+	struct tx_sink *s = link_tx_sink(b->worker[worker]);
+	uint8_t *bth = tx_reserve(s, path, 16);
+
+	if (bth == NULL)
+		return false;
+	assert_int_equal(wire_build(bth, &h), 16);
+	tx_commit(s);
+	return true;
+}
+
+/* A frame of ours as a receiver reads it. */
+static void
+expect_ack(struct bench *b, unsigned int queue, uint32_t psn)
+{
+	uint8_t buf[256];
+	enum verdict why;
+	struct packet p;
+	uint32_t len = hex_bytes(bench_sent_on(b, queue), buf, sizeof(buf));
+
+	assert_int_equal(len, 14 + 20 + 8 + 12 + 4 + 4);
+	assert_memory_equal(buf, "\x02\0\0\0\0\x01\x02\0\0\0\0\x02\x08\x00", 14);
+	assert_true(wire_parse(ENCAP_ROCEV2_IPV4, buf + 14, len - 14, &p, &why));
+	assert_true(wire_crc_ok(&p, &why));
+	assert_int_equal(p.psn, psn);
+	assert_int_equal(p.opcode, RC_ACK);
+	assert_int_equal(p.udp_sport, 0xC132); /* rc-transport 10 */
+}
+
+static void
+test_packet_leaves_on_flush_complete(void **state)
+{
+	struct bench *b = *state;
+	const struct link_counters *c = link_worker_counters(b->worker[0], 0);
+	struct path path = path_to_peer(b, true);
+
+	assert_true(send_ack(b, 0, &path, 0x12));
+	bench_expect_nothing(b);
+	link_tx_flush(b->worker[0], b->now);
+	expect_ack(b, 0, 0x12);
+	bench_expect_nothing(b);
+	assert_int_equal(c->tx_packets, 1);
+	assert_int_equal(c->tx_bytes, 62);
+}
+
+static void
+test_full_batch_leaves_by_itself(void **state)
+{
+	struct bench *b = *state;
+	struct path path = path_to_peer(b, true);
+	unsigned int i;
+
+	for (i = 0; i < LINK_BURST - 1; i++)
+		send_ack(b, 0, &path, i);
+	bench_expect_nothing(b);
+	send_ack(b, 0, &path, i);
+	for (i = 0; i < LINK_BURST; i++)
+		expect_ack(b, 0, i);
+	bench_expect_nothing(b);
+}
+
+static void
+test_unresolved_next_hop_is_a_counted_drop(void **state)
+{
+	struct bench *b = *state;
+	const struct link_counters *c = link_worker_counters(b->worker[0], 0);
+	struct path path = path_to_peer(b, false);
+
+	assert_true(send_ack(b, 0, &path, 1));
+	link_tx_flush(b->worker[0], b->now);
+	bench_expect_nothing(b);
+	assert_int_equal(c->tx_unresolved, 1);
+	assert_int_equal(c->tx_packets, 0);
+	bench_verdict(b, "020000000002 020000000001 0806 0001080006040002"
+		"020000000001 0a000001 020000000002 0a000002", VERDICT_ARP);
+	bench_discard(b); /* the question */
+	assert_true(send_ack(b, 0, &path, 2));
+	link_tx_flush(b->worker[0], b->now);
+	expect_ack(b, 0, 2);
+	assert_int_equal(c->tx_unresolved, 1);
+}
+
+static void
+test_vlan_and_priority_are_sent(void **state)
+{
+	struct path path;
+	struct bench b;
+	uint8_t buf[256];
+
+	(void)state;
+	bench_config(&b);
+	b.cfg.port[0].vlan = 10;
+	bench_open(&b);
+	path = path_to_peer(&b, true);
+	send_ack(&b, 0, &path, 1);
+	link_tx_flush(b.worker[0], b.now);
+	assert_int_equal(hex_bytes(bench_sent(&b), buf, sizeof(buf)), 66);
+	assert_memory_equal(buf + 12, "\x81\x00\xA0\x0A\x08\x00", 6); /* PCP 5, VLAN 10 */
+	bench_close(&b);
+}
+
+static void
+open_narrow(struct bench *b, unsigned int depth)
+{
+	bench_config(b);
+	b->out_depth = depth;
+	bench_open(b);
+}
+
+/* The queue takes 8: first its callers are held back, nothing is lost; then, as it stays full, frames are dropped. */
+static void
+test_full_queue_holds_back_then_drops(void **state)
+{
+	const struct link_counters *c;
+	struct path path;
+	struct bench b;
+	unsigned int sent = 0;
+
+	(void)state;
+	open_narrow(&b, 8);
+	bench_poll(&b, 0);
+	c = link_worker_counters(b.worker[0], 0);
+	path = path_to_peer(&b, true);
+	while (send_ack(&b, 0, &path, sent))
+		assert_true(++sent < 100);
+	assert_int_equal(sent, 8 + LINK_BURST);
+	assert_int_equal(c->tx_full, 0);
+	/* the queue moves: nothing was lost */
+	expect_ack(&b, 0, 0);
+	assert_true(send_ack(&b, 0, &path, sent));
+	assert_int_equal(c->tx_full, 0);
+	/* it does not move for long */
+	link_tx_flush(b.worker[0], b.now);
+	b.now += 49 * MS;
+	link_tx_flush(b.worker[0], b.now);
+	assert_int_equal(c->tx_full, 0);
+	b.now += 2 * MS;
+	link_tx_flush(b.worker[0], b.now);
+	assert_int_equal(c->tx_full, LINK_BURST);
+	/* and then holds nobody back */
+	for (sent = 0; sent < 100; sent++)
+		assert_true(send_ack(&b, 0, &path, sent));
+	assert_int_equal(c->tx_full, LINK_BURST + 96);
+	/* until it moves again */
+	bench_discard(&b);
+	link_tx_flush(b.worker[0], b.now);
+	expect_ack(&b, 0, 96);
+	assert_int_equal(c->tx_full, LINK_BURST + 96);
+	assert_int_equal(c->tx_packets, 8 + 1 + 4);
+	bench_close(&b);
+}
+
+static void
+test_no_buffer_is_counted_and_nothing_else(void **state)
+{
+	const struct link_counters *c;
+	struct path path;
+	struct bench b;
+	unsigned int n = 0;
+
+	(void)state;
+	bench_config(&b);
+	b.cfg.port[0].mbufs = 64;
+	bench_open(&b);
+	c = link_worker_counters(b.worker[0], 0);
+	path = path_to_peer(&b, true);
+	while (send_ack(&b, 0, &path, n))
+		assert_true(++n <= 64);
+	assert_int_equal(n, 64);
+	assert_int_equal(c->tx_no_mbuf, 1);
+	bench_discard(&b);
+	assert_true(send_ack(&b, 0, &path, n));
+	bench_close(&b);
+}
+
+static void
+test_more_than_the_mtu_is_refused(void **state)
+{
+	struct bench *b = *state;
+	struct path path = path_to_peer(b, true);
+
+	assert_null(tx_reserve(link_tx_sink(b->worker[0]), &path, 4096));
+	assert_int_equal(link_worker_counters(b->worker[0], 0)->tx_no_mbuf, 1);
+}
+
+static void
+test_reserved_and_not_committed_is_taken_back(void **state)
+{
+	struct bench *b = *state;
+	struct path path = path_to_peer(b, true);
+
+	assert_non_null(tx_reserve(link_tx_sink(b->worker[0]), &path, 16));
+	assert_true(send_ack(b, 0, &path, 5));
+	link_tx_flush(b->worker[0], b->now);
+	expect_ack(b, 0, 5);
+	bench_expect_nothing(b);
+	assert_non_null(tx_reserve(link_tx_sink(b->worker[0]), &path, 16)); /* and left so */
+}
+
+/* Two queues, three workers: worker 2's frames leave through worker 0. */
+static void
+test_worker_without_a_queue_hands_over(void **state)
+{
+	const struct link_counters *c0, *c2;
+	struct path path;
+	struct bench b;
+	unsigned int i;
+
+	(void)state;
+	bench_config(&b);
+	b.cfg.workers = 3;
+	bench_open(&b);
+	c0 = link_worker_counters(b.worker[0], 0);
+	c2 = link_worker_counters(b.worker[2], 0);
+	path = path_to_peer(&b, true);
+	send_ack(&b, 1, &path, 1);
+	link_tx_flush(b.worker[1], b.now);
+	expect_ack(&b, 1, 1);
+	for (i = 0; i < 40; i++)
+		send_ack(&b, 2, &path, i);
+	link_tx_flush(b.worker[2], b.now);
+	bench_expect_nothing(&b);
+	link_tx_flush(b.worker[0], b.now);
+	link_tx_flush(b.worker[0], b.now);
+	for (i = 0; i < 40; i++)
+		expect_ack(&b, 0, i);
+	/* who sends, counts */
+	assert_int_equal(c2->tx_packets, 0);
+	assert_int_equal(c0->tx_packets, 40);
+	/* worker 0 stops: the ring fills, worker 2 is held back, then drops */
+	link_tx_flush(b.worker[2], b.now);
+	for (i = 0; i < 1000 && send_ack(&b, 2, &path, i); i++)
+		;
+	assert_in_range(i, 512, 512 + LINK_BURST);
+	b.now += 60 * MS;
+	link_tx_flush(b.worker[2], b.now);
+	assert_int_equal(c2->tx_full, LINK_BURST);
+	bench_close(&b);
+}
+
+int
+main(void)
+{
+#define WITH_BENCH(t) cmocka_unit_test_setup_teardown(t, bench_setup, bench_teardown)
+	const struct CMUnitTest tests[] = {
+		WITH_BENCH(test_packet_leaves_on_flush_complete),
+		WITH_BENCH(test_full_batch_leaves_by_itself),
+		WITH_BENCH(test_unresolved_next_hop_is_a_counted_drop),
+		cmocka_unit_test(test_vlan_and_priority_are_sent),
+		cmocka_unit_test(test_full_queue_holds_back_then_drops),
+		cmocka_unit_test(test_no_buffer_is_counted_and_nothing_else),
+		WITH_BENCH(test_more_than_the_mtu_is_refused),
+		WITH_BENCH(test_reserved_and_not_committed_is_taken_back),
+		cmocka_unit_test(test_worker_without_a_queue_hands_over),
+	};
+
+	return cmocka_run_group_tests(tests, bench_eal, bench_eal_cleanup);
+}

@@ -58,15 +58,16 @@ static void
 choose_queues(const struct link *l, struct link_port *p, const struct rte_eth_dev_info *info,
 	uint64_t rss_hf)
 {
+	unsigned int pairs = RTE_MIN(info->max_rx_queues, info->max_tx_queues);
 	unsigned int workers = l->cfg.workers;
 
 	switch (queue_rule(p->driver)) {
 	case QUEUES_ALL:
-		p->nrx = RTE_MIN(info->max_rx_queues, info->max_tx_queues);
-		p->ntx = p->nrx;
+		p->nrx = pairs;
+		p->ntx = pairs;
 		break;
 	case QUEUES_PER_WORKER:
-		p->nrx = RTE_MIN(RTE_MIN(info->max_rx_queues, info->max_tx_queues), workers);
+		p->nrx = RTE_MIN(pairs, workers);
 		p->ntx = p->nrx;
 		break;
 	case QUEUES_RSS:

@@ -1,0 +1,485 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fake_engine.h"
+
+#define QPN_BASE 0x100
+
+struct engine *
+fake_engine_create(void)
+{
+	struct mem_config config = { .max_pd = 16, .max_mr = 64, .max_mw = 16,
+		.alloc = &allocator_malloc, .rng = &rng_kernel };
+	struct engine *e = calloc(1, sizeof(*e));
+	unsigned int p;
+
+	e->mem = mem_create(&config);
+	for (p = 0; p < 2; p++) {
+		strcpy(e->port[p].name, p == 0 ? "port0" : "port1");
+		e->port[p].index = (uint16_t)p;
+		e->port[p].mtu = 1500;
+		e->port[p].active_mtu = 1024;
+		e->port[p].vlan = PATH_NO_VLAN;
+		e->port[p].up = true;
+		e->port[p].num_pkeys = 1;
+		e->port[p].pkey[0] = 0xffff;
+		e->port[p].num_gids = 3;
+		gid_parse("fe80::1", &e->port[p].gid[0].gid);
+		gid_parse(p == 0 ? "10.0.0.1" : "10.0.1.1", &e->port[p].gid[1].gid);
+		gid_parse("10.0.2.1", &e->port[p].gid[2].gid);
+		e->port[p].gid[0].type = e->port[p].gid[1].type = e->port[p].gid[2].type =
+			GID_ROCEV2;
+		e->port[p].gid[0].prefix_len = 64;
+		e->port[p].gid[1].prefix_len = e->port[p].gid[2].prefix_len = 24;
+	}
+	return e;
+}
+
+void
+fake_engine_destroy(struct engine *e)
+{
+	mem_destroy(e->mem);
+	free(e);
+}
+
+void
+fake_complete(struct engine *e, uint32_t cqn, const struct wc *wc)
+{
+	e->cq[cqn].wc[e->cq[cqn].tail++ % 1024] = *wc;
+}
+
+void
+fake_event(struct engine *e, enum event_type type, uint32_t element)
+{
+	e->event[e->event_tail++ % FAKE_EVENTS] = (struct event){ type, element };
+}
+
+/* --- memory: the real thing --- */
+
+int
+engine_pd_alloc(struct engine *e, uint32_t *pd, struct error *err)
+{
+	return mem_pd_alloc(e->mem, pd, err);
+}
+
+int
+engine_pd_free(struct engine *e, uint32_t pd, struct error *err)
+{
+	return mem_pd_free(e->mem, pd, err);
+}
+
+int
+engine_mr_register(struct engine *e, const struct mem_mr_attr *attr, struct mem_mr_info *info,
+	struct error *err)
+{
+	return mem_mr_register(e->mem, attr, info, err);
+}
+
+int
+engine_mr_deregister(struct engine *e, uint32_t key, struct error *err)
+{
+	return mem_mr_deregister(e->mem, key, err);
+}
+
+static int
+host_address(struct engine *e, uint32_t key, uint64_t offset, uint64_t len, uint8_t **base,
+	struct error *err)
+{
+	struct mem_mr_info info;
+
+	if (mem_mr_query(e->mem, key, &info) != 0)
+		return error_set(err, ENOENT, "key: no such region");
+	if (offset > info.length || len > info.length - offset)
+		return error_set(err, EINVAL, "offset: beyond the region");
+	*base = info.base + offset;
+	return 0;
+}
+
+int
+engine_mr_read(struct engine *e, uint32_t key, uint64_t offset, void *buf, uint64_t len,
+	struct error *err)
+{
+	uint8_t *base = NULL;
+	int rc = host_address(e, key, offset, len, &base, err);
+
+	if (rc == 0)
+		memcpy(buf, base, len);
+	return rc;
+}
+
+int
+engine_mr_write(struct engine *e, uint32_t key, uint64_t offset, const void *buf, uint64_t len,
+	struct error *err)
+{
+	uint8_t *base = NULL;
+	int rc = host_address(e, key, offset, len, &base, err);
+
+	if (rc == 0)
+		memcpy(base, buf, len);
+	return rc;
+}
+
+bool
+engine_mr_next(struct engine *e, uint32_t *cursor, struct mem_mr_info *info)
+{
+	return mem_mr_next(e->mem, cursor, info);
+}
+
+int
+engine_mw_alloc(struct engine *e, uint32_t pd, enum mem_mw_type type, uint32_t *key,
+	struct error *err)
+{
+	return mem_mw_alloc(e->mem, pd, type, key, err);
+}
+
+int
+engine_mw_free(struct engine *e, uint32_t key, struct error *err)
+{
+	return mem_mw_free(e->mem, key, err);
+}
+
+bool
+engine_mw_next(struct engine *e, uint32_t *cursor, struct mem_mw_info *info)
+{
+	return mem_mw_next(e->mem, cursor, info);
+}
+
+/* --- completion queues: number = slot --- */
+
+static struct fake_cq *
+find_cq(struct engine *e, uint32_t cqn)
+{
+	return cqn < FAKE_CQS && e->cq[cqn].used ? &e->cq[cqn] : NULL;
+}
+
+int
+engine_cq_create(struct engine *e, uint32_t depth, uint32_t *cqn, struct error *err)
+{
+	for (*cqn = 1; *cqn < FAKE_CQS; ++*cqn)
+		if (!e->cq[*cqn].used) {
+			e->cq[*cqn].used = true;
+			e->cq[*cqn].depth = depth;
+			return 0;
+		}
+	return error_set(err, ENOSPC, "no more completion queues");
+}
+
+int
+engine_cq_destroy(struct engine *e, uint32_t cqn, struct error *err)
+{
+	if (find_cq(e, cqn) == NULL)
+		return error_set(err, ENOENT, "cq: there is no completion queue %u", cqn);
+	memset(&e->cq[cqn], 0, sizeof(e->cq[cqn]));
+	return 0;
+}
+
+int
+engine_cq_poll(struct engine *e, uint32_t cqn, struct wc *wc, unsigned int n, struct error *err)
+{
+	struct fake_cq *cq = find_cq(e, cqn);
+	unsigned int i;
+
+	if (cq == NULL)
+		return error_set(err, ENOENT, "cq: there is no completion queue %u", cqn);
+	for (i = 0; i < n && cq->head != cq->tail; i++)
+		wc[i] = cq->wc[cq->head++ % 1024];
+	return (int)i;
+}
+
+int
+engine_cq_arm(struct engine *e, uint32_t cqn, bool solicited_only, struct error *err)
+{
+	if (find_cq(e, cqn) == NULL)
+		return error_set(err, ENOENT, "cq: there is no completion queue %u", cqn);
+	e->cq[cqn].armed = true;
+	e->cq[cqn].solicited_only = solicited_only;
+	return 0;
+}
+
+bool
+engine_cq_next(struct engine *e, uint32_t *cursor, struct rc_cq_info *info)
+{
+	for (; *cursor < FAKE_CQS; ++*cursor)
+		if (e->cq[*cursor].used) {
+			*info = (struct rc_cq_info){ .cqn = *cursor, .depth = e->cq[*cursor].depth };
+			++*cursor;
+			return true;
+		}
+	return false;
+}
+
+/* --- shared receive queues: one, number 5 --- */
+
+int
+engine_srq_create(struct engine *e, int worker, uint32_t pd, uint32_t max_wr, uint32_t max_sge,
+	uint32_t *srqn, struct error *err)
+{
+	(void)e, (void)worker, (void)pd, (void)max_wr, (void)max_sge, (void)err;
+	*srqn = 5;
+	return 0;
+}
+
+int
+engine_srq_modify(struct engine *e, uint32_t srqn, uint32_t limit, struct error *err)
+{
+	(void)srqn, (void)err;
+	e->srq_limit = limit;
+	return 0;
+}
+
+int
+engine_srq_destroy(struct engine *e, uint32_t srqn, struct error *err)
+{
+	(void)e, (void)srqn;
+	return error_set(err, EBUSY, "srq: queue pairs use it");
+}
+
+int
+engine_srq_post(struct engine *e, uint32_t srqn, const struct recv_wr *wr, unsigned int n,
+	struct error *err)
+{
+	(void)e, (void)srqn, (void)wr, (void)err;
+	return (int)n;
+}
+
+bool
+engine_srq_next(struct engine *e, uint64_t *cursor, struct rc_srq_info *info)
+{
+	if ((*cursor)++ != 0)
+		return false;
+	*info = (struct rc_srq_info){ .srqn = 5, .max_wr = 16, .max_sge = 1,
+		.limit = e->srq_limit };
+	return true;
+}
+
+/* --- queue pairs: number = 0x100 + slot --- */
+
+static struct fake_qp *
+find_qp(struct engine *e, uint32_t qpn, struct error *err)
+{
+	if (qpn >= QPN_BASE && qpn < QPN_BASE + FAKE_QPS && e->qp[qpn - QPN_BASE].used)
+		return &e->qp[qpn - QPN_BASE];
+	error_set(err, ENOENT, "qp: there is no queue pair %u", qpn);
+	return NULL;
+}
+
+int
+engine_qp_create(struct engine *e, int worker, const struct qp_init_attr *attr, uint32_t *qpn,
+	struct error *err)
+{
+	unsigned int i;
+
+	(void)worker;
+	for (i = 0; i < FAKE_QPS; i++)
+		if (!e->qp[i].used) {
+			memset(&e->qp[i], 0, sizeof(e->qp[i]));
+			e->qp[i].used = true;
+			e->qp[i].init = *attr;
+			*qpn = QPN_BASE + i;
+			return 0;
+		}
+	return error_set(err, ENOSPC, "no more queue pairs");
+}
+
+int
+engine_qp_modify(struct engine *e, uint32_t qpn, struct qp_attr *attr, const struct engine_ah *ah,
+	uint32_t mask, struct error *err)
+{
+	struct fake_qp *qp = find_qp(e, qpn, err);
+
+	if (qp == NULL)
+		return -ENOENT;
+	if (e->modify_fails && (mask & QP_ATTR_SQ_PSN) != 0)
+		return error_set(err, EINVAL, "max_rd_atomic: got 16, allowed: 0 to 4");
+	qp->masks[qp->modified++ % 8] = mask;
+	qp->attr = *attr;
+	if (ah != NULL) {
+		qp->ah = *ah;
+		qp->attr.av.dgid = ah->dgid;
+	}
+	return 0;
+}
+
+static void
+fill_info(const struct fake_qp *qp, uint32_t qpn, struct rc_qp_info *info)
+{
+	memset(info, 0, sizeof(*info));
+	info->qpn = qpn;
+	info->init = qp->init;
+	info->attr = qp->attr;
+	info->counters.sent_pkts = 7;
+}
+
+int
+engine_qp_query(struct engine *e, uint32_t qpn, struct rc_qp_info *info, struct error *err)
+{
+	struct fake_qp *qp = find_qp(e, qpn, err);
+
+	if (qp == NULL)
+		return -ENOENT;
+	fill_info(qp, qpn, info);
+	return 0;
+}
+
+int
+engine_qp_destroy(struct engine *e, uint32_t qpn, struct error *err)
+{
+	struct fake_qp *qp = find_qp(e, qpn, err);
+
+	if (qp == NULL)
+		return -ENOENT;
+	qp->used = false;
+	return 0;
+}
+
+bool
+engine_qp_next(struct engine *e, uint64_t *cursor, struct rc_qp_info *info)
+{
+	for (; *cursor < FAKE_QPS; ++*cursor)
+		if (e->qp[*cursor].used) {
+			fill_info(&e->qp[*cursor], QPN_BASE + (uint32_t)*cursor, info);
+			++*cursor;
+			return true;
+		}
+	return false;
+}
+
+/* --- posting: as the engine, a full queue stops it, and says why only when nothing was posted --- */
+
+int
+engine_post_send(struct engine *e, uint32_t qpn, const struct send_wr *wr, unsigned int n,
+	struct error *err)
+{
+	struct fake_qp *qp = find_qp(e, qpn, err);
+	struct wc wc = { .qp_num = qpn };
+	unsigned int i, at;
+
+	if (qp == NULL)
+		return -ENOENT;
+	for (i = 0; i < n && qp->num_sent < FAKE_WRS; i++) {
+		at = qp->num_sent++;
+		qp->sent[at] = wr[i];
+		if (wr[i].num_sge > 0)
+			qp->sge[at] = wr[i].sg_list[0];
+		memcpy(qp->inline_data[at], wr[i].inline_data != NULL ? wr[i].inline_data :
+			(const uint8_t *)"", wr[i].inline_len);
+		wc.wr_id = wr[i].wr_id;
+		wc.byte_len = qp->sge[at].length;
+		fake_complete(e, qp->init.send_cq, &wc);
+	}
+	if (i == 0)
+		return error_set(err, ENOMEM, "send queue full");
+	return (int)i;
+}
+
+int
+engine_post_recv(struct engine *e, uint32_t qpn, const struct recv_wr *wr, unsigned int n,
+	struct error *err)
+{
+	struct fake_qp *qp = find_qp(e, qpn, err);
+	unsigned int i;
+
+	if (qp == NULL)
+		return -ENOENT;
+	for (i = 0; i < n && qp->num_recv < FAKE_WRS; i++)
+		qp->recv[qp->num_recv++] = wr[i];
+	if (i == 0)
+		return error_set(err, ENOMEM, "receive queue full");
+	return (int)i;
+}
+
+/* --- the rest --- */
+
+unsigned int
+engine_events(struct engine *e, struct event *ev, unsigned int n, uint64_t *lost)
+{
+	unsigned int i;
+
+	for (i = 0; i < n && e->event_head != e->event_tail; i++)
+		ev[i] = e->event[e->event_head++ % FAKE_EVENTS];
+	*lost = e->lost;
+	return i;
+}
+
+unsigned int
+engine_workers(const struct engine *e)
+{
+	(void)e;
+	return 2;
+}
+
+struct link *
+engine_link(struct engine *e)
+{
+	return (struct link *)e;
+}
+
+void
+engine_worker_info(const struct engine *e, unsigned int worker, struct worker_info *info)
+{
+	(void)e;
+	memset(info, 0, sizeof(*info));
+	info->lcore = worker + 1;
+	info->busy_share = 0.25;
+	info->polls = 1000;
+}
+
+void
+engine_port_counters(const struct engine *e, unsigned int port, int worker,
+	struct link_counters *sum)
+{
+	(void)e;
+	memset(sum, 0, sizeof(*sum));
+	sum->rx_packets = 10 * (port + 1);
+	sum->verdict[VERDICT_REQUEST] = sum->rx_packets - 1;
+	sum->verdict[VERDICT_ICRC] = 1;
+	if (worker >= 0)
+		sum->tx_packets = (uint64_t)worker;
+}
+
+void
+engine_rc_counters(const struct engine *e, int worker, struct rc_counters *sum)
+{
+	(void)e, (void)worker;
+	memset(sum, 0, sizeof(*sum));
+	sum->rcvd_pkts = 28;
+}
+
+unsigned int
+link_num_ports(const struct link *l)
+{
+	(void)l;
+	return 2;
+}
+
+const struct port_attr *
+link_port_attr(const struct link *l, unsigned int port)
+{
+	return &((const struct engine *)l)->port[port];
+}
+
+bool
+link_neighbour_next(const struct link *l, uint32_t *cursor, struct link_neighbour_info *info)
+{
+	(void)l;
+	if ((*cursor)++ != 0)
+		return false;
+	memset(info, 0, sizeof(*info));
+	gid_parse("10.0.0.2", &info->gid);
+	info->resolved = true;
+	return true;
+}
+
+void
+link_state(const struct link *l, unsigned int port, struct link_state *state)
+{
+	(void)l, (void)port;
+	memset(state, 0, sizeof(*state));
+	state->up = true;
+	strcpy(state->driver, "net_ring");
+}

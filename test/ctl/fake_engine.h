@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#ifndef TEST_CTL_FAKE_ENGINE_H
+#define TEST_CTL_FAKE_ENGINE_H
+
+/**
+ * @file
+ * An engine without lcores or ports: real memory regions, and queue pairs that only remember what was asked of
+ * them. Every posted send request completes at once with success.
+ */
+
+#include "engine/verbs.h"
+
+#define FAKE_QPS    64
+#define FAKE_CQS    8
+#define FAKE_EVENTS 256
+#define FAKE_WRS    64 /* a queue holds so many */
+
+struct fake_qp {
+	bool used;
+	struct qp_init_attr init;
+	struct qp_attr attr;
+	struct engine_ah ah;
+	uint32_t masks[8]; /* of each engine_qp_modify() */
+	unsigned int modified;
+	struct send_wr sent[FAKE_WRS];
+	struct sge sge[FAKE_WRS];
+	char inline_data[FAKE_WRS][64];
+	unsigned int num_sent;
+	unsigned int num_recv;
+	struct recv_wr recv[FAKE_WRS];
+};
+
+struct fake_cq {
+	bool used;
+	uint32_t depth;
+	struct wc wc[1024];
+	unsigned int head, tail;
+	bool armed, solicited_only;
+};
+
+struct engine {
+	struct mem *mem;
+	struct port_attr port[2];
+	struct fake_qp qp[FAKE_QPS];
+	struct fake_cq cq[FAKE_CQS];
+	struct event event[FAKE_EVENTS];
+	unsigned int event_head, event_tail;
+	uint64_t lost;
+	bool modify_fails; /* the RTR -> RTS step */
+	uint32_t srq_limit;
+};
+
+struct engine *fake_engine_create(void);
+void fake_engine_destroy(struct engine *e);
+void fake_complete(struct engine *e, uint32_t cqn, const struct wc *wc);
+void fake_event(struct engine *e, enum event_type type, uint32_t element);
+
+#endif

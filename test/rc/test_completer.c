@@ -1,0 +1,776 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * The completer: what responses do to the requester (rc-transport 4 and 8, rc-cases). The peer is played by the test.
+ */
+
+#include <string.h>
+
+#include "pair.h"
+
+#define TTR(timeout) (UINT64_C(4096) << (timeout)) /* ns */
+
+static void
+forget_sent(struct node *n)
+{
+	transmit(n);
+	n->seen = n->sent_count;
+}
+
+/* --- positive ACKs --- */
+
+/* rc-transport 4: an ACK covers every PSN up to its own; completions come in posting order */
+static void
+test_ack_covers_all_before_it(void **state)
+{
+	struct pair *p = *state;
+
+	post(&p->a, WR_RDMA_WRITE, 1, 1);
+	post(&p->a, WR_RDMA_WRITE, 2, 600);
+	post(&p->a, WR_RDMA_WRITE, 3, 1);
+	transmit(&p->a);
+	assert_int_equal(ack(p, 203), VERDICT_RESPONSE); /* in the middle of 2 */
+	expect_wc(&p->a, 1, WC_SUCCESS);
+	expect_no_wc(&p->a);
+	assert_int_equal(info_of(&p->a).sq_unacked, 2);
+	assert_int_equal(ack(p, 205), VERDICT_RESPONSE);
+	expect_wc(&p->a, 2, WC_SUCCESS);
+	expect_wc(&p->a, 3, WC_SUCCESS);
+}
+
+/* rc-cases: ACK for a PSN never sent, or retired: counted and dropped; QP stays up */
+static void
+test_ghost_and_duplicate_acks(void **state)
+{
+	struct pair *p = *state;
+
+	post(&p->a, WR_RDMA_WRITE, 1, 1);
+	transmit(&p->a);
+	assert_int_equal(ack(p, 202), VERDICT_GHOST_RESPONSE);
+	assert_int_equal(ack(p, 1000), VERDICT_GHOST_RESPONSE);
+	expect_no_wc(&p->a);
+	assert_int_equal(ack(p, 201), VERDICT_RESPONSE);
+	expect_wc(&p->a, 1, WC_SUCCESS);
+	assert_int_equal(ack(p, 201), VERDICT_DUPLICATE_RESPONSE);
+	assert_int_equal(ack(p, 150), VERDICT_DUPLICATE_RESPONSE);
+	expect_no_wc(&p->a);
+	assert_int_equal(state_of(&p->a), QPS_RTS);
+}
+
+/* rc-cases: NAK for a PSN outside the window: dropped, of every kind */
+static void
+test_ghost_naks(void **state)
+{
+	static const uint8_t naks[] = { 0x2C, 0x60, 0x61, 0x62, 0x63 };
+	struct pair *p = *state;
+	unsigned int i;
+
+	post(&p->a, WR_RDMA_WRITE, 1, 1);
+	post(&p->a, WR_RDMA_WRITE, 2, 1);
+	transmit(&p->a);
+	ack(p, 201);
+	forget_sent(&p->a);
+	for (i = 0; i < 5; i++) {
+		assert_int_equal(nak(p, naks[i], 201), VERDICT_DUPLICATE_RESPONSE);
+		assert_int_equal(nak(p, naks[i], 203), VERDICT_GHOST_RESPONSE);
+	}
+	transmit(&p->a);
+	expect_silence(&p->a);
+	assert_int_equal(state_of(&p->a), QPS_RTS);
+	assert_int_equal(info_of(&p->a).retry_left, 7);
+	assert_int_equal(info_of(&p->a).rnr_left, 7);
+}
+
+/* rc-transport 3: syndromes 010xxxxx, 1xxxxxxx and NAK codes 4 to 31 are reserved: dropped */
+static void
+test_reserved_syndromes(void **state)
+{
+	static const uint8_t reserved[] = { 0x40, 0x5F, 0x64, 0x65, 0x7F, 0x80, 0xFF };
+	struct pair *p = *state;
+	unsigned int i;
+
+	post(&p->a, WR_RDMA_WRITE, 1, 1);
+	transmit(&p->a);
+	for (i = 0; i < sizeof(reserved); i++)
+		assert_int_equal(nak(p, reserved[i], 201), VERDICT_SYNDROME);
+	expect_no_wc(&p->a);
+	assert_int_equal(state_of(&p->a), QPS_RTS);
+}
+
+/* --- ACKs never complete a Read or an Atomic --- */
+
+/* rc-cases: WRITE 40, READ 41, WRITE 42; ACK 42 arrives, READ response lost: the READ is retried, then 42 */
+static void
+test_ack_past_read_is_implied_nak(void **state)
+{
+	struct pair *p = pair_create(&(struct pair_config){ .psn = 40, .retry_cnt = 7,
+		.scripted = true });
+
+	*state = p;
+	post(&p->a, WR_RDMA_WRITE, 1, 1);
+	post(&p->a, WR_RDMA_READ, 2, 1);
+	post(&p->a, WR_RDMA_WRITE, 3, 1);
+	transmit(&p->a);
+	expect_tx(&p->a, "WRITE Only 40", "READ Request 41", "WRITE Only 42");
+	assert_int_equal(ack(p, 42), VERDICT_IMPLIED_NAK);
+	expect_wc(&p->a, 1, WC_SUCCESS);
+	expect_no_wc(&p->a);
+	transmit(&p->a);
+	expect_tx(&p->a, "READ Request 41", "WRITE Only 42");
+	assert_int_equal(counters_of(&p->a).implied_nak_seq_err, 1);
+	assert_int_equal(info_of(&p->a).retry_left, 6);
+	assert_int_equal(read_response(p, RC_READ_RESP_ONLY, 41, 0, 1), VERDICT_RESPONSE);
+	expect_wc(&p->a, 2, WC_SUCCESS);
+	assert_int_equal(ack(p, 42), VERDICT_RESPONSE);
+	expect_wc(&p->a, 3, WC_SUCCESS);
+}
+
+/* the same for an Atomic; further ACKs of the same flight are the same round: one rewind, one retry */
+static void
+test_implied_nak_counts_once_a_round(void **state)
+{
+	struct pair *p = *state;
+
+	post(&p->a, WR_ATOMIC_FETCH_AND_ADD, 1, 8);
+	post(&p->a, WR_RDMA_WRITE, 2, 1);
+	post(&p->a, WR_RDMA_WRITE, 3, 1);
+	post(&p->a, WR_RDMA_WRITE, 4, 1);
+	transmit(&p->a);
+	expect_tx(&p->a, "FetchAdd 201", "WRITE Only 202", "WRITE Only 203", "WRITE Only 204");
+	assert_int_equal(ack(p, 202), VERDICT_IMPLIED_NAK);
+	assert_int_equal(ack(p, 203), VERDICT_IMPLIED_NAK);
+	transmit(&p->a);
+	expect_tx(&p->a, "FetchAdd 201", "WRITE Only 202", "WRITE Only 203", "WRITE Only 204");
+	assert_int_equal(ack(p, 204), VERDICT_IMPLIED_NAK); /* still the first flight */
+	transmit(&p->a);
+	expect_silence(&p->a);
+	assert_int_equal(info_of(&p->a).retry_left, 6);
+	assert_int_equal(counters_of(&p->a).completer_retry_err, 1);
+	/* PSNs go back: the second flight's answer was lost as well */
+	assert_int_equal(ack(p, 202), VERDICT_IMPLIED_NAK);
+	transmit(&p->a);
+	expect_tx(&p->a, "FetchAdd 201", "WRITE Only 202", "WRITE Only 203", "WRITE Only 204");
+	assert_int_equal(info_of(&p->a).retry_left, 5);
+}
+
+/* a Read response or Atomic ACK acknowledges the earlier Sends and Writes (seed 002) */
+static void
+test_read_response_acks_earlier_writes(void **state)
+{
+	struct pair *p = *state;
+
+	post(&p->a, WR_RDMA_WRITE, 1, 1);
+	post(&p->a, WR_RDMA_READ, 2, 600);
+	post(&p->a, WR_RDMA_WRITE, 3, 1);
+	post(&p->a, WR_ATOMIC_CMP_AND_SWP, 4, 8);
+	transmit(&p->a);
+	assert_int_equal(read_response(p, RC_READ_RESP_FIRST, 202, 0, 256), VERDICT_RESPONSE);
+	expect_wc(&p->a, 1, WC_SUCCESS);
+	expect_no_wc(&p->a);
+	read_response(p, RC_READ_RESP_MIDDLE, 203, 256, 256);
+	read_response(p, RC_READ_RESP_LAST, 204, 512, 88);
+	expect_wc(&p->a, 2, WC_SUCCESS);
+	assert_int_equal(answer(p, &(struct wire_headers){ .opcode = RC_ATOMIC_ACK, .psn = 206,
+		.syndrome = 31, .atomic_orig = 0x1122334455667788 }, NULL, 0), VERDICT_RESPONSE);
+	expect_wc(&p->a, 3, WC_SUCCESS);
+	assert_int_equal(expect_wc(&p->a, 4, WC_SUCCESS).opcode, WC_COMP_SWAP);
+	/* host byte order */
+	assert_int_equal(*(uint64_t *)p->a.bytes, 0x1122334455667788);
+}
+
+/* --- Read responses --- */
+
+/* rc-cases: READ response k lost: drop, retry from the missing PSN with VA and length advanced; First or Only again */
+static void
+test_partial_read_restart(void **state)
+{
+	struct pair *p = *state;
+	struct packet pkt;
+
+	memset(p->a.bytes, 0, 2000);
+	post(&p->a, WR_RDMA_READ, 1, 1000); /* 201 to 204 */
+	forget_sent(&p->a);
+	read_response(p, RC_READ_RESP_FIRST, 201, 0, 256);
+	assert_int_equal(read_response(p, RC_READ_RESP_MIDDLE, 203, 512, 256),
+		VERDICT_READ_OUT_OF_ORDER);
+	assert_int_equal(p->a.bytes[512], 0); /* not placed */
+	transmit(&p->a);
+	expect_tx(&p->a, "READ Request 202");
+	pkt = sent_packet(&p->a, 0);
+	assert_int_equal(pkt.va, p->b.va + 256);
+	assert_int_equal(pkt.dmalen, 744);
+	assert_true(pkt.ackreq);
+	/* the old flight's last one comes late: the same gap, no second retry */
+	assert_int_equal(read_response(p, RC_READ_RESP_LAST, 204, 768, 232),
+		VERDICT_READ_OUT_OF_ORDER);
+	transmit(&p->a);
+	expect_silence(&p->a);
+	assert_int_equal(info_of(&p->a).retry_left, 6);
+
+	assert_int_equal(read_response(p, RC_READ_RESP_FIRST, 202, 256, 256), VERDICT_RESPONSE);
+	assert_int_equal(read_response(p, RC_READ_RESP_MIDDLE, 203, 512, 256), VERDICT_RESPONSE);
+	/* the last one is lost now: restart with a single response */
+	pass(p, TTR(14));
+	transmit(&p->a);
+	expect_tx(&p->a, "READ Request 204");
+	assert_int_equal(sent_packet(&p->a, 0).dmalen, 232);
+	assert_int_equal(read_response(p, RC_READ_RESP_ONLY, 204, 768, 232), VERDICT_RESPONSE);
+	expect_wc(&p->a, 1, WC_SUCCESS);
+	assert_memory_equal(p->a.bytes, p->b.bytes, 1000);
+}
+
+/* the answer to an earlier request of the same Read may still arrive after a restart: its bytes are as good */
+static void
+test_late_answer_after_restart(void **state)
+{
+	struct pair *p = *state;
+
+	post(&p->a, WR_RDMA_READ, 1, 700); /* 201 to 203 */
+	forget_sent(&p->a);
+	read_response(p, RC_READ_RESP_FIRST, 201, 0, 256);
+	pass(p, TTR(14));
+	forget_sent(&p->a); /* asks from 202 */
+	assert_int_equal(read_response(p, RC_READ_RESP_MIDDLE, 202, 256, 256), VERDICT_RESPONSE);
+	assert_int_equal(read_response(p, RC_READ_RESP_LAST, 203, 512, 188), VERDICT_RESPONSE);
+	expect_wc(&p->a, 1, WC_SUCCESS);
+	/* and then those of the restart are duplicates */
+	assert_int_equal(read_response(p, RC_READ_RESP_FIRST, 202, 256, 256),
+		VERDICT_DUPLICATE_RESPONSE);
+	assert_memory_equal(p->a.bytes, p->b.bytes, 700);
+}
+
+/* a response later than the Read that is due skips it, also one of another Read */
+static void
+test_response_of_later_read_skips(void **state)
+{
+	struct pair *p = *state;
+
+	post(&p->a, WR_RDMA_READ, 1, 1);
+	post(&p->a, WR_RDMA_READ, 2, 1);
+	forget_sent(&p->a);
+	assert_int_equal(read_response(p, RC_READ_RESP_ONLY, 202, 0, 1), VERDICT_IMPLIED_NAK);
+	expect_no_wc(&p->a);
+	transmit(&p->a);
+	expect_tx(&p->a, "READ Request 201", "READ Request 202");
+}
+
+/* rc-transport 8: data too long or short, wrong opcode of the sequence, wrong AETH: BAD_RESP_ERR */
+static void
+test_bad_read_responses(void **state)
+{
+	static const struct {
+		uint32_t len; /* of the Read */
+		uint8_t opcode; /* of the response to 201 */
+		uint32_t payload;
+		uint8_t syndrome;
+	} bad[] = {
+		{ 600, RC_READ_RESP_FIRST, 255, 31 },
+		{ 600, RC_READ_RESP_FIRST, 257, 31 },
+		{ 600, RC_READ_RESP_MIDDLE, 256, 31 },
+		{ 600, RC_READ_RESP_LAST, 256, 31 },
+		{ 600, RC_READ_RESP_ONLY, 256, 31 },
+		{ 100, RC_READ_RESP_ONLY, 99, 31 },
+		{ 100, RC_READ_RESP_ONLY, 101, 31 },
+		{ 100, RC_READ_RESP_FIRST, 256, 31 },
+		{ 100, RC_READ_RESP_LAST, 100, 31 },
+		{ 0, RC_READ_RESP_ONLY, 1, 31 },
+		{ 100, RC_READ_RESP_ONLY, 100, 0x62 },
+		{ 100, RC_READ_RESP_ONLY, 100, 0x2C },
+	};
+	struct pair *p;
+	unsigned int i;
+
+	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		p = pair_create(&(struct pair_config){ .retry_cnt = 7, .scripted = true });
+		memset(p->a.bytes, 0, 1000);
+		post(&p->a, WR_RDMA_READ, 1, bad[i].len);
+		post(&p->a, WR_RDMA_WRITE, 2, 1);
+		transmit(&p->a);
+		assert_int_equal(answer(p, &(struct wire_headers){ .opcode = bad[i].opcode,
+			.psn = 201, .syndrome = bad[i].syndrome }, p->b.bytes, bad[i].payload),
+			VERDICT_RESPONSE);
+		expect_wc(&p->a, 1, WC_BAD_RESP_ERR);
+		expect_wc(&p->a, 2, WC_WR_FLUSH_ERR);
+		assert_int_equal(state_of(&p->a), QPS_ERR);
+		assert_int_equal(p->a.bytes[1], 0); /* nothing placed */
+		pair_destroy(p);
+	}
+	*state = NULL;
+}
+
+/* a later response of a Read must not say First or Only, unless it was asked for from there */
+static void
+test_read_opcode_sequence(void **state)
+{
+	struct pair *p = *state;
+
+	post(&p->a, WR_RDMA_READ, 1, 600);
+	transmit(&p->a);
+	read_response(p, RC_READ_RESP_FIRST, 201, 0, 256);
+	read_response(p, RC_READ_RESP_FIRST, 202, 256, 256);
+	expect_wc(&p->a, 1, WC_BAD_RESP_ERR);
+}
+
+/* an Atomic ACK for a Read, a Read response for an Atomic: BAD_RESP_ERR */
+static void
+test_answer_of_the_wrong_kind(void **state)
+{
+	struct pair *p = *state;
+
+	post(&p->a, WR_RDMA_READ, 1, 8);
+	transmit(&p->a);
+	answer(p, &(struct wire_headers){ .opcode = RC_ATOMIC_ACK, .psn = 201, .syndrome = 31 },
+		NULL, 0);
+	expect_wc(&p->a, 1, WC_BAD_RESP_ERR);
+	pair_destroy(p);
+	*state = p = pair_create(&(struct pair_config){ .scripted = true });
+	post(&p->a, WR_ATOMIC_FETCH_AND_ADD, 1, 8);
+	transmit(&p->a);
+	read_response(p, RC_READ_RESP_ONLY, 201, 0, 8);
+	expect_wc(&p->a, 1, WC_BAD_RESP_ERR);
+}
+
+/* rc-cases: READ response with no READ outstanding: counted and dropped; QP stays up */
+static void
+test_answer_without_a_read(void **state)
+{
+	struct pair *p = *state;
+
+	post(&p->a, WR_RDMA_WRITE, 1, 1);
+	post(&p->a, WR_RDMA_WRITE, 2, 1);
+	transmit(&p->a);
+	assert_int_equal(read_response(p, RC_READ_RESP_ONLY, 202, 0, 1), VERDICT_GHOST_RESPONSE);
+	assert_int_equal(read_response(p, RC_READ_RESP_MIDDLE, 203, 0, 256),
+		VERDICT_GHOST_RESPONSE);
+	assert_int_equal(answer(p, &(struct wire_headers){ .opcode = RC_ATOMIC_ACK, .psn = 201,
+		.syndrome = 31 }, NULL, 0), VERDICT_GHOST_RESPONSE);
+	expect_no_wc(&p->a); /* nor does it acknowledge anything */
+	assert_int_equal(ack(p, 202), VERDICT_RESPONSE);
+	expect_wc(&p->a, 1, WC_SUCCESS);
+	expect_wc(&p->a, 2, WC_SUCCESS);
+	assert_int_equal(read_response(p, RC_READ_RESP_ONLY, 202, 0, 1),
+		VERDICT_DUPLICATE_RESPONSE);
+}
+
+/* reserved syndromes in an answer with data: dropped like any other */
+static void
+test_reserved_syndrome_in_answer(void **state)
+{
+	struct pair *p = *state;
+
+	post(&p->a, WR_RDMA_READ, 1, 8);
+	transmit(&p->a);
+	assert_int_equal(answer(p, &(struct wire_headers){ .opcode = RC_READ_RESP_ONLY, .psn = 201,
+		.syndrome = 0x40 }, p->b.bytes, 8), VERDICT_SYNDROME);
+	assert_int_equal(read_response(p, RC_READ_RESP_ONLY, 201, 0, 8), VERDICT_RESPONSE);
+	expect_wc(&p->a, 1, WC_SUCCESS);
+}
+
+/* rc-transport 8: scatter of Read data fails locally: LOC_PROT_ERR; what was allowed is a matter of the key alone */
+static void
+test_scatter_fails_locally(void **state)
+{
+	struct pair *p = *state;
+	struct error err = { "" };
+	struct send_wr wr;
+	struct sge sge;
+
+	make_wr(&p->a, &wr, &sge, WR_RDMA_READ, 1, 300);
+	sge.addr += PAIR_MEM - 256;
+	assert_int_equal(rc_post_send(p->a.w, p->a.qpn, &wr, &err), 0);
+	post(&p->a, WR_RDMA_WRITE, 2, 1);
+	transmit(&p->a);
+	assert_int_equal(read_response(p, RC_READ_RESP_FIRST, 201, 0, 256), VERDICT_RESPONSE);
+	expect_no_wc(&p->a);
+	read_response(p, RC_READ_RESP_LAST, 202, 256, 44);
+	expect_wc(&p->a, 1, WC_LOC_PROT_ERR);
+	expect_wc(&p->a, 2, WC_WR_FLUSH_ERR);
+	assert_int_equal(state_of(&p->a), QPS_ERR);
+}
+
+/* a scatter list takes Read data across its entries, and after a restart where it stopped */
+static void
+test_scatter_list(void **state)
+{
+	struct pair *p = *state;
+	struct sge list[3] = {
+		{ p->a.va + 100, 200, p->a.key },
+		{ p->a.va + 1000, 100, p->a.key },
+		{ p->a.va + 2000, 300, p->a.key },
+	};
+	struct send_wr wr = { .wr_id = 1, .opcode = WR_RDMA_READ, .num_sge = 3, .sg_list = list,
+		.send_flags = SEND_SIGNALED, .remote_addr = p->b.va, .rkey = p->b.key };
+	struct error err = { "" };
+
+	memset(p->a.bytes, 0, 4000);
+	assert_int_equal(rc_post_send(p->a.w, p->a.qpn, &wr, &err), 0);
+	transmit(&p->a);
+	read_response(p, RC_READ_RESP_FIRST, 201, 0, 256);
+	pass(p, TTR(14));
+	transmit(&p->a);
+	read_response(p, RC_READ_RESP_FIRST, 202, 256, 256);
+	read_response(p, RC_READ_RESP_LAST, 203, 512, 88);
+	assert_int_equal(expect_wc(&p->a, 1, WC_SUCCESS).byte_len, 600);
+	assert_memory_equal(p->a.bytes + 100, p->b.bytes, 200);
+	assert_memory_equal(p->a.bytes + 1000, p->b.bytes + 200, 100);
+	assert_memory_equal(p->a.bytes + 2000, p->b.bytes + 300, 300);
+	assert_int_equal(p->a.bytes[300], 0);
+	assert_int_equal(p->a.bytes[1100], 0);
+	assert_int_equal(p->a.bytes[2300], 0);
+}
+
+/* --- PSN sequence NAKs: seed 001 --- */
+
+/* the output pointer goes back to the point of failure; all before it is acknowledged */
+static void
+test_sequence_nak_rewinds(void **state)
+{
+	struct pair *p = *state;
+
+	post(&p->a, WR_RDMA_WRITE, 1, 1);
+	post(&p->a, WR_RDMA_WRITE, 2, 600);
+	transmit(&p->a);
+	expect_tx(&p->a, "WRITE Only 201", "WRITE First 202", "WRITE Middle 203", "WRITE Last 204");
+	assert_int_equal(nak(p, 0x60, 203), VERDICT_RESPONSE);
+	expect_wc(&p->a, 1, WC_SUCCESS);
+	transmit(&p->a);
+	expect_tx(&p->a, "WRITE Middle 203", "WRITE Last 204");
+	assert_true(sent_packet(&p->a, 0).ackreq);
+	assert_int_equal(counters_of(&p->a).rcvd_seq_err, 1);
+	assert_int_equal(counters_of(&p->a).retransmitted_pkts, 2);
+	assert_int_equal(info_of(&p->a).retry_left, 6);
+}
+
+/* rc-cases: NAK 0x60 repeated for the same PSN while the rewind is under way: one rewind, one retry, no storm */
+static void
+test_repeated_sequence_nak_in_one_round(void **state)
+{
+	struct pair *p = *state;
+	unsigned int i;
+
+	post(&p->a, WR_RDMA_WRITE, 1, 5 * 256);
+	forget_sent(&p->a);
+	assert_int_equal(nak(p, 0x60, 203), VERDICT_RESPONSE);
+	for (i = 0; i < 10; i++)
+		assert_int_equal(nak(p, 0x60, 203), VERDICT_STALE_NAK);
+	rc_run(p->a.w, p->now, 1); /* one packet of the round */
+	expect_tx(&p->a, "WRITE Middle 203");
+	assert_int_equal(nak(p, 0x60, 203), VERDICT_STALE_NAK);
+	transmit(&p->a);
+	expect_tx(&p->a, "WRITE Middle 204", "WRITE Last 205");
+	assert_int_equal(info_of(&p->a).retry_left, 6);
+	assert_int_equal(counters_of(&p->a).completer_retry_err, 1);
+	/* after the round it is a new one */
+	assert_int_equal(nak(p, 0x60, 203), VERDICT_RESPONSE);
+	transmit(&p->a);
+	expect_tx(&p->a, "WRITE Middle 203", "WRITE Middle 204", "WRITE Last 205");
+	assert_int_equal(info_of(&p->a).retry_left, 5);
+}
+
+/* a NAK further on inside the round is progress and a new failure */
+static void
+test_sequence_nak_further_on(void **state)
+{
+	struct pair *p = *state;
+
+	post(&p->a, WR_RDMA_WRITE, 1, 5 * 256);
+	forget_sent(&p->a);
+	nak(p, 0x60, 202);
+	rc_run(p->a.w, p->now, 3);
+	expect_tx(&p->a, "WRITE Middle 202", "WRITE Middle 203", "WRITE Middle 204");
+	assert_int_equal(nak(p, 0x60, 203), VERDICT_RESPONSE);
+	transmit(&p->a);
+	expect_tx(&p->a, "WRITE Middle 203", "WRITE Middle 204", "WRITE Last 205");
+	assert_int_equal(info_of(&p->a).retry_left, 6); /* reloaded by 202, then one spent */
+}
+
+/* seed 001: it decrements the counter each time; exhausted: RETRY_EXC_ERR */
+static void
+test_sequence_nak_exhausts_retries(void **state)
+{
+	struct pair *p = pair_create(&(struct pair_config){ .retry_cnt = 2, .scripted = true });
+
+	*state = p;
+	post(&p->a, WR_RDMA_WRITE, 1, 1);
+	post(&p->a, WR_RDMA_WRITE, 2, 1);
+	transmit(&p->a);
+	nak(p, 0x60, 201);
+	transmit(&p->a);
+	nak(p, 0x60, 201);
+	transmit(&p->a);
+	expect_no_wc(&p->a);
+	nak(p, 0x60, 201);
+	expect_wc(&p->a, 1, WC_RETRY_EXC_ERR);
+	expect_wc(&p->a, 2, WC_WR_FLUSH_ERR);
+	assert_int_equal(state_of(&p->a), QPS_ERR);
+	assert_int_equal(counters_of(&p->a).retransmitted_pkts, 4);
+}
+
+/* an ACK that arrives during a rewind moves the output pointer forward again */
+static void
+test_ack_during_rewind(void **state)
+{
+	struct pair *p = *state;
+
+	post(&p->a, WR_RDMA_WRITE, 1, 5 * 256);
+	forget_sent(&p->a);
+	nak(p, 0x60, 202);
+	ack(p, 203);
+	transmit(&p->a);
+	expect_tx(&p->a, "WRITE Middle 204", "WRITE Last 205");
+}
+
+/* seed 001: a NAK in place of Read response k has its PSN; 0x60 there asks for the rest again */
+static void
+test_sequence_nak_inside_read(void **state)
+{
+	struct pair *p = *state;
+
+	post(&p->a, WR_RDMA_READ, 1, 700);
+	forget_sent(&p->a);
+	read_response(p, RC_READ_RESP_FIRST, 201, 0, 256);
+	assert_int_equal(nak(p, 0x60, 202), VERDICT_RESPONSE);
+	transmit(&p->a);
+	expect_tx(&p->a, "READ Request 202");
+	assert_int_equal(sent_packet(&p->a, 0).dmalen, 444);
+}
+
+/* --- RNR NAKs: seed 001 --- */
+
+/* the same request is retried after at least the coded time, and not milliseconds later */
+static void
+test_rnr_waits_at_least_the_coded_time(void **state)
+{
+	static const struct {
+		uint8_t code;
+		uint64_t ns;
+	} codes[] = {
+		{ 1, 10000 }, { 0, 655360000 }, { 12, 640000 }, { 25, 61440000 }, { 31, 491520000 },
+	};
+	struct pair *p = *state;
+	unsigned int i;
+
+	post(&p->a, WR_RDMA_WRITE_WITH_IMM, 1, 300);
+	post(&p->a, WR_RDMA_WRITE, 2, 1);
+	transmit(&p->a);
+	expect_tx(&p->a, "WRITE First 201", "WRITE Last Imm 202", "WRITE Only 203");
+	for (i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
+		assert_int_equal(nak(p, 0x20 | codes[i].code, 202), VERDICT_RESPONSE);
+		pass(p, codes[i].ns - 1);
+		transmit(&p->a);
+		expect_silence(&p->a);
+		pass(p, 1);
+		transmit(&p->a);
+		expect_tx(&p->a, "WRITE Last Imm 202", "WRITE Only 203");
+	}
+	assert_int_equal(counters_of(&p->a).rcvd_rnr_err, 5);
+	assert_int_equal(counters_of(&p->a).local_ack_timeout_err, 0);
+}
+
+/* rc-transport 8: a second RNR NAK during the wait is ignored, and so is 0x60 for the same PSN (rxe sends it) */
+static void
+test_naks_during_rnr_wait(void **state)
+{
+	struct pair *p = pair_create(&(struct pair_config){ .retry_cnt = 2, .rnr_retry = 2,
+		.scripted = true });
+
+	*state = p;
+	post(&p->a, WR_SEND, 1, 1);
+	post(&p->a, WR_RDMA_WRITE, 2, 1);
+	forget_sent(&p->a);
+	assert_int_equal(nak(p, 0x2C, 201), VERDICT_RESPONSE); /* 0.64 ms */
+	pass(p, 600000);
+	assert_int_equal(nak(p, 0x2C, 201), VERDICT_STALE_NAK);
+	assert_int_equal(nak(p, 0x60, 201), VERDICT_STALE_NAK);
+	transmit(&p->a);
+	expect_silence(&p->a);
+	assert_int_equal(info_of(&p->a).rnr_left, 1);
+	assert_int_equal(info_of(&p->a).retry_left, 2);
+	pass(p, 40000);
+	transmit(&p->a);
+	expect_tx(&p->a, "SEND Only 201", "WRITE Only 202");
+}
+
+/* N retries for rnr_retry N, then RNR_RETRY_EXC_ERR; the counter reloads on a proper response */
+static void
+test_rnr_retries_exhausted(void **state)
+{
+	struct pair *p = pair_create(&(struct pair_config){ .rnr_retry = 2, .scripted = true });
+	unsigned int i;
+
+	*state = p;
+	post(&p->a, WR_SEND, 1, 1);
+	forget_sent(&p->a);
+	for (i = 0; i < 2; i++) {
+		nak(p, 0x21, 201);
+		pass(p, 10000);
+		transmit(&p->a);
+		expect_tx(&p->a, "SEND Only 201");
+	}
+	assert_int_equal(info_of(&p->a).rnr_left, 0);
+	ack(p, 201);
+	assert_int_equal(info_of(&p->a).rnr_left, 2);
+	expect_wc(&p->a, 1, WC_SUCCESS);
+
+	post(&p->a, WR_SEND, 2, 1);
+	post(&p->a, WR_SEND, 3, 1);
+	forget_sent(&p->a);
+	for (i = 0; i < 2; i++) {
+		nak(p, 0x21, 202);
+		pass(p, 10000);
+		forget_sent(&p->a);
+	}
+	nak(p, 0x21, 202);
+	expect_wc(&p->a, 2, WC_RNR_RETRY_EXC_ERR);
+	expect_wc(&p->a, 3, WC_WR_FLUSH_ERR);
+	assert_int_equal(counters_of(&p->a).rnr_nak_retry_err, 1);
+	pass(p, 1000000000);
+	transmit(&p->a);
+	expect_silence(&p->a);
+}
+
+/* rnr_retry 7 means for ever */
+static void
+test_rnr_retry_seven_is_infinite(void **state)
+{
+	struct pair *p = *state;
+	unsigned int i;
+
+	post(&p->a, WR_SEND, 1, 1);
+	forget_sent(&p->a);
+	for (i = 0; i < 100; i++) {
+		nak(p, 0x21, 201);
+		pass(p, 10000);
+		transmit(&p->a);
+		expect_tx(&p->a, "SEND Only 201");
+	}
+	assert_int_equal(state_of(&p->a), QPS_RTS);
+}
+
+/* an RNR NAK acknowledges what came before it */
+static void
+test_rnr_nak_acks_what_came_before(void **state)
+{
+	struct pair *p = *state;
+
+	post(&p->a, WR_RDMA_WRITE, 0, 1);
+	transmit(&p->a);
+	ack(p, 201); /* no credit limit from here */
+	expect_wc(&p->a, 0, WC_SUCCESS);
+	post(&p->a, WR_RDMA_WRITE, 1, 1);
+	post(&p->a, WR_RDMA_WRITE_WITH_IMM, 2, 1);
+	forget_sent(&p->a);
+	nak(p, 0x21, 203);
+	expect_wc(&p->a, 1, WC_SUCCESS);
+	expect_no_wc(&p->a);
+	pass(p, 10000);
+	transmit(&p->a);
+	expect_tx(&p->a, "WRITE Only Imm 203");
+}
+
+/* --- final NAKs: seed 001 --- */
+
+/* 0x61, 0x62, 0x63: no retry; the WQE completes with its status, QP to ERR, all later ones flushed in order */
+static void
+test_final_naks(void **state)
+{
+	static const struct {
+		uint8_t syndrome;
+		enum wc_status status;
+	} finals[] = {
+		{ 0x61, WC_REM_INV_REQ_ERR },
+		{ 0x62, WC_REM_ACCESS_ERR },
+		{ 0x63, WC_REM_OP_ERR },
+	};
+	struct rc_counters c;
+	unsigned int i;
+
+	for (i = 0; i < 3; i++) {
+		struct pair *p = pair_create(&(struct pair_config){ .retry_cnt = 7,
+			.scripted = true });
+
+		post_recv(&p->a, 10, 100);
+		post(&p->a, WR_RDMA_WRITE, 1, 1);
+		post(&p->a, WR_RDMA_WRITE, 2, 600); /* 202 to 204 */
+		post_flags(&p->a, WR_RDMA_WRITE, 3, 1, 0);
+		post(&p->a, WR_RDMA_READ, 4, 1);
+		forget_sent(&p->a);
+		assert_int_equal(nak(p, finals[i].syndrome, 203), VERDICT_RESPONSE);
+		expect_wc(&p->a, 1, WC_SUCCESS); /* executed before it */
+		expect_wc(&p->a, 2, finals[i].status);
+		expect_wc(&p->a, 3, WC_WR_FLUSH_ERR);
+		expect_wc(&p->a, 4, WC_WR_FLUSH_ERR);
+		expect_recv(&p->a, 10, WC_WR_FLUSH_ERR);
+		expect_no_wc(&p->a);
+		assert_int_equal(state_of(&p->a), QPS_ERR);
+		transmit(&p->a);
+		expect_silence(&p->a);
+		/* what is posted now completes flushed, and responses are dropped */
+		post(&p->a, WR_SEND, 5, 1);
+		expect_wc(&p->a, 5, WC_WR_FLUSH_ERR);
+		assert_int_equal(ack(p, 205), VERDICT_QP_STATE);
+		c = counters_of(&p->a);
+		assert_int_equal(c.req_remote_invalid_request, i == 0);
+		assert_int_equal(c.req_remote_access_errors, i == 1);
+		assert_int_equal(c.req_remote_operation_errors, i == 2);
+		pair_destroy(p);
+	}
+	*state = NULL;
+}
+
+/* seed 001: the NAK of a Read has the PSN of the response it replaces */
+static void
+test_final_nak_inside_read(void **state)
+{
+	struct pair *p = *state;
+
+	post(&p->a, WR_RDMA_READ, 1, 700);
+	transmit(&p->a);
+	read_response(p, RC_READ_RESP_FIRST, 201, 0, 256);
+	nak(p, 0x62, 202);
+	expect_wc(&p->a, 1, WC_REM_ACCESS_ERR);
+}
+
+#define SCRIPTED(t) cmocka_unit_test_setup_teardown(t, scripted_setup, pair_teardown)
+#define OWN(t)      cmocka_unit_test_teardown(t, pair_teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		SCRIPTED(test_ack_covers_all_before_it),
+		SCRIPTED(test_ghost_and_duplicate_acks),
+		SCRIPTED(test_ghost_naks),
+		SCRIPTED(test_reserved_syndromes),
+		OWN(test_ack_past_read_is_implied_nak),
+		SCRIPTED(test_implied_nak_counts_once_a_round),
+		SCRIPTED(test_read_response_acks_earlier_writes),
+		SCRIPTED(test_partial_read_restart),
+		SCRIPTED(test_late_answer_after_restart),
+		SCRIPTED(test_response_of_later_read_skips),
+		OWN(test_bad_read_responses),
+		SCRIPTED(test_read_opcode_sequence),
+		SCRIPTED(test_answer_of_the_wrong_kind),
+		SCRIPTED(test_answer_without_a_read),
+		SCRIPTED(test_reserved_syndrome_in_answer),
+		SCRIPTED(test_scatter_fails_locally),
+		SCRIPTED(test_scatter_list),
+		SCRIPTED(test_sequence_nak_rewinds),
+		SCRIPTED(test_repeated_sequence_nak_in_one_round),
+		SCRIPTED(test_sequence_nak_further_on),
+		OWN(test_sequence_nak_exhausts_retries),
+		SCRIPTED(test_ack_during_rewind),
+		SCRIPTED(test_sequence_nak_inside_read),
+		SCRIPTED(test_rnr_waits_at_least_the_coded_time),
+		OWN(test_naks_during_rnr_wait),
+		OWN(test_rnr_retries_exhausted),
+		SCRIPTED(test_rnr_retry_seven_is_infinite),
+		SCRIPTED(test_rnr_nak_acks_what_came_before),
+		OWN(test_final_naks),
+		SCRIPTED(test_final_nak_inside_read),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -3,8 +3,9 @@
  */
 
 /*
- * Commands: the control thread asks, the worker does it between two bursts. The caller waits, so a command may stand on its
- * stack; it never reads the worker's memory itself. A command is never dropped: a full ring is waited for.
+ * Commands: the control thread asks, the worker does it between two bursts. The caller waits, so a
+ * command may stand on its stack; it never reads the worker's memory itself. A command is never
+ * dropped: a full ring is waited for.
  */
 
 #include <errno.h>
@@ -13,11 +14,14 @@
 
 #include "engine/worker.h"
 
-#define SPINS        32
-#define NAP_MIN_NS   10000
-#define NAP_MAX_NS   500000
+#define SPINS      32
+#define NAP_MIN_NS 10000
+#define NAP_MAX_NS 500000
 
-/* Yield a little, then sleep in growing steps: on a small machine the worker may need this CPU to answer. */
+/*
+ * Yield a little, then sleep in growing steps: on a small machine the worker may need this CPU to
+ * answer.
+ */
 struct patience {
 	unsigned int spins;
 	long ns;

@@ -19,7 +19,7 @@
 
 RTE_LOG_REGISTER(engine_logtype, polca.engine, INFO);
 
-/* .limits: a field of 0 is rc_limits_default's. */
+/* .limits all zero: rc_limits_default. */
 const struct engine_config engine_config_default = {
 	.max_pd = 1024,
 	.max_mr = 65536,
@@ -31,7 +31,9 @@ const struct engine_config engine_config_default = {
 	.stall_ms = 1000,
 };
 
-#define WHEEL_TICK_HZ 65536 /* about 15 us a slot: deadlines are exact whatever the slot's width */
+#define WHEEL_TICK_HZ                                                                              \
+	65536 /* about 15 us a slot: deadlines are exact whatever the slot's width                 \
+	       */
 
 static uint64_t
 grace_start(void *arg)
@@ -43,30 +45,6 @@ static bool
 grace_done(void *arg, uint64_t token)
 {
 	return rte_rcu_qsbr_check(arg, token, false) == 1;
-}
-
-static void
-default_limits(struct rc_limits *l)
-{
-#define DEFAULT(field)                                                                             \
-	do {                                                                                       \
-		if (l->field == 0)                                                                 \
-			l->field = rc_limits_default.field;                                        \
-	} while (0)
-	DEFAULT(max_qp);
-	DEFAULT(max_cq);
-	DEFAULT(max_srq);
-	DEFAULT(max_qp_wr);
-	DEFAULT(max_srq_wr);
-	DEFAULT(max_sge);
-	DEFAULT(max_inline);
-	DEFAULT(max_cqe);
-	DEFAULT(max_rd_atomic);
-	DEFAULT(min_ack_timeout);
-	DEFAULT(window);
-	DEFAULT(ack_interval);
-	DEFAULT(quarantine);
-#undef DEFAULT
 }
 
 static int
@@ -105,16 +83,19 @@ create_device(struct engine *e, struct error *err)
 	e->mem = mem_create(&mem);
 	if (e->mem == NULL)
 		return error_set(err, ENOMEM,
-			"no memory for %u protection domains, %u regions and %u windows: lower limits.max_pd, "
-			"max_mr or max_mw, or raise eal.memory_mb",
-			mem.max_pd, mem.max_mr, mem.max_mw);
+				"no memory for %u protection domains, %u regions and %u windows: "
+				"lower limits.max_pd, "
+				"max_mr or max_mw, or raise eal.memory_mb",
+				mem.max_pd, mem.max_mr, mem.max_mw);
 	dev.mem = e->mem;
 	e->dev = rc_dev_create(&dev);
 	if (e->dev == NULL)
 		return error_set(err, ENOMEM,
-			"no channel adapter of %u queue pairs, %u completion queues and %u shared receive queues: "
-			"lower limits.max_qp, max_cq or max_srq (max_qp: a power of two), or raise eal.memory_mb",
-			dev.limits.max_qp, dev.limits.max_cq, dev.limits.max_srq);
+				"no channel adapter of %u queue pairs, %u completion queues and %u "
+				"shared receive queues: "
+				"lower limits.max_qp, max_cq or max_srq (max_qp: a power of two), "
+				"or raise eal.memory_mb",
+				dev.limits.max_qp, dev.limits.max_cq, dev.limits.max_srq);
 	return 0;
 }
 
@@ -151,12 +132,13 @@ worker_fill(struct engine *e, struct worker *w, struct error *err)
 
 	w->out = mem_zalloc(e->alloc, e->num_workers * sizeof(w->out[0]), RTE_CACHE_LINE_SIZE);
 	w->commands = engine_ring("commands", sizeof(void *), COMMAND_RING, socket,
-		RING_F_SP_ENQ | RING_F_SC_DEQ);
+			RING_F_SP_ENQ | RING_F_SC_DEQ);
 	w->events = engine_ring("events", sizeof(struct event_record), EVENT_RING, socket,
-		RING_F_SP_ENQ | RING_F_SC_DEQ);
+			RING_F_SP_ENQ | RING_F_SC_DEQ);
 	w->wheel = timer_wheel_create(e->alloc, wheel_tick(e->hz), rte_get_tsc_cycles());
 	if (w->out == NULL || w->commands == NULL || w->events == NULL || w->wheel == NULL)
-		return error_set(err, ENOMEM, "no memory for worker %u: raise eal.memory_mb", w->id);
+		return error_set(
+				err, ENOMEM, "no memory for worker %u: raise eal.memory_mb", w->id);
 	w->link = link_worker_create(e->link, w->id, err);
 	if (w->link == NULL)
 		return -ENODEV;
@@ -196,7 +178,8 @@ worker_create(struct engine *e, unsigned int id, unsigned int lcore, struct erro
 	rc.event_arg = w;
 	rc.icrc_unchecked = e->config.icrc_unchecked;
 	w->rc = rc_worker_create(e->dev, &rc);
-	return w->rc != NULL ? 0 : error_set(err, ENOMEM, "no memory for worker %u's queue pairs", id);
+	return w->rc != NULL ? 0
+			     : error_set(err, ENOMEM, "no memory for worker %u's queue pairs", id);
 }
 
 static int
@@ -205,7 +188,8 @@ create_workers(struct engine *e, struct error *err)
 	unsigned int lcore, id = 0;
 	int ret;
 
-	RTE_LCORE_FOREACH_WORKER(lcore) {
+	RTE_LCORE_FOREACH_WORKER(lcore)
+	{
 		ret = worker_create(e, id++, lcore, err);
 		if (ret != 0)
 			return ret;
@@ -220,13 +204,16 @@ create(struct engine *e, struct error *err)
 
 	e->num_workers = rte_lcore_count() - 1;
 	if (e->num_workers == 0 || e->num_workers > LINK_WORKERS_MAX)
-		return error_set(err, EINVAL, "got %u worker lcores, expected 1 to %d (the main lcore is none)",
-			e->num_workers, LINK_WORKERS_MAX);
+		return error_set(err, EINVAL,
+				"got %u worker lcores, expected 1 to %d (the main lcore is none)",
+				e->num_workers, LINK_WORKERS_MAX);
 	if (!rte_is_power_of_2(e->config.handoff_ring) || e->config.handoff_ring < 2)
-		return error_set(err, EINVAL, "handoff_ring: got %u, expected a power of two from 2 on",
-			e->config.handoff_ring);
+		return error_set(err, EINVAL,
+				"handoff_ring: got %u, expected a power of two from 2 on",
+				e->config.handoff_ring);
 	e->hz = rte_get_tsc_hz();
-	default_limits(&e->config.limits);
+	if (e->config.limits.max_qp == 0)
+		e->config.limits = rc_limits_default;
 	e->config.link.workers = e->num_workers;
 	e->config.link.mbuf_priv = RTE_ALIGN_CEIL(sizeof(struct packet), RTE_CACHE_LINE_SIZE);
 	e->config.link.hz = e->hz;
@@ -271,15 +258,17 @@ engine_start(struct engine *e, struct error *err)
 		if (ret != 0) {
 			e->running = true;
 			engine_stop(e, 0);
-			return error_set(err, -ret, "lcore %u does not start worker %u", e->worker[i]->lcore,
-				i);
+			return error_set(err, -ret, "lcore %u does not start worker %u",
+					e->worker[i]->lcore, i);
 		}
 	}
 	e->running = true;
 	return 0;
 }
 
-/* Has this worker still something under way? Work requests of QPs in error are done by definition. */
+/*
+ * Has this worker still something under way? Work requests of QPs in error are done by definition.
+ */
 static int
 is_busy(struct worker *w, void *arg)
 {
@@ -291,7 +280,7 @@ is_busy(struct worker *w, void *arg)
 		return 1;
 	while (rc_qp_next(w->rc, &cursor, &qpn))
 		if (rc_qp_query(w->rc, qpn, &info) == 0 && info.sq_posted > 0 &&
-			info.attr.qp_state == QPS_RTS)
+				info.attr.qp_state == QPS_RTS)
 			return 1;
 	return 0;
 }
@@ -344,7 +333,9 @@ engine_destroy(struct engine *e)
 		return;
 	engine_stop(e, 0);
 	handoff_destroy(e);
-	/* QPs release what they hold of the shared tables, so workers go first and the ports last */
+	/*
+	 * QPs release what they hold of the shared tables, so workers go first and the ports last
+	 */
 	for (i = 0; i < e->num_workers; i++)
 		if (e->worker[i] != NULL && e->worker[i]->rc != NULL) {
 			rc_worker_destroy(e->worker[i]->rc);

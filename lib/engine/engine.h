@@ -28,7 +28,7 @@ enum idle_mode {
 
 struct engine_config {
 	struct link_config link; /**< .workers, .mbuf_priv and .hz are filled in by the engine */
-	struct rc_limits limits;
+	struct rc_limits limits; /**< .max_qp 0: rc_limits_default */
 	uint32_t max_pd;
 	uint32_t max_mr;
 	uint32_t max_mw;
@@ -55,8 +55,9 @@ struct link *engine_link(struct engine *e);
 /** Runs on the worker; its return value is the call's. */
 typedef int (*worker_fn)(struct worker *w, void *arg);
 /**
- * Command to a worker from the control thread: run fn there, between bursts, and wait for its result. Commands are never
- * dropped. @retval -ETIMEDOUT never: a stalled worker is waited for, its alarm tells of it
+ * Command to a worker from the control thread: run fn there, between bursts, and wait for its
+ * result. Commands are never dropped. @retval -ETIMEDOUT never: a stalled worker is waited for, its
+ * alarm tells of it
  */
 int engine_call(struct engine *e, unsigned int worker, worker_fn fn, void *arg);
 struct rc_worker *worker_rc(struct worker *w);
@@ -82,10 +83,16 @@ struct worker_info {
 };
 void engine_worker_info(const struct engine *e, unsigned int worker, struct worker_info *info);
 
-/** Control thread, a few times a second: raise EVENT_WORKER_STALL for a worker whose heartbeat has stopped. */
+/**
+ * Control thread, a few times a second: raise EVENT_WORKER_STALL for a worker whose heartbeat has
+ * stopped.
+ */
 void engine_watch(struct engine *e);
 
-/** Sum of a port's counters over the workers, or of one worker (>= 0). Verdicts include those given after hand-off. */
+/**
+ * Sum of a port's counters over the workers, or of one worker (>= 0). Verdicts include those given
+ * after hand-off.
+ */
 void engine_port_counters(const struct engine *e, unsigned int port, int worker,
 	struct link_counters *sum);
 /** Sum of the workers' rc counters, or of one worker (>= 0). */

@@ -3,8 +3,9 @@
  */
 
 /*
- * Asynchronous events. Each worker has an SPSC ring to the control thread; the control thread merges them by time with those
- * it raises itself. What has no room is lost and counted: events tell of a change, the state itself can always be asked for.
+ * Asynchronous events. Each worker has an SPSC ring to the control thread; the control thread
+ * merges them by time with those it raises itself. What has no room is lost and counted: events
+ * tell of a change, the state itself can always be asked for.
  */
 
 #include <rte_cycles.h>
@@ -42,8 +43,8 @@ static const struct event_record *
 head(struct worker *w)
 {
 	if (!w->has_staged)
-		w->has_staged =
-			rte_ring_sc_dequeue_elem(w->events, &w->staged, sizeof(w->staged)) == 0;
+		w->has_staged = rte_ring_sc_dequeue_elem(
+						w->events, &w->staged, sizeof(w->staged)) == 0;
 	return w->has_staged ? &w->staged : NULL;
 }
 

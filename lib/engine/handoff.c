@@ -3,8 +3,9 @@
  */
 
 /*
- * Packets for other workers. One SPSC ring per ordered pair of workers carries packet views; each stands in its mbuf's
- * private area, so nothing is parsed twice. A full ring is a counted drop, never a wait (design.md rule 1).
+ * Packets for other workers. One SPSC ring per ordered pair of workers carries packet views; each
+ * stands in its mbuf's private area, so nothing is parsed twice. A full ring is a counted drop,
+ * never a wait (design.md rule 1).
  */
 
 #include "engine/worker.h"
@@ -21,13 +22,15 @@ handoff_create(struct engine *e, struct error *err)
 			if (from == to)
 				continue;
 			w->in[from] = engine_ring("handoff", sizeof(struct packet *),
-				e->config.handoff_ring, (int)rte_lcore_to_socket_id(w->lcore),
-				RING_F_SP_ENQ | RING_F_SC_DEQ);
+					e->config.handoff_ring,
+					(int)rte_lcore_to_socket_id(w->lcore),
+					RING_F_SP_ENQ | RING_F_SC_DEQ);
 			if (w->in[from] == NULL)
 				return error_set(err, ENOMEM,
-					"no memory for hand-off rings of %u entries between %u workers: "
-					"raise eal.memory_mb or lower workers.handoff_ring",
-					e->config.handoff_ring, e->num_workers);
+						"no memory for hand-off rings of %u entries "
+						"between %u workers: "
+						"raise eal.memory_mb or lower workers.handoff_ring",
+						e->config.handoff_ring, e->num_workers);
 		}
 	}
 	return 0;
@@ -73,7 +76,7 @@ handoff_flush(struct worker *w)
 		struct handoff_out *o = &w->out[to];
 
 		sent = rte_ring_sp_enqueue_burst(w->engine->worker[to]->in[w->id],
-			(void *const *)o->pkt, o->n, NULL);
+				(void *const *)o->pkt, o->n, NULL);
 		w->stats.handoff_out += sent;
 		if (unlikely(sent < o->n)) {
 			w->stats.handoff_full += o->n - sent;

@@ -3,7 +3,8 @@
  */
 
 /*
- * Is a worker alive, and how well is it? Everything read here is written by the worker alone and read relaxed.
+ * Is a worker alive, and how well is it? Everything read here is written by the worker alone and
+ * read relaxed.
  */
 
 #include <errno.h>
@@ -41,8 +42,9 @@ engine_watch(struct engine *e)
 			continue;
 		}
 		ENGINE_LOG(WARNING,
-			"worker %u on lcore %u has not polled for %" PRIu64 " ms: is its CPU shared?", i,
-			w->lcore, age / 1000);
+				"worker %u on lcore %u has not polled for %" PRIu64
+				" ms: is its CPU shared?",
+				i, w->lcore, age / 1000);
 		events_put_control(e, EVENT_WORKER_STALL, i);
 	}
 }
@@ -98,8 +100,8 @@ add_counters(void *sum, const void *from, size_t size)
 }
 
 void
-engine_port_counters(const struct engine *e, unsigned int port, int worker,
-	struct link_counters *sum)
+engine_port_counters(
+		const struct engine *e, unsigned int port, int worker, struct link_counters *sum)
 {
 	unsigned int i;
 

@@ -3,8 +3,9 @@
  */
 
 /*
- * What a worker does when there is nothing to do: spin, or after a while sleep in growing steps so that the default does not
- * burn a core. Sleeps end at the next timer, the next tick, and when a command comes.
+ * What a worker does when there is nothing to do: spin, or after a while sleep in growing steps so
+ * that the default does not burn a core. Sleeps end at the next timer, the next tick, and when a
+ * command comes.
  */
 
 #include <linux/futex.h>
@@ -25,13 +26,20 @@ idle_init(struct idle *idle, const struct engine_config *config, uint64_t hz)
 	idle->cycles_per_us = RTE_MAX(hz / 1000000, 1u);
 	idle->spin = config->idle_spin_us * idle->cycles_per_us;
 	idle->sleep_max_us = config->idle_sleep_us;
+	idle_end(idle, 0);
+}
+
+void
+idle_end(struct idle *idle, uint64_t now)
+{
+	idle->since = now;
 	idle->sleep_us = SLEEP_MIN_US;
-	idle->since = 0;
 }
 
 /*
- * The word is 1 while the worker sleeps or is about to. Whoever put something on its ring clears it and wakes: either the
- * worker sees the ring filled after it set the word, or the other sees the word set.
+ * The word is 1 while the worker sleeps or is about to. Whoever put something on its ring clears it
+ * and wakes: either the worker sees the ring filled after it set the word, or the other sees the
+ * word set.
  */
 static void
 futex_sleep(struct worker *w, uint32_t us)

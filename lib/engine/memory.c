@@ -3,8 +3,9 @@
  */
 
 /*
- * Memory for objects and rings. With hugepages: EAL's, on the caller's NUMA node (objects are made on the worker that owns
- * them). Without: the C library's, untouched pages cost nothing and the EAL's small arena stays for mbufs.
+ * Memory for objects and rings. With hugepages: EAL's, on the caller's NUMA node (objects are made
+ * on the worker that owns them). Without: the C library's, untouched pages cost nothing and the
+ * EAL's small arena stays for mbufs.
  */
 
 #include <stdlib.h>
@@ -28,7 +29,10 @@ huge_free(void *arg, void *mem)
 	rte_free(mem);
 }
 
-/* calloc() leaves large blocks untouched, but knows no alignment: the block's start stands before the object. */
+/*
+ * calloc() leaves large blocks untouched, but knows no alignment: the block's start stands before
+ * the object.
+ */
 static void *
 plain_alloc(void *arg, size_t size, size_t align)
 {
@@ -65,7 +69,7 @@ engine_allocator(void)
 
 struct rte_ring *
 engine_ring(const char *name, unsigned int esize, unsigned int count, int socket,
-	unsigned int flags)
+		unsigned int flags)
 {
 	ssize_t size = rte_ring_get_memsize_elem(esize, count);
 	struct rte_ring *r;

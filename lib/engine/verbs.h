@@ -7,13 +7,17 @@
 
 /**
  * @file
- * The verbs of the control plane: what the control socket, services and a benchmark call. All on the control thread; each
- * reaches the owning worker by a command. Objects are numbers. All return 0 or a negative errno and put words into @p err.
+ * The verbs of the control plane: what the control socket, services and a benchmark call. All on
+ * the control thread; each reaches the owning worker by a command. Objects are numbers. All return
+ * 0 or a negative errno and put words into @p err.
  */
 
 #include "engine/engine.h"
 
-/** Where a QP's packets go, as its user says it (ibv_ah_attr); resolved to a struct av by the engine. */
+/**
+ * Where a QP's packets go, as its user says it (ibv_ah_attr); resolved to a struct av by the
+ * engine.
+ */
 struct engine_ah {
 	uint16_t port;
 	uint16_t sgid_index;
@@ -60,7 +64,10 @@ int engine_srq_create(struct engine *e, int worker, uint32_t pd, uint32_t max_wr
 int engine_srq_modify(struct engine *e, uint32_t srqn, uint32_t limit, struct error *err);
 int engine_srq_destroy(struct engine *e, uint32_t srqn, struct error *err);
 int engine_srq_query(struct engine *e, uint32_t srqn, struct rc_srq_info *info, struct error *err);
-/** @return work requests posted (all, or those before the first error, err saying why), or a negative errno if none */
+/**
+ * @return work requests posted (all, or those before the first error, err saying why), or a
+ * negative errno if none
+ */
 int engine_srq_post(struct engine *e, uint32_t srqn, const struct recv_wr *wr, unsigned int n,
 	struct error *err);
 /** Walk over all workers: *cursor 0 starts. */
@@ -82,7 +89,10 @@ int engine_post_send(struct engine *e, uint32_t qpn, const struct send_wr *wr, u
 int engine_post_recv(struct engine *e, uint32_t qpn, const struct recv_wr *wr, unsigned int n,
 	struct error *err);
 
-/** Asynchronous events in order, oldest first. @return how many were stored; *lost counts those the queue had no room for */
+/**
+ * Asynchronous events in order, oldest first. @return how many were stored; *lost counts those the
+ * queue had no room for
+ */
 unsigned int engine_events(struct engine *e, struct event *ev, unsigned int n, uint64_t *lost);
 
 #endif

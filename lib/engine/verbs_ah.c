@@ -3,7 +3,8 @@
  */
 
 /*
- * An address handle says where packets go; a path needs to know how: encapsulation, our own addresses, the next hop.
+ * An address handle says where packets go; a path needs to know how: encapsulation, our own
+ * addresses, the next hop.
  */
 
 #include <errno.h>
@@ -18,10 +19,10 @@ check_index(const struct port_attr *port, const struct engine_ah *ah, struct err
 		return error_set(err, EINVAL, "sgid_index: %s has no address", port->name);
 	if (ah->sgid_index >= port->num_gids)
 		return error_set(err, EINVAL, "sgid_index: got %u, %s has 0..%u", ah->sgid_index,
-			port->name, port->num_gids - 1);
+				port->name, port->num_gids - 1);
 	if (ah->flow_label > 0xFFFFF)
 		return error_set(err, EINVAL, "flow_label: got 0x%x, expected 20 bits",
-			ah->flow_label);
+				ah->flow_label);
 	return 0;
 }
 
@@ -35,8 +36,9 @@ check_family(const union gid *sgid, const union gid *dgid, struct error *err)
 		return error_set(err, EINVAL, "dgid: missing");
 	if (gid_is_ipv4(sgid) != gid_is_ipv4(dgid))
 		return error_set(err, EINVAL,
-			"dgid: got %s, but the source address (sgid_index) is %s: both must be IPv4 or both IPv6",
-			gid_print(dgid, d), gid_print(sgid, s));
+				"dgid: got %s, but the source address (sgid_index) is %s: both "
+				"must be IPv4 or both IPv6",
+				gid_print(dgid, d), gid_print(sgid, s));
 	return 0;
 }
 
@@ -56,7 +58,7 @@ encap_of(const struct port_gid *gid)
 
 static int
 next_hop(struct engine *e, const struct engine_ah *ah, struct av *av, uint32_t *neighbour,
-	struct error *err)
+		struct error *err)
 {
 	*neighbour = PATH_NO_NEIGHBOUR;
 	if (ah->has_dmac) {
@@ -68,7 +70,7 @@ next_hop(struct engine *e, const struct engine_ah *ah, struct av *av, uint32_t *
 
 static int
 resolve_roce(struct engine *e, const struct engine_ah *ah, struct av *av, uint32_t *neighbour,
-	struct error *err)
+		struct error *err)
 {
 	int ret = check_family(&av->sgid, &av->dgid, err);
 
@@ -78,10 +80,11 @@ resolve_roce(struct engine *e, const struct engine_ah *ah, struct av *av, uint32
 /* LIDs name both ends on a native IB link; the GRH is there when a GID is given. */
 static int
 resolve_ib(const struct port_attr *port, const struct engine_ah *ah, struct av *av,
-	uint32_t *neighbour, struct error *err)
+		uint32_t *neighbour, struct error *err)
 {
 	if (ah->dlid == 0)
-		return error_set(err, EINVAL, "dlid: missing: %s is an InfiniBand port", port->name);
+		return error_set(
+				err, EINVAL, "dlid: missing: %s is an InfiniBand port", port->name);
 	av->slid = port->lid;
 	av->dlid = ah->dlid;
 	av->grh = !gid_is_zero(&ah->dgid);
@@ -93,14 +96,14 @@ resolve_ib(const struct port_attr *port, const struct engine_ah *ah, struct av *
 
 int
 ah_resolve(struct engine *e, const struct engine_ah *ah, struct av *av, uint32_t *neighbour,
-	struct error *err)
+		struct error *err)
 {
 	const struct port_attr *port;
 	int ret;
 
 	if (ah->port >= link_num_ports(e->link))
-		return error_set(err, EINVAL, "port: got %u, there are %u ports from 0 on", ah->port,
-			link_num_ports(e->link));
+		return error_set(err, EINVAL, "port: got %u, there are %u ports from 0 on",
+				ah->port, link_num_ports(e->link));
 	port = link_port_attr(e->link, ah->port);
 	ret = check_index(port, ah, err);
 	if (ret != 0)

@@ -3,8 +3,8 @@
  */
 
 /*
- * Protection domains, regions, windows: tables that all workers share, changed by the control thread alone. What workers may
- * still see is waited for here, never on a worker.
+ * Protection domains, regions, windows: tables that all workers share, changed by the control
+ * thread alone. What workers may still see is waited for here, never on a worker.
  */
 
 #include <errno.h>
@@ -37,7 +37,10 @@ engine_pd_free(struct engine *e, uint32_t pd, struct error *err)
 	return mem_pd_free(e->mem, pd, err);
 }
 
-/* A named memzone: memory that another part of this process, or a DPDK secondary process, shares with the wire. */
+/*
+ * A named memzone: memory that another part of this process, or a DPDK secondary process, shares
+ * with the wire.
+ */
 static int
 from_memzone(struct mem_mr_attr *attr, struct error *err)
 {
@@ -47,15 +50,16 @@ from_memzone(struct mem_mr_attr *attr, struct error *err)
 		return error_set(err, ENOENT, "path: no memzone of the name \"%s\"", attr->path);
 	if (attr->offset > mz->len || attr->length > mz->len - attr->offset)
 		return error_set(err, EINVAL,
-			"length: %" PRIu64 " bytes from %" PRIu64 " on do not fit memzone \"%s\" of %zu bytes",
-			attr->length, attr->offset, attr->path, mz->len);
+				"length: %" PRIu64 " bytes from %" PRIu64
+				" on do not fit memzone \"%s\" of %zu bytes",
+				attr->length, attr->offset, attr->path, mz->len);
 	attr->base = (uint8_t *)mz->addr + attr->offset;
 	return 0;
 }
 
 int
 engine_mr_register(struct engine *e, const struct mem_mr_attr *attr, struct mem_mr_info *info,
-	struct error *err)
+		struct error *err)
 {
 	struct mem_mr_attr a = *attr;
 	int ret;
@@ -81,7 +85,7 @@ engine_mr_deregister(struct engine *e, uint32_t key, struct error *err)
 
 static int
 range(struct engine *e, uint32_t key, uint64_t offset, uint64_t len, uint8_t **base,
-	struct error *err)
+		struct error *err)
 {
 	struct mem_mr_info info;
 
@@ -89,15 +93,16 @@ range(struct engine *e, uint32_t key, uint64_t offset, uint64_t len, uint8_t **b
 		return error_set(err, ENOENT, "key: no memory region 0x%08x", key);
 	if (offset > info.length || len > info.length - offset)
 		return error_set(err, EINVAL,
-			"offset: %" PRIu64 " bytes from %" PRIu64 " on reach beyond the region's %" PRIu64, len,
-			offset, info.length);
+				"offset: %" PRIu64 " bytes from %" PRIu64
+				" on reach beyond the region's %" PRIu64,
+				len, offset, info.length);
 	*base = info.base + offset;
 	return 0;
 }
 
 int
 engine_mr_read(struct engine *e, uint32_t key, uint64_t offset, void *buf, uint64_t len,
-	struct error *err)
+		struct error *err)
 {
 	uint8_t *base = NULL;
 	int ret = range(e, key, offset, len, &base, err);
@@ -109,7 +114,7 @@ engine_mr_read(struct engine *e, uint32_t key, uint64_t offset, void *buf, uint6
 
 int
 engine_mr_write(struct engine *e, uint32_t key, uint64_t offset, const void *buf, uint64_t len,
-	struct error *err)
+		struct error *err)
 {
 	uint8_t *base = NULL;
 	int ret = range(e, key, offset, len, &base, err);
@@ -127,7 +132,7 @@ engine_mr_next(struct engine *e, uint32_t *cursor, struct mem_mr_info *info)
 
 int
 engine_mw_alloc(struct engine *e, uint32_t pd, enum mem_mw_type type, uint32_t *key,
-	struct error *err)
+		struct error *err)
 {
 	return mem_mw_alloc(e->mem, pd, type, key, err);
 }

@@ -26,9 +26,8 @@ post_all(struct worker *w, void *arg)
 	int ret = 0;
 
 	while (a->posted < a->n && ret == 0) {
-		ret = a->send != NULL ?
-			rc_post_send(w->rc, a->qpn, &a->send[a->posted], a->err) :
-			rc_post_recv(w->rc, a->qpn, &a->recv[a->posted], a->err);
+		ret = a->send != NULL ? rc_post_send(w->rc, a->qpn, &a->send[a->posted], a->err)
+				      : rc_post_recv(w->rc, a->qpn, &a->recv[a->posted], a->err);
 		a->posted += ret == 0;
 	}
 	return ret;
@@ -50,7 +49,7 @@ post(struct engine *e, struct post_args *a)
 
 int
 engine_post_send(struct engine *e, uint32_t qpn, const struct send_wr *wr, unsigned int n,
-	struct error *err)
+		struct error *err)
 {
 	struct post_args a = { .qpn = qpn, .send = wr, .n = n, .err = err };
 
@@ -59,7 +58,7 @@ engine_post_send(struct engine *e, uint32_t qpn, const struct send_wr *wr, unsig
 
 int
 engine_post_recv(struct engine *e, uint32_t qpn, const struct recv_wr *wr, unsigned int n,
-	struct error *err)
+		struct error *err)
 {
 	struct post_args a = { .qpn = qpn, .recv = wr, .n = n, .err = err };
 

@@ -28,7 +28,8 @@ int choose_worker(struct engine *e, int asked, struct error *err);
 void grace_pause(unsigned int *us);
 
 /**
- * Walk the objects of all workers with one cursor: the worker in the upper half, its own cursor in the lower.
+ * Walk the objects of all workers with one cursor: the worker in the upper half, its own cursor in
+ * the lower.
  *
  * @param fn  runs on the worker with a struct walk; 1: *walk.cursor moved and out was filled
  */

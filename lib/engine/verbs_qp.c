@@ -27,7 +27,7 @@ choose_worker(struct engine *e, int asked, struct error *err)
 	if (asked >= 0) {
 		if ((unsigned int)asked >= e->num_workers)
 			return error_set(err, EINVAL, "worker: got %d, there are 0..%u", asked,
-				e->num_workers - 1);
+					e->num_workers - 1);
 		return asked;
 	}
 	for (i = 1; i < e->num_workers; i++)
@@ -87,14 +87,15 @@ worker_for(struct engine *e, int asked, const struct qp_init_attr *attr, struct 
 	owner = srq_worker(e, attr->srq, err);
 	if (owner >= 0 && asked >= 0 && asked != owner)
 		return error_set(err, EINVAL,
-			"worker: got %d, but shared receive queue %u lives on worker %d, and its queue pairs with it",
-			asked, attr->srq, owner);
+				"worker: got %d, but shared receive queue %u lives on worker %d, "
+				"and its queue pairs with it",
+				asked, attr->srq, owner);
 	return owner;
 }
 
 int
 engine_qp_create(struct engine *e, int worker, const struct qp_init_attr *attr, uint32_t *qpn,
-	struct error *err)
+		struct error *err)
 {
 	struct qp_args a = { .init = attr, .err = err };
 	int ret;
@@ -129,13 +130,13 @@ engine_qp_query(struct engine *e, uint32_t qpn, struct rc_qp_info *info, struct 
 /* The port these attributes are about: the one they name, else the QP's. */
 static int
 port_of(struct engine *e, const struct qp_attr *attr, uint32_t mask, const struct rc_qp_info *now,
-	const struct port_attr **port, struct error *err)
+		const struct port_attr **port, struct error *err)
 {
 	uint16_t index = mask & QP_ATTR_PORT ? attr->port : now->attr.port;
 
 	if (index >= link_num_ports(e->link))
 		return error_set(err, EINVAL, "port: got %u, there are %u ports from 0 on", index,
-			link_num_ports(e->link));
+				link_num_ports(e->link));
 	*port = link_port_attr(e->link, index);
 	return 0;
 }
@@ -145,7 +146,7 @@ resolve_pkey(const struct port_attr *port, struct qp_attr *attr, struct error *e
 {
 	if (attr->pkey_index >= port->num_pkeys)
 		return error_set(err, EINVAL, "pkey_index: got %u, %s has %u P_Keys from 0 on",
-			attr->pkey_index, port->name, port->num_pkeys);
+				attr->pkey_index, port->name, port->num_pkeys);
 	attr->pkey = port->pkey[attr->pkey_index];
 	return 0;
 }
@@ -156,19 +157,20 @@ check_mtu(const struct port_attr *port, const struct qp_attr *attr, struct error
 	if (attr->path_mtu <= port->active_mtu)
 		return 0;
 	return error_set(err, EINVAL,
-		"path_mtu: got %u, but %s with an MTU of %u carries no more than %u", attr->path_mtu,
-		port->name, port->mtu, port->active_mtu);
+			"path_mtu: got %u, but %s with an MTU of %u carries no more than %u",
+			attr->path_mtu, port->name, port->mtu, port->active_mtu);
 }
 
 static int
 resolve_av(struct engine *e, const struct port_attr *port, const struct engine_ah *ah,
-	struct qp_attr *attr, struct error *err)
+		struct qp_attr *attr, struct error *err)
 {
 	if (ah == NULL)
 		return error_set(err, EINVAL, "ah_attr: missing");
 	if (ah->port != port->index)
-		return error_set(err, EINVAL, "ah_attr.port: got %u, but the queue pair is on port %u",
-			ah->port, port->index);
+		return error_set(err, EINVAL,
+				"ah_attr.port: got %u, but the queue pair is on port %u", ah->port,
+				port->index);
 	attr->sgid_index = ah->sgid_index;
 	return ah_resolve(e, ah, &attr->av, &attr->neighbour, err);
 }
@@ -176,7 +178,7 @@ resolve_av(struct engine *e, const struct port_attr *port, const struct engine_a
 /* Everything a worker would have to look up elsewhere is looked up here. */
 static int
 resolve(struct engine *e, struct qp_attr *attr, const struct engine_ah *ah, uint32_t mask,
-	const struct rc_qp_info *now, struct error *err)
+		const struct rc_qp_info *now, struct error *err)
 {
 	const struct port_attr *port = NULL;
 	int ret;
@@ -203,7 +205,7 @@ modify(struct worker *w, void *arg)
 
 int
 engine_qp_modify(struct engine *e, uint32_t qpn, struct qp_attr *attr, const struct engine_ah *ah,
-	uint32_t mask, struct error *err)
+		uint32_t mask, struct error *err)
 {
 	struct qp_args a = { .qpn = qpn, .attr = attr, .mask = mask, .err = err };
 	struct rc_qp_info now;

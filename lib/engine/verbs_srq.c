@@ -28,7 +28,8 @@ srq_worker(struct engine *e, uint32_t srqn, struct error *err)
 {
 	int worker = rc_srq_owner(e->dev, srqn);
 
-	return worker >= 0 ? worker : error_set(err, ENOENT, "srq: no shared receive queue %u", srqn);
+	return worker >= 0 ? worker
+			   : error_set(err, ENOENT, "srq: no shared receive queue %u", srqn);
 }
 
 /* Run fn on the worker that owns the SRQ. */
@@ -50,7 +51,7 @@ create(struct worker *w, void *arg)
 
 int
 engine_srq_create(struct engine *e, int worker, uint32_t pd, uint32_t max_wr, uint32_t max_sge,
-	uint32_t *srqn, struct error *err)
+		uint32_t *srqn, struct error *err)
 {
 	struct srq_args a = { .pd = pd, .max_wr = max_wr, .max_sge = max_sge, .err = err };
 	int ret;
@@ -127,7 +128,7 @@ post(struct worker *w, void *arg)
 
 int
 engine_srq_post(struct engine *e, uint32_t srqn, const struct recv_wr *wr, unsigned int n,
-	struct error *err)
+		struct error *err)
 {
 	struct srq_args a = { .srqn = srqn, .wr = wr, .n = n, .err = err };
 	int ret;
@@ -145,7 +146,7 @@ next(struct worker *w, void *arg)
 	uint32_t srqn;
 
 	return rc_srq_next(w->rc, &walk->cursor, &srqn) &&
-		rc_srq_query(w->rc, srqn, walk->out) == 0;
+	       rc_srq_query(w->rc, srqn, walk->out) == 0;
 }
 
 bool

@@ -3,8 +3,9 @@
  */
 
 /*
- * The poll loop of a worker. Order of a turn: commands, packets (own queues, then what others handed over), timers, what the
- * QPs have to send, out. One look at the clock a turn. No lock, no allocation, no log from here down.
+ * The poll loop of a worker. Order of a turn: commands, packets (own queues, then what others
+ * handed over), timers, what the QPs have to send, out. One look at the clock a turn. No lock, no
+ * allocation, no log from here down.
  */
 
 #include <sys/prctl.h>
@@ -109,7 +110,7 @@ take_over(struct worker *w, uint64_t now)
 
 static void
 port_changed(struct worker *w, uint16_t port, const struct port_attr *old,
-	const struct port_attr *attr)
+		const struct port_attr *attr)
 {
 	struct event ev = { EVENT_PORT_ACTIVE, port };
 
@@ -186,18 +187,18 @@ worker_main(void *arg)
 	rte_rcu_qsbr_thread_online(w->rcu, w->id);
 	now = rte_get_tsc_cycles();
 	w->last = now;
-	w->idle.since = now;
+	idle_end(&w->idle, now);
 	w->stats.started = now;
 	while (__atomic_load_n(&w->stop, __ATOMIC_RELAXED) == 0) {
 		now = rte_get_tsc_cycles();
 		if (worker_poll(w, now)) {
-			w->idle.since = now;
-			w->idle.sleep_us = 1;
+			idle_end(&w->idle, now);
 			continue;
 		}
+		/* what was slept on purpose is no gap */
 		until = idle_wait(w, now);
 		if (until > 0)
-			w->last = RTE_MIN(until, rte_get_tsc_cycles()); /* what was slept on purpose is no gap */
+			w->last = RTE_MIN(until, rte_get_tsc_cycles());
 	}
 	command_run(w);
 	rte_rcu_qsbr_thread_offline(w->rcu, w->id);

@@ -7,8 +7,8 @@
 
 /**
  * @file
- * Private to lib/engine: the engine and its workers. What a worker writes, what the control thread writes and what both
- * look at stand on cache lines of their own.
+ * Private to lib/engine: the engine and its workers. What a worker writes, what the control thread
+ * writes and what both look at stand on cache lines of their own.
  */
 
 #include <pthread.h>
@@ -161,7 +161,12 @@ unsigned int command_run(struct worker *w);
 
 /* idle.c */
 void idle_init(struct idle *idle, const struct engine_config *config, uint64_t hz);
-/** Nothing to do: sleep if it is time to. @return the time until which the sleep was meant to last, 0: did not sleep */
+/** There was work at @p now. */
+void idle_end(struct idle *idle, uint64_t now);
+/**
+ * Nothing to do: sleep if it is time to. @return the time until which the sleep was meant to last,
+ * 0: did not sleep
+ */
 uint64_t idle_wait(struct worker *w, uint64_t now);
 /** Any thread: end the worker's sleep. */
 void idle_wake(struct worker *w);

@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * All operations between two QPs through the verbs, on one worker and over the hand-off; and
+ * changes while traffic runs.
+ */
+
+#include <errno.h>
+#include <string.h>
+
+#include "node.h"
+
+static int
+start(void **state)
+{
+	node_config();
+	*state = node_start();
+	return 0;
+}
+
+static int
+stop(void **state)
+{
+	node_stop(*state, 0);
+	return 0;
+}
+
+/* rc-transport 2: every operation, several packets and one, from a to b */
+static void
+move_data(struct engine *e, struct end *a, struct end *b)
+{
+	static const uint32_t sizes[] = { 1, 1024, 5000, 100000 };
+	uint64_t before, value;
+	unsigned int i;
+
+	for (i = 0; i < 4; i++) {
+		uint32_t len = sizes[i];
+
+		fill(a->mr.base, len, i + 1);
+		memset(b->mr.base, 0, BUF_SIZE);
+		post_recvs(e, b, 0, len, 1);
+		assert_int_equal(post(e, a, WR_SEND, b, 0, 0, len, 1), 1);
+		expect_wc(e, a, 1);
+		expect_wc(e, b, 1);
+		assert_memory_equal(a->mr.base, b->mr.base, len);
+		assert_int_equal(b->mr.base[len], 0);
+
+		assert_int_equal(post(e, a, WR_RDMA_WRITE, b, 0, 300000, len, 2), 1);
+		expect_wc(e, a, 1);
+		assert_memory_equal(a->mr.base, b->mr.base + 300000, len);
+		assert_int_equal(b->mr.base[300000 + len], 0);
+
+		fill(b->mr.base + 500000, len, i + 77);
+		assert_int_equal(post(e, a, WR_RDMA_READ, b, 600000, 500000, len, 3), 1);
+		expect_wc(e, a, 1);
+		assert_memory_equal(a->mr.base + 600000, b->mr.base + 500000, len);
+	}
+	before = 41;
+	memcpy(b->mr.base + 8, &before, 8);
+	assert_int_equal(post(e, a, WR_ATOMIC_FETCH_AND_ADD, b, 16, 8, 8, 4), 1);
+	expect_wc(e, a, 1);
+	memcpy(&value, a->mr.base + 16, 8);
+	assert_int_equal(value, 41);
+	memcpy(&value, b->mr.base + 8, 8);
+	assert_int_equal(value, 42);
+	before = 1; /* post() compares with 1 and swaps in 2 */
+	memcpy(b->mr.base + 8, &before, 8);
+	assert_int_equal(post(e, a, WR_ATOMIC_CMP_AND_SWP, b, 16, 8, 8, 5), 1);
+	expect_wc(e, a, 1);
+	memcpy(&value, a->mr.base + 16, 8);
+	assert_int_equal(value, 1);
+	memcpy(&value, b->mr.base + 8, 8);
+	assert_int_equal(value, 2);
+}
+
+static void
+sum_of_verdicts_is_packets(struct engine *e)
+{
+	struct link_counters sum;
+	unsigned int port, v;
+	uint64_t total;
+
+	for (port = 0; port < 2; port++) {
+		engine_port_counters(e, port, -1, &sum);
+		for (total = 0, v = 0; v < VERDICT_COUNT; v++)
+			total += sum.verdict[v];
+		assert_int_equal(total, sum.rx_packets);
+		assert_true(total > 0);
+	}
+}
+
+static void
+test_operations_on_one_worker(void **state)
+{
+	struct engine *e = *state;
+	struct worker_info w;
+	struct pair p;
+
+	pair_create(e, &p, 0, 0);
+	move_data(e, &p.a, &p.b);
+	move_data(e, &p.b, &p.a);
+	engine_worker_info(e, 0, &w);
+	assert_int_equal(w.handoff_out, 0);
+	assert_int_equal(w.qps, 2);
+	pair_destroy(e, &p);
+	sum_of_verdicts_is_packets(e);
+}
+
+/* design.md rule 1: the QP's worker is not where its packets arrive */
+static void
+test_packets_on_the_wrong_lcore_reach_their_owner(void **state)
+{
+	struct engine *e = *state;
+	struct worker_info w0, w1;
+	struct pair p;
+
+	pair_create(e, &p, 0, 1);
+	move_data(e, &p.a, &p.b);
+	move_data(e, &p.b, &p.a);
+	engine_worker_info(e, 0, &w0);
+	engine_worker_info(e, 1, &w1);
+	assert_true(w0.handoff_out > 0);
+	assert_true(w1.handoff_out > 0);
+	assert_int_equal(w1.handoff_in, w0.handoff_out);
+	assert_int_equal(w0.handoff_in, w1.handoff_out);
+	assert_int_equal(w0.handoff_full + w1.handoff_full, 0);
+	pair_destroy(e, &p);
+	sum_of_verdicts_is_packets(e);
+}
+
+static void
+test_qps_go_to_the_least_loaded_worker(void **state)
+{
+	struct engine *e = *state;
+	struct rc_qp_info info;
+	struct error err = { "" };
+	struct end end[4];
+	int i;
+
+	for (i = 0; i < 4; i++) {
+		end_create(e, &end[i], -1);
+		assert_ok(engine_qp_query(e, end[i].qpn, &info, &err));
+		assert_int_equal(info.worker, i % 2);
+	}
+	for (i = 0; i < 4; i++)
+		end_destroy(e, &end[i]);
+}
+
+static void
+test_qp_list_walks_all_workers(void **state)
+{
+	struct engine *e = *state;
+	unsigned int found = 0, i;
+	struct rc_qp_info info;
+	uint64_t cursor = 0;
+	struct end end[5];
+
+	for (i = 0; i < 5; i++)
+		end_create(e, &end[i], (int)(i % 2));
+	while (engine_qp_next(e, &cursor, &info))
+		for (i = 0; i < 5; i++)
+			if (info.qpn == end[i].qpn)
+				found |= 1u << i;
+	assert_int_equal(found, 0x1F);
+	for (i = 0; i < 5; i++)
+		end_destroy(e, &end[i]);
+	cursor = 0;
+	assert_false(engine_qp_next(e, &cursor, &info));
+}
+
+/* design.md: QPs attached to an SRQ live on its worker, else an error naming both */
+static void
+test_srq_and_its_qps_share_a_worker(void **state)
+{
+	struct qp_init_attr init = { .qp_type = QPT_RC, .cap = { 8, 0, 1, 0, 0 } };
+	struct engine *e = *state;
+	struct rc_qp_info info;
+	struct error err = { "" };
+	uint32_t qpn;
+
+	assert_ok(engine_pd_alloc(e, &init.pd, &err));
+	assert_ok(engine_cq_create(e, 16, &init.send_cq, &err));
+	init.recv_cq = init.send_cq;
+	assert_ok(engine_srq_create(e, 1, init.pd, 8, 1, &init.srq, &err));
+	assert_int_equal(engine_qp_create(e, 0, &init, &qpn, &err), -EINVAL);
+	assert_string_equal(err.text,
+			"worker: got 0, but shared receive queue 0 lives on worker 1, and "
+			"its queue pairs with it");
+	assert_ok(engine_qp_create(e, -1, &init, &qpn, &err));
+	assert_ok(engine_qp_query(e, qpn, &info, &err));
+	assert_int_equal(info.worker, 1);
+	assert_ok(engine_qp_destroy(e, qpn, &err));
+	assert_ok(engine_srq_destroy(e, init.srq, &err));
+	assert_ok(engine_cq_destroy(e, init.send_cq, &err));
+	assert_ok(engine_pd_free(e, init.pd, &err));
+}
+
+/* Other QPs come, talk and go while one moves data; what is underway is left alone. */
+static void
+test_qps_come_and_go_while_traffic_runs(void **state)
+{
+	struct engine *e = *state;
+	struct pair busy, other;
+	unsigned int round, i;
+
+	pair_create(e, &busy, 0, 1);
+	fill(busy.a.mr.base, 200000, 5);
+	for (round = 0; round < 20; round++) {
+		for (i = 0; i < 8; i++)
+			assert_int_equal(post(e, &busy.a, WR_RDMA_WRITE, &busy.b, 0,
+							 200000 * (i % 4), 200000, i),
+					1);
+		pair_create(e, &other, (int)(round % 2), 1);
+		fill(other.a.mr.base, 3000, round);
+		assert_int_equal(post(e, &other.a, WR_RDMA_WRITE, &other.b, 0, 0, 3000, 1), 1);
+		expect_wc(e, &other.a, 1);
+		assert_memory_equal(other.a.mr.base, other.b.mr.base, 3000);
+		/* destroyed in the middle of a message */
+		assert_int_equal(post(e, &other.a, WR_RDMA_WRITE, &other.b, 0, 0, BUF_SIZE, 2), 1);
+		pair_destroy(e, &other);
+		expect_wc(e, &busy.a, 8);
+	}
+	assert_memory_equal(busy.a.mr.base, busy.b.mr.base + 600000, 200000);
+	pair_destroy(e, &busy);
+	sum_of_verdicts_is_packets(e);
+}
+
+/* One batch of Writes, so that they are under way together. */
+static int
+post_many(struct engine *e, struct end *a, struct end *b, uint32_t len, unsigned int n)
+{
+	struct sge sge = { a->mr.va, len, a->mr.key };
+	struct send_wr wr[256];
+	unsigned int i;
+
+	for (i = 0; i < n; i++)
+		wr[i] = (struct send_wr){ .wr_id = i,
+			.opcode = WR_RDMA_WRITE,
+			.send_flags = SEND_SIGNALED,
+			.num_sge = 1,
+			.sg_list = &sge,
+			.remote_addr = b->mr.va,
+			.rkey = b->mr.key };
+	return engine_post_send(e, a->qpn, wr, n, NULL);
+}
+
+/*
+ * A peer that writes on gets NAK 0x62; when deregister has returned nothing touches the bytes any
+ * more.
+ */
+static void
+test_region_goes_away_while_traffic_runs(void **state)
+{
+	struct engine *e = *state;
+	struct rc_qp_info info;
+	struct error err = { "" };
+	struct wc wc[200];
+	unsigned int i, n, ok, round;
+	struct pair p;
+
+	for (round = 0; round < 10; round++) {
+		pair_create(e, &p, 0, (int)(round % 2));
+		assert_int_equal(post_many(e, &p.a, &p.b, BUF_SIZE, 200), 200);
+		assert_ok(engine_mr_deregister(e, p.b.mr.key, &err));
+		p.b.mr.key = 0;
+		n = wait_wc(e, p.a.cq, wc, 200, 30000);
+		assert_int_equal(n, 200);
+		for (ok = 0; ok < n && wc[ok].status == WC_SUCCESS; ok++)
+			;
+		assert_in_range(ok, 0, 199);
+		assert_string_equal(wc_status_name(wc[ok].status), "REM_ACCESS_ERR");
+		for (i = ok + 1; i < n; i++)
+			assert_string_equal(wc_status_name(wc[i].status), "WR_FLUSH_ERR");
+		assert_ok(engine_qp_query(e, p.b.qpn, &info, &err));
+		assert_int_equal(info.attr.qp_state, QPS_ERR);
+		pair_destroy(e, &p);
+	}
+}
+
+/* A destroyed QP's packets are dropped and counted, whoever receives them. */
+static void
+test_packets_for_nobody_are_counted(void **state)
+{
+	struct engine *e = *state;
+	struct pair p;
+
+	pair_create(e, &p, 0, 1);
+	end_destroy(e, &p.b);
+	assert_int_equal(post(e, &p.a, WR_SEND, &p.b, 0, 0, 64, 1), 1);
+	eventually(verdict_total(e, VERDICT_QPN_UNKNOWN) > 0);
+	end_destroy(e, &p.a);
+}
+
+static void
+test_errors_arrive_as_events(void **state)
+{
+	struct event ev = { .element = 0 };
+	struct engine *e = *state;
+	struct error err = { "" };
+	uint64_t lost;
+	struct pair p;
+
+	pair_create(e, &p, 0, 1);
+	assert_int_equal(engine_events(e, &ev, 1, &lost), 0);
+	assert_ok(engine_mr_deregister(e, p.b.mr.key, &err));
+	assert_int_equal(post(e, &p.a, WR_RDMA_WRITE, &p.b, 0, 0, 64, 1), 1);
+	p.b.mr.key = 0;
+	eventually(engine_events(e, &ev, 1, &lost) == 1);
+	/* seed 001: NAK 0x62 without a receive WQE is an affiliated asynchronous error */
+	assert_string_equal(event_type_name(ev.type), "QP_ACCESS_ERR");
+	assert_int_equal(ev.element, p.b.qpn);
+	assert_int_equal(lost, 0);
+	pair_destroy(e, &p);
+}
+
+/* Stopping waits for what is under way. */
+static void
+test_drain_lets_work_finish(void **state)
+{
+	struct engine *e;
+	struct wc wc[4];
+	struct pair p;
+	int i;
+
+	(void)state;
+	node_config();
+	e = node_start();
+	pair_create(e, &p, 0, 1);
+	fill(p.a.mr.base, BUF_SIZE, 9);
+	for (i = 0; i < 4; i++)
+		assert_int_equal(post(e, &p.a, WR_RDMA_WRITE, &p.b, 0, 0, BUF_SIZE, 1), 1);
+	engine_stop(e, 30000);
+	assert_int_equal(wait_wc(e, p.a.cq, wc, 4, 0), 4);
+	for (i = 0; i < 4; i++)
+		assert_string_equal(wc_status_name(wc[i].status), "SUCCESS");
+	assert_memory_equal(p.a.mr.base, p.b.mr.base, BUF_SIZE);
+	pair_destroy(e, &p);
+	engine_destroy(e);
+}
+
+static void
+refused_av(struct engine *e, struct end *end, const struct engine_ah *ah, const char *words)
+{
+	struct qp_attr attr = { .qp_state = QPS_RTR,
+		.path_mtu = 1024,
+		.dest_qp_num = 16,
+		.max_dest_rd_atomic = 1,
+		.min_rnr_timer = 12 };
+	struct error err = { "" };
+
+	assert_int_equal(engine_qp_modify(e, end->qpn, &attr, ah,
+					 QP_ATTR_STATE | QP_ATTR_AV | QP_ATTR_PATH_MTU |
+							 QP_ATTR_DEST_QPN | QP_ATTR_RQ_PSN |
+							 QP_ATTR_MAX_DEST_RD_ATOMIC |
+							 QP_ATTR_MIN_RNR_TIMER,
+					 &err),
+			-EINVAL);
+	assert_string_equal(err.text, words);
+}
+
+static void
+test_address_handles_are_checked(void **state)
+{
+	struct qp_attr init = { .qp_state = QPS_INIT };
+	struct engine *e = *state;
+	struct engine_ah ah = { .dgid = link_port_attr(engine_link(e), 1)->gid[0].gid };
+	struct error err = { "" };
+	struct end end;
+
+	end_create(e, &end, 0);
+	assert_ok(engine_qp_modify(e, end.qpn, &init, NULL,
+			QP_ATTR_STATE | QP_ATTR_PORT | QP_ATTR_PKEY_INDEX | QP_ATTR_ACCESS_FLAGS,
+			&err));
+	refused_av(e, &end, NULL, "ah_attr: missing");
+	ah.sgid_index = 3;
+	refused_av(e, &end, &ah, "sgid_index: got 3, port0 has 0..2");
+	ah.sgid_index = 1;
+	refused_av(e, &end, &ah,
+			"dgid: got 192.0.2.2, but the source address (sgid_index) is fe80::1: both "
+			"must be IPv4 "
+			"or both IPv6");
+	ah.port = 1;
+	refused_av(e, &end, &ah, "ah_attr.port: got 1, but the queue pair is on port 0");
+	init.pkey_index = 1;
+	assert_int_equal(engine_qp_modify(e, end.qpn, &init, NULL,
+					 QP_ATTR_STATE | QP_ATTR_PKEY_INDEX, &err),
+			-EINVAL);
+	assert_string_equal(err.text, "pkey_index: got 1, port0 has 1 P_Keys from 0 on");
+	end_destroy(e, &end);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_operations_on_one_worker, start, stop),
+		cmocka_unit_test_setup_teardown(
+				test_packets_on_the_wrong_lcore_reach_their_owner, start, stop),
+		cmocka_unit_test_setup_teardown(
+				test_qps_go_to_the_least_loaded_worker, start, stop),
+		cmocka_unit_test_setup_teardown(test_qp_list_walks_all_workers, start, stop),
+		cmocka_unit_test_setup_teardown(test_srq_and_its_qps_share_a_worker, start, stop),
+		cmocka_unit_test_setup_teardown(
+				test_qps_come_and_go_while_traffic_runs, start, stop),
+		cmocka_unit_test_setup_teardown(
+				test_region_goes_away_while_traffic_runs, start, stop),
+		cmocka_unit_test_setup_teardown(test_packets_for_nobody_are_counted, start, stop),
+		cmocka_unit_test_setup_teardown(test_errors_arrive_as_events, start, stop),
+		cmocka_unit_test_setup_teardown(test_address_handles_are_checked, start, stop),
+		cmocka_unit_test(test_drain_lets_work_finish),
+	};
+
+	return cmocka_run_group_tests(tests, eal_setup, eal_teardown);
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#ifndef POLCA_CONFIG_H
+#define POLCA_CONFIG_H
+
+/**
+ * @file
+ * The configuration: what a JSON file says, in one struct. One table (config_table.c) describes
+ * every key; decoding, error messages, the JSON schema and the printed configuration all read it.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <jansson.h>
+
+#include "base/error.h"
+#include "engine/engine.h"
+
+#define CONFIG_ARGS_MAX 32
+#define CONFIG_LOG_MAX  32
+#define CONFIG_PATH_MAX 192
+
+struct config_port {
+	struct link_port_config link; /* .device: of a PCI device without its arguments */
+	char device[256];
+};
+
+struct config_log {
+	char component[64];
+	uint32_t level; /* RTE_LOG_ */
+};
+
+struct config_arg {
+	char text[256];
+};
+
+struct config {
+	char schema[256]; /* "$schema", for editors */
+	char socket[108]; /* empty: the user's default */
+	char lcores[512]; /* empty: made from .workers */
+	char file_prefix[64];
+	bool hugepages;
+	bool multi_process;
+	uint32_t memory_mb;
+	struct config_arg arg[CONFIG_ARGS_MAX];
+	unsigned int num_args;
+	uint32_t workers;            /* 0: as many as are useful */
+	struct engine_config engine; /* .link is filled in by config_load() */
+	struct config_port port[LINK_PORTS_MAX];
+	unsigned int num_ports;
+	struct config_log log[CONFIG_LOG_MAX];
+	unsigned int num_log;
+};
+
+enum key_type {
+	KEY_BOOL,    /* bool */
+	KEY_UINT,    /* uintN_t within .min ... .max */
+	KEY_TEXT,    /* char[], at most .size - 1 bytes */
+	KEY_ENUM,    /* uint32_t, one of .words */
+	KEY_MAC,     /* uint8_t[6] */
+	KEY_ADDRESS, /* union gid */
+	KEY_PREFIX,  /* struct link_addr: .gid and .prefix_len of ADDRESS/PREFIX */
+	KEY_OBJECT,  /* .fields, each within this object's own struct */
+	KEY_LIST,    /* up to .max values like .fields[0], .stride bytes apart */
+};
+
+#define KEY_REQUIRED     0x1
+#define KEY_POWER_OF_TWO 0x2
+#define KEY_SHORTHAND    0x4 /* OBJECT: its first key's value alone stands for the object */
+
+struct key_word {
+	const char *name;
+	uint32_t value;
+};
+
+/* One row; a list of fields ends with a row without name. */
+struct key {
+	const char *name;
+	enum key_type type;
+	unsigned int flags;
+	size_t offset; /* within the struct of the object it belongs to */
+	size_t size;
+	uint64_t min;
+	uint64_t max;
+	const struct key_word *words;
+	const struct key *fields;
+	size_t stride;
+	size_t num_offset; /* LIST: where the number of items stands, an unsigned int */
+	const void *init;  /* LIST of objects: what an item is before its keys are read */
+	const char *help;
+};
+
+/* The whole configuration as one KEY_OBJECT over struct config. */
+extern const struct key config_root;
+/* Values of keys that are not there. */
+void config_init(struct config *c);
+
+/*
+ * From a file, or from text when path is NULL. err: file:line:column, or the key's JSON path, what
+ * was got, what is allowed.
+ */
+int config_load(struct config *c, const char *path, const char *text, struct error *err);
+/* Meaning beyond single values: names, pairs, addresses. */
+int config_check(const struct config *c, struct error *err);
+
+/* A PCI address, with or without arguments? */
+bool config_is_pci(const char *device);
+
+/* Both write indented JSON with a final newline. */
+int config_print(const struct config *c, FILE *f);
+int config_print_schema(FILE *f);
+
+/* The value of a number's field, by its size. */
+uint64_t config_number(const void *field, size_t size);
+
+#endif

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * What a single value cannot say: names that must be there, pairs that must agree, addresses that
+ * must make sense together.
+ */
+
+#include <errno.h>
+#include <string.h>
+
+#include "config.h"
+
+static int
+port_by_name(const struct config *c, const char *name)
+{
+	unsigned int i;
+
+	for (i = 0; i < c->num_ports; i++)
+		if (strcmp(c->port[i].link.name, name) == 0)
+			return (int)i;
+	return -1;
+}
+
+/* Either a device of its own, or a partner that says the same. */
+static int
+check_attachment(const struct config *c, unsigned int i, struct error *err)
+{
+	const struct config_port *p = &c->port[i];
+	int peer;
+
+	if (p->device[0] != '\0' && p->link.back_to_back[0] != '\0')
+		return error_set(err, EINVAL,
+				"ports[%u]: got both device and back_to_back, expected one of them",
+				i);
+	if (p->device[0] != '\0')
+		return 0;
+	if (p->link.back_to_back[0] == '\0')
+		return error_set(err, EINVAL,
+				"ports[%u]: got neither device nor back_to_back, expected one of "
+				"them",
+				i);
+	peer = port_by_name(c, p->link.back_to_back);
+	if (peer < 0 || (unsigned int)peer == i)
+		return error_set(err, EINVAL,
+				"ports[%u].back_to_back: got \"%s\", expected the name of another "
+				"port",
+				i, p->link.back_to_back);
+	if (strcmp(c->port[peer].link.back_to_back, p->link.name) != 0)
+		return error_set(err, EINVAL,
+				"ports[%u].back_to_back: got \"%s\", but ports[%d].back_to_back is "
+				"\"%s\", expected "
+				"\"%s\"",
+				i, p->link.back_to_back, peer, c->port[peer].link.back_to_back,
+				p->link.name);
+	return 0;
+}
+
+static int
+check_gateway(const struct link_addr *a, unsigned int port, unsigned int i, struct error *err)
+{
+	char gw[GID_STRLEN], addr[GID_STRLEN];
+
+	if (gid_is_zero(&a->gateway))
+		return 0;
+	gid_print(&a->gateway, gw);
+	gid_print(&a->gid, addr);
+	if (gid_is_ipv4(&a->gateway) != gid_is_ipv4(&a->gid))
+		return error_set(err, EINVAL,
+				"ports[%u].addresses[%u].gateway: got \"%s\", expected one of %s's "
+				"family",
+				port, i, gw, addr);
+	if (!gid_is_link_local(&a->gateway) &&
+			!gid_same_subnet(&a->gateway, &a->gid, a->prefix_len))
+		return error_set(err, EINVAL,
+				"ports[%u].addresses[%u].gateway: got \"%s\", expected one within "
+				"%s/%u",
+				port, i, gw, addr, a->prefix_len);
+	return 0;
+}
+
+/* Link-local addresses may repeat on other ports; all others name one port of this machine. */
+static int
+check_unique(const struct config *c, unsigned int port, unsigned int i, struct error *err)
+{
+	const struct link_addr *a = &c->port[port].link.addr[i];
+	char text[GID_STRLEN];
+	unsigned int p, k;
+
+	for (p = 0; p <= port; p++)
+		for (k = 0; k < (p == port ? i : c->port[p].link.num_addr); k++) {
+			if (!gid_equal(&c->port[p].link.addr[k].gid, &a->gid))
+				continue;
+			if (p != port && gid_is_link_local(&a->gid))
+				continue;
+			return error_set(err, EINVAL,
+					"ports[%u].addresses[%u]: got \"%s\", which "
+					"ports[%u].addresses[%u] has already",
+					port, i, gid_print(&a->gid, text), p, k);
+		}
+	return 0;
+}
+
+static int
+check_port(const struct config *c, unsigned int port, struct error *err)
+{
+	const struct link_port_config *p = &c->port[port].link;
+	unsigned int i;
+	int ret;
+
+	if (p->name[0] == '\0')
+		return error_set(err, EINVAL, "ports[%u].name: got \"\", expected a name", port);
+	i = (unsigned int)port_by_name(c, p->name);
+	if (i != port)
+		return error_set(err, EINVAL,
+				"ports[%u].name: got \"%s\", which ports[%u] has already", port,
+				p->name, i);
+	ret = check_attachment(c, port, err);
+	for (i = 0; i < p->num_addr && ret == 0; i++) {
+		ret = check_gateway(&p->addr[i], port, i, err);
+		if (ret == 0)
+			ret = check_unique(c, port, i, err);
+	}
+	return ret;
+}
+
+int
+config_check(const struct config *c, struct error *err)
+{
+	unsigned int i;
+	int ret = 0;
+
+	if (c->multi_process && !c->hugepages)
+		return error_set(err, EINVAL,
+				"eal.multi_process: got true, but eal.hugepages is false: only "
+				"hugepages can be shared");
+	for (i = 0; i < c->num_ports && ret == 0; i++)
+		ret = check_port(c, i, err);
+	return ret;
+}

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * Every key of the configuration, one row each.
+ */
+
+#include <string.h>
+
+#include <rte_log.h>
+
+#include "config.h"
+
+#define FIELD(S, f) .offset = offsetof(S, f), .size = sizeof(((S *)0)->f)
+#define UINT(S, f, key, low, high, text)                                                           \
+	{                                                                                          \
+		.name = key, .type = KEY_UINT, FIELD(S, f), .min = low, .max = high, .help = text  \
+	}
+#define BOOL(S, f, key, text)                                                                      \
+	{                                                                                          \
+		.name = key, .type = KEY_BOOL, FIELD(S, f), .help = text                           \
+	}
+#define TEXT(S, f, key, text)                                                                      \
+	{                                                                                          \
+		.name = key, .type = KEY_TEXT, FIELD(S, f), .help = text                           \
+	}
+#define OBJECT(key, table, text)                                                                   \
+	{                                                                                          \
+		.name = key, .type = KEY_OBJECT, .fields = table, .help = text                     \
+	}
+#define LIST(S, f, num, key, most, item, first, text)                                              \
+	{                                                                                          \
+		.name = key, .type = KEY_LIST, .offset = offsetof(S, f), .fields = item,           \
+		.max = most, .stride = sizeof(((S *)0)->f[0]), .num_offset = offsetof(S, num),     \
+		.init = first, .help = text                                                        \
+	}
+#define END                                                                                        \
+	{                                                                                          \
+		.name = NULL                                                                       \
+	}
+
+static const struct key control_keys[] = {
+	TEXT(struct config, socket, "socket",
+			"Unix socket of the control interface. Default: /run/polca/polca.sock for "
+			"root, "
+			"$XDG_RUNTIME_DIR/polca.sock for others, else /tmp/polca-UID/polca.sock."),
+	END,
+};
+
+static const struct key arg_item[] = {
+	{ .name = "argument", .type = KEY_TEXT, .size = sizeof(struct config_arg) },
+};
+
+static const struct key eal_keys[] = {
+	TEXT(struct config, lcores, "lcores",
+			"DPDK's --lcores, with lcore 0 for the control thread and one lcore per "
+			"worker from 1 on. "
+			"Default: one CPU for each worker in turn, the control thread on any."),
+	BOOL(struct config, hugepages, "hugepages",
+			"Take memory from hugepages: what real NICs need. Without, any user may "
+			"run polca."),
+	{ .name = "memory_mb",
+			.type = KEY_UINT,
+			FIELD(struct config, memory_mb),
+			.max = 1048576,
+			.help = "Memory for packets and objects in MiB. 0: without hugepages a "
+				"share for each "
+				"port and worker, with hugepages as much as is needed." },
+	TEXT(struct config, file_prefix, "file_prefix",
+			"Name of this instance's runtime directory, for dpdk-telemetry.py -f."),
+	BOOL(struct config, multi_process, "multi_process",
+			"Let DPDK secondary processes attach, such as dpdk-dumpcap. Needs "
+			"hugepages."),
+	LIST(struct config, arg, num_args, "args", CONFIG_ARGS_MAX, arg_item, NULL,
+			"More arguments for the EAL, one text each."),
+	END,
+};
+
+static const struct key_word idle_words[] = {
+	{ "poll", IDLE_POLL },
+	{ "backoff", IDLE_BACKOFF },
+	{ NULL, 0 },
+};
+
+static const struct key worker_keys[] = {
+	UINT(struct config, workers, "count", 0, LINK_WORKERS_MAX,
+			"Worker lcores. 0: one for each port, but no more than there are CPUs."),
+	{ .name = "idle",
+			.type = KEY_ENUM,
+			FIELD(struct config, engine.idle),
+			.words = idle_words,
+			.help = "What a worker without work does: poll for ever, or back off to "
+				"sleeping." },
+	UINT(struct config, engine.idle_spin_us, "idle_spin_us", 0, 1000000,
+			"backoff: microseconds without work before the first sleep."),
+	UINT(struct config, engine.idle_sleep_us, "idle_sleep_us", 1, 10000,
+			"backoff: longest sleep in microseconds; it bounds how late a first packet "
+			"is seen."),
+	{ .name = "handoff_ring",
+			.type = KEY_UINT,
+			.flags = KEY_POWER_OF_TWO,
+			FIELD(struct config, engine.handoff_ring),
+			.min = 64,
+			.max = 65536,
+			.help = "Packets that wait from one worker to another before they are "
+				"dropped." },
+	UINT(struct config, engine.stall_ms, "stall_ms", 10, 3600000,
+			"A worker that has not polled for so many milliseconds raises an alarm."),
+	BOOL(struct config, engine.icrc_unchecked, "icrc_unchecked",
+			"Do not verify invariant CRCs: trust the link."),
+	END,
+};
+
+#define LIMIT(f, low, high, text) UINT(struct config, engine.limits.f, #f, low, high, text)
+#define TABLE(f, high, text)      UINT(struct config, engine.f, #f, 1, high, text)
+
+static const struct key limit_keys[] = {
+	{ .name = "max_qp",
+			.type = KEY_UINT,
+			.flags = KEY_POWER_OF_TWO,
+			FIELD(struct config, engine.limits.max_qp),
+			.min = 32,
+			.max = 1 << 23,
+			.help = "Queue pairs." },
+	LIMIT(max_cq, 1, 1 << 20, "Completion queues."),
+	LIMIT(max_srq, 0, 1 << 20, "Shared receive queues."),
+	TABLE(max_pd, 1 << 20, "Protection domains."),
+	TABLE(max_mr, 1 << 22, "Memory regions."),
+	TABLE(max_mw, 1 << 22, "Memory windows."),
+	LIMIT(max_qp_wr, 1, 1 << 20, "Work requests in a send or receive queue."),
+	LIMIT(max_srq_wr, 1, 1 << 20, "Work requests in a shared receive queue."),
+	LIMIT(max_sge, 1, RC_SGE_MAX, "Scatter/gather entries in a work request."),
+	LIMIT(max_inline, 0, RC_INLINE_MAX, "Inline bytes in a work request."),
+	LIMIT(max_cqe, 1, 1 << 24, "Entries in a completion queue."),
+	LIMIT(max_rd_atomic, 1, 255, "Outstanding Reads and Atomics of a queue pair, either way."),
+	LIMIT(min_ack_timeout, 0, 31,
+			"Local ACK Timeouts below this code (but 0, which is off) are raised to "
+			"it."),
+	LIMIT(window, 1, 1 << 23, "Packets that a queue pair may have in flight."),
+	LIMIT(ack_interval, 1, 1 << 16, "Ask for an ACK at least every so many request packets."),
+	LIMIT(quarantine, 0, 1 << 22,
+			"A destroyed queue pair's number rests until so many others were "
+			"destroyed."),
+	END,
+};
+
+static const struct key address_keys[] = {
+	{ .name = "address",
+			.type = KEY_PREFIX,
+			.flags = KEY_REQUIRED,
+			.size = sizeof(struct link_addr),
+			.help = "The address with its prefix length." },
+	{ .name = "gateway",
+			.type = KEY_ADDRESS,
+			FIELD(struct link_addr, gateway),
+			.help = "Next hop for what is outside the prefix." },
+	END,
+};
+
+static const struct key address_item[] = {
+	{ .name = "address", .type = KEY_OBJECT, .flags = KEY_SHORTHAND, .fields = address_keys },
+};
+
+static const struct key pkey_item[] = {
+	{ .name = "P_Key", .type = KEY_UINT, .size = sizeof(uint16_t), .min = 1, .max = 0xFFFF },
+};
+
+#define PORT(f) struct config_port, link.f
+
+static const struct key port_keys[] = {
+	{ .name = "name",
+			.type = KEY_TEXT,
+			.flags = KEY_REQUIRED,
+			FIELD(struct config_port, link.name),
+			.help = "Ours, such as \"port0\"." },
+	TEXT(struct config_port, device, "device",
+			"A PCI address (\"0000:3b:00.0\"), or a virtual device with its arguments "
+			"as for DPDK's "
+			"--vdev (\"net_af_packet0,iface=eth1\")."),
+	TEXT(struct config_port, link.back_to_back, "back_to_back",
+			"Instead of a device: the name of another port in this process to be "
+			"joined with."),
+	LIST(struct config_port, link.addr, link.num_addr, "addresses", LINK_ADDRS_MAX,
+			address_item, NULL,
+			"IPv4 and IPv6 addresses: texts ADDRESS/PREFIX, or objects with a gateway "
+			"too."),
+	{ .name = "mtu",
+			.type = KEY_UINT,
+			FIELD(struct config_port, link.mtu),
+			.min = 336,
+			.max = 9978,
+			.help = "Bytes of an IP packet: a path MTU of 4096 needs 4176, 1024 needs "
+				"1104. Default: "
+				"the device's." },
+	UINT(struct config_port, link.vlan, "vlan", 1, 4094, "VLAN id. Default: untagged."),
+	BOOL(struct config_port, link.rocev1, "rocev1",
+			"Speak RoCEv1 too: each GID gets a v1 twin."),
+	{ .name = "mac",
+			.type = KEY_MAC,
+			FIELD(struct config_port, link.mac),
+			.help = "Default: the device's." },
+	LIST(struct config_port, link.pkeys, link.num_pkeys, "pkeys", 16, pkey_item, NULL,
+			"P_Key table. Default: 65535 alone."),
+	UINT(struct config_port, link.rx_desc, "rx_desc", 64, 32768,
+			"Receive descriptors in a queue. Default: the driver's choice."),
+	UINT(struct config_port, link.tx_desc, "tx_desc", 64, 32768,
+			"Transmit descriptors in a queue. Default: the driver's choice."),
+	UINT(struct config_port, link.mbufs, "mbufs", 512, 1 << 22,
+			"Packet buffers. Default: from queues, descriptors and workers."),
+	BOOL(struct config_port, link.promiscuous, "promiscuous",
+			"Take in frames for other MAC addresses, to count them."),
+	END,
+};
+
+static const struct config_port port_init = { .link = { .vlan = PATH_NO_VLAN } };
+
+static const struct key port_item[] = {
+	{ .name = "port", .type = KEY_OBJECT, .fields = port_keys },
+};
+
+static const struct key_word level_words[] = {
+	{ "emergency", RTE_LOG_EMERG },
+	{ "alert", RTE_LOG_ALERT },
+	{ "critical", RTE_LOG_CRIT },
+	{ "error", RTE_LOG_ERR },
+	{ "warning", RTE_LOG_WARNING },
+	{ "notice", RTE_LOG_NOTICE },
+	{ "info", RTE_LOG_INFO },
+	{ "debug", RTE_LOG_DEBUG },
+	{ NULL, 0 },
+};
+
+static const struct key log_keys[] = {
+	{ .name = "component",
+			.type = KEY_TEXT,
+			.flags = KEY_REQUIRED,
+			FIELD(struct config_log, component),
+			.help = "Log component, with * for any text: \"polca.*\", \"lib.eal\", "
+				"\"pmd.*\"." },
+	{ .name = "level",
+			.type = KEY_ENUM,
+			.flags = KEY_REQUIRED,
+			FIELD(struct config_log, level),
+			.words = level_words,
+			.help = "The least severe messages that are shown." },
+	END,
+};
+
+static const struct key log_item[] = {
+	{ .name = "log", .type = KEY_OBJECT, .fields = log_keys },
+};
+
+static const struct key root_keys[] = {
+	TEXT(struct config, schema, "$schema", "For editors: where config/polca.schema.json is."),
+	OBJECT("control", control_keys, "The control socket."),
+	OBJECT("eal", eal_keys, "DPDK's environment: CPUs and memory."),
+	OBJECT("workers", worker_keys, "The lcores that poll."),
+	OBJECT("limits", limit_keys, "Sizes of tables; all are allocated at start."),
+	{ .name = "ports",
+			.type = KEY_LIST,
+			.flags = KEY_REQUIRED,
+			.offset = offsetof(struct config, port),
+			.fields = port_item,
+			.min = 1,
+			.max = LINK_PORTS_MAX,
+			.stride = sizeof(struct config_port),
+			.num_offset = offsetof(struct config, num_ports),
+			.init = &port_init,
+			.help = "The ports, numbered from 0 in this order." },
+	LIST(struct config, log, num_log, "log", CONFIG_LOG_MAX, log_item, NULL,
+			"What is logged, later entries over earlier ones."),
+	END,
+};
+
+const struct key config_root = {
+	.name = "configuration",
+	.type = KEY_OBJECT,
+	.fields = root_keys,
+	.help = "Configuration of polca",
+};
+
+void
+config_init(struct config *c)
+{
+	memset(c, 0, sizeof(*c));
+	c->engine = engine_config_default;
+	c->engine.limits = rc_limits_default;
+	strcpy(c->file_prefix, "polca");
+}

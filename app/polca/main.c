@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * polca: the appliance. Reads its configuration, starts DPDK, the engine and the control socket,
+ * serves until told to stop.
+ */
+
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <rte_eal.h>
+#include <rte_log.h>
+#include <rte_version.h>
+
+#include "config.h"
+#include "ctl/ctl.h"
+#include "default_config.h"
+#include "eal.h"
+
+#define DRAIN_MS 2000
+#define WATCH_MS 200
+
+RTE_LOG_REGISTER(app_logtype, polca.app, INFO);
+#define APP_LOG(level, fmt, ...)                                                                   \
+	rte_log(RTE_LOG_##level, app_logtype, "polca: " fmt "\n", ##__VA_ARGS__)
+
+struct options {
+	const char *file;
+	const char *socket;
+	const char *eal;
+	bool print_config;
+	bool print_schema;
+};
+
+static volatile sig_atomic_t stop_signal;
+
+static void
+on_signal(int sig)
+{
+	stop_signal = sig;
+}
+
+static void
+help(void)
+{
+	printf("polca %s: a software RDMA channel adapter in user space, on DPDK\n"
+	       "\n"
+	       "usage: polca [-c FILE] [-s SOCKET] [--eal \"ARGS\"]\n"
+	       "\n"
+	       "Without -c it needs no NIC, no hugepages and no privileges: two ports, 192.0.2.1 "
+	       "and\n"
+	       "192.0.2.2, are joined back to back inside the process. With -c, FILE says which "
+	       "NICs,\n"
+	       "addresses, CPUs and limits to use; the files in config/ are examples to start "
+	       "from.\n"
+	       "\n"
+	       "  -c, --config FILE   JSON configuration\n"
+	       "  -s, --socket PATH   control socket, instead of the configuration's\n"
+	       "      --eal \"ARGS\"    more arguments for DPDK's EAL, separated by blanks\n"
+	       "      --print-config  check the configuration, print it with all defaults, and "
+	       "exit\n"
+	       "      --print-schema  print the configuration's JSON schema, and exit\n"
+	       "  -v, --version       print versions, and exit\n"
+	       "  -h, --help          print this, and exit\n"
+	       "\n"
+	       "A first session, with polca running in another terminal:\n"
+	       "  polca-ctl port_list           the ports and their addresses\n"
+	       "  polca-ctl --help              what can be done with them\n"
+	       "\n"
+	       "SIGTERM and SIGINT let what is under way finish (up to %d s), then polca exits "
+	       "with 0.\n"
+	       "Exit codes: 0 stopped as asked, 1 cannot start or go on, 2 wrong usage.\n",
+			POLCA_VERSION, DRAIN_MS / 1000);
+}
+
+static void
+usage_error(const char *text)
+{
+	fprintf(stderr, "polca: %s\nTry 'polca --help'.\n", text);
+	exit(2);
+}
+
+static void
+parse(int argc, char **argv, struct options *o)
+{
+	enum { OPT_EAL = 256, OPT_PRINT_CONFIG, OPT_PRINT_SCHEMA };
+	static const struct option longs[] = {
+		{ "config", required_argument, NULL, 'c' },
+		{ "socket", required_argument, NULL, 's' },
+		{ "eal", required_argument, NULL, OPT_EAL },
+		{ "print-config", no_argument, NULL, OPT_PRINT_CONFIG },
+		{ "print-schema", no_argument, NULL, OPT_PRINT_SCHEMA },
+		{ "version", no_argument, NULL, 'v' },
+		{ "help", no_argument, NULL, 'h' },
+		{ NULL, 0, NULL, 0 },
+	};
+	int opt;
+
+	while ((opt = getopt_long(argc, argv, "c:s:vh", longs, NULL)) != -1) {
+		switch (opt) {
+		case 'c':
+			o->file = optarg;
+			break;
+		case 's':
+			o->socket = optarg;
+			break;
+		case OPT_EAL:
+			o->eal = optarg;
+			break;
+		case OPT_PRINT_CONFIG:
+			o->print_config = true;
+			break;
+		case OPT_PRINT_SCHEMA:
+			o->print_schema = true;
+			break;
+		case 'v':
+			printf("polca %s, %s\n", POLCA_VERSION, rte_version());
+			exit(0);
+		case 'h':
+			help();
+			exit(0);
+		default:
+			fprintf(stderr, "Try 'polca --help'.\n");
+			exit(2);
+		}
+	}
+	if (optind < argc)
+		usage_error("there are no arguments besides options");
+}
+
+/* A directory under /tmp is taken only if nobody else can have a hand in it. */
+static int
+private_dir(const char *path, struct error *err)
+{
+	struct stat st;
+
+	if (mkdir(path, 0700) != 0 && errno != EEXIST)
+		return error_set(err, errno, "%s: %s", path, strerror(errno));
+	if (lstat(path, &st) != 0)
+		return error_set(err, errno, "%s: %s", path, strerror(errno));
+	if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 077) != 0)
+		return error_set(err, EPERM,
+				"%s: not a directory of ours alone: remove it, set "
+				"XDG_RUNTIME_DIR, or use -s",
+				path);
+	return 0;
+}
+
+static int
+default_socket(char *path, size_t size, struct error *err)
+{
+	const char *dir = getenv("XDG_RUNTIME_DIR");
+	int ret = 0;
+
+	if (geteuid() == 0) {
+		snprintf(path, size, "/run/polca/polca.sock");
+		return 0;
+	}
+	if (dir != NULL && dir[0] == '/') {
+		snprintf(path, size, "%s/polca.sock", dir);
+		return 0;
+	}
+	snprintf(path, size, "/tmp/polca-%u", (unsigned int)geteuid());
+	ret = private_dir(path, err);
+	snprintf(path, size, "/tmp/polca-%u/polca.sock", (unsigned int)geteuid());
+	return ret;
+}
+
+static int
+choose_socket(struct config *c, const struct options *o, struct error *err)
+{
+	if (o->socket == NULL)
+		return c->socket[0] != '\0' ? 0 : default_socket(c->socket, sizeof(c->socket), err);
+	if (strlen(o->socket) >= sizeof(c->socket))
+		return error_set(err, EINVAL, "--socket: got %zu bytes, expected at most %zu",
+				strlen(o->socket), sizeof(c->socket) - 1);
+	strcpy(c->socket, o->socket);
+	return 0;
+}
+
+static void
+catch_signals(void)
+{
+	struct sigaction sa = { .sa_handler = on_signal };
+
+	sigaction(SIGTERM, &sa, NULL);
+	sigaction(SIGINT, &sa, NULL);
+	sa.sa_handler = SIG_IGN;
+	sigaction(SIGPIPE, &sa, NULL);
+}
+
+/* A second signal means: at once. */
+static void
+release_signals(void)
+{
+	signal(SIGTERM, SIG_DFL);
+	signal(SIGINT, SIG_DFL);
+}
+
+static int
+serve(struct engine *e, const char *socket, struct error *err)
+{
+	struct ctl *ctl = ctl_create(e, socket, err);
+	int ret = 0;
+
+	if (ctl == NULL)
+		return -1;
+	ctl_telemetry(e);
+	APP_LOG(NOTICE, "ready: %u ports, %u workers, control socket %s",
+			link_num_ports(engine_link(e)), engine_workers(e), socket);
+	while (stop_signal == 0 && ret == 0) {
+		ret = ctl_run_once(ctl, WATCH_MS);
+		engine_watch(e);
+	}
+	if (ret != 0)
+		error_set(err, -ret, "control socket %s: %s", socket, strerror(-ret));
+	else
+		APP_LOG(NOTICE, "stopping (signal %d)", (int)stop_signal);
+	ctl_telemetry(NULL);
+	ctl_destroy(ctl);
+	return ret;
+}
+
+static int
+run(const struct config *c, const struct options *o, struct error *err)
+{
+	struct engine *e;
+	int ret;
+
+	ret = eal_start(c, o->eal, err);
+	if (ret != 0)
+		return ret;
+	catch_signals();
+	e = engine_create(&c->engine, err);
+	if (e == NULL)
+		return -1;
+	ret = engine_start(e, err);
+	if (ret == 0)
+		ret = serve(e, c->socket, err);
+	release_signals();
+	engine_stop(e, DRAIN_MS);
+	engine_destroy(e);
+	rte_eal_cleanup();
+	return ret;
+}
+
+int
+main(int argc, char **argv)
+{
+	struct error err = { "" };
+	struct options o = { NULL };
+	static struct config c;
+	int ret;
+
+	parse(argc, argv, &o);
+	if (o.print_schema)
+		return config_print_schema(stdout) == 0 ? 0 : 1;
+	ret = config_load(&c, o.file, default_config, &err);
+	if (ret == 0)
+		ret = choose_socket(&c, &o, &err);
+	if (ret == 0 && o.print_config)
+		return config_print(&c, stdout) == 0 ? 0 : 1;
+	if (ret == 0)
+		ret = run(&c, &o, &err);
+	if (ret == 0)
+		return 0;
+	fprintf(stderr, "polca: %s\n", err.text);
+	return 1;
+}

@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * The configuration: what it takes, what it makes of it, and the words of every kind of refusal.
+ */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+#include <rte_log.h>
+
+#include "config.h"
+#include "eal.h"
+
+#define PORTS                                                                                      \
+	"\"ports\": [{\"name\": \"a\", \"back_to_back\": \"b\"}, "                                 \
+	"{\"name\": \"b\", \"back_to_back\": \"a\"}]"
+#define ONE(rest) "{\"ports\": [{\"name\": \"a\", \"device\": \"net_null0\"" rest "}]}"
+
+static struct config config;
+
+static void
+refused(const char *text, const char *words)
+{
+	struct error err = { "" };
+
+	assert_int_not_equal(config_load(&config, NULL, text, &err), 0);
+	assert_string_equal(err.text, words);
+}
+
+static void
+taken(const char *text)
+{
+	struct error err = { "" };
+
+	if (config_load(&config, NULL, text, &err) != 0)
+		fail_msg("%s", err.text);
+}
+
+static void
+test_syntax_error_names_line_and_column(void **state)
+{
+	struct error err = { "" };
+	char path[] = "/tmp/polca-test-config-XXXXXX", place[64];
+	int fd = mkstemp(path);
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_true(write(fd, "{\n  \"ports\": [,]\n}\n", 19) == 19);
+	close(fd);
+	assert_int_not_equal(config_load(&config, path, NULL, &err), 0);
+	unlink(path);
+	snprintf(place, sizeof(place), "%s:2:13: ", path);
+	assert_memory_equal(err.text, place, strlen(place));
+}
+
+static void
+test_missing_file_is_named(void **state)
+{
+	struct error err = { "" };
+
+	(void)state;
+	assert_int_not_equal(config_load(&config, "/nonexistent/polca.json", NULL, &err), 0);
+	assert_non_null(strstr(err.text, "/nonexistent/polca.json: "));
+	assert_non_null(strstr(err.text, "No such file"));
+}
+
+static void
+test_duplicate_key_is_a_syntax_error(void **state)
+{
+	struct error err = { "" };
+
+	(void)state;
+	assert_int_not_equal(
+			config_load(&config, NULL, "{\"ports\": [],\n\"ports\": []}", &err), 0);
+	assert_non_null(strstr(err.text, "configuration:2:"));
+	assert_non_null(strstr(err.text, "duplicate"));
+}
+
+static void
+test_unknown_key_names_those_allowed(void **state)
+{
+	(void)state;
+	refused("{\"control\": {\"sock\": \"x\"}, " PORTS "}",
+			"control.sock: unknown key, allowed are socket");
+	refused("{\"workers\": {\"n\": 1}, " PORTS "}", "workers.n: unknown key, allowed are "
+							"count, idle, idle_spin_us, idle_sleep_us, "
+							"handoff_ring, stall_ms, icrc_unchecked");
+}
+
+static void
+test_missing_key_is_named(void **state)
+{
+	(void)state;
+	refused("{}", "ports: missing");
+	refused("{\"ports\": [{\"device\": \"net_null0\"}]}", "ports[0].name: missing");
+}
+
+static void
+test_wrong_type_says_what_was_got_and_expected(void **state)
+{
+	(void)state;
+	refused("[]", "configuration: got [], expected an object");
+	refused("{\"ports\": {}}", "ports: got {}, expected a list of 1 to 32");
+	refused("{\"eal\": {\"hugepages\": 1}, " PORTS "}",
+			"eal.hugepages: got 1, expected true or false");
+	refused("{\"control\": {\"socket\": 7}, " PORTS "}",
+			"control.socket: got 7, expected a text of at most 107 bytes");
+	refused("{\"workers\": {\"idle\": \"sleep\"}, " PORTS "}",
+			"workers.idle: got \"sleep\", expected one of \"poll\", \"backoff\"");
+	refused("{\"workers\": {\"idle\": null}, " PORTS "}",
+			"workers.idle: got null, expected one of \"poll\", \"backoff\"");
+}
+
+static void
+test_number_out_of_range(void **state)
+{
+	(void)state;
+	refused("{\"workers\": {\"count\": 129}, " PORTS "}",
+			"workers.count: got 129, expected an integer from 0 to 128");
+	refused("{\"workers\": {\"count\": -1}, " PORTS "}",
+			"workers.count: got -1, expected an integer from 0 to 128");
+	refused("{\"workers\": {\"count\": 1.5}, " PORTS "}",
+			"workers.count: got 1.5, expected an integer from 0 to 128");
+	refused("{\"limits\": {\"max_qp\": 1000}, " PORTS "}",
+			"limits.max_qp: got 1000, expected a power of two from 32 to 8388608");
+	refused("{\"ports\": []}", "ports: got [], expected a list of 1 to 32");
+	refused(ONE(", \"vlan\": 4095"),
+			"ports[0].vlan: got 4095, expected an integer from 1 to 4094");
+}
+
+static void
+test_address_names_its_place(void **state)
+{
+	(void)state;
+	refused("{\"ports\": [{\"name\": \"a\", \"device\": \"net_null0\"}, "
+		"{\"name\": \"b\", \"device\": \"net_null1\", \"addresses\": [\"10.0.0\"]}]}",
+			"ports[1].addresses[0]: got \"10.0.0\", expected ADDRESS/PREFIX such as "
+			"\"10.0.0.1/24\"");
+	refused(ONE(", \"addresses\": [{\"address\": \"10.0.0.1/33\"}]"),
+			"ports[0].addresses[0].address: got \"10.0.0.1/33\", expected "
+			"ADDRESS/PREFIX such as "
+			"\"10.0.0.1/24\"");
+	refused(ONE(", \"addresses\": [{\"address\": \"10.0.0.1/24\", \"gateway\": \"x\"}]"),
+			"ports[0].addresses[0].gateway: got \"x\", expected an address such as "
+			"\"10.0.0.254\" or "
+			"\"fe80::1\"");
+	refused(ONE(", \"mac\": \"01:00:00:00:00:01\""), "ports[0].mac: got \"01:00:00:00:00:01\", "
+							 "expected a unicast MAC address such as "
+							 "\"02:00:00:00:00:01\"");
+}
+
+static void
+test_addresses_must_agree(void **state)
+{
+	(void)state;
+	refused(ONE(", \"addresses\": [{\"address\": \"10.0.0.1/24\", \"gateway\": \"10.0.1.1\"}]"),
+			"ports[0].addresses[0].gateway: got \"10.0.1.1\", expected one within "
+			"10.0.0.1/24");
+	refused(ONE(", \"addresses\": [{\"address\": \"10.0.0.1/24\", \"gateway\": \"fe80::1\"}]"),
+			"ports[0].addresses[0].gateway: got \"fe80::1\", expected one of "
+			"10.0.0.1's family");
+	refused(ONE(", \"addresses\": [\"10.0.0.1/24\", \"10.0.0.1/16\"]"),
+			"ports[0].addresses[1]: got \"10.0.0.1\", which ports[0].addresses[0] has "
+			"already");
+}
+
+static void
+test_ports_must_agree(void **state)
+{
+	(void)state;
+	refused("{\"ports\": [{\"name\": \"a\"}]}",
+			"ports[0]: got neither device nor back_to_back, expected one of them");
+	refused(ONE(", \"back_to_back\": \"a\""),
+			"ports[0]: got both device and back_to_back, expected one of them");
+	refused("{\"ports\": [{\"name\": \"a\", \"back_to_back\": \"b\"}]}",
+			"ports[0].back_to_back: got \"b\", expected the name of another port");
+	refused("{\"ports\": [{\"name\": \"a\", \"back_to_back\": \"b\"}, "
+		"{\"name\": \"b\", \"device\": \"net_null0\"}]}",
+			"ports[0].back_to_back: got \"b\", but ports[1].back_to_back is \"\", "
+			"expected \"a\"");
+	refused("{\"ports\": [{\"name\": \"a\", \"device\": \"net_null0\"}, "
+		"{\"name\": \"a\", \"device\": \"net_null1\"}]}",
+			"ports[1].name: got \"a\", which ports[0] has already");
+	refused("{\"eal\": {\"multi_process\": true}, " PORTS "}",
+			"eal.multi_process: got true, but eal.hugepages is false: only hugepages "
+			"can be shared");
+}
+
+static void
+test_values_arrive(void **state)
+{
+	const uint8_t mac[6] = { 2, 0, 0, 0, 0, 9 };
+	const struct link_port_config *p;
+
+	(void)state;
+	taken("{\"control\": {\"socket\": \"/run/x\"}, \"eal\": {\"hugepages\": true, "
+	      "\"args\": [\"--a\", \"--b\"]}, \"workers\": {\"count\": 3, \"idle\": \"poll\"}, "
+	      "\"limits\": {\"max_rd_atomic\": 7}, \"ports\": [{\"name\": \"p\", "
+	      "\"device\": \"net_af_packet0,iface=eth1\", \"addresses\": [\"10.0.0.1/24\", "
+	      "{\"address\": \"2001:db8::1/64\", \"gateway\": \"fe80::9\"}], \"vlan\": 5, "
+	      "\"mac\": \"02:00:00:00:00:09\", \"pkeys\": [65535, 1]}], "
+	      "\"log\": [{\"component\": \"polca.*\", \"level\": \"debug\"}]}");
+	p = &config.engine.link.port[0];
+	assert_string_equal(config.socket, "/run/x");
+	assert_true(config.hugepages);
+	assert_int_equal(config.num_args, 2);
+	assert_string_equal(config.arg[1].text, "--b");
+	assert_int_equal(config.workers, 3);
+	assert_int_equal(config.engine.idle, IDLE_POLL);
+	assert_int_equal(config.engine.limits.max_rd_atomic, 7);
+	assert_int_equal(config.engine.link.num_ports, 1);
+	assert_string_equal(config.port[0].device, "net_af_packet0,iface=eth1");
+	assert_string_equal(p->device, "net_af_packet0,iface=eth1");
+	assert_int_equal(p->num_addr, 2);
+	assert_int_equal(p->addr[0].prefix_len, 24);
+	assert_int_equal(p->addr[0].gid.raw[12], 10);
+	assert_int_equal(p->addr[1].gateway.raw[15], 9);
+	assert_int_equal(p->vlan, 5);
+	assert_memory_equal(p->mac, mac, 6);
+	assert_int_equal(p->num_pkeys, 2);
+	assert_int_equal(p->pkeys[1], 1);
+	assert_int_equal(config.num_log, 1);
+	assert_int_equal(config.log[0].level, RTE_LOG_DEBUG);
+}
+
+static void
+test_what_is_not_said_is_the_default(void **state)
+{
+	(void)state;
+	taken("{" PORTS "}");
+	assert_int_equal(config.engine.limits.max_qp, rc_limits_default.max_qp);
+	assert_int_equal(config.engine.handoff_ring, engine_config_default.handoff_ring);
+	assert_int_equal(config.engine.link.port[0].vlan, PATH_NO_VLAN);
+	assert_string_equal(config.engine.link.port[0].back_to_back, "b");
+}
+
+/* What --print-config writes says the same again. */
+static void
+test_printed_configuration_reads_back(void **state)
+{
+	char *first, *second;
+	size_t len;
+	FILE *f;
+
+	(void)state;
+	taken(ONE(", \"addresses\": [\"10.0.0.1/24\", {\"address\": \"2001:db8::1/64\", "
+		  "\"gateway\": \"2001:db8::2\"}], \"pkeys\": [65535], \"rx_desc\": 512"));
+	f = open_memstream(&first, &len);
+	assert_int_equal(config_print(&config, f), 0);
+	fclose(f);
+	taken(first);
+	f = open_memstream(&second, &len);
+	assert_int_equal(config_print(&config, f), 0);
+	fclose(f);
+	assert_string_equal(first, second);
+	assert_non_null(strstr(first, "\"10.0.0.1/24\""));
+	assert_non_null(strstr(first, "\"rx_desc\": 512"));
+	free(first);
+	free(second);
+}
+
+static const char *
+arg_of(const struct eal_args *a, const char *prefix)
+{
+	int i;
+
+	for (i = 0; i < a->argc; i++)
+		if (strncmp(a->argv[i], prefix, strlen(prefix)) == 0)
+			return a->argv[i];
+	return NULL;
+}
+
+static void
+test_eal_arguments_of_an_ordinary_user(void **state)
+{
+	struct eal_args a;
+
+	(void)state;
+	taken("{" PORTS "}");
+	assert_int_equal(eal_args(&config, " --x  --y=1 ", &a, NULL), 0);
+	assert_non_null(arg_of(&a, "--no-huge"));
+	assert_non_null(arg_of(&a, "--no-shconf"));
+	assert_non_null(arg_of(&a, "--no-pci"));
+	assert_non_null(arg_of(&a, "-m"));
+	assert_null(arg_of(&a, "-a"));
+	assert_null(arg_of(&a, "--vdev"));
+	assert_string_equal(a.argv[a.argc - 2], "--x");
+	assert_string_equal(a.argv[a.argc - 1], "--y=1");
+	eal_args_free(&a);
+}
+
+static void
+test_eal_arguments_for_devices(void **state)
+{
+	struct eal_args a;
+
+	(void)state;
+	taken("{\"eal\": {\"hugepages\": true, \"lcores\": \"0@0,1@1\"}, \"ports\": ["
+	      "{\"name\": \"a\", \"device\": \"0000:3b:00.0,mprq_en=1\"}, "
+	      "{\"name\": \"b\", \"device\": \"net_af_xdp0,iface=eth1\"}]}");
+	assert_int_equal(eal_args(&config, NULL, &a, NULL), 0);
+	assert_string_equal(arg_of(&a, "-a"), "-a0000:3b:00.0,mprq_en=1");
+	assert_string_equal(config.engine.link.port[0].device, "0000:3b:00.0");
+	assert_string_equal(config.engine.link.port[1].device, "net_af_xdp0,iface=eth1");
+	assert_null(arg_of(&a, "--vdev"));
+	assert_string_equal(arg_of(&a, "--lcores"), "--lcores=0@0,1@1");
+	assert_null(arg_of(&a, "--no-pci"));
+	assert_null(arg_of(&a, "--no-huge"));
+	assert_non_null(arg_of(&a, "--in-memory"));
+	assert_null(arg_of(&a, "-m"));
+	eal_args_free(&a);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_syntax_error_names_line_and_column),
+		cmocka_unit_test(test_missing_file_is_named),
+		cmocka_unit_test(test_duplicate_key_is_a_syntax_error),
+		cmocka_unit_test(test_unknown_key_names_those_allowed),
+		cmocka_unit_test(test_missing_key_is_named),
+		cmocka_unit_test(test_wrong_type_says_what_was_got_and_expected),
+		cmocka_unit_test(test_number_out_of_range),
+		cmocka_unit_test(test_address_names_its_place),
+		cmocka_unit_test(test_addresses_must_agree),
+		cmocka_unit_test(test_ports_must_agree),
+		cmocka_unit_test(test_values_arrive),
+		cmocka_unit_test(test_what_is_not_said_is_the_default),
+		cmocka_unit_test(test_printed_configuration_reads_back),
+		cmocka_unit_test(test_eal_arguments_of_an_ordinary_user),
+		cmocka_unit_test(test_eal_arguments_for_devices),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,748 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * The socket and its clients, good and bad. Server and clients share one thread: each turn() lets the server do what it
+ * can, so that nothing here depends on who runs when.
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "ctl/ctl.h"
+#include "fake_engine.h"
+
+#define PING  "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"cq_list\"}\n"
+#define PONG  "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"cqs\":[],\"cursor\":null}}\n"
+#define TURNS 20000 /* a wait gives up after so many turns of a millisecond at most */
+
+struct house {
+	struct engine *e;
+	struct ctl *ctl;
+	char dir[32];
+	char path[64];
+	char reply[1 << 20];
+};
+
+static int
+open_house(void **state, const struct ctl_limits *limits)
+{
+	struct house *h = calloc(1, sizeof(*h));
+	struct error err = { "" };
+
+	strcpy(h->dir, "/tmp/test_ctl_XXXXXX");
+	assert_non_null(mkdtemp(h->dir));
+	snprintf(h->path, sizeof(h->path), "%s/run/s", h->dir);
+	h->e = fake_engine_create();
+	h->ctl = ctl_create_limited(h->e, h->path, limits, &err);
+	if (h->ctl == NULL)
+		print_error("%s\n", err.text);
+	assert_non_null(h->ctl);
+	*state = h;
+	return 0;
+}
+
+static int
+setup(void **state)
+{
+	return open_house(state, &ctl_limits_default);
+}
+
+/* patience in milliseconds, and little room */
+static int
+setup_strict(void **state)
+{
+	static const struct ctl_limits strict = { .max_clients = 4, .evict_ms = 60000,
+		.max_request = 4096, .max_reply = 65536, .out_high = 16384,
+		.half_request_ms = 50, .stall_ms = 50 };
+
+	return open_house(state, &strict);
+}
+
+static int
+teardown(void **state)
+{
+	struct house *h = *state;
+	char dir[64];
+
+	ctl_destroy(h->ctl);
+	assert_int_equal(access(h->path, F_OK), -1); /* the socket goes with the server */
+	fake_engine_destroy(h->e);
+	snprintf(dir, sizeof(dir), "%s/run", h->dir);
+	rmdir(dir);
+	assert_int_equal(rmdir(h->dir), 0);
+	free(h);
+	return 0;
+}
+
+static void
+turn(struct house *h)
+{
+	assert_int_equal(ctl_run_once(h->ctl, 1), 0);
+}
+
+static int
+dial(const struct house *h)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	strcpy(addr.sun_path, h->path);
+	if (connect(fd, (struct sockaddr *)&addr, sizeof(addr)) != 0) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+/* Send all, letting the server read meanwhile. */
+static void
+say_n(struct house *h, int fd, const char *text, size_t len)
+{
+	ssize_t n;
+	int turns;
+
+	for (turns = 0; len > 0 && turns < TURNS; turns++) {
+		n = send(fd, text, len, MSG_DONTWAIT | MSG_NOSIGNAL);
+		if (n > 0) {
+			text += n;
+			len -= (size_t)n;
+		} else {
+			turn(h);
+		}
+	}
+	assert_int_equal(len, 0);
+}
+
+static void
+say(struct house *h, int fd, const char *text)
+{
+	say_n(h, fd, text, strlen(text));
+}
+
+/* One line of a reply; NULL: the server has closed the connection. */
+static const char *
+hear(struct house *h, int fd)
+{
+	size_t len = 0;
+	ssize_t n;
+	int turns;
+
+	for (turns = 0; turns < TURNS; turns++) {
+		n = recv(fd, h->reply + len, 1, MSG_DONTWAIT);
+		if (n == 0 || (n < 0 && errno != EAGAIN))
+			return NULL;
+		if (n < 0) {
+			turn(h);
+			continue;
+		}
+		turns = 0;
+		if (h->reply[len++] == '\n') {
+			h->reply[len] = '\0';
+			return h->reply;
+		}
+	}
+	fail_msg("no reply, and the connection is open");
+	return NULL;
+}
+
+static void
+assert_says(struct house *h, int fd, const char *code, const char *words)
+{
+	const char *reply = hear(h, fd);
+
+	assert_non_null(reply);
+	if (strstr(reply, code) == NULL || strstr(reply, words) == NULL)
+		print_error("%s", reply);
+	assert_non_null(strstr(reply, code));
+	assert_non_null(strstr(reply, words));
+}
+
+/* The server serves others as ever. */
+static void
+assert_alive(struct house *h)
+{
+	int fd = dial(h);
+
+	assert_true(fd >= 0);
+	say(h, fd, PING);
+	assert_string_equal(hear(h, fd), PONG);
+	close(fd);
+	turn(h);
+}
+
+static void
+test_requests_are_answered_in_order(void **state)
+{
+	struct house *h = *state;
+	int i, fd = dial(h);
+	char line[128], want[64];
+
+	for (i = 0; i < 300; i++) {
+		snprintf(line, sizeof(line), "{\"jsonrpc\":\"2.0\",\"id\":%d,\"method\":\"version_get\"}\r\n",
+			i);
+		say(h, fd, line);
+	}
+	for (i = 0; i < 300; i++) {
+		snprintf(want, sizeof(want), "\"id\":%d,", i);
+		assert_says(h, fd, want, "\"version\"");
+	}
+	close(fd);
+}
+
+static void
+test_a_request_may_come_byte_by_byte(void **state)
+{
+	struct house *h = *state;
+	const char *c;
+	int fd = dial(h);
+
+	for (c = "\n \n" PING; *c != '\0'; c++) {
+		say_n(h, fd, c, 1);
+		turn(h);
+	}
+	assert_string_equal(hear(h, fd), PONG);
+	close(fd);
+}
+
+static void
+test_a_last_line_without_newline_is_answered(void **state)
+{
+	struct house *h = *state;
+	int fd = dial(h);
+
+	say_n(h, fd, PING, strlen(PING) - 1);
+	turn(h);
+	shutdown(fd, SHUT_WR);
+	assert_string_equal(hear(h, fd), PONG);
+	assert_null(hear(h, fd));
+	close(fd);
+}
+
+static void
+test_a_notification_is_carried_out_though_its_sender_is_gone(void **state)
+{
+	struct house *h = *state;
+	int fd = dial(h);
+
+	say(h, fd, "{\"jsonrpc\":\"2.0\",\"method\":\"cq_create\"}\n");
+	close(fd);
+	turn(h);
+	turn(h);
+	assert_true(h->e->cq[1].used);
+}
+
+static void
+test_half_a_request_is_refused_at_its_end(void **state)
+{
+	struct house *h = *state;
+	int fd = dial(h);
+
+	say(h, fd, "{\"jsonrpc\":\"2.0\",\"id\":1,\"met");
+	shutdown(fd, SHUT_WR);
+	assert_says(h, fd, "-32700", "column");
+	assert_null(hear(h, fd));
+	close(fd);
+	assert_alive(h);
+}
+
+static void
+test_half_a_request_times_out(void **state)
+{
+	struct house *h = *state;
+	int fd = dial(h);
+
+	say(h, fd, "{\"jsonrpc\":\"2.0\",\"id\":1,\"met");
+	assert_says(h, fd, "-32600", "did not end in time");
+	assert_null(hear(h, fd));
+	close(fd);
+	assert_alive(h);
+}
+
+static void
+test_an_idle_client_does_not_time_out(void **state)
+{
+	struct house *h = *state;
+	int i, fd = dial(h);
+
+	say(h, fd, PING);
+	assert_string_equal(hear(h, fd), PONG);
+	for (i = 0; i < 20; i++)
+		assert_int_equal(ctl_run_once(h->ctl, 10), 0);
+	say(h, fd, PING);
+	assert_string_equal(hear(h, fd), PONG);
+	close(fd);
+}
+
+static void
+test_rubbish_is_answered_and_the_connection_stays(void **state)
+{
+	struct house *h = *state;
+	int fd = dial(h);
+	char noise[256];
+	size_t i;
+
+	for (i = 0; i < sizeof(noise); i++)
+		noise[i] = (char)(i == '\n' ? 'x' : i);
+	say_n(h, fd, noise, sizeof(noise));
+	say(h, fd, "\n[[[[[[[[[[[[[[[[[[[[[[[[[\n{}\n" PING);
+	assert_says(h, fd, "-32700", "column");
+	assert_says(h, fd, "-32600", "brackets");
+	assert_says(h, fd, "-32600", "jsonrpc");
+	assert_string_equal(hear(h, fd), PONG);
+	close(fd);
+}
+
+static void
+test_a_request_too_long_is_refused_and_closed(void **state)
+{
+	struct house *h = *state;
+	static char line[2 << 20];
+	int fd = dial(h);
+
+	/* without an end: refused once the bound is passed */
+	memset(line, ' ', sizeof(line));
+	send(fd, line, 8192, MSG_DONTWAIT);
+	assert_says(h, fd, "-32600", "too long");
+	assert_null(hear(h, fd));
+	close(fd);
+	/* exactly at the bound it is served */
+	fd = dial(h);
+	memcpy(line, PING, strlen(PING) - 1);
+	line[4096] = '\n';
+	say_n(h, fd, line, 4097);
+	assert_string_equal(hear(h, fd), PONG);
+	line[4096] = ' ';
+	line[4097] = '\n';
+	say_n(h, fd, line, 4098);
+	assert_says(h, fd, "-32600", "too long");
+	close(fd);
+	assert_alive(h);
+}
+
+/* the longest request that the default bound allows */
+static void
+test_a_megabyte_of_request_is_served(void **state)
+{
+	struct house *h = *state;
+	size_t len = 1 << 20;
+	char *line = malloc(len + 2);
+	int fd = dial(h);
+
+	memset(line, ' ', len);
+	memcpy(line, PING, strlen(PING) - 1);
+	line[len] = '\n';
+	say_n(h, fd, line, len + 1);
+	assert_string_equal(hear(h, fd), PONG);
+	free(line);
+	close(fd);
+}
+
+/* deeper than a parser that recurses would survive, were it asked */
+static void
+test_a_megabyte_of_brackets_is_refused(void **state)
+{
+	struct house *h = *state;
+	size_t len = (1 << 20) - 1;
+	char *line = malloc(len + 1);
+	int fd = dial(h);
+
+	memset(line, '[', len);
+	line[len] = '\n';
+	say_n(h, fd, line, len + 1);
+	assert_says(h, fd, "-32600", "brackets");
+	free(line);
+	close(fd);
+}
+
+static void
+test_a_client_that_never_reads_is_closed(void **state)
+{
+	struct house *h = *state;
+	static const char ask_all[] = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"stats_describe\"}\n";
+	int turns, small = 4096, fd = dial(h);
+	ssize_t n = 0;
+
+	setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
+	/* until its own requests find no room any more, or the server hangs up */
+	for (turns = 0; turns < TURNS && n >= 0; turns++) {
+		n = send(fd, ask_all, sizeof(ask_all) - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+		turn(h);
+	}
+	assert_alive(h);
+	while (send(fd, "\n", 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1 ||
+			(errno == EAGAIN && turns < TURNS)) {
+		turn(h);
+		turns++;
+	}
+	assert_int_equal(errno, EPIPE);
+	close(fd);
+	assert_alive(h);
+}
+
+/* its replies wait in bounded room: what it sends beyond that stays unread in its own socket */
+static void
+test_a_client_that_reads_late_gets_every_reply(void **state)
+{
+	struct house *h = *state;
+	int i, fd = dial(h);
+	char line[128], want[32];
+
+	for (i = 0; i < 100; i++) {
+		snprintf(line, sizeof(line), "{\"jsonrpc\":\"2.0\",\"id\":%d,\"method\":\"rpc_list\"}\n",
+			i);
+		say(h, fd, line);
+		turn(h);
+	}
+	for (i = 0; i < 100; i++) {
+		snprintf(want, sizeof(want), "\"id\":%d,", i);
+		assert_says(h, fd, want, "\"methods\"");
+	}
+	close(fd);
+}
+
+static void
+test_one_who_waits_keeps_nobody_waiting(void **state)
+{
+	struct house *h = *state;
+	static const char wait_long[] = "{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"cq_poll\","
+					"\"params\":{\"cq\":1,\"timeout_ms\":60000}}\n";
+	struct wc wc = { .wr_id = 5 };
+	int i, waiter = dial(h), other = dial(h);
+	struct error err;
+	uint32_t cq;
+
+	assert_int_equal(engine_cq_create(h->e, 16, &cq, &err), 0);
+	say(h, waiter, wait_long);
+	say(h, waiter, "{\"jsonrpc\":\"2.0\",\"id\":8,\"method\":\"cq_arm\",\"params\":{\"cq\":1}}\n");
+	for (i = 0; i < 50; i++) {
+		say(h, other, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"version_get\"}\n");
+		assert_says(h, other, "\"id\":1", "version");
+	}
+	assert_int_equal(recv(waiter, h->reply, 1, MSG_DONTWAIT), -1);
+	assert_false(h->e->cq[1].armed); /* its next request waits its turn */
+	fake_complete(h->e, 1, &wc);
+	assert_says(h, waiter, "\"id\":7", "\"wr_id\":5");
+	assert_says(h, waiter, "\"id\":8", "result");
+	close(waiter);
+	close(other);
+}
+
+/* nobody would see the completion that it took */
+static void
+test_a_wait_ends_with_its_connection(void **state)
+{
+	struct house *h = *state;
+	static const char wait_long[] = "{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"cq_poll\","
+					"\"params\":{\"cq\":1,\"timeout_ms\":60000}}\n";
+	struct wc wc = { .wr_id = 5 };
+	int i, fd = dial(h);
+	struct error err;
+	uint32_t cq;
+
+	assert_int_equal(engine_cq_create(h->e, 16, &cq, &err), 0);
+	say(h, fd, wait_long);
+	for (i = 0; i < 5; i++)
+		turn(h);
+	close(fd);
+	for (i = 0; i < 5; i++)
+		turn(h);
+	fake_complete(h->e, 1, &wc);
+	for (i = 0; i < 5; i++)
+		turn(h);
+	assert_int_equal(h->e->cq[1].tail - h->e->cq[1].head, 1);
+}
+
+static void
+test_long_work_keeps_nobody_waiting(void **state)
+{
+	struct house *h = *state;
+	struct mem_mr_attr attr = { .length = 256 << 20, .va = UINT64_MAX, .numa_node = -1 };
+	struct mem_mr_info info;
+	struct error err;
+	char line[128];
+	int i, worker = dial(h), other = dial(h);
+
+	assert_int_equal(engine_pd_alloc(h->e, &attr.pd, &err), 0);
+	assert_int_equal(engine_mr_register(h->e, &attr, &info, &err), 0);
+	snprintf(line, sizeof(line),
+		"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"mr_checksum\",\"params\":{\"key\":%u}}\n",
+		info.key);
+	say(h, worker, line);
+	turn(h);
+	for (i = 0; i < 10; i++) {
+		say(h, other, PING);
+		assert_string_equal(hear(h, other), PONG);
+	}
+	assert_int_equal(recv(worker, h->reply, 1, MSG_DONTWAIT), -1); /* not yet done */
+	assert_says(h, worker, "\"length\":268435456", "crc32");
+	close(worker);
+	close(other);
+}
+
+static void
+test_too_many_clients_are_told(void **state)
+{
+	struct house *h = *state;
+	int i, fd[5];
+
+	for (i = 0; i < 4; i++)
+		fd[i] = dial(h);
+	turn(h);
+	fd[4] = dial(h);
+	assert_says(h, fd[4], "-32600", "too many clients");
+	assert_null(hear(h, fd[4]));
+	for (i = 0; i < 4; i++) {
+		say(h, fd[i], PING);
+		assert_string_equal(hear(h, fd[i]), PONG);
+		close(fd[i]);
+	}
+	close(fd[4]);
+	turn(h);
+	assert_alive(h);
+}
+
+static int
+setup_evicting(void **state)
+{
+	struct ctl_limits limits = ctl_limits_default;
+
+	limits.max_clients = 2;
+	limits.evict_ms = 0;
+	return open_house(state, &limits);
+}
+
+static void
+test_the_one_idle_for_longest_makes_room(void **state)
+{
+	struct house *h = *state;
+	int old = dial(h), busy, new;
+
+	turn(h);
+	usleep(2000);
+	busy = dial(h);
+	say(h, busy, PING);
+	assert_string_equal(hear(h, busy), PONG);
+	usleep(2000);
+	new = dial(h);
+	say(h, new, PING);
+	assert_string_equal(hear(h, new), PONG);
+	assert_null(hear(h, old));
+	say(h, busy, PING);
+	assert_string_equal(hear(h, busy), PONG);
+	close(old);
+	close(busy);
+	close(new);
+}
+
+static void
+test_ten_thousand_connects_disturb_nobody(void **state)
+{
+	struct house *h = *state;
+	int i, fd, held[200], n = 0, good = dial(h);
+
+	say(h, good, PING);
+	assert_string_equal(hear(h, good), PONG);
+	for (i = 0; i < 10000; i++) {
+		fd = dial(h);
+		assert_true(fd >= 0);
+		if (n < 200)
+			held[n++] = fd;
+		else
+			close(fd);
+		if (i % 50 == 0)
+			turn(h);
+	}
+	say(h, good, PING);
+	assert_string_equal(hear(h, good), PONG);
+	while (n > 0)
+		close(held[--n]);
+	for (i = 0; i < 10; i++)
+		turn(h);
+	assert_alive(h);
+	close(good);
+}
+
+static void
+test_running_out_of_descriptors_is_survived(void **state)
+{
+	struct house *h = *state;
+	struct rlimit old, few;
+	int i, fd[64], n = 0, good = dial(h);
+
+	turn(h);
+	getrlimit(RLIMIT_NOFILE, &old);
+	for (i = 0; i < 8; i++)
+		fd[n++] = dial(h); /* in the queue, not yet accepted */
+	few = old;
+	few.rlim_cur = (rlim_t)fd[n - 1] + 3;
+	setrlimit(RLIMIT_NOFILE, &few);
+	for (i = 0; i < 10; i++)
+		turn(h);
+	say(h, good, PING);
+	assert_string_equal(hear(h, good), PONG);
+	setrlimit(RLIMIT_NOFILE, &old);
+	while (n > 0)
+		close(fd[--n]);
+	turn(h);
+	assert_alive(h);
+	close(good);
+}
+
+static void
+test_the_socket_is_its_owners_alone(void **state)
+{
+	struct house *h = *state;
+	struct stat st;
+
+	assert_int_equal(stat(h->path, &st), 0);
+	assert_true(S_ISSOCK(st.st_mode));
+	assert_int_equal(st.st_mode & 0777, 0600);
+}
+
+/* @return what another user's connection is told, by exit status: 0 refused, 1 served, 2 could not connect */
+static int
+dial_as_nobody(const struct house *h)
+{
+	struct timeval tv = { 5, 0 };
+	char buf[256] = "";
+	int fd;
+
+	if (setgid(65534) != 0 || setuid(65534) != 0)
+		return 3;
+	fd = dial(h);
+	if (fd < 0)
+		return 2;
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof(tv));
+	if (send(fd, PING, strlen(PING), MSG_NOSIGNAL) < 0 && errno != EPIPE)
+		return 4;
+	if (recv(fd, buf, sizeof(buf) - 1, 0) <= 0)
+		return 5;
+	return strstr(buf, "only root and the server's own user") != NULL ? 0 : 1;
+}
+
+static void
+test_another_user_is_refused(void **state)
+{
+	struct house *h = *state;
+	int i, status;
+	pid_t pid;
+
+	if (geteuid() != 0) /* only root can become another user; as root CI proves it */
+		return;
+	/* even if somebody opens the socket's mode and directory to all */
+	assert_int_equal(chmod(h->path, 0666), 0);
+	assert_int_equal(chmod(h->dir, 0755), 0);
+	pid = fork();
+	if (pid == 0)
+		_exit(dial_as_nobody(h));
+	for (i = 0; i < TURNS && waitpid(pid, &status, WNOHANG) == 0; i++)
+		turn(h);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static void
+test_a_socket_in_use_is_not_taken(void **state)
+{
+	struct house *h = *state;
+	struct error err = { "" };
+
+	assert_null(ctl_create(h->e, h->path, &err));
+	assert_non_null(strstr(err.text, "another process listens"));
+	assert_non_null(strstr(err.text, h->path));
+	assert_alive(h);
+}
+
+static void
+test_a_stale_socket_is_replaced_and_a_file_is_not(void **state)
+{
+	struct house *h = *state;
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	struct error err = { "" };
+	struct ctl *c;
+	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+
+	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/stale", h->dir);
+	assert_int_equal(bind(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
+	close(fd); /* the file stays, as after a crash */
+	c = ctl_create(h->e, addr.sun_path, &err);
+	assert_non_null(c);
+	ctl_destroy(c);
+
+	fd = open(addr.sun_path, O_CREAT | O_WRONLY, 0600);
+	close(fd);
+	assert_null(ctl_create(h->e, addr.sun_path, &err));
+	assert_non_null(strstr(err.text, "is no socket"));
+	assert_int_equal(unlink(addr.sun_path), 0);
+}
+
+static void
+test_paths_that_cannot_be_are_explained(void **state)
+{
+	struct house *h = *state;
+	struct error err = { "" };
+	char path[200];
+
+	memset(path, 'x', sizeof(path));
+	path[0] = '/';
+	path[108] = '\0';
+	assert_null(ctl_create(h->e, path, &err));
+	assert_non_null(strstr(err.text, "108 bytes, allowed: 1..107"));
+	assert_null(ctl_create(h->e, "/nowhere/at/all/s", &err));
+	assert_non_null(strstr(err.text, "cannot make the directory"));
+}
+
+int
+main(void)
+{
+#define T(name)      cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define STRICT(name) cmocka_unit_test_setup_teardown(name, setup_strict, teardown)
+	const struct CMUnitTest tests[] = {
+		T(test_requests_are_answered_in_order),
+		T(test_a_request_may_come_byte_by_byte),
+		T(test_a_last_line_without_newline_is_answered),
+		T(test_a_notification_is_carried_out_though_its_sender_is_gone),
+		T(test_half_a_request_is_refused_at_its_end),
+		STRICT(test_half_a_request_times_out),
+		STRICT(test_an_idle_client_does_not_time_out),
+		T(test_rubbish_is_answered_and_the_connection_stays),
+		STRICT(test_a_request_too_long_is_refused_and_closed),
+		T(test_a_megabyte_of_request_is_served),
+		T(test_a_megabyte_of_brackets_is_refused),
+		STRICT(test_a_client_that_never_reads_is_closed),
+		T(test_a_client_that_reads_late_gets_every_reply),
+		T(test_one_who_waits_keeps_nobody_waiting),
+		T(test_a_wait_ends_with_its_connection),
+		T(test_long_work_keeps_nobody_waiting),
+		STRICT(test_too_many_clients_are_told),
+		cmocka_unit_test_setup_teardown(test_the_one_idle_for_longest_makes_room,
+			setup_evicting, teardown),
+		T(test_ten_thousand_connects_disturb_nobody),
+		T(test_running_out_of_descriptors_is_survived),
+		T(test_the_socket_is_its_owners_alone),
+		T(test_another_user_is_refused),
+		T(test_a_socket_in_use_is_not_taken),
+		T(test_a_stale_socket_is_replaced_and_a_file_is_not),
+		T(test_paths_that_cannot_be_are_explained),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

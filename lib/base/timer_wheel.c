@@ -22,7 +22,7 @@ struct timer_wheel {
 	uint64_t bound;
 	uint64_t tick; /* slots before this one's have been run */
 	unsigned int shift; /* log2 of time units in a tick */
-	struct timer *due; /* taken off the slots, not fired yet */
+	struct timer *due; /* taken off the slots, not fired or put back yet */
 	const struct allocator *alloc;
 	uint64_t words_used; /* bit i: used[i] may have bits set */
 	uint64_t used[WORDS]; /* a slot without its bit is empty; one with it may be */
@@ -180,10 +180,6 @@ slot_take(struct timer_wheel *w, unsigned int slot, uint64_t now, struct timer *
 		if (t->slot_time > now)
 			continue;
 		list_remove(t);
-		if (t->deadline > now) {
-			slot_add(w, t);
-			continue;
-		}
 		list_push(tail, t);
 		tail = &t->next;
 	}
@@ -240,7 +236,7 @@ timer_wheel_run(struct timer_wheel *w, uint64_t now)
 	/* Callbacks may arm and disarm any timer, those still on the due list included. */
 	while ((t = w->due) != NULL) {
 		list_remove(t);
-		if (t->deadline > now) { /* moved by another's callback */
+		if (t->deadline > now) { /* moved on since, maybe by another's callback */
 			slot_add(w, t);
 			continue;
 		}

@@ -149,6 +149,64 @@ test_no_key_works_in_an_empty_table(void **state)
 	assert_int_equal(access_at(f, UINT32_MAX, 0, 1, 0), MEM_BAD_KEY);
 }
 
+/* Memory that ends at a page no one may touch. Goes with the process. */
+static void *
+guarded_alloc(void *arg, size_t size, size_t align)
+{
+	size_t pages = (size + 4095) / 4096 * 4096;
+	uint8_t *map = mmap(NULL, pages + 4096, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	(void)arg;
+	assert_true(map != MAP_FAILED);
+	assert_int_equal(mprotect(map + pages, 4096, PROT_NONE), 0);
+	return map + pages - (size + align - 1) / align * align;
+}
+
+static void
+guarded_free(void *arg, void *mem)
+{
+	(void)arg;
+	(void)mem;
+}
+
+/* 65 regions need 7 index bits: nearly half of all keys speak of a record that is not there */
+static void
+test_key_beyond_the_table_reads_nothing(void **state)
+{
+	const struct allocator guarded = { guarded_alloc, guarded_free, NULL };
+	struct mem_config c = { 1, 65, 0, &guarded, &rng_kernel, { NULL, NULL, NULL } };
+	struct mem *mem = mem_create(&c);
+	uint64_t key;
+	uint8_t *host;
+
+	(void)state;
+	for (key = 0; key <= UINT32_MAX; key += 65521)
+		assert_int_equal(mem_access(mem, (uint32_t)key, 1, QPN, 0, 1, 0, &host),
+			MEM_BAD_KEY);
+	mem_destroy(mem);
+}
+
+/* a record whose region has gone holds no key, and no key is not key 0 */
+static void
+test_key_0_is_no_key(void **state)
+{
+	/* one record: every key speaks of it */
+	struct mem_config c = { 1, 1, 0, &allocator_malloc, &rng_kernel, { NULL, NULL, NULL } };
+	struct mem *mem = mem_create(&c);
+	struct mem_mr_attr a = { .length = 64, .access = ALL, .numa_node = -1 };
+	struct mem_mr_info info;
+	uint8_t *host;
+
+	(void)state;
+	assert_int_equal(mem_pd_alloc(mem, &a.pd, NULL), 0);
+	assert_int_equal(mem_mr_register(mem, &a, &info, NULL), 0);
+	assert_int_equal(mem_access(mem, 0, a.pd, QPN, 0, 8, RR, &host), MEM_BAD_KEY);
+	assert_int_equal(mem_mr_deregister(mem, info.key, NULL), 0);
+	assert_int_equal(mem_access(mem, 0, a.pd, QPN, 0, 8, RR, &host), MEM_BAD_KEY);
+	mem_destroy(mem);
+}
+
 /* lookups of every key there is find exactly the one region and nothing else */
 static void
 test_one_key_in_2_32_works(void **state)
@@ -193,6 +251,8 @@ main(void)
 		T(test_every_qp_of_the_domain_may_use_a_region),
 		T(test_key_must_match_in_every_bit),
 		T(test_no_key_works_in_an_empty_table),
+		cmocka_unit_test(test_key_beyond_the_table_reads_nothing),
+		cmocka_unit_test(test_key_0_is_no_key),
 		T(test_one_key_in_2_32_works),
 		T(test_stale_key_fails_at_once_and_for_good),
 	};

@@ -9,12 +9,14 @@
  */
 
 #include <pthread.h>
+#include <sched.h>
+#include <time.h>
 
 #include <rte_rcu_qsbr.h>
 
 #include "fixture.h"
 
-#define ROUNDS 3000
+#define ROUNDS 1000
 #define SLOTS 4
 #define LEN 4096
 
@@ -24,9 +26,20 @@ struct shared {
 	uint32_t pd;
 	uint64_t keys[SLOTS]; /* stamp << 32 | key; 0: none; stamp: its bytes */
 	bool stop;
+	struct timespec since; /* the start */
 	uint64_t hits, misses;
 	const char *broken;
 };
+
+/* A busy machine makes fewer rounds, not a longer test. */
+static bool
+in_time(const struct timespec *since)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec - since->tv_sec < 2;
+}
 
 static uint64_t
 rcu_start(void *arg)
@@ -97,6 +110,7 @@ shared_create(struct shared *s)
 		{ rcu_start, rcu_done, NULL } };
 
 	memset(s, 0, sizeof(*s));
+	clock_gettime(CLOCK_MONOTONIC, &s->since);
 	s->rcu = rcu_create();
 	c.grace.arg = s->rcu;
 	s->mem = mem_create(&c);
@@ -151,19 +165,19 @@ test_no_access_after_deregister_returned(void **state)
 	(void)state;
 	shared_create(&s);
 	assert_int_equal(pthread_create(&thread, NULL, worker, &s), 0);
-	for (i = 0; i < ROUNDS; i++) {
+	for (i = 0; i < ROUNDS && in_time(&s.since); i++) {
 		slot = i % SLOTS;
 		if (keys[slot] != 0) {
-			do
-				rc = mem_mr_deregister(s.mem, keys[slot], NULL);
-			while (rc == -EAGAIN); /* else the worker faults on unmapped bytes */
+			/* too early, and the worker faults on unmapped bytes */
+			while ((rc = mem_mr_deregister(s.mem, keys[slot], NULL)) == -EAGAIN)
+				sched_yield();
 			assert_int_equal(rc, 0);
 		}
 		keys[slot] = fill(&s, RR, (uint8_t)(1 + i % 250));
 		publish(&s, slot, (uint8_t)(1 + i % 250), keys[slot]);
 	}
 	while (__atomic_load_n(&s.hits, __ATOMIC_RELAXED) == 0)
-		;
+		sched_yield();
 	wait_for(thread, &s);
 	shared_destroy(&s);
 }
@@ -187,7 +201,7 @@ test_window_never_shows_a_mixture(void **state)
 	mr[1] = fill(&s, RR | BIND, 22);
 	assert_int_equal(mem_mw_alloc(s.mem, s.pd, MEM_MW_TYPE_1, &key, NULL), 0);
 	assert_int_equal(pthread_create(&thread, NULL, worker, &s), 0);
-	for (i = 0; i < 100 * ROUNDS; i++) {
+	for (i = 0; i < 300 * ROUNDS && in_time(&s.since); i++) {
 		b.mw_key = key;
 		b.mr_key = mr[i % 2];
 		b.pd = s.pd;
@@ -195,7 +209,7 @@ test_window_never_shows_a_mixture(void **state)
 		publish(&s, 0, i % 2 ? 22 : 11, key);
 	}
 	while (__atomic_load_n(&s.hits, __ATOMIC_RELAXED) == 0)
-		;
+		sched_yield();
 	wait_for(thread, &s);
 	shared_destroy(&s);
 }
@@ -248,6 +262,7 @@ test_bind_and_deregister_race_is_decided(void **state)
 	unsigned int i;
 	pthread_t thread;
 	struct shared s;
+	uint64_t bound;
 	uint32_t key;
 	int rc;
 
@@ -256,11 +271,17 @@ test_bind_and_deregister_race_is_decided(void **state)
 	w.s = &s;
 	assert_int_equal(mem_mw_alloc(s.mem, s.pd, MEM_MW_TYPE_2, &w.mw, NULL), 0);
 	assert_int_equal(pthread_create(&thread, NULL, binding_worker, &w), 0);
-	for (i = 0; i < ROUNDS || __atomic_load_n(&w.bound, __ATOMIC_RELAXED) == 0; i++) {
+	for (i = 0; i < ROUNDS && in_time(&s.since); i++) {
 		key = fill(&s, RR | BIND, 33);
+		bound = __atomic_load_n(&w.bound, __ATOMIC_RELAXED);
 		__atomic_store_n(&w.mr, key, __ATOMIC_RELEASE);
-		while ((rc = mem_mr_deregister(s.mem, key, NULL)) != 0)
+		/* every other time in the middle of its binds, else as they begin */
+		while (i % 2 == 0 && __atomic_load_n(&w.bound, __ATOMIC_RELAXED) == bound)
+			sched_yield();
+		while ((rc = mem_mr_deregister(s.mem, key, NULL)) != 0) {
 			assert_true(rc == -EAGAIN || rc == -EBUSY);
+			sched_yield();
+		}
 	}
 	wait_for(thread, &s);
 	s.hits = w.bound;
@@ -270,6 +291,88 @@ test_bind_and_deregister_race_is_decided(void **state)
 	shared_destroy(&s);
 }
 
+/* --- two workers at odds over one type 1 window --- */
+
+#define BINDS 400000
+
+struct rival {
+	struct shared *s;
+	uint64_t *key; /* the window's, as the consumers know it */
+	uint32_t mr;
+	uint32_t spent[BINDS]; /* keys whose bind succeeded */
+	uint32_t n;
+};
+
+static void *
+rival_worker(void *arg)
+{
+	struct rival *r = arg;
+	struct mem_bind b = { .pd = r->s->pd, .mr_key = r->mr, .access = RR, .length = LEN };
+	unsigned int refused = 0;
+	uint64_t token;
+	uint32_t key;
+
+	while (r->n < BINDS && !__atomic_load_n(&r->s->stop, __ATOMIC_RELAXED) &&
+			in_time(&r->s->since)) {
+		b.mw_key = (uint32_t)__atomic_load_n(r->key, __ATOMIC_ACQUIRE);
+		if (mem_mw_bind(r->s->mem, &b, &key, &token) != 0) {
+			if (++refused % 4096 == 0)
+				sched_yield();
+			continue;
+		}
+		r->spent[r->n++] = b.mw_key;
+		__atomic_store_n(r->key, key, __ATOMIC_RELEASE);
+	}
+	__atomic_store_n(&r->s->stop, true, __ATOMIC_RELAXED);
+	return NULL;
+}
+
+static int
+compare_keys(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+static void
+test_a_window_key_is_good_for_one_rebind(void **state)
+{
+	struct rival *r = calloc(2, sizeof(*r));
+	static uint32_t spent[2 * BINDS];
+	pthread_t thread[2];
+	struct shared s;
+	uint64_t shared_key;
+	uint32_t key, mr, i, n;
+
+	(void)state;
+	assert_non_null(r);
+	shared_create(&s);
+	mr = fill(&s, RR | BIND, 1);
+	assert_int_equal(mem_mw_alloc(s.mem, s.pd, MEM_MW_TYPE_1, &key, NULL), 0);
+	shared_key = key;
+	for (i = 0; i < 2; i++) {
+		r[i].s = &s;
+		r[i].key = &shared_key;
+		r[i].mr = mr;
+		assert_int_equal(pthread_create(&thread[i], NULL, rival_worker, &r[i]), 0);
+	}
+	for (i = 0; i < 2; i++)
+		pthread_join(thread[i], NULL);
+	n = r[0].n + r[1].n;
+	memcpy(spent, r[0].spent, r[0].n * sizeof(*spent));
+	memcpy(spent + r[0].n, r[1].spent, r[1].n * sizeof(*spent));
+	qsort(spent, n, sizeof(*spent), compare_keys);
+	for (i = 1; i < n; i++)
+		assert_true(spent[i - 1] != spent[i]);
+	/* and the region counts one window, not what the rivals left behind */
+	assert_int_equal(mem_mw_free(s.mem, (uint32_t)shared_key, NULL), 0);
+	assert_int_equal(mem_mr_deregister(s.mem, mr, NULL), 0);
+	s.hits = n;
+	shared_destroy(&s);
+	free(r);
+}
+
 int
 main(void)
 {
@@ -277,6 +380,7 @@ main(void)
 		cmocka_unit_test(test_no_access_after_deregister_returned),
 		cmocka_unit_test(test_window_never_shows_a_mixture),
 		cmocka_unit_test(test_bind_and_deregister_race_is_decided),
+		cmocka_unit_test(test_a_window_key_is_good_for_one_rebind),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

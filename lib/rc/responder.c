@@ -222,7 +222,8 @@ check_resources(struct resp_ctx *c)
 
 	if ((c->flags & OP_RQ_WQE) && !take_wqe(qp)) {
 		c->r->rnr_sent = true;
-		c->r->dropped_psn = c->pkt->psn;
+		if (c->r->nak == 0) /* else a sequence NAK not yet sent knows of newer ones */
+			c->r->dropped_psn = c->pkt->psn;
 		rc_owe_nak(qp, AETH_RNR_NAK | qp->attr.min_rnr_timer, c->pkt->psn);
 		return drop(c, VERDICT_RNR_NAK_SENT);
 	}

@@ -67,7 +67,7 @@ void
 rc_saved_expire(struct rc_responder *r)
 {
 	while (r->saved_count > 0 && rc_saved_at(r, 0)->answered &&
-		behind(r, rc_saved_at(r, 0)->last_psn) >= 1u << 23)
+		behind(r, rc_saved_at(r, 0)->last_psn) > 1u << 23)
 		saved_drop(r);
 }
 
@@ -226,7 +226,6 @@ read_refused(struct rc_qp *qp, struct rc_saved *s)
 	uint32_t psn = s->next_psn;
 	unsigned int i;
 
-	s->pending = false;
 	if (s->answered)
 		return;
 	for (i = 0; i < r->saved_count; i++) {
@@ -298,10 +297,8 @@ send_saved(struct answer *a, struct rc_saved *s)
 		return true;
 	if (!(s->atomic ? send_atomic(a, s) : send_read(a, s)))
 		return false;
-	if (s->pending) { /* not refused */
-		s->pending = false;
-		s->answered = true;
-	}
+	s->pending = false;
+	s->answered = true;
 	return true;
 }
 

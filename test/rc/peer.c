@@ -81,7 +81,10 @@ sink_commit(struct tx_sink *sink)
 	assert_true(p->answer_count <= PEER_ANSWERS);
 	memset(a, 0, sizeof(*a));
 	a->opcode = b[0];
+	assert_int_equal(b[1] & 0xC0, p->config.migreq ? 0x40 : 0);
+	assert_int_equal(b[2] << 8 | b[3], 0xFFFF);
 	assert_int_equal(be24(b + 5), PEER_QPN);
+	assert_int_equal(p->frame_len % 4, 0);
 	a->psn = be24(b + 9);
 	if (opcodes[a->opcode].headers & HDR_AETH) {
 		a->syndrome = b[at];
@@ -166,6 +169,7 @@ peer_init_attr(const struct peer *p, struct qp_init_attr *init)
 			.max_recv_sge = 4 },
 		.ack_per_packet = p->config.ack_per_packet,
 		.flow_control = p->config.flow_control,
+		.migreq = p->config.migreq,
 	};
 }
 
@@ -405,8 +409,9 @@ run_slice(struct peer *p, unsigned int budget)
 void
 run(struct peer *p)
 {
-	while (run_slice(p, 1000) > 0)
-		;
+	run_slice(p, 1000);
+	if (p->sink_room > 0)
+		assert_false(rc_pending(p->w));
 }
 
 /* --- expectations --- */

@@ -34,6 +34,7 @@ struct peer_config {
 	uint32_t cq_depth; /* 0: 64 */
 	bool ack_per_packet;
 	bool flow_control;
+	bool migreq;
 	bool srq;
 };
 
@@ -100,6 +101,7 @@ enum verdict in_cmp_swap(struct peer *p, uint32_t psn, uint32_t at, uint64_t com
 enum verdict in_fetch_add(struct peer *p, uint32_t psn, uint32_t at, uint64_t add);
 
 void post(struct peer *p, uint64_t wr_id, uint32_t at, uint32_t len);
+/* Send all that is due. */
 void run(struct peer *p);
 unsigned int run_slice(struct peer *p, unsigned int budget);
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "peer.h"
+#include "rc/qp.h"
 
 /* not executed, and acknowledged up to ePSN - 1 */
 static void
@@ -282,6 +283,21 @@ test_duplicate_of_the_read_being_answered_goes_back(void **state)
 	run(p);
 	expect_tx(p, "FIRST 202", "MIDDLE 203", "MIDDLE 204", "LAST 205");
 	assert_true(is_memory(p, answered(p, 0), MTU));
+
+	/* asked again for just what comes next: a response to a new request starts with First */
+	in_read(p, 206, 0, 3 * MTU);
+	assert_int_equal(run_slice(p, 1), 1);
+	in_read(p, 207, MTU, 2 * MTU);
+	run(p);
+	expect_tx(p, "FIRST 206", "FIRST 207", "LAST 208");
+
+	/* for a part, or for what was not reached yet: the answer under way has it */
+	in_read(p, 209, 0, 4 * MTU);
+	assert_int_equal(run_slice(p, 2), 2);
+	assert_int_equal(in_read(p, 209, 0, MTU), VERDICT_DUPLICATE_REQUEST);
+	assert_int_equal(in_read(p, 212, 3 * MTU, MTU), VERDICT_DUPLICATE_REQUEST);
+	run(p);
+	expect_tx(p, "FIRST 209", "MIDDLE 210", "MIDDLE 211", "LAST 212");
 }
 
 /* only what was never sent may be NAKed: no error in a duplicate is */
@@ -381,30 +397,90 @@ test_duplicate_region_is_half_of_the_psns(void **state)
 	expect_tx(p, "ACK 200", "NAK-SEQ 201");
 }
 
-/* a saved Atomic more than 2^23 PSNs back is no answer to a request that has its PSN by chance */
+/* Write its way to a PSN far ahead, in leaps that no test has the time to walk. */
+static void
+advance(struct peer *p, uint32_t to)
+{
+	struct rc_qp *qp = rc_qp_find(p->w, p->qpn);
+
+	qp->resp.epsn = (to - 1) & PSN_MASK;
+	assert_int_equal(in_write(p, RC_WRITE_ONLY, to - 1, 0x1000, 8, 8), VERDICT_REQUEST);
+	run(p);
+	p->answer_count = p->answer_next = 0;
+}
+
+/*
+ * a saved request is remembered while a duplicate of it is a duplicate, and not taken for another
+ * later
+ */
 static void
 test_saved_requests_expire(void **state)
 {
 	struct peer *p = *state;
-	uint32_t psn = 202, i;
+	uint32_t half = 1u << 23;
 
 	in_fetch_add(p, 201, 0x2000, 1);
 	run(p);
-	/* 2^15 Reads of 2^8 responses would do too, but push it out of the ring: Writes do not */
-	for (i = 0; i < 1u << 23; i++, psn++) {
-		request(p, RC_WRITE_ONLY, psn);
-		feed(p);
-		if ((i & 0xFFFF) == 0) {
-			run(p);
-			p->answer_count = p->answer_next = 0;
-		}
-	}
+	expect_tx(p, "ATOMIC 201");
+	advance(p, 201 + half);
+	assert_int_equal(in_fetch_add(p, 201, 0x2000, 1), VERDICT_DUPLICATE_REQUEST);
 	run(p);
-	p->answer_count = p->answer_next = 0;
-	/* ePSN - 2^23 is the oldest duplicate there is */
-	assert_int_equal(in_write(p, RC_WRITE_ONLY, 202, 0x1000, 8, 8), VERDICT_DUPLICATE_REQUEST);
+	expect_tx(p, "ATOMIC 201");
+
+	/* once round: PSN 201 is another request now */
+	advance(p, 202 + half);
+	advance(p, 203 + 2 * half);
+	assert_int_equal(in_fetch_add(p, 201, 0x2000, 1), VERDICT_DUPLICATE_ATOMIC);
+	assert_int_equal(in_write(p, RC_WRITE_ONLY, 200, 0x1000, 8, 8), VERDICT_DUPLICATE_REQUEST);
 	run(p);
-	expect_tx(p, "ACK 8388809"); /* 201 + 2^23: ePSN - 1 */
+	expect_tx(p, "ACK 202");
+}
+
+/* the ring moves on while the ACK of a duplicate waits for its place */
+static void
+test_ack_of_a_duplicate_outlives_the_request_it_precedes(void **state)
+{
+	struct peer *p = *state;
+	uint32_t i;
+
+	peer_destroy(p);
+	*state = p = peer_create(&(struct peer_config){ .psn = 201, .ack_per_packet = true });
+	in_write(p, RC_WRITE_ONLY, 201, 0x1000, 8, 8);
+	for (i = 0; i < 4; i++)
+		in_read(p, 202 + i, 0, 8);
+	run(p);
+	expect_tx(p, "ACK 201", "ONLY 202", "ONLY 203", "ONLY 204", "ONLY 205");
+	in_write(p, RC_WRITE_ONLY, 201, 0x1000, 8, 8);
+	in_read(p, 206, 0, 8); /* pushes Read 202 out */
+	run(p);
+	expect_tx(p, "ACK 201", "ONLY 206");
+	/* with one entry: its ACK goes before the one that replaces it */
+	peer_destroy(p);
+	*state = p = peer_create(&(struct peer_config){ .psn = 201, .rd_atomic = 1,
+		.ack_per_packet = true });
+	in_write(p, RC_WRITE_ONLY, 201, 0x1000, 8, 8);
+	in_read(p, 202, 0, 8);
+	run(p);
+	expect_tx(p, "ACK 201", "ONLY 202");
+	in_write(p, RC_WRITE_ONLY, 201, 0x1000, 8, 8);
+	in_read(p, 203, 0, 8);
+	run(p);
+	expect_tx(p, "ACK 201", "ONLY 203");
+}
+
+static void
+test_duplicate_of_an_empty_read(void **state)
+{
+	struct peer *p = *state;
+
+	in_read(p, 201, 0, 0);
+	in_read(p, 202, 0, 8);
+	run(p);
+	expect_tx(p, "ONLY 201", "ONLY 202");
+	assert_int_equal(in_read(p, 201, 0, 0), VERDICT_DUPLICATE_REQUEST);
+	run(p);
+	expect_tx(p, "ONLY 201");
+	assert_int_equal(in_read(p, 202, 0, 0), VERDICT_DUPLICATE_READ);
 }
 
 int
@@ -430,6 +506,8 @@ main(void)
 		T(test_duplicates_are_served_while_a_sequence_nak_is_outstanding),
 		T(test_duplicate_region_is_half_of_the_psns),
 		T(test_saved_requests_expire),
+		T(test_ack_of_a_duplicate_outlives_the_request_it_precedes),
+		T(test_duplicate_of_an_empty_read),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

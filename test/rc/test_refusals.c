@@ -496,9 +496,40 @@ test_region_gone_between_two_packets_of_a_write(void **state)
  * corresponding RDMA Read response packet"
  */
 static void
+read_loses_its_region(struct peer *p)
+{
+	uint32_t key = peer_register(p, 0x10000, 0, 0x1000, MEM_ACCESS_REMOTE_READ);
+	struct error err;
+
+	two_receives(p);
+	request(p, RC_READ_REQUEST, 201)->rkey = key;
+	p->pkt.va = 0x10000;
+	p->pkt.dmalen = 5 * MTU;
+	feed(p);
+	in_write(p, RC_WRITE_ONLY, 206, 0x3000, 8, 8);
+	in_read(p, 207, 0, 8);
+	in_write(p, RC_WRITE_ONLY, 208, 0x3000, 8, 8);
+	run_slice(p, 2);
+	expect_tx(p, "FIRST 201", "MIDDLE 202");
+	assert_int_equal(mem_mr_deregister(p->mem, key, &err), 0);
+	/* and nothing after it */
+	expect_refusal_event(p, "NAK-ACC 203", 209, EVENT_QP_ACCESS_ERR);
+	assert_int_equal(counters_of(p).resp_remote_access_errors, 1);
+}
+
+static void
 test_region_gone_in_the_middle_of_a_read(void **state)
 {
-	struct peer *p = fresh(state);
+	read_loses_its_region(again(state, &(struct peer_config){ .psn = 201 }));
+	read_loses_its_region(again(state,
+		&(struct peer_config){ .psn = 201, .ack_per_packet = true }));
+}
+
+/* two errors: the Read fails while a NAK for a later request waits for it; the earlier one counts */
+static void
+test_read_that_fails_before_a_waiting_nak_replaces_it(void **state)
+{
+	struct peer *p = *state;
 	uint32_t key = peer_register(p, 0x10000, 0, 0x1000, MEM_ACCESS_REMOTE_READ);
 	struct error err;
 
@@ -506,13 +537,13 @@ test_region_gone_in_the_middle_of_a_read(void **state)
 	p->pkt.va = 0x10000;
 	p->pkt.dmalen = 5 * MTU;
 	feed(p);
-	in_write(p, RC_WRITE_ONLY, 206, 0x3000, 8, 8);
-	in_read(p, 207, 0, 8);
+	in_send(p, RC_SEND_MIDDLE, 206, MTU);
+	expect_event(p, EVENT_QP_REQ_ERR);
 	run_slice(p, 2);
-	expect_tx(p, "FIRST 201", "MIDDLE 202");
 	assert_int_equal(mem_mr_deregister(p->mem, key, &err), 0);
-	/* and nothing after it */
-	expect_refusal_event(p, "NAK-ACC 203", 208, EVENT_QP_ACCESS_ERR);
+	run(p);
+	expect_tx(p, "FIRST 201", "MIDDLE 202", "NAK-ACC 203");
+	expect_no_event(p); /* one error, one event */
 }
 
 /*
@@ -672,6 +703,7 @@ main(void)
 		T(test_zero_length_access_needs_no_key),
 		T(test_region_gone_between_two_packets_of_a_write),
 		T(test_region_gone_in_the_middle_of_a_read),
+		T(test_read_that_fails_before_a_waiting_nak_replaces_it),
 		T(test_receive_with_a_bad_local_key_is_an_operational_error),
 		T(test_bad_local_key_beyond_the_message_does_no_harm),
 		T(test_invalidate_of_a_key_that_is_not_the_qps_window_is_an_access_error),

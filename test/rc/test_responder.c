@@ -219,6 +219,19 @@ test_read_response_opcodes_and_payload(void **state)
 	assert_int_equal(answered(p, 6)->msn, 4);
 	assert_int_equal(answered(p, 0)->syndrome, 31);
 	assert_int_equal(counters_of(p).rx_read_requests, 4);
+	assert_int_equal(counters_of(p).sent_pkts, 7);
+	assert_int_equal(counters_of(p).sent_bytes, 4 * MTU + 5 + 1 + 3);
+}
+
+static void
+test_m_bit_is_as_configured(void **state)
+{
+	struct peer *p = again(state, &(struct peer_config){ .psn = 201, .migreq = true });
+
+	in_read(p, 201, 0, 8);
+	in_write(p, RC_WRITE_ONLY, 202, 0x1000, 8, 8);
+	run(p);
+	expect_tx(p, "ONLY 201", "ACK 202"); /* the peer looks at every packet's M */
 }
 
 static void
@@ -333,6 +346,7 @@ test_reads_in_slices_between_writes(void **state)
 	run(p);
 	/* the second Read's answer acknowledges Write 221 */
 	expect_tx(p, "MIDDLE 219", "LAST 220", "ONLY 222", "ACK 223");
+	assert_int_equal(counters_of(p).ack_deferred, 1);
 	assert_memory_equal(answered(p, 1)->data, p->bytes + 0x8000 + 19 * MTU, MTU);
 	assert_int_equal(rc_pending(p->w), false);
 }
@@ -502,6 +516,7 @@ main(void)
 		T(test_solicited_send_wakes_a_cq_armed_for_it),
 		T(test_write_goes_where_the_first_packet_says),
 		T(test_read_response_opcodes_and_payload),
+		T(test_m_bit_is_as_configured),
 		T(test_psns_wrap),
 		T(test_acks_coalesce_over_a_burst),
 		P(test_one_ack_for_each_packet_without_coalescing),

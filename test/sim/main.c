@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "coverage.h"
+#include "script.h"
+
+struct options {
+	uint64_t seeds;
+	uint64_t first;
+	const char *scenario;
+	bool one; /* --seed: that one only, told in full */
+	unsigned int jobs;
+	bool verbose;
+};
+
+static void
+usage(FILE *out)
+{
+	fprintf(out, "usage: polca-sim [--seeds N] [--seed S] [--scenario NAME] [--jobs N] [--verbose]\n"
+		"\n"
+		"Run the transport on a virtual clock under seeded scripts and check every completion and\n"
+		"every byte against a model. The same seed gives the same trace.\n"
+		"\n"
+		"  --seeds N         run seeds 1..N (default 200); fails if together they miss anything the code can do\n"
+		"  --seed S          run this seed only and print its trace\n"
+		"  --scenario NAME   this scenario instead of the one the seed picks\n"
+		"  --jobs N          processes (default: one per CPU)\n"
+		"  --verbose         what was reached, and how often\n"
+		"\n"
+		"scenarios:\n");
+	for (unsigned int i = 0; i < num_scenarios; i++)
+		fprintf(out, "  %-16s  %s\n", scenarios[i].name, scenarios[i].what);
+}
+
+static const struct scenario *
+pick(uint64_t seed, const char *name)
+{
+	unsigned int sum = 0, k;
+
+	for (unsigned int i = 0; i < num_scenarios; i++) {
+		if (name != NULL && strcmp(scenarios[i].name, name) == 0)
+			return &scenarios[i];
+		sum += scenarios[i].weight;
+	}
+	if (name != NULL)
+		return NULL;
+	k = (unsigned int)(seed % sum);
+	for (unsigned int i = 0;; i++) {
+		if (k < scenarios[i].weight)
+			return &scenarios[i];
+		k -= scenarios[i].weight;
+	}
+}
+
+/* @return true when the seed holds */
+static bool
+run_seed(uint64_t seed, const char *name, struct coverage *coverage, bool verbose, uint64_t *trace)
+{
+	const struct scenario *sc = pick(seed, name);
+	struct sim *s = sim_create(seed, coverage, verbose);
+	bool ok;
+
+	sc->run(s);
+	script_end(s);
+	ok = !s->failed;
+	*trace = s->trace;
+	if (!ok)
+		printf("seed %llu (%s): %s\n    replay: polca-sim --seed %llu --scenario %s\n",
+			(unsigned long long)seed, sc->name, s->why, (unsigned long long)seed, sc->name);
+	sim_destroy(s);
+	return ok;
+}
+
+/* Every job takes each jobs-th seed; what it reached goes back through a pipe. */
+static int
+run_job(const struct options *o, unsigned int job, int out)
+{
+	struct coverage c = { 0 };
+	uint64_t bad = 0;
+
+	for (uint64_t i = job; i < o->seeds; i += o->jobs) {
+		uint64_t seed = o->first + i, trace, again;
+
+		bad += !run_seed(seed, o->scenario, &c, false, &trace);
+		if (i % 64 == 0) { /* the same seed gives the same trace */
+			struct coverage scratch = { 0 };
+
+			run_seed(seed, o->scenario, &scratch, false, &again);
+			if (again != trace) {
+				printf("seed %llu: two runs differ\n", (unsigned long long)seed);
+				bad++;
+			}
+		}
+	}
+	fflush(stdout);
+	if (write(out, &c, sizeof(c)) != sizeof(c) || write(out, &bad, sizeof(bad)) != sizeof(bad))
+		return 1;
+	return 0;
+}
+
+static bool
+read_all(int fd, void *buf, size_t len)
+{
+	for (size_t got = 0; got < len;) {
+		ssize_t n = read(fd, (char *)buf + got, len - got);
+
+		if (n <= 0)
+			return false;
+		got += (size_t)n;
+	}
+	return true;
+}
+
+static int
+run_all(const struct options *o)
+{
+	struct coverage sum = { 0 };
+	uint64_t bad = 0;
+	int fds[64];
+	pid_t pids[64];
+
+	for (unsigned int j = 0; j < o->jobs; j++) {
+		int p[2];
+
+		if (pipe(p) < 0)
+			return 1;
+		fflush(stdout);
+		pids[j] = fork();
+		if (pids[j] < 0)
+			return 1;
+		if (pids[j] == 0) {
+			close(p[0]);
+			_exit(run_job(o, j, p[1]));
+		}
+		close(p[1]);
+		fds[j] = p[0];
+	}
+	for (unsigned int j = 0; j < o->jobs; j++) {
+		struct coverage c;
+		uint64_t b;
+		int status;
+
+		if (read_all(fds[j], &c, sizeof(c)) && read_all(fds[j], &b, sizeof(b))) {
+			coverage_add(&sum, &c);
+			bad += b;
+		} else {
+			printf("job %u died; run with --jobs 1 or under a debugger\n", j);
+			bad++;
+		}
+		waitpid(pids[j], &status, 0);
+	}
+	if (o->scenario == NULL)
+		bad += coverage_report(&sum, o->verbose);
+	printf("%llu seeds, %s\n", (unsigned long long)o->seeds, bad ? "FAILED" : "all hold");
+	return bad != 0;
+}
+
+int
+main(int argc, char **argv)
+{
+	static const struct option longs[] = {
+		{ "seeds", required_argument, NULL, 'n' }, { "seed", required_argument, NULL, 's' },
+		{ "scenario", required_argument, NULL, 'c' }, { "jobs", required_argument, NULL, 'j' },
+		{ "verbose", no_argument, NULL, 'v' }, { "help", no_argument, NULL, 'h' }, { 0 },
+	};
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	struct options o = { .seeds = 200, .first = 1, .jobs = cpus > 0 ? (unsigned int)cpus : 1 };
+	struct coverage c = { 0 };
+	uint64_t trace;
+	int opt;
+
+	while ((opt = getopt_long(argc, argv, "h", longs, NULL)) != -1) {
+		switch (opt) {
+		case 'n':
+			o.seeds = strtoull(optarg, NULL, 0);
+			break;
+		case 's':
+			o.first = strtoull(optarg, NULL, 0);
+			o.one = true;
+			break;
+		case 'c':
+			o.scenario = optarg;
+			break;
+		case 'j':
+			o.jobs = (unsigned int)strtoul(optarg, NULL, 0);
+			break;
+		case 'v':
+			o.verbose = true;
+			break;
+		case 'h':
+			usage(stdout);
+			return 0;
+		default:
+			usage(stderr);
+			return 2;
+		}
+	}
+	if (optind != argc || o.jobs < 1 || o.jobs > 64 || pick(o.first, o.scenario) == NULL) {
+		usage(stderr);
+		return 2;
+	}
+	if (o.one)
+		return !run_seed(o.first, o.scenario, &c, true, &trace);
+	return run_all(&o);
+}

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "script.h"
+
+#define BIT(status) (1u << (status))
+
+/* Both directions busy, one to three connections. */
+static void
+plan_all(struct sim *s, const struct conn_options *fixed, unsigned int ops)
+{
+	unsigned int conns = 1 + sim_below(s, 2);
+
+	for (unsigned int i = 0; i < conns; i++) {
+		struct conn_options o = fixed ? *fixed : conn_options_random(s);
+		struct conn *c = script_connect(s, &o);
+
+		flow_plan(&c->flow[0], 1 + sim_below(s, ops), KINDS_ALL);
+		if (sim_below(s, 2))
+			flow_plan(&c->flow[1], sim_below(s, ops), KINDS_ALL);
+	}
+}
+
+static void
+calm(struct sim *s)
+{
+	script_create(s);
+	script_nodes(s);
+	for (unsigned int i = 0; i < SIM_NODES; i++)
+		s->node[i].sink_empty = sim_below(s, 3) ? 0 : sim_below(s, 3000);
+	plan_all(s, NULL, 60);
+	script_run(s);
+}
+
+static void
+loss(struct sim *s)
+{
+	unsigned int worst = sim_below(s, 2) ? 200 : 1200;
+
+	script_create(s);
+	script_nodes(s);
+	script_bad_network(s, worst);
+	plan_all(s, NULL, 60);
+	if (worst > 200)
+		for (unsigned int i = 0; i < s->num_flows; i++)
+			script_allow(s->flows[i], BIT(WC_RETRY_EXC_ERR) | BIT(WC_WR_FLUSH_ERR));
+	script_run(s);
+}
+
+/* rc-transport 4: PSNs cross 0xFFFFFF in the middle of everything */
+static void
+wrap(struct sim *s)
+{
+	struct conn_options o;
+
+	script_create(s);
+	script_nodes(s);
+	o = conn_options_random(s);
+	o.psn[0] = psn_add(0, (uint32_t)-1 - sim_below(s, 60));
+	o.psn[1] = psn_add(0, (uint32_t)-1 - sim_below(s, 60));
+	script_bad_network(s, 200);
+	plan_all(s, &o, 50);
+	script_run(s);
+}
+
+static void
+rnr(struct sim *s)
+{
+	struct conn_options o;
+
+	script_create(s)->recv_ahead = 0;
+	script_nodes(s);
+	o = conn_options_random(s);
+	if (sim_below(s, 16) == 0)
+		o.min_rnr_timer = 0; /* 655.36 ms */
+	o.flow_control = sim_below(s, 4) == 0;
+	if (sim_below(s, 2))
+		script_bad_network(s, 200);
+	plan_all(s, &o, 30);
+	script_run(s);
+}
+
+static void
+rnr_exhausted(struct sim *s)
+{
+	struct conn_options o;
+	struct conn *c;
+
+	script_create(s)->no_recv = true;
+	script_nodes(s);
+	o = conn_options_random(s);
+	o.rnr_retry = (uint8_t)sim_below(s, 4);
+	o.flow_control = false;
+	c = script_connect(s, &o);
+	flow_plan(&c->flow[0], 8 + sim_below(s, 20), KINDS_ALL);
+	flow_plan(&c->flow[0], 1, KIND(WR_SEND));
+	flow_post_recv(&c->flow[0], sim_below(s, 3));
+	script_allow(&c->flow[0], BIT(WC_RNR_RETRY_EXC_ERR));
+	/* few receives, many messages: the flow cannot end well unless it had few Sends */
+	script_run(s);
+}
+
+static void
+cut_now(struct sim *s)
+{
+	unsigned int which = sim_below(s, 3);
+
+	sim_trace(s, "network cut %u", which);
+	for (unsigned int i = 0; i < SIM_NODES; i++)
+		s->node[i].net.cut = which == 2 || which == i;
+}
+
+static void
+cut(struct sim *s)
+{
+	struct script *sc = script_create(s);
+
+	script_nodes(s);
+	plan_all(s, NULL, 60);
+	sc->act = cut_now;
+	sc->act_at = s->now + sim_below(s, 400000);
+	for (unsigned int i = 0; i < s->num_flows; i++)
+		script_allow(s->flows[i], BIT(WC_RETRY_EXC_ERR) | BIT(WC_WR_FLUSH_ERR));
+	script_run(s);
+}
+
+/* seed 001: one thing is wrong; what came before completes, it ends with its status, the rest flushes */
+static void
+fault(struct sim *s)
+{
+	enum op_fault kind = (enum op_fault)(1 + sim_below(s, FAULT_COUNT - 1));
+	struct conn_options o;
+	struct flow *f;
+
+	script_create(s);
+	script_nodes(s);
+	o = conn_options_random(s);
+	f = &script_connect(s, &o)->flow[0];
+	flow_plan(f, 1 + sim_below(s, 40), KINDS_ALL);
+	flow_fault(f, sim_below(s, f->ops), kind);
+	if (sim_below(s, 2)) {
+		script_bad_network(s, 200);
+		script_allow(f, BIT(WC_RETRY_EXC_ERR)); /* the NAK was lost, its sender is in ERR */
+	}
+	script_run(s);
+}
+
+/* the target's QP does not allow it, or takes fewer Reads than it is sent */
+static void
+refused(struct sim *s)
+{
+	struct conn_options o;
+	struct flow *f;
+
+	script_create(s);
+	script_nodes(s);
+	o = conn_options_random(s);
+	if (sim_below(s, 2)) {
+		o.access = 0;
+	} else {
+		o.max_rd_atomic = 8;
+		o.max_dest_rd_atomic = (uint8_t)sim_below(s, 2);
+	}
+	f = &script_connect(s, &o)->flow[0];
+	flow_plan(f, 30, KINDS_ALL);
+	script_allow(f, BIT(WC_REM_INV_REQ_ERR));
+	script_run(s);
+}
+
+static void
+destroy_now(struct sim *s)
+{
+	conn_destroy_qp(s->script->conn[0], sim_below(s, 2));
+}
+
+static void
+destroy(struct sim *s)
+{
+	struct script *sc = script_create(s);
+
+	script_nodes(s);
+	script_bad_network(s, 200);
+	plan_all(s, NULL, 60);
+	sc->act = destroy_now;
+	sc->act_at = s->now + sim_below(s, 400000);
+	for (unsigned int i = 0; i < SIM_NODES; i++)
+		script_allow(&sc->conn[0]->flow[i], BIT(WC_RETRY_EXC_ERR) | BIT(WC_WR_FLUSH_ERR) |
+				BIT(WC_RNR_RETRY_EXC_ERR));
+	script_run(s);
+}
+
+static void
+watch(struct sim *s, uint32_t offset, uint32_t len)
+{
+	struct script *sc = s->script;
+
+	sc->watch_offset = offset;
+	sc->watch_len = len;
+	sc->watch = malloc(len);
+	memcpy(sc->watch, s->node[1].arena + offset, len);
+}
+
+static void
+deregister_now(struct sim *s, void *arg)
+{
+	struct flow *f = &s->script->conn[0]->flow[0];
+	struct error err = { 0 };
+	int rc = mem_mr_deregister(s->node[1].mem, s->script->key, &err);
+
+	(void)arg;
+	if (rc == -EAGAIN)
+		sim_at(s, s->now + 1000, deregister_now, NULL);
+	else if (rc < 0)
+		sim_fail(s, "deregister: %s", err.text);
+	else if (s->script->key == f->once_key) /* no byte is written once it has returned */
+		watch(s, f->once, 8 * FLOW_MSG_MAX);
+}
+
+static void
+deregister_act(struct sim *s)
+{
+	deregister_now(s, NULL);
+}
+
+static void
+deregister(struct sim *s)
+{
+	struct script *sc = script_create(s);
+	struct conn_options o;
+	struct flow *f;
+
+	script_nodes(s);
+	script_bad_network(s, 100);
+	o = conn_options_random(s);
+	f = &script_connect(s, &o)->flow[0];
+	flow_plan(f, 60, KINDS_ALL);
+	sc->key = sim_below(s, 2) ? f->once_key : f->konst_key;
+	sc->act = deregister_act;
+	sc->act_at = s->now + sim_below(s, 400000);
+	script_allow(f, BIT(WC_REM_ACCESS_ERR) | BIT(WC_RETRY_EXC_ERR));
+	script_run(s);
+}
+
+static void
+hostile_now(struct sim *s, void *arg)
+{
+	struct script *sc = s->script;
+
+	(void)arg;
+	forge(s, &s->node[sim_below(s, 2)]);
+	if (--sc->left > 0)
+		sim_at(s, s->now + sim_below(s, 10000), hostile_now, NULL);
+	else
+		sc->done = true;
+}
+
+/* A third party sends what it likes: QPs may fall; bytes outside what they may write, and the counters, may not. */
+static void
+hostile(struct sim *s)
+{
+	struct script *sc = script_create(s);
+
+	script_nodes(s);
+	plan_all(s, NULL, 90);
+	sc->step = 20000;
+	sc->left = 500;
+	for (unsigned int i = 0; i < s->num_flows; i++)
+		s->flows[i]->lenient = true;
+	sim_at(s, s->now + 20000, hostile_now, NULL);
+	script_run(s);
+}
+
+const struct scenario scenarios[] = {
+	{ "calm", "lossless, both directions", calm, 2 },
+	{ "loss", "loss, duplication, reordering, damage", loss, 4 },
+	{ "wrap", "PSNs cross 0xFFFFFF", wrap, 2 },
+	{ "rnr", "receives are posted late", rnr, 2 },
+	{ "rnr_exhausted", "receives are not posted", rnr_exhausted, 1 },
+	{ "cut", "the network goes away", cut, 1 },
+	{ "fault", "one request is wrong", fault, 3 },
+	{ "refused", "the responder does not allow it", refused, 1 },
+	{ "destroy", "a QP is destroyed in mid-flight", destroy, 1 },
+	{ "deregister", "a region is deregistered in mid-flight", deregister, 1 },
+	{ "hostile", "forged and mangled packets", hostile, 3 },
+	{ "states", "modify through every transition under traffic", scenario_states, 2 },
+	{ "passive", "requests reach a QP that is still in RTR", scenario_passive, 1 },
+	{ "windows", "bind, use, invalidate, use again", scenario_windows, 2 },
+	{ "srq", "shared receive queue, limit and last WQE", scenario_srq, 1 },
+	{ "cq_overrun", "nobody polls", scenario_cq_overrun, 1 },
+};
+
+const unsigned int num_scenarios = sizeof(scenarios) / sizeof(scenarios[0]);

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#ifndef SIM_SIM_H
+#define SIM_SIM_H
+
+/**
+ * @file
+ * Deterministic simulation: two nodes in one process on a virtual clock, the whole of lib/{wire,mem,rc} under a
+ * seeded script. The same seed gives the same trace.
+ *
+ * sim.c runs the clock, network.c loses and mangles frames, node.c is a channel adapter with its memory, flow.c
+ * posts work and holds the reference model, scenario.c is the list of scripts, coverage.c insists that all seeds
+ * together reach every transition, NAK, status and drop reason.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/env.h"
+#include "base/timer_wheel.h"
+#include "mem/mem.h"
+#include "rc/rc.h"
+#include "wire/wire.h"
+
+#define SIM_NODES      2
+#define SIM_ARENA      (12u << 20)
+#define SIM_FRAME_MAX  (PATH_HEADER_MAX + 80 + MTU_MAX + PATH_TRAILER_MAX)
+#define SIM_SECOND     1000000000ull /* virtual time is in nanoseconds */
+
+struct sim;
+struct sim_node;
+
+/** What the network does to frames of one direction; chances in 1/10000. */
+struct sim_network {
+	unsigned int lose;
+	unsigned int duplicate;
+	unsigned int reorder; /**< held back by up to .jitter */
+	unsigned int corrupt; /**< one bit flipped */
+	uint64_t delay;
+	uint64_t jitter;
+	bool cut; /**< everything is lost */
+};
+
+struct sim_sink {
+	struct tx_sink sink;
+	struct sim_node *node;
+	const struct path *path;
+	uint32_t len;
+	uint8_t frame[SIM_FRAME_MAX];
+};
+
+struct sim_node {
+	struct sim *sim;
+	unsigned int id;
+	struct allocator alloc;
+	struct rng rng;
+	struct mem *mem;
+	struct rc_dev *dev;
+	struct rc_worker *worker;
+	struct timer_wheel *wheel;
+	struct sim_sink tx;
+	struct sim_network net; /**< of the frames it sends */
+	unsigned int sink_empty; /**< chance in 1/10000 that reserve finds no packet */
+	unsigned int burst; /**< rc_run() budget */
+	union gid gid; /**< IPv4 */
+	union gid gid6; /**< IPv6, RoCEv1 and native IB */
+	uint32_t pd;
+	uint8_t *arena; /**< everything remote or local access may touch, with guard bytes between */
+	uint8_t *model; /**< what the arena must look like in the end */
+	uint32_t arena_used;
+	uint8_t last_frame[SIM_FRAME_MAX]; /**< last one sent, for forgers */
+	uint32_t last_len;
+	uint64_t received; /**< frames taken in */
+	uint64_t verdicts[VERDICT_COUNT];
+	uint64_t grace_delay; /**< grace periods last so long */
+	uint64_t allocated; /**< blocks alive, for the leak check */
+	uint64_t event_count[64]; /**< by event_type; ours beyond ibv_event_type at 32 + */
+	uint32_t last_event_element[64];
+};
+
+/** Something that happens at a time: a frame arrives, or a script acts. */
+struct sim_event {
+	uint64_t at;
+	uint64_t order; /**< breaks ties: first scheduled, first run */
+	struct sim_node *node; /**< frame for it, or NULL */
+	uint8_t *frame;
+	uint32_t len;
+	void (*fn)(struct sim *s, void *arg);
+	void *arg;
+};
+
+struct sim {
+	uint64_t seed;
+	uint64_t rng[2];
+	uint64_t now;
+	struct sim_node node[SIM_NODES];
+	struct sim_event *heap;
+	unsigned int heap_count;
+	unsigned int heap_size;
+	uint64_t order;
+	uint64_t trace; /**< hash of everything that happened */
+	bool verbose;
+	bool failed;
+	char why[512]; /**< first failure */
+	struct coverage *coverage;
+	struct script *script; /**< what the scenario keeps */
+	struct flow *flows[16];
+	unsigned int num_flows;
+};
+
+/* sim.c */
+struct sim *sim_create(uint64_t seed, struct coverage *coverage, bool verbose);
+void sim_destroy(struct sim *s);
+uint64_t sim_rand(struct sim *s);
+uint32_t sim_below(struct sim *s, uint32_t n); /* 0..n-1 */
+bool sim_chance(struct sim *s, unsigned int per_10000);
+void sim_at(struct sim *s, uint64_t at, void (*fn)(struct sim *s, void *arg), void *arg);
+void sim_deliver(struct sim *s, struct sim_node *to, uint64_t at, const uint8_t *frame,
+	uint32_t len);
+/** Run until nothing is left to happen, done() says so, or the virtual time is up. @retval false time is up */
+bool sim_run(struct sim *s, uint64_t until, bool (*done)(struct sim *s));
+/** Record a failure; the first one counts. */
+void sim_fail(struct sim *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void sim_trace(struct sim *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* network.c */
+void sim_network_send(struct sim_node *from, const uint8_t *frame, uint32_t len);
+/** Frame bytes to packet view; the Ethernet header decides the encapsulation. */
+bool sim_parse(const uint8_t *frame, uint32_t len, struct packet *pkt, enum verdict *why);
+
+/* node.c */
+void sim_node_init(struct sim *s, unsigned int id, const struct rc_limits *limits);
+void sim_node_fini(struct sim_node *n);
+void sim_node_receive(struct sim_node *n, const uint8_t *frame, uint32_t len);
+/** Room in the arena with guard bytes on both sides. */
+uint32_t sim_arena(struct sim_node *n, uint32_t len);
+/** Register arena bytes as a region whose addresses are arena offsets + SIM_VA. */
+uint32_t sim_register(struct sim_node *n, uint32_t offset, uint32_t len, uint32_t access);
+#define SIM_VA 0x100000000ull
+
+#endif

@@ -640,7 +640,8 @@ print_wc(const struct ibv_wc *w)
 	       w->qp_num);
 	if (w->wc_flags & IBV_WC_WITH_IMM)
 		printf(" imm=0x%x", ntohl(w->imm_data));
-	if (w->wc_flags & IBV_WC_WITH_INV)
+	/* rxe of Linux 6.1 hands on the kernel's number of this flag, 4, in place of the verbs' 8 */
+	if (w->wc_flags & (IBV_WC_WITH_INV | 4))
 		printf(" inv=0x%x", w->invalidated_rkey);
 	printf("\n");
 }

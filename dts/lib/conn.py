@@ -29,6 +29,9 @@ class Conn:
         self.psn, self.sq_psn, self.msn = psn, sq_psn, 0
         self.qp.connect(dest_qp_num=self.peer.qpn, dgid=gid_of(peer_ip), rq_psn=psn, sq_psn=sq_psn,
                         path_mtu=PMTU, **attr)
+        # an answer is not sent before its next hop is known, and here nobody asks twice
+        wait_until(lambda: any(n['gid'] == peer_ip and n['state'] == 'RESOLVED' for n in
+                               hca.rpc('neighbour_list')['neighbours']))
 
     @property
     def va(self):

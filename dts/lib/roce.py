@@ -118,7 +118,8 @@ def icrc(packet):
         b[1:4] = b'\xff\xff\xff'
         b[7] = 0xff
     b[udp + 6:udp + 8] = b'\xff\xff'
-    b[udp + 12] = 0xff
+    if len(b) > udp + 12:
+        b[udp + 12] = 0xff
     return struct.pack('<I', zlib.crc32(b'\xff' * 8 + bytes(b)))
 
 
@@ -436,6 +437,15 @@ class Peer:
         assert r.syndrome >> 5 == 0, 'expected an ACK, got %r' % r
         assert msn is None or r.msn == msn & PSN_MASK, 'expected MSN %d, got %r' % (msn, r)
         return r
+
+    def expect_acked(self, psn, msn=None):
+        """ACKs until the one for psn has come; what comes before it must be older."""
+        while True:
+            r = self.expect_ack(None)
+            assert (psn - r.psn) & PSN_MASK < 0x800000, 'ACK beyond %d: %r' % (psn, r)
+            if r.psn == psn & PSN_MASK:
+                assert msn is None or r.msn == msn & PSN_MASK, 'expected MSN %d: %r' % (msn, r)
+                return r
 
     def expect_nak(self, code, psn, **kw):
         return self.expect(Op.ACK, psn, syndrome=code, **kw)

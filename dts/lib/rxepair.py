@@ -60,7 +60,7 @@ class RxePair:
             r = self.v.poll(self.rq)[0]
             assert (r['wr_id'], r['status'], r['byte_len']) == (seed, 0, size), r
             assert r.get('imm') == (seed if op.endswith('_imm') else None)
-            assert r.get('inv') == inv
+            assert r.get('inv') == inv, r
         if op == 'read':
             assert wc.byte_len == size
             assert self.mr.same(0, data)

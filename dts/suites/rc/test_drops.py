@@ -195,12 +195,6 @@ def test_ip_checksum(connect):
     dropped(c, 'ip_checksum', write(c, ip={'chksum': 0x1234}))
 
 
-@pytest.mark.parametrize('ip', [{'flags': 'MF'}, {'frag': 5}], ids=['more', 'offset'])
-def test_ip_fragment(connect, ip):
-    c = connect()
-    dropped(c, 'ip_fragment', write(c, ip=ip))
-
-
 def test_ip_protocol(connect):
     c = connect()
     dropped(c, 'ip_protocol', write(c, ip={'proto': socket.IPPROTO_TCP}))

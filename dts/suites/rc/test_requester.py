@@ -264,9 +264,9 @@ def test_sequence_naks_until_the_retries_are_used_up(connect, retries):
 @pytest.mark.parametrize('retries', [0, 2])
 def test_silence_until_the_retries_are_used_up(connect, retries):
     c = connect(retry_cnt=retries, timeout=14)
+    t0 = time.monotonic()
     post_write(c, wr_id=1)
     post_write(c, wr_id=2)
-    t0 = time.monotonic()
     assert [(w.wr_id, w.status) for w in c.qp.poll(2)] == [(1, 12), (2, 5)]
     ttr = 4.096e-6 * 2**14
     assert time.monotonic() - t0 >= ttr * (retries + 1), 'Ttr is the least it waits'

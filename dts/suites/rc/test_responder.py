@@ -17,7 +17,7 @@ def test_send(connect, size):
     data = pattern(size, size)
     c.post_buffer(4096, wr_id=77)
     psns = c.send(data)
-    c.peer.expect_ack(psns[-1], msn=1)
+    c.peer.expect_acked(psns[-1], msn=1)
     wc, = c.qp.poll()
     assert (wc.wr_id, wc.status, wc.opcode, wc.byte_len) == (77, 0, 'RECV', size)
     assert c.mr.read(0, size) == data
@@ -32,7 +32,7 @@ def test_send_with_immediate(connect, size):
     data = pattern(5, size)
     psns = c.message(Op.SEND_FIRST, Op.SEND_MIDDLE, Op.SEND_LAST_IMM, data, only=Op.SEND_ONLY_IMM,
                      last_kw=dict(imm=0xdeadbeef))
-    c.peer.expect_ack(psns[-1], msn=1)
+    c.peer.expect_acked(psns[-1], msn=1)
     wc, = c.qp.poll()
     assert (wc.status, wc.opcode, wc.byte_len, wc.imm) == (0, 'RECV', size, 0xdeadbeef)
     assert c.mr.read(0, size) == data
@@ -43,7 +43,7 @@ def test_write(connect, size):
     c = connect()
     data = pattern(size, size)
     psns = c.write(data, off=100)
-    c.peer.expect_ack(psns[-1], msn=1)
+    c.peer.expect_acked(psns[-1], msn=1)
     assert c.mr.read(100, size) == data
     assert c.mr.read(0, 100) == bytes(100)
     assert c.mr.read(100 + size, 16) == bytes(16)
@@ -58,7 +58,7 @@ def test_write_with_immediate_takes_a_receive(connect, size):
     reth = (c.va, c.key, size)
     psns = c.message(Op.WRITE_FIRST, Op.WRITE_MIDDLE, Op.WRITE_LAST_IMM, data,
                      only=Op.WRITE_ONLY_IMM, first_kw=dict(reth=reth), last_kw=dict(imm=7))
-    c.peer.expect_ack(psns[-1], msn=1)
+    c.peer.expect_acked(psns[-1], msn=1)
     wc, = c.qp.poll()
     assert (wc.wr_id, wc.status, wc.opcode, wc.byte_len, wc.imm) == (
         9, 0, 'RECV_RDMA_WITH_IMM', size, 7)
@@ -213,7 +213,7 @@ def test_receive_scatters_over_its_list(connect):
     c.qp.post_recv(wr_id=1, sg=[(c.mr, 0, 10), (c.mr, 100, 1500), (c.mr, 5000, 600)])
     data = pattern(9, 2 * PMTU)
     psns = c.send(data)
-    c.peer.expect_ack(psns[-1])
+    c.peer.expect_acked(psns[-1])
     assert c.qp.poll()[0].byte_len == len(data)
     assert c.mr.read(0, 10) + c.mr.read(100, 1500) + c.mr.read(5000, 538) == data
     assert c.mr.read(10, 90) == bytes(90) and c.mr.read(5538, 62) == bytes(62)

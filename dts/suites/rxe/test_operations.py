@@ -31,8 +31,8 @@ def test_from_rxe(pair_of_module, op, size):
     pair_of_module.from_rxe(op, size, seed=size + 11)
 
 
-@pytest.mark.parametrize('mtu', [256, 512, 2048, 4096])
-def test_every_path_mtu(hca, guest, mtu):
+@pytest.mark.parametrize('mtu', [256, 512])
+def test_smaller_path_mtu(hca, guest, mtu):
     p = RxePair(hca, guest, mtu=mtu)
     for i, op in enumerate(OPS):
         p.from_polca(op, 3 * mtu + 1, seed=i)

@@ -144,8 +144,7 @@ eal_args(const struct config *c, const char *extra, struct eal_args *a, struct e
 
 	memset(a, 0, sizeof(*a));
 	ret = add(a, "polca");
-	ret |= add(a, "--log-level=lib.*:notice");
-	ret |= add(a, "--log-level=lib.telemetry:warning");
+	ret |= add(a, "--log-level=lib.eal:notice");
 	ret |= add(a, "--file-prefix=%s", c->file_prefix);
 	ret |= add(a, "--main-lcore=0");
 	ret |= add_lcores(a, c);
@@ -238,14 +237,16 @@ explain(const struct config *c, struct error *err)
 int
 eal_start(const struct config *c, const char *extra, struct error *err)
 {
-	struct eal_args a;
+	/* the EAL keeps pointers to its arguments and reorders the list it is given: a copy of it */
+	static struct eal_args a;
+	char *argv[RTE_DIM(a.argv)];
 	int ret, i;
 
 	ret = eal_args(c, extra, &a, err);
 	if (ret != 0)
 		return ret;
-	/* the EAL keeps pointers into its arguments, and may reorder them: they are not freed */
-	if (rte_eal_init(a.argc, a.argv) < 0)
+	memcpy(argv, a.argv, sizeof(argv));
+	if (rte_eal_init(a.argc, argv) < 0)
 		return explain(c, err);
 	for (i = 0; i < (int)c->num_log; i++)
 		rte_log_set_level_pattern(c->log[i].component, c->log[i].level);

@@ -36,6 +36,8 @@ make_directory(const char *path, struct error *err)
 static int
 remove_stale(const struct sockaddr_un *addr, struct error *err)
 {
+	struct ucred owner = { 0 };
+	socklen_t len = sizeof(owner);
 	struct stat st;
 	int fd, rc;
 
@@ -48,7 +50,14 @@ remove_stale(const struct sockaddr_un *addr, struct error *err)
 	if (fd < 0)
 		return error_set(err, errno, "control socket: %s", strerror(errno));
 	rc = connect(fd, (const struct sockaddr *)addr, sizeof(*addr)) == 0 ? 0 : errno;
+	/* who called listen() there; 0: a process of another PID namespace, or not connected */
+	if (rc == 0)
+		getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &owner, &len);
 	close(fd);
+	if (rc != ECONNREFUSED && owner.pid > 0)
+		return error_set(err, EADDRINUSE,
+			"control socket: process %d listens on %s; stop it, or name another socket",
+			(int)owner.pid, addr->sun_path);
 	if (rc != ECONNREFUSED)
 		return error_set(err, EADDRINUSE,
 			"control socket: another process listens on %s; stop it, or name another socket",

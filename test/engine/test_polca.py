@@ -1,0 +1,159 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright(c) 2026 Polca contributors
+"""The appliance as a process: it starts for any user, stops when told, and survives its own sudden end.
+
+usage: test_polca.py POLCA
+"""
+
+import atexit
+import json
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+POLCA = sys.argv[1]
+NOBODY = 65534
+checks = 0
+
+
+def check(what, got, expected=True):
+    global checks
+    if got != expected:
+        sys.exit(f"{what}: got {got!r}, expected {expected!r}")
+    checks += 1
+    print("ok:", what)
+
+
+def rpc(path, method, **params):
+    with socket.socket(socket.AF_UNIX) as s:
+        s.settimeout(30)
+        s.connect(str(path))
+        request = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+        s.sendall((json.dumps(request) + "\n").encode())
+        return json.loads(s.makefile().readline())["result"]
+
+
+class Polca:
+    """A running polca, started as this user or another."""
+
+    def __init__(self, directory, *args, uid=None):
+        self.socket = directory / "polca.sock"
+        self.env = dict(os.environ, XDG_RUNTIME_DIR=str(directory))
+        self.process = subprocess.Popen([POLCA, *args], env=self.env, user=uid, group=uid,
+                                        extra_groups=[] if uid else None, cwd="/",
+                                        stderr=subprocess.PIPE, text=True)
+        atexit.register(self.process.kill)
+        if not self.wait_until_ready():
+            self.process.kill()
+            sys.exit("polca did not get ready:\n" + self.process.communicate()[1])
+
+    def wait_until_ready(self):
+        for _ in range(600):
+            if self.process.poll() is not None:
+                return False
+            try:
+                return "version" in json.dumps(rpc(self.socket, "version_get"))
+            except (FileNotFoundError, ConnectionRefusedError):
+                time.sleep(0.1)
+        return False
+
+    def stop(self, sig=signal.SIGTERM):
+        self.process.send_signal(sig)
+        errors = self.process.communicate(timeout=60)[1]
+        return self.process.returncode, errors
+
+
+def run(*args, **kw):
+    return subprocess.run([POLCA, *args], capture_output=True, text=True, timeout=60, **kw)
+
+
+def command_line():
+    check("--version exits with 0", run("--version").returncode, 0)
+    shown = run("--help")
+    check("--help exits with 0", shown.returncode, 0)
+    check("--help shows a first session", "polca-ctl port_list" in shown.stdout)
+    check("an unknown option is wrong usage", run("--nonsense").returncode, 2)
+    check("an argument is wrong usage", run("config.json").returncode, 2)
+    missing = run("-c", "/nonexistent.json")
+    check("a missing configuration file fails", missing.returncode, 1)
+    check("and is named", "/nonexistent.json" in missing.stderr)
+
+
+def broken_device(directory):
+    config = directory / "broken.json"
+    config.write_text(json.dumps({"ports": [{"name": "port0", "device": "net_af_packet0,iface=nonesuch0"}]}))
+    config.chmod(0o644)
+    failed = run("-c", config, "-s", directory / "x.sock")
+    check("a device that is not there fails", failed.returncode, 1)
+    check("and says which port and device", "port0" in failed.stderr and "nonesuch0" in failed.stderr)
+
+
+def life(directory, uid):
+    who = f"uid {uid if uid is not None else os.geteuid()}"
+    socket_args = ("-s", str(directory / "polca.sock"))
+    p = Polca(directory, *socket_args, uid=uid)
+    ports = rpc(p.socket, "port_list")["ports"]
+    check(f"{who}: two ports without NIC, hugepages and configuration",
+          [q["name"] for q in ports], ["port0", "port1"])
+    check(f"{who}: each with its address", [q["gids"][0]["gid"] for q in ports],
+          ["192.0.2.1", "192.0.2.2"])
+    # a second one must not take the socket away from the first
+    second = subprocess.run([POLCA, *socket_args], env=p.env, user=uid, group=uid,
+                            extra_groups=[] if uid else None, capture_output=True, text=True,
+                            timeout=60)
+    check(f"{who}: a second polca on the same socket fails", second.returncode, 1)
+    check(f"{who}: and names the first's pid", str(p.process.pid) in second.stderr)
+    check(f"{who}: the first still serves", len(rpc(p.socket, "port_list")["ports"]), 2)
+    check(f"{who}: SIGKILL kills", p.stop(signal.SIGKILL)[0], -signal.SIGKILL)
+    check(f"{who}: and leaves a stale socket", p.socket.exists())
+    p = Polca(directory, *socket_args, uid=uid)
+    check(f"{who}: which the next start replaces", len(rpc(p.socket, "port_list")["ports"]), 2)
+    check(f"{who}: SIGTERM ends it with 0", p.stop()[0], 0)
+    check(f"{who}: and removes the socket", p.socket.exists(), False)
+    p = Polca(directory, *socket_args, uid=uid)
+    check(f"{who}: SIGINT ends it with 0", p.stop(signal.SIGINT)[0], 0)
+
+
+def telemetry(directory):
+    prefix = f"polca-test-{os.getpid()}"
+    p = Polca(directory, "-s", str(directory / "polca.sock"), "--eal", f"--file-prefix={prefix}")
+    runtime = pathlib.Path("/var/run/dpdk" if os.geteuid() == 0 else directory / "dpdk") / prefix
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
+        s.settimeout(30)
+        s.connect(str(runtime / "dpdk_telemetry.v2"))
+        s.recv(16384)
+        s.send(b"/")
+        names = json.loads(s.recv(65536))["/"]
+    check("DPDK's telemetry socket knows /polca/", any(n.startswith("/polca/") for n in names))
+    check("SIGTERM ends it", p.stop()[0], 0)
+    shutil.rmtree(runtime, ignore_errors=True)
+
+
+def main():
+    command_line()
+    # not below a directory that only root may enter
+    with tempfile.TemporaryDirectory(prefix="polca-test-", dir="/tmp") as name:
+        directory = pathlib.Path(name)
+        broken_device(directory)
+        life(directory, None)
+        telemetry(directory)
+    if os.geteuid() == 0 and os.access(POLCA, os.X_OK):
+        with tempfile.TemporaryDirectory(prefix="polca-test-", dir="/tmp") as name:
+            # a copy that the ordinary user can reach
+            global_polca = pathlib.Path(name) / "polca"
+            shutil.copy(POLCA, global_polca)
+            globals()["POLCA"] = str(global_polca)
+            os.chown(name, NOBODY, NOBODY)
+            life(pathlib.Path(name), NOBODY)
+    print(f"{checks} checks passed")
+
+
+if __name__ == "__main__":
+    main()

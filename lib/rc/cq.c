@@ -178,32 +178,29 @@ rc_cq_arm(struct rc_dev *dev, uint32_t cqn, bool solicited_only)
 
 /* --- a worker --- */
 
-struct rc_cq *
-rc_cq_hold(struct rc_worker *w, uint32_t cqn, const char *what, struct error *err)
+int
+rc_cq_hold(struct rc_worker *w, uint32_t cqn, const char *what, struct rc_cq **held,
+	struct error *err)
 {
 	struct rc_cq *cq = cq_find(w->dev, cqn);
 	struct rc_cq_ring *r;
 
-	if (cq == NULL) {
-		error_set(err, ENOENT, "%s: there is no completion queue %u", what, cqn);
-		return NULL;
-	}
-	if (rc_cq_overrun(cq)) {
-		error_set(err, EIO, "%s: completion queue %u has overrun", what, cqn);
-		return NULL;
-	}
+	if (cq == NULL)
+		return error_set(err, ENOENT, "%s: there is no completion queue %u", what, cqn);
+	if (rc_cq_overrun(cq))
+		return error_set(err, EIO, "%s: completion queue %u has overrun", what, cqn);
 	if (cq->rings[w->id] == NULL) {
 		r = mem_zalloc(w->dev->alloc,
 			sizeof(*r) + ((size_t)cq->mask + 1) * sizeof(r->wcs[0]), CACHE_LINE);
-		if (r == NULL) {
-			error_set(err, ENOMEM, "%s: no memory for %u completions", what, cq->depth);
-			return NULL;
-		}
+		if (r == NULL)
+			return error_set(err, ENOMEM, "%s: no memory for %u completions", what,
+				cq->depth);
 		r->cq = cq;
 		__atomic_store_n(&cq->rings[w->id], r, __ATOMIC_RELEASE);
 	}
 	__atomic_fetch_add(&cq->users, 1, __ATOMIC_RELAXED);
-	return cq;
+	*held = cq;
+	return 0;
 }
 
 void

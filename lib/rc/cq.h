@@ -42,8 +42,9 @@ struct rc_cq {
 	struct rc_cq_ring *rings[]; /**< by worker; published once, freed with the CQ */
 };
 
-/** A work queue of a QP completes here. @return NULL: no such CQ, or no memory; err says which */
-struct rc_cq *rc_cq_hold(struct rc_worker *w, uint32_t cqn, const char *what, struct error *err);
+/** A work queue of a QP completes here. @param what  names the parameter in errors */
+int rc_cq_hold(struct rc_worker *w, uint32_t cqn, const char *what, struct rc_cq **held,
+	struct error *err);
 void rc_cq_release(struct rc_cq *cq);
 /** Tell of completions on armed CQs; once a run. */
 void rc_cq_notify(struct rc_worker *w);

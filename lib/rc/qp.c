@@ -116,12 +116,11 @@ rc_qp_create(struct rc_worker *w, const struct qp_init_attr *attr, uint32_t *qpn
 	qp->pd = attr->pd;
 	qp->init = *attr;
 	qp->state = QPS_RESET;
-	rc = -ENOENT;
-	qp->send_cq = rc_cq_hold(w, attr->send_cq, "send_cq", err);
-	if (qp->send_cq == NULL)
+	rc = rc_cq_hold(w, attr->send_cq, "send_cq", &qp->send_cq, err);
+	if (rc != 0)
 		goto fail;
-	qp->recv_cq = rc_cq_hold(w, attr->recv_cq, "recv_cq", err);
-	if (qp->recv_cq == NULL)
+	rc = rc_cq_hold(w, attr->recv_cq, "recv_cq", &qp->recv_cq, err);
+	if (rc != 0)
 		goto fail;
 	rc = attach_rq(w, qp, err);
 	if (rc != 0)

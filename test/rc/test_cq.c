@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * Completion queues: order, merging of workers, overflow, arming. Completions come cheaply from a QP in ERR:
+ * each work request posted there completes flushed at once.
+ */
+
+#include <errno.h>
+#include <string.h>
+
+#include "pair.h"
+
+static struct pair *
+pair_of(uint32_t cq_depth)
+{
+	return pair_create(&(struct pair_config){ .retry_cnt = 7, .rnr_retry = 7,
+		.cq_depth = cq_depth });
+}
+
+static int
+setup(void **state)
+{
+	*state = pair_of(8);
+	return 0;
+}
+
+static unsigned int
+count_events(struct node *n, enum event_type type, uint32_t element)
+{
+	unsigned int i, k = 0;
+
+	for (i = 0; i < n->event_count; i++)
+		k += n->events[i].type == type && n->events[i].element == element;
+	n->event_count = 0;
+	return k;
+}
+
+/* rc-cases: CQ full: CQ error event once, QPs to ERR, nothing overwritten */
+static void
+test_overflow(void **state)
+{
+	struct pair *p = pair_of(4);
+	struct rc_cq_info info;
+	struct wc wc[8];
+	unsigned int i;
+
+	*state = p;
+	for (i = 1; i <= 5; i++)
+		post(&p->a, WR_RDMA_WRITE, i, 1);
+	exchange(p);
+	assert_int_equal(count_events(&p->a, EVENT_CQ_ERR, p->a.send_cq), 1);
+	assert_int_equal(state_of(&p->a), QPS_ERR);
+	assert_int_equal(rc_cq_query(p->a.dev, p->a.send_cq, &info), 0);
+	assert_true(info.overrun);
+	/* what fitted is still there */
+	assert_int_equal(rc_cq_poll(p->a.dev, p->a.send_cq, wc, 8), 4);
+	for (i = 0; i < 4; i++) {
+		assert_int_equal(wc[i].wr_id, i + 1);
+		assert_int_equal(wc[i].status, WC_SUCCESS);
+	}
+	/* and nothing comes after what was lost */
+	assert_int_equal(rc_cq_poll(p->a.dev, p->a.send_cq, wc, 8), -EIO);
+	post(&p->a, WR_RDMA_WRITE, 6, 1);
+	rc_run(p->a.w, p->now, 100);
+	assert_int_equal(rc_cq_poll(p->a.dev, p->a.send_cq, wc, 8), -EIO);
+	assert_int_equal(count_events(&p->a, EVENT_CQ_ERR, p->a.send_cq), 0);
+}
+
+/* a full CQ takes every QP down that completes to it, also for its receives; others go on */
+static void
+test_overflow_takes_all_users(void **state)
+{
+	struct pair *p = *state;
+	struct error err = { "" };
+	struct qp_init_attr init;
+	struct rc_qp_info info;
+	uint32_t sharer, other, cq, i;
+
+	init_attr(&p->a, &init);
+	init.send_cq = p->a.recv_cq;
+	init.recv_cq = p->a.send_cq;
+	assert_int_equal(rc_qp_create(p->a.w, &init, &sharer, &err), 0);
+	assert_int_equal(rc_cq_create(p->a.dev, 8, &cq, &err), 0);
+	init.send_cq = init.recv_cq = cq;
+	assert_int_equal(rc_qp_create(p->a.w, &init, &other, &err), 0);
+	for (i = 0; i < 2; i++) {
+		struct qp_attr attr = qp_attr_of(&p->a);
+
+		attr.qp_state = QPS_INIT;
+		assert_int_equal(rc_qp_modify(p->a.w, i == 0 ? sharer : other, &attr, MASK_INIT,
+			&err), 0);
+	}
+	for (i = 1; i <= 9; i++)
+		post(&p->a, WR_RDMA_WRITE, i, 1);
+	exchange(p);
+	assert_int_equal(state_of(&p->a), QPS_ERR);
+	rc_qp_query(p->a.w, sharer, &info);
+	assert_int_equal(info.attr.qp_state, QPS_ERR);
+	rc_qp_query(p->a.w, other, &info);
+	assert_int_equal(info.attr.qp_state, QPS_INIT);
+	/* and no new QP may complete to it */
+	init.send_cq = p->a.send_cq;
+	assert_int_equal(rc_qp_create(p->a.w, &init, &sharer, &err), -EIO);
+}
+
+/* what was polled makes room: the ring goes round */
+static void
+test_ring_goes_round(void **state)
+{
+	struct pair *p = *state;
+	unsigned int i;
+
+	for (i = 0; i < 100; i++) {
+		post(&p->a, WR_RDMA_WRITE, i, 1);
+		post(&p->a, WR_RDMA_WRITE, 1000 + i, 1);
+		exchange(p);
+		expect_wc(&p->a, i, WC_SUCCESS);
+		expect_wc(&p->a, 1000 + i, WC_SUCCESS);
+		expect_no_wc(&p->a);
+	}
+}
+
+/* one CQ, two workers: each queue's completions stay in order, the poller gives both their turn */
+static void
+test_workers_are_merged(void **state)
+{
+	struct pair *p = *state;
+	struct rc_worker_config wc = { .id = 1, .wheel = p->a.wheel, .tx = &p->a.sink };
+	struct rc_worker *w;
+	struct error err = { "" };
+	struct qp_init_attr init;
+	struct qp_attr attr = qp_attr_of(&p->a);
+	struct send_wr wr;
+	struct sge sge;
+	struct wc got[16];
+	uint32_t qpn, i, next[2] = { 0, 100 };
+	unsigned int ones = 0;
+
+	w = rc_worker_create(p->a.dev, &wc);
+	assert_non_null(w);
+	init_attr(&p->a, &init);
+	assert_int_equal(rc_qp_create(w, &init, &qpn, &err), 0);
+	attr.qp_state = QPS_INIT;
+	assert_int_equal(rc_qp_modify(w, qpn, &attr, MASK_INIT, &err), 0);
+	attr.qp_state = QPS_ERR;
+	assert_int_equal(rc_qp_modify(w, qpn, &attr, QP_ATTR_STATE, &err), 0);
+	must_modify(&p->a, QPS_ERR, QP_ATTR_STATE);
+	for (i = 0; i < 8; i++) { /* full depth each */
+		post(&p->a, WR_SEND, i, 1);
+		make_wr(&p->a, &wr, &sge, WR_SEND, 100 + i, 1);
+		assert_int_equal(rc_post_send(w, qpn, &wr, &err), 0);
+	}
+	for (i = 0; i < 16; i++) {
+		assert_int_equal(rc_cq_poll(p->a.dev, p->a.send_cq, got, 1), 1);
+		ones += i < 8 && got[0].wr_id >= 100;
+		assert_int_equal(got[0].wr_id, next[got[0].wr_id >= 100]++);
+		assert_int_equal(got[0].qp_num, got[0].wr_id >= 100 ? qpn : p->a.qpn);
+	}
+	assert_int_equal(ones, 4); /* turn and turn about */
+	assert_int_equal(rc_cq_poll(p->a.dev, p->a.send_cq, got, 16), 0);
+	rc_worker_destroy(w);
+}
+
+/* ibv_req_notify_cq: one event for the next completion, then none until armed again */
+static void
+test_armed_tells_once(void **state)
+{
+	struct pair *p = *state;
+
+	post(&p->a, WR_RDMA_WRITE, 1, 1);
+	exchange(p);
+	assert_int_equal(count_events(&p->a, EVENT_CQ_COMPLETION, p->a.send_cq), 0);
+	assert_int_equal(rc_cq_arm(p->a.dev, p->a.send_cq, false), 0);
+	rc_run(p->a.w, p->now, 100);
+	assert_int_equal(count_events(&p->a, EVENT_CQ_COMPLETION, p->a.send_cq), 0);
+	post(&p->a, WR_RDMA_WRITE, 2, 1);
+	post(&p->a, WR_RDMA_WRITE, 3, 1);
+	exchange(p);
+	post(&p->a, WR_RDMA_WRITE, 4, 1);
+	exchange(p);
+	assert_int_equal(count_events(&p->a, EVENT_CQ_COMPLETION, p->a.send_cq), 1);
+	assert_int_equal(rc_cq_arm(p->a.dev, 99, false), -ENOENT);
+}
+
+/* armed for solicited only: a Send with SE, or an error, and nothing else */
+static void
+test_armed_for_solicited(void **state)
+{
+	struct pair *p = *state;
+
+	post_recv(&p->b, 1, 1);
+	post_recv(&p->b, 2, 1);
+	post_recv(&p->b, 3, 1);
+	rc_cq_arm(p->b.dev, p->b.recv_cq, true);
+	post(&p->a, WR_SEND, 1, 1);
+	exchange(p);
+	assert_int_equal(count_events(&p->b, EVENT_CQ_COMPLETION, p->b.recv_cq), 0);
+	post_flags(&p->a, WR_SEND, 2, 1, SEND_SOLICITED);
+	exchange(p);
+	assert_int_equal(count_events(&p->b, EVENT_CQ_COMPLETION, p->b.recv_cq), 1);
+	rc_cq_arm(p->b.dev, p->b.recv_cq, true);
+	must_modify(&p->b, QPS_ERR, QP_ATTR_STATE);
+	rc_run(p->b.w, p->now, 100);
+	assert_int_equal(count_events(&p->b, EVENT_CQ_COMPLETION, p->b.recv_cq), 1);
+}
+
+/* creation, look-up, destruction */
+static void
+test_life(void **state)
+{
+	struct pair *p = *state;
+	struct error err = { "" };
+	struct rc_cq_info info;
+	uint32_t cq, again, cursor = 0, found = 0;
+	struct wc wc;
+
+	assert_int_equal(rc_cq_create(p->a.dev, 0, &cq, &err), -EINVAL);
+	assert_string_equal(err.text, "cqe: got 0, allowed: 1 to 65536");
+	assert_int_equal(rc_cq_create(p->a.dev, 65537, &cq, &err), -EINVAL);
+	assert_int_equal(rc_cq_create(p->a.dev, 5, &cq, &err), 0);
+	assert_int_equal(rc_cq_query(p->a.dev, cq, &info), 0);
+	assert_int_equal(info.depth, 5);
+	assert_int_equal(info.users, 0);
+	while (rc_cq_next(p->a.dev, &cursor, &info))
+		found += info.cqn == cq || info.cqn == p->a.send_cq || info.cqn == p->a.recv_cq;
+	assert_int_equal(found, 3);
+	assert_int_equal(rc_cq_query(p->a.dev, p->a.send_cq, &info), 0);
+	assert_int_equal(info.users, 1);
+	assert_int_equal(rc_cq_destroy(p->a.dev, p->a.send_cq, &err), -EBUSY);
+	assert_int_equal(rc_cq_destroy(p->a.dev, cq, &err), 0);
+	assert_int_equal(rc_cq_destroy(p->a.dev, cq, &err), -ENOENT);
+	assert_int_equal(rc_cq_poll(p->a.dev, cq, &wc, 1), -ENOENT);
+	assert_int_equal(rc_cq_create(p->a.dev, 5, &again, &err), 0);
+	assert_int_not_equal(again, cq); /* not at once */
+}
+
+#define BOTH(t) cmocka_unit_test_setup_teardown(t, setup, pair_teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(test_overflow, pair_teardown),
+		BOTH(test_overflow_takes_all_users),
+		BOTH(test_ring_goes_round),
+		BOTH(test_workers_are_merged),
+		BOTH(test_armed_tells_once),
+		BOTH(test_armed_for_solicited),
+		BOTH(test_life),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,438 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * QP creation and ibv_modify_qp: states, required and allowed attributes, ranges, and what each transition does
+ * (rc-transport 11).
+ */
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "pair.h"
+
+static int
+reset_setup(void **state)
+{
+	*state = pair_create(&(struct pair_config){ .retry_cnt = 7, .rnr_retry = 7,
+		.scripted = true, .init_only = true });
+	return 0;
+}
+
+static void
+to_rts(struct node *n)
+{
+	must_modify(n, QPS_INIT, MASK_INIT);
+	must_modify(n, QPS_RTR, MASK_RTR);
+	must_modify(n, QPS_RTS, MASK_RTS);
+}
+
+/* Bring a node's QP from anywhere to a state, by the shortest way. */
+static void
+bring(struct node *n, enum qp_state state)
+{
+	must_modify(n, QPS_RESET, QP_ATTR_STATE);
+	if (state == QPS_RESET)
+		return;
+	must_modify(n, QPS_INIT, MASK_INIT);
+	if (state == QPS_INIT)
+		return;
+	if (state == QPS_ERR) {
+		must_modify(n, QPS_ERR, QP_ATTR_STATE);
+		return;
+	}
+	must_modify(n, QPS_RTR, MASK_RTR);
+	if (state == QPS_RTR)
+		return;
+	must_modify(n, QPS_RTS, MASK_RTS);
+	if (state == QPS_SQD)
+		must_modify(n, QPS_SQD, QP_ATTR_STATE);
+}
+
+#define NEVER UINT32_MAX
+#define OPTIONAL_SQD                                                                               \
+	(QP_ATTR_PORT | QP_ATTR_AV | QP_ATTR_TIMEOUT | QP_ATTR_RETRY_CNT | QP_ATTR_RNR_RETRY |     \
+		QP_ATTR_MAX_QP_RD_ATOMIC | QP_ATTR_MAX_DEST_RD_ATOMIC | QP_ATTR_ACCESS_FLAGS |     \
+		QP_ATTR_PKEY_INDEX | QP_ATTR_MIN_RNR_TIMER)
+
+/* the table of rc-transport 11: what is required and what else is taken; path migration is not offered */
+static const struct {
+	enum qp_state from, to;
+	uint32_t required, optional;
+} table[] = {
+	{ QPS_RESET, QPS_INIT, QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_ACCESS_FLAGS, 0 },
+	{ QPS_INIT, QPS_INIT, 0, QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_ACCESS_FLAGS },
+	{ QPS_INIT, QPS_RTR, QP_ATTR_AV | QP_ATTR_PATH_MTU | QP_ATTR_DEST_QPN | QP_ATTR_RQ_PSN |
+			QP_ATTR_MAX_DEST_RD_ATOMIC | QP_ATTR_MIN_RNR_TIMER,
+		QP_ATTR_ACCESS_FLAGS | QP_ATTR_PKEY_INDEX },
+	{ QPS_RTR, QPS_RTS, QP_ATTR_TIMEOUT | QP_ATTR_RETRY_CNT | QP_ATTR_RNR_RETRY |
+			QP_ATTR_SQ_PSN | QP_ATTR_MAX_QP_RD_ATOMIC,
+		QP_ATTR_CUR_STATE | QP_ATTR_ACCESS_FLAGS | QP_ATTR_MIN_RNR_TIMER },
+	{ QPS_RTS, QPS_RTS, 0, QP_ATTR_CUR_STATE | QP_ATTR_ACCESS_FLAGS | QP_ATTR_MIN_RNR_TIMER },
+	{ QPS_RTS, QPS_SQD, 0, QP_ATTR_EN_SQD_ASYNC_NOTIFY },
+	{ QPS_SQD, QPS_RTS, 0, QP_ATTR_CUR_STATE | QP_ATTR_ACCESS_FLAGS | QP_ATTR_MIN_RNR_TIMER },
+	{ QPS_SQD, QPS_SQD, 0, OPTIONAL_SQD },
+};
+
+static int
+try_modify(struct node *n, enum qp_state from, enum qp_state to, uint32_t mask)
+{
+	struct qp_attr attr = qp_attr_of(n);
+	struct error err = { "" };
+
+	bring(n, from);
+	attr.qp_state = to;
+	attr.cur_qp_state = from;
+	return rc_qp_modify(n->w, n->qpn, &attr, mask | QP_ATTR_STATE, &err);
+}
+
+/* every pair of states, every attribute bit: allowed exactly where the table says so */
+static void
+test_every_transition_and_attribute(void **state)
+{
+	static const enum qp_state reachable[] = { QPS_RESET, QPS_INIT, QPS_RTR, QPS_RTS, QPS_SQD,
+		QPS_ERR };
+	struct pair *p = *state;
+	struct node *n = &p->a;
+	uint32_t required, optional, bit;
+	unsigned int f, to, i;
+
+	for (f = 0; f < sizeof(reachable) / sizeof(reachable[0]); f++) {
+		for (to = 0; to < QPS_COUNT; to++) {
+			enum qp_state from = reachable[f];
+
+			required = NEVER;
+			optional = 0;
+			if (to == QPS_RESET || (to == QPS_ERR && from != QPS_RESET))
+				required = 0;
+			for (i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+				if (table[i].from == from && table[i].to == to) {
+					required = table[i].required;
+					optional = table[i].optional;
+				}
+			}
+			if (required == NEVER) {
+				assert_int_equal(try_modify(n, from, to, 0), -EINVAL);
+				assert_int_equal(state_of(n), from);
+				continue;
+			}
+			assert_int_equal(try_modify(n, from, to, required), 0);
+			assert_int_equal(state_of(n), to);
+			for (i = 1; i <= 21; i++) {
+				bit = 1u << i;
+				if (required & bit) {
+					assert_int_equal(try_modify(n, from, to, required & ~bit),
+						-EINVAL);
+					assert_int_equal(state_of(n), from);
+				} else if (optional & bit) {
+					assert_int_equal(try_modify(n, from, to, required | bit),
+						0);
+				} else {
+					assert_true(try_modify(n, from, to, required | bit) < 0);
+					assert_int_equal(state_of(n), from);
+				}
+			}
+		}
+	}
+}
+
+/* an error names what is missing, not allowed, or where one may go */
+static void
+test_errors_in_words(void **state)
+{
+	struct pair *p = *state;
+	struct error err = { "" };
+	struct qp_attr attr;
+
+	assert_int_equal(modify(&p->a, QPS_RTR, MASK_RTR, &err), -EINVAL);
+	assert_string_equal(err.text, "modify RESET to RTR: not allowed; from RESET: RESET, INIT");
+	must_modify(&p->a, QPS_INIT, MASK_INIT);
+	assert_int_equal(modify(&p->a, QPS_RTR, MASK_RTR & ~(QP_ATTR_DEST_QPN | QP_ATTR_RQ_PSN),
+		&err), -EINVAL);
+	assert_string_equal(err.text, "modify INIT to RTR: missing RQ_PSN, DEST_QPN");
+	assert_int_equal(modify(&p->a, QPS_RTR, MASK_RTR | QP_ATTR_QKEY | QP_ATTR_TIMEOUT, &err),
+		-EINVAL);
+	assert_string_equal(err.text, "modify INIT to RTR: does not take QKEY, TIMEOUT");
+	assert_int_equal(modify(&p->a, QPS_RTR, MASK_RTR | QP_ATTR_ALT_PATH, &err), -EOPNOTSUPP);
+	assert_string_equal(err.text, "modify: ALT_PATH: there is no path migration");
+	must_modify(&p->a, QPS_RTR, MASK_RTR);
+	attr = qp_attr_of(&p->a);
+	attr.qp_state = QPS_RTS;
+	attr.cur_qp_state = QPS_INIT;
+	assert_int_equal(rc_qp_modify(p->a.w, p->a.qpn, &attr, MASK_RTS | QP_ATTR_CUR_STATE, &err),
+		-EINVAL);
+	assert_string_equal(err.text, "cur_qp_state: got INIT, but the queue pair is in RTR");
+	assert_int_equal(rc_qp_modify(p->a.w, 99, &attr, MASK_RTS, &err), -ENOENT);
+}
+
+/* ranges; min_rnr_timer 0 is 655.36 ms and allowed */
+static void
+test_attribute_ranges(void **state)
+{
+	struct pair *p = *state;
+	struct qp_attr good, attr;
+	struct error err = { "" };
+
+#define REFUSED(step, mask_, field, value, says)                                                   \
+	do {                                                                                       \
+		attr = good;                                                                       \
+		attr.qp_state = step;                                                              \
+		attr.field = value;                                                                \
+		assert_int_equal(rc_qp_modify(p->a.w, p->a.qpn, &attr, mask_, &err), -EINVAL);     \
+		assert_string_equal(err.text, says);                                               \
+	} while (0)
+
+	good = qp_attr_of(&p->a);
+	REFUSED(QPS_INIT, MASK_INIT, qp_access_flags, 0x100,
+		"qp_access_flags: got 0x100, allowed: bits of 0x1f");
+	REFUSED(QPS_INIT, MASK_INIT, pkey, 0x8000, "pkey_index: entry 0 holds no valid P_Key");
+	must_modify(&p->a, QPS_INIT, MASK_INIT);
+	REFUSED(QPS_RTR, MASK_RTR, path_mtu, 1500,
+		"path_mtu: got 1500, allowed: 256, 512, 1024, 2048, 4096");
+	REFUSED(QPS_RTR, MASK_RTR, path_mtu, 128,
+		"path_mtu: got 128, allowed: 256, 512, 1024, 2048, 4096");
+	REFUSED(QPS_RTR, MASK_RTR, rq_psn, 0x1000000, "rq_psn: got 16777216, allowed: 0 to 16777215");
+	REFUSED(QPS_RTR, MASK_RTR, dest_qp_num, 0xFFFFFF,
+		"dest_qp_num: got 16777215, allowed: 1 to 16777214");
+	REFUSED(QPS_RTR, MASK_RTR, min_rnr_timer, 32, "min_rnr_timer: got 32, allowed: 0 to 31");
+	REFUSED(QPS_RTR, MASK_RTR, max_dest_rd_atomic, 17,
+		"max_dest_rd_atomic: got 17, allowed: 0 to 16");
+	REFUSED(QPS_RTR, MASK_RTR, av.sl, 16, "sl: got 16, allowed: 0 to 15");
+	REFUSED(QPS_RTR, MASK_RTR, av.flow_label, 0x100000,
+		"flow_label: got 1048576, allowed: 0 to 1048575");
+	attr = good;
+	attr.qp_state = QPS_RTR;
+	memset(&attr.av.dgid, 0, 16);
+	assert_int_equal(rc_qp_modify(p->a.w, p->a.qpn, &attr, MASK_RTR, &err), -EINVAL);
+	assert_string_equal(err.text, "dgid: missing");
+
+	attr = good;
+	attr.qp_state = QPS_RTR;
+	attr.min_rnr_timer = 0;
+	assert_int_equal(rc_qp_modify(p->a.w, p->a.qpn, &attr, MASK_RTR, &err), 0);
+
+	REFUSED(QPS_RTS, MASK_RTS, timeout, 32, "timeout: got 32, allowed: 0 to 31");
+	REFUSED(QPS_RTS, MASK_RTS, retry_cnt, 8, "retry_cnt: got 8, allowed: 0 to 7");
+	REFUSED(QPS_RTS, MASK_RTS, rnr_retry, 8, "rnr_retry: got 8, allowed: 0 to 7");
+	REFUSED(QPS_RTS, MASK_RTS, sq_psn, 0x1000000, "sq_psn: got 16777216, allowed: 0 to 16777215");
+	REFUSED(QPS_RTS, MASK_RTS, max_rd_atomic, 17, "max_rd_atomic: got 17, allowed: 0 to 16");
+	assert_int_equal(state_of(&p->a), QPS_RTR);
+}
+
+/* rc-transport 11: where work may be posted */
+static void
+test_posting_by_state(void **state)
+{
+	static const struct {
+		enum qp_state state;
+		bool sq, rq;
+	} rows[] = {
+		{ QPS_RESET, false, false }, { QPS_INIT, false, true }, { QPS_RTR, false, true },
+		{ QPS_RTS, true, true }, { QPS_SQD, true, true }, { QPS_ERR, true, true },
+	};
+	struct pair *p = *state;
+	struct error err = { "" };
+	struct send_wr wr;
+	struct recv_wr rwr = { .wr_id = 2 };
+	struct sge sge;
+	unsigned int i;
+
+	make_wr(&p->a, &wr, &sge, WR_SEND, 1, 1);
+	for (i = 0; i < 6; i++) {
+		bring(&p->a, rows[i].state);
+		assert_int_equal(rc_post_send(p->a.w, p->a.qpn, &wr, &err),
+			rows[i].sq ? 0 : -EINVAL);
+		assert_int_equal(rc_post_recv(p->a.w, p->a.qpn, &rwr, &err),
+			rows[i].rq ? 0 : -EINVAL);
+		transmit(&p->a);
+		assert_int_equal(p->a.sent_count - p->a.seen, rows[i].state == QPS_RTS);
+		p->a.seen = p->a.sent_count;
+	}
+	/* ERR: completed at once */
+	expect_wc(&p->a, 1, WC_WR_FLUSH_ERR);
+	expect_recv(&p->a, 2, WC_WR_FLUSH_ERR);
+	bring(&p->a, QPS_INIT);
+	assert_int_equal(rc_post_send(p->a.w, p->a.qpn, &wr, &err), -EINVAL);
+	assert_string_equal(err.text,
+		"post_send: the queue pair is in INIT; allowed: RTS, SQD, ERR");
+}
+
+/* SQD: what was begun is finished, nothing is begun, then EVENT_SQ_DRAINED; RTS goes on */
+static void
+test_sqd_drains(void **state)
+{
+	struct pair *p = *state;
+	struct error err = { "" };
+	struct qp_attr attr;
+
+	to_rts(&p->a);
+	post(&p->a, WR_RDMA_WRITE, 1, 3 * 256);
+	post(&p->a, WR_RDMA_WRITE, 2, 1);
+	rc_run(p->a.w, p->now, 1);
+	expect_tx(&p->a, "WRITE First 201");
+	attr = qp_attr_of(&p->a);
+	attr.qp_state = QPS_SQD;
+	attr.en_sqd_async_notify = true;
+	assert_int_equal(rc_qp_modify(p->a.w, p->a.qpn, &attr,
+		QP_ATTR_STATE | QP_ATTR_EN_SQD_ASYNC_NOTIFY, &err), 0);
+	post(&p->a, WR_RDMA_WRITE, 3, 1); /* may be posted, is held */
+	transmit(&p->a);
+	expect_tx(&p->a, "WRITE Middle 202", "WRITE Last 203");
+	ack(p, 202);
+	expect_no_event(&p->a);
+	/* not drained yet: attributes may not change */
+	assert_int_equal(modify(&p->a, QPS_SQD, QP_ATTR_STATE | QP_ATTR_TIMEOUT, &err), -EBUSY);
+	/* a retry belongs to what was begun */
+	nak(p, 0x60, 203);
+	transmit(&p->a);
+	expect_tx(&p->a, "WRITE Last 203");
+	ack(p, 203);
+	expect_wc(&p->a, 1, WC_SUCCESS);
+	expect_event(&p->a, EVENT_SQ_DRAINED);
+	transmit(&p->a);
+	expect_silence(&p->a);
+	expect_no_wc(&p->a);
+	must_modify(&p->a, QPS_SQD, QP_ATTR_STATE | QP_ATTR_TIMEOUT);
+	must_modify(&p->a, QPS_RTS, QP_ATTR_STATE);
+	transmit(&p->a);
+	expect_tx(&p->a, "WRITE Only 204", "WRITE Only 205");
+	expect_no_event(&p->a);
+
+	/* nothing outstanding: told at once; and only if asked for */
+	ack(p, 205);
+	assert_int_equal(rc_qp_modify(p->a.w, p->a.qpn, &attr,
+		QP_ATTR_STATE | QP_ATTR_EN_SQD_ASYNC_NOTIFY, &err), 0);
+	expect_event(&p->a, EVENT_SQ_DRAINED);
+	must_modify(&p->a, QPS_RTS, QP_ATTR_STATE);
+	must_modify(&p->a, QPS_SQD, QP_ATTR_STATE);
+	expect_no_event(&p->a);
+}
+
+/* to ERR by hand: both queues complete WR_FLUSH_ERR in order, nothing is sent any more, timers are off */
+static void
+test_to_err_flushes(void **state)
+{
+	struct pair *p = *state;
+
+	to_rts(&p->a);
+	post_recv(&p->a, 10, 1);
+	post_recv(&p->a, 11, 1);
+	post(&p->a, WR_RDMA_WRITE, 1, 1);
+	post_flags(&p->a, WR_RDMA_WRITE, 2, 1, 0);
+	transmit(&p->a);
+	p->a.seen = p->a.sent_count;
+	post(&p->a, WR_RDMA_WRITE, 3, 1);
+	must_modify(&p->a, QPS_ERR, QP_ATTR_STATE);
+	expect_wc(&p->a, 1, WC_WR_FLUSH_ERR);
+	expect_wc(&p->a, 2, WC_WR_FLUSH_ERR);
+	expect_wc(&p->a, 3, WC_WR_FLUSH_ERR);
+	expect_recv(&p->a, 10, WC_WR_FLUSH_ERR);
+	expect_recv(&p->a, 11, WC_WR_FLUSH_ERR);
+	pass(p, UINT64_C(1) << 40);
+	transmit(&p->a);
+	expect_silence(&p->a);
+	expect_no_wc(&p->a);
+}
+
+/* to RESET: everything is forgotten without completions, and the QP can be set up anew */
+static void
+test_reset_forgets(void **state)
+{
+	struct pair *p = *state;
+
+	to_rts(&p->a);
+	post_recv(&p->a, 10, 1);
+	post(&p->a, WR_RDMA_WRITE, 1, 600);
+	post(&p->a, WR_RDMA_READ, 2, 600);
+	transmit(&p->a);
+	p->a.seen = p->a.sent_count;
+	post(&p->a, WR_RDMA_WRITE, 3, 1);
+	must_modify(&p->a, QPS_RESET, QP_ATTR_STATE);
+	pass(p, UINT64_C(1) << 40);
+	transmit(&p->a);
+	expect_silence(&p->a);
+	expect_no_wc(&p->a);
+	assert_int_equal(info_of(&p->a).sq_posted, 0);
+	assert_int_equal(info_of(&p->a).rq_posted, 0);
+
+	to_rts(&p->a);
+	post(&p->a, WR_RDMA_READ, 4, 1);
+	transmit(&p->a);
+	expect_tx(&p->a, "READ Request 201");
+	read_response(p, RC_READ_RESP_ONLY, 201, 0, 1);
+	expect_wc(&p->a, 4, WC_SUCCESS);
+	expect_no_wc(&p->a);
+}
+
+/* creation names what is out of range */
+static void
+test_create_checks(void **state)
+{
+	struct pair *p = *state;
+	struct qp_init_attr good, init;
+	struct error err = { "" };
+	uint32_t qpn;
+
+#define NOT_CREATED(field, value, eno, says)                                                       \
+	do {                                                                                       \
+		init = good;                                                                       \
+		init.field = value;                                                                \
+		assert_int_equal(rc_qp_create(p->a.w, &init, &qpn, &err), -(eno));                 \
+		assert_string_equal(err.text, says);                                               \
+	} while (0)
+
+	init_attr(&p->a, &good);
+	NOT_CREATED(qp_type, QPT_UD, EINVAL, "qp_type: got 4, allowed: RC");
+	NOT_CREATED(cap.max_send_wr, 0, EINVAL, "max_send_wr: got 0, allowed: 1 to 16384");
+	NOT_CREATED(cap.max_send_wr, 16385, EINVAL, "max_send_wr: got 16385, allowed: 1 to 16384");
+	NOT_CREATED(cap.max_send_sge, 17, EINVAL, "max_send_sge: got 17, allowed: 0 to 16");
+	NOT_CREATED(cap.max_recv_sge, 17, EINVAL, "max_recv_sge: got 17, allowed: 0 to 16");
+	NOT_CREATED(cap.max_inline_data, 257, EINVAL, "max_inline_data: got 257, allowed: 0 to 256");
+	NOT_CREATED(pd, 99, ENOENT, "pd: there is no protection domain 99");
+	NOT_CREATED(send_cq, 77, ENOENT, "send_cq: there is no completion queue 77");
+	NOT_CREATED(recv_cq, 77, ENOENT, "recv_cq: there is no completion queue 77");
+	NOT_CREATED(srq, 5, ENOENT, "srq: there is no shared receive queue 5");
+	/* nothing was left behind by the failures: the domain and the CQs can go once the QP is gone */
+	assert_int_equal(rc_qp_destroy(p->a.w, p->a.qpn, &err), 0);
+	assert_int_equal(rc_cq_destroy(p->a.dev, p->a.send_cq, &err), 0);
+	assert_int_equal(rc_cq_destroy(p->a.dev, p->a.recv_cq, &err), 0);
+}
+
+/* a neighbour or GID changed: the path is compiled anew and the QP goes on */
+static void
+test_path_changed(void **state)
+{
+	struct pair *p = *state;
+	uint16_t sport;
+
+	to_rts(&p->a);
+	sport = info_of(&p->a).udp_sport;
+	assert_true(sport >= 0xC000);
+	rc_path_changed(p->a.w, 0);
+	assert_int_equal(info_of(&p->a).udp_sport, sport);
+	post(&p->a, WR_SEND, 1, 1);
+	transmit(&p->a);
+	expect_tx(&p->a, "SEND Only 201");
+}
+
+#define RESET(t) cmocka_unit_test_setup_teardown(t, reset_setup, pair_teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		RESET(test_every_transition_and_attribute),
+		RESET(test_errors_in_words),
+		RESET(test_attribute_ranges),
+		RESET(test_posting_by_state),
+		RESET(test_sqd_drains),
+		RESET(test_to_err_flushes),
+		RESET(test_reset_forgets),
+		RESET(test_create_checks),
+		RESET(test_path_changed),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

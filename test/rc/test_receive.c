@@ -1,0 +1,478 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * The worker: checks before the queue pair (rc-transport 5), the QP directory, and fair sending.
+ */
+
+#include <errno.h>
+#include <string.h>
+
+#include "pair.h"
+
+/* One frame from a to b, changed on the way. */
+static enum verdict
+receive_changed(struct pair *p, void (*change)(struct packet *pkt))
+{
+	struct sent *s;
+	struct packet pkt;
+	enum verdict why;
+
+	post(&p->a, WR_SEND, 1, 8);
+	transmit(&p->a);
+	s = &p->a.sent[p->a.sent_count - 1];
+	assert_true(wire_parse(p->config.encap, s->frame + 14, s->len - 14, &pkt, &why));
+	pkt.port = 0;
+	if (change != NULL)
+		change(&pkt);
+	return rc_receive(p->b.w, &pkt, p->now);
+}
+
+static void
+unknown_qpn(struct packet *pkt)
+{
+	pkt->dest_qpn ^= 1;
+}
+
+/* 5.3 */
+static void
+test_unknown_qpn(void **state)
+{
+	assert_int_equal(receive_changed(*state, unknown_qpn), VERDICT_QPN_UNKNOWN);
+}
+
+static void
+ud_opcode(struct packet *pkt)
+{
+	pkt->opcode = UD_SEND_ONLY;
+	pkt->op = &opcodes[UD_SEND_ONLY];
+}
+
+/* 5.4: opcode class and QP type */
+static void
+test_opcode_class(void **state)
+{
+	assert_int_equal(receive_changed(*state, ud_opcode), VERDICT_QP_TYPE);
+}
+
+/* 5.4: requests need RTR, RTS or SQD; responses RTS or SQD */
+static void
+test_states_that_receive(void **state)
+{
+	static const struct {
+		enum qp_state state;
+		bool requests, responses;
+	} rows[] = {
+		{ QPS_RESET, false, false }, { QPS_INIT, false, false }, { QPS_RTR, true, false },
+		{ QPS_RTS, true, true }, { QPS_SQD, true, true }, { QPS_ERR, false, false },
+	};
+	enum verdict v;
+	unsigned int i;
+
+	for (i = 0; i < 6; i++) {
+		struct pair *p = pair_create(&(struct pair_config){ .retry_cnt = 7,
+			.scripted = true, .init_only = true });
+
+		if (rows[i].state != QPS_RESET)
+			must_modify(&p->a, QPS_INIT, MASK_INIT);
+		if (rows[i].state >= QPS_RTR && rows[i].state != QPS_ERR)
+			must_modify(&p->a, QPS_RTR, MASK_RTR);
+		if (rows[i].state == QPS_RTS || rows[i].state == QPS_SQD)
+			must_modify(&p->a, QPS_RTS, MASK_RTS);
+		if (rows[i].state == QPS_SQD || rows[i].state == QPS_ERR)
+			must_modify(&p->a, rows[i].state, QP_ATTR_STATE);
+		v = answer(p, &(struct wire_headers){ .opcode = RC_WRITE_ONLY, .psn = 201 }, NULL, 0);
+		assert_int_equal(v, rows[i].requests ? VERDICT_REQUEST : VERDICT_QP_STATE);
+		v = ack(p, 300);
+		assert_int_equal(v, rows[i].responses ? VERDICT_GHOST_RESPONSE : VERDICT_QP_STATE);
+		pair_destroy(p);
+	}
+	*state = NULL;
+}
+
+static void
+other_source(struct packet *pkt)
+{
+	pkt->sgid.raw[15] = 9;
+}
+
+static void
+other_destination(struct packet *pkt)
+{
+	pkt->dgid.raw[15] = 9;
+}
+
+static void
+other_port(struct packet *pkt)
+{
+	pkt->port = 1;
+}
+
+static void
+other_encap(struct packet *pkt)
+{
+	pkt->encap = ENCAP_ROCEV1;
+}
+
+static void
+other_udp_sport(struct packet *pkt)
+{
+	pkt->udp_sport = 1;
+}
+
+/* 5.5: addresses equal the QP's address vector; the UDP source port is the peer's own affair (10) */
+static void
+test_addresses(void **state)
+{
+	struct pair *p = *state;
+
+	post_recv(&p->b, 1, 8);
+	assert_int_equal(receive_changed(p, other_source), VERDICT_ADDRESS);
+	assert_int_equal(receive_changed(p, other_destination), VERDICT_ADDRESS);
+	assert_int_equal(receive_changed(p, other_port), VERDICT_ADDRESS);
+	assert_int_equal(receive_changed(p, other_encap), VERDICT_ADDRESS);
+	assert_int_equal(receive_changed(p, other_udp_sport), VERDICT_REQUEST);
+}
+
+static void
+other_slid(struct packet *pkt)
+{
+	pkt->slid = 9;
+}
+
+static void
+other_dlid(struct packet *pkt)
+{
+	pkt->dlid = 9;
+}
+
+static void
+with_grh(struct packet *pkt)
+{
+	pkt->has_grh = true;
+}
+
+/* 5.5 on native InfiniBand: LIDs, and a GRH only where the address vector has one */
+static void
+test_native_addresses(void **state)
+{
+	struct pair *p = pair_create(&(struct pair_config){ .encap = ENCAP_IB, .retry_cnt = 7,
+		.rnr_retry = 7 });
+
+	*state = p;
+	post_recv(&p->b, 1, 8);
+	assert_int_equal(receive_changed(p, other_slid), VERDICT_ADDRESS);
+	assert_int_equal(receive_changed(p, other_dlid), VERDICT_ADDRESS);
+	assert_int_equal(receive_changed(p, with_grh), VERDICT_ADDRESS);
+	assert_int_equal(receive_changed(p, NULL), VERDICT_REQUEST);
+	exchange(p);
+	expect_wc(&p->a, 1, WC_SUCCESS);
+}
+
+static void
+other_pkey(struct packet *pkt)
+{
+	pkt->pkey = 0x8001;
+}
+
+static void
+limited_pkey(struct packet *pkt)
+{
+	pkt->pkey = 0x7FFF;
+}
+
+/* 5.6: same partition, and one side full (the QP is) */
+static void
+test_pkey(void **state)
+{
+	struct pair *p = *state;
+
+	post_recv(&p->b, 1, 8);
+	assert_int_equal(receive_changed(p, other_pkey), VERDICT_PKEY);
+	assert_int_equal(receive_changed(p, limited_pkey), VERDICT_REQUEST);
+}
+
+/* 5.6: two limited members may not talk */
+static void
+test_two_limited_members(void **state)
+{
+	struct pair *p = *state;
+	struct qp_attr attr = qp_attr_of(&p->b);
+	struct error err = { "" };
+
+	attr.pkey = 0x7FFF;
+	attr.qp_state = QPS_SQD;
+	must_modify(&p->b, QPS_SQD, QP_ATTR_STATE);
+	assert_int_equal(rc_qp_modify(p->b.w, p->b.qpn, &attr, QP_ATTR_STATE | QP_ATTR_PKEY_INDEX,
+		&err), 0);
+	assert_int_equal(receive_changed(p, limited_pkey), VERDICT_PKEY);
+}
+
+static uint8_t damaged[256];
+
+static void
+damage(struct packet *pkt)
+{
+	uint32_t len = pkt->icrc_len + 4;
+
+	assert_true(len <= sizeof(damaged));
+	memcpy(damaged, pkt->l3, len);
+	damaged[pkt->payload - pkt->l3] ^= 0x10;
+	pkt->payload = damaged + (pkt->payload - pkt->l3);
+	pkt->bth = damaged + (pkt->bth - pkt->l3);
+	pkt->l3 = damaged;
+}
+
+static void
+damage_and_other_pkey(struct packet *pkt)
+{
+	damage(pkt);
+	pkt->pkey = 0x8001;
+}
+
+/* 5.8: a wrong ICRC is found before a P_Key violation is counted; no byte is placed */
+static void
+test_icrc_before_pkey(void **state)
+{
+	struct pair *p = *state;
+
+	post_recv(&p->b, 1, 8);
+	memset(p->b.bytes, 0x5A, 8);
+	assert_int_equal(receive_changed(p, damage), VERDICT_ICRC);
+	assert_int_equal(p->b.bytes[0], 0x5A);
+	assert_int_equal(receive_changed(p, damage_and_other_pkey), VERDICT_ICRC);
+	assert_int_equal(counters_of(&p->b).rcvd_pkts, 0);
+	expect_no_wc(&p->b);
+}
+
+/* the first good request in RTR raises COMM_EST, once */
+static void
+test_communication_established_once(void **state)
+{
+	struct pair *p = pair_create(&(struct pair_config){ .scripted = true, .init_only = true });
+	struct wire_headers h = { .opcode = RC_WRITE_ONLY, .psn = 201 };
+	unsigned int i, n = 0;
+
+	*state = p;
+	must_modify(&p->a, QPS_INIT, MASK_INIT);
+	must_modify(&p->a, QPS_RTR, MASK_RTR);
+	answer(p, &h, NULL, 0);
+	h.psn++;
+	answer(p, &h, NULL, 0);
+	for (i = 0; i < p->a.event_count; i++) {
+		n += p->a.events[i].type == EVENT_COMM_EST;
+		assert_int_equal(p->a.events[i].element, p->a.qpn);
+	}
+	assert_int_equal(n, 1);
+}
+
+/* --- the directory --- */
+
+static uint32_t
+create(struct node *n)
+{
+	struct qp_init_attr init;
+	struct error err = { "" };
+	uint32_t qpn;
+
+	init_attr(n, &init);
+	if (rc_qp_create(n->w, &init, &qpn, &err) != 0)
+		fail_msg("%s", err.text);
+	return qpn;
+}
+
+/* a slot's next life has another number: a late packet of the former one misses */
+static void
+test_stale_qpn_misses(void **state)
+{
+	struct pair *p = *state;
+	struct error err = { "" };
+	uint32_t old = p->a.qpn, qpn, slot = old & 63;
+	unsigned int i;
+
+	assert_int_equal(rc_qp_destroy(p->a.w, old, &err), 0);
+	assert_int_equal(rc_owner(p->a.dev, old), -1);
+	assert_int_equal(ack(p, 201), VERDICT_QPN_UNKNOWN);
+	/* until the slot comes round again; 64 slots, two workers */
+	for (i = 0; i < 200; i++) {
+		qpn = create(&p->a);
+		assert_int_not_equal(qpn, old);
+		if ((qpn & 63) == slot)
+			break;
+		assert_int_equal(rc_qp_destroy(p->a.w, qpn, &err), 0);
+	}
+	assert_int_equal(qpn & 63, slot);
+	assert_int_equal(ack(p, 201), VERDICT_QPN_UNKNOWN); /* for `old` */
+	assert_int_equal(rc_qp_destroy(p->a.w, old, &err), -ENOENT);
+	p->a.qpn = qpn;
+}
+
+/* numbers are never QP0, QP1, the fixed ones, or the multicast QPN; the owner can be told by anyone */
+static void
+test_qpn_range_and_owner(void **state)
+{
+	struct pair *p = *state;
+	struct error err = { "" };
+	unsigned int i, k;
+	uint32_t qpns[31], cursor, qpn, seen;
+
+	for (k = 0; k < 50; k++) {
+		for (i = 0; i < 31; i++) { /* with the pair's own: all 32 of worker 0 */
+			qpns[i] = create(&p->a);
+			assert_in_range(qpns[i], RC_QPN_MIN, 0xFFFFFE);
+			assert_int_equal(rc_owner(p->a.dev, qpns[i]), 0);
+		}
+		cursor = seen = 0;
+		while (rc_qp_next(p->a.w, &cursor, &qpn))
+			seen++;
+		assert_int_equal(seen, 32);
+		for (i = 0; i < 31; i++)
+			assert_int_equal(rc_qp_destroy(p->a.w, qpns[i], &err), 0);
+	}
+}
+
+/* a worker's share is used up: a clear error */
+static void
+test_all_slots_in_use(void **state)
+{
+	struct pair *p = *state;
+	struct error err = { "" };
+	struct qp_init_attr init;
+	uint32_t i, qpn;
+
+	for (i = 0; i < 31; i++)
+		create(&p->a);
+	init_attr(&p->a, &init);
+	assert_int_equal(rc_qp_create(p->a.w, &init, &qpn, &err), -ENOSPC);
+	assert_string_equal(err.text, "all queue pairs of worker 0 are in use");
+}
+
+/* a destroyed slot rests until `quarantine` others were destroyed, where there are enough */
+static void
+test_quarantine(void **state)
+{
+	struct rc_dev_config dc = { .limits = rc_limits_default, .workers = 1, .hz = 1000000000,
+		.alloc = &allocator_malloc, .rng = &rng_kernel };
+	struct pair *p = *state;
+	struct rc_worker_config wc = { .wheel = p->a.wheel, .tx = &p->a.sink };
+	struct rc_worker *w;
+	struct rc_dev *dev;
+	struct error err = { "" };
+	struct qp_init_attr init;
+	uint32_t cq, first, qpn, i, round;
+
+	dc.limits.max_qp = 64;
+	dc.limits.quarantine = 20;
+	dc.mem = p->a.mem;
+	dev = rc_dev_create(&dc);
+	w = rc_worker_create(dev, &wc);
+	assert_int_equal(rc_cq_create(dev, 4, &cq, &err), 0);
+	init_attr(&p->a, &init);
+	init.send_cq = init.recv_cq = cq;
+	for (round = 0; round < 50; round++) {
+		assert_int_equal(rc_qp_create(w, &init, &first, &err), 0);
+		rc_qp_destroy(w, first, &err);
+		for (i = 0; i < 20; i++) {
+			assert_int_equal(rc_qp_create(w, &init, &qpn, &err), 0);
+			assert_int_not_equal(qpn & 63, first & 63);
+			rc_qp_destroy(w, qpn, &err);
+		}
+	}
+	rc_worker_destroy(w);
+	rc_dev_destroy(dev);
+}
+
+/* --- sending --- */
+
+/* a long message starves nobody: QPs take turns, 16 packets each */
+static void
+test_fair_turns(void **state)
+{
+	struct pair *p = *state;
+	struct qp_attr attr = qp_attr_of(&p->a);
+	struct error err = { "" };
+	struct send_wr wr;
+	struct sge sge;
+	uint32_t other = create(&p->a);
+	unsigned int i;
+
+	attr.qp_state = QPS_INIT;
+	assert_int_equal(rc_qp_modify(p->a.w, other, &attr, MASK_INIT, &err), 0);
+	attr.qp_state = QPS_RTR;
+	attr.dest_qp_num = 0x777;
+	assert_int_equal(rc_qp_modify(p->a.w, other, &attr, MASK_RTR, &err), 0);
+	attr.qp_state = QPS_RTS;
+	assert_int_equal(rc_qp_modify(p->a.w, other, &attr, MASK_RTS, &err), 0);
+	post(&p->a, WR_RDMA_WRITE, 1, 100 * 256);
+	make_wr(&p->a, &wr, &sge, WR_RDMA_WRITE, 2, 100 * 256);
+	assert_int_equal(rc_post_send(p->a.w, other, &wr, &err), 0);
+	assert_int_equal(rc_run(p->a.w, p->now, 64), 64);
+	for (i = 0; i < 64; i++) {
+		p->a.looked = 0;
+		p->a.seen = p->a.sent_count;
+		assert_int_equal(sent_packet(&p->a, i).dest_qpn == 0x777, i / 16 % 2);
+	}
+	assert_true(rc_pending(p->a.w));
+}
+
+/* destroyed in mid-flight: no timer, no packet, no completion comes after it */
+static void
+test_destroy_in_mid_flight(void **state)
+{
+	struct pair *p = *state;
+	struct error err = { "" };
+
+	post(&p->a, WR_RDMA_WRITE, 1, 600);
+	post(&p->a, WR_RDMA_READ, 2, 600);
+	rc_run(p->a.w, p->now, 2);
+	p->a.seen = p->a.sent_count;
+	assert_true(rc_pending(p->a.w));
+	assert_int_equal(rc_qp_destroy(p->a.w, p->a.qpn, &err), 0);
+	pass(p, UINT64_C(1) << 40);
+	transmit(&p->a);
+	expect_silence(&p->a);
+	expect_no_wc(&p->a);
+	assert_false(rc_pending(p->a.w));
+	assert_int_equal(ack(p, 201), VERDICT_QPN_UNKNOWN);
+}
+
+/* every counter has its name, in the order of the struct */
+static void
+test_counter_names(void **state)
+{
+	(void)state;
+	assert_string_equal(rc_counter_infos[0].name, "sent_pkts");
+	assert_string_equal(rc_counter_infos[offsetof(struct rc_counters, retry_exceeded_err) / 8].name,
+		"retry_exceeded_err");
+	assert_string_equal(rc_counter_infos[RC_COUNTER_COUNT - 1].name, "credit_stall");
+}
+
+#define BOTH(t)     cmocka_unit_test_setup_teardown(t, pair_setup, pair_teardown)
+#define SCRIPTED(t) cmocka_unit_test_setup_teardown(t, scripted_setup, pair_teardown)
+#define OWN(t)      cmocka_unit_test_teardown(t, pair_teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		BOTH(test_unknown_qpn),
+		BOTH(test_opcode_class),
+		OWN(test_states_that_receive),
+		BOTH(test_addresses),
+		OWN(test_native_addresses),
+		BOTH(test_pkey),
+		BOTH(test_two_limited_members),
+		BOTH(test_icrc_before_pkey),
+		OWN(test_communication_established_once),
+		SCRIPTED(test_stale_qpn_misses),
+		SCRIPTED(test_qpn_range_and_owner),
+		SCRIPTED(test_all_slots_in_use),
+		SCRIPTED(test_quarantine),
+		SCRIPTED(test_fair_turns),
+		SCRIPTED(test_destroy_in_mid_flight),
+		cmocka_unit_test(test_counter_names),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

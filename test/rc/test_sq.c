@@ -1,0 +1,491 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * The send queue: what post_send refuses, in words; how completions come; local operations and their grace periods.
+ */
+
+#include <errno.h>
+#include <string.h>
+
+#include "pair.h"
+
+/* --- posting --- */
+
+/* malformed work requests are refused at once, and say why */
+static void
+test_refusals_in_words(void **state)
+{
+	struct pair *p = *state;
+	struct send_wr good, wr;
+	struct sge sge, many[5];
+	struct error err = { "" };
+	uint8_t bytes[65];
+
+#define REFUSED(says)                                                                              \
+	do {                                                                                       \
+		assert_int_equal(rc_post_send(p->a.w, p->a.qpn, &wr, &err), -EINVAL);              \
+		assert_string_equal(err.text, says);                                               \
+		wr = good;                                                                         \
+	} while (0)
+
+	make_wr(&p->a, &good, &sge, WR_SEND, 1, 8);
+	wr = good;
+	wr.opcode = 10;
+	REFUSED("opcode: got 10, which is no work request");
+	wr.send_flags = 0x100;
+	REFUSED("send_flags: got 0x100, allowed: bits of 0xf");
+	wr.num_sge = 5;
+	wr.sg_list = many;
+	REFUSED("num_sge: got 5, allowed: 0 to 4");
+	wr.sg_list = NULL;
+	REFUSED("sg_list: missing");
+	sge.length = 7;
+	wr.opcode = WR_ATOMIC_CMP_AND_SWP;
+	REFUSED("sg_list: 7 bytes, ATOMIC_CMP_AND_SWP needs 8");
+	sge.length = 1u << 31;
+	many[0] = many[1] = sge;
+	wr.num_sge = 2;
+	wr.sg_list = many;
+	REFUSED("sg_list: 4294967296 bytes, a message has at most 2147483648");
+	wr.opcode = WR_LOCAL_INV;
+	REFUSED("num_sge: got 1, LOCAL_INV has none");
+	wr.send_flags |= SEND_INLINE;
+	REFUSED("num_sge: got 1, an inline request has none");
+	wr.send_flags |= SEND_INLINE;
+	wr.num_sge = 0;
+	wr.inline_len = 65;
+	wr.inline_data = bytes;
+	REFUSED("inline data: got 65 bytes, allowed: 0 to 64");
+	wr.send_flags |= SEND_INLINE;
+	wr.num_sge = 0;
+	wr.inline_len = 1;
+	REFUSED("inline data: missing");
+	wr.send_flags |= SEND_INLINE;
+	wr.num_sge = 0;
+	wr.opcode = WR_RDMA_READ;
+	REFUSED("send_flags: RDMA_READ cannot be inline");
+	assert_int_equal(rc_post_send(p->a.w, 99, &wr, &err), -ENOENT);
+	transmit(&p->a);
+	expect_silence(&p->a);
+}
+
+/* max_send_wr work requests, signaled or not; completed ones make room */
+static void
+test_queue_full(void **state)
+{
+	struct pair *p = pair_create(&(struct pair_config){ .send_wr = 3, .scripted = true });
+	struct error err = { "" };
+	struct send_wr wr;
+	struct sge sge;
+
+	*state = p;
+	post_flags(&p->a, WR_RDMA_WRITE, 1, 1, 0);
+	post_flags(&p->a, WR_RDMA_WRITE, 2, 1, 0);
+	post(&p->a, WR_RDMA_WRITE, 3, 1);
+	make_wr(&p->a, &wr, &sge, WR_RDMA_WRITE, 4, 1);
+	assert_int_equal(rc_post_send(p->a.w, p->a.qpn, &wr, &err), -ENOMEM);
+	assert_string_equal(err.text, "post_send: 3 work requests are posted, max_send_wr");
+	transmit(&p->a);
+	assert_int_equal(rc_post_send(p->a.w, p->a.qpn, &wr, &err), -ENOMEM);
+	ack(p, 201);
+	assert_int_equal(rc_post_send(p->a.w, p->a.qpn, &wr, &err), 0);
+}
+
+/* inline bytes are taken by the call: what happens to them later does not matter, not even on a retry */
+static void
+test_inline_bytes_are_copied(void **state)
+{
+	struct pair *p = *state;
+	uint8_t bytes[5] = { 'h', 'e', 'l', 'l', 'o' };
+	struct send_wr wr = { .wr_id = 1, .opcode = WR_SEND, .inline_data = bytes, .inline_len = 5,
+		.send_flags = SEND_SIGNALED | SEND_INLINE };
+	struct error err = { "" };
+
+	assert_int_equal(rc_post_send(p->a.w, p->a.qpn, &wr, &err), 0);
+	memset(bytes, 0, sizeof(bytes));
+	transmit(&p->a);
+	nak(p, 0x60, 201);
+	transmit(&p->a);
+	expect_tx(&p->a, "SEND Only 201", "SEND Only 201");
+	assert_memory_equal(sent_packet(&p->a, 0).payload, "hello", 5);
+	assert_memory_equal(sent_packet(&p->a, 1).payload, "hello", 5);
+	assert_int_equal(sent_packet(&p->a, 1).payload_len, 5);
+}
+
+/* max_inline_data of them, not bound to the size of the gather list */
+static void
+test_inline_at_its_limit(void **state)
+{
+	struct pair *p = *state;
+	struct qp_init_attr init;
+	struct qp_attr attr = qp_attr_of(&p->a);
+	struct send_wr wr = { .wr_id = 1, .opcode = WR_SEND,
+		.send_flags = SEND_SIGNALED | SEND_INLINE, .inline_len = 256 };
+	struct error err = { "" };
+
+	init_attr(&p->a, &init);
+	init.cap.max_inline_data = 256;
+	assert_int_equal(rc_qp_create(p->a.w, &init, &p->a.qpn, &err), 0);
+	attr.qp_state = QPS_INIT;
+	assert_int_equal(rc_qp_modify(p->a.w, p->a.qpn, &attr, MASK_INIT, &err), 0);
+	must_modify(&p->a, QPS_RTR, MASK_RTR);
+	must_modify(&p->a, QPS_RTS, MASK_RTS);
+	wr.inline_data = p->a.bytes + 77;
+	assert_int_equal(rc_post_send(p->a.w, p->a.qpn, &wr, &err), 0);
+	transmit(&p->a);
+	expect_tx(&p->a, "SEND Only 201");
+	assert_memory_equal(sent_packet(&p->a, 0).payload, p->a.bytes + 77, 256);
+}
+
+/* --- completions --- */
+
+/* unsignaled ones are silent unless they fail; sq_sig_all makes all of them speak */
+static void
+test_unsignaled_are_silent(void **state)
+{
+	struct pair *p = *state;
+
+	post_flags(&p->a, WR_RDMA_WRITE, 1, 1, 0);
+	post(&p->a, WR_RDMA_WRITE, 2, 1);
+	post_flags(&p->a, WR_RDMA_WRITE, 3, 1, 0);
+	transmit(&p->a);
+	ack(p, 203);
+	expect_wc(&p->a, 2, WC_SUCCESS);
+	expect_no_wc(&p->a);
+	assert_int_equal(info_of(&p->a).sq_posted, 0);
+	post_flags(&p->a, WR_RDMA_WRITE, 4, 1, 0);
+	transmit(&p->a);
+	nak(p, 0x62, 204);
+	expect_wc(&p->a, 4, WC_REM_ACCESS_ERR);
+
+	pair_destroy(p);
+	*state = p = pair_create(&(struct pair_config){ .sig_all = true, .scripted = true });
+	post_flags(&p->a, WR_RDMA_WRITE, 1, 1, 0);
+	transmit(&p->a);
+	ack(p, 201);
+	expect_wc(&p->a, 1, WC_SUCCESS);
+}
+
+/* rc-transport 11: wc_opcode and byte_len of each */
+static void
+test_completion_opcodes(void **state)
+{
+	static const struct {
+		enum wr_opcode wr;
+		uint32_t wc, len;
+	} rows[] = {
+		{ WR_SEND, 0, 8 }, { WR_SEND_WITH_IMM, 0, 8 },
+		{ WR_RDMA_WRITE, 1, 8 }, { WR_RDMA_WRITE_WITH_IMM, 1, 8 }, { WR_RDMA_READ, 2, 8 },
+		{ WR_ATOMIC_CMP_AND_SWP, 3, 8 }, { WR_ATOMIC_FETCH_AND_ADD, 4, 8 },
+	};
+	struct pair *p = *state;
+	unsigned int i;
+	struct wc wc;
+
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		if (i < 2 || rows[i].wr == WR_RDMA_WRITE_WITH_IMM)
+			post_recv(&p->b, i, 8);
+		post(&p->a, rows[i].wr, i, 8);
+		exchange(p);
+		wc = expect_wc(&p->a, i, WC_SUCCESS);
+		assert_int_equal(wc.opcode, rows[i].wc);
+		assert_int_equal(wc.byte_len, rows[i].len);
+	}
+}
+
+/* --- local operations --- */
+
+static uint64_t grace_started, grace_over;
+
+static uint64_t
+grace_start(void *arg)
+{
+	(void)arg;
+	return ++grace_started;
+}
+
+static bool
+grace_done(void *arg, uint64_t token)
+{
+	(void)arg;
+	return token <= grace_over;
+}
+
+static int
+grace_setup(void **state)
+{
+	grace_started = grace_over = 0;
+	*state = pair_create(&(struct pair_config){ .retry_cnt = 7, .rnr_retry = 7,
+		.scripted = true, .grace = { grace_start, grace_done, NULL } });
+	return 0;
+}
+
+static uint32_t
+window(struct node *n, enum mem_mw_type type)
+{
+	struct error err = { "" };
+	uint32_t key;
+
+	if (mem_mw_alloc(n->mem, n->pd, type, &key, &err) != 0)
+		fail_msg("%s", err.text);
+	return key;
+}
+
+static void
+post_bind(struct node *n, uint64_t wr_id, uint32_t mw, uint32_t new_key, uint32_t flags)
+{
+	struct send_wr wr = { .wr_id = wr_id, .opcode = WR_BIND_MW,
+		.send_flags = SEND_SIGNALED | flags,
+		.bind_mw = { .mw_key = mw, .new_key = new_key, .mr_key = n->key,
+			.access = MEM_ACCESS_REMOTE_READ, .addr = n->va, .length = 4096 } };
+	struct error err = { "" };
+
+	if (rc_post_send(n->w, n->qpn, &wr, &err) != 0)
+		fail_msg("%s", err.text);
+}
+
+static void
+post_inv(struct node *n, uint64_t wr_id, uint32_t key)
+{
+	struct send_wr wr = { .wr_id = wr_id, .opcode = WR_LOCAL_INV, .invalidate_rkey = key,
+		.send_flags = SEND_SIGNALED };
+	struct error err = { "" };
+
+	if (rc_post_send(n->w, n->qpn, &wr, &err) != 0)
+		fail_msg("%s", err.text);
+}
+
+static bool
+bound(struct node *n, uint32_t key)
+{
+	struct mem_mw_info info;
+
+	return mem_mw_query(n->mem, key, &info) == 0 && info.bound;
+}
+
+/* bind and invalidate take their turn in the queue, take no PSN and no SSN, and complete in order */
+static void
+test_local_operations_in_order(void **state)
+{
+	struct pair *p = *state;
+	uint32_t mw = window(&p->a, MEM_MW_TYPE_2), key = (mw & ~0xFFu) | ((mw + 7) & 0xFF);
+
+	post(&p->a, WR_RDMA_WRITE, 1, 1);
+	post_bind(&p->a, 2, mw, key, 0);
+	post(&p->a, WR_RDMA_WRITE, 3, 1);
+	assert_false(bound(&p->a, key)); /* not before its turn */
+	transmit(&p->a);
+	expect_tx(&p->a, "WRITE Only 201", "WRITE Only 202");
+	assert_true(bound(&p->a, key));
+	expect_no_wc(&p->a); /* behind 1 */
+	ack(p, 202);
+	expect_wc(&p->a, 1, WC_SUCCESS);
+	assert_int_equal(expect_wc(&p->a, 2, WC_SUCCESS).opcode, WC_BIND_MW);
+	expect_wc(&p->a, 3, WC_SUCCESS);
+	post_inv(&p->a, 4, key);
+	transmit(&p->a);
+	expect_silence(&p->a);
+	assert_int_equal(expect_wc(&p->a, 4, WC_SUCCESS).opcode, WC_LOCAL_INV);
+	assert_false(bound(&p->a, key));
+}
+
+/* a rewind does not execute them again */
+static void
+test_local_operations_once(void **state)
+{
+	struct pair *p = *state;
+	uint32_t mw = window(&p->a, MEM_MW_TYPE_2), key = (mw & ~0xFFu) | ((mw + 7) & 0xFF);
+
+	post_bind(&p->a, 0, mw, key, 0);
+	post(&p->a, WR_RDMA_WRITE, 1, 1);
+	post_inv(&p->a, 2, key); /* a second time it would fail */
+	post(&p->a, WR_RDMA_WRITE, 3, 1);
+	transmit(&p->a);
+	nak(p, 0x60, 201);
+	transmit(&p->a);
+	expect_tx(&p->a, "WRITE Only 201", "WRITE Only 202", "WRITE Only 201", "WRITE Only 202");
+	ack(p, 201);
+	ack(p, 202);
+	expect_wc(&p->a, 0, WC_SUCCESS);
+	expect_wc(&p->a, 1, WC_SUCCESS);
+	expect_wc(&p->a, 2, WC_SUCCESS);
+	expect_wc(&p->a, 3, WC_SUCCESS);
+}
+
+/* a binding that others may still see: its completion, and those behind it, wait for the grace period; sending does not */
+static void
+test_completion_waits_for_grace(void **state)
+{
+	struct pair *p = *state;
+	uint32_t mw = window(&p->a, MEM_MW_TYPE_1), first, second;
+
+	post_bind(&p->a, 1, mw, 0, 0);
+	transmit(&p->a);
+	first = expect_wc(&p->a, 1, WC_SUCCESS).mw_key; /* nobody knew it before */
+	post_bind(&p->a, 2, first, 0, 0);
+	post(&p->a, WR_RDMA_WRITE, 3, 1);
+	transmit(&p->a);
+	expect_tx(&p->a, "WRITE Only 201");
+	assert_int_equal(grace_started, 1);
+	ack(p, 201);
+	expect_no_wc(&p->a);
+	assert_true(rc_pending(p->a.w));
+	rc_run(p->a.w, p->now, 10);
+	expect_no_wc(&p->a);
+	grace_over = 1;
+	rc_run(p->a.w, p->now, 10);
+	second = expect_wc(&p->a, 2, WC_SUCCESS).mw_key;
+	assert_int_not_equal(second, first);
+	expect_wc(&p->a, 3, WC_SUCCESS);
+	assert_false(rc_pending(p->a.w));
+}
+
+/* the QP fails or goes while one waits: it completes flushed and in order, or not at all */
+static void
+test_failure_while_grace_runs(void **state)
+{
+	struct pair *p = *state;
+	struct error err = { "" };
+	uint32_t mw = window(&p->a, MEM_MW_TYPE_1), key;
+
+	post_bind(&p->a, 1, mw, 0, 0);
+	transmit(&p->a);
+	key = expect_wc(&p->a, 1, WC_SUCCESS).mw_key;
+	post_bind(&p->a, 2, key, 0, 0);
+	post(&p->a, WR_RDMA_WRITE, 3, 1);
+	post(&p->a, WR_RDMA_WRITE, 4, 1);
+	post(&p->a, WR_RDMA_WRITE, 5, 1);
+	transmit(&p->a);
+	ack(p, 201);
+	nak(p, 0x62, 202);
+	expect_wc(&p->a, 2, WC_WR_FLUSH_ERR);
+	expect_wc(&p->a, 3, WC_SUCCESS); /* the peer did execute it */
+	expect_wc(&p->a, 4, WC_REM_ACCESS_ERR);
+	expect_wc(&p->a, 5, WC_WR_FLUSH_ERR);
+	expect_no_wc(&p->a);
+	grace_over = 100;
+	rc_run(p->a.w, p->now, 10);
+	expect_no_wc(&p->a);
+
+	/* destroyed while one waits */
+	grace_over = 0;
+	must_modify(&p->a, QPS_RESET, QP_ATTR_STATE);
+	must_modify(&p->a, QPS_INIT, MASK_INIT);
+	must_modify(&p->a, QPS_RTR, MASK_RTR);
+	must_modify(&p->a, QPS_RTS, MASK_RTS);
+	mw = window(&p->a, MEM_MW_TYPE_1);
+	post_bind(&p->a, 6, mw, 0, 0);
+	transmit(&p->a);
+	key = expect_wc(&p->a, 6, WC_SUCCESS).mw_key;
+	post_bind(&p->a, 7, key, 0, 0);
+	transmit(&p->a);
+	expect_no_wc(&p->a);
+	assert_int_equal(rc_qp_destroy(p->a.w, p->a.qpn, &err), 0);
+	grace_over = 100;
+	rc_run(p->a.w, p->now, 10);
+	expect_no_wc(&p->a);
+	assert_false(rc_pending(p->a.w));
+}
+
+/* one that fails does so when it is the oldest: MW_BIND_ERR, the rest flushed, nothing sent beyond */
+static void
+test_local_operation_fails_in_turn(void **state)
+{
+	struct pair *p = *state;
+
+	post(&p->a, WR_RDMA_WRITE, 1, 1);
+	post_inv(&p->a, 2, 0x12345678);
+	post(&p->a, WR_RDMA_WRITE, 3, 1);
+	transmit(&p->a);
+	expect_tx(&p->a, "WRITE Only 201");
+	expect_no_wc(&p->a);
+	ack(p, 201);
+	expect_wc(&p->a, 1, WC_SUCCESS);
+	expect_wc(&p->a, 2, WC_MW_BIND_ERR);
+	expect_wc(&p->a, 3, WC_WR_FLUSH_ERR);
+	assert_int_equal(state_of(&p->a), QPS_ERR);
+}
+
+/* a fenced local operation waits for earlier Reads */
+static void
+test_fenced_local_operation(void **state)
+{
+	struct pair *p = *state;
+	uint32_t mw = window(&p->a, MEM_MW_TYPE_2), key = (mw & ~0xFFu) | ((mw + 7) & 0xFF);
+
+	post(&p->a, WR_RDMA_READ, 1, 8);
+	post_bind(&p->a, 2, mw, key, SEND_FENCE);
+	transmit(&p->a);
+	assert_false(bound(&p->a, key));
+	read_response(p, RC_READ_RESP_ONLY, 201, 0, 8);
+	transmit(&p->a);
+	assert_true(bound(&p->a, key));
+	expect_wc(&p->a, 1, WC_SUCCESS);
+	expect_wc(&p->a, 2, WC_SUCCESS);
+}
+
+/* a window of b's, read and then invalidated by a's Send with Invalidate */
+static void
+test_send_with_invalidate(void **state)
+{
+	struct pair *p = *state;
+	uint32_t mw = window(&p->b, MEM_MW_TYPE_2), key = (mw & ~0xFFu) | ((mw + 7) & 0xFF);
+	struct error err = { "" };
+	struct send_wr wr;
+	struct sge sge;
+	struct wc wc;
+
+	post_bind(&p->b, 1, mw, key, 0);
+	exchange(p);
+	expect_wc(&p->b, 1, WC_SUCCESS);
+	make_wr(&p->a, &wr, &sge, WR_RDMA_READ, 1, 100);
+	wr.rkey = key;
+	assert_int_equal(rc_post_send(p->a.w, p->a.qpn, &wr, &err), 0);
+	exchange(p);
+	expect_wc(&p->a, 1, WC_SUCCESS);
+	post_recv(&p->b, 2, 8);
+	make_wr(&p->a, &wr, &sge, WR_SEND_WITH_INV, 2, 8);
+	wr.invalidate_rkey = key;
+	assert_int_equal(rc_post_send(p->a.w, p->a.qpn, &wr, &err), 0);
+	exchange(p);
+	assert_int_equal(expect_wc(&p->a, 2, WC_SUCCESS).opcode, WC_SEND);
+	wc = expect_recv(&p->b, 2, WC_SUCCESS);
+	assert_int_equal(wc.wc_flags, WC_WITH_INV);
+	assert_int_equal(wc.imm_data, key);
+	assert_false(bound(&p->b, key));
+	/* and with it the right to read */
+	make_wr(&p->a, &wr, &sge, WR_RDMA_READ, 3, 100);
+	wr.rkey = key;
+	assert_int_equal(rc_post_send(p->a.w, p->a.qpn, &wr, &err), 0);
+	exchange(p);
+	expect_wc(&p->a, 3, WC_REM_ACCESS_ERR);
+	expect_event(&p->b, EVENT_QP_ACCESS_ERR);
+}
+
+#define BOTH(t)     cmocka_unit_test_setup_teardown(t, pair_setup, pair_teardown)
+#define SCRIPTED(t) cmocka_unit_test_setup_teardown(t, scripted_setup, pair_teardown)
+#define GRACE(t)    cmocka_unit_test_setup_teardown(t, grace_setup, pair_teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		SCRIPTED(test_refusals_in_words),
+		cmocka_unit_test_teardown(test_queue_full, pair_teardown),
+		SCRIPTED(test_inline_bytes_are_copied),
+		SCRIPTED(test_inline_at_its_limit),
+		SCRIPTED(test_unsignaled_are_silent),
+		BOTH(test_completion_opcodes),
+		SCRIPTED(test_local_operations_in_order),
+		SCRIPTED(test_local_operations_once),
+		GRACE(test_completion_waits_for_grace),
+		GRACE(test_failure_while_grace_runs),
+		SCRIPTED(test_local_operation_fails_in_turn),
+		SCRIPTED(test_fenced_local_operation),
+		BOTH(test_send_with_invalidate),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

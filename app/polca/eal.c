@@ -145,6 +145,7 @@ eal_args(const struct config *c, const char *extra, struct eal_args *a, struct e
 	memset(a, 0, sizeof(*a));
 	ret = add(a, "polca");
 	ret |= add(a, "--log-level=lib.eal:notice");
+	ret |= add(a, "--log-level=lib.telemetry:error");
 	ret |= add(a, "--file-prefix=%s", c->file_prefix);
 	ret |= add(a, "--main-lcore=0");
 	ret |= add_lcores(a, c);

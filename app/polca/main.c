@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <libgen.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -174,6 +175,21 @@ default_socket(char *path, size_t size, struct error *err)
 	return ret;
 }
 
+/* Other sockets (memif, vhost) may stand in the same directory, and are opened before ours. */
+static int
+make_directory(const char *socket, struct error *err)
+{
+	char copy[108];
+	const char *dir;
+
+	snprintf(copy, sizeof(copy), "%s", socket);
+	dir = dirname(copy);
+	if (mkdir(dir, 0755) == 0 || errno == EEXIST)
+		return 0;
+	return error_set(err, errno, "control.socket: cannot make %s: %s; make it, or use -s", dir,
+			strerror(errno));
+}
+
 static int
 choose_socket(struct config *c, const struct options *o, struct error *err)
 {
@@ -235,7 +251,9 @@ run(const struct config *c, const struct options *o, struct error *err)
 	struct engine *e;
 	int ret;
 
-	ret = eal_start(c, o->eal, err);
+	ret = make_directory(c->socket, err);
+	if (ret == 0)
+		ret = eal_start(c, o->eal, err);
 	if (ret != 0)
 		return ret;
 	catch_signals();

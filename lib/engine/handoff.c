@@ -73,10 +73,11 @@ handoff_flush(struct worker *w)
 
 	for (i = 0; i < w->num_dirty; i++) {
 		unsigned int to = w->out_dirty[i];
+		struct worker *peer = w->engine->worker[to];
 		struct handoff_out *o = &w->out[to];
 
-		sent = rte_ring_sp_enqueue_burst(w->engine->worker[to]->in[w->id],
-				(void *const *)o->pkt, o->n, NULL);
+		sent = rte_ring_sp_enqueue_burst(
+				peer->in[w->id], (void *const *)o->pkt, o->n, NULL);
 		w->stats.handoff_out += sent;
 		if (unlikely(sent < o->n)) {
 			w->stats.handoff_full += o->n - sent;
@@ -85,6 +86,10 @@ handoff_flush(struct worker *w)
 			link_free(&o->pkt[sent], o->n - sent);
 		}
 		o->n = 0;
+		/* one that falls asleep at this very moment looks at its rings first, or sleeps
+		 * briefly */
+		if (unlikely(__atomic_load_n(&peer->asleep, __ATOMIC_RELAXED) != 0))
+			idle_wake(peer);
 	}
 	w->num_dirty = 0;
 }

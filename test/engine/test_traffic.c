@@ -10,6 +10,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include <rte_ethdev.h>
+
 #include "node.h"
 
 static int
@@ -315,6 +317,36 @@ test_errors_arrive_as_events(void **state)
 	pair_destroy(e, &p);
 }
 
+static void
+next_port_event(struct engine *e, enum event_type type, uint32_t port)
+{
+	struct event ev = { .element = 99 };
+
+	eventually(engine_events(e, &ev, 1, NULL) == 1);
+	assert_string_equal(event_type_name(ev.type), event_type_name(type));
+	assert_int_equal(ev.element, port);
+}
+
+/* The link goes and comes back: two events, and the QPs that use the port are none the wiser. */
+static void
+test_port_changes_are_told_and_survived(void **state)
+{
+	struct engine *e = *state;
+	uint16_t ethdev = link_ethdev(engine_link(e), 1);
+	struct pair p;
+
+	pair_create(e, &p, 0, 1);
+	fill(p.a.mr.base, 5000, 1);
+	assert_int_equal(rte_eth_dev_set_link_down(ethdev), 0);
+	next_port_event(e, EVENT_PORT_ERR, 1);
+	assert_int_equal(post(e, &p.a, WR_RDMA_WRITE, &p.b, 0, 0, 5000, 1), 1);
+	assert_int_equal(rte_eth_dev_set_link_up(ethdev), 0);
+	next_port_event(e, EVENT_PORT_ACTIVE, 1);
+	expect_wc(e, &p.a, 1);
+	assert_memory_equal(p.a.mr.base, p.b.mr.base, 5000);
+	pair_destroy(e, &p);
+}
+
 /* Stopping waits for what is under way. */
 static void
 test_drain_lets_work_finish(void **state)
@@ -408,6 +440,7 @@ main(void)
 				test_region_goes_away_while_traffic_runs, start, stop),
 		cmocka_unit_test_setup_teardown(test_packets_for_nobody_are_counted, start, stop),
 		cmocka_unit_test_setup_teardown(test_errors_arrive_as_events, start, stop),
+		cmocka_unit_test_setup_teardown(test_port_changes_are_told_and_survived, start, stop),
 		cmocka_unit_test_setup_teardown(test_address_handles_are_checked, start, stop),
 		cmocka_unit_test(test_drain_lets_work_finish),
 	};

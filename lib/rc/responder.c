@@ -249,7 +249,10 @@ payload_fits(const struct rc_qp *qp, const struct packet *pkt)
 	}
 }
 
-/* Row 5b: a Write's payloads add up to its DMALen, which is a possible one. */
+/*
+ * Row 5b: a Write's payloads add up to its DMALen, which is a possible one; First and Middle
+ * leave at least a byte for the Last.
+ */
 static bool
 write_length_fits(const struct resp_ctx *c)
 {
@@ -260,7 +263,7 @@ write_length_fits(const struct resp_ctx *c)
 	if (total > RC_MSG_MAX)
 		return false;
 	left = total - (first ? 0 : c->r->write_done);
-	return c->flags & OP_LAST ? c->pkt->payload_len == left : c->pkt->payload_len <= left;
+	return c->flags & OP_LAST ? c->pkt->payload_len == left : c->pkt->payload_len < left;
 }
 
 /* Rows 5, 5b and 6. */
@@ -429,8 +432,6 @@ execute_atomic(struct resp_ctx *c)
 	struct rc_saved *s = rc_saved_add(c->qp, pkt->psn, 1);
 
 	s->atomic = true;
-	s->rkey = pkt->rkey;
-	s->va = pkt->va;
 	if (pkt->opcode == RC_CMP_SWAP)
 		s->result = rc_atomic_cmp_swap(c->host, pkt->compare, pkt->swap_add);
 	else
@@ -595,7 +596,6 @@ void
 rc_responder_reset(struct rc_qp *qp)
 {
 	rc_responder_destroy(qp);
-	qp->work &= ~WORK_RESPOND;
 	if (qp->srq == NULL)
 		qp->rq->tail = qp->rq->head;
 }
@@ -613,7 +613,6 @@ rc_responder_flush(struct rc_qp *qp)
 	struct rc_responder *r = &qp->resp;
 
 	rc_forget_answers(r);
-	r->message = RESP_IDLE;
 	if (r->wqe_taken)
 		retire_wqe(qp, &wc, false);
 	while (qp->srq == NULL && rc_rq_posted(qp->rq) > 0)

@@ -43,11 +43,13 @@ rc_saved_room(const struct rc_qp *qp)
 	const struct rc_responder *r = &qp->resp;
 	unsigned int limit = saved_limit(qp);
 
+	if (r->saved_count < limit)
+		return true;
 	/*
-	 * a requester that keeps to its limit has no use for the oldest any more once it was
-	 * answered
+	 * A requester that keeps to its limit has no use for the oldest any more once they were
+	 * answered, which happens in order. More than one of them: the limit was lowered in SQD.
 	 */
-	return limit > 0 && (r->saved_count < limit || rc_saved_at(r, 0)->answered);
+	return limit > 0 && rc_saved_at(r, r->saved_count - limit)->answered;
 }
 
 /* The oldest entry leaves. An ACK that waited before it is still owed. */

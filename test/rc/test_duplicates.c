@@ -468,6 +468,28 @@ test_ack_of_a_duplicate_outlives_the_request_it_precedes(void **state)
 	expect_tx(p, "ACK 201", "ONLY 203");
 }
 
+/* the ring moves on before two such ACKs: the newer one is sent, and covers the other */
+static void
+test_acks_of_two_duplicates_outlive_the_request_between(void **state)
+{
+	struct peer *p;
+
+	peer_destroy(*state);
+	*state = p = peer_create(&(struct peer_config){ .psn = 201, .rd_atomic = 2,
+		.ack_per_packet = true });
+	in_write(p, RC_WRITE_ONLY, 201, 0x1000, 8, 8);
+	in_read(p, 202, 0, 8);
+	in_write(p, RC_WRITE_ONLY, 203, 0x1000, 8, 8);
+	in_read(p, 204, 0, 8);
+	run(p);
+	expect_tx(p, "ACK 201", "ONLY 202", "ACK 203", "ONLY 204");
+	in_write(p, RC_WRITE_ONLY, 201, 0x1000, 8, 8);
+	in_write(p, RC_WRITE_ONLY, 203, 0x1000, 8, 8);
+	in_read(p, 205, 0, 8); /* pushes Read 202 out; ACK 203 says what ACK 201 would */
+	run(p);
+	expect_tx(p, "ACK 203", "ONLY 205");
+}
+
 static void
 test_duplicate_of_an_empty_read(void **state)
 {
@@ -507,6 +529,7 @@ main(void)
 		T(test_duplicate_region_is_half_of_the_psns),
 		T(test_saved_requests_expire),
 		T(test_ack_of_a_duplicate_outlives_the_request_it_precedes),
+		T(test_acks_of_two_duplicates_outlive_the_request_between),
 		T(test_duplicate_of_an_empty_read),
 	};
 

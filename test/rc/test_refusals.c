@@ -207,6 +207,37 @@ test_more_reads_than_max_dest_rd_atomic_are_an_invalid_request(void **state)
 	expect_refusal_event(p, "NAK-INV 201", 201, EVENT_QP_REQ_ERR);
 }
 
+static void
+modify(struct peer *p, const struct qp_attr *attr, uint32_t mask)
+{
+	struct error err = { "" };
+
+	if (rc_qp_modify(p->w, p->qpn, attr, mask, &err) != 0)
+		fail_msg("%s", err.text);
+}
+
+/* SQD to SQD may lower the limit: what is saved beyond it goes, but nothing unanswered */
+static void
+test_lowered_max_dest_rd_atomic(void **state)
+{
+	struct qp_attr attr = { .qp_state = QPS_RTS, .max_dest_rd_atomic = 2 };
+	struct peer *p = *state; /* 4 */
+
+	in_read(p, 201, 0, 8);
+	in_read(p, 202, 0, 8);
+	run(p);
+	in_read(p, 203, 0, 2 * MTU);
+	in_read(p, 205, 0, 8);
+	modify(p, &attr, QP_ATTR_STATE | QP_ATTR_TIMEOUT | QP_ATTR_RETRY_CNT | QP_ATTR_RNR_RETRY |
+		QP_ATTR_SQ_PSN | QP_ATTR_MAX_QP_RD_ATOMIC);
+	attr.qp_state = QPS_SQD;
+	modify(p, &attr, QP_ATTR_STATE);
+	modify(p, &attr, QP_ATTR_STATE | QP_ATTR_MAX_DEST_RD_ATOMIC);
+	assert_int_equal(in_read(p, 206, 0, 8), VERDICT_NAK_SENT); /* two are unanswered */
+	run(p);
+	expect_tx(p, "ONLY 201", "ONLY 202", "FIRST 203", "LAST 204", "ONLY 205", "NAK-INV 206");
+}
+
 /* Row 5: the payload rule of each opcode (rc-transport 2) */
 static void
 test_wrong_payload_length_is_an_invalid_request(void **state)
@@ -324,6 +355,9 @@ test_write_whose_payloads_are_not_its_dmalen_is_an_invalid_request(void **state)
 	p = fresh(state);
 	in_write(p, RC_WRITE_FIRST, 201, 0x1000, 0x80000001, 256);
 	expect_refusal_event(p, "NAK-INV 201", 201, EVENT_QP_REQ_ERR);
+	p = fresh(state); /* 2^31 itself is possible, but there is no such region */
+	in_write(p, RC_WRITE_FIRST, 201, 0x1000, 0x80000000, 256);
+	expect_refusal_event(p, "NAK-ACC 201", 201, EVENT_QP_ACCESS_ERR);
 	p = fresh(state);
 	in_write(p, RC_WRITE_ONLY, 201, 0x1000, 9, 8);
 	expect_refusal_event(p, "NAK-INV 201", 201, EVENT_QP_REQ_ERR);
@@ -354,6 +388,9 @@ test_write_whose_payloads_are_not_its_dmalen_is_an_invalid_request(void **state)
 	expect_tx(p, "ACK 201");
 	in_write(p, RC_WRITE_MIDDLE, 202, 0, 0, 256); /* too long already */
 	expect_refusal_event(p, "NAK-INV 202", 202, EVENT_QP_REQ_ERR);
+	p = fresh(state);
+	in_write(p, RC_WRITE_FIRST, 201, 0x1000, 256, 256); /* leaves nothing for a Last */
+	expect_refusal_event(p, "NAK-INV 201", 201, EVENT_QP_REQ_ERR);
 }
 
 enum how {
@@ -525,7 +562,9 @@ test_region_gone_in_the_middle_of_a_read(void **state)
 		&(struct peer_config){ .psn = 201, .ack_per_packet = true }));
 }
 
-/* two errors: the Read fails while a NAK for a later request waits for it; the earlier one counts */
+/*
+ * two errors: the Read fails while a NAK for a later request waits for it; the earlier one counts
+ */
 static void
 test_read_that_fails_before_a_waiting_nak_replaces_it(void **state)
 {
@@ -693,6 +732,7 @@ main(void)
 		T(test_reserved_and_unsupported_opcodes_are_invalid_requests),
 		T(test_operations_not_enabled_are_invalid_requests),
 		T(test_more_reads_than_max_dest_rd_atomic_are_an_invalid_request),
+		T(test_lowered_max_dest_rd_atomic),
 		T(test_wrong_payload_length_is_an_invalid_request),
 		T(test_padding_in_first_or_middle_is_an_invalid_request),
 		T(test_send_longer_than_its_receive_is_a_local_length_error),

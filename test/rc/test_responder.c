@@ -79,6 +79,48 @@ test_send_is_scattered_over_the_whole_list(void **state)
 	expect_wc(p, 1, WC_SUCCESS, NULL);
 }
 
+/* nothing of the message before is left */
+static void
+test_each_message_starts_anew(void **state)
+{
+	struct peer *p = *state;
+	struct sge sge[] = { { PEER_VA + 0x1000, 10, p->key }, { PEER_VA + 0x2000, 30, p->key } };
+	struct recv_wr wr = { .wr_id = 1, .num_sge = 2, .sg_list = sge };
+	struct error err;
+	struct wc wc;
+
+	assert_int_equal(rc_post_recv(p->w, p->qpn, &wr, &err), 0);
+	wr.wr_id = 2;
+	assert_int_equal(rc_post_recv(p->w, p->qpn, &wr, &err), 0);
+	in_send(p, RC_SEND_ONLY, 201, 25);
+	assert_int_equal(in_send(p, RC_SEND_ONLY, 202, 40), VERDICT_REQUEST);
+	expect_wc(p, 1, WC_SUCCESS, &wc);
+	assert_int_equal(wc.byte_len, 25);
+	expect_wc(p, 2, WC_SUCCESS, &wc);
+	assert_int_equal(wc.byte_len, 40);
+	assert_true(placed(p, 0x1000, 202, 10));
+	assert_memory_equal(p->bytes + 0x2000, pattern + 10, 30);
+
+	in_write(p, RC_WRITE_FIRST, 203, 0x3000, 300, 256);
+	in_write(p, RC_WRITE_LAST, 204, 0, 0, 44);
+	in_write(p, RC_WRITE_FIRST, 205, 0x4000, 600, 256);
+	in_write(p, RC_WRITE_MIDDLE, 206, 0, 0, 256);
+	assert_int_equal(in_write(p, RC_WRITE_LAST, 207, 0, 0, 88), VERDICT_REQUEST);
+	assert_true(placed(p, 0x4200, 207, 88));
+}
+
+/* Only takes 0..PMTU (rc-transport 2) */
+static void
+test_only_packets_may_be_full(void **state)
+{
+	struct peer *p = *state;
+
+	post(p, 1, 0x1000, MTU);
+	assert_int_equal(in_send(p, RC_SEND_ONLY, 201, MTU), VERDICT_REQUEST);
+	assert_int_equal(in_write(p, RC_WRITE_ONLY, 202, 0x2000, MTU, MTU), VERDICT_REQUEST);
+	assert_true(placed(p, 0x2000, 202, MTU));
+}
+
 static void
 test_zero_length_send_completes_an_empty_receive(void **state)
 {
@@ -500,6 +542,34 @@ test_sequence_nak_not_yet_sent_follows_epsn(void **state)
 	in_write(p, RC_WRITE_ONLY, 204, 0x1000, 8, 8);
 	run(p);
 	expect_tx(p, "ACK 204");
+
+	/* the furthest of several that were dropped counts */
+	in_write(p, RC_WRITE_ONLY, 207, 0x1000, 8, 8);
+	in_write(p, RC_WRITE_ONLY, 206, 0x1000, 8, 8);
+	in_write(p, RC_WRITE_ONLY, 205, 0x1000, 8, 8);
+	in_write(p, RC_WRITE_ONLY, 206, 0x1000, 8, 8);
+	run(p);
+	expect_tx(p, "ACK 206", "NAK-SEQ 207");
+}
+
+/* a message in progress: its Middle packets are no exception */
+static void
+test_gap_between_middle_packets(void **state)
+{
+	struct peer *p = *state;
+
+	in_write(p, RC_WRITE_FIRST, 201, 0x1000, 2048, MTU);
+	assert_int_equal(in_write(p, RC_WRITE_MIDDLE, 203, 0, 0, MTU), VERDICT_NAK_SENT);
+	run(p);
+	expect_tx(p, "ACK 201", "NAK-SEQ 202");
+	assert_int_equal(in_write(p, RC_WRITE_MIDDLE, 202, 0, 0, MTU), VERDICT_REQUEST);
+	/* ePSN has come: the next gap is NAKed again */
+	assert_int_equal(in_write(p, RC_WRITE_MIDDLE, 204, 0, 0, MTU), VERDICT_NAK_SENT);
+	run(p);
+	expect_tx(p, "ACK 202", "NAK-SEQ 203");
+	assert_int_equal(in_write(p, RC_WRITE_MIDDLE, 202, 0, 0, MTU), VERDICT_DUPLICATE_REQUEST);
+	assert_int_equal(in_write(p, RC_WRITE_MIDDLE, 203, 0, 0, MTU), VERDICT_REQUEST);
+	assert_true(placed(p, 0x1200, 203, MTU));
 }
 
 int
@@ -510,6 +580,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		T(test_send_fills_the_oldest_receive_and_completes_it),
 		T(test_send_is_scattered_over_the_whole_list),
+		T(test_each_message_starts_anew),
+		T(test_only_packets_may_be_full),
 		T(test_zero_length_send_completes_an_empty_receive),
 		T(test_immediate_data_reaches_the_completion),
 		T(test_send_with_invalidate_invalidates_the_qps_window),
@@ -529,6 +601,7 @@ main(void)
 		T(test_sequence_nak_uses_no_receive),
 		T(test_sequence_nak_waits_for_pending_reads),
 		T(test_sequence_nak_not_yet_sent_follows_epsn),
+		T(test_gap_between_middle_packets),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -157,6 +157,32 @@ test_rnr_nak_not_yet_sent_is_void_when_the_request_is_served(void **state)
 	run(p);
 	expect_tx(p, "ACK 202", "NAK-SEQ 203");
 	assert_int_equal(counters_of(p).send_rnr_err, 0);
+
+	/* dropped before the RNR, for a sequence error whose NAK had not gone out either */
+	post(p, 3, 0x1000, 64);
+	in_send(p, RC_SEND_ONLY, 203, 10);
+	run(p);
+	expect_tx(p, "ACK 203");
+	in_send(p, RC_SEND_ONLY, 206, 10);
+	in_send(p, RC_SEND_ONLY, 204, 10);
+	post(p, 4, 0x1000, 64);
+	in_send(p, RC_SEND_ONLY, 204, 10);
+	run(p);
+	expect_tx(p, "ACK 204", "NAK-SEQ 205");
+
+	/* what was dropped long ago is no reason */
+	post(p, 5, 0x1000, 64);
+	in_send(p, RC_SEND_ONLY, 205, 10);
+	run(p);
+	expect_tx(p, "ACK 205");
+	in_send(p, RC_SEND_ONLY, 290, 10);
+	run(p);
+	expect_tx(p, "NAK-SEQ 206");
+	in_send(p, RC_SEND_ONLY, 206, 10);
+	post(p, 6, 0x1000, 64);
+	in_send(p, RC_SEND_ONLY, 206, 10);
+	run(p);
+	expect_tx(p, "ACK 206");
 }
 
 /* table 17-6: code 0 is a timer like any other (655.36 ms) */

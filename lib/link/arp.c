@@ -57,7 +57,9 @@ arp_receive(struct link_worker *w, struct rx_frame *f)
 	if (memcmp(arp, arp_types, sizeof(arp_types)) != 0)
 		return VERDICT_ETHERTYPE;
 	sender = gid_from_ipv4(arp + ARP_SPA);
-	if (!own(f->port, arp + ARP_SPA))
+	if (own(f->port, arp + ARP_SPA))
+		neigh_conflict(w, f->port, &sender, arp + ARP_SHA);
+	else
 		neigh_heard(w, f->port, &sender, arp + ARP_SHA);
 	if (get_be16(arp + ARP_OP) == ARP_REQUEST && own(f->port, arp + ARP_TPA) &&
 		token_bucket_take(&w->limits[f->port->index].arp, w->now))

@@ -104,36 +104,75 @@ unlink_stale_socket(const char *args)
 	}
 }
 
-/* A vdev of EAL's --vdev opens its socket only when it starts (vhost): its arguments are known to EAL. */
-static void
-unlink_stale_socket_of(uint16_t ethdev)
+/* EAL keeps the arguments of every device, --vdev's too: "name,key=value,..." */
+static bool
+device_args(const struct link_port *p, char *args, size_t size)
 {
 	const struct rte_devargs *devargs;
 	struct rte_eth_dev_info info;
-	char args[512];
 
-	if (rte_eth_dev_info_get(ethdev, &info) != 0 || info.device == NULL)
-		return;
+	if (rte_eth_dev_info_get(p->ethdev, &info) != 0 || info.device == NULL)
+		return false;
 	devargs = rte_dev_devargs(info.device);
 	if (devargs == NULL || devargs->args == NULL)
-		return;
-	snprintf(args, sizeof(args), "%s,%s", rte_dev_name(info.device), devargs->args);
-	unlink_stale_socket(args);
+		return false;
+	snprintf(args, size, "%s,%s", rte_dev_name(info.device), devargs->args);
+	return true;
+}
+
+bool
+device_arg(const struct link_port *p, const char *key, char *value, size_t size)
+{
+	char args[512];
+
+	return device_args(p, args, sizeof(args)) && arg_value(args, key, value, size);
+}
+
+/* A vdev of EAL's --vdev opens its socket only when it starts (vhost). */
+static void
+unlink_stale_socket_of(const struct link_port *p)
+{
+	char args[512];
+
+	if (device_args(p, args, sizeof(args)))
+		unlink_stale_socket(args);
+}
+
+/*
+ * Some drivers' buffers hold 2 KiB frames unless told otherwise: an MTU beyond that needs larger ones. af_packet wants slots of
+ * a power of two, a block each.
+ */
+static void
+fit_mtu(const struct link_port *p, char *args, size_t size)
+{
+	uint32_t slot = rte_align32pow2(p->cfg.mtu + AF_PACKET_SLOT_HEADER);
+	uint32_t buffer = p->cfg.mtu + MEMIF_FRAME_HEADER;
+	size_t n = strlen(args);
+
+	if (strncmp(args, "net_af_packet", 13) == 0 && slot > BUFFER_DEFAULT &&
+		strstr(args, "framesz=") == NULL)
+		snprintf(args + n, size - n, ",framesz=%u,blocksz=%u", slot, RTE_MAX(slot, 4096u));
+	if (strncmp(args, "net_memif", 9) == 0 && buffer > BUFFER_DEFAULT &&
+		strstr(args, "bsize=") == NULL)
+		snprintf(args + n, size - n, ",bsize=%u", buffer);
 }
 
 static int
 plug(struct link_port *p, struct error *err)
 {
+	char args[sizeof(p->cfg.device) + 64];
 	char name[RTE_DEV_NAME_MAX_LEN];
 	int rc;
 
-	unlink_stale_socket(p->cfg.device);
-	rc = rte_dev_probe(p->cfg.device);
-	if (rc != 0)
-		return error_set(err, -rc,
-			"%s: device %.96s cannot be opened (%s): give a PCI address bound to vfio-pci, "
-			"or a vdev such as net_af_packet0,iface=eth0",
-			p->cfg.name, p->cfg.device, rte_strerror(-rc));
+	snprintf(args, sizeof(args), "%s", p->cfg.device);
+	fit_mtu(p, args, sizeof(args));
+	unlink_stale_socket(args);
+	rc = rte_dev_probe(args);
+	if (rc != 0) /* drivers say -1 and mean nothing by it: the reason stands in the log */
+		return error_set(err, rc == -1 ? ENODEV : -rc,
+			"%s: device %.96s cannot be opened%s%s: give a PCI address bound to vfio-pci, or a "
+			"vdev such as net_af_packet0,iface=eth0", p->cfg.name, p->cfg.device,
+			rc == -1 ? "" : ": ", rc == -1 ? "" : rte_strerror(-rc));
 	snprintf(name, sizeof(name), "%.*s", (int)strcspn(p->cfg.device, ","), p->cfg.device);
 	if (rte_eth_dev_get_port_by_name(name, &p->ethdev) != 0)
 		return error_set(err, ENODEV, "%s: device %.96s is not a network device",
@@ -151,7 +190,7 @@ device_attach(struct link_port *p, struct error *err)
 		return error_set(err, EINVAL, "%s: device is missing: a PCI address or a vdev, or "
 			"back_to_back with the name of another port", p->cfg.name);
 	if (rte_eth_dev_get_port_by_name(p->cfg.device, &p->ethdev) == 0) {
-		unlink_stale_socket_of(p->ethdev);
+		unlink_stale_socket_of(p);
 		return 0;
 	}
 	/* 01:00.0 is short for 0000:01:00.0 */

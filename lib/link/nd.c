@@ -127,8 +127,12 @@ nd_receive(struct link_worker *w, struct rx_frame *f, uint8_t *icmp, uint32_t le
 		return VERDICT_IP_HEADER;
 	if (icmp[0] == ND_NA) {
 		memcpy(who.raw, icmp + ND_TARGET, 16);
-		if (find_own(f->port, who.raw) < 0)
-			neigh_heard(w, f->port, &who, mac != NULL ? mac : f->eth + MAC_LEN);
+		if (mac == NULL)
+			mac = f->eth + MAC_LEN;
+		if (find_own(f->port, who.raw) >= 0)
+			neigh_conflict(w, f->port, &who, mac);
+		else
+			neigh_heard(w, f->port, &who, mac);
 		return VERDICT_ND;
 	}
 	memcpy(who.raw, f->l3 + IPV6_SRC, 16);

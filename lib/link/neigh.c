@@ -19,6 +19,7 @@
 #define PROBE_MS        1000 /* RFC 4861 RETRANS_TIMER */
 #define UNICAST_PROBES  3 /* RFC 4861 MAX_UNICAST_SOLICIT, then as many to all */
 #define PROBES          6
+#define WARN_S          10
 #define TICK_ENTRIES    2048 /* a tick is short: the rest waits for the next */
 
 struct neigh_key {
@@ -99,6 +100,17 @@ on_link(const struct link_addr *a, const union gid *dgid)
 		gid_same_subnet(&a->gid, dgid, a->prefix_len);
 }
 
+static bool
+is_own(const struct link_port *p, const union gid *gid)
+{
+	unsigned int i;
+
+	for (i = 0; i < p->cfg.num_addr; i++)
+		if (gid_equal(&p->cfg.addr[i].gid, gid))
+			return true;
+	return false;
+}
+
 /* On the segment of the source address or of any other of the port; else the source's gateway, else any other's. */
 static const union gid *
 next_hop(const struct link_port *p, const union gid *sgid, const union gid *dgid)
@@ -127,6 +139,7 @@ make_entry(struct link *l, const struct link_port *p, const union gid *sgid, con
 	struct neigh_table *t = l->neigh;
 	struct neigh *n = &t->entry[t->count];
 	uint8_t mac[MAC_LEN];
+	uint64_t flags = NEIGH_VALID;
 
 	if (t->count == NEIGH_MAX ||
 		rte_hash_add_key_data(t->hash, &key, (void *)(uintptr_t)t->count) != 0)
@@ -137,12 +150,16 @@ make_entry(struct link *l, const struct link_port *p, const union gid *sgid, con
 	if (is_group(hop)) {
 		group_mac(hop, mac);
 		n->permanent = true;
+	} else if (is_own(p, hop)) {
+		memcpy(mac, p->mac, MAC_LEN);
+		flags |= NEIGH_SELF;
+		n->permanent = true;
 	} else if (p->back_to_back) {
 		memcpy(mac, l->port[p->peer].mac, MAC_LEN);
 		n->permanent = true;
 	}
 	if (n->permanent)
-		__atomic_store_n(&t->mac[t->count], mac_word(mac) | NEIGH_VALID, __ATOMIC_RELAXED);
+		__atomic_store_n(&t->mac[t->count], mac_word(mac) | flags, __ATOMIC_RELAXED);
 	*index = t->count;
 	__atomic_store_n(&t->count, t->count + 1, __ATOMIC_RELEASE);
 	return 0;
@@ -271,6 +288,37 @@ neigh_tick(struct link_worker *w, uint64_t now)
 		if (w->neigh_cursor >= count)
 			w->neigh_cursor = 0;
 		look_at(w, w->neigh_cursor++, now);
+	}
+}
+
+void
+neigh_conflict(struct link_worker *w, const struct link_port *p, const union gid *gid,
+	const uint8_t *mac)
+{
+	if (mac_word(mac) == p->mac_word) /* an echo of ourselves */
+		return;
+	w->limits[p->index].conflict = *gid;
+	w->limits[p->index].conflict_mac = mac_word(mac);
+}
+
+void
+neigh_warn(struct link_worker *w, uint64_t now)
+{
+	struct port_limits *l;
+	char text[GID_STRLEN];
+	uint8_t mac[8];
+	unsigned int i;
+
+	for (i = 0; i < w->link->num_ports; i++) {
+		l = &w->limits[i];
+		if (l->conflict_mac == 0 || now < l->conflict_next)
+			continue;
+		memcpy(mac, &l->conflict_mac, sizeof(mac));
+		LINK_LOG(WARNING, "%s: %02x:%02x:%02x:%02x:%02x:%02x uses our address %s too",
+			w->link->port[i].cfg.name, mac[0], mac[1], mac[2], mac[3], mac[4], mac[5],
+			gid_print(&l->conflict, text));
+		l->conflict_mac = 0;
+		l->conflict_next = now + WARN_S * w->link->cfg.hz;
 	}
 }
 

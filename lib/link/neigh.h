@@ -21,13 +21,14 @@
 
 #define NEIGH_MAX   16384
 #define NEIGH_VALID (UINT64_C(1) << 63)
+#define NEIGH_SELF  (UINT64_C(1) << 62) /* the port itself: no switch would send it back */
 
 struct neigh {
 	union gid gid; /* of the next hop */
 	union gid source; /* ours, that asks */
 	uint64_t confirmed; /* when last heard; any worker, relaxed */
 	uint16_t port;
-	bool permanent; /* multicast, or the other end of a pair: never asked for, never aged */
+	bool permanent; /* multicast, the other end of a pair, ourselves: never asked for, never aged */
 	/* worker 0 */
 	uint8_t probes;
 	uint64_t next; /* when to look again */

@@ -17,193 +17,6 @@
 
 RTE_LOG_REGISTER(link_logtype, polca.link, INFO);
 
-#define POOL_CACHE   256
-/* what one worker may hold: a mempool cache and a half, bursts on the way in and out, hand-off */
-#define WORKER_MBUFS 640
-
-/*
- * Virtual devices whose queues are filled by somebody else's choice (kernel fan-out, the guest, the peer): each queue
- * that exists has to be served, or what falls into it is lost. The rest of the drivers distribute by RSS, or have one queue.
- */
-enum queue_rule {
-	QUEUES_RSS, /* as many as workers if the device can hash, else one */
-	QUEUES_ALL, /* as the device was made, RX and TX in pairs */
-	QUEUES_PER_WORKER, /* as many as workers, RX and TX in pairs */
-};
-
-static const struct {
-	const char *driver;
-	enum queue_rule rule;
-} queue_rules[] = {
-	{ "net_ring", QUEUES_ALL },
-	{ "net_af_packet", QUEUES_ALL },
-	{ "net_af_xdp", QUEUES_ALL },
-	{ "net_vhost", QUEUES_ALL },
-	{ "net_memif", QUEUES_PER_WORKER },
-	{ "net_tap", QUEUES_PER_WORKER },
-};
-
-static enum queue_rule
-queue_rule(const char *driver)
-{
-	unsigned int i;
-
-	for (i = 0; i < RTE_DIM(queue_rules); i++)
-		if (strcmp(driver, queue_rules[i].driver) == 0)
-			return queue_rules[i].rule;
-	return QUEUES_RSS;
-}
-
-static void
-choose_queues(const struct link *l, struct link_port *p, const struct rte_eth_dev_info *info,
-	uint64_t rss_hf)
-{
-	unsigned int pairs = RTE_MIN(info->max_rx_queues, info->max_tx_queues);
-	unsigned int workers = l->cfg.workers;
-
-	switch (queue_rule(p->driver)) {
-	case QUEUES_ALL:
-		p->nrx = pairs;
-		p->ntx = pairs;
-		break;
-	case QUEUES_PER_WORKER:
-		p->nrx = RTE_MIN(pairs, workers);
-		p->ntx = p->nrx;
-		break;
-	case QUEUES_RSS:
-		p->nrx = rss_hf != 0 ? RTE_MIN(info->max_rx_queues, workers) : 1u;
-		p->ntx = RTE_MIN(info->max_tx_queues, workers);
-		break;
-	}
-}
-
-static int
-configure(struct link *l, struct link_port *p, struct error *err)
-{
-	struct rte_eth_conf conf = { 0 };
-	struct rte_eth_dev_info info;
-	uint16_t mtu = 0;
-	int rc;
-
-	rc = rte_eth_dev_info_get(p->ethdev, &info);
-	if (rc != 0)
-		return error_set(err, -rc, "%s: device gives no information: %s", p->cfg.name,
-			rte_strerror(-rc));
-	snprintf(p->driver, sizeof(p->driver), "%s", info.driver_name);
-	p->numa_node = rte_eth_dev_socket_id(p->ethdev);
-	conf.rx_adv_conf.rss_conf.rss_hf =
-		(RTE_ETH_RSS_IP | RTE_ETH_RSS_UDP) & info.flow_type_rss_offloads;
-	choose_queues(l, p, &info, conf.rx_adv_conf.rss_conf.rss_hf);
-	if (p->nrx > 1 && conf.rx_adv_conf.rss_conf.rss_hf != 0)
-		conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
-	else
-		conf.rx_adv_conf.rss_conf.rss_hf = 0;
-	/* all frames of a port's queues come from one pool and have one reference */
-	conf.txmode.offloads = RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE & info.tx_offload_capa;
-	if (p->back_to_back)
-		conf.txmode.offloads = 0;
-
-	/*
-	 * The MTU itself is set below. Told here, a driver with small limits would refuse without a reason; those that
-	 * know of larger frames only through the configuration get it.
-	 */
-	if (p->cfg.mtu != 0 && !p->back_to_back && p->cfg.mtu <= info.max_mtu)
-		conf.rxmode.mtu = p->cfg.mtu;
-	rc = rte_eth_dev_configure(p->ethdev, p->nrx, p->ntx, &conf);
-	if (rc != 0)
-		return error_set(err, -rc, "%s: %s refuses %u receive and %u transmit queues: %s",
-			p->cfg.name, p->driver, p->nrx, p->ntx, rte_strerror(-rc));
-	p->opened = true;
-
-	if (p->cfg.mtu != 0 && !p->back_to_back) {
-		rc = rte_eth_dev_set_mtu(p->ethdev, p->cfg.mtu);
-		if (rc != 0 && rc != -ENOTSUP)
-			return error_set(err, -rc,
-				"%s: mtu: got %u, %s allows %u..%u (%s); set the interface's own MTU first",
-				p->cfg.name, p->cfg.mtu, p->driver, info.min_mtu, info.max_mtu,
-				rte_strerror(-rc));
-	}
-	rte_eth_dev_get_mtu(p->ethdev, &mtu);
-	p->mtu = p->cfg.mtu ? p->cfg.mtu : p->back_to_back ? BACK_TO_BACK_MTU : mtu;
-
-	p->tx_desc = p->cfg.tx_desc ? p->cfg.tx_desc : QUEUE_DESC;
-	if (!p->back_to_back) { /* a pair's rings stand already */
-		p->rx_desc = p->cfg.rx_desc ? p->cfg.rx_desc : QUEUE_DESC;
-		rte_eth_dev_adjust_nb_rx_tx_desc(p->ethdev, &p->rx_desc, &p->tx_desc);
-	}
-	return 0;
-}
-
-/*
- * One pool per NUMA node and frame size, shared by its ports; AF_XDP registers a port's pool with the kernel, and shares
- * it with nobody.
- */
-static void
-choose_pool(struct link *l, struct link_port *p)
-{
-	bool own = strcmp(p->driver, "net_af_xdp") == 0;
-	uint32_t data = p->mtu + ETH_LEN + 2 * VLAN_LEN + RTE_ETHER_CRC_LEN;
-	struct link_pool *pool;
-	uint32_t mbufs;
-	unsigned int i;
-
-	data = RTE_MAX(RTE_ALIGN(data, RTE_CACHE_LINE_SIZE), 2048u);
-	if (data > UINT16_MAX - RTE_PKTMBUF_HEADROOM)
-		data = UINT16_MAX - RTE_PKTMBUF_HEADROOM;
-	/* what can stand in queues, and what each worker holds: bursts, caches, hand-off */
-	mbufs = p->nrx * p->rx_desc + l->cfg.workers * WORKER_MBUFS;
-	if (!p->back_to_back) /* there, one's transmit queue is the other's receive queue */
-		mbufs += p->ntx * p->tx_desc;
-	if (own) /* fill ring and completion ring besides, each as large as the pool's share */
-		mbufs += 4096;
-	if (p->cfg.mbufs != 0)
-		mbufs = p->cfg.mbufs;
-	for (i = own ? l->num_pools : 0; i < l->num_pools; i++)
-		if (l->pool[i].numa_node == p->numa_node && l->pool[i].data_room == data)
-			break;
-	pool = &l->pool[i];
-	if (i == l->num_pools) {
-		pool->numa_node = p->numa_node;
-		pool->data_room = data;
-		l->num_pools++;
-	}
-	pool->mbufs += mbufs;
-	p->pool = pool;
-}
-
-static struct rte_mempool *
-make_pool(const struct link *l, const struct link_pool *pool, int numa_node)
-{
-	static unsigned int serial;
-	char name[RTE_MEMPOOL_NAMESIZE];
-
-	snprintf(name, sizeof(name), "polca_mbuf_%u", serial++);
-	return rte_pktmbuf_pool_create(name, pool->mbufs,
-		RTE_MIN(pool->mbufs / 2, (uint32_t)POOL_CACHE),
-		RTE_ALIGN(l->cfg.mbuf_priv, RTE_MBUF_PRIV_ALIGN),
-		pool->data_room + RTE_PKTMBUF_HEADROOM, numa_node);
-}
-
-static int
-make_pools(struct link *l, struct error *err)
-{
-	struct link_pool *pool;
-	unsigned int i;
-
-	for (i = 0; i < l->num_pools; i++) {
-		pool = &l->pool[i];
-		pool->mp = make_pool(l, pool, pool->numa_node);
-		if (pool->mp == NULL && pool->numa_node != SOCKET_ID_ANY)
-			pool->mp = make_pool(l, pool, SOCKET_ID_ANY);
-		if (pool->mp == NULL)
-			return error_set(err, rte_errno,
-				"no memory for %u packet buffers of %u bytes (%s): more memory (EAL -m or "
-				"hugepages), or fewer mbufs, descriptors or workers",
-				pool->mbufs, pool->data_room, rte_strerror(rte_errno));
-	}
-	return 0;
-}
-
 static int
 setup_queues(struct link_port *p, struct error *err)
 {
@@ -263,8 +76,11 @@ start(struct link *l, struct link_port *p, struct error *err)
 	rc = setup_queues(p, err);
 	if (rc != 0)
 		return rc;
-	/* workers without a TX queue hand their frames to one that has: worker w to worker w % ntx */
-	for (w = p->ntx; w < l->cfg.workers; w++) {
+	/*
+	 * Workers without a TX queue hand their frames to one that has: worker w to worker w % ntx. So do those whose queue
+	 * the far end has not woken: to worker 0, whose queue is always awake.
+	 */
+	for (w = p->driver_rule->queues_may_sleep ? 1 : p->ntx; w < l->cfg.workers; w++) {
 		snprintf(name, sizeof(name), "tx.%u.%.12s", w, p->cfg.name);
 		p->tx_ring[w] = rte_ring_create(name, TX_HANDOFF_RING, p->numa_node,
 			RING_F_SP_ENQ | RING_F_SC_DEQ);
@@ -361,12 +177,12 @@ open_ports(struct link *l, struct error *err)
 		if (!p->back_to_back)
 			rc = device_attach(p, err);
 		if (rc == 0)
-			rc = configure(l, p, err);
+			rc = port_configure(l, p, err);
 		if (rc == 0)
-			choose_pool(l, p);
+			pool_choose(l, p);
 	}
 	if (rc == 0)
-		rc = make_pools(l, err);
+		rc = pool_create_all(l, err);
 	for (i = 0; rc == 0 && i < l->num_ports; i++) {
 		rc = start(l, &l->port[i], err);
 		if (rc == 0)
@@ -445,8 +261,7 @@ link_close(struct link *l)
 		back_to_back_close(&l->port[i]);
 		rte_free(l->port[i].attr_slots);
 	}
-	for (i = 0; i < l->num_pools; i++)
-		rte_mempool_free(l->pool[i].mp);
+	pool_free_all(l);
 	neigh_destroy(l->neigh);
 	rte_free(l->port);
 	rte_free(l);

@@ -45,14 +45,37 @@ extern int link_logtype;
 #define BACK_TO_BACK_MTU 4200
 #define QUEUE_DESC       1024
 #define TX_HANDOFF_RING  512
+#define SELF_QUEUE       512
 /* net_ring's limit (RTE_PMD_RING_MAX_RX_RINGS); workers beyond it share queues like anywhere else */
 #define BACK_TO_BACK_QUEUES 16
 /* Generations of a port's attributes kept: see state.c */
 #define ATTR_SLOTS 16
 
+enum queue_rule {
+	QUEUES_RSS, /* as many as workers if the device can hash, else one */
+	QUEUES_ALL, /* as the device was made, RX and TX in pairs */
+	QUEUES_PER_WORKER, /* as many as workers, RX and TX in pairs */
+};
+
+enum mtu_rule {
+	MTU_DEVICE, /* the driver knows and sets it */
+	MTU_INTERFACE, /* that of the kernel's interface behind the device */
+	MTU_ANY, /* no limit on the way: the configuration's */
+};
+
+/* What is peculiar to a driver: see configure.c's table. */
+struct driver_rule {
+	const char *driver;
+	enum queue_rule queues;
+	enum mtu_rule mtu;
+	bool own_pool;
+	bool queues_may_sleep; /* the far end decides which but the first are served */
+};
+
 struct link_pool {
 	struct rte_mempool *mp;
 	int numa_node;
+	bool own; /* of one port */
 	uint16_t data_room; /* headroom not counted */
 	uint32_t mbufs;
 };
@@ -67,6 +90,8 @@ struct link_port {
 	bool back_to_back;
 	uint16_t peer; /* index of the other port of a pair */
 	char driver[32];
+	const struct driver_rule *driver_rule;
+	uint32_t frame_size; /* that the driver wants a buffer to hold; 0: just the MTU */
 	int numa_node;
 	uint16_t nrx;
 	uint16_t ntx;
@@ -122,7 +147,8 @@ struct tx_port {
 	bool full; /* the queue took nothing at the last try, */
 	bool stuck; /* nor for so long that frames are dropped: other ports must not wait for it */
 	uint64_t full_since;
-	struct rte_ring *ring; /* no TX queue of our own: hand to its owner */
+	bool no_queue; /* of our own */
+	struct rte_ring *ring; /* to a worker that has one, when ours is none or asleep */
 	/* bulk cache */
 	struct rte_mempool *mp;
 	struct rte_mbuf *cache[LINK_BURST];
@@ -142,6 +168,9 @@ struct port_limits {
 	struct token_bucket nd;
 	struct token_bucket icmp;
 	union gid unreachable_from; /* who answered port 4791 last */
+	union gid conflict; /* an address of ours that somebody else claims */
+	uint64_t conflict_mac; /* who: 0 nobody */
+	uint64_t conflict_next;
 	uint64_t unreachable_told; /* counters.port_unreachable when last told */
 	uint64_t unreachable_next; /* not told again before */
 };
@@ -157,6 +186,12 @@ struct link_worker {
 	struct rte_mbuf *mbuf;
 	uint32_t bth_len;
 	uint16_t ip_id;
+
+	/* frames that the port sends to itself, a queue of its own */
+	unsigned int self_head;
+	unsigned int self_tail;
+	struct rte_mbuf **self; /* [SELF_QUEUE] */
+	bool self_turn;
 
 	uint64_t now; /* of the last rx, flush or tick */
 	unsigned int num_rx;
@@ -216,6 +251,10 @@ enum verdict nd_receive(struct link_worker *w, struct rx_frame *f, uint8_t *icmp
 /* A frame that our own host's kernel sent from our MAC, overheard: does it refuse port 4791 in our name? */
 void icmp_overheard(struct link_worker *w, struct rx_frame *f);
 void icmp_tick(struct link_worker *w, uint64_t now);
+/* Somebody else's MAC for an address of ours: said in a log by and by. */
+void neigh_conflict(struct link_worker *w, const struct link_port *p, const union gid *gid,
+	const uint8_t *mac);
+void neigh_warn(struct link_worker *w, uint64_t now);
 /* Ask for, or with our own address as target tell, who has an address. dmac NULL: the protocol's multicast. */
 void arp_send(struct link_worker *w, struct link_port *p, const union gid *sender,
 	const union gid *target, const uint8_t *dmac);
@@ -238,6 +277,21 @@ void tx_handoff_drain(struct link_worker *w);
 /* device.c: find or plug an ethdev; unlink what an earlier run left behind */
 int device_attach(struct link_port *p, struct error *err);
 void device_detach(struct link_port *p);
+
+/* Of a frame's slot in af_packet's ring, what the kernel keeps for itself (TPACKET2_HDRLEN, VLAN tag, alignment) */
+#define AF_PACKET_SLOT_HEADER 128
+/* Of a memif buffer, what is not MTU: Ethernet header, VLAN tag, FCS */
+#define MEMIF_FRAME_HEADER 22
+/* Either driver's buffer when its arguments do not say */
+#define BUFFER_DEFAULT 2048
+/* The value of an argument ("key=") of the device. */
+bool device_arg(const struct link_port *p, const char *key, char *value, size_t size);
+
+/* configure.c, pool.c: in this order */
+int port_configure(const struct link *l, struct link_port *p, struct error *err);
+void pool_choose(struct link *l, struct link_port *p);
+int pool_create_all(struct link *l, struct error *err);
+void pool_free_all(struct link *l);
 
 /* back_to_back.c */
 int back_to_back_open(struct link *l, struct error *err);

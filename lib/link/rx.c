@@ -271,6 +271,23 @@ receive(struct link_worker *w, struct link_port *p, struct rte_mbuf **mbufs, uns
 	return got;
 }
 
+/* A burst of what one port has sent to itself. */
+static unsigned int
+receive_self(struct link_worker *w, struct packet **pkts)
+{
+	struct rte_mbuf *mbufs[LINK_BURST], *m;
+	unsigned int n = 0;
+
+	while (n < LINK_BURST && w->self_tail != w->self_head) {
+		m = w->self[w->self_tail % SELF_QUEUE];
+		if (n > 0 && m->port != mbufs[0]->port)
+			break;
+		mbufs[n++] = m;
+		w->self_tail++;
+	}
+	return receive(w, &w->link->port[mbufs[0]->port], mbufs, n, pkts);
+}
+
 unsigned int
 link_rx(struct link_worker *w, uint64_t now, struct packet **pkts)
 {
@@ -281,6 +298,10 @@ link_rx(struct link_worker *w, uint64_t now, struct packet **pkts)
 	w->now = now;
 	if (w->id == 0 && unlikely(neigh_count(w->link->neigh) != w->neigh_seen))
 		neigh_new(w, now);
+	/* a burst from ourselves and one from outside, in turn */
+	w->self_turn = !w->self_turn;
+	if (unlikely(w->self_tail != w->self_head) && w->self_turn)
+		got = receive_self(w, pkts);
 	for (i = 0; i < w->num_rx && got == 0; i++) {
 		q = &w->rx[w->cursor];
 		if (++w->cursor == w->num_rx)
@@ -289,6 +310,8 @@ link_rx(struct link_worker *w, uint64_t now, struct packet **pkts)
 		if (n > 0)
 			got = receive(w, q->port, mbufs, n, pkts);
 	}
+	if (unlikely(w->self_tail != w->self_head) && got == 0)
+		got = receive_self(w, pkts);
 	return got;
 }
 

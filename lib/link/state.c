@@ -94,7 +94,7 @@ state_update(struct link_port *p)
 		return false;
 	up = now.link_status == RTE_ETH_LINK_UP;
 	/* a device whose MTU was changed behind us (tap, a representor) */
-	if (p->cfg.mtu == 0 && !p->back_to_back)
+	if (p->cfg.mtu == 0 && p->driver_rule->mtu == MTU_DEVICE)
 		rte_eth_dev_get_mtu(p->ethdev, &mtu);
 	p->link = now;
 	if (up == was_up && mtu == p->mtu)

@@ -9,7 +9,8 @@
  * no PMD needs multi-segment support for us.
  *
  * A full queue first holds its callers back (reserve() gives NULL, nothing is lost); if it does not move for FULL_MS, or its link
- * is down, its frames are dropped and counted, so that one dead port does not stop the others of this worker.
+ * is down, its frames are dropped and counted, so that one dead port does not stop the others of this worker. A queue that
+ * only sleeps (a guest that uses fewer than it was given) has another worker's to turn to first.
  */
 
 #include <rte_branch_prediction.h>
@@ -17,7 +18,7 @@
 #include "link/neigh.h"
 #include "link/private.h"
 
-#define FULL_MS 50
+#define FULL_MS 250 /* longer than a busy machine stalls whoever empties the queue */
 
 static void
 tx_send(struct link_worker *w, uint16_t port)
@@ -27,7 +28,7 @@ tx_send(struct link_worker *w, uint16_t port)
 	uint64_t bytes = 0;
 	uint16_t sent, i;
 
-	if (likely(t->ring == NULL))
+	if (likely(!t->no_queue))
 		sent = rte_eth_tx_burst(t->ethdev, t->queue, t->mbuf, t->num);
 	else
 		sent = rte_ring_sp_enqueue_burst(t->ring, (void **)t->mbuf, t->num, NULL);
@@ -37,7 +38,7 @@ tx_send(struct link_worker *w, uint16_t port)
 		for (i = 0; i < sent; i++)
 			bytes += t->len[i];
 		/* the worker that owns the queue counts what it is handed */
-		if (likely(t->ring == NULL)) {
+		if (likely(!t->no_queue)) {
 			count(&c->tx_packets, sent);
 			count(&c->tx_bytes, bytes);
 		}
@@ -58,8 +59,12 @@ tx_send(struct link_worker *w, uint16_t port)
 		t->stuck = true;
 	if (!t->stuck)
 		return;
+	sent = 0;
+	if (t->ring != NULL && !t->no_queue)
+		sent = rte_ring_sp_enqueue_burst(t->ring, (void **)t->mbuf, t->num, NULL);
+	t->num -= sent;
 	count(&c->tx_full, t->num);
-	rte_pktmbuf_free_bulk(t->mbuf, t->num);
+	rte_pktmbuf_free_bulk(t->mbuf + sent, t->num);
 	t->num = 0;
 }
 
@@ -99,6 +104,16 @@ tx_alloc(struct link_worker *w, uint16_t port)
 	return t->cache[--t->num_cached];
 }
 
+/* The receive path takes it from here, as from any other queue (rx.c). */
+static void
+send_to_self(struct link_worker *w, uint16_t port, struct rte_mbuf *m)
+{
+	m->port = port; /* ours, not an ethdev's */
+	w->self[w->self_head++ % SELF_QUEUE] = m;
+	count(&w->counters[port].tx_packets, 1);
+	count(&w->counters[port].tx_bytes, m->pkt_len);
+}
+
 /* The BTH stands right behind the headroom, aligned; the headers go in front of it. */
 static inline uint8_t *
 bth_of(struct rte_mbuf *m)
@@ -112,7 +127,7 @@ sink_reserve(struct tx_sink *sink, const struct path *path, uint32_t len)
 	struct link_worker *w = (struct link_worker *)sink;
 	uint16_t port = path->av.port;
 
-	if (unlikely(!tx_room(w, port)))
+	if (unlikely(!tx_room(w, port) || w->self_head - w->self_tail == SELF_QUEUE))
 		return NULL;
 	if (unlikely(w->mbuf != NULL)) /* reserved and not committed: taken back */
 		w->tx[w->path->av.port].cache[w->tx[w->path->av.port].num_cached++] = w->mbuf;
@@ -156,7 +171,10 @@ sink_commit(struct tx_sink *sink)
 	m->pkt_len = len;
 	if (likely(mac != 0))
 		memcpy(rte_pktmbuf_mtod(m, uint8_t *), &mac, MAC_LEN);
-	tx_queue(w, port, m);
+	if (unlikely(mac & NEIGH_SELF))
+		send_to_self(w, port, m);
+	else
+		tx_queue(w, port, m);
 }
 
 void
@@ -256,6 +274,7 @@ tx_init(struct link_worker *w)
 		t = &w->tx[i];
 		t->ethdev = p->ethdev;
 		t->queue = w->id;
+		t->no_queue = w->id >= p->ntx;
 		t->ring = p->tx_ring[w->id];
 		t->mp = p->pool->mp;
 		t->room = rte_pktmbuf_data_room_size(t->mp) - RTE_PKTMBUF_HEADROOM;
@@ -271,6 +290,8 @@ tx_fini(struct link_worker *w)
 	if (w->mbuf != NULL)
 		rte_pktmbuf_free(w->mbuf);
 	w->mbuf = NULL;
+	while (w->self_tail != w->self_head)
+		rte_pktmbuf_free(w->self[w->self_tail++ % SELF_QUEUE]);
 	for (i = 0; i < w->link->num_ports; i++) {
 		t = &w->tx[i];
 		rte_pktmbuf_free_bulk(t->mbuf, t->num);

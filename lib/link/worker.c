@@ -33,13 +33,18 @@ static void
 assign_handoff(struct link_worker *w)
 {
 	struct link *l = w->link;
-	unsigned int i, other;
+	struct link_port *p;
+	unsigned int i, other, owner;
 
-	for (i = 0; i < l->num_ports; i++)
-		for (other = l->port[i].ntx; w->id < l->port[i].ntx && other < l->cfg.workers; other++)
-			if (other % l->port[i].ntx == w->id)
-				w->handoff[w->num_handoff++] =
-					(struct tx_handoff){ l->port[i].tx_ring[other], i };
+	for (i = 0; i < l->num_ports; i++) {
+		p = &l->port[i];
+		for (other = 0; other < l->cfg.workers; other++) {
+			/* no queue, or one that the far end has not woken */
+			owner = other >= p->ntx ? other % p->ntx : 0;
+			if (p->tx_ring[other] != NULL && owner == w->id)
+				w->handoff[w->num_handoff++] = (struct tx_handoff){ p->tx_ring[other], i };
+		}
+	}
 }
 
 static void
@@ -85,7 +90,8 @@ link_worker_create(struct link *l, unsigned int worker, struct error *err)
 	w->limits = rte_zmalloc_socket("link_limits", n * sizeof(w->limits[0]), 0, socket);
 	w->counters = rte_zmalloc_socket("link_counters", n * sizeof(w->counters[0]),
 		RTE_CACHE_LINE_SIZE, socket);
-	if (w->rx == NULL || w->handoff == NULL || w->limits == NULL || w->counters == NULL)
+	w->self = rte_zmalloc_socket("link_self", SELF_QUEUE * sizeof(w->self[0]), 0, socket);
+	if (w->self == NULL || w->rx == NULL || w->handoff == NULL || w->limits == NULL || w->counters == NULL)
 		goto no_memory;
 	assign_rx(w);
 	assign_handoff(w);
@@ -111,6 +117,7 @@ link_worker_destroy(struct link_worker *w)
 	rte_free(w->handoff);
 	rte_free(w->limits);
 	rte_free(w->counters);
+	rte_free(w->self);
 	rte_free(w);
 }
 
@@ -123,6 +130,7 @@ link_tick(struct link_worker *w, uint64_t now)
 		neigh_tick(w, now);
 	}
 	icmp_tick(w, now);
+	neigh_warn(w, now);
 }
 
 struct link_counters *

@@ -169,7 +169,7 @@ test_full_queue_holds_back_then_drops(void **state)
 	assert_int_equal(c->tx_full, 0);
 	/* it does not move for long */
 	link_tx_flush(b.worker[0], b.now);
-	b.now += 49 * MS;
+	b.now += 249 * MS;
 	link_tx_flush(b.worker[0], b.now);
 	assert_int_equal(c->tx_full, 0);
 	b.now += 2 * MS;
@@ -270,10 +270,46 @@ test_worker_without_a_queue_hands_over(void **state)
 	for (i = 0; i < 1000 && send_ack(&b, 2, &path, i); i++)
 		;
 	assert_in_range(i, 512, 512 + LINK_BURST);
-	b.now += 60 * MS;
+	b.now += 260 * MS;
 	link_tx_flush(b.worker[2], b.now);
 	assert_int_equal(c2->tx_full, LINK_BURST);
 	bench_close(&b);
+}
+
+/* A queue pair that talks to its own port: no switch would send that back. */
+static void
+test_port_reaches_itself(void **state)
+{
+	struct bench *b = *state;
+	const struct link_counters *c = link_worker_counters(b->worker[0], 0);
+	struct path path = path_to_peer(b, true);
+	struct av av = path.av;
+	struct error err;
+	unsigned int i;
+
+	av.dgid = av.sgid;
+	path_init(&path, &av, 0x11, 0x12);
+	assert_int_equal(link_neighbour(b->link, 0, &av.sgid, &av.dgid, &path.neighbour, &err), 0);
+	for (i = 0; i < 40; i++)
+		assert_true(send_ack(b, 0, &path, i));
+	link_tx_flush(b->worker[0], b->now);
+	bench_expect_nothing(b);
+	assert_int_equal(bench_poll(b, 0), 32);
+	assert_int_equal(b->pkts[31]->psn, 31);
+	/* in turn with what comes from outside */
+	bench_inject(b, ROCEV2_ACK);
+	assert_int_equal(bench_poll(b, 0), 1);
+	assert_int_equal(b->pkts[0]->psn, 0x12);
+	assert_int_equal(bench_poll(b, 0), 8);
+	assert_int_equal(b->pkts[7]->psn, 39);
+	assert_int_equal(bench_poll(b, 0), 0);
+	assert_int_equal(c->tx_packets, 40);
+	assert_int_equal(c->rx_packets, 41);
+	/* its own queue is bounded too */
+	for (i = 0; send_ack(b, 0, &path, i); i++)
+		assert_true(i < 1000);
+	assert_int_equal(i, 512);
+	assert_int_equal(c->tx_full, 0);
 }
 
 int
@@ -290,6 +326,7 @@ main(void)
 		WITH_BENCH(test_more_than_the_mtu_is_refused),
 		WITH_BENCH(test_reserved_and_not_committed_is_taken_back),
 		cmocka_unit_test(test_worker_without_a_queue_hands_over),
+		WITH_BENCH(test_port_reaches_itself),
 	};
 
 	return cmocka_run_group_tests(tests, bench_eal, bench_eal_cleanup);

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/* Queues, offloads and MTU of a port: what the device can do, what its driver says it can, and what we ask for. */
+
+#include <errno.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <rte_errno.h>
+
+#include "link/private.h"
+
+/*
+ * Virtual devices whose queues are filled by somebody else's choice (kernel fan-out, the guest, the peer): each queue that
+ * exists has to be served, or what falls into it is lost. And whose largest frame is not what the driver reports, but what
+ * the kernel's interface or the far end says.
+ */
+static const struct driver_rule driver_rules[] = {
+	{ "net_ring", QUEUES_ALL, MTU_ANY },
+	{ "net_af_packet", QUEUES_ALL, MTU_INTERFACE },
+	{ "net_af_xdp", QUEUES_ALL, MTU_INTERFACE, .own_pool = true },
+	{ "net_vhost", QUEUES_ALL, MTU_ANY, .queues_may_sleep = true },
+	{ "net_memif", QUEUES_PER_WORKER, MTU_ANY },
+	{ "net_tap", QUEUES_PER_WORKER, MTU_INTERFACE },
+};
+static const struct driver_rule driver_rule_other = { "", QUEUES_RSS, MTU_DEVICE };
+
+static const struct driver_rule *
+find_rule(const char *driver)
+{
+	unsigned int i;
+
+	for (i = 0; i < RTE_DIM(driver_rules); i++)
+		if (strcmp(driver, driver_rules[i].driver) == 0)
+			return &driver_rules[i];
+	return &driver_rule_other;
+}
+
+static void
+choose_queues(const struct link *l, struct link_port *p, const struct rte_eth_dev_info *info,
+	uint64_t rss_hf)
+{
+	unsigned int pairs = RTE_MIN(info->max_rx_queues, info->max_tx_queues);
+	unsigned int workers = l->cfg.workers;
+
+	switch (p->driver_rule->queues) {
+	case QUEUES_ALL:
+		p->nrx = pairs;
+		p->ntx = pairs;
+		break;
+	case QUEUES_PER_WORKER:
+		p->nrx = RTE_MIN(pairs, workers);
+		p->ntx = p->nrx;
+		break;
+	case QUEUES_RSS:
+		p->nrx = rss_hf != 0 ? RTE_MIN(info->max_rx_queues, workers) : 1u;
+		p->ntx = RTE_MIN(info->max_tx_queues, workers);
+		break;
+	}
+}
+
+/* The MTU of the kernel's interface behind a device; 0: none. */
+static int
+interface_mtu(const char *ifname, int set)
+{
+	struct ifreq req = { 0 };
+	int fd, rc;
+
+	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	snprintf(req.ifr_name, sizeof(req.ifr_name), "%s", ifname);
+	req.ifr_mtu = set;
+	rc = ioctl(fd, set != 0 ? SIOCSIFMTU : SIOCGIFMTU, &req) == 0 ? req.ifr_mtu : -errno;
+	close(fd);
+	return rc;
+}
+
+static int
+use_interface_mtu(const struct link *l, struct link_port *p, const struct rte_eth_dev_info *info,
+	struct error *err)
+{
+	char ifname[IF_NAMESIZE] = "", text[16];
+	unsigned int limit = UINT16_MAX;
+	int mtu;
+
+	if (strcmp(p->driver, "net_af_packet") == 0) {
+		p->frame_size = device_arg(p, "framesz=", text, sizeof(text)) ? atoi(text) : BUFFER_DEFAULT;
+		limit = p->frame_size - AF_PACKET_SLOT_HEADER;
+	} else if (strcmp(p->driver, "net_af_xdp") == 0) {
+		/* a frame, its mbuf and our private area in one page */
+		limit = info->max_mtu - RTE_ALIGN(l->cfg.mbuf_priv, RTE_CACHE_LINE_SIZE);
+	}
+	if_indextoname(info->if_index, ifname);
+	mtu = interface_mtu(ifname, 0);
+	if (mtu <= 0)
+		mtu = RTE_ETHER_MTU;
+	if (p->cfg.mtu > limit)
+		return error_set(err, EINVAL, "%s: mtu: got %u, %s allows up to %u%s", p->cfg.name,
+			p->cfg.mtu, p->driver, limit,
+			p->frame_size ? " with its framesz argument of now" : "");
+	if (p->cfg.mtu != 0 && p->cfg.mtu != mtu) {
+		mtu = interface_mtu(ifname, p->cfg.mtu);
+		if (mtu < 0)
+			return error_set(err, -mtu, "%s: mtu: got %u, the kernel refuses it for %s: %s",
+				p->cfg.name, p->cfg.mtu, ifname, rte_strerror(-mtu));
+	}
+	p->mtu = RTE_MIN((unsigned int)mtu, limit);
+	return 0;
+}
+
+static int
+use_device_mtu(struct link_port *p, const struct rte_eth_dev_info *info, struct error *err)
+{
+	int rc;
+
+	if (p->cfg.mtu != 0) {
+		rc = rte_eth_dev_set_mtu(p->ethdev, p->cfg.mtu);
+		if (rc != 0 && rc != -ENOTSUP)
+			return error_set(err, -rc, "%s: mtu: got %u, %s allows %u..%u (%s)", p->cfg.name,
+				p->cfg.mtu, p->driver, info->min_mtu, info->max_mtu, rte_strerror(-rc));
+	}
+	rc = rte_eth_dev_get_mtu(p->ethdev, &p->mtu);
+	if (rc != 0)
+		p->mtu = p->cfg.mtu ? p->cfg.mtu : RTE_ETHER_MTU;
+	return 0;
+}
+
+/*
+ * No limit on the way but the driver's buffers. A frame in several buffers is legal in memif, but its driver forgets to clear
+ * a descriptor's chain mark when the ring comes round (DPDK 22.11 eth_memif_tx), so ours fit in one.
+ */
+static int
+use_any_mtu(struct link_port *p, struct error *err)
+{
+	unsigned int limit = UINT16_MAX;
+	char text[16];
+
+	p->mtu = p->cfg.mtu ? p->cfg.mtu : p->back_to_back ? BACK_TO_BACK_MTU : RTE_ETHER_MTU;
+	if (strcmp(p->driver, "net_memif") == 0)
+		limit = (device_arg(p, "bsize=", text, sizeof(text)) ? atoi(text) : BUFFER_DEFAULT) -
+			MEMIF_FRAME_HEADER;
+	if (p->mtu > limit)
+		return error_set(err, EINVAL, "%s: mtu: got %u, %s allows up to %u with its bsize argument of "
+			"now", p->cfg.name, p->mtu, p->driver, limit);
+	return 0;
+}
+
+static int
+set_mtu(const struct link *l, struct link_port *p, const struct rte_eth_dev_info *info,
+	struct error *err)
+{
+	switch (p->driver_rule->mtu) {
+	case MTU_INTERFACE:
+		return use_interface_mtu(l, p, info, err);
+	case MTU_DEVICE:
+		return use_device_mtu(p, info, err);
+	case MTU_ANY:
+	default:
+		return use_any_mtu(p, err);
+	}
+}
+
+int
+port_configure(const struct link *l, struct link_port *p, struct error *err)
+{
+	struct rte_eth_conf conf = { 0 };
+	struct rte_eth_dev_info info;
+	uint64_t rss_hf;
+	int rc;
+
+	rc = rte_eth_dev_info_get(p->ethdev, &info);
+	if (rc != 0)
+		return error_set(err, -rc, "%s: device gives no information: %s", p->cfg.name,
+			rte_strerror(-rc));
+	snprintf(p->driver, sizeof(p->driver), "%s", info.driver_name);
+	p->driver_rule = find_rule(p->driver);
+	p->numa_node = rte_eth_dev_socket_id(p->ethdev);
+
+	rss_hf = (RTE_ETH_RSS_IP | RTE_ETH_RSS_UDP) & info.flow_type_rss_offloads;
+	choose_queues(l, p, &info, rss_hf);
+	if (p->nrx > 1 && rss_hf != 0) {
+		conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
+		conf.rx_adv_conf.rss_conf.rss_hf = rss_hf;
+	}
+	/* all frames of a port's queues come from one pool and have one reference; a pair's come from two ports */
+	if (!p->back_to_back)
+		conf.txmode.offloads = RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE & info.tx_offload_capa;
+	/* drivers size their receive buffers by this; one that it does not fit says so in set_mtu() */
+	if (p->driver_rule->mtu == MTU_DEVICE && p->cfg.mtu <= info.max_mtu)
+		conf.rxmode.mtu = p->cfg.mtu;
+	rc = rte_eth_dev_configure(p->ethdev, p->nrx, p->ntx, &conf);
+	if (rc != 0)
+		return error_set(err, -rc,
+			"%s: %s refuses %u receive and %u transmit queues, MTU %u: %s", p->cfg.name,
+			p->driver, p->nrx, p->ntx, conf.rxmode.mtu, rte_strerror(-rc));
+	p->opened = true;
+	rc = set_mtu(l, p, &info, err);
+	if (rc != 0)
+		return rc;
+
+	p->tx_desc = p->cfg.tx_desc ? p->cfg.tx_desc : QUEUE_DESC;
+	if (!p->back_to_back) { /* a pair's rings stand already */
+		p->rx_desc = p->cfg.rx_desc ? p->cfg.rx_desc : QUEUE_DESC;
+		rte_eth_dev_adjust_nb_rx_tx_desc(p->ethdev, &p->rx_desc, &p->tx_desc);
+	}
+	return 0;
+}

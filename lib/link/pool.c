@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * Packet buffers: one pool per NUMA node and frame size, shared by its ports. AF_XDP registers a port's pool with the kernel, and
+ * shares it with nobody.
+ */
+
+#include <stdio.h>
+
+#include <rte_errno.h>
+
+#include "link/private.h"
+
+#define POOL_CACHE   256
+/* what one worker may hold: a mempool cache and a half, bursts on the way in and out, hand-off */
+#define WORKER_MBUFS 640
+/* AF_XDP's fill and completion rings, each as deep as its descriptors, on top of a batch */
+#define XDP_MBUFS    4096
+
+void
+pool_choose(struct link *l, struct link_port *p)
+{
+	bool own = p->driver_rule->own_pool;
+	uint32_t data = p->mtu + ETH_LEN + 2 * VLAN_LEN + RTE_ETHER_CRC_LEN;
+	struct link_pool *pool;
+	uint32_t mbufs;
+	unsigned int i;
+
+	data = RTE_MAX(RTE_ALIGN(data, RTE_CACHE_LINE_SIZE), RTE_MAX(p->frame_size, 2048u));
+	if (data > UINT16_MAX - RTE_PKTMBUF_HEADROOM)
+		data = UINT16_MAX - RTE_PKTMBUF_HEADROOM;
+	/* what can stand in queues, and what each worker holds */
+	mbufs = p->nrx * p->rx_desc + l->cfg.workers * WORKER_MBUFS;
+	if (!p->back_to_back) /* there, one's transmit queue is the other's receive queue */
+		mbufs += p->ntx * p->tx_desc;
+	if (own)
+		mbufs += XDP_MBUFS;
+	if (p->cfg.mbufs != 0)
+		mbufs = p->cfg.mbufs;
+	for (i = own ? l->num_pools : 0; i < l->num_pools; i++)
+		if (!l->pool[i].own && l->pool[i].numa_node == p->numa_node &&
+			l->pool[i].data_room == data)
+			break;
+	pool = &l->pool[i];
+	if (i == l->num_pools) {
+		pool->numa_node = p->numa_node;
+		pool->data_room = data;
+		pool->own = own;
+		l->num_pools++;
+	}
+	pool->mbufs += mbufs;
+	p->pool = pool;
+}
+
+static struct rte_mempool *
+make_pool(const struct link *l, const struct link_pool *pool, int numa_node)
+{
+	static unsigned int serial;
+	char name[RTE_MEMPOOL_NAMESIZE];
+
+	snprintf(name, sizeof(name), "polca_mbuf_%u", serial++);
+	return rte_pktmbuf_pool_create(name, pool->mbufs,
+		RTE_MIN(pool->mbufs / 2, (uint32_t)POOL_CACHE),
+		RTE_ALIGN(l->cfg.mbuf_priv, RTE_MBUF_PRIV_ALIGN),
+		pool->data_room + RTE_PKTMBUF_HEADROOM, numa_node);
+}
+
+int
+pool_create_all(struct link *l, struct error *err)
+{
+	struct link_pool *pool;
+	unsigned int i;
+
+	for (i = 0; i < l->num_pools; i++) {
+		pool = &l->pool[i];
+		pool->mp = make_pool(l, pool, pool->numa_node);
+		if (pool->mp == NULL && pool->numa_node != SOCKET_ID_ANY)
+			pool->mp = make_pool(l, pool, SOCKET_ID_ANY);
+		if (pool->mp == NULL)
+			return error_set(err, rte_errno,
+				"no memory for %u packet buffers of %u bytes (%s): more memory (EAL -m or "
+				"hugepages), or fewer mbufs, descriptors or workers",
+				pool->mbufs, pool->data_room, rte_strerror(rte_errno));
+	}
+	return 0;
+}
+
+/* After the ports: what is still out then has been lost somewhere. */
+void
+pool_free_all(struct link *l)
+{
+	unsigned int i, lost;
+
+	for (i = 0; i < l->num_pools; i++) {
+		if (l->pool[i].mp == NULL)
+			continue;
+		/* AF_XDP keeps what stood in the kernel's rings */
+		lost = l->pool[i].own ? 0 : rte_mempool_in_use_count(l->pool[i].mp);
+		if (lost > 0)
+			LINK_LOG(WARNING, "%u packet buffers were not given back", lost);
+		rte_mempool_free(l->pool[i].mp);
+	}
+}

@@ -18,7 +18,7 @@ class Conn:
     """psn: of the peer's next request; msn: of Polca's last answer; mr: a region open to all."""
 
     def __init__(self, hca, wire, length=65536, mr_access=None, psn=PEER_PSN, sq_psn=POLCA_PSN,
-                 qp=None, ipv6=False, peer_ip=None, polca_ip=None, **attr):
+                 qp=None, ipv6=False, peer_ip=None, polca_ip=None, next_hop=None, **attr):
         self.hca, self.wire, self.station = hca, wire, wire.station
         polca_ip = polca_ip or (wire.polca_ip6 if ipv6 else wire.polca_ip)
         peer_ip = peer_ip or (self.station.ip6 if ipv6 else self.station.ip)
@@ -30,7 +30,7 @@ class Conn:
         self.qp.connect(dest_qp_num=self.peer.qpn, dgid=gid_of(peer_ip), rq_psn=psn, sq_psn=sq_psn,
                         path_mtu=PMTU, **attr)
         # an answer is not sent before its next hop is known, and here nobody asks twice
-        wait_until(lambda: any(n['gid'] == peer_ip and n['state'] == 'RESOLVED' for n in
+        wait_until(lambda: any(n['gid'] == (next_hop or peer_ip) and n['state'] == 'RESOLVED' for n in
                                hca.rpc('neighbour_list')['neighbours']))
 
     @property

@@ -26,6 +26,7 @@ from scapy.packet import Packet, Raw, bind_layers
 
 conf.verb = 0
 ROCE_PORT = 4791
+SOL_PACKET, PACKET_AUXDATA, TP_STATUS_VLAN_VALID = 263, 8, 0x10
 
 
 class Op:
@@ -180,6 +181,16 @@ class Received:
             '' if self.icrc_ok else ' ICRC WRONG')
 
 
+def retagged(frame, aux):
+    """The frame as it was on the wire: the kernel takes its VLAN tag out and hands it over apart."""
+    for level, kind, data in aux:
+        if (level, kind) == (SOL_PACKET, PACKET_AUXDATA):
+            status, tci, tpid = struct.unpack_from('I', data)[0], *struct.unpack_from('HH', data, 16)
+            if status & TP_STATUS_VLAN_VALID:
+                return frame[:12] + struct.pack('!HH', tpid or 0x8100, tci) + frame[12:]
+    return frame
+
+
 class Station:
     """An Ethernet host written in Python on an interface of a namespace."""
 
@@ -194,6 +205,7 @@ class Station:
         def opened():
             s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
             s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 16 << 20)
+            s.setsockopt(SOL_PACKET, PACKET_AUXDATA, 1)
             s.bind((ifname, 0))
             return s
         self.sock = ns.call(opened)
@@ -209,7 +221,7 @@ class Station:
     def _run(self):
         while not self._stop:
             try:
-                frame, where = self.sock.recvfrom(1 << 16)
+                frame, aux, _, where = self.sock.recvmsg(1 << 16, 256)
             except socket.timeout:
                 continue
             except OSError as e:
@@ -221,7 +233,7 @@ class Station:
                 continue
             self.received += 1
             try:
-                self._take(frame, time.monotonic())
+                self._take(retagged(frame, aux), time.monotonic())
             except Exception as e:  # a frame that cannot be read is for a test to see
                 self.other.put(e)
 
@@ -254,6 +266,8 @@ class Station:
 
     def _answer(self, p):
         eth = Ether(src=self.mac, dst=p.src)
+        if Dot1Q in p:
+            eth /= Dot1Q(vlan=p[Dot1Q].vlan)
         if ARP in p and p[ARP].op == 1 and p[ARP].pdst == self.ip:
             self.send(eth / ARP(op=2, hwsrc=self.mac, psrc=self.ip, hwdst=p[ARP].hwsrc,
                                 pdst=p[ARP].psrc))
@@ -261,6 +275,10 @@ class Station:
             self.send(eth / IPv6(src=self.ip6, dst=p[IPv6].src) /
                       ICMPv6ND_NA(tgt=self.ip6, R=0, S=1, O=1) /
                       ICMPv6NDOptDstLLAddr(lladdr=self.mac))
+        elif ICMPv6EchoRequest in p and p[IPv6].dst == self.ip6:
+            e = p[ICMPv6EchoRequest]
+            self.send(eth / IPv6(src=self.ip6, dst=p[IPv6].src) /
+                      ICMPv6EchoReply(id=e.id, seq=e.seq, data=e.data))
         elif ICMP in p and p[ICMP].type == 8 and p[IP].dst == self.ip:
             self.send(eth / IP(src=self.ip, dst=p[IP].src) /
                       ICMP(type=0, id=p[ICMP].id, seq=p[ICMP].seq) / p[ICMP].payload)

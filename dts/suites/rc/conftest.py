@@ -26,14 +26,15 @@ class Wire:
     polca_ip, polca_ip6 = '10.77.0.1', 'fd77::1'
     polca_ip_second = '10.77.0.11'
 
-    def __init__(self, kept, sockets):
+    def __init__(self, kept, sockets, addresses=None, **port_keys):
         self.ns = Namespace()
         self.ns.veth('pv0', 'st0', mac_a=POLCA_MAC, mac_b=STATION_MAC)
         self.station = Station(self.ns, 'st0', STATION_MAC, '10.77.0.2', 'fd77::2')
         self.capture = capture.Capture(self.ns, 'st0', os.path.join(kept, 'wire.pcap'))
-        self.polca = Polca(sockets, [port(
-            'port0', 'net_af_packet0,iface=pv0', self.polca_ip + '/24', self.polca_ip6 + '/64',
-            self.polca_ip_second + '/24', promiscuous=True)], ns=self.ns)
+        addresses = addresses or [self.polca_ip + '/24', self.polca_ip6 + '/64',
+                                  self.polca_ip_second + '/24']
+        self.polca = Polca(sockets, [port('port0', 'net_af_packet0,iface=pv0', *addresses,
+                                          **dict({'promiscuous': True}, **port_keys))], ns=self.ns)
 
     def audit(self):
         """Everything that was on the wire is accounted for: Polca's counters and the capture say the
@@ -61,8 +62,9 @@ def settled(rpc):
 
 
 @pytest.fixture(scope='module')
-def wire(kept, sockets):
-    w = Wire(kept, sockets)
+def wire(kept, sockets, request):
+    """A module says what its port is like with WIRE = dict(...)."""
+    w = Wire(kept, sockets, **getattr(request.module, 'WIRE', {}))
     try:
         w.polca.start()
         yield w

@@ -230,7 +230,7 @@ const struct rpc_method methods_server[] = {
 		"polca-ctl version get" },
 	{ "rpc_list", rpc_list, rpc_list_params, sizeof(struct rpc_list_args),
 		"Describe the methods: what help, completion and the reference are made from.",
-		"methods: list of area, name, help, params (list of name, type, required, default, allowed, help, and as they apply words, min, max, fields), result, example",
+		"methods: list of area, name, help, params (list of name, type, required, default, allowed, help, and where they apply words, fields), result, example",
 		"polca-ctl rpc list --method qp_create" },
 	{ "events", events, events_params, sizeof(struct events_args),
 		"Asynchronous events, oldest first. Without since each is given once, to whoever asks first.",

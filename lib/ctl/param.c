@@ -106,9 +106,9 @@ param_allowed(const struct param *p, char *buf, size_t size)
 	buf[0] = '\0';
 	switch (p->type) {
 	case PARAM_UINT:
-		if (max_of(p) > UINT32_MAX)
-			append(buf, size, "integer or \"0x...\" text, %" PRIu64 "..0x%" PRIx64,
-				p->min, max_of(p));
+		if (max_of(p) == UINT64_MAX)
+			append(buf, size, "64-bit integer%s, \"0x...\" text beyond 2^63 - 1",
+				p->min > 0 ? " from 1" : "");
 		else
 			append(buf, size, "integer %" PRIu64 "..%" PRIu64, p->min, max_of(p));
 		break;

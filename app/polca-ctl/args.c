@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "args.h"
+#include "methods.h"
+
+struct parser {
+	const json_t *method;
+	json_t *params;
+	char *why;
+	size_t size;
+};
+
+static int
+complain(struct parser *a, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(a->why, a->size, fmt, ap);
+	va_end(ap);
+	return -1;
+}
+
+/* --- which parameter --- */
+
+static bool
+same_name(const char *name, const char *option, size_t len)
+{
+	size_t i;
+
+	for (i = 0; i < len; i++)
+		if (name[i] != (option[i] == '-' ? '_' : option[i]))
+			return false;
+	return name[len] == '\0';
+}
+
+/* Parameters of this name at just this depth: path is the first found. @return how many */
+static int
+find_at(const json_t *table, const char *option, size_t len, int depth, int at,
+	struct args_path *path)
+{
+	struct args_path deeper;
+	json_t *p;
+	size_t i;
+	int n, found = 0;
+
+	json_array_foreach(table, i, p)
+	{
+		deeper = *path;
+		deeper.step[at] = p;
+		if (depth == 0)
+			n = same_name(method_text(p, "name"), option, len);
+		else
+			n = find_at(json_object_get(p, "fields"), option, len, depth - 1, at + 1,
+				&deeper);
+		if (n > 0 && found == 0) {
+			if (depth == 0)
+				deeper.depth = at + 1;
+			*path = deeper;
+		}
+		found += n;
+	}
+	return found;
+}
+
+struct args_path
+args_find(const json_t *method, const char *option)
+{
+	size_t len = strcspn(option, "=");
+	struct args_path path = { .depth = 0 };
+	int depth, found;
+
+	for (depth = 0; depth < ARGS_DEPTH; depth++) {
+		found = find_at(json_object_get(method, "params"), option, len, depth, 0, &path);
+		path.ambiguous = found > 1;
+		if (found > 0)
+			break;
+	}
+	return path;
+}
+
+/* --- values --- */
+
+static json_t *parse_value(struct parser *a, const json_t *param, const char *text);
+
+/* 4096, 0x1000, 4K; beyond 2^63 - 1 as "0x..." text */
+static json_t *
+parse_integer(struct parser *a, const char *name, const char *text)
+{
+	static const char suffixes[] = "KMG";
+	bool hex = text[0] == '0' && (text[1] == 'x' || text[1] == 'X');
+	unsigned int shift = 0;
+	unsigned long long v;
+	const char *s;
+	char *end;
+
+	errno = 0;
+	v = strtoull(text, &end, hex ? 16 : 10);
+	if (*end != '\0' && end[1] == '\0') {
+		s = strchr(suffixes, toupper((unsigned char)*end));
+		if (s != NULL) {
+			shift = 10 * (unsigned int)(s - suffixes + 1);
+			end++;
+		}
+	}
+	if (errno != 0 || *end != '\0' || !isxdigit((unsigned char)text[0]) ||
+			v << shift >> shift != v) {
+		complain(a, "%s: got \"%s\", wanted a number (4096, 0x1000, 4K)", name, text);
+		return NULL;
+	}
+	v <<= shift;
+	return v <= INT64_MAX ? json_integer((json_int_t)v) : json_sprintf("0x%llx", v);
+}
+
+static json_t *
+parse_boolean(struct parser *a, const char *name, const char *text)
+{
+	if (strcmp(text, "true") == 0 || strcmp(text, "yes") == 0 || strcmp(text, "1") == 0)
+		return json_true();
+	if (strcmp(text, "false") == 0 || strcmp(text, "no") == 0 || strcmp(text, "0") == 0)
+		return json_false();
+	complain(a, "%s: got \"%s\", wanted true or false", name, text);
+	return NULL;
+}
+
+/* "A,B", or "A+B" where commas part fields */
+static json_t *
+parse_flags(const char *text)
+{
+	json_t *list = json_array();
+	size_t len;
+
+	while (*text != '\0') {
+		len = strcspn(text, ",+");
+		json_array_append_new(list, json_stringn(text, len));
+		text += len + (text[len] != '\0');
+	}
+	return list;
+}
+
+static const json_t *
+find_field(const json_t *fields, const char *name, size_t len)
+{
+	json_t *p;
+	size_t i;
+
+	json_array_foreach(fields, i, p)
+	{
+		if (same_name(method_text(p, "name"), name, len))
+			return p;
+	}
+	return NULL;
+}
+
+/* one "field=value" of an object */
+static int
+parse_field(struct parser *a, const json_t *param, json_t *obj, const char *text, size_t len)
+{
+	size_t name = strcspn(text, "=");
+	const json_t *field = find_field(json_object_get(param, "fields"), text, name);
+	char *value;
+	json_t *v;
+
+	if (name >= len || field == NULL)
+		return complain(a, "%s: got \"%.*s\", wanted FIELD=VALUE: %s",
+			method_text(param, "name"), (int)len, text, method_text(param, "allowed"));
+	value = strndup(text + name + 1, len - name - 1);
+	v = parse_value(a, field, value);
+	free(value);
+	if (v == NULL)
+		return -1;
+	return json_object_set_new(obj, method_text(field, "name"), v);
+}
+
+/* "{...}" as JSON, or "key=1,length=4096" */
+static json_t *
+parse_object(struct parser *a, const json_t *param, const char *text)
+{
+	json_error_t error;
+	json_t *obj;
+	size_t len;
+
+	if (*text == '{' || *text == '[') {
+		obj = json_loads(text, 0, &error);
+		if (obj == NULL)
+			complain(a, "%s: this is no JSON: %s", method_text(param, "name"),
+				error.text);
+		return obj;
+	}
+	obj = json_object();
+	while (*text != '\0') {
+		len = strcspn(text, ",");
+		if (parse_field(a, param, obj, text, len) != 0) {
+			json_decref(obj);
+			return NULL;
+		}
+		text += len + (text[len] != '\0');
+	}
+	return obj;
+}
+
+static json_t *
+parse_value(struct parser *a, const json_t *param, const char *text)
+{
+	const char *type = method_text(param, "type"), *name = method_text(param, "name");
+	json_t *v;
+
+	if (strcmp(type, "integer") == 0)
+		return parse_integer(a, name, text);
+	if (strcmp(type, "boolean") == 0)
+		return parse_boolean(a, name, text);
+	if (strcmp(type, "flags") == 0)
+		return parse_flags(text);
+	if (strcmp(type, "object") == 0 || strcmp(type, "list") == 0)
+		return parse_object(a, param, text);
+	v = json_string(text);
+	if (v == NULL)
+		complain(a, "%s: not UTF-8", name);
+	return v;
+}
+
+/* --- where it goes --- */
+
+/* The object inside obj that param stands for: made if need be; of a list its last item. */
+static json_t *
+enter(json_t *obj, const json_t *param)
+{
+	const char *name = method_text(param, "name");
+	json_t *v = json_object_get(obj, name);
+
+	if (strcmp(method_text(param, "type"), "list") != 0) {
+		if (v == NULL) {
+			v = json_object();
+			json_object_set_new(obj, name, v);
+		}
+		return v;
+	}
+	if (v == NULL) {
+		v = json_array();
+		json_object_set_new(obj, name, v);
+	}
+	if (json_array_size(v) == 0)
+		json_array_append_new(v, json_object());
+	return json_array_get(v, json_array_size(v) - 1);
+}
+
+static int
+store(struct parser *a, const struct args_path *path, const char *text)
+{
+	const json_t *param = path->step[path->depth - 1];
+	const char *name = method_text(param, "name");
+	json_t *list, *v, *obj = a->params;
+	int i;
+
+	v = parse_value(a, param, text);
+	if (v == NULL)
+		return -1;
+	for (i = 0; i < path->depth - 1; i++)
+		obj = enter(obj, path->step[i]);
+	if (strcmp(method_text(param, "type"), "list") != 0)
+		return json_object_set_new(obj, name, v);
+	list = json_object_get(obj, name);
+	if (list == NULL) {
+		list = json_array();
+		json_object_set_new(obj, name, list);
+	}
+	if (!json_is_array(v))
+		return json_array_append_new(list, v);
+	i = json_array_extend(list, v);
+	json_decref(v);
+	return i;
+}
+
+static int
+no_such(struct parser *a, const char *option, const struct args_path *path)
+{
+	char words[128];
+
+	method_words(method_text(a->method, "name"), words, sizeof(words));
+	if (path->depth > 0)
+		return complain(a,
+			"%s could mean several fields: write it as FIELD=VALUE of the option it belongs to; see polca-ctl %s --help",
+			option, words);
+	return complain(a, "%s is no option of \"%s\"; see polca-ctl %s --help", option, words,
+		words);
+}
+
+/* @return words used, or -1 */
+static int
+take_option(struct parser *a, char **words, int num)
+{
+	const char *name = words[0] + 2, *value = strchr(name, '=');
+	struct args_path path = args_find(a->method, name);
+	bool negated = false, boolean;
+
+	if (path.depth == 0 && strncmp(name, "no-", 3) == 0) {
+		path = args_find(a->method, name + 3);
+		negated = true;
+	}
+	if (path.depth == 0 || path.ambiguous)
+		return no_such(a, words[0], &path);
+	boolean = strcmp(method_text(path.step[path.depth - 1], "type"), "boolean") == 0;
+	if (negated && (!boolean || value != NULL))
+		return no_such(a, words[0], &(struct args_path){ .depth = 0 });
+	if (value != NULL)
+		return store(a, &path, value + 1) == 0 ? 1 : -1;
+	if (boolean)
+		return store(a, &path, negated ? "false" : "true") == 0 ? 1 : -1;
+	if (num < 2)
+		return complain(a, "%s wants a value: %s", words[0],
+			method_text(path.step[path.depth - 1], "allowed"));
+	return store(a, &path, words[1]) == 0 ? 2 : -1;
+}
+
+/* A value without option belongs to the first required parameter that has none. */
+static int
+take_value(struct parser *a, const char *text)
+{
+	struct args_path path = { .depth = 1 };
+	char words[128];
+	json_t *p;
+	size_t i;
+
+	json_array_foreach(json_object_get(a->method, "params"), i, p)
+	{
+		if (!json_is_true(json_object_get(p, "required")) ||
+				json_object_get(a->params, method_text(p, "name")) != NULL)
+			continue;
+		path.step[0] = p;
+		return store(a, &path, text) == 0 ? 1 : -1;
+	}
+	method_words(method_text(a->method, "name"), words, sizeof(words));
+	return complain(a, "\"%s\": what is it? Options begin with --; see polca-ctl %s --help",
+		text, words);
+}
+
+static int
+check_required(struct parser *a)
+{
+	char option[64], words[128];
+	json_t *p;
+	size_t i;
+
+	json_array_foreach(json_object_get(a->method, "params"), i, p)
+	{
+		if (!json_is_true(json_object_get(p, "required")) ||
+				json_object_get(a->params, method_text(p, "name")) != NULL)
+			continue;
+		method_words(method_text(a->method, "name"), words, sizeof(words));
+		return complain(a, "%s is missing: %s; see polca-ctl %s --help",
+			option_of(method_text(p, "name"), option, sizeof(option)),
+			method_text(p, "help"), words);
+	}
+	return 0;
+}
+
+json_t *
+args_params(const json_t *method, char **words, int num, char *why, size_t size)
+{
+	struct parser a = { .method = method, .params = json_object(), .why = why, .size = size };
+	int i, n;
+
+	why[0] = '\0';
+	for (i = 0; i < num; i += n) {
+		if (strncmp(words[i], "--", 2) == 0 && words[i][2] != '\0')
+			n = take_option(&a, words + i, num - i);
+		else
+			n = take_value(&a, words[i]);
+		if (n < 0)
+			goto fail;
+	}
+	if (check_required(&a) != 0)
+		goto fail;
+	return a.params;
+fail:
+	if (why[0] == '\0')
+		snprintf(why, size, "out of memory");
+	json_decref(a.params);
+	return NULL;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#ifndef POLCA_CTL_ARGS_H
+#define POLCA_CTL_ARGS_H
+
+/**
+ * @file
+ * From words on the command line to a method's parameters.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <jansson.h>
+
+#define ARGS_DEPTH 3 /* wr, its sg_list, their fields */
+
+/** Where an option's parameter stands: at the method, or inside objects of it. */
+struct args_path {
+	const json_t *step[ARGS_DEPTH]; /**< the last one is the parameter itself */
+	int depth; /**< 0: there is none */
+	bool ambiguous;
+};
+
+/**
+ * The parameter that "--name" means: the method's own, else the only one of that name inside its objects, the
+ * nearest first.
+ */
+struct args_path args_find(const json_t *method, const char *option);
+
+/**
+ * Words after the command: "--option value", "--flag", "--option=value", and values of required parameters in
+ * their order.
+ *
+ * @param why  on failure: what is wrong and what to do
+ * @return parameters, or NULL
+ */
+json_t *args_params(const json_t *method, char **words, int num, char *why, size_t size);
+
+#endif

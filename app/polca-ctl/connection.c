@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#include <errno.h>
+#include <poll.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "connection.h"
+
+#define TIMEOUT_MS 10000
+#define REPLY_MAX  (8 << 20)
+
+struct connection {
+	int fd;
+	json_int_t id;
+	char *buf;
+	size_t len;
+	size_t size;
+};
+
+const char *
+connection_default_path(char *buf, size_t size)
+{
+	const char *path = getenv("POLCA_SOCKET"), *dir = getenv("XDG_RUNTIME_DIR");
+
+	/* the same choice as the server's */
+	if (path != NULL && path[0] != '\0')
+		snprintf(buf, size, "%s", path);
+	else if (geteuid() == 0)
+		snprintf(buf, size, "/run/polca/polca.sock");
+	else if (dir != NULL && dir[0] == '/')
+		snprintf(buf, size, "%s/polca.sock", dir);
+	else
+		snprintf(buf, size, "/tmp/polca-%u/polca.sock", (unsigned int)geteuid());
+	return buf;
+}
+
+/* A socket in a place that others can write to may be anybody's. */
+static int
+check_server(int fd)
+{
+	struct ucred cred;
+	socklen_t len = sizeof(cred);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) != 0)
+		return -1;
+	if (cred.uid == 0 || cred.uid == geteuid() || geteuid() == 0)
+		return 0;
+	errno = EPERM;
+	return -1;
+}
+
+struct connection *
+connection_open(const char *path)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	struct connection *c;
+	int fd, eno;
+
+	if (strlen(path) >= sizeof(addr.sun_path)) {
+		errno = ENAMETOOLONG;
+		return NULL;
+	}
+	strcpy(addr.sun_path, path);
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return NULL;
+	c = calloc(1, sizeof(*c));
+	if (c == NULL || connect(fd, (struct sockaddr *)&addr, sizeof(addr)) != 0 ||
+			check_server(fd) != 0) {
+		eno = errno;
+		close(fd);
+		free(c);
+		errno = eno;
+		return NULL;
+	}
+	c->fd = fd;
+	return c;
+}
+
+void
+connection_close(struct connection *c)
+{
+	if (c == NULL)
+		return;
+	close(c->fd);
+	free(c->buf);
+	free(c);
+}
+
+static int
+send_all(struct connection *c, const char *text, size_t len)
+{
+	ssize_t n;
+
+	while (len > 0) {
+		n = send(c->fd, text, len, MSG_NOSIGNAL);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0) /* the server may have said why before it closed: read that first */
+			return errno == EPIPE ? 0 : -1;
+		text += n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+static uint64_t
+now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+}
+
+/* More bytes into the buffer. @return 1, 0 at the end, or -1 */
+static int
+receive_some(struct connection *c, uint64_t deadline)
+{
+	struct pollfd pfd = { .fd = c->fd, .events = POLLIN };
+	uint64_t now = now_ms();
+	ssize_t n;
+	char *buf;
+
+	if (c->size - c->len < 65536) {
+		if (c->size > REPLY_MAX) {
+			errno = EMSGSIZE;
+			return -1;
+		}
+		buf = realloc(c->buf, c->size + (256 << 10));
+		if (buf == NULL)
+			return -1;
+		c->buf = buf;
+		c->size += 256 << 10;
+	}
+	n = poll(&pfd, 1, now < deadline ? (int)(deadline - now) : 0);
+	if (n == 0)
+		errno = ETIMEDOUT;
+	if (n <= 0)
+		return n < 0 && errno == EINTR ? 1 : -1;
+	n = recv(c->fd, c->buf + c->len, c->size - c->len, 0);
+	if (n > 0)
+		c->len += (size_t)n;
+	return n > 0 ? 1 : (int)n;
+}
+
+static json_t *
+receive_line(struct connection *c, uint64_t deadline)
+{
+	char *nl;
+	json_t *v;
+	int rc;
+
+	while ((nl = c->len > 0 ? memchr(c->buf, '\n', c->len) : NULL) == NULL) {
+		rc = receive_some(c, deadline);
+		if (rc == 0)
+			errno = ECONNRESET;
+		if (rc <= 0)
+			return NULL;
+	}
+	v = json_loadb(c->buf, (size_t)(nl - c->buf), 0, NULL);
+	c->len -= (size_t)(nl + 1 - c->buf);
+	memmove(c->buf, nl + 1, c->len);
+	if (v == NULL)
+		errno = EPROTO;
+	return v;
+}
+
+/* Ours: not one that came too late for an earlier call. A null id is the server's word on the connection itself. */
+static json_t *
+receive_reply(struct connection *c, uint64_t deadline)
+{
+	json_t *id, *reply;
+
+	while ((reply = receive_line(c, deadline)) != NULL) {
+		id = json_object_get(reply, "id");
+		if (json_is_null(id) || json_integer_value(id) == c->id)
+			break;
+		json_decref(reply);
+	}
+	return reply;
+}
+
+static char *
+request_text(struct connection *c, const char *method, json_t *params, size_t *len)
+{
+	json_t *req = json_object();
+	char *text;
+
+	json_object_set_new(req, "jsonrpc", json_string("2.0"));
+	json_object_set_new(req, "id", json_integer(++c->id));
+	json_object_set_new(req, "method", json_string(method));
+	if (params != NULL)
+		json_object_set(req, "params", params);
+	text = json_dumps(req, JSON_COMPACT);
+	json_decref(req);
+	if (text != NULL) {
+		*len = strlen(text);
+		text[(*len)++] = '\n'; /* in place of the terminating NUL */
+	}
+	return text;
+}
+
+int
+connection_call(struct connection *c, const char *method, json_t *params, unsigned int timeout_ms,
+	json_t **result, json_t **error)
+{
+	uint64_t deadline = now_ms() + (timeout_ms > 0 ? timeout_ms : TIMEOUT_MS);
+	size_t len = 0;
+	char *text = request_text(c, method, params, &len);
+	json_t *reply = NULL;
+
+	*result = *error = NULL;
+	if (text != NULL && send_all(c, text, len) == 0)
+		reply = receive_reply(c, deadline);
+	free(text);
+	if (reply == NULL)
+		return -1;
+	*error = json_incref(json_object_get(reply, "error"));
+	*result = json_incref(json_object_get(reply, "result"));
+	json_decref(reply);
+	if (*error == NULL && *result == NULL) {
+		errno = EPROTO;
+		return -1;
+	}
+	return *error != NULL ? 1 : 0;
+}

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#include <stdio.h>
+#include <string.h>
+
+#include "args.h"
+#include "help.h"
+#include "methods.h"
+
+#define COLUMN 26 /* where explanations begin */
+#define WIDTH  96
+
+static const char usage[] =
+	"polca-ctl - talk to a running polca over its control socket\n"
+	"\n"
+	"Usage: polca-ctl [OPTION...] NOUN VERB [VALUE...] [--PARAMETER VALUE...]\n"
+	"\n"
+	"Options, anywhere on the line:\n"
+	"  -s, --socket PATH   control socket; default: $POLCA_SOCKET, else /run/polca/polca.sock for root,\n"
+	"                      $XDG_RUNTIME_DIR/polca.sock (or /tmp/polca-UID/polca.sock) for others\n"
+	"      --json          print the result as JSON: exact numbers, for programs\n"
+	"      --wait SECONDS  how long to wait for the reply (default 10, plus what a command itself waits)\n"
+	"  -h, --help          this help, or that of a command: polca-ctl qp connect --help\n"
+	"      --version\n";
+
+static const char tail[] =
+	"\n"
+	"A first session, on the default of two ports joined back to back:\n"
+	"  polca-ctl port list                       # the addresses\n"
+	"  polca-ctl pd create                       # -> pd 1\n"
+	"  polca-ctl mr register --pd 1 --length 1M --access LOCAL_WRITE,REMOTE_WRITE,REMOTE_READ\n"
+	"  polca-ctl cq create                       # -> cq 0\n"
+	"  polca-ctl qp create --pd 1 --send-cq 0    # once for either end: -> qp_num and sq_psn\n"
+	"  polca-ctl qp connect QPN ADDRESS --dest-qp-num PEER --rq-psn PEERS_SQ_PSN [--port 1]\n"
+	"  polca-ctl post send QPN --opcode RDMA_WRITE --sg-list key=KEY,length=1M --remote-addr VA --rkey KEY\n"
+	"  polca-ctl cq poll 0 --timeout-ms 1000\n"
+	"\n"
+	"Numbers may be written 4096, 0x1000 or 4K. The first values on a line stand for the required parameters.\n"
+	"\n"
+	"Exit status: 0 done; 1 the server refused or failed; 2 the command line is wrong; 3 no connection, or no reply.\n";
+
+/* Text from column on, broken between words. */
+static void
+wrapped(const char *text, int column, int at)
+{
+	size_t len;
+
+	if (at >= column && at > 0)
+		printf("\n%*s", column, "");
+	else
+		printf("%*s", column - at, "");
+	at = column;
+	while (*text != '\0') {
+		len = strcspn(text, " ");
+		if (at > column && at + 1 + (int)len > WIDTH) {
+			printf("\n%*s", column, "");
+			at = column;
+		} else if (at > column) {
+			at += printf(" ");
+		}
+		at += printf("%.*s", (int)len, text);
+		text += len + (text[len] != '\0');
+	}
+	putchar('\n');
+}
+
+static void
+list_method(const json_t *m)
+{
+	char words[128], text[256];
+	const char *help = method_text(m, "help");
+
+	snprintf(text, sizeof(text), "%.*s", first_sentence(help), help);
+	wrapped(text, COLUMN,
+		printf("  %s", method_words(method_text(m, "name"), words, sizeof(words))));
+}
+
+void
+help_all(const json_t *methods)
+{
+	const char *area = "";
+	json_t *m;
+	size_t i;
+
+	fputs(usage, stdout);
+	json_array_foreach(methods, i, m)
+	{
+		if (strcmp(area, method_text(m, "area")) != 0)
+			printf("\n%s:\n", method_text(m, "area"));
+		area = method_text(m, "area");
+		list_method(m);
+	}
+	fputs(tail, stdout);
+}
+
+void
+help_group(const json_t *methods, char **words, int num)
+{
+	char prefix[128] = "";
+	json_t *m;
+	size_t i;
+	int w;
+
+	for (w = 0; w < num; w++)
+		snprintf(prefix + strlen(prefix), sizeof(prefix) - strlen(prefix), "%s_", words[w]);
+	printf("Commands:\n");
+	json_array_foreach(methods, i, m)
+	{
+		if (strncmp(method_text(m, "name"), prefix, strlen(prefix)) == 0)
+			list_method(m);
+	}
+	printf("\n\"polca-ctl");
+	for (w = 0; w < num; w++)
+		printf(" %s", words[w]);
+	printf(" VERB --help\" explains one.\n");
+}
+
+static void
+help_param(const json_t *p, int indent)
+{
+	const char *type = method_text(p, "type");
+	json_t *field;
+	char option[64], text[1500];
+	size_t i;
+	int at;
+
+	snprintf(text, sizeof(text), "%s", method_text(p, "help"));
+	if (strcmp(type, "object") != 0 && strcmp(type, "list") != 0 &&
+			strcmp(type, "address") != 0 && strcmp(type, "boolean") != 0)
+		snprintf(text + strlen(text), sizeof(text) - strlen(text), "; %s",
+			method_text(p, "allowed"));
+	if (json_is_true(json_object_get(p, "required")))
+		snprintf(text + strlen(text), sizeof(text) - strlen(text), " (required)");
+	else if (json_object_get(p, "default") != NULL)
+		snprintf(text + strlen(text), sizeof(text) - strlen(text), " (default: %s)",
+			method_text(p, "default"));
+	at = printf("%*s%s", indent, "", option_of(method_text(p, "name"), option, sizeof(option)));
+	if (strcmp(type, "list") == 0)
+		at += printf(" ...");
+	wrapped(text, COLUMN + indent - 2, at);
+	json_array_foreach(json_object_get(p, "fields"), i, field)
+		help_param(field, indent + 2);
+}
+
+static void
+help_result(const char *text)
+{
+	const char *colon, *end;
+	char line[1024];
+	int at;
+
+	if (*text == '\0')
+		return;
+	printf("\nResult:\n");
+	for (; *text != '\0'; text = *end == '\n' ? end + 1 : end) {
+		end = strchrnul(text, '\n');
+		colon = strchr(text, ':');
+		at = printf("  %.*s", (int)(colon - text), text);
+		snprintf(line, sizeof(line), "%.*s", (int)(end - colon - 2), colon + 2);
+		wrapped(line, COLUMN, at);
+	}
+}
+
+void
+help_method(const json_t *method)
+{
+	json_t *p, *params = json_object_get(method, "params");
+	char words[128];
+	bool nested = false;
+	size_t i;
+
+	wrapped(method_text(method, "help"), 0, 0);
+	printf("\nUsage: polca-ctl %s", method_words(method_text(method, "name"), words,
+		sizeof(words)));
+	json_array_foreach(params, i, p)
+	{
+		if (json_is_true(json_object_get(p, "required")))
+			printf(" %s", method_text(p, "name"));
+	}
+	printf("%s\n", json_array_size(params) > 0 ? " [--PARAMETER VALUE...]" : "");
+	if (json_array_size(params) > 0)
+		printf("\nParameters:\n");
+	json_array_foreach(params, i, p)
+	{
+		help_param(p, 2);
+		nested |= json_object_get(p, "fields") != NULL;
+	}
+	if (nested)
+		printf("\nFields of an object are options too, where the name is plain, or go together: --sg-list "
+		       "key=0x1a2b,length=4K.\nAn option marked ... may be given again, for one more; JSON does as well.\n");
+	help_result(method_text(method, "result"));
+	printf("\nExample:\n  %s\n", method_text(method, "example"));
+}
+
+/* --- completion --- */
+
+static void
+candidate(const char *word, const char *typed)
+{
+	if (strncmp(word, typed, strlen(typed)) == 0)
+		printf("%s\n", word);
+}
+
+/* The word of each method name that stands after those typed. */
+static void
+complete_command(const json_t *methods, char **words, int num)
+{
+	char name[128], prefix[128] = "", last[128] = "";
+	json_t *m;
+	size_t i;
+	int w;
+
+	for (w = 0; w < num - 1; w++)
+		snprintf(prefix + strlen(prefix), sizeof(prefix) - strlen(prefix), "%s_", words[w]);
+	json_array_foreach(methods, i, m)
+	{
+		if (strncmp(method_text(m, "name"), prefix, strlen(prefix)) != 0)
+			continue;
+		snprintf(name, sizeof(name), "%s", method_text(m, "name") + strlen(prefix));
+		name[strcspn(name, "_")] = '\0';
+		if (strcmp(name, last) != 0)
+			candidate(name, words[num - 1]);
+		snprintf(last, sizeof(last), "%s", name);
+	}
+}
+
+static void
+complete_options(const json_t *params, const char *typed)
+{
+	char option[64];
+	json_t *p;
+	size_t i;
+
+	json_array_foreach(params, i, p)
+	{
+		candidate(option_of(method_text(p, "name"), option, sizeof(option)), typed);
+		complete_options(json_object_get(p, "fields"), typed);
+	}
+}
+
+/* Words of an enum; of flags the last of a comma list. */
+static void
+complete_value(const json_t *param, const char *typed)
+{
+	const char *comma = strrchr(typed, ',');
+	size_t i, len = comma != NULL ? (size_t)(comma + 1 - typed) : 0;
+	char text[512];
+	json_t *w;
+
+	if (strcmp(method_text(param, "type"), "boolean") == 0) {
+		candidate("true", typed);
+		candidate("false", typed);
+	}
+	json_array_foreach(json_object_get(param, "words"), i, w)
+	{
+		snprintf(text, sizeof(text), "%.*s%s", (int)len, typed, json_string_value(w));
+		candidate(text, typed);
+	}
+}
+
+void
+complete(const json_t *methods, char **words, int num)
+{
+	const char *typed = num > 0 ? words[num - 1] : "";
+	struct args_path path;
+	json_t *method;
+	int used;
+
+	if (num == 0)
+		return;
+	method = methods_match(methods, words, num - 1, &used);
+	if (method == NULL || methods_prefix(methods, words, num - 1) == num - 1)
+		complete_command(methods, words, num);
+	if (method == NULL) {
+		candidate("--help", typed);
+		return;
+	}
+	if (num >= 2 && strncmp(words[num - 2], "--", 2) == 0) {
+		path = args_find(method, words[num - 2] + 2);
+		if (path.depth > 0 && strcmp(method_text(path.step[path.depth - 1], "type"),
+					      "boolean") != 0) {
+			complete_value(path.step[path.depth - 1], typed);
+			return;
+		}
+	}
+	complete_options(json_object_get(method, "params"), typed);
+	candidate("--json", typed);
+	candidate("--help", typed);
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#ifndef POLCA_CTL_HELP_H
+#define POLCA_CTL_HELP_H
+
+/**
+ * @file
+ * Help and completion, both from the method table.
+ */
+
+#include <jansson.h>
+
+/** All commands. */
+void help_all(const json_t *methods);
+/** The commands that begin with these words. */
+void help_group(const json_t *methods, char **words, int num);
+/** One command. */
+void help_method(const json_t *method);
+
+/** What may stand where the cursor is, one a line. @param words  after "polca-ctl", the last one being typed */
+void complete(const json_t *methods, char **words, int num);
+
+#endif

@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * polca-ctl: the command-line client of the control socket. Its commands, their help and their completion come from the
+ * server's method table, or from the one built in when no server answers.
+ */
+
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "args.h"
+#include "connection.h"
+#include "help.h"
+#include "methods.h"
+#include "table.h"
+
+enum exit_status {
+	EXIT_DONE = 0,
+	EXIT_SERVER = 1,
+	EXIT_USAGE = 2,
+	EXIT_CONNECTION = 3,
+};
+
+#define WAIT_MS  10000
+#define ROWS_MAX 100000 /* of a list that goes on page by page */
+
+struct options {
+	char socket[256];
+	bool json;
+	bool help;
+	bool version;
+	unsigned int wait_ms;
+	char **words; /* what is left for the command */
+	int num;
+};
+
+static int
+usage_error(const char *fmt, const char *what)
+{
+	fprintf(stderr, "polca-ctl: ");
+	fprintf(stderr, fmt, what);
+	fprintf(stderr, "\n");
+	return EXIT_USAGE;
+}
+
+/* @return words used: 0 when it is none of ours, -1 when it is wrong */
+static int
+take_global(struct options *o, char **words, int num)
+{
+	const char *word = words[0], *value = num > 1 ? words[1] : NULL;
+	char *end;
+	double s;
+
+	if (strcmp(word, "--json") == 0)
+		o->json = true;
+	else if (strcmp(word, "-h") == 0 || strcmp(word, "--help") == 0)
+		o->help = true;
+	else if (strcmp(word, "--version") == 0)
+		o->version = true;
+	else if (strcmp(word, "-s") == 0 || strcmp(word, "--socket") == 0) {
+		if (value == NULL)
+			return -1;
+		snprintf(o->socket, sizeof(o->socket), "%s", value);
+		return 2;
+	} else if (strcmp(word, "--wait") == 0) {
+		s = value != NULL ? strtod(value, &end) : 0;
+		if (value == NULL || *end != '\0' || !(s > 0 && s < 1e6))
+			return -1;
+		o->wait_ms = (unsigned int)(s * 1000);
+		return 2;
+	} else {
+		return 0;
+	}
+	return 1;
+}
+
+static int
+take_globals(struct options *o, int argc, char **argv)
+{
+	int i, n;
+
+	connection_default_path(o->socket, sizeof(o->socket));
+	o->wait_ms = WAIT_MS;
+	o->words = calloc((size_t)argc + 1, sizeof(*o->words));
+	for (i = 1; i < argc; i += n) {
+		n = take_global(o, argv + i, argc - i);
+		if (n < 0)
+			return usage_error("%s wants a value; see polca-ctl --help", argv[i]);
+		if (n == 0) {
+			o->words[o->num++] = argv[i];
+			n = 1;
+		}
+	}
+	return 0;
+}
+
+/* Errors say what to do next. */
+static int
+no_connection(const struct options *o, int eno)
+{
+	const char *hint = "is polca running? start it, or name its socket with -s PATH or POLCA_SOCKET";
+
+	if (eno == EACCES || eno == EPERM)
+		hint = "polca serves its own user and root: run polca-ctl as one of them";
+	else if (eno == ENAMETOOLONG)
+		hint = "the path of a socket has 107 bytes at most";
+	fprintf(stderr, "polca-ctl: cannot connect to %s: %s\n  %s\n", o->socket, strerror(eno), hint);
+	return EXIT_CONNECTION;
+}
+
+static int
+no_reply(int eno)
+{
+	fprintf(stderr, "polca-ctl: no reply: %s\n  %s\n", strerror(eno),
+		eno == ETIMEDOUT ? "wait longer with --wait SECONDS, or look at polca's log" :
+				   "the server closed the connection: look at its log");
+	return EXIT_CONNECTION;
+}
+
+static int
+server_error(const struct options *o, json_t *error, const char *words)
+{
+	json_t *data = json_object_get(error, "data");
+	const char *eno = method_text(data, "errno");
+	char *text;
+
+	if (o->json) {
+		text = json_dumps(error, JSON_INDENT(2));
+		puts(text);
+		free(text);
+	}
+	fprintf(stderr, "polca-ctl: %s: %s%s%s%s\n", words, method_text(error, "message"),
+		eno[0] != '\0' ? " (" : "", eno, eno[0] != '\0' ? ")" : "");
+	if (json_object_get(data, "posted") != NULL)
+		fprintf(stderr, "  %lld were posted before it\n",
+			(long long)json_integer_value(json_object_get(data, "posted")));
+	if (json_integer_value(json_object_get(error, "code")) <= -32000)
+		fprintf(stderr, "  see polca-ctl %s --help\n", words);
+	return EXIT_SERVER;
+}
+
+/* The first list of a result: what a page adds to. */
+static json_t *
+list_in(json_t *result)
+{
+	const char *name;
+	json_t *v;
+
+	json_object_foreach(result, name, v)
+	{
+		if (json_is_array(v))
+			return v;
+	}
+	return NULL;
+}
+
+/* A list that goes on is asked for to its end, unless the user turns its pages. */
+static int
+rest_of_list(struct connection *c, const char *name, json_t *params, json_t *result, json_t **error)
+{
+	json_t *cursor, *page;
+	int rc;
+
+	if (json_object_get(params, "cursor") != NULL || json_object_get(params, "max") != NULL)
+		return 0;
+	while ((cursor = json_object_get(result, "cursor")) != NULL && !json_is_null(cursor) &&
+			json_array_size(list_in(result)) < ROWS_MAX) {
+		json_object_set(params, "cursor", cursor);
+		rc = connection_call(c, name, params, 0, &page, error);
+		if (rc != 0)
+			return rc;
+		json_array_extend(list_in(result), list_in(page));
+		json_object_set(result, "cursor", json_object_get(page, "cursor"));
+		json_decref(page);
+	}
+	return 0;
+}
+
+static void
+print_result(const struct options *o, const json_t *result)
+{
+	char *text;
+	json_t *w;
+	size_t i;
+
+	if (o->json) {
+		text = json_dumps(result, JSON_INDENT(2));
+		puts(text);
+		free(text);
+		return;
+	}
+	table_print(stdout, result);
+	json_array_foreach(json_object_get(result, "warnings"), i, w)
+		fprintf(stderr, "warning: %s\n", json_string_value(w));
+}
+
+/* A wrong line is told from a missing server, where the table built in knows. */
+static int
+run_unconnected(const struct options *o, int eno, const json_t *method, int used)
+{
+	char why[2048];
+	json_t *params = args_params(method, o->words + used, o->num - used, why, sizeof(why));
+
+	if (params == NULL)
+		return usage_error("%s", why);
+	json_decref(params);
+	return no_connection(o, eno);
+}
+
+static int
+run_method(const struct options *o, struct connection *c, const json_t *method, int used)
+{
+	const char *name = method_text(method, "name");
+	json_t *params, *result, *error;
+	char why[2048], words[128];
+	unsigned int wait_ms;
+	int rc;
+
+	params = args_params(method, o->words + used, o->num - used, why, sizeof(why));
+	if (params == NULL)
+		return usage_error("%s", why);
+	wait_ms = o->wait_ms +
+		(unsigned int)json_integer_value(json_object_get(params, "timeout_ms"));
+	rc = connection_call(c, name, params, wait_ms, &result, &error);
+	if (rc == 0)
+		rc = rest_of_list(c, name, params, result, &error);
+	if (rc == 0)
+		print_result(o, result);
+	else if (rc > 0)
+		rc = server_error(o, error, method_words(name, words, sizeof(words)));
+	else
+		rc = no_reply(errno);
+	json_decref(params);
+	json_decref(result);
+	json_decref(error);
+	return rc;
+}
+
+static int
+no_such_command(const struct options *o, const json_t *methods)
+{
+	int known = methods_prefix(methods, o->words, o->num), i;
+
+	fprintf(stderr, "polca-ctl: there is no command \"");
+	for (i = 0; i < o->num && i <= known; i++)
+		fprintf(stderr, "%s%s", i > 0 ? " " : "", o->words[i]);
+	fprintf(stderr, "\"%s\n", known > 0 ? "" : "; see polca-ctl --help");
+	if (known > 0)
+		help_group(methods, o->words, known);
+	return EXIT_USAGE;
+}
+
+static int
+run_help(const struct options *o, const json_t *methods)
+{
+	int used;
+	const json_t *m = methods_match(methods, o->words, o->num, &used);
+
+	if (m != NULL)
+		help_method(m);
+	else if (o->num == 0)
+		help_all(methods);
+	else if (methods_prefix(methods, o->words, o->num) == o->num)
+		help_group(methods, o->words, o->num);
+	else
+		return no_such_command(o, methods);
+	return EXIT_DONE;
+}
+
+static int
+run_command(const struct options *o, struct connection *c, int eno, const json_t *methods)
+{
+	const json_t *method;
+	int used;
+
+	method = methods_match(methods, o->words, o->num, &used);
+	if (method == NULL)
+		return no_such_command(o, methods);
+	if (c == NULL)
+		return run_unconnected(o, eno, method, used);
+	return run_method(o, c, method, used);
+}
+
+/* The server may know more, or less, than this program was built with: it is asked, where there is one. */
+static int
+run(const struct options *o)
+{
+	struct connection *c = connection_open(o->socket);
+	int rc, eno = errno;
+	json_t *methods = methods_load(c, o->wait_ms);
+
+	if (o->help || o->num == 0)
+		rc = run_help(o, methods);
+	else
+		rc = run_command(o, c, eno, methods);
+	if (o->num == 0 && !o->help)
+		rc = EXIT_USAGE;
+	connection_close(c);
+	json_decref(methods);
+	return rc;
+}
+
+/* polca-ctl --complete CWORD WORD...: as bash has COMP_CWORD and COMP_WORDS */
+static int
+run_completion(int argc, char **argv)
+{
+	json_t *methods = methods_load(NULL, 0);
+	long cword = argc > 2 ? strtol(argv[2], NULL, 10) : 0;
+	char *words[64];
+	int i, num = 0;
+
+	for (i = 4; i < argc && i <= 3 + cword && num < 63; i++)
+		words[num++] = argv[i];
+	if (cword > 0 && 3 + cword >= argc)
+		words[num++] = (char *)(uintptr_t)""; /* nothing typed yet */
+	complete(methods, words, num);
+	json_decref(methods);
+	return EXIT_DONE;
+}
+
+int
+main(int argc, char **argv)
+{
+	struct options o = { .num = 0 };
+	int rc;
+
+	if (argc > 1 && strcmp(argv[1], "--complete") == 0)
+		return run_completion(argc, argv);
+	rc = take_globals(&o, argc, argv);
+	if (rc != 0)
+		goto out;
+	if (o.version)
+		printf("polca-ctl %s\n", POLCA_VERSION);
+	else
+		rc = run(&o);
+out:
+	free(o.words);
+	return rc;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#ifndef POLCA_CTL_METHODS_H
+#define POLCA_CTL_METHODS_H
+
+/**
+ * @file
+ * The method table on the client's side: the server's, else the one built in.
+ */
+
+#include <stddef.h>
+
+#include <jansson.h>
+
+#include "connection.h"
+
+extern const char methods_built_in[]; /* made at build time from the method table */
+
+/** @param c  NULL: built in. @return list of methods, as rpc_list describes them */
+json_t *methods_load(struct connection *c, unsigned int timeout_ms);
+/** @return borrowed, or NULL */
+json_t *methods_find(const json_t *methods, const char *name);
+/**
+ * The method that the first words name: "qp" "create" is qp_create, and so is "qp_create".
+ *
+ * @param used  how many words the name took
+ */
+json_t *methods_match(const json_t *methods, char **words, int num, int *used);
+/** How many of the first words begin some method's name. */
+int methods_prefix(const json_t *methods, char **words, int num);
+
+const char *method_text(const json_t *obj, const char *key);
+/** "qp create" for "qp_create"; @return buf */
+const char *method_words(const char *name, char *buf, size_t size);
+/** "--dest-qp-num" for "dest_qp_num"; @return buf */
+const char *option_of(const char *name, char *buf, size_t size);
+/** First sentence of a text. @return its length */
+int first_sentence(const char *text);
+
+#endif

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * polca-rpcdoc: the method table as docs/rpc.md, and as the C text that polca-ctl keeps for when no server can be
+ * asked. Runs at build time.
+ */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include "ctl/rpc.h"
+
+static const char intro[] =
+	"# The control socket\n"
+	"\n"
+	"This page is made from the method table by `polca-rpcdoc --markdown`; a test fails when the two differ.\n"
+	"\n"
+	"`polca` listens on a Unix stream socket: `/run/polca/polca.sock` for root, `$XDG_RUNTIME_DIR/polca.sock` for\n"
+	"others (`/tmp/polca-UID/polca.sock` where that is not set), or what its configuration says. Its mode is 0600, and only\n"
+	"root and the server's own user are served.\n"
+	"\n"
+	"The protocol is [JSON-RPC 2.0](https://www.jsonrpc.org/specification), one object a line:\n"
+	"\n"
+	"```\n"
+	"--> {\"jsonrpc\": \"2.0\", \"id\": 1, \"method\": \"cq_create\", \"params\": {\"depth\": 1024}}\n"
+	"<-- {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"cq\":0}}\n"
+	"--> {\"jsonrpc\": \"2.0\", \"id\": 2, \"method\": \"cq_create\", \"params\": {\"depth\": 0}}\n"
+	"<-- {\"jsonrpc\":\"2.0\",\"id\":2,\"error\":{\"code\":-32602,\"message\":\"depth: got 0, allowed: integer 1..16777216\",\n"
+	"     \"data\":{\"parameter\":\"depth\",\"got\":\"0\",\"allowed\":\"integer 1..16777216\"}}}\n"
+	"```\n"
+	"\n"
+	"(The last reply is one line.)\n"
+	"\n"
+	"* Parameters go by name. Unknown ones are errors.\n"
+	"* Requests of one connection are answered in their order. A method that waits (`timeout_ms`) holds back the later requests of\n"
+	"  its own connection only.\n"
+	"* A request without `id` is a notification: it is carried out and not answered. Batch arrays are refused.\n"
+	"* Integers may be given as text `\"0x...\"`. In replies, numbers up to 2^63 - 1 are integers, greater ones `\"0x...\"` text.\n"
+	"* Lists page: while `cursor` is not null, pass it to get the rows that follow.\n"
+	"* Names are those of libibverbs (`ibv_qp_attr`, `ibv_send_wr`, `ibv_wc`); ports and workers are counted from 0.\n"
+	"* Bounds: a request of 1 MiB and 16 open brackets, a reply of 4 MiB, 256 connections. A line that does not end within 30 s, or a\n"
+	"  client that reads nothing for 10 s while replies wait for it, ends the connection.\n"
+	"\n"
+	"| Error code | Meaning |\n"
+	"|---|---|\n"
+	"| -32700 | the line is no JSON |\n"
+	"| -32600 | it is no request, or over a bound |\n"
+	"| -32601 | no such method |\n"
+	"| -32602 | parameters: `data.parameter`, `data.got`, `data.allowed` say which, what and what else |\n"
+	"| -32603 | out of memory, or a reply over its bound |\n"
+	"| -errno | the method failed: `data.errno` names the number (`EBUSY`, `ENOENT`, `ENOMEM`, ...), `message` says why |\n"
+	"\n"
+	"`polca-ctl` knows every method as `polca-ctl noun verb`; `polca-ctl --help` begins there. The counters are also on DPDK's\n"
+	"telemetry socket, under `/polca/ports`, `/polca/port,N`, `/polca/rc` and `/polca/worker,N` (`dpdk-telemetry.py`).\n";
+
+/* Text in a table's cell. */
+static void
+cell(FILE *f, const char *text)
+{
+	for (; *text != '\0'; text++) {
+		if (*text == '|')
+			putc('\\', f);
+		putc(*text, f);
+	}
+}
+
+static void
+parameters(FILE *f, const json_t *params, const char *prefix)
+{
+	const char *def;
+	char name[128];
+	json_t *p;
+	size_t i;
+
+	json_array_foreach(params, i, p)
+	{
+		snprintf(name, sizeof(name), "%s%s", prefix,
+			json_string_value(json_object_get(p, "name")));
+		def = json_string_value(json_object_get(p, "default"));
+		if (json_is_true(json_object_get(p, "required")))
+			def = "required";
+		fprintf(f, "| `%s` | ", name);
+		cell(f, json_string_value(json_object_get(p, "allowed")));
+		fprintf(f, " | ");
+		cell(f, def != NULL ? def : "");
+		fprintf(f, " | ");
+		cell(f, json_string_value(json_object_get(p, "help")));
+		fprintf(f, " |\n");
+		snprintf(name + strlen(name), sizeof(name) - strlen(name), ".");
+		parameters(f, json_object_get(p, "fields"), name);
+	}
+}
+
+/* Lines "name: meaning". */
+static void
+results(FILE *f, const char *text)
+{
+	const char *colon, *end;
+
+	if (*text == '\0') {
+		fprintf(f, "Result: an empty object.\n\n");
+		return;
+	}
+	fprintf(f, "Result:\n\n");
+	for (; *text != '\0'; text = *end == '\n' ? end + 1 : end) {
+		end = strchrnul(text, '\n');
+		colon = strchr(text, ':');
+		fprintf(f, "* `%.*s`%.*s\n", (int)(colon - text), text, (int)(end - colon), colon);
+	}
+	fprintf(f, "\n");
+}
+
+static void
+markdown(FILE *f)
+{
+	json_t *m, *params, *methods = rpc_describe(NULL);
+	const char *area, *last = "";
+	size_t i;
+
+	fputs(intro, f);
+	json_array_foreach(methods, i, m)
+	{
+		area = json_string_value(json_object_get(m, "area"));
+		if (strcmp(area, last) != 0)
+			fprintf(f, "\n## %s\n", area);
+		last = area;
+		fprintf(f, "\n### %s\n\n%s\n\n", json_string_value(json_object_get(m, "name")),
+			json_string_value(json_object_get(m, "help")));
+		params = json_object_get(m, "params");
+		if (json_array_size(params) > 0) {
+			fprintf(f, "| Parameter | Allowed | Default | Meaning |\n|---|---|---|---|\n");
+			parameters(f, params, "");
+			fprintf(f, "\n");
+		}
+		results(f, json_string_value(json_object_get(m, "result")));
+		fprintf(f, "```\n%s\n```\n", json_string_value(json_object_get(m, "example")));
+	}
+	json_decref(methods);
+}
+
+/* The same table as a C string, a method a line. */
+static void
+c_text(FILE *f)
+{
+	json_t *m, *methods = rpc_describe(NULL);
+	char *text, *c;
+	size_t i;
+
+	fprintf(f, "/* made by polca-rpcdoc */\n#include \"methods.h\"\nconst char methods_built_in[] =\n\"[\"\n");
+	json_array_foreach(methods, i, m)
+	{
+		text = json_dumps(m, JSON_COMPACT | JSON_ENSURE_ASCII);
+		fprintf(f, "\"%s", i == 0 ? "" : ",");
+		for (c = text; *c != '\0'; c++) {
+			if (*c == '"' || *c == '\\')
+				putc('\\', f);
+			putc(*c, f);
+		}
+		fprintf(f, "\"\n");
+		free(text);
+	}
+	fprintf(f, "\"]\";\n");
+	json_decref(methods);
+}
+
+/* @return is the file what markdown() would write? */
+static int
+check(const char *path)
+{
+	char *want = NULL, *got;
+	size_t want_len, got_len;
+	FILE *f = open_memstream(&want, &want_len);
+	int same;
+
+	markdown(f);
+	fclose(f);
+	f = fopen(path, "r");
+	if (f == NULL) {
+		perror(path);
+		return 1;
+	}
+	got = malloc(want_len + 1);
+	got_len = fread(got, 1, want_len + 1, f);
+	fclose(f);
+	same = got_len == want_len && memcmp(got, want, want_len) == 0;
+	if (!same)
+		fprintf(stderr,
+			"%s is not what the method table says; run: build/app/polca-ctl/polca-rpcdoc --markdown > docs/rpc.md\n",
+			path);
+	free(got);
+	free(want);
+	return same ? 0 : 1;
+}
+
+int
+main(int argc, char **argv)
+{
+	if (argc == 2 && strcmp(argv[1], "--markdown") == 0) {
+		markdown(stdout);
+		return 0;
+	}
+	if (argc == 2 && strcmp(argv[1], "--c") == 0) {
+		c_text(stdout);
+		return 0;
+	}
+	if (argc == 3 && strcmp(argv[1], "--check") == 0)
+		return check(argv[2]);
+	fprintf(stderr, "usage: polca-rpcdoc --markdown | --c | --check FILE\n");
+	return 2;
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#ifndef POLCA_CTL_TABLE_H
+#define POLCA_CTL_TABLE_H
+
+/**
+ * @file
+ * A result for people: tables that align, numbers with their units.
+ */
+
+#include <stdio.h>
+
+#include <jansson.h>
+
+void table_print(FILE *f, const json_t *result);
+
+#endif

@@ -493,6 +493,7 @@ node_create(struct node *n)
 	dc.limits.max_qp = 64;
 	dc.limits.window = c->window;
 	dc.limits.ack_interval = c->ack_interval;
+	dc.limits.min_ack_timeout = c->min_ack_timeout;
 	dc.mem = n->mem;
 	n->dev = rc_dev_create(&dc);
 	assert_non_null(n->dev);

@@ -40,6 +40,7 @@ struct pair_config {
 	uint32_t cq_depth; /* 0: 128 */
 	uint32_t window; /* 0: 1024 */
 	uint32_t ack_interval; /* 0: 64 */
+	uint8_t min_ack_timeout;
 	bool sig_all;
 	bool ack_per_packet;
 	bool flow_control;

@@ -155,6 +155,23 @@ test_implied_nak_counts_once_a_round(void **state)
 	assert_int_equal(info_of(&p->a).retry_left, 5);
 }
 
+/* nor does one that was overtaken count while the rewind has not begun */
+static void
+test_overtaken_ack_before_the_rewind(void **state)
+{
+	struct pair *p = *state;
+
+	post(&p->a, WR_ATOMIC_FETCH_AND_ADD, 1, 8);
+	post(&p->a, WR_RDMA_WRITE, 2, 1);
+	post(&p->a, WR_RDMA_WRITE, 3, 1);
+	forget_sent(&p->a);
+	assert_int_equal(ack(p, 203), VERDICT_IMPLIED_NAK);
+	assert_int_equal(ack(p, 202), VERDICT_IMPLIED_NAK);
+	assert_int_equal(info_of(&p->a).retry_left, 6);
+	transmit(&p->a);
+	expect_tx(&p->a, "FetchAdd 201", "WRITE Only 202", "WRITE Only 203");
+}
+
 /* a Read response or Atomic ACK acknowledges the earlier Sends and Writes (seed 002) */
 static void
 test_read_response_acks_earlier_writes(void **state)
@@ -388,6 +405,40 @@ test_scatter_fails_locally(void **state)
 	expect_wc(&p->a, 1, WC_LOC_PROT_ERR);
 	expect_wc(&p->a, 2, WC_WR_FLUSH_ERR);
 	assert_int_equal(state_of(&p->a), QPS_ERR);
+}
+
+/* ... and a region without local write takes none */
+static void
+test_scatter_needs_local_write(void **state)
+{
+	struct pair *p = *state;
+	struct mem_mr_attr mr = { .pd = p->a.pd, .length = 4096, .va = p->a.va,
+		.backing = MEM_EXTERNAL, .base = p->a.bytes, .numa_node = -1 };
+	struct mem_mr_info info;
+	struct error err = { "" };
+	struct send_wr wr;
+	struct sge sge;
+
+	assert_int_equal(mem_mr_register(p->a.mem, &mr, &info, &err), 0);
+	memset(p->a.bytes, 0, 8);
+	make_wr(&p->a, &wr, &sge, WR_RDMA_READ, 1, 8);
+	sge.lkey = info.key;
+	assert_int_equal(rc_post_send(p->a.w, p->a.qpn, &wr, &err), 0);
+	transmit(&p->a);
+	read_response(p, RC_READ_RESP_ONLY, 201, 8, 8);
+	expect_wc(&p->a, 1, WC_LOC_PROT_ERR);
+	assert_int_equal(p->a.bytes[1], 0);
+	/* to send from it is fine */
+	pair_destroy(p);
+	*state = p = pair_create(&(struct pair_config){ .scripted = true });
+	mr.pd = p->a.pd;
+	mr.base = p->a.bytes;
+	assert_int_equal(mem_mr_register(p->a.mem, &mr, &info, &err), 0);
+	make_wr(&p->a, &wr, &sge, WR_SEND, 1, 8);
+	sge.lkey = info.key;
+	assert_int_equal(rc_post_send(p->a.w, p->a.qpn, &wr, &err), 0);
+	transmit(&p->a);
+	expect_tx(&p->a, "SEND Only 201");
 }
 
 /* a scatter list takes Read data across its entries, and after a restart where it stopped */
@@ -746,6 +797,7 @@ main(void)
 		SCRIPTED(test_reserved_syndromes),
 		OWN(test_ack_past_read_is_implied_nak),
 		SCRIPTED(test_implied_nak_counts_once_a_round),
+		SCRIPTED(test_overtaken_ack_before_the_rewind),
 		SCRIPTED(test_read_response_acks_earlier_writes),
 		SCRIPTED(test_partial_read_restart),
 		SCRIPTED(test_late_answer_after_restart),
@@ -756,6 +808,7 @@ main(void)
 		SCRIPTED(test_answer_without_a_read),
 		SCRIPTED(test_reserved_syndrome_in_answer),
 		SCRIPTED(test_scatter_fails_locally),
+		SCRIPTED(test_scatter_needs_local_write),
 		SCRIPTED(test_scatter_list),
 		SCRIPTED(test_sequence_nak_rewinds),
 		SCRIPTED(test_repeated_sequence_nak_in_one_round),

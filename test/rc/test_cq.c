@@ -47,11 +47,15 @@ test_overflow(void **state)
 	unsigned int i;
 
 	*state = p;
-	for (i = 1; i <= 5; i++)
+	for (i = 1; i <= 7; i++)
 		post(&p->a, WR_RDMA_WRITE, i, 1);
-	exchange(p);
+	transmit(&p->a);
+	deliver(&p->a);
+	transmit(&p->b);
+	deliver(&p->b);
+	assert_int_equal(state_of(&p->a), QPS_ERR); /* with the packet, not some time later */
+	rc_run(p->a.w, p->now, 100);
 	assert_int_equal(count_events(&p->a, EVENT_CQ_ERR, p->a.send_cq), 1);
-	assert_int_equal(state_of(&p->a), QPS_ERR);
 	assert_int_equal(rc_cq_query(p->a.dev, p->a.send_cq, &info), 0);
 	assert_true(info.overrun);
 	/* what fitted is still there */
@@ -62,7 +66,7 @@ test_overflow(void **state)
 	}
 	/* and nothing comes after what was lost */
 	assert_int_equal(rc_cq_poll(p->a.dev, p->a.send_cq, wc, 8), -EIO);
-	post(&p->a, WR_RDMA_WRITE, 6, 1);
+	post(&p->a, WR_RDMA_WRITE, 8, 1);
 	rc_run(p->a.w, p->now, 100);
 	assert_int_equal(rc_cq_poll(p->a.dev, p->a.send_cq, wc, 8), -EIO);
 	assert_int_equal(count_events(&p->a, EVENT_CQ_ERR, p->a.send_cq), 0);
@@ -206,6 +210,22 @@ test_armed_for_solicited(void **state)
 	assert_int_equal(count_events(&p->b, EVENT_CQ_COMPLETION, p->b.recv_cq), 1);
 }
 
+/* a CQ may go as soon as its last QP has gone, though its completions were not told of yet */
+static void
+test_destroyed_before_it_was_told_of(void **state)
+{
+	struct pair *p = *state;
+	struct error err = { "" };
+
+	must_modify(&p->a, QPS_ERR, QP_ATTR_STATE);
+	rc_cq_arm(p->a.dev, p->a.send_cq, false);
+	post(&p->a, WR_SEND, 1, 1);
+	assert_int_equal(rc_qp_destroy(p->a.w, p->a.qpn, &err), 0);
+	assert_int_equal(count_events(&p->a, EVENT_CQ_COMPLETION, p->a.send_cq), 1);
+	assert_int_equal(rc_cq_destroy(p->a.dev, p->a.send_cq, &err), 0);
+	rc_run(p->a.w, p->now, 100);
+}
+
 /* creation, look-up, destruction */
 static void
 test_life(void **state)
@@ -248,6 +268,7 @@ main(void)
 		BOTH(test_workers_are_merged),
 		BOTH(test_armed_tells_once),
 		BOTH(test_armed_for_solicited),
+		BOTH(test_destroyed_before_it_was_told_of),
 		BOTH(test_life),
 	};
 

@@ -332,6 +332,49 @@ test_qpn_range_and_owner(void **state)
 	}
 }
 
+static uint64_t drawn;
+
+static void
+fixed_fill(void *arg, void *buf, size_t len)
+{
+	(void)arg;
+	memcpy(buf, &drawn, len < sizeof(drawn) ? len : sizeof(drawn));
+}
+
+/* ... whatever the generator draws: 8 slots, so that the generation is nearly the whole number */
+static void
+test_special_qpns_are_left_out(void **state)
+{
+	static const uint64_t draws[] = { UINT64_MAX, UINT64_MAX - 1, 0, 0x1FFFFE, 0x1FFFFD };
+	const struct rng fixed = { fixed_fill, NULL };
+	struct rc_dev_config dc = { .limits = rc_limits_default, .workers = 1, .hz = 1000000000,
+		.alloc = &allocator_malloc, .rng = &fixed };
+	struct pair *p = *state;
+	struct rc_worker_config wc = { .wheel = p->a.wheel, .tx = &p->a.sink };
+	struct error err = { "" };
+	struct qp_init_attr init;
+	struct rc_worker *w;
+	struct rc_dev *dev;
+	uint32_t cq, qpn, i, k;
+
+	dc.limits.max_qp = 8;
+	dc.mem = p->a.mem;
+	for (k = 0; k < sizeof(draws) / sizeof(draws[0]); k++) {
+		drawn = draws[k];
+		dev = rc_dev_create(&dc);
+		w = rc_worker_create(dev, &wc);
+		assert_int_equal(rc_cq_create(dev, 4, &cq, &err), 0);
+		init_attr(&p->a, &init);
+		init.send_cq = init.recv_cq = cq;
+		for (i = 0; i < 8; i++) {
+			assert_int_equal(rc_qp_create(w, &init, &qpn, &err), 0);
+			assert_in_range(qpn, RC_QPN_MIN, 0xFFFFFE);
+		}
+		rc_worker_destroy(w);
+		rc_dev_destroy(dev);
+	}
+}
+
 /* a worker's share is used up: a clear error */
 static void
 test_all_slots_in_use(void **state)
@@ -467,6 +510,7 @@ main(void)
 		OWN(test_communication_established_once),
 		SCRIPTED(test_stale_qpn_misses),
 		SCRIPTED(test_qpn_range_and_owner),
+		SCRIPTED(test_special_qpns_are_left_out),
 		SCRIPTED(test_all_slots_in_use),
 		SCRIPTED(test_quarantine),
 		SCRIPTED(test_fair_turns),

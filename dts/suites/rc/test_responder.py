@@ -175,17 +175,6 @@ def test_udp_checksum_is_not_verified(connect):
     c.peer.expect_ack(psn)
 
 
-def test_ce_mark_is_answered_with_a_cnp(connect):
-    """rc-transport 10: ECN CE on receipt, answer CNP."""
-    c = connect()
-    psn = c.next()
-    c.peer.write_only(psn, c.va, c.key, b'x', ip={'tos': 3})
-    got = c.requests(2)
-    assert sorted(r.op for r in got) == [Op.ACK, Op.CNP]
-    cnp = next(r for r in got if r.op == Op.CNP)
-    assert cnp.qpn == c.peer.qpn and cnp.bth.becn == 1 and bytes(cnp.payload) == bytes(16)
-
-
 @pytest.mark.parametrize('kind', ['send', 'write', 'read', 'atomic'])
 def test_over_ipv6(connect, kind):
     c = connect(ipv6=True)

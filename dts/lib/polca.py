@@ -60,11 +60,13 @@ class Polca:
             json.dump(self.config, f, indent=1)
         argv = [PROGRAM, '-c', self.config_path]
         log = open(self.log, 'a')
+        # the EAL never removes its runtime directory: it belongs to the test, too
+        kw = dict(stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                  env=dict(os.environ, RUNTIME_DIRECTORY=self.dir))
         if self.ns is None:
-            self.proc = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                                         preexec_fn=net.die_with_parent)
+            self.proc = subprocess.Popen(argv, preexec_fn=net.die_with_parent, **kw)
         else:
-            self.proc = self.ns.popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+            self.proc = self.ns.popen(argv, **kw)
         log.close()
 
     def start(self, timeout=60):
@@ -92,11 +94,25 @@ class Polca:
         return Client(self.socket, timeout)
 
     def ctl(self, *args, check=True):
-        """polca-ctl with these arguments."""
-        r = subprocess.run([CTL_PROGRAM, '-s', self.socket] + list(args), stdout=subprocess.PIPE,
-                           stderr=subprocess.PIPE, text=True, timeout=60)
+        """polca-ctl with these arguments; its output as subprocess gives it."""
+        r = subprocess.run([CTL_PROGRAM, '-s', self.socket] + [str(a) for a in args],
+                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60)
         assert not check or r.returncode == 0, (args, r)
         return r
+
+    def telemetry(self, *commands):
+        """DPDK's telemetry socket: the answers to these commands, as JSON."""
+        path = os.path.join(self.dir, 'dpdk', self.config['eal']['file_prefix'],
+                            'dpdk_telemetry.v2')
+        out = []
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
+            s.settimeout(20)
+            s.connect(path)
+            s.recv(4096)  # its greeting
+            for c in commands:
+                s.send(c.encode())
+                out.append(json.loads(s.recv(1 << 20)))
+        return out
 
     def _drop_rpc(self):
         if self.rpc:

@@ -5,8 +5,15 @@
 from pattern import pattern
 from roce import gid_of
 
+A, B = '192.0.2.1', '192.0.2.2'
 OPS = ('send', 'send_imm', 'write', 'write_imm', 'read')
 RECEIVING = ('send', 'send_imm', 'write_imm')
+
+
+def back_to_back():
+    """Ports 0 and 1 of one process, joined, with the addresses A and B."""
+    return [{'name': 'port0', 'back_to_back': 'port1', 'addresses': [A + '/24']},
+            {'name': 'port1', 'back_to_back': 'port0', 'addresses': [B + '/24']}]
 
 
 class PolcaPair:

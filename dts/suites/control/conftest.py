@@ -10,15 +10,7 @@ import pytest
 
 from hca import Hca
 from polca import Polca
-from polcapair import PolcaPair
-
-A, B = '192.0.2.1', '192.0.2.2'
-
-
-def back_to_back():
-    return [{'name': 'port0', 'back_to_back': 'port1', 'addresses': [A + '/24']},
-            {'name': 'port1', 'back_to_back': 'port0', 'addresses': [B + '/24']}]
-
+from polcapair import A, B, back_to_back, PolcaPair
 
 @pytest.fixture(scope='module')
 def polca(kept, sockets):

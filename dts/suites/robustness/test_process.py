@@ -13,11 +13,10 @@ import pytest
 from conn import Conn, wait_until
 from hca import Hca
 from polca import Polca, port, PROGRAM, refused
-from polcapair import PolcaPair
+from polcapair import A, B, back_to_back, PolcaPair
 from roce import Op
 
-PAIR = [{'name': 'port0', 'back_to_back': 'port1', 'addresses': ['192.0.2.1/24']},
-        {'name': 'port1', 'back_to_back': 'port0', 'addresses': ['192.0.2.2/24']}]
+PAIR = back_to_back()
 
 
 @pytest.mark.parametrize('sig', [signal.SIGTERM, signal.SIGINT])
@@ -70,7 +69,7 @@ def test_killed_ten_times(sockets):
             p.start()
             p.kill()
         p.start()
-        PolcaPair(Hca(p, 0), '192.0.2.1', Hca(p, 1), '192.0.2.2').all_operations(sizes=(100,))
+        PolcaPair(Hca(p, 0), A, Hca(p, 1), B).all_operations(sizes=(100,))
         p.stop()
     finally:
         p.kill()

@@ -25,7 +25,9 @@
 #include "wire/wire.h"
 
 #define SIM_NODES      2
-#define SIM_ARENA      (12u << 20)
+#ifndef SIM_ARENA
+#define SIM_ARENA (12u << 20)
+#endif
 #define SIM_FRAME_MAX  (PATH_HEADER_MAX + 80 + MTU_MAX + PATH_TRAILER_MAX)
 #define SIM_SECOND     1000000000ull /* virtual time is in nanoseconds */
 

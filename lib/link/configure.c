@@ -27,7 +27,7 @@ static const struct driver_rule driver_rules[] = {
 	{ "net_af_xdp", QUEUES_ALL, MTU_INTERFACE, .own_pool = true },
 	{ "net_vhost", QUEUES_ALL, MTU_ANY, .queues_may_sleep = true },
 	{ "net_memif", QUEUES_PER_WORKER, MTU_ANY },
-	{ "net_tap", QUEUES_PER_WORKER, MTU_INTERFACE },
+	{ "net_tap", QUEUES_PER_WORKER, MTU_DEVICE },
 };
 static const struct driver_rule driver_rule_other = { "", QUEUES_RSS, MTU_DEVICE };
 
@@ -115,6 +115,14 @@ use_interface_mtu(const struct link *l, struct link_port *p, const struct rte_et
 	return 0;
 }
 
+/* Drivers that leave max_mtu at its default mean their largest frame. */
+static unsigned int
+largest_mtu(const struct rte_eth_dev_info *info)
+{
+	return RTE_MIN((uint32_t)info->max_mtu,
+		info->max_rx_pktlen - RTE_ETHER_HDR_LEN - RTE_ETHER_CRC_LEN);
+}
+
 static int
 use_device_mtu(struct link_port *p, const struct rte_eth_dev_info *info, struct error *err)
 {
@@ -124,7 +132,7 @@ use_device_mtu(struct link_port *p, const struct rte_eth_dev_info *info, struct 
 		rc = rte_eth_dev_set_mtu(p->ethdev, p->cfg.mtu);
 		if (rc != 0 && rc != -ENOTSUP)
 			return error_set(err, -rc, "%s: mtu: got %u, %s allows %u..%u (%s)", p->cfg.name,
-				p->cfg.mtu, p->driver, info->min_mtu, info->max_mtu, rte_strerror(-rc));
+				p->cfg.mtu, p->driver, info->min_mtu, largest_mtu(info), device_strerror(rc));
 	}
 	rc = rte_eth_dev_get_mtu(p->ethdev, &p->mtu);
 	if (rc != 0)
@@ -193,13 +201,13 @@ port_configure(const struct link *l, struct link_port *p, struct error *err)
 	if (!p->back_to_back)
 		conf.txmode.offloads = RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE & info.tx_offload_capa;
 	/* drivers size their receive buffers by this; one that it does not fit says so in set_mtu() */
-	if (p->driver_rule->mtu == MTU_DEVICE && p->cfg.mtu <= info.max_mtu)
+	if (p->driver_rule->mtu == MTU_DEVICE && p->cfg.mtu <= largest_mtu(&info))
 		conf.rxmode.mtu = p->cfg.mtu;
 	rc = rte_eth_dev_configure(p->ethdev, p->nrx, p->ntx, &conf);
 	if (rc != 0)
 		return error_set(err, -rc,
 			"%s: %s refuses %u receive and %u transmit queues, MTU %u: %s", p->cfg.name,
-			p->driver, p->nrx, p->ntx, conf.rxmode.mtu, rte_strerror(-rc));
+			p->driver, p->nrx, p->ntx, conf.rxmode.mtu, device_strerror(rc));
 	p->opened = true;
 	rc = set_mtu(l, p, &info, err);
 	if (rc != 0)

@@ -54,25 +54,36 @@ arg_value(const char *args, const char *key, char *value, size_t size)
 	return false;
 }
 
-/* A socket file that nobody listens on. Anything else of that name is left alone. */
-static bool
-socket_stale(const char *path)
+enum socket_state {
+	SOCKET_FREE, /* or not a socket: left to the driver */
+	SOCKET_STALE, /* nobody listens any more */
+	SOCKET_LIVE,
+};
+
+static enum socket_state
+socket_state(const char *path)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	enum socket_state state = SOCKET_FREE;
 	struct stat st;
-	bool refused;
 	int fd;
 
 	if (strlen(path) >= sizeof(addr.sun_path) || lstat(path, &st) != 0 || !S_ISSOCK(st.st_mode))
-		return false;
+		return SOCKET_FREE;
 	memcpy(addr.sun_path, path, strlen(path));
-	/* vhost listens on a stream, memif on a packet socket: the wrong type says EPROTOTYPE, not refused */
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	/*
+	 * Of a type that neither driver listens on (vhost: a stream, memif: packets), so that a live one says EPROTOTYPE
+	 * and is not disturbed.
+	 */
+	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
-		return false;
-	refused = connect(fd, (struct sockaddr *)&addr, sizeof(addr)) != 0 && errno == ECONNREFUSED;
+		return SOCKET_FREE;
+	if (connect(fd, (struct sockaddr *)&addr, sizeof(addr)) == 0 || errno == EPROTOTYPE)
+		state = SOCKET_LIVE;
+	else if (errno == ECONNREFUSED)
+		state = SOCKET_STALE;
 	close(fd);
-	return refused;
+	return state;
 }
 
 /* The server of memif is named by role, vhost's is the default: a client's file is not ours. */
@@ -87,8 +98,8 @@ is_server(const char *args)
 	return strstr(args, "client=1") == NULL;
 }
 
-static void
-unlink_stale_socket(const char *args)
+static int
+clear_socket(const struct link_port *p, const char *args, struct error *err)
 {
 	char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
 	unsigned int i;
@@ -96,12 +107,21 @@ unlink_stale_socket(const char *args)
 	for (i = 0; i < RTE_DIM(socket_users); i++) {
 		if (strncmp(args, socket_users[i].driver, strlen(socket_users[i].driver)) != 0)
 			continue;
-		if (!arg_value(args, socket_users[i].key, path, sizeof(path)) || !is_server(args) ||
-			!socket_stale(path))
-			return;
-		LINK_LOG(NOTICE, "%s: nobody listens there any more, removing it", path);
-		unlink(path);
+		if (!arg_value(args, socket_users[i].key, path, sizeof(path)) || !is_server(args))
+			return 0;
+		switch (socket_state(path)) {
+		case SOCKET_FREE:
+			return 0;
+		case SOCKET_STALE:
+			LINK_LOG(NOTICE, "%s: nobody listens there any more, removing it", path);
+			unlink(path);
+			return 0;
+		case SOCKET_LIVE: /* the driver would fail, and take the file with it */
+			return error_set(err, EADDRINUSE, "%s: another program listens on %s",
+				p->cfg.name, path);
+		}
 	}
+	return 0;
 }
 
 /* EAL keeps the arguments of every device, --vdev's too: "name,key=value,..." */
@@ -128,14 +148,31 @@ device_arg(const struct link_port *p, const char *key, char *value, size_t size)
 	return device_args(p, args, sizeof(args)) && arg_value(args, key, value, size);
 }
 
-/* A vdev of EAL's --vdev opens its socket only when it starts (vhost). */
-static void
-unlink_stale_socket_of(const struct link_port *p)
+/* A vdev of EAL's --vdev: vhost opens its socket only when it is configured; memif has done so by now. */
+static int
+clear_socket_of(const struct link_port *p, struct error *err)
 {
 	char args[512];
 
-	if (device_args(p, args, sizeof(args)))
-		unlink_stale_socket(args);
+	if (!device_args(p, args, sizeof(args)) || strstr(args, "net_memif") != NULL)
+		return 0;
+	return clear_socket(p, args, err);
+}
+
+const char *
+device_strerror(int rc)
+{
+	return rc == -1 ? "the log says why" : rte_strerror(-rc);
+}
+
+bool
+device_is_client(const struct link_port *p)
+{
+	char role[16];
+
+	return strcmp(p->driver, "net_memif") == 0 &&
+		(!device_arg(p, "role=", role, sizeof(role)) || strcmp(role, "client") == 0 ||
+			strcmp(role, "slave") == 0);
 }
 
 /*
@@ -166,13 +203,15 @@ plug(struct link_port *p, struct error *err)
 
 	snprintf(args, sizeof(args), "%s", p->cfg.device);
 	fit_mtu(p, args, sizeof(args));
-	unlink_stale_socket(args);
+	rc = clear_socket(p, args, err);
+	if (rc != 0)
+		return rc;
 	rc = rte_dev_probe(args);
-	if (rc != 0) /* drivers say -1 and mean nothing by it: the reason stands in the log */
+	if (rc != 0)
 		return error_set(err, rc == -1 ? ENODEV : -rc,
-			"%s: device %.96s cannot be opened%s%s: give a PCI address bound to vfio-pci, or a "
+			"%s: device %.96s cannot be opened (%s): give a PCI address bound to vfio-pci, or a "
 			"vdev such as net_af_packet0,iface=eth0", p->cfg.name, p->cfg.device,
-			rc == -1 ? "" : ": ", rc == -1 ? "" : rte_strerror(-rc));
+			device_strerror(rc));
 	snprintf(name, sizeof(name), "%.*s", (int)strcspn(p->cfg.device, ","), p->cfg.device);
 	if (rte_eth_dev_get_port_by_name(name, &p->ethdev) != 0)
 		return error_set(err, ENODEV, "%s: device %.96s is not a network device",
@@ -189,10 +228,8 @@ device_attach(struct link_port *p, struct error *err)
 	if (p->cfg.device[0] == '\0')
 		return error_set(err, EINVAL, "%s: device is missing: a PCI address or a vdev, or "
 			"back_to_back with the name of another port", p->cfg.name);
-	if (rte_eth_dev_get_port_by_name(p->cfg.device, &p->ethdev) == 0) {
-		unlink_stale_socket_of(p);
-		return 0;
-	}
+	if (rte_eth_dev_get_port_by_name(p->cfg.device, &p->ethdev) == 0)
+		return clear_socket_of(p, err);
 	/* 01:00.0 is short for 0000:01:00.0 */
 	snprintf(pci, sizeof(pci), "0000:%s", p->cfg.device);
 	if (rte_eth_dev_get_port_by_name(pci, &p->ethdev) == 0)

@@ -9,6 +9,7 @@
 #include <netinet/in.h>
 #include <stdio.h>
 
+#include <rte_cycles.h>
 #include <rte_errno.h>
 #include <rte_malloc.h>
 
@@ -16,6 +17,9 @@
 #include "link/private.h"
 
 RTE_LOG_REGISTER(link_logtype, polca.link, INFO);
+
+#define CLIENT_TRIES   25
+#define CLIENT_WAIT_MS 200
 
 static int
 setup_queues(struct link_port *p, struct error *err)
@@ -66,6 +70,29 @@ choose_mac(struct link_port *p)
 		LINK_LOG(INFO, "%s: %s cannot be told to receive multicast", p->cfg.name, p->driver);
 }
 
+/*
+ * memif's client tries its server once, and a server that is just being made turns it away: try for CLIENT_TRIES times
+ * CLIENT_WAIT_MS before the workers run.
+ */
+static int
+start_client(struct link_port *p)
+{
+	struct rte_eth_link link = { 0 };
+	unsigned int i;
+
+	for (i = 0; i < CLIENT_TRIES; i++) {
+		if (rte_eth_dev_start(p->ethdev) == 0) {
+			rte_delay_us_sleep(CLIENT_WAIT_MS * 1000);
+			if (rte_eth_link_get_nowait(p->ethdev, &link) == 0 && link.link_status)
+				return 0;
+			rte_eth_dev_stop(p->ethdev);
+		} else {
+			rte_delay_us_sleep(CLIENT_WAIT_MS * 1000);
+		}
+	}
+	return -ECONNREFUSED;
+}
+
 static int
 start(struct link *l, struct link_port *p, struct error *err)
 {
@@ -88,10 +115,10 @@ start(struct link *l, struct link_port *p, struct error *err)
 			return error_set(err, rte_errno, "%s: no ring for worker %u: %s", p->cfg.name, w,
 				rte_strerror(rte_errno));
 	}
-	rc = rte_eth_dev_start(p->ethdev);
+	rc = device_is_client(p) ? start_client(p) : rte_eth_dev_start(p->ethdev);
 	if (rc != 0)
-		return error_set(err, -rc, "%s: %s does not start: %s", p->cfg.name, p->driver,
-			rte_strerror(-rc));
+		return error_set(err, rc == -1 ? ENODEV : -rc, "%s: %s does not start: %s", p->cfg.name,
+			p->driver, device_strerror(rc));
 	p->started = true;
 	choose_mac(p);
 	return state_init(p, err);

@@ -275,6 +275,10 @@ void tx_fini(struct link_worker *w);
 void tx_handoff_drain(struct link_worker *w);
 
 /* device.c: find or plug an ethdev; unlink what an earlier run left behind */
+/* Drivers say -1 and mean nothing by it. */
+const char *device_strerror(int rc);
+/* The device connects to somebody's socket once, when it starts (memif's client). */
+bool device_is_client(const struct link_port *p);
 int device_attach(struct link_port *p, struct error *err);
 void device_detach(struct link_port *p);
 

@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#include <rte_ethdev.h>
+
 #include "bench.h"
 
 #define TO_US "020000000002 020000000001 "
@@ -215,6 +217,38 @@ test_addresses_are_announced_at_the_start(void **state)
 	bench_expect_nothing(b);
 }
 
+static void
+test_link_state_is_published_anew(void **state)
+{
+	struct bench *b = *state;
+	const struct port_attr *before = link_port_attr(b->link, 0);
+	struct link_state s;
+
+	link_tick(b->worker[0], b->now);
+	assert_ptr_equal(link_port_attr(b->link, 0), before); /* nothing changed */
+	assert_true(before->up);
+	assert_int_equal(rte_eth_dev_set_link_down(link_ethdev(b->link, 0)), 0);
+	b->now += BENCH_HZ;
+	link_tick(b->worker[0], b->now);
+	assert_ptr_not_equal(link_port_attr(b->link, 0), before);
+	assert_false(link_port_attr(b->link, 0)->up);
+	assert_true(before->up); /* who still holds it sees what it was */
+	link_state(b->link, 0, &s);
+	assert_false(s.up);
+	assert_int_equal(s.rx_queues, 2);
+	assert_string_equal(s.driver, "net_ring");
+	assert_int_equal(rte_eth_dev_set_link_up(link_ethdev(b->link, 0)), 0);
+	bench_poll(b, 0);
+	bench_discard(b);
+	b->now += BENCH_HZ;
+	link_tick(b->worker[0], b->now);
+	assert_true(link_port_attr(b->link, 0)->up);
+	/* and tells the segment again where our addresses are */
+	link_tx_flush(b->worker[0], b->now);
+	bench_expect(b, "ffffffffffff 020000000002 0806 0001080006040001"
+		"020000000002 0a000002 000000000000 0a000002" PAD18);
+}
+
 int
 main(void)
 {
@@ -232,6 +266,7 @@ main(void)
 		WITH_BENCH(test_port_unreachable_for_roce_is_noticed),
 		WITH_BENCH(test_own_kernel_refusing_in_our_name_is_noticed),
 		WITH_BENCH(test_addresses_are_announced_at_the_start),
+		WITH_BENCH(test_link_state_is_published_anew),
 	};
 
 	return cmocka_run_group_tests(tests, bench_eal, bench_eal_cleanup);

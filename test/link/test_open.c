@@ -2,9 +2,14 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* Two ports joined inside the process, and configurations that cannot be opened. */
+/* Opening and closing: two ports joined inside the process, devices that are plugged, what cannot be opened. */
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #include "bench.h"
 #include "wire/wire.h"
@@ -197,6 +202,43 @@ test_vdev_is_plugged_and_unplugged(void **state)
 	assert_non_null(strstr(err.text, "port0: device net_nonesuch0,iface=x cannot be opened"));
 }
 
+/* vhost and memif leave their socket behind; the next start must not fail for it, nor take a live one. */
+static void
+test_stale_socket_is_removed_and_a_live_one_is_left(void **state)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	char dir[] = "/tmp/polca-link-XXXXXX";
+	struct error err = { 0 };
+	struct link_config c;
+	char want[256];
+	struct link *l;
+	int fd;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/vhost", dir);
+	fd = socket(AF_UNIX, SOCK_STREAM, 0);
+	assert_int_equal(bind(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
+	assert_int_equal(listen(fd, 1), 0);
+	pair_config(&c, 1);
+	c.num_ports = 1;
+	c.port[0].back_to_back[0] = '\0';
+	snprintf(c.port[0].device, sizeof(c.port[0].device), "net_vhost7,iface=%s", addr.sun_path);
+	snprintf(want, sizeof(want), "port0: another program listens on %s", addr.sun_path);
+	assert_null(link_open(&c, &err));
+	assert_string_equal(err.text, want);
+	assert_int_equal(access(addr.sun_path, F_OK), 0);
+	close(fd);
+	memset(&err, 0, sizeof(err));
+	l = link_open(&c, &err);
+	assert_string_equal(err.text, "");
+	assert_non_null(l);
+	assert_false(link_port_attr(l, 0)->up); /* no guest yet */
+	link_close(l);
+	unlink(addr.sun_path);
+	assert_int_equal(rmdir(dir), 0);
+}
+
 int
 main(void)
 {
@@ -205,6 +247,7 @@ main(void)
 		cmocka_unit_test(test_pair_opens_again),
 		cmocka_unit_test(test_bad_configurations_are_named),
 		cmocka_unit_test(test_vdev_is_plugged_and_unplugged),
+		cmocka_unit_test(test_stale_socket_is_removed_and_a_live_one_is_left),
 	};
 
 	return cmocka_run_group_tests(tests, bench_eal, bench_eal_cleanup);

@@ -56,6 +56,8 @@ def frames(path):
     out, at = [], 24
     while at + 16 <= len(d):
         have, whole = struct.unpack_from('<II', d, at + 8)
+        if at + 16 + have > len(d):
+            break  # being written
         assert have == whole, '%s: a frame was cut' % path
         out.append(d[at + 16:at + 16 + have])
         at += 16 + have

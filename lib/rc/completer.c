@@ -3,8 +3,9 @@
  */
 
 /*
- * Completer: what the peer answers to the requester's packets (rc-transport 4 and 8). Whatever a response says, it says of
- * PSNs in flight; anything else is a duplicate or a ghost and changes nothing.
+ * Completer: what the peer answers to the requester's packets (rc-transport 4 and 8). Whatever a
+ * response says, it says of PSNs in flight; anything else is a duplicate or a ghost and changes
+ * nothing.
  */
 
 #include <string.h>
@@ -29,7 +30,10 @@ in_flight(const struct rc_requester *req, uint32_t psn)
 	return rc_from_una(req, psn) < rc_in_flight(req);
 }
 
-/* rc-transport 3: LSN = MSN + credits, never back; "no credit information" once, and there is no limit. @return it moved */
+/*
+ * rc-transport 3: LSN = MSN + credits, never back; "no credit information" once, and there is no
+ * limit. @return it moved
+ */
 static bool
 take_credits(struct rc_requester *req, const struct packet *pkt)
 {
@@ -70,7 +74,10 @@ find_wqe(const struct rc_requester *req, uint32_t psn)
 	}
 }
 
-/* Move una up to `end`, as far as no Read or Atomic stands without its answer. @return whether it got there */
+/*
+ * Move una up to `end`, as far as no Read or Atomic stands without its answer. @return whether it
+ * got there
+ */
 static bool
 ack_before(struct rc_requester *req, uint32_t end)
 {
@@ -120,9 +127,9 @@ reach(struct rc_qp *qp, uint32_t psn, bool *moved)
 }
 
 /*
- * Something behind una was answered and una was not: what una belongs to is asked for again. Responses of the old
- * flight keep coming with rising PSNs and count as the same gap; one that goes back belongs to the new flight, so the
- * answer was lost again.
+ * Something behind una was answered and una was not: what una belongs to is asked for again.
+ * Responses of the old flight keep coming with rising PSNs and count as the same gap; one that
+ * goes back belongs to the new flight, so the answer was lost again.
  */
 static void
 skipped(struct rc_qp *qp, uint32_t psn)
@@ -165,7 +172,7 @@ positive(struct rc_qp *qp, const struct packet *pkt)
 		rc_want(qp, WORK_REQUEST);
 	if (all)
 		return VERDICT_RESPONSE;
-	/* an ACK never completes a Read or an Atomic: it was lost on its way back (rc-transport 4) */
+	/* an ACK never completes a Read or an Atomic: their answer was lost (rc-transport 4) */
 	if (qp->state != QPS_ERR)
 		skipped(qp, pkt->psn);
 	return VERDICT_IMPLIED_NAK;
@@ -189,7 +196,10 @@ sequence_nak(struct rc_qp *qp, const struct packet *pkt)
 	case REACHED:
 		break;
 	}
-	/* it neither ends an RNR wait nor costs a retry; and a round of retries is gone through once (rc-cases) */
+	/*
+	 * it neither ends an RNR wait nor costs a retry; and a round of retries is gone through
+	 * once (rc-cases)
+	 */
 	if (!moved && rc_retrying(req))
 		return VERDICT_STALE_NAK;
 	/* already about to go from there */
@@ -299,7 +309,8 @@ reserved_syndrome(uint8_t s)
 }
 
 /*
- * What Read responses and Atomic ACKs must pass alike. Afterwards una is the response's PSN, in a WQE of the wanted kind.
+ * What Read responses and Atomic ACKs must pass alike. Afterwards una is the response's PSN, in a
+ * WQE of the wanted kind.
  *
  * @return whether the answer may be used; else *v says what became of it
  */
@@ -378,8 +389,9 @@ answered(struct rc_qp *qp, const struct rc_sq_wqe *wqe, const struct packet *pkt
 }
 
 /*
- * First, Middle ..., Last, or Only; after a restart from the middle First or Only again (rc-cases). An answer to an earlier
- * request of the same Read may still be under way, so Middle and Last are good there too.
+ * First, Middle ..., Last, or Only; after a restart from the middle First or Only again
+ * (rc-cases). An answer to an earlier request of the same Read may still be under way, so Middle
+ * and Last are good there too.
  */
 static bool
 read_opcode_fits(const struct rc_sq_wqe *wqe, const struct packet *pkt)

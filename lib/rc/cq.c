@@ -257,7 +257,8 @@ rc_cq_push(struct rc_cq *cq, struct rc_qp *qp, const struct wc *wc, bool solicit
 static bool
 wakes(uint8_t armed, uint8_t notify)
 {
-	return armed == CQ_ARMED_ANY || (armed == CQ_ARMED_SOLICITED && notify & CQ_ARMED_SOLICITED);
+	return armed == CQ_ARMED_ANY ||
+		(armed == CQ_ARMED_SOLICITED && (notify & CQ_ARMED_SOLICITED));
 }
 
 void

@@ -7,8 +7,8 @@
 
 /**
  * @file
- * Private to lib/rc: a completion queue is one single-producer ring of full depth per worker that has a QP on it, merged by
- * its one poller (verbs order completions only per work queue).
+ * Private to lib/rc: a completion queue is one single-producer ring of full depth per worker that
+ * has a QP on it, merged by its one poller (verbs order completions only per work queue).
  */
 
 #include "rc/rc.h"

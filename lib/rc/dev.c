@@ -33,9 +33,10 @@ static bool
 limits_ok(const struct rc_limits *l)
 {
 	return l->max_qp != 0 && (l->max_qp & (l->max_qp - 1)) == 0 && l->max_qp <= 1u << 23 &&
-		l->max_cq != 0 && l->max_qp_wr != 0 && l->max_qp_wr <= 1u << 24 && l->max_cqe != 0 &&
-		l->max_cqe <= 1u << 24 && l->max_sge != 0 && l->max_sge <= RC_SGE_MAX &&
-		l->max_inline <= RC_INLINE_MAX && l->window != 0 && l->window <= 1u << 23 &&
+		l->max_cq != 0 && l->max_qp_wr != 0 && l->max_qp_wr <= 1u << 24 &&
+		l->max_cqe != 0 && l->max_cqe <= 1u << 24 &&
+		l->max_sge != 0 && l->max_sge <= RC_SGE_MAX && l->max_inline <= RC_INLINE_MAX &&
+		l->window != 0 && l->window <= 1u << 23 &&
 		l->min_ack_timeout <= 31 && l->ack_interval != 0;
 }
 
@@ -102,7 +103,7 @@ rc_dev_destroy(struct rc_dev *dev)
 int
 rc_owner(const struct rc_dev *dev, uint32_t qpn)
 {
-	uint8_t owner = __atomic_load_n(&dev->owners[rc_slot(dev, qpn)], __ATOMIC_RELAXED);
+	uint8_t owner = rc_slot_owner(dev, rc_slot(dev, qpn));
 
 	return owner == RC_NO_OWNER ? -1 : owner;
 }
@@ -157,8 +158,9 @@ take_rested(struct rc_slots *s)
 }
 
 /*
- * Another life, another number: generations of a slot start at random and then count, so that all of them are used
- * before one comes again. QP0, QP1, the fixed numbers and the multicast QPN are left out.
+ * Another life, another number: generations of a slot start at random and then count, so that all
+ * of them are used before one comes again. QP0, QP1, the fixed numbers and the multicast QPN are
+ * left out.
  */
 static uint32_t
 next_qpn(struct rc_dev *dev, uint32_t slot)

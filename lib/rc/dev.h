@@ -9,9 +9,10 @@
  * @file
  * Private to lib/rc: the device and its QP directory.
  *
- * A QPN is a slot number under generation bits that differ from life to life of the slot, so that packets for a
- * former life miss. Slots are shared out among the workers at start: each creates and destroys in its own share without
- * a lock. Other lcores read only the owner byte; the QP behind it belongs to the owner.
+ * A QPN is a slot number under generation bits that differ from life to life of the slot, so that
+ * packets for a former life miss. Slots are shared out among the workers at start: each creates
+ * and destroys in its own share without a lock. Other lcores read only the owner byte; the QP
+ * behind it belongs to the owner.
  */
 
 #include "rc/cq.h"
@@ -45,7 +46,7 @@ struct rc_dev {
 	uint32_t *qpns; /**< by slot: of the present or last life */
 	struct rc_cq **cqs; /**< by CQ number, limits.max_cq */
 	uint32_t cq_next; /**< where the search for a free CQ number starts */
-	struct rc_srq **srqs; /**< by SRQ number, limits.max_srq; only the owner looks inside (srq.c) */
+	struct rc_srq **srqs; /**< by SRQ number; only the owner looks inside (srq.c) */
 	uint8_t *srq_owners; /**< by SRQ number: worker, or RC_NO_OWNER */
 	struct rc_worker *worker[RC_WORKERS_MAX];
 };
@@ -54,6 +55,13 @@ static inline uint32_t
 rc_slot(const struct rc_dev *dev, uint32_t qpn)
 {
 	return qpn & ((1u << dev->slot_bits) - 1);
+}
+
+/** Worker that owns a slot, or RC_NO_OWNER; any lcore may ask. */
+static inline uint8_t
+rc_slot_owner(const struct rc_dev *dev, uint32_t slot)
+{
+	return __atomic_load_n(&dev->owners[slot], __ATOMIC_RELAXED);
 }
 
 /** Time units, rounded up, so that a wait is never too short. */

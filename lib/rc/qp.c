@@ -3,7 +3,8 @@
  */
 
 /*
- * Queue pairs: creation, destruction, the error state, and what can be asked about them. Modify: qp_modify.c.
+ * Queue pairs: creation, destruction, the error state, and what can be asked about them. Modify:
+ * qp_modify.c.
  */
 
 #include <errno.h>
@@ -127,7 +128,8 @@ rc_qp_create(struct rc_worker *w, const struct qp_init_attr *attr, uint32_t *qpn
 		goto fail;
 	rc = rc_requester_create(qp);
 	if (rc != 0) {
-		error_set(err, ENOMEM, "no memory for %u send work requests", attr->cap.max_send_wr);
+		error_set(err, ENOMEM, "no memory for %u send work requests",
+			attr->cap.max_send_wr);
 		goto fail;
 	}
 	rc = rc_slot_take(w, qp);
@@ -224,7 +226,7 @@ rc_qp_next(const struct rc_worker *w, uint32_t *cursor, uint32_t *qpn)
 
 	while (*cursor < dev->limits.max_qp) {
 		slot = (*cursor)++;
-		if (dev->owners[slot] == w->id) {
+		if (rc_slot_owner(dev, slot) == w->id) {
 			*qpn = dev->qps[slot]->qpn;
 			return true;
 		}

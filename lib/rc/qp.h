@@ -7,8 +7,8 @@
 
 /**
  * @file
- * Private to lib/rc: the queue pair and its queues. Requester and responder keep their own state in structs of
- * their own (requester.h, responder.h); what both share stands here.
+ * Private to lib/rc: the queue pair and its queues. Requester and responder keep their own state
+ * in structs of their own (requester.h, responder.h); what both share stands here.
  */
 
 #include <sys/queue.h>
@@ -66,7 +66,7 @@ struct rc_worker {
 	struct rc_cq_ring *notify; /**< CQ rings that got completions since the last rc_run() */
 	struct rc_slots *slots; /**< free QP slots (dev.h) */
 	unsigned int id;
-	bool cq_overrun; /**< some QPs complete to a CQ that has overrun: they go to ERR (worker.c) */
+	bool cq_overrun; /**< a CQ has overrun: its QPs go to ERR (worker.c) */
 	bool icrc_unchecked;
 	void (*event)(void *arg, const struct event *ev);
 	void *event_arg;
@@ -94,8 +94,8 @@ rc_want(struct rc_qp *qp, uint8_t work)
 /* qp.c */
 struct rc_qp *rc_qp_find(const struct rc_worker *w, uint32_t qpn);
 /**
- * To ERR: flush both queues (WR_FLUSH_ERR), disarm timers; the responder keeps the answers already due.
- * With an SRQ: EVENT_QP_LAST_WQE_REACHED.
+ * To ERR: flush both queues (WR_FLUSH_ERR), disarm timers; the responder keeps the answers already
+ * due. With an SRQ: EVENT_QP_LAST_WQE_REACHED.
  */
 void rc_qp_error(struct rc_qp *qp);
 void rc_qp_free(struct rc_qp *qp);
@@ -108,9 +108,10 @@ void rc_event(struct rc_worker *w, enum event_type type, uint32_t element);
 
 /* cq.c */
 /**
- * Append a completion, and count it (cqe_err, cqe_flush_err). Of an overrun CQ nothing is overwritten: the completion is lost,
- * EVENT_CQ_ERR is raised once, and the QPs that complete to it go to ERR when the packet or run in hand
- * is done (never inside this call, so that the caller's state holds).
+ * Append a completion, and count it (cqe_err, cqe_flush_err). Of an overrun CQ nothing is
+ * overwritten: the completion is lost, EVENT_CQ_ERR is raised once, and the QPs that complete to
+ * it go to ERR when the packet or run in hand is done (never inside this call, so that the
+ * caller's state holds).
  *
  * @param solicited  a receive whose packet had BTH SE; errors count as solicited by themselves
  */
@@ -133,8 +134,9 @@ void rc_requester_grace(struct rc_qp *qp); /* look whether the grace period wait
 /* responder.c, responses.c */
 enum verdict rc_respond(struct rc_qp *qp, const struct packet *pkt);
 /**
- * Send what the responder owes: Read response slices, Atomic ACKs, ACK or NAK, in order; also in ERR. Clears
- * WORK_RESPOND when all is sent; returning less than budget with it set means that the sink is full.
+ * Send what the responder owes: Read response slices, Atomic ACKs, ACK or NAK, in order; also in
+ * ERR. Clears WORK_RESPOND when all is sent; returning less than budget with it set means that the
+ * sink is full.
  *
  * @return packets sent
  */
@@ -142,6 +144,7 @@ unsigned int rc_answer(struct rc_qp *qp, unsigned int budget);
 int rc_responder_create(struct rc_qp *qp); /* room for max_dest_rd_atomic saved requests */
 void rc_responder_destroy(struct rc_qp *qp);
 void rc_responder_start(struct rc_qp *qp); /* INIT -> RTR */
-void rc_responder_flush(struct rc_qp *qp); /* every RQ WQE completes with WR_FLUSH_ERR (not an SRQ's) */
+/** Every RQ WQE completes with WR_FLUSH_ERR (not an SRQ's). */
+void rc_responder_flush(struct rc_qp *qp);
 
 #endif

@@ -3,7 +3,8 @@
  */
 
 /*
- * ibv_modify_qp: which transitions there are and which attributes each needs and allows (rc-transport 11).
+ * ibv_modify_qp: which transitions there are and which attributes each needs and allows
+ * (rc-transport 11).
  */
 
 #include <errno.h>
@@ -31,12 +32,15 @@ static const struct transition rc_transitions[QPS_COUNT][QPS_COUNT] = {
 		A(ALT_PATH) | A(ACCESS_FLAGS) | A(PKEY_INDEX) },
 	STATE_PAIR(RTR, RTS) = { true,
 		A(TIMEOUT) | A(RETRY_CNT) | A(RNR_RETRY) | A(SQ_PSN) | A(MAX_QP_RD_ATOMIC),
-		A(CUR_STATE) | A(ALT_PATH) | A(ACCESS_FLAGS) | A(MIN_RNR_TIMER) | A(PATH_MIG_STATE) },
+		A(CUR_STATE) | A(ALT_PATH) | A(ACCESS_FLAGS) | A(MIN_RNR_TIMER) |
+			A(PATH_MIG_STATE) },
 	STATE_PAIR(RTS, RTS) = { true, 0,
-		A(CUR_STATE) | A(ACCESS_FLAGS) | A(ALT_PATH) | A(PATH_MIG_STATE) | A(MIN_RNR_TIMER) },
+		A(CUR_STATE) | A(ACCESS_FLAGS) | A(ALT_PATH) | A(PATH_MIG_STATE) |
+			A(MIN_RNR_TIMER) },
 	STATE_PAIR(RTS, SQD) = { true, 0, A(EN_SQD_ASYNC_NOTIFY) },
 	STATE_PAIR(SQD, RTS) = { true, 0,
-		A(CUR_STATE) | A(ALT_PATH) | A(ACCESS_FLAGS) | A(MIN_RNR_TIMER) | A(PATH_MIG_STATE) },
+		A(CUR_STATE) | A(ALT_PATH) | A(ACCESS_FLAGS) | A(MIN_RNR_TIMER) |
+			A(PATH_MIG_STATE) },
 	STATE_PAIR(SQD, SQD) = { true, 0,
 		A(PORT) | A(AV) | A(TIMEOUT) | A(RETRY_CNT) | A(RNR_RETRY) | A(MAX_QP_RD_ATOMIC) |
 			A(MAX_DEST_RD_ATOMIC) | A(ALT_PATH) | A(ACCESS_FLAGS) | A(PKEY_INDEX) |
@@ -140,8 +144,8 @@ check_av(const struct av *av, struct error *err)
 	if (av->sl > 15)
 		return error_set(err, EINVAL, "sl: got %u, allowed: 0 to 15", av->sl);
 	if (av->flow_label > 0xFFFFF)
-		return error_set(err, EINVAL, "flow_label: got %u, allowed: 0 to %u", av->flow_label,
-			0xFFFFF);
+		return error_set(err, EINVAL, "flow_label: got %u, allowed: 0 to %u",
+			av->flow_label, 0xFFFFF);
 	if (av->encap > ENCAP_IB)
 		return error_set(err, EINVAL, "encap: got %d, allowed: %d to %d", av->encap,
 			ENCAP_ROCEV2_IPV4, ENCAP_IB);
@@ -182,8 +186,8 @@ check_attrs(const struct rc_qp *qp, const struct qp_attr *a, uint32_t mask, stru
 	for (i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
 		if ((mask & ranges[i].bit) && (ranges[i].got < ranges[i].min ||
 				ranges[i].got > ranges[i].max))
-			return error_set(err, EINVAL, "%s: got %u, allowed: %u to %u", ranges[i].name,
-				ranges[i].got, ranges[i].min, ranges[i].max);
+			return error_set(err, EINVAL, "%s: got %u, allowed: %u to %u",
+				ranges[i].name, ranges[i].got, ranges[i].min, ranges[i].max);
 	}
 	if ((mask & A(PATH_MTU)) && a->path_mtu != 256 && a->path_mtu != 512 &&
 			a->path_mtu != 1024 && a->path_mtu != 2048 && a->path_mtu != 4096)
@@ -291,7 +295,8 @@ rc_qp_modify(struct rc_worker *w, uint32_t qpn, const struct qp_attr *attr, uint
 	from = qp->state;
 	to = (mask & QP_ATTR_STATE) ? attr->qp_state : from;
 	if (to >= QPS_COUNT)
-		return error_set(err, EINVAL, "qp_state: got %d, allowed: 0 to %d", to, QPS_COUNT - 1);
+		return error_set(err, EINVAL, "qp_state: got %d, allowed: 0 to %d", to,
+			QPS_COUNT - 1);
 	rc = check_mask(from, to, mask, err);
 	if (rc != 0)
 		return rc;

@@ -3,7 +3,8 @@
  */
 
 /*
- * Requester: turns SQ WQEs into request packets, in order, and goes back when told to. What the peer answers: completer.c.
+ * Requester: turns SQ WQEs into request packets, in order, and goes back when told to. What the
+ * peer answers: completer.c.
  */
 
 #include <string.h>
@@ -149,7 +150,7 @@ assign(struct rc_qp *qp, struct rc_sq_wqe *wqe)
 		req->rd_atomic++;
 }
 
-/* --- local operations: executed in their turn; completion may wait for a grace period (sq.c) --- */
+/* --- local operations: executed in their turn; completion may wait (sq.c) --- */
 
 static void
 execute_local(struct rc_qp *qp, struct rc_sq_wqe *wqe)
@@ -202,8 +203,8 @@ static const uint8_t stream_opcodes[][4] = {
 };
 
 /*
- * Whom to ask for an ACK: the last packet of a message, what is sent again, every ack_interval-th packet, and the last
- * that fits the window, for nothing would come otherwise.
+ * Whom to ask for an ACK: the last packet of a message, what is sent again, every ack_interval-th
+ * packet, and the last that fits the window, for nothing would come otherwise.
  */
 static bool
 ask_ack(const struct rc_qp *qp, bool last)
@@ -435,7 +436,7 @@ rc_progress(struct rc_qp *qp)
 	req->rnr_left = qp->attr.rnr_retry;
 	req->gap = false;
 	if (req->una == req->next_psn)
-		req->timing = false; /* the timer itself is left on the wheel, it finds nothing to do */
+		req->timing = false; /* the timer stays on the wheel, it finds nothing to do */
 	else if (req->timing)
 		timer_arm(qp->worker->wheel, &req->timer, qp->worker->now + req->ack_timeout);
 	/* acknowledged before it was sent again */

@@ -7,8 +7,8 @@
 
 /**
  * @file
- * Private to lib/rc: what a QP remembers as requester (rc-transport 4 and 8). Packets are rebuilt from the WQE on
- * retry; no copies are kept.
+ * Private to lib/rc: what a QP remembers as requester (rc-transport 4 and 8). Packets are rebuilt
+ * from the WQE on retry; no copies are kept.
  */
 
 #include "base/timer_wheel.h"
@@ -24,7 +24,7 @@ struct rc_sq_wqe {
 	uint32_t length; /**< of the message */
 	uint32_t psn; /**< first PSN, once assigned */
 	uint32_t last_psn;
-	uint32_t restart_psn; /**< Read: PSN of its latest request packet; its answer starts with First or Only */
+	uint32_t restart_psn; /**< Read: PSN last asked from; First or Only comes there */
 	uint32_t imm; /**< immediate or R_Key to invalidate; BIND_MW: new key */
 	uint32_t rkey; /**< BIND_MW: key of the window */
 	uint32_t mr_key; /**< BIND_MW */
@@ -45,8 +45,9 @@ struct rc_cursor {
 };
 
 /*
- * Four indices into the SQ ring, which count for ever: tail <= ack <= send <= head. Between tail and ack stand WQEs whose
- * work is done but whose completion waits behind a local operation's grace period; mostly tail == ack.
+ * Four indices into the SQ ring, which count for ever: tail <= ack <= send <= head. Between tail
+ * and ack stand WQEs whose work is done but whose completion waits behind a local operation's
+ * grace period; mostly tail == ack.
  *
  * Three PSNs: una <= send_psn <= next_psn. send_psn < next_psn while what was sent is sent again.
  */
@@ -139,7 +140,8 @@ struct rc_chunk {
 /** Go to byte `at` of a WQE's message. */
 void rc_cursor_seek(struct rc_cursor *c, const struct rc_sq_wqe *wqe, uint32_t index, uint32_t at);
 /**
- * Where the next len bytes stand, for local read (access 0) or MEM_ACCESS_LOCAL_WRITE; moves the cursor past them.
+ * Where the next len bytes stand, for local read (access 0) or MEM_ACCESS_LOCAL_WRITE; moves the
+ * cursor past them.
  *
  * @param chunks  room for RC_SGE_MAX
  * @return number of chunks, or -1: a local key does not allow it
@@ -149,9 +151,12 @@ int rc_cursor_take(struct rc_qp *qp, struct rc_cursor *c, struct rc_sq_wqe *wqe,
 
 /* sq.c: used by requester and completer */
 
-/** Complete what is done, in order, up to the first that waits; fail the oldest if it has a status; tell of a drained SQ. */
+/**
+ * Complete what is done, in order, up to the first that waits; fail the oldest if it has a status;
+ * tell of a drained SQ.
+ */
 void rc_sq_settle(struct rc_qp *qp);
-/** The oldest unfinished WQE completes with this status, QP to ERR, the rest flushed (rc-transport 8). */
+/** The oldest unfinished WQE completes so, QP to ERR, the rest flushed (rc-transport 8). */
 void rc_sq_fail(struct rc_qp *qp, enum wc_status status);
 
 /* requester.c: used by completer and sq.c */
@@ -161,7 +166,11 @@ void rc_requester_timer(struct timer *t, uint64_t now);
 
 /** Send again from una. */
 void rc_rewind(struct rc_qp *qp);
-/** The same, if the retry counter allows; else the oldest WQE fails with RETRY_EXC_ERR. @retval false it failed */
+/**
+ * The same, if the retry counter allows; else the oldest WQE fails with RETRY_EXC_ERR.
+ *
+ * @retval false it failed
+ */
 bool rc_retry(struct rc_qp *qp);
 /** una has moved: counters reload, the timer starts anew, requests that waited may go. */
 void rc_progress(struct rc_qp *qp);

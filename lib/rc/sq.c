@@ -45,7 +45,8 @@ check_wr(const struct rc_qp *qp, const struct send_wr *wr, uint64_t *length, str
 	uint32_t i;
 
 	if (wr->opcode >= sizeof(wr_infos) / sizeof(wr_infos[0]))
-		return error_set(err, EINVAL, "opcode: got %d, which is no work request", wr->opcode);
+		return error_set(err, EINVAL, "opcode: got %d, which is no work request",
+			wr->opcode);
 	may = wr_infos[wr->opcode].flags;
 	if (wr->send_flags & ~SEND_FLAGS)
 		return error_set(err, EINVAL, "send_flags: got 0x%x, allowed: bits of 0x%x",
@@ -149,8 +150,9 @@ rc_post_send(struct rc_worker *w, uint32_t qpn, const struct send_wr *wr, struct
 		return error_set(err, ENOENT, "qp: there is no queue pair %u on this worker", qpn);
 	req = &qp->req;
 	if (qp->state != QPS_RTS && qp->state != QPS_SQD && qp->state != QPS_ERR)
-		return error_set(err, EINVAL, "post_send: the queue pair is in %s; allowed: RTS, SQD, "
-			"ERR", qp_state_name(qp->state));
+		return error_set(err, EINVAL,
+			"post_send: the queue pair is in %s; allowed: RTS, SQD, ERR",
+			qp_state_name(qp->state));
 	rc = check_wr(qp, wr, &length, err);
 	if (rc != 0)
 		return rc;
@@ -288,7 +290,8 @@ rc_sq_settle(struct rc_qp *qp)
 		req->ack++;
 	}
 	retire(qp);
-	if (req->ack != req->head && wqe->status != WC_SUCCESS)
+	/* what failed at home waits for those before it, a peer's refusal does not (rc_sq_fail) */
+	if (req->ack != req->head && wqe->status != WC_SUCCESS && req->tail == req->ack)
 		rc_sq_fail(qp, wqe->status);
 	else
 		tell_drained(qp);
@@ -300,7 +303,10 @@ rc_requester_grace(struct rc_qp *qp)
 	rc_sq_settle(qp);
 }
 
-/* What waits for a grace period when the QP fails: the operation itself is done, but nobody may rely on it. */
+/*
+ * What waits for a grace period when the QP fails: the operation itself is done, but nobody may
+ * rely on it.
+ */
 static void
 retire_held(struct rc_qp *qp)
 {

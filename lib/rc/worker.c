@@ -83,7 +83,7 @@ rc_qp_find(const struct rc_worker *w, uint32_t qpn)
 	uint32_t slot = rc_slot(dev, qpn);
 	struct rc_qp *qp;
 
-	if (dev->owners[slot] != w->id)
+	if (rc_slot_owner(dev, slot) != w->id)
 		return NULL;
 	qp = dev->qps[slot];
 	return qp->qpn == qpn ? qp : NULL;
@@ -95,7 +95,7 @@ rc_prefetch(const struct rc_worker *w, uint32_t qpn)
 	const struct rc_dev *dev = w->dev;
 	uint32_t slot = rc_slot(dev, qpn);
 
-	if (dev->owners[slot] == w->id)
+	if (rc_slot_owner(dev, slot) == w->id)
 		rte_prefetch0(dev->qps[slot]);
 }
 
@@ -118,7 +118,10 @@ class_fits(const struct rc_qp *qp, const struct packet *pkt)
 	return OPCODE_CLASS(pkt->opcode) == (qp->type == QPT_RC ? OPCODE_RC : OPCODE_UD);
 }
 
-/* 5.5: it comes from the QP's peer and is for the QP's address; the peer may choose any UDP source port */
+/*
+ * 5.5: it comes from the QP's peer and is for the QP's address; the peer may choose any UDP source
+ * port
+ */
 static bool
 address_fits(const struct rc_qp *qp, const struct packet *pkt)
 {

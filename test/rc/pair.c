@@ -199,7 +199,8 @@ answer(struct pair *p, const struct wire_headers *headers, const uint8_t *payloa
 	at = path->header_len + wire_build(s.frame + path->header_len, &h);
 	if (len != 0)
 		memcpy(s.frame + at, payload, len);
-	s.len = path_finish(path, s.frame + path->header_len, at + len + h.pad - path->header_len, 0);
+	s.len = path_finish(path, s.frame + path->header_len,
+		at + len + h.pad - path->header_len, 0);
 	parse(&s, &p->b, &pkt);
 	return rc_receive(p->a.w, &pkt, p->now);
 }

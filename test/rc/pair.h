@@ -6,12 +6,14 @@
 #define TEST_RC_PAIR_H
 
 /*
- * Two channel adapters, a and b, joined by a wire in memory under a virtual clock (nanoseconds). Every frame goes
- * through path_finish() and wire_parse(), ICRC included. What a node sends is told in words: "SEND First 201",
- * "READ Response Only 267", "ATOMIC Acknowledge 274", "ACK 202", "RNR 203", "NAK-SEQ 203".
+ * Two channel adapters, a and b, joined by a wire in memory under a virtual clock (nanoseconds).
+ * Every frame goes through path_finish() and wire_parse(), ICRC included. What a node sends is
+ * told in words: "SEND First 201", "READ Response Only 267", "ATOMIC Acknowledge 274", "ACK 202",
+ * "RNR 203", "NAK-SEQ 203".
  *
- * Nothing moves by itself: transmit() lets a node send, deliver() hands what it sent to the other, exchange() does both
- * ways until all is quiet. With .scripted b only listens, and the test answers for it.
+ * Nothing moves by itself: transmit() lets a node send, deliver() hands what it sent to the other,
+ * exchange() does both ways until all is quiet. With .scripted b only listens, and the test
+ * answers for it.
  */
 
 #include <stdarg.h>

@@ -3,7 +3,8 @@
  */
 
 /*
- * The completer: what responses do to the requester (rc-transport 4 and 8, rc-cases). The peer is played by the test.
+ * The completer: what responses do to the requester (rc-transport 4 and 8, rc-cases). The peer is
+ * played by the test.
  */
 
 #include <string.h>
@@ -101,7 +102,10 @@ test_reserved_syndromes(void **state)
 
 /* --- ACKs never complete a Read or an Atomic --- */
 
-/* rc-cases: WRITE 40, READ 41, WRITE 42; ACK 42 arrives, READ response lost: the READ is retried, then 42 */
+/*
+ * rc-cases: WRITE 40, READ 41, WRITE 42; ACK 42 arrives, READ response lost: the READ is retried,
+ * then 42
+ */
 static void
 test_ack_past_read_is_implied_nak(void **state)
 {
@@ -127,7 +131,10 @@ test_ack_past_read_is_implied_nak(void **state)
 	expect_wc(&p->a, 3, WC_SUCCESS);
 }
 
-/* the same for an Atomic; further ACKs of the same flight are the same round: one rewind, one retry */
+/*
+ * the same for an Atomic; further ACKs of the same flight are the same round: one rewind, one
+ * retry
+ */
 static void
 test_implied_nak_counts_once_a_round(void **state)
 {
@@ -199,7 +206,10 @@ test_read_response_acks_earlier_writes(void **state)
 
 /* --- Read responses --- */
 
-/* rc-cases: READ response k lost: drop, retry from the missing PSN with VA and length advanced; First or Only again */
+/*
+ * rc-cases: READ response k lost: drop, retry from the missing PSN with VA and length advanced;
+ * First or Only again
+ */
 static void
 test_partial_read_restart(void **state)
 {
@@ -238,7 +248,10 @@ test_partial_read_restart(void **state)
 	assert_memory_equal(p->a.bytes, p->b.bytes, 1000);
 }
 
-/* the answer to an earlier request of the same Read may still arrive after a restart: its bytes are as good */
+/*
+ * the answer to an earlier request of the same Read may still arrive after a restart: its bytes
+ * are as good
+ */
 static void
 test_late_answer_after_restart(void **state)
 {
@@ -385,7 +398,10 @@ test_reserved_syndrome_in_answer(void **state)
 	expect_wc(&p->a, 1, WC_SUCCESS);
 }
 
-/* rc-transport 8: scatter of Read data fails locally: LOC_PROT_ERR; what was allowed is a matter of the key alone */
+/*
+ * rc-transport 8: scatter of Read data fails locally: LOC_PROT_ERR; what was allowed is a matter
+ * of the key alone
+ */
 static void
 test_scatter_fails_locally(void **state)
 {
@@ -494,7 +510,10 @@ test_sequence_nak_rewinds(void **state)
 	assert_int_equal(info_of(&p->a).retry_left, 6);
 }
 
-/* rc-cases: NAK 0x60 repeated for the same PSN while the rewind is under way: one rewind, one retry, no storm */
+/*
+ * rc-cases: NAK 0x60 repeated for the same PSN while the rewind is under way: one rewind, one
+ * retry, no storm
+ */
 static void
 test_repeated_sequence_nak_in_one_round(void **state)
 {
@@ -620,7 +639,10 @@ test_rnr_waits_at_least_the_coded_time(void **state)
 	assert_int_equal(counters_of(&p->a).local_ack_timeout_err, 0);
 }
 
-/* rc-transport 8: a second RNR NAK during the wait is ignored, and so is 0x60 for the same PSN (rxe sends it) */
+/*
+ * rc-transport 8: a second RNR NAK during the wait is ignored, and so is 0x60 for the same PSN
+ * (rxe sends it)
+ */
 static void
 test_naks_during_rnr_wait(void **state)
 {
@@ -723,7 +745,10 @@ test_rnr_nak_acks_what_came_before(void **state)
 
 /* --- final NAKs: seed 001 --- */
 
-/* 0x61, 0x62, 0x63: no retry; the WQE completes with its status, QP to ERR, all later ones flushed in order */
+/*
+ * 0x61, 0x62, 0x63: no retry; the WQE completes with its status, QP to ERR, all later ones flushed
+ * in order
+ */
 static void
 test_final_naks(void **state)
 {

@@ -3,8 +3,8 @@
  */
 
 /*
- * Completion queues: order, merging of workers, overflow, arming. Completions come cheaply from a QP in ERR:
- * each work request posted there completes flushed at once.
+ * Completion queues: order, merging of workers, overflow, arming. Completions come cheaply from a
+ * QP in ERR: each work request posted there completes flushed at once.
  */
 
 #include <errno.h>

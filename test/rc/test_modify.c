@@ -3,8 +3,8 @@
  */
 
 /*
- * QP creation and ibv_modify_qp: states, required and allowed attributes, ranges, and what each transition does
- * (rc-transport 11).
+ * QP creation and ibv_modify_qp: states, required and allowed attributes, ranges, and what each
+ * transition does (rc-transport 11).
  */
 
 #include <errno.h>
@@ -57,7 +57,10 @@ bring(struct node *n, enum qp_state state)
 		QP_ATTR_MAX_QP_RD_ATOMIC | QP_ATTR_MAX_DEST_RD_ATOMIC | QP_ATTR_ACCESS_FLAGS |     \
 		QP_ATTR_PKEY_INDEX | QP_ATTR_MIN_RNR_TIMER)
 
-/* the table of rc-transport 11: what is required and what else is taken; path migration is not offered */
+/*
+ * the table of rc-transport 11: what is required and what else is taken; path migration is not
+ * offered
+ */
 static const struct {
 	enum qp_state from, to;
 	uint32_t required, optional;
@@ -193,7 +196,8 @@ test_attribute_ranges(void **state)
 		"path_mtu: got 1500, allowed: 256, 512, 1024, 2048, 4096");
 	REFUSED(QPS_RTR, MASK_RTR, path_mtu, 128,
 		"path_mtu: got 128, allowed: 256, 512, 1024, 2048, 4096");
-	REFUSED(QPS_RTR, MASK_RTR, rq_psn, 0x1000000, "rq_psn: got 16777216, allowed: 0 to 16777215");
+	REFUSED(QPS_RTR, MASK_RTR, rq_psn, 0x1000000,
+		"rq_psn: got 16777216, allowed: 0 to 16777215");
 	REFUSED(QPS_RTR, MASK_RTR, dest_qp_num, 0xFFFFFF,
 		"dest_qp_num: got 16777215, allowed: 1 to 16777214");
 	REFUSED(QPS_RTR, MASK_RTR, min_rnr_timer, 32, "min_rnr_timer: got 32, allowed: 0 to 31");
@@ -216,7 +220,8 @@ test_attribute_ranges(void **state)
 	REFUSED(QPS_RTS, MASK_RTS, timeout, 32, "timeout: got 32, allowed: 0 to 31");
 	REFUSED(QPS_RTS, MASK_RTS, retry_cnt, 8, "retry_cnt: got 8, allowed: 0 to 7");
 	REFUSED(QPS_RTS, MASK_RTS, rnr_retry, 8, "rnr_retry: got 8, allowed: 0 to 7");
-	REFUSED(QPS_RTS, MASK_RTS, sq_psn, 0x1000000, "sq_psn: got 16777216, allowed: 0 to 16777215");
+	REFUSED(QPS_RTS, MASK_RTS, sq_psn, 0x1000000,
+		"sq_psn: got 16777216, allowed: 0 to 16777215");
 	REFUSED(QPS_RTS, MASK_RTS, max_rd_atomic, 17, "max_rd_atomic: got 17, allowed: 0 to 16");
 	assert_int_equal(state_of(&p->a), QPS_RTR);
 }
@@ -310,7 +315,10 @@ test_sqd_drains(void **state)
 	expect_no_event(&p->a);
 }
 
-/* to ERR by hand: both queues complete WR_FLUSH_ERR in order, nothing is sent any more, timers are off */
+/*
+ * to ERR by hand: both queues complete WR_FLUSH_ERR in order, nothing is sent any more, timers are
+ * off
+ */
 static void
 test_to_err_flushes(void **state)
 {
@@ -366,6 +374,50 @@ test_reset_forgets(void **state)
 	expect_no_wc(&p->a);
 }
 
+/* max_rd_atomic 0: a Read or Atomic could never be sent, and says so in its turn */
+static void
+test_no_reads_without_rd_atomic(void **state)
+{
+	struct pair *p = *state;
+	struct qp_attr attr = qp_attr_of(&p->a);
+	struct error err = { "" };
+
+	must_modify(&p->a, QPS_INIT, MASK_INIT);
+	must_modify(&p->a, QPS_RTR, MASK_RTR);
+	attr.qp_state = QPS_RTS;
+	attr.max_rd_atomic = 0;
+	assert_int_equal(rc_qp_modify(p->a.w, p->a.qpn, &attr, MASK_RTS, &err), 0);
+	post(&p->a, WR_RDMA_WRITE, 1, 1);
+	post(&p->a, WR_RDMA_READ, 2, 1);
+	post(&p->a, WR_RDMA_WRITE, 3, 1);
+	transmit(&p->a);
+	expect_tx(&p->a, "WRITE Only 201");
+	expect_no_wc(&p->a);
+	ack(p, 201);
+	expect_wc(&p->a, 1, WC_SUCCESS);
+	expect_wc(&p->a, 2, WC_LOC_QP_OP_ERR);
+	expect_wc(&p->a, 3, WC_WR_FLUSH_ERR);
+}
+
+/* a QP on an SRQ tells that it takes no WQE from it any more */
+static void
+test_last_wqe_reached(void **state)
+{
+	struct pair *p = *state;
+	struct qp_init_attr init;
+	struct error err = { "" };
+
+	init_attr(&p->a, &init);
+	assert_int_equal(rc_srq_create(p->a.w, p->a.pd, 4, 1, &init.srq, &err), 0);
+	assert_int_equal(rc_qp_create(p->a.w, &init, &p->a.qpn, &err), 0);
+	must_modify(&p->a, QPS_INIT, MASK_INIT);
+	expect_no_event(&p->a);
+	must_modify(&p->a, QPS_ERR, QP_ATTR_STATE);
+	expect_event(&p->a, EVENT_QP_LAST_WQE_REACHED);
+	must_modify(&p->a, QPS_ERR, QP_ATTR_STATE);
+	expect_no_event(&p->a);
+}
+
 /* creation names what is out of range */
 static void
 test_create_checks(void **state)
@@ -389,12 +441,16 @@ test_create_checks(void **state)
 	NOT_CREATED(cap.max_send_wr, 16385, EINVAL, "max_send_wr: got 16385, allowed: 1 to 16384");
 	NOT_CREATED(cap.max_send_sge, 17, EINVAL, "max_send_sge: got 17, allowed: 0 to 16");
 	NOT_CREATED(cap.max_recv_sge, 17, EINVAL, "max_recv_sge: got 17, allowed: 0 to 16");
-	NOT_CREATED(cap.max_inline_data, 257, EINVAL, "max_inline_data: got 257, allowed: 0 to 256");
+	NOT_CREATED(cap.max_inline_data, 257, EINVAL,
+		"max_inline_data: got 257, allowed: 0 to 256");
 	NOT_CREATED(pd, 99, ENOENT, "pd: there is no protection domain 99");
 	NOT_CREATED(send_cq, 77, ENOENT, "send_cq: there is no completion queue 77");
 	NOT_CREATED(recv_cq, 77, ENOENT, "recv_cq: there is no completion queue 77");
 	NOT_CREATED(srq, 5, ENOENT, "srq: there is no shared receive queue 5");
-	/* nothing was left behind by the failures: the domain and the CQs can go once the QP is gone */
+	/*
+	 * nothing was left behind by the failures: the domain and the CQs can go once the QP is
+	 * gone
+	 */
 	assert_int_equal(rc_qp_destroy(p->a.w, p->a.qpn, &err), 0);
 	assert_int_equal(rc_cq_destroy(p->a.dev, p->a.send_cq, &err), 0);
 	assert_int_equal(rc_cq_destroy(p->a.dev, p->a.recv_cq, &err), 0);
@@ -430,6 +486,8 @@ main(void)
 		RESET(test_sqd_drains),
 		RESET(test_to_err_flushes),
 		RESET(test_reset_forgets),
+		RESET(test_no_reads_without_rd_atomic),
+		RESET(test_last_wqe_reached),
 		RESET(test_create_checks),
 		RESET(test_path_changed),
 	};

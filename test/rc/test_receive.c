@@ -82,7 +82,8 @@ test_states_that_receive(void **state)
 			must_modify(&p->a, QPS_RTS, MASK_RTS);
 		if (rows[i].state == QPS_SQD || rows[i].state == QPS_ERR)
 			must_modify(&p->a, rows[i].state, QP_ATTR_STATE);
-		v = answer(p, &(struct wire_headers){ .opcode = RC_WRITE_ONLY, .psn = 201 }, NULL, 0);
+		v = answer(p, &(struct wire_headers){ .opcode = RC_WRITE_ONLY, .psn = 201 }, NULL,
+			0);
 		assert_int_equal(v, rows[i].requests ? VERDICT_REQUEST : VERDICT_QP_STATE);
 		v = ack(p, 300);
 		assert_int_equal(v, rows[i].responses ? VERDICT_GHOST_RESPONSE : VERDICT_QP_STATE);
@@ -121,7 +122,9 @@ other_udp_sport(struct packet *pkt)
 	pkt->udp_sport = 1;
 }
 
-/* 5.5: addresses equal the QP's address vector; the UDP source port is the peer's own affair (10) */
+/*
+ * 5.5: addresses equal the QP's address vector; the UDP source port is the peer's own affair (10)
+ */
 static void
 test_addresses(void **state)
 {
@@ -308,7 +311,10 @@ test_stale_qpn_misses(void **state)
 	p->a.qpn = qpn;
 }
 
-/* numbers are never QP0, QP1, the fixed ones, or the multicast QPN; the owner can be told by anyone */
+/*
+ * numbers are never QP0, QP1, the fixed ones, or the multicast QPN; the owner can be told by
+ * anyone
+ */
 static void
 test_qpn_range_and_owner(void **state)
 {
@@ -486,7 +492,8 @@ test_counter_names(void **state)
 {
 	(void)state;
 	assert_string_equal(rc_counter_infos[0].name, "sent_pkts");
-	assert_string_equal(rc_counter_infos[offsetof(struct rc_counters, retry_exceeded_err) / 8].name,
+	assert_string_equal(
+		rc_counter_infos[offsetof(struct rc_counters, retry_exceeded_err) / 8].name,
 		"retry_exceeded_err");
 	assert_string_equal(rc_counter_infos[RC_COUNTER_COUNT - 1].name, "credit_stall");
 }

@@ -3,7 +3,8 @@
  */
 
 /*
- * The requester: how work requests become packets (rc-transport 2 to 4), and when they may go. Responses: test_completer.c.
+ * The requester: how work requests become packets (rc-transport 2 to 4), and when they may go.
+ * Responses: test_completer.c.
  */
 
 #include <string.h>
@@ -78,7 +79,10 @@ test_zero_length_messages(void **state)
 	expect_wc(&p->a, 3, WC_SUCCESS);
 }
 
-/* rc-transport 2: RETH stands in the first packet only, immediate and IETH in the last only, SE is the last's */
+/*
+ * rc-transport 2: RETH stands in the first packet only, immediate and IETH in the last only, SE is
+ * the last's
+ */
 static void
 test_headers_stand_where_they_belong(void **state)
 {
@@ -152,7 +156,10 @@ test_atomic_operands(void **state)
 	assert_int_equal(pkt.rkey, p->b.key);
 }
 
-/* a gather list is walked across packets, empty entries skipped, the same again after a rewind to its middle */
+/*
+ * a gather list is walked across packets, empty entries skipped, the same again after a rewind to
+ * its middle
+ */
 static void
 test_gather_list_across_packets(void **state)
 {
@@ -262,7 +269,9 @@ test_ackreq_on_last_and_every_interval(void **state)
 		assert_int_equal(asks(&p->a, i), i == 3 || i == 5 || i == 6);
 }
 
-/* the last packet that fits the window asks, else no ACK might come; then the window waits for it */
+/*
+ * the last packet that fits the window asks, else no ACK might come; then the window waits for it
+ */
 static void
 test_window_stalls_with_ackreq(void **state)
 {
@@ -335,7 +344,10 @@ test_max_rd_atomic(void **state)
 	expect_tx(&p->a, "READ Request 203", "SEND Only 204");
 }
 
-/* a fenced request starts when all earlier Reads and Atomics are complete; Sends before it do not matter */
+/*
+ * a fenced request starts when all earlier Reads and Atomics are complete; Sends before it do not
+ * matter
+ */
 static void
 test_fence_waits_for_reads_and_atomics(void **state)
 {
@@ -614,7 +626,10 @@ test_timeout_zero_is_off(void **state)
 	assert_int_equal(state_of(&p->a), QPS_RTS);
 }
 
-/* rc-transport 8: N retries for retry_cnt N, then RETRY_EXC_ERR, QP to ERR, the rest flushed in order */
+/*
+ * rc-transport 8: N retries for retry_cnt N, then RETRY_EXC_ERR, QP to ERR, the rest flushed in
+ * order
+ */
 static void
 test_retry_count_exhausted(void **state)
 {
@@ -677,7 +692,10 @@ test_retry_counter_reloads(void **state)
 
 /* --- trouble at home --- */
 
-/* a local key that does not allow it: earlier requests finish, then LOC_PROT_ERR; no packet from there on */
+/*
+ * a local key that does not allow it: earlier requests finish, then LOC_PROT_ERR; no packet from
+ * there on
+ */
 static void
 test_local_protection_error_waits_its_turn(void **state)
 {
@@ -723,7 +741,9 @@ test_full_sink_resumes(void **state)
 	assert_false(rc_pending(p->a.w));
 }
 
-/* a lossy wire, every operation: all completes, every byte arrives (rc-transport 4 and 8 together) */
+/*
+ * a lossy wire, every operation: all completes, every byte arrives (rc-transport 4 and 8 together)
+ */
 static void
 test_every_single_loss_is_repaired(void **state)
 {

@@ -3,8 +3,9 @@
  */
 
 /*
- * Seed 002, "Message Transfer Overview Example": start PSN 201, six work requests, every packet in both
- * directions. The example's base case is one response for each request packet, so ack_per_packet is on.
+ * Seed 002, "Message Transfer Overview Example": start PSN 201, six work requests, every packet in
+ * both directions. The example's base case is one response for each request packet, so
+ * ack_per_packet is on.
  */
 
 #include <string.h>
@@ -88,7 +89,10 @@ test_message_transfer_overview(void **state)
 	post_at(a, WR_SEND, 4, AT_SEND4, LEN_SEND4);
 	post_at(a, WR_ATOMIC_CMP_AND_SWP, 5, AT_ATOMIC, 8);
 
-	/* WQE 0: five packets, 201 to 205. The peer's credits are not known yet: one Send may go (rc-transport 3) */
+	/*
+	 * WQE 0: five packets, 201 to 205. The peer's credits are not known yet: one Send may go
+	 * (rc-transport 3)
+	 */
 	transmit(a);
 	expect_run(a, "SEND First", 201, 201);
 	expect_run(a, "SEND Middle", 202, 204);
@@ -105,7 +109,10 @@ test_message_transfer_overview(void **state)
 	deliver(b);
 	expect_wc(a, 0, WC_SUCCESS);
 
-	/* from here a continuous stream, without pausing for responses. WQE 1: 52 packets, 206 to 257 */
+	/*
+	 * from here a continuous stream, without pausing for responses. WQE 1: 52 packets, 206 to
+	 * 257
+	 */
 	transmit(a);
 	expect_run(a, "SEND First", 206, 206);
 	expect_run(a, "SEND Middle", 207, 256);
@@ -170,7 +177,8 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_message_transfer_overview, setup, pair_teardown),
+		cmocka_unit_test_setup_teardown(test_message_transfer_overview, setup,
+			pair_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

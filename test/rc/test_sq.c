@@ -3,7 +3,8 @@
  */
 
 /*
- * The send queue: what post_send refuses, in words; how completions come; local operations and their grace periods.
+ * The send queue: what post_send refuses, in words; how completions come; local operations and
+ * their grace periods.
  */
 
 #include <errno.h>
@@ -93,7 +94,10 @@ test_queue_full(void **state)
 	assert_int_equal(rc_post_send(p->a.w, p->a.qpn, &wr, &err), 0);
 }
 
-/* inline bytes are taken by the call: what happens to them later does not matter, not even on a retry */
+/*
+ * inline bytes are taken by the call: what happens to them later does not matter, not even on a
+ * retry
+ */
 static void
 test_inline_bytes_are_copied(void **state)
 {
@@ -265,7 +269,9 @@ bound(struct node *n, uint32_t key)
 	return mem_mw_query(n->mem, key, &info) == 0 && info.bound;
 }
 
-/* bind and invalidate take their turn in the queue, take no PSN and no SSN, and complete in order */
+/*
+ * bind and invalidate take their turn in the queue, take no PSN and no SSN, and complete in order
+ */
 static void
 test_local_operations_in_order(void **state)
 {
@@ -314,7 +320,10 @@ test_local_operations_once(void **state)
 	expect_wc(&p->a, 3, WC_SUCCESS);
 }
 
-/* a binding that others may still see: its completion, and those behind it, wait for the grace period; sending does not */
+/*
+ * a binding that others may still see: its completion, and those behind it, wait for the grace
+ * period; sending does not
+ */
 static void
 test_completion_waits_for_grace(void **state)
 {
@@ -389,7 +398,9 @@ test_failure_while_grace_runs(void **state)
 	assert_false(rc_pending(p->a.w));
 }
 
-/* one that fails does so when it is the oldest: MW_BIND_ERR, the rest flushed, nothing sent beyond */
+/*
+ * one that fails does so when it is the oldest: MW_BIND_ERR, the rest flushed, nothing sent beyond
+ */
 static void
 test_local_operation_fails_in_turn(void **state)
 {
@@ -405,6 +416,28 @@ test_local_operation_fails_in_turn(void **state)
 	expect_wc(&p->a, 1, WC_SUCCESS);
 	expect_wc(&p->a, 2, WC_MW_BIND_ERR);
 	expect_wc(&p->a, 3, WC_WR_FLUSH_ERR);
+	assert_int_equal(state_of(&p->a), QPS_ERR);
+}
+
+/* ... and not before the grace period of one before it is over */
+static void
+test_local_failure_waits_for_grace(void **state)
+{
+	struct pair *p = *state;
+	uint32_t mw = window(&p->a, MEM_MW_TYPE_1), key;
+
+	post_bind(&p->a, 1, mw, 0, 0);
+	transmit(&p->a);
+	key = expect_wc(&p->a, 1, WC_SUCCESS).mw_key;
+	post_bind(&p->a, 2, key, 0, 0);
+	post_inv(&p->a, 3, 0x12345678);
+	transmit(&p->a);
+	expect_no_wc(&p->a);
+	assert_int_equal(state_of(&p->a), QPS_RTS);
+	grace_over = 1;
+	rc_run(p->a.w, p->now, 10);
+	expect_wc(&p->a, 2, WC_SUCCESS);
+	expect_wc(&p->a, 3, WC_MW_BIND_ERR);
 	assert_int_equal(state_of(&p->a), QPS_ERR);
 }
 
@@ -483,6 +516,7 @@ main(void)
 		GRACE(test_completion_waits_for_grace),
 		GRACE(test_failure_while_grace_runs),
 		SCRIPTED(test_local_operation_fails_in_turn),
+		GRACE(test_local_failure_waits_for_grace),
 		SCRIPTED(test_fenced_local_operation),
 		BOTH(test_send_with_invalidate),
 	};

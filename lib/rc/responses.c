@@ -388,9 +388,9 @@ rc_forget_answers(struct rc_responder *r)
 	for (i = 0; i < r->saved_count; i++) {
 		struct rc_saved *s = rc_saved_at(r, i);
 
+		s->ack.owed &= !waiting; /* it goes before the answer */
 		waiting |= s->pending;
 		s->pending = false;
-		s->ack.owed &= !waiting;
 	}
 	r->ack.owed &= !waiting;
 	r->nak = 0;

@@ -657,30 +657,43 @@ test_pending_answers_precede_the_nak_that_ends_the_qp(void **state)
 	assert_false(rc_pending(p->w));
 }
 
-/*
- * whoever puts the QP in Error otherwise: Reads stop, what was executed and could be acknowledged
- * at once is
- */
+/* whoever else puts the QP in Error: only ACKs that no Read holds back are still sent */
 static void
 test_qp_in_error_answers_no_more_reads(void **state)
 {
+	const struct qp_attr attr = { .qp_state = QPS_ERR };
 	struct peer *p = fresh(state);
-	struct qp_attr attr = { .qp_state = QPS_ERR };
-	struct error err;
 
 	in_write(p, RC_WRITE_ONLY, 201, 0x3000, 8, 8);
-	assert_int_equal(rc_qp_modify(p->w, p->qpn, &attr, QP_ATTR_STATE, &err), 0);
+	in_write(p, RC_WRITE_ONLY, 203, 0x3000, 8, 8); /* a gap */
+	modify(p, &attr, QP_ATTR_STATE);
 	run(p);
-	expect_tx(p, "ACK 201");
+	expect_tx(p, "ACK 201"); /* no sequence NAK */
 
 	p = fresh(state);
-	in_read(p, 201, 0, 3 * MTU);
-	in_write(p, RC_WRITE_ONLY, 204, 0x3000, 8, 8);
-	run_slice(p, 1);
-	expect_tx(p, "FIRST 201");
-	assert_int_equal(rc_qp_modify(p->w, p->qpn, &attr, QP_ATTR_STATE, &err), 0);
+	in_send(p, RC_SEND_ONLY, 201, 8);
+	in_send(p, RC_SEND_ONLY, 202, 8);
+	in_send(p, RC_SEND_ONLY, 203, 8);
 	run(p);
-	expect_silence(p);
+	expect_tx(p, "ACK 202", "RNR 203");
+	in_send(p, RC_SEND_ONLY, 203, 8);
+	modify(p, &attr, QP_ATTR_STATE);
+	run(p);
+	expect_silence(p); /* no RNR NAK */
+
+	p = again(state, &(struct peer_config){ .psn = 201, .ack_per_packet = true });
+	in_write(p, RC_WRITE_ONLY, 201, 0x3000, 8, 8);
+	in_read(p, 202, 0, 3 * MTU);
+	in_write(p, RC_WRITE_ONLY, 205, 0x3000, 8, 8);
+	in_read(p, 206, 0, 8);
+	in_write(p, RC_WRITE_ONLY, 207, 0x3000, 8, 8);
+	in_fetch_add(p, 208, 0x3000, 1);
+	run_slice(p, 1);
+	in_write(p, RC_WRITE_ONLY, 201, 0x3000, 8, 8); /* a duplicate */
+	expect_tx(p, "ACK 201", "FIRST 202");
+	modify(p, &attr, QP_ATTR_STATE);
+	run(p);
+	expect_tx(p, "ACK 201");
 	assert_false(rc_pending(p->w));
 }
 

@@ -346,6 +346,34 @@ test_one_ack_for_each_packet_without_coalescing(void **state)
 	assert_int_equal(counters_of(p).ack_deferred, 0);
 }
 
+/* at once, so that each has its own MSN; also when Reads have been answered before */
+static void
+test_acks_for_each_packet_go_at_once(void **state)
+{
+	struct peer *p = *state;
+
+	in_read(p, 201, 0, 8);
+	run(p);
+	expect_tx(p, "ONLY 201");
+	in_write(p, RC_WRITE_ONLY, 202, 0x1000, 8, 8);
+	in_write(p, RC_WRITE_ONLY, 203, 0x1000, 8, 8);
+	in_write(p, RC_WRITE_ONLY, 204, 0x1000, 8, 8);
+	expect_tx(p, "ACK 202", "ACK 203", "ACK 204");
+	assert_int_equal(answered(p, 0)->msn, 2);
+	assert_int_equal(answered(p, 1)->msn, 3);
+	assert_int_equal(answered(p, 2)->msn, 4);
+
+	/* but never past what is owed already */
+	p->sink_room = 0;
+	in_write(p, RC_WRITE_ONLY, 205, 0x1000, 8, 8);
+	in_write(p, RC_WRITE_ONLY, 207, 0x1000, 8, 8); /* a gap */
+	p->sink_room = UINT32_MAX;
+	in_write(p, RC_WRITE_ONLY, 206, 0x1000, 8, 8);
+	expect_silence(p);
+	run(p);
+	expect_tx(p, "ACK 205", "ACK 206", "NAK-SEQ 207");
+}
+
 /* they wait for the Reads before them, each on its own, with an MSN that never leads */
 static void
 test_acks_for_each_packet_follow_pending_reads_in_order(void **state)
@@ -592,6 +620,7 @@ main(void)
 		T(test_psns_wrap),
 		T(test_acks_coalesce_over_a_burst),
 		P(test_one_ack_for_each_packet_without_coalescing),
+		P(test_acks_for_each_packet_go_at_once),
 		P(test_acks_for_each_packet_follow_pending_reads_in_order),
 		T(test_reads_in_slices_between_writes),
 		T(test_nothing_is_lost_when_the_sink_is_full),

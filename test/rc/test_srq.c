@@ -82,6 +82,8 @@ test_limit_event_once_when_fewer_are_posted(void **state)
 	expect_no_event(p); /* once, until armed again */
 	assert_int_equal(rc_srq_modify(p->w, p->srqn, 1, &err), 0);
 	expect_event(p, EVENT_SRQ_LIMIT_REACHED);
+	assert_int_equal(rc_srq_modify(p->w, p->srqn, 8, &err), 0);
+	expect_event(p, EVENT_SRQ_LIMIT_REACHED);
 	assert_int_equal(rc_srq_modify(p->w, p->srqn, 9, &err), -EINVAL);
 	assert_string_equal(err.text, "limit: got 9, allowed 0..8");
 }
@@ -169,9 +171,53 @@ test_srq_attributes_are_checked(void **state)
 	assert_int_equal(rc_srq_create(p->w, p->pd, 16385, 1, &srqn, &err), -EINVAL);
 	assert_int_equal(rc_srq_create(p->w, p->pd, 1, 17, &srqn, &err), -EINVAL);
 	assert_int_equal(rc_srq_create(p->w, 3, 1, 1, &srqn, &err), -ENOENT);
-	for (i = 1; i < 64; i++)
+	assert_int_equal(rc_srq_create(p->w, p->pd, 16384, 16, &srqn, &err), 0);
+	for (i = 2; i < 64; i++)
 		assert_int_equal(rc_srq_create(p->w, p->pd, 1, 1, &srqn, &err), 0);
 	assert_int_equal(rc_srq_create(p->w, p->pd, 1, 1, &srqn, &err), -ENOMEM);
+	assert_string_equal(err.text, "srq: all 64 SRQs are in use");
+}
+
+/* its number is free again, and so is its protection domain */
+static void
+test_destroyed_srq_leaves_nothing_behind(void **state)
+{
+	struct peer *p = *state;
+	struct recv_wr wr = { .wr_id = 1 };
+	struct rc_srq_info info;
+	struct error err;
+	uint32_t pd, srqn, i;
+
+	assert_int_equal(mem_pd_alloc(p->mem, &pd, &err), 0);
+	for (i = 0; i < 200; i++) {
+		assert_int_equal(rc_srq_create(p->w, pd, 4, 1, &srqn, &err), 0);
+		assert_int_not_equal(srqn, p->srqn);
+		assert_int_equal(rc_srq_query(p->w, srqn, &info), 0);
+		assert_int_equal(info.srqn, srqn);
+		assert_int_equal(info.pd, pd);
+		assert_int_equal(info.max_wr, 4);
+		assert_int_equal(info.posted, 0);
+		assert_int_equal(mem_pd_free(p->mem, pd, &err), -EBUSY);
+		assert_int_equal(rc_srq_destroy(p->w, srqn, &err), 0);
+	}
+	assert_int_equal(mem_pd_free(p->mem, pd, &err), 0);
+	assert_int_equal(rc_srq_query(p->w, srqn, &info), -ENOENT);
+	assert_int_equal(rc_srq_post(p->w, srqn, &wr, &err), -ENOENT);
+	assert_int_equal(rc_srq_modify(p->w, srqn, 0, &err), -ENOENT);
+}
+
+/* the event names its SRQ, not another */
+static void
+test_limit_event_names_its_srq(void **state)
+{
+	struct peer *p = *state;
+	struct error err;
+	uint32_t srqn;
+
+	assert_int_equal(rc_srq_create(p->w, p->pd, 4, 1, &srqn, &err), 0);
+	assert_int_equal(rc_srq_modify(p->w, srqn, 1, &err), 0);
+	expect_event(p, EVENT_SRQ_LIMIT_REACHED);
+	assert_int_equal(p->events[p->event_next - 1].element, srqn);
 }
 
 /* --- a QP's own receive queue --- */
@@ -304,6 +350,8 @@ main(void)
 		S(test_qp_of_another_worker_is_refused_naming_both),
 		S(test_posting_to_the_qp_of_an_srq_is_invalid),
 		S(test_srq_attributes_are_checked),
+		S(test_destroyed_srq_leaves_nothing_behind),
+		S(test_limit_event_names_its_srq),
 		T(test_receives_are_checked_when_posted),
 		T(test_queue_holds_what_was_asked_for),
 		T(test_posting_in_each_state),

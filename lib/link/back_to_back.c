@@ -3,8 +3,9 @@
  */
 
 /*
- * Two ports joined inside the process: TX queue i of one is RX queue i of the other, a ring each, and the ethdev over them
- * is net_ring's. No NIC, no hugepages, no privileges. mbufs change sides with the packet, so both ends use one pool.
+ * Two ports joined inside the process: TX queue i of one is RX queue i of the other, a ring each,
+ * and the ethdev over them is net_ring's. No NIC, no hugepages, no privileges. mbufs change sides
+ * with the packet, so both ends use one pool.
  */
 
 #include <stdio.h>
@@ -33,14 +34,17 @@ pair_up(struct link *l, struct link_port *a, struct error *err)
 	const char *back;
 
 	if (b == NULL || b == a)
-		return error_set(err, EINVAL, "%s: back_to_back: got \"%s\", which is no other port",
+		return error_set(err, EINVAL,
+			"%s: back_to_back: got \"%s\", which is no other port",
 			a->cfg.name, a->cfg.back_to_back);
 	back = b->cfg.back_to_back;
 	if (a->cfg.device[0] != '\0' || b->cfg.device[0] != '\0')
-		return error_set(err, EINVAL, "%s: back_to_back and device exclude each other (%s and %s)",
+		return error_set(err, EINVAL,
+			"%s: back_to_back and device exclude each other (%s and %s)",
 			a->cfg.name, a->cfg.name, b->cfg.name);
 	if ((back[0] != '\0' && strcmp(back, a->cfg.name) != 0) || b->back_to_back)
-		return error_set(err, EINVAL, "%s: back_to_back: %s is joined to another port already",
+		return error_set(err, EINVAL,
+			"%s: back_to_back: %s is joined to another port already",
 			a->cfg.name, b->cfg.name);
 	a->back_to_back = b->back_to_back = true;
 	a->peer = b->index;
@@ -63,8 +67,8 @@ make_rings(struct link *l, struct link_port *p, unsigned int queues, struct erro
 		p->ring[i] = rte_ring_create(name, rte_align32pow2(desc), SOCKET_ID_ANY,
 			RING_F_SP_ENQ | RING_F_SC_DEQ);
 		if (p->ring[i] == NULL)
-			return error_set(err, rte_errno, "%s: no ring of %u entries: %s", p->cfg.name,
-				desc, rte_strerror(rte_errno));
+			return error_set(err, rte_errno, "%s: no ring of %u entries: %s",
+				p->cfg.name, desc, rte_strerror(rte_errno));
 	}
 	return 0;
 }
@@ -77,10 +81,12 @@ make_ethdev(struct link *l, struct link_port *p, unsigned int queues, struct err
 
 	/* net_ring puts its own prefix in front: "net_ring_<name>" */
 	snprintf(name, sizeof(name), "%s", p->cfg.name);
-	rc = rte_eth_from_rings(name, p->ring, queues, l->port[p->peer].ring, queues, SOCKET_ID_ANY);
+	rc = rte_eth_from_rings(name, p->ring, queues, l->port[p->peer].ring, queues,
+		SOCKET_ID_ANY);
 	if (rc < 0)
-		return error_set(err, rte_errno, "%s: no in-process port: %s (is the net_ring driver "
-			"installed? see EAL's -d)", p->cfg.name, rte_strerror(rte_errno));
+		return error_set(err, rte_errno,
+			"%s: no in-process port: %s (is the net_ring driver installed? see EAL's "
+			"-d)", p->cfg.name, rte_strerror(rte_errno));
 	p->ethdev = rc;
 	p->hotplugged = true;
 	return 0;

@@ -2,7 +2,10 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* Queues, offloads and MTU of a port: what the device can do, what its driver says it can, and what we ask for. */
+/*
+ * Queues, offloads and MTU of a port: what the device can do, what its driver says it can, and what
+ * we ask for.
+ */
 
 #include <errno.h>
 #include <net/if.h>
@@ -17,9 +20,9 @@
 #include "link/private.h"
 
 /*
- * Virtual devices whose queues are filled by somebody else's choice (kernel fan-out, the guest, the peer): each queue that
- * exists has to be served, or what falls into it is lost. And whose largest frame is not what the driver reports, but what
- * the kernel's interface or the far end says.
+ * Virtual devices whose queues are filled by somebody else's choice (kernel fan-out, the guest, the
+ * peer): each queue that exists has to be served, or what falls into it is lost. And whose largest
+ * frame is not what the driver reports, but what the kernel's interface or the far end says.
  */
 static const struct driver_rule driver_rules[] = {
 	{ "net_ring", QUEUES_ALL, MTU_ANY },
@@ -91,7 +94,9 @@ use_interface_mtu(const struct link *l, struct link_port *p, const struct rte_et
 	int mtu;
 
 	if (strcmp(p->driver, "net_af_packet") == 0) {
-		p->frame_size = device_arg(p, "framesz=", text, sizeof(text)) ? atoi(text) : BUFFER_DEFAULT;
+		p->frame_size = BUFFER_DEFAULT;
+		if (device_arg(p, "framesz=", text, sizeof(text)))
+			p->frame_size = atoi(text);
 		limit = p->frame_size - AF_PACKET_SLOT_HEADER;
 	} else if (strcmp(p->driver, "net_af_xdp") == 0) {
 		/* a frame, its mbuf and our private area in one page */
@@ -108,7 +113,8 @@ use_interface_mtu(const struct link *l, struct link_port *p, const struct rte_et
 	if (p->cfg.mtu != 0 && p->cfg.mtu != mtu) {
 		mtu = interface_mtu(ifname, p->cfg.mtu);
 		if (mtu < 0)
-			return error_set(err, -mtu, "%s: mtu: got %u, the kernel refuses it for %s: %s",
+			return error_set(err, -mtu,
+				"%s: mtu: got %u, the kernel refuses it for %s: %s",
 				p->cfg.name, p->cfg.mtu, ifname, rte_strerror(-mtu));
 	}
 	p->mtu = RTE_MIN((unsigned int)mtu, limit);
@@ -131,8 +137,9 @@ use_device_mtu(struct link_port *p, const struct rte_eth_dev_info *info, struct 
 	if (p->cfg.mtu != 0) {
 		rc = rte_eth_dev_set_mtu(p->ethdev, p->cfg.mtu);
 		if (rc != 0 && rc != -ENOTSUP)
-			return error_set(err, -rc, "%s: mtu: got %u, %s allows %u..%u (%s)", p->cfg.name,
-				p->cfg.mtu, p->driver, info->min_mtu, largest_mtu(info), device_strerror(rc));
+			return error_set(err, -rc, "%s: mtu: got %u, %s allows %u..%u (%s)",
+				p->cfg.name, p->cfg.mtu, p->driver, info->min_mtu,
+				largest_mtu(info), device_strerror(rc));
 	}
 	rc = rte_eth_dev_get_mtu(p->ethdev, &p->mtu);
 	if (rc != 0)
@@ -141,8 +148,9 @@ use_device_mtu(struct link_port *p, const struct rte_eth_dev_info *info, struct 
 }
 
 /*
- * No limit on the way but the driver's buffers. A frame in several buffers is legal in memif, but its driver forgets to clear
- * a descriptor's chain mark when the ring comes round (DPDK 22.11 eth_memif_tx), so ours fit in one.
+ * No limit on the way but the driver's buffers. A frame in several buffers is legal in memif, but
+ * its driver forgets to clear a descriptor's chain mark when the ring comes round (DPDK 22.11
+ * eth_memif_tx), so ours fit in one.
  */
 static int
 use_any_mtu(struct link_port *p, struct error *err)
@@ -151,12 +159,16 @@ use_any_mtu(struct link_port *p, struct error *err)
 	char text[16];
 
 	p->mtu = p->cfg.mtu ? p->cfg.mtu : p->back_to_back ? BACK_TO_BACK_MTU : RTE_ETHER_MTU;
-	if (strcmp(p->driver, "net_memif") == 0)
-		limit = (device_arg(p, "bsize=", text, sizeof(text)) ? atoi(text) : BUFFER_DEFAULT) -
-			MEMIF_FRAME_HEADER;
+	if (strcmp(p->driver, "net_memif") == 0) {
+		limit = BUFFER_DEFAULT;
+		if (device_arg(p, "bsize=", text, sizeof(text)))
+			limit = atoi(text);
+		limit -= MEMIF_FRAME_HEADER;
+	}
 	if (p->mtu > limit)
-		return error_set(err, EINVAL, "%s: mtu: got %u, %s allows up to %u with its bsize argument of "
-			"now", p->cfg.name, p->mtu, p->driver, limit);
+		return error_set(err, EINVAL,
+			"%s: mtu: got %u, %s allows up to %u with its bsize argument of now",
+			p->cfg.name, p->mtu, p->driver, limit);
 	return 0;
 }
 
@@ -197,10 +209,15 @@ port_configure(const struct link *l, struct link_port *p, struct error *err)
 		conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
 		conf.rx_adv_conf.rss_conf.rss_hf = rss_hf;
 	}
-	/* all frames of a port's queues come from one pool and have one reference; a pair's come from two ports */
+	/*
+	 * all frames of a port's queues come from one pool and have one reference; a pair's come
+	 * from two ports
+	 */
 	if (!p->back_to_back)
 		conf.txmode.offloads = RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE & info.tx_offload_capa;
-	/* drivers size their receive buffers by this; one that it does not fit says so in set_mtu() */
+	/*
+	 * drivers size their receive buffers by this; one that it does not fit says so in set_mtu()
+	 */
 	if (p->driver_rule->mtu == MTU_DEVICE && p->cfg.mtu <= largest_mtu(&info))
 		conf.rxmode.mtu = p->cfg.mtu;
 	rc = rte_eth_dev_configure(p->ethdev, p->nrx, p->ntx, &conf);

@@ -3,8 +3,8 @@
  */
 
 /*
- * From a port's device string to an ethdev: one that EAL knows already (PCI, --vdev), or a vdev with its
- * arguments, which is plugged here and unplugged again at the end.
+ * From a port's device string to an ethdev: one that EAL knows already (PCI, --vdev), or a vdev
+ * with its arguments, which is plugged here and unplugged again at the end.
  */
 
 #include <errno.h>
@@ -72,8 +72,8 @@ socket_state(const char *path)
 		return SOCKET_FREE;
 	memcpy(addr.sun_path, path, strlen(path));
 	/*
-	 * Of a type that neither driver listens on (vhost: a stream, memif: packets), so that a live one says EPROTOTYPE
-	 * and is not disturbed.
+	 * Of a type that neither driver listens on (vhost: a stream, memif: packets), so that a
+	 * live one says EPROTOTYPE and is not disturbed.
 	 */
 	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
@@ -148,7 +148,10 @@ device_arg(const struct link_port *p, const char *key, char *value, size_t size)
 	return device_args(p, args, sizeof(args)) && arg_value(args, key, value, size);
 }
 
-/* A vdev of EAL's --vdev: vhost opens its socket only when it is configured; memif has done so by now. */
+/*
+ * A vdev of EAL's --vdev: vhost opens its socket only when it is configured; memif has done so by
+ * now.
+ */
 static int
 clear_socket_of(const struct link_port *p, struct error *err)
 {
@@ -176,8 +179,8 @@ device_is_client(const struct link_port *p)
 }
 
 /*
- * Some drivers' buffers hold 2 KiB frames unless told otherwise: an MTU beyond that needs larger ones. af_packet wants slots of
- * a power of two, a block each.
+ * Some drivers' buffers hold 2 KiB frames unless told otherwise: an MTU beyond that needs larger
+ * ones. af_packet wants slots of a power of two, a block each.
  */
 static void
 fit_mtu(const struct link_port *p, char *args, size_t size)
@@ -209,9 +212,9 @@ plug(struct link_port *p, struct error *err)
 	rc = rte_dev_probe(args);
 	if (rc != 0)
 		return error_set(err, rc == -1 ? ENODEV : -rc,
-			"%s: device %.96s cannot be opened (%s): give a PCI address bound to vfio-pci, or a "
-			"vdev such as net_af_packet0,iface=eth0", p->cfg.name, p->cfg.device,
-			device_strerror(rc));
+			"%s: device %.96s cannot be opened (%s): give a PCI address bound to "
+			"vfio-pci, or a vdev such as net_af_packet0,iface=eth0",
+			p->cfg.name, p->cfg.device, device_strerror(rc));
 	snprintf(name, sizeof(name), "%.*s", (int)strcspn(p->cfg.device, ","), p->cfg.device);
 	if (rte_eth_dev_get_port_by_name(name, &p->ethdev) != 0)
 		return error_set(err, ENODEV, "%s: device %.96s is not a network device",

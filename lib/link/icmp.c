@@ -3,8 +3,8 @@
  */
 
 /*
- * ICMP and ICMPv6: an operator pings the address first; and a kernel that holds an address of ours or of our peer gives itself
- * away by refusing port 4791.
+ * ICMP and ICMPv6: an operator pings the address first; and a kernel that holds an address of ours
+ * or of our peer gives itself away by refusing port 4791.
  */
 
 #include <rte_ip.h>
@@ -26,7 +26,10 @@
 
 #define WARN_S 10
 
-/* ICMP port unreachable: was the packet that it quotes RoCEv2? src and dst are that packet's addresses. */
+/*
+ * ICMP port unreachable: was the packet that it quotes RoCEv2? src and dst are that packet's
+ * addresses.
+ */
 static bool
 quotes_rocev2(const uint8_t *quote, uint32_t len, bool v6, const uint8_t **src, const uint8_t **dst)
 {
@@ -71,8 +74,8 @@ unreachable(struct link_worker *w, const struct link_port *p, const uint8_t *fro
 
 /* The peer's side: it was sent to us, about a packet of ours. */
 static void
-check_unreachable(struct link_worker *w, const struct rx_frame *f, const uint8_t *icmp, uint32_t len,
-	bool v6)
+check_unreachable(struct link_worker *w, const struct rx_frame *f, const uint8_t *icmp,
+	uint32_t len, bool v6)
 {
 	const uint8_t *src, *dst;
 
@@ -81,8 +84,8 @@ check_unreachable(struct link_worker *w, const struct rx_frame *f, const uint8_t
 }
 
 /*
- * Our side: a frame from our own MAC that we did not send and that answers, from our address, a packet to our address. Seen
- * where the device shows us what the host sends (af_packet).
+ * Our side: a frame from our own MAC that we did not send and that answers, from our address, a
+ * packet to our address. Seen where the device shows us what the host sends (af_packet).
  */
 void
 icmp_overheard(struct link_worker *w, struct rx_frame *f)
@@ -94,15 +97,16 @@ icmp_overheard(struct link_worker *w, struct rx_frame *f)
 
 	if (ethertype != ETHERTYPE_IPV4 && !v6)
 		return;
-	if (f->l3_len < IPV6_LEN + ICMP_LEN) /* also the least of an IPv4 one that quotes a packet */
+	if (f->l3_len < IPV6_LEN + ICMP_LEN) /* IPv4 with a quote is no shorter */
 		return;
 	if (!v6)
 		header = (ip[0] & 0xF) * 4;
 	if (f->l3_len < header + ICMP_LEN)
 		return;
 	icmp = ip + header;
-	if (v6 ? ip[IPV6_NEXT] != PROTO_ICMPV6 || icmp[0] != ICMP6_UNREACHABLE || icmp[1] != ICMP6_PORT :
-		 ip[IPV4_PROTO] != PROTO_ICMP || icmp[0] != ICMP_UNREACHABLE || icmp[1] != ICMP_PORT)
+	if (ip[v6 ? IPV6_NEXT : IPV4_PROTO] != (v6 ? PROTO_ICMPV6 : PROTO_ICMP) ||
+		icmp[0] != (v6 ? ICMP6_UNREACHABLE : ICMP_UNREACHABLE) ||
+		icmp[1] != (v6 ? ICMP6_PORT : ICMP_PORT))
 		return;
 	if (quotes_rocev2(icmp + ICMP_LEN, f->l3_len - header - ICMP_LEN, v6, &src, &dst) &&
 		own(f->port, dst, v6))
@@ -217,8 +221,8 @@ icmp_tick(struct link_worker *w, uint64_t now)
 			own(p, l->unreachable_from.raw + 12, false) :
 			own(p, l->unreachable_from.raw, true);
 		LINK_LOG(WARNING,
-			"%s: host kernel at %s holds %s address and answers port %u with ICMP unreachable (%llu "
-			"so far): take the address off the kernel's interface",
+			"%s: host kernel at %s holds %s address and answers port %u with ICMP "
+			"unreachable (%llu so far): take the address off the kernel's interface",
 			p->cfg.name, gid_print(&l->unreachable_from, text),
 			ours ? "this port's" : "the peer's", ROCEV2_PORT,
 			(unsigned long long)(seen - l->unreachable_told));

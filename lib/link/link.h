@@ -7,11 +7,13 @@
 
 /**
  * @file
- * ethdev ports: queues, encapsulation, addresses, neighbours (ARP, IPv6 ND), ICMP echo, VLAN, link state.
+ * ethdev ports: queues, encapsulation, addresses, neighbours (ARP, IPv6 ND), ICMP echo, VLAN,
+ * link state.
  *
- * A port has one RX and one TX queue per worker where the PMD allows; with fewer, some workers have no RX queue of the port and
- * packets reach them by hand-off, and TX queues are shared only through the worker that owns one (see link_tx). Opening and
- * closing happen on the control thread; a struct link_worker belongs to its lcore.
+ * A port has one RX and one TX queue per worker where the PMD allows; with fewer, some workers have
+ * no RX queue of the port and packets reach them by hand-off, and TX queues are shared only through
+ * the worker that owns one (see link_tx). Opening and closing happen on the control thread; a
+ * struct link_worker belongs to its lcore.
  */
 
 #include <stdbool.h>
@@ -40,7 +42,8 @@ struct link_addr {
 
 struct link_port_config {
 	char name[32]; /**< ours: "port0" */
-	char device[256]; /**< ethdev name, PCI address, "net_tap0,iface=x"; "" with .back_to_back */
+	/** ethdev name, PCI address, or "net_tap0,iface=x"; "" with .back_to_back */
+	char device[256];
 	char back_to_back[32]; /**< name of the other port of an in-process pair; "" otherwise */
 	struct link_addr addr[LINK_ADDRS_MAX];
 	unsigned int num_addr;
@@ -60,12 +63,12 @@ struct link_config {
 	struct link_port_config port[LINK_PORTS_MAX];
 	unsigned int num_ports;
 	unsigned int workers;
-	/** Bytes kept before each mbuf's data for the owner's use: sizeof(struct packet) at least. */
+	/** Bytes kept before each mbuf's data for its owner: sizeof(struct packet) at least. */
 	uint16_t mbuf_priv;
 	uint64_t hz;
 };
 
-/** Open, configure and start all ports. @p err says what to do about a device that will not start. */
+/** Open, configure and start all ports. @p err says what to do about one that will not start. */
 struct link *link_open(const struct link_config *config, struct error *err);
 /** After the workers have stopped. */
 void link_close(struct link *l);
@@ -77,8 +80,9 @@ const struct port_attr *link_port_attr(const struct link *l, unsigned int port);
 uint16_t link_ethdev(const struct link *l, unsigned int port);
 
 /**
- * Control thread: index of the next hop for dgid out of @p port (on-link, gateway, or link-local), made if it is new; the
- * owning worker starts to resolve it at once. A port with a fixed peer MAC needs none.
+ * Control thread: index of the next hop for dgid out of @p port (on-link, gateway, or link-local),
+ * made if it is new; the owning worker starts to resolve it at once. A port with a fixed peer MAC
+ * needs none.
  */
 int link_neighbour(struct link *l, unsigned int port, const union gid *sgid,
 	const union gid *dgid, uint32_t *index, struct error *err);
@@ -97,8 +101,9 @@ struct link_worker *link_worker_create(struct link *l, unsigned int worker, stru
 void link_worker_destroy(struct link_worker *w);
 
 /**
- * Take a burst from this worker's queues of all ports in turn. ARP, ND and echo are served inside; what is dropped is
- * counted inside. Transport packets come back parsed (headers only): the packet view stands in its mbuf's private area.
+ * Take a burst from this worker's queues of all ports in turn. ARP, ND and echo are served inside;
+ * what is dropped is counted inside. Transport packets come back parsed (headers only): the packet
+ * view stands in its mbuf's private area.
  *
  * @param pkts  room for LINK_BURST
  * @return number of packets; the caller owns their mbufs and frees them with link_free()
@@ -122,7 +127,8 @@ struct link_counters {
 	uint64_t tx_no_mbuf; /**< sink had no buffer */
 	uint64_t tx_full; /**< queue full: packet dropped after a bounded retry */
 	uint64_t tx_unresolved; /**< next hop not resolved yet: packet dropped */
-	uint64_t port_unreachable; /**< ICMP port unreachable for our RoCE traffic: a kernel holds our peer's address */
+	/** ICMP port unreachable for RoCE traffic: a kernel holds the peer's address, or ours */
+	uint64_t port_unreachable;
 	uint64_t verdict[VERDICT_COUNT];
 };
 struct link_counters *link_worker_counters(struct link_worker *w, unsigned int port);

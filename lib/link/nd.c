@@ -2,7 +2,10 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* IPv6 neighbour discovery (RFC 4861): answers for our addresses, questions for next hops. No router discovery. */
+/*
+ * IPv6 neighbour discovery (RFC 4861): answers for our addresses, questions for next hops. No
+ * router discovery.
+ */
 
 #include <rte_ip.h>
 
@@ -22,7 +25,10 @@
 #define ND_HOP_LIMIT    255
 #define ND_MESSAGE_LEN  (ND_LEN + ND_OPT_LEN)
 
-/* The link-layer address option of a kind, or NULL; *ok false: an option of length zero (RFC 4861 4.6: discard) */
+/*
+ * The link-layer address option of a kind, or NULL; *ok false: an option of length zero (RFC 4861
+ * 4.6: discard)
+ */
 static const uint8_t *
 option(const uint8_t *p, const uint8_t *end, uint8_t kind, bool *ok)
 {
@@ -57,7 +63,8 @@ find_own(const struct link_port *p, const uint8_t *addr)
 /* IPv6 header and message; the option carries our MAC. */
 static void
 send_message(struct link_worker *w, struct link_port *p, struct rte_mbuf *m, uint8_t *ip,
-	uint8_t type, uint8_t flags, const uint8_t *src, const uint8_t *dst, const uint8_t *target, uint64_t dmac)
+	uint8_t type, uint8_t flags, const uint8_t *src, const uint8_t *dst, const uint8_t *target,
+	uint64_t dmac)
 {
 	uint8_t *icmp = ip + IPV6_LEN;
 	uint16_t sum;
@@ -104,11 +111,12 @@ advertise(struct link_worker *w, struct rx_frame *f, const uint8_t *ours)
 	m = tx_control(w, f->port, &ip);
 	if (m == NULL)
 		return;
-	if (memcmp(src, unspecified, 16) == 0) /* somebody tests whether our address is free: tell all */
+	if (memcmp(src, unspecified, 16) == 0) /* a test whether our address is free: tell all */
 		send_message(w, f->port, m, ip, ND_NA, ND_OVERRIDE, ours, all_nodes, ours,
 			group_mac(all_nodes));
 	else
-		send_message(w, f->port, m, ip, ND_NA, ND_SOLICITED | ND_OVERRIDE, ours, src, ours, mac);
+		send_message(w, f->port, m, ip, ND_NA, ND_SOLICITED | ND_OVERRIDE, ours, src, ours,
+			mac);
 }
 
 enum verdict
@@ -156,8 +164,8 @@ nd_solicit(struct link_worker *w, struct link_port *p, const union gid *source,
 	if (m == NULL)
 		return;
 	memcpy(group + 13, target->raw + 13, 3);
-	send_message(w, p, m, ip, ND_NS, 0, source->raw, dmac != NULL ? target->raw : group, target->raw,
-		dmac != NULL ? mac_word(dmac) : group_mac(group));
+	send_message(w, p, m, ip, ND_NS, 0, source->raw, dmac != NULL ? target->raw : group,
+		target->raw, dmac != NULL ? mac_word(dmac) : group_mac(group));
 }
 
 void

@@ -2,7 +2,10 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* Neighbours: next hops of paths, their MACs, resolution and ageing. See neigh.h for who may write what. */
+/*
+ * Neighbours: next hops of paths, their MACs, resolution and ageing. See neigh.h for who may write
+ * what.
+ */
 
 #include <stdio.h>
 
@@ -111,7 +114,10 @@ is_own(const struct link_port *p, const union gid *gid)
 	return false;
 }
 
-/* On the segment of the source address or of any other of the port; else the source's gateway, else any other's. */
+/*
+ * On the segment of the source address or of any other of the port; else the source's gateway, else
+ * any other's.
+ */
 static const union gid *
 next_hop(const struct link_port *p, const union gid *sgid, const union gid *dgid)
 {
@@ -143,7 +149,8 @@ make_entry(struct link *l, const struct link_port *p, const union gid *sgid, con
 
 	if (t->count == NEIGH_MAX ||
 		rte_hash_add_key_data(t->hash, &key, (void *)(uintptr_t)t->count) != 0)
-		return error_set(err, ENOSPC, "%s: neighbour table is full (%u)", p->cfg.name, NEIGH_MAX);
+		return error_set(err, ENOSPC, "%s: neighbour table is full (%u)", p->cfg.name,
+			NEIGH_MAX);
 	n->gid = *hop;
 	n->source = *sgid;
 	n->port = p->index;
@@ -175,10 +182,12 @@ link_neighbour(struct link *l, unsigned int port, const union gid *sgid, const u
 	int i;
 
 	if (port >= l->num_ports)
-		return error_set(err, EINVAL, "port: got %u, allowed 0..%u", port, l->num_ports - 1);
+		return error_set(err, EINVAL, "port: got %u, allowed 0..%u", port,
+			l->num_ports - 1);
 	p = &l->port[port];
 	if (gid_is_ipv4(sgid) != gid_is_ipv4(dgid))
-		return error_set(err, EINVAL, "dgid: got %s, but the source %s is of the other family",
+		return error_set(err, EINVAL,
+			"dgid: got %s, but the source %s is of the other family",
 			gid_print(dgid, to), gid_print(sgid, from));
 	hop = next_hop(p, sgid, dgid);
 	if (hop == NULL)

@@ -8,10 +8,11 @@
 /*
  * Private to lib/link: the neighbour table.
  *
- * Append-only: the control thread makes entries and publishes their number; an index stays good for the life of the
- * link. What a frame needs of an entry is one 64-bit word, MAC and flags together, so that the transmit path takes it with
- * one relaxed load and sees either all of an address or nothing. Any worker that hears an answer stores the word; the
- * timed part of an entry belongs to worker 0.
+ * Append-only: the control thread makes entries and publishes their number; an index stays good for
+ * the life of the link. What a frame needs of an entry is one 64-bit word, MAC and flags together,
+ * so that the transmit path takes it with one relaxed load and sees either all of an address or
+ * nothing. Any worker that hears an answer stores the word; the timed part of an entry belongs to
+ * worker 0.
  */
 
 #include <stdbool.h>
@@ -28,7 +29,7 @@ struct neigh {
 	union gid source; /* ours, that asks */
 	uint64_t confirmed; /* when last heard; any worker, relaxed */
 	uint16_t port;
-	bool permanent; /* multicast, the other end of a pair, ourselves: never asked for, never aged */
+	bool permanent; /* multicast, ourselves, the other end of a pair: not asked for, not aged */
 	/* worker 0 */
 	uint8_t probes;
 	uint64_t next; /* when to look again */
@@ -46,7 +47,9 @@ struct link_port;
 
 struct neigh_table *neigh_create(void);
 void neigh_destroy(struct neigh_table *t);
-/* An address of a port said that this is its MAC: refresh its entry, if there is one. Any worker. */
+/*
+ * An address of a port said that this is its MAC: refresh its entry, if there is one. Any worker.
+ */
 void neigh_heard(struct link_worker *w, const struct link_port *p, const union gid *gid,
 	const uint8_t *mac);
 /* Worker 0: start to resolve entries that the control thread has made since. */

@@ -28,7 +28,8 @@ setup_queues(struct link_port *p, struct error *err)
 	int rc;
 
 	for (q = 0; q < p->nrx; q++) {
-		rc = rte_eth_rx_queue_setup(p->ethdev, q, p->rx_desc, p->numa_node, NULL, p->pool->mp);
+		rc = rte_eth_rx_queue_setup(p->ethdev, q, p->rx_desc, p->numa_node, NULL,
+			p->pool->mp);
 		if (rc != 0)
 			return error_set(err, -rc, "%s: receive queue %u of %u descriptors: %s",
 				p->cfg.name, q, p->rx_desc, rte_strerror(-rc));
@@ -57,7 +58,7 @@ choose_mac(struct link_port *p)
 		if (rte_eth_dev_default_mac_addr_set(p->ethdev, &mac) != 0)
 			promiscuous = true;
 	} else if (p->back_to_back || !have || rte_is_zero_ether_addr(&mac)) {
-		mac = (struct rte_ether_addr){ { 0x02, 0x50, 0x4F, 0x4C, p->index >> 8, p->index } };
+		mac = (struct rte_ether_addr){ { 0x02, 0x50, 0x4F, 0x4C, 0, p->index } };
 		rte_eth_dev_default_mac_addr_set(p->ethdev, &mac);
 	}
 	memcpy(p->mac, mac.addr_bytes, MAC_LEN);
@@ -67,12 +68,13 @@ choose_mac(struct link_port *p)
 	/* neighbour solicitations come to a group address */
 	if (p->num_ipv6 > 0 && rte_eth_allmulticast_enable(p->ethdev) != 0 &&
 		rte_eth_promiscuous_enable(p->ethdev) != 0)
-		LINK_LOG(INFO, "%s: %s cannot be told to receive multicast", p->cfg.name, p->driver);
+		LINK_LOG(INFO, "%s: %s cannot be told to receive multicast", p->cfg.name,
+			p->driver);
 }
 
 /*
- * memif's client tries its server once, and a server that is just being made turns it away: try for CLIENT_TRIES times
- * CLIENT_WAIT_MS before the workers run.
+ * memif's client tries its server once, and a server that is just being made turns it away: try for
+ * CLIENT_TRIES times CLIENT_WAIT_MS before the workers run.
  */
 static int
 start_client(struct link_port *p)
@@ -104,21 +106,22 @@ start(struct link *l, struct link_port *p, struct error *err)
 	if (rc != 0)
 		return rc;
 	/*
-	 * Workers without a TX queue hand their frames to one that has: worker w to worker w % ntx. So do those whose queue
-	 * the far end has not woken: to worker 0, whose queue is always awake.
+	 * Workers without a TX queue hand their frames to one that has: worker w to worker w % ntx.
+	 * So do those whose queue the far end has not woken: to worker 0, whose queue is always
+	 * awake.
 	 */
 	for (w = p->driver_rule->queues_may_sleep ? 1 : p->ntx; w < l->cfg.workers; w++) {
 		snprintf(name, sizeof(name), "tx.%u.%.12s", w, p->cfg.name);
 		p->tx_ring[w] = rte_ring_create(name, TX_HANDOFF_RING, p->numa_node,
 			RING_F_SP_ENQ | RING_F_SC_DEQ);
 		if (p->tx_ring[w] == NULL)
-			return error_set(err, rte_errno, "%s: no ring for worker %u: %s", p->cfg.name, w,
-				rte_strerror(rte_errno));
+			return error_set(err, rte_errno, "%s: no ring for worker %u: %s",
+				p->cfg.name, w, rte_strerror(rte_errno));
 	}
 	rc = device_is_client(p) ? start_client(p) : rte_eth_dev_start(p->ethdev);
 	if (rc != 0)
-		return error_set(err, rc == -1 ? ENODEV : -rc, "%s: %s does not start: %s", p->cfg.name,
-			p->driver, device_strerror(rc));
+		return error_set(err, rc == -1 ? ENODEV : -rc, "%s: %s does not start: %s",
+			p->cfg.name, p->driver, device_strerror(rc));
 	p->started = true;
 	choose_mac(p);
 	return state_init(p, err);
@@ -134,7 +137,10 @@ same_address(const struct sockaddr *sa, const union gid *gid)
 	return false;
 }
 
-/* A kernel that holds one of our addresses too answers port 4791 with ICMP unreachable, and the peer believes it. */
+/*
+ * A kernel that holds one of our addresses too answers port 4791 with ICMP unreachable, and the
+ * peer believes it.
+ */
 static void
 warn_of_kernel_addresses(const struct link_port *p)
 {
@@ -148,8 +154,9 @@ warn_of_kernel_addresses(const struct link_port *p)
 		for (a = 0; i->ifa_addr != NULL && a < p->cfg.num_addr; a++)
 			if (same_address(i->ifa_addr, &p->cfg.addr[a].gid))
 				LINK_LOG(WARNING,
-					"%s: host kernel at %s holds %s too and answers port %u with ICMP "
-					"unreachable: take the address off it (ip addr del)",
+					"%s: host kernel at %s holds %s too and answers port %u "
+					"with ICMP unreachable: take the address off it (ip addr "
+					"del)",
 					p->cfg.name, i->ifa_name,
 					gid_print(&p->cfg.addr[a].gid, text), ROCEV2_PORT);
 	freeifaddrs(list);
@@ -167,8 +174,8 @@ check_config(const struct link_config *c, struct error *err)
 		return error_set(err, EINVAL, "workers: got %u, allowed 1..%u", c->workers,
 			LINK_WORKERS_MAX);
 	if (c->mbuf_priv < sizeof(struct packet))
-		return error_set(err, EINVAL, "mbuf_priv: got %u, allowed %zu or more", c->mbuf_priv,
-			sizeof(struct packet));
+		return error_set(err, EINVAL, "mbuf_priv: got %u, allowed %zu or more",
+			c->mbuf_priv, sizeof(struct packet));
 	for (i = 0; i < c->num_ports; i++)
 		if (c->port[i].num_addr > LINK_ADDRS_MAX)
 			return error_set(err, EINVAL, "%s: addresses: got %u, allowed up to %u",

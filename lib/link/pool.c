@@ -3,8 +3,8 @@
  */
 
 /*
- * Packet buffers: one pool per NUMA node and frame size, shared by its ports. AF_XDP registers a port's pool with the kernel, and
- * shares it with nobody.
+ * Packet buffers: one pool per NUMA node and frame size, shared by its ports. AF_XDP registers a
+ * port's pool with the kernel, and shares it with nobody.
  */
 
 #include <stdio.h>
@@ -80,8 +80,8 @@ pool_create_all(struct link *l, struct error *err)
 			pool->mp = make_pool(l, pool, SOCKET_ID_ANY);
 		if (pool->mp == NULL)
 			return error_set(err, rte_errno,
-				"no memory for %u packet buffers of %u bytes (%s): more memory (EAL -m or "
-				"hugepages), or fewer mbufs, descriptors or workers",
+				"no memory for %u packet buffers of %u bytes (%s): more memory "
+				"(EAL -m or hugepages), or fewer mbufs, descriptors or workers",
 				pool->mbufs, pool->data_room, rte_strerror(rte_errno));
 	}
 	return 0;

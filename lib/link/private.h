@@ -46,7 +46,9 @@ extern int link_logtype;
 #define QUEUE_DESC       1024
 #define TX_HANDOFF_RING  512
 #define SELF_QUEUE       512
-/* net_ring's limit (RTE_PMD_RING_MAX_RX_RINGS); workers beyond it share queues like anywhere else */
+/*
+ * net_ring's limit (RTE_PMD_RING_MAX_RX_RINGS); workers beyond it share queues like anywhere else
+ */
 #define BACK_TO_BACK_QUEUES 16
 /* Generations of a port's attributes kept: see state.c */
 #define ATTR_SLOTS 16
@@ -110,7 +112,10 @@ struct link_port {
 
 	/* rings of a pair that this port receives from; owned here */
 	struct rte_ring *ring[BACK_TO_BACK_QUEUES];
-	/* [worker]: frames of a worker without a TX queue, for the worker that owns one; NULL elsewhere */
+	/*
+	 * [worker]: frames of a worker without a TX queue, for the worker that owns one; NULL
+	 * elsewhere
+	 */
 	struct rte_ring *tx_ring[LINK_WORKERS_MAX];
 
 	/* see state.c */
@@ -203,7 +208,7 @@ struct link_worker {
 	uint32_t neigh_seen; /* worker 0: entries whose resolution has been started */
 	uint32_t neigh_cursor; /* worker 0: next entry that a tick looks at */
 	uint64_t state_next; /* worker 0: next look at link states */
-	uint64_t announce_next[LINK_PORTS_MAX]; /* worker 0: next gratuitous ARP and unsolicited NA */
+	uint64_t announce_next[LINK_PORTS_MAX]; /* worker 0: gratuitous ARP, unsolicited NA */
 	uint8_t announce_left[LINK_PORTS_MAX];
 	struct token_bucket requests; /* worker 0: ARP and ND requests */
 
@@ -241,21 +246,27 @@ struct rx_frame {
 };
 
 /*
- * Control protocols (arp.c, nd.c, icmp.c). They return the frame's verdict; when they answer in place they take
- * the mbuf: frame->mbuf is NULL afterwards.
+ * Control protocols (arp.c, nd.c, icmp.c). They return the frame's verdict; when they answer in
+ * place they take the mbuf: frame->mbuf is NULL afterwards.
  */
 enum verdict arp_receive(struct link_worker *w, struct rx_frame *f);
 enum verdict icmp_receive(struct link_worker *w, struct rx_frame *f);
 enum verdict icmpv6_receive(struct link_worker *w, struct rx_frame *f);
 enum verdict nd_receive(struct link_worker *w, struct rx_frame *f, uint8_t *icmp, uint32_t len);
-/* A frame that our own host's kernel sent from our MAC, overheard: does it refuse port 4791 in our name? */
+/*
+ * A frame that our own host's kernel sent from our MAC, overheard: does it refuse port 4791 in our
+ * name?
+ */
 void icmp_overheard(struct link_worker *w, struct rx_frame *f);
 void icmp_tick(struct link_worker *w, uint64_t now);
 /* Somebody else's MAC for an address of ours: said in a log by and by. */
 void neigh_conflict(struct link_worker *w, const struct link_port *p, const union gid *gid,
 	const uint8_t *mac);
 void neigh_warn(struct link_worker *w, uint64_t now);
-/* Ask for, or with our own address as target tell, who has an address. dmac NULL: the protocol's multicast. */
+/*
+ * Ask for, or with our own address as target tell, who has an address. dmac NULL: the protocol's
+ * multicast.
+ */
 void arp_send(struct link_worker *w, struct link_port *p, const union gid *sender,
 	const union gid *target, const uint8_t *dmac);
 void nd_solicit(struct link_worker *w, struct link_port *p, const union gid *source,
@@ -263,8 +274,8 @@ void nd_solicit(struct link_worker *w, struct link_port *p, const union gid *sou
 void nd_announce(struct link_worker *w, struct link_port *p, const union gid *addr);
 /* tx.c */
 /*
- * A frame of ours whose bytes from layer 3 on (l3_len) start at l3 within m: write the Ethernet (and VLAN) header in
- * front, pad, and queue it. Takes the mbuf.
+ * A frame of ours whose bytes from layer 3 on (l3_len) start at l3 within m: write the Ethernet
+ * (and VLAN) header in front, pad, and queue it. Takes the mbuf.
  */
 void tx_l3(struct link_worker *w, struct link_port *p, struct rte_mbuf *m, uint8_t *l3,
 	uint32_t l3_len, uint64_t dmac, uint16_t ethertype);
@@ -282,7 +293,10 @@ bool device_is_client(const struct link_port *p);
 int device_attach(struct link_port *p, struct error *err);
 void device_detach(struct link_port *p);
 
-/* Of a frame's slot in af_packet's ring, what the kernel keeps for itself (TPACKET2_HDRLEN, VLAN tag, alignment) */
+/*
+ * Of a frame's slot in af_packet's ring, what the kernel keeps for itself (TPACKET2_HDRLEN, VLAN
+ * tag, alignment)
+ */
 #define AF_PACKET_SLOT_HEADER 128
 /* Of a memif buffer, what is not MTU: Ethernet header, VLAN tag, FCS */
 #define MEMIF_FRAME_HEADER 22

@@ -3,7 +3,8 @@
  */
 
 /*
- * From an ethdev's burst to packet views: what is not for us, or not for the transport, ends here with its verdict.
+ * From an ethdev's burst to packet views: what is not for us, or not for the transport, ends here
+ * with its verdict.
  */
 
 #include <rte_branch_prediction.h>
@@ -134,8 +135,8 @@ rocev1(struct rx_frame *f, struct packet *pkt)
 }
 
 /*
- * The tag, from the frame or from a PMD that took it off. A tagged port takes its VLAN only; an untagged one takes priority
- * tags (VLAN 0) too.
+ * The tag, from the frame or from a PMD that took it off. A tagged port takes its VLAN only; an
+ * untagged one takes priority tags (VLAN 0) too.
  */
 static inline bool
 vlan_ok(struct rx_frame *f, uint16_t *ethertype)
@@ -203,7 +204,10 @@ classify(struct link_worker *w, struct rx_frame *f, struct packet *pkt)
 	}
 }
 
-/* Parsers want one piece: a chained frame is copied into a buffer that holds the largest frame. NULL: it stays */
+/*
+ * Parsers want one piece: a chained frame is copied into a buffer that holds the largest frame.
+ * NULL: it stays
+ */
 static struct rte_mbuf *
 linearise(const struct link_port *p, struct rte_mbuf *m)
 {

@@ -5,9 +5,10 @@
 /*
  * Link state, and the attributes that follow from it.
  *
- * A port's attributes are immutable; a change writes the oldest of ATTR_SLOTS copies and publishes it. Readers take the pointer
- * once a burst; as a port changes at most once per look (STATE_MS), a copy is rewritten ATTR_SLOTS looks later at the earliest:
- * that is the grace period, seconds against a burst's microseconds.
+ * A port's attributes are immutable; a change writes the oldest of ATTR_SLOTS copies and publishes
+ * it. Readers take the pointer once a burst; as a port changes at most once per look (STATE_MS), a
+ * copy is rewritten ATTR_SLOTS looks later at the earliest: that is the grace period, seconds
+ * against a burst's microseconds.
  */
 
 #include <stdio.h>

@@ -5,12 +5,13 @@
 /*
  * The transmit sink and the batches behind it.
  *
- * Every frame is one linear mbuf by construction, since each is written by one path_finish() or one control protocol:
- * no PMD needs multi-segment support for us.
+ * Every frame is one linear mbuf by construction, since each is written by one path_finish() or one
+ * control protocol: no PMD needs multi-segment support for us.
  *
- * A full queue first holds its callers back (reserve() gives NULL, nothing is lost); if it does not move for FULL_MS, or its link
- * is down, its frames are dropped and counted, so that one dead port does not stop the others of this worker. A queue that
- * only sleeps (a guest that uses fewer than it was given) has another worker's to turn to first.
+ * A full queue first holds its callers back (reserve() gives NULL, nothing is lost); if it does not
+ * move for FULL_MS, or its link is down, its frames are dropped and counted, so that one dead port
+ * does not stop the others of this worker. A queue that only sleeps (a guest that uses fewer than
+ * it was given) has another worker's to turn to first.
  */
 
 #include <rte_branch_prediction.h>
@@ -204,7 +205,8 @@ tx_l3(struct link_worker *w, struct link_port *p, struct rte_mbuf *m, uint8_t *l
 	}
 	m->data_len = len;
 	m->pkt_len = len;
-	m->ol_flags &= RTE_MBUF_F_INDIRECT | RTE_MBUF_F_EXTERNAL; /* an answer in the question's mbuf */
+	/* an answer may stand in the question's mbuf */
+	m->ol_flags &= RTE_MBUF_F_INDIRECT | RTE_MBUF_F_EXTERNAL;
 	tx_queue(w, p->index, m);
 }
 

@@ -2,7 +2,9 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* One worker's share of the ports: which queues are its own, its batches, counters and timed work. */
+/*
+ * One worker's share of the ports: which queues are its own, its batches, counters and timed work.
+ */
 
 #include <rte_lcore.h>
 #include <rte_malloc.h>
@@ -17,7 +19,10 @@
 #define REQUESTS_PER_S 500
 #define REQUESTS_BURST 64
 
-/* Worker i serves queue i of each port, and i + workers, ... where a device has more queues than we have workers. */
+/*
+ * Worker i serves queue i of each port, and i + workers, ... where a device has more queues than we
+ * have workers.
+ */
 static void
 assign_rx(struct link_worker *w)
 {
@@ -42,7 +47,8 @@ assign_handoff(struct link_worker *w)
 			/* no queue, or one that the far end has not woken */
 			owner = other >= p->ntx ? other % p->ntx : 0;
 			if (p->tx_ring[other] != NULL && owner == w->id)
-				w->handoff[w->num_handoff++] = (struct tx_handoff){ p->tx_ring[other], i };
+				w->handoff[w->num_handoff++] =
+					(struct tx_handoff){ p->tx_ring[other], i };
 		}
 	}
 }
@@ -78,8 +84,8 @@ link_worker_create(struct link *l, unsigned int worker, struct error *err)
 	struct link_worker *w;
 	int socket = rte_socket_id();
 
-	w = rte_zmalloc_socket("link_worker", sizeof(*w) + n * sizeof(w->tx[0]), RTE_CACHE_LINE_SIZE,
-		socket);
+	w = rte_zmalloc_socket("link_worker", sizeof(*w) + n * sizeof(w->tx[0]),
+		RTE_CACHE_LINE_SIZE, socket);
 	if (w == NULL)
 		goto no_memory;
 	w->link = l;
@@ -91,7 +97,8 @@ link_worker_create(struct link *l, unsigned int worker, struct error *err)
 	w->counters = rte_zmalloc_socket("link_counters", n * sizeof(w->counters[0]),
 		RTE_CACHE_LINE_SIZE, socket);
 	w->self = rte_zmalloc_socket("link_self", SELF_QUEUE * sizeof(w->self[0]), 0, socket);
-	if (w->self == NULL || w->rx == NULL || w->handoff == NULL || w->limits == NULL || w->counters == NULL)
+	if (w->self == NULL || w->rx == NULL || w->handoff == NULL || w->limits == NULL ||
+		w->counters == NULL)
 		goto no_memory;
 	assign_rx(w);
 	assign_handoff(w);

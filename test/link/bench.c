@@ -19,8 +19,8 @@
 int
 bench_eal(void **state)
 {
-	const char *args[] = { "test", "--no-huge", "--no-shconf", "--no-pci", "-m", "256", "-l", "0",
-		"--no-telemetry", "--log-level=lib.eal:error" };
+	const char *args[] = { "test", "--no-huge", "--no-shconf", "--no-pci", "-m", "256", "-l",
+		"0", "--no-telemetry", "--log-level=lib.eal:error" };
 
 	(void)state;
 	return rte_eal_init(RTE_DIM(args), (char **)args) < 0;

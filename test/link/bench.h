@@ -6,9 +6,10 @@
 #define TEST_LINK_BENCH_H
 
 /*
- * A port over rings whose other ends the test holds: frames go in and come out as bytes, written in hex. Real EAL, real
- * ethdev, no hugepages. Addresses are those of the sample frames of rc-transport 9: we are 02:00:00:00:00:02, 10.0.0.2/24
- * and fe80::2; the peer is 02:00:00:00:00:01, 10.0.0.1 and fe80::1.
+ * A port over rings whose other ends the test holds: frames go in and come out as bytes, written in
+ * hex. Real EAL, real ethdev, no hugepages. Addresses are those of the sample frames of
+ * rc-transport 9: we are 02:00:00:00:00:02, 10.0.0.2/24 and fe80::2; the peer is 02:00:00:00:00:01,
+ * 10.0.0.1 and fe80::1.
  */
 
 #include <setjmp.h>
@@ -84,7 +85,10 @@ void bench_discard(struct bench *b);
 /* Exactly these frames, in order, and nothing more. */
 void bench_expect(struct bench *b, const char *hex);
 #define bench_expect_nothing(b) assert_string_equal(bench_sent(b), "")
-/* The frame gets this verdict on worker 0 and no other; nothing reaches the engine unless VERDICT_COUNT. */
+/*
+ * The frame gets this verdict on worker 0 and no other; nothing reaches the engine unless
+ * VERDICT_COUNT.
+ */
 void bench_verdict(struct bench *b, const char *hex, enum verdict v);
 
 /* Hex without blanks. */

@@ -2,7 +2,10 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* ARP, neighbour discovery and echo: what a port answers by itself. Frames of both sides were written by Scapy. */
+/*
+ * ARP, neighbour discovery and echo: what a port answers by itself. Frames of both sides were
+ * written by Scapy.
+ */
 
 #include <string.h>
 
@@ -191,7 +194,9 @@ test_port_unreachable_for_roce_is_noticed(void **state)
 	link_tick(b->worker[0], b->now);
 }
 
-/* Our own host's kernel, in our name, to our peer: seen where a device shows what the host sends. */
+/*
+ * Our own host's kernel, in our name, to our peer: seen where a device shows what the host sends.
+ */
 static void
 test_own_kernel_refusing_in_our_name_is_noticed(void **state)
 {

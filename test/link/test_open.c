@@ -2,7 +2,10 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* Opening and closing: two ports joined inside the process, devices that are plugged, what cannot be opened. */
+/*
+ * Opening and closing: two ports joined inside the process, devices that are plugged, what cannot
+ * be opened.
+ */
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -168,8 +171,8 @@ test_bad_configurations_are_named(void **state)
 	pair_config(&c, 1);
 	c.port[0].back_to_back[0] = '\0';
 	c.port[1].back_to_back[0] = '\0';
-	refused(&c, "port0: device is missing: a PCI address or a vdev, or back_to_back with the name "
-		    "of another port");
+	refused(&c, "port0: device is missing: a PCI address or a vdev, or back_to_back with the "
+		    "name of another port");
 	pair_config(&c, 0);
 	refused(&c, "workers: got 0, allowed 1..128");
 	pair_config(&c, 1);
@@ -202,7 +205,10 @@ test_vdev_is_plugged_and_unplugged(void **state)
 	assert_non_null(strstr(err.text, "port0: device net_nonesuch0,iface=x cannot be opened"));
 }
 
-/* vhost and memif leave their socket behind; the next start must not fail for it, nor take a live one. */
+/*
+ * vhost and memif leave their socket behind; the next start must not fail for it, nor take a live
+ * one.
+ */
 static void
 test_stale_socket_is_removed_and_a_live_one_is_left(void **state)
 {

@@ -107,7 +107,8 @@ test_rocev1_where_configured(void **state)
 	assert_int_equal(b.pkts[0]->encap, ENCAP_ROCEV1);
 	/* to fe80::3 */
 	bench_verdict(&b, TO_US "8915 6000000000141b40 fe800000000000000000000000000001"
-			"fe800000000000000000000000000003 1100ffff0000045600000012 1f000007 4bee0997",
+			"fe800000000000000000000000000003"
+			"1100ffff0000045600000012 1f000007 4bee0997",
 		VERDICT_NOT_OUR_IP);
 	/* each address has a twin, after the RoCEv2 ones */
 	assert_int_equal(link_port_attr(b.link, 0)->num_gids, 4);
@@ -170,7 +171,8 @@ static struct rte_mbuf *
 chained(struct bench *b)
 {
 	struct rte_mbuf *first = bench_mbuf(b, "020000000002 0200");
-	struct rte_mbuf *second = bench_mbuf(b, "00000001 0800 4500003000004000401126bb0a0000010a00");
+	struct rte_mbuf *second = bench_mbuf(b,
+		"00000001 0800 4500003000004000401126bb0a0000010a00");
 	struct rte_mbuf *third = bench_mbuf(b,
 		"0002 c12312b7001c0000 1100ffff0000045600000012 1f000007 76f32085");
 

@@ -145,7 +145,10 @@ open_narrow(struct bench *b, unsigned int depth)
 	bench_open(b);
 }
 
-/* The queue takes 8: first its callers are held back, nothing is lost; then, as it stays full, frames are dropped. */
+/*
+ * The queue takes 8: first its callers are held back, nothing is lost; then, as it stays full,
+ * frames are dropped.
+ */
 static void
 test_full_queue_holds_back_then_drops(void **state)
 {

@@ -109,7 +109,7 @@ def test_duplicate_read_is_executed_again(connect):
 
 def test_duplicate_read_with_another_key_or_range_is_dropped(connect, hca):
     c = connect()
-    other = hca.mr(4096)
+    other = hca.mr(4096, va=c.va)  # the same addresses under another key
     psn = c.next(2)
     c.peer.read(psn, c.va, c.key, 2 * PMTU)
     c.read_answer(psn, 2 * PMTU)

@@ -117,8 +117,8 @@ def test_no_room_for_reads_and_atomics(connect, op):
 
 
 @pytest.mark.parametrize('size,kw', [(PMTU - 4, {}), (PMTU + 4, {}), (0, {}),
-                                     (PMTU - 1, dict(pad=1))],
-                         ids=['short', 'long', 'empty', 'padded'])
+                                     (PMTU - 1, dict(pad=1)), (PMTU, dict(pad=3))],
+                         ids=['short', 'long', 'empty', 'padded', 'full and padded'])
 @pytest.mark.parametrize('place', ['First', 'Middle'])
 def test_write_packets_but_the_last_are_one_pmtu(connect, place, size, kw):
     c = connect()
@@ -131,8 +131,9 @@ def test_write_packets_but_the_last_are_one_pmtu(connect, place, size, kw):
     assert c.mr.read(0, 2 * PMTU) == bytes(2 * PMTU)
 
 
-@pytest.mark.parametrize('size,kw', [(PMTU - 4, {}), (PMTU + 4, {}), (PMTU - 1, dict(pad=1))],
-                         ids=['short', 'long', 'padded'])
+@pytest.mark.parametrize('size,kw', [(PMTU - 4, {}), (PMTU + 4, {}), (PMTU - 1, dict(pad=1)),
+                                     (PMTU, dict(pad=1))],
+                         ids=['short', 'long', 'padded', 'full and padded'])
 def test_send_first_is_one_pmtu(connect, size, kw):
     c = connect()
     send_prologue(c)

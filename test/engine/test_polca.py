@@ -18,7 +18,7 @@ import sys
 import tempfile
 import time
 
-POLCA = sys.argv[1]
+POLCA = os.path.abspath(sys.argv[1])
 NOBODY = 65534
 checks = 0
 

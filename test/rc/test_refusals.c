@@ -681,6 +681,17 @@ test_qp_in_error_answers_no_more_reads(void **state)
 	run(p);
 	expect_silence(p); /* no RNR NAK */
 
+	p = fresh(state);
+	in_read(p, 201, 0, 8);
+	in_read(p, 202, 0, 8);
+	run(p);
+	expect_tx(p, "ONLY 201", "ONLY 202");
+	in_read(p, 201, 0, 8); /* a replay of the older holds back what comes after both */
+	in_write(p, RC_WRITE_ONLY, 203, 0x3000, 8, 8);
+	modify(p, &attr, QP_ATTR_STATE);
+	run(p);
+	expect_silence(p);
+
 	p = again(state, &(struct peer_config){ .psn = 201, .ack_per_packet = true });
 	in_write(p, RC_WRITE_ONLY, 201, 0x3000, 8, 8);
 	in_read(p, 202, 0, 3 * MTU);

@@ -84,27 +84,25 @@ listener_open(struct listener *l, const char *path, struct error *err)
 	if (rc != 0)
 		return rc;
 	l->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (l->fd < 0)
+		return error_set(err, errno, "control socket: %s", strerror(errno));
 	/* the mode of the descriptor becomes the file's: there is no moment when others may connect */
-	if (l->fd < 0 || fchmod(l->fd, 0600) != 0 ||
-			bind(l->fd, (struct sockaddr *)&addr, sizeof(addr)) != 0) {
-		rc = error_set(err, errno, "control socket: cannot bind %s: %s", path,
+	if (fchmod(l->fd, 0600) != 0 || bind(l->fd, (struct sockaddr *)&addr, sizeof(addr)) != 0) {
+		rc = error_set(err, errno, "control socket: cannot bind %s: %s", addr.sun_path,
 			strerror(errno));
-		goto fail;
+		close(l->fd);
+		l->fd = -1;
+		return rc;
 	}
-	snprintf(l->path, sizeof(l->path), "%s", path);
-	if (chmod(path, 0600) != 0 || listen(l->fd, BACKLOG) != 0) {
-		rc = error_set(err, errno, "control socket: cannot listen on %s: %s", path,
+	strcpy(l->path, addr.sun_path);
+	if (chmod(l->path, 0600) != 0 || listen(l->fd, BACKLOG) != 0) {
+		rc = error_set(err, errno, "control socket: cannot listen on %s: %s", l->path,
 			strerror(errno));
-		unlink(path);
-		goto fail;
+		listener_close(l);
+		return rc;
 	}
 	l->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	return 0;
-fail:
-	if (l->fd >= 0)
-		close(l->fd);
-	l->fd = -1;
-	return rc;
 }
 
 void

@@ -25,14 +25,14 @@ struct args_path {
 };
 
 /**
- * The parameter that "--name" means: the method's own, else the only one of that name inside its objects, the
- * nearest first.
+ * The parameter that "--name" means: the method's own, else the only one of that name inside its
+ * objects, the nearest first.
  */
 struct args_path args_find(const json_t *method, const char *option);
 
 /**
- * Words after the command: "--option value", "--flag", "--option=value", and values of required parameters in
- * their order.
+ * Words after the command: "--option value", "--flag", "--option=value", and values of required
+ * parameters in their order.
  *
  * @param why  on failure: what is wrong and what to do
  * @return parameters, or NULL

@@ -175,7 +175,10 @@ receive_line(struct connection *c, uint64_t deadline)
 	return v;
 }
 
-/* Ours: not one that came too late for an earlier call. A null id is the server's word on the connection itself. */
+/*
+ * Ours: not one that came too late for an earlier call. A null id is the server's word on the
+ * connection itself.
+ */
 static json_t *
 receive_reply(struct connection *c, uint64_t deadline)
 {

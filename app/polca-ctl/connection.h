@@ -16,7 +16,10 @@
 
 struct connection;
 
-/** Where the server listens when nobody says: $POLCA_SOCKET, or the default of this user. @return buf */
+/**
+ * Where the server listens when nobody says: $POLCA_SOCKET, or the default of this user. @return
+ * buf
+ */
 const char *connection_default_path(char *buf, size_t size);
 
 /** @return NULL: errno says why */

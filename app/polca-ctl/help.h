@@ -19,7 +19,10 @@ void help_group(const json_t *methods, char **words, int num);
 /** One command. */
 void help_method(const json_t *method);
 
-/** What may stand where the cursor is, one a line. @param words  after "polca-ctl", the last one being typed */
+/**
+ * What may stand where the cursor is, one a line. @param words  after "polca-ctl", the last one
+ * being typed
+ */
 void complete(const json_t *methods, char **words, int num);
 
 #endif

@@ -3,8 +3,8 @@
  */
 
 /*
- * polca-ctl: the command-line client of the control socket. Its commands, their help and their completion come from the
- * server's method table, or from the one built in when no server answers.
+ * polca-ctl: the command-line client of the control socket. Its commands, their help and their
+ * completion come from the server's method table, or from the one built in when no server answers.
  */
 
 #include <errno.h>
@@ -109,7 +109,8 @@ no_connection(const struct options *o, int eno)
 		hint = "polca serves its own user and root: run polca-ctl as one of them";
 	else if (eno == ENAMETOOLONG)
 		hint = "the path of a socket has 107 bytes at most";
-	fprintf(stderr, "polca-ctl: cannot connect to %s: %s\n  %s\n", o->socket, strerror(eno), hint);
+	fprintf(stderr, "polca-ctl: cannot connect to %s: %s\n  %s\n", o->socket, strerror(eno),
+		hint);
 	return EXIT_CONNECTION;
 }
 
@@ -286,7 +287,10 @@ run_command(const struct options *o, struct connection *c, int eno, const json_t
 	return run_method(o, c, method, used);
 }
 
-/* The server may know more, or less, than this program was built with: it is asked, where there is one. */
+/*
+ * The server may know more, or less, than this program was built with: it is asked, where there is
+ * one.
+ */
 static int
 run(const struct options *o)
 {

@@ -3,8 +3,8 @@
  */
 
 /*
- * polca-rpcdoc: the method table as docs/rpc.md, and as the C text that polca-ctl keeps for when no server can be
- * asked. Runs at build time.
+ * polca-rpcdoc: the method table as docs/rpc.md, and as the C text that polca-ctl keeps for when
+ * no server can be asked. Runs at build time.
  */
 
 #include <stdio.h>

@@ -205,8 +205,8 @@ client_event(struct client *cl, uint32_t events, uint64_t now)
 }
 
 /*
- * The next whole line, if there is one. What stands before the end of the stream counts as one: a request
- * from a file may lack the last newline.
+ * The next whole line, if there is one. What stands before the end of the stream counts as one: a
+ * request from a file may lack the last newline.
  */
 static bool
 next_line(struct client *cl, const char **line, size_t *len)

@@ -7,8 +7,8 @@
 
 /**
  * @file
- * One connection: bytes in, calls, bytes out. Requests of a connection are answered in their order; one that waits
- * holds back those behind it and nobody else's.
+ * One connection: bytes in, calls, bytes out. Requests of a connection are answered in their
+ * order; one that waits holds back those behind it and nobody else's.
  */
 
 #include <stdbool.h>

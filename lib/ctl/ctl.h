@@ -7,11 +7,11 @@
 
 /**
  * @file
- * The control socket: JSON-RPC 2.0, one object a line, over a Unix stream socket; and the same counters under
- * /polca/ on DPDK's telemetry socket.
+ * The control socket: JSON-RPC 2.0, one object a line, over a Unix stream socket; and the same
+ * counters under /polca/ on DPDK's telemetry socket.
  *
- * One thread, which is no worker, creates it and runs it. A client that is slow, dead or hostile costs that thread bounded memory
- * and bounded time, and costs the other clients nothing.
+ * One thread, which is no worker, creates it and runs it. A client that is slow, dead or hostile
+ * costs that thread bounded memory and bounded time, and costs the other clients nothing.
  */
 
 #include <stddef.h>
@@ -24,11 +24,13 @@ struct ctl;
 
 /** What a client may cost. */
 struct ctl_limits {
-	unsigned int max_clients; /**< more are told so and closed, unless one has been idle for evict_ms */
+	/** more are told so and closed, unless one has been idle for evict_ms */
+	unsigned int max_clients;
 	unsigned int evict_ms;
 	size_t max_request; /**< bytes in a line */
 	size_t max_reply; /**< a longer reply becomes an error that says so */
-	size_t out_high; /**< bytes waiting to be read by a client: its requests rest until it reads */
+	/** bytes waiting to be read by a client: its requests rest until it reads */
+	size_t out_high;
 	unsigned int half_request_ms; /**< from the first byte of a line to its end */
 	unsigned int stall_ms; /**< a client that reads nothing for so long is closed */
 };
@@ -36,8 +38,8 @@ struct ctl_limits {
 extern const struct ctl_limits ctl_limits_default;
 
 /**
- * Listen on @p socket_path (mode 0600; callers of another user but root are refused). A socket that nobody listens on is
- * replaced; the directory is made when only it is missing.
+ * Listen on @p socket_path (mode 0600; callers of another user but root are refused). A socket
+ * that nobody listens on is replaced; the directory is made when only it is missing.
  */
 struct ctl *ctl_create(struct engine *e, const char *socket_path, struct error *err);
 /** The same with limits of one's own. */
@@ -54,7 +56,10 @@ int ctl_run_once(struct ctl *c, int timeout_ms);
 /** Close all connections and remove the socket. */
 void ctl_destroy(struct ctl *c);
 
-/** Show counters of @p e under /polca/ on DPDK's telemetry socket; NULL: stop. Registers its commands once. */
+/**
+ * Show counters of @p e under /polca/ on DPDK's telemetry socket; NULL: stop. Registers its
+ * commands once.
+ */
 void ctl_telemetry(struct engine *e);
 
 #endif

@@ -86,7 +86,7 @@ listener_open(struct listener *l, const char *path, struct error *err)
 	l->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (l->fd < 0)
 		return error_set(err, errno, "control socket: %s", strerror(errno));
-	/* the mode of the descriptor becomes the file's: there is no moment when others may connect */
+	/* the descriptor's mode becomes the file's: there is no moment when others may connect */
 	if (fchmod(l->fd, 0600) != 0 || bind(l->fd, (struct sockaddr *)&addr, sizeof(addr)) != 0) {
 		rc = error_set(err, errno, "control socket: cannot bind %s: %s", addr.sun_path,
 			strerror(errno));

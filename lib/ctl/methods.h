@@ -81,7 +81,9 @@ struct recv_wr_args {
 extern const struct param params_recv_wr[];
 /** Turn decoded receive requests into the verbs' form, in the call's arena. */
 int recv_wrs(struct rpc_call *call, const struct param_list *list, struct recv_wr **wrs);
-/** Of work requests posted one after the other, what a failed rest leaves to be told: data.posted. */
+/**
+ * Of work requests posted one after the other, what a failed rest leaves to be told: data.posted.
+ */
 int post_failed(struct rpc_call *call, int rc, size_t posted);
 
 /* addr.c */
@@ -104,7 +106,10 @@ struct ah_args {
 #define AH_PORT       0x4
 #define AH_LAST       0x4
 
-/** Rows of an address in a structure that has a struct ah_args at @p at (0: it is one, or begins with one). */
+/**
+ * Rows of an address in a structure that has a struct ah_args at @p at (0: it is one, or begins
+ * with one).
+ */
 #define AH_ROW(at, field, t, ...)                                                                  \
 	{ .name = #field, .type = t, .offset = (at) + offsetof(struct ah_args, field),             \
 		.size = sizeof(((struct ah_args *)0)->field), __VA_ARGS__ }

@@ -3,8 +3,8 @@
  */
 
 /*
- * Reading and writing the bytes of a region from the control socket. Long work is cut into slices, so that a gigabyte
- * to fill keeps no other client waiting.
+ * Reading and writing the bytes of a region from the control socket. Long work is cut into slices,
+ * so that a gigabyte to fill keeps no other client waiting.
  */
 
 #include <errno.h>
@@ -41,8 +41,8 @@ struct bytes_args {
 static const struct param mr_read_params[] = {
 	ROW_KEY,
 	ROW_OFFSET,
-	{ "length", PARAM_UINT, PARAM_REQUIRED, offsetof(struct bytes_args, length), sizeof(uint64_t),
-		.max = READ_MAX, .help = "bytes" },
+	{ "length", PARAM_UINT, PARAM_REQUIRED, offsetof(struct bytes_args, length),
+		sizeof(uint64_t), .max = READ_MAX, .help = "bytes" },
 	P_END,
 };
 

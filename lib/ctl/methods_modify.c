@@ -32,7 +32,7 @@ warn_rnr_timer(struct rpc_call *call, uint8_t min_rnr_timer)
 	{ .name = #field, .type = t, .offset = offsetof(S, attr.field),                            \
 		.size = sizeof(((S *)0)->attr.field), .bit = mask, __VA_ARGS__ }
 
-/* Rows that both methods have; flags: PARAM_DEFAULT where the method has defaults, with def; else 0. */
+/* What both methods say of the same attribute. */
 #define HELP_PATH_MTU     "payload bytes of a packet: 256, 512, 1024, 2048 or 4096"
 #define HELP_TIMEOUT      "Local ACK Timeout: 4.096 us * 2^timeout; 0: never"
 #define HELP_RETRY        "retries before RETRY_EXC_ERR"

@@ -3,7 +3,8 @@
  */
 
 /*
- * Posting work requests: from decoded parameters to the verbs' structures, which live as long as the call.
+ * Posting work requests: from decoded parameters to the verbs' structures, which live as long as
+ * the call.
  */
 
 #include <errno.h>

@@ -7,8 +7,9 @@
 
 /**
  * @file
- * Parameter tables: one row says a parameter's name, type, range, default and meaning. Decoding, error messages,
- * rpc_list, docs/rpc.md, polca-ctl's help and its completion all read the same row.
+ * Parameter tables: one row says a parameter's name, type, range, default and meaning. Decoding,
+ * error messages, rpc_list, docs/rpc.md, polca-ctl's help and its completion all read the same
+ * row.
  */
 
 #include <stdbool.h>
@@ -27,7 +28,8 @@ enum param_type {
 	PARAM_GID, /**< IPv4 or IPv6 address -> union gid */
 	PARAM_MAC, /**< "02:00:..." -> uint8_t[6] */
 	PARAM_OBJECT, /**< object of .fields, in place */
-	PARAM_LIST, /**< list of at most .max objects of .fields, or one such object -> struct param_list */
+	/** list of at most .max objects of .fields, or one such object -> struct param_list */
+	PARAM_LIST,
 };
 
 #define PARAM_REQUIRED 0x1

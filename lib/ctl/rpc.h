@@ -37,8 +37,8 @@ struct rpc_state;
 /**
  * Carry a call out, or a slice of it.
  *
- * @return 0: call->result is the answer; a negative errno: call->err says why; RPC_AGAIN: there is more
- *         to do, call again at once; RPC_WAIT: nothing to do yet, call again a little later
+ * @return 0: call->result is the answer; a negative errno: call->err says why; RPC_AGAIN: there is
+ *         more to do, call again at once; RPC_WAIT: nothing to do yet, call again a little later
  */
 typedef int (*rpc_handler)(struct rpc_call *call);
 #define RPC_AGAIN 1
@@ -87,7 +87,7 @@ struct rpc_state {
 int rpc_state_init(struct rpc_state *s, struct engine *e);
 void rpc_state_fini(struct rpc_state *s);
 
-/** Method tables, by area; the list ends with NULL. rpc_methods[0] is first in help and documents. */
+/** Method tables by area, in the order of help and documents; the list ends with NULL. */
 struct rpc_area {
 	const char *title;
 	const struct rpc_method *methods;

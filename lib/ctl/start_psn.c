@@ -3,8 +3,8 @@
  */
 
 /*
- * Start PSNs come from a CSPRNG (design.md rule 6) when a QP is made, so that both ends can tell each other before either connects.
- * They stand here from qp_create until qp_destroy.
+ * Start PSNs come from a CSPRNG (design.md rule 6) when a QP is made, so that both ends can tell
+ * each other before either connects. They stand here from qp_create until qp_destroy.
  */
 
 #include <stdio.h>

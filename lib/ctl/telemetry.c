@@ -3,8 +3,9 @@
  */
 
 /*
- * The counters of stats_get on DPDK's telemetry socket, for dpdk-telemetry.py. Its callbacks run on a thread of the EAL: they
- * read what anyone may read, and hold a lock against the engine going away under them.
+ * The counters of stats_get on DPDK's telemetry socket, for dpdk-telemetry.py. Its callbacks run
+ * on a thread of the EAL: they read what anyone may read, and hold a lock against the engine going
+ * away under them.
  */
 
 #include <errno.h>
@@ -121,7 +122,10 @@ static const struct telemetry_row {
 };
 #define NUM_ROWS (sizeof(rows) / sizeof(rows[0]))
 
-/* The telemetry library passes a callback no argument of its own: one callback finds its row by the command. */
+/*
+ * The telemetry library passes a callback no argument of its own: one callback finds its row by
+ * the command.
+ */
 static int
 show(const char *cmd, const char *params, struct rte_tel_data *d)
 {

@@ -7,7 +7,8 @@
 
 /**
  * @file
- * Values between JSON and C that JSON itself has no word for: 64-bit numbers, bytes, flags, addresses.
+ * Values between JSON and C that JSON itself has no word for: 64-bit numbers, bytes, flags,
+ * addresses.
  */
 
 #include <stdbool.h>

@@ -28,7 +28,10 @@ int desk_teardown(void **state);
 
 /** Send a line; waits end after a second of the desk's time. @return the reply, or NULL for none */
 const char *ask(struct desk *d, const char *line);
-/** Call a method with parameters written with ' for ", as printf has it. @return its result; fails if there is none */
+/**
+ * Call a method with parameters written with ' for ", as printf has it. @return its result; fails
+ * if there is none
+ */
 json_t *call(struct desk *d, const char *method, const char *params, ...)
 	__attribute__((format(printf, 3, 4)));
 /** The same, of a call that must fail. @return its error */

@@ -206,7 +206,8 @@ engine_cq_next(struct engine *e, uint32_t *cursor, struct rc_cq_info *info)
 {
 	for (; *cursor < FAKE_CQS; ++*cursor)
 		if (e->cq[*cursor].used) {
-			*info = (struct rc_cq_info){ .cqn = *cursor, .depth = e->cq[*cursor].depth };
+			*info = (struct rc_cq_info){ .cqn = *cursor,
+				.depth = e->cq[*cursor].depth };
 			++*cursor;
 			return true;
 		}
@@ -349,7 +350,9 @@ engine_qp_next(struct engine *e, uint64_t *cursor, struct rc_qp_info *info)
 	return false;
 }
 
-/* --- posting: as the engine, a full queue stops it, and says why only when nothing was posted --- */
+/*
+ * --- posting: as the engine, a full queue stops it, and says why only when nothing was posted ---
+ */
 
 int
 engine_post_send(struct engine *e, uint32_t qpn, const struct send_wr *wr, unsigned int n,

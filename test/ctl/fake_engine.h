@@ -7,8 +7,8 @@
 
 /**
  * @file
- * An engine without lcores or ports: real memory regions, and queue pairs that only remember what was asked of
- * them. Every posted send request completes at once with success.
+ * An engine without lcores or ports: real memory regions, and queue pairs that only remember what
+ * was asked of them. Every posted send request completes at once with success.
  */
 
 #include "engine/verbs.h"

@@ -237,7 +237,10 @@ completes(const char *words, const char *want)
 
 	for (w = words; *w != '\0'; w++)
 		n += *w == ' ';
-	/* as bash does it: COMP_WORDS, COMP_CWORD, then the function; the blank at the end is one more, empty, word */
+	/*
+	 * as bash does it: COMP_WORDS, COMP_CWORD, then the function; the blank at the end is one
+	 * more, empty, word
+	 */
 	snprintf(command, sizeof(command),
 		"bash -c 'source %s; COMP_WORDS=(%s %s%s); COMP_CWORD=%d; _polca_ctl 2>/dev/null; echo ${COMPREPLY[*]}'",
 		completion, program, words, words[0] == '\0' || w[-1] == ' ' ? "\"\"" : "", n);

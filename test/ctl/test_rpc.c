@@ -186,7 +186,10 @@ test_a_reply_too_long_becomes_an_error(void **state)
 	rpc_close(c);
 }
 
-/* every method's table is one that can work: names unlike, defaults in range, text where text is due */
+/*
+ * every method's table is one that can work: names unlike, defaults in range, text where text is
+ * due
+ */
 static void
 check_table(const struct param *table)
 {

@@ -3,8 +3,8 @@
  */
 
 /*
- * The socket and its clients, good and bad. Server and clients share one thread: each turn() lets the server do what it
- * can, so that nothing here depends on who runs when.
+ * The socket and its clients, good and bad. Server and clients share one thread: each turn() lets
+ * the server do what it can, so that nothing here depends on who runs when.
  */
 
 #include <errno.h>
@@ -617,7 +617,10 @@ test_the_socket_is_its_owners_alone(void **state)
 	assert_int_equal(st.st_mode & 0777, 0600);
 }
 
-/* @return what another user's connection is told, by exit status: 0 refused, 1 served, 2 could not connect */
+/*
+ * @return what another user's connection is told, by exit status: 0 refused, 1 served, 2 could not
+ * connect
+ */
 static int
 dial_as_nobody(const struct house *h)
 {

@@ -144,6 +144,22 @@ test_resolved_neighbour_is_confirmed_and_given_up(void **state)
 	assert_false(info(b, i).resolved);
 }
 
+/* No host has a group address, and a group's own MAC is not for anybody to say. */
+static void
+test_group_addresses_are_not_learnt(void **state)
+{
+	struct bench *b = *state;
+	uint32_t i = neighbour(b, "10.0.0.2", "10.0.0.1");
+	uint32_t group = neighbour(b, "10.0.0.2", "239.129.2.3");
+
+	bench_verdict(b, "020000000002 020000000001 0806 0001080006040002"
+		"01005e000001 0a000001 020000000002 0a000002", VERDICT_ARP);
+	assert_false(info(b, i).resolved);
+	bench_verdict(b, "020000000002 020000000001 0806 0001080006040002"
+		"020000000001 ef810203 020000000002 0a000002", VERDICT_ARP);
+	assert_memory_equal(info(b, group).mac, "\x01\x00\x5E\x01\x02\x03", 6);
+}
+
 static void
 test_moved_neighbour_is_followed(void **state)
 {
@@ -235,6 +251,7 @@ main(void)
 		WITH_BENCH(test_silent_neighbour_is_asked_less_and_less),
 		WITH_BENCH(test_resolved_neighbour_is_confirmed_and_given_up),
 		WITH_BENCH(test_moved_neighbour_is_followed),
+		WITH_BENCH(test_group_addresses_are_not_learnt),
 		cmocka_unit_test(test_off_link_goes_to_the_gateway),
 		WITH_BENCH(test_multicast_needs_no_question),
 		WITH_BENCH(test_questions_are_limited),

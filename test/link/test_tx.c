@@ -192,6 +192,34 @@ test_full_queue_holds_back_then_drops(void **state)
 }
 
 static void
+test_bytes_are_counted_when_a_burst_leaves_in_parts(void **state)
+{
+	const struct link_counters *c;
+	struct tx_sink *s;
+	struct path path;
+	struct bench b;
+	unsigned int i;
+
+	(void)state;
+	open_narrow(&b, 2);
+	c = link_worker_counters(b.worker[0], 0);
+	s = link_tx_sink(b.worker[0]);
+	path = path_to_peer(&b, true);
+	for (i = 1; i <= 4; i++) {
+		memset(tx_reserve(s, &path, 100 * i), 0, 100 * i);
+		tx_commit(s);
+	}
+	link_tx_flush(b.worker[0], b.now);
+	assert_int_equal(c->tx_packets, 2);
+	assert_int_equal(c->tx_bytes, 2 * 46 + 300); /* Ethernet, IP, UDP and ICRC: 46 each */
+	bench_discard(&b);
+	link_tx_flush(b.worker[0], b.now);
+	assert_int_equal(c->tx_packets, 4);
+	assert_int_equal(c->tx_bytes, 4 * 46 + 1000);
+	bench_close(&b);
+}
+
+static void
 test_no_buffer_is_counted_and_nothing_else(void **state)
 {
 	const struct link_counters *c;
@@ -325,6 +353,7 @@ main(void)
 		WITH_BENCH(test_unresolved_next_hop_is_a_counted_drop),
 		cmocka_unit_test(test_vlan_and_priority_are_sent),
 		cmocka_unit_test(test_full_queue_holds_back_then_drops),
+		cmocka_unit_test(test_bytes_are_counted_when_a_burst_leaves_in_parts),
 		cmocka_unit_test(test_no_buffer_is_counted_and_nothing_else),
 		WITH_BENCH(test_more_than_the_mtu_is_refused),
 		WITH_BENCH(test_reserved_and_not_committed_is_taken_back),

@@ -65,7 +65,8 @@ def frames(path):
 
 
 # Dissectors that guess at the bytes of a payload, which here mean nothing
-GUESSERS = 'rpcordma smc smb_direct nvme-rdma lnet iser infiniband.eoib infiniband_sdp fcoib'.split()
+GUESSERS = '''rpcordma smc smb_direct nvme-rdma lnet iser infiniband.eoib infiniband_sdp
+    fcoib'''.split()
 SPEAKS = {'infiniband', 'arp', 'icmp', 'icmpv6'}
 
 

@@ -30,8 +30,9 @@ class Conn:
         self.qp.connect(dest_qp_num=self.peer.qpn, dgid=gid_of(peer_ip), rq_psn=psn, sq_psn=sq_psn,
                         path_mtu=PMTU, **attr)
         # an answer is not sent before its next hop is known, and here nobody asks twice
-        wait_until(lambda: any(n['gid'] == (next_hop or peer_ip) and n['state'] == 'RESOLVED' for n in
-                               hca.rpc('neighbour_list')['neighbours']))
+        hop = next_hop or peer_ip
+        wait_until(lambda: any(n['gid'] == hop and n['state'] == 'RESOLVED'
+                               for n in hca.rpc('neighbour_list')['neighbours']))
 
     @property
     def va(self):

@@ -182,10 +182,11 @@ class Received:
 
 
 def retagged(frame, aux):
-    """The frame as it was on the wire: the kernel takes its VLAN tag out and hands it over apart."""
+    """The frame as it was on the wire: the kernel takes its VLAN tag out and tells it apart."""
     for level, kind, data in aux:
         if (level, kind) == (SOL_PACKET, PACKET_AUXDATA):
-            status, tci, tpid = struct.unpack_from('I', data)[0], *struct.unpack_from('HH', data, 16)
+            status, = struct.unpack_from('I', data)
+            tci, tpid = struct.unpack_from('HH', data, 16)
             if status & TP_STATUS_VLAN_VALID:
                 return frame[:12] + struct.pack('!HH', tpid or 0x8100, tci) + frame[12:]
     return frame

@@ -182,16 +182,16 @@ def test_hanging_up_while_the_answer_is_awaited(polca, traffic):
 def test_a_waiting_client_holds_up_nobody(polca, hca):
     cq = hca.cq()
     s, = open_sockets(polca.socket, 1)
+    t0 = time.monotonic()
     s.sendall(b'{"jsonrpc":"2.0","id":1,"method":"cq_poll","params":{"cq":%d,'
               b'"timeout_ms":3000}}\n' % cq)
-    t0 = time.monotonic()
     with polca.client() as c:
         for _ in range(50):
             c('version_get')
         quick = time.monotonic() - t0
     s.settimeout(30)
     assert json.loads(s.recv(10000))['result']['wc'] == []
-    assert time.monotonic() - t0 >= 3
+    assert time.monotonic() - t0 >= 2.99, 'it counts in milliseconds'
     assert quick < 3, 'the others waited with it'
     s.close()
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""JSON-RPC 2.0 on the control socket: what is right is answered, what is wrong gets a clear error."""
+"""JSON-RPC 2.0 on the control socket: what is right is answered, what is wrong gets a clear
+error."""
 
 import json
 
@@ -279,8 +280,8 @@ def test_connect_that_fails_leaves_the_queue_pair_in_reset(polca, hca):
     q = hca.qp()
     r = polca.rpc.request('qp_connect', dict(qp_num=q.qpn, dest_qp_num=1, dgid='fd00::1', rq_psn=0))
     assert r['error']['message'] and q.state() == 'RESET'
-    r = polca.rpc.request('qp_connect', dict(qp_num=q.qpn, dest_qp_num=1, dgid='192.0.2.2', rq_psn=0,
-                                             path_mtu=1000))
+    r = polca.rpc.request('qp_connect', dict(qp_num=q.qpn, dest_qp_num=1, dgid='192.0.2.2',
+                                             rq_psn=0, path_mtu=1000))
     assert 'error' in r and q.state() == 'RESET'
 
 

@@ -108,7 +108,8 @@ def test_telemetry_shows_the_same_counters(polca, traffic):
 
 
 @pytest.mark.parametrize('command', ['/polca/port,99', '/polca/port,x', '/polca/port,-1',
-                                     '/polca/port', '/polca/worker,1000', '/polca/port,' + '9' * 50])
+                                     '/polca/port', '/polca/worker,1000',
+                                     '/polca/port,' + '9' * 50])
 def test_hostile_telemetry(polca, command):
     answer, = polca.telemetry(command)
     assert isinstance(answer, dict)

@@ -36,8 +36,8 @@ class Wire:
                                           **dict({'promiscuous': True}, **port_keys))], ns=self.ns)
 
     def audit(self):
-        """Everything that was on the wire is accounted for: Polca's counters and the capture say the
-        same, every packet taken in has one verdict, and every frame Polca sent dissects."""
+        """Everything that was on the wire is accounted for: Polca's counters and the capture say
+        the same, every packet taken in has one verdict, and every frame Polca sent dissects."""
         mac, seen = mac_bytes(POLCA_MAC), {}
 
         def agree():

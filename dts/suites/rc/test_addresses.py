@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""What an operator tries first: ARP, IPv6 neighbour discovery, ping; and how Polca finds its peers."""
+"""What an operator tries first: ARP, IPv6 neighbour discovery, ping; and how Polca finds
+its peers."""
 
 import pytest
 from scapy.layers.inet import ICMP, IP
@@ -24,7 +25,7 @@ def station(wire, hca):
 
 
 def unanswered(wire, hca, station, packet, match, reason=None):
-    """Nothing comes back for this packet, which has been dealt with by the time of an ARP answer."""
+    """Nothing comes back for this packet; an ARP answer later it has been dealt with."""
     before = hca.verdicts()
     station.send(packet)
     station.send(Ether(src=station.mac, dst=BROADCAST) /

@@ -84,7 +84,7 @@ def test_duplicate_read_does_not_disturb_the_opcode_sequence(connect):
 
 
 def test_duplicate_read_of_a_part(connect):
-    """The requester asks again from response 2 on: VA and length advanced, the PSN of response 2."""
+    """The requester asks again from response 2 on: VA and length advanced, its PSN."""
     c = connect()
     data = pattern(7, 5 * PMTU + 10)
     c.mr.write(0, data)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""Credits, shared receive queues, ACK policy, draining, and the walk-through of seed 002 on a wire."""
+"""Credits, shared receive queues, ACK policy, draining, and the walk-through of seed 002 on
+a wire."""
 
 import pytest
 

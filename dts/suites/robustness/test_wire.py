@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""Wires that go bad: links down, garbage, kernels that answer in Polca's name, objects destroyed under
-traffic."""
+"""Wires that go bad: links down, garbage, kernels that answer in Polca's name, objects destroyed
+under traffic."""
 
 import random
 
@@ -119,7 +119,8 @@ def test_damaged_copies_of_our_own_connections_packets(bench):
 
         def damaged():
             for i in range(2000):
-                op = rng.choice([Op.WRITE_ONLY, Op.SEND_ONLY, Op.READ_REQUEST, Op.FETCH_ADD, Op.ACK])
+                op = rng.choice([Op.WRITE_ONLY, Op.SEND_ONLY, Op.READ_REQUEST, Op.FETCH_ADD,
+                                 Op.ACK])
                 kw = {Op.WRITE_ONLY: dict(reth=(c.va, c.key, 8)),
                       Op.READ_REQUEST: dict(reth=(c.va, c.key, 8)),
                       Op.FETCH_ADD: dict(atomic=(c.va, c.key, 1)),

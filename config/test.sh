@@ -7,13 +7,14 @@
 # suites make network namespaces. A missing tool or peer is a failure.
 #
 #   config/test.sh              everything
-#   config/test.sh unit sim     only these: build unit asan sim fuzz dts
+#   config/test.sh unit sim     only these: build quickstart unit asan sim fuzz dts
 set -u
 . "$(dirname "$0")/common.sh"
 case ${1:-} in -h | --help) sed -n 5,11p "$0" | cut -c3-; exit 0 ;; esac
-STEPS=${*:-build unit asan sim fuzz dts}
+ALL="build quickstart unit asan sim fuzz dts"
+STEPS=${*:-$ALL}
 for s in $STEPS; do
-    case $s in build | unit | asan | sim | fuzz | dts) ;; *) die "no step '$s'; there are: build unit asan sim fuzz dts" ;; esac
+    case " $ALL " in *" $s "*) ;; *) die "no step '$s'; there are: $ALL" ;; esac
 done
 [ "$(id -u)" = 0 ] || die "needs root: the functional suites make network namespaces"
 need_packages $PACKAGES_BUILD $PACKAGES_TEST || exit 1
@@ -39,12 +40,28 @@ step() {
     if "$@"; then echo "ok $name" >>"$RESULTS/steps.txt"; else echo "not ok $name" >>"$RESULTS/steps.txt"; fi
 }
 
+# The quickstart's traffic as somebody without rights, who cannot even read this tree.
+quickstart_as_nobody() {
+    local dir rc
+    dir=$(mktemp -d) && chmod 755 "$dir" && cp build/app/polca/polca config/quickstart.py "$dir" || return 1
+    (cd / && setpriv --reuid=65534 --regid=65534 --clear-groups \
+        env -i PATH=/usr/bin:/bin HOME=/nonexistent /usr/bin/python3 -B "$dir/quickstart.py" "$dir/polca")
+    rc=$?
+    rm -rf "$dir"
+    return $rc
+}
+
 for s in $STEPS; do
     say "$s ($((SECONDS - START)) s)"
     case $s in
     build)
         step "build with gcc" build build --werror
         step "build with clang" env CC=clang bash -c ". config/common.sh; build build-clang --werror"
+        ;;
+    quickstart)
+        build build --werror
+        step "quickstart" config/quickstart.sh
+        step "quickstart as an ordinary user" quickstart_as_nobody
         ;;
     unit)
         build build --werror

@@ -67,9 +67,6 @@ uint32_t start_psn_choose(struct rpc_call *call, uint32_t qpn);
 uint32_t start_psn_of(struct rpc_call *call, uint32_t qpn);
 void start_psn_forget(struct rpc_call *call, uint32_t qpn);
 
-/** min_rnr_timer 0 is legal and hardly ever meant: says so in result.warnings. */
-void warn_rnr_timer(struct rpc_call *call, uint8_t min_rnr_timer);
-
 /* methods_stats.c */
 json_t *json_rc_counters(const struct rc_counters *c, bool nonzero);
 

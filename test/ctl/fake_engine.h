@@ -49,6 +49,7 @@ struct engine {
 	struct event event[FAKE_EVENTS];
 	unsigned int event_head, event_tail;
 	uint64_t lost;
+	bool hop_silent; /* the next hop does not answer ARP */
 	bool modify_fails; /* the RTR -> RTS step */
 	uint32_t srq_limit;
 };

@@ -468,6 +468,32 @@ test_min_rnr_timer_0_earns_a_warning(void **state)
 	assert_non_null(strstr(json_string_value(w), "655.36 ms"));
 }
 
+/* a packet to a next hop without MAC is lost: the reply says so rather than let the user run into it */
+static void
+test_a_silent_next_hop_is_waited_for_then_warned_of(void **state)
+{
+	struct desk *d = *state;
+	unsigned int qpn = make_qp(d);
+	uint64_t start = d->now;
+	const json_t *w;
+
+	d->e->hop_silent = true;
+	w = json_array_get(json_object_get(call(d, "qp_connect",
+		"'qp_num': %u, 'dgid': '10.0.0.2', 'dest_qp_num': 17, 'rq_psn': 1", qpn),
+		"warnings"), 0);
+	assert_string_equal(json_string_value(w), "next hop 10.0.0.2 does not answer ARP yet: "
+		"is it up, on this link, and the address right?");
+	assert_true(d->now - start >= 500);
+	assert_int_equal(d->e->qp[0].modified, 3); /* connected all the same, once */
+	d->e->hop_silent = false;
+	qpn = make_qp(d);
+	start = d->now;
+	assert_null(json_object_get(call(d, "qp_connect",
+		"'qp_num': %u, 'dgid': '10.0.0.2', 'dest_qp_num': 17, 'rq_psn': 1", qpn),
+		"warnings"));
+	assert_true(d->now - start < 10);
+}
+
 static void
 test_lists_page_with_cursors(void **state)
 {
@@ -741,6 +767,7 @@ main(void)
 		T(test_the_source_address_suits_the_peers),
 		T(test_qp_modify_sets_exactly_what_is_given),
 		T(test_min_rnr_timer_0_earns_a_warning),
+		T(test_a_silent_next_hop_is_waited_for_then_warned_of),
 		T(test_lists_page_with_cursors),
 		T(test_post_send_passes_every_field),
 		T(test_work_requests_that_make_no_sense_are_refused_whole),

@@ -29,7 +29,7 @@ static const struct param qp_create_params[] = {
 	INIT(recv_cq, PARAM_UINT, .bit = QP_RECV_CQ, .def_text = "the same as send_cq",
 		.help = "completion queue of the receive queue"),
 	INIT(qp_type, PARAM_ENUM, .flags = PARAM_DEFAULT, .def = QPT_RC, .words = words_qp_type,
-		.help = "reliable connected, or unreliable datagram"),
+		.help = "reliable connected"),
 	INIT(srq, PARAM_UINT, .flags = PARAM_DEFAULT, .def = RC_NO_SRQ, .def_text = "none",
 		.help = "shared receive queue in place of one of its own"),
 	CAP(max_send_wr, .def = 128, .help = "work requests the send queue holds"),

@@ -25,7 +25,6 @@ const struct param_word words_remote_access[] = {
 
 const struct param_word words_qp_type[] = {
 	{ "RC", QPT_RC },
-	{ "UD", QPT_UD },
 	{ NULL, 0 },
 };
 

@@ -65,11 +65,15 @@ event_log_taken(struct event_log *log, uint64_t next)
 		log->untaken = next;
 }
 
+uint64_t
+event_log_first(const struct event_log *log)
+{
+	return log->next > EVENT_LOG_SIZE ? log->next - EVENT_LOG_SIZE : 1;
+}
+
 const struct event *
 event_log_at(const struct event_log *log, uint64_t seq)
 {
-	if (seq >= log->next || log->next - seq > EVENT_LOG_SIZE)
-		return NULL;
 	return &log->ring[seq % EVENT_LOG_SIZE];
 }
 

@@ -26,7 +26,9 @@ uint64_t event_log_end(const struct event_log *log);
 /** Number of the first event that no caller of event_log_taken() has taken yet. */
 uint64_t event_log_untaken(const struct event_log *log);
 void event_log_taken(struct event_log *log, uint64_t next);
-/** @retval NULL  too old: overwritten */
+/** Number of the oldest event that is still kept. */
+uint64_t event_log_first(const struct event_log *log);
+/** @param seq  from event_log_first() to before event_log_end() */
 const struct event *event_log_at(const struct event_log *log, uint64_t seq);
 /** Events that the engine had no room for, since start. */
 uint64_t event_log_lost(const struct event_log *log);

@@ -95,7 +95,7 @@ listener_open(struct listener *l, const char *path, struct error *err)
 		return rc;
 	}
 	strcpy(l->path, addr.sun_path);
-	if (chmod(l->path, 0600) != 0 || listen(l->fd, BACKLOG) != 0) {
+	if (listen(l->fd, BACKLOG) != 0) {
 		rc = error_set(err, errno, "control socket: cannot listen on %s: %s", l->path,
 			strerror(errno));
 		listener_close(l);

@@ -117,7 +117,7 @@ events(struct rpc_call *call)
 	event_log_fill(log, call->e);
 	end = event_log_end(log);
 	seq = since ? a->since : event_log_untaken(log);
-	first = end > EVENT_LOG_SIZE ? end - EVENT_LOG_SIZE : 1;
+	first = event_log_first(log);
 	if (seq >= end && !waited(call, a->timeout_ms))
 		return RPC_WAIT;
 	set_int(call->result, "missed", seq < first ? first - (seq == 0 ? 1 : seq) : 0);

@@ -30,7 +30,7 @@ value_u64(const json_t *v, uint64_t *out)
 		return false;
 	errno = 0;
 	*out = strtoull(text + 2, &end, 16);
-	return errno == 0 && *end == '\0' && json_string_length(v) == (size_t)(end - text);
+	return errno == 0 && *end == '\0';
 }
 
 json_t *

@@ -16,6 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -181,6 +183,47 @@ test_a_server_that_does_not_answer_is_no_reply(void **state)
 	gives("version get", 0, "version");
 }
 
+/* A server that answers each request twice: late, to one that was given up before, and then to it. */
+static void
+serve_late(int fd)
+{
+	static const char late[] = "{\"jsonrpc\":\"2.0\",\"id\":999,\"result\":{\"version\":\"late\"}}\n";
+	char line[256];
+	int c = accept(fd, NULL, NULL), id;
+
+	for (id = 1; id <= 2; id++) {
+		if (read(c, line, sizeof(line)) <= 0 ||
+				write(c, late, sizeof(late) - 1) != sizeof(late) - 1)
+			_exit(1);
+		dprintf(c, "{\"jsonrpc\":\"2.0\",\"id\":%d,\"result\":{\"version\":\"%d\"}}\n", id,
+			id);
+	}
+	_exit(0);
+}
+
+static void
+test_a_late_reply_is_not_taken_for_another(void **state)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM, 0), status;
+	char line[128];
+	pid_t pid;
+
+	(void)state;
+	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/late", dir);
+	assert_int_equal(bind(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
+	assert_int_equal(listen(fd, 1), 0);
+	pid = fork();
+	if (pid == 0)
+		serve_late(fd);
+	snprintf(line, sizeof(line), "-s %s version get", addr.sun_path);
+	assert_int_equal(run(line), 0);
+	assert_string_equal(out, "version  2\n"); /* the first was rpc_list */
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	close(fd);
+	unlink(addr.sun_path);
+}
+
 static void
 test_lists_are_followed_to_their_end(void **state)
 {
@@ -272,6 +315,7 @@ main(int argc, char **argv)
 		cmocka_unit_test(test_json_is_the_result_itself),
 		cmocka_unit_test(test_exit_status_tells_what_failed),
 		cmocka_unit_test(test_a_server_that_does_not_answer_is_no_reply),
+		cmocka_unit_test(test_a_late_reply_is_not_taken_for_another),
 		cmocka_unit_test(test_lists_are_followed_to_their_end),
 		cmocka_unit_test(test_warnings_are_not_in_the_way),
 		cmocka_unit_test(test_help_teaches_with_and_without_a_server),

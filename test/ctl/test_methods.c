@@ -167,6 +167,8 @@ test_long_fills_and_checksums_go_in_slices(void **state)
 	struct desk *d = *state;
 	unsigned int key = make_region(d, (unsigned int)len);
 	struct rpc_call *c;
+	uint64_t state64 = 9, z = 0;
+	size_t i, wrong = 0;
 	unsigned int slices = 0;
 	uint8_t *bytes;
 	char line[128];
@@ -181,6 +183,18 @@ test_long_fills_and_checksums_go_in_slices(void **state)
 
 	bytes = malloc(len);
 	assert_int_equal(engine_mr_read(d->e, key, 0, bytes, len, NULL), 0);
+	/* one sequence over all slices: SplitMix64 adds its constant to the state for each word */
+	for (i = 0; i < len; i++) {
+		if (i % 8 == 0) {
+			state64 += UINT64_C(0x9e3779b97f4a7c15);
+			z = state64;
+			z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+			z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+			z ^= z >> 31;
+		}
+		wrong += bytes[i] != (uint8_t)(z >> (8 * (i % 8)));
+	}
+	assert_int_equal(wrong, 0);
 	assert_int_equal(num(call(d, "mr_checksum", "'key': %u", key), "crc32"),
 		crc32(0, bytes, (uInt)len));
 	assert_int_equal(num(call(d, "mr_checksum", "'key': %u, 'offset': 100, 'length': 9", key),
@@ -340,6 +354,9 @@ test_start_psns_are_random_24_bits_and_kept(void **state)
 		0x103);
 	assert_int_equal(d->e->qp[3].attr.sq_psn, psn[3]);
 	assert_int_equal(num(json_object_get(d->json, "result"), "sq_psn"), psn[3]);
+	for (i = 0; i < 16; i++)
+		call(d, "qp_destroy", "'qp_num': %u", 0x100 + i);
+	assert_int_equal(json_object_size(d->state.start_psn), 0); /* and no longer than needed */
 }
 
 static void
@@ -445,6 +462,12 @@ test_qp_modify_sets_exactly_what_is_given(void **state)
 	assert_int_equal(qp->ah.sgid_index, 1);
 	assert_int_equal(qp->attr.path_mtu, 512);
 	assert_int_equal(qp->attr.rq_psn, 0xffffff);
+	/* the port set in the same call, and the address's own word, come first */
+	call(d, "qp_modify", "'qp_num': %u, 'ah_attr': {'dgid': '10.0.0.7'}, 'port': 0", qpn);
+	assert_int_equal(qp->ah.port, 0);
+	call(d, "qp_modify", "'qp_num': %u, 'ah_attr': {'dgid': '10.0.1.7', 'port': 1}, 'port': 0",
+		qpn);
+	assert_int_equal(qp->ah.port, 1);
 	call_fails(d, "qp_modify", "'qp_num': %u", qpn);
 	assert_int_equal(num(call_fails(d, "qp_modify", "'qp_num': %u, 'timeout': 32", qpn), "code"),
 		-32602);

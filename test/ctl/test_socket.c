@@ -222,6 +222,54 @@ test_a_request_may_come_byte_by_byte(void **state)
 	close(fd);
 }
 
+/* the search for a line's end begins anew with each line */
+static void
+test_a_short_request_may_follow_the_rest_of_a_long_one(void **state)
+{
+	struct house *h = *state;
+	char line[1024];
+	int fd = dial(h);
+
+	memset(line, ' ', sizeof(line));
+	say_n(h, fd, line, sizeof(line));
+	turn(h);
+	say(h, fd, PING PING);
+	assert_string_equal(hear(h, fd), PONG);
+	assert_string_equal(hear(h, fd), PONG);
+	close(fd);
+}
+
+/* 63 turns of requests, and 40 waits of a millisecond: seconds only if a turn sleeps over them */
+static void
+test_no_turn_sleeps_while_there_is_work(void **state)
+{
+	static const char wait[] = "{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"cq_poll\","
+				   "\"params\":{\"cq\":1,\"timeout_ms\":1}}\n";
+	struct house *h = *state;
+	int i, fd = dial(h);
+	struct error err;
+	time_t start;
+	uint32_t cq;
+
+	assert_int_equal(engine_cq_create(h->e, 16, &cq, &err), 0);
+	start = time(NULL);
+	for (i = 0; i < 1000; i++)
+		say_n(h, fd, "{}\n", 3);
+	for (i = 0; i < 40; i++)
+		say(h, fd, wait);
+	shutdown(fd, SHUT_WR);
+	for (i = 0; i < 1000; i++) {
+		while (recv(fd, h->reply, sizeof(h->reply), MSG_DONTWAIT) > 0)
+			;
+		if (recv(fd, h->reply, 1, MSG_DONTWAIT) == 0)
+			break;
+		assert_int_equal(ctl_run_once(h->ctl, 60000), 0);
+	}
+	assert_in_range(i, 1, 999);
+	assert_in_range(time(NULL) - start, 0, 10);
+	close(fd);
+}
+
 static void
 test_a_last_line_without_newline_is_answered(void **state)
 {
@@ -394,6 +442,39 @@ test_a_client_that_never_reads_is_closed(void **state)
 	}
 	assert_int_equal(errno, EPIPE);
 	close(fd);
+	assert_alive(h);
+}
+
+/* bounded room for what it asks, and for what it is told */
+static void
+test_a_client_that_does_not_read_is_not_served_on(void **state)
+{
+	static const char big[] = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"rpc_list\"}\n";
+	static const char mark[] = "{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"cq_create\"}\n";
+	static char pad[65536];
+	struct house *h = *state;
+	size_t sent = 0;
+	int i, idle, fd = dial(h);
+	ssize_t n;
+
+	for (i = 0; i < 300; i++)
+		say(h, fd, big);
+	say(h, fd, mark);
+	for (i = 0; i < 100; i++)
+		turn(h);
+	assert_false(h->e->cq[1].used); /* the mark stands behind 10 MB of replies */
+	memset(pad, '\n', sizeof(pad));
+	for (idle = 0; idle < 20 && sent < 16 << 20; idle++) {
+		n = send(fd, pad, sizeof(pad), MSG_DONTWAIT | MSG_NOSIGNAL);
+		if (n > 0) {
+			sent += (size_t)n;
+			idle = 0;
+		}
+		turn(h);
+	}
+	assert_in_range(sent, 1, 4 << 20);
+	close(fd);
+	turn(h);
 	assert_alive(h);
 }
 
@@ -599,6 +680,8 @@ test_running_out_of_descriptors_is_survived(void **state)
 	say(h, good, PING);
 	assert_string_equal(hear(h, good), PONG);
 	setrlimit(RLIMIT_NOFILE, &old);
+	/* those that found no descriptor are closed: they are not left to wait */
+	assert_int_equal(recv(fd[n - 1], h->reply, 1, MSG_DONTWAIT), 0);
 	while (n > 0)
 		close(fd[--n]);
 	turn(h);
@@ -667,9 +750,11 @@ test_a_socket_in_use_is_not_taken(void **state)
 {
 	struct house *h = *state;
 	struct error err = { "" };
+	char words[64];
 
 	assert_null(ctl_create(h->e, h->path, &err));
-	assert_non_null(strstr(err.text, " listens on "));
+	snprintf(words, sizeof(words), "process %d listens on ", (int)getpid());
+	assert_non_null(strstr(err.text, words));
 	assert_non_null(strstr(err.text, h->path));
 	assert_alive(h);
 }
@@ -721,6 +806,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		T(test_requests_are_answered_in_order),
 		T(test_a_request_may_come_byte_by_byte),
+		T(test_a_short_request_may_follow_the_rest_of_a_long_one),
+		T(test_no_turn_sleeps_while_there_is_work),
 		T(test_a_last_line_without_newline_is_answered),
 		T(test_a_notification_is_carried_out_though_its_sender_is_gone),
 		T(test_half_a_request_is_refused_at_its_end),
@@ -731,6 +818,7 @@ main(void)
 		T(test_a_megabyte_of_request_is_served),
 		T(test_a_megabyte_of_brackets_is_refused),
 		STRICT(test_a_client_that_never_reads_is_closed),
+		T(test_a_client_that_does_not_read_is_not_served_on),
 		T(test_a_client_that_reads_late_gets_every_reply),
 		T(test_one_who_waits_keeps_nobody_waiting),
 		T(test_a_wait_ends_with_its_connection),

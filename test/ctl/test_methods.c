@@ -463,8 +463,9 @@ test_qp_modify_sets_exactly_what_is_given(void **state)
 	assert_int_equal(qp->attr.path_mtu, 512);
 	assert_int_equal(qp->attr.rq_psn, 0xffffff);
 	/* the port set in the same call, and the address's own word, come first */
-	call(d, "qp_modify", "'qp_num': %u, 'ah_attr': {'dgid': '10.0.0.7'}, 'port': 0", qpn);
-	assert_int_equal(qp->ah.port, 0);
+	assert_int_equal(qp->attr.port, 0);
+	call(d, "qp_modify", "'qp_num': %u, 'ah_attr': {'dgid': '10.0.1.7'}, 'port': 1", qpn);
+	assert_int_equal(qp->ah.port, 1);
 	call(d, "qp_modify", "'qp_num': %u, 'ah_attr': {'dgid': '10.0.1.7', 'port': 1}, 'port': 0",
 		qpn);
 	assert_int_equal(qp->ah.port, 1);

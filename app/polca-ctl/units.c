@@ -20,7 +20,9 @@ ends_with(const char *name, const char *end)
 static void
 print_time(double us, char *buf, size_t size)
 {
-	if (us < 1000)
+	if (us == 0)
+		snprintf(buf, size, "0");
+	else if (us < 1000)
 		snprintf(buf, size, us < 10 ? "%.1f us" : "%.0f us", us);
 	else if (us < 1e6)
 		snprintf(buf, size, us < 1e4 ? "%.1f ms" : "%.0f ms", us / 1e3);

@@ -177,6 +177,7 @@ test_values_carry_the_units_of_their_names(void **state)
 		{ "longest_gap_us", "621981.4", "622 ms" },
 		{ "heartbeat_age_us", "204", "204 us" },
 		{ "age_ms", "12000", "12.0 s" },
+		{ "age_ms", "0", "0" },
 		{ "key", "26", "0x0000001a" },
 		{ "speed_mbps", "25000", "25 Gb/s" },
 		{ "speed_mbps", "2500", "2500 Mb/s" },

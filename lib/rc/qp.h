@@ -48,6 +48,7 @@ struct rc_qp {
 	LIST_ENTRY(rc_qp) link; /* the worker's QPs */
 	LIST_ENTRY(rc_qp) grace_link; /* req.held: a local operation waits for its grace period */
 	bool comm_est; /* EVENT_COMM_EST told */
+	uint64_t next_cnp; /* earliest time of the next CNP */
 	struct rc_counters counters;
 	struct path path;
 	struct qp_attr attr;
@@ -130,6 +131,9 @@ bool rc_requester_drained(const struct rc_qp *qp); /* no request begun is withou
 void rc_requester_flush(struct rc_qp *qp); /* every SQ WQE completes with WR_FLUSH_ERR */
 void rc_requester_reset(struct rc_qp *qp); /* forgotten without completion */
 void rc_requester_grace(struct rc_qp *qp); /* look whether the grace period waited for is over */
+
+/* congestion.c */
+void rc_congestion(struct rc_qp *qp); /* a packet came with ECN CE */
 
 /* responder.c, responses.c */
 enum verdict rc_respond(struct rc_qp *qp, const struct packet *pkt);

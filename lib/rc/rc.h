@@ -124,6 +124,8 @@ struct rc_counters {
 	uint64_t cqe_err;
 	uint64_t tx_stall; /**< times the transmit sink had no packet */
 	uint64_t credit_stall; /**< times a Send waited for end-to-end credits */
+	uint64_t np_ecn_marked_roce_packets; /**< received with ECN CE */
+	uint64_t np_cnp_sent; /**< congestion notifications sent for them */
 };
 
 /** Names of the fields above, in order, and how many: one table for stats, telemetry and documents. */

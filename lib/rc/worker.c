@@ -184,6 +184,8 @@ rc_receive(struct rc_worker *w, const struct packet *pkt, uint64_t now)
 		return VERDICT_PKEY;
 
 	rc_count(qp, rcvd_pkts, 1);
+	if (unlikely(pkt->ecn_ce))
+		rc_congestion(qp);
 	if (response) {
 		v = rc_complete(qp, pkt);
 	} else {

@@ -206,3 +206,14 @@ def test_receive_scatters_over_its_list(connect):
     assert c.qp.poll()[0].byte_len == len(data)
     assert c.mr.read(0, 10) + c.mr.read(100, 1500) + c.mr.read(5000, 538) == data
     assert c.mr.read(10, 90) == bytes(90) and c.mr.read(5538, 62) == bytes(62)
+
+
+def test_ce_mark_is_answered_with_a_cnp(connect):
+    """rc-transport 10: ECN CE on receipt, answer CNP."""
+    c = connect()
+    psn = c.next()
+    c.peer.write_only(psn, c.va, c.key, b'x', ip={'tos': 3})
+    got = c.requests(2)
+    assert sorted(r.op for r in got) == [Op.ACK, Op.CNP]
+    cnp = next(r for r in got if r.op == Op.CNP)
+    assert cnp.qpn == c.peer.qpn and cnp.bth.becn == 1 and bytes(cnp.payload) == bytes(16)

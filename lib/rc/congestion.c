@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/* Notification point of RoCEv2 congestion management: rc-transport 10, "ECN CE on receipt -> answer CNP". */
+
+#include <string.h>
+
+#include <rte_branch_prediction.h>
+
+#include "rc/dev.h"
+#include "rc/qp.h"
+#include "wire/wire.h"
+
+/* A QP tells its peer this often at most (choice; NICs take 4 to 50 us). */
+#define CNP_INTERVAL_NS 50000
+#define CNP_PAYLOAD     16 /* zero bytes (rc-transport 2) */
+
+void
+rc_congestion(struct rc_qp *qp)
+{
+	struct rc_worker *w = qp->worker;
+	struct wire_headers h = {
+		.opcode = OPCODE_CNP, /* wire_build sets BECN */
+		.migreq = qp->init.migreq,
+		.pkey = qp->pkey,
+		.dest_qpn = qp->dest_qpn,
+	};
+	uint8_t *p;
+
+	rc_count(qp, np_ecn_marked_roce_packets, 1);
+	if (w->now < qp->next_cnp)
+		return;
+	p = tx_reserve(w->tx, &qp->path, BTH_LEN + CNP_PAYLOAD);
+	if (p == NULL) { /* the next marked packet tries again */
+		rc_count(qp, tx_stall, 1);
+		return;
+	}
+	memset(p + wire_build(p, &h), 0, CNP_PAYLOAD);
+	tx_commit(w->tx);
+	qp->next_cnp = w->now + rc_ns_to_time(w->dev, CNP_INTERVAL_NS);
+	rc_count(qp, np_cnp_sent, 1);
+	rc_count(qp, sent_pkts, 1);
+}

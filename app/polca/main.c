@@ -73,7 +73,7 @@ help(void)
 	       "  -h, --help          print this, and exit\n"
 	       "\n"
 	       "A first session, with polca running in another terminal:\n"
-	       "  polca-ctl port_list           the ports and their addresses\n"
+	       "  polca-ctl port list           the ports and their addresses\n"
 	       "  polca-ctl --help              what can be done with them\n"
 	       "\n"
 	       "SIGTERM and SIGINT let what is under way finish (up to %d s), then polca exits "

@@ -78,7 +78,7 @@ def command_line():
     check("--version exits with 0", run("--version").returncode, 0)
     shown = run("--help")
     check("--help exits with 0", shown.returncode, 0)
-    check("--help shows a first session", "polca-ctl port_list" in shown.stdout)
+    check("--help shows a first session", "polca-ctl port list" in shown.stdout)
     check("an unknown option is wrong usage", run("--nonsense").returncode, 2)
     check("an argument is wrong usage", run("config.json").returncode, 2)
     missing = run("-c", "/nonexistent.json")

@@ -7,7 +7,7 @@ ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
 # What building and running Polca takes; docs/dependencies.md gives the reasons.
 PACKAGES_BUILD="gcc meson ninja-build pkg-config libdpdk-dev libnuma-dev libjansson-dev
-    libcmocka-dev zlib1g-dev python3"
+    libcmocka-dev zlib1g-dev liblmdb-dev python3"
 # What testing it takes on top.
 PACKAGES_TEST="clang libclang-rt-14-dev python3-pytest python3-scapy python3-jsonschema tshark tcpdump
     iproute2 iputils-ping ethtool qemu-system-x86 busybox-static cpio kmod libibverbs-dev valgrind"

@@ -74,7 +74,13 @@ enum verdict_kind {
 	X(STALE_NAK, stale_nak, DROPPED, "NAK repeated in a round of retries, or in an RNR wait")  \
 	X(READ_OUT_OF_ORDER, read_out_of_order, DROPPED, "Read response other than the next one")  \
 	X(IMPLIED_NAK, implied_nak_seq_err, DROPPED, "response that skipped a Read or an Atomic")  \
-	X(SYNDROME, syndrome, DROPPED, "reserved AETH syndrome")
+	X(SYNDROME, syndrome, DROPPED, "reserved AETH syndrome")                                   \
+	/* lib/mad: datagrams for QP1 (sa-multipacket) */                                          \
+	X(MAD_LENGTH, mad_length, DROPPED, "datagram for QP1 is not 256 bytes long")               \
+	X(MAD_VERSION, mad_version, DROPPED, "MAD base version is not 1")                          \
+	X(MAD_UNMATCHED, mad_unmatched, DROPPED, "response or control packet of no transaction")   \
+	X(MAD_DISCARDED, mad_discarded, DROPPED, "segment out of order or repeated, or old Ack")   \
+	X(MAD_REFUSED, mad_refused, DROPPED, "no session or memory for a request")
 
 enum verdict {
 #define X(NAME, name, kind, help) VERDICT_##NAME,

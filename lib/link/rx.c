@@ -260,6 +260,7 @@ receive(struct link_worker *w, struct link_port *p, struct rte_mbuf **mbufs, uns
 		if (likely(v == TRANSPORT)) {
 			pkt->port = p->index;
 			pkt->rx_time = w->now;
+			pkt->smac = f.eth + MAC_LEN;
 			pkt->mbuf = f.mbuf;
 			pkts[got++] = pkt;
 			continue;

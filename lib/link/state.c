@@ -45,6 +45,7 @@ fill(const struct link_port *p, struct port_attr *a)
 	memset(a, 0, sizeof(*a));
 	snprintf(a->name, sizeof(a->name), "%s", c->name);
 	a->index = p->index;
+	a->subnet_timeout = 18; /* PortInfo's usual value: about a second */
 	memcpy(a->mac, p->mac, MAC_LEN);
 	a->mtu = p->mtu;
 	a->active_mtu = port_mtu_to_pmtu(p->mtu);

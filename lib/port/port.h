@@ -43,6 +43,7 @@ struct port_attr {
 	uint16_t vlan; /**< or PATH_NO_VLAN */
 	bool up;
 	bool ib; /**< native IB encapsulation */
+	uint8_t subnet_timeout; /**< PortInfo.SubnetTimeout: 4.096 us * 2^it is a packet's flight */
 	struct port_gid gid[PORT_GIDS_MAX];
 	unsigned int num_gids;
 	uint16_t pkey[PORT_PKEYS_MAX];

@@ -80,6 +80,9 @@ struct packet {
 	uint16_t udp_sport;
 	uint16_t port; /**< local port index it came in on */
 
+	/** source MAC of the frame, NULL where there is none: where a datagram's answer goes */
+	const uint8_t *smac;
+
 	/* the bytes, for the owner's ICRC check and for UD's 40 bytes of GRH space */
 	const uint8_t *l3; /**< LRH, GRH or IP header */
 	const uint8_t *bth;

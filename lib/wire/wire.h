@@ -34,7 +34,7 @@
  * padding). The ICRC is not verified here: its owner does, wire_crc_ok().
  *
  * @param l3   contiguous bytes
- * @param pkt  written; port, rx_time and mbuf are left to the caller
+ * @param pkt  written; port, rx_time, smac and mbuf are left to the caller
  * @retval true   pkt describes a transport packet
  * @retval false  *why says which check failed
  */

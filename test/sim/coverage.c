@@ -57,6 +57,8 @@ static const bool elsewhere[VERDICT_COUNT] = {
 	[VERDICT_NOT_OUR_VLAN] = true, [VERDICT_NOT_OUR_IP] = true,
 	[VERDICT_ETHERTYPE] = true, [VERDICT_NO_MBUF] = true,
 	[VERDICT_HANDOFF_FULL] = true, [VERDICT_MULTICAST] = true, [VERDICT_QKEY] = true,
+	[VERDICT_MAD_LENGTH] = true, [VERDICT_MAD_VERSION] = true, [VERDICT_MAD_UNMATCHED] = true,
+	[VERDICT_MAD_DISCARDED] = true, [VERDICT_MAD_REFUSED] = true,
 };
 
 /* rc-transport 11; ERR is entered from each state by the code itself as well */

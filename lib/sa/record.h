@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#ifndef SA_RECORD_H
+#define SA_RECORD_H
+
+/**
+ * @file
+ * What SA records are made of: one description table per record type says where each component
+ * stands, its width, its mask bit and how people read it. Encoding, decoding, component masks of
+ * both class versions, matching, printing and parsing all read that table (sa-multipacket B10,
+ * B11, A7).
+ *
+ * A record in the house is its class version 2 wire form without the padding to the stride. Its
+ * class version 1 form is the RID and the bare attribute: the wire form behind the RID part (A6).
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+#define SA_RECORD_MAX 256 /* bytes of the longest record, stride included */
+
+enum sa_attribute {
+	SA_CLASS_PORT_INFO = 0x0001,
+	SA_NOTICE = 0x0002,
+	SA_INFORM_INFO = 0x0003,
+	SA_NODE = 0x0011,
+	SA_PORT_INFO = 0x0012,
+	SA_SLTOVL = 0x0013,
+	SA_SWITCH_INFO = 0x0014,
+	SA_SM_INFO = 0x0018,
+	SA_LINK = 0x0020,
+	SA_GUID_INFO = 0x0030,
+	SA_SERVICE = 0x0031,
+	SA_PKEY_TABLE = 0x0033,
+	SA_PATH = 0x0035,
+	SA_VLARB = 0x0036,
+	SA_MCMEMBER = 0x0038,
+	SA_INFORM_INFO_RECORD = 0x00F3,
+};
+
+/** How a component is read by people. */
+enum sa_kind {
+	SA_DEC,
+	SA_HEX,
+	SA_WORD, /**< one of .words, else a number */
+	SA_FLAGS_WORD, /**< bits named by .words, joined by '+' */
+	SA_LID,
+	SA_GUID, /**< 64 bits, "0x0002c9030000beef" */
+	SA_GID, /**< 128 bits, IPv6 notation */
+	SA_TEXT, /**< bytes, NUL-padded UTF-8 */
+	SA_BYTES, /**< bytes, hex */
+	SA_DEC_LIST, /**< .count numbers of .bits / .count bits each: "1,2,3" */
+	SA_HEX_LIST,
+	SA_RESERVED, /**< has a mask bit, is no value */
+};
+
+struct sa_word {
+	const char *name;
+	uint64_t value;
+};
+
+struct sa_field {
+	const char *name; /**< as opensm and saquery know it, lower case: "dlid", "packet_life" */
+	uint16_t offset; /**< bits from the record's first */
+	uint16_t bits;
+	int8_t mask_bit; /**< class version 2 (B11); -1: none */
+	uint8_t kind;
+	uint8_t count; /**< of a list */
+	uint8_t mask_bits; /**< components it spans, from mask_bit on; 0 counts as 1 */
+	const struct sa_word *words;
+	const char *help;
+};
+
+struct sa_record_type {
+	uint16_t attribute;
+	uint16_t len; /**< bytes of the version 2 form */
+	uint16_t stride; /**< bytes, a multiple of 8: AttributeOffset * 8 */
+	uint8_t rid_len; /**< bytes of the RID part, absent from the version 1 form */
+	uint8_t rid_components; /**< mask bits of the RID part: v1 bit = v2 bit - this (A7) */
+	bool stored; /**< has a table in the store; else computed or synthetic */
+	uint8_t table; /**< number of that table */
+	const char *name; /**< "NodeRecord" */
+	const char *alias; /**< "node", for command lines */
+	const struct sa_field *fields;
+	unsigned int num_fields;
+	const char *help;
+};
+
+extern const struct sa_record_type sa_record_types[];
+extern const unsigned int sa_num_record_types;
+
+/** By attribute ID; NULL: none. */
+const struct sa_record_type *sa_record_type(uint16_t attribute);
+/** By name or alias, case ignored, or an attribute ID as a number. */
+const struct sa_record_type *sa_record_type_named(const char *name);
+const struct sa_field *sa_field_named(const struct sa_record_type *t, const char *name);
+
+/** A component of up to 64 bits. */
+uint64_t sa_get(const struct sa_field *f, const uint8_t *rec);
+void sa_put(const struct sa_field *f, uint8_t *rec, uint64_t value);
+/** The same by name, for code that needs one component of a known type; name must exist. */
+uint64_t sa_get_named(const struct sa_record_type *t, const char *name, const uint8_t *rec);
+void sa_put_named(const struct sa_record_type *t, const char *name, uint8_t *rec, uint64_t value);
+
+/** Components of one class version; mask bits as that version numbers them. */
+enum sa_version {
+	SA_V1 = 1,
+	SA_V2 = 2,
+};
+/** Mask bits of a field in a version; 0: it cannot be selected there (v1: the RID part). */
+uint64_t sa_mask(const struct sa_record_type *t, const struct sa_field *f, enum sa_version v);
+/** Turn a mask of version 1 into version 2's numbering. */
+uint64_t sa_mask_v2(const struct sa_record_type *t, uint64_t mask, enum sa_version v);
+/** All bits that have a component in version 2's numbering; others are ignored. */
+uint64_t sa_mask_known(const struct sa_record_type *t);
+
+/**
+ * A query template compiled for many comparisons: bytes to be and-ed and compared, a word at a
+ * time.
+ */
+struct sa_match {
+	uint16_t first; /**< first and one past the last byte that matter; equal: everything matches */
+	uint16_t end;
+	uint64_t mask[SA_RECORD_MAX / 8];
+	uint64_t value[SA_RECORD_MAX / 8];
+};
+/** @param mask  version 2's numbering. @param skip  components not to compare (selectors, ...) */
+void sa_match_compile(struct sa_match *m, const struct sa_record_type *t, const uint8_t *tmpl,
+	uint64_t mask, uint64_t skip);
+bool sa_match(const struct sa_match *m, const uint8_t *rec);
+
+/** RID of a record whose type has a RID part or key of LIDs (A6); types without: 0. */
+uint32_t sa_rid(const struct sa_record_type *t, const uint8_t *rec);
+/** Put a RID into the RID part. */
+void sa_rid_put(const struct sa_record_type *t, uint8_t *rec, uint32_t rid);
+
+/** Length on the wire of one record in a version: stride, or 4 + bare attribute. */
+uint16_t sa_wire_len(const struct sa_record_type *t, enum sa_version v);
+/** House form to wire form of a version: sa_wire_len() bytes. @param rid  used by version 1 */
+void sa_encode(const struct sa_record_type *t, enum sa_version v, const uint8_t *rec, uint32_t rid,
+	uint8_t *wire);
+/** And back; @p rec takes t->len bytes. Any bytes decode. */
+void sa_decode(const struct sa_record_type *t, enum sa_version v, const uint8_t *wire,
+	uint8_t *rec, uint32_t *rid);
+
+/** A component in words. @return buf */
+const char *sa_print(const struct sa_field *f, const uint8_t *rec, char *buf, size_t size);
+#define SA_PRINT_MAX 1200 /* the longest: 192 bytes as hex and more */
+/** And back: "4096" or "2048" for MTUs, "0x12", "fe80::1", words, ... @retval -EINVAL err: what is allowed */
+int sa_parse(const struct sa_field *f, uint8_t *rec, const char *text, struct error *err);
+
+#endif

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#ifndef SA_SA_H
+#define SA_SA_H
+
+/**
+ * @file
+ * Subnet administration, the server: both class versions as agents of lib/mad, over lib/store.
+ *
+ * Workers answer queries from the store's current version; a query that looks at many records goes
+ * on in slices of sa_run()'s budget. Changes are messages: the worker fills one in and submits it,
+ * the store's thread executes many of them in one durable batch, the worker answers.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/env.h"
+#include "base/error.h"
+#include "mad/mad.h"
+#include "sa/record.h"
+#include "store/store.h"
+
+struct sa;
+struct sa_worker;
+struct sa_write;
+
+/** Who may see and change what (issue: trust by SM_Key). */
+enum sa_trust {
+	SA_TRUST_KEY, /**< requests with the right SM_Key are trusted, others see their partition */
+	SA_TRUST_ALL,
+};
+
+struct sa_config {
+	struct store *store;
+	uint64_t hz;
+	const struct allocator *alloc;
+	const struct rng *rng;
+	unsigned int workers;
+	enum sa_trust trust;
+	uint64_t sm_key;
+	uint16_t master_sm_lid; /**< Config must come from it (A6); 0: any trusted requester */
+	uint64_t gid_prefix;
+	uint8_t resp_time; /**< RespTimeValue we announce and keep */
+	uint8_t packet_life; /**< PacketLifeTime of computed paths, a code */
+	uint32_t max_results; /**< records a filtered query may gather */
+	uint32_t max_result_bytes; /**< memory of gathered results, per worker */
+	uint32_t max_writes; /**< changes under way, per worker */
+	uint8_t notice_retries; /**< a Report without ReportResp is sent again so often */
+	uint32_t notice_interval_ms;
+	uint32_t notices_max; /**< Reports under way, per worker */
+};
+extern const struct sa_config sa_config_default;
+
+/** Store tables and indexes of the SA: what store_create() is to be given. */
+extern const struct store_index sa_indexes[];
+extern const unsigned int sa_num_indexes;
+extern const unsigned int sa_num_tables;
+
+struct sa *sa_create(const struct sa_config *config, struct error *err);
+void sa_destroy(struct sa *sa);
+
+struct sa_worker_config {
+	unsigned int id;
+	struct mad_worker *mad; /**< the agents are added to it */
+	struct store_reader *reader;
+	/** Hand a change to the store's thread. @retval false  no room: answered as busy */
+	bool (*submit)(void *arg, struct sa_write *write);
+	void *submit_arg;
+};
+struct sa_worker *sa_worker_create(struct sa *sa, const struct sa_worker_config *config);
+void sa_worker_destroy(struct sa_worker *w);
+
+/** Go on with queries under way. @return records looked at or Reports sent, up to @p budget */
+unsigned int sa_run(struct sa_worker *w, uint64_t now, unsigned int budget);
+bool sa_pending(const struct sa_worker *w);
+/** A change has been executed: answer. */
+void sa_write_done(struct sa_worker *w, struct sa_write *write, uint64_t now);
+
+/* --- the store's thread --- */
+
+/** Which worker a write came from, to route it back. */
+unsigned int sa_write_worker(const struct sa_write *write);
+/**
+ * Execute changes in one batch: each is done as a whole or not at all, those done are durable when
+ * this returns, and each knows its status.
+ *
+ * @param now  wall-clock seconds, for service leases
+ */
+void sa_write_execute(struct sa *sa, struct sa_write **writes, unsigned int n, uint64_t now);
+/** Timed changes: service leases that ran out. Now and then. @return changes made */
+unsigned int sa_expire(struct sa *sa, uint64_t now);
+/** Put or remove records as the operator says (import, the appliance's own ports). All or nothing. */
+struct sa_change {
+	const struct sa_record_type *type;
+	bool remove;
+	uint32_t rid; /**< 0: from the record, or assigned (Service, MCMember, InformInfo) */
+	uint8_t rec[SA_RECORD_MAX];
+};
+int sa_change(struct sa *sa, const struct sa_change *changes, size_t n, struct error *err);
+/** The same, and everything that was stored before is removed. */
+int sa_replace(struct sa *sa, const struct sa_change *changes, size_t n, struct error *err);
+
+/* --- what happens, to be seen --- */
+
+#define SA_COUNTERS(X)                                                                             \
+	X(get, "Get requests")                                                                     \
+	X(set, "Set and Delete requests")                                                          \
+	X(get_table, "GetTable requests")                                                          \
+	X(get_bulk, "GetBulk requests")                                                            \
+	X(config, "Config requests")                                                               \
+	X(records_sent, "records in answers")                                                      \
+	X(records_scanned, "records looked at by queries")                                         \
+	X(no_records, "answered: no records")                                                      \
+	X(too_many, "answered: too many records")                                                  \
+	X(denied, "answered: request denied")                                                      \
+	X(invalid, "answered: request or field invalid")                                           \
+	X(no_resources, "answered: no resources")                                                  \
+	X(stale, "transfers ended because their version was given up")                             \
+	X(writes, "changes submitted to the store")                                                \
+	X(write_conflicts, "changes refused by the store's contents")                              \
+	X(reports_sent, "Reports sent to subscribers")                                             \
+	X(reports_answered, "ReportResps received")                                                \
+	X(reports_given_up, "Reports never answered")
+
+struct sa_counters {
+#define X(name, help) uint64_t name;
+	SA_COUNTERS(X)
+#undef X
+};
+struct sa_counter_info {
+	const char *name;
+	const char *help;
+};
+#define SA_COUNTER_COUNT (sizeof(struct sa_counters) / sizeof(uint64_t))
+extern const struct sa_counter_info sa_counter_infos[SA_COUNTER_COUNT];
+const struct sa_counters *sa_worker_counters(const struct sa_worker *w);
+
+#endif

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#ifndef STORE_STORE_H
+#define STORE_STORE_H
+
+/**
+ * @file
+ * The record store: tables of records under 32-bit record identifiers (RIDs), in versions.
+ *
+ * A version never changes once it is published. One writer makes the next one by copying the paths
+ * that a change touches (O(log n)) and publishes it by one pointer; readers take the pointer, never
+ * wait, and never touch the disk. What old versions alone still use is freed when no reader holds
+ * one so old and a grace period has passed.
+ *
+ * The store knows nothing of what records mean: index keys come from the functions it is given.
+ * Durability is the backend's: a batch is durable before its version is published.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/env.h"
+#include "base/error.h"
+
+#define STORE_TABLES_MAX  16
+#define STORE_INDEXES_MAX 16
+#define STORE_READERS_MAX 136
+#define STORE_KEYS_MAX    8 /* index keys of one record */
+
+struct store;
+struct store_version;
+struct store_reader;
+struct store_txn;
+
+/** Immutable while a version that has it is held. */
+struct store_record {
+	uint32_t rid;
+	uint16_t len; /**< of bytes */
+	uint8_t table;
+	uint8_t spare;
+	uint8_t bytes[];
+};
+
+/** Records of a table under another key; several may share one. */
+struct store_index {
+	uint8_t table;
+	/** @return number of keys put into keys[STORE_KEYS_MAX] */
+	unsigned int (*keys)(const struct store_record *r, uint64_t *keys);
+};
+
+/** A change: of one record, or (bytes NULL) its removal. */
+struct store_op {
+	uint8_t table;
+	uint32_t rid;
+	const uint8_t *bytes;
+	uint16_t len;
+};
+
+/**
+ * Where records survive: the seam behind which a replicated engine can take LMDB's place. Called by
+ * the writer only.
+ */
+struct store_backend {
+	void *arg;
+	/** Everything that is stored, in any order. @return 0 or what each() or the engine said */
+	int (*load)(void *arg, int (*each)(void *to, const struct store_op *op), void *to,
+		struct error *err);
+	/** All or nothing; durable when it returns 0. */
+	int (*apply)(void *arg, const struct store_op *ops, size_t n, struct error *err);
+	/**
+	 * Batches that somebody else committed since the last call, each as one each() per change
+	 * and one with op NULL at its end; NULL where nobody else can. @return batches
+	 */
+	int (*watch)(void *arg, int (*each)(void *to, const struct store_op *op), void *to,
+		struct error *err);
+	void (*close)(void *arg);
+};
+
+/**
+ * LMDB at @p path (a directory, made when only it is missing; locked, so that no second process
+ * uses it).
+ *
+ * @param map_bytes  the most it may grow to
+ */
+int store_lmdb_open(const char *path, uint64_t map_bytes, struct store_backend *backend,
+	struct error *err);
+
+struct store_config {
+	unsigned int tables;
+	const struct store_index *indexes;
+	unsigned int num_indexes;
+	unsigned int readers;
+	const struct allocator *alloc; /**< may be called on the writer only */
+	struct store_backend backend; /**< .apply NULL: memory only */
+	/** Bytes that old versions may keep; beyond, the oldest held becomes stale. */
+	uint64_t max_old_bytes;
+	unsigned int max_versions; /**< held at one time */
+	/** Grace periods, as lib/mem has them: every reader has been quiescent since start(). */
+	struct {
+		uint64_t (*start)(void *arg);
+		bool (*done)(void *arg, uint64_t token);
+		void *arg;
+	} grace;
+};
+
+/** Loads what the backend has. */
+struct store *store_create(const struct store_config *config, struct error *err);
+/** After the readers have gone. Closes the backend. */
+void store_destroy(struct store *s);
+
+/* --- readers: one each worker, single-threaded --- */
+
+struct store_reader *store_reader(struct store *s, unsigned int reader);
+/** The newest version; good until the reader's next quiescent point, or while it is held. */
+const struct store_version *store_current(const struct store_reader *r);
+/** Keep a version over quiescent points; counted. @retval -ENOSPC too many versions are held */
+int store_hold(struct store_reader *r, const struct store_version *v);
+void store_unhold(struct store_reader *r, const struct store_version *v);
+/** Has a held version been given up by the bound? Then it must not be read, only unheld. */
+bool store_stale(const struct store_version *v);
+uint64_t store_version_number(const struct store_version *v);
+/** Number of the version that last changed a table: a change token (sa-multipacket A6). */
+uint64_t store_table_changed(const struct store_version *v, unsigned int table);
+
+uint64_t store_count(const struct store_version *v, unsigned int table);
+/** @return the record, or NULL */
+const struct store_record *store_get(const struct store_version *v, unsigned int table,
+	uint32_t rid);
+/** Number of records with a smaller RID: where @p rid stands or would stand, from 0. */
+uint64_t store_rank(const struct store_version *v, unsigned int table, uint32_t rid);
+
+/** A place in a table or an index. Holds pointers into its version. */
+struct store_cursor {
+	const struct store_version *version;
+	const void *leaf;
+	uint32_t at;
+	uint16_t tree;
+	uint64_t ordinal; /**< of the next record */
+};
+/** Stand before record number @p ordinal: O(log n); then each next is O(1) amortised. */
+void store_seek(struct store_cursor *c, const struct store_version *v, unsigned int table,
+	uint64_t ordinal);
+/** Stand before the first record of an index whose key is >= @p key. */
+void store_seek_index(struct store_cursor *c, const struct store_version *v, unsigned int index,
+	uint64_t key);
+/** @param key  of an index, the entry's key; may be NULL. @return NULL at the end */
+const struct store_record *store_next(struct store_cursor *c, uint64_t *key);
+
+/* --- the writer: one thread --- */
+
+/** Begin the next version. One at a time. */
+struct store_txn *store_begin(struct store *s);
+/** The transaction as readers' functions see it. Changes with every put. */
+const struct store_version *store_txn_view(const struct store_txn *t);
+/** Put or replace. @retval -ENOMEM the transaction is as before */
+int store_put(struct store_txn *t, unsigned int table, uint32_t rid, const void *bytes,
+	uint16_t len);
+/** @retval -ENOENT */
+int store_del(struct store_txn *t, unsigned int table, uint32_t rid);
+/** A point to return to: requests of one batch fail alone. */
+struct store_savepoint {
+	size_t ops;
+	void *roots;
+};
+void store_save(struct store_txn *t, struct store_savepoint *sp);
+void store_rollback(struct store_txn *t, const struct store_savepoint *sp);
+/** Durable, then published. On an error nothing has changed. Ends the transaction. */
+int store_commit(struct store_txn *t, struct error *err);
+void store_abort(struct store_txn *t);
+/** Free what nobody can see any more; the writer calls it now and then. */
+void store_reclaim(struct store *s);
+/** Publish what others committed (backend.watch). @return batches or a negative errno */
+int store_watch(struct store *s, struct error *err);
+
+struct store_stats {
+	uint64_t version;
+	uint64_t bytes; /**< in use by all versions */
+	uint64_t old_bytes; /**< kept for old versions or a grace period */
+	uint64_t versions_held;
+	uint64_t versions_given_up;
+	uint64_t commits;
+	uint64_t ops;
+};
+/** Any thread. */
+void store_stats(const struct store *s, struct store_stats *stats);
+
+#endif

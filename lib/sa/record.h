@@ -43,6 +43,23 @@ enum sa_attribute {
 	SA_INFORM_INFO_RECORD = 0x00F3,
 };
 
+/** Tables of the store: .table of the types that are stored. */
+enum sa_table {
+	SA_TABLE_NODE,
+	SA_TABLE_PORT_INFO,
+	SA_TABLE_SM_INFO,
+	SA_TABLE_LINK,
+	SA_TABLE_GUID_INFO,
+	SA_TABLE_PKEY,
+	SA_TABLE_SLTOVL,
+	SA_TABLE_VLARB,
+	SA_TABLE_SWITCH_INFO,
+	SA_TABLE_SERVICE,
+	SA_TABLE_MCMEMBER,
+	SA_TABLE_INFORM,
+	SA_TABLES
+};
+
 /** How a component is read by people. */
 enum sa_kind {
 	SA_DEC,

@@ -187,13 +187,26 @@ struct v1_session {
 	uint16_t status; /* to be sent in CLOSE */
 };
 
-/* Private to rmpp_*.c, which may change it as it likes; 64 bytes or so. */
+/* Segments out of order: slots of 256 bytes, 16 in a chunk. */
+#define RMPP_HOLD_CHUNKS 4
+
+/* Private to rmpp_*.c, which may change it as it likes. */
 struct rmpp_session {
 	uint64_t overall_due; /* B6: overall timer */
+	uint64_t ack_due; /* B5: ACK timer; response timer of a single request */
+	uint64_t probe_due; /* before it: a segment sent again to draw an ACK */
+	uint64_t deaf_until; /* till then no ACK can say that deaf_first..deaf_last are missing */
+	uint32_t deaf_first, deaf_last;
+	uint32_t gap_told; /* receiver: the missing segment of the last repeated ACK */
 	uint64_t held; /* bit i: segment expected + 1 + i has come */
-	uint8_t *hold; /* chunk for segments out of order, or NULL */
-	uint8_t status; /* of the ABORT or STOP to be sent */
-	uint8_t type;
+	uint8_t *hold[RMPP_HOLD_CHUNKS]; /* chunks for segments out of order, or NULL */
+	uint8_t last_length; /* of the Last segment's data */
+	/* of the ABORT or STOP to be sent, and what the session then ends with */
+	uint8_t type, status;
+	uint8_t end; /* enum mad_end */
+	bool complete; /* all of the peer's stream has come */
+	bool single; /* our answer was a single packet */
+	int error;
 };
 
 /* s->work: common bits; protocols take theirs from MAD_WORK_PROTOCOL on */

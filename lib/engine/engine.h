@@ -15,8 +15,10 @@
 
 #include "base/error.h"
 #include "link/link.h"
+#include "mad/mad.h"
 #include "mem/mem.h"
 #include "rc/rc.h"
+#include "sa/sa.h"
 
 struct engine;
 struct worker;
@@ -24,6 +26,27 @@ struct worker;
 enum idle_mode {
 	IDLE_POLL, /**< never sleep */
 	IDLE_BACKOFF, /**< spin a while, then sleep in growing steps up to .idle_sleep_us */
+};
+
+/** Subnet administration of this appliance. */
+struct engine_sa_config {
+	bool enabled; /**< serve; asking others works without */
+	char path[256]; /**< directory of the database; "": memory only */
+	uint32_t map_mb; /**< the most it may grow to */
+	uint64_t sm_key;
+	uint32_t trust; /**< enum sa_trust */
+	uint16_t master_sm_lid; /**< Config must come from it; 0: any trusted requester */
+	uint8_t packet_life; /**< of computed paths, a code */
+	uint32_t max_results; /**< records that a filtered query may gather */
+	uint32_t max_result_mb; /**< memory of gathered results, per worker */
+	uint32_t max_writes; /**< changes under way, per worker */
+	uint32_t max_versions; /**< of the database held by transfers at one time */
+	uint32_t old_mb; /**< memory that old versions may keep */
+	uint32_t notice_retries;
+	uint32_t notice_interval_ms;
+	uint32_t notices_max; /**< Reports under way, per worker */
+	/* as a client */
+	uint32_t query_mb; /**< memory for the records that one query of ours may bring */
 };
 
 struct engine_config {
@@ -38,6 +61,8 @@ struct engine_config {
 	uint32_t handoff_ring; /**< entries per ordered pair of workers, a power of two */
 	uint32_t stall_ms; /**< heartbeat older than this raises EVENT_WORKER_STALL */
 	bool icrc_unchecked;
+	struct mad_limits mad; /**< .max_sessions 0: mad_limits_default */
+	struct engine_sa_config sa;
 };
 
 extern const struct engine_config engine_config_default;
@@ -97,5 +122,8 @@ void engine_port_counters(const struct engine *e, unsigned int port, int worker,
 	struct link_counters *sum);
 /** Sum of the workers' rc counters, or of one worker (>= 0). */
 void engine_rc_counters(const struct engine *e, int worker, struct rc_counters *sum);
+/** The same of management datagrams, and of the SA (all 0 when it is not enabled). */
+void engine_mad_counters(const struct engine *e, int worker, struct mad_counters *sum);
+void engine_sa_counters(const struct engine *e, int worker, struct sa_counters *sum);
 
 #endif

@@ -13,6 +13,7 @@
  */
 
 #include "engine/engine.h"
+#include "engine/verbs_sa.h"
 
 /**
  * Where a QP's packets go, as its user says it (ibv_ah_attr); resolved to a struct av by the

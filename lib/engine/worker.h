@@ -20,6 +20,7 @@
 
 #include "base/timer_wheel.h"
 #include "engine/engine.h"
+#include "sa/client.h"
 
 extern int engine_logtype;
 #define ENGINE_LOG(level, fmt, ...)                                                                \
@@ -27,6 +28,7 @@ extern int engine_logtype;
 
 #define WORKER_BUDGET    64 /* packets rc_run() may send before the next look at the queues */
 #define WORKER_TICK_HZ   100
+#define WORKER_SA_BUDGET 512 /* records that sa_run() may look at in a turn */
 #define COMMAND_RING     64
 #define EVENT_RING       1024
 #define CONTROL_EVENTS   256
@@ -79,6 +81,11 @@ struct worker {
 	struct link_worker *link;
 	struct timer_wheel *wheel;
 	struct rte_rcu_qsbr *rcu;
+	struct mad_worker *mad;
+	struct sa_worker *sa; /* NULL: not enabled */
+	struct sa_client *client;
+	struct rte_ring *written; /* of struct sa_write *, executed by the store's thread */
+	uint64_t mad_hash_key;
 	bool icrc_unchecked;
 	bool was_busy;
 	uint64_t last; /* time of the last poll */
@@ -108,6 +115,9 @@ struct worker {
 	struct event_record staged; /* head of .events, taken out to be compared with others' */
 } __rte_cache_aligned;
 
+struct store_thread;
+struct sa_queries;
+
 struct engine {
 	struct engine_config config;
 	unsigned int num_workers;
@@ -118,6 +128,11 @@ struct engine {
 	struct rte_rcu_qsbr *rcu;
 	struct worker *worker[LINK_WORKERS_MAX];
 	const struct allocator *alloc;
+	struct store *store; /* NULL: no SA */
+	struct sa *sa;
+	struct store_thread *store_thread;
+	struct sa_queries *queries; /* of ours; the control thread's */
+	uint64_t mad_hash_key;
 	bool running;
 	bool draining; /* posts are refused */
 	/* events that the control thread raises itself */
@@ -158,6 +173,39 @@ struct command {
 };
 /** Run what waits on the command ring. @return commands run */
 unsigned int command_run(struct worker *w);
+
+/* gsi.c: datagrams on QP1 and those who answer or send them */
+int gsi_create(struct worker *w, struct error *err);
+void gsi_destroy(struct worker *w);
+/** Changes that are done, sessions' packets, queries' next slices. @return work done */
+unsigned int gsi_run(struct worker *w, uint64_t now);
+bool gsi_pending(const struct worker *w);
+
+/* store_thread.c: the one writer of the SA's store, an ordinary thread */
+int store_thread_create(struct engine *e, struct error *err);
+void store_thread_destroy(struct engine *e);
+int store_thread_start(struct engine *e, struct error *err);
+/** After the workers have stopped: what they have submitted is executed before. */
+void store_thread_stop(struct engine *e);
+/** On a worker: struct sa_worker_config.submit. @param worker  the struct worker */
+bool store_thread_submit(void *worker, struct sa_write *write);
+/**
+ * Run fn on the store's thread and wait for it; any thread but a worker. While the engine does not
+ * run, here.
+ */
+int store_thread_call(struct engine *e, int (*fn)(struct engine *e, void *arg), void *arg);
+
+/* sa_store.c */
+/** The store, what it holds on disk, and the SA over it; nothing when it is not enabled. */
+int sa_store_create(struct engine *e, struct error *err);
+void sa_store_destroy(struct engine *e);
+
+/* own_ports.c */
+/** Into an empty database: this appliance's own ports. */
+int own_ports_store(struct engine *e, struct error *err);
+
+/* verbs_sa.c */
+void sa_queries_destroy(struct engine *e);
 
 /* idle.c */
 void idle_init(struct idle *idle, const struct engine_config *config, uint64_t hz);

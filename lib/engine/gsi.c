@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * QP1 of a worker: management datagrams, the SA that answers them and the client that asks others.
+ */
+
+#include <errno.h>
+
+#include "engine/verbs_sa.h"
+#include "engine/worker.h"
+
+#define WRITTEN_BURST 32
+
+static const struct port_attr *
+port_of(void *arg, uint16_t port)
+{
+	struct worker *w = arg;
+
+	return port < link_num_ports(w->engine->link) ? link_port_attr(w->engine->link, port)
+						      : NULL;
+}
+
+static int
+create_mad(struct worker *w, struct error *err)
+{
+	struct engine *e = w->engine;
+	struct mad_worker_config config = {
+		.id = w->id,
+		.workers = w->workers,
+		.hash_key = e->mad_hash_key,
+		.hz = e->hz,
+		.alloc = e->alloc,
+		.rng = &rng_kernel,
+		.wheel = w->wheel,
+		.tx = link_tx_sink(w->link),
+		.port = port_of,
+		.port_arg = w,
+		.limits = e->config.mad,
+		.icrc_unchecked = w->icrc_unchecked,
+	};
+
+	w->mad_hash_key = e->mad_hash_key;
+	w->mad = mad_worker_create(&config);
+	if (w->mad == NULL)
+		return error_set(err, ENOMEM,
+				"no memory for %u sessions of management datagrams on worker %u: "
+				"lower mad.max_sessions or mad.max_bytes, or raise eal.memory_mb",
+				config.limits.max_sessions, w->id);
+	w->client = sa_client_create(w->mad, e->alloc, ENGINE_SA_QUERIES);
+	return w->client != NULL ? 0
+				 : error_set(err, ENOMEM, "no memory for worker %u's SA queries",
+						   w->id);
+}
+
+static int
+create_sa(struct worker *w, struct error *err)
+{
+	struct engine *e = w->engine;
+	struct sa_worker_config config = {
+		.id = w->id,
+		.mad = w->mad,
+		.reader = store_reader(e->store, w->id),
+		.submit = store_thread_submit,
+		.submit_arg = w,
+	};
+
+	/* all that may be under way comes back at once at worst */
+	w->written = engine_ring("written", sizeof(void *),
+			rte_align32pow2(e->config.sa.max_writes + 1),
+			(int)rte_lcore_to_socket_id(w->lcore), RING_F_SP_ENQ | RING_F_SC_DEQ);
+	if (w->written != NULL)
+		w->sa = sa_worker_create(e->sa, &config);
+	return w->sa != NULL ? 0
+			     : error_set(err, ENOMEM,
+					       "no memory for the SA on worker %u: lower "
+					       "sa.max_result_mb or sa.max_writes, or raise "
+					       "eal.memory_mb",
+					       w->id);
+}
+
+int
+gsi_create(struct worker *w, struct error *err)
+{
+	int ret = create_mad(w, err);
+
+	if (ret == 0 && w->engine->sa != NULL)
+		ret = create_sa(w, err);
+	return ret;
+}
+
+void
+gsi_destroy(struct worker *w)
+{
+	if (w->sa != NULL)
+		sa_worker_destroy(w->sa);
+	if (w->client != NULL)
+		sa_client_destroy(w->client);
+	if (w->mad != NULL)
+		mad_worker_destroy(w->mad);
+	engine_ring_free(w->written);
+	w->sa = NULL;
+	w->client = NULL;
+	w->mad = NULL;
+	w->written = NULL;
+}
+
+static unsigned int
+take_written(struct worker *w, uint64_t now)
+{
+	void *done[WRITTEN_BURST];
+	unsigned int i, n;
+
+	n = rte_ring_sc_dequeue_burst(w->written, done, WRITTEN_BURST, NULL);
+	for (i = 0; i < n; i++)
+		sa_write_done(w->sa, done[i], now);
+	return n;
+}
+
+unsigned int
+gsi_run(struct worker *w, uint64_t now)
+{
+	unsigned int work = 0;
+
+	if (w->sa != NULL) {
+		work += take_written(w, now);
+		work += sa_run(w->sa, now, WORKER_SA_BUDGET);
+	}
+	return work + mad_run(w->mad, now, WORKER_BUDGET);
+}
+
+bool
+gsi_pending(const struct worker *w)
+{
+	return mad_pending(w->mad) || (w->sa != NULL && sa_pending(w->sa));
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#ifndef ENGINE_SA_QUERIES_H
+#define ENGINE_SA_QUERIES_H
+
+/**
+ * @file
+ * Private to lib/engine: SA queries of our own.
+ */
+
+#include "engine/verbs_sa.h"
+#include "engine/worker.h"
+
+/** A record in a query's memory; 8-byte aligned. */
+struct query_entry {
+	const struct sa_record_type *type;
+	uint32_t rid;
+	uint32_t spare;
+	uint8_t bytes[];
+};
+
+struct query {
+	/* the control thread's */
+	bool used;
+	bool timed_out;
+	uint32_t generation;
+	unsigned int worker;
+	uint64_t started; /* TSC */
+	uint64_t seen; /* when somebody last looked */
+	uint64_t timeout; /* TSC; 0: none */
+	uint64_t page; /* where the last page ended: a record's number, and where it stands */
+	uint64_t page_at;
+	uint8_t *buf;
+	size_t size;
+	uint8_t *records_sent; /* of a Config */
+	size_t records_size;
+	/* the worker's, until .done */
+	mad_handle handle;
+	uint64_t filled; /* bytes of buf; published */
+	uint64_t records; /* the same in records, relaxed */
+	uint64_t ended;
+	struct mad_result result;
+	uint64_t sa_key;
+	uint32_t done;
+};
+
+struct sa_queries {
+	struct query query[ENGINE_SA_QUERIES];
+	unsigned int turn; /* the worker whose turn it is */
+};
+
+/** Numbers from 1 on, not reused soon. */
+static inline uint32_t
+query_id(const struct sa_queries *all, const struct query *q)
+{
+	return (q->generation % (UINT32_MAX / ENGINE_SA_QUERIES - 1) + 1) * ENGINE_SA_QUERIES +
+		(uint32_t)(q - all->query);
+}
+
+#endif

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * The SA and the store under it: opened at start, closed when the workers have gone.
+ */
+
+#include <errno.h>
+
+#include "engine/worker.h"
+
+#define MIB (UINT64_C(1) << 20)
+
+static uint64_t
+grace_start(void *arg)
+{
+	return rte_rcu_qsbr_start(arg);
+}
+
+static bool
+grace_done(void *arg, uint64_t token)
+{
+	return rte_rcu_qsbr_check(arg, token, false) == 1;
+}
+
+/* Records are many and small: they come from the C library, whose size nobody has to foresee. */
+static int
+open_store(struct engine *e, struct error *err)
+{
+	const struct engine_sa_config *c = &e->config.sa;
+	struct store_config config = {
+		.tables = sa_num_tables,
+		.indexes = sa_indexes,
+		.num_indexes = sa_num_indexes,
+		.readers = e->num_workers + 1,
+		.alloc = &allocator_malloc,
+		.max_old_bytes = c->old_mb * MIB,
+		.max_versions = c->max_versions,
+		.grace = { grace_start, grace_done, e->rcu },
+	};
+	int ret;
+
+	if (c->path[0] != '\0') {
+		ret = store_lmdb_open(c->path, c->map_mb * MIB, &config.backend, err);
+		if (ret != 0)
+			return ret;
+	}
+	e->store = store_create(&config, err);
+	return e->store != NULL ? 0 : -EIO;
+}
+
+int
+sa_store_create(struct engine *e, struct error *err)
+{
+	const struct engine_sa_config *c = &e->config.sa;
+	struct sa_config config = sa_config_default;
+	int ret;
+
+	if (!c->enabled)
+		return 0;
+	ret = open_store(e, err);
+	if (ret != 0)
+		return ret;
+	config.store = e->store;
+	config.hz = e->hz;
+	config.alloc = e->alloc;
+	config.rng = &rng_kernel;
+	config.workers = e->num_workers;
+	config.trust = (enum sa_trust)c->trust;
+	config.sm_key = c->sm_key;
+	config.master_sm_lid = c->master_sm_lid;
+	config.resp_time = e->config.mad.resp_time;
+	config.packet_life = c->packet_life;
+	config.max_results = c->max_results;
+	config.max_result_bytes = (uint32_t)(c->max_result_mb * MIB);
+	config.max_writes = c->max_writes;
+	config.notice_retries = (uint8_t)c->notice_retries;
+	config.notice_interval_ms = c->notice_interval_ms;
+	config.notices_max = c->notices_max;
+	e->sa = sa_create(&config, err);
+	if (e->sa == NULL)
+		return -ENOMEM;
+	return own_ports_store(e, err);
+}
+
+void
+sa_store_destroy(struct engine *e)
+{
+	if (e->sa != NULL)
+		sa_destroy(e->sa);
+	if (e->store != NULL)
+		store_destroy(e->store);
+	e->sa = NULL;
+	e->store = NULL;
+}

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * The store's thread: the one writer of the SA's database, no lcore and no worker. Changes come over
+ * one SPSC ring per worker; all that wait are executed as one durable batch, so a storm of them
+ * commits in groups and a worker never waits for the disk. Between batches: what the control thread
+ * asks for, leases that ran out, memory that no reader sees any more.
+ */
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <rte_cycles.h>
+
+#include "engine/worker.h"
+
+#define BATCH_MAX  4096 /* changes in one commit */
+#define EXPIRE_MS  1000
+#define RECLAIM_MS 20
+#define SLEEP_MS   100
+
+struct store_job {
+	int (*fn)(struct engine *e, void *arg);
+	void *arg;
+	int result;
+	bool done;
+};
+
+struct store_thread {
+	struct engine *engine;
+	pthread_t thread;
+	bool started;
+	uint32_t stop;
+	uint32_t asleep; /* the futex word, as in idle.c */
+	struct rte_ring *in[LINK_WORKERS_MAX];
+	struct sa_write *batch[BATCH_MAX];
+	uint64_t expire; /* TSC, when due */
+	uint64_t reclaim;
+	pthread_mutex_t lock; /* of .job */
+	pthread_cond_t job_done;
+	struct store_job *job;
+};
+
+static uint64_t
+wall_seconds(void)
+{
+	return (uint64_t)time(NULL);
+}
+
+/* --- sleeping --- */
+
+static void
+wake(struct store_thread *t)
+{
+	rte_atomic_thread_fence(__ATOMIC_SEQ_CST);
+	if (__atomic_load_n(&t->asleep, __ATOMIC_RELAXED) == 0)
+		return;
+	__atomic_store_n(&t->asleep, 0, __ATOMIC_SEQ_CST);
+	syscall(SYS_futex, &t->asleep, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
+
+static bool
+has_work(struct store_thread *t)
+{
+	unsigned int i;
+
+	if (__atomic_load_n(&t->job, __ATOMIC_RELAXED) != NULL ||
+			__atomic_load_n(&t->stop, __ATOMIC_RELAXED) != 0)
+		return true;
+	for (i = 0; i < t->engine->num_workers; i++)
+		if (!rte_ring_empty(t->in[i]))
+			return true;
+	return false;
+}
+
+static void
+sleep_a_while(struct store_thread *t)
+{
+	struct timespec ts = { 0, SLEEP_MS * 1000000l };
+	uint64_t now = rte_get_tsc_cycles();
+
+	if (t->reclaim > now)
+		ts.tv_nsec = RTE_MIN(ts.tv_nsec,
+				(long)((t->reclaim - now) * 1000 / (t->engine->hz / 1000000 + 1)));
+	__atomic_store_n(&t->asleep, 1, __ATOMIC_SEQ_CST);
+	rte_atomic_thread_fence(__ATOMIC_SEQ_CST);
+	if (!has_work(t))
+		syscall(SYS_futex, &t->asleep, FUTEX_WAIT_PRIVATE, 1, &ts, NULL, 0);
+	__atomic_store_n(&t->asleep, 0, __ATOMIC_RELAXED);
+}
+
+/* --- changes --- */
+
+bool
+store_thread_submit(void *arg, struct sa_write *write)
+{
+	struct worker *w = arg;
+	struct store_thread *t = w->engine->store_thread;
+
+	if (rte_ring_sp_enqueue(t->in[w->id], write) != 0)
+		return false;
+	wake(t);
+	return true;
+}
+
+/* From each worker its share, so that one's storm does not hold up the others. */
+static unsigned int
+gather(struct store_thread *t)
+{
+	unsigned int i, n = 0, share = BATCH_MAX / t->engine->num_workers;
+
+	for (i = 0; i < t->engine->num_workers; i++)
+		n += rte_ring_sc_dequeue_burst(t->in[i], (void **)&t->batch[n], share, NULL);
+	return n;
+}
+
+static void
+hand_back(struct store_thread *t, unsigned int n)
+{
+	struct engine *e = t->engine;
+	unsigned int i;
+
+	for (i = 0; i < n; i++) {
+		struct worker *w = e->worker[sa_write_worker(t->batch[i])];
+
+		/* the ring has room for all that a worker may have under way */
+		while (rte_ring_sp_enqueue(w->written, t->batch[i]) != 0)
+			sched_yield();
+	}
+	for (i = 0; i < e->num_workers; i++)
+		if (!rte_ring_empty(e->worker[i]->written))
+			idle_wake(e->worker[i]);
+}
+
+static bool
+run_batch(struct store_thread *t)
+{
+	unsigned int n = gather(t);
+
+	if (n == 0)
+		return false;
+	sa_write_execute(t->engine->sa, t->batch, n, wall_seconds());
+	hand_back(t, n);
+	return true;
+}
+
+/* --- what the control thread asks for --- */
+
+static bool
+run_job(struct store_thread *t)
+{
+	struct store_job *job;
+
+	pthread_mutex_lock(&t->lock);
+	job = t->job;
+	pthread_mutex_unlock(&t->lock);
+	if (job == NULL)
+		return false;
+	job->result = job->fn(t->engine, job->arg);
+	pthread_mutex_lock(&t->lock);
+	__atomic_store_n(&t->job, NULL, __ATOMIC_RELAXED);
+	job->done = true;
+	pthread_cond_broadcast(&t->job_done);
+	pthread_mutex_unlock(&t->lock);
+	return true;
+}
+
+int
+store_thread_call(struct engine *e, int (*fn)(struct engine *e, void *arg), void *arg)
+{
+	struct store_thread *t = e->store_thread;
+	struct store_job job = { .fn = fn, .arg = arg };
+
+	if (!t->started)
+		return fn(e, arg); /* nobody else is there */
+	pthread_mutex_lock(&t->lock);
+	while (t->job != NULL)
+		pthread_cond_wait(&t->job_done, &t->lock);
+	__atomic_store_n(&t->job, &job, __ATOMIC_RELAXED);
+	wake(t);
+	while (!job.done)
+		pthread_cond_wait(&t->job_done, &t->lock);
+	pthread_mutex_unlock(&t->lock);
+	return job.result;
+}
+
+/* --- the thread --- */
+
+static void
+now_and_then(struct store_thread *t)
+{
+	uint64_t now = rte_get_tsc_cycles(), ms = t->engine->hz / 1000;
+
+	if (now >= t->reclaim) {
+		store_reclaim(t->engine->store);
+		t->reclaim = now + RECLAIM_MS * ms;
+	}
+	if (now >= t->expire) {
+		sa_expire(t->engine->sa, wall_seconds());
+		t->expire = now + EXPIRE_MS * ms;
+	}
+}
+
+static void *
+store_main(void *arg)
+{
+	struct store_thread *t = arg;
+	sigset_t all;
+	bool work;
+
+	prctl(PR_SET_NAME, "polca-store");
+	sigfillset(&all); /* signals are the control thread's */
+	pthread_sigmask(SIG_BLOCK, &all, NULL);
+	while (__atomic_load_n(&t->stop, __ATOMIC_RELAXED) == 0) {
+		work = run_batch(t);
+		work |= run_job(t);
+		now_and_then(t);
+		if (!work)
+			sleep_a_while(t);
+	}
+	/* the workers have stopped: what they submitted before is made durable */
+	while (run_batch(t) || run_job(t))
+		;
+	return NULL;
+}
+
+int
+store_thread_create(struct engine *e, struct error *err)
+{
+	struct store_thread *t;
+	unsigned int i;
+
+	if (e->sa == NULL)
+		return 0;
+	t = mem_zalloc(e->alloc, sizeof(*t), RTE_CACHE_LINE_SIZE);
+	if (t == NULL)
+		return error_set(err, ENOMEM, "no memory for the store's thread");
+	e->store_thread = t;
+	t->engine = e;
+	pthread_mutex_init(&t->lock, NULL);
+	pthread_cond_init(&t->job_done, NULL);
+	for (i = 0; i < e->num_workers; i++) {
+		t->in[i] = engine_ring("writes", sizeof(void *),
+				rte_align32pow2(e->config.sa.max_writes + 1), SOCKET_ID_ANY,
+				RING_F_SP_ENQ | RING_F_SC_DEQ);
+		if (t->in[i] == NULL)
+			return error_set(err, ENOMEM,
+					"no memory for rings of %u changes: lower sa.max_writes or "
+					"raise eal.memory_mb",
+					e->config.sa.max_writes);
+	}
+	return 0;
+}
+
+int
+store_thread_start(struct engine *e, struct error *err)
+{
+	struct store_thread *t = e->store_thread;
+	int ret;
+
+	if (t == NULL)
+		return 0;
+	t->stop = 0;
+	ret = pthread_create(&t->thread, NULL, store_main, t);
+	if (ret != 0)
+		return error_set(err, ret, "the store's thread does not start");
+	t->started = true;
+	return 0;
+}
+
+void
+store_thread_stop(struct engine *e)
+{
+	struct store_thread *t = e->store_thread;
+
+	if (t == NULL || !t->started)
+		return;
+	__atomic_store_n(&t->stop, 1, __ATOMIC_SEQ_CST);
+	wake(t);
+	pthread_join(t->thread, NULL);
+	t->started = false;
+}
+
+void
+store_thread_destroy(struct engine *e)
+{
+	struct store_thread *t = e->store_thread;
+	unsigned int i;
+
+	if (t == NULL)
+		return;
+	store_thread_stop(e);
+	for (i = 0; i < e->num_workers; i++)
+		engine_ring_free(t->in[i]);
+	pthread_cond_destroy(&t->job_done);
+	pthread_mutex_destroy(&t->lock);
+	mem_free(e->alloc, t);
+	e->store_thread = NULL;
+}

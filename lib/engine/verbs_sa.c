@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * Queries: asked on a worker, read by the control thread. The worker appends records to memory that
+ * was set aside when the query began (mapped, so that what is not used costs nothing) and publishes
+ * how far it has come; a query that would need more ends with an error that says so.
+ */
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include <rte_cycles.h>
+
+#include "engine/sa_queries.h"
+#include "engine/verbs_private.h"
+
+#define FORGET_S      300 /* a query that nobody looks at */
+#define REPLACE_S     10 /* when its place is wanted */
+#define SESSIONS_LOOK 4096 /* a progress report looks at so many sessions at most */
+
+/* --- on the worker --- */
+
+static int
+take_record(void *arg, const struct sa_record_type *type, uint32_t rid, const uint8_t *rec)
+{
+	struct query *q = arg;
+	struct query_entry *e = (struct query_entry *)(q->buf + q->filled);
+	size_t size = sizeof(*e) + RTE_ALIGN_CEIL((size_t)type->len, 8);
+
+	if (size > q->size - q->filled)
+		return -ENOBUFS;
+	e->type = type;
+	e->rid = rid;
+	memcpy(e->bytes, rec, type->len);
+	__atomic_store_n(&q->records, q->records + 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&q->filled, q->filled + size, __ATOMIC_RELEASE);
+	return 0;
+}
+
+static void
+take_end(void *arg, const struct mad_result *result, uint64_t sa_key)
+{
+	struct query *q = arg;
+
+	q->result = *result;
+	q->result.mad = NULL;
+	q->sa_key = sa_key;
+	q->ended = rte_get_tsc_cycles();
+	__atomic_store_n(&q->done, 1, __ATOMIC_RELEASE);
+}
+
+struct ask_args {
+	struct query *q;
+	const struct sa_query *query;
+	struct error *err;
+};
+
+static int
+ask_here(struct worker *w, void *arg)
+{
+	const struct ask_args *a = arg;
+	struct sa_taker taker = { a->q, take_record, take_end };
+
+	return sa_ask(w->client, a->query, &taker, rte_get_tsc_cycles(), &a->q->handle, a->err);
+}
+
+static int
+cancel_here(struct worker *w, void *arg)
+{
+	struct query *q = arg;
+
+	if (q->done == 0)
+		mad_cancel(w->mad, q->handle, rte_get_tsc_cycles());
+	return 0;
+}
+
+struct look {
+	mad_handle handle;
+	struct engine_sa_progress *p;
+};
+
+static int
+session_here(struct worker *w, void *arg)
+{
+	const struct look *look = arg;
+	struct mad_session_info info;
+	uint32_t cursor = 0;
+	unsigned int i;
+
+	for (i = 0; i < SESSIONS_LOOK; i++) {
+		if (!mad_session_next(w->mad, &cursor, rte_get_tsc_cycles(), &info))
+			break;
+		if (info.handle != look->handle)
+			continue;
+		look->p->segment = info.segment;
+		look->p->segments = info.segments;
+		return 0;
+	}
+	return -ENOENT;
+}
+
+/* --- the table of queries --- */
+
+static bool
+is_done(const struct query *q)
+{
+	return __atomic_load_n(&q->done, __ATOMIC_ACQUIRE) != 0;
+}
+
+static void
+forget(struct engine *e, struct query *q)
+{
+	if (!is_done(q))
+		engine_call(e, q->worker, cancel_here, q);
+	munmap(q->buf, q->size);
+	munmap(q->records_sent, q->records_size);
+	q->buf = NULL;
+	q->used = false;
+	q->generation++;
+}
+
+static struct query *
+find(struct engine *e, uint32_t id, struct error *err)
+{
+	struct query *q = e->queries != NULL ? &e->queries->query[id % ENGINE_SA_QUERIES] : NULL;
+
+	if (q != NULL && q->used && query_id(e->queries, q) == id) {
+		q->seen = rte_get_tsc_cycles();
+		return q;
+	}
+	error_set(err, ENOENT, "query: there is no query %u (any more)", id);
+	return NULL;
+}
+
+static struct query *
+oldest_done(struct sa_queries *all)
+{
+	struct query *q, *oldest = NULL;
+
+	for (q = all->query; q < all->query + ENGINE_SA_QUERIES; q++)
+		if (q->used && is_done(q) && (oldest == NULL || q->seen < oldest->seen))
+			oldest = q;
+	return oldest;
+}
+
+static struct query *
+place(struct engine *e, struct error *err)
+{
+	uint64_t now = rte_get_tsc_cycles();
+	struct query *q;
+
+	if (e->queries == NULL)
+		e->queries = mem_zalloc(&allocator_malloc, sizeof(*e->queries), 64);
+	if (e->queries == NULL) {
+		error_set(err, ENOMEM, "no memory for SA queries");
+		return NULL;
+	}
+	for (q = e->queries->query; q < e->queries->query + ENGINE_SA_QUERIES; q++)
+		if (!q->used)
+			return q;
+	q = oldest_done(e->queries);
+	if (q != NULL && now - q->seen > REPLACE_S * e->hz) {
+		forget(e, q);
+		return q;
+	}
+	error_set(err, ENOSPC, "there are %d SA queries already: cancel one (sa_cancel) or wait",
+			ENGINE_SA_QUERIES);
+	return NULL;
+}
+
+static void *
+map(size_t size)
+{
+	void *mem = mmap(NULL, size, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	return mem != MAP_FAILED ? mem : NULL;
+}
+
+/* A Config's records outlive the request that named them. */
+static int
+keep_records(struct query *q, struct sa_query *query, struct error *err)
+{
+	size_t n = query->num_records, bytes = n * SA_RECORD_MAX, rids = n * sizeof(uint32_t);
+
+	q->records_sent = NULL;
+	q->records_size = 0;
+	if (n == 0)
+		return 0;
+	q->records_size = bytes + rids;
+	q->records_sent = map(q->records_size);
+	if (q->records_sent == NULL)
+		return error_set(err, ENOMEM, "no memory for %zu records", n);
+	memcpy(q->records_sent, query->records, bytes);
+	query->records = q->records_sent;
+	if (query->rids != NULL) {
+		memcpy(q->records_sent + bytes, query->rids, rids);
+		query->rids = (const uint32_t *)(q->records_sent + bytes);
+	}
+	return 0;
+}
+
+static int
+fill_peer(struct engine *e, const struct engine_sa_query *q, struct mad_peer *to, struct error *err)
+{
+	struct engine_ah ah = *q->ah;
+	const struct port_attr *port;
+
+	if (ah.port >= link_num_ports(e->link))
+		return error_set(err, EINVAL, "port: got %u, there are %u, counted from 0", ah.port,
+				link_num_ports(e->link));
+	port = link_port_attr(e->link, ah.port);
+	if (q->pkey_index >= port->num_pkeys)
+		return error_set(err, EINVAL, "pkey_index: got %u, %s has 0..%u", q->pkey_index,
+				port->name, port->num_pkeys - 1);
+	if (q->own && ah.sgid_index < port->num_gids)
+		ah.dgid = port->gid[ah.sgid_index].gid;
+	to->qpn = 1;
+	to->qkey = MAD_QKEY;
+	to->pkey = port->pkey[q->pkey_index];
+	return ah_resolve(e, &ah, &to->av, &to->neighbour, err);
+}
+
+int
+engine_sa_query(struct engine *e, const struct engine_sa_query *ask, uint32_t *id,
+		struct error *err)
+{
+	struct sa_query query = ask->query;
+	struct ask_args args = { NULL, &query, err };
+	struct query *q;
+	int ret;
+
+	if (ask->own && !engine_sa_enabled(e))
+		return error_set(err, EINVAL,
+				"this appliance serves no SA (sa.enabled): name another's address");
+	if (ask->worker >= (int)e->num_workers)
+		return error_set(err, EINVAL, "worker: got %d, there are %u, counted from 0",
+				ask->worker, e->num_workers);
+	ret = fill_peer(e, ask, &query.to, err);
+	if (ret != 0)
+		return ret;
+	q = place(e, err);
+	if (q == NULL)
+		return -ENOSPC;
+	*q = (struct query){ .generation = q->generation, .used = true };
+	q->size = e->config.sa.query_mb * (UINT64_C(1) << 20);
+	q->buf = map(q->size);
+	ret = q->buf != NULL ? keep_records(q, &query, err)
+			     : error_set(err, ENOMEM, "no memory for the records of a query");
+	q->done = 1; /* nothing to cancel yet */
+	if (ret == 0) {
+		q->worker = ask->worker >= 0 ? (unsigned int)ask->worker
+					     : e->queries->turn++ % e->num_workers;
+		q->started = q->seen = rte_get_tsc_cycles();
+		q->timeout = (uint64_t)ask->timeout_ms * (e->hz / 1000);
+		q->done = 0;
+		args.q = q;
+		ret = engine_call(e, q->worker, ask_here, &args);
+		q->done |= ret != 0;
+	}
+	if (ret != 0)
+		forget(e, q);
+	else
+		*id = query_id(e->queries, q);
+	return ret;
+}
+
+/* --- how it goes --- */
+
+int
+engine_sa_progress(struct engine *e, uint32_t id, struct engine_sa_progress *p, struct error *err)
+{
+	struct look look = { 0, p };
+	struct query *q;
+
+	engine_sa_watch(e);
+	q = find(e, id, err);
+	memset(p, 0, sizeof(*p));
+	if (q == NULL)
+		return -ENOENT;
+	p->done = is_done(q);
+	p->bytes = __atomic_load_n(&q->filled, __ATOMIC_ACQUIRE);
+	p->records = relaxed(&q->records);
+	if (!p->done) {
+		look.handle = q->handle;
+		engine_call(e, q->worker, session_here, &look);
+		p->elapsed_us = (rte_get_tsc_cycles() - q->started) / (e->hz / 1000000);
+		return 0;
+	}
+	p->end = q->result.end;
+	p->timed_out = q->timed_out;
+	p->status = q->result.status;
+	p->rmpp_status = q->result.rmpp_status;
+	p->error = q->result.error;
+	p->resent = q->result.resent;
+	p->segment = p->segments = q->result.segments;
+	p->sa_key = q->sa_key;
+	p->elapsed_us = (q->ended - q->started) / (e->hz / 1000000);
+	return 0;
+}
+
+static size_t
+entry_size(const struct query_entry *entry)
+{
+	return sizeof(*entry) + RTE_ALIGN_CEIL((size_t)entry->type->len, 8);
+}
+
+/* Stand at record number n: pages follow one another, so it is rarely far. */
+static const struct query_entry *
+entry_at(struct query *q, uint64_t n)
+{
+	uint64_t filled = __atomic_load_n(&q->filled, __ATOMIC_ACQUIRE);
+
+	if (n < q->page)
+		q->page = q->page_at = 0;
+	for (; q->page_at < filled && q->page < n; q->page++)
+		q->page_at += entry_size((const struct query_entry *)(q->buf + q->page_at));
+	return q->page_at < filled ? (const struct query_entry *)(q->buf + q->page_at) : NULL;
+}
+
+bool
+engine_sa_next(struct engine *e, uint32_t id, uint64_t *cursor, struct engine_sa_record *r)
+{
+	struct query *q = find(e, id, NULL);
+	const struct query_entry *entry = q != NULL ? entry_at(q, *cursor) : NULL;
+
+	if (entry == NULL)
+		return false;
+	r->type = entry->type;
+	r->rid = entry->rid;
+	r->bytes = entry->bytes;
+	++*cursor;
+	return true;
+}
+
+int
+engine_sa_cancel(struct engine *e, uint32_t id, struct error *err)
+{
+	struct query *q = find(e, id, err);
+
+	if (q == NULL)
+		return -ENOENT;
+	forget(e, q);
+	return 0;
+}
+
+/* --- what nobody waits for any more --- */
+
+static void
+watch(struct engine *e, struct query *q, uint64_t now)
+{
+	if (!is_done(q) && q->timeout > 0 && now - q->started > q->timeout) {
+		q->timed_out = true;
+		engine_call(e, q->worker, cancel_here, q);
+	}
+	if (now > q->seen && now - q->seen > FORGET_S * e->hz)
+		forget(e, q);
+}
+
+void
+engine_sa_watch(struct engine *e)
+{
+	uint64_t now = rte_get_tsc_cycles();
+	unsigned int i;
+
+	for (i = 0; e->queries != NULL && i < ENGINE_SA_QUERIES; i++)
+		if (e->queries->query[i].used)
+			watch(e, &e->queries->query[i], now);
+}
+
+void
+sa_queries_destroy(struct engine *e)
+{
+	unsigned int i;
+
+	for (i = 0; e->queries != NULL && i < ENGINE_SA_QUERIES; i++)
+		if (e->queries->query[i].used)
+			forget(e, &e->queries->query[i]);
+	mem_free(&allocator_malloc, e->queries);
+	e->queries = NULL;
+}

@@ -58,6 +58,8 @@ param_type_name(enum param_type type)
 		[PARAM_MAC] = "mac",
 		[PARAM_OBJECT] = "object",
 		[PARAM_LIST] = "list",
+		[PARAM_MAP] = "map",
+		[PARAM_MAPS] = "maps",
 	};
 
 	return names[type];
@@ -143,6 +145,14 @@ param_allowed(const struct param *p, char *buf, size_t size)
 		append(buf, size, "an object, or a list of %" PRIu64 "..%" PRIu64 " objects, of ",
 			p->min, p->max);
 		append_names(buf, size, p->fields);
+		break;
+	case PARAM_MAP:
+		append(buf, size, "object of NAME: VALUE");
+		break;
+	case PARAM_MAPS:
+		append(buf, size,
+			"an object, or a list of %" PRIu64 "..%" PRIu64 " objects, of NAME: VALUE",
+			p->min, p->max);
 		break;
 	}
 	return buf;
@@ -346,6 +356,26 @@ decode_list(struct decoder *d, const struct param *p, json_t *v, struct param_li
 	return rc;
 }
 
+/* What the names are is the handler's to check. */
+static int
+decode_map(struct decoder *d, const struct param *p, json_t *v, json_t **out)
+{
+	json_t *item;
+	size_t i;
+
+	if (!json_is_object(v) && (p->type == PARAM_MAP || !json_is_array(v)))
+		return refuse(d, p, v);
+	if (json_is_array(v) && (json_array_size(v) < p->min || json_array_size(v) > p->max))
+		return refuse(d, p, v);
+	json_array_foreach(v, i, item)
+	{
+		if (!json_is_object(item))
+			return refuse(d, p, item);
+	}
+	*out = v;
+	return 0;
+}
+
 static int
 decode_value(struct decoder *d, const struct param *p, json_t *v, void *field)
 {
@@ -382,6 +412,9 @@ decode_value(struct decoder *d, const struct param *p, json_t *v, void *field)
 		return decode_nested(d, p, -1, v, field);
 	case PARAM_LIST:
 		return decode_list(d, p, v, field);
+	case PARAM_MAP:
+	case PARAM_MAPS:
+		return decode_map(d, p, v, field);
 	}
 	return ok ? 0 : refuse(d, p, v);
 }

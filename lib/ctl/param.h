@@ -30,6 +30,8 @@ enum param_type {
 	PARAM_OBJECT, /**< object of .fields, in place */
 	/** list of at most .max objects of .fields, or one such object -> struct param_list */
 	PARAM_LIST,
+	PARAM_MAP, /**< object whose names the handler knows -> json_t *, as long as the request */
+	PARAM_MAPS, /**< list of .min to .max of them, or one -> json_t * */
 };
 
 #define PARAM_REQUIRED 0x1

@@ -51,6 +51,13 @@ struct sa_config {
 	uint8_t notice_retries; /**< a Report without ReportResp is sent again so often */
 	uint32_t notice_interval_ms;
 	uint32_t notices_max; /**< Reports under way, per worker */
+	uint32_t max_queries; /**< queries that are not answered yet, per worker */
+	uint32_t max_transfers; /**< answers of many packets under way, per worker */
+	/* what a worker remembers of the fabric to compute paths */
+	uint32_t path_ports; /**< endports, a power of two; more are read from the store again */
+	uint32_t path_switches; /**< in all; paths in larger fabrics are refused (no resources) */
+	uint32_t path_links; /**< between switches, each counted from both ends */
+	uint32_t path_routes; /**< switches whose routes are kept at one time */
 };
 extern const struct sa_config sa_config_default;
 
@@ -58,6 +65,11 @@ extern const struct sa_config sa_config_default;
 extern const struct store_index sa_indexes[];
 extern const unsigned int sa_num_indexes;
 extern const unsigned int sa_num_tables;
+/**
+ * Secret of the indexes over GIDs, so that strangers cannot fill one key; once, before
+ * store_create().
+ */
+void sa_index_secret(uint64_t key);
 
 struct sa *sa_create(const struct sa_config *config, struct error *err);
 void sa_destroy(struct sa *sa);

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * Endports of a worker: cached by LID and by GUID, dropped together when their tables change.
+ */
+
+#include <errno.h>
+#include <string.h>
+
+#include "sa/fabric.h"
+#include "sa/layout.h"
+#include "sa/select.h"
+#include "wire/bytes.h"
+
+#define GUID_WAYS 4
+
+struct guid_slot {
+	uint64_t guid;
+	uint32_t generation;
+	uint16_t lid;
+};
+
+/* tables that endports are made from; the first GRAPH_TABLES make the graph too */
+static const uint8_t tables[] = { SA_TABLE_LINK, SA_TABLE_PORT_INFO, SA_TABLE_SWITCH_INFO,
+	SA_TABLE_NODE, SA_TABLE_GUID_INFO, SA_TABLE_PKEY };
+#define GRAPH_TABLES 3
+#define TABLES       (sizeof(tables))
+
+struct fabric {
+	const struct allocator *alloc;
+	struct store_reader *reader;
+	uint64_t gid_prefix;
+	const struct store_version *version;
+	uint64_t seen; /* number of the version that changed[] was read from */
+	uint64_t changed[TABLES];
+	uint32_t generation;
+	uint32_t mask; /* of endports */
+	uint32_t guid_mask;
+	uint32_t victim;
+	struct port_view *port;
+	struct guid_slot *guid;
+	struct graph *graph;
+	bool graph_current;
+	const struct store_version *building; /* held */
+	bool building_held;
+	uint64_t building_changed[GRAPH_TABLES];
+	struct port_view direct; /* when an endport was found, but not its slot's to keep */
+};
+
+static bool
+power_of_two(uint32_t n)
+{
+	return n != 0 && (n & (n - 1)) == 0;
+}
+
+struct fabric *
+fabric_create(const struct sa_config *config, struct store_reader *reader)
+{
+	const struct allocator *alloc = config->alloc;
+	struct fabric *f;
+
+	if (!power_of_two(config->path_ports))
+		return NULL;
+	f = mem_zalloc(alloc, sizeof(*f), 64);
+	if (f == NULL)
+		return NULL;
+	f->alloc = alloc;
+	f->reader = reader;
+	f->gid_prefix = config->gid_prefix;
+	f->generation = 1;
+	f->seen = UINT64_MAX;
+	f->mask = config->path_ports - 1;
+	f->guid_mask = config->path_ports * 2 - 1;
+	f->port = mem_zalloc(alloc, config->path_ports * sizeof(*f->port), 64);
+	f->guid = mem_zalloc(alloc, (f->guid_mask + GUID_WAYS) * sizeof(*f->guid), 64);
+	f->graph = graph_create(alloc, config->path_switches, config->path_links,
+		config->path_routes);
+	if (f->port == NULL || f->guid == NULL || f->graph == NULL) {
+		fabric_destroy(f);
+		return NULL;
+	}
+	return f;
+}
+
+static void
+stop_building(struct fabric *f)
+{
+	if (f->building_held)
+		store_unhold(f->reader, f->building);
+	f->building = NULL;
+	f->building_held = false;
+}
+
+void
+fabric_destroy(struct fabric *f)
+{
+	if (f == NULL)
+		return;
+	stop_building(f);
+	graph_destroy(f->graph);
+	mem_free(f->alloc, f->guid);
+	mem_free(f->alloc, f->port);
+	mem_free(f->alloc, f);
+}
+
+void
+fabric_sync(struct fabric *f)
+{
+	uint64_t number;
+	bool changed = false;
+	unsigned int i;
+
+	f->version = store_current(f->reader);
+	number = store_version_number(f->version);
+	if (number == f->seen)
+		return;
+	for (i = 0; i < TABLES; i++) {
+		uint64_t at = store_table_changed(f->version, tables[i]);
+
+		if (f->seen != UINT64_MAX && at == f->changed[i])
+			continue;
+		f->changed[i] = at;
+		changed = true;
+		if (i < GRAPH_TABLES)
+			f->graph_current = false;
+	}
+	f->generation += changed;
+	f->seen = number;
+}
+
+const struct store_version *
+fabric_version(const struct fabric *f)
+{
+	return f->version;
+}
+
+uint32_t
+fabric_generation(const struct fabric *f)
+{
+	return f->generation;
+}
+
+const struct port_view *
+fabric_lid(struct fabric *f, uint16_t lid)
+{
+	struct port_view *p = &f->port[lid & f->mask];
+
+	if (p->generation == f->generation && lid != 0 && p->lid == lid)
+		return p;
+	if (!port_view_lid(f->version, lid, &f->direct))
+		return NULL;
+	/* an LMC's other LIDs share the slot of the base LID */
+	p = &f->port[f->direct.lid & f->mask];
+	*p = f->direct;
+	p->generation = f->generation;
+	return p;
+}
+
+const struct port_view *
+fabric_guid(struct fabric *f, uint64_t guid)
+{
+	uint64_t hash = guid * UINT64_C(0x9E3779B97F4A7C15);
+	struct guid_slot *s = &f->guid[(hash >> 32) & f->guid_mask];
+	unsigned int i;
+	uint16_t lid;
+
+	for (i = 0; i < GUID_WAYS; i++)
+		if (s[i].guid == guid && s[i].generation == f->generation)
+			return fabric_lid(f, s[i].lid);
+	lid = port_lid_of_guid(f->version, guid);
+	if (lid == 0)
+		return NULL;
+	for (i = 0; i < GUID_WAYS && s[i].generation == f->generation; i++)
+		;
+	if (i == GUID_WAYS)
+		i = f->victim++ % GUID_WAYS;
+	s[i] = (struct guid_slot){ guid, f->generation, lid };
+	return fabric_lid(f, lid);
+}
+
+const struct port_view *
+fabric_gid(struct fabric *f, const uint8_t *gid)
+{
+	return gid_in_subnet(f->gid_prefix, gid) ? fabric_guid(f, get_be64(gid + 8)) : NULL;
+}
+
+/* Would a graph of the version that is being read be out of date? */
+static bool
+building_outdated(const struct fabric *f)
+{
+	return memcmp(f->building_changed, f->changed, sizeof(f->building_changed)) != 0
+		|| (f->building_held && store_stale(f->building));
+}
+
+bool
+fabric_ready(struct fabric *f, unsigned int *budget)
+{
+	unsigned int all = UINT32_MAX;
+
+	if (f->graph_current)
+		return true;
+	if (f->building != NULL && building_outdated(f))
+		stop_building(f);
+	if (f->building == NULL) {
+		graph_begin(f->graph, f->version);
+		memcpy(f->building_changed, f->changed, sizeof(f->building_changed));
+		if (!graph_build(f->graph, budget)) {
+			if (store_hold(f->reader, f->version) != 0) {
+				/* cannot be kept: now or never */
+				graph_build(f->graph, &all);
+			} else {
+				f->building = f->version;
+				f->building_held = true;
+				return false;
+			}
+		}
+	} else if (!graph_build(f->graph, budget)) {
+		return false;
+	}
+	stop_building(f);
+	f->graph_current = true;
+	return true;
+}
+
+int
+fabric_route(struct fabric *f, const struct port_view *a, const struct port_view *b,
+	struct route *route)
+{
+	uint16_t from = a->node_type == NODE_TYPE_SWITCH ? a->lid : a->link_lid;
+	uint16_t to = b->node_type == NODE_TYPE_SWITCH ? b->lid : b->link_lid;
+
+	*route = (struct route){ .mtu = mtu_min(a->mtu, b->mtu), .reached = true };
+	if (a->lid == b->lid)
+		return 0;
+	route->rate = rate_min(a->rate, b->rate);
+	/* two endports with no switch between them */
+	if (from == b->lid && to == a->lid && a->node_type != NODE_TYPE_SWITCH)
+		return 0;
+	if (from != to || !graph_has_switch(f->graph, from)) {
+		struct route inner;
+
+		if (!graph_route(f->graph, from, to, &inner))
+			return graph_overflow(f->graph) ? -ENOSPC : -ENETUNREACH;
+		route->hops = inner.hops;
+		route->mtu = mtu_min(route->mtu, inner.mtu);
+		route->rate = rate_min(route->rate, inner.rate);
+	}
+	return 0;
+}
+
+unsigned int
+fabric_work(struct fabric *f)
+{
+	return graph_work(f->graph);
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#ifndef SA_FABRIC_H
+#define SA_FABRIC_H
+
+/**
+ * @file
+ * A worker's picture of the fabric, so that a path costs no search in the store: endports by LID
+ * and GUID as they are asked for, and the graph of switches. Both follow the newest version; each
+ * is dropped only when a table it was made from has changed.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sa/graph.h"
+#include "sa/port_view.h"
+#include "sa/sa.h"
+
+struct fabric;
+
+struct fabric *fabric_create(const struct sa_config *config, struct store_reader *reader);
+void fabric_destroy(struct fabric *f);
+
+/** Look at the newest version: before the other functions, in every burst. */
+void fabric_sync(struct fabric *f);
+const struct store_version *fabric_version(const struct fabric *f);
+/** Grows whenever endports or links may have changed. */
+uint32_t fabric_generation(const struct fabric *f);
+
+/** An endport, or NULL. Good until the next call. */
+const struct port_view *fabric_lid(struct fabric *f, uint16_t lid);
+const struct port_view *fabric_guid(struct fabric *f, uint64_t guid);
+const struct port_view *fabric_gid(struct fabric *f, const uint8_t *gid);
+
+/** Is the graph up to date? Else work on it. @retval false  go on later */
+bool fabric_ready(struct fabric *f, unsigned int *budget);
+/**
+ * Worst MTU and rate between two ports.
+ *
+ * @retval 0, -ENETUNREACH, -ENOSPC  the fabric is larger than the graph
+ */
+int fabric_route(struct fabric *f, const struct port_view *a, const struct port_view *b,
+	struct route *route);
+/** Links looked at since the last call. */
+unsigned int fabric_work(struct fabric *f);
+
+#endif

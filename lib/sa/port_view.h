@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#ifndef SA_PORT_VIEW_H
+#define SA_PORT_VIEW_H
+
+/**
+ * @file
+ * What the store says of one endport, gathered from its Node, PortInfo, P_Key and Link records.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sa/sa.h"
+
+#define PORT_VIEW_PKEYS 20
+#define PORT_VIEW_MANY  0xFF /* .num_pkeys: more than fit, read them from the store */
+#define PKEY_DEFAULT    0xFFFF
+#define PKEY_FULL       0x8000
+
+struct port_view {
+	uint64_t guid;
+	uint32_t generation; /**< of the cache that keeps it */
+	uint16_t lid; /**< base LID */
+	uint16_t link_lid; /**< other end of its link, 0: none */
+	uint8_t lmc;
+	uint8_t port; /**< PortInfo's number, 0 for a switch */
+	uint8_t node_type;
+	uint8_t mtu; /**< codes; of the link, where it has one */
+	uint8_t rate; /**< 0: no limit of its own */
+	uint8_t num_pkeys;
+	uint16_t pkey[PORT_VIEW_PKEYS];
+};
+
+/** Endport that owns a LID, the LMC respected. @return false: none that is up */
+bool port_view_lid(const struct store_version *v, uint16_t lid, struct port_view *p);
+/** LID of the port with this GUID or GUIDInfo alias; 0: none. */
+uint16_t port_lid_of_guid(const struct store_version *v, uint64_t guid);
+/** Endport of a GID: prefix and GUID. */
+bool port_view_gid(const struct store_version *v, uint64_t prefix, const uint8_t *gid,
+	struct port_view *p);
+/** Is a GID's upper half this subnet's prefix or the link-local one? */
+bool gid_in_subnet(uint64_t prefix, const uint8_t *gid);
+/** GUID of an address that belongs to no stored port. */
+void port_view_stranger(struct port_view *p);
+
+/**
+ * P_Key of a port for a partition, in its own membership; 0: not a member.
+ *
+ * @param pkey  either membership
+ */
+uint16_t port_member(const struct store_version *v, const struct port_view *p, uint16_t pkey);
+/**
+ * A partition that two ports share, at least one as a full member: as a full P_Key, 0: none.
+ *
+ * @param asked  0: any, else this one
+ */
+uint16_t port_common_pkey(const struct store_version *v, const struct port_view *a,
+	const struct port_view *b, uint16_t asked);
+
+/** MTU code and rate code of a port from its PortInfoRecord. */
+uint8_t port_info_mtu(const uint8_t *rec);
+uint8_t port_info_rate(const uint8_t *rec);
+
+#endif

@@ -89,6 +89,7 @@ struct sa_field {
 	uint8_t kind;
 	uint8_t count; /**< of a list */
 	uint8_t mask_bits; /**< components it spans, from mask_bit on; 0 counts as 1 */
+	bool v2_only; /**< version 1 has no such component: those behind it move up (A7, B11) */
 	const struct sa_word *words;
 	const char *help;
 };
@@ -99,6 +100,8 @@ struct sa_record_type {
 	uint16_t stride; /**< bytes, a multiple of 8: AttributeOffset * 8 */
 	uint8_t rid_len; /**< bytes of the RID part, absent from the version 1 form */
 	uint8_t rid_components; /**< mask bits of the RID part: v1 bit = v2 bit - this (A7) */
+	uint8_t rid_port; /**< where a RID's port and enumeration stand; 0: it has none (A6) */
+	uint8_t rid_enum;
 	bool stored; /**< has a table in the store; else computed or synthetic */
 	uint8_t table; /**< number of that table */
 	const char *name; /**< "NodeRecord" */
@@ -151,9 +154,13 @@ void sa_match_compile(struct sa_match *m, const struct sa_record_type *t, const 
 	uint64_t mask, uint64_t skip);
 bool sa_match(const struct sa_match *m, const uint8_t *rec);
 
-/** RID of a record whose type has a RID part or key of LIDs (A6); types without: 0. */
+/**
+ * RID of a record whose type has a RID part (A6); types without (Service, Path, MCMember, InformInfo
+ * and their like): 0. The port is the record's own, on channel adapters too: two ports of one LID
+ * range are two records. Of a 16-bit block the low 8 bits fit.
+ */
 uint32_t sa_rid(const struct sa_record_type *t, const uint8_t *rec);
-/** Put a RID into the RID part. */
+/** Put a RID into the RID part, which is cleared before. */
 void sa_rid_put(const struct sa_record_type *t, uint8_t *rec, uint32_t rid);
 
 /** Length on the wire of one record in a version: stride, or 4 + bare attribute. */

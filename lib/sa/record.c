@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/* Components, masks, RIDs and wire forms of records, all read from the tables. */
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "record_private.h"
+#include "wire/bytes.h"
+
+const struct sa_record_type *
+sa_record_type(uint16_t attribute)
+{
+	for (unsigned int i = 0; i < sa_num_record_types; i++)
+		if (sa_record_types[i].attribute == attribute)
+			return &sa_record_types[i];
+	return NULL;
+}
+
+const struct sa_record_type *
+sa_record_type_named(const char *name)
+{
+	unsigned long attribute;
+	char *end;
+
+	for (unsigned int i = 0; i < sa_num_record_types; i++)
+		if (strcasecmp(sa_record_types[i].name, name) == 0 ||
+			strcasecmp(sa_record_types[i].alias, name) == 0)
+			return &sa_record_types[i];
+	if (name[0] < '0' || name[0] > '9')
+		return NULL;
+	attribute = strtoul(name, &end, 0);
+	return *end == '\0' && attribute <= UINT16_MAX ? sa_record_type((uint16_t)attribute) : NULL;
+}
+
+const struct sa_field *
+sa_field_named(const struct sa_record_type *t, const char *name)
+{
+	for (unsigned int i = 0; i < t->num_fields; i++)
+		if (t->fields[i].kind != SA_RESERVED && strcasecmp(t->fields[i].name, name) == 0)
+			return &t->fields[i];
+	return NULL;
+}
+
+/* Most components are whole bytes; others gather what each byte has of them. */
+uint64_t
+sa_get(const struct sa_field *f, const uint8_t *rec)
+{
+	const uint8_t *p = rec + f->offset / 8;
+	unsigned int skip = f->offset % 8, left = f->bits < 64 ? f->bits : 64;
+	uint64_t value = 0;
+
+	if (skip == 0 && left == 16)
+		return get_be16(p);
+	if (skip == 0 && left == 64)
+		return get_be64(p);
+	for (; left > 0; skip = 0) {
+		unsigned int here = 8 - skip < left ? 8 - skip : left;
+
+		value = value << here | (*p++ >> (8 - skip - here) & ((1u << here) - 1));
+		left -= here;
+	}
+	return value;
+}
+
+void
+sa_put(const struct sa_field *f, uint8_t *rec, uint64_t value)
+{
+	uint8_t *p = rec + f->offset / 8;
+	unsigned int skip = f->offset % 8, left = f->bits < 64 ? f->bits : 64;
+
+	for (; left > 0; skip = 0) {
+		unsigned int here = 8 - skip < left ? 8 - skip : left;
+		unsigned int shift = 8 - skip - here, mask = (1u << here) - 1;
+
+		left -= here;
+		*p = (uint8_t)((*p & ~(mask << shift)) | (value >> left & mask) << shift);
+		p++;
+	}
+}
+
+uint64_t
+sa_get_named(const struct sa_record_type *t, const char *name, const uint8_t *rec)
+{
+	return sa_get(sa_field_named(t, name), rec);
+}
+
+void
+sa_put_named(const struct sa_record_type *t, const char *name, uint8_t *rec, uint64_t value)
+{
+	sa_put(sa_field_named(t, name), rec, value);
+}
+
+static uint64_t
+field_mask(const struct sa_field *f, unsigned int missing)
+{
+	return ((1ull << sa_components(f)) - 1) << ((unsigned int)f->mask_bit - missing);
+}
+
+/*
+ * sa-multipacket A7: version 1 counts neither the RID part nor what it does not have. Fields stand
+ * in the order of their bits: missing counts along, from rid_components on.
+ */
+static uint64_t
+field_mask_v1(const struct sa_record_type *t, const struct sa_field *f, unsigned int *missing)
+{
+	if (f->mask_bit < t->rid_components)
+		return 0;
+	if (f->v2_only) {
+		*missing += sa_components(f);
+		return 0;
+	}
+	return field_mask(f, *missing);
+}
+
+uint64_t
+sa_mask(const struct sa_record_type *t, const struct sa_field *f, enum sa_version v)
+{
+	unsigned int missing = t->rid_components;
+
+	if (f->mask_bit < 0)
+		return 0;
+	if (v == SA_V2)
+		return field_mask(f, 0);
+	for (const struct sa_field *before = t->fields; before < f; before++)
+		field_mask_v1(t, before, &missing);
+	return field_mask_v1(t, f, &missing);
+}
+
+uint64_t
+sa_mask_v2(const struct sa_record_type *t, uint64_t mask, enum sa_version v)
+{
+	unsigned int missing = t->rid_components;
+	uint64_t v2 = 0;
+
+	if (v == SA_V2)
+		return mask;
+	for (const struct sa_field *f = t->fields; f < t->fields + t->num_fields; f++) {
+		uint64_t here = field_mask_v1(t, f, &missing);
+
+		v2 |= (mask & here) << missing;
+	}
+	return v2;
+}
+
+uint64_t
+sa_mask_known(const struct sa_record_type *t)
+{
+	uint64_t known = 0;
+
+	for (unsigned int i = 0; i < t->num_fields; i++)
+		known |= sa_mask(t, &t->fields[i], SA_V2);
+	return known;
+}
+
+/* sa-multipacket A6: LID(16) | PortNumber(8) | Enumeration(8) */
+uint32_t
+sa_rid(const struct sa_record_type *t, const uint8_t *rec)
+{
+	uint32_t rid;
+
+	if (t->rid_len == 0)
+		return 0;
+	rid = (uint32_t)get_be16(rec) << 16;
+	if (t->rid_port != 0)
+		rid |= (uint32_t)rec[t->rid_port] << 8;
+	if (t->rid_enum != 0)
+		rid |= rec[t->rid_enum];
+	return rid;
+}
+
+void
+sa_rid_put(const struct sa_record_type *t, uint8_t *rec, uint32_t rid)
+{
+	if (t->rid_len == 0)
+		return;
+	memset(rec, 0, t->rid_len);
+	put_be16(rec, (uint16_t)(rid >> 16));
+	if (t->rid_port != 0)
+		rec[t->rid_port] = (uint8_t)(rid >> 8);
+	if (t->rid_enum != 0)
+		rec[t->rid_enum] = (uint8_t)rid;
+}
+
+uint16_t
+sa_wire_len(const struct sa_record_type *t, enum sa_version v)
+{
+	return v == SA_V2 ? t->stride : (uint16_t)(4 + t->len - t->rid_len);
+}
+
+void
+sa_encode(const struct sa_record_type *t, enum sa_version v, const uint8_t *rec, uint32_t rid,
+	uint8_t *wire)
+{
+	if (v == SA_V2) {
+		memcpy(wire, rec, t->len);
+		memset(wire + t->len, 0, t->stride - t->len);
+		return;
+	}
+	put_be32(wire, rid);
+	memcpy(wire + 4, rec + t->rid_len, t->len - t->rid_len);
+}
+
+void
+sa_decode(const struct sa_record_type *t, enum sa_version v, const uint8_t *wire, uint8_t *rec,
+	uint32_t *rid)
+{
+	if (v == SA_V2) {
+		memcpy(rec, wire, t->len);
+		*rid = sa_rid(t, rec);
+		return;
+	}
+	*rid = get_be32(wire);
+	sa_rid_put(t, rec, *rid);
+	memcpy(rec + t->rid_len, wire + 4, t->len - t->rid_len);
+}

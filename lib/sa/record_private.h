@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#ifndef SA_RECORD_PRIVATE_H
+#define SA_RECORD_PRIVATE_H
+
+/* The words of components; each list ends with a name of NULL. */
+
+#include "sa/record.h"
+
+extern const struct sa_word sa_words_node_type[];
+extern const struct sa_word sa_words_mtu[];
+extern const struct sa_word sa_words_rate[];
+extern const struct sa_word sa_words_selector[];
+extern const struct sa_word sa_words_width[];
+extern const struct sa_word sa_words_speed[];
+extern const struct sa_word sa_words_speed_ext[];
+extern const struct sa_word sa_words_port_state[];
+extern const struct sa_word sa_words_phys_state[];
+extern const struct sa_word sa_words_vls[];
+extern const struct sa_word sa_words_sm_state[];
+extern const struct sa_word sa_words_lease[];
+extern const struct sa_word sa_words_scope[];
+extern const struct sa_word sa_words_join[];
+extern const struct sa_word sa_words_notice_type[];
+extern const struct sa_word sa_words_inform_type[];
+extern const struct sa_word sa_words_trap[];
+extern const struct sa_word sa_words_producer[];
+
+/** Components a field spans. */
+static inline unsigned int
+sa_components(const struct sa_field *f)
+{
+	return f->mask_bits != 0 ? f->mask_bits : 1;
+}
+
+#endif

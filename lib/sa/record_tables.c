@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * The records: one row per component, in the order of the wire. Layouts: sa-multipacket B10, smp-sma
+ * 3 and 5; mask bits: B11. Components that stand in reserved space have a row if they have a bit.
+ */
+
+#include "record_private.h"
+
+#define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
+
+/* name; first byte, bits to skip in it, width in bits; mask bit; kind, [words,] help */
+#define F(name, byte, skip, bits, mask, kind, help)                                                \
+	{ name, (byte)*8 + (skip), bits, mask, kind, 0, 0, false, NULL, help }
+#define W(name, byte, skip, bits, mask, words, help)                                               \
+	{ name, (byte)*8 + (skip), bits, mask, SA_WORD, 0, 0, false, words, help }
+#define FLAGS(name, byte, skip, bits, mask, words, help)                                           \
+	{ name, (byte)*8 + (skip), bits, mask, SA_FLAGS_WORD, 0, 0, false, words, help }
+/* count numbers; components: 1 or count */
+#define LIST(name, byte, bits, mask, kind, count, components, help)                                \
+	{ name, (byte)*8, bits, mask, kind, count, components, false, NULL, help }
+#define RESERVED(byte, skip, bits, mask)                                                           \
+	{ "reserved", (byte)*8 + (skip), bits, mask, SA_RESERVED, 0, 0, false, NULL, "" }
+/* components that version 1 does not have */
+#define F2(name, byte, skip, bits, mask, kind, help)                                               \
+	{ name, (byte)*8 + (skip), bits, mask, kind, 0, 0, true, NULL, help }
+#define FLAGS2(name, byte, skip, bits, mask, words, help)                                          \
+	{ name, (byte)*8 + (skip), bits, mask, SA_FLAGS_WORD, 0, 0, true, words, help }
+#define RESERVED2(byte, skip, bits, mask)                                                          \
+	{ "reserved", (byte)*8 + (skip), bits, mask, SA_RESERVED, 0, 0, true, NULL, "" }
+
+static const struct sa_field node_fields[] = {
+	F("lid", 0, 0, 16, 0, SA_LID, "LID of a port of the node"),
+	RESERVED(2, 0, 16, 1),
+	F("base_version", 4, 0, 8, 2, SA_DEC, "base version of its MADs"),
+	F("class_version", 5, 0, 8, 3, SA_DEC, "class version of its SMPs"),
+	W("node_type", 6, 0, 8, 4, sa_words_node_type, "what the node is"),
+	F("num_ports", 7, 0, 8, 5, SA_DEC, "ports of the node"),
+	F("sys_guid", 8, 0, 64, 6, SA_GUID, "system image GUID"),
+	F("node_guid", 16, 0, 64, 7, SA_GUID, "GUID of the node"),
+	F("port_guid", 24, 0, 64, 8, SA_GUID, "GUID of the port"),
+	F("partition_cap", 32, 0, 16, 9, SA_DEC, "entries of the P_Key table"),
+	F("device_id", 34, 0, 16, 10, SA_HEX, "device ID"),
+	F("revision", 36, 0, 32, 11, SA_HEX, "device revision"),
+	F("port_num", 40, 0, 8, 12, SA_DEC, "number of the port"),
+	F("vendor_id", 41, 0, 24, 13, SA_HEX, "vendor ID"),
+	F("node_desc", 44, 0, 512, 14, SA_TEXT, "description of the node"),
+};
+
+static const struct sa_field port_info_fields[] = {
+	F("lid", 0, 0, 16, 0, SA_LID, "LID of the port (switch: of port 0)"),
+	F("port_num", 2, 0, 8, 1, SA_DEC, "number of the port"),
+	F("options", 3, 0, 8, 2, SA_HEX, "which form of PortInfo"),
+	F("m_key", 4, 0, 64, 3, SA_HEX, "management key"),
+	F("gid_prefix", 12, 0, 64, 4, SA_HEX, "subnet prefix"),
+	F("base_lid", 20, 0, 16, 5, SA_LID, "base LID"),
+	F("sm_lid", 22, 0, 16, 6, SA_LID, "LID of the master SM"),
+	F("capability_mask", 24, 0, 32, 7, SA_HEX, "what the port can do"),
+	F("diag_code", 28, 0, 16, 8, SA_HEX, "diagnostic code"),
+	F("m_key_lease_period", 30, 0, 16, 9, SA_DEC, "lease of the M_Key, seconds"),
+	F("local_port_num", 32, 0, 8, 10, SA_DEC, "port that the query came in by"),
+	FLAGS("link_width_enabled", 33, 0, 8, 11, sa_words_width, "widths allowed"),
+	FLAGS("link_width_supported", 34, 0, 8, 12, sa_words_width, "widths possible"),
+	FLAGS("link_width_active", 35, 0, 8, 13, sa_words_width, "width in use"),
+	FLAGS("link_speed_supported", 36, 0, 4, 14, sa_words_speed, "speeds possible"),
+	W("port_state", 36, 4, 4, 15, sa_words_port_state, "logical state"),
+	W("port_phys_state", 37, 0, 4, 16, sa_words_phys_state, "physical state"),
+	W("link_down_default", 37, 4, 4, 17, sa_words_phys_state, "state after link down"),
+	F("m_key_protect_bits", 38, 0, 2, 18, SA_DEC, "what the M_Key protects"),
+	RESERVED(38, 2, 3, 19),
+	F("lmc", 38, 5, 3, 20, SA_DEC, "2^lmc LIDs from the base LID on"),
+	FLAGS("link_speed_active", 39, 0, 4, 21, sa_words_speed, "speed in use"),
+	FLAGS("link_speed_enabled", 39, 4, 4, 22, sa_words_speed, "speeds allowed"),
+	W("neighbor_mtu", 40, 0, 4, 23, sa_words_mtu, "MTU in use"),
+	F("sm_sl", 40, 4, 4, 24, SA_DEC, "SL to the master SM"),
+	W("vl_cap", 41, 0, 4, 25, sa_words_vls, "virtual lanes possible"),
+	F("init_type", 41, 4, 4, 26, SA_HEX, "initialization asked for"),
+	F("vl_high_limit", 42, 0, 8, 27, SA_DEC, "limit of high priority"),
+	F("vl_arb_high_cap", 43, 0, 8, 28, SA_DEC, "entries for high priority"),
+	F("vl_arb_low_cap", 44, 0, 8, 29, SA_DEC, "entries for low priority"),
+	F("init_type_reply", 45, 0, 4, 30, SA_HEX, "initialization done"),
+	W("mtu_cap", 45, 4, 4, 31, sa_words_mtu, "largest MTU"),
+	F("vl_stall_count", 46, 0, 3, 32, SA_DEC, "drops until a lane stalls"),
+	F("hoq_life", 46, 3, 5, 33, SA_DEC, "head of queue lifetime, a code"),
+	W("oper_vls", 47, 0, 4, 34, sa_words_vls, "virtual lanes in use"),
+	F("part_enforce_in", 47, 4, 1, 35, SA_DEC, "P_Keys checked inbound"),
+	F("part_enforce_out", 47, 5, 1, 36, SA_DEC, "P_Keys checked outbound"),
+	F("filter_raw_in", 47, 6, 1, 37, SA_DEC, "raw packets filtered inbound"),
+	F("filter_raw_out", 47, 7, 1, 38, SA_DEC, "raw packets filtered outbound"),
+	F("m_key_violations", 48, 0, 16, 39, SA_DEC, "SMPs with a bad M_Key"),
+	F("p_key_violations", 50, 0, 16, 40, SA_DEC, "packets with a bad P_Key"),
+	F("q_key_violations", 52, 0, 16, 41, SA_DEC, "packets with a bad Q_Key"),
+	F("guid_cap", 54, 0, 8, 42, SA_DEC, "entries of GUIDInfo"),
+	F2("client_reregister", 55, 0, 1, 43, SA_DEC, "subscribe and join again"),
+	RESERVED(55, 1, 2, 44),
+	F("subnet_timeout", 55, 3, 5, 45, SA_DEC, "4.096 us * 2^n: flight time in the subnet"),
+	RESERVED(56, 0, 3, 46),
+	F("resp_time_value", 56, 3, 5, 47, SA_DEC, "4.096 us * 2^n: time to answer"),
+	F("local_phy_errors", 57, 0, 4, 48, SA_DEC, "threshold of local link errors"),
+	F("overrun_errors", 57, 4, 4, 49, SA_DEC, "threshold of buffer overruns"),
+	F2("max_credit_hint", 58, 0, 16, 50, SA_DEC, "credits wanted"),
+	RESERVED2(60, 0, 8, 51),
+	F2("link_round_trip_latency", 61, 0, 24, 52, SA_DEC, "in 4 ns"),
+	F2("capability_mask2", 64, 0, 16, 53, SA_HEX, "what else the port can do"),
+	FLAGS2("link_speed_ext_active", 66, 0, 4, 54, sa_words_speed_ext, "extended speed in use"),
+	FLAGS2("link_speed_ext_supported", 66, 4, 4, 55, sa_words_speed_ext,
+		"extended speeds possible"),
+	RESERVED2(67, 0, 3, 56),
+	FLAGS2("link_speed_ext_enabled", 67, 3, 5, 57, sa_words_speed_ext,
+		"extended speeds allowed"),
+};
+
+static const struct sa_field sm_info_fields[] = {
+	F("lid", 0, 0, 16, 0, SA_LID, "LID of the SM"),
+	RESERVED(2, 0, 16, 1),
+	F("guid", 4, 0, 64, 2, SA_GUID, "port GUID of the SM"),
+	F("sm_key", 12, 0, 64, 3, SA_HEX, "its SM_Key"),
+	F("act_count", 20, 0, 32, 4, SA_DEC, "counts on while it lives"),
+	F("priority", 24, 0, 4, 5, SA_DEC, "the higher becomes master"),
+	W("sm_state", 24, 4, 4, 6, sa_words_sm_state, "what it does"),
+};
+
+static const struct sa_field switch_info_fields[] = {
+	F("lid", 0, 0, 16, 0, SA_LID, "LID of the switch's port 0"),
+	RESERVED(2, 0, 16, 1),
+	F("lin_cap", 4, 0, 16, 2, SA_DEC, "entries of the linear forwarding table"),
+	F("rand_cap", 6, 0, 16, 3, SA_DEC, "entries of the random forwarding table"),
+	F("mcast_cap", 8, 0, 16, 4, SA_DEC, "entries of the multicast forwarding table"),
+	F("lin_top", 10, 0, 16, 5, SA_DEC, "last LID in use of the linear table"),
+	F("def_port", 12, 0, 8, 6, SA_DEC, "where unknown LIDs go"),
+	F("def_mcast_pri_port", 13, 0, 8, 7, SA_DEC, "where unknown multicast goes"),
+	F("def_mcast_not_port", 14, 0, 8, 8, SA_DEC, "and where from that port"),
+	F("life_time_value", 15, 0, 5, 9, SA_DEC, "4.096 us * 2^n: longest stay in the switch"),
+	F("port_state_change", 15, 5, 1, 10, SA_DEC, "a port changed its state"),
+	F("optimized_sltovl", 15, 6, 2, 11, SA_DEC, "optimized SL to VL programming"),
+	F("lids_per_port", 16, 0, 16, 12, SA_DEC, "LID/LMC combinations of a port"),
+	F("part_enforce_cap", 18, 0, 16, 13, SA_DEC, "P_Keys it can enforce on a port"),
+	F("inbound_enforce", 20, 0, 1, 14, SA_DEC, "can check P_Keys inbound"),
+	F("outbound_enforce", 20, 1, 1, 15, SA_DEC, "can check P_Keys outbound"),
+	F("filter_raw_in_cap", 20, 2, 1, 16, SA_DEC, "can filter raw packets inbound"),
+	F("filter_raw_out_cap", 20, 3, 1, 17, SA_DEC, "can filter raw packets outbound"),
+	F("enhanced_port0", 20, 4, 1, 18, SA_DEC, "port 0 is an endport like others"),
+	F("mcast_top", 22, 0, 16, -1, SA_LID, "last MLID in use"),
+};
+
+static const struct sa_field link_fields[] = {
+	F("from_lid", 0, 0, 16, 0, SA_LID, "LID at one end"),
+	F("from_port", 2, 0, 8, 1, SA_DEC, "port at one end"),
+	F("to_port", 3, 0, 8, 2, SA_DEC, "port at the other end"),
+	F("to_lid", 4, 0, 16, 3, SA_LID, "LID at the other end"),
+};
+
+static const struct sa_field guid_info_fields[] = {
+	F("lid", 0, 0, 16, 0, SA_LID, "LID of the port"),
+	F("block_num", 2, 0, 8, 1, SA_DEC, "which block of 8 GUIDs"),
+	RESERVED(3, 0, 8, 2),
+	RESERVED(4, 0, 32, 3),
+	F("guid0", 8, 0, 64, 4, SA_GUID, "GUID; of block 0 the port's"),
+	F("guid1", 16, 0, 64, 5, SA_GUID, "GUID"),
+	F("guid2", 24, 0, 64, 6, SA_GUID, "GUID"),
+	F("guid3", 32, 0, 64, 7, SA_GUID, "GUID"),
+	F("guid4", 40, 0, 64, 8, SA_GUID, "GUID"),
+	F("guid5", 48, 0, 64, 9, SA_GUID, "GUID"),
+	F("guid6", 56, 0, 64, 10, SA_GUID, "GUID"),
+	F("guid7", 64, 0, 64, 11, SA_GUID, "GUID"),
+};
+
+static const struct sa_field pkey_fields[] = {
+	F("lid", 0, 0, 16, 0, SA_LID, "LID of the port"),
+	F("block_num", 2, 0, 16, 1, SA_DEC, "which block of 32 P_Keys"),
+	F("port_num", 4, 0, 8, 2, SA_DEC, "number of the port"),
+	RESERVED(5, 0, 24, 3),
+	LIST("pkeys", 8, 512, 4, SA_HEX_LIST, 32, 1, "P_Keys; 0x8000: full member"),
+};
+
+static const struct sa_field sltovl_fields[] = {
+	F("lid", 0, 0, 16, 0, SA_LID, "LID of the port"),
+	F("in_port", 2, 0, 8, 1, SA_DEC, "input port of a switch"),
+	F("out_port", 3, 0, 8, 2, SA_DEC, "output port of a switch"),
+	RESERVED(4, 0, 32, 3),
+	LIST("vls", 8, 64, 4, SA_DEC_LIST, 16, 16, "VL of each SL from 0 to 15"),
+};
+
+static const struct sa_field vlarb_fields[] = {
+	F("lid", 0, 0, 16, 0, SA_LID, "LID of the port"),
+	F("port_num", 2, 0, 8, 1, SA_DEC, "output port"),
+	F("block_num", 3, 0, 8, 2, SA_DEC, "1, 2: low priority; 3, 4: high priority"),
+	RESERVED(4, 0, 32, 3),
+	LIST("entries", 8, 512, 4, SA_HEX_LIST, 32, 1, "VL in the upper byte, weight in the lower"),
+};
+
+static const struct sa_field service_fields[] = {
+	F("service_id", 0, 0, 64, 0, SA_HEX, "ID of the service"),
+	F("service_gid", 8, 0, 128, 1, SA_GID, "GID of the port that offers it"),
+	F("service_pkey", 24, 0, 16, 2, SA_HEX, "P_Key to reach it with"),
+	RESERVED(26, 0, 16, 3),
+	W("service_lease", 28, 0, 32, 4, sa_words_lease, "seconds left"),
+	F("service_key", 32, 0, 128, 5, SA_BYTES, "key of the service's owner"),
+	F("service_name", 48, 0, 512, 6, SA_TEXT, "name of the service"),
+	LIST("service_data8", 112, 128, 7, SA_HEX_LIST, 16, 16, "the service's own"),
+	LIST("service_data16", 128, 128, 23, SA_HEX_LIST, 8, 8, "the service's own"),
+	LIST("service_data32", 144, 128, 31, SA_HEX_LIST, 4, 4, "the service's own"),
+	LIST("service_data64", 160, 128, 35, SA_HEX_LIST, 2, 2, "the service's own"),
+};
+
+static const struct sa_field path_fields[] = {
+	{ "service_id", 0, 64, 0, SA_HEX, 0, 2, false, NULL, "service that the path is for" },
+	F("dgid", 8, 0, 128, 2, SA_GID, "destination GID"),
+	F("sgid", 24, 0, 128, 3, SA_GID, "source GID"),
+	F("dlid", 40, 0, 16, 4, SA_LID, "destination LID"),
+	F("slid", 42, 0, 16, 5, SA_LID, "source LID"),
+	F("raw_traffic", 44, 0, 1, 6, SA_DEC, "for raw packets"),
+	RESERVED(44, 1, 3, 7),
+	F("flow_label", 44, 4, 20, 8, SA_HEX, "flow label of the GRH"),
+	F("hop_limit", 47, 0, 8, 9, SA_DEC, "hop limit of the GRH"),
+	F("tclass", 48, 0, 8, 10, SA_HEX, "traffic class of the GRH"),
+	F("reversible", 49, 0, 1, 11, SA_DEC, "good for the way back"),
+	F("numb_path", 49, 1, 7, 12, SA_DEC, "paths wanted"),
+	F("pkey", 50, 0, 16, 13, SA_HEX, "partition key"),
+	F("qos_class", 52, 0, 12, 14, SA_DEC, "QoS class"),
+	F("sl", 52, 12, 4, 15, SA_DEC, "service level"),
+	W("mtu_selector", 54, 0, 2, 16, sa_words_selector, "how mtu is meant"),
+	W("mtu", 54, 2, 6, 17, sa_words_mtu, "path MTU"),
+	W("rate_selector", 55, 0, 2, 18, sa_words_selector, "how rate is meant"),
+	W("rate", 55, 2, 6, 19, sa_words_rate, "Gb/s"),
+	W("packet_life_selector", 56, 0, 2, 20, sa_words_selector, "how packet_life is meant"),
+	F("packet_life", 56, 2, 6, 21, SA_DEC, "4.096 us * 2^n: longest stay in the fabric"),
+	F("preference", 57, 0, 8, 22, SA_DEC, "0 is best"),
+};
+
+static const struct sa_field mcmember_fields[] = {
+	F("mgid", 0, 0, 128, 0, SA_GID, "GID of the group"),
+	F("port_gid", 16, 0, 128, 1, SA_GID, "GID of the member"),
+	F("qkey", 32, 0, 32, 2, SA_HEX, "Q_Key of the group"),
+	F("mlid", 36, 0, 16, 3, SA_LID, "LID of the group"),
+	W("mtu_selector", 38, 0, 2, 4, sa_words_selector, "how mtu is meant"),
+	W("mtu", 38, 2, 6, 5, sa_words_mtu, "MTU of the group"),
+	F("tclass", 39, 0, 8, 6, SA_HEX, "traffic class of the GRH"),
+	F("pkey", 40, 0, 16, 7, SA_HEX, "partition key"),
+	W("rate_selector", 42, 0, 2, 8, sa_words_selector, "how rate is meant"),
+	W("rate", 42, 2, 6, 9, sa_words_rate, "Gb/s"),
+	W("packet_life_selector", 43, 0, 2, 10, sa_words_selector, "how packet_life is meant"),
+	F("packet_life", 43, 2, 6, 11, SA_DEC, "4.096 us * 2^n: longest stay in the fabric"),
+	F("sl", 44, 0, 4, 12, SA_DEC, "service level"),
+	F("flow_label", 44, 4, 20, 13, SA_HEX, "flow label of the GRH"),
+	F("hop_limit", 47, 0, 8, 14, SA_DEC, "hop limit of the GRH"),
+	W("scope", 48, 0, 4, 15, sa_words_scope, "how far the group reaches"),
+	FLAGS("join_state", 48, 4, 4, 16, sa_words_join, "how the port is a member"),
+	F("proxy_join", 49, 0, 1, 17, SA_DEC, "joined by somebody else"),
+};
+
+/* at: byte where InformInfo begins; bit: of its first component */
+#define INFORM_FIELDS(at, bit)                                                                     \
+	F("gid", (at), 0, 128, (bit), SA_GID, "GID that notices are about; 0: lid_range"),         \
+	F("lid_range_begin", (at) + 16, 0, 16, (bit) + 1, SA_LID, "0xffff: all"),                  \
+	F("lid_range_end", (at) + 18, 0, 16, (bit) + 2, SA_LID, "last LID of the range"),          \
+	RESERVED((at) + 20, 0, 16, (bit) + 3),                                                     \
+	F("is_generic", (at) + 22, 0, 8, (bit) + 4, SA_DEC, "1: generic, 0: vendor's"),            \
+	F("subscribe", (at) + 23, 0, 8, (bit) + 5, SA_DEC, "1: subscribe, 0: unsubscribe"),        \
+	W("type", (at) + 24, 0, 16, (bit) + 6, sa_words_inform_type, "type of the notices"),       \
+	W("trap_num", (at) + 26, 0, 16, (bit) + 7, sa_words_trap, "trap number or device ID"),     \
+	F("qpn", (at) + 28, 0, 24, (bit) + 8, SA_HEX, "QP that reports go to"),                    \
+	RESERVED((at) + 31, 0, 3, (bit) + 9),                                                      \
+	F("resp_time_value", (at) + 31, 3, 5, (bit) + 10, SA_DEC, "4.096 us * 2^n: time to answer"), \
+	RESERVED((at) + 32, 0, 8, (bit) + 11),                                                     \
+	W("producer_type", (at) + 33, 0, 24, (bit) + 12, sa_words_producer,                        \
+		"who sends the notices, or vendor ID")
+
+static const struct sa_field inform_info_fields[] = { INFORM_FIELDS(0, 0) };
+
+static const struct sa_field inform_record_fields[] = {
+	F("subscriber_gid", 0, 0, 128, 0, SA_GID, "GID of the subscriber"),
+	F("enum", 16, 0, 16, 1, SA_DEC, "number among its subscriptions"),
+	RESERVED(18, 0, 48, 2),
+	INFORM_FIELDS(24, 3),
+};
+
+static const struct sa_field class_port_info_fields[] = {
+	F("base_version", 0, 0, 8, -1, SA_DEC, "base version"),
+	F("class_version", 1, 0, 8, -1, SA_DEC, "class version"),
+	F("capability_mask", 2, 0, 16, -1, SA_HEX, "what the class can do"),
+	F("capability_mask2", 4, 0, 27, -1, SA_HEX, "what else it can do"),
+	F("resp_time_value", 4, 27, 5, -1, SA_DEC, "4.096 us * 2^n: time to answer"),
+	F("redirect_gid", 8, 0, 128, -1, SA_GID, "ask there: GID"),
+	F("redirect_tc", 24, 0, 8, -1, SA_HEX, "ask there: traffic class"),
+	F("redirect_sl", 24, 8, 4, -1, SA_DEC, "ask there: service level"),
+	F("redirect_fl", 24, 12, 20, -1, SA_HEX, "ask there: flow label"),
+	F("redirect_lid", 28, 0, 16, -1, SA_LID, "ask there: LID"),
+	F("redirect_pkey", 30, 0, 16, -1, SA_HEX, "ask there: P_Key"),
+	F("redirect_qp", 33, 0, 24, -1, SA_HEX, "ask there: QP"),
+	F("redirect_qkey", 36, 0, 32, -1, SA_HEX, "ask there: Q_Key"),
+	F("trap_gid", 40, 0, 128, -1, SA_GID, "traps go to: GID"),
+	F("trap_tc", 56, 0, 8, -1, SA_HEX, "traps go to: traffic class"),
+	F("trap_sl", 56, 8, 4, -1, SA_DEC, "traps go to: service level"),
+	F("trap_fl", 56, 12, 20, -1, SA_HEX, "traps go to: flow label"),
+	F("trap_lid", 60, 0, 16, -1, SA_LID, "traps go to: LID"),
+	F("trap_pkey", 62, 0, 16, -1, SA_HEX, "traps go to: P_Key"),
+	F("trap_hl", 64, 0, 8, -1, SA_DEC, "traps go to: hop limit"),
+	F("trap_qp", 65, 0, 24, -1, SA_HEX, "traps go to: QP"),
+	F("trap_qkey", 68, 0, 32, -1, SA_HEX, "traps go to: Q_Key"),
+};
+
+static const struct sa_field notice_fields[] = {
+	F("is_generic", 0, 0, 1, -1, SA_DEC, "1: generic, 0: vendor's"),
+	W("type", 0, 1, 7, -1, sa_words_notice_type, "how grave"),
+	W("producer_type", 1, 0, 24, -1, sa_words_producer, "who sends it, or vendor ID"),
+	F("trap_num", 4, 0, 16, -1, SA_DEC, "trap number or device ID"),
+	F("issuer_lid", 6, 0, 16, -1, SA_LID, "LID of the issuer"),
+	F("toggle", 8, 0, 1, -1, SA_DEC, "changes with every notice"),
+	F("count", 8, 1, 15, -1, SA_DEC, "notices in the queue"),
+	F("data_details", 10, 0, 432, -1, SA_BYTES, "as trap_num says"),
+	F("issuer_gid", 64, 0, 128, -1, SA_GID, "GID of the issuer"),
+};
+
+#define STORED(number) .stored = true, .table = (number)
+#define FIELDS(list) .fields = (list), .num_fields = ARRAY_LEN(list)
+#define RID(length, components) .rid_len = (length), .rid_components = (components)
+
+/*
+ * Service, MCMember and InformInfo records and Path have no LID to be identified by: in version 1
+ * their whole record stands behind a RID that the server gives (A7).
+ */
+const struct sa_record_type sa_record_types[] = {
+	{ SA_NODE, 108, 112, RID(4, 2), STORED(SA_TABLE_NODE), .name = "NodeRecord",
+		.alias = "node", FIELDS(node_fields), .help = "nodes, by a port's LID" },
+	{ SA_PORT_INFO, 68, 72, RID(4, 3), .rid_port = 2, STORED(SA_TABLE_PORT_INFO),
+		.name = "PortInfoRecord", .alias = "port", FIELDS(port_info_fields),
+		.help = "ports and their state" },
+	{ SA_SM_INFO, 25, 32, RID(4, 2), STORED(SA_TABLE_SM_INFO), .name = "SMInfoRecord",
+		.alias = "sm", FIELDS(sm_info_fields), .help = "subnet managers" },
+	{ SA_LINK, 6, 8, RID(3, 2), .rid_port = 2, STORED(SA_TABLE_LINK), .name = "LinkRecord",
+		.alias = "link", FIELDS(link_fields), .help = "links, one record each way" },
+	{ SA_GUID_INFO, 72, 72, RID(8, 4), .rid_enum = 2, STORED(SA_TABLE_GUID_INFO),
+		.name = "GUIDInfoRecord", .alias = "guid", FIELDS(guid_info_fields),
+		.help = "GUIDs of ports, in blocks of 8" },
+	{ SA_PKEY_TABLE, 72, 72, RID(8, 4), .rid_port = 4, .rid_enum = 3, STORED(SA_TABLE_PKEY),
+		.name = "P_KeyTableRecord", .alias = "pkey", FIELDS(pkey_fields),
+		.help = "P_Keys of ports, in blocks of 32" },
+	{ SA_SLTOVL, 16, 16, RID(8, 4), .rid_port = 2, .rid_enum = 3, STORED(SA_TABLE_SLTOVL),
+		.name = "SLtoVLMappingTableRecord", .alias = "sltovl", FIELDS(sltovl_fields),
+		.help = "virtual lane of each service level" },
+	{ SA_VLARB, 72, 72, RID(8, 4), .rid_port = 2, .rid_enum = 3, STORED(SA_TABLE_VLARB),
+		.name = "VLArbitrationTableRecord", .alias = "vlarb", FIELDS(vlarb_fields),
+		.help = "arbitration of virtual lanes" },
+	{ SA_SWITCH_INFO, 24, 24, RID(4, 2), STORED(SA_TABLE_SWITCH_INFO),
+		.name = "SwitchInfoRecord", .alias = "switch", FIELDS(switch_info_fields),
+		.help = "switches" },
+	{ SA_SERVICE, 176, 176, STORED(SA_TABLE_SERVICE), .name = "ServiceRecord",
+		.alias = "service", FIELDS(service_fields), .help = "services that ports offer" },
+	{ SA_MCMEMBER, 52, 56, STORED(SA_TABLE_MCMEMBER), .name = "MCMemberRecord",
+		.alias = "mcmember", FIELDS(mcmember_fields),
+		.help = "members of multicast groups" },
+	{ SA_INFORM_INFO_RECORD, 60, 64, STORED(SA_TABLE_INFORM), .name = "InformInfoRecord",
+		.alias = "inform", FIELDS(inform_record_fields),
+		.help = "subscriptions to notices" },
+	{ SA_PATH, 64, 64, .name = "PathRecord", .alias = "path", FIELDS(path_fields),
+		.help = "paths between ports, computed" },
+	{ SA_INFORM_INFO, 36, 40, .name = "InformInfo", .alias = "informinfo",
+		FIELDS(inform_info_fields), .help = "a subscription to be made or ended" },
+	{ SA_CLASS_PORT_INFO, 72, 72, .name = "ClassPortInfo", .alias = "class",
+		FIELDS(class_port_info_fields), .help = "what this SA can do" },
+	{ SA_NOTICE, 80, 80, .name = "Notice", .alias = "notice", FIELDS(notice_fields),
+		.help = "what happened in the subnet" },
+};
+
+const unsigned int sa_num_record_types = ARRAY_LEN(sa_record_types);

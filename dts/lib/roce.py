@@ -103,8 +103,8 @@ _EXT = {Op.WRITE_FIRST: (RETH,), Op.WRITE_ONLY: (RETH,), Op.WRITE_ONLY_IMM: (RET
         Op.READ_ONLY: (AETH,), Op.ACK: (AETH,), Op.ATOMIC_ACK: (AETH, AtomicAckETH),
         Op.CMP_SWAP: (AtomicETH,), Op.FETCH_ADD: (AtomicETH,), Op.SEND_LAST_IMM: (ImmDt,),
         Op.SEND_ONLY_IMM: (ImmDt,), Op.WRITE_LAST_IMM: (ImmDt,), Op.SEND_LAST_INV: (IETH,),
-        Op.SEND_ONLY_INV: (IETH,)}
-_SIZE = {RETH: 16, AETH: 4, AtomicETH: 28, AtomicAckETH: 8, ImmDt: 4, IETH: 4}
+        Op.SEND_ONLY_INV: (IETH,), Op.UD_SEND_ONLY: (DETH,)}
+_SIZE = {RETH: 16, AETH: 4, AtomicETH: 28, AtomicAckETH: 8, ImmDt: 4, IETH: 4, DETH: 8}
 
 
 def icrc(packet):
@@ -358,7 +358,7 @@ class Peer:
     # ---- out
 
     def build(self, op, psn, payload=b'', reth=None, atomic=None, aeth=None, original=None,
-              imm=None, inv=None, ackreq=0, solicited=0, pad=None, icrc_xor=0, cut=0, vlan=None,
+              imm=None, inv=None, deth=None, ackreq=0, solicited=0, pad=None, icrc_xor=0, cut=0, vlan=None,
               ttl=64, eth=None, ip=None, udp=None, l4=None, **bth):
         """A frame of bytes. What is not given is right; bth, ip, udp and eth override fields.
 
@@ -371,6 +371,8 @@ class Peer:
         h = BTH(**dict(dict(opcode=op, psn=psn & PSN_MASK, dqpn=self.remote_qpn, ackreq=ackreq,
                             solicited=solicited, padcount=pad & 3, icrc=0), **bth))
         body = bytes(h)[:12]
+        if deth is not None:
+            body += bytes(DETH(qkey=deth[0], sqpn=deth[1]))
         if reth is not None:
             body += bytes(RETH(va=reth[0], rkey=reth[1], dlen=reth[2]))
         if atomic is not None:

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/* Components as people write them. A text that is refused leaves the record as it was. */
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "sa/text.h"
+
+#define GOT "%s: got \"%.40s%s\", allowed: "
+#define GOT_ARGS(f, text) (f)->name, text, strlen(text) > 40 ? "..." : ""
+
+static uint64_t
+largest(const struct sa_field *f)
+{
+	return f->bits >= 64 ? UINT64_MAX : (1ull << f->bits) - 1;
+}
+
+static int
+digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	c |= 0x20;
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : 16;
+}
+
+/* Decimal or 0x..., and nothing else: no sign, no blanks, no octal. */
+static bool
+number(const char *text, size_t len, uint64_t max, uint64_t *value)
+{
+	unsigned int base = 10;
+	uint64_t v = 0;
+
+	if (len > 2 && text[0] == '0' && (text[1] | 0x20) == 'x') {
+		base = 16;
+		text += 2;
+		len -= 2;
+	}
+	if (len == 0)
+		return false;
+	for (size_t i = 0; i < len; i++) {
+		unsigned int d = (unsigned int)digit(text[i]);
+
+		if (d >= base || d > max || v > (max - d) / base)
+			return false;
+		v = v * base + d;
+	}
+	*value = v;
+	return v <= max;
+}
+
+static int
+refuse_number(const struct sa_field *f, const char *text, struct error *err)
+{
+	uint64_t max = largest(f);
+
+	return error_set(err, EINVAL, GOT "0 to %" PRIu64 ", or 0x0 to 0x%" PRIx64,
+		GOT_ARGS(f, text), max, max);
+}
+
+static int
+refuse_word(const struct sa_field *f, const char *text, struct error *err)
+{
+	bool flags = f->kind == SA_FLAGS_WORD, numeric = sa_words_numeric(f->words);
+	char list[160] = "";
+	size_t used = 0;
+
+	for (const struct sa_word *w = f->words; w->name != NULL && used < sizeof(list); w++)
+		used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s",
+			used > 0 ? ", " : "", w->name);
+	return error_set(err, EINVAL, GOT "%s%s, or %s up to 0x%" PRIx64, GOT_ARGS(f, text), list,
+		flags ? " joined by +" : "", numeric ? "a code as 0x0" : "a number", largest(f));
+}
+
+static bool
+word(const struct sa_field *f, const char *text, size_t len, uint64_t *value)
+{
+	for (const struct sa_word *w = f->words; w->name != NULL; w++)
+		if (strlen(w->name) == len && strncasecmp(w->name, text, len) == 0) {
+			*value = w->value;
+			return true;
+		}
+	/* "10" as a rate is 10 Gb/s and not code 10: codes of such words are hexadecimal */
+	if (sa_words_numeric(f->words) && (len < 3 || (text[1] | 0x20) != 'x'))
+		return false;
+	return number(text, len, largest(f), value);
+}
+
+static int
+parse_word(const struct sa_field *f, uint8_t *rec, const char *text, struct error *err)
+{
+	uint64_t value;
+
+	if (!word(f, text, strlen(text), &value))
+		return refuse_word(f, text, err);
+	sa_put(f, rec, value);
+	return 0;
+}
+
+static int
+parse_flags(const struct sa_field *f, uint8_t *rec, const char *text, struct error *err)
+{
+	uint64_t value = 0, one;
+
+	for (const char *at = text;;) {
+		size_t len = strcspn(at, "+");
+
+		if (!word(f, at, len, &one))
+			return refuse_word(f, text, err);
+		value |= one;
+		if (at[len] == '\0')
+			break;
+		at += len + 1;
+	}
+	sa_put(f, rec, value);
+	return 0;
+}
+
+static int
+parse_number(const struct sa_field *f, uint8_t *rec, const char *text, struct error *err)
+{
+	uint64_t value;
+
+	if (!number(text, strlen(text), largest(f), &value))
+		return refuse_number(f, text, err);
+	sa_put(f, rec, value);
+	return 0;
+}
+
+static int
+parse_gid(const struct sa_field *f, uint8_t *rec, const char *text, struct error *err)
+{
+	uint8_t gid[16];
+
+	if (inet_pton(AF_INET6, text, gid) != 1)
+		return error_set(err, EINVAL, GOT "a GID in IPv6 notation, like fe80::2:c903:0:1",
+			GOT_ARGS(f, text));
+	memcpy(rec + f->offset / 8, gid, sizeof(gid));
+	return 0;
+}
+
+/* One character of a text, \xNN and \\ undone. @return characters read, 0: no good */
+static unsigned int
+text_byte(const char *at, uint8_t *byte)
+{
+	*byte = (uint8_t)at[0];
+	if (at[0] != '\\')
+		return 1;
+	if (at[1] == '\\')
+		return 2;
+	if (at[1] != 'x' || digit(at[2]) > 15 || digit(at[3]) > 15)
+		return 0;
+	*byte = (uint8_t)(digit(at[2]) << 4 | digit(at[3]));
+	return 4;
+}
+
+static int
+parse_text(const struct sa_field *f, uint8_t *rec, const char *text, struct error *err)
+{
+	uint8_t bytes[SA_TEXT_BYTES] = { 0 };
+	unsigned int max = f->bits / 8, len = 0, n;
+
+	for (const char *at = text; *at != '\0'; at += n, len++) {
+		n = len < max ? text_byte(at, &bytes[len]) : 0;
+		if (n == 0)
+			return error_set(err, EINVAL,
+				GOT "up to %u bytes of text, \\xNN for others, \\\\ for \\",
+				GOT_ARGS(f, text), max);
+	}
+	memcpy(rec + f->offset / 8, bytes, max);
+	return 0;
+}
+
+static int
+parse_bytes(const struct sa_field *f, uint8_t *rec, const char *text, struct error *err)
+{
+	uint8_t bytes[SA_TEXT_BYTES] = { 0 };
+	unsigned int max = f->bits / 8;
+	const char *at = text;
+	size_t len;
+
+	if (at[0] == '0' && (at[1] | 0x20) == 'x')
+		at += 2;
+	len = strlen(at);
+	for (size_t i = 0; i < len && len <= max * 2; i++) {
+		if (digit(at[i]) > 15)
+			len = SIZE_MAX;
+		else
+			bytes[i / 2] |= (uint8_t)(digit(at[i]) << (i % 2 == 0 ? 4 : 0));
+	}
+	if (len > max * 2 || len % 2 != 0)
+		return error_set(err, EINVAL, GOT "up to %u bytes, two hex digits each",
+			GOT_ARGS(f, text), max);
+	memcpy(rec + f->offset / 8, bytes, max);
+	return 0;
+}
+
+/* Fewer numbers than the list has: the others are 0. */
+static int
+parse_list(const struct sa_field *list, uint8_t *rec, const char *text, struct error *err)
+{
+	uint64_t values[32] = { 0 };
+	struct sa_field f = sa_element(list, 0);
+	unsigned int n = 0;
+
+	for (const char *at = text;; n++) {
+		size_t len = strcspn(at, ",");
+
+		if (n == list->count || !number(at, len, largest(&f), &values[n]))
+			return error_set(err, EINVAL,
+				GOT "up to %u numbers from 0 to 0x%" PRIx64 " with commas between",
+				GOT_ARGS(list, text), list->count, largest(&f));
+		if (at[len] == '\0')
+			break;
+		at += len + 1;
+	}
+	for (unsigned int i = 0; i < list->count; i++) {
+		f = sa_element(list, i);
+		sa_put(&f, rec, values[i]);
+	}
+	return 0;
+}
+
+int
+sa_parse(const struct sa_field *f, uint8_t *rec, const char *text, struct error *err)
+{
+	switch (f->kind) {
+	case SA_WORD:
+		return parse_word(f, rec, text, err);
+	case SA_FLAGS_WORD:
+		return parse_flags(f, rec, text, err);
+	case SA_GID:
+		return parse_gid(f, rec, text, err);
+	case SA_TEXT:
+		return parse_text(f, rec, text, err);
+	case SA_BYTES:
+		return parse_bytes(f, rec, text, err);
+	case SA_DEC_LIST:
+	case SA_HEX_LIST:
+		return parse_list(f, rec, text, err);
+	case SA_RESERVED:
+		return error_set(err, EINVAL, "a reserved component has no value");
+	default:
+		return parse_number(f, rec, text, err);
+	}
+}

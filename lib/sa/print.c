@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/* Components as people read them. What is printed can be parsed again (parse.c). */
+
+#include <arpa/inet.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "sa/text.h"
+
+struct line {
+	char *buf;
+	size_t size;
+	size_t used;
+};
+
+static void __attribute__((format(printf, 2, 3)))
+put(struct line *l, const char *format, ...)
+{
+	va_list args;
+	int n;
+
+	if (l->used >= l->size)
+		return;
+	va_start(args, format);
+	n = vsnprintf(l->buf + l->used, l->size - l->used, format, args);
+	va_end(args);
+	l->used = n < 0 || (size_t)n >= l->size - l->used ? l->size : l->used + (size_t)n;
+}
+
+static void
+put_word(struct line *l, const struct sa_field *f, uint64_t value)
+{
+	for (const struct sa_word *w = f->words; w->name != NULL; w++)
+		if (w->value == value) {
+			put(l, "%s", w->name);
+			return;
+		}
+	put(l, sa_words_numeric(f->words) ? "0x%" PRIx64 : "%" PRIu64, value);
+}
+
+static void
+put_flags(struct line *l, const struct sa_field *f, uint64_t value)
+{
+	const char *plus = "";
+
+	for (const struct sa_word *w = f->words; w->name != NULL; w++)
+		if ((value & w->value) != 0) {
+			put(l, "%s%s", plus, w->name);
+			value &= ~w->value;
+			plus = "+";
+		}
+	if (value != 0 || plus[0] == '\0')
+		put(l, "%s0x%" PRIx64, plus, value);
+}
+
+static void
+put_gid(struct line *l, const uint8_t *gid)
+{
+	char text[INET6_ADDRSTRLEN];
+
+	put(l, "%s", inet_ntop(AF_INET6, gid, text, sizeof(text)));
+}
+
+unsigned int
+sa_utf8(const uint8_t *p, size_t left)
+{
+	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
+	unsigned int n = p[0] < 0x80 ? 1 :
+		(p[0] & 0xE0) == 0xC0    ? 2 :
+		(p[0] & 0xF0) == 0xE0    ? 3 :
+		(p[0] & 0xF8) == 0xF0    ? 4 :
+					   0;
+	uint32_t c;
+
+	if (n < 2 || n > left)
+		return n == 1;
+	c = p[0] & (0x7Fu >> n);
+	for (unsigned int i = 1; i < n; i++) {
+		if ((p[i] & 0xC0) != 0x80)
+			return 0;
+		c = c << 6 | (p[i] & 0x3F);
+	}
+	return c < least[n] || c > 0x10FFFF || (c >= 0xD800 && c <= 0xDFFF) ? 0 : n;
+}
+
+/* Bytes that are no text are written as \xNN, so that the result is always printable UTF-8. */
+static void
+put_text(struct line *l, const uint8_t *p, size_t len)
+{
+	while (len > 0 && p[len - 1] == 0)
+		len--;
+	while (len > 0) {
+		unsigned int n = sa_utf8(p, len);
+
+		if (n == 1 && p[0] == '\\')
+			put(l, "\\\\");
+		else if (n == 0 || p[0] < 0x20 || p[0] == 0x7F)
+			put(l, "\\x%02x", p[0]);
+		else
+			put(l, "%.*s", (int)n, (const char *)p);
+		n = n > 0 ? n : 1;
+		p += n;
+		len -= n;
+	}
+}
+
+static void
+put_list(struct line *l, const struct sa_field *list, const uint8_t *rec)
+{
+	for (unsigned int i = 0; i < list->count; i++) {
+		struct sa_field f = sa_element(list, i);
+		uint64_t value = sa_get(&f, rec);
+
+		put(l, "%s", i > 0 ? "," : "");
+		if (list->kind == SA_HEX_LIST)
+			put(l, "0x%0*" PRIx64, (f.bits + 3) / 4, value);
+		else
+			put(l, "%" PRIu64, value);
+	}
+}
+
+const char *
+sa_print(const struct sa_field *f, const uint8_t *rec, char *buf, size_t size)
+{
+	const uint8_t *bytes = rec + f->offset / 8;
+	struct line line = { buf, size, 0 }, *l = &line;
+
+	if (size > 0)
+		buf[0] = '\0';
+	switch (f->kind) {
+	case SA_DEC:
+	case SA_LID:
+		put(l, "%" PRIu64, sa_get(f, rec));
+		break;
+	case SA_GUID:
+		put(l, "0x%016" PRIx64, sa_get(f, rec));
+		break;
+	case SA_WORD:
+		put_word(l, f, sa_get(f, rec));
+		break;
+	case SA_FLAGS_WORD:
+		put_flags(l, f, sa_get(f, rec));
+		break;
+	case SA_GID:
+		put_gid(l, bytes);
+		break;
+	case SA_TEXT:
+		put_text(l, bytes, f->bits / 8);
+		break;
+	case SA_BYTES:
+		for (unsigned int i = 0; i < f->bits / 8u; i++)
+			put(l, "%02x", bytes[i]);
+		break;
+	case SA_DEC_LIST:
+	case SA_HEX_LIST:
+		put_list(l, f, rec);
+		break;
+	default:
+		put(l, "0x%" PRIx64, sa_get(f, rec));
+		break;
+	}
+	return buf;
+}

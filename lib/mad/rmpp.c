@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * RMPP: the session's way from request to end, in either role, and packets of no session.
+ */
+
+#include <errno.h>
+
+#include <rte_common.h>
+
+#include "mad/rmpp.h"
+
+/* --- the end --- */
+
+void
+rmpp_finish(struct mad_session *s, enum mad_end end, uint8_t rmpp_status, int error)
+{
+	struct mad_result r = { .end = end, .rmpp_status = rmpp_status, .error = error };
+
+	if (s->key.requester && s->rx.expected > 1)
+		r.mad = s->mad;
+	rmpp_drop_held(s);
+	mad_session_end(s, &r);
+}
+
+void
+rmpp_close(struct mad_session *s, uint8_t type, uint8_t status, enum mad_end end, int error)
+{
+	rmpp_drop_held(s);
+	mad_session_timer_stop(s);
+	s->state = MAD_STATE_CLOSE;
+	s->rmpp.type = type;
+	s->rmpp.status = status;
+	s->rmpp.end = end;
+	s->rmpp.error = error;
+	s->work = 0;
+	mad_want(s, RMPP_WORK_CLOSE);
+}
+
+enum verdict
+rmpp_reject(struct mad_session *s, uint8_t status)
+{
+	rmpp_close(s, RMPP_ABORT, status, MAD_END_PROTOCOL, 0);
+	return VERDICT_DATAGRAM;
+}
+
+static void
+put_close(struct mad_session *s, uint8_t *mad, uint8_t type, uint8_t status)
+{
+	rmpp_put_control(s, mad, &(struct rmpp_header){ .type = type, .status = status });
+	mad_commit(s);
+	mad_count_abort(s->w, 0, status);
+}
+
+/*
+ * Cancelled or refused by our own side. The packet goes out at once or not at all, for the caller
+ * wants the end now.
+ */
+static void
+give_up(struct mad_session *s, const struct mad_result *why)
+{
+	bool resources = why->end == MAD_END_REFUSED &&
+		(why->error == -ENOMEM || why->error == -ENOSPC);
+	uint8_t type = resources ? RMPP_STOP : RMPP_ABORT;
+	uint8_t status = resources ? RMPP_STATUS_RESX : RMPP_STATUS_UNSPECIFIED;
+	bool told = false;
+	uint8_t *mad;
+
+	if (rmpp_sending(s) || s->state == MAD_STATE_RECV || s->state == MAD_STATE_RECOVER) {
+		mad = mad_packet(s);
+		told = mad != NULL;
+		if (told)
+			put_close(s, mad, type, status);
+	}
+	rmpp_finish(s, why->end, told ? status : 0, why->error);
+}
+
+/* --- timers --- */
+
+void
+rmpp_arm(struct mad_session *s)
+{
+	uint64_t due = UINT64_MAX;
+
+	if (rmpp_sending(s))
+		due = RTE_MIN(s->rmpp.ack_due, s->rmpp.probe_due);
+	else if (s->state == MAD_STATE_REQUESTED)
+		due = s->rmpp.ack_due;
+	else if (s->state == MAD_STATE_RECV || s->state == MAD_STATE_RECOVER)
+		due = s->rmpp.overall_due;
+	if (due != UINT64_MAX)
+		mad_session_timer(s, due);
+	else
+		mad_session_timer_stop(s);
+}
+
+/* No answer to our request: it, or that we are ready for its reply, is said again. */
+static void
+request_expired(struct mad_session *s)
+{
+	if (s->w->now < s->rmpp.ack_due) {
+		rmpp_arm(s);
+		return;
+	}
+	mad_count(s->w, timeouts, 1);
+	if (s->retries_left == 0 && s->tx.total == 0) {
+		rmpp_finish(s, MAD_END_TIMEOUT, 0, 0);
+		return;
+	}
+	if (s->retries_left == 0) {
+		rmpp_close(s, RMPP_ABORT, RMPP_STATUS_RETRIES, MAD_END_TIMEOUT, 0);
+		return;
+	}
+	s->retries_left--;
+	s->resent++;
+	s->rmpp.ack_due = UINT64_MAX; /* until it is sent */
+	mad_want(s, s->tx.total == 0 ? RMPP_WORK_SINGLE : RMPP_WORK_READY);
+}
+
+static void
+expire(struct mad_session *s)
+{
+	if (rmpp_sending(s)) {
+		rmpp_sender_expired(s);
+	} else if (s->state == MAD_STATE_REQUESTED) {
+		request_expired(s);
+	} else if (s->state == MAD_STATE_RECV || s->state == MAD_STATE_RECOVER) {
+		if (s->w->now < s->rmpp.overall_due) {
+			rmpp_arm(s);
+			return;
+		}
+		mad_count(s->w, timeouts, 1);
+		rmpp_close(s, RMPP_ABORT, RMPP_STATUS_T2L, MAD_END_TIMEOUT, 0);
+	}
+}
+
+/* --- the start --- */
+
+static void
+start_receive(struct mad_session *s)
+{
+	rmpp_start_receiving(s);
+}
+
+static void
+start_call(struct mad_session *s)
+{
+	if (s->source.read != NULL) {
+		rmpp_start_sending(s);
+		return;
+	}
+	s->state = MAD_STATE_REQUESTED;
+	s->retries_left = s->retries;
+	s->rmpp.ack_due = UINT64_MAX;
+	mad_want(s, RMPP_WORK_SINGLE);
+}
+
+static void
+prepare(struct mad_session *s)
+{
+	s->state = MAD_STATE_PREP;
+	mad_session_timer_stop(s);
+}
+
+static void
+start_answer(struct mad_session *s)
+{
+	s->state = MAD_STATE_ANSWER;
+	s->rmpp.single = true;
+	mad_session_timer_stop(s);
+	mad_want(s, RMPP_WORK_SINGLE);
+}
+
+/* --- packets of no session --- */
+
+static enum mad_kind
+kind(const struct mad_rx *rx)
+{
+	if (!rmpp_active(rx->mad))
+		return MAD_KIND_SINGLE;
+	if (rmpp_fault(rx->mad) != 0 || rx->mad[RMPP_OFF_TYPE] != RMPP_DATA ||
+		get_be32(rx->mad + RMPP_OFF_SEGMENT) != 1)
+		return MAD_KIND_STRAY;
+	return MAD_KIND_FIRST;
+}
+
+static enum verdict
+stray(const struct mad_rx *rx)
+{
+	uint8_t fault;
+
+	if (!rmpp_active(rx->mad))
+		return VERDICT_MAD_UNMATCHED;
+	fault = rmpp_fault(rx->mad);
+	if (fault != 0)
+		return rmpp_answer(rx, RMPP_ABORT, fault);
+	if (rx->mad[RMPP_OFF_TYPE] == RMPP_STOP || rx->mad[RMPP_OFF_TYPE] == RMPP_ABORT)
+		mad_count_abort(rx->w, 1, rx->mad[RMPP_OFF_STATUS]);
+	return VERDICT_MAD_UNMATCHED;
+}
+
+static void
+refuse(const struct mad_rx *rx)
+{
+	if (rmpp_active(rx->mad))
+		rmpp_answer(rx, RMPP_STOP, RMPP_STATUS_RESX);
+	else if (rx->mad[MAD_OFF_CLASS] == MAD_CLASS_SUBN_ADM)
+		mad_reply_status(rx, SA_STATUS_NO_RESOURCES);
+	else
+		mad_reply_status(rx, MAD_STATUS_BUSY);
+}
+
+/* --- packets of a session --- */
+
+/* Without RMPP, R = 0: a request once more. */
+static enum verdict
+repeated_request(struct mad_session *s)
+{
+	mad_count(s->w, repeated_requests, 1);
+	if (s->state == MAD_STATE_LINGER && s->rmpp.single) {
+		mad_want(s, RMPP_WORK_SINGLE);
+		return VERDICT_DATAGRAM;
+	}
+	/* it would not ask again if it had the first segment */
+	if (rmpp_sending(s) && s->tx.acked == 0 && s->tx.sent > 0)
+		rmpp_missing(s);
+	return VERDICT_MAD_DISCARDED;
+}
+
+/* Without RMPP, R = 1: a single-packet answer, or the status that ends a reply under way. */
+static enum verdict
+receive_plain(struct mad_session *s, const struct mad_rx *rx)
+{
+	if (!s->key.requester)
+		return repeated_request(s);
+	if (s->state == MAD_STATE_LINGER || s->state == MAD_STATE_CLOSE)
+		return VERDICT_MAD_DISCARDED;
+	if (!rmpp_sending(s) && s->state != MAD_STATE_REQUESTED &&
+		get_be16(rx->mad + MAD_OFF_STATUS) == MAD_STATUS_OK)
+		return VERDICT_MAD_DISCARDED;
+	rmpp_drop_held(s);
+	mad_session_answered(s, rx->mad);
+	return VERDICT_DATAGRAM;
+}
+
+/* Valid ones are not answered (B3). */
+static enum verdict
+receive_end(struct mad_session *s, const struct mad_rx *rx)
+{
+	uint8_t status = rx->mad[RMPP_OFF_STATUS];
+
+	mad_count_abort(s->w, 1, status);
+	if (s->state == MAD_STATE_LINGER)
+		return VERDICT_MAD_DISCARDED;
+	rmpp_finish(s, MAD_END_ABORTED, status, 0);
+	return VERDICT_DATAGRAM;
+}
+
+static enum verdict
+receive(struct mad_session *s, const struct mad_rx *rx)
+{
+	static enum verdict (*const receivers[])(struct mad_session *, const struct mad_rx *) = {
+		[RMPP_DATA] = rmpp_receive_data,
+		[RMPP_ACK] = rmpp_receive_ack,
+		[RMPP_STOP] = receive_end,
+		[RMPP_ABORT] = receive_end,
+	};
+	uint8_t fault;
+
+	if (!rmpp_active(rx->mad))
+		return receive_plain(s, rx);
+	if (s->state == MAD_STATE_CLOSE)
+		return VERDICT_MAD_DISCARDED;
+	fault = rmpp_fault(rx->mad);
+	if (fault != 0)
+		return s->state == MAD_STATE_LINGER ? rmpp_answer(rx, RMPP_ABORT, fault) :
+						      rmpp_reject(s, fault);
+	return receivers[rx->mad[RMPP_OFF_TYPE]](s, rx);
+}
+
+/* --- sending --- */
+
+static void
+single_sent(struct mad_session *s)
+{
+	const struct mad_result ok = { .end = MAD_END_OK };
+
+	if (s->key.requester) {
+		s->rmpp.ack_due = s->w->now + mad_response_timeout(s);
+		rmpp_arm(s);
+		return;
+	}
+	mad_count(s->w, answers, 1);
+	if (s->state == MAD_STATE_ANSWER)
+		mad_session_linger(s, &ok, 8 * mad_response_timeout(s));
+}
+
+static void
+control_sent(struct mad_session *s, uint32_t bit)
+{
+	mad_count(s->w, ack_sent, 1);
+	if (bit == RMPP_WORK_READY && s->state == MAD_STATE_REQUESTED) {
+		s->rmpp.ack_due = s->w->now + mad_response_timeout(s);
+		rmpp_arm(s);
+	}
+}
+
+/* One packet that is no segment, the most urgent first. @return 1, 0: no room in the sink */
+static unsigned int
+send_other(struct mad_session *s, bool *gone)
+{
+	static const struct rmpp_header ready = { .type = RMPP_ACK, .segment = 0, .length = 1 };
+	uint8_t *mad = mad_packet(s);
+	uint32_t bit;
+
+	if (mad == NULL)
+		return 0;
+	if (s->work & RMPP_WORK_CLOSE) {
+		put_close(s, mad, s->rmpp.type, s->rmpp.status);
+		*gone = true;
+		rmpp_finish(s, s->rmpp.end, s->rmpp.status, s->rmpp.error);
+		return 1;
+	}
+	bit = s->work & (RMPP_WORK_ACK | RMPP_WORK_READY | RMPP_WORK_SINGLE);
+	bit &= -bit; /* in the order of their numbers */
+	s->work &= ~bit;
+	if (bit == RMPP_WORK_ACK)
+		rmpp_put_ack(s, mad);
+	else if (bit == RMPP_WORK_READY)
+		rmpp_put_control(s, mad, &ready);
+	else
+		memcpy(mad, s->mad, MAD_LEN);
+	mad_commit(s);
+	if (bit == RMPP_WORK_SINGLE)
+		single_sent(s);
+	else
+		control_sent(s, bit);
+	return 1;
+}
+
+#define RMPP_WORK_OTHER                                                                            \
+	(RMPP_WORK_CLOSE | RMPP_WORK_ACK | RMPP_WORK_READY | RMPP_WORK_SINGLE)
+
+static unsigned int
+send(struct mad_session *s, unsigned int budget)
+{
+	unsigned int sent = 0, one;
+	bool gone = false;
+
+	while (sent < budget && s->work != 0) {
+		one = s->work & RMPP_WORK_OTHER ? send_other(s, &gone) :
+						  rmpp_send_segment(s, &gone);
+		sent += one;
+		if (gone)
+			return sent;
+		if (one == 0 && s->work != 0)
+			break; /* the sink is full */
+	}
+	return sent;
+}
+
+const struct mad_protocol mad_protocol_rmpp = {
+	.name = "rmpp",
+	.kind = kind,
+	.stray = stray,
+	.refuse = refuse,
+	.start_receive = start_receive,
+	.start_call = start_call,
+	.prepare = prepare,
+	.start_answer = start_answer,
+	.start_stream = rmpp_start_sending,
+	.receive = receive,
+	.send = send,
+	.expire = expire,
+	.give_up = give_up,
+};

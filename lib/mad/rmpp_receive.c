@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * RMPP: the receiver machine (sa-multipacket B6).
+ *
+ * Segments out of order are held as long as there is memory for them. On a gap the ACK of what is
+ * complete is repeated at once, window unchanged: a sender that listens sends what is missing
+ * without waiting for its timer, one that does not takes it for an old ACK.
+ */
+
+#include <rte_common.h>
+
+#include "mad/rmpp.h"
+
+/* step of NewWindowLast */
+static uint32_t
+window_step(const struct mad_session *s)
+{
+	return RTE_MIN(RTE_MAX((uint32_t)s->w->limits.rmpp_window, 1u), RMPP_WINDOW_MAX);
+}
+
+static uint32_t
+data_length(const struct mad_session *s, uint32_t n)
+{
+	return n == s->rx.last ? s->rmpp.last_length : rmpp_area(s);
+}
+
+static int
+write_body(struct mad_session *s, uint32_t n, const uint8_t *data)
+{
+	return mad_body_write(s, (uint64_t)(n - 1) * rmpp_area(s), data, data_length(s, n));
+}
+
+/*
+ * --- segments out of order ---
+ *
+ * A request's go to their place in the body. An answer's, which its taker wants in order, are held
+ * in slots, one for each number of the window.
+ */
+
+/* Where segment n is held: the window's numbers have a slot each. NULL: no memory yet. */
+static uint8_t *
+slot_of(const struct mad_session *s, uint32_t n)
+{
+	uint32_t slot = n % window_step(s);
+	uint8_t *chunk = s->rmpp.hold[slot * RMPP_HOLD_SLOT / MAD_CHUNK];
+
+	return chunk == NULL ? NULL : chunk + slot * RMPP_HOLD_SLOT % MAD_CHUNK;
+}
+
+static bool
+put_in_slot(struct mad_session *s, uint32_t n, const uint8_t *data)
+{
+	uint8_t **chunk = &s->rmpp.hold[n % window_step(s) * RMPP_HOLD_SLOT / MAD_CHUNK];
+
+	if (*chunk == NULL)
+		*chunk = mad_chunk_get(s);
+	if (*chunk == NULL)
+		return false;
+	memcpy(slot_of(s, n), data, rmpp_area(s));
+	return true;
+}
+
+static bool
+hold(struct mad_session *s, uint32_t n, const uint8_t *data)
+{
+	if (s->key.requester ? !put_in_slot(s, n, data) : write_body(s, n, data) != 0)
+		return false;
+	s->rmpp.held |= UINT64_C(1) << (n - s->rx.expected - 1);
+	return true;
+}
+
+static bool
+is_held(const struct mad_session *s, uint32_t n)
+{
+	return s->rmpp.held >> (n - s->rx.expected - 1) & 1;
+}
+
+void
+rmpp_drop_held(struct mad_session *s)
+{
+	unsigned int i;
+
+	for (i = 0; i < RMPP_HOLD_CHUNKS; i++) {
+		if (s->rmpp.hold[i] != NULL)
+			mad_chunk_put(s, s->rmpp.hold[i]);
+		s->rmpp.hold[i] = NULL;
+	}
+	s->rmpp.held = 0;
+}
+
+/* --- ACKs --- */
+
+void
+rmpp_put_ack(struct mad_session *s, uint8_t *mad)
+{
+	const struct rmpp_header h = {
+		.type = RMPP_ACK,
+		.segment = s->rx.expected - 1,
+		.length = s->rx.window,
+	};
+
+	s->rx.acked = h.segment;
+	rmpp_put_control(s, mad, &h);
+}
+
+/* What is complete, and the next window. */
+static void
+acknowledge(struct mad_session *s)
+{
+	uint32_t complete = s->rx.expected - 1;
+
+	s->rx.acked = complete;
+	s->rx.window = complete + window_step(s);
+	s->rmpp.gap_told = 0;
+	if (!s->rmpp.complete)
+		mad_rtt_start(s, complete + 1);
+	mad_want(s, RMPP_WORK_ACK);
+}
+
+/* A segment is missing: repeat the ACK, once for each, and again after a round trip. */
+static void
+tell_gap(struct mad_session *s)
+{
+	uint64_t now = s->w->now;
+
+	s->state = MAD_STATE_RECOVER;
+	s->tx.rtt_segment = 0; /* would time the loss */
+	if (s->rmpp.gap_told == s->rx.expected &&
+		(s->srtt == 0 || now - s->rx.resend_time < s->srtt))
+		return;
+	s->rmpp.gap_told = s->rx.expected;
+	s->rx.resend_time = now;
+	mad_want(s, RMPP_WORK_ACK);
+}
+
+static enum verdict
+discard(struct mad_session *s)
+{
+	mad_count(s->w, segments_discarded, 1);
+	return VERDICT_MAD_DISCARDED;
+}
+
+/* --- the stream --- */
+
+void
+rmpp_start_receiving(struct mad_session *s)
+{
+	memset(&s->rx, 0, sizeof(s->rx));
+	s->rx.expected = 1;
+	s->rx.window = 1; /* initially */
+	s->tx.rtt_segment = 0;
+	s->state = MAD_STATE_RECV;
+	s->rmpp.overall_due = s->w->now + mad_ms(s->w, s->w->limits.rmpp_total_ms);
+	rmpp_arm(s);
+}
+
+/* The stream has ended; what now, is up to the role. */
+static void
+received_all(struct mad_session *s)
+{
+	struct mad_result r = { .end = MAD_END_OK, .mad = s->mad };
+
+	s->rmpp.complete = true;
+	rmpp_drop_held(s);
+	mad_session_timer_stop(s);
+	acknowledge(s);
+	mad_session_proven(s);
+	if (!s->key.requester) {
+		mad_body_set_length(s,
+			(uint64_t)(s->rx.last - 1) * rmpp_area(s) + s->rmpp.last_length);
+		mad_session_request(s);
+		return;
+	}
+	r.status = get_be16(s->mad + MAD_OFF_STATUS);
+	if (r.status != MAD_STATUS_OK)
+		r.end = MAD_END_STATUS;
+	mad_session_linger(s, &r, mad_ms(s->w, RMPP_LINGER_MS));
+}
+
+/* Segment `expected` to its taker; data NULL: it is there. @retval false  the session is ending */
+static bool
+take(struct mad_session *s, const uint8_t *data)
+{
+	uint32_t n = s->rx.expected, len = data_length(s, n);
+	int rc;
+
+	s->segments++;
+	mad_count(s->w, segments_received, 1);
+	if (s->key.requester) {
+		if (len != 0 && !mad_session_deliver(s, data, len))
+			return false;
+	} else if (data != NULL) {
+		rc = write_body(s, n, data);
+		if (rc != 0) {
+			mad_count(s->w, sessions_refused, 1);
+			rmpp_close(s, RMPP_STOP, RMPP_STATUS_RESX, MAD_END_REFUSED, rc);
+			return false;
+		}
+	}
+	s->rx.expected++;
+	if (n % RMPP_OVERALL_SEGMENTS == 0)
+		s->rmpp.overall_due += mad_ms(s->w, s->w->limits.rmpp_total_ms);
+	return true;
+}
+
+/* Segment `expected` has come, and with it those held behind it. */
+static void
+advance(struct mad_session *s, const uint8_t *data)
+{
+	bool more;
+
+	mad_rtt_stop(s, s->rx.expected);
+	do {
+		if (!take(s, data))
+			return;
+		more = s->rmpp.held & 1;
+		s->rmpp.held >>= 1;
+		data = more && s->key.requester ? slot_of(s, s->rx.expected) : NULL;
+	} while (more);
+	if (s->rx.expected - 1 == s->rx.last) {
+		received_all(s);
+		return;
+	}
+	if (s->rmpp.held == 0) {
+		rmpp_drop_held(s);
+		s->state = MAD_STATE_RECV;
+	}
+	if (s->rx.expected == 2 || s->rx.expected - 1 == s->rx.window)
+		acknowledge(s);
+	else if (s->rmpp.held != 0)
+		tell_gap(s);
+}
+
+static enum verdict
+out_of_order(struct mad_session *s, uint32_t n, const uint8_t *data)
+{
+	if (is_held(s, n)) { /* the sender asks for an ACK */
+		mad_want(s, RMPP_WORK_ACK);
+		return discard(s);
+	}
+	tell_gap(s);
+	return hold(s, n, data) ? VERDICT_DATAGRAM : discard(s);
+}
+
+/* The Last segment says how long the data are. */
+static bool
+note_last(struct mad_session *s, uint32_t n, const uint8_t *mad)
+{
+	uint32_t length = get_be32(mad + RMPP_OFF_LENGTH);
+
+	if (length > RMPP_AREA || length < rmpp_class_header(s))
+		return false;
+	s->rx.last = n;
+	s->rmpp.last_length = (uint8_t)(length - rmpp_class_header(s));
+	return true;
+}
+
+static enum verdict
+receive_segment(struct mad_session *s, const uint8_t *mad)
+{
+	uint32_t n = get_be32(mad + RMPP_OFF_SEGMENT);
+	const uint8_t *data = mad + s->data_offset;
+
+	if (n < s->rx.expected) {
+		if (n <= s->rx.acked) /* the ACK was lost */
+			mad_want(s, RMPP_WORK_ACK);
+		return discard(s);
+	}
+	if (n > s->rx.window || (s->rx.last != 0 && n > s->rx.last))
+		return discard(s);
+	if ((mad[RMPP_OFF_FLAGS] & RMPP_LAST) && n != s->rx.last && !note_last(s, n, mad))
+		return rmpp_reject(s, RMPP_STATUS_BAD_LEN);
+	if (n != s->rx.expected)
+		return out_of_order(s, n, data);
+	if (n == 1)
+		s->rx.announced = get_be32(mad + RMPP_OFF_LENGTH);
+	advance(s, data);
+	return VERDICT_DATAGRAM;
+}
+
+/* Segment 1 of the reply: our request has arrived, whatever its ACKs say. */
+static void
+start_reply(struct mad_session *s, const uint8_t *mad)
+{
+	s->work = 0;
+	memcpy(s->mad, mad, MAD_LEN);
+	rmpp_start_receiving(s);
+}
+
+enum verdict
+rmpp_receive_data(struct mad_session *s, const struct mad_rx *rx)
+{
+	if (s->state == MAD_STATE_RECV || s->state == MAD_STATE_RECOVER)
+		return receive_segment(s, rx->mad);
+	if (s->rmpp.complete) { /* the last ACK was lost */
+		mad_want(s, RMPP_WORK_ACK);
+		return discard(s);
+	}
+	if (!s->key.requester || s->state == MAD_STATE_LINGER)
+		return VERDICT_MAD_UNMATCHED;
+	if (get_be32(rx->mad + RMPP_OFF_SEGMENT) != 1)
+		return discard(s);
+	if (s->taker.data == NULL)
+		return rmpp_reject(s, RMPP_STATUS_UNSPECIFIED);
+	start_reply(s, rx->mad);
+	return receive_segment(s, rx->mad);
+}

@@ -278,6 +278,8 @@ struct mad_counter_info {
 #define MAD_COUNTER_COUNT (sizeof(struct mad_counters) / sizeof(uint64_t))
 extern const struct mad_counter_info mad_counter_infos[MAD_COUNTER_COUNT];
 const struct mad_counters *mad_worker_counters(const struct mad_worker *w);
+/** P_Key and Q_Key violations on QP1 of a port, as this worker saw them; NULL: no such port. */
+const struct port_violations *mad_worker_violations(const struct mad_worker *w, uint16_t port);
 /** How RMPP sessions ended, by RMPP status; sent [0] and received [1]. */
 uint64_t mad_worker_aborts(const struct mad_worker *w, unsigned int received, uint8_t rmpp_status);
 /** Memory of sessions and bodies, bytes: in use, and what was set aside at creation. */

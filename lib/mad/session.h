@@ -117,6 +117,11 @@ struct mad_protocol {
 	enum verdict (*stray)(const struct mad_rx *rx);
 	/* No session or memory for this request: say so with mad_reply() (v1: status; STOP). agent.c */
 	void (*refuse)(const struct mad_rx *rx);
+	/*
+	 * Responder: s->mad has a single request, the agent is about to be called: note what the
+	 * answer needs of it (v1: Window). May be NULL. agent.c
+	 */
+	void (*start_request)(struct mad_session *s);
 	/* Responder: a multi-packet request begins; s->mad has its first packet. receive() follows. */
 	void (*start_receive)(struct mad_session *s);
 	/* Requester: s->mad, s->source are set; send the request. call.c */
@@ -184,7 +189,11 @@ struct mad_receiver {
 struct v1_session {
 	uint64_t progress; /* when it last came on otherwise than by a KeepAlive */
 	uint64_t response_due; /* end of the ResponseTimer; probes come before */
-	uint16_t status; /* to be sent in CLOSE */
+	uint64_t trouble; /* when a segment was last sent again */
+	uint32_t resend_segment; /* of the last Resend request served */
+	uint32_t resend_count; /* and how often */
+	uint16_t request_window; /* Window of the request */
+	uint8_t repeat; /* what a lingering session answers: a bit of work, or 0 */
 };
 
 /* Segments out of order: slots of 256 bytes, 16 in a chunk. */
@@ -225,7 +234,9 @@ struct mad_session {
 	struct mad_worker *w;
 	uint8_t state; /* enum mad_state */
 	bool queued; /* on the run queue */
-	bool reading; /* inside agent, taker or source: an end is put off */
+	bool busy; /* inside agent or taker: not to be reclaimed */
+	bool cancelled; /* by its taker, meanwhile */
+	bool no_answer; /* our call: over once it is sent */
 	bool half_open; /* the peer has not shown yet that it listens: reclaimed first */
 	uint8_t flags; /* MAD_METHOD_* */
 	uint8_t data_offset;
@@ -269,7 +280,6 @@ struct mad_session {
 	uint32_t index;
 	uint32_t generation;
 	struct mad_peer_entry *peer; /* NULL: our call */
-	uint64_t bytes; /* of chunks it holds */
 	TAILQ_ENTRY(mad_session) peer_link; /* half-open or lingering ones of the peer */
 	TAILQ_ENTRY(mad_session) linger_link;
 };
@@ -316,9 +326,12 @@ mad_segment_timeout(const struct mad_session *s)
 /* 4.096 us * 2^code, in time units, rounded up. */
 uint64_t mad_timeout(const struct mad_worker *w, uint8_t code);
 uint64_t mad_ms(const struct mad_worker *w, uint64_t ms);
+/* A packet's flight in the subnet of this port. */
+uint64_t mad_flight(const struct mad_worker *w, uint16_t port);
 /* Note that segment n goes out for the first time; that all up to n were acknowledged. */
 void mad_rtt_start(struct mad_session *s, uint32_t n);
 void mad_rtt_stop(struct mad_session *s, uint32_t n);
+void mad_rtt_sample(struct mad_session *s, uint64_t rtt);
 /* When a missing Ack is worth a probe: max(4 srtt, 200 us), doubled for each one sent. */
 uint64_t mad_probe_delay(const struct mad_session *s);
 
@@ -362,6 +375,10 @@ void mad_session_end(struct mad_session *s, const struct mad_result *r);
 void mad_session_linger(struct mad_session *s, const struct mad_result *r, uint64_t duration);
 /* Requester: a single-packet answer (or one with a status): end with OK or STATUS. */
 void mad_session_answered(struct mad_session *s, const uint8_t *mad);
+/* Requester: is this the method of an answer to our request? */
+bool mad_answers(const struct mad_session *s, const uint8_t *mad);
+/* How long what ended lingers, in ResponseTimeouts (A5, a choice). */
+#define MAD_LINGER 8
 
 /* --- the worker --- */
 
@@ -394,7 +411,7 @@ struct mad_worker {
 	uint8_t agent_of[256]; /* by class: first agent + 1, 0: none */
 	struct mad_waiting_reply *replies;
 	unsigned int reply_head, reply_count;
-	struct path reply_path; /* of the last single answer, and where it went */
+	struct path reply_path; /* of the single answer being sent */
 	struct mad_counters counters;
 	uint64_t aborts[2][256]; /* sent, received; by RMPP status */
 	struct port_violations violations[MAD_PORTS_MAX];

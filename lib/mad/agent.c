@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * Who answers a request: one table of class and class version, and each row's methods. What is not
+ * in it is answered with the standard's status (sa-multipacket B2).
+ */
+
+#include <errno.h>
+
+#include "mad/core.h"
+
+/* --- the table --- */
+
+static const struct mad_protocol *const protocols[] = {
+	[MAD_SINGLE] = &mad_protocol_single,
+	[MAD_SA1] = &mad_protocol_v1,
+	[MAD_RMPP] = &mad_protocol_rmpp,
+};
+
+const struct mad_protocol *
+mad_protocol_of(enum mad_protocol_id id)
+{
+	return protocols[id];
+}
+
+const struct mad_agent *
+mad_agent_find(const struct mad_worker *w, uint8_t mgmt_class, uint8_t class_version)
+{
+	unsigned int i;
+
+	if (w->agent_of[mgmt_class] == 0)
+		return NULL;
+	for (i = w->agent_of[mgmt_class] - 1; i < w->num_agents; i++)
+		if (w->agents[i].mgmt_class == mgmt_class &&
+			w->agents[i].class_version == class_version)
+			return &w->agents[i];
+	return NULL;
+}
+
+int
+mad_agent_add(struct mad_worker *w, const struct mad_agent *agent)
+{
+	if (mad_agent_find(w, agent->mgmt_class, agent->class_version) != NULL)
+		return -EEXIST;
+	if (w->num_agents == MAD_AGENTS_MAX)
+		return -ENOSPC;
+	w->agents[w->num_agents++] = *agent;
+	if (w->agent_of[agent->mgmt_class] == 0)
+		w->agent_of[agent->mgmt_class] = w->num_agents;
+	return 0;
+}
+
+static const struct mad_method *
+method_find(const struct mad_agent *agent, uint8_t method)
+{
+	const struct mad_method *m;
+
+	for (m = agent->methods; m->method != 0; m++)
+		if (m->method == method)
+			return m;
+	return NULL;
+}
+
+/* --- answers --- */
+
+uint8_t
+mad_response_method(uint8_t mgmt_class, uint8_t class_version, uint8_t method)
+{
+	method &= ~MAD_RESPONSE;
+	if (method == MAD_SET)
+		method = MAD_GET;
+	else if (mgmt_class == MAD_CLASS_SUBN_ADM && class_version == 2 && method == SA2_GET_TRACE)
+		method = SA_GET_TABLE;
+	return method | MAD_RESPONSE;
+}
+
+void
+mad_reply_header(uint8_t reply[MAD_LEN], const uint8_t *request)
+{
+	memset(reply, 0, MAD_LEN);
+	memcpy(reply, request, MAD_HEADER_LEN);
+	put_be16(reply + MAD_OFF_STATUS, 0);
+	reply[MAD_OFF_METHOD] = mad_response_method(request[MAD_OFF_CLASS],
+		request[MAD_OFF_CLASS_VERSION], request[MAD_OFF_METHOD]);
+}
+
+/* Does anyone wait for an answer to this method? */
+static bool
+wants_answer(uint8_t method)
+{
+	return method != MAD_SEND && method != MAD_TRAP && method != MAD_TRAP_REPRESS;
+}
+
+static enum verdict
+answer_status(const struct mad_rx *rx, uint16_t status)
+{
+	if (!wants_answer(rx->key.method))
+		return VERDICT_MAD_UNMATCHED;
+	return mad_reply_status(rx, status) ? VERDICT_DATAGRAM : VERDICT_MAD_REFUSED;
+}
+
+/* --- requests of one packet without a session --- */
+
+static enum verdict
+ask_at_once(const struct mad_rx *rx, const struct mad_agent *agent)
+{
+	uint8_t reply[MAD_LEN];
+	struct mad_peer peer;
+	struct mad_request req = {
+		.peer = &peer,
+		.mad = rx->mad,
+		.now = rx->now,
+		.reply = reply,
+	};
+
+	mad_peer_of(&peer, rx);
+	mad_reply_header(reply, rx->mad);
+	mad_count(rx->w, requests, 1);
+	switch (agent->request(agent->arg, &req)) {
+	case MAD_ANSWER:
+		return mad_reply(rx, reply) ? VERDICT_DATAGRAM : VERDICT_MAD_REFUSED;
+	case MAD_STREAM:
+		/* the method's row says that there is none */
+		if (req.source.release != NULL)
+			req.source.release(req.source.arg);
+		return answer_status(rx, MAD_STATUS_BAD_METHOD);
+	case MAD_LATER:
+	case MAD_SILENT:
+		break;
+	}
+	return VERDICT_DATAGRAM;
+}
+
+/* --- requests with a session --- */
+
+static struct mad_session *
+open_session(const struct mad_rx *rx, const struct mad_agent *agent, const struct mad_method *m)
+{
+	struct mad_worker *w = rx->w;
+	struct mad_session *s = mad_session_new(w, &rx->key, rx->hash, true);
+	struct mad_peer peer;
+
+	if (s == NULL)
+		return NULL;
+	mad_peer_of(&peer, rx);
+	mad_path_to(&s->path, s->transport, &peer);
+	s->qpn = peer.qpn;
+	s->qkey = peer.qkey;
+	s->pkey = peer.pkey;
+	s->protocol = mad_protocol_of(agent->protocol);
+	s->agent = agent;
+	s->flags = m->flags;
+	s->method = m->method;
+	s->data_offset = agent->data_offset;
+	s->flight = mad_flight(w, rx->pkt->port);
+	s->process = mad_timeout(w, w->limits.resp_time);
+	memcpy(s->mad, rx->mad, MAD_LEN);
+	return s;
+}
+
+/* The agent's word on a session's request; it may have answered by handle meanwhile. */
+static void
+outcome(struct mad_session *s, enum mad_outcome out, struct mad_request *req)
+{
+	static const struct mad_result silent = { .end = MAD_END_OK };
+
+	if (out == MAD_STREAM) {
+		s->source = req->source;
+		memcpy(s->mad, req->reply, MAD_LEN);
+		s->protocol->start_stream(s);
+	} else if (out == MAD_ANSWER) {
+		memcpy(s->mad, req->reply, MAD_LEN);
+		s->protocol->start_answer(s);
+	} else if (out == MAD_SILENT) {
+		mad_session_end(s, &silent);
+	} else if (s->state == MAD_STATE_PREP) {
+		s->protocol->prepare(s);
+	}
+}
+
+void
+mad_session_request(struct mad_session *s)
+{
+	mad_handle h = mad_session_handle(s);
+	struct mad_worker *w = s->w;
+	uint8_t reply[MAD_LEN];
+	enum mad_outcome out;
+	struct mad_peer peer;
+	struct mad_request req = {
+		.peer = &peer,
+		.mad = s->mad,
+		.body = s->body,
+		.handle = h,
+		.now = w->now,
+		.reply = reply,
+	};
+
+	mad_session_timer_stop(s);
+	mad_peer_of_session(&peer, s);
+	mad_reply_header(reply, s->mad);
+	mad_count(w, requests, 1);
+	s->state = MAD_STATE_PREP;
+	s->busy = true;
+	out = s->agent->request(s->agent->arg, &req);
+	if (mad_session_of(w, h) != s)
+		return;
+	s->busy = false;
+	if (!req.take_body)
+		mad_body_free(w, s->body);
+	s->body = NULL;
+	outcome(s, out, &req);
+}
+
+static enum verdict
+start_session(const struct mad_rx *rx, const struct mad_agent *agent, const struct mad_method *m,
+	enum mad_kind kind)
+{
+	struct mad_session *s = open_session(rx, agent, m);
+
+	if (s == NULL) {
+		mad_count(rx->w, sessions_refused, 1);
+		mad_protocol_of(agent->protocol)->refuse(rx);
+		return VERDICT_MAD_REFUSED;
+	}
+	if (kind == MAD_KIND_FIRST) {
+		s->protocol->start_receive(s);
+		return s->protocol->receive(s, rx);
+	}
+	if (s->protocol->start_request != NULL)
+		s->protocol->start_request(s);
+	mad_session_request(s);
+	return VERDICT_DATAGRAM;
+}
+
+/* --- dispatch --- */
+
+enum verdict
+mad_dispatch(const struct mad_rx *rx)
+{
+	const struct mad_agent *agent = mad_agent_find(rx->w, rx->key.mgmt_class,
+		rx->key.class_version);
+	const struct mad_protocol *protocol;
+	const struct mad_method *m;
+	enum mad_kind kind;
+
+	if (agent == NULL) {
+		mad_count(rx->w, bad_version, 1);
+		return answer_status(rx, MAD_STATUS_BAD_VERSION);
+	}
+	protocol = mad_protocol_of(agent->protocol);
+	kind = protocol->kind(rx);
+	if (kind == MAD_KIND_STRAY)
+		return protocol->stray(rx);
+	m = method_find(agent, rx->mad[MAD_OFF_METHOD]);
+	if (m == NULL) {
+		mad_count(rx->w, bad_method, 1);
+		return answer_status(rx, MAD_STATUS_BAD_METHOD);
+	}
+	if (kind == MAD_KIND_FIRST && !(m->flags & MAD_METHOD_MULTI_REQUEST))
+		return answer_status(rx, MAD_STATUS_INVALID_FIELD);
+	if (m->flags == 0)
+		return ask_at_once(rx, agent);
+	return start_session(rx, agent, m, kind);
+}
+
+/* --- answers that come later --- */
+
+static struct mad_session *
+waiting(struct mad_worker *w, mad_handle h, uint64_t now)
+{
+	struct mad_session *s = mad_session_of(w, h);
+
+	if (s == NULL || s->agent == NULL || s->state != MAD_STATE_PREP)
+		return NULL;
+	w->now = now;
+	mad_session_timer_stop(s);
+	return s;
+}
+
+int
+mad_answer(struct mad_worker *w, mad_handle h, const uint8_t *mad, uint64_t now)
+{
+	struct mad_session *s = waiting(w, h, now);
+
+	if (s == NULL)
+		return -ENOENT;
+	memcpy(s->mad, mad, MAD_LEN);
+	s->protocol->start_answer(s);
+	return 0;
+}
+
+int
+mad_stream(struct mad_worker *w, mad_handle h, const uint8_t *mad, const struct mad_source *source,
+	uint64_t now)
+{
+	struct mad_session *s = waiting(w, h, now);
+
+	if (s == NULL) {
+		if (source->release != NULL)
+			source->release(source->arg);
+		return -ENOENT;
+	}
+	memcpy(s->mad, mad, MAD_LEN);
+	s->source = *source;
+	s->protocol->start_stream(s);
+	return 0;
+}

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * Requests being reassembled: chunks of a pool made at creation. A body is found through its first
+ * chunk as a file through its inode: direct slots for the first megabyte, then slots that point to
+ * chunks of slots. Memory follows the data that came, never what a PayloadLength promises.
+ */
+
+#include <errno.h>
+
+#include <rte_common.h>
+
+#include "mad/core.h"
+
+struct mad_pool {
+	uint8_t *memory;
+	uint8_t *free; /* list through the first word */
+	uint64_t chunks;
+	uint64_t used;
+};
+
+struct mad_body {
+	uint64_t length;
+	uint64_t bytes; /* of its chunks, this one included */
+	struct mad_peer_entry *peer;
+	uint64_t reserved;
+	uint8_t *slot[];
+};
+
+#define SLOTS    ((MAD_CHUNK - sizeof(struct mad_body)) / sizeof(uint8_t *))
+#define DIRECT   256
+#define INDIRECT (MAD_CHUNK / sizeof(uint8_t *)) /* chunks behind an indirect slot */
+#define CHUNKS_MAX (DIRECT + (SLOTS - DIRECT) * INDIRECT)
+
+/* --- the pool --- */
+
+int
+mad_pool_create(struct mad_worker *w)
+{
+	const struct allocator *alloc = w->config.alloc;
+	struct mad_pool *pool = mem_zalloc(alloc, sizeof(*pool), 64);
+	uint64_t i;
+
+	if (pool == NULL)
+		return -ENOMEM;
+	w->pool = pool;
+	pool->chunks = w->limits.max_bytes / MAD_CHUNK;
+	if (pool->chunks == 0)
+		return 0;
+	pool->memory = mem_zalloc(alloc, pool->chunks * MAD_CHUNK, 64);
+	if (pool->memory == NULL)
+		return -ENOMEM;
+	for (i = pool->chunks; i-- > 0;) {
+		memcpy(pool->memory + i * MAD_CHUNK, &pool->free, sizeof(pool->free));
+		pool->free = pool->memory + i * MAD_CHUNK;
+	}
+	return 0;
+}
+
+void
+mad_pool_destroy(struct mad_worker *w)
+{
+	if (w->pool == NULL)
+		return;
+	mem_free(w->config.alloc, w->pool->memory);
+	mem_free(w->config.alloc, w->pool);
+	w->pool = NULL;
+}
+
+void
+mad_pool_memory(const struct mad_worker *w, uint64_t *used, uint64_t *total)
+{
+	*used = w->pool->used * MAD_CHUNK;
+	*total = w->pool->chunks * MAD_CHUNK;
+}
+
+static uint8_t *
+chunk_take(struct mad_worker *w, struct mad_peer_entry *peer)
+{
+	struct mad_pool *pool = w->pool;
+	uint8_t *chunk = pool->free;
+
+	if (chunk == NULL)
+		return NULL;
+	if (peer != NULL && peer->bytes + MAD_CHUNK > w->limits.max_bytes_per_peer)
+		return NULL;
+	memcpy(&pool->free, chunk, sizeof(pool->free));
+	pool->used++;
+	mad_peer_charge(w, peer, MAD_CHUNK);
+	return chunk;
+}
+
+static void
+chunk_give(struct mad_worker *w, uint8_t *chunk)
+{
+	memcpy(chunk, &w->pool->free, sizeof(w->pool->free));
+	w->pool->free = chunk;
+	w->pool->used--;
+}
+
+uint8_t *
+mad_chunk_get(struct mad_session *s)
+{
+	return chunk_take(s->w, s->peer);
+}
+
+void
+mad_chunk_put(struct mad_session *s, uint8_t *chunk)
+{
+	chunk_give(s->w, chunk);
+	/* the session itself keeps the entry */
+	mad_peer_discharge(s->w, s->peer, MAD_CHUNK);
+}
+
+/* --- a body --- */
+
+static uint8_t *
+body_chunk(struct mad_worker *w, struct mad_body *b)
+{
+	uint8_t *chunk = chunk_take(w, b->peer);
+
+	if (chunk != NULL) {
+		memset(chunk, 0, MAD_CHUNK);
+		b->bytes += MAD_CHUNK;
+	}
+	return chunk;
+}
+
+static struct mad_body *
+body_new(struct mad_session *s)
+{
+	struct mad_body *b = (struct mad_body *)chunk_take(s->w, s->peer);
+
+	if (b == NULL)
+		return NULL;
+	memset(b, 0, MAD_CHUNK);
+	b->bytes = MAD_CHUNK;
+	b->peer = s->peer;
+	return b;
+}
+
+/* The slot of chunk i, or NULL: its chunk of slots is not there. */
+static uint8_t **
+slot_of(const struct mad_body *b, uint64_t i)
+{
+	uint8_t **indirect;
+
+	if (i < DIRECT)
+		return (uint8_t **)(uintptr_t)&b->slot[i];
+	i -= DIRECT;
+	indirect = (uint8_t **)b->slot[DIRECT + i / INDIRECT];
+	return indirect != NULL ? &indirect[i % INDIRECT] : NULL;
+}
+
+/* Where chunk i is, made if need be. */
+static uint8_t *
+chunk_at(struct mad_worker *w, struct mad_body *b, uint64_t i)
+{
+	uint8_t **slot;
+
+	if (i >= CHUNKS_MAX)
+		return NULL;
+	slot = slot_of(b, i);
+	if (slot == NULL) {
+		b->slot[DIRECT + (i - DIRECT) / INDIRECT] = body_chunk(w, b);
+		slot = slot_of(b, i);
+	}
+	if (slot != NULL && *slot == NULL)
+		*slot = body_chunk(w, b);
+	return slot != NULL ? *slot : NULL;
+}
+
+int
+mad_body_write(struct mad_session *s, uint64_t offset, const uint8_t *data, uint32_t len)
+{
+	uint32_t in, part;
+	uint8_t *chunk;
+
+	if (s->body == NULL)
+		s->body = body_new(s);
+	if (s->body == NULL)
+		return -ENOMEM;
+	for (; len > 0; offset += part, data += part, len -= part) {
+		chunk = chunk_at(s->w, s->body, offset / MAD_CHUNK);
+		if (chunk == NULL)
+			return -ENOMEM;
+		in = offset % MAD_CHUNK;
+		part = RTE_MIN(len, MAD_CHUNK - in);
+		memcpy(chunk + in, data, part);
+	}
+	s->body->length = RTE_MAX(s->body->length, offset);
+	return 0;
+}
+
+void
+mad_body_set_length(struct mad_session *s, uint64_t length)
+{
+	if (s->body != NULL)
+		s->body->length = length;
+}
+
+uint64_t
+mad_body_length(const struct mad_body *b)
+{
+	return b->length;
+}
+
+void
+mad_body_read(const struct mad_body *b, uint64_t offset, void *buf, size_t len)
+{
+	uint8_t *out = buf, **slot;
+	size_t in, part;
+
+	for (; len > 0; offset += part, out += part, len -= part) {
+		in = offset % MAD_CHUNK;
+		part = RTE_MIN(len, MAD_CHUNK - in);
+		slot = slot_of(b, offset / MAD_CHUNK);
+		if (slot != NULL && *slot != NULL)
+			memcpy(out, *slot + in, part);
+		else
+			memset(out, 0, part);
+	}
+}
+
+static void
+free_slots(struct mad_worker *w, uint8_t **slot, size_t n)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		if (slot[i] != NULL)
+			chunk_give(w, slot[i]);
+}
+
+void
+mad_body_free(struct mad_worker *w, struct mad_body *b)
+{
+	struct mad_peer_entry *peer;
+	uint64_t bytes;
+	size_t i;
+
+	if (b == NULL)
+		return;
+	peer = b->peer;
+	bytes = b->bytes;
+	for (i = DIRECT; i < SLOTS; i++)
+		if (b->slot[i] != NULL)
+			free_slots(w, (uint8_t **)b->slot[i], INDIRECT);
+	free_slots(w, b->slot, SLOTS);
+	chunk_give(w, (uint8_t *)b);
+	mad_peer_discharge(w, peer, bytes);
+}

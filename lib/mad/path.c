@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * Where datagrams go: back to where they came from, as the addresses of the request say, or where a
+ * call says. And answers of one packet that no session sends.
+ */
+
+#include "mad/core.h"
+
+#define QP1 1
+
+void
+mad_peer_of(struct mad_peer *peer, const struct mad_rx *rx)
+{
+	const struct port_attr *port = rx->w->config.port(rx->w->config.port_arg, rx->pkt->port);
+	const struct packet *pkt = rx->pkt;
+	bool grh = pkt->encap != ENCAP_IB || pkt->has_grh;
+
+	*peer = (struct mad_peer){
+		.av = {
+			.encap = pkt->encap,
+			.port = pkt->port,
+			.vlan = port->vlan,
+			.sl = pkt->sl,
+			.traffic_class = pkt->tclass & 0xFC, /* ECN is the packet's own */
+			.flow_label = pkt->flow_label,
+			.slid = pkt->dlid,
+			.dlid = pkt->slid,
+			.grh = grh,
+		},
+		.qpn = pkt->src_qpn,
+		.qkey = MAD_QKEY,
+		.pkey = rx->pkey,
+		.neighbour = PATH_NO_NEIGHBOUR,
+	};
+	if (grh) {
+		peer->av.sgid = pkt->dgid;
+		peer->av.dgid = pkt->sgid;
+	}
+	memcpy(peer->av.smac, port->mac, sizeof(port->mac));
+	/* the MAC it came from: no neighbour need be known to answer */
+	if (pkt->smac != NULL)
+		memcpy(peer->av.dmac, pkt->smac, sizeof(peer->av.dmac));
+}
+
+void
+mad_path_to(struct path *path, uint8_t transport[MAD_TRANSPORT_LEN], const struct mad_peer *to)
+{
+	struct wire_headers h = {
+		.opcode = UD_SEND_ONLY,
+		.pkey = to->pkey,
+		.dest_qpn = to->qpn,
+		.qkey = to->qkey,
+		.src_qpn = QP1,
+	};
+
+	path_init(path, &to->av, QP1, to->qpn);
+	path->neighbour = to->neighbour;
+	wire_build(transport, &h);
+}
+
+void
+mad_peer_of_session(struct mad_peer *peer, const struct mad_session *s)
+{
+	*peer = (struct mad_peer){
+		.av = s->path.av,
+		.qpn = s->qpn,
+		.qkey = s->qkey,
+		.pkey = s->pkey,
+		.neighbour = s->path.neighbour,
+	};
+}
+
+/* --- answers without a session --- */
+
+static bool
+send_now(struct mad_worker *w, const struct path *path, const uint8_t *transport,
+	const uint8_t *mad)
+{
+	uint8_t *p = tx_reserve(w->tx, path, MAD_TRANSPORT_LEN + MAD_LEN);
+
+	if (p == NULL) {
+		mad_count(w, tx_stall, 1);
+		return false;
+	}
+	memcpy(p, transport, MAD_TRANSPORT_LEN);
+	put_be32(p + MAD_PSN_OFF, w->psn++ & PSN_MASK);
+	memcpy(p + MAD_TRANSPORT_LEN, mad, MAD_LEN);
+	tx_commit(w->tx);
+	mad_count(w, answers, 1);
+	return true;
+}
+
+bool
+mad_reply(const struct mad_rx *rx, const uint8_t *mad)
+{
+	struct mad_worker *w = rx->w;
+	uint8_t transport[MAD_TRANSPORT_LEN];
+	struct mad_waiting_reply *wait;
+	struct mad_peer peer;
+
+	mad_peer_of(&peer, rx);
+	mad_path_to(&w->reply_path, transport, &peer);
+	if (w->reply_count == 0 && send_now(w, &w->reply_path, transport, mad))
+		return true;
+	if (w->reply_count == MAD_REPLIES)
+		return false;
+	wait = &w->replies[(w->reply_head + w->reply_count++) % MAD_REPLIES];
+	wait->path = w->reply_path;
+	memcpy(wait->transport, transport, sizeof(transport));
+	memcpy(wait->mad, mad, MAD_LEN);
+	return true;
+}
+
+unsigned int
+mad_replies_run(struct mad_worker *w, unsigned int budget)
+{
+	const struct mad_waiting_reply *wait;
+	unsigned int sent = 0;
+
+	while (w->reply_count > 0 && sent < budget) {
+		wait = &w->replies[w->reply_head];
+		if (!send_now(w, &wait->path, wait->transport, wait->mad))
+			break;
+		w->reply_head = (w->reply_head + 1) % MAD_REPLIES;
+		w->reply_count--;
+		sent++;
+	}
+	return sent;
+}
+
+bool
+mad_reply_status(const struct mad_rx *rx, uint16_t status)
+{
+	uint8_t reply[MAD_LEN];
+
+	mad_reply_header(reply, rx->mad);
+	put_be16(reply + MAD_OFF_STATUS, status);
+	return mad_reply(rx, reply);
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * Sessions send by turns: a slice each, so that a long table starves nobody. A session without
+ * anything to send is not on the queue and costs nothing.
+ */
+
+#include <rte_prefetch.h>
+
+#include "mad/core.h"
+
+#define SLICE  32u /* packets a session sends in one turn */
+#define STALLS 8 /* turns in vain until the sink is taken to be full */
+
+/* The next in turn will be sent for: its lines are fetched meanwhile. */
+static void
+prefetch_next(const struct mad_worker *w)
+{
+	const struct mad_session *s = TAILQ_FIRST(&w->run_queue);
+
+	if (s == NULL)
+		return;
+	rte_prefetch0(&s->protocol);
+	rte_prefetch0(&s->tx);
+	rte_prefetch0(&s->source);
+	rte_prefetch0(s->mad);
+	rte_prefetch0(&s->path);
+	rte_prefetch0((const char *)&s->path + 64);
+	rte_prefetch0((const char *)&s->path + 128);
+}
+
+unsigned int
+mad_run(struct mad_worker *w, uint64_t now, unsigned int budget)
+{
+	unsigned int sent, stalls = 0, n;
+	struct mad_session *s;
+
+	w->now = now;
+	sent = mad_replies_run(w, budget);
+	while (sent < budget && stalls < STALLS && (s = TAILQ_FIRST(&w->run_queue)) != NULL) {
+		TAILQ_REMOVE(&w->run_queue, s, run_link);
+		s->queued = false;
+		prefetch_next(w);
+		n = s->protocol->send(s, RTE_MIN(budget - sent, SLICE));
+		sent += n;
+		if (n == 0)
+			stalls++;
+		mad_want(s, 0); /* a session that ended has no work */
+	}
+	return sent;
+}
+
+bool
+mad_pending(const struct mad_worker *w)
+{
+	return !TAILQ_EMPTY(&w->run_queue) || w->reply_count > 0;
+}

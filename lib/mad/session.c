@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * What both protocols need of a session: its timer, its turn to send, its data, its end.
+ */
+
+#include <errno.h>
+
+#include <rte_common.h>
+
+#include "mad/core.h"
+
+/* --- time (sa-multipacket A5) --- */
+
+static uint64_t
+ns_to_time(const struct mad_worker *w, unsigned __int128 ns)
+{
+	return (uint64_t)((ns * w->config.hz + 999999999) / 1000000000);
+}
+
+uint64_t
+mad_timeout(const struct mad_worker *w, uint8_t code)
+{
+	return ns_to_time(w, (unsigned __int128)4096 << (code & 31));
+}
+
+uint64_t
+mad_ms(const struct mad_worker *w, uint64_t ms)
+{
+	return ns_to_time(w, (unsigned __int128)ms * 1000000);
+}
+
+uint64_t
+mad_flight(const struct mad_worker *w, uint16_t port)
+{
+	const struct port_attr *attr = w->config.port(w->config.port_arg, port);
+
+	return attr != NULL ? mad_timeout(w, attr->subnet_timeout) : 0;
+}
+
+void
+mad_session_timer(struct mad_session *s, uint64_t deadline)
+{
+	timer_arm(s->w->config.wheel, &s->timer, deadline);
+}
+
+void
+mad_session_timer_stop(struct mad_session *s)
+{
+	timer_disarm(s->w->config.wheel, &s->timer);
+}
+
+/* --- round trips --- */
+
+void
+mad_rtt_start(struct mad_session *s, uint32_t n)
+{
+	if (s->tx.rtt_segment != 0)
+		return;
+	s->tx.rtt_segment = n;
+	s->tx.rtt_start = s->w->now;
+}
+
+void
+mad_rtt_sample(struct mad_session *s, uint64_t rtt)
+{
+	if (rtt == 0)
+		rtt = 1;
+	/* RFC 6298's weight: one sample in eight */
+	s->srtt = s->srtt == 0 ? rtt : s->srtt - s->srtt / 8 + rtt / 8;
+}
+
+void
+mad_rtt_stop(struct mad_session *s, uint32_t n)
+{
+	if (s->tx.rtt_segment == 0 || n < s->tx.rtt_segment)
+		return;
+	s->tx.rtt_segment = 0;
+	mad_rtt_sample(s, s->w->now - s->tx.rtt_start);
+}
+
+uint64_t
+mad_probe_delay(const struct mad_session *s)
+{
+	uint64_t floor = ns_to_time(s->w, 200000), unknown = ns_to_time(s->w, 1000000);
+	uint64_t delay = s->srtt == 0 ? unknown : 4 * s->srtt;
+
+	return RTE_MAX(delay, floor) << s->tx.probes;
+}
+
+/* --- turns --- */
+
+void
+mad_want(struct mad_session *s, uint32_t bits)
+{
+	s->work |= bits;
+	if (s->queued || s->work == 0)
+		return;
+	s->queued = true;
+	TAILQ_INSERT_TAIL(&s->w->run_queue, s, run_link);
+}
+
+/* --- data --- */
+
+int
+mad_segment_read(struct mad_session *s, uint32_t n, uint8_t *mad)
+{
+	uint32_t area = MAD_LEN - s->data_offset, len;
+	uint64_t offset = (uint64_t)(n - 1) * area;
+	uint8_t *data = mad + s->data_offset;
+
+	if (offset >= s->source.length) {
+		memset(data, 0, area);
+		return 0;
+	}
+	len = (uint32_t)RTE_MIN(area, s->source.length - offset);
+	if (unlikely(s->source.read(s->source.arg, offset, data, len) < 0))
+		return -ESTALE;
+	if (len < area)
+		memset(data + len, 0, area - len);
+	return (int)len;
+}
+
+bool
+mad_session_deliver(struct mad_session *s, const uint8_t *data, uint32_t len)
+{
+	struct mad_result why = { .end = MAD_END_REFUSED };
+	uint64_t offset = s->delivered;
+	int ret = 0;
+
+	s->delivered += len;
+	if (s->taker.data != NULL && len > 0) {
+		s->busy = true;
+		ret = s->taker.data(s->taker.arg, offset, data, len);
+		s->busy = false;
+	}
+	if (likely(ret >= 0 && !s->cancelled))
+		return true;
+	if (s->cancelled)
+		why.end = MAD_END_CANCELLED;
+	else
+		why.error = ret;
+	s->protocol->give_up(s, &why);
+	return false;
+}
+
+/* --- the end --- */
+
+/* Everything but the session itself: the agent's, the source's and the taker's part is over. */
+static void
+finish(struct mad_session *s, const struct mad_result *r)
+{
+	struct mad_worker *w = s->w;
+	struct mad_taker taker = s->taker;
+	struct mad_source source = s->source;
+	struct mad_result result = *r;
+
+	if (s->state == MAD_STATE_LINGER)
+		return; /* was over before */
+	if (r->end == MAD_END_OK)
+		mad_count(w, sessions_completed, 1);
+	else
+		mad_count(w, sessions_failed, 1);
+	mad_body_free(w, s->body);
+	s->body = NULL;
+	memset(&s->source, 0, sizeof(s->source));
+	memset(&s->taker, 0, sizeof(s->taker));
+	if (source.release != NULL)
+		source.release(source.arg);
+	if (taker.done == NULL)
+		return;
+	result.bytes = s->delivered;
+	result.segments = s->segments;
+	result.resent = s->resent;
+	result.elapsed = w->now - s->opened;
+	taker.done(taker.arg, &result);
+}
+
+void
+mad_session_end(struct mad_session *s, const struct mad_result *r)
+{
+	s->busy = true; /* done() may want a session of its own: not this one */
+	mad_session_timer_stop(s);
+	finish(s, r);
+	mad_session_free(s);
+}
+
+void
+mad_session_linger(struct mad_session *s, const struct mad_result *r, uint64_t duration)
+{
+	s->busy = true;
+	finish(s, r);
+	s->busy = false;
+	mad_session_reclaimable(s);
+	mad_session_timer(s, s->w->now + duration);
+}
+
+void
+mad_session_answered(struct mad_session *s, const uint8_t *mad)
+{
+	struct mad_result r = { .mad = mad, .status = get_be16(mad + MAD_OFF_STATUS) };
+
+	r.end = r.status == MAD_STATUS_OK ? MAD_END_OK : MAD_END_STATUS;
+	s->segments++;
+	mad_session_end(s, &r);
+}

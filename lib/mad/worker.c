@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * A worker's part of the room: made, unmade, looked at.
+ */
+
+#include <rte_common.h>
+
+#include "mad/core.h"
+
+#define WINDOW_MAX 0x8000
+#define RETRIES_MAX 7 /* A5: at most seven, of either kind */
+
+const struct mad_limits mad_limits_default = {
+	.max_sessions = 16384,
+	.max_sessions_per_peer = 1024,
+	.max_bytes = 32 << 20,
+	.max_bytes_per_peer = 8 << 20,
+	.v1_window = SA1_WINDOW_DEFAULT,
+	.rmpp_window = 16,
+	.rmpp_send_max = 64,
+	.retries = RETRIES_MAX,
+	.resp_time = 14, /* 67 ms */
+	.rmpp_total_ms = 40000,
+	.keepalive_total_ms = 60000,
+};
+
+static uint32_t
+clamp(uint32_t v, uint32_t low, uint32_t high)
+{
+	return RTE_MIN(RTE_MAX(v, low), high);
+}
+
+static void
+make_sane(struct mad_limits *l)
+{
+	l->max_sessions = clamp(l->max_sessions, 1, UINT32_MAX / 2);
+	l->max_sessions_per_peer = clamp(l->max_sessions_per_peer, 1, l->max_sessions);
+	l->v1_window = clamp(l->v1_window, SA1_WINDOW_DEFAULT, WINDOW_MAX);
+	l->rmpp_window = clamp(l->rmpp_window, 1, WINDOW_MAX);
+	l->rmpp_send_max = clamp(l->rmpp_send_max, 1, UINT16_MAX);
+	l->retries = clamp(l->retries, 0, RETRIES_MAX);
+	l->resp_time = clamp(l->resp_time, 0, 31);
+}
+
+struct mad_worker *
+mad_worker_create(const struct mad_worker_config *config)
+{
+	struct mad_worker *w = mem_zalloc(config->alloc, sizeof(*w), 64);
+
+	if (w == NULL)
+		return NULL;
+	w->config = *config;
+	w->limits = config->limits;
+	make_sane(&w->limits);
+	w->tx = config->tx;
+	TAILQ_INIT(&w->run_queue);
+	w->replies = mem_zalloc(config->alloc, MAD_REPLIES * sizeof(*w->replies), 64);
+	if (w->replies == NULL || mad_table_create(w) != 0 || mad_pool_create(w) != 0) {
+		mad_pool_destroy(w);
+		mad_table_destroy(w);
+		mem_free(config->alloc, w->replies);
+		mem_free(config->alloc, w);
+		return NULL;
+	}
+	return w;
+}
+
+void
+mad_worker_destroy(struct mad_worker *w)
+{
+	static const struct mad_result cancelled = { .end = MAD_END_CANCELLED };
+	struct mad_session *s;
+	uint32_t i;
+
+	if (w == NULL)
+		return;
+	for (i = 0; (s = mad_table_at(w, i)) != NULL; i++)
+		if (s->state != MAD_STATE_FREE)
+			mad_session_end(s, &cancelled);
+	mad_pool_destroy(w);
+	mad_table_destroy(w);
+	mem_free(w->config.alloc, w->replies);
+	mem_free(w->config.alloc, w);
+}
+
+/* --- to be seen --- */
+
+const struct mad_counters *
+mad_worker_counters(const struct mad_worker *w)
+{
+	return &w->counters;
+}
+
+const struct port_violations *
+mad_worker_violations(const struct mad_worker *w, uint16_t port)
+{
+	return port < MAD_PORTS_MAX ? &w->violations[port] : NULL;
+}
+
+uint64_t
+mad_worker_aborts(const struct mad_worker *w, unsigned int received, uint8_t rmpp_status)
+{
+	return __atomic_load_n(&w->aborts[received != 0][rmpp_status], __ATOMIC_RELAXED);
+}
+
+void
+mad_worker_memory(const struct mad_worker *w, uint64_t *used, uint64_t *total)
+{
+	mad_pool_memory(w, used, total);
+	*used += (uint64_t)mad_table_used(w) * sizeof(struct mad_session);
+	*total += mad_table_memory(w) + sizeof(*w) + MAD_REPLIES * sizeof(*w->replies);
+}
+
+static const char *const state_names[MAD_STATE_COUNT] = {
+#define X(name) #name,
+	MAD_STATES(X)
+#undef X
+};
+
+/* Sender or receiver, whichever part the session is in. */
+static void
+progress_info(const struct mad_session *s, struct mad_session_info *info)
+{
+	if (s->tx.total != 0 && s->rx.expected <= 1) {
+		info->segment = s->tx.acked;
+		info->segments = s->tx.total;
+		info->window = s->tx.window;
+		return;
+	}
+	info->segment = s->rx.expected != 0 ? s->rx.expected - 1 : 0;
+	info->segments = s->rx.last;
+	info->window = s->rx.window;
+}
+
+bool
+mad_session_next(const struct mad_worker *w, uint32_t *cursor, uint64_t now,
+	struct mad_session_info *info)
+{
+	const struct mad_session *s;
+
+	while ((s = mad_table_at(w, (*cursor)++)) != NULL) {
+		if (s->state == MAD_STATE_FREE)
+			continue;
+		*info = (struct mad_session_info){
+			.handle = mad_session_handle(s),
+			.gid = s->path.av.dgid,
+			.lid = s->path.av.dlid,
+			.qpn = s->qpn,
+			.tid = s->key.tid,
+			.mgmt_class = s->key.mgmt_class,
+			.class_version = s->key.class_version,
+			.method = s->method,
+			.attribute = get_be16(s->mad + MAD_OFF_ATTRIBUTE),
+			.requester = s->key.requester,
+			.state = state_names[s->state],
+			.retries_left = s->retries_left,
+			.age = now - s->opened,
+		};
+		progress_info(s, info);
+		return true;
+	}
+	return false;
+}

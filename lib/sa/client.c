@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * The SA's client: a query becomes one MAD and, for a Config, a stream of records; an answer's
+ * bytes become records again, wherever its segments part them (sa-multipacket A6, B1, B4, B7).
+ */
+
+#include <errno.h>
+#include <string.h>
+
+#include "sa/client.h"
+#include "sa/client_private.h"
+
+#define SLOTS_MAX 4096
+
+struct sa_client {
+	struct mad_worker *mad;
+	const struct allocator *alloc;
+	struct client_query *slots;
+	struct client_query *free;
+};
+
+/* What an operation is on the wire; method 0: that class version has no such thing. */
+static const struct op_info {
+	uint8_t method[3]; /* by class version */
+	uint8_t edit; /* version 1: EditModifier */
+	uint8_t flags;
+} ops[] = {
+	[SA_OP_GET] = { { 0, MAD_GET, MAD_GET }, SA_EDIT_NONE, 0 },
+	[SA_OP_TABLE] = { { 0, SA_GET_TABLE, SA_GET_TABLE }, SA_EDIT_NONE, MAD_METHOD_MULTI_RESPONSE },
+	[SA_OP_BULK] = { { 0, SA1_GET_BULK, 0 }, SA_EDIT_NONE, MAD_METHOD_MULTI_RESPONSE },
+	[SA_OP_SET] = { { 0, MAD_SET, MAD_SET }, SA_EDIT_ADD, 0 },
+	[SA_OP_DELETE] = { { 0, MAD_SET, SA2_DELETE }, SA_EDIT_DELETE, 0 },
+	[SA_OP_CONFIG_ADD] = { { 0, SA1_CONFIG, 0 }, SA_EDIT_ADD, MAD_METHOD_MULTI_REQUEST },
+	[SA_OP_CONFIG_DELETE] = { { 0, SA1_CONFIG, 0 }, SA_EDIT_DELETE, MAD_METHOD_MULTI_REQUEST },
+	[SA_OP_CONFIG_EDIT] = { { 0, SA1_CONFIG, 0 }, SA_EDIT_EDIT, MAD_METHOD_MULTI_REQUEST },
+};
+
+struct sa_client *
+sa_client_create(struct mad_worker *mad, const struct allocator *alloc, unsigned int max)
+{
+	struct sa_client *c;
+	unsigned int i;
+
+	if (max == 0 || max > SLOTS_MAX)
+		return NULL;
+	c = mem_zalloc(alloc, sizeof(*c), _Alignof(struct sa_client));
+	if (c == NULL)
+		return NULL;
+	c->mad = mad;
+	c->alloc = alloc;
+	c->slots = mem_zalloc(alloc, max * sizeof(c->slots[0]), _Alignof(struct client_query));
+	if (c->slots == NULL) {
+		mem_free(alloc, c);
+		return NULL;
+	}
+	for (i = 0; i < max; i++) {
+		c->slots[i].client = c;
+		c->slots[i].next = c->free;
+		c->free = &c->slots[i];
+	}
+	return c;
+}
+
+void
+sa_client_destroy(struct sa_client *c)
+{
+	if (c == NULL)
+		return;
+	mem_free(c->alloc, c->slots);
+	mem_free(c->alloc, c);
+}
+
+/* --- the request --- */
+
+static bool
+is_config(enum sa_op op)
+{
+	return op == SA_OP_CONFIG_ADD || op == SA_OP_CONFIG_DELETE || op == SA_OP_CONFIG_EDIT;
+}
+
+/* A7: the version 1 mask counts the bare attribute's components; the RID part has none. */
+static int
+mask_v1(const struct sa_query *q, uint64_t *mask, struct error *err)
+{
+	const struct sa_record_type *t = q->type;
+	const struct sa_field *f;
+	uint64_t two, one;
+
+	*mask = 0;
+	for (f = t->fields; f < t->fields + t->num_fields; f++) {
+		two = sa_mask(t, f, SA_V2);
+		if ((q->mask & two) == 0)
+			continue;
+		one = sa_mask(t, f, SA_V1);
+		if (one == 0)
+			return error_set(err, EINVAL,
+				"%s: cannot be selected in class version 1, where it is part of the record identifier: give rid, or ask in class version 2",
+				f->name);
+		*mask |= one;
+	}
+	return 0;
+}
+
+/* AttributeModifier and EndRID (A6). */
+static void
+put_range(uint8_t *mad, const struct sa_query *q)
+{
+	uint32_t rid = SA_RID_TEMPLATE, end = 0;
+
+	switch (q->op) {
+	case SA_OP_GET:
+	case SA_OP_TABLE:
+		if (q->by_rid) {
+			rid = q->rid;
+			end = q->op == SA_OP_TABLE ? q->end_rid : 0;
+		} else if (q->op == SA_OP_TABLE && q->mask == 0) {
+			rid = SA_RID_ALL_FIRST;
+			end = SA_RID_ALL_LAST;
+		}
+		break;
+	case SA_OP_DELETE:
+		rid = q->rid;
+		break;
+	default:
+		rid = 0;
+	}
+	put_be32(mad + MAD_OFF_MODIFIER, rid);
+	put_be32(mad + SA1_OFF_END_RID, end);
+}
+
+static int
+build_v1(uint8_t *mad, const struct sa_query *q, struct error *err)
+{
+	uint8_t wire[4 + SA_RECORD_MAX];
+	uint64_t mask = 0;
+	int ret;
+
+	put_be64(mad + SA1_OFF_SA_KEY, q->sa_key);
+	put_be64(mad + SA1_OFF_SM_KEY, q->sm_key);
+	mad[SA1_OFF_EDIT] = ops[q->op].edit;
+	put_range(mad, q);
+	if (q->op == SA_OP_TABLE || q->op == SA_OP_BULK)
+		put_be16(mad + SA1_OFF_WINDOW, SA1_WINDOW_DEFAULT);
+	if (q->op == SA_OP_BULK || is_config(q->op) || (q->by_rid && q->op != SA_OP_SET))
+		return 0;
+	if (q->op == SA_OP_GET || q->op == SA_OP_TABLE) {
+		ret = mask_v1(q, &mask, err);
+		if (ret != 0)
+			return ret;
+		put_be64(mad + SA1_OFF_MASK, mask);
+	}
+	/* the bare attribute: a template and a record to be added have no RID */
+	sa_encode(q->type, SA_V1, q->tmpl, 0, wire);
+	memcpy(mad + SA1_OFF_DATA, wire + RID_LEN, sa_wire_len(q->type, SA_V1) - RID_LEN);
+	return 0;
+}
+
+static int
+build_v2(uint8_t *mad, const struct sa_query *q)
+{
+	put_be64(mad + SA2_OFF_SM_KEY, q->sm_key);
+	put_be64(mad + SA2_OFF_MASK, q->mask);
+	sa_encode(q->type, SA_V2, q->tmpl, 0, mad + SA2_OFF_DATA);
+	return 0;
+}
+
+static int
+build(uint8_t *mad, const struct sa_query *q, struct error *err)
+{
+	memset(mad, 0, MAD_LEN);
+	mad[MAD_OFF_BASE_VERSION] = MAD_BASE_VERSION;
+	mad[MAD_OFF_CLASS] = MAD_CLASS_SUBN_ADM;
+	mad[MAD_OFF_CLASS_VERSION] = (uint8_t)q->version;
+	mad[MAD_OFF_METHOD] = ops[q->op].method[q->version];
+	if (q->op != SA_OP_BULK)
+		put_be16(mad + MAD_OFF_ATTRIBUTE, q->type->attribute);
+	return q->version == SA_V1 ? build_v1(mad, q, err) : build_v2(mad, q);
+}
+
+static int
+check(const struct sa_query *q, struct error *err)
+{
+	if (q->version != SA_V1 && q->version != SA_V2)
+		return error_set(err, EINVAL, "class_version: got %d, expected 1 or 2",
+			(int)q->version);
+	if (ops[q->op].method[q->version] == 0)
+		return error_set(err, EINVAL,
+			"class_version: got 2, but GetBulk and Config are of class version 1");
+	if (q->op != SA_OP_BULK && q->type == NULL)
+		return error_set(err, EINVAL, "record: missing");
+	if (q->by_rid && q->version == SA_V2)
+		return error_set(err, EINVAL,
+			"rid: class version 2 has no record identifiers: give fields");
+	if (q->by_rid && q->op == SA_OP_GET && (q->rid == 0 || q->rid == SA_RID_TEMPLATE))
+		return error_set(err, EINVAL, "rid: got 0x%08x, expected one record's", q->rid);
+	if (q->version == SA_V1 && q->op == SA_OP_DELETE && (!q->by_rid || q->rid == 0))
+		return error_set(err, EINVAL,
+			"rid: missing: class version 1 deletes by record identifier");
+	if (is_config(q->op) && q->num_records == 0)
+		return error_set(err, EINVAL, "records: a Config needs one at least");
+	return 0;
+}
+
+/* --- a Config's records as a stream --- */
+
+/* Any run of bytes, so that any segment can be sent again. */
+static int
+config_read(void *arg, uint64_t offset, uint8_t *buf, uint32_t len)
+{
+	const struct client_query *s = arg;
+	uint8_t wire[4 + SA_RECORD_MAX];
+	uint32_t n, at;
+	uint64_t i;
+
+	while (len > 0) {
+		i = offset / s->wire_len;
+		at = (uint32_t)(offset % s->wire_len);
+		n = s->wire_len - at < len ? s->wire_len - at : len;
+		sa_encode(s->type, SA_V1, s->records + i * SA_RECORD_MAX,
+			s->rids != NULL ? s->rids[i] : 0, wire);
+		memcpy(buf, wire + at, n);
+		buf += n;
+		offset += n;
+		len -= n;
+	}
+	return 0;
+}
+
+static void
+config_release(void *arg)
+{
+	(void)arg; /* the records are the caller's until done() */
+}
+
+/* --- the answer --- */
+
+static void
+give_back(struct client_query *s)
+{
+	s->next = s->client->free;
+	s->client->free = s;
+}
+
+static int
+take_record(struct client_query *s, const uint8_t *wire)
+{
+	uint8_t rec[SA_RECORD_MAX] = { 0 };
+	uint32_t rid = 0;
+
+	sa_decode(s->type, s->version, wire, rec, &rid);
+	return s->taker.record(s->taker.arg, s->type, rid, rec);
+}
+
+/*
+ * GetBulk: a header says what the records behind it are. Tables that we do not know, or know in
+ * another size, cannot be taken apart.
+ */
+static int
+take_header(struct client_query *s, const uint8_t *wire)
+{
+	const struct sa_record_type *t = sa_record_type(get_be16(wire + SA_BULK_ATTRIBUTE));
+
+	s->left = get_be32(wire + SA_BULK_COUNT);
+	if (s->left == 0)
+		return 0; /* an empty table: the next header */
+	if (t == NULL || sa_wire_len(t, SA_V1) != get_be16(wire + SA_BULK_RECORD_LEN))
+		return -EPROTO;
+	s->type = t;
+	s->wire_len = sa_wire_len(t, SA_V1);
+	return 0;
+}
+
+static int
+take_bulk(struct client_query *s, const uint8_t *wire)
+{
+	int ret;
+
+	if (s->left == 0)
+		return take_header(s, wire);
+	ret = take_record(s, wire);
+	if (--s->left == 0)
+		s->wire_len = SA_BULK_HEADER;
+	return ret;
+}
+
+/* Records stand back to back and may straddle segments. */
+static int
+take_stream(void *arg, uint64_t offset, const uint8_t *data, uint32_t len)
+{
+	struct client_query *s = arg;
+	const uint8_t *wire;
+	uint32_t n;
+	int ret = 0;
+
+	(void)offset; /* in order, each byte once */
+	while (len > 0 && ret == 0) {
+		n = s->wire_len - s->held;
+		wire = data;
+		if (s->held > 0 || len < n) {
+			n = n < len ? n : len;
+			memcpy(s->part + s->held, data, n);
+			wire = s->part;
+		}
+		data += n;
+		len -= n;
+		s->held += n;
+		if (s->held < s->wire_len)
+			break;
+		s->held = 0;
+		ret = s->op == SA_OP_BULK ? take_bulk(s, wire) : take_record(s, wire);
+	}
+	return ret;
+}
+
+/* Get and Set are answered by one packet with one record; Delete in version 1 by none. */
+static int
+take_single(struct client_query *s, const uint8_t *mad)
+{
+	if (s->op == SA_OP_DELETE && s->version == SA_V1)
+		return 0;
+	return take_record(s, mad + (s->version == SA_V1 ? SA1_OFF_DATA : SA2_OFF_DATA));
+}
+
+static bool
+foreign_stride(const struct client_query *s, const struct mad_result *r)
+{
+	uint32_t stride;
+
+	if (s->version != SA_V2 || s->op != SA_OP_TABLE || r->bytes == 0 || r->mad == NULL)
+		return false;
+	stride = 8u * get_be16(r->mad + SA2_OFF_ATTR_OFFSET);
+	return stride != 0 && stride != s->wire_len;
+}
+
+static void
+spoil(struct mad_result *r, enum mad_end end, int error)
+{
+	r->end = end;
+	r->error = error;
+}
+
+static void
+answered(void *arg, const struct mad_result *result)
+{
+	struct client_query *s = arg;
+	struct sa_taker taker = s->taker;
+	struct mad_result r = *result;
+	uint64_t sa_key = 0;
+	int ret = 0;
+
+	if (r.mad != NULL && s->version == SA_V1)
+		sa_key = get_be64(r.mad + SA1_OFF_SA_KEY);
+	if (r.end == MAD_END_OK && (ops[s->op].flags & MAD_METHOD_MULTI_RESPONSE) != 0) {
+		/* a rest, or records that are laid out otherwise: no table of ours */
+		if (s->held != 0 || s->left != 0 || foreign_stride(s, &r))
+			spoil(&r, MAD_END_PROTOCOL, -EPROTO);
+	} else if (r.end == MAD_END_OK && !is_config(s->op) && r.mad != NULL) {
+		ret = take_single(s, r.mad);
+		if (ret != 0)
+			spoil(&r, MAD_END_REFUSED, ret);
+	}
+	give_back(s);
+	taker.done(taker.arg, &r, sa_key);
+}
+
+static void
+fill(struct client_query *s, const struct sa_query *q, const struct sa_taker *taker)
+{
+	s->op = q->op;
+	s->version = q->version;
+	s->type = q->type;
+	s->taker = *taker;
+	s->records = q->records;
+	s->rids = q->rids;
+	s->wire_len = q->op == SA_OP_BULK ? SA_BULK_HEADER : sa_wire_len(q->type, q->version);
+	s->held = 0;
+	s->left = 0;
+}
+
+int
+sa_ask(struct sa_client *c, const struct sa_query *q, const struct sa_taker *taker, uint64_t now,
+	mad_handle *h, struct error *err)
+{
+	struct client_query *s = c->free;
+	uint8_t mad[MAD_LEN];
+	struct mad_call call = {
+		.to = q->to,
+		.protocol = q->version == SA_V1 ? MAD_SA1 : MAD_RMPP,
+		.data_offset = q->version == SA_V1 ? SA1_OFF_DATA : SA2_OFF_DATA,
+		.mad = mad,
+		.resp_time = q->resp_time,
+	};
+	int ret;
+
+	ret = check(q, err);
+	if (ret == 0)
+		ret = build(mad, q, err);
+	if (ret != 0)
+		return ret;
+	if (s == NULL)
+		return error_set(err, ENOSPC, "too many SA queries at one time");
+	c->free = s->next;
+	fill(s, q, taker);
+	call.flags = MAD_METHOD_SESSION | ops[q->op].flags;
+	call.taker.arg = s;
+	call.taker.done = answered;
+	if (call.flags & MAD_METHOD_MULTI_RESPONSE)
+		call.taker.data = take_stream;
+	if (is_config(q->op)) {
+		call.source.arg = s;
+		call.source.length = (uint64_t)q->num_records * s->wire_len;
+		call.source.read = config_read;
+		call.source.release = config_release;
+	}
+	ret = mad_call(c->mad, &call, now, h);
+	if (ret == 0)
+		return 0;
+	give_back(s);
+	return error_set(err, -ret, "no session to be had for another query");
+}

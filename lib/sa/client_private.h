@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#ifndef SA_CLIENT_PRIVATE_H
+#define SA_CLIENT_PRIVATE_H
+
+/**
+ * @file
+ * Private to the client: a query under way.
+ */
+
+#include "sa/bulk.h"
+#include "sa/client.h"
+#include "wire/bytes.h"
+
+#define RID_LEN 4
+
+struct client_query {
+	struct client_query *next; /* free */
+	struct sa_client *client;
+	struct sa_taker taker;
+	const struct sa_record_type *type; /* of a GetBulk: of the record being taken */
+	const uint8_t *records;
+	const uint32_t *rids;
+	enum sa_op op;
+	enum sa_version version;
+	uint32_t wire_len; /* of a record */
+	uint32_t held; /* bytes of .part that a segment's end has left */
+	uint32_t left; /* GetBulk: records of this table that are to come; 0: a header is */
+	uint8_t part[4 + SA_RECORD_MAX];
+};
+
+#endif

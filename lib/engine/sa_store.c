@@ -59,6 +59,7 @@ sa_store_create(struct engine *e, struct error *err)
 
 	if (!c->enabled)
 		return 0;
+	sa_index_secret(rng_u64(&rng_kernel));
 	ret = open_store(e, err);
 	if (ret != 0)
 		return ret;

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * Into an empty database go this appliance's own ports, so that a fresh SA has something to show:
+ * one channel adapter, its ports, their addresses and P_Keys, and links between ports that are
+ * joined back to back. A RoCE port has no LID: port i is given i + 1.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/worker.h"
+#include "wire/bytes.h"
+
+#define RECORDS_A_PORT    5
+#define LINK_LOCAL_PREFIX UINT64_C(0xfe80000000000000)
+#define GUIDS_IN_BLOCK    8
+#define PKEYS_IN_BLOCK    32
+
+/* Codes of PortInfo for a netdev's speed: the fastest that is not faster. */
+static const struct {
+	uint32_t mbps;
+	uint8_t width;
+	uint8_t speed;
+	uint8_t speed_ext;
+} speeds[] = {
+	{ 400000, 2, 4, 8 }, { 200000, 2, 4, 4 }, { 100000, 2, 4, 2 }, { 50000, 1, 4, 4 },
+	{ 40000, 2, 4, 0 }, { 25000, 1, 4, 2 }, { 10000, 2, 1, 0 }, { 0, 1, 1, 0 },
+};
+
+struct filler {
+	struct engine *engine;
+	struct sa_change *changes;
+	size_t num;
+	uint64_t node_guid;
+};
+
+static uint16_t
+lid_of(const struct port_attr *port)
+{
+	return port->lid != 0 ? port->lid : (uint16_t)(port->index + 1);
+}
+
+/* Interface identifier of a MAC (RFC 4291, appendix A). */
+static uint64_t
+eui64(const uint8_t mac[6])
+{
+	uint8_t b[8] = { mac[0] ^ 2, mac[1], mac[2], 0xff, 0xfe, mac[3], mac[4], mac[5] };
+
+	return get_be64(b);
+}
+
+/* What stands behind fe80:: in the port's address, so that paths are found by it. */
+static uint64_t
+guid_of(const struct port_attr *port)
+{
+	unsigned int i;
+
+	if (port->guid != 0)
+		return port->guid;
+	for (i = 0; i < port->num_gids; i++)
+		if (gid_is_link_local(&port->gid[i].gid) && !gid_is_ipv4(&port->gid[i].gid))
+			return get_be64(port->gid[i].gid.raw + 8);
+	return eui64(port->mac);
+}
+
+static struct sa_change *
+add(struct filler *f, uint16_t attribute)
+{
+	struct sa_change *c = &f->changes[f->num++];
+
+	c->type = sa_record_type(attribute);
+	return c;
+}
+
+static void
+put(struct sa_change *c, const char *field, uint64_t value)
+{
+	sa_put_named(c->type, field, c->rec, value);
+}
+
+static void
+add_node(struct filler *f, const struct port_attr *port)
+{
+	struct sa_change *c = add(f, SA_NODE);
+	char text[64];
+
+	put(c, "lid", lid_of(port));
+	put(c, "base_version", 1);
+	put(c, "class_version", 1);
+	put(c, "node_type", 1);
+	put(c, "num_ports", link_num_ports(f->engine->link));
+	put(c, "sys_guid", f->node_guid);
+	put(c, "node_guid", f->node_guid);
+	put(c, "port_guid", guid_of(port));
+	put(c, "partition_cap", PORT_PKEYS_MAX);
+	put(c, "port_num", port->index + 1u);
+	snprintf(text, sizeof(text), "polca %s", port->name);
+	sa_parse(sa_field_named(c->type, "node_desc"), c->rec, text, NULL);
+}
+
+static uint8_t
+mtu_code(uint16_t mtu)
+{
+	uint8_t code = 1;
+
+	while (code < 5 && 128u << (code + 1) <= mtu)
+		code++;
+	return code;
+}
+
+static void
+put_speed(struct filler *f, struct sa_change *c, const struct port_attr *port)
+{
+	struct link_state state;
+	unsigned int i = 0;
+
+	link_state(f->engine->link, port->index, &state);
+	while (speeds[i].mbps > state.speed_mbps)
+		i++;
+	put(c, "link_width_enabled", speeds[i].width);
+	put(c, "link_width_supported", speeds[i].width);
+	put(c, "link_width_active", speeds[i].width);
+	put(c, "link_speed_enabled", speeds[i].speed);
+	put(c, "link_speed_supported", speeds[i].speed);
+	put(c, "link_speed_active", speeds[i].speed);
+	put(c, "link_speed_ext_enabled", speeds[i].speed_ext);
+	put(c, "link_speed_ext_supported", speeds[i].speed_ext);
+	put(c, "link_speed_ext_active", speeds[i].speed_ext);
+}
+
+static void
+add_port_info(struct filler *f, const struct port_attr *port)
+{
+	struct sa_change *c = add(f, SA_PORT_INFO);
+
+	put(c, "lid", lid_of(port));
+	put(c, "port_num", port->index + 1u);
+	put(c, "gid_prefix", port->gid_prefix != 0 ? port->gid_prefix : LINK_LOCAL_PREFIX);
+	put(c, "base_lid", lid_of(port));
+	put(c, "sm_lid", port->sm_lid);
+	put(c, "local_port_num", port->index + 1u);
+	put(c, "port_state", port->up ? 4 : 1);
+	put(c, "port_phys_state", port->up ? 5 : 2);
+	put(c, "neighbor_mtu", mtu_code(port->active_mtu));
+	put(c, "mtu_cap", mtu_code(port->active_mtu));
+	put(c, "vl_cap", 1);
+	put(c, "oper_vls", 1);
+	put(c, "guid_cap", GUIDS_IN_BLOCK);
+	put(c, "subnet_timeout", port->subnet_timeout);
+	put(c, "resp_time_value", f->engine->config.mad.resp_time);
+	put_speed(f, c, port);
+}
+
+static void
+add_guids(struct filler *f, const struct port_attr *port)
+{
+	struct sa_change *c = add(f, SA_GUID_INFO);
+	uint64_t guids[GUIDS_IN_BLOCK] = { guid_of(port) }, guid;
+	unsigned int i, k, n = 1;
+	char name[8];
+
+	for (i = 0; i < port->num_gids && n < GUIDS_IN_BLOCK; i++) {
+		guid = get_be64(port->gid[i].gid.raw + 8);
+		for (k = 0; k < n && guids[k] != guid; k++)
+			;
+		if (k == n)
+			guids[n++] = guid;
+	}
+	put(c, "lid", lid_of(port));
+	for (i = 0; i < n; i++) {
+		snprintf(name, sizeof(name), "guid%u", i);
+		put(c, name, guids[i]);
+	}
+}
+
+static void
+add_pkeys(struct filler *f, const struct port_attr *port)
+{
+	struct sa_change *c = add(f, SA_PKEY_TABLE);
+	char text[PKEYS_IN_BLOCK * 8] = "";
+	unsigned int i;
+
+	put(c, "lid", lid_of(port));
+	put(c, "port_num", port->index + 1u);
+	for (i = 0; i < PKEYS_IN_BLOCK; i++)
+		snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s0x%04x",
+				i > 0 ? "," : "", i < port->num_pkeys ? port->pkey[i] : 0);
+	sa_parse(sa_field_named(c->type, "pkeys"), c->rec, text, NULL);
+}
+
+static void
+add_link(struct filler *f, const struct port_attr *port)
+{
+	const struct link_config *config = &f->engine->config.link;
+	const struct port_attr *peer;
+	struct sa_change *c;
+	unsigned int i;
+
+	for (i = 0; i < config->num_ports; i++) {
+		if (strcmp(config->port[port->index].back_to_back, config->port[i].name) != 0)
+			continue;
+		peer = link_port_attr(f->engine->link, i);
+		c = add(f, SA_LINK);
+		put(c, "from_lid", lid_of(port));
+		put(c, "from_port", port->index + 1u);
+		put(c, "to_port", peer->index + 1u);
+		put(c, "to_lid", lid_of(peer));
+	}
+}
+
+static bool
+is_empty(struct engine *e)
+{
+	const struct store_version *v = store_current(store_reader(e->store, e->num_workers));
+	unsigned int table;
+
+	for (table = 0; table < sa_num_tables; table++)
+		if (store_count(v, table) > 0)
+			return false;
+	return true;
+}
+
+int
+own_ports_store(struct engine *e, struct error *err)
+{
+	unsigned int i, n = link_num_ports(e->link);
+	struct filler f = { .engine = e };
+	int ret;
+
+	if (!is_empty(e))
+		return 0;
+	f.changes = calloc(n, RECORDS_A_PORT * sizeof(f.changes[0]));
+	if (f.changes == NULL)
+		return error_set(err, ENOMEM, "no memory for the SA's own ports");
+	f.node_guid = eui64(link_port_attr(e->link, 0)->mac);
+	for (i = 0; i < n; i++) {
+		const struct port_attr *port = link_port_attr(e->link, i);
+
+		add_node(&f, port);
+		add_port_info(&f, port);
+		add_guids(&f, port);
+		add_pkeys(&f, port);
+		add_link(&f, port);
+	}
+	ret = sa_change(e->sa, f.changes, f.num, err);
+	free(f.changes);
+	return ret;
+}

@@ -205,7 +205,7 @@ class Record:
 NODE = Record('NodeRecord', 0x11, 4, 112, '''lid:16 r1:16 base_version:8 class_version:8
     node_type:8 num_ports:8 sys_guid:64 node_guid:64 port_guid:64 partition_cap:16 device_id:16
     revision:32 local_port:8 vendor_id:24 node_desc:512''')
-LINK = Record('LinkRecord', 0x20, 4, 8, 'from_lid:16 from_port:8 to_port:8 to_lid:16')
+LINK = Record('LinkRecord', 0x20, 3, 8, 'from_lid:16 from_port:8 to_port:8 to_lid:16')
 SWITCH = Record('SwitchInfoRecord', 0x14, 4, 24, '''lid:16 r1:16 linear_cap:16 random_cap:16
     mcast_cap:16 linear_top:16 def_port:8 def_mcast_primary:8 def_mcast_not_primary:8
     life_time:5 port_state_change:1 r2:2 lids_per_port:16 enforce_cap:16''')

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#ifndef TEST_PERF_BENCH_H
+#define TEST_PERF_BENCH_H
+
+/*
+ * A subnet administrator on a link in memory. Every frame has its Ethernet, IPv4, UDP and BTH
+ * headers and its ICRC, made by path_finish() and checked again by mad_receive(); what a NIC's
+ * driver costs is all that is missing.
+ *
+ * The server's clock is its own time: it stands still while the client works, so that one core can
+ * play both and the timeouts are those of a server that is never idle.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "mad/mad.h"
+#include "sa/client.h"
+#include "sa/sa.h"
+#include "wire/wire.h"
+
+#define FRAME_ROOM 448
+#define BENCH_BURST 32 /* packets taken in at a time, as the engine does */
+#define BENCH_SEND_BUDGET 64
+#define BENCH_SA_BUDGET 256
+#define BENCH_PEERS 1024
+
+/* --- link.c: one direction of the link --- */
+
+struct frame {
+	uint64_t due; /* when it arrives, for links that take time */
+	uint32_t start, len;
+	uint8_t bytes[FRAME_ROOM];
+};
+
+struct link_queue {
+	struct tx_sink sink; /* first: the sink is the queue */
+	struct frame *frame;
+	uint32_t size, head, tail;
+	const struct path *path; /* of the packet reserved */
+	uint32_t reserved;
+	/* links that take time and lose packets; all 0: neither */
+	uint64_t now, delay, gap, last_due;
+	uint32_t loss; /* lost of 2^32 */
+	uint64_t random;
+	uint64_t lost;
+};
+
+void link_init(struct link_queue *q, uint32_t size);
+void link_free(struct link_queue *q);
+/* The oldest frame, parsed; it stays until link_pop(). NULL: none, or not due yet. */
+const struct packet *link_front(struct link_queue *q, struct packet *pkt, uint64_t now);
+void link_pop(struct link_queue *q);
+uint64_t link_next_due(const struct link_queue *q); /* UINT64_MAX: empty */
+uint64_t bench_random(uint64_t *state);
+
+/* --- server.c --- */
+
+struct bench_server {
+	struct store *store;
+	struct sa *sa;
+	struct sa_worker *worker;
+	struct mad_worker *mad;
+	struct timer_wheel *wheel;
+	struct port_attr port;
+	struct link_queue out;
+	uint64_t busy; /* TSC cycles spent in server_step() */
+};
+
+struct bench_config {
+	uint32_t sessions;
+	uint64_t hz; /* 0: the TSC's */
+	uint8_t subnet_timeout, resp_time; /* 0: 18 */
+	uint32_t queue; /* frames, a power of two; 0: 4096 */
+};
+
+void server_create(struct bench_server *s, const struct bench_config *config);
+void server_destroy(struct bench_server *s);
+/* What a worker's round does with the packets of in; its time is added to busy. @return packets */
+unsigned int server_step(struct bench_server *s, struct link_queue *in, uint64_t now);
+void server_load(struct bench_server *s, const struct sa_change *changes, size_t n);
+void bench_port(struct port_attr *port, uint32_t ip, uint8_t subnet_timeout);
+void bench_limits(struct mad_limits *limits, const struct bench_config *config);
+
+/* --- database.c --- */
+
+/* n NodeRecords, RIDs 0x00010000 and on. */
+void load_nodes(struct bench_server *s, uint32_t n);
+/*
+ * A fat tree of n channel adapters: leaves of 200 adapters, 25 spines, two links from each leaf to
+ * each spine. LIDs from 1 on: adapters, then switches.
+ */
+void load_fabric(struct bench_server *s, uint32_t n);
+#define BENCH_GUID(lid) (UINT64_C(0x0002c90300000000) + (lid))
+#define BENCH_PREFIX UINT64_C(0xfe80000000000000)
+
+/* --- client.c: many sessions, and as little work for each as can be --- */
+
+enum ask {
+	ASK_NODES, /* GetTable(NodeRecord), all */
+	ASK_LINK, /* GetTable(LinkRecord) of one port: one record */
+	ASK_PATH, /* Get(PathRecord) of two random ports */
+};
+
+struct bench_client {
+	struct link_queue out;
+	struct path path[BENCH_PEERS];
+	uint8_t request[MAD_LEN];
+	struct client_session *session;
+	uint32_t sessions, ports;
+	uint32_t begun; /* sessions that have been */
+	unsigned int version;
+	enum ask ask;
+	uint64_t random;
+	/* what came */
+	uint64_t segments; /* in order */
+	uint64_t completed;
+	uint64_t failed; /* answered with a status, or aborted */
+	uint64_t out_of_order;
+};
+
+void client_create(struct bench_client *c, enum ask ask, unsigned int version, uint32_t sessions,
+	uint32_t ports);
+void client_destroy(struct bench_client *c);
+/* Begin with all sessions not begun yet, as far as the link has room. @return sessions begun */
+uint32_t client_start(struct bench_client *c);
+/* Take all that the server sent. */
+void client_step(struct bench_client *c, struct link_queue *in);
+
+/* --- loss.c: one transfer on a link that takes time and loses packets --- */
+
+struct loss_bench;
+/* Tables of this many records, over a link with this round trip. */
+struct loss_bench *loss_create(uint32_t records, uint64_t rtt_ns);
+void loss_destroy(struct loss_bench *b);
+
+struct loss_result {
+	uint64_t ns; /* how long the transfer took */
+	uint32_t records;
+	uint32_t lost; /* packets, both ways */
+	struct mad_result result;
+};
+/* One table, losing one packet in so many (0: none). */
+void loss_run(struct loss_bench *b, unsigned int version, uint32_t one_in, uint64_t seed,
+	struct loss_result *result);
+
+void die(const char *what);
+uint64_t bench_hz(void); /* of the TSC */
+
+#endif

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/* One direction of a link in memory: a ring of frames. */
+
+#include <stdlib.h>
+
+#include <rte_common.h>
+#include <rte_prefetch.h>
+
+#include "bench.h"
+
+#define ETHER_LEN 14
+
+uint64_t
+bench_random(uint64_t *state)
+{
+	uint64_t z = *state += UINT64_C(0x9E3779B97F4A7C15);
+
+	z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
+	z = (z ^ (z >> 27)) * UINT64_C(0x94D049BB133111EB);
+	return z ^ (z >> 31);
+}
+
+static uint8_t *
+reserve(struct tx_sink *sink, const struct path *path, uint32_t len)
+{
+	struct link_queue *q = container_of(sink, struct link_queue, sink);
+
+	if (q->tail - q->head == q->size)
+		return NULL;
+	q->path = path;
+	q->reserved = len;
+	return q->frame[q->tail & (q->size - 1)].bytes + PATH_HEADER_MAX;
+}
+
+static void
+commit(struct tx_sink *sink)
+{
+	struct link_queue *q = container_of(sink, struct link_queue, sink);
+	struct frame *f = &q->frame[q->tail & (q->size - 1)];
+
+	f->start = PATH_HEADER_MAX - q->path->header_len;
+	f->len = path_finish(q->path, f->bytes + PATH_HEADER_MAX, q->reserved, (uint16_t)q->tail);
+	f->due = RTE_MAX(q->now + q->delay, q->last_due + q->gap);
+	q->last_due = f->due;
+	if (q->loss != 0 && (uint32_t)bench_random(&q->random) < q->loss)
+		q->lost++;
+	else
+		q->tail++;
+}
+
+void
+link_init(struct link_queue *q, uint32_t size)
+{
+	*q = (struct link_queue){ .sink = { reserve, commit }, .size = size };
+	q->frame = calloc(size, sizeof(*q->frame));
+	if (q->frame == NULL)
+		die("no memory for the link");
+}
+
+void
+link_free(struct link_queue *q)
+{
+	free(q->frame);
+}
+
+uint64_t
+link_next_due(const struct link_queue *q)
+{
+	return q->head == q->tail ? UINT64_MAX : q->frame[q->head & (q->size - 1)].due;
+}
+
+const struct packet *
+link_front(struct link_queue *q, struct packet *pkt, uint64_t now)
+{
+	struct frame *f = &q->frame[q->head & (q->size - 1)];
+	enum verdict why;
+
+	if (link_next_due(q) > now)
+		return NULL;
+	rte_prefetch0(q->frame[(q->head + 1) & (q->size - 1)].bytes);
+	if (!wire_parse(ENCAP_ROCEV2_IPV4, f->bytes + f->start + ETHER_LEN, f->len - ETHER_LEN, pkt,
+		    &why))
+		die("a frame cannot be read");
+	pkt->port = 0;
+	pkt->smac = f->bytes + f->start + 6;
+	pkt->rx_time = now;
+	pkt->mbuf = NULL;
+	return pkt;
+}
+
+void
+link_pop(struct link_queue *q)
+{
+	q->head++;
+}

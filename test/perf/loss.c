@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * Client and server under a virtual clock of nanoseconds, a link between them that takes half the
+ * round trip each way, 200 ns for a packet (5 million a second), and loses some.
+ */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench.h"
+
+#define NS           UINT64_C(1000000000)
+#define PACKET_NS    200
+#define WHEEL_TICK   1024
+#define LOSS_SECONDS 600 /* of virtual time: longer than any retries last */
+
+struct loss_bench {
+	struct bench_server server;
+	struct port_attr port;
+	struct link_queue out; /* the client's */
+	struct timer_wheel *wheel;
+	struct mad_worker *mad;
+	struct sa_client *client;
+	uint64_t now;
+	struct loss_result *result;
+	bool done;
+};
+
+static const struct port_attr *
+port_of(void *arg, uint16_t port)
+{
+	return port == 0 ? arg : NULL;
+}
+
+static void
+create_client(struct loss_bench *b, const struct bench_config *config)
+{
+	struct mad_worker_config mad = { .workers = 1, .hash_key = 99, .hz = NS,
+		.alloc = &allocator_malloc, .rng = &rng_kernel, .tx = &b->out.sink,
+		.port = port_of, .port_arg = &b->port };
+
+	bench_limits(&mad.limits, config);
+	bench_port(&b->port, 2, 18);
+	b->wheel = timer_wheel_create(&allocator_malloc, WHEEL_TICK, 0);
+	mad.wheel = b->wheel;
+	b->mad = mad_worker_create(&mad);
+	if (b->mad == NULL)
+		die("no memory for the client");
+	b->client = sa_client_create(b->mad, &allocator_malloc, 1);
+	if (b->client == NULL)
+		die("no memory for the client");
+}
+
+struct loss_bench *
+loss_create(uint32_t records, uint64_t rtt_ns)
+{
+	const struct bench_config config = { .sessions = 1024, .hz = NS, .queue = 4096 };
+	struct loss_bench *b = calloc(1, sizeof(*b));
+
+	if (b == NULL)
+		die("no memory");
+	server_create(&b->server, &config);
+	load_nodes(&b->server, records);
+	link_init(&b->out, 4096);
+	create_client(b, &config);
+	b->out.delay = b->server.out.delay = rtt_ns / 2;
+	b->out.gap = b->server.out.gap = PACKET_NS;
+	b->now = 1;
+	return b;
+}
+
+void
+loss_destroy(struct loss_bench *b)
+{
+	server_destroy(&b->server);
+	sa_client_destroy(b->client);
+	mad_worker_destroy(b->mad);
+	timer_wheel_destroy(b->wheel);
+	link_free(&b->out);
+	free(b);
+}
+
+static int
+take_record(void *arg, const struct sa_record_type *type, uint32_t rid, const uint8_t *rec)
+{
+	struct loss_bench *b = arg;
+
+	(void)type;
+	(void)rid;
+	(void)rec;
+	b->result->records++;
+	return 0;
+}
+
+static void
+take_end(void *arg, const struct mad_result *result, uint64_t sa_key)
+{
+	struct loss_bench *b = arg;
+
+	(void)sa_key;
+	b->result->result = *result;
+	b->result->result.mad = NULL;
+	b->done = true;
+}
+
+static unsigned int
+client_round(struct loss_bench *b)
+{
+	struct packet pkt;
+	unsigned int n;
+
+	for (n = 0; n < BENCH_BURST && link_front(&b->server.out, &pkt, b->now) != NULL; n++) {
+		mad_receive(b->mad, &pkt, b->now);
+		link_pop(&b->server.out);
+	}
+	n += timer_wheel_run(b->wheel, b->now);
+	return n + mad_run(b->mad, b->now, BENCH_SEND_BUDGET);
+}
+
+static uint64_t
+min(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* On to the next moment at which anything happens. */
+static void
+pass(struct loss_bench *b)
+{
+	uint64_t next = min(min(link_next_due(&b->out), link_next_due(&b->server.out)),
+		min(timer_wheel_next(b->wheel), timer_wheel_next(b->server.wheel)));
+
+	if (next <= b->now || mad_pending(b->mad) || mad_pending(b->server.mad) ||
+			sa_pending(b->server.worker))
+		next = b->now + PACKET_NS;
+	b->now = next;
+}
+
+static void
+ask(struct loss_bench *b, unsigned int version)
+{
+	struct sa_query q = { .op = SA_OP_TABLE, .version = (enum sa_version)version,
+		.type = sa_record_type(SA_NODE), .resp_time = 18 };
+	const struct sa_taker taker = { b, take_record, take_end };
+	struct error err = { 0 };
+	mad_handle h;
+
+	q.to.av = (struct av){ .encap = ENCAP_ROCEV2_IPV4, .sgid = b->port.gid[0].gid,
+		.dgid = b->server.port.gid[0].gid, .vlan = PATH_NO_VLAN };
+	memcpy(q.to.av.smac, b->port.mac, 6);
+	memcpy(q.to.av.dmac, b->server.port.mac, 6);
+	q.to.qpn = 1;
+	q.to.qkey = MAD_QKEY;
+	q.to.pkey = 0xFFFF;
+	q.to.neighbour = PATH_NO_NEIGHBOUR;
+	if (sa_ask(b->client, &q, &taker, b->now, &h, &err) != 0)
+		die(err.text);
+}
+
+void
+loss_run(struct loss_bench *b, unsigned int version, uint32_t one_in, uint64_t seed,
+	struct loss_result *result)
+{
+	struct link_queue *links[2] = { &b->out, &b->server.out };
+	uint64_t start = b->now;
+	unsigned int i;
+
+	*result = (struct loss_result){ 0 };
+	b->result = result;
+	b->done = false;
+	for (i = 0; i < 2; i++) {
+		links[i]->loss = one_in != 0 ? UINT32_MAX / one_in : 0;
+		links[i]->random = seed * 2 + i;
+		links[i]->lost = 0;
+		links[i]->now = b->now;
+	}
+	ask(b, version);
+	while (!b->done && b->now - start < LOSS_SECONDS * NS) {
+		links[0]->now = links[1]->now = b->now;
+		if (client_round(b) + server_step(&b->server, &b->out, b->now) == 0)
+			pass(b);
+	}
+	if (!b->done)
+		die("a transfer does not end");
+	result->ns = b->now - start;
+	result->lost = (uint32_t)(links[0]->lost + links[1]->lost);
+}

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/* One worker that serves, and a round of its loop. */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include <rte_cycles.h>
+
+#include "bench.h"
+
+#define WHEEL_TICK 16384
+
+void
+die(const char *what)
+{
+	fprintf(stderr, "sa_bench: %s\n", what);
+	exit(1);
+}
+
+uint64_t
+bench_hz(void)
+{
+	static uint64_t hz;
+	struct timespec a, b;
+	uint64_t start;
+
+	if (hz != 0)
+		return hz;
+	clock_gettime(CLOCK_MONOTONIC, &a);
+	start = rte_rdtsc();
+	do {
+		clock_gettime(CLOCK_MONOTONIC, &b);
+	} while ((b.tv_sec - a.tv_sec) * 1000000000 + b.tv_nsec - a.tv_nsec < 100000000);
+	hz = (rte_rdtsc() - start) * 1000000000 /
+		(uint64_t)((b.tv_sec - a.tv_sec) * 1000000000 + b.tv_nsec - a.tv_nsec);
+	return hz;
+}
+
+static const struct port_attr *
+port_of(void *arg, uint16_t port)
+{
+	return port == 0 ? arg : NULL;
+}
+
+void
+bench_port(struct port_attr *port, uint32_t ip, uint8_t subnet_timeout)
+{
+	const uint8_t addr[4] = { 10, (uint8_t)(ip >> 16), (uint8_t)(ip >> 8), (uint8_t)ip };
+
+	*port = (struct port_attr){ .name = "bench", .mtu = 4200, .active_mtu = 4096, .up = true,
+		.vlan = PATH_NO_VLAN, .num_gids = 1, .num_pkeys = 1, .pkey = { 0xFFFF },
+		.mac = { 2, 0, 0, 0, 0, (uint8_t)ip }, .subnet_timeout = subnet_timeout };
+	port->gid[0].gid = gid_from_ipv4(addr);
+	port->gid[0].type = GID_ROCEV2;
+	port->gid[0].prefix_len = 8;
+}
+
+void
+bench_limits(struct mad_limits *limits, const struct bench_config *config)
+{
+	*limits = mad_limits_default;
+	limits->max_sessions = config->sessions;
+	limits->max_sessions_per_peer = config->sessions;
+	limits->resp_time = config->resp_time != 0 ? config->resp_time : 18;
+	limits->rmpp_window = 64;
+	limits->rmpp_send_max = 64;
+}
+
+static uint64_t
+grace_start(void *arg)
+{
+	(void)arg;
+	return 0;
+}
+
+static bool
+grace_done(void *arg, uint64_t token)
+{
+	(void)arg;
+	(void)token;
+	return true;
+}
+
+static bool
+no_writes(void *arg, struct sa_write *write)
+{
+	(void)arg;
+	(void)write;
+	return false;
+}
+
+static void
+create_sa(struct bench_server *s, uint64_t hz, uint8_t resp_time)
+{
+	struct store_config store = {
+		.tables = sa_num_tables,
+		.indexes = sa_indexes,
+		.num_indexes = sa_num_indexes,
+		.readers = 1,
+		.alloc = &allocator_malloc,
+		.max_old_bytes = 1u << 30,
+		.max_versions = 1024,
+		.grace = { grace_start, grace_done, NULL },
+	};
+	struct sa_config config = sa_config_default;
+	struct error err = { 0 };
+
+	s->store = store_create(&store, &err);
+	if (s->store == NULL)
+		die(err.text);
+	config.store = s->store;
+	config.hz = hz;
+	config.alloc = &allocator_malloc;
+	config.rng = &rng_kernel;
+	config.workers = 1;
+	config.trust = SA_TRUST_ALL;
+	config.gid_prefix = BENCH_PREFIX;
+	config.resp_time = resp_time;
+	s->sa = sa_create(&config, &err);
+	if (s->sa == NULL)
+		die(err.text);
+}
+
+void
+server_create(struct bench_server *s, const struct bench_config *config)
+{
+	struct mad_worker_config mad = {
+		.workers = 1,
+		.hash_key = 0x1234567,
+		.hz = config->hz != 0 ? config->hz : bench_hz(),
+		.alloc = &allocator_malloc,
+		.rng = &rng_kernel,
+		.tx = &s->out.sink,
+		.port = port_of,
+		.port_arg = &s->port,
+	};
+	struct sa_worker_config worker = { .submit = no_writes };
+
+	*s = (struct bench_server){ 0 };
+	bench_limits(&mad.limits, config);
+	bench_port(&s->port, 1, config->subnet_timeout != 0 ? config->subnet_timeout : 18);
+	link_init(&s->out, config->queue != 0 ? config->queue : 4096);
+	s->wheel = timer_wheel_create(&allocator_malloc, WHEEL_TICK, 0);
+	mad.wheel = s->wheel;
+	s->mad = mad_worker_create(&mad);
+	if (s->mad == NULL)
+		die("no memory for the sessions");
+	create_sa(s, mad.hz, mad.limits.resp_time);
+	worker.mad = s->mad;
+	worker.reader = store_reader(s->store, 0);
+	s->worker = sa_worker_create(s->sa, &worker);
+	if (s->worker == NULL)
+		die("no memory for the SA");
+}
+
+void
+server_destroy(struct bench_server *s)
+{
+	sa_worker_destroy(s->worker);
+	mad_worker_destroy(s->mad);
+	sa_destroy(s->sa);
+	store_destroy(s->store);
+	timer_wheel_destroy(s->wheel);
+	link_free(&s->out);
+}
+
+unsigned int
+server_step(struct bench_server *s, struct link_queue *in, uint64_t now)
+{
+	uint64_t start = rte_rdtsc();
+	struct packet pkt;
+	unsigned int n;
+
+	for (n = 0; n < BENCH_BURST && link_front(in, &pkt, now) != NULL; n++) {
+		mad_receive(s->mad, &pkt, now);
+		link_pop(in);
+	}
+	n += timer_wheel_run(s->wheel, now);
+	n += sa_run(s->worker, now, BENCH_SA_BUDGET);
+	n += mad_run(s->mad, now, BENCH_SEND_BUDGET);
+	s->busy += rte_rdtsc() - start;
+	return n;
+}
+
+void
+server_load(struct bench_server *s, const struct sa_change *changes, size_t n)
+{
+	struct error err = { 0 };
+
+	if (sa_change(s->sa, changes, n, &err) != 0)
+		die(err.text);
+	store_reclaim(s->store);
+}

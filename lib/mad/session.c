@@ -68,8 +68,11 @@ mad_rtt_sample(struct mad_session *s, uint64_t rtt)
 {
 	if (rtt == 0)
 		rtt = 1;
-	/* RFC 6298's weight: one sample in eight */
-	s->srtt = s->srtt == 0 ? rtt : s->srtt - s->srtt / 8 + rtt / 8;
+	/* RFC 6298's weight, one in eight; but a first one that held the answer's making goes at once */
+	if (s->srtt == 0 || rtt < s->srtt / 2)
+		s->srtt = rtt;
+	else
+		s->srtt = s->srtt - s->srtt / 8 + rtt / 8;
 }
 
 void

@@ -189,11 +189,13 @@ struct mad_receiver {
 struct v1_session {
 	uint64_t progress; /* when it last came on otherwise than by a KeepAlive */
 	uint64_t response_due; /* end of the ResponseTimer; probes come before */
-	uint64_t trouble; /* when a segment was last sent again */
+	uint64_t trouble; /* when a segment was last sent again, if ever: .troubled */
 	uint32_t resend_segment; /* of the last Resend request served */
 	uint32_t resend_count; /* and how often */
 	uint16_t request_window; /* Window of the request */
 	uint8_t repeat; /* what a lingering session answers: a bit of work, or 0 */
+	bool troubled;
+	bool stale; /* the request's data could not be read */
 };
 
 /* Segments out of order: slots of 256 bytes, 16 in a chunk. */

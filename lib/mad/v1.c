@@ -1,0 +1,532 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * SA class version 1: a transaction's way from request to answer, in both roles. Its streams are
+ * in v1_send.c and v1_receive.c.
+ */
+
+#include <errno.h>
+
+#include <rte_common.h>
+
+#include "mad/v1.h"
+
+/* --- packets --- */
+
+/* A3: the two readings of FragmentFlag are each other's mirror image */
+uint8_t
+v1_flags(const struct mad_worker *w, uint8_t f)
+{
+	if (!w->limits.v1_flags_lsb)
+		return f;
+	f = (f & 0xF0) >> 4 | (f & 0x0F) << 4;
+	f = (f & 0xCC) >> 2 | (f & 0x33) << 2;
+	return (f & 0xAA) >> 1 | (f & 0x55) << 1;
+}
+
+static struct v1_packet
+parse(const struct mad_worker *w, const uint8_t *mad)
+{
+	return (struct v1_packet){
+		.mad = mad,
+		.flags = v1_flags(w, mad[SA1_OFF_FRAGMENT]) & SA1_FLAGS, /* the rest: reserved */
+		.status = get_be16(mad + MAD_OFF_STATUS),
+		.window = get_be16(mad + SA1_OFF_WINDOW),
+		.segment = get_be32(mad + SA1_OFF_SEGMENT),
+		.length = get_be32(mad + SA1_OFF_PAYLOAD_LEN),
+	};
+}
+
+static bool
+is_single(const struct v1_packet *p)
+{
+	return p->flags == 0 && p->segment == 0;
+}
+
+uint16_t
+v1_window(uint16_t window)
+{
+	return window != 0 ? window : SA1_WINDOW_DEFAULT;
+}
+
+uint32_t
+v1_segments(const struct mad_session *s)
+{
+	uint64_t n = (s->source.length + SA1_AREA - 1) / SA1_AREA;
+
+	return n == 0 ? 1 : (uint32_t)RTE_MIN(n, UINT32_MAX - 1);
+}
+
+bool
+v1_executes(const struct mad_session *s)
+{
+	return s->method != MAD_GET && s->method != SA_GET_TABLE && s->method != SA1_GET_BULK;
+}
+
+bool
+v1_send_control(struct mad_session *s, uint8_t method, uint8_t flag, uint32_t segment,
+	uint16_t window)
+{
+	uint8_t *mad = mad_packet(s);
+
+	if (mad == NULL)
+		return false;
+	memcpy(mad, s->mad, SA1_OFF_DATA);
+	memset(mad + SA1_OFF_DATA, 0, SA1_AREA);
+	mad[MAD_OFF_METHOD] = method;
+	put_be16(mad + MAD_OFF_STATUS, 0);
+	put_be32(mad + SA1_OFF_SEGMENT, segment);
+	put_be32(mad + SA1_OFF_PAYLOAD_LEN, 0);
+	mad[SA1_OFF_FRAGMENT] = v1_flags(s->w, flag);
+	put_be16(mad + SA1_OFF_WINDOW, window);
+	mad_commit(s);
+	return true;
+}
+
+/* --- what belongs to no session --- */
+
+static enum mad_kind
+v1_kind(const struct mad_rx *rx)
+{
+	struct v1_packet p = parse(rx->w, rx->mad);
+
+	if (is_single(&p))
+		return MAD_KIND_SINGLE;
+	if (p.flags & V1_CONTROL || !(p.flags & SA1_FIRST) || p.segment != 1)
+		return MAD_KIND_STRAY;
+	/* A3: "First+Last, SegmentNumber 1" is how some send a request of one packet */
+	if (p.flags & SA1_LAST && rx->mad[MAD_OFF_METHOD] != SA1_CONFIG)
+		return MAD_KIND_SINGLE;
+	return MAD_KIND_FIRST;
+}
+
+static enum verdict
+v1_stray(const struct mad_rx *rx)
+{
+	RTE_SET_USED(rx);
+	return VERDICT_MAD_UNMATCHED;
+}
+
+static void
+v1_refuse(const struct mad_rx *rx)
+{
+	mad_reply_status(rx, SA_STATUS_NO_RESOURCES);
+}
+
+/* --- the end --- */
+
+void
+v1_fail(struct mad_session *s, enum mad_end end, int error)
+{
+	struct mad_result r = { .end = end, .error = error };
+
+	mad_session_end(s, &r);
+}
+
+void
+v1_close(struct mad_session *s, uint16_t status)
+{
+	uint8_t head[MAD_LEN];
+
+	mad_reply_header(head, s->mad);
+	if (s->key.requester)
+		head[MAD_OFF_METHOD] = s->method;
+	put_be16(head + MAD_OFF_STATUS, status);
+	memcpy(s->mad, head, MAD_LEN);
+	mad_session_timer_stop(s);
+	s->state = MAD_STATE_CLOSE;
+	s->work = 0;
+	mad_want(s, MAD_WORK_ANSWER);
+}
+
+static void
+v1_give_up(struct mad_session *s, const struct mad_result *why)
+{
+	mad_session_end(s, why);
+}
+
+/* The answer or the status is out. What was executed is kept to answer repeats. */
+static void
+answer_sent(struct mad_session *s)
+{
+	struct mad_result r = { .end = MAD_END_OK, .status = get_be16(s->mad + MAD_OFF_STATUS) };
+	bool closing = s->state == MAD_STATE_CLOSE;
+
+	if (s->state == MAD_STATE_LINGER)
+		return;
+	mad_count(s->w, answers, 1);
+	if (closing) {
+		mad_count(s->w, status_sent, 1);
+		r.end = MAD_END_PROTOCOL;
+	}
+	s->v1.repeat = MAD_WORK_ANSWER;
+	if (s->key.requester || (!closing && !v1_executes(s)))
+		mad_session_end(s, &r);
+	else
+		mad_session_linger(s, &r, MAD_LINGER * mad_response_timeout(s));
+}
+
+/* --- responder --- */
+
+static void
+v1_start_request(struct mad_session *s)
+{
+	s->v1.request_window = get_be16(s->mad + SA1_OFF_WINDOW);
+}
+
+static void
+v1_start_receive(struct mad_session *s)
+{
+	v1_start_request(s);
+	v1_start_receiving(s, SA1_WINDOW_DEFAULT);
+}
+
+/* A5 PREP: a KeepAlive within `process`, and again */
+static void
+keepalive_timer(struct mad_session *s)
+{
+	mad_session_timer(s, s->w->now + s->process - s->process / 4);
+}
+
+static void
+v1_prepare(struct mad_session *s)
+{
+	s->state = MAD_STATE_PREP;
+	keepalive_timer(s);
+}
+
+static void
+prepare_expire(struct mad_session *s)
+{
+	/* the ConfigResp will be late: it cannot stand for the last Ack */
+	if (s->rx.last != 0 && s->rx.acked != s->rx.last)
+		mad_want(s, V1_WORK_ACK);
+	mad_want(s, V1_WORK_KEEPALIVE);
+	keepalive_timer(s);
+}
+
+static void
+v1_start_answer(struct mad_session *s)
+{
+	mad_session_timer_stop(s);
+	s->work = 0;
+	s->state = MAD_STATE_ANSWER;
+	mad_want(s, MAD_WORK_ANSWER);
+}
+
+/* A3: an answer that fits one packet is no series */
+static void
+single_packet(struct mad_session *s)
+{
+	int len = mad_segment_read(s, 1, s->mad);
+
+	if (len < 0) {
+		v1_close(s, SA_STATUS_NO_RESOURCES);
+		return;
+	}
+	put_be32(s->mad + SA1_OFF_SEGMENT, 0);
+	put_be32(s->mad + SA1_OFF_PAYLOAD_LEN, (uint32_t)len);
+	s->mad[SA1_OFF_FRAGMENT] = 0;
+	v1_start_answer(s);
+}
+
+static void
+v1_start_stream(struct mad_session *s)
+{
+	uint16_t n = v1_window(s->v1.request_window);
+
+	s->work = 0;
+	put_be16(s->mad + SA1_OFF_WINDOW, n);
+	if (v1_segments(s) == 1)
+		single_packet(s);
+	else
+		v1_start_sending(s, n);
+}
+
+/* A repeated request starts no second stream (A5) */
+static enum verdict
+repeated(struct mad_session *s)
+{
+	mad_count(s->w, repeated_requests, 1);
+	if (s->state == MAD_STATE_PREP)
+		mad_want(s, V1_WORK_KEEPALIVE);
+	else if (s->state == MAD_STATE_LINGER && s->v1.repeat != 0)
+		mad_want(s, s->v1.repeat);
+	else
+		return VERDICT_MAD_DISCARDED;
+	return VERDICT_DATAGRAM;
+}
+
+/* A segment of a request that has all come. */
+static enum verdict
+repeated_segment(struct mad_session *s)
+{
+	mad_count(s->w, segments_discarded, 1);
+	if (s->state == MAD_STATE_PREP && s->rx.last != 0)
+		mad_want(s, V1_WORK_ACK);
+	else if (s->state == MAD_STATE_LINGER && s->v1.repeat != 0)
+		mad_want(s, s->v1.repeat);
+	return VERDICT_MAD_DISCARDED;
+}
+
+static enum verdict
+responder_receive(struct mad_session *s, const struct v1_packet *p)
+{
+	bool receiving = s->state == MAD_STATE_RECV || s->state == MAD_STATE_RECOVER;
+
+	if (p->flags & SA1_KEEPALIVE)
+		return receiving ? v1_keepalive(s) : VERDICT_MAD_DISCARDED;
+	if (p->flags & (SA1_ACK | SA1_RESEND))
+		return v1_sender_control(s, p);
+	if (receiving && p->status != 0) {
+		v1_fail(s, MAD_END_STATUS, 0); /* the requester gave up (A5, any state) */
+		return VERDICT_DATAGRAM;
+	}
+	if (receiving)
+		return v1_segment(s, p);
+	return is_single(p) || s->rx.last == 0 ? repeated(s) : repeated_segment(s);
+}
+
+/* --- requester --- */
+
+/* A Config of one packet goes out as such; of more, as a series. */
+static void
+v1_start_call(struct mad_session *s)
+{
+	v1_progress(s);
+	s->mad[SA1_OFF_FRAGMENT] = 0;
+	put_be32(s->mad + SA1_OFF_SEGMENT, 0);
+	if (s->source.read != NULL && v1_segments(s) > 1) {
+		v1_start_sending(s, SA1_WINDOW_DEFAULT);
+		return;
+	}
+	if (s->source.read != NULL) {
+		int len = mad_segment_read(s, 1, s->mad);
+
+		put_be32(s->mad + SA1_OFF_PAYLOAD_LEN, len < 0 ? 0 : (uint32_t)len);
+		s->v1.stale = len < 0;
+	} else if (s->flags & MAD_METHOD_MULTI_RESPONSE) {
+		put_be16(s->mad + SA1_OFF_WINDOW, s->w->limits.v1_window);
+	}
+	s->state = MAD_STATE_REQUESTED;
+	mad_want(s, MAD_WORK_REQUEST);
+}
+
+static bool
+send_request(struct mad_session *s)
+{
+	if (mad_single_send(s) == 0)
+		return false;
+	s->work &= ~MAD_WORK_REQUEST;
+	if (s->retries_left == s->retries)
+		mad_rtt_start(s, 1);
+	else
+		s->tx.rtt_segment = 0;
+	mad_session_timer(s, s->w->now + mad_response_timeout(s));
+	return true;
+}
+
+/* A4: of a single-packet answer PayloadLength counts if it can be true */
+static enum verdict
+single_answer(struct mad_session *s, const struct v1_packet *p)
+{
+	uint32_t len = RTE_MIN(p->length, (uint32_t)SA1_AREA);
+
+	if (!mad_answers(s, p->mad))
+		return VERDICT_MAD_UNMATCHED;
+	/* of a Config this answer stands for the last Ack: it must all have been sent */
+	if (s->state != MAD_STATE_REQUESTED &&
+		(s->tx.total == 0 || s->tx.sent < s->tx.total || s->rx.expected > 1))
+		return VERDICT_MAD_DISCARDED;
+	if (s->flags & MAD_METHOD_MULTI_RESPONSE &&
+		!mad_session_deliver(s, p->mad + SA1_OFF_DATA, len))
+		return VERDICT_MAD_REFUSED;
+	mad_count(s->w, segments_received, 1);
+	mad_session_answered(s, p->mad);
+	return VERDICT_DATAGRAM;
+}
+
+/* A segment of the answer's series, the first one from wherever we are. */
+static enum verdict
+answer_segment(struct mad_session *s, const struct v1_packet *p)
+{
+	if (s->state == MAD_STATE_LINGER)
+		return repeated_segment(s);
+	if (!mad_answers(s, p->mad))
+		return VERDICT_MAD_UNMATCHED;
+	if (s->state != MAD_STATE_RECV && s->state != MAD_STATE_RECOVER) {
+		if (s->tx.total != 0 && s->tx.sent < s->tx.total)
+			return VERDICT_MAD_DISCARDED;
+		s->work = 0;
+		v1_start_receiving(s, s->w->limits.v1_window);
+	}
+	return v1_segment(s, p);
+}
+
+static enum verdict
+requester_receive(struct mad_session *s, const struct v1_packet *p)
+{
+	/* any state: a response with a status is the end (A5) */
+	if (p->status != 0 && s->state != MAD_STATE_LINGER && s->state != MAD_STATE_CLOSE) {
+		mad_session_answered(s, p->mad);
+		return VERDICT_DATAGRAM;
+	}
+	if (s->state == MAD_STATE_CLOSE)
+		return VERDICT_MAD_DISCARDED;
+	if (p->flags & (SA1_ACK | SA1_RESEND))
+		return v1_sender_control(s, p);
+	if (p->flags & SA1_KEEPALIVE)
+		return v1_keepalive(s);
+	if (is_single(p) && s->state != MAD_STATE_LINGER)
+		return single_answer(s, p);
+	return answer_segment(s, p);
+}
+
+/* --- both --- */
+
+void
+v1_progress(struct mad_session *s)
+{
+	s->v1.progress = s->w->now;
+}
+
+/* Who waits for what may be kept waiting by a KeepAlive (A5). */
+static bool
+waits_for_stream(const struct mad_session *s)
+{
+	switch (s->state) {
+	case MAD_STATE_REQUESTED:
+	case MAD_STATE_RECV:
+	case MAD_STATE_RECOVER:
+		return true;
+	case MAD_STATE_WAIT: /* for the ConfigResp */
+		return s->key.requester && s->tx.sent == s->tx.total;
+	default:
+		return false;
+	}
+}
+
+enum verdict
+v1_keepalive(struct mad_session *s)
+{
+	uint64_t now = s->w->now;
+
+	if (!waits_for_stream(s) || s->work & MAD_WORK_REQUEST)
+		return VERDICT_MAD_DISCARDED;
+	mad_count(s->w, keepalive_received, 1);
+	if (now - s->v1.progress > mad_ms(s->w, s->w->limits.keepalive_total_ms)) {
+		v1_fail(s, MAD_END_TIMEOUT, -ETIMEDOUT);
+		return VERDICT_DATAGRAM;
+	}
+	s->tx.rtt_segment = 0;
+	s->v1.response_due = now + mad_segment_timeout(s);
+	mad_session_timer(s, s->v1.response_due);
+	return VERDICT_DATAGRAM;
+}
+
+static enum verdict
+v1_receive(struct mad_session *s, const struct mad_rx *rx)
+{
+	struct v1_packet p = parse(s->w, rx->mad);
+
+	return s->key.requester ? requester_receive(s, &p) : responder_receive(s, &p);
+}
+
+static bool
+send_keepalive(struct mad_session *s)
+{
+	uint8_t method = mad_response_method(s->key.mgmt_class, 1, s->method);
+
+	if (!v1_send_control(s, method, SA1_KEEPALIVE, 0, 0))
+		return false;
+	s->work &= ~V1_WORK_KEEPALIVE;
+	mad_count(s->w, keepalive_sent, 1);
+	return true;
+}
+
+static bool
+send_answer(struct mad_session *s)
+{
+	if (mad_single_send(s) == 0)
+		return false;
+	s->work &= ~MAD_WORK_ANSWER;
+	answer_sent(s);
+	return true;
+}
+
+/* In this order (A5: the last Ack before KeepAlives). */
+static const struct {
+	uint32_t bit;
+	bool (*send)(struct mad_session *s);
+} controls[] = {
+	{ V1_WORK_ACK, v1_send_ack },
+	{ V1_WORK_RESEND, v1_send_resend },
+	{ V1_WORK_KEEPALIVE, send_keepalive },
+	{ V1_WORK_LAST, v1_send_last },
+	{ MAD_WORK_REQUEST, send_request },
+	{ MAD_WORK_ANSWER, send_answer }, /* the session may be gone then */
+};
+
+static unsigned int
+v1_send(struct mad_session *s, unsigned int budget)
+{
+	unsigned int i, sent = 0;
+
+	if (unlikely(s->work & ~MAD_WORK_DATA)) {
+		if (s->v1.stale) {
+			v1_fail(s, MAD_END_REFUSED, -ESTALE);
+			return 0;
+		}
+		for (i = 0; i < RTE_DIM(controls); i++) {
+			if (!(s->work & controls[i].bit))
+				continue;
+			if (sent == budget || !controls[i].send(s))
+				return sent;
+			sent++;
+		}
+	}
+	if (s->work & MAD_WORK_DATA)
+		sent += v1_burst(s, budget - sent);
+	return sent;
+}
+
+static void
+v1_expire(struct mad_session *s)
+{
+	switch (s->state) {
+	case MAD_STATE_REQUESTED:
+		mad_single_expire(s);
+		break;
+	case MAD_STATE_PREP:
+		prepare_expire(s);
+		break;
+	case MAD_STATE_WAIT:
+		v1_sender_expire(s);
+		break;
+	case MAD_STATE_RECV:
+	case MAD_STATE_RECOVER:
+		v1_receiver_expire(s);
+		break;
+	default:
+		break;
+	}
+}
+
+const struct mad_protocol mad_protocol_v1 = {
+	.name = "sa1",
+	.kind = v1_kind,
+	.stray = v1_stray,
+	.refuse = v1_refuse,
+	.start_request = v1_start_request,
+	.start_receive = v1_start_receive,
+	.start_call = v1_start_call,
+	.prepare = v1_prepare,
+	.start_answer = v1_start_answer,
+	.start_stream = v1_start_stream,
+	.receive = v1_receive,
+	.send = v1_send,
+	.expire = v1_expire,
+	.give_up = v1_give_up,
+};

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * Class version 1, the side that sends a series: the sender's table of sa-multipacket A5.
+ *
+ * Beyond the table: when the Ack of a window is overdue by what round trips have taken so far, the
+ * last segment is sent again as a probe, long before the ResponseTimer ends. A receiver that has it
+ * repeats its Ack, one that misses something before it asks for that. Probes are few in a stall,
+ * and are no retries.
+ */
+
+#include <errno.h>
+
+#include <rte_common.h>
+
+#include "mad/v1.h"
+
+#define PROBES_MAX 5 /* in one stall */
+
+void
+v1_start_sending(struct mad_session *s, uint16_t window)
+{
+	s->tx = (struct mad_sender){
+		.total = v1_segments(s),
+		.next = 1,
+		.window = window,
+		.window_end = window,
+	};
+	s->retries_left = s->retries;
+	v1_progress(s);
+	s->state = MAD_STATE_BURST;
+	mad_want(s, MAD_WORK_DATA);
+}
+
+/* --- segments --- */
+
+/* A4: the total in the first, the rest in the last */
+static int
+build(struct mad_session *s, uint32_t n, uint8_t *mad)
+{
+	uint32_t length = 0;
+	uint8_t flags = 0;
+	int len;
+
+	memcpy(mad, s->mad, SA1_OFF_DATA);
+	len = mad_segment_read(s, n, mad);
+	if (unlikely(len < 0))
+		return len;
+	if (unlikely(n == 1)) {
+		flags = v1_flags(s->w, SA1_FIRST);
+		length = (uint32_t)RTE_MIN(s->source.length, UINT32_MAX);
+	} else if (unlikely(n == s->tx.total)) {
+		flags = v1_flags(s->w, SA1_LAST);
+		length = (uint32_t)len;
+	}
+	put_be32(mad + SA1_OFF_SEGMENT, n);
+	put_be32(mad + SA1_OFF_PAYLOAD_LEN, length);
+	mad[SA1_OFF_FRAGMENT] = flags;
+	return 0;
+}
+
+/* The data are gone: the responder says so, the requester's caller knows. */
+static void
+stale(struct mad_session *s)
+{
+	if (s->key.requester)
+		v1_fail(s, MAD_END_REFUSED, -ESTALE);
+	else
+		v1_close(s, SA_STATUS_NO_RESOURCES);
+}
+
+enum sent {
+	SENT,
+	NOT_NOW,
+	GONE,
+};
+
+static enum sent
+send_segment(struct mad_session *s, uint32_t n)
+{
+	uint8_t *mad = mad_packet(s);
+
+	if (unlikely(mad == NULL))
+		return NOT_NOW;
+	if (unlikely(build(s, n, mad) < 0)) {
+		stale(s);
+		return GONE;
+	}
+	mad_commit(s);
+	if (likely(n > s->tx.sent)) {
+		s->tx.sent = n;
+		return SENT;
+	}
+	s->resent++;
+	s->tx.rtt_segment = 0; /* an Ack would not say which of the two it is for */
+	mad_count(s->w, segments_resent, 1);
+	return SENT;
+}
+
+static uint32_t
+burst_end(const struct mad_session *s)
+{
+	return RTE_MIN(s->tx.window_end, s->tx.total);
+}
+
+/* When to look again: for a probe, or at the end of the ResponseTimer. */
+static void
+wait_timer(struct mad_session *s)
+{
+	uint64_t due = s->v1.response_due, probe;
+
+	if (s->tx.acked < s->tx.sent && s->tx.probes < PROBES_MAX) {
+		probe = s->w->now + mad_probe_delay(s);
+		due = RTE_MIN(due, probe);
+	}
+	mad_session_timer(s, due);
+}
+
+static void
+start_waiting(struct mad_session *s)
+{
+	s->work &= ~MAD_WORK_DATA;
+	s->state = MAD_STATE_WAIT;
+	s->v1.response_due = s->w->now + mad_response_timeout(s);
+	wait_timer(s);
+}
+
+unsigned int
+v1_burst(struct mad_session *s, unsigned int budget)
+{
+	uint32_t end = burst_end(s), highest = s->tx.sent;
+	unsigned int sent = 0;
+	enum sent r = SENT;
+
+	while (sent < budget && s->tx.next <= end) {
+		r = send_segment(s, s->tx.next);
+		if (unlikely(r != SENT))
+			break;
+		s->tx.next++;
+		sent++;
+	}
+	mad_count(s->w, segments_sent, sent);
+	if (unlikely(r == GONE) || s->tx.next <= end)
+		return sent;
+	if (highest < end) /* its last one went out for the first time: the Ack will be for it */
+		mad_rtt_start(s, end);
+	start_waiting(s);
+	return sent;
+}
+
+/* The last segment again: a probe, or a retry. */
+bool
+v1_send_last(struct mad_session *s)
+{
+	enum sent r = send_segment(s, s->tx.sent);
+
+	if (r == SENT) {
+		s->work &= ~V1_WORK_LAST;
+		mad_count(s->w, segments_sent, 1);
+	}
+	return r == SENT;
+}
+
+void
+v1_sender_expire(struct mad_session *s)
+{
+	s->v1.troubled = true;
+	s->v1.trouble = s->w->now;
+	if (s->w->now < s->v1.response_due) {
+		s->tx.probes++;
+		mad_count(s->w, probes, 1);
+	} else {
+		mad_count(s->w, timeouts, 1);
+		if (s->retries_left == 0) {
+			v1_fail(s, MAD_END_TIMEOUT, -ETIMEDOUT);
+			return;
+		}
+		s->retries_left--;
+		s->v1.response_due = s->w->now + mad_response_timeout(s);
+	}
+	mad_want(s, V1_WORK_LAST);
+	wait_timer(s);
+}
+
+/* --- what the receiver says --- */
+
+static void
+go_on(struct mad_session *s)
+{
+	mad_session_timer_stop(s);
+	s->work &= ~V1_WORK_LAST;
+	s->state = MAD_STATE_BURST;
+	mad_want(s, MAD_WORK_DATA);
+}
+
+static void
+all_acked(struct mad_session *s)
+{
+	struct mad_result r = { .end = MAD_END_OK };
+
+	if (s->key.requester) { /* the ConfigResp is still to come */
+		s->work = 0;
+		start_waiting(s);
+	} else if (v1_executes(s)) {
+		s->work = 0;
+		mad_session_linger(s, &r, MAD_LINGER * mad_response_timeout(s));
+	} else {
+		mad_session_end(s, &r);
+	}
+}
+
+static void
+acked(struct mad_session *s, uint32_t n, uint32_t window)
+{
+	s->tx.acked = n;
+	s->tx.window_end = n + window < n ? UINT32_MAX : n + window;
+	s->tx.next = RTE_MAX(s->tx.next, n + 1);
+	s->tx.probes = 0;
+	s->retries_left = s->retries;
+	s->v1.resend_segment = 0;
+	s->v1.resend_count = 0;
+	v1_progress(s);
+	mad_rtt_stop(s, n);
+	mad_session_proven(s);
+	if (n == s->tx.total)
+		all_acked(s);
+	else
+		go_on(s);
+}
+
+static enum verdict
+ack(struct mad_session *s, const struct v1_packet *p)
+{
+	mad_count(s->w, ack_received, 1);
+	if (p->segment <= s->tx.acked || p->segment > s->tx.sent) {
+		mad_count(s->w, ack_ignored, 1);
+		return VERDICT_MAD_DISCARDED;
+	}
+	/* A5: never below the window of the first burst; of a Config that is 64 */
+	acked(s, p->segment, RTE_MAX(s->tx.window, p->window));
+	return VERDICT_DATAGRAM;
+}
+
+/*
+ * Of an acknowledged segment. Its data may be gone, and that is what the standard wants said. But a
+ * request that the Ack has overtaken on the way is none of the receiver's fault: for as long as a
+ * packet may be under way after segments had to be sent again, it is only late.
+ */
+static enum verdict
+resend_released(struct mad_session *s)
+{
+	if (s->v1.troubled && s->w->now - s->v1.trouble <= s->flight)
+		return VERDICT_MAD_DISCARDED;
+	v1_close(s, MAD_STATUS_INVALID_FIELD);
+	return VERDICT_DATAGRAM;
+}
+
+/* A receiver asks for one segment until it comes, never back, at most seven times each. */
+static bool
+resend_repeats(struct mad_session *s, uint32_t n)
+{
+	if (n > s->v1.resend_segment) {
+		s->v1.resend_segment = n;
+		s->v1.resend_count = 1;
+		return false;
+	}
+	/* a copy made by the network comes at once, and counts here too */
+	if (n < s->v1.resend_segment || s->w->now - s->v1.trouble < s->srtt / 2)
+		return true;
+	return ++s->v1.resend_count > 2u * RTE_MAX(s->retries, 1);
+}
+
+static enum verdict
+resend(struct mad_session *s, const struct v1_packet *p)
+{
+	uint32_t n = p->segment;
+
+	mad_count(s->w, resend_received, 1);
+	if (n == 0)
+		return VERDICT_MAD_DISCARDED;
+	if (n <= s->tx.acked)
+		return resend_released(s);
+	/* A5: our Ack was lost */
+	if (s->state == MAD_STATE_WAIT && n == s->tx.sent + 1 && n <= s->tx.total) {
+		acked(s, n - 1, s->tx.window);
+		return VERDICT_DATAGRAM;
+	}
+	if (n > s->tx.sent || resend_repeats(s, n))
+		return VERDICT_MAD_DISCARDED;
+	s->v1.troubled = true;
+	s->v1.trouble = s->w->now;
+	s->tx.rtt_segment = 0;
+	s->tx.probes = 0;
+	s->tx.next = n;
+	mad_session_proven(s);
+	go_on(s);
+	return VERDICT_DATAGRAM;
+}
+
+enum verdict
+v1_sender_control(struct mad_session *s, const struct v1_packet *p)
+{
+	bool is_ack = p->flags & SA1_ACK;
+
+	if (s->tx.total == 0 || (s->state != MAD_STATE_BURST && s->state != MAD_STATE_WAIT)) {
+		if (is_ack)
+			mad_count(s->w, ack_ignored, 1);
+		return VERDICT_MAD_DISCARDED;
+	}
+	return is_ack ? ack(s, p) : resend(s, p);
+}

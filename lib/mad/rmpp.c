@@ -235,6 +235,8 @@ receive_plain(struct mad_session *s, const struct mad_rx *rx)
 {
 	if (!s->key.requester)
 		return repeated_request(s);
+	if (!mad_answers(s, rx->mad))
+		return VERDICT_MAD_UNMATCHED;
 	if (s->state == MAD_STATE_LINGER || s->state == MAD_STATE_CLOSE)
 		return VERDICT_MAD_DISCARDED;
 	if (!rmpp_sending(s) && s->state != MAD_STATE_REQUESTED &&
@@ -294,7 +296,7 @@ single_sent(struct mad_session *s)
 	}
 	mad_count(s->w, answers, 1);
 	if (s->state == MAD_STATE_ANSWER)
-		mad_session_linger(s, &ok, 8 * mad_response_timeout(s));
+		mad_session_linger(s, &ok, MAD_LINGER * mad_response_timeout(s));
 }
 
 static void

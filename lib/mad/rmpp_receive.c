@@ -245,13 +245,15 @@ out_of_order(struct mad_session *s, uint32_t n, const uint8_t *data)
 	return hold(s, n, data) ? VERDICT_DATAGRAM : discard(s);
 }
 
-/* The Last segment says how long the data are. */
+/* The Last segment says how long the data are; there is one, and nothing comes behind it. */
 static bool
 note_last(struct mad_session *s, uint32_t n, const uint8_t *mad)
 {
 	uint32_t length = get_be32(mad + RMPP_OFF_LENGTH);
 
 	if (length > RMPP_AREA || length < rmpp_class_header(s))
+		return false;
+	if (s->rx.last != 0 || s->rmpp.held >> (n - s->rx.expected) != 0)
 		return false;
 	s->rx.last = n;
 	s->rmpp.last_length = (uint8_t)(length - rmpp_class_header(s));
@@ -300,6 +302,8 @@ rmpp_receive_data(struct mad_session *s, const struct mad_rx *rx)
 		return discard(s);
 	}
 	if (!s->key.requester || s->state == MAD_STATE_LINGER)
+		return VERDICT_MAD_UNMATCHED;
+	if (!mad_answers(s, rx->mad))
 		return VERDICT_MAD_UNMATCHED;
 	if (get_be32(rx->mad + RMPP_OFF_SEGMENT) != 1)
 		return discard(s);

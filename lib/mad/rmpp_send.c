@@ -117,7 +117,7 @@ sent_all(struct mad_session *s)
 
 	s->work &= ~(uint32_t)WORK_SEGMENTS;
 	if (!s->key.requester) {
-		mad_session_linger(s, &ok, 8 * mad_response_timeout(s));
+		mad_session_linger(s, &ok, MAD_LINGER * mad_response_timeout(s));
 		return;
 	}
 	/* double-sided (B5): now for the reply */
@@ -144,6 +144,7 @@ take_ack(struct mad_session *s, uint32_t segment, uint32_t window_end)
 	}
 	mad_session_proven(s);
 	tx->window_end = window_end;
+	tx->window = window_end - segment;
 	if (advanced) {
 		mad_rtt_stop(s, segment);
 		tx->acked = segment;

@@ -151,7 +151,7 @@ const struct store_record *store_next(struct store_cursor *c, uint64_t *key);
 
 /* --- the writer: one thread --- */
 
-/** Begin the next version. One at a time. */
+/** Begin the next version. @retval NULL  one is open, or no memory */
 struct store_txn *store_begin(struct store *s);
 /** The transaction as readers' functions see it. Changes with every put. */
 const struct store_version *store_txn_view(const struct store_txn *t);
@@ -162,12 +162,15 @@ int store_put(struct store_txn *t, unsigned int table, uint32_t rid, const void 
 int store_del(struct store_txn *t, unsigned int table, uint32_t rid);
 /** A point to return to: requests of one batch fail alone. */
 struct store_savepoint {
+	size_t made;
+	size_t retired;
 	size_t ops;
-	void *roots;
+	uint64_t changed[STORE_TABLES_MAX];
+	uint64_t trees[3 * (STORE_TABLES_MAX + STORE_INDEXES_MAX)];
 };
 void store_save(struct store_txn *t, struct store_savepoint *sp);
 void store_rollback(struct store_txn *t, const struct store_savepoint *sp);
-/** Durable, then published. On an error nothing has changed. Ends the transaction. */
+/** Durable, then published; without a change nothing is. On an error nothing has changed. Ends the transaction. */
 int store_commit(struct store_txn *t, struct error *err);
 void store_abort(struct store_txn *t);
 /** Free what nobody can see any more; the writer calls it now and then. */

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#ifndef STORE_PRIVATE_H
+#define STORE_PRIVATE_H
+
+/**
+ * @file
+ * Private to lib/store: versions, who holds them, and what waits to be freed.
+ */
+
+#include "store/store.h"
+#include "store/tree.h"
+
+#define TREES_MAX (STORE_TABLES_MAX + STORE_INDEXES_MAX)
+#define NO_VERSION 0 /* numbers start at 1 */
+
+/* All a version is: roots. Tables first, then indexes. */
+struct store_version {
+	uint64_t number;
+	struct store *store;
+	uint64_t changed[STORE_TABLES_MAX]; /* number of the version that last changed a table */
+	struct tree tree[TREES_MAX];
+};
+
+/* A block of memory and its size. */
+struct block {
+	void *mem;
+	uint32_t size;
+};
+
+struct blocks {
+	struct block *at;
+	size_t n;
+	size_t room;
+};
+
+/*
+ * Blocks that version `number` was the last to use, oldest first in store.old. Freed when a grace
+ * period has passed since the next version was published and nobody holds one so old.
+ */
+struct retired {
+	struct retired *next;
+	uint64_t number;
+	uint64_t grace;
+	uint64_t bytes;
+	struct store_version *version; /* the struct itself */
+	struct blocks blocks;
+};
+
+struct held {
+	const struct store_version *version;
+	uint32_t count;
+	/* what the writer reads: NO_VERSION, or the number held */
+	uint64_t number;
+};
+
+struct store_reader {
+	struct store *store;
+	struct held *held; /* max_versions of them */
+	unsigned int top; /* those from here on are unused */
+} __attribute__((aligned(64)));
+
+struct store_txn {
+	struct tree_writer writer;
+	struct store *store;
+	struct store_version *next; /* working roots */
+	struct blocks made; /* in this transaction */
+	struct blocks retired; /* out of use from it on */
+	struct tree_node *spare[2]; /* set aside: inner nodes, leaves; linked by child[0] */
+	unsigned int num_spare[2];
+	struct store_op *ops; /* what the backend is to make durable, in order */
+	size_t num_ops;
+	size_t room_ops;
+	struct retired *old; /* set aside for the commit */
+	bool open;
+};
+
+struct store {
+	struct store_config config;
+	const struct store_version *current; /* published */
+	uint64_t stale_below; /* versions with a smaller number are given up; published */
+	uint64_t stale_grace;
+	uint64_t stale_done; /* and no reader looks at them any more */
+	struct store_reader *readers;
+	struct retired *old;
+	struct retired **old_tail;
+	struct retired *in_grace; /* the first whose grace period may not be over */
+	uint64_t graced; /* number of the last whose is */
+	struct store_txn txn;
+	/* written by the writer, read by anyone */
+	struct store_stats stats;
+};
+
+#define stat_set(s, name, value) __atomic_store_n(&(s)->stats.name, (value), __ATOMIC_RELAXED)
+#define stat_add(s, name, n)     stat_set(s, name, (s)->stats.name + (n))
+
+static inline struct tree_key
+table_key(uint32_t rid)
+{
+	return (struct tree_key){ 0, rid };
+}
+
+/* memory.c: counted */
+void *store_alloc(struct store *s, uint32_t size);
+void store_free(struct store *s, void *mem, uint32_t size);
+/* Room for n more. @retval -ENOMEM */
+int blocks_reserve(struct store *s, struct blocks *b, size_t n);
+void blocks_free(struct store *s, struct blocks *b);
+
+/* txn.c */
+void txn_init(struct store *s);
+void txn_fini(struct store *s);
+
+/* reclaim.c */
+/* Version v is no longer the newest; txn.retired was last used by it. */
+void retire_version(struct store *s, const struct store_version *v);
+/* Free everything, whoever holds it. */
+void reclaim_all(struct store *s);
+
+#endif

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * Making and ending a store; what its backend has, and what others put there.
+ */
+
+#include <errno.h>
+
+#include "store/private.h"
+
+/* One change that is in the backend already. */
+static int
+take(void *to, const struct store_op *op)
+{
+	struct store *s = to;
+	int rc;
+
+	if (op == NULL || op->table >= s->config.tables)
+		return op == NULL ? 0 : -EBADMSG;
+	if (op->bytes == NULL) {
+		rc = store_del(&s->txn, op->table, op->rid);
+		return rc == -ENOENT ? 0 : rc;
+	}
+	return store_put(&s->txn, op->table, op->rid, op->bytes, op->len);
+}
+
+/* Publish what take() has gathered: the backend has it. */
+static int
+publish(struct store *s, struct error *err)
+{
+	struct store_backend backend = s->config.backend;
+	int rc;
+
+	s->config.backend.apply = NULL;
+	rc = store_commit(&s->txn, err);
+	s->config.backend = backend;
+	return rc;
+}
+
+static int
+load(struct store *s, struct error *err)
+{
+	const struct store_backend *b = &s->config.backend;
+	int rc;
+
+	if (b->load == NULL)
+		return 0;
+	if (store_begin(s) == NULL)
+		return error_set(err, ENOMEM, "no memory to load the record store");
+	rc = b->load(b->arg, take, s, err);
+	if (rc == 0)
+		return publish(s, err);
+	store_abort(&s->txn);
+	if (rc == -ENOMEM)
+		error_set(err, ENOMEM, "no memory for the records that are stored");
+	if (rc == -EBADMSG)
+		error_set(err, EBADMSG, "the store has a record of a table that this program does not know");
+	return rc;
+}
+
+int
+store_watch(struct store *s, struct error *err)
+{
+	const struct store_backend *b = &s->config.backend;
+	int rc, batches;
+
+	if (b->watch == NULL)
+		return 0;
+	if (store_begin(s) == NULL)
+		return error_set(err, ENOMEM, "no memory for changes that others made");
+	batches = b->watch(b->arg, take, s, err);
+	if (batches <= 0) {
+		store_abort(&s->txn);
+		return batches;
+	}
+	rc = publish(s, err);
+	return rc != 0 ? rc : batches;
+}
+
+static int
+make_readers(struct store *s)
+{
+	const struct allocator *a = s->config.alloc;
+	unsigned int i;
+
+	s->readers = mem_zalloc(a, s->config.readers * sizeof(s->readers[0]), 64);
+	if (s->readers == NULL)
+		return -ENOMEM;
+	for (i = 0; i < s->config.readers; i++) {
+		s->readers[i].store = s;
+		s->readers[i].held = mem_zalloc(
+			a, s->config.max_versions * sizeof(struct held), 64);
+		if (s->readers[i].held == NULL)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+struct store *
+store_create(const struct store_config *config, struct error *err)
+{
+	struct store_version *first;
+	struct store *s;
+
+	if (config->tables > STORE_TABLES_MAX || config->num_indexes > STORE_INDEXES_MAX ||
+			config->readers > STORE_READERS_MAX || config->max_versions == 0) {
+		error_set(err, EINVAL, "store: more tables, indexes or readers than there can be");
+		return NULL;
+	}
+	s = mem_zalloc(config->alloc, sizeof(*s), 64);
+	if (s == NULL)
+		goto no_memory;
+	s->config = *config;
+	s->old_tail = &s->old;
+	txn_init(s);
+	first = store_alloc(s, sizeof(*first));
+	if (first == NULL)
+		goto no_memory;
+	first->number = 1;
+	first->store = s;
+	s->current = first;
+	stat_set(s, version, 1);
+	if (make_readers(s) != 0)
+		goto no_memory;
+	if (load(s, err) != 0) {
+		store_destroy(s);
+		return NULL;
+	}
+	return s;
+
+no_memory:
+	error_set(err, ENOMEM, "no memory for the record store");
+	store_destroy(s);
+	return NULL;
+}
+
+static void
+free_records(struct store *s, const struct tree *t)
+{
+	const struct store_record *r;
+	const struct tree_node *leaf;
+	uint64_t at = 0;
+	uint32_t i;
+
+	while ((leaf = tree_select(t, at, &i)) != NULL) {
+		for (; i < leaf->n; i++, at++) {
+			r = leaf->record[i];
+			store_free(s, (void *)(uintptr_t)r, (uint32_t)sizeof(*r) + r->len);
+		}
+	}
+}
+
+static void
+free_nodes(struct store *s, struct tree_node *n)
+{
+	unsigned int i;
+
+	if (n == NULL)
+		return;
+	for (i = 0; !n->leaf && i < n->n; i++)
+		free_nodes(s, n->child[i]);
+	store_free(s, n, tree_node_size(n->leaf));
+}
+
+void
+store_destroy(struct store *s)
+{
+	struct store_version *v;
+	unsigned int i;
+
+	if (s == NULL)
+		return;
+	reclaim_all(s);
+	v = (struct store_version *)(uintptr_t)s->current;
+	for (i = 0; v != NULL && i < s->config.tables; i++)
+		free_records(s, &v->tree[i]);
+	for (i = 0; v != NULL && i < TREES_MAX; i++)
+		free_nodes(s, v->tree[i].root);
+	if (s->txn.next != NULL)
+		store_free(s, s->txn.next, sizeof(*v));
+	if (v != NULL)
+		store_free(s, v, sizeof(*v));
+	txn_fini(s);
+	for (i = 0; s->readers != NULL && i < s->config.readers; i++)
+		mem_free(s->config.alloc, s->readers[i].held);
+	mem_free(s->config.alloc, s->readers);
+	if (s->config.backend.close != NULL)
+		s->config.backend.close(s->config.backend.arg);
+	mem_free(s->config.alloc, s);
+}
+
+void
+store_stats(const struct store *s, struct store_stats *stats)
+{
+	const uint64_t *from = (const uint64_t *)&s->stats;
+	uint64_t *to = (uint64_t *)stats;
+	unsigned int i;
+
+	for (i = 0; i < sizeof(*stats) / sizeof(*to); i++)
+		to[i] = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
+}

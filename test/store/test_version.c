@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/* Versions: published whole, kept while held, freed in time, given up past the bound. */
+
+#include "fixture.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+static int
+setup(void **state)
+{
+	static struct fixture f;
+
+	fixture_init(&f);
+	fixture_open(&f);
+	*state = &f;
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	fixture_close(*state);
+	return 0;
+}
+
+static void
+test_nothing_is_seen_before_the_commit(void **state)
+{
+	struct fixture *f = *state;
+	struct store_reader *r = store_reader(f->s, 0);
+	struct row row = { 1, 1, { 0 } };
+	struct store_txn *t = store_begin(f->s);
+
+	assert_int_equal(store_put(t, 0, 7, &row, sizeof(row)), 0);
+	assert_null(store_get(store_current(r), 0, 7));
+	assert_non_null(store_get(store_txn_view(t), 0, 7));
+	assert_int_equal(store_commit(t, NULL), 0);
+	assert_non_null(store_get(store_current(r), 0, 7));
+}
+
+static void
+test_a_commit_without_a_change_makes_no_version(void **state)
+{
+	struct fixture *f = *state;
+	struct store_reader *r = store_reader(f->s, 0);
+	uint64_t before = store_version_number(store_current(r));
+
+	assert_int_equal(store_commit(store_begin(f->s), NULL), 0);
+	assert_int_equal(store_version_number(store_current(r)), before);
+}
+
+static void
+test_an_abort_leaves_everything_as_it_was(void **state)
+{
+	struct fixture *f = *state;
+	struct store_reader *r = store_reader(f->s, 0);
+	const struct store_version *v;
+	struct row row = { 2, 2, { 0 } };
+	struct store_txn *t;
+	long blocks;
+
+	fixture_put(f, 0, 7, 1, 1);
+	v = store_current(r);
+	t = store_begin(f->s);
+	blocks = f->blocks;
+	assert_int_equal(store_put(t, 0, 7, &row, sizeof(row)), 0);
+	assert_int_equal(store_put(t, 0, 8, &row, sizeof(row)), 0);
+	store_abort(t);
+	assert_ptr_equal(store_current(r), v);
+	assert_int_equal(row_of(store_get(v, 0, 7)).a, 1);
+	assert_null(store_get(v, 0, 8));
+	assert_in_range(f->blocks, blocks, blocks + 64); /* nodes and rooms set aside stay */
+}
+
+static void
+test_a_savepoint_undoes_what_came_after_it_only(void **state)
+{
+	struct fixture *f = *state;
+	const struct store_version *v;
+	struct store_savepoint sp;
+	struct row row = { 2, 2, { 0 } };
+	struct store_txn *t;
+	struct store_cursor c;
+
+	fixture_put(f, 0, 7, 1, 1);
+	t = store_begin(f->s);
+	assert_int_equal(store_put(t, 0, 8, &row, sizeof(row)), 0);
+	store_save(t, &sp);
+	assert_int_equal(store_del(t, 0, 7), 0);
+	assert_int_equal(store_del(t, 0, 8), 0);
+	assert_int_equal(store_put(t, 0, 9, &row, sizeof(row)), 0);
+	store_rollback(t, &sp);
+	assert_int_equal(store_put(t, 0, 10, &row, sizeof(row)), 0);
+	assert_int_equal(store_commit(t, NULL), 0);
+	v = store_current(store_reader(f->s, 0));
+	assert_int_equal(store_count(v, 0), 3);
+	assert_int_equal(row_of(store_get(v, 0, 7)).a, 1);
+	assert_int_equal(row_of(store_get(v, 0, 8)).a, 2);
+	assert_null(store_get(v, 0, 9));
+	assert_non_null(store_get(v, 0, 10));
+	store_seek_index(&c, v, 0, 2);
+	assert_int_equal(store_next(&c, NULL)->rid, 8);
+	assert_int_equal(store_next(&c, NULL)->rid, 10);
+}
+
+/* a transfer keeps its version while the database changes under it */
+static void
+test_a_held_version_does_not_change(void **state)
+{
+	struct fixture *f = *state;
+	struct store_reader *r = store_reader(f->s, 0);
+	const struct store_version *v;
+	uint32_t i;
+
+	for (i = 1; i <= 100; i++)
+		fixture_put(f, 0, i, i, 0);
+	v = store_current(r);
+	assert_int_equal(store_hold(r, v), 0);
+	for (i = 1; i <= 100; i++)
+		fixture_del(f, 0, i);
+	assert_int_equal(store_count(store_current(r), 0), 0);
+	assert_int_equal(store_count(v, 0), 100);
+	for (i = 1; i <= 100; i++)
+		assert_int_equal(row_of(store_get(v, 0, i)).a, i);
+	store_unhold(r, v);
+}
+
+static uint64_t
+old_bytes(struct fixture *f)
+{
+	struct store_stats stats;
+
+	store_reclaim(f->s);
+	store_stats(f->s, &stats);
+	return stats.old_bytes;
+}
+
+static void
+test_what_nobody_holds_is_freed_after_the_grace_period(void **state)
+{
+	struct fixture *f = *state;
+
+	f->grace_now = 0;
+	fixture_put(f, 0, 7, 1, 1);
+	fixture_put(f, 0, 7, 2, 1);
+	assert_true(old_bytes(f) > 0);
+	f->grace_now = f->grace_next;
+	assert_int_equal(old_bytes(f), 0);
+}
+
+static void
+test_what_is_held_is_freed_when_it_is_let_go(void **state)
+{
+	struct fixture *f = *state;
+	struct store_reader *r = store_reader(f->s, 1);
+	const struct store_version *v;
+
+	fixture_put(f, 0, 7, 1, 1);
+	v = store_current(r);
+	assert_int_equal(store_hold(r, v), 0);
+	assert_int_equal(store_hold(r, v), 0);
+	fixture_put(f, 0, 7, 2, 1);
+	assert_true(old_bytes(f) > 0);
+	store_unhold(r, v);
+	assert_true(old_bytes(f) > 0);
+	store_unhold(r, v);
+	assert_int_equal(old_bytes(f), 0);
+}
+
+static void
+test_versions_held_are_bounded(void **state)
+{
+	struct fixture *f = *state;
+	struct store_reader *r = store_reader(f->s, 0);
+	const struct store_version *v[4];
+	unsigned int i;
+
+	for (i = 0; i < 4; i++) {
+		v[i] = store_current(r);
+		assert_int_equal(store_hold(r, v[i]), 0);
+		fixture_put(f, 0, 7, i, 1);
+	}
+	assert_int_equal(store_hold(r, store_current(r)), -ENOSPC);
+	store_unhold(r, v[1]);
+	assert_int_equal(store_hold(r, store_current(r)), 0);
+	store_unhold(r, store_current(r));
+	store_unhold(r, v[0]);
+	store_unhold(r, v[2]);
+	store_unhold(r, v[3]);
+}
+
+/* past the bound the oldest transfer ends, newer ones go on */
+static void
+test_the_oldest_version_is_given_up_past_the_bound(void **state)
+{
+	struct fixture *f = *state;
+	struct store_reader *r = store_reader(f->s, 0);
+	const struct store_version *oldest, *newer = NULL;
+	struct store_stats stats;
+	uint32_t i;
+
+	fixture_put(f, 0, 1, 1, 1);
+	oldest = store_current(r);
+	assert_int_equal(store_hold(r, oldest), 0);
+	for (i = 0; !store_stale(oldest); i++) {
+		assert_true(i < 10000);
+		assert_true(old_bytes(f) < f->config.max_old_bytes + 65536);
+		if (newer != NULL)
+			store_unhold(r, newer);
+		newer = store_current(r);
+		assert_int_equal(store_hold(r, newer), 0);
+		fixture_put(f, 0, 1, i, 1);
+	}
+	assert_false(store_stale(newer));
+	store_reclaim(f->s);
+	assert_true(old_bytes(f) < 65536);
+	store_stats(f->s, &stats);
+	assert_int_equal(stats.versions_given_up, 1);
+	assert_int_equal(stats.versions_held, 1);
+	assert_true(store_stale(oldest)); /* it can still be asked */
+	store_unhold(r, oldest);
+	store_unhold(r, newer);
+}
+
+/* allocation number k fails: the change is whole or absent, and nothing leaks */
+static void
+test_a_failed_allocation_leaves_the_transaction_as_it_was(void **state)
+{
+	struct fixture *f = *state;
+	struct row row = { 5, 6, { 0 } };
+	struct store_txn *t;
+	unsigned int failures = 0;
+	uint32_t i, rid = 1000;
+	long k;
+	int rc;
+
+	for (i = 1; i <= 500; i++)
+		fixture_put(f, 0, i, i, i);
+	for (k = 1; k < 200; k++) {
+		t = store_begin(f->s);
+		assert_non_null(t);
+		f->fail_in = k;
+		rc = 0;
+		for (i = 0; i < 300 && rc == 0; i++)
+			rc = store_put(t, 0, rid + i, &row, sizeof(row));
+		f->fail_in = 0;
+		if (rc != 0) {
+			assert_int_equal(rc, -ENOMEM);
+			assert_int_equal(store_count(store_txn_view(t), 0), 500 + i - 1);
+			assert_null(store_get(store_txn_view(t), 0, rid + i - 1));
+			failures++;
+		}
+		store_abort(t);
+		assert_int_equal(store_count(store_current(store_reader(f->s, 0)), 0), 500);
+	}
+	assert_true(failures > 100);
+}
+
+/* --- one writer, one reader on another thread --- */
+
+#define ROUNDS 20000
+
+struct race {
+	struct fixture *f;
+	uint64_t reader_at; /* quiescent points passed */
+	uint64_t done;
+};
+
+static uint64_t
+race_start(void *arg)
+{
+	struct race *race = arg;
+
+	return __atomic_load_n(&race->reader_at, __ATOMIC_SEQ_CST) + 2;
+}
+
+static bool
+race_done(void *arg, uint64_t token)
+{
+	struct race *race = arg;
+
+	return __atomic_load_n(&race->reader_at, __ATOMIC_SEQ_CST) >= token ||
+		__atomic_load_n(&race->done, __ATOMIC_SEQ_CST) == 2;
+}
+
+/* In every version the 64 records have the same a, and it is no smaller than before. */
+static uint32_t
+check_version(const struct store_version *v)
+{
+	uint32_t a = row_of(store_get(v, 0, 1)).a;
+	const struct store_record *r;
+	struct store_cursor c;
+	unsigned int n = 0;
+
+	store_seek(&c, v, 0, 0);
+	while ((r = store_next(&c, NULL)) != NULL) {
+		struct row row = row_of(r);
+
+		if (row.a != a || row.filling[3] != ~r->rid)
+			abort();
+		n++;
+	}
+	if (n != 64)
+		abort();
+	return a;
+}
+
+static void *
+reader_main(void *arg)
+{
+	struct race *race = arg;
+	struct store_reader *r = store_reader(race->f->s, 0);
+	const struct store_version *held = NULL;
+	uint32_t a, last = 0, held_a = 0;
+	uint64_t turn = 0;
+
+	while (__atomic_load_n(&race->done, __ATOMIC_SEQ_CST) == 0) {
+		a = check_version(store_current(r));
+		if (a < last)
+			abort();
+		last = a;
+		if (held != NULL && !store_stale(held) && check_version(held) != held_a)
+			abort();
+		if (turn++ % 64 == 0) {
+			if (held != NULL)
+				store_unhold(r, held);
+			held = store_current(r);
+			held_a = check_version(held);
+			if (store_hold(r, held) != 0)
+				abort();
+		}
+		__atomic_fetch_add(&race->reader_at, 1, __ATOMIC_SEQ_CST);
+	}
+	if (held != NULL)
+		store_unhold(r, held);
+	__atomic_store_n(&race->done, 2, __ATOMIC_SEQ_CST);
+	return NULL;
+}
+
+static void
+put_all(struct fixture *f, uint32_t a)
+{
+	struct store_txn *t = store_begin(f->s);
+	uint32_t rid;
+
+	for (rid = 1; rid <= 64; rid++) {
+		struct row row = { a, rid, { 0, 0, 0, ~rid } };
+
+		assert_int_equal(store_put(t, 0, rid, &row, sizeof(row)), 0);
+	}
+	assert_int_equal(store_commit(t, NULL), 0);
+}
+
+static void
+test_a_reader_on_another_thread_sees_whole_versions(void **state)
+{
+	struct fixture f;
+	struct race race = { &f, 0, 0 };
+	pthread_t reader;
+	uint32_t i;
+
+	(void)state;
+	fixture_init(&f);
+	f.config.grace.start = race_start;
+	f.config.grace.done = race_done;
+	f.config.grace.arg = &race;
+	fixture_open(&f);
+	put_all(&f, 0);
+	assert_int_equal(pthread_create(&reader, NULL, reader_main, &race), 0);
+	for (i = 1; i < ROUNDS; i++)
+		put_all(&f, i);
+	__atomic_store_n(&race.done, 1, __ATOMIC_SEQ_CST);
+	assert_int_equal(pthread_join(reader, NULL), 0);
+	assert_true(race.reader_at > 100);
+	assert_int_equal(old_bytes(&f), 0);
+	fixture_close(&f);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+		T(test_nothing_is_seen_before_the_commit),
+		T(test_a_commit_without_a_change_makes_no_version),
+		T(test_an_abort_leaves_everything_as_it_was),
+		T(test_a_savepoint_undoes_what_came_after_it_only),
+		T(test_a_held_version_does_not_change),
+		T(test_what_nobody_holds_is_freed_after_the_grace_period),
+		T(test_what_is_held_is_freed_when_it_is_let_go),
+		T(test_versions_held_are_bounded),
+		T(test_the_oldest_version_is_given_up_past_the_bound),
+		T(test_a_failed_allocation_leaves_the_transaction_as_it_was),
+		cmocka_unit_test(test_a_reader_on_another_thread_sees_whole_versions),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

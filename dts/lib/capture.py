@@ -70,8 +70,9 @@ GUESSERS = '''rpcordma smc smb_direct nvme-rdma lnet iser infiniband.eoib infini
 SPEAKS = {'infiniband', 'arp', 'icmp', 'icmpv6'}
 
 
-def _tshark(path, mac, fields):
-    argv = ['tshark', '-n', '-r', path, '-Y', 'eth.src == ' + mac, '-T', 'fields',
+def _tshark(path, mac, fields, also):
+    only = 'eth.src == ' + mac + (' && ' + also if also else '')
+    argv = ['tshark', '-n', '-r', path, '-Y', only, '-T', 'fields',
             '-E', 'separator=|']
     for name in GUESSERS:
         argv += ['--disable-protocol', name]
@@ -83,13 +84,14 @@ def _tshark(path, mac, fields):
     return [line.split('|') for line in r.stdout.splitlines()]
 
 
-def check(path, mac):
+def check(path, mac, also=''):
     """Every frame from mac: tshark reads it as what we speak, nothing malformed, the ICRC right.
+    also: a display filter of those that tshark is to read.
 
     Returns how many there were of each kind."""
     kinds, bad = collections.Counter(), []
     rows = _tshark(path, mac, ['frame.number', 'frame.protocols', '_ws.malformed',
-                               '_ws.short', 'infiniband.bth.opcode'])
+                               '_ws.short', 'infiniband.bth.opcode'], also)
     for number, protocols, malformed, short, opcode in rows:
         layers = protocols.split(':')
         known = SPEAKS.intersection(layers)

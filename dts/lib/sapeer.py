@@ -92,6 +92,19 @@ class Gsi:
             m.method == mad.TRACE, (m, a)
         return a
 
+    def ask_until_served(self, make, timeout=10):
+        """Behind a flood: what came before it has been dealt with once this is answered."""
+        end = time.monotonic() + timeout
+        while True:
+            m = make()
+            self.tx(m)
+            until = time.monotonic() + 0.5
+            while time.monotonic() < until:
+                a = self.maybe(until - time.monotonic())
+                if a is not None and a.tid == m.tid:
+                    return a
+            assert time.monotonic() < end, 'nobody is served'
+
     def drain(self):
         held, self.held = self.held, []
         return held + self.peer.drain()

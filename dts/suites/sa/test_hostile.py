@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright(c) 2026 Polca contributors
+"""Peers that mean harm: bounded, counted, answered as the standard says, and a second client does
+not notice."""
+
+import struct
+import threading
+import time
+
+import pytest
+
+import mad
+import sapeer
+from conn import wait_until
+from mad import NODE, v1, v2
+from roce import icrc
+from sapeer import receive1, receive2, Script
+
+from conftest import node_bytes, NODES, SM_KEY
+
+MAX, PER_PEER = 256, 64
+CONFIG = dict(mad=dict(max_sessions=MAX, max_sessions_per_peer=PER_PEER, max_bytes=1 << 20,
+                       max_bytes_per_peer=1 << 18, rmpp_total_ms=3000, keepalive_total_ms=4000))
+
+
+def first_only(tid, length=19200, **fields):
+    return v1(mad.CONFIG, NODE.attr, tid=tid, edit=mad.ADD, segment=1, flags=mad.FIRST,
+              length=length, sm_key=SM_KEY, **fields)
+
+
+class Flood:
+    """Frames of one template with other TIDs, sent beside the test."""
+
+    def __init__(self, gsi, m, n, pace=0.0003, source=False):
+        self.gsi, self.n, self.pace, self.source = gsi, n, pace, source
+        self.frame = bytearray(gsi.frame(m))
+        self.thread = threading.Thread(target=self.run)
+        self.thread.start()
+
+    def run(self):
+        f, udp, mad_at = self.frame, 14 + 20, 14 + 20 + 8 + 12 + 8
+        for i in range(self.n):
+            struct.pack_into('!Q', f, mad_at + 8, 0xf100d00000000000 + i)
+            if self.source:
+                f[14 + 15] = 3 + i % 250
+                f[24:26] = b'\0\0'
+                total = sum(struct.unpack_from('!10H', f, 14))
+                total = (total & 0xffff) + (total >> 16)
+                struct.pack_into('!H', f, 24, 0xffff - ((total & 0xffff) + (total >> 16)))
+            f[-4:] = icrc(bytes(f[14:-4]))
+            self.gsi.station.send(bytes(f))
+            time.sleep(self.pace)
+        assert udp
+
+    def join(self):
+        self.thread.join()
+
+
+def both_tables(gsi):
+    """A table in either version, complete."""
+    whole = [node_bytes(lid) for lid in range(1, NODES + 1)]
+    req = v1(mad.TABLE, NODE.attr, tid=sapeer.new_tid(), window=64, end_rid=mad.ALL_RIDS,
+             sm_key=SM_KEY)
+    data, m = receive1(gsi, req, Script(silence=1.5), timeout=30)
+    assert [b for _, b in NODE.split1(data)] == [b[4:] for b in whole]
+    data, m = receive2(gsi, v2(mad.TABLE, NODE.attr, tid=sapeer.new_tid(), sm_key=SM_KEY),
+                       Script(silence=3), timeout=30)
+    assert NODE.split2(data, m.stride) == whole
+
+
+@pytest.fixture
+def second(wire):
+    """The second client has an address of its own: what a peer may have is counted by address."""
+    with wire.gsi(ip='10.79.0.99') as g:
+        yield g
+
+
+def quiet(wire):
+    """All sessions have gone, and their memory."""
+    wait_until(lambda: wire.polca.rpc('sa_stats')['sessions'] == 0 or not
+               wire.polca.rpc('sa_sessions')['sessions'] or lingering(wire), timeout=60, step=0.3)
+
+
+def lingering(wire):
+    return all(s['state'] == 'LINGER' for s in wire.polca.rpc('sa_sessions')['sessions'])
+
+
+def test_first_only_flood(wire, gsi, second, counted):
+    """Half-open Configs: no more than a peer may have, the rest refused; then reclaimed."""
+    flood = Flood(gsi, first_only(1), 5000)
+    both_tables(second)
+    live = [s for s in wire.polca.rpc('sa_sessions', max=1000)['sessions']
+            if s['peer'].endswith('10.79.0.2')]
+    assert len(live) <= PER_PEER
+    flood.join()
+    both_tables(second)
+    assert counted['sessions_refused'] > 0
+    wait_until(lambda: not [s for s in wire.polca.rpc('sa_sessions', max=1000)['sessions']
+                            if s['peer'].endswith('10.79.0.2') and s['state'] != 'LINGER'],
+               timeout=60, step=0.5)
+    gsi.drain()
+
+
+def test_first_only_flood_from_many_addresses(wire, gsi, second, counted):
+    """The total is bounded, too; a client whose transfer had begun goes on."""
+    q = v2(mad.TABLE, NODE.attr, tid=sapeer.new_tid(), sm_key=SM_KEY)
+    second.tx(q)
+    m = second.expect(segment=1)
+    flood = Flood(gsi, first_only(1), 3000, source=True)
+    time.sleep(0.2)
+    assert len(wire.polca.rpc('sa_sessions', max=1000)['sessions']) <= MAX
+    # the segment again as a duplicate: its ACK, and the stream goes on to its end
+    second.held.append(m)
+    data, m = receive2(second, q, Script(silence=3), first=m, timeout=40)
+    assert NODE.split2(data, m.stride) == [node_bytes(lid) for lid in range(1, NODES + 1)]
+    flood.join()
+    assert counted['sessions_refused'] > 0
+    gsi.drain()
+    wait_until(lambda: lingering(wire), timeout=60, step=0.5)
+
+
+@pytest.mark.parametrize('length', [0xffffffff, 1 << 19, 0x7fffffff])
+def test_lying_payload_length(wire, gsi, second, length):
+    """More than a peer may send: refused at once or when it comes true; memory stays bounded."""
+    gsi.tx(first_only(sapeer.new_tid(), length=length))
+    gsi.maybe(0.2)
+    both_tables(second)
+    stats = wire.polca.rpc('sa_stats')
+    assert stats['memory_used'] <= stats['memory_total']
+    wait_until(lambda: lingering(wire), timeout=60, step=0.3)
+    gsi.drain()
+
+
+def test_too_much_is_refused(wire, gsi, second):
+    """A Config beyond max_bytes_per_peer ends with a status; nothing of it is done."""
+    data = bytes(300000)
+    head = v1(mad.CONFIG, NODE.attr, tid=sapeer.new_tid(), edit=mad.ADD, sm_key=SM_KEY)
+    with pytest.raises(sapeer.Failed) as e:
+        sapeer.send1(gsi, head, data, Script(silence=3), answer=mad.CONFIG_RESP, timeout=60)
+    assert e.value.status & 0xff00 == mad.NO_RESOURCES or e.value.status in (mad.BUSY, mad.INVALID)
+    both_tables(second)
+
+
+def test_endless_keepalive(wire, gsi, counted):
+    """A session that only KeepAlives keep ends all the same."""
+    m = first_only(sapeer.new_tid())
+    gsi.tx(m)
+    alive = m.but(flags=mad.KEEPALIVE, segment=0, length=0)
+
+    def mine():
+        gsi.tx(alive)
+        return [s for s in wire.polca.rpc('sa_sessions')['sessions'] if s['qp_num'] == gsi.qpn]
+    wait_until(mine)
+    wait_until(lambda: not mine(), timeout=60, step=0.2)
+    assert counted['sessions_failed'] == 1
+    gsi.drain()
+
+
+def test_spoofed_transactions(wire, gsi, second, verdicts):
+    """Acks, Resends, KeepAlives and ABORTs with a session's TID, but from another queue pair or
+    another address: none of them is its."""
+    q = v2(mad.TABLE, NODE.attr, tid=sapeer.new_tid(), sm_key=SM_KEY)
+    second.tx(q)
+    m = second.expect(segment=1)
+    one = v1(mad.TABLE, NODE.attr, tid=q.tid, window=2, end_rid=mad.ALL_RIDS, sm_key=SM_KEY)
+    second.tx(one)
+    second.expect(class_version=1, segment=1), second.expect(class_version=1, segment=2)
+    for sqpn in (gsi.qpn, second.qpn):  # its own queue pair's number from a wrong address, too
+        gsi.tx(m.turned(rmpp_type=mad.ABORT, rmpp_flags=mad.ACTIVE, rmpp_status=mad.UNSPEC),
+               sqpn=sqpn)
+        gsi.tx(m.turned(rmpp_type=mad.RACK, rmpp_flags=mad.ACTIVE, segment=1, new_window_last=99),
+               sqpn=sqpn)
+        for flags in (mad.ACK, mad.RESEND, mad.KEEPALIVE):
+            gsi.tx(one.but(flags=flags, segment=2), sqpn=sqpn)
+    gsi.ask_until_served(lambda: v2(mad.GET, NODE.attr, NODE.put(lid=1), tid=sapeer.new_tid(),
+                                    mask=NODE.mask('lid'), sm_key=SM_KEY))
+    assert verdicts['mad_unmatched'] + verdicts['mad_discarded'] == 10
+    rest = second.drain()
+    assert all(x.class_version == 2 and x.segment == 1 or x.class_version == 1 and x.segment == 2
+               for x in map(as_mad, rest)), rest  # probes at most
+    data, m = receive2(second, q, Script(silence=3), first=m, timeout=40)
+    assert len(NODE.split2(data, m.stride)) == NODES
+    second.tx(one.but(flags=mad.ACK, segment=2))
+    assert second.expect(class_version=1, segment=3)
+
+
+def as_mad(x):
+    return x if isinstance(x, mad.Mad) else mad.Mad(x.payload)
+
+
+@pytest.mark.parametrize('kind', ['resend', 'ack'])
+def test_storm_of_control_packets(wire, gsi, second, kind):
+    """Each Resend of a whole window costs a window: bounded, and the second client goes on."""
+    q = v1(mad.TABLE, NODE.attr, tid=sapeer.new_tid(), window=64, end_rid=mad.ALL_RIDS,
+           sm_key=SM_KEY)
+    gsi.tx(q)
+    for i in range(1, 65):
+        m = gsi.expect(segment=i)
+    for _ in range(300):
+        gsi.tx(m.turned(flags=mad.RESEND if kind == 'resend' else mad.ACK, length=0,
+                        segment=1 if kind == 'resend' else 63))
+    both_tables(second)
+    end = time.monotonic() + 30
+    while [s for s in wire.polca.rpc('sa_sessions')['sessions'] if s['qp_num'] == gsi.qpn]:
+        gsi.tx(m.turned(flags=mad.RESEND, segment=1, length=0))
+        time.sleep(0.05)
+        assert time.monotonic() < end or kind == 'ack'
+        if kind == 'ack':
+            break
+    gsi.drain()

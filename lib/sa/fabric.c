@@ -15,6 +15,7 @@
 #include "wire/bytes.h"
 
 #define GUID_WAYS 4
+#define RESTARTS_MAX 3
 
 struct guid_slot {
 	uint64_t guid;
@@ -45,6 +46,7 @@ struct fabric {
 	bool graph_current;
 	const struct store_version *building; /* held */
 	bool building_held;
+	unsigned int restarts; /* graphs given up half made, one after the other */
 	uint64_t building_changed[GRAPH_TABLES];
 	struct port_view direct; /* when an endport was found, but not its slot's to keep */
 };
@@ -201,8 +203,14 @@ fabric_ready(struct fabric *f, unsigned int *budget)
 
 	if (f->graph_current)
 		return true;
-	if (f->building != NULL && building_outdated(f))
+	if (f->building != NULL && building_outdated(f)) {
 		stop_building(f);
+		f->restarts++;
+	}
+	if (f->restarts >= RESTARTS_MAX) {
+		/* changes come faster than slices: in one go, or never */
+		budget = &all;
+	}
 	if (f->building == NULL) {
 		graph_begin(f->graph, f->version);
 		memcpy(f->building_changed, f->changed, sizeof(f->building_changed));
@@ -220,6 +228,7 @@ fabric_ready(struct fabric *f, unsigned int *budget)
 		return false;
 	}
 	stop_building(f);
+	f->restarts = 0;
 	f->graph_current = true;
 	return true;
 }
@@ -231,10 +240,11 @@ fabric_route(struct fabric *f, const struct port_view *a, const struct port_view
 	uint16_t from = a->node_type == NODE_TYPE_SWITCH ? a->lid : a->link_lid;
 	uint16_t to = b->node_type == NODE_TYPE_SWITCH ? b->lid : b->link_lid;
 
-	*route = (struct route){ .mtu = mtu_min(a->mtu, b->mtu), .reached = true };
+	*route = (struct route){ .mtu = mtu_min(a->mtu, b->mtu),
+		.rate = rate_min(a->rate, b->rate),
+		.reached = true };
 	if (a->lid == b->lid)
 		return 0;
-	route->rate = rate_min(a->rate, b->rate);
 	/* two endports with no switch between them */
 	if (from == b->lid && to == a->lid && a->node_type != NODE_TYPE_SWITCH)
 		return 0;

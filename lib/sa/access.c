@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * Access: trust by SM_Key, sight by partition.
+ */
+
+#include <string.h>
+
+#include "sa/access.h"
+#include "sa/layout.h"
+#include "sa/tables.h"
+#include "wire/bytes.h"
+
+static void
+own_address(const struct sa_config *config, struct fabric *f, const struct mad_peer *peer,
+	struct requester *who)
+{
+	const struct port_view *p = NULL;
+	bool ib = peer->av.encap == ENCAP_IB;
+
+	who->gid = peer->av.dgid;
+	who->lid = ib ? peer->av.dlid : 0;
+	if (ib)
+		p = fabric_lid(f, peer->av.dlid);
+	else
+		p = fabric_gid(f, peer->av.dgid.raw);
+	who->stranger = p == NULL;
+	if (p == NULL) {
+		port_view_stranger(&who->port);
+		return;
+	}
+	who->port = *p;
+	/* without a GRH a port goes by its first GID */
+	if (ib && !peer->av.grh) {
+		put_be64(who->gid.raw, config->gid_prefix);
+		put_be64(who->gid.raw + 8, p->guid);
+	}
+}
+
+bool
+sa_requester(const struct sa_config *config, struct fabric *f, const struct mad_peer *peer,
+	uint64_t sm_key, struct requester *who)
+{
+	who->trusted = config->trust == SA_TRUST_ALL || (sm_key != 0 && sm_key == config->sm_key);
+	if (!who->trusted && sm_key != 0)
+		return false;
+	own_address(config, f, peer, who);
+	return true;
+}
+
+bool
+sa_owns(const struct store_version *v, uint64_t prefix, const struct requester *who,
+	const uint8_t *gid)
+{
+	if (memcmp(gid, who->gid.raw, sizeof(who->gid.raw)) == 0)
+		return true;
+	return !who->stranger && gid_in_subnet(prefix, gid)
+		&& port_lid_of_guid(v, get_be64(gid + 8)) == who->port.lid;
+}
+
+bool
+sa_shares(const struct store_version *v, const struct requester *who, const struct port_view *p)
+{
+	if (!who->stranger && who->port.lid == p->lid)
+		return true;
+	return port_common_pkey(v, &who->port, p, 0) != 0;
+}
+
+static bool
+sees_lid(struct fabric *f, const struct requester *who, uint16_t lid)
+{
+	const struct port_view *p = fabric_lid(f, lid);
+
+	return p != NULL && sa_shares(fabric_version(f), who, p);
+}
+
+static bool
+sees_pkey(struct fabric *f, const struct requester *who, uint16_t pkey)
+{
+	return port_member(fabric_version(f), &who->port, pkey) != 0;
+}
+
+static bool
+sees_service(struct fabric *f, const struct requester *who, const uint8_t *rec)
+{
+	uint16_t pkey = get_be16(rec + SERVICE_OFF_PKEY);
+	const struct port_view *p;
+
+	if (pkey != 0)
+		return sees_pkey(f, who, pkey);
+	/* a service for every partition: those that its port is in */
+	if (memcmp(rec + SERVICE_OFF_GID, who->gid.raw, 16) == 0)
+		return true;
+	p = fabric_gid(f, rec + SERVICE_OFF_GID);
+	return p != NULL ? sa_shares(fabric_version(f), who, p)
+			 : sees_pkey(f, who, PKEY_DEFAULT);
+}
+
+static bool
+is_own_membership(uint64_t guid, const uint8_t *rec)
+{
+	return guid != 0 && get_be64(rec + MC_OFF_PORT_GID + 8) == guid;
+}
+
+/*
+ * Of a group one record is shown: the requester's own membership, or else the oldest, without its
+ * port.
+ */
+static bool
+sees_member(struct fabric *f, const struct requester *who, const uint8_t *rec)
+{
+	const struct store_version *v = fabric_version(f);
+	uint64_t own = get_be64(who->gid.raw + 8), key = sa_gid_key(rec + MC_OFF_MGID), at;
+	const struct store_record *r, *first = NULL;
+	struct store_cursor c;
+
+	if (!sees_pkey(f, who, get_be16(rec + MC_OFF_PKEY)))
+		return false;
+	if (is_own_membership(own, rec))
+		return true;
+	store_seek_index(&c, v, SA_INDEX_MC_MEMBER,
+		sa_member_key(rec + MC_OFF_MGID, who->gid.raw));
+	r = store_next(&c, &at);
+	if (r != NULL && at == sa_member_key(rec + MC_OFF_MGID, who->gid.raw)
+		&& memcmp(r->bytes, rec, 16) == 0)
+		return false; /* its own is shown instead */
+	store_seek_index(&c, v, SA_INDEX_MGID, key);
+	while (first == NULL && (r = store_next(&c, &at)) != NULL && at == key)
+		if (memcmp(r->bytes, rec, 16) == 0)
+			first = r;
+	return first != NULL && memcmp(first->bytes, rec, MC_OFF_QKEY) == 0;
+}
+
+bool
+sa_visible(struct fabric *f, const struct requester *who, const struct sa_record_type *t,
+	const uint8_t *rec)
+{
+	if (who->trusted)
+		return true;
+	switch (t->table) {
+	case SA_TABLE_SERVICE:
+		return sees_service(f, who, rec);
+	case SA_TABLE_MCMEMBER:
+		return sees_member(f, who, rec);
+	case SA_TABLE_INFORM:
+		return memcmp(rec + INFORM_OFF_GID, who->gid.raw, 16) == 0;
+	case SA_TABLE_LINK:
+		return sees_lid(f, who, get_be16(rec + LINK_OFF_FROM_LID))
+			&& sees_lid(f, who, get_be16(rec + LINK_OFF_TO_LID));
+	default:
+		return sees_lid(f, who, get_be16(rec));
+	}
+}
+
+void
+sa_redact(const struct sa_record_type *t, uint64_t guid, uint8_t *rec)
+{
+	if (!t->stored)
+		return;
+	switch (t->table) {
+	case SA_TABLE_PORT_INFO:
+		memset(rec + PORT_OFF_M_KEY, 0, 8);
+		break;
+	case SA_TABLE_SM_INFO:
+		memset(rec + SMINFO_OFF_SM_KEY, 0, 8);
+		break;
+	case SA_TABLE_SERVICE:
+		memset(rec + SERVICE_OFF_KEY, 0, SERVICE_KEY_LEN);
+		break;
+	case SA_TABLE_MCMEMBER:
+		if (is_own_membership(guid, rec))
+			break;
+		memset(rec + MC_OFF_PORT_GID, 0, 16);
+		rec[MC_OFF_SCOPE_STATE] &= 0xF0;
+		rec[MC_OFF_PROXY] = 0;
+		break;
+	default:
+		break;
+	}
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * Subscriptions to notices: InformInfo set by a requester for itself (sa-multipacket B10).
+ */
+
+#include <string.h>
+
+#include "sa/layout.h"
+#include "sa/server.h"
+#include "sa/tables.h"
+#include "wire/bytes.h"
+
+#define SUBSCRIPTIONS_PER_PORT 64
+
+bool
+subscriber_of(const struct store_record *r, struct subscriber *s)
+{
+	const struct sa_record_type *t = sa_table_type(SA_TABLE_INFORM);
+
+	if (r->len != t->len + sizeof(*s))
+		return false;
+	memcpy(s, r->bytes + t->len, sizeof(*s));
+	return true;
+}
+
+/*
+ * Do two InformInfos ask for the same? Subscribe and RespTime do not matter, nor does the QP: of
+ * one requester there is one subscription to a thing.
+ */
+static bool
+same_info(const uint8_t *a, const uint8_t *b)
+{
+	return memcmp(a, b, INFO_OFF_SUBSCRIBE) == 0
+		&& memcmp(a + INFO_OFF_TYPE, b + INFO_OFF_TYPE, INFO_OFF_QPN - INFO_OFF_TYPE) == 0
+		&& memcmp(a + INFO_OFF_PRODUCER, b + INFO_OFF_PRODUCER, 3) == 0;
+}
+
+/*
+ * The requester's subscription to the same, and an Enum that none of its own has. @return how many
+ * it has
+ */
+static unsigned int
+look_up(const struct write_batch *b, const struct sa_write *w, const struct store_record **same,
+	uint16_t *free_enum)
+{
+	uint64_t key = sa_gid_key(w->who.gid.raw), used = 0, at;
+	const struct store_record *r;
+	struct store_cursor c;
+	unsigned int n = 0;
+
+	*same = NULL;
+	store_seek_index(&c, write_view(b), SA_INDEX_SUBSCRIBER, key);
+	while ((r = store_next(&c, &at)) != NULL && at == key) {
+		uint16_t number = get_be16(r->bytes + INFORM_OFF_ENUM);
+
+		if (memcmp(r->bytes + INFORM_OFF_GID, w->who.gid.raw, 16) != 0)
+			continue;
+		n++;
+		if (number < SUBSCRIPTIONS_PER_PORT)
+			used |= UINT64_C(1) << number;
+		if (same_info(r->bytes + INFORM_OFF_INFO, w->rec))
+			*same = r;
+	}
+	*free_enum = used != UINT64_MAX ? __builtin_ctzll(~used) : SUBSCRIPTIONS_PER_PORT;
+	return n;
+}
+
+static uint16_t
+subscribe(struct write_batch *b, struct sa_write *w, const struct store_record *same,
+	uint16_t number)
+{
+	const struct sa_record_type *t = sa_table_type(SA_TABLE_INFORM);
+	uint8_t rec[SA_RECORD_MAX] = { 0 };
+	struct subscriber s;
+
+	w->rid = same != NULL ? same->rid : write_new_rid(b, SA_TABLE_INFORM);
+	if (w->rid == 0)
+		return SA_STATUS_NO_RESOURCES;
+	if (same != NULL)
+		number = get_be16(same->bytes + INFORM_OFF_ENUM);
+	memcpy(rec + INFORM_OFF_GID, w->who.gid.raw, 16);
+	put_be16(rec + INFORM_OFF_ENUM, number);
+	memcpy(rec + INFORM_OFF_INFO, w->rec, INFO_LEN);
+	memset(&s, 0, sizeof(s));
+	s.peer = w->peer;
+	s.peer.neighbour = PATH_NO_NEIGHBOUR; /* an index of this life; the MAC is final */
+	s.class_version = w->version;
+	s.trusted = w->who.trusted;
+	return write_put(b, t, w->rid, rec, &s, sizeof(s));
+}
+
+uint16_t
+write_subscribe(struct write_batch *b, struct sa_write *w)
+{
+	const struct store_record *same;
+	uint16_t number;
+	unsigned int n;
+
+	if (w->rec[INFO_OFF_GENERIC] > 1 || w->rec[INFO_OFF_SUBSCRIBE] > 1)
+		return MAD_STATUS_INVALID_FIELD;
+	/* the QP that subscribes is the one that is told */
+	put_be32(w->rec + INFO_OFF_QPN,
+		w->peer.qpn << 8 | (get_be32(w->rec + INFO_OFF_QPN) & 0x1F));
+	n = look_up(b, w, &same, &number);
+	if (w->rec[INFO_OFF_SUBSCRIBE] == 0) {
+		if (same == NULL)
+			return SA_STATUS_REQ_INVALID;
+		return write_del(b, sa_table_type(SA_TABLE_INFORM), same->rid);
+	}
+	if (same == NULL && (n >= SUBSCRIPTIONS_PER_PORT || number >= SUBSCRIPTIONS_PER_PORT))
+		return SA_STATUS_NO_RESOURCES;
+	return subscribe(b, w, same, number);
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#ifndef SA_PATH_H
+#define SA_PATH_H
+
+/**
+ * @file
+ * PathRecords: computed from endports, switches and partitions when they are asked for.
+ *
+ * A path may be used with a smaller MTU and a lower rate than it has, so "less than" and "exactly"
+ * answer the value that was asked for. All paths are on SL 0 and reversible. FlowLabel, TClass and
+ * HopLimit are the sender's to choose within a subnet: what was asked is answered.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sa/access.h"
+#include "sa/fabric.h"
+#include "sa/layout.h"
+
+/** A path, without what all paths of an answer have in common. */
+struct path_entry {
+	uint64_t sguid;
+	uint64_t dguid;
+	uint16_t slid;
+	uint16_t dlid;
+	uint16_t pkey;
+	uint8_t mtu;
+	uint8_t rate;
+};
+
+struct path_common {
+	uint64_t sprefix;
+	uint64_t dprefix;
+	uint32_t flow_hop; /**< FlowLabel and HopLimit */
+	uint8_t tclass;
+	uint8_t life;
+};
+
+enum path_end_kind {
+	PATH_ANY, /**< every endport */
+	PATH_PORT,
+	PATH_GROUP, /**< destination: a multicast group */
+};
+
+struct path_end {
+	enum path_end_kind kind;
+	uint16_t lid; /**< asked for, 0: not */
+	uint64_t guid; /**< asked for, 0: the port's own */
+	struct port_view port;
+};
+
+/** A query for paths on its way. */
+struct path_query {
+	uint64_t mask;
+	uint8_t tmpl[PR_LEN];
+	struct path_common common;
+	struct path_end src;
+	struct path_end dst;
+	struct path_entry group; /**< PATH_GROUP: all but the source */
+	unsigned int numb_path;
+	bool none; /**< nothing can match */
+	/* where it stands, of endports in the order of NodeRecords */
+	uint32_t generation;
+	uint64_t src_at;
+	uint64_t dst_at;
+	bool src_loaded;
+};
+
+/** Takes a path. @return 0: go on, else stop and return this */
+typedef int path_sink(void *arg, const struct path_entry *e);
+
+/**
+ * Understand a template. The fabric is synced.
+ *
+ * @return a MAD status
+ */
+uint16_t path_query_init(struct path_query *q, const struct sa_config *config, struct fabric *f,
+	const uint8_t *tmpl, uint64_t mask, bool get);
+/**
+ * Go on.
+ *
+ * @retval 0  all paths have been handed out
+ * @retval -EAGAIN  the budget is used up
+ * @retval -ESTALE  the fabric has changed: begin again with path_query_init()
+ * @retval -ENOSPC  the fabric is too large for the limits
+ * @return else what the sink said
+ */
+int path_query_step(struct path_query *q, struct fabric *f, const struct requester *who,
+	unsigned int *budget, path_sink *sink, void *arg);
+void path_record(const struct path_common *c, const struct path_entry *e, uint8_t *rec);
+
+#endif

@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * Results: lists in chunks, ranges without any, and the bytes of both for the wire.
+ */
+
+#include <errno.h>
+#include <string.h>
+
+#include "sa/bulk.h"
+#include "sa/server.h"
+#include "sa/tables.h"
+#include "wire/bytes.h"
+
+#define CHUNK_BYTES 512
+
+/* both ways, so that a Resend a few records back is a few steps back */
+struct chunk {
+	struct chunk *next;
+	struct chunk *prev;
+	uint8_t data[CHUNK_BYTES - 2 * sizeof(void *)];
+};
+#define RECORDS_PER_CHUNK (sizeof(((struct chunk *)0)->data) / sizeof(struct store_record *))
+#define PATHS_PER_CHUNK   (sizeof(((struct chunk *)0)->data) / sizeof(struct path_entry))
+
+struct result_pool {
+	const struct allocator *alloc;
+	struct result *results;
+	struct result *free_results;
+	struct chunk *chunks;
+	struct chunk *free_chunks;
+};
+
+struct result_pool *
+result_pool_create(const struct allocator *alloc, uint32_t transfers, uint32_t bytes)
+{
+	uint32_t i, n = bytes / CHUNK_BYTES;
+	struct result_pool *p = mem_zalloc(alloc, sizeof(*p), 64);
+
+	if (p == NULL)
+		return NULL;
+	p->alloc = alloc;
+	p->results = mem_zalloc(alloc, ((size_t)transfers + 1) * sizeof(*p->results), 64);
+	p->chunks = mem_zalloc(alloc, ((size_t)n + 1) * sizeof(*p->chunks), 64);
+	if (p->results == NULL || p->chunks == NULL) {
+		result_pool_destroy(p);
+		return NULL;
+	}
+	for (i = 0; i < transfers; i++) {
+		p->results[i].next_free = p->free_results;
+		p->free_results = &p->results[i];
+	}
+	for (i = 0; i < n; i++) {
+		p->chunks[i].next = p->free_chunks;
+		p->free_chunks = &p->chunks[i];
+	}
+	return p;
+}
+
+void
+result_pool_destroy(struct result_pool *p)
+{
+	if (p == NULL)
+		return;
+	mem_free(p->alloc, p->results);
+	mem_free(p->alloc, p->chunks);
+	mem_free(p->alloc, p);
+}
+
+struct result *
+result_new(struct sa_worker *w, enum result_kind kind, const struct sa_record_type *type,
+	enum sa_version version)
+{
+	struct result *r = w->results->free_results;
+
+	if (r == NULL)
+		return NULL;
+	w->results->free_results = r->next_free;
+	memset(r, 0, sizeof(*r));
+	r->w = w;
+	r->kind = kind;
+	r->type = type;
+	r->class_version = version;
+	r->at_index = UINT64_MAX;
+	return r;
+}
+
+void
+result_clear(struct result *r)
+{
+	struct result_pool *p = r->w->results;
+
+	while (r->head != NULL) {
+		struct chunk *c = r->head;
+
+		r->head = c->next;
+		c->next = p->free_chunks;
+		p->free_chunks = c;
+	}
+	r->tail = r->near = NULL;
+	r->count = 0;
+}
+
+void
+result_free(struct result *r)
+{
+	struct sa_worker *w = r->w;
+
+	result_clear(r);
+	if (r->held)
+		store_unhold(w->reader, r->version);
+	if (w->scratch_of == r)
+		w->scratch_of = NULL;
+	r->next_free = w->results->free_results;
+	w->results->free_results = r;
+}
+
+int
+result_hold(struct result *r, const struct store_version *v)
+{
+	int rc = store_hold(r->w->reader, v);
+
+	if (rc != 0)
+		return rc;
+	r->version = v;
+	r->held = true;
+	return 0;
+}
+
+/* Room for entry number r->count. */
+static void *
+append(struct result *r, unsigned int per_chunk, size_t size)
+{
+	struct result_pool *p = r->w->results;
+	unsigned int at = r->count % per_chunk;
+	struct chunk *c = r->tail;
+
+	if (at == 0) {
+		c = p->free_chunks;
+		if (c == NULL)
+			return NULL;
+		p->free_chunks = c->next;
+		c->next = NULL;
+		c->prev = r->tail;
+		if (r->tail != NULL) {
+			r->tail->next = c;
+		} else {
+			r->head = r->near = c;
+			r->near_first = 0;
+		}
+		r->tail = c;
+	}
+	r->count++;
+	return c->data + at * size;
+}
+
+int
+result_add_record(struct result *r, const struct store_record *rec)
+{
+	void *room = append(r, RECORDS_PER_CHUNK, sizeof(rec));
+
+	if (room == NULL)
+		return -ENOSPC;
+	memcpy(room, &rec, sizeof(rec));
+	return 0;
+}
+
+int
+result_add_path(struct result *r, const struct path_entry *e)
+{
+	void *room = append(r, PATHS_PER_CHUNK, sizeof(*e));
+
+	if (room == NULL)
+		return -ENOSPC;
+	memcpy(room, e, sizeof(*e));
+	return 0;
+}
+
+/* Entry number i; a step or two from where the last one was. */
+static const void *
+entry(struct result *r, uint64_t i, unsigned int per_chunk, size_t size)
+{
+	while (i < r->near_first) {
+		r->near = r->near->prev;
+		r->near_first -= per_chunk;
+	}
+	while (i >= r->near_first + per_chunk) {
+		r->near = r->near->next;
+		r->near_first += per_chunk;
+	}
+	return r->near->data + (i - r->near_first) * size;
+}
+
+static const struct store_record *
+record_at(struct result *r, uint64_t i)
+{
+	const struct store_record *rec;
+
+	if (r->kind == RESULT_RECORDS) {
+		memcpy(&rec, entry(r, i, RECORDS_PER_CHUNK, sizeof(rec)), sizeof(rec));
+		return rec;
+	}
+	if (r->at_index == i)
+		return r->at;
+	if (r->at_index == UINT64_MAX || r->cursor.ordinal != r->first + i)
+		store_seek(&r->cursor, r->version, r->type->table, r->first + i);
+	r->at = store_next(&r->cursor, NULL);
+	r->at_index = i;
+	return r->at;
+}
+
+void
+result_encode(const struct sa_record_type *t, enum sa_version v, const uint8_t *rec, uint32_t rid,
+	bool redact, uint64_t guid, uint8_t *wire)
+{
+	uint8_t copy[SA_RECORD_MAX];
+
+	if (redact) {
+		memcpy(copy, rec, t->len);
+		sa_redact(t, guid, copy);
+		rec = copy;
+	}
+	sa_encode(t, v, rec, rid, wire);
+}
+
+static void
+encode(struct result *r, uint64_t i, uint8_t *wire)
+{
+	const struct store_record *rec;
+	uint8_t path[PR_LEN];
+
+	if (r->kind == RESULT_PATHS) {
+		path_record(&r->common, entry(r, i, PATHS_PER_CHUNK, sizeof(struct path_entry)),
+			path);
+		sa_encode(r->type, r->class_version, path, 0, wire);
+		return;
+	}
+	rec = record_at(r, i);
+	result_encode(r->type, r->class_version, rec->bytes, rec->rid, r->redact, r->guid, wire);
+}
+
+/* Bytes [offset, offset + len) of records one behind the other. */
+static void
+read_records(struct result *r, uint64_t offset, uint8_t *buf, uint32_t len)
+{
+	uint16_t size = sa_wire_len(r->type, r->class_version);
+	struct sa_worker *w = r->w;
+	uint64_t i = offset / size;
+	uint32_t skip = offset % size, n;
+
+	for (; len > 0; i++, skip = 0, buf += n, len -= n) {
+		n = size - skip < len ? size - skip : len;
+		if (n == size) {
+			encode(r, i, buf);
+			continue;
+		}
+		/* a record that straddles two segments is encoded once */
+		if (w->scratch_of != r || w->scratch_index != i) {
+			encode(r, i, w->scratch);
+			w->scratch_of = r;
+			w->scratch_index = i;
+		}
+		memcpy(buf, w->scratch + skip, n);
+	}
+}
+
+/* --- whole tables, one after the other --- */
+
+static uint64_t
+bulk_table_length(const struct result *r, unsigned int table)
+{
+	return SA_BULK_HEADER
+		+ store_count(r->version, table) * sa_wire_len(sa_table_type(table), SA_V1);
+}
+
+static void
+bulk_header(const struct result *r, unsigned int table, uint8_t *header)
+{
+	const struct sa_record_type *t = sa_table_type(table);
+
+	put_be16(header + SA_BULK_ATTRIBUTE, t->attribute);
+	put_be16(header + SA_BULK_RECORD_LEN, sa_wire_len(t, SA_V1));
+	put_be32(header + SA_BULK_COUNT, store_count(r->version, table));
+}
+
+/* Bytes of one table's part, its header first. */
+static void
+read_bulk_table(struct result *r, unsigned int table, uint64_t offset, uint8_t *buf, uint32_t len)
+{
+	uint8_t header[SA_BULK_HEADER];
+	uint32_t n;
+
+	if (offset < SA_BULK_HEADER) {
+		n = SA_BULK_HEADER - offset < len ? SA_BULK_HEADER - offset : len;
+		bulk_header(r, table, header);
+		memcpy(buf, header + offset, n);
+		buf += n;
+		len -= n;
+		offset += n;
+	}
+	if (len == 0)
+		return;
+	if (r->type == NULL || r->type->table != table) {
+		r->type = sa_table_type(table);
+		r->at_index = UINT64_MAX;
+		r->w->scratch_of = NULL;
+	}
+	read_records(r, offset - SA_BULK_HEADER, buf, len);
+}
+
+static void
+read_bulk(struct result *r, uint64_t offset, uint8_t *buf, uint32_t len)
+{
+	unsigned int table;
+
+	for (table = 0; table < SA_TABLES && len > 0; table++) {
+		uint64_t size;
+		uint32_t n;
+
+		if ((r->tables & 1u << table) == 0)
+			continue;
+		size = bulk_table_length(r, table);
+		if (offset >= size) {
+			offset -= size;
+			continue;
+		}
+		n = size - offset < len ? size - offset : len;
+		read_bulk_table(r, table, offset, buf, n);
+		buf += n;
+		len -= n;
+		offset = 0;
+	}
+}
+
+uint64_t
+result_length(const struct result *r)
+{
+	uint64_t length = 0;
+	unsigned int table;
+
+	if (r->kind != RESULT_BULK)
+		return r->count * sa_wire_len(r->type, r->class_version);
+	for (table = 0; table < SA_TABLES; table++)
+		if ((r->tables & 1u << table) != 0)
+			length += bulk_table_length(r, table);
+	return length;
+}
+
+static int
+result_read(void *arg, uint64_t offset, uint8_t *buf, uint32_t len)
+{
+	struct result *r = arg;
+
+	if (r->version != NULL && store_stale(r->version)) {
+		r->w->counters.stale++;
+		return -ESTALE;
+	}
+	if (r->kind == RESULT_BULK)
+		read_bulk(r, offset, buf, len);
+	else
+		read_records(r, offset, buf, len);
+	return 0;
+}
+
+static void
+result_release(void *arg)
+{
+	result_free(arg);
+}
+
+void
+result_source(struct result *r, struct mad_source *source)
+{
+	*source = (struct mad_source){ .arg = r, .length = result_length(r), .read = result_read,
+		.release = result_release };
+}

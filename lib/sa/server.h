@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#ifndef SA_SERVER_H
+#define SA_SERVER_H
+
+/**
+ * @file
+ * Private to the server: what its files share. The comment behind each group names who may touch it.
+ */
+
+#include <sys/queue.h>
+
+#include "base/token_bucket.h"
+#include "sa/access.h"
+#include "sa/fabric.h"
+#include "sa/query.h"
+#include "sa/result.h"
+#include "sa/sa.h"
+#include "sa/write.h"
+
+#define SA_EVENTS 1024 /* a power of two */
+
+/** From the store's thread to worker 0: one writer, one reader. */
+struct sa_event_ring {
+	struct sa_event event[SA_EVENTS];
+	uint32_t head; /**< written by the store's thread */
+	uint32_t tail; /**< written by the worker */
+	uint64_t lost; /**< by the store's thread */
+};
+
+struct sa {
+	struct sa_config config;
+	uint64_t epoch; /**< of change tokens: those of an earlier life match none of ours */
+	struct sa_event_ring events;
+	struct sa_writer writer; /**< the store's thread */
+};
+
+struct sa_report; /* notice.c */
+
+struct sa_worker {
+	struct sa *sa;
+	const struct sa_config *config;
+	unsigned int id;
+	struct mad_worker *mad;
+	struct store_reader *reader;
+	bool (*submit)(void *arg, struct sa_write *write);
+	void *submit_arg;
+	struct fabric *fabric;
+	struct result_pool *results;
+	/** the record that a transfer read last, in case it goes on in its middle */
+	const struct result *scratch_of;
+	uint64_t scratch_index;
+	uint8_t scratch[SA_RECORD_MAX + 8];
+	struct query *queries;
+	struct query_list queries_free;
+	struct query_list queries_running;
+	struct sa_write *writes;
+	struct sa_write *writes_free;
+	struct sa_notices *notices;
+	struct sa_counters counters;
+};
+
+/** Change token of a table, or of everything (A6); never 0. */
+uint64_t sa_token(const struct sa *sa, const struct store_version *v, unsigned int table);
+uint64_t sa_token_all(const struct sa *sa, const struct store_version *v);
+/** Has a requester that holds @p key seen what @p token stands for? */
+bool sa_token_covers(const struct sa *sa, uint64_t key, uint64_t token);
+
+/** Count and put a status into an answer. @return MAD_ANSWER */
+enum mad_outcome sa_refuse(struct sa_worker *w, uint8_t *reply, uint16_t status);
+
+/** Handlers of the two class versions. */
+enum mad_outcome sa_request_v1(void *arg, struct mad_request *req);
+enum mad_outcome sa_request_v2(void *arg, struct mad_request *req);
+void sa_class_port_info(const struct sa_worker *w, enum sa_version v, uint8_t *data);
+
+/** Config and GetBulk: from the Master SM or the trusted (A6). */
+bool sa_may_config(const struct sa_worker *w, const struct requester *who);
+/** Send a change to the store's thread; kind, type, version, mask and data are filled in. */
+enum mad_outcome sa_submit(struct sa_worker *w, struct mad_request *req,
+	const struct requester *who, const struct sa_write *what);
+
+/* notice.c */
+struct sa_notices *sa_notices_create(struct sa_worker *w);
+void sa_notices_destroy(struct sa_worker *w);
+unsigned int sa_notices_run(struct sa_worker *w, uint64_t now, unsigned int budget);
+bool sa_notices_pending(const struct sa_worker *w);
+/** Of the store's thread. */
+void sa_event_post(struct sa *sa, const struct sa_event *e);
+
+#endif

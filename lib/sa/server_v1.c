@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * Class version 1 (sa-multipacket A6 to A8): records by RID, range and template, changes by
+ * EditModifier.
+ */
+
+#include <string.h>
+
+#include "sa/layout.h"
+#include "sa/server.h"
+#include "wire/bytes.h"
+
+struct request {
+	struct sa_worker *w;
+	struct mad_request *req;
+	const struct sa_record_type *type; /* NULL: unknown attribute */
+	struct requester who;
+	uint32_t rid; /* AttributeModifier */
+	uint32_t end_rid;
+	uint8_t edit;
+	uint64_t sa_key;
+	uint64_t mask; /* version 2's numbering */
+	uint8_t tmpl[SA_RECORD_MAX];
+};
+
+static enum mad_outcome
+refuse(struct request *r, uint16_t status)
+{
+	return sa_refuse(r->w, r->req->reply, status);
+}
+
+static bool
+has_table(const struct sa_record_type *t)
+{
+	return t != NULL && (t->stored || t->attribute == SA_PATH);
+}
+
+static enum mad_outcome
+query(struct request *r, const struct query_spec *how)
+{
+	struct query_spec spec = *how;
+
+	spec.type = r->type;
+	spec.version = SA_V1;
+	spec.tmpl = r->tmpl;
+	return query_start(r->w, r->req, &spec, &r->who);
+}
+
+static enum mad_outcome
+get(struct request *r)
+{
+	struct query_spec spec = { .get = true, .mask = r->mask, .last_rid = SA_RID_ALL_LAST };
+
+	r->w->counters.get++;
+	if (r->type != NULL && r->type->attribute == SA_CLASS_PORT_INFO) {
+		sa_class_port_info(r->w, SA_V1, r->req->reply + SA1_OFF_DATA);
+		return MAD_ANSWER;
+	}
+	if (!has_table(r->type))
+		return refuse(r, MAD_STATUS_BAD_METHOD_ATTR);
+	if (r->edit != SA_EDIT_NONE || r->rid == 0)
+		return refuse(r, MAD_STATUS_INVALID_FIELD);
+	if (r->rid != SA_RID_TEMPLATE) {
+		if (!r->type->stored) /* paths are computed and have no RIDs */
+			return refuse(r, SA_STATUS_REQ_INVALID);
+		spec.mask = 0;
+		spec.first_rid = spec.last_rid = r->rid;
+	}
+	return query(r, &spec);
+}
+
+/*
+ * Changes only: what was removed leaves no record to be sent, so a table that has changed since the
+ * token was given is sent whole, and one that has not is sent empty.
+ */
+static bool
+is_unchanged(const struct request *r)
+{
+	const struct store_version *v = fabric_version(r->w->fabric);
+
+	return r->sa_key != 0 && r->type->stored
+		&& sa_token_covers(r->w->sa, r->sa_key, sa_token(r->w->sa, v, r->type->table));
+}
+
+static enum mad_outcome
+get_table(struct request *r)
+{
+	struct query_spec spec = { .last_rid = SA_RID_ALL_LAST };
+
+	r->w->counters.get_table++;
+	if (!has_table(r->type))
+		return refuse(r, MAD_STATUS_BAD_METHOD_ATTR);
+	if (r->edit != SA_EDIT_NONE)
+		return refuse(r, MAD_STATUS_INVALID_FIELD);
+	if (r->rid == SA_RID_TEMPLATE) {
+		spec.mask = r->mask;
+		return query(r, &spec);
+	}
+	if (r->rid > r->end_rid)
+		return refuse(r, MAD_STATUS_INVALID_FIELD);
+	if (r->rid == SA_RID_ALL_FIRST && r->end_rid == SA_RID_ALL_LAST) {
+		spec.nothing = is_unchanged(r);
+		return query(r, &spec);
+	}
+	if (!r->type->stored)
+		return refuse(r, SA_STATUS_REQ_INVALID);
+	spec.first_rid = r->rid;
+	spec.last_rid = r->end_rid;
+	return query(r, &spec);
+}
+
+static enum mad_outcome
+get_bulk(struct request *r)
+{
+	const struct store_version *v = fabric_version(r->w->fabric);
+	struct query_spec spec = { .bulk = true };
+	unsigned int table;
+
+	r->w->counters.get_bulk++;
+	if (!sa_may_config(r->w, &r->who))
+		return refuse(r, SA_STATUS_DENIED);
+	for (table = 0; table < SA_TABLES; table++)
+		if (r->sa_key == 0
+			|| !sa_token_covers(r->w->sa, r->sa_key, sa_token(r->w->sa, v, table)))
+			spec.bulk_tables |= 1u << table;
+	return query(r, &spec);
+}
+
+/* Set knows no edit; what can be identified without a RID can be added. */
+static enum mad_outcome
+set(struct request *r)
+{
+	struct sa_write write = { .version = SA_V1, .type = r->type, .mask = r->mask,
+		.rid = r->rid };
+
+	r->w->counters.set++;
+	if (r->type == NULL || (r->type->attribute != SA_SERVICE
+		&& r->type->attribute != SA_MCMEMBER))
+		return refuse(r, MAD_STATUS_BAD_METHOD_ATTR);
+	if (r->edit == SA_EDIT_DELETE) {
+		write.kind = WRITE_RID_DELETE;
+		return sa_submit(r->w, r->req, &r->who, &write);
+	}
+	if (r->edit != SA_EDIT_ADD || r->rid != 0)
+		return refuse(r, MAD_STATUS_INVALID_FIELD);
+	write.kind = r->type->attribute == SA_SERVICE ? WRITE_SERVICE_SET : WRITE_MC_JOIN;
+	/* no mask: the record is given as a whole */
+	if (write.mask == 0)
+		write.mask = sa_mask_known(r->type);
+	memcpy(write.rec, r->tmpl, r->type->len);
+	return sa_submit(r->w, r->req, &r->who, &write);
+}
+
+static enum mad_outcome
+inform(struct request *r)
+{
+	struct sa_write write = { .version = SA_V1, .type = r->type, .kind = WRITE_SUBSCRIBE };
+
+	r->w->counters.set++;
+	if (r->type == NULL || r->type->attribute != SA_INFORM_INFO)
+		return refuse(r, MAD_STATUS_BAD_METHOD_ATTR);
+	memcpy(write.rec, r->tmpl, r->type->len);
+	return sa_submit(r->w, r->req, &r->who, &write);
+}
+
+static enum mad_outcome
+config(struct request *r)
+{
+	struct sa_write write = { .version = SA_V1, .type = r->type, .kind = WRITE_CONFIG,
+		.edit = r->edit };
+	const struct mad_request *req = r->req;
+	uint64_t len;
+
+	r->w->counters.config++;
+	if (!sa_may_config(r->w, &r->who))
+		return refuse(r, SA_STATUS_DENIED);
+	if (r->type == NULL || !r->type->stored)
+		return refuse(r, MAD_STATUS_BAD_METHOD_ATTR);
+	if (r->edit < SA_EDIT_ADD || r->edit > SA_EDIT_EDIT)
+		return refuse(r, MAD_STATUS_INVALID_FIELD);
+	len = req->body != NULL ? mad_body_length(req->body)
+				: get_be32(req->mad + SA1_OFF_PAYLOAD_LEN);
+	if ((req->body == NULL && len > SA1_AREA) || len > UINT32_MAX
+		|| len % sa_wire_len(r->type, SA_V1) != 0)
+		return refuse(r, MAD_STATUS_INVALID_FIELD);
+	write.data_len = len;
+	if (req->body == NULL)
+		memcpy(write.data, req->mad + SA1_OFF_DATA, SA1_AREA);
+	return sa_submit(r->w, r->req, &r->who, &write);
+}
+
+static const struct {
+	uint8_t method;
+	enum mad_outcome (*handle)(struct request *r);
+} methods[] = {
+	{ MAD_GET, get },
+	{ SA_GET_TABLE, get_table },
+	{ SA1_GET_BULK, get_bulk },
+	{ MAD_SET, set },
+	{ SA1_INFORM, inform },
+	{ SA1_CONFIG, config },
+};
+
+/* A template is the bare attribute (A6). */
+static void
+read_template(struct request *r)
+{
+	const struct sa_record_type *t = r->type;
+
+	memset(r->tmpl, 0, sizeof(r->tmpl));
+	r->mask = 0;
+	if (t == NULL)
+		return;
+	memcpy(r->tmpl + t->rid_len, r->req->mad + SA1_OFF_DATA, t->len - t->rid_len);
+	r->mask = sa_mask_v2(t, get_be64(r->req->mad + SA1_OFF_MASK), SA_V1);
+}
+
+enum mad_outcome
+sa_request_v1(void *arg, struct mad_request *req)
+{
+	struct sa_worker *w = arg;
+	const uint8_t *mad = req->mad;
+	struct request r;
+	unsigned int i;
+
+	fabric_sync(w->fabric);
+	r.w = w;
+	r.req = req;
+	r.type = sa_record_type(get_be16(mad + MAD_OFF_ATTRIBUTE));
+	r.rid = get_be32(mad + MAD_OFF_MODIFIER);
+	r.end_rid = get_be32(mad + SA1_OFF_END_RID);
+	r.edit = mad[SA1_OFF_EDIT];
+	r.sa_key = get_be64(mad + SA1_OFF_SA_KEY);
+	if (!sa_requester(w->config, w->fabric, req->peer, get_be64(mad + SA1_OFF_SM_KEY), &r.who))
+		return refuse(&r, SA_STATUS_DENIED);
+	read_template(&r);
+	for (i = 0; i < sizeof(methods) / sizeof(methods[0]); i++)
+		if (methods[i].method == mad[MAD_OFF_METHOD])
+			return methods[i].handle(&r);
+	return refuse(&r, MAD_STATUS_BAD_METHOD);
+}

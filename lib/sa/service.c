@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * ServiceRecords: registered by their port for a lease, protected by a ServiceKey
+ * (sa-multipacket B10).
+ */
+
+#include <string.h>
+
+#include "sa/layout.h"
+#include "sa/server.h"
+#include "sa/tables.h"
+#include "wire/bytes.h"
+
+#define SERVICES_PER_PORT 1024 /* that a requester without trust may have */
+
+struct service_tail
+service_tail(const uint8_t *rec, uint64_t now)
+{
+	uint32_t lease = get_be32(rec + SERVICE_OFF_LEASE);
+
+	if (lease == SERVICE_FOREVER)
+		return (struct service_tail){ SERVICE_NEVER };
+	return (struct service_tail){ now != 0 ? now + lease : 0 };
+}
+
+static bool
+key_fits(const struct sa_write *w, const uint8_t *stored, const uint8_t *given)
+{
+	static const uint8_t none[SERVICE_KEY_LEN];
+
+	return w->who.trusted || memcmp(stored + SERVICE_OFF_KEY, none, SERVICE_KEY_LEN) == 0
+		|| memcmp(stored + SERVICE_OFF_KEY, given + SERVICE_OFF_KEY, SERVICE_KEY_LEN) == 0;
+}
+
+static bool
+too_many(const struct write_batch *b, const uint8_t *gid)
+{
+	uint64_t key = sa_gid_key(gid), at;
+	struct store_cursor c;
+	unsigned int n = 0;
+
+	store_seek_index(&c, write_view(b), SA_INDEX_SERVICE_GID, key);
+	while (n < SERVICES_PER_PORT && store_next(&c, &at) != NULL && at == key)
+		n++;
+	return n == SERVICES_PER_PORT;
+}
+
+/* Components that were not given: the requester's GID, every partition, for ever. */
+static void
+fill_in(struct sa_write *w)
+{
+	if ((w->mask & SA_BIT(SERVICE_BIT_GID)) == 0)
+		memcpy(w->rec + SERVICE_OFF_GID, w->who.gid.raw, 16);
+	if ((w->mask & SA_BIT(SERVICE_BIT_PKEY)) == 0)
+		put_be16(w->rec + SERVICE_OFF_PKEY, 0);
+	if ((w->mask & SA_BIT(SERVICE_BIT_LEASE)) == 0)
+		put_be32(w->rec + SERVICE_OFF_LEASE, SERVICE_FOREVER);
+}
+
+uint16_t
+write_service_set(struct write_batch *b, struct sa_write *w)
+{
+	const struct store_version *v = write_view(b);
+	const struct store_record *old;
+	uint16_t pkey;
+
+	if ((w->mask & SA_BIT(SERVICE_BIT_ID)) == 0)
+		return SA_STATUS_INSUFFICIENT;
+	fill_in(w);
+	pkey = get_be16(w->rec + SERVICE_OFF_PKEY);
+	if (get_be32(w->rec + SERVICE_OFF_LEASE) == 0)
+		return SA_STATUS_REQ_INVALID;
+	if (!write_allowed(b, w, w->rec + SERVICE_OFF_GID)
+		|| (pkey != 0 && !w->who.trusted && port_member(v, &w->who.port, pkey) == 0))
+		return SA_STATUS_DENIED;
+	w->rid = write_same(b, w->type, w->rec);
+	if (w->rid != 0) {
+		old = store_get(v, w->type->table, w->rid);
+		if (w->version == SA_V1) /* Set cannot edit (A6) */
+			return SA_STATUS_REQ_INVALID;
+		if (!key_fits(w, old->bytes, w->rec))
+			return SA_STATUS_DENIED;
+	} else {
+		if (!w->who.trusted && too_many(b, w->rec + SERVICE_OFF_GID))
+			return SA_STATUS_NO_RESOURCES;
+		w->rid = write_new_rid(b, w->type->table);
+		if (w->rid == 0)
+			return SA_STATUS_NO_RESOURCES;
+	}
+	return write_put_plain(b, w->type, w->rid, w->rec);
+}
+
+/* The service that the identifying components name; those not given may be anything. */
+static const struct store_record *
+named(const struct write_batch *b, const struct sa_write *w)
+{
+	uint64_t id = get_be64(w->rec + SERVICE_OFF_ID), at;
+	const struct store_record *r;
+	struct store_cursor c;
+
+	store_seek_index(&c, write_view(b), SA_INDEX_SERVICE_ID, id);
+	while ((r = store_next(&c, &at)) != NULL && at == id) {
+		if (memcmp(r->bytes + SERVICE_OFF_GID, w->rec + SERVICE_OFF_GID, 16) != 0)
+			continue;
+		if ((w->mask & SA_BIT(SERVICE_BIT_PKEY)) == 0
+			|| memcmp(r->bytes + SERVICE_OFF_PKEY, w->rec + SERVICE_OFF_PKEY, 2) == 0)
+			return r;
+	}
+	return NULL;
+}
+
+uint16_t
+write_service_delete(struct write_batch *b, struct sa_write *w)
+{
+	const struct store_record *r;
+	bool fits;
+
+	if ((w->mask & SA_BIT(SERVICE_BIT_ID)) == 0)
+		return SA_STATUS_INSUFFICIENT;
+	if ((w->mask & SA_BIT(SERVICE_BIT_GID)) == 0)
+		memcpy(w->rec + SERVICE_OFF_GID, w->who.gid.raw, 16);
+	if (!write_allowed(b, w, w->rec + SERVICE_OFF_GID))
+		return SA_STATUS_DENIED;
+	r = named(b, w);
+	if (r == NULL)
+		return SA_STATUS_NO_RECORDS;
+	fits = key_fits(w, r->bytes, w->rec);
+	memcpy(w->rec, r->bytes, w->type->len);
+	w->rid = r->rid;
+	return fits ? write_del(b, w->type, w->rid) : SA_STATUS_DENIED;
+}
+
+/* Version 1, by RID: there is no room for a ServiceKey, the owner's address must do. */
+uint16_t
+write_rid_delete(struct write_batch *b, struct sa_write *w)
+{
+	const struct store_record *r = store_get(write_view(b), w->type->table, w->rid);
+	bool service = w->type->table == SA_TABLE_SERVICE;
+
+	if (r == NULL)
+		return SA_STATUS_NO_RECORDS;
+	if (!write_allowed(b, w, r->bytes + (service ? SERVICE_OFF_GID : MC_OFF_PORT_GID)))
+		return SA_STATUS_DENIED;
+	if (!service)
+		return mc_remove_member(b, w, r, 0xF);
+	memcpy(w->rec, r->bytes, w->type->len);
+	return write_del(b, w->type, w->rid);
+}
+
+static uint64_t
+expiry_of(const struct sa_record_type *t, const struct store_record *r)
+{
+	struct service_tail tail = { 0 };
+
+	if (r->len == t->len + sizeof(tail))
+		memcpy(&tail, r->bytes + t->len, sizeof(tail));
+	else if (get_be32(r->bytes + SERVICE_OFF_LEASE) == SERVICE_FOREVER)
+		tail.expiry = SERVICE_NEVER;
+	return tail.expiry;
+}
+
+/* A lease whose end is not known yet begins now. */
+static uint64_t
+expire_one(struct write_batch *b, const struct sa_record_type *t, const struct store_record *r)
+{
+	uint64_t expiry = expiry_of(t, r);
+	uint8_t rec[SA_RECORD_MAX];
+	uint32_t rid = r->rid;
+
+	if (expiry == 0) {
+		memcpy(rec, r->bytes, t->len);
+		write_put_plain(b, t, rid, rec);
+		return service_tail(rec, b->now).expiry;
+	}
+	if (expiry <= b->now) {
+		write_del(b, t, rid);
+		return SERVICE_NEVER;
+	}
+	return expiry;
+}
+
+unsigned int
+service_expire(struct write_batch *b, uint64_t *next)
+{
+	const struct sa_record_type *t = sa_table_type(SA_TABLE_SERVICE);
+	const struct store_record *r;
+	struct store_cursor c;
+	uint32_t rid = 0;
+
+	*next = SERVICE_NEVER;
+	store_seek(&c, write_view(b), SA_TABLE_SERVICE, 0);
+	while ((r = store_next(&c, NULL)) != NULL) {
+		unsigned int changes = b->changes;
+		uint64_t expiry;
+
+		rid = r->rid;
+		expiry = expire_one(b, t, r);
+		if (expiry < *next)
+			*next = expiry;
+		if (b->changes == changes)
+			continue;
+		/* a change makes another version of the transaction */
+		store_seek(&c, write_view(b), SA_TABLE_SERVICE,
+			store_rank(write_view(b), SA_TABLE_SERVICE, rid + 1));
+	}
+	return b->changes;
+}

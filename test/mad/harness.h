@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#ifndef TEST_MAD_HARNESS_H
+#define TEST_MAD_HARNESS_H
+
+/*
+ * Two managers, a and b, on a wire in memory under a virtual clock (nanoseconds). Every frame goes
+ * through path_finish() and wire_parse(), ICRC included. a answers: its agent does what the test
+ * has set. b asks. With .scripted b is played by the test: say() puts a datagram of b's before a,
+ * expect_tx() tells what a sent.
+ *
+ * Time stands still but for pass() and harness_run(); on the wire nothing is lost unless lose() or
+ * the wire's figures say so.
+ *
+ * What is sent is told in words:
+ *   "92 First 1 of 400"   method, flag, segment, PayloadLength      "92 2"    a middle segment
+ *   "92 Last 3 of 16"     "92 First Last 1 of 16"
+ *   "12 Ack 64 window 64" "12 Resend 5"  "92 KeepAlive"
+ *   "92 single of 0"      "92 single status 0x0100"
+ */
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include "mad/mad.h"
+#include "wire/bytes.h"
+#include "wire/wire.h"
+
+#define HARNESS_FRAMES 4096
+#define US 1000ull
+#define MS 1000000ull
+/* A5 with SubnetTimeout 8 and RespTimeValue 10 */
+#define FLIGHT   (4096ull << 8) /* 1.05 ms */
+#define PROCESS  (4096ull << 10) /* 4.19 ms */
+#define RESPONSE_TIMEOUT (2 * FLIGHT + PROCESS)
+#define SEGMENT_TIMEOUT  (FLIGHT + PROCESS)
+
+struct harness;
+
+struct frame {
+	uint64_t arrives;
+	uint32_t len;
+	uint8_t bytes[PATH_HEADER_MAX + 20 + MAD_LEN + PATH_TRAILER_MAX + 64];
+};
+
+struct manager {
+	struct tx_sink sink; /* first: the sink is the manager */
+	struct harness *h;
+	struct manager *peer;
+	struct mad_worker *w;
+	struct timer_wheel *wheel;
+	struct port_attr attr;
+	const struct path *path; /* of the packet reserved */
+	uint32_t reserved;
+	unsigned int room; /* packets the sink still takes */
+	struct frame *frames; /* a ring */
+	uint64_t sent, seen, delivered;
+	uint64_t lose[64]; /* frames of ours that will be lost, counted from 0 */
+	unsigned int num_lose;
+	uint64_t verdicts[VERDICT_COUNT];
+};
+
+struct harness_config {
+	struct mad_limits limits; /* harness_limits by default */
+	bool scripted;
+	bool ib;
+	uint8_t subnet_timeout; /* 0: 8 */
+	unsigned int workers; /* 0: 1 */
+	unsigned int id;
+};
+extern const struct mad_limits harness_limits; /* RespTimeValue 10, small pools */
+
+/* Loss and the like in parts of a thousand, both ways. */
+struct harness_wire {
+	uint32_t loss, duplicate, reorder, corrupt;
+	uint64_t latency; /* ns, one way */
+	uint64_t rng;
+};
+
+struct harness {
+	struct harness_config config;
+	struct harness_wire wire;
+	struct manager a, b;
+	uint64_t now;
+
+	/* a's agent: what it is to do, what it saw */
+	enum mad_outcome outcome;
+	uint16_t status; /* of MAD_ANSWER */
+	uint64_t table_bytes; /* of MAD_STREAM: bytes of pattern() */
+	uint64_t stale_at; /* the source fails from this byte on, if not 0 */
+	unsigned int requests;
+	mad_handle handle;
+	uint8_t request[MAD_LEN];
+	uint8_t *body; /* copied out */
+	uint64_t body_len;
+	unsigned int sources, released;
+
+	uint64_t tid; /* of what the test says; 0x77 */
+
+	/* the taker */
+	uint64_t taken; /* bytes, all of the pattern */
+	int take_error; /* returned by data() from .take_error_at on */
+	uint64_t take_error_at;
+	unsigned int done;
+	struct mad_result result;
+	uint8_t result_mad[MAD_LEN];
+};
+
+struct harness *harness_create(const struct harness_config *config); /* NULL: defaults */
+void harness_destroy(struct harness *h);
+int harness_setup(void **state); /* a and b */
+int scripted_setup(void **state); /* a and a script */
+int harness_teardown(void **state);
+
+static inline uint8_t
+pattern(uint64_t i)
+{
+	return (uint8_t)(i * 7 + (i >> 8));
+}
+struct mad_source pattern_source(struct harness *h, uint64_t length);
+
+/* --- time and the wire --- */
+void transmit(struct manager *m); /* let it send all it has due */
+void deliver(struct manager *m); /* what it sent to the other, now */
+void exchange(struct harness *h); /* both, until all is quiet */
+void pass(struct harness *h, uint64_t ns); /* time passes, timers fire, due packets go out */
+/* Run on the wire's latency until quiet or for so long at most. @return quiet */
+bool harness_run(struct harness *h, uint64_t ns);
+void lose(struct manager *m, uint64_t nth); /* the nth packet m sends from now on, from 0 */
+
+/* What m sent since the last expectation, all of it and in this order. */
+void expect_sent(struct manager *m, const char *first, ...);
+#define expect_tx(m, ...) expect_sent(m, __VA_ARGS__, NULL)
+#define expect_silence(m) expect_sent(m, NULL)
+/* The next packets are middle segments first..last. */
+void expect_segments(struct manager *m, uint8_t method, uint32_t first, uint32_t last);
+/* The next one, as bytes; fails if there is none. */
+const uint8_t *next_sent(struct manager *m);
+void skip_sent(struct manager *m); /* forget what was sent */
+
+/* --- b, played by the test --- */
+/* A datagram of b's with these MAD bytes. */
+enum verdict say(struct harness *h, const uint8_t *mad);
+/* The same in a frame of the test's making: headers to change, length. */
+enum verdict say_frame(struct harness *h, const struct wire_headers *headers, const uint8_t *mad,
+	uint32_t len, bool break_icrc);
+/* From another address: 10.0.x.y of who, and another QP. */
+enum verdict say_from(struct harness *h, const uint8_t *mad, uint16_t who, uint32_t qpn);
+/* A class version 1 MAD, attribute NodeRecord, TID h->tid. @return mad */
+uint8_t *v1_mad(const struct harness *h, uint8_t *mad, uint8_t method, uint8_t flags,
+	uint32_t segment, uint32_t length, uint16_t window);
+#define say_v1(h, ...)                                                                             \
+	say(h, v1_mad(h, (uint8_t[MAD_LEN]){ 0 }, __VA_ARGS__))
+
+/* --- asking --- */
+/* A call from m to the other; version 1; data go to the harness's taker. */
+void call_init(struct manager *m, struct mad_call *c, uint8_t *mad, uint8_t method, uint8_t flags);
+
+struct mad_counters counters_of(const struct manager *m);
+unsigned int sessions_of(const struct manager *m);
+const char *state_of(const struct manager *m); /* of its only session, "none" */
+/* No session, no chunk, every source released. */
+void expect_clean(struct harness *h);
+
+#endif

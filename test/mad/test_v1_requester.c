@@ -1,0 +1,539 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * Class version 1, the asking side of GetTable and GetBulk: the receiver's table of sa-multipacket
+ * A5, line by line. a asks, b is played by the test.
+ */
+
+#include <errno.h>
+#include <string.h>
+
+#include "harness.h"
+
+static const uint8_t table = MAD_METHOD_SESSION | MAD_METHOD_MULTI_RESPONSE;
+
+/* a asks for a table. */
+static mad_handle
+call_method(struct harness *h, uint8_t method)
+{
+	uint8_t mad[MAD_LEN];
+	struct mad_call c;
+	mad_handle handle;
+
+	call_init(&h->a, &c, mad, method, table);
+	assert_int_equal(mad_call(h->a.w, &c, h->now, &handle), 0);
+	transmit(&h->a);
+	h->tid = get_be64(next_sent(&h->a) + MAD_OFF_TID);
+	return handle;
+}
+
+static mad_handle
+call(struct harness *h)
+{
+	return call_method(h, 0x12);
+}
+
+/* Segment n of a table of `bytes`. */
+static enum verdict
+segment(struct harness *h, uint32_t n, uint32_t bytes)
+{
+	uint32_t total = (bytes + 191) / 192, length = 0;
+	uint8_t flags = 0;
+
+	if (n == 1) {
+		flags |= SA1_FIRST;
+		length = bytes;
+	}
+	if (n == total) {
+		flags |= SA1_LAST;
+		length = bytes - (n - 1) * 192;
+	}
+	return say_v1(h, 0x92, flags, n, length, 64);
+}
+
+static void
+segments(struct harness *h, uint32_t first, uint32_t last, uint32_t bytes)
+{
+	for (; first <= last; first++)
+		assert_int_equal(segment(h, first, bytes), VERDICT_DATAGRAM);
+}
+
+/* A5: the request is a single packet and asks for a Window of 64 */
+static void
+test_request(void **state)
+{
+	struct harness *h = *state;
+	uint8_t mad[MAD_LEN];
+	struct mad_call c;
+	const uint8_t *sent;
+
+	call_init(&h->a, &c, mad, 0x12, table);
+	assert_int_equal(mad_call(h->a.w, &c, h->now, NULL), 0);
+	transmit(&h->a);
+	sent = next_sent(&h->a);
+	assert_int_equal(sent[MAD_OFF_METHOD], 0x12);
+	assert_int_equal(get_be32(sent + 40), 0);
+	assert_int_equal(sent[48], 0);
+	assert_int_equal(get_be16(sent + 50), 64);
+	assert_int_equal(get_be16(sent + MAD_OFF_ATTRIBUTE), 0x11);
+	assert_int_equal(get_be64(sent + SA1_OFF_SM_KEY), 0x5AFE);
+	assert_string_equal(state_of(&h->a), "REQUESTED");
+}
+
+/* A5: Last: the timer stops, Ack, done; the tail's length is the Last's, whatever First promised */
+static void
+test_table_arrives(void **state)
+{
+	struct harness *h = *state;
+	const uint8_t *ack;
+
+	call(h);
+	say_v1(h, 0x92, SA1_FIRST, 1, 5000, 64);
+	say_v1(h, 0x92, 0, 2, 0, 64);
+	expect_silence(&h->a);
+	assert_int_equal(h->taken, 384);
+	say_v1(h, 0x92, SA1_LAST, 3, 16, 64);
+	assert_int_equal(h->done, 1);
+	assert_int_equal(h->result.end, MAD_END_OK);
+	assert_int_equal(h->result.bytes, 400);
+	assert_int_equal(h->result.segments, 3);
+	assert_int_equal(h->taken, 400);
+	assert_int_equal(get_be32(h->result_mad + 40), 1);
+	/* A3: the response's header back, R inverted */
+	ack = next_sent(&h->a);
+	assert_int_equal(ack[MAD_OFF_METHOD], 0x12);
+	assert_int_equal(get_be64(ack + MAD_OFF_TID), h->tid);
+	assert_int_equal(get_be16(ack + MAD_OFF_ATTRIBUTE), 0x11);
+	assert_int_equal(get_be32(ack + 40), 3);
+	assert_int_equal(get_be32(ack + 44), 0);
+	assert_int_equal(ack[48], 0x04);
+	assert_int_equal(get_be16(ack + 50), 64);
+	pass(h, 100 * RESPONSE_TIMEOUT);
+	expect_silence(&h->a);
+	expect_clean(h);
+}
+
+/* A5: an Ack for each n = 64 segments */
+static void
+test_ack_each_window(void **state)
+{
+	struct harness *h = *state;
+	const uint32_t bytes = 150 * 192;
+
+	call(h);
+	segments(h, 1, 63, bytes);
+	expect_silence(&h->a);
+	segments(h, 64, 64, bytes);
+	expect_tx(&h->a, "12 Ack 64 window 64");
+	segments(h, 65, 127, bytes);
+	expect_silence(&h->a);
+	segments(h, 128, 128, bytes);
+	expect_tx(&h->a, "12 Ack 128 window 64");
+	segments(h, 129, 150, bytes);
+	expect_tx(&h->a, "12 Ack 150 window 64");
+	assert_int_equal(h->done, 1);
+}
+
+/* A5: a response that ignores our window is taken all the same */
+static void
+test_segments_beyond_the_window(void **state)
+{
+	struct harness *h = *state;
+	uint32_t n;
+
+	call(h);
+	h->a.room = 0; /* no Ack goes out */
+	for (n = 1; n <= 200; n++)
+		assert_int_equal(segment(h, n, 200 * 192), VERDICT_DATAGRAM);
+	assert_int_equal(h->done, 1);
+	h->a.room = 10;
+	transmit(&h->a);
+	expect_tx(&h->a, "12 Ack 200 window 64");
+}
+
+/* A5: segment > expected: discard, Resend(expected) once; the rest silently; then go on */
+static void
+test_recover(void **state)
+{
+	struct harness *h = *state;
+	const uint32_t bytes = 10 * 192;
+	const uint8_t *mad;
+
+	call(h);
+	segments(h, 1, 3, bytes);
+	assert_int_equal(segment(h, 5, bytes), VERDICT_MAD_DISCARDED);
+	mad = next_sent(&h->a);
+	assert_int_equal(mad[MAD_OFF_METHOD], 0x12);
+	assert_int_equal(mad[48], 0x10);
+	assert_int_equal(get_be32(mad + 40), 4);
+	assert_string_equal(state_of(&h->a), "RECOVER");
+	assert_int_equal(segment(h, 6, bytes), VERDICT_MAD_DISCARDED);
+	assert_int_equal(segment(h, 10, bytes), VERDICT_MAD_DISCARDED);
+	expect_silence(&h->a);
+	segments(h, 4, 4, bytes);
+	assert_string_equal(state_of(&h->a), "RECV");
+	segments(h, 5, 10, bytes);
+	expect_tx(&h->a, "12 Ack 10 window 64");
+	assert_int_equal(h->taken, bytes);
+	assert_int_equal(counters_of(&h->a).segments_discarded, 3);
+	assert_int_equal(counters_of(&h->a).resend_sent, 1);
+}
+
+/* The first segment itself is missing */
+static void
+test_first_segment_lost(void **state)
+{
+	struct harness *h = *state;
+
+	call(h);
+	assert_int_equal(segment(h, 2, 400), VERDICT_MAD_DISCARDED);
+	expect_tx(&h->a, "12 Resend 1");
+	segments(h, 1, 3, 400);
+	expect_tx(&h->a, "12 Ack 3 window 64");
+	assert_int_equal(h->taken, 400);
+}
+
+/* Beyond the table: a segment after the missing one, a round trip later: the Resend was lost */
+static void
+test_resend_repeated_by_round_trip(void **state)
+{
+	struct harness *h = *state;
+	const uint32_t bytes = 50 * 192;
+
+	call(h);
+	pass(h, 100 * US); /* the round trip */
+	segments(h, 1, 3, bytes);
+	segment(h, 5, bytes);
+	expect_tx(&h->a, "12 Resend 4");
+	pass(h, 199 * US);
+	segment(h, 6, bytes);
+	expect_silence(&h->a);
+	pass(h, 2 * US);
+	segment(h, 7, bytes);
+	expect_tx(&h->a, "12 Resend 4");
+	/* four of the seven so; the others are the timer's */
+	pass(h, 300 * US);
+	segment(h, 8, bytes);
+	pass(h, 300 * US);
+	segment(h, 9, bytes);
+	expect_tx(&h->a, "12 Resend 4", "12 Resend 4");
+	pass(h, 300 * US);
+	segment(h, 10, bytes);
+	expect_silence(&h->a);
+}
+
+/* A5: segment < expected: the data are dropped, the Ack is repeated */
+static void
+test_duplicates(void **state)
+{
+	struct harness *h = *state;
+	const uint32_t bytes = 10 * 192;
+
+	call(h);
+	segments(h, 1, 5, bytes);
+	assert_int_equal(segment(h, 3, bytes), VERDICT_MAD_DISCARDED);
+	expect_tx(&h->a, "12 Ack 5 window 64");
+	assert_int_equal(h->taken, 5 * 192);
+	assert_int_equal(counters_of(&h->a).segments_received, 5);
+}
+
+/* A5: SegmentTimer: Resend(expected), seven times, then the end. flight + process between them */
+static void
+test_segment_timeout(void **state)
+{
+	struct harness *h = *state;
+	unsigned int i;
+
+	call(h);
+	segments(h, 1, 3, 10 * 192);
+	for (i = 0; i < 7; i++) {
+		pass(h, SEGMENT_TIMEOUT - 1);
+		expect_silence(&h->a);
+		pass(h, 1);
+		expect_tx(&h->a, "12 Resend 4");
+	}
+	pass(h, SEGMENT_TIMEOUT - 1);
+	assert_int_equal(h->done, 0);
+	pass(h, 1);
+	expect_silence(&h->a);
+	assert_int_equal(h->done, 1);
+	assert_int_equal(h->result.end, MAD_END_TIMEOUT);
+	assert_int_equal(h->result.bytes, 3 * 192);
+	assert_int_equal(counters_of(&h->a).timeouts, 8);
+	expect_clean(h);
+}
+
+/* Seven for one segment: the next has its own */
+static void
+test_resend_allowance_is_per_segment(void **state)
+{
+	struct harness *h = *state;
+	unsigned int i;
+
+	call(h);
+	segments(h, 1, 1, 10 * 192);
+	for (i = 0; i < 7; i++)
+		pass(h, SEGMENT_TIMEOUT);
+	segments(h, 2, 2, 10 * 192);
+	for (i = 0; i < 7; i++)
+		pass(h, SEGMENT_TIMEOUT);
+	assert_int_equal(h->done, 0);
+	pass(h, SEGMENT_TIMEOUT);
+	assert_int_equal(h->done, 1);
+	assert_int_equal(counters_of(&h->a).resend_sent, 14);
+}
+
+/* A5 IDLE: the request again each ResponseTimeout, seven times */
+static void
+test_request_retries(void **state)
+{
+	struct harness *h = *state;
+	unsigned int i;
+
+	call(h);
+	for (i = 0; i < 7; i++) {
+		pass(h, RESPONSE_TIMEOUT - 1);
+		expect_silence(&h->a);
+		pass(h, 1);
+		assert_int_equal(get_be64(next_sent(&h->a) + MAD_OFF_TID), h->tid);
+		expect_silence(&h->a);
+	}
+	pass(h, RESPONSE_TIMEOUT - 1);
+	assert_int_equal(h->done, 0);
+	pass(h, 1);
+	assert_int_equal(h->done, 1);
+	assert_int_equal(h->result.end, MAD_END_TIMEOUT);
+	assert_int_equal(h->result.resent, 7);
+	assert_int_equal(h->result.elapsed, 8 * RESPONSE_TIMEOUT);
+	expect_clean(h);
+}
+
+/* A5 IDLE: after a KeepAlive the SegmentTimeout; its end still means: the request again */
+static void
+test_keepalive_before_the_answer(void **state)
+{
+	struct harness *h = *state;
+
+	call(h);
+	pass(h, RESPONSE_TIMEOUT - 1);
+	assert_int_equal(say_v1(h, 0x92, SA1_KEEPALIVE, 0, 0, 0), VERDICT_DATAGRAM);
+	pass(h, SEGMENT_TIMEOUT - 1);
+	expect_silence(&h->a);
+	pass(h, 1);
+	expect_tx(&h->a, "12 single of 0");
+	assert_int_equal(counters_of(&h->a).keepalive_received, 1);
+	/* and the answer is taken */
+	segments(h, 1, 3, 400);
+	assert_int_equal(h->done, 1);
+}
+
+/* A5 RECV: a KeepAlive restarts the SegmentTimer and advances nothing */
+static void
+test_keepalive_in_mid_stream(void **state)
+{
+	struct harness *h = *state;
+
+	call(h);
+	segments(h, 1, 2, 10 * 192);
+	pass(h, SEGMENT_TIMEOUT - 1);
+	say_v1(h, 0x92, SA1_KEEPALIVE, 0, 0, 0);
+	pass(h, SEGMENT_TIMEOUT - 1);
+	expect_silence(&h->a);
+	segments(h, 3, 3, 10 * 192);
+	assert_int_equal(h->taken, 3 * 192);
+}
+
+/* An endless KeepAlive keeps nobody longer than keepalive_total_ms, here one second */
+static void
+test_keepalive_is_bounded(void **state)
+{
+	struct harness *h = *state;
+	unsigned int i;
+
+	call(h);
+	for (i = 0; i < 1000; i++) {
+		say_v1(h, 0x92, SA1_KEEPALIVE, 0, 0, 0);
+		pass(h, 1 * MS);
+	}
+	assert_int_equal(h->done, 0);
+	pass(h, 1 * MS);
+	say_v1(h, 0x92, SA1_KEEPALIVE, 0, 0, 0);
+	assert_int_equal(h->done, 1);
+	assert_int_equal(h->result.end, MAD_END_TIMEOUT);
+	expect_clean(h);
+}
+
+/* A5, any state: a response with a status is the end */
+static void
+test_status_ends_it(void **state)
+{
+	struct harness *h = *state;
+	uint8_t mad[MAD_LEN];
+
+	call(h);
+	put_be16(v1_mad(h, mad, 0x92, 0, 0, 0, 0) + MAD_OFF_STATUS, 0x0300);
+	assert_int_equal(say(h, mad), VERDICT_DATAGRAM);
+	assert_int_equal(h->done, 1);
+	assert_int_equal(h->result.end, MAD_END_STATUS);
+	assert_int_equal(h->result.status, 0x0300);
+	expect_clean(h);
+
+	h->done = 0;
+	call(h);
+	segments(h, 1, 3, 10 * 192);
+	put_be16(v1_mad(h, mad, 0x92, 0, 0, 0, 0) + MAD_OFF_STATUS, 0x001C);
+	say(h, mad);
+	assert_int_equal(h->result.status, 0x001C);
+	expect_clean(h);
+}
+
+/* A4: of a single-packet response PayloadLength counts when it is <= 192; no Ack */
+static void
+test_single_packet_answer(void **state)
+{
+	struct harness *h = *state;
+
+	call(h);
+	say_v1(h, 0x92, 0, 0, 0, 64);
+	assert_int_equal(h->done, 1);
+	assert_int_equal(h->result.end, MAD_END_OK);
+	assert_int_equal(h->result.bytes, 0);
+	expect_silence(&h->a);
+	expect_clean(h);
+}
+
+/* A3: a series of one segment, "First+Last, 1", is accepted */
+static void
+test_series_of_one(void **state)
+{
+	struct harness *h = *state;
+
+	call(h);
+	assert_int_equal(say_v1(h, 0x92, SA1_FIRST | SA1_LAST, 1, 100, 64), VERDICT_DATAGRAM);
+	assert_int_equal(h->done, 1);
+	assert_int_equal(h->result.bytes, 100);
+	expect_tx(&h->a, "12 Ack 1 window 64");
+}
+
+/* A4: the Last has 1..192 valid bytes */
+static void
+test_lying_last(void **state)
+{
+	struct harness *h = *state;
+
+	call(h);
+	segments(h, 1, 2, 10 * 192);
+	say_v1(h, 0x92, SA1_LAST, 3, 193, 64);
+	assert_int_equal(h->done, 1);
+	assert_int_equal(h->result.end, MAD_END_PROTOCOL);
+	expect_clean(h);
+}
+
+/* A5: after the end the final Ack is repeated, for 8 ResponseTimeouts */
+static void
+test_linger(void **state)
+{
+	struct harness *h = *state;
+
+	call(h);
+	segments(h, 1, 3, 400);
+	expect_tx(&h->a, "12 Ack 3 window 64");
+	assert_string_equal(state_of(&h->a), "LINGER");
+	pass(h, 8 * RESPONSE_TIMEOUT - 1);
+	assert_int_equal(segment(h, 3, 400), VERDICT_MAD_DISCARDED);
+	expect_tx(&h->a, "12 Ack 3 window 64");
+	pass(h, 1);
+	assert_string_equal(state_of(&h->a), "none");
+	assert_int_equal(segment(h, 3, 400), VERDICT_MAD_UNMATCHED);
+	expect_silence(&h->a);
+	assert_int_equal(h->done, 1);
+	assert_int_equal(h->taken, 400);
+}
+
+/* A taker that refuses ends the session; what comes then is nobody's */
+static void
+test_taker_refuses(void **state)
+{
+	struct harness *h = *state;
+
+	h->take_error = -ENOSPC;
+	h->take_error_at = 200;
+	call(h);
+	segments(h, 1, 1, 10 * 192);
+	assert_int_equal(segment(h, 2, 10 * 192), VERDICT_MAD_REFUSED);
+	assert_int_equal(h->done, 1);
+	assert_int_equal(h->result.end, MAD_END_REFUSED);
+	assert_int_equal(h->result.error, -ENOSPC);
+	assert_int_equal(segment(h, 3, 10 * 192), VERDICT_MAD_UNMATCHED);
+	expect_clean(h);
+}
+
+static void
+test_cancel(void **state)
+{
+	struct harness *h = *state;
+	mad_handle handle = call(h);
+
+	segments(h, 1, 2, 10 * 192);
+	assert_int_equal(mad_cancel(h->a.w, handle, h->now), 0);
+	assert_int_equal(h->done, 1);
+	assert_int_equal(h->result.end, MAD_END_CANCELLED);
+	assert_int_equal(mad_cancel(h->a.w, handle, h->now), -ENOENT);
+	expect_clean(h);
+}
+
+/* Of another transaction, class or method: nobody's */
+static void
+test_spoofed_answers(void **state)
+{
+	struct harness *h = *state;
+	uint8_t mad[MAD_LEN];
+
+	call(h);
+	v1_mad(h, mad, 0x92, SA1_FIRST, 1, 400, 64);
+	put_be64(mad + MAD_OFF_TID, h->tid ^ 1);
+	assert_int_equal(say(h, mad), VERDICT_MAD_UNMATCHED);
+	v1_mad(h, mad, 0x92, SA1_FIRST, 1, 400, 64);
+	assert_int_equal(say_from(h, mad, 3, 1), VERDICT_MAD_UNMATCHED);
+	assert_int_equal(say_from(h, mad, 2, 5), VERDICT_MAD_UNMATCHED);
+	assert_int_equal(say_v1(h, 0x93, SA1_FIRST, 1, 400, 64), VERDICT_MAD_UNMATCHED);
+	assert_string_equal(state_of(&h->a), "REQUESTED");
+	assert_int_equal(h->taken, 0);
+	segments(h, 1, 3, 400);
+	assert_int_equal(h->done, 1);
+}
+
+#define T(test) cmocka_unit_test_setup_teardown(test, scripted_setup, harness_teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(test_request),
+		T(test_table_arrives),
+		T(test_ack_each_window),
+		T(test_segments_beyond_the_window),
+		T(test_recover),
+		T(test_first_segment_lost),
+		T(test_resend_repeated_by_round_trip),
+		T(test_duplicates),
+		T(test_segment_timeout),
+		T(test_resend_allowance_is_per_segment),
+		T(test_request_retries),
+		T(test_keepalive_before_the_answer),
+		T(test_keepalive_in_mid_stream),
+		T(test_keepalive_is_bounded),
+		T(test_status_ends_it),
+		T(test_single_packet_answer),
+		T(test_series_of_one),
+		T(test_lying_last),
+		T(test_linger),
+		T(test_taker_refuses),
+		T(test_cancel),
+		T(test_spoofed_answers),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

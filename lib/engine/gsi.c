@@ -93,12 +93,13 @@ gsi_create(struct worker *w, struct error *err)
 void
 gsi_destroy(struct worker *w)
 {
-	if (w->sa != NULL)
-		sa_worker_destroy(w->sa);
-	if (w->client != NULL)
-		sa_client_destroy(w->client);
+	/* sessions that end here call back into the two others */
 	if (w->mad != NULL)
 		mad_worker_destroy(w->mad);
+	if (w->client != NULL)
+		sa_client_destroy(w->client);
+	if (w->sa != NULL)
+		sa_worker_destroy(w->sa);
 	engine_ring_free(w->written);
 	w->sa = NULL;
 	w->client = NULL;

@@ -48,7 +48,7 @@ failed(const struct lmdb *l, int rc, const char *what, struct error *err)
 {
 	if (rc == MDB_MAP_FULL)
 		return error_set(err, ENOSPC,
-			"%s: the record store is full: raise sa.store_map_mb; nothing was changed",
+			"%s: the record store is full: raise sa.map_mb; nothing was changed",
 			l->path);
 	if (rc == MDB_INVALID || rc == MDB_VERSION_MISMATCH || rc == MDB_CORRUPTED ||
 			rc == MDB_PAGE_NOTFOUND)

@@ -175,6 +175,9 @@ build(uint8_t *mad, const struct sa_query *q, struct error *err)
 	mad[MAD_OFF_CLASS] = MAD_CLASS_SUBN_ADM;
 	mad[MAD_OFF_CLASS_VERSION] = (uint8_t)q->version;
 	mad[MAD_OFF_METHOD] = ops[q->op].method[q->version];
+	/* version 1 has a method of its own for subscriptions (A2) */
+	if (q->version == SA_V1 && q->op == SA_OP_SET && q->type->attribute == SA_INFORM_INFO)
+		mad[MAD_OFF_METHOD] = SA1_INFORM;
 	if (q->op != SA_OP_BULK)
 		put_be16(mad + MAD_OFF_ATTRIBUTE, q->type->attribute);
 	return q->version == SA_V1 ? build_v1(mad, q, err) : build_v2(mad, q);

@@ -1,0 +1,499 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * Queries of both class versions: Get, GetTable, templates, RIDs and ranges, change tokens, slices,
+ * bounds and statuses (sa-multipacket A6 to A8, B7 to B9).
+ */
+
+#include <errno.h>
+
+#include "bench.h"
+
+#define NODE_LID SA_BIT(0)
+
+static struct ask
+v2(uint8_t method, uint16_t attribute, uint64_t mask, const uint8_t *rec)
+{
+	return (struct ask){ .version = 2, .method = method, .attribute = attribute, .mask = mask,
+		.data = rec, .data_len = rec != NULL ? sa_record_type(attribute)->len : 0 };
+}
+
+static struct ask
+v1(uint8_t method, uint16_t attribute, uint32_t rid, uint32_t end_rid)
+{
+	return (struct ask){ .version = 1, .method = method, .attribute = attribute,
+		.modifier = rid, .end_rid = end_rid };
+}
+
+/* --- class version 2 --- */
+
+static void
+test_get_of_one_record(void **state)
+{
+	uint8_t rec[SA_RECORD_MAX] = { 0 };
+	struct bench *b = *state;
+	struct ask a = v2(MAD_GET, SA_NODE, NODE_LID, rec);
+
+	put_be16(rec, 4);
+	assert_int_equal(ask(b, &a), 0);
+	assert_int_equal(get_be16(b->reply + SA2_OFF_DATA), 4);
+	assert_int_equal(get_be64(b->reply + SA2_OFF_DATA + 24), GUID_A);
+	assert_int_equal(get_be16(b->reply + SA2_OFF_ATTR_OFFSET), 0);
+	assert_int_equal(get_be64(b->reply + SA2_OFF_SM_KEY), 0);
+	assert_int_equal(sa_worker_counters(b->w)->get, 1);
+	assert_int_equal(sa_worker_counters(b->w)->records_sent, 1);
+}
+
+static void
+test_get_without_a_match_is_no_records(void **state)
+{
+	uint8_t rec[SA_RECORD_MAX] = { 0 };
+	struct bench *b = *state;
+	struct ask a = v2(MAD_GET, SA_NODE, NODE_LID, rec);
+
+	put_be16(rec, 77);
+	assert_int_equal(ask(b, &a), 0x0300);
+	assert_int_equal(sa_worker_counters(b->w)->no_records, 1);
+}
+
+static void
+test_get_with_two_matches_is_too_many(void **state)
+{
+	struct bench *b = *state;
+	struct ask a = v2(MAD_GET, SA_NODE, 0, NULL);
+
+	assert_int_equal(ask(b, &a), 0x0400);
+	assert_int_equal(sa_worker_counters(b->w)->too_many, 1);
+}
+
+static void
+test_get_table_without_a_match_is_success(void **state)
+{
+	uint8_t rec[SA_RECORD_MAX] = { 0 };
+	struct bench *b = *state;
+	struct ask a = v2(SA_GET_TABLE, SA_NODE, NODE_LID, rec);
+
+	put_be16(rec, 77);
+	assert_int_equal(ask(b, &a), 0);
+	assert_int_equal(b->outcome, MAD_STREAM);
+	assert_int_equal(b->len, 0);
+	assert_int_equal(get_be16(b->reply + SA2_OFF_ATTR_OFFSET), 0);
+}
+
+static void
+test_whole_table_in_the_order_of_rids(void **state)
+{
+	static const uint16_t lids[] = { 1, 2, 4, 5, 8, 12 };
+	struct bench *b = *state;
+	struct ask a = v2(SA_GET_TABLE, SA_NODE, 0, NULL);
+	unsigned int i;
+
+	assert_int_equal(ask(b, &a), 0);
+	assert_int_equal(b->len, 6 * 112);
+	assert_int_equal(get_be16(b->reply + SA2_OFF_ATTR_OFFSET), 14);
+	for (i = 0; i < 6; i++)
+		assert_int_equal(get_be16(b->data + i * 112), lids[i]);
+	/* nothing is looked at and nothing gathered */
+	assert_int_equal(sa_worker_counters(b->w)->records_scanned, 0);
+}
+
+static void
+test_template_by_index(void **state)
+{
+	uint8_t rec[SA_RECORD_MAX] = { 0 };
+	struct bench *b = *state;
+	struct ask a = v2(SA_GET_TABLE, SA_NODE, SA_BIT(8), rec);
+
+	put_be64(rec + 24, GUID_C);
+	assert_int_equal(ask(b, &a), 0);
+	assert_int_equal(records(b, SA_NODE, 2), 1);
+	assert_int_equal(get_be16(b->data), 8);
+	assert_int_equal(sa_worker_counters(b->w)->records_scanned, 1);
+	/* the index finds it, another component refuses it */
+	a.mask |= SA_BIT(4);
+	rec[NODE_OFF_TYPE] = NODE_TYPE_SWITCH;
+	assert_int_equal(ask(b, &a), 0);
+	assert_int_equal(b->len, 0);
+	a = v2(SA_GET_TABLE, SA_NODE, SA_BIT(7), rec);
+	put_be64(rec + 16, GUID_D | 0x1000);
+	assert_int_equal(ask(b, &a), 0);
+	assert_int_equal(get_be16(b->data), 12);
+	memset(rec, 0, sizeof(rec));
+	a = v2(SA_GET_TABLE, SA_GUID_INFO, SA_BIT(5), rec); /* GUID1 */
+	put_be64(rec + 16, GUID_A1);
+	assert_int_equal(ask(b, &a), 0);
+	assert_int_equal(records(b, SA_GUID_INFO, 2), 1);
+	a.mask = SA_BIT(4); /* it is not GUID0 */
+	put_be64(rec + 8, GUID_A1);
+	assert_int_equal(ask(b, &a), 0);
+	assert_int_equal(b->len, 0);
+	a.mask = SA_BIT(11); /* an unused entry */
+	assert_int_equal(ask(b, &a), 0);
+	assert_int_equal(records(b, SA_GUID_INFO, 2), 1);
+}
+
+static void
+test_template_by_lid_and_by_scan(void **state)
+{
+	uint8_t rec[SA_RECORD_MAX] = { 0 };
+	struct bench *b = *state;
+	struct ask a = v2(SA_GET_TABLE, SA_PORT_INFO, SA_BIT(0), rec);
+
+	put_be16(rec, 1);
+	assert_int_equal(ask(b, &a), 0);
+	assert_int_equal(records(b, SA_PORT_INFO, 2), 4); /* S1: ports 0, 1, 2, 10 */
+	a.mask |= SA_BIT(1);
+	rec[2] = 10;
+	assert_int_equal(ask(b, &a), 0);
+	assert_int_equal(records(b, SA_PORT_INFO, 2), 1);
+	a = v2(SA_GET_TABLE, SA_NODE, SA_BIT(4), rec);
+	rec[NODE_OFF_TYPE] = NODE_TYPE_SWITCH;
+	assert_int_equal(ask(b, &a), 0);
+	assert_int_equal(records(b, SA_NODE, 2), 2);
+}
+
+static void
+test_unknown_attributes_and_methods(void **state)
+{
+	static const struct {
+		uint8_t method;
+		uint16_t attribute;
+	} cases[] = { { MAD_GET, 0x0099 }, { SA_GET_TABLE, 0x0099 },
+		{ SA_GET_TABLE, SA_CLASS_PORT_INFO }, { MAD_GET, SA_INFORM_INFO },
+		{ SA_GET_TABLE, SA_NOTICE }, { MAD_SET, SA_NODE }, { SA2_DELETE, SA_PORT_INFO },
+		{ MAD_SET, SA_PATH }, { SA2_DELETE, SA_INFORM_INFO }, { SA2_GET_MULTI, 0x003A },
+		{ SA2_GET_TRACE, 0x0039 }, { SA_GET_TABLE, 0x0039 } };
+	struct bench *b = *state;
+	unsigned int i;
+
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct ask a = v2(cases[i].method, cases[i].attribute, 0, NULL);
+
+		assert_int_equal(ask(b, &a), 0x000C);
+	}
+	assert_int_equal(sa_worker_counters(b->w)->invalid, i);
+}
+
+static void
+test_class_port_info(void **state)
+{
+	struct bench *b = *state;
+	struct ask a = v2(MAD_GET, SA_CLASS_PORT_INFO, 0, NULL);
+
+	assert_int_equal(ask(b, &a), 0);
+	assert_int_equal(b->reply[SA2_OFF_DATA], 1);
+	assert_int_equal(b->reply[SA2_OFF_DATA + 1], 2);
+	assert_int_equal(b->reply[SA2_OFF_DATA + 7], 16); /* RespTimeValue */
+	a = v1(MAD_GET, SA_CLASS_PORT_INFO, 0, 0);
+	assert_int_equal(ask(b, &a), 0);
+	assert_int_equal(b->reply[SA1_OFF_DATA + 1], 1);
+	assert_int_equal(b->reply[SA1_OFF_DATA + 7], 16);
+}
+
+/* --- class version 1 --- */
+
+static void
+test_v1_get_by_rid(void **state)
+{
+	struct bench *b = *state;
+	struct ask a = v1(MAD_GET, SA_NODE, 0x00040000, 0);
+
+	assert_int_equal(ask(b, &a), 0);
+	assert_int_equal(get_be32(b->reply + SA1_OFF_DATA), 0x00040000);
+	assert_int_equal(get_be64(b->reply + SA1_OFF_DATA + 4 + 20), GUID_A);
+	assert_int_not_equal(get_be64(b->reply + SA1_OFF_SA_KEY), 0);
+	a.modifier = 0x00050100;
+	a.attribute = SA_PORT_INFO;
+	assert_int_equal(ask(b, &a), 0);
+	assert_int_equal(get_be16(b->reply + SA1_OFF_DATA + 4 + 16), 5); /* its LID */
+	a.modifier = 0x00770000;
+	assert_int_equal(ask(b, &a), 0x0300);
+	a.modifier = 0;
+	assert_int_equal(ask(b, &a), 0x001C);
+	a.modifier = 0x00050100;
+	a.edit = 1;
+	assert_int_equal(ask(b, &a), 0x001C);
+	a = v1(MAD_GET, SA_PATH, 5, 0);
+	assert_int_equal(ask(b, &a), 0x0200);
+}
+
+static void
+test_v1_template_and_mask_do_not_count_the_rid(void **state)
+{
+	uint8_t attr[40] = { 0 };
+	struct bench *b = *state;
+	struct ask a = v1(SA_GET_TABLE, SA_NODE, 0xFFFFFFFF, 0);
+
+	put_be64(attr + 20, GUID_D); /* NodeInfo.PortGUID */
+	a.data = attr;
+	a.data_len = sizeof(attr);
+	a.mask = SA_BIT(6); /* version 2: 8 */
+	assert_int_equal(ask(b, &a), 0);
+	assert_int_equal(b->len, 4 + 104);
+	assert_int_equal(get_be32(b->data), 0x000C0000);
+	assert_int_equal(get_be64(b->data + 24), GUID_D);
+	a.method = MAD_GET;
+	assert_int_equal(ask(b, &a), 0);
+	a.mask = 0;
+	assert_int_equal(ask(b, &a), 0x0400);
+}
+
+static void
+test_v1_rid_range(void **state)
+{
+	struct bench *b = *state;
+	struct ask a = v1(SA_GET_TABLE, SA_NODE, 0x00040000, 0x0008FFFF);
+
+	assert_int_equal(ask(b, &a), 0);
+	assert_int_equal(records(b, SA_NODE, 1), 3);
+	assert_int_equal(get_be32(b->data), 0x00040000);
+	assert_int_equal(get_be32(b->data + 2 * 108), 0x00080000);
+	a.modifier = 0x00040001;
+	a.end_rid = 0x00080000;
+	assert_int_equal(ask(b, &a), 0);
+	assert_int_equal(records(b, SA_NODE, 1), 2);
+	a.end_rid = 0x00040000;
+	assert_int_equal(ask(b, &a), 0x001C);
+	a.end_rid = 0x00080000;
+	a.edit = 2;
+	assert_int_equal(ask(b, &a), 0x001C);
+}
+
+static void
+test_v1_changes_only(void **state)
+{
+	struct bench *b = *state;
+	struct ask a = v1(SA_GET_TABLE, SA_NODE, 0, 0xFFFFFFFF);
+	uint64_t token;
+
+	assert_int_equal(ask(b, &a), 0);
+	assert_int_equal(records(b, SA_NODE, 1), 6);
+	token = get_be64(b->reply + SA1_OFF_SA_KEY);
+	a.sa_key = token;
+	assert_int_equal(ask(b, &a), 0);
+	assert_int_equal(b->len, 0); /* unchanged */
+	assert_int_equal(get_be64(b->reply + SA1_OFF_SA_KEY), token);
+	put_link(b, 4, 2, 5, 2); /* another table */
+	assert_int_equal(ask(b, &a), 0);
+	assert_int_equal(b->len, 0);
+	put_port(b, 30, 0x30, NODE_TYPE_CA, 0);
+	assert_int_equal(ask(b, &a), 0);
+	assert_int_equal(records(b, SA_NODE, 1), 7);
+	assert_int_not_equal(get_be64(b->reply + SA1_OFF_SA_KEY), token);
+	a.sa_key = 1; /* of another life */
+	assert_int_equal(ask(b, &a), 0);
+	assert_int_equal(records(b, SA_NODE, 1), 7);
+}
+
+static void
+test_v1_path_by_template(void **state)
+{
+	uint8_t attr[PR_LEN] = { 0 };
+	struct bench *b = *state;
+	struct ask a = v1(MAD_GET, SA_PATH, 0xFFFFFFFF, 0);
+
+	set_gid(attr + PR_OFF_SGID, GUID_A);
+	set_gid(attr + PR_OFF_DGID, GUID_B);
+	a.data = attr;
+	a.data_len = PR_LEN;
+	a.mask = SA_BIT(PR_BIT_SGID) | SA_BIT(PR_BIT_DGID); /* a path has no RID part */
+	assert_int_equal(ask(b, &a), 0);
+	assert_int_equal(get_be16(b->reply + SA1_OFF_DATA + 4 + PR_OFF_DLID), 5);
+}
+
+/* --- slices and bounds --- */
+
+static void
+many_nodes(struct bench *b, unsigned int n)
+{
+	struct sa_change *c = test_malloc(n * sizeof(*c));
+	unsigned int i;
+
+	for (i = 0; i < n; i++) {
+		c[i] = change_of(SA_NODE);
+		set_field(&c[i], "lid", 0x1000 + i);
+		set_field(&c[i], "node_type", NODE_TYPE_CA);
+		set_field(&c[i], "port_guid", 0x10000 + i);
+		set_field(&c[i], "device_id", i % 2);
+	}
+	assert_int_equal(sa_change(b->sa, c, n, NULL), 0);
+	test_free(c);
+}
+
+static void
+test_long_query_goes_on_in_slices_and_keeps_its_version(void **state)
+{
+	uint8_t rec[SA_RECORD_MAX] = { 0 };
+	struct bench *b = *state;
+	struct ask a = v2(SA_GET_TABLE, SA_NODE, SA_BIT(10), rec); /* DeviceID */
+
+	many_nodes(b, 3000);
+	put_be16(rec + 34, 1);
+	ask_only(b, &a);
+	assert_int_equal(b->outcome, MAD_LATER);
+	assert_true(sa_pending(b->w));
+	/* what comes now is not in the answer */
+	put_port(b, 0x7000, 0x7000, NODE_TYPE_CA, 0);
+	while (!b->answered)
+		assert_in_range(sa_run(b->w, 0, 100), 1, 100);
+	assert_int_equal(get_be16(b->reply + MAD_OFF_STATUS), 0);
+	assert_int_equal(records(b, SA_NODE, 2), 1500);
+	assert_int_equal(get_be16(b->data), 0x1001);
+	assert_int_equal(get_be16(b->data + 1499 * 112), 0x1000 + 2999);
+	assert_false(sa_pending(b->w));
+	a.method = MAD_GET;
+	put_be16(rec + 34, 9);
+	assert_int_equal(ask(b, &a), 0x0300);
+	assert_int_equal(b->outcome, MAD_LATER);
+}
+
+static void
+few_results(struct sa_config *config)
+{
+	config->max_results = 100;
+}
+
+static void
+few_bytes(struct sa_config *config)
+{
+	config->max_result_bytes = 1024;
+}
+
+static void
+refuse_large_result(void (*change)(struct sa_config *config))
+{
+	uint8_t rec[SA_RECORD_MAX] = { 0 };
+	struct bench *b = bench_create(change);
+	struct ask a = v2(SA_GET_TABLE, SA_NODE, SA_BIT(10), rec);
+
+	many_nodes(b, 400);
+	put_be16(rec + 34, 1);
+	assert_int_equal(ask(b, &a), 0x0100);
+	assert_int_equal(sa_worker_counters(b->w)->no_resources, 1);
+	/* nothing of it is left behind, and a whole table needs no memory */
+	a.mask = 0;
+	assert_int_equal(ask(b, &a), 0);
+	assert_int_equal(records(b, SA_NODE, 2), 406);
+	bench_destroy(b);
+}
+
+static void
+test_too_large_a_result_is_no_resources(void **state)
+{
+	(void)state;
+	refuse_large_result(few_results);
+	refuse_large_result(few_bytes);
+}
+
+static void
+test_transfers_and_queries_are_bounded(void **state)
+{
+	struct mad_source source[8];
+	struct bench *b = *state;
+	struct ask a = v2(SA_GET_TABLE, SA_NODE, 0, NULL);
+	unsigned int i;
+
+	b->keep_source = true;
+	for (i = 0; i < 8; i++) {
+		assert_int_equal(ask(b, &a), 0);
+		source[i] = b->source;
+	}
+	assert_int_equal(ask(b, &a), 0x0100);
+	source[0].release(source[0].arg);
+	assert_int_equal(ask(b, &a), 0);
+	b->source.release(b->source.arg);
+	for (i = 1; i < 8; i++)
+		source[i].release(source[i].arg);
+}
+
+static void
+test_a_transfer_reads_its_own_version(void **state)
+{
+	struct mad_source source;
+	struct bench *b = *state;
+	struct ask a = v2(SA_GET_TABLE, SA_NODE, 0, NULL);
+	uint8_t buf[200];
+
+	b->keep_source = true;
+	assert_int_equal(ask(b, &a), 0);
+	source = b->source;
+	put_port(b, 3, 0x33, NODE_TYPE_CA, 0);
+	assert_int_equal(source.length, 6 * 112);
+	assert_int_equal(source.read(source.arg, 2 * 112, buf, 112), 0);
+	assert_int_equal(get_be16(buf), 4); /* LID 3 is not in it */
+	/* straddling, backwards */
+	assert_int_equal(source.read(source.arg, 112 + 24, buf, 100), 0);
+	assert_int_equal(get_be64(buf), 0x52);
+	source.release(source.arg);
+}
+
+static void
+test_a_version_given_up_ends_the_transfer(void **state)
+{
+	struct mad_source source;
+	struct bench *b = *state;
+	struct ask a = v2(SA_GET_TABLE, SA_NODE, 0, NULL);
+	unsigned int i;
+	uint8_t buf[200];
+
+	b->keep_source = true;
+	assert_int_equal(ask(b, &a), 0);
+	source = b->source;
+	for (i = 0; i < 40; i++) /* more than max_old_bytes of changes */
+		many_nodes(b, 3000);
+	assert_int_equal(source.read(source.arg, 0, buf, 112), -ESTALE);
+	assert_int_equal(sa_worker_counters(b->w)->stale, 1);
+	source.release(source.arg);
+}
+
+static void
+test_mcmember_selectors_in_queries(void **state)
+{
+	uint8_t rec[SA_RECORD_MAX] = { 0 };
+	struct bench *b = *state;
+	struct sa_change c = change_of(SA_MCMEMBER);
+	struct ask a = v2(SA_GET_TABLE, SA_MCMEMBER, SA_BIT(4) | SA_BIT(5), rec);
+
+	memset(c.rec, 0xFF, 2);
+	set_gid(c.rec + MC_OFF_PORT_GID, GUID_A);
+	c.rec[MC_OFF_MTU] = 0x80 | 4;
+	c.rec[MC_OFF_SCOPE_STATE] = 0x21;
+	bench_put(b, &c);
+	rec[MC_OFF_MTU] = 3; /* greater than 1024 */
+	assert_int_equal(ask(b, &a), 0);
+	assert_int_equal(records(b, SA_MCMEMBER, 2), 1);
+	rec[MC_OFF_MTU] = 4;
+	assert_int_equal(ask(b, &a), 0);
+	assert_int_equal(b->len, 0);
+}
+
+int
+main(void)
+{
+#define T(test) cmocka_unit_test_setup_teardown(test, bench_setup, bench_teardown)
+	const struct CMUnitTest tests[] = {
+		T(test_get_of_one_record),
+		T(test_get_without_a_match_is_no_records),
+		T(test_get_with_two_matches_is_too_many),
+		T(test_get_table_without_a_match_is_success),
+		T(test_whole_table_in_the_order_of_rids),
+		T(test_template_by_index),
+		T(test_template_by_lid_and_by_scan),
+		T(test_unknown_attributes_and_methods),
+		T(test_class_port_info),
+		T(test_v1_get_by_rid),
+		T(test_v1_template_and_mask_do_not_count_the_rid),
+		T(test_v1_rid_range),
+		T(test_v1_changes_only),
+		T(test_v1_path_by_template),
+		T(test_long_query_goes_on_in_slices_and_keeps_its_version),
+		cmocka_unit_test(test_too_large_a_result_is_no_resources),
+		T(test_transfers_and_queries_are_bounded),
+		T(test_a_transfer_reads_its_own_version),
+		T(test_a_version_given_up_ends_the_transfer),
+		T(test_mcmember_selectors_in_queries),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -98,6 +98,10 @@ answer_status(const struct mad_rx *rx, uint16_t status)
 {
 	if (!wants_answer(rx->key.method))
 		return VERDICT_MAD_UNMATCHED;
+	if (status == MAD_STATUS_BAD_VERSION)
+		mad_count(rx->w, bad_version, 1);
+	else if (status == MAD_STATUS_BAD_METHOD)
+		mad_count(rx->w, bad_method, 1);
 	return mad_reply_status(rx, status) ? VERDICT_DATAGRAM : VERDICT_MAD_REFUSED;
 }
 
@@ -245,19 +249,15 @@ mad_dispatch(const struct mad_rx *rx)
 	const struct mad_method *m;
 	enum mad_kind kind;
 
-	if (agent == NULL) {
-		mad_count(rx->w, bad_version, 1);
+	if (agent == NULL)
 		return answer_status(rx, MAD_STATUS_BAD_VERSION);
-	}
 	protocol = mad_protocol_of(agent->protocol);
 	kind = protocol->kind(rx);
 	if (kind == MAD_KIND_STRAY)
 		return protocol->stray(rx);
 	m = method_find(agent, rx->mad[MAD_OFF_METHOD]);
-	if (m == NULL) {
-		mad_count(rx->w, bad_method, 1);
+	if (m == NULL)
 		return answer_status(rx, MAD_STATUS_BAD_METHOD);
-	}
 	if (kind == MAD_KIND_FIRST && !(m->flags & MAD_METHOD_MULTI_REQUEST))
 		return answer_status(rx, MAD_STATUS_INVALID_FIELD);
 	if (m->flags == 0)

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * Calls of one packet: answers, timeouts and retries from the formulas of sa-multipacket A5. a
+ * asks, b is played by the test.
+ */
+
+#include <errno.h>
+#include <string.h>
+
+#include "harness.h"
+
+static mad_handle
+call(struct harness *h, uint8_t method, uint8_t resp_time, uint8_t retries)
+{
+	uint8_t mad[MAD_LEN];
+	struct mad_call c;
+	mad_handle handle;
+
+	call_init(&h->a, &c, mad, method, 0);
+	c.protocol = MAD_SINGLE;
+	c.data_offset = 24;
+	c.resp_time = resp_time;
+	c.retries = retries;
+	c.taker.data = NULL;
+	h->done = 0;
+	assert_int_equal(mad_call(h->a.w, &c, h->now, &handle), 0);
+	transmit(&h->a);
+	h->tid = get_be64(next_sent(&h->a) + MAD_OFF_TID);
+	return handle;
+}
+
+static void
+test_answer(void **state)
+{
+	struct harness *h = *state;
+
+	call(h, MAD_GET, 10, 0);
+	pass(h, 5 * US);
+	assert_int_equal(say_v1(h, 0x81, 0, 0, 0, 0), VERDICT_DATAGRAM);
+	assert_int_equal(h->done, 1);
+	assert_int_equal(h->result.end, MAD_END_OK);
+	assert_int_equal(h->result.elapsed, 5 * US);
+	assert_int_equal(h->result_mad[MAD_OFF_METHOD], 0x81);
+	assert_int_equal(say_v1(h, 0x81, 0, 0, 0, 0), VERDICT_MAD_UNMATCHED);
+	expect_clean(h);
+}
+
+static void
+test_answer_with_status(void **state)
+{
+	struct harness *h = *state;
+	uint8_t mad[MAD_LEN];
+
+	call(h, MAD_SET, 10, 0); /* Set is answered by GetResp */
+	put_be16(v1_mad(h, mad, 0x81, 0, 0, 0, 0) + MAD_OFF_STATUS, 0x0700);
+	say(h, mad);
+	assert_int_equal(h->result.end, MAD_END_STATUS);
+	assert_int_equal(h->result.status, 0x0700);
+}
+
+struct timeout {
+	uint8_t subnet_timeout, resp_time;
+	uint64_t ns;
+};
+
+/* 2 x 4.096 us x 2^SubnetTimeOut + 4.096 us x 2^RespTimeValue */
+static void
+test_response_timeout_formula(void **state)
+{
+	static const struct timeout timeouts[] = {
+		{ 1, 0, 2 * 8192 + 4096 },
+		{ 8, 10, 6291456 }, /* 2 x 1.048576 ms + 4.194304 ms */
+		{ 18, 16, 2415919104 }, /* 2 x 1.073741824 s + 0.268435456 s */
+		{ 1, 20, 4294983680 },
+		{ 31, 31, 26388279066624 }, /* 3 x 8796.093022208 s */
+	};
+	struct harness *h;
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < sizeof(timeouts) / sizeof(timeouts[0]); i++) {
+		h = harness_create(&(struct harness_config){ .scripted = true,
+			.subnet_timeout = timeouts[i].subnet_timeout });
+		call(h, MAD_GET, timeouts[i].resp_time, 1);
+		pass(h, timeouts[i].ns - 1);
+		expect_silence(&h->a);
+		pass(h, 1);
+		expect_tx(&h->a, "01 single of 0");
+		pass(h, timeouts[i].ns);
+		assert_int_equal(h->done, 1);
+		assert_int_equal(h->result.end, MAD_END_TIMEOUT);
+		assert_int_equal(h->result.elapsed, 2 * timeouts[i].ns);
+		harness_destroy(h);
+	}
+}
+
+/* At most seven retries, whatever the caller would like */
+static void
+test_retries(void **state)
+{
+	struct harness *h = *state;
+	unsigned int i;
+
+	call(h, MAD_GET, 10, 200);
+	for (i = 0; i < 7; i++) {
+		pass(h, RESPONSE_TIMEOUT);
+		expect_tx(&h->a, "01 single of 0");
+	}
+	pass(h, RESPONSE_TIMEOUT);
+	expect_silence(&h->a);
+	assert_int_equal(h->done, 1);
+	assert_int_equal(h->result.resent, 7);
+	assert_int_equal(counters_of(&h->a).calls, 1);
+	assert_int_equal(counters_of(&h->a).timeouts, 8);
+	expect_clean(h);
+}
+
+/* The time runs from when the packet really went out */
+static void
+test_sink_was_full(void **state)
+{
+	struct harness *h = *state;
+	uint8_t mad[MAD_LEN];
+	struct mad_call c;
+
+	call_init(&h->a, &c, mad, MAD_GET, 0);
+	c.protocol = MAD_SINGLE;
+	h->a.room = 0;
+	mad_call(h->a.w, &c, h->now, NULL);
+	pass(h, 10 * RESPONSE_TIMEOUT);
+	expect_silence(&h->a);
+	h->a.room = 10;
+	pass(h, 0);
+	expect_tx(&h->a, "01 single of 0");
+	pass(h, RESPONSE_TIMEOUT - 1);
+	expect_silence(&h->a);
+	assert_int_equal(counters_of(&h->a).timeouts, 0);
+}
+
+static void
+test_no_answer(void **state)
+{
+	struct harness *h = *state;
+	uint8_t mad[MAD_LEN];
+	struct mad_call c;
+
+	call_init(&h->a, &c, mad, MAD_TRAP, 0);
+	c.no_answer = true;
+	mad_call(h->a.w, &c, h->now, NULL);
+	assert_int_equal(h->done, 0);
+	transmit(&h->a);
+	expect_tx(&h->a, "05 single of 0");
+	assert_int_equal(h->done, 1);
+	assert_int_equal(h->result.end, MAD_END_OK);
+	expect_clean(h);
+}
+
+static void
+test_cancel(void **state)
+{
+	struct harness *h = *state;
+	mad_handle handle = call(h, MAD_GET, 10, 0);
+
+	assert_int_equal(mad_cancel(h->a.w, handle, h->now), 0);
+	assert_int_equal(h->done, 1);
+	assert_int_equal(h->result.end, MAD_END_CANCELLED);
+	assert_int_equal(mad_cancel(h->a.w, handle, h->now), -ENOENT);
+	assert_int_equal(mad_cancel(h->a.w, 0, h->now), -ENOENT);
+	pass(h, 10 * RESPONSE_TIMEOUT);
+	expect_silence(&h->a);
+	expect_clean(h);
+}
+
+static void
+done_and_again(void *arg, const struct mad_result *result)
+{
+	struct harness *h = arg;
+	uint8_t mad[MAD_LEN];
+	struct mad_call c;
+
+	h->result = *result;
+	if (++h->done > 100)
+		return;
+	call_init(&h->a, &c, mad, MAD_GET, 0);
+	c.protocol = MAD_SINGLE;
+	c.retries = 1;
+	c.taker.done = done_and_again;
+	assert_int_equal(mad_call(h->a.w, &c, h->now, NULL), 0);
+}
+
+/* done() may call again */
+static void
+test_call_from_done(void **state)
+{
+	struct harness *h = *state;
+	unsigned int i;
+
+	done_and_again(h, &(struct mad_result){ .end = MAD_END_OK });
+	for (i = 0; i < 250; i++)
+		pass(h, RESPONSE_TIMEOUT);
+	assert_int_equal(h->done, 101);
+	expect_clean(h);
+}
+
+/* Thousands of idle calls cost nothing per run: only timers are there */
+static void
+test_idle_sessions_are_not_queued(void **state)
+{
+	struct harness *h = *state;
+	unsigned int i;
+
+	for (i = 0; i < 60; i++)
+		call(h, MAD_GET, 20, 0);
+	assert_false(mad_pending(h->a.w));
+	assert_int_equal(mad_run(h->a.w, h->now, 100), 0);
+	assert_int_equal(sessions_of(&h->a), 60);
+}
+
+#define T(test) cmocka_unit_test_setup_teardown(test, scripted_setup, harness_teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(test_answer),
+		T(test_answer_with_status),
+		cmocka_unit_test(test_response_timeout_formula),
+		T(test_retries),
+		T(test_sink_was_full),
+		T(test_no_answer),
+		T(test_cancel),
+		T(test_call_from_done),
+		T(test_idle_sessions_are_not_queued),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * Bounds: sessions and memory per peer and in total, what is reclaimed and in which order, what a
+ * flood does to others; keys, owners and transaction IDs. b is played by the test.
+ */
+
+#include <errno.h>
+#include <string.h>
+
+#include "harness.h"
+
+/* GetTable of a long table from 10.0.x.y = who. */
+static enum verdict
+ask_from(struct harness *h, uint16_t who, uint64_t tid)
+{
+	uint8_t mad[MAD_LEN];
+
+	h->tid = tid;
+	h->outcome = MAD_STREAM;
+	h->table_bytes = 100 * 192;
+	return say_from(h, v1_mad(h, mad, 0x12, 0, 0, 0, 4), who, 1);
+}
+
+static enum verdict
+ack_from(struct harness *h, uint16_t who, uint64_t tid, uint32_t segment)
+{
+	uint8_t mad[MAD_LEN];
+
+	h->tid = tid;
+	return say_from(h, v1_mad(h, mad, 0x12, SA1_ACK, segment, 0, 4), who, 1);
+}
+
+static void
+forget_sent(struct harness *h)
+{
+	skip_sent(&h->a);
+	h->a.delivered = h->a.sent;
+}
+
+/* One address has max_sessions_per_peer (32) at most; others do not notice */
+static void
+test_sessions_per_peer(void **state)
+{
+	struct harness *h = *state;
+	unsigned int i;
+
+	for (i = 0; i < 32; i++)
+		assert_int_equal(ask_from(h, 2, i), VERDICT_DATAGRAM);
+	forget_sent(h);
+	assert_int_equal(ask_from(h, 2, 32), VERDICT_MAD_REFUSED);
+	expect_tx(&h->a, "92 single status 0x0100");
+	assert_int_equal(counters_of(&h->a).sessions_refused, 1);
+	assert_int_equal(ask_from(h, 3, 1), VERDICT_DATAGRAM);
+	assert_int_equal(sessions_of(&h->a), 33);
+}
+
+/* A flood from one address that fills the pool loses its own oldest to newcomers */
+static void
+test_greediest_gives_way(void **state)
+{
+	struct harness *h = *state;
+	unsigned int i;
+
+	for (i = 0; i < 32; i++)
+		ask_from(h, 2, i);
+	for (i = 0; i < 32; i++) {
+		ask_from(h, 100 + i, 1);
+		forget_sent(h);
+	}
+	assert_int_equal(sessions_of(&h->a), 64);
+	/* proven: it has acknowledged something, and is safe */
+	assert_int_equal(ack_from(h, 2, 0, 4), VERDICT_DATAGRAM);
+	assert_int_equal(ask_from(h, 200, 1), VERDICT_DATAGRAM);
+	forget_sent(h);
+	assert_int_equal(sessions_of(&h->a), 64);
+	assert_int_equal(ack_from(h, 2, 0, 8), VERDICT_DATAGRAM);
+	assert_int_equal(ack_from(h, 2, 1, 4), VERDICT_MAD_UNMATCHED); /* the oldest half-open */
+	assert_int_equal(ack_from(h, 2, 2, 4), VERDICT_DATAGRAM);
+	assert_int_equal(ack_from(h, 100, 1, 4), VERDICT_DATAGRAM);
+	assert_int_equal(h->released, 1);
+}
+
+/* Each from another address: the oldest half-open one goes; who acknowledges stays */
+static void
+test_flood_from_everywhere(void **state)
+{
+	struct harness *h = *state;
+	unsigned int i;
+
+	ask_from(h, 2, 1);
+	ack_from(h, 2, 1, 4);
+	for (i = 0; i < 1000; i++) {
+		assert_int_equal(ask_from(h, 1000 + i, 1), VERDICT_DATAGRAM);
+		forget_sent(h);
+	}
+	assert_int_equal(sessions_of(&h->a), 64);
+	assert_int_equal(ack_from(h, 2, 1, 8), VERDICT_DATAGRAM);
+	expect_tx(&h->a, "92 9", "92 10", "92 11", "92 12");
+	assert_int_equal(h->released, 1000 - 63);
+}
+
+/* When all have shown that they listen, a newcomer is refused */
+static void
+test_pool_of_proven_sessions(void **state)
+{
+	struct harness *h = *state;
+	unsigned int i;
+
+	for (i = 0; i < 64; i++) {
+		ask_from(h, 100 + i, 1);
+		assert_int_equal(ack_from(h, 100 + i, 1, 4), VERDICT_DATAGRAM);
+		forget_sent(h);
+	}
+	assert_int_equal(ask_from(h, 2, 1), VERDICT_MAD_REFUSED);
+	assert_int_equal(h->released, 0);
+}
+
+/* Lingering sessions are reclaimed before any other, oldest first */
+static void
+test_lingering_goes_first(void **state)
+{
+	struct harness *h = *state;
+	uint8_t mad[MAD_LEN];
+	unsigned int i;
+
+	h->outcome = MAD_ANSWER;
+	for (i = 0; i < 2; i++) { /* two Sets that linger */
+		h->tid = i;
+		say_from(h, v1_mad(h, mad, 0x02, 0, 0, 0, 0), 300 + i, 1);
+	}
+	for (i = 0; i < 62; i++) {
+		ask_from(h, 100 + i, 1);
+		forget_sent(h);
+	}
+	assert_int_equal(ask_from(h, 2, 1), VERDICT_DATAGRAM);
+	forget_sent(h);
+	assert_int_equal(h->released, 0);
+	h->requests = 0;
+	h->outcome = MAD_ANSWER;
+	h->tid = 1; /* the younger one still answers its repeat from memory */
+	say_from(h, v1_mad(h, mad, 0x02, 0, 0, 0, 0), 301, 1);
+	assert_int_equal(h->requests, 0);
+}
+
+/* First-only flood: sessions and memory are bounded, and go away by themselves */
+static void
+test_first_only_flood(void **state)
+{
+	struct harness *h = *state;
+	uint64_t used, total;
+	uint8_t mad[MAD_LEN];
+	unsigned int i;
+
+	for (i = 0; i < 10000; i++) {
+		h->tid = i;
+		say_from(h, v1_mad(h, mad, 0x14, SA1_FIRST, 1, 100000, 0), i % 10, 1);
+		forget_sent(h);
+	}
+	assert_int_equal(sessions_of(&h->a), 64);
+	mad_worker_memory(h->a.w, &used, &total);
+	assert_true(used <= 64 * (8192 + 2048));
+	for (i = 0; i < 9; i++) {
+		pass(h, SEGMENT_TIMEOUT);
+		forget_sent(h);
+	}
+	expect_clean(h);
+	assert_int_equal(h->requests, 0);
+}
+
+/* Memory of one peer, and of all: a request that does not fit ends with a status */
+static void
+test_memory_is_bounded(void **state)
+{
+	struct harness_config c = { .limits = harness_limits, .scripted = true };
+	uint64_t used, total;
+	struct harness *h;
+	uint8_t mad[MAD_LEN];
+	enum verdict v = VERDICT_DATAGRAM;
+	uint32_t n;
+
+	(void)state;
+	c.limits.max_bytes_per_peer = 10 * 4096;
+	h = harness_create(&c);
+	for (n = 1; v == VERDICT_DATAGRAM; n++) {
+		v = say_v1(h, 0x14, n == 1 ? SA1_FIRST : 0, n, 40960, 0);
+		assert_true(n < 1000);
+	}
+	/* nine chunks of data and one that finds them: 36864 bytes are 192 segments */
+	assert_int_equal(v, VERDICT_MAD_REFUSED);
+	assert_int_equal(n - 1, 193);
+	mad_worker_memory(h->a.w, &used, &total);
+	assert_true(used < 2048);
+	/* another peer has its own share */
+	h->tid++;
+	v = say_from(h, v1_mad(h, mad, 0x14, SA1_FIRST, 1, 40960, 0), 9, 1);
+	assert_int_equal(v, VERDICT_DATAGRAM);
+	harness_destroy(h);
+}
+
+/* Two sessions of one TID: of another QP, another method, another class version */
+static void
+test_keys(void **state)
+{
+	struct harness *h = *state;
+	uint8_t mad[MAD_LEN];
+
+	h->outcome = MAD_LATER;
+	say_v1(h, 0x12, 0, 0, 0, 4);
+	say_v1(h, 0x13, 0, 0, 0, 4);
+	say_from(h, v1_mad(h, mad, 0x12, 0, 0, 0, 4), 2, 9);
+	say_from(h, v1_mad(h, mad, 0x12, 0, 0, 0, 4), 3, 1);
+	assert_int_equal(sessions_of(&h->a), 4);
+	assert_int_equal(h->requests, 4);
+	say_v1(h, 0x12, 0, 0, 0, 4);
+	assert_int_equal(sessions_of(&h->a), 4);
+}
+
+/* A handle names one life of a session */
+static void
+test_stale_handle(void **state)
+{
+	struct harness *h = *state;
+	mad_handle old;
+	uint8_t mad[MAD_LEN];
+
+	h->outcome = MAD_LATER;
+	say_v1(h, 0x12, 0, 0, 0, 4);
+	old = h->handle;
+	v1_mad(h, mad, 0x92, 0, 0, 0, 0);
+	assert_int_equal(mad_answer(h->a.w, old, mad, h->now), 0);
+	transmit(&h->a);
+	h->tid++;
+	say_v1(h, 0x12, 0, 0, 0, 4);
+	assert_int_equal(mad_answer(h->a.w, old, mad, h->now), -ENOENT);
+	assert_int_equal(mad_answer(h->a.w, 0, mad, h->now), -ENOENT);
+	assert_int_equal(mad_answer(h->a.w, UINT64_MAX, mad, h->now), -ENOENT);
+	assert_int_equal(mad_answer(h->a.w, h->handle, mad, h->now), 0);
+}
+
+/* All packets of a transaction have one owner, in either role; strangers are spread */
+static void
+test_owner(void **state)
+{
+	struct wire_headers h = { .opcode = UD_SEND_ONLY, .pkey = 0xFFFF, .dest_qpn = 1,
+		.qkey = MAD_QKEY, .src_qpn = 1 };
+	unsigned int count[4] = { 0 }, i;
+	uint8_t mad[MAD_LEN] = { 1, 3, 1, 0x12 };
+	struct packet pkt = { .opcode = UD_SEND_ONLY, .payload = mad, .payload_len = MAD_LEN,
+		.src_qpn = h.src_qpn };
+
+	(void)state;
+	for (i = 0; i < 4000; i++) {
+		unsigned int owner;
+
+		put_be64(mad + MAD_OFF_TID, i);
+		mad[MAD_OFF_METHOD] = 0x12;
+		owner = mad_owner(42, 4, &pkt);
+		assert_true(owner < 4);
+		count[owner]++;
+		mad[MAD_OFF_METHOD] = 0x13;
+		put_be32(mad + 40, i);
+		assert_int_equal(mad_owner(42, 4, &pkt), owner);
+	}
+	for (i = 0; i < 4; i++)
+		assert_in_range(count[i], 850, 1150);
+	pkt.payload_len = 20; /* and nothing beyond the packet is read */
+	assert_true(mad_owner(42, 4, &pkt) < 4);
+}
+
+/* Our TIDs bring the answer to the worker that asked, and cannot be guessed */
+static void
+test_call_tids(void **state)
+{
+	struct harness_config c = { .limits = harness_limits, .scripted = true, .workers = 8,
+		.id = 5 };
+	struct harness *h = harness_create(&c);
+	uint64_t last = 0, tid;
+	struct packet pkt = { .opcode = UD_SEND_ONLY, .payload_len = MAD_LEN, .src_qpn = 1,
+		.sgid.raw = { [10] = 0xFF, [11] = 0xFF, [12] = 10, [15] = 2 } };
+	uint8_t mad[MAD_LEN], answer[MAD_LEN];
+	struct mad_call call;
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < 64; i++) {
+		call_init(&h->a, &call, mad, 0x12, MAD_METHOD_MULTI_RESPONSE);
+		assert_int_equal(mad_call(h->a.w, &call, h->now, NULL), 0);
+		transmit(&h->a);
+		memcpy(answer, next_sent(&h->a), MAD_LEN);
+		tid = get_be64(answer + MAD_OFF_TID);
+		assert_true(tid >> 32 != last >> 32);
+		last = tid;
+		answer[MAD_OFF_METHOD] = 0x92;
+		pkt.payload = answer;
+		assert_int_equal(mad_owner(0x0123456789ABCDEF, 8, &pkt), 5);
+	}
+	/* the pool is empty, all of it our own: no more calls, and the source is given back */
+	call_init(&h->a, &call, mad, 0x14, MAD_METHOD_MULTI_REQUEST);
+	call.source = pattern_source(h, 1000);
+	assert_int_equal(mad_call(h->a.w, &call, h->now, NULL), -ENOSPC);
+	assert_int_equal(h->released, 1);
+	assert_int_equal(h->done, 0);
+	harness_destroy(h);
+}
+
+/* What goes away with the worker is ended properly */
+static void
+test_destroy(void **state)
+{
+	struct harness *h = *state;
+	uint8_t mad[MAD_LEN];
+	struct mad_call call;
+
+	ask_from(h, 2, 1);
+	call_init(&h->a, &call, mad, 0x12, MAD_METHOD_MULTI_RESPONSE);
+	assert_int_equal(mad_call(h->a.w, &call, h->now, NULL), 0);
+	mad_worker_destroy(h->a.w);
+	h->a.w = NULL;
+	assert_int_equal(h->released, 1);
+	assert_int_equal(h->done, 1);
+	assert_int_equal(h->result.end, MAD_END_CANCELLED);
+}
+
+#define T(test) cmocka_unit_test_setup_teardown(test, scripted_setup, harness_teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(test_sessions_per_peer),
+		T(test_greediest_gives_way),
+		T(test_flood_from_everywhere),
+		T(test_pool_of_proven_sessions),
+		T(test_lingering_goes_first),
+		T(test_first_only_flood),
+		cmocka_unit_test(test_memory_is_bounded),
+		T(test_keys),
+		T(test_stale_handle),
+		cmocka_unit_test(test_owner),
+		cmocka_unit_test(test_call_tids),
+		T(test_destroy),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * Class version 1 between two of us over a wire that loses, copies, reorders and damages packets:
+ * what arrives is the table, every session ends, and loss costs round trips, not timeouts.
+ */
+
+#include <stdio.h>
+#include <string.h>
+
+#include "harness.h"
+
+static const uint8_t table = MAD_METHOD_SESSION | MAD_METHOD_MULTI_RESPONSE;
+static const uint8_t config = MAD_METHOD_SESSION | MAD_METHOD_MULTI_REQUEST |
+	MAD_METHOD_MULTI_RESPONSE;
+
+static void
+call(struct harness *h, uint8_t method, uint64_t config_bytes)
+{
+	uint8_t mad[MAD_LEN];
+	struct mad_call c;
+
+	h->done = 0;
+	h->taken = 0;
+	call_init(&h->b, &c, mad, method, method == 0x14 ? config : table);
+	if (method == 0x14)
+		c.source = pattern_source(h, config_bytes);
+	assert_int_equal(mad_call(h->b.w, &c, h->now, NULL), 0);
+}
+
+/* Virtual time a call took. */
+static uint64_t
+time_of(struct harness *h, uint8_t method, uint64_t config_bytes)
+{
+	call(h, method, config_bytes);
+	while (h->done == 0)
+		assert_false(harness_run(h, 10 * US) && h->done == 0);
+	assert_string_equal(mad_end_name(h->result.end), "OK");
+	return h->result.elapsed;
+}
+
+/* 1,000 segments in 16 windows: 17 round trips of 40 us */
+static void
+test_no_loss(void **state)
+{
+	struct harness *h = *state;
+
+	h->outcome = MAD_STREAM;
+	h->table_bytes = 1000 * 192;
+	assert_in_range(time_of(h, 0x12, 0), 16 * 40 * US, 18 * 40 * US);
+	assert_int_equal(h->taken, 192000);
+	assert_int_equal(counters_of(&h->a).segments_sent, 1000);
+	assert_int_equal(counters_of(&h->a).probes, 0);
+}
+
+/* The kth packet of either side lost: a round trip or a probe more, never a timeout */
+static void
+test_any_one_packet_lost(void **state)
+{
+	uint64_t plain = 4 * 40 * US + 1;
+	unsigned int k;
+
+	(void)state;
+	/* not the request: only the ResponseTimer knows of it */
+	for (k = 0; k < 150 + 3; k++) {
+		struct harness *h = harness_create(NULL);
+
+		h->outcome = MAD_STREAM;
+		h->table_bytes = 150 * 192;
+		if (k < 150)
+			lose(&h->a, k);
+		else
+			lose(&h->b, k - 150 + 1);
+		/* a probe comes after 200 us at the latest, 1 ms if no round trip is known yet */
+		assert_in_range(time_of(h, 0x12, 0), 3 * 40 * US, plain + MS + 2 * 40 * US);
+		assert_int_equal(counters_of(&h->a).timeouts, 0);
+		assert_int_equal(counters_of(&h->b).timeouts, 0);
+		harness_destroy(h);
+	}
+}
+
+static void
+test_any_packet_of_a_config_lost(void **state)
+{
+	unsigned int k;
+
+	(void)state;
+	for (k = 0; k < 150; k++) {
+		struct harness *h = harness_create(NULL);
+
+		h->outcome = MAD_ANSWER;
+		lose(&h->b, k);
+		if (k == 0) { /* all of the first burst: nothing has arrived, and that is told by nobody */
+			unsigned int i;
+
+			for (i = 1; i < 64; i++)
+				lose(&h->b, i);
+		}
+		assert_in_range(time_of(h, 0x14, 150 * 192), 3 * 40 * US, 4 * 40 * US + 3 * MS);
+		assert_int_equal(h->requests, 1);
+		assert_int_equal(h->body_len, 150 * 192);
+		assert_int_equal(counters_of(&h->a).timeouts, 0);
+		assert_int_equal(counters_of(&h->b).timeouts, 0);
+		harness_destroy(h);
+	}
+}
+
+/* 1 % loss: a table of 1,000 records of 108 bytes in milliseconds */
+static void
+test_thousand_records_at_one_percent(void **state)
+{
+	uint64_t worst = 0, sum = 0, t;
+	unsigned int seed;
+
+	(void)state;
+	for (seed = 1; seed <= 100; seed++) {
+		struct harness *h = harness_create(NULL);
+
+		h->wire.rng = seed;
+		h->outcome = MAD_STREAM;
+		h->table_bytes = 1000 * 112;
+		h->wire.loss = 10;
+		t = time_of(h, 0x12, 0);
+		sum += t;
+		if (t > worst)
+			worst = t;
+		harness_destroy(h);
+	}
+	/* a request or a KeepAlive lost costs a ResponseTimeout of 6.3 ms */
+	assert_true(sum / 100 < 2 * MS);
+	assert_true(worst < 10 * MS);
+}
+
+struct bad_wire {
+	uint32_t loss, duplicate, reorder, corrupt;
+};
+
+/* Every end is an exact table or a clean error, all sessions go away, sources are released */
+static void
+one_seed(uint64_t seed, const struct bad_wire *w, uint8_t method, unsigned int *ok)
+{
+	struct harness *h = harness_create(NULL);
+	uint64_t bytes;
+
+	h->wire = (struct harness_wire){ w->loss, w->duplicate, w->reorder, w->corrupt, 20 * US,
+		seed };
+	bytes = seed * 7919 % 60000;
+	h->outcome = method == 0x14 && seed % 2 ? MAD_ANSWER : MAD_STREAM;
+	h->table_bytes = bytes;
+	call(h, method, bytes);
+	assert_true(harness_run(h, 100000 * MS));
+	assert_int_equal(h->done, 1);
+	if (h->result.end == MAD_END_OK) {
+		(*ok)++;
+		assert_true(h->requests >= 1);
+		if (h->outcome == MAD_STREAM)
+			assert_int_equal(h->taken, bytes);
+		if (method == 0x14 && bytes > 192)
+			assert_int_equal(h->body_len, bytes);
+	} else if (h->result.end != MAD_END_TIMEOUT) {
+		fail_msg("seed %u: %s, status 0x%04x", (unsigned int)seed,
+			mad_end_name(h->result.end), h->result.status);
+	}
+	if (method == 0x14)
+		assert_true(h->requests <= 1);
+	expect_clean(h);
+	harness_destroy(h);
+}
+
+static void
+many_seeds(const struct bad_wire *w, unsigned int at_least)
+{
+	unsigned int ok = 0, seed;
+
+	for (seed = 1; seed <= 50; seed++) {
+		one_seed(seed, w, 0x12, &ok);
+		one_seed(seed, w, 0x14, &ok);
+	}
+	if (ok < at_least)
+		fail_msg("%u of 100 completed", ok);
+}
+
+static void
+test_one_percent_of_everything(void **state)
+{
+	(void)state;
+	many_seeds(&(struct bad_wire){ 10, 10, 10, 10 }, 100);
+}
+
+static void
+test_five_percent_of_everything(void **state)
+{
+	(void)state;
+	many_seeds(&(struct bad_wire){ 50, 50, 50, 50 }, 100);
+}
+
+static void
+test_twenty_percent(void **state)
+{
+	(void)state;
+	many_seeds(&(struct bad_wire){ 200, 0, 0, 0 }, 90);
+	many_seeds(&(struct bad_wire){ 0, 200, 200, 0 }, 100);
+	many_seeds(&(struct bad_wire){ 100, 100, 200, 100 }, 80);
+}
+
+#define T(test) cmocka_unit_test_setup_teardown(test, harness_setup, harness_teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(test_no_loss),
+		cmocka_unit_test(test_any_one_packet_lost),
+		cmocka_unit_test(test_any_packet_of_a_config_lost),
+		cmocka_unit_test(test_thousand_records_at_one_percent),
+		cmocka_unit_test(test_one_percent_of_everything),
+		cmocka_unit_test(test_five_percent_of_everything),
+		cmocka_unit_test(test_twenty_percent),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -7,9 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <rte_common.h>
+
 #include "rmpp_peer.h"
 
 #define FIRST_NOW (1000 * MS)
+#define STEP      (10 * US) /* at least, while time passes */
 
 /* --- the sink --- */
 
@@ -190,8 +193,10 @@ port_of(void *arg, uint16_t port)
 static void
 fill_predictable(void *arg, void *buf, size_t len)
 {
+	static uint8_t next;
+
 	(void)arg;
-	memset(buf, 0x5A, len);
+	memset(buf, ++next, len);
 }
 
 static const struct rng predictable = { fill_predictable, NULL };
@@ -403,7 +408,7 @@ call(struct rmpp_peer *p, uint8_t method, const struct mad_source *source, mad_h
 	rc = mad_call(p->w, &c, p->now, h);
 	run(p);
 	if (rc == 0 && p->sent_count > p->seen) /* the peer answers with our TID */
-		p->tid = get_be64(p->sent[p->seen].mad + 8);
+		p->tid = get_be64(p->sent[p->sent_count - 1].mad + 8);
 	return rc;
 }
 
@@ -441,8 +446,8 @@ pass(struct rmpp_peer *p, uint64_t ns)
 	uint64_t end = p->now + ns, next;
 
 	for (;;) {
-		next = timer_wheel_next(p->wheel);
-		p->now = next > end ? end : next > p->now ? next : p->now + 1;
+		next = RTE_MAX(timer_wheel_next(p->wheel), p->now + STEP);
+		p->now = RTE_MIN(next, end);
 		timer_wheel_run(p->wheel, p->now);
 		run(p);
 		if (p->now >= end)

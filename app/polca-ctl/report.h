@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#ifndef POLCA_CTL_REPORT_H
+#define POLCA_CTL_REPORT_H
+
+/**
+ * @file
+ * The command line's options, and how a command ends: what is said on stderr, and the exit status.
+ */
+
+#include <stdbool.h>
+
+#include <jansson.h>
+
+enum exit_status {
+	EXIT_DONE = 0,
+	EXIT_SERVER = 1,
+	EXIT_USAGE = 2,
+	EXIT_CONNECTION = 3,
+	EXIT_STATUS = 4, /**< the SA that was asked said no, or nothing */
+};
+
+struct options {
+	char socket[256];
+	bool json;
+	bool help;
+	bool version;
+	unsigned int wait_ms;
+	char **words; /**< what is left for the command */
+	int num;
+};
+
+/* Each says what to do next. @return the exit status */
+int usage_error(const char *fmt, const char *what);
+int no_connection(const struct options *o, int eno);
+int no_reply(int eno);
+/** @param words  the command */
+int server_error(const struct options *o, json_t *error, const char *words);
+
+#endif

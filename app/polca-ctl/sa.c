@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "methods.h"
+#include "sa.h"
+
+#define PAGE          500 /* records in a reply */
+#define PAGE_WAIT_MS  500
+#define QUIET_MS      500 /* what is done by then needs no progress report */
+#define REPORT_MS     2000 /* between two, where they do not overwrite each other */
+#define IMPORT_MS     3600000
+#define TEXT_MAX      (1 << 19) /* of standard input: it travels in the request */
+
+struct query {
+	const struct options *o;
+	struct connection *c;
+	const char *words; /* the command */
+	json_int_t number;
+	struct sa_printer printer;
+	uint64_t started; /* ms */
+	uint64_t reported;
+	bool on_terminal; /* progress reports overwrite each other */
+	bool silent; /* no reports: records scroll by */
+};
+
+static uint64_t
+now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+}
+
+/* A call whose failure is told. @return 0 or the exit status */
+static int
+ask(const struct query *q, const char *method, json_t *params, unsigned int wait_ms, json_t **result)
+{
+	json_t *error = NULL;
+	int rc = connection_call(q->c, method, params, wait_ms, result, &error);
+
+	if (rc > 0)
+		rc = server_error(q->o, error, q->words);
+	else if (rc < 0)
+		rc = no_reply(errno);
+	json_decref(error);
+	return rc;
+}
+
+/* --- progress --- */
+
+static void
+report(struct query *q, const json_t *page)
+{
+	uint64_t now = now_ms(), ms = now - q->started;
+	json_int_t n = json_integer_value(json_object_get(page, "received"));
+	const json_t *percent = json_object_get(page, "percent");
+
+	if (q->silent || ms < QUIET_MS || (!q->on_terminal && now - q->reported < REPORT_MS))
+		return;
+	q->reported = now;
+	fprintf(stderr, "%s%" JSON_INTEGER_FORMAT " records, %" JSON_INTEGER_FORMAT "/s",
+		q->on_terminal ? "\r" : "", n, n * 1000 / (json_int_t)ms);
+	if (percent != NULL)
+		fprintf(stderr, ", %" JSON_INTEGER_FORMAT "%%", json_integer_value(percent));
+	fprintf(stderr, q->on_terminal ? "   " : "\n");
+}
+
+static void
+report_end(const struct query *q)
+{
+	if (q->on_terminal && q->reported != 0)
+		fputc('\n', stderr);
+}
+
+/* --- queries --- */
+
+/* How it ended: nothing to say, or the status by name. */
+static int
+end_of(const struct query *q, const json_t *page)
+{
+	const char *status = method_text(page, "status"), *mad = method_text(page, "mad_status");
+
+	if (strcmp(status, "OK") == 0)
+		return EXIT_DONE;
+	fprintf(stderr, "polca-ctl: %s: %s: %s%s%s%s\n", q->words, status,
+		method_text(page, "message"), mad[0] != '\0' ? " (" : "", mad,
+		mad[0] != '\0' ? ")" : "");
+	return EXIT_STATUS;
+}
+
+static void
+print_end(struct query *q, json_t *page)
+{
+	json_object_del(page, "records");
+	json_object_del(page, "cursor");
+	json_object_del(page, "query");
+	sa_print_end(&q->printer, page);
+}
+
+/* Page after page until there will be no more. */
+static int
+fetch(struct query *q)
+{
+	json_t *params = json_pack("{s:I, s:i, s:i}", "query", q->number, "max", PAGE, "timeout_ms",
+		PAGE_WAIT_MS);
+	json_t *page = NULL, *record;
+	bool more = true;
+	size_t i;
+	int rc = 0;
+
+	sa_print_begin(&q->printer);
+	while (more && rc == 0) {
+		json_decref(page);
+		rc = ask(q, "sa_result", params, q->o->wait_ms + PAGE_WAIT_MS, &page);
+		if (rc != 0)
+			break;
+		json_array_foreach(json_object_get(page, "records"), i, record)
+			sa_print_record(&q->printer, record);
+		report(q, page);
+		more = !json_is_null(json_object_get(page, "cursor"));
+		json_object_set(params, "cursor", json_object_get(page, "cursor"));
+	}
+	report_end(q);
+	if (rc == 0) {
+		rc = end_of(q, page);
+		print_end(q, page);
+	}
+	json_decref(page);
+	json_decref(params);
+	return rc;
+}
+
+static int
+run_query(struct query *q, json_t *params)
+{
+	json_t *result = NULL, *forget = NULL, *none = NULL;
+	int rc;
+
+	rc = ask(q, "sa_query", params, q->o->wait_ms, &result);
+	if (rc != 0)
+		return rc;
+	q->number = json_integer_value(json_object_get(result, "query"));
+	json_decref(result);
+	q->started = now_ms();
+	q->on_terminal = isatty(STDERR_FILENO) && !isatty(STDOUT_FILENO);
+	q->silent = isatty(STDOUT_FILENO);
+	rc = fetch(q);
+	forget = json_pack("{s:I}", "query", q->number);
+	connection_call(q->c, "sa_cancel", forget, q->o->wait_ms, &result, &none);
+	json_decref(forget);
+	json_decref(result);
+	json_decref(none);
+	return rc;
+}
+
+/* --- files --- */
+
+static int
+file_error(const char *file)
+{
+	fprintf(stderr, "polca-ctl: %s: %s\n", file, strerror(errno));
+	return EXIT_USAGE;
+}
+
+/* The records of a Config: a list of them, or an object that has one, as sa export writes it. */
+static int
+config_file(const char *file, json_t *params)
+{
+	json_error_t why;
+	json_t *list, *json = strcmp(file, "-") == 0 ? json_loadf(stdin, 0, &why) :
+						       json_load_file(file, 0, &why);
+
+	if (json == NULL) {
+		fprintf(stderr, "polca-ctl: %s: %s (line %d)\n", file, why.text, why.line);
+		return EXIT_USAGE;
+	}
+	list = json_is_object(json) ? json_object_get(json, "records") : json;
+	if (!json_is_array(list)) {
+		json_decref(json);
+		return usage_error("%s: expected a list of records, or {\"records\": [...]}", file);
+	}
+	json_object_set(params, "records", list);
+	json_decref(json);
+	return 0;
+}
+
+static int
+run_config(struct query *q, json_t *params)
+{
+	const char *file = method_text(params, "file");
+	json_t *fields = json_object_get(params, "fields");
+	char op[32];
+	int rc;
+
+	snprintf(op, sizeof(op), "config_%s", method_text(params, "action"));
+	json_object_set_new(params, "op", json_string(op));
+	if (file[0] != '\0') {
+		rc = config_file(file, params);
+		if (rc != 0)
+			return rc;
+	} else if (fields != NULL) {
+		json_object_set(params, "records", fields);
+	}
+	json_object_del(params, "fields");
+	json_object_del(params, "action");
+	json_object_del(params, "file");
+	return run_query(q, params);
+}
+
+/* JSON begins with a brace or a bracket; what ibnetdiscover writes does not. */
+static const char *
+format_of(const char *file)
+{
+	FILE *f = fopen(file, "r");
+	int ch = EOF;
+
+	if (f == NULL)
+		return NULL;
+	do
+		ch = fgetc(f);
+	while (ch == ' ' || ch == '\t' || ch == '\n' || ch == '\r');
+	fclose(f);
+	return ch == '{' || ch == '[' ? "json" : "ibnetdiscover";
+}
+
+static int
+take_stdin(json_t *params)
+{
+	char *text = malloc(TEXT_MAX + 1);
+	size_t len = text != NULL ? fread(text, 1, TEXT_MAX + 1, stdin) : 0;
+	int rc = 0;
+
+	if (text == NULL || len > TEXT_MAX)
+		rc = usage_error("%s: too long: write it to a file", "standard input");
+	else if (json_object_set_new(params, "text", json_stringn(text, len)) != 0)
+		rc = usage_error("%s: not UTF-8", "standard input");
+	else if (json_object_get(params, "format") == NULL)
+		json_object_set_new(params, "format", json_string(
+			text[strspn(text, " \t\r\n")] == '{' || text[strspn(text, " \t\r\n")] == '[' ?
+			"json" : "ibnetdiscover"));
+	free(text);
+	return rc;
+}
+
+static int
+run_import(struct query *q, json_t *params)
+{
+	const char *file = method_text(params, "file"), *format = format_of(file);
+	char path[PATH_MAX];
+	json_t *result = NULL;
+	int rc = 0;
+
+	if (strcmp(file, "-") == 0) {
+		rc = take_stdin(params);
+		if (rc != 0)
+			return rc;
+	} else {
+		if (format == NULL || realpath(file, path) == NULL)
+			return file_error(file);
+		json_object_set_new(params, "path", json_string(path));
+		if (json_object_get(params, "format") == NULL)
+			json_object_set_new(params, "format", json_string(format));
+	}
+	json_object_del(params, "file");
+	rc = ask(q, "sa_import", params, IMPORT_MS, &result);
+	if (rc == 0 && q->o->json)
+		json_dumpf(result, stdout, JSON_INDENT(2));
+	if (rc == 0)
+		printf(q->o->json ? "\n" : "%" JSON_INTEGER_FORMAT " records in %.3f s\n",
+			json_integer_value(json_object_get(result, "records")),
+			(double)json_integer_value(json_object_get(result, "elapsed_us")) / 1e6);
+	json_decref(result);
+	return rc;
+}
+
+static int
+export_pages(struct query *q)
+{
+	json_t *params = json_pack("{s:i}", "max", PAGE), *page = NULL, *record;
+	size_t i;
+	int rc;
+
+	sa_print_begin(&q->printer);
+	do {
+		json_decref(page);
+		rc = ask(q, "sa_export", params, q->o->wait_ms, &page);
+		if (rc != 0)
+			break;
+		json_array_foreach(json_object_get(page, "records"), i, record)
+			sa_print_record(&q->printer, record);
+		json_object_set(params, "cursor", json_object_get(page, "cursor"));
+	} while (!json_is_null(json_object_get(page, "cursor")));
+	sa_print_end(&q->printer, NULL);
+	json_decref(page);
+	json_decref(params);
+	return rc;
+}
+
+static int
+run_export(struct query *q, json_t *params)
+{
+	const char *file = method_text(params, "file");
+	bool to_stdout = strcmp(file, "-") == 0;
+	int rc, bad;
+
+	q->printer.form = SA_JSON;
+	q->printer.f = to_stdout ? stdout : fopen(file, "w");
+	if (q->printer.f == NULL)
+		return file_error(file);
+	rc = export_pages(q);
+	bad = ferror(q->printer.f);
+	if (to_stdout)
+		return rc;
+	bad |= fclose(q->printer.f);
+	if (rc == 0 && bad != 0)
+		return file_error(file);
+	if (rc == 0)
+		printf("%llu records\n", (unsigned long long)q->printer.records);
+	return rc;
+}
+
+/* --- any --- */
+
+int
+sa_run(const struct options *o, struct connection *c, const json_t *command, json_t *params)
+{
+	const char *method = method_text(command, "command"), *op = method_text(command, "op");
+	bool oneline = json_is_true(json_object_get(params, "oneline"));
+	char words[64];
+	struct query q = { .o = o, .c = c, .printer.f = stdout,
+		.printer.form = o->json ? SA_JSON : oneline ? SA_ONE_LINE : SA_BLOCKS };
+
+	q.words = method_words(method_text(command, "name"), words, sizeof(words));
+	json_object_del(params, "oneline");
+	if (strcmp(method, "sa_import") == 0)
+		return run_import(&q, params);
+	if (strcmp(method, "sa_export") == 0)
+		return run_export(&q, params);
+	if (op[0] == '\0')
+		return run_config(&q, params);
+	json_object_set_new(params, "op", json_string(op));
+	return run_query(&q, params);
+}

@@ -1,0 +1,436 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * SA queries: started here, fetched page by page, forgotten when their client says so or does not
+ * come back.
+ */
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ctl/json_record.h"
+#include "ctl/methods.h"
+
+#define NEXT_HOP_WAIT_MS 500
+#define CONFIG_MAX       20000 /* records in a request: its line is bounded anyway */
+#define WAIT_MAX_MS      60000
+
+/* --- sa_query --- */
+
+struct sa_query_args {
+	struct ah_args ah; /* .dgid: to */
+	uint32_t op;
+	const char *record;
+	uint8_t class_version;
+	json_t *fields;
+	json_t *records;
+	uint64_t component_mask;
+	uint32_t rid;
+	uint32_t end_rid;
+	uint64_t sm_key;
+	uint64_t sa_key;
+	uint8_t resp_time;
+	uint16_t pkey_index;
+	uint32_t timeout_ms;
+	uint32_t worker;
+};
+#define SA_TO      (AH_LAST << 1)
+#define SA_VERSION (AH_LAST << 2)
+#define SA_MASK    (AH_LAST << 3)
+#define SA_RID     (AH_LAST << 4)
+#define SA_END_RID (AH_LAST << 5)
+#define SA_SM_KEY  (AH_LAST << 6)
+#define SA_WORKER  (AH_LAST << 7)
+
+static const struct param_word words_op[] = {
+	{ "get", SA_OP_GET },
+	{ "table", SA_OP_TABLE },
+	{ "bulk", SA_OP_BULK },
+	{ "set", SA_OP_SET },
+	{ "delete", SA_OP_DELETE },
+	{ "config_add", SA_OP_CONFIG_ADD },
+	{ "config_edit", SA_OP_CONFIG_EDIT },
+	{ "config_delete", SA_OP_CONFIG_DELETE },
+	{ NULL, 0 },
+};
+
+static const struct param query_params[] = {
+	P(struct sa_query_args, op, PARAM_ENUM, .flags = PARAM_DEFAULT, .def = SA_OP_TABLE,
+		.words = words_op,
+		.help = "get: one record; table: all that match; bulk: the whole database; set and delete: one record; config_...: many, all or none. bulk and config_... are of class version 1"),
+	P(struct sa_query_args, record, PARAM_STRING, .max = 64,
+		.help = "type of record by name (path, node, portinfo, ...; NodeRecord) or attribute ID; required but for bulk"),
+	P(struct sa_query_args, fields, PARAM_MAP,
+		.help = "components by name: what a record must have to match, or what is set; a name that does not exist is answered with those that do"),
+	{ .name = "to", .type = PARAM_GID, .offset = offsetof(struct sa_query_args, ah.dgid),
+		.size = sizeof(union gid), .bit = SA_TO,
+		.def_text = "this appliance's own SA",
+		.help = "address of the SA to ask" },
+	AH_ROW(offsetof(struct sa_query_args, ah), port, PARAM_UINT, .bit = AH_PORT,
+		.max = LINK_PORTS_MAX - 1, .def_text = "0", .help = "local port to ask from"),
+	{ .name = "class_version", .type = PARAM_UINT,
+		.offset = offsetof(struct sa_query_args, class_version), .size = 1, .min = 1,
+		.max = 2, .bit = SA_VERSION, .def_text = "2; of bulk and config_... 1",
+		.help = "1: IBA 1.0's SA and its multi-packet protocol; 2: today's, with RMPP" },
+	P(struct sa_query_args, component_mask, PARAM_UINT, .bit = SA_MASK,
+		.def_text = "of the fields given",
+		.help = "components that count, in class version 2's numbering"),
+	P(struct sa_query_args, rid, PARAM_UINT, .bit = SA_RID,
+		.help = "class version 1: record identifier instead of fields"),
+	P(struct sa_query_args, end_rid, PARAM_UINT, .bit = SA_END_RID, .def_text = "rid",
+		.help = "class version 1: the last of a range"),
+	P(struct sa_query_args, sm_key, PARAM_UINT, .bit = SA_SM_KEY,
+		.def_text = "the own SA's, 0 to others", .help = "makes a trusted requester"),
+	P(struct sa_query_args, sa_key, PARAM_UINT, .flags = PARAM_DEFAULT,
+		.help = "class version 1: only what has changed since this token (sa_result tells it); 0: everything"),
+	P(struct sa_query_args, records, PARAM_MAPS, .min = 1, .max = CONFIG_MAX,
+		.help = "config_...: the records, components by name, rid as well"),
+	P(struct sa_query_args, timeout_ms, PARAM_UINT, .flags = PARAM_DEFAULT, .max = 86400000,
+		.def_text = "timeouts and retries of the protocol alone",
+		.help = "give up after so many milliseconds"),
+	P(struct sa_query_args, resp_time, PARAM_UINT, .flags = PARAM_DEFAULT, .max = 31,
+		.def = 18, .help = "RespTimeValue of the SA asked: 4.096 us * 2^it to answer"),
+	P(struct sa_query_args, pkey_index, PARAM_UINT, .flags = PARAM_DEFAULT,
+		.max = PORT_PKEYS_MAX - 1, .help = "P_Key to ask with"),
+	AH_ROW(offsetof(struct sa_query_args, ah), sgid_index, PARAM_UINT, .max = 255,
+		.bit = AH_SGID_INDEX, .def_text = "the first that suits",
+		.help = "own address to ask from"),
+	AH_ROW(offsetof(struct sa_query_args, ah), dlid, PARAM_UINT, .flags = PARAM_DEFAULT,
+		.help = "native IB: LID of the SA"),
+	AH_ROW(offsetof(struct sa_query_args, ah), dmac, PARAM_MAC, .bit = AH_DMAC,
+		.def_text = "found by ARP or IPv6 ND", .help = "MAC address of the next hop"),
+	P(struct sa_query_args, worker, PARAM_UINT, .bit = SA_WORKER, .max = RC_WORKERS_MAX - 1,
+		.def_text = "each in turn", .help = "worker that asks"),
+	P_END,
+};
+
+static bool
+given(const struct sa_query_args *a, uint32_t bit)
+{
+	return (a->ah.present & bit) != 0;
+}
+
+static bool
+is_config(uint32_t op)
+{
+	return op >= SA_OP_CONFIG_ADD;
+}
+
+/* What there is, where a name is none. */
+static int
+no_such_record(struct rpc_call *call, const char *name)
+{
+	json_t *names = json_array();
+	unsigned int i;
+
+	for (i = 0; i < sa_num_record_types; i++)
+		json_array_append_new(names, json_string(sa_record_types[i].alias));
+	call->data = json_object();
+	set(call->data, "records", names);
+	return error_set(&call->err, EINVAL,
+		"record: %s; data.records lists what there is: node, portinfo, path, service, mcmember, ...",
+		name == NULL ? "missing" : "there is no such record");
+}
+
+/* The error of a field: in words as many of the right names as fit, in data all. */
+static int
+field_error(struct rpc_call *call, const struct sa_record_type *t, const char *unknown)
+{
+	const struct sa_field *f;
+	struct error *err = &call->err;
+	size_t len;
+
+	if (unknown == NULL)
+		return -EINVAL;
+	call->data = json_object();
+	set(call->data, "fields", json_field_names(t));
+	snprintf(err->text, sizeof(err->text), "fields.%.64s: %s has", unknown, t->name);
+	for (f = t->fields; f < t->fields + t->num_fields; f++) {
+		len = strlen(err->text);
+		if (f->kind == SA_RESERVED)
+			continue;
+		if (len + strlen(f->name) + 8 > sizeof(err->text)) {
+			snprintf(err->text + len, sizeof(err->text) - len, ", ...");
+			break;
+		}
+		snprintf(err->text + len, sizeof(err->text) - len, "%s %s",
+			f == t->fields ? "" : ",", f->name);
+	}
+	return -EINVAL;
+}
+
+static int
+take_fields(struct rpc_call *call, const struct sa_query_args *a, struct sa_query *q)
+{
+	const char *unknown;
+	int rc = 0;
+
+	if (a->fields != NULL && q->type == NULL)
+		return error_set(&call->err, EINVAL, "fields: a bulk query has none");
+	if (a->fields != NULL)
+		rc = record_from_json(q->type, a->fields, q->tmpl, &q->mask, &unknown, &call->err);
+	if (rc != 0)
+		return field_error(call, q->type, unknown);
+	if (given(a, SA_MASK))
+		q->mask = a->component_mask;
+	return 0;
+}
+
+static int
+take_records(struct rpc_call *call, const struct sa_query_args *a, struct sa_query *q)
+{
+	size_t i, n = json_is_array(a->records) ? json_array_size(a->records) : 1;
+	uint8_t *recs = arena_alloc(&call->arena, n * SA_RECORD_MAX);
+	uint32_t *rids = arena_alloc(&call->arena, n * sizeof(*rids));
+	const char *unknown;
+	uint64_t mask, rid;
+	json_t *v;
+
+	if (recs == NULL || rids == NULL)
+		return error_set(&call->err, ENOMEM, "records: out of memory");
+	for (i = 0; i < n; i++) {
+		v = json_is_array(a->records) ? json_array_get(a->records, i) : a->records;
+		if (record_from_json(q->type, v, recs + i * SA_RECORD_MAX, &mask, &unknown,
+			    &call->err) != 0)
+			return field_error(call, q->type, unknown);
+		rid = sa_rid(q->type, recs + i * SA_RECORD_MAX);
+		if (json_object_get(v, "rid") != NULL &&
+				(!value_u64(json_object_get(v, "rid"), &rid) || rid > UINT32_MAX))
+			return error_set(&call->err, EINVAL,
+				"records[%zu].rid: expected 32 bits, as a number or \"0x...\"", i);
+		rids[i] = (uint32_t)rid;
+	}
+	q->records = recs;
+	q->rids = rids;
+	q->num_records = (uint32_t)n;
+	return 0;
+}
+
+static int
+take_query(struct rpc_call *call, const struct sa_query_args *a, struct sa_query *q)
+{
+	bool v1 = a->op == SA_OP_BULK || is_config(a->op);
+
+	q->op = (enum sa_op)a->op;
+	q->version = given(a, SA_VERSION) ? (enum sa_version)a->class_version :
+					    v1 ? SA_V1 : SA_V2;
+	if (q->op != SA_OP_BULK) {
+		q->type = a->record != NULL ? sa_record_type_named(a->record) : NULL;
+		if (q->type == NULL)
+			return no_such_record(call, a->record);
+	}
+	if (is_config(a->op) != (a->records != NULL))
+		return error_set(&call->err, EINVAL, "records: %s",
+			a->records == NULL ? "missing: what to configure" : "only config_... has them");
+	q->resp_time = a->resp_time;
+	q->sa_key = a->sa_key;
+	q->by_rid = given(a, SA_RID);
+	q->rid = a->rid;
+	q->end_rid = given(a, SA_END_RID) ? a->end_rid : a->rid;
+	if (a->records != NULL)
+		return take_records(call, a, q);
+	return take_fields(call, a, q);
+}
+
+/* Is the next hop known? A request sent before is lost, and costs a Response timeout. */
+static bool
+hop_known(struct rpc_call *call, const struct engine_ah *ah)
+{
+	const struct port_attr *port = link_port_attr(engine_link(call->e), ah->port);
+	struct link_neighbour_info hop;
+	uint32_t cursor;
+
+	if (ah->has_dmac || port->ib || ah->sgid_index >= port->num_gids ||
+			link_neighbour(engine_link(call->e), ah->port,
+				&port->gid[ah->sgid_index].gid, &ah->dgid, &cursor, NULL) != 0)
+		return true;
+	return !link_neighbour_next(engine_link(call->e), &cursor, &hop) || hop.resolved;
+}
+
+static int
+sa_query(struct rpc_call *call)
+{
+	const struct sa_query_args *a = call->args;
+	struct engine_ah ah = { .port = a->ah.port, .sgid_index = a->ah.sgid_index };
+	struct engine_sa_query q = {
+		.own = !given(a, SA_TO) && a->ah.dlid == 0,
+		.ah = &ah,
+		.pkey_index = a->pkey_index,
+		.timeout_ms = a->timeout_ms,
+		.worker = given(a, SA_WORKER) ? (int)a->worker : -1,
+	};
+	uint32_t id;
+	int rc;
+
+	rc = take_query(call, a, &q.query);
+	if (rc == 0 && !q.own)
+		rc = make_ah(call, &a->ah, a->ah.port, &ah);
+	if (rc != 0)
+		return rc;
+	if (!q.own && !hop_known(call, &ah) && !waited(call, NEXT_HOP_WAIT_MS))
+		return RPC_WAIT;
+	q.query.sm_key = given(a, SA_SM_KEY) ? a->sm_key : q.own ? engine_sa_key(call->e) : 0;
+	rc = engine_sa_query(call->e, &q, &id, &call->err);
+	if (rc == 0)
+		set_int(call->result, "query", id);
+	return rc;
+}
+
+/* --- sa_result --- */
+
+struct sa_result_args {
+	uint32_t query;
+	uint64_t cursor;
+	uint32_t max;
+	uint32_t timeout_ms;
+};
+
+static const struct param result_params[] = {
+	P(struct sa_result_args, query, PARAM_UINT, .flags = PARAM_REQUIRED,
+		.help = "number of the query"),
+	P(struct sa_result_args, cursor, PARAM_UINT, .flags = PARAM_DEFAULT,
+		.help = "where to go on: the cursor of the reply before; 0: from the first record"),
+	P(struct sa_result_args, max, PARAM_UINT, .flags = PARAM_DEFAULT, .max = PAGE_MAX,
+		.def = 100, .help = "records in a reply; 0: only how it goes"),
+	P(struct sa_result_args, timeout_ms, PARAM_UINT, .flags = PARAM_DEFAULT,
+		.max = WAIT_MAX_MS,
+		.help = "wait so long for the query's end, or for a whole page of records"),
+	P_END,
+};
+
+static const struct param cancel_params[] = {
+	P(struct sa_result_args, query, PARAM_UINT, .flags = PARAM_REQUIRED,
+		.help = "number of the query"),
+	P_END,
+};
+
+/* One word for how it ended: the status' name where there is one. */
+static const char *
+status_word(const struct engine_sa_progress *p)
+{
+	if (p->timed_out)
+		return "TIMEOUT";
+	switch (p->end) {
+	case MAD_END_STATUS:
+		return mad_status_name(p->status);
+	case MAD_END_ABORTED:
+		return rmpp_status_name(p->rmpp_status);
+	case MAD_END_REFUSED:
+		return p->error == -ENOBUFS ? "RESULT_TOO_LARGE" : "REFUSED";
+	default:
+		return mad_end_name(p->end);
+	}
+}
+
+static const char *
+explain(const struct engine_sa_progress *p)
+{
+	static const char *const words[MAD_END_COUNT] = {
+		[MAD_END_STATUS] = "the SA answered with a status",
+		[MAD_END_TIMEOUT] = "no answer: retries are exhausted",
+		[MAD_END_ABORTED] = "the SA ended the transfer",
+		[MAD_END_PROTOCOL] = "the SA broke the protocol",
+		[MAD_END_REFUSED] = "our own side could not take the answer",
+		[MAD_END_CANCELLED] = "cancelled",
+	};
+
+	if (p->timed_out)
+		return "timeout_ms has passed";
+	if (p->end == MAD_END_REFUSED && p->error == -ENOBUFS)
+		return "more records than sa.query_mb has room for: ask for fewer, or raise it";
+	return words[p->end];
+}
+
+static void
+set_end(json_t *r, const struct engine_sa_progress *p)
+{
+	bool ok = p->end == MAD_END_OK && !p->timed_out;
+
+	set(r, "status", json_string(ok ? "OK" : status_word(p)));
+	if (ok)
+		set_int(r, "sa_key", p->sa_key);
+	else
+		set(r, "message", json_string(explain(p)));
+	set(r, "end", json_string(mad_end_name(p->end)));
+	if (p->status != 0)
+		set(r, "mad_status", json_sprintf("0x%04x", p->status));
+	if (p->rmpp_status != 0)
+		set_int(r, "rmpp_status", p->rmpp_status);
+	set_int(r, "resent", p->resent);
+}
+
+static void
+set_progress(json_t *r, const struct engine_sa_progress *p)
+{
+	set(r, "state", json_string(p->done ? "done" : "running"));
+	set_int(r, "received", p->records);
+	set_int(r, "segment", p->segment);
+	set_int(r, "segments", p->segments);
+	if (p->segments > 0)
+		set_int(r, "percent", p->done ? 100 : (uint64_t)p->segment * 100 / p->segments);
+	set_int(r, "elapsed_us", p->elapsed_us);
+}
+
+static int
+sa_result(struct rpc_call *call)
+{
+	const struct sa_result_args *a = call->args;
+	struct engine_sa_progress p;
+	struct engine_sa_record rec;
+	uint64_t cursor = a->cursor;
+	json_t *rows;
+	int rc;
+
+	rc = engine_sa_progress(call->e, a->query, &p, &call->err);
+	if (rc != 0)
+		return rc;
+	if (!p.done && p.records < a->cursor + (a->max > 0 ? a->max : 1) && !waited(call, a->timeout_ms))
+		return RPC_WAIT;
+	rows = json_array();
+	while (json_array_size(rows) < a->max &&
+			engine_sa_next(call->e, a->query, &cursor, &rec))
+		json_array_append_new(rows, json_record(rec.type, rec.rid, rec.bytes));
+	set_int(call->result, "query", a->query);
+	set_progress(call->result, &p);
+	if (p.done)
+		set_end(call->result, &p);
+	set_page(call, "records", rows, !p.done || cursor < p.records, cursor);
+	return 0;
+}
+
+static int
+sa_cancel(struct rpc_call *call)
+{
+	const struct sa_result_args *a = call->args;
+
+	return engine_sa_cancel(call->e, a->query, &call->err);
+}
+
+const struct rpc_method methods_sa[] = {
+	{ "sa_query", sa_query, query_params, sizeof(struct sa_query_args),
+		"Ask a subnet administrator, this appliance's own or another. The reply comes at once; sa_result brings the records.",
+		"query: its number, for sa_result and sa_cancel",
+		"polca-ctl sa query --op table --record path sgid=fe80::1 dgid=fe80::2" },
+	{ "sa_result", sa_result, result_params, sizeof(struct sa_result_args),
+		"How a query goes, and records that it brought, page by page. What it brought is kept until sa_cancel, or until nobody has asked for five minutes.",
+		"query: its number\n"
+		"state: running or done\n"
+		"received: records that have come\n"
+		"segment, segments: packets of the answer received in order, and in all (0: not known)\n"
+		"percent: of segments, where they are known\n"
+		"elapsed_us: from the first request to the end, or until now\n"
+		"status: once done: OK, a status of the SA (NO_RECORDS, TOO_MANY_RECORDS, ...) or of the transfer (TIMEOUT, ...)\n"
+		"message: what that means, where it is not OK\n"
+		"sa_key: once done well: change token of class version 1\n"
+		"end, mad_status, rmpp_status, resent: once done: how the transfer ended, its numbers, packets sent again\n"
+		"records: list of objects: record (its type), rid (class version 1), components by name\n"
+		"cursor: pass it to get the records that follow; null: there are none and none will come",
+		"polca-ctl sa result 33 --timeout-ms 1000" },
+	{ "sa_cancel", sa_cancel, cancel_params, sizeof(struct sa_result_args),
+		"End a query, if it still runs, and forget what it brought.", "",
+		"polca-ctl sa cancel 33" },
+	{ NULL },
+};

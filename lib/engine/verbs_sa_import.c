@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * Import: reading and taking apart a large file takes seconds, so a thread of its own does it; the
+ * store's thread then puts the records in as one batch.
+ */
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_cycles.h>
+
+#include "engine/verbs_private.h"
+#include "sa/import.h"
+
+#define FILE_MAX (UINT64_C(1) << 32)
+
+struct sa_import {
+	struct engine *engine;
+	pthread_t thread;
+	bool joinable; /* the control thread's */
+	char *path;
+	char *text; /* what was given, or read from the file */
+	size_t len;
+	enum engine_sa_format format;
+	bool replace;
+	uint64_t started;
+	uint64_t ended;
+	struct sa_change *changes;
+	size_t num;
+	size_t room;
+	int result;
+	struct error err;
+	uint32_t done; /* published last */
+};
+
+/* --- on its thread --- */
+
+static int
+read_file(struct sa_import *i)
+{
+	size_t room = 0, n;
+	char *more;
+	FILE *f;
+
+	f = fopen(i->path, "r");
+	if (f == NULL)
+		return error_set(&i->err, errno, "%s: %s", i->path, strerror(errno));
+	do {
+		if (i->len == room) {
+			room = room * 2 + 65536;
+			more = room <= FILE_MAX ? realloc(i->text, room) : NULL;
+			if (more == NULL) {
+				fclose(f);
+				return error_set(&i->err, EFBIG, "%s: too large", i->path);
+			}
+			i->text = more;
+		}
+		n = fread(i->text + i->len, 1, room - i->len, f);
+		i->len += n;
+	} while (n > 0);
+	n = (size_t)ferror(f);
+	fclose(f);
+	return n == 0 ? 0 : error_set(&i->err, EIO, "%s: cannot be read to its end", i->path);
+}
+
+static int
+apply(struct engine *e, void *arg)
+{
+	struct sa_import *i = arg;
+
+	if (i->replace)
+		return sa_replace(e->sa, i->changes, i->num, &i->err);
+	return sa_change(e->sa, i->changes, i->num, &i->err);
+}
+
+/* One record of the file. */
+static int
+take(void *arg, const struct sa_change *change)
+{
+	struct sa_import *i = arg;
+	struct sa_change *more;
+	size_t room;
+
+	if (i->num == i->room) {
+		room = i->room * 2 + 1024;
+		more = realloc(i->changes, room * sizeof(*more));
+		if (more == NULL)
+			return -ENOMEM;
+		i->changes = more;
+		i->room = room;
+	}
+	i->changes[i->num++] = *change;
+	return 0;
+}
+
+static int
+parse(struct sa_import *i)
+{
+	const struct sa_import_sink sink = { i, take };
+
+	if (i->format == ENGINE_SA_IBNETDISCOVER)
+		return sa_import_ibnetdiscover(i->text, i->len, &sink, &i->err);
+	return sa_import_json(i->text, i->len, &sink, &i->err);
+}
+
+static void *
+import_main(void *arg)
+{
+	struct sa_import *i = arg;
+
+	if (i->path != NULL)
+		i->result = read_file(i);
+	if (i->result == 0)
+		i->result = parse(i);
+	if (i->result == 0)
+		i->result = store_thread_call(i->engine, apply, i);
+	i->ended = rte_get_tsc_cycles();
+	__atomic_store_n(&i->done, 1, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+/* --- on the control thread --- */
+
+static void
+forget(struct sa_import *i)
+{
+	if (i->joinable)
+		pthread_join(i->thread, NULL);
+	free(i->path);
+	free(i->text);
+	free(i->changes);
+	memset(i, 0, sizeof(*i));
+}
+
+static int
+begin(struct sa_import *i, const struct engine_sa_import *what, struct error *err)
+{
+	sigset_t all, before;
+	int ret;
+
+	i->format = what->format;
+	i->replace = what->replace;
+	i->started = rte_get_tsc_cycles();
+	if (what->path != NULL) {
+		i->path = strdup(what->path);
+	} else {
+		i->text = malloc(what->len + 1);
+		i->len = what->len;
+		if (i->text != NULL)
+			memcpy(i->text, what->text, what->len);
+	}
+	if (i->path == NULL && i->text == NULL)
+		return error_set(err, ENOMEM, "no memory for an import");
+	sigfillset(&all); /* signals are the control thread's */
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	ret = pthread_create(&i->thread, NULL, import_main, i);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (ret != 0)
+		return error_set(err, ret, "no thread for an import");
+	i->joinable = true;
+	return 0;
+}
+
+int
+engine_sa_import_start(struct engine *e, const struct engine_sa_import *what, struct error *err)
+{
+	int ret;
+
+	if (e->sa == NULL)
+		return error_set(err, EINVAL, "this appliance serves no SA (sa.enabled)");
+	if (e->import == NULL)
+		e->import = calloc(1, sizeof(*e->import));
+	if (e->import == NULL)
+		return error_set(err, ENOMEM, "no memory for an import");
+	if (e->import->joinable && __atomic_load_n(&e->import->done, __ATOMIC_ACQUIRE) == 0)
+		return error_set(err, EBUSY, "another import is under way");
+	forget(e->import);
+	e->import->engine = e;
+	ret = begin(e->import, what, err);
+	if (ret != 0)
+		forget(e->import);
+	return ret;
+}
+
+void
+engine_sa_import_poll(struct engine *e, struct engine_sa_imported *im, struct error *err)
+{
+	struct sa_import *i = e->import;
+
+	memset(im, 0, sizeof(*im));
+	if (i == NULL || !i->joinable) {
+		im->done = true;
+		im->result = error_set(err, ENOENT, "no import is under way");
+		return;
+	}
+	im->done = __atomic_load_n(&i->done, __ATOMIC_ACQUIRE) != 0;
+	if (!im->done)
+		return;
+	im->result = i->result;
+	im->records = i->num;
+	im->elapsed_us = (i->ended - i->started) / (e->hz / 1000000);
+	if (i->result != 0)
+		error_set(err, -i->result, "%s", i->err.text);
+	/* what was read is needed no more */
+	free(i->text);
+	free(i->changes);
+	i->text = NULL;
+	i->changes = NULL;
+	i->room = 0;
+}
+
+void
+sa_import_finish(struct engine *e)
+{
+	struct sa_import *i = e->import;
+
+	if (i == NULL || !i->joinable)
+		return;
+	pthread_join(i->thread, NULL);
+	i->joinable = false;
+}
+
+void
+sa_import_destroy(struct engine *e)
+{
+	if (e->import == NULL)
+		return;
+	forget(e->import);
+	free(e->import);
+	e->import = NULL;
+}

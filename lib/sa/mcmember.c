@@ -80,7 +80,6 @@ static const struct {
 	uint32_t mask;
 } fixed[] = {
 	{ MC_BIT_QKEY, MC_OFF_QKEY, 4, 0xFFFFFFFF },
-	{ MC_BIT_MLID, MC_OFF_MLID, 2, 0xFFFF },
 	{ MC_BIT_TCLASS, MC_OFF_TCLASS, 1, 0xFF },
 	{ MC_BIT_PKEY, MC_OFF_PKEY, 2, 0x7FFF },
 	{ MC_BIT_SL, MC_OFF_SL_FLOW_HOP, 4, 0xF0000000 },

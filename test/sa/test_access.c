@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * Who sees what: trust by SM_Key, sight by partition, keys taken out. P_Keys of the fabric: bench.h.
+ */
+
+#include "bench.h"
+
+static uint16_t
+table(struct bench *b, uint16_t attribute, uint64_t from)
+{
+	return ask(b,
+		&(struct ask){ .version = 2, .method = SA_GET_TABLE, .attribute = attribute,
+			.from = from, .untrusted = true });
+}
+
+static bool
+has_lid(struct bench *b, uint16_t attribute, uint16_t lid)
+{
+	unsigned int i;
+
+	for (i = 0; i < records(b, attribute, 2); i++)
+		if (get_be16(record_of(b, attribute, 2, i)) == lid)
+			return true;
+	return false;
+}
+
+static void
+test_wrong_sm_key_is_denied(void **state)
+{
+	struct bench *b = *state;
+	struct ask a = { .version = 2, .method = SA_GET_TABLE, .attribute = SA_NODE,
+		.sm_key = SM_KEY + 1 };
+
+	assert_int_equal(ask(b, &a), 0x0700);
+	assert_int_equal(sa_worker_counters(b->w)->denied, 1);
+	a.version = 1; /* which has no such status */
+	assert_int_equal(ask(b, &a), 0x0200);
+	a.sm_key = SM_KEY;
+	a.end_rid = 0xFFFFFFFF;
+	assert_int_equal(ask(b, &a), 0);
+}
+
+static void
+trust_all(struct sa_config *config)
+{
+	config->trust = SA_TRUST_ALL;
+}
+
+static void
+no_key(struct sa_config *config)
+{
+	config->sm_key = 0;
+}
+
+static void
+test_trust_is_configured(void **state)
+{
+	struct bench *b = bench_create(trust_all);
+
+	(void)state;
+	assert_int_equal(table(b, SA_NODE, GUID_C), 0);
+	assert_int_equal(records(b, SA_NODE, 2), 6);
+	bench_destroy(b);
+	/* a key of 0 opens nothing, even where none is configured */
+	b = bench_create(no_key);
+	assert_int_equal(table(b, SA_NODE, GUID_C), 0);
+	assert_int_equal(records(b, SA_NODE, 2), 5);
+	bench_destroy(b);
+}
+
+static void
+test_untrusted_sees_ports_that_share_a_partition(void **state)
+{
+	struct bench *b = *state;
+
+	/* C: limited in the default partition, so D, limited as well, is out of its sight */
+	assert_int_equal(table(b, SA_NODE, GUID_C), 0);
+	assert_int_equal(records(b, SA_NODE, 2), 5);
+	assert_true(has_lid(b, SA_NODE, 8));
+	assert_false(has_lid(b, SA_NODE, 12));
+	/* D shares FFFF with the full members, and 8001 with A */
+	assert_int_equal(table(b, SA_PORT_INFO, GUID_D), 0);
+	assert_true(has_lid(b, SA_PORT_INFO, 12));
+	assert_true(has_lid(b, SA_PORT_INFO, 4));
+	assert_false(has_lid(b, SA_PORT_INFO, 8));
+	/* a link is seen by those who see both its ends */
+	assert_int_equal(table(b, SA_LINK, GUID_C), 0);
+	assert_int_equal(records(b, SA_LINK, 2), 8);
+	assert_int_equal(table(b, SA_LINK, GUID_B), 0);
+	assert_int_equal(records(b, SA_LINK, 2), 10);
+	/* a requester that is no port: a full member of the default partition */
+	assert_int_equal(table(b, SA_NODE, 0), 0);
+	assert_int_equal(records(b, SA_NODE, 2), 6);
+}
+
+static void
+test_requester_is_found_by_lid_on_native_ib(void **state)
+{
+	struct bench *b = *state;
+	struct ask a = { .version = 2, .method = SA_GET_TABLE, .attribute = SA_NODE,
+		.untrusted = true, .slid = 9 }; /* C's second LID */
+
+	assert_int_equal(ask(b, &a), 0);
+	assert_int_equal(records(b, SA_NODE, 2), 5);
+}
+
+static void
+test_keys_are_for_the_trusted(void **state)
+{
+	struct bench *b = *state;
+	struct sa_change c = change_of(SA_SERVICE), sm = change_of(SA_SM_INFO);
+	struct ask a = { .version = 2, .method = MAD_GET, .attribute = SA_SERVICE, .from = GUID_A };
+
+	set_gid(c.rec + 8, GUID_A);
+	put_be32(c.rec + 28, SERVICE_FOREVER);
+	c.rec[32] = 0x55;
+	bench_put(b, &c);
+	assert_int_equal(ask(b, &a), 0);
+	assert_int_equal(b->reply[SA2_OFF_DATA + 32], 0x55);
+	a.untrusted = true;
+	assert_int_equal(ask(b, &a), 0);
+	assert_int_equal(b->reply[SA2_OFF_DATA + 32], 0);
+	assert_int_equal(table(b, SA_PORT_INFO, GUID_A), 0);
+	assert_int_equal(get_be64(b->data + 4), 0); /* M_Key */
+	a = (struct ask){ .version = 2, .method = SA_GET_TABLE, .attribute = SA_PORT_INFO };
+	assert_int_equal(ask(b, &a), 0);
+	assert_int_equal(get_be64(b->data + 4), 0x4D4B4559);
+	set_field(&sm, "lid", 4);
+	set_field(&sm, "sm_key", 99);
+	bench_put(b, &sm);
+	assert_int_equal(table(b, SA_SM_INFO, GUID_A), 0);
+	assert_int_equal(get_be64(b->data + 12), 0);
+}
+
+static void
+put_service(struct bench *b, uint64_t id, uint64_t gid, uint16_t pkey)
+{
+	struct sa_change c = change_of(SA_SERVICE);
+
+	put_be64(c.rec, id);
+	set_gid(c.rec + 8, gid);
+	put_be16(c.rec + 24, pkey);
+	put_be32(c.rec + 28, SERVICE_FOREVER);
+	bench_put(b, &c);
+}
+
+static void
+test_services_are_seen_in_their_partition(void **state)
+{
+	struct bench *b = *state;
+
+	put_service(b, 1, GUID_D, 0x8001);
+	put_service(b, 2, GUID_C, 0x8002);
+	put_service(b, 3, GUID_D, 0); /* every partition of D */
+	assert_int_equal(table(b, SA_SERVICE, GUID_A), 0);
+	assert_int_equal(records(b, SA_SERVICE, 2), 2);
+	assert_int_equal(table(b, SA_SERVICE, GUID_C), 0);
+	assert_int_equal(records(b, SA_SERVICE, 2), 1);
+	assert_int_equal(get_be64(b->data), 2);
+	assert_int_equal(table(b, SA_SERVICE, GUID_B), 0);
+	assert_int_equal(records(b, SA_SERVICE, 2), 1);
+	assert_int_equal(get_be64(b->data), 3);
+}
+
+static void
+put_member(struct bench *b, uint8_t mgid, uint64_t port, uint16_t pkey)
+{
+	struct sa_change c = change_of(SA_MCMEMBER);
+
+	c.rec[0] = 0xFF;
+	c.rec[15] = mgid;
+	set_gid(c.rec + 16, port);
+	put_be16(c.rec + 36, 0xC000 + mgid);
+	put_be16(c.rec + 40, pkey);
+	c.rec[48] = 0x21;
+	bench_put(b, &c);
+}
+
+static void
+test_of_a_group_others_members_are_not_shown(void **state)
+{
+	struct bench *b = *state;
+
+	put_member(b, 1, GUID_A, 0xFFFF);
+	put_member(b, 1, GUID_B, 0xFFFF);
+	put_member(b, 1, GUID_C, 0xFFFF);
+	put_member(b, 2, GUID_C, 0x8002);
+	put_member(b, 3, GUID_A, 0x8001);
+	put_member(b, 3, GUID_D, 0x8001);
+	/* B: its own membership of group 1 as it is; no other group is in its partition */
+	assert_int_equal(table(b, SA_MCMEMBER, GUID_B), 0);
+	assert_int_equal(records(b, SA_MCMEMBER, 2), 1);
+	assert_int_equal(get_be64(b->data + 24), GUID_B);
+	assert_int_equal(b->data[48], 0x21);
+	/* D: group 1 without its members, and its own membership of group 3 */
+	assert_int_equal(table(b, SA_MCMEMBER, GUID_D), 0);
+	assert_int_equal(records(b, SA_MCMEMBER, 2), 2);
+	assert_int_equal(b->data[15], 1);
+	assert_int_equal(get_be16(b->data + 36), 0xC001);
+	assert_int_equal(get_be64(b->data + 24), 0);
+	assert_int_equal(b->data[48], 0x20);
+	assert_int_equal(get_be64(b->data + 56 + 24), GUID_D);
+	/* the trusted see all */
+	assert_int_equal(ask(b, &(struct ask){ .version = 2, .method = SA_GET_TABLE,
+				     .attribute = SA_MCMEMBER }),
+		0);
+	assert_int_equal(records(b, SA_MCMEMBER, 2), 6);
+}
+
+static void
+test_subscriptions_are_seen_by_their_owner(void **state)
+{
+	uint8_t info[36] = { 0 };
+	struct bench *b = *state;
+	struct ask a = { .version = 2, .method = MAD_SET, .attribute = SA_INFORM_INFO,
+		.data = info, .data_len = 36, .from = GUID_A, .untrusted = true };
+
+	memset(info + 16, 0xFF, 2);
+	info[22] = info[23] = 1;
+	assert_int_equal(ask(b, &a), 0);
+	assert_int_equal(table(b, SA_INFORM_INFO_RECORD, GUID_A), 0);
+	assert_int_equal(records(b, SA_INFORM_INFO_RECORD, 2), 1);
+	assert_int_equal(get_be64(b->data + 8), GUID_A);
+	assert_int_equal(table(b, SA_INFORM_INFO_RECORD, GUID_B), 0);
+	assert_int_equal(records(b, SA_INFORM_INFO_RECORD, 2), 0);
+}
+
+static uint16_t
+bulk_or_config(struct bench *b, uint8_t method, uint16_t slid, bool untrusted)
+{
+	return ask(b,
+		&(struct ask){ .version = 1, .method = method, .attribute = SA_NODE,
+			.edit = method == SA1_CONFIG ? SA_EDIT_ADD : 0, .slid = slid,
+			.untrusted = untrusted });
+}
+
+static void
+sm_at_5(struct sa_config *config)
+{
+	config->master_sm_lid = 5;
+}
+
+static void
+test_config_and_bulk_are_for_the_master_sm_and_the_trusted(void **state)
+{
+	struct bench *b = bench_create(sm_at_5);
+
+	(void)state;
+	assert_int_equal(bulk_or_config(b, SA1_CONFIG, 4, true), 0x0200);
+	assert_int_equal(bulk_or_config(b, SA1_GET_BULK, 4, true), 0x0200);
+	assert_int_equal(bulk_or_config(b, SA1_CONFIG, 5, true), 0);
+	assert_int_equal(bulk_or_config(b, SA1_GET_BULK, 5, true), 0);
+	assert_int_equal(bulk_or_config(b, SA1_CONFIG, 4, false), 0);
+	assert_int_equal(bulk_or_config(b, SA1_CONFIG, 0, true), 0x0200);
+	assert_int_equal(sa_worker_counters(b->w)->config, 4);
+	bench_destroy(b);
+}
+
+/* The server's own offsets are those of the description tables. */
+static void
+test_offsets_agree_with_the_tables(void **state)
+{
+	static const struct {
+		uint16_t attribute;
+		uint8_t bit;
+		uint16_t offset;
+	} rows[] = { { SA_NODE, 4, NODE_OFF_TYPE }, { SA_NODE, 7, NODE_OFF_NODE_GUID },
+		{ SA_NODE, 8, NODE_OFF_PORT_GUID }, { SA_NODE, 12, NODE_OFF_PORT },
+		{ SA_PORT_INFO, 1, PORT_OFF_PORT }, { SA_PORT_INFO, 3, PORT_OFF_M_KEY },
+		{ SA_PORT_INFO, 13, PORT_OFF_WIDTH }, { SA_PORT_INFO, 15, PORT_OFF_STATE },
+		{ SA_PORT_INFO, 20, PORT_OFF_LMC }, { SA_PORT_INFO, 21, PORT_OFF_SPEED },
+		{ SA_PORT_INFO, 23, PORT_OFF_MTU }, { SA_PORT_INFO, 31, PORT_OFF_MTU_CAP },
+		{ SA_PORT_INFO, 54, PORT_OFF_SPEED_EXT }, { SA_SM_INFO, 3, SMINFO_OFF_SM_KEY },
+		{ SA_LINK, 1, LINK_OFF_FROM_PORT }, { SA_LINK, 2, LINK_OFF_TO_PORT },
+		{ SA_LINK, 3, LINK_OFF_TO_LID }, { SA_GUID_INFO, 4, GUIDINFO_OFF_GUIDS },
+		{ SA_PKEY_TABLE, 2, PKEY_OFF_PORT }, { SA_SERVICE, 1, SERVICE_OFF_GID },
+		{ SA_SERVICE, 2, SERVICE_OFF_PKEY }, { SA_SERVICE, 4, SERVICE_OFF_LEASE },
+		{ SA_SERVICE, 5, SERVICE_OFF_KEY }, { SA_MCMEMBER, 1, MC_OFF_PORT_GID },
+		{ SA_MCMEMBER, 2, MC_OFF_QKEY }, { SA_MCMEMBER, 3, MC_OFF_MLID },
+		{ SA_MCMEMBER, 4, MC_OFF_MTU }, { SA_MCMEMBER, 6, MC_OFF_TCLASS },
+		{ SA_MCMEMBER, 7, MC_OFF_PKEY }, { SA_MCMEMBER, 8, MC_OFF_RATE },
+		{ SA_MCMEMBER, 10, MC_OFF_LIFE }, { SA_MCMEMBER, 12, MC_OFF_SL_FLOW_HOP },
+		{ SA_MCMEMBER, 15, MC_OFF_SCOPE_STATE }, { SA_MCMEMBER, 17, MC_OFF_PROXY },
+		{ SA_INFORM_INFO_RECORD, 1, INFORM_OFF_ENUM },
+		{ SA_INFORM_INFO_RECORD, 3, INFORM_OFF_INFO + INFO_OFF_GID },
+		{ SA_INFORM_INFO_RECORD, 4, INFORM_OFF_INFO + INFO_OFF_LID_BEGIN },
+		{ SA_INFORM_INFO_RECORD, 7, INFORM_OFF_INFO + INFO_OFF_GENERIC },
+		{ SA_INFORM_INFO_RECORD, 8, INFORM_OFF_INFO + INFO_OFF_SUBSCRIBE },
+		{ SA_INFORM_INFO_RECORD, 9, INFORM_OFF_INFO + INFO_OFF_TYPE },
+		{ SA_INFORM_INFO_RECORD, 10, INFORM_OFF_INFO + INFO_OFF_TRAP },
+		{ SA_INFORM_INFO_RECORD, 11, INFORM_OFF_INFO + INFO_OFF_QPN },
+		{ SA_INFORM_INFO_RECORD, 15, INFORM_OFF_INFO + INFO_OFF_PRODUCER },
+		{ SA_PATH, 2, PR_OFF_DGID }, { SA_PATH, 3, PR_OFF_SGID }, { SA_PATH, 4, PR_OFF_DLID },
+		{ SA_PATH, 5, PR_OFF_SLID }, { SA_PATH, 6, PR_OFF_FLOW_HOP },
+		{ SA_PATH, 10, PR_OFF_TCLASS }, { SA_PATH, 11, PR_OFF_NUMB_PATH },
+		{ SA_PATH, 13, PR_OFF_PKEY }, { SA_PATH, 14, PR_OFF_SL }, { SA_PATH, 16, PR_OFF_MTU },
+		{ SA_PATH, 18, PR_OFF_RATE }, { SA_PATH, 20, PR_OFF_LIFE } };
+	unsigned int i, k;
+
+	(void)state;
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const struct sa_record_type *t = sa_record_type(rows[i].attribute);
+
+		for (k = 0; k < t->num_fields && t->fields[k].mask_bit != rows[i].bit; k++)
+			;
+		assert_true(k < t->num_fields);
+		assert_int_equal(t->fields[k].offset / 8, rows[i].offset);
+	}
+}
+
+int
+main(void)
+{
+#define T(test) cmocka_unit_test_setup_teardown(test, bench_setup, bench_teardown)
+	const struct CMUnitTest tests[] = {
+		T(test_wrong_sm_key_is_denied),
+		cmocka_unit_test(test_trust_is_configured),
+		T(test_untrusted_sees_ports_that_share_a_partition),
+		T(test_requester_is_found_by_lid_on_native_ib),
+		T(test_keys_are_for_the_trusted),
+		T(test_services_are_seen_in_their_partition),
+		T(test_of_a_group_others_members_are_not_shown),
+		T(test_subscriptions_are_seen_by_their_owner),
+		cmocka_unit_test(test_config_and_bulk_are_for_the_master_sm_and_the_trusted),
+		cmocka_unit_test(test_offsets_agree_with_the_tables),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

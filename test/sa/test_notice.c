@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * Subscriptions and Reports (sa-multipacket B7, B10): who is told of what, until it answers.
+ */
+
+#include "bench.h"
+
+struct subscription {
+	uint64_t from;
+	uint8_t version; /* 2 if 0 */
+	uint16_t trap; /* 0: all */
+	uint16_t type; /* 0: all */
+	uint32_t producer; /* 0: all */
+	uint64_t gid;
+	bool ends;
+	bool vendor; /* not generic */
+	bool trusted;
+};
+
+static uint16_t
+subscribe(struct bench *b, const struct subscription *s)
+{
+	uint8_t info[40] = { 0 };
+	struct ask a = { .version = s->version == 1 ? 1 : 2,
+		.method = s->version == 1 ? SA1_INFORM : MAD_SET, .attribute = SA_INFORM_INFO,
+		.data = info, .data_len = 36, .from = s->from, .untrusted = !s->trusted };
+	uint32_t producer = s->producer != 0 ? s->producer : 0xFFFFFF;
+
+	if (s->gid != 0)
+		set_gid(info, s->gid);
+	put_be16(info + 16, 0xFFFF);
+	info[22] = !s->vendor;
+	info[23] = !s->ends;
+	put_be16(info + 24, s->type != 0 ? s->type : 0xFFFF);
+	put_be16(info + 26, s->trap != 0 ? s->trap : 0xFFFF);
+	put_be32(info + 32, producer);
+	return ask(b, &a);
+}
+
+static void
+run(struct bench *b)
+{
+	unsigned int i;
+
+	for (i = 0; i < 20; i++)
+		sa_run(b->w, b->now, 64);
+}
+
+static uint16_t
+trap_of(struct bench *b, unsigned int i)
+{
+	unsigned int at = b->calls[i].mad[MAD_OFF_CLASS_VERSION] == 1 ? SA1_OFF_DATA : SA2_OFF_DATA;
+
+	return get_be16(b->calls[i].mad + at + 4);
+}
+
+static void
+join(struct bench *b, uint16_t pkey)
+{
+	uint8_t rec[SA_RECORD_MAX] = { 0 };
+	struct ask a = { .version = 2, .method = MAD_SET, .attribute = SA_MCMEMBER,
+		.mask = 0x130C7, .data = rec, .data_len = 52 };
+
+	put_be32(rec, 0xFF12401B);
+	set_gid(rec + 16, GUID_A);
+	put_be16(rec + 40, pkey);
+	rec[48] = 1;
+	assert_int_equal(ask(b, &a), 0);
+}
+
+static void
+leave(struct bench *b)
+{
+	uint8_t rec[SA_RECORD_MAX] = { 0 };
+	struct ask a = { .version = 2, .method = SA2_DELETE, .attribute = SA_MCMEMBER,
+		.mask = 0x10003, .data = rec, .data_len = 52 };
+
+	put_be32(rec, 0xFF12401B);
+	set_gid(rec + 16, GUID_A);
+	rec[48] = 1;
+	assert_int_equal(ask(b, &a), 0);
+}
+
+static void
+test_subscriber_is_told_of_groups(void **state)
+{
+	struct bench *b = *state;
+	const uint8_t *mad;
+
+	assert_int_equal(subscribe(b, &(struct subscription){ .from = GUID_B }), 0);
+	assert_int_equal(b->reply[SA2_OFF_DATA + 23], 1);
+	assert_int_equal(get_be32(b->reply + SA2_OFF_DATA + 28) >> 8, 1); /* its QP */
+	join(b, 0xFFFF);
+	run(b);
+	assert_int_equal(b->num_calls, 1);
+	mad = b->calls[0].mad;
+	assert_int_equal(mad[MAD_OFF_METHOD], 0x06);
+	assert_int_equal(mad[MAD_OFF_CLASS_VERSION], 2);
+	assert_int_equal(get_be16(mad + MAD_OFF_ATTRIBUTE), 0x0002);
+	assert_int_equal(mad[SA2_OFF_DATA], 0x83); /* generic, subnet management */
+	assert_int_equal(get_be32(mad + SA2_OFF_DATA) & 0xFFFFFF, 4); /* class manager */
+	assert_int_equal(trap_of(b, 0), 66);
+	assert_int_equal(get_be32(mad + SA2_OFF_DATA + 16), 0xFF12401B);
+	assert_int_equal(get_be64(mad + SA2_OFF_DATA + 72), 0x5A); /* IssuerGID */
+	assert_int_equal(get_be64(b->calls[0].call.to.av.dgid.raw + 8), GUID_B);
+	assert_int_equal(b->calls[0].call.retries, 3);
+	assert_int_equal(b->calls[0].call.resp_time, 17); /* 0.54 s, not less than 0.5 */
+	leave(b);
+	run(b);
+	assert_int_equal(b->num_calls, 2);
+	assert_int_equal(trap_of(b, 1), 67);
+	bench_answer_call(b, 0, MAD_END_OK);
+	bench_answer_call(b, 1, MAD_END_TIMEOUT);
+	assert_int_equal(sa_worker_counters(b->w)->reports_sent, 2);
+	assert_int_equal(sa_worker_counters(b->w)->reports_answered, 1);
+	assert_int_equal(sa_worker_counters(b->w)->reports_given_up, 1);
+}
+
+static void
+test_subscriber_is_told_of_ports(void **state)
+{
+	struct sa_change c = change_of(SA_NODE);
+	struct bench *b = *state;
+
+	assert_int_equal(subscribe(b, &(struct subscription){ .from = GUID_B, .version = 1 }), 0);
+	put_port(b, 30, 0x30, NODE_TYPE_CA, 0);
+	run(b);
+	assert_int_equal(b->num_calls, 1);
+	assert_int_equal(b->calls[0].mad[MAD_OFF_CLASS_VERSION], 1);
+	assert_int_equal(trap_of(b, 0), 64);
+	assert_int_equal(get_be64(b->calls[0].mad + SA1_OFF_DATA + 24), 0x30);
+	put_port(b, 30, 0x30, NODE_TYPE_CA, 0); /* no news */
+	run(b);
+	assert_int_equal(b->num_calls, 1);
+	c.remove = true;
+	c.rid = 0x001E0000;
+	bench_put(b, &c);
+	run(b);
+	assert_int_equal(b->num_calls, 2);
+	assert_int_equal(trap_of(b, 1), 65);
+	/* another GUID at the same LID: one goes, one comes */
+	put_port(b, 5, 0xBB, NODE_TYPE_CA, 0);
+	run(b);
+	assert_int_equal(b->num_calls, 4);
+	assert_int_equal(trap_of(b, 2), 65);
+	assert_int_equal(trap_of(b, 3), 64);
+}
+
+static void
+test_what_was_not_asked_for_is_not_told(void **state)
+{
+	static const struct subscription others[] = { { .trap = 67 }, { .type = 4 },
+		{ .producer = 1 }, { .gid = 0x77 }, { .vendor = true } };
+	struct bench *b = *state;
+	unsigned int i;
+
+	for (i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		struct subscription s = others[i];
+
+		s.from = GUID_B;
+		assert_int_equal(subscribe(b, &s), 0);
+	}
+	assert_int_equal(count_of(b, SA_TABLE_INFORM), 5);
+	join(b, 0xFFFF);
+	run(b);
+	assert_int_equal(b->num_calls, 0);
+	assert_int_equal(
+		subscribe(b, &(struct subscription){ .from = GUID_B, .trap = 67, .type = 3,
+				     .producer = 4 }),
+		0);
+	leave(b);
+	run(b);
+	assert_int_equal(b->num_calls, 2); /* this and the first one */
+}
+
+static void
+test_other_partitions_groups_are_not_told(void **state)
+{
+	struct bench *b = *state;
+
+	assert_int_equal(subscribe(b, &(struct subscription){ .from = GUID_B }), 0);
+	assert_int_equal(subscribe(b, &(struct subscription){ .from = GUID_D }), 0);
+	join(b, 0x8001); /* of A and D */
+	run(b);
+	assert_int_equal(b->num_calls, 1);
+	assert_int_equal(get_be64(b->calls[0].call.to.av.dgid.raw + 8), GUID_D);
+	assert_int_equal(
+		subscribe(b, &(struct subscription){ .from = GUID_B, .trusted = true }), 0);
+	leave(b);
+	run(b);
+	assert_int_equal(b->num_calls, 3);
+}
+
+static void
+test_subscription_is_made_once_and_ended_once(void **state)
+{
+	struct subscription s = { .from = GUID_A };
+	struct bench *b = *state;
+
+	assert_int_equal(subscribe(b, &s), 0);
+	assert_int_equal(subscribe(b, &s), 0);
+	assert_int_equal(count_of(b, SA_TABLE_INFORM), 1);
+	s.trap = 64;
+	assert_int_equal(subscribe(b, &s), 0);
+	assert_int_equal(count_of(b, SA_TABLE_INFORM), 2);
+	s.ends = true;
+	s.from = GUID_B; /* not its own */
+	assert_int_equal(subscribe(b, &s), 0x0200);
+	s.from = GUID_A;
+	assert_int_equal(subscribe(b, &s), 0);
+	assert_int_equal(b->reply[SA2_OFF_DATA + 23], 0);
+	assert_int_equal(subscribe(b, &s), 0x0200);
+	assert_int_equal(count_of(b, SA_TABLE_INFORM), 1);
+}
+
+static void
+test_subscriptions_of_a_port_are_bounded(void **state)
+{
+	struct bench *b = *state;
+	unsigned int i;
+
+	for (i = 0; i < 64; i++)
+		assert_int_equal(
+			subscribe(b, &(struct subscription){ .from = GUID_A, .trap = 1 + i }), 0);
+	assert_int_equal(subscribe(b, &(struct subscription){ .from = GUID_A, .trap = 999 }),
+		0x0100);
+	assert_int_equal(subscribe(b, &(struct subscription){ .from = GUID_B, .trap = 999 }), 0);
+}
+
+static void
+test_subscribe_field_out_of_range(void **state)
+{
+	uint8_t info[36] = { 0 };
+	struct ask a = { .version = 2, .method = MAD_SET, .attribute = SA_INFORM_INFO,
+		.data = info, .data_len = 36 };
+	struct bench *b = *state;
+
+	info[23] = 2;
+	assert_int_equal(ask(b, &a), 0x001C);
+	info[23] = 1;
+	info[22] = 2;
+	assert_int_equal(ask(b, &a), 0x001C);
+}
+
+static void
+few_reports(struct sa_config *config)
+{
+	config->notices_max = 2;
+	config->notice_interval_ms = 100; /* 1 MHz: a Report each 50,000 units */
+}
+
+static void
+test_reports_are_bounded_in_number_and_rate(void **state)
+{
+	struct bench *b = bench_create(few_reports);
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < 4; i++)
+		assert_int_equal(
+			subscribe(b, &(struct subscription){ .from = GUID_A, .gid = 0x5A,
+					     .trap = i == 0 ? 0 : 66, .type = i & 2 ? 3 : 0,
+					     .producer = i & 1 ? 4 : 0 }),
+			0);
+	join(b, 0xFFFF);
+	run(b);
+	assert_int_equal(b->num_calls, 2);
+	assert_false(sa_pending(b->w)); /* nothing can be done now */
+	bench_answer_call(b, 0, MAD_END_OK);
+	run(b);
+	assert_int_equal(b->num_calls, 2); /* too early */
+	b->now = 50000;
+	run(b);
+	assert_int_equal(b->num_calls, 3);
+	bench_answer_call(b, 1, MAD_END_TIMEOUT);
+	b->now = 100000;
+	run(b);
+	assert_int_equal(b->num_calls, 4);
+	bench_destroy(b);
+}
+
+static void
+test_report_that_cannot_be_sent_is_given_up(void **state)
+{
+	struct bench *b = *state;
+
+	assert_int_equal(subscribe(b, &(struct subscription){ .from = GUID_B }), 0);
+	b->calls_allowed = 0;
+	join(b, 0xFFFF);
+	run(b);
+	assert_int_equal(sa_worker_counters(b->w)->reports_given_up, 1);
+	assert_false(sa_pending(b->w));
+}
+
+int
+main(void)
+{
+#define T(test) cmocka_unit_test_setup_teardown(test, bench_setup, bench_teardown)
+	const struct CMUnitTest tests[] = {
+		T(test_subscriber_is_told_of_groups),
+		T(test_subscriber_is_told_of_ports),
+		T(test_what_was_not_asked_for_is_not_told),
+		T(test_other_partitions_groups_are_not_told),
+		T(test_subscription_is_made_once_and_ended_once),
+		T(test_subscriptions_of_a_port_are_bounded),
+		T(test_subscribe_field_out_of_range),
+		cmocka_unit_test(test_reports_are_bounded_in_number_and_rate),
+		T(test_report_that_cannot_be_sent_is_given_up),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

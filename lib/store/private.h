@@ -14,19 +14,20 @@
 #include "store/tree.h"
 
 #define TREES_MAX (STORE_TABLES_MAX + STORE_INDEXES_MAX)
-#define NO_VERSION 0 /* numbers start at 1 */
 
-/* All a version is: roots. Tables first, then indexes. */
+/* All a version is: roots. Tables first, then indexes. Numbers start at 1. */
 struct store_version {
 	uint64_t number;
 	struct store *store;
 	uint64_t changed[STORE_TABLES_MAX]; /* number of the version that last changed a table */
 	struct tree tree[TREES_MAX];
+	uint64_t seen_held; /* the writer's: the last look at who holds what that found it held */
 };
 
-/* A block of memory and its size. */
+/* A block of memory, and the first version that has it. */
 struct block {
 	void *mem;
+	uint64_t born;
 	uint32_t size;
 };
 
@@ -37,8 +38,8 @@ struct blocks {
 };
 
 /*
- * Blocks that version `number` was the last to use, oldest first in store.old. Freed when a grace
- * period has passed since the next version was published and nobody holds one so old.
+ * A version that is no longer the newest, and the blocks that it was the last to use; oldest first
+ * in store.old.
  */
 struct retired {
 	struct retired *next;
@@ -50,16 +51,15 @@ struct retired {
 };
 
 struct held {
-	const struct store_version *version;
-	uint32_t count;
-	/* what the writer reads: NO_VERSION, or the number held */
-	uint64_t number;
+	const struct store_version *version; /* NULL: none; the writer reads it */
+	uint64_t count;
 };
 
 struct store_reader {
 	struct store *store;
-	struct held *held; /* max_versions of them */
-	unsigned int top; /* those from here on are unused */
+	struct held *held; /* store.slots of them */
+	unsigned int top; /* those from here on are unused; the writer reads it */
+	unsigned int last; /* held or let go last */
 } __attribute__((aligned(64)));
 
 struct store_txn {
@@ -84,6 +84,8 @@ struct store {
 	uint64_t stale_grace;
 	uint64_t stale_done; /* and no reader looks at them any more */
 	struct store_reader *readers;
+	unsigned int slots; /* of each reader */
+	uint64_t looks; /* at who holds what */
 	struct retired *old;
 	struct retired **old_tail;
 	struct retired *in_grace; /* the first whose grace period may not be over */

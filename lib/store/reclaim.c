@@ -4,10 +4,15 @@
 
 /*
  * What old versions alone still use is freed when nobody can see it: a grace period has passed
- * since its successor was published, so that no reader looks at it by the way, and nobody holds a
- * version so old. Past the bound the oldest version held is given up: it becomes stale, readers see
- * that before they look at it again, and a grace period later it counts as held no more.
+ * since the successor of the last version that has it was published, so that no reader looks at it
+ * by the way, and nobody holds any version that has it. A version held for long keeps what it has
+ * itself, and nothing of what came and went after it.
+ *
+ * Past the bounds the oldest version held is given up: it becomes stale, readers see that before
+ * they look at it again, and a grace period later it counts as held no more.
  */
+
+#include <string.h>
 
 #include "store/private.h"
 
@@ -23,96 +28,84 @@ grace_done(struct store *s, uint64_t token)
 	return s->config.grace.done == NULL || s->config.grace.done(s->config.grace.arg, token);
 }
 
+/* Free the blocks that no version up to this number has; the others stay, in order. */
+static void
+free_younger(struct store *s, struct blocks *b, uint64_t number)
+{
+	size_t i, kept = 0;
+
+	for (i = 0; i < b->n; i++) {
+		if (b->at[i].born <= number)
+			b->at[kept++] = b->at[i];
+		else
+			store_free(s, b->at[i].mem, b->at[i].size);
+	}
+	b->n = kept;
+}
+
+static uint64_t
+sum_of(const struct blocks *b)
+{
+	uint64_t sum = 0;
+	size_t i;
+
+	for (i = 0; i < b->n; i++)
+		sum += b->at[i].size;
+	return sum;
+}
+
+static void
+set_bytes(struct store *s, struct retired *r, uint64_t bytes)
+{
+	stat_set(s, old_bytes, s->stats.old_bytes - r->bytes + bytes);
+	r->bytes = bytes;
+}
+
 void
 retire_version(struct store *s, const struct store_version *v)
 {
 	struct retired *r = s->txn.old;
-	size_t i;
 
 	s->txn.old = NULL;
 	*r = (struct retired){
 		.number = v->number,
 		.grace = grace_start(s),
-		.bytes = sizeof(*v),
 		.version = (struct store_version *)(uintptr_t)v,
 		.blocks = s->txn.retired,
 	};
 	s->txn.retired = (struct blocks){ 0 };
-	for (i = 0; i < r->blocks.n; i++)
-		r->bytes += r->blocks.at[i].size;
-	stat_add(s, old_bytes, r->bytes);
+	/* what the transaction made and dropped again nobody has ever seen */
+	free_younger(s, &r->blocks, r->number);
+	set_bytes(s, r, sizeof(*v) + sum_of(&r->blocks));
 	*s->old_tail = r;
 	s->old_tail = &r->next;
 	if (s->in_grace == NULL)
 		s->in_grace = r;
 }
 
-static uint64_t
-held_number(const struct store *s, unsigned int reader, unsigned int i)
-{
-	return __atomic_load_n(&s->readers[reader].held[i].number, __ATOMIC_ACQUIRE);
-}
+/* --- who holds what --- */
 
-/* @return the smallest number held that is at least @p from; UINT64_MAX: none */
-static uint64_t
-oldest_held(const struct store *s, uint64_t from, uint64_t *held)
+/* Mark the versions that are held: only the writer frees one, so what it finds is there. */
+static void
+look_at_holders(struct store *s)
 {
-	uint64_t oldest = UINT64_MAX, n;
-	unsigned int i, k;
+	struct store_version *v;
+	unsigned int r, k, top;
+	uint64_t held = 0;
 
-	for (i = 0; i < s->config.readers; i++) {
-		for (k = 0; k < s->config.max_versions; k++) {
-			n = held_number(s, i, k);
-			*held += n != NO_VERSION;
-			if (n != NO_VERSION && n >= from && n < oldest)
-				oldest = n;
+	s->looks++;
+	for (r = 0; r < s->config.readers; r++) {
+		top = __atomic_load_n(&s->readers[r].top, __ATOMIC_ACQUIRE);
+		for (k = 0; k < top; k++) {
+			v = (struct store_version *)(uintptr_t)__atomic_load_n(
+				&s->readers[r].held[k].version, __ATOMIC_ACQUIRE);
+			if (v == NULL || v->seen_held == s->looks)
+				continue;
+			v->seen_held = s->looks;
+			held++;
 		}
 	}
-	return oldest;
-}
-
-static bool
-is_held(const struct store *s, uint64_t number)
-{
-	unsigned int i, k;
-
-	for (i = 0; i < s->config.readers; i++)
-		for (k = 0; k < s->config.max_versions; k++)
-			if (held_number(s, i, k) == number)
-				return true;
-	return false;
-}
-
-static void
-free_blocks(struct store *s, struct retired *r)
-{
-	size_t i;
-
-	for (i = 0; i < r->blocks.n; i++)
-		store_free(s, r->blocks.at[i].mem, r->blocks.at[i].size);
-	blocks_free(s, &r->blocks);
-	stat_set(s, old_bytes, s->stats.old_bytes - (r->bytes - sizeof(*r->version)));
-	r->bytes = sizeof(*r->version);
-}
-
-static void
-free_version(struct store *s, struct retired *r)
-{
-	store_free(s, r->version, sizeof(*r->version));
-	stat_set(s, old_bytes, s->stats.old_bytes - r->bytes);
-	mem_free(s->config.alloc, r);
-}
-
-/* Give up the oldest version held, when too much is kept; one at a time. */
-static void
-give_up(struct store *s, uint64_t oldest)
-{
-	if (s->stats.old_bytes <= s->config.max_old_bytes || oldest == UINT64_MAX ||
-			oldest >= s->current->number || s->stale_done < s->stale_below)
-		return;
-	__atomic_store_n(&s->stale_below, oldest + 1, __ATOMIC_RELEASE);
-	s->stale_grace = grace_start(s);
-	stat_add(s, versions_given_up, 1);
+	stat_set(s, versions_held, held);
 }
 
 /* Which versions' grace periods are over. Before anybody is asked what he holds. */
@@ -127,20 +120,69 @@ look_at_grace(struct store *s)
 	}
 }
 
-void
-store_reclaim(struct store *s)
+/* --- freeing --- */
+
+/*
+ * Nobody looks at version r any more: what an older one that is held has too becomes that one's,
+ * the rest is freed. Without memory to note it, all stays for now.
+ */
+static bool
+hand_down(struct store *s, struct retired *r, struct retired *older)
+{
+	free_younger(s, &r->blocks, older != NULL ? older->number : 0);
+	set_bytes(s, r, sizeof(*r->version) + sum_of(&r->blocks));
+	if (r->blocks.n > 0) {
+		if (blocks_reserve(s, &older->blocks, r->blocks.n) != 0)
+			return false;
+		memcpy(&older->blocks.at[older->blocks.n], r->blocks.at,
+			r->blocks.n * sizeof(r->blocks.at[0]));
+		older->blocks.n += r->blocks.n;
+		set_bytes(s, older, older->bytes + r->bytes - sizeof(*r->version));
+		set_bytes(s, r, sizeof(*r->version));
+	}
+	blocks_free(s, &r->blocks);
+	return true;
+}
+
+static void
+free_version(struct store *s, struct retired *r)
+{
+	store_free(s, r->version, sizeof(*r->version));
+	set_bytes(s, r, 0);
+	mem_free(s->config.alloc, r);
+}
+
+/* What old versions keep because they are held. */
+struct kept {
+	struct retired *newest; /* of those passed */
+	uint64_t oldest;
+	uint64_t bytes;
+	unsigned int versions;
+};
+
+/* @return whether version r must stay */
+static bool
+settle(struct store *s, struct retired *r, struct kept *kept)
+{
+	bool held = r->version->seen_held == s->looks;
+
+	if (held && r->number >= s->stale_done) {
+		if (kept->versions++ == 0)
+			kept->oldest = r->number;
+		kept->newest = r;
+		return true;
+	}
+	/* a holder of a stale version still asks it whether it is stale */
+	return !hand_down(s, r, kept->newest) || held;
+}
+
+static void
+settle_all(struct store *s, struct kept *kept)
 {
 	struct retired **link = &s->old, *r;
-	uint64_t live, held = 0;
 
-	look_at_grace(s);
-	live = oldest_held(s, s->stale_done, &held);
-	stat_set(s, versions_held, held);
-	while ((r = *link) != NULL && r->number <= s->graced && r->number < live) {
-		if (r->blocks.at != NULL)
-			free_blocks(s, r);
-		/* a holder of a stale version still asks it whether it is stale */
-		if (r->number < s->stale_done && is_held(s, r->number)) {
+	while ((r = *link) != NULL && r->number <= s->graced) {
+		if (settle(s, r, kept)) {
 			link = &r->next;
 			continue;
 		}
@@ -149,7 +191,32 @@ store_reclaim(struct store *s)
 			s->old_tail = link;
 		free_version(s, r);
 	}
-	give_up(s, live);
+	for (r = s->old; r != NULL && r->number <= s->graced; r = r->next)
+		kept->bytes += r->bytes;
+}
+
+/* Give up the oldest version held, when too much is kept; one at a time. */
+static void
+bound(struct store *s, const struct kept *kept)
+{
+	if (kept->versions == 0 || s->stale_done < s->stale_below)
+		return;
+	if (kept->bytes <= s->config.max_old_bytes && kept->versions <= s->config.max_versions)
+		return;
+	__atomic_store_n(&s->stale_below, kept->oldest + 1, __ATOMIC_RELEASE);
+	s->stale_grace = grace_start(s);
+	stat_add(s, versions_given_up, 1);
+}
+
+void
+store_reclaim(struct store *s)
+{
+	struct kept kept = { 0 };
+
+	look_at_grace(s);
+	look_at_holders(s);
+	settle_all(s, &kept);
+	bound(s, &kept);
 }
 
 void
@@ -159,8 +226,8 @@ reclaim_all(struct store *s)
 
 	while ((r = s->old) != NULL) {
 		s->old = r->next;
-		if (r->blocks.at != NULL)
-			free_blocks(s, r);
+		free_younger(s, &r->blocks, 0);
+		blocks_free(s, &r->blocks);
 		free_version(s, r);
 	}
 }

@@ -91,7 +91,7 @@ make_readers(struct store *s)
 	for (i = 0; i < s->config.readers; i++) {
 		s->readers[i].store = s;
 		s->readers[i].held = mem_zalloc(
-			a, s->config.max_versions * sizeof(struct held), 64);
+			a, s->slots * sizeof(struct held), 64);
 		if (s->readers[i].held == NULL)
 			return -ENOMEM;
 	}
@@ -113,6 +113,7 @@ store_create(const struct store_config *config, struct error *err)
 	if (s == NULL)
 		goto no_memory;
 	s->config = *config;
+	s->slots = 2 * config->max_versions;
 	s->old_tail = &s->old;
 	txn_init(s);
 	first = store_alloc(s, sizeof(*first));

@@ -37,6 +37,7 @@ struct store_txn;
 
 /** Immutable while a version that has it is held. */
 struct store_record {
+	uint64_t born; /**< number of the first version that has it */
 	uint32_t rid;
 	uint16_t len; /**< of bytes */
 	uint8_t table;
@@ -97,7 +98,8 @@ struct store_config {
 	struct store_backend backend; /**< .apply NULL: memory only */
 	/** Bytes that old versions may keep; beyond, the oldest held becomes stale. */
 	uint64_t max_old_bytes;
-	unsigned int max_versions; /**< held at one time */
+	/** Held at one time; beyond, the oldest held becomes stale. */
+	unsigned int max_versions;
 	/** Grace periods, as lib/mem has them: every reader has been quiescent since start(). */
 	struct {
 		uint64_t (*start)(void *arg);
@@ -116,7 +118,11 @@ void store_destroy(struct store *s);
 struct store_reader *store_reader(struct store *s, unsigned int reader);
 /** The newest version; good until the reader's next quiescent point, or while it is held. */
 const struct store_version *store_current(const struct store_reader *r);
-/** Keep a version over quiescent points; counted. @retval -ENOSPC too many versions are held */
+/**
+ * Keep a version over quiescent points; counted.
+ *
+ * @retval -ENOSPC  this reader holds twice as many as there may be, and has not let go of stale ones
+ */
 int store_hold(struct store_reader *r, const struct store_version *v);
 void store_unhold(struct store_reader *r, const struct store_version *v);
 /** Has a held version been given up by the bound? Then it must not be read, only unheld. */
@@ -182,7 +188,7 @@ struct store_stats {
 	uint64_t version;
 	uint64_t bytes; /**< in use by all versions */
 	uint64_t old_bytes; /**< kept for old versions or a grace period */
-	uint64_t versions_held;
+	uint64_t versions_held; /**< stale ones that have not been let go included */
 	uint64_t versions_given_up;
 	uint64_t commits;
 	uint64_t ops;

@@ -115,6 +115,18 @@ tree_select(const struct tree *t, uint64_t ordinal, uint32_t *at)
 
 /* --- changing --- */
 
+static struct tree_node *
+make(struct tree_writer *w, bool leaf)
+{
+	struct tree_node *n = w->make(w, leaf);
+
+	n->step = w->step;
+	n->born = w->version;
+	n->leaf = leaf;
+	n->n = 0;
+	return n;
+}
+
 /* The node itself if this step made it, else a copy. */
 static struct tree_node *
 writable(struct tree_writer *w, struct tree_node *n)
@@ -126,6 +138,7 @@ writable(struct tree_writer *w, struct tree_node *n)
 	copy = w->make(w, n->leaf);
 	memcpy(copy, n, tree_node_size(n->leaf));
 	copy->step = w->step;
+	copy->born = w->version;
 	w->retire(w, n);
 	return copy;
 }
@@ -187,12 +200,9 @@ set_child(struct tree_node *n, unsigned int i, struct tree_node *child)
 static struct tree_node *
 split(struct tree_writer *w, struct tree_node *n, unsigned int i)
 {
-	struct tree_node *right = w->make(w, n->leaf);
+	struct tree_node *right = make(w, n->leaf);
 	unsigned int keep = i == TREE_FAN ? TREE_FAN - 2 : TREE_FAN / 2;
 
-	right->step = w->step;
-	right->leaf = n->leaf;
-	right->n = 0;
 	append(right, n, keep, n->n - keep);
 	n->n = (uint16_t)keep;
 	return right;
@@ -256,17 +266,12 @@ tree_put(struct tree *t, struct tree_writer *w, struct tree_key key,
 	struct tree_node *right, *root;
 
 	if (t->root == NULL) {
-		t->root = w->make(w, true);
-		t->root->step = w->step;
-		t->root->leaf = true;
-		t->root->n = 0;
+		t->root = make(w, true);
 		t->depth = 1;
 	}
 	t->root = put(w, t->root, key, rec, &right);
 	if (right != NULL) {
-		root = w->make(w, false);
-		root->step = w->step;
-		root->leaf = false;
+		root = make(w, false);
 		root->n = 2;
 		set_child(root, 0, t->root);
 		set_child(root, 1, right);

@@ -17,8 +17,7 @@
 
 struct store_record;
 
-#define TREE_FAN       32
-#define TREE_DEPTH_MAX 16
+#define TREE_FAN 32
 
 /** Tables: {0, rid}. Indexes: {key, rid}. */
 struct tree_key {
@@ -28,6 +27,7 @@ struct tree_key {
 
 struct tree_node {
 	uint64_t step; /**< of the transaction that made it; only there it may change */
+	uint64_t born; /**< number of the first version that has it */
 	uint16_t n;
 	bool leaf;
 	uint64_t hi[TREE_FAN]; /**< keys of entries; of an inner node the smallest below each child */
@@ -48,6 +48,7 @@ struct tree {
 /** Where nodes come from and go to: the writer. */
 struct tree_writer {
 	uint64_t step;
+	uint64_t version; /**< number of the one that is being made */
 	/** Never NULL: the writer has set aside what a change can take, see tree_nodes_needed(). */
 	struct tree_node *(*make)(struct tree_writer *w, bool leaf);
 	/** No longer part of the newest tree. */

@@ -12,6 +12,11 @@
 
 #include "store/private.h"
 
+#define ROOM_KEPT 65536 /* places for blocks and operations, from one transaction to the next */
+
+_Static_assert(sizeof(((struct store_savepoint *)0)->trees) ==
+		sizeof(((struct store_version *)0)->tree), "a savepoint has all roots");
+
 /* --- nodes --- */
 
 static struct tree_node *
@@ -23,7 +28,7 @@ make_node(struct tree_writer *w, bool leaf)
 	t->spare[leaf] = n->child[0];
 	t->num_spare[leaf]--;
 	n->leaf = leaf;
-	t->made.at[t->made.n++] = (struct block){ n, tree_node_size(leaf) };
+	t->made.at[t->made.n++] = (struct block){ n, w->version, tree_node_size(leaf) };
 	return n;
 }
 
@@ -32,7 +37,7 @@ retire_node(struct tree_writer *w, struct tree_node *n)
 {
 	struct store_txn *t = (struct store_txn *)w;
 
-	t->retired.at[t->retired.n++] = (struct block){ n, tree_node_size(n->leaf) };
+	t->retired.at[t->retired.n++] = (struct block){ n, n->born, tree_node_size(n->leaf) };
 }
 
 static int
@@ -164,7 +169,8 @@ record_size(const struct store_record *r)
 static void
 retire_record(struct store_txn *t, const struct store_record *r)
 {
-	t->retired.at[t->retired.n++] = (struct block){ (void *)(uintptr_t)r, record_size(r) };
+	t->retired.at[t->retired.n++] =
+		(struct block){ (void *)(uintptr_t)r, r->born, record_size(r) };
 }
 
 int
@@ -176,6 +182,7 @@ store_put(struct store_txn *t, unsigned int table, uint32_t rid, const void *byt
 
 	if (r == NULL)
 		return -ENOMEM;
+	r->born = t->next->number;
 	r->rid = rid;
 	r->len = len;
 	r->table = (uint8_t)table;
@@ -185,7 +192,7 @@ store_put(struct store_txn *t, unsigned int table, uint32_t rid, const void *byt
 		store_free(t->store, r, record_size(r));
 		return rc;
 	}
-	t->made.at[t->made.n++] = (struct block){ r, record_size(r) };
+	t->made.at[t->made.n++] = (struct block){ r, r->born, record_size(r) };
 	if (old != NULL)
 		retire_record(t, old);
 	tree_put(&t->next->tree[table], &t->writer, table_key(rid), r);
@@ -252,6 +259,7 @@ store_begin(struct store *s)
 		return NULL;
 	*t->next = *s->current;
 	t->next->number++;
+	t->writer.version = t->next->number;
 	t->writer.step++;
 	t->open = true;
 	return t;
@@ -297,11 +305,30 @@ store_rollback(struct store_txn *t, const struct store_savepoint *sp)
 	memcpy(t->next->tree, sp->trees, sizeof(t->next->tree));
 }
 
+/* What a large transaction needed is not kept for ever. */
+static void
+end(struct store_txn *t)
+{
+	t->made.n = 0;
+	t->retired.n = 0;
+	t->num_ops = 0;
+	if (t->made.room > ROOM_KEPT)
+		blocks_free(t->store, &t->made);
+	if (t->retired.room > ROOM_KEPT)
+		blocks_free(t->store, &t->retired);
+	if (t->room_ops > ROOM_KEPT) {
+		mem_free(t->store->config.alloc, t->ops);
+		t->ops = NULL;
+		t->room_ops = 0;
+	}
+	t->open = false;
+}
+
 void
 store_abort(struct store_txn *t)
 {
 	unmake(t, 0, 0, 0);
-	t->open = false;
+	end(t);
 }
 
 int
@@ -327,9 +354,7 @@ store_commit(struct store_txn *t, struct error *err)
 	stat_set(s, version, t->next->number);
 	t->next = NULL;
 	retire_version(s, last);
-	t->made.n = 0;
-	t->num_ops = 0;
-	t->open = false;
+	end(t);
 	store_reclaim(s);
 	return 0;
 }

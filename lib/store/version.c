@@ -23,47 +23,52 @@ store_current(const struct store_reader *r)
 	return __atomic_load_n(&r->store->current, __ATOMIC_ACQUIRE);
 }
 
+/* The place where a version is held, NULL: a free one; if there is none, the one behind the last. */
+static unsigned int
+place_of(const struct store_reader *r, const struct store_version *v)
+{
+	unsigned int i = 0;
+
+	if (r->last < r->top && r->held[r->last].version == v)
+		return r->last;
+	while (i < r->top && r->held[i].version != v)
+		i++;
+	return i;
+}
+
+/*
+ * What is written here is seen by the writer before this reader's next quiescent point is: until
+ * then the grace period keeps the version.
+ */
 int
 store_hold(struct store_reader *r, const struct store_version *v)
 {
-	unsigned int i, free = r->store->config.max_versions;
-	struct held *h;
+	unsigned int i = place_of(r, v);
 
-	for (i = 0; i < r->top; i++) {
-		h = &r->held[i];
-		if (h->version == v) {
-			h->count++;
-			return 0;
-		}
-		if (h->version == NULL && i < free)
-			free = i;
-	}
-	if (free == r->store->config.max_versions) {
-		if (r->top == free)
-			return -ENOSPC;
-		free = r->top++;
-	}
-	h = &r->held[free];
-	h->version = v;
-	h->count = 1;
-	/* seen by the writer before this reader's next quiescent point is */
-	__atomic_store_n(&h->number, v->number, __ATOMIC_RELEASE);
+	if (i == r->top)
+		i = place_of(r, NULL);
+	if (i == r->store->slots)
+		return -ENOSPC;
+	if (r->held[i].count++ == 0)
+		__atomic_store_n(&r->held[i].version, v, __ATOMIC_RELEASE);
+	if (i == r->top)
+		__atomic_store_n(&r->top, i + 1, __ATOMIC_RELEASE);
+	r->last = i;
 	return 0;
 }
 
 void
 store_unhold(struct store_reader *r, const struct store_version *v)
 {
-	struct held *h = r->held;
+	unsigned int i = place_of(r, v), top = r->top;
 
-	while (h->version != v)
-		h++;
-	if (--h->count > 0)
+	r->last = i;
+	if (--r->held[i].count > 0)
 		return;
-	h->version = NULL;
-	__atomic_store_n(&h->number, NO_VERSION, __ATOMIC_RELEASE);
-	while (r->top > 0 && r->held[r->top - 1].version == NULL)
-		r->top--;
+	__atomic_store_n(&r->held[i].version, NULL, __ATOMIC_RELEASE);
+	while (top > 0 && r->held[top - 1].version == NULL)
+		top--;
+	__atomic_store_n(&r->top, top, __ATOMIC_RELEASE);
 }
 
 bool

@@ -172,59 +172,158 @@ test_what_is_held_is_freed_when_it_is_let_go(void **state)
 	assert_int_equal(old_bytes(f), 0);
 }
 
+/* max_versions is 4: with the fifth the oldest transfer ends, newer ones go on */
 static void
-test_versions_held_are_bounded(void **state)
+test_the_oldest_version_is_given_up_past_their_number(void **state)
 {
 	struct fixture *f = *state;
 	struct store_reader *r = store_reader(f->s, 0);
-	const struct store_version *v[4];
+	const struct store_version *v[5];
+	struct store_stats stats;
 	unsigned int i;
 
-	for (i = 0; i < 4; i++) {
+	for (i = 0; i < 5; i++) {
+		v[i] = store_current(r);
+		assert_int_equal(store_hold(r, v[i]), 0);
+		assert_false(store_stale(v[0]));
+		fixture_put(f, 0, 7, i, 1);
+	}
+	assert_true(store_stale(v[0]));
+	for (i = 1; i < 5; i++)
+		assert_false(store_stale(v[i]));
+	store_reclaim(f->s);
+	store_stats(f->s, &stats);
+	assert_int_equal(stats.versions_given_up, 1);
+	assert_int_equal(stats.versions_held, 5); /* it has not been let go */
+	for (i = 0; i < 5; i++)
+		store_unhold(r, v[i]);
+	store_reclaim(f->s);
+	store_stats(f->s, &stats);
+	assert_int_equal(stats.versions_held, 0);
+}
+
+/* holders that never look whether they have been given up come to an end too */
+static void
+test_a_reader_holds_twice_the_bound_at_most(void **state)
+{
+	struct fixture *f = *state;
+	struct store_reader *r = store_reader(f->s, 0);
+	const struct store_version *v[8];
+	unsigned int i;
+
+	for (i = 0; i < 8; i++) {
 		v[i] = store_current(r);
 		assert_int_equal(store_hold(r, v[i]), 0);
 		fixture_put(f, 0, 7, i, 1);
 	}
 	assert_int_equal(store_hold(r, store_current(r)), -ENOSPC);
+	assert_int_equal(store_hold(r, v[5]), 0); /* one more holder of the same */
+	store_unhold(r, v[5]);
 	store_unhold(r, v[1]);
 	assert_int_equal(store_hold(r, store_current(r)), 0);
 	store_unhold(r, store_current(r));
-	store_unhold(r, v[0]);
-	store_unhold(r, v[2]);
-	store_unhold(r, v[3]);
+	for (i = 0; i < 8; i++)
+		if (i != 1)
+			store_unhold(r, v[i]);
+}
+
+static void
+put_many(struct fixture *f, uint32_t from, uint32_t n)
+{
+	struct store_txn *t = store_begin(f->s);
+	uint32_t i;
+
+	for (i = 0; i < n; i++) {
+		struct row row = { from + i, i, { 0 } };
+
+		assert_int_equal(store_put(t, 0, i, &row, sizeof(row)), 0);
+	}
+	assert_int_equal(store_commit(t, NULL), 0);
 }
 
 /* past the bound the oldest transfer ends, newer ones go on */
 static void
-test_the_oldest_version_is_given_up_past_the_bound(void **state)
+test_the_oldest_version_is_given_up_past_its_bytes(void **state)
 {
 	struct fixture *f = *state;
 	struct store_reader *r = store_reader(f->s, 0);
-	const struct store_version *oldest, *newer = NULL;
+	const struct store_version *oldest, *newer;
 	struct store_stats stats;
-	uint32_t i;
 
-	fixture_put(f, 0, 1, 1, 1);
+	put_many(f, 1, 5000); /* together they are between a half and the whole of max_old_bytes */
 	oldest = store_current(r);
 	assert_int_equal(store_hold(r, oldest), 0);
-	for (i = 0; !store_stale(oldest); i++) {
-		assert_true(i < 10000);
-		assert_true(old_bytes(f) < f->config.max_old_bytes + 65536);
-		if (newer != NULL)
-			store_unhold(r, newer);
-		newer = store_current(r);
-		assert_int_equal(store_hold(r, newer), 0);
-		fixture_put(f, 0, 1, i, 1);
-	}
+	put_many(f, 2, 5000);
+	assert_in_range(old_bytes(f), f->config.max_old_bytes / 2, f->config.max_old_bytes);
+	newer = store_current(r);
+	assert_int_equal(store_hold(r, newer), 0);
+	assert_false(store_stale(oldest));
+	put_many(f, 3, 5000);
+	assert_true(store_stale(oldest));
 	assert_false(store_stale(newer));
-	store_reclaim(f->s);
-	assert_true(old_bytes(f) < 65536);
+	assert_in_range(old_bytes(f), f->config.max_old_bytes / 2, f->config.max_old_bytes);
+	assert_int_equal(row_of(store_get(newer, 0, 4999)).a, 2 + 4999);
 	store_stats(f->s, &stats);
 	assert_int_equal(stats.versions_given_up, 1);
 	assert_int_equal(stats.versions_held, 2); /* the one given up has not been let go yet */
 	assert_true(store_stale(oldest)); /* it can still be asked */
 	store_unhold(r, oldest);
 	store_unhold(r, newer);
+}
+
+/* what came and went after a version that is held is not kept for it */
+static void
+test_a_held_version_keeps_only_what_it_has(void **state)
+{
+	struct fixture *f = *state;
+	struct store_reader *r = store_reader(f->s, 0), *other = store_reader(f->s, 1);
+	const struct store_version *v, *brief;
+	uint64_t one_round = 0;
+	uint32_t i;
+
+	put_many(f, 1, 100);
+	v = store_current(r);
+	assert_int_equal(store_hold(r, v), 0);
+	for (i = 0; i < 1000; i++) {
+		brief = store_current(other);
+		assert_int_equal(store_hold(other, brief), 0);
+		fixture_put(f, 0, i % 100, i, 7);
+		store_unhold(other, brief);
+		if (i == 200)
+			one_round = old_bytes(f);
+	}
+	assert_int_equal(old_bytes(f), one_round);
+	for (i = 0; i < 100; i++)
+		assert_int_equal(row_of(store_get(v, 0, i)).a, 1 + i);
+	store_unhold(r, v);
+	assert_int_equal(old_bytes(f), 0);
+}
+
+/* what a transaction made and dropped again nobody has seen: it does not wait for anybody */
+static void
+test_what_was_never_seen_is_freed_at_once(void **state)
+{
+	struct fixture *f = *state;
+	struct store_savepoint sp;
+	struct row row = { 1, 1, { 0 } };
+	struct store_stats once, often;
+	struct store_txn *t;
+	uint32_t i;
+
+	f->grace_now = 0;
+	fixture_put(f, 0, 7, 1, 1);
+	fixture_put(f, 0, 7, 2, 1);
+	store_stats(f->s, &once);
+	t = store_begin(f->s);
+	for (i = 0; i < 100; i++) {
+		store_save(t, &sp);
+		assert_int_equal(store_put(t, 0, 7, &row, sizeof(row)), 0);
+	}
+	assert_int_equal(store_commit(t, NULL), 0);
+	store_stats(f->s, &often);
+	/* as much as a transaction of one change leaves: the first had no node to retire */
+	assert_in_range(often.old_bytes, once.old_bytes + 1, 2 * once.old_bytes);
+	f->grace_now = UINT64_MAX;
 }
 
 /* allocation number k fails: the change is whole or absent, and nothing leaks */
@@ -393,8 +492,11 @@ main(void)
 		T(test_a_held_version_does_not_change),
 		T(test_what_nobody_holds_is_freed_after_the_grace_period),
 		T(test_what_is_held_is_freed_when_it_is_let_go),
-		T(test_versions_held_are_bounded),
-		T(test_the_oldest_version_is_given_up_past_the_bound),
+		T(test_the_oldest_version_is_given_up_past_their_number),
+		T(test_a_reader_holds_twice_the_bound_at_most),
+		T(test_the_oldest_version_is_given_up_past_its_bytes),
+		T(test_a_held_version_keeps_only_what_it_has),
+		T(test_what_was_never_seen_is_freed_at_once),
 		T(test_a_failed_allocation_leaves_the_transaction_as_it_was),
 		cmocka_unit_test(test_a_reader_on_another_thread_sees_whole_versions),
 	};

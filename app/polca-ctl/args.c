@@ -209,6 +209,44 @@ parse_object(struct parser *a, const json_t *param, const char *text)
 	return obj;
 }
 
+/* Length of the name in NAME=VALUE; 0: it is none. */
+static size_t
+name_in(const char *text)
+{
+	size_t len = 0;
+
+	while (isalnum((unsigned char)text[len]) || text[len] == '_')
+		len++;
+	return text[len] == '=' ? len : 0;
+}
+
+/* JSON, or one NAME=VALUE; the server knows the names and what their values mean. */
+static json_t *
+parse_map(struct parser *a, const json_t *param, const char *text)
+{
+	size_t len = name_in(text);
+	json_t *obj, *v;
+	char *name;
+
+	if (*text == '{' || *text == '[')
+		return parse_object(a, param, text);
+	if (len == 0) {
+		complain(a, "%s: got \"%s\", wanted NAME=VALUE or JSON", method_text(param, "name"),
+			text);
+		return NULL;
+	}
+	v = json_string(text + len + 1);
+	if (v == NULL) {
+		complain(a, "%.*s: not UTF-8", (int)len, text);
+		return NULL;
+	}
+	obj = json_object();
+	name = strndup(text, len);
+	json_object_set_new(obj, name, v);
+	free(name);
+	return obj;
+}
+
 static json_t *
 parse_value(struct parser *a, const json_t *param, const char *text)
 {
@@ -223,6 +261,8 @@ parse_value(struct parser *a, const json_t *param, const char *text)
 		return parse_flags(text);
 	if (strcmp(type, "object") == 0 || strcmp(type, "list") == 0)
 		return parse_object(a, param, text);
+	if (strcmp(type, "map") == 0 || strcmp(type, "maps") == 0)
+		return parse_map(a, param, text);
 	v = json_string(text);
 	if (v == NULL)
 		complain(a, "%s: not UTF-8", name);
@@ -267,9 +307,14 @@ store(struct parser *a, const struct args_path *path, const char *text)
 		return -1;
 	for (i = 0; i < path->depth - 1; i++)
 		obj = enter(obj, path->step[i]);
+	list = json_object_get(obj, name);
+	if (strcmp(method_text(param, "type"), "map") == 0 && list != NULL) {
+		i = json_object_update(list, v);
+		json_decref(v);
+		return i;
+	}
 	if (strcmp(method_text(param, "type"), "list") != 0)
 		return json_object_set_new(obj, name, v);
-	list = json_object_get(obj, name);
 	if (list == NULL) {
 		list = json_array();
 		json_object_set_new(obj, name, list);
@@ -322,7 +367,25 @@ take_option(struct parser *a, char **words, int num)
 	return store(a, &path, words[1]) == 0 ? 2 : -1;
 }
 
-/* A value without option belongs to the first required parameter that has none. */
+/* The parameter that NAME=VALUE words belong to: the first that is a map. */
+static const json_t *
+map_param(const json_t *method)
+{
+	json_t *p;
+	size_t i;
+
+	json_array_foreach(json_object_get(method, "params"), i, p)
+	{
+		if (strcmp(method_text(p, "type"), "map") == 0)
+			return p;
+	}
+	return NULL;
+}
+
+/*
+ * A value without option belongs to the first required parameter that has none; NAME=VALUE to the
+ * map.
+ */
 static int
 take_value(struct parser *a, const char *text)
 {
@@ -331,6 +394,9 @@ take_value(struct parser *a, const char *text)
 	json_t *p;
 	size_t i;
 
+	path.step[0] = map_param(a->method);
+	if (path.step[0] != NULL && name_in(text) > 0)
+		return store(a, &path, text) == 0 ? 1 : -1;
 	json_array_foreach(json_object_get(a->method, "params"), i, p)
 	{
 		if (!json_is_true(json_object_get(p, "required")) ||

@@ -17,36 +17,12 @@
 #include "connection.h"
 #include "help.h"
 #include "methods.h"
+#include "report.h"
+#include "sa.h"
 #include "table.h"
-
-enum exit_status {
-	EXIT_DONE = 0,
-	EXIT_SERVER = 1,
-	EXIT_USAGE = 2,
-	EXIT_CONNECTION = 3,
-};
 
 #define WAIT_MS  10000
 #define ROWS_MAX 100000 /* of a list that goes on page by page */
-
-struct options {
-	char socket[256];
-	bool json;
-	bool help;
-	bool version;
-	unsigned int wait_ms;
-	char **words; /* what is left for the command */
-	int num;
-};
-
-static int
-usage_error(const char *fmt, const char *what)
-{
-	fprintf(stderr, "polca-ctl: ");
-	fprintf(stderr, fmt, what);
-	fprintf(stderr, "\n");
-	return EXIT_USAGE;
-}
 
 /* @return words used: 0 when it is none of ours, -1 when it is wrong */
 static int
@@ -97,52 +73,6 @@ take_globals(struct options *o, int argc, char **argv)
 		}
 	}
 	return 0;
-}
-
-/* Errors say what to do next. */
-static int
-no_connection(const struct options *o, int eno)
-{
-	const char *hint = "is polca running? start it, or name its socket with -s PATH or POLCA_SOCKET";
-
-	if (eno == EACCES || eno == EPERM)
-		hint = "polca serves its own user and root: run polca-ctl as one of them";
-	else if (eno == ENAMETOOLONG)
-		hint = "the path of a socket has 107 bytes at most";
-	fprintf(stderr, "polca-ctl: cannot connect to %s: %s\n  %s\n", o->socket, strerror(eno),
-		hint);
-	return EXIT_CONNECTION;
-}
-
-static int
-no_reply(int eno)
-{
-	fprintf(stderr, "polca-ctl: no reply: %s\n  %s\n", strerror(eno),
-		eno == ETIMEDOUT ? "wait longer with --wait SECONDS, or look at polca's log" :
-				   "the server closed the connection: look at its log");
-	return EXIT_CONNECTION;
-}
-
-static int
-server_error(const struct options *o, json_t *error, const char *words)
-{
-	json_t *data = json_object_get(error, "data");
-	const char *eno = method_text(data, "errno");
-	char *text;
-
-	if (o->json) {
-		text = json_dumps(error, JSON_INDENT(2));
-		puts(text);
-		free(text);
-	}
-	fprintf(stderr, "polca-ctl: %s: %s%s%s%s\n", words, method_text(error, "message"),
-		eno[0] != '\0' ? " (" : "", eno, eno[0] != '\0' ? ")" : "");
-	if (json_object_get(data, "posted") != NULL)
-		fprintf(stderr, "  %lld were posted before it\n",
-			(long long)json_integer_value(json_object_get(data, "posted")));
-	if (json_integer_value(json_object_get(error, "code")) <= -32000)
-		fprintf(stderr, "  see polca-ctl %s --help\n", words);
-	return EXIT_SERVER;
 }
 
 /* The first list of a result: what a page adds to. */
@@ -225,6 +155,11 @@ run_method(const struct options *o, struct connection *c, const json_t *method, 
 	params = args_params(method, o->words + used, o->num - used, why, sizeof(why));
 	if (params == NULL)
 		return usage_error("%s", why);
+	if (sa_is_command(method)) {
+		rc = sa_run(o, c, method, params);
+		json_decref(params);
+		return rc;
+	}
 	wait_ms = o->wait_ms +
 		(unsigned int)json_integer_value(json_object_get(params, "timeout_ms"));
 	rc = connection_call(c, name, params, wait_ms, &result, &error);
@@ -298,6 +233,7 @@ run(const struct options *o)
 	int rc, eno = errno;
 	json_t *methods = methods_load(c, o->wait_ms);
 
+	sa_commands(methods);
 	if (o->help || o->num == 0)
 		rc = run_help(o, methods);
 	else
@@ -318,6 +254,7 @@ run_completion(int argc, char **argv)
 	char *words[64];
 	int i, num = 0;
 
+	sa_commands(methods);
 	for (i = 4; i < argc && i <= 3 + cword && num < 63; i++)
 		words[num++] = argv[i];
 	if (cword > 0 && 3 + cword >= argc)

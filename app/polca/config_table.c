@@ -145,6 +145,73 @@ static const struct key limit_keys[] = {
 	END,
 };
 
+#define MAD(f, low, high, text) UINT(struct config, engine.mad.f, #f, low, high, text)
+
+static const struct key mad_keys[] = {
+	MAD(max_sessions, 16, 1 << 22, "Sessions of a worker, either side."),
+	MAD(max_sessions_per_peer, 1, 1 << 22, "Sessions that one peer may have on a worker."),
+	MAD(max_bytes, 1 << 16, UINT64_C(1) << 36,
+			"Bytes of many-packet requests that a worker reassembles at one time."),
+	MAD(max_bytes_per_peer, 1 << 12, UINT64_C(1) << 36, "The same of one peer."),
+	MAD(v1_window, 64, 65535, "Class version 1: window that our requests ask for, packets."),
+	MAD(rmpp_window, 1, 65535, "RMPP: packets that we let a sender be ahead."),
+	MAD(rmpp_send_max, 1, 65535, "RMPP: packets that we are ahead at most."),
+	MAD(retries, 0, 7, "A packet is sent again, or asked for again, so often."),
+	MAD(resp_time, 0, 31, "Time that we take to answer at most: 4.096 us * 2^it."),
+	BOOL(struct config, engine.mad.v1_flags_lsb, "v1_flags_lsb",
+			"Class version 1: read FragmentFlag from its least significant bit, as "
+			"some early managers did."),
+	MAD(rmpp_total_ms, 100, 86400000,
+			"RMPP: a message that is not whole after so many milliseconds is given "
+			"up."),
+	MAD(keepalive_total_ms, 100, 86400000,
+			"Class version 1: a session that only KeepAlives keep ends after so many "
+			"milliseconds."),
+	END,
+};
+
+#define SA(f, low, high, text) UINT(struct config, engine.sa.f, #f, low, high, text)
+
+static const struct key_word trust_words[] = {
+	{ "key", SA_TRUST_KEY },
+	{ "all", SA_TRUST_ALL },
+	{ NULL, 0 },
+};
+
+static const struct key sa_keys[] = {
+	BOOL(struct config, engine.sa.enabled, "enabled",
+			"Serve subnet administration. Asking others works without."),
+	TEXT(struct config, engine.sa.path, "path",
+			"Directory of the database, made when only it is missing. Default: memory "
+			"only."),
+	SA(map_mb, 1, 1 << 24, "The most that the database may grow to, MiB."),
+	SA(sm_key, 0, INT64_MAX, "SM_Key of trusted requesters."),
+	{ .name = "trust",
+			.type = KEY_ENUM,
+			FIELD(struct config, engine.sa.trust),
+			.words = trust_words,
+			.help = "key: who gives the SM_Key sees and changes everything, others see "
+				"their partition; all: everybody is trusted." },
+	SA(master_sm_lid, 0, 0xBFFF,
+			"Config is taken from this LID alone. 0: from any trusted requester."),
+	SA(packet_life, 0, 63, "PacketLifeTime of computed paths: 4.096 us * 2^it."),
+	SA(max_results, 1, 1 << 24, "Records that a filtered query may gather."),
+	SA(max_result_mb, 1, 4095, "Memory of gathered results, per worker, MiB."),
+	SA(max_writes, 1, 65535, "Changes under way, per worker."),
+	SA(max_versions, 1, 1 << 20,
+			"Versions of the database that transfers may hold at one time."),
+	SA(old_mb, 1, 1 << 20,
+			"Memory that old versions may keep, MiB; beyond, the oldest transfer "
+			"ends."),
+	SA(notice_retries, 0, 255, "A Report that nobody answers is sent again so often."),
+	SA(notice_interval_ms, 10, 3600000, "Milliseconds between two of them."),
+	SA(notices_max, 1, 1 << 20, "Reports under way, per worker."),
+	SA(query_mb, 1, 1 << 20,
+			"Memory for the records that one query of ours may bring, MiB: about 8000 "
+			"NodeRecords each."),
+	END,
+};
+
 static const struct key address_keys[] = {
 	{ .name = "address",
 			.type = KEY_PREFIX,
@@ -257,6 +324,8 @@ static const struct key root_keys[] = {
 	OBJECT("eal", eal_keys, "DPDK's environment: CPUs and memory."),
 	OBJECT("workers", worker_keys, "The lcores that poll."),
 	OBJECT("limits", limit_keys, "Sizes of tables; all are allocated at start."),
+	OBJECT("mad", mad_keys, "Management datagrams on QP1: sessions and their bounds."),
+	OBJECT("sa", sa_keys, "Subnet administration."),
 	{ .name = "ports",
 			.type = KEY_LIST,
 			.flags = KEY_REQUIRED,
@@ -286,5 +355,6 @@ config_init(struct config *c)
 	memset(c, 0, sizeof(*c));
 	c->engine = engine_config_default;
 	c->engine.limits = rc_limits_default;
+	c->engine.mad = mad_limits_default;
 	strcpy(c->file_prefix, "polca");
 }

@@ -49,3 +49,23 @@ counters_rc(const struct rc_counters *c, counter_fn fn, void *arg)
 	for (i = 0; i < RC_COUNTER_COUNT; i++)
 		fn(arg, rc_counter_infos[i].name, value[i]);
 }
+
+void
+counters_mad(const struct mad_counters *c, counter_fn fn, void *arg)
+{
+	const uint64_t *value = (const uint64_t *)c;
+	unsigned int i;
+
+	for (i = 0; i < MAD_COUNTER_COUNT; i++)
+		fn(arg, mad_counter_infos[i].name, value[i]);
+}
+
+void
+counters_sa(const struct sa_counters *c, counter_fn fn, void *arg)
+{
+	const uint64_t *value = (const uint64_t *)c;
+	unsigned int i;
+
+	for (i = 0; i < SA_COUNTER_COUNT; i++)
+		fn(arg, sa_counter_infos[i].name, value[i]);
+}

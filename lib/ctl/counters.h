@@ -20,6 +20,8 @@ typedef void (*counter_fn)(void *arg, const char *name, uint64_t value);
 void counters_port(const struct link_counters *c, counter_fn fn, void *arg);
 /** Verdicts of one kind, or of both (-1). */
 void counters_verdicts(const struct link_counters *c, int kind, counter_fn fn, void *arg);
+void counters_mad(const struct mad_counters *c, counter_fn fn, void *arg);
+void counters_sa(const struct sa_counters *c, counter_fn fn, void *arg);
 void counters_rc(const struct rc_counters *c, counter_fn fn, void *arg);
 
 #endif

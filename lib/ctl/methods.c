@@ -17,6 +17,9 @@ const struct rpc_area rpc_areas[] = {
 	{ "Queue pairs", methods_qp },
 	{ "Queue pair attributes", methods_modify },
 	{ "Work requests", methods_post },
+	{ "Subnet administration", methods_sa },
+	{ "The SA's database", methods_sa_data },
+	{ "The SA's sessions and figures", methods_sa_stats },
 	{ NULL, NULL },
 };
 

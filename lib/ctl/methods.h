@@ -25,6 +25,9 @@ extern const struct rpc_method methods_srq[];
 extern const struct rpc_method methods_qp[];
 extern const struct rpc_method methods_modify[];
 extern const struct rpc_method methods_post[];
+extern const struct rpc_method methods_sa[];
+extern const struct rpc_method methods_sa_data[];
+extern const struct rpc_method methods_sa_stats[];
 
 /* words.c */
 extern const struct param_word words_access[];

@@ -83,6 +83,23 @@ show_rc(const char *params, struct rte_tel_data *d)
 }
 
 static int
+show_sa(const char *params, struct rte_tel_data *d)
+{
+	long worker = index_of(params, LONG_MAX, engine_workers(engine));
+	struct mad_counters mad = { 0 };
+	struct sa_counters sa = { 0 };
+
+	if (worker < 0)
+		return -EINVAL;
+	engine_mad_counters(engine, worker == LONG_MAX ? -1 : (int)worker, &mad);
+	engine_sa_counters(engine, worker == LONG_MAX ? -1 : (int)worker, &sa);
+	rte_tel_data_start_dict(d);
+	counters_mad(&mad, add_counter, d);
+	counters_sa(&sa, add_counter, d);
+	return 0;
+}
+
+static int
 show_worker(const char *params, struct rte_tel_data *d)
 {
 	long worker = index_of(params, 0, engine_workers(engine));
@@ -118,6 +135,8 @@ static const struct telemetry_row {
 	{ "/polca/port", show_port, "Counters of a port, as stats_get. Parameters: int port" },
 	{ "/polca/rc", show_rc,
 		"Counters of the RC transport, as stats_get. Parameters: int worker (none: the sum)" },
+	{ "/polca/sa", show_sa,
+		"Counters of QP1's datagrams and of the SA, as sa_stats. Parameters: int worker (none: the sum)" },
 	{ "/polca/worker", show_worker, "State of a worker, as worker_list. Parameters: int worker" },
 };
 #define NUM_ROWS (sizeof(rows) / sizeof(rows[0]))

@@ -19,7 +19,7 @@
 
 RTE_LOG_REGISTER(engine_logtype, polca.engine, INFO);
 
-/* .limits all zero: rc_limits_default. */
+/* .limits all zero: rc_limits_default; .mad all zero: mad_limits_default. */
 const struct engine_config engine_config_default = {
 	.max_pd = 1024,
 	.max_mr = 65536,
@@ -29,6 +29,22 @@ const struct engine_config engine_config_default = {
 	.idle_sleep_us = 1000,
 	.handoff_ring = 1024,
 	.stall_ms = 1000,
+	.sa = {
+		.enabled = true,
+		.map_mb = 4096,
+		.sm_key = 1,
+		.trust = SA_TRUST_KEY,
+		.packet_life = 16,
+		.max_results = 1u << 20,
+		.max_result_mb = 64,
+		.max_writes = 4096,
+		.max_versions = 1024,
+		.old_mb = 256,
+		.notice_retries = 4,
+		.notice_interval_ms = 1000,
+		.notices_max = 1024,
+		.query_mb = 256,
+	},
 };
 
 #define WHEEL_TICK_HZ                                                                              \
@@ -47,15 +63,16 @@ grace_done(void *arg, uint64_t token)
 	return rte_rcu_qsbr_check(arg, token, false) == 1;
 }
 
+/* The workers, and the control thread as a reader of the SA's store. */
 static int
 create_rcu(struct engine *e, struct error *err)
 {
-	unsigned int i;
+	unsigned int i, readers = e->num_workers + 1;
 
-	e->rcu = rte_zmalloc(NULL, rte_rcu_qsbr_get_memsize(e->num_workers), RTE_CACHE_LINE_SIZE);
-	if (e->rcu == NULL || rte_rcu_qsbr_init(e->rcu, e->num_workers) != 0)
+	e->rcu = rte_zmalloc(NULL, rte_rcu_qsbr_get_memsize(readers), RTE_CACHE_LINE_SIZE);
+	if (e->rcu == NULL || rte_rcu_qsbr_init(e->rcu, readers) != 0)
 		return error_set(err, ENOMEM, "no memory for RCU: raise eal.memory_mb");
-	for (i = 0; i < e->num_workers; i++)
+	for (i = 0; i < readers; i++)
 		rte_rcu_qsbr_thread_register(e->rcu, i);
 	return 0;
 }
@@ -113,6 +130,7 @@ static void
 worker_destroy(struct engine *e, struct worker *w)
 {
 	rc_worker_destroy(w->rc);
+	gsi_destroy(w);
 	if (w->link != NULL)
 		link_worker_destroy(w->link);
 	timer_wheel_destroy(w->wheel);
@@ -178,8 +196,9 @@ worker_create(struct engine *e, unsigned int id, unsigned int lcore, struct erro
 	rc.event_arg = w;
 	rc.icrc_unchecked = e->config.icrc_unchecked;
 	w->rc = rc_worker_create(e->dev, &rc);
-	return w->rc != NULL ? 0
-			     : error_set(err, ENOMEM, "no memory for worker %u's queue pairs", id);
+	if (w->rc == NULL)
+		return error_set(err, ENOMEM, "no memory for worker %u's queue pairs", id);
+	return gsi_create(w, err);
 }
 
 static int
@@ -214,6 +233,9 @@ create(struct engine *e, struct error *err)
 	e->hz = rte_get_tsc_hz();
 	if (e->config.limits.max_qp == 0)
 		e->config.limits = rc_limits_default;
+	if (e->config.mad.max_sessions == 0)
+		e->config.mad = mad_limits_default;
+	e->mad_hash_key = rng_u64(&rng_kernel);
 	e->config.link.workers = e->num_workers;
 	e->config.link.mbuf_priv = RTE_ALIGN_CEIL(sizeof(struct packet), RTE_CACHE_LINE_SIZE);
 	e->config.link.hz = e->hz;
@@ -225,7 +247,10 @@ create(struct engine *e, struct error *err)
 	e->link = link_open(&e->config.link, err);
 	if (e->link == NULL)
 		return -ENODEV;
-	return create_workers(e, err);
+	ret = sa_store_create(e, err);
+	if (ret == 0)
+		ret = create_workers(e, err);
+	return ret != 0 ? ret : store_thread_create(e, err);
 }
 
 struct engine *
@@ -253,6 +278,9 @@ engine_start(struct engine *e, struct error *err)
 	unsigned int i;
 	int ret;
 
+	ret = store_thread_start(e, err);
+	if (ret != 0)
+		return ret;
 	for (i = 0; i < e->num_workers; i++) {
 		ret = rte_eal_remote_launch(worker_main, e->worker[i], e->worker[i]->lcore);
 		if (ret != 0) {
@@ -276,7 +304,7 @@ is_busy(struct worker *w, void *arg)
 	struct rc_qp_info info;
 
 	RTE_SET_USED(arg);
-	if (rc_pending(w->rc) || handoff_depth(w) > 0)
+	if (rc_pending(w->rc) || gsi_pending(w) || handoff_depth(w) > 0)
 		return 1;
 	while (rc_qp_next(w->rc, &cursor, &qpn))
 		if (rc_qp_query(w->rc, qpn, &info) == 0 && info.sq_posted > 0 &&
@@ -318,6 +346,7 @@ engine_stop(struct engine *e, unsigned int drain_ms)
 	}
 	for (i = 0; i < e->num_workers; i++)
 		rte_eal_wait_lcore(e->worker[i]->lcore);
+	store_thread_stop(e);
 	for (i = 0; i < e->num_workers; i++)
 		e->worker[i]->stop = 0;
 	e->running = false;
@@ -332,7 +361,10 @@ engine_destroy(struct engine *e)
 	if (e == NULL)
 		return;
 	engine_stop(e, 0);
+	sa_queries_destroy(e);
+	sa_walks_end(e);
 	handoff_destroy(e);
+	store_thread_destroy(e);
 	/*
 	 * QPs release what they hold of the shared tables, so workers go first and the ports last
 	 */
@@ -344,6 +376,7 @@ engine_destroy(struct engine *e)
 	for (i = 0; i < e->num_workers; i++)
 		if (e->worker[i] != NULL)
 			worker_destroy(e, e->worker[i]);
+	sa_store_destroy(e);
 	if (e->dev != NULL)
 		rc_dev_destroy(e->dev);
 	if (e->mem != NULL)

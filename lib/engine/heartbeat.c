@@ -13,6 +13,7 @@
 #include <rte_cycles.h>
 #include <rte_lcore.h>
 
+#include "engine/verbs_sa.h"
 #include "engine/worker.h"
 
 static uint64_t
@@ -29,6 +30,7 @@ engine_watch(struct engine *e)
 {
 	unsigned int i;
 
+	engine_sa_watch(e);
 	for (i = 0; i < e->num_workers && e->running; i++) {
 		struct worker *w = e->worker[i];
 		uint64_t age = heartbeat_age_us(e, w);
@@ -122,4 +124,26 @@ engine_rc_counters(const struct engine *e, int worker, struct rc_counters *sum)
 	for (i = 0; i < e->num_workers; i++)
 		if (worker < 0 || (unsigned int)worker == i)
 			add_counters(sum, rc_worker_counters(e->worker[i]->rc), sizeof(*sum));
+}
+
+void
+engine_mad_counters(const struct engine *e, int worker, struct mad_counters *sum)
+{
+	unsigned int i;
+
+	memset(sum, 0, sizeof(*sum));
+	for (i = 0; i < e->num_workers; i++)
+		if (worker < 0 || (unsigned int)worker == i)
+			add_counters(sum, mad_worker_counters(e->worker[i]->mad), sizeof(*sum));
+}
+
+void
+engine_sa_counters(const struct engine *e, int worker, struct sa_counters *sum)
+{
+	unsigned int i;
+
+	memset(sum, 0, sizeof(*sum));
+	for (i = 0; i < e->num_workers; i++)
+		if (e->worker[i]->sa != NULL && (worker < 0 || (unsigned int)worker == i))
+			add_counters(sum, sa_worker_counters(e->worker[i]->sa), sizeof(*sum));
 }

@@ -115,8 +115,10 @@ forget(struct engine *e, struct query *q)
 {
 	if (!is_done(q))
 		engine_call(e, q->worker, cancel_here, q);
-	munmap(q->buf, q->size);
-	munmap(q->records_sent, q->records_size);
+	if (q->buf != NULL)
+		munmap(q->buf, q->size);
+	if (q->records_sent != NULL)
+		munmap(q->records_sent, q->records_size);
 	q->buf = NULL;
 	q->used = false;
 	q->generation++;
@@ -366,6 +368,7 @@ engine_sa_watch(struct engine *e)
 	uint64_t now = rte_get_tsc_cycles();
 	unsigned int i;
 
+	sa_walks_watch(e);
 	for (i = 0; e->queries != NULL && i < ENGINE_SA_QUERIES; i++)
 		if (e->queries->query[i].used)
 			watch(e, &e->queries->query[i], now);

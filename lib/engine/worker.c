@@ -4,8 +4,8 @@
 
 /*
  * The poll loop of a worker. Order of a turn: commands, packets (own queues, then what others
- * handed over), timers, what the QPs have to send, out. One look at the clock a turn. No lock, no
- * allocation, no log from here down.
+ * handed over), timers, what the QPs and the agents on QP1 have to send, out. One look at the clock
+ * a turn. No lock, no allocation, no log from here down.
  */
 
 #include <sys/prctl.h>
@@ -18,6 +18,7 @@
 
 #define OPCODE_CNP 0x81 /* rc-transport 2 */
 #define NOBODY     (-1)
+#define QPN_GSI    1
 
 static inline void
 count(struct worker *w, const struct packet *pkt, enum verdict v)
@@ -38,9 +39,20 @@ nobodys(const struct worker *w, const struct packet *pkt)
 	return VERDICT_QPN_UNKNOWN;
 }
 
+/* A datagram's owner is its session's; what is no datagram is refused where it arrived. */
+static int
+gsi_owner(const struct worker *w, const struct packet *pkt)
+{
+	if (OPCODE_CLASS(pkt->opcode) == OPCODE_UD)
+		return (int)mad_owner(w->mad_hash_key, w->workers, pkt);
+	return (int)w->id;
+}
+
 static inline int
 owner(const struct worker *w, const struct packet *pkt)
 {
+	if (unlikely(pkt->dest_qpn == QPN_GSI))
+		return gsi_owner(w, pkt);
 	if (unlikely(pkt->opcode == OPCODE_CNP || pkt->dest_qpn == QPN_MULTICAST))
 		return NOBODY;
 	return rc_owner(w->dev, pkt->dest_qpn);
@@ -52,8 +64,12 @@ receive(struct worker *w, struct packet **pkts, unsigned int n, uint64_t now)
 {
 	unsigned int i;
 
-	for (i = 0; i < n; i++)
-		count(w, pkts[i], rc_receive(w->rc, pkts[i], now));
+	for (i = 0; i < n; i++) {
+		if (unlikely(pkts[i]->dest_qpn == QPN_GSI))
+			count(w, pkts[i], mad_receive(w->mad, pkts[i], now));
+		else
+			count(w, pkts[i], rc_receive(w->rc, pkts[i], now));
+	}
 	link_free(pkts, n);
 }
 
@@ -166,12 +182,13 @@ worker_poll(struct worker *w, uint64_t now)
 	work += take_over(w, now);
 	work += timer_wheel_run(w->wheel, now);
 	work += rc_run(w->rc, now, WORKER_BUDGET);
+	work += gsi_run(w, now);
 	link_tx_flush(w->link, now);
 	if (unlikely(now >= w->tick))
 		tick(w, now);
 	/* nothing of what was looked up in this turn is held any more */
 	rte_rcu_qsbr_quiescent(w->rcu, w->id);
-	w->was_busy = work > 0 || rc_pending(w->rc);
+	w->was_busy = work > 0 || rc_pending(w->rc) || gsi_pending(w);
 	w->stats.busy_polls += w->was_busy;
 	return w->was_busy;
 }

@@ -115,8 +115,19 @@ struct worker {
 	struct event_record staged; /* head of .events, taken out to be compared with others' */
 } __rte_cache_aligned;
 
+/* An export under way. */
+#define SA_WALKS 4
+struct sa_walk {
+	const struct store_version *version; /* held; NULL: free */
+	struct store_cursor place; /* before the record that .next names */
+	uint64_t next;
+	uint64_t seen; /* TSC */
+	uint8_t serial;
+};
+
 struct store_thread;
 struct sa_queries;
+struct sa_import;
 
 struct engine {
 	struct engine_config config;
@@ -132,6 +143,8 @@ struct engine {
 	struct sa *sa;
 	struct store_thread *store_thread;
 	struct sa_queries *queries; /* of ours; the control thread's */
+	struct sa_import *import; /* the same */
+	struct sa_walk walk[SA_WALKS];
 	uint64_t mad_hash_key;
 	bool running;
 	bool draining; /* posts are refused */
@@ -206,6 +219,16 @@ int own_ports_store(struct engine *e, struct error *err);
 
 /* verbs_sa.c */
 void sa_queries_destroy(struct engine *e);
+
+/* verbs_sa_data.c */
+/** End exports that nobody goes on with, or all. */
+void sa_walks_watch(struct engine *e);
+void sa_walks_end(struct engine *e);
+
+/* verbs_sa_import.c */
+/** Wait for the end of one that is under way. */
+void sa_import_finish(struct engine *e);
+void sa_import_destroy(struct engine *e);
 
 /* idle.c */
 void idle_init(struct idle *idle, const struct engine_config *config, uint64_t hz);

@@ -158,7 +158,11 @@ sink_commit(struct tx_sink *sink)
 	uint32_t len;
 
 	w->mbuf = NULL;
-	if (likely(path->neighbour != PATH_NO_NEIGHBOUR)) {
+	if (unlikely(path->neighbour == PATH_NO_NEIGHBOUR)) {
+		/* a datagram's answer goes back where it came from: that may be the port itself */
+		if (memcmp(path->av.dmac, path->av.smac, MAC_LEN) == 0)
+			mac = mac_word(path->av.smac) | NEIGH_VALID | NEIGH_SELF;
+	} else {
 		mac = __atomic_load_n(&w->link->neigh_mac[path->neighbour], __ATOMIC_RELAXED);
 		if (unlikely(!(mac & NEIGH_VALID))) {
 			count(&w->counters[port].tx_unresolved, 1);

@@ -466,6 +466,15 @@ link_port_attr(const struct link *l, unsigned int port)
 	return &((const struct engine *)l)->port[port];
 }
 
+int
+link_neighbour(struct link *l, unsigned int port, const union gid *sgid, const union gid *dgid,
+	uint32_t *index, struct error *err)
+{
+	(void)l, (void)port, (void)sgid, (void)dgid, (void)err;
+	*index = 0;
+	return 0;
+}
+
 bool
 link_neighbour_next(const struct link *l, uint32_t *cursor, struct link_neighbour_info *info)
 {

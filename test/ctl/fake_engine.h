@@ -41,7 +41,37 @@ struct fake_cq {
 	bool armed, solicited_only;
 };
 
+/*
+ * Queries that are answered at once with .num nodes of LIDs from 1 on, or stay running with what
+ * has come so far, or end as a test says.
+ */
+struct fake_sa {
+	bool disabled;
+	struct sa_query asked; /* the last one; its pointers are not kept */
+	struct engine_ah ah;
+	bool own;
+	uint16_t pkey_index;
+	uint32_t timeout_ms;
+	int worker;
+	uint8_t records[4][SA_RECORD_MAX]; /* of a Config */
+	uint32_t rids[4];
+	uint32_t id; /* of the query there is; 0: none */
+	uint64_t num;
+	bool running;
+	enum mad_end end;
+	uint16_t status;
+	uint8_t rmpp_status;
+	int error;
+	unsigned int sessions;
+	struct engine_sa_import import; /* the last one */
+	char import_text[4096];
+	unsigned int import_polls; /* left until it is done */
+	int import_result;
+	uint64_t exported;
+};
+
 struct engine {
+	struct fake_sa sa;
 	struct mem *mem;
 	struct port_attr port[2];
 	struct fake_qp qp[FAKE_QPS];

@@ -371,39 +371,6 @@ test_figures_as_a_sum_and_per_worker(void **state)
 /* --- the database --- */
 
 static void
-test_an_import_is_waited_for(void **state)
-{
-	struct desk *d = *state;
-	const json_t *r;
-
-	r = call(d, "sa_import", "'text': 'Switch 4', 'format': 'ibnetdiscover', 'replace': true");
-	assert_int_equal(num(r, "records"), 42);
-	assert_int_equal(num(r, "elapsed_us"), 1500);
-	assert_string_equal(d->e->sa.import_text, "Switch 4");
-	assert_int_equal(d->e->sa.import.format, ENGINE_SA_IBNETDISCOVER);
-	assert_int_equal(d->e->sa.import.len, 8);
-	assert_true(d->e->sa.import.replace);
-	call(d, "sa_import", "'path': '/tmp/x.json'");
-	assert_string_equal(d->e->sa.import_text, "/tmp/x.json");
-	assert_int_equal(d->e->sa.import.format, ENGINE_SA_JSON);
-	assert_false(d->e->sa.import.replace);
-}
-
-static void
-test_a_failed_import_says_why(void **state)
-{
-	struct desk *d = *state;
-
-	assert_says(fails(d, "sa_import", ""), "give one of them");
-	assert_says(fails(d, "sa_import", "'path': 'x', 'text': 'y'"), "give one of them");
-	assert_says(fails(d, "sa_import", "'path': 'x', 'format': 'xml'"), "json, ibnetdiscover");
-	d->e->sa.import_result = -EINVAL;
-	assert_says(fails(d, "sa_import", "'path': 'x'"), "line 3: lid: out of range");
-	d->e->sa.import_polls = 5;
-	assert_says(fails(d, "sa_import", "'path': 'x'"), "another import");
-}
-
-static void
 test_an_export_is_paged(void **state)
 {
 	struct desk *d = *state;
@@ -442,8 +409,6 @@ main(void)
 		T(test_a_cancelled_query_is_gone),
 		T(test_sessions_are_listed),
 		T(test_figures_as_a_sum_and_per_worker),
-		T(test_an_import_is_waited_for),
-		T(test_a_failed_import_says_why),
 		T(test_an_export_is_paged),
 	};
 

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * Transactions of class version 2 as they are on the wire, for comparing them with another
+ * program's reading: every frame of both sides, a line of hex each, the responder's first.
+ */
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "harness.h"
+
+static void
+print_frames(const struct manager *m)
+{
+	const struct frame *f;
+	uint64_t n;
+	uint32_t i;
+
+	for (n = 0; n < m->sent; n++) {
+		f = &m->frames[n % HARNESS_FRAMES];
+		for (i = 0; i < f->len; i++)
+			printf("%02x", f->bytes[i]);
+		printf("\n");
+	}
+}
+
+static void
+ask(struct harness *h, uint8_t method, uint64_t bytes)
+{
+	uint8_t mad[MAD_LEN];
+	struct mad_call c;
+
+	call_init(&h->b, &c, mad, method, MAD_METHOD_SESSION | MAD_METHOD_MULTI_RESPONSE);
+	mad[MAD_OFF_CLASS_VERSION] = 2;
+	memset(mad + MAD_HEADER_LEN, 0, MAD_LEN - MAD_HEADER_LEN);
+	put_be32(mad + MAD_OFF_MODIFIER, 0x01020304);
+	put_be64(mad + SA2_OFF_SM_KEY, 0x1122334455667788);
+	put_be16(mad + SA2_OFF_ATTR_OFFSET, 14);
+	put_be64(mad + SA2_OFF_MASK, 0x0123456789ABCDEF);
+	c.protocol = MAD_RMPP;
+	c.data_offset = SA2_OFF_DATA;
+	if (method == SA2_GET_MULTI) {
+		c.flags |= MAD_METHOD_MULTI_REQUEST;
+		c.source = pattern_source(h, bytes);
+	}
+	if (mad_call(h->b.w, &c, h->now, NULL) == 0)
+		harness_run(h, 20000 * MS);
+}
+
+static void
+transaction(uint8_t method, enum mad_outcome outcome, uint64_t bytes, uint64_t stale_at,
+	int take_error)
+{
+	struct harness *h = harness_create(NULL);
+
+	h->outcome = outcome;
+	h->table_bytes = bytes;
+	h->stale_at = stale_at;
+	h->take_error = take_error;
+	h->take_error_at = 600;
+	ask(h, method, bytes);
+	print_frames(&h->a);
+	print_frames(&h->b);
+	harness_destroy(h);
+}
+
+int
+main(void)
+{
+	transaction(SA_GET_TABLE, MAD_STREAM, 0, 0, 0);
+	transaction(SA_GET_TABLE, MAD_STREAM, 112, 0, 0);
+	transaction(SA_GET_TABLE, MAD_STREAM, 20 * 112, 0, 0);
+	transaction(SA2_GET_MULTI, MAD_STREAM, 450, 0, 0);
+	transaction(SA2_GET_MULTI, MAD_LATER, 50, 0, 0);
+	transaction(SA_GET_TABLE, MAD_STREAM, 20 * 112, 1000, 0); /* STOP from the sender */
+	transaction(SA_GET_TABLE, MAD_STREAM, 20 * 112, 0, -EINVAL); /* ABORT from the receiver */
+	return 0;
+}

@@ -435,14 +435,14 @@ test_a_version_given_up_ends_the_transfer(void **state)
 	struct mad_source source;
 	struct bench *b = *state;
 	struct ask a = v2(SA_GET_TABLE, SA_NODE, 0, NULL);
-	unsigned int i;
 	uint8_t buf[200];
 
 	b->keep_source = true;
+	many_nodes(b, 12000);
 	assert_int_equal(ask(b, &a), 0);
 	source = b->source;
-	for (i = 0; i < 40; i++) /* more than max_old_bytes of changes */
-		many_nodes(b, 3000);
+	assert_int_equal(source.read(source.arg, 0, buf, 112), 0);
+	many_nodes(b, 12000); /* now all of them are kept for it alone: more than max_old_bytes */
 	assert_int_equal(source.read(source.arg, 0, buf, 112), -ESTALE);
 	assert_int_equal(sa_worker_counters(b->w)->stale, 1);
 	source.release(source.arg);

@@ -62,7 +62,7 @@ static void
 give_up(struct mad_session *s, const struct mad_result *why)
 {
 	bool resources = why->end == MAD_END_REFUSED &&
-		(why->error == -ENOMEM || why->error == -ENOSPC);
+			 (why->error == -ENOMEM || why->error == -ENOSPC);
 	uint8_t type = resources ? RMPP_STOP : RMPP_ABORT;
 	uint8_t status = resources ? RMPP_STATUS_RESX : RMPP_STATUS_UNSPECIFIED;
 	bool told = false;
@@ -181,7 +181,7 @@ kind(const struct mad_rx *rx)
 	if (!rmpp_active(rx->mad))
 		return MAD_KIND_SINGLE;
 	if (rmpp_fault(rx->mad) != 0 || rx->mad[RMPP_OFF_TYPE] != RMPP_DATA ||
-		get_be32(rx->mad + RMPP_OFF_SEGMENT) != 1)
+			get_be32(rx->mad + RMPP_OFF_SEGMENT) != 1)
 		return MAD_KIND_STRAY;
 	return MAD_KIND_FIRST;
 }
@@ -240,7 +240,7 @@ receive_plain(struct mad_session *s, const struct mad_rx *rx)
 	if (s->state == MAD_STATE_LINGER || s->state == MAD_STATE_CLOSE)
 		return VERDICT_MAD_DISCARDED;
 	if (!rmpp_sending(s) && s->state != MAD_STATE_REQUESTED &&
-		get_be16(rx->mad + MAD_OFF_STATUS) == MAD_STATUS_OK)
+			get_be16(rx->mad + MAD_OFF_STATUS) == MAD_STATUS_OK)
 		return VERDICT_MAD_DISCARDED;
 	rmpp_drop_held(s);
 	mad_session_answered(s, rx->mad);
@@ -277,8 +277,8 @@ receive(struct mad_session *s, const struct mad_rx *rx)
 		return VERDICT_MAD_DISCARDED;
 	fault = rmpp_fault(rx->mad);
 	if (fault != 0)
-		return s->state == MAD_STATE_LINGER ? rmpp_answer(rx, RMPP_ABORT, fault) :
-						      rmpp_reject(s, fault);
+		return s->state == MAD_STATE_LINGER ? rmpp_answer(rx, RMPP_ABORT, fault)
+						    : rmpp_reject(s, fault);
 	return receivers[rx->mad[RMPP_OFF_TYPE]](s, rx);
 }
 
@@ -342,8 +342,7 @@ send_other(struct mad_session *s, bool *gone)
 	return 1;
 }
 
-#define RMPP_WORK_OTHER                                                                            \
-	(RMPP_WORK_CLOSE | RMPP_WORK_ACK | RMPP_WORK_READY | RMPP_WORK_SINGLE)
+#define RMPP_WORK_OTHER (RMPP_WORK_CLOSE | RMPP_WORK_ACK | RMPP_WORK_READY | RMPP_WORK_SINGLE)
 
 static unsigned int
 send(struct mad_session *s, unsigned int budget)
@@ -352,8 +351,8 @@ send(struct mad_session *s, unsigned int budget)
 	bool gone = false;
 
 	while (sent < budget && s->work != 0) {
-		one = s->work & RMPP_WORK_OTHER ? send_other(s, &gone) :
-						  rmpp_send_segment(s, &gone);
+		one = s->work & RMPP_WORK_OTHER ? send_other(s, &gone)
+						: rmpp_send_segment(s, &gone);
 		sent += one;
 		if (gone)
 			return sent;

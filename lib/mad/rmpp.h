@@ -22,12 +22,12 @@
 #define RMPP_WORK_DRAW    (MAD_WORK_PROTOCOL << 5) /* segment acked once more: it draws an ACK */
 #define RMPP_WORK_TAIL    (MAD_WORK_PROTOCOL << 6) /* the last segment sent once more */
 
-#define RMPP_ACK_TIMER_MS 2000 /* B5 */
+#define RMPP_ACK_TIMER_MS 2000  /* B5 */
 #define RMPP_LINGER_MS    10000 /* B6 */
 /* every so many segments the overall timer is given its time anew: a long table that flows ends */
 #define RMPP_OVERALL_SEGMENTS 1024
-#define RMPP_HOLD_SLOT 256
-#define RMPP_WINDOW_MAX ((uint32_t)RMPP_HOLD_CHUNKS * MAD_CHUNK / RMPP_HOLD_SLOT)
+#define RMPP_HOLD_SLOT        256
+#define RMPP_WINDOW_MAX       ((uint32_t)RMPP_HOLD_CHUNKS * MAD_CHUNK / RMPP_HOLD_SLOT)
 
 /* --- rmpp_packet.c --- */
 

@@ -40,7 +40,8 @@ rmpp_payload_length(const struct mad_session *s, uint32_t n)
 	uint64_t total = (uint64_t)class_header * s->tx.total + s->source.length;
 
 	if (n == s->tx.total)
-		return class_header + (uint32_t)(s->source.length - (uint64_t)(n - 1) * rmpp_area(s));
+		return class_header +
+		       (uint32_t)(s->source.length - (uint64_t)(n - 1) * rmpp_area(s));
 	if (n > 1)
 		return 0;
 	return total > UINT32_MAX ? 0 : (uint32_t)total; /* 0: not known */
@@ -79,9 +80,9 @@ abort_fault(const uint8_t *mad)
 {
 	uint8_t status = mad[RMPP_OFF_STATUS];
 
-	return status >= RMPP_STATUS_T2L && status <= RMPP_STATUS_UNSPECIFIED ?
-			0 :
-			RMPP_STATUS_BAD_STATUS;
+	return status >= RMPP_STATUS_T2L && status <= RMPP_STATUS_UNSPECIFIED
+			       ? 0
+			       : RMPP_STATUS_BAD_STATUS;
 }
 
 uint8_t
@@ -108,7 +109,8 @@ rmpp_answer(const struct mad_rx *rx, uint8_t type, uint8_t status)
 	const struct rmpp_header h = { .type = type, .status = status };
 	uint8_t mad[MAD_LEN];
 
-	/* nothing of the class is known here but that it may have a header: copied up to the SA's */
+	/* nothing of the class is known here but that it may have a header: copied up to the SA's
+	 */
 	memcpy(mad, rx->mad, SA2_OFF_DATA);
 	memset(mad + SA2_OFF_DATA, 0, sizeof(mad) - SA2_OFF_DATA);
 	mad[MAD_OFF_METHOD] ^= MAD_RESPONSE;

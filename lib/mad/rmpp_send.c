@@ -16,8 +16,7 @@
 
 #include "mad/rmpp.h"
 
-#define WORK_SEGMENTS                                                                              \
-	(MAD_WORK_DATA | RMPP_WORK_MISSING | RMPP_WORK_DRAW | RMPP_WORK_TAIL)
+#define WORK_SEGMENTS (MAD_WORK_DATA | RMPP_WORK_MISSING | RMPP_WORK_DRAW | RMPP_WORK_TAIL)
 
 static uint64_t
 ack_timer(const struct mad_session *s)

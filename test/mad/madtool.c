@@ -53,7 +53,7 @@ ask(struct harness *h, uint8_t method, uint64_t bytes)
 
 static void
 transaction(uint8_t method, enum mad_outcome outcome, uint64_t bytes, uint64_t stale_at,
-	int take_error)
+		int take_error)
 {
 	struct harness *h = harness_create(NULL);
 
@@ -76,7 +76,7 @@ main(void)
 	transaction(SA_GET_TABLE, MAD_STREAM, 20 * 112, 0, 0);
 	transaction(SA2_GET_MULTI, MAD_STREAM, 450, 0, 0);
 	transaction(SA2_GET_MULTI, MAD_LATER, 50, 0, 0);
-	transaction(SA_GET_TABLE, MAD_STREAM, 20 * 112, 1000, 0); /* STOP from the sender */
+	transaction(SA_GET_TABLE, MAD_STREAM, 20 * 112, 1000, 0);    /* STOP from the sender */
 	transaction(SA_GET_TABLE, MAD_STREAM, 20 * 112, 0, -EINVAL); /* ABORT from the receiver */
 	return 0;
 }

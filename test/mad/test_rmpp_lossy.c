@@ -112,7 +112,7 @@ test_any_one_packet_lost(void **state)
 		else /* the request itself is the ResponseTimer's */
 			lose(&h->b, k - 65 + 1);
 		assert_in_range(time_of(h, SA_GET_TABLE, 0), 5 * ROUND_TRIP,
-			7 * ROUND_TRIP + (k == 0 || k == 65 ? 1000 * US : 240 * US));
+				7 * ROUND_TRIP + (k == 0 || k == 65 ? 1000 * US : 240 * US));
 		assert_int_equal(h->taken, 65 * 200);
 		assert_true(harness_run(h, 20000 * MS));
 		assert_int_equal(counters_of(&h->a).timeouts, 0);
@@ -208,7 +208,7 @@ one_seed(uint64_t seed, const struct bad_wire *w, uint8_t method, unsigned int *
 			assert_int_equal(h->body_len, bytes);
 	} else if (h->result.end != MAD_END_TIMEOUT && h->result.end != MAD_END_ABORTED) {
 		fail_msg("seed %u: %s, RMPP status %u", (unsigned int)seed,
-			mad_end_name(h->result.end), h->result.rmpp_status);
+				mad_end_name(h->result.end), h->result.rmpp_status);
 	}
 	expect_clean(h);
 	harness_destroy(h);

@@ -426,7 +426,7 @@ const struct rpc_method methods_sa[] = {
 		"message: what that means, where it is not OK\n"
 		"sa_key: once done well: change token of class version 1\n"
 		"end, mad_status, rmpp_status, resent: once done: how the transfer ended, its numbers, packets sent again\n"
-		"records: list of objects: record (its type), rid (class version 1), components by name\n"
+		"records: list of objects: record (its type), rid (record identifier, where the type has one), components by name\n"
 		"cursor: pass it to get the records that follow; null: there are none and none will come",
 		"polca-ctl sa result 33 --timeout-ms 1000" },
 	{ "sa_cancel", sa_cancel, cancel_params, sizeof(struct sa_result_args),

@@ -59,7 +59,7 @@ int engine_sa_progress(struct engine *e, uint32_t id, struct engine_sa_progress 
 /** A record; bytes stay where they are as long as the query. */
 struct engine_sa_record {
 	const struct sa_record_type *type;
-	uint32_t rid; /**< class version 1 */
+	uint32_t rid; /**< record identifier; 0: the type has none */
 	const uint8_t *bytes; /**< the house's form */
 };
 /** Next record a query brought: *cursor 0 starts. @retval false  none, or none yet */

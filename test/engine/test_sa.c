@@ -1,0 +1,477 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * Subnet administration on real lcores: an engine asks its own SA, over the loopback of a port and
+ * across the pair of ports; what it changes outlives it.
+ */
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "node.h"
+
+#define LIDS 10000
+
+static char dir[64];
+
+static int
+start(void **state)
+{
+	node_config();
+	*state = node_start();
+	return 0;
+}
+
+static int
+stop(void **state)
+{
+	if (*state != NULL)
+		node_stop(*state, 0);
+	return 0;
+}
+
+/* --- asking --- */
+
+/* Port 0 asks its own address; port 1 asks port 0's, over the wire of the pair. */
+static int
+try_ask(struct engine *e, struct sa_query *q, bool own, int worker, uint32_t *id, struct error *err)
+{
+	struct engine_ah ah = { .port = own ? 0 : 1,
+		.dgid = link_port_attr(engine_link(e), 0)->gid[0].gid };
+	struct engine_sa_query ask = { .query = *q, .own = own, .ah = &ah, .worker = worker };
+
+	ask.query.sm_key = engine_sa_key(e);
+	ask.query.resp_time = 14;
+	return engine_sa_query(e, &ask, id, err);
+}
+
+static struct engine_sa_progress
+wait_end(struct engine *e, uint32_t id)
+{
+	struct engine_sa_progress p;
+	struct error err = { "" };
+
+	do {
+		pause_ms(1);
+		assert_ok(engine_sa_progress(e, id, &p, &err));
+	} while (!p.done);
+	return p;
+}
+
+/* Ask, wait, and expect n records; the query is left for its records to be looked at. */
+static uint32_t
+expect_records(struct engine *e, struct sa_query q, bool own, int worker, uint64_t n)
+{
+	struct engine_sa_progress p;
+	struct error err = { "" };
+	uint32_t id;
+
+	assert_ok(try_ask(e, &q, own, worker, &id, &err));
+	p = wait_end(e, id);
+	if (p.end != MAD_END_OK)
+		fail_msg("%s, status %s, error %d", mad_end_name(p.end), mad_status_name(p.status),
+			p.error);
+	assert_int_equal(p.records, n);
+	return id;
+}
+
+static struct sa_query
+query(enum sa_op op, enum sa_version v, uint16_t attribute)
+{
+	return (struct sa_query){ .op = op, .version = v, .type = sa_record_type(attribute) };
+}
+
+static void
+with(struct sa_query *q, const char *field, const char *text)
+{
+	const struct sa_field *f = sa_field_named(q->type, field);
+	struct error err = { "" };
+
+	assert_non_null(f);
+	assert_ok(sa_parse(f, q->tmpl, text, &err));
+	q->mask |= sa_mask(q->type, f, SA_V2);
+}
+
+static uint64_t
+field(const struct engine_sa_record *r, const char *name)
+{
+	return sa_get_named(r->type, name, r->bytes);
+}
+
+static uint64_t
+records_in(struct engine *e)
+{
+	const struct sa_record_type *t;
+	uint8_t rec[SA_RECORD_MAX];
+	uint64_t cursor = 0, n = 0;
+	struct error err = { "" };
+	uint32_t rid;
+	int ret;
+
+	do {
+		ret = engine_sa_export(e, &cursor, &t, &rid, rec, &err);
+		assert_ok(ret);
+		n += (uint64_t)ret;
+	} while (ret == 1);
+	return n;
+}
+
+/* NodeRecords of LIDs 100, 101, ... */
+static void
+put_nodes(struct engine *e, unsigned int n)
+{
+	struct sa_change *c = calloc(n, sizeof(*c));
+	struct error err = { "" };
+	unsigned int i;
+
+	assert_non_null(c);
+	for (i = 0; i < n; i++) {
+		c[i].type = sa_record_type(SA_NODE);
+		sa_put_named(c[i].type, "lid", c[i].rec, 100 + i);
+		sa_put_named(c[i].type, "port_guid", c[i].rec, 0xABC0000 + i);
+		sa_put_named(c[i].type, "node_type", c[i].rec, 1);
+	}
+	assert_ok(engine_sa_change(e, c, n, &err));
+	free(c);
+}
+
+/* --- what a fresh appliance has --- */
+
+static void
+test_a_fresh_sa_knows_its_own_ports(void **state)
+{
+	struct sa_query q = query(SA_OP_TABLE, SA_V2, SA_NODE);
+	struct engine *e = *state;
+	struct engine_sa_record r;
+	uint64_t cursor = 0;
+	uint32_t id;
+
+	id = expect_records(e, q, true, -1, 2);
+	assert_true(engine_sa_next(e, id, &cursor, &r));
+	assert_int_equal(field(&r, "lid"), 1);
+	assert_int_equal(field(&r, "port_num"), 1);
+	assert_int_equal(field(&r, "port_guid"), 1); /* fe80::1 */
+	assert_true(engine_sa_next(e, id, &cursor, &r));
+	assert_int_equal(field(&r, "lid"), 2);
+	assert_false(engine_sa_next(e, id, &cursor, &r));
+	/* any place may be asked for again */
+	cursor = 1;
+	assert_true(engine_sa_next(e, id, &cursor, &r));
+	assert_int_equal(field(&r, "lid"), 2);
+	cursor = 77;
+	assert_false(engine_sa_next(e, id, &cursor, &r));
+	q = query(SA_OP_TABLE, SA_V2, SA_PATH);
+	with(&q, "sgid", "fe80::1");
+	with(&q, "dgid", "fe80::2");
+	id = expect_records(e, q, true, -1, 1);
+	cursor = 0;
+	assert_true(engine_sa_next(e, id, &cursor, &r));
+	assert_int_equal(field(&r, "slid"), 1);
+	assert_int_equal(field(&r, "dlid"), 2);
+	assert_int_equal(field(&r, "mtu"), 5); /* 4096 */
+}
+
+static void
+test_each_worker_asks_and_each_answers(void **state)
+{
+	struct sa_query q = query(SA_OP_GET, SA_V2, SA_NODE);
+	struct engine *e = *state;
+	struct mad_counters c;
+	struct error err = { "" };
+	uint32_t id;
+	int i;
+
+	with(&q, "lid", "2");
+	for (i = 0; i < 40; i++) {
+		id = expect_records(e, q, i % 4 < 2, i % 2, 1);
+		assert_ok(engine_sa_cancel(e, id, &err));
+	}
+	for (i = 0; i < 2; i++) {
+		engine_mad_counters(e, i, &c);
+		assert_int_equal(c.calls, 20);
+		/* TIDs are random, so each worker gets its share: none of 40 is 1 in 2^40 */
+		assert_true(c.requests > 0);
+	}
+}
+
+static void
+test_a_status_is_the_queries_end(void **state)
+{
+	struct sa_query q = query(SA_OP_GET, SA_V2, SA_NODE);
+	struct engine *e = *state;
+	struct engine_sa_progress p;
+	struct error err = { "" };
+	uint32_t id;
+
+	with(&q, "lid", "77");
+	assert_ok(try_ask(e, &q, true, -1, &id, &err));
+	p = wait_end(e, id);
+	assert_int_equal(p.end, MAD_END_STATUS);
+	assert_int_equal(p.status, 0x0300); /* no records (B8) */
+	assert_int_equal(p.records, 0);
+}
+
+/* --- tables --- */
+
+/* 10,000 records of 112 and of 108 bytes, in both protocols, over loopback and wire */
+static void
+test_large_tables_arrive_whole_and_in_order(void **state)
+{
+	struct engine *e = *state;
+	struct engine_sa_record r;
+	struct error err = { "" };
+	uint64_t cursor, lid;
+	uint32_t id;
+	int v, own;
+
+	put_nodes(e, LIDS);
+	for (v = SA_V1; v <= SA_V2; v++)
+		for (own = 0; own < 2; own++) {
+			id = expect_records(e, query(SA_OP_TABLE, v, SA_NODE), own, v - 1,
+				LIDS + 2);
+			cursor = 2;
+			for (lid = 100; lid < 100 + LIDS; lid++) {
+				assert_true(engine_sa_next(e, id, &cursor, &r));
+				assert_int_equal(field(&r, "lid"), lid);
+				assert_int_equal(field(&r, "port_guid"), 0xABC0000 + lid - 100);
+				assert_int_equal(r.rid, lid << 16);
+			}
+			assert_ok(engine_sa_cancel(e, id, &err));
+		}
+}
+
+static void
+test_bulk_is_the_whole_database(void **state)
+{
+	struct sa_query q = { .op = SA_OP_BULK, .version = SA_V1 };
+	struct engine *e = *state;
+	uint64_t n = records_in(e);
+
+	assert_true(n >= 8);
+	expect_records(e, q, true, -1, n);
+	put_nodes(e, 1000);
+	assert_int_equal(records_in(e), n + 1000);
+	expect_records(e, q, false, -1, n + 1000);
+}
+
+/* more than there is room for is a clear end, not a crash, and not half a table in silence */
+static void
+test_a_table_beyond_its_memory_ends_with_an_error(void **state)
+{
+	struct sa_query q = query(SA_OP_TABLE, SA_V2, SA_NODE);
+	struct engine_sa_progress p;
+	struct error err = { "" };
+	struct engine *e;
+	uint32_t id;
+
+	node_config()->sa.query_mb = 1;
+	e = *state = node_start();
+	put_nodes(e, LIDS); /* 10,000 * (112 + 16) bytes */
+	assert_ok(try_ask(e, &q, true, -1, &id, &err));
+	p = wait_end(e, id);
+	assert_int_equal(p.end, MAD_END_REFUSED);
+	assert_int_equal(p.error, -ENOBUFS);
+	assert_true(p.records > 8000);
+	/* the SA is none the worse for it */
+	q.op = SA_OP_GET;
+	with(&q, "lid", "1");
+	expect_records(e, q, true, -1, 1);
+}
+
+/* --- queries as objects --- */
+
+static void
+test_queries_are_bounded_and_forgotten(void **state)
+{
+	struct sa_query q = query(SA_OP_TABLE, SA_V2, SA_NODE);
+	struct engine *e = *state;
+	struct engine_sa_progress p;
+	struct error err = { "" };
+	uint32_t id, first = 0;
+	int i;
+
+	for (i = 0; i < ENGINE_SA_QUERIES; i++) {
+		id = expect_records(e, q, true, -1, 2);
+		if (i == 0)
+			first = id;
+	}
+	assert_int_equal(try_ask(e, &q, true, -1, &id, &err), -ENOSPC);
+	assert_ok(engine_sa_cancel(e, first, &err));
+	assert_int_equal(engine_sa_cancel(e, first, &err), -ENOENT);
+	assert_int_equal(engine_sa_progress(e, first, &p, &err), -ENOENT);
+	id = expect_records(e, q, true, -1, 2);
+	assert_int_not_equal(id, first); /* the number is not used again */
+}
+
+/* nobody answers at this address: the timeout given is the end */
+static void
+test_a_timeout_ends_a_query(void **state)
+{
+	struct engine *e = *state;
+	struct engine_ah ah = { .port = 0, .has_dmac = true, .dmac = { 2, 0, 0, 0, 0, 9 } };
+	struct engine_sa_query ask = { .query = query(SA_OP_TABLE, SA_V2, SA_NODE), .ah = &ah,
+		.worker = -1, .timeout_ms = 50 };
+	struct engine_sa_progress p;
+	struct error err = { "" };
+	uint32_t id;
+
+	gid_parse("192.0.2.77", &ah.dgid);
+	assert_ok(engine_sa_query(e, &ask, &id, &err));
+	p = wait_end(e, id);
+	assert_true(p.timed_out);
+	assert_int_equal(p.end, MAD_END_CANCELLED);
+	assert_true(p.elapsed_us >= 50000);
+}
+
+/* --- changes --- */
+
+static void
+link_record(uint8_t *rec, unsigned int from, unsigned int to)
+{
+	const struct sa_record_type *t = sa_record_type(SA_LINK);
+
+	sa_put_named(t, "from_lid", rec, from);
+	sa_put_named(t, "from_port", rec, 1);
+	sa_put_named(t, "to_lid", rec, to);
+	sa_put_named(t, "to_port", rec, 1);
+}
+
+/* A Config of 500 links: 5,000 bytes, 27 segments. */
+static void
+config_links(struct engine *e, enum sa_op op, bool own)
+{
+	static uint8_t recs[500 * SA_RECORD_MAX];
+	static uint32_t rids[500];
+	struct sa_query q = query(op, SA_V1, SA_LINK);
+	unsigned int i;
+
+	for (i = 0; i < 500; i++) {
+		link_record(recs + i * SA_RECORD_MAX, 1000 + i, 2000 + i);
+		rids[i] = sa_rid(q.type, recs + i * SA_RECORD_MAX);
+	}
+	q.records = recs;
+	q.rids = rids;
+	q.num_records = 500;
+	expect_records(e, q, own, -1, 0);
+}
+
+static void
+test_config_adds_and_deletes_many_at_once(void **state)
+{
+	struct engine *e = *state;
+	uint64_t n = records_in(e);
+	struct sa_query q = query(SA_OP_TABLE, SA_V2, SA_LINK);
+
+	config_links(e, SA_OP_CONFIG_ADD, true);
+	assert_int_equal(records_in(e), n + 500);
+	with(&q, "from_lid", "1499");
+	expect_records(e, q, false, -1, 1);
+	config_links(e, SA_OP_CONFIG_DELETE, false);
+	assert_int_equal(records_in(e), n);
+}
+
+static void
+join(struct engine *e, const char *port_gid)
+{
+	struct sa_query q = query(SA_OP_SET, SA_V2, SA_MCMEMBER);
+
+	with(&q, "mgid", "ff12:401b:ffff::1");
+	with(&q, "port_gid", port_gid);
+	with(&q, "qkey", "0x1234");
+	with(&q, "pkey", "0xffff");
+	with(&q, "join_state", "full");
+	with(&q, "sl", "0");
+	with(&q, "flow_label", "0");
+	with(&q, "tclass", "0");
+	expect_records(e, q, true, -1, 1);
+}
+
+/* --- what survives --- */
+
+static struct engine *
+start_on_disk(void)
+{
+	struct engine_config *c = node_config();
+
+	snprintf(c->sa.path, sizeof(c->sa.path), "%s", dir);
+	c->sa.map_mb = 64;
+	return node_start();
+}
+
+static void
+remove_dir(void)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/data.mdb", dir);
+	unlink(path);
+	snprintf(path, sizeof(path), "%s/lock.mdb", dir);
+	unlink(path);
+	rmdir(dir);
+}
+
+static void
+test_what_was_acknowledged_is_there_after_a_restart(void **state)
+{
+	struct engine *e;
+	uint64_t n;
+
+	strcpy(dir, "/tmp/test_engine_sa_XXXXXX");
+	assert_non_null(mkdtemp(dir));
+	e = start_on_disk();
+	config_links(e, SA_OP_CONFIG_ADD, true);
+	join(e, "fe80::1");
+	n = records_in(e);
+	node_stop(e, 0);
+	e = *state = start_on_disk();
+	assert_int_equal(records_in(e), n); /* and its own ports are not put in anew */
+	expect_records(e, query(SA_OP_TABLE, SA_V2, SA_MCMEMBER), true, -1, 1);
+	remove_dir();
+}
+
+static void
+test_without_an_sa_there_is_none(void **state)
+{
+	struct sa_query q = query(SA_OP_GET, SA_V2, SA_NODE);
+	const struct sa_record_type *t;
+	uint8_t rec[SA_RECORD_MAX];
+	struct error err = { "" };
+	uint64_t cursor = 0;
+	struct engine *e;
+	uint32_t id;
+
+	node_config()->sa.enabled = false;
+	e = *state = node_start();
+	assert_false(engine_sa_enabled(e));
+	assert_int_equal(try_ask(e, &q, true, -1, &id, &err), -EINVAL);
+	assert_int_equal(engine_sa_export(e, &cursor, &t, &id, rec, &err), -EINVAL);
+	assert_int_equal(engine_sa_change(e, NULL, 0, &err), -EINVAL);
+}
+
+#define T(f)    cmocka_unit_test_setup_teardown(f, start, stop)
+#define BARE(f) cmocka_unit_test_teardown(f, stop)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(test_a_fresh_sa_knows_its_own_ports),
+		T(test_each_worker_asks_and_each_answers),
+		T(test_a_status_is_the_queries_end),
+		T(test_large_tables_arrive_whole_and_in_order),
+		T(test_bulk_is_the_whole_database),
+		BARE(test_a_table_beyond_its_memory_ends_with_an_error),
+		T(test_queries_are_bounded_and_forgotten),
+		T(test_a_timeout_ends_a_query),
+		T(test_config_adds_and_deletes_many_at_once),
+		BARE(test_what_was_acknowledged_is_there_after_a_restart),
+		BARE(test_without_an_sa_there_is_none),
+	};
+
+	return cmocka_run_group_tests(tests, eal_setup, eal_teardown);
+}

@@ -11,7 +11,7 @@
 
 #include "mad/core.h"
 
-#define SLICE  32u /* packets a session sends in one turn */
+#define SLICE  64u /* packets a session sends in one turn */
 #define STALLS 8 /* turns in vain until the sink is taken to be full */
 
 /* The next in turn will be sent for: its lines are fetched meanwhile. */
@@ -19,16 +19,14 @@ static void
 prefetch_next(const struct mad_worker *w)
 {
 	const struct mad_session *s = TAILQ_FIRST(&w->run_queue);
+	const char *line = (const char *)s;
 
 	if (s == NULL)
 		return;
-	rte_prefetch0(&s->protocol);
-	rte_prefetch0(&s->tx);
-	rte_prefetch0(&s->source);
-	rte_prefetch0(s->mad);
-	rte_prefetch0(&s->path);
-	rte_prefetch0((const char *)&s->path + 64);
-	rte_prefetch0((const char *)&s->path + 128);
+	for (; line < (const char *)s->mad + 64; line += 64)
+		rte_prefetch0(line);
+	for (line = (const char *)&s->path; line < (const char *)(&s->path + 1); line += 64)
+		rte_prefetch0(line);
 }
 
 unsigned int

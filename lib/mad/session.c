@@ -84,6 +84,13 @@ mad_rtt_stop(struct mad_session *s, uint32_t n)
 	mad_rtt_sample(s, s->w->now - s->tx.rtt_start);
 }
 
+void
+mad_rtt_at_least(struct mad_session *s, uint64_t rtt)
+{
+	if (s->srtt < rtt)
+		s->srtt = rtt;
+}
+
 uint64_t
 mad_probe_delay(const struct mad_session *s)
 {

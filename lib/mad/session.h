@@ -189,12 +189,12 @@ struct mad_receiver {
 struct v1_session {
 	uint64_t progress; /* when it last came on otherwise than by a KeepAlive */
 	uint64_t response_due; /* end of the ResponseTimer; probes come before */
-	uint64_t trouble; /* when a segment was last sent again, if ever: .troubled */
+	uint64_t probe_time; /* of the last probe or retry */
+	uint64_t doubt_since, doubt_due; /* an acknowledged segment was asked for: status by then, or 0 */
 	uint32_t resend_segment; /* of the last Resend request served */
 	uint32_t resend_count; /* and how often */
 	uint16_t request_window; /* Window of the request */
 	uint8_t repeat; /* what a lingering session answers: a bit of work, or 0 */
-	bool troubled;
 	bool stale; /* the request's data could not be read */
 };
 
@@ -334,6 +334,11 @@ uint64_t mad_flight(const struct mad_worker *w, uint16_t port);
 void mad_rtt_start(struct mad_session *s, uint32_t n);
 void mad_rtt_stop(struct mad_session *s, uint32_t n);
 void mad_rtt_sample(struct mad_session *s, uint64_t rtt);
+/*
+ * An Ack came after a probe: for whichever packet it is, the trip took no less than since the probe.
+ * So the estimate grows with the trips, though none of them gives a sample.
+ */
+void mad_rtt_at_least(struct mad_session *s, uint64_t rtt);
 /* When a missing Ack is worth a probe: max(4 srtt, 200 us), doubled for each one sent. */
 uint64_t mad_probe_delay(const struct mad_session *s);
 

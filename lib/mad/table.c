@@ -14,6 +14,7 @@
 #include <errno.h>
 
 #include <rte_common.h>
+#include <rte_prefetch.h>
 
 #include "mad/core.h"
 
@@ -297,7 +298,12 @@ struct mad_session *
 mad_session_find(struct mad_worker *w, const struct mad_key *key, uint64_t hash)
 {
 	struct mad_session *s = w->table->buckets[hash & w->table->mask];
+	const char *line = (const char *)s;
 
+	/* what its protocol is about to look at, all of it at once */
+	if (s != NULL)
+		for (; line < (const char *)s->mad; line += 64)
+			rte_prefetch0(line);
 	while (s != NULL && !(s->hash == hash && mad_key_equal(&s->key, key)))
 		s = s->chain;
 	return s;

@@ -464,6 +464,7 @@ static const struct {
 	{ V1_WORK_ACK, v1_send_ack },
 	{ V1_WORK_RESEND, v1_send_resend },
 	{ V1_WORK_KEEPALIVE, send_keepalive },
+	{ V1_WORK_FIRST, v1_send_first },
 	{ V1_WORK_LAST, v1_send_last },
 	{ MAD_WORK_REQUEST, send_request },
 	{ MAD_WORK_ANSWER, send_answer }, /* the session may be gone then */
@@ -502,6 +503,7 @@ v1_expire(struct mad_session *s)
 	case MAD_STATE_PREP:
 		prepare_expire(s);
 		break;
+	case MAD_STATE_BURST:
 	case MAD_STATE_WAIT:
 		v1_sender_expire(s);
 		break;

@@ -105,12 +105,14 @@ burst_end(const struct mad_session *s)
 	return RTE_MIN(s->tx.window_end, s->tx.total);
 }
 
-/* When to look again: for a probe, or at the end of the ResponseTimer. */
+/* When to look again: for a probe, at the end of the ResponseTimer or of a doubt. */
 static void
 wait_timer(struct mad_session *s)
 {
 	uint64_t due = s->v1.response_due, probe;
 
+	if (s->v1.doubt_due != 0)
+		due = RTE_MIN(due, s->v1.doubt_due);
 	if (s->tx.acked < s->tx.sent && s->tx.probes < PROBES_MAX) {
 		probe = s->w->now + mad_probe_delay(s);
 		due = RTE_MIN(due, probe);
@@ -150,24 +152,41 @@ v1_burst(struct mad_session *s, unsigned int budget)
 	return sent;
 }
 
-/* The last segment again: a probe, or a retry. */
-bool
-v1_send_last(struct mad_session *s)
+static bool
+send_again(struct mad_session *s, uint32_t n, uint32_t work)
 {
-	enum sent r = send_segment(s, s->tx.sent);
+	enum sent r = send_segment(s, n);
 
 	if (r == SENT) {
-		s->work &= ~V1_WORK_LAST;
+		s->work &= ~work;
 		mad_count(s->w, segments_sent, 1);
 	}
 	return r == SENT;
 }
 
+bool
+v1_send_first(struct mad_session *s)
+{
+	return send_again(s, 1, V1_WORK_FIRST);
+}
+
+/* The last segment again: a probe, or a retry. */
+bool
+v1_send_last(struct mad_session *s)
+{
+	return send_again(s, s->tx.sent, V1_WORK_LAST);
+}
+
 void
 v1_sender_expire(struct mad_session *s)
 {
-	s->v1.troubled = true;
-	s->v1.trouble = s->w->now;
+	if (s->v1.doubt_due != 0 && s->w->now >= s->v1.doubt_due) {
+		v1_close(s, MAD_STATUS_INVALID_FIELD);
+		return;
+	}
+	if (s->state == MAD_STATE_BURST)
+		return; /* left over from a WAIT */
+	s->v1.probe_time = s->w->now;
 	if (s->w->now < s->v1.response_due) {
 		s->tx.probes++;
 		mad_count(s->w, probes, 1);
@@ -181,16 +200,19 @@ v1_sender_expire(struct mad_session *s)
 		s->v1.response_due = s->w->now + mad_response_timeout(s);
 	}
 	mad_want(s, V1_WORK_LAST);
+	/* of a request whose First was lost the receiver knows nothing: it cannot ask for it */
+	if (s->key.requester && s->tx.acked == 0 && s->tx.sent > 1)
+		mad_want(s, V1_WORK_FIRST);
 	wait_timer(s);
 }
 
 /* --- what the receiver says --- */
 
+/* The timer stays where it is: it means nothing in BURST, and will be moved in WAIT. */
 static void
 go_on(struct mad_session *s)
 {
-	mad_session_timer_stop(s);
-	s->work &= ~V1_WORK_LAST;
+	s->work &= ~(V1_WORK_LAST | V1_WORK_FIRST);
 	s->state = MAD_STATE_BURST;
 	mad_want(s, MAD_WORK_DATA);
 }
@@ -217,10 +239,13 @@ acked(struct mad_session *s, uint32_t n, uint32_t window)
 	s->tx.acked = n;
 	s->tx.window_end = n + window < n ? UINT32_MAX : n + window;
 	s->tx.next = RTE_MAX(s->tx.next, n + 1);
+	if (s->tx.probes != 0)
+		mad_rtt_at_least(s, s->w->now - s->v1.probe_time);
 	s->tx.probes = 0;
 	s->retries_left = s->retries;
 	s->v1.resend_segment = 0;
 	s->v1.resend_count = 0;
+	s->v1.doubt_due = 0;
 	v1_progress(s);
 	mad_rtt_stop(s, n);
 	mad_session_proven(s);
@@ -244,17 +269,27 @@ ack(struct mad_session *s, const struct v1_packet *p)
 }
 
 /*
- * Of an acknowledged segment. Its data may be gone, and that is what the standard wants said. But a
- * request that the Ack has overtaken on the way is none of the receiver's fault: for as long as a
- * packet may be under way after segments had to be sent again, it is only late.
+ * Of an acknowledged segment. Its data may be gone, and that is what the standard wants said. But
+ * the Ack may just have overtaken the request on the way; then the receiver will be heard again
+ * soon, and asks for later ones. It means what it says if it repeats that after a packet's flight,
+ * or is not heard again in spite of probes.
  */
 static enum verdict
 resend_released(struct mad_session *s)
 {
-	if (s->v1.troubled && s->w->now - s->v1.trouble <= s->flight)
-		return VERDICT_MAD_DISCARDED;
-	v1_close(s, MAD_STATUS_INVALID_FIELD);
-	return VERDICT_DATAGRAM;
+	uint64_t grace = RTE_MAX(32 * s->srtt, mad_ms(s->w, 50)), now = s->w->now;
+
+	grace = RTE_MIN(grace, 2 * mad_response_timeout(s));
+	if (s->v1.doubt_due == 0) {
+		s->v1.doubt_since = now;
+		s->v1.doubt_due = now + grace;
+		if (s->timer.deadline > s->v1.doubt_due)
+			mad_session_timer(s, s->v1.doubt_due);
+	} else if (now - s->v1.doubt_since > s->flight) {
+		v1_close(s, MAD_STATUS_INVALID_FIELD);
+		return VERDICT_DATAGRAM;
+	}
+	return VERDICT_MAD_DISCARDED;
 }
 
 /* A receiver asks for one segment until it comes, never back, at most seven times each. */
@@ -266,9 +301,9 @@ resend_repeats(struct mad_session *s, uint32_t n)
 		s->v1.resend_count = 1;
 		return false;
 	}
-	/* a copy made by the network comes at once, and counts here too */
-	if (n < s->v1.resend_segment || s->w->now - s->v1.trouble < s->srtt / 2)
+	if (n < s->v1.resend_segment)
 		return true;
+	/* as many again are forgiven as copies made by the network */
 	return ++s->v1.resend_count > 2u * RTE_MAX(s->retries, 1);
 }
 
@@ -289,8 +324,7 @@ resend(struct mad_session *s, const struct v1_packet *p)
 	}
 	if (n > s->tx.sent || resend_repeats(s, n))
 		return VERDICT_MAD_DISCARDED;
-	s->v1.troubled = true;
-	s->v1.trouble = s->w->now;
+	s->v1.doubt_due = 0;
 	s->tx.rtt_segment = 0;
 	s->tx.probes = 0;
 	s->tx.next = n;

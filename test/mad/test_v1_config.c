@@ -398,6 +398,8 @@ test_config_segment_asked_again(void **state)
 	say_v1(h, 0x94, SA1_ACK, 64, 0, 64);
 	skip_sent(&h->a);
 	say_v1(h, 0x94, SA1_RESEND, 64, 0, 0);
+	h->now += FLIGHT + 1;
+	say_v1(h, 0x94, SA1_RESEND, 64, 0, 0);
 	expect_tx(&h->a, "14 single status 0x001c");
 	assert_int_equal(h->done, 1);
 	assert_int_equal(h->result.end, MAD_END_PROTOCOL);

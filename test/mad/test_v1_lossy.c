@@ -7,7 +7,6 @@
  * what arrives is the table, every session ends, and loss costs round trips, not timeouts.
  */
 
-#include <stdio.h>
 #include <string.h>
 
 #include "harness.h"

@@ -136,6 +136,49 @@ def telemetry(directory):
     shutil.rmtree(runtime, ignore_errors=True)
 
 
+def sa_result(path, number):
+    """All that a query brings, once it is done."""
+    records, cursor = [], 0
+    while cursor is not None:
+        page = rpc(path, "sa_result", query=number, cursor=cursor, max=1000, timeout_ms=1000)
+        records += page["records"]
+        cursor = page["cursor"]
+    rpc(path, "sa_cancel", query=number)
+    return page["status"], records
+
+
+def sa_ask(path, **params):
+    return sa_result(path, rpc(path, "sa_query", **params)["query"])
+
+
+def crash(directory):
+    """What an SA has acknowledged survives SIGKILL in the middle of changes."""
+    config = directory / "sa.json"
+    config.write_text(json.dumps({
+        "sa": {"path": str(directory / "sa-db"), "map_mb": 64},
+        "ports": [{"name": "port0", "back_to_back": "port1", "addresses": ["fe80::1/64"]},
+                  {"name": "port1", "back_to_back": "port0", "addresses": ["fe80::2/64"]}]}))
+    known = 0
+    for turn in range(4):
+        p = Polca(directory, "-s", str(directory / "polca.sock"), "-c", str(config))
+        found = [r["from_lid"] for r in sa_ask(p.socket, record="link")[1]]
+        there = sum(1 for lid in found if int(lid) >= 1000)
+        check(f"turn {turn}: at most one Config more than was acknowledged",
+              there in (known, known + 10))
+        check(f"turn {turn}: no Config is there by half", there % 10, 0)
+        known = there
+        for _ in range(5 + turn):
+            records = [{"from_lid": 1000 + known + i, "from_port": 1, "to_lid": 1, "to_port": 1}
+                       for i in range(10)]
+            status, _ = sa_ask(p.socket, op="config_add", record="link", records=records)
+            check("a Config is done", status, "OK")
+            known += 10
+        # one more is under way when the end comes
+        records = [dict(r, from_lid=r["from_lid"] + 10) for r in records]
+        rpc(p.socket, "sa_query", op="config_add", record="link", records=records)
+        p.stop(signal.SIGKILL)
+
+
 def main():
     command_line()
     # not below a directory that only root may enter
@@ -144,6 +187,7 @@ def main():
         broken_device(directory)
         life(directory, None)
         telemetry(directory)
+        crash(directory)
     if os.geteuid() == 0 and os.access(POLCA, os.X_OK):
         with tempfile.TemporaryDirectory(prefix="polca-test-", dir="/tmp") as name:
             # a copy that the ordinary user can reach

@@ -343,6 +343,25 @@ test_port_reaches_itself(void **state)
 	assert_int_equal(c->tx_full, 0);
 }
 
+/* the answer to a datagram that a port has sent to itself knows only the MAC it came from */
+static void
+test_answer_to_itself_needs_no_neighbour(void **state)
+{
+	struct bench *b = *state;
+	struct path path = path_to_peer(b, true);
+	struct av av = path.av;
+
+	av.dgid = av.sgid;
+	memcpy(av.dmac, av.smac, sizeof(av.dmac));
+	path_init(&path, &av, 1, 1);
+	path.neighbour = PATH_NO_NEIGHBOUR;
+	assert_true(send_ack(b, 0, &path, 7));
+	link_tx_flush(b->worker[0], b->now);
+	bench_expect_nothing(b);
+	assert_int_equal(bench_poll(b, 0), 1);
+	assert_int_equal(b->pkts[0]->psn, 7);
+}
+
 int
 main(void)
 {
@@ -359,6 +378,7 @@ main(void)
 		WITH_BENCH(test_reserved_and_not_committed_is_taken_back),
 		cmocka_unit_test(test_worker_without_a_queue_hands_over),
 		WITH_BENCH(test_port_reaches_itself),
+		WITH_BENCH(test_answer_to_itself_needs_no_neighbour),
 	};
 
 	return cmocka_run_group_tests(tests, bench_eal, bench_eal_cleanup);

@@ -41,13 +41,25 @@ struct sa_notices {
 /* --- the ring --- */
 
 void
+sa_events_lost(struct sa *sa, unsigned int n)
+{
+	__atomic_store_n(&sa->events.lost, sa->events.lost + n, __ATOMIC_RELAXED);
+}
+
+uint64_t
+sa_events_lost_count(const struct sa *sa)
+{
+	return __atomic_load_n(&sa->events.lost, __ATOMIC_RELAXED);
+}
+
+void
 sa_event_post(struct sa *sa, const struct sa_event *e)
 {
 	struct sa_event_ring *r = &sa->events;
 	uint32_t tail = __atomic_load_n(&r->tail, __ATOMIC_ACQUIRE);
 
 	if (r->head - tail == SA_EVENTS) {
-		r->lost++;
+		sa_events_lost(sa, 1);
 		return;
 	}
 	r->event[r->head % SA_EVENTS] = *e;

@@ -423,6 +423,19 @@ query_start(struct sa_worker *w, struct mad_request *req, const struct query_spe
 	return sa_refuse(w, req->reply, status);
 }
 
+void
+queries_drop(struct sa_worker *w)
+{
+	struct query *q;
+
+	if (w->queries == NULL)
+		return;
+	while ((q = TAILQ_FIRST(&w->queries_running)) != NULL) {
+		TAILQ_REMOVE(&w->queries_running, q, link);
+		query_free(q);
+	}
+}
+
 static void
 answer_later(struct query *q, int rc, uint64_t now)
 {

@@ -84,6 +84,8 @@ struct query_spec {
  */
 enum mad_outcome query_start(struct sa_worker *w, struct mad_request *req,
 	const struct query_spec *spec, const struct requester *who);
+/** Give up those under way; nobody is answered. */
+void queries_drop(struct sa_worker *w);
 /** Go on with those under way. @return what was used of the budget */
 unsigned int queries_run(struct sa_worker *w, uint64_t now, unsigned int budget);
 

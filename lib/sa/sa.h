@@ -135,7 +135,8 @@ int sa_replace(struct sa *sa, const struct sa_change *changes, size_t n, struct 
 	X(write_conflicts, "changes refused by the store's contents")                              \
 	X(reports_sent, "Reports sent to subscribers")                                             \
 	X(reports_answered, "ReportResps received")                                                \
-	X(reports_given_up, "Reports never answered")
+	X(reports_given_up, "Reports never answered")                                              \
+	X(events_lost, "events told to nobody: too many at one time")
 
 struct sa_counters {
 #define X(name, help) uint64_t name;

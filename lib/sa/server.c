@@ -169,6 +169,7 @@ sa_worker_destroy(struct sa_worker *w)
 		return;
 	alloc = w->config->alloc;
 	sa_notices_destroy(w);
+	queries_drop(w);
 	mem_free(alloc, w->writes);
 	mem_free(alloc, w->queries);
 	result_pool_destroy(w->results);
@@ -182,6 +183,8 @@ sa_run(struct sa_worker *w, uint64_t now, unsigned int budget)
 	unsigned int done = 0;
 
 	fabric_sync(w->fabric);
+	if (w->id == 0)
+		w->counters.events_lost = sa_events_lost_count(w->sa);
 	if (!TAILQ_EMPTY(&w->queries_running))
 		done = queries_run(w, now, budget);
 	if (done < budget && sa_notices_pending(w))

@@ -89,5 +89,8 @@ unsigned int sa_notices_run(struct sa_worker *w, uint64_t now, unsigned int budg
 bool sa_notices_pending(const struct sa_worker *w);
 /** Of the store's thread. */
 void sa_event_post(struct sa *sa, const struct sa_event *e);
+void sa_events_lost(struct sa *sa, unsigned int n);
+/** Any thread. */
+uint64_t sa_events_lost_count(const struct sa *sa);
 
 #endif

@@ -73,7 +73,7 @@ post_events(struct write_batch *b)
 	unsigned int i;
 
 	if (b->events > WRITE_EVENTS) {
-		b->sa->events.lost += b->events;
+		sa_events_lost(b->sa, b->events);
 		return;
 	}
 	for (i = 0; i < b->events; i++)

@@ -295,6 +295,34 @@ test_report_that_cannot_be_sent_is_given_up(void **state)
 	assert_false(sa_pending(b->w));
 }
 
+static void
+test_events_too_many_for_their_queue_are_counted(void **state)
+{
+	struct bench *b = *state;
+	struct sa_change *c = test_calloc(1100, sizeof(*c));
+	unsigned int i;
+
+	assert_int_equal(subscribe(b, &(struct subscription){ .from = GUID_B, .trusted = true }), 0);
+	for (i = 0; i < 1100; i++) {
+		c[i] = change_of(SA_NODE);
+		set_field(&c[i], "lid", 0x1000 + i);
+		set_field(&c[i], "port_guid", 0x10000 + i);
+	}
+	/* a batch of more than 1024 is not told at all */
+	assert_int_equal(sa_change(b->sa, c, 1100, NULL), 0);
+	run(b);
+	assert_int_equal(b->num_calls, 0);
+	assert_int_equal(sa_worker_counters(b->w)->events_lost, 1025);
+	/* nor what finds the queue full */
+	for (i = 0; i < 1100; i++)
+		c[i].remove = true;
+	assert_int_equal(sa_change(b->sa, c, 1000, NULL), 0);
+	assert_int_equal(sa_change(b->sa, c + 1000, 100, NULL), 0);
+	run(b);
+	assert_int_equal(sa_worker_counters(b->w)->events_lost, 1025 + 76);
+	test_free(c);
+}
+
 int
 main(void)
 {
@@ -309,6 +337,7 @@ main(void)
 		T(test_subscribe_field_out_of_range),
 		cmocka_unit_test(test_reports_are_bounded_in_number_and_rate),
 		T(test_report_that_cannot_be_sent_is_given_up),
+		T(test_events_too_many_for_their_queue_are_counted),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -396,6 +396,106 @@ test_fabric_beyond_the_limits_is_refused(void **state)
 }
 
 static void
+many_links(struct bench *b, unsigned int n)
+{
+	struct sa_change *c = test_calloc(n, sizeof(*c));
+	unsigned int i;
+
+	for (i = 0; i < n; i++) {
+		c[i] = change_of(SA_LINK);
+		set_field(&c[i], "from_lid", 0x2000 + i);
+		set_field(&c[i], "from_port", 1);
+		set_field(&c[i], "to_lid", 1);
+		set_field(&c[i], "to_port", 20);
+	}
+	assert_int_equal(sa_change(b->sa, c, n, NULL), 0);
+	test_free(c);
+}
+
+static void
+test_large_fabric_is_read_in_slices(void **state)
+{
+	uint8_t rec[PR_LEN] = { 0 };
+	struct ask a = { .version = 2, .method = MAD_GET, .attribute = SA_PATH, .mask = GIDS,
+		.data = rec, .data_len = PR_LEN };
+	struct bench *b = *state;
+	unsigned int i;
+
+	set_gid(rec + PR_OFF_SGID, GUID_A);
+	set_gid(rec + PR_OFF_DGID, GUID_C);
+	many_links(b, 3000);
+	ask_only(b, &a);
+	assert_int_equal(b->outcome, MAD_LATER);
+	sa_run(b->w, 0, 100);
+	assert_false(b->answered);
+	/* the fabric changes meanwhile: the answer is of the new one */
+	put_port_info(b, 1, 10, 0, 3, 4, 1);
+	for (i = 0; !b->answered && i < 200; i++)
+		sa_run(b->w, 0, 100);
+	assert_int_equal(get_be16(b->reply + MAD_OFF_STATUS), 0);
+	assert_int_equal(path(b, 0)[PR_OFF_MTU], EXACTLY(3));
+	/* once read it stays: another record that changes nothing of it is no reason to read again */
+	struct sa_change c = change_of(SA_SERVICE);
+
+	bench_put(b, &c);
+	ask_only(b, &a);
+	assert_int_equal(b->outcome, MAD_ANSWER);
+}
+
+static void
+test_fabric_that_never_rests_is_read_in_one_go(void **state)
+{
+	uint8_t rec[PR_LEN] = { 0 };
+	struct ask a = { .version = 2, .method = MAD_GET, .attribute = SA_PATH, .mask = GIDS,
+		.data = rec, .data_len = PR_LEN };
+	struct bench *b = *state;
+	unsigned int i;
+
+	set_gid(rec + PR_OFF_SGID, GUID_A);
+	set_gid(rec + PR_OFF_DGID, GUID_C);
+	many_links(b, 3000);
+	ask_only(b, &a);
+	for (i = 0; !b->answered && i < 50; i++) {
+		put_port_info(b, 1, 10, 0, 3 + i % 2, 4, 1);
+		sa_run(b->w, 0, 100);
+	}
+	assert_true(b->answered);
+	assert_int_equal(get_be16(b->reply + MAD_OFF_STATUS), 0);
+}
+
+static void
+test_path_to_a_multicast_group(void **state)
+{
+	static const uint8_t mgid[16] = { 0xFF, 0x12, 0x40, 0x1B, [15] = 7 };
+	uint8_t rec[PR_LEN] = { 0 };
+	struct ask a = { .version = 2, .method = MAD_GET, .attribute = SA_PATH, .mask = GIDS,
+		.data = rec, .data_len = PR_LEN };
+	struct sa_change c = change_of(SA_MCMEMBER);
+	struct bench *b = *state;
+
+	set_gid(rec + PR_OFF_SGID, GUID_A);
+	memcpy(rec + PR_OFF_DGID, mgid, 16);
+	assert_int_equal(ask(b, &a), 0x0500);
+	memcpy(c.rec, mgid, 16);
+	set_gid(c.rec + MC_OFF_PORT_GID, GUID_D);
+	put_be16(c.rec + MC_OFF_MLID, 0xC007);
+	put_be16(c.rec + MC_OFF_PKEY, 0x8001);
+	c.rec[MC_OFF_MTU] = 0x84;
+	c.rec[MC_OFF_RATE] = 0x83;
+	c.rec[MC_OFF_LIFE] = 0x90;
+	bench_put(b, &c);
+	assert_int_equal(ask(b, &a), 0);
+	assert_memory_equal(path(b, 0) + PR_OFF_DGID, mgid, 16);
+	assert_int_equal(get_be16(path(b, 0) + PR_OFF_DLID), 0xC007);
+	assert_int_equal(get_be16(path(b, 0) + PR_OFF_PKEY), 0x8001);
+	assert_int_equal(path(b, 0)[PR_OFF_MTU], EXACTLY(4));
+	assert_int_equal(path(b, 0)[PR_OFF_RATE], EXACTLY(3));
+	assert_int_equal(path(b, 0)[PR_OFF_LIFE], EXACTLY(16));
+	set_gid(rec + PR_OFF_SGID, GUID_B); /* not in the group's partition */
+	assert_int_equal(ask(b, &a), 0x0300);
+}
+
+static void
 test_many_pkeys_are_read_from_the_store(void **state)
 {
 	struct bench *b = *state;
@@ -434,6 +534,9 @@ main(void)
 		T(test_back_to_back_ports_need_no_switch),
 		T(test_untrusted_requester_sees_paths_of_its_partitions_only),
 		cmocka_unit_test(test_fabric_beyond_the_limits_is_refused),
+		T(test_large_fabric_is_read_in_slices),
+		T(test_fabric_that_never_rests_is_read_in_one_go),
+		T(test_path_to_a_multicast_group),
 		T(test_many_pkeys_are_read_from_the_store),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -17,6 +17,7 @@
 #define V1_WORK_RESEND    0x20
 #define V1_WORK_KEEPALIVE 0x40
 #define V1_WORK_LAST      0x80 /* the last segment sent, again */
+#define V1_WORK_FIRST     0x100 /* the first one, again */
 
 #define V1_CONTROL (SA1_RESEND | SA1_ACK | SA1_KEEPALIVE)
 
@@ -51,6 +52,7 @@ void v1_progress(struct mad_session *s);
 /* v1_send.c: the sender's half of A5 */
 void v1_start_sending(struct mad_session *s, uint16_t window);
 unsigned int v1_burst(struct mad_session *s, unsigned int budget);
+bool v1_send_first(struct mad_session *s);
 bool v1_send_last(struct mad_session *s);
 enum verdict v1_sender_control(struct mad_session *s, const struct v1_packet *p);
 void v1_sender_expire(struct mad_session *s);

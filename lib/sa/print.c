@@ -18,8 +18,7 @@ struct line {
 	size_t used;
 };
 
-static void __attribute__((format(printf, 2, 3)))
-put(struct line *l, const char *format, ...)
+static void __attribute__((format(printf, 2, 3))) put(struct line *l, const char *format, ...)
 {
 	va_list args;
 	int n;
@@ -70,11 +69,11 @@ unsigned int
 sa_utf8(const uint8_t *p, size_t left)
 {
 	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
-	unsigned int n = p[0] < 0x80 ? 1 :
-		(p[0] & 0xE0) == 0xC0    ? 2 :
-		(p[0] & 0xF0) == 0xE0    ? 3 :
-		(p[0] & 0xF8) == 0xF0    ? 4 :
-					   0;
+	unsigned int n = p[0] < 0x80             ? 1
+			 : (p[0] & 0xE0) == 0xC0 ? 2
+			 : (p[0] & 0xF0) == 0xE0 ? 3
+			 : (p[0] & 0xF8) == 0xF0 ? 4
+						 : 0;
 	uint32_t c;
 
 	if (n < 2 || n > left)

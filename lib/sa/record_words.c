@@ -6,7 +6,10 @@
 
 #include "record_private.h"
 
-#define END { NULL, 0 }
+#define END                                                                                        \
+	{                                                                                          \
+		NULL, 0                                                                            \
+	}
 
 const struct sa_word sa_words_node_type[] = { { "ca", 1 }, { "switch", 2 }, { "router", 3 }, END };
 
@@ -34,9 +37,9 @@ const struct sa_word sa_words_speed_ext[] = { { "14", 1 }, { "25", 2 }, { "50", 
 const struct sa_word sa_words_port_state[] = { { "no_change", 0 }, { "down", 1 }, { "init", 2 },
 	{ "armed", 3 }, { "active", 4 }, END };
 
-const struct sa_word sa_words_phys_state[] = { { "no_change", 0 }, { "sleep", 1 },
-	{ "polling", 2 }, { "disabled", 3 }, { "training", 4 }, { "link_up", 5 },
-	{ "error_recovery", 6 }, { "phy_test", 7 }, END };
+const struct sa_word sa_words_phys_state[] = { { "no_change", 0 }, { "sleep", 1 }, { "polling", 2 },
+	{ "disabled", 3 }, { "training", 4 }, { "link_up", 5 }, { "error_recovery", 6 },
+	{ "phy_test", 7 }, END };
 
 const struct sa_word sa_words_vls[] = { { "vl0", 1 }, { "vl0-1", 2 }, { "vl0-3", 3 },
 	{ "vl0-7", 4 }, { "vl0-14", 5 }, END };

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#ifndef SA_IMPORT_PRIVATE_H
+#define SA_IMPORT_PRIVATE_H
+
+/* Import of ibnetdiscover's text: import_ibnet.c reads lines, import_emit.c makes records of them.
+ */
+
+#include <stdbool.h>
+
+#include "sa/import.h"
+
+#define SA_IBNET_LINE  1023 /* bytes of a line */
+#define SA_IBNET_PORTS 254
+#define SA_IBNET_LIDS  0xBFFF /* the last unicast LID */
+
+enum sa_ibnet_type {
+	SA_IBNET_CA = 1, /* as NodeInfo has it */
+	SA_IBNET_SWITCH = 2,
+	SA_IBNET_ROUTER = 3,
+};
+
+struct sa_ibnet_node {
+	uint64_t vendor_id;
+	uint64_t device_id;
+	uint64_t sys_guid;
+	uint64_t guid;
+	uint64_t port_guid; /* of a switch */
+	const char *desc;
+	size_t desc_len;
+	uint8_t type;
+	uint8_t num_ports;
+	bool enhanced; /* port 0 of a switch; and its LIDs: */
+	uint8_t lmc;
+	uint16_t lid;
+};
+
+/* One port as its line has it. */
+struct sa_ibnet_port {
+	uint64_t guid; /* of an endport */
+	uint16_t lid;  /* an endport's own, else the switch's */
+	uint8_t lmc;
+	uint8_t num;   /* 0: of a switch */
+	uint8_t width; /* codes of PortInfo */
+	uint8_t speed;
+	uint8_t speed_ext;
+	uint8_t vls;
+	uint8_t to_port;
+	uint16_t to_lid;
+};
+
+struct sa_ibnet {
+	const struct allocator *alloc;
+	struct sa_import_sink sink;
+	struct sa_ibnet_counts counts;
+	bool in_node; /* its heading has been read */
+	struct sa_ibnet_node node;
+	bool ports[SA_IBNET_PORTS + 1]; /* of the node, seen */
+	char desc[64];
+	const char *rest; /* of a node's line, behind the description */
+	size_t len;       /* of the line */
+	char line[SA_IBNET_LINE + 1];
+	uint32_t owner[SA_IBNET_LIDS + 1];    /* line where a LID is a port's own; 0: none */
+	uint32_t referred[SA_IBNET_LIDS + 1]; /* first line where it is at a cable's other end */
+	struct sa_change change;
+};
+
+/* Node, PortInfo, GUIDInfo and P_Key table of a port with a LID. */
+int sa_ibnet_emit_endport(struct sa_ibnet *in, const struct sa_ibnet_port *p, struct error *err);
+int sa_ibnet_emit_port(struct sa_ibnet *in, const struct sa_ibnet_port *p, struct error *err);
+int sa_ibnet_emit_switch(struct sa_ibnet *in, struct error *err);
+int sa_ibnet_emit_link(struct sa_ibnet *in, const struct sa_ibnet_port *p, struct error *err);
+
+#endif

@@ -302,7 +302,7 @@ read_bulk_table(struct result *r, unsigned int table, uint64_t offset, uint8_t *
 	}
 	if (len == 0)
 		return;
-	if (r->type == NULL || r->type->table != table) {
+	if (r->type != sa_table_type(table)) { /* whatever AttributeID the request had */
 		r->type = sa_table_type(table);
 		r->at_index = UINT64_MAX;
 		r->w->scratch_of = NULL;

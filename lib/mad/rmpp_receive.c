@@ -228,7 +228,7 @@ advance(struct mad_session *s, const uint8_t *data)
 		rmpp_drop_held(s);
 		s->state = MAD_STATE_RECV;
 	}
-	if (s->rx.expected == 2 || s->rx.expected - 1 == s->rx.window)
+	if (s->rx.expected - 1 == s->rx.window) /* at first: segment 1 */
 		acknowledge(s);
 	else if (s->rmpp.held != 0)
 		tell_gap(s);

@@ -560,6 +560,25 @@ test_second_answer_to_a_probe_resends_nothing(void **state)
 	expect_silence(p);
 }
 
+/* the timer has gone back already, and the sink was full */
+static void
+test_sign_of_what_is_on_its_way_sends_nothing_twice(void **state)
+{
+	struct rmpp_peer *p = *state;
+
+	table_open(p, 40, 17);
+	pass(p, 68 * MS);
+	p->room = 0;
+	pass(p, 3 * MS);
+	expect_counter(p, timeouts, 1);
+	in_ack(p, 0x12, 1, 17);
+	forget_sent(p);
+	p->room = UINT32_MAX;
+	run(p);
+	expect_run(p, 2, 17);
+	expect_silence(p);
+}
+
 /* the requester asks again: it cannot have had segment 1 */
 static void
 test_repeated_request_sends_the_first_segment_again(void **state)
@@ -583,6 +602,7 @@ test_repeated_request_in_mid_stream_starts_nothing(void **state)
 
 	table_open(p, 40, 17);
 	forget_sent(p);
+	pass(p, RTT);
 	assert_int_equal(in_get_table(p), VERDICT_MAD_DISCARDED);
 	expect_silence(p);
 	assert_int_equal(p->requests, 1);
@@ -794,6 +814,7 @@ main(void)
 		T(test_tail_is_probed_after_some_round_trips),
 		T(test_probes_come_at_doubling_distance),
 		T(test_second_answer_to_a_probe_resends_nothing),
+		T(test_sign_of_what_is_on_its_way_sends_nothing_twice),
 		T(test_repeated_request_sends_the_first_segment_again),
 		T(test_repeated_request_in_mid_stream_starts_nothing),
 		T(test_late_repeat_of_the_request_starts_no_second_stream),

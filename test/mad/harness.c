@@ -12,8 +12,8 @@
 const struct mad_limits harness_limits = {
 	.max_sessions = 64,
 	.max_sessions_per_peer = 32,
-	.max_bytes = 4 << 20,
-	.max_bytes_per_peer = 2 << 20,
+	.max_bytes = 1 << 20,
+	.max_bytes_per_peer = 1 << 19,
 	.v1_window = 64,
 	.rmpp_window = 16,
 	.rmpp_send_max = 64,

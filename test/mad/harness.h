@@ -31,7 +31,7 @@
 #include "wire/bytes.h"
 #include "wire/wire.h"
 
-#define HARNESS_FRAMES 4096
+#define HARNESS_FRAMES 2048
 #define US 1000ull
 #define MS 1000000ull
 /* A5 with SubnetTimeout 8 and RespTimeValue 10 */

@@ -182,10 +182,10 @@ test_total_too_long(void **state)
 	struct harness *h = *state;
 	uint64_t used, total;
 
-	assert_int_equal(say_v1(h, 0x14, SA1_FIRST, 1, (2 << 20) + 1, 0), VERDICT_MAD_REFUSED);
+	assert_int_equal(say_v1(h, 0x14, SA1_FIRST, 1, (1 << 19) + 1, 0), VERDICT_MAD_REFUSED);
 	expect_tx(&h->a, "94 single status 0x0100");
 	h->tid++;
-	say_v1(h, 0x14, SA1_FIRST, 1, 2 << 20, 0);
+	say_v1(h, 0x14, SA1_FIRST, 1, 1 << 19, 0);
 	mad_worker_memory(h->a.w, &used, &total);
 	assert_true(used < 16384);
 	assert_int_equal(counters_of(&h->a).sessions_refused, 1);

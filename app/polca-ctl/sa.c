@@ -251,6 +251,19 @@ take_stdin(json_t *params)
 	return rc;
 }
 
+static void
+print_import(const struct query *q, const json_t *result)
+{
+	if (q->o->json) {
+		json_dumpf(result, stdout, JSON_INDENT(2));
+		putchar('\n');
+		return;
+	}
+	printf("%" JSON_INTEGER_FORMAT " records in %.3f s\n",
+		json_integer_value(json_object_get(result, "records")),
+		(double)json_integer_value(json_object_get(result, "elapsed_us")) / 1e6);
+}
+
 static int
 run_import(struct query *q, json_t *params)
 {
@@ -272,12 +285,8 @@ run_import(struct query *q, json_t *params)
 	}
 	json_object_del(params, "file");
 	rc = ask(q, "sa_import", params, IMPORT_MS, &result);
-	if (rc == 0 && q->o->json)
-		json_dumpf(result, stdout, JSON_INDENT(2));
 	if (rc == 0)
-		printf(q->o->json ? "\n" : "%" JSON_INTEGER_FORMAT " records in %.3f s\n",
-			json_integer_value(json_object_get(result, "records")),
-			(double)json_integer_value(json_object_get(result, "elapsed_us")) / 1e6);
+		print_import(q, result);
 	json_decref(result);
 	return rc;
 }

@@ -62,7 +62,7 @@ static const struct param query_params[] = {
 		.words = words_op,
 		.help = "get: one record; table: all that match; bulk: the whole database; set and delete: one record; config_...: many, all or none. bulk and config_... are of class version 1"),
 	P(struct sa_query_args, record, PARAM_STRING, .max = 64,
-		.help = "type of record by name (path, node, portinfo, ...; NodeRecord) or attribute ID; required but for bulk"),
+		.help = "type of record by name (node, port, link, path, ...; NodeRecord) or attribute ID; required but for bulk"),
 	P(struct sa_query_args, fields, PARAM_MAP,
 		.help = "components by name: what a record must have to match, or what is set; a name that does not exist is answered with those that do"),
 	{ .name = "to", .type = PARAM_GID, .offset = offsetof(struct sa_query_args, ah.dgid),
@@ -131,7 +131,7 @@ no_such_record(struct rpc_call *call, const char *name)
 	call->data = json_object();
 	set(call->data, "records", names);
 	return error_set(&call->err, EINVAL,
-		"record: %s; data.records lists what there is: node, portinfo, path, service, mcmember, ...",
+		"record: %s; data.records lists what there is: node, port, link, path, service, mcmember, ...",
 		name == NULL ? "missing" : "there is no such record");
 }
 

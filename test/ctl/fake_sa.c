@@ -20,6 +20,13 @@ engine_sa_key(const struct engine *e)
 	return 0x5151;
 }
 
+/* There are no services. */
+static bool
+no_services(const struct fake_sa *sa)
+{
+	return sa->asked.type != NULL && sa->asked.type->attribute == SA_SERVICE;
+}
+
 int
 engine_sa_query(struct engine *e, const struct engine_sa_query *q, uint32_t *id, struct error *err)
 {
@@ -38,6 +45,8 @@ engine_sa_query(struct engine *e, const struct engine_sa_query *q, uint32_t *id,
 		memcpy(sa->records[i], q->query.records + i * SA_RECORD_MAX, SA_RECORD_MAX);
 		sa->rids[i] = q->query.rids[i];
 	}
+	sa->end = no_services(sa) ? MAD_END_STATUS : MAD_END_OK;
+	sa->status = no_services(sa) ? SA_STATUS_NO_RECORDS : 0;
 	*id = sa->id = 33;
 	return 0;
 }
@@ -51,7 +60,7 @@ engine_sa_progress(struct engine *e, uint32_t id, struct engine_sa_progress *p, 
 	if (sa->id == 0 || id != sa->id)
 		return error_set(err, ENOENT, "query: there is no query %u (any more)", id);
 	p->done = !sa->running;
-	p->records = sa->num;
+	p->records = no_services(sa) ? 0 : sa->num;
 	p->segment = sa->running ? 3 : 4;
 	p->segments = 4;
 	p->elapsed_us = 1234;
@@ -81,7 +90,7 @@ engine_sa_next(struct engine *e, uint32_t id, uint64_t *cursor, struct engine_sa
 {
 	static uint8_t rec[SA_RECORD_MAX];
 
-	if (id != e->sa.id || *cursor >= e->sa.num)
+	if (id != e->sa.id || *cursor >= e->sa.num || no_services(&e->sa))
 		return false;
 	node(rec, ++*cursor);
 	r->type = sa_record_type(SA_NODE);

@@ -165,8 +165,6 @@ valid_bytes(const struct mad_session *s, const struct v1_packet *p)
 	bool last = p->flags & SA1_LAST;
 
 	if (!s->key.requester) {
-		if (s->rx.announced < before)
-			return -1;
 		if (last)
 			len = s->rx.announced - before;
 		else if (s->rx.announced <= before + SA1_AREA)

@@ -246,7 +246,7 @@ test_owner(void **state)
 {
 	struct wire_headers h = { .opcode = UD_SEND_ONLY, .pkey = 0xFFFF, .dest_qpn = 1,
 		.qkey = MAD_QKEY, .src_qpn = 1 };
-	unsigned int count[4] = { 0 }, i;
+	unsigned int count[4] = { 0 }, moved = 0, i;
 	uint8_t mad[MAD_LEN] = { 1, 3, 1, 0x12 };
 	struct packet pkt = { .opcode = UD_SEND_ONLY, .payload = mad, .payload_len = MAD_LEN,
 		.src_qpn = h.src_qpn };
@@ -263,7 +263,9 @@ test_owner(void **state)
 		mad[MAD_OFF_METHOD] = 0x13;
 		put_be32(mad + 40, i);
 		assert_int_equal(mad_owner(42, 4, &pkt), owner);
+		moved += mad_owner(43, 4, &pkt) != owner;
 	}
+	assert_in_range(moved, 2850, 3150); /* nobody can tell without the secret */
 	for (i = 0; i < 4; i++)
 		assert_in_range(count[i], 850, 1150);
 	pkt.payload_len = 20; /* and nothing beyond the packet is read */

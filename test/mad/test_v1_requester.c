@@ -136,6 +136,31 @@ test_ack_each_window(void **state)
 	assert_int_equal(h->done, 1);
 }
 
+/* A responder that stops earlier than we asked it to is acknowledged where it stops */
+static void
+test_smaller_window_of_the_responder(void **state)
+{
+	struct harness *h = *state;
+
+	call(h);
+	say_v1(h, 0x92, SA1_FIRST, 1, 100 * 192, 2);
+	expect_silence(&h->a);
+	say_v1(h, 0x92, 0, 2, 0, 2);
+	expect_tx(&h->a, "12 Ack 2 window 2");
+}
+
+/* but what it calls its window never makes us wait longer than ours */
+static void
+test_larger_window_of_the_responder(void **state)
+{
+	struct harness *h = *state;
+
+	call(h);
+	say_v1(h, 0x92, SA1_FIRST, 1, 100 * 192, 1000);
+	segments(h, 2, 64, 100 * 192);
+	expect_tx(&h->a, "12 Ack 64 window 1000");
+}
+
 /* A5: a response that ignores our window is taken all the same */
 static void
 test_segments_beyond_the_window(void **state)
@@ -429,6 +454,14 @@ test_lying_last(void **state)
 	assert_int_equal(h->done, 1);
 	assert_int_equal(h->result.end, MAD_END_PROTOCOL);
 	expect_clean(h);
+
+	h->done = 0;
+	h->taken = 0;
+	call(h);
+	segments(h, 1, 2, 10 * 192);
+	say_v1(h, 0x92, SA1_LAST, 3, 0, 64);
+	assert_int_equal(h->result.end, MAD_END_PROTOCOL);
+	expect_clean(h);
 }
 
 /* A5: after the end the final Ack is repeated, for 8 ResponseTimeouts */
@@ -514,6 +547,8 @@ main(void)
 		T(test_request),
 		T(test_table_arrives),
 		T(test_ack_each_window),
+		T(test_smaller_window_of_the_responder),
+		T(test_larger_window_of_the_responder),
 		T(test_segments_beyond_the_window),
 		T(test_recover),
 		T(test_first_segment_lost),

@@ -373,6 +373,46 @@ test_probes(void **state)
 	assert_int_equal(counters_of(&h->a).timeouts, 0);
 }
 
+/* Five in one stall, however long the ResponseTimeout */
+static void
+test_probes_are_few(void **state)
+{
+	struct harness *h = harness_create(
+		&(struct harness_config){ .scripted = true, .subnet_timeout = 18 });
+	uint64_t end;
+
+	(void)state;
+	ask(h, 100 * 192, 4);
+	for (end = h->now + 2000 * MS; h->now < end;)
+		pass(h, 100 * US);
+	assert_int_equal(counters_of(&h->a).probes, 5);
+	ack(h, 4, 4);
+	for (end = h->now + 2000 * MS; h->now < end;)
+		pass(h, 100 * US);
+	assert_in_range(counters_of(&h->a).probes, 6, 10);
+	assert_int_equal(counters_of(&h->a).timeouts, 0);
+	harness_destroy(h);
+}
+
+/* Seven retries for one packet: an Ack gives the next its own */
+static void
+test_retries_are_per_packet(void **state)
+{
+	struct harness *h = *state;
+	unsigned int i;
+
+	ask(h, 10 * 192, 4);
+	for (i = 0; i < 7; i++)
+		pass(h, RESPONSE_TIMEOUT);
+	ack(h, 4, 4);
+	for (i = 0; i < 7; i++)
+		pass(h, RESPONSE_TIMEOUT);
+	assert_string_equal(state_of(&h->a), "WAIT");
+	assert_int_equal(counters_of(&h->a).timeouts, 14);
+	pass(h, RESPONSE_TIMEOUT);
+	expect_clean(h);
+}
+
 /* A5 PREP: a KeepAlive within `process`, and again within `process` */
 static void
 test_keepalive_while_preparing(void **state)
@@ -551,6 +591,8 @@ main(void)
 		T(test_resend_requests_are_bounded),
 		T(test_retries),
 		T(test_probes),
+		cmocka_unit_test(test_probes_are_few),
+		T(test_retries_are_per_packet),
 		T(test_keepalive_while_preparing),
 		T(test_stream_after_preparation),
 		T(test_repeated_request),

@@ -210,8 +210,6 @@ step_records(struct query *q, unsigned int *budget)
 			return 0;
 		--*budget;
 		q->w->counters.records_scanned++;
-		if (q->plan == QUERY_INDEX && (r->rid < q->first_rid || r->rid > q->last_rid))
-			continue;
 		if (wanted(q, r))
 			rc = take_record(q, r);
 	}

@@ -147,6 +147,24 @@ grace_done(void *arg, uint64_t token)
 	return true;
 }
 
+/* a disk that may fail */
+
+static int
+load(void *arg, int (*each)(void *to, const struct store_op *op), void *to, struct error *err)
+{
+	(void)arg, (void)each, (void)to, (void)err;
+	return 0;
+}
+
+static int
+apply(void *arg, const struct store_op *ops, size_t n, struct error *err)
+{
+	struct bench *b = arg;
+
+	(void)ops, (void)n;
+	return b->fail_commits ? error_set(err, EIO, "the disk is full of holes") : 0;
+}
+
 static void
 fill(void *arg, void *buf, size_t len)
 {
@@ -220,6 +238,7 @@ bench_create(void (*change)(struct sa_config *config))
 	struct bench *b = calloc(1, sizeof(*b));
 
 	bench = b;
+	sc.backend = (struct store_backend){ .arg = b, .load = load, .apply = apply };
 	b->seconds = 1000;
 	b->calls_allowed = CALLS_MAX;
 	b->store = store_create(&sc, &err);

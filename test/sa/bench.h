@@ -59,6 +59,7 @@ struct bench {
 	unsigned int num_writes;
 	bool hold_writes;
 	bool refuse_writes;
+	bool fail_commits;
 	/* the answer to the last request */
 	enum mad_outcome outcome; /* first one */
 	bool answered;

@@ -50,6 +50,27 @@ test_bulk_is_every_table_with_its_header(void **state)
 }
 
 static void
+test_bulk_is_read_from_anywhere(void **state)
+{
+	struct mad_source source;
+	struct bench *b = *state;
+	uint8_t buf[16];
+
+	b->keep_source = true;
+	assert_int_equal(bulk(b, 0), 0);
+	source = b->source;
+	/* a part of the first node, then of the first port */
+	assert_int_equal(source.read(source.arg, 8 + 24, buf, 8), 0);
+	assert_int_equal(get_be64(buf), 0x51);
+	assert_int_equal(source.read(source.arg, 8 + 6 * 108 + 8 + 4, buf, 8), 0);
+	assert_int_equal(get_be64(buf), 0x4D4B4559);
+	assert_int_equal(source.read(source.arg, 8 + 6 * 108 + 4, buf, 8), 0);
+	assert_int_equal(get_be32(buf), 12); /* the end of a header, the RID behind it */
+	assert_int_equal(get_be32(buf + 4), 0x00010000);
+	source.release(source.arg);
+}
+
+static void
 test_bulk_since_a_key_has_the_tables_that_changed(void **state)
 {
 	struct bench *b = *state;
@@ -148,6 +169,47 @@ test_config_is_all_or_nothing(void **state)
 }
 
 static void
+test_failed_config_leaves_no_trace_in_its_batch(void **state)
+{
+	struct mad_body body = three_nodes();
+	struct bench *b = *state;
+	uint8_t wire[NODE_WIRE];
+
+	wire_node(body.bytes + 2 * NODE_WIRE, 0x00040000, 0x102); /* exists */
+	wire_node(wire, 0x00200000, 0x200);
+	b->hold_writes = true;
+	ask_only(b,
+		&(struct ask){ .version = 1, .method = SA1_CONFIG, .attribute = SA_NODE, .edit = 1,
+			.body = &body });
+	ask_only(b,
+		&(struct ask){ .version = 1, .method = SA1_CONFIG, .attribute = SA_NODE, .edit = 1,
+			.data = wire, .data_len = NODE_WIRE, .payload_len = NODE_WIRE });
+	sa_write_execute(b->sa, b->writes, 2, 1000);
+	b->handles = 1;
+	sa_write_done(b->w, b->writes[0], 0);
+	assert_int_equal(get_be16(b->reply + MAD_OFF_STATUS), 0x0200);
+	b->answered = false;
+	b->handles = 2;
+	sa_write_done(b->w, b->writes[1], 0);
+	assert_int_equal(get_be16(b->reply + MAD_OFF_STATUS), 0);
+	assert_int_equal(count_of(b, SA_TABLE_NODE), 7);
+}
+
+static void
+test_config_that_is_not_durable_has_not_happened(void **state)
+{
+	struct mad_body body = three_nodes();
+	struct bench *b = *state;
+
+	b->fail_commits = true;
+	assert_int_equal(config(b, 1, SA_NODE, &body), 0x0100);
+	assert_int_equal(count_of(b, SA_TABLE_NODE), 6);
+	b->fail_commits = false;
+	assert_int_equal(config(b, 1, SA_NODE, &body), 0);
+	assert_int_equal(count_of(b, SA_TABLE_NODE), 9);
+}
+
+static void
 test_config_in_one_packet(void **state)
 {
 	struct bench *b = *state;
@@ -200,6 +262,10 @@ test_config_assigns_rids_where_there_are_no_lids(void **state)
 	/* the same service twice */
 	put_be32(body.bytes + 180, 0);
 	assert_int_equal(config(b, 1, SA_SERVICE, &body), 0x0200);
+	/* nor by an edit */
+	put_be32(body.bytes, 0x00ABCDEF);
+	body.len = 180;
+	assert_int_equal(config(b, 3, SA_SERVICE, &body), 0x0200);
 	assert_int_equal(sa_expire(b->sa, 1060), 2);
 }
 
@@ -209,9 +275,12 @@ main(void)
 #define T(test) cmocka_unit_test_setup_teardown(test, bench_setup, bench_teardown)
 	const struct CMUnitTest tests[] = {
 		T(test_bulk_is_every_table_with_its_header),
+		T(test_bulk_is_read_from_anywhere),
 		T(test_bulk_since_a_key_has_the_tables_that_changed),
 		T(test_config_adds_edits_and_deletes_many_records),
 		T(test_config_is_all_or_nothing),
+		T(test_failed_config_leaves_no_trace_in_its_batch),
+		T(test_config_that_is_not_durable_has_not_happened),
 		T(test_config_in_one_packet),
 		T(test_config_that_is_malformed),
 		T(test_config_assigns_rids_where_there_are_no_lids),

@@ -195,6 +195,28 @@ test_other_partitions_groups_are_not_told(void **state)
 }
 
 static void
+test_of_a_change_that_failed_nothing_is_told(void **state)
+{
+	struct mad_body body = { .len = 2 * 108 };
+	struct bench *b = *state;
+
+	assert_int_equal(subscribe(b, &(struct subscription){ .from = GUID_B }), 0);
+	put_be32(body.bytes, 0x00300000);
+	put_be64(body.bytes + 24, 0x300);
+	put_be32(body.bytes + 108, 0x00040000); /* exists */
+	b->hold_writes = true;
+	ask_only(b,
+		&(struct ask){ .version = 1, .method = SA1_CONFIG, .attribute = SA_NODE, .edit = 1,
+			.body = &body });
+	ask_only(b,
+		&(struct ask){ .version = 2, .method = MAD_SET, .attribute = SA_SERVICE,
+			.mask = 1 });
+	sa_write_execute(b->sa, b->writes, 2, 1000);
+	run(b);
+	assert_int_equal(b->num_calls, 0);
+}
+
+static void
 test_subscription_is_made_once_and_ended_once(void **state)
 {
 	struct subscription s = { .from = GUID_A };
@@ -332,6 +354,7 @@ main(void)
 		T(test_subscriber_is_told_of_ports),
 		T(test_what_was_not_asked_for_is_not_told),
 		T(test_other_partitions_groups_are_not_told),
+		T(test_of_a_change_that_failed_nothing_is_told),
 		T(test_subscription_is_made_once_and_ended_once),
 		T(test_subscriptions_of_a_port_are_bounded),
 		T(test_subscribe_field_out_of_range),

@@ -254,6 +254,11 @@ test_numb_path_and_lmc(void **state)
 	w.numb = 0x80 | 1;
 	assert_int_equal(ask_path(b, &w), 0);
 	assert_int_equal(records(b, SA_PATH, 2), 1);
+	w = (struct want){ .src = GUID_C, .dst = GUID_A, .table = true };
+	assert_int_equal(ask_path(b, &w), 0);
+	assert_int_equal(records(b, SA_PATH, 2), 2);
+	assert_int_equal(get_be16(path(b, 1) + PR_OFF_SLID), 9);
+	assert_int_equal(get_be16(path(b, 1) + PR_OFF_DLID), 4);
 	w = (struct want){ .src = GUID_A, .dlid = 9, .table = true };
 	assert_int_equal(ask_path(b, &w), 0);
 	assert_int_equal(records(b, SA_PATH, 2), 1);
@@ -348,6 +353,69 @@ test_of_shortest_routes_the_widest_is_taken(void **state)
 	bench_put(b, &c);
 	assert_int_equal(ask_path(b, &(struct want){ .src = GUID_A, .dst = GUID_C }), 0);
 	assert_int_equal(path(b, 0)[PR_OFF_MTU], EXACTLY(4));
+}
+
+static void
+test_a_longer_route_is_not_taken_however_wide(void **state)
+{
+	struct bench *b = *state;
+
+	put_port(b, 3, 0x53, NODE_TYPE_SWITCH, 0);
+	put_port_info(b, 1, 12, 0, 5, 4, 2);
+	put_port_info(b, 2, 12, 0, 5, 4, 2);
+	put_port_info(b, 3, 1, 0, 5, 4, 2);
+	put_port_info(b, 3, 2, 0, 5, 4, 2);
+	put_link(b, 1, 12, 3, 1);
+	put_link(b, 2, 12, 3, 2);
+	assert_int_equal(ask_path(b, &(struct want){ .src = GUID_A, .dst = GUID_C }), 0);
+	assert_int_equal(path(b, 0)[PR_OFF_MTU], EXACTLY(4));
+	/* routes of three switches, of which two are kept at one time */
+	for (unsigned int i = 0; i < 3; i++) {
+		assert_int_equal(ask_path(b, &(struct want){ .slid = 3, .dst = GUID_C }), 0);
+		assert_int_equal(path(b, 0)[PR_OFF_RATE], EXACTLY(16));
+		assert_int_equal(ask_path(b, &(struct want){ .src = GUID_C, .dst = GUID_A }), 0);
+		assert_int_equal(path(b, 0)[PR_OFF_RATE], EXACTLY(12));
+		assert_int_equal(ask_path(b, &(struct want){ .src = GUID_A, .dlid = 3 }), 0);
+		assert_int_equal(path(b, 0)[PR_OFF_RATE], EXACTLY(16));
+	}
+}
+
+static void
+test_both_ends_of_a_link_count(void **state)
+{
+	struct want w = { .src = GUID_A, .dst = GUID_C };
+	struct sa_change c = change_of(SA_PORT_INFO);
+	struct bench *b = *state;
+
+	put_port_info(b, 1, 1, 0, 2, 4, 0); /* the switch's end of A's link */
+	assert_int_equal(ask_path(b, &w), 0);
+	assert_int_equal(path(b, 0)[PR_OFF_MTU], EXACTLY(2));
+	assert_int_equal(path(b, 0)[PR_OFF_RATE], EXACTLY(7));
+	set_field(&c, "lid", 1);
+	set_field(&c, "port_num", 1);
+	set_field(&c, "port_state", 1);
+	bench_put(b, &c);
+	assert_int_equal(ask_path(b, &w), 0x0300);
+	set_field(&c, "lid", 8);
+	set_field(&c, "lmc", 1);
+	bench_put(b, &c); /* C itself is down: no endport any more */
+	assert_int_equal(ask_path(b, &w), 0x0500);
+}
+
+static void
+test_changes_of_partitions_and_guids_are_seen(void **state)
+{
+	static const uint16_t none[] = { 0x8000, 0x0000, 0x8005 }, other[] = { 0x8000, 0x8006 };
+	struct want w = { .src = GUID_A, .dst = GUID_C };
+	struct bench *b = *state;
+
+	assert_int_equal(ask_path(b, &w), 0);
+	put_pkeys(b, 4, 1, none, 3);
+	assert_int_equal(ask_path(b, &w), 0x0300);
+	put_pkeys(b, 8, 1, other, 2); /* 0x8000 is no P_Key that two ports could share */
+	assert_int_equal(ask_path(b, &w), 0x0300);
+	put_port(b, 8, 0xCC, NODE_TYPE_CA, 1);
+	assert_int_equal(ask_path(b, &w), 0x0500);
 }
 
 static void
@@ -531,6 +599,9 @@ main(void)
 		T(test_flow_label_class_and_hop_limit_are_the_senders),
 		T(test_topology_changes_are_seen),
 		T(test_of_shortest_routes_the_widest_is_taken),
+		T(test_a_longer_route_is_not_taken_however_wide),
+		T(test_both_ends_of_a_link_count),
+		T(test_changes_of_partitions_and_guids_are_seen),
 		T(test_back_to_back_ports_need_no_switch),
 		T(test_untrusted_requester_sees_paths_of_its_partitions_only),
 		cmocka_unit_test(test_fabric_beyond_the_limits_is_refused),

@@ -144,6 +144,7 @@ test_template_by_lid_and_by_scan(void **state)
 	put_be16(rec, 1);
 	assert_int_equal(ask(b, &a), 0);
 	assert_int_equal(records(b, SA_PORT_INFO, 2), 4); /* S1: ports 0, 1, 2, 10 */
+	assert_int_equal(sa_worker_counters(b->w)->records_scanned, 0); /* a range of RIDs */
 	a.mask |= SA_BIT(1);
 	rec[2] = 10;
 	assert_int_equal(ask(b, &a), 0);
@@ -426,6 +427,13 @@ test_a_transfer_reads_its_own_version(void **state)
 	/* straddling, backwards */
 	assert_int_equal(source.read(source.arg, 112 + 24, buf, 100), 0);
 	assert_int_equal(get_be64(buf), 0x52);
+	source.release(source.arg);
+	/* what the next transfer reads is its own, were it in the same place */
+	put_port(b, 2, 0x62, NODE_TYPE_SWITCH, 0);
+	assert_int_equal(ask(b, &a), 0);
+	source = b->source;
+	assert_int_equal(source.read(source.arg, 112 + 24, buf, 80), 0);
+	assert_int_equal(get_be64(buf), 0x62);
 	source.release(source.arg);
 }
 

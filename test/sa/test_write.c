@@ -115,6 +115,37 @@ test_service_only_for_oneself_and_ones_partition(void **state)
 }
 
 static void
+test_service_is_deleted_in_the_partition_named(void **state)
+{
+	struct service s = { .id = 7, .gid = GUID_A, .lease = 60, .pkey = 0x8001 };
+	struct bench *b = *state;
+
+	assert_int_equal(service(b, &s), 0);
+	s.pkey = 0xFFFF;
+	assert_int_equal(service(b, &s), 0);
+	assert_int_equal(count_of(b, SA_TABLE_SERVICE), 2);
+	s.method = SA2_DELETE;
+	assert_int_equal(service(b, &s), 0);
+	assert_int_equal(get_be16(b->reply + SA2_OFF_DATA + 24), 0xFFFF);
+	assert_int_equal(service(b, &s), 0x0300);
+	s.mask = SA_BIT(0) | SA_BIT(1); /* whatever its P_Key */
+	assert_int_equal(service(b, &s), 0);
+}
+
+static void
+test_services_of_a_port_are_bounded(void **state)
+{
+	struct service s = { .gid = GUID_A, .lease = 60, .from = GUID_A, .untrusted = true };
+	struct bench *b = *state;
+
+	for (s.id = 0; s.id < 1024; s.id++)
+		assert_int_equal(service(b, &s), 0);
+	assert_int_equal(service(b, &s), 0x0100);
+	s.untrusted = false;
+	assert_int_equal(service(b, &s), 0);
+}
+
+static void
 test_service_key_protects(void **state)
 {
 	struct service s = { .id = 7, .gid = GUID_A, .lease = 60, .from = GUID_A, .key = 5,
@@ -242,6 +273,7 @@ member(struct bench *b, const struct member *m)
 	rec[42] = m->rate;
 	rec[43] = m->life;
 	rec[44] = m->sl << 4;
+	rec[47] = 9; /* a HopLimit, which no mask here selects */
 	rec[48] = m->scope << 4 | m->state;
 	return ask(b, &a);
 }
@@ -271,6 +303,7 @@ test_first_full_member_creates_the_group(void **state)
 	assert_int_equal(answer(b)[38], 0x80 | 5); /* what the port can do */
 	assert_int_equal(answer(b)[42], 0x80 | 16);
 	assert_int_equal(answer(b)[43], 0x80 | 18);
+	assert_int_equal(answer(b)[47], 0);
 	assert_int_equal(answer(b)[48], 0x21); /* scope of the MGID, full member */
 	assert_int_equal(answer(b)[49], 0);
 	assert_int_equal(count_of(b, SA_TABLE_MCMEMBER), 1);
@@ -635,6 +668,8 @@ main(void)
 		T(test_service_is_registered_replaced_and_deleted),
 		T(test_service_components_not_given),
 		T(test_service_only_for_oneself_and_ones_partition),
+		T(test_service_is_deleted_in_the_partition_named),
+		T(test_services_of_a_port_are_bounded),
 		T(test_service_key_protects),
 		T(test_lease_runs_out),
 		T(test_lease_of_an_imported_service_runs_from_its_import),

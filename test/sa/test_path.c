@@ -375,8 +375,8 @@ test_a_longer_route_is_not_taken_however_wide(void **state)
 		assert_int_equal(path(b, 0)[PR_OFF_RATE], EXACTLY(16));
 		assert_int_equal(ask_path(b, &(struct want){ .src = GUID_C, .dst = GUID_A }), 0);
 		assert_int_equal(path(b, 0)[PR_OFF_RATE], EXACTLY(12));
-		assert_int_equal(ask_path(b, &(struct want){ .src = GUID_A, .dlid = 3 }), 0);
-		assert_int_equal(path(b, 0)[PR_OFF_RATE], EXACTLY(16));
+		assert_int_equal(ask_path(b, &(struct want){ .src = GUID_A, .dst = GUID_D }), 0);
+		assert_int_equal(path(b, 0)[PR_OFF_RATE], EXACTLY(12));
 	}
 }
 

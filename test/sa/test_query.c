@@ -427,6 +427,7 @@ test_a_transfer_reads_its_own_version(void **state)
 	/* straddling, backwards */
 	assert_int_equal(source.read(source.arg, 112 + 24, buf, 100), 0);
 	assert_int_equal(get_be64(buf), 0x52);
+	assert_int_equal(source.read(source.arg, 112 + 24, buf, 80), 0);
 	source.release(source.arg);
 	/* what the next transfer reads is its own, were it in the same place */
 	put_port(b, 2, 0x62, NODE_TYPE_SWITCH, 0);

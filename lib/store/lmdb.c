@@ -6,10 +6,16 @@
  * Records in LMDB: one table, key {table, RID big-endian}, so that a walk meets them in the order
  * of the tree. Every commit is synchronous. A lock on a file beside the data keeps other processes
  * out: two writers of one subnet's records would each be right about half of it.
+ *
+ * LMDB has no checksums. It believes its file, and where that cannot be true it stops the process:
+ * a page beyond the end of the file is SIGBUS, one that is not what it should be an assertion. So a
+ * file that was cut short is made as long as it says it is, assertions come back here, and records
+ * are counted: what is wrong with a file is said, and no part of it is taken for the whole.
  */
 
 #include <errno.h>
 #include <fcntl.h>
+#include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,6 +35,10 @@ struct lmdb {
 	MDB_env *env;
 	MDB_dbi dbi;
 	int lock;
+	bool damaged;
+	jmp_buf *out; /* of a call into LMDB, when it finds its file damaged */
+	MDB_txn *reading;
+	MDB_cursor *cursor;
 	char path[];
 };
 
@@ -42,6 +52,14 @@ put_key(uint8_t *key, unsigned int table, uint32_t rid)
 	key[4] = (uint8_t)rid;
 }
 
+static int
+damaged(const struct lmdb *l, const char *how, struct error *err)
+{
+	return error_set(err, EBADMSG,
+		"%s: the record store is damaged: %s; move the directory away and import the "
+		"records anew", l->path, how);
+}
+
 /* LMDB's own numbers are negative, the system's positive. */
 static int
 failed(const struct lmdb *l, int rc, const char *what, struct error *err)
@@ -52,46 +70,124 @@ failed(const struct lmdb *l, int rc, const char *what, struct error *err)
 			l->path);
 	if (rc == MDB_INVALID || rc == MDB_VERSION_MISMATCH || rc == MDB_CORRUPTED ||
 			rc == MDB_PAGE_NOTFOUND)
-		return error_set(err, EBADMSG,
-			"%s: %s: %s; move the directory away and import the records anew", l->path,
-			what, mdb_strerror(rc));
+		return damaged(l, mdb_strerror(rc), err);
 	return error_set(err, rc > 0 ? rc : EIO, "%s: %s: %s", l->path, what, mdb_strerror(rc));
+}
+
+/* --- calls into LMDB --- */
+
+static void
+on_assert(MDB_env *env, const char *msg)
+{
+	struct lmdb *l = mdb_env_get_userctx(env);
+
+	(void)msg;
+	l->damaged = true;
+	if (l->out != NULL)
+		longjmp(*l->out, 1);
+}
+
+/* What is to be done with the file. */
+struct call {
+	int (*fn)(struct lmdb *l, struct call *c);
+	int (*each)(void *to, const struct store_op *op);
+	void *to;
+	const struct store_op *ops;
+	size_t n;
+	struct error *err;
+	int rc;
+};
+
+static void
+stop_reading(struct lmdb *l)
+{
+	if (l->cursor != NULL)
+		mdb_cursor_close(l->cursor);
+	if (l->reading != NULL)
+		mdb_txn_abort(l->reading);
+	l->cursor = NULL;
+	l->reading = NULL;
+}
+
+/* Once LMDB has found its file damaged it is asked nothing more. */
+static int
+make_call(struct lmdb *l, struct call *c)
+{
+	jmp_buf out;
+
+	l->out = &out;
+	if (!l->damaged && setjmp(out) == 0)
+		c->rc = c->fn(l, c);
+	l->out = NULL;
+	stop_reading(l);
+	return l->damaged ? damaged(l, "a page is not what it should be", c->err) : c->rc;
+}
+
+/* --- load --- */
+
+static bool
+is_format_key(const MDB_val *key)
+{
+	return key->mv_size == sizeof(FORMAT_KEY) - 1 &&
+		memcmp(key->mv_data, FORMAT_KEY, key->mv_size) == 0;
+}
+
+static int
+load_one(struct lmdb *l, struct call *c, const MDB_val *key, const MDB_val *value)
+{
+	const uint8_t *k = key->mv_data;
+	struct store_op op;
+	int rc;
+
+	if (is_format_key(key))
+		return 0;
+	if (key->mv_size != KEY_LEN || value->mv_size > UINT16_MAX)
+		return damaged(l, "it has what is no record", c->err);
+	op.table = k[0];
+	op.rid = (uint32_t)k[1] << 24 | (uint32_t)k[2] << 16 | (uint32_t)k[3] << 8 | k[4];
+	op.bytes = value->mv_data;
+	op.len = (uint16_t)value->mv_size;
+	rc = c->each(c->to, &op);
+	return rc == 0 ? 0 : error_set(c->err, -rc, "%s: record 0x%08x of table %u: %s", l->path,
+		op.rid, op.table, rc == -EBADMSG ? "this program does not know the table" :
+		strerror(-rc));
+}
+
+static int
+load(struct lmdb *l, struct call *c)
+{
+	MDB_val key, value;
+	MDB_stat stat;
+	size_t n = 0;
+	int rc, said = 0;
+
+	rc = mdb_txn_begin(l->env, NULL, MDB_RDONLY, &l->reading);
+	if (rc == 0)
+		rc = mdb_stat(l->reading, l->dbi, &stat);
+	if (rc == 0)
+		rc = mdb_cursor_open(l->reading, l->dbi, &l->cursor);
+	while (rc == 0 && said == 0) {
+		rc = mdb_cursor_get(l->cursor, &key, &value, MDB_NEXT);
+		if (rc == 0) {
+			said = load_one(l, c, &key, &value);
+			n++;
+		}
+	}
+	if (said != 0)
+		return said;
+	if (rc != MDB_NOTFOUND)
+		return failed(l, rc, "read", c->err);
+	return n == stat.ms_entries ? 0 : damaged(l, "records are missing", c->err);
 }
 
 static int
 lmdb_load(void *arg, int (*each)(void *to, const struct store_op *op), void *to,
 	struct error *err)
 {
-	struct lmdb *l = arg;
-	struct store_op op;
-	MDB_cursor *cursor = NULL;
-	MDB_val key, value;
-	MDB_txn *txn;
-	const uint8_t *k;
-	int rc, said = 0;
-
-	rc = mdb_txn_begin(l->env, NULL, MDB_RDONLY, &txn);
-	if (rc != 0)
-		return failed(l, rc, "begin reading", err);
-	rc = mdb_cursor_open(txn, l->dbi, &cursor);
-	while (rc == 0 && said == 0) {
-		rc = mdb_cursor_get(cursor, &key, &value, MDB_NEXT);
-		if (rc != 0 || key.mv_size != KEY_LEN)
-			continue;
-		k = key.mv_data;
-		op.table = k[0];
-		op.rid = (uint32_t)k[1] << 24 | (uint32_t)k[2] << 16 | (uint32_t)k[3] << 8 | k[4];
-		op.bytes = value.mv_data;
-		op.len = (uint16_t)value.mv_size;
-		said = value.mv_size > UINT16_MAX ? -EBADMSG : each(to, &op);
-	}
-	if (cursor != NULL)
-		mdb_cursor_close(cursor);
-	mdb_txn_abort(txn);
-	if (said != 0)
-		return said;
-	return rc == MDB_NOTFOUND ? 0 : failed(l, rc, "read", err);
+	return make_call(arg, &(struct call){ .fn = load, .each = each, .to = to, .err = err });
 }
+
+/* --- apply --- */
 
 static int
 apply_one(struct lmdb *l, MDB_txn *txn, const struct store_op *op)
@@ -109,25 +205,32 @@ apply_one(struct lmdb *l, MDB_txn *txn, const struct store_op *op)
 }
 
 static int
-lmdb_apply(void *arg, const struct store_op *ops, size_t n, struct error *err)
+apply(struct lmdb *l, struct call *c)
 {
-	struct lmdb *l = arg;
 	MDB_txn *txn;
 	size_t i;
 	int rc;
 
 	rc = mdb_txn_begin(l->env, NULL, 0, &txn);
 	if (rc != 0)
-		return failed(l, rc, "begin writing", err);
-	for (i = 0; rc == 0 && i < n; i++)
-		rc = apply_one(l, txn, &ops[i]);
+		return failed(l, rc, "begin writing", c->err);
+	for (i = 0; rc == 0 && i < c->n; i++)
+		rc = apply_one(l, txn, &c->ops[i]);
 	if (rc != 0) {
 		mdb_txn_abort(txn);
-		return failed(l, rc, "write", err);
+		return failed(l, rc, "write", c->err);
 	}
 	rc = mdb_txn_commit(txn);
-	return rc == 0 ? 0 : failed(l, rc, "commit", err);
+	return rc == 0 ? 0 : failed(l, rc, "commit", c->err);
 }
+
+static int
+lmdb_apply(void *arg, const struct store_op *ops, size_t n, struct error *err)
+{
+	return make_call(arg, &(struct call){ .fn = apply, .ops = ops, .n = n, .err = err });
+}
+
+/* --- open and close --- */
 
 static void
 lmdb_close(void *arg)
@@ -160,64 +263,130 @@ take_lock(struct lmdb *l, struct error *err)
 	return 0;
 }
 
-/* A new store says which format it has; an old one is asked. */
+/* A new store says which format it has. */
 static int
-check_format(struct lmdb *l, MDB_txn *txn, struct error *err)
+write_format(struct lmdb *l, struct call *c)
 {
 	MDB_val key = { sizeof(FORMAT_KEY) - 1, (void *)(uintptr_t)FORMAT_KEY };
 	MDB_val value = { sizeof(FORMAT) - 1, (void *)(uintptr_t)FORMAT };
+	MDB_txn *txn;
+	int rc;
+
+	rc = mdb_txn_begin(l->env, NULL, 0, &txn);
+	if (rc != 0)
+		return failed(l, rc, "begin writing", c->err);
+	rc = mdb_put(txn, l->dbi, &key, &value, 0);
+	if (rc != 0) {
+		mdb_txn_abort(txn);
+		return failed(l, rc, "write", c->err);
+	}
+	rc = mdb_txn_commit(txn);
+	return rc == 0 ? 0 : failed(l, rc, "commit", c->err);
+}
+
+/* An old one is asked. @retval 1  it is new */
+static int
+check_format(struct lmdb *l, struct call *c)
+{
+	MDB_val key = { sizeof(FORMAT_KEY) - 1, (void *)(uintptr_t)FORMAT_KEY };
 	MDB_val got;
 	MDB_stat stat;
 	int rc;
 
-	rc = mdb_get(txn, l->dbi, &key, &got);
-	if (rc == 0) {
-		if (got.mv_size == value.mv_size && memcmp(got.mv_data, FORMAT, got.mv_size) == 0)
-			return 0;
-		return error_set(err, EBADMSG,
+	rc = mdb_txn_begin(l->env, NULL, MDB_RDONLY, &l->reading);
+	if (rc == 0)
+		rc = mdb_dbi_open(l->reading, NULL, 0, &l->dbi);
+	if (rc == 0)
+		rc = mdb_stat(l->reading, l->dbi, &stat);
+	if (rc == 0)
+		rc = mdb_get(l->reading, l->dbi, &key, &got);
+	if (rc == MDB_NOTFOUND && stat.ms_entries == 0)
+		return 1;
+	if (rc == MDB_NOTFOUND)
+		return error_set(c->err, EBADMSG, "%s: holds an LMDB database of another program",
+			l->path);
+	if (rc != 0)
+		return failed(l, rc, "read", c->err);
+	if (got.mv_size != sizeof(FORMAT) - 1 || memcmp(got.mv_data, FORMAT, got.mv_size) != 0)
+		return error_set(c->err, EBADMSG,
 			"%s: records of another format than \"%s\"; export them with the program "
 			"that wrote them", l->path, FORMAT);
-	}
-	if (rc != MDB_NOTFOUND)
-		return failed(l, rc, "read", err);
-	rc = mdb_stat(txn, l->dbi, &stat);
-	if (rc == 0 && stat.ms_entries > 0)
-		return error_set(err, EBADMSG, "%s: holds an LMDB database of another program",
-			l->path);
+	return 0;
+}
+
+/*
+ * LMDB need not have written the last pages it has counted, if it has no use for them: a file that
+ * is shorter may be sound.
+ */
+static int
+check_length(struct lmdb *l, struct error *err)
+{
+	mdb_filehandle_t fd;
+	MDB_envinfo info;
+	uint64_t length;
+	struct stat st;
+	MDB_stat stat;
+
+	if (mdb_env_info(l->env, &info) != 0 || mdb_env_stat(l->env, &stat) != 0 ||
+			mdb_env_get_fd(l->env, &fd) != 0 || fstat(fd, &st) != 0)
+		return damaged(l, "it does not say how long it is", err);
+	length = (info.me_last_pgno + 1) * stat.ms_psize;
+	if ((uint64_t)st.st_size >= length)
+		return 0;
+	if (length > info.me_mapsize || ftruncate(fd, (off_t)length) != 0)
+		return damaged(l, "the file has been cut short", err);
+	return 0;
+}
+
+static int
+sync_directory(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc;
+
+	if (fd < 0)
+		return -errno;
+	rc = fsync(fd) != 0 ? -errno : 0;
+	close(fd);
+	return rc;
+}
+
+/* The files themselves survive a power failure only when their directories are on disk. */
+static int
+sync_names(const struct lmdb *l, struct error *err)
+{
+	char parent[4200];
+	int rc;
+
+	snprintf(parent, sizeof(parent), "%s/..", l->path);
+	rc = sync_directory(l->path);
 	if (rc == 0)
-		rc = mdb_put(txn, l->dbi, &key, &value, 0);
-	return rc == 0 ? 0 : failed(l, rc, "write", err);
+		rc = sync_directory(parent);
+	return rc == 0 ? 0 : error_set(err, -rc, "%s: the directory cannot be made durable: %s",
+		l->path, strerror(-rc));
 }
 
 static int
 open_env(struct lmdb *l, uint64_t map_bytes, struct error *err)
 {
-	MDB_txn *txn;
 	int rc;
 
 	rc = mdb_env_create(&l->env);
 	if (rc != 0)
 		return failed(l, rc, "create", err);
+	mdb_env_set_userctx(l->env, l);
+	mdb_env_set_assert(l->env, on_assert);
 	rc = mdb_env_set_mapsize(l->env, map_bytes);
 	if (rc == 0)
 		rc = mdb_env_open(l->env, l->path, MDB_NOTLS | MDB_NORDAHEAD, 0600);
 	if (rc != 0)
 		return failed(l, rc, "open", err);
-	rc = mdb_txn_begin(l->env, NULL, 0, &txn);
-	if (rc != 0)
-		return failed(l, rc, "begin writing", err);
-	rc = mdb_dbi_open(txn, NULL, 0, &l->dbi);
-	if (rc != 0) {
-		mdb_txn_abort(txn);
-		return failed(l, rc, "open", err);
-	}
-	rc = check_format(l, txn, err);
-	if (rc != 0) {
-		mdb_txn_abort(txn);
+	rc = check_length(l, err);
+	if (rc == 0)
+		rc = make_call(l, &(struct call){ .fn = check_format, .err = err });
+	if (rc != 1)
 		return rc;
-	}
-	rc = mdb_txn_commit(txn);
-	return rc == 0 ? 0 : failed(l, rc, "commit", err);
+	rc = make_call(l, &(struct call){ .fn = write_format, .err = err });
+	return rc == 0 ? sync_names(l, err) : rc;
 }
 
 int

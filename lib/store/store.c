@@ -49,14 +49,11 @@ load(struct store *s, struct error *err)
 		return 0;
 	if (store_begin(s) == NULL)
 		return error_set(err, ENOMEM, "no memory to load the record store");
+	error_set(err, EIO, "the records that are stored cannot be loaded");
 	rc = b->load(b->arg, take, s, err);
 	if (rc == 0)
 		return publish(s, err);
 	store_abort(&s->txn);
-	if (rc == -ENOMEM)
-		error_set(err, ENOMEM, "no memory for the records that are stored");
-	if (rc == -EBADMSG)
-		error_set(err, EBADMSG, "the store has a record of a table that this program does not know");
 	return rc;
 }
 
@@ -98,6 +95,13 @@ make_readers(struct store *s)
 	return 0;
 }
 
+static void
+close_backend(const struct store_config *config)
+{
+	if (config->backend.close != NULL)
+		config->backend.close(config->backend.arg);
+}
+
 struct store *
 store_create(const struct store_config *config, struct error *err)
 {
@@ -107,11 +111,15 @@ store_create(const struct store_config *config, struct error *err)
 	if (config->tables > STORE_TABLES_MAX || config->num_indexes > STORE_INDEXES_MAX ||
 			config->readers > STORE_READERS_MAX || config->max_versions == 0) {
 		error_set(err, EINVAL, "store: more tables, indexes or readers than there can be");
+		close_backend(config);
 		return NULL;
 	}
 	s = mem_zalloc(config->alloc, sizeof(*s), 64);
-	if (s == NULL)
-		goto no_memory;
+	if (s == NULL) {
+		error_set(err, ENOMEM, "no memory for the record store");
+		close_backend(config);
+		return NULL;
+	}
 	s->config = *config;
 	s->slots = 2 * config->max_versions;
 	s->old_tail = &s->old;
@@ -187,8 +195,7 @@ store_destroy(struct store *s)
 	for (i = 0; s->readers != NULL && i < s->config.readers; i++)
 		mem_free(s->config.alloc, s->readers[i].held);
 	mem_free(s->config.alloc, s->readers);
-	if (s->config.backend.close != NULL)
-		s->config.backend.close(s->config.backend.arg);
+	close_backend(&s->config);
 	mem_free(s->config.alloc, s);
 }
 

@@ -108,7 +108,7 @@ struct store_config {
 	} grace;
 };
 
-/** Loads what the backend has. */
+/** Loads what the backend has. Closes it when that fails. */
 struct store *store_create(const struct store_config *config, struct error *err);
 /** After the readers have gone. Closes the backend. */
 void store_destroy(struct store *s);

@@ -18,6 +18,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <lmdb.h>
+
 #define MAP_BYTES (64u << 20)
 
 static char dir[64];
@@ -155,94 +157,247 @@ test_a_place_that_cannot_be_made_is_named(void **state)
 	assert_non_null(strstr(err.text, "/nonexistent/polca"));
 }
 
+static size_t
+read_file(const char *path, uint8_t *buf, size_t room)
+{
+	int fd = open(path, O_RDONLY);
+	ssize_t n = read(fd, buf, room);
+
+	close(fd);
+	assert_in_range(n, 1, room - 1);
+	return (size_t)n;
+}
+
+static void
+write_file(const char *path, const uint8_t *buf, size_t n)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+
+	assert_int_equal(write(fd, buf, n), n);
+	close(fd);
+}
+
+static void
+expect_all_rows(const struct fixture *f, uint32_t n)
+{
+	const struct store_version *v = store_current(store_reader(f->s, 0));
+	uint32_t i;
+
+	assert_int_equal(store_count(v, 0), n);
+	for (i = 0; i < n; i++)
+		assert_int_equal(row_of(store_get(v, 0, i)).a, i);
+}
+
+/* an interrupted copy: what is left is not taken for the whole, unless nothing is missing */
+static void
+test_a_file_cut_short_is_refused_wherever_it_ends(void **state)
+{
+	static uint8_t whole[1 << 20];
+	unsigned int refused = 0, cuts = 0;
+	size_t length, n;
+	struct error err;
+	struct fixture f;
+	char path[128];
+	uint32_t i;
+
+	(void)state;
+	open_durable(&f);
+	for (i = 0; i < 500; i++)
+		fixture_put(&f, 0, i, i, 1);
+	fixture_close(&f);
+	snprintf(path, sizeof(path), "%s/data.mdb", dir);
+	length = read_file(path, whole, sizeof(whole));
+	for (n = 4096; n < length; n += 4096, cuts++) {
+		write_file(path, whole, n);
+		err.text[0] = '\0';
+		fixture_init(&f);
+		if (store_lmdb_open(dir, MAP_BYTES, &f.config.backend, &err) == 0)
+			f.s = store_create(&f.config, &err);
+		if (f.s != NULL) {
+			expect_all_rows(&f, 500);
+			fixture_close(&f);
+			continue;
+		}
+		assert_non_null(strstr(err.text, dir));
+		assert_non_null(strstr(err.text, "damaged"));
+		assert_int_equal(f.blocks, 0);
+		refused++;
+	}
+	assert_true(refused > cuts / 2);
+}
+
+static void
+test_another_programs_database_is_refused(void **state)
+{
+	char mine[] = "mine";
+	MDB_val key = { 4, mine }, value = { 4, mine };
+	struct store_backend b;
+	struct error err = { "" };
+	MDB_env *env;
+	MDB_txn *txn;
+	MDB_dbi dbi;
+
+	(void)state;
+	assert_int_equal(mdb_env_create(&env), 0);
+	assert_int_equal(mdb_env_open(env, dir, 0, 0600), 0);
+	assert_int_equal(mdb_txn_begin(env, NULL, 0, &txn), 0);
+	assert_int_equal(mdb_dbi_open(txn, NULL, 0, &dbi), 0);
+	assert_int_equal(mdb_put(txn, dbi, &key, &value, 0), 0);
+	assert_int_equal(mdb_txn_commit(txn), 0);
+	mdb_env_close(env);
+	assert_int_equal(store_lmdb_open(dir, MAP_BYTES, &b, &err), -EBADMSG);
+	assert_non_null(strstr(err.text, dir));
+	assert_non_null(strstr(err.text, "another program"));
+}
+
+static void
+test_a_record_of_an_unknown_table_is_named(void **state)
+{
+	struct error err = { "" };
+	struct fixture f;
+
+	(void)state;
+	open_durable(&f);
+	fixture_put(&f, 1, 0x1234, 1, 1);
+	fixture_close(&f);
+	fixture_init(&f);
+	f.config.tables = 1;
+	assert_int_equal(store_lmdb_open(dir, MAP_BYTES, &f.config.backend, &err), 0);
+	assert_null(store_create(&f.config, &err));
+	assert_non_null(strstr(err.text, dir));
+	assert_non_null(strstr(err.text, "record 0x00001234 of table 1"));
+	assert_int_equal(f.blocks, 0);
+}
+
 /* --- kill -9 --- */
 
-#define BATCH 16
-#define GROUPS 64
+#define ROUNDS 120
+#define RIDS   500
 
-/*
- * Batch number n is a change of many records at once: all of group n % GROUPS get a = n. After
- * each commit the writer says so.
- */
+/* a of each record, 0: there is none */
+struct model {
+	uint32_t a[RIDS];
+};
+
+static uint32_t
+next_random(uint64_t *seed)
+{
+	*seed = *seed * 6364136223846793005u + 1442695040888963407u;
+	return (uint32_t)(*seed >> 33);
+}
+
+/* Batch number n is always the same: a Set of one record, or a Config that adds, edits, deletes. */
+static void
+batch(uint32_t n, void (*change)(void *to, uint32_t rid, uint32_t a), void *to)
+{
+	uint64_t seed = n * UINT64_C(0x9e3779b97f4a7c15);
+	uint32_t i, rid, ops = next_random(&seed) % 2 ? 1 : 2 + next_random(&seed) % 60;
+
+	for (i = 0; i < ops; i++) {
+		rid = next_random(&seed) % RIDS;
+		change(to, rid, next_random(&seed) % 3 == 0 ? 0 : n * 64 + i);
+	}
+}
+
+static void
+change_store(void *to, uint32_t rid, uint32_t a)
+{
+	struct row row = { a, rid + 1, { 0 } };
+	int rc = a != 0 ? store_put(to, 0, rid, &row, sizeof(row)) : store_del(to, 0, rid);
+
+	if (rc != 0 && rc != -ENOENT)
+		_exit(2);
+}
+
+static void
+change_model(void *to, uint32_t rid, uint32_t a)
+{
+	struct model *m = to;
+
+	m->a[rid] = a;
+}
+
+/* Batches from number n on; after each commit its number is reported. */
 static void
 writer(int report, uint32_t n)
 {
 	struct store_txn *t;
 	struct fixture f;
-	uint32_t i;
 
 	open_durable(&f);
 	for (;; n++) {
 		t = store_begin(f.s);
-		for (i = 0; i < BATCH; i++) {
-			struct row row = { n, i + 1, { 0 } };
-
-			if (store_put(t, 0, n % GROUPS * BATCH + i, &row, sizeof(row)) != 0)
-				_exit(2);
-		}
+		batch(n, change_store, t);
 		if (store_commit(t, NULL) != 0 || write(report, &n, sizeof(n)) != sizeof(n))
 			_exit(3);
 	}
 }
 
-/* Every acknowledged batch is there, and whole; the one under way is whole or absent. */
-static void
-check_batches(struct fixture *f, uint32_t acknowledged)
+static uint32_t
+write_until_killed(uint32_t acknowledged)
+{
+	int fds[2], status;
+	uint32_t n;
+	pid_t pid;
+
+	assert_int_equal(pipe(fds), 0);
+	pid = fork();
+	if (pid == 0) {
+		close(fds[0]);
+		writer(fds[1], acknowledged + 1);
+	}
+	close(fds[1]);
+	usleep(500 + (unsigned int)rand() % 40000);
+	kill(pid, SIGKILL);
+	while (read(fds[0], &n, sizeof(n)) == sizeof(n))
+		acknowledged = n;
+	close(fds[0]);
+	waitpid(pid, &status, 0);
+	assert_true(WIFSIGNALED(status));
+	return acknowledged;
+}
+
+static bool
+holds(const struct fixture *f, const struct model *m)
 {
 	const struct store_version *v = store_current(store_reader(f->s, 0));
 	const struct store_record *r;
-	uint32_t g, i, a, expect;
+	uint32_t rid, n = 0;
 
-	for (g = 0; g < GROUPS; g++) {
-		r = store_get(v, 0, g * BATCH);
-		a = r != NULL ? row_of(r).a : 0;
-		for (i = 1; i < BATCH; i++) {
-			r = store_get(v, 0, g * BATCH + i);
-			assert_int_equal(r != NULL ? row_of(r).a : 0, a);
-		}
-		expect = acknowledged < g ? 0 : acknowledged - (acknowledged - g) % GROUPS;
-		if (g == (acknowledged + 1) % GROUPS && a == acknowledged + 1)
-			continue;
-		assert_int_equal(a, expect);
+	for (rid = 0; rid < RIDS; rid++) {
+		r = store_get(v, 0, rid);
+		if ((r != NULL ? row_of(r).a : 0) != m->a[rid])
+			return false;
+		n += r != NULL;
 	}
+	return n == store_count(v, 0);
 }
 
+/* Every batch acknowledged is there, no other but the one under way, and that whole or not at all. */
 static void
 test_kill_9_loses_nothing_acknowledged(void **state)
 {
-	uint32_t acknowledged = 0, n, rounds;
+	uint32_t acknowledged = 0, applied = 0, rounds, unseen = 0;
+	struct model m = { { 0 } };
 	struct fixture f;
-	int fds[2], status;
-	pid_t pid;
 
 	(void)state;
 	srand(1);
-	for (rounds = 0; rounds < 60; rounds++) {
-		assert_int_equal(pipe(fds), 0);
-		pid = fork();
-		if (pid == 0) {
-			close(fds[0]);
-			writer(fds[1], acknowledged + 1);
-		}
-		close(fds[1]);
-		usleep(1000 + rand() % 60000);
-		kill(pid, SIGKILL);
-		while (read(fds[0], &n, sizeof(n)) == sizeof(n))
-			acknowledged = n;
-		close(fds[0]);
-		waitpid(pid, &status, 0);
-		assert_true(WIFSIGNALED(status));
+	for (rounds = 0; rounds < ROUNDS; rounds++) {
+		acknowledged = write_until_killed(acknowledged);
+		while (applied < acknowledged)
+			batch(++applied, change_model, &m);
 		open_durable(&f);
-		check_batches(&f, acknowledged);
-		/* the batch under way may have been committed unseen: it counts from here on */
-		n = acknowledged + 1;
-		if (store_get(store_current(store_reader(f.s, 0)), 0, n % GROUPS * BATCH) != NULL &&
-				row_of(store_get(store_current(store_reader(f.s, 0)), 0,
-					n % GROUPS * BATCH)).a == n)
-			acknowledged = n;
+		if (!holds(&f, &m)) {
+			batch(++applied, change_model, &m);
+			assert_true(holds(&f, &m));
+			acknowledged = applied;
+			unseen++;
+		}
 		fixture_close(&f);
 	}
-	assert_true(acknowledged > rounds);
+	assert_true(acknowledged > ROUNDS);
+	assert_true(unseen < ROUNDS);
 }
 
 int
@@ -255,6 +410,9 @@ main(void)
 		T(test_a_full_store_refuses_and_goes_on),
 		T(test_foreign_files_are_refused),
 		T(test_a_place_that_cannot_be_made_is_named),
+		T(test_a_file_cut_short_is_refused_wherever_it_ends),
+		T(test_another_programs_database_is_refused),
+		T(test_a_record_of_an_unknown_table_is_named),
 		T(test_kill_9_loses_nothing_acknowledged),
 	};
 

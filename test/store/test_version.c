@@ -362,7 +362,7 @@ test_a_failed_allocation_leaves_the_transaction_as_it_was(void **state)
 
 /* --- one writer, one reader on another thread --- */
 
-#define ROUNDS 20000
+#define ROUNDS 5000
 
 struct race {
 	struct fixture *f;

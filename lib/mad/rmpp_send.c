@@ -148,6 +148,8 @@ take_ack(struct mad_session *s, uint32_t segment, uint32_t window_end)
 		mad_rtt_stop(s, segment);
 		tx->acked = segment;
 		tx->next = RTE_MAX(tx->next, segment + 1);
+		if (tx->probes != 0) /* sent last: a probe */
+			mad_rtt_at_least(s, s->w->now + mad_probe_delay(s) - s->rmpp.probe_due);
 		tx->probes = 0;
 		s->retries_left = s->retries;
 		s->work &= ~(uint32_t)(RMPP_WORK_MISSING | RMPP_WORK_DRAW | RMPP_WORK_TAIL);
@@ -333,10 +335,9 @@ rmpp_sender_expired(struct mad_session *s)
 {
 	uint64_t now = s->w->now;
 
-	if (s->state == MAD_STATE_BURST) { /* it is our turn, not the receiver's */
-		restart_timers(s);
+	/* it is our turn, not the receiver's: timers start when it ends, however long we wait for it */
+	if (s->state == MAD_STATE_BURST)
 		return;
-	}
 	if (now < s->rmpp.ack_due) {
 		if (now < s->rmpp.probe_due)
 			rmpp_arm(s);

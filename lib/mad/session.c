@@ -66,8 +66,11 @@ mad_rtt_start(struct mad_session *s, uint32_t n)
 void
 mad_rtt_sample(struct mad_session *s, uint64_t rtt)
 {
+	uint64_t *all = &s->w->srtt;
+
 	if (rtt == 0)
 		rtt = 1;
+	*all = *all - *all / 8 + rtt / 8;
 	/* RFC 6298's weight, one in eight; but a first one that held the answer's making goes at once */
 	if (s->srtt == 0 || rtt < s->srtt / 2)
 		s->srtt = rtt;
@@ -89,13 +92,16 @@ mad_rtt_at_least(struct mad_session *s, uint64_t rtt)
 {
 	if (s->srtt < rtt)
 		s->srtt = rtt;
+	if (s->w->srtt < rtt)
+		s->w->srtt = rtt;
 }
 
 uint64_t
 mad_probe_delay(const struct mad_session *s)
 {
 	uint64_t floor = ns_to_time(s->w, 200000), unknown = ns_to_time(s->w, 1000000);
-	uint64_t delay = s->srtt == 0 ? unknown : 4 * s->srtt;
+	/* what others see tells of queues, here too: in a storm of requests Acks wait behind them */
+	uint64_t delay = s->srtt == 0 ? RTE_MAX(unknown, 4 * s->w->srtt) : 4 * s->srtt;
 
 	return RTE_MAX(delay, floor) << s->tx.probes;
 }

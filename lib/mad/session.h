@@ -409,6 +409,7 @@ struct mad_worker {
 	struct mad_limits limits; /* config.limits, made sane */
 	struct tx_sink *tx;
 	uint64_t now; /* of the call under way */
+	uint64_t srtt; /* smoothed round trip of all sessions together */
 	uint32_t psn;
 	struct mad_session_list run_queue;
 	struct mad_table *table;

@@ -272,17 +272,18 @@ ack(struct mad_session *s, const struct v1_packet *p)
  * Of an acknowledged segment. Its data may be gone, and that is what the standard wants said. But
  * the Ack may just have overtaken the request on the way; then the receiver will be heard again
  * soon, and asks for later ones. It means what it says if it repeats that after a packet's flight,
- * or is not heard again in spite of probes.
+ * or is not heard again in spite of probes for longer than its SegmentTimer lets it be silent.
  */
 static enum verdict
 resend_released(struct mad_session *s)
 {
-	uint64_t grace = RTE_MAX(32 * s->srtt, mad_ms(s->w, 50)), now = s->w->now;
+	uint64_t now = s->w->now;
 
-	grace = RTE_MIN(grace, 2 * mad_response_timeout(s));
+	if (s->tx.acked == s->tx.total) /* it has everything: the request was overtaken */
+		return VERDICT_MAD_DISCARDED;
 	if (s->v1.doubt_due == 0) {
 		s->v1.doubt_since = now;
-		s->v1.doubt_due = now + grace;
+		s->v1.doubt_due = now + 2 * mad_response_timeout(s);
 		if (s->timer.deadline > s->v1.doubt_due)
 			mad_session_timer(s, s->v1.doubt_due);
 	} else if (now - s->v1.doubt_since > s->flight) {

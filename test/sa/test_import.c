@@ -1,0 +1,548 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * Import of ibnetdiscover's text. argv[1] is config/: the example fabric is compared with the
+ * report of ports that ibnetdiscover itself wrote of it.
+ */
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "sa/import.h"
+
+static const char *config_dir;
+
+struct taken {
+	struct sa_change *changes;
+	size_t n;
+	size_t room;
+	size_t refuse_at; /* 0: never */
+};
+
+static int
+take(void *arg, const struct sa_change *change)
+{
+	struct taken *t = arg;
+
+	if (t->refuse_at != 0 && t->n + 1 == t->refuse_at)
+		return -ENOSPC;
+	if (t->n == t->room) {
+		t->room = t->room * 2 + 16;
+		t->changes = realloc(t->changes, t->room * sizeof(*change));
+	}
+	t->changes[t->n++] = *change;
+	return 0;
+}
+
+static int
+setup(void **state)
+{
+	*state = calloc(1, sizeof(struct taken));
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	struct taken *t = *state;
+
+	free(t->changes);
+	free(t);
+	return 0;
+}
+
+static int
+import(struct taken *t, const char *text, struct error *err)
+{
+	struct sa_import_sink sink = { t, take };
+
+	err->text[0] = '\0';
+	return sa_import_ibnetdiscover(text, strlen(text), &sink, err);
+}
+
+/* The n-th record of a type. */
+static const uint8_t *
+record(const struct taken *t, uint16_t attribute, unsigned int n)
+{
+	for (size_t i = 0; i < t->n; i++)
+		if (t->changes[i].type->attribute == attribute && n-- == 0)
+			return t->changes[i].rec;
+	return NULL;
+}
+
+static unsigned int
+count(const struct taken *t, uint16_t attribute)
+{
+	unsigned int n = 0;
+
+	while (record(t, attribute, n) != NULL)
+		n++;
+	return n;
+}
+
+static void
+says(uint16_t attribute, const uint8_t *rec, const char *name, const char *expected)
+{
+	const struct sa_field *f = sa_field_named(sa_record_type(attribute), name);
+	char text[SA_PRINT_MAX];
+
+	assert_non_null(rec);
+	assert_non_null(f);
+	sa_print(f, rec, text, sizeof(text));
+	if (strcmp(text, expected) != 0)
+		fail_msg("%s: \"%s\", not \"%s\"", name, text, expected);
+}
+
+/* as Debian's ibnetdiscover 44.0 writes it */
+static const char two_nodes[] =
+		"#\n"
+		"# Topology file: generated on Sat Nov 21 13:50:57 2026\n"
+		"#\n"
+		"# Initiated from node 0002c90300100000 port 0002c90300100001\n"
+		"\n"
+		"vendid=0x2c9\n"
+		"devid=0xb924\n"
+		"sysimgguid=0x2c90200200003\n"
+		"switchguid=0x2c90200200000(2c90200200002)\n"
+		"Switch\t36 \"S-0002c90200200000\"\t\t# \"leaf \"A\" # 1\" enhanced port 0 lid 2 "
+		"lmc 0\n"
+		"[7]\t\"H-0002c90300100000\"[1](2c90300100001) \t\t# \"host 1\" lid 4 4xEDR\n"
+		"\n"
+		"vendid=0x2c9\n"
+		"devid=0x1013\n"
+		"sysimgguid=0x2c90300100003\n"
+		"caguid=0x2c90300100000\n"
+		"Ca\t2 \"H-0002c90300100000\"\t\t# \"host 1\"\n"
+		"[1](2c90300100001) \t\"S-0002c90200200000\"[7]\t\t# lid 4 lmc 2 \"leaf \"A\" # "
+		"1\" lid 2 4xEDR\n";
+
+static void
+test_switch(void **state)
+{
+	struct taken *t = *state;
+	const uint8_t *r;
+	struct error err;
+
+	assert_int_equal(import(t, two_nodes, &err), 0);
+	r = record(t, SA_NODE, 0);
+	says(SA_NODE, r, "lid", "2");
+	says(SA_NODE, r, "base_version", "1");
+	says(SA_NODE, r, "class_version", "1");
+	says(SA_NODE, r, "node_type", "switch");
+	says(SA_NODE, r, "num_ports", "36");
+	says(SA_NODE, r, "sys_guid", "0x0002c90200200003");
+	says(SA_NODE, r, "node_guid", "0x0002c90200200000");
+	says(SA_NODE, r, "port_guid", "0x0002c90200200002");
+	says(SA_NODE, r, "device_id", "0xb924");
+	says(SA_NODE, r, "vendor_id", "0x2c9");
+	says(SA_NODE, r, "port_num", "0");
+	says(SA_NODE, r, "node_desc", "leaf \"A\" # 1");
+	assert_int_equal(count(t, SA_SWITCH_INFO), 1);
+	r = record(t, SA_SWITCH_INFO, 0);
+	says(SA_SWITCH_INFO, r, "lid", "2");
+	says(SA_SWITCH_INFO, r, "enhanced_port0", "1");
+	r = record(t, SA_PORT_INFO, 0);
+	says(SA_PORT_INFO, r, "lid", "2");
+	says(SA_PORT_INFO, r, "port_num", "0");
+	says(SA_PORT_INFO, r, "base_lid", "2");
+	r = record(t, SA_PORT_INFO, 1);
+	says(SA_PORT_INFO, r, "lid", "2");
+	says(SA_PORT_INFO, r, "port_num", "7");
+	says(SA_PORT_INFO, r, "base_lid", "0"); /* the LID is port 0's */
+	says(SA_PORT_INFO, r, "port_state", "active");
+}
+
+static void
+test_channel_adapter(void **state)
+{
+	struct taken *t = *state;
+	const uint8_t *r;
+	struct error err;
+
+	assert_int_equal(import(t, two_nodes, &err), 0);
+	r = record(t, SA_NODE, 1);
+	says(SA_NODE, r, "lid", "4");
+	says(SA_NODE, r, "node_type", "ca");
+	says(SA_NODE, r, "num_ports", "2");
+	says(SA_NODE, r, "sys_guid", "0x0002c90300100003");
+	says(SA_NODE, r, "node_guid", "0x0002c90300100000");
+	says(SA_NODE, r, "port_guid", "0x0002c90300100001");
+	says(SA_NODE, r, "port_num", "1");
+	says(SA_NODE, r, "node_desc", "host 1");
+	r = record(t, SA_PORT_INFO, 2);
+	says(SA_PORT_INFO, r, "lid", "4");
+	says(SA_PORT_INFO, r, "port_num", "1");
+	says(SA_PORT_INFO, r, "base_lid", "4");
+	says(SA_PORT_INFO, r, "lmc", "2");
+	says(SA_PORT_INFO, r, "gid_prefix", "0xfe80000000000000");
+	says(SA_PORT_INFO, r, "port_state", "active");
+	says(SA_PORT_INFO, r, "port_phys_state", "link_up");
+	says(SA_PORT_INFO, r, "link_width_active", "4x");
+	says(SA_PORT_INFO, r, "link_speed_active", "10");
+	says(SA_PORT_INFO, r, "link_speed_ext_active", "25");
+	says(SA_PORT_INFO, r, "capability_mask", "0x4000"); /* IsExtendedSpeedsSupported */
+	says(SA_PORT_INFO, r, "neighbor_mtu", "4096");
+	r = record(t, SA_GUID_INFO, 1);
+	says(SA_GUID_INFO, r, "lid", "4");
+	says(SA_GUID_INFO, r, "block_num", "0");
+	says(SA_GUID_INFO, r, "guid0", "0x0002c90300100001");
+	r = record(t, SA_PKEY_TABLE, 1);
+	says(SA_PKEY_TABLE, r, "lid", "4");
+	says(SA_PKEY_TABLE, r, "port_num", "1");
+	assert_memory_equal(r + 8, "\xFF\xFF\x00\x00", 4);
+	assert_int_equal(count(t, SA_SM_INFO), 0);
+}
+
+static void
+test_links_both_ways(void **state)
+{
+	struct taken *t = *state;
+	struct error err;
+
+	assert_int_equal(import(t, two_nodes, &err), 0);
+	assert_int_equal(count(t, SA_LINK), 2);
+	assert_memory_equal(record(t, SA_LINK, 0), "\x00\x02\x07\x01\x00\x04", 6);
+	assert_memory_equal(record(t, SA_LINK, 1), "\x00\x04\x01\x07\x00\x02", 6);
+}
+
+static void
+test_widths_and_speeds(void **state)
+{
+	static const struct {
+		const char *text;
+		const char *width;
+		const char *speed;
+		const char *ext;
+		const char *mtu;
+	} links[] = {
+		{ "1xSDR", "1x", "2.5", "0x0", "2048" },
+		{ "4xDDR", "4x", "5", "0x0", "2048" },
+		{ "12xQDR", "12x", "10", "0x0", "2048" },
+		{ "4xFDR10", "4x", "10", "0x0", "2048" },
+		{ "8xFDR", "8x", "10", "14", "4096" },
+		{ "4xEDR", "4x", "10", "25", "4096" },
+		{ "2xHDR", "2x", "10", "50", "4096" },
+		{ "4xNDR", "4x", "10", "100", "4096" },
+		{ "?????", "1x", "2.5", "0x0", "2048" },
+		{ "4xQDR s=4 w=2 v=4", "4x", "10", "0x0", "2048" },
+	};
+	struct error err;
+	char text[1024];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(links) / sizeof(links[0]); i++) {
+		struct taken t = { 0 };
+		const uint8_t *r;
+
+		snprintf(text, sizeof(text),
+				"caguid=0x1\nCa\t1 \"H-1\"\t# \"a\"\n[1](2) \t\"H-3\"[1] (4) \t\t# "
+				"lid 1 lmc 0 \"b\" lid 2 %s\n"
+				"\ncaguid=0x3\nCa\t1 \"H-3\"\t# \"b\"\n[1](4) \t\"H-1\"[1] (2) "
+				"\t\t# lid 2 lmc 0 \"a\" lid 1 %s\n",
+				links[i].text, links[i].text);
+		assert_int_equal(import(&t, text, &err), 0);
+		r = record(&t, SA_PORT_INFO, 0);
+		says(SA_PORT_INFO, r, "link_width_active", links[i].width);
+		says(SA_PORT_INFO, r, "link_speed_active", links[i].speed);
+		says(SA_PORT_INFO, r, "link_speed_ext_active", links[i].ext);
+		says(SA_PORT_INFO, r, "mtu_cap", links[i].mtu);
+		says(SA_PORT_INFO, r, "oper_vls", strstr(links[i].text, "v=4") ? "vl0-7" : "vl0");
+		free(t.changes);
+	}
+}
+
+/* --grouping: headings, ports numbered on the chassis; routers; CR LF */
+static void
+test_grouping_routers_and_line_ends(void **state)
+{
+	static const char text[] =
+			"# Initiated from node 1 port 2\r\n\r\nChassis 1 (guid 0x5)\r\nHostname: "
+			"x\r\n\n# Spine Nodes\n"
+			"vendid=0x2c9\ndevid=0x1\nsysimgguid=0x5\t\t# Chassis 1 slot "
+			"2\nswitchguid=0x5(5)\t# ISR9024 spine 1\n"
+			"Switch\t24 \"S-0000000000000005\"\t\t# \"s\" base port 0 lid 3 lmc 0\n"
+			"[1][ext 11]\t\"R-0000000000000007\"[2](9) \t\t# \"r\" lid 5 4xHDR\n"
+			"\nNon-Chassis Nodes\n\nvendid=0x2c9\ndevid=0x1\nrtguid=0x7\n"
+			"Rt\t2 \"R-0000000000000007\"\t\t# \"r\"\n"
+			"[2](9) \t\"S-0000000000000005\"[1][ext 11]\t\t# lid 5 lmc 0 \"s\" lid 3 "
+			"4xHDR"; /* no end */
+	struct taken *t = *state;
+	struct error err;
+
+	assert_int_equal(import(t, text, &err), 0);
+	assert_int_equal(count(t, SA_NODE), 2);
+	says(SA_NODE, record(t, SA_NODE, 1), "node_type", "router");
+	says(SA_NODE, record(t, SA_NODE, 1), "port_guid", "0x0000000000000009");
+	assert_memory_equal(record(t, SA_LINK, 0), "\x00\x03\x01\x02\x00\x05", 6);
+	assert_memory_equal(record(t, SA_LINK, 1), "\x00\x05\x02\x01\x00\x03", 6);
+}
+
+/* an error names the line, what was found there and what was expected */
+#define CA "caguid=0x1\nCa\t2 \"H-1\"\t# \"a\"\n"
+static void
+test_errors_in_words(void **state)
+{
+	static const struct {
+		const char *text;
+		const char *says;
+	} bad[] = {
+		{ "", "0 lines without a node: expected the output of ibnetdiscover" },
+		{ "# only\n", "1 lines without a node" },
+		{ "Ca\t : 0x0002c90300100bf0 ports 1 devid 0x0 vendid 0x2c9 \"host192\"\n",
+				"line 1: got \"Ca\t : 0x0002c90300100bf0 ports 1 devid 0x0 "
+				"vendi...\", expected a number of ports" },
+		{ "\n\nHca\t1 \"h\"\n",
+				"line 3: got \"Hca\t1 \"h\"\", expected a node (Switch, Ca, Rt)" },
+		{ "vendid=0x1000000\n", "line 1: got \"vendid=0x1000000\", expected a hexadecimal "
+					"number that fits" },
+		{ "vendid=0x\n", "a hexadecimal number" },
+		{ "caguid=0x10000000000000000\n", "a hexadecimal number that fits" },
+		{ "switchguid=0x1(\n", "the port GUID in hexadecimal" },
+		{ "caguid=0x1\nCa\t0 \"H-1\"\t# \"a\"\n", "a number of ports from 1 to 254" },
+		{ "caguid=0x1\nCa\t255 \"H-1\"\t# \"a\"\n", "a number of ports from 1 to 254" },
+		{ "caguid=0x1\nCa\t1 \"S-1\"\t# \"a\"\n",
+				"line 2: got \"Ca\t1 \"S-1\"\t# \"a\"\", expected a node's name" },
+		{ "caguid=0x2\nCa\t1 \"H-1\"\t# \"a\"\n", "the GUID that stands above" },
+		{ "Ca\t1 \"H-0\"\t# \"a\"\n", "the GUID that stands above" },
+		{ "caguid=0x1\nCa\t1 \"H-1\"\n", "the node's description" },
+		{ "caguid=0x1\nCa\t1 \"H-1\"\t# \"\n", "the node's description" },
+		{ CA "Ca\t2 \"H-1\"\t# \"a\"\n",
+				"line 3: got \"Ca\t2 \"H-1\"\t# \"a\"\", expected vendid= and" },
+		{ "switchguid=0x1(1)\nSwitch\t2 \"S-1\"\t# \"a\" port 0 lid 1 lmc 0\n",
+				"base or enhanced" },
+		{ "switchguid=0x1(1)\nSwitch\t2 \"S-1\"\t# \"a\" base port 0 lid 1 lmc 8\n",
+				"base or enhanced" },
+		{ "switchguid=0x1(1)\nSwitch\t2 \"S-1\"\t# \"a\" base port 0 lid 0 lmc 0\n",
+				"has a subnet manager been run?" },
+		{ "switchguid=0x1(1)\nSwitch\t2 \"S-1\"\t# \"a\" base port 0 lid 49151 lmc 1\n",
+				"LIDs up to 49151" },
+		{ "[1](2) \t\"H-3\"[1] (4) \t# lid 1 lmc 0 \"b\" lid 2 4xSDR\n",
+				"a node before its ports" },
+		{ CA "[3](2)\n", "line 3: got \"[3](2)\", expected the number of a port that the "
+				 "node has" },
+		{ CA "[0](2)\n", "the number of a port" },
+		{ CA "[1\n", "the number of a port" },
+		{ CA "[1]\t\"H-3\"[1]\t# lid 1\n", "the port GUID in (...)" },
+		{ CA "[1](2) H-3\n", "the other end like \"S-" },
+		{ CA "[1](2) \"H-3\"[1] # lid 1 lmc 0 \"b\" lid 2 3xSDR\n",
+				"# lid N lmc N \"name\" lid N 4xEDR" },
+		{ CA "[1](2) \"H-3\"[1] # lid 1 lmc 0 \"b\" lid 2 4xZDR\n", "# lid N lmc N" },
+		{ CA "[1](2) \"H-3\"[1] # lid 65536 lmc 0 \"b\" lid 2 4xSDR\n", "# lid N lmc N" },
+		{ CA "[1](2) \"H-3\"[1] # lid 1 lmc 0 \"b\" lid 0 4xSDR\n",
+				"the other end's LID from 1 to 49151" },
+		{ CA "[1](2) \"H-3\"[1] # lid 1 lmc 0 \"b\" lid 2 4xSDR\n[1](2) \n",
+				"line 4: got \"[1](2) \", expected each port once" },
+		{ CA "[1](2) \"H-3\"[1] # lid 4 lmc 2 \"b\" lid 2 4xSDR\n[2](3) \"H-3\"[1] # lid 7 "
+		     "lmc 0 \"b\" lid 2 4xSDR\n",
+				"line 4: got \"[2](3) \"H-3\"[1] # lid 7 lmc 0 \"b\" lid 2 "
+				"4xSDR\", expected a LID of its own: line 3 has 7 too" },
+		{ CA "[1](2) \"H-3\"[1] # lid 1 lmc 0 \"b\" lid 2 4xSDR\n",
+				"line 3: its cable ends at LID 2, which no node has: is the file "
+				"complete?" },
+	};
+	struct error err;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		struct taken t = { 0 };
+
+		assert_int_equal(import(&t, bad[i].text, &err), -EINVAL);
+		if (strstr(err.text, bad[i].says) == NULL)
+			fail_msg("\"%s\" should say \"%s\"", err.text, bad[i].says);
+		free(t.changes);
+	}
+}
+
+static void
+test_long_lines_and_nul_bytes(void **state)
+{
+	struct sa_import_sink sink = { *state, take };
+	struct error err;
+	char text[2000];
+
+	memset(text, '#', sizeof(text));
+	text[1024] = '\n';
+	assert_int_equal(sa_import_ibnetdiscover(text, 1025, &sink, &err), -EINVAL);
+	assert_string_equal(err.text, "line 1: expected at most 1023 bytes");
+	text[1023] = '\n';
+	assert_int_equal(sa_import_ibnetdiscover(text, 1024, &sink, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "1 lines without a node"));
+	assert_int_equal(sa_import_ibnetdiscover("#\n#\0\n", 5, &sink, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "line 2: got \"#\", expected text, no NUL byte"));
+}
+
+static void
+test_sink_that_refuses(void **state)
+{
+	struct taken *t = *state;
+	struct error err;
+
+	t->refuse_at = 7;
+	assert_int_equal(import(t, two_nodes, &err), -ENOSPC);
+	assert_non_null(strstr(err.text, "line 11: its records could not be taken"));
+	assert_int_equal(t->n, 6);
+}
+
+static char *
+slurp(const char *name, size_t *len)
+{
+	char path[512], *text = malloc(1 << 20);
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/%s", config_dir, name);
+	f = fopen(path, "r");
+	if (f == NULL || text == NULL)
+		fail_msg("%s", path);
+	*len = fread(text, 1, (1 << 20) - 1, f);
+	text[*len] = '\0';
+	fclose(f);
+	return text;
+}
+
+/* pieces of any size give what the whole gives */
+static void
+test_feeding_in_pieces(void **state)
+{
+	struct taken *whole = *state;
+	struct error err;
+	size_t len;
+	char *text = slurp("fabric-example.ibnetdiscover", &len);
+
+	assert_int_equal(import(whole, text, &err), 0);
+	for (size_t piece = 1; piece < 300; piece += 37) {
+		struct taken t = { 0 };
+		struct sa_import_sink sink = { &t, take };
+		struct sa_ibnet *in = sa_ibnet_create(&allocator_malloc, &sink);
+
+		for (size_t at = 0; at < len; at += piece)
+			assert_int_equal(sa_ibnet_feed(in, text + at,
+							 len - at < piece ? len - at : piece, &err),
+					0);
+		assert_int_equal(sa_ibnet_end(in, &err), 0);
+		sa_ibnet_destroy(in);
+		assert_int_equal(t.n, whole->n);
+		assert_memory_equal(t.changes, whole->changes, t.n * sizeof(t.changes[0]));
+		free(t.changes);
+	}
+	free(text);
+}
+
+/* "CA 224 1 0x0002c90300100bf1 4x EDR - SW 212 12 0x0002c902002000f0 ( 'host192' - 'leaf16' )" */
+struct reported {
+	char type[4];
+	unsigned int lid;
+	unsigned int port;
+	unsigned long long guid;
+	char width[8];
+	char speed[8];
+	unsigned int to_lid;
+	unsigned int to_port;
+};
+
+static const uint8_t *
+port_record(const struct taken *t, const struct reported *p)
+{
+	const struct sa_record_type *type = sa_record_type(SA_PORT_INFO);
+	const uint8_t *r;
+
+	for (unsigned int i = 0; (r = record(t, SA_PORT_INFO, i)) != NULL; i++)
+		if (sa_get_named(type, "lid", r) == p->lid &&
+				sa_get_named(type, "port_num", r) == p->port)
+			return r;
+	return NULL;
+}
+
+static bool
+has(const struct taken *t, uint16_t attribute, const uint8_t *begin, size_t len)
+{
+	const uint8_t *r;
+
+	for (unsigned int i = 0; (r = record(t, attribute, i)) != NULL; i++)
+		if (memcmp(r, begin, len) == 0)
+			return true;
+	return false;
+}
+
+static void
+compare_port(const struct taken *t, const struct reported *p)
+{
+	const uint8_t link[6] = { (uint8_t)(p->lid >> 8), (uint8_t)p->lid, (uint8_t)p->port,
+		(uint8_t)p->to_port, (uint8_t)(p->to_lid >> 8), (uint8_t)p->to_lid };
+	const struct sa_record_type *nodes = sa_record_type(SA_NODE);
+	const uint8_t *r = port_record(t, p), *node;
+	bool seen = false;
+
+	says(SA_PORT_INFO, r, "link_width_active", p->width);
+	says(SA_PORT_INFO, r, "link_speed_ext_active", strcmp(p->speed, "EDR") == 0 ? "25" : "50");
+	assert_true(has(t, SA_LINK, link, sizeof(link)));
+	for (unsigned int i = 0; (node = record(t, SA_NODE, i)) != NULL; i++)
+		seen |= sa_get_named(nodes, "lid", node) == p->lid &&
+			sa_get_named(nodes, "port_guid", node) == p->guid &&
+			sa_get_named(nodes, "node_type", node) == (p->type[0] == 'S' ? 2 : 1);
+	assert_true(seen);
+}
+
+static void
+test_example_fabric_is_what_ibnetdiscover_saw(void **state)
+{
+	struct taken *t = *state;
+	unsigned int cabled = 0, lines = 0;
+	struct reported p;
+	struct error err;
+	size_t len;
+	char *text = slurp("fabric-example.ibnetdiscover", &len), *report, *at;
+
+	assert_int_equal(import(t, text, &err), 0);
+	free(text);
+	assert_int_equal(count(t, SA_NODE), 224); /* 200 hosts, 16 leaves, 8 spines */
+	assert_int_equal(count(t, SA_SWITCH_INFO), 24);
+	assert_int_equal(count(t, SA_GUID_INFO), 224);
+	assert_int_equal(count(t, SA_PKEY_TABLE), 224);
+	assert_int_equal(count(t, SA_LINK), 2 * (200 + 16 * 8));
+	assert_int_equal(count(t, SA_PORT_INFO), 2 * (200 + 16 * 8) + 24);
+
+	report = slurp("fabric-example.ports", &len);
+	for (at = strtok(report, "\n"); at != NULL; at = strtok(NULL, "\n"), lines++) {
+		if (sscanf(at, "%3s %u %u 0x%llx %7s %7s - %*s %u %u", p.type, &p.lid, &p.port,
+				    &p.guid, p.width, p.speed, &p.to_lid, &p.to_port) != 8)
+			continue; /* no cable there */
+		compare_port(t, &p);
+		cabled++;
+	}
+	free(report);
+	assert_int_equal(lines, 200 + 24 * 36);
+	assert_int_equal(cabled, 2 * (200 + 16 * 8));
+}
+
+int
+main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_switch, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_channel_adapter, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_links_both_ways, setup, teardown),
+		cmocka_unit_test(test_widths_and_speeds),
+		cmocka_unit_test_setup_teardown(
+				test_grouping_routers_and_line_ends, setup, teardown),
+		cmocka_unit_test(test_errors_in_words),
+		cmocka_unit_test_setup_teardown(test_long_lines_and_nul_bytes, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_sink_that_refuses, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_feeding_in_pieces, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+				test_example_fabric_is_what_ibnetdiscover_saw, setup, teardown),
+	};
+
+	if (argc != 2)
+		return 2;
+	config_dir = argv[1];
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

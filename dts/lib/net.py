@@ -9,6 +9,7 @@ import atexit
 import ctypes
 import fcntl
 import itertools
+import json
 import os
 import signal
 import struct
@@ -108,6 +109,34 @@ class Namespace:
             if mac:
                 self.ip('link', 'set', name, 'address', mac)
             self.ip('link', 'set', name, 'up')
+
+    def veth_to(self, a, other, b, mtu=1500, mac_a=None):
+        """A veth pair with its far end in another namespace."""
+        self.veth(a, b, mtu, mac_a)
+        self.ip('link', 'set', b, 'netns', other.name)
+        other.ip('link', 'set', b, 'up')
+
+    def lose(self, name, percent):
+        """Lose so many of a hundred packets that leave through an interface: a classifier throws
+        dice, and what it picks goes to a queue without room. (netem is not in every kernel. On the
+        interface that a program sends on a loss is an error which the program sees: lose packets
+        where they are forwarded.)"""
+        odds = round(percent / 100 * (1 << 32))
+        dice = '4,32 0 0 4294963256,37 1 0 %d,6 0 0 4294967295,6 0 0 0,' % odds
+
+        def tc(*args):
+            sh(['tc', '-n', self.name] + [str(a) for a in args])
+        tc('qdisc', 'add', 'dev', name, 'root', 'handle', '1:', 'htb', 'default', '1', 'r2q', 100000)
+        for cls, limit in (('1:1', 10000), ('1:2', 0)):
+            tc('class', 'add', 'dev', name, 'parent', '1:', 'classid', cls, 'htb', 'rate',
+               '100gbit')
+            tc('qdisc', 'add', 'dev', name, 'parent', cls, 'pfifo', 'limit', limit)
+        tc('filter', 'add', 'dev', name, 'parent', '1:', 'bpf', 'bytecode', dice, 'flowid', '1:2')
+
+    def lost(self, name):
+        """How many lose() has taken there."""
+        stats = sh(['tc', '-n', self.name, '-s', '-j', 'qdisc', 'show', 'dev', name])
+        return next(q['drops'] for q in json.loads(stats) if q.get('parent') == '1:2')
 
     def tap(self, name, mtu=1500):
         """A tap as QEMU wants it: the open file; the interface lives as long as it is open."""

@@ -27,11 +27,13 @@ def pytest_sessionstart(session):
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_protocol(item, nextitem):
-    """No test, with its set-up and tear-down, outlives its time."""
+    """No test, with its set-up and tear-down, outlives its time (a module may need more)."""
+    seconds = getattr(item.module, 'TEST_SECONDS', TEST_SECONDS)
+
     def over(signum, frame):
-        raise TimeoutError('%s ran for %d s' % (item.nodeid, TEST_SECONDS))
+        raise TimeoutError('%s ran for %d s' % (item.nodeid, seconds))
     old = signal.signal(signal.SIGALRM, over)
-    signal.alarm(TEST_SECONDS)
+    signal.alarm(seconds)
     yield
     signal.alarm(0)
     signal.signal(signal.SIGALRM, old)

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright(c) 2026 Polca contributors
+"""Subscribers are told: Report(Notice), again until ReportResp; partitions of the untrusted."""
+
+import time
+
+import mad
+import sapeer
+from mad import INFORM_INFO, MCMEMBER, v2
+
+from conftest import gid, node_json, port_json, PREFIX, SM_KEY
+
+DATABASE = 10
+CONFIG = dict(sa=dict(notice_retries=3, notice_interval_ms=300))
+MGID = 0xff12401bffff0000 << 64 | 0x1234
+PORT_UP, GROUP_CREATED, GROUP_DELETED = 64, 66, 67
+
+
+def inform(gsi, subscribe, trap=0xffff):
+    q = v2(mad.SET, INFORM_INFO.attr, INFORM_INFO.put(
+        lid_begin=0xffff, is_generic=1, subscribe=subscribe, type=0xffff, trap_number=trap,
+        qpn=gsi.qpn, resp_time=18, producer_type=0xffffff), tid=sapeer.new_tid(), sm_key=SM_KEY)
+    gsi.tx(q)
+    while True:
+        a = gsi.rx()
+        if a.tid == q.tid:
+            return a
+
+
+def ready(wire):
+    """Ports for what follows."""
+    wire.polca.rpc('sa_import', text=__import__('json').dumps(
+        {'records': [node_json(lid) for lid in (1, 2)] + [port_json(lid) for lid in (1, 2)]}))
+
+
+def join(gsi, method=mad.SET, state=1):
+    values = dict(mgid=MGID, port_gid=gid(1), qkey=0xb1b, mtu_selector=2, mtu=4, pkey=0xffff,
+                  rate_selector=2, rate=3, sl=0, flow_label=0, tclass=0, scope=2,
+                  join_state=state)
+    mask = MCMEMBER.mask('mgid', 'port_gid', 'qkey', 'mtu_selector', 'mtu', 'pkey',
+                         'rate_selector', 'rate', 'sl', 'flow_label', 'tclass', 'join_state')
+    q = v2(method, MCMEMBER.attr, MCMEMBER.put(**values), tid=sapeer.new_tid(), mask=mask,
+           sm_key=SM_KEY)
+    gsi.tx(q)
+    while True:
+        a = gsi.rx()
+        if a.tid == q.tid:
+            return a
+
+
+def report(gsi, trap):
+    end = time.monotonic() + 10
+    while time.monotonic() < end:
+        m = gsi.rx()
+        if m.method == mad.REPORT and int.from_bytes(m.data[4:6], 'big') == trap:
+            return m
+    raise AssertionError('no Report of trap %d' % trap)
+
+
+def test_report_until_it_is_answered(wire, gsi, other):
+    ready(wire)
+    assert inform(gsi, 1).status == 0
+    assert join(other).status == 0
+    m = report(gsi, GROUP_CREATED)
+    assert m.attr == 2 and (m.class_version, m.status) == (2, 0)
+    assert int.from_bytes(m.data[16:32], 'big') == MGID
+    again = report(gsi, GROUP_CREATED)
+    assert again.tid == m.tid
+    gsi.tx(again.turned())
+    time.sleep(1)
+    assert not [x for x in gsi.drain() if mad.Mad(x.payload).method == mad.REPORT]
+    assert join(other, mad.DELETE).status == 0
+    m = report(gsi, GROUP_DELETED)
+    # never answered: repeated as often as is configured, and no more
+    time.sleep(3)
+    more = [x for x in gsi.drain() if mad.Mad(x.payload).tid == m.tid]
+    assert len(more) == 3
+    assert wire.polca.rpc('sa_stats')['sa']['reports_given_up'] == 1
+    assert inform(gsi, 0).status == 0
+
+
+def test_no_report_after_the_end_of_the_subscription(wire, gsi, other):
+    ready(wire)
+    inform(gsi, 1)
+    inform(gsi, 0)
+    assert join(other).status == 0 and join(other, mad.DELETE).status == 0
+    time.sleep(0.5)
+    assert not [x for x in gsi.drain() if mad.Mad(x.payload).method == mad.REPORT]
+
+
+def test_prefix_of_the_subnet():
+    assert gid(1) >> 64 == PREFIX

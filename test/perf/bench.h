@@ -22,11 +22,11 @@
 #include "sa/sa.h"
 #include "wire/wire.h"
 
-#define FRAME_ROOM 448
-#define BENCH_BURST 32 /* packets taken in at a time, as the engine does */
+#define FRAME_ROOM        448
+#define BENCH_BURST       32 /* packets taken in at a time, as the engine does */
 #define BENCH_SEND_BUDGET 64
-#define BENCH_SA_BUDGET 256
-#define BENCH_PEERS 1024
+#define BENCH_SA_BUDGET   256
+#define BENCH_PEERS       1024
 
 /* --- link.c: one direction of the link --- */
 
@@ -72,9 +72,9 @@ struct bench_server {
 
 struct bench_config {
 	uint32_t sessions;
-	uint64_t hz; /* 0: the TSC's */
+	uint64_t hz;                       /* 0: the TSC's */
 	uint8_t subnet_timeout, resp_time; /* 0: 18 */
-	uint32_t queue; /* frames, a power of two; 0: 4096 */
+	uint32_t queue;                    /* frames, a power of two; 0: 4096 */
 };
 
 void server_create(struct bench_server *s, const struct bench_config *config);
@@ -95,14 +95,14 @@ void load_nodes(struct bench_server *s, uint32_t n);
  */
 void load_fabric(struct bench_server *s, uint32_t n);
 #define BENCH_GUID(lid) (UINT64_C(0x0002c90300000000) + (lid))
-#define BENCH_PREFIX UINT64_C(0xfe80000000000000)
+#define BENCH_PREFIX    UINT64_C(0xfe80000000000000)
 
 /* --- client.c: many sessions, and as little work for each as can be --- */
 
 enum ask {
 	ASK_NODES, /* GetTable(NodeRecord), all */
-	ASK_LINK, /* GetTable(LinkRecord) of one port: one record */
-	ASK_PATH, /* Get(PathRecord) of two random ports */
+	ASK_LINK,  /* GetTable(LinkRecord) of one port: one record */
+	ASK_PATH,  /* Get(PathRecord) of two random ports */
 };
 
 struct bench_client {
@@ -123,7 +123,7 @@ struct bench_client {
 };
 
 void client_create(struct bench_client *c, enum ask ask, unsigned int version, uint32_t sessions,
-	uint32_t ports);
+		uint32_t ports);
 void client_destroy(struct bench_client *c);
 /* Begin with all sessions not begun yet, as far as the link has room. @return sessions begun */
 uint32_t client_start(struct bench_client *c);
@@ -145,7 +145,7 @@ struct loss_result {
 };
 /* One table, losing one packet in so many (0: none). */
 void loss_run(struct loss_bench *b, unsigned int version, uint32_t one_in, uint64_t seed,
-	struct loss_result *result);
+		struct loss_result *result);
 
 void die(const char *what);
 uint64_t bench_hz(void); /* of the TSC */

@@ -10,16 +10,16 @@
 
 #include "bench.h"
 
-#define LEAF_PORTS   200
-#define SPINES       25
-#define SPINE_LINKS  2 /* from each leaf to each spine */
-#define NODE_CA      1
-#define NODE_SWITCH  2
-#define PORT_ACTIVE  4
-#define LINK_UP      5
-#define MTU_4096     5
-#define WIDTH_4X     2
-#define SPEED_10G    4
+#define LEAF_PORTS  200
+#define SPINES      25
+#define SPINE_LINKS 2 /* from each leaf to each spine */
+#define NODE_CA     1
+#define NODE_SWITCH 2
+#define PORT_ACTIVE 4
+#define LINK_UP     5
+#define MTU_4096    5
+#define WIDTH_4X    2
+#define SPEED_10G   4
 
 struct batch {
 	struct bench_server *s;
@@ -176,13 +176,14 @@ load_fabric(struct bench_server *s, uint32_t n)
 	for (i = 0; i < n; i++) {
 		adapter(&b, (uint16_t)(i + 1));
 		cable(&b, (uint16_t)(i + 1), 1, (uint16_t)(leaf + i / LEAF_PORTS),
-			(uint8_t)(i % LEAF_PORTS + 1));
+				(uint8_t)(i % LEAF_PORTS + 1));
 	}
 	for (i = 0; i < leaves; i++)
 		for (j = 0; j < SPINES; j++)
 			for (k = 0; k < SPINE_LINKS; k++)
 				cable(&b, (uint16_t)(leaf + i),
-					(uint8_t)(LEAF_PORTS + j * SPINE_LINKS + k + 1),
-					(uint16_t)(spine + j), (uint8_t)(i * SPINE_LINKS + k + 1));
+						(uint8_t)(LEAF_PORTS + j * SPINE_LINKS + k + 1),
+						(uint16_t)(spine + j),
+						(uint8_t)(i * SPINE_LINKS + k + 1));
 	end(&b);
 }

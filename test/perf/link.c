@@ -78,12 +78,12 @@ link_front(struct link_queue *q, struct packet *pkt, uint64_t now)
 	struct frame *f = &q->frame[q->head & (q->size - 1)];
 	enum verdict why;
 
-	if (link_next_due(q) > now)
+	if (q->head == q->tail || f->due > now)
 		return NULL;
 	rte_prefetch0(q->frame[(q->head + 1) & (q->size - 1)].bytes);
 	if (!wire_parse(ENCAP_ROCEV2_IPV4, f->bytes + f->start + ETHER_LEN, f->len - ETHER_LEN, pkt,
-		    &why))
-		die("a frame cannot be read");
+			    &why))
+		die(verdict_infos[why].name);
 	pkt->port = 0;
 	pkt->smac = f->bytes + f->start + 6;
 	pkt->rx_time = now;

@@ -38,9 +38,14 @@ port_of(void *arg, uint16_t port)
 static void
 create_client(struct loss_bench *b, const struct bench_config *config)
 {
-	struct mad_worker_config mad = { .workers = 1, .hash_key = 99, .hz = NS,
-		.alloc = &allocator_malloc, .rng = &rng_kernel, .tx = &b->out.sink,
-		.port = port_of, .port_arg = &b->port };
+	struct mad_worker_config mad = { .workers = 1,
+		.hash_key = 99,
+		.hz = NS,
+		.alloc = &allocator_malloc,
+		.rng = &rng_kernel,
+		.tx = &b->out.sink,
+		.port = port_of,
+		.port_arg = &b->port };
 
 	bench_limits(&mad.limits, config);
 	bench_port(&b->port, 2, 18);
@@ -76,8 +81,8 @@ void
 loss_destroy(struct loss_bench *b)
 {
 	server_destroy(&b->server);
-	sa_client_destroy(b->client);
 	mad_worker_destroy(b->mad);
+	sa_client_destroy(b->client);
 	timer_wheel_destroy(b->wheel);
 	link_free(&b->out);
 	free(b);
@@ -131,7 +136,7 @@ static void
 pass(struct loss_bench *b)
 {
 	uint64_t next = min(min(link_next_due(&b->out), link_next_due(&b->server.out)),
-		min(timer_wheel_next(b->wheel), timer_wheel_next(b->server.wheel)));
+			min(timer_wheel_next(b->wheel), timer_wheel_next(b->server.wheel)));
 
 	if (next <= b->now || mad_pending(b->mad) || mad_pending(b->server.mad) ||
 			sa_pending(b->server.worker))
@@ -142,14 +147,18 @@ pass(struct loss_bench *b)
 static void
 ask(struct loss_bench *b, unsigned int version)
 {
-	struct sa_query q = { .op = SA_OP_TABLE, .version = (enum sa_version)version,
-		.type = sa_record_type(SA_NODE), .resp_time = 18 };
+	struct sa_query q = { .op = SA_OP_TABLE,
+		.version = (enum sa_version)version,
+		.type = sa_record_type(SA_NODE),
+		.resp_time = 18 };
 	const struct sa_taker taker = { b, take_record, take_end };
 	struct error err = { 0 };
 	mad_handle h;
 
-	q.to.av = (struct av){ .encap = ENCAP_ROCEV2_IPV4, .sgid = b->port.gid[0].gid,
-		.dgid = b->server.port.gid[0].gid, .vlan = PATH_NO_VLAN };
+	q.to.av = (struct av){ .encap = ENCAP_ROCEV2_IPV4,
+		.sgid = b->port.gid[0].gid,
+		.dgid = b->server.port.gid[0].gid,
+		.vlan = PATH_NO_VLAN };
 	memcpy(q.to.av.smac, b->port.mac, 6);
 	memcpy(q.to.av.dmac, b->server.port.mac, 6);
 	q.to.qpn = 1;
@@ -162,7 +171,7 @@ ask(struct loss_bench *b, unsigned int version)
 
 void
 loss_run(struct loss_bench *b, unsigned int version, uint32_t one_in, uint64_t seed,
-	struct loss_result *result)
+		struct loss_result *result)
 {
 	struct link_queue *links[2] = { &b->out, &b->server.out };
 	uint64_t start = b->now;

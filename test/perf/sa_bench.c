@@ -107,7 +107,7 @@ run_until(struct bench_server *s, struct bench_client *c, uint64_t count)
 }
 
 static double
-measure(const struct bench_case *k, struct bench_server *s, uint32_t ports)
+measure(const struct bench_case *k, struct bench_server *s, uint32_t ports, double *repeated)
 {
 	struct bench_client *c = calloc(1, sizeof(*c));
 	uint32_t sessions = scaled(k->sessions), count = scaled(k->count);
@@ -121,13 +121,10 @@ measure(const struct bench_case *k, struct bench_server *s, uint32_t ports)
 	from = progress(c);
 	start = s->busy;
 	run_until(s, c, from + count);
-	rate = (double)(progress(c) - from) * (double)bench_hz() /
-		(double)(s->busy - start);
-	if (c->failed != 0 || c->out_of_order != 0) {
-		fprintf(stderr, "%s: %llu failed, %llu out of order\n", k->name,
-			(unsigned long long)c->failed, (unsigned long long)c->out_of_order);
-		exit(1);
-	}
+	rate = (double)(progress(c) - from) * (double)bench_hz() / (double)(s->busy - start);
+	if (c->failed != 0)
+		die("a transfer failed");
+	*repeated = (double)c->out_of_order / (double)progress(c);
 	client_destroy(c);
 	free(c);
 	return rate;
@@ -149,7 +146,7 @@ create_for(struct bench_server *s, const struct bench_case *k, uint32_t *ports)
 static void
 throughput(void)
 {
-	double rate[CASES][RUNS_MAX];
+	double rate[CASES][RUNS_MAX], repeated[CASES][RUNS_MAX];
 	unsigned int i, r;
 
 	for (r = 0; r < runs; r++) {
@@ -160,18 +157,19 @@ throughput(void)
 			if (!chosen(cases[i].name))
 				continue;
 			create_for(&s, &cases[i], &ports);
-			rate[i][r] = measure(&cases[i], &s, ports);
+			rate[i][r] = measure(&cases[i], &s, ports, &repeated[i][r]);
 			server_destroy(&s);
 		}
 	}
-	printf("%-20s %12s %12s %12s\n", "case", "median", "lowest", "highest");
+	printf("%-20s %12s %12s %12s %10s\n", "case", "median", "lowest", "highest", "repeated");
 	for (i = 0; i < CASES; i++) {
 		if (!chosen(cases[i].name))
 			continue;
 		qsort(rate[i], runs, sizeof(double), by_value);
-		printf("%-20s %12.0f %12.0f %12.0f  %s\n", cases[i].name,
-			quantile(rate[i], runs, 0.5), rate[i][0], rate[i][runs - 1],
-			cases[i].unit);
+		qsort(repeated[i], runs, sizeof(double), by_value);
+		printf("%-20s %12.0f %12.0f %12.0f %8.2f %%  %s\n", cases[i].name,
+				quantile(rate[i], runs, 0.5), rate[i][0], rate[i][runs - 1],
+				100 * quantile(repeated[i], runs, 0.5), cases[i].unit);
 	}
 }
 
@@ -179,7 +177,7 @@ throughput(void)
 
 static void
 loss_case(struct loss_bench *b, unsigned int version, uint32_t one_in, unsigned int transfers,
-	uint32_t records)
+		uint32_t records)
 {
 	double *us = calloc(transfers, sizeof(*us));
 	uint64_t lost = 0, segments = 0;
@@ -198,10 +196,10 @@ loss_case(struct loss_bench *b, unsigned int version, uint32_t one_in, unsigned 
 	}
 	qsort(us, transfers, sizeof(*us), by_value);
 	printf("v%u, loss %4.1f %%: median %9.1f us, 90 %% %9.1f, 99 %% %9.1f, longest %9.1f; "
-		"%.1f segments, %.1f packets lost\n",
-		version, one_in != 0 ? 100.0 / one_in : 0, quantile(us, transfers, 0.5),
-		quantile(us, transfers, 0.9), quantile(us, transfers, 0.99), us[transfers - 1],
-		(double)segments / transfers, (double)lost / transfers);
+	       "%.1f segments, %.1f packets lost\n",
+			version, one_in != 0 ? 100.0 / one_in : 0, quantile(us, transfers, 0.5),
+			quantile(us, transfers, 0.9), quantile(us, transfers, 0.99),
+			us[transfers - 1], (double)segments / transfers, (double)lost / transfers);
 	free(us);
 }
 
@@ -216,7 +214,7 @@ loss(void)
 		return;
 	b = loss_create(records, 20000);
 	printf("\n%u NodeRecords, round trip 20 us, 5 million packets a second, %u transfers\n",
-		records, transfers);
+			records, transfers);
 	for (version = 1; version <= 2; version++) {
 		loss_case(b, version, 0, transfers, records);
 		loss_case(b, version, 100, transfers, records);
@@ -240,7 +238,7 @@ print_machine(void)
 	if (f != NULL)
 		fclose(f);
 	printf("TSC %.2f GHz; %s; %s; %u runs, interleaved\n", (double)bench_hz() / 1e9,
-		__VERSION__, BENCH_FLAGS, runs);
+			__VERSION__, BENCH_FLAGS, runs);
 }
 
 static void

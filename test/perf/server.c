@@ -12,7 +12,7 @@
 
 #include "bench.h"
 
-#define WHEEL_TICK 16384
+#define WHEEL_TICK 32768 /* 13 us at 2.6 GHz, as the engine has it */
 
 void
 die(const char *what)
@@ -36,7 +36,7 @@ bench_hz(void)
 		clock_gettime(CLOCK_MONOTONIC, &b);
 	} while ((b.tv_sec - a.tv_sec) * 1000000000 + b.tv_nsec - a.tv_nsec < 100000000);
 	hz = (rte_rdtsc() - start) * 1000000000 /
-		(uint64_t)((b.tv_sec - a.tv_sec) * 1000000000 + b.tv_nsec - a.tv_nsec);
+	     (uint64_t)((b.tv_sec - a.tv_sec) * 1000000000 + b.tv_nsec - a.tv_nsec);
 	return hz;
 }
 
@@ -51,9 +51,16 @@ bench_port(struct port_attr *port, uint32_t ip, uint8_t subnet_timeout)
 {
 	const uint8_t addr[4] = { 10, (uint8_t)(ip >> 16), (uint8_t)(ip >> 8), (uint8_t)ip };
 
-	*port = (struct port_attr){ .name = "bench", .mtu = 4200, .active_mtu = 4096, .up = true,
-		.vlan = PATH_NO_VLAN, .num_gids = 1, .num_pkeys = 1, .pkey = { 0xFFFF },
-		.mac = { 2, 0, 0, 0, 0, (uint8_t)ip }, .subnet_timeout = subnet_timeout };
+	*port = (struct port_attr){ .name = "bench",
+		.mtu = 4200,
+		.active_mtu = 4096,
+		.up = true,
+		.vlan = PATH_NO_VLAN,
+		.num_gids = 1,
+		.num_pkeys = 1,
+		.pkey = { 0xFFFF },
+		.mac = { 2, 0, 0, 0, 0, (uint8_t)ip },
+		.subnet_timeout = subnet_timeout };
 	port->gid[0].gid = gid_from_ipv4(addr);
 	port->gid[0].type = GID_ROCEV2;
 	port->gid[0].prefix_len = 8;
@@ -94,7 +101,7 @@ no_writes(void *arg, struct sa_write *write)
 }
 
 static void
-create_sa(struct bench_server *s, uint64_t hz, uint8_t resp_time)
+create_sa(struct bench_server *s, uint64_t hz, uint8_t resp_time, uint32_t sessions)
 {
 	struct store_config store = {
 		.tables = sa_num_tables,
@@ -103,7 +110,7 @@ create_sa(struct bench_server *s, uint64_t hz, uint8_t resp_time)
 		.readers = 1,
 		.alloc = &allocator_malloc,
 		.max_old_bytes = 1u << 30,
-		.max_versions = 1024,
+		.max_versions = 1 << 20,
 		.grace = { grace_start, grace_done, NULL },
 	};
 	struct sa_config config = sa_config_default;
@@ -120,6 +127,7 @@ create_sa(struct bench_server *s, uint64_t hz, uint8_t resp_time)
 	config.trust = SA_TRUST_ALL;
 	config.gid_prefix = BENCH_PREFIX;
 	config.resp_time = resp_time;
+	config.max_transfers = sessions;
 	s->sa = sa_create(&config, &err);
 	if (s->sa == NULL)
 		die(err.text);
@@ -149,7 +157,7 @@ server_create(struct bench_server *s, const struct bench_config *config)
 	s->mad = mad_worker_create(&mad);
 	if (s->mad == NULL)
 		die("no memory for the sessions");
-	create_sa(s, mad.hz, mad.limits.resp_time);
+	create_sa(s, mad.hz, mad.limits.resp_time, config->sessions);
 	worker.mad = s->mad;
 	worker.reader = store_reader(s->store, 0);
 	s->worker = sa_worker_create(s->sa, &worker);
@@ -160,8 +168,8 @@ server_create(struct bench_server *s, const struct bench_config *config)
 void
 server_destroy(struct bench_server *s)
 {
+	mad_worker_destroy(s->mad); /* its sessions call back into the SA */
 	sa_worker_destroy(s->worker);
-	mad_worker_destroy(s->mad);
 	sa_destroy(s->sa);
 	store_destroy(s->store);
 	timer_wheel_destroy(s->wheel);

@@ -3,8 +3,10 @@
  */
 
 #include <stdio.h>
+#include <string.h>
 
 #include "coverage.h"
+#include "wire/bytes.h"
 
 void
 coverage_packet(struct coverage *c, const struct packet *pkt)
@@ -38,6 +40,78 @@ void
 coverage_event(struct coverage *c, enum event_type t)
 {
 	c->event[t < 32 ? t : 32 + (t & 31)]++;
+}
+
+/* --- management datagrams --- */
+
+/* The other reading of FragmentFlag (sa-multipacket A3). */
+static uint8_t
+mirror(uint8_t flags)
+{
+	uint8_t out = 0;
+
+	for (unsigned int i = 0; i < 8; i++)
+		if (flags & 1u << i)
+			out |= 0x80 >> i;
+	return out;
+}
+
+void
+coverage_mad(struct coverage *c, const uint8_t *mad, bool v1_flags_lsb)
+{
+	uint8_t version = mad[MAD_OFF_CLASS_VERSION], flags = mad[SA1_OFF_FRAGMENT];
+	uint16_t status = get_be16(mad + MAD_OFF_STATUS);
+
+	if (mad[MAD_OFF_METHOD] & MAD_RESPONSE) {
+		c->mad_status[status & 0x1F]++;
+		c->sa_status[status >> 8]++;
+	}
+	if (mad[MAD_OFF_CLASS] != MAD_CLASS_SUBN_ADM || version < 1 || version > 2)
+		return;
+	c->mad_method[version][mad[MAD_OFF_METHOD]]++;
+	if (version == 1) {
+		if (get_be32(mad + SA1_OFF_SEGMENT) != 0 || flags != 0)
+			c->v1_flag[v1_flags_lsb ? mirror(flags) : flags]++;
+	} else if (mad[RMPP_OFF_FLAGS] & RMPP_ACTIVE) {
+		c->rmpp_type[mad[RMPP_OFF_TYPE]]++;
+		c->rmpp_flags[mad[RMPP_OFF_FLAGS] & 7]++;
+		c->rmpp_status[mad[RMPP_OFF_STATUS]]++;
+	}
+}
+
+static const char *const mad_states[] = {
+#define X(name) #name,
+	MAD_STATES(X)
+#undef X
+};
+
+uint8_t
+coverage_mad_state_of(const char *name)
+{
+	uint8_t i;
+
+	for (i = 0; i < MAD_STATE_COUNT && strcmp(mad_states[i], name) != 0; i++)
+		;
+	return i < MAD_STATE_COUNT ? i : MAD_STATE_FREE;
+}
+
+void
+coverage_mad_state(struct coverage *c, unsigned int group, uint8_t from, uint8_t to)
+{
+	c->mad_state[group][from][to]++;
+}
+
+void
+coverage_mad_end(struct coverage *c, enum mad_end end)
+{
+	c->mad_end[end]++;
+}
+
+void
+coverage_light(struct coverage *c, bool completed)
+{
+	c->light++;
+	c->light_failed += !completed;
 }
 
 void

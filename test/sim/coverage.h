@@ -8,12 +8,15 @@
 /**
  * @file
  * What all seeds together have reached. The run fails when something the code can do was never seen: a drop reason or other
- * verdict, a QP state transition, a NAK, a completion status, an asynchronous event, an opcode.
+ * verdict, a QP state transition, a NAK, a completion status, an asynchronous event, an opcode; a session state
+ * transition, a flag or type of either multi-packet protocol, a MAD status, an RMPP status, an end of a query.
  */
 
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "mad/mad.h"
+#include "mad/session.h"
 #include "rc/rc.h"
 #include "wire/wire.h"
 
@@ -24,6 +27,17 @@ struct coverage {
 	uint64_t status[WC_STATUS_COUNT];
 	uint64_t event[64];
 	uint64_t opcode[256];
+	uint64_t mad_state[4][MAD_STATE_COUNT][MAD_STATE_COUNT]; /* version 1, RMPP; responder, requester */
+	uint64_t v1_flag[256];
+	uint64_t rmpp_type[256];
+	uint64_t rmpp_flags[8];
+	uint64_t rmpp_status[256];
+	uint64_t mad_status[0x20];
+	uint64_t sa_status[256];
+	uint64_t mad_method[3][256]; /* by class version */
+	uint64_t mad_end[MAD_END_COUNT];
+	uint64_t light; /* seeds of SA scripts with at most 1 % loss */
+	uint64_t light_failed; /* those with a query that did not complete */
 };
 
 void coverage_packet(struct coverage *c, const struct packet *pkt);
@@ -31,6 +45,12 @@ void coverage_verdict(struct coverage *c, enum verdict v);
 void coverage_transition(struct coverage *c, enum qp_state from, enum qp_state to);
 void coverage_status(struct coverage *c, uint32_t status);
 void coverage_event(struct coverage *c, enum event_type t);
+/** A MAD that one of the nodes sent. */
+void coverage_mad(struct coverage *c, const uint8_t *mad, bool v1_flags_lsb);
+uint8_t coverage_mad_state_of(const char *name);
+void coverage_mad_state(struct coverage *c, unsigned int group, uint8_t from, uint8_t to);
+void coverage_mad_end(struct coverage *c, enum mad_end end);
+void coverage_light(struct coverage *c, bool completed);
 void coverage_add(struct coverage *sum, const struct coverage *c);
 /** Print what is missing. @return how many things are */
 unsigned int coverage_report(const struct coverage *c, bool verbose);

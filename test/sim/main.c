@@ -26,8 +26,9 @@ usage(FILE *out)
 {
 	fprintf(out, "usage: polca-sim [--seeds N] [--seed S] [--scenario NAME] [--jobs N] [--verbose]\n"
 		"\n"
-		"Run the transport on a virtual clock under seeded scripts and check every completion and\n"
-		"every byte against a model. The same seed gives the same trace.\n"
+		"Run the transport and subnet administration on a virtual clock under seeded scripts and check\n"
+		"every completion, every byte and every record against a model. The same seed gives the same\n"
+		"trace.\n"
 		"\n"
 		"  --seeds N         run seeds 1..N (default 200); fails if together they miss anything the code can do\n"
 		"  --seed S          run this seed only and print its trace\n"

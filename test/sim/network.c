@@ -5,7 +5,8 @@
 #include <string.h>
 
 #include "coverage.h"
-#include "sim.h"
+#include "sa_sim.h"
+#include "wire/bytes.h"
 
 bool
 sim_parse(const uint8_t *frame, uint32_t len, struct packet *pkt, enum verdict *why)
@@ -38,6 +39,24 @@ sim_parse(const uint8_t *frame, uint32_t len, struct packet *pkt, enum verdict *
 	return wire_parse(encap, frame + 14, len - 14, pkt, why);
 }
 
+/* A MAD: in words only for readers, for there are many. */
+static void
+trace_mad(struct sim_node *from, const struct packet *pkt, const char *fate)
+{
+	struct sim *s = from->sim;
+	char text[192];
+
+	coverage_mad(s->coverage, pkt->payload, s->sa->side[from->id].limits.v1_flags_lsb);
+	sa_trace_frame(s->sa, from->id, pkt, fate[0] == '\0' ? SA_DELIVERED : SA_LOST);
+	if (s->verbose) {
+		sa_print_mad(pkt->payload, text, sizeof(text));
+		sim_trace(s, "%u -> 0x%x %s%s", from->id, pkt->dgid.raw[15], text, fate);
+	} else {
+		sim_trace_bytes(s, pkt->payload, SA2_OFF_DATA);
+		sim_trace_bytes(s, fate, 1);
+	}
+}
+
 static void
 trace_frame(struct sim_node *from, const uint8_t *frame, uint32_t len, const char *fate)
 {
@@ -51,6 +70,10 @@ trace_frame(struct sim_node *from, const uint8_t *frame, uint32_t len, const cha
 		return;
 	}
 	coverage_packet(from->sim->coverage, &pkt);
+	if (pkt.dest_qpn == 1 && pkt.payload_len == MAD_LEN && from->sim->sa != NULL) {
+		trace_mad(from, &pkt, fate);
+		return;
+	}
 	wire_print(&pkt, text, sizeof(text));
 	sim_trace(from->sim, "%u -> %u %s%s", from->id, !from->id, text, fate);
 }
@@ -64,6 +87,8 @@ sim_network_send(struct sim_node *from, const uint8_t *frame, uint32_t len)
 	uint64_t at = s->now + net->delay;
 	uint8_t copy[SIM_FRAME_MAX];
 
+	if (from->sa != NULL && from->sa->down)
+		return;
 	memcpy(from->last_frame, frame, len);
 	from->last_len = len;
 	if (net->cut || sim_chance(s, net->lose)) {

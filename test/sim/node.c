@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "coverage.h"
-#include "sim.h"
+#include "sa_sim.h"
 
 #define GUARD 64
 
@@ -157,10 +157,18 @@ sim_node_receive(struct sim_node *n, const uint8_t *frame, uint32_t len)
 	struct packet pkt = { 0 };
 	enum verdict v;
 
+	if (n->sa != NULL && n->sa->down)
+		return;
 	n->received++;
 	if (sim_parse(frame, len, &pkt, &v)) {
 		pkt.rx_time = n->sim->now;
-		if (OPCODE_CLASS(pkt.opcode) == OPCODE_CNP_CLASS)
+		if (n->sa != NULL && pkt.dest_qpn == 1) {
+			if (sa_hostile_takes(n->sim->sa, &pkt)) {
+				n->received--;
+				return;
+			}
+			v = sa_side_receive(n->sa, &pkt);
+		} else if (OPCODE_CLASS(pkt.opcode) == OPCODE_CNP_CLASS)
 			v = wire_crc_ok(&pkt, &v) ? VERDICT_CNP : v;
 		else
 			v = rc_receive(n->worker, &pkt, n->sim->now);

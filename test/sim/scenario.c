@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "script.h"
+#include "sa_sim.h"
 
 #define BIT(status) (1u << (status))
 
@@ -282,16 +282,29 @@ const struct scenario scenarios[] = {
 	{ "rnr", "receives are posted late", rnr, 2 },
 	{ "rnr_exhausted", "receives are not posted", rnr_exhausted, 1 },
 	{ "cut", "the network goes away", cut, 1 },
-	{ "fault", "one request is wrong", fault, 3 },
+	{ "fault", "one request is wrong", fault, 4 },
 	{ "refused", "the responder does not allow it", refused, 1 },
 	{ "destroy", "a QP is destroyed in mid-flight", destroy, 1 },
 	{ "deregister", "a region is deregistered in mid-flight", deregister, 1 },
-	{ "hostile", "forged and mangled packets", hostile, 3 },
+	{ "hostile", "forged and mangled packets", hostile, 5 },
 	{ "states", "modify through every transition under traffic", scenario_states, 2 },
 	{ "passive", "requests reach a QP that is still in RTR", scenario_passive, 1 },
 	{ "windows", "bind, use, invalidate, use again", scenario_windows, 2 },
 	{ "srq", "shared receive queue, limit and last WQE", scenario_srq, 1 },
 	{ "cq_overrun", "nobody polls", scenario_cq_overrun, 1 },
+	{ "sa_calm", "SA: everything that can be asked, lossless", sa_scenario_calm, 2 },
+	{ "sa_loss", "SA: loss, duplication, reordering, damage up to 20 %", sa_scenario_loss, 4 },
+	{ "sa_change", "SA: the database changes in mid-transfer", sa_scenario_change, 2 },
+	{ "sa_config", "SA: Configs large and small", sa_scenario_config, 2 },
+	{ "sa_sets", "SA: services, multicast groups, subscriptions and Reports", sa_scenario_sets, 2 },
+	{ "sa_restart", "SA: either side restarts, the server crashes at any commit", sa_scenario_restart, 2 },
+	{ "sa_slow", "SA: long queries, KeepAlives", sa_scenario_slow, 2 },
+	{ "sa_scarce", "SA: too few sessions, versions and bytes", sa_scenario_scarce, 2 },
+	{ "sa_hostile", "SA: a hostile peer beside one that behaves", sa_scenario_hostile, 3 },
+	{ "sa_beside", "SA and RC at once", sa_scenario_beside, 1 },
+	{ "sa_cut", "SA: the network goes away", sa_scenario_cut, 1 },
+	{ "sa_big", "SA: tables of 10,000 to 100,000 records", sa_scenario_big, 1 },
+	{ "sa_million", "SA: a table of 1,000,000 records; only by name", sa_scenario_million, 0 },
 };
 
 const unsigned int num_scenarios = sizeof(scenarios) / sizeof(scenarios[0]);

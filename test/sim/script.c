@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "script.h"
+#include "sa_sim.h"
 
 struct script *
 script_create(struct sim *s)
@@ -76,7 +76,7 @@ all_done(struct sim *s)
 	for (unsigned int i = 0; i < s->num_flows; i++)
 		if (!flow_done(s->flows[i]))
 			return false;
-	return true;
+	return s->sa == NULL || sa_script_done(s->sa);
 }
 
 /* The users' turn: post, receive, poll, then again after a random while. */
@@ -160,6 +160,8 @@ script_end(struct sim *s)
 {
 	struct script *sc = s->script;
 
+	if (s->sa != NULL)
+		sa_script_end(s);
 	if (!s->failed) {
 		for (unsigned int i = 0; i < s->num_flows; i++)
 			flow_settle(s->flows[i]);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim.h"
+#include "sa_sim.h"
 
 /* xoroshiro128+ (public domain algorithm): small, seedable, the same everywhere */
 uint64_t
@@ -103,6 +103,22 @@ sim_trace(struct sim *s, const char *fmt, ...)
 		printf("%12.3f us %s\n", (s->now - SIM_SECOND) / 1e3, line);
 }
 
+void
+sim_trace_bytes(struct sim *s, const void *bytes, size_t len)
+{
+	const uint8_t *p = bytes;
+	uint64_t word;
+
+	for (; len >= 8; len -= 8, p += 8) {
+		memcpy(&word, p, 8);
+		s->trace = (s->trace ^ word) * 1099511628211ull;
+		s->trace ^= s->trace >> 32;
+	}
+	for (; len > 0; len--)
+		s->trace = (s->trace ^ *p++) * 1099511628211ull;
+	s->trace = (s->trace ^ s->now) * 1099511628211ull;
+}
+
 static bool
 earlier(const struct sim_event *a, const struct sim_event *b)
 {
@@ -185,6 +201,8 @@ run_nodes(struct sim *s)
 		timer_wheel_run(n->wheel, s->now);
 		rc_run(n->worker, s->now, n->burst);
 		busy |= rc_pending(n->worker);
+		if (n->sa != NULL)
+			busy |= sa_side_run(n->sa);
 	}
 	return busy;
 }
@@ -203,6 +221,10 @@ sim_run(struct sim *s, uint64_t until, bool (*done)(struct sim *s))
 		for (unsigned int i = 0; i < SIM_NODES; i++) {
 			uint64_t t = timer_wheel_next(s->node[i].wheel);
 
+			if (t < next)
+				next = t;
+			if (s->node[i].sa != NULL)
+				t = sa_side_next(s->node[i].sa);
 			if (t < next)
 				next = t;
 		}

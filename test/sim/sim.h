@@ -8,7 +8,7 @@
 /**
  * @file
  * Deterministic simulation: two nodes in one process on a virtual clock, the whole of lib/{wire,mem,rc} under a
- * seeded script. The same seed gives the same trace.
+ * seeded script. The same seed gives the same trace. Subnet administration on QP1: sa_sim.h.
  *
  * sim.c runs the clock, network.c loses and mangles frames, node.c is a channel adapter with its memory, flow.c
  * posts work and holds the reference model, scenario.c is the list of scripts, coverage.c insists that all seeds
@@ -78,6 +78,7 @@ struct sim_node {
 	uint64_t verdicts[VERDICT_COUNT];
 	uint64_t grace_delay; /**< grace periods last so long */
 	uint64_t allocated; /**< blocks alive, for the leak check */
+	struct sa_side *sa; /**< who lives on its QP1; NULL: nobody */
 	uint64_t event_count[64]; /**< by event_type; ours beyond ibv_event_type at 32 + */
 	uint32_t last_event_element[64];
 };
@@ -108,6 +109,7 @@ struct sim {
 	char why[512]; /**< first failure */
 	struct coverage *coverage;
 	struct script *script; /**< what the scenario keeps */
+	struct sa_script *sa; /**< of scenarios with subnet administration */
 	struct flow *flows[16];
 	unsigned int num_flows;
 };
@@ -126,6 +128,8 @@ bool sim_run(struct sim *s, uint64_t until, bool (*done)(struct sim *s));
 /** Record a failure; the first one counts. */
 void sim_fail(struct sim *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void sim_trace(struct sim *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/** The same for what is too frequent to be put in words unless somebody reads them. */
+void sim_trace_bytes(struct sim *s, const void *bytes, size_t len);
 
 /* network.c */
 void sim_network_send(struct sim_node *from, const uint8_t *frame, uint32_t len);

@@ -8,28 +8,21 @@
 /**
  * @file
  * SA records in JSON: {"record": "NodeRecord", "rid": "0x00010000", "lid": 1, ...}, components by
- * the names of the record's description table.
+ * the names of the record's description table. The way back is sa/json.h.
  */
 
 #include <jansson.h>
 
 #include "base/error.h"
+#include "sa/import.h"
 #include "sa/record.h"
 
 /** @param rid  0: the record has none */
 json_t *json_record(const struct sa_record_type *t, uint32_t rid, const uint8_t *rec);
 
-/**
- * Components by name into a record.
- *
- * @param fields   object; its members "record" and "rid" are skipped
- * @param rec      t->len bytes
- * @param mask     of the components given, version 2's numbering
- * @param unknown  set to the name that is no component's, else NULL
- * @retval -EINVAL  err says why
- */
-int record_from_json(const struct sa_record_type *t, json_t *fields, uint8_t *rec, uint64_t *mask,
-	const char **unknown, struct error *err);
+/** A whole file of them: an import's parser. */
+int json_import(const char *text, size_t len, const struct sa_import_sink *sink,
+	struct error *err);
 
 /** All names of a record's components. */
 json_t *json_field_names(const struct sa_record_type *t);

@@ -13,6 +13,7 @@
 
 #include "ctl/json_record.h"
 #include "ctl/methods.h"
+#include "sa/json.h"
 
 #define NEXT_HOP_WAIT_MS 500
 #define CONFIG_MAX       20000 /* records in a request: its line is bounded anyway */

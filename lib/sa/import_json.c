@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * The project's JSON: {"records": [{"record": "NodeRecord", "lid": 1, ...}, ...]}, or the list alone.
+ * Records are decoded one at a time, so that a file may be larger than what its decoded form would
+ * fit into.
+ */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sa/import.h"
+#include "sa/json.h"
+
+struct file {
+	const char *at;
+	const char *end;
+	unsigned int line; /* where at stands */
+	const struct sa_import_sink *sink;
+	struct sa_change change;
+};
+
+static const char *
+text_of(const json_t *v, char buf[32])
+{
+	if (json_is_integer(v)) {
+		snprintf(buf, 32, "%" JSON_INTEGER_FORMAT, json_integer_value(v));
+		return buf;
+	}
+	if (json_is_boolean(v))
+		return json_is_true(v) ? "1" : "0";
+	return json_string_value(v);
+}
+
+int
+record_from_json(const struct sa_record_type *t, json_t *fields, uint8_t *rec, uint64_t *mask,
+	const char **unknown, struct error *err)
+{
+	const struct sa_field *f;
+	const char *name, *text;
+	char buf[32];
+	json_t *v;
+
+	memset(rec, 0, t->len);
+	*mask = 0;
+	*unknown = NULL;
+	json_object_foreach(fields, name, v) {
+		if (strcmp(name, "record") == 0 || strcmp(name, "rid") == 0)
+			continue;
+		f = sa_field_named(t, name);
+		if (f == NULL) {
+			*unknown = name;
+			return error_set(err, EINVAL, "%s: %s has no such field", name, t->name);
+		}
+		text = text_of(v, buf);
+		if (text == NULL)
+			return error_set(err, EINVAL, "%s: expected text or a number", name);
+		if (sa_parse(f, rec, text, err) != 0)
+			return -EINVAL;
+		*mask |= sa_mask(t, f, SA_V2);
+	}
+	return 0;
+}
+
+static void
+advance(struct file *f, size_t n)
+{
+	for (; n > 0; n--)
+		f->line += *f->at++ == '\n';
+}
+
+/* The next character that is no blank; 0 at the end. */
+static char
+peek(struct file *f)
+{
+	while (f->at < f->end && strchr(" \t\r\n", *f->at) != NULL && *f->at != '\0')
+		advance(f, 1);
+	return f->at < f->end ? *f->at : '\0';
+}
+
+static bool
+take(struct file *f, char c)
+{
+	if (peek(f) != c || f->at == f->end)
+		return false;
+	advance(f, 1);
+	return true;
+}
+
+static int
+refuse(struct file *f, const char *expected, struct error *err)
+{
+	char got[16] = "the end";
+
+	peek(f);
+	if (f->at < f->end)
+		snprintf(got, sizeof(got), *f->at > ' ' && *f->at <= '~' ? "'%c'" : "byte 0x%02x",
+			(unsigned char)*f->at);
+	return error_set(err, EINVAL, "line %u: got %s, expected %s", f->line, got, expected);
+}
+
+/* "0x00010000", for records that have no RID of their own */
+static bool
+read_rid(struct sa_change *c, const json_t *rid)
+{
+	const char *text = json_string_value(rid);
+	char *end;
+
+	if (rid == NULL || c->type->rid_len > 0)
+		return true;
+	if (text == NULL || strncmp(text, "0x", 2) != 0 || strlen(text) > 10 || text[2] == '\0')
+		return false;
+	c->rid = (uint32_t)strtoul(text + 2, &end, 16);
+	return *end == '\0' && text[2] != '-' && text[2] != '+' && text[2] != ' ';
+}
+
+static int
+read_record(struct sa_change *c, json_t *record, struct error *err)
+{
+	const char *type = json_string_value(json_object_get(record, "record")), *unknown;
+	uint64_t mask;
+
+	memset(c, 0, sizeof(*c));
+	if (type == NULL)
+		return error_set(err, EINVAL, "a record is an object with \"record\": its type");
+	c->type = sa_record_type_named(type);
+	if (c->type == NULL)
+		return error_set(err, EINVAL, "record: got \"%.40s\", which is no type of records",
+			type);
+	if (!c->type->stored)
+		return error_set(err, EINVAL, "record: got \"%s\", which is not stored", type);
+	if (!read_rid(c, json_object_get(record, "rid")))
+		return error_set(err, EINVAL, "rid: expected text like \"0x00010000\"");
+	return record_from_json(c->type, record, c->rec, &mask, &unknown, err);
+}
+
+/* Where a record of several lines is wrong, the line of its beginning is named. */
+static int
+take_record(struct file *f, struct error *err)
+{
+	json_error_t json_err;
+	struct error why = { "" };
+	json_t *record;
+	int rc;
+
+	if (peek(f) != '{')
+		return refuse(f, "a record as {...}", err);
+	record = json_loadb(f->at, (size_t)(f->end - f->at),
+		JSON_DISABLE_EOF_CHECK | JSON_REJECT_DUPLICATES, &json_err);
+	if (record == NULL)
+		return error_set(err, EINVAL, "line %u: %s", f->line + (unsigned int)json_err.line - 1,
+			json_err.text);
+	rc = read_record(&f->change, record, &why);
+	json_decref(record);
+	if (rc != 0)
+		return error_set(err, -rc, "line %u: %s", f->line, why.text);
+	rc = f->sink->take(f->sink->arg, &f->change);
+	if (rc != 0)
+		return error_set(err, -rc, "line %u: the record could not be taken: %s", f->line,
+			strerror(-rc));
+	advance(f, (size_t)json_err.position);
+	return 0;
+}
+
+static bool
+take_key(struct file *f, const char *key)
+{
+	size_t len = strlen(key);
+
+	if (peek(f) != '"' || (size_t)(f->end - f->at) < len || memcmp(f->at, key, len) != 0)
+		return false;
+	advance(f, len);
+	return true;
+}
+
+static int
+take_list(struct file *f, struct error *err)
+{
+	int rc;
+
+	if (!take(f, '['))
+		return refuse(f, "the list of records, [", err);
+	if (take(f, ']'))
+		return 0;
+	do {
+		rc = take_record(f, err);
+		if (rc != 0)
+			return rc;
+	} while (take(f, ','));
+	return take(f, ']') ? 0 : refuse(f, ", and a record or ]", err);
+}
+
+int
+sa_import_json(const char *text, size_t len, const struct sa_import_sink *sink, struct error *err)
+{
+	struct file f = { .at = text, .end = text + len, .line = 1, .sink = sink };
+	bool object = take(&f, '{');
+	int rc;
+
+	if (object && (!take_key(&f, "\"records\"") || !take(&f, ':')))
+		return refuse(&f, "\"records\": and their list", err);
+	rc = take_list(&f, err);
+	if (rc != 0)
+		return rc;
+	if (object && !take(&f, '}'))
+		return refuse(&f, "} behind the records", err);
+	peek(&f);
+	return f.at == f.end ? 0 : refuse(&f, "the end", err);
+}

@@ -3,9 +3,9 @@
  */
 
 /*
- * The project's JSON: {"records": [{"record": "NodeRecord", "lid": 1, ...}, ...]}, or the list alone.
- * Records are decoded one at a time, so that a file may be larger than what its decoded form would
- * fit into.
+ * The project's JSON: {"records": [{"record": "NodeRecord", "lid": 1, ...}, ...]}, or the list
+ * alone. Records are decoded one at a time, so that a file may be larger than what its decoded form
+ * would fit into.
  */
 
 #include <errno.h>
@@ -39,7 +39,7 @@ text_of(const json_t *v, char buf[32])
 
 int
 record_from_json(const struct sa_record_type *t, json_t *fields, uint8_t *rec, uint64_t *mask,
-	const char **unknown, struct error *err)
+		const char **unknown, struct error *err)
 {
 	const struct sa_field *f;
 	const char *name, *text;
@@ -49,7 +49,7 @@ record_from_json(const struct sa_record_type *t, json_t *fields, uint8_t *rec, u
 	memset(rec, 0, t->len);
 	*mask = 0;
 	*unknown = NULL;
-	json_object_foreach(fields, name, v) {
+	json_object_foreach (fields, name, v) {
 		if (strcmp(name, "record") == 0 || strcmp(name, "rid") == 0)
 			continue;
 		f = sa_field_named(t, name);
@@ -100,7 +100,7 @@ refuse(struct file *f, const char *expected, struct error *err)
 	peek(f);
 	if (f->at < f->end)
 		snprintf(got, sizeof(got), *f->at > ' ' && *f->at <= '~' ? "'%c'" : "byte 0x%02x",
-			(unsigned char)*f->at);
+				(unsigned char)*f->at);
 	return error_set(err, EINVAL, "line %u: got %s, expected %s", f->line, got, expected);
 }
 
@@ -131,7 +131,7 @@ read_record(struct sa_change *c, json_t *record, struct error *err)
 	c->type = sa_record_type_named(type);
 	if (c->type == NULL)
 		return error_set(err, EINVAL, "record: got \"%.40s\", which is no type of records",
-			type);
+				type);
 	if (!c->type->stored)
 		return error_set(err, EINVAL, "record: got \"%s\", which is not stored", type);
 	if (!read_rid(c, json_object_get(record, "rid")))
@@ -151,10 +151,10 @@ take_record(struct file *f, struct error *err)
 	if (peek(f) != '{')
 		return refuse(f, "a record as {...}", err);
 	record = json_loadb(f->at, (size_t)(f->end - f->at),
-		JSON_DISABLE_EOF_CHECK | JSON_REJECT_DUPLICATES, &json_err);
+			JSON_DISABLE_EOF_CHECK | JSON_REJECT_DUPLICATES, &json_err);
 	if (record == NULL)
-		return error_set(err, EINVAL, "line %u: %s", f->line + (unsigned int)json_err.line - 1,
-			json_err.text);
+		return error_set(err, EINVAL, "line %u: %s",
+				f->line + (unsigned int)json_err.line - 1, json_err.text);
 	rc = read_record(&f->change, record, &why);
 	json_decref(record);
 	if (rc != 0)
@@ -162,7 +162,7 @@ take_record(struct file *f, struct error *err)
 	rc = f->sink->take(f->sink->arg, &f->change);
 	if (rc != 0)
 		return error_set(err, -rc, "line %u: the record could not be taken: %s", f->line,
-			strerror(-rc));
+				strerror(-rc));
 	advance(f, (size_t)json_err.position);
 	return 0;
 }

@@ -14,15 +14,10 @@
 #include <jansson.h>
 
 #include "base/error.h"
-#include "sa/import.h"
 #include "sa/record.h"
 
 /** @param rid  0: the record has none */
 json_t *json_record(const struct sa_record_type *t, uint32_t rid, const uint8_t *rec);
-
-/** A whole file of them: an import's parser. */
-int json_import(const char *text, size_t len, const struct sa_import_sink *sink,
-	struct error *err);
 
 /** All names of a record's components. */
 json_t *json_field_names(const struct sa_record_type *t);

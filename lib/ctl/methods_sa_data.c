@@ -12,6 +12,82 @@
 #include "ctl/json_record.h"
 #include "ctl/methods.h"
 
+/* --- sa_import --- */
+
+struct import_args {
+	const char *path;
+	const char *text;
+	uint32_t format;
+	bool replace;
+};
+
+enum import_format {
+	FORMAT_JSON,
+	FORMAT_IBNETDISCOVER,
+};
+
+static const struct param_word words_format[] = {
+	{ "json", FORMAT_JSON },
+	{ "ibnetdiscover", FORMAT_IBNETDISCOVER },
+	{ NULL, 0 },
+};
+
+static const engine_sa_parser parsers[] = {
+	[FORMAT_JSON] = sa_import_json,
+	[FORMAT_IBNETDISCOVER] = sa_import_ibnetdiscover,
+};
+
+static const struct param import_params[] = {
+	P(struct import_args, path, PARAM_STRING, .max = 4095,
+		.help = "file on the server's host; it or text is required"),
+	P(struct import_args, text, PARAM_STRING, .max = 1 << 20, .help = "what such a file holds"),
+	P(struct import_args, format, PARAM_ENUM, .flags = PARAM_DEFAULT, .def = FORMAT_JSON,
+		.words = words_format,
+		.help = "json: as sa export writes it; ibnetdiscover: that tool's output, LIDs included"),
+	P(struct import_args, replace, PARAM_BOOL, .flags = PARAM_DEFAULT,
+		.help = "remove everything that is stored before"),
+	P_END,
+};
+
+static int
+import_end(struct rpc_call *call)
+{
+	struct engine_sa_imported i;
+
+	engine_sa_import_poll(call->e, &i, &call->err);
+	if (!i.done)
+		return RPC_WAIT;
+	if (i.result != 0)
+		return i.result;
+	set_int(call->result, "records", i.records);
+	set_int(call->result, "elapsed_us", i.elapsed_us);
+	return 0;
+}
+
+static int
+sa_import(struct rpc_call *call)
+{
+	const struct import_args *a = call->args;
+	struct engine_sa_import import = {
+		.path = a->path,
+		.text = a->text,
+		.len = a->text != NULL ? strlen(a->text) : 0,
+		.parser = parsers[a->format],
+		.replace = a->replace,
+	};
+	int rc;
+
+	if (call->progress != 0)
+		return import_end(call);
+	if ((a->path == NULL) == (a->text == NULL))
+		return error_set(&call->err, EINVAL, "path, text: give one of them");
+	rc = engine_sa_import_start(call->e, &import, &call->err);
+	if (rc != 0)
+		return rc;
+	call->progress = 1;
+	return RPC_WAIT;
+}
+
 /* --- sa_export --- */
 
 static int
@@ -40,6 +116,11 @@ sa_export(struct rpc_call *call)
 }
 
 const struct rpc_method methods_sa_data[] = {
+	{ "sa_import", sa_import, import_params, sizeof(struct import_args),
+		"Put records into the SA's database, all of them or, if one is wrong, none. The reply comes when they are on disk.",
+		"records: how many\n"
+		"elapsed_us: how long it took",
+		"polca-ctl sa import fabric.json --replace" },
 	{ "sa_export", sa_export, params_page, sizeof(struct page_args),
 		"What the SA's database holds, as it was when the first page was asked for. A walk that rests for minutes, or that the database has changed away under, ends with ESTALE.",
 		"records: list of objects: record (its type), rid, components by name" PAGE_RESULT,

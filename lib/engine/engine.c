@@ -34,15 +34,15 @@ const struct engine_config engine_config_default = {
 		.map_mb = 4096,
 		.sm_key = 1,
 		.trust = SA_TRUST_KEY,
-		.packet_life = 16,
+		.packet_life = 18,
 		.max_results = 1u << 20,
-		.max_result_mb = 64,
-		.max_writes = 4096,
+		.max_result_mb = 16,
+		.max_writes = 1024,
 		.max_versions = 1024,
 		.old_mb = 256,
-		.notice_retries = 4,
-		.notice_interval_ms = 1000,
-		.notices_max = 1024,
+		.notice_retries = 3,
+		.notice_interval_ms = 500,
+		.notices_max = 64,
 		.query_mb = 256,
 	},
 };
@@ -338,6 +338,7 @@ engine_stop(struct engine *e, unsigned int drain_ms)
 
 	if (!e->running)
 		return;
+	sa_import_finish(e);
 	if (drain_ms > 0)
 		drain(e, drain_ms);
 	for (i = 0; i < e->num_workers; i++) {
@@ -362,6 +363,7 @@ engine_destroy(struct engine *e)
 		return;
 	engine_stop(e, 0);
 	sa_queries_destroy(e);
+	sa_import_destroy(e);
 	sa_walks_end(e);
 	handoff_destroy(e);
 	store_thread_destroy(e);

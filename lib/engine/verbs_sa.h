@@ -17,6 +17,7 @@
 
 #include "engine/engine.h"
 #include "sa/client.h"
+#include "sa/import.h"
 
 struct engine_ah;
 
@@ -96,16 +97,15 @@ void engine_sa_stats(const struct engine *e, int worker, struct engine_sa_stats 
 
 /* --- the database --- */
 
-enum engine_sa_format {
-	ENGINE_SA_JSON, /**< the project's own, as an export writes it */
-	ENGINE_SA_IBNETDISCOVER, /**< text of ibnetdiscover */
-};
+/** Takes a file apart: sa_import_ibnetdiscover(), or the caller's. Runs on the import's thread. */
+typedef int (*engine_sa_parser)(const char *text, size_t len, const struct sa_import_sink *sink,
+	struct error *err);
 
 struct engine_sa_import {
 	const char *path; /**< of a file, or */
 	const char *text;
 	size_t len;
-	enum engine_sa_format format;
+	engine_sa_parser parser;
 	bool replace; /**< everything stored before is removed */
 };
 struct engine_sa_imported {

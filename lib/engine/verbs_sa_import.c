@@ -16,7 +16,6 @@
 #include <rte_cycles.h>
 
 #include "engine/verbs_private.h"
-#include "sa/import.h"
 
 #define FILE_MAX (UINT64_C(1) << 32)
 
@@ -27,7 +26,7 @@ struct sa_import {
 	char *path;
 	char *text; /* what was given, or read from the file */
 	size_t len;
-	enum engine_sa_format format;
+	engine_sa_parser parser;
 	bool replace;
 	uint64_t started;
 	uint64_t ended;
@@ -104,9 +103,7 @@ parse(struct sa_import *i)
 {
 	const struct sa_import_sink sink = { i, take };
 
-	if (i->format == ENGINE_SA_IBNETDISCOVER)
-		return sa_import_ibnetdiscover(i->text, i->len, &sink, &i->err);
-	return sa_import_json(i->text, i->len, &sink, &i->err);
+	return i->parser(i->text, i->len, &sink, &i->err);
 }
 
 static void *
@@ -144,7 +141,7 @@ begin(struct sa_import *i, const struct engine_sa_import *what, struct error *er
 	sigset_t all, before;
 	int ret;
 
-	i->format = what->format;
+	i->parser = what->parser;
 	i->replace = what->replace;
 	i->started = rte_get_tsc_cycles();
 	if (what->path != NULL) {

@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include <cmocka.h>
+#include <jansson.h>
 
 #include "ctl/ctl.h"
 #include "fake_engine.h"
@@ -54,6 +55,7 @@ serve(int ready)
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	sigaction(SIGTERM, &sa, NULL);
 	fake_event(e, EVENT_QP_ACCESS_ERR, 0x105);
+	e->sa.num = e->sa.exported = 2;
 	while (!stopped)
 		ctl_run_once(c, 100);
 	ctl_destroy(c);
@@ -307,6 +309,80 @@ test_bash_completes_from_the_method_table(void **state)
 	completes("coffee ", "--help");
 }
 
+/* --- subnet administration: commands of several calls --- */
+
+static void
+test_sa_records_print_as_blocks_lines_or_json(void **state)
+{
+	json_t *json, *records;
+
+	(void)state;
+	gives("sa table node lid=1 node_type=ca", 0,
+		"NodeRecord\n    lid ....................... 1\n");
+	gives("sa table node", 0, "\nNodeRecord\n    lid ....................... 2\n");
+	gives("sa get node --fields lid=1 --oneline", 0, "NodeRecord lid=1 ");
+	gives("sa table node --oneline --class-version 1", 0, "NodeRecord rid=0x00020000 lid=2 ");
+	gives("sa bulk --oneline", 0, "node_desc=\"a node\"\n");
+	assert_int_equal(run("sa table node --json"), 0);
+	json = json_loads(out, 0, NULL);
+	assert_non_null(json);
+	records = json_object_get(json, "records");
+	assert_int_equal(json_array_size(records), 2);
+	assert_string_equal(json_string_value(json_object_get(json, "status")), "OK");
+	json_decref(json);
+}
+
+static void
+test_sa_status_is_told_by_name_and_exit_status(void **state)
+{
+	(void)state;
+	gives("sa get service", 4, "polca-ctl: sa get: NO_RECORDS: the SA answered with a status (0x0300)");
+	gives("sa get service --json", 4, "\"status\":");
+	gives("sa get link lid=3", 1, "fields.lid: LinkRecord has from_lid");
+	gives("sa table", 2, "--record is missing");
+	gives("sa table node x", 2, "what is it?");
+	gives("sa table node lid", 2, "what is it?");
+	gives("sa config steal node lid=1", 1, "op: got \"config_steal\"");
+	gives("sa config add node", 1, "records: missing");
+	gives("sa config add node --file /nowhere/f", 2, "/nowhere/f");
+	gives("sa import /nowhere/f", 2, "/nowhere/f: No such file");
+}
+
+static void
+test_sa_export_is_what_an_import_reads(void **state)
+{
+	char line[160];
+	json_t *json;
+
+	(void)state;
+	snprintf(line, sizeof(line), "sa export %s/out.json", dir);
+	gives(line, 0, "2 records\n");
+	snprintf(line, sizeof(line), "%s/out.json", dir);
+	json = json_load_file(line, 0, NULL);
+	assert_int_equal(json_array_size(json_object_get(json, "records")), 2);
+	json_decref(json);
+	gives("sa export -", 0, "{\"records\": [\n{\"record\":\"NodeRecord\",\"rid\":\"0x00010000\"");
+	snprintf(line, sizeof(line), "sa import %s/out.json --replace", dir);
+	gives(line, 0, "42 records in 0.002 s");
+	gives("--json sa import - < /dev/null", 1, "text");
+	snprintf(line, sizeof(line), "sa config add node --file %s/out.json", dir);
+	gives(line, 0, "");
+	snprintf(line, sizeof(line), "%s/out.json", dir);
+	unlink(line);
+}
+
+static void
+test_sa_commands_have_help_and_completion(void **state)
+{
+	(void)state;
+	gives("sa table --help", 0, "Usage: polca-ctl sa table record");
+	gives("sa table --help", 0, "--class-version");
+	gives("sa config --help", 0, "Usage: polca-ctl sa config action record");
+	gives("sa", 2, "sa export");
+	gives("--complete 2 polca-ctl sa t", 0, "table\n");
+	gives("--complete 4 polca-ctl sa table node --cl", 0, "--class-version\n");
+}
+
 int
 main(int argc, char **argv)
 {
@@ -320,6 +396,10 @@ main(int argc, char **argv)
 		cmocka_unit_test(test_warnings_are_not_in_the_way),
 		cmocka_unit_test(test_help_teaches_with_and_without_a_server),
 		cmocka_unit_test(test_bash_completes_from_the_method_table),
+		cmocka_unit_test(test_sa_records_print_as_blocks_lines_or_json),
+		cmocka_unit_test(test_sa_status_is_told_by_name_and_exit_status),
+		cmocka_unit_test(test_sa_export_is_what_an_import_reads),
+		cmocka_unit_test(test_sa_commands_have_help_and_completion),
 	};
 
 	if (argc != 3)

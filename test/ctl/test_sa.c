@@ -118,6 +118,22 @@ test_another_sa_is_asked_without_our_key(void **state)
 	assert_int_equal(d->e->sa.pkey_index, 3);
 }
 
+/* a request sent before the next hop is known is lost, and costs a Response timeout */
+static void
+test_a_query_waits_for_the_next_hop(void **state)
+{
+	struct desk *d = *state;
+	uint64_t start = d->now;
+
+	d->e->hop_silent = true;
+	call(d, "sa_query", "'record': 'node', 'to': '10.0.0.9'");
+	assert_true(d->now - start >= 500 && d->now - start < 600);
+	start = d->now;
+	call(d, "sa_query", "'record': 'node', 'to': '10.0.0.9', 'dmac': '02:00:00:00:00:09'");
+	call(d, "sa_query", "'record': 'node'");
+	assert_true(d->now - start < 100);
+}
+
 static void
 test_bulk_and_config_are_of_version_1_unless_told(void **state)
 {
@@ -371,6 +387,39 @@ test_figures_as_a_sum_and_per_worker(void **state)
 /* --- the database --- */
 
 static void
+test_an_import_is_waited_for(void **state)
+{
+	struct desk *d = *state;
+	const json_t *r;
+
+	r = call(d, "sa_import", "'text': 'Switch 4', 'format': 'ibnetdiscover', 'replace': true");
+	assert_int_equal(num(r, "records"), 42);
+	assert_int_equal(num(r, "elapsed_us"), 1500);
+	assert_string_equal(d->e->sa.import_text, "Switch 4");
+	assert_true(d->e->sa.import.parser == sa_import_ibnetdiscover);
+	assert_int_equal(d->e->sa.import.len, 8);
+	assert_true(d->e->sa.import.replace);
+	call(d, "sa_import", "'path': '/tmp/x.json'");
+	assert_string_equal(d->e->sa.import_text, "/tmp/x.json");
+	assert_true(d->e->sa.import.parser == sa_import_json);
+	assert_false(d->e->sa.import.replace);
+}
+
+static void
+test_a_failed_import_says_why(void **state)
+{
+	struct desk *d = *state;
+
+	assert_says(fails(d, "sa_import", ""), "give one of them");
+	assert_says(fails(d, "sa_import", "'path': 'x', 'text': 'y'"), "give one of them");
+	assert_says(fails(d, "sa_import", "'path': 'x', 'format': 'xml'"), "json, ibnetdiscover");
+	d->e->sa.import_result = -EINVAL;
+	assert_says(fails(d, "sa_import", "'path': 'x'"), "line 3: lid: out of range");
+	d->e->sa.import_polls = 5;
+	assert_says(fails(d, "sa_import", "'path': 'x'"), "another import");
+}
+
+static void
 test_an_export_is_paged(void **state)
 {
 	struct desk *d = *state;
@@ -399,6 +448,7 @@ main(void)
 		T(test_a_raw_mask_stands_for_that_of_the_fields),
 		T(test_without_address_the_own_sa_is_asked_with_its_key),
 		T(test_another_sa_is_asked_without_our_key),
+		T(test_a_query_waits_for_the_next_hop),
 		T(test_bulk_and_config_are_of_version_1_unless_told),
 		T(test_records_of_a_config_have_rids),
 		T(test_what_is_wrong_with_a_query_is_said),
@@ -409,6 +459,8 @@ main(void)
 		T(test_a_cancelled_query_is_gone),
 		T(test_sessions_are_listed),
 		T(test_figures_as_a_sum_and_per_worker),
+		T(test_an_import_is_waited_for),
+		T(test_a_failed_import_says_why),
 		T(test_an_export_is_paged),
 	};
 

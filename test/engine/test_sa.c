@@ -391,6 +391,63 @@ join(struct engine *e, const char *port_gid)
 	expect_records(e, q, true, -1, 1);
 }
 
+/* --- import --- */
+
+static struct engine_sa_imported
+import(struct engine *e, const char *path, const char *text, struct error *why)
+{
+	struct engine_sa_import what = { .path = path, .text = text,
+		.len = text != NULL ? strlen(text) : 0, .parser = sa_import_ibnetdiscover,
+		.replace = true };
+	struct engine_sa_imported done;
+	struct error err = { "" };
+
+	assert_ok(engine_sa_import_start(e, &what, &err));
+	why->text[0] = '\0';
+	do {
+		pause_ms(1);
+		engine_sa_import_poll(e, &done, why);
+	} while (!done.done);
+	return done;
+}
+
+static void
+test_a_fabric_is_imported_beside_the_workers(void **state)
+{
+	struct sa_query q = query(SA_OP_TABLE, SA_V2, SA_NODE);
+	struct engine *e = *state;
+	struct engine_sa_imported done;
+	struct error err = { "" };
+
+	done = import(e, FABRIC, NULL, &err);
+	assert_string_equal(err.text, "");
+	assert_int_equal(done.result, 0);
+	assert_true(done.records > 1000);
+	assert_int_equal(records_in(e), done.records);
+	/* 200 hosts, 16 leaves, 8 spines */
+	expect_records(e, q, true, -1, 224);
+	with(&q, "node_type", "switch");
+	expect_records(e, q, true, -1, 24);
+}
+
+/* all or nothing, and why */
+static void
+test_a_bad_file_changes_nothing(void **state)
+{
+	struct engine *e = *state;
+	uint64_t n = records_in(e);
+	struct engine_sa_imported done;
+	struct error err = { "" };
+
+	done = import(e, NULL, "Switch\t4 \"S-1\"\n[1]\tnonsense\n", &err);
+	assert_true(done.result < 0);
+	assert_true(strlen(err.text) > 10);
+	done = import(e, "/nonexistent/fabric", NULL, &err);
+	assert_int_equal(done.result, -ENOENT);
+	assert_non_null(strstr(err.text, "/nonexistent/fabric"));
+	assert_int_equal(records_in(e), n);
+}
+
 /* --- what survives --- */
 
 static struct engine *
@@ -469,6 +526,8 @@ main(void)
 		T(test_queries_are_bounded_and_forgotten),
 		T(test_a_timeout_ends_a_query),
 		T(test_config_adds_and_deletes_many_at_once),
+		T(test_a_fabric_is_imported_beside_the_workers),
+		T(test_a_bad_file_changes_nothing),
 		BARE(test_what_was_acknowledged_is_there_after_a_restart),
 		BARE(test_without_an_sa_there_is_none),
 	};

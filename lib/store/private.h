@@ -90,6 +90,8 @@ struct store {
 	struct retired **old_tail;
 	struct retired *in_grace; /* the first whose grace period may not be over */
 	uint64_t graced; /* number of the last whose is */
+	unsigned int settled; /* versions that were held when last looked at */
+	unsigned int commits; /* since then */
 	struct store_txn txn;
 	/* written by the writer, read by anyone */
 	struct store_stats stats;
@@ -118,6 +120,8 @@ void txn_fini(struct store *s);
 /* reclaim.c */
 /* Version v is no longer the newest; txn.retired was last used by it. */
 void retire_version(struct store *s, const struct store_version *v);
+/* After a commit: a look at who holds what costs as much as versions are held, and is shared. */
+void reclaim_after_commit(struct store *s);
 /* Free everything, whoever holds it. */
 void reclaim_all(struct store *s);
 

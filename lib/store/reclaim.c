@@ -16,6 +16,8 @@
 
 #include "store/private.h"
 
+#define COMMIT_SHARE 8 /* versions held that one commit looks at, about */
+
 static uint64_t
 grace_start(struct store *s)
 {
@@ -217,6 +219,15 @@ store_reclaim(struct store *s)
 	look_at_holders(s);
 	settle_all(s, &kept);
 	bound(s, &kept);
+	s->settled = kept.versions;
+	s->commits = 0;
+}
+
+void
+reclaim_after_commit(struct store *s)
+{
+	if (++s->commits > s->settled / COMMIT_SHARE)
+		store_reclaim(s);
 }
 
 void

@@ -355,6 +355,6 @@ store_commit(struct store_txn *t, struct error *err)
 	t->next = NULL;
 	retire_version(s, last);
 	end(t);
-	store_reclaim(s);
+	reclaim_after_commit(s);
 	return 0;
 }

@@ -360,14 +360,19 @@ test_a_failed_allocation_leaves_the_transaction_as_it_was(void **state)
 	assert_true(failures > 100);
 }
 
-/* --- one writer, one reader on another thread --- */
+/* --- one writer, two readers on other threads --- */
 
 #define ROUNDS 5000
 
+#define READERS 2
+
 struct race {
 	struct fixture *f;
-	uint64_t reader_at; /* quiescent points passed */
-	uint64_t done;
+	uint64_t period; /* grace periods begun */
+	uint64_t seen[READERS]; /* at the last quiescent point; UINT64_MAX: gone */
+	uint64_t turns[READERS];
+	unsigned int next; /* reader to start */
+	bool done;
 };
 
 static uint64_t
@@ -375,7 +380,7 @@ race_start(void *arg)
 {
 	struct race *race = arg;
 
-	return __atomic_load_n(&race->reader_at, __ATOMIC_SEQ_CST) + 2;
+	return __atomic_add_fetch(&race->period, 1, __ATOMIC_SEQ_CST);
 }
 
 static bool
@@ -383,8 +388,12 @@ race_done(void *arg, uint64_t token)
 {
 	struct race *race = arg;
 
-	return __atomic_load_n(&race->reader_at, __ATOMIC_SEQ_CST) >= token ||
-		__atomic_load_n(&race->done, __ATOMIC_SEQ_CST) == 2;
+	unsigned int i;
+
+	for (i = 0; i < READERS; i++)
+		if (__atomic_load_n(&race->seen[i], __ATOMIC_ACQUIRE) < token)
+			return false;
+	return true;
 }
 
 /* In every version the 64 records have the same a, and it is no smaller than before. */
@@ -413,19 +422,20 @@ static void *
 reader_main(void *arg)
 {
 	struct race *race = arg;
-	struct store_reader *r = store_reader(race->f->s, 0);
+	unsigned int me = __atomic_fetch_add(&race->next, 1, __ATOMIC_RELAXED);
+	struct store_reader *r = store_reader(race->f->s, me);
 	const struct store_version *held = NULL;
 	uint32_t a, last = 0, held_a = 0;
 	uint64_t turn = 0;
 
-	while (__atomic_load_n(&race->done, __ATOMIC_SEQ_CST) == 0) {
+	while (!__atomic_load_n(&race->done, __ATOMIC_RELAXED)) {
 		a = check_version(store_current(r));
 		if (a < last)
 			abort();
 		last = a;
 		if (held != NULL && !store_stale(held) && check_version(held) != held_a)
 			abort();
-		if (turn++ % 64 == 0) {
+		if (turn++ % (16 + 100 * me) == 0) {
 			if (held != NULL)
 				store_unhold(r, held);
 			held = store_current(r);
@@ -433,11 +443,13 @@ reader_main(void *arg)
 			if (store_hold(r, held) != 0)
 				abort();
 		}
-		__atomic_fetch_add(&race->reader_at, 1, __ATOMIC_SEQ_CST);
+		__atomic_store_n(&race->seen[me],
+			__atomic_load_n(&race->period, __ATOMIC_SEQ_CST), __ATOMIC_RELEASE);
 	}
 	if (held != NULL)
 		store_unhold(r, held);
-	__atomic_store_n(&race->done, 2, __ATOMIC_SEQ_CST);
+	race->turns[me] = turn;
+	__atomic_store_n(&race->seen[me], UINT64_MAX, __ATOMIC_RELEASE);
 	return NULL;
 }
 
@@ -456,11 +468,11 @@ put_all(struct fixture *f, uint32_t a)
 }
 
 static void
-test_a_reader_on_another_thread_sees_whole_versions(void **state)
+test_readers_on_other_threads_see_whole_versions(void **state)
 {
 	struct fixture f;
-	struct race race = { &f, 0, 0 };
-	pthread_t reader;
+	struct race race = { .f = &f };
+	pthread_t reader[READERS];
 	uint32_t i;
 
 	(void)state;
@@ -470,12 +482,14 @@ test_a_reader_on_another_thread_sees_whole_versions(void **state)
 	f.config.grace.arg = &race;
 	fixture_open(&f);
 	put_all(&f, 0);
-	assert_int_equal(pthread_create(&reader, NULL, reader_main, &race), 0);
+	for (i = 0; i < READERS; i++)
+		assert_int_equal(pthread_create(&reader[i], NULL, reader_main, &race), 0);
 	for (i = 1; i < ROUNDS; i++)
 		put_all(&f, i);
-	__atomic_store_n(&race.done, 1, __ATOMIC_SEQ_CST);
-	assert_int_equal(pthread_join(reader, NULL), 0);
-	assert_true(race.reader_at > 100);
+	__atomic_store_n(&race.done, true, __ATOMIC_RELAXED);
+	for (i = 0; i < READERS; i++)
+		assert_int_equal(pthread_join(reader[i], NULL), 0);
+	assert_true(race.turns[0] > 100 && race.turns[1] > 100);
 	assert_int_equal(old_bytes(&f), 0);
 	fixture_close(&f);
 }
@@ -498,7 +512,7 @@ main(void)
 		T(test_a_held_version_keeps_only_what_it_has),
 		T(test_what_was_never_seen_is_freed_at_once),
 		T(test_a_failed_allocation_leaves_the_transaction_as_it_was),
-		cmocka_unit_test(test_a_reader_on_another_thread_sees_whole_versions),
+		cmocka_unit_test(test_readers_on_other_threads_see_whole_versions),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

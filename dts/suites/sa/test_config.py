@@ -12,7 +12,7 @@ from conn import wait_until
 from mad import NODE, SERVICE, v1
 from sapeer import Failed, Script, segments1
 
-from conftest import config, gid, GUID, node_bytes, nodes1, SM_KEY
+from sawire import config, gid, GUID, node_bytes, nodes1, SM_KEY
 
 DATABASE = 20
 N = 200  # records of a Config here: 113 segments

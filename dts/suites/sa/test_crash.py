@@ -14,7 +14,7 @@ import sapeer
 from mad import NODE, SERVICE, v1, v2
 from sapeer import Failed, Script
 
-from conftest import config, gid, nodes1, SM_KEY, Wire
+from sawire import config, gid, nodes1, SM_KEY, Wire
 
 TEST_SECONDS = 600
 KILLS = 12

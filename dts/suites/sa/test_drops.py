@@ -9,7 +9,7 @@ import sapeer
 from mad import Mad, NODE, v1, v2
 from roce import Op
 
-from conftest import SM_KEY
+from sawire import SM_KEY
 
 DATABASE = 10
 
@@ -39,7 +39,7 @@ def known(gsi):
 
 @pytest.fixture
 def verdicts(known, wire):
-    from conftest import Delta
+    from sawire import Delta
     return Delta(wire.verdicts)
 
 

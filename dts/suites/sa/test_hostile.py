@@ -14,9 +14,9 @@ import sapeer
 from conn import wait_until
 from mad import NODE, v1, v2
 from roce import icrc
-from sapeer import receive1, receive2, Script
+from sapeer import as_mad, receive1, receive2, Script
 
-from conftest import node_bytes, NODES, SM_KEY
+from sawire import node_bytes, NODES, SM_KEY
 
 MAX, PER_PEER = 256, 64
 CONFIG = dict(mad=dict(max_sessions=MAX, max_sessions_per_peer=PER_PEER, max_bytes=1 << 20,
@@ -182,10 +182,6 @@ def test_spoofed_transactions(wire, gsi, second, verdicts):
     assert len(NODE.split2(data, m.stride)) == NODES
     second.tx(one.but(flags=mad.ACK, segment=2))
     assert second.expect(class_version=1, segment=3)
-
-
-def as_mad(x):
-    return x if isinstance(x, mad.Mad) else mad.Mad(x.payload)
 
 
 @pytest.mark.parametrize('kind', ['resend', 'ack'])

@@ -8,7 +8,7 @@ import mad
 import sapeer
 from mad import INFORM_INFO, MCMEMBER, v2
 
-from conftest import gid, node_json, port_json, PREFIX, SM_KEY
+from sawire import gid, node_json, port_json, PREFIX, SM_KEY
 
 DATABASE = 10
 CONFIG = dict(sa=dict(notice_retries=3, notice_interval_ms=300))

@@ -12,7 +12,7 @@ import sapeer
 from mad import NODE, v1
 from sapeer import receive1, Script
 
-from conftest import GUID, node_bytes, nodes1, NODES, SM_KEY
+from sawire import GUID, node_bytes, nodes1, NODES, SM_KEY
 
 TOTAL = NODES * NODE.stride1  # bytes of the whole table
 SEGMENTS = -(-TOTAL // 192)
@@ -28,10 +28,14 @@ def get(**fields):
 
 
 def burst(gsi, first, last, n=SEGMENTS, **fields):
-    """These segments and, as far as can be told, no more."""
+    """These segments, in order."""
     got = []
     for i in range(first, last + 1):
-        m = gsi.expect(segment=i, status=0, **fields)
+        m = gsi.rx()
+        while got and m.segment == got[-1].segment or m.segment == first - 1:
+            m = gsi.rx()  # sent again: the Ack took its time
+        for k, v in dict(fields, segment=i, status=0).items():
+            assert getattr(m, k) == v, (k, v, m)
         assert m.flags == (mad.FIRST if i == 1 else 0) | (mad.LAST if i == n else 0), m
         got.append(m)
     return got
@@ -49,6 +53,20 @@ def finish(gsi, m, at, n=SEGMENTS):
             at += 1
             if m.flags & mad.LAST or m.segment % 32 == 0:
                 ack(gsi, m, m.segment)
+
+
+def refused(gsi, m, segment):
+    """Ask for a segment that was acknowledged, and mean it: the answer with the status."""
+    end = time.monotonic() + 10
+    while time.monotonic() < end:
+        gsi.tx(m.turned(flags=mad.RESEND, segment=segment, length=0))
+        until = time.monotonic() + 1.2
+        while time.monotonic() < until:
+            a = gsi.maybe(0.1)
+            if a is not None and a.status:
+                assert a.status == mad.INVALID, a
+                return a
+    raise AssertionError('a Resend of segment %d is not refused' % segment)
 
 
 def over(wire, gsi):
@@ -102,7 +120,7 @@ def test_template_mask_has_no_bit_for_the_rid(gsi):
 
 
 @pytest.mark.parametrize('method,attr,status', [
-    (0x15, 0x11, mad.NO_METHOD), (0x7f, 0x11, mad.NO_METHOD), (0x03, 0x11, mad.NO_METHOD),
+    (0x15, 0x11, mad.NO_METHOD), (0x7f, 0x11, mad.NO_METHOD),
     (mad.GET, 0x7777, mad.NO_METHOD_ATTR), (mad.TABLE, 0x7777, mad.NO_METHOD_ATTR),
     (mad.SET, NODE.attr, mad.NO_METHOD_ATTR)])
 def test_unknown_method_or_attribute(gsi, method, attr, status):
@@ -122,7 +140,7 @@ def test_whole_table(gsi):
     """Segments from 1, First, Last, 192 bytes in each but the last, lengths in first and last."""
     s = Script()
     data, m = receive1(gsi, table(), s)
-    assert s.seen == list(range(1, SEGMENTS + 1)) and s.total == TOTAL
+    assert sorted(set(s.seen)) == list(range(1, SEGMENTS + 1)) and s.total == TOTAL
     assert m.length == TOTAL - (SEGMENTS - 1) * 192
     assert [rid for rid, _ in NODE.split1(data)] == [lid << 16 for lid in range(1, NODES + 1)]
     assert all(bare == node_bytes(rid >> 16)[4:] for rid, bare in NODE.split1(data))
@@ -166,10 +184,10 @@ def test_window(wire, gsi, window, first):
     gsi.tx(table(window=window))
     m = burst(gsi, 1, first, window=said)[-1]
     if first < SEGMENTS:
-        gsi.expect_nothing(0.02)
+        gsi.expect_no_more(first)
         ack(gsi, m, first, window)
         m = burst(gsi, first + 1, min(first + said, SEGMENTS), window=said)[-1]
-        gsi.expect_nothing(0.02)
+        gsi.expect_no_more(m.segment)
     ack(gsi, m, SEGMENTS if m.segment == SEGMENTS else m.segment, 65535)
     if m.segment < SEGMENTS:  # an Ack may open the window, and never narrows it
         burst(gsi, m.segment + 1, SEGMENTS)
@@ -196,7 +214,7 @@ def test_ack_in_the_middle_of_a_window(wire, gsi):
     m = burst(gsi, 1, 64)[-1]
     ack(gsi, m, 40)
     burst(gsi, 65, 104)
-    gsi.expect_nothing(0.02)
+    gsi.expect_no_more(104)
     ack(gsi, m, 104)
     finish(gsi, m, 105)
     over(wire, gsi)
@@ -211,7 +229,7 @@ def test_resend(wire, gsi, start):
     gsi.tx(m.turned(flags=mad.RESEND, segment=start, length=0))
     again = burst(gsi, start, 64)
     assert [bytes(x) for x in again] == [bytes(x) for x in first[start - 1:]]
-    gsi.expect_nothing(0.02)
+    gsi.expect_no_more(64)
     finish_after(gsi, m, 64)
     over(wire, gsi)
 
@@ -231,21 +249,21 @@ def test_resend_beyond_is_ignored(wire, gsi, counted):
     m = burst(gsi, 1, 64)[-1]
     gsi.tx(m.turned(flags=mad.RESEND, segment=66, length=0))
     gsi.tx(m.turned(flags=mad.RESEND, segment=0xffffffff, length=0))
-    gsi.expect_nothing(0.05)
+    gsi.expect_no_more(64)
     finish_after(gsi, m, 64)
     over(wire, gsi)
     assert counted['sessions_failed'] == 0
 
 
 def test_acknowledged_segment_asked_again_is_001c(wire, gsi, counted):
-    """Seed 000: Invalid Attribute, and the stream is over."""
+    """Seed 000: Invalid Attribute, and the stream is over. An Ack may have overtaken a Resend on
+    its way: Polca believes the second one, a flight later."""
     gsi.tx(table())
     m = burst(gsi, 1, 64)[-1]
     ack(gsi, m, 64)
     burst(gsi, 65, 128)
-    gsi.tx(m.turned(flags=mad.RESEND, segment=64, length=0))
-    a = gsi.expect(method=mad.TABLE_RESP, status=mad.INVALID)
-    assert a.tid == m.tid
+    a = refused(gsi, m, 64)
+    assert (a.method, a.tid) == (mad.TABLE_RESP, m.tid)
     over(wire, gsi)
     assert counted['sessions_failed'] == 1
 
@@ -255,7 +273,7 @@ def test_ack_of_what_was_not_sent_is_ignored(wire, gsi, counted, segment):
     gsi.tx(table())
     m = burst(gsi, 1, 64)[-1]
     ack(gsi, m, segment)
-    gsi.expect_nothing(0.05)
+    gsi.expect_no_more(64)
     assert counted['ack_ignored'] == 1
     finish_after(gsi, m, 64)
     over(wire, gsi)
@@ -269,7 +287,7 @@ def test_old_ack_is_ignored(wire, gsi, counted):
     for _ in range(3):
         ack(gsi, m, 64)
         ack(gsi, m, 1)
-    gsi.expect_nothing(0.05)
+    gsi.expect_no_more(128)
     finish_after(gsi, m, 128)
     over(wire, gsi)
     assert counted['sessions_completed'] == 1
@@ -281,7 +299,7 @@ def test_repeated_request_starts_no_second_stream(wire, gsi, counted):
     m = burst(gsi, 1, 64)[-1]
     gsi.tx(q)
     gsi.tx(q)
-    gsi.expect_nothing(0.05)
+    gsi.expect_no_more(64)
     assert (counted['sessions_opened'], counted['repeated_requests']) == (1, 2)
     finish_after(gsi, m, 64)
     over(wire, gsi)
@@ -305,8 +323,8 @@ def test_nobody_acknowledges(wire, gsi, counted):
         assert time.monotonic() < end
         m = gsi.maybe(0.5)
         if m is not None:
-            assert m.segment <= 4, m
-            seen += m.segment == 4
+            assert m.segment == 4 or not seen, m
+            seen += 1
     assert counted['sessions_failed'] == 1
     assert 1 <= seen <= 7 + counted['probes']
     assert counted['timeouts'] >= 1
@@ -323,10 +341,10 @@ def test_version_1_and_2_of_one_transaction_are_two(wire, gsi):
     m = gsi.expect(class_version=2, segment=1)
     assert m.data[:108] == node_bytes(3)
     gsi.tx(m.turned(rmpp_type=mad.RACK, rmpp_flags=mad.ACTIVE, segment=1, new_window_last=17))
-    ack(gsi, q.but(method=mad.TABLE_RESP), 1)
+    gsi.drain()
+    ack(gsi, q.but(method=mad.TABLE_RESP), 1, window=1)
     m = gsi.expect(class_version=1, segment=2)
-    gsi.tx(m.turned(flags=mad.RESEND, segment=1, length=0))  # ends it: 1 is acknowledged
-    gsi.expect(status=mad.INVALID)
+    refused(gsi, m, 1)  # the end of it
     over(wire, gsi)
 
 

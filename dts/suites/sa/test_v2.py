@@ -11,7 +11,7 @@ import sapeer
 from mad import NODE, PATH, SERVICE, v2
 from sapeer import receive2, Script
 
-from conftest import gid, GUID, node_bytes, NODES, SM_KEY
+from sawire import gid, GUID, node_bytes, NODES, SM_KEY
 
 STRIDE = 112
 TOTAL = NODES * STRIDE

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright(c) 2026 Polca contributors
+"""Polca with a database at one end of a wire, a station that speaks management datagrams at the
+other; and the records that the tests put there."""
+
+import json
+import os
+import shutil
+
+import capture
+import mad
+import sapeer
+from conn import wait_until
+from mad import NODE, v1
+from net import Namespace
+from polca import Polca, port
+from roce import mac_bytes, Station
+from sapeer import Gsi
+
+POLCA_MAC, STATION_MAC = '02:00:00:00:79:01', '02:00:00:00:79:02'
+POLCA_IP, STATION_IP = '10.79.0.1', '10.79.0.2'
+SM_KEY = 0x5151
+NODES = 1000
+PREFIX = 0xfe80000000000000
+GUID = 0x0002c90300000000
+
+
+def node_values(lid):
+    """Components of node number lid."""
+    return dict(lid=lid, base_version=1, class_version=1, node_type=1, num_ports=1,
+                sys_guid=GUID + lid, node_guid=GUID + lid, port_guid=GUID + lid, partition_cap=32,
+                device_id=0x1234, revision=0xa0, local_port=1, vendor_id=0x2c9,
+                node_desc=b'node %d' % lid)
+
+
+def node_json(lid):
+    d = node_values(lid)
+    d['port_num'] = d.pop('local_port')
+    d['node_desc'] = d['node_desc'].decode()
+    d = {k: '0x%x' % v if 'guid' in k else v for k, v in d.items()}
+    return dict(record='NodeRecord', rid='0x%08x' % (lid << 16), **d)
+
+
+def node_bytes(lid):
+    """The same as class version 2 has it, without padding."""
+    return NODE.put(**node_values(lid))
+
+
+def port_json(lid):
+    return dict(record='PortInfoRecord', lid=lid, port_num=1, base_lid=lid,
+                gid_prefix='0xfe80000000000000', port_state='ACTIVE', port_phys_state='LINK_UP',
+                neighbor_mtu='4096', mtu_cap='4096', link_width_active='4X',
+                link_speed_active='10.0')
+
+
+def gid(lid):
+    return PREFIX << 64 | GUID + lid
+
+
+class Wire:
+    """polca and station on one wire, and its capture."""
+
+    polca_mac, polca_ip, station_ip = POLCA_MAC, POLCA_IP, STATION_IP
+
+    def __init__(self, kept, sockets, **config):
+        self.ns = Namespace()
+        self.ns.veth('pv0', 'st0', mac_a=POLCA_MAC, mac_b=STATION_MAC)
+        self.station = Station(self.ns, 'st0', STATION_MAC, STATION_IP)
+        self.capture = capture.Capture(self.ns, 'st0', os.path.join(kept, 'wire.pcap'))
+        config['sa'] = dict({'sm_key': SM_KEY}, **config.get('sa', {}))
+        self.polca = Polca(sockets, [port('port0', 'net_af_packet0,iface=pv0,framecnt=2048',
+                                          POLCA_IP + '/24')], ns=self.ns, **config)
+        self.kept, self.nodes = kept, 0
+
+    def load(self, nodes):
+        """A database of so many nodes, LIDs from 1 on."""
+        self.nodes = nodes
+        path = os.path.join(self.kept, 'nodes.json')
+        with open(path, 'w') as f:
+            json.dump({'records': [node_json(lid) for lid in range(1, nodes + 1)]}, f)
+        assert self.polca.rpc('sa_import', path=path, replace=True)['records'] == nodes
+        os.unlink(path)
+
+    def start(self, nodes=NODES):
+        self.polca.start()
+        self.load(nodes)
+        # Polca answers those whose MAC it saw in the request: nothing has to be resolved before
+        return self
+
+    def gsi(self, **kw):
+        return Gsi(self.station, POLCA_MAC, POLCA_IP, **kw)
+
+    def stats(self):
+        s = self.polca.rpc('sa_stats')
+        return dict(s['mad'], live=s['sessions'], memory=s['memory_used'],
+                    sent=s['aborts_sent'], received=s['aborts_received'])
+
+    def verdicts(self):
+        row = self.polca.rpc('stats_get', port=0)['ports'][0]
+        return dict(row['served'], **row['dropped'])
+
+    def audit(self):
+        """Polca's counters equal the capture's, every packet has one verdict, tshark reads every
+        frame of class version 2 that Polca sent."""
+        mac, seen = mac_bytes(POLCA_MAC), {}
+
+        def agree():
+            row = self.polca.rpc('stats_get')['ports'][0]
+            sources = [f[6:12] == mac for f in self.capture.frames()]
+            verdicts = sum(row['served'].values()) + sum(row['dropped'].values())
+            seen['counted'] = row['rx_packets'], verdicts, row['tx_packets']
+            seen['captured'] = sources.count(False), sources.count(False), sources.count(True)
+            return seen['counted'] == seen['captured']
+        try:
+            wait_until(agree, timeout=10, step=0.3)
+        except AssertionError:
+            raise AssertionError('received, given a verdict, sent: %r' % seen) from None
+        self.polca.stop()
+        self.capture.stop()
+        assert self.capture.lost() == 0
+        capture.check(self.capture.path, POLCA_MAC, V2_ONLY)
+
+    def close(self):
+        self.polca.kill()
+        self.capture.stop()
+        self.station.close()
+        self.ns.close()
+        if os.path.exists(self.polca.log):
+            shutil.copy(self.polca.log, self.kept)
+
+
+# tshark knows class version 2 of the SA alone
+V2_ONLY = '!(infiniband.mad.mgmtclass == 3 && infiniband.mad.classversion == 1)'
+
+
+class Delta:
+    """How much counters have grown since it was made."""
+
+    def __init__(self, read):
+        self.read, self.base = read, read()
+
+    def __getitem__(self, name):
+        return self.read()[name] - self.base[name]
+
+    def grown(self):
+        now = self.read()
+        return {k: v - self.base[k] for k, v in now.items()
+                if isinstance(v, int) and v != self.base[k]}
+
+
+def config(gsi, edit, records, record=NODE, sm_key=SM_KEY, script=None, timeout=30, **fields):
+    """A Config of these (RID, bare attribute) records; the ConfigResp."""
+    data = b''.join(rid.to_bytes(4, 'big') + bare for rid, bare in records)
+    head = v1(mad.CONFIG, record.attr, tid=fields.pop('tid', None) or sapeer.new_tid(), edit=edit,
+              sm_key=sm_key, **fields)
+    return sapeer.send1(gsi, head, data, script, answer=mad.CONFIG_RESP, timeout=timeout)
+
+
+def nodes1(gsi, **fields):
+    """All NodeRecords as version 1 tells them: {RID: bare attribute}."""
+    req = v1(mad.TABLE, NODE.attr, tid=sapeer.new_tid(), window=64, modifier=0,
+             end_rid=mad.ALL_RIDS, sm_key=SM_KEY, **fields)
+    data, m = sapeer.receive1(gsi, req)
+    return dict(NODE.split1(data)), m

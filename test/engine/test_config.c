@@ -231,6 +231,26 @@ test_values_arrive(void **state)
 }
 
 static void
+test_keys_of_subnet_administration_arrive(void **state)
+{
+	(void)state;
+	taken("{\"sa\": {\"path\": \"/var/x\", \"trust\": \"all\", \"sm_key\": 77, \"query_mb\": 3}, "
+	      "\"mad\": {\"max_sessions\": 64, \"v1_flags_lsb\": true}, " PORTS "}");
+	assert_true(config.engine.sa.enabled);
+	assert_string_equal(config.engine.sa.path, "/var/x");
+	assert_int_equal(config.engine.sa.trust, SA_TRUST_ALL);
+	assert_int_equal(config.engine.sa.sm_key, 77);
+	assert_int_equal(config.engine.sa.query_mb, 3);
+	assert_int_equal(config.engine.mad.max_sessions, 64);
+	assert_true(config.engine.mad.v1_flags_lsb);
+	assert_int_equal(config.engine.mad.retries, mad_limits_default.retries);
+	taken("{\"sa\": {\"enabled\": false}, " PORTS "}");
+	assert_false(config.engine.sa.enabled);
+	assert_string_equal(config.engine.sa.path, "");
+	assert_int_equal(config.engine.sa.trust, SA_TRUST_KEY);
+}
+
+static void
 test_what_is_not_said_is_the_default(void **state)
 {
 	(void)state;
@@ -333,6 +353,7 @@ main(void)
 		cmocka_unit_test(test_addresses_must_agree),
 		cmocka_unit_test(test_ports_must_agree),
 		cmocka_unit_test(test_values_arrive),
+		cmocka_unit_test(test_keys_of_subnet_administration_arrive),
 		cmocka_unit_test(test_what_is_not_said_is_the_default),
 		cmocka_unit_test(test_printed_configuration_reads_back),
 		cmocka_unit_test(test_eal_arguments_of_an_ordinary_user),

@@ -131,7 +131,10 @@ def telemetry(directory):
         s.recv(16384)
         s.send(b"/")
         names = json.loads(s.recv(65536))["/"]
+        s.send(b"/polca/sa")
+        figures = json.loads(s.recv(65536))["/polca/sa"]
     check("DPDK's telemetry socket knows /polca/", any(n.startswith("/polca/") for n in names))
+    check("and the SA's counters", "get_table" in figures and "segments_sent" in figures)
     check("SIGTERM ends it", p.stop()[0], 0)
     shutil.rmtree(runtime, ignore_errors=True)
 

@@ -10,7 +10,6 @@
 #include "fixture.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -271,6 +271,33 @@ test_the_oldest_version_is_given_up_past_its_bytes(void **state)
 	store_unhold(r, newer);
 }
 
+/* a reader that has just looked whether it is stale may still be reading */
+static void
+test_what_was_given_up_is_kept_for_a_grace_period(void **state)
+{
+	struct fixture *f = *state;
+	struct store_reader *r = store_reader(f->s, 0);
+	const struct store_version *oldest;
+	uint64_t period;
+	uint32_t i;
+
+	put_many(f, 1, 10000); /* more than max_old_bytes */
+	oldest = store_current(r);
+	assert_int_equal(store_hold(r, oldest), 0);
+	put_many(f, 2, 10000);
+	f->grace_now = f->grace_next - 1;
+	store_reclaim(f->s);
+	assert_true(store_stale(oldest));
+	period = f->grace_next; /* began when it was given up, and lasts */
+	assert_true(old_bytes(f) > f->config.max_old_bytes);
+	for (i = 0; i < 10000; i++)
+		assert_int_equal(row_of(store_get(oldest, 0, i)).a, 1 + i);
+	f->grace_now = period;
+	assert_true(old_bytes(f) < 4096);
+	store_unhold(r, oldest);
+	f->grace_now = UINT64_MAX;
+}
+
 /* what came and went after a version that is held is not kept for it */
 static void
 test_a_held_version_keeps_only_what_it_has(void **state)
@@ -509,6 +536,7 @@ main(void)
 		T(test_the_oldest_version_is_given_up_past_their_number),
 		T(test_a_reader_holds_twice_the_bound_at_most),
 		T(test_the_oldest_version_is_given_up_past_its_bytes),
+		T(test_what_was_given_up_is_kept_for_a_grace_period),
 		T(test_a_held_version_keeps_only_what_it_has),
 		T(test_what_was_never_seen_is_freed_at_once),
 		T(test_a_failed_allocation_leaves_the_transaction_as_it_was),

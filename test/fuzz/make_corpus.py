@@ -3,7 +3,7 @@
 # Copyright(c) 2026 Polca contributors
 """Seed corpora for the fuzz targets: make_corpus.py DIR
 
-Writes DIR/packet, DIR/qp, DIR/rpc and DIR/config from the captures, docs/rpc.md and config/.
+Writes DIR/packet, DIR/qp, DIR/rpc, DIR/config and DIR/import from the captures, docs/rpc.md and config/.
 """
 import hashlib
 import pathlib
@@ -57,6 +57,14 @@ def main():
     save(out / "rpc", b'{"jsonrpc": "2.0", "id": 1, "method": "rpc_list"}')
     for example in (ROOT / "config").glob("*.json"):
         save(out / "config", example.read_bytes())
+    # fuzz_import's first byte: 3 mod 4 is JSON, others are the size of the pieces
+    nodes = (ROOT / "config/fabric-example.ibnetdiscover").read_text().split("\n\n")
+    for some in (nodes[1:2], nodes[:1] + nodes[-2:], nodes[20:30]):
+        save(out / "import", b"\x00" + "\n\n".join(some).encode())
+    save(out / "import", b'\x05caguid=0x1\nCa\t1 "H-1"\t# "a"\n[1](2) \t"R-3"[1] (4) \t\t# lid 1 lmc 0 "b" lid 4 1xQDR s=4 w=1 v=2\n'
+         b'\nrtguid=0x3\nRt\t1 "R-3"\t# "b"\n[1](4) \t"H-1"[1] (2) \t\t# lid 4 lmc 2 "a" lid 1 1xQDR s=4 w=1 v=2\n')
+    save(out / "import", b'\x03{"records": [{"record": "LinkRecord", "rid": "0x1", "from_lid": 2}, '
+         b'{"record": "service", "rid": "0x9", "service_name": "a\\\\x00b", "service_data8": "1,0x2"}]}')
 
 
 if __name__ == "__main__":

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/* The text of ibnetdiscover, or JSON, from somewhere: {which and how fed, text}. */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "sa/import.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* What comes out is a record that has a table, prints, and is read again. */
+static int
+take(void *arg, const struct sa_change *c)
+{
+	uint8_t back[SA_RECORD_MAX];
+	char text[SA_PRINT_MAX];
+	struct error err;
+
+	if (c->type == NULL || !c->type->stored)
+		abort();
+	memcpy(back, c->rec, sizeof(back));
+	for (unsigned int i = 0; i < c->type->num_fields; i++) {
+		const struct sa_field *f = &c->type->fields[i];
+
+		if (f->kind != SA_RESERVED &&
+				sa_parse(f, back, sa_print(f, c->rec, text, sizeof(text)), &err) !=
+						0)
+			abort();
+	}
+	if (memcmp(back, c->rec, sizeof(back)) != 0)
+		abort();
+	++*(unsigned int *)arg;
+	return 0;
+}
+
+static void
+feed(const char *text, size_t len, size_t piece, const struct sa_import_sink *sink)
+{
+	struct sa_ibnet *in = sa_ibnet_create(&allocator_malloc, sink);
+	struct error err = { "" };
+	int rc = 0;
+
+	if (in == NULL)
+		abort();
+	for (size_t at = 0; at < len && rc == 0; at += piece) {
+		size_t n = len - at < piece ? len - at : piece;
+		char *copy = malloc(n); /* as long as the piece: a read beyond is caught */
+
+		if (copy == NULL)
+			break;
+		memcpy(copy, text + at, n);
+		rc = sa_ibnet_feed(in, copy, n, &err);
+		free(copy);
+	}
+	if (rc == 0)
+		rc = sa_ibnet_end(in, &err);
+	if ((rc != 0) != (err.text[0] != '\0') || rc > 0)
+		abort(); /* an error has words */
+	if (sa_ibnet_counts(in)->records != *(unsigned int *)sink->arg)
+		abort();
+	sa_ibnet_destroy(in);
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	unsigned int records = 0;
+	struct sa_import_sink sink = { &records, take };
+	struct error err = { "" };
+	char *copy;
+
+	if (size < 2)
+		return 0;
+	if (data[0] % 4 != 3) {
+		feed((const char *)data + 1, size - 1, data[0] == 0 ? size : data[0], &sink);
+		return 0;
+	}
+	copy = malloc(size - 1);
+	if (copy == NULL)
+		return 0;
+	memcpy(copy, data + 1, size - 1);
+	if ((sa_import_json(copy, size - 1, &sink, &err) != 0) != (err.text[0] != '\0'))
+		abort();
+	free(copy);
+	return 0;
+}

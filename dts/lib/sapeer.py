@@ -275,7 +275,8 @@ def send1(gsi, head, data, script=None, window=64, timeout=20, answer=None):
             tries += 1
             if tries > s.tries:
                 raise Failed('silence')
-            gsi.tx(packets[at - 2])
+            # whoever lost the First knows of no stream and cannot ask for anything
+            gsi.tx(packets[at - 2 if s.acks or s.resends or answer is None else 0])
             continue
         if m.tid != head.tid or m.class_version != 1:
             continue

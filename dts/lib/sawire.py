@@ -153,7 +153,12 @@ def config(gsi, edit, records, record=NODE, sm_key=SM_KEY, script=None, timeout=
     data = b''.join(rid.to_bytes(4, 'big') + bare for rid, bare in records)
     head = v1(mad.CONFIG, record.attr, tid=fields.pop('tid', None) or sapeer.new_tid(), edit=edit,
               sm_key=sm_key, **fields)
-    return sapeer.send1(gsi, head, data, script, answer=mad.CONFIG_RESP, timeout=timeout)
+    try:
+        return sapeer.send1(gsi, head, data, script, answer=mad.CONFIG_RESP, timeout=timeout)
+    except sapeer.Failed as e:
+        if e.status:
+            return e.mad
+        raise
 
 
 def nodes1(gsi, **fields):

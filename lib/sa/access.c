@@ -109,9 +109,9 @@ is_own_membership(uint64_t guid, const uint8_t *rec)
  * port.
  */
 static bool
-sees_member(struct fabric *f, const struct requester *who, const uint8_t *rec)
+sees_member(struct fabric *f, const struct store_version *v, const struct requester *who,
+	const uint8_t *rec)
 {
-	const struct store_version *v = fabric_version(f);
 	uint64_t own = get_be64(who->gid.raw + 8), key = sa_gid_key(rec + MC_OFF_MGID), at;
 	const struct store_record *r, *first = NULL;
 	struct store_cursor c;
@@ -134,8 +134,8 @@ sees_member(struct fabric *f, const struct requester *who, const uint8_t *rec)
 }
 
 bool
-sa_visible(struct fabric *f, const struct requester *who, const struct sa_record_type *t,
-	const uint8_t *rec)
+sa_visible(struct fabric *f, const struct store_version *v, const struct requester *who,
+	const struct sa_record_type *t, const uint8_t *rec)
 {
 	if (who->trusted)
 		return true;
@@ -143,7 +143,7 @@ sa_visible(struct fabric *f, const struct requester *who, const struct sa_record
 	case SA_TABLE_SERVICE:
 		return sees_service(f, who, rec);
 	case SA_TABLE_MCMEMBER:
-		return sees_member(f, who, rec);
+		return sees_member(f, v, who, rec);
 	case SA_TABLE_INFORM:
 		return memcmp(rec + INFORM_OFF_GID, who->gid.raw, 16) == 0;
 	case SA_TABLE_LINK:

@@ -39,9 +39,9 @@ bool sa_owns(const struct store_version *v, uint64_t prefix, const struct reques
 /** Do two ports share a partition, at least one of them as a full member? */
 bool sa_shares(const struct store_version *v, const struct requester *who,
 	const struct port_view *p);
-/** May the requester see this record? */
-bool sa_visible(struct fabric *f, const struct requester *who, const struct sa_record_type *t,
-	const uint8_t *rec);
+/** May the requester see this record of a version? */
+bool sa_visible(struct fabric *f, const struct store_version *v, const struct requester *who,
+	const struct sa_record_type *t, const uint8_t *rec);
 /**
  * Take out what only the trusted may know: keys, and of other ports' memberships who they are.
  *

@@ -14,7 +14,7 @@
 #include "sa/select.h"
 #include "wire/bytes.h"
 
-#define GUID_WAYS 4
+#define GUID_WAYS    4
 #define RESTARTS_MAX 3
 
 struct guid_slot {
@@ -44,8 +44,8 @@ struct fabric {
 	struct guid_slot *guid;
 	struct graph *graph;
 	bool graph_current;
+	bool graph_old; /* good for this burst only */
 	const struct store_version *building; /* held */
-	bool building_held;
 	unsigned int restarts; /* graphs given up half made, one after the other */
 	uint64_t building_changed[GRAPH_TABLES];
 	struct port_view direct; /* when an endport was found, but not its slot's to keep */
@@ -89,10 +89,9 @@ fabric_create(const struct sa_config *config, struct store_reader *reader)
 static void
 stop_building(struct fabric *f)
 {
-	if (f->building_held)
+	if (f->building != NULL)
 		store_unhold(f->reader, f->building);
 	f->building = NULL;
-	f->building_held = false;
 }
 
 void
@@ -114,6 +113,8 @@ fabric_sync(struct fabric *f)
 	bool changed = false;
 	unsigned int i;
 
+	if (f->graph_old)
+		f->graph_current = f->graph_old = false;
 	f->version = store_current(f->reader);
 	number = store_version_number(f->version);
 	if (number == f->seen)
@@ -192,44 +193,42 @@ fabric_gid(struct fabric *f, const uint8_t *gid)
 static bool
 building_outdated(const struct fabric *f)
 {
-	return memcmp(f->building_changed, f->changed, sizeof(f->building_changed)) != 0
-		|| (f->building_held && store_stale(f->building));
+	return memcmp(f->building_changed, f->changed, sizeof(f->building_changed)) != 0;
+}
+
+static bool
+begin_building(struct fabric *f)
+{
+	if (store_hold(f->reader, f->version) != 0)
+		return false;
+	f->building = f->version;
+	graph_begin(f->graph, f->version);
+	memcpy(f->building_changed, f->changed, sizeof(f->building_changed));
+	return true;
 }
 
 bool
 fabric_ready(struct fabric *f, unsigned int *budget)
 {
-	unsigned int all = UINT32_MAX;
-
 	if (f->graph_current)
 		return true;
-	if (f->building != NULL && building_outdated(f)) {
+	/*
+	 * Links change faster than they can be read: rather a picture that is a few changes old
+	 * than none.
+	 */
+	if (f->building != NULL
+		&& (store_stale(f->building) || (building_outdated(f) && f->restarts < RESTARTS_MAX))) {
 		stop_building(f);
 		f->restarts++;
 	}
-	if (f->restarts >= RESTARTS_MAX) {
-		/* changes come faster than slices: in one go, or never */
-		budget = &all;
-	}
-	if (f->building == NULL) {
-		graph_begin(f->graph, f->version);
-		memcpy(f->building_changed, f->changed, sizeof(f->building_changed));
-		if (!graph_build(f->graph, budget)) {
-			if (store_hold(f->reader, f->version) != 0) {
-				/* cannot be kept: now or never */
-				graph_build(f->graph, &all);
-			} else {
-				f->building = f->version;
-				f->building_held = true;
-				return false;
-			}
-		}
-	} else if (!graph_build(f->graph, budget)) {
+	if (f->building == NULL && !begin_building(f))
 		return false;
-	}
+	if (!graph_build(f->graph, budget))
+		return false;
+	f->graph_current = true;
+	f->graph_old = building_outdated(f);
 	stop_building(f);
 	f->restarts = 0;
-	f->graph_current = true;
 	return true;
 }
 

@@ -71,6 +71,7 @@
 #define SERVICE_BIT_PKEY  2
 #define SERVICE_BIT_LEASE 4
 #define SERVICE_FOREVER   0xFFFFFFFFu
+#define SERVICE_LEN       176
 
 #define MC_OFF_MGID       0
 #define MC_OFF_PORT_GID   16

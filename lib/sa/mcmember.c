@@ -23,6 +23,7 @@
 #define PROXY       0x80
 #define EXACTLY     (SELECT_EXACTLY << 6)
 #define SCOPE_LOCAL 2
+#define GROUPS_PER_PORT 1024 /* that a requester without trust may join or make */
 /* of a group that a port without known limits creates and says nothing of: 2048 bytes, 10 Gb/s */
 #define MTU_USUAL   4
 #define MTU_TOP     5
@@ -52,6 +53,22 @@ find_member(const struct write_batch *b, const uint8_t *rec)
 {
 	return write_find(write_view(b), SA_INDEX_MC_MEMBER,
 		sa_member_key(rec, rec + MC_OFF_PORT_GID), 0, rec, MC_OFF_QKEY);
+}
+
+static bool
+too_many(const struct write_batch *b, const struct sa_write *w)
+{
+	const uint8_t *gid = w->rec + MC_OFF_PORT_GID;
+	uint64_t key = sa_gid_key(gid), at;
+	struct store_cursor c;
+	unsigned int n = 0;
+
+	if (w->who.trusted)
+		return false;
+	store_seek_index(&c, write_view(b), SA_INDEX_MC_PORT, key);
+	while (n < GROUPS_PER_PORT && store_next(&c, &at) != NULL && at == key)
+		n++;
+	return n == GROUPS_PER_PORT;
 }
 
 /* The port that is to be a member. @return a MAD status */
@@ -140,6 +157,8 @@ join(struct write_batch *b, struct sa_write *w, const struct port_view *port,
 		return SA_STATUS_REQ_INVALID;
 	if (port_member(write_view(b), port, get_be16(group + MC_OFF_PKEY)) == 0)
 		return SA_STATUS_DENIED;
+	if (member == NULL && too_many(b, w))
+		return SA_STATUS_NO_RESOURCES;
 	memcpy(rec, group, w->type->len);
 	memcpy(rec + MC_OFF_PORT_GID, w->rec + MC_OFF_PORT_GID, 16);
 	rec[MC_OFF_PROXY] = 0;
@@ -258,6 +277,8 @@ create(struct write_batch *b, struct sa_write *w, const struct port_view *port, 
 		return SA_STATUS_REQ_INVALID;
 	if (port_member(write_view(b), port, pkey) == 0)
 		return SA_STATUS_DENIED;
+	if (too_many(b, w))
+		return SA_STATUS_NO_RESOURCES;
 	mlid = new_mlid(b);
 	w->rid = write_new_rid(b, w->type->table);
 	if (mlid == 0 || w->rid == 0)

@@ -40,6 +40,7 @@ struct query {
 	enum sa_version version;
 	bool get; /**< one record is wanted */
 	bool nothing;
+	uint64_t token; /**< of what is answered with nothing */
 	enum query_plan plan;
 	struct requester who;
 	struct result *result; /**< of a table */
@@ -68,7 +69,8 @@ struct query_spec {
 	const struct sa_record_type *type;
 	enum sa_version version;
 	bool get;
-	bool nothing; /**< answer no records, whatever there is */
+	bool nothing; /**< answer no records, whatever there is: nothing is newer than .token */
+	uint64_t token;
 	bool bulk; /**< of bulk_tables, a bit each */
 	uint16_t bulk_tables;
 	const uint8_t *tmpl; /**< in the house's form */
@@ -76,6 +78,11 @@ struct query_spec {
 	uint32_t first_rid; /**< 0 and 0xFFFFFFFF: any */
 	uint32_t last_rid;
 };
+
+/** Find the way to what is asked for (query_plan.c). @return a MAD status */
+uint16_t query_plan(struct query *q, const struct query_spec *spec);
+/** Is a record on that way one of those asked for, and may the requester see it? */
+bool query_wants(const struct query *q, const struct store_record *r);
 
 /**
  * Answer a request: at once if a slice is enough, else later.

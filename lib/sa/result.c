@@ -16,12 +16,19 @@
 
 #define CHUNK_BYTES 512
 
-/* both ways, so that a Resend a few records back is a few steps back */
+/*
+ * A list is a tree of chunks, so that a Resend costs the same wherever it goes back to: entries in
+ * the leaves, chunks below in the others. All of a list hang together by .next as well, to be given
+ * back in one go.
+ */
 struct chunk {
 	struct chunk *next;
-	struct chunk *prev;
-	uint8_t data[CHUNK_BYTES - 2 * sizeof(void *)];
+	union {
+		struct chunk *child[(CHUNK_BYTES - sizeof(void *)) / sizeof(void *)];
+		uint8_t data[CHUNK_BYTES - sizeof(void *)];
+	};
 };
+#define FANOUT            (sizeof(((struct chunk *)0)->child) / sizeof(struct chunk *))
 #define RECORDS_PER_CHUNK (sizeof(((struct chunk *)0)->data) / sizeof(struct store_record *))
 #define PATHS_PER_CHUNK   (sizeof(((struct chunk *)0)->data) / sizeof(struct path_entry))
 
@@ -92,14 +99,13 @@ result_clear(struct result *r)
 {
 	struct result_pool *p = r->w->results;
 
-	while (r->head != NULL) {
-		struct chunk *c = r->head;
-
-		r->head = c->next;
-		c->next = p->free_chunks;
-		p->free_chunks = c;
+	if (r->newest != NULL) {
+		r->oldest->next = p->free_chunks;
+		p->free_chunks = r->newest;
 	}
-	r->tail = r->near = NULL;
+	r->oldest = r->newest = r->root = NULL;
+	r->leaf = NULL;
+	r->span = 0;
 	r->count = 0;
 }
 
@@ -129,31 +135,81 @@ result_hold(struct result *r, const struct store_version *v)
 	return 0;
 }
 
+static struct chunk *
+chunk_get(struct result *r)
+{
+	struct result_pool *p = r->w->results;
+	struct chunk *c = p->free_chunks;
+
+	if (c == NULL)
+		return NULL;
+	p->free_chunks = c->next;
+	c->next = r->newest;
+	r->newest = c;
+	if (r->oldest == NULL)
+		r->oldest = c;
+	return c;
+}
+
+/* One level more: the tree has no place left. */
+static bool
+grow(struct result *r)
+{
+	struct chunk *c = chunk_get(r);
+
+	if (c == NULL)
+		return false;
+	c->child[0] = r->root;
+	r->root = c;
+	r->span = r->span == 0 ? 1 : r->span * FANOUT;
+	return true;
+}
+
+/* Leaf number n, behind the others, and what leads to it. */
+static struct chunk *
+new_leaf(struct result *r, uint64_t n)
+{
+	struct chunk **at = &r->root;
+	uint64_t span, below;
+
+	if (n == r->span && !grow(r))
+		return NULL;
+	for (span = r->span; span > 1; span = below) {
+		below = span / FANOUT;
+		at = &(*at)->child[n / below % FANOUT];
+		if (n % below == 0 && (*at = chunk_get(r)) == NULL)
+			return NULL;
+	}
+	return *at;
+}
+
+static struct chunk *
+find_leaf(const struct result *r, uint64_t n)
+{
+	struct chunk *c = r->root;
+	uint64_t span;
+
+	for (span = r->span; span > 1; span /= FANOUT)
+		c = c->child[n / (span / FANOUT) % FANOUT];
+	return c;
+}
+
 /* Room for entry number r->count. */
 static void *
 append(struct result *r, unsigned int per_chunk, size_t size)
 {
-	struct result_pool *p = r->w->results;
 	unsigned int at = r->count % per_chunk;
-	struct chunk *c = r->tail;
 
 	if (at == 0) {
-		c = p->free_chunks;
-		if (c == NULL)
+		struct chunk *leaf = new_leaf(r, r->count / per_chunk);
+
+		if (leaf == NULL)
 			return NULL;
-		p->free_chunks = c->next;
-		c->next = NULL;
-		c->prev = r->tail;
-		if (r->tail != NULL) {
-			r->tail->next = c;
-		} else {
-			r->head = r->near = c;
-			r->near_first = 0;
-		}
-		r->tail = c;
+		r->leaf = leaf;
+		r->leaf_number = r->count / per_chunk;
 	}
 	r->count++;
-	return c->data + at * size;
+	return r->leaf->data + at * size;
 }
 
 int
@@ -178,19 +234,16 @@ result_add_path(struct result *r, const struct path_entry *e)
 	return 0;
 }
 
-/* Entry number i; a step or two from where the last one was. */
 static const void *
 entry(struct result *r, uint64_t i, unsigned int per_chunk, size_t size)
 {
-	while (i < r->near_first) {
-		r->near = r->near->prev;
-		r->near_first -= per_chunk;
+	uint64_t n = i / per_chunk;
+
+	if (n != r->leaf_number) {
+		r->leaf = find_leaf(r, n);
+		r->leaf_number = n;
 	}
-	while (i >= r->near_first + per_chunk) {
-		r->near = r->near->next;
-		r->near_first += per_chunk;
-	}
-	return r->near->data + (i - r->near_first) * size;
+	return r->leaf->data + i % per_chunk * size;
 }
 
 static const struct store_record *

@@ -42,10 +42,12 @@ struct result {
 	struct store_cursor cursor;
 	const struct store_record *at; /**< record number at_index, read last */
 	uint64_t at_index;
-	struct chunk *head;
-	struct chunk *tail;
-	struct chunk *near; /**< read last */
-	uint64_t near_first; /**< number of its first entry */
+	struct chunk *root; /**< of the list */
+	uint64_t span; /**< leaves that there is a place for */
+	struct chunk *leaf; /**< written or read last */
+	uint64_t leaf_number;
+	struct chunk *newest; /**< all of its chunks, one behind the other */
+	struct chunk *oldest;
 	struct path_common common;
 	uint16_t tables; /**< RESULT_BULK: a bit for each that is in it */
 	uint8_t kind;

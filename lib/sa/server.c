@@ -127,10 +127,8 @@ make_pools(struct sa_worker *w)
 	if (w->fabric == NULL || w->results == NULL || w->queries == NULL || w->writes == NULL
 		|| w->notices == NULL)
 		return false;
-	for (i = 0; i < c->max_queries; i++) {
-		w->queries[i].w = w;
+	for (i = 0; i < c->max_queries; i++)
 		TAILQ_INSERT_TAIL(&w->queries_free, &w->queries[i], link);
-	}
 	for (i = 0; i < c->max_writes; i++) {
 		w->writes[i].next_free = w->writes_free;
 		w->writes_free = &w->writes[i];
@@ -207,9 +205,17 @@ sa_worker_counters(const struct sa_worker *w)
 /* --- what both class versions share --- */
 
 uint64_t
-sa_token(const struct sa *sa, const struct store_version *v, unsigned int table)
+sa_token(const struct sa *sa, const struct store_version *v, unsigned int table, bool trusted)
 {
-	return sa->epoch + store_table_changed(v, table);
+	static const uint8_t sight[] = { SA_TABLE_NODE, SA_TABLE_PORT_INFO, SA_TABLE_GUID_INFO,
+		SA_TABLE_PKEY };
+	uint64_t last = store_table_changed(v, table);
+	unsigned int i;
+
+	for (i = 0; !trusted && i < sizeof(sight); i++)
+		if (store_table_changed(v, sight[i]) > last)
+			last = store_table_changed(v, sight[i]);
+	return sa->epoch + last;
 }
 
 uint64_t

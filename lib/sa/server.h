@@ -53,7 +53,8 @@ struct sa_worker {
 	const struct result *scratch_of;
 	uint64_t scratch_index;
 	uint8_t scratch[SA_RECORD_MAX + 8];
-	struct query *queries;
+	struct query fresh; /**< in its first slice, which most are answered from */
+	struct query *queries; /**< those put off */
 	struct query_list queries_free;
 	struct query_list queries_running;
 	struct sa_write *writes;
@@ -62,8 +63,12 @@ struct sa_worker {
 	struct sa_counters counters;
 };
 
-/** Change token of a table, or of everything (A6); never 0. */
-uint64_t sa_token(const struct sa *sa, const struct store_version *v, unsigned int table);
+/**
+ * Change token of a table as a requester sees it, or of everything (A6); never 0. What the untrusted
+ * see of a table changes with the tables that say which ports there are, and in which partitions.
+ */
+uint64_t sa_token(const struct sa *sa, const struct store_version *v, unsigned int table,
+	bool trusted);
 uint64_t sa_token_all(const struct sa *sa, const struct store_version *v);
 /** Has a requester that holds @p key seen what @p token stands for? */
 bool sa_token_covers(const struct sa *sa, uint64_t key, uint64_t token);

@@ -74,7 +74,8 @@ get(struct request *r)
 
 /*
  * Changes only: what was removed leaves no record to be sent, so a table that has changed since the
- * token was given is sent whole, and one that has not is sent empty.
+ * token was given is sent whole, with its new token, and one that has not is sent empty, with the
+ * token that was given.
  */
 static bool
 is_unchanged(const struct request *r)
@@ -82,7 +83,7 @@ is_unchanged(const struct request *r)
 	const struct store_version *v = fabric_version(r->w->fabric);
 
 	return r->sa_key != 0 && r->type->stored
-		&& sa_token_covers(r->w->sa, r->sa_key, sa_token(r->w->sa, v, r->type->table));
+		&& sa_token_covers(r->w->sa, r->sa_key, sa_token(r->w->sa, v, r->type->table, r->who.trusted));
 }
 
 static enum mad_outcome
@@ -103,6 +104,7 @@ get_table(struct request *r)
 		return refuse(r, MAD_STATUS_INVALID_FIELD);
 	if (r->rid == SA_RID_ALL_FIRST && r->end_rid == SA_RID_ALL_LAST) {
 		spec.nothing = is_unchanged(r);
+		spec.token = r->sa_key;
 		return query(r, &spec);
 	}
 	if (!r->type->stored)
@@ -124,7 +126,7 @@ get_bulk(struct request *r)
 		return refuse(r, SA_STATUS_DENIED);
 	for (table = 0; table < SA_TABLES; table++)
 		if (r->sa_key == 0
-			|| !sa_token_covers(r->w->sa, r->sa_key, sa_token(r->w->sa, v, table)))
+			|| !sa_token_covers(r->w->sa, r->sa_key, sa_token(r->w->sa, v, table, true)))
 			spec.bulk_tables |= 1u << table;
 	return query(r, &spec);
 }

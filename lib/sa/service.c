@@ -150,61 +150,46 @@ write_rid_delete(struct write_batch *b, struct sa_write *w)
 	return write_del(b, w->type, w->rid);
 }
 
-static uint64_t
-expiry_of(const struct sa_record_type *t, const struct store_record *r)
+uint64_t
+service_lease_end(const struct store_record *r)
 {
 	struct service_tail tail = { 0 };
 
-	if (r->len == t->len + sizeof(tail))
-		memcpy(&tail, r->bytes + t->len, sizeof(tail));
+	if (r->len == SERVICE_LEN + sizeof(tail))
+		memcpy(&tail, r->bytes + SERVICE_LEN, sizeof(tail));
 	else if (get_be32(r->bytes + SERVICE_OFF_LEASE) == SERVICE_FOREVER)
 		tail.expiry = SERVICE_NEVER;
 	return tail.expiry;
 }
 
-/* A lease whose end is not known yet begins now. */
-static uint64_t
-expire_one(struct write_batch *b, const struct sa_record_type *t, const struct store_record *r)
+/* @return false: there is no room in the store */
+static bool
+expire_one(struct write_batch *b, const struct store_record *r, uint64_t end)
 {
-	uint64_t expiry = expiry_of(t, r);
+	const struct sa_record_type *t = sa_table_type(SA_TABLE_SERVICE);
 	uint8_t rec[SA_RECORD_MAX];
-	uint32_t rid = r->rid;
 
-	if (expiry == 0) {
-		memcpy(rec, r->bytes, t->len);
-		write_put_plain(b, t, rid, rec);
-		return service_tail(rec, b->now).expiry;
-	}
-	if (expiry <= b->now) {
-		write_del(b, t, rid);
-		return SERVICE_NEVER;
-	}
-	return expiry;
+	if (end != 0)
+		return write_del(b, t, r->rid) == MAD_STATUS_OK;
+	/* its end is not known yet: it begins now */
+	memcpy(rec, r->bytes, t->len);
+	return write_put_plain(b, t, r->rid, rec) == MAD_STATUS_OK;
 }
 
 unsigned int
 service_expire(struct write_batch *b, uint64_t *next)
 {
-	const struct sa_record_type *t = sa_table_type(SA_TABLE_SERVICE);
 	const struct store_record *r;
 	struct store_cursor c;
-	uint32_t rid = 0;
 
-	*next = SERVICE_NEVER;
-	store_seek(&c, write_view(b), SA_TABLE_SERVICE, 0);
-	while ((r = store_next(&c, NULL)) != NULL) {
-		unsigned int changes = b->changes;
-		uint64_t expiry;
-
-		rid = r->rid;
-		expiry = expire_one(b, t, r);
-		if (expiry < *next)
-			*next = expiry;
-		if (b->changes == changes)
-			continue;
-		/* a change makes another version of the transaction */
-		store_seek(&c, write_view(b), SA_TABLE_SERVICE,
-			store_rank(write_view(b), SA_TABLE_SERVICE, rid + 1));
+	*next = 0;
+	while (b->now != 0) {
+		store_seek_index(&c, write_view(b), SA_INDEX_LEASE_END, 0);
+		r = store_next(&c, next);
+		if (r == NULL)
+			*next = SERVICE_NEVER;
+		if (*next > b->now || !expire_one(b, r, *next))
+			break;
 	}
 	return b->changes;
 }

@@ -9,6 +9,7 @@
 #include "sa/layout.h"
 #include "sa/sa.h"
 #include "sa/tables.h"
+#include "sa/write.h"
 #include "wire/bytes.h"
 
 const unsigned int sa_num_tables = SA_TABLES;
@@ -122,6 +123,13 @@ keys_subscriber(const struct store_record *r, uint64_t *keys)
 	return 1;
 }
 
+static unsigned int
+keys_lease_end(const struct store_record *r, uint64_t *keys)
+{
+	keys[0] = service_lease_end(r);
+	return keys[0] != SERVICE_NEVER;
+}
+
 const struct store_index sa_indexes[] = {
 	[SA_INDEX_PORT_GUID] = { SA_TABLE_NODE, keys_port_guid },
 	[SA_INDEX_NODE_GUID] = { SA_TABLE_NODE, keys_node_guid },
@@ -133,6 +141,7 @@ const struct store_index sa_indexes[] = {
 	[SA_INDEX_MC_MEMBER] = { SA_TABLE_MCMEMBER, keys_mc_member },
 	[SA_INDEX_MLID] = { SA_TABLE_MCMEMBER, keys_mlid },
 	[SA_INDEX_SUBSCRIBER] = { SA_TABLE_INFORM, keys_subscriber },
+	[SA_INDEX_LEASE_END] = { SA_TABLE_SERVICE, keys_lease_end },
 };
 const unsigned int sa_num_indexes = SA_INDEXES;
 

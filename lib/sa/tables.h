@@ -28,6 +28,7 @@ enum sa_index {
 	SA_INDEX_MC_MEMBER, /**< MGID and PortGID: one record */
 	SA_INDEX_MLID,
 	SA_INDEX_SUBSCRIBER,
+	SA_INDEX_LEASE_END, /**< of services: seconds; 0: not known yet. Not those that last for ever */
 	SA_INDEXES
 };
 

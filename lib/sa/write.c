@@ -162,12 +162,25 @@ write_del(struct write_batch *b, const struct sa_record_type *t, uint32_t rid)
 	return MAD_STATUS_OK;
 }
 
+/* Where a subscription that is about to be changed is told: of the same subscriber only. */
+static bool
+subscriber_at(const struct write_batch *b, uint32_t rid, const uint8_t *rec, struct subscriber *s)
+{
+	const struct store_record *r = store_get(write_view(b), SA_TABLE_INFORM, rid);
+
+	return r != NULL && memcmp(r->bytes + INFORM_OFF_GID, rec + INFORM_OFF_GID, 16) == 0
+		&& subscriber_of(r, s);
+}
+
 uint16_t
 write_put_plain(struct write_batch *b, const struct sa_record_type *t, uint32_t rid,
 	const uint8_t *rec)
 {
 	struct service_tail tail;
+	struct subscriber s;
 
+	if (t->table == SA_TABLE_INFORM && subscriber_at(b, rid, rec, &s))
+		return write_put(b, t, rid, rec, &s, sizeof(s));
 	if (t->table != SA_TABLE_SERVICE)
 		return write_put(b, t, rid, rec, NULL, 0);
 	tail = service_tail(rec, b->now);
@@ -357,6 +370,9 @@ apply_change(struct write_batch *b, const struct sa_change *c, struct error *err
 	}
 	if (rid == 0 && !c->remove)
 		return error_set(err, EINVAL, "%s: LID 0", c->type->name);
+	if (!c->remove && !sa_rid_assigned(c->type->table) && rid != sa_rid(c->type, c->rec))
+		return error_set(err, EINVAL, "%s: got RID 0x%08x, but its components make 0x%08x",
+			c->type->name, rid, sa_rid(c->type, c->rec));
 	status = c->remove ? write_del(b, c->type, rid)
 			   : write_put_plain(b, c->type, rid, c->rec);
 	return status == MAD_STATUS_OK ? 0 : change_error(c, status, rid, err);

@@ -122,6 +122,7 @@ struct service_tail {
 };
 #define SERVICE_NEVER UINT64_MAX
 struct service_tail service_tail(const uint8_t *rec, uint64_t now);
+uint64_t service_lease_end(const struct store_record *r);
 /** Remove the services whose lease has ended. @return changes made; *next: earliest to end */
 unsigned int service_expire(struct write_batch *b, uint64_t *next);
 

@@ -30,6 +30,8 @@ take_record(void *arg, const struct sa_record_type *type, uint32_t rid, const ui
 		f->last_rid = rid;
 	}
 	f->rid = rid;
+	if (f->fickle && f->count == f->refuse_at)
+		return -ECANCELED;
 	if (f->kind == SA_ASK_PATH)
 		f->sum = 0;
 	return 0;
@@ -74,8 +76,8 @@ limit_spent(const struct sa_flow *f, const struct mad_result *r)
 		return true;
 	if (r->end == MAD_END_STATUS)
 		return false;
-	/* as many tries as are allowed, and for each a packet that was lost */
-	return t->lost >= tries && (t->requests > tries || t->resends >= tries ||
+	/* as many tries as are allowed, and for each a packet that was lost, or an answer too late */
+	return (t->lost >= tries || sc->side[SA_SERVER].slice != 0) && (t->requests > tries || t->resends >= tries ||
 		t->data[0] > tries || t->data[1] > tries);
 }
 
@@ -146,6 +148,14 @@ judge_write(struct sa_flow *f, bool ok)
 		sim_fail(s, "Config %u was executed %u times", f->index, f->executed);
 }
 
+/* The client has ended it itself. */
+static bool
+was_fickle(const struct sa_flow *f, const struct mad_result *r)
+{
+	return f->fickle && ((r->end == MAD_END_REFUSED && r->error == -ECANCELED) ||
+		r->end == MAD_END_CANCELLED);
+}
+
 static void
 judge(struct sa_flow *f, const struct mad_result *r)
 {
@@ -153,7 +163,7 @@ judge(struct sa_flow *f, const struct mad_result *r)
 	struct sim *s = sc->sim;
 	const struct sa_session *t = sa_trace_find(&sc->trace, f->tid);
 
-	if (f->doomed)
+	if (f->doomed || was_fickle(f, r))
 		return;
 	if (r->end == MAD_END_OK) {
 		sc->completed++;
@@ -474,7 +484,11 @@ sa_flow_create(struct sa_script *sc, enum sa_ask kind)
 		f->watch.tables = 1u << q->type->table;
 	f->watch.op = is_write(f) ? commit : NULL;
 	f->watch.arg = f;
-	if (sc->hostile_lid != 0 && !is_write(f) && sim_below(s, 4) == 0) {
+	if (f->watch.tables != 0 && sim_below(s, 20) == 0) {
+		f->fickle = true;
+		f->refuse_at = sim_below(s, 2) ? 0 : 1 + sim_below(s, 20);
+	}
+	if (sc->hostile_lid != 0 && !is_write(f) && sim_below(s, 3) == 0) {
 		f->doomed = true;
 		q->to.av.dgid = sc->hostile_gid;
 		q->to.av.dlid = sc->hostile_lid;
@@ -545,6 +559,15 @@ prepare(struct sa_flow *f)
 	return rc == 0;
 }
 
+static void
+cancel(struct sim *s, void *arg)
+{
+	struct sa_flow *f = arg;
+
+	if (!f->done && !s->sa->side[SA_CLIENT].down)
+		mad_cancel(s->sa->side[SA_CLIENT].lcore[f->lcore].mad, f->handle, s->now);
+}
+
 bool
 sa_flow_ask(struct sa_flow *f)
 {
@@ -573,6 +596,8 @@ sa_flow_ask(struct sa_flow *f)
 		return false;
 	}
 	learn_tid(f, l->mad);
+	if (f->fickle && f->refuse_at == 0)
+		sim_at(sc->sim, f->asked + sim_below(sc->sim, 30000), cancel, f);
 	sim_trace(sc->sim, "query %u: kind %d op %d version %d %s rid 0x%08x tid %016llx, %llu records",
 		f->index, f->kind, f->query.op, f->query.version, f->query.type ? f->query.type->name : "bulk",
 		f->query.rid, (unsigned long long)f->tid, (unsigned long long)f->watch.now.count);

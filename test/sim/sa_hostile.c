@@ -178,6 +178,42 @@ control(struct sa_script *sc)
 	send_mad(sc, SA_SERVER, mad);
 }
 
+/* A second segment that cannot follow the first, of a total that was a lie. */
+static void
+lie(struct sa_script *sc)
+{
+	struct sim *s = sc->sim;
+	uint8_t mad[MAD_LEN];
+
+	header(sc, mad, 1, SA1_CONFIG, true);
+	put_be32(mad + SA1_OFF_SEGMENT, 1);
+	put_be32(mad + SA1_OFF_PAYLOAD_LEN, sim_below(s, 2) ? 19200 : sim_below(s, 200));
+	mad[SA1_OFF_FRAGMENT] = SA1_FIRST;
+	send_mad(sc, SA_SERVER, mad);
+	put_be32(mad + SA1_OFF_SEGMENT, 2);
+	put_be32(mad + SA1_OFF_PAYLOAD_LEN, some_number(s));
+	mad[SA1_OFF_FRAGMENT] = SA1_LAST;
+	send_mad(sc, SA_SERVER, mad);
+}
+
+/* A table is asked for, and more of it acknowledged than there is. */
+static void
+acknowledge_the_future(struct sa_script *sc)
+{
+	struct sim *s = sc->sim;
+	uint8_t mad[MAD_LEN];
+
+	header(sc, mad, 2, SA_GET_TABLE, true);
+	put_be16(mad + MAD_OFF_ATTRIBUTE, sc->main->attribute);
+	send_mad(sc, SA_SERVER, mad);
+	mad[RMPP_OFF_VERSION] = 1;
+	mad[RMPP_OFF_TYPE] = RMPP_ACK;
+	mad[RMPP_OFF_FLAGS] = RMPP_ACTIVE;
+	put_be32(mad + RMPP_OFF_SEGMENT, 1000000 + sim_below(s, 1000));
+	put_be32(mad + RMPP_OFF_LENGTH, 0x7FFFFFFF);
+	send_mad(sc, SA_SERVER, mad);
+}
+
 /* --- anything --- */
 
 /* What passed on the wire, under its own address: a foreign TID, a changed field. */
@@ -249,6 +285,22 @@ broken_answer_v2(struct sa_script *sc, uint8_t *mad)
 {
 	struct sim *s = sc->sim;
 
+	if (sim_below(s, 3) == 0) { /* a whole answer, but for its length */
+		mad[RMPP_OFF_VERSION] = 1;
+		mad[RMPP_OFF_TYPE] = RMPP_DATA;
+		mad[RMPP_OFF_FLAGS] = RMPP_ACTIVE | RMPP_FIRST | RMPP_LAST;
+		mad[RMPP_OFF_STATUS] = 0;
+		put_be32(mad + RMPP_OFF_SEGMENT, 1);
+		put_be32(mad + RMPP_OFF_LENGTH, sim_below(s, 2) ? sim_below(s, 20) : 221);
+		return;
+	}
+	if (sim_below(s, 8) == 0) { /* it gives up, as the standard has it */
+		mad[RMPP_OFF_VERSION] = 1;
+		mad[RMPP_OFF_TYPE] = RMPP_ABORT;
+		mad[RMPP_OFF_FLAGS] = RMPP_ACTIVE;
+		mad[RMPP_OFF_STATUS] = (uint8_t)(RMPP_STATUS_T2L + sim_below(s, 10));
+		return;
+	}
 	mad[RMPP_OFF_VERSION] = sim_below(s, 8) ? 1 : 2;
 	mad[RMPP_OFF_TYPE] = sim_below(s, 4) ? RMPP_DATA : (uint8_t)sim_below(s, 7);
 	mad[RMPP_OFF_FLAGS] = RMPP_ACTIVE | (sim_below(s, 3) ? RMPP_FIRST : 0) |
@@ -303,7 +355,7 @@ static void
 attack(struct sim *s, void *arg)
 {
 	static void (*const attacks[])(struct sa_script *sc) = { first_only, ask, control, control,
-		replay, garbage };
+		replay, garbage, lie, acknowledge_the_future };
 	struct sa_script *sc = s->sa;
 
 	(void)arg;

@@ -129,7 +129,7 @@ fill_port(struct sa_script *sc, unsigned int node)
 void
 sa_fill(struct sa_script *sc)
 {
-	for (unsigned int i = 0; i < SIM_NODES && sc->main_records > 0; i++)
+	for (unsigned int i = 0; i < SIM_NODES; i++)
 		fill_port(sc, i);
 	for (unsigned int i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
 		const struct sa_record_type *t = sa_record_type(types[i]);

@@ -104,7 +104,7 @@ random_limits(struct sa_script *sc)
 		sc->side[i].max_old_bytes = 64u << 20;
 		sc->side[i].max_versions = 1024;
 		sc->side[i].trust = sim_below(s, 2) ? SA_TRUST_ALL : SA_TRUST_KEY;
-		sc->side[i].watched = sim_below(s, 3) == 0;
+		sc->side[i].watched = sim_below(s, 3) != 0;
 	}
 }
 
@@ -416,13 +416,14 @@ sa_scenario_restart(struct sim *s)
 void
 sa_scenario_slow(struct sim *s)
 {
-	struct sa_script *sc = create(s, SA_ASKS_ALL & ~SA_ASKS(SA_ASK_BULK), 8);
+	struct sa_script *sc = create(s, SA_ASKS(SA_ASK_TEMPLATE) | SA_ASKS_SET, 8);
 	struct sa_side *server = &sc->side[SA_SERVER];
 	uint64_t process = 4096ull << server->limits.resp_time;
 
-	sc->main_records += 50;
+	sc->main_records += 50 + sim_below(s, 600);
 	server->slice = process / 2 + sim_below(s, (uint32_t)process * 4);
 	server->slice_budget = 5 + sim_below(s, 100);
+	server->node->burst = 1 + sim_below(s, 4);
 	server->store_latency = sim_below(s, 2) ? process * 6 : process / 4 + 1;
 	sc->versions = sim_below(s, 2) ? 2 : 6;
 	network(sc, 100);

@@ -277,6 +277,8 @@ struct sa_flow {
 	bool done;
 	bool failed; /**< with an excuse */
 	bool orphan; /**< the client has gone: no answer is due */
+	bool fickle; /**< the client itself ends it in the middle */
+	uint64_t refuse_at; /**< after so many records; or it is cancelled */
 	bool doomed; /**< asked of the hostile peer: it ends, nobody knows how */
 	/* writes */
 	uint8_t *records;

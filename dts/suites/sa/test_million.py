@@ -43,13 +43,13 @@ def write_file(path, first, n):
 class Bench:
     def __init__(self, sockets, kept):
         self.a, self.b, self.mid = Namespace(), Namespace(), Namespace()
-        self.a.veth_to('pa', self.mid, 'ma', mac_a='02:00:00:00:80:01')
-        self.b.veth_to('pb', self.mid, 'mb', mac_a='02:00:00:00:80:02')
-        self.mid.bridge('br', 'ma', 'mb')
+        self.a.veth_to('pol0', self.mid, 'mid0', mac_a='02:00:00:00:80:01')
+        self.b.veth_to('pol1', self.mid, 'mid1', mac_a='02:00:00:00:80:02')
+        self.mid.bridge('bridge0', 'mid0', 'mid1')
         device = 'net_af_packet0,iface=%s,framecnt=4096'
-        self.server = Polca(sockets, [port('port0', device % 'pa', A + '/24')], ns=self.a,
+        self.server = Polca(sockets, [port('port0', device % 'pol0', A + '/24')], ns=self.a,
                             name='server', sa=dict(sm_key=5, old_mb=1024))
-        self.client = Polca(sockets, [port('port0', device % 'pb', B + '/24')], ns=self.b,
+        self.client = Polca(sockets, [port('port0', device % 'pol1', B + '/24')], ns=self.b,
                             name='client', sa=dict(enabled=False, query_mb=512))
         self.kept = kept
 
@@ -78,7 +78,7 @@ def bench(sockets, kept):
         b.server.rpc.sock.settimeout(300)
         b.client.rpc.sock.settimeout(300)
         b.load()
-        for m in ('ma', 'mb'):
+        for m in ('mid0', 'mid1'):
             b.mid.lose(m, LOSS)
         yield b
         b.client.stop(), b.server.stop()
@@ -100,9 +100,9 @@ def transfer(bench, version):
 
 @pytest.mark.parametrize('version', [1, 2])
 def test_a_million_records(bench, kept, version):
-    lost = sum(bench.mid.lost(m) for m in ('ma', 'mb'))
+    lost = sum(bench.mid.lost(m) for m in ('mid0', 'mid1'))
     q, r = transfer(bench, version)
-    lost = sum(bench.mid.lost(m) for m in ('ma', 'mb')) - lost
+    lost = sum(bench.mid.lost(m) for m in ('mid0', 'mid1')) - lost
     assert r['status'] == 'OK' and r['received'] == RECORDS, r
     line = 'class version %d: %d records in %.2f s, %d segments (%.0f a second), %d packets lost' % (
         version, r['received'], r['elapsed_us'] / 1e6, r['segments'] or r['segment'],
@@ -117,7 +117,7 @@ def test_a_million_records(bench, kept, version):
     while cursor is not None:
         page = bench.client.rpc('sa_result', query=q, cursor=cursor, max=1000)
         for row in page['records']:
-            assert row['lid'] == rid(count) >> 16 and row['node_desc'] == 'node %d' % count, row
+            assert int(row['lid'], 0) == rid(count) >> 16 and row['node_desc'] == 'node %d' % count, row
             total += int(row['sys_guid'], 16) ^ int(row['node_guid'], 16)
             count += 1
         cursor = page['cursor']

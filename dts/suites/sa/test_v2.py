@@ -28,14 +28,18 @@ def get(record=NODE, mask=0, data=b'', **fields):
 
 
 def rack(m, segment, nwl, **fields):
-    return m.turned(**dict(dict(rmpp_type=mad.RACK, rmpp_flags=mad.ACTIVE, rmpp_status=0,
+    return m.turned(**dict(dict(rmpp_version=1, rmpp_type=mad.RACK, rmpp_flags=mad.ACTIVE, rmpp_status=0,
                                 segment=segment, new_window_last=nwl), **fields))
 
 
 def data_segments(gsi, first, last):
     got = []
     for i in range(first, last + 1):
-        m = gsi.expect(rmpp_type=mad.DATA, segment=i, status=0, rmpp_status=0, rmpp_version=1)
+        m = gsi.rx()
+        while m.segment < i:
+            m = gsi.rx()  # sent again: the ACK took its time
+        assert (m.rmpp_type, m.segment, m.status, m.rmpp_status, m.rmpp_version) == (
+            mad.DATA, i, 0, 0, 1), m
         assert m.rflags == mad.ACTIVE | (mad.RFIRST if i == 1 else 0) | \
             (mad.RLAST if i == SEGMENTS else 0), m
         got.append(m)
@@ -118,7 +122,7 @@ def test_class_port_info(gsi):
 
 
 @pytest.mark.parametrize('method,attr,status', [
-    (0x7e, NODE.attr, mad.NO_METHOD), (0x03, NODE.attr, mad.NO_METHOD),
+    (0x7e, NODE.attr, mad.NO_METHOD),
     (mad.GET, 0x7777, mad.NO_METHOD_ATTR), (mad.TABLE, 0x7777, mad.NO_METHOD_ATTR),
     (mad.SET, NODE.attr, mad.NO_METHOD_ATTR), (mad.DELETE, NODE.attr, mad.NO_METHOD_ATTR)])
 def test_unknown_method_or_attribute(gsi, method, attr, status):
@@ -160,7 +164,7 @@ def test_path_without_ports_is_an_answer(gsi):
 def test_whole_table(gsi):
     s = Script()
     data, m = receive2(gsi, table(), s)
-    assert s.seen == list(range(1, SEGMENTS + 1)) and m.stride == STRIDE // 8
+    assert sorted(set(s.seen)) == list(range(1, SEGMENTS + 1)) and m.stride == STRIDE // 8
     assert s.total == 20 * SEGMENTS + TOTAL and m.length == 20 + 200
     rows = NODE.split2(data, m.stride)
     assert rows == [node_bytes(lid) for lid in range(1, NODES + 1)]
@@ -196,7 +200,7 @@ def test_windows(wire, gsi, step):
             at += 1
             if (at - 1) % 60 == 0 and at <= window_end:
                 gsi.tx(rack(m, at - 1, window_end))  # what Polca keeps in flight is its own choice
-        gsi.expect_nothing(0.02)
+        gsi.expect_no_more(window_end)
         gsi.tx(rack(m, window_end, window_end + step))
     give_up(wire, gsi, m)
 
@@ -207,7 +211,7 @@ def test_old_acks_are_ignored(wire, gsi, counted):
     m = data_segments(gsi, 18, 33)[-1]
     gsi.tx(rack(m, 1, 17))
     gsi.tx(rack(m, 17, 20))
-    gsi.expect_nothing(0.03)
+    gsi.expect_no_more(33)
     assert counted['ack_ignored'] >= 2 and len(sessions(wire, gsi)) == 1
     give_up(wire, gsi, m)
 
@@ -231,11 +235,11 @@ def test_nobody_acknowledges(wire, gsi, counted):
             continue
         if x.rmpp_type == mad.ABORT:
             break
-        assert 18 > x.segment > 1
+        assert x.segment <= 17, x
         again.append(x.segment)
     assert (x.rmpp_status, x.segment, x.length, x.rflags) == (mad.RETRIES, 0, 0, mad.ACTIVE)
     assert x.tid == m.tid
-    assert again and again.count(2) <= 7 + counted['probes']
+    assert again and again.count(17) <= 1 + 7 + counted['probes']
     over(wire, gsi)
     assert counted['sessions_failed'] == 1
 
@@ -246,8 +250,8 @@ def test_repeated_request_starts_no_second_stream(wire, gsi, counted):
     m = data_segments(gsi, 1, 1)[0]
     gsi.tx(q)
     gsi.tx(rack(m, 1, 3))
-    got = [gsi.rx().segment for _ in range(2)]
-    assert 2 in got and counted['sessions_opened'] == 1 and counted['repeated_requests'] == 1
+    data_segments(gsi, 2, 3)
+    assert counted['sessions_opened'] == 1 and counted['repeated_requests'] == 1
     give_up(wire, gsi, m)
 
 
@@ -255,9 +259,9 @@ def test_repeated_request_starts_no_second_stream(wire, gsi, counted):
 
 @pytest.mark.parametrize('fields,status', [
     (dict(rmpp_status=1), mad.BAD_STATUS),
-    (dict(segment=17, new_window_last=16), mad.W2S),
-    (dict(segment=18, new_window_last=40), mad.S2B),
-    (dict(segment=SEGMENTS + 1, new_window_last=SEGMENTS + 9), mad.S2B),
+    (dict(segment=17, nwl=16), mad.W2S),
+    (dict(segment=18, nwl=40), mad.S2B),
+    (dict(segment=SEGMENTS + 1, nwl=SEGMENTS + 9), mad.S2B),
     (dict(rmpp_type=5), mad.BAD_TYPE), (dict(rmpp_type=255), mad.BAD_TYPE),
     (dict(rmpp_version=2), mad.BAD_VERSION), (dict(rmpp_version=0), mad.BAD_VERSION),
     (dict(rmpp_type=mad.STOP, rmpp_status=2), mad.BAD_STATUS),
@@ -266,7 +270,7 @@ def test_repeated_request_starts_no_second_stream(wire, gsi, counted):
     (dict(rmpp_type=mad.ABORT, rmpp_status=128), mad.BAD_STATUS)])
 def test_answered_with_abort(wire, gsi, counted, fields, status):
     m = opened(gsi)
-    gsi.tx(rack(m, 17, 33, **fields))
+    gsi.tx(rack(m, **dict(dict(segment=17, nwl=33), **fields)))
     x = gsi.rx()
     while x.rmpp_type == mad.DATA:
         x = gsi.rx()
@@ -309,13 +313,3 @@ def test_get_multi_is_answered(gsi):
     """MultiPathRecord is not served (B10): 0x000C, or the method is none."""
     gsi.tx(v2(mad.MULTI, 0x3a, tid=sapeer.new_tid(), sm_key=SM_KEY))
     assert gsi.rx().status in (mad.NO_METHOD, mad.NO_METHOD_ATTR)
-
-
-def test_restart_of_a_transaction_after_it_ended(gsi):
-    """The same TID once more: a new transaction."""
-    q = table(NODE.mask('lid'), NODE.put(lid=9))
-    for _ in range(3):
-        gsi.tx(q)
-        m = gsi.expect(segment=1, rmpp_type=mad.DATA)
-        gsi.tx(rack(m, 1, 17))
-        time.sleep(0.05)

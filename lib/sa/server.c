@@ -31,7 +31,7 @@ const struct sa_config sa_config_default = {
 	.path_ports = 16384,
 	.path_switches = 2048,
 	.path_links = 65536,
-	.path_routes = 256,
+	.path_routes = 1024,
 };
 
 /* sa-multipacket A2 */

@@ -210,6 +210,31 @@ test_of_a_group_others_members_are_not_shown(void **state)
 	assert_int_equal(records(b, SA_MCMEMBER, 2), 6);
 }
 
+/* Nor can they be found out by asking for one after the other. */
+static void
+test_others_members_cannot_be_asked_for(void **state)
+{
+	uint8_t rec[SA_RECORD_MAX] = { 0 };
+	struct bench *b = *state;
+	struct ask a = { .version = 2, .method = SA_GET_TABLE, .attribute = SA_MCMEMBER,
+		.mask = SA_BIT(MC_BIT_PORT_GID), .data = rec, .data_len = 52, .from = GUID_B,
+		.untrusted = true };
+
+	put_member(b, 1, GUID_A, 0xFFFF);
+	put_member(b, 1, GUID_C, 0xFFFF);
+	set_gid(rec + 16, GUID_A);
+	assert_int_equal(ask(b, &a), 0);
+	assert_int_equal(records(b, SA_MCMEMBER, 2), 0);
+	a.from = GUID_A;
+	assert_int_equal(ask(b, &a), 0);
+	assert_int_equal(records(b, SA_MCMEMBER, 2), 1);
+	a.mask = SA_BIT(MC_BIT_MLID); /* the group itself is no secret */
+	a.from = GUID_B;
+	put_be16(rec + 36, 0xC001);
+	assert_int_equal(ask(b, &a), 0);
+	assert_int_equal(records(b, SA_MCMEMBER, 2), 1);
+}
+
 static void
 test_subscriptions_are_seen_by_their_owner(void **state)
 {
@@ -323,6 +348,7 @@ main(void)
 		T(test_keys_are_for_the_trusted),
 		T(test_services_are_seen_in_their_partition),
 		T(test_of_a_group_others_members_are_not_shown),
+		T(test_others_members_cannot_be_asked_for),
 		T(test_subscriptions_are_seen_by_their_owner),
 		cmocka_unit_test(test_config_and_bulk_are_for_the_master_sm_and_the_trusted),
 		cmocka_unit_test(test_offsets_agree_with_the_tables),

@@ -288,6 +288,40 @@ test_v1_changes_only(void **state)
 	assert_int_equal(records(b, SA_NODE, 1), 7);
 }
 
+/*
+ * What the untrusted see of a table changes with the partitions, though the table does not; and a
+ * token is the same as long as nothing has changed, wherever it came from.
+ */
+static void
+test_v1_change_token_of_the_untrusted(void **state)
+{
+	static const uint16_t c_pkeys[] = { 0x7FFF, 0x8002 }, none[] = { 0x8009 };
+	struct bench *b = *state;
+	struct ask a = v1(SA_GET_TABLE, SA_NODE, 0, 0xFFFFFFFF);
+	uint64_t token;
+
+	a.untrusted = true;
+	a.from = GUID_C;
+	assert_int_equal(ask(b, &a), 0);
+	assert_int_equal(records(b, SA_NODE, 1), 5);
+	a.sa_key = get_be64(b->reply + SA1_OFF_SA_KEY);
+	assert_int_equal(ask(b, &a), 0);
+	assert_int_equal(b->len, 0);
+	put_pkeys(b, 8, 1, none, 1); /* C now sees itself alone */
+	assert_int_equal(ask(b, &a), 0);
+	assert_int_equal(records(b, SA_NODE, 1), 1);
+	put_pkeys(b, 8, 1, c_pkeys, 2);
+	/* GetBulk's token is newer than any table's: it comes back where nothing has changed */
+	assert_int_equal(
+		ask(b, &(struct ask){ .version = 1, .method = SA1_GET_BULK }), 0);
+	token = get_be64(b->reply + SA1_OFF_SA_KEY);
+	a = v1(SA_GET_TABLE, SA_NODE, 0, 0xFFFFFFFF);
+	a.sa_key = token;
+	assert_int_equal(ask(b, &a), 0);
+	assert_int_equal(b->len, 0);
+	assert_int_equal(get_be64(b->reply + SA1_OFF_SA_KEY), token);
+}
+
 static void
 test_v1_path_by_template(void **state)
 {
@@ -409,6 +443,58 @@ test_transfers_and_queries_are_bounded(void **state)
 		source[i].release(source[i].arg);
 }
 
+/* Long queries take all there is for them: short ones are answered all the same. */
+static void
+test_short_queries_do_not_wait_for_long_ones(void **state)
+{
+	uint8_t rec[SA_RECORD_MAX] = { 0 }, lid[SA_RECORD_MAX] = { 0 };
+	struct bench *b = *state;
+	struct ask slow = v2(SA_GET_TABLE, SA_NODE, SA_BIT(10), rec);
+	struct ask quick = v2(MAD_GET, SA_NODE, NODE_LID, lid);
+	unsigned int i;
+
+	many_nodes(b, 3000);
+	put_be16(rec + 34, 1);
+	put_be16(lid, 4);
+	for (i = 0; i < 4; i++) {
+		ask_only(b, &slow);
+		assert_int_equal(b->outcome, MAD_LATER);
+	}
+	assert_int_equal(ask(b, &slow), 0x0100);
+	assert_int_equal(ask(b, &quick), 0);
+	assert_int_equal(b->outcome, MAD_ANSWER);
+	assert_int_equal(get_be16(b->reply + SA2_OFF_DATA), 4);
+}
+
+/* A list of three levels: 63 pointers in a chunk. */
+static void
+test_a_long_list_is_read_from_anywhere(void **state)
+{
+	uint8_t rec[SA_RECORD_MAX] = { 0 }, buf[112];
+	struct bench *b = *state;
+	struct ask a = v2(SA_GET_TABLE, SA_NODE, SA_BIT(10), rec);
+	static const unsigned int places[] = { 4499, 0, 62, 63, 3968, 3969, 1, 4031, 4032, 64 };
+	struct mad_source source;
+	unsigned int i;
+
+	many_nodes(b, 9000);
+	put_be16(rec + 34, 1);
+	b->keep_source = true;
+	assert_int_equal(ask(b, &a), 0);
+	source = b->source;
+	assert_int_equal(source.length, 4500 * 112);
+	for (i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		assert_int_equal(source.read(source.arg, places[i] * 112, buf, 112), 0);
+		assert_int_equal(get_be16(buf), 0x1001 + 2 * places[i]);
+	}
+	source.release(source.arg);
+	/* all of it has been given back: there is room for one only */
+	for (i = 0; i < 4; i++) {
+		assert_int_equal(ask(b, &a), 0);
+		b->source.release(b->source.arg);
+	}
+}
+
 static void
 test_a_transfer_reads_its_own_version(void **state)
 {
@@ -496,10 +582,13 @@ main(void)
 		T(test_v1_template_and_mask_do_not_count_the_rid),
 		T(test_v1_rid_range),
 		T(test_v1_changes_only),
+		T(test_v1_change_token_of_the_untrusted),
 		T(test_v1_path_by_template),
 		T(test_long_query_goes_on_in_slices_and_keeps_its_version),
 		cmocka_unit_test(test_too_large_a_result_is_no_resources),
 		T(test_transfers_and_queries_are_bounded),
+		T(test_short_queries_do_not_wait_for_long_ones),
+		T(test_a_long_list_is_read_from_anywhere),
 		T(test_a_transfer_reads_its_own_version),
 		T(test_a_version_given_up_ends_the_transfer),
 		T(test_mcmember_selectors_in_queries),

@@ -345,6 +345,30 @@ test_events_too_many_for_their_queue_are_counted(void **state)
 	test_free(c);
 }
 
+/* A Config changes what a subscriber asks for, and it is told on. */
+static void
+test_edited_subscription_is_still_told(void **state)
+{
+	struct bench *b = *state;
+	uint8_t wire[4 + 60];
+	struct ask a = { .version = 1, .method = SA1_CONFIG, .attribute = SA_INFORM_INFO_RECORD,
+		.edit = 3, .data = wire, .data_len = 64, .payload_len = 64 };
+	const struct store_record *r;
+	struct store_cursor c;
+
+	assert_int_equal(subscribe(b, &(struct subscription){ .from = GUID_A, .trap = 67 }), 0);
+	store_seek(&c, store_current(b->reader), SA_TABLE_INFORM, 0);
+	r = store_next(&c, NULL);
+	put_be32(wire, r->rid);
+	memcpy(wire + 4, r->bytes, 60);
+	put_be16(wire + 4 + 24 + 26, 66);
+	assert_int_equal(ask(b, &a), 0);
+	join(b, 0xFFFF);
+	run(b);
+	assert_int_equal(b->num_calls, 1);
+	assert_int_equal(trap_of(b, 0), 66);
+}
+
 int
 main(void)
 {
@@ -361,6 +385,7 @@ main(void)
 		cmocka_unit_test(test_reports_are_bounded_in_number_and_rate),
 		T(test_report_that_cannot_be_sent_is_given_up),
 		T(test_events_too_many_for_their_queue_are_counted),
+		T(test_edited_subscription_is_still_told),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -182,6 +182,22 @@ test_lease_runs_out(void **state)
 	assert_int_equal(count_of(b, SA_TABLE_SERVICE), 1);
 }
 
+/* However many there are, only those that end are looked at, the first to end first. */
+static void
+test_leases_end_in_their_order(void **state)
+{
+	struct service s = { .gid = GUID_A };
+	struct bench *b = *state;
+
+	for (s.id = 0; s.id < 100; s.id++) {
+		s.lease = 1 + s.id * 37 % 100;
+		assert_int_equal(service(b, &s), 0);
+	}
+	for (s.id = 1; s.id <= 100; s.id++)
+		assert_int_equal(sa_expire(b->sa, 1000 + s.id), 1);
+	assert_int_equal(count_of(b, SA_TABLE_SERVICE), 0);
+}
+
 static void
 test_lease_of_an_imported_service_runs_from_its_import(void **state)
 {
@@ -369,6 +385,30 @@ test_group_takes_the_mtu_and_rate_asked_for(void **state)
 		0); /* 2048; less than 60 Gb/s */
 	assert_int_equal(answer(b)[38], 0x80 | 4);
 	assert_int_equal(answer(b)[42], 0x80 | 12);
+}
+
+/* MLIDs are few: a port without trust cannot take them all. */
+static void
+test_groups_of_a_port_are_bounded(void **state)
+{
+	struct member m = { .port = GUID_A, .state = FULL, .mask = CREATE, .from = GUID_A,
+		.untrusted = true };
+	struct bench *b = *state;
+
+	make_group(b);
+	for (m.mgid = 2; m.mgid <= 1024; m.mgid++)
+		assert_int_equal(member(b, &m), 0);
+	assert_int_equal(member(b, &m), 0x0100);
+	m.port = m.from = GUID_B; /* another one may */
+	assert_int_equal(member(b, &m), 0);
+	m.port = m.from = GUID_A; /* nor join one that there is; but change what it has */
+	assert_int_equal(member(b, &m), 0x0100);
+	m.mgid = 1;
+	m.state = SEND_ONLY;
+	assert_int_equal(member(b, &m), 0);
+	m.mgid = 1025;
+	m.untrusted = false;
+	assert_int_equal(member(b, &m), 0);
 }
 
 static void
@@ -636,6 +676,10 @@ test_operators_changes_are_all_or_nothing(void **state)
 	assert_int_equal(sa_change(b->sa, c, 2, &err), -EINVAL);
 	c[1] = change_of(SA_NODE); /* LID 0 */
 	assert_int_equal(sa_change(b->sa, c, 2, &err), -EINVAL);
+	c[1] = change_of(SA_NODE); /* a RID that is not its LID's */
+	set_field(&c[1], "lid", 41);
+	c[1].rid = 0x002A0000;
+	assert_int_equal(sa_change(b->sa, c, 2, &err), -EINVAL);
 	assert_int_equal(count_of(b, SA_TABLE_NODE), 6);
 	assert_int_equal(sa_change(b->sa, c, 1, &err), 0);
 	assert_int_equal(sa_replace(b->sa, c, 1, &err), 0);
@@ -672,12 +716,14 @@ main(void)
 		T(test_services_of_a_port_are_bounded),
 		T(test_service_key_protects),
 		T(test_lease_runs_out),
+		T(test_leases_end_in_their_order),
 		T(test_lease_of_an_imported_service_runs_from_its_import),
 		T(test_v1_set_adds_and_deletes_but_does_not_edit),
 		T(test_first_full_member_creates_the_group),
 		T(test_group_needs_its_components),
 		T(test_group_is_not_created),
 		T(test_group_takes_the_mtu_and_rate_asked_for),
+		T(test_groups_of_a_port_are_bounded),
 		T(test_mgid_of_zero_is_made_up),
 		T(test_join_takes_the_groups_values),
 		T(test_join_is_refused),

@@ -191,7 +191,7 @@ def receive1(gsi, request, script=None, window=64, first=None, timeout=20):
                 s.resends.append(expected)
                 control(latest, mad.RESEND, expected)
             continue
-        if m.tid != request.tid:
+        if m.tid != request.tid or m.class_version != 1:
             continue
         if m.status:
             raise Failed('status', m)
@@ -326,7 +326,7 @@ def receive2(gsi, request, script=None, step=16, first=None, timeout=20):
             if not s.seen:
                 gsi.tx(request)
             continue
-        if m.tid != request.tid:
+        if m.tid != request.tid or m.class_version != 2:
             continue
         if m.status:
             raise Failed('status', m)

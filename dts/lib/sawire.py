@@ -48,9 +48,9 @@ def node_bytes(lid):
 
 def port_json(lid):
     return dict(record='PortInfoRecord', lid=lid, port_num=1, base_lid=lid,
-                gid_prefix='0xfe80000000000000', port_state='ACTIVE', port_phys_state='LINK_UP',
-                neighbor_mtu='4096', mtu_cap='4096', link_width_active='4X',
-                link_speed_active='10.0')
+                gid_prefix='0xfe80000000000000', port_state='active', port_phys_state='link_up',
+                neighbor_mtu='4096', mtu_cap='4096', link_width_active='4x',
+                link_speed_active='10')
 
 
 def gid(lid):

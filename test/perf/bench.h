@@ -87,7 +87,7 @@ void bench_limits(struct mad_limits *limits, const struct bench_config *config);
 
 /* --- database.c --- */
 
-/* n NodeRecords, RIDs 0x00010000 and on. */
+/* n NodeRecords, LIDs from 1 on. */
 void load_nodes(struct bench_server *s, uint32_t n);
 /*
  * A fat tree of n channel adapters: leaves of 200 adapters, 25 spines, two links from each leaf to

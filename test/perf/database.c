@@ -52,22 +52,22 @@ end(struct batch *b)
 }
 
 static uint8_t *
-next(struct batch *b, uint16_t attribute, uint32_t rid)
+next(struct batch *b, uint16_t attribute)
 {
 	struct sa_change *c;
 
 	if (b->n == b->room)
 		flush(b);
 	c = &b->change[b->n++];
-	*c = (struct sa_change){ .type = sa_record_type(attribute), .rid = rid };
+	*c = (struct sa_change){ .type = sa_record_type(attribute) };
 	return c->rec;
 }
 
 static void
-node(struct batch *b, uint32_t rid, uint16_t lid, uint8_t type, uint64_t guid, uint8_t ports)
+node(struct batch *b, uint16_t lid, uint8_t type, uint64_t guid, uint8_t ports)
 {
 	const struct sa_record_type *t = sa_record_type(SA_NODE);
-	uint8_t *rec = next(b, SA_NODE, rid);
+	uint8_t *rec = next(b, SA_NODE);
 	char name[64];
 
 	sa_put_named(t, "lid", rec, lid);
@@ -78,7 +78,7 @@ node(struct batch *b, uint32_t rid, uint16_t lid, uint8_t type, uint64_t guid, u
 	sa_put_named(t, "node_guid", rec, guid);
 	sa_put_named(t, "port_guid", rec, guid);
 	sa_put_named(t, "partition_cap", rec, 32);
-	snprintf(name, sizeof(name), "node %u", rid);
+	snprintf(name, sizeof(name), "node %u", lid);
 	memcpy(rec + 44, name, strlen(name));
 }
 
@@ -86,7 +86,7 @@ static void
 port(struct batch *b, uint16_t lid, uint8_t num)
 {
 	const struct sa_record_type *t = sa_record_type(SA_PORT_INFO);
-	uint8_t *rec = next(b, SA_PORT_INFO, 0);
+	uint8_t *rec = next(b, SA_PORT_INFO);
 
 	sa_put_named(t, "lid", rec, lid);
 	sa_put_named(t, "port_num", rec, num);
@@ -104,7 +104,7 @@ static void
 one_way(struct batch *b, uint16_t from, uint8_t from_port, uint16_t to, uint8_t to_port)
 {
 	const struct sa_record_type *t = sa_record_type(SA_LINK);
-	uint8_t *rec = next(b, SA_LINK, 0);
+	uint8_t *rec = next(b, SA_LINK);
 
 	sa_put_named(t, "from_lid", rec, from);
 	sa_put_named(t, "from_port", rec, from_port);
@@ -123,7 +123,7 @@ static void
 partition(struct batch *b, uint16_t lid)
 {
 	const struct sa_record_type *t = sa_record_type(SA_PKEY_TABLE);
-	uint8_t *rec = next(b, SA_PKEY_TABLE, 0);
+	uint8_t *rec = next(b, SA_PKEY_TABLE);
 
 	sa_put_named(t, "lid", rec, lid);
 	memset(rec + 8, 0xFF, 2); /* the first P_Key: full member of the default partition */
@@ -132,7 +132,7 @@ partition(struct batch *b, uint16_t lid)
 static void
 adapter(struct batch *b, uint16_t lid)
 {
-	node(b, 0, lid, NODE_CA, BENCH_GUID(lid), 1);
+	node(b, lid, NODE_CA, BENCH_GUID(lid), 1);
 	port(b, lid, 1);
 	partition(b, lid);
 }
@@ -143,8 +143,8 @@ switch_with(struct batch *b, uint16_t lid, uint8_t ports)
 	const struct sa_record_type *t = sa_record_type(SA_SWITCH_INFO);
 	unsigned int i;
 
-	node(b, 0, lid, NODE_SWITCH, BENCH_GUID(lid), ports);
-	sa_put_named(t, "lid", next(b, SA_SWITCH_INFO, 0), lid);
+	node(b, lid, NODE_SWITCH, BENCH_GUID(lid), ports);
+	sa_put_named(t, "lid", next(b, SA_SWITCH_INFO), lid);
 	for (i = 0; i <= ports; i++)
 		port(b, lid, (uint8_t)i);
 }
@@ -157,7 +157,7 @@ load_nodes(struct bench_server *s, uint32_t n)
 
 	begin(&b, s);
 	for (i = 0; i < n; i++)
-		node(&b, 0x10000 + i, (uint16_t)((0x10000 + i) >> 16), NODE_CA, BENCH_GUID(i), 1);
+		node(&b, (uint16_t)(i + 1), NODE_CA, BENCH_GUID(i + 1), 1);
 	end(&b);
 }
 

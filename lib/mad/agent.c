@@ -105,38 +105,6 @@ answer_status(const struct mad_rx *rx, uint16_t status)
 	return mad_reply_status(rx, status) ? VERDICT_DATAGRAM : VERDICT_MAD_REFUSED;
 }
 
-/* --- requests of one packet without a session --- */
-
-static enum verdict
-ask_at_once(const struct mad_rx *rx, const struct mad_agent *agent)
-{
-	uint8_t reply[MAD_LEN];
-	struct mad_peer peer;
-	struct mad_request req = {
-		.peer = &peer,
-		.mad = rx->mad,
-		.now = rx->now,
-		.reply = reply,
-	};
-
-	mad_peer_of(&peer, rx);
-	mad_reply_header(reply, rx->mad);
-	mad_count(rx->w, requests, 1);
-	switch (agent->request(agent->arg, &req)) {
-	case MAD_ANSWER:
-		return mad_reply(rx, reply) ? VERDICT_DATAGRAM : VERDICT_MAD_REFUSED;
-	case MAD_STREAM:
-		/* the method's row says that there is none */
-		if (req.source.release != NULL)
-			req.source.release(req.source.arg);
-		return answer_status(rx, MAD_STATUS_BAD_METHOD);
-	case MAD_LATER:
-	case MAD_SILENT:
-		break;
-	}
-	return VERDICT_DATAGRAM;
-}
-
 /* --- requests with a session --- */
 
 static struct mad_session *
@@ -238,6 +206,70 @@ start_session(const struct mad_rx *rx, const struct mad_agent *agent, const stru
 	return VERDICT_DATAGRAM;
 }
 
+/* --- requests of one packet without a session --- */
+
+/* What a session would be made of. */
+struct mad_late {
+	const struct mad_rx *rx;
+	const struct mad_agent *agent;
+	const struct mad_method *method;
+};
+
+mad_handle
+mad_later(struct mad_request *req)
+{
+	const struct mad_late *l = req->late;
+	struct mad_session *s;
+
+	if (req->handle != 0 || l == NULL || !(l->method->flags & MAD_METHOD_LATER))
+		return req->handle;
+	s = open_session(l->rx, l->agent, l->method);
+	if (s == NULL) {
+		mad_count(l->rx->w, sessions_refused, 1);
+		return 0;
+	}
+	if (s->protocol->start_request != NULL)
+		s->protocol->start_request(s);
+	s->state = MAD_STATE_PREP;
+	req->handle = mad_session_handle(s);
+	return req->handle;
+}
+
+static enum verdict
+ask_at_once(const struct mad_rx *rx, const struct mad_agent *agent, const struct mad_method *m)
+{
+	const struct mad_late late = { rx, agent, m };
+	struct mad_session *s;
+	uint8_t reply[MAD_LEN];
+	enum mad_outcome out;
+	struct mad_peer peer;
+	struct mad_request req = {
+		.peer = &peer,
+		.mad = rx->mad,
+		.now = rx->now,
+		.reply = reply,
+		.late = &late,
+	};
+
+	mad_peer_of(&peer, rx);
+	mad_reply_header(reply, rx->mad);
+	mad_count(rx->w, requests, 1);
+	out = agent->request(agent->arg, &req);
+	if (unlikely(req.handle != 0)) {
+		s = mad_session_of(rx->w, req.handle);
+		if (s != NULL)
+			outcome(s, out, &req);
+	} else if (out == MAD_ANSWER) {
+		return mad_reply(rx, reply) ? VERDICT_DATAGRAM : VERDICT_MAD_REFUSED;
+	} else if (out == MAD_STREAM) {
+		/* the method's row says that there is none */
+		if (req.source.release != NULL)
+			req.source.release(req.source.arg);
+		return answer_status(rx, MAD_STATUS_BAD_METHOD);
+	}
+	return VERDICT_DATAGRAM;
+}
+
 /* --- dispatch --- */
 
 enum verdict
@@ -260,8 +292,8 @@ mad_dispatch(const struct mad_rx *rx)
 		return answer_status(rx, MAD_STATUS_BAD_METHOD);
 	if (kind == MAD_KIND_FIRST && !(m->flags & MAD_METHOD_MULTI_REQUEST))
 		return answer_status(rx, MAD_STATUS_INVALID_FIELD);
-	if (m->flags == 0)
-		return ask_at_once(rx, agent);
+	if ((m->flags & ~MAD_METHOD_LATER) == 0)
+		return ask_at_once(rx, agent, m);
 	return start_session(rx, agent, m, kind);
 }
 

@@ -133,16 +133,18 @@ struct mad_request {
 	/** of a multi-packet request; the handler owns it if it sets take_body */
 	struct mad_body *body;
 	bool take_body;
-	mad_handle handle; /**< 0 for methods without MAD_METHOD_SESSION */
+	mad_handle handle; /**< 0 for methods without MAD_METHOD_SESSION, until mad_later() */
 	uint64_t now;
 	/** MAD_LEN bytes: the request's header with R set, class header fields cleared, no data */
 	uint8_t *reply;
 	struct mad_source source;
+	const struct mad_late *late; /**< for mad_later() */
 };
 
 #define MAD_METHOD_SESSION 0x1 /**< a repeated request is recognised while the first is answered */
 #define MAD_METHOD_MULTI_REQUEST 0x2 /**< may come in many packets */
 #define MAD_METHOD_MULTI_RESPONSE 0x4 /**< its answer is a stream, if only of one packet */
+#define MAD_METHOD_LATER 0x8 /**< mostly answered at once; a session only when mad_later() asks */
 
 struct mad_method {
 	uint8_t method; /**< 0 ends a list */
@@ -171,6 +173,13 @@ struct mad_agent {
 /** @retval -EEXIST class and version are taken; -ENOSPC */
 int mad_agent_add(struct mad_worker *w, const struct mad_agent *agent);
 
+/**
+ * From inside the handler, before it says MAD_LATER: the handle of the session that the answer will
+ * have, opened now if the method has none.
+ *
+ * @return 0: there is no session to be had, the request must be answered at once
+ */
+mad_handle mad_later(struct mad_request *req);
 /** Answer a request kept by MAD_LATER. @retval -ENOENT its session has ended meanwhile */
 int mad_answer(struct mad_worker *w, mad_handle h, const uint8_t *mad, uint64_t now);
 /** The same with a stream; the source is released also when this fails. */

@@ -255,7 +255,7 @@ put_off(struct query *fresh, struct mad_request *req)
 	struct sa_worker *w = fresh->w;
 	struct query *q = TAILQ_FIRST(&w->queries_free);
 
-	if (q == NULL)
+	if (q == NULL || mad_later(req) == 0)
 		return SA_STATUS_NO_RESOURCES;
 	if (fresh->snapshot != NULL) {
 		if (store_hold(w->reader, fresh->snapshot) != 0)

@@ -36,7 +36,7 @@ const struct sa_config sa_config_default = {
 
 /* sa-multipacket A2 */
 static const struct mad_method methods_v1[] = {
-	{ MAD_GET, MAD_METHOD_SESSION },
+	{ MAD_GET, MAD_METHOD_LATER },
 	{ MAD_SET, MAD_METHOD_SESSION },
 	{ SA1_INFORM, MAD_METHOD_SESSION },
 	{ SA_GET_TABLE, MAD_METHOD_SESSION | MAD_METHOD_MULTI_RESPONSE },
@@ -47,7 +47,7 @@ static const struct mad_method methods_v1[] = {
 
 /* sa-multipacket B7 */
 static const struct mad_method methods_v2[] = {
-	{ MAD_GET, MAD_METHOD_SESSION },
+	{ MAD_GET, MAD_METHOD_LATER },
 	{ MAD_SET, MAD_METHOD_SESSION },
 	{ SA_GET_TABLE, MAD_METHOD_SESSION | MAD_METHOD_MULTI_RESPONSE },
 	{ SA2_GET_TRACE, MAD_METHOD_SESSION | MAD_METHOD_MULTI_RESPONSE },

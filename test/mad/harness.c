@@ -458,7 +458,7 @@ agent_request(void *arg, struct mad_request *req)
 	struct harness *h = arg;
 
 	h->requests++;
-	h->handle = req->handle;
+	h->handle = h->outcome == MAD_LATER ? mad_later(req) : req->handle;
 	memcpy(h->request, req->mad, MAD_LEN);
 	free(h->body);
 	h->body = NULL;
@@ -470,13 +470,17 @@ agent_request(void *arg, struct mad_request *req)
 		mad_body_read(req->body, 0, h->body, h->body_len);
 	}
 	put_be16(req->reply + MAD_OFF_STATUS, h->status);
+	if (h->outcome == MAD_LATER && h->handle == 0) {
+		put_be16(req->reply + MAD_OFF_STATUS, SA_STATUS_NO_RESOURCES);
+		return MAD_ANSWER;
+	}
 	if (h->outcome == MAD_STREAM)
 		req->source = pattern_source(h, h->table_bytes);
 	return h->outcome;
 }
 
 static const struct mad_method v1_methods[] = {
-	{ MAD_GET, 0 },
+	{ MAD_GET, MAD_METHOD_LATER },
 	{ MAD_SET, MAD_METHOD_SESSION },
 	{ SA_GET_TABLE, MAD_METHOD_SESSION | MAD_METHOD_MULTI_RESPONSE },
 	{ SA1_GET_BULK, MAD_METHOD_SESSION | MAD_METHOD_MULTI_RESPONSE },
@@ -485,7 +489,7 @@ static const struct mad_method v1_methods[] = {
 };
 
 static const struct mad_method v2_methods[] = {
-	{ MAD_GET, 0 },
+	{ MAD_GET, MAD_METHOD_LATER },
 	{ MAD_SET, MAD_METHOD_SESSION },
 	{ SA_GET_TABLE, MAD_METHOD_SESSION | MAD_METHOD_MULTI_RESPONSE },
 	{ SA2_GET_TRACE, MAD_METHOD_SESSION | MAD_METHOD_MULTI_RESPONSE },

@@ -299,6 +299,54 @@ ignore(void *arg, struct mad_request *req)
 	return MAD_SILENT;
 }
 
+/* A Get costs a session only when its answer comes later; its repeats find it */
+static void
+test_session_for_a_late_answer_only(void **state)
+{
+	struct harness *h = *state;
+	uint8_t mad[MAD_LEN];
+
+	h->outcome = MAD_ANSWER;
+	say_v1(h, MAD_GET, 0, 0, 0, 0);
+	expect_tx(&h->a, "81 single of 0");
+	assert_int_equal(h->handle, 0);
+	assert_int_equal(counters_of(&h->a).sessions_opened, 0);
+	h->outcome = MAD_LATER;
+	say_v1(h, MAD_GET, 0, 0, 0, 0);
+	expect_silence(&h->a);
+	assert_string_equal(state_of(&h->a), "PREP");
+	assert_int_equal(counters_of(&h->a).sessions_opened, 1);
+	say_v1(h, MAD_GET, 0, 0, 0, 0);
+	assert_int_equal(h->requests, 2);
+	assert_int_equal(counters_of(&h->a).repeated_requests, 1);
+	skip_sent(&h->a);
+	v1_mad(h, mad, 0x81, 0, 0, 0, 0);
+	assert_int_equal(mad_answer(h->a.w, h->handle, mad, h->now), 0);
+	transmit(&h->a);
+	expect_tx(&h->a, "81 single of 0");
+}
+
+/* Class version 2 the same; and where there is no session to be had, the answer is at once */
+static void
+test_no_session_for_a_late_answer(void **state)
+{
+	struct harness *h = *state;
+	uint8_t mad[MAD_LEN];
+	unsigned int i;
+
+	h->outcome = MAD_LATER;
+	for (i = 0; i < h->config.limits.max_sessions_per_peer; i++) {
+		h->tid++;
+		assert_int_equal(say(h, get(h, mad, 0x03, 2, MAD_GET)), VERDICT_DATAGRAM);
+		assert_int_not_equal(h->handle, 0);
+	}
+	expect_silence(&h->a);
+	h->tid++;
+	say_v1(h, MAD_GET, 0, 0, 0, 0);
+	expect_tx(&h->a, "81 single status 0x0100");
+	assert_int_equal(counters_of(&h->a).sessions_refused, 1);
+}
+
 static void
 test_agents_table(void **state)
 {
@@ -353,6 +401,8 @@ main(void)
 		T(test_odd_single_requests),
 		T(test_strays),
 		T(test_answers_wait_for_the_sink),
+		T(test_session_for_a_late_answer_only),
+		T(test_no_session_for_a_late_answer),
 		T(test_agents_table),
 		cmocka_unit_test(test_names),
 	};

@@ -58,6 +58,12 @@ take_stream(const uint8_t *mad, const struct mad_source *source)
 	source->release(source->arg);
 }
 
+mad_handle
+mad_later(struct mad_request *req)
+{
+	return req->handle;
+}
+
 int
 mad_answer(struct mad_worker *w, mad_handle h, const uint8_t *mad, uint64_t now)
 {

@@ -3,7 +3,7 @@
 # Copyright(c) 2026 Polca contributors
 """Seed corpora for the fuzz targets: make_corpus.py DIR
 
-Writes DIR/packet, DIR/qp, DIR/rpc, DIR/config and DIR/import from the captures, docs/rpc.md and config/.
+Writes DIR/packet, DIR/qp, DIR/mad, DIR/rpc, DIR/config and DIR/import from the captures, docs/rpc.md and config/.
 """
 import hashlib
 import pathlib
@@ -35,6 +35,58 @@ def record(bth):
     return bytes([length // 8, length % 8, 0]) + bth[:length]
 
 
+TO_CLIENT, STRANGER, KEEP_TID, REPLAY, ASK, DATABASE = 0x01, 0x02, 0x04, 0x08, 0x10, 0x40
+
+
+def mad_record(flags, what=0, pause=10, mad=b""):
+    """fuzz_mad's {flags, what, pause, length / 4, bytes}."""
+    mad += bytes(-len(mad) % 4)
+    return bytes([flags, what, pause, len(mad) // 4]) + mad
+
+
+def mad_header(version, method, attribute, tid=0x1234, modifier=0):
+    return struct.pack(">BBBBHHQHHI", 1, 3, version, method, 0, 0, tid, attribute, 0, modifier)
+
+
+def mad_v1(method, attribute, segment=0, length=0, flags=0, edit=0, window=64, end_rid=0, **kw):
+    return mad_header(1, method, attribute, **kw) + struct.pack(
+        ">QQIIBBHI", 0, 0, segment, length, flags, edit, window, end_rid) + bytes(8)
+
+
+def mad_v2(method, attribute, kind=0, flags=0, status=0, segment=0, length=0, mask=0, **kw):
+    return mad_header(2, method, attribute, **kw) + struct.pack(
+        ">BBBBIIQHHQ", 1 if kind else 0, kind, flags, status, segment, length, 0, 0, 0, mask)
+
+
+def mad_exchanges():
+    """What the two sides say to each other, and what a third may throw in."""
+    for what in range(13):  # every kind of query, the answer undisturbed, then repeated and cut
+        yield mad_record(ASK | REPLAY | STRANGER, what, 255)
+        yield mad_record(ASK | REPLAY, what, 3) + mad_record(TO_CLIENT | REPLAY, 0, 200) * 2
+        yield mad_record(ASK | REPLAY, what, 3) + mad_record(DATABASE | REPLAY, what, 3) * 4
+    table = mad_record(KEEP_TID, mad=mad_v1(0x12, 0x11, end_rid=0xFFFFFFFF, window=2))
+    for segment, flags in ((2, 0x04), (4, 0x04), (1, 0x10), (3, 0x10), (9, 0x04), (0, 0x01)):
+        table += mad_record(KEEP_TID, mad=mad_v1(0x12, 0x11, segment=segment, flags=flags))
+    yield table
+    config = b""
+    for segment, flags in ((1, 0x80), (2, 0), (4, 0), (3, 0), (4, 0), (5, 0x20), (5, 0x20)):
+        config += mad_record(KEEP_TID, mad=mad_v1(
+            0x14, 0x11, segment=segment, flags=flags, edit=1, length=864) + bytes(range(192)))
+    yield config
+    table = mad_record(KEEP_TID, mad=mad_v2(0x12, 0x11))
+    for kind, segment, last, status in ((2, 1, 9, 0), (2, 9, 25, 0), (2, 4, 3, 0), (2, 99, 99, 0),
+                                        (3, 0, 0, 1), (4, 0, 0, 126), (9, 0, 0, 0)):
+        table += mad_record(KEEP_TID, mad=mad_v2(0x12, 0x11, kind, 1, status, segment, last))
+    yield table
+    multi = b""
+    for segment, flags, length in ((1, 3, 0), (2, 1, 0), (4, 1, 0), (3, 1, 0), (5, 5, 20)):
+        multi += mad_record(KEEP_TID, mad=mad_v2(0x14, 0x3A, 1, flags, 0, segment, length))
+    yield multi
+    for version in (1, 2, 3):
+        yield mad_record(KEEP_TID, mad=mad_header(version, 0x01, 0x01)) + mad_record(
+            KEEP_TID, mad=mad_header(version, 0x7E, 0x01))
+
+
 def main():
     out = pathlib.Path(sys.argv[1])
     for pcap in sorted((ROOT / "test/data/captures").glob("*.pcap")):
@@ -52,6 +104,8 @@ def main():
                 stream += record(bytes(bth))
         if stream:
             save(out / "qp", stream)
+    for exchange in mad_exchanges():
+        save(out / "mad", exchange)
     for line in re.findall(r'^\{.*"jsonrpc".*\}$', (ROOT / "docs/rpc.md").read_text(), re.M):
         save(out / "rpc", line.encode())
     save(out / "rpc", b'{"jsonrpc": "2.0", "id": 1, "method": "rpc_list"}')

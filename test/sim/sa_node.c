@@ -204,6 +204,14 @@ start_store(struct sa_side *side)
 	ac.gid_prefix = UINT64_C(0xFE80000000000000);
 	ac.resp_time = side->limits.resp_time;
 	ac.max_writes = SA_WRITES / side->lcores;
+	/* small, so that setting up takes no time */
+	ac.max_result_bytes = 1u << 20;
+	ac.max_queries = SA_SESSIONS;
+	ac.max_transfers = SA_SESSIONS;
+	ac.path_ports = 256;
+	ac.path_switches = 64;
+	ac.path_links = 4096;
+	ac.path_routes = 16;
 	ac.notice_retries = 3;
 	ac.notice_interval_ms = 20;
 	ac.notices_max = 32;

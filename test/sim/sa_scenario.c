@@ -108,8 +108,8 @@ random_limits(struct sa_script *sc)
 	}
 }
 
-static struct sa_script *
-create(struct sim *s, uint32_t kinds, unsigned int queries)
+struct sa_script *
+sa_script_create(struct sim *s, uint32_t kinds, unsigned int queries)
 {
 	struct sa_script *sc = calloc(1, sizeof(*sc));
 
@@ -269,14 +269,8 @@ sa_script_done(const struct sa_script *sc)
 	return sa_side_idle(&sc->side[SA_SERVER]) && sa_side_idle(&sc->side[SA_CLIENT]);
 }
 
-static bool
-all_done(struct sim *s)
-{
-	return sa_script_done(s->sa);
-}
-
-static void
-start(struct sa_script *sc)
+void
+sa_script_start(struct sa_script *sc)
 {
 	struct sim *s = sc->sim;
 
@@ -304,14 +298,26 @@ tell_what_hangs(struct sa_script *sc)
 		sc->under_way);
 }
 
-static void
-run(struct sa_script *sc)
+static bool
+all_done(struct sim *s)
+{
+	return sa_script_done(s->sa);
+}
+
+void
+sa_script_finish(struct sa_script *sc)
 {
 	struct sim *s = sc->sim;
 
-	start(sc);
 	if (!s->failed && !sim_run(s, sc->limit, all_done) && !s->failed)
 		tell_what_hangs(sc);
+}
+
+static void
+run(struct sa_script *sc)
+{
+	sa_script_start(sc);
+	sa_script_finish(sc);
 }
 
 void
@@ -349,7 +355,7 @@ sa_script_end(struct sim *s)
 void
 sa_scenario_calm(struct sim *s)
 {
-	struct sa_script *sc = create(s, SA_ASKS_ALL, 40);
+	struct sa_script *sc = sa_script_create(s, SA_ASKS_ALL, 40);
 
 	sc->strict = sc->light = true;
 	run(sc);
@@ -359,7 +365,7 @@ void
 sa_scenario_loss(struct sim *s)
 {
 	static const unsigned int worst[] = { 100, 100, 500, 1000, 2000 };
-	struct sa_script *sc = create(s, SA_ASKS_ALL, 30);
+	struct sa_script *sc = sa_script_create(s, SA_ASKS_ALL, 30);
 
 	network(sc, worst[sim_below(s, 5)]);
 	run(sc);
@@ -368,7 +374,7 @@ sa_scenario_loss(struct sim *s)
 void
 sa_scenario_change(struct sim *s)
 {
-	struct sa_script *sc = create(s, SA_ASKS_READ, 30);
+	struct sa_script *sc = sa_script_create(s, SA_ASKS_READ, 30);
 
 	network(sc, sim_below(s, 2) ? 100 : 1000);
 	sc->main_records += 100;
@@ -380,7 +386,7 @@ sa_scenario_change(struct sim *s)
 void
 sa_scenario_config(struct sim *s)
 {
-	struct sa_script *sc = create(s, SA_ASKS_CONFIG | SA_ASKS(SA_ASK_TABLE), 20);
+	struct sa_script *sc = sa_script_create(s, SA_ASKS_CONFIG | SA_ASKS(SA_ASK_TABLE), 20);
 
 	network(sc, sim_below(s, 2) ? 100 : 2000);
 	sc->batch_max = 3000;
@@ -390,7 +396,7 @@ sa_scenario_config(struct sim *s)
 void
 sa_scenario_sets(struct sim *s)
 {
-	struct sa_script *sc = create(s, SA_ASKS_SET | SA_ASKS(SA_ASK_TABLE), 60);
+	struct sa_script *sc = sa_script_create(s, SA_ASKS_SET | SA_ASKS(SA_ASK_TABLE), 60);
 
 	network(sc, sim_below(s, 2) ? 100 : 1000);
 	sc->side[SA_SERVER].refuse = sim_below(s, 2) ? 0 : sim_below(s, 2000);
@@ -400,7 +406,7 @@ sa_scenario_sets(struct sim *s)
 void
 sa_scenario_restart(struct sim *s)
 {
-	struct sa_script *sc = create(s, SA_ASKS_ALL, 40);
+	struct sa_script *sc = sa_script_create(s, SA_ASKS_ALL, 40);
 
 	network(sc, 100);
 	sc->light = false;
@@ -416,7 +422,7 @@ sa_scenario_restart(struct sim *s)
 void
 sa_scenario_slow(struct sim *s)
 {
-	struct sa_script *sc = create(s, SA_ASKS(SA_ASK_TEMPLATE) | SA_ASKS_SET, 8);
+	struct sa_script *sc = sa_script_create(s, SA_ASKS(SA_ASK_TEMPLATE) | SA_ASKS_SET, 8);
 	struct sa_side *server = &sc->side[SA_SERVER];
 	uint64_t process = 4096ull << server->limits.resp_time;
 
@@ -435,7 +441,7 @@ sa_scenario_slow(struct sim *s)
 void
 sa_scenario_scarce(struct sim *s)
 {
-	struct sa_script *sc = create(s, SA_ASKS_ALL, 60);
+	struct sa_script *sc = sa_script_create(s, SA_ASKS_ALL, 60);
 	struct sa_side *server = &sc->side[SA_SERVER];
 
 	sc->at_once = 40;
@@ -458,7 +464,7 @@ sa_scenario_scarce(struct sim *s)
 void
 sa_scenario_hostile(struct sim *s)
 {
-	struct sa_script *sc = create(s, SA_ASKS_ALL & ~SA_ASKS(SA_ASK_SUBSCRIBE), 30);
+	struct sa_script *sc = sa_script_create(s, SA_ASKS_ALL & ~SA_ASKS(SA_ASK_SUBSCRIBE), 30);
 
 	sc->strict = true;
 	sc->side[SA_SERVER].limits.max_sessions_per_peer = SA_SESSIONS / 3;
@@ -472,14 +478,14 @@ sa_scenario_hostile(struct sim *s)
 void
 sa_scenario_beside(struct sim *s)
 {
-	struct sa_script *sc = create(s, SA_ASKS_READ, 10);
+	struct sa_script *sc = sa_script_create(s, SA_ASKS_READ, 10);
 	struct conn_options o = conn_options_random(s);
 	struct conn *c;
 
 	network(sc, 100);
 	c = script_connect(s, &o);
 	flow_plan(&c->flow[0], 1 + sim_below(s, 40), KINDS_ALL);
-	start(sc);
+	sa_script_start(sc);
 	script_run(s);
 }
 
@@ -498,7 +504,7 @@ cut_now(struct sim *s, void *arg)
 void
 sa_scenario_cut(struct sim *s)
 {
-	struct sa_script *sc = create(s, SA_ASKS_ALL, 20);
+	struct sa_script *sc = sa_script_create(s, SA_ASKS_ALL, 20);
 
 	sc->main_records += 200;
 	sc->at_once = 20;
@@ -510,7 +516,7 @@ sa_scenario_cut(struct sim *s)
 static void
 big(struct sim *s, uint32_t records, unsigned int queries)
 {
-	struct sa_script *sc = create(s, SA_ASKS(SA_ASK_TABLE), queries);
+	struct sa_script *sc = sa_script_create(s, SA_ASKS(SA_ASK_TABLE), queries);
 
 	sc->main = sa_record_type(sim_below(s, 2) ? SA_PORT_INFO : SA_PKEY_TABLE);
 	sc->main_records = records;

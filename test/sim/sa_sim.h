@@ -319,6 +319,7 @@ struct sa_script {
 	uint64_t limit;
 	uint32_t batch_max; /**< records of a Config */
 	uint64_t failed, completed; /**< queries */
+	bool lenient; /**< forged packets under everybody's address: answers are not judged */
 	bool strict; /**< every query must complete */
 	bool light; /**< at most 1 % loss: counted as such */
 	bool scarce; /**< limits so small that "no resources" is an answer */
@@ -354,6 +355,12 @@ void sa_scenario_cut(struct sim *s);
 void sa_scenario_big(struct sim *s);
 void sa_scenario_million(struct sim *s);
 
+/** Nodes with random limits, nothing started. @param queries  at most */
+struct sa_script *sa_script_create(struct sim *s, uint32_t kinds, unsigned int queries);
+/** Fill the disk, bring both sides up, begin to ask. */
+void sa_script_start(struct sa_script *sc);
+/** Until everything has ended. */
+void sa_script_finish(struct sa_script *sc);
 bool sa_script_done(const struct sa_script *sc);
 void sa_script_end(struct sim *s);
 

@@ -161,7 +161,7 @@ add_guids(struct filler *f, const struct port_attr *port)
 	struct sa_change *c = add(f, SA_GUID_INFO);
 	uint64_t guids[GUIDS_IN_BLOCK] = { guid_of(port) }, guid;
 	unsigned int i, k, n = 1;
-	char name[8];
+	char name[16];
 
 	for (i = 0; i < port->num_gids && n < GUIDS_IN_BLOCK; i++) {
 		guid = get_be64(port->gid[i].gid.raw + 8);

@@ -294,6 +294,25 @@ enter(json_t *obj, const json_t *param)
 	return json_array_get(v, json_array_size(v) - 1);
 }
 
+/* A name given twice would lose one of its values. Takes v. */
+static int
+add_to_map(struct parser *a, json_t *map, json_t *v)
+{
+	const char *name;
+	json_t *value;
+	int rc = 0;
+
+	json_object_foreach(v, name, value)
+	{
+		if (json_object_get(map, name) != NULL)
+			rc = complain(a, "%s is given twice", name);
+	}
+	if (rc == 0)
+		rc = json_object_update(map, v);
+	json_decref(v);
+	return rc;
+}
+
 static int
 store(struct parser *a, const struct args_path *path, const char *text)
 {
@@ -308,11 +327,8 @@ store(struct parser *a, const struct args_path *path, const char *text)
 	for (i = 0; i < path->depth - 1; i++)
 		obj = enter(obj, path->step[i]);
 	list = json_object_get(obj, name);
-	if (strcmp(method_text(param, "type"), "map") == 0 && list != NULL) {
-		i = json_object_update(list, v);
-		json_decref(v);
-		return i;
-	}
+	if (strcmp(method_text(param, "type"), "map") == 0 && list != NULL)
+		return add_to_map(a, list, v);
 	if (strcmp(method_text(param, "type"), "list") != 0)
 		return json_object_set_new(obj, name, v);
 	if (list == NULL) {

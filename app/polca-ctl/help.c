@@ -2,6 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -39,7 +40,8 @@ static const char tail[] =
 	"\n"
 	"Numbers may be written 4096, 0x1000 or 4K. The first values on a line stand for the required parameters.\n"
 	"\n"
-	"Exit status: 0 done; 1 the server refused or failed; 2 the command line is wrong; 3 no connection, or no reply.\n";
+	"Exit status: 0 done; 1 the server refused or failed; 2 the command line is wrong; 3 no connection, or no reply;\n"
+	"4 of sa commands: the SA asked says no, or nothing.\n";
 
 /* Text from column on, broken between words. */
 static void
@@ -163,6 +165,21 @@ help_result(const char *text)
 	}
 }
 
+/* Words NAME=VALUE belong to a map (args_params()). */
+static bool
+takes_fields(const json_t *params)
+{
+	json_t *p;
+	size_t i;
+
+	json_array_foreach(params, i, p)
+	{
+		if (strcmp(method_text(p, "type"), "map") == 0)
+			return true;
+	}
+	return false;
+}
+
 void
 help_method(const json_t *method)
 {
@@ -179,6 +196,8 @@ help_method(const json_t *method)
 		if (json_is_true(json_object_get(p, "required")))
 			printf(" %s", method_text(p, "name"));
 	}
+	if (takes_fields(params))
+		printf(" [FIELD=VALUE...]");
 	printf("%s\n", json_array_size(params) > 0 ? " [--PARAMETER VALUE...]" : "");
 	if (json_array_size(params) > 0)
 		printf("\nParameters:\n");

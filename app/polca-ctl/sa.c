@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -14,7 +15,7 @@
 
 #define PAGE          500 /* records in a reply */
 #define PAGE_WAIT_MS  500
-#define QUIET_MS      500 /* what is done by then needs no progress report */
+#define QUIET_MS      2000 /* what is done by then needs no progress report */
 #define REPORT_MS     2000 /* between two, where they do not overwrite each other */
 #define IMPORT_MS     3600000
 #define TEXT_MAX      (1 << 19) /* of standard input: it travels in the request */
@@ -28,8 +29,29 @@ struct query {
 	uint64_t started; /* ms */
 	uint64_t reported;
 	bool on_terminal; /* progress reports overwrite each other */
-	bool silent; /* no reports: records scroll by */
+	bool records_scroll; /* by on the terminal: once they come, they are the progress */
+	bool shown; /* a report stands in the terminal's line */
 };
+
+/* The signal that ends us, once what the server keeps for us is given back. */
+static volatile sig_atomic_t stop_signal;
+
+static void
+stop(int sig)
+{
+	stop_signal = sig;
+}
+
+static void
+catch_signals(void (*handler)(int))
+{
+	static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGPIPE };
+	struct sigaction sa = { .sa_handler = handler };
+	size_t i;
+
+	for (i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
+		sigaction(signals[i], &sa, NULL);
+}
 
 static uint64_t
 now_ms(void)
@@ -58,26 +80,34 @@ ask(const struct query *q, const char *method, json_t *params, unsigned int wait
 /* --- progress --- */
 
 static void
+clear_report(struct query *q)
+{
+	if (q->shown)
+		fprintf(stderr, "\r%40s\r", "");
+	q->shown = false;
+}
+
+static void
 report(struct query *q, const json_t *page)
 {
 	uint64_t now = now_ms(), ms = now - q->started;
 	json_int_t n = json_integer_value(json_object_get(page, "received"));
 	const json_t *percent = json_object_get(page, "percent");
 
-	if (q->silent || ms < QUIET_MS || (!q->on_terminal && now - q->reported < REPORT_MS))
+	if (ms < QUIET_MS || (q->records_scroll && n > 0) ||
+			(!q->on_terminal && now - q->reported < REPORT_MS))
 		return;
 	q->reported = now;
-	fprintf(stderr, "%s%" JSON_INTEGER_FORMAT " records, %" JSON_INTEGER_FORMAT "/s",
-		q->on_terminal ? "\r" : "", n, n * 1000 / (json_int_t)ms);
-	if (percent != NULL)
+	clear_report(q);
+	if (n == 0)
+		fprintf(stderr, "no answer yet, %llu s", (unsigned long long)ms / 1000);
+	else
+		fprintf(stderr, "%" JSON_INTEGER_FORMAT " records, %" JSON_INTEGER_FORMAT "/s", n,
+			n * 1000 / (json_int_t)ms);
+	if (n > 0 && percent != NULL)
 		fprintf(stderr, ", %" JSON_INTEGER_FORMAT "%%", json_integer_value(percent));
-	fprintf(stderr, q->on_terminal ? "   " : "\n");
-}
-
-static void
-report_end(const struct query *q)
-{
-	if (q->on_terminal && q->reported != 0)
+	q->shown = q->on_terminal;
+	if (!q->on_terminal)
 		fputc('\n', stderr);
 }
 
@@ -118,19 +148,21 @@ fetch(struct query *q)
 	int rc = 0;
 
 	sa_print_begin(&q->printer);
-	while (more && rc == 0) {
+	while (more && rc == 0 && stop_signal == 0) {
 		json_decref(page);
 		rc = ask(q, "sa_result", params, q->o->wait_ms + PAGE_WAIT_MS, &page);
 		if (rc != 0)
 			break;
+		if (json_array_size(json_object_get(page, "records")) > 0)
+			clear_report(q);
 		json_array_foreach(json_object_get(page, "records"), i, record)
 			sa_print_record(&q->printer, record);
 		report(q, page);
 		more = !json_is_null(json_object_get(page, "cursor"));
 		json_object_set(params, "cursor", json_object_get(page, "cursor"));
 	}
-	report_end(q);
-	if (rc == 0) {
+	clear_report(q);
+	if (rc == 0 && stop_signal == 0) {
 		rc = end_of(q, page);
 		print_end(q, page);
 	}
@@ -151,14 +183,29 @@ run_query(struct query *q, json_t *params)
 	q->number = json_integer_value(json_object_get(result, "query"));
 	json_decref(result);
 	q->started = now_ms();
-	q->on_terminal = isatty(STDERR_FILENO) && !isatty(STDOUT_FILENO);
-	q->silent = isatty(STDOUT_FILENO);
+	q->on_terminal = isatty(STDERR_FILENO);
+	q->records_scroll = isatty(STDOUT_FILENO);
+	catch_signals(stop);
 	rc = fetch(q);
 	forget = json_pack("{s:I}", "query", q->number);
 	connection_call(q->c, "sa_cancel", forget, q->o->wait_ms, &result, &none);
 	json_decref(forget);
 	json_decref(result);
 	json_decref(none);
+	catch_signals(SIG_DFL);
+	if (stop_signal != 0)
+		raise(stop_signal);
+	return rc;
+}
+
+/* Nothing at all would leave in doubt whether there was an answer. */
+static int
+look_up(struct query *q, json_t *params)
+{
+	int rc = run_query(q, params);
+
+	if (rc == EXIT_DONE && q->printer.records == 0 && q->printer.form != SA_JSON)
+		fprintf(stderr, "no records\n");
 	return rc;
 }
 
@@ -196,12 +243,16 @@ config_file(const char *file, json_t *params)
 static int
 run_config(struct query *q, json_t *params)
 {
-	const char *file = method_text(params, "file");
-	json_t *fields = json_object_get(params, "fields");
+	const char *file = method_text(params, "file"), *action = method_text(params, "action");
+	json_t *fields = json_object_get(params, "fields"), *records;
+	size_t n;
 	char op[32];
 	int rc;
 
-	snprintf(op, sizeof(op), "config_%s", method_text(params, "action"));
+	if (strcmp(action, "add") != 0 && strcmp(action, "edit") != 0 && strcmp(action, "delete") != 0)
+		return usage_error("sa config: \"%s\": what is done with the records is one of add, edit, delete",
+			action);
+	snprintf(op, sizeof(op), "config_%s", action);
 	json_object_set_new(params, "op", json_string(op));
 	if (file[0] != '\0') {
 		rc = config_file(file, params);
@@ -210,10 +261,18 @@ run_config(struct query *q, json_t *params)
 	} else if (fields != NULL) {
 		json_object_set(params, "records", fields);
 	}
+	records = json_object_get(params, "records");
+	if (records == NULL)
+		return usage_error("%s: nothing to configure: give FIELD=VALUE words, or --file", q->words);
+	n = json_is_array(records) ? json_array_size(records) : 1;
 	json_object_del(params, "fields");
 	json_object_del(params, "action");
 	json_object_del(params, "file");
-	return run_query(q, params);
+	rc = run_query(q, params);
+	if (rc == EXIT_DONE && q->printer.form != SA_JSON)
+		printf("%zu record%s %s\n", n, n == 1 ? "" : "s", op[7] == 'a' ? "added" :
+			op[7] == 'e' ? "edited" : "deleted");
+	return rc;
 }
 
 /* JSON begins with a brace or a bracket; what ibnetdiscover writes does not. */
@@ -298,17 +357,19 @@ export_pages(struct query *q)
 	size_t i;
 	int rc;
 
-	sa_print_begin(&q->printer);
 	do {
 		json_decref(page);
 		rc = ask(q, "sa_export", params, q->o->wait_ms, &page);
 		if (rc != 0)
 			break;
+		if (q->printer.records == 0)
+			sa_print_begin(&q->printer);
 		json_array_foreach(json_object_get(page, "records"), i, record)
 			sa_print_record(&q->printer, record);
 		json_object_set(params, "cursor", json_object_get(page, "cursor"));
 	} while (!json_is_null(json_object_get(page, "cursor")));
-	sa_print_end(&q->printer, NULL);
+	if (rc == 0) /* what has no end must not look whole */
+		sa_print_end(&q->printer, NULL);
 	json_decref(page);
 	json_decref(params);
 	return rc;
@@ -357,5 +418,7 @@ sa_run(const struct options *o, struct connection *c, const json_t *command, jso
 	if (op[0] == '\0')
 		return run_config(&q, params);
 	json_object_set_new(params, "op", json_string(op));
-	return run_query(&q, params);
+	if (strcmp(op, "set") == 0 || strcmp(op, "delete") == 0)
+		return run_query(&q, params);
+	return look_up(&q, params);
 }

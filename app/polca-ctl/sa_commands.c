@@ -36,10 +36,10 @@ static const struct command {
 		"Get the whole database, or what has changed since sa_key.",
 		"polca-ctl sa bulk --to fe80::2 --oneline" },
 	{ "sa_set", "sa_query", "set", CHOICE KEYS, "record", true,
-		"Put a record: offer a service, join a multicast group, subscribe to notices; in class version 1 add any.",
+		"Put a record: offer a service, join a multicast group, subscribe to notices.",
 		"polca-ctl sa set service service_id=0x1234 service_gid=fe80::1 service_pkey=0xffff service_lease=60 service_name=mine" },
 	{ "sa_delete", "sa_query", "delete", CHOICE KEYS, "record", true,
-		"Take a record away: withdraw a service, leave a group; in class version 1 any, by rid.",
+		"Take a record away: withdraw a service, leave a multicast group (in class version 1 by --rid).",
 		"polca-ctl sa delete service service_id=0x1234 service_gid=fe80::1 service_pkey=0xffff" },
 	{ "sa_config", "sa_query", NULL, "record fields records " TARGET KEYS, "action record",
 		false,
@@ -106,6 +106,8 @@ add_param(json_t *params, const json_t *method, const struct command *c, const c
 		copy = json_copy(p);
 		json_object_set_new(copy, "required",
 			json_boolean(listed(c->required, name, len)));
+		if (strcmp(method_text(p, "name"), "format") == 0) /* sa.c looks into the file */
+			json_object_set_new(copy, "default", json_string("what the file looks like"));
 		json_array_append_new(params, copy);
 	}
 }

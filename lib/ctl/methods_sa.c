@@ -125,15 +125,19 @@ static int
 no_such_record(struct rpc_call *call, const char *name)
 {
 	json_t *names = json_array();
+	char list[200] = "";
 	unsigned int i;
 
-	for (i = 0; i < sa_num_record_types; i++)
+	for (i = 0; i < sa_num_record_types; i++) {
 		json_array_append_new(names, json_string(sa_record_types[i].alias));
+		snprintf(list + strlen(list), sizeof(list) - strlen(list), "%s%s", i > 0 ? ", " : "",
+			sa_record_types[i].alias);
+	}
 	call->data = json_object();
 	set(call->data, "records", names);
-	return error_set(&call->err, EINVAL,
-		"record: %s; data.records lists what there is: node, port, link, path, service, mcmember, ...",
-		name == NULL ? "missing" : "there is no such record");
+	if (name == NULL)
+		return error_set(&call->err, EINVAL, "record: missing, allowed: %s", list);
+	return error_set(&call->err, EINVAL, "record: got \"%.32s\", allowed: %s", name, list);
 }
 
 /* The error of a field: in words as many of the right names as fit, in data all. */
@@ -148,7 +152,7 @@ field_error(struct rpc_call *call, const struct sa_record_type *t, const char *u
 		return -EINVAL;
 	call->data = json_object();
 	set(call->data, "fields", json_field_names(t));
-	snprintf(err->text, sizeof(err->text), "fields.%.64s: %s has", unknown, t->name);
+	snprintf(err->text, sizeof(err->text), "fields.%.64s: %s has no such field; it has", unknown, t->name);
 	for (f = t->fields; f < t->fields + t->num_fields; f++) {
 		len = strlen(err->text);
 		if (f->kind == SA_RESERVED)
@@ -326,12 +330,41 @@ status_word(const struct engine_sa_progress *p)
 	}
 }
 
+/* What a status means to who asked, and what to do. */
+static const struct {
+	uint16_t status;
+	const char *text;
+} statuses[] = {
+	{ MAD_STATUS_BUSY, "the SA is busy: try again" },
+	{ MAD_STATUS_BAD_VERSION, "no SA is there, or it does not speak this class version" },
+	{ MAD_STATUS_BAD_METHOD, "the SA does not know this method" },
+	{ MAD_STATUS_BAD_METHOD_ATTR, "the SA does not do this with such records" },
+	{ MAD_STATUS_INVALID_FIELD, "a field has a value that cannot be here" },
+	{ SA_STATUS_NO_RESOURCES, "the SA has met a bound of its own: try again, or ask for less" },
+	{ SA_STATUS_REQ_INVALID, "the SA takes no such request: the record is there already, something is missing, or (class version 1) sm_key is not the SA's" },
+	{ SA_STATUS_NO_RECORDS, "no record matches" },
+	{ SA_STATUS_TOO_MANY, "several records match, and get wants one: give more fields, or ask for the table" },
+	{ SA_STATUS_INVALID_GID, "a GID is not known to the SA" },
+	{ SA_STATUS_INSUFFICIENT, "the SA wants more fields" },
+	{ SA_STATUS_DENIED, "not permitted: is sm_key the SA's?" },
+};
+
+static const char *
+explain_status(uint16_t status)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++)
+		if (statuses[i].status == status)
+			return statuses[i].text;
+	return "the SA answered with a status";
+}
+
 static const char *
 explain(const struct engine_sa_progress *p)
 {
 	static const char *const words[MAD_END_COUNT] = {
-		[MAD_END_STATUS] = "the SA answered with a status",
-		[MAD_END_TIMEOUT] = "no answer: retries are exhausted",
+		[MAD_END_TIMEOUT] = "no answer, retries included: is an SA at that address?",
 		[MAD_END_ABORTED] = "the SA ended the transfer",
 		[MAD_END_PROTOCOL] = "the SA broke the protocol",
 		[MAD_END_REFUSED] = "our own side could not take the answer",
@@ -342,7 +375,7 @@ explain(const struct engine_sa_progress *p)
 		return "timeout_ms has passed";
 	if (p->end == MAD_END_REFUSED && p->error == -ENOBUFS)
 		return "more records than sa.query_mb has room for: ask for fewer, or raise it";
-	return words[p->end];
+	return p->end == MAD_END_STATUS ? explain_status(p->status) : words[p->end];
 }
 
 static void

@@ -27,6 +27,13 @@ no_services(const struct fake_sa *sa)
 	return sa->asked.type != NULL && sa->asked.type->attribute == SA_SERVICE;
 }
 
+/* Who asks for VL arbitration is never answered. */
+static bool
+no_answer(const struct fake_sa *sa)
+{
+	return sa->asked.type != NULL && sa->asked.type->attribute == SA_VLARB;
+}
+
 int
 engine_sa_query(struct engine *e, const struct engine_sa_query *q, uint32_t *id, struct error *err)
 {
@@ -59,8 +66,8 @@ engine_sa_progress(struct engine *e, uint32_t id, struct engine_sa_progress *p, 
 	memset(p, 0, sizeof(*p));
 	if (sa->id == 0 || id != sa->id)
 		return error_set(err, ENOENT, "query: there is no query %u (any more)", id);
-	p->done = !sa->running;
-	p->records = no_services(sa) ? 0 : sa->num;
+	p->done = !sa->running && !no_answer(sa);
+	p->records = no_services(sa) || no_answer(sa) ? 0 : sa->num;
 	p->segment = sa->running ? 3 : 4;
 	p->segments = 4;
 	p->elapsed_us = 1234;
@@ -90,7 +97,8 @@ engine_sa_next(struct engine *e, uint32_t id, uint64_t *cursor, struct engine_sa
 {
 	static uint8_t rec[SA_RECORD_MAX];
 
-	if (id != e->sa.id || *cursor >= e->sa.num || no_services(&e->sa))
+	if (id != e->sa.id || *cursor >= e->sa.num || no_services(&e->sa) ||
+			no_answer(&e->sa))
 		return false;
 	node(rec, ++*cursor);
 	r->type = sa_record_type(SA_NODE);

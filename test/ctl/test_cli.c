@@ -336,16 +336,45 @@ static void
 test_sa_status_is_told_by_name_and_exit_status(void **state)
 {
 	(void)state;
-	gives("sa get service", 4, "polca-ctl: sa get: NO_RECORDS: the SA answered with a status (0x0300)");
+	gives("sa get service", 4, "polca-ctl: sa get: NO_RECORDS: no record matches (0x0300)");
 	gives("sa get service --json", 4, "\"status\":");
-	gives("sa get link lid=3", 1, "fields.lid: LinkRecord has from_lid");
+	gives("sa get link lid=3", 1, "fields.lid: LinkRecord has no such field; it has from_lid");
+	gives("sa get lnk", 1, "record: got \"lnk\", allowed: node, port,");
+	gives("sa get node lid=1 lid=2", 2, "lid is given twice");
 	gives("sa table", 2, "--record is missing");
 	gives("sa table node x", 2, "what is it?");
 	gives("sa table node lid", 2, "what is it?");
-	gives("sa config steal node lid=1", 1, "op: got \"config_steal\"");
-	gives("sa config add node", 1, "records: missing");
+	gives("sa config steal node lid=1", 2, "is one of add, edit, delete");
+	gives("sa config add node", 2, "give FIELD=VALUE words, or --file");
+	gives("sa config add node lid=1", 0, "1 record added\n");
 	gives("sa config add node --file /nowhere/f", 2, "/nowhere/f");
 	gives("sa import /nowhere/f", 2, "/nowhere/f: No such file");
+}
+
+/* The server keeps records for minutes, and a transfer goes on, unless it is told. */
+static void
+test_an_sa_query_that_is_interrupted_is_cancelled(void **state)
+{
+	char command[256];
+
+	(void)state;
+	snprintf(command, sizeof(command), "timeout --preserve-status -s INT 0.2 %s sa table vlarb 2>&1",
+		program);
+	assert_int_equal(shell(command), 128 + SIGINT);
+	assert_string_equal(out, "");
+	gives("sa result 33", 1, "there is no query 33");
+}
+
+static void
+test_an_sa_query_that_takes_long_says_so(void **state)
+{
+	char command[256];
+
+	(void)state;
+	snprintf(command, sizeof(command), "timeout --preserve-status -s INT 2.8 %s sa table vlarb 2>&1",
+		program);
+	assert_int_equal(shell(command), 128 + SIGINT);
+	assert_string_equal(out, "no answer yet, 2 s\n");
 }
 
 static void
@@ -366,7 +395,7 @@ test_sa_export_is_what_an_import_reads(void **state)
 	gives(line, 0, "42 records in 0.002 s");
 	gives("--json sa import - < /dev/null", 1, "text");
 	snprintf(line, sizeof(line), "sa config add node --file %s/out.json", dir);
-	gives(line, 0, "");
+	gives(line, 0, "2 records added\n");
 	snprintf(line, sizeof(line), "%s/out.json", dir);
 	unlink(line);
 }
@@ -375,7 +404,9 @@ static void
 test_sa_commands_have_help_and_completion(void **state)
 {
 	(void)state;
-	gives("sa table --help", 0, "Usage: polca-ctl sa table record");
+	gives("sa table --help", 0, "Usage: polca-ctl sa table record [FIELD=VALUE...]");
+	gives("sa import --help", 0, "(default: what the file looks");
+	gives("--help", 0, "4 of sa commands: the SA asked says no, or nothing.");
 	gives("sa table --help", 0, "--class-version");
 	gives("sa config --help", 0, "Usage: polca-ctl sa config action record");
 	gives("sa", 2, "sa export");
@@ -398,6 +429,8 @@ main(int argc, char **argv)
 		cmocka_unit_test(test_bash_completes_from_the_method_table),
 		cmocka_unit_test(test_sa_records_print_as_blocks_lines_or_json),
 		cmocka_unit_test(test_sa_status_is_told_by_name_and_exit_status),
+		cmocka_unit_test(test_an_sa_query_that_is_interrupted_is_cancelled),
+		cmocka_unit_test(test_an_sa_query_that_takes_long_says_so),
 		cmocka_unit_test(test_sa_export_is_what_an_import_reads),
 		cmocka_unit_test(test_sa_commands_have_help_and_completion),
 	};

@@ -183,13 +183,13 @@ test_what_is_wrong_with_a_query_is_said(void **state)
 
 	assert_says(fails(d, "sa_query", "'op': 'table'"), "record: missing");
 	error = call_fails(d, "sa_query", "'record': 'nod'");
-	assert_says(str(error, "message"), "no such record");
+	assert_says(str(error, "message"), "allowed: node, port, ");
 	assert_int_equal(json_array_size(json_object_get(json_object_get(error, "data"), "records")),
 		sa_num_record_types);
 	/* a wrong field: the right ones, all of them in data */
 	error = call_fails(d, "sa_query", "'record': 'link', 'fields': {'lid': 1}");
 	text = str(error, "message");
-	assert_says(text, "fields.lid: LinkRecord has from_lid, from_port, to_port, to_lid");
+	assert_says(text, "fields.lid: LinkRecord has no such field; it has from_lid, from_port, to_port, to_lid");
 	assert_int_equal(json_array_size(json_object_get(json_object_get(error, "data"), "fields")), 4);
 	error = call_fails(d, "sa_query", "'record': 'port', 'fields': {'x': 1}");
 	assert_says(str(error, "message"), ", ...");

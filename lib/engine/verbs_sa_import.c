@@ -45,6 +45,7 @@ read_file(struct sa_import *i)
 {
 	size_t room = 0, n;
 	char *more;
+	int ret = 0;
 	FILE *f;
 
 	f = fopen(i->path, "r");
@@ -60,12 +61,14 @@ read_file(struct sa_import *i)
 			}
 			i->text = more;
 		}
+		errno = 0;
 		n = fread(i->text + i->len, 1, room - i->len, f);
 		i->len += n;
 	} while (n > 0);
-	n = (size_t)ferror(f);
+	if (ferror(f))
+		ret = error_set(&i->err, errno, "%s: %s", i->path, strerror(errno));
 	fclose(f);
-	return n == 0 ? 0 : error_set(&i->err, EIO, "%s: cannot be read to its end", i->path);
+	return ret;
 }
 
 static int

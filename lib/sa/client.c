@@ -12,8 +12,10 @@
 
 #include "sa/client.h"
 #include "sa/client_private.h"
+#include "sa/layout.h"
 
 #define SLOTS_MAX 4096
+#define MULTI_COUNTS (SA_BIT(MPR_BIT_SGID_COUNT) | SA_BIT(MPR_BIT_DGID_COUNT))
 
 struct sa_client {
 	struct mad_worker *mad;
@@ -35,6 +37,8 @@ static const struct op_info {
 	[SA_OP_DELETE] = { { 0, MAD_SET, SA2_DELETE }, SA_EDIT_DELETE, 0 },
 	[SA_OP_CONFIG_ADD] = { { 0, SA1_CONFIG, 0 }, SA_EDIT_ADD, MAD_METHOD_MULTI_REQUEST },
 	[SA_OP_CONFIG_DELETE] = { { 0, SA1_CONFIG, 0 }, SA_EDIT_DELETE, MAD_METHOD_MULTI_REQUEST },
+	[SA_OP_MULTI] = { { 0, 0, SA2_GET_MULTI }, SA_EDIT_NONE,
+		MAD_METHOD_MULTI_REQUEST | MAD_METHOD_MULTI_RESPONSE },
 	[SA_OP_CONFIG_EDIT] = { { 0, SA1_CONFIG, 0 }, SA_EDIT_EDIT, MAD_METHOD_MULTI_REQUEST },
 };
 
@@ -162,7 +166,7 @@ static int
 build_v2(uint8_t *mad, const struct sa_query *q)
 {
 	put_be64(mad + SA2_OFF_SM_KEY, q->sm_key);
-	put_be64(mad + SA2_OFF_MASK, q->mask);
+	put_be64(mad + SA2_OFF_MASK, q->op == SA_OP_MULTI ? q->mask | MULTI_COUNTS : q->mask);
 	sa_encode(q->type, SA_V2, q->tmpl, 0, mad + SA2_OFF_DATA);
 	return 0;
 }
@@ -190,10 +194,18 @@ check(const struct sa_query *q, struct error *err)
 		return error_set(err, EINVAL, "class_version: got %d, expected 1 or 2",
 			(int)q->version);
 	if (ops[q->op].method[q->version] == 0)
-		return error_set(err, EINVAL,
-			"class_version: got 2, but GetBulk and Config are of class version 1");
+		return error_set(err, EINVAL, "class_version: got %d, but %s of class version %d",
+			(int)q->version,
+			q->op == SA_OP_MULTI ? "GetMulti is" : "GetBulk and Config are",
+			q->op == SA_OP_MULTI ? 2 : 1);
 	if (q->op != SA_OP_BULK && q->type == NULL)
 		return error_set(err, EINVAL, "record: missing");
+	if (q->op == SA_OP_MULTI && q->type->attribute != SA_MULTI_PATH)
+		return error_set(err, EINVAL, "record: got %s, but GetMulti asks by MultiPathRecord",
+			q->type->name);
+	if (q->op == SA_OP_MULTI
+		&& (q->tmpl[MPR_OFF_SGID_COUNT] == 0 || q->tmpl[MPR_OFF_DGID_COUNT] == 0))
+		return error_set(err, EINVAL, "gids: GetMulti needs a source and a destination at least");
 	if (q->by_rid && q->version == SA_V2)
 		return error_set(err, EINVAL,
 			"rid: class version 2 has no record identifiers: give fields");
@@ -205,37 +217,6 @@ check(const struct sa_query *q, struct error *err)
 	if (is_config(q->op) && q->num_records == 0)
 		return error_set(err, EINVAL, "records: a Config needs one at least");
 	return 0;
-}
-
-/* --- a Config's records as a stream --- */
-
-/* Any run of bytes, so that any segment can be sent again. */
-static int
-config_read(void *arg, uint64_t offset, uint8_t *buf, uint32_t len)
-{
-	const struct client_query *s = arg;
-	uint8_t wire[4 + SA_RECORD_MAX];
-	uint32_t n, at;
-	uint64_t i;
-
-	while (len > 0) {
-		i = offset / s->wire_len;
-		at = (uint32_t)(offset % s->wire_len);
-		n = s->wire_len - at < len ? s->wire_len - at : len;
-		sa_encode(s->type, SA_V1, s->records + i * SA_RECORD_MAX,
-			s->rids != NULL ? s->rids[i] : 0, wire);
-		memcpy(buf, wire + at, n);
-		buf += n;
-		offset += n;
-		len -= n;
-	}
-	return 0;
-}
-
-static void
-config_release(void *arg)
-{
-	(void)arg; /* the records are the caller's until done() */
 }
 
 /* --- the answer --- */
@@ -332,7 +313,7 @@ foreign_stride(const struct client_query *s, const struct mad_result *r)
 {
 	uint32_t stride;
 
-	if (s->version != SA_V2 || s->op != SA_OP_TABLE || r->bytes == 0 || r->mad == NULL)
+	if (s->version != SA_V2 || (s->op != SA_OP_TABLE && s->op != SA_OP_MULTI) || r->bytes == 0 || r->mad == NULL)
 		return false;
 	stride = 8u * get_be16(r->mad + SA2_OFF_ATTR_OFFSET);
 	return stride != 0 && stride != s->wire_len;
@@ -374,11 +355,12 @@ fill(struct client_query *s, const struct sa_query *q, const struct sa_taker *ta
 {
 	s->op = q->op;
 	s->version = q->version;
-	s->type = q->type;
+	/* asked by MultiPathRecord, answered by PathRecords */
+	s->type = q->op == SA_OP_MULTI ? sa_record_type(SA_PATH) : q->type;
 	s->taker = *taker;
 	s->records = q->records;
 	s->rids = q->rids;
-	s->wire_len = q->op == SA_OP_BULK ? SA_BULK_HEADER : sa_wire_len(q->type, q->version);
+	s->wire_len = q->op == SA_OP_BULK ? SA_BULK_HEADER : sa_wire_len(s->type, q->version);
 	s->held = 0;
 	s->left = 0;
 }
@@ -412,12 +394,8 @@ sa_ask(struct sa_client *c, const struct sa_query *q, const struct sa_taker *tak
 	call.taker.done = answered;
 	if (call.flags & MAD_METHOD_MULTI_RESPONSE)
 		call.taker.data = take_stream;
-	if (is_config(q->op)) {
-		call.source.arg = s;
-		call.source.length = (uint64_t)q->num_records * s->wire_len;
-		call.source.read = config_read;
-		call.source.release = config_release;
-	}
+	if (call.flags & MAD_METHOD_MULTI_REQUEST)
+		client_source(s, q, &call.source);
 	ret = mad_call(c->mad, &call, now, h);
 	if (ret == 0)
 		return 0;

@@ -23,6 +23,7 @@ enum sa_op {
 	SA_OP_BULK, /**< version 1 */
 	SA_OP_SET, /**< version 1: add; version 2: Set */
 	SA_OP_DELETE,
+	SA_OP_MULTI, /**< version 2, GetMulti: asks by MultiPathRecord, brings PathRecords */
 	SA_OP_CONFIG_ADD, /**< version 1, many records */
 	SA_OP_CONFIG_DELETE,
 	SA_OP_CONFIG_EDIT,
@@ -46,6 +47,8 @@ struct sa_query {
 	const uint8_t *records;
 	const uint32_t *rids;
 	uint32_t num_records;
+	/** of SA_OP_MULTI: SGIDs, then DGIDs, 16 bytes each, as many as tmpl counts; kept alike */
+	const uint8_t *gids;
 };
 
 /** Takes what comes; called on the worker. */

@@ -29,6 +29,10 @@ struct client_query {
 	uint32_t held; /* bytes of .part that a segment's end has left */
 	uint32_t left; /* GetBulk: records of this table that are to come; 0: a header is */
 	uint8_t part[4 + SA_RECORD_MAX];
+	uint8_t multi[24]; /* GetMulti: MultiPathRecord without GIDs, which are .records */
 };
+
+/* client_source.c: what a request of many packets is made of. */
+void client_source(struct client_query *s, const struct sa_query *q, struct mad_source *source);
 
 #endif

@@ -154,6 +154,14 @@
 #define PR_BIT_LIFE_SEL   20
 #define PR_BIT_LIFE       21
 
+/* MultiPathRecord: from RawTraffic to PacketLifeTime as PathRecord, then */
+#define MPR_LEN            24 /* GIDs behind it */
+#define MPR_OFF_SGID_COUNT 15
+#define MPR_OFF_DGID_COUNT 16
+#define MPR_BIT_SGID_COUNT 19
+#define MPR_BIT_DGID_COUNT 20
+#define MPR_PATH_BITS      0xFFFF /* those that PathRecord has PR_BIT_RAW higher */
+
 /* ClassPortInfo */
 #define CPI_LEN           72
 #define CPI_OFF_BASE_VERSION 0
@@ -162,6 +170,7 @@
 #define CPI_OFF_RESP_TIME 7 /* low 5 bits of CapMask2 | RespTimeValue */
 #define CPI_CAP_OPTIONAL_RECORDS 0x0100
 #define CPI_CAP_UD_MULTICAST     0x0200
+#define CPI_CAP_MULTI_PATH       0x0400
 
 /* Notice, as a Report of the SA carries it */
 #define NOTICE_LEN          80

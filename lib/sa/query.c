@@ -93,22 +93,42 @@ take_path(void *arg, const struct path_entry *e)
 }
 
 static int
+look_for_paths(struct query *q, unsigned int *budget)
+{
+	struct fabric *f = q->w->fabric;
+
+	if (q->plan == QUERY_MULTI)
+		return multi_step(&q->multi, &q->path, q->w->config, f, &q->who, budget, take_path,
+			q, &q->path_status);
+	return path_query_step(&q->path, f, &q->who, budget, take_path, q);
+}
+
+/* From the beginning: the fabric is another one now. @return a MAD status */
+static uint16_t
+begin_again(struct query *q)
+{
+	uint8_t tmpl[PR_LEN];
+
+	q->found = 0;
+	if (q->result != NULL)
+		result_clear(q->result);
+	if (q->plan == QUERY_MULTI) {
+		multi_rewind(&q->multi);
+		return MAD_STATUS_OK;
+	}
+	memcpy(tmpl, q->path.tmpl, sizeof(tmpl));
+	return path_query_init(&q->path, q->w->config, q->w->fabric, tmpl, q->path.mask, q->get);
+}
+
+static int
 step_paths(struct query *q, unsigned int *budget)
 {
-	struct path_query *p = &q->path;
-	uint8_t tmpl[PR_LEN];
 	int rc;
 
-	while ((rc = path_query_step(p, q->w->fabric, &q->who, budget, take_path, q)) == -ESTALE) {
-		/* the fabric is another one now: from the beginning */
+	while ((rc = look_for_paths(q, budget)) == -ESTALE) {
 		if (q->restarts++ == RESTARTS)
 			return -ENOSPC;
-		memcpy(tmpl, p->tmpl, sizeof(tmpl));
-		q->found = 0;
-		if (q->result != NULL)
-			result_clear(q->result);
-		q->path_status = path_query_init(p, q->w->config, q->w->fabric, tmpl, p->mask,
-			q->get);
+		q->path_status = begin_again(q);
 		if (q->path_status != MAD_STATUS_OK)
 			return -EPROTO;
 	}
@@ -125,6 +145,7 @@ step(struct query *q, unsigned int *budget)
 	}
 	switch (q->plan) {
 	case QUERY_PATHS:
+	case QUERY_MULTI:
 		return step_paths(q, budget);
 	case QUERY_WHOLE:
 		count_range(q);
@@ -146,6 +167,9 @@ clear(struct query *q)
 		result_free(q->result);
 	if (q->held)
 		store_unhold(q->w->reader, q->snapshot);
+	if (q->body != NULL)
+		mad_body_free(q->w->mad, q->body);
+	q->body = NULL;
 	q->result = NULL;
 	q->held = false;
 }
@@ -177,12 +201,14 @@ answer_table(struct query *q, uint8_t *reply, struct mad_source *source)
 {
 	struct result *r = q->result;
 
-	if (q->plan == QUERY_PATHS)
+	if (r->kind == RESULT_PATHS)
 		r->common = q->path.common;
 	else if (result_hold(r, q->snapshot) != 0)
 		return SA_STATUS_NO_RESOURCES;
 	if (q->version == SA_V2 && r->count > 0)
 		put_be16(reply + SA2_OFF_ATTR_OFFSET, q->type->stride / 8);
+	if (q->plan == QUERY_MULTI) /* asked by MultiPathRecord, answered by PathRecords */
+		put_be16(reply + MAD_OFF_ATTRIBUTE, q->type->attribute);
 	q->w->counters.records_sent += r->count;
 	result_source(r, source);
 	q->result = NULL;
@@ -241,6 +267,7 @@ query_init(struct query *q, struct sa_worker *w, const struct query_spec *spec,
 	q->token = spec->token;
 	q->who = *who;
 	q->result = NULL;
+	q->body = NULL;
 	q->snapshot = NULL;
 	q->held = false;
 	q->selectors = 0;
@@ -264,6 +291,10 @@ put_off(struct query *fresh, struct mad_request *req)
 	}
 	TAILQ_REMOVE(&w->queries_free, q, link);
 	*q = *fresh;
+	if (q->plan == QUERY_MULTI && q->multi.body != NULL) {
+		q->body = q->multi.body;
+		req->take_body = true;
+	}
 	q->handle = req->handle;
 	memcpy(q->mad, req->reply, MAD_LEN);
 	TAILQ_INSERT_TAIL(&w->queries_running, q, link);

@@ -16,6 +16,7 @@
 
 #include "mad/mad.h"
 #include "sa/access.h"
+#include "sa/multi.h"
 #include "sa/path.h"
 #include "sa/record.h"
 #include "sa/result.h"
@@ -28,6 +29,7 @@ enum query_plan {
 	QUERY_RIDS, /**< look at a range of RIDs */
 	QUERY_INDEX, /**< look at the records of one key */
 	QUERY_PATHS,
+	QUERY_MULTI,
 	QUERY_BULK,
 };
 
@@ -59,6 +61,8 @@ struct query {
 	const struct store_record *one;
 	struct path_entry one_path;
 	struct path_query path;
+	struct multi_query multi;
+	struct mad_body *body; /**< kept for .multi */
 	unsigned int restarts; /**< because the fabric changed */
 	uint16_t path_status; /**< why it could not begin again */
 };
@@ -71,6 +75,8 @@ struct query_spec {
 	bool get;
 	bool nothing; /**< answer no records, whatever there is: nothing is newer than .token */
 	uint64_t token;
+	bool multi; /**< GetMulti: .tmpl is the request's first data, .body the whole if it is longer */
+	struct mad_body *body;
 	bool bulk; /**< of bulk_tables, a bit each */
 	uint16_t bulk_tables;
 	const uint8_t *tmpl; /**< in the house's form */

@@ -134,6 +134,7 @@ kind_of(enum query_plan plan)
 	case QUERY_WHOLE:
 		return RESULT_RANGE;
 	case QUERY_PATHS:
+	case QUERY_MULTI:
 		return RESULT_PATHS;
 	case QUERY_BULK:
 		return RESULT_BULK;
@@ -150,6 +151,9 @@ query_plan(struct query *q, const struct query_spec *spec)
 	if (spec->bulk) {
 		q->plan = QUERY_BULK;
 		q->snapshot = fabric_version(q->w->fabric);
+	} else if (spec->multi) {
+		q->plan = QUERY_MULTI;
+		status = multi_init(&q->multi, spec->body, spec->tmpl, spec->mask);
 	} else if (spec->type->attribute == SA_PATH) {
 		status = plan_paths(q, spec);
 	} else {

@@ -40,6 +40,7 @@ enum sa_attribute {
 	SA_PATH = 0x0035,
 	SA_VLARB = 0x0036,
 	SA_MCMEMBER = 0x0038,
+	SA_MULTI_PATH = 0x003A,
 	SA_INFORM_INFO_RECORD = 0x00F3,
 };
 

@@ -230,6 +230,35 @@ static const struct sa_field path_fields[] = {
 	F("preference", 57, 0, 8, 22, SA_DEC, "0 is best"),
 };
 
+/*
+ * What is asked for; as many GIDs as the counts say stand behind it. Of the byte of Independence
+ * opensm has no parts: 2 bits and 6 reserved ones, after its mask bits (UNCONFIRMED).
+ */
+static const struct sa_field multi_path_fields[] = {
+	F("raw_traffic", 0, 0, 1, 0, SA_DEC, "for raw packets"),
+	RESERVED(0, 1, 3, 1),
+	F("flow_label", 0, 4, 20, 2, SA_HEX, "flow label of the GRH"),
+	F("hop_limit", 3, 0, 8, 3, SA_DEC, "hop limit of the GRH"),
+	F("tclass", 4, 0, 8, 4, SA_HEX, "traffic class of the GRH"),
+	F("reversible", 5, 0, 1, 5, SA_DEC, "good for the way back"),
+	F("numb_path", 5, 1, 7, 6, SA_DEC, "paths wanted, of all pairs together"),
+	F("pkey", 6, 0, 16, 7, SA_HEX, "partition key"),
+	F("qos_class", 8, 0, 12, 8, SA_DEC, "QoS class"),
+	F("sl", 8, 12, 4, 9, SA_DEC, "service level"),
+	W("mtu_selector", 10, 0, 2, 10, sa_words_selector, "how mtu is meant"),
+	W("mtu", 10, 2, 6, 11, sa_words_mtu, "path MTU"),
+	W("rate_selector", 11, 0, 2, 12, sa_words_selector, "how rate is meant"),
+	W("rate", 11, 2, 6, 13, sa_words_rate, "Gb/s"),
+	W("packet_life_selector", 12, 0, 2, 14, sa_words_selector, "how packet_life is meant"),
+	F("packet_life", 12, 2, 6, 15, SA_DEC, "4.096 us * 2^n: longest stay in the fabric"),
+	F("service_id_msb", 13, 0, 8, 16, SA_HEX, "service that the paths are for: its first byte"),
+	F("independence", 14, 0, 2, 17, SA_DEC, "1: paths with as little in common as can be"),
+	RESERVED(14, 2, 6, 18),
+	F("sgid_count", 15, 0, 8, 19, SA_DEC, "source GIDs"),
+	F("dgid_count", 16, 0, 8, 20, SA_DEC, "destination GIDs"),
+	F("service_id_lsb", 17, 0, 56, 21, SA_HEX, "service that the paths are for: the rest"),
+};
+
 static const struct sa_field mcmember_fields[] = {
 	F("mgid", 0, 0, 128, 0, SA_GID, "GID of the group"),
 	F("port_gid", 16, 0, 128, 1, SA_GID, "GID of the member"),
@@ -357,6 +386,8 @@ const struct sa_record_type sa_record_types[] = {
 		.help = "subscriptions to notices" },
 	{ SA_PATH, 64, 64, .name = "PathRecord", .alias = "path", FIELDS(path_fields),
 		.help = "paths between ports, computed" },
+	{ SA_MULTI_PATH, 24, 24, .name = "MultiPathRecord", .alias = "multipath",
+		FIELDS(multi_path_fields), .help = "what paths between many ports are to be like" },
 	{ SA_INFORM_INFO, 36, 40, .name = "InformInfo", .alias = "informinfo",
 		FIELDS(inform_info_fields), .help = "a subscription to be made or ended" },
 	{ SA_CLASS_PORT_INFO, 72, 72, .name = "ClassPortInfo", .alias = "class",

@@ -120,7 +120,7 @@ int sa_replace(struct sa *sa, const struct sa_change *changes, size_t n, struct 
 #define SA_COUNTERS(X)                                                                             \
 	X(get, "Get requests")                                                                     \
 	X(set, "Set and Delete requests")                                                          \
-	X(get_table, "GetTable requests")                                                          \
+	X(get_table, "GetTable and GetMulti requests")                                              \
 	X(get_bulk, "GetBulk requests")                                                            \
 	X(config, "Config requests")                                                               \
 	X(records_sent, "records in answers")                                                      \

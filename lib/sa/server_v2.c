@@ -79,7 +79,21 @@ change(struct sa_worker *w, struct mad_request *req, const struct requester *who
 	return sa_refuse(w, req->reply, MAD_STATUS_BAD_METHOD_ATTR);
 }
 
-/* Optional methods whose attributes are not served (B10): Trace, MultiPath */
+static enum mad_outcome
+get_multi(struct sa_worker *w, struct mad_request *req, const struct requester *who,
+	const struct sa_record_type *t)
+{
+	struct query_spec spec = { .type = sa_record_type(SA_PATH), .version = SA_V2, .multi = true,
+		.body = req->body, .tmpl = req->mad + SA2_OFF_DATA,
+		.mask = get_be64(req->mad + SA2_OFF_MASK) };
+
+	w->counters.get_table++;
+	if (t == NULL || t->attribute != SA_MULTI_PATH)
+		return sa_refuse(w, req->reply, MAD_STATUS_BAD_METHOD_ATTR);
+	return query_start(w, req, &spec, who);
+}
+
+/* An optional method whose attribute is not served (B9): Trace */
 static enum mad_outcome
 not_served(struct sa_worker *w, struct mad_request *req, const struct requester *who,
 	const struct sa_record_type *t)
@@ -99,7 +113,7 @@ static const struct {
 	{ MAD_SET, change },
 	{ SA2_DELETE, change },
 	{ SA2_GET_TRACE, not_served },
-	{ SA2_GET_MULTI, not_served },
+	{ SA2_GET_MULTI, get_multi },
 };
 
 enum mad_outcome

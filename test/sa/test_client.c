@@ -377,6 +377,52 @@ expect_nodes(unsigned int from)
 }
 
 /* records straddle segments: whatever the cuts, the same records */
+/* B10: MultiPathRecord, SGIDs, DGIDs; asked with both counts selected, answered by PathRecords */
+static void
+test_multi_is_a_stream_of_gids(void **state)
+{
+	static const uint8_t gids[3][16] = { { 0xFE, 0x80, [15] = 1 }, { 0xFE, 0x80, [15] = 2 },
+		{ 0xFE, 0x80, [15] = 3 } };
+	struct sa_query q = query(SA_OP_MULTI, SA_V2, SA_MULTI_PATH);
+	uint8_t buf[80] = { 0 }, paths[2 * 64] = { 0 };
+
+	refused(*state, &q, "destination");
+	with(&q, "numb_path", 3);
+	sa_put_named(q.type, "sgid_count", q.tmpl, 2);
+	sa_put_named(q.type, "dgid_count", q.tmpl, 1);
+	q.gids = gids[0];
+	ask(*state, &q);
+	assert_int_equal(seen.mad[3], 0x14);
+	assert_int_equal(get_be16(seen.mad + 16), 0x003A);
+	assert_int_equal(get_be64(seen.mad + 48), 0x180040);
+	assert_int_equal(seen.call.flags & 0x6, 0x6); /* many packets both ways */
+	assert_int_equal(seen.call.source.length, 24 + 3 * 16);
+	assert_int_equal(seen.call.source.read(seen.call.source.arg, 0, buf, 72), 0);
+	assert_int_equal(buf[5], 3);
+	assert_int_equal(buf[15], 2);
+	assert_int_equal(buf[16], 1);
+	assert_memory_equal(buf + 24, gids, 48);
+	assert_int_equal(seen.call.source.read(seen.call.source.arg, 20, buf, 8), 0);
+	assert_int_equal(buf[4], 0xFE);
+	assert_int_equal(seen.call.source.read(seen.call.source.arg, 71, buf, 1), 0);
+	assert_int_equal(buf[0], 3);
+	put_be16(paths + 64 + 40, 7); /* DLID */
+	assert_int_equal(feed(paths, sizeof(paths), 50), 0);
+	assert_int_equal(seen.records, 2);
+	assert_ptr_equal(seen.type[1], sa_record_type(SA_PATH));
+	assert_int_equal(get_be16(seen.rec[1] + 40), 7);
+}
+
+static void
+test_multi_is_of_version_2(void **state)
+{
+	struct sa_query q = query(SA_OP_MULTI, SA_V1, SA_MULTI_PATH);
+
+	refused(*state, &q, "GetMulti is of class version 2");
+	q = query(SA_OP_MULTI, SA_V2, SA_PATH);
+	refused(*state, &q, "MultiPathRecord");
+}
+
 static void
 test_records_are_whole_wherever_they_are_cut(void **state)
 {
@@ -579,6 +625,8 @@ main(void)
 		T(test_version_2_delete_is_a_method),
 		T(test_what_makes_no_sense_is_refused),
 		T(test_config_is_a_stream_of_records_with_rids),
+		T(test_multi_is_a_stream_of_gids),
+		T(test_multi_is_of_version_2),
 		T(test_records_are_whole_wherever_they_are_cut),
 		T(test_a_rest_is_no_record),
 		T(test_records_of_another_size_are_no_table_of_ours),

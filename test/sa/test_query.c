@@ -164,7 +164,8 @@ test_unknown_attributes_and_methods(void **state)
 	} cases[] = { { MAD_GET, 0x0099 }, { SA_GET_TABLE, 0x0099 },
 		{ SA_GET_TABLE, SA_CLASS_PORT_INFO }, { MAD_GET, SA_INFORM_INFO },
 		{ SA_GET_TABLE, SA_NOTICE }, { MAD_SET, SA_NODE }, { SA2_DELETE, SA_PORT_INFO },
-		{ MAD_SET, SA_PATH }, { SA2_DELETE, SA_INFORM_INFO }, { SA2_GET_MULTI, 0x003A },
+		{ MAD_SET, SA_PATH }, { SA2_DELETE, SA_INFORM_INFO }, { SA2_GET_MULTI, SA_PATH },
+		{ SA_GET_TABLE, SA_MULTI_PATH }, { MAD_GET, SA_MULTI_PATH },
 		{ SA2_GET_TRACE, 0x0039 }, { SA_GET_TABLE, 0x0039 } };
 	struct bench *b = *state;
 	unsigned int i;

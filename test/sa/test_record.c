@@ -90,6 +90,7 @@ test_attribute_ids_and_tables(void **state)
 		{ 0x0038, 10, "mcmember" },
 		{ 0x00F3, 11, "inform" },
 		{ 0x0035, -1, "path" },
+		{ 0x003A, -1, "multipath" },
 	};
 
 	(void)state;

@@ -11,6 +11,7 @@
 
 #include "methods.h"
 #include "sa.h"
+#include "units.h"
 
 #define NAME_WIDTH 26
 
@@ -21,6 +22,43 @@ print_value(FILE *f, const json_t *v)
 		fputs(json_string_value(v), f);
 	else
 		fprintf(f, "%" JSON_INTEGER_FORMAT, json_integer_value(v));
+}
+
+/* Units of plain numbers. */
+static const struct {
+	const char *name;
+	const char *unit;
+} units[] = {
+	{ "mtu", "B" },
+	{ "mtu_cap", "B" },
+	{ "neighbor_mtu", "B" },
+	{ "rate", "Gb/s" },
+	{ "service_lease", "s" },
+	{ "m_key_lease_period", "s" },
+};
+
+/* Times that are written as n of 4.096 us * 2^n */
+static bool
+is_exponent(const char *name)
+{
+	return strcmp(name, "packet_life") == 0 || strcmp(name, "subnet_timeout") == 0 ||
+		strcmp(name, "resp_time_value") == 0;
+}
+
+static void
+print_unit(FILE *f, const char *name, const json_t *v)
+{
+	const char *text = json_is_string(v) ? json_string_value(v) : "0";
+	char buf[32];
+	size_t i;
+
+	if (json_is_integer(v) && is_exponent(name) && json_integer_value(v) < 32) {
+		units_time(4.096 * (double)(UINT64_C(1) << json_integer_value(v)), buf, sizeof(buf));
+		fprintf(f, " (%s)", buf);
+	}
+	for (i = 0; i < sizeof(units) / sizeof(units[0]); i++)
+		if (strcmp(units[i].name, name) == 0 && text[strspn(text, "0123456789.")] == '\0')
+			fprintf(f, " %s", units[i].unit);
 }
 
 /* "NodeRecord 0x00010000" and a component a line, as saquery's users know it */
@@ -42,6 +80,7 @@ print_block(FILE *f, const json_t *record)
 		fprintf(f, " %.*s ", (int)(NAME_WIDTH > strlen(name) ? NAME_WIDTH - strlen(name) : 1),
 			"..........................");
 		print_value(f, v);
+		print_unit(f, name, v);
 		fputc('\n', f);
 	}
 }

@@ -74,9 +74,33 @@ struct columns {
 	const char *name[COLUMNS_MAX];
 	int width[COLUMNS_MAX];
 	bool right[COLUMNS_MAX];
+	bool stacked; /* names take two lines, to be narrower */
 	int num;
 	int total;
 };
+
+/* Where a name is parted into two lines: at the "_" nearest to its middle. 0: nowhere */
+static size_t
+part(const char *name)
+{
+	size_t len = strlen(name), at = 0, i;
+
+	for (i = 1; i < len; i++)
+		if (name[i] == '_' && (at == 0 || labs(2 * (long)i - (long)len) <
+						       labs(2 * (long)at - (long)len)))
+			at = i;
+	return at;
+}
+
+static int
+name_width(const char *name, bool stacked)
+{
+	int above = (int)part(name), below = (int)strlen(name) - above - 1;
+
+	if (!stacked || above == 0)
+		return width_of(name);
+	return above > below ? above : below;
+}
 
 static int
 column_of(struct columns *c, const char *name)
@@ -89,13 +113,13 @@ column_of(struct columns *c, const char *name)
 	if (c->num == COLUMNS_MAX)
 		return -1;
 	c->name[c->num] = name;
-	c->width[c->num] = width_of(name);
+	c->width[c->num] = name_width(name, c->stacked);
 	c->right[c->num] = true;
 	return c->num++;
 }
 
 static void
-measure(struct columns *c, const json_t *rows)
+measure(struct columns *c, const json_t *rows, bool stacked)
 {
 	char cell[CELL_MAX];
 	const char *name;
@@ -104,6 +128,7 @@ measure(struct columns *c, const json_t *rows)
 	int i;
 
 	memset(c, 0, sizeof(*c));
+	c->stacked = stacked;
 	json_array_foreach(rows, r, row)
 	{
 		json_object_foreach(row, name, v)
@@ -135,6 +160,24 @@ cell_of(const json_t *row, const char *name, char cell[CELL_MAX])
 }
 
 static void
+print_names(FILE *f, const struct columns *c, int indent, bool above)
+{
+	char name[64];
+	size_t at;
+	int i;
+
+	fprintf(f, "%*s", indent, "");
+	for (i = 0; i < c->num; i++) {
+		at = c->stacked ? part(c->name[i]) : 0;
+		if (above)
+			snprintf(name, sizeof(name), "%.*s", (int)at, c->name[i]);
+		else
+			snprintf(name, sizeof(name), "%s", c->name[i] + at + (at > 0));
+		print_cell(f, name, c->width[i], c->right[i], i == c->num - 1);
+	}
+}
+
+static void
 print_down(FILE *f, const struct columns *c, const json_t *rows, int indent)
 {
 	char cell[CELL_MAX];
@@ -142,9 +185,9 @@ print_down(FILE *f, const struct columns *c, const json_t *rows, int indent)
 	size_t r;
 	int i;
 
-	fprintf(f, "%*s", indent, "");
-	for (i = 0; i < c->num; i++)
-		print_cell(f, c->name[i], c->width[i], c->right[i], i == c->num - 1);
+	if (c->stacked)
+		print_names(f, c, indent, true);
+	print_names(f, c, indent, false);
 	json_array_foreach(rows, r, row)
 	{
 		fprintf(f, "%*s", indent, "");
@@ -205,7 +248,9 @@ print_rows(FILE *f, const json_t *rows, int indent)
 	json_t *row;
 	size_t r;
 
-	measure(&c, rows);
+	measure(&c, rows, false);
+	if (c.total > terminal_width(f))
+		measure(&c, rows, true);
 	if (!has_objects(rows) && c.total <= terminal_width(f)) {
 		print_down(f, &c, rows, indent);
 	} else if (!has_objects(rows) && json_array_size(rows) <= ACROSS_MAX) {

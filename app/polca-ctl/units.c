@@ -17,8 +17,8 @@ ends_with(const char *name, const char *end)
 	return n >= e && strcmp(name + n - e, end) == 0;
 }
 
-static void
-print_time(double us, char *buf, size_t size)
+void
+units_time(double us, char *buf, size_t size)
 {
 	if (us == 0)
 		snprintf(buf, size, "0");
@@ -59,7 +59,7 @@ print_ack_timeout(json_int_t code, char *buf, size_t size)
 		snprintf(buf, size, "0 (never)");
 		return;
 	}
-	print_time(4.096 * (double)(UINT64_C(1) << code), time, sizeof(time));
+	units_time(4.096 * (double)(UINT64_C(1) << code), time, sizeof(time));
 	snprintf(buf, size, "%" JSON_INTEGER_FORMAT " (%s)", code, time);
 }
 
@@ -97,9 +97,9 @@ print_integer(const char *name, json_int_t v, char *buf, size_t size)
 			strcmp(name, "memory_used") == 0 || strcmp(name, "memory_total") == 0)
 		print_bytes((uint64_t)v, buf, size);
 	else if (ends_with(name, "_us"))
-		print_time((double)v, buf, size);
+		units_time((double)v, buf, size);
 	else if (ends_with(name, "_ms"))
-		print_time((double)v * 1e3, buf, size);
+		units_time((double)v * 1e3, buf, size);
 	else if (ends_with(name, "_mbps"))
 		snprintf(buf, size, v % 1000 == 0 ? "%" PRIu64 " Gb/s" : "%" PRIu64 " Mb/s",
 			(uint64_t)(v % 1000 == 0 ? v / 1000 : v));
@@ -119,7 +119,7 @@ print_real(const char *name, double v, char *buf, size_t size)
 	if (ends_with(name, "_share"))
 		snprintf(buf, size, "%.1f %%", v * 100);
 	else if (ends_with(name, "_us"))
-		print_time(v, buf, size);
+		units_time(v, buf, size);
 	else
 		snprintf(buf, size, "%g", v);
 }

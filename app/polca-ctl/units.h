@@ -15,5 +15,7 @@
  * @return buf
  */
 const char *units_print(const char *name, const json_t *value, char *buf, size_t size);
+/** Microseconds in the unit that suits: "1.5 ms". */
+void units_time(double us, char *buf, size_t size);
 
 #endif

@@ -9,6 +9,48 @@
 
 /* --- sa_sessions --- */
 
+/* Numbers mean what the class version says; 0: both. */
+static const struct {
+	uint8_t version;
+	uint8_t method;
+	const char *name;
+} method_names[] = {
+	{ 0, MAD_GET, "Get" },
+	{ 0, MAD_SET, "Set" },
+	{ 0, MAD_REPORT, "Report" },
+	{ SA_V1, SA1_INFORM, "Inform" },
+	{ 0, SA_GET_TABLE, "GetTable" },
+	{ SA_V1, SA1_GET_BULK, "GetBulk" },
+	{ SA_V1, SA1_CONFIG, "Config" },
+	{ SA_V2, SA2_GET_MULTI, "GetMulti" },
+	{ SA_V2, SA2_DELETE, "Delete" },
+};
+
+/* Of the SA's methods and records their names, as the commands have them; of others the numbers. */
+static json_t *
+json_method(const struct mad_session_info *i)
+{
+	size_t m;
+
+	for (m = 0; m < sizeof(method_names) / sizeof(method_names[0]); m++) {
+		if (i->mgmt_class != MAD_CLASS_SUBN_ADM || i->method != method_names[m].method)
+			continue;
+		if (method_names[m].version == 0 || method_names[m].version == i->class_version)
+			return json_string(method_names[m].name);
+	}
+	return json_sprintf("0x%02x", i->method);
+}
+
+static json_t *
+json_attribute(const struct mad_session_info *i)
+{
+	const struct sa_record_type *t = sa_record_type(i->attribute);
+
+	if (i->mgmt_class == MAD_CLASS_SUBN_ADM && t != NULL)
+		return json_string(t->alias);
+	return json_sprintf("0x%04x", i->attribute);
+}
+
 static json_t *
 session_row(const struct engine_sa_session *s)
 {
@@ -23,8 +65,8 @@ session_row(const struct engine_sa_session *s)
 	set(row, "tid", json_sprintf("0x%016llx", (unsigned long long)i->tid));
 	set_int(row, "mgmt_class", i->mgmt_class);
 	set_int(row, "class_version", i->class_version);
-	set(row, "method", json_sprintf("0x%02x", i->method));
-	set(row, "attribute", json_sprintf("0x%04x", i->attribute));
+	set(row, "method", json_method(i));
+	set(row, "attribute", json_attribute(i));
 	set(row, "role", json_string(i->requester ? "requester" : "responder"));
 	set(row, "state", json_string(i->state));
 	set_int(row, "segment", i->segment);
@@ -166,7 +208,7 @@ sa_stats(struct rpc_call *call)
 const struct rpc_method methods_sa_stats[] = {
 	{ "sa_sessions", sa_sessions, params_page, sizeof(struct page_args),
 		"List sessions: transfers of many packets, and requests whose answer comes later.",
-		"sessions: list of worker, peer, lid (native IB), qp_num, tid, mgmt_class, class_version, method, attribute, role (requester, responder), state, segment (last acknowledged or received in order), segments (0: not known), window, retries_left, age_ms" PAGE_RESULT,
+		"sessions: list of worker, peer, lid (native IB), qp_num, tid, mgmt_class, class_version, method (Get, GetTable, ...) and attribute (node, path, ...; numbers where they are not the SA's), role (requester, responder), state, segment (last acknowledged or received in order), segments (0: not known), window, retries_left, age_ms" PAGE_RESULT,
 		"polca-ctl sa sessions" },
 	{ "sa_stats", sa_stats, stats_params, sizeof(struct sa_stats_args),
 		"Figures of management datagrams, of the SA and of its store.",

@@ -56,6 +56,7 @@ serve(int ready)
 	sigaction(SIGTERM, &sa, NULL);
 	fake_event(e, EVENT_QP_ACCESS_ERR, 0x105);
 	e->sa.num = e->sa.exported = 2;
+	e->sa.sessions = 20;
 	while (!stopped)
 		ctl_run_once(c, 100);
 	ctl_destroy(c);
@@ -143,6 +144,23 @@ test_tables_align(void **state)
 		" 2     16        0      0  no\n");
 	assert_int_equal(run("cq destroy 2"), 0);
 	assert_string_equal(out, "ok\n");
+}
+
+/* A table that is too wide has the names in two lines; wider yet, each row its own block. */
+static void
+test_a_wide_table_parts_its_names(void **state)
+{
+	(void)state;
+	setenv("COLUMNS", "140", 1);
+	assert_int_equal(run("sa sessions"), 0);
+	assert_non_null(strstr(out,
+		"                  qp                       mgmt    class                                                                    retries    age\n"
+		"worker  peer     num  tid                 class  version  method    attribute  role       state  segment  segments  window     left     ms\n"
+		"     1  fe80::9    1  0x000000000000abc0      3        2  GetTable  node       requester  RECV         5         9      16        7  2.5 s\n"));
+	setenv("COLUMNS", "80", 1);
+	assert_int_equal(run("sa sessions"), 0);
+	unsetenv("COLUMNS");
+	assert_non_null(strstr(out, "class_version  2\nmethod         GetTable\nattribute      node\n"));
 }
 
 static void
@@ -419,6 +437,7 @@ main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_tables_align),
+		cmocka_unit_test(test_a_wide_table_parts_its_names),
 		cmocka_unit_test(test_json_is_the_result_itself),
 		cmocka_unit_test(test_exit_status_tells_what_failed),
 		cmocka_unit_test(test_a_server_that_does_not_answer_is_no_reply),

@@ -351,8 +351,8 @@ test_sessions_are_listed(void **state)
 	r = row(call(d, "sa_sessions", "'cursor': 2"), "sessions", 0);
 	assert_string_equal(str(r, "peer"), "fe80::9");
 	assert_string_equal(str(r, "tid"), "0x000000000000abc2");
-	assert_string_equal(str(r, "method"), "0x12");
-	assert_string_equal(str(r, "attribute"), "0x0011");
+	assert_string_equal(str(r, "method"), "GetTable");
+	assert_string_equal(str(r, "attribute"), "node");
 	assert_string_equal(str(r, "role"), "requester");
 	assert_string_equal(str(r, "state"), "RECV");
 	assert_int_equal(num(r, "worker"), 1);

@@ -74,6 +74,7 @@ for s in $STEPS; do
     sim)
         build build --werror
         step "simulation, $SEEDS seeds" build/test/polca-sim --seeds "$SEEDS"
+        step "simulation, tables of a million records" build/test/polca-sim --seeds 10 --scenario sa_million
         ;;
     fuzz)
         step "fuzzing, $FUZZ_SECONDS s a target" test/fuzz/run.sh "$FUZZ_SECONDS"

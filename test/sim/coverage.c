@@ -44,22 +44,10 @@ coverage_event(struct coverage *c, enum event_type t)
 
 /* --- management datagrams --- */
 
-/* The other reading of FragmentFlag (sa-multipacket A3). */
-static uint8_t
-mirror(uint8_t flags)
-{
-	uint8_t out = 0;
-
-	for (unsigned int i = 0; i < 8; i++)
-		if (flags & 1u << i)
-			out |= 0x80 >> i;
-	return out;
-}
-
 void
-coverage_mad(struct coverage *c, const uint8_t *mad, bool v1_flags_lsb)
+coverage_mad(struct coverage *c, const uint8_t *mad, uint8_t flags)
 {
-	uint8_t version = mad[MAD_OFF_CLASS_VERSION], flags = mad[SA1_OFF_FRAGMENT];
+	uint8_t version = mad[MAD_OFF_CLASS_VERSION];
 	uint16_t status = get_be16(mad + MAD_OFF_STATUS);
 
 	if (mad[MAD_OFF_METHOD] & MAD_RESPONSE) {
@@ -71,7 +59,7 @@ coverage_mad(struct coverage *c, const uint8_t *mad, bool v1_flags_lsb)
 	c->mad_method[version][mad[MAD_OFF_METHOD]]++;
 	if (version == 1) {
 		if (get_be32(mad + SA1_OFF_SEGMENT) != 0 || flags != 0)
-			c->v1_flag[v1_flags_lsb ? mirror(flags) : flags]++;
+			c->v1_flag[flags]++;
 	} else if (mad[RMPP_OFF_FLAGS] & RMPP_ACTIVE) {
 		c->rmpp_type[mad[RMPP_OFF_TYPE]]++;
 		c->rmpp_flags[mad[RMPP_OFF_FLAGS] & 7]++;
@@ -274,8 +262,8 @@ report_fields(const struct coverage *c, bool verbose)
 }
 
 /* At most 1 % loss: at least 99.9 % of the seeds complete. */
-static unsigned int
-report_light(const struct coverage *c, bool verbose)
+unsigned int
+coverage_report_light(const struct coverage *c, bool verbose)
 {
 	if (verbose)
 		printf("  %10llu SA seeds with at most 1 %% loss, %llu with a query that failed\n",
@@ -314,5 +302,5 @@ coverage_report(const struct coverage *c, bool verbose)
 		if (OPCODE_CLASS(i) == OPCODE_RC && i < RC_FLUSH && (opcodes[i].flags & OP_VALID))
 			n += missing(c->opcode[i], verbose, "opcode", opcodes[i].name);
 	return n + report_sessions(c, verbose) + report_fields(c, verbose) +
-		report_light(c, verbose);
+		coverage_report_light(c, verbose);
 }

@@ -45,13 +45,15 @@ void coverage_verdict(struct coverage *c, enum verdict v);
 void coverage_transition(struct coverage *c, enum qp_state from, enum qp_state to);
 void coverage_status(struct coverage *c, uint32_t status);
 void coverage_event(struct coverage *c, enum event_type t);
-/** A MAD that one of the nodes sent. */
-void coverage_mad(struct coverage *c, const uint8_t *mad, bool v1_flags_lsb);
+/** A MAD that one of the nodes sent. @param flags  FragmentFlag in the default order */
+void coverage_mad(struct coverage *c, const uint8_t *mad, uint8_t flags);
 uint8_t coverage_mad_state_of(const char *name);
 void coverage_mad_state(struct coverage *c, unsigned int group, uint8_t from, uint8_t to);
 void coverage_mad_end(struct coverage *c, enum mad_end end);
 void coverage_light(struct coverage *c, bool completed);
 void coverage_add(struct coverage *sum, const struct coverage *c);
+/** Have the queries of seeds with little loss completed? @return 1: too few */
+unsigned int coverage_report_light(const struct coverage *c, bool verbose);
 /** Print what is missing. @return how many things are */
 unsigned int coverage_report(const struct coverage *c, bool verbose);
 

@@ -46,10 +46,10 @@ trace_mad(struct sim_node *from, const struct packet *pkt, const char *fate)
 	struct sim *s = from->sim;
 	char text[192];
 
-	coverage_mad(s->coverage, pkt->payload, s->sa->side[from->id].limits.v1_flags_lsb);
+	coverage_mad(s->coverage, pkt->payload, sa_v1_flags(s->sa, pkt->payload));
 	sa_trace_frame(s->sa, from->id, pkt, fate[0] == '\0' ? SA_DELIVERED : SA_LOST);
 	if (s->verbose) {
-		sa_print_mad(pkt->payload, text, sizeof(text));
+		sa_print_mad(s->sa, pkt->payload, text, sizeof(text));
 		sim_trace(s, "%u -> 0x%x %s%s", from->id, pkt->dgid.raw[15], text, fate);
 	} else {
 		sim_trace_bytes(s, pkt->payload, SA2_OFF_DATA);

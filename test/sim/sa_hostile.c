@@ -294,7 +294,7 @@ broken_answer_v2(struct sa_script *sc, uint8_t *mad)
 		put_be32(mad + RMPP_OFF_LENGTH, sim_below(s, 2) ? sim_below(s, 20) : 221);
 		return;
 	}
-	if (sim_below(s, 8) == 0) { /* it gives up, as the standard has it */
+	if (sim_below(s, 4) == 0) { /* it gives up, as the standard has it */
 		mad[RMPP_OFF_VERSION] = 1;
 		mad[RMPP_OFF_TYPE] = RMPP_ABORT;
 		mad[RMPP_OFF_FLAGS] = RMPP_ACTIVE;

@@ -229,8 +229,10 @@ void sa_trace_frame(struct sa_script *sc, unsigned int from, const struct packet
 	enum sa_fate fate);
 const struct sa_session *sa_trace_find(const struct sa_trace *t, uint64_t tid);
 void sa_trace_free(struct sa_trace *t);
+/** FragmentFlag in the default order, whichever the script has. */
+uint8_t sa_v1_flags(const struct sa_script *sc, const uint8_t *mad);
 /** A MAD in words. */
-void sa_print_mad(const uint8_t *mad, char *buf, size_t size);
+void sa_print_mad(const struct sa_script *sc, const uint8_t *mad, char *buf, size_t size);
 
 /* --- sa_flow.c --- */
 

@@ -56,6 +56,26 @@ sa_trace_free(struct sa_trace *trace)
 		}
 }
 
+/* The other reading of FragmentFlag (sa-multipacket A3). */
+static uint8_t
+mirror(uint8_t flags)
+{
+	uint8_t out = 0;
+
+	for (unsigned int i = 0; i < 8; i++)
+		if (flags & 1u << i)
+			out |= 0x80 >> i;
+	return out;
+}
+
+uint8_t
+sa_v1_flags(const struct sa_script *sc, const uint8_t *mad)
+{
+	uint8_t flags = mad[SA1_OFF_FRAGMENT];
+
+	return sc->side[SA_SERVER].limits.v1_flags_lsb ? mirror(flags) : flags;
+}
+
 /* What a MAD is to the protocols. */
 enum kind {
 	KIND_SINGLE,
@@ -67,7 +87,7 @@ enum kind {
 };
 
 static enum kind
-kind_of(const uint8_t *mad, uint32_t *segment)
+kind_of(const struct sa_script *sc, const uint8_t *mad, uint32_t *segment)
 {
 	uint8_t flags;
 
@@ -75,7 +95,7 @@ kind_of(const uint8_t *mad, uint32_t *segment)
 	if (mad[MAD_OFF_CLASS] != MAD_CLASS_SUBN_ADM)
 		return KIND_SINGLE;
 	if (mad[MAD_OFF_CLASS_VERSION] == 1) {
-		flags = mad[SA1_OFF_FRAGMENT];
+		flags = sa_v1_flags(sc, mad);
 		*segment = get_be32(mad + SA1_OFF_SEGMENT);
 		return flags & SA1_KEEPALIVE ? KIND_KEEPALIVE : flags & SA1_RESEND ? KIND_RESEND :
 			flags & SA1_ACK ? KIND_ACK : *segment != 0 ? KIND_DATA : KIND_SINGLE;
@@ -130,7 +150,7 @@ sa_trace_frame(struct sa_script *sc, unsigned int from, const struct packet *pkt
 	if (pkt->payload_len != MAD_LEN)
 		return;
 	t = session_of(sc, get_be64(mad + MAD_OFF_TID));
-	kind = kind_of(mad, &segment);
+	kind = kind_of(sc, mad, &segment);
 	t->frames[from]++;
 	count_send(t, from, kind, segment);
 	if (kind == KIND_END && mad[RMPP_OFF_STATUS] >= 64 && mad[RMPP_OFF_STATUS] < 128)
@@ -150,11 +170,11 @@ sa_trace_frame(struct sa_script *sc, unsigned int from, const struct packet *pkt
 }
 
 void
-sa_print_mad(const uint8_t *mad, char *buf, size_t size)
+sa_print_mad(const struct sa_script *sc, const uint8_t *mad, char *buf, size_t size)
 {
 	static const char *const types[] = { "single", "DATA", "ACK", "STOP", "ABORT" };
 	uint32_t segment, len;
-	enum kind kind = kind_of(mad, &segment);
+	enum kind kind = kind_of(sc, mad, &segment);
 	int n;
 
 	n = snprintf(buf, size, "class 0x%02x v%u method 0x%02x attr 0x%04x tid %016llx",
@@ -167,7 +187,7 @@ sa_print_mad(const uint8_t *mad, char *buf, size_t size)
 	size -= (size_t)n;
 	if (mad[MAD_OFF_CLASS_VERSION] == 1) {
 		len = get_be32(mad + SA1_OFF_PAYLOAD_LEN);
-		n = snprintf(buf, size, " flags 0x%02x seg %u len %u win %u", mad[SA1_OFF_FRAGMENT],
+		n = snprintf(buf, size, " flags 0x%02x seg %u len %u win %u", sa_v1_flags(sc, mad),
 			segment, len, get_be16(mad + SA1_OFF_WINDOW));
 	} else if (kind != KIND_SINGLE) {
 		n = snprintf(buf, size, " %s flags %u seg %u len/nwl %u rmpp status %u",

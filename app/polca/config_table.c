@@ -185,15 +185,23 @@ static const struct key sa_keys[] = {
 			"Directory of the database, made when only it is missing. Default: memory "
 			"only."),
 	SA(map_mb, 1, 1 << 24, "The most that the database may grow to, MiB."),
-	SA(sm_key, 0, INT64_MAX, "SM_Key of trusted requesters."),
+	SA(sm_key, 0, INT64_MAX,
+			"SM_Key of trusted requesters. The default, 1, is opensm's and saquery's, "
+			"which everybody knows: who gives it sees everything, but changes only "
+			"what is its own. 0: nobody is trusted for a key."),
 	{ .name = "trust",
 			.type = KEY_ENUM,
 			FIELD(struct config, engine.sa.trust),
 			.words = trust_words,
-			.help = "key: who gives the SM_Key sees and changes everything, others see "
-				"their partition; all: everybody is trusted." },
+			.help = "key: who gives the SM_Key sees and, unless it is 1, changes "
+				"everything, others see their partition; all: everybody may do "
+				"everything." },
 	SA(master_sm_lid, 0, 0xBFFF,
-			"Config is taken from this LID alone. 0: from any trusted requester."),
+			"LID of the Master SM: Config is taken from it whatever its SM_Key, besides "
+			"from those who may change everything. 0: from those alone."),
+	SA(edit_add, 1, 255, "Class version 1: EditModifier that adds, as server and as client."),
+	SA(edit_delete, 1, 255, "The one that deletes."),
+	SA(edit_edit, 1, 255, "The one that edits."),
 	SA(packet_life, 0, 63, "PacketLifeTime of computed paths: 4.096 us * 2^it."),
 	SA(max_results, 1, 1 << 24, "Records that a filtered query may gather."),
 	SA(max_result_mb, 1, 4095, "Memory of gathered results, per worker, MiB."),

@@ -35,7 +35,10 @@ struct engine_sa_config {
 	uint32_t map_mb; /**< the most it may grow to */
 	uint64_t sm_key;
 	uint32_t trust; /**< enum sa_trust */
-	uint16_t master_sm_lid; /**< Config must come from it; 0: any trusted requester */
+	uint16_t master_sm_lid; /**< Config is taken from it, whatever its SM_Key; 0: none */
+	uint8_t edit_add; /**< EditModifier of class version 1, as server and as client */
+	uint8_t edit_delete;
+	uint8_t edit_edit;
 	uint8_t packet_life; /**< of computed paths, a code */
 	uint32_t max_results; /**< records that a filtered query may gather */
 	uint32_t max_result_mb; /**< memory of gathered results, per worker */

@@ -26,6 +26,7 @@ static int
 create_mad(struct worker *w, struct error *err)
 {
 	struct engine *e = w->engine;
+	const struct engine_sa_config *sa = &e->config.sa;
 	struct mad_worker_config config = {
 		.id = w->id,
 		.workers = w->workers,
@@ -49,9 +50,11 @@ create_mad(struct worker *w, struct error *err)
 				"lower mad.max_sessions or mad.max_bytes, or raise eal.memory_mb",
 				config.limits.max_sessions, w->id);
 	w->client = sa_client_create(w->mad, e->alloc, ENGINE_SA_QUERIES);
-	return w->client != NULL ? 0
-				 : error_set(err, ENOMEM, "no memory for worker %u's SA queries",
-						   w->id);
+	if (w->client == NULL)
+		return error_set(err, ENOMEM, "no memory for worker %u's SA queries", w->id);
+	sa_client_edit_codes(w->client,
+		(const uint8_t[]){ sa->edit_add, sa->edit_delete, sa->edit_edit });
+	return 0;
 }
 
 static int

@@ -70,7 +70,12 @@ sa_store_create(struct engine *e, struct error *err)
 	config.workers = e->num_workers;
 	config.trust = (enum sa_trust)c->trust;
 	config.sm_key = c->sm_key;
+	e->sa_own_key = rng_u64(&rng_kernel);
+	config.own_key = e->sa_own_key;
 	config.master_sm_lid = c->master_sm_lid;
+	config.edit_codes[0] = c->edit_add;
+	config.edit_codes[1] = c->edit_delete;
+	config.edit_codes[2] = c->edit_edit;
 	config.resp_time = e->config.mad.resp_time;
 	config.packet_life = c->packet_life;
 	config.max_results = c->max_results;

@@ -21,7 +21,7 @@ engine_sa_enabled(const struct engine *e)
 uint64_t
 engine_sa_key(const struct engine *e)
 {
-	return e->config.sa.sm_key;
+	return e->sa_own_key;
 }
 
 static int

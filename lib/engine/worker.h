@@ -141,6 +141,7 @@ struct engine {
 	const struct allocator *alloc;
 	struct store *store; /* NULL: no SA */
 	struct sa *sa;
+	uint64_t sa_own_key; /* the SM_Key of our requests to it */
 	struct store_thread *store_thread;
 	struct sa_queries *queries; /* of ours; the control thread's */
 	struct sa_import *import; /* the same */

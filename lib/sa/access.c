@@ -43,7 +43,12 @@ bool
 sa_requester(const struct sa_config *config, struct fabric *f, const struct mad_peer *peer,
 	uint64_t sm_key, struct requester *who)
 {
-	who->trusted = config->trust == SA_TRUST_ALL || (sm_key != 0 && sm_key == config->sm_key);
+	bool all = config->trust == SA_TRUST_ALL;
+	bool own = sm_key != 0 && sm_key == config->own_key;
+	bool key = sm_key != 0 && sm_key == config->sm_key;
+
+	who->trusted = all || own || key;
+	who->manager = all || own || (key && sm_key != SA_SM_KEY_WELL_KNOWN);
 	if (!who->trusted && sm_key != 0)
 		return false;
 	own_address(config, f, peer, who);

@@ -7,7 +7,8 @@
 
 /**
  * @file
- * Who may see and change what. Trust comes from the SM_Key. Others see what belongs to ports that
+ * Who may see and change what. Trust comes from the SM_Key: who gives it sees everything and, unless
+ * it is the one that everybody knows, changes everything. Others see what belongs to ports that
  * share a partition with theirs, without keys, and change only what is their own.
  *
  * A requester whose address is no port of the database (RoCE tools) is taken for a full member of
@@ -23,7 +24,8 @@
 #include "sa/sa.h"
 
 struct requester {
-	bool trusted;
+	bool trusted; /**< sees everything */
+	bool manager; /**< changes everything */
 	bool stranger; /**< no port of the database */
 	union gid gid; /**< its own, for what is said of it */
 	uint16_t lid; /**< 0: none */

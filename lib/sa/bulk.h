@@ -23,12 +23,13 @@
 #define SA_BULK_RECORD_LEN 2
 #define SA_BULK_COUNT     4
 
-/** EditModifier (A6: only 0 in queries is confirmed). */
+/** What EditModifier says; its codes are configured (A6: only 0 in queries is confirmed). */
 enum sa_edit {
-	SA_EDIT_NONE = 0,
-	SA_EDIT_ADD = 1,
-	SA_EDIT_DELETE = 2,
-	SA_EDIT_EDIT = 3,
+	SA_EDIT_NONE,
+	SA_EDIT_ADD,
+	SA_EDIT_DELETE,
+	SA_EDIT_EDIT,
+	SA_EDIT_UNKNOWN,
 };
 
 /** AttributeModifier and EndRID of special meaning (A6). */

@@ -22,12 +22,13 @@ struct sa_client {
 	const struct allocator *alloc;
 	struct client_query *slots;
 	struct client_query *free;
+	uint8_t edit_code[SA_EDIT_EDIT + 1];
 };
 
 /* What an operation is on the wire; method 0: that class version has no such thing. */
 static const struct op_info {
 	uint8_t method[3]; /* by class version */
-	uint8_t edit; /* version 1: EditModifier */
+	uint8_t edit; /* version 1: what EditModifier is to say */
 	uint8_t flags;
 } ops[] = {
 	[SA_OP_GET] = { { 0, MAD_GET, MAD_GET }, SA_EDIT_NONE, 0 },
@@ -55,6 +56,7 @@ sa_client_create(struct mad_worker *mad, const struct allocator *alloc, unsigned
 		return NULL;
 	c->mad = mad;
 	c->alloc = alloc;
+	sa_client_edit_codes(c, (const uint8_t[]){ 1, 2, 3 });
 	c->slots = mem_zalloc(alloc, max * sizeof(c->slots[0]), _Alignof(struct client_query));
 	if (c->slots == NULL) {
 		mem_free(alloc, c);
@@ -75,6 +77,12 @@ sa_client_destroy(struct sa_client *c)
 		return;
 	mem_free(c->alloc, c->slots);
 	mem_free(c->alloc, c);
+}
+
+void
+sa_client_edit_codes(struct sa_client *c, const uint8_t codes[3])
+{
+	memcpy(c->edit_code + SA_EDIT_ADD, codes, 3);
 }
 
 /* --- the request --- */
@@ -136,7 +144,7 @@ put_range(uint8_t *mad, const struct sa_query *q)
 }
 
 static int
-build_v1(uint8_t *mad, const struct sa_query *q, struct error *err)
+build_v1(const struct sa_client *c, uint8_t *mad, const struct sa_query *q, struct error *err)
 {
 	uint8_t wire[4 + SA_RECORD_MAX];
 	uint64_t mask = 0;
@@ -144,7 +152,7 @@ build_v1(uint8_t *mad, const struct sa_query *q, struct error *err)
 
 	put_be64(mad + SA1_OFF_SA_KEY, q->sa_key);
 	put_be64(mad + SA1_OFF_SM_KEY, q->sm_key);
-	mad[SA1_OFF_EDIT] = ops[q->op].edit;
+	mad[SA1_OFF_EDIT] = c->edit_code[ops[q->op].edit];
 	put_range(mad, q);
 	if (q->op == SA_OP_TABLE || q->op == SA_OP_BULK)
 		put_be16(mad + SA1_OFF_WINDOW, SA1_WINDOW_DEFAULT);
@@ -172,7 +180,7 @@ build_v2(uint8_t *mad, const struct sa_query *q)
 }
 
 static int
-build(uint8_t *mad, const struct sa_query *q, struct error *err)
+build(const struct sa_client *c, uint8_t *mad, const struct sa_query *q, struct error *err)
 {
 	memset(mad, 0, MAD_LEN);
 	mad[MAD_OFF_BASE_VERSION] = MAD_BASE_VERSION;
@@ -184,7 +192,7 @@ build(uint8_t *mad, const struct sa_query *q, struct error *err)
 		mad[MAD_OFF_METHOD] = SA1_INFORM;
 	if (q->op != SA_OP_BULK)
 		put_be16(mad + MAD_OFF_ATTRIBUTE, q->type->attribute);
-	return q->version == SA_V1 ? build_v1(mad, q, err) : build_v2(mad, q);
+	return q->version == SA_V1 ? build_v1(c, mad, q, err) : build_v2(mad, q);
 }
 
 static int
@@ -382,7 +390,7 @@ sa_ask(struct sa_client *c, const struct sa_query *q, const struct sa_taker *tak
 
 	ret = check(q, err);
 	if (ret == 0)
-		ret = build(mad, q, err);
+		ret = build(c, mad, q, err);
 	if (ret != 0)
 		return ret;
 	if (s == NULL)

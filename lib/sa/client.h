@@ -66,6 +66,8 @@ struct sa_client;
 struct sa_client *sa_client_create(struct mad_worker *mad, const struct allocator *alloc,
 	unsigned int max);
 void sa_client_destroy(struct sa_client *c);
+/** EditModifier of add, delete, edit; without this 1, 2, 3 (sa-multipacket A6: UNCONFIRMED). */
+void sa_client_edit_codes(struct sa_client *c, const uint8_t codes[3]);
 
 /** @retval -ENOSPC, -EINVAL (err says what); taker.done() is not called then */
 int sa_ask(struct sa_client *c, const struct sa_query *q, const struct sa_taker *taker,

@@ -63,7 +63,7 @@ too_many(const struct write_batch *b, const struct sa_write *w)
 	struct store_cursor c;
 	unsigned int n = 0;
 
-	if (w->who.trusted)
+	if (w->who.manager)
 		return false;
 	store_seek_index(&c, write_view(b), SA_INDEX_MC_PORT, key);
 	while (n < GROUPS_PER_PORT && store_next(&c, &at) != NULL && at == key)

@@ -27,11 +27,13 @@ struct sa;
 struct sa_worker;
 struct sa_write;
 
-/** Who may see and change what (issue: trust by SM_Key). */
+/** Who may see and change what. */
 enum sa_trust {
 	SA_TRUST_KEY, /**< requests with the right SM_Key are trusted, others see their partition */
 	SA_TRUST_ALL,
 };
+/** opensm's and saquery's, out of the box. Everybody knows it: who gives it sees all, no more. */
+#define SA_SM_KEY_WELL_KNOWN 1
 
 struct sa_config {
 	struct store *store;
@@ -40,8 +42,10 @@ struct sa_config {
 	const struct rng *rng;
 	unsigned int workers;
 	enum sa_trust trust;
-	uint64_t sm_key;
-	uint16_t master_sm_lid; /**< Config must come from it (A6); 0: any trusted requester */
+	uint64_t sm_key; /**< 0: none */
+	uint64_t own_key; /**< a secret that does as well, for the appliance's own requests; 0: none */
+	uint16_t master_sm_lid; /**< Config is taken from it (A6), whatever its SM_Key; 0: none */
+	uint8_t edit_codes[3]; /**< EditModifier of add, delete, edit (A6: UNCONFIRMED) */
 	uint64_t gid_prefix;
 	uint8_t resp_time; /**< RespTimeValue we announce and keep */
 	uint8_t packet_life; /**< PacketLifeTime of computed paths, a code */

@@ -23,6 +23,7 @@ const struct sa_config sa_config_default = {
 	.max_results = 1 << 20,
 	.max_result_bytes = 16 << 20,
 	.max_writes = 1024,
+	.edit_codes = { 1, 2, 3 },
 	.notice_retries = 3,
 	.notice_interval_ms = 500,
 	.notices_max = 64,
@@ -64,6 +65,14 @@ static const struct mad_agent agents[] = {
 		NULL },
 };
 
+/* 0 stands in queries (A6) */
+static bool
+edit_codes_ok(const uint8_t codes[3])
+{
+	return codes[0] != 0 && codes[1] != 0 && codes[2] != 0 && codes[0] != codes[1]
+		&& codes[1] != codes[2] && codes[0] != codes[2];
+}
+
 struct sa *
 sa_create(const struct sa_config *config, struct error *err)
 {
@@ -77,6 +86,11 @@ sa_create(const struct sa_config *config, struct error *err)
 	if (config->resp_time > 31 || config->packet_life > 63) {
 		error_set(err, EINVAL, "resp_time %u, packet_life %u: at most 31 and 63",
 			config->resp_time, config->packet_life);
+		return NULL;
+	}
+	if (!edit_codes_ok(config->edit_codes)) {
+		error_set(err, EINVAL, "EditModifier: got %u, %u, %u; three numbers but 0 are needed",
+			config->edit_codes[0], config->edit_codes[1], config->edit_codes[2]);
 		return NULL;
 	}
 	sa = mem_zalloc(config->alloc, sizeof(*sa), 64);
@@ -273,10 +287,9 @@ sa_class_port_info(const struct sa_worker *w, enum sa_version v, uint8_t *data)
 }
 
 bool
-sa_may_config(const struct sa_worker *w, const struct requester *who)
+sa_is_master_sm(const struct sa_worker *w, const struct requester *who)
 {
-	return who->trusted
-		|| (w->config->master_sm_lid != 0 && who->lid == w->config->master_sm_lid);
+	return w->config->master_sm_lid != 0 && who->lid == w->config->master_sm_lid;
 }
 
 enum mad_outcome

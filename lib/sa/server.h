@@ -81,8 +81,8 @@ enum mad_outcome sa_request_v1(void *arg, struct mad_request *req);
 enum mad_outcome sa_request_v2(void *arg, struct mad_request *req);
 void sa_class_port_info(const struct sa_worker *w, enum sa_version v, uint8_t *data);
 
-/** Config and GetBulk: from the Master SM or the trusted (A6). */
-bool sa_may_config(const struct sa_worker *w, const struct requester *who);
+/** Is it the Master SM, of whom Config and GetBulk come (A6)? */
+bool sa_is_master_sm(const struct sa_worker *w, const struct requester *who);
 /** Send a change to the store's thread; kind, type, version, mask and data are filled in. */
 enum mad_outcome sa_submit(struct sa_worker *w, struct mad_request *req,
 	const struct requester *who, const struct sa_write *what);

@@ -20,7 +20,7 @@ struct request {
 	struct requester who;
 	uint32_t rid; /* AttributeModifier */
 	uint32_t end_rid;
-	uint8_t edit;
+	enum sa_edit edit;
 	uint64_t sa_key;
 	uint64_t mask; /* version 2's numbering */
 	uint8_t tmpl[SA_RECORD_MAX];
@@ -122,7 +122,7 @@ get_bulk(struct request *r)
 	unsigned int table;
 
 	r->w->counters.get_bulk++;
-	if (!sa_may_config(r->w, &r->who))
+	if (!r->who.trusted && !sa_is_master_sm(r->w, &r->who))
 		return refuse(r, SA_STATUS_DENIED);
 	for (table = 0; table < SA_TABLES; table++)
 		if (r->sa_key == 0
@@ -177,11 +177,11 @@ config(struct request *r)
 	uint64_t len;
 
 	r->w->counters.config++;
-	if (!sa_may_config(r->w, &r->who))
+	if (!r->who.manager && !sa_is_master_sm(r->w, &r->who))
 		return refuse(r, SA_STATUS_DENIED);
 	if (r->type == NULL || !r->type->stored)
 		return refuse(r, MAD_STATUS_BAD_METHOD_ATTR);
-	if (r->edit < SA_EDIT_ADD || r->edit > SA_EDIT_EDIT)
+	if (r->edit == SA_EDIT_NONE || r->edit == SA_EDIT_UNKNOWN)
 		return refuse(r, MAD_STATUS_INVALID_FIELD);
 	len = req->body != NULL ? mad_body_length(req->body)
 				: get_be32(req->mad + SA1_OFF_PAYLOAD_LEN);
@@ -205,6 +205,19 @@ static const struct {
 	{ SA1_INFORM, inform },
 	{ SA1_CONFIG, config },
 };
+
+static enum sa_edit
+edit_of(const struct sa_config *c, uint8_t code)
+{
+	unsigned int i;
+
+	if (code == 0)
+		return SA_EDIT_NONE;
+	for (i = 0; i < sizeof(c->edit_codes); i++)
+		if (c->edit_codes[i] == code)
+			return SA_EDIT_ADD + i;
+	return SA_EDIT_UNKNOWN;
+}
 
 /* A template is the bare attribute (A6). */
 static void
@@ -234,7 +247,7 @@ sa_request_v1(void *arg, struct mad_request *req)
 	r.type = sa_record_type(get_be16(mad + MAD_OFF_ATTRIBUTE));
 	r.rid = get_be32(mad + MAD_OFF_MODIFIER);
 	r.end_rid = get_be32(mad + SA1_OFF_END_RID);
-	r.edit = mad[SA1_OFF_EDIT];
+	r.edit = edit_of(w->config, mad[SA1_OFF_EDIT]);
 	r.sa_key = get_be64(mad + SA1_OFF_SA_KEY);
 	if (!sa_requester(w->config, w->fabric, req->peer, get_be64(mad + SA1_OFF_SM_KEY), &r.who))
 		return refuse(&r, SA_STATUS_DENIED);

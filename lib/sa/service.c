@@ -31,7 +31,7 @@ key_fits(const struct sa_write *w, const uint8_t *stored, const uint8_t *given)
 {
 	static const uint8_t none[SERVICE_KEY_LEN];
 
-	return w->who.trusted || memcmp(stored + SERVICE_OFF_KEY, none, SERVICE_KEY_LEN) == 0
+	return w->who.manager || memcmp(stored + SERVICE_OFF_KEY, none, SERVICE_KEY_LEN) == 0
 		|| memcmp(stored + SERVICE_OFF_KEY, given + SERVICE_OFF_KEY, SERVICE_KEY_LEN) == 0;
 }
 
@@ -74,7 +74,7 @@ write_service_set(struct write_batch *b, struct sa_write *w)
 	if (get_be32(w->rec + SERVICE_OFF_LEASE) == 0)
 		return SA_STATUS_REQ_INVALID;
 	if (!write_allowed(b, w, w->rec + SERVICE_OFF_GID)
-		|| (pkey != 0 && !w->who.trusted && port_member(v, &w->who.port, pkey) == 0))
+		|| (pkey != 0 && !w->who.manager && port_member(v, &w->who.port, pkey) == 0))
 		return SA_STATUS_DENIED;
 	w->rid = write_same(b, w->type, w->rec);
 	if (w->rid != 0) {
@@ -84,7 +84,7 @@ write_service_set(struct write_batch *b, struct sa_write *w)
 		if (!key_fits(w, old->bytes, w->rec))
 			return SA_STATUS_DENIED;
 	} else {
-		if (!w->who.trusted && too_many(b, w->rec + SERVICE_OFF_GID))
+		if (!w->who.manager && too_many(b, w->rec + SERVICE_OFF_GID))
 			return SA_STATUS_NO_RESOURCES;
 		w->rid = write_new_rid(b, w->type->table);
 		if (w->rid == 0)

@@ -250,7 +250,7 @@ write_same(const struct write_batch *b, const struct sa_record_type *t, const ui
 bool
 write_allowed(const struct write_batch *b, const struct sa_write *w, const uint8_t *gid)
 {
-	return w->who.trusted
+	return w->who.manager
 		|| sa_owns(write_view(b), b->sa->config.gid_prefix, &w->who, gid);
 }
 

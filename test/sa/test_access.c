@@ -56,6 +56,58 @@ no_key(struct sa_config *config)
 }
 
 static void
+well_known(struct sa_config *config)
+{
+	config->sm_key = 1;
+	config->own_key = 0x4F574E;
+}
+
+static uint16_t
+config_a_node(struct bench *b, uint64_t sm_key, uint32_t rid)
+{
+	uint8_t wire[108] = { 0 };
+
+	put_be32(wire, rid);
+	return ask(b,
+		&(struct ask){ .version = 1, .method = SA1_CONFIG, .attribute = SA_NODE,
+			.edit = SA_EDIT_ADD, .data = wire, .data_len = sizeof(wire),
+			.payload_len = sizeof(wire), .sm_key = sm_key, .from = GUID_C });
+}
+
+/* opensm's and saquery's SM_Key, 1, shows everything, but does not change what is others' */
+static void
+test_the_sm_key_that_everybody_knows_is_for_reading(void **state)
+{
+	struct bench *b = bench_create(well_known);
+	uint8_t service[176] = { [7] = 9 };
+	struct ask a = { .version = 2, .method = SA_GET_TABLE, .attribute = SA_NODE, .from = GUID_C,
+		.sm_key = 1 };
+	struct ask set = { .version = 2, .method = MAD_SET, .attribute = SA_SERVICE, .mask = 3,
+		.data = service, .data_len = 176, .from = GUID_C, .sm_key = 1 };
+
+	(void)state;
+	assert_int_equal(ask(b, &a), 0);
+	assert_int_equal(records(b, SA_NODE, 2), 6); /* D, out of C's sight, too */
+	assert_int_equal(ask(b, &(struct ask){ .version = 1, .method = SA1_GET_BULK, .sm_key = 1 }),
+		0);
+	a.sm_key = 2; /* any other is denied */
+	assert_int_equal(ask(b, &a), 0x0700);
+	assert_int_equal(config_a_node(b, 1, 0x00300000), 0x0200);
+	set_gid(service + 8, GUID_A);
+	assert_int_equal(ask(b, &set), 0x0700);
+	set_gid(service + 8, GUID_C); /* its own */
+	assert_int_equal(ask(b, &set), 0);
+	/* the appliance itself has a key that nobody else knows */
+	assert_int_equal(config_a_node(b, 0x4F574E, 0x00300000), 0);
+	assert_int_equal(count_of(b, SA_TABLE_NODE), 7);
+	bench_destroy(b);
+	/* a key of the operator's own choice is for changes as well */
+	b = bench_create(NULL);
+	assert_int_equal(config_a_node(b, SM_KEY, 0x00300000), 0);
+	bench_destroy(b);
+}
+
+static void
 test_trust_is_configured(void **state)
 {
 	struct bench *b = bench_create(trust_all);
@@ -342,6 +394,7 @@ main(void)
 #define T(test) cmocka_unit_test_setup_teardown(test, bench_setup, bench_teardown)
 	const struct CMUnitTest tests[] = {
 		T(test_wrong_sm_key_is_denied),
+		cmocka_unit_test(test_the_sm_key_that_everybody_knows_is_for_reading),
 		cmocka_unit_test(test_trust_is_configured),
 		T(test_untrusted_sees_ports_that_share_a_partition),
 		T(test_requester_is_found_by_lid_on_native_ib),

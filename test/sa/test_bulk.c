@@ -242,6 +242,36 @@ test_config_that_is_malformed(void **state)
 }
 
 static void
+other_codes(struct sa_config *config)
+{
+	static const uint8_t codes[3] = { 3, 1, 2 };
+
+	memcpy(config->edit_codes, codes, 3);
+}
+
+/* A6: the codes are a choice, and configured */
+static void
+test_edit_codes_are_configured(void **state)
+{
+	struct mad_body body = three_nodes();
+	struct bench *b = bench_create(other_codes);
+	struct sa_config bad = b->config;
+	struct error err;
+
+	(void)state;
+	assert_int_equal(config(b, 2, SA_NODE, &body), 0x0300); /* edit */
+	assert_int_equal(config(b, 3, SA_NODE, &body), 0); /* add */
+	assert_int_equal(count_of(b, SA_TABLE_NODE), 9);
+	assert_int_equal(config(b, 1, SA_NODE, &body), 0); /* delete */
+	assert_int_equal(count_of(b, SA_TABLE_NODE), 6);
+	bad.edit_codes[0] = 1; /* twice */
+	assert_null(sa_create(&bad, &err));
+	bad.edit_codes[0] = 0; /* what stands in queries */
+	assert_null(sa_create(&bad, &err));
+	bench_destroy(b);
+}
+
+static void
 test_config_assigns_rids_where_there_are_no_lids(void **state)
 {
 	struct mad_body body = { .len = 2 * 180 };
@@ -283,6 +313,7 @@ main(void)
 		T(test_config_that_is_not_durable_has_not_happened),
 		T(test_config_in_one_packet),
 		T(test_config_that_is_malformed),
+		cmocka_unit_test(test_edit_codes_are_configured),
 		T(test_config_assigns_rids_where_there_are_no_lids),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

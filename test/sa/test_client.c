@@ -413,6 +413,21 @@ test_multi_is_a_stream_of_gids(void **state)
 	assert_int_equal(get_be16(seen.rec[1] + 40), 7);
 }
 
+/* A6: the codes are a choice, and configured */
+static void
+test_edit_codes_are_configured(void **state)
+{
+	struct sa_query q = query(SA_OP_DELETE, SA_V1, SA_SERVICE);
+
+	q.by_rid = true;
+	q.rid = 5;
+	ask(*state, &q);
+	assert_int_equal(seen.mad[49], 2);
+	sa_client_edit_codes(*state, (const uint8_t[]){ 3, 7, 2 });
+	ask(*state, &q);
+	assert_int_equal(seen.mad[49], 7);
+}
+
 static void
 test_multi_is_of_version_2(void **state)
 {
@@ -627,6 +642,7 @@ main(void)
 		T(test_config_is_a_stream_of_records_with_rids),
 		T(test_multi_is_a_stream_of_gids),
 		T(test_multi_is_of_version_2),
+		T(test_edit_codes_are_configured),
 		T(test_records_are_whole_wherever_they_are_cut),
 		T(test_a_rest_is_no_record),
 		T(test_records_of_another_size_are_no_table_of_ours),

@@ -15,7 +15,7 @@ _polca_ctl()
 		;;
 	esac
 	mapfile -t COMPREPLY < <("${COMP_WORDS[0]}" --complete "$COMP_CWORD" "${COMP_WORDS[@]}" 2>/dev/null)
-	# "A,B": more may follow without a blank
-	[[ $cur == *,* ]] && compopt -o nospace
+	# "A,B": more may follow without a blank; after "FIELD=" its value does
+	[[ $cur == *,* || ${COMPREPLY[0]} == *= ]] && compopt -o nospace
 }
-complete -F _polca_ctl polca-ctl
+complete -o default -F _polca_ctl polca-ctl

@@ -251,12 +251,18 @@ run_completion(int argc, char **argv)
 {
 	json_t *methods = methods_load(NULL, 0);
 	long cword = argc > 2 ? strtol(argv[2], NULL, 10) : 0;
+	struct options o = { .num = 0 }; /* global ones are in nobody's way */
 	char *words[64];
-	int i, num = 0;
+	int i, n, num = 0;
 
 	sa_commands(methods);
-	for (i = 4; i < argc && i <= 3 + cword && num < 63; i++)
+	for (i = 4; i < argc && i <= 3 + cword && num < 63; i += n) {
+		n = i < 3 + cword ? take_global(&o, argv + i, argc - i) : 0;
+		if (n > 0)
+			continue;
 		words[num++] = argv[i];
+		n = 1;
+	}
 	if (cword > 0 && 3 + cword >= argc)
 		words[num++] = (char *)(uintptr_t)""; /* nothing typed yet */
 	complete(methods, words, num);

@@ -17,6 +17,7 @@
 #include "connection.h"
 
 extern const char methods_built_in[]; /* made at build time from the method table */
+extern const char records_built_in[]; /* the same: {RECORD: [FIELD, ...]} of subnet administration */
 
 /** @param c  NULL: built in. @return list of methods, as rpc_list describes them */
 json_t *methods_load(struct connection *c, unsigned int timeout_ms);

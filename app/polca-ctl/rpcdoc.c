@@ -13,6 +13,7 @@
 
 #include <jansson.h>
 
+#include "ctl/json_record.h"
 #include "ctl/rpc.h"
 
 static const char intro[] =
@@ -145,27 +146,52 @@ markdown(FILE *f)
 
 /* The same table as a C string, a method a line. */
 static void
+c_string(FILE *f, const json_t *value)
+{
+	char *c, *text = json_dumps(value, JSON_COMPACT | JSON_ENSURE_ASCII);
+
+	for (c = text; *c != '\0'; c++) {
+		if (*c == '"' || *c == '\\')
+			putc('\\', f);
+		putc(*c, f);
+	}
+	free(text);
+}
+
+/* The records of subnet administration and their fields, for completion. */
+static void
+c_records(FILE *f)
+{
+	json_t *fields;
+	unsigned int i;
+
+	fprintf(f, "const char records_built_in[] =\n\"{\"\n");
+	for (i = 0; i < sa_num_record_types; i++) {
+		fprintf(f, "\"%s\\\"%s\\\":", i == 0 ? "" : ",", sa_record_types[i].alias);
+		fields = json_field_names(&sa_record_types[i]);
+		c_string(f, fields);
+		json_decref(fields);
+		fprintf(f, "\"\n");
+	}
+	fprintf(f, "\"}\";\n");
+}
+
+static void
 c_text(FILE *f)
 {
 	json_t *m, *methods = rpc_describe(NULL);
-	char *text, *c;
 	size_t i;
 
 	fprintf(f, "/* made by polca-rpcdoc */\n#include \"methods.h\"\nconst char methods_built_in[] =\n\"[\"\n");
 	json_array_foreach(methods, i, m)
 	{
-		text = json_dumps(m, JSON_COMPACT | JSON_ENSURE_ASCII);
 		fprintf(f, "\"%s", i == 0 ? "" : ",");
-		for (c = text; *c != '\0'; c++) {
-			if (*c == '"' || *c == '\\')
-				putc('\\', f);
-			putc(*c, f);
-		}
+		c_string(f, m);
 		fprintf(f, "\"\n");
-		free(text);
 	}
 	fprintf(f, "\"]\";\n");
 	json_decref(methods);
+	c_records(f);
 }
 
 /* @return is the file what markdown() would write? */

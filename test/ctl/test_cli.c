@@ -325,6 +325,15 @@ test_bash_completes_from_the_method_table(void **state)
 	completes("post send 5 --remote", "--remote-addr");
 	completes("mr register --access LOCAL_WRITE,REMOTE_A", "LOCAL_WRITE,REMOTE_ATOMIC");
 	completes("coffee ", "--help");
+	completes("sa table pk", "pkey");
+	completes("sa get link fr", "from_lid= from_port=");
+	completes("sa get --port 1 link --oneline from_lid = 7 to_l", "to_lid=");
+	completes("sa config ", "add edit delete");
+	completes("sa config add swi", "switch");
+	completes("sa config add switch lid= lin", "lin_cap= lin_top=");
+	completes("sa table node --class-v", "--class-version");
+	completes("-s /nowhere/s sa --json table pk", "pkey");
+	completes("sa import ", ""); /* files: bash knows them */
 }
 
 /* --- subnet administration: commands of several calls --- */

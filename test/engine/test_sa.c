@@ -176,6 +176,30 @@ test_a_fresh_sa_knows_its_own_ports(void **state)
 	assert_int_equal(field(&r, "mtu"), 5); /* 4096 */
 }
 
+/* Many packets both ways: 40 GIDs there, 127 paths back (sa-multipacket B5, B6, B10) */
+static void
+test_get_multi_is_double_sided(void **state)
+{
+	struct sa_query q = query(SA_OP_MULTI, SA_V2, SA_MULTI_PATH);
+	static uint8_t gids[40][16];
+	struct engine *e = *state;
+	struct engine_sa_record r;
+	uint64_t cursor = 126;
+	unsigned int i;
+	uint32_t id;
+
+	for (i = 0; i < 40; i++)
+		memcpy(gids[i], (const uint8_t[16]){ 0xFE, 0x80, [15] = i < 20 ? 1 : 2 }, 16);
+	with(&q, "sgid_count", "20");
+	with(&q, "dgid_count", "20");
+	q.gids = gids[0];
+	id = expect_records(e, q, false, -1, 127);
+	assert_true(engine_sa_next(e, id, &cursor, &r));
+	assert_int_equal(r.type->attribute, SA_PATH);
+	assert_int_equal(field(&r, "slid"), 1);
+	assert_int_equal(field(&r, "dlid"), 2);
+}
+
 static void
 test_each_worker_asks_and_each_answers(void **state)
 {
@@ -518,6 +542,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(test_a_fresh_sa_knows_its_own_ports),
+		T(test_get_multi_is_double_sided),
 		T(test_each_worker_asks_and_each_answers),
 		T(test_a_status_is_the_queries_end),
 		T(test_large_tables_arrive_whole_and_in_order),

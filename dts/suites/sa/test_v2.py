@@ -310,6 +310,10 @@ def test_data_for_a_single_packet_method(gsi):
 
 
 def test_get_multi_is_answered(gsi):
-    """MultiPathRecord is not served (B10): 0x000C, or the method is none."""
+    """MultiPathRecord without GIDs asks for nothing: 0x0200; of ports that there are not: 0x0500."""
     gsi.tx(v2(mad.MULTI, 0x3a, tid=sapeer.new_tid(), sm_key=SM_KEY))
-    assert gsi.rx().status in (mad.NO_METHOD, mad.NO_METHOD_ATTR)
+    assert gsi.rx().status == 0x0200
+    record = bytes(15) + b'\1\1' + bytes(7)
+    gsi.tx(v2(mad.MULTI, 0x3a, tid=sapeer.new_tid(), sm_key=SM_KEY, mask=1 << 19 | 1 << 20,
+              data=record + gid(60000).to_bytes(16, 'big') + gid(60001).to_bytes(16, 'big')))
+    assert gsi.rx().status == 0x0500

@@ -103,6 +103,20 @@ path_push_index(struct decoder *d, size_t i)
 	return len;
 }
 
+/* Of a list that was cut short its last whole word, and that there are more. */
+static void
+mend_cut(char *list, size_t len, size_t size)
+{
+	char *last;
+
+	if (len < size)
+		return;
+	list[size - sizeof(", ...")] = '\0';
+	last = strrchr(list, ',');
+	if (last != NULL)
+		strcpy(last, ", ...");
+}
+
 static void
 names_of(const struct key *fields, char *buf, size_t size)
 {
@@ -112,6 +126,7 @@ names_of(const struct key *fields, char *buf, size_t size)
 	for (; fields->name != NULL && len < size; fields++)
 		len += (size_t)snprintf(
 				buf + len, size - len, "%s%s", len > 0 ? ", " : "", fields->name);
+	mend_cut(buf, len, size);
 }
 
 static void

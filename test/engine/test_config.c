@@ -86,12 +86,18 @@ test_duplicate_key_is_a_syntax_error(void **state)
 static void
 test_unknown_key_names_those_allowed(void **state)
 {
+	struct error err = { "" };
+
 	(void)state;
 	refused("{\"control\": {\"sock\": \"x\"}, " PORTS "}",
 			"control.sock: unknown key, allowed are socket");
 	refused("{\"workers\": {\"n\": 1}, " PORTS "}", "workers.n: unknown key, allowed are "
 							"count, idle, idle_spin_us, idle_sleep_us, "
 							"handoff_ring, stall_ms, icrc_unchecked");
+	/* as many as fit, none cut in two */
+	assert_int_not_equal(config_load(&config, NULL, "{\"sa\": {\"pth\": 1}, " PORTS "}", &err), 0);
+	assert_memory_equal(err.text, "sa.pth: unknown key, allowed are enabled, path,", 47);
+	assert_string_equal(err.text + strlen(err.text) - 5, ", ...");
 }
 
 static void

@@ -317,6 +317,14 @@ next_sent(struct manager *m)
 }
 
 void
+next_packet(struct manager *m, struct packet *pkt)
+{
+	if (m->seen == m->sent)
+		fail_msg("nothing was sent");
+	parse(m, frame_at(m, m->seen++), pkt);
+}
+
+void
 skip_sent(struct manager *m)
 {
 	m->seen = m->sent;
@@ -339,6 +347,12 @@ av_of(const struct manager *from)
 		.slid = self,
 		.dlid = other,
 	};
+}
+
+struct av
+harness_av(const struct manager *from)
+{
+	return av_of(from);
 }
 
 static const struct wire_headers plain = {
@@ -379,6 +393,13 @@ say_frame(struct harness *h, const struct wire_headers *headers, const uint8_t *
 	struct av av = av_of(&h->b);
 
 	return put_before_a(h, &av, headers, mad, len, break_icrc);
+}
+
+enum verdict
+say_by(struct harness *h, const struct av *av, const struct wire_headers *headers,
+	const uint8_t *mad)
+{
+	return put_before_a(h, av, headers, mad, MAD_LEN, false);
 }
 
 enum verdict

@@ -141,6 +141,7 @@ void expect_sent(struct manager *m, const char *first, ...);
 void expect_segments(struct manager *m, uint8_t method, uint32_t first, uint32_t last);
 /* The next one, as bytes; fails if there is none. */
 const uint8_t *next_sent(struct manager *m);
+void next_packet(struct manager *m, struct packet *pkt); /* the same with its headers */
 void skip_sent(struct manager *m); /* forget what was sent */
 
 /* --- b, played by the test --- */
@@ -149,6 +150,10 @@ enum verdict say(struct harness *h, const uint8_t *mad);
 /* The same in a frame of the test's making: headers to change, length. */
 enum verdict say_frame(struct harness *h, const struct wire_headers *headers, const uint8_t *mad,
 	uint32_t len, bool break_icrc);
+/* The same from the address av. */
+enum verdict say_by(struct harness *h, const struct av *av, const struct wire_headers *headers,
+	const uint8_t *mad);
+struct av harness_av(const struct manager *from); /* to the other */
 /* From another address: 10.0.x.y of who, and another QP. */
 enum verdict say_from(struct harness *h, const uint8_t *mad, uint16_t who, uint32_t qpn);
 /* A class version 1 MAD, attribute NodeRecord, TID h->tid. @return mad */

@@ -152,6 +152,58 @@ test_answer_by_lid(void **state)
 	harness_destroy(h);
 }
 
+/* native IB over a router: GIDs change places; SL, class and flow label are the request's */
+static void
+test_answer_by_gid_of_the_grh(void **state)
+{
+	struct harness *h = harness_create(
+		&(struct harness_config){ .scripted = true, .ib = true });
+	struct av av = harness_av(&h->b);
+	uint8_t mad[MAD_LEN];
+	struct packet pkt;
+	unsigned int i;
+
+	(void)state;
+	av.grh = true;
+	av.sl = 5;
+	av.traffic_class = 0xB8;
+	av.flow_label = 0x12345;
+	/* without a session, and with one */
+	for (i = 0; i < 2; i++) {
+		h->outcome = i == 0 ? MAD_ANSWER : MAD_STREAM;
+		assert_int_equal(say_by(h, &av, &good,
+			i == 0 ? get(h, mad, 0x34, 1, MAD_GET) :
+				 get(h, mad, 0x03, 1, SA_GET_TABLE)), VERDICT_DATAGRAM);
+		next_packet(&h->a, &pkt);
+		assert_int_equal(pkt.slid, 1);
+		assert_int_equal(pkt.dlid, 2);
+		assert_true(pkt.has_grh);
+		assert_memory_equal(pkt.sgid.raw, av.dgid.raw, 16);
+		assert_memory_equal(pkt.dgid.raw, av.sgid.raw, 16);
+		assert_int_equal(pkt.sl, 5);
+		assert_int_equal(pkt.tclass, 0xB8);
+		assert_int_equal(pkt.flow_label, 0x12345);
+	}
+	harness_destroy(h);
+}
+
+/* RoCE: the answer has the request's DSCP; ECN is each packet's own */
+static void
+test_answer_keeps_the_dscp(void **state)
+{
+	struct harness *h = *state;
+	struct av av = harness_av(&h->b);
+	uint8_t mad[MAD_LEN];
+	struct packet pkt;
+
+	h->outcome = MAD_ANSWER;
+	av.traffic_class = 0xB8 | 3; /* congestion experienced */
+	assert_int_equal(say_by(h, &av, &good, get(h, mad, 0x34, 1, MAD_GET)), VERDICT_DATAGRAM);
+	next_packet(&h->a, &pkt);
+	assert_int_equal(pkt.tclass & 0xFC, 0xB8);
+	assert_int_not_equal(pkt.tclass & 3, 3);
+}
+
 struct status_case {
 	uint8_t mgmt_class, version, method;
 	uint16_t status;
@@ -395,6 +447,8 @@ main(void)
 		T(test_any_pkey),
 		T(test_answer_goes_back),
 		cmocka_unit_test(test_answer_by_lid),
+		cmocka_unit_test(test_answer_by_gid_of_the_grh),
+		T(test_answer_keeps_the_dscp),
 		T(test_unknown_is_answered),
 		T(test_reply_header),
 		T(test_first_of_a_single_method),

@@ -80,8 +80,7 @@ mad_cancel(struct mad_worker *w, mad_handle h, uint64_t now)
 	static const struct mad_result cancelled = { .end = MAD_END_CANCELLED };
 	struct mad_session *s = mad_session_of(w, h);
 
-	if (s == NULL || !s->key.requester || s->state == MAD_STATE_LINGER ||
-		s->state == MAD_STATE_CLOSE)
+	if (s == NULL || !s->key.requester || s->state == MAD_STATE_LINGER)
 		return -ENOENT;
 	w->now = now;
 	if (s->busy)

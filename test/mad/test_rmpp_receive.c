@@ -591,6 +591,27 @@ test_cancelled_call_aborts_127(void **state)
 	assert_int_equal(in_data(p, 0x92, 2, 40, 200), VERDICT_MAD_UNMATCHED);
 }
 
+/* Its last word waits for the sink: the caller is told at once all the same */
+static void
+test_cancelled_while_the_abort_waits(void **state)
+{
+	struct rmpp_peer *p = *state;
+	mad_handle h;
+
+	call_table(p, &h);
+	answer(p, 1, 1, 40, 200);
+	forget_sent(p);
+	p->room = 0;
+	in_rmpp(p, 0x92, 9, 0, 0, 2, 0); /* no such type */
+	assert_int_equal(p->done, 0);
+	assert_int_equal(mad_cancel(p->w, h, p->now), 0);
+	expect_failure(p, MAD_END_CANCELLED, 0);
+	assert_int_equal(mad_cancel(p->w, h, p->now), -ENOENT);
+	p->room = UINT32_MAX;
+	run(p);
+	assert_int_equal(p->done, 1);
+}
+
 static void
 test_cancelled_request_without_an_answer_is_silent(void **state)
 {
@@ -816,6 +837,7 @@ main(void)
 		T(test_taker_without_room_stops),
 		T(test_taker_that_cannot_use_it_aborts_127),
 		T(test_cancelled_call_aborts_127),
+		T(test_cancelled_while_the_abort_waits),
 		T(test_cancelled_request_without_an_answer_is_silent),
 		T(test_request_of_many_packets_reaches_the_agent_whole),
 		T(test_request_out_of_order_goes_to_its_place),

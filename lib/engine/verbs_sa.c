@@ -19,7 +19,6 @@
 
 #define FORGET_S      300 /* a query that nobody looks at */
 #define REPLACE_S     10 /* when its place is wanted */
-#define SESSIONS_LOOK 4096 /* a progress report looks at so many sessions at most */
 
 /* --- on the worker --- */
 
@@ -87,19 +86,12 @@ session_here(struct worker *w, void *arg)
 {
 	const struct look *look = arg;
 	struct mad_session_info info;
-	uint32_t cursor = 0;
-	unsigned int i;
 
-	for (i = 0; i < SESSIONS_LOOK; i++) {
-		if (!mad_session_next(w->mad, &cursor, rte_get_tsc_cycles(), &info))
-			break;
-		if (info.handle != look->handle)
-			continue;
-		look->p->segment = info.segment;
-		look->p->segments = info.segments;
-		return 0;
-	}
-	return -ENOENT;
+	if (!mad_session_get(w->mad, look->handle, rte_get_tsc_cycles(), &info))
+		return -ENOENT;
+	look->p->segment = info.segment;
+	look->p->segments = info.segments;
+	return 0;
 }
 
 /* --- the table of queries --- */

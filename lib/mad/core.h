@@ -65,7 +65,8 @@ void mad_session_free(struct mad_session *s);
 void mad_session_reclaimable(struct mad_session *s);
 uint32_t mad_table_used(const struct mad_worker *w);
 size_t mad_table_memory(const struct mad_worker *w);
-struct mad_session *mad_table_at(const struct mad_worker *w, uint32_t index);
+/* The first session in use at this place or behind it, or NULL. */
+struct mad_session *mad_table_next(const struct mad_worker *w, uint32_t index);
 /* Bytes given to or taken from an address; an entry lives as long as it has any. */
 void mad_peer_charge(struct mad_worker *w, struct mad_peer_entry *p, uint64_t bytes);
 void mad_peer_discharge(struct mad_worker *w, struct mad_peer_entry *p, uint64_t bytes);

@@ -312,7 +312,10 @@ struct mad_session_info {
 	uint32_t retries_left;
 	uint64_t age; /**< time units */
 };
-/** Walk the sessions: *cursor 0 starts. */
+/** One session, at once. @retval false  it has ended */
+bool mad_session_get(const struct mad_worker *w, mad_handle h, uint64_t now,
+	struct mad_session_info *info);
+/** Walk the sessions: *cursor 0 starts. Costs as good as nothing for places that are free. */
 bool mad_session_next(const struct mad_worker *w, uint32_t *cursor, uint64_t now,
 	struct mad_session_info *info);
 

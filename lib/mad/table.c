@@ -23,6 +23,7 @@ TAILQ_HEAD(rank, mad_peer_entry);
 struct mad_table {
 	struct mad_session *sessions;
 	struct mad_session **buckets;
+	uint64_t *live; /* a bit for each of .sessions: a walk skips 64 at a time */
 	struct mad_session *free; /* by .chain */
 	uint32_t size;
 	uint32_t used;
@@ -106,10 +107,11 @@ mad_table_create(struct mad_worker *w)
 	t->mask = rte_align32pow2(t->num_peers) - 1;
 	t->sessions = table_alloc(w, t->size, sizeof(*t->sessions));
 	t->buckets = table_alloc(w, (size_t)t->mask + 1, sizeof(*t->buckets));
+	t->live = table_alloc(w, t->size / 64 + 1, sizeof(*t->live));
 	t->peers = table_alloc(w, t->num_peers, sizeof(*t->peers));
 	t->peer_buckets = table_alloc(w, (size_t)t->mask + 1, sizeof(*t->peer_buckets));
 	t->rank = table_alloc(w, w->limits.max_sessions_per_peer + 1, sizeof(*t->rank));
-	if (t->sessions == NULL || t->buckets == NULL || t->peers == NULL ||
+	if (t->sessions == NULL || t->buckets == NULL || t->live == NULL || t->peers == NULL ||
 		t->peer_buckets == NULL || t->rank == NULL)
 		return -ENOMEM;
 	fill_pools(w);
@@ -126,6 +128,7 @@ mad_table_destroy(struct mad_worker *w)
 		return;
 	mem_free(alloc, t->sessions);
 	mem_free(alloc, t->buckets);
+	mem_free(alloc, t->live);
 	mem_free(alloc, t->peers);
 	mem_free(alloc, t->peer_buckets);
 	mem_free(alloc, t->rank);
@@ -370,6 +373,7 @@ mad_session_new(struct mad_worker *w, const struct mad_key *key, uint64_t hash, 
 	s = t->free;
 	t->free = s->chain;
 	t->used++;
+	t->live[s->index / 64] |= UINT64_C(1) << s->index % 64;
 	session_clear(s);
 	s->state = MAD_STATE_REQUESTED;
 	s->key = *key;
@@ -419,6 +423,7 @@ mad_session_free(struct mad_session *s)
 	s->chain = t->free;
 	t->free = s;
 	t->used--;
+	t->live[s->index / 64] &= ~(UINT64_C(1) << s->index % 64);
 	if (s->peer != NULL) {
 		s->peer->sessions--;
 		peer_forget(w, s->peer);
@@ -439,7 +444,15 @@ mad_table_memory(const struct mad_worker *w)
 }
 
 struct mad_session *
-mad_table_at(const struct mad_worker *w, uint32_t index)
+mad_table_next(const struct mad_worker *w, uint32_t index)
 {
-	return index < w->table->size ? &w->table->sessions[index] : NULL;
+	const struct mad_table *t = w->table;
+	uint64_t word;
+
+	for (; index < t->size; index = (index / 64 + 1) * 64) {
+		word = t->live[index / 64] >> index % 64;
+		if (word != 0)
+			return &t->sessions[index + (uint32_t)__builtin_ctzll(word)];
+	}
+	return NULL;
 }

@@ -77,9 +77,8 @@ mad_worker_destroy(struct mad_worker *w)
 
 	if (w == NULL)
 		return;
-	for (i = 0; (s = mad_table_at(w, i)) != NULL; i++)
-		if (s->state != MAD_STATE_FREE)
-			mad_session_end(s, &cancelled);
+	for (i = 0; (s = mad_table_next(w, i)) != NULL; i = s->index + 1)
+		mad_session_end(s, &cancelled);
 	mad_pool_destroy(w);
 	mad_table_destroy(w);
 	mem_free(w->config.alloc, w->replies);
@@ -135,32 +134,47 @@ progress_info(const struct mad_session *s, struct mad_session_info *info)
 	info->window = s->rx.window;
 }
 
+static void
+session_info(const struct mad_session *s, uint64_t now, struct mad_session_info *info)
+{
+	*info = (struct mad_session_info){
+		.handle = mad_session_handle(s),
+		.gid = s->path.av.dgid,
+		.lid = s->path.av.dlid,
+		.qpn = s->qpn,
+		.tid = s->key.tid,
+		.mgmt_class = s->key.mgmt_class,
+		.class_version = s->key.class_version,
+		.method = s->method,
+		.attribute = get_be16(s->mad + MAD_OFF_ATTRIBUTE),
+		.requester = s->key.requester,
+		.state = state_names[s->state],
+		.retries_left = s->retries_left,
+		.age = now - s->opened,
+	};
+	progress_info(s, info);
+}
+
+bool
+mad_session_get(const struct mad_worker *w, mad_handle h, uint64_t now,
+	struct mad_session_info *info)
+{
+	const struct mad_session *s = mad_session_of(w, h);
+
+	if (s != NULL)
+		session_info(s, now, info);
+	return s != NULL;
+}
+
 bool
 mad_session_next(const struct mad_worker *w, uint32_t *cursor, uint64_t now,
 	struct mad_session_info *info)
 {
-	const struct mad_session *s;
+	const struct mad_session *s = mad_table_next(w, *cursor);
 
-	while ((s = mad_table_at(w, (*cursor)++)) != NULL) {
-		if (s->state == MAD_STATE_FREE)
-			continue;
-		*info = (struct mad_session_info){
-			.handle = mad_session_handle(s),
-			.gid = s->path.av.dgid,
-			.lid = s->path.av.dlid,
-			.qpn = s->qpn,
-			.tid = s->key.tid,
-			.mgmt_class = s->key.mgmt_class,
-			.class_version = s->key.class_version,
-			.method = s->method,
-			.attribute = get_be16(s->mad + MAD_OFF_ATTRIBUTE),
-			.requester = s->key.requester,
-			.state = state_names[s->state],
-			.retries_left = s->retries_left,
-			.age = now - s->opened,
-		};
-		progress_info(s, info);
-		return true;
-	}
-	return false;
+	if (s == NULL)
+		return false;
+	*cursor = s->index + 1;
+	session_info(s, now, info);
+	return true;
 }

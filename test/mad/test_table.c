@@ -240,6 +240,40 @@ test_stale_handle(void **state)
 	assert_int_equal(mad_answer(h->a.w, h->handle, mad, h->now), 0);
 }
 
+/* By handle and by walk, wherever in the pool they stand */
+static void
+test_sessions_seen(void **state)
+{
+	struct harness *h = *state;
+	struct mad_session_info info, walked;
+	mad_handle handles[32];
+	uint32_t cursor = 0, n;
+	uint8_t mad[MAD_LEN];
+
+	h->outcome = MAD_LATER;
+	for (n = 0; n < 32; n++) {
+		h->tid = 100 + n;
+		say_v1(h, 0x12, 0, 0, 0, 4);
+		handles[n] = h->handle;
+	}
+	h->tid = 100;
+	for (n = 0; n < 31; n++) { /* all but the last end, answered with a status */
+		v1_mad(h, mad, 0x92, 0, 0, 0, 0);
+		assert_int_equal(mad_answer(h->a.w, handles[n], mad, h->now), 0);
+	}
+	transmit(&h->a);
+	assert_false(mad_session_get(h->a.w, handles[0], h->now, &info));
+	assert_false(mad_session_get(h->a.w, 0, h->now, &info));
+	pass(h, 3);
+	assert_true(mad_session_get(h->a.w, handles[31], h->now, &info));
+	assert_int_equal(info.tid, 131);
+	assert_int_equal(info.age, 3);
+	assert_true(mad_session_next(h->a.w, &cursor, h->now, &walked));
+	assert_int_equal(walked.handle, handles[31]);
+	assert_false(mad_session_next(h->a.w, &cursor, h->now, &walked));
+	assert_false(mad_session_next(h->a.w, &cursor, h->now, &walked));
+}
+
 /* All packets of a transaction have one owner, in either role; strangers are spread */
 static void
 test_owner(void **state)
@@ -341,6 +375,7 @@ main(void)
 		cmocka_unit_test(test_memory_is_bounded),
 		T(test_keys),
 		T(test_stale_handle),
+		T(test_sessions_seen),
 		cmocka_unit_test(test_owner),
 		cmocka_unit_test(test_call_tids),
 		T(test_destroy),

@@ -30,10 +30,22 @@ v1_start_receiving(struct mad_session *s, uint16_t window)
 	s->state = MAD_STATE_RECV;
 }
 
+/* When what comes without bringing the series on, copies or later segments, has kept it enough. */
+static uint64_t
+kept_until(const struct mad_session *s)
+{
+	uint64_t total = mad_ms(s->w, s->w->limits.keepalive_total_ms);
+
+	/* never before the Resend requests are spent */
+	return s->v1.progress + RTE_MAX(total, 8 * mad_segment_timeout(s));
+}
+
 static void
 segment_timer(struct mad_session *s)
 {
-	mad_session_timer(s, s->w->now + mad_segment_timeout(s));
+	uint64_t due = s->w->now + mad_segment_timeout(s);
+
+	mad_session_timer(s, RTE_MIN(due, kept_until(s)));
 }
 
 /* --- Resend requests --- */
@@ -68,7 +80,8 @@ segment_ahead(struct mad_session *s)
 		if (s->rx.resends_left > 0)
 			ask_again(s);
 		s->state = MAD_STATE_RECOVER;
-	} else if (!timed && s->w->now - s->rx.resend_time > resend_delay(s)) {
+	} else if (!timed && s->rx.resends_left > 0 &&
+		s->w->now - s->rx.resend_time > resend_delay(s)) {
 		ask_again(s);
 	}
 	return VERDICT_MAD_DISCARDED;
@@ -78,7 +91,7 @@ void
 v1_receiver_expire(struct mad_session *s)
 {
 	mad_count(s->w, timeouts, 1);
-	if (s->rx.resends_left == 0) {
+	if (s->rx.resends_left == 0 || s->w->now >= kept_until(s)) {
 		v1_fail(s, MAD_END_TIMEOUT, -ETIMEDOUT);
 		return;
 	}

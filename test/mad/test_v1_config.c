@@ -153,6 +153,27 @@ test_half_a_config(void **state)
 	expect_clean(h);
 }
 
+/* Copies and later segments bring nothing on: they keep a request as long as KeepAlives do */
+static void
+test_copies_are_bounded(void **state)
+{
+	struct harness *h = *state;
+	uint64_t end = h->now + 1000 * MS + SEGMENT_TIMEOUT;
+	uint32_t n = 1;
+
+	segments(h, 1, 2, 1000);
+	while (h->now < end && counters_of(&h->a).sessions_failed == 0) {
+		say_v1(h, 0x14, n == 1 ? SA1_FIRST : 0, n, 1000, 0);
+		n = n == 1 ? 4 : 1;
+		pass(h, SEGMENT_TIMEOUT / 2);
+	}
+	assert_int_equal(counters_of(&h->a).sessions_failed, 1);
+	assert_int_equal(counters_of(&h->a).timeouts, 1);
+	assert_true(h->now > 1000 * MS);
+	skip_sent(&h->a);
+	expect_clean(h);
+}
+
 /* A4: segments that disagree with the total: 0x001C */
 static void
 test_lying_total(void **state)
@@ -463,6 +484,7 @@ main(void)
 		cmocka_unit_test(test_config_windows),
 		T(test_config_recovers),
 		T(test_half_a_config),
+		T(test_copies_are_bounded),
 		T(test_lying_total),
 		T(test_total_too_long),
 		T(test_requester_gives_up),

@@ -84,10 +84,8 @@ rmpp_arm(struct mad_session *s)
 {
 	uint64_t due = UINT64_MAX;
 
-	if (rmpp_sending(s))
+	if (rmpp_sending(s) || s->state == MAD_STATE_REQUESTED)
 		due = RTE_MIN(s->rmpp.ack_due, s->rmpp.probe_due);
-	else if (s->state == MAD_STATE_REQUESTED)
-		due = s->rmpp.ack_due;
 	else if (s->state == MAD_STATE_RECV || s->state == MAD_STATE_RECOVER)
 		due = s->rmpp.overall_due;
 	if (due != UINT64_MAX)
@@ -101,6 +99,11 @@ static void
 request_expired(struct mad_session *s)
 {
 	if (s->w->now < s->rmpp.ack_due) {
+		if (s->w->now >= s->rmpp.probe_due) {
+			mad_request_probed(s);
+			s->rmpp.probe_due = UINT64_MAX; /* until it is sent */
+			mad_want(s, RMPP_WORK_SINGLE);
+		}
 		rmpp_arm(s);
 		return;
 	}
@@ -115,7 +118,7 @@ request_expired(struct mad_session *s)
 	}
 	s->retries_left--;
 	s->resent++;
-	s->rmpp.ack_due = UINT64_MAX; /* until it is sent */
+	s->rmpp.ack_due = s->rmpp.probe_due = UINT64_MAX; /* until it is sent */
 	mad_want(s, s->tx.total == 0 ? RMPP_WORK_SINGLE : RMPP_WORK_READY);
 }
 
@@ -153,7 +156,7 @@ start_call(struct mad_session *s)
 	}
 	s->state = MAD_STATE_REQUESTED;
 	s->retries_left = s->retries;
-	s->rmpp.ack_due = UINT64_MAX;
+	s->rmpp.ack_due = s->rmpp.probe_due = UINT64_MAX;
 	mad_want(s, RMPP_WORK_SINGLE);
 }
 
@@ -290,7 +293,9 @@ single_sent(struct mad_session *s)
 	const struct mad_result ok = { .end = MAD_END_OK };
 
 	if (s->key.requester) {
-		s->rmpp.ack_due = s->w->now + mad_response_timeout(s);
+		if (s->rmpp.ack_due == UINT64_MAX)
+			s->rmpp.ack_due = s->w->now + mad_response_timeout(s);
+		s->rmpp.probe_due = mad_request_due(s, UINT64_MAX);
 		rmpp_arm(s);
 		return;
 	}

@@ -16,6 +16,9 @@
 
 #include "mad/rmpp.h"
 
+#define PROBES_MAX      10 /* in one stall */
+#define PROBES_UNPROVEN 5 /* before the peer has shown that it listens: in all */
+
 #define WORK_SEGMENTS (MAD_WORK_DATA | RMPP_WORK_MISSING | RMPP_WORK_DRAW | RMPP_WORK_TAIL)
 
 static uint64_t
@@ -34,11 +37,19 @@ deafen(struct mad_session *s, uint32_t first, uint32_t last)
 }
 
 static void
+arm_probe(struct mad_session *s)
+{
+	unsigned int max = s->tx.acked != 0 ? PROBES_MAX : PROBES_UNPROVEN;
+
+	s->rmpp.probe_due = s->tx.probes < max ? s->w->now + mad_probe_delay(s) : UINT64_MAX;
+	rmpp_arm(s);
+}
+
+static void
 restart_timers(struct mad_session *s)
 {
 	s->rmpp.ack_due = s->w->now + ack_timer(s);
-	s->rmpp.probe_due = s->w->now + mad_probe_delay(s);
-	rmpp_arm(s);
+	arm_probe(s);
 }
 
 /* --- what may be sent --- */
@@ -122,7 +133,7 @@ sent_all(struct mad_session *s)
 	/* double-sided (B5): now for the reply */
 	s->state = MAD_STATE_REQUESTED;
 	s->retries_left = s->retries;
-	s->rmpp.ack_due = UINT64_MAX; /* until the ACK is sent */
+	s->rmpp.ack_due = s->rmpp.probe_due = UINT64_MAX; /* until the ACK is sent */
 	rmpp_arm(s);
 	mad_want(s, RMPP_WORK_READY);
 }
@@ -149,7 +160,7 @@ take_ack(struct mad_session *s, uint32_t segment, uint32_t window_end)
 		tx->acked = segment;
 		tx->next = RTE_MAX(tx->next, segment + 1);
 		if (tx->probes != 0) /* sent last: a probe */
-			mad_rtt_at_least(s, s->w->now + mad_probe_delay(s) - s->rmpp.probe_due);
+			mad_rtt_at_least(s, s->w->now - s->rmpp.probe_time);
 		tx->probes = 0;
 		s->retries_left = s->retries;
 		s->work &= ~(uint32_t)(RMPP_WORK_MISSING | RMPP_WORK_DRAW | RMPP_WORK_TAIL);
@@ -249,8 +260,7 @@ after_segment(struct mad_session *s, uint32_t n, bool again)
 			mad_rtt_start(s, n);
 	}
 	if (s->state != MAD_STATE_BURST) {
-		s->rmpp.probe_due = s->w->now + mad_probe_delay(s);
-		rmpp_arm(s);
+		arm_probe(s);
 		return;
 	}
 	if (window_open(s) && !flight_full(s))
@@ -306,7 +316,8 @@ static void
 go_back(struct mad_session *s)
 {
 	s->tx.next = s->tx.acked + 1;
-	s->tx.probes = 0;
+	if (s->tx.acked != 0)
+		s->tx.probes = 0;
 	s->tx.rtt_segment = 0;
 	s->work &= ~(uint32_t)WORK_SEGMENTS;
 	deafen(s, s->tx.next, UINT32_MAX);
@@ -326,8 +337,8 @@ probe(struct mad_session *s)
 		mad_want(s, RMPP_WORK_TAIL);
 	if (s->tx.acked > 0)
 		mad_want(s, RMPP_WORK_DRAW);
-	s->rmpp.probe_due = s->w->now + mad_probe_delay(s);
-	rmpp_arm(s);
+	s->rmpp.probe_time = s->w->now;
+	arm_probe(s);
 }
 
 void

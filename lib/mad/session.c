@@ -99,11 +99,38 @@ mad_rtt_at_least(struct mad_session *s, uint64_t rtt)
 uint64_t
 mad_probe_delay(const struct mad_session *s)
 {
-	uint64_t floor = ns_to_time(s->w, 200000), unknown = ns_to_time(s->w, 1000000);
-	/* what others see tells of queues, here too: in a storm of requests Acks wait behind them */
-	uint64_t delay = s->srtt == 0 ? RTE_MAX(unknown, 4 * s->w->srtt) : 4 * s->srtt;
+	uint64_t floor = ns_to_time(s->w, 200000), delay = 4 * s->srtt;
 
+	/* what others see tells of queues, here too: in a storm of requests Acks wait behind them */
+	if (delay == 0)
+		delay = s->w->srtt != 0 ? 8 * s->w->srtt : 5 * floor;
 	return RTE_MAX(delay, floor) << s->tx.probes;
+}
+
+/* What only reads, and is answered by a stream. */
+static bool
+may_probe(const struct mad_session *s)
+{
+	uint8_t multi = s->flags & (MAD_METHOD_MULTI_REQUEST | MAD_METHOD_MULTI_RESPONSE);
+
+	return multi == MAD_METHOD_MULTI_RESPONSE && s->retries_left == s->retries &&
+		s->tx.probes < MAD_REQUEST_PROBES;
+}
+
+uint64_t
+mad_request_due(const struct mad_session *s, uint64_t due)
+{
+	uint64_t delay = RTE_MAX(mad_ms(s->w, 10), 8 * s->w->srtt) << s->tx.probes;
+
+	return may_probe(s) ? RTE_MIN(due, s->w->now + delay) : due;
+}
+
+void
+mad_request_probed(struct mad_session *s)
+{
+	s->tx.probes++;
+	s->resent++;
+	mad_count(s->w, probes, 1);
 }
 
 /* --- turns --- */
@@ -190,7 +217,8 @@ finish(struct mad_session *s, const struct mad_result *r)
 	result.bytes = s->delivered;
 	result.segments = s->segments;
 	result.resent = s->resent;
-	result.elapsed = w->now - s->opened;
+	/* a command's clock may be ahead of the turn's it came in */
+	result.elapsed = w->now > s->opened ? w->now - s->opened : 0;
 	taker.done(taker.arg, &result);
 }
 

@@ -188,7 +188,7 @@ struct mad_receiver {
 /* Private to v1_*.c. */
 struct v1_session {
 	uint64_t progress; /* when it last came on otherwise than by a KeepAlive */
-	uint64_t response_due; /* end of the ResponseTimer; probes come before */
+	uint64_t response_due; /* end of the ResponseTimer, 0: starts when sent; probes come before */
 	uint64_t probe_time; /* of the last probe or retry */
 	uint64_t doubt_since, doubt_due; /* an acknowledged segment was asked for: status by then, or 0 */
 	uint32_t resend_segment; /* of the last Resend request served */
@@ -205,7 +205,8 @@ struct v1_session {
 struct rmpp_session {
 	uint64_t overall_due; /* B6: overall timer */
 	uint64_t ack_due; /* B5: ACK timer; response timer of a single request */
-	uint64_t probe_due; /* before it: a segment sent again to draw an ACK */
+	uint64_t probe_due; /* before it: a packet sent again to draw an answer */
+	uint64_t probe_time; /* of the last probe */
 	uint64_t deaf_until; /* till then no ACK can say that deaf_first..deaf_last are missing */
 	uint32_t deaf_first, deaf_last;
 	uint32_t gap_told; /* receiver: the missing segment of the last repeated ACK */
@@ -339,8 +340,20 @@ void mad_rtt_sample(struct mad_session *s, uint64_t rtt);
  * So the estimate grows with the trips, though none of them gives a sample.
  */
 void mad_rtt_at_least(struct mad_session *s, uint64_t rtt);
-/* When a missing Ack is worth a probe: max(4 srtt, 200 us), doubled for each one sent. */
+/*
+ * When a missing Ack is worth a probe: max(4 srtt, 200 us), doubled for each one sent. Of a peer
+ * that no trip is known of yet: 8 of those to others, or 1 ms.
+ */
 uint64_t mad_probe_delay(const struct mad_session *s);
+/*
+ * Requester: when to look after a request again, whose timer ends at `due`. One that opens a session
+ * at the responder, which therefore knows its repeats, is sent again early, a few times and at no
+ * retry's cost: it may have been lost, and nothing but its answer would tell.
+ */
+#define MAD_REQUEST_PROBES 2
+uint64_t mad_request_due(const struct mad_session *s, uint64_t due);
+/* The request is sent again as a probe. */
+void mad_request_probed(struct mad_session *s);
 
 /* --- data received --- */
 

@@ -320,12 +320,26 @@ send_request(struct mad_session *s)
 	if (mad_single_send(s) == 0)
 		return false;
 	s->work &= ~MAD_WORK_REQUEST;
-	if (s->retries_left == s->retries)
+	if (s->retries_left == s->retries && s->tx.probes == 0)
 		mad_rtt_start(s, 1);
 	else
 		s->tx.rtt_segment = 0;
-	mad_session_timer(s, s->w->now + mad_response_timeout(s));
+	if (s->v1.response_due == 0)
+		s->v1.response_due = s->w->now + mad_response_timeout(s);
+	mad_session_timer(s, mad_request_due(s, s->v1.response_due));
 	return true;
+}
+
+static void
+request_expired(struct mad_session *s)
+{
+	if (s->w->now < s->v1.response_due) {
+		mad_request_probed(s);
+		mad_want(s, MAD_WORK_REQUEST);
+		return;
+	}
+	s->v1.response_due = 0;
+	mad_single_expire(s);
 }
 
 /* A4: of a single-packet answer PayloadLength counts if it can be true */
@@ -421,6 +435,8 @@ v1_keepalive(struct mad_session *s)
 		return VERDICT_DATAGRAM;
 	}
 	s->tx.rtt_segment = 0;
+	if (s->state == MAD_STATE_REQUESTED) /* the request has arrived */
+		s->tx.probes = MAD_REQUEST_PROBES;
 	s->v1.response_due = now + mad_segment_timeout(s);
 	mad_session_timer(s, s->v1.response_due);
 	return VERDICT_DATAGRAM;
@@ -498,7 +514,7 @@ v1_expire(struct mad_session *s)
 {
 	switch (s->state) {
 	case MAD_STATE_REQUESTED:
-		mad_single_expire(s);
+		request_expired(s);
 		break;
 	case MAD_STATE_PREP:
 		prepare_expire(s);

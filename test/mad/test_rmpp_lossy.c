@@ -185,6 +185,31 @@ test_thousand_records_at_one_percent(void **state)
 	assert_true(worst < 12 * MS);
 }
 
+/* The request lost, and its repeat: 10 ms and 20 ms, not the 138 ms of the ResponseTimer */
+static void
+test_lost_request(void **state)
+{
+	unsigned int lost;
+
+	(void)state;
+	for (lost = 1; lost <= 2; lost++) {
+		struct harness *h = harness_create(&(struct harness_config){ .subnet_timeout = 14 });
+		unsigned int i;
+
+		h->outcome = MAD_STREAM;
+		h->table_bytes = 10 * 192;
+		for (i = 0; i < lost; i++)
+			lose(&h->b, i);
+		assert_in_range(time_of(h, SA_GET_TABLE, 0), lost == 1 ? 10 * MS : 30 * MS,
+			lost == 1 ? 11 * MS : 31 * MS);
+		assert_int_equal(h->taken, 1920);
+		assert_int_equal(h->requests, 1);
+		assert_int_equal(counters_of(&h->b).timeouts, 0);
+		assert_int_equal(counters_of(&h->b).probes, lost);
+		harness_destroy(h);
+	}
+}
+
 struct bad_wire {
 	uint32_t loss, duplicate, reorder, corrupt;
 };
@@ -260,6 +285,7 @@ main(void)
 		cmocka_unit_test(test_any_packet_of_a_double_sided_transaction_lost),
 		cmocka_unit_test(test_burst_lost),
 		cmocka_unit_test(test_thousand_records_at_one_percent),
+		cmocka_unit_test(test_lost_request),
 		cmocka_unit_test(test_one_percent_of_everything),
 		cmocka_unit_test(test_five_percent_of_everything),
 		cmocka_unit_test(test_twenty_percent),

@@ -545,6 +545,60 @@ test_probes_come_at_doubling_distance(void **state)
 	expect_counter(p, timeouts, 0);
 }
 
+/* Who has never answered gets a handful of packets more than the retries, whatever it asked for */
+static void
+test_few_packets_before_the_peer_shows(void **state)
+{
+	struct rmpp_peer *p = *state;
+
+	table(p, 1000 * 200);
+	pass(p, 9 * 2000 * MS);
+	expect_abort(p, 0, 126, 1);
+	expect_counter(p, segments_sent, 1 + 5 + 7);
+	expect_failed(p);
+}
+
+/* A table of 40 segments, acknowledged at once. */
+static void
+fast_table(struct rmpp_peer *p, uint64_t tid)
+{
+	p->tid = tid;
+	table(p, 40 * 200);
+	in_ack(p, 0x12, 1, 40);
+	in_ack(p, 0x12, 40, 41);
+}
+
+/* The trip of a probe is timed from the probe, however estimates move meanwhile */
+static void
+test_trip_of_a_probe_while_others_are_faster(void **state)
+{
+	struct rmpp_peer *p = *state;
+	unsigned int i;
+
+	/* a trip of 1 ms, by the probe; then nothing else is known: 8 of those, or less */
+	p->tid = 1;
+	table(p, 40 * 200);
+	pass(p, 1 * MS);
+	pass(p, 1 * MS);
+	in_ack(p, 0x12, 1, 40);
+	in_ack(p, 0x12, 40, 41);
+	expect_counter(p, probes, 1);
+	p->tid = 2;
+	table(p, 40 * 200);
+	pass(p, 8 * MS);
+	expect_counter(p, probes, 2);
+	for (i = 0; i < 40; i++)
+		fast_table(p, 10 + i);
+	/* answered 2 ms after: no trip took less, the next silence is 8 ms */
+	pass(p, 1 * MS);
+	p->tid = 2;
+	in_ack(p, 0x12, 1, 17);
+	pass(p, 8 * MS - 100 * US);
+	expect_counter(p, probes, 2);
+	pass(p, 200 * US);
+	expect_counter(p, probes, 3);
+}
+
 /* the receiver repeats ACK 17 for the probe and for the segment behind it */
 static void
 test_second_answer_to_a_probe_resends_nothing(void **state)
@@ -813,6 +867,8 @@ main(void)
 		T(test_two_missing_in_a_row_go_back),
 		T(test_tail_is_probed_after_some_round_trips),
 		T(test_probes_come_at_doubling_distance),
+		T(test_few_packets_before_the_peer_shows),
+		T(test_trip_of_a_probe_while_others_are_faster),
 		T(test_second_answer_to_a_probe_resends_nothing),
 		T(test_sign_of_what_is_on_its_way_sends_nothing_twice),
 		T(test_repeated_request_sends_the_first_segment_again),

@@ -538,6 +538,110 @@ test_spoofed_answers(void **state)
 	assert_int_equal(h->done, 1);
 }
 
+/* A request of a table that may be lost is sent again early, at no retry's cost */
+static void
+test_request_is_probed(void **state)
+{
+	/* 2 x 4.096 us x 2^14 + 4.096 us x 2^10 */
+	const uint64_t timeout = 138412032, early = 30 * MS;
+	struct harness *h = harness_create(
+		&(struct harness_config){ .scripted = true, .subnet_timeout = 14 });
+	unsigned int i;
+
+	(void)state;
+	call(h);
+	pass(h, 10 * MS - 1);
+	expect_silence(&h->a);
+	pass(h, 1);
+	expect_tx(&h->a, "12 single of 0");
+	pass(h, 20 * MS - 1);
+	expect_silence(&h->a);
+	pass(h, 1);
+	expect_tx(&h->a, "12 single of 0");
+	pass(h, timeout - early - 1);
+	expect_silence(&h->a);
+	assert_int_equal(counters_of(&h->a).timeouts, 0);
+	pass(h, 1);
+	for (i = 1; i < 7; i++)
+		pass(h, timeout);
+	for (i = 0; i < 7; i++)
+		assert_int_equal(next_sent(&h->a)[MAD_OFF_METHOD], 0x12);
+	expect_silence(&h->a);
+	assert_int_equal(h->done, 0);
+	pass(h, timeout);
+	assert_int_equal(h->done, 1);
+	assert_int_equal(h->result.end, MAD_END_TIMEOUT);
+	assert_int_equal(counters_of(&h->a).timeouts, 8);
+	assert_int_equal(counters_of(&h->a).probes, 2);
+	harness_destroy(h);
+}
+
+/* A KeepAlive says that the request has arrived: no more of them */
+static void
+test_keepalive_ends_request_probes(void **state)
+{
+	struct harness *h = harness_create(
+		&(struct harness_config){ .scripted = true, .subnet_timeout = 14 });
+
+	(void)state;
+	call(h);
+	pass(h, 5 * MS);
+	say_v1(h, 0x92, SA1_KEEPALIVE, 0, 0, 0);
+	/* SegmentTimeout: 67.1 ms + 4.2 ms */
+	pass(h, 71303168 - 1);
+	expect_silence(&h->a);
+	pass(h, 1);
+	expect_tx(&h->a, "12 single of 0");
+	assert_int_equal(counters_of(&h->a).timeouts, 1);
+	harness_destroy(h);
+}
+
+/* What changes something waits for its timer: not every responder knows a repeat */
+static void
+test_set_is_not_probed(void **state)
+{
+	struct harness *h = harness_create(
+		&(struct harness_config){ .scripted = true, .subnet_timeout = 14 });
+	uint8_t mad[MAD_LEN];
+	struct mad_call c;
+
+	(void)state;
+	call_init(&h->a, &c, mad, MAD_SET, MAD_METHOD_SESSION);
+	assert_int_equal(mad_call(h->a.w, &c, h->now, NULL), 0);
+	transmit(&h->a);
+	skip_sent(&h->a);
+	pass(h, 138412032 - 1);
+	expect_silence(&h->a);
+	pass(h, 1);
+	expect_tx(&h->a, "02 single of 0");
+	harness_destroy(h);
+}
+
+/* Nor more Resend requests than retries, if those are none */
+static void
+test_no_resend_without_retries(void **state)
+{
+	struct harness_config config = { .limits = harness_limits, .scripted = true };
+	struct harness *h;
+	unsigned int i;
+
+	(void)state;
+	config.limits.retries = 0;
+	h = harness_create(&config);
+	call(h);
+	segment(h, 1, 20 * 192);
+	for (i = 3; i < 12; i++) {
+		segment(h, i, 20 * 192);
+		pass(h, 2 * MS);
+	}
+	expect_silence(&h->a);
+	pass(h, SEGMENT_TIMEOUT);
+	assert_int_equal(h->done, 1);
+	assert_int_equal(h->result.end, MAD_END_TIMEOUT);
+	assert_int_equal(counters_of(&h->a).resend_sent, 0);
+	harness_destroy(h);
+}
+
 #define T(test) cmocka_unit_test_setup_teardown(test, scripted_setup, harness_teardown)
 
 int
@@ -568,6 +672,10 @@ main(void)
 		T(test_taker_refuses),
 		T(test_cancel),
 		T(test_spoofed_answers),
+		cmocka_unit_test(test_request_is_probed),
+		cmocka_unit_test(test_keepalive_ends_request_probes),
+		cmocka_unit_test(test_set_is_not_probed),
+		cmocka_unit_test(test_no_resend_without_retries),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "sa/layout.h"
 #include "sa/text.h"
 
 struct line {
@@ -132,8 +133,10 @@ sa_print(const struct sa_field *f, const uint8_t *rec, char *buf, size_t size)
 	if (size > 0)
 		buf[0] = '\0';
 	switch (f->kind) {
+	case SA_LID: /* of multicast and beyond: known by their 0xc000 and 0xffff */
+		put(l, sa_get(f, rec) < LID_UNICAST_END ? "%" PRIu64 : "0x%" PRIx64, sa_get(f, rec));
+		break;
 	case SA_DEC:
-	case SA_LID:
 		put(l, "%" PRIu64, sa_get(f, rec));
 		break;
 	case SA_GUID:

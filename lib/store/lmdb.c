@@ -9,13 +9,14 @@
  *
  * LMDB has no checksums. It believes its file, and where that cannot be true it stops the process:
  * a page beyond the end of the file is SIGBUS, one that is not what it should be an assertion. So a
- * file that was cut short is made as long as it says it is, assertions come back here, and records
- * are counted: what is wrong with a file is said, and no part of it is taken for the whole.
+ * file that was cut short is made as long as it says it is, assertions come back here, so do
+ * faults while it is read, and records are counted: what is wrong with a file is said, and no part of it is taken for the whole.
  */
 
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +37,7 @@ struct lmdb {
 	MDB_dbi dbi;
 	int lock;
 	bool damaged;
-	jmp_buf *out; /* of a call into LMDB, when it finds its file damaged */
+	sigjmp_buf *out; /* of a call into LMDB, when it finds its file damaged */
 	MDB_txn *reading;
 	MDB_cursor *cursor;
 	char path[];
@@ -84,7 +85,7 @@ on_assert(MDB_env *env, const char *msg)
 	(void)msg;
 	l->damaged = true;
 	if (l->out != NULL)
-		longjmp(*l->out, 1);
+		siglongjmp(*l->out, 1);
 }
 
 /* What is to be done with the file. */
@@ -109,15 +110,55 @@ stop_reading(struct lmdb *l)
 	l->reading = NULL;
 }
 
+/* Of this thread; faults of others are not ours. */
+static _Thread_local sigjmp_buf *fault_out;
+
+static void
+on_fault(int sig)
+{
+	if (fault_out != NULL)
+		siglongjmp(*fault_out, 1);
+	signal(sig, SIG_DFL); /* it comes again */
+}
+
+static const int faults[] = { SIGBUS, SIGSEGV };
+
+/* A damaged page may lead anywhere. Whoever reads comes to every page, so only readers are caught. */
+static void
+catch_faults(const struct call *c, sigjmp_buf *out, struct sigaction before[2])
+{
+	struct sigaction sa = { .sa_handler = on_fault };
+	unsigned int i;
+
+	for (i = 0; c->ops == NULL && i < 2; i++)
+		sigaction(faults[i], &sa, &before[i]);
+	fault_out = c->ops == NULL ? out : NULL;
+}
+
+static void
+leave_faults(const struct call *c, const struct sigaction before[2])
+{
+	unsigned int i;
+
+	fault_out = NULL;
+	for (i = 0; c->ops == NULL && i < 2; i++)
+		sigaction(faults[i], &before[i], NULL);
+}
+
 /* Once LMDB has found its file damaged it is asked nothing more. */
 static int
 make_call(struct lmdb *l, struct call *c)
 {
-	jmp_buf out;
+	struct sigaction before[2];
+	sigjmp_buf out;
 
 	l->out = &out;
-	if (!l->damaged && setjmp(out) == 0)
+	catch_faults(c, &out, before);
+	if (!l->damaged && sigsetjmp(out, 1) == 0)
 		c->rc = c->fn(l, c);
+	else
+		l->damaged = true;
+	leave_faults(c, before);
 	l->out = NULL;
 	stop_reading(l);
 	return l->damaged ? damaged(l, "a page is not what it should be", c->err) : c->rc;

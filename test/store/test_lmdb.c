@@ -188,6 +188,45 @@ expect_all_rows(const struct fixture *f, uint32_t n)
 		assert_int_equal(row_of(store_get(v, 0, i)).a, i);
 }
 
+/* pages that lead anywhere: the store is refused, or has only what it can tell, but goes on */
+static void
+test_garbage_in_pages_is_survived(void **state)
+{
+	static uint8_t whole[1 << 20], bad[1 << 20];
+	unsigned int refused = 0, seed, i;
+	struct error err;
+	struct fixture f;
+	size_t length, n;
+	char path[128];
+
+	(void)state;
+	open_durable(&f);
+	for (i = 0; i < 500; i++)
+		fixture_put(&f, 0, i, i, 1);
+	fixture_close(&f);
+	snprintf(path, sizeof(path), "%s/data.mdb", dir);
+	length = read_file(path, whole, sizeof(whole));
+	for (seed = 1; seed <= 40; seed++) {
+		memcpy(bad, whole, length);
+		srand(seed);
+		for (n = 2 * 4096; n < length; n += 4096)
+			for (i = 16; i < 216; i++) /* after the page's header: where its entries are */
+				bad[n + i] = (uint8_t)rand();
+		write_file(path, bad, length);
+		err.text[0] = '\0';
+		fixture_init(&f);
+		if (store_lmdb_open(dir, MAP_BYTES, &f.config.backend, &err) == 0)
+			f.s = store_create(&f.config, &err);
+		if (f.s != NULL) {
+			fixture_close(&f);
+			continue;
+		}
+		assert_non_null(strstr(err.text, dir));
+		refused++;
+	}
+	assert_true(refused > 30);
+}
+
 /* an interrupted copy: what is left is not taken for the whole, unless nothing is missing */
 static void
 test_a_file_cut_short_is_refused_wherever_it_ends(void **state)
@@ -411,6 +450,7 @@ main(void)
 		T(test_foreign_files_are_refused),
 		T(test_a_place_that_cannot_be_made_is_named),
 		T(test_a_file_cut_short_is_refused_wherever_it_ends),
+		T(test_garbage_in_pages_is_survived),
 		T(test_another_programs_database_is_refused),
 		T(test_a_record_of_an_unknown_table_is_named),
 		T(test_kill_9_loses_nothing_acknowledged),

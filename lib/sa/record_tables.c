@@ -231,8 +231,8 @@ static const struct sa_field path_fields[] = {
 };
 
 /*
- * What is asked for; as many GIDs as the counts say stand behind it. Of the byte of Independence
- * opensm has no parts: 2 bits and 6 reserved ones, after its mask bits (UNCONFIRMED).
+ * What is asked for; as many GIDs as the counts say stand behind it. Independence is 2 bits to
+ * tshark and to opensm's mask bits, a byte to its structure.
  */
 static const struct sa_field multi_path_fields[] = {
 	F("raw_traffic", 0, 0, 1, 0, SA_DEC, "for raw packets"),

@@ -82,6 +82,15 @@ FIELDS = {
         "mtu_selector": "pathrecord.mtuselector", "mtu": "pathrecord.mtu", "rate_selector": "pathrecord.rateselector",
         "rate": "pathrecord.rate", "packet_life_selector": "pathrecord.packetlifetimeselector",
         "packet_life": "pathrecord.packetlifetime", "preference": "pathrecord.preference"},
+    "MultiPathRecord": {
+        "raw_traffic": "multipathrecord.rawtraffic", "flow_label": "multipathrecord.flowlabel",
+        "hop_limit": "multipathrecord.hoplimit", "tclass": "multipathrecord.tclass",
+        "reversible": "multipathrecord.reversible", "numb_path": "multipathrecord.numbpath",
+        "pkey": "multipathrecord.p_key", "sl": "multipathrecord.sl", "mtu_selector": "multipathrecord.mtuselector",
+        "mtu": "multipathrecord.mtu", "rate_selector": "multipathrecord.rateselector",
+        "rate": "multipathrecord.rate", "packet_life_selector": "multipathrecord.packetlifetimeselector",
+        "packet_life": "multipathrecord.packetlifetime", "independence": "multipathrecord.independenceselector",
+        "sgid_count": "multipathrecord.sgidcount", "dgid_count": "multipathrecord.dgidcount"},
     "MCMemberRecord": {
         "mgid": "mcmemberrecord.mgid", "port_gid": "mcmemberrecord.portgid", "qkey": "mcmemberrecord.q_key",
         "mlid": "mcmemberrecord.mlid", "mtu_selector": "mcmemberrecord.mtuselector", "mtu": "mcmemberrecord.mtu",

@@ -18,6 +18,11 @@
 #include "mad/v1.h"
 
 #define PROBES_MAX 5 /* in one stall */
+/*
+ * Segments before the first Ack, however large a Window was asked for: a request may name another's
+ * address, who would get them. Who does listen acknowledges the probe that follows, a duplicate.
+ */
+#define UNPROVEN_MAX 1024
 
 void
 v1_start_sending(struct mad_session *s, uint16_t window)
@@ -26,7 +31,7 @@ v1_start_sending(struct mad_session *s, uint16_t window)
 		.total = v1_segments(s),
 		.next = 1,
 		.window = window,
-		.window_end = window,
+		.window_end = RTE_MIN(window, UNPROVEN_MAX),
 	};
 	s->retries_left = s->retries;
 	v1_progress(s);
@@ -105,14 +110,12 @@ burst_end(const struct mad_session *s)
 	return RTE_MIN(s->tx.window_end, s->tx.total);
 }
 
-/* When to look again: for a probe, at the end of the ResponseTimer or of a doubt. */
+/* When to look again: for a probe, or at the end of the ResponseTimer. */
 static void
 wait_timer(struct mad_session *s)
 {
 	uint64_t due = s->v1.response_due, probe;
 
-	if (s->v1.doubt_due != 0)
-		due = RTE_MIN(due, s->v1.doubt_due);
 	if (s->tx.acked < s->tx.sent && s->tx.probes < PROBES_MAX) {
 		probe = s->w->now + mad_probe_delay(s);
 		due = RTE_MIN(due, probe);
@@ -180,10 +183,6 @@ v1_send_last(struct mad_session *s)
 void
 v1_sender_expire(struct mad_session *s)
 {
-	if (s->v1.doubt_due != 0 && s->w->now >= s->v1.doubt_due) {
-		v1_close(s, MAD_STATUS_INVALID_FIELD);
-		return;
-	}
 	if (s->state == MAD_STATE_BURST)
 		return; /* left over from a WAIT */
 	s->v1.probe_time = s->w->now;
@@ -193,7 +192,10 @@ v1_sender_expire(struct mad_session *s)
 	} else {
 		mad_count(s->w, timeouts, 1);
 		if (s->retries_left == 0) {
-			v1_fail(s, MAD_END_TIMEOUT, -ETIMEDOUT);
+			if (s->v1.doubt_since != 0)
+				v1_close(s, MAD_STATUS_INVALID_FIELD);
+			else
+				v1_fail(s, MAD_END_TIMEOUT, -ETIMEDOUT);
 			return;
 		}
 		s->retries_left--;
@@ -245,7 +247,7 @@ acked(struct mad_session *s, uint32_t n, uint32_t window)
 	s->retries_left = s->retries;
 	s->v1.resend_segment = 0;
 	s->v1.resend_count = 0;
-	s->v1.doubt_due = 0;
+	s->v1.doubt_since = 0;
 	v1_progress(s);
 	mad_rtt_stop(s, n);
 	mad_session_proven(s);
@@ -272,25 +274,21 @@ ack(struct mad_session *s, const struct v1_packet *p)
  * Of an acknowledged segment. Its data may be gone, and that is what the standard wants said. But
  * the Ack may just have overtaken the request on the way; then the receiver will be heard again
  * soon, and asks for later ones. It means what it says if it repeats that after a packet's flight,
- * or is not heard again in spite of probes for longer than its SegmentTimer lets it be silent.
+ * or is not heard again until the retries are spent.
  */
 static enum verdict
 resend_released(struct mad_session *s)
 {
-	uint64_t now = s->w->now;
-
 	if (s->tx.acked == s->tx.total) /* it has everything: the request was overtaken */
 		return VERDICT_MAD_DISCARDED;
-	if (s->v1.doubt_due == 0) {
-		s->v1.doubt_since = now;
-		s->v1.doubt_due = now + 2 * mad_response_timeout(s);
-		if (s->timer.deadline > s->v1.doubt_due)
-			mad_session_timer(s, s->v1.doubt_due);
-	} else if (now - s->v1.doubt_since > s->flight) {
-		v1_close(s, MAD_STATUS_INVALID_FIELD);
-		return VERDICT_DATAGRAM;
+	if (s->v1.doubt_since == 0) {
+		s->v1.doubt_since = s->w->now;
+		return VERDICT_MAD_DISCARDED;
 	}
-	return VERDICT_MAD_DISCARDED;
+	if (s->w->now - s->v1.doubt_since <= s->flight)
+		return VERDICT_MAD_DISCARDED;
+	v1_close(s, MAD_STATUS_INVALID_FIELD);
+	return VERDICT_DATAGRAM;
 }
 
 /* A receiver asks for one segment until it comes, never back, at most seven times each. */
@@ -325,7 +323,7 @@ resend(struct mad_session *s, const struct v1_packet *p)
 	}
 	if (n > s->tx.sent || resend_repeats(s, n))
 		return VERDICT_MAD_DISCARDED;
-	s->v1.doubt_due = 0;
+	s->v1.doubt_since = 0;
 	s->tx.rtt_segment = 0;
 	s->tx.probes = 0;
 	s->tx.next = n;

@@ -126,6 +126,27 @@ test_window_is_the_requests(void **state)
 	expect_clean(h);
 }
 
+/*
+ * A Window of 65535: no more than 1,024 until the peer has shown that it listens. The Window stays
+ * what was asked for; the last segment, sent again, draws the Ack (A5: of a duplicate).
+ */
+static void
+test_first_burst_is_bounded(void **state)
+{
+	struct harness *h = *state;
+
+	ask(h, 1500 * 192, 65535);
+	assert_int_equal(get_be16(next_sent(&h->a) + SA1_OFF_WINDOW), 65535);
+	expect_segments(&h->a, 0x92, 2, 1024);
+	expect_silence(&h->a);
+	pass(h, 1 * MS);
+	expect_tx(&h->a, "92 1024");
+	assert_int_equal(ack(h, 1024, 65535), VERDICT_DATAGRAM);
+	expect_segments(&h->a, 0x92, 1025, 1499);
+	expect_tx(&h->a, "92 Last 1500 of 192");
+	assert_int_equal(counters_of(&h->a).timeouts, 0);
+}
+
 /* A5: Window 0 in a request means 64, and the responses say so */
 static void
 test_window_zero_is_64(void **state)
@@ -266,7 +287,7 @@ test_acknowledged_segment_asked_once(void **state)
 	ack(h, 4, 4);
 	resend(h, 2);
 	while (counters_of(&h->a).status_sent == 0) {
-		assert_true(h->now <= 1 * MS + 2 * RESPONSE_TIMEOUT);
+		assert_true(h->now <= 1 * MS + 9 * RESPONSE_TIMEOUT); /* seven retries */
 		skip_sent(&h->a); /* probes */
 		pass(h, 10 * US);
 	}
@@ -582,6 +603,7 @@ main(void)
 		T(test_one_packet_is_no_series),
 		cmocka_unit_test(test_flag_order_lsb),
 		T(test_window_is_the_requests),
+		T(test_first_burst_is_bounded),
 		T(test_window_zero_is_64),
 		T(test_ack_window),
 		T(test_ack_inside_window),

@@ -190,7 +190,7 @@ struct v1_session {
 	uint64_t progress; /* when it last came on otherwise than by a KeepAlive */
 	uint64_t response_due; /* end of the ResponseTimer, 0: starts when sent; probes come before */
 	uint64_t probe_time; /* of the last probe or retry */
-	uint64_t doubt_since, doubt_due; /* an acknowledged segment was asked for: status by then, or 0 */
+	uint64_t doubt_since; /* an acknowledged segment was asked for; 0: none */
 	uint32_t resend_segment; /* of the last Resend request served */
 	uint32_t resend_count; /* and how often */
 	uint16_t request_window; /* Window of the request */

@@ -113,8 +113,8 @@ may_probe(const struct mad_session *s)
 {
 	uint8_t multi = s->flags & (MAD_METHOD_MULTI_REQUEST | MAD_METHOD_MULTI_RESPONSE);
 
-	return multi == MAD_METHOD_MULTI_RESPONSE && s->retries_left == s->retries &&
-		s->tx.probes < MAD_REQUEST_PROBES;
+	return multi == MAD_METHOD_MULTI_RESPONSE && s->tx.probes < MAD_REQUEST_PROBES &&
+		s->retries_left > MAD_REQUEST_PROBES && s->retries_left + s->tx.probes == s->retries;
 }
 
 uint64_t
@@ -129,6 +129,7 @@ void
 mad_request_probed(struct mad_session *s)
 {
 	s->tx.probes++;
+	s->retries_left--;
 	s->resent++;
 	mad_count(s->w, probes, 1);
 }

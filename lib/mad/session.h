@@ -347,8 +347,8 @@ void mad_rtt_at_least(struct mad_session *s, uint64_t rtt);
 uint64_t mad_probe_delay(const struct mad_session *s);
 /*
  * Requester: when to look after a request again, whose timer ends at `due`. One that opens a session
- * at the responder, which therefore knows its repeats, is sent again early, a few times and at no
- * retry's cost: it may have been lost, and nothing but its answer would tell.
+ * at the responder, which therefore knows its repeats, is sent again early, a few times: it may have
+ * been lost, and nothing but its answer would tell. A5 allows seven repeats: these are among them.
  */
 #define MAD_REQUEST_PROBES 2
 uint64_t mad_request_due(const struct mad_session *s, uint64_t due);

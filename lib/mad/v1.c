@@ -320,7 +320,7 @@ send_request(struct mad_session *s)
 	if (mad_single_send(s) == 0)
 		return false;
 	s->work &= ~MAD_WORK_REQUEST;
-	if (s->retries_left == s->retries && s->tx.probes == 0)
+	if (s->retries_left == s->retries)
 		mad_rtt_start(s, 1);
 	else
 		s->tx.rtt_segment = 0;

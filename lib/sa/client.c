@@ -146,7 +146,6 @@ put_range(uint8_t *mad, const struct sa_query *q)
 static int
 build_v1(const struct sa_client *c, uint8_t *mad, const struct sa_query *q, struct error *err)
 {
-	uint8_t wire[4 + SA_RECORD_MAX];
 	uint64_t mask = 0;
 	int ret;
 
@@ -165,8 +164,7 @@ build_v1(const struct sa_client *c, uint8_t *mad, const struct sa_query *q, stru
 		put_be64(mad + SA1_OFF_MASK, mask);
 	}
 	/* the bare attribute: a template and a record to be added have no RID */
-	sa_encode(q->type, SA_V1, q->tmpl, 0, wire);
-	memcpy(mad + SA1_OFF_DATA, wire + RID_LEN, sa_wire_len(q->type, SA_V1) - RID_LEN);
+	memcpy(mad + SA1_OFF_DATA, q->tmpl + q->type->rid_len, q->type->len - q->type->rid_len);
 	return 0;
 }
 

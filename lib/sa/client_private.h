@@ -14,7 +14,6 @@
 #include "sa/client.h"
 #include "wire/bytes.h"
 
-#define RID_LEN 4
 
 struct client_query {
 	struct client_query *next; /* free */

@@ -185,10 +185,17 @@ sa_rid_put(const struct sa_record_type *t, uint8_t *rec, uint32_t rid)
 		rec[t->rid_enum] = (uint8_t)rid;
 }
 
+/* Bytes of the RID before a version 1 form. The attributes of the class itself are no records. */
+static uint16_t
+rid_bytes(const struct sa_record_type *t)
+{
+	return t->attribute < SA_NODE ? 0 : 4;
+}
+
 uint16_t
 sa_wire_len(const struct sa_record_type *t, enum sa_version v)
 {
-	return v == SA_V2 ? t->stride : (uint16_t)(4 + t->len - t->rid_len);
+	return v == SA_V2 ? t->stride : (uint16_t)(rid_bytes(t) + t->len - t->rid_len);
 }
 
 void
@@ -200,8 +207,9 @@ sa_encode(const struct sa_record_type *t, enum sa_version v, const uint8_t *rec,
 		memset(wire + t->len, 0, t->stride - t->len);
 		return;
 	}
-	put_be32(wire, rid);
-	memcpy(wire + 4, rec + t->rid_len, t->len - t->rid_len);
+	if (rid_bytes(t) != 0)
+		put_be32(wire, rid);
+	memcpy(wire + rid_bytes(t), rec + t->rid_len, t->len - t->rid_len);
 }
 
 void
@@ -213,7 +221,7 @@ sa_decode(const struct sa_record_type *t, enum sa_version v, const uint8_t *wire
 		*rid = sa_rid(t, rec);
 		return;
 	}
-	*rid = get_be32(wire);
+	*rid = rid_bytes(t) != 0 ? get_be32(wire) : 0;
 	sa_rid_put(t, rec, *rid);
-	memcpy(rec + t->rid_len, wire + 4, t->len - t->rid_len);
+	memcpy(rec + t->rid_len, wire + rid_bytes(t), t->len - t->rid_len);
 }

@@ -164,7 +164,10 @@ uint32_t sa_rid(const struct sa_record_type *t, const uint8_t *rec);
 /** Put a RID into the RID part, which is cleared before. */
 void sa_rid_put(const struct sa_record_type *t, uint8_t *rec, uint32_t rid);
 
-/** Length on the wire of one record in a version: stride, or 4 + bare attribute. */
+/**
+ * Length on the wire of one record in a version: stride, or RID and bare attribute; attributes of
+ * the class itself (ClassPortInfo, Notice, InformInfo) are no records and have no RID.
+ */
 uint16_t sa_wire_len(const struct sa_record_type *t, enum sa_version v);
 /** House form to wire form of a version: sa_wire_len() bytes. @param rid  used by version 1 */
 void sa_encode(const struct sa_record_type *t, enum sa_version v, const uint8_t *rec, uint32_t rid,

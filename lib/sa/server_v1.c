@@ -49,6 +49,26 @@ query(struct request *r, const struct query_spec *how)
 	return query_start(r->w, r->req, &spec, &r->who);
 }
 
+/*
+ * A6 has a port in the RID of a switch's only: of a CA or a router, whose LID says it all, it is 0.
+ * Records keep the number of the port in either case, so that both class versions name them alike;
+ * here 0 finds them too.
+ */
+static uint32_t
+stored_rid(const struct request *r)
+{
+	const struct store_version *v = fabric_version(r->w->fabric);
+	const struct store_record *node;
+
+	if (r->type->rid_port == 0 || (r->rid & 0xFF00) != 0
+		|| store_get(v, r->type->table, r->rid) != NULL)
+		return r->rid;
+	node = store_get(v, SA_TABLE_NODE, r->rid & 0xFFFF0000);
+	if (node == NULL || node->bytes[NODE_OFF_TYPE] == NODE_TYPE_SWITCH)
+		return r->rid;
+	return r->rid | (uint32_t)node->bytes[NODE_OFF_PORT] << 8;
+}
+
 static enum mad_outcome
 get(struct request *r)
 {
@@ -67,7 +87,7 @@ get(struct request *r)
 		if (!r->type->stored) /* paths are computed and have no RIDs */
 			return refuse(r, SA_STATUS_REQ_INVALID);
 		spec.mask = 0;
-		spec.first_rid = spec.last_rid = r->rid;
+		spec.first_rid = spec.last_rid = stored_rid(r);
 	}
 	return query(r, &spec);
 }

@@ -221,6 +221,25 @@ test_v1_get_by_rid(void **state)
 	assert_int_equal(ask(b, &a), 0x0200);
 }
 
+/* A6: the port of a RID is a switch's; of a CA it is 0 */
+static void
+test_v1_rid_of_a_ca_needs_no_port(void **state)
+{
+	struct bench *b = *state;
+	struct ask a = v1(MAD_GET, SA_PORT_INFO, 0x00050000, 0);
+	static const uint16_t pkeys[] = { 0xFFFF };
+
+	assert_int_equal(ask(b, &a), 0);
+	assert_int_equal(get_be16(b->reply + SA1_OFF_DATA + 4 + 16), 5); /* its LID */
+	a.modifier = 0x00770000;
+	assert_int_equal(ask(b, &a), 0x0300);
+	put_port(b, 0x66, 0x6666, NODE_TYPE_SWITCH, 0);
+	put_pkeys(b, 0x66, 1, pkeys, 1);
+	a.attribute = SA_PKEY_TABLE;
+	a.modifier = 0x00660000;
+	assert_int_equal(ask(b, &a), 0x0300);
+}
+
 static void
 test_v1_template_and_mask_do_not_count_the_rid(void **state)
 {
@@ -580,6 +599,7 @@ main(void)
 		T(test_unknown_attributes_and_methods),
 		T(test_class_port_info),
 		T(test_v1_get_by_rid),
+		T(test_v1_rid_of_a_ca_needs_no_port),
 		T(test_v1_template_and_mask_do_not_count_the_rid),
 		T(test_v1_rid_range),
 		T(test_v1_changes_only),

@@ -166,6 +166,7 @@ static int
 stats_describe(struct rpc_call *call)
 {
 	json_t *served = json_array(), *dropped = json_array(), *rc = json_array();
+	json_t *mad = json_array(), *sa = json_array();
 	unsigned int i;
 
 	for (i = 0; i < VERDICT_COUNT; i++)
@@ -175,9 +176,17 @@ stats_describe(struct rpc_call *call)
 	for (i = 0; i < RC_COUNTER_COUNT; i++)
 		json_array_append_new(rc,
 			meaning(rc_counter_infos[i].name, rc_counter_infos[i].help));
+	for (i = 0; i < MAD_COUNTER_COUNT; i++)
+		json_array_append_new(mad,
+			meaning(mad_counter_infos[i].name, mad_counter_infos[i].help));
+	for (i = 0; i < SA_COUNTER_COUNT; i++)
+		json_array_append_new(sa,
+			meaning(sa_counter_infos[i].name, sa_counter_infos[i].help));
 	set(call->result, "served", served);
 	set(call->result, "dropped", dropped);
 	set(call->result, "rc", rc);
+	set(call->result, "mad", mad);
+	set(call->result, "sa", sa);
 	return 0;
 }
 
@@ -190,7 +199,7 @@ const struct rpc_method methods_stats[] = {
 		"qp_num: with qp_num: the queue pair; rc is its counters, and ports is absent",
 		"polca-ctl stats get --nonzero" },
 	{ "stats_describe", stats_describe, params_none, 0,
-		"What each counter of stats_get means.",
-		"served, dropped, rc: lists of name, help", "polca-ctl stats describe" },
+		"What each counter of stats_get and sa_stats means.",
+		"served, dropped, rc, mad, sa: lists of name, help", "polca-ctl stats describe" },
 	{ NULL },
 };

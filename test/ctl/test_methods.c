@@ -678,6 +678,8 @@ test_counters_name_every_verdict(void **state)
 	assert_int_equal(num(json_object_get(r, "rc"), "sent_pkts"), 7);
 	r = call(d, "stats_describe", "%s", "");
 	assert_int_equal(json_array_size(json_object_get(r, "rc")), RC_COUNTER_COUNT);
+	assert_int_equal(json_array_size(json_object_get(r, "mad")), MAD_COUNTER_COUNT);
+	assert_int_equal(json_array_size(json_object_get(r, "sa")), SA_COUNTER_COUNT);
 }
 
 static void

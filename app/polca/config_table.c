@@ -205,6 +205,18 @@ static const struct key sa_keys[] = {
 	SA(packet_life, 0, 63, "PacketLifeTime of computed paths: 4.096 us * 2^it."),
 	SA(max_results, 1, 1 << 24, "Records that a filtered query may gather."),
 	SA(max_result_mb, 1, 4095, "Memory of gathered results, per worker, MiB."),
+	SA(max_queries, 1, 1 << 20, "Queries that are not answered yet, per worker."),
+	SA(max_transfers, 1, 1 << 20,
+			"Answers of many packets under way, per worker; about 250 bytes each."),
+	SA(path_ports, 1, 1 << 20,
+			"Ports that a worker keeps at hand to compute paths, rounded up to a power "
+			"of two; those of a larger fabric are read from the database again."),
+	SA(path_switches, 1, 49151,
+			"Switches of the fabric at most; in a larger one paths are refused."),
+	SA(path_links, 1, 1 << 22, "Links between switches at most, each counted twice."),
+	SA(path_routes, 1, 49151,
+			"Switches whose routes a worker keeps; best as many as have hosts. Each takes "
+			"4 bytes times path_switches."),
 	SA(max_writes, 1, 65535, "Changes under way, per worker."),
 	SA(max_versions, 1, 1 << 20,
 			"Versions of the database that transfers may hold at one time."),

@@ -42,6 +42,12 @@ struct engine_sa_config {
 	uint8_t packet_life; /**< of computed paths, a code */
 	uint32_t max_results; /**< records that a filtered query may gather */
 	uint32_t max_result_mb; /**< memory of gathered results, per worker */
+	uint32_t max_queries; /**< not answered yet, per worker */
+	uint32_t max_transfers; /**< answers of many packets under way, per worker */
+	uint32_t path_ports; /**< ports of the fabric that a worker keeps at hand for paths */
+	uint32_t path_switches; /**< in all */
+	uint32_t path_links; /**< between switches, each counted from both ends */
+	uint32_t path_routes; /**< switches whose routes are kept at one time */
 	uint32_t max_writes; /**< changes under way, per worker */
 	uint32_t max_versions; /**< of the database held by transfers at one time */
 	uint32_t old_mb; /**< memory that old versions may keep */

@@ -78,7 +78,7 @@ create_sa(struct worker *w, struct error *err)
 	return w->sa != NULL ? 0
 			     : error_set(err, ENOMEM,
 					       "no memory for the SA on worker %u: lower "
-					       "sa.max_result_mb or sa.max_writes, or raise "
+					       "sa.max_result_mb, sa.max_writes or sa.path_routes, or raise "
 					       "eal.memory_mb",
 					       w->id);
 }

@@ -80,6 +80,12 @@ sa_store_create(struct engine *e, struct error *err)
 	config.packet_life = c->packet_life;
 	config.max_results = c->max_results;
 	config.max_result_bytes = (uint32_t)(c->max_result_mb * MIB);
+	config.max_queries = c->max_queries;
+	config.max_transfers = c->max_transfers;
+	config.path_ports = rte_align32pow2(c->path_ports);
+	config.path_switches = c->path_switches;
+	config.path_links = c->path_links;
+	config.path_routes = c->path_routes;
 	config.max_writes = c->max_writes;
 	config.notice_retries = (uint8_t)c->notice_retries;
 	config.notice_interval_ms = c->notice_interval_ms;

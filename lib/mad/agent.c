@@ -126,7 +126,7 @@ open_session(const struct mad_rx *rx, const struct mad_agent *agent, const struc
 	s->flags = m->flags;
 	s->method = m->method;
 	s->data_offset = agent->data_offset;
-	s->flight = mad_flight(w, rx->pkt->port);
+	s->flight = mad_timeout(w, rx->port->subnet_timeout);
 	s->process = mad_timeout(w, w->limits.resp_time);
 	memcpy(s->mad, rx->mad, MAD_LEN);
 	return s;
@@ -260,7 +260,7 @@ ask_at_once(const struct mad_rx *rx, const struct mad_agent *agent, const struct
 		if (s != NULL)
 			outcome(s, out, &req);
 	} else if (out == MAD_ANSWER) {
-		return mad_reply(rx, reply) ? VERDICT_DATAGRAM : VERDICT_MAD_REFUSED;
+		return mad_reply_to(rx->w, &peer, reply) ? VERDICT_DATAGRAM : VERDICT_MAD_REFUSED;
 	} else if (out == MAD_STREAM) {
 		/* the method's row says that there is none */
 		if (req.source.release != NULL)

@@ -88,7 +88,7 @@ chunk_take(struct mad_worker *w, struct mad_peer_entry *peer)
 		return NULL;
 	memcpy(&pool->free, chunk, sizeof(pool->free));
 	pool->used++;
-	mad_peer_charge(w, peer, MAD_CHUNK);
+	mad_peer_charge(peer, MAD_CHUNK);
 	return chunk;
 }
 

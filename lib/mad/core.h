@@ -68,8 +68,13 @@ size_t mad_table_memory(const struct mad_worker *w);
 /* The first session in use at this place or behind it, or NULL. */
 struct mad_session *mad_table_next(const struct mad_worker *w, uint32_t index);
 /* Bytes given to or taken from an address; an entry lives as long as it has any. */
-void mad_peer_charge(struct mad_worker *w, struct mad_peer_entry *p, uint64_t bytes);
+void mad_peer_charge(struct mad_peer_entry *p, uint64_t bytes);
 void mad_peer_discharge(struct mad_worker *w, struct mad_peer_entry *p, uint64_t bytes);
+
+/* --- session.c --- */
+
+/* Work out what the formulas of A5 say, once. */
+void mad_time_init(struct mad_worker *w);
 
 /* --- body.c --- */
 
@@ -83,6 +88,8 @@ void mad_peer_of(struct mad_peer *peer, const struct mad_rx *rx);
 void mad_path_to(struct path *path, uint8_t transport[MAD_TRANSPORT_LEN],
 	const struct mad_peer *to);
 void mad_peer_of_session(struct mad_peer *peer, const struct mad_session *s);
+/* mad_reply() to a peer that is known already. */
+bool mad_reply_to(struct mad_worker *w, const struct mad_peer *peer, const uint8_t *mad);
 /* Replies that waited. @return packets sent */
 unsigned int mad_replies_run(struct mad_worker *w, unsigned int budget);
 

@@ -10,12 +10,12 @@
 
 /* Any entry of the P_Key table will do; the answer carries that entry. */
 static bool
-pkey_ok(struct mad_rx *rx, const struct port_attr *port)
+pkey_ok(struct mad_rx *rx)
 {
-	int i = port_pkey_find(port, rx->pkt->pkey);
+	int i = port_pkey_find(rx->port, rx->pkt->pkey);
 
 	if (i >= 0)
-		rx->pkey = port->pkey[i];
+		rx->pkey = rx->port->pkey[i];
 	return i >= 0;
 }
 
@@ -55,7 +55,6 @@ enum verdict
 mad_receive(struct mad_worker *w, const struct packet *pkt, uint64_t now)
 {
 	struct mad_rx rx = { .w = w, .pkt = pkt, .mad = pkt->payload, .now = now };
-	const struct port_attr *port;
 	struct mad_session *s;
 	enum verdict v;
 
@@ -64,10 +63,10 @@ mad_receive(struct mad_worker *w, const struct packet *pkt, uint64_t now)
 		return VERDICT_QP_TYPE;
 	if (!w->config.icrc_unchecked && unlikely(!wire_crc_ok(pkt, &v)))
 		return v;
-	port = w->config.port(w->config.port_arg, pkt->port);
-	if (unlikely(port == NULL))
+	rx.port = w->config.port(w->config.port_arg, pkt->port);
+	if (unlikely(rx.port == NULL))
 		return VERDICT_ADDRESS;
-	if (unlikely(!pkey_ok(&rx, port))) {
+	if (unlikely(!pkey_ok(&rx))) {
 		violation(w, pkt->port, false);
 		return VERDICT_PKEY;
 	}

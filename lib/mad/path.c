@@ -14,7 +14,7 @@
 void
 mad_peer_of(struct mad_peer *peer, const struct mad_rx *rx)
 {
-	const struct port_attr *port = rx->w->config.port(rx->w->config.port_arg, rx->pkt->port);
+	const struct port_attr *port = rx->port;
 	const struct packet *pkt = rx->pkt;
 	bool grh = pkt->encap != ENCAP_IB || pkt->has_grh;
 
@@ -94,15 +94,12 @@ send_now(struct mad_worker *w, const struct path *path, const uint8_t *transport
 }
 
 bool
-mad_reply(const struct mad_rx *rx, const uint8_t *mad)
+mad_reply_to(struct mad_worker *w, const struct mad_peer *peer, const uint8_t *mad)
 {
-	struct mad_worker *w = rx->w;
 	uint8_t transport[MAD_TRANSPORT_LEN];
 	struct mad_waiting_reply *wait;
-	struct mad_peer peer;
 
-	mad_peer_of(&peer, rx);
-	mad_path_to(&w->reply_path, transport, &peer);
+	mad_path_to(&w->reply_path, transport, peer);
 	if (w->reply_count == 0 && send_now(w, &w->reply_path, transport, mad))
 		return true;
 	if (w->reply_count == MAD_REPLIES)
@@ -112,6 +109,15 @@ mad_reply(const struct mad_rx *rx, const uint8_t *mad)
 	memcpy(wait->transport, transport, sizeof(transport));
 	memcpy(wait->mad, mad, MAD_LEN);
 	return true;
+}
+
+bool
+mad_reply(const struct mad_rx *rx, const uint8_t *mad)
+{
+	struct mad_peer peer;
+
+	mad_peer_of(&peer, rx);
+	return mad_reply_to(rx->w, &peer, mad);
 }
 
 unsigned int

@@ -20,16 +20,20 @@ ns_to_time(const struct mad_worker *w, unsigned __int128 ns)
 	return (uint64_t)((ns * w->config.hz + 999999999) / 1000000000);
 }
 
-uint64_t
-mad_timeout(const struct mad_worker *w, uint8_t code)
+void
+mad_time_init(struct mad_worker *w)
 {
-	return ns_to_time(w, (unsigned __int128)4096 << (code & 31));
+	unsigned int code;
+
+	for (code = 0; code < 32; code++)
+		w->timeout[code] = ns_to_time(w, (unsigned __int128)4096 << code);
+	w->probe_floor = ns_to_time(w, 200000);
 }
 
 uint64_t
 mad_ms(const struct mad_worker *w, uint64_t ms)
 {
-	return ns_to_time(w, (unsigned __int128)ms * 1000000);
+	return (ms * w->config.hz + 999) / 1000;
 }
 
 uint64_t
@@ -99,7 +103,7 @@ mad_rtt_at_least(struct mad_session *s, uint64_t rtt)
 uint64_t
 mad_probe_delay(const struct mad_session *s)
 {
-	uint64_t floor = ns_to_time(s->w, 200000), delay = 4 * s->srtt;
+	uint64_t floor = s->w->probe_floor, delay = 4 * s->srtt;
 
 	/* what others see tells of queues, here too: in a storm of requests Acks wait behind them */
 	if (delay == 0)

@@ -92,6 +92,7 @@ struct mad_rx {
 	uint64_t now;
 	struct mad_key key;
 	uint64_t hash;
+	const struct port_attr *port; /* it came in on */
 	uint16_t pkey; /* our table's entry */
 };
 
@@ -327,7 +328,7 @@ mad_segment_timeout(const struct mad_session *s)
 	return s->flight + s->process;
 }
 /* 4.096 us * 2^code, in time units, rounded up. */
-uint64_t mad_timeout(const struct mad_worker *w, uint8_t code);
+static inline uint64_t mad_timeout(const struct mad_worker *w, uint8_t code);
 uint64_t mad_ms(const struct mad_worker *w, uint64_t ms);
 /* A packet's flight in the subnet of this port. */
 uint64_t mad_flight(const struct mad_worker *w, uint16_t port);
@@ -420,6 +421,8 @@ struct mad_pool;
 struct mad_worker {
 	struct mad_worker_config config;
 	struct mad_limits limits; /* config.limits, made sane */
+	uint64_t timeout[32]; /* mad_timeout() of each code */
+	uint64_t probe_floor; /* the shortest mad_probe_delay() */
 	struct tx_sink *tx;
 	uint64_t now; /* of the call under way */
 	uint64_t srtt; /* smoothed round trip of all sessions together */
@@ -437,6 +440,12 @@ struct mad_worker {
 	uint64_t aborts[2][256]; /* sent, received; by RMPP status */
 	struct port_violations violations[MAD_PORTS_MAX];
 };
+
+static inline uint64_t
+mad_timeout(const struct mad_worker *w, uint8_t code)
+{
+	return w->timeout[code & 31];
+}
 
 #define mad_count(w, name, n)                                                                      \
 	__atomic_store_n(&(w)->counters.name, (w)->counters.name + (n), __ATOMIC_RELAXED)

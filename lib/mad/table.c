@@ -206,9 +206,8 @@ peer_rank(struct mad_table *t, struct mad_peer_entry *p, int change)
 }
 
 void
-mad_peer_charge(struct mad_worker *w, struct mad_peer_entry *p, uint64_t bytes)
+mad_peer_charge(struct mad_peer_entry *p, uint64_t bytes)
 {
-	RTE_SET_USED(w);
 	if (p != NULL)
 		p->bytes += bytes;
 }

@@ -55,6 +55,7 @@ mad_worker_create(const struct mad_worker_config *config)
 	w->config = *config;
 	w->limits = config->limits;
 	make_sane(&w->limits);
+	mad_time_init(w);
 	w->tx = config->tx;
 	TAILQ_INIT(&w->run_queue);
 	w->replies = mem_zalloc(config->alloc, MAD_REPLIES * sizeof(*w->replies), 64);

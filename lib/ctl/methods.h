@@ -71,6 +71,12 @@ uint32_t start_psn_of(struct rpc_call *call, uint32_t qpn);
 void start_psn_forget(struct rpc_call *call, uint32_t qpn);
 
 /* methods_stats.c */
+/** Takes counters into an object: what counters_rc() and the others call, with this as argument. */
+struct counter_sink {
+	json_t *obj;
+	bool nonzero; /**< leave out those that are 0 */
+};
+void counter_take(void *sink, const char *name, uint64_t value);
 json_t *json_rc_counters(const struct rc_counters *c, bool nonzero);
 
 /* methods_post.c */

@@ -116,20 +116,6 @@ static const struct param stats_params[] = {
 	P_END,
 };
 
-struct sink {
-	json_t *obj;
-	bool nonzero;
-};
-
-static void
-take(void *arg, const char *name, uint64_t value)
-{
-	struct sink *s = arg;
-
-	if (value != 0 || !s->nonzero)
-		set_int(s->obj, name, value);
-}
-
 static json_t *
 aborts(const uint64_t count[256])
 {
@@ -146,13 +132,15 @@ static void
 set_share(struct rpc_call *call, json_t *obj, int worker, struct engine_sa_stats *s)
 {
 	const struct sa_stats_args *a = call->args;
-	struct sink mad = { json_object(), a->nonzero }, sa = { json_object(), a->nonzero };
+	struct counter_sink mad = { json_object(), a->nonzero }, sa = { json_object(), a->nonzero };
+	uint64_t ended;
 
 	engine_sa_stats(call->e, worker, s);
-	counters_mad(&s->mad, take, &mad);
-	counters_sa(&s->sa, take, &sa);
-	set_int(obj, "sessions", s->mad.sessions_opened - s->mad.sessions_completed -
-			s->mad.sessions_failed);
+	counters_mad(&s->mad, counter_take, &mad);
+	counters_sa(&s->sa, counter_take, &sa);
+	/* the counters are read one after the other while workers count: an end may be seen first */
+	ended = s->mad.sessions_completed + s->mad.sessions_failed;
+	set_int(obj, "sessions", s->mad.sessions_opened > ended ? s->mad.sessions_opened - ended : 0);
 	set(obj, "mad", mad.obj);
 	set(obj, "sa", sa.obj);
 	set(obj, "aborts_sent", aborts(s->aborts_sent));

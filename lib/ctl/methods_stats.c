@@ -33,13 +33,8 @@ static const struct param stats_params[] = {
 	P_END,
 };
 
-struct counter_sink {
-	json_t *obj;
-	bool nonzero;
-};
-
-static void
-take(void *arg, const char *name, uint64_t value)
+void
+counter_take(void *arg, const char *name, uint64_t value)
 {
 	struct counter_sink *s = arg;
 
@@ -52,7 +47,7 @@ json_rc_counters(const struct rc_counters *c, bool nonzero)
 {
 	struct counter_sink s = { json_object(), nonzero };
 
-	counters_rc(c, take, &s);
+	counters_rc(c, counter_take, &s);
 	return s.obj;
 }
 
@@ -61,7 +56,7 @@ json_verdicts(const struct link_counters *c, int kind, bool nonzero)
 {
 	struct counter_sink s = { json_object(), nonzero };
 
-	counters_verdicts(c, kind, take, &s);
+	counters_verdicts(c, kind, counter_take, &s);
 	return s.obj;
 }
 
@@ -75,7 +70,7 @@ port_row(const struct rpc_call *call, unsigned int port, int worker)
 	engine_port_counters(call->e, port, worker, &c);
 	set_int(s.obj, "port", port);
 	set(s.obj, "name", json_string(link_port_attr(engine_link(call->e), port)->name));
-	counters_port(&c, take, &s);
+	counters_port(&c, counter_take, &s);
 	set(s.obj, "served", json_verdicts(&c, VERDICT_SERVED, a->nonzero));
 	set(s.obj, "dropped", json_verdicts(&c, VERDICT_DROPPED, a->nonzero));
 	return s.obj;

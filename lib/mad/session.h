@@ -422,7 +422,7 @@ struct mad_worker {
 	struct mad_worker_config config;
 	struct mad_limits limits; /* config.limits, made sane */
 	uint64_t timeout[32]; /* mad_timeout() of each code */
-	uint64_t probe_floor; /* the shortest mad_probe_delay() */
+	uint64_t probe_floor; /* 200 us: the shortest mad_probe_delay() */
 	struct tx_sink *tx;
 	uint64_t now; /* of the call under way */
 	uint64_t srtt; /* smoothed round trip of all sessions together */

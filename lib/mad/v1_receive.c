@@ -64,7 +64,7 @@ ask_again(struct mad_session *s)
 static uint64_t
 resend_delay(const struct mad_session *s)
 {
-	uint64_t floor = mad_ms(s->w, 1) / 5;
+	uint64_t floor = s->w->probe_floor;
 
 	return s->srtt == 0 ? 5 * floor : RTE_MAX(2 * s->srtt, floor);
 }

@@ -58,17 +58,9 @@ find_member(const struct write_batch *b, const uint8_t *rec)
 static bool
 too_many(const struct write_batch *b, const struct sa_write *w)
 {
-	const uint8_t *gid = w->rec + MC_OFF_PORT_GID;
-	uint64_t key = sa_gid_key(gid), at;
-	struct store_cursor c;
-	unsigned int n = 0;
-
-	if (w->who.manager)
-		return false;
-	store_seek_index(&c, write_view(b), SA_INDEX_MC_PORT, key);
-	while (n < GROUPS_PER_PORT && store_next(&c, &at) != NULL && at == key)
-		n++;
-	return n == GROUPS_PER_PORT;
+	return !w->who.manager
+		&& write_crowded(b, SA_INDEX_MC_PORT, sa_gid_key(w->rec + MC_OFF_PORT_GID),
+			GROUPS_PER_PORT);
 }
 
 /* The port that is to be a member. @return a MAD status */

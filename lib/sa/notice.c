@@ -145,12 +145,6 @@ sa_notices_destroy(struct sa_worker *w)
 
 /* --- who is told --- */
 
-static uint32_t
-be24(const uint8_t *p)
-{
-	return (uint32_t)p[0] << 16 | get_be16(p + 1);
-}
-
 /* Does an InformInfo ask for this trap, of this SA? */
 static bool
 asks_for(const uint8_t *info, const struct sa_event *e, const struct subscriber *s)
@@ -159,7 +153,7 @@ asks_for(const uint8_t *info, const struct sa_event *e, const struct subscriber 
 	uint16_t type = get_be16(info + INFO_OFF_TYPE), trap = get_be16(info + INFO_OFF_TRAP);
 	uint16_t begin = get_be16(info + INFO_OFF_LID_BEGIN);
 	uint16_t end = get_be16(info + INFO_OFF_LID_END), issuer = s->peer.av.slid;
-	uint32_t producer = be24(info + INFO_OFF_PRODUCER);
+	uint32_t producer = get_be24(info + INFO_OFF_PRODUCER - 1);
 
 	if (info[INFO_OFF_GENERIC] != 1
 		|| (type != ANY_TYPE && type != NOTICE_SUBNET_MANAGEMENT)

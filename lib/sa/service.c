@@ -36,16 +36,11 @@ key_fits(const struct sa_write *w, const uint8_t *stored, const uint8_t *given)
 }
 
 static bool
-too_many(const struct write_batch *b, const uint8_t *gid)
+too_many(const struct write_batch *b, const struct sa_write *w)
 {
-	uint64_t key = sa_gid_key(gid), at;
-	struct store_cursor c;
-	unsigned int n = 0;
-
-	store_seek_index(&c, write_view(b), SA_INDEX_SERVICE_GID, key);
-	while (n < SERVICES_PER_PORT && store_next(&c, &at) != NULL && at == key)
-		n++;
-	return n == SERVICES_PER_PORT;
+	return !w->who.manager
+		&& write_crowded(b, SA_INDEX_SERVICE_GID, sa_gid_key(w->rec + SERVICE_OFF_GID),
+			SERVICES_PER_PORT);
 }
 
 /* Components that were not given: the requester's GID, every partition, for ever. */
@@ -84,7 +79,7 @@ write_service_set(struct write_batch *b, struct sa_write *w)
 		if (!key_fits(w, old->bytes, w->rec))
 			return SA_STATUS_DENIED;
 	} else {
-		if (!w->who.manager && too_many(b, w->rec + SERVICE_OFF_GID))
+		if (too_many(b, w))
 			return SA_STATUS_NO_RESOURCES;
 		w->rid = write_new_rid(b, w->type->table);
 		if (w->rid == 0)

@@ -229,6 +229,19 @@ write_find(const struct store_version *v, unsigned int index, uint64_t key, unsi
 	return NULL;
 }
 
+bool
+write_crowded(const struct write_batch *b, unsigned int index, uint64_t key, unsigned int max)
+{
+	struct store_cursor c;
+	unsigned int n = 0;
+	uint64_t at;
+
+	store_seek_index(&c, write_view(b), index, key);
+	while (n < max && store_next(&c, &at) != NULL && at == key)
+		n++;
+	return n == max;
+}
+
 uint32_t
 write_same(const struct write_batch *b, const struct sa_record_type *t, const uint8_t *rec)
 {

@@ -112,6 +112,8 @@ uint32_t write_same(const struct write_batch *b, const struct sa_record_type *t,
 /** First record of an index's key whose bytes [offset, offset + len) are @p bytes. */
 const struct store_record *write_find(const struct store_version *v, unsigned int index,
 	uint64_t key, unsigned int offset, const uint8_t *bytes, size_t len);
+/** Has a key of an index so many records already? Counts no further. */
+bool write_crowded(const struct write_batch *b, unsigned int index, uint64_t key, unsigned int max);
 void write_event(struct write_batch *b, uint16_t trap, uint16_t pkey, const uint8_t *gid);
 /** May the requester change what belongs to this GID? */
 bool write_allowed(const struct write_batch *b, const struct sa_write *w, const uint8_t *gid);

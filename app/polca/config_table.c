@@ -376,5 +376,7 @@ config_init(struct config *c)
 	c->engine = engine_config_default;
 	c->engine.limits = rc_limits_default;
 	c->engine.mad = mad_limits_default;
+	c->engine.sma.limits = sma_limits_default;
+	c->engine.live = live_limits_default;
 	strcpy(c->file_prefix, "polca");
 }

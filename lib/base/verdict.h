@@ -46,6 +46,8 @@ enum verdict_kind {
 	X(IP_PROTOCOL, ip_protocol, DROPPED, "IP protocol that this port does not speak")          \
 	X(UDP_PORT, udp_port, DROPPED, "UDP port is not 4791")                                     \
 	X(UDP_LENGTH, udp_length, DROPPED, "UDP length does not fit the IP length")                \
+	X(NOT_OUR_LID, not_our_lid, DROPPED, "destination LID is not one of the port's")           \
+	X(PORT_STATE, port_state, DROPPED, "data packet on a port that is neither armed nor active") \
 	X(NO_MBUF, no_mbuf, DROPPED, "no buffer to linearise a chained frame or to answer")        \
 	/* lib/wire: the transport packet itself (rc-transport 5) */                               \
 	X(LENGTH, length, DROPPED, "shorter than the opcode's headers, padding and ICRC")          \
@@ -80,7 +82,14 @@ enum verdict_kind {
 	X(MAD_VERSION, mad_version, DROPPED, "MAD base version is not 1")                          \
 	X(MAD_UNMATCHED, mad_unmatched, DROPPED, "response or control packet of no transaction")   \
 	X(MAD_DISCARDED, mad_discarded, DROPPED, "segment out of order or repeated, or old Ack")   \
-	X(MAD_REFUSED, mad_refused, DROPPED, "no session or memory for a request")
+	X(MAD_REFUSED, mad_refused, DROPPED, "no session or memory for a request")                 \
+	X(RATE_LIMITED, rate_limited, DROPPED, "request beyond its source's rate")                 \
+	/* subnet management packets (smp-sma 6) */                                                \
+	X(VL15_DROPPED, vl15_dropped, DROPPED, "the VL15 buffer of the port was full")             \
+	X(SMP, smp_invalid, DROPPED, "no SMP: VL, GRH, QP, class or port type is wrong")           \
+	X(SMP_ROUTE, smp_route, DROPPED, "directed route that does not end at this port")          \
+	X(SMP_NO_SM, smp_no_sm, DROPPED, "SMP for a subnet manager, and none runs here")           \
+	X(MKEY, mkey_violation, DROPPED, "M_Key does not match")
 
 enum verdict {
 #define X(NAME, name, kind, help) VERDICT_##NAME,

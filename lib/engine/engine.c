@@ -19,7 +19,10 @@
 
 RTE_LOG_REGISTER(engine_logtype, polca.engine, INFO);
 
-/* .limits all zero: rc_limits_default; .mad all zero: mad_limits_default. */
+/*
+ * .limits all zero: rc_limits_default; .mad all zero: mad_limits_default; the same of .sma.limits
+ * and .live.
+ */
 const struct engine_config engine_config_default = {
 	.max_pd = 1024,
 	.max_mr = 65536,
@@ -53,6 +56,12 @@ const struct engine_config engine_config_default = {
 		.notice_interval_ms = 500,
 		.notices_max = 64,
 		.query_mb = 256,
+	},
+	.sma = {
+		.vendor_id = 0x001405, /* OpenIB's OUI, for want of one of our own */
+		.device_id = 1,
+		.revision = 1,
+		.vl15_buffer = 64,
 	},
 };
 

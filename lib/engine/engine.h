@@ -15,10 +15,12 @@
 
 #include "base/error.h"
 #include "link/link.h"
+#include "live/live.h"
 #include "mad/mad.h"
 #include "mem/mem.h"
 #include "rc/rc.h"
 #include "sa/sa.h"
+#include "sma/sma.h"
 
 struct engine;
 struct worker;
@@ -58,6 +60,21 @@ struct engine_sa_config {
 	uint32_t query_mb; /**< memory for the records that one query of ours may bring */
 };
 
+/** The channel adapter as subnet management sees it. */
+struct engine_sma_config {
+	char node_desc[SMA_NODE_DESC_LEN + 1]; /**< "": "polca HOST" */
+	uint64_t node_guid; /**< 0: the EUI-64 of the first port's MAC */
+	uint64_t system_image_guid; /**< 0: the node's */
+	uint32_t vendor_id;
+	uint16_t device_id;
+	uint32_t revision;
+	uint32_t vl15_buffer; /**< SMPs that wait in a port's VL15 buffer, 1..VL15_MAX */
+	struct sma_limits limits;
+	/** By port; of native IB ports only. .port, .guid, .mtu, speeds: filled in by the engine */
+	struct sma_port_config port[LINK_PORTS_MAX];
+};
+#define ENGINE_VL15_MAX 256
+
 struct engine_config {
 	struct link_config link; /**< .workers, .mbuf_priv and .hz are filled in by the engine */
 	struct rc_limits limits; /**< .max_qp 0: rc_limits_default */
@@ -72,6 +89,8 @@ struct engine_config {
 	bool icrc_unchecked;
 	struct mad_limits mad; /**< .max_sessions 0: mad_limits_default */
 	struct engine_sa_config sa;
+	struct engine_sma_config sma;
+	struct live_limits live;
 };
 
 extern const struct engine_config engine_config_default;

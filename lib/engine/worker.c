@@ -130,7 +130,7 @@ port_changed(struct worker *w, uint16_t port, const struct port_attr *old,
 {
 	struct event ev = { EVENT_PORT_ACTIVE, port };
 
-	rc_path_changed(w->rc, port);
+	rc_path_changed(w->rc, port, attr);
 	if (w->id != 0 || old->up == attr->up)
 		return;
 	if (!attr->up)

@@ -8,7 +8,7 @@
 /**
  * @file
  * ethdev ports: queues, encapsulation, addresses, neighbours (ARP, IPv6 ND), ICMP echo, VLAN,
- * link state.
+ * LID routes, link state.
  *
  * A port has one RX and one TX queue per worker where the PMD allows; with fewer, some workers have
  * no RX queue of the port and packets reach them by hand-off, and TX queues are shared only through
@@ -29,6 +29,7 @@
 #define LINK_ADDRS_MAX   16
 #define LINK_WORKERS_MAX 128
 #define LINK_BURST       32
+#define LINK_LIDS_MAX    64 /* fixed LID routes of a port's configuration */
 
 struct link;
 struct link_worker;
@@ -57,6 +58,20 @@ struct link_port_config {
 	uint16_t pkeys[16];
 	unsigned int num_pkeys; /**< 0: one, 0xFFFF */
 	bool promiscuous;
+	/**
+	 * Native InfiniBand packets in Ethernet frames instead of RoCE: no IP addresses, no RoCEv1.
+	 * LIDs, GIDs, P_Keys and the port's state are subnet management's, link_port_set().
+	 */
+	bool ib;
+	uint16_t ethertype; /**< of these frames, 0: 0x88B5 */
+	uint64_t guid; /**< of the port, 0: the EUI-64 of its MAC */
+	/** Where packets to the permissive LID go; zero: whoever was heard last, else broadcast */
+	uint8_t peer_mac[6];
+	struct link_lid {
+		uint16_t lid;
+		uint8_t mac[6];
+	} lids[LINK_LIDS_MAX]; /**< fixed routes from LID to MAC */
+	unsigned int num_lids;
 };
 
 struct link_config {
@@ -96,6 +111,27 @@ struct link_neighbour_info {
 };
 bool link_neighbour_next(const struct link *l, uint32_t *cursor, struct link_neighbour_info *info);
 
+/**
+ * Routes from LID to MAC of a native IB port: fixed ones, and those learned from the source LIDs of
+ * received packets. A packet to a LID without route goes to all (broadcast), as a switch would have
+ * it; receivers look at the LID.
+ */
+struct link_lid_info {
+	uint16_t lid;
+	uint8_t mac[6];
+	bool fixed;
+};
+/** Walk them: *cursor 0 starts. Any thread. */
+bool link_lid_next(const struct link *l, unsigned int port, uint32_t *cursor,
+	struct link_lid_info *info);
+/**
+ * Control thread: a fixed route, in place of what was learned; mac NULL: forget what there is.
+ *
+ * @retval -EINVAL  no native IB port, or no unicast LID
+ */
+int link_lid_set(struct link *l, unsigned int port, uint16_t lid, const uint8_t *mac,
+	struct error *err);
+
 /* --- per worker --- */
 struct link_worker *link_worker_create(struct link *l, unsigned int worker, struct error *err);
 void link_worker_destroy(struct link_worker *w);
@@ -118,6 +154,12 @@ void link_tx_flush(struct link_worker *w, uint64_t now);
 /** Timed work (neighbour retries and ageing, link state, gratuitous ARP), a few times a second. */
 void link_tick(struct link_worker *w, uint64_t now);
 
+/**
+ * Worker 0: subnet management's settings of a native IB port become attributes at once, or, when
+ * there were very many changes lately, within the next ticks.
+ */
+void link_port_set(struct link_worker *w, unsigned int port, const struct port_settings *s);
+
 /** Single-writer counters of a port on a worker; relaxed readers. */
 struct link_counters {
 	uint64_t rx_packets;
@@ -127,6 +169,9 @@ struct link_counters {
 	uint64_t tx_no_mbuf; /**< sink had no buffer */
 	uint64_t tx_full; /**< queue full: packet dropped after a bounded retry */
 	uint64_t tx_unresolved; /**< next hop not resolved yet: packet dropped */
+	uint64_t tx_port_state; /**< native IB: the port is not Active, no SMP: packet dropped */
+	uint64_t tx_flooded; /**< native IB: no route to the LID, sent to all */
+	uint64_t lid_moved; /**< native IB: a learned LID was heard from another MAC */
 	/** ICMP port unreachable for RoCE traffic: a kernel holds the peer's address, or ours */
 	uint64_t port_unreachable;
 	uint64_t verdict[VERDICT_COUNT];

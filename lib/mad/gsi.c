@@ -20,14 +20,16 @@ pkey_ok(struct mad_rx *rx)
 }
 
 static void
-violation(struct mad_worker *w, uint16_t port, bool qkey)
+violation(struct mad_worker *w, const struct packet *pkt, bool qkey)
 {
 	struct port_violations *v;
 
-	if (port >= MAD_PORTS_MAX)
+	if (pkt->port >= MAD_PORTS_MAX)
 		return;
-	v = &w->violations[port];
+	v = &w->violations[pkt->port];
 	port_violation(qkey ? &v->qkey : &v->pkey);
+	if (w->config.violation != NULL)
+		w->config.violation(w->config.violation_arg, pkt, qkey);
 }
 
 /* The session of a packet, if there is one. */
@@ -67,11 +69,11 @@ mad_receive(struct mad_worker *w, const struct packet *pkt, uint64_t now)
 	if (unlikely(rx.port == NULL))
 		return VERDICT_ADDRESS;
 	if (unlikely(!pkey_ok(&rx))) {
-		violation(w, pkt->port, false);
+		violation(w, pkt, false);
 		return VERDICT_PKEY;
 	}
 	if (unlikely(pkt->qkey != MAD_QKEY)) {
-		violation(w, pkt->port, true);
+		violation(w, pkt, true);
 		return VERDICT_QKEY;
 	}
 	if (unlikely(pkt->payload_len != MAD_LEN))

@@ -27,7 +27,9 @@
 #define MAD_OFF_MODIFIER      20
 #define MAD_HEADER_LEN        24
 
-#define MAD_CLASS_SUBN_ADM 0x03
+#define MAD_CLASS_SUBN_LID    0x01 /* SMPs, LID routed */
+#define MAD_CLASS_SUBN_ADM    0x03
+#define MAD_CLASS_SUBN_ROUTED 0x81 /* SMPs, directed route */
 
 #define MAD_RESPONSE 0x80 /* the R bit of the method */
 #define MAD_GET      0x01
@@ -46,6 +48,25 @@
 #define MAD_STATUS_BAD_METHOD       0x0008
 #define MAD_STATUS_BAD_METHOD_ATTR  0x000C
 #define MAD_STATUS_INVALID_FIELD    0x001C
+
+/* SMPs (smp-sma 2); with a directed route the status' top bit says that it returns */
+#define SMP_OFF_M_KEY        24
+#define SMP_OFF_DATA         64
+#define SMP_DATA_LEN         64
+#define SMP_OFF_HOP_POINTER  6
+#define SMP_OFF_HOP_COUNT    7
+#define SMP_OFF_DR_SLID      32
+#define SMP_OFF_DR_DLID      34
+#define SMP_OFF_INITIAL_PATH 128
+#define SMP_OFF_RETURN_PATH  192
+#define SMP_PATH_LEN         64 /* byte 0 unused: up to 63 hops */
+#define SMP_RETURNING        0x8000
+#define SMP_VL               15
+
+/* vendor classes 0x30 to 0x4F (liveness 1) */
+#define VENDOR_OFF_OUI  37
+#define VENDOR_OFF_DATA 40
+#define VENDOR_AREA     216
 
 /* class version 1 of the SA (A1) */
 #define SA1_OFF_SA_KEY      24

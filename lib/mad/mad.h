@@ -7,8 +7,8 @@
 
 /**
  * @file
- * Management datagrams on QP1: receive, check, dispatch to agents; calls to other managers with
- * timeout and retries; and the two reliable multi-packet protocols, class version 1 of the SA
+ * Management datagrams on QP0 and QP1: receive, check, dispatch to agents; calls to other managers
+ * with timeout and retries; and the two reliable multi-packet protocols, class version 1 of the SA
  * (sa-multipacket A) and RMPP (B), as sessions of the worker that owns them.
  *
  * Everything here belongs to one worker and may be called on it only, mad_owner() and reading
@@ -77,6 +77,9 @@ struct mad_worker_config {
 	void *port_arg;
 	struct mad_limits limits;
 	bool icrc_unchecked;
+	/** A packet for QP1 was dropped for its Q_Key, or else its P_Key; may be NULL. */
+	void (*violation)(void *arg, const struct packet *pkt, bool qkey);
+	void *violation_arg;
 };
 
 struct mad_worker *mad_worker_create(const struct mad_worker_config *config);
@@ -90,6 +93,13 @@ unsigned int mad_owner(uint64_t hash_key, unsigned int workers, const struct pac
  * entry), Q_Key, length, base version; then agent, transaction or session.
  */
 enum verdict mad_receive(struct mad_worker *w, const struct packet *pkt, uint64_t now);
+/**
+ * One packet for QP0 of a native IB port, header-parsed; worker 0 only. Checks in this order
+ * (smp-sma 6): port type, VL 15, no GRH, UD, CRCs, length, base version, class 0x01 or 0x81; of a
+ * directed route, that it ends here (smp-sma 2). P_Key and Q_Key are not looked at. Then as
+ * mad_receive(): a response to a call of ours, or the agent of class and version.
+ */
+enum verdict mad_receive_smp(struct mad_worker *w, const struct packet *pkt, uint64_t now);
 /** Send what sessions have due, round robin. @return packets sent */
 unsigned int mad_run(struct mad_worker *w, uint64_t now, unsigned int budget);
 bool mad_pending(const struct mad_worker *w);
@@ -139,6 +149,8 @@ struct mad_request {
 	uint8_t *reply;
 	struct mad_source source;
 	const struct mad_late *late; /**< for mad_later() */
+	/** what a request that is not answered ends as; DATAGRAM until the handler says otherwise */
+	enum verdict verdict;
 };
 
 #define MAD_METHOD_SESSION 0x1 /**< a repeated request is recognised while the first is answered */
@@ -163,7 +175,9 @@ struct mad_agent {
 	uint8_t class_version;
 	const char *name;
 	enum mad_protocol_id protocol;
-	uint8_t data_offset; /**< where data begins in a MAD: 64, 56, 36 */
+	/** where data begins in a MAD: 64, 56, 40 (vendor classes 0x30 to 0x4F), 36 */
+	uint8_t data_offset;
+	/** NULL: the handler sees all but responses, and answers 0x0008 itself (QP0: M_Key first) */
 	const struct mad_method *methods;
 	/** A method of the list. Unknown attributes are the handler's to answer (0x000C). */
 	enum mad_outcome (*request)(void *arg, struct mad_request *req);
@@ -225,7 +239,13 @@ struct mad_taker {
 };
 
 struct mad_call {
-	struct mad_peer to; /**< qpn 1, qkey MAD_QKEY for the GSI */
+	/**
+	 * qpn 1, qkey MAD_QKEY for the GSI; qpn 0, qkey 0, pkey 0xFFFF for an SMP. Of a directed
+	 * route the MAD says where it goes: .hop_pointer 0, the LIDs and the MAC of .to.av are the
+	 * permissive LID and whoever is at the other end of the link, or, with hop count 0, this
+	 * port (smi.c).
+	 */
+	struct mad_peer to;
 	enum mad_protocol_id protocol;
 	uint8_t data_offset;
 	uint8_t flags; /**< MAD_METHOD_* of the method */
@@ -234,6 +254,8 @@ struct mad_call {
 	/** ClassPortInfo.RespTimeValue of the peer: its share of the timeouts (A5) */
 	uint8_t resp_time;
 	uint8_t retries; /**< 0: the limit */
+	/** of each try of a request of one packet, time units; 0: the formula of A5 */
+	uint64_t timeout;
 	bool no_answer; /**< fire and forget: done() is called once it is sent */
 	struct mad_taker taker;
 };

@@ -51,17 +51,9 @@ port_mtu_to_pmtu(uint16_t mtu)
 	return 0;
 }
 
-static void
-add_saturated(uint16_t *sum, const uint16_t *one)
-{
-	unsigned int n = *sum + (unsigned int)__atomic_load_n(one, __ATOMIC_RELAXED);
-
-	*sum = n < UINT16_MAX ? (uint16_t)n : UINT16_MAX;
-}
-
 void
 port_violations_add(struct port_violations *sum, const struct port_violations *one)
 {
-	add_saturated(&sum->pkey, &one->pkey);
-	add_saturated(&sum->qkey, &one->qkey);
+	sum->pkey += __atomic_load_n(&one->pkey, __ATOMIC_RELAXED);
+	sum->qkey += __atomic_load_n(&one->qkey, __ATOMIC_RELAXED);
 }

@@ -21,6 +21,18 @@
 #define PORT_PKEYS_MAX 64
 #define PORT_NAME_MAX  32
 
+/** PortInfo.PortState (smp-sma 3); a RoCE port is DOWN or ACTIVE. */
+enum port_state {
+	PORT_STATE_DOWN = 1,
+	PORT_STATE_INIT,
+	PORT_STATE_ARMED,
+	PORT_STATE_ACTIVE,
+};
+
+#define PORT_LID_PERMISSIVE 0xFFFF
+#define PORT_LID_MULTICAST  0xC000 /**< unicast LIDs are below, but 0 */
+#define PORT_SLS            16
+
 enum gid_type {
 	GID_ROCEV1,
 	GID_ROCEV2,
@@ -48,14 +60,44 @@ struct port_attr {
 	unsigned int num_gids;
 	uint16_t pkey[PORT_PKEYS_MAX];
 	unsigned int num_pkeys;
+	uint8_t state; /**< enum port_state */
 	/* native IB */
+	uint16_t ethertype; /**< that carries its packets */
 	uint16_t lid;
 	uint8_t lmc;
 	uint16_t sm_lid;
 	uint8_t sm_sl;
 	uint64_t guid;
 	uint64_t gid_prefix;
+	uint8_t sl_to_vl[PORT_SLS];
 };
+
+/**
+ * What subnet management decides about a native IB port: the SMA's wish, which lib/link publishes
+ * as attributes. Indices of GIDs and P_Keys are the tables' own, unused entries are 0.
+ */
+struct port_settings {
+	uint8_t state; /**< enum port_state, were the link up */
+	uint16_t lid; /**< 0: none yet */
+	uint8_t lmc;
+	uint16_t sm_lid;
+	uint8_t sm_sl;
+	uint8_t subnet_timeout;
+	uint16_t mtu; /**< NeighborMTU in bytes: 256..4096 */
+	uint64_t gid_prefix;
+	uint64_t guid[PORT_GIDS_MAX]; /**< [0] is the port's */
+	unsigned int num_guids; /**< entries up to the last one in use */
+	uint16_t pkey[PORT_PKEYS_MAX];
+	unsigned int num_pkeys; /**< entries up to the last one in use */
+	uint8_t sl_to_vl[PORT_SLS];
+};
+
+/** Is it one of the port's 2^LMC LIDs? */
+static inline bool
+port_lid_own(const struct port_attr *port, uint16_t lid)
+{
+	return port->lid != 0 && lid >> port->lmc == port->lid >> port->lmc;
+}
 
 /** Low 15 bits equal and at least one side a full member (rc-transport 5.6). */
 bool port_pkey_match(uint16_t a, uint16_t b);
@@ -85,23 +127,22 @@ bool gid_same_subnet(const union gid *a, const union gid *b, uint8_t prefix_len)
 
 /**
  * Packets dropped for a key that does not match. Kept apart from the attributes: one per worker
- * and port, written by that worker only. PortInfo has 16 bits for each sum, and they stick at the
- * top.
+ * and port, written by that worker only. They only grow; PortInfo's 16 bits, their clearing and
+ * their sticking at the top are the SMA's.
  */
 struct port_violations {
-	uint16_t pkey;
-	uint16_t qkey;
+	uint64_t pkey;
+	uint64_t qkey;
 };
 
 /** The worker's own counter, one up; readers on other lcores see it whole. */
 static inline void
-port_violation(uint16_t *counter)
+port_violation(uint64_t *counter)
 {
-	if (*counter != UINT16_MAX)
-		__atomic_store_n(counter, (uint16_t)(*counter + 1), __ATOMIC_RELAXED);
+	__atomic_store_n(counter, *counter + 1, __ATOMIC_RELAXED);
 }
 
-/** Add one worker's counters to a sum, as PortInfo shows it. Any lcore. */
+/** Add one worker's counters to a sum. Any lcore. */
 void port_violations_add(struct port_violations *sum, const struct port_violations *one);
 
 #endif

@@ -235,8 +235,9 @@ rc_qp_next(const struct rc_worker *w, uint32_t *cursor, uint32_t *qpn)
 }
 
 void
-rc_path_changed(struct rc_worker *w, uint16_t port)
+rc_path_changed(struct rc_worker *w, uint16_t port, const struct port_attr *attr)
 {
+	(void)attr;
 	struct rc_qp *qp;
 
 	LIST_FOREACH(qp, &w->qps, link) {

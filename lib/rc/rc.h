@@ -26,6 +26,7 @@
 #include "base/timer_wheel.h"
 #include "base/verdict.h"
 #include "mem/mem.h"
+#include "port/port.h"
 #include "rc/verbs_types.h"
 #include "wire/packet.h"
 #include "wire/tx.h"
@@ -200,8 +201,11 @@ int rc_qp_query(const struct rc_worker *w, uint32_t qpn, struct rc_qp_info *info
 /** Walk this worker's QPs: *cursor 0 starts. @retval false at the end */
 bool rc_qp_next(const struct rc_worker *w, uint32_t *cursor, uint32_t *qpn);
 
-/** A GID, P_Key entry or neighbour of a port changed: recompile the paths that use it. */
-void rc_path_changed(struct rc_worker *w, uint16_t port);
+/**
+ * Attributes of a port changed (LID, GID, MAC, P_Key table, SL-to-VL mapping, ...): recompile the
+ * paths and P_Keys of the QPs that use it.
+ */
+void rc_path_changed(struct rc_worker *w, uint16_t port, const struct port_attr *attr);
 
 /**
  * @retval -EINVAL  malformed: err says what

@@ -43,7 +43,6 @@
 #define PORT_OFF_MTU       40 /* high 4 bits */
 #define PORT_OFF_MTU_CAP   45 /* low 4 bits */
 #define PORT_OFF_SPEED_EXT 66 /* high 4 bits */
-#define PORT_STATE_DOWN    1
 
 #define SMINFO_OFF_SM_KEY 12
 

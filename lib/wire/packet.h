@@ -74,6 +74,7 @@ struct packet {
 	uint16_t slid; /**< native IB */
 	uint16_t dlid; /**< native IB */
 	uint8_t sl; /**< LRH SL, or the VLAN's PCP */
+	uint8_t vl; /**< native IB: LRH VL */
 	uint8_t tclass;
 	uint8_t hop_limit;
 	uint32_t flow_label;

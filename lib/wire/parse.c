@@ -170,6 +170,7 @@ parse_lrh(const uint8_t *lrh, uint32_t len, struct packet *pkt, const uint8_t **
 		FAIL(GRH);
 	pkt->encap = ENCAP_IB;
 	pkt->sl = lrh[1] >> 4;
+	pkt->vl = lrh[0] >> 4;
 	pkt->dlid = get_be16(lrh + LRH_DLID);
 	pkt->slid = get_be16(lrh + LRH_SLID);
 	*end = lrh + packet_len;
@@ -278,6 +279,7 @@ wire_parse(enum encap encap, const uint8_t *l3, uint32_t len, struct packet *pkt
 	pkt->slid = 0;
 	pkt->dlid = 0;
 	pkt->sl = 0;
+	pkt->vl = 0;
 	if (likely(encap <= ENCAP_ROCEV2_IPV6)) {
 		if (unlikely(len == 0)) {
 			*why = VERDICT_RUNT;

@@ -111,7 +111,7 @@ put_udp(uint8_t *h, uint16_t sport)
 static uint8_t *
 put_lrh(uint8_t *h, const struct av *av, uint32_t rqpn)
 {
-	h[0] = rqpn == 0 ? SMI_VL << 4 : 0; /* SMPs travel on VL 15, all else on VL 0 */
+	h[0] = (rqpn == 0 ? SMI_VL : av->vl & 0xF) << 4; /* SMPs travel on VL 15 */
 	h[1] = (av->sl & 0xF) << 4 | (av->grh ? LRH_LNH_GLOBAL : LRH_LNH_LOCAL);
 	put_be16(h + LRH_DLID, av->dlid);
 	put_be16(h + LRH_SLID, av->slid);

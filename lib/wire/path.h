@@ -38,6 +38,7 @@ struct av {
 	uint32_t flow_label;
 	uint16_t slid; /**< native IB */
 	uint16_t dlid;
+	uint8_t vl; /**< native IB: the port's SL-to-VL mapping of .sl; SMPs go on VL 15 anyway */
 	bool grh; /**< native IB: send a GRH */
 	uint16_t ethertype; /**< native IB: carrier EtherType, 0: 0x88B5 */
 };

@@ -460,13 +460,14 @@ test_create_checks(void **state)
 static void
 test_path_changed(void **state)
 {
+	const struct port_attr attr = { .num_pkeys = 1, .pkey = { 0xFFFF } };
 	struct pair *p = *state;
 	uint16_t sport;
 
 	to_rts(&p->a);
 	sport = info_of(&p->a).udp_sport;
 	assert_true(sport >= 0xC000);
-	rc_path_changed(p->a.w, 0);
+	rc_path_changed(p->a.w, 0, &attr);
 	assert_int_equal(info_of(&p->a).udp_sport, sport);
 	post(&p->a, WR_SEND, 1, 1);
 	transmit(&p->a);

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#ifndef SMA_PRIVATE_H
+#define SMA_PRIVATE_H
+
+/* Private to lib/sma: a managed port, and the seams between its files. */
+
+#include <string.h>
+
+#include "base/token_bucket.h"
+#include "sma/sma.h"
+#include "wire/bytes.h"
+
+#define SMA_VLARB_TABLES 4 /* low 0-31, low 32-63, high 0-31, high 32-63 */
+#define SMA_BLOCK_GUIDS  8
+#define SMA_BLOCK_PKEYS  32
+
+/* A trap being told, or that was told: trap.c */
+struct sma_trap {
+	struct sma_trap_info info; /* .state FREE: unused */
+	struct sma_port *port;
+	struct timer timer; /* next repeat */
+	uint64_t first; /* when its cause came up first */
+};
+
+struct sma_port {
+	struct sma *sma;
+	struct sma_port_config config;
+	uint16_t index;
+	bool link_up;
+
+	/* the attributes, network order where they are bytes */
+	uint8_t info[SMA_DATA_LEN]; /* PortInfo but for its violation counters */
+	uint64_t guid[PORT_GIDS_MAX];
+	uint16_t pkey[PORT_PKEYS_MAX];
+	uint8_t sltovl[8];
+	uint8_t vlarb[SMA_VLARB_TABLES][SMA_DATA_LEN];
+	bool led;
+	uint8_t sm_priority;
+	uint8_t sm_state;
+	uint32_t sm_act_count;
+
+	/* M_Key: mkey.c */
+	struct timer lease;
+	bool lease_running;
+	uint16_t mkey_violations;
+
+	/* totals now, and when their PortInfo counters were last cleared */
+	struct sma_totals totals;
+	struct sma_totals cleared;
+
+	struct sma_trap trap[SMA_TRAPS_MAX];
+	struct token_bucket trap_rate;
+	struct sma_counters counters;
+};
+
+struct sma {
+	struct sma_config config;
+	uint32_t next_trap_id;
+	struct sma_port *port_of[SMA_PORTS_MAX]; /* by local port index; NULL: not managed */
+	unsigned int num_ports;
+	struct sma_port port[];
+};
+
+/* A request SMP on its way through the agent: agent.c makes it. */
+struct smp {
+	struct sma_port *port; /* it came in on */
+	const uint8_t *mad; /* of the request */
+	uint8_t method;
+	uint16_t attribute;
+	uint32_t modifier;
+	uint64_t now;
+	bool hide_m_key; /* mkey.c: PortInfo shows 0 */
+};
+
+#define sma_count(p, name)                                                                         \
+	__atomic_store_n(&(p)->counters.name, (p)->counters.name + 1, __ATOMIC_RELAXED)
+
+/* --- attribute.c: one row per attribute --- */
+
+struct sma_attribute {
+	uint16_t id;
+	const char *name;
+	/*
+	 * Into data, which is zero before. @return MAD status; with INVALID_FIELD data stays zero
+	 */
+	uint16_t (*get)(const struct smp *smp, struct sma_port *p, uint8_t *data);
+	/*
+	 * From the request's data; the caller answers with a get() afterwards, whatever the status
+	 * (smp-sma 3). NULL: read only, 0x000C.
+	 */
+	uint16_t (*set)(const struct smp *smp, struct sma_port *p, const uint8_t *data);
+};
+const struct sma_attribute *sma_attribute_find(uint16_t id);
+
+/* port_info.c: fields, each with its rule, in one table */
+uint16_t sma_port_info_get(const struct smp *smp, struct sma_port *p, uint8_t *data);
+uint16_t sma_port_info_set(const struct smp *smp, struct sma_port *p, const uint8_t *data);
+/* PortInfo before anybody has set it. */
+void sma_port_info_init(struct sma_port *p);
+/* Legal state, or whatever the link says. */
+void sma_port_info_link(struct sma_port *p, bool up);
+uint8_t sma_port_state(const struct sma_port *p);
+uint16_t sma_lid(const struct sma_port *p);
+uint16_t sma_master_sm_lid(const struct sma_port *p);
+uint8_t sma_master_sm_sl(const struct sma_port *p);
+uint8_t sma_subnet_timeout(const struct sma_port *p);
+
+/* apply.c: settings out of attributes, to the engine; events for what differs from the last ones */
+void sma_apply(struct sma_port *p);
+
+/* mkey.c */
+enum sma_mkey {
+	SMA_MKEY_VALID,
+	SMA_MKEY_ALLOWED, /* wrong, but ProtectBits let this Get pass */
+	SMA_MKEY_FAILED,
+};
+/* The check of smp-sma 4 with all its effects: lease, violations, trap 256. Sets smp->hide_m_key. */
+enum sma_mkey sma_mkey_check(struct smp *smp, struct sma_port *p);
+void sma_mkey_init(struct sma_port *p);
+void sma_mkey_fini(struct sma_port *p);
+
+/* notice.c: the notices of smp-sma 5 as bytes */
+void sma_notice_link(struct sma_port *p, uint16_t number, uint8_t notice[SMA_DATA_LEN]); /* 129..131 */
+void sma_notice_change(struct sma_port *p, uint16_t flags, uint8_t notice[SMA_DATA_LEN]); /* 144 */
+void sma_notice_image(struct sma_port *p, uint8_t notice[SMA_DATA_LEN]); /* 145 */
+void sma_notice_mkey(struct sma_port *p, const struct smp *smp, uint8_t notice[SMA_DATA_LEN]);
+void sma_notice_key(struct sma_port *p, const struct sma_bad_key *k, uint8_t notice[SMA_DATA_LEN]);
+
+/* trap.c: raise, repeat, repress */
+/* @return the trap, or NULL: limited. The same notice again only counts. */
+struct sma_trap *sma_trap_raise(struct sma_port *p, const uint8_t notice[SMA_DATA_LEN],
+	uint64_t now);
+/* A TrapRepress that passed the M_Key check. */
+void sma_trap_repressed(struct sma_port *p, const uint8_t *mad, uint64_t now);
+/* The port became Active, or learned of an SM: what is held may go. */
+void sma_trap_resume(struct sma_port *p, uint64_t now);
+/* The newest notice that is not repressed, for Get(Notice). @retval false none */
+bool sma_trap_newest(const struct sma_port *p, uint8_t notice[SMA_DATA_LEN]);
+void sma_trap_init(struct sma_port *p);
+void sma_trap_fini(struct sma_port *p);
+
+#endif

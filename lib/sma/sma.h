@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#ifndef SMA_SMA_H
+#define SMA_SMA_H
+
+/**
+ * @file
+ * The subnet management agent of this appliance's native IB ports (smp-sma): answers SMPs on QP0,
+ * holds what subnet management has set, guards it by M_Key, sends traps until they are repressed.
+ *
+ * One struct sma serves all ports of the channel adapter. It belongs to worker 0, the owner of QP0,
+ * and may be called there only; sma_counters() apart. Nothing reads a clock, allocates after
+ * creation, logs or calls EAL.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/env.h"
+#include "base/error.h"
+#include "base/timer_wheel.h"
+#include "mad/mad.h"
+#include "port/port.h"
+#include "rc/verbs_types.h"
+
+#define SMA_PORTS_MAX      64
+#define SMA_DATA_LEN       64 /* of every attribute */
+#define SMA_NODE_DESC_LEN  64
+#define SMA_TRAPS_MAX      32 /* kept per port, repressed or not */
+
+enum sma_attribute_id {
+	SMA_NOTICE = 0x0002,
+	SMA_NODE_DESCRIPTION = 0x0010,
+	SMA_NODE_INFO = 0x0011,
+	SMA_SWITCH_INFO = 0x0012,
+	SMA_GUID_INFO = 0x0014,
+	SMA_PORT_INFO = 0x0015,
+	SMA_PKEY_TABLE = 0x0016,
+	SMA_SLTOVL = 0x0017,
+	SMA_VLARB = 0x0018,
+	SMA_SM_INFO = 0x0020,
+	SMA_VENDOR_DIAG = 0x0030,
+	SMA_LED_INFO = 0x0031,
+};
+
+/** What a port is before any subnet manager speaks to it. */
+struct sma_port_config {
+	uint16_t port; /**< local port index; its number in the channel adapter is one more */
+	uint64_t guid;
+	uint64_t gid_prefix; /**< 0: fe80::/64 */
+	uint16_t pkeys[PORT_PKEYS_MAX];
+	unsigned int num_pkeys; /**< 0: one, 0xFFFF */
+	/* without a subnet manager */
+	uint16_t lid; /**< 0: none */
+	uint8_t lmc;
+	uint16_t sm_lid;
+	uint8_t sm_sl;
+	bool active; /**< come up Active, not Initialize */
+	uint64_t m_key;
+	uint8_t m_key_protect; /**< ProtectBits, 0..3 */
+	uint16_t m_key_lease; /**< seconds, 0: for ever */
+	uint16_t mtu; /**< largest, bytes: 256..4096 */
+	uint8_t vl_cap; /**< VLCap code, 1..5 */
+	/* PortInfo's codes (smp-sma 3) of what the device can do */
+	uint8_t width;
+	uint8_t speed;
+	uint8_t speed_ext;
+	bool is_sm; /**< SMInfo is served: a subnet manager stands behind this port */
+	uint8_t sm_priority;
+	uint8_t sm_state; /**< SMInfo.SMState at start */
+};
+
+struct sma_limits {
+	uint32_t trap_interval_ms; /**< between repeats, if SubnetTimeOut does not ask for more */
+	uint32_t trap_retries; /**< repeats until a trap nobody represses is given up */
+	uint32_t trap_rate; /**< new traps a second and port at most */
+	uint32_t trap_burst;
+};
+extern const struct sma_limits sma_limits_default;
+
+struct sma_config {
+	struct mad_worker *mad; /**< of worker 0 */
+	struct timer_wheel *wheel;
+	const struct allocator *alloc;
+	const struct rng *rng;
+	uint64_t hz;
+	char node_desc[SMA_NODE_DESC_LEN + 1];
+	uint64_t node_guid;
+	uint64_t system_image_guid;
+	uint32_t vendor_id; /**< 24 bits */
+	uint16_t device_id;
+	uint32_t revision;
+	uint8_t num_ports; /**< of the channel adapter */
+	uint8_t resp_time; /**< RespTimeValue, a code */
+	const struct sma_port_config *port; /**< copied */
+	unsigned int num_managed; /**< of .port */
+	struct sma_limits limits;
+	/** What a port shall be from now on: after sma_start(), and whenever subnet management changes it. */
+	void (*apply)(void *arg, uint16_t port, const struct port_settings *s);
+	/** LID_CHANGE, SM_CHANGE, PKEY_CHANGE, GID_CHANGE, CLIENT_REREGISTER; element: the port. */
+	void (*event)(void *arg, const struct event *ev);
+	void *arg; /**< of both */
+};
+
+struct sma;
+
+/** Registers the agents of classes 0x01 and 0x81. NULL: no memory, or those are taken. */
+struct sma *sma_create(const struct sma_config *config);
+void sma_destroy(struct sma *s);
+/** Publish what all ports are, once. */
+void sma_start(struct sma *s, uint64_t now);
+
+/** The link of a port came up or went down: Down, or Initialize (Active if so configured). */
+void sma_link(struct sma *s, uint16_t port, bool up, uint64_t now);
+
+/** Totals of the appliance's workers, since its start. */
+struct sma_totals {
+	uint64_t pkey_violations;
+	uint64_t qkey_violations;
+	uint64_t link_errors; /**< VCRC or link header wrong */
+	uint64_t overruns; /**< VL15 buffer, or the device's, full */
+};
+/** A few times a second: PortInfo's violation counters; thresholds of traps 129 and 130. */
+void sma_port_totals(struct sma *s, uint16_t port, const struct sma_totals *t, uint64_t now);
+
+/** A packet that was dropped for its P_Key or Q_Key: what traps 257 and 258 tell. */
+struct sma_bad_key {
+	bool qkey; /**< else P_Key */
+	uint32_t key;
+	uint16_t lid1; /**< source */
+	uint16_t lid2; /**< destination */
+	uint8_t sl;
+	uint32_t qp1;
+	uint32_t qp2;
+	union gid gid1; /**< zero: no GRH */
+	union gid gid2;
+};
+void sma_bad_key(struct sma *s, uint16_t port, const struct sma_bad_key *k, uint64_t now);
+
+/**
+ * An attribute as a Get shows it, without M_Key check: for our own SA and tools of this host.
+ *
+ * @param data  SMA_DATA_LEN bytes, network order
+ * @return MAD status, 0: fine; MAD_STATUS_INVALID_FIELD also for a port that is not managed
+ */
+uint16_t sma_read(struct sma *s, uint16_t port, uint16_t attribute, uint32_t modifier,
+	uint8_t data[SMA_DATA_LEN]);
+
+/* --- traps (smp-sma 5) --- */
+
+enum sma_trap_state {
+	SMA_TRAP_FREE,
+	SMA_TRAP_HELD, /**< the port is not Active, or knows no SM: waits */
+	SMA_TRAP_SENT, /**< waits for TrapRepress, is repeated */
+	SMA_TRAP_REPRESSED,
+	SMA_TRAP_GIVEN_UP,
+};
+
+struct sma_trap_info {
+	uint32_t id; /**< not reused soon */
+	uint16_t port;
+	uint8_t state; /**< enum sma_trap_state */
+	uint16_t number; /**< 129, 144, 256, ... */
+	uint8_t type; /**< urgent, security, ... */
+	uint32_t sent; /**< times */
+	uint64_t raised; /**< times the cause came up again meanwhile, the first included */
+	uint64_t age; /**< time units since the first */
+	uint64_t tid;
+	uint8_t notice[SMA_DATA_LEN];
+};
+/** Walk those kept, newest first within a port: *cursor 0 starts. */
+bool sma_trap_next(const struct sma *s, uint32_t *cursor, uint64_t now,
+	struct sma_trap_info *info);
+/**
+ * Raise one by hand: a number of the sheet with its details taken from the port; or any notice.
+ *
+ * @param number  129, 130, 131, 144, 145, or 0: @p notice as it is, but for IssuerLID and Toggle
+ * @retval -EINVAL  no such trap of a CA, or the port is not managed
+ * @retval -EBUSY   rate limit, or too many are pending
+ */
+int sma_trap_send(struct sma *s, uint16_t port, uint16_t number, const uint8_t *notice,
+	uint64_t now, uint32_t *id, struct error *err);
+/** Stop repeating, as a TrapRepress would. @retval -ENOENT */
+int sma_trap_repress(struct sma *s, uint32_t id, uint64_t now);
+const char *sma_trap_state_name(uint8_t state); /* "SENT" */
+
+/* --- what happens, to be seen --- */
+
+/* X(name, help): single writer, relaxed readers */
+#define SMA_COUNTERS(X)                                                                            \
+	X(smp_get, "Get requests answered")                                                        \
+	X(smp_set, "Set requests answered")                                                        \
+	X(smp_bad_method, "answered 0x0008: method not supported")                                 \
+	X(smp_bad_attribute, "answered 0x000C: attribute or its method not supported")             \
+	X(smp_invalid_field, "answered 0x001C: a field or the modifier is not allowed")            \
+	X(mkey_violations, "requests dropped for their M_Key")                                     \
+	X(mkey_expired, "M_Key leases that expired")                                               \
+	X(state_changes, "changes of PortState by a subnet manager")                               \
+	X(traps_raised, "causes of traps")                                                         \
+	X(traps_sent, "Traps sent, repeats included")                                              \
+	X(traps_repressed, "traps ended by TrapRepress")                                           \
+	X(traps_given_up, "traps ended without TrapRepress")                                       \
+	X(traps_limited, "causes of traps beyond the rate, or without a place to keep them")       \
+	X(repress_unmatched, "TrapRepress for no trap of ours")
+
+struct sma_counters {
+#define X(name, help) uint64_t name;
+	SMA_COUNTERS(X)
+#undef X
+};
+struct sma_counter_info {
+	const char *name;
+	const char *help;
+};
+#define SMA_COUNTER_COUNT (sizeof(struct sma_counters) / sizeof(uint64_t))
+extern const struct sma_counter_info sma_counter_infos[SMA_COUNTER_COUNT];
+/** NULL: the port is not managed. Any thread. */
+const struct sma_counters *sma_counters(const struct sma *s, uint16_t port);
+
+#endif

@@ -156,6 +156,27 @@ decode_uint(struct decoder *d, const struct key *k, const json_t *v, void *field
 }
 
 static int
+decode_hex(struct decoder *d, const struct key *k, const json_t *v, void *field)
+{
+	const char *text = json_string_value(v);
+	unsigned long long n = 0;
+	bool ok = json_is_integer(v) && json_integer_value(v) >= 0;
+	char *end;
+
+	if (ok)
+		n = (unsigned long long)json_integer_value(v);
+	if (text != NULL && strncasecmp(text, "0x", 2) == 0 && isxdigit((unsigned char)text[2])) {
+		errno = 0;
+		n = strtoull(text, &end, 16);
+		ok = errno == 0 && *end == '\0';
+	}
+	if (!ok || n < k->min || n > k->max)
+		return refuse(d, v, "\"0x%" PRIx64 "\" to \"0x%" PRIx64 "\"", k->min, k->max);
+	store_number(field, k->size, n);
+	return 0;
+}
+
+static int
 decode_text(struct decoder *d, const struct key *k, const json_t *v, char *field)
 {
 	if (!json_is_string(v) || json_string_length(v) >= k->size)
@@ -265,6 +286,8 @@ decode_object(struct decoder *d, const struct key *k, const json_t *v, void *bas
 		return decode(d, &k->fields[0], v, (char *)base + k->fields[0].offset);
 	if (!json_is_object(v))
 		return refuse(d, v, "an object");
+	if (k->flags & KEY_NOTED)
+		*(bool *)((char *)base - k->offset + k->num_offset) = true;
 	ret = check_names(d, k, v);
 	for (f = k->fields; f->name != NULL && ret == 0; f++) {
 		const json_t *value = json_object_get(v, f->name);
@@ -312,6 +335,8 @@ decode(struct decoder *d, const struct key *k, const json_t *v, void *field)
 		return 0;
 	case KEY_UINT:
 		return decode_uint(d, k, v, field);
+	case KEY_HEX:
+		return decode_hex(d, k, v, field);
 	case KEY_TEXT:
 		return decode_text(d, k, v, field);
 	case KEY_ENUM:
@@ -341,6 +366,23 @@ config_is_pci(const char *device)
  * ones are plugged by lib/link, which also clears away the sockets that an earlier run left.
  */
 static void
+fill_ib(struct config_port *p, struct sma_port_config *sma)
+{
+	unsigned int i;
+
+	p->link.ib = p->encapsulation == CONFIG_IB;
+	*sma = p->sma;
+	sma->guid = p->link.guid;
+	for (i = 0; i < p->link.num_pkeys; i++)
+		sma->pkeys[i] = p->link.pkeys[i];
+	sma->num_pkeys = p->link.num_pkeys;
+	for (sma->vl_cap = 1; 1u << (sma->vl_cap - 1) < p->vls; sma->vl_cap++)
+		;
+	sma->is_sm = p->has_sm;
+	sma->sm_state = (uint8_t)p->sm_state;
+}
+
+static void
 fill_links(struct config *c)
 {
 	struct link_config *link = &c->engine.link;
@@ -353,6 +395,7 @@ fill_links(struct config *c)
 		memcpy(p->link.device, p->device, sizeof(p->link.device));
 		if (config_is_pci(p->device))
 			p->link.device[strcspn(p->device, ",")] = '\0';
+		fill_ib(p, &c->engine.sma.port[i]);
 		link->port[i] = p->link;
 	}
 }

@@ -25,9 +25,21 @@
 #define CONFIG_LOG_MAX  32
 #define CONFIG_PATH_MAX 192
 
+enum config_encapsulation {
+	CONFIG_ROCE,
+	CONFIG_IB,
+};
+
 struct config_port {
 	struct link_port_config link; /* .device: of a PCI device without its arguments */
 	char device[256];
+	uint32_t encapsulation; /* enum config_encapsulation */
+	/* native InfiniBand */
+	bool has_ib;
+	bool has_sm;
+	uint32_t vls; /* virtual lanes */
+	uint32_t sm_state;
+	struct sma_port_config sma; /* .guid, .pkeys, .vl_cap and .sm_state are filled in from here */
 };
 
 struct config_log {
@@ -60,6 +72,7 @@ struct config {
 enum key_type {
 	KEY_BOOL,    /* bool */
 	KEY_UINT,    /* uintN_t within .min ... .max */
+	KEY_HEX,     /* uintN_t within .min ... .max, a text "0x..." or a number */
 	KEY_TEXT,    /* char[], at most .size - 1 bytes */
 	KEY_ENUM,    /* uint32_t, one of .words */
 	KEY_MAC,     /* uint8_t[6] */
@@ -72,6 +85,7 @@ enum key_type {
 #define KEY_REQUIRED     0x1
 #define KEY_POWER_OF_TWO 0x2
 #define KEY_SHORTHAND    0x4 /* OBJECT: its first key's value alone stands for the object */
+#define KEY_NOTED        0x8 /* OBJECT: .num_offset says where a bool notes that it was there */
 
 struct key_word {
 	const char *name;
@@ -90,7 +104,7 @@ struct key {
 	const struct key_word *words;
 	const struct key *fields;
 	size_t stride;
-	size_t num_offset; /* LIST: where the number of items stands, an unsigned int */
+	size_t num_offset; /* LIST: of the number of items, an unsigned int; NOTED: of the bool */
 	const void *init;  /* LIST of objects: what an item is before its keys are read */
 	const char *help;
 };

@@ -102,6 +102,38 @@ check_unique(const struct config *c, unsigned int port, unsigned int i, struct e
 	return 0;
 }
 
+/* LIDs instead of addresses; and LIDs for RoCE would mean nothing. */
+static int
+check_ib(const struct config_port *p, unsigned int i, struct error *err)
+{
+	if (p->encapsulation != CONFIG_IB)
+		return !p->has_ib ? 0
+				  : error_set(err, EINVAL,
+						    "ports[%u].ib: given, but ports[%u].encapsulation "
+						    "is \"roce\", expected \"ib\"",
+						    i, i);
+	if (p->link.num_addr > 0)
+		return error_set(err, EINVAL,
+				"ports[%u].addresses: given, but a native InfiniBand port "
+				"(encapsulation \"ib\") has LIDs and no IP addresses",
+				i);
+	if (p->link.rocev1)
+		return error_set(err, EINVAL,
+				"ports[%u].rocev1: got true, expected false with encapsulation "
+				"\"ib\"",
+				i);
+	if (p->sma.lid & ((1u << p->sma.lmc) - 1))
+		return error_set(err, EINVAL,
+				"ports[%u].ib.lid: got %u, expected a multiple of %u with lmc %u",
+				i, p->sma.lid, 1u << p->sma.lmc, p->sma.lmc);
+	if (p->sma.active && p->sma.lid == 0)
+		return error_set(err, EINVAL,
+				"ports[%u].ib.active: got true, but ports[%u].ib.lid is missing: "
+				"nobody could reach the port",
+				i, i);
+	return 0;
+}
+
 static int
 check_port(const struct config *c, unsigned int port, struct error *err)
 {
@@ -117,6 +149,8 @@ check_port(const struct config *c, unsigned int port, struct error *err)
 				"ports[%u].name: got \"%s\", which ports[%u] has already", port,
 				p->name, i);
 	ret = check_attachment(c, port, err);
+	if (ret == 0)
+		ret = check_ib(&c->port[port], port, err);
 	for (i = 0; i < p->num_addr && ret == 0; i++) {
 		ret = check_gateway(&p->addr[i], port, i, err);
 		if (ret == 0)

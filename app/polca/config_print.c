@@ -65,6 +65,8 @@ encode_object(const struct key *k, const void *base)
 	const struct key *f;
 
 	for (f = k->fields; f->name != NULL; f++) {
+		if ((f->flags & KEY_NOTED) && !*(const bool *)((const char *)base + f->num_offset))
+			continue;
 		v = encode(f, (const char *)base + f->offset);
 		if (v != NULL)
 			json_object_set_new(obj, f->name, v);
@@ -102,6 +104,9 @@ encode(const struct key *k, const void *field)
 	case KEY_UINT:
 		n = config_number(field, k->size);
 		return n < k->min || n > k->max ? NULL : json_integer((json_int_t)n);
+	case KEY_HEX:
+		n = config_number(field, k->size);
+		return n < k->min || n > k->max ? NULL : json_sprintf("0x%" PRIx64, n);
 	case KEY_TEXT:
 		return *(const char *)field != '\0' ? json_string(field) : NULL;
 	case KEY_ENUM:
@@ -196,6 +201,9 @@ schema_type(const struct key *k, const void *def)
 		return json_pack("{s:s}", "type", "boolean");
 	case KEY_UINT:
 		return schema_uint(k);
+	case KEY_HEX:
+		return json_pack("{s:[s, s], s:s, s:i}", "type", "string", "integer", "pattern",
+				"^0[xX][0-9A-Fa-f]{1,16}$", "minimum", 0);
 	case KEY_TEXT:
 		return json_pack("{s:s, s:I}", "type", "string", "maxLength",
 				(json_int_t)(k->size - 1));

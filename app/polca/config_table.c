@@ -17,6 +17,10 @@
 	{                                                                                          \
 		.name = key, .type = KEY_UINT, FIELD(S, f), .min = low, .max = high, .help = text  \
 	}
+#define HEX(S, f, key, low, high, text)                                                            \
+	{                                                                                          \
+		.name = key, .type = KEY_HEX, FIELD(S, f), .min = low, .max = high, .help = text   \
+	}
 #define BOOL(S, f, key, text)                                                                      \
 	{                                                                                          \
 		.name = key, .type = KEY_BOOL, FIELD(S, f), .help = text                           \
@@ -232,6 +236,52 @@ static const struct key sa_keys[] = {
 	END,
 };
 
+#define SMA(f, low, high, text) UINT(struct config, engine.sma.f, #f, low, high, text)
+#define TRAP(f, low, high, text) UINT(struct config, engine.sma.limits.f, #f, low, high, text)
+
+static const struct key sma_keys[] = {
+	TEXT(struct config, engine.sma.node_desc, "node_description",
+			"NodeDescription. Default: \"polca \" and the name of this host."),
+	HEX(struct config, engine.sma.node_guid, "node_guid", 1, UINT64_MAX,
+			"NodeGUID. Default: the EUI-64 of the first port's MAC address."),
+	HEX(struct config, engine.sma.system_image_guid, "system_image_guid", 1, UINT64_MAX,
+			"SystemImageGUID. Default: the NodeGUID."),
+	HEX(struct config, engine.sma.vendor_id, "vendor_id", 0, 0xFFFFFF, "VendorID, an OUI."),
+	HEX(struct config, engine.sma.device_id, "device_id", 0, 0xFFFF, "DeviceID."),
+	HEX(struct config, engine.sma.revision, "revision", 0, UINT32_MAX, "Revision."),
+	SMA(vl15_buffer, 1, ENGINE_VL15_MAX,
+			"SMPs that wait in a port's VL15 buffer; more are dropped, silently but "
+			"counted."),
+	TRAP(trap_interval_ms, 10, 3600000,
+			"Milliseconds between repeats of a trap, if the port's SubnetTimeOut does "
+			"not ask for more."),
+	TRAP(trap_retries, 0, 65535, "A trap that nobody represses is sent again so often."),
+	TRAP(trap_rate, 1, 1000000, "New traps a second, per port."),
+	TRAP(trap_burst, 1, 1000000, "New traps at once, per port."),
+	END,
+};
+
+#define LIVE(f, low, high, text) UINT(struct config, engine.live.f, #f, low, high, text)
+
+static const struct key live_keys[] = {
+	BOOL(struct config, engine.live.ibping, "ibping", "Answer ibping (class 0x32)."),
+	BOOL(struct config, engine.live.sysstat, "sysstat",
+			"Answer ibsysstat (class 0x33): it tells anybody this host's name and "
+			"CPUs."),
+	LIVE(rate, 0, 100000000,
+			"Requests a second that one source may send, per worker. 0: any number."),
+	LIVE(burst, 1, 100000000, "And so many at once."),
+	{ .name = "sources",
+			.type = KEY_UINT,
+			.flags = KEY_POWER_OF_TWO,
+			FIELD(struct config, engine.live.sources),
+			.min = 16,
+			.max = 1 << 20,
+			.help = "Sources that are told apart, per worker." },
+	LIVE(max_echo, 208, 1 << 26, "Largest echo, bytes."),
+	END,
+};
+
 static const struct key address_keys[] = {
 	{ .name = "address",
 			.type = KEY_PREFIX,
@@ -251,6 +301,86 @@ static const struct key address_item[] = {
 
 static const struct key pkey_item[] = {
 	{ .name = "P_Key", .type = KEY_UINT, .size = sizeof(uint16_t), .min = 1, .max = 0xFFFF },
+};
+
+static const struct key lid_keys[] = {
+	UINT(struct link_lid, lid, "lid", 1, PORT_LID_MULTICAST - 1, "The LID."),
+	{ .name = "mac",
+			.type = KEY_MAC,
+			.flags = KEY_REQUIRED,
+			FIELD(struct link_lid, mac),
+			.help = "Where its packets go." },
+	END,
+};
+
+static const struct key lid_item[] = {
+	{ .name = "lid", .type = KEY_OBJECT, .fields = lid_keys },
+};
+
+static const struct key_word encapsulation_words[] = {
+	{ "roce", CONFIG_ROCE },
+	{ "ib", CONFIG_IB },
+	{ NULL, 0 },
+};
+
+static const struct key_word sm_state_words[] = {
+	{ "not_active", 0 },
+	{ "discovering", 1 },
+	{ "standby", 2 },
+	{ "master", 3 },
+	{ NULL, 0 },
+};
+
+static const struct key sm_keys[] = {
+	UINT(struct config_port, sma.sm_priority, "priority", 0, 15, "The higher becomes master."),
+	{ .name = "state",
+			.type = KEY_ENUM,
+			FIELD(struct config_port, sm_state),
+			.words = sm_state_words,
+			.help = "SMState at start." },
+	END,
+};
+
+#define IB(f, low, high, text) UINT(struct config_port, sma.f, #f, low, high, text)
+
+static const struct key ib_keys[] = {
+	HEX(struct config_port, link.guid, "guid", 1, UINT64_MAX,
+			"PortGUID. Default: the EUI-64 of the port's MAC address."),
+	HEX(struct config_port, sma.gid_prefix, "gid_prefix", 1, UINT64_MAX,
+			"Subnet prefix of its GIDs. Default: 0xfe80000000000000."),
+	IB(lid, 0, PORT_LID_MULTICAST - 1, "LID until a subnet manager gives one. 0: none."),
+	IB(lmc, 0, 7, "The port has 2^lmc LIDs from there on."),
+	IB(sm_lid, 0, PORT_LID_MULTICAST - 1, "LID of the subnet manager. 0: none."),
+	IB(sm_sl, 0, 15, "Service level to it."),
+	BOOL(struct config_port, sma.active, "active",
+			"Come up Active, without a subnet manager. Default: wait for one in state "
+			"Initialize."),
+	HEX(struct config_port, sma.m_key, "m_key", 0, UINT64_MAX, "M_Key. 0: none."),
+	IB(m_key_protect, 0, 3, "M_KeyProtectBits."),
+	IB(m_key_lease, 0, 65535, "M_KeyLeasePeriod, seconds. 0: for ever."),
+	{ .name = "vls",
+			.type = KEY_UINT,
+			.flags = KEY_POWER_OF_TWO,
+			FIELD(struct config_port, vls),
+			.min = 1,
+			.max = 8,
+			.help = "Data virtual lanes." },
+	HEX(struct config_port, link.ethertype, "ethertype", 0x0600, 0xFFFF,
+			"EtherType of the frames. Default: 0x88b5."),
+	{ .name = "peer_mac",
+			.type = KEY_MAC,
+			FIELD(struct config_port, link.peer_mac),
+			.help = "The other end of the link, where directed-route SMPs go. Default: "
+				"whoever was heard last." },
+	LIST(struct config_port, link.lids, link.num_lids, "lids", LINK_LIDS_MAX, lid_item, NULL,
+			"Fixed routes from LID to MAC address; the others are learned."),
+	{ .name = "sm",
+			.type = KEY_OBJECT,
+			.flags = KEY_NOTED,
+			.num_offset = offsetof(struct config_port, has_sm),
+			.fields = sm_keys,
+			.help = "A subnet manager stands behind this port: serve SMInfo." },
+	END,
 };
 
 #define PORT(f) struct config_port, link.f
@@ -297,10 +427,23 @@ static const struct key port_keys[] = {
 			"Packet buffers. Default: from queues, descriptors and workers."),
 	BOOL(struct config_port, link.promiscuous, "promiscuous",
 			"Take in frames for other MAC addresses, to count them."),
+	{ .name = "encapsulation",
+			.type = KEY_ENUM,
+			FIELD(struct config_port, encapsulation),
+			.words = encapsulation_words,
+			.help = "roce: RoCEv2 over the port's IP addresses; ib: native InfiniBand "
+				"packets in Ethernet frames, managed by a subnet manager." },
+	{ .name = "ib",
+			.type = KEY_OBJECT,
+			.flags = KEY_NOTED,
+			.num_offset = offsetof(struct config_port, has_ib),
+			.fields = ib_keys,
+			.help = "A native InfiniBand port before a subnet manager has spoken to "
+				"it." },
 	END,
 };
 
-static const struct config_port port_init = { .link = { .vlan = PATH_NO_VLAN } };
+static const struct config_port port_init = { .link = { .vlan = PATH_NO_VLAN }, .vls = 8 };
 
 static const struct key port_item[] = {
 	{ .name = "port", .type = KEY_OBJECT, .fields = port_keys },
@@ -344,8 +487,10 @@ static const struct key root_keys[] = {
 	OBJECT("eal", eal_keys, "DPDK's environment: CPUs and memory."),
 	OBJECT("workers", worker_keys, "The lcores that poll."),
 	OBJECT("limits", limit_keys, "Sizes of tables; all are allocated at start."),
-	OBJECT("mad", mad_keys, "Management datagrams on QP1: sessions and their bounds."),
+	OBJECT("mad", mad_keys, "Management datagrams: sessions and their bounds."),
 	OBJECT("sa", sa_keys, "Subnet administration."),
+	OBJECT("sma", sma_keys, "The channel adapter as subnet managers see it, on native IB ports."),
+	OBJECT("live", live_keys, "Answers to pings over management datagrams."),
 	{ .name = "ports",
 			.type = KEY_LIST,
 			.flags = KEY_REQUIRED,

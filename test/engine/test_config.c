@@ -276,8 +276,11 @@ test_printed_configuration_reads_back(void **state)
 	FILE *f;
 
 	(void)state;
-	taken(ONE(", \"addresses\": [\"10.0.0.1/24\", {\"address\": \"2001:db8::1/64\", "
-		  "\"gateway\": \"2001:db8::2\"}], \"pkeys\": [65535], \"rx_desc\": 512"));
+	taken("{\"ports\": [{\"name\": \"a\", \"device\": \"net_null0\", "
+	      "\"addresses\": [\"10.0.0.1/24\", {\"address\": \"2001:db8::1/64\", "
+	      "\"gateway\": \"2001:db8::2\"}], \"pkeys\": [65535], \"rx_desc\": 512}, "
+	      "{\"name\": \"b\", \"device\": \"net_null1\", \"encapsulation\": \"ib\", "
+	      "\"ib\": {\"lid\": 3, \"m_key\": \"0xffffffffffffffff\", \"sm\": {}}}]}");
 	f = open_memstream(&first, &len);
 	assert_int_equal(config_print(&config, f), 0);
 	fclose(f);
@@ -288,6 +291,8 @@ test_printed_configuration_reads_back(void **state)
 	assert_string_equal(first, second);
 	assert_non_null(strstr(first, "\"10.0.0.1/24\""));
 	assert_non_null(strstr(first, "\"rx_desc\": 512"));
+	assert_non_null(strstr(first, "\"0xffffffffffffffff\""));
+	assert_non_null(strstr(first, "\"sm\""));
 	free(first);
 	free(second);
 }
@@ -344,6 +349,98 @@ test_eal_arguments_for_devices(void **state)
 	eal_args_free(&a);
 }
 
+#define IB(ib) ONE(", \"encapsulation\": \"ib\", \"ib\": {" ib "}")
+
+static void
+test_native_ib_port_arrives(void **state)
+{
+	const struct link_port_config *link = &config.engine.link.port[0];
+	const struct sma_port_config *sma = &config.engine.sma.port[0];
+
+	(void)state;
+	taken(ONE(", \"encapsulation\": \"ib\", \"pkeys\": [65535, 32769], \"ib\": {"
+		  "\"guid\": \"0x0002c90300001234\", \"gid_prefix\": \"0xFEC0000000000001\", "
+		  "\"lid\": 8, \"lmc\": 3, \"sm_lid\": 1, \"sm_sl\": 2, \"active\": true, "
+		  "\"m_key\": \"0xfedcba9876543210\", \"m_key_protect\": 2, \"m_key_lease\": 60, "
+		  "\"vls\": 4, \"ethertype\": \"0x88b6\", \"peer_mac\": \"02:00:00:00:00:01\", "
+		  "\"lids\": [{\"lid\": 1, \"mac\": \"02:00:00:00:00:02\"}], "
+		  "\"sm\": {\"priority\": 7, \"state\": \"standby\"}}"));
+	assert_true(link->ib);
+	assert_true(link->guid == UINT64_C(0x0002c90300001234) && sma->guid == link->guid);
+	assert_int_equal(link->ethertype, 0x88B6);
+	assert_int_equal(link->peer_mac[5], 1);
+	assert_int_equal(link->num_lids, 1);
+	assert_int_equal(link->lids[0].lid, 1);
+	assert_int_equal(link->lids[0].mac[5], 2);
+	assert_true(sma->gid_prefix == UINT64_C(0xFEC0000000000001));
+	assert_int_equal(sma->num_pkeys, 2);
+	assert_int_equal(sma->pkeys[1], 0x8001);
+	assert_int_equal(sma->lid, 8);
+	assert_int_equal(sma->lmc, 3);
+	assert_int_equal(sma->sm_lid, 1);
+	assert_int_equal(sma->sm_sl, 2);
+	assert_true(sma->active && sma->is_sm);
+	assert_true(sma->m_key == UINT64_C(0xfedcba9876543210));
+	assert_int_equal(sma->m_key_protect, 2);
+	assert_int_equal(sma->m_key_lease, 60);
+	assert_int_equal(sma->vl_cap, 3); /* VL0 to VL3 (smp-sma 3) */
+	assert_int_equal(sma->sm_priority, 7);
+	assert_int_equal(sma->sm_state, 2);
+}
+
+static void
+test_native_ib_port_by_default(void **state)
+{
+	const struct sma_port_config *sma = &config.engine.sma.port[0];
+
+	(void)state;
+	taken(ONE(", \"encapsulation\": \"ib\""));
+	assert_true(config.engine.link.port[0].ib);
+	assert_int_equal(sma->lid, 0);
+	assert_false(sma->active || sma->is_sm);
+	assert_int_equal(sma->vl_cap, 4);
+	taken("{" PORTS "}");
+	assert_false(config.engine.link.port[0].ib);
+	assert_int_equal(config.engine.sma.vl15_buffer, 64);
+	assert_int_equal(config.engine.sma.limits.trap_retries, 10);
+	assert_int_equal(config.engine.live.rate, 10000);
+}
+
+static void
+test_native_ib_port_must_make_sense(void **state)
+{
+	(void)state;
+	refused(ONE(", \"encapsulation\": \"rocev2\""),
+			"ports[0].encapsulation: got \"rocev2\", expected one of \"roce\", \"ib\"");
+	refused(ONE(", \"ib\": {\"lid\": 1}"),
+			"ports[0].ib: given, but ports[0].encapsulation is \"roce\", expected \"ib\"");
+	refused(ONE(", \"encapsulation\": \"ib\", \"addresses\": [\"10.0.0.1/24\"]"),
+			"ports[0].addresses: given, but a native InfiniBand port (encapsulation "
+			"\"ib\") has LIDs and no IP addresses");
+	refused(ONE(", \"encapsulation\": \"ib\", \"rocev1\": true"),
+			"ports[0].rocev1: got true, expected false with encapsulation \"ib\"");
+	refused(IB("\"lid\": 49152"),
+			"ports[0].ib.lid: got 49152, expected an integer from 0 to 49151");
+	refused(IB("\"lid\": 6, \"lmc\": 2"),
+			"ports[0].ib.lid: got 6, expected a multiple of 4 with lmc 2");
+	refused(IB("\"active\": true"),
+			"ports[0].ib.active: got true, but ports[0].ib.lid is missing: nobody could "
+			"reach the port");
+	refused(IB("\"m_key\": \"12\""), "ports[0].ib.m_key: got \"12\", expected \"0x0\" to "
+					 "\"0xffffffffffffffff\"");
+	refused(IB("\"m_key\": \"0x1ffffffffffffffff\""),
+			"ports[0].ib.m_key: got \"0x1ffffffffffffffff\", expected \"0x0\" to "
+			"\"0xffffffffffffffff\"");
+	refused(IB("\"guid\": \"0x0\""), "ports[0].ib.guid: got \"0x0\", expected \"0x1\" to "
+					 "\"0xffffffffffffffff\"");
+	refused(IB("\"vls\": 3"),
+			"ports[0].ib.vls: got 3, expected a power of two from 1 to 8");
+	refused(IB("\"lids\": [{\"lid\": 1}]"), "ports[0].ib.lids[0].mac: missing");
+	refused(IB("\"sm\": {\"state\": \"slave\"}"),
+			"ports[0].ib.sm.state: got \"slave\", expected one of \"not_active\", "
+			"\"discovering\", \"standby\", \"master\"");
+}
+
 int
 main(void)
 {
@@ -360,6 +457,9 @@ main(void)
 		cmocka_unit_test(test_ports_must_agree),
 		cmocka_unit_test(test_values_arrive),
 		cmocka_unit_test(test_keys_of_subnet_administration_arrive),
+		cmocka_unit_test(test_native_ib_port_arrives),
+		cmocka_unit_test(test_native_ib_port_by_default),
+		cmocka_unit_test(test_native_ib_port_must_make_sense),
 		cmocka_unit_test(test_what_is_not_said_is_the_default),
 		cmocka_unit_test(test_printed_configuration_reads_back),
 		cmocka_unit_test(test_eal_arguments_of_an_ordinary_user),

@@ -99,17 +99,29 @@ port_lid_own(const struct port_attr *port, uint16_t lid)
 	return port->lid != 0 && lid >> port->lmc == port->lid >> port->lmc;
 }
 
+/** The LID that packets of ours carry: the port's with a QP's source path bits; 0: has none. */
+static inline uint16_t
+port_slid(const struct port_attr *port, uint8_t src_path_bits)
+{
+	uint16_t bits = (uint16_t)((1u << port->lmc) - 1);
+
+	return port->lid != 0 ? (uint16_t)((port->lid & ~bits) | (src_path_bits & bits)) : 0;
+}
+
 /** Low 15 bits equal and at least one side a full member (rc-transport 5.6). */
 bool port_pkey_match(uint16_t a, uint16_t b);
 /** @return index of the first table entry that matches, or -1 */
 int port_pkey_find(const struct port_attr *port, uint16_t pkey);
-/** @return index in the GID table, or -1 */
+/** @return index in the GID table, or -1; the zero GID marks unused entries and is never found */
 int port_gid_find(const struct port_attr *port, const union gid *gid, enum gid_type type);
 /**
  * Largest of 256..4096 that fits the netdev MTU; as rxe, 80 bytes are kept for headers. 0: too
  * small
  */
 uint16_t port_mtu_to_pmtu(uint16_t mtu);
+
+/** EUI-64 of a MAC, in host byte order: its interface identifier (RFC 4291, appendix A). */
+uint64_t port_eui64(const uint8_t mac[6]);
 
 bool gid_is_ipv4(const union gid *gid);
 bool gid_is_link_local(const union gid *gid);

@@ -234,14 +234,40 @@ rc_qp_next(const struct rc_worker *w, uint32_t *cursor, uint32_t *qpn)
 	return false;
 }
 
+/* What the QP has from its port's tables, by the indices it was given. */
+static void
+follow_port(struct rc_qp *qp, const struct port_attr *port)
+{
+	struct av *av = &qp->attr.av;
+
+	/* an entry that is gone matches nothing (rc-transport 5.6) */
+	qp->attr.pkey = qp->attr.pkey_index < port->num_pkeys
+		? port->pkey[qp->attr.pkey_index] : 0;
+	qp->pkey = qp->attr.pkey;
+	if (qp->state == QPS_INIT)
+		return; /* no path yet */
+	if (av->encap == ENCAP_IB) {
+		av->slid = port_slid(port, qp->attr.src_path_bits);
+		av->vl = port->sl_to_vl[av->sl];
+		if (qp->attr.sgid_index < port->num_gids)
+			av->sgid = port->gid[qp->attr.sgid_index].gid;
+	}
+	rc_qp_path(qp);
+}
+
 void
 rc_path_changed(struct rc_worker *w, uint16_t port, const struct port_attr *attr)
 {
-	(void)attr;
 	struct rc_qp *qp;
 
 	LIST_FOREACH(qp, &w->qps, link) {
-		if (qp->attr.port == port && qp->state != QPS_RESET && qp->state != QPS_INIT)
-			rc_qp_path(qp);
+		if (qp->attr.port == port && qp->state != QPS_RESET)
+			follow_port(qp, attr);
 	}
+}
+
+const struct port_violations *
+rc_worker_violations(const struct rc_worker *w, uint16_t port)
+{
+	return port < RC_PORTS_MAX ? &w->violations[port] : NULL;
 }

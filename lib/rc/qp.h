@@ -71,7 +71,10 @@ struct rc_worker {
 	bool icrc_unchecked;
 	void (*event)(void *arg, const struct event *ev);
 	void *event_arg;
+	void (*violation)(void *arg, const struct packet *pkt, uint32_t src_qpn);
+	void *violation_arg;
 	struct rc_counters counters;
+	struct port_violations violations[RC_PORTS_MAX];
 };
 
 /** Count in the QP and in its worker. */

@@ -229,6 +229,7 @@ take_attrs(struct rc_qp *qp, const struct qp_attr *a, uint32_t mask)
 	TAKE(AV, av);
 	TAKE(AV, neighbour);
 	TAKE(AV, sgid_index);
+	TAKE(AV, src_path_bits);
 	TAKE(PATH_MTU, path_mtu);
 	TAKE(TIMEOUT, timeout);
 	TAKE(RETRY_CNT, retry_cnt);

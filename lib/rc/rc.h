@@ -36,6 +36,7 @@ struct rc_worker;
 struct rc_qp;
 
 #define RC_WORKERS_MAX 128
+#define RC_PORTS_MAX   64
 #define RC_QPN_MIN     16 /* below: QP0, QP1 and room for fixed numbers */
 
 struct rc_limits {
@@ -145,6 +146,11 @@ struct rc_worker_config {
 	void (*event)(void *arg, const struct event *ev);
 	void *event_arg;
 	bool icrc_unchecked; /**< trust the link: do not verify ICRCs */
+	/**
+	 * A packet from @p src_qpn was dropped for its P_Key; may be NULL. As event().
+	 */
+	void (*violation)(void *arg, const struct packet *pkt, uint32_t src_qpn);
+	void *violation_arg;
 };
 
 struct rc_worker *rc_worker_create(struct rc_dev *dev, const struct rc_worker_config *config);
@@ -174,6 +180,8 @@ unsigned int rc_run(struct rc_worker *w, uint64_t now, unsigned int budget);
 bool rc_pending(const struct rc_worker *w);
 
 const struct rc_counters *rc_worker_counters(const struct rc_worker *w);
+/** P_Key violations of a port's QPs, as this worker saw them; NULL: no such port. Any lcore. */
+const struct port_violations *rc_worker_violations(const struct rc_worker *w, uint16_t port);
 
 /* --- queue pairs --- */
 int rc_qp_create(struct rc_worker *w, const struct qp_init_attr *attr, uint32_t *qpn,
@@ -202,8 +210,9 @@ int rc_qp_query(const struct rc_worker *w, uint32_t qpn, struct rc_qp_info *info
 bool rc_qp_next(const struct rc_worker *w, uint32_t *cursor, uint32_t *qpn);
 
 /**
- * Attributes of a port changed (LID, GID, MAC, P_Key table, SL-to-VL mapping, ...): recompile the
- * paths and P_Keys of the QPs that use it.
+ * Attributes of a port changed: the QPs that use it take the P_Key of their pkey_index, and on
+ * native IB their source LID (with their path bits), the GID of their sgid_index and the VL of
+ * their SL; their paths are compiled anew.
  */
 void rc_path_changed(struct rc_worker *w, uint16_t port, const struct port_attr *attr);
 

@@ -69,7 +69,8 @@ struct qp_attr {
 	uint16_t port; /**< local port index */
 	struct av av; /**< resolved by the caller: sgid, smac, encap, dmac or zero */
 	uint32_t neighbour; /**< next hop's index, or PATH_NO_NEIGHBOUR (path.h) */
-	uint16_t sgid_index; /**< for queries only; av.sgid is what counts */
+	uint16_t sgid_index; /**< native IB: av.sgid follows this entry; else for queries only */
+	uint8_t src_path_bits; /**< native IB: av.slid is the port's LID with these low bits */
 	uint16_t path_mtu; /**< bytes: 256..4096 */
 	uint8_t timeout; /**< Local ACK Timeout, 0..31 */
 	uint8_t retry_cnt; /**< 0..7, seven means seven */

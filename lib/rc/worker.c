@@ -38,6 +38,8 @@ rc_worker_create(struct rc_dev *dev, const struct rc_worker_config *config)
 	w->icrc_unchecked = config->icrc_unchecked;
 	w->event = config->event;
 	w->event_arg = config->event_arg;
+	w->violation = config->violation;
+	w->violation_arg = config->violation_arg;
 	STAILQ_INIT(&w->run_queue);
 	LIST_INIT(&w->qps);
 	LIST_INIT(&w->grace);
@@ -138,11 +140,23 @@ address_fits(const struct rc_qp *qp, const struct packet *pkt)
 	return gid_equal(&pkt->sgid, &av->dgid) && gid_equal(&pkt->dgid, &av->sgid);
 }
 
-/* 5.6: the same partition, and one side a full member */
+/* 5.6: the same partition, one side a full member; number 0 is no partition */
 static bool
 pkey_fits(uint16_t a, uint16_t b)
 {
-	return (a & 0x7FFF) == (b & 0x7FFF) && ((a | b) & 0x8000) != 0;
+	return (a & 0x7FFF) == (b & 0x7FFF) && ((a | b) & 0x8000) != 0 && (b & 0x7FFF) != 0;
+}
+
+static enum verdict
+pkey_violation(struct rc_qp *qp, const struct packet *pkt)
+{
+	struct rc_worker *w = qp->worker;
+
+	if (pkt->port < RC_PORTS_MAX)
+		port_violation(&w->violations[pkt->port].pkey);
+	if (w->violation != NULL)
+		w->violation(w->violation_arg, pkt, qp->dest_qpn);
+	return VERDICT_PKEY;
 }
 
 /* A CQ overran: what completes to it cannot go on. */
@@ -181,7 +195,7 @@ rc_receive(struct rc_worker *w, const struct packet *pkt, uint64_t now)
 	if (!w->icrc_unchecked && unlikely(!wire_crc_ok(pkt, &v)))
 		return v;
 	if (unlikely(!pkey_fits(pkt->pkey, qp->pkey)))
-		return VERDICT_PKEY;
+		return pkey_violation(qp, pkt);
 
 	rc_count(qp, rcvd_pkts, 1);
 	if (unlikely(pkt->ecn_ce))

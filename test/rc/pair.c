@@ -376,6 +376,16 @@ take_event(void *arg, const struct event *ev)
 	n->events[n->event_count++] = *ev;
 }
 
+static void
+take_violation(void *arg, const struct packet *pkt, uint32_t src_qpn)
+{
+	struct node *n = arg;
+
+	assert_int_equal(pkt->dest_qpn, n->qpn);
+	n->violations++;
+	n->violation_from = src_qpn;
+}
+
 void
 init_attr(const struct node *n, struct qp_init_attr *init)
 {
@@ -487,7 +497,8 @@ node_create(struct node *n)
 	const struct pair_config *c = &n->pair->config;
 	struct rc_dev_config dc = { .limits = rc_limits_default, .workers = 2, .hz = 1000000000,
 		.alloc = &allocator_malloc, .rng = &rng_kernel };
-	struct rc_worker_config wc = { .event = take_event, .event_arg = n, .tx = &n->sink };
+	struct rc_worker_config wc = { .event = take_event, .event_arg = n, .tx = &n->sink,
+		.violation = take_violation, .violation_arg = n };
 	struct qp_init_attr init;
 	struct error err = { "" };
 

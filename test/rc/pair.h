@@ -85,6 +85,8 @@ struct node {
 	struct path back; /* scripted b: its path to a */
 	struct event events[64];
 	unsigned int event_count, event_next;
+	unsigned int violations; /* told of */
+	uint32_t violation_from; /* QPN, the last */
 	enum verdict verdict; /* of the last packet it received */
 };
 

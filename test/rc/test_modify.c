@@ -474,7 +474,154 @@ test_path_changed(void **state)
 	expect_tx(&p->a, "SEND Only 201");
 }
 
+static int
+ib_setup(void **state)
+{
+	*state = pair_create(&(struct pair_config){ .encap = ENCAP_IB, .retry_cnt = 7,
+		.rnr_retry = 7 });
+	return 0;
+}
+
+/* a of av_of() as its port has it; b's path to a is not ours to change */
+static const struct port_attr ib_port = {
+	.ib = true,
+	.num_pkeys = 1,
+	.pkey = { 0xFFFF },
+	.lid = 1,
+	.num_gids = 2,
+	.gid = { { .gid.raw = { [0] = 0xFE, [15] = 1 }, .type = GID_IB },
+		{ .gid.raw = { [0] = 0xFE, [15] = 2 }, .type = GID_IB } },
+};
+
+static struct packet
+one_write(struct pair *p, const char *text)
+{
+	post(&p->a, WR_RDMA_WRITE, 1, 1);
+	transmit(&p->a);
+	expect_tx(&p->a, text);
+	return sent_packet(&p->a, 0);
+}
+
+/* a new LID, another VL for the SL: the next packet has them, the one after a loss too */
+static void
+test_lid_follows_the_port(void **state)
+{
+	struct port_attr attr = ib_port;
+	struct pair *p = *state;
+	struct packet pkt;
+
+	pkt = one_write(p, "WRITE Only 201");
+	assert_int_equal(pkt.slid, 1);
+	assert_int_equal(pkt.vl, 0);
+	attr.lid = 0x30;
+	attr.sl_to_vl[0] = 3;
+	rc_path_changed(p->a.w, 0, &attr);
+	assert_int_equal(info_of(&p->a).attr.av.slid, 0x30);
+	pkt = one_write(p, "WRITE Only 202");
+	assert_int_equal(pkt.slid, 0x30);
+	assert_int_equal(pkt.vl, 3);
+	assert_int_equal(pkt.dlid, 2);
+	/* of another port */
+	attr.lid = 0x31;
+	rc_path_changed(p->a.w, 1, &attr);
+	assert_int_equal(info_of(&p->a).attr.av.slid, 0x30);
+	pass(p, 1000000000);
+	transmit(&p->a);
+	expect_tx(&p->a, "WRITE Only 201", "WRITE Only 202");
+	assert_int_equal(sent_packet(&p->a, 0).slid, 0x30);
+}
+
+/* rc-transport 5.5: what is received must have the new LID, and the GID of the QP's entry */
+static void
+test_old_lid_is_refused(void **state)
+{
+	struct port_attr attr = ib_port;
+	struct pair *p = *state;
+
+	attr.lid = 0x30;
+	rc_path_changed(p->b.w, 0, &attr);
+	one_write(p, "WRITE Only 201");
+	deliver(&p->a);
+	assert_int_equal(p->b.verdict, VERDICT_ADDRESS);
+	attr.lid = 2;
+	rc_path_changed(p->b.w, 0, &attr);
+	p->a.delivered = 0;
+	deliver(&p->a);
+	assert_int_equal(p->b.verdict, VERDICT_REQUEST);
+}
+
+/* the LID changes, the path bits stay; a GID table entry is taken by its index */
+static void
+test_path_bits_and_gid_index_stay(void **state)
+{
+	struct pair *p = pair_create(&(struct pair_config){ .encap = ENCAP_IB, .retry_cnt = 7,
+		.init_only = true });
+	struct qp_attr attr = qp_attr_of(&p->a);
+	struct port_attr port = ib_port;
+	struct error err = { "" };
+
+	must_modify(&p->a, QPS_INIT, MASK_INIT);
+	attr.qp_state = QPS_RTR;
+	attr.sgid_index = 1;
+	attr.src_path_bits = 3;
+	assert_int_equal(rc_qp_modify(p->a.w, p->a.qpn, &attr, MASK_RTR, &err), 0);
+	port.lid = 0x40;
+	port.lmc = 2;
+	rc_path_changed(p->a.w, 0, &port);
+	assert_int_equal(info_of(&p->a).attr.av.slid, 0x43);
+	assert_int_equal(info_of(&p->a).attr.av.sgid.raw[15], 2);
+	/* no bits are left of a smaller LMC */
+	port.lmc = 1;
+	rc_path_changed(p->a.w, 0, &port);
+	assert_int_equal(info_of(&p->a).attr.av.slid, 0x41);
+	/* and they are back with it */
+	port.lmc = 7;
+	rc_path_changed(p->a.w, 0, &port);
+	assert_int_equal(info_of(&p->a).attr.av.slid, 0x03);
+	pair_destroy(p);
+	*state = NULL;
+}
+
+/* rc-transport 5.6: the P_Key is the table entry's; an entry that is gone matches nothing */
+static void
+test_pkey_follows_the_table(void **state)
+{
+	static const struct {
+		uint16_t pkey;
+		unsigned int num;
+		enum verdict v;
+	} rows[] = {
+		{ 0x8001, 1, VERDICT_PKEY }, { 0x0000, 1, VERDICT_PKEY }, { 0x8000, 1, VERDICT_PKEY },
+		{ 0xFFFF, 0, VERDICT_PKEY }, { 0x7FFF, 1, VERDICT_REQUEST },
+	};
+	struct port_attr attr = ib_port;
+	struct pair *p = *state;
+	unsigned int i;
+
+	one_write(p, "WRITE Only 201");
+	attr.lid = 2;
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		attr.pkey[0] = rows[i].pkey;
+		attr.num_pkeys = rows[i].num;
+		rc_path_changed(p->b.w, 0, &attr);
+		p->a.delivered = 0;
+		deliver(&p->a);
+		assert_int_equal(p->b.verdict, rows[i].v);
+	}
+	/* each was told of, with the QP it came from */
+	assert_int_equal(p->b.violations, 4);
+	assert_int_equal(p->b.violation_from, p->a.qpn);
+	assert_int_equal(rc_worker_violations(p->b.w, 0)->pkey, 4);
+	assert_int_equal(rc_worker_violations(p->b.w, 1)->pkey, 0);
+	assert_null(rc_worker_violations(p->b.w, RC_PORTS_MAX));
+	/* what b sends has the entry's key */
+	transmit(&p->b);
+	expect_tx(&p->b, "ACK 201");
+	assert_int_equal(sent_packet(&p->b, 0).pkey, 0x7FFF);
+}
+
 #define RESET(t) cmocka_unit_test_setup_teardown(t, reset_setup, pair_teardown)
+#define IB(t)    cmocka_unit_test_setup_teardown(t, ib_setup, pair_teardown)
 
 int
 main(void)
@@ -491,6 +638,10 @@ main(void)
 		RESET(test_last_wqe_reached),
 		RESET(test_create_checks),
 		RESET(test_path_changed),
+		IB(test_lid_follows_the_port),
+		IB(test_old_lid_is_refused),
+		cmocka_unit_test(test_path_bits_and_gid_index_stay),
+		IB(test_pkey_follows_the_table),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -44,15 +44,6 @@ lid_of(const struct port_attr *port)
 	return port->lid != 0 ? port->lid : (uint16_t)(port->index + 1);
 }
 
-/* Interface identifier of a MAC (RFC 4291, appendix A). */
-static uint64_t
-eui64(const uint8_t mac[6])
-{
-	uint8_t b[8] = { mac[0] ^ 2, mac[1], mac[2], 0xff, 0xfe, mac[3], mac[4], mac[5] };
-
-	return get_be64(b);
-}
-
 /* What stands behind fe80:: in the port's address, so that paths are found by it. */
 static uint64_t
 guid_of(const struct port_attr *port)
@@ -64,7 +55,7 @@ guid_of(const struct port_attr *port)
 	for (i = 0; i < port->num_gids; i++)
 		if (gid_is_link_local(&port->gid[i].gid) && !gid_is_ipv4(&port->gid[i].gid))
 			return get_be64(port->gid[i].gid.raw + 8);
-	return eui64(port->mac);
+	return port_eui64(port->mac);
 }
 
 static struct sa_change *
@@ -236,7 +227,7 @@ own_ports_store(struct engine *e, struct error *err)
 	f.changes = calloc(n, RECORDS_A_PORT * sizeof(f.changes[0]));
 	if (f.changes == NULL)
 		return error_set(err, ENOMEM, "no memory for the SA's own ports");
-	f.node_guid = eui64(link_port_attr(e->link, 0)->mac);
+	f.node_guid = port_eui64(link_port_attr(e->link, 0)->mac);
 	for (i = 0; i < n; i++) {
 		const struct port_attr *port = link_port_attr(e->link, i);
 

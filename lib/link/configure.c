@@ -203,7 +203,10 @@ port_configure(const struct link *l, struct link_port *p, struct error *err)
 	p->driver_rule = find_rule(p->driver);
 	p->numa_node = rte_eth_dev_socket_id(p->ethdev);
 
+	/* devices hash nothing of a native InfiniBand frame: all would fall into one queue */
 	rss_hf = (RTE_ETH_RSS_IP | RTE_ETH_RSS_UDP) & info.flow_type_rss_offloads;
+	if (p->cfg.ib)
+		rss_hf = 0;
 	choose_queues(l, p, &info, rss_hf);
 	if (p->nrx > 1 && rss_hf != 0) {
 		conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;

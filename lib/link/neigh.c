@@ -185,6 +185,9 @@ link_neighbour(struct link *l, unsigned int port, const union gid *sgid, const u
 		return error_set(err, EINVAL, "port: got %u, allowed 0..%u", port,
 			l->num_ports - 1);
 	p = &l->port[port];
+	if (p->cfg.ib)
+		return error_set(err, EINVAL, "%s: native InfiniBand: LIDs route there",
+			p->cfg.name);
 	if (gid_is_ipv4(sgid) != gid_is_ipv4(dgid))
 		return error_set(err, EINVAL,
 			"dgid: got %s, but the source %s is of the other family",

@@ -13,7 +13,7 @@
 #include <rte_errno.h>
 #include <rte_malloc.h>
 
-#include "link/neigh.h"
+#include "link/lids.h"
 #include "link/private.h"
 
 RTE_LOG_REGISTER(link_logtype, polca.link, INFO);
@@ -124,7 +124,10 @@ start(struct link *l, struct link_port *p, struct error *err)
 			p->cfg.name, p->driver, device_strerror(rc));
 	p->started = true;
 	choose_mac(p);
-	return state_init(p, err);
+	rc = p->cfg.ib ? lids_create(p, err) : 0;
+	if (rc != 0)
+		return rc;
+	return state_init(l, p, err);
 }
 
 static bool
@@ -162,10 +165,42 @@ warn_of_kernel_addresses(const struct link_port *p)
 	freeifaddrs(list);
 }
 
+/* Native InfiniBand excludes what belongs to RoCE. */
+static int
+check_ib(const struct link_port_config *p, struct error *err)
+{
+	if (p->num_addr > 0)
+		return error_set(err, EINVAL,
+			"%s: addresses: got %u, but a native InfiniBand port has none: LIDs and "
+			"GIDs are subnet management's", p->name, p->num_addr);
+	if (p->rocev1)
+		return error_set(err, EINVAL,
+			"%s: rocev1 and native InfiniBand exclude each other", p->name);
+	if (p->ethertype != 0 && (p->ethertype < ETHERTYPE_MIN ||
+		p->ethertype == ETHERTYPE_VLAN))
+		return error_set(err, EINVAL,
+			"%s: ethertype: got 0x%04x, allowed 0x%04x..0xffff but 0x%04x", p->name,
+			p->ethertype, ETHERTYPE_MIN, ETHERTYPE_VLAN);
+	if (p->num_lids > LINK_LIDS_MAX)
+		return error_set(err, EINVAL, "%s: LID routes: got %u, allowed up to %u",
+			p->name, p->num_lids, LINK_LIDS_MAX);
+	return 0;
+}
+
+static int
+check_port(const struct link_port_config *p, struct error *err)
+{
+	if (p->num_addr > LINK_ADDRS_MAX)
+		return error_set(err, EINVAL, "%s: addresses: got %u, allowed up to %u", p->name,
+			p->num_addr, LINK_ADDRS_MAX);
+	return p->ib ? check_ib(p, err) : 0;
+}
+
 static int
 check_config(const struct link_config *c, struct error *err)
 {
 	unsigned int i;
+	int rc;
 
 	if (c->num_ports == 0 || c->num_ports > LINK_PORTS_MAX)
 		return error_set(err, EINVAL, "ports: got %u, allowed 1..%u", c->num_ports,
@@ -176,10 +211,11 @@ check_config(const struct link_config *c, struct error *err)
 	if (c->mbuf_priv < sizeof(struct packet))
 		return error_set(err, EINVAL, "mbuf_priv: got %u, allowed %zu or more",
 			c->mbuf_priv, sizeof(struct packet));
-	for (i = 0; i < c->num_ports; i++)
-		if (c->port[i].num_addr > LINK_ADDRS_MAX)
-			return error_set(err, EINVAL, "%s: addresses: got %u, allowed up to %u",
-				c->port[i].name, c->port[i].num_addr, LINK_ADDRS_MAX);
+	for (i = 0; i < c->num_ports; i++) {
+		rc = check_port(&c->port[i], err);
+		if (rc != 0)
+			return rc;
+	}
 	return 0;
 }
 
@@ -198,6 +234,17 @@ take_addresses(struct link_port *p)
 	}
 }
 
+/* An SMP has 256 bytes and cannot be cut. */
+static int
+check_ib_room(const struct link_port *p, struct error *err)
+{
+	if (port_mtu_to_pmtu(p->mtu) != 0)
+		return 0;
+	return error_set(err, EINVAL,
+		"%s: mtu: got %u, too small for the smallest path MTU of native InfiniBand (256 "
+		"and its headers)", p->cfg.name, p->mtu);
+}
+
 static int
 open_ports(struct link *l, struct error *err)
 {
@@ -212,6 +259,8 @@ open_ports(struct link *l, struct error *err)
 			rc = device_attach(p, err);
 		if (rc == 0)
 			rc = port_configure(l, p, err);
+		if (rc == 0 && p->cfg.ib)
+			rc = check_ib_room(p, err);
 		if (rc == 0)
 			pool_choose(l, p);
 	}
@@ -245,6 +294,8 @@ link_open(const struct link_config *config, struct error *err)
 	l->num_ports = config->num_ports;
 	for (i = 0; i < l->num_ports; i++) {
 		l->port[i].cfg = config->port[i];
+		if (l->port[i].cfg.ethertype == 0)
+			l->port[i].cfg.ethertype = ETHERTYPE_IB;
 		l->port[i].index = i;
 		l->port[i].ethdev = RTE_MAX_ETHPORTS;
 		take_addresses(&l->port[i]);
@@ -293,7 +344,8 @@ link_close(struct link *l)
 		device_detach(&l->port[i]);
 	for (i = 0; i < l->num_ports; i++) {
 		back_to_back_close(&l->port[i]);
-		rte_free(l->port[i].attr_slots);
+		rte_free(l->port[i].attr_copies);
+		rte_free(l->port[i].lids);
 	}
 	pool_free_all(l);
 	neigh_destroy(l->neigh);

@@ -32,6 +32,7 @@ extern int link_logtype;
 #define ETHERTYPE_IPV4 0x0800
 #define ETHERTYPE_ARP  0x0806
 #define ETHERTYPE_VLAN 0x8100
+#define ETHERTYPE_MIN  0x0600 /* below, it is a length */
 #define ETHERTYPE_IPV6 0x86DD
 #define PROTO_ICMP     1
 #define PROTO_UDP      17
@@ -51,7 +52,7 @@ extern int link_logtype;
  */
 #define BACK_TO_BACK_QUEUES 16
 /* Generations of a port's attributes kept: see state.c */
-#define ATTR_SLOTS 16
+#define ATTR_COPIES 64
 
 enum queue_rule {
 	QUEUES_RSS, /* as many as workers if the device can hash, else one */
@@ -81,6 +82,13 @@ struct link_pool {
 	uint16_t data_room; /* headroom not counted */
 	uint32_t mbufs;
 };
+
+struct attr_copy {
+	struct port_attr attr;
+	uint64_t free_at; /* since when nobody reads it */
+};
+
+struct lid_table;
 
 struct link_port {
 	struct link_port_config cfg;
@@ -120,8 +128,12 @@ struct link_port {
 
 	/* see state.c */
 	const struct port_attr *attr;
-	struct port_attr *attr_slots;
+	struct attr_copy *attr_copies;
 	unsigned int attr_next;
+	bool attr_stale; /* a change waits for a free copy */
+	struct port_settings settings; /* native IB: subnet management's */
+	uint64_t guid;
+	struct lid_table *lids; /* native IB; NULL elsewhere */
 	struct rte_eth_link link; /* last seen */
 };
 
@@ -316,7 +328,7 @@ int back_to_back_open(struct link *l, struct error *err);
 void back_to_back_close(struct link_port *p);
 
 /* state.c */
-int state_init(struct link_port *p, struct error *err);
+int state_init(struct link *l, struct link_port *p, struct error *err);
 /* Worker 0: gratuitous ARP and unsolicited NA soon, where the link is up. */
 void state_announce(struct link_worker *w);
 void state_tick(struct link_worker *w, uint64_t now);

@@ -10,11 +10,13 @@
 #include <rte_branch_prediction.h>
 #include <rte_prefetch.h>
 
-#include "link/neigh.h"
+#include "link/lids.h"
 #include "link/private.h"
 
 /* classify(): no verdict yet, a transport packet for the engine */
 #define TRANSPORT VERDICT_COUNT
+
+#define MULTICAST_QPN 0xFFFFFF
 
 static bool
 own_ipv4(const struct link_port *p, const uint8_t *addr)
@@ -135,6 +137,32 @@ rocev1(struct rx_frame *f, struct packet *pkt)
 }
 
 /*
+ * Native InfiniBand: SMPs come to our LIDs or to nobody's in particular, in any state of the port;
+ * data to our LIDs or a group's, where the port is armed or active.
+ */
+static enum verdict
+native_ib(struct link_worker *w, const struct rx_frame *f, struct packet *pkt)
+{
+	const struct port_attr *attr = link_port_attr(w->link, f->port->index);
+	enum verdict why;
+	bool smp, ok;
+
+	if (!wire_parse(ENCAP_IB, f->l3, f->l3_len, pkt, &why))
+		return why;
+	smp = pkt->vl == LRH_VL_SMP;
+	ok = port_lid_own(attr, pkt->dlid);
+	if (unlikely(!ok) && pkt->dlid >= PORT_LID_MULTICAST)
+		ok = pkt->dlid == PORT_LID_PERMISSIVE ?
+			smp : !smp && pkt->dest_qpn == MULTICAST_QPN;
+	if (unlikely(!ok))
+		return VERDICT_NOT_OUR_LID;
+	if (unlikely(!smp && attr->state != PORT_STATE_ARMED && attr->state != PORT_STATE_ACTIVE))
+		return VERDICT_PORT_STATE;
+	lid_learn(w, f->port, attr, pkt, f->eth + MAC_LEN);
+	return TRANSPORT;
+}
+
+/*
  * The tag, from the frame or from a PMD that took it off. A tagged port takes its VLAN only; an
  * untagged one takes priority tags (VLAN 0) too.
  */
@@ -184,12 +212,15 @@ classify(struct link_worker *w, struct rx_frame *f, struct packet *pkt)
 	f->l3_len = f->mbuf->data_len - ETH_LEN;
 	ethertype = get_be16(f->eth + 12);
 	if (unlikely(!mac_ok(f))) {
-		if (mac_word(f->eth + MAC_LEN) == f->port->mac_word)
+		if (mac_word(f->eth + MAC_LEN) == f->port->mac_word && !f->port->cfg.ib)
 			icmp_overheard(w, f);
 		return VERDICT_NOT_OUR_MAC;
 	}
 	if (unlikely(!vlan_ok(f, &ethertype)))
 		return VERDICT_NOT_OUR_VLAN;
+	if (unlikely(f->port->cfg.ib)) /* and nothing else: no IP stands behind this port */
+		return ethertype == f->port->cfg.ethertype ? native_ib(w, f, pkt) :
+							     VERDICT_ETHERTYPE;
 	switch (ethertype) {
 	case ETHERTYPE_IPV4:
 		return ipv4(w, f, pkt);

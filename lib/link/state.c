@@ -3,23 +3,40 @@
  */
 
 /*
- * Link state, and the attributes that follow from it.
+ * Link state, subnet management's settings, and the attributes that follow from them.
  *
- * A port's attributes are immutable; a change writes the oldest of ATTR_SLOTS copies and publishes
- * it. Readers take the pointer once a burst; as a port changes at most once per look (STATE_MS), a
- * copy is rewritten ATTR_SLOTS looks later at the earliest: that is the grace period, seconds
- * against a burst's microseconds.
+ * A port's attributes are immutable; a change writes the oldest of ATTR_COPIES copies and publishes
+ * it. Readers take the pointer once a burst, so a copy is rewritten GRACE_MS after it was replaced
+ * at the earliest: half a second against a burst's microseconds. More changes than copies within
+ * that time wait, and leave as one with a later tick.
  */
 
 #include <stdio.h>
 
 #include <rte_malloc.h>
 
+#include "link/lids.h"
 #include "link/private.h"
 
 #define STATE_MS 250
+#define GRACE_MS 500
+#define SUBNET_TIMEOUT 18 /* PortInfo's usual value: about a second */
+#define LINK_LOCAL_PREFIX UINT64_C(0xfe80000000000000)
 #define ANNOUNCE_COUNT 3
 #define ANNOUNCE_MS 1000
+
+/* @return how many */
+static unsigned int
+config_pkeys(const struct link_port_config *c, uint16_t *pkey)
+{
+	unsigned int i, n = RTE_MIN(c->num_pkeys, RTE_DIM(c->pkeys));
+
+	for (i = 0; i < n; i++)
+		pkey[i] = c->pkeys[i];
+	if (n == 0)
+		pkey[n++] = 0xFFFF;
+	return n;
+}
 
 static unsigned int
 add_gid(struct port_attr *a, const struct link_addr *addr, enum gid_type type)
@@ -36,74 +53,165 @@ add_gid(struct port_attr *a, const struct link_addr *addr, enum gid_type type)
 	return a->num_gids;
 }
 
+static bool
+link_up(const struct link_port *p)
+{
+	return p->link.link_status == RTE_ETH_LINK_UP;
+}
+
 static void
-fill(const struct link_port *p, struct port_attr *a)
+fill_roce(const struct link_port *p, struct port_attr *a)
 {
 	const struct link_port_config *c = &p->cfg;
 	unsigned int i;
 
-	memset(a, 0, sizeof(*a));
-	snprintf(a->name, sizeof(a->name), "%s", c->name);
-	a->index = p->index;
-	a->subnet_timeout = 18; /* PortInfo's usual value: about a second */
-	memcpy(a->mac, p->mac, MAC_LEN);
-	a->mtu = p->mtu;
-	a->active_mtu = port_mtu_to_pmtu(p->mtu);
-	a->vlan = c->vlan;
-	a->up = p->link.link_status == RTE_ETH_LINK_UP;
+	a->subnet_timeout = SUBNET_TIMEOUT;
+	a->up = link_up(p);
+	a->state = a->up ? PORT_STATE_ACTIVE : PORT_STATE_DOWN;
 	/* RoCEv2 GIDs first: index i is address i whether there are twins or not */
 	for (i = 0; i < c->num_addr; i++)
 		add_gid(a, &c->addr[i], GID_ROCEV2);
 	for (i = 0; c->rocev1 && i < c->num_addr; i++)
 		add_gid(a, &c->addr[i], GID_ROCEV1);
-	for (i = 0; i < c->num_pkeys && i < RTE_DIM(c->pkeys); i++)
-		a->pkey[a->num_pkeys++] = c->pkeys[i];
-	if (a->num_pkeys == 0)
-		a->pkey[a->num_pkeys++] = 0xFFFF;
+	a->num_pkeys = config_pkeys(c, a->pkey);
+}
+
+/* Unused entries stay in their places: an index is subnet management's. */
+static void
+fill_ib_tables(const struct port_settings *s, struct port_attr *a)
+{
+	unsigned int i;
+
+	a->num_gids = 1;
+	for (i = 0; i < PORT_GIDS_MAX; i++) {
+		a->gid[i].type = GID_IB;
+		if (i >= s->num_guids || s->guid[i] == 0)
+			continue;
+		put_be64(a->gid[i].gid.raw, s->gid_prefix);
+		put_be64(a->gid[i].gid.raw + 8, s->guid[i]);
+		a->gid[i].prefix_len = 64;
+		a->num_gids = i + 1;
+	}
+	a->num_pkeys = 1;
+	for (i = 0; i < PORT_PKEYS_MAX && i < s->num_pkeys; i++) {
+		a->pkey[i] = s->pkey[i];
+		if (s->pkey[i] != 0)
+			a->num_pkeys = i + 1;
+	}
 }
 
 static void
-publish(struct link_port *p)
+fill_ib(const struct link_port *p, struct port_attr *a)
 {
-	struct port_attr *a = &p->attr_slots[p->attr_next++ % ATTR_SLOTS];
+	const struct port_settings *s = &p->settings;
 
-	fill(p, a);
-	__atomic_store_n(&p->attr, a, __ATOMIC_RELEASE);
+	a->ib = true;
+	a->ethertype = p->cfg.ethertype;
+	a->state = link_up(p) ? s->state : PORT_STATE_DOWN;
+	a->up = a->state == PORT_STATE_ACTIVE;
+	a->lid = s->lid;
+	a->lmc = s->lmc;
+	a->sm_lid = s->sm_lid;
+	a->sm_sl = s->sm_sl;
+	a->subnet_timeout = s->subnet_timeout;
+	a->active_mtu = RTE_MIN(a->active_mtu, s->mtu);
+	a->guid = p->guid;
+	a->gid_prefix = s->gid_prefix;
+	memcpy(a->sl_to_vl, s->sl_to_vl, sizeof(a->sl_to_vl));
+	fill_ib_tables(s, a);
+}
+
+static void
+fill(const struct link_port *p, struct port_attr *a)
+{
+	memset(a, 0, sizeof(*a));
+	snprintf(a->name, sizeof(a->name), "%s", p->cfg.name);
+	a->index = p->index;
+	memcpy(a->mac, p->mac, MAC_LEN);
+	a->mtu = p->mtu;
+	a->active_mtu = port_mtu_to_pmtu(p->mtu);
+	a->vlan = p->cfg.vlan;
+	if (p->cfg.ib)
+		fill_ib(p, a);
+	else
+		fill_roce(p, a);
+}
+
+/* Now, or, while no copy is free, with a later tick. */
+static void
+publish(const struct link *l, struct link_port *p, uint64_t now)
+{
+	struct attr_copy *next = &p->attr_copies[p->attr_next % ATTR_COPIES];
+	struct attr_copy *last = &p->attr_copies[(p->attr_next - 1) % ATTR_COPIES];
+
+	p->attr_stale = now < next->free_at;
+	if (p->attr_stale)
+		return;
+	fill(p, &next->attr);
+	__atomic_store_n(&p->attr, &next->attr, __ATOMIC_RELEASE);
+	last->free_at = now + GRACE_MS * (l->cfg.hz / 1000);
+	p->attr_next++;
+}
+
+/* Before subnet management has said anything. */
+static void
+settings_init(struct link_port *p)
+{
+	struct port_settings *s = &p->settings;
+
+	s->state = PORT_STATE_DOWN;
+	s->subnet_timeout = SUBNET_TIMEOUT;
+	s->mtu = port_mtu_to_pmtu(p->mtu);
+	s->gid_prefix = LINK_LOCAL_PREFIX;
+	s->guid[0] = p->guid;
+	s->num_guids = 1;
+	s->num_pkeys = config_pkeys(&p->cfg, s->pkey);
 }
 
 int
-state_init(struct link_port *p, struct error *err)
+state_init(struct link *l, struct link_port *p, struct error *err)
 {
-	p->attr_slots = rte_zmalloc_socket("port_attr", ATTR_SLOTS * sizeof(*p->attr_slots), 0,
+	p->attr_copies = rte_zmalloc_socket("port_attr", ATTR_COPIES * sizeof(*p->attr_copies), 0,
 		p->numa_node);
-	if (p->attr_slots == NULL)
+	if (p->attr_copies == NULL)
 		return error_set(err, ENOMEM, "%s: no memory for its attributes", p->cfg.name);
 	rte_eth_link_get_nowait(p->ethdev, &p->link);
-	publish(p);
+	p->guid = p->cfg.guid != 0 ? p->cfg.guid : port_eui64(p->mac);
+	settings_init(p);
+	publish(l, p, 0);
 	return 0;
+}
+
+void
+link_port_set(struct link_worker *w, unsigned int port, const struct port_settings *s)
+{
+	struct link_port *p = &w->link->port[port];
+
+	p->settings = *s;
+	publish(w->link, p, w->now);
 }
 
 /* @return the link came up */
 static bool
-state_update(struct link_port *p)
+state_update(const struct link *l, struct link_port *p, uint64_t now)
 {
-	struct rte_eth_link now = { 0 };
-	bool was_up = p->link.link_status == RTE_ETH_LINK_UP;
+	struct rte_eth_link link = { 0 };
+	bool was_up = link_up(p);
 	bool up;
 	uint16_t mtu = p->mtu;
 
-	if (rte_eth_link_get_nowait(p->ethdev, &now) != 0)
+	if (rte_eth_link_get_nowait(p->ethdev, &link) != 0)
 		return false;
-	up = now.link_status == RTE_ETH_LINK_UP;
 	/* a device whose MTU was changed behind us (tap, a representor) */
 	if (p->cfg.mtu == 0 && p->driver_rule->mtu == MTU_DEVICE)
 		rte_eth_dev_get_mtu(p->ethdev, &mtu);
-	p->link = now;
+	p->link = link;
+	up = link_up(p);
 	if (up == was_up && mtu == p->mtu)
 		return false;
 	/* buffers were sized at the start: a larger MTU needs a new start */
 	p->mtu = RTE_MIN(mtu, p->pool->data_room - ETH_LEN - VLAN_LEN);
-	publish(p);
+	publish(l, p, now);
 	LINK_LOG(NOTICE, "%s: link is %s, MTU %u", p->cfg.name, up ? "up" : "down", p->mtu);
 	return up && !was_up;
 }
@@ -145,7 +253,9 @@ state_tick(struct link_worker *w, uint64_t now)
 		w->state_next = now + STATE_MS * ms;
 	for (i = 0; i < w->link->num_ports; i++) {
 		p = &w->link->port[i];
-		if (look && state_update(p) && !p->back_to_back)
+		if (p->attr_stale)
+			publish(w->link, p, now);
+		if (look && state_update(w->link, p, now) && !p->back_to_back)
 			w->announce_left[i] = ANNOUNCE_COUNT;
 		if (w->announce_left[i] == 0 || now < w->announce_next[i] || !p->attr->up)
 			continue;

@@ -16,7 +16,7 @@
 
 #include <rte_branch_prediction.h>
 
-#include "link/neigh.h"
+#include "link/lids.h"
 #include "link/private.h"
 
 #define FULL_MS 250 /* longer than a busy machine stalls whoever empties the queue */
@@ -56,7 +56,7 @@ tx_send(struct link_worker *w, uint16_t port)
 		t->full_since = w->now;
 	}
 	if (w->now - t->full_since >= FULL_MS * (w->link->cfg.hz / 1000) ||
-		!link_port_attr(w->link, port)->up)
+		link_port_attr(w->link, port)->state == PORT_STATE_DOWN)
 		t->stuck = true;
 	if (!t->stuck)
 		return;
@@ -146,6 +146,64 @@ sink_reserve(struct tx_sink *sink, const struct path *path, uint32_t len)
 	return bth_of(w->mbuf);
 }
 
+/*
+ * Native InfiniBand: only SMPs leave a port that is not active; the LID says where to, unless the
+ * MAC is known.
+ */
+static uint64_t
+ib_next_hop(struct link_worker *w, const struct path *path)
+{
+	const struct link_port *p = &w->link->port[path->av.port];
+	const struct port_attr *attr = link_port_attr(w->link, path->av.port);
+	struct link_counters *c = &w->counters[path->av.port];
+	uint64_t mac = mac_word(path->av.dmac);
+
+	if (path->header[path->l3_off] >> 4 != LRH_VL_SMP && attr->state != PORT_STATE_ACTIVE) {
+		count(&c->tx_port_state, 1);
+		return 0;
+	}
+	if (mac == 0)
+		mac = lid_route(p, attr, path->av.dlid) & MAC_MASK;
+	if (unlikely(mac == 0)) {
+		count(&c->tx_flooded, 1);
+		mac = MAC_MASK;
+	}
+	return mac | NEIGH_VALID | (mac == p->mac_word ? NEIGH_SELF : 0);
+}
+
+/* A short frame of ours is padded, behind its CRC. */
+static uint32_t
+pad_frame(const struct path *path, uint8_t *bth, uint32_t bth_len)
+{
+	uint32_t len = path->header_len + bth_len + path->trailer_len;
+
+	if (len >= ETH_MIN_LEN)
+		return 0;
+	memset(bth + bth_len + path->trailer_len, 0, ETH_MIN_LEN - len);
+	return ETH_MIN_LEN - len;
+}
+
+/* The next hop's MAC and flags; without NEIGH_VALID the packet is dropped, and counted. */
+static inline uint64_t
+next_hop(struct link_worker *w, const struct path *path)
+{
+	uint64_t mac;
+
+	if (likely(path->neighbour != PATH_NO_NEIGHBOUR)) {
+		mac = __atomic_load_n(&w->link->neigh_mac[path->neighbour], __ATOMIC_RELAXED);
+		if (unlikely(!(mac & NEIGH_VALID)))
+			count(&w->counters[path->av.port].tx_unresolved, 1);
+		return mac;
+	}
+	if (path->av.encap == ENCAP_IB)
+		return ib_next_hop(w, path);
+	/* a datagram's answer goes back where it came from: that may be the port itself */
+	mac = mac_word(path->av.dmac) | NEIGH_VALID;
+	if (memcmp(path->av.dmac, path->av.smac, MAC_LEN) == 0)
+		mac |= NEIGH_SELF;
+	return mac;
+}
+
 static void
 sink_commit(struct tx_sink *sink)
 {
@@ -154,28 +212,22 @@ sink_commit(struct tx_sink *sink)
 	uint16_t port = path->av.port;
 	struct rte_mbuf *m = w->mbuf;
 	struct tx_port *t = &w->tx[port];
-	uint64_t mac = 0;
-	uint32_t len;
+	uint32_t len, pad = 0;
+	uint64_t mac;
 
 	w->mbuf = NULL;
-	if (unlikely(path->neighbour == PATH_NO_NEIGHBOUR)) {
-		/* a datagram's answer goes back where it came from: that may be the port itself */
-		if (memcmp(path->av.dmac, path->av.smac, MAC_LEN) == 0)
-			mac = mac_word(path->av.smac) | NEIGH_VALID | NEIGH_SELF;
-	} else {
-		mac = __atomic_load_n(&w->link->neigh_mac[path->neighbour], __ATOMIC_RELAXED);
-		if (unlikely(!(mac & NEIGH_VALID))) {
-			count(&w->counters[port].tx_unresolved, 1);
-			t->cache[t->num_cached++] = m;
-			return;
-		}
+	mac = next_hop(w, path);
+	if (unlikely(!(mac & NEIGH_VALID))) {
+		t->cache[t->num_cached++] = m;
+		return;
 	}
-	len = path_finish(path, bth_of(m), w->bth_len, w->ip_id++);
+	if (unlikely(path->neighbour == PATH_NO_NEIGHBOUR))
+		pad = pad_frame(path, bth_of(m), w->bth_len);
+	len = pad + path_finish(path, bth_of(m), w->bth_len, w->ip_id++);
 	m->data_off = RTE_PKTMBUF_HEADROOM - path->header_len;
 	m->data_len = len;
 	m->pkt_len = len;
-	if (likely(mac != 0))
-		memcpy(rte_pktmbuf_mtod(m, uint8_t *), &mac, MAC_LEN);
+	memcpy(rte_pktmbuf_mtod(m, uint8_t *), &mac, MAC_LEN);
 	if (unlikely(mac & NEIGH_SELF))
 		send_to_self(w, port, m);
 	else

@@ -3,6 +3,7 @@
  */
 
 #include "port/port.h"
+#include "wire/bytes.h"
 
 bool
 port_pkey_match(uint16_t a, uint16_t b)
@@ -28,6 +29,8 @@ port_gid_find(const struct port_attr *port, const union gid *gid, enum gid_type 
 {
 	unsigned int i;
 
+	if (gid_is_zero(gid))
+		return -1;
 	for (i = 0; i < port->num_gids; i++) {
 		if (port->gid[i].type == type && gid_equal(&port->gid[i].gid, gid))
 			return (int)i;
@@ -49,6 +52,14 @@ port_mtu_to_pmtu(uint16_t mtu)
 			return (uint16_t)pmtu;
 	}
 	return 0;
+}
+
+uint64_t
+port_eui64(const uint8_t mac[6])
+{
+	const uint8_t b[8] = { mac[0] ^ 2, mac[1], mac[2], 0xff, 0xfe, mac[3], mac[4], mac[5] };
+
+	return get_be64(b);
 }
 
 void

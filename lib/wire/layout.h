@@ -49,6 +49,7 @@
 #define LRH_LNH_MASK   0x03
 #define LRH_LNH_LOCAL  2
 #define LRH_LNH_GLOBAL 3
+#define LRH_VL_SMP     15 /* SMPs, and nothing else, travel on it */
 
 #define BTH_FLAGS  1
 #define BTH_PKEY   2

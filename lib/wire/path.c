@@ -19,7 +19,6 @@
 #define IPV4_DF        0x4000
 #define IPPROTO_UDP    17
 #define HOP_LIMIT_DEFAULT 64
-#define SMI_VL 15
 
 uint16_t
 rocev2_sport(uint32_t flow_label, uint32_t lqpn, uint32_t rqpn)
@@ -111,7 +110,7 @@ put_udp(uint8_t *h, uint16_t sport)
 static uint8_t *
 put_lrh(uint8_t *h, const struct av *av, uint32_t rqpn)
 {
-	h[0] = (rqpn == 0 ? SMI_VL : av->vl & 0xF) << 4; /* SMPs travel on VL 15 */
+	h[0] = (rqpn == 0 ? LRH_VL_SMP : av->vl & 0xF) << 4;
 	h[1] = (av->sl & 0xF) << 4 | (av->grh ? LRH_LNH_GLOBAL : LRH_LNH_LOCAL);
 	put_be16(h + LRH_DLID, av->dlid);
 	put_be16(h + LRH_SLID, av->slid);

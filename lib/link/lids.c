@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/* LID routes: see lids.h for who may write what. */
+
+#include <errno.h>
+
+#include <rte_branch_prediction.h>
+#include <rte_ether.h>
+#include <rte_malloc.h>
+
+#include "link/lids.h"
+#include "link/private.h"
+
+static bool
+is_unicast(uint16_t lid)
+{
+	return lid != 0 && lid < PORT_LID_MULTICAST;
+}
+
+static bool
+is_mac(const uint8_t *mac)
+{
+	struct rte_ether_addr addr;
+
+	memcpy(addr.addr_bytes, mac, MAC_LEN);
+	return rte_is_valid_assigned_ether_addr(&addr);
+}
+
+static int
+check_route(const struct link_port *p, uint16_t lid, const uint8_t *mac, struct error *err)
+{
+	if (!is_unicast(lid))
+		return error_set(err, EINVAL, "%s: lid: got 0x%x, allowed 1..0x%x", p->cfg.name,
+			lid, PORT_LID_MULTICAST - 1);
+	if (mac != NULL && !is_mac(mac))
+		return error_set(err, EINVAL,
+			"%s: mac of LID %u: neither zero nor a group address is a port's",
+			p->cfg.name, lid);
+	return 0;
+}
+
+int
+lids_create(struct link_port *p, struct error *err)
+{
+	const struct link_lid *fixed = p->cfg.lids;
+	unsigned int i;
+	int rc;
+
+	p->lids = rte_zmalloc_socket("lid_table", sizeof(*p->lids), RTE_CACHE_LINE_SIZE,
+		p->numa_node);
+	if (p->lids == NULL)
+		return error_set(err, ENOMEM, "%s: no memory for its LID routes", p->cfg.name);
+	if (mac_word(p->cfg.peer_mac) != 0)
+		p->lids->peer = mac_word(p->cfg.peer_mac) | NEIGH_VALID | LID_FIXED;
+	for (i = 0; i < p->cfg.num_lids; i++) {
+		rc = check_route(p, fixed[i].lid, fixed[i].mac, err);
+		if (rc != 0)
+			return rc;
+		p->lids->route[fixed[i].lid] = mac_word(fixed[i].mac) | NEIGH_VALID | LID_FIXED;
+	}
+	return 0;
+}
+
+/* Somebody may set a fixed route meanwhile: it wins. @return it was another MAC's */
+static bool
+learn(uint64_t *word, uint64_t mac)
+{
+	uint64_t old = __atomic_load_n(word, __ATOMIC_RELAXED);
+
+	if (likely(old == mac) || (old & LID_FIXED))
+		return false;
+	return __atomic_compare_exchange_n(word, &old, mac, false, __ATOMIC_RELAXED,
+		       __ATOMIC_RELAXED) && old != 0;
+}
+
+void
+lid_learn(struct link_worker *w, const struct link_port *p, const struct port_attr *attr,
+	const struct packet *pkt, const uint8_t *smac)
+{
+	uint64_t mac = mac_word(smac) | NEIGH_VALID;
+
+	if (unlikely((smac[0] & 1) || mac_word(smac) == p->mac_word))
+		return;
+	if (pkt->vl == LRH_VL_SMP)
+		learn(&p->lids->peer, mac);
+	if (!is_unicast(pkt->slid) || port_lid_own(attr, pkt->slid))
+		return;
+	if (unlikely(learn(&p->lids->route[pkt->slid], mac)))
+		count(&w->counters[p->index].lid_moved, 1);
+}
+
+uint64_t
+lid_route(const struct link_port *p, const struct port_attr *attr, uint16_t dlid)
+{
+	const uint64_t *word = &p->lids->peer;
+
+	if (port_lid_own(attr, dlid))
+		return p->mac_word | NEIGH_VALID;
+	if (dlid < PORT_LID_MULTICAST)
+		word = &p->lids->route[dlid];
+	else if (dlid != PORT_LID_PERMISSIVE)
+		return MAC_MASK | NEIGH_VALID; /* groups are for all */
+	return __atomic_load_n(word, __ATOMIC_RELAXED) & ~LID_FIXED;
+}
+
+bool
+link_lid_next(const struct link *l, unsigned int port, uint32_t *cursor,
+	struct link_lid_info *info)
+{
+	const struct lid_table *t;
+	uint64_t word = 0;
+
+	if (port >= l->num_ports || l->port[port].lids == NULL)
+		return false;
+	t = l->port[port].lids;
+	while (word == 0) {
+		if (*cursor >= PORT_LID_MULTICAST)
+			return false;
+		word = __atomic_load_n(&t->route[(*cursor)++], __ATOMIC_RELAXED);
+	}
+	info->lid = *cursor - 1;
+	info->fixed = word & LID_FIXED;
+	memcpy(info->mac, &word, MAC_LEN);
+	return true;
+}
+
+int
+link_lid_set(struct link *l, unsigned int port, uint16_t lid, const uint8_t *mac,
+	struct error *err)
+{
+	struct link_port *p;
+	uint64_t word = 0;
+	int rc;
+
+	if (port >= l->num_ports)
+		return error_set(err, EINVAL, "port: got %u, allowed 0..%u", port,
+			l->num_ports - 1);
+	p = &l->port[port];
+	if (p->lids == NULL)
+		return error_set(err, EINVAL, "%s: no native InfiniBand port: it has no LID routes",
+			p->cfg.name);
+	rc = check_route(p, lid, mac, err);
+	if (rc != 0)
+		return rc;
+	if (mac != NULL)
+		word = mac_word(mac) | NEIGH_VALID | LID_FIXED;
+	__atomic_store_n(&p->lids->route[lid], word, __ATOMIC_RELAXED);
+	return 0;
+}

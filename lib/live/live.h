@@ -89,7 +89,10 @@ struct live_config {
 
 struct live;
 
-/** Registers the agents. NULL: no memory, or the classes are taken. */
+/**
+ * Registers the agents, which cannot be taken back. NULL: no memory, or the classes are taken; the
+ * worker is then of no use.
+ */
 struct live *live_create(const struct live_config *config);
 /** After its mad_worker is gone. */
 void live_destroy(struct live *l);
@@ -98,6 +101,8 @@ void live_destroy(struct live *l);
  * UTC; between two calls @p now goes on by itself. Before the first call stamps are not standard.
  */
 void live_set_clock(struct live *l, uint64_t now, uint32_t ms);
+/** A stamp for @p now: Originate of a request of our own. On the agent's worker. */
+uint32_t live_stamp(const struct live *l, uint64_t now);
 
 /* X(name, help): single writer, relaxed readers */
 #define LIVE_COUNTERS(X)                                                                           \
@@ -108,7 +113,8 @@ void live_set_clock(struct live *l, uint64_t now, uint32_t ms);
 	X(ibping, "requests of ibping answered")                                                   \
 	X(sysstat, "requests of ibsysstat answered")                                               \
 	X(other_oui, "requests of another vendor, not answered")                                   \
-	X(unknown_type, "answered 0x000C: no such type")                                           \
+	X(unknown_type, "answered 0x000C: no such type or attribute")                            \
+	X(refused, "answered 0x0001 or 0x001C: no room for their answer, or too long an echo")         \
 	X(rate_limited, "requests dropped: their source sent too many")
 
 struct live_counters {

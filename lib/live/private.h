@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#ifndef LIVE_PRIVATE_H
+#define LIVE_PRIVATE_H
+
+/**
+ * @file
+ * Private to lib/live: the agent's state and the seams between its files.
+ */
+
+#include "base/token_bucket.h"
+#include "live/live.h"
+#include "port/port.h"
+#include "wire/bytes.h"
+
+/* offsets in the vendor data, which begins with Type */
+#define AT(mad_offset) ((mad_offset) - VENDOR_OFF_DATA)
+#define LIVE_HEADER    AT(LIVE_OFF_DATA) /* Type, reserved, Identifier, Sequence */
+
+#define LIVE_STREAMS     1024 /* answers of many packets under way at once */
+#define LIVE_STREAM_HEAD 24 /* bytes that a type may change, up to Transmit */
+/* the answer of ibsysstat: a line for each CPU, and its NUL */
+#define LIVE_CPU_LINE (sizeof("cpu 255: model  MHZ \n") + sizeof(struct live_cpu))
+
+/* A request of many packets on its way back. */
+struct live_stream {
+	struct live *live;
+	struct live_stream *next_free;
+	struct mad_body *body;
+	uint8_t head[LIVE_STREAM_HEAD];
+};
+
+struct live {
+	struct live_config config;
+	struct mad_method methods[MAD_RESPONSE];
+	struct mad_method single_methods[MAD_RESPONSE]; /* requests of one packet only */
+	/* source.c */
+	struct token_bucket *sources;
+	uint32_t source_mask;
+	uint64_t source_key;
+	/* live.c: the wall clock */
+	uint64_t clock_at;
+	uint32_t clock_ms;
+	bool clock_set;
+	/* echo.c */
+	struct live_stream *streams, *streams_free;
+	/* sysstat.c */
+	char *cpu_text;
+	uint32_t cpu_text_len; /* its NUL included */
+	struct live_counters counters;
+};
+
+#define live_count(l, name, n)                                                                     \
+	__atomic_store_n(&(l)->counters.name, (l)->counters.name + (n), __ATOMIC_RELAXED)
+
+/* --- serve.c --- */
+
+/* Register the three classes. @retval negative errno */
+int live_serve_init(struct live *l);
+/* The request is not answered; the packet ends as this. */
+enum mad_outcome live_silent(struct mad_request *req, enum verdict verdict);
+/* Answered with a status, but a Send: its answer could start a loop. */
+enum mad_outcome live_status(struct mad_request *req, uint16_t status);
+
+/* --- source.c --- */
+
+int live_source_init(struct live *l);
+/* May the source of this request send one more? */
+bool live_source_take(struct live *l, const struct mad_request *req);
+
+/* --- of each class --- */
+
+int live_echo_init(struct live *l);
+enum mad_outcome live_echo_request(struct live *l, struct mad_request *req);
+enum mad_outcome live_ibping_request(struct live *l, struct mad_request *req);
+int live_sysstat_init(struct live *l);
+enum mad_outcome live_sysstat_request(struct live *l, struct mad_request *req);
+
+#endif

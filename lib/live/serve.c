@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * What the three classes have in common (liveness 2, 3): whose request it is, how many its source
+ * may send, the method, ClassPortInfo.
+ *
+ * A request of one packet is answered at once, without a session: only what comes or goes in many
+ * packets has one.
+ */
+
+#include "live/private.h"
+
+#define CPI_ATTRIBUTE         0x0001
+#define CPI_OFF_BASE_VERSION  0
+#define CPI_OFF_CLASS_VERSION 1
+#define CPI_OFF_RESP_TIME     7
+
+enum mad_outcome
+live_silent(struct mad_request *req, enum verdict verdict)
+{
+	req->verdict = verdict;
+	return MAD_SILENT;
+}
+
+enum mad_outcome
+live_status(struct mad_request *req, uint16_t status)
+{
+	if (req->mad[MAD_OFF_METHOD] == MAD_SEND)
+		return live_silent(req, VERDICT_MAD_UNMATCHED);
+	put_be16(req->reply + MAD_OFF_STATUS, status);
+	return MAD_ANSWER;
+}
+
+static enum mad_outcome
+class_port_info(struct mad_request *req)
+{
+	uint8_t *data = req->reply + VENDOR_OFF_DATA;
+
+	data[CPI_OFF_BASE_VERSION] = MAD_BASE_VERSION;
+	data[CPI_OFF_CLASS_VERSION] = LIVE_CLASS_VERSION;
+	data[CPI_OFF_RESP_TIME] = mad_limits_default.resp_time;
+	return MAD_ANSWER;
+}
+
+/* The request is ours, and its source has not sent too many. */
+static enum mad_outcome
+serve(struct live *l, struct mad_request *req)
+{
+	switch (req->mad[MAD_OFF_METHOD]) {
+	case MAD_GET:
+		if (get_be16(req->mad + MAD_OFF_ATTRIBUTE) == CPI_ATTRIBUTE)
+			return class_port_info(req);
+		break;
+	case MAD_SEND: /* answered with Send */
+		if (req->mad[MAD_OFF_CLASS] != LIVE_CLASS)
+			return live_silent(req, VERDICT_MAD_UNMATCHED);
+		req->reply[MAD_OFF_METHOD] = MAD_SEND;
+		break;
+	case MAD_TRAP: /* nobody waits for an answer */
+	case MAD_TRAP_REPRESS:
+		return live_silent(req, VERDICT_MAD_UNMATCHED);
+	default:
+		return live_status(req, MAD_STATUS_BAD_METHOD);
+	}
+	switch (req->mad[MAD_OFF_CLASS]) {
+	case LIVE_CLASS_IBPING:
+		return live_ibping_request(l, req);
+	case LIVE_CLASS_SYSSTAT:
+		return live_sysstat_request(l, req);
+	default:
+		return live_echo_request(l, req);
+	}
+}
+
+static enum mad_outcome
+request(void *arg, struct mad_request *req)
+{
+	const uint8_t *oui = req->mad + VENDOR_OFF_OUI;
+	struct live *l = arg;
+
+	if (get_be24(oui) != LIVE_OUI) {
+		live_count(l, other_oui, 1);
+		return live_silent(req, VERDICT_MAD_UNMATCHED);
+	}
+	if (!live_source_take(l, req)) {
+		live_count(l, rate_limited, 1);
+		return live_silent(req, VERDICT_RATE_LIMITED);
+	}
+	memcpy(req->reply + VENDOR_OFF_OUI, oui, VENDOR_OFF_DATA - VENDOR_OFF_OUI);
+	return serve(l, req);
+}
+
+/* Every method is a row, for the OUI comes first: another vendor's are not ours to refuse. */
+static void
+list_methods(struct mad_method *m, uint8_t get_flags)
+{
+	unsigned int method;
+
+	*m++ = (struct mad_method){ MAD_GET, get_flags };
+	for (method = 1; method < MAD_RESPONSE; method++)
+		if (method != MAD_GET)
+			*m++ = (struct mad_method){ method, 0 };
+}
+
+int
+live_serve_init(struct live *l)
+{
+	const struct {
+		uint8_t mgmt_class;
+		const char *name;
+		const struct mad_method *methods;
+		bool wanted;
+	} classes[] = {
+		{ LIVE_CLASS, "liveness", l->methods, true },
+		{ LIVE_CLASS_IBPING, "ibping", l->single_methods, l->config.limits.ibping },
+		{ LIVE_CLASS_SYSSTAT, "ibsysstat", l->single_methods, l->config.limits.sysstat },
+	};
+	struct mad_agent agent = {
+		.class_version = LIVE_CLASS_VERSION,
+		.protocol = MAD_RMPP,
+		.data_offset = VENDOR_OFF_DATA,
+		.request = request,
+		.arg = l,
+	};
+	unsigned int i;
+	int rc = 0;
+
+	list_methods(l->methods, MAD_METHOD_MULTI_REQUEST);
+	list_methods(l->single_methods, MAD_METHOD_LATER);
+	for (i = 0; i < sizeof(classes) / sizeof(classes[0]) && rc == 0; i++) {
+		agent.mgmt_class = classes[i].mgmt_class;
+		agent.name = classes[i].name;
+		agent.methods = classes[i].methods;
+		if (classes[i].wanted)
+			rc = mad_agent_add(l->config.mad, &agent);
+	}
+	return rc;
+}

@@ -55,8 +55,11 @@ mad_agent_add(struct mad_worker *w, const struct mad_agent *agent)
 static const struct mad_method *
 method_find(const struct mad_agent *agent, uint8_t method)
 {
+	static const struct mad_method any = { 0, 0 };
 	const struct mad_method *m;
 
+	if (agent->methods == NULL)
+		return &any;
 	for (m = agent->methods; m->method != 0; m++)
 		if (m->method == method)
 			return m;
@@ -84,6 +87,8 @@ mad_reply_header(uint8_t reply[MAD_LEN], const uint8_t *request)
 	put_be16(reply + MAD_OFF_STATUS, 0);
 	reply[MAD_OFF_METHOD] = mad_response_method(request[MAD_OFF_CLASS],
 		request[MAD_OFF_CLASS_VERSION], request[MAD_OFF_METHOD]);
+	if (mad_is_smp(request))
+		mad_smp_reply(reply, request);
 }
 
 /* Does anyone wait for an answer to this method? */
@@ -93,9 +98,18 @@ wants_answer(uint8_t method)
 	return method != MAD_SEND && method != MAD_TRAP && method != MAD_TRAP_REPRESS;
 }
 
+/* smp-sma 6: is it for the subnet manager, who would have an agent here? */
+static bool
+for_the_sm(const struct mad_rx *rx)
+{
+	return mad_is_smp(rx->mad) && (rx->key.method == MAD_TRAP || rx->key.method == MAD_REPORT);
+}
+
 static enum verdict
 answer_status(const struct mad_rx *rx, uint16_t status)
 {
+	if (for_the_sm(rx))
+		return VERDICT_SMP_NO_SM;
 	if (!wants_answer(rx->key.method))
 		return VERDICT_MAD_UNMATCHED;
 	if (status == MAD_STATUS_BAD_VERSION)
@@ -132,6 +146,14 @@ open_session(const struct mad_rx *rx, const struct mad_agent *agent, const struc
 	return s;
 }
 
+static void
+start_answer(struct mad_session *s, const uint8_t *mad)
+{
+	memcpy(s->mad, mad, MAD_LEN);
+	mad_smp_return(s->mad);
+	s->protocol->start_answer(s);
+}
+
 /* The agent's word on a session's request; it may have answered by handle meanwhile. */
 static void
 outcome(struct mad_session *s, enum mad_outcome out, struct mad_request *req)
@@ -143,8 +165,7 @@ outcome(struct mad_session *s, enum mad_outcome out, struct mad_request *req)
 		memcpy(s->mad, req->reply, MAD_LEN);
 		s->protocol->start_stream(s);
 	} else if (out == MAD_ANSWER) {
-		memcpy(s->mad, req->reply, MAD_LEN);
-		s->protocol->start_answer(s);
+		start_answer(s, req->reply);
 	} else if (out == MAD_SILENT) {
 		mad_session_end(s, &silent);
 	} else if (s->state == MAD_STATE_PREP) {
@@ -167,6 +188,7 @@ mad_session_request(struct mad_session *s)
 		.handle = h,
 		.now = w->now,
 		.reply = reply,
+		.verdict = VERDICT_DATAGRAM,
 	};
 
 	mad_session_timer_stop(s);
@@ -249,6 +271,7 @@ ask_at_once(const struct mad_rx *rx, const struct mad_agent *agent, const struct
 		.now = rx->now,
 		.reply = reply,
 		.late = &late,
+		.verdict = VERDICT_DATAGRAM,
 	};
 
 	mad_peer_of(&peer, rx);
@@ -260,6 +283,7 @@ ask_at_once(const struct mad_rx *rx, const struct mad_agent *agent, const struct
 		if (s != NULL)
 			outcome(s, out, &req);
 	} else if (out == MAD_ANSWER) {
+		mad_smp_return(reply);
 		return mad_reply_to(rx->w, &peer, reply) ? VERDICT_DATAGRAM : VERDICT_MAD_REFUSED;
 	} else if (out == MAD_STREAM) {
 		/* the method's row says that there is none */
@@ -267,7 +291,7 @@ ask_at_once(const struct mad_rx *rx, const struct mad_agent *agent, const struct
 			req.source.release(req.source.arg);
 		return answer_status(rx, MAD_STATUS_BAD_METHOD);
 	}
-	return VERDICT_DATAGRAM;
+	return out == MAD_SILENT ? req.verdict : VERDICT_DATAGRAM;
 }
 
 /* --- dispatch --- */
@@ -281,7 +305,8 @@ mad_dispatch(const struct mad_rx *rx)
 	const struct mad_method *m;
 	enum mad_kind kind;
 
-	if (agent == NULL)
+	/* the subnet management agent is not to be reached past QP0 and its checks */
+	if (agent == NULL || mad_is_smp(rx->mad) != (rx->pkt->dest_qpn == 0))
 		return answer_status(rx, MAD_STATUS_BAD_VERSION);
 	protocol = mad_protocol_of(agent->protocol);
 	kind = protocol->kind(rx);
@@ -292,7 +317,7 @@ mad_dispatch(const struct mad_rx *rx)
 		return answer_status(rx, MAD_STATUS_BAD_METHOD);
 	if (kind == MAD_KIND_FIRST && !(m->flags & MAD_METHOD_MULTI_REQUEST))
 		return answer_status(rx, MAD_STATUS_INVALID_FIELD);
-	if ((m->flags & ~MAD_METHOD_LATER) == 0)
+	if (kind == MAD_KIND_SINGLE && !(m->flags & MAD_METHOD_SESSION))
 		return ask_at_once(rx, agent, m);
 	return start_session(rx, agent, m, kind);
 }
@@ -318,8 +343,7 @@ mad_answer(struct mad_worker *w, mad_handle h, const uint8_t *mad, uint64_t now)
 
 	if (s == NULL)
 		return -ENOENT;
-	memcpy(s->mad, mad, MAD_LEN);
-	s->protocol->start_answer(s);
+	start_answer(s, mad);
 	return 0;
 }
 

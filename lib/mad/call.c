@@ -4,7 +4,7 @@
 
 /*
  * Calls: requests of our own. Their transaction IDs come from the random generator, so that no
- * stranger can guess one, and are picked so that the answer hashes to this worker.
+ * stranger can guess one, and are picked so that the answer gets to this worker.
  */
 
 #include <errno.h>
@@ -13,15 +13,86 @@
 
 #include "mad/core.h"
 
+/* Would the answer get to this worker? */
+static bool
+comes_back(const struct mad_worker *w, const struct mad_call *call, uint64_t hash)
+{
+	return call->to.qpn == 0 || mad_hash_worker(hash, w->config.workers) == w->config.id;
+}
+
 /* Tries are as many as workers on average; a key taken already is as good as impossible. */
 static void
-choose_tid(struct mad_worker *w, struct mad_key *key, uint64_t *hash)
+choose_tid(struct mad_worker *w, const struct mad_call *call, struct mad_key *key, uint64_t *hash)
 {
 	do {
 		key->tid = rng_u64(w->config.rng);
 		*hash = mad_hash(w->config.hash_key, key);
-	} while (mad_hash_worker(*hash, w->config.workers) != w->config.id ||
-		mad_session_find(w, key, *hash) != NULL);
+	} while (!comes_back(w, call, *hash) || mad_session_find(w, key, *hash) != NULL);
+}
+
+/* The caller's own TID. */
+static int
+take_tid(struct mad_worker *w, const struct mad_call *call, const struct mad_key *key,
+	uint64_t *hash)
+{
+	*hash = mad_hash(w->config.hash_key, key);
+	if (!call->no_answer && !comes_back(w, call, *hash))
+		return -EINVAL;
+	return mad_session_find(w, key, *hash) != NULL ? -EEXIST : 0;
+}
+
+static int
+open_session(struct mad_worker *w, const struct mad_call *call, struct mad_session **s)
+{
+	struct mad_key key;
+	uint64_t hash;
+	int ret = 0;
+
+	if (call->to.qpn == 0 && w->config.id != 0)
+		return -EINVAL;
+	mad_key_call(&key, &call->to, call->mad);
+	if (call->keep_tid)
+		ret = take_tid(w, call, &key, &hash);
+	else
+		choose_tid(w, call, &key, &hash);
+	if (ret != 0)
+		return ret;
+	*s = mad_session_new(w, &key, hash, false);
+	return *s != NULL ? 0 : -ENOSPC;
+}
+
+/* Where it goes; of an SMP the MAD has a say in it. */
+static void
+fill_path(struct mad_session *s, const struct mad_call *call)
+{
+	struct mad_worker *w = s->w;
+	const struct port_attr *port = w->config.port(w->config.port_arg, call->to.av.port);
+	struct mad_peer to = call->to;
+
+	if (port != NULL && to.av.encap == ENCAP_IB) {
+		to.av.vl = port->sl_to_vl[to.av.sl % PORT_SLS];
+		to.av.ethertype = port->ethertype;
+		to.av.vlan = port->vlan;
+		memcpy(to.av.smac, port->mac, sizeof(to.av.smac));
+	}
+	if (to.qpn == 0)
+		mad_smp_call(w, &to, s->mad);
+	mad_path_to(&s->path, s->transport, &to);
+	s->qpn = to.qpn;
+	s->qkey = to.qkey;
+	s->pkey = to.pkey;
+}
+
+/* A5's formula, or what the caller says instead. */
+static void
+fill_times(struct mad_session *s, const struct mad_call *call)
+{
+	s->flight = mad_flight(s->w, call->to.av.port);
+	s->process = mad_timeout(s->w, call->resp_time);
+	if (call->timeout == 0 || call->source.read != NULL)
+		return;
+	s->flight = 0;
+	s->process = call->timeout;
 }
 
 static void
@@ -29,18 +100,15 @@ fill_session(struct mad_session *s, const struct mad_call *call)
 {
 	struct mad_worker *w = s->w;
 
-	mad_path_to(&s->path, s->transport, &call->to);
-	s->qpn = call->to.qpn;
-	s->qkey = call->to.qkey;
-	s->pkey = call->to.pkey;
 	s->protocol = call->no_answer ? &mad_protocol_single : mad_protocol_of(call->protocol);
 	s->flags = call->flags;
 	s->data_offset = call->data_offset;
 	s->no_answer = call->no_answer;
-	s->flight = mad_flight(w, call->to.av.port);
-	s->process = mad_timeout(w, call->resp_time);
+	fill_times(s, call);
 	if (call->retries != 0)
 		s->retries = RTE_MIN(call->retries, w->limits.retries);
+	if (call->no_retry)
+		s->retries = 0;
 	s->retries_left = s->retries;
 	if (call->source.read != NULL)
 		s->source = call->source;
@@ -48,23 +116,21 @@ fill_session(struct mad_session *s, const struct mad_call *call)
 	memcpy(s->mad, call->mad, MAD_LEN);
 	put_be64(s->mad + MAD_OFF_TID, s->key.tid);
 	s->method = s->mad[MAD_OFF_METHOD];
+	fill_path(s, call);
 }
 
 int
 mad_call(struct mad_worker *w, const struct mad_call *call, uint64_t now, mad_handle *h)
 {
 	struct mad_session *s;
-	struct mad_key key;
-	uint64_t hash;
+	int ret;
 
 	w->now = now;
-	mad_key_call(&key, &call->to, call->mad);
-	choose_tid(w, &key, &hash);
-	s = mad_session_new(w, &key, hash, false);
-	if (s == NULL) {
+	ret = open_session(w, call, &s);
+	if (ret != 0) {
 		if (call->source.release != NULL)
 			call->source.release(call->source.arg);
-		return -ENOSPC;
+		return ret;
 	}
 	fill_session(s, call);
 	mad_count(w, calls, 1);

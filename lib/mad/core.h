@@ -93,6 +93,35 @@ bool mad_reply_to(struct mad_worker *w, const struct mad_peer *peer, const uint8
 /* Replies that waited. @return packets sent */
 unsigned int mad_replies_run(struct mad_worker *w, unsigned int budget);
 
+/* --- gsi.c --- */
+
+/* A packet that passed its checks: to its session, else to an agent. */
+enum verdict mad_hand_over(struct mad_rx *rx);
+
+/* --- smi.c --- */
+
+#define SMP_PKEY 0xFFFF
+
+static inline bool
+mad_is_smp(const uint8_t *mad)
+{
+	return mad[MAD_OFF_CLASS] == MAD_CLASS_SUBN_LID ||
+		mad[MAD_OFF_CLASS] == MAD_CLASS_SUBN_ROUTED;
+}
+
+static inline bool
+mad_is_directed(const uint8_t *mad)
+{
+	return mad[MAD_OFF_CLASS] == MAD_CLASS_SUBN_ROUTED;
+}
+
+/* What an SMP's answer has of its request besides the common header. */
+void mad_smp_reply(uint8_t reply[MAD_LEN], const uint8_t *request);
+/* An answer goes out: of a directed route the status says so, whatever the agent put there. */
+void mad_smp_return(uint8_t *mad);
+/* A call to QP0: what is the same for all of them; of a directed route, the first hop. */
+void mad_smp_call(const struct mad_worker *w, struct mad_peer *to, uint8_t *mad);
+
 /* --- agent.c --- */
 
 /* The row for a class and version, or NULL. */
@@ -103,7 +132,7 @@ const struct mad_protocol *mad_protocol_of(enum mad_protocol_id id);
 enum verdict mad_dispatch(const struct mad_rx *rx);
 /* The method of an answer: A2, B7. */
 uint8_t mad_response_method(uint8_t mgmt_class, uint8_t class_version, uint8_t method);
-/* The answer's header: the request's with R set, the rest zero. */
+/* The answer's header: the request's with R set, the rest zero but for an SMP's key and route. */
 void mad_reply_header(uint8_t reply[MAD_LEN], const uint8_t *request);
 
 /* --- single.c: requests and answers of one packet, for all protocols --- */

@@ -32,11 +32,13 @@ violation(struct mad_worker *w, const struct packet *pkt, bool qkey)
 		w->config.violation(w->config.violation_arg, pkt, qkey);
 }
 
-/* The session of a packet, if there is one. */
+/* The session of a packet, if there is one. SMPs are QP0's, and nothing else is. */
 static struct mad_session *
 match(struct mad_rx *rx)
 {
 	mad_key_of(&rx->key, rx->pkt);
+	if (unlikely(mad_is_smp(rx->mad) != (rx->pkt->dest_qpn == 0)))
+		return NULL;
 	rx->hash = mad_hash(rx->w->config.hash_key, &rx->key);
 	return mad_session_find(rx->w, &rx->key, rx->hash);
 }
@@ -54,10 +56,19 @@ unmatched(const struct mad_rx *rx)
 }
 
 enum verdict
+mad_hand_over(struct mad_rx *rx)
+{
+	struct mad_session *s = match(rx);
+
+	if (likely(s != NULL))
+		return s->protocol->receive(s, rx);
+	return rx->key.requester ? unmatched(rx) : mad_dispatch(rx);
+}
+
+enum verdict
 mad_receive(struct mad_worker *w, const struct packet *pkt, uint64_t now)
 {
 	struct mad_rx rx = { .w = w, .pkt = pkt, .mad = pkt->payload, .now = now };
-	struct mad_session *s;
 	enum verdict v;
 
 	w->now = now;
@@ -80,8 +91,5 @@ mad_receive(struct mad_worker *w, const struct packet *pkt, uint64_t now)
 		return VERDICT_MAD_LENGTH;
 	if (unlikely(rx.mad[MAD_OFF_BASE_VERSION] != MAD_BASE_VERSION))
 		return VERDICT_MAD_VERSION;
-	s = match(&rx);
-	if (likely(s != NULL))
-		return s->protocol->receive(s, &rx);
-	return rx.key.requester ? unmatched(&rx) : mad_dispatch(&rx);
+	return mad_hand_over(&rx);
 }

@@ -3,30 +3,14 @@
  */
 
 /*
- * Which session, and so which worker, a packet belongs to. SipHash-1-3 over the key: who does not
- * know the secret can aim at no bucket and no worker.
+ * Which session, and so which worker, a packet belongs to. The hash is keyed: who does not know the
+ * secret can aim at no bucket and no worker.
  */
 
 #include <rte_common.h>
 
+#include "base/siphash.h"
 #include "mad/core.h"
-
-#define ROTL(x, n) ((x) << (n) | (x) >> (64 - (n)))
-
-static inline void
-sip_round(uint64_t v[4])
-{
-	v[0] += v[1];
-	v[1] = ROTL(v[1], 13) ^ v[0];
-	v[0] = ROTL(v[0], 32);
-	v[2] += v[3];
-	v[3] = ROTL(v[3], 16) ^ v[2];
-	v[0] += v[3];
-	v[3] = ROTL(v[3], 21) ^ v[0];
-	v[2] += v[1];
-	v[1] = ROTL(v[1], 17) ^ v[2];
-	v[2] = ROTL(v[2], 32);
-}
 
 /* The method is left out: it only tells sessions of one TID apart. */
 uint64_t
@@ -39,31 +23,18 @@ mad_hash(uint64_t secret, const struct mad_key *k)
 		(uint64_t)k->qpn << 40 ^ (uint64_t)k->port << 24 ^ (uint64_t)k->mgmt_class << 16 ^
 			(uint64_t)k->class_version << 8 ^ k->requester,
 	};
-	uint64_t v[4] = {
-		secret ^ UINT64_C(0x736f6d6570736575),
-		~secret ^ UINT64_C(0x646f72616e646f6d),
-		secret ^ UINT64_C(0x6c7967656e657261),
-		~secret ^ UINT64_C(0x7465646279746573),
-	};
-	unsigned int i;
 
-	for (i = 0; i < RTE_DIM(word); i++) {
-		v[3] ^= word[i];
-		sip_round(v);
-		v[0] ^= word[i];
-	}
-	v[2] ^= 0xFF;
-	for (i = 0; i < 3; i++)
-		sip_round(v);
-	return v[0] ^ v[1] ^ v[2] ^ v[3];
+	return siphash_words(secret, word, RTE_DIM(word));
 }
 
+/* A peer of the own subnet is its LID; behind a router many share the router's, and have a GID. */
 static void
-key_lid(struct mad_key *key, uint16_t lid)
+key_addr(struct mad_key *key, const union gid *gid, bool local, uint16_t lid)
 {
-	key->addr.word[0] = 0;
-	key->addr.word[1] = 0;
-	put_be16(key->addr.raw + 14, lid);
+	if (local)
+		put_be16(key->addr.raw + 14, lid);
+	else
+		key->addr = *gid;
 }
 
 static void
@@ -90,9 +61,7 @@ mad_key_of(struct mad_key *key, const struct packet *pkt)
 	const uint8_t *mad = pkt->payload;
 
 	memset(key, 0, sizeof(*key));
-	key->addr = pkt->sgid;
-	if (pkt->encap == ENCAP_IB)
-		key_lid(key, pkt->slid);
+	key_addr(key, &pkt->sgid, pkt->encap == ENCAP_IB && !pkt->has_grh, pkt->slid);
 	key->qpn = pkt->src_qpn;
 	key->port = pkt->port;
 	key_mad(key, mad);
@@ -105,9 +74,7 @@ void
 mad_key_call(struct mad_key *key, const struct mad_peer *to, const uint8_t *mad)
 {
 	memset(key, 0, sizeof(*key));
-	key->addr = to->av.dgid;
-	if (to->av.encap == ENCAP_IB)
-		key_lid(key, to->av.dlid);
+	key_addr(key, &to->av.dgid, to->av.encap == ENCAP_IB && !to->av.grh, to->av.dlid);
 	key->qpn = to->qpn;
 	key->port = to->av.port;
 	key_mad(key, mad);
@@ -119,8 +86,9 @@ mad_owner(uint64_t hash_key, unsigned int workers, const struct packet *pkt)
 {
 	struct mad_key key;
 
-	if (workers == 1 || pkt->payload_len != MAD_LEN)
-		return 0; /* whoever counts it */
+	/* QP0's owner is worker 0; and so is whoever counts what is no MAD */
+	if (workers == 1 || pkt->dest_qpn == 0 || pkt->payload_len != MAD_LEN)
+		return 0;
 	mad_key_of(&key, pkt);
 	return mad_hash_worker(mad_hash(hash_key, &key), workers);
 }

@@ -85,7 +85,10 @@ struct mad_worker_config {
 struct mad_worker *mad_worker_create(const struct mad_worker_config *config);
 void mad_worker_destroy(struct mad_worker *w);
 
-/** Worker whose session or agent a packet for QP1 belongs to; any lcore, before the ICRC check. */
+/**
+ * Worker whose session or agent a packet for QP1 belongs to; any lcore, before the ICRC check. Of
+ * QP0 it is worker 0.
+ */
 unsigned int mad_owner(uint64_t hash_key, unsigned int workers, const struct packet *pkt);
 
 /**
@@ -154,7 +157,7 @@ struct mad_request {
 };
 
 #define MAD_METHOD_SESSION 0x1 /**< a repeated request is recognised while the first is answered */
-#define MAD_METHOD_MULTI_REQUEST 0x2 /**< may come in many packets */
+#define MAD_METHOD_MULTI_REQUEST 0x2 /**< may come in many packets, and then has a session */
 #define MAD_METHOD_MULTI_RESPONSE 0x4 /**< its answer is a stream, if only of one packet */
 #define MAD_METHOD_LATER 0x8 /**< mostly answered at once; a session only when mad_later() asks */
 
@@ -250,17 +253,31 @@ struct mad_call {
 	uint8_t data_offset;
 	uint8_t flags; /**< MAD_METHOD_* of the method */
 	const uint8_t *mad; /**< header and data; the TID is put in */
+	/**
+	 * The MAD's own TID is kept: a Trap is told again as itself. Calls without answer, and those
+	 * to QP0; of others the answer might get to another worker.
+	 */
+	bool keep_tid;
 	struct mad_source source; /**< of a multi-packet request; .read NULL: none */
 	/** ClassPortInfo.RespTimeValue of the peer: its share of the timeouts (A5) */
 	uint8_t resp_time;
 	uint8_t retries; /**< 0: the limit */
+	bool no_retry; /**< one try, whatever .retries says */
 	/** of each try of a request of one packet, time units; 0: the formula of A5 */
 	uint64_t timeout;
 	bool no_answer; /**< fire and forget: done() is called once it is sent */
 	struct mad_taker taker;
 };
 
-/** @retval -ENOSPC no session to be had; taker.done() is not called and the source is released */
+/**
+ * Calls to QP0 are worker 0's.
+ *
+ * When it fails, taker.done() is not called and the source is released.
+ *
+ * @retval -ENOSPC  no session to be had
+ * @retval -EINVAL  QP0 on another worker than 0; a TID kept whose answer would not come here
+ * @retval -EEXIST  a TID kept that a call to the same peer has already, which has not ended
+ */
 int mad_call(struct mad_worker *w, const struct mad_call *call, uint64_t now, mad_handle *h);
 /** taker.done() is called from inside. @retval -ENOENT */
 int mad_cancel(struct mad_worker *w, mad_handle h, uint64_t now);

@@ -9,29 +9,30 @@
 
 #include "mad/core.h"
 
-#define QP1 1
-
 void
 mad_peer_of(struct mad_peer *peer, const struct mad_rx *rx)
 {
 	const struct port_attr *port = rx->port;
 	const struct packet *pkt = rx->pkt;
 	bool grh = pkt->encap != ENCAP_IB || pkt->has_grh;
+	bool smp = pkt->dest_qpn == 0;
 
 	*peer = (struct mad_peer){
 		.av = {
 			.encap = pkt->encap,
 			.port = pkt->port,
 			.vlan = port->vlan,
-			.sl = pkt->sl,
+			.sl = smp ? 0 : pkt->sl,
 			.traffic_class = pkt->tclass & 0xFC, /* ECN is the packet's own */
 			.flow_label = pkt->flow_label,
 			.slid = pkt->dlid,
 			.dlid = pkt->slid,
 			.grh = grh,
+			.vl = port->sl_to_vl[pkt->sl % PORT_SLS],
+			.ethertype = port->ethertype,
 		},
-		.qpn = pkt->src_qpn,
-		.qkey = MAD_QKEY,
+		.qpn = smp ? 0 : pkt->src_qpn,
+		.qkey = smp ? 0 : MAD_QKEY,
 		.pkey = rx->pkey,
 		.neighbour = PATH_NO_NEIGHBOUR,
 	};
@@ -53,10 +54,10 @@ mad_path_to(struct path *path, uint8_t transport[MAD_TRANSPORT_LEN], const struc
 		.pkey = to->pkey,
 		.dest_qpn = to->qpn,
 		.qkey = to->qkey,
-		.src_qpn = QP1,
+		.src_qpn = to->qpn == 0 ? 0 : 1, /* QP0 talks to QP0 only, QP1 to all others */
 	};
 
-	path_init(path, &to->av, QP1, to->qpn);
+	path_init(path, &to->av, h.src_qpn, to->qpn);
 	path->neighbour = to->neighbour;
 	wire_build(transport, &h);
 }
@@ -144,5 +145,9 @@ mad_reply_status(const struct mad_rx *rx, uint16_t status)
 
 	mad_reply_header(reply, rx->mad);
 	put_be16(reply + MAD_OFF_STATUS, status);
+	if (rx->pkt->dest_qpn == 0) { /* an SMP: data come back unchanged */
+		memcpy(reply + SMP_OFF_DATA, rx->mad + SMP_OFF_DATA, SMP_DATA_LEN);
+		mad_smp_return(reply);
+	}
 	return mad_reply(rx, reply);
 }

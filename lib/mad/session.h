@@ -84,11 +84,11 @@ struct mad_key {
 	uint8_t zero[6];
 };
 
-/* A packet for QP1 that passed the checks of mad_receive(). */
+/* A packet that passed the checks of mad_receive() or mad_receive_smp(). */
 struct mad_rx {
 	struct mad_worker *w;
 	const struct packet *pkt;
-	const uint8_t *mad; /* MAD_LEN bytes */
+	const uint8_t *mad; /* MAD_LEN bytes; of an SMP a copy */
 	uint64_t now;
 	struct mad_key key;
 	uint64_t hash;
@@ -436,6 +436,7 @@ struct mad_worker {
 	struct mad_waiting_reply *replies;
 	unsigned int reply_head, reply_count;
 	struct path reply_path; /* of the single answer being sent */
+	uint8_t smp[MAD_LEN]; /* being received, its directed route advanced */
 	struct mad_counters counters;
 	uint64_t aborts[2][256]; /* sent, received; by RMPP status */
 	struct port_violations violations[MAD_PORTS_MAX];

@@ -146,6 +146,13 @@ sink_commit(struct tx_sink *sink)
 	}
 }
 
+static enum verdict
+receive(struct manager *m, const struct packet *pkt)
+{
+	return pkt->dest_qpn == 0 ? mad_receive_smp(m->w, pkt, m->h->now)
+				  : mad_receive(m->w, pkt, m->h->now);
+}
+
 static void
 hand_over(struct manager *from, struct frame *f)
 {
@@ -156,7 +163,7 @@ hand_over(struct manager *from, struct frame *f)
 	if (to->w == NULL)
 		return;
 	parse(from, f, &pkt);
-	to->verdicts[mad_receive(to->w, &pkt, from->h->now)]++;
+	to->verdicts[receive(to, &pkt)]++;
 }
 
 void
@@ -364,26 +371,50 @@ static const struct wire_headers plain = {
 };
 
 static enum verdict
+frame_before_a(struct harness *h, const struct frame *f)
+{
+	struct packet pkt;
+	enum verdict v;
+
+	parse(&h->b, f, &pkt);
+	v = receive(&h->a, &pkt);
+	h->a.verdicts[v]++;
+	transmit(&h->a);
+	return v;
+}
+
+static enum verdict
 put_before_a(struct harness *h, const struct av *av, const struct wire_headers *headers,
 	const uint8_t *mad, uint32_t len, bool break_icrc)
 {
 	struct frame f = { 0 };
-	struct packet pkt;
 	struct path path;
 	uint32_t at;
-	enum verdict v;
 
-	path_init(&path, av, 1, 1);
+	path_init(&path, av, 1, headers->dest_qpn);
 	at = path.header_len + wire_build(f.bytes + path.header_len, headers);
 	memcpy(f.bytes + at, mad, len);
 	f.len = path_finish(&path, f.bytes + path.header_len, at + len - path.header_len, 0);
 	if (break_icrc)
 		f.bytes[at] ^= 1;
-	parse(&h->b, &f, &pkt);
-	v = mad_receive(h->a.w, &pkt, h->now);
-	h->a.verdicts[v]++;
-	transmit(&h->a);
-	return v;
+	return frame_before_a(h, &f);
+}
+
+enum verdict
+say_bytes(struct harness *h, const uint8_t *l3, uint32_t len)
+{
+	enum encap encap = h->config.ib ? ENCAP_IB : ENCAP_ROCEV2_IPV4;
+	struct av av = av_of(&h->b);
+	struct frame f = { .len = 14 + len + 4 };
+
+	memcpy(f.bytes + 6, av.smac, 6);
+	memcpy(f.bytes + 14, l3, len);
+	put_le32(f.bytes + 14 + len, wire_icrc(encap, l3, len));
+	if (encap == ENCAP_IB) {
+		put_le16(f.bytes + f.len, wire_vcrc(f.bytes + 14, len + 4));
+		f.len += 2;
+	}
+	return frame_before_a(h, &f);
 }
 
 enum verdict
@@ -593,6 +624,15 @@ get_port(void *arg, uint16_t port)
 }
 
 static void
+violation(void *arg, const struct packet *pkt, bool qkey)
+{
+	struct harness *h = arg;
+
+	h->bad_key = *pkt;
+	h->bad_keys[qkey]++;
+}
+
+static void
 manager_create(struct manager *m, struct harness *h, struct manager *peer, bool played)
 {
 	struct mad_worker_config config = {
@@ -606,6 +646,8 @@ manager_create(struct manager *m, struct harness *h, struct manager *peer, bool 
 		.port = get_port,
 		.port_arg = m,
 		.limits = h->config.limits,
+		.violation = m == &h->a ? violation : NULL,
+		.violation_arg = h,
 	};
 
 	m->sink = (struct tx_sink){ sink_reserve, sink_commit };
@@ -621,6 +663,9 @@ manager_create(struct manager *m, struct harness *h, struct manager *peer, bool 
 		.subnet_timeout = h->config.subnet_timeout,
 		.pkey = { 0x8001, 0xFFFF },
 		.num_pkeys = 2,
+		.ib = h->config.ib,
+		.lid = m == &h->a ? 1 : 2,
+		.sl_to_vl = { 0, 1, 2, 3, 4, 6, 5, 7 },
 	};
 	if (played)
 		return;

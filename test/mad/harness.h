@@ -101,6 +101,8 @@ struct harness {
 	unsigned int sources, released;
 
 	uint64_t tid; /* of what the test says; 0x77 */
+	struct packet bad_key; /* the last one a dropped for its P_Key [0] or Q_Key [1] */
+	unsigned int bad_keys[2];
 
 	/* the taker */
 	uint64_t taken; /* bytes, all of the pattern */
@@ -154,6 +156,8 @@ enum verdict say_frame(struct harness *h, const struct wire_headers *headers, co
 enum verdict say_by(struct harness *h, const struct av *av, const struct wire_headers *headers,
 	const uint8_t *mad);
 struct av harness_av(const struct manager *from); /* to the other */
+/* A whole packet from its LRH or IP header on, but for its CRCs. */
+enum verdict say_bytes(struct harness *h, const uint8_t *l3, uint32_t len);
 /* From another address: 10.0.x.y of who, and another QP. */
 enum verdict say_from(struct harness *h, const uint8_t *mad, uint16_t who, uint32_t qpn);
 /* A class version 1 MAD, attribute NodeRecord, TID h->tid. @return mad */

@@ -78,6 +78,17 @@ test_violations(void **state)
 	say_frame(h, &bad, mad, 256, false);
 	assert_int_equal(v->pkey, 1);
 	assert_int_equal(v->qkey, 2);
+	/* and tells of it: what traps 257 and 258 need */
+	assert_int_equal(h->bad_keys[0], 1);
+	assert_int_equal(h->bad_keys[1], 2);
+	assert_int_equal(h->bad_key.qkey, 0);
+	assert_int_equal(h->bad_key.src_qpn, 0x123);
+	assert_int_equal(h->bad_key.dest_qpn, 1);
+	bad.pkey = 0x4321;
+	say_frame(h, &bad, mad, 256, false); /* once, whatever else is wrong with it */
+	assert_int_equal(h->bad_keys[0], 2);
+	assert_int_equal(h->bad_keys[1], 2);
+	assert_int_equal(h->bad_key.pkey, 0x4321);
 	assert_null(mad_worker_violations(h->a.w, 64));
 }
 
@@ -181,6 +192,7 @@ test_answer_by_gid_of_the_grh(void **state)
 		assert_memory_equal(pkt.sgid.raw, av.dgid.raw, 16);
 		assert_memory_equal(pkt.dgid.raw, av.sgid.raw, 16);
 		assert_int_equal(pkt.sl, 5);
+		assert_int_equal(pkt.vl, 6); /* as the port's table maps it */
 		assert_int_equal(pkt.tclass, 0xB8);
 		assert_int_equal(pkt.flow_label, 0x12345);
 	}

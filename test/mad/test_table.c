@@ -283,7 +283,7 @@ test_owner(void **state)
 	unsigned int count[4] = { 0 }, moved = 0, i;
 	uint8_t mad[MAD_LEN] = { 1, 3, 1, 0x12 };
 	struct packet pkt = { .opcode = UD_SEND_ONLY, .payload = mad, .payload_len = MAD_LEN,
-		.src_qpn = h.src_qpn };
+		.dest_qpn = 1, .src_qpn = h.src_qpn };
 
 	(void)state;
 	for (i = 0; i < 4000; i++) {
@@ -302,6 +302,12 @@ test_owner(void **state)
 	assert_in_range(moved, 2850, 3150); /* nobody can tell without the secret */
 	for (i = 0; i < 4; i++)
 		assert_in_range(count[i], 850, 1150);
+	pkt.dest_qpn = 0; /* QP0 is worker 0's */
+	for (i = 0; i < 100; i++) {
+		put_be64(mad + MAD_OFF_TID, i);
+		assert_int_equal(mad_owner(42, 4, &pkt), 0);
+	}
+	pkt.dest_qpn = 1;
 	pkt.payload_len = 20; /* and nothing beyond the packet is read */
 	assert_true(mad_owner(42, 4, &pkt) < 4);
 }
@@ -314,8 +320,8 @@ test_call_tids(void **state)
 		.id = 5 };
 	struct harness *h = harness_create(&c);
 	uint64_t last = 0, tid;
-	struct packet pkt = { .opcode = UD_SEND_ONLY, .payload_len = MAD_LEN, .src_qpn = 1,
-		.sgid.raw = { [10] = 0xFF, [11] = 0xFF, [12] = 10, [15] = 2 } };
+	struct packet pkt = { .opcode = UD_SEND_ONLY, .payload_len = MAD_LEN, .dest_qpn = 1,
+		.src_qpn = 1, .sgid.raw = { [10] = 0xFF, [11] = 0xFF, [12] = 10, [15] = 2 } };
 	uint8_t mad[MAD_LEN], answer[MAD_LEN];
 	struct mad_call call;
 	unsigned int i;

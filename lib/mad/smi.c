@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * The subnet management interface, QP0: what a packet must be to be an SMP for this port (smp-sma 1
+ * and 6), and the two ends of a directed route (smp-sma 2).
+ */
+
+#include "mad/core.h"
+
+#define HOPS_MAX 63 /* C14-6 */
+
+/* --- the directed route at a channel adapter --- */
+
+struct route {
+	uint8_t *smp;
+	unsigned int pointer;
+	unsigned int count;
+	uint8_t port; /* number of the receiving port */
+};
+
+static bool
+too_long(const struct route *r)
+{
+	return r->count > HOPS_MAX;
+}
+
+static bool
+at_the_end(const struct route *r)
+{
+	return r->pointer == r->count;
+}
+
+static bool
+beyond_the_end(const struct route *r)
+{
+	return r->pointer == r->count + 1;
+}
+
+static bool
+one_hop_left(const struct route *r)
+{
+	return r->pointer == 1;
+}
+
+static bool
+no_hop_left(const struct route *r)
+{
+	return r->pointer == 0;
+}
+
+static bool
+discard(const struct route *r)
+{
+	(void)r;
+	return false;
+}
+
+static bool
+accept(const struct route *r)
+{
+	(void)r;
+	return true;
+}
+
+/* The last hop notes where it came in; nothing goes on from a channel adapter. */
+static bool
+arrive(const struct route *r)
+{
+	if (r->count != 0)
+		r->smp[SMP_OFF_RETURN_PATH + r->pointer] = r->port;
+	r->smp[SMP_OFF_HOP_POINTER]++;
+	return get_be16(r->smp + SMP_OFF_DR_DLID) == PORT_LID_PERMISSIVE;
+}
+
+/* Back where it began, unless a LID-routed part follows. */
+static bool
+come_home(const struct route *r)
+{
+	r->smp[SMP_OFF_HOP_POINTER] = 0;
+	return get_be16(r->smp + SMP_OFF_DR_SLID) == PORT_LID_PERMISSIVE;
+}
+
+enum direction {
+	OUT = 1, /* D = 0: request */
+	BACK = 2, /* D = 1: response */
+};
+
+/* smp-sma 2: the first row that applies decides; none: a channel adapter does not forward */
+static const struct route_row {
+	unsigned int direction;
+	bool (*applies)(const struct route *r);
+	bool (*is_ours)(const struct route *r);
+} route_rows[] = {
+	{ OUT | BACK, too_long, discard },
+	{ OUT, at_the_end, arrive },
+	{ OUT, beyond_the_end, accept },
+	{ BACK, one_hop_left, come_home },
+	{ BACK, no_hop_left, accept },
+};
+
+static bool
+ends_here(uint8_t *smp, uint16_t port)
+{
+	bool returning = get_be16(smp + MAD_OFF_STATUS) & SMP_RETURNING;
+	const struct route r = {
+		.smp = smp,
+		.pointer = smp[SMP_OFF_HOP_POINTER],
+		.count = smp[SMP_OFF_HOP_COUNT],
+		.port = (uint8_t)(port + 1),
+	};
+	unsigned int i;
+
+	/* responses return, and nothing else does */
+	if (returning != (smp[MAD_OFF_METHOD] >> 7))
+		return false;
+	for (i = 0; i < sizeof(route_rows) / sizeof(route_rows[0]); i++)
+		if ((route_rows[i].direction & (returning ? BACK : OUT)) && route_rows[i].applies(&r))
+			return route_rows[i].is_ours(&r);
+	return false;
+}
+
+/* --- receiving --- */
+
+enum verdict
+mad_receive_smp(struct mad_worker *w, const struct packet *pkt, uint64_t now)
+{
+	struct mad_rx rx = { .w = w, .pkt = pkt, .mad = w->smp, .now = now, .pkey = SMP_PKEY };
+	enum verdict v;
+
+	w->now = now;
+	if (pkt->encap != ENCAP_IB || pkt->vl != SMP_VL || pkt->has_grh || pkt->dest_qpn != 0)
+		return VERDICT_SMP;
+	if (OPCODE_CLASS(pkt->opcode) != OPCODE_UD)
+		return VERDICT_QP_TYPE;
+	if (!w->config.icrc_unchecked && !wire_crc_ok(pkt, &v))
+		return v;
+	rx.port = w->config.port(w->config.port_arg, pkt->port);
+	if (rx.port == NULL)
+		return VERDICT_ADDRESS;
+	if (pkt->payload_len != MAD_LEN)
+		return VERDICT_MAD_LENGTH;
+	if (pkt->payload[MAD_OFF_BASE_VERSION] != MAD_BASE_VERSION)
+		return VERDICT_MAD_VERSION;
+	if (!mad_is_smp(pkt->payload))
+		return VERDICT_SMP;
+	memcpy(w->smp, pkt->payload, MAD_LEN);
+	if (mad_is_directed(w->smp) && !ends_here(w->smp, pkt->port))
+		return VERDICT_SMP_ROUTE;
+	return mad_hand_over(&rx);
+}
+
+/* --- sending --- */
+
+void
+mad_smp_reply(uint8_t reply[MAD_LEN], const uint8_t *request)
+{
+	memcpy(reply + SMP_OFF_M_KEY, request + SMP_OFF_M_KEY, 8);
+	if (!mad_is_directed(request))
+		return;
+	/* it was HopCount + 1; the first hop back has been taken when it is on the wire */
+	reply[SMP_OFF_HOP_POINTER] = request[SMP_OFF_HOP_COUNT];
+	memcpy(reply + SMP_OFF_DR_SLID, request + SMP_OFF_DR_SLID, 4);
+	memcpy(reply + SMP_OFF_INITIAL_PATH, request + SMP_OFF_INITIAL_PATH, 2 * SMP_PATH_LEN);
+	mad_smp_return(reply);
+}
+
+void
+mad_smp_return(uint8_t *mad)
+{
+	if (mad_is_directed(mad))
+		put_be16(mad + MAD_OFF_STATUS, get_be16(mad + MAD_OFF_STATUS) | SMP_RETURNING);
+}
+
+/* Does the SMP end at the port that sends it? */
+static bool
+is_loopback(const struct mad_worker *w, const struct av *av, const uint8_t *mad)
+{
+	const struct port_attr *port = w->config.port(w->config.port_arg, av->port);
+
+	if (mad_is_directed(mad))
+		return mad[SMP_OFF_HOP_COUNT] == 0;
+	return port != NULL && port_lid_own(port, av->dlid);
+}
+
+void
+mad_smp_call(const struct mad_worker *w, struct mad_peer *to, uint8_t *mad)
+{
+	to->qkey = 0;
+	to->pkey = SMP_PKEY;
+	to->av.sl = 0;
+	to->av.grh = false;
+	if (is_loopback(w, &to->av, mad))
+		memcpy(to->av.dmac, to->av.smac, sizeof(to->av.dmac));
+	if (mad_is_directed(mad))
+		mad[SMP_OFF_HOP_POINTER] = mad[SMP_OFF_HOP_COUNT] != 0; /* the first hop */
+}

@@ -14,6 +14,7 @@
 #include "wire/bytes.h"
 
 #define SMA_VLARB_TABLES 4 /* low 0-31, low 32-63, high 0-31, high 32-63 */
+#define SMA_VLARB_ENTRIES 64 /* VLArbHighCap, VLArbLowCap */
 #define SMA_BLOCK_GUIDS  8
 #define SMA_BLOCK_PKEYS  32
 
@@ -23,6 +24,11 @@ struct sma_trap {
 	struct sma_port *port;
 	struct timer timer; /* next repeat */
 	uint64_t first; /* when its cause came up first */
+	uint64_t last; /* when it was sent last, if .info.sent is not 0 */
+	bool own_lid; /* its details have our LID, which may change */
+	bool calling; /* .call is on its way out, since .called */
+	uint64_t called;
+	mad_handle call;
 };
 
 struct sma_port {
@@ -46,6 +52,10 @@ struct sma_port {
 	struct timer lease;
 	bool lease_running;
 	uint16_t mkey_violations;
+
+	struct timer retrain; /* port_state.c: the link comes up again */
+	struct port_settings applied; /* what config.apply was told last: apply.c */
+	bool started;
 
 	/* totals now, and when their PortInfo counters were last cleared */
 	struct sma_totals totals;
@@ -89,27 +99,64 @@ struct sma_attribute {
 	uint16_t (*get)(const struct smp *smp, struct sma_port *p, uint8_t *data);
 	/*
 	 * From the request's data; the caller answers with a get() afterwards, whatever the status
-	 * (smp-sma 3). NULL: read only, 0x000C.
+	 * (smp-sma 3). Changes of a port's settings are the caller's to apply. NULL: read only,
+	 * 0x000C.
 	 */
 	uint16_t (*set)(const struct smp *smp, struct sma_port *p, const uint8_t *data);
 };
 const struct sma_attribute *sma_attribute_find(uint16_t id);
 
-/* port_info.c: fields, each with its rule, in one table */
+/* The port that PortInfo's modifier means (smp-sma 3); NULL: none that is managed. */
+struct sma_port *sma_port_info_target(const struct sma_port *p, uint32_t modifier);
+/* Does a modifier's port number mean this port? On a CA: 0, or the number itself. */
+bool sma_port_number(const struct sma_port *p, uint32_t number);
+
+/* port_info.c: fields, each with its rule, in one table: port_info.h */
 uint16_t sma_port_info_get(const struct smp *smp, struct sma_port *p, uint8_t *data);
 uint16_t sma_port_info_set(const struct smp *smp, struct sma_port *p, const uint8_t *data);
 /* PortInfo before anybody has set it. */
 void sma_port_info_init(struct sma_port *p);
-/* Legal state, or whatever the link says. */
-void sma_port_info_link(struct sma_port *p, bool up);
 uint8_t sma_port_state(const struct sma_port *p);
 uint16_t sma_lid(const struct sma_port *p);
 uint16_t sma_master_sm_lid(const struct sma_port *p);
 uint8_t sma_master_sm_sl(const struct sma_port *p);
 uint8_t sma_subnet_timeout(const struct sma_port *p);
+uint32_t sma_capability_mask(const struct sma_port *p);
 
-/* apply.c: settings out of attributes, to the engine; events for what differs from the last ones */
-void sma_apply(struct sma_port *p);
+/* port_state.c */
+void sma_port_state_init(struct sma_port *p);
+void sma_port_state_fini(struct sma_port *p);
+/* PortState and PortPhysState of a Set(PortInfo). @retval false one of them is not allowed */
+bool sma_port_state_set(struct sma_port *p, uint8_t state, uint8_t phys, uint64_t now);
+void sma_port_state_link(struct sma_port *p, bool up);
+
+/* node.c, tables.c: the other attributes; sma_attribute's get() and set() */
+uint16_t sma_notice_get(const struct smp *smp, struct sma_port *p, uint8_t *data);
+uint16_t sma_node_desc_get(const struct smp *smp, struct sma_port *p, uint8_t *data);
+uint16_t sma_node_info_get(const struct smp *smp, struct sma_port *p, uint8_t *data);
+uint16_t sma_vendor_diag_get(const struct smp *smp, struct sma_port *p, uint8_t *data);
+uint16_t sma_led_info_get(const struct smp *smp, struct sma_port *p, uint8_t *data);
+uint16_t sma_led_info_set(const struct smp *smp, struct sma_port *p, const uint8_t *data);
+uint16_t sma_sm_info_get(const struct smp *smp, struct sma_port *p, uint8_t *data);
+uint16_t sma_sm_info_set(const struct smp *smp, struct sma_port *p, const uint8_t *data);
+uint16_t sma_guid_info_get(const struct smp *smp, struct sma_port *p, uint8_t *data);
+uint16_t sma_guid_info_set(const struct smp *smp, struct sma_port *p, const uint8_t *data);
+uint16_t sma_pkey_table_get(const struct smp *smp, struct sma_port *p, uint8_t *data);
+uint16_t sma_pkey_table_set(const struct smp *smp, struct sma_port *p, const uint8_t *data);
+uint16_t sma_sltovl_get(const struct smp *smp, struct sma_port *p, uint8_t *data);
+uint16_t sma_sltovl_set(const struct smp *smp, struct sma_port *p, const uint8_t *data);
+uint16_t sma_vlarb_get(const struct smp *smp, struct sma_port *p, uint8_t *data);
+uint16_t sma_vlarb_set(const struct smp *smp, struct sma_port *p, const uint8_t *data);
+void sma_tables_init(struct sma_port *p);
+
+/*
+ * apply.c: settings out of attributes, to the engine; events for what differs from the last ones;
+ * traps that were held for want of an SM or an Active port
+ */
+void sma_apply(struct sma_port *p, uint64_t now);
+
+/* agent.c: @retval -EEXIST, -ENOSPC as mad_agent_add() */
+int sma_agents_add(struct sma *s);
 
 /* mkey.c */
 enum sma_mkey {

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/* What the attributes mean for the port: settings for lib/link, events for its users. */
+
+#include "sma/port_info.h"
+#include "sma/private.h"
+
+static unsigned int
+guids_in_use(const struct sma_port *p)
+{
+	unsigned int n = PORT_GIDS_MAX;
+
+	while (n > 0 && p->guid[n - 1] == 0)
+		n--;
+	return n;
+}
+
+static unsigned int
+pkeys_in_use(const struct sma_port *p)
+{
+	unsigned int n = PORT_PKEYS_MAX;
+
+	while (n > 0 && p->pkey[n - 1] == 0)
+		n--;
+	return n;
+}
+
+static void
+settings_of(const struct sma_port *p, struct port_settings *s)
+{
+	memset(s, 0, sizeof(*s)); /* padding too: they are compared as bytes */
+	s->state = sma_port_state(p);
+	s->lid = sma_lid(p);
+	s->lmc = sma_pi_get(p->info, PI_LMC);
+	s->sm_lid = sma_master_sm_lid(p);
+	s->sm_sl = sma_master_sm_sl(p);
+	s->subnet_timeout = sma_subnet_timeout(p);
+	s->mtu = 128u << sma_pi_get(p->info, PI_NEIGHBOR_MTU);
+	s->gid_prefix = sma_pi_get(p->info, PI_GID_PREFIX);
+	memcpy(s->guid, p->guid, sizeof(s->guid));
+	s->num_guids = guids_in_use(p);
+	memcpy(s->pkey, p->pkey, sizeof(s->pkey));
+	s->num_pkeys = pkeys_in_use(p);
+	for (unsigned int sl = 0; sl < PORT_SLS; sl++)
+		s->sl_to_vl[sl] = p->sltovl[sl / 2] >> (sl % 2 == 0 ? 4 : 0) & 0xF;
+}
+
+static void
+tell(const struct sma_port *p, enum event_type type, bool changed)
+{
+	const struct event ev = { .type = type, .element = p->index };
+
+	if (changed && p->sma->config.event != NULL)
+		p->sma->config.event(p->sma->config.arg, &ev);
+}
+
+static void
+tell_changes(const struct sma_port *p, const struct port_settings *old,
+	const struct port_settings *s)
+{
+	tell(p, EVENT_LID_CHANGE, old->lid != s->lid || old->lmc != s->lmc);
+	tell(p, EVENT_SM_CHANGE, old->sm_lid != s->sm_lid || old->sm_sl != s->sm_sl);
+	tell(p, EVENT_PKEY_CHANGE, memcmp(old->pkey, s->pkey, sizeof(s->pkey)) != 0);
+	tell(p, EVENT_GID_CHANGE, old->gid_prefix != s->gid_prefix ||
+		memcmp(old->guid, s->guid, sizeof(s->guid)) != 0);
+}
+
+void
+sma_apply(struct sma_port *p, uint64_t now)
+{
+	const struct sma_config *c = &p->sma->config;
+	struct port_settings s, old = p->applied;
+
+	settings_of(p, &s);
+	if (!p->started || memcmp(&s, &old, sizeof(s)) == 0)
+		return;
+	p->applied = s;
+	if (c->apply != NULL)
+		c->apply(c->arg, p->index, &s);
+	if (old.state != 0) /* not the first time */
+		tell_changes(p, &old, &s);
+	if (s.state == PORT_STATE_ACTIVE && s.sm_lid != 0)
+		sma_trap_resume(p, now);
+}

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * PortInfo (smp-sma 3): every field has a row, a Set walks the rows. A field that is not allowed
+ * leaves its old value and sets the status, the others apply all the same.
+ */
+
+#include "sma/port_info.h"
+#include "sma/private.h"
+
+#define STICKS_AT 0xFFFF /* violation counters */
+
+/* CapabilityMask (smp-sma 3): what we do */
+#define CAP_IS_SM          (1u << 1)
+#define CAP_NOTICE         (1u << 2)
+#define CAP_TRAP           (1u << 3)
+#define CAP_SL_MAPPING     (1u << 6)
+#define CAP_LED_INFO       (1u << 9)
+#define CAP_SYSTEM_IMAGE   (1u << 11)
+#define CAP_EXT_SPEEDS     (1u << 14)
+#define CAP_VENDOR_CLASS   (1u << 20)
+#define CAP_DR_NOTICE      (1u << 21)
+#define CAP_MASK_NOTICE    (1u << 22)
+#define CAP_REREGISTRATION (1u << 25)
+#define CAP_OTHER_CHANGES  (1u << 26)
+
+#define THRESHOLD_DEFAULT      8 /* LocalPhyErrors, OverrunErrors */
+#define SUBNET_TIMEOUT_DEFAULT 18 /* 1.07 s, until an SM knows better */
+#define LINK_LOCAL_PREFIX      0xFE80000000000000ull
+
+/* A Set on its way through the rows. */
+struct sma_set {
+	struct sma_port *p;
+	const uint8_t *data;
+	bool reregister;
+};
+
+typedef bool rule_fn(struct sma_set *set, const struct sma_port_info_field *f, uint64_t value);
+
+/* --- fields as numbers --- */
+
+static uint64_t
+bits_get(const uint8_t *data, const struct sma_port_info_field *f)
+{
+	unsigned int first = f->offset / 8, last = (f->offset + f->bits - 1) / 8;
+	unsigned int below = 8 * (last + 1) - f->offset - f->bits;
+	uint64_t v = 0;
+
+	for (unsigned int i = first; i <= last; i++)
+		v = v << 8 | data[i];
+	v >>= below;
+	return f->bits == 64 ? v : v & ((1ull << f->bits) - 1);
+}
+
+static void
+bits_put(uint8_t *data, const struct sma_port_info_field *f, uint64_t value)
+{
+	unsigned int first = f->offset / 8, last = (f->offset + f->bits - 1) / 8;
+	unsigned int below = 8 * (last + 1) - f->offset - f->bits;
+	uint64_t mask = f->bits == 64 ? ~0ull : (1ull << f->bits) - 1;
+
+	value = (value & mask) << below;
+	mask <<= below;
+	for (unsigned int i = last + 1; i-- > first; value >>= 8, mask >>= 8)
+		data[i] = (data[i] & ~mask) | (value & 0xFF);
+}
+
+uint64_t
+sma_pi_get(const uint8_t *info, enum sma_port_info_id id)
+{
+	return bits_get(info, &sma_port_info_fields[id]);
+}
+
+void
+sma_pi_put(uint8_t *info, enum sma_port_info_id id, uint64_t value)
+{
+	bits_put(info, &sma_port_info_fields[id], value);
+}
+
+/* --- rules --- */
+
+static bool
+rule_any(struct sma_set *set, const struct sma_port_info_field *f, uint64_t value)
+{
+	bits_put(set->p->info, f, value);
+	return true;
+}
+
+static bool
+unicast(uint64_t lid)
+{
+	return lid != 0 && lid < PORT_LID_MULTICAST;
+}
+
+static bool
+rule_lid(struct sma_set *set, const struct sma_port_info_field *f, uint64_t value)
+{
+	return unicast(value) && rule_any(set, f, value);
+}
+
+/* It counts LIDs from the LID on: without a valid one there is nothing to count. */
+static bool
+rule_lmc(struct sma_set *set, const struct sma_port_info_field *f, uint64_t value)
+{
+	if (unicast(sma_pi_get(set->data, PI_LID)))
+		bits_put(set->p->info, f, value);
+	return true;
+}
+
+/* 0: no change; all ones: all that is supported; else some of that */
+static bool
+rule_subset(struct sma_set *set, const struct sma_port_info_field *f, uint64_t value)
+{
+	uint64_t supported = sma_pi_get(set->p->info, f->bound);
+
+	if (value == 0)
+		return true;
+	if (value == (1ull << f->bits) - 1)
+		value = supported;
+	return (value & ~supported) == 0 && rule_any(set, f, value);
+}
+
+static bool
+rule_down_default(struct sma_set *set, const struct sma_port_info_field *f, uint64_t value)
+{
+	if (value == 0)
+		return true;
+	return (value == SMA_PHYS_SLEEP || value == SMA_PHYS_POLLING) && rule_any(set, f, value);
+}
+
+static bool
+rule_mtu(struct sma_set *set, const struct sma_port_info_field *f, uint64_t value)
+{
+	return value >= 1 && value <= sma_pi_get(set->p->info, f->bound) &&
+		rule_any(set, f, value);
+}
+
+static bool
+rule_vls(struct sma_set *set, const struct sma_port_info_field *f, uint64_t value)
+{
+	return value == 0 ||
+		(value <= sma_pi_get(set->p->info, f->bound) && rule_any(set, f, value));
+}
+
+static bool
+rule_m_key_violations(struct sma_set *set, const struct sma_port_info_field *f, uint64_t value)
+{
+	(void)f;
+	(void)value;
+	set->p->mkey_violations = 0;
+	return true;
+}
+
+static bool
+rule_p_key_violations(struct sma_set *set, const struct sma_port_info_field *f, uint64_t value)
+{
+	(void)f;
+	(void)value;
+	set->p->cleared.pkey_violations = set->p->totals.pkey_violations;
+	return true;
+}
+
+static bool
+rule_q_key_violations(struct sma_set *set, const struct sma_port_info_field *f, uint64_t value)
+{
+	(void)f;
+	(void)value;
+	set->p->cleared.qkey_violations = set->p->totals.qkey_violations;
+	return true;
+}
+
+/* Not kept: an event, and echoed in the response. */
+static bool
+rule_reregister(struct sma_set *set, const struct sma_port_info_field *f, uint64_t value)
+{
+	(void)f;
+	set->reregister = value != 0;
+	return true;
+}
+
+const struct sma_port_info_field sma_port_info_fields[PI_COUNT] = {
+#define X(id, name, byte, skip, bits, access, rule, bound)                                         \
+	[PI_##id] = { #name, (byte)*8 + (skip), bits, SMA_##access, bound, rule_##rule },
+	SMA_PORT_INFO_FIELDS(X)
+#undef X
+};
+
+/* --- Get and Set --- */
+
+static uint16_t
+violations(uint64_t total, uint64_t cleared)
+{
+	uint64_t n = total - cleared;
+
+	return n < STICKS_AT ? n : STICKS_AT;
+}
+
+uint16_t
+sma_port_info_get(const struct smp *smp, struct sma_port *p, uint8_t *data)
+{
+	memcpy(data, p->info, SMA_DATA_LEN);
+	sma_pi_put(data, PI_LOCAL_PORT, smp->port->index + 1);
+	sma_pi_put(data, PI_M_KEY_VIOLATIONS, p->mkey_violations);
+	sma_pi_put(data, PI_P_KEY_VIOLATIONS,
+		violations(p->totals.pkey_violations, p->cleared.pkey_violations));
+	sma_pi_put(data, PI_Q_KEY_VIOLATIONS,
+		violations(p->totals.qkey_violations, p->cleared.qkey_violations));
+	if (smp->hide_m_key)
+		sma_pi_put(data, PI_M_KEY, 0);
+	if (smp->method == MAD_SET && p == smp->port)
+		sma_pi_put(data, PI_CLIENT_REREGISTER,
+			sma_pi_get(smp->mad + SMP_OFF_DATA, PI_CLIENT_REREGISTER));
+	return MAD_STATUS_OK;
+}
+
+static bool
+set_field(struct sma_set *set, const struct sma_port_info_field *f)
+{
+	uint64_t value = bits_get(set->data, f);
+
+	if (f->access == SMA_RW || (f->access == SMA_CLEAR && value == 0))
+		return f->rule(set, f, value);
+	return true;
+}
+
+static void
+tell_reregister(const struct sma_port *p)
+{
+	const struct event ev = { .type = EVENT_CLIENT_REREGISTER, .element = p->index };
+
+	if (p->sma->config.event != NULL)
+		p->sma->config.event(p->sma->config.arg, &ev);
+}
+
+uint16_t
+sma_port_info_set(const struct smp *smp, struct sma_port *p, const uint8_t *data)
+{
+	struct sma_set set = { .p = p, .data = data };
+	bool valid = true;
+
+	if (p != smp->port) /* changes nothing, answers as a Get */
+		return MAD_STATUS_OK;
+	for (unsigned int i = 0; i < PI_COUNT; i++)
+		valid &= set_field(&set, &sma_port_info_fields[i]);
+	valid &= sma_port_state_set(p, sma_pi_get(data, PI_PORT_STATE),
+		sma_pi_get(data, PI_PHYS_STATE), smp->now);
+	sma_apply(p, smp->now);
+	if (set.reregister)
+		tell_reregister(p);
+	return valid ? MAD_STATUS_OK : MAD_STATUS_INVALID_FIELD;
+}
+
+/* --- before anybody has set it --- */
+
+static uint32_t
+capability_mask(const struct sma_port_config *c)
+{
+	uint32_t mask = CAP_NOTICE | CAP_TRAP | CAP_LED_INFO | CAP_SYSTEM_IMAGE |
+		CAP_VENDOR_CLASS | CAP_DR_NOTICE | CAP_MASK_NOTICE | CAP_REREGISTRATION | CAP_OTHER_CHANGES;
+
+	if (c->is_sm)
+		mask |= CAP_IS_SM;
+	if (c->vl_cap > 1)
+		mask |= CAP_SL_MAPPING;
+	if (c->speed_ext != 0)
+		mask |= CAP_EXT_SPEEDS;
+	return mask;
+}
+
+static uint8_t
+mtu_code(uint16_t mtu)
+{
+	uint8_t code = 1;
+
+	while (code < 5 && 256u << code <= mtu)
+		code++;
+	return code;
+}
+
+void
+sma_port_info_init(struct sma_port *p)
+{
+	const struct sma_port_config *c = &p->config;
+	uint8_t *info = p->info;
+
+	sma_pi_put(info, PI_M_KEY, c->m_key);
+	sma_pi_put(info, PI_M_KEY_PROTECT, c->m_key_protect);
+	sma_pi_put(info, PI_M_KEY_LEASE, c->m_key_lease);
+	sma_pi_put(info, PI_GID_PREFIX, c->gid_prefix != 0 ? c->gid_prefix : LINK_LOCAL_PREFIX);
+	sma_pi_put(info, PI_LID, c->lid);
+	sma_pi_put(info, PI_LMC, c->lmc);
+	sma_pi_put(info, PI_SM_LID, c->sm_lid);
+	sma_pi_put(info, PI_SM_SL, c->sm_sl);
+	sma_pi_put(info, PI_CAPABILITY_MASK, capability_mask(c));
+	sma_pi_put(info, PI_WIDTH_SUPPORTED, c->width);
+	sma_pi_put(info, PI_WIDTH_ENABLED, c->width);
+	sma_pi_put(info, PI_SPEED_SUPPORTED, c->speed);
+	sma_pi_put(info, PI_SPEED_ENABLED, c->speed);
+	sma_pi_put(info, PI_EXT_SUPPORTED, c->speed_ext);
+	sma_pi_put(info, PI_EXT_ENABLED, c->speed_ext);
+	sma_pi_put(info, PI_DOWN_DEFAULT, SMA_PHYS_POLLING);
+	sma_pi_put(info, PI_MTU_CAP, mtu_code(c->mtu));
+	sma_pi_put(info, PI_NEIGHBOR_MTU, mtu_code(c->mtu));
+	sma_pi_put(info, PI_VL_CAP, c->vl_cap);
+	sma_pi_put(info, PI_OPER_VLS, c->vl_cap);
+	/* without arbitration tables there is nothing to have room in */
+	sma_pi_put(info, PI_VL_ARB_HIGH_CAP, c->vl_cap > 1 ? SMA_VLARB_ENTRIES : 0);
+	sma_pi_put(info, PI_VL_ARB_LOW_CAP, c->vl_cap > 1 ? SMA_VLARB_ENTRIES : 0);
+	sma_pi_put(info, PI_GUID_CAP, PORT_GIDS_MAX);
+	sma_pi_put(info, PI_SUBNET_TIMEOUT, SUBNET_TIMEOUT_DEFAULT);
+	sma_pi_put(info, PI_RESP_TIME, p->sma->config.resp_time);
+	sma_pi_put(info, PI_LOCAL_PHY_ERRORS, THRESHOLD_DEFAULT);
+	sma_pi_put(info, PI_OVERRUN_ERRORS, THRESHOLD_DEFAULT);
+}
+
+/* --- what others ask for --- */
+
+uint16_t
+sma_lid(const struct sma_port *p)
+{
+	return sma_pi_get(p->info, PI_LID);
+}
+
+uint16_t
+sma_master_sm_lid(const struct sma_port *p)
+{
+	return sma_pi_get(p->info, PI_SM_LID);
+}
+
+uint8_t
+sma_master_sm_sl(const struct sma_port *p)
+{
+	return sma_pi_get(p->info, PI_SM_SL);
+}
+
+uint8_t
+sma_subnet_timeout(const struct sma_port *p)
+{
+	return sma_pi_get(p->info, PI_SUBNET_TIMEOUT);
+}
+
+uint32_t
+sma_capability_mask(const struct sma_port *p)
+{
+	return sma_pi_get(p->info, PI_CAPABILITY_MASK);
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#ifndef SMA_PORT_INFO_H
+#define SMA_PORT_INFO_H
+
+/* PortInfo, field by field (smp-sma 3). */
+
+#include <stdint.h>
+
+#include "sma/sma.h"
+
+/*
+ * X(ID, name, byte, bits to skip in it, width, access, rule, bound): names as in lib/sa's record.
+ * RO: a Set does not look at it; RW: the rule decides; CLEAR: written only as 0; STATE: set after
+ * all others, together. bound: the RO field that the rule compares with.
+ *
+ * Partition enforcement and raw filters are stored without effect: a CA checks every P_Key anyway
+ * and takes no raw packets. Suppression of multicast P_Key traps is not offered (CapabilityMask bit
+ * 29), so its bits stay 0.
+ */
+#define SMA_PORT_INFO_FIELDS(X)                                                                    \
+	X(M_KEY, m_key, 0, 0, 64, RW, any, 0)                                                      \
+	X(GID_PREFIX, gid_prefix, 8, 0, 64, RW, any, 0)                                            \
+	X(LID, base_lid, 16, 0, 16, RW, lid, 0)                                                    \
+	X(SM_LID, sm_lid, 18, 0, 16, RW, lid, 0)                                                   \
+	X(CAPABILITY_MASK, capability_mask, 20, 0, 32, RO, any, 0)                                 \
+	X(DIAG_CODE, diag_code, 24, 0, 16, RO, any, 0)                                             \
+	X(M_KEY_LEASE, m_key_lease_period, 26, 0, 16, RW, any, 0)                                  \
+	X(LOCAL_PORT, local_port_num, 28, 0, 8, RO, any, 0)                                        \
+	X(WIDTH_ENABLED, link_width_enabled, 29, 0, 8, RW, subset, PI_WIDTH_SUPPORTED)             \
+	X(WIDTH_SUPPORTED, link_width_supported, 30, 0, 8, RO, any, 0)                             \
+	X(WIDTH_ACTIVE, link_width_active, 31, 0, 8, RO, any, 0)                                   \
+	X(SPEED_SUPPORTED, link_speed_supported, 32, 0, 4, RO, any, 0)                             \
+	X(PORT_STATE, port_state, 32, 4, 4, STATE, any, 0)                                         \
+	X(PHYS_STATE, port_phys_state, 33, 0, 4, STATE, any, 0)                                    \
+	X(DOWN_DEFAULT, link_down_default, 33, 4, 4, RW, down_default, 0)                          \
+	X(M_KEY_PROTECT, m_key_protect_bits, 34, 0, 2, RW, any, 0)                                 \
+	X(LMC, lmc, 34, 5, 3, RW, lmc, 0)                                                          \
+	X(SPEED_ACTIVE, link_speed_active, 35, 0, 4, RO, any, 0)                                   \
+	X(SPEED_ENABLED, link_speed_enabled, 35, 4, 4, RW, subset, PI_SPEED_SUPPORTED)             \
+	X(NEIGHBOR_MTU, neighbor_mtu, 36, 0, 4, RW, mtu, PI_MTU_CAP)                               \
+	X(SM_SL, sm_sl, 36, 4, 4, RW, any, 0)                                                      \
+	X(VL_CAP, vl_cap, 37, 0, 4, RO, any, 0)                                                    \
+	X(INIT_TYPE, init_type, 37, 4, 4, RW, any, 0)                                              \
+	X(VL_HIGH_LIMIT, vl_high_limit, 38, 0, 8, RW, any, 0)                                      \
+	X(VL_ARB_HIGH_CAP, vl_arb_high_cap, 39, 0, 8, RO, any, 0)                                  \
+	X(VL_ARB_LOW_CAP, vl_arb_low_cap, 40, 0, 8, RO, any, 0)                                    \
+	X(INIT_TYPE_REPLY, init_type_reply, 41, 0, 4, RO, any, 0)                                  \
+	X(MTU_CAP, mtu_cap, 41, 4, 4, RO, any, 0)                                                  \
+	X(VL_STALL_COUNT, vl_stall_count, 42, 0, 3, RW, any, 0)                                    \
+	X(HOQ_LIFE, hoq_life, 42, 3, 5, RW, any, 0)                                                \
+	X(OPER_VLS, oper_vls, 43, 0, 4, RW, vls, PI_VL_CAP)                                        \
+	X(PART_ENFORCE_IN, part_enforce_in, 43, 4, 1, RW, any, 0)                                  \
+	X(PART_ENFORCE_OUT, part_enforce_out, 43, 5, 1, RW, any, 0)                                \
+	X(FILTER_RAW_IN, filter_raw_in, 43, 6, 1, RW, any, 0)                                      \
+	X(FILTER_RAW_OUT, filter_raw_out, 43, 7, 1, RW, any, 0)                                    \
+	X(M_KEY_VIOLATIONS, m_key_violations, 44, 0, 16, CLEAR, m_key_violations, 0)               \
+	X(P_KEY_VIOLATIONS, p_key_violations, 46, 0, 16, CLEAR, p_key_violations, 0)               \
+	X(Q_KEY_VIOLATIONS, q_key_violations, 48, 0, 16, CLEAR, q_key_violations, 0)               \
+	X(GUID_CAP, guid_cap, 50, 0, 8, RO, any, 0)                                                \
+	X(CLIENT_REREGISTER, client_reregister, 51, 0, 1, RW, reregister, 0)                       \
+	X(MCAST_PKEY_TRAP, mcast_pkey_trap_suppression, 51, 1, 2, RO, any, 0)                      \
+	X(SUBNET_TIMEOUT, subnet_timeout, 51, 3, 5, RW, any, 0)                                    \
+	X(RESP_TIME, resp_time_value, 52, 3, 5, RO, any, 0)                                        \
+	X(LOCAL_PHY_ERRORS, local_phy_errors, 53, 0, 4, RW, any, 0)                                \
+	X(OVERRUN_ERRORS, overrun_errors, 53, 4, 4, RW, any, 0)                                    \
+	X(MAX_CREDIT_HINT, max_credit_hint, 54, 0, 16, RO, any, 0)                                 \
+	X(ROUND_TRIP, link_round_trip_latency, 57, 0, 24, RO, any, 0)                              \
+	X(CAPABILITY_MASK2, capability_mask2, 60, 0, 16, RO, any, 0)                               \
+	X(EXT_ACTIVE, link_speed_ext_active, 62, 0, 4, RO, any, 0)                                 \
+	X(EXT_SUPPORTED, link_speed_ext_supported, 62, 4, 4, RO, any, 0)                           \
+	X(EXT_ENABLED, link_speed_ext_enabled, 63, 3, 5, RW, subset, PI_EXT_SUPPORTED)
+
+enum sma_port_info_id {
+#define X(id, ...) PI_##id,
+	SMA_PORT_INFO_FIELDS(X)
+#undef X
+	PI_COUNT
+};
+
+enum sma_access {
+	SMA_RO,
+	SMA_RW,
+	SMA_CLEAR,
+	SMA_STATE,
+};
+
+struct sma_port;
+struct sma_set;
+
+struct sma_port_info_field {
+	const char *name;
+	uint16_t offset; /* bits */
+	uint8_t bits;
+	uint8_t access; /* enum sma_access */
+	uint8_t bound; /* enum sma_port_info_id */
+	/* Take the value. @retval false it is not allowed: nothing changes */
+	bool (*rule)(struct sma_set *set, const struct sma_port_info_field *f, uint64_t value);
+};
+extern const struct sma_port_info_field sma_port_info_fields[PI_COUNT];
+
+uint64_t sma_pi_get(const uint8_t *info, enum sma_port_info_id id);
+/* Bits of value beyond the field's width are not looked at. */
+void sma_pi_put(uint8_t *info, enum sma_port_info_id id, uint64_t value);
+
+/* PortPhysState */
+enum sma_phys_state {
+	SMA_PHYS_SLEEP = 1,
+	SMA_PHYS_POLLING,
+	SMA_PHYS_DISABLED,
+	SMA_PHYS_LINK_UP = 5,
+};
+
+#endif

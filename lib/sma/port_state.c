@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * PortState and PortPhysState (smp-sma 3): Initialize, Armed and Active are subnet management's to
+ * climb, Down is everybody's. A port that was set Down over a live link trains anew and comes up
+ * again; Disabled it stays Down until it is set to Polling or Sleep, of which the live peer wakes
+ * it.
+ *
+ * The sheet does not say how long training takes: RETRAIN_MS is ours, long enough for the response
+ * to tell of Down. LID, keys and tables outlive it.
+ */
+
+#include "sma/port_info.h"
+#include "sma/private.h"
+
+#define RETRAIN_MS 10
+#define NO_CHANGE  0
+
+uint8_t
+sma_port_state(const struct sma_port *p)
+{
+	return sma_pi_get(p->info, PI_PORT_STATE);
+}
+
+static void
+state_put(struct sma_port *p, uint8_t state, uint8_t phys)
+{
+	sma_pi_put(p->info, PI_PORT_STATE, state);
+	sma_pi_put(p->info, PI_PHYS_STATE, phys);
+}
+
+/* The best of what is enabled. */
+static uint64_t
+best_of(const struct sma_port *p, enum sma_port_info_id enabled)
+{
+	uint64_t bits = sma_pi_get(p->info, enabled);
+
+	while ((bits & (bits - 1)) != 0)
+		bits &= bits - 1;
+	return bits;
+}
+
+static void
+come_up(struct sma_port *p)
+{
+	sma_pi_put(p->info, PI_WIDTH_ACTIVE, best_of(p, PI_WIDTH_ENABLED));
+	sma_pi_put(p->info, PI_SPEED_ACTIVE, best_of(p, PI_SPEED_ENABLED));
+	sma_pi_put(p->info, PI_EXT_ACTIVE, best_of(p, PI_EXT_ENABLED));
+	state_put(p, p->config.active ? PORT_STATE_ACTIVE : PORT_STATE_INIT, SMA_PHYS_LINK_UP);
+}
+
+static void
+retrained(struct timer *t, uint64_t now)
+{
+	struct sma_port *p = (struct sma_port *)((char *)t - offsetof(struct sma_port, retrain));
+
+	come_up(p);
+	sma_apply(p, now);
+}
+
+static void
+go_down(struct sma_port *p, uint8_t phys, uint64_t now)
+{
+	const struct sma_config *c = &p->sma->config;
+
+	if (phys == NO_CHANGE) {
+		phys = sma_pi_get(p->info, PI_PHYS_STATE);
+		if (phys != SMA_PHYS_DISABLED)
+			phys = sma_pi_get(p->info, PI_DOWN_DEFAULT);
+	}
+	state_put(p, PORT_STATE_DOWN, phys);
+	if (p->link_up && phys != SMA_PHYS_DISABLED)
+		timer_arm(c->wheel, &p->retrain, now + c->hz * RETRAIN_MS / 1000);
+	else
+		timer_disarm(c->wheel, &p->retrain);
+}
+
+/* One step up, or not at all. */
+static bool
+climb(struct sma_port *p, uint8_t from, uint8_t to)
+{
+	if (sma_port_state(p) != from)
+		return false;
+	sma_pi_put(p->info, PI_PORT_STATE, to);
+	return true;
+}
+
+static bool
+settable(uint8_t phys)
+{
+	return phys == SMA_PHYS_SLEEP || phys == SMA_PHYS_POLLING || phys == SMA_PHYS_DISABLED;
+}
+
+static bool
+change(struct sma_port *p, uint8_t state, uint8_t phys, uint64_t now)
+{
+	switch (state) {
+	case NO_CHANGE:
+		if (phys != NO_CHANGE)
+			go_down(p, phys, now);
+		return true;
+	case PORT_STATE_DOWN:
+		go_down(p, phys, now);
+		return true;
+	case PORT_STATE_ARMED:
+		return climb(p, PORT_STATE_INIT, state);
+	case PORT_STATE_ACTIVE:
+		return climb(p, PORT_STATE_ARMED, state);
+	default:
+		return false;
+	}
+}
+
+bool
+sma_port_state_set(struct sma_port *p, uint8_t state, uint8_t phys, uint64_t now)
+{
+	uint8_t before = sma_port_state(p);
+	bool valid = true;
+
+	/* a PhysState that is not allowed is a field of its own: PortState applies all the same */
+	if (phys != NO_CHANGE && (!settable(phys) || state > PORT_STATE_DOWN)) {
+		valid = false;
+		phys = NO_CHANGE;
+	}
+	valid &= change(p, state, phys, now);
+	if (sma_port_state(p) != before)
+		sma_count(p, state_changes);
+	return valid;
+}
+
+void
+sma_port_state_link(struct sma_port *p, bool up)
+{
+	uint8_t phys = sma_pi_get(p->info, PI_PHYS_STATE);
+
+	if (p->link_up == up)
+		return;
+	p->link_up = up;
+	timer_disarm(p->sma->config.wheel, &p->retrain);
+	if (phys == SMA_PHYS_DISABLED)
+		return;
+	if (up)
+		come_up(p);
+	else
+		state_put(p, PORT_STATE_DOWN, sma_pi_get(p->info, PI_DOWN_DEFAULT));
+}
+
+void
+sma_port_state_init(struct sma_port *p)
+{
+	timer_init(&p->retrain, retrained);
+	state_put(p, PORT_STATE_DOWN, SMA_PHYS_POLLING);
+}
+
+void
+sma_port_state_fini(struct sma_port *p)
+{
+	timer_disarm(p->sma->config.wheel, &p->retrain);
+}

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * Traps (smp-sma 5, seed 004): a cause becomes a notice, kept and sent to the master SM until that
+ * represses it, or nobody has listened for long enough. The next repeat is due an interval after
+ * the last one has left; while one still waits for the transmit sink no timer runs.
+ */
+
+#include "sma/trap.h"
+
+#define QP0       0
+#define PKEY_FULL 0xFFFF
+
+/* --- when --- */
+
+static uint64_t
+time_of_ns(const struct sma *s, unsigned __int128 ns)
+{
+	return (uint64_t)((ns * s->config.hz + 999999999) / 1000000000);
+}
+
+/* Between repeats, at least: ours, or 4.096 us * 2^SubnetTimeOut if that is longer. */
+static uint64_t
+interval(const struct sma_port *p)
+{
+	const struct sma *s = p->sma;
+	uint64_t ours = time_of_ns(s, (unsigned __int128)s->config.limits.trap_interval_ms * 1000000);
+	uint64_t subnet = time_of_ns(s, (unsigned __int128)4096 << sma_subnet_timeout(p));
+
+	return ours > subnet ? ours : subnet;
+}
+
+static bool
+may_send(const struct sma_port *p)
+{
+	return sma_port_state(p) == PORT_STATE_ACTIVE && sma_master_sm_lid(p) != 0;
+}
+
+static void
+repeat_at(struct sma_trap *t, uint64_t at)
+{
+	timer_arm(t->port->sma->config.wheel, &t->timer, at);
+}
+
+/* --- sending --- */
+
+/* The port's LID may have changed since: IssuerLID, and the LID that the details tell. */
+static void
+refresh(struct sma_trap *t)
+{
+	uint16_t lid = sma_lid(t->port);
+
+	put_be16(t->info.notice + NOTICE_OFF_ISSUER_LID, lid);
+	if (t->own_lid)
+		put_be16(t->info.notice + NOTICE_OFF_LID, lid);
+}
+
+static void
+sent(void *arg, const struct mad_result *result)
+{
+	struct sma_trap *t = arg;
+
+	t->calling = false;
+	if (result->end == MAD_END_CANCELLED)
+		return;
+	t->last = t->called + result->elapsed;
+	if (result->end == MAD_END_OK) {
+		sma_count(t->port, traps_sent);
+		t->info.sent++;
+	}
+	repeat_at(t, t->last + interval(t->port));
+}
+
+static void
+fill_mad(const struct sma_trap *t, uint8_t mad[MAD_LEN])
+{
+	memset(mad, 0, MAD_LEN);
+	mad[MAD_OFF_BASE_VERSION] = MAD_BASE_VERSION;
+	mad[MAD_OFF_CLASS] = MAD_CLASS_SUBN_LID;
+	mad[MAD_OFF_CLASS_VERSION] = 1;
+	mad[MAD_OFF_METHOD] = MAD_TRAP;
+	put_be64(mad + MAD_OFF_TID, t->info.tid);
+	put_be16(mad + MAD_OFF_ATTRIBUTE, SMA_NOTICE);
+	memcpy(mad + SMP_OFF_DATA, t->info.notice, SMA_DATA_LEN);
+}
+
+/* smp-sma 5: from our LID to the master SM's, on VL 15; repeats keep their TID. */
+static void
+send(struct sma_trap *t, uint64_t now)
+{
+	const struct sma_port *p = t->port;
+	uint8_t mad[MAD_LEN];
+	struct mad_call call = {
+		.to = {
+			.av = {
+				.encap = ENCAP_IB,
+				.port = p->index,
+				.slid = sma_lid(p),
+				.dlid = sma_master_sm_lid(p),
+				.vlan = PATH_NO_VLAN,
+			},
+			.qpn = QP0,
+			.pkey = PKEY_FULL,
+			.neighbour = PATH_NO_NEIGHBOUR,
+		},
+		.protocol = MAD_SINGLE,
+		.data_offset = SMP_OFF_DATA,
+		.mad = mad,
+		.no_answer = true,
+		.keep_tid = true,
+		.taker = { .arg = t, .done = sent },
+	};
+
+	refresh(t);
+	fill_mad(t, mad);
+	t->called = now;
+	t->calling = true; /* before, for done() could be called from inside */
+	if (mad_call(p->sma->config.mad, &call, now, &t->call) == 0)
+		return;
+	t->calling = false;
+	repeat_at(t, now + interval(p));
+}
+
+/* Send, wait for the port, or give up: what a pending trap does when its time has come. */
+static void
+proceed(struct sma_trap *t, uint64_t now)
+{
+	struct sma_port *p = t->port;
+
+	if (t->info.sent > p->sma->config.limits.trap_retries) {
+		t->info.state = SMA_TRAP_GIVEN_UP;
+		sma_count(p, traps_given_up);
+		return;
+	}
+	if (!may_send(p)) {
+		t->info.state = SMA_TRAP_HELD;
+		return;
+	}
+	t->info.state = SMA_TRAP_SENT;
+	/* SubnetTimeOut has grown, or the port was away for a short time only */
+	if (t->info.sent > 0 && now - t->last < interval(p))
+		repeat_at(t, t->last + interval(p));
+	else
+		send(t, now);
+}
+
+static void
+repeat(struct timer *timer, uint64_t now)
+{
+	proceed((struct sma_trap *)((char *)timer - offsetof(struct sma_trap, timer)), now);
+}
+
+void
+sma_trap_resume(struct sma_port *p, uint64_t now)
+{
+	for (unsigned int i = 0; i < SMA_TRAPS_MAX; i++)
+		if (p->trap[i].info.state == SMA_TRAP_HELD)
+			proceed(&p->trap[i], now);
+}
+
+void
+trap_stop(struct sma_trap *t, uint64_t now)
+{
+	struct sma *s = t->port->sma;
+
+	timer_disarm(s->config.wheel, &t->timer);
+	if (t->calling)
+		mad_cancel(s->config.mad, t->call, now);
+}
+
+/* --- raising --- */
+
+/* A free place, else that of the oldest trap which is over. */
+static struct sma_trap *
+find_place(struct sma_port *p)
+{
+	struct sma_trap *place = NULL;
+
+	for (unsigned int i = 0; i < SMA_TRAPS_MAX; i++) {
+		struct sma_trap *t = &p->trap[i];
+
+		if (t->info.state == SMA_TRAP_FREE)
+			return t;
+		if (!trap_pending(t) && (place == NULL || trap_older(t, place)))
+			place = t;
+	}
+	return place;
+}
+
+static uint32_t
+new_id(struct sma *s)
+{
+	if (++s->next_trap_id == 0)
+		s->next_trap_id = 1;
+	return s->next_trap_id;
+}
+
+struct sma_trap *
+trap_raise(struct sma_port *p, const uint8_t *notice, bool own_lid, uint64_t now)
+{
+	struct sma_trap *t = trap_find_cause(p, notice, own_lid);
+
+	sma_count(p, traps_raised);
+	if (t != NULL) {
+		t->info.raised++;
+		return t;
+	}
+	t = find_place(p);
+	if (t == NULL || !token_bucket_take(&p->trap_rate, now)) {
+		sma_count(p, traps_limited);
+		return NULL;
+	}
+	t->info = (struct sma_trap_info){
+		.id = new_id(p->sma),
+		.port = p->index,
+		.state = SMA_TRAP_HELD,
+		.number = get_be16(notice + NOTICE_OFF_NUMBER),
+		.type = notice[NOTICE_OFF_TYPE] & NOTICE_TYPE_MASK,
+		.raised = 1,
+		.tid = rng_u64(p->sma->config.rng),
+	};
+	memcpy(t->info.notice, notice, SMA_DATA_LEN);
+	put_be16(t->info.notice + NOTICE_OFF_TOGGLE, 0);
+	t->own_lid = own_lid;
+	t->first = now;
+	refresh(t);
+	proceed(t, now);
+	return t;
+}
+
+static bool
+has_own_lid(const uint8_t *notice)
+{
+	uint16_t number = get_be16(notice + NOTICE_OFF_NUMBER);
+
+	return (number >= TRAP_LINK_INTEGRITY && number <= TRAP_FLOW_CONTROL)
+		|| number == TRAP_LOCAL_CHANGE || number == TRAP_SYSTEM_IMAGE
+		|| number == TRAP_BAD_M_KEY;
+}
+
+struct sma_trap *
+sma_trap_raise(struct sma_port *p, const uint8_t notice[SMA_DATA_LEN], uint64_t now)
+{
+	return trap_raise(p, notice, has_own_lid(notice), now);
+}
+
+void
+sma_trap_init(struct sma_port *p)
+{
+	const struct sma_limits *l = &p->sma->config.limits;
+
+	token_bucket_init(&p->trap_rate, l->trap_rate ? p->sma->config.hz / l->trap_rate : 0,
+		l->trap_burst);
+	for (unsigned int i = 0; i < SMA_TRAPS_MAX; i++) {
+		p->trap[i].port = p;
+		timer_init(&p->trap[i].timer, repeat);
+	}
+}
+
+void
+sma_trap_fini(struct sma_port *p)
+{
+	for (unsigned int i = 0; i < SMA_TRAPS_MAX; i++)
+		trap_stop(&p->trap[i], 0);
+}

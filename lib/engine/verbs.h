@@ -28,6 +28,7 @@ struct engine_ah {
 	uint8_t hop_limit; /**< 0: 64 */
 	uint8_t sl; /**< VLAN PCP */
 	uint16_t dlid; /**< native IB */
+	uint8_t src_path_bits; /**< native IB: which of the port's 2^LMC LIDs packets come from */
 	bool has_dmac; /**< .dmac instead of neighbour resolution */
 	uint8_t dmac[6];
 };

@@ -85,8 +85,22 @@ resolve_ib(const struct port_attr *port, const struct engine_ah *ah, struct av *
 	if (ah->dlid == 0)
 		return error_set(
 				err, EINVAL, "dlid: missing: %s is an InfiniBand port", port->name);
-	av->slid = port->lid;
+	if (ah->dlid == PORT_LID_PERMISSIVE)
+		return error_set(err, EINVAL, "dlid: got 0xffff, which is for SMPs");
+	if (port->lid == 0)
+		return error_set(err, EINVAL,
+				"port: %s has no LID yet: no subnet manager has been there (or set "
+				"its lid in the configuration)",
+				port->name);
+	if (ah->src_path_bits >> port->lmc != 0)
+		return error_set(err, EINVAL, "src_path_bits: got %u, %s has 2^%u LIDs",
+				ah->src_path_bits, port->name, port->lmc);
+	if (ah->sl >= PORT_SLS)
+		return error_set(err, EINVAL, "sl: got %u, expected 0 to 15", ah->sl);
+	av->slid = port_slid(port, ah->src_path_bits);
 	av->dlid = ah->dlid;
+	av->vl = port->sl_to_vl[ah->sl];
+	av->ethertype = port->ethertype;
 	av->grh = !gid_is_zero(&ah->dgid);
 	if (ah->has_dmac)
 		memcpy(av->dmac, ah->dmac, sizeof(av->dmac));

@@ -15,6 +15,7 @@ struct qp_args {
 	const struct qp_init_attr *init;
 	const struct qp_attr *attr;
 	uint32_t mask;
+	const struct port_attr *port; /* that attr was resolved with */
 	struct rc_qp_info *info;
 	struct error *err;
 };
@@ -172,13 +173,14 @@ resolve_av(struct engine *e, const struct port_attr *port, const struct engine_a
 				"ah_attr.port: got %u, but the queue pair is on port %u", ah->port,
 				port->index);
 	attr->sgid_index = ah->sgid_index;
+	attr->src_path_bits = ah->src_path_bits;
 	return ah_resolve(e, ah, &attr->av, &attr->neighbour, err);
 }
 
 /* Everything a worker would have to look up elsewhere is looked up here. */
 static int
 resolve(struct engine *e, struct qp_attr *attr, const struct engine_ah *ah, uint32_t mask,
-		const struct rc_qp_info *now, struct error *err)
+		const struct rc_qp_info *now, const struct port_attr **seen, struct error *err)
 {
 	const struct port_attr *port = NULL;
 	int ret;
@@ -186,6 +188,7 @@ resolve(struct engine *e, struct qp_attr *attr, const struct engine_ah *ah, uint
 	if ((mask & (QP_ATTR_PORT | QP_ATTR_PKEY_INDEX | QP_ATTR_PATH_MTU | QP_ATTR_AV)) == 0)
 		return 0;
 	ret = port_of(e, attr, mask, now, &port, err);
+	*seen = port;
 	if (ret == 0 && mask & QP_ATTR_PKEY_INDEX)
 		ret = resolve_pkey(port, attr, err);
 	if (ret == 0 && mask & QP_ATTR_PATH_MTU)
@@ -199,8 +202,15 @@ static int
 modify(struct worker *w, void *arg)
 {
 	struct qp_args *a = arg;
+	const struct port_attr *port = a->port;
+	int ret = rc_qp_modify(w->rc, a->qpn, a->attr, a->mask, a->err);
 
-	return rc_qp_modify(w->rc, a->qpn, a->attr, a->mask, a->err);
+	if (ret != 0 || port == NULL)
+		return ret;
+	/* subnet management may have been here meanwhile */
+	if (unlikely(link_port_attr(w->engine->link, port->index) != port))
+		rc_path_changed(w->rc, port->index, link_port_attr(w->engine->link, port->index));
+	return 0;
 }
 
 int
@@ -213,7 +223,7 @@ engine_qp_modify(struct engine *e, uint32_t qpn, struct qp_attr *attr, const str
 
 	ret = engine_qp_query(e, qpn, &now, err);
 	if (ret == 0)
-		ret = resolve(e, attr, ah, mask, &now, err);
+		ret = resolve(e, attr, ah, mask, &now, &a.port, err);
 	return ret != 0 ? ret : call_owner(e, modify, &a);
 }
 

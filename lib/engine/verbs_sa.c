@@ -210,7 +210,9 @@ fill_peer(struct engine *e, const struct engine_sa_query *q, struct mad_peer *to
 	if (q->pkey_index >= port->num_pkeys)
 		return error_set(err, EINVAL, "pkey_index: got %u, %s has 0..%u", q->pkey_index,
 				port->name, port->num_pkeys - 1);
-	if (q->own && ah.sgid_index < port->num_gids)
+	if (q->own && port->ib)
+		ah.dlid = port->lid;
+	else if (q->own && ah.sgid_index < port->num_gids)
 		ah.dgid = port->gid[ah.sgid_index].gid;
 	to->qpn = 1;
 	to->qkey = MAD_QKEY;

@@ -65,7 +65,7 @@ struct link_port_config {
 	bool ib;
 	uint16_t ethertype; /**< of these frames, 0: 0x88B5 */
 	uint64_t guid; /**< of the port, 0: the EUI-64 of its MAC */
-	/** Where packets to the permissive LID go; zero: whoever was heard last, else broadcast */
+	/** Where packets to the permissive LID go; zero: who sent the last SMP, else all */
 	uint8_t peer_mac[6];
 	struct link_lid {
 		uint16_t lid;
@@ -91,6 +91,11 @@ void link_close(struct link *l);
 unsigned int link_num_ports(const struct link *l);
 /** Current attributes; immutable, valid until a grace period after their replacement. Any lcore. */
 const struct port_attr *link_port_attr(const struct link *l, unsigned int port);
+/**
+ * Worker 0: is the link itself up, whatever subnet management has made of the port? As it was seen
+ * last, a few times a second.
+ */
+bool link_port_carrier(const struct link *l, unsigned int port);
 /** ethdev id, for tools (pdump, telemetry). */
 uint16_t link_ethdev(const struct link *l, unsigned int port);
 

@@ -20,6 +20,7 @@ RTE_LOG_REGISTER(link_logtype, polca.link, INFO);
 
 #define CLIENT_TRIES   25
 #define CLIENT_WAIT_MS 200
+#define IB_MTU_MIN     336 /* port_mtu_to_pmtu() finds a path MTU */
 
 static int
 setup_queues(struct link_port *p, struct error *err)
@@ -238,11 +239,11 @@ take_addresses(struct link_port *p)
 static int
 check_ib_room(const struct link_port *p, struct error *err)
 {
-	if (port_mtu_to_pmtu(p->mtu) != 0)
+	if (p->mtu >= IB_MTU_MIN)
 		return 0;
 	return error_set(err, EINVAL,
-		"%s: mtu: got %u, too small for the smallest path MTU of native InfiniBand (256 "
-		"and its headers)", p->cfg.name, p->mtu);
+		"%s: mtu: got %u, native InfiniBand needs %u or more: a path MTU of 256 and its "
+		"headers", p->cfg.name, p->mtu, IB_MTU_MIN);
 }
 
 static int

@@ -271,6 +271,12 @@ link_port_attr(const struct link *l, unsigned int port)
 	return __atomic_load_n(&l->port[port].attr, __ATOMIC_ACQUIRE);
 }
 
+bool
+link_port_carrier(const struct link *l, unsigned int port)
+{
+	return link_up(&l->port[port]);
+}
+
 void
 link_state(const struct link *l, unsigned int port, struct link_state *state)
 {

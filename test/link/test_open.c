@@ -14,7 +14,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "bench.h"
+#include "ib.h"
 #include "wire/wire.h"
 
 static void
@@ -180,6 +180,103 @@ test_bad_configurations_are_named(void **state)
 	assert_null(link_open(&c, NULL));
 }
 
+static void
+ib_pair_config(struct link_config *c)
+{
+	unsigned int i;
+
+	pair_config(c, 1);
+	for (i = 0; i < 2; i++) {
+		c->port[i].num_addr = 0;
+		c->port[i].ib = true;
+	}
+}
+
+static struct path
+ib_path_from(struct link *l, unsigned int port)
+{
+	const struct port_attr *a = link_port_attr(l, port);
+	struct av av = ib_path(link_port_attr(l, !port)->lid, 1).av;
+	struct path p;
+
+	av.port = port;
+	av.slid = a->lid;
+	memcpy(av.smac, a->mac, 6);
+	path_init(&p, &av, 1, 1);
+	return p;
+}
+
+static void
+test_native_pair_finds_its_lids(void **state)
+{
+	struct error err = { 0 };
+	struct bench b = { .num_pkts = 0 };
+	struct port_settings s[2];
+	struct path there, back;
+	unsigned int i;
+
+	(void)state;
+	ib_pair_config(&b.cfg);
+	b.link = link_open(&b.cfg, &err);
+	assert_string_equal(err.text, "");
+	b.worker[0] = link_worker_create(b.link, 0, &err);
+	for (i = 0; i < 2; i++) {
+		s[i] = ib_settings(PORT_STATE_ACTIVE, i + 1, 0);
+		s[i].mtu = 4096;
+		link_port_set(b.worker[0], i, &s[i]);
+		assert_int_equal(link_port_attr(b.link, i)->active_mtu, 4096);
+	}
+	there = ib_path_from(b.link, 0);
+	back = ib_path_from(b.link, 1);
+	/* the first goes to all, the answer where it came from */
+	ib_send(&b, &there);
+	assert_int_equal(bench_poll(&b, 0), 1);
+	assert_int_equal(b.pkts[0]->port, 1);
+	assert_int_equal(b.pkts[0]->dlid, 2);
+	ib_send(&b, &back);
+	assert_int_equal(bench_poll(&b, 0), 1);
+	assert_int_equal(b.pkts[0]->port, 0);
+	assert_int_equal(b.pkts[0]->slid, 2);
+	assert_int_equal(link_worker_counters(b.worker[0], 0)->tx_flooded, 1);
+	assert_int_equal(link_worker_counters(b.worker[0], 1)->tx_flooded, 0);
+	bench_free(&b);
+	link_worker_destroy(b.worker[0]);
+	link_close(b.link);
+}
+
+static void
+test_bad_native_ports_are_named(void **state)
+{
+	struct link_config c;
+
+	(void)state;
+	ib_pair_config(&c);
+	c.port[1].num_addr = 1;
+	refused(&c, "port1: addresses: got 1, but a native InfiniBand port has none: LIDs and "
+		    "GIDs are subnet management's");
+	ib_pair_config(&c);
+	c.port[0].rocev1 = true;
+	refused(&c, "port0: rocev1 and native InfiniBand exclude each other");
+	ib_pair_config(&c);
+	c.port[0].ethertype = 0x05DC;
+	refused(&c, "port0: ethertype: got 0x05dc, allowed 0x0600..0xffff but 0x8100");
+	c.port[0].ethertype = 0x8100;
+	refused(&c, "port0: ethertype: got 0x8100, allowed 0x0600..0xffff but 0x8100");
+	ib_pair_config(&c);
+	c.port[0].mtu = 335;
+	refused(&c, "port0: mtu: got 335, native InfiniBand needs 336 or more: a path MTU of 256 "
+		    "and its headers");
+	ib_pair_config(&c);
+	c.port[0].num_lids = 65;
+	refused(&c, "port0: LID routes: got 65, allowed up to 64");
+	ib_pair_config(&c);
+	c.port[0].lids[0] = (struct link_lid) { 0xC000, { 2, 0, 0, 0, 0, 1 } };
+	c.port[0].num_lids = 1;
+	refused(&c, "port0: lid: got 0xc000, allowed 1..0xbfff");
+	c.port[0].lids[0] = (struct link_lid) { 3, { 0 } };
+	refused(&c, "port0: mac of LID 3: neither zero nor a group address is a port's");
+}
+
 /* A vdev with its arguments is plugged in, and out again at the end. */
 static void
 test_vdev_is_plugged_and_unplugged(void **state)
@@ -252,6 +349,8 @@ main(void)
 		cmocka_unit_test(test_pair_carries_packets_both_ways),
 		cmocka_unit_test(test_pair_opens_again),
 		cmocka_unit_test(test_bad_configurations_are_named),
+		cmocka_unit_test(test_native_pair_finds_its_lids),
+		cmocka_unit_test(test_bad_native_ports_are_named),
 		cmocka_unit_test(test_vdev_is_plugged_and_unplugged),
 		cmocka_unit_test(test_stale_socket_is_removed_and_a_live_one_is_left),
 	};

@@ -207,6 +207,32 @@ test_prefix_counts_in_its_own_family(void **state)
 	}
 }
 
+/* RFC 4291, appendix A: the universal/local bit is inverted, FF FE in the middle */
+static void
+test_guid_of_a_mac(void **state)
+{
+	static const uint8_t universal[6] = { 0x34, 0x56, 0x78, 0x9A, 0xBC, 0xDE };
+	static const uint8_t local[6] = { 0x02, 0, 0, 0, 0, 0x01 };
+
+	(void)state;
+	assert_true(port_eui64(universal) == UINT64_C(0x365678FFFE9ABCDE));
+	assert_true(port_eui64(local) == UINT64_C(0x000000FFFE000001));
+}
+
+/* native IB tables keep unused entries in their places */
+static void
+test_unused_gid_is_not_found(void **state)
+{
+	struct port_attr p = { .num_gids = 2 };
+	union gid zero = { .word = { 0, 0 } };
+
+	(void)state;
+	p.gid[0].type = p.gid[1].type = GID_IB;
+	p.gid[1].gid = gid("fe80::1");
+	assert_int_equal(port_gid_find(&p, &zero, GID_IB), -1);
+	assert_int_equal(port_gid_find(&p, &p.gid[1].gid, GID_IB), 1);
+}
+
 static void
 test_violation_counters_of_workers_add_up(void **state)
 {
@@ -235,6 +261,8 @@ main(void)
 		cmocka_unit_test(test_what_is_no_address_is_refused),
 		cmocka_unit_test(test_link_local_and_zero),
 		cmocka_unit_test(test_prefix_counts_in_its_own_family),
+		cmocka_unit_test(test_guid_of_a_mac),
+		cmocka_unit_test(test_unused_gid_is_not_found),
 		cmocka_unit_test(test_violation_counters_of_workers_add_up),
 	};
 

@@ -437,12 +437,60 @@ test_grh_and_lrh_refusals(void **state)
 	EDIT(3, put_be16(s.l3 + 4, 0), VERDICT_GRH);
 	EDIT(3, put_be16(s.l3 + 4, 2), VERDICT_LENGTH);
 	EDIT(3, put_be16(s.l3 + 4, get_be16(s.l3 + 4) + 1), VERDICT_GRH);
+	EDIT(3, s.l3_len -= 2, VERDICT_GRH); /* no room for the VCRC */
+	EDIT(3, s.l3[1] |= 3, VERDICT_GRH); /* LNH says GRH, a BTH follows */
 #undef EDIT
 	expect_refused(ENCAP_ROCEV1, grh, 39, VERDICT_GRH);
 	expect_refused(ENCAP_IB, grh, 7, VERDICT_RUNT);
 	/* the sheet: "a receiver that checks NxtHdr drops it" */
 	len = hex_bytes(VECTOR_GLOBAL VECTOR_GLOBAL_ICRC VECTOR_GLOBAL_VCRC, p, sizeof(p));
 	expect_refused(ENCAP_IB, p, len, VERDICT_GRH);
+}
+
+/* rc-transport 1: the upper half of LRH byte 0; on RoCE there is none */
+static void
+test_virtual_lane_is_read(void **state)
+{
+	struct packet pkt;
+	enum verdict why;
+	struct sample s;
+	unsigned int c, vl;
+
+	(void)state;
+	for (c = 0; c < SAMPLE_CARRIERS; c++) {
+		for (vl = 0; vl < 16; vl++) {
+			sample_init(&s, &sample_carriers[c], UD_SEND_ONLY, 8);
+			s.av.vl = vl;
+			sample_build(&s);
+			assert_true(parse_exact(s.av.encap, s.l3, s.l3_len, &pkt, &why));
+			assert_int_equal(pkt.vl, s.av.encap == ENCAP_IB ? vl : 0);
+			assert_int_equal(pkt.sl, s.av.encap == ENCAP_IB ? 5 : 0);
+		}
+	}
+	/* SMPs travel on VL 15 whatever the address vector says (smp-sma 1) */
+	sample_init(&s, &sample_carriers[3], UD_SEND_ONLY, 8);
+	s.av.vl = 3;
+	s.h.dest_qpn = 0;
+	sample_build(&s);
+	assert_true(parse_exact(s.av.encap, s.l3, s.l3_len, &pkt, &why));
+	assert_int_equal(pkt.vl, 15);
+}
+
+/* what stands behind PktLen and the VCRC is Ethernet's padding */
+static void
+test_padding_behind_the_vcrc_is_not_read(void **state)
+{
+	struct packet pkt;
+	enum verdict why;
+	struct sample s;
+
+	(void)state;
+	sample_make(&s, &sample_carriers[3], RC_ACK, 0);
+	memset(s.l3 + s.l3_len, 0xEE, 16);
+	assert_true(wire_parse(ENCAP_IB, s.l3, s.l3_len + 16, &pkt, &why));
+	assert_int_equal(pkt.payload_len, 0);
+	assert_int_equal(pkt.icrc_len, s.l3_len - ICRC_LEN - VCRC_LEN);
+	assert_true(wire_crc_ok(&pkt, &why));
 }
 
 /* rc-transport 5: unknown opcodes of another class than RC, and TVer */
@@ -543,6 +591,8 @@ main(void)
 		cmocka_unit_test(test_ipv4_options),
 		cmocka_unit_test(test_ipv6_refusals),
 		cmocka_unit_test(test_grh_and_lrh_refusals),
+		cmocka_unit_test(test_virtual_lane_is_read),
+		cmocka_unit_test(test_padding_behind_the_vcrc_is_not_read),
 		cmocka_unit_test(test_opcode_and_tver),
 		cmocka_unit_test(test_congestion_and_reserved_bits),
 		cmocka_unit_test(test_mutated_packets_stay_in_bounds),

@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/* Native InfiniBand frames that come in: EtherType, LIDs, state of the port; what is learned. */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "ib.h"
+
+#define ACCEPTED VERDICT_COUNT
+
+/* LID routes as text: "0x2=02000000000a 0x3=02000000000b!" with ! for a fixed one */
+static void
+expect_routes(struct bench *b, const char *want)
+{
+	char text[256] = "", *end = text;
+	struct link_lid_info i;
+	uint32_t cursor = 0;
+
+	while (link_lid_next(b->link, 0, &cursor, &i))
+		end += sprintf(end, "%s0x%x=%02x%02x%02x%02x%02x%02x%s", end == text ? "" : " ",
+			i.lid, i.mac[0], i.mac[1], i.mac[2], i.mac[3], i.mac[4], i.mac[5],
+			i.fixed ? "!" : "");
+	assert_string_equal(text, want);
+}
+
+static void
+test_native_packet_comes_back_parsed(void **state)
+{
+	struct bench *b = *state;
+	const struct packet *p;
+
+	bench_verdict(b, ib_frame(US A, 3, 0x10, 0x22, 1), ACCEPTED);
+	p = b->pkts[0];
+	assert_int_equal(p->encap, ENCAP_IB);
+	assert_int_equal(p->vl, 3);
+	assert_int_equal(p->slid, 0x22);
+	assert_int_equal(p->dlid, 0x10);
+	assert_int_equal(p->dest_qpn, 1);
+	assert_int_equal(p->qkey, 0x80010000);
+	assert_int_equal(p->payload_len, 8);
+	assert_false(p->has_grh);
+	assert_int_equal(p->port, 0);
+	assert_memory_equal(p->smac, "\2\0\0\0\0\xA", 6);
+	/* to all, by a sender that knows no route */
+	bench_verdict(b, DATA(ALL A, 0x10, 0x22), ACCEPTED);
+	bench_verdict(b, DATA(B A, 0x10, 0x22), VERDICT_NOT_OUR_MAC);
+}
+
+static void
+test_service_level_is_the_lrh_s(void **state)
+{
+	struct bench *b = *state;
+
+	/* SL 9 in the LRH, priority 5 in the tag */
+	bench_verdict(b, US A "8100 a000 88b5 0092 0010 000a 0022 6400ffff 00000001 00000000"
+		"80010000 00000001 0102030405060708 11223344 5566", ACCEPTED);
+	assert_int_equal(b->pkts[0]->sl, 9);
+}
+
+static void
+test_port_speaks_its_ethertype_only(void **state)
+{
+	struct bench *b = *state;
+
+	bench_verdict(b, ROCEV2_ACK, VERDICT_ETHERTYPE);
+	bench_verdict(b, ROCEV2_IPV6_ACK, VERDICT_ETHERTYPE);
+	bench_verdict(b, ROCEV1_ACK, VERDICT_ETHERTYPE);
+	bench_verdict(b, ALL "020000000001 0806 0001080006040001"
+		"020000000001 0a000001 000000000000 0a000002", VERDICT_ETHERTYPE);
+	bench_verdict(b, US A "88b6 0002", VERDICT_ETHERTYPE);
+	bench_expect_nothing(b);
+}
+
+static void
+test_other_ports_do_not_speak_it(void **state)
+{
+	struct bench *b = *state; /* a RoCE port */
+
+	bench_verdict(b, DATA(US A, 0x10, 0x22), VERDICT_ETHERTYPE);
+	bench_verdict(b, SMP(US A, 0xFFFF, 0xFFFF), VERDICT_ETHERTYPE);
+}
+
+static void
+test_ethertype_as_configured(void **state)
+{
+	struct bench b;
+	char text[512];
+
+	(void)state;
+	ib_config(&b);
+	b.cfg.port[0].ethertype = 0x88B6;
+	bench_open(&b);
+	assert_int_equal(link_port_attr(b.link, 0)->ethertype, 0x88B6);
+	bench_verdict(&b, SMP(US A, 0xFFFF, 0xFFFF), VERDICT_ETHERTYPE);
+	strcpy(text, SMP(US A, 0xFFFF, 0xFFFF));
+	memcpy(strstr(text, "88b5"), "88b6", 4);
+	bench_verdict(&b, text, ACCEPTED);
+	bench_close(&b);
+}
+
+static void
+test_malformed_frames_have_their_verdict(void **state)
+{
+	struct bench *b = *state;
+
+	bench_verdict(b, US A "88b5 0002 0010 0002", VERDICT_RUNT);
+	/* LVer 1; LNH 0 and 1: raw; PktLen beyond the frame's end */
+	bench_verdict(b, US A "88b5 0102 0010 0007 0022 1100ffff0000045600000012 1f000007"
+		"00000000 0000", VERDICT_GRH);
+	bench_verdict(b, US A "88b5 0000 0010 0007 0022 1100ffff0000045600000012 1f000007"
+		"00000000 0000", VERDICT_GRH);
+	bench_verdict(b, US A "88b5 0001 0010 0007 0022 1100ffff0000045600000012 1f000007"
+		"00000000 0000", VERDICT_GRH);
+	bench_verdict(b, US A "88b5 0002 0010 0008 0022 1100ffff0000045600000012 1f000007"
+		"00000000 0000", VERDICT_GRH);
+	expect_routes(b, ""); /* nothing is learned of them */
+}
+
+/* smp-sma 1: own LID, any of the 2^LMC */
+static void
+test_own_lids_are_all_of_the_lmc(void **state)
+{
+	struct bench *b = *state;
+
+	ib_set(b, PORT_STATE_ACTIVE, 0x10, 0);
+	bench_verdict(b, DATA(US A, 0x10, 0x22), ACCEPTED);
+	bench_verdict(b, DATA(US A, 0x11, 0x22), VERDICT_NOT_OUR_LID);
+	bench_verdict(b, DATA(US A, 0x0F, 0x22), VERDICT_NOT_OUR_LID);
+	ib_set(b, PORT_STATE_ACTIVE, 0x10, 2);
+	bench_verdict(b, DATA(US A, 0x10, 0x22), ACCEPTED);
+	bench_verdict(b, DATA(US A, 0x13, 0x22), ACCEPTED);
+	bench_verdict(b, SMP(US A, 0x13, 0x22), ACCEPTED);
+	bench_verdict(b, DATA(US A, 0x14, 0x22), VERDICT_NOT_OUR_LID);
+	bench_verdict(b, DATA(US A, 0x0F, 0x22), VERDICT_NOT_OUR_LID);
+	bench_verdict(b, SMP(US A, 0x14, 0x22), VERDICT_NOT_OUR_LID);
+	/* none yet */
+	ib_set(b, PORT_STATE_ACTIVE, 0, 7);
+	bench_verdict(b, DATA(US A, 0, 0x22), VERDICT_NOT_OUR_LID);
+	bench_verdict(b, DATA(US A, 0x10, 0x22), VERDICT_NOT_OUR_LID);
+}
+
+/* smp-sma 1: the permissive LID is for SMPs */
+static void
+test_permissive_lid_is_for_smps(void **state)
+{
+	struct bench *b = *state;
+
+	bench_verdict(b, SMP(US A, 0xFFFF, 0xFFFF), ACCEPTED);
+	bench_verdict(b, SMP(US A, 0xFFFF, 0x22), ACCEPTED);
+	bench_verdict(b, DATA(US A, 0xFFFF, 0x22), VERDICT_NOT_OUR_LID);
+	ib_set(b, PORT_STATE_INIT, 0, 0);
+	bench_verdict(b, SMP(ALL A, 0xFFFF, 0xFFFF), ACCEPTED);
+}
+
+static void
+test_group_lids_are_for_the_group_s_queue_pair(void **state)
+{
+	struct bench *b = *state;
+
+	bench_verdict(b, ib_frame(ALL A, 0, 0xC000, 0x22, 0xFFFFFF), ACCEPTED);
+	bench_verdict(b, ib_frame(ALL A, 0, 0xFFFE, 0x22, 0xFFFFFF), ACCEPTED);
+	bench_verdict(b, ib_frame(ALL A, 0, 0xC000, 0x22, 1), VERDICT_NOT_OUR_LID);
+	bench_verdict(b, ib_frame(ALL A, 0, 0xBFFF, 0x22, 0xFFFFFF), VERDICT_NOT_OUR_LID);
+	bench_verdict(b, ib_frame(ALL A, 15, 0xC000, 0x22, 0xFFFFFF), VERDICT_NOT_OUR_LID);
+}
+
+static void
+test_data_needs_an_armed_or_active_port_and_smps_none(void **state)
+{
+	struct bench *b = *state;
+
+	ib_set(b, PORT_STATE_DOWN, 0x10, 0);
+	bench_verdict(b, DATA(US A, 0x10, 0x22), VERDICT_PORT_STATE);
+	bench_verdict(b, SMP(US A, 0x10, 0x22), ACCEPTED);
+	ib_set(b, PORT_STATE_INIT, 0x10, 0);
+	bench_verdict(b, DATA(US A, 0x10, 0x22), VERDICT_PORT_STATE);
+	bench_verdict(b, ib_frame(US A, 14, 0x10, 0x22, 0), VERDICT_PORT_STATE);
+	bench_verdict(b, ib_frame(ALL A, 0, 0xC000, 0x22, 0xFFFFFF), VERDICT_PORT_STATE);
+	bench_verdict(b, SMP(US A, 0x10, 0x22), ACCEPTED);
+	ib_set(b, PORT_STATE_ARMED, 0x10, 0);
+	bench_verdict(b, DATA(US A, 0x10, 0x22), ACCEPTED);
+	ib_set(b, PORT_STATE_ACTIVE, 0x10, 0);
+	bench_verdict(b, DATA(US A, 0x10, 0x22), ACCEPTED);
+}
+
+static void
+test_source_lids_are_learned(void **state)
+{
+	struct bench *b = *state;
+
+	bench_verdict(b, DATA(US A, 0x10, 0x22), ACCEPTED);
+	bench_verdict(b, SMP(US B, 0x10, 0xBFFF), ACCEPTED);
+	bench_verdict(b, DATA(US A, 0x10, 1), ACCEPTED);
+	bench_verdict(b, DATA(US A, 0x10, 1), ACCEPTED);
+	expect_routes(b, "0x1=02000000000a 0x22=02000000000a 0xbfff=02000000000b");
+	assert_int_equal(link_worker_counters(b->worker[0], 0)->lid_moved, 0);
+}
+
+static void
+test_what_is_no_unicast_lid_of_another_is_not_learned(void **state)
+{
+	struct bench *b = *state;
+
+	ib_set(b, PORT_STATE_ACTIVE, 0x10, 1);
+	/* none, permissive, groups */
+	bench_verdict(b, DATA(US A, 0x10, 0), ACCEPTED);
+	bench_verdict(b, SMP(US A, 0xFFFF, 0xFFFF), ACCEPTED);
+	bench_verdict(b, DATA(US A, 0x10, 0xC000), ACCEPTED);
+	bench_verdict(b, DATA(US A, 0x10, 0xFFFE), ACCEPTED);
+	/* our own, claimed by another */
+	bench_verdict(b, DATA(US A, 0x10, 0x10), ACCEPTED);
+	bench_verdict(b, DATA(US A, 0x10, 0x11), ACCEPTED);
+	/* from our own MAC, and from a group's */
+	bench_verdict(b, DATA(US US, 0x10, 0x22), ACCEPTED);
+	bench_verdict(b, DATA(US "010000000001 ", 0x10, 0x23), ACCEPTED);
+	/* not for us */
+	bench_verdict(b, DATA(US A, 0x30, 0x24), VERDICT_NOT_OUR_LID);
+	bench_verdict(b, DATA(B A, 0x10, 0x25), VERDICT_NOT_OUR_MAC);
+	expect_routes(b, "");
+}
+
+static void
+test_learned_lid_that_moves_is_counted(void **state)
+{
+	struct bench *b = *state;
+	const struct link_counters *c = link_worker_counters(b->worker[0], 0);
+
+	bench_verdict(b, DATA(US A, 0x10, 0x22), ACCEPTED);
+	bench_verdict(b, DATA(US B, 0x10, 0x22), ACCEPTED);
+	expect_routes(b, "0x22=02000000000b");
+	assert_int_equal(c->lid_moved, 1);
+	bench_verdict(b, DATA(US B, 0x10, 0x22), ACCEPTED);
+	assert_int_equal(c->lid_moved, 1);
+}
+
+static void
+test_fixed_lid_stays(void **state)
+{
+	struct bench *b = *state;
+	struct error err = { 0 };
+
+	/* over a learned one */
+	bench_verdict(b, DATA(US B, 0x10, 0x22), ACCEPTED);
+	assert_int_equal(link_lid_set(b->link, 0, 0x22, (const uint8_t *)"\2\0\0\0\0\xA", &err), 0);
+	expect_routes(b, "0x22=02000000000a!");
+	bench_verdict(b, DATA(US B, 0x10, 0x22), ACCEPTED);
+	expect_routes(b, "0x22=02000000000a!");
+	assert_int_equal(link_worker_counters(b->worker[0], 0)->lid_moved, 0);
+	/* forgotten, it is learned again */
+	assert_int_equal(link_lid_set(b->link, 0, 0x22, NULL, &err), 0);
+	expect_routes(b, "");
+	bench_verdict(b, DATA(US B, 0x10, 0x22), ACCEPTED);
+	expect_routes(b, "0x22=02000000000b");
+}
+
+static void
+test_fixed_lids_of_the_configuration(void **state)
+{
+	struct bench b;
+
+	(void)state;
+	ib_config(&b);
+	b.cfg.port[0].lids[0] = (struct link_lid) { 7, { 2, 0, 0, 0, 0, 0xA } };
+	b.cfg.port[0].lids[1] = (struct link_lid) { 0xBFFF, { 2, 0, 0, 0, 0, 0xB } };
+	b.cfg.port[0].num_lids = 2;
+	bench_open(&b);
+	expect_routes(&b, "0x7=02000000000a! 0xbfff=02000000000b!");
+	bench_close(&b);
+}
+
+static void
+refused(struct bench *b, unsigned int port, uint16_t lid, const char *mac, const char *text)
+{
+	struct error err = { 0 };
+
+	assert_int_equal(link_lid_set(b->link, port, lid, (const uint8_t *)mac, &err), -22);
+	assert_string_equal(err.text, text);
+}
+
+static void
+test_bad_routes_are_refused(void **state)
+{
+	struct bench *b = *state;
+
+	refused(b, 0, 0, "\2\0\0\0\0\xA", "port0: lid: got 0x0, allowed 1..0xbfff");
+	refused(b, 0, 0xC000, "\2\0\0\0\0\xA", "port0: lid: got 0xc000, allowed 1..0xbfff");
+	refused(b, 0, 0xFFFF, NULL, "port0: lid: got 0xffff, allowed 1..0xbfff");
+	refused(b, 0, 5, "\0\0\0\0\0\0",
+		"port0: mac of LID 5: neither zero nor a group address is a port's");
+	refused(b, 0, 5, "\1\0\0\0\0\1",
+		"port0: mac of LID 5: neither zero nor a group address is a port's");
+	refused(b, 1, 5, NULL, "port: got 1, allowed 0..0");
+	expect_routes(b, "");
+}
+
+static void
+test_roce_port_has_no_lid_routes(void **state)
+{
+	struct bench *b = *state;
+
+	refused(b, 0, 5, "\2\0\0\0\0\xA",
+		"port0: no native InfiniBand port: it has no LID routes");
+	expect_routes(b, "");
+}
+
+int
+main(void)
+{
+#define WITH_IB(t) cmocka_unit_test_setup_teardown(t, ib_setup, bench_teardown)
+#define WITH_ROCE(t) cmocka_unit_test_setup_teardown(t, bench_setup, bench_teardown)
+	const struct CMUnitTest tests[] = {
+		WITH_IB(test_native_packet_comes_back_parsed),
+		WITH_IB(test_service_level_is_the_lrh_s),
+		WITH_IB(test_port_speaks_its_ethertype_only),
+		WITH_ROCE(test_other_ports_do_not_speak_it),
+		cmocka_unit_test(test_ethertype_as_configured),
+		WITH_IB(test_malformed_frames_have_their_verdict),
+		WITH_IB(test_own_lids_are_all_of_the_lmc),
+		WITH_IB(test_permissive_lid_is_for_smps),
+		WITH_IB(test_group_lids_are_for_the_group_s_queue_pair),
+		WITH_IB(test_data_needs_an_armed_or_active_port_and_smps_none),
+		WITH_IB(test_source_lids_are_learned),
+		WITH_IB(test_what_is_no_unicast_lid_of_another_is_not_learned),
+		WITH_IB(test_learned_lid_that_moves_is_counted),
+		WITH_IB(test_fixed_lid_stays),
+		cmocka_unit_test(test_fixed_lids_of_the_configuration),
+		WITH_IB(test_bad_routes_are_refused),
+		WITH_ROCE(test_roce_port_has_no_lid_routes),
+	};
+
+	return cmocka_run_group_tests(tests, bench_eal, bench_eal_cleanup);
+}

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/* Native InfiniBand frames that go out: where a LID leads, and what a port's state lets pass. */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "ib.h"
+
+static const struct link_counters *
+counters(struct bench *b)
+{
+	return link_worker_counters(b->worker[0], 0);
+}
+
+static void
+hear(struct bench *b, const char *frame)
+{
+	bench_verdict(b, frame, VERDICT_COUNT);
+}
+
+/* ICRC by zlib's CRC-32, VCRC by IBA's polynomial bit by bit, outside of our code */
+static void
+test_frame_is_complete(void **state)
+{
+	struct bench *b = *state;
+	struct path path = ib_path(0x22, 1);
+
+	hear(b, DATA(US A, 0x10, 0x22));
+	ib_send(b, &path);
+	bench_expect(b, A US "88b5 0002 0022 000a 0010 6400ffff 00000001 00000000"
+		"80010000 00000001 0102030405060708 6352d92a 57c8 00000000");
+	assert_int_equal(counters(b)->tx_packets, 1);
+	assert_int_equal(counters(b)->tx_bytes, 60);
+}
+
+static void
+test_longer_frame_is_not_padded(void **state)
+{
+	struct bench *b = *state;
+	struct path path = ib_path(0x22, 1);
+	uint8_t *bth = tx_reserve(link_tx_sink(b->worker[0]), &path, 36);
+
+	memset(bth, 0, 36);
+	tx_commit(link_tx_sink(b->worker[0]));
+	link_tx_flush(b->worker[0], b->now);
+	assert_int_equal(counters(b)->tx_bytes, 14 + 8 + 36 + 6);
+	bench_discard(b);
+}
+
+static void
+test_unknown_lid_goes_to_all_and_a_known_one_where_it_was_heard(void **state)
+{
+	struct bench *b = *state;
+	struct path path = ib_path(0x22, 1);
+
+	ib_send(b, &path);
+	ib_expect(b, ALL, 0x22);
+	assert_int_equal(counters(b)->tx_flooded, 1);
+	hear(b, DATA(US A, 0x10, 0x22));
+	ib_send(b, &path);
+	ib_expect(b, A, 0x22);
+	/* the same path, after it moved */
+	hear(b, DATA(US B, 0x10, 0x22));
+	ib_send(b, &path);
+	ib_expect(b, B, 0x22);
+	assert_int_equal(counters(b)->tx_flooded, 1);
+	assert_int_equal(counters(b)->tx_unresolved, 0);
+}
+
+static void
+test_fixed_route_is_used(void **state)
+{
+	struct bench *b = *state;
+	struct path path = ib_path(0x22, 1);
+	struct error err;
+
+	assert_int_equal(link_lid_set(b->link, 0, 0x22, (const uint8_t *)"\2\0\0\0\0\xB", &err), 0);
+	hear(b, DATA(US A, 0x10, 0x22));
+	ib_send(b, &path);
+	ib_expect(b, B, 0x22);
+}
+
+static void
+test_group_goes_to_all_and_is_no_flood(void **state)
+{
+	struct bench *b = *state;
+	struct path path = ib_path(0xC001, 0xFFFFFF);
+
+	ib_send(b, &path);
+	ib_expect(b, ALL, 0xC001);
+	assert_int_equal(counters(b)->tx_flooded, 0);
+}
+
+/* An answer knows the MAC its question came from: no route is asked. */
+static void
+test_mac_of_the_path_is_final(void **state)
+{
+	struct bench *b = *state;
+	struct path path = ib_path(0x22, 1);
+	struct av av = path.av;
+
+	hear(b, DATA(US A, 0x10, 0x22));
+	memcpy(av.dmac, "\2\0\0\0\0\xB", 6);
+	path_init(&path, &av, 1, 1);
+	ib_send(b, &path);
+	ib_expect(b, B, 0x22);
+}
+
+static void
+expect_from_ourselves(struct bench *b, uint16_t dlid)
+{
+	bench_expect_nothing(b);
+	assert_int_equal(bench_poll(b, 0), 1);
+	assert_int_equal(b->pkts[0]->dlid, dlid);
+	assert_memory_equal(b->pkts[0]->smac, "\2\0\0\0\0\2", 6);
+}
+
+static void
+test_own_lids_are_the_port_itself(void **state)
+{
+	struct bench *b = *state;
+	struct path path = ib_path(0x10, 1);
+	struct av av;
+
+	ib_set(b, PORT_STATE_ACTIVE, 0x10, 1);
+	ib_send(b, &path);
+	expect_from_ourselves(b, 0x10);
+	path = ib_path(0x11, 1);
+	ib_send(b, &path);
+	expect_from_ourselves(b, 0x11);
+	/* an SMP to itself: no LID yet, but the MAC of its question */
+	ib_set(b, PORT_STATE_INIT, 0, 0);
+	path = ib_path(0xFFFF, 0);
+	av = path.av;
+	memcpy(av.dmac, av.smac, 6);
+	path_init(&path, &av, 0, 0);
+	ib_send(b, &path);
+	expect_from_ourselves(b, 0xFFFF);
+	/* that made us nobody's peer */
+	path = ib_path(0xFFFF, 0);
+	ib_send(b, &path);
+	ib_expect(b, ALL, 0xFFFF);
+}
+
+static void
+test_permissive_lid_is_who_sent_the_last_smp(void **state)
+{
+	struct bench *b = *state;
+	struct path path = ib_path(0xFFFF, 0);
+
+	ib_send(b, &path);
+	ib_expect(b, ALL, 0xFFFF);
+	assert_int_equal(counters(b)->tx_flooded, 1);
+	hear(b, SMP(US A, 0xFFFF, 0xFFFF));
+	ib_send(b, &path);
+	ib_expect(b, A, 0xFFFF);
+	hear(b, SMP(US B, 0x10, 0x22));
+	ib_send(b, &path);
+	ib_expect(b, B, 0xFFFF);
+	hear(b, DATA(US A, 0x10, 0x23)); /* no SMP */
+	ib_send(b, &path);
+	ib_expect(b, B, 0xFFFF);
+	assert_int_equal(counters(b)->tx_flooded, 1);
+	assert_int_equal(counters(b)->lid_moved, 0);
+}
+
+static void
+test_configured_peer_stays(void **state)
+{
+	struct path path = ib_path(0xFFFF, 0);
+	struct bench b;
+
+	(void)state;
+	ib_config(&b);
+	memcpy(b.cfg.port[0].peer_mac, "\2\0\0\0\0\xB", 6);
+	bench_open(&b);
+	hear(&b, SMP(US A, 0xFFFF, 0xFFFF));
+	ib_send(&b, &path);
+	ib_expect(&b, B, 0xFFFF);
+	bench_close(&b);
+}
+
+static void
+test_only_smps_leave_a_port_that_is_not_active(void **state)
+{
+	static const uint8_t states[] = { PORT_STATE_DOWN, PORT_STATE_INIT, PORT_STATE_ARMED };
+	struct bench *b = *state;
+	struct path data = ib_path(0x22, 1), smp = ib_path(0x22, 0);
+	unsigned int i;
+
+	for (i = 0; i < 3; i++) {
+		ib_set(b, states[i], 0x10, 0);
+		ib_send(b, &data);
+		bench_expect_nothing(b);
+		assert_int_equal(counters(b)->tx_port_state, i + 1);
+		ib_send(b, &smp);
+		ib_expect(b, ALL, 0x22);
+	}
+	/* the same path, as soon as it is active */
+	ib_set(b, PORT_STATE_ACTIVE, 0x10, 0);
+	ib_send(b, &data);
+	ib_expect(b, ALL, 0x22);
+	assert_int_equal(counters(b)->tx_port_state, 3);
+	assert_int_equal(counters(b)->tx_packets, 4);
+}
+
+static void
+test_neighbours_are_refused(void **state)
+{
+	struct bench *b = *state;
+	struct error err = { 0 };
+	union gid gid;
+	uint32_t index;
+
+	assert_true(gid_parse("fe80::1", &gid));
+	assert_int_equal(link_neighbour(b->link, 0, &gid, &gid, &index, &err), -22);
+	assert_string_equal(err.text, "port0: native InfiniBand: LIDs route there");
+}
+
+static void
+test_port_says_nothing_by_itself(void **state)
+{
+	struct bench *b = *state;
+	unsigned int i;
+
+	for (i = 0; i < 100; i++) {
+		b->now += 100 * MS;
+		link_tick(b->worker[0], b->now);
+		bench_poll(b, 0);
+	}
+	bench_expect_nothing(b);
+}
+
+int
+main(void)
+{
+#define WITH_IB(t) cmocka_unit_test_setup_teardown(t, ib_setup, bench_teardown)
+	const struct CMUnitTest tests[] = {
+		WITH_IB(test_frame_is_complete),
+		WITH_IB(test_longer_frame_is_not_padded),
+		WITH_IB(test_unknown_lid_goes_to_all_and_a_known_one_where_it_was_heard),
+		WITH_IB(test_fixed_route_is_used),
+		WITH_IB(test_group_goes_to_all_and_is_no_flood),
+		WITH_IB(test_mac_of_the_path_is_final),
+		WITH_IB(test_own_lids_are_the_port_itself),
+		WITH_IB(test_permissive_lid_is_who_sent_the_last_smp),
+		cmocka_unit_test(test_configured_peer_stays),
+		WITH_IB(test_only_smps_leave_a_port_that_is_not_active),
+		WITH_IB(test_neighbours_are_refused),
+		WITH_IB(test_port_says_nothing_by_itself),
+	};
+
+	return cmocka_run_group_tests(tests, bench_eal, bench_eal_cleanup);
+}

@@ -15,7 +15,8 @@
 #include <rte_lcore.h>
 #include <rte_malloc.h>
 
-#include "engine/worker.h"
+#include "engine/own_live.h"
+#include "engine/subnet.h"
 
 RTE_LOG_REGISTER(engine_logtype, polca.engine, INFO);
 
@@ -188,7 +189,7 @@ worker_fill(struct engine *e, struct worker *w, struct error *err)
 static int
 worker_create(struct engine *e, unsigned int id, unsigned int lcore, struct error *err)
 {
-	struct rc_worker_config rc = { .id = id, .event = events_put };
+	struct rc_worker_config rc = { .id = id, .event = events_put, .violation = bad_key_rc };
 	struct worker *w;
 	int ret;
 
@@ -212,6 +213,7 @@ worker_create(struct engine *e, unsigned int id, unsigned int lcore, struct erro
 	rc.wheel = w->wheel;
 	rc.tx = link_tx_sink(w->link);
 	rc.event_arg = w;
+	rc.violation_arg = w;
 	rc.icrc_unchecked = e->config.icrc_unchecked;
 	w->rc = rc_worker_create(e->dev, &rc);
 	if (w->rc == NULL)
@@ -253,6 +255,10 @@ create(struct engine *e, struct error *err)
 		e->config.limits = rc_limits_default;
 	if (e->config.mad.max_sessions == 0)
 		e->config.mad = mad_limits_default;
+	if (e->config.sma.limits.trap_rate == 0)
+		e->config.sma.limits = sma_limits_default;
+	if (e->config.live.sources == 0)
+		e->config.live = live_limits_default;
 	e->mad_hash_key = rng_u64(&rng_kernel);
 	e->config.link.workers = e->num_workers;
 	e->config.link.mbuf_priv = RTE_ALIGN_CEIL(sizeof(struct packet), RTE_CACHE_LINE_SIZE);
@@ -265,10 +271,16 @@ create(struct engine *e, struct error *err)
 	e->link = link_open(&e->config.link, err);
 	if (e->link == NULL)
 		return -ENODEV;
-	ret = sa_store_create(e, err);
+	ret = own_host_create(e, err);
+	if (ret == 0)
+		ret = sa_store_create(e, err);
 	if (ret == 0)
 		ret = create_workers(e, err);
-	return ret != 0 ? ret : store_thread_create(e, err);
+	if (ret == 0)
+		ret = store_thread_create(e, err);
+	if (ret == 0)
+		subnet_start(e);
+	return ret;
 }
 
 struct engine *
@@ -381,6 +393,7 @@ engine_destroy(struct engine *e)
 		return;
 	engine_stop(e, 0);
 	sa_queries_destroy(e);
+	mad_asks_destroy(e);
 	sa_import_destroy(e);
 	sa_walks_end(e);
 	handoff_destroy(e);
@@ -403,6 +416,7 @@ engine_destroy(struct engine *e)
 		mem_destroy(e->mem);
 	if (e->link != NULL)
 		link_close(e->link);
+	own_host_destroy(e);
 	rte_free(e->rcu);
 	mem_free(e->alloc, e);
 }

@@ -3,13 +3,16 @@
  */
 
 /*
- * QP1 of a worker: management datagrams, the SA that answers them and the client that asks others.
+ * QP0 and QP1 of a worker: management datagrams, the agents that answer them and the client that
+ * asks others.
  */
 
 #include <errno.h>
 
+#include "engine/own_live.h"
+#include "engine/subnet.h"
 #include "engine/verbs_sa.h"
-#include "engine/worker.h"
+#include "engine/vl15.h"
 
 #define WRITTEN_BURST 32
 
@@ -40,6 +43,8 @@ create_mad(struct worker *w, struct error *err)
 		.port_arg = w,
 		.limits = e->config.mad,
 		.icrc_unchecked = w->icrc_unchecked,
+		.violation = bad_key_mad,
+		.violation_arg = w,
 	};
 
 	w->mad_hash_key = e->mad_hash_key;
@@ -90,19 +95,31 @@ gsi_create(struct worker *w, struct error *err)
 
 	if (ret == 0 && w->engine->sa != NULL)
 		ret = create_sa(w, err);
+	if (ret == 0)
+		ret = own_live_create(w, err);
+	if (ret == 0)
+		ret = bad_keys_create(w, err);
+	if (ret == 0 && w->id == 0)
+		ret = vl15_create(w, err);
+	if (ret == 0 && w->id == 0)
+		ret = subnet_create(w, err);
 	return ret;
 }
 
 void
 gsi_destroy(struct worker *w)
 {
-	/* sessions that end here call back into the two others */
+	/* sessions that end here call back into the others */
 	if (w->mad != NULL)
 		mad_worker_destroy(w->mad);
 	if (w->client != NULL)
 		sa_client_destroy(w->client);
 	if (w->sa != NULL)
 		sa_worker_destroy(w->sa);
+	subnet_destroy(w);
+	own_live_destroy(w);
+	vl15_destroy(w);
+	bad_keys_destroy(w);
 	engine_ring_free(w->written);
 	w->sa = NULL;
 	w->client = NULL;
@@ -131,11 +148,14 @@ gsi_run(struct worker *w, uint64_t now)
 		work += take_written(w, now);
 		work += sa_run(w->sa, now, WORKER_SA_BUDGET);
 	}
+	if (w->vl15 != NULL)
+		work += vl15_run(w, now);
 	return work + mad_run(w->mad, now, WORKER_BUDGET);
 }
 
 bool
 gsi_pending(const struct worker *w)
 {
-	return mad_pending(w->mad) || (w->sa != NULL && sa_pending(w->sa));
+	return mad_pending(w->mad) || (w->sa != NULL && sa_pending(w->sa)) ||
+	       (w->vl15 != NULL && vl15_pending(w));
 }

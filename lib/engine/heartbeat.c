@@ -13,8 +13,9 @@
 #include <rte_cycles.h>
 #include <rte_lcore.h>
 
+#include "engine/subnet.h"
+#include "engine/verbs_mad.h"
 #include "engine/verbs_sa.h"
-#include "engine/worker.h"
 
 static uint64_t
 heartbeat_age_us(const struct engine *e, const struct worker *w)
@@ -31,6 +32,8 @@ engine_watch(struct engine *e)
 	unsigned int i;
 
 	engine_sa_watch(e);
+	engine_mad_watch(e);
+	subnet_watch(e);
 	for (i = 0; i < e->num_workers && e->running; i++) {
 		struct worker *w = e->worker[i];
 		uint64_t age = heartbeat_age_us(e, w);
@@ -89,8 +92,7 @@ engine_worker_info(const struct engine *e, unsigned int worker, struct worker_in
 	info->qps = w->qps;
 }
 
-/* Add the 64-bit counters of one struct to another's. */
-static void
+void
 add_counters(void *sum, const void *from, size_t size)
 {
 	const uint64_t *f = from;

@@ -12,24 +12,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/worker.h"
+#include "engine/subnet.h"
 #include "wire/bytes.h"
 
 #define RECORDS_A_PORT    5
 #define LINK_LOCAL_PREFIX UINT64_C(0xfe80000000000000)
 #define GUIDS_IN_BLOCK    8
 #define PKEYS_IN_BLOCK    32
-
-/* Codes of PortInfo for a netdev's speed: the fastest that is not faster. */
-static const struct {
-	uint32_t mbps;
-	uint8_t width;
-	uint8_t speed;
-	uint8_t speed_ext;
-} speeds[] = {
-	{ 400000, 2, 4, 8 }, { 200000, 2, 4, 4 }, { 100000, 2, 4, 2 }, { 50000, 1, 4, 4 },
-	{ 40000, 2, 4, 0 }, { 25000, 1, 4, 2 }, { 10000, 2, 1, 0 }, { 0, 1, 1, 0 },
-};
 
 struct filler {
 	struct engine *engine;
@@ -106,21 +95,17 @@ mtu_code(uint16_t mtu)
 static void
 put_speed(struct filler *f, struct sa_change *c, const struct port_attr *port)
 {
-	struct link_state state;
-	unsigned int i = 0;
+	const struct port_speed *s = port_speed(f->engine->link, port->index);
 
-	link_state(f->engine->link, port->index, &state);
-	while (speeds[i].mbps > state.speed_mbps)
-		i++;
-	put(c, "link_width_enabled", speeds[i].width);
-	put(c, "link_width_supported", speeds[i].width);
-	put(c, "link_width_active", speeds[i].width);
-	put(c, "link_speed_enabled", speeds[i].speed);
-	put(c, "link_speed_supported", speeds[i].speed);
-	put(c, "link_speed_active", speeds[i].speed);
-	put(c, "link_speed_ext_enabled", speeds[i].speed_ext);
-	put(c, "link_speed_ext_supported", speeds[i].speed_ext);
-	put(c, "link_speed_ext_active", speeds[i].speed_ext);
+	put(c, "link_width_enabled", s->width);
+	put(c, "link_width_supported", s->width);
+	put(c, "link_width_active", s->width);
+	put(c, "link_speed_enabled", s->speed);
+	put(c, "link_speed_supported", s->speed);
+	put(c, "link_speed_active", s->speed);
+	put(c, "link_speed_ext_enabled", s->speed_ext);
+	put(c, "link_speed_ext_supported", s->speed_ext);
+	put(c, "link_speed_ext_active", s->speed_ext);
 }
 
 static void

@@ -13,25 +13,25 @@
 #include <rte_branch_prediction.h>
 #include <rte_cycles.h>
 
+#include "engine/own_live.h"
+#include "engine/subnet.h"
+#include "engine/vl15.h"
 #include "engine/worker.h"
 #include "wire/wire.h"
 
 #define OPCODE_CNP 0x81 /* rc-transport 2 */
 #define NOBODY     (-1)
+#define QPN_SMI    0
 #define QPN_GSI    1
 
-static inline void
-count(struct worker *w, const struct packet *pkt, enum verdict v)
-{
-	w->counters[pkt->port]->verdict[v]++;
-}
-
-/* Packets that no QP gets (rc-transport 5.3; RoCEv2 congestion notification). */
+/* Packets that no QP gets (rc-transport 5.3; RoCEv2 congestion notification; smp-sma 1). */
 static enum verdict
 nobodys(const struct worker *w, const struct packet *pkt)
 {
 	enum verdict why = VERDICT_ICRC;
 
+	if (vl15_takes(pkt))
+		return VERDICT_SMP;
 	if (pkt->opcode == OPCODE_CNP)
 		return w->icrc_unchecked || wire_crc_ok(pkt, &why) ? VERDICT_CNP : why;
 	if (pkt->dest_qpn == QPN_MULTICAST)
@@ -39,10 +39,17 @@ nobodys(const struct worker *w, const struct packet *pkt)
 	return VERDICT_QPN_UNKNOWN;
 }
 
-/* A datagram's owner is its session's; what is no datagram is refused where it arrived. */
+/*
+ * Worker 0 has QP0, and VL15 is for nothing else. A datagram's owner is its session's; what is no
+ * datagram is refused where it arrived.
+ */
 static int
-gsi_owner(const struct worker *w, const struct packet *pkt)
+manager(const struct worker *w, const struct packet *pkt)
 {
+	if (pkt->dest_qpn == QPN_SMI)
+		return 0;
+	if (vl15_takes(pkt))
+		return NOBODY;
 	if (OPCODE_CLASS(pkt->opcode) == OPCODE_UD)
 		return (int)mad_owner(w->mad_hash_key, w->workers, pkt);
 	return (int)w->id;
@@ -51,26 +58,47 @@ gsi_owner(const struct worker *w, const struct packet *pkt)
 static inline int
 owner(const struct worker *w, const struct packet *pkt)
 {
-	if (unlikely(pkt->dest_qpn == QPN_GSI))
-		return gsi_owner(w, pkt);
+	if (unlikely(pkt->dest_qpn <= QPN_GSI || pkt->vl == SMP_VL))
+		return manager(w, pkt);
 	if (unlikely(pkt->opcode == OPCODE_CNP || pkt->dest_qpn == QPN_MULTICAST))
 		return NOBODY;
 	return rc_owner(w->dev, pkt->dest_qpn);
+}
+
+/* @retval false  it waits in the VL15 buffer */
+static bool
+receive_managed(struct worker *w, struct packet *pkt, uint64_t now)
+{
+	enum verdict v;
+
+	if (pkt->dest_qpn == QPN_GSI)
+		v = mad_receive(w->mad, pkt, now);
+	else if (!vl15_takes(pkt))
+		v = mad_receive_smp(w->mad, pkt, now); /* it says what is wrong */
+	else if (vl15_put(w, pkt))
+		return false;
+	else
+		v = VERDICT_VL15_DROPPED;
+	worker_count(w, pkt, v);
+	return true;
 }
 
 /* Packets of our own QPs; their QPs' lines were asked for by the caller, a burst ahead. */
 static void
 receive(struct worker *w, struct packet **pkts, unsigned int n, uint64_t now)
 {
-	unsigned int i;
+	unsigned int i, done = 0;
 
 	for (i = 0; i < n; i++) {
-		if (unlikely(pkts[i]->dest_qpn == QPN_GSI))
-			count(w, pkts[i], mad_receive(w->mad, pkts[i], now));
-		else
-			count(w, pkts[i], rc_receive(w->rc, pkts[i], now));
+		struct packet *pkt = pkts[i];
+
+		if (likely(pkt->dest_qpn > QPN_GSI))
+			worker_count(w, pkt, rc_receive(w->rc, pkt, now));
+		else if (!receive_managed(w, pkt, now))
+			continue;
+		pkts[done++] = pkt;
 	}
-	link_free(pkts, n);
+	link_free(pkts, done);
 }
 
 static unsigned int
@@ -90,7 +118,7 @@ take_in(struct worker *w, uint64_t now)
 		} else if (to >= 0) {
 			handoff_stage(w, (unsigned int)to, pkt);
 		} else {
-			count(w, pkt, nobodys(w, pkt));
+			worker_count(w, pkt, nobodys(w, pkt));
 			lost[nobody++] = pkt;
 		}
 	}
@@ -138,22 +166,31 @@ port_changed(struct worker *w, uint16_t port, const struct port_attr *old,
 	events_put(w, &ev);
 }
 
-/* A few times a second: ports' attributes, the link's timed work. */
+void
+worker_look_at_ports(struct worker *w)
+{
+	const struct port_attr *attr, *old;
+	unsigned int port;
+
+	for (port = 0; port < link_num_ports(w->engine->link); port++) {
+		attr = link_port_attr(w->engine->link, port);
+		old = w->port_seen[port];
+		if (likely(attr == old))
+			continue;
+		w->port_seen[port] = attr;
+		port_changed(w, (uint16_t)port, old, attr);
+	}
+}
+
+/* Many times a second: ports' attributes, the link's timed work, the agents' clocks. */
 static void
 tick(struct worker *w, uint64_t now)
 {
-	const struct port_attr *attr;
-	unsigned int port;
-
 	w->tick = now + w->tick_cycles;
 	link_tick(w->link, now);
-	for (port = 0; port < link_num_ports(w->engine->link); port++) {
-		attr = link_port_attr(w->engine->link, port);
-		if (unlikely(attr != w->port_seen[port])) {
-			port_changed(w, (uint16_t)port, w->port_seen[port], attr);
-			w->port_seen[port] = attr;
-		}
-	}
+	worker_look_at_ports(w);
+	subnet_tick(w, now);
+	own_live_tick(w, now);
 }
 
 /* The time since the last poll was work if that poll found some. */

@@ -85,6 +85,10 @@ struct worker {
 	struct sa_worker *sa; /* NULL: not enabled */
 	struct sa_client *client;
 	struct rte_ring *written; /* of struct sa_write *, executed by the store's thread */
+	struct live *live;
+	struct vl15 *vl15; /* worker 0; as the next */
+	struct sma *sma; /* NULL: no native IB port */
+	struct rte_ring *bad_keys; /* of struct bad_key, to worker 0; the same */
 	uint64_t mad_hash_key;
 	bool icrc_unchecked;
 	bool was_busy;
@@ -127,6 +131,8 @@ struct sa_walk {
 
 struct store_thread;
 struct sa_queries;
+struct mad_asks;
+struct own_port;
 struct sa_import;
 
 struct engine {
@@ -147,6 +153,10 @@ struct engine {
 	struct sa_import *import; /* the same */
 	struct sa_walk walk[SA_WALKS];
 	uint64_t mad_hash_key;
+	struct live_cpu *cpu; /* what ibsysstat is told of this host */
+	unsigned int num_cpus;
+	uint64_t rx_missed[LINK_PORTS_MAX]; /* of native IB ports; written by the control thread */
+	struct mad_asks *asks; /* requests of ours; the control thread's */
 	bool running;
 	bool draining; /* posts are refused */
 	/* events that the control thread raises itself */
@@ -155,6 +165,13 @@ struct engine {
 	unsigned int control_tail;
 	uint64_t control_lost;
 };
+
+/** What became of a packet. */
+static inline void
+worker_count(struct worker *w, const struct packet *pkt, enum verdict v)
+{
+	w->counters[pkt->port]->verdict[v]++;
+}
 
 static inline uint64_t
 relaxed(const uint64_t *counter)
@@ -167,6 +184,8 @@ relaxed(const uint64_t *counter)
 int worker_main(void *worker);
 /** One turn of the poll loop. @return was there anything to do? */
 bool worker_poll(struct worker *w, uint64_t now);
+/** Take in what has become of the ports since the last look. */
+void worker_look_at_ports(struct worker *w);
 
 /* handoff.c */
 int handoff_create(struct engine *e, struct error *err);
@@ -188,7 +207,7 @@ struct command {
 /** Run what waits on the command ring. @return commands run */
 unsigned int command_run(struct worker *w);
 
-/* gsi.c: datagrams on QP1 and those who answer or send them */
+/* gsi.c: datagrams on QP0 and QP1 and those who answer or send them */
 int gsi_create(struct worker *w, struct error *err);
 void gsi_destroy(struct worker *w);
 /** Changes that are done, sessions' packets, queries' next slices. @return work done */
@@ -220,6 +239,13 @@ int own_ports_store(struct engine *e, struct error *err);
 
 /* verbs_sa.c */
 void sa_queries_destroy(struct engine *e);
+
+/* heartbeat.c */
+/** Add the 64-bit counters of one struct to another's. */
+void add_counters(void *sum, const void *from, size_t size);
+
+/* verbs_mad.c */
+void mad_asks_destroy(struct engine *e);
 
 /* verbs_sa_data.c */
 /** End exports that nobody goes on with, or all. */

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * Packets of native IB ports that were dropped for their P_Key or Q_Key, on their way from the
+ * worker that noticed to the agent that sends traps 257 and 258. A full ring loses the details;
+ * the violation itself was counted before.
+ */
+
+#include <errno.h>
+
+#include <rte_ring_elem.h>
+
+#include "engine/subnet.h"
+#include "wire/opcode.h"
+
+#define BAD_KEY_RING 64
+
+struct bad_key {
+	uint16_t port;
+	struct sma_bad_key key;
+};
+
+int
+bad_keys_create(struct worker *w, struct error *err)
+{
+	w->bad_keys = engine_ring("bad_keys", sizeof(struct bad_key), BAD_KEY_RING,
+			(int)rte_lcore_to_socket_id(w->lcore), RING_F_SP_ENQ | RING_F_SC_DEQ);
+	return w->bad_keys != NULL ? 0 : error_set(err, ENOMEM, "no memory for worker %u", w->id);
+}
+
+void
+bad_keys_destroy(struct worker *w)
+{
+	engine_ring_free(w->bad_keys);
+	w->bad_keys = NULL;
+}
+
+static void
+put(struct worker *w, const struct packet *pkt, bool qkey, uint32_t src_qpn)
+{
+	struct bad_key bad = {
+		.port = pkt->port,
+		.key = {
+			.qkey = qkey,
+			.key = qkey ? pkt->qkey : pkt->pkey,
+			.lid1 = pkt->slid,
+			.lid2 = pkt->dlid,
+			.sl = pkt->sl,
+			.qp1 = src_qpn,
+			.qp2 = pkt->dest_qpn,
+		},
+	};
+
+	if (pkt->encap != ENCAP_IB || w->bad_keys == NULL)
+		return; /* a RoCE port has no agent */
+	if (pkt->has_grh) {
+		bad.key.gid1 = pkt->sgid;
+		bad.key.gid2 = pkt->dgid;
+	}
+	rte_ring_sp_enqueue_elem(w->bad_keys, &bad, sizeof(bad));
+}
+
+void
+bad_key_rc(void *worker, const struct packet *pkt, uint32_t src_qpn)
+{
+	put(worker, pkt, false, src_qpn);
+}
+
+void
+bad_key_mad(void *worker, const struct packet *pkt, bool qkey)
+{
+	put(worker, pkt, qkey, pkt->src_qpn);
+}
+
+void
+bad_keys_take(struct worker *w, uint64_t now)
+{
+	struct bad_key bad;
+	unsigned int i;
+
+	for (i = 0; i < w->workers; i++)
+		while (rte_ring_sc_dequeue_elem(w->engine->worker[i]->bad_keys, &bad,
+				sizeof(bad)) == 0)
+			sma_bad_key(w->sma, bad.port, &bad.key, now);
+}

@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * Management datagrams of our own: asked on a worker, looked at by the control thread. An answer of
+ * many packets is gathered in memory that was set aside when it was asked for; one that would need
+ * more ends with an error that says so.
+ */
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include <rte_cycles.h>
+
+#include "engine/verbs_mad.h"
+#include "engine/verbs_private.h"
+#include "wire/bytes.h"
+
+#define FORGET_S  60 /* one that nobody looks at */
+#define REPLACE_S 1 /* when its place is wanted */
+
+struct ask {
+	/* the control thread's */
+	bool used;
+	bool timed_out;
+	uint32_t generation;
+	unsigned int worker;
+	uint64_t started; /* TSC */
+	uint64_t seen; /* when somebody last looked */
+	uint64_t total; /* TSC; 0: none */
+	uint8_t *mem; /* the request's data, then room for the answer's */
+	size_t mem_size;
+	uint32_t len; /* of the request's data */
+	uint32_t room; /* for the answer's */
+	/* the worker's, until .done */
+	mad_handle handle;
+	uint64_t got; /* bytes of the answer */
+	struct mad_result result;
+	bool has_mad;
+	uint8_t mad[MAD_LEN];
+	uint32_t done;
+};
+
+struct mad_asks {
+	struct ask ask[ENGINE_MAD_ASKS];
+	unsigned int turn; /* the worker whose turn it is */
+};
+
+/* --- on the worker --- */
+
+static int
+read_request(void *arg, uint64_t offset, uint8_t *buf, uint32_t len)
+{
+	const struct ask *a = arg;
+
+	memcpy(buf, a->mem + offset, len);
+	return 0;
+}
+
+static int
+take_data(void *arg, uint64_t offset, const uint8_t *data, uint32_t len)
+{
+	struct ask *a = arg;
+
+	if (offset + len > a->room)
+		return -ENOBUFS;
+	memcpy(a->mem + a->len + offset, data, len);
+	a->got = offset + len;
+	return 0;
+}
+
+static void
+take_end(void *arg, const struct mad_result *result)
+{
+	struct ask *a = arg;
+
+	a->result = *result;
+	a->has_mad = result->mad != NULL;
+	if (a->has_mad)
+		memcpy(a->mad, result->mad, MAD_LEN);
+	__atomic_store_n(&a->done, 1, __ATOMIC_RELEASE);
+}
+
+struct call_args {
+	struct ask *a;
+	struct mad_call *call;
+};
+
+static int
+call_here(struct worker *w, void *arg)
+{
+	const struct call_args *c = arg;
+
+	return mad_call(w->mad, c->call, rte_get_tsc_cycles(), &c->a->handle);
+}
+
+static int
+cancel_here(struct worker *w, void *arg)
+{
+	struct ask *a = arg;
+
+	if (a->done == 0)
+		mad_cancel(w->mad, a->handle, rte_get_tsc_cycles());
+	return 0;
+}
+
+/* --- the table --- */
+
+static bool
+is_done(const struct ask *a)
+{
+	return __atomic_load_n(&a->done, __ATOMIC_ACQUIRE) != 0;
+}
+
+/* Numbers from 1 on, not reused soon. */
+static uint32_t
+id_of(const struct mad_asks *all, const struct ask *a)
+{
+	return (a->generation % (UINT32_MAX / ENGINE_MAD_ASKS - 1) + 1) * ENGINE_MAD_ASKS +
+	       (uint32_t)(a - all->ask);
+}
+
+static void
+forget(struct engine *e, struct ask *a)
+{
+	if (!is_done(a))
+		engine_call(e, a->worker, cancel_here, a);
+	if (a->mem != NULL)
+		munmap(a->mem, a->mem_size);
+	a->mem = NULL;
+	a->used = false;
+	a->generation++;
+}
+
+static struct ask *
+find(struct engine *e, uint32_t id)
+{
+	struct ask *a = e->asks != NULL ? &e->asks->ask[id % ENGINE_MAD_ASKS] : NULL;
+
+	if (a == NULL || !a->used || id_of(e->asks, a) != id)
+		return NULL;
+	a->seen = rte_get_tsc_cycles();
+	return a;
+}
+
+static struct ask *
+oldest_done(struct mad_asks *all)
+{
+	struct ask *a, *oldest = NULL;
+
+	for (a = all->ask; a < all->ask + ENGINE_MAD_ASKS; a++)
+		if (a->used && is_done(a) && (oldest == NULL || a->seen < oldest->seen))
+			oldest = a;
+	return oldest;
+}
+
+static struct ask *
+place(struct engine *e, struct error *err)
+{
+	uint64_t now = rte_get_tsc_cycles();
+	struct ask *a;
+
+	if (e->asks == NULL)
+		e->asks = mem_zalloc(&allocator_malloc, sizeof(*e->asks), 64);
+	if (e->asks == NULL) {
+		error_set(err, ENOMEM, "no memory for requests");
+		return NULL;
+	}
+	for (a = e->asks->ask; a < e->asks->ask + ENGINE_MAD_ASKS; a++)
+		if (!a->used)
+			return a;
+	a = oldest_done(e->asks);
+	if (a != NULL && now > a->seen && now - a->seen > REPLACE_S * e->hz) {
+		forget(e, a);
+		return a;
+	}
+	error_set(err, ENOSPC, "there are %d requests under way already: wait", ENGINE_MAD_ASKS);
+	return NULL;
+}
+
+/* --- whom --- */
+
+/* QP0 of another port of the subnet, or of whoever is at the end of the directed route. */
+static int
+smp_peer(struct engine *e, const struct engine_mad_ask *ask, struct mad_peer *to,
+		struct error *err)
+{
+	const struct port_attr *port = link_port_attr(e->link, ask->ah->port);
+	bool directed = ask->mad[MAD_OFF_CLASS] == MAD_CLASS_SUBN_ROUTED;
+
+	if (!port->ib)
+		return error_set(err, EINVAL, "port: %s is no native InfiniBand port: it has no QP0",
+				port->name);
+	if (!directed && port->lid == 0)
+		return error_set(err, EINVAL,
+				"%s has no LID yet: only a directed route leads on from it",
+				port->name);
+	if (!directed && (ask->ah->dlid == 0 || ask->ah->dlid >= PORT_LID_MULTICAST))
+		return error_set(err, EINVAL, "dlid: got 0x%04x, expected 0x0001 to 0xbfff",
+				ask->ah->dlid);
+	to->av = (struct av){
+		.encap = ENCAP_IB,
+		.port = ask->ah->port,
+		.vlan = port->vlan,
+		.slid = directed ? PORT_LID_PERMISSIVE : port->lid,
+		.dlid = directed ? PORT_LID_PERMISSIVE : ask->ah->dlid,
+		.vl = SMP_VL,
+		.ethertype = port->ethertype,
+	};
+	memcpy(to->av.smac, port->mac, sizeof(to->av.smac));
+	if (ask->ah->has_dmac)
+		memcpy(to->av.dmac, ask->ah->dmac, sizeof(to->av.dmac));
+	to->pkey = 0xFFFF;
+	to->neighbour = PATH_NO_NEIGHBOUR;
+	return 0;
+}
+
+static int
+gsi_peer(struct engine *e, const struct engine_mad_ask *ask, struct mad_peer *to,
+		struct error *err)
+{
+	const struct port_attr *port = link_port_attr(e->link, ask->ah->port);
+
+	if (ask->pkey_index >= port->num_pkeys || port->pkey[ask->pkey_index] == 0)
+		return error_set(err, EINVAL, "pkey_index: got %u, which holds no P_Key of %s",
+				ask->pkey_index, port->name);
+	to->qpn = 1;
+	to->qkey = MAD_QKEY;
+	to->pkey = port->pkey[ask->pkey_index];
+	return ah_resolve(e, ask->ah, &to->av, &to->neighbour, err);
+}
+
+static int
+find_peer(struct engine *e, const struct engine_mad_ask *ask, struct mad_peer *to,
+		struct error *err)
+{
+	if (ask->ah->port >= link_num_ports(e->link))
+		return error_set(err, EINVAL, "port: got %u, there are %u ports from 0 on",
+				ask->ah->port, link_num_ports(e->link));
+	if (ask->qpn > 1)
+		return error_set(err, EINVAL, "qpn: got %u, managers have 0 and 1", ask->qpn);
+	return ask->qpn == 0 ? smp_peer(e, ask, to, err) : gsi_peer(e, ask, to, err);
+}
+
+/* --- asking --- */
+
+/* Room for what goes out and what comes in; the request's data are the caller's. */
+static int
+set_memory_aside(struct ask *a, const struct engine_mad_ask *ask, struct error *err)
+{
+	if (!ask->many)
+		return 0;
+	a->len = ask->data != NULL ? ask->len : 0;
+	a->room = ask->max_answer;
+	a->mem_size = (size_t)a->len + a->room + 1;
+	a->mem = mmap(NULL, a->mem_size, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (a->mem == MAP_FAILED) {
+		a->mem = NULL;
+		return error_set(err, ENOMEM, "no memory for %u bytes to send and %u to receive",
+				a->len, a->room);
+	}
+	if (a->len > 0)
+		memcpy(a->mem, ask->data, a->len);
+	return 0;
+}
+
+static void
+fill_call(const struct engine *e, const struct engine_mad_ask *ask, struct ask *a,
+		struct mad_call *call)
+{
+	call->protocol = ask->many ? MAD_RMPP : MAD_SINGLE;
+	call->data_offset = ask->data_offset;
+	call->mad = ask->mad;
+	call->retries = ask->retries;
+	call->no_retry = ask->no_retry;
+	call->timeout = (uint64_t)ask->timeout_ms * (e->hz / 1000);
+	call->no_answer = ask->no_answer;
+	call->resp_time = e->config.mad.resp_time;
+	call->taker = (struct mad_taker){ a, ask->many ? take_data : NULL, take_end };
+	if (!ask->many)
+		return;
+	call->flags = MAD_METHOD_MULTI_RESPONSE;
+	if (a->len == 0)
+		return;
+	call->flags |= MAD_METHOD_MULTI_REQUEST;
+	call->source = (struct mad_source){ .arg = a, .length = a->len, .read = read_request };
+}
+
+static int
+start(struct engine *e, struct ask *a, struct mad_call *call, struct error *err)
+{
+	struct call_args args = { a, call };
+	int ret;
+
+	a->worker = call->to.qpn == 0 ? 0 : e->asks->turn++ % e->num_workers;
+	a->started = a->seen = rte_get_tsc_cycles();
+	a->done = 0;
+	ret = engine_call(e, a->worker, call_here, &args);
+	if (ret == 0)
+		return 0;
+	a->done = 1;
+	return error_set(err, -ret, "worker %u has no session for this request: too many are under "
+			"way (mad.max_sessions, mad.max_sessions_per_peer)", a->worker);
+}
+
+int
+engine_mad_ask(struct engine *e, const struct engine_mad_ask *ask, uint32_t *id, struct error *err)
+{
+	struct mad_call call = { 0 };
+	struct ask *a;
+	int ret;
+
+	if (e->draining)
+		return error_set(err, ESHUTDOWN, "the appliance is stopping");
+	ret = find_peer(e, ask, &call.to, err);
+	if (ret != 0)
+		return ret;
+	a = place(e, err);
+	if (a == NULL)
+		return -ENOSPC;
+	*a = (struct ask){ .generation = a->generation, .used = true, .done = 1 };
+	a->total = (uint64_t)ask->total_ms * (e->hz / 1000);
+	ret = set_memory_aside(a, ask, err);
+	if (ret == 0) {
+		fill_call(e, ask, a, &call);
+		ret = start(e, a, &call, err);
+	}
+	if (ret != 0)
+		forget(e, a);
+	else
+		*id = id_of(e->asks, a);
+	return ret;
+}
+
+/* --- how it goes --- */
+
+int
+engine_mad_look(struct engine *e, uint32_t id, struct engine_mad_answer *answer, struct error *err)
+{
+	struct ask *a;
+
+	engine_mad_watch(e);
+	a = find(e, id);
+	memset(answer, 0, sizeof(*answer));
+	if (a == NULL)
+		return error_set(err, ENOENT, "there is no request %u (any more)", id);
+	answer->done = is_done(a);
+	if (!answer->done)
+		return 0;
+	answer->end = a->result.end;
+	answer->timed_out = a->timed_out;
+	answer->status = a->result.status;
+	answer->rmpp_status = a->result.rmpp_status;
+	answer->error = a->result.error;
+	answer->has_mad = a->has_mad;
+	memcpy(answer->mad, a->mad, MAD_LEN);
+	answer->data = a->mem != NULL ? a->mem + a->len : NULL;
+	answer->len = a->got;
+	answer->resent = a->result.resent;
+	answer->elapsed_ns = (uint64_t)((double)a->result.elapsed * 1e9 / (double)e->hz);
+	return 0;
+}
+
+void
+engine_mad_forget(struct engine *e, uint32_t id)
+{
+	struct ask *a = find(e, id);
+
+	if (a != NULL)
+		forget(e, a);
+}
+
+static void
+watch(struct engine *e, struct ask *a, uint64_t now)
+{
+	if (!is_done(a) && a->total > 0 && now > a->started && now - a->started > a->total) {
+		a->timed_out = true;
+		engine_call(e, a->worker, cancel_here, a);
+	}
+	if (now > a->seen && now - a->seen > FORGET_S * e->hz)
+		forget(e, a);
+}
+
+void
+engine_mad_watch(struct engine *e)
+{
+	uint64_t now = rte_get_tsc_cycles();
+	unsigned int i;
+
+	for (i = 0; e->asks != NULL && i < ENGINE_MAD_ASKS; i++)
+		if (e->asks->ask[i].used)
+			watch(e, &e->asks->ask[i], now);
+}
+
+void
+mad_asks_destroy(struct engine *e)
+{
+	unsigned int i;
+
+	for (i = 0; e->asks != NULL && i < ENGINE_MAD_ASKS; i++)
+		if (e->asks->ask[i].used)
+			forget(e, &e->asks->ask[i]);
+	mem_free(&allocator_malloc, e->asks);
+	e->asks = NULL;
+}

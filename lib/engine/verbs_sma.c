@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * The subnet management agent of our own ports, asked by commands to worker 0.
+ */
+
+#include <errno.h>
+#include <string.h>
+
+#include <rte_cycles.h>
+
+#include "engine/subnet.h"
+#include "engine/verbs_mad.h"
+
+struct sma_args {
+	uint16_t port;
+	uint16_t attribute; /* or a trap's number */
+	uint32_t modifier;
+	uint8_t *data;
+	const uint8_t *notice;
+	uint32_t *cursor;
+	uint32_t *id;
+	struct sma_trap_info *info;
+	unsigned int n;
+	struct error *err;
+};
+
+bool
+engine_sma_managed(const struct engine *e, unsigned int port)
+{
+	return port < link_num_ports(e->link) && e->config.link.port[port].ib;
+}
+
+static int
+check_port(const struct engine *e, unsigned int port, struct error *err)
+{
+	if (port >= link_num_ports(e->link))
+		return error_set(err, EINVAL, "port: got %u, there are %u ports from 0 on", port,
+				link_num_ports(e->link));
+	if (!engine_sma_managed(e, port))
+		return error_set(err, EINVAL,
+				"port: %s is no native InfiniBand port: it has no subnet "
+				"management agent",
+				link_port_attr(e->link, port)->name);
+	return 0;
+}
+
+static int
+read_here(struct worker *w, void *arg)
+{
+	const struct sma_args *a = arg;
+
+	return sma_read(w->sma, a->port, a->attribute, a->modifier, a->data);
+}
+
+int
+engine_sma_read(struct engine *e, unsigned int port, uint16_t attribute, uint32_t modifier,
+		uint8_t data[SMA_DATA_LEN], struct error *err)
+{
+	struct sma_args a = { .port = (uint16_t)port, .attribute = attribute, .modifier = modifier,
+		.data = data };
+	int ret = check_port(e, port, err);
+
+	return ret != 0 ? ret : engine_call(e, 0, read_here, &a);
+}
+
+static int
+list_here(struct worker *w, void *arg)
+{
+	struct sma_args *a = arg;
+	uint64_t now = rte_get_tsc_cycles();
+	unsigned int i = 0;
+
+	while (i < a->n && sma_trap_next(w->sma, a->cursor, now, &a->info[i]))
+		i++;
+	return (int)i;
+}
+
+unsigned int
+engine_trap_list(struct engine *e, uint32_t *cursor, struct sma_trap_info *info, unsigned int n)
+{
+	struct sma_args a = { .cursor = cursor, .info = info, .n = n };
+
+	return e->worker[0]->sma != NULL ? (unsigned int)engine_call(e, 0, list_here, &a) : 0;
+}
+
+static int
+send_here(struct worker *w, void *arg)
+{
+	const struct sma_args *a = arg;
+
+	return sma_trap_send(w->sma, a->port, a->attribute, a->notice, rte_get_tsc_cycles(), a->id,
+			a->err);
+}
+
+int
+engine_trap_send(struct engine *e, unsigned int port, uint16_t number, const uint8_t *notice,
+		uint32_t *id, struct error *err)
+{
+	struct sma_args a = { .port = (uint16_t)port, .attribute = number, .notice = notice,
+		.id = id, .err = err };
+	int ret = check_port(e, port, err);
+
+	return ret != 0 ? ret : engine_call(e, 0, send_here, &a);
+}
+
+static int
+repress_here(struct worker *w, void *arg)
+{
+	const struct sma_args *a = arg;
+
+	return sma_trap_repress(w->sma, *a->id, rte_get_tsc_cycles());
+}
+
+int
+engine_trap_repress(struct engine *e, uint32_t id, struct error *err)
+{
+	struct sma_args a = { .id = &id };
+	int ret = -ENOENT;
+
+	if (e->worker[0]->sma != NULL)
+		ret = engine_call(e, 0, repress_here, &a);
+	return ret == 0 ? 0 : error_set(err, -ret, "trap: there is no trap %u that is repeated", id);
+}
+
+void
+engine_sma_counters(const struct engine *e, unsigned int port, struct sma_counters *c)
+{
+	const struct sma *s = e->worker[0]->sma;
+	const struct sma_counters *from = NULL;
+
+	memset(c, 0, sizeof(*c));
+	if (s != NULL && port < link_num_ports(e->link))
+		from = sma_counters(s, (uint16_t)port);
+	if (from != NULL)
+		add_counters(c, from, sizeof(*c));
+}
+
+void
+engine_live_counters(const struct engine *e, int worker, struct live_counters *sum)
+{
+	unsigned int i;
+
+	memset(sum, 0, sizeof(*sum));
+	for (i = 0; i < e->num_workers; i++)
+		if (worker < 0 || (unsigned int)worker == i)
+			add_counters(sum, live_counters(e->worker[i]->live), sizeof(*sum));
+}

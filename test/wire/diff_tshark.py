@@ -1,10 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""lib/wire against tshark's dissection: diff_tshark.py WIRETOOL CAPTURE_DIR [SEED]
+"""lib/wire against tshark's dissection: diff_tshark.py WIRETOOL CAPTURE_DIR LUA [SEED]
 
 What we build: every opcode on every encapsulation, random fields. tshark must find the same numbers
-and nothing malformed. Native IB goes to tshark as ERF records (link type 197, type 21).
+and nothing malformed. Native IB goes to tshark as ERF records (link type 197, type 21), and in Ethernet
+frames as we send them, which LUA (config/infiniband-ethertype.lua) makes known to it.
 What we parse: every packet of the captures, field by field.
 """
 
@@ -24,6 +25,7 @@ LINK_ETHERNET = 1
 LINK_ERF = 197
 ERF_TYPE_IB = 21
 ETH_LEN = 14
+ETH_MIN = 60
 
 # our field -> tshark's, for what stands in every packet
 BTH = {
@@ -67,6 +69,14 @@ MARKS = {"malformed": "_ws.malformed", "payload": "data.data"}
 ALL = BTH | EXTENSIONS | GRH | LRH | IP | CRC | MARKS
 
 
+MAD = {
+    "base": "infiniband.mad.baseversion", "class": "infiniband.mad.mgmtclass",
+    "class_version": "infiniband.mad.classversion", "method": "infiniband.mad.method",
+    "tid": "infiniband.mad.transactionid", "attribute": "infiniband.mad.attributeid",
+    "modifier": "infiniband.mad.attributemodifier", "hops": "infiniband.smpdirected.hopcount",
+}
+
+
 def write_pcap(path, link_type, frames):
     with open(path, "wb") as f:
         f.write(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, link_type))
@@ -78,17 +88,18 @@ def write_pcap(path, link_type, frames):
             f.write(struct.pack("<IIII", 0, 0, len(frame), len(frame)) + frame)
 
 
-def dissect(path):
+def dissect(path, *options, fields=None):
+    fields = fields or ALL
     command = ["tshark", "-n", "-r", path, "-T", "fields", "-E", "separator=/t",
-               "-E", "occurrence=a", "-o", "ip.check_checksum:TRUE"]
+               "-E", "occurrence=a", "-o", "ip.check_checksum:TRUE", *options]
     for guess in GUESSES:
         command += ["--disable-heuristic", guess]
-    for field in ALL.values():
+    for field in fields.values():
         command += ["-e", field]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise SystemExit(f"tshark: exit {done.returncode}: {done.stderr}")
-    return [dict(zip(ALL, line.split("\t"))) for line in done.stdout.splitlines()]
+    return [dict(zip(fields, line.split("\t"))) for line in done.stdout.splitlines()]
 
 
 def number(text):
@@ -164,18 +175,63 @@ def compare(p, frame, shown, check):
         check.equal(f"{what} {field}", got, want.get(field))
 
 
-def compare_built(tool, rng, check):
+def compare_built(tool, lua, rng, check):
     for carrier in CARRIERS:
         packets = [random_packet(rng, opcode, carrier) for opcode in OPCODES
                    for _ in range(ROUNDS)]
         frames = tool.build(packets)
-        with tempfile.TemporaryDirectory() as tmp:
-            path = os.path.join(tmp, "built.pcap")
-            write_pcap(path, LINK_ERF if carrier.startswith("ib") else LINK_ETHERNET, frames)
-            shown = dissect(path)
-        check.equal(f"{carrier} packets", len(shown), len(packets))
-        for p, frame, fields in zip(packets, frames, shown):
-            compare(p, frame, fields, check)
+        if not carrier.startswith("ib"):
+            views = [show(LINK_ETHERNET, frames)]
+        else:
+            views = [show(LINK_ERF, frames), show(LINK_ETHERNET, padded(frames), *load(lua))]
+        for shown in views:
+            check.equal(f"{carrier} packets", len(shown), len(packets))
+            for p, frame, fields in zip(packets, frames, shown):
+                compare(p, frame, fields, check)
+
+
+def show(link_type, frames, *options, fields=None):
+    with tempfile.TemporaryDirectory() as tmp:
+        path = os.path.join(tmp, "built.pcap")
+        write_pcap(path, link_type, frames)
+        return dissect(path, *options, fields=fields)
+
+
+def padded(frames):
+    return [frame.ljust(ETH_MIN, b"\0") for frame in frames]
+
+
+def load(lua, *arguments):
+    options = ["-X", f"lua_script:{lua}"]
+    for argument in arguments:
+        options += ["-X", f"lua_script1:{argument}"]
+    return options
+
+
+def compare_smp(tool, lua, check):
+    """A Get(NodeInfo) by a directed route of two hops, down to its MAD."""
+    mad = struct.pack(">BBBBHBBQHHI", 1, 0x81, 1, 1, 0, 1, 2, 0x1122334455667788, 0x11, 0, 7)
+    frame, = tool.build([{
+        "encap": "ib-local", "opcode": 0x64, "pkey": 0xFFFF, "dest_qpn": 0, "qkey": 0,
+        "src_qpn": 0, "psn": 0, "slid": 0xFFFF, "dlid": 0xFFFF, "sl": 0,
+        "smac": "020000000001", "dmac": "020000000002", "payload": mad.ljust(256, b"\0").hex(),
+    }])
+    want = {"protocols": "eth:ethertype:polca_ib:infiniband", "malformed": "", "vl": 15,
+            "dlid": 0xFFFF, "slid": 0xFFFF, "pktlen": 72, "opcode": 0x64, "dest_qpn": 0,
+            "qkey": 0, "src_qpn": 0, "base": 1, "class": 0x81, "class_version": 1, "method": 1,
+            "tid": 0x1122334455667788, "attribute": 0x11, "modifier": 7, "hops": 2,
+            "icrc": int.from_bytes(frame[-6:-2], "big"), "vcrc": int.from_bytes(frame[-2:], "big")}
+    names = {"protocols": "frame.protocols"} | ALL | MAD
+    names = {name: names[name] for name in want}
+    # our EtherType, and one that the script was told; only then another's frame is not decoded
+    other = frame[:12] + b"\x88\xb6" + frame[14:]
+    for script, carried in ((load(lua), frame), (load(lua, "0x88b6"), other)):
+        shown, = show(LINK_ETHERNET, [carried], *script, fields=names)
+        for name, value in want.items():
+            text = shown[name].split(",")[0]
+            check.equal(f"SMP {name}", number(text) if isinstance(value, int) else text, value)
+    shown, = show(LINK_ETHERNET, [frame], *load(lua, "0x88b6"), fields=names)
+    check.equal("SMP behind another EtherType", shown["protocols"], "eth:ethertype:data")
 
 
 def read_pcap(path):
@@ -192,10 +248,7 @@ def compare_captured(tool, directory, check):
     """tshark says which frames are transport packets and what they carry; we must agree."""
     frames = [f for path in sorted(glob.glob(os.path.join(directory, "*.pcap")))
               for f in read_pcap(path)]
-    with tempfile.TemporaryDirectory() as tmp:
-        path = os.path.join(tmp, "captured.pcap")
-        write_pcap(path, LINK_ETHERNET, frames)
-        shown = dissect(path)
+    shown = show(LINK_ETHERNET, frames)
     check.equal("captured frames", len(shown), len(frames))
     packets = 0
     for i, (ours, theirs) in enumerate(zip(tool.parse(frames), shown), 1):
@@ -213,12 +266,14 @@ def compare_captured(tool, directory, check):
 
 def main():
     tool = WireTool(sys.argv[1])
-    seed = int(sys.argv[3]) if len(sys.argv) > 3 else 1
+    lua = sys.argv[3]
+    seed = int(sys.argv[4]) if len(sys.argv) > 4 else 1
     check = Checker()
     print("seed", seed)
-    compare_built(tool, random.Random(seed), check)
+    compare_built(tool, lua, random.Random(seed), check)
+    compare_smp(tool, lua, check)
     compare_captured(tool, sys.argv[2], check)
-    check.finish(least=60000)
+    check.finish(least=90000)
 
 
 main()

@@ -158,7 +158,7 @@ check_header(const struct mode *m, const uint8_t *mad)
 	if (get_be16(mad + MAD_OFF_ATTRIBUTE) != m->attribute ||
 		get_be32(mad + MAD_OFF_MODIFIER) != 0)
 		return "of another attribute";
-	if (get_be24(mad + VENDOR_OFF_OUI) != LIVE_OUI)
+	if (get_be24(mad + VENDOR_OFF_OUI - 1) != LIVE_OUI)
 		return "of another vendor";
 	return NULL;
 }

@@ -80,7 +80,7 @@ request(void *arg, struct mad_request *req)
 	const uint8_t *oui = req->mad + VENDOR_OFF_OUI;
 	struct live *l = arg;
 
-	if (get_be24(oui) != LIVE_OUI) {
+	if (get_be24(oui - 1) != LIVE_OUI) {
 		live_count(l, other_oui, 1);
 		return live_silent(req, VERDICT_MAD_UNMATCHED);
 	}

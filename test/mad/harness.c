@@ -673,7 +673,8 @@ manager_create(struct manager *m, struct harness *h, struct manager *peer, bool 
 	config.wheel = m->wheel;
 	m->w = mad_worker_create(&config);
 	assert_non_null(m->w);
-	add_agents(h, m->w);
+	if (!h->config.bare)
+		add_agents(h, m->w);
 }
 
 struct harness *

@@ -68,6 +68,7 @@ struct manager {
 struct harness_config {
 	struct mad_limits limits; /* harness_limits by default */
 	bool scripted;
+	bool bare; /* no agents: the test adds its own */
 	bool ib;
 	uint8_t subnet_timeout; /* 0: 8 */
 	unsigned int workers; /* 0: 1 */

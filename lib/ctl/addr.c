@@ -39,9 +39,8 @@ make_ah(struct rpc_call *call, const struct ah_args *a, uint16_t port, struct en
 	char text[GID_STRLEN];
 	int index = a->sgid_index;
 
-	if (port >= link_num_ports(engine_link(call->e)))
-		return error_set(&call->err, EINVAL, "port: got %u, there are %u, counted from 0",
-			port, link_num_ports(engine_link(call->e)));
+	if (check_port(call, port) != 0)
+		return -EINVAL;
 	if ((a->present & AH_SGID_INDEX) == 0)
 		index = gid_is_zero(&a->dgid) ? 0 :
 			pick_sgid(link_port_attr(engine_link(call->e), port), &a->dgid);
@@ -62,6 +61,20 @@ make_ah(struct rpc_call *call, const struct ah_args *a, uint16_t port, struct en
 	};
 	memcpy(ah->dmac, a->dmac, sizeof(ah->dmac));
 	return 0;
+}
+
+bool
+hop_known(struct rpc_call *call, const struct engine_ah *ah)
+{
+	const struct port_attr *port = link_port_attr(engine_link(call->e), ah->port);
+	struct link_neighbour_info hop;
+	uint32_t cursor;
+
+	if (ah->has_dmac || port->ib || ah->sgid_index >= port->num_gids ||
+			link_neighbour(engine_link(call->e), ah->port,
+				&port->gid[ah->sgid_index].gid, &ah->dgid, &cursor, NULL) != 0)
+		return true;
+	return !link_neighbour_next(engine_link(call->e), &cursor, &hop) || hop.resolved;
 }
 
 json_t *

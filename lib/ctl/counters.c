@@ -17,6 +17,9 @@ static const struct {
 	{ "tx_no_mbuf", offsetof(struct link_counters, tx_no_mbuf) },
 	{ "tx_full", offsetof(struct link_counters, tx_full) },
 	{ "tx_unresolved", offsetof(struct link_counters, tx_unresolved) },
+	{ "tx_port_state", offsetof(struct link_counters, tx_port_state) },
+	{ "tx_flooded", offsetof(struct link_counters, tx_flooded) },
+	{ "lid_moved", offsetof(struct link_counters, lid_moved) },
 	{ "port_unreachable", offsetof(struct link_counters, port_unreachable) },
 };
 
@@ -68,4 +71,24 @@ counters_sa(const struct sa_counters *c, counter_fn fn, void *arg)
 
 	for (i = 0; i < SA_COUNTER_COUNT; i++)
 		fn(arg, sa_counter_infos[i].name, value[i]);
+}
+
+void
+counters_sma(const struct sma_counters *c, counter_fn fn, void *arg)
+{
+	const uint64_t *value = (const uint64_t *)c;
+	unsigned int i;
+
+	for (i = 0; i < SMA_COUNTER_COUNT; i++)
+		fn(arg, sma_counter_infos[i].name, value[i]);
+}
+
+void
+counters_live(const struct live_counters *c, counter_fn fn, void *arg)
+{
+	const uint64_t *value = (const uint64_t *)c;
+	unsigned int i;
+
+	for (i = 0; i < LIVE_COUNTER_COUNT; i++)
+		fn(arg, live_counter_infos[i].name, value[i]);
 }

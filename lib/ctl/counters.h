@@ -22,6 +22,8 @@ void counters_port(const struct link_counters *c, counter_fn fn, void *arg);
 void counters_verdicts(const struct link_counters *c, int kind, counter_fn fn, void *arg);
 void counters_mad(const struct mad_counters *c, counter_fn fn, void *arg);
 void counters_sa(const struct sa_counters *c, counter_fn fn, void *arg);
+void counters_sma(const struct sma_counters *c, counter_fn fn, void *arg);
+void counters_live(const struct live_counters *c, counter_fn fn, void *arg);
 void counters_rc(const struct rc_counters *c, counter_fn fn, void *arg);
 
 #endif

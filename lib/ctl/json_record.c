@@ -7,8 +7,7 @@
 #include "ctl/json_record.h"
 #include "ctl/value.h"
 
-/* Plain numbers stay numbers; everything else is the text that people read and sa_parse() takes. */
-static json_t *
+json_t *
 json_field(const struct sa_field *f, const uint8_t *rec)
 {
 	char buf[SA_PRINT_MAX];

@@ -19,6 +19,9 @@
 /** @param rid  0: the record has none */
 json_t *json_record(const struct sa_record_type *t, uint32_t rid, const uint8_t *rec);
 
+/** Plain numbers stay numbers; all else is the text that people read and sa_parse() takes. */
+json_t *json_field(const struct sa_field *f, const uint8_t *rec);
+
 /** All names of a record's components. */
 json_t *json_field_names(const struct sa_record_type *t);
 

@@ -3,12 +3,15 @@
  */
 
 #include <errno.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "ctl/methods.h"
 
 const struct rpc_area rpc_areas[] = {
 	{ "Server", methods_server },
 	{ "Ports and workers", methods_port },
+	{ "Routes of native InfiniBand ports", methods_lid },
 	{ "Counters", methods_stats },
 	{ "Protection domains, memory regions and windows", methods_mem },
 	{ "Bytes of a memory region", methods_bytes },
@@ -20,6 +23,9 @@ const struct rpc_area rpc_areas[] = {
 	{ "Subnet administration", methods_sa },
 	{ "The SA's database", methods_sa_data },
 	{ "The SA's sessions and figures", methods_sa_stats },
+	{ "Subnet management", methods_smp },
+	{ "Traps", methods_trap },
+	{ "Liveness", methods_live },
 	{ NULL, NULL },
 };
 
@@ -56,4 +62,50 @@ bool
 waited(const struct rpc_call *call, uint32_t timeout_ms)
 {
 	return call->now - call->start >= timeout_ms;
+}
+
+int
+no_such_field(struct rpc_call *call, const char *unknown, const char *of, json_t *names)
+{
+	struct error *err = &call->err;
+	const char *name;
+	json_t *v;
+	size_t i, len;
+
+	call->data = json_object();
+	set(call->data, "fields", names);
+	snprintf(err->text, sizeof(err->text), "fields.%.64s: %s has no such field; it has", unknown, of);
+	json_array_foreach(names, i, v)
+	{
+		name = json_string_value(v);
+		len = strlen(err->text);
+		if (len + strlen(name) + 8 > sizeof(err->text)) {
+			snprintf(err->text + len, sizeof(err->text) - len, ", ...");
+			break;
+		}
+		snprintf(err->text + len, sizeof(err->text) - len, "%s %s", i == 0 ? "" : ",",
+			name);
+	}
+	return -EINVAL;
+}
+
+int
+check_port(struct rpc_call *call, unsigned int port)
+{
+	if (port < link_num_ports(engine_link(call->e)))
+		return 0;
+	return error_set(&call->err, EINVAL, "port: got %u, there are %u, counted from 0", port,
+		link_num_ports(engine_link(call->e)));
+}
+
+int
+check_ib_port(struct rpc_call *call, unsigned int port)
+{
+	int rc = check_port(call, port);
+
+	if (rc != 0 || link_port_attr(engine_link(call->e), port)->ib)
+		return rc;
+	return error_set(&call->err, EINVAL,
+		"port: got %u, whose link_layer is Ethernet (port_list), allowed: a native InfiniBand port",
+		port);
 }

@@ -17,6 +17,7 @@
 
 extern const struct rpc_method methods_server[];
 extern const struct rpc_method methods_port[];
+extern const struct rpc_method methods_lid[];
 extern const struct rpc_method methods_stats[];
 extern const struct rpc_method methods_mem[];
 extern const struct rpc_method methods_bytes[];
@@ -28,6 +29,9 @@ extern const struct rpc_method methods_post[];
 extern const struct rpc_method methods_sa[];
 extern const struct rpc_method methods_sa_data[];
 extern const struct rpc_method methods_sa_stats[];
+extern const struct rpc_method methods_smp[];
+extern const struct rpc_method methods_trap[];
+extern const struct rpc_method methods_live[];
 
 /* words.c */
 extern const struct param_word words_access[];
@@ -63,6 +67,12 @@ struct number_args {
 int find_region(struct rpc_call *call, uint32_t key, struct mem_mr_info *info);
 /** Is call->now beyond the time the caller wanted to wait? */
 bool waited(const struct rpc_call *call, uint32_t timeout_ms);
+
+/** A name that is no component's of @p of: in words as many of the right ones as fit, in data all. */
+int no_such_field(struct rpc_call *call, const char *unknown, const char *of, json_t *names);
+/** Is there such a port? And one of native InfiniBand? @retval -EINVAL call->err says what there is */
+int check_port(struct rpc_call *call, unsigned int port);
+int check_ib_port(struct rpc_call *call, unsigned int port);
 
 /* start_psn.c: the start PSN chosen for a QP when it was made */
 uint32_t start_psn_choose(struct rpc_call *call, uint32_t qpn);
@@ -144,6 +154,9 @@ struct ah_args {
  * @retval -EINVAL  call->err says why
  */
 int make_ah(struct rpc_call *call, const struct ah_args *a, uint16_t port, struct engine_ah *ah);
+/** Is the next hop known? A datagram sent before is lost, and costs a timeout. */
+bool hop_known(struct rpc_call *call, const struct engine_ah *ah);
+#define NEXT_HOP_WAIT_MS 500
 /** A QP's address as ah_attr has it. */
 json_t *json_ah(const struct qp_attr *attr);
 

@@ -13,6 +13,8 @@ gid_rows(const struct port_attr *attr)
 	unsigned int i;
 
 	for (i = 0; i < attr->num_gids; i++) {
+		if (gid_is_zero(&attr->gid[i].gid))
+			continue; /* a free entry of GUIDInfo */
 		row = json_object();
 		set_int(row, "index", i);
 		set(row, "gid", json_gid(&attr->gid[i].gid));
@@ -47,6 +49,23 @@ set_ib(json_t *row, const struct port_attr *attr)
 	set(row, "gid_prefix", json_sprintf("0x%016llx", (unsigned long long)attr->gid_prefix));
 }
 
+/* PortInfo.PortState (smp-sma 3); a RoCE port is DOWN or ACTIVE. */
+static const struct param_word words_port_state[] = {
+	{ "DOWN", PORT_STATE_DOWN },
+	{ "INIT", PORT_STATE_INIT },
+	{ "ARMED", PORT_STATE_ARMED },
+	{ "ACTIVE", PORT_STATE_ACTIVE },
+	{ NULL, 0 },
+};
+
+static uint32_t
+state_of(const struct port_attr *attr, const struct link_state *state)
+{
+	if (!state->up)
+		return PORT_STATE_DOWN;
+	return attr->ib ? attr->state : PORT_STATE_ACTIVE;
+}
+
 static json_t *
 port_row(struct link *l, unsigned int port)
 {
@@ -57,8 +76,9 @@ port_row(struct link *l, unsigned int port)
 	link_state(l, port, &state);
 	set_int(row, "port", port);
 	set(row, "name", json_string(attr->name));
-	set(row, "state", json_string(state.up ? "ACTIVE" : "DOWN"));
+	set(row, "state", json_word(words_port_state, state_of(attr, &state)));
 	set(row, "link_layer", json_string(attr->ib ? "InfiniBand" : "Ethernet"));
+	set(row, "encapsulation", json_string(attr->ib ? "ib" : "roce"));
 	set(row, "mac", json_mac(attr->mac));
 	set_int(row, "speed_mbps", state.speed_mbps);
 	set_int(row, "mtu", attr->mtu);
@@ -163,7 +183,7 @@ worker_list(struct rpc_call *call)
 
 const struct rpc_method methods_port[] = {
 	{ "port_list", port_list, params_none, 0, "Ports and their addresses.",
-		"ports: list of port (its number), name, state (ACTIVE, DOWN), link_layer, mac, speed_mbps, mtu, active_mtu (largest path MTU that fits), vlan, driver, numa_node, rx_queues, tx_queues, gids (list of index, gid, prefix_len, type, gateway), pkeys; of an InfiniBand port also lid, lmc, sm_lid, sm_sl, guid, gid_prefix",
+		"ports: list of port (its number), name, state (DOWN, ACTIVE; of an InfiniBand port also INIT, ARMED), link_layer (Ethernet, InfiniBand), encapsulation (roce, ib), mac, speed_mbps, mtu, active_mtu (largest path MTU that fits), vlan, driver, numa_node, rx_queues, tx_queues, gids (list of index, gid, prefix_len, type, gateway), pkeys; of an InfiniBand port also lid, lmc, sm_lid, sm_sl, guid, gid_prefix",
 		"polca-ctl port list" },
 	{ "neighbour_list", neighbour_list, params_page, sizeof(struct page_args),
 		"Next hops that ARP and IPv6 neighbour discovery have found or look for.",

@@ -15,7 +15,6 @@
 #include "ctl/methods.h"
 #include "sa/json.h"
 
-#define NEXT_HOP_WAIT_MS 500
 #define CONFIG_MAX       20000 /* records in a request: its line is bounded anyway */
 #define WAIT_MAX_MS      60000
 
@@ -140,31 +139,12 @@ no_such_record(struct rpc_call *call, const char *name)
 	return error_set(&call->err, EINVAL, "record: got \"%.32s\", allowed: %s", name, list);
 }
 
-/* The error of a field: in words as many of the right names as fit, in data all. */
+/* Values say for themselves what is wrong with them. */
 static int
 field_error(struct rpc_call *call, const struct sa_record_type *t, const char *unknown)
 {
-	const struct sa_field *f;
-	struct error *err = &call->err;
-	size_t len;
-
-	if (unknown == NULL)
-		return -EINVAL;
-	call->data = json_object();
-	set(call->data, "fields", json_field_names(t));
-	snprintf(err->text, sizeof(err->text), "fields.%.64s: %s has no such field; it has", unknown, t->name);
-	for (f = t->fields; f < t->fields + t->num_fields; f++) {
-		len = strlen(err->text);
-		if (f->kind == SA_RESERVED)
-			continue;
-		if (len + strlen(f->name) + 8 > sizeof(err->text)) {
-			snprintf(err->text + len, sizeof(err->text) - len, ", ...");
-			break;
-		}
-		snprintf(err->text + len, sizeof(err->text) - len, "%s %s",
-			f == t->fields ? "" : ",", f->name);
-	}
-	return -EINVAL;
+	return unknown == NULL ? -EINVAL :
+				 no_such_field(call, unknown, t->name, json_field_names(t));
 }
 
 static int
@@ -238,21 +218,6 @@ take_query(struct rpc_call *call, const struct sa_query_args *a, struct sa_query
 	if (a->records != NULL)
 		return take_records(call, a, q);
 	return take_fields(call, a, q);
-}
-
-/* Is the next hop known? A request sent before is lost, and costs a Response timeout. */
-static bool
-hop_known(struct rpc_call *call, const struct engine_ah *ah)
-{
-	const struct port_attr *port = link_port_attr(engine_link(call->e), ah->port);
-	struct link_neighbour_info hop;
-	uint32_t cursor;
-
-	if (ah->has_dmac || port->ib || ah->sgid_index >= port->num_gids ||
-			link_neighbour(engine_link(call->e), ah->port,
-				&port->gid[ah->sgid_index].gid, &ah->dgid, &cursor, NULL) != 0)
-		return true;
-	return !link_neighbour_next(engine_link(call->e), &cursor, &hop) || hop.resolved;
 }
 
 static int

@@ -6,6 +6,7 @@
 
 #include "ctl/counters.h"
 #include "ctl/methods.h"
+#include "engine/verbs_mad.h"
 
 struct stats_args {
 	uint32_t present;
@@ -60,6 +61,31 @@ json_verdicts(const struct link_counters *c, int kind, bool nonzero)
 	return s.obj;
 }
 
+/* Subnet management of a native IB port; other ports have none. */
+static void
+set_sma(const struct rpc_call *call, json_t *row, unsigned int port)
+{
+	const struct stats_args *a = call->args;
+	struct counter_sink s = { json_object(), a->nonzero };
+	struct sma_counters c = { 0 };
+
+	engine_sma_counters(call->e, port, &c);
+	counters_sma(&c, counter_take, &s);
+	set(row, "sma", s.obj);
+}
+
+static json_t *
+json_live(const struct rpc_call *call, int worker)
+{
+	const struct stats_args *a = call->args;
+	struct counter_sink s = { json_object(), a->nonzero };
+	struct live_counters c = { 0 };
+
+	engine_live_counters(call->e, worker, &c);
+	counters_live(&c, counter_take, &s);
+	return s.obj;
+}
+
 static json_t *
 port_row(const struct rpc_call *call, unsigned int port, int worker)
 {
@@ -73,6 +99,9 @@ port_row(const struct rpc_call *call, unsigned int port, int worker)
 	counters_port(&c, counter_take, &s);
 	set(s.obj, "served", json_verdicts(&c, VERDICT_SERVED, a->nonzero));
 	set(s.obj, "dropped", json_verdicts(&c, VERDICT_DROPPED, a->nonzero));
+	/* worker 0 does it all */
+	if (worker <= 0 && engine_sma_managed(call->e, port))
+		set_sma(call, s.obj, port);
 	return s.obj;
 }
 
@@ -91,6 +120,7 @@ set_share(const struct rpc_call *call, json_t *obj, int worker)
 	set(obj, "ports", ports);
 	engine_rc_counters(call->e, worker, &rc);
 	set(obj, "rc", json_rc_counters(&rc, a->nonzero));
+	set(obj, "live", json_live(call, worker));
 }
 
 static json_t *
@@ -133,9 +163,8 @@ stats_get(struct rpc_call *call)
 
 	if ((a->present & STATS_QP) != 0)
 		return qp_stats(call);
-	if ((a->present & STATS_PORT) != 0 && a->port >= link_num_ports(engine_link(call->e)))
-		return error_set(&call->err, EINVAL, "port: got %u, there are %u, counted from 0",
-			a->port, link_num_ports(engine_link(call->e)));
+	if ((a->present & STATS_PORT) != 0 && check_port(call, a->port) != 0)
+		return -EINVAL;
 	if (one && a->worker >= engine_workers(call->e))
 		return error_set(&call->err, EINVAL, "worker: got %u, there are %u, counted from 0",
 			a->worker, engine_workers(call->e));
@@ -162,6 +191,7 @@ stats_describe(struct rpc_call *call)
 {
 	json_t *served = json_array(), *dropped = json_array(), *rc = json_array();
 	json_t *mad = json_array(), *sa = json_array();
+	json_t *sma = json_array(), *live = json_array();
 	unsigned int i;
 
 	for (i = 0; i < VERDICT_COUNT; i++)
@@ -177,24 +207,33 @@ stats_describe(struct rpc_call *call)
 	for (i = 0; i < SA_COUNTER_COUNT; i++)
 		json_array_append_new(sa,
 			meaning(sa_counter_infos[i].name, sa_counter_infos[i].help));
+	for (i = 0; i < SMA_COUNTER_COUNT; i++)
+		json_array_append_new(sma,
+			meaning(sma_counter_infos[i].name, sma_counter_infos[i].help));
+	for (i = 0; i < LIVE_COUNTER_COUNT; i++)
+		json_array_append_new(live,
+			meaning(live_counter_infos[i].name, live_counter_infos[i].help));
 	set(call->result, "served", served);
 	set(call->result, "dropped", dropped);
 	set(call->result, "rc", rc);
 	set(call->result, "mad", mad);
 	set(call->result, "sa", sa);
+	set(call->result, "sma", sma);
+	set(call->result, "live", live);
 	return 0;
 }
 
 const struct rpc_method methods_stats[] = {
 	{ "stats_get", stats_get, stats_params, sizeof(struct stats_args),
 		"Counters since start. Every packet received ends in exactly one of served or dropped, so these sum to rx_packets.",
-		"ports: list of port, name, rx_packets, rx_bytes, tx_packets, tx_bytes, tx_no_mbuf, tx_full, tx_unresolved, port_unreachable, served and dropped (objects: reason to count)\n"
+		"ports: list of port, name, rx_packets, rx_bytes, tx_packets, tx_bytes, tx_no_mbuf, tx_full, tx_unresolved, tx_port_state, tx_flooded and lid_moved (native InfiniBand), port_unreachable, served and dropped (objects: reason to count); of a native InfiniBand port also sma (object of subnet management's counters)\n"
 		"rc: object of the transport's counters\n"
-		"workers: with per_worker: list of worker, lcore, ports, rc\n"
+		"live: object of the liveness agent's counters\n"
+		"workers: with per_worker: list of worker, lcore, ports, rc, live\n"
 		"qp_num: with qp_num: the queue pair; rc is its counters, and ports is absent",
 		"polca-ctl stats get --nonzero" },
 	{ "stats_describe", stats_describe, params_none, 0,
 		"What each counter of stats_get and sa_stats means.",
-		"served, dropped, rc, mad, sa: lists of name, help", "polca-ctl stats describe" },
+		"served, dropped, rc, mad, sa, sma, live: lists of name, help", "polca-ctl stats describe" },
 	{ NULL },
 };

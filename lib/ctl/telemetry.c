@@ -18,6 +18,7 @@
 
 #include "ctl/counters.h"
 #include "ctl/ctl.h"
+#include "engine/verbs_mad.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct engine *engine;
@@ -100,6 +101,34 @@ show_sa(const char *params, struct rte_tel_data *d)
 }
 
 static int
+show_sma(const char *params, struct rte_tel_data *d)
+{
+	long port = index_of(params, 0, link_num_ports(engine_link(engine)));
+	struct sma_counters c = { 0 };
+
+	if (port < 0)
+		return -EINVAL;
+	engine_sma_counters(engine, (unsigned int)port, &c);
+	rte_tel_data_start_dict(d);
+	counters_sma(&c, add_counter, d);
+	return 0;
+}
+
+static int
+show_live(const char *params, struct rte_tel_data *d)
+{
+	long worker = index_of(params, LONG_MAX, engine_workers(engine));
+	struct live_counters c = { 0 };
+
+	if (worker < 0)
+		return -EINVAL;
+	engine_live_counters(engine, worker == LONG_MAX ? -1 : (int)worker, &c);
+	rte_tel_data_start_dict(d);
+	counters_live(&c, add_counter, d);
+	return 0;
+}
+
+static int
 show_worker(const char *params, struct rte_tel_data *d)
 {
 	long worker = index_of(params, 0, engine_workers(engine));
@@ -137,6 +166,10 @@ static const struct telemetry_row {
 		"Counters of the RC transport, as stats_get. Parameters: int worker (none: the sum)" },
 	{ "/polca/sa", show_sa,
 		"Counters of QP1's datagrams and of the SA, as sa_stats. Parameters: int worker (none: the sum)" },
+	{ "/polca/sma", show_sma,
+		"Counters of a port's subnet management agent, as stats_get. Parameters: int port" },
+	{ "/polca/live", show_live,
+		"Counters of the liveness agent, as stats_get. Parameters: int worker (none: the sum)" },
 	{ "/polca/worker", show_worker, "State of a worker, as worker_list. Parameters: int worker" },
 };
 #define NUM_ROWS (sizeof(rows) / sizeof(rows[0]))

@@ -12,6 +12,7 @@
  */
 
 #include "engine/verbs.h"
+#include "engine/verbs_mad.h"
 
 #define FAKE_QPS    64
 #define FAKE_CQS    8
@@ -70,8 +71,40 @@ struct fake_sa {
 	uint64_t exported;
 };
 
+/*
+ * Datagrams: SMPs read and write one attribute, whatever its name; liveness requests are answered.
+ * Some are lost, or answered with a status, as a test says.
+ */
+struct fake_mad {
+	struct engine_mad_ask asked[4]; /* the last ones, by .asks % 4; pointers are not kept */
+	struct engine_ah ah;
+	unsigned int asks;
+	unsigned int lost; /* every so many: 0 none, 1 all */
+	unsigned int polls; /* looks until an answer is there */
+	unsigned int looks; /* left, of the one under way */
+	bool forgotten;
+	uint16_t status;
+	bool wrong_sequence;
+	uint8_t attribute[SMA_DATA_LEN];
+	struct engine_mad_answer answer;
+	uint8_t data[(1 << 20) + 8]; /* of a request, and then of its answer, of many packets */
+};
+
+struct fake_sma {
+	unsigned int traps; /* there are so many */
+	unsigned int port; /* of the one sent last */
+	uint16_t number;
+	uint8_t notice[SMA_DATA_LEN];
+	uint32_t repressed;
+	struct link_lid_info lid[3];
+	unsigned int lids;
+	bool forgot;
+};
+
 struct engine {
 	struct fake_sa sa;
+	struct fake_mad mad;
+	struct fake_sma sma;
 	struct mem *mem;
 	struct port_attr port[2];
 	struct fake_qp qp[FAKE_QPS];

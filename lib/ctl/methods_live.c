@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/* The liveness client (liveness.md): requests one after the other, each with its time. */
+
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include "ctl/mad_ask.h"
+
+#define ECHO_MAX       (1u << 20)
+#define TIMEOUT_MAX_MS 60000
+#define COUNT_MAX      1000
+#define HEAD           (LIVE_OFF_DATA - LIVE_OFF_TYPE) /* type, identifier, sequence */
+#define CPU_ANSWER_MAX (1u << 18)
+
+struct ping_args {
+	struct ah_args ah;
+	uint32_t mode;
+	uint32_t size;
+	struct param_bytes pattern;
+	uint16_t identifier;
+	uint16_t sequence;
+	uint16_t pkey_index;
+	uint32_t timeout_ms;
+	uint32_t count;
+
+	/* where we are */
+	struct engine_ah to;
+	struct live_request req; /* the one under way */
+	bool started;
+	uint8_t *data;
+	uint8_t *body; /* of a request of many packets */
+	struct mad_asked asked;
+	uint32_t sent;
+	uint32_t received;
+};
+#define PING_SIZE (AH_LAST << 1)
+
+static const struct param_word words_mode[] = {
+	{ "echo", LIVE_MODE_ECHO },
+	{ "timestamp", LIVE_MODE_TIMESTAMP },
+	{ "lidguid", LIVE_MODE_LIDGUID },
+	{ "ibping", LIVE_MODE_IBPING },
+	{ "sysstat_ping", LIVE_MODE_SYSSTAT_PING },
+	{ "sysstat_host", LIVE_MODE_SYSSTAT_HOST },
+	{ "sysstat_cpu", LIVE_MODE_SYSSTAT_CPU },
+	{ NULL, 0 },
+};
+
+static const struct param ping_params[] = {
+	AH_ROWS(offsetof(struct ping_args, ah), 0),
+	AH_ROW(offsetof(struct ping_args, ah), port, PARAM_UINT, .flags = PARAM_DEFAULT,
+		.max = LINK_PORTS_MAX - 1, .help = "local port to ask from"),
+	P(struct ping_args, mode, PARAM_ENUM, .flags = PARAM_DEFAULT, .def = LIVE_MODE_ECHO,
+		.words = words_mode,
+		.help = "echo: data and back; timestamp: when it was there; lidguid: the port's LID and GUID; ibping: as ibping, answered with the host's name; sysstat_...: as ibsysstat, its ping, host and cpu"),
+	P(struct ping_args, size, PARAM_UINT, .bit = PING_SIZE, .max = ECHO_MAX, .def_text = "56",
+		.help = "echo: bytes of data; more than 208 go as many packets, by RMPP"),
+	P(struct ping_args, pattern, PARAM_BYTES, .max = 208, .def_text = "00 to ff",
+		.help = "echo: what the data is made of, over and over"),
+	P(struct ping_args, identifier, PARAM_UINT, .flags = PARAM_DEFAULT,
+		.help = "to tell one sender's requests from another's"),
+	P(struct ping_args, sequence, PARAM_UINT, .flags = PARAM_DEFAULT, .def = 1,
+		.help = "number of the first request; the others count on"),
+	P(struct ping_args, count, PARAM_UINT, .flags = PARAM_DEFAULT, .def = 1, .min = 1,
+		.max = COUNT_MAX, .help = "requests, each once the one before is answered or given up"),
+	P(struct ping_args, timeout_ms, PARAM_UINT, .flags = PARAM_DEFAULT, .def = 1000, .min = 1,
+		.max = TIMEOUT_MAX_MS, .help = "wait so long for each answer; nothing of one packet is sent twice"),
+	P(struct ping_args, pkey_index, PARAM_UINT, .flags = PARAM_DEFAULT,
+		.max = PORT_PKEYS_MAX - 1, .help = "P_Key to ask with"),
+	P_END,
+};
+
+/* --- what is asked for --- */
+
+static int
+check_args(struct rpc_call *call, const struct ping_args *a)
+{
+	if (check_port(call, a->ah.port) != 0)
+		return -EINVAL;
+	if (gid_is_zero(&a->ah.dgid) && a->ah.dlid == 0)
+		return error_set(&call->err, EINVAL, "dgid, dlid: got none of them: whom to ask");
+	if (gid_is_zero(&a->ah.dgid) && !link_port_attr(engine_link(call->e), a->ah.port)->ib)
+		return error_set(&call->err, EINVAL,
+			"dlid: got %u, but port %u is no native InfiniBand port: give dgid, or another port",
+			a->ah.dlid, a->ah.port);
+	if (a->mode != LIVE_MODE_ECHO && ((a->ah.present & PING_SIZE) != 0 || a->pattern.data != NULL))
+		return error_set(&call->err, EINVAL, "size, pattern: got mode %s, allowed: echo",
+			words_mode[a->mode].name);
+	if (a->pattern.data != NULL && a->pattern.len == 0)
+		return error_set(&call->err, EINVAL, "pattern: got nothing, allowed: 1 to 208 bytes");
+	return 0;
+}
+
+static int
+make_data(struct rpc_call *call, struct ping_args *a)
+{
+	uint32_t i;
+
+	if (a->mode != LIVE_MODE_ECHO)
+		return 0;
+	a->req.len = (a->ah.present & PING_SIZE) != 0 ? a->size : 56;
+	a->data = arena_alloc(&call->arena, a->req.len + 1);
+	a->body = arena_alloc(&call->arena, a->req.len + HEAD);
+	if (a->data == NULL || a->body == NULL)
+		return error_set(&call->err, ENOMEM, "size: no memory for %u bytes", a->req.len);
+	for (i = 0; i < a->req.len; i++)
+		a->data[i] = a->pattern.data != NULL ? a->pattern.data[i % a->pattern.len] :
+						       (uint8_t)i;
+	a->req.data = a->data;
+	return 0;
+}
+
+static int
+start(struct rpc_call *call, struct ping_args *a)
+{
+	int rc = check_args(call, a);
+
+	if (rc == 0)
+		rc = make_ah(call, &a->ah, a->ah.port, &a->to);
+	if (rc != 0)
+		return rc;
+	if (!hop_known(call, &a->to) && !waited(call, NEXT_HOP_WAIT_MS))
+		return RPC_WAIT;
+	a->req.mode = (enum live_mode)a->mode;
+	a->req.identifier = a->identifier;
+	a->started = true;
+	set(call->result, "replies", json_array());
+	return make_data(call, a);
+}
+
+/* --- asking --- */
+
+/* Milliseconds since midnight UTC (liveness 2) */
+static uint32_t
+stamp(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_REALTIME, &ts);
+	return (uint32_t)(ts.tv_sec % 86400) * 1000 + (uint32_t)(ts.tv_nsec / 1000000);
+}
+
+static int
+ask(struct rpc_call *call, struct ping_args *a, struct engine_mad_answer *answer)
+{
+	struct engine_mad_ask ask = { .ah = &a->to, .qpn = 1, .pkey_index = a->pkey_index,
+		.no_retry = true, .timeout_ms = a->timeout_ms, .data_offset = LIVE_OFF_TYPE };
+
+	if (!a->asked.under_way) {
+		a->req.sequence = (uint16_t)(a->sequence + a->sent);
+		a->req.originate = a->mode == LIVE_MODE_TIMESTAMP ? stamp() : 0;
+		ask.many = live_build(&a->req, ask.mad, a->body);
+	}
+	if (ask.many) {
+		ask.data = a->body;
+		ask.len = ask.max_answer = HEAD + a->req.len;
+	} else if (a->mode == LIVE_MODE_SYSSTAT_CPU) {
+		ask.many = true; /* the answer of a host of many CPUs */
+		ask.max_answer = CPU_ANSWER_MAX;
+	}
+	if (ask.many) {
+		ask.no_retry = false;
+		ask.timeout_ms = 0;
+		ask.total_ms = a->timeout_ms;
+	}
+	return mad_ask(call, &a->asked, &ask, answer);
+}
+
+/* --- replies --- */
+
+static void
+set_reply(json_t *row, const struct ping_args *a, const struct live_reply *r)
+{
+	set_int(row, "bytes", a->mode == LIVE_MODE_ECHO ? HEAD + r->len : VENDOR_AREA);
+	switch (a->req.mode) {
+	case LIVE_MODE_ECHO:
+		break;
+	case LIVE_MODE_TIMESTAMP:
+		set_int(row, "originate", r->originate);
+		set_int(row, "receive", r->receive);
+		set_int(row, "transmit", r->transmit);
+		set(row, "standard",
+			json_boolean(((r->receive | r->transmit) & LIVE_STAMP_NONSTANDARD) == 0));
+		break;
+	case LIVE_MODE_LIDGUID:
+		set_int(row, "lid", r->lid);
+		set(row, "guid", json_sprintf("0x%016llx", (unsigned long long)r->guid));
+		break;
+	default:
+		if (r->text[0] != '\0')
+			set(row, "text", json_string(r->text));
+	}
+}
+
+static void
+set_failure(json_t *row, const char *error, const char *message)
+{
+	set(row, "error", json_string(error));
+	set(row, "message", json_string(message));
+}
+
+/* Is it the answer, and what does it say? */
+static const char *
+check_answer(struct ping_args *a, const struct engine_mad_answer *answer, struct live_reply *r)
+{
+	const uint8_t *data = answer->data;
+	uint64_t len = answer->len;
+
+	if (data == NULL) {
+		data = answer->mad + LIVE_OFF_TYPE;
+		len = VENDOR_AREA;
+	}
+	memset(r, 0, sizeof(*r));
+	live_check(&a->req, answer->mad, data, len, r);
+	return r->error;
+}
+
+static json_t *
+reply_row(struct ping_args *a, const struct engine_mad_answer *answer)
+{
+	json_t *row = json_object();
+	struct live_reply r;
+	const char *why;
+
+	set_int(row, "sequence", a->req.sequence);
+	if (!mad_answered(answer) || answer->end != MAD_END_OK || !answer->has_mad) {
+		set_failure(row, mad_answer_word(answer), mad_answer_text(answer));
+		return row;
+	}
+	set(row, "time_us", json_real((double)answer->elapsed_ns / 1000));
+	why = check_answer(a, answer, &r);
+	if (why != NULL) {
+		set_failure(row, "BAD_ANSWER", why);
+		return row;
+	}
+	set_reply(row, a, &r);
+	a->received++;
+	return row;
+}
+
+static int
+live_ping(struct rpc_call *call)
+{
+	struct ping_args *a = call->args;
+	struct engine_mad_answer answer;
+	int rc = a->started ? 0 : start(call, a);
+
+	if (rc == 0)
+		rc = ask(call, a, &answer);
+	if (rc != 0)
+		return rc;
+	json_array_append_new(json_object_get(call->result, "replies"), reply_row(a, &answer));
+	mad_asked_forget(call, &a->asked);
+	if (++a->sent < a->count)
+		return RPC_AGAIN;
+	set_int(call->result, "sent", a->sent);
+	set_int(call->result, "received", a->received);
+	return 0;
+}
+
+const struct rpc_method methods_live[] = {
+	{ "live_ping", live_ping, ping_params, sizeof(struct ping_args),
+		"Ask whether a port is alive, and how long its answer takes.",
+		"replies: list of sequence, time_us (from the request to the answer), bytes (of the answer, from its type on); of timestamp originate, receive and transmit (milliseconds since midnight UTC where standard is true), standard; of lidguid lid and guid; of ibping and sysstat_... text (what the host says of itself); of what was not answered well error (TIMEOUT, BAD_ANSWER, a status' name, ...) and message\n"
+		"sent, received: requests, and good answers to them",
+		"polca-ctl live ping --dgid 10.0.0.2 --count 3" },
+	{ NULL },
+};

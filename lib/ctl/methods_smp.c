@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * Subnet management packets of ours: one attribute read from, or written to, whoever is at the end
+ * of a directed route or has a LID. A write of some components reads the others first.
+ */
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ctl/mad_ask.h"
+#include "ctl/smp_attribute.h"
+#include "ctl/smp_build.h"
+#include "wire/bytes.h"
+
+#define TIMEOUT_MAX_MS 60000
+#define RETRIES_MAX    7
+
+struct smp_args {
+	uint32_t present;
+	uint16_t port;
+	uint16_t dlid;
+	uint32_t modifier;
+	uint64_t m_key;
+	uint32_t timeout_ms;
+	uint8_t retries;
+	const char *attribute;
+	const char *path;
+	struct param_bytes data;
+	json_t *fields;
+
+	/* made of them, and where we are */
+	uint16_t id;
+	const struct smp_attribute *known; /* NULL: raw data only */
+	struct smp_path route;
+	bool read; /* the Get before the Set is done */
+	uint8_t set[SMP_DATA_LEN];
+	struct mad_asked asked;
+};
+#define SMP_PORT    0x1
+#define SMP_DLID    0x2
+#define SMP_RETRIES 0x4
+
+#define SMP_ROWS                                                                                   \
+	P(struct smp_args, attribute, PARAM_STRING, .flags = PARAM_REQUIRED, .max = 32,            \
+		.help = "attribute by name (PortInfo, NodeInfo, ... or as smpquery has it: pkeys, sl2vl, ...) or number"), \
+	P(struct smp_args, modifier, PARAM_UINT, .flags = PARAM_DEFAULT,                           \
+		.help = "attribute modifier: of PortInfo the port, 0 being the one asked; of tables the block"), \
+	P(struct smp_args, dlid, PARAM_UINT, .bit = SMP_DLID, .min = 1,                            \
+		.max = PORT_LID_MULTICAST - 1, .help = "ask the port of this LID"),                \
+	P(struct smp_args, path, PARAM_STRING, .max = 256,                                         \
+		.help = "ask along a directed route: 0 is this port itself, and then the ports to leave by: \"0,1,2\""), \
+	P(struct smp_args, port, PARAM_UINT, .bit = SMP_PORT, .max = LINK_PORTS_MAX - 1,           \
+		.def_text = "the one that path leaves by, else 0",                                 \
+		.help = "local port to ask from; in path it is this number and one"),              \
+	P(struct smp_args, m_key, PARAM_UINT, .flags = PARAM_DEFAULT,                              \
+		.help = "M_Key of the port asked: without it guarded ports do not answer"),        \
+	P(struct smp_args, timeout_ms, PARAM_UINT, .flags = PARAM_DEFAULT, .max = TIMEOUT_MAX_MS,  \
+		.def_text = "of the protocol",                                                     \
+		.help = "wait so long for the answer to each try"),                                \
+	P(struct smp_args, retries, PARAM_UINT, .bit = SMP_RETRIES, .max = RETRIES_MAX,            \
+		.def_text = "mad.retries of the configuration",                                    \
+		.help = "ask again so many times where nobody answers")
+
+static const struct param get_params[] = { SMP_ROWS, P_END };
+static const struct param set_params[] = {
+	SMP_ROWS,
+	P(struct smp_args, fields, PARAM_MAP,
+		.help = "components to set, by name; without data the others are read first, and stay"),
+	P(struct smp_args, data, PARAM_BYTES, .max = SMP_DATA_LEN,
+		.help = "the whole attribute, what is missing being 0; nothing is read first"),
+	P_END,
+};
+
+/* --- what is asked for --- */
+
+static int
+no_such_attribute(struct rpc_call *call, const char *name)
+{
+	const struct smp_attribute *t;
+	char list[200] = "";
+
+	for (t = smp_attributes; t->name != NULL; t++)
+		snprintf(list + strlen(list), sizeof(list) - strlen(list), ", %s", t->name);
+	return error_set(&call->err, EINVAL,
+		"attribute: got \"%.32s\", allowed: a number up to 0xffff%s", name, list);
+}
+
+static int
+take_attribute(struct rpc_call *call, struct smp_args *a)
+{
+	unsigned long id;
+	char *end;
+
+	a->known = smp_attribute_named(a->attribute);
+	if (a->known != NULL) {
+		a->id = a->known->id;
+		return 0;
+	}
+	id = strtoul(a->attribute, &end, 0);
+	if (a->attribute[0] < '0' || a->attribute[0] > '9' || *end != '\0' || id > UINT16_MAX)
+		return no_such_attribute(call, a->attribute);
+	a->id = (uint16_t)id;
+	a->known = smp_attribute(a->id);
+	return 0;
+}
+
+/* A route's first hop leaves by a port of ours, counted from 1. */
+static int
+take_route(struct rpc_call *call, struct smp_args *a)
+{
+	unsigned int ports = link_num_ports(engine_link(call->e));
+	int rc = smp_path_parse(a->path, &a->route, &call->err);
+
+	if (rc != 0 || a->route.hops == 0)
+		return rc;
+	if (a->route.port[1] < 1 || a->route.port[1] > ports)
+		return error_set(&call->err, EINVAL,
+			"path: got \"%.40s\", which leaves by port %u, allowed: 1 to %u, one more than the number of the local port",
+			a->path, a->route.port[1], ports);
+	if ((a->present & SMP_PORT) == 0)
+		a->port = (uint16_t)(a->route.port[1] - 1);
+	if (a->route.port[1] != a->port + 1)
+		return error_set(&call->err, EINVAL,
+			"path: got \"%.40s\", which leaves by port %u, but with port %u it must be %u",
+			a->path, a->route.port[1], a->port, a->port + 1);
+	return 0;
+}
+
+static int
+take_target(struct rpc_call *call, struct smp_args *a)
+{
+	bool lid = (a->present & SMP_DLID) != 0;
+	int rc = 0;
+
+	if (lid == (a->path != NULL))
+		return error_set(&call->err, EINVAL, "dlid, path: got %s of them, allowed: one",
+			lid ? "both" : "none");
+	if (!lid)
+		rc = take_route(call, a);
+	return rc != 0 ? rc : check_ib_port(call, a->port);
+}
+
+static int
+take_fields(struct rpc_call *call, const struct smp_args *a)
+{
+	const char *unknown;
+
+	if (a->fields == NULL && a->data.data == NULL)
+		return error_set(&call->err, EINVAL,
+			"fields, data: got none of them, allowed: components to set by name, or the attribute as hex");
+	if (a->fields == NULL)
+		return 0;
+	if (a->known == NULL)
+		return error_set(&call->err, EINVAL,
+			"fields: attribute 0x%04x has none that are known here: give data", a->id);
+	unknown = smp_field_unknown(a->known, a->fields);
+	return unknown == NULL ? 0 :
+		no_such_field(call, unknown, a->known->name, smp_field_names(a->known));
+}
+
+static int
+take_args(struct rpc_call *call, struct smp_args *a)
+{
+	int rc = take_attribute(call, a);
+
+	return rc != 0 ? rc : take_target(call, a);
+}
+
+/* --- asking --- */
+
+static int
+ask(struct rpc_call *call, struct smp_args *a, uint8_t method, struct engine_mad_answer *answer)
+{
+	struct engine_ah ah = { .port = a->port, .dlid = a->dlid };
+	struct smp_request req = { .method = method, .attribute = a->id, .modifier = a->modifier,
+		.m_key = a->m_key, .data = a->set, .path = a->path != NULL ? &a->route : NULL };
+	static const uint8_t nothing[SMP_DATA_LEN];
+	struct engine_mad_ask ask = { .ah = &ah, .timeout_ms = a->timeout_ms };
+
+	if (method == MAD_GET)
+		req.data = nothing;
+	if ((a->present & SMP_RETRIES) != 0) {
+		ask.retries = a->retries;
+		ask.no_retry = a->retries == 0;
+	}
+	smp_build(&req, ask.mad);
+	return mad_ask(call, &a->asked, &ask, answer);
+}
+
+static int
+no_answer(struct rpc_call *call, const struct smp_args *a, const struct engine_mad_answer *answer)
+{
+	char whom[80];
+
+	if (a->path != NULL)
+		snprintf(whom, sizeof(whom), "path %.64s", a->path);
+	else
+		snprintf(whom, sizeof(whom), "LID %u", a->dlid);
+	if (answer->end == MAD_END_TIMEOUT || answer->timed_out)
+		return error_set(&call->err, ETIMEDOUT,
+			"%s: %s; is somebody there, is the link up, and is m_key the port's?", whom,
+			mad_answer_text(answer));
+	return error_set(&call->err, answer->error != 0 ? -answer->error : EIO, "%s: %s", whom,
+		mad_answer_text(answer));
+}
+
+static void
+set_result(struct rpc_call *call, const struct smp_args *a, const char *method,
+	const struct engine_mad_answer *answer)
+{
+	const uint8_t *data = answer->mad + SMP_OFF_DATA;
+	/* a refused Set shows what the attribute is now, a refused Get nothing (smp-sma 3) */
+	bool shown = answer->end == MAD_END_OK ||
+		(strcmp(method, "Set") == 0 && answer->status == MAD_STATUS_INVALID_FIELD);
+
+	set(call->result, "status", json_string(mad_answer_word(answer)));
+	set_int(call->result, "mad_status", answer->status);
+	if (answer->end != MAD_END_OK)
+		set(call->result, "message", json_string(mad_answer_text(answer)));
+	set(call->result, "method", json_string(method));
+	set(call->result, "attribute", a->known != NULL ? json_string(a->known->name) :
+							   json_sprintf("0x%04x", a->id));
+	set_int(call->result, "modifier", a->modifier);
+	set(call->result, "data", json_hex(data, SMP_DATA_LEN));
+	if (a->known != NULL && shown)
+		set(call->result, "fields", smp_fields(a->known, data));
+	set(call->result, "time_us", json_real((double)answer->elapsed_ns / 1000));
+}
+
+/* The answer to a request, and the end of it. */
+static int
+finish(struct rpc_call *call, struct smp_args *a, const char *method,
+	const struct engine_mad_answer *answer)
+{
+	int rc = 0;
+
+	if (mad_answered(answer) && answer->has_mad)
+		set_result(call, a, method, answer);
+	else
+		rc = no_answer(call, a, answer);
+	mad_asked_forget(call, &a->asked);
+	return rc;
+}
+
+static int
+smp_get(struct rpc_call *call)
+{
+	struct smp_args *a = call->args;
+	struct engine_mad_answer answer;
+	int rc = take_args(call, a);
+
+	if (rc == 0)
+		rc = ask(call, a, MAD_GET, &answer);
+	return rc != 0 ? rc : finish(call, a, "Get", &answer);
+}
+
+/* What the Set shall carry: the data given, or what is there, and the components given. */
+static int
+take_set(struct rpc_call *call, struct smp_args *a)
+{
+	int rc = take_args(call, a);
+
+	if (rc == 0)
+		rc = take_fields(call, a);
+	if (rc != 0)
+		return rc;
+	if (a->data.data != NULL) {
+		memcpy(a->set, a->data.data, a->data.len);
+		a->read = true;
+	}
+	return a->read && a->fields != NULL ?
+		smp_fields_put(a->known, a->fields, a->set, &call->err) : 0;
+}
+
+/* @return 0: a->set is what is there; 1: it could not be read, the call has its answer; or else */
+static int
+read_first(struct rpc_call *call, struct smp_args *a, bool *done)
+{
+	uint8_t tried[SMP_DATA_LEN] = { 0 };
+	struct engine_mad_answer answer;
+	int rc;
+
+	/* wrong values are told before anything is sent */
+	rc = a->asked.under_way ? 0 : smp_fields_put(a->known, a->fields, tried, &call->err);
+	if (rc == 0)
+		rc = ask(call, a, MAD_GET, &answer);
+	if (rc != 0)
+		return rc;
+	if (answer.end != MAD_END_OK || !mad_answered(&answer)) {
+		*done = true;
+		return finish(call, a, "Get", &answer);
+	}
+	memcpy(a->set, answer.mad + SMP_OFF_DATA, sizeof(a->set));
+	mad_asked_forget(call, &a->asked);
+	smp_fields_unchanged(a->known, a->set);
+	a->read = true;
+	return smp_fields_put(a->known, a->fields, a->set, &call->err);
+}
+
+static int
+smp_set(struct rpc_call *call)
+{
+	struct smp_args *a = call->args;
+	struct engine_mad_answer answer;
+	bool done = false;
+	int rc = a->read ? 0 : take_set(call, a);
+
+	if (rc == 0 && !a->read)
+		rc = read_first(call, a, &done);
+	if (rc != 0 || done)
+		return rc;
+	rc = ask(call, a, MAD_SET, &answer);
+	return rc != 0 ? rc : finish(call, a, "Set", &answer);
+}
+
+#define SMP_RESULT                                                                                 \
+	"status: OK, or the name of the status that was answered\n"                                \
+	"mad_status: the status itself\n"                                                          \
+	"message: what it means, where it is not OK\n"                                             \
+	"method: what was answered: Get or Set\n"                                                  \
+	"attribute: its name, or its number\n"                                                     \
+	"modifier: as asked\n"                                                                     \
+	"data: the attribute's 64 bytes as hex\n"                                                  \
+	"fields: object of its components, where the attribute is known\n"                         \
+	"time_us: from the request to the answer"
+
+const struct rpc_method methods_smp[] = {
+	{ "smp_get", smp_get, get_params, sizeof(struct smp_args),
+		"Read an attribute of subnet management: of this port, along a directed route, or of a LID.",
+		SMP_RESULT, "polca-ctl smp get PortInfo --path 0,1" },
+	{ "smp_set", smp_set, set_params, sizeof(struct smp_args),
+		"Write an attribute of subnet management, and see what it is then. States that 0 leaves alone (port_state, link_width_enabled, ...) are written only where they are given.",
+		SMP_RESULT, "polca-ctl smp set PortInfo --path 0,1 base_lid=5 sm_lid=1" },
+	{ NULL },
+};

@@ -63,7 +63,9 @@
 #define SMP_RETURNING        0x8000
 #define SMP_VL               15
 
-/* vendor classes 0x30 to 0x4F (liveness 1) */
+/* vendor classes with OUI and, if they like, RMPP (liveness 1) */
+#define VENDOR_CLASS_FIRST 0x30
+#define VENDOR_CLASS_LAST  0x4F
 #define VENDOR_OFF_OUI  37
 #define VENDOR_OFF_DATA 40
 #define VENDOR_AREA     216

@@ -135,7 +135,11 @@ void mad_body_free(struct mad_worker *w, struct mad_body *b);
 enum mad_outcome {
 	MAD_ANSWER, /**< send req->reply */
 	MAD_SILENT, /**< no answer */
-	MAD_STREAM, /**< send req->reply's header with req->source's data, segmented */
+	/**
+	 * Send req->reply's header with req->source's data, segmented. RMPP, other classes than the
+	 * SA's: what fits one packet answers a request without RMPP as one packet without RMPP.
+	 */
+	MAD_STREAM,
 	MAD_LATER, /**< mad_answer() or mad_stream() with req->handle will follow */
 };
 
@@ -233,7 +237,7 @@ struct mad_taker {
 	void *arg;
 	/**
 	 * Data of the answer, each byte once and in order; offset counts from the first. NULL: a
-	 * single-packet answer is expected, result.mad has it.
+	 * single-packet answer is expected. What comes as a single packet is in result.mad only.
 	 * @retval negative errno: end the session
 	 */
 	int (*data)(void *arg, uint64_t offset, const uint8_t *data, uint32_t len);

@@ -176,6 +176,32 @@ start_answer(struct mad_session *s)
 	mad_want(s, RMPP_WORK_SINGLE);
 }
 
+/*
+ * Only the SA's streams are RMPP even if they fit a packet (B7). Whoever asks another class without
+ * RMPP expects none, unless there is no other way.
+ */
+static bool
+fits_plain_packet(const struct mad_session *s)
+{
+	return s->key.mgmt_class != MAD_CLASS_SUBN_ADM && !s->rmpp.complete &&
+		s->source.length <= rmpp_area(s);
+}
+
+static void
+start_stream(struct mad_session *s)
+{
+	if (!fits_plain_packet(s)) {
+		rmpp_start_sending(s);
+		return;
+	}
+	memset(s->mad + RMPP_OFF_VERSION, 0, RMPP_HEADER_LEN - RMPP_OFF_VERSION);
+	if (mad_segment_read(s, 1, s->mad) < 0) {
+		memset(s->mad + s->data_offset, 0, rmpp_area(s));
+		put_be16(s->mad + MAD_OFF_STATUS, MAD_STATUS_BUSY);
+	}
+	start_answer(s);
+}
+
 /* --- packets of no session --- */
 
 static enum mad_kind
@@ -376,7 +402,7 @@ const struct mad_protocol mad_protocol_rmpp = {
 	.start_call = start_call,
 	.prepare = prepare,
 	.start_answer = start_answer,
-	.start_stream = rmpp_start_sending,
+	.start_stream = start_stream,
 	.receive = receive,
 	.send = send,
 	.expire = expire,

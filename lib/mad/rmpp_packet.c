@@ -103,16 +103,25 @@ rmpp_fault(const uint8_t *mad)
 	return faults[type](mad);
 }
 
+/* Where data begin, as far as classes are known that may use RMPP (B1). */
+static uint32_t
+class_data_offset(uint8_t mgmt_class)
+{
+	if (mgmt_class == MAD_CLASS_SUBN_ADM)
+		return SA2_OFF_DATA;
+	if (mgmt_class >= VENDOR_CLASS_FIRST && mgmt_class <= VENDOR_CLASS_LAST)
+		return VENDOR_OFF_DATA;
+	return RMPP_HEADER_LEN;
+}
+
 enum verdict
 rmpp_answer(const struct mad_rx *rx, uint8_t type, uint8_t status)
 {
 	const struct rmpp_header h = { .type = type, .status = status };
-	uint8_t mad[MAD_LEN];
+	uint32_t header = class_data_offset(rx->key.mgmt_class);
+	uint8_t mad[MAD_LEN] = { 0 };
 
-	/* nothing of the class is known here but that it may have a header: copied up to the SA's
-	 */
-	memcpy(mad, rx->mad, SA2_OFF_DATA);
-	memset(mad + SA2_OFF_DATA, 0, sizeof(mad) - SA2_OFF_DATA);
+	memcpy(mad, rx->mad, header);
 	mad[MAD_OFF_METHOD] ^= MAD_RESPONSE;
 	put_be16(mad + MAD_OFF_STATUS, MAD_STATUS_OK);
 	rmpp_put_header(mad, &h);

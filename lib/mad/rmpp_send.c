@@ -17,7 +17,7 @@
 #include "mad/rmpp.h"
 
 #define PROBES_MAX      10 /* in one stall */
-#define PROBES_UNPROVEN 5 /* before the peer has shown that it listens: in all */
+#define PROBES_UNPROVEN 5 /* before the peer has shown that it listens: in all, of the SA */
 
 #define WORK_SEGMENTS (MAD_WORK_DATA | RMPP_WORK_MISSING | RMPP_WORK_DRAW | RMPP_WORK_TAIL)
 
@@ -36,10 +36,24 @@ deafen(struct mad_session *s, uint32_t first, uint32_t last)
 	s->rmpp.deaf_until = s->w->now + (s->srtt != 0 ? s->srtt / 2 : mad_probe_delay(s) / 4);
 }
 
+/*
+ * Whoever has shown that he listens is asked at once. A stranger's address may be another's, who
+ * never asked: he gets the standard's retries of segment 1 and no more, but from the SA.
+ */
+static unsigned int
+max_probes(const struct mad_session *s)
+{
+	if (s->tx.acked != 0)
+		return PROBES_MAX;
+	if (s->half_open && s->key.mgmt_class != MAD_CLASS_SUBN_ADM)
+		return 0;
+	return PROBES_UNPROVEN;
+}
+
 static void
 arm_probe(struct mad_session *s)
 {
-	unsigned int max = s->tx.acked != 0 ? PROBES_MAX : PROBES_UNPROVEN;
+	unsigned int max = max_probes(s);
 
 	s->rmpp.probe_due = s->tx.probes < max ? s->w->now + mad_probe_delay(s) : UINT64_MAX;
 	rmpp_arm(s);

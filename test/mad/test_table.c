@@ -348,6 +348,84 @@ test_call_tids(void **state)
 	harness_destroy(h);
 }
 
+/* A request of transaction 0x77, from LID 2, whose router stands for all GIDs behind it */
+static enum verdict
+ask_by_router(struct harness *h, uint8_t who, bool grh)
+{
+	const struct wire_headers headers = { .opcode = UD_SEND_ONLY, .pkey = 0xFFFF,
+		.dest_qpn = 1, .qkey = MAD_QKEY, .src_qpn = 1 };
+	struct av av = harness_av(&h->b);
+	uint8_t mad[MAD_LEN];
+
+	av.grh = grh;
+	av.sgid.raw[15] = who;
+	return say_by(h, &av, &headers, v1_mad(h, mad, 0x12, 0, 0, 0, 0));
+}
+
+/* native IB: a peer behind a router is its GID, one of the own subnet its LID */
+static void
+test_peers_behind_a_router(void **state)
+{
+	struct mad_limits limits = harness_limits;
+	struct harness *h;
+	unsigned int i;
+
+	(void)state;
+	limits.max_sessions_per_peer = 1;
+	h = harness_create(&(struct harness_config){ .limits = limits, .scripted = true,
+		.ib = true });
+	h->outcome = MAD_LATER;
+	for (i = 1; i <= 8; i++) {
+		ask_by_router(h, 9 + i % 4, true);
+		assert_int_equal(sessions_of(&h->a), i <= 4 ? i : 4);
+	}
+	assert_int_equal(counters_of(&h->a).repeated_requests, 4);
+	ask_by_router(h, 9, false);
+	ask_by_router(h, 10, false); /* no GRH, no GID: the same once more */
+	assert_int_equal(sessions_of(&h->a), 5);
+	assert_int_equal(counters_of(&h->a).repeated_requests, 5);
+	assert_int_equal(counters_of(&h->a).sessions_refused, 0);
+	/* and one address has no more than its share */
+	h->tid++;
+	assert_int_equal(ask_by_router(h, 9, true), VERDICT_MAD_REFUSED);
+	assert_int_equal(ask_by_router(h, 9, false), VERDICT_MAD_REFUSED);
+	harness_destroy(h);
+}
+
+/* The answer to a call over a router comes from that GID, not from whoever else is behind it */
+static void
+test_call_over_a_router(void **state)
+{
+	struct harness *h = harness_create(&(struct harness_config){ .scripted = true,
+		.ib = true });
+	const struct wire_headers headers = { .opcode = UD_SEND_ONLY, .pkey = 0xFFFF,
+		.dest_qpn = 1, .qkey = MAD_QKEY, .src_qpn = 1 };
+	struct av av = harness_av(&h->b);
+	struct mad_call call;
+	uint8_t mad[MAD_LEN];
+	struct packet pkt;
+
+	(void)state;
+	call_init(&h->a, &call, mad, MAD_GET, 0);
+	call.to.av.grh = true;
+	call.to.av.sl = 5;
+	assert_int_equal(mad_call(h->a.w, &call, h->now, NULL), 0);
+	transmit(&h->a);
+	next_packet(&h->a, &pkt);
+	assert_true(pkt.has_grh);
+	assert_int_equal(pkt.vl, 6); /* as the port's table maps SL 5 */
+	memcpy(mad, pkt.payload, MAD_LEN);
+	mad[MAD_OFF_METHOD] = MAD_GET_RESP;
+	assert_int_equal(say_by(h, &av, &headers, mad), VERDICT_MAD_UNMATCHED);
+	av.grh = true;
+	av.sgid.raw[15] = 77;
+	assert_int_equal(say_by(h, &av, &headers, mad), VERDICT_MAD_UNMATCHED);
+	av.sgid.raw[15] = 2;
+	assert_int_equal(say_by(h, &av, &headers, mad), VERDICT_DATAGRAM);
+	assert_int_equal(h->done, 1);
+	harness_destroy(h);
+}
+
 /* What goes away with the worker is ended properly */
 static void
 test_destroy(void **state)
@@ -384,6 +462,8 @@ main(void)
 		T(test_sessions_seen),
 		cmocka_unit_test(test_owner),
 		cmocka_unit_test(test_call_tids),
+		cmocka_unit_test(test_peers_behind_a_router),
+		cmocka_unit_test(test_call_over_a_router),
 		T(test_destroy),
 	};
 

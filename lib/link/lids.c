@@ -13,6 +13,14 @@
 #include "link/lids.h"
 #include "link/private.h"
 
+/*
+ * A learned route that was silent for a whole round is forgotten: LIDs are given anew, and a packet
+ * to all finds who has it now. Rounds go in slices, as a tick is short.
+ */
+#define AGE_MS     30000
+#define AGE_SLICE  2048
+#define AGE_SLICES (PORT_LID_MULTICAST / AGE_SLICE)
+
 static bool
 is_unicast(uint16_t lid)
 {
@@ -63,6 +71,14 @@ lids_create(struct link_port *p, struct error *err)
 	return 0;
 }
 
+/* Unless somebody else has changed it meanwhile. */
+static bool
+replace(uint64_t *word, uint64_t old, uint64_t mac)
+{
+	return __atomic_compare_exchange_n(word, &old, mac, false, __ATOMIC_RELAXED,
+		__ATOMIC_RELAXED);
+}
+
 /* Somebody may set a fixed route meanwhile: it wins. @return it was another MAC's */
 static bool
 learn(uint64_t *word, uint64_t mac)
@@ -71,15 +87,14 @@ learn(uint64_t *word, uint64_t mac)
 
 	if (likely(old == mac) || (old & LID_FIXED))
 		return false;
-	return __atomic_compare_exchange_n(word, &old, mac, false, __ATOMIC_RELAXED,
-		       __ATOMIC_RELAXED) && old != 0;
+	return replace(word, old, mac) && old != 0 && ((old ^ mac) & MAC_MASK) != 0;
 }
 
 void
 lid_learn(struct link_worker *w, const struct link_port *p, const struct port_attr *attr,
 	const struct packet *pkt, const uint8_t *smac)
 {
-	uint64_t mac = mac_word(smac) | NEIGH_VALID;
+	uint64_t mac = mac_word(smac) | NEIGH_VALID | LID_HEARD;
 
 	if (unlikely((smac[0] & 1) || mac_word(smac) == p->mac_word))
 		return;
@@ -102,7 +117,38 @@ lid_route(const struct link_port *p, const struct port_attr *attr, uint16_t dlid
 		word = &p->lids->route[dlid];
 	else if (dlid != PORT_LID_PERMISSIVE)
 		return MAC_MASK | NEIGH_VALID; /* groups are for all */
-	return __atomic_load_n(word, __ATOMIC_RELAXED) & ~LID_FIXED;
+	return __atomic_load_n(word, __ATOMIC_RELAXED);
+}
+
+static void
+age(struct lid_table *t)
+{
+	uint32_t end = t->age_cursor + AGE_SLICE;
+	uint64_t old;
+
+	for (; t->age_cursor < end; t->age_cursor++) {
+		old = __atomic_load_n(&t->route[t->age_cursor], __ATOMIC_RELAXED);
+		if (unlikely(old != 0) && !(old & LID_FIXED))
+			replace(&t->route[t->age_cursor], old,
+				old & LID_HEARD ? old & ~LID_HEARD : 0);
+	}
+	if (t->age_cursor == PORT_LID_MULTICAST)
+		t->age_cursor = 0;
+}
+
+void
+lids_tick(struct link_worker *w, uint64_t now)
+{
+	struct lid_table *t;
+	unsigned int i;
+
+	for (i = 0; i < w->link->num_ports; i++) {
+		t = w->link->port[i].lids;
+		if (t == NULL || now < t->age_next)
+			continue;
+		age(t);
+		t->age_next = now + AGE_MS / AGE_SLICES * (w->link->cfg.hz / 1000);
+	}
 }
 
 bool

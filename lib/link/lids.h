@@ -18,10 +18,14 @@
 #include "port/port.h"
 
 #define LID_FIXED (UINT64_C(1) << 61) /* told, not heard: no packet changes it */
+#define LID_HEARD (UINT64_C(1) << 60) /* since worker 0 last looked */
 
 struct lid_table {
 	uint64_t peer; /* of the permissive LID */
 	uint64_t route[PORT_LID_MULTICAST]; /* [LID]; 0: none */
+	/* worker 0 */
+	uint32_t age_cursor;
+	uint64_t age_next;
 };
 
 struct link_port;
@@ -30,7 +34,9 @@ int lids_create(struct link_port *p, struct error *err);
 /* A packet that we take says where its source LID is. Any worker. */
 void lid_learn(struct link_worker *w, const struct link_port *p, const struct port_attr *attr,
 	const struct packet *pkt, const uint8_t *smac);
-/* Where packets to a LID go: MAC and NEIGH_VALID; 0: no route. */
+/* Worker 0: forget learned routes that were silent for long, a few of them each time. */
+void lids_tick(struct link_worker *w, uint64_t now);
+/* Where packets to a LID go: MAC and flags; 0: no route. */
 uint64_t lid_route(const struct link_port *p, const struct port_attr *attr, uint16_t dlid);
 
 #endif

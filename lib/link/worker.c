@@ -9,7 +9,7 @@
 #include <rte_lcore.h>
 #include <rte_malloc.h>
 
-#include "link/neigh.h"
+#include "link/lids.h"
 #include "link/private.h"
 
 /* A stranger gets so many answers a second from one worker on one port. */
@@ -135,6 +135,7 @@ link_tick(struct link_worker *w, uint64_t now)
 	if (w->id == 0) {
 		state_tick(w, now);
 		neigh_tick(w, now);
+		lids_tick(w, now);
 	}
 	icmp_tick(w, now);
 	neigh_warn(w, now);

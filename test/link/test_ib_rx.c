@@ -256,6 +256,38 @@ test_fixed_lid_stays(void **state)
 	expect_routes(b, "0x22=02000000000b");
 }
 
+/* As a switch does: one look in 30 s at each LID, and out with what was silent between two. */
+static void
+pass(struct bench *b, unsigned int seconds)
+{
+	unsigned int i;
+
+	for (i = 0; i < seconds * 4; i++) {
+		b->now += 250 * MS;
+		link_tick(b->worker[0], b->now);
+	}
+}
+
+static void
+test_silent_lids_are_forgotten(void **state)
+{
+	struct bench *b = *state;
+	struct error err;
+
+	assert_int_equal(link_lid_set(b->link, 0, 1, (const uint8_t *)"\2\0\0\0\0\xA", &err), 0);
+	bench_verdict(b, DATA(US A, 0x10, 2), ACCEPTED);
+	bench_verdict(b, DATA(US A, 0x10, 0xBFFF), ACCEPTED);
+	pass(b, 30);
+	expect_routes(b, "0x1=02000000000a! 0x2=02000000000a 0xbfff=02000000000a");
+	bench_verdict(b, DATA(US A, 0x10, 0xBFFF), ACCEPTED);
+	pass(b, 30);
+	expect_routes(b, "0x1=02000000000a! 0xbfff=02000000000a");
+	pass(b, 30);
+	expect_routes(b, "0x1=02000000000a!");
+	/* heard again from where it was: nothing has moved */
+	assert_int_equal(link_worker_counters(b->worker[0], 0)->lid_moved, 0);
+}
+
 static void
 test_fixed_lids_of_the_configuration(void **state)
 {
@@ -326,6 +358,7 @@ main(void)
 		WITH_IB(test_what_is_no_unicast_lid_of_another_is_not_learned),
 		WITH_IB(test_learned_lid_that_moves_is_counted),
 		WITH_IB(test_fixed_lid_stays),
+		WITH_IB(test_silent_lids_are_forgotten),
 		cmocka_unit_test(test_fixed_lids_of_the_configuration),
 		WITH_IB(test_bad_routes_are_refused),
 		WITH_ROCE(test_roce_port_has_no_lid_routes),

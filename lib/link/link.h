@@ -118,8 +118,8 @@ bool link_neighbour_next(const struct link *l, uint32_t *cursor, struct link_nei
 
 /**
  * Routes from LID to MAC of a native IB port: fixed ones, and those learned from the source LIDs of
- * received packets; those are forgotten after 30 to 60 s of silence. A packet to a LID without route
- * goes to all (broadcast), as a switch would have it; receivers look at the LID.
+ * received packets; those are forgotten after 30 to 60 s of silence. A packet to a LID without a
+ * route goes to all (broadcast), as a switch would have it; receivers look at the LID.
  */
 struct link_lid_info {
 	uint16_t lid;

@@ -3,8 +3,9 @@
  */
 
 /*
- * Transactions of class version 2 as they are on the wire, for comparing them with another
- * program's reading: every frame of both sides, a line of hex each, the responder's first.
+ * Transactions of class version 2, or SMPs, as they are on the wire, for comparing them with another
+ * program's reading: every frame of both sides, a line of hex each, the responder's first, of SMPs
+ * the requester's.
  */
 
 #include <errno.h>
@@ -68,9 +69,70 @@ transaction(uint8_t method, enum mad_outcome outcome, uint64_t bytes, uint64_t s
 	harness_destroy(h);
 }
 
-int
-main(void)
+/* --- SMPs on native IB ports --- */
+
+static enum mad_outcome
+node_info(void *arg, struct mad_request *req)
 {
+	(void)arg;
+	memset(req->reply + SMP_OFF_DATA, 0x5A, SMP_DATA_LEN);
+	return MAD_ANSWER;
+}
+
+static void
+done(void *arg, const struct mad_result *result)
+{
+	(void)arg;
+	(void)result;
+}
+
+/* b asks a for its NodeInfo; by a route of one hop, or by LID. */
+static void
+smp(uint8_t mgmt_class, uint8_t class_version)
+{
+	struct harness *h = harness_create(&(struct harness_config){ .ib = true });
+	const struct mad_agent agent = { mgmt_class, 1, "smp", MAD_SINGLE, SMP_OFF_DATA, NULL,
+		node_info, NULL };
+	uint8_t mad[MAD_LEN] = { 1, mgmt_class, class_version, MAD_GET };
+	struct mad_call c = {
+		.to = { .av = harness_av(&h->b), .neighbour = PATH_NO_NEIGHBOUR },
+		.protocol = MAD_SINGLE,
+		.data_offset = SMP_OFF_DATA,
+		.mad = mad,
+		.taker = { .done = done },
+	};
+
+	put_be16(mad + MAD_OFF_ATTRIBUTE, 0x0011);
+	put_be64(mad + SMP_OFF_M_KEY, 0x1122334455667788);
+	if (mgmt_class == MAD_CLASS_SUBN_ROUTED) {
+		c.to.av.slid = c.to.av.dlid = 0xFFFF;
+		mad[SMP_OFF_HOP_COUNT] = 1;
+		memset(mad + SMP_OFF_DR_SLID, 0xFF, 4);
+		mad[SMP_OFF_INITIAL_PATH + 1] = 1;
+	}
+	if (mad_agent_add(h->a.w, &agent) == 0 && mad_call(h->b.w, &c, h->now, NULL) == 0)
+		harness_run(h, 1000 * MS);
+	print_frames(&h->b);
+	print_frames(&h->a);
+	harness_destroy(h);
+}
+
+static void
+smps(void)
+{
+	smp(MAD_CLASS_SUBN_ROUTED, 1);
+	smp(MAD_CLASS_SUBN_ROUTED, 2); /* 0x0004 */
+	smp(MAD_CLASS_SUBN_LID, 1);
+}
+
+/* madtool [smp] */
+int
+main(int argc, char **argv)
+{
+	if (argc == 2 && strcmp(argv[1], "smp") == 0) {
+		smps();
+		return 0;
+	}
 	transaction(SA_GET_TABLE, MAD_STREAM, 0, 0, 0);
 	transaction(SA_GET_TABLE, MAD_STREAM, 112, 0, 0);
 	transaction(SA_GET_TABLE, MAD_STREAM, 20 * 112, 0, 0);

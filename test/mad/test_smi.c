@@ -356,6 +356,35 @@ test_reply_by_route(void **state)
 	assert_memory_equal(last_sent(h), want, SMP_LEN);
 }
 
+/* An answer that has a session, at once or later, has D too; so has its repeat */
+static void
+test_reply_of_a_session(void **state)
+{
+	static const struct mad_method methods[] = { { MAD_SET, MAD_METHOD_SESSION }, { 0, 0 } };
+	struct harness *h = *state;
+	const struct mad_agent agent = { 0x81, 1, "late", MAD_SINGLE, 64, methods, answer, h };
+	uint8_t mad[MAD_LEN] = { 1, 0x81, 1, 0x81, 0x00, 0x0C };
+	struct mad_session_info info;
+	uint32_t cursor = 0;
+	unsigned int i;
+
+	assert_int_equal(mad_agent_add(h->a.w, &agent), 0);
+	h->outcome = MAD_ANSWER;
+	h->status = 0x001C;
+	for (i = 0; i < 2; i++) {
+		assert_int_equal(say_smp(h, 0x81, MAD_SET), VERDICT_DATAGRAM);
+		assert_int_equal(get_be16(last_sent(h) + MAD_AT + 4), 0x801C);
+	}
+	assert_int_equal(h->requests, 1);
+	pass(h, 1000 * MS);
+	h->outcome = MAD_LATER;
+	assert_int_equal(say_smp(h, 0x81, MAD_SET), VERDICT_DATAGRAM);
+	assert_true(mad_session_next(h->a.w, &cursor, h->now, &info));
+	assert_int_equal(mad_answer(h->a.w, info.handle, mad, h->now), 0);
+	transmit(&h->a);
+	assert_int_equal(get_be16(last_sent(h) + MAD_AT + 4), 0x800C);
+}
+
 /* Unknown class version: 0x0004, the request's data unchanged; with D on a directed route */
 static void
 test_unknown_class_version(void **state)
@@ -641,6 +670,27 @@ test_call_by_lid(void **state)
 	assert_int_equal(h->result.end, MAD_END_TIMEOUT);
 }
 
+/* The answer to an SMP does not come in by QP1, whatever QP it says it is from */
+static void
+test_answer_by_qp1(void **state)
+{
+	const struct wire_headers qp1 = { .opcode = UD_SEND_ONLY, .pkey = 0xFFFF, .dest_qpn = 1,
+		.qkey = MAD_QKEY };
+	struct harness *h = *state;
+	uint8_t p[SMP_LEN], *mad;
+	struct mad_call c;
+
+	mad = call_init_smp(h, &c, p, 0x01);
+	assert_int_equal(mad_call(h->a.w, &c, h->now, NULL), 0);
+	transmit(&h->a);
+	memcpy(p + 8, last_sent(h) + 8, SMP_LEN - 8);
+	mad[3] = 0x81;
+	assert_int_equal(say_frame(h, &qp1, mad, MAD_LEN, false), VERDICT_MAD_UNMATCHED);
+	assert_int_equal(h->done, 0);
+	assert_int_equal(say_bytes(h, p, SMP_LEN), VERDICT_DATAGRAM);
+	assert_int_equal(h->done, 1);
+}
+
 /* A Trap is told again as itself, as often as its agent likes */
 static void
 test_tid_is_kept(void **state)
@@ -727,6 +777,7 @@ main(void)
 		T(test_reply_by_lid),
 		T(test_reply_to_the_permissive_lid),
 		T(test_reply_by_route),
+		BARE(test_reply_of_a_session),
 		T(test_unknown_class_version),
 		T(test_every_method),
 		T(test_verdict_of_the_handler),
@@ -737,6 +788,7 @@ main(void)
 		T(test_call_by_route_refused),
 		T(test_call_to_itself),
 		T(test_call_by_lid),
+		T(test_answer_by_qp1),
 		T(test_tid_is_kept),
 		cmocka_unit_test(test_calls_of_other_workers),
 	};

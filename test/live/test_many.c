@@ -346,16 +346,11 @@ test_no_session_for_the_long_answer_is_busy(void **state)
 
 /* 1,024 echoes on their way back that nobody takes, and one more */
 static void
-test_no_room_for_an_answer_is_busy(void **state)
+fill_up(struct pair *p)
 {
-	struct pair_config config = { .harness.scripted = true, .limits = live_limits_default };
 	unsigned int data, other, i;
 	uint8_t mad[MAD_LEN];
-	struct pair *p;
 
-	(void)state;
-	config.limits.rate = 0;
-	p = pair_create(&config);
 	for (i = 0; i < 1024; i++) {
 		segment_mad(mad, MAD_GET, i, RMPP_DATA, RMPP_FIRST | RMPP_LAST, 1, 40);
 		assert_int_equal(say(p->h, mad), VERDICT_DATAGRAM);
@@ -368,7 +363,30 @@ test_no_room_for_an_answer_is_busy(void **state)
 	assert_int_equal(next_sent(&p->h->a)[25], RMPP_ACK);
 	assert_int_equal(get_be16(next_sent(&p->h->a) + 4), 0x0001);
 	expect_silence(&p->h->a);
+}
+
+/* ... and when they have been given up, there is room for as many again. */
+static void
+test_no_room_for_an_answer_is_busy(void **state)
+{
+	struct pair_config config = { .harness.scripted = true, .limits = live_limits_default };
+	struct pair *p;
+	unsigned int i;
+
+	(void)state;
+	config.limits.rate = 0;
+	p = pair_create(&config);
+	fill_up(p);
 	assert_int_equal(live_counters(p->live)->refused, 1);
+	for (i = 0; i < 4000; i++) {
+		pass(p->h, 10 * MS);
+		skip_sent(&p->h->a);
+		p->h->a.delivered = p->h->a.sent;
+	}
+	expect_clean(p->h);
+	fill_up(p);
+	assert_int_equal(live_counters(p->live)->refused, 2);
+	assert_int_equal(live_counters(p->live)->echo, 2048);
 	pair_destroy(p);
 }
 

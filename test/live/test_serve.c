@@ -284,6 +284,8 @@ test_stamps_wrap_at_midnight(void **state)
 	expect_stamps(p, 0);
 	live_set_clock(p->live, p->h->now, 86400000);
 	expect_stamps(p, 0);
+	live_set_clock(p->live, p->h->now + 1, 86400000);
+	expect_stamps(p, 0);
 }
 
 /* --- LID and GUID of the port that was asked --- */

@@ -115,9 +115,12 @@ ends_here(uint8_t *smp, uint16_t port)
 	/* responses return, and nothing else does */
 	if (returning != (smp[MAD_OFF_METHOD] >> 7))
 		return false;
-	for (i = 0; i < sizeof(route_rows) / sizeof(route_rows[0]); i++)
-		if ((route_rows[i].direction & (returning ? BACK : OUT)) && route_rows[i].applies(&r))
-			return route_rows[i].is_ours(&r);
+	for (i = 0; i < sizeof(route_rows) / sizeof(route_rows[0]); i++) {
+		const struct route_row *row = &route_rows[i];
+
+		if ((row->direction & (returning ? BACK : OUT)) && row->applies(&r))
+			return row->is_ours(&r);
+	}
 	return false;
 }
 

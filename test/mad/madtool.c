@@ -3,9 +3,9 @@
  */
 
 /*
- * Transactions of class version 2, or SMPs, as they are on the wire, for comparing them with another
- * program's reading: every frame of both sides, a line of hex each, the responder's first, of SMPs
- * the requester's.
+ * Transactions of class version 2, or SMPs, as they are on the wire, for comparing them with
+ * another program's reading: every frame of both sides, a line of hex each, the responder's first,
+ * of SMPs the requester's.
  */
 
 #include <errno.h>

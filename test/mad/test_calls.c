@@ -118,6 +118,28 @@ test_retries(void **state)
 	expect_clean(h);
 }
 
+/* One try, and no other */
+static void
+test_no_retry(void **state)
+{
+	struct harness *h = *state;
+	uint8_t mad[MAD_LEN];
+	struct mad_call c;
+
+	call_init(&h->a, &c, mad, MAD_GET, 0);
+	c.protocol = MAD_SINGLE;
+	c.no_retry = true;
+	c.retries = 3;
+	assert_int_equal(mad_call(h->a.w, &c, h->now, NULL), 0);
+	transmit(&h->a);
+	expect_tx(&h->a, "01 single of 0");
+	pass(h, RESPONSE_TIMEOUT);
+	expect_silence(&h->a);
+	assert_int_equal(h->result.end, MAD_END_TIMEOUT);
+	assert_int_equal(h->result.resent, 0);
+	expect_clean(h);
+}
+
 /* The time runs from when the packet really went out */
 static void
 test_sink_was_full(void **state)
@@ -229,6 +251,7 @@ main(void)
 		T(test_answer_with_status),
 		cmocka_unit_test(test_response_timeout_formula),
 		T(test_retries),
+		T(test_no_retry),
 		T(test_sink_was_full),
 		T(test_no_answer),
 		T(test_cancel),

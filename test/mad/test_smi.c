@@ -530,7 +530,7 @@ call_init_smp(struct harness *h, struct mad_call *c, uint8_t *packet, uint8_t mg
 	return packet + MAD_AT;
 }
 
-/* HopPointer 1, QP0 to QP0 on VL 15, SL 0, no GRH; the answer comes back with HopPointer 1, D set */
+/* HopPointer 1, QP0 to QP0 on VL 15, SL 0, no GRH; the answer returns with HopPointer 1, D set */
 static void
 test_call_by_route(void **state)
 {

@@ -81,6 +81,5 @@ sma_apply(struct sma_port *p, uint64_t now)
 		c->apply(c->arg, p->index, &s);
 	if (old.state != 0) /* not the first time */
 		tell_changes(p, &old, &s);
-	if (s.state == PORT_STATE_ACTIVE && s.sm_lid != 0)
-		sma_trap_resume(p, now);
+	sma_trap_resume(p, now);
 }

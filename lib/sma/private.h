@@ -182,7 +182,7 @@ struct sma_trap *sma_trap_raise(struct sma_port *p, const uint8_t notice[SMA_DAT
 	uint64_t now);
 /* A TrapRepress that passed the M_Key check. */
 void sma_trap_repressed(struct sma_port *p, const uint8_t *mad, uint64_t now);
-/* The port became Active, or learned of an SM: what is held may go. */
+/* State or LIDs of the port have changed: what is held may go, what was to go may be held. */
 void sma_trap_resume(struct sma_port *p, uint64_t now);
 /* The newest notice that is not repressed, for Get(Notice). @retval false none */
 bool sma_trap_newest(const struct sma_port *p, uint8_t notice[SMA_DATA_LEN]);

@@ -153,14 +153,6 @@ repeat(struct timer *timer, uint64_t now)
 }
 
 void
-sma_trap_resume(struct sma_port *p, uint64_t now)
-{
-	for (unsigned int i = 0; i < SMA_TRAPS_MAX; i++)
-		if (p->trap[i].info.state == SMA_TRAP_HELD)
-			proceed(&p->trap[i], now);
-}
-
-void
 trap_stop(struct sma_trap *t, uint64_t now)
 {
 	struct sma *s = t->port->sma;
@@ -168,6 +160,20 @@ trap_stop(struct sma_trap *t, uint64_t now)
 	timer_disarm(s->config.wheel, &t->timer);
 	if (t->calling)
 		mad_cancel(s->config.mad, t->call, now);
+}
+
+/* What waits for the sink was made for the port of before: once more, or it is held. */
+void
+sma_trap_resume(struct sma_port *p, uint64_t now)
+{
+	for (unsigned int i = 0; i < SMA_TRAPS_MAX; i++) {
+		struct sma_trap *t = &p->trap[i];
+
+		if (t->info.state != SMA_TRAP_HELD && !t->calling)
+			continue;
+		trap_stop(t, now);
+		proceed(t, now);
+	}
 }
 
 /* --- raising --- */

@@ -218,6 +218,39 @@ test_port_that_goes_away_holds_its_traps(void **state)
 	expect_at(b, 1100 * MS + 1073741824);
 }
 
+/* only an Active port sends Traps, and the sink had no room while it was */
+static void
+test_what_waits_for_the_sink_is_held_too(void **state)
+{
+	struct bench *b = *state;
+	const struct sent *s;
+	struct sma_trap *t;
+
+	b->room = 0;
+	t = bench_raise(b, 0);
+	bench_pass(b, 1);
+	bench_port_state(b->p, INIT);
+	sma_trap_resume(b->p, b->now);
+	expect_state(t, "HELD");
+	b->room = 10;
+	bench_pass(b, 1500 * MS);
+	bench_expect_silence(b);
+	b->room = 0;
+	bench_port_state(b->p, ACTIVE);
+	sma_trap_resume(b->p, b->now);
+	bench_pass(b, 1);
+	bench_port_info(b->p, LID, 50);
+	bench_port_info(b->p, MASTER_SM_LID, 70);
+	sma_trap_resume(b->p, b->now);
+	b->room = 10;
+	bench_pass(b, 1);
+	s = bench_next(b);
+	assert_int_equal(s->pkt.slid, 50);
+	assert_int_equal(s->pkt.dlid, 70);
+	assert_int_equal(get_be16(s->mad + 64 + 6), 50);
+	bench_expect_silence(b);
+}
+
 static void
 test_next_repeat_uses_new_lids(void **state)
 {
@@ -665,6 +698,7 @@ main(void)
 		T(subnet_timeout_that_grows_meanwhile_counts),
 		T(largest_subnet_timeout_does_not_overflow), T(held_until_active),
 		T(held_until_an_sm_is_known), T(port_that_goes_away_holds_its_traps),
+		T(what_waits_for_the_sink_is_held_too),
 		T(next_repeat_uses_new_lids), T(interval_counts_from_when_it_has_left),
 		T(refused_call_is_tried_again_at_the_next_interval),
 		T(repressed_while_it_waits_for_the_sink), T(repress_ends_it),

@@ -278,9 +278,11 @@ create(struct engine *e, struct error *err)
 		ret = create_workers(e, err);
 	if (ret == 0)
 		ret = store_thread_create(e, err);
-	if (ret == 0)
-		subnet_start(e);
-	return ret;
+	if (ret != 0)
+		return ret;
+	subnet_start(e);
+	own_ports_follow(e);
+	return 0;
 }
 
 struct engine *

@@ -5,7 +5,8 @@
 /*
  * Into an empty database go this appliance's own ports, so that a fresh SA has something to show:
  * one channel adapter, its ports, their addresses and P_Keys, and links between ports that are
- * joined back to back. A RoCE port has no LID: port i is given i + 1.
+ * joined back to back. A RoCE port has no LID: port i is given i + 1. Native IB ports have a subnet
+ * management agent, whose bytes own_follow.c takes.
  */
 
 #include <errno.h>
@@ -30,7 +31,7 @@ struct filler {
 static uint16_t
 lid_of(const struct port_attr *port)
 {
-	return port->lid != 0 ? port->lid : (uint16_t)(port->index + 1);
+	return (uint16_t)(port->index + 1);
 }
 
 /* What stands behind fe80:: in the port's address, so that paths are found by it. */
@@ -39,8 +40,6 @@ guid_of(const struct port_attr *port)
 {
 	unsigned int i;
 
-	if (port->guid != 0)
-		return port->guid;
 	for (i = 0; i < port->num_gids; i++)
 		if (gid_is_link_local(&port->gid[i].gid) && !gid_is_ipv4(&port->gid[i].gid))
 			return get_be64(port->gid[i].gid.raw + 8);
@@ -115,9 +114,8 @@ add_port_info(struct filler *f, const struct port_attr *port)
 
 	put(c, "lid", lid_of(port));
 	put(c, "port_num", port->index + 1u);
-	put(c, "gid_prefix", port->gid_prefix != 0 ? port->gid_prefix : LINK_LOCAL_PREFIX);
+	put(c, "gid_prefix", LINK_LOCAL_PREFIX);
 	put(c, "base_lid", lid_of(port));
-	put(c, "sm_lid", port->sm_lid);
 	put(c, "local_port_num", port->index + 1u);
 	put(c, "port_state", port->up ? 4 : 1);
 	put(c, "port_phys_state", port->up ? 5 : 2);
@@ -216,6 +214,8 @@ own_ports_store(struct engine *e, struct error *err)
 	for (i = 0; i < n; i++) {
 		const struct port_attr *port = link_port_attr(e->link, i);
 
+		if (port->ib)
+			continue; /* own_follow.c */
 		add_node(&f, port);
 		add_port_info(&f, port);
 		add_guids(&f, port);

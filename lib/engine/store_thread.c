@@ -191,6 +191,18 @@ store_thread_call(struct engine *e, int (*fn)(struct engine *e, void *arg), void
 	return job.result;
 }
 
+bool
+store_thread_busy(struct engine *e)
+{
+	struct store_thread *t = e->store_thread;
+	bool busy;
+
+	pthread_mutex_lock(&t->lock);
+	busy = t->job != NULL;
+	pthread_mutex_unlock(&t->lock);
+	return busy;
+}
+
 /* --- the thread --- */
 
 static void

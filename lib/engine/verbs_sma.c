@@ -82,8 +82,12 @@ unsigned int
 engine_trap_list(struct engine *e, uint32_t *cursor, struct sma_trap_info *info, unsigned int n)
 {
 	struct sma_args a = { .cursor = cursor, .info = info, .n = n };
+	unsigned int got, i;
 
-	return e->worker[0]->sma != NULL ? (unsigned int)engine_call(e, 0, list_here, &a) : 0;
+	got = e->worker[0]->sma != NULL ? (unsigned int)engine_call(e, 0, list_here, &a) : 0;
+	for (i = 0; i < got; i++)
+		info[i].age /= RTE_MAX(e->hz / 1000000, 1u);
+	return got;
 }
 
 static int

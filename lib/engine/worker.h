@@ -129,10 +129,15 @@ struct sa_walk {
 	uint8_t serial;
 };
 
+/* What the SA's records of a native IB port were made of. */
+struct own_seen {
+	const struct port_attr *attr;
+	uint64_t sets; /* by subnet managers */
+};
+
 struct store_thread;
 struct sa_queries;
 struct mad_asks;
-struct own_port;
 struct sa_import;
 
 struct engine {
@@ -152,6 +157,7 @@ struct engine {
 	struct sa_queries *queries; /* of ours; the control thread's */
 	struct sa_import *import; /* the same */
 	struct sa_walk walk[SA_WALKS];
+	struct own_seen own_seen[LINK_PORTS_MAX];
 	uint64_t mad_hash_key;
 	struct live_cpu *cpu; /* what ibsysstat is told of this host */
 	unsigned int num_cpus;
@@ -227,6 +233,8 @@ bool store_thread_submit(void *worker, struct sa_write *write);
  * run, here.
  */
 int store_thread_call(struct engine *e, int (*fn)(struct engine *e, void *arg), void *arg);
+/** Would a call have to wait for another one, an import for instance? */
+bool store_thread_busy(struct engine *e);
 
 /* sa_store.c */
 /** The store, what it holds on disk, and the SA over it; nothing when it is not enabled. */
@@ -236,6 +244,10 @@ void sa_store_destroy(struct engine *e);
 /* own_ports.c */
 /** Into an empty database: this appliance's own ports. */
 int own_ports_store(struct engine *e, struct error *err);
+
+/* own_follow.c */
+/** Native IB ports: what subnet management has changed since the last call, into the database. */
+void own_ports_follow(struct engine *e);
 
 /* verbs_sa.c */
 void sa_queries_destroy(struct engine *e);

@@ -46,6 +46,22 @@ node_config(void)
 	return &used;
 }
 
+struct engine_config *
+node_config_ib(bool active)
+{
+	struct engine_config *c = node_config();
+	unsigned int i;
+
+	for (i = 0; i < 2; i++) {
+		c->link.port[i].ib = true;
+		c->link.port[i].num_addr = 0;
+		if (active)
+			c->sma.port[i] = (struct sma_port_config){ .lid = (uint16_t)(i + 1),
+				.sm_lid = 2, .active = true };
+	}
+	return c;
+}
+
 struct engine *
 node_start(void)
 {
@@ -121,7 +137,7 @@ void
 end_connect(struct engine *e, struct end *end, uint16_t port, const struct end *peer)
 {
 	const struct port_attr *peer_port = link_port_attr(engine_link(e), !port);
-	struct engine_ah ah = { .port = port, .dgid = peer_port->gid[0].gid };
+	struct engine_ah ah = { .port = port, .dlid = peer_port->lid };
 	struct qp_attr attr = {
 		.qp_state = QPS_INIT,
 		.qp_access_flags = MEM_ACCESS_REMOTE,
@@ -139,6 +155,8 @@ end_connect(struct engine *e, struct end *end, uint16_t port, const struct end *
 	};
 	struct error err = { "" };
 
+	if (!peer_port->ib)
+		ah.dgid = peer_port->gid[0].gid;
 	assert_ok(engine_qp_modify(e, end->qpn, &attr, NULL,
 			QP_ATTR_STATE | QP_ATTR_PORT | QP_ATTR_PKEY_INDEX | QP_ATTR_ACCESS_FLAGS,
 			&err));

@@ -37,6 +37,11 @@ struct pair {
 int eal_setup(void **state);
 int eal_teardown(void **state);
 struct engine_config *node_config(void); /* the default; a test changes it before node_start() */
+/*
+ * The same with native IB ports: without LIDs, as a subnet manager finds them; or Active, with LID
+ * 1 and 2 and port 1's LID as the subnet manager's.
+ */
+struct engine_config *node_config_ib(bool active);
 struct engine *node_start(void);
 void node_stop(struct engine *e, unsigned int drain_ms);
 

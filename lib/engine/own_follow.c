@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * Our own native IB ports in our own SA: their records are the bytes of their subnet management
+ * agent, and follow when subnet management changes a port. What there was of a port before, under
+ * whatever LID, is found by its GUID. A port without LID has no records.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/subnet.h"
+#include "engine/verbs_mad.h"
+#include "sa/tables.h"
+#include "wire/bytes.h"
+
+#define GUIDS_IN_BLOCK 8
+#define PKEYS_IN_BLOCK 32
+#define OWN_RECORDS    16 /* of a port, at most: see own_rows */
+#define OWN_CHANGES    64 /* those, and what is removed for them */
+
+/* Blocks of an attribute that are in use. */
+static unsigned int
+no_block(const struct port_attr *port)
+{
+	(void)port;
+	return 0;
+}
+
+static unsigned int
+one_block(const struct port_attr *port)
+{
+	(void)port;
+	return 1;
+}
+
+static unsigned int
+guid_blocks(const struct port_attr *port)
+{
+	return RTE_MAX((port->num_gids + GUIDS_IN_BLOCK - 1) / GUIDS_IN_BLOCK, 1u);
+}
+
+static unsigned int
+pkey_blocks(const struct port_attr *port)
+{
+	return RTE_MAX((port->num_pkeys + PKEYS_IN_BLOCK - 1) / PKEYS_IN_BLOCK, 1u);
+}
+
+static unsigned int
+vlarb_parts(const struct port_attr *port)
+{
+	(void)port;
+	return 4;
+}
+
+/* Which attribute makes which record; the modifier of block i is (first + i) << shift. */
+static const struct own_row {
+	uint16_t record;
+	uint16_t attribute;
+	unsigned int (*blocks)(const struct port_attr *port);
+	uint8_t first;
+	uint8_t shift;
+	const char *port_field; /* of the RID part, the port's number; NULL: it has none */
+	const char *block_field;
+} own_rows[] = {
+	{ SA_NODE, SMA_NODE_INFO, one_block, 0, 0, NULL, NULL },
+	{ SA_PORT_INFO, SMA_PORT_INFO, one_block, 0, 0, "port_num", NULL },
+	{ SA_GUID_INFO, SMA_GUID_INFO, guid_blocks, 0, 0, NULL, "block_num" },
+	{ SA_PKEY_TABLE, SMA_PKEY_TABLE, pkey_blocks, 0, 0, "port_num", "block_num" },
+	{ SA_SLTOVL, SMA_SLTOVL, one_block, 0, 0, "out_port", NULL },
+	{ SA_VLARB, SMA_VLARB, vlarb_parts, 1, 16, "port_num", "block_num" },
+	{ SA_LINK, 0, no_block, 0, 0, "from_port", NULL }, /* the agent knows nothing of it */
+};
+
+struct own {
+	struct engine *engine;
+	struct port_attr port; /* a copy: the store may take its time */
+	struct sa_change put[OWN_RECORDS];
+	size_t num_put;
+	struct sa_change change[OWN_CHANGES]; /* of the store */
+	size_t num_change;
+	struct error err;
+};
+
+/* --- on worker 0: what the agent says --- */
+
+static void
+read_block(struct worker *w, struct own *own, const struct own_row *row, unsigned int block)
+{
+	struct sa_change *c = &own->put[own->num_put];
+	const struct sa_record_type *t = sa_record_type(row->record);
+	uint8_t data[SMA_DATA_LEN] = { 0 };
+
+	if (own->num_put == OWN_RECORDS ||
+			sma_read(w->sma, own->port.index, row->attribute,
+					(row->first + block) << row->shift, data) != MAD_STATUS_OK)
+		return; /* the port has no such table */
+	*c = (struct sa_change){ .type = t };
+	sa_put_named(t, "lid", c->rec, own->port.lid);
+	if (row->port_field != NULL)
+		sa_put_named(t, row->port_field, c->rec, own->port.index + 1u);
+	if (row->block_field != NULL)
+		sa_put_named(t, row->block_field, c->rec, row->first + block);
+	memcpy(c->rec + t->rid_len, data, RTE_MIN(t->len - t->rid_len, SMA_DATA_LEN));
+	own->num_put++;
+}
+
+/* A NodeRecord is NodeInfo and, behind it, the description. */
+static void
+add_description(struct worker *w, struct own *own)
+{
+	struct sa_change *c = &own->put[0];
+	uint8_t data[SMA_DATA_LEN];
+
+	if (own->num_put > 0 && sma_read(w->sma, own->port.index, SMA_NODE_DESCRIPTION, 0, data) ==
+			MAD_STATUS_OK)
+		memcpy(c->rec + c->type->len - SMA_NODE_DESC_LEN, data, SMA_NODE_DESC_LEN);
+}
+
+static int
+read_here(struct worker *w, void *arg)
+{
+	struct own *own = arg;
+	unsigned int i, block;
+
+	for (i = 0; i < RTE_DIM(own_rows); i++) {
+		for (block = 0; block < own_rows[i].blocks(&own->port); block++)
+			read_block(w, own, &own_rows[i], block);
+		if (i == 0)
+			add_description(w, own);
+	}
+	return 0;
+}
+
+/* --- on the store's thread: what is stored --- */
+
+static void
+add_change(struct own *own, const struct sa_change *c)
+{
+	if (own->num_change < OWN_CHANGES)
+		own->change[own->num_change++] = *c;
+}
+
+static bool
+is_put(const struct own *own, const struct store_record *r)
+{
+	size_t i;
+
+	for (i = 0; i < own->num_put; i++)
+		if (own->put[i].type->table == r->table &&
+				sa_rid(own->put[i].type, own->put[i].rec) == r->rid)
+			return true;
+	return false;
+}
+
+/* Records of a LID that was the port's, but for those that are put anyway. */
+static void
+remove_of_lid(struct own *own, const struct store_version *v, const struct own_row *row,
+		uint16_t lid)
+{
+	const struct sa_record_type *t = sa_record_type(row->record);
+	const struct store_record *r;
+	struct store_cursor c;
+
+	for (r = sa_first_of_lid(v, t->table, lid, &c); r != NULL && r->rid >> 16 == lid;
+			r = store_next(&c, NULL)) {
+		struct sa_change gone = { .type = t, .remove = true, .rid = r->rid };
+
+		if (row->port_field != NULL &&
+				sa_get_named(t, row->port_field, r->bytes) != own->port.index + 1u)
+			continue; /* another port's of this LID */
+		if (!is_put(own, r))
+			add_change(own, &gone);
+	}
+}
+
+/* Under which LIDs is the port known? */
+static void
+remove_old(struct own *own, const struct store_version *v)
+{
+	const struct store_record *r;
+	struct store_cursor c;
+	unsigned int i;
+	uint64_t key;
+
+	store_seek_index(&c, v, SA_INDEX_PORT_GUID, own->port.guid);
+	while ((r = store_next(&c, &key)) != NULL && key == own->port.guid)
+		for (i = 0; i < RTE_DIM(own_rows); i++)
+			remove_of_lid(own, v, &own_rows[i], (uint16_t)(r->rid >> 16));
+}
+
+static void
+put_new(struct own *own, const struct store_version *v)
+{
+	const struct store_record *r;
+	size_t i;
+
+	for (i = 0; i < own->num_put; i++) {
+		const struct sa_change *c = &own->put[i];
+
+		r = store_get(v, c->type->table, sa_rid(c->type, c->rec));
+		if (r == NULL || r->len != c->type->len ||
+				memcmp(r->bytes, c->rec, c->type->len) != 0)
+			add_change(own, c);
+	}
+}
+
+/* The one writer may read its current version without more ado. */
+static int
+change_there(struct engine *e, void *arg)
+{
+	const struct store_version *v = store_current(store_reader(e->store, e->num_workers));
+	struct own *own = arg;
+
+	remove_old(own, v);
+	put_new(own, v);
+	return own->num_change > 0 ? sa_change(e->sa, own->change, own->num_change, &own->err) : 0;
+}
+
+/* --- on the control thread --- */
+
+/* A port that is joined to another one of ours. */
+static void
+add_link(struct own *own)
+{
+	const struct link_config *config = &own->engine->config.link;
+	const struct sa_record_type *t = sa_record_type(SA_LINK);
+	const struct port_attr *peer;
+	struct sa_change *c;
+	unsigned int i;
+
+	for (i = 0; i < config->num_ports && own->num_put < OWN_RECORDS; i++) {
+		peer = link_port_attr(own->engine->link, i);
+		if (peer->lid == 0 || strcmp(config->port[own->port.index].back_to_back,
+				config->port[i].name) != 0)
+			continue;
+		c = &own->put[own->num_put++];
+		*c = (struct sa_change){ .type = t };
+		sa_put_named(t, "from_lid", c->rec, own->port.lid);
+		sa_put_named(t, "from_port", c->rec, own->port.index + 1u);
+		sa_put_named(t, "to_lid", c->rec, peer->lid);
+		sa_put_named(t, "to_port", c->rec, i + 1);
+	}
+}
+
+static void
+follow(struct engine *e, const struct port_attr *port)
+{
+	struct own *own = calloc(1, sizeof(*own));
+
+	if (own == NULL)
+		return;
+	own->engine = e;
+	own->port = *port;
+	if (port->lid != 0) {
+		engine_call(e, 0, read_here, own);
+		add_link(own);
+	}
+	if (store_thread_call(e, change_there, own) != 0)
+		ENGINE_LOG(WARNING, "%s: its records in the SA are not up to date: %s", port->name,
+				own->err.text);
+	free(own);
+}
+
+static bool
+has_changed(struct engine *e, unsigned int port)
+{
+	struct own_seen *seen = &e->own_seen[port];
+	const struct port_attr *attr = link_port_attr(e->link, port);
+	struct sma_counters c;
+
+	engine_sma_counters(e, port, &c);
+	if (seen->attr == attr && seen->sets == c.smp_set)
+		return false;
+	*seen = (struct own_seen){ attr, c.smp_set };
+	return true;
+}
+
+void
+own_ports_follow(struct engine *e)
+{
+	unsigned int port, changed = 0;
+
+	if (e->sa == NULL || e->worker[0]->sma == NULL || store_thread_busy(e))
+		return;
+	for (port = 0; port < link_num_ports(e->link); port++)
+		changed += engine_sma_managed(e, port) && has_changed(e, port);
+	/* links have two ends: one port's change may be another's */
+	for (port = 0; changed > 0 && port < link_num_ports(e->link); port++)
+		if (engine_sma_managed(e, port))
+			follow(e, link_port_attr(e->link, port));
+}

@@ -1,0 +1,536 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * Native IB ports on real lcores: what a subnet manager sets takes effect on link and rc of all
+ * workers, VL15 has its buffer, violations become traps, the SA shows the ports as they are.
+ */
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "smp.h"
+
+static int
+start_bare(void **state)
+{
+	node_config_ib(false);
+	*state = node_start();
+	return 0;
+}
+
+static int
+start_active(void **state)
+{
+	node_config_ib(true);
+	*state = node_start();
+	return 0;
+}
+
+static int
+stop(void **state)
+{
+	if (*state != NULL)
+		node_stop(*state, 0);
+	return 0;
+}
+
+static const struct port_attr *
+attr_of(struct engine *e, unsigned int port)
+{
+	return link_port_attr(engine_link(e), port);
+}
+
+/* --- SMPs --- */
+
+/* smp-sma 2: ports without a LID are reached by directed route, here and one hop away */
+static void
+test_directed_route(void **state)
+{
+	struct engine *e = *state;
+	struct engine_mad_answer a;
+
+	a = smp_directed(e, 0, THERE, SMA_NODE_INFO, 0, NULL);
+	assert_string_equal(mad_end_name(a.end), mad_end_name(MAD_END_OK));
+	assert_int_equal(a.mad[MAD_OFF_METHOD], MAD_GET_RESP);
+	assert_int_equal(a.mad[DATA + 2], 1); /* a channel adapter */
+	assert_int_equal(a.mad[DATA + 3], 2); /* of two ports */
+	assert_true(get_be64(a.mad + DATA + 20) == attr_of(e, 1)->guid);
+	assert_int_equal(a.mad[DATA + 36], 2); /* LocalPortNum */
+	assert_int_equal(a.mad[SMP_OFF_RETURN_PATH + 1], 2); /* it came in there */
+	a = smp_directed(e, 0, HERE, SMA_NODE_INFO, 0, NULL);
+	assert_int_equal(a.mad[DATA + 36], 1);
+	assert_true(get_be64(a.mad + DATA + 20) == attr_of(e, 0)->guid);
+	/* NodeGUID is the same on both */
+	assert_true(get_be64(a.mad + DATA + 12) == port_eui64(attr_of(e, 0)->mac));
+	a = smp_directed(e, 1, THERE, SMA_NODE_DESCRIPTION, 0, NULL);
+	assert_memory_equal(a.mad + DATA, "polca ", 6);
+	assert_int_equal(verdict_total(e, VERDICT_DATAGRAM), 6);
+	assert_int_equal(attr_of(e, 0)->state, PORT_STATE_INIT);
+	assert_false(attr_of(e, 0)->up);
+}
+
+static unsigned int
+events_of(struct engine *e, enum event_type type, uint32_t element)
+{
+	struct event ev[64];
+	unsigned int i, n = engine_events(e, ev, 64, NULL), found = 0;
+
+	for (i = 0; i < n; i++)
+		found += ev[i].type == type && ev[i].element == element;
+	return found;
+}
+
+/* what a worker goes by */
+static int
+lid_here(struct worker *w, void *arg)
+{
+	struct engine *e = arg;
+
+	(void)w;
+	return attr_of(e, 0)->lid;
+}
+
+/* a subnet manager gives LIDs and brings the ports up: events tell, SMPs go by LID */
+static void
+test_bring_up(void **state)
+{
+	struct engine *e = *state;
+	struct engine_mad_answer a;
+	struct engine_mad_ask ask = { .ah = &(struct engine_ah){ .dlid = 7 } };
+	struct error err = { "" };
+	uint32_t id;
+
+	/* no LID, no way by LID */
+	smp_head(ask.mad, MAD_CLASS_SUBN_LID, MAD_GET, SMA_NODE_INFO, 0);
+	assert_int_equal(engine_mad_ask(e, &ask, &id, &err), -EINVAL);
+	assert_string_equal(err.text,
+			"port0 has no LID yet: only a directed route leads on from it");
+	set_port(e, 0, 0x21, 0x21, PORT_STATE_ARMED);
+	set_port(e, 1, 0x22, 0x21, PORT_STATE_ARMED);
+	assert_int_equal(attr_of(e, 0)->state, PORT_STATE_ARMED);
+	assert_int_equal(events_of(e, EVENT_PORT_ACTIVE, 0), 0);
+	set_port(e, 0, 0, 0, PORT_STATE_ACTIVE);
+	set_port(e, 1, 0, 0, PORT_STATE_ACTIVE);
+	assert_int_equal(engine_call(e, 0, lid_here, e), 0x21);
+	assert_int_equal(engine_call(e, 1, lid_here, e), 0x21);
+	assert_int_equal(attr_of(e, 1)->lid, 0x22);
+	assert_int_equal(attr_of(e, 1)->sm_lid, 0x21);
+	assert_true(attr_of(e, 0)->up);
+	eventually(events_of(e, EVENT_PORT_ACTIVE, 0) == 1);
+	a = smp_lid(e, 0, 0x22, SMA_PORT_INFO, 0, NULL);
+	assert_string_equal(mad_end_name(a.end), mad_end_name(MAD_END_OK));
+	assert_int_equal(get_be16(a.mad + DATA + 16), 0x22);
+	/* our own LID is the port itself */
+	a = smp_lid(e, 0, 0x21, SMA_PORT_INFO, 0, NULL);
+	assert_int_equal(get_be16(a.mad + DATA + 16), 0x21);
+	/* and for this host's own use, without an SMP */
+	{
+		uint8_t info[SMA_DATA_LEN];
+
+		assert_int_equal(engine_sma_read(e, 1, SMA_PORT_INFO, 0, info, &err), 0);
+		assert_int_equal(get_be16(info + 16), 0x22);
+		assert_int_equal(info[32] & 0xF, PORT_STATE_ACTIVE);
+	}
+}
+
+/* nobody there: one try, or as long as total_ms allows */
+static void
+test_timeouts(void **state)
+{
+	struct engine *e = *state;
+	struct engine_ah ah = { .dlid = 0x99 };
+	struct engine_mad_ask ask = { .ah = &ah, .timeout_ms = 5, .no_retry = true };
+	struct engine_mad_answer a;
+	struct link_counters c;
+
+	smp_head(ask.mad, MAD_CLASS_SUBN_LID, MAD_GET, SMA_NODE_INFO, 0);
+	a = mad_ask(e, &ask);
+	assert_string_equal(mad_end_name(a.end), mad_end_name(MAD_END_TIMEOUT));
+	assert_true(a.elapsed_ns >= 5000000);
+	assert_false(a.has_mad);
+	assert_int_equal(a.resent, 0);
+	engine_port_counters(e, 0, -1, &c);
+	assert_int_equal(c.tx_flooded, 1);
+	assert_int_equal(verdict_total(e, VERDICT_NOT_OUR_LID), 1);
+	ask.no_retry = false;
+	ask.retries = 2;
+	a = mad_ask(e, &ask);
+	assert_string_equal(mad_end_name(a.end), mad_end_name(MAD_END_TIMEOUT));
+	assert_int_equal(a.resent, 2);
+	ask.timeout_ms = 600000;
+	ask.total_ms = 20;
+	a = mad_ask(e, &ask);
+	assert_true(a.timed_out);
+	assert_string_equal(mad_end_name(a.end), mad_end_name(MAD_END_CANCELLED));
+}
+
+/* --- data --- */
+
+/* RC over native IB, on one worker and across two */
+static void
+test_rc_over_ib(void **state)
+{
+	struct engine *e = *state;
+	struct pair p;
+	int worker;
+
+	for (worker = 0; worker < 2; worker++) {
+		pair_create(e, &p, 0, worker);
+		fill(p.a.mr.base, BUF_SIZE, 7);
+		post_recvs(e, &p.b, 0, 100000, 1);
+		assert_int_equal(post(e, &p.a, WR_SEND, &p.b, 0, 0, 100000, 1), 1);
+		expect_wc(e, &p.b, 1);
+		expect_wc(e, &p.a, 1);
+		assert_memory_equal(p.a.mr.base, p.b.mr.base, 100000);
+		pair_destroy(e, &p);
+	}
+	assert_int_equal(verdict_total(e, VERDICT_ADDRESS), 0);
+}
+
+static uint16_t
+slid_of(struct engine *e, uint32_t qpn)
+{
+	struct rc_qp_info info;
+	struct error err = { "" };
+
+	assert_ok(engine_qp_query(e, qpn, &info, &err));
+	return info.attr.av.slid;
+}
+
+/* the LID changes under connected queue pairs, on whatever worker; back again they go on */
+static void
+test_lid_changes_under_qps(void **state)
+{
+	struct engine *e = *state;
+	struct pair p, q;
+
+	pair_create(e, &p, 0, 1);
+	pair_create(e, &q, 1, 0);
+	set_port(e, 0, 0x31, 0, 0);
+	assert_int_equal(attr_of(e, 0)->lid, 0x31);
+	eventually(slid_of(e, p.a.qpn) == 0x31);
+	eventually(slid_of(e, q.a.qpn) == 0x31);
+	assert_int_equal(slid_of(e, p.b.qpn), 2);
+	/* the peer knows the old one: its answers reach nobody, and it takes nothing from the new */
+	assert_int_equal(post(e, &q.a, WR_RDMA_WRITE, &q.b, 0, 0, 16, 1), 1);
+	eventually(verdict_total(e, VERDICT_ADDRESS) > 0);
+	set_port(e, 0, 1, 0, 0);
+	eventually(slid_of(e, q.a.qpn) == 1);
+	expect_wc(e, &q.a, 1); /* sent again, from LID 1 */
+	pair_destroy(e, &p);
+	pair_destroy(e, &q);
+}
+
+/* --- VL15 --- */
+
+/* smp-sma 1, seed 004 step 1: what finds the buffer full is discarded silently, and counted */
+static void
+test_vl15_buffer_overflows(void **state)
+{
+	uint8_t mad[MAD_LEN];
+	struct engine *e;
+	struct raw raw = { .pkey = 0xFFFF, .mad = mad, .n = 24 };
+	struct link_counters c;
+
+	node_config_ib(true)->sma.vl15_buffer = 4;
+	*state = e = node_start();
+	smp_head(mad, MAD_CLASS_SUBN_LID, MAD_GET, SMA_NODE_INFO, 0);
+	raw.av = av_ib(e, 0, 1, 2);
+	raw.av.vl = SMP_VL;
+	send_raw(e, &raw);
+	eventually(verdict_total(e, VERDICT_VL15_DROPPED) > 0);
+	/* each of the burst has one verdict: served, or dropped */
+	eventually(verdict_total(e, VERDICT_VL15_DROPPED) + verdict_total(e, VERDICT_DATAGRAM) ==
+			24);
+	assert_int_equal(verdict_total(e, VERDICT_DATAGRAM), 4);
+	engine_port_counters(e, 1, -1, &c);
+	assert_int_equal(c.verdict[VERDICT_VL15_DROPPED], 20);
+	/* the answers went to QP0 of port 0, which asked nothing of the kind */
+	eventually(verdict_total(e, VERDICT_MAD_UNMATCHED) + verdict_total(e, VERDICT_SMP_NO_SM) ==
+			4);
+}
+
+/* smp-sma 1: QP0 is VL15's, and VL15 is QP0's */
+static void
+test_vl15_is_for_qp0(void **state)
+{
+	struct engine *e = *state;
+	uint8_t mad[MAD_LEN];
+	struct raw raw = { .pkey = 0xFFFF, .mad = mad, .n = 3 };
+
+	smp_head(mad, MAD_CLASS_SUBN_LID, MAD_GET, SMA_NODE_INFO, 0);
+	raw.av = av_ib(e, 0, 1, 2);
+	send_raw(e, &raw); /* QP0 on VL 0 */
+	eventually(verdict_total(e, VERDICT_SMP) == 3);
+	raw.av.vl = SMP_VL;
+	raw.dest_qpn = 1;
+	raw.qkey = MAD_QKEY;
+	send_raw(e, &raw);
+	eventually(verdict_total(e, VERDICT_SMP) == 6);
+	raw.dest_qpn = 0x4711;
+	send_raw(e, &raw);
+	eventually(verdict_total(e, VERDICT_SMP) == 9);
+	assert_int_equal(verdict_total(e, VERDICT_DATAGRAM), 0);
+}
+
+/* smp-sma 1: a RoCE port has no QP0 */
+static void
+test_no_qp0_on_roce(void **state)
+{
+	uint8_t mad[MAD_LEN];
+	struct engine *e;
+	struct raw raw = { .pkey = 0xFFFF, .mad = mad, .n = 2 };
+	struct engine_mad_ask ask = { .ah = &(struct engine_ah){ .dlid = 1 } };
+	struct error err = { "" };
+	struct sma_counters c;
+	uint32_t id, cursor = 0;
+
+	node_config();
+	*state = e = node_start();
+	smp_head(mad, MAD_CLASS_SUBN_ROUTED, MAD_GET, SMA_NODE_INFO, 0);
+	raw.av = (struct av){ .encap = ENCAP_ROCEV2_IPV4, .port = 0, .vlan = PATH_NO_VLAN,
+		.sgid = attr_of(e, 0)->gid[0].gid, .dgid = attr_of(e, 1)->gid[0].gid };
+	memcpy(raw.av.smac, attr_of(e, 0)->mac, 6);
+	memcpy(raw.av.dmac, attr_of(e, 1)->mac, 6);
+	if (!gid_is_ipv4(&raw.av.sgid))
+		raw.av.encap = ENCAP_ROCEV2_IPV6;
+	send_raw(e, &raw);
+	eventually(verdict_total(e, VERDICT_SMP) == 2);
+	memcpy(ask.mad, mad, MAD_LEN);
+	assert_int_equal(engine_mad_ask(e, &ask, &id, &err), -EINVAL);
+	assert_string_equal(err.text,
+			"port: port0 is no native InfiniBand port: it has no QP0");
+	assert_int_equal(engine_sma_read(e, 0, SMA_NODE_INFO, 0, mad, &err), -EINVAL);
+	assert_string_equal(err.text, "port: port0 is no native InfiniBand port: it has no subnet "
+			"management agent");
+	assert_int_equal(engine_trap_send(e, 9, 129, NULL, &id, &err), -EINVAL);
+	assert_string_equal(err.text, "port: got 9, there are 2 ports from 0 on");
+	assert_int_equal(engine_trap_list(e, &cursor, NULL, 0), 0);
+	assert_int_equal(engine_trap_repress(e, 1, &err), -ENOENT);
+	assert_false(engine_sma_managed(e, 0));
+	assert_false(engine_sma_managed(e, 99));
+	engine_sma_counters(e, 0, &c);
+	assert_int_equal(c.smp_get, 0);
+}
+
+/* --- violations --- */
+
+static bool
+find_trap(struct engine *e, uint16_t number, struct sma_trap_info *info)
+{
+	uint32_t cursor = 0;
+
+	while (engine_trap_list(e, &cursor, info, 1) == 1)
+		if (info->number == number)
+			return true;
+	return false;
+}
+
+/* smp-sma 5: a P_Key violation on any worker is counted in PortInfo and told by trap 257 */
+static void
+test_bad_pkey_raises_trap_257(void **state)
+{
+	uint8_t pkeys[SMP_DATA_LEN] = { 0x80, 0x01 }, info[SMA_DATA_LEN];
+	struct engine *e = *state;
+	struct sma_trap_info trap;
+	struct engine_mad_answer a;
+	struct error err = { "" };
+	struct pair p;
+
+	pair_create(e, &p, 0, 1);
+	a = smp_directed(e, 1, HERE, SMA_PKEY_TABLE, 0, pkeys);
+	assert_string_equal(mad_end_name(a.end), mad_end_name(MAD_END_OK));
+	pause_ms(50); /* worker 1's tick */
+	assert_int_equal(post(e, &p.a, WR_RDMA_WRITE, &p.b, 0, 0, 16, 1), 1);
+	eventually(find_trap(e, 257, &trap));
+	assert_int_equal(trap.port, 1);
+	assert_int_equal(get_be16(trap.notice + 12), 1); /* from LID 1 */
+	assert_int_equal(get_be16(trap.notice + 14), 2);
+	assert_int_equal(get_be32(trap.notice + 16), 0xFFFF);
+	assert_int_equal(get_be24(trap.notice + 20), p.a.qpn);
+	assert_int_equal(get_be24(trap.notice + 24), p.b.qpn);
+	assert_true(verdict_total(e, VERDICT_PKEY) > 0);
+	do {
+		pause_ms(1);
+		assert_int_equal(engine_sma_read(e, 1, SMA_PORT_INFO, 0, info, &err), 0);
+	} while (get_be16(info + 46) == 0);
+	assert_int_equal(get_be16(info + 48), 0);
+	assert_ok(engine_trap_repress(e, trap.id, &err));
+	assert_true(find_trap(e, 257, &trap));
+	/* with the key back the request gets through */
+	put_be16(pkeys, 0xFFFF);
+	smp_directed(e, 1, HERE, SMA_PKEY_TABLE, 0, pkeys);
+	expect_wc(e, &p.a, 1);
+	pair_destroy(e, &p);
+}
+
+/* the same on QP1 with a wrong Q_Key: trap 258 */
+static void
+test_bad_qkey_raises_trap_258(void **state)
+{
+	struct engine *e = *state;
+	uint8_t mad[MAD_LEN], info[SMA_DATA_LEN];
+	struct raw raw = { .dest_qpn = 1, .src_qpn = 0x55, .qkey = 0x1234, .pkey = 0xFFFF,
+		.mad = mad, .n = 3 };
+	struct sma_trap_info trap;
+	struct error err = { "" };
+
+	smp_head(mad, 0x32, MAD_GET, 0, 0);
+	raw.av = av_ib(e, 0, 1, 2);
+	send_raw(e, &raw);
+	eventually(find_trap(e, 258, &trap));
+	assert_int_equal(get_be32(trap.notice + 16), 0x1234);
+	assert_int_equal(get_be24(trap.notice + 20), 0x55);
+	assert_int_equal(get_be24(trap.notice + 24), 1);
+	assert_int_equal(verdict_total(e, VERDICT_QKEY), 3);
+	do {
+		pause_ms(1);
+		assert_int_equal(engine_sma_read(e, 1, SMA_PORT_INFO, 0, info, &err), 0);
+	} while (get_be16(info + 48) != 3);
+	assert_int_equal(get_be16(info + 46), 0);
+}
+
+/* an operator's trap */
+static void
+test_trap_by_hand(void **state)
+{
+	struct engine *e = *state;
+	struct sma_trap_info trap;
+	struct sma_counters c;
+	struct error err = { "" };
+	uint32_t id;
+
+	assert_ok(engine_trap_send(e, 0, 144, NULL, &id, &err));
+	assert_true(find_trap(e, 144, &trap));
+	assert_int_equal(trap.id, id);
+	assert_int_equal(trap.port, 0);
+	assert_ok(engine_trap_repress(e, id, &err));
+	assert_int_equal(engine_trap_repress(e, id + 1000, &err), -ENOENT);
+	assert_true(find_trap(e, 144, &trap));
+	assert_string_equal(sma_trap_state_name(trap.state),
+			sma_trap_state_name(SMA_TRAP_REPRESSED));
+	engine_sma_counters(e, 0, &c);
+	assert_int_equal(c.traps_raised, 1);
+}
+
+/* --- the SA's records of our own ports --- */
+
+static unsigned int
+count_records(struct engine *e, uint16_t attribute, uint16_t lid, uint8_t *rec)
+{
+	const struct sa_record_type *t, *want = sa_record_type(attribute);
+	uint8_t bytes[SA_RECORD_MAX];
+	struct error err = { "" };
+	uint64_t cursor = 0;
+	unsigned int n = 0;
+	uint32_t rid;
+	int ret;
+
+	while ((ret = engine_sa_export(e, &cursor, &t, &rid, bytes, &err)) == 1) {
+		if (t != want || get_be16(bytes) != lid)
+			continue;
+		n++;
+		if (rec != NULL)
+			memcpy(rec, bytes, SA_RECORD_MAX);
+	}
+	assert_ok(ret);
+	return n;
+}
+
+/* the records are the agent's bytes, and move with the LID */
+static void
+test_sa_follows(void **state)
+{
+	static const uint16_t types[] = { SA_NODE, SA_PORT_INFO, SA_GUID_INFO, SA_PKEY_TABLE };
+	struct engine *e = *state;
+	uint8_t rec[SA_RECORD_MAX], info[SMA_DATA_LEN];
+	struct error err = { "" };
+	unsigned int i;
+
+	/* without LID: none */
+	engine_watch(e);
+	assert_int_equal(count_records(e, SA_NODE, 0, NULL), 0);
+	assert_int_equal(count_records(e, SA_NODE, 1, NULL), 0);
+	set_port(e, 0, 0x21, 0x22, PORT_STATE_ARMED);
+	set_port(e, 1, 0x22, 0x22, PORT_STATE_ARMED);
+	engine_watch(e);
+	for (i = 0; i < 4; i++)
+		assert_int_equal(count_records(e, types[i], 0x21, rec), 1);
+	assert_int_equal(count_records(e, SA_LINK, 0x21, rec), 1);
+	assert_int_equal(sa_get_named(sa_record_type(SA_LINK), "to_lid", rec), 0x22);
+	assert_int_equal(count_records(e, SA_PORT_INFO, 0x21, rec), 1);
+	assert_int_equal(engine_sma_read(e, 0, SMA_PORT_INFO, 0, info, &err), 0);
+	assert_memory_equal(rec + 4, info, SMA_DATA_LEN);
+	assert_int_equal(count_records(e, SA_NODE, 0x21, rec), 1);
+	assert_int_equal(engine_sma_read(e, 0, SMA_NODE_INFO, 0, info, &err), 0);
+	assert_memory_equal(rec + 4, info, 40);
+	assert_memory_equal(rec + 44, "polca ", 6);
+	/* another LID, another state */
+	set_port(e, 0, 0x30, 0, PORT_STATE_ACTIVE);
+	engine_watch(e);
+	for (i = 0; i < 4; i++) {
+		assert_int_equal(count_records(e, types[i], 0x21, NULL), 0);
+		assert_int_equal(count_records(e, types[i], 0x30, NULL), 1);
+		assert_int_equal(count_records(e, types[i], 0x22, NULL), 1);
+	}
+	assert_int_equal(count_records(e, SA_LINK, 0x21, NULL), 0);
+	assert_int_equal(count_records(e, SA_LINK, 0x22, rec), 1);
+	assert_int_equal(sa_get_named(sa_record_type(SA_LINK), "to_lid", rec), 0x30);
+	assert_int_equal(count_records(e, SA_PORT_INFO, 0x30, rec), 1);
+	assert_int_equal(sa_get_named(sa_record_type(SA_PORT_INFO), "port_state", rec), 4);
+}
+
+/* our own SA is asked over our own LID */
+static void
+test_sa_over_ib(void **state)
+{
+	struct engine *e = *state;
+	struct engine_ah ah[2] = { { .port = 0 }, { .port = 1, .dlid = 1 } };
+	struct error err = { "" };
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		struct engine_sa_query ask = { .own = i == 0, .ah = &ah[i], .worker = -1 };
+		struct engine_sa_progress p;
+		uint32_t id;
+
+		ask.query = (struct sa_query){ .op = SA_OP_TABLE, .version = SA_V2,
+			.type = sa_record_type(SA_NODE), .resp_time = 14,
+			.sm_key = engine_sa_key(e) };
+		assert_ok(engine_sa_query(e, &ask, &id, &err));
+		do {
+			pause_ms(1);
+			assert_ok(engine_sa_progress(e, id, &p, &err));
+		} while (!p.done);
+		assert_string_equal(mad_end_name(p.end), mad_end_name(MAD_END_OK));
+		assert_int_equal(p.records, 2);
+	}
+}
+
+#define BARE(t)   cmocka_unit_test_setup_teardown(t, start_bare, stop)
+#define ACTIVE(t) cmocka_unit_test_setup_teardown(t, start_active, stop)
+#define OWN(t)    cmocka_unit_test_teardown(t, stop)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		BARE(test_directed_route),
+		BARE(test_bring_up),
+		ACTIVE(test_timeouts),
+		ACTIVE(test_rc_over_ib),
+		ACTIVE(test_lid_changes_under_qps),
+		OWN(test_vl15_buffer_overflows),
+		ACTIVE(test_vl15_is_for_qp0),
+		OWN(test_no_qp0_on_roce),
+		ACTIVE(test_bad_pkey_raises_trap_257),
+		ACTIVE(test_bad_qkey_raises_trap_258),
+		ACTIVE(test_trap_by_hand),
+		BARE(test_sa_follows),
+		ACTIVE(test_sa_over_ib),
+	};
+
+	return cmocka_run_group_tests(tests, eal_setup, eal_teardown);
+}

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/* PortState and PortPhysState (smp-sma 3): every change that is asked for in every state. */
+
+#include "smp_bench.h"
+
+#define OK  0x0000
+#define BAD 0x001C
+
+enum { DOWN = 1, INIT, ARMED, ACTIVE };
+enum { SLEEP = 1, POLLING, DISABLED, TRAINING, LINK_UP };
+
+/* From Initialize on to a state; Down: disabled, so that it stays. */
+static void
+bring(struct bench *b, uint8_t to)
+{
+	assert_int_equal(set_state(b, DOWN, POLLING), OK);
+	bench_pass(b, SECOND);
+	assert_int_equal(state_of(b), INIT);
+	if (to == DOWN)
+		assert_int_equal(set_state(b, DOWN, DISABLED), OK);
+	if (to >= ARMED)
+		assert_int_equal(set_state(b, ARMED, 0), OK);
+	if (to == ACTIVE)
+		assert_int_equal(set_state(b, ACTIVE, 0), OK);
+	assert_int_equal(state_of(b), to);
+}
+
+/* Rows: the state it is in; columns: what is set. 0: refused, the state stays. */
+static void
+test_every_pair(void **state)
+{
+	struct bench *b = *state;
+	static const uint8_t after[5][6] = {
+		/* set    none    Down  Init Armed  Active  ActiveDefer */
+		[DOWN] = { DOWN, DOWN, 0, 0, 0, 0 },
+		[INIT] = { INIT, DOWN, 0, ARMED, 0, 0 },
+		[ARMED] = { ARMED, DOWN, 0, 0, ACTIVE, 0 },
+		[ACTIVE] = { ACTIVE, DOWN, 0, 0, 0, 0 },
+	};
+
+	for (uint8_t from = DOWN; from <= ACTIVE; from++)
+		for (uint8_t to = 0; to < 16; to++) {
+			uint8_t want = to < 6 ? after[from][to] : 0;
+
+			bring(b, from);
+			assert_int_equal(set_state(b, to, 0), want != 0 ? OK : BAD);
+			assert_int_equal(b->data[PORT_STATE] & 0xF, want != 0 ? want : from);
+			assert_int_equal(b->settings[0].state, want != 0 ? want : from);
+		}
+}
+
+/* PhysState 1, 2, 3 only, and only with PortState 0 or Down */
+static void
+test_phys_state_pairs(void **state)
+{
+	struct bench *b = *state;
+
+	for (uint8_t phys = 1; phys < 16; phys++)
+		for (uint8_t to = 0; to <= DOWN; to++) {
+			bool legal = phys <= DISABLED;
+
+			bring(b, ARMED);
+			assert_int_equal(set_state(b, to, phys), legal ? OK : BAD);
+			if (legal) {
+				assert_int_equal(b->data[PORT_STATE] & 0xF, DOWN);
+				assert_int_equal(b->data[PHYS_STATE] >> 4, phys);
+			} else {
+				/* PortState applies all the same */
+				assert_int_equal(b->data[PORT_STATE] & 0xF,
+					to == DOWN ? DOWN : ARMED);
+				assert_int_equal(b->data[PHYS_STATE] >> 4,
+					to == DOWN ? POLLING : LINK_UP);
+			}
+		}
+	for (uint8_t phys = 1; phys < 16; phys++) {
+		bring(b, ARMED);
+		assert_int_equal(set_state(b, ACTIVE, phys), BAD);
+		assert_int_equal(b->data[PORT_STATE] & 0xF, ACTIVE);
+		assert_int_equal(b->data[PHYS_STATE] >> 4, LINK_UP);
+	}
+}
+
+/* Down over a live link: trains anew, what the SM has set stays */
+static void
+test_down_retrains(void **state)
+{
+	struct bench *b = *state;
+
+	bring(b, ACTIVE);
+	assert_int_equal(set_16(b, LID, 0x99), OK);
+	assert_int_equal(set_byte(b, 29, 1), OK); /* 1x only: from the next training on */
+	assert_int_equal(b->data[31], 2);
+	assert_int_equal(set_state(b, DOWN, 0), OK);
+	assert_int_equal(b->data[PORT_STATE] & 0xF, DOWN);
+	assert_int_equal(b->data[PHYS_STATE] >> 4, POLLING);
+	assert_int_equal(b->settings[0].state, DOWN);
+	bench_pass(b, 9 * MS);
+	assert_int_equal(state_of(b), DOWN);
+	bench_pass(b, 2 * MS);
+	assert_int_equal(state_of(b), INIT);
+	assert_int_equal(phys_of(b), LINK_UP);
+	assert_int_equal(b->data[31], 1);
+	assert_int_equal(b->settings[0].state, INIT);
+	assert_int_equal(b->settings[0].lid, 0x99);
+}
+
+static void
+test_disabled_stays_down_until_polling(void **state)
+{
+	struct bench *b = *state;
+
+	assert_int_equal(set_state(b, DOWN, DISABLED), OK);
+	bench_pass(b, 10 * SECOND);
+	assert_int_equal(state_of(b), DOWN);
+	assert_int_equal(phys_of(b), DISABLED);
+	/* neither Down alone nor the link wakes it */
+	assert_int_equal(set_state(b, DOWN, 0), OK);
+	sma_link(b->sma, 0, false, b->now);
+	sma_link(b->sma, 0, true, b->now);
+	bench_pass(b, SECOND);
+	assert_int_equal(state_of(b), DOWN);
+	assert_int_equal(phys_of(b), DISABLED);
+	assert_int_equal(set_state(b, 0, POLLING), OK);
+	assert_int_equal(b->data[PORT_STATE] & 0xF, DOWN);
+	bench_pass(b, SECOND);
+	assert_int_equal(state_of(b), INIT);
+	assert_int_equal(phys_of(b), LINK_UP);
+}
+
+static void
+test_down_goes_to_the_default_state(void **state)
+{
+	struct bench *b = *state;
+	uint8_t info[64];
+
+	port_info(b, info);
+	info[PHYS_STATE] = SLEEP; /* DownDefaultState */
+	info[PORT_STATE] |= DOWN;
+	assert_int_equal(set(b, 0x0015, 0, info), OK);
+	assert_int_equal(b->data[PHYS_STATE], SLEEP << 4 | SLEEP);
+	bench_pass(b, SECOND); /* the live peer wakes it */
+	assert_int_equal(state_of(b), INIT);
+}
+
+static void
+test_link_down_and_up(void **state)
+{
+	struct bench *b = *state;
+
+	bring(b, ACTIVE);
+	sma_link(b->sma, 0, false, b->now);
+	assert_int_equal(state_of(b), DOWN);
+	assert_int_equal(phys_of(b), POLLING);
+	assert_int_equal(b->settings[0].state, DOWN);
+	/* without a link there is nothing to train with */
+	assert_int_equal(set_state(b, DOWN, POLLING), OK);
+	bench_pass(b, SECOND);
+	assert_int_equal(state_of(b), DOWN);
+	sma_link(b->sma, 0, true, b->now);
+	assert_int_equal(state_of(b), INIT);
+	assert_int_equal(get_be16(b->data + LID), 5);
+	/* told again: nothing new */
+	assert_int_equal(set_state(b, ARMED, 0), OK);
+	sma_link(b->sma, 0, true, b->now);
+	assert_int_equal(state_of(b), ARMED);
+	/* and while it trains the link may go */
+	assert_int_equal(set_state(b, DOWN, 0), OK);
+	sma_link(b->sma, 0, false, b->now);
+	bench_pass(b, SECOND);
+	assert_int_equal(state_of(b), DOWN);
+}
+
+static void
+make_active(struct sma_config *c, struct sma_port_config *port)
+{
+	(void)c;
+	port[0].active = true;
+}
+
+/* Configured to live without a subnet manager: Active when the link is up, and after training */
+static void
+test_active_without_sm(void **state)
+{
+	struct bench *b = bench_create(make_active);
+
+	*state = b;
+	assert_int_equal(state_of(b), ACTIVE);
+	assert_int_equal(b->settings[0].state, ACTIVE);
+	assert_int_equal(b->settings[1].state, INIT);
+	assert_int_equal(set_state(b, DOWN, 0), OK);
+	bench_pass(b, SECOND);
+	assert_int_equal(state_of(b), ACTIVE);
+}
+
+static void
+test_changes_are_counted(void **state)
+{
+	struct bench *b = *state;
+	const struct sma_counters *c = sma_counters(b->sma, 0);
+
+	assert_int_equal(set_state(b, ACTIVE, 0), BAD);
+	assert_int_equal(c->state_changes, 0);
+	assert_int_equal(set_state(b, ARMED, 0), OK);
+	assert_int_equal(set_state(b, 0, 0), OK);
+	assert_int_equal(c->state_changes, 1);
+	assert_int_equal(sma_counters(b->sma, 1)->state_changes, 0);
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, bench_setup, bench_teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(test_every_pair),
+		T(test_phys_state_pairs),
+		T(test_down_retrains),
+		T(test_disabled_stays_down_until_polling),
+		T(test_down_goes_to_the_default_state),
+		T(test_link_down_and_up),
+		cmocka_unit_test_teardown(test_active_without_sm, bench_teardown),
+		T(test_changes_are_counted),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

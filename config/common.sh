@@ -10,7 +10,8 @@ PACKAGES_BUILD="gcc meson ninja-build pkg-config libdpdk-dev libnuma-dev libjans
     libcmocka-dev zlib1g-dev liblmdb-dev python3"
 # What testing it takes on top.
 PACKAGES_TEST="clang libclang-rt-14-dev python3-pytest python3-scapy python3-jsonschema tshark tcpdump
-    iproute2 iputils-ping ethtool qemu-system-x86 busybox-static cpio kmod libibverbs-dev libopensm-dev valgrind"
+    iproute2 iputils-ping ethtool qemu-system-x86 busybox-static cpio kmod libibverbs-dev libopensm-dev
+    infiniband-diags opensm valgrind"
 
 say() { printf '\n== %s\n' "$*"; }
 die() { printf '%s: %s\n' "$(basename "$0")" "$*" >&2; exit 1; }

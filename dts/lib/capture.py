@@ -11,7 +11,11 @@ import subprocess
 import time
 
 import roce
+import umad  # noqa: F401: where ibwire is
+import ibwire
 
+LUA = os.path.join(os.path.dirname(os.path.realpath(__file__)), '..', '..', 'config',
+                   'infiniband-ethertype.lua')
 
 class Capture:
     """tcpdump on an interface of a namespace, from start to stop."""
@@ -70,9 +74,10 @@ GUESSERS = '''rpcordma smc smb_direct nvme-rdma lnet iser infiniband.eoib infini
 SPEAKS = {'infiniband', 'arp', 'icmp', 'icmpv6'}
 
 
-def _tshark(path, mac, fields, also):
+def dissect(path, mac, fields, also=''):
+    """These fields of every frame from mac, as tshark reads them: lists of text."""
     only = 'eth.src == ' + mac + (' && ' + also if also else '')
-    argv = ['tshark', '-n', '-r', path, '-Y', only, '-T', 'fields',
+    argv = ['tshark', '-n', '-X', 'lua_script:' + LUA, '-r', path, '-Y', only, '-T', 'fields',
             '-E', 'separator=|']
     for name in GUESSERS:
         argv += ['--disable-protocol', name]
@@ -85,12 +90,13 @@ def _tshark(path, mac, fields, also):
 
 
 def check(path, mac, also=''):
-    """Every frame from mac: tshark reads it as what we speak, nothing malformed, the ICRC right.
+    """Every frame from mac: tshark reads it as what we speak, nothing malformed, the ICRC right,
+    and the VCRC where there is one.
     also: a display filter of those that tshark is to read.
 
     Returns how many there were of each kind."""
     kinds, bad = collections.Counter(), []
-    rows = _tshark(path, mac, ['frame.number', 'frame.protocols', '_ws.malformed',
+    rows = dissect(path, mac, ['frame.number', 'frame.protocols', '_ws.malformed',
                                '_ws.short', 'infiniband.bth.opcode'], also)
     for number, protocols, malformed, short, opcode in rows:
         layers = protocols.split(':')
@@ -102,6 +108,8 @@ def check(path, mac, also=''):
     for f in frames(path):
         if f[6:12] == roce.mac_bytes(mac) and roce.Station._is_roce(f):
             wrong += not roce.Received(f, 0).icrc_ok
+        elif f[6:14] == roce.mac_bytes(mac) + struct.pack('!H', ibwire.ETHERTYPE):
+            ibwire.parse(f[14:])
     assert not bad, '%s: %s' % (path, bad[:10])
     assert not wrong, '%s: %d frames with a wrong ICRC' % (path, wrong)
     return kinds

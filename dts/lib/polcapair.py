@@ -16,6 +16,11 @@ def back_to_back():
             {'name': 'port1', 'back_to_back': 'port0', 'addresses': [B + '/24']}]
 
 
+def path_to(address):
+    """IP addresses are RoCE's; a number is a LID."""
+    return dict(dlid=address, dgid='::') if isinstance(address, int) else dict(dgid=gid_of(address))
+
+
 class PolcaPair:
     """.a and .b: (Hca, its address) each; .qa, .qb, .ma, .mb: queue pairs and regions."""
 
@@ -23,10 +28,10 @@ class PolcaPair:
         self.a, self.b = a, b
         self.qa, self.qb = a.qp(), b.qp()
         self.ma, self.mb = a.mr(size), b.mr(size)
-        self.qa.connect(dest_qp_num=self.qb.qpn, dgid=gid_of(ip_b), rq_psn=0x777, sq_psn=0xfffffe,
-                        path_mtu=mtu, **attr)
-        self.qb.connect(dest_qp_num=self.qa.qpn, dgid=gid_of(ip_a), rq_psn=0xfffffe, sq_psn=0x777,
-                        path_mtu=mtu, **attr)
+        self.qa.connect(dest_qp_num=self.qb.qpn, rq_psn=0x777, sq_psn=0xfffffe, path_mtu=mtu,
+                        **path_to(ip_b), **attr)
+        self.qb.connect(dest_qp_num=self.qa.qpn, rq_psn=0xfffffe, sq_psn=0x777, path_mtu=mtu,
+                        **path_to(ip_a), **attr)
 
     def move(self, op, size, seed, timeout=30):
         """One operation from a to b (a Read: from b to a), verified."""

@@ -3,8 +3,10 @@
 """The bridge of dts/umad around a test: tools that use libibumad run as they are, and what they
 print can be read field by field."""
 
+import copy
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,8 +16,6 @@ import net
 
 HERE = os.path.join(os.path.dirname(os.path.realpath(__file__)), '..', 'umad')
 sys.path.insert(0, HERE)
-
-LIBRARY = {}  # directory: the preload library, built once a run
 
 
 def preload(directory):
@@ -83,6 +83,19 @@ class Bridge:
                                     stdin=subprocess.DEVNULL, env=self.tool_env(),
                                     preexec_fn=net.die_with_parent)
 
+    def asking(self, lid):
+        """The same for tools that are to take this LID for the subnet manager's."""
+        other = copy.copy(self)
+        other.dir = '%s-sm%d' % (self.dir, lid)
+        shutil.rmtree(other.dir, ignore_errors=True)
+        shutil.copytree(os.path.join(self.dir, 'sys'), os.path.join(other.dir, 'sys'))
+        os.symlink(os.path.join(self.dir, 'socket'), os.path.join(other.dir, 'socket'))
+        path = 'sys/class/infiniband/umad0/ports/1/sm_lid'
+        with open(os.path.join(other.dir, path), 'w') as f:
+            f.write('0x%x\n' % lid)
+        other.env = dict(self.env, UMAD_BRIDGE=other.dir)
+        return other
+
     def stop(self):
         """No device may have sent a wrong CRC, a bad length, or RMPP against its rules."""
         if self.proc is None:
@@ -114,7 +127,7 @@ def fields(text):
     """'Key:....value' lines as a dictionary: what smpquery and saquery print."""
     out = {}
     for line in text.splitlines():
-        m = re.match(r'\s*([^.:][^.:]*(?:\.(?!\.)[^.:]*)*?)[:.]*\.{2,}\s*(.*?)\s*$', line)
+        m = re.match(r'\s*((?:[^.:]|\.(?!\.))+?)(?::\.+|\.{2,})\s*(.*?)\s*$', line)
         if m:
             out[m.group(1).strip()] = m.group(2)
     return out
@@ -122,5 +135,5 @@ def fields(text):
 
 def dumps(text):
     """saquery's records: 'XRecord dump:' and the fields of each."""
-    parts = re.split(r'^\s*(\w+) dump:\s*$', text, flags=re.M)
+    parts = re.split(r'^\s*(\w[\w ]*) dump:\s*$', text, flags=re.M)
     return [(kind, fields(body)) for kind, body in zip(parts[1::2], parts[2::2])]

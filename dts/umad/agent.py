@@ -11,19 +11,20 @@ import madview as mv
 CAP_SM, CAP_TRAP, CAP_SYSTEM_GUID = 1 << 1, 1 << 3, 1 << 11
 INIT, ARMED, ACTIVE = 2, 3, 4
 CA, SWITCH = 1, 2
+VL0, VL0_7 = 1, 4  # VLCap
 
 
 class Port:
     """Attributes of one port, as bytes."""
 
-    def __init__(self, number, lid=0, sm_lid=0, state=INIT, mtu=5):
+    def __init__(self, number, lid=0, sm_lid=0, state=INIT, mtu=5, vls=VL0_7):
         pi = self.info = bytearray(64)
         struct.pack_into('>QHHI', pi, 8, 0xfe80000000000000, lid, sm_lid,
                          CAP_TRAP | CAP_SYSTEM_GUID)
         pi[28:32] = bytes((number, 3, 3, 2))  # 1x and 4x, 4x active
         pi[32], pi[33] = 1 << 4 | state, 5 << 4 | 2  # SDR; LinkUp, Polling
-        pi[35], pi[36], pi[37] = 0x11, mtu << 4, 0x10  # SDR; NeighborMTU; VL0 alone
-        pi[41], pi[43] = mtu, 0x10
+        pi[35], pi[36], pi[37] = 0x11, mtu << 4, vls << 4  # SDR; NeighborMTU; VLCap
+        pi[41], pi[43] = mtu, vls << 4
         pi[50], pi[51], pi[52] = 1, 18, 16
         self.pkeys = bytearray(b'\xff\xff' + bytes(62))
 

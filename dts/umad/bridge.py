@@ -49,7 +49,8 @@ class Bridge:
     def __init__(self, args):
         self.verbose, self.wrong = args.verbose, 0
         self.poll = selectors.DefaultSelector()
-        self.host = Host(args.guid, args.description, args.lid, args.sm_lid, args.state, self.log)
+        self.host = Host(args.guid, args.description, args.lid, args.sm_lid, args.state,
+                         args.vl_cap, self.log)
         self.user = self.host.user = UserMad(self.host, self.log, self.bad)
         roce = (args.ip, args.peer_ip) if args.roce else None
         self.cables = [Cable(i, roce, args.ethertype) for i in args.interface]
@@ -66,7 +67,7 @@ class Bridge:
 
     def through_switch(self, args):
         self.switch = Switch(args.guid + 0x100, args.description + ' switch',
-                             [HostCable(self.host)] + self.cables, self.log)
+                             [HostCable(self.host)] + self.cables, args.vl_cap, self.log)
         self.host.link = SwitchPort(self.switch, 1)
         for i, c in enumerate(self.cables):
             c.arrive = lambda p, number=i + 2: self.switch.arrive(number, p)
@@ -143,6 +144,7 @@ def arguments():
     p.add_argument('--lid', type=number, default=1, help="of the tools' port; 0: a subnet manager's")
     p.add_argument('--sm-lid', type=number, default=2)
     p.add_argument('--state', type=int, default=4, help="of the tools' port: 2 Initialize, 4 Active")
+    p.add_argument('--vl-cap', type=int, default=4, help='VLCap: 1 is VL0, 4 is VL0-7')
     p.add_argument('--guid', type=number, default=0x0002c9fffe000010)
     p.add_argument('--description', default='bridge')
     p.add_argument('--ethertype', type=number, default=0x88b5)

@@ -7,12 +7,14 @@ import madview as mv
 from agent import CA, Node, Port
 from ibwire import datagram, PERMISSIVE
 
+DR_SLID = 32
+
 
 class Host:
     """link: what port 1 is cabled to; user: where MADs for tools go."""
 
-    def __init__(self, guid, description, lid, sm_lid, state, log):
-        self.port = Port(1, lid, sm_lid, state)
+    def __init__(self, guid, description, lid, sm_lid, state, vls, log):
+        self.port = Port(1, lid, sm_lid, state, vls=vls)
         self.node = Node(CA, guid, description, [None, self.port])
         self.log, self.link, self.user = log, None, None
 
@@ -23,15 +25,18 @@ class Host:
     def send(self, mad, dlid, qpn, sl=0, qkey=None):
         """A tool's MAD, or an answer of ours."""
         if mad[1] == mv.DIRECTED and qpn == 0:
-            return self.send_directed(bytearray(mad))
+            return self.send_directed(bytearray(mad), dlid)
         if dlid and dlid == self.lid:
             return self.loop(mad, qpn)
         self.link.send(datagram(mad, self.lid, dlid, qpn, qpn, sl, qkey))
 
-    def send_directed(self, m):
+    def send_directed(self, m, dlid):
         hops = m[7]
         if m[4] & 0x80:  # a subnet manager here answers
             m[6] -= 1
+        elif m[DR_SLID:DR_SLID + 2] != b'\xff\xff' and dlid != self.lid:
+            # the route begins where LIDs lead
+            return self.link.send(datagram(bytes(m), self.lid, dlid, 0, 0))
         elif hops == 0:
             return self.loop(bytes(m), 0)
         elif hops > mv.MAX_HOPS or m[mv.INITIAL_PATH + 1] != 1:
@@ -84,7 +89,7 @@ class Host:
 
     def arrive_directed(self, m, p):
         if m[4] & 0x80:
-            if m[6] != 1:
+            if m[6] != 1 and (m[6] or m[DR_SLID:DR_SLID + 2] == b'\xff\xff'):
                 return self.log('response with hop pointer %d', m[6])
             m[6] = 0
             return self.user.response(bytes(m), p.slid, 0)

@@ -16,9 +16,9 @@ NOWHERE = 0xff
 class Switch:
     """ports: what is cabled to port 1, 2, ...: anything with send(packet)."""
 
-    def __init__(self, guid, description, cables, log):
+    def __init__(self, guid, description, cables, vls, log):
         self.cables, self.log = [None] + cables, log
-        self.node = Node(SWITCH, guid, description, [Port(i) for i in range(len(self.cables))])
+        self.node = Node(SWITCH, guid, description, [Port(i, vls=vls) for i in range(len(self.cables))])
         self.node.ports[0].link(True)
         self.lft = bytearray([NOWHERE]) * LFT_TOP
         self.info = bytearray(64)

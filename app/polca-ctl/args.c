@@ -383,6 +383,51 @@ take_option(struct parser *a, char **words, int num)
 	return store(a, &path, words[1]) == 0 ? 2 : -1;
 }
 
+/* Those of one letter, as commands that people know from elsewhere have them. */
+static const json_t *
+short_param(const json_t *method, const char *word)
+{
+	json_t *p;
+	size_t i;
+
+	if (word[0] != '-' || word[1] == '-' || word[1] == '\0')
+		return NULL;
+	json_array_foreach(json_object_get(method, "params"), i, p)
+	{
+		if (method_text(p, "short")[0] == word[1])
+			return p;
+	}
+	return NULL;
+}
+
+/* "-c 5" and "-c5" are "--count 5"; "-qc 5" is "-q -c 5". @return words used, or -1 */
+static int
+take_short(struct parser *a, char **words, int num)
+{
+	const json_t *p = short_param(a->method, words[0]);
+	struct args_path path = { .step = { p }, .depth = 1 };
+	char option[64], rest[64];
+	char *more[2] = { rest, num > 1 ? words[1] : NULL };
+
+	if (strcmp(method_text(p, "type"), "boolean") == 0) {
+		snprintf(rest, sizeof(rest), "-%s", words[0] + 2);
+		if (store(a, &path, "true") != 0)
+			return -1;
+		if (words[0][2] == '\0')
+			return 1;
+		if (short_param(a->method, rest) == NULL)
+			return complain(a, "%s: -%c takes no value", words[0], words[0][1]);
+		return take_short(a, more, num > 1 ? 2 : 1);
+	}
+	if (words[0][2] != '\0')
+		return store(a, &path, words[0] + 2) == 0 ? 1 : -1;
+	if (num < 2)
+		return complain(a, "-%c, %s wants a value: %s", words[0][1],
+			option_of(method_text(p, "name"), option, sizeof(option)),
+			method_text(p, "allowed"));
+	return store(a, &path, words[1]) == 0 ? 2 : -1;
+}
+
 /* The parameter that NAME=VALUE words belong to: the first that is a map. */
 static const json_t *
 map_param(const json_t *method)
@@ -456,6 +501,8 @@ args_params(const json_t *method, char **words, int num, char *why, size_t size)
 	for (i = 0; i < num; i += n) {
 		if (strncmp(words[i], "--", 2) == 0 && words[i][2] != '\0')
 			n = take_option(&a, words + i, num - i);
+		else if (short_param(method, words[i]) != NULL)
+			n = take_short(&a, words + i, num - i);
 		else
 			n = take_value(&a, words[i]);
 		if (n < 0)

@@ -132,31 +132,40 @@ required_param(const json_t *method, int n)
 	return NULL;
 }
 
-static void
-complete_record(const char *typed)
+/* Names, and the fields of each: what the parameter's value is one of. NULL: nothing that is known */
+static const char *
+names_of(const char *param)
 {
-	json_t *records = json_loads(records_built_in, 0, NULL), *fields;
+	if (strcmp(param, "record") == 0)
+		return records_built_in;
+	return strcmp(param, "attribute") == 0 ? attributes_built_in : NULL;
+}
+
+static void
+complete_name(const char *names, const char *typed)
+{
+	json_t *all = json_loads(names, 0, NULL), *fields;
 	const char *name;
 
-	json_object_foreach(records, name, fields)
+	json_object_foreach(all, name, fields)
 		candidate(name, typed);
-	json_decref(records);
+	json_decref(all);
 }
 
 /* "lid=": the value follows without a blank */
 static void
-complete_field(const char *record, const char *typed)
+complete_field(const char *names, const char *name, const char *typed)
 {
-	json_t *records = json_loads(records_built_in, 0, NULL), *field;
+	json_t *all = json_loads(names, 0, NULL), *field;
 	char text[80];
 	size_t i;
 
-	json_array_foreach(json_object_get(records, record), i, field)
+	json_array_foreach(json_object_get(all, name), i, field)
 	{
 		snprintf(text, sizeof(text), "%s=", json_string_value(field));
 		candidate(text, typed);
 	}
-	json_decref(records);
+	json_decref(all);
 }
 
 /* What stands for itself, where this is known. @return was it? */
@@ -172,8 +181,8 @@ complete_plain(const json_t *method, char **words, int num)
 	name = p != NULL ? method_text(p, "name") : "";
 	if (strcmp(name, "file") == 0)
 		return true; /* bash knows the files */
-	if (strcmp(name, "record") == 0) {
-		complete_record(typed);
+	if (names_of(name) != NULL) {
+		complete_name(names_of(name), typed);
 		return true;
 	}
 	if (p != NULL && json_object_get(p, "words") != NULL) {
@@ -182,8 +191,8 @@ complete_plain(const json_t *method, char **words, int num)
 	}
 	for (r = 0; r < 2 && r < n; r++) {
 		p = required_param(method, r);
-		if (typed[0] != '\0' && p != NULL && strcmp(method_text(p, "name"), "record") == 0)
-			complete_field(plain[r], typed);
+		if (typed[0] != '\0' && p != NULL && names_of(method_text(p, "name")) != NULL)
+			complete_field(names_of(method_text(p, "name")), plain[r], typed);
 	}
 	return false;
 }

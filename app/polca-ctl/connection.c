@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +25,7 @@ struct connection {
 	char *buf;
 	size_t len;
 	size_t size;
+	const volatile sig_atomic_t *stop; /* or NULL */
 };
 
 const char *
@@ -96,6 +98,12 @@ connection_close(struct connection *c)
 	free(c);
 }
 
+void
+connection_interruptible(struct connection *c, const volatile sig_atomic_t *stop)
+{
+	c->stop = stop;
+}
+
 static int
 send_all(struct connection *c, const char *text, size_t len)
 {
@@ -122,6 +130,12 @@ now_ms(void)
 	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
 }
 
+static bool
+interrupted(const struct connection *c)
+{
+	return c->stop != NULL && *c->stop != 0;
+}
+
 /* More bytes into the buffer. @return 1, 0 at the end, or -1 */
 static int
 receive_some(struct connection *c, uint64_t deadline)
@@ -146,7 +160,7 @@ receive_some(struct connection *c, uint64_t deadline)
 	if (n == 0)
 		errno = ETIMEDOUT;
 	if (n <= 0)
-		return n < 0 && errno == EINTR ? 1 : -1;
+		return n < 0 && errno == EINTR && !interrupted(c) ? 1 : -1;
 	n = recv(c->fd, c->buf + c->len, c->size - c->len, 0);
 	if (n > 0)
 		c->len += (size_t)n;

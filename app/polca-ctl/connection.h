@@ -10,6 +10,7 @@
  * A connection to the control socket.
  */
 
+#include <signal.h>
 #include <stddef.h>
 
 #include <jansson.h>
@@ -25,6 +26,8 @@ const char *connection_default_path(char *buf, size_t size);
 /** @return NULL: errno says why */
 struct connection *connection_open(const char *path);
 void connection_close(struct connection *c);
+/** A signal whose handler sets *stop ends a call that waits: errno is EINTR. */
+void connection_interruptible(struct connection *c, const volatile sig_atomic_t *stop);
 
 /**
  * @param params      may be NULL; not taken over

@@ -41,7 +41,7 @@ static const char tail[] =
 	"Numbers may be written 4096, 0x1000 or 4K. The first values on a line stand for the required parameters.\n"
 	"\n"
 	"Exit status: 0 done; 1 the server refused or failed; 2 the command line is wrong; 3 no connection, or no reply;\n"
-	"4 of sa commands: the SA asked says no, or nothing.\n";
+	"4 of sa and smp commands: whom the server asked says no, or nothing; of ping 1: nobody answered.\n";
 
 /* Text from column on, broken between words. */
 static void
@@ -138,7 +138,10 @@ help_param(const json_t *p, int indent)
 	else if (json_object_get(p, "default") != NULL)
 		snprintf(text + strlen(text), sizeof(text) - strlen(text), " (default: %s)",
 			method_text(p, "default"));
-	at = printf("%*s%s", indent, "", option_of(method_text(p, "name"), option, sizeof(option)));
+	at = printf("%*s", indent, "");
+	if (json_object_get(p, "short") != NULL)
+		at += printf("-%s, ", method_text(p, "short"));
+	at += printf("%s", option_of(method_text(p, "name"), option, sizeof(option)));
 	if (strcmp(type, "list") == 0)
 		at += printf(" ...");
 	wrapped(text, COLUMN + indent - 2, at);

@@ -14,15 +14,24 @@
 #include <string.h>
 
 #include "args.h"
+#include "commands.h"
 #include "connection.h"
 #include "help.h"
 #include "methods.h"
 #include "report.h"
-#include "sa.h"
 #include "table.h"
 
 #define WAIT_MS  10000
 #define ROWS_MAX 100000 /* of a list that goes on page by page */
+
+/* -s is the size to who comes from ping. */
+static bool
+is_socket(const struct options *o, const char *word)
+{
+	bool ping = o->num > 0 && strcmp(o->words[0], "ping") == 0;
+
+	return strcmp(word, "--socket") == 0 || (strcmp(word, "-s") == 0 && !ping);
+}
 
 /* @return words used: 0 when it is none of ours, -1 when it is wrong */
 static int
@@ -38,7 +47,7 @@ take_global(struct options *o, char **words, int num)
 		o->help = true;
 	else if (strcmp(word, "--version") == 0)
 		o->version = true;
-	else if (strcmp(word, "-s") == 0 || strcmp(word, "--socket") == 0) {
+	else if (is_socket(o, word)) {
 		if (value == NULL)
 			return -1;
 		snprintf(o->socket, sizeof(o->socket), "%s", value);
@@ -115,14 +124,11 @@ rest_of_list(struct connection *c, const char *name, json_t *params, json_t *res
 static void
 print_result(const struct options *o, const json_t *result)
 {
-	char *text;
 	json_t *w;
 	size_t i;
 
 	if (o->json) {
-		text = json_dumps(result, JSON_INDENT(2));
-		puts(text);
-		free(text);
+		print_json(result);
 		return;
 	}
 	table_print(stdout, result);
@@ -155,8 +161,8 @@ run_method(const struct options *o, struct connection *c, const json_t *method, 
 	params = args_params(method, o->words + used, o->num - used, why, sizeof(why));
 	if (params == NULL)
 		return usage_error("%s", why);
-	if (sa_is_command(method)) {
-		rc = sa_run(o, c, method, params);
+	if (commands_own(method)) {
+		rc = commands_run(o, c, method, params);
 		json_decref(params);
 		return rc;
 	}
@@ -233,7 +239,7 @@ run(const struct options *o)
 	int rc, eno = errno;
 	json_t *methods = methods_load(c, o->wait_ms);
 
-	sa_commands(methods);
+	commands_add(methods);
 	if (o->help || o->num == 0)
 		rc = run_help(o, methods);
 	else
@@ -255,7 +261,7 @@ run_completion(int argc, char **argv)
 	char *words[64];
 	int i, n, num = 0;
 
-	sa_commands(methods);
+	commands_add(methods);
 	for (i = 4; i < argc && i <= 3 + cword && num < 63; i += n) {
 		n = i < 3 + cword ? take_global(&o, argv + i, argc - i) : 0;
 		if (n > 0)

@@ -18,6 +18,7 @@
 
 extern const char methods_built_in[]; /* made at build time from the method table */
 extern const char records_built_in[]; /* the same: {RECORD: [FIELD, ...]} of subnet administration */
+extern const char attributes_built_in[]; /* and of subnet management */
 
 /** @param c  NULL: built in. @return list of methods, as rpc_list describes them */
 json_t *methods_load(struct connection *c, unsigned int timeout_ms);

@@ -48,13 +48,9 @@ server_error(const struct options *o, json_t *error, const char *words)
 {
 	json_t *data = json_object_get(error, "data");
 	const char *eno = method_text(data, "errno");
-	char *text;
 
-	if (o->json) {
-		text = json_dumps(error, JSON_INDENT(2));
-		puts(text);
-		free(text);
-	}
+	if (o->json)
+		print_json(error);
 	fprintf(stderr, "polca-ctl: %s: %s%s%s%s\n", words, method_text(error, "message"),
 		eno[0] != '\0' ? " (" : "", eno, eno[0] != '\0' ? ")" : "");
 	if (json_object_get(data, "posted") != NULL)
@@ -65,3 +61,39 @@ server_error(const struct options *o, json_t *error, const char *words)
 	return EXIT_SERVER;
 }
 
+int
+ask_server(const struct options *o, struct connection *c, const char *words, const char *method,
+	json_t *params, unsigned int wait_ms, json_t **result)
+{
+	json_t *error = NULL;
+	int rc = connection_call(c, method, params, wait_ms, result, &error);
+
+	if (rc > 0)
+		rc = server_error(o, error, words);
+	else if (rc < 0)
+		rc = no_reply(errno);
+	json_decref(error);
+	return rc;
+}
+
+int
+status_end(const char *words, const json_t *result)
+{
+	const char *status = method_text(result, "status"), *mad = method_text(result, "mad_status");
+
+	if (strcmp(status, "OK") == 0)
+		return EXIT_DONE;
+	fprintf(stderr, "polca-ctl: %s: %s: %s%s%s%s\n", words, status,
+		method_text(result, "message"), mad[0] != '\0' ? " (" : "", mad,
+		mad[0] != '\0' ? ")" : "");
+	return EXIT_STATUS;
+}
+
+void
+print_json(const json_t *result)
+{
+	char *text = json_dumps(result, JSON_INDENT(2));
+
+	puts(text);
+	free(text);
+}

@@ -14,12 +14,14 @@
 
 #include <jansson.h>
 
+#include "connection.h"
+
 enum exit_status {
 	EXIT_DONE = 0,
 	EXIT_SERVER = 1,
 	EXIT_USAGE = 2,
 	EXIT_CONNECTION = 3,
-	EXIT_STATUS = 4, /**< the SA that was asked said no, or nothing */
+	EXIT_STATUS = 4, /**< whom the server asked for us said no, or nothing */
 };
 
 struct options {
@@ -38,5 +40,17 @@ int no_connection(const struct options *o, int eno);
 int no_reply(int eno);
 /** @param words  the command */
 int server_error(const struct options *o, json_t *error, const char *words);
+
+/**
+ * A call whose failure is told.
+ *
+ * @param words  the command
+ * @return 0: *result is set; else the exit status
+ */
+int ask_server(const struct options *o, struct connection *c, const char *words, const char *method,
+	json_t *params, unsigned int wait_ms, json_t **result);
+/** A result's "status": nothing to say of OK, others by name. @return the exit status */
+int status_end(const char *words, const json_t *result);
+void print_json(const json_t *result);
 
 #endif

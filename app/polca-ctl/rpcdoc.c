@@ -7,6 +7,7 @@
  * no server can be asked. Runs at build time.
  */
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 
 #include "ctl/json_record.h"
 #include "ctl/rpc.h"
+#include "ctl/smp_attribute.h"
 
 static const char intro[] =
 	"# The control socket\n"
@@ -177,6 +179,36 @@ c_records(FILE *f)
 	fprintf(f, "\"}\";\n");
 }
 
+/* "portinfo", or what smpquery calls it */
+static void
+c_attribute(FILE *f, const struct smp_attribute *t)
+{
+	const char *c;
+
+	for (c = t->alias != NULL ? t->alias : t->name; *c != '\0'; c++)
+		putc(tolower((unsigned char)*c), f);
+}
+
+/* The attributes of subnet management and theirs. */
+static void
+c_attributes(FILE *f)
+{
+	const struct smp_attribute *t;
+	json_t *fields;
+
+	fprintf(f, "const char attributes_built_in[] =\n\"{\"\n");
+	for (t = smp_attributes; t->name != NULL; t++) {
+		fprintf(f, "\"%s\\\"", t == smp_attributes ? "" : ",");
+		c_attribute(f, t);
+		fprintf(f, "\\\":");
+		fields = smp_field_names(t);
+		c_string(f, fields);
+		json_decref(fields);
+		fprintf(f, "\"\n");
+	}
+	fprintf(f, "\"}\";\n");
+}
+
 static void
 c_text(FILE *f)
 {
@@ -193,6 +225,7 @@ c_text(FILE *f)
 	fprintf(f, "\"]\";\n");
 	json_decref(methods);
 	c_records(f);
+	c_attributes(f);
 }
 
 /* @return is the file what markdown() would write? */

@@ -62,19 +62,10 @@ now_ms(void)
 	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
 }
 
-/* A call whose failure is told. @return 0 or the exit status */
 static int
 ask(const struct query *q, const char *method, json_t *params, unsigned int wait_ms, json_t **result)
 {
-	json_t *error = NULL;
-	int rc = connection_call(q->c, method, params, wait_ms, result, &error);
-
-	if (rc > 0)
-		rc = server_error(q->o, error, q->words);
-	else if (rc < 0)
-		rc = no_reply(errno);
-	json_decref(error);
-	return rc;
+	return ask_server(q->o, q->c, q->words, method, params, wait_ms, result);
 }
 
 /* --- progress --- */
@@ -113,20 +104,6 @@ report(struct query *q, const json_t *page)
 
 /* --- queries --- */
 
-/* How it ended: nothing to say, or the status by name. */
-static int
-end_of(const struct query *q, const json_t *page)
-{
-	const char *status = method_text(page, "status"), *mad = method_text(page, "mad_status");
-
-	if (strcmp(status, "OK") == 0)
-		return EXIT_DONE;
-	fprintf(stderr, "polca-ctl: %s: %s: %s%s%s%s\n", q->words, status,
-		method_text(page, "message"), mad[0] != '\0' ? " (" : "", mad,
-		mad[0] != '\0' ? ")" : "");
-	return EXIT_STATUS;
-}
-
 static void
 print_end(struct query *q, json_t *page)
 {
@@ -163,7 +140,7 @@ fetch(struct query *q)
 	}
 	clear_report(q);
 	if (rc == 0 && stop_signal == 0) {
-		rc = end_of(q, page);
+		rc = status_end(q->words, page);
 		print_end(q, page);
 	}
 	json_decref(page);

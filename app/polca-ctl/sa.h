@@ -12,7 +12,6 @@
  * "sa export" read and write files. Their help and completion come from the methods under them.
  */
 
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -20,15 +19,6 @@
 
 #include "connection.h"
 #include "report.h"
-
-/** Add the commands to the method table, as methods that have a "command" member. */
-void sa_commands(json_t *methods);
-
-static inline bool
-sa_is_command(const json_t *method)
-{
-	return json_object_get(method, "command") != NULL;
-}
 
 /** @return the exit status */
 int sa_run(const struct options *o, struct connection *c, const json_t *command, json_t *params);

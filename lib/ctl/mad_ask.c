@@ -91,7 +91,7 @@ mad_answer_text(const struct engine_mad_answer *a)
 {
 	static const char *const words[MAD_END_COUNT] = {
 		[MAD_END_OK] = "answered",
-		[MAD_END_TIMEOUT] = "no answer, retries included",
+		[MAD_END_TIMEOUT] = "no answer",
 		[MAD_END_ABORTED] = "the other end ended the transfer",
 		[MAD_END_PROTOCOL] = "the other end broke the protocol",
 		[MAD_END_REFUSED] = "our own side could not send the request or take the answer",

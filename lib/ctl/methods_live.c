@@ -210,7 +210,7 @@ check_answer(struct ping_args *a, const struct engine_mad_answer *answer, struct
 	const uint8_t *data = answer->data;
 	uint64_t len = answer->len;
 
-	if (data == NULL) {
+	if ((answer->mad[RMPP_OFF_FLAGS] & RMPP_ACTIVE) == 0) {
 		data = answer->mad + LIVE_OFF_TYPE;
 		len = VENDOR_AREA;
 	}

@@ -219,7 +219,7 @@ set_result(struct rpc_call *call, const struct smp_args *a, const char *method,
 		(strcmp(method, "Set") == 0 && answer->status == MAD_STATUS_INVALID_FIELD);
 
 	set(call->result, "status", json_string(mad_answer_word(answer)));
-	set_int(call->result, "mad_status", answer->status);
+	set(call->result, "mad_status", json_sprintf("0x%04x", answer->status));
 	if (answer->end != MAD_END_OK)
 		set(call->result, "message", json_string(mad_answer_text(answer)));
 	set(call->result, "method", json_string(method));

@@ -80,6 +80,7 @@ struct fake_mad {
 	struct engine_ah ah;
 	unsigned int asks;
 	unsigned int lost; /* every so many: 0 none, 1 all */
+	uint16_t lost_lid; /* all to it; to the next one they are never over */
 	unsigned int polls; /* looks until an answer is there */
 	unsigned int looks; /* left, of the one under way */
 	bool forgotten;

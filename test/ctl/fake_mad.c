@@ -10,6 +10,23 @@
 
 /* --- datagrams --- */
 
+static bool
+is_lost(const struct fake_mad *m)
+{
+	return (m->lost > 0 && (m->asks + 1) % m->lost == 0) ||
+		(m->lost_lid > 0 && m->ah.dlid == m->lost_lid);
+}
+
+/* A channel adapter is no switch. */
+static uint16_t
+status_of(const struct fake_mad *m, const struct engine_mad_ask *ask)
+{
+	bool no_switch = ask->qpn == 0 && get_be16(ask->mad + MAD_OFF_ATTRIBUTE) == SMA_SWITCH_INFO &&
+		m->lost_lid > 0;
+
+	return no_switch ? MAD_STATUS_BAD_METHOD_ATTR : m->status;
+}
+
 static void
 answer_smp(struct fake_mad *m, uint8_t *mad)
 {
@@ -34,7 +51,7 @@ answer_live(struct fake_mad *m, const uint8_t *mad, uint8_t *data)
 			put_be64(data + 10, 0x0002c90300000005);
 		}
 		data[7] = (uint8_t)(data[7] + m->wrong_sequence);
-	} else if (mad[MAD_OFF_CLASS] == LIVE_CLASS_IBPING || attribute == SYSSTAT_HOST) {
+	} else if (mad[MAD_OFF_CLASS] == LIVE_CLASS_IBPING || attribute >= SYSSTAT_HOST) {
 		strcpy((char *)data, "host.example");
 	}
 }
@@ -52,23 +69,24 @@ engine_mad_ask(struct engine *e, const struct engine_mad_ask *ask, uint32_t *id,
 	memcpy(a->mad, ask->mad, MAD_LEN);
 	a->elapsed_ns = 41250;
 	a->has_mad = true;
-	if (ask->many) {
-		memcpy(m->data, ask->data, ask->data != NULL ? ask->len : 0);
-		a->data = m->data;
-		a->len = ask->len;
+	if (ask->many && ask->len > 0) {
+		memcpy(m->data, ask->data, ask->len);
+		a->mad[RMPP_OFF_FLAGS] = RMPP_ACTIVE;
 	}
+	a->data = ask->many ? m->data : NULL;
+	a->len = ask->len;
 	if (ask->qpn == 0)
 		answer_smp(m, a->mad);
 	else
-		answer_live(m, ask->mad, ask->many ? m->data : a->mad + VENDOR_OFF_DATA);
+		answer_live(m, ask->mad, ask->len > 0 ? m->data : a->mad + VENDOR_OFF_DATA);
 	a->mad[MAD_OFF_METHOD] |= MAD_RESPONSE;
-	a->status = m->status;
-	a->end = m->status != 0 ? MAD_END_STATUS : MAD_END_OK;
-	if (m->lost > 0 && (m->asks + 1) % m->lost == 0) {
+	a->status = status_of(m, ask);
+	a->end = a->status != 0 ? MAD_END_STATUS : MAD_END_OK;
+	if (is_lost(m)) {
 		a->end = MAD_END_TIMEOUT;
 		a->has_mad = false;
 	}
-	m->looks = m->polls;
+	m->looks = m->lost_lid > 0 && m->ah.dlid == m->lost_lid + 1 ? UINT32_MAX : m->polls;
 	m->forgotten = false;
 	*id = 0x40 + m->asks++;
 	return 0;

@@ -57,6 +57,10 @@ serve(int ready)
 	fake_event(e, EVENT_QP_ACCESS_ERR, 0x105);
 	e->sa.num = e->sa.exported = 2;
 	e->sa.sessions = 20;
+	e->port[1].ib = true;
+	e->mad.attribute[17] = 9; /* PortInfo's LID */
+	e->mad.lost_lid = 7;
+	e->sma.traps = 2;
 	while (!stopped)
 		ctl_run_once(c, 100);
 	ctl_destroy(c);
@@ -333,6 +337,10 @@ test_bash_completes_from_the_method_table(void **state)
 	completes("sa config add switch lid= lin", "lin_cap= lin_top=");
 	completes("sa table node --class-v", "--class-version");
 	completes("-s /nowhere/s sa --json table pk", "pkey");
+	completes("smp get por", "portinfo");
+	completes("smp set portinfo base", "base_lid=");
+	completes("pin", "ping");
+	completes("ping 10.0.0.2 --mode sysstat_p", "sysstat_ping");
 	completes("sa import ", ""); /* files: bash knows them */
 }
 
@@ -433,12 +441,144 @@ test_sa_commands_have_help_and_completion(void **state)
 	(void)state;
 	gives("sa table --help", 0, "Usage: polca-ctl sa table record [FIELD=VALUE...]");
 	gives("sa import --help", 0, "(default: what the file looks");
-	gives("--help", 0, "4 of sa commands: the SA asked says no, or nothing.");
+	gives("--help", 0, "4 of sa and smp commands: whom the server asked says no, or nothing; of ping 1: nobody answered.");
 	gives("sa table --help", 0, "--class-version");
 	gives("sa config --help", 0, "Usage: polca-ctl sa config action record");
 	gives("sa", 2, "sa export");
 	gives("--complete 2 polca-ctl sa t", 0, "table\n");
 	gives("--complete 4 polca-ctl sa table node --cl", 0, "--class-version\n");
+}
+
+/* --- subnet management --- */
+
+static void
+test_smp_get_prints_a_component_a_line(void **state)
+{
+	(void)state;
+	gives("smp get portinfo --path 0,2", 0, "PortInfo\n    m_key ..................... 0x0\n");
+	gives("smp get PortInfo --dlid 3 --port 1", 0, "    base_lid .................. 9\n");
+	gives("smp get 0xff10 --path 0,2", 0, "0xff10\n    00  00000000000000000000000000000000000900");
+	gives("smp get portinfo --path 0,2 --json", 0, "\"mad_status\": \"0x0000\"");
+	gives("smp set portinfo --path 0,2 base_lid=300 sm_sl=2", 0, "    sm_sl ..................... 2\n");
+	gives("smp get portinfo --path 0,2", 0, "    base_lid .................. 300\n");
+	gives("smp set portinfo --path 0,2 base_lid=9 sm_sl=0", 0, "PortInfo");
+}
+
+static void
+test_smp_errors_say_what_is_allowed(void **state)
+{
+	(void)state;
+	gives("smp get", 2, "--attribute is missing");
+	gives("smp get portinfo", 1, "dlid, path: got none of them, allowed: one");
+	gives("smp get portinfo --dlid 7 --port 1", 1, "LID 7: no answer; is somebody there");
+	gives("smp get switchinfo --path 0,2", 4,
+		"polca-ctl: smp get: BAD_METHOD_ATTRIBUTE: it does not have this attribute, or does not do this with it (0x000c)");
+	gives("smp set portinfo --path 0,2 lid=3", 1, "fields.lid: PortInfo has no such field; it has m_key");
+}
+
+static void
+test_traps_and_lids_are_tables(void **state)
+{
+	(void)state;
+	gives("trap list", 0, "trap  port  number  type  state  sent  raised  age_ms  tid\n");
+	gives("trap send --port 1 --number 144", 0, "trap  7\n");
+	gives("trap repress 7", 0, "ok\n");
+	gives("lid set 5 --mac 02:00:00:00:00:05 --port 1", 0, "ok\n");
+	gives("lid list --port 1", 0, "lid  mac                origin\n  5  02:00:00:00:00:05  FIXED\n");
+}
+
+/* --- ping --- */
+
+static void
+test_ping_tells_each_answer_and_what_it_comes_to(void **state)
+{
+	(void)state;
+	gives("ping 10.0.0.2 -c 2 -i 0.01", 0, "PING 10.0.0.2: echo, 56 bytes of data\n"
+		"64 bytes from 10.0.0.2: seq=1 time=41.2 us\n"
+		"64 bytes from 10.0.0.2: seq=2 time=41.2 us\n"
+		"\n--- 10.0.0.2 liveness statistics ---\n"
+		"2 packets transmitted, 2 received, 0% packet loss, time ");
+	assert_non_null(strstr(out, "ms\nrtt min/avg/max/mdev = 41.2/41.2/41.2/0.0 us\n"));
+	gives("ping lid:5 -c1 -s 208 --port 1", 0, "216 bytes from lid:5: seq=1 time=");
+	gives("ping 5 -qc 2 -i0 --port 1", 0, "PING 5: echo, 56 bytes of data\n\n--- 5 liveness");
+	gives("ping fe80::9 -c 1 --mode ibping", 0, "time=41.2 us: host.example\n");
+	gives("ping fe80::9 -c 1 --mode lidguid", 0, "lid=5 guid=0x0002c90300000005\n");
+}
+
+static void
+test_ping_without_any_answer_exits_with_1(void **state)
+{
+	(void)state;
+	gives("ping lid:7 -c 2 -i 0 --port 1", 1, "no answer from lid:7: seq=1\nno answer from lid:7: seq=2\n");
+	assert_non_null(strstr(out, "2 packets transmitted, 0 received, 100% packet loss"));
+	assert_null(strstr(out, "rtt"));
+}
+
+static void
+test_ping_f_goes_on_as_fast_as_it_can(void **state)
+{
+	(void)state;
+	gives("ping 10.0.0.2 -f -c 2500", 0, "data\n\n--- 10.0.0.2");
+	assert_non_null(strstr(out, "2500 packets transmitted, 2500 received, 0% packet loss"));
+	gives("ping lid:7 -f -c 5 --port 1", 1, "data\n.....\n--- lid:7");
+}
+
+static void
+test_ping_says_what_its_options_may_be(void **state)
+{
+	(void)state;
+	gives("ping", 2, "--dest is missing");
+	gives("ping nobody", 2, "dest: got \"nobody\", allowed: an IPv4 or IPv6 address (a GID), or a LID as lid:5 or 5");
+	gives("ping lid:0", 2, "dest: got \"lid:0\"");
+	gives("ping lid:0xc000", 2, "up to 0xbfff");
+	gives("ping 10.0.0.2 -c 0", 2, "count: got 0, allowed: 1 and more");
+	gives("ping 10.0.0.2 -c", 2, "-c, --count wants a value");
+	gives("ping 10.0.0.2 -W 61", 2, "timeout: got \"61\", allowed: 0.001 to 60 seconds");
+	gives("ping 10.0.0.2 -i x", 2, "interval: got \"x\", allowed: 0 to 3600 seconds");
+	gives("ping 10.0.0.2 -x", 2, "\"-x\": what is it?");
+	gives("ping 10.0.0.2 -c 1 -s 2M", 1, "size: got 2097152, allowed: integer 0..1048576");
+	gives("ping 10.0.0.2 -c 1 --port 2", 1, "port: got 2, there are 2");
+	gives("-s /nowhere/s ping 10.0.0.2", 3, "is polca running?");
+	gives("ping --help", 0, "-c, --count");
+}
+
+static void
+test_ping_sums_up_when_it_is_interrupted(void **state)
+{
+	char command[256];
+
+	(void)state;
+	snprintf(command, sizeof(command),
+		"timeout --preserve-status -s INT 0.5 %s ping 10.0.0.2 -i 60 2>&1", program);
+	assert_int_equal(shell(command), 0);
+	assert_non_null(strstr(out, "1 packets transmitted, 1 received, 0% packet loss"));
+	/* also where an answer is waited for */
+	snprintf(command, sizeof(command),
+		"timeout --preserve-status -s INT 0.5 %s ping lid:8 -W 60 --port 1 2>&1", program);
+	assert_int_equal(shell(command), 1);
+	assert_non_null(strstr(out, "1 packets transmitted, 0 received, 100% packet loss"));
+}
+
+static void
+test_ping_ends_at_its_deadline(void **state)
+{
+	(void)state;
+	gives("ping 10.0.0.2 -w 0.3 -i 60", 0, "1 packets transmitted, 1 received");
+}
+
+static void
+test_ping_as_json_is_one_object(void **state)
+{
+	json_t *json;
+
+	(void)state;
+	assert_int_equal(run("ping 10.0.0.2 -c 3 -i 0 --json"), 0);
+	json = json_loads(out, 0, NULL);
+	assert_non_null(json);
+	assert_int_equal(json_array_size(json_object_get(json, "replies")), 3);
+	assert_int_equal(json_integer_value(json_object_get(json, "received")), 3);
+	assert_true(json_real_value(json_object_get(json_object_get(json, "rtt_us"), "min")) == 41.25);
+	json_decref(json);
 }
 
 int
@@ -461,6 +601,16 @@ main(int argc, char **argv)
 		cmocka_unit_test(test_an_sa_query_that_takes_long_says_so),
 		cmocka_unit_test(test_sa_export_is_what_an_import_reads),
 		cmocka_unit_test(test_sa_commands_have_help_and_completion),
+		cmocka_unit_test(test_smp_get_prints_a_component_a_line),
+		cmocka_unit_test(test_smp_errors_say_what_is_allowed),
+		cmocka_unit_test(test_traps_and_lids_are_tables),
+		cmocka_unit_test(test_ping_tells_each_answer_and_what_it_comes_to),
+		cmocka_unit_test(test_ping_without_any_answer_exits_with_1),
+		cmocka_unit_test(test_ping_f_goes_on_as_fast_as_it_can),
+		cmocka_unit_test(test_ping_says_what_its_options_may_be),
+		cmocka_unit_test(test_ping_sums_up_when_it_is_interrupted),
+		cmocka_unit_test(test_ping_ends_at_its_deadline),
+		cmocka_unit_test(test_ping_as_json_is_one_object),
 	};
 
 	if (argc != 3)

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * The commands as rows beside the methods: what each asks for, and which parameters of the method
+ * under it are its own.
+ */
+
+#include <string.h>
+
+#include "commands.h"
+#include "methods.h"
+#include "ping.h"
+#include "sa.h"
+#include "smp.h"
+
+#define TARGET    "to port class_version "
+#define KEYS      "sm_key timeout_ms resp_time pkey_index sgid_index dlid dmac worker "
+#define CHOICE    "record fields " TARGET "component_mask rid "
+
+static const struct command {
+	const char *name;
+	const char *method;
+	const char *op; /* of sa_query; NULL: another method, or the words say */
+	const char *params; /* our own and the method's, in this order; "size/s" has -s too */
+	const char *required;
+	const char *help;
+	const char *example;
+} commands[] = {
+	{ "sa_get", "sa_query", "get", CHOICE KEYS "oneline", "record",
+		"Get the one record that has the fields given; several are an error.",
+		"polca-ctl sa get node lid=2" },
+	{ "sa_table", "sa_query", "table", CHOICE "end_rid sa_key " KEYS "oneline", "record",
+		"Get all records that have the fields given, every one where none is.",
+		"polca-ctl sa table path sgid=fe80::1 dgid=fe80::2" },
+	{ "sa_bulk", "sa_query", "bulk", TARGET "sa_key " KEYS "oneline", "",
+		"Get the whole database, or what has changed since sa_key.",
+		"polca-ctl sa bulk --to fe80::2 --oneline" },
+	{ "sa_set", "sa_query", "set", CHOICE KEYS "oneline", "record",
+		"Put a record: offer a service, join a multicast group, subscribe to notices.",
+		"polca-ctl sa set service service_id=0x1234 service_gid=fe80::1 service_pkey=0xffff service_lease=60 service_name=mine" },
+	{ "sa_delete", "sa_query", "delete", CHOICE KEYS "oneline", "record",
+		"Take a record away: withdraw a service, leave a multicast group (in class version 1 by --rid).",
+		"polca-ctl sa delete service service_id=0x1234 service_gid=fe80::1 service_pkey=0xffff" },
+	{ "sa_config", "sa_query", NULL, "action record fields records " TARGET KEYS "file",
+		"action record",
+		"Add, edit or delete many records at once, all of them or none (class version 1): one as FIELD=VALUE words, or those of a file.",
+		"polca-ctl sa config add link from_lid=1 from_port=1 to_lid=2 to_port=1" },
+	{ "sa_import", "sa_import", NULL, "file format replace", "file",
+		"Put the records of a file into the database, all of them or, if one is wrong, none.",
+		"polca-ctl sa import fabric.json --replace" },
+	{ "sa_export", "sa_export", NULL, "file", "file",
+		"Write all records of the database to a file (- is standard output), as sa import reads them.",
+		"polca-ctl sa export fabric.json" },
+	{ "ping", "live_ping", NULL,
+		"dest count/c interval/i size/s flood/f deadline/w timeout/W quiet/q mode port pattern pkey_index sgid_index traffic_class flow_label hop_limit sl dlid dmac",
+		"dest", "Ask again and again whether a port is alive, and how long its answers take.",
+		"polca-ctl ping 10.0.0.2 -c 3" },
+};
+
+/* Parameters that commands themselves know. */
+static const struct own {
+	const char *name;
+	const char *type;
+	const char *allowed;
+	const char *def;
+	const char *help;
+} owns[] = {
+	{ "file", "string", "path, or - for standard input or output", NULL, "the file" },
+	{ "action", "enum", "one of add, edit, delete", NULL, "what is done with the records" },
+	{ "oneline", "boolean", "true or false", NULL, "a line for each record" },
+	{ "dest", "string", "IPv4 or IPv6 address, lid:N or N", NULL,
+		"whom to ask: an address (of a native InfiniBand port its GID), or a LID" },
+	{ "count", "integer", "integer from 1", "until it is interrupted",
+		"stop after so many requests" },
+	{ "interval", "seconds", "0 to 3600, 0.2 as well", "1", "wait so long between requests" },
+	{ "flood", "boolean", "true or false", NULL,
+		"as fast as answers come; a dot stands for each request that was lost" },
+	{ "deadline", "seconds", "0.001 to 1000000", "none", "stop after so long, whatever is left" },
+	{ "timeout", "seconds", "0.001 to 60", "1", "wait so long for each answer" },
+	{ "quiet", "boolean", "true or false", NULL, "only what it comes to" },
+};
+
+static json_t *
+own_param(const char *name, size_t len)
+{
+	const struct own *own;
+	json_t *p;
+
+	for (own = owns; own < owns + sizeof(owns) / sizeof(owns[0]); own++) {
+		if (strlen(own->name) != len || strncmp(own->name, name, len) != 0)
+			continue;
+		p = json_object();
+		json_object_set_new(p, "name", json_string(own->name));
+		json_object_set_new(p, "type", json_string(own->type));
+		if (own->def != NULL)
+			json_object_set_new(p, "default", json_string(own->def));
+		json_object_set_new(p, "allowed", json_string(own->allowed));
+		json_object_set_new(p, "help", json_string(own->help));
+		if (strcmp(own->name, "action") == 0)
+			json_object_set_new(p, "words",
+				json_pack("[s, s, s]", "add", "edit", "delete"));
+		return p;
+	}
+	return NULL;
+}
+
+/* A copy of the method's row. */
+static json_t *
+method_param(const json_t *method, const char *name, size_t len)
+{
+	json_t *p;
+	size_t i;
+
+	json_array_foreach(json_object_get(method, "params"), i, p)
+	{
+		if (strlen(method_text(p, "name")) != len ||
+				strncmp(method_text(p, "name"), name, len) != 0)
+			continue;
+		p = json_copy(p);
+		if (strcmp(method_text(p, "name"), "format") == 0) /* sa.c looks into the file */
+			json_object_set_new(p, "default", json_string("what the file looks like"));
+		return p;
+	}
+	return NULL;
+}
+
+static bool
+listed(const char *list, const char *name, size_t len)
+{
+	size_t n;
+
+	for (; *list != '\0'; list += n + (list[n] != '\0')) {
+		n = strcspn(list, " ");
+		if (n == len && strncmp(list, name, len) == 0)
+			return true;
+	}
+	return false;
+}
+
+static json_t *
+params_of(const json_t *method, const struct command *c)
+{
+	json_t *p, *params = json_array();
+	const char *name;
+	size_t len, word;
+
+	for (name = c->params; *name != '\0'; name += word + (name[word] != '\0')) {
+		word = strcspn(name, " ");
+		len = strcspn(name, " /");
+		p = own_param(name, len);
+		if (p == NULL)
+			p = method_param(method, name, len);
+		if (p == NULL)
+			continue; /* an older server */
+		json_object_set_new(p, "required", json_boolean(listed(c->required, name, len)));
+		if (word > len)
+			json_object_set_new(p, "short", json_stringn(name + len + 1, 1));
+		json_array_append_new(params, p);
+	}
+	return params;
+}
+
+static void
+add_command(json_t *methods, const struct command *c)
+{
+	json_t *row, *method = methods_find(methods, c->method);
+	size_t i;
+
+	if (method == NULL)
+		return; /* an older server */
+	row = json_object();
+	json_object_set_new(row, "command", json_string(c->method));
+	if (c->op != NULL)
+		json_object_set_new(row, "op", json_string(c->op));
+	json_object_set(row, "area", json_object_get(method, "area"));
+	json_object_set_new(row, "name", json_string(c->name));
+	json_object_set_new(row, "help", json_string(c->help));
+	json_object_set_new(row, "params", params_of(method, c));
+	json_object_set_new(row, "result", json_string(""));
+	json_object_set_new(row, "example", json_string(c->example));
+	/* in the method's place, or before it */
+	for (i = 0; json_array_get(methods, i) != method; i++)
+		;
+	if (strcmp(c->name, c->method) == 0)
+		json_array_set_new(methods, i, row);
+	else
+		json_array_insert_new(methods, i, row);
+}
+
+void
+commands_add(json_t *methods)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
+		add_command(methods, &commands[i]);
+}
+
+/* Who carries out which, by the method under it. */
+static const struct {
+	const char *method;
+	int (*run)(const struct options *o, struct connection *c, const json_t *command,
+		json_t *params);
+} runs[] = {
+	{ "sa_query", sa_run },
+	{ "sa_import", sa_run },
+	{ "sa_export", sa_run },
+	{ "live_ping", ping_run },
+};
+
+int
+commands_run(const struct options *o, struct connection *c, const json_t *command, json_t *params)
+{
+	const char *method = method_text(command, "command");
+	size_t i;
+
+	for (i = 0; i < sizeof(runs) / sizeof(runs[0]); i++)
+		if (strcmp(runs[i].method, method) == 0)
+			return runs[i].run(o, c, command, params);
+	return smp_run(o, c, command, params);
+}
+
+bool
+commands_own(const json_t *method)
+{
+	const char *name = method_text(method, "name");
+
+	return json_object_get(method, "command") != NULL || strcmp(name, "smp_get") == 0 ||
+		strcmp(name, "smp_set") == 0;
+}

@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "methods.h"
+#include "ping.h"
+
+#define FLOOD_BATCH 100 /* requests in a call at most, while all are answered */
+#define ECHO_SIZE   56
+
+struct ping {
+	const struct options *o;
+	struct connection *c;
+	const char *dest;
+	json_t *params; /* of live_ping */
+	uint64_t count; /* 0: no end */
+	double interval_ms;
+	double deadline_ms; /* 0: none */
+	double timeout_ms;
+	bool flood;
+	bool quiet;
+	unsigned int batch; /* of a flood */
+	uint64_t started;
+	struct ping_stats stats;
+	json_t *replies; /* for --json */
+};
+
+static volatile sig_atomic_t stopped;
+
+static void
+stop(int sig)
+{
+	(void)sig;
+	stopped = 1;
+}
+
+static void
+catch_signals(void)
+{
+	struct sigaction sa = { .sa_handler = stop };
+
+	sigaction(SIGINT, &sa, NULL);
+	sigaction(SIGTERM, &sa, NULL);
+}
+
+static uint64_t
+now_us(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
+}
+
+/* --- the command line --- */
+
+static bool
+take_flag(json_t *params, const char *name)
+{
+	bool on = json_is_true(json_object_get(params, name));
+
+	json_object_del(params, name);
+	return on;
+}
+
+static int
+take_seconds(json_t *params, const char *name, double min, double max, double *ms)
+{
+	const char *text = method_text(params, name);
+	int rc = 0;
+
+	if (text[0] != '\0' && !ping_seconds(text, min, max, ms)) {
+		fprintf(stderr, "polca-ctl: ping: %s: got \"%s\", allowed: %.10g to %.10g seconds\n", name,
+			text, min, max);
+		rc = EXIT_USAGE;
+	}
+	json_object_del(params, name);
+	return rc;
+}
+
+static int
+take_count(struct ping *p, json_t *params)
+{
+	const json_t *count = json_object_get(params, "count");
+
+	if (count != NULL && json_integer_value(count) < 1)
+		return usage_error("ping: count: %s, allowed: 1 and more",
+			json_is_integer(count) ? "got 0" : "too large");
+	p->count = (uint64_t)json_integer_value(count);
+	json_object_del(params, "count");
+	return 0;
+}
+
+static int
+take_options(struct ping *p, json_t *params)
+{
+	int rc = take_count(p, params);
+
+	p->flood = take_flag(params, "flood");
+	p->quiet = take_flag(params, "quiet");
+	p->interval_ms = p->timeout_ms = 1000;
+	if (rc == 0)
+		rc = take_seconds(params, "interval", 0, 3600, &p->interval_ms);
+	if (rc == 0)
+		rc = take_seconds(params, "deadline", 0.001, 1e6, &p->deadline_ms);
+	if (rc == 0)
+		rc = take_seconds(params, "timeout", 0.001, 60, &p->timeout_ms);
+	if (rc == 0 && !ping_dest(p->dest, params))
+		rc = usage_error("ping: dest: got \"%s\", allowed: an IPv4 or IPv6 address (a GID), or a LID as lid:5 or 5, up to 0xbfff",
+			p->dest);
+	json_object_set_new(params, "identifier", json_integer(getpid() & 0xffff));
+	p->params = params;
+	p->batch = 1;
+	p->replies = json_array();
+	return rc;
+}
+
+/* --- what is told --- */
+
+static bool
+tells(const struct ping *p)
+{
+	return !p->o->json && !p->quiet;
+}
+
+static const char *
+mode_of(const struct ping *p)
+{
+	return json_object_get(p->params, "mode") != NULL ? method_text(p->params, "mode") : "echo";
+}
+
+static void
+print_head(const struct ping *p)
+{
+	const json_t *size = json_object_get(p->params, "size");
+
+	if (p->o->json)
+		return;
+	printf("PING %s: %s", p->dest, mode_of(p));
+	if (strcmp(mode_of(p), "echo") == 0)
+		printf(", %lld bytes of data",
+			(long long)(size != NULL ? json_integer_value(size) : ECHO_SIZE));
+	printf("\n");
+}
+
+/* What a host says of itself may have several lines. */
+static void
+print_text(const char *text)
+{
+	size_t len = strcspn(text, "\n");
+
+	printf(": %.*s", (int)len, text);
+	for (text += len; text[0] != '\0' && text[1] != '\0'; text += len) {
+		len = 1 + strcspn(text + 1, "\n");
+		printf("; %.*s", (int)len - 1, text + 1);
+	}
+}
+
+static void
+print_extra(const char *name, const json_t *v)
+{
+	if (json_is_integer(v))
+		printf(" %s=%lld", name, (long long)json_integer_value(v));
+	else if (json_is_string(v))
+		printf(" %s=%s", name, json_string_value(v));
+}
+
+static void
+print_answer(const struct ping *p, const json_t *reply)
+{
+	static const char *const extras[] = { "originate", "receive", "transmit", "lid", "guid" };
+	const json_t *text = json_object_get(reply, "text");
+	size_t i;
+
+	printf("%lld bytes from %s: seq=%llu time=%.1f us",
+		(long long)json_integer_value(json_object_get(reply, "bytes")), p->dest,
+		(unsigned long long)p->stats.sent,
+		json_real_value(json_object_get(reply, "time_us")));
+	for (i = 0; i < sizeof(extras) / sizeof(extras[0]); i++)
+		print_extra(extras[i], json_object_get(reply, extras[i]));
+	if (text != NULL)
+		print_text(json_string_value(text));
+	printf("\n");
+}
+
+static void
+print_lost(const struct ping *p, const json_t *reply)
+{
+	if (strcmp(method_text(reply, "error"), "TIMEOUT") == 0)
+		printf("no answer from %s: seq=%llu\n", p->dest,
+			(unsigned long long)p->stats.sent);
+	else
+		printf("no good answer from %s: seq=%llu %s: %s\n", p->dest,
+			(unsigned long long)p->stats.sent, method_text(reply, "error"),
+			method_text(reply, "message"));
+}
+
+static void
+take_reply(struct ping *p, json_t *reply)
+{
+	bool lost = json_object_get(reply, "error") != NULL;
+
+	p->stats.sent++;
+	if (!lost)
+		ping_stats_reply(&p->stats, json_real_value(json_object_get(reply, "time_us")));
+	if (p->o->json)
+		json_array_append(p->replies, reply);
+	if (!tells(p))
+		return;
+	if (p->flood && lost)
+		fputc('.', stdout);
+	else if (!p->flood && lost)
+		print_lost(p, reply);
+	else if (!p->flood)
+		print_answer(p, reply);
+	fflush(stdout);
+}
+
+static void
+print_json_end(const struct ping *p, uint64_t ms)
+{
+	const struct ping_stats *s = &p->stats;
+	json_t *end = json_pack("{s:s, s:O, s:I, s:I, s:f, s:I}", "dest", p->dest, "replies",
+		p->replies, "sent", (json_int_t)s->sent, "received", (json_int_t)s->received,
+		"loss_percent", ping_stats_loss(s), "time_ms", (json_int_t)ms);
+
+	if (s->received > 0)
+		json_object_set_new(end, "rtt_us",
+			json_pack("{s:f, s:f, s:f, s:f}", "min", s->min, "avg", ping_stats_avg(s),
+				"max", s->max, "mdev", ping_stats_mdev(s)));
+	print_json(end);
+	json_decref(end);
+}
+
+static void
+print_end(const struct ping *p)
+{
+	uint64_t ms = (now_us() - p->started) / 1000;
+
+	if (p->o->json)
+		print_json_end(p, ms);
+	else
+		ping_stats_print(stdout, &p->stats, p->dest, ms);
+}
+
+/* --- asking --- */
+
+/* Until the deadline; what is left of it bounds the wait for an answer too. */
+static double
+left_ms(const struct ping *p)
+{
+	if (p->deadline_ms == 0)
+		return 1e12;
+	return p->deadline_ms - (double)(now_us() - p->started) / 1000;
+}
+
+static bool
+goes_on(const struct ping *p)
+{
+	return stopped == 0 && (p->count == 0 || p->stats.sent < p->count) && left_ms(p) > 0;
+}
+
+/* A flood asks for many at a time, but one by one where answers fail: each of those takes long. */
+static unsigned int
+next_batch(struct ping *p, uint64_t lost_before)
+{
+	uint64_t left = p->count - p->stats.sent;
+
+	if (!p->flood)
+		return 1;
+	if (p->stats.sent - p->stats.received > lost_before)
+		p->batch = 1;
+	else if (p->stats.sent > 0 && p->batch < FLOOD_BATCH)
+		p->batch = p->batch * 2 < FLOOD_BATCH ? p->batch * 2 : FLOOD_BATCH;
+	return p->count > 0 && left < p->batch ? (unsigned int)left : p->batch;
+}
+
+static unsigned int
+set_request(struct ping *p, unsigned int n)
+{
+	double ms = p->timeout_ms < left_ms(p) ? p->timeout_ms : left_ms(p);
+
+	json_object_set_new(p->params, "sequence", json_integer((p->stats.sent + 1) & 0xffff));
+	json_object_set_new(p->params, "count", json_integer(n));
+	json_object_set_new(p->params, "timeout_ms", json_integer(ms < 1 ? 1 : (json_int_t)ms));
+	return p->o->wait_ms + n * (unsigned int)ms;
+}
+
+/* @return 0, or the exit status of what is no matter of answers */
+static int
+ask(struct ping *p, unsigned int n)
+{
+	unsigned int wait_ms = set_request(p, n);
+	json_t *result, *error, *reply;
+	size_t i;
+	int rc = connection_call(p->c, "live_ping", p->params, wait_ms, &result, &error);
+
+	if (rc < 0 && errno == EINTR && stopped != 0) {
+		p->stats.sent++; /* the one under way */
+		rc = 0;
+	} else if (rc < 0) {
+		rc = no_reply(errno);
+	} else if (rc > 0) {
+		rc = server_error(p->o, error, "ping");
+	}
+	json_array_foreach(json_object_get(result, "replies"), i, reply)
+		take_reply(p, reply);
+	json_decref(result);
+	json_decref(error);
+	return rc;
+}
+
+static void
+pause_until(const struct ping *p, uint64_t at)
+{
+	uint64_t now = now_us();
+	struct timespec ts;
+
+	if (p->flood || now >= at || !goes_on(p))
+		return;
+	if (left_ms(p) * 1000 < (double)(at - now))
+		at = now + (uint64_t)(left_ms(p) * 1000);
+	ts.tv_sec = (time_t)((at - now) / 1000000);
+	ts.tv_nsec = (long)((at - now) % 1000000) * 1000;
+	nanosleep(&ts, NULL); /* a signal ends it */
+}
+
+static int
+run(struct ping *p)
+{
+	uint64_t lost = 0, began;
+	unsigned int n;
+	int rc = 0;
+
+	catch_signals();
+	connection_interruptible(p->c, &stopped);
+	print_head(p);
+	p->started = now_us();
+	while (rc == 0 && goes_on(p)) {
+		began = now_us();
+		n = next_batch(p, lost);
+		lost = p->stats.sent - p->stats.received;
+		rc = ask(p, n);
+		if (rc == 0)
+			pause_until(p, began + (uint64_t)(p->interval_ms * 1000));
+	}
+	if (rc != 0 && p->stats.sent == 0)
+		return rc;
+	print_end(p);
+	return rc != 0 ? rc : p->stats.received > 0 ? EXIT_DONE : EXIT_SERVER;
+}
+
+int
+ping_run(const struct options *o, struct connection *c, const json_t *command, json_t *params)
+{
+	struct ping p = { .o = o, .c = c };
+	char *dest = strdup(method_text(params, "dest"));
+	int rc;
+
+	(void)command;
+	p.dest = dest;
+	json_object_del(params, "dest");
+	rc = take_options(&p, params);
+	if (rc == 0)
+		rc = run(&p);
+	json_decref(p.replies);
+	free(dest);
+	return rc;
+}

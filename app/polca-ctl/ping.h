@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#ifndef POLCA_CTL_PING_H
+#define POLCA_CTL_PING_H
+
+/** @file "ping": liveness requests as ping has its echoes, told and counted the same way. */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "connection.h"
+#include "report.h"
+
+/**
+ * @return the exit status: 0 if anything was answered, else 1; 2 for a wrong command line, 3 without a
+ * server
+ */
+int ping_run(const struct options *o, struct connection *c, const json_t *command, json_t *params);
+
+/* ping_stats.c */
+struct ping_stats {
+	uint64_t sent;
+	uint64_t received;
+	double min, max; /**< microseconds */
+	double sum, squares;
+};
+void ping_stats_reply(struct ping_stats *s, double us);
+double ping_stats_loss(const struct ping_stats *s); /**< percent */
+double ping_stats_avg(const struct ping_stats *s);
+/** Mean deviation as ping has it: the root of the mean square less the square of the mean. */
+double ping_stats_mdev(const struct ping_stats *s);
+/** The two lines at the end. @param ms  from first to last */
+void ping_stats_print(FILE *f, const struct ping_stats *s, const char *dest, uint64_t ms);
+
+/**
+ * Whom: "lid:5", "0x5" and "5" become dlid, addresses dgid.
+ *
+ * @retval false  it is none of them
+ */
+bool ping_dest(const char *text, json_t *params);
+/** "1", "0.2" as milliseconds. @retval false  no number, or not within min and max */
+bool ping_seconds(const char *text, double min, double max, double *ms);
+
+#endif

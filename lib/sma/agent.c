@@ -20,9 +20,7 @@ sma_port_info_target(const struct sma_port *p, uint32_t modifier)
 	if (modifier == 0)
 		return p->sma->port_of[p->index];
 	/* ports without an agent (RoCE) have no PortInfo either */
-	if (modifier > p->sma->config.num_ports || modifier > SMA_PORTS_MAX)
-		return NULL;
-	return p->sma->port_of[modifier - 1];
+	return modifier <= SMA_PORTS_MAX ? p->sma->port_of[modifier - 1] : NULL;
 }
 
 /* --- attributes --- */
@@ -85,7 +83,7 @@ count(struct sma_port *p, uint8_t method, uint16_t status)
 static uint16_t
 serve(const struct smp *smp, uint8_t *data, bool *result)
 {
-	uint16_t status, after;
+	uint16_t status;
 
 	switch (smp->method) {
 	case MAD_GET:
@@ -97,9 +95,8 @@ serve(const struct smp *smp, uint8_t *data, bool *result)
 		if (status == MAD_STATUS_BAD_METHOD_ATTR)
 			return status;
 		/* seed 004: the answer is read back */
-		after = get(smp, data);
-		*result = after == MAD_STATUS_OK;
-		return status != MAD_STATUS_OK ? status : after;
+		*result = get(smp, data) == MAD_STATUS_OK;
+		return status;
 	default:
 		return MAD_STATUS_BAD_METHOD;
 	}

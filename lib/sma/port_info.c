@@ -12,7 +12,10 @@
 
 #define STICKS_AT 0xFFFF /* violation counters */
 
-/* CapabilityMask (smp-sma 3): what we do */
+/*
+ * CapabilityMask (smp-sma 3): what we do. It never changes while the agent runs, nor does
+ * NodeDescription: trap 144 has no cause but the operator.
+ */
 #define CAP_IS_SM          (1u << 1)
 #define CAP_NOTICE         (1u << 2)
 #define CAP_TRAP           (1u << 3)
@@ -258,7 +261,8 @@ static uint32_t
 capability_mask(const struct sma_port_config *c)
 {
 	uint32_t mask = CAP_NOTICE | CAP_TRAP | CAP_LED_INFO | CAP_SYSTEM_IMAGE |
-		CAP_VENDOR_CLASS | CAP_DR_NOTICE | CAP_MASK_NOTICE | CAP_REREGISTRATION | CAP_OTHER_CHANGES;
+		CAP_VENDOR_CLASS | CAP_DR_NOTICE | CAP_MASK_NOTICE | CAP_REREGISTRATION |
+		CAP_OTHER_CHANGES;
 
 	if (c->is_sm)
 		mask |= CAP_IS_SM;

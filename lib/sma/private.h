@@ -164,13 +164,14 @@ enum sma_mkey {
 	SMA_MKEY_ALLOWED, /* wrong, but ProtectBits let this Get pass */
 	SMA_MKEY_FAILED,
 };
-/* The check of smp-sma 4 with all its effects: lease, violations, trap 256. Sets smp->hide_m_key. */
+/* The check of smp-sma 4 with all its effects: lease, violations, trap 256, smp->hide_m_key. */
 enum sma_mkey sma_mkey_check(struct smp *smp, struct sma_port *p);
 void sma_mkey_init(struct sma_port *p);
 void sma_mkey_fini(struct sma_port *p);
 
 /* notice.c: the notices of smp-sma 5 as bytes */
-void sma_notice_link(struct sma_port *p, uint16_t number, uint8_t notice[SMA_DATA_LEN]); /* 129..131 */
+/* 129..131 */
+void sma_notice_link(struct sma_port *p, uint16_t number, uint8_t notice[SMA_DATA_LEN]);
 void sma_notice_change(struct sma_port *p, uint16_t flags, uint8_t notice[SMA_DATA_LEN]); /* 144 */
 void sma_notice_image(struct sma_port *p, uint8_t notice[SMA_DATA_LEN]); /* 145 */
 void sma_notice_mkey(struct sma_port *p, const struct smp *smp, uint8_t notice[SMA_DATA_LEN]);

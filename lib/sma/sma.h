@@ -98,7 +98,10 @@ struct sma_config {
 	const struct sma_port_config *port; /**< copied */
 	unsigned int num_managed; /**< of .port */
 	struct sma_limits limits;
-	/** What a port shall be from now on: after sma_start(), and whenever subnet management changes it. */
+	/**
+	 * What a port shall be from now on: after sma_start(), and whenever subnet management
+	 * changes it.
+	 */
 	void (*apply)(void *arg, uint16_t port, const struct port_settings *s);
 	/** LID_CHANGE, SM_CHANGE, PKEY_CHANGE, GID_CHANGE, CLIENT_REREGISTER; element: the port. */
 	void (*event)(void *arg, const struct event *ev);

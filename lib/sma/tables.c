@@ -94,8 +94,8 @@ sltovl_check(const struct smp *smp, const struct sma_port *p)
 {
 	if (p->config.vl_cap == 1)
 		return MAD_STATUS_BAD_METHOD_ATTR;
-	if (smp->modifier >> 16 != 0 || !sma_port_number(p, smp->modifier >> 8) ||
-		!sma_port_number(p, smp->modifier & 0xFF))
+	/* the high half, reserved, is 0 as well then */
+	if (!sma_port_number(p, smp->modifier >> 8) || !sma_port_number(p, smp->modifier & 0xFF))
 		return MAD_STATUS_INVALID_FIELD;
 	return MAD_STATUS_OK;
 }

@@ -126,9 +126,11 @@ bench_create(void (*change)(struct sma_config *c, struct sma_port_config *port))
 	b->data = b->reply_mad + 64;
 	make_mad(b);
 	make_sma(b, change);
+	/* one link before the start, one after it */
+	sma_link(b->sma, 1, true, b->now);
+	assert_int_equal(b->applied[1], 0);
 	sma_start(b->sma, b->now);
-	for (uint16_t i = 0; i < BENCH_PORTS; i++)
-		sma_link(b->sma, i, true, b->now);
+	sma_link(b->sma, 0, true, b->now);
 	return b;
 }
 
@@ -203,9 +205,9 @@ int
 send_made(struct bench *b)
 {
 	static const uint8_t smac[6] = { 2, 0, 0, 0, 0, 9 };
-	struct packet pkt = { .op = &opcodes[0x64], .opcode = 0x64, .payload = b->mad_sent, .payload_len = MAD_LEN,
-		.pkey = 0xFFFF, .encap = ENCAP_IB, .vl = 15, .port = b->port, .smac = smac,
-		.slid = 7, .dlid = b->attr[b->port].lid };
+	struct packet pkt = { .op = &opcodes[0x64], .opcode = 0x64, .payload = b->mad_sent,
+		.payload_len = MAD_LEN, .pkey = 0xFFFF, .encap = ENCAP_IB, .vl = 15,
+		.port = b->port, .smac = smac, .slid = 7, .dlid = b->attr[b->port].lid };
 
 	if (b->mgmt_class == 0x81)
 		pkt.slid = pkt.dlid = 0xFFFF;

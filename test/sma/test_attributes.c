@@ -416,7 +416,8 @@ test_answer_to_a_directed_route(void **state)
 	assert_int_equal(send_made(b), OK);
 	assert_int_equal(b->reply.dlid, 0xFFFF);
 	assert_int_equal(b->reply.slid, 0xFFFF);
-	assert_memory_equal(b->reply_mad, ((const uint8_t[]){ 1, 0x81, 1, 0x81, 0x80, 0, 2, 2 }), 8);
+	assert_memory_equal(b->reply_mad,
+		((const uint8_t[]){ 1, 0x81, 1, 0x81, 0x80, 0, 2, 2 }), 8);
 	assert_memory_equal(b->reply_mad + 128, ((const uint8_t[]){ 0, 1, 4 }), 3);
 	assert_memory_equal(b->reply_mad + 192, ((const uint8_t[]){ 0, 3, 1 }), 3);
 	assert_int_equal(b->data[0], 0x80);

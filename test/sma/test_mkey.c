@@ -169,6 +169,9 @@ test_lease_expires(void **state)
 	assert_int_equal(ask_with(b, SET, WRONG), SILENT);
 	assert_int_equal(ask_with(b, GET, WRONG), OK);
 	assert_true(get_be64(b->data) == KEY);
+	/* that Set has started the next lease */
+	bench_pass(b, 4 * SECOND);
+	assert_int_equal(sma_counters(b->sma, 0)->mkey_expired, 2);
 }
 
 static void

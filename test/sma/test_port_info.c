@@ -43,8 +43,9 @@ static const struct value read_only[] = { { 0xFFFFFFFF, OK, SAME }, { 0, OK, SAM
 static const struct value lid[] = { { 0, BAD, SAME }, { 1, OK, 1 }, { 0xBFFF, OK, 0xBFFF },
 	{ 0xC000, BAD, SAME }, { 0xFFFE, BAD, SAME }, { 0xFFFF, BAD, SAME }, { 5, OK, 5 }, END };
 /* port 1 has 1x and 4x */
-static const struct value width[] = { { 0, OK, SAME }, { 1, OK, 1 }, { 2, OK, 2 }, { 4, BAD, SAME },
-	{ 8, BAD, SAME }, { 7, BAD, SAME }, { 0x10, BAD, SAME }, { 0xFE, BAD, SAME }, { 0xFF, OK, 3 },
+static const struct value width[] = { { 0, OK, SAME }, { 1, OK, 1 }, { 2, OK, 2 },
+	{ 4, BAD, SAME }, { 8, BAD, SAME }, { 7, BAD, SAME }, { 0x10, BAD, SAME },
+	{ 0xFE, BAD, SAME }, { 0xFF, OK, 3 },
 	{ 2, OK, 2 }, { 3, OK, 3 }, END };
 /* SDR, DDR, QDR */
 static const struct value speed[] = { { 0, OK, SAME }, { 1, OK, 1 }, { 2, OK, 2 }, { 4, OK, 4 },
@@ -320,6 +321,20 @@ test_other_port_has_its_own_m_key(void **state)
 	assert_true(get_be64(b->data) == 0x77);
 	assert_int_equal(get_be16(b->data + 44), 1);
 	assert_int_equal(set(b, PORT_INFO, 2, info), OK);
+	/* what port 1 hides of itself is no matter of port 2's */
+	b->m_key = 0;
+	port_info(b, info);
+	put_be64(info, 0x55);
+	info[PROTECT] |= 1 << 6;
+	assert_int_equal(set(b, PORT_INFO, 0, info), OK);
+	b->m_key = 0x77;
+	assert_int_equal(get(b, PORT_INFO, 0), OK);
+	assert_true(get_be64(b->data) == 0);
+	assert_int_equal(get(b, PORT_INFO, 2), OK);
+	assert_true(get_be64(b->data) == 0x77);
+	b->m_key = 0x55;
+	assert_int_equal(get(b, PORT_INFO, 2), OK);
+	assert_true(get_be64(b->data) == 0);
 }
 
 /* smp-sma 3: an invalid field sets the status, the other fields still apply */

@@ -175,6 +175,8 @@ static const struct key mad_keys[] = {
 };
 
 #define SA(f, low, high, text) UINT(struct config, engine.sa.f, #f, low, high, text)
+#define SERVER(f, low, high, text) UINT(struct config, engine.sa.server.f, #f, low, high, text)
+#define EDIT(i, key, text) UINT(struct config, engine.sa.server.edit_codes[i], key, 1, 255, text)
 
 static const struct key_word trust_words[] = {
 	{ "key", SA_TRUST_KEY },
@@ -189,47 +191,47 @@ static const struct key sa_keys[] = {
 			"Directory of the database, made when only it is missing. Default: memory "
 			"only."),
 	SA(map_mb, 1, 1 << 24, "The most that the database may grow to, MiB."),
-	SA(sm_key, 0, INT64_MAX,
+	SERVER(sm_key, 0, INT64_MAX,
 			"SM_Key of trusted requesters. The default, 1, is opensm's and saquery's, "
 			"which everybody knows: who gives it sees everything, but changes only "
 			"what is its own. 0: nobody is trusted for a key."),
 	{ .name = "trust",
 			.type = KEY_ENUM,
-			FIELD(struct config, engine.sa.trust),
+			FIELD(struct config, engine.sa.server.trust),
 			.words = trust_words,
 			.help = "key: who gives the SM_Key sees and, unless it is 1, changes "
 				"everything, others see their partition; all: everybody may do "
 				"everything." },
-	SA(master_sm_lid, 0, 0xBFFF,
+	SERVER(master_sm_lid, 0, 0xBFFF,
 			"LID of the Master SM: Config is taken from it whatever its SM_Key, besides "
 			"from those who may change everything. 0: from those alone."),
-	SA(edit_add, 1, 255, "Class version 1: EditModifier that adds, as server and as client."),
-	SA(edit_delete, 1, 255, "The one that deletes."),
-	SA(edit_edit, 1, 255, "The one that edits."),
-	SA(packet_life, 0, 63, "PacketLifeTime of computed paths: 4.096 us * 2^it."),
-	SA(max_results, 1, 1 << 24, "Records that a filtered query may gather."),
+	EDIT(0, "edit_add", "Class version 1: EditModifier that adds, as server and as client."),
+	EDIT(1, "edit_delete", "The one that deletes."),
+	EDIT(2, "edit_edit", "The one that edits."),
+	SERVER(packet_life, 0, 63, "PacketLifeTime of computed paths: 4.096 us * 2^it."),
+	SERVER(max_results, 1, 1 << 24, "Records that a filtered query may gather."),
 	SA(max_result_mb, 1, 4095, "Memory of gathered results, per worker, MiB."),
-	SA(max_queries, 1, 1 << 20, "Queries that are not answered yet, per worker."),
-	SA(max_transfers, 1, 1 << 20,
+	SERVER(max_queries, 1, 1 << 20, "Queries that are not answered yet, per worker."),
+	SERVER(max_transfers, 1, 1 << 20,
 			"Answers of many packets under way, per worker; about 250 bytes each."),
-	SA(path_ports, 1, 1 << 20,
+	SERVER(path_ports, 1, 1 << 20,
 			"Ports that a worker keeps at hand to compute paths, rounded up to a power "
 			"of two; those of a larger fabric are read from the database again."),
-	SA(path_switches, 1, 49151,
+	SERVER(path_switches, 1, 49151,
 			"Switches of the fabric at most; in a larger one paths are refused."),
-	SA(path_links, 1, 1 << 22, "Links between switches at most, each counted twice."),
-	SA(path_routes, 1, 49151,
+	SERVER(path_links, 1, 1 << 22, "Links between switches at most, each counted twice."),
+	SERVER(path_routes, 1, 49151,
 			"Switches whose routes a worker keeps; best as many as have hosts. Each takes "
 			"4 bytes times path_switches."),
-	SA(max_writes, 1, 65535, "Changes under way, per worker."),
+	SERVER(max_writes, 1, 65535, "Changes under way, per worker."),
 	SA(max_versions, 1, 1 << 20,
 			"Versions of the database that transfers may hold at one time."),
 	SA(old_mb, 1, 1 << 20,
 			"Memory that old versions may keep, MiB; beyond, the oldest transfer "
 			"ends."),
-	SA(notice_retries, 0, 255, "A Report that nobody answers is sent again so often."),
-	SA(notice_interval_ms, 10, 3600000, "Milliseconds between two of them."),
-	SA(notices_max, 1, 1 << 20, "Reports under way, per worker."),
+	SERVER(notice_retries, 0, 255, "A Report that nobody answers is sent again so often."),
+	SERVER(notice_interval_ms, 10, 3600000, "Milliseconds between two of them."),
+	SERVER(notices_max, 1, 1 << 20, "Reports under way, per worker."),
 	SA(query_mb, 1, 1 << 20,
 			"Memory for the records that one query of ours may bring, MiB: about 8000 "
 			"NodeRecords each."),
@@ -521,6 +523,7 @@ config_init(struct config *c)
 	c->engine = engine_config_default;
 	c->engine.limits = rc_limits_default;
 	c->engine.mad = mad_limits_default;
+	c->engine.sa.server = sa_config_default;
 	c->engine.sma.limits = sma_limits_default;
 	c->engine.live = live_limits_default;
 	strcpy(c->file_prefix, "polca");

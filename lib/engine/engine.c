@@ -21,8 +21,8 @@
 RTE_LOG_REGISTER(engine_logtype, polca.engine, INFO);
 
 /*
- * .limits all zero: rc_limits_default; .mad all zero: mad_limits_default; the same of .sma.limits
- * and .live.
+ * .limits all zero: rc_limits_default; .mad all zero: mad_limits_default; the same of .sa.server,
+ * .sma.limits and .live.
  */
 const struct engine_config engine_config_default = {
 	.max_pd = 1024,
@@ -36,26 +36,9 @@ const struct engine_config engine_config_default = {
 	.sa = {
 		.enabled = true,
 		.map_mb = 4096,
-		.sm_key = 1,
-		.trust = SA_TRUST_KEY,
-		.edit_add = 1,
-		.edit_delete = 2,
-		.edit_edit = 3,
-		.packet_life = 18,
-		.max_results = 1u << 20,
-		.max_result_mb = 16,
-		.max_queries = 256,
-		.max_transfers = 8192,
-		.path_ports = 16384,
-		.path_switches = 2048,
-		.path_links = 65536,
-		.path_routes = 1024,
-		.max_writes = 1024,
 		.max_versions = 1024,
 		.old_mb = 256,
-		.notice_retries = 3,
-		.notice_interval_ms = 500,
-		.notices_max = 64,
+		.max_result_mb = 16,
 		.query_mb = 256,
 	},
 	.sma = {
@@ -255,6 +238,8 @@ create(struct engine *e, struct error *err)
 		e->config.limits = rc_limits_default;
 	if (e->config.mad.max_sessions == 0)
 		e->config.mad = mad_limits_default;
+	if (e->config.sa.server.max_queries == 0)
+		e->config.sa.server = sa_config_default;
 	if (e->config.sma.limits.trap_rate == 0)
 		e->config.sma.limits = sma_limits_default;
 	if (e->config.live.sources == 0)

@@ -35,27 +35,14 @@ struct engine_sa_config {
 	bool enabled; /**< serve; asking others works without */
 	char path[256]; /**< directory of the database; "": memory only */
 	uint32_t map_mb; /**< the most it may grow to */
-	uint64_t sm_key;
-	uint32_t trust; /**< enum sa_trust */
-	uint16_t master_sm_lid; /**< Config is taken from it, whatever its SM_Key; 0: none */
-	uint8_t edit_add; /**< EditModifier of class version 1, as server and as client */
-	uint8_t edit_delete;
-	uint8_t edit_edit;
-	uint8_t packet_life; /**< of computed paths, a code */
-	uint32_t max_results; /**< records that a filtered query may gather */
-	uint32_t max_result_mb; /**< memory of gathered results, per worker */
-	uint32_t max_queries; /**< not answered yet, per worker */
-	uint32_t max_transfers; /**< answers of many packets under way, per worker */
-	uint32_t path_ports; /**< ports of the fabric that a worker keeps at hand for paths */
-	uint32_t path_switches; /**< in all */
-	uint32_t path_links; /**< between switches, each counted from both ends */
-	uint32_t path_routes; /**< switches whose routes are kept at one time */
-	uint32_t max_writes; /**< changes under way, per worker */
 	uint32_t max_versions; /**< of the database held by transfers at one time */
 	uint32_t old_mb; /**< memory that old versions may keep */
-	uint32_t notice_retries;
-	uint32_t notice_interval_ms;
-	uint32_t notices_max; /**< Reports under way, per worker */
+	/**
+	 * .max_queries 0: sa_config_default. .store, .hz, .alloc, .rng, .workers, .own_key and
+	 * .resp_time are filled in by the engine, .path_ports is rounded up to a power of two
+	 */
+	struct sa_config server;
+	uint32_t max_result_mb; /**< for .server.max_result_bytes */
 	/* as a client */
 	uint32_t query_mb; /**< memory for the records that one query of ours may bring */
 };

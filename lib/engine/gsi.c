@@ -29,7 +29,6 @@ static int
 create_mad(struct worker *w, struct error *err)
 {
 	struct engine *e = w->engine;
-	const struct engine_sa_config *sa = &e->config.sa;
 	struct mad_worker_config config = {
 		.id = w->id,
 		.workers = w->workers,
@@ -57,8 +56,7 @@ create_mad(struct worker *w, struct error *err)
 	w->client = sa_client_create(w->mad, e->alloc, ENGINE_SA_QUERIES);
 	if (w->client == NULL)
 		return error_set(err, ENOMEM, "no memory for worker %u's SA queries", w->id);
-	sa_client_edit_codes(w->client,
-		(const uint8_t[]){ sa->edit_add, sa->edit_delete, sa->edit_edit });
+	sa_client_edit_codes(w->client, e->config.sa.server.edit_codes);
 	return 0;
 }
 
@@ -76,7 +74,7 @@ create_sa(struct worker *w, struct error *err)
 
 	/* all that may be under way comes back at once at worst */
 	w->written = engine_ring("written", sizeof(void *),
-			rte_align32pow2(e->config.sa.max_writes + 1),
+			rte_align32pow2(e->config.sa.server.max_writes + 1),
 			(int)rte_lcore_to_socket_id(w->lcore), RING_F_SP_ENQ | RING_F_SC_DEQ);
 	if (w->written != NULL)
 		w->sa = sa_worker_create(e->sa, &config);

@@ -54,7 +54,7 @@ int
 sa_store_create(struct engine *e, struct error *err)
 {
 	const struct engine_sa_config *c = &e->config.sa;
-	struct sa_config config = sa_config_default;
+	struct sa_config config = c->server;
 	int ret;
 
 	if (!c->enabled)
@@ -68,28 +68,11 @@ sa_store_create(struct engine *e, struct error *err)
 	config.alloc = e->alloc;
 	config.rng = &rng_kernel;
 	config.workers = e->num_workers;
-	config.trust = (enum sa_trust)c->trust;
-	config.sm_key = c->sm_key;
 	e->sa_own_key = rng_u64(&rng_kernel);
 	config.own_key = e->sa_own_key;
-	config.master_sm_lid = c->master_sm_lid;
-	config.edit_codes[0] = c->edit_add;
-	config.edit_codes[1] = c->edit_delete;
-	config.edit_codes[2] = c->edit_edit;
 	config.resp_time = e->config.mad.resp_time;
-	config.packet_life = c->packet_life;
-	config.max_results = c->max_results;
 	config.max_result_bytes = (uint32_t)(c->max_result_mb * MIB);
-	config.max_queries = c->max_queries;
-	config.max_transfers = c->max_transfers;
-	config.path_ports = rte_align32pow2(c->path_ports);
-	config.path_switches = c->path_switches;
-	config.path_links = c->path_links;
-	config.path_routes = c->path_routes;
-	config.max_writes = c->max_writes;
-	config.notice_retries = (uint8_t)c->notice_retries;
-	config.notice_interval_ms = c->notice_interval_ms;
-	config.notices_max = c->notices_max;
+	config.path_ports = rte_align32pow2(config.path_ports);
 	e->sa = sa_create(&config, err);
 	if (e->sa == NULL)
 		return -ENOMEM;

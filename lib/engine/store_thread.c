@@ -260,13 +260,13 @@ store_thread_create(struct engine *e, struct error *err)
 	pthread_cond_init(&t->job_done, NULL);
 	for (i = 0; i < e->num_workers; i++) {
 		t->in[i] = engine_ring("writes", sizeof(void *),
-				rte_align32pow2(e->config.sa.max_writes + 1), SOCKET_ID_ANY,
+				rte_align32pow2(e->config.sa.server.max_writes + 1), SOCKET_ID_ANY,
 				RING_F_SP_ENQ | RING_F_SC_DEQ);
 		if (t->in[i] == NULL)
 			return error_set(err, ENOMEM,
 					"no memory for rings of %u changes: lower sa.max_writes or "
 					"raise eal.memory_mb",
-					e->config.sa.max_writes);
+					e->config.sa.server.max_writes);
 	}
 	return 0;
 }

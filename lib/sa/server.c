@@ -17,6 +17,7 @@
 
 const struct sa_config sa_config_default = {
 	.trust = SA_TRUST_KEY,
+	.sm_key = SA_SM_KEY_WELL_KNOWN,
 	.gid_prefix = UINT64_C(0xFE80000000000000),
 	.resp_time = 16,
 	.packet_life = 18,

@@ -244,8 +244,8 @@ test_keys_of_subnet_administration_arrive(void **state)
 	      "\"mad\": {\"max_sessions\": 64, \"v1_flags_lsb\": true}, " PORTS "}");
 	assert_true(config.engine.sa.enabled);
 	assert_string_equal(config.engine.sa.path, "/var/x");
-	assert_int_equal(config.engine.sa.trust, SA_TRUST_ALL);
-	assert_int_equal(config.engine.sa.sm_key, 77);
+	assert_int_equal(config.engine.sa.server.trust, SA_TRUST_ALL);
+	assert_int_equal(config.engine.sa.server.sm_key, 77);
 	assert_int_equal(config.engine.sa.query_mb, 3);
 	assert_int_equal(config.engine.mad.max_sessions, 64);
 	assert_true(config.engine.mad.v1_flags_lsb);
@@ -253,7 +253,7 @@ test_keys_of_subnet_administration_arrive(void **state)
 	taken("{\"sa\": {\"enabled\": false}, " PORTS "}");
 	assert_false(config.engine.sa.enabled);
 	assert_string_equal(config.engine.sa.path, "");
-	assert_int_equal(config.engine.sa.trust, SA_TRUST_KEY);
+	assert_int_equal(config.engine.sa.server.trust, SA_TRUST_KEY);
 }
 
 static void

@@ -210,6 +210,7 @@ test_lid_changes_under_qps(void **state)
 	pair_create(e, &q, 1, 0);
 	set_port(e, 0, 0x31, 0, 0);
 	assert_int_equal(attr_of(e, 0)->lid, 0x31);
+	eventually(events_of(e, EVENT_LID_CHANGE, 0) == 1);
 	eventually(slid_of(e, p.a.qpn) == 0x31);
 	eventually(slid_of(e, q.a.qpn) == 0x31);
 	assert_int_equal(slid_of(e, p.b.qpn), 2);

@@ -119,6 +119,7 @@ static const bool elsewhere[VERDICT_COUNT] = {
 	[VERDICT_NOT_OUR_VLAN] = true, [VERDICT_NOT_OUR_IP] = true,
 	[VERDICT_ETHERTYPE] = true, [VERDICT_NO_MBUF] = true,
 	[VERDICT_HANDOFF_FULL] = true, [VERDICT_MULTICAST] = true,
+	[VERDICT_VL15_DROPPED] = true,
 };
 
 /* rc-transport 11; ERR is entered from each state by the code itself as well */
@@ -199,8 +200,8 @@ static const uint8_t methods[][2] = { { 1, MAD_GET }, { 1, MAD_SET }, { 1, MAD_G
 	{ 2, MAD_REPORT }, { 2, MAD_REPORT_RESP }, { 2, SA_GET_TABLE },
 	{ 2, SA_GET_TABLE | MAD_RESPONSE }, { 2, SA2_DELETE }, { 2, SA2_DELETE | MAD_RESPONSE } };
 
-static unsigned int
-missing(uint64_t count, bool verbose, const char *what, const char *name)
+unsigned int
+coverage_missing(uint64_t count, bool verbose, const char *what, const char *name)
 {
 	if (verbose)
 		printf("  %10llu %s %s\n", (unsigned long long)count, what, name);
@@ -221,11 +222,11 @@ report_sessions(const struct coverage *c, bool verbose)
 	for (unsigned int i = 0; i < COUNT(mad_transitions); i++) {
 		snprintf(text, sizeof(text), "%s %s -> %s", mad_groups[mad_transitions[i].group],
 			mad_states[mad_transitions[i].from], mad_states[mad_transitions[i].to]);
-		n += missing(c->mad_state[mad_transitions[i].group][mad_transitions[i].from]
+		n += coverage_missing(c->mad_state[mad_transitions[i].group][mad_transitions[i].from]
 				[mad_transitions[i].to], verbose, "session", text);
 	}
 	for (unsigned int i = 0; i < MAD_END_COUNT; i++)
-		n += missing(c->mad_end[i], verbose, "end", mad_end_name((enum mad_end)i));
+		n += coverage_missing(c->mad_end[i], verbose, "end", mad_end_name((enum mad_end)i));
 	return n;
 }
 
@@ -237,26 +238,26 @@ report_fields(const struct coverage *c, bool verbose)
 
 	for (unsigned int i = 0; i < COUNT(v1_flags); i++) {
 		snprintf(text, sizeof(text), "0x%02x", v1_flags[i]);
-		n += missing(c->v1_flag[v1_flags[i]], verbose, "FragmentFlag", text);
+		n += coverage_missing(c->v1_flag[v1_flags[i]], verbose, "FragmentFlag", text);
 	}
 	for (unsigned int i = 0; i < COUNT(rmpp_types); i++) {
 		snprintf(text, sizeof(text), "%u", rmpp_types[i]);
-		n += missing(c->rmpp_type[rmpp_types[i]], verbose, "RMPPType", text);
+		n += coverage_missing(c->rmpp_type[rmpp_types[i]], verbose, "RMPPType", text);
 	}
 	for (unsigned int i = 0; i < COUNT(rmpp_flags); i++) {
 		snprintf(text, sizeof(text), "0x%x", rmpp_flags[i]);
-		n += missing(c->rmpp_flags[rmpp_flags[i]], verbose, "RMPPFlags", text);
+		n += coverage_missing(c->rmpp_flags[rmpp_flags[i]], verbose, "RMPPFlags", text);
 	}
 	for (unsigned int i = 0; i < COUNT(rmpp_statuses); i++)
-		n += missing(c->rmpp_status[rmpp_statuses[i]], verbose, "RMPPStatus",
+		n += coverage_missing(c->rmpp_status[rmpp_statuses[i]], verbose, "RMPPStatus",
 			rmpp_status_name(rmpp_statuses[i]));
 	for (unsigned int i = 0; i < COUNT(mad_statuses); i++)
-		n += missing(mad_statuses[i] < 0x100 ? c->mad_status[mad_statuses[i]] :
+		n += coverage_missing(mad_statuses[i] < 0x100 ? c->mad_status[mad_statuses[i]] :
 			c->sa_status[mad_statuses[i] >> 8], verbose, "MAD status",
 			mad_status_name(mad_statuses[i]));
 	for (unsigned int i = 0; i < COUNT(methods); i++) {
 		snprintf(text, sizeof(text), "version %u 0x%02x", methods[i][0], methods[i][1]);
-		n += missing(c->mad_method[methods[i][0]][methods[i][1]], verbose, "method", text);
+		n += coverage_missing(c->mad_method[methods[i][0]][methods[i][1]], verbose, "method", text);
 	}
 	return n;
 }
@@ -283,24 +284,24 @@ coverage_report(const struct coverage *c, bool verbose)
 
 	for (unsigned int i = 0; i < VERDICT_COUNT; i++)
 		if (!elsewhere[i])
-			n += missing(c->verdict[i], verbose, "verdict", verdict_infos[i].name);
+			n += coverage_missing(c->verdict[i], verbose, "verdict", verdict_infos[i].name);
 	for (unsigned int i = 0; i < sizeof(transitions) / sizeof(transitions[0]); i++) {
 		snprintf(text, sizeof(text), "%s -> %s", qp_state_name(transitions[i][0]),
 			qp_state_name(transitions[i][1]));
-		n += missing(c->transition[transitions[i][0]][transitions[i][1]], verbose,
+		n += coverage_missing(c->transition[transitions[i][0]][transitions[i][1]], verbose,
 			"transition", text);
 	}
 	for (unsigned int i = 0; i < sizeof(syndromes); i++) {
 		snprintf(text, sizeof(text), "0x%02x", syndromes[i]);
-		n += missing(c->syndrome[syndromes[i]], verbose, "syndrome", text);
+		n += coverage_missing(c->syndrome[syndromes[i]], verbose, "syndrome", text);
 	}
 	for (unsigned int i = 0; i < sizeof(statuses); i++)
-		n += missing(c->status[statuses[i]], verbose, "status", wc_status_name(statuses[i]));
+		n += coverage_missing(c->status[statuses[i]], verbose, "status", wc_status_name(statuses[i]));
 	for (unsigned int i = 0; i < sizeof(events); i++)
-		n += missing(c->event[events[i]], verbose, "event", event_type_name(events[i]));
+		n += coverage_missing(c->event[events[i]], verbose, "event", event_type_name(events[i]));
 	for (unsigned int i = 0; i < 256; i++)
 		if (OPCODE_CLASS(i) == OPCODE_RC && i < RC_FLUSH && (opcodes[i].flags & OP_VALID))
-			n += missing(c->opcode[i], verbose, "opcode", opcodes[i].name);
+			n += coverage_missing(c->opcode[i], verbose, "opcode", opcodes[i].name);
 	return n + report_sessions(c, verbose) + report_fields(c, verbose) +
-		coverage_report_light(c, verbose);
+		coverage_report_smi(c, verbose) + coverage_report_light(c, verbose);
 }

@@ -36,6 +36,8 @@ struct coverage {
 	uint64_t sa_status[256];
 	uint64_t mad_method[3][256]; /* by class version */
 	uint64_t mad_end[MAD_END_COUNT];
+	uint64_t port_state[5][5]; /* by enum port_state */
+	uint64_t trap[5][5]; /* by enum sma_trap_state */
 	uint64_t light; /* seeds of SA scripts with at most 1 % loss */
 	uint64_t light_failed; /* those with a query that did not complete */
 };
@@ -50,8 +52,14 @@ void coverage_mad(struct coverage *c, const uint8_t *mad, uint8_t flags);
 uint8_t coverage_mad_state_of(const char *name);
 void coverage_mad_state(struct coverage *c, unsigned int group, uint8_t from, uint8_t to);
 void coverage_mad_end(struct coverage *c, enum mad_end end);
+void coverage_port_state(struct coverage *c, uint8_t from, uint8_t to);
+void coverage_trap(struct coverage *c, uint8_t from, uint8_t to);
 void coverage_light(struct coverage *c, bool completed);
 void coverage_add(struct coverage *sum, const struct coverage *c);
+/** @return 1 and say so: never reached */
+unsigned int coverage_missing(uint64_t count, bool verbose, const char *what, const char *name);
+/** States of ports and traps. */
+unsigned int coverage_report_smi(const struct coverage *c, bool verbose);
 /** Have the queries of seeds with little loss completed? @return 1: too few */
 unsigned int coverage_report_light(const struct coverage *c, bool verbose);
 /** Print what is missing. @return how many things are */

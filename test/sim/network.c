@@ -74,6 +74,8 @@ trace_frame(struct sim_node *from, const uint8_t *frame, uint32_t len, const cha
 		trace_mad(from, &pkt, fate);
 		return;
 	}
+	if (pkt.dest_qpn <= 1 && from->sim->guest != NULL)
+		from->sim->guest->sent(from, &pkt, fate[0] != '\0');
 	wire_print(&pkt, text, sizeof(text));
 	sim_trace(from->sim, "%u -> %u %s%s", from->id, !from->id, text, fate);
 }

@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "live_sim.h"
 #include "sa_sim.h"
+#include "trap_sim.h"
 
 #define BIT(status) (1u << (status))
 
@@ -305,6 +307,8 @@ const struct scenario scenarios[] = {
 	{ "sa_cut", "SA: the network goes away", sa_scenario_cut, 1 },
 	{ "sa_big", "SA: tables of 10,000 to 100,000 records", sa_scenario_big, 1 },
 	{ "sa_million", "SA: a table of 1,000,000 records; only by name", sa_scenario_million, 0 },
+	{ "traps", "traps of a port: loss, its SM, LID and state change, repressed or given up", trap_scenario, 3 },
+	{ "echo", "liveness: echoes of many packets and whatever else can be asked, loss up to 20 %", scenario_echo, 3 },
 };
 
 const unsigned int num_scenarios = sizeof(scenarios) / sizeof(scenarios[0]);

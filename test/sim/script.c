@@ -162,6 +162,9 @@ script_end(struct sim *s)
 
 	if (s->sa != NULL)
 		sa_script_end(s);
+	if (s->guest != NULL)
+		s->guest->end(s);
+	s->guest = NULL;
 	if (!s->failed) {
 		for (unsigned int i = 0; i < s->num_flows; i++)
 			flow_settle(s->flows[i]);

@@ -203,6 +203,8 @@ run_nodes(struct sim *s)
 		busy |= rc_pending(n->worker);
 		if (n->sa != NULL)
 			busy |= sa_side_run(n->sa);
+		if (s->guest != NULL)
+			busy |= s->guest->run(n);
 	}
 	return busy;
 }
@@ -225,6 +227,8 @@ sim_run(struct sim *s, uint64_t until, bool (*done)(struct sim *s))
 				next = t;
 			if (s->node[i].sa != NULL)
 				t = sa_side_next(s->node[i].sa);
+			else if (s->guest != NULL)
+				t = s->guest->next(&s->node[i]);
 			if (t < next)
 				next = t;
 		}

@@ -34,6 +34,16 @@
 struct sim;
 struct sim_node;
 
+/** Who lives on QP0 and QP1 of both nodes instead of subnet administration. */
+struct sim_guest {
+	enum verdict (*receive)(struct sim_node *n, const struct packet *pkt);
+	bool (*run)(struct sim_node *n); /**< one turn. @return more to do at once */
+	uint64_t (*next)(const struct sim_node *n); /**< when a timer is due */
+	/** A frame to QP0 or QP1 that a node sends, and whether the network loses it. */
+	void (*sent)(struct sim_node *from, const struct packet *pkt, bool lost);
+	void (*end)(struct sim *s); /**< check, and free everything */
+};
+
 /** What the network does to frames of one direction; chances in 1/10000. */
 struct sim_network {
 	unsigned int lose;
@@ -110,6 +120,8 @@ struct sim {
 	struct coverage *coverage;
 	struct script *script; /**< what the scenario keeps */
 	struct sa_script *sa; /**< of scenarios with subnet administration */
+	const struct sim_guest *guest; /**< or NULL */
+	void *guest_arg;
 	struct flow *flows[16];
 	unsigned int num_flows;
 };

@@ -54,8 +54,9 @@ test_lid_change(void **state)
 	assert_int_equal(b->settings[0].lid, 0x0123);
 	expect_event(b, EVENT_LID_CHANGE, 0);
 	expect_no_event(b);
-	/* the answer is sent from the LID that was asked */
+	/* the answer swaps the request's LIDs, whatever they are now */
 	assert_int_equal(b->reply.dlid, 7);
+	assert_int_equal(b->reply.slid, 5);
 	port_info(b, info);
 	info[34] |= 2;
 	assert_int_equal(set(b, 0x0015, 0, info), OK);

@@ -13,24 +13,18 @@
 /* PortInfo's modifier: the SM knows extended speeds. No port number, and nothing to do for us. */
 #define SM_EXT_SPEEDS (1u << 31)
 
-struct sma_port *
-sma_port_info_target(const struct sma_port *p, uint32_t modifier)
-{
-	modifier &= ~SM_EXT_SPEEDS;
-	if (modifier == 0)
-		return p->sma->port_of[p->index];
-	/* ports without an agent (RoCE) have no PortInfo either */
-	return modifier <= SMA_PORTS_MAX ? p->sma->port_of[modifier - 1] : NULL;
-}
-
 /* --- attributes --- */
 
-/* The port whose attribute it is; NULL: the modifier names none. */
+/* The port whose attribute it is (smp-sma 3); NULL: PortInfo's modifier names none. */
 static struct sma_port *
 target_of(const struct smp *smp)
 {
-	return smp->attribute == SMA_PORT_INFO ?
-		sma_port_info_target(smp->port, smp->modifier) : smp->port;
+	uint32_t number = smp->modifier & ~SM_EXT_SPEEDS;
+
+	if (smp->attribute != SMA_PORT_INFO || number == 0)
+		return smp->port;
+	/* ports without an agent (RoCE) have no PortInfo either */
+	return number <= SMA_PORTS_MAX ? smp->port->sma->port_of[number - 1] : NULL;
 }
 
 static uint16_t

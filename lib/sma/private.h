@@ -106,8 +106,6 @@ struct sma_attribute {
 };
 const struct sma_attribute *sma_attribute_find(uint16_t id);
 
-/* The port that PortInfo's modifier means (smp-sma 3); NULL: none that is managed. */
-struct sma_port *sma_port_info_target(const struct sma_port *p, uint32_t modifier);
 /* Does a modifier's port number mean this port? On a CA: 0, or the number itself. */
 bool sma_port_number(const struct sma_port *p, uint32_t number);
 

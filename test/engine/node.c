@@ -110,6 +110,7 @@ end_create(struct engine *e, struct end *end, int worker)
 	};
 	struct error err = { "" };
 
+	*end = (struct end){ 0 };
 	assert_ok(engine_pd_alloc(e, &end->pd, &err));
 	mr.pd = end->pd;
 	assert_ok(engine_mr_register(e, &mr, &end->mr, &err));
@@ -137,7 +138,11 @@ void
 end_connect(struct engine *e, struct end *end, uint16_t port, const struct end *peer)
 {
 	const struct port_attr *peer_port = link_port_attr(engine_link(e), !port);
-	struct engine_ah ah = { .port = port, .dlid = peer_port->lid };
+	struct engine_ah ah = {
+		.port = port,
+		.dlid = peer_port->lid | peer->path_bits,
+		.src_path_bits = end->path_bits,
+	};
 	struct qp_attr attr = {
 		.qp_state = QPS_INIT,
 		.qp_access_flags = MEM_ACCESS_REMOTE,
@@ -155,7 +160,7 @@ end_connect(struct engine *e, struct end *end, uint16_t port, const struct end *
 	};
 	struct error err = { "" };
 
-	if (!peer_port->ib)
+	if (!peer_port->ib || end->grh)
 		ah.dgid = peer_port->gid[0].gid;
 	assert_ok(engine_qp_modify(e, end->qpn, &attr, NULL,
 			QP_ATTR_STATE | QP_ATTR_PORT | QP_ATTR_PKEY_INDEX | QP_ATTR_ACCESS_FLAGS,

@@ -199,6 +199,32 @@ slid_of(struct engine *e, uint32_t qpn)
 	return info.attr.av.slid;
 }
 
+/* LMC: a QP has one of the port's LIDs; and a GRH, when its path is global */
+static void
+test_path_bits_and_grh(void **state)
+{
+	struct engine *e;
+	struct pair p;
+	int grh;
+
+	node_config_ib(true)->sma.port[1].lmc = 1;
+	*state = e = node_start();
+	eventually(attr_of(e, 0)->up && attr_of(e, 1)->up);
+	for (grh = 0; grh < 2; grh++) {
+		end_create(e, &p.a, 0);
+		end_create(e, &p.b, 1);
+		p.b.path_bits = 1;
+		p.a.grh = p.b.grh = grh;
+		end_connect(e, &p.a, 0, &p.b);
+		end_connect(e, &p.b, 1, &p.a);
+		assert_int_equal(slid_of(e, p.b.qpn), 3);
+		assert_int_equal(post(e, &p.a, WR_RDMA_WRITE, &p.b, 0, 0, 20000, 1), 1);
+		expect_wc(e, &p.a, 1);
+		pair_destroy(e, &p);
+	}
+	assert_int_equal(verdict_total(e, VERDICT_ADDRESS), 0);
+}
+
 /* the LID changes under connected queue pairs, on whatever worker; back again they go on */
 static void
 test_lid_changes_under_qps(void **state)
@@ -522,6 +548,7 @@ main(void)
 		BARE(test_bring_up),
 		ACTIVE(test_timeouts),
 		ACTIVE(test_rc_over_ib),
+		OWN(test_path_bits_and_grh),
 		ACTIVE(test_lid_changes_under_qps),
 		OWN(test_vl15_buffer_overflows),
 		ACTIVE(test_vl15_is_for_qp0),

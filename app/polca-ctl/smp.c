@@ -47,15 +47,21 @@ print_result(const struct options *o, const json_t *result)
 		print_raw(result);
 }
 
+static json_int_t
+number(const json_t *params, const char *name, json_int_t def)
+{
+	const json_t *v = json_object_get(params, name);
+
+	return v != NULL ? json_integer_value(v) : def;
+}
+
 /* How long the server may take: a Get and a Set, each tried again and again. */
 static unsigned int
 wait_of(const struct options *o, const json_t *params)
 {
-	json_int_t ms = json_integer_value(json_object_get(params, "timeout_ms"));
-	const json_t *retries = json_object_get(params, "retries");
+	json_int_t tries = 1 + number(params, "retries", 2), ms = number(params, "timeout_ms", 1000);
 
-	return o->wait_ms + (unsigned int)(2 * ms *
-		(1 + (retries != NULL ? json_integer_value(retries) : 7)));
+	return o->wait_ms + (unsigned int)(2 * tries * ms);
 }
 
 int

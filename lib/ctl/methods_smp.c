@@ -43,7 +43,6 @@ struct smp_args {
 };
 #define SMP_PORT    0x1
 #define SMP_DLID    0x2
-#define SMP_RETRIES 0x4
 
 #define SMP_ROWS                                                                                   \
 	P(struct smp_args, attribute, PARAM_STRING, .flags = PARAM_REQUIRED, .max = 32,            \
@@ -59,12 +58,10 @@ struct smp_args {
 		.help = "local port to ask from; in path it is this number and one"),              \
 	P(struct smp_args, m_key, PARAM_UINT, .flags = PARAM_DEFAULT,                              \
 		.help = "M_Key of the port asked: without it guarded ports do not answer"),        \
-	P(struct smp_args, timeout_ms, PARAM_UINT, .flags = PARAM_DEFAULT, .max = TIMEOUT_MAX_MS,  \
-		.def_text = "of the protocol",                                                     \
-		.help = "wait so long for the answer to each try"),                                \
-	P(struct smp_args, retries, PARAM_UINT, .bit = SMP_RETRIES, .max = RETRIES_MAX,            \
-		.def_text = "mad.retries of the configuration",                                    \
-		.help = "ask again so many times where nobody answers")
+	P(struct smp_args, timeout_ms, PARAM_UINT, .flags = PARAM_DEFAULT, .def = 1000, .min = 1,  \
+		.max = TIMEOUT_MAX_MS, .help = "wait so long for the answer to each try"),         \
+	P(struct smp_args, retries, PARAM_UINT, .flags = PARAM_DEFAULT, .def = 2,                  \
+		.max = RETRIES_MAX, .help = "ask again so many times where nobody answers")
 
 static const struct param get_params[] = { SMP_ROWS, P_END };
 static const struct param set_params[] = {
@@ -180,14 +177,11 @@ ask(struct rpc_call *call, struct smp_args *a, uint8_t method, struct engine_mad
 	struct smp_request req = { .method = method, .attribute = a->id, .modifier = a->modifier,
 		.m_key = a->m_key, .data = a->set, .path = a->path != NULL ? &a->route : NULL };
 	static const uint8_t nothing[SMP_DATA_LEN];
-	struct engine_mad_ask ask = { .ah = &ah, .timeout_ms = a->timeout_ms };
+	struct engine_mad_ask ask = { .ah = &ah, .timeout_ms = a->timeout_ms,
+		.retries = a->retries, .no_retry = a->retries == 0 };
 
 	if (method == MAD_GET)
 		req.data = nothing;
-	if ((a->present & SMP_RETRIES) != 0) {
-		ask.retries = a->retries;
-		ask.no_retry = a->retries == 0;
-	}
 	smp_build(&req, ask.mad);
 	return mad_ask(call, &a->asked, &ask, answer);
 }

@@ -80,8 +80,10 @@ test_a_lid_makes_a_lid_routed_smp(void **state)
 	assert_int_equal(d->e->mad.ah.dlid, 300);
 	assert_int_equal(d->e->mad.asked[0].timeout_ms, 70);
 	assert_true(d->e->mad.asked[0].no_retry);
-	call(d, "smp_get", "'attribute': 'nodeinfo', 'dlid': 300, 'port': 1, 'retries': 2");
+	/* silence is told within what a user waits */
+	call(d, "smp_get", "'attribute': 'nodeinfo', 'dlid': 300, 'port': 1");
 	assert_false(d->e->mad.asked[1].no_retry);
+	assert_int_equal(d->e->mad.asked[1].timeout_ms, 1000);
 	assert_int_equal(d->e->mad.asked[1].retries, 2);
 }
 

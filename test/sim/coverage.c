@@ -119,7 +119,7 @@ static const bool elsewhere[VERDICT_COUNT] = {
 	[VERDICT_NOT_OUR_VLAN] = true, [VERDICT_NOT_OUR_IP] = true,
 	[VERDICT_ETHERTYPE] = true, [VERDICT_NO_MBUF] = true,
 	[VERDICT_HANDOFF_FULL] = true, [VERDICT_MULTICAST] = true,
-	[VERDICT_VL15_DROPPED] = true,
+	[VERDICT_VL15_DROPPED] = true, [VERDICT_PORT_STATE] = true,
 };
 
 /* rc-transport 11; ERR is entered from each state by the code itself as well */

@@ -221,7 +221,7 @@ receive(struct smi_side *side, const struct packet *pkt)
 {
 	if (pkt->encap == ENCAP_IB && !port_lid_own(&side->attr, pkt->dlid)
 		&& pkt->dlid != PORT_LID_PERMISSIVE)
-		return VERDICT_ADDRESS;
+		return VERDICT_NOT_OUR_LID;
 	if (pkt->dest_qpn != 0)
 		return VERDICT_QPN_UNKNOWN;
 	if (pkt->payload_len == MAD_LEN)

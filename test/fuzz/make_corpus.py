@@ -3,7 +3,7 @@
 # Copyright(c) 2026 Polca contributors
 """Seed corpora for the fuzz targets: make_corpus.py DIR
 
-Writes DIR/packet, DIR/qp, DIR/mad, DIR/rpc, DIR/config and DIR/import from the captures, docs/rpc.md and config/.
+Writes DIR/packet, DIR/qp, DIR/mad, DIR/live, DIR/rpc, DIR/config and DIR/import from the captures, docs/rpc.md and config/.
 """
 import hashlib
 import pathlib
@@ -87,6 +87,31 @@ def mad_exchanges():
             KEEP_TID, mad=mad_header(version, 0x7E, 0x01))
 
 
+def live_mad(mgmt_class, method, live_type, attribute=0, kind=0, flags=0, status=0, segment=0, length=0):
+    return struct.pack(">BBBBHHQHHI", 1, mgmt_class, 1, method, 0, 0, 0x1234, attribute, 0, 0) + struct.pack(
+        ">BBBBIII", 1 if kind else 0, kind, flags, status, segment, length, 0x001405) + struct.pack(
+        ">B3xHH", live_type, 0x1234, 1) + bytes(range(208))
+
+
+def live_exchanges():
+    """Every request, streams of both directions whole and cut, answers nobody asked for."""
+    for what in range(7):
+        yield mad_record(ASK | REPLAY | STRANGER, what, 255)
+        yield mad_record(ASK | REPLAY, what, 3) + mad_record(TO_CLIENT | REPLAY, 0, 200) * 2
+    for live_type in range(8):
+        yield mad_record(KEEP_TID, mad=live_mad(0x34, 0x01, live_type)) + mad_record(
+            KEEP_TID, mad=live_mad(0x34, 0x03, live_type))
+    for mgmt_class, attribute in ((0x32, 0), (0x33, 0x10), (0x33, 0x11), (0x33, 0x12), (0x34, 1)):
+        yield mad_record(KEEP_TID, mad=live_mad(mgmt_class, 0x01, 0, attribute)) + mad_record(
+            KEEP_TID, mad=live_mad(mgmt_class, 0x01, 0, attribute, 2, 1, 0, 1, 64))
+    for live_type in (1, 3, 5):
+        echo = b""
+        for segment, flags, length in ((1, 3, 652), (2, 1, 0), (4, 5, 20), (3, 1, 0)):
+            echo += mad_record(KEEP_TID, mad=live_mad(0x34, 0x01, live_type, 0, 1, flags, 0, segment, length))
+        yield echo + mad_record(KEEP_TID, mad=live_mad(0x34, 0x01, live_type, 0, 2, 1, 0, 1, 17))
+    yield mad_record(KEEP_TID, mad=live_mad(0x34, 0x01, 1, 0, 1, 7, 0, 1, 12)) * 20
+
+
 def main():
     out = pathlib.Path(sys.argv[1])
     for pcap in sorted((ROOT / "test/data/captures").glob("*.pcap")):
@@ -106,6 +131,8 @@ def main():
             save(out / "qp", stream)
     for exchange in mad_exchanges():
         save(out / "mad", exchange)
+    for exchange in live_exchanges():
+        save(out / "live", exchange)
     for line in re.findall(r'^\{.*"jsonrpc".*\}$', (ROOT / "docs/rpc.md").read_text(), re.M):
         save(out / "rpc", line.encode())
     save(out / "rpc", b'{"jsonrpc": "2.0", "id": 1, "method": "rpc_list"}')

@@ -40,6 +40,7 @@ struct link_queue {
 	struct tx_sink sink; /* first: the sink is the queue */
 	struct frame *frame;
 	uint32_t size, head, tail;
+	enum encap encap; /* RoCEv2 over IPv4, unless set */
 	const struct path *path; /* of the packet reserved */
 	uint32_t reserved;
 	/* links that take time and lose packets; all 0: neither */
@@ -57,6 +58,40 @@ void link_pop(struct link_queue *q);
 uint64_t link_next_due(const struct link_queue *q); /* UINT64_MAX: empty */
 uint64_t bench_random(uint64_t *state);
 
+/* --- common.c --- */
+
+void die(const char *what);
+uint64_t bench_hz(void); /* of the TSC */
+int bench_by_value(const void *a, const void *b); /* doubles, for qsort() */
+/* Of n sorted values, the one that this share of them is below. */
+double bench_quantile(const double *sorted, unsigned int n, double share);
+/* Where it is measured. */
+void bench_print_machine(unsigned int runs);
+
+struct bench_config {
+	uint32_t sessions;
+	uint64_t hz;                       /* 0: the TSC's */
+	uint8_t subnet_timeout, resp_time; /* 0: 18 */
+	uint32_t queue;                    /* frames, a power of two; 0: 4096 */
+};
+void bench_port(struct port_attr *port, uint32_t ip, uint8_t subnet_timeout);
+void bench_limits(struct mad_limits *limits, const struct bench_config *config);
+
+/* --- answer.c: requests of one packet, the same over and over --- */
+
+/* One more request to be asked; its sender need not be anywhere. */
+void answer_add(struct link_queue *requests, const struct mad_peer *to, const uint8_t *mad);
+/*
+ * Answers a second of a worker that takes in bursts of these requests; each must be answered.
+ *
+ * @param out  where its answers go; the last burst's are still there afterwards
+ */
+double answer_rate(struct link_queue *requests, struct link_queue *out, struct mad_worker *w,
+		enum verdict (*receive)(struct mad_worker *w, const struct packet *pkt, uint64_t now),
+		uint64_t count);
+/* MAD of the last answer. */
+const uint8_t *answer_last(const struct link_queue *out);
+
 /* --- server.c --- */
 
 struct bench_server {
@@ -70,20 +105,11 @@ struct bench_server {
 	uint64_t busy; /* TSC cycles spent in server_step() */
 };
 
-struct bench_config {
-	uint32_t sessions;
-	uint64_t hz;                       /* 0: the TSC's */
-	uint8_t subnet_timeout, resp_time; /* 0: 18 */
-	uint32_t queue;                    /* frames, a power of two; 0: 4096 */
-};
-
 void server_create(struct bench_server *s, const struct bench_config *config);
 void server_destroy(struct bench_server *s);
 /* What a worker's round does with the packets of in; its time is added to busy. @return packets */
 unsigned int server_step(struct bench_server *s, struct link_queue *in, uint64_t now);
 void server_load(struct bench_server *s, const struct sa_change *changes, size_t n);
-void bench_port(struct port_attr *port, uint32_t ip, uint8_t subnet_timeout);
-void bench_limits(struct mad_limits *limits, const struct bench_config *config);
 
 /* --- database.c --- */
 
@@ -146,8 +172,5 @@ struct loss_result {
 /* One table, losing one packet in so many (0: none). */
 void loss_run(struct loss_bench *b, unsigned int version, uint32_t one_in, uint64_t seed,
 		struct loss_result *result);
-
-void die(const char *what);
-uint64_t bench_hz(void); /* of the TSC */
 
 #endif

@@ -81,7 +81,7 @@ link_front(struct link_queue *q, struct packet *pkt, uint64_t now)
 	if (q->head == q->tail || f->due > now)
 		return NULL;
 	rte_prefetch0(q->frame[(q->head + 1) & (q->size - 1)].bytes);
-	if (!wire_parse(ENCAP_ROCEV2_IPV4, f->bytes + f->start + ETHER_LEN, f->len - ETHER_LEN, pkt,
+	if (!wire_parse(q->encap, f->bytes + f->start + ETHER_LEN, f->len - ETHER_LEN, pkt,
 			    &why))
 		die(verdict_infos[why].name);
 	pkt->port = 0;

@@ -25,23 +25,6 @@ static unsigned int runs = 9;
 static const char *only = "";
 static bool brief;
 
-static int
-by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return x < y ? -1 : x > y;
-}
-
-/* Of n sorted values, the one that this share of them is below. */
-static double
-quantile(const double *sorted, unsigned int n, double share)
-{
-	unsigned int i = (unsigned int)(share * (n - 1) + 0.5);
-
-	return sorted[i];
-}
-
 /* --- throughput --- */
 
 struct bench_case {
@@ -165,11 +148,11 @@ throughput(void)
 	for (i = 0; i < CASES; i++) {
 		if (!chosen(cases[i].name))
 			continue;
-		qsort(rate[i], runs, sizeof(double), by_value);
-		qsort(repeated[i], runs, sizeof(double), by_value);
+		qsort(rate[i], runs, sizeof(double), bench_by_value);
+		qsort(repeated[i], runs, sizeof(double), bench_by_value);
 		printf("%-20s %12.0f %12.0f %12.0f %8.2f %%  %s\n", cases[i].name,
-				quantile(rate[i], runs, 0.5), rate[i][0], rate[i][runs - 1],
-				100 * quantile(repeated[i], runs, 0.5), cases[i].unit);
+				bench_quantile(rate[i], runs, 0.5), rate[i][0], rate[i][runs - 1],
+				100 * bench_quantile(repeated[i], runs, 0.5), cases[i].unit);
 	}
 }
 
@@ -194,11 +177,11 @@ loss_case(struct loss_bench *b, unsigned int version, uint32_t one_in, unsigned 
 		lost += r.lost;
 		segments += r.result.segments;
 	}
-	qsort(us, transfers, sizeof(*us), by_value);
+	qsort(us, transfers, sizeof(*us), bench_by_value);
 	printf("v%u, loss %4.1f %%: median %9.1f us, 90 %% %9.1f, 99 %% %9.1f, longest %9.1f; "
 	       "%.1f segments, %.1f packets lost\n",
-			version, one_in != 0 ? 100.0 / one_in : 0, quantile(us, transfers, 0.5),
-			quantile(us, transfers, 0.9), quantile(us, transfers, 0.99),
+			version, one_in != 0 ? 100.0 / one_in : 0, bench_quantile(us, transfers, 0.5),
+			bench_quantile(us, transfers, 0.9), bench_quantile(us, transfers, 0.99),
 			us[transfers - 1], (double)segments / transfers, (double)lost / transfers);
 	free(us);
 }
@@ -220,25 +203,6 @@ loss(void)
 		loss_case(b, version, 100, transfers, records);
 	}
 	loss_destroy(b);
-}
-
-/* --- where it was measured --- */
-
-static void
-print_machine(void)
-{
-	char line[256];
-	FILE *f = fopen("/proc/cpuinfo", "r");
-
-	while (f != NULL && fgets(line, sizeof(line), f) != NULL)
-		if (strncmp(line, "model name", 10) == 0) {
-			printf("%s", strchr(line, ':') + 2);
-			break;
-		}
-	if (f != NULL)
-		fclose(f);
-	printf("TSC %.2f GHz; %s; %s; %u runs, interleaved\n", (double)bench_hz() / 1e9,
-			__VERSION__, BENCH_FLAGS, runs);
 }
 
 static void
@@ -273,7 +237,7 @@ main(int argc, char **argv)
 		usage();
 	if (brief)
 		runs = 1;
-	print_machine();
+	bench_print_machine(runs);
 	throughput();
 	loss();
 	return 0;

@@ -4,77 +4,16 @@
 
 /* One worker that serves, and a round of its loop. */
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <time.h>
-
 #include <rte_cycles.h>
 
 #include "bench.h"
 
 #define WHEEL_TICK 32768 /* 13 us at 2.6 GHz, as the engine has it */
 
-void
-die(const char *what)
-{
-	fprintf(stderr, "sa_bench: %s\n", what);
-	exit(1);
-}
-
-uint64_t
-bench_hz(void)
-{
-	static uint64_t hz;
-	struct timespec a, b;
-	uint64_t start;
-
-	if (hz != 0)
-		return hz;
-	clock_gettime(CLOCK_MONOTONIC, &a);
-	start = rte_rdtsc();
-	do {
-		clock_gettime(CLOCK_MONOTONIC, &b);
-	} while ((b.tv_sec - a.tv_sec) * 1000000000 + b.tv_nsec - a.tv_nsec < 100000000);
-	hz = (rte_rdtsc() - start) * 1000000000 /
-	     (uint64_t)((b.tv_sec - a.tv_sec) * 1000000000 + b.tv_nsec - a.tv_nsec);
-	return hz;
-}
-
 static const struct port_attr *
 port_of(void *arg, uint16_t port)
 {
 	return port == 0 ? arg : NULL;
-}
-
-void
-bench_port(struct port_attr *port, uint32_t ip, uint8_t subnet_timeout)
-{
-	const uint8_t addr[4] = { 10, (uint8_t)(ip >> 16), (uint8_t)(ip >> 8), (uint8_t)ip };
-
-	*port = (struct port_attr){ .name = "bench",
-		.mtu = 4200,
-		.active_mtu = 4096,
-		.up = true,
-		.vlan = PATH_NO_VLAN,
-		.num_gids = 1,
-		.num_pkeys = 1,
-		.pkey = { 0xFFFF },
-		.mac = { 2, 0, 0, 0, 0, (uint8_t)ip },
-		.subnet_timeout = subnet_timeout };
-	port->gid[0].gid = gid_from_ipv4(addr);
-	port->gid[0].type = GID_ROCEV2;
-	port->gid[0].prefix_len = 8;
-}
-
-void
-bench_limits(struct mad_limits *limits, const struct bench_config *config)
-{
-	*limits = mad_limits_default;
-	limits->max_sessions = config->sessions;
-	limits->max_sessions_per_peer = config->sessions;
-	limits->resp_time = config->resp_time != 0 ? config->resp_time : 18;
-	limits->rmpp_window = 64;
-	limits->rmpp_send_max = 64;
 }
 
 static uint64_t

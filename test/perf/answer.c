@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * How many requests of one packet a worker answers: packets in, checked, answered, packets out. The
+ * requests are built beforehand and come again and again; what becomes of answers is not timed.
+ */
+
+#include <string.h>
+
+#include <rte_cycles.h>
+
+#include "bench.h"
+
+void
+answer_add(struct link_queue *requests, const struct mad_peer *to, const uint8_t *mad)
+{
+	const struct wire_headers h = { .opcode = UD_SEND_ONLY, .pkey = to->pkey,
+		.dest_qpn = to->qpn, .qkey = to->qkey, .src_qpn = to->qpn };
+	struct path path;
+	uint8_t *p;
+
+	path_init(&path, &to->av, to->qpn, to->qpn);
+	p = tx_reserve(&requests->sink, &path, 20 + MAD_LEN);
+	if (p == NULL)
+		die("no room for a request");
+	p += wire_build(p, &h);
+	memcpy(p, mad, MAD_LEN);
+	tx_commit(&requests->sink);
+}
+
+double
+answer_rate(struct link_queue *requests, struct link_queue *out, struct mad_worker *w,
+		enum verdict (*receive)(struct mad_worker *w, const struct packet *pkt, uint64_t now),
+		uint64_t count)
+{
+	uint64_t answered = 0, busy = 0, start;
+	struct packet pkt;
+	unsigned int n;
+
+	while (answered < count) {
+		if (requests->head == requests->tail)
+			requests->head = 0;
+		out->head = out->tail;
+		start = rte_rdtsc();
+		for (n = 0; n < BENCH_BURST && link_front(requests, &pkt, 0) != NULL; n++) {
+			receive(w, &pkt, start);
+			link_pop(requests);
+		}
+		mad_run(w, start, BENCH_SEND_BUDGET);
+		busy += rte_rdtsc() - start;
+		if (out->tail - out->head != n)
+			die("a request was not answered");
+		answered += n;
+	}
+	return (double)answered * (double)bench_hz() / (double)busy;
+}
+
+const uint8_t *
+answer_last(const struct link_queue *out)
+{
+	const struct frame *f = &out->frame[(out->tail - 1) & (out->size - 1)];
+
+	return f->bytes + PATH_HEADER_MAX + 20;
+}

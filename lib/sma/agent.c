@@ -104,6 +104,8 @@ answer(const struct smp *smp, struct mad_request *req)
 	uint16_t status = serve(smp, data, &result);
 
 	count(smp->port, smp->method, status);
+	/* smp-sma 6.6: whatever the method was */
+	req->reply[MAD_OFF_METHOD] = MAD_GET_RESP;
 	put_be16(req->reply + MAD_OFF_STATUS, status);
 	/* smp-sma 2: an error gives the request's data back, but where a Get result is due */
 	memcpy(req->reply + SMP_OFF_DATA, result ? data : smp->mad + SMP_OFF_DATA, SMP_DATA_LEN);

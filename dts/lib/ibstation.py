@@ -10,7 +10,7 @@ import time
 import umad  # noqa: F401: where ibwire is
 import ibwire
 from roce import mac_bytes
-from smp import Smp
+from smp import NOTICE, Smp, TRAP
 
 ETH_P_ALL = 3
 SO_RCVBUFFORCE = 33
@@ -22,7 +22,7 @@ class IbStation:
     def __init__(self, ns, ifname, mac, remote_mac, lid, remote_lid, ethertype=ibwire.ETHERTYPE):
         self.mac, self.remote_mac = mac, remote_mac
         self.lid, self.remote_lid, self.ethertype = lid, remote_lid, ethertype
-        self.psn = 0
+        self.psn, self.traps = 0, []
 
         def opened():
             s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL))
@@ -54,7 +54,7 @@ class IbStation:
     # ---- in
 
     def maybe(self, timeout=0.0):
-        """The next packet, or None."""
+        """The next packet, or None. Traps come when they like: they are put aside."""
         end = time.monotonic() + timeout
         while True:
             self.sock.settimeout(max(0.0001, end - time.monotonic()))
@@ -68,6 +68,9 @@ class IbStation:
             p = ibwire.parse(frame[14:])
             if p.mad is not None:
                 p.smp = Smp(p.mad)
+                if p.dqp == 0 and p.smp.method == TRAP:
+                    self.traps.append(p)
+                    continue
             return p
 
     def rx(self, timeout=10):
@@ -76,11 +79,25 @@ class IbStation:
         assert p is not None, 'no packet within %g s' % timeout
         return p
 
+    def trap(self, number, timeout=10):
+        """The next Trap of this number; older ones of others are forgotten."""
+        end = time.monotonic() + timeout
+        while True:
+            while self.traps:
+                p = self.traps.pop(0)
+                if NOTICE.get(p.smp.data, 'number') == number:
+                    return p
+            left = end - time.monotonic()
+            assert left > 0, 'no trap %d within %g s' % (number, timeout)
+            p = self.maybe(min(left, 0.05))
+            assert p is None, p
+
     def drain(self):
         out = []
         while True:
             p = self.maybe()
             if p is None:
+                self.traps = []
                 return out
             out.append(p)
 

@@ -96,10 +96,10 @@ def build(mad, slid, dlid, dqp=0, sqp=None, vl=None, sl=0, lver=0, lnh=None, wor
 
 
 class Packet:
-    """A packet's fields by name; raw: as it came in, LRH .. VCRC, or None."""
+    """A packet's fields by name; raw: as it came in, LRH .. VCRC, or None; smp: for its users."""
 
     __slots__ = ('vl', 'sl', 'slid', 'dlid', 'grh', 'opcode', 'pkey', 'dqp', 'psn', 'qkey', 'sqp',
-                 'mad', 'raw')
+                 'mad', 'raw', 'smp')
 
     def __init__(self, **fields):
         for name in self.__slots__:
@@ -107,7 +107,7 @@ class Packet:
 
     def __repr__(self):
         return '<%s>' % ' '.join('%s=%s' % (n, getattr(self, n)) for n in self.__slots__
-                                 if n not in ('mad', 'raw') and getattr(self, n) is not None)
+                                 if n not in ('mad', 'raw', 'smp') and getattr(self, n) is not None)
 
 
 def datagram(mad, slid, dlid, dqp, sqp, sl=0, qkey=None, pkey=0xffff):

@@ -174,7 +174,7 @@ struct link_counters {
 	uint64_t tx_no_mbuf; /**< sink had no buffer */
 	uint64_t tx_full; /**< queue full: packet dropped after a bounded retry */
 	uint64_t tx_unresolved; /**< next hop not resolved yet: packet dropped */
-	uint64_t tx_port_state; /**< native IB: the port is not Active, no SMP: packet dropped */
+	uint64_t tx_port_state; /**< native IB: no SMP, and the port not Active or the SL without VL */
 	uint64_t tx_flooded; /**< native IB: no route to the LID, sent to all */
 	uint64_t lid_moved; /**< native IB: a learned LID was heard from another MAC */
 	/** ICMP port unreachable for RoCE traffic: a kernel holds the peer's address, or ours */

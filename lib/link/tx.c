@@ -147,18 +147,19 @@ sink_reserve(struct tx_sink *sink, const struct path *path, uint32_t len)
 }
 
 /*
- * Native InfiniBand: only SMPs leave a port that is not active; the LID says where to, unless the
- * MAC is known.
+ * Native InfiniBand: only SMPs leave a port that is not active, and VL 15 is theirs alone: an SL
+ * mapped there has no VL. The LID says where to, unless the MAC is known.
  */
 static uint64_t
-ib_next_hop(struct link_worker *w, const struct path *path)
+ib_next_hop(struct link_worker *w, const struct path *path, const uint8_t *bth)
 {
+	bool smp = (get_be32(bth + BTH_DESTQP) & 0xFFFFFF) == 0;
 	const struct link_port *p = &w->link->port[path->av.port];
 	const struct port_attr *attr = link_port_attr(w->link, path->av.port);
 	struct link_counters *c = &w->counters[path->av.port];
 	uint64_t mac = mac_word(path->av.dmac);
 
-	if (path->header[path->l3_off] >> 4 != LRH_VL_SMP && attr->state != PORT_STATE_ACTIVE) {
+	if (!smp && (attr->state != PORT_STATE_ACTIVE || path->av.vl == LRH_VL_SMP)) {
 		count(&c->tx_port_state, 1);
 		return 0;
 	}
@@ -185,7 +186,7 @@ pad_frame(const struct path *path, uint8_t *bth, uint32_t bth_len)
 
 /* The next hop's MAC and flags; without NEIGH_VALID the packet is dropped, and counted. */
 static inline uint64_t
-next_hop(struct link_worker *w, const struct path *path)
+next_hop(struct link_worker *w, const struct path *path, const uint8_t *bth)
 {
 	uint64_t mac;
 
@@ -196,7 +197,7 @@ next_hop(struct link_worker *w, const struct path *path)
 		return mac;
 	}
 	if (path->av.encap == ENCAP_IB)
-		return ib_next_hop(w, path);
+		return ib_next_hop(w, path, bth);
 	/* a datagram's answer goes back where it came from: that may be the port itself */
 	mac = mac_word(path->av.dmac) | NEIGH_VALID;
 	if (memcmp(path->av.dmac, path->av.smac, MAC_LEN) == 0)
@@ -216,7 +217,7 @@ sink_commit(struct tx_sink *sink)
 	uint64_t mac;
 
 	w->mbuf = NULL;
-	mac = next_hop(w, path);
+	mac = next_hop(w, path, bth_of(m));
 	if (unlikely(!(mac & NEIGH_VALID))) {
 		t->cache[t->num_cached++] = m;
 		return;

@@ -69,7 +69,7 @@ struct port_attr {
 	uint8_t sm_sl;
 	uint64_t guid;
 	uint64_t gid_prefix;
-	uint8_t sl_to_vl[PORT_SLS];
+	uint8_t sl_to_vl[PORT_SLS]; /**< 15: nothing leaves on this SL */
 };
 
 /**

@@ -27,6 +27,16 @@ pkeys_in_use(const struct sma_port *p)
 	return n;
 }
 
+/* VLs that are not operational, and 15, carry no data (smp-sma 3). */
+static uint8_t
+data_vl(const struct sma_port *p, unsigned int sl)
+{
+	static const uint8_t vls[] = { 0, 1, 2, 4, 8, 15 }; /* of OperVLs' codes */
+	uint8_t vl = p->sltovl[sl / 2] >> (sl % 2 == 0 ? 4 : 0) & 0xF;
+
+	return vl < vls[sma_pi_get(p->info, PI_OPER_VLS)] ? vl : SMP_VL;
+}
+
 static void
 settings_of(const struct sma_port *p, struct port_settings *s)
 {
@@ -44,7 +54,7 @@ settings_of(const struct sma_port *p, struct port_settings *s)
 	memcpy(s->pkey, p->pkey, sizeof(s->pkey));
 	s->num_pkeys = pkeys_in_use(p);
 	for (unsigned int sl = 0; sl < PORT_SLS; sl++)
-		s->sl_to_vl[sl] = p->sltovl[sl / 2] >> (sl % 2 == 0 ? 4 : 0) & 0xF;
+		s->sl_to_vl[sl] = data_vl(p, sl);
 }
 
 static void

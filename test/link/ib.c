@@ -82,7 +82,8 @@ ib_path(uint16_t dlid, uint32_t qpn)
 void
 ib_send(struct bench *b, const struct path *path)
 {
-	struct wire_headers h = { .opcode = UD_SEND_ONLY, .pkey = 0xFFFF, .dest_qpn = 1,
+	bool smp = path->header[path->l3_off] >> 4 == 15;
+	struct wire_headers h = { .opcode = UD_SEND_ONLY, .pkey = 0xFFFF, .dest_qpn = smp ? 0 : 1,
 		.qkey = 0x80010000, .src_qpn = 1 };
 	struct tx_sink *s = link_tx_sink(b->worker[0]);
 	uint8_t *bth = tx_reserve(s, path, 28);

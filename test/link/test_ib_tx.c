@@ -207,6 +207,20 @@ test_only_smps_leave_a_port_that_is_not_active(void **state)
 	assert_int_equal(counters(b)->tx_packets, 4);
 }
 
+/* smp-sma 1, 3: VL 15 carries SMPs and nothing else; an SL that is mapped there has no VL */
+static void
+test_data_does_not_leave_on_vl_15(void **state)
+{
+	struct bench *b = *state;
+	struct path data = ib_path(0x22, 1);
+
+	ib_set(b, PORT_STATE_ACTIVE, 0x10, 0);
+	data.av.vl = 15;
+	ib_send(b, &data);
+	bench_expect_nothing(b);
+	assert_int_equal(counters(b)->tx_port_state, 1);
+}
+
 static void
 test_neighbours_are_refused(void **state)
 {
@@ -249,6 +263,7 @@ main(void)
 		WITH_IB(test_permissive_lid_is_who_sent_the_last_smp),
 		cmocka_unit_test(test_configured_peer_stays),
 		WITH_IB(test_only_smps_leave_a_port_that_is_not_active),
+		WITH_IB(test_data_does_not_leave_on_vl_15),
 		WITH_IB(test_neighbours_are_refused),
 		WITH_IB(test_port_says_nothing_by_itself),
 	};

@@ -145,6 +145,11 @@ test_settings_without_event(void **state)
 	assert_int_equal(b->settings[0].sl_to_vl[2], 3);
 	assert_int_equal(b->settings[0].sl_to_vl[15], 15);
 	assert_int_equal(b->applied[0], calls + 3);
+	/* OperVLs VL0 and VL1: SL 2, mapped to VL 3, carries no data */
+	assert_int_equal(set_byte(b, 43, 0x20), OK);
+	assert_int_equal(b->settings[0].sl_to_vl[0], 1);
+	assert_int_equal(b->settings[0].sl_to_vl[2], 15);
+	calls++;
 	/* what does not concern the link is not told */
 	assert_int_equal(set_byte(b, 38, 9), OK);
 	assert_int_equal(set(b, 0x0031, 0, (const uint8_t[64]){ 0x80 }), OK);

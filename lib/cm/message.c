@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/* CM messages to bytes and back, as their layouts say. */
+
+#include <errno.h>
+#include <string.h>
+
+#include "cm/message.h"
+#include "wire/bytes.h"
+
+#define BYTES_WIDTH 128 /* bits, from which on a field is bytes */
+
+static uint64_t
+wire_get(const struct cm_msg_field *f, const uint8_t *p)
+{
+	unsigned int skip = f->bit, left = f->width;
+	uint64_t value = 0;
+
+	for (p += f->byte; left > 0; skip = 0) {
+		unsigned int here = 8 - skip < left ? 8 - skip : left;
+
+		value = value << here | (*p++ >> (8 - skip - here) & ((1u << here) - 1));
+		left -= here;
+	}
+	return value;
+}
+
+/* The place is zero. */
+static void
+wire_put(const struct cm_msg_field *f, uint8_t *p, uint64_t value)
+{
+	unsigned int skip = f->bit, left = f->width;
+
+	for (p += f->byte; left > 0; skip = 0) {
+		unsigned int here = 8 - skip < left ? 8 - skip : left;
+
+		left -= here;
+		*p++ |= (uint8_t)((value >> left & ((1u << here) - 1)) << (8 - skip - here));
+	}
+}
+
+/* A bool's byte is 0 or 1, as its field of one bit. */
+static void
+member_put(uint8_t *member, uint8_t size, uint64_t value)
+{
+	uint16_t v16 = (uint16_t)value;
+	uint32_t v32 = (uint32_t)value;
+
+	switch (size) {
+	case 1:
+		*member = (uint8_t)value;
+		break;
+	case 2:
+		memcpy(member, &v16, sizeof(v16));
+		break;
+	case 4:
+		memcpy(member, &v32, sizeof(v32));
+		break;
+	default:
+		memcpy(member, &value, sizeof(value));
+	}
+}
+
+static uint64_t
+member_get(const uint8_t *member, uint8_t size)
+{
+	uint16_t v16;
+	uint32_t v32;
+	uint64_t v64;
+
+	switch (size) {
+	case 1:
+		return *member;
+	case 2:
+		memcpy(&v16, member, sizeof(v16));
+		return v16;
+	case 4:
+		memcpy(&v32, member, sizeof(v32));
+		return v32;
+	default:
+		memcpy(&v64, member, sizeof(v64));
+		return v64;
+	}
+}
+
+static void
+decode_fields(const struct cm_msg_layout *l, const uint8_t *data, struct cm_msg *m)
+{
+	for (const struct cm_msg_field *f = l->fields; f < l->fields + l->num_fields; f++) {
+		uint8_t *member = (uint8_t *)m + f->member;
+
+		if (f->width >= BYTES_WIDTH)
+			memcpy(member, data + f->byte, f->size);
+		else
+			member_put(member, f->size, wire_get(f, data));
+	}
+}
+
+static void
+encode_fields(const struct cm_msg_layout *l, const struct cm_msg *m, uint8_t *data)
+{
+	for (const struct cm_msg_field *f = l->fields; f < l->fields + l->num_fields; f++) {
+		const uint8_t *member = (const uint8_t *)m + f->member;
+
+		if (f->width >= BYTES_WIDTH)
+			memcpy(data + f->byte, member, f->size);
+		else
+			wire_put(f, data, member_get(member, f->size));
+	}
+}
+
+/* Their fields could say more than there is room for. */
+static void
+cut_info_len(struct cm_msg *m)
+{
+	uint8_t *len = m->type == CM_REJ ? &m->rej.ari_len :
+		m->type == CM_APR ? &m->apr.info_len :
+		m->type == CM_SIDR_REP ? &m->sidr_rep.info_len : NULL;
+
+	if (len != NULL && *len > CM_INFO_LEN)
+		*len = CM_INFO_LEN;
+}
+
+static int
+message_of(uint16_t attribute)
+{
+	for (int i = 0; i < CM_MESSAGES; i++)
+		if (cm_msg_layouts[i].attribute == attribute)
+			return i;
+	return -EBADMSG;
+}
+
+int
+cm_msg_decode(const uint8_t mad[MAD_LEN], struct cm_msg *m)
+{
+	const uint8_t *data = mad + MAD_HEADER_LEN;
+	const struct cm_msg_layout *l;
+	int type;
+
+	if (mad[MAD_OFF_BASE_VERSION] != MAD_BASE_VERSION || mad[MAD_OFF_CLASS] != CM_CLASS ||
+			mad[MAD_OFF_CLASS_VERSION] != CM_CLASS_VERSION)
+		return -EPROTONOSUPPORT;
+	if (mad[MAD_OFF_METHOD] != MAD_SEND)
+		return -EOPNOTSUPP;
+	type = message_of(get_be16(mad + MAD_OFF_ATTRIBUTE));
+	if (type < 0)
+		return type;
+	l = &cm_msg_layouts[type];
+	memset(m, 0, sizeof(*m));
+	m->type = (enum cm_message)type;
+	m->tid = get_be64(mad + MAD_OFF_TID);
+	decode_fields(l, data, m);
+	cut_info_len(m);
+	m->private_data = data + l->private_offset;
+	m->private_len = l->private_len;
+	return 0;
+}
+
+void
+cm_msg_encode(const struct cm_msg *m, uint8_t mad[MAD_LEN])
+{
+	const struct cm_msg_layout *l = &cm_msg_layouts[m->type];
+	uint8_t *data = mad + MAD_HEADER_LEN;
+
+	memset(mad, 0, MAD_LEN);
+	mad[MAD_OFF_BASE_VERSION] = MAD_BASE_VERSION;
+	mad[MAD_OFF_CLASS] = CM_CLASS;
+	mad[MAD_OFF_CLASS_VERSION] = CM_CLASS_VERSION;
+	mad[MAD_OFF_METHOD] = MAD_SEND;
+	put_be64(mad + MAD_OFF_TID, m->tid);
+	put_be16(mad + MAD_OFF_ATTRIBUTE, l->attribute);
+	encode_fields(l, m, data);
+	if (m->private_data != NULL)
+		memcpy(data + l->private_offset, m->private_data,
+			m->private_len < l->private_len ? m->private_len : l->private_len);
+}
+
+/* cm.md 2: bytes 96 to 139 of the REQ are zero */
+bool
+cm_msg_path_present(const struct cm_msg_path *path)
+{
+	return path->local_lid != 0 || path->remote_lid != 0 || !gid_is_zero(&path->local_gid) ||
+		!gid_is_zero(&path->remote_gid);
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#ifndef ENGINE_VERBS_CM_H
+#define ENGINE_VERBS_CM_H
+
+/**
+ * @file
+ * Connections for the control plane: services that listen, connections of ours, what there is. As
+ * all verbs on the control thread.
+ */
+
+#include "cm/cm.h"
+#include "engine/engine.h"
+#include "svc/svc.h"
+
+struct engine_ah;
+
+#define ENGINE_SERVICES_MAX 64
+#define ENGINE_CM_ATTEMPTS  64 /* connections of ours whose outcome nobody has fetched yet */
+
+/* --- services --- */
+
+/** On all workers. @param id  names the service from now on, from 1 on */
+int engine_cm_listen(struct engine *e, const struct svc_config *config, uint32_t *id,
+	struct error *err);
+/**
+ * No more requests; @p disconnect ends its connections too. The service is gone when the last of
+ * them is.
+ */
+int engine_cm_unlisten(struct engine *e, uint32_t id, bool disconnect, struct error *err);
+
+struct engine_service_info {
+	uint32_t id;
+	struct svc_config config;
+	bool listening;
+	uint32_t connections;
+	struct svc_counters counters;
+};
+/** Walk the services: *cursor 0 starts. */
+bool engine_service_next(struct engine *e, uint32_t *cursor, struct engine_service_info *info);
+
+/* --- connections of ours --- */
+
+struct engine_cm_connect {
+	const struct engine_ah *ah; /**< the peer; native IB: its LID, or its GID, for which the SA is asked */
+	uint64_t service_id;
+	bool rdma; /**< put RDMA-CM's header in front of the private data */
+	uint16_t src_port; /**< RDMA-CM; 0: any */
+	uint16_t pkey_index;
+	uint16_t path_mtu; /**< bytes, 0: the port's */
+	uint8_t packet_life; /**< 0: cm.packet_life, or what the SA says */
+	const struct svc_config *service; /**< who drives it; NULL: the caller, through post_send and its like */
+	struct cm_conn_param param; /**< with a service: .qp and .access are the service's */
+	uint32_t timeout_ms; /**< until it stands; 0: the protocol's */
+	int worker; /**< -1: one after the other */
+};
+/** Begins; how it goes: engine_cm_outcome(). */
+int engine_cm_connect(struct engine *e, const struct engine_cm_connect *c, uint32_t *attempt,
+	struct error *err);
+
+struct engine_cm_outcome {
+	bool done; /**< established, or never will be */
+	bool established;
+	bool timed_out; /**< by .timeout_ms */
+	struct cm_info info; /**< .id names the connection */
+	uint8_t private_data[CM_PRIVATE_MAX]; /**< of the REP or REJ */
+	uint8_t private_len;
+	uint64_t elapsed_us;
+};
+int engine_cm_outcome(struct engine *e, uint32_t attempt, struct engine_cm_outcome *o,
+	struct error *err);
+/** The connection, if there is one, stays. */
+void engine_cm_forget(struct engine *e, uint32_t attempt);
+
+/* --- all connections --- */
+
+int engine_cm_get(struct engine *e, cm_id id, struct cm_info *info, struct error *err);
+bool engine_cm_next(struct engine *e, uint64_t *cursor, struct cm_info *info);
+/** Name of the service that has it, "" for a caller's own. */
+const char *engine_cm_service_name(struct engine *e, cm_id id);
+int engine_cm_disconnect(struct engine *e, cm_id id, struct error *err);
+/** LAP: propose an alternate path. */
+int engine_cm_load_alternate(struct engine *e, cm_id id, const struct engine_ah *ah,
+	struct error *err);
+
+/** Sum of the workers', or of one worker (>= 0). */
+void engine_cm_counters(const struct engine *e, int worker, struct cm_counters *sum);
+
+/** Deadlines, services whose last connection is gone: engine_watch() does this. */
+void engine_cm_watch(struct engine *e);
+
+#endif

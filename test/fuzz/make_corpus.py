@@ -3,7 +3,7 @@
 # Copyright(c) 2026 Polca contributors
 """Seed corpora for the fuzz targets: make_corpus.py DIR
 
-Writes DIR/packet, DIR/qp, DIR/mad, DIR/live, DIR/rpc, DIR/config and DIR/import from the captures, docs/rpc.md and config/.
+Writes DIR/packet, DIR/qp, DIR/mad, DIR/smp, DIR/live, DIR/rpc, DIR/config and DIR/import from the captures, docs/rpc.md and config/.
 """
 import hashlib
 import pathlib
@@ -87,6 +87,53 @@ def mad_exchanges():
             KEEP_TID, mad=mad_header(version, 0x7E, 0x01))
 
 
+SMP_HEADER, SMP_DIRECTED, SMP_KEY, SMP_PORT_INFO, SMP_REPRESS, SMP_CAUSE, SMP_FRAME, SMP_LENGTH = (
+    1 << i for i in range(8))
+
+
+def smp(flags, what=0, pause=10, method=0x01, attribute=0x15, modifier=0, data=b"", frame=b"", **kw):
+    """fuzz_smp's record: the MAD up to its last byte that is not 0."""
+    mad = mad_header(1, method, attribute, modifier=modifier, **kw) + bytes(40) + data
+    return mad_record(flags | (SMP_FRAME if frame else 0), what, pause, frame + mad.rstrip(b"\0"))
+
+
+def port_info(*changes):
+    """What is to be XORed to a PortInfo: (offset, byte)"""
+    data = bytearray(64)
+    for offset, value in changes:
+        data[offset] ^= value
+    return bytes(data)
+
+
+def smp_exchanges():
+    """Every attribute; a port on its way to Active and down; keys right and wrong; traps and their end."""
+    ours = SMP_HEADER | SMP_KEY
+    for attribute in (0x02, 0x10, 0x11, 0x12, 0x14, 0x15, 0x16, 0x17, 0x18, 0x19, 0x20, 0x30, 0x31, 0xFF00):
+        for first in (0x00, 0x0F):
+            yield bytes([first]) + b"".join(
+                smp(ours | how, 3, 10, method, attribute, modifier, bytes(range(64)))
+                for how in (0, SMP_DIRECTED) for method in (1, 2) for modifier in (0, 1, 0x10000))
+    # from Initialize (2) to Armed (3) to Active (4), a new LID, Down (1), up again
+    climb = [smp(ours | SMP_PORT_INFO, 0, 10, 2, data=port_info(*c)) for c in (
+        ((32, 2 ^ 3),), ((32, 3 ^ 4),), ((32, 4), (17, 0x22)), ((32, 4), (51, 0x0C)), ((32, 4 ^ 1),))]
+    for first in (0x00, 0x02, 0x0E, 0x20):
+        yield bytes([first]) + b"".join(climb) + smp(SMP_CAUSE, 1, 120) + b"".join(climb)
+    # causes, repeats until nobody listens, repressed in between
+    for what in range(0, 64, 3):
+        yield b"\x01" + smp(SMP_CAUSE | ours, what, 60) * 3 + smp(
+            ours | SMP_REPRESS, 0, 60, 7, 2) + smp(SMP_CAUSE | ours, what, 255)
+    # M_Key of each protection, with and without a lease: Get, Set, TrapRepress of a stranger
+    for first in range(0x03, 0x20, 4):
+        yield bytes([first]) + b"".join(
+            smp(SMP_HEADER | how, 5, 255, method) for method in (1, 2, 7) for how in (0, SMP_DIRECTED)) + smp(ours)
+    # headers: LIDs, GRH, queue pairs, opcode, length
+    for frame in (bytes((0, 0, 0, 255, 0, 7, 0, 5)), bytes((0, 0x80, 0, 255, 0, 7, 0, 5)), bytes((8, 1, 0, 255, 0, 7, 0, 5)),
+                  bytes((2, 0, 0, 255, 0, 7, 255, 255)), bytes((0, 0, 0, 0, 255, 255, 255, 255))):
+        yield b"\x01" + smp(ours, frame=frame) + smp(ours | SMP_LENGTH, frame=frame)
+    for method in (0x03, 0x05, 0x81, 0x85, 0x10):
+        yield b"\x01" + smp(SMP_KEY, 0, 10, method) + smp(SMP_KEY | SMP_DIRECTED, 0, 10, method)
+
+
 def live_mad(mgmt_class, method, live_type, attribute=0, kind=0, flags=0, status=0, segment=0, length=0):
     return struct.pack(">BBBBHHQHHI", 1, mgmt_class, 1, method, 0, 0, 0x1234, attribute, 0, 0) + struct.pack(
         ">BBBBIII", 1 if kind else 0, kind, flags, status, segment, length, 0x001405) + struct.pack(
@@ -131,6 +178,8 @@ def main():
             save(out / "qp", stream)
     for exchange in mad_exchanges():
         save(out / "mad", exchange)
+    for exchange in smp_exchanges():
+        save(out / "smp", exchange)
     for exchange in live_exchanges():
         save(out / "live", exchange)
     for line in re.findall(r'^\{.*"jsonrpc".*\}$', (ROOT / "docs/rpc.md").read_text(), re.M):

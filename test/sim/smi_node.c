@@ -12,7 +12,8 @@
 #include "wire/bytes.h"
 
 /* of PortInfo (smp-sma 3) */
-#define PORT_INFO_STATE 32
+#define PORT_INFO_STATE   32
+#define PORT_INFO_PROTECT 34
 
 const uint8_t *
 smi_port_info(struct smi_side *side)
@@ -28,7 +29,7 @@ smi_port_info(struct smi_side *side)
 
 /*
  * smp-sma 3: Init, Armed, Active one by one, and Down from everywhere; what comes up from Down is
- * Init.
+ * Init, or Active without a subnet manager.
  */
 static void
 look(struct smi_side *side)
@@ -43,7 +44,8 @@ look(struct smi_side *side)
 
 	if (state == old)
 		return;
-	if (state > PORT_STATE_ACTIVE || !legal[old][state])
+	if (state > PORT_STATE_ACTIVE || (!legal[old][state] &&
+			!(side->active && old == PORT_STATE_DOWN && state == PORT_STATE_ACTIVE)))
 		sim_fail(side->sim, "PortState %u became %u", old, state);
 	else
 		coverage_port_state(side->sim->coverage, old, state);
@@ -58,6 +60,7 @@ remember(struct smi_side *side, const struct packet *pkt)
 	const uint8_t *mad = pkt->payload;
 
 	*a = (struct smi_asked){ .tid = get_be64(mad + MAD_OFF_TID),
+		.m_key = get_be64(mad + SMP_OFF_M_KEY), .method = mad[MAD_OFF_METHOD],
 		.modifier = get_be32(mad + MAD_OFF_MODIFIER),
 		.attribute = get_be16(mad + MAD_OFF_ATTRIBUTE), .slid = pkt->slid,
 		.dlid = pkt->dlid, .mgmt_class = mad[MAD_OFF_CLASS],
@@ -65,22 +68,51 @@ remember(struct smi_side *side, const struct packet *pkt)
 }
 
 static bool
-was_asked(const struct smi_side *side, const struct packet *pkt)
+answers(const struct smi_asked *a, const struct packet *pkt)
 {
 	const uint8_t *mad = pkt->payload;
+
+	return a->tid == get_be64(mad + MAD_OFF_TID)
+		&& a->modifier == get_be32(mad + MAD_OFF_MODIFIER)
+		&& a->attribute == get_be16(mad + MAD_OFF_ATTRIBUTE)
+		&& a->slid == pkt->dlid && a->dlid == pkt->slid
+		&& a->mgmt_class == mad[MAD_OFF_CLASS]
+		&& a->class_version == mad[MAD_OFF_CLASS_VERSION];
+}
+
+/*
+ * smp-sma 4: who has not the key does not see it, unless ProtectBits are 0. A Set may have made it
+ * the key just now.
+ */
+static bool
+may_see_key(struct smi_side *side, const struct smi_asked *a, const uint8_t *mad)
+{
+	const uint8_t *info = smi_port_info(side);
+	uint64_t key = get_be64(info);
+
+	return a->method != MAD_GET || a->attribute != SMA_PORT_INFO || key == 0
+		|| a->m_key == key || info[PORT_INFO_PROTECT] >> 6 == 0
+		|| get_be64(mad + SMP_OFF_DATA) != key;
+}
+
+/* Somebody has asked this, or several have, who are not told apart. */
+static void
+check_asked(struct smi_side *side, const struct packet *pkt)
+{
+	bool asked = false, allowed = false;
 
 	for (unsigned int i = 0; i < SMI_ASKED && i < side->num_asked; i++) {
 		const struct smi_asked *a = &side->asked[i];
 
-		if (a->tid == get_be64(mad + MAD_OFF_TID)
-			&& a->modifier == get_be32(mad + MAD_OFF_MODIFIER)
-			&& a->attribute == get_be16(mad + MAD_OFF_ATTRIBUTE)
-			&& a->slid == pkt->dlid && a->dlid == pkt->slid
-			&& a->mgmt_class == mad[MAD_OFF_CLASS]
-			&& a->class_version == mad[MAD_OFF_CLASS_VERSION])
-			return true;
+		if (!answers(a, pkt))
+			continue;
+		asked = true;
+		allowed |= may_see_key(side, a, pkt->payload);
 	}
-	return false;
+	if (!asked)
+		sim_fail(side->sim, "an answer that nobody asked for");
+	else if (!allowed)
+		sim_fail(side->sim, "the M_Key is shown to somebody who has not got it");
 }
 
 static void
@@ -105,8 +137,7 @@ check_answer(struct smi_side *side, const struct packet *pkt)
 	default:
 		sim_fail(side->sim, "answer with status 0x%04x", status);
 	}
-	if (!was_asked(side, pkt))
-		sim_fail(side->sim, "an answer that nobody asked for");
+	check_asked(side, pkt);
 }
 
 /* smp-sma 5 */
@@ -188,6 +219,7 @@ smi_side_start(struct smi_side *side, struct sim *s, const struct sma_port_confi
 	side->attr = (struct port_attr){ .ib = true, .up = true, .vlan = PATH_NO_VLAN,
 		.mac = { 2, 0, 0, 0, 0, 5 }, .guid = SMI_GUID };
 	side->state = PORT_STATE_DOWN;
+	side->active = port->active;
 	mc.limits.max_sessions = 64;
 	mc.limits.max_bytes = mc.limits.max_bytes_per_peer = 1u << 16;
 	mc.wheel = sc.wheel = side->wheel = timer_wheel_create(&n->alloc, 1024, s->now);

@@ -31,10 +31,11 @@
 /** What an answer must say again. */
 struct smi_asked {
 	uint64_t tid;
+	uint64_t m_key;
 	uint32_t modifier;
 	uint16_t attribute;
 	uint16_t slid, dlid;
-	uint8_t mgmt_class, class_version;
+	uint8_t mgmt_class, class_version, method;
 };
 
 struct smi_side {
@@ -45,6 +46,7 @@ struct smi_side {
 	struct sma *sma;
 	struct port_attr attr; /**< as lib/link would publish it */
 	uint8_t state; /**< PortState, as last looked at */
+	bool active; /**< comes up so by itself */
 	struct smi_asked asked[SMI_ASKED];
 	unsigned int num_asked;
 };

@@ -66,17 +66,19 @@ static const struct kernel {
 	const char *name;
 	uint32_t (*update)(uint32_t crc, const void *buf, size_t len);
 	bool (*supported)(void);
+	size_t (*vcrc_fold)(uint16_t crc, const uint8_t *buf, size_t len, uint8_t block[16]);
 } kernels[] = {
-	{ "portable", crc32_portable, always },
+	{ "portable", crc32_portable, always, NULL },
 #ifdef WIRE_CRC32_PCLMUL
-	{ "pclmul", crc32_pclmul, crc32_pclmul_supported },
+	{ "pclmul", crc32_pclmul, crc32_pclmul_supported, vcrc_fold_pclmul },
 #endif
 #ifdef WIRE_CRC32_VPCLMUL
-	{ "vpclmul", crc32_vpclmul, crc32_vpclmul_supported },
+	{ "vpclmul", crc32_vpclmul, crc32_vpclmul_supported, vcrc_fold_pclmul },
 #endif
 };
 
 uint32_t (*crc32_update)(uint32_t crc, const void *buf, size_t len) = crc32_portable;
+size_t (*vcrc_fold)(uint16_t crc, const uint8_t *buf, size_t len, uint8_t block[16]);
 static const char *in_use = "portable";
 
 const char *
@@ -96,6 +98,7 @@ crc32_use(const char *name)
 		if (!kernels[i].supported())
 			return -ENOTSUP;
 		crc32_update = kernels[i].update;
+		vcrc_fold = kernels[i].vcrc_fold;
 		in_use = kernels[i].name;
 		return 0;
 	}

@@ -5,7 +5,7 @@
 #ifndef WIRE_CRC32_KERNELS_H
 #define WIRE_CRC32_KERNELS_H
 
-/* Private to lib/wire: the CRC-32 kernels that crc32.c chooses from. */
+/* Private to lib/wire: the CRC kernels that crc32.c chooses from. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,6 +15,14 @@ uint32_t crc32_portable(uint32_t crc, const void *buf, size_t len);
 uint32_t crc32_pclmul(uint32_t crc, const void *buf, size_t len);
 uint32_t crc32_vpclmul(uint32_t crc, const void *buf, size_t len);
 bool crc32_pclmul_supported(void);
+
+/*
+ * VCRC's polynomial: the whole blocks of buf, 64 bytes at least, as one block that a register of 0
+ * takes to the same CRC. @return bytes folded, a multiple of 16
+ */
+size_t vcrc_fold_pclmul(uint16_t crc, const uint8_t *buf, size_t len, uint8_t block[16]);
+/* The one in use, or NULL: there is only the table. */
+extern size_t (*vcrc_fold)(uint16_t crc, const uint8_t *buf, size_t len, uint8_t block[16]);
 bool crc32_vpclmul_supported(void);
 
 #endif

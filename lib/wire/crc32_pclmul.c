@@ -133,6 +133,39 @@ crc32_pclmul(uint32_t crc, const void *buf, size_t len)
 	return finish(x, p, len);
 }
 
+/*
+ * VCRC, P = 0x1100B. Any multiplier that is right mod P will do, and its last block is the table's
+ * work: no reduction of its own.
+ */
+#define VCRC_FOLD_128 UINT64_C(0x1f6500000), UINT64_C(0x17e7e0000)
+#define VCRC_FOLD_256 UINT64_C(0x199ce0000), UINT64_C(0x1d7c40000)
+#define VCRC_FOLD_384 UINT64_C(0x159e60000), UINT64_C(0x002e40000)
+#define VCRC_FOLD_512 UINT64_C(0x02aec0000), UINT64_C(0x163860000)
+
+TARGET_PCLMUL size_t
+vcrc_fold_pclmul(uint16_t crc, const uint8_t *buf, size_t len, uint8_t block[16])
+{
+	const uint8_t *p = buf;
+	__m128i x, x1, x2, x3;
+
+	x = _mm_xor_si128(load(p), _mm_cvtsi32_si128(crc));
+	x1 = load(p + 16);
+	x2 = load(p + 32);
+	x3 = load(p + 48);
+	for (p += 64, len -= 64; len >= 64; p += 64, len -= 64) {
+		x = fold(x, K(VCRC_FOLD_512), load(p));
+		x1 = fold(x1, K(VCRC_FOLD_512), load(p + 16));
+		x2 = fold(x2, K(VCRC_FOLD_512), load(p + 32));
+		x3 = fold(x3, K(VCRC_FOLD_512), load(p + 48));
+	}
+	x = fold(x, K(VCRC_FOLD_384),
+		fold(x1, K(VCRC_FOLD_256), fold(x2, K(VCRC_FOLD_128), x3)));
+	for (; len >= 16; len -= 16, p += 16)
+		x = fold(x, K(VCRC_FOLD_128), load(p));
+	_mm_storeu_si128((__m128i *)(void *)block, x);
+	return p - buf;
+}
+
 bool
 crc32_pclmul_supported(void)
 {

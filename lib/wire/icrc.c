@@ -11,6 +11,7 @@
 
 #include "wire/bytes.h"
 #include "wire/crc32.h"
+#include "wire/crc32_kernels.h"
 #include "wire/layout.h"
 #include "wire/wire.h"
 
@@ -106,7 +107,12 @@ wire_icrc(enum encap encap, const uint8_t *l3, uint32_t len)
 	return MASKED_CRC(CRC_AFTER_ONES, l3, len, &rocev1);
 }
 
-/* VCRC: slices as in crc32.c, for the polynomial 0x100B, reflected 0xD008 */
+/*
+ * VCRC: slices as in crc32.c, for the polynomial 0x100B, reflected 0xD008; of what is longer than a
+ * few of its blocks, a kernel leaves one.
+ */
+#define VCRC_FOLD_MIN 64
+
 static uint16_t vcrc_slice[4][256];
 
 RTE_INIT(vcrc_init)
@@ -128,20 +134,35 @@ RTE_INIT(vcrc_init)
 	}
 }
 
+static uint16_t
+vcrc_table(uint16_t crc, const uint8_t *p, uint32_t len)
+{
+	uint32_t v;
+
+	for (; len >= 4; len -= 4, p += 4) {
+		v = get_le32(p) ^ crc;
+		crc = vcrc_slice[3][v & 0xFF] ^ vcrc_slice[2][v >> 8 & 0xFF] ^
+			vcrc_slice[1][v >> 16 & 0xFF] ^ vcrc_slice[0][v >> 24];
+	}
+	for (; len > 0; len--, p++)
+		crc = crc >> 8 ^ vcrc_slice[0][(crc ^ *p) & 0xFF];
+	return crc;
+}
+
 uint16_t
 wire_vcrc(const uint8_t *lrh, uint32_t len)
 {
 	uint16_t crc = 0xFFFF;
-	uint32_t v;
+	uint8_t block[16];
+	uint32_t n;
 
-	for (; len >= 4; len -= 4, lrh += 4) {
-		v = get_le32(lrh) ^ crc;
-		crc = vcrc_slice[3][v & 0xFF] ^ vcrc_slice[2][v >> 8 & 0xFF] ^
-			vcrc_slice[1][v >> 16 & 0xFF] ^ vcrc_slice[0][v >> 24];
+	if (len >= VCRC_FOLD_MIN && vcrc_fold != NULL) {
+		n = (uint32_t)vcrc_fold(crc, lrh, len, block);
+		crc = vcrc_table(0, block, sizeof(block));
+		lrh += n;
+		len -= n;
 	}
-	for (; len > 0; len--, lrh++)
-		crc = crc >> 8 ^ vcrc_slice[0][(crc ^ *lrh) & 0xFF];
-	return ~crc;
+	return ~vcrc_table(crc, lrh, len);
 }
 
 bool

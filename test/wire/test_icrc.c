@@ -181,6 +181,32 @@ test_vcrc_covers_every_bit(void **state)
 	}
 }
 
+/* CRC-16, reflected 0xD008, bit by bit: every length, at any alignment, by every kernel */
+static void
+test_vcrc_kernels_agree(void **state)
+{
+	static const char *const kernels[] = { "portable", "pclmul", "vpclmul" };
+	uint8_t p[700];
+	unsigned int i, len, bit;
+
+	(void)state;
+	for (i = 0; i < sizeof(p); i++)
+		p[i] = (uint8_t)(i * 167 + (i >> 3) * 29 + 1);
+	for (i = 0; i < 3; i++) {
+		uint16_t crc = 0xFFFF;
+
+		if (crc32_use(kernels[i]) != 0)
+			continue;
+		for (len = 1; len < sizeof(p) - i; len++) {
+			for (bit = 0; bit < 8; bit++) {
+				crc ^= p[i + len - 1] >> bit & 1;
+				crc = crc >> 1 ^ (crc & 1 ? 0xD008 : 0);
+			}
+			assert_int_equal(wire_vcrc(p + i, len), (uint16_t)~crc);
+		}
+	}
+}
+
 static void
 test_damage_is_told_as_icrc_or_vcrc(void **state)
 {
@@ -217,6 +243,7 @@ main(void)
 		cmocka_unit_test(test_icrc_covers_all_but_the_variant_fields),
 		cmocka_unit_test(test_icrc_of_every_length_is_the_plain_crc_of_the_masked_bytes),
 		cmocka_unit_test(test_vcrc_covers_every_bit),
+		cmocka_unit_test(test_vcrc_kernels_agree),
 		cmocka_unit_test(test_damage_is_told_as_icrc_or_vcrc),
 	};
 

@@ -107,7 +107,8 @@ send_here(struct worker *w, void *arg)
 	unsigned int i;
 	uint8_t *bth;
 
-	path_init(&path, &raw->av, raw->src_qpn, 1); /* QP0 would make it VL 15 */
+	/* the path of one QP, the packet for another: the VL is the former's, 15 of QP0 */
+	path_init(&path, &raw->av, raw->src_qpn, raw->vl15 ? 0 : 1);
 	path.neighbour = PATH_NO_NEIGHBOUR;
 	for (i = 0; i < raw->n; i++) {
 		bth = tx_reserve(tx, &path, BTH_LEN + 8 + MAD_LEN);
@@ -122,7 +123,7 @@ send_here(struct worker *w, void *arg)
 void
 send_raw(struct engine *e, const struct raw *raw)
 {
-	assert_int_equal(engine_call(e, 0, send_here, (void *)(uintptr_t)raw), 0);
+	assert_int_equal(engine_call(e, raw->worker, send_here, (void *)(uintptr_t)raw), 0);
 }
 
 struct av

@@ -34,8 +34,10 @@ struct engine_mad_answer smp_lid(struct engine *e, uint16_t port, uint16_t dlid,
 /* Set a few fields of a port's PortInfo; 0: as it is. Expects it to be taken. */
 void set_port(struct engine *e, uint16_t port, uint16_t lid, uint16_t sm_lid, uint8_t state);
 
-/* On worker 0: n packets of 256 bytes straight out of a port. */
+/* On a worker: n packets of 256 bytes straight out of a port. */
 struct raw {
+	unsigned int worker;
+	bool vl15;
 	struct av av;
 	uint32_t dest_qpn;
 	uint32_t src_qpn;

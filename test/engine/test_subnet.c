@@ -265,7 +265,7 @@ test_vl15_buffer_overflows(void **state)
 	*state = e = node_start();
 	smp_head(mad, MAD_CLASS_SUBN_LID, MAD_GET, SMA_NODE_INFO, 0);
 	raw.av = av_ib(e, 0, 1, 2);
-	raw.av.vl = SMP_VL;
+	raw.vl15 = true;
 	send_raw(e, &raw);
 	eventually(verdict_total(e, VERDICT_VL15_DROPPED) > 0);
 	/* each of the burst has one verdict: served, or dropped */
@@ -277,6 +277,28 @@ test_vl15_buffer_overflows(void **state)
 	/* the answers went to QP0 of port 0, which asked nothing of the kind */
 	eventually(verdict_total(e, VERDICT_MAD_UNMATCHED) + verdict_total(e, VERDICT_SMP_NO_SM) ==
 			4);
+}
+
+/* whichever worker receives an SMP, worker 0 has QP0 */
+static void
+test_worker_0_has_qp0(void **state)
+{
+	struct engine *e = *state;
+	uint8_t mad[MAD_LEN];
+	struct raw raw = { .worker = 1, .pkey = 0xFFFF, .mad = mad, .n = 3 };
+	struct link_counters c;
+	struct sma_counters s;
+
+	smp_head(mad, MAD_CLASS_SUBN_LID, MAD_GET, SMA_NODE_INFO, 0);
+	raw.av = av_ib(e, 0, 1, 2);
+	raw.vl15 = true;
+	send_raw(e, &raw); /* arrives at worker 1 */
+	eventually(verdict_total(e, VERDICT_DATAGRAM) == 3);
+	engine_port_counters(e, 1, 0, &c);
+	assert_int_equal(c.verdict[VERDICT_DATAGRAM], 3);
+	assert_int_equal(c.rx_packets, 0);
+	engine_sma_counters(e, 1, &s);
+	assert_int_equal(s.smp_get, 3);
 }
 
 /* smp-sma 1: QP0 is VL15's, and VL15 is QP0's */
@@ -291,7 +313,7 @@ test_vl15_is_for_qp0(void **state)
 	raw.av = av_ib(e, 0, 1, 2);
 	send_raw(e, &raw); /* QP0 on VL 0 */
 	eventually(verdict_total(e, VERDICT_SMP) == 3);
-	raw.av.vl = SMP_VL;
+	raw.vl15 = true;
 	raw.dest_qpn = 1;
 	raw.qkey = MAD_QKEY;
 	send_raw(e, &raw);
@@ -551,6 +573,7 @@ main(void)
 		OWN(test_path_bits_and_grh),
 		ACTIVE(test_lid_changes_under_qps),
 		OWN(test_vl15_buffer_overflows),
+		ACTIVE(test_worker_0_has_qp0),
 		ACTIVE(test_vl15_is_for_qp0),
 		OWN(test_no_qp0_on_roce),
 		ACTIVE(test_bad_pkey_raises_trap_257),

@@ -56,13 +56,14 @@ def vcrc(data):
 def icrc(packet):
     """The four bytes behind LRH .. padding: what may change on the way counts as ones."""
     b = bytearray(packet)
-    b[0] |= 0xf0
     bth = 8
     if b[1] & 3 == GLOBAL:
         bth = 48
+        b[:8] = b'\xff' * 8
         b[8] |= 0x0f
         b[9:12] = b'\xff\xff\xff'
         b[15] = 0xff
+    b[0] |= 0xf0
     if len(b) > bth + 4:
         b[bth + 4] = 0xff
     return struct.pack('<I', zlib.crc32(b))

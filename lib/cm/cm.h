@@ -85,6 +85,7 @@ cm_service_id(uint16_t port_space, uint16_t port)
 /** A request to connect, as its REQ says it; host order. */
 struct cm_request {
 	uint64_t service_id;
+	cm_id id; /**< the connection's, for cm_accept() */
 	uint16_t port; /**< local port it came in on */
 	uint32_t remote_id;
 	uint64_t remote_ca_guid;
@@ -148,6 +149,8 @@ struct cm_info {
 	uint64_t age; /**< time units since the first message */
 };
 
+#define CM_LATER 0xFFFF /**< struct cm_user.request(): the answer comes later */
+
 /**
  * The user of a connection. All are called on its worker. @p user is what request() or cm_connect()
  * gave; it stays the user's until released().
@@ -155,18 +158,24 @@ struct cm_info {
 struct cm_user {
 	const char *name;
 	/**
-	 * Passive: a REQ for this listener. Fill *param and *user.
-	 * @return 0: accept; a REJ reason (codes.h), with private data in param if it has any
+	 * Passive: a REQ for this listener. Fill *param and *user. Once it is not refused, ended()
+	 * and released() will be called.
+	 * @return 0: accept; CM_LATER: cm_accept() or cm_refuse() will follow; else a REJ reason
+	 *         (codes.h), with private data in param if it has any
 	 */
 	uint16_t (*request)(void *listener, const struct cm_request *req,
 		struct cm_conn_param *param, void **user);
-	/** The QP is made and in INIT: post receives. @retval negative errno: REJ no resources */
+	/**
+	 * The QP is made and in INIT: post receives. Of the active side called from inside
+	 * cm_connect(). @retval negative errno: REJ no resources, cm_connect() fails
+	 */
 	int (*prepare)(void *user, cm_id id, uint32_t qpn);
 	/** Both sides may send. @p private_data of the REP (active side) or RTU. */
 	void (*established)(void *user, const struct cm_info *info, const uint8_t *private_data,
 		uint8_t len);
 	/**
-	 * It has ended, or will not be; the QP is in ERR, its completions flush. Not called again.
+	 * It has ended, or will not be; the QP, if it was made, is in ERR, its completions flush.
+	 * Not called again. Nothing may be posted any more.
 	 * @p private_data of the REJ or DREQ, if there was one.
 	 */
 	void (*ended)(void *user, const struct cm_info *info, const uint8_t *private_data,
@@ -185,6 +194,7 @@ struct cm_limits {
 	uint8_t max_retries; /**< MaxCMRetries of our REQs, 0..15 */
 	uint8_t ack_delay; /**< local CA ack delay, a code */
 	uint8_t packet_life; /**< of RoCE paths, a code */
+	uint8_t max_rd_atomic; /**< Reads and Atomics of a QP, either way; lib/rc's limit */
 	bool send_mra; /**< answer a repeated REQ that waits for its user by MRA */
 };
 extern const struct cm_limits cm_limits_default;
@@ -213,20 +223,30 @@ void cm_destroy(struct cm *cm);
 
 /** Worker whose connection a CM message on QP1 belongs to; any lcore, before the ICRC check. */
 unsigned int cm_owner(uint64_t hash_key, unsigned int workers, const uint8_t *mad);
-/** Worker of a connection. */
-unsigned int cm_worker_of(cm_id id);
+/** Worker of a connection; any lcore. */
+unsigned int cm_worker_of(uint64_t hash_key, unsigned int workers, cm_id id);
 
 /* --- listening: on every worker alike --- */
 
 /**
  * REQs for service IDs id & mask are @p user's; the more exact mask wins.
- * @param qpn_ud  SIDR: a UD QP to name, 0: SIDR_REQs are answered "unsupported"
  * @retval -EEXIST, -ENOSPC
  */
 int cm_listen(struct cm *cm, uint64_t service_id, uint64_t mask, const struct cm_user *user,
 	void *listener);
 /** Connections that stand stay. @retval -ENOENT */
 int cm_unlisten(struct cm *cm, uint64_t service_id, uint64_t mask);
+
+/**
+ * SIDR: the UD QP that answers for a listener; 0, and without this call: SIDR_REQs are answered
+ * "unsupported". @retval -ENOENT
+ */
+int cm_listen_ud(struct cm *cm, uint64_t service_id, uint64_t mask, uint32_t qpn, uint32_t qkey);
+/** After request() said CM_LATER. @retval -ENOENT it has ended meanwhile; -EINVAL not waiting */
+int cm_accept(struct cm *cm, cm_id id, const struct cm_conn_param *param, uint64_t now);
+/** The same, with a REJ. ended() is called from inside. */
+int cm_refuse(struct cm *cm, cm_id id, uint16_t reason, const uint8_t *private_data, uint8_t len,
+	uint64_t now);
 
 /* --- connecting --- */
 
@@ -246,18 +266,23 @@ struct cm_connect {
  */
 int cm_connect(struct cm *cm, const struct cm_connect *c, uint64_t now, cm_id *id,
 	struct error *err);
-/** DREQ, if it stands; else it is abandoned (REJ timeout, or consumer). ended() follows. */
+/**
+ * DREQ, if it stands: the QP goes to ERR now, ended() follows with the answer; else it is abandoned
+ * (REJ timeout, or consumer), ended() is called from inside.
+ * @retval -ENOENT  no such connection; -EALREADY  it is ending
+ */
 int cm_disconnect(struct cm *cm, cm_id id, const uint8_t *private_data, uint8_t len, uint64_t now);
 /** LAP: propose an alternate path; its APR arms it on both sides. */
 int cm_load_alternate(struct cm *cm, cm_id id, const struct cm_path *path, uint64_t now,
 	struct error *err);
 /**
- * What lib/rc says of a QP: COMM_EST stands for a lost RTU, PATH_MIG and PATH_MIG_ERR, QP_FATAL and its
- * like end the connection. On the QP's worker.
+ * What lib/rc says of a QP: COMM_EST stands for a lost RTU; PATH_MIG swaps the paths; QP_FATAL,
+ * QP_REQ_ERR and QP_ACCESS_ERR end the connection. On the QP's worker, from inside lib/rc's event()
+ * too: it is noted here, what follows is cm_run()'s. QPs that are not the CM's are ignored.
  */
-void cm_qp_event(struct cm *cm, const struct event *ev, uint64_t now);
+void cm_qp_event(struct cm *cm, const struct event *ev);
 
-/** Send what waits for the sink. @return packets sent */
+/** Send what waits for the sink, act on QP events. @return how many of both */
 unsigned int cm_run(struct cm *cm, uint64_t now, unsigned int budget);
 bool cm_pending(const struct cm *cm);
 
@@ -280,6 +305,7 @@ bool cm_next(const struct cm *cm, uint32_t *cursor, uint64_t now, struct cm_info
 	X(malformed, "messages dropped: impossible values")                                        \
 	X(unmatched, "messages of no connection")                                                  \
 	X(half_open_limit, "requests dropped: too many are half open")                             \
+	X(half_open_evicted, "half-open connections ended for newer ones of the same peer")        \
 	X(no_resources, "requests rejected or not made for want of a QP or place")                 \
 	X(tx_stall, "times a message had to wait for the sink")
 

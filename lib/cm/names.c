@@ -20,6 +20,7 @@ const struct cm_limits cm_limits_default = {
 	.max_retries = 15,
 	.ack_delay = 15, /* 134 ms: software answers when it is scheduled */
 	.packet_life = 18, /* of RoCE, as Linux */
+	.max_rd_atomic = 16,
 	.send_mra = true,
 };
 

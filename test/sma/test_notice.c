@@ -289,12 +289,19 @@ test_258_bad_qkey(void **state)
 int
 main(void)
 {
-#define T(name) cmocka_unit_test_setup_teardown(test_##name, setup, teardown)
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(129_130_131_link), T(link_tells_the_port), T(144_node_description_changed),
-		T(144_width_and_speed_changed), T(144_capability_changed),
-		T(145_system_image_guid), T(256_lid_routed), T(256_directed_route),
-		T(256_long_route_is_truncated), T(257_bad_pkey), T(258_bad_qkey),
+		T(test_129_130_131_link),
+		T(test_link_tells_the_port),
+		T(test_144_node_description_changed),
+		T(test_144_width_and_speed_changed),
+		T(test_144_capability_changed),
+		T(test_145_system_image_guid),
+		T(test_256_lid_routed),
+		T(test_256_directed_route),
+		T(test_256_long_route_is_truncated),
+		T(test_257_bad_pkey),
+		T(test_258_bad_qkey),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

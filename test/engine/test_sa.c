@@ -493,6 +493,8 @@ remove_dir(void)
 	unlink(path);
 	snprintf(path, sizeof(path), "%s/lock.mdb", dir);
 	unlink(path);
+	snprintf(path, sizeof(path), "%s/polca.lock", dir);
+	unlink(path);
 	rmdir(dir);
 }
 

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "smp.h"
 
@@ -531,6 +532,58 @@ test_sa_follows(void **state)
 	assert_int_equal(sa_get_named(sa_record_type(SA_PORT_INFO), "port_state", rec), 4);
 }
 
+static struct engine *
+start_on_disk(const char *dir, uint16_t lid)
+{
+	struct engine_config *c = node_config_ib(true);
+
+	snprintf(c->sa.path, sizeof(c->sa.path), "%s", dir);
+	c->sa.map_mb = 64;
+	c->sma.port[0].lid = lid;
+	return node_start();
+}
+
+static void
+remove_dir(const char *dir)
+{
+	static const char *const names[] = { "/data.mdb", "/lock.mdb", "/polca.lock", "" };
+	char path[128];
+	unsigned int i;
+
+	for (i = 0; i < 4; i++) {
+		snprintf(path, sizeof(path), "%s%s", dir, names[i]);
+		remove(path);
+	}
+}
+
+/* a port that comes back with another LID is found by its GUID; others' records stay */
+static void
+test_sa_follows_over_a_restart(void **state)
+{
+	char dir[] = "/tmp/test_engine_subnet_XXXXXX";
+	const struct sa_record_type *t = sa_record_type(SA_NODE);
+	struct sa_change other = { .type = t };
+	struct error err = { "" };
+	struct engine *e;
+	uint8_t rec[SA_RECORD_MAX];
+
+	assert_non_null(mkdtemp(dir));
+	e = start_on_disk(dir, 0x51);
+	assert_int_equal(count_records(e, SA_NODE, 0x51, rec), 1);
+	sa_put_named(t, "lid", other.rec, 0x77);
+	sa_put_named(t, "port_guid", other.rec, 0x4711);
+	assert_ok(engine_sa_change(e, &other, 1, &err));
+	node_stop(e, 0);
+	e = start_on_disk(dir, 0x52);
+	*state = e;
+	remove_dir(dir);
+	assert_int_equal(count_records(e, SA_NODE, 0x51, NULL), 0);
+	assert_int_equal(count_records(e, SA_PORT_INFO, 0x51, NULL), 0);
+	assert_int_equal(count_records(e, SA_NODE, 0x52, NULL), 1);
+	assert_int_equal(count_records(e, SA_NODE, 0x77, NULL), 1);
+	assert_true(sa_get_named(t, "port_guid", rec) == attr_of(e, 0)->guid);
+}
+
 /* our own SA is asked over our own LID */
 static void
 test_sa_over_ib(void **state)
@@ -558,6 +611,19 @@ test_sa_over_ib(void **state)
 	}
 }
 
+/* smp-sma 1: one packet at least */
+static void
+test_bad_vl15_buffer(void **state)
+{
+	struct engine_config *c = node_config_ib(true);
+	struct error err = { "" };
+
+	*state = NULL;
+	c->sma.vl15_buffer = 0;
+	assert_null(engine_create(c, &err));
+	assert_string_equal(err.text, "sma.vl15_buffer: got 0, expected 1 to 256");
+}
+
 #define BARE(t)   cmocka_unit_test_setup_teardown(t, start_bare, stop)
 #define ACTIVE(t) cmocka_unit_test_setup_teardown(t, start_active, stop)
 #define OWN(t)    cmocka_unit_test_teardown(t, stop)
@@ -580,7 +646,9 @@ main(void)
 		ACTIVE(test_bad_qkey_raises_trap_258),
 		ACTIVE(test_trap_by_hand),
 		BARE(test_sa_follows),
+		OWN(test_sa_follows_over_a_restart),
 		ACTIVE(test_sa_over_ib),
+		OWN(test_bad_vl15_buffer),
 	};
 
 	return cmocka_run_group_tests(tests, eal_setup, eal_teardown);

@@ -66,7 +66,8 @@ struct live_cpu {
 struct live_limits {
 	bool ibping; /**< serve class 0x32 */
 	bool sysstat; /**< serve class 0x33: tells strangers about this host */
-	uint32_t rate; /**< requests a second of one source, 0: no limit */
+	/** requests a second of one source on this worker, 0: no limit; a source's TIDs spread */
+	uint32_t rate;
 	uint32_t burst;
 	uint32_t sources; /**< that are told apart, a power of two */
 	uint32_t max_echo; /**< bytes of a many-packet echo */

@@ -46,9 +46,8 @@ repeat_at(struct sma_trap *t, uint64_t at)
 
 /* --- sending --- */
 
-/* The port's LID may have changed since: IssuerLID, and the LID that the details tell. */
-static void
-refresh(struct sma_trap *t)
+void
+trap_refresh(struct sma_trap *t)
 {
 	uint16_t lid = sma_lid(t->port);
 
@@ -113,7 +112,7 @@ send(struct sma_trap *t, uint64_t now)
 		.taker = { .arg = t, .done = sent },
 	};
 
-	refresh(t);
+	trap_refresh(t);
 	fill_mad(t, mad);
 	t->called = now;
 	t->calling = true; /* before, for done() could be called from inside */
@@ -123,9 +122,8 @@ send(struct sma_trap *t, uint64_t now)
 	repeat_at(t, now + interval(p));
 }
 
-/* Send, wait for the port, or give up: what a pending trap does when its time has come. */
-static void
-proceed(struct sma_trap *t, uint64_t now)
+void
+trap_proceed(struct sma_trap *t, uint64_t now)
 {
 	struct sma_port *p = t->port;
 
@@ -149,7 +147,7 @@ proceed(struct sma_trap *t, uint64_t now)
 static void
 repeat(struct timer *timer, uint64_t now)
 {
-	proceed((struct sma_trap *)((char *)timer - offsetof(struct sma_trap, timer)), now);
+	trap_proceed((struct sma_trap *)((char *)timer - offsetof(struct sma_trap, timer)), now);
 }
 
 void
@@ -172,84 +170,8 @@ sma_trap_resume(struct sma_port *p, uint64_t now)
 		if (t->info.state != SMA_TRAP_HELD && !t->calling)
 			continue;
 		trap_stop(t, now);
-		proceed(t, now);
+		trap_proceed(t, now);
 	}
-}
-
-/* --- raising --- */
-
-/* A free place, else that of the oldest trap which is over. */
-static struct sma_trap *
-find_place(struct sma_port *p)
-{
-	struct sma_trap *place = NULL;
-
-	for (unsigned int i = 0; i < SMA_TRAPS_MAX; i++) {
-		struct sma_trap *t = &p->trap[i];
-
-		if (t->info.state == SMA_TRAP_FREE)
-			return t;
-		if (!trap_pending(t) && (place == NULL || trap_older(t, place)))
-			place = t;
-	}
-	return place;
-}
-
-static uint32_t
-new_id(struct sma *s)
-{
-	if (++s->next_trap_id == 0)
-		s->next_trap_id = 1;
-	return s->next_trap_id;
-}
-
-struct sma_trap *
-trap_raise(struct sma_port *p, const uint8_t *notice, bool own_lid, uint64_t now)
-{
-	struct sma_trap *t = trap_find_cause(p, notice, own_lid);
-
-	sma_count(p, traps_raised);
-	if (t != NULL) {
-		t->info.raised++;
-		return t;
-	}
-	t = find_place(p);
-	if (t == NULL || !token_bucket_take(&p->trap_rate, now)) {
-		sma_count(p, traps_limited);
-		return NULL;
-	}
-	t->info = (struct sma_trap_info){
-		.id = new_id(p->sma),
-		.port = p->index,
-		.state = SMA_TRAP_HELD,
-		.number = get_be16(notice + NOTICE_OFF_NUMBER),
-		.type = notice[NOTICE_OFF_TYPE] & NOTICE_TYPE_MASK,
-		.raised = 1,
-		.tid = rng_u64(p->sma->config.rng),
-	};
-	memcpy(t->info.notice, notice, SMA_DATA_LEN);
-	put_be16(t->info.notice + NOTICE_OFF_TOGGLE, 0);
-	t->own_lid = own_lid;
-	t->first = now;
-	refresh(t);
-	proceed(t, now);
-	return t;
-}
-
-static bool
-has_own_lid(const uint8_t *notice)
-{
-	uint16_t number = get_be16(notice + NOTICE_OFF_NUMBER);
-
-	return (number >= TRAP_LINK_INTEGRITY && number <= TRAP_FLOW_CONTROL)
-		|| number == TRAP_LOCAL_CHANGE || number == TRAP_SYSTEM_IMAGE
-		|| number == TRAP_BAD_M_KEY;
-}
-
-struct sma_trap *
-sma_trap_raise(struct sma_port *p, const uint8_t notice[SMA_DATA_LEN], uint64_t now)
-{
-	return trap_raise(p, notice, has_own_lid(notice), now);
 }
 
 void

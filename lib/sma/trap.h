@@ -6,8 +6,9 @@
 #define SMA_TRAP_H
 
 /*
- * Private to lib/sma's trap*.c: trap.c sends and repeats, trap_match.c says what is the same trap
- * and represses, trap_list.c is for the operator and the agent.
+ * Private to lib/sma's trap*.c: trap_raise.c makes a trap of a cause, trap.c sends and repeats it,
+ * trap_match.c says what is the same trap and represses, trap_list.c is for the operator and the
+ * agent.
  */
 
 #include "sma/notice.h"
@@ -27,6 +28,10 @@ trap_older(const struct sma_trap *a, const struct sma_trap *b)
 
 /* sma_trap_raise(), told whether the details have our own LID at NOTICE_OFF_LID. */
 struct sma_trap *trap_raise(struct sma_port *p, const uint8_t *notice, bool own_lid, uint64_t now);
+/* The port's LID may have changed since: IssuerLID, and the LID that the details tell. */
+void trap_refresh(struct sma_trap *t);
+/* Send, wait for the port, or give up: what a pending trap does when its time has come. */
+void trap_proceed(struct sma_trap *t, uint64_t now);
 /* Nothing is sent any more, not even what waits for the sink. */
 void trap_stop(struct sma_trap *t, uint64_t now);
 /* The pending trap of this very cause, or NULL. */

@@ -561,6 +561,51 @@ test_places_of_traps_that_are_over_are_reused_oldest_first(void **state)
 	assert_null(bench_raise(b, 104));
 }
 
+static struct sma_trap *
+raise_bad_key(struct bench *b, uint32_t key)
+{
+	const struct sma_bad_key k = { .key = key };
+	uint8_t notice[SMA_DATA_LEN];
+
+	sma_notice_key(b->p, &k, notice);
+	return sma_trap_raise(b->p, notice, b->now);
+}
+
+/* bad keys are sent by whoever likes: 8 of the 32 places are not for them */
+static void
+test_bad_keys_leave_places_to_the_port(void **state)
+{
+	struct bench *b = *state;
+	unsigned int i;
+
+	for (i = 0; i < 24; i++)
+		assert_non_null(raise_bad_key(b, i));
+	assert_null(raise_bad_key(b, 24));
+	for (i = 0; i < 8; i++)
+		assert_non_null(bench_raise(b, (uint16_t)i));
+	assert_null(bench_raise(b, 8));
+	assert_int_equal(b->p->counters.traps_limited, 2);
+}
+
+/* nor is the last token */
+static void
+test_bad_keys_leave_a_token_to_the_port(void **state)
+{
+	static const struct sma_limits limits = { .trap_interval_ms = 60000, .trap_retries = 1,
+		.trap_rate = 2, .trap_burst = 3 };
+	struct bench *b = *state;
+
+	bench_limits(b, &limits);
+	assert_non_null(raise_bad_key(b, 0));
+	assert_non_null(raise_bad_key(b, 1));
+	assert_null(raise_bad_key(b, 2));
+	assert_non_null(bench_raise(b, 0));
+	assert_null(bench_raise(b, 1));
+	bench_pass(b, 500 * MS);
+	assert_null(raise_bad_key(b, 3));
+	assert_non_null(bench_raise(b, 2));
+}
+
 /* --- the operator --- */
 
 static void
@@ -718,6 +763,8 @@ main(void)
 		T(test_cause_that_is_over_makes_a_new_trap),
 		T(test_rate_is_limited_per_port),
 		T(test_places_of_traps_that_are_over_are_reused_oldest_first),
+		T(test_bad_keys_leave_places_to_the_port),
+		T(test_bad_keys_leave_a_token_to_the_port),
 		T(test_walk_newest_first_within_a_port),
 		T(test_send_refuses_what_a_ca_does_not_send),
 		T(test_send_beyond_the_places_is_busy),

@@ -15,7 +15,7 @@
 
 #include "engine/subnet.h"
 
-/* Subnet management changes a port: this worker goes by it at once, the others at their next tick. */
+/* Subnet management changes a port: this worker goes by it at once, others at their next tick. */
 static void
 apply(void *worker, uint16_t port, const struct port_settings *s)
 {

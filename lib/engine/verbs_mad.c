@@ -16,7 +16,6 @@
 
 #include "engine/verbs_mad.h"
 #include "engine/verbs_private.h"
-#include "wire/bytes.h"
 
 #define FORGET_S  60 /* one that nobody looks at */
 #define REPLACE_S 1 /* when its place is wanted */
@@ -180,70 +179,6 @@ place(struct engine *e, struct error *err)
 	return NULL;
 }
 
-/* --- whom --- */
-
-/* QP0 of another port of the subnet, or of whoever is at the end of the directed route. */
-static int
-smp_peer(struct engine *e, const struct engine_mad_ask *ask, struct mad_peer *to,
-		struct error *err)
-{
-	const struct port_attr *port = link_port_attr(e->link, ask->ah->port);
-	bool directed = ask->mad[MAD_OFF_CLASS] == MAD_CLASS_SUBN_ROUTED;
-
-	if (!port->ib)
-		return error_set(err, EINVAL, "port: %s is no native InfiniBand port: it has no QP0",
-				port->name);
-	if (!directed && port->lid == 0)
-		return error_set(err, EINVAL,
-				"%s has no LID yet: only a directed route leads on from it",
-				port->name);
-	if (!directed && (ask->ah->dlid == 0 || ask->ah->dlid >= PORT_LID_MULTICAST))
-		return error_set(err, EINVAL, "dlid: got 0x%04x, expected 0x0001 to 0xbfff",
-				ask->ah->dlid);
-	to->av = (struct av){
-		.encap = ENCAP_IB,
-		.port = ask->ah->port,
-		.vlan = port->vlan,
-		.slid = directed ? PORT_LID_PERMISSIVE : port->lid,
-		.dlid = directed ? PORT_LID_PERMISSIVE : ask->ah->dlid,
-		.vl = SMP_VL,
-		.ethertype = port->ethertype,
-	};
-	memcpy(to->av.smac, port->mac, sizeof(to->av.smac));
-	if (ask->ah->has_dmac)
-		memcpy(to->av.dmac, ask->ah->dmac, sizeof(to->av.dmac));
-	to->pkey = 0xFFFF;
-	to->neighbour = PATH_NO_NEIGHBOUR;
-	return 0;
-}
-
-static int
-gsi_peer(struct engine *e, const struct engine_mad_ask *ask, struct mad_peer *to,
-		struct error *err)
-{
-	const struct port_attr *port = link_port_attr(e->link, ask->ah->port);
-
-	if (ask->pkey_index >= port->num_pkeys || port->pkey[ask->pkey_index] == 0)
-		return error_set(err, EINVAL, "pkey_index: got %u, which holds no P_Key of %s",
-				ask->pkey_index, port->name);
-	to->qpn = 1;
-	to->qkey = MAD_QKEY;
-	to->pkey = port->pkey[ask->pkey_index];
-	return ah_resolve(e, ask->ah, &to->av, &to->neighbour, err);
-}
-
-static int
-find_peer(struct engine *e, const struct engine_mad_ask *ask, struct mad_peer *to,
-		struct error *err)
-{
-	if (ask->ah->port >= link_num_ports(e->link))
-		return error_set(err, EINVAL, "port: got %u, there are %u ports from 0 on",
-				ask->ah->port, link_num_ports(e->link));
-	if (ask->qpn > 1)
-		return error_set(err, EINVAL, "qpn: got %u, managers have 0 and 1", ask->qpn);
-	return ask->qpn == 0 ? smp_peer(e, ask, to, err) : gsi_peer(e, ask, to, err);
-}
-
 /* --- asking --- */
 
 /* Room for what goes out and what comes in; the request's data are the caller's. */
@@ -315,7 +250,7 @@ engine_mad_ask(struct engine *e, const struct engine_mad_ask *ask, uint32_t *id,
 
 	if (e->draining)
 		return error_set(err, ESHUTDOWN, "the appliance is stopping");
-	ret = find_peer(e, ask, &call.to, err);
+	ret = mad_ask_peer(e, ask, &call.to, err);
 	if (ret != 0)
 		return ret;
 	a = place(e, err);

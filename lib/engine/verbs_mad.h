@@ -70,7 +70,9 @@ bool engine_sma_managed(const struct engine *e, unsigned int port);
 int engine_sma_read(struct engine *e, unsigned int port, uint16_t attribute, uint32_t modifier,
 	uint8_t data[SMA_DATA_LEN], struct error *err);
 /**
- * Up to @p n traps that are kept, from *cursor on (0 starts); ages in microseconds. @return how many
+ * Up to @p n traps that are kept, from *cursor on (0 starts); ages in microseconds.
+ *
+ * @return how many
  */
 unsigned int engine_trap_list(struct engine *e, uint32_t *cursor, struct sma_trap_info *info,
 	unsigned int n);

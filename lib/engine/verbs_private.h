@@ -17,6 +17,11 @@
 int ah_resolve(struct engine *e, const struct engine_ah *ah, struct av *av, uint32_t *neighbour,
 	struct error *err);
 
+struct engine_mad_ask;
+/** verbs_mad_peer.c: the manager that @p ask is for. */
+int mad_ask_peer(struct engine *e, const struct engine_mad_ask *ask, struct mad_peer *to,
+	struct error *err);
+
 /** @return the worker, or -ENOENT with words */
 int qp_worker(struct engine *e, uint32_t qpn, struct error *err);
 int srq_worker(struct engine *e, uint32_t srqn, struct error *err);

@@ -126,6 +126,31 @@ test_echo_of_many_packets(void **state)
 	assert_true(c.echo_bytes >= 50000);
 }
 
+/* an answer of more bytes than were set aside for it is no answer */
+static void
+test_answer_too_long(void **state)
+{
+	struct engine *e = *state;
+	uint8_t data[4000], body[8 + sizeof(data)];
+	struct live_request req = { .mode = LIVE_MODE_ECHO, .data = data, .len = sizeof(data) };
+	struct engine_ah ah = towards(e);
+	struct engine_mad_ask ask = { .ah = &ah, .qpn = 1, .many = true,
+		.data_offset = LIVE_OFF_TYPE, .data = body, .len = sizeof(body) };
+	struct engine_mad_answer a;
+
+	fill(data, sizeof(data), 3);
+	assert_true(live_build(&req, ask.mad, body));
+	ask.max_answer = sizeof(body) - 1;
+	a = mad_ask(e, &ask);
+	assert_string_equal(mad_end_name(a.end), mad_end_name(MAD_END_REFUSED));
+	assert_int_equal(a.error, -ENOBUFS);
+	assert_true(a.len < sizeof(body));
+	ask.max_answer = sizeof(body);
+	a = mad_ask(e, &ask);
+	assert_string_equal(mad_end_name(a.end), mad_end_name(MAD_END_OK));
+	assert_int_equal(a.len, sizeof(body));
+}
+
 /* liveness 2: the clock has been set when the first request comes */
 static void
 test_timestamp_is_standard(void **state)
@@ -244,6 +269,7 @@ main(void)
 		IB(test_echo),
 		ROCE(test_echo_of_many_packets),
 		IB(test_echo_of_many_packets),
+		IB(test_answer_too_long),
 		ROCE(test_timestamp_is_standard),
 		ROCE(test_identity),
 		IB(test_identity),

@@ -241,7 +241,7 @@ test_lid_changes_under_qps(void **state)
 	eventually(slid_of(e, p.a.qpn) == 0x31);
 	eventually(slid_of(e, q.a.qpn) == 0x31);
 	assert_int_equal(slid_of(e, p.b.qpn), 2);
-	/* the peer knows the old one: its answers reach nobody, and it takes nothing from the new */
+	/* the peer knows the old one: answers reach nobody, and it takes nothing from the new */
 	assert_int_equal(post(e, &q.a, WR_RDMA_WRITE, &q.b, 0, 0, 16, 1), 1);
 	eventually(verdict_total(e, VERDICT_ADDRESS) > 0);
 	set_port(e, 0, 1, 0, 0);

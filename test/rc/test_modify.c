@@ -591,8 +591,9 @@ test_pkey_follows_the_table(void **state)
 		unsigned int num;
 		enum verdict v;
 	} rows[] = {
-		{ 0x8001, 1, VERDICT_PKEY }, { 0x0000, 1, VERDICT_PKEY }, { 0x8000, 1, VERDICT_PKEY },
-		{ 0xFFFF, 0, VERDICT_PKEY }, { 0x7FFF, 1, VERDICT_REQUEST },
+		{ 0x8001, 1, VERDICT_PKEY }, { 0x0000, 1, VERDICT_PKEY },
+		{ 0x8000, 1, VERDICT_PKEY }, { 0xFFFF, 0, VERDICT_PKEY },
+		{ 0x7FFF, 1, VERDICT_REQUEST },
 	};
 	struct port_attr attr = ib_port;
 	struct pair *p = *state;

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * Whom a management datagram of our own goes to.
+ */
+
+#include <errno.h>
+#include <string.h>
+
+#include "engine/verbs_mad.h"
+#include "engine/verbs_private.h"
+
+/* QP0 of another port of the subnet, or of whoever is at the end of the directed route. */
+static int
+smp_peer(struct engine *e, const struct engine_mad_ask *ask, struct mad_peer *to,
+		struct error *err)
+{
+	const struct port_attr *port = link_port_attr(e->link, ask->ah->port);
+	bool directed = ask->mad[MAD_OFF_CLASS] == MAD_CLASS_SUBN_ROUTED;
+
+	if (!port->ib)
+		return error_set(err, EINVAL,
+				"port: %s is no native InfiniBand port: it has no QP0", port->name);
+	if (!directed && port->lid == 0)
+		return error_set(err, EINVAL,
+				"%s has no LID yet: only a directed route leads on from it",
+				port->name);
+	if (!directed && (ask->ah->dlid == 0 || ask->ah->dlid >= PORT_LID_MULTICAST))
+		return error_set(err, EINVAL, "dlid: got 0x%04x, expected 0x0001 to 0xbfff",
+				ask->ah->dlid);
+	to->av = (struct av){
+		.encap = ENCAP_IB,
+		.port = ask->ah->port,
+		.vlan = port->vlan,
+		.slid = directed ? PORT_LID_PERMISSIVE : port->lid,
+		.dlid = directed ? PORT_LID_PERMISSIVE : ask->ah->dlid,
+		.vl = SMP_VL,
+		.ethertype = port->ethertype,
+	};
+	memcpy(to->av.smac, port->mac, sizeof(to->av.smac));
+	if (ask->ah->has_dmac)
+		memcpy(to->av.dmac, ask->ah->dmac, sizeof(to->av.dmac));
+	to->pkey = 0xFFFF;
+	to->neighbour = PATH_NO_NEIGHBOUR;
+	return 0;
+}
+
+static int
+gsi_peer(struct engine *e, const struct engine_mad_ask *ask, struct mad_peer *to,
+		struct error *err)
+{
+	const struct port_attr *port = link_port_attr(e->link, ask->ah->port);
+
+	if (ask->pkey_index >= port->num_pkeys || port->pkey[ask->pkey_index] == 0)
+		return error_set(err, EINVAL, "pkey_index: got %u, which holds no P_Key of %s",
+				ask->pkey_index, port->name);
+	to->qpn = 1;
+	to->qkey = MAD_QKEY;
+	to->pkey = port->pkey[ask->pkey_index];
+	return ah_resolve(e, ask->ah, &to->av, &to->neighbour, err);
+}
+
+int
+mad_ask_peer(struct engine *e, const struct engine_mad_ask *ask, struct mad_peer *to,
+		struct error *err)
+{
+	if (ask->ah->port >= link_num_ports(e->link))
+		return error_set(err, EINVAL, "port: got %u, there are %u ports from 0 on",
+				ask->ah->port, link_num_ports(e->link));
+	if (ask->qpn > 1)
+		return error_set(err, EINVAL, "qpn: got %u, managers have 0 and 1", ask->qpn);
+	return ask->qpn == 0 ? smp_peer(e, ask, to, err) : gsi_peer(e, ask, to, err);
+}

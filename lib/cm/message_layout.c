@@ -3,8 +3,8 @@
  */
 
 /*
- * The layouts of the CM messages (cm.md 2): one row per field, in the order of the wire. What has no
- * row is reserved: not looked at, and sent as zero.
+ * The layouts of the CM messages (cm.md 2): one row per field, in the order of the wire. What has
+ * no row is reserved: not looked at, and sent as zero.
  */
 
 #include <stddef.h>

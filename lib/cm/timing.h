@@ -7,15 +7,15 @@
 
 /**
  * @file
- * Times of the communication manager (cm.md 4, 5). A code v of 5 bits stands for 4.096 us * 2^v; the
- * state machine counts in milliseconds, as Linux does.
+ * Times of the communication manager (cm.md 4, 5). A code v of 5 bits stands for 4.096 us * 2^v;
+ * the state machine counts in milliseconds, as Linux does.
  */
 
 #include <stdint.h>
 
 #define CM_TIME_CODE_MAX 31
 
-/** Milliseconds of a code, rounded as Linux does: 1 << max(v - 8, 0); codes beyond 31 count as 31. */
+/** Milliseconds, rounded as Linux does: 1 << max(v - 8, 0). Codes beyond 31 count as 31. */
 uint32_t cm_ms(uint8_t code);
 
 /**

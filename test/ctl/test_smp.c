@@ -142,6 +142,7 @@ test_every_attribute_has_its_components(void **state)
 	memset(data, 0, 64);
 	data[63] = 0x77;
 	assert_string_equal(str(fields_of(d, "guids"), "guid7"), "0x0000000000000077");
+	assert_string_equal(str(fields_of(d, "portinfo"), "link_speed_ext_enabled"), "14+25+50+0x10");
 	data[62] = 0x80;
 	assert_says(str(fields_of(d, "pkeys"), "pkeys"), ",0x8077");
 	assert_says(str(fields_of(d, "vlarb"), "entries"), ",0x8077");

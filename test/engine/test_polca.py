@@ -133,8 +133,13 @@ def telemetry(directory):
         names = json.loads(s.recv(65536))["/"]
         s.send(b"/polca/sa")
         figures = json.loads(s.recv(65536))["/polca/sa"]
+        s.send(b"/polca/live")
+        live = json.loads(s.recv(65536))["/polca/live"]
+        s.send(b"/polca/sma,1")
+        sma = json.loads(s.recv(65536))["/polca/sma"]
     check("DPDK's telemetry socket knows /polca/", any(n.startswith("/polca/") for n in names))
     check("and the SA's counters", "get_table" in figures and "segments_sent" in figures)
+    check("and those of liveness and subnet management", "echo" in live and "traps_sent" in sma)
     check("SIGTERM ends it", p.stop()[0], 0)
     shutil.rmtree(runtime, ignore_errors=True)
 

@@ -13,7 +13,6 @@
 #include "ping.h"
 
 #define FLOOD_BATCH 100 /* requests in a call at most, while all are answered */
-#define ECHO_SIZE   56
 
 struct ping {
 	const struct options *o;
@@ -124,84 +123,6 @@ take_options(struct ping *p, json_t *params)
 
 /* --- what is told --- */
 
-static bool
-tells(const struct ping *p)
-{
-	return !p->o->json && !p->quiet;
-}
-
-static const char *
-mode_of(const struct ping *p)
-{
-	return json_object_get(p->params, "mode") != NULL ? method_text(p->params, "mode") : "echo";
-}
-
-static void
-print_head(const struct ping *p)
-{
-	const json_t *size = json_object_get(p->params, "size");
-
-	if (p->o->json)
-		return;
-	printf("PING %s: %s", p->dest, mode_of(p));
-	if (strcmp(mode_of(p), "echo") == 0)
-		printf(", %lld bytes of data",
-			(long long)(size != NULL ? json_integer_value(size) : ECHO_SIZE));
-	printf("\n");
-}
-
-/* What a host says of itself may have several lines. */
-static void
-print_text(const char *text)
-{
-	size_t len = strcspn(text, "\n");
-
-	printf(": %.*s", (int)len, text);
-	for (text += len; text[0] != '\0' && text[1] != '\0'; text += len) {
-		len = 1 + strcspn(text + 1, "\n");
-		printf("; %.*s", (int)len - 1, text + 1);
-	}
-}
-
-static void
-print_extra(const char *name, const json_t *v)
-{
-	if (json_is_integer(v))
-		printf(" %s=%lld", name, (long long)json_integer_value(v));
-	else if (json_is_string(v))
-		printf(" %s=%s", name, json_string_value(v));
-}
-
-static void
-print_answer(const struct ping *p, const json_t *reply)
-{
-	static const char *const extras[] = { "originate", "receive", "transmit", "lid", "guid" };
-	const json_t *text = json_object_get(reply, "text");
-	size_t i;
-
-	printf("%lld bytes from %s: seq=%llu time=%.1f us",
-		(long long)json_integer_value(json_object_get(reply, "bytes")), p->dest,
-		(unsigned long long)p->stats.sent,
-		json_real_value(json_object_get(reply, "time_us")));
-	for (i = 0; i < sizeof(extras) / sizeof(extras[0]); i++)
-		print_extra(extras[i], json_object_get(reply, extras[i]));
-	if (text != NULL)
-		print_text(json_string_value(text));
-	printf("\n");
-}
-
-static void
-print_lost(const struct ping *p, const json_t *reply)
-{
-	if (strcmp(method_text(reply, "error"), "TIMEOUT") == 0)
-		printf("no answer from %s: seq=%llu\n", p->dest,
-			(unsigned long long)p->stats.sent);
-	else
-		printf("no good answer from %s: seq=%llu %s: %s\n", p->dest,
-			(unsigned long long)p->stats.sent, method_text(reply, "error"),
-			method_text(reply, "message"));
-}
-
 static void
 take_reply(struct ping *p, json_t *reply)
 {
@@ -212,31 +133,13 @@ take_reply(struct ping *p, json_t *reply)
 		ping_stats_reply(&p->stats, json_real_value(json_object_get(reply, "time_us")));
 	if (p->o->json)
 		json_array_append(p->replies, reply);
-	if (!tells(p))
+	if (p->o->json || p->quiet)
 		return;
 	if (p->flood && lost)
 		fputc('.', stdout);
-	else if (!p->flood && lost)
-		print_lost(p, reply);
 	else if (!p->flood)
-		print_answer(p, reply);
+		ping_print_reply(p->dest, p->stats.sent, reply);
 	fflush(stdout);
-}
-
-static void
-print_json_end(const struct ping *p, uint64_t ms)
-{
-	const struct ping_stats *s = &p->stats;
-	json_t *end = json_pack("{s:s, s:O, s:I, s:I, s:f, s:I}", "dest", p->dest, "replies",
-		p->replies, "sent", (json_int_t)s->sent, "received", (json_int_t)s->received,
-		"loss_percent", ping_stats_loss(s), "time_ms", (json_int_t)ms);
-
-	if (s->received > 0)
-		json_object_set_new(end, "rtt_us",
-			json_pack("{s:f, s:f, s:f, s:f}", "min", s->min, "avg", ping_stats_avg(s),
-				"max", s->max, "mdev", ping_stats_mdev(s)));
-	print_json(end);
-	json_decref(end);
 }
 
 static void
@@ -245,7 +148,7 @@ print_end(const struct ping *p)
 	uint64_t ms = (now_us() - p->started) / 1000;
 
 	if (p->o->json)
-		print_json_end(p, ms);
+		ping_print_json(p->dest, p->replies, &p->stats, ms);
 	else
 		ping_stats_print(stdout, &p->stats, p->dest, ms);
 }
@@ -341,7 +244,8 @@ run(struct ping *p)
 
 	catch_signals();
 	connection_interruptible(p->c, &stopped);
-	print_head(p);
+	if (!p->o->json)
+		ping_print_head(p->dest, p->params);
 	p->started = now_us();
 	while (rc == 0 && goes_on(p)) {
 		began = now_us();

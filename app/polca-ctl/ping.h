@@ -15,8 +15,8 @@
 #include "report.h"
 
 /**
- * @return the exit status: 0 if anything was answered, else 1; 2 for a wrong command line, 3 without a
- * server
+ * @return the exit status: 0 if anything was answered, else 1; 2 for a wrong command line, 3
+ * without a server
  */
 int ping_run(const struct options *o, struct connection *c, const json_t *command, json_t *params);
 
@@ -35,6 +35,14 @@ double ping_stats_mdev(const struct ping_stats *s);
 /** The two lines at the end. @param ms  from first to last */
 void ping_stats_print(FILE *f, const struct ping_stats *s, const char *dest, uint64_t ms);
 
+/* ping_print.c: on standard output */
+/** @param params  of live_ping */
+void ping_print_head(const char *dest, const json_t *params);
+/** @param reply  as live_ping tells it */
+void ping_print_reply(const char *dest, uint64_t seq, const json_t *reply);
+void ping_print_json(const char *dest, json_t *replies, const struct ping_stats *s, uint64_t ms);
+
+/* ping_stats.c */
 /**
  * Whom: "lid:5", "0x5" and "5" become dlid, addresses dgid.
  *

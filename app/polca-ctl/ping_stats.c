@@ -99,7 +99,8 @@ ping_seconds(const char *text, double min, double max, double *ms)
 	char *end;
 	double s = strtod(text, &end);
 
-	if (!isdigit((unsigned char)text[text[0] == '.']) || *end != '\0' || !(s >= min && s <= max))
+	if (!isdigit((unsigned char)text[text[0] == '.']) || *end != '\0' ||
+			!(s >= min && s <= max))
 		return false;
 	*ms = s * 1000;
 	return true;

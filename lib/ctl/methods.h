@@ -68,9 +68,9 @@ int find_region(struct rpc_call *call, uint32_t key, struct mem_mr_info *info);
 /** Is call->now beyond the time the caller wanted to wait? */
 bool waited(const struct rpc_call *call, uint32_t timeout_ms);
 
-/** A name that is no component's of @p of: in words as many of the right ones as fit, in data all. */
+/** A name that is none of @p of's: in words as many of the right ones as fit, in data all. */
 int no_such_field(struct rpc_call *call, const char *unknown, const char *of, json_t *names);
-/** Is there such a port? And one of native InfiniBand? @retval -EINVAL call->err says what there is */
+/** Is there such a port? And is it a native InfiniBand one? @retval -EINVAL call->err says so */
 int check_port(struct rpc_call *call, unsigned int port);
 int check_ib_port(struct rpc_call *call, unsigned int port);
 

@@ -87,7 +87,8 @@ check_args(struct rpc_call *call, const struct ping_args *a)
 		return error_set(&call->err, EINVAL,
 			"dlid: got %u, but port %u is no native InfiniBand port: give dgid, or another port",
 			a->ah.dlid, a->ah.port);
-	if (a->mode != LIVE_MODE_ECHO && ((a->ah.present & PING_SIZE) != 0 || a->pattern.data != NULL))
+	if (a->mode != LIVE_MODE_ECHO &&
+			((a->ah.present & PING_SIZE) != 0 || a->pattern.data != NULL))
 		return error_set(&call->err, EINVAL, "size, pattern: got mode %s, allowed: echo",
 			words_mode[a->mode].name);
 	if (a->pattern.data != NULL && a->pattern.len == 0)

@@ -121,7 +121,8 @@ trap_send(struct rpc_call *call)
 		return rc;
 	if (!numbered)
 		memcpy(notice, a->notice.data, a->notice.len);
-	rc = engine_trap_send(call->e, a->port, a->number, numbered ? NULL : notice, &id, &call->err);
+	rc = engine_trap_send(call->e, a->port, a->number, numbered ? NULL : notice, &id,
+		&call->err);
 	if (rc == 0)
 		set_int(call->result, "trap", id);
 	return rc;

@@ -85,6 +85,7 @@ struct fake_mad {
 	unsigned int looks; /* left, of the one under way */
 	bool forgotten;
 	uint16_t status;
+	bool is_ca; /* SwitchInfo is refused */
 	bool wrong_sequence;
 	uint8_t attribute[SMA_DATA_LEN];
 	struct engine_mad_answer answer;

@@ -21,10 +21,11 @@ is_lost(const struct fake_mad *m)
 static uint16_t
 status_of(const struct fake_mad *m, const struct engine_mad_ask *ask)
 {
-	bool no_switch = ask->qpn == 0 && get_be16(ask->mad + MAD_OFF_ATTRIBUTE) == SMA_SWITCH_INFO &&
-		m->lost_lid > 0;
+	uint16_t attribute = get_be16(ask->mad + MAD_OFF_ATTRIBUTE);
 
-	return no_switch ? MAD_STATUS_BAD_METHOD_ATTR : m->status;
+	if (m->is_ca && ask->qpn == 0 && attribute == SMA_SWITCH_INFO)
+		return MAD_STATUS_BAD_METHOD_ATTR;
+	return m->status;
 }
 
 static void

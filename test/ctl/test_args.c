@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "args.h"
+#include "commands.h"
 #include "methods.h"
 #include "units.h"
 
@@ -212,6 +213,7 @@ load(void **state)
 {
 	(void)state;
 	methods = methods_load(NULL, 0);
+	commands_add(methods);
 	return methods == NULL;
 }
 
@@ -223,6 +225,20 @@ unload(void **state)
 	return 0;
 }
 
+/* as ping has them: values with or without a blank, flags together */
+static void
+test_options_of_one_letter(void **state)
+{
+	(void)state;
+	gives("ping 5 -c 3 -W 0.5", "{\"dest\": \"5\", \"count\": 3, \"timeout\": \"0.5\"}");
+	gives("ping -c3 -s 1K 5", "{\"dest\": \"5\", \"count\": 3, \"size\": 1024}");
+	gives("ping 5 -qfc 3", "{\"dest\": \"5\", \"count\": 3, \"quiet\": true, \"flood\": true}");
+	refuses("ping 5 -c", "-c, --count wants a value: integer from 1");
+	refuses("ping 5 -q3", "-q takes no value");
+	refuses("ping 5 -z 3", "\"-z\": what is it?");
+	refuses("cq create -d 5", "\"-d\": what is it?");
+}
+
 int
 main(void)
 {
@@ -232,6 +248,7 @@ main(void)
 		cmocka_unit_test(test_flags_and_switches),
 		cmocka_unit_test(test_first_values_are_the_required_parameters),
 		cmocka_unit_test(test_fields_of_objects_are_options_too),
+		cmocka_unit_test(test_options_of_one_letter),
 		cmocka_unit_test(test_values_carry_the_units_of_their_names),
 	};
 

@@ -60,6 +60,7 @@ serve(int ready)
 	e->port[1].ib = true;
 	e->mad.attribute[17] = 9; /* PortInfo's LID */
 	e->mad.lost_lid = 7;
+	e->mad.is_ca = true;
 	e->sma.traps = 2;
 	while (!stopped)
 		ctl_run_once(c, 100);

@@ -489,8 +489,8 @@ test_a_native_ib_port_shows_what_subnet_management_made_of_it(void **state)
 static void
 test_events_of_subnet_management_name_their_port(void **state)
 {
-	static const enum event_type types[] = { EVENT_LID_CHANGE, EVENT_PKEY_CHANGE, EVENT_SM_CHANGE,
-		EVENT_CLIENT_REREGISTER, EVENT_GID_CHANGE };
+	static const enum event_type types[] = { EVENT_LID_CHANGE, EVENT_PKEY_CHANGE,
+		EVENT_SM_CHANGE, EVENT_CLIENT_REREGISTER, EVENT_GID_CHANGE };
 	static const char *const names[] = { "LID_CHANGE", "PKEY_CHANGE", "SM_CHANGE",
 		"CLIENT_REREGISTER", "GID_CHANGE" };
 	struct desk *d = *state;

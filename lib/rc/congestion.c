@@ -22,7 +22,7 @@ rc_congestion(struct rc_qp *qp)
 	struct rc_worker *w = qp->worker;
 	struct wire_headers h = {
 		.opcode = OPCODE_CNP, /* wire_build sets BECN */
-		.migreq = qp->init.migreq,
+		.migreq = qp->migreq,
 		.pkey = qp->pkey,
 		.dest_qpn = qp->dest_qpn,
 	};

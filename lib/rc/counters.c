@@ -38,7 +38,8 @@
 	X(tx_stall, "times the transmit sink had no packet")                                       \
 	X(credit_stall, "times a Send waited for end-to-end credits")                              \
 	X(np_ecn_marked_roce_packets, "packets received with ECN CE (congestion experienced)")     \
-	X(np_cnp_sent, "congestion notification packets sent for them")
+	X(np_cnp_sent, "congestion notification packets sent for them")                            \
+	X(path_migrations, "times a queue pair went over to its alternate path")
 
 const struct rc_counter_info rc_counter_infos[] = {
 #define X(name, help) { #name, help },

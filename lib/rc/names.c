@@ -33,6 +33,15 @@ qp_state_name(enum qp_state s)
 }
 
 const char *
+mig_state_name(enum mig_state s)
+{
+	static const char *const names[] = { "MIGRATED", "REARM", "ARMED" };
+
+	_Static_assert(COUNT(names) == MIG_COUNT, "one name per state");
+	return pick(names, COUNT(names), s);
+}
+
+const char *
 wc_status_name(uint32_t status)
 {
 	static const char *const names[] = {

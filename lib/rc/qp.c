@@ -117,6 +117,7 @@ rc_qp_create(struct rc_worker *w, const struct qp_init_attr *attr, uint32_t *qpn
 	qp->pd = attr->pd;
 	qp->init = *attr;
 	qp->state = QPS_RESET;
+	rc_migration_reset(qp);
 	rc = rc_cq_hold(w, attr->send_cq, "send_cq", &qp->send_cq, err);
 	if (rc != 0)
 		goto fail;
@@ -208,9 +209,11 @@ rc_qp_query(const struct rc_worker *w, uint32_t qpn, struct rc_qp_info *info)
 		.retry_left = qp->req.retry_left,
 		.rnr_left = qp->req.rnr_left,
 		.udp_sport = qp->path.udp_sport,
+		.alt_loaded = qp->alt_loaded,
 	};
 	info->attr.qp_state = qp->state;
 	info->attr.cur_qp_state = qp->state;
+	info->attr.path_mig_state = qp->mig_state;
 	if (qp->state == QPS_RTS || qp->state == QPS_SQD)
 		info->attr.sq_psn = qp->req.next_psn;
 	if (qp->state != QPS_RESET && qp->state != QPS_INIT)
@@ -234,25 +237,45 @@ rc_qp_next(const struct rc_worker *w, uint32_t *cursor, uint32_t *qpn)
 	return false;
 }
 
+/* an entry that is gone matches nothing (rc-transport 5.6) */
+static uint16_t
+pkey_of(const struct port_attr *port, uint16_t index)
+{
+	return index < port->num_pkeys ? port->pkey[index] : 0;
+}
+
+static void
+follow_av(struct av *av, const struct port_attr *port, uint16_t sgid_index, uint8_t path_bits)
+{
+	if (av->encap != ENCAP_IB)
+		return;
+	av->slid = port_slid(port, path_bits);
+	av->vl = port->sl_to_vl[av->sl];
+	if (sgid_index < port->num_gids)
+		av->sgid = port->gid[sgid_index].gid;
+}
+
 /* What the QP has from its port's tables, by the indices it was given. */
 static void
 follow_port(struct rc_qp *qp, const struct port_attr *port)
 {
-	struct av *av = &qp->attr.av;
+	struct qp_attr *a = &qp->attr;
 
-	/* an entry that is gone matches nothing (rc-transport 5.6) */
-	qp->attr.pkey = qp->attr.pkey_index < port->num_pkeys
-		? port->pkey[qp->attr.pkey_index] : 0;
-	qp->pkey = qp->attr.pkey;
+	a->pkey = pkey_of(port, a->pkey_index);
+	qp->pkey = a->pkey;
 	if (qp->state == QPS_INIT)
 		return; /* no path yet */
-	if (av->encap == ENCAP_IB) {
-		av->slid = port_slid(port, qp->attr.src_path_bits);
-		av->vl = port->sl_to_vl[av->sl];
-		if (qp->attr.sgid_index < port->num_gids)
-			av->sgid = port->gid[qp->attr.sgid_index].gid;
-	}
+	follow_av(&a->av, port, a->sgid_index, a->src_path_bits);
 	rc_qp_path(qp);
+}
+
+static void
+follow_alt_port(struct rc_qp *qp, const struct port_attr *port)
+{
+	struct qp_attr *a = &qp->attr;
+
+	a->alt_pkey = pkey_of(port, a->alt_pkey_index);
+	follow_av(&a->alt_av, port, a->alt_sgid_index, a->alt_src_path_bits);
 }
 
 void
@@ -263,6 +286,8 @@ rc_path_changed(struct rc_worker *w, uint16_t port, const struct port_attr *attr
 	LIST_FOREACH(qp, &w->qps, link) {
 		if (qp->attr.port == port && qp->state != QPS_RESET)
 			follow_port(qp, attr);
+		if (qp->alt_loaded && qp->attr.alt_port == port)
+			follow_alt_port(qp, attr);
 	}
 }
 

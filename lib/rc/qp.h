@@ -32,6 +32,10 @@ struct rc_qp {
 	uint16_t pkey;
 	uint16_t pmtu;
 	uint8_t pmtu_shift; /**< log2(pmtu) */
+	uint8_t mig_state; /**< enum mig_state */
+	bool migreq; /**< BTH M of what it sends */
+	bool alt_loaded; /**< attr.alt_ fields hold an alternate path */
+	bool mig_err; /**< EVENT_PATH_MIG_ERR told since it was asked to arm */
 	uint32_t access; /**< qp_access_flags */
 	uint32_t pd;
 	struct rc_worker *worker;
@@ -107,6 +111,18 @@ void rc_qp_free(struct rc_qp *qp);
 /* qp_modify.c */
 void rc_qp_path(struct rc_qp *qp); /* compile the address vector */
 
+/* migrate.c */
+void rc_migration_reset(struct rc_qp *qp);
+/** May ALT_PATH and PATH_MIG_STATE be set so, now? */
+int rc_migration_check(const struct rc_qp *qp, const struct qp_attr *attr, uint32_t mask,
+	struct error *err);
+/** They may: do it. */
+void rc_migration_modify(struct rc_qp *qp, const struct qp_attr *attr, uint32_t mask);
+/** ARMED -> MIGRATED: the alternate path becomes the only one, EVENT_PATH_MIG. */
+void rc_migrate(struct rc_qp *qp);
+/** The peer asks to migrate to a path that is not ours: EVENT_PATH_MIG_ERR. */
+void rc_migration_refused(struct rc_qp *qp);
+
 /* worker.c */
 void rc_event(struct rc_worker *w, enum event_type type, uint32_t element);
 
@@ -129,6 +145,7 @@ int rc_requester_create(struct rc_qp *qp); /* the SQ */
 void rc_requester_destroy(struct rc_qp *qp);
 void rc_requester_start(struct rc_qp *qp); /* RTR -> RTS */
 void rc_requester_resume(struct rc_qp *qp); /* SQD -> RTS, SQD -> SQD */
+void rc_requester_migrated(struct rc_qp *qp); /* another path: timeout and retries begin anew */
 void rc_requester_drain(struct rc_qp *qp); /* RTS -> SQD: EVENT_SQ_DRAINED if asked for */
 bool rc_requester_drained(const struct rc_qp *qp); /* no request begun is without its completion */
 void rc_requester_flush(struct rc_qp *qp); /* every SQ WQE completes with WR_FLUSH_ERR */

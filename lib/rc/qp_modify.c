@@ -55,9 +55,6 @@ static const char *const attr_names[] = {
 };
 #define ATTR_COUNT (sizeof(attr_names) / sizeof(attr_names[0]))
 
-/* no alternate paths: migration is not offered */
-#define UNSUPPORTED (A(ALT_PATH) | A(PATH_MIG_STATE))
-
 /* --- in words --- */
 
 static const char *
@@ -127,36 +124,32 @@ check_mask(enum qp_state from, enum qp_state to, uint32_t mask, struct error *er
 	if (wrong != 0)
 		return error_set(err, EINVAL, "modify %s to %s: does not take %s", f, s,
 			mask_names(wrong, names, sizeof(names)));
-	wrong = mask & UNSUPPORTED;
-	if (wrong != 0)
-		return error_set(err, EOPNOTSUPP, "modify: %s: there is no path migration",
-			mask_names(wrong, names, sizeof(names)));
 	return 0;
 }
 
 /* --- ranges --- */
 
 static int
-check_av(const struct av *av, struct error *err)
+check_av(const struct av *av, const char *of, struct error *err)
 {
 	static const union gid zero;
 
 	if (av->sl > 15)
-		return error_set(err, EINVAL, "sl: got %u, allowed: 0 to 15", av->sl);
+		return error_set(err, EINVAL, "%ssl: got %u, allowed: 0 to 15", of, av->sl);
 	if (av->flow_label > 0xFFFFF)
-		return error_set(err, EINVAL, "flow_label: got %u, allowed: 0 to %u",
+		return error_set(err, EINVAL, "%sflow_label: got %u, allowed: 0 to %u", of,
 			av->flow_label, 0xFFFFF);
 	if (av->encap > ENCAP_IB)
-		return error_set(err, EINVAL, "encap: got %d, allowed: %d to %d", av->encap,
+		return error_set(err, EINVAL, "%sencap: got %d, allowed: %d to %d", of, av->encap,
 			ENCAP_ROCEV2_IPV4, ENCAP_IB);
 	if (av->encap != ENCAP_IB || av->grh) {
 		if (gid_equal(&av->dgid, &zero))
-			return error_set(err, EINVAL, "dgid: missing");
+			return error_set(err, EINVAL, "%sdgid: missing", of);
 		if (gid_equal(&av->sgid, &zero))
-			return error_set(err, EINVAL, "sgid: missing");
+			return error_set(err, EINVAL, "%ssgid: missing", of);
 	}
 	if (av->encap == ENCAP_IB && av->dlid == 0)
-		return error_set(err, EINVAL, "dlid: got 0, allowed: 1 to 65535");
+		return error_set(err, EINVAL, "%sdlid: got 0, allowed: 1 to 65535", of);
 	return 0;
 }
 
@@ -179,9 +172,11 @@ check_attrs(const struct rc_qp *qp, const struct qp_attr *a, uint32_t mask, stru
 		{ A(MAX_QP_RD_ATOMIC), "max_rd_atomic", a->max_rd_atomic, 0, l->max_rd_atomic },
 		{ A(MAX_DEST_RD_ATOMIC), "max_dest_rd_atomic", a->max_dest_rd_atomic, 0,
 			l->max_rd_atomic },
+		{ A(ALT_PATH), "alt_timeout", a->alt_timeout, 0, 31 },
 	};
 	const uint32_t access = MEM_ACCESS_REMOTE | MEM_ACCESS_LOCAL_WRITE | MEM_ACCESS_MW_BIND;
 	unsigned int i;
+	int rc = 0;
 
 	for (i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
 		if ((mask & ranges[i].bit) && (ranges[i].got < ranges[i].min ||
@@ -199,9 +194,14 @@ check_attrs(const struct rc_qp *qp, const struct qp_attr *a, uint32_t mask, stru
 	if ((mask & A(ACCESS_FLAGS)) && (a->qp_access_flags & ~access) != 0)
 		return error_set(err, EINVAL, "qp_access_flags: got 0x%x, allowed: bits of 0x%x",
 			a->qp_access_flags, access);
+	if ((mask & A(ALT_PATH)) && (a->alt_pkey & 0x7FFF) == 0)
+		return error_set(err, EINVAL, "alt_pkey_index: entry %u holds no valid P_Key",
+			a->alt_pkey_index);
 	if (mask & A(AV))
-		return check_av(&a->av, err);
-	return 0;
+		rc = check_av(&a->av, "", err);
+	if (rc == 0 && (mask & A(ALT_PATH)))
+		rc = check_av(&a->alt_av, "alt_", err);
+	return rc;
 }
 
 /* --- effects --- */
@@ -241,6 +241,14 @@ take_attrs(struct rc_qp *qp, const struct qp_attr *a, uint32_t mask)
 	TAKE(SQ_PSN, sq_psn);
 	TAKE(DEST_QPN, dest_qp_num);
 	TAKE(EN_SQD_ASYNC_NOTIFY, en_sqd_async_notify);
+	TAKE(ALT_PATH, alt_av);
+	TAKE(ALT_PATH, alt_neighbour);
+	TAKE(ALT_PATH, alt_pkey_index);
+	TAKE(ALT_PATH, alt_pkey);
+	TAKE(ALT_PATH, alt_port);
+	TAKE(ALT_PATH, alt_sgid_index);
+	TAKE(ALT_PATH, alt_src_path_bits);
+	TAKE(ALT_PATH, alt_timeout);
 
 	qp->access = qp->attr.qp_access_flags;
 	qp->pkey = qp->attr.pkey;
@@ -263,6 +271,7 @@ reset(struct rc_qp *qp)
 	rc_requester_reset(qp);
 	rc_responder_reset(qp);
 	memset(&qp->attr, 0, sizeof(qp->attr));
+	rc_migration_reset(qp);
 }
 
 static void
@@ -306,6 +315,8 @@ rc_qp_modify(struct rc_worker *w, uint32_t qpn, const struct qp_attr *attr, uint
 			attr->cur_qp_state < QPS_COUNT ? qp_state_name(attr->cur_qp_state) : "?",
 			qp_state_name(from));
 	rc = check_attrs(qp, attr, mask, err);
+	if (rc == 0)
+		rc = rc_migration_check(qp, attr, mask, err);
 	if (rc != 0)
 		return rc;
 	if (from == QPS_SQD && to == QPS_SQD && !rc_requester_drained(qp))
@@ -324,5 +335,6 @@ rc_qp_modify(struct rc_worker *w, uint32_t qpn, const struct qp_attr *attr, uint
 		return error_set(err, ENOMEM, "no memory for %u saved Reads and Atomics",
 			qp->attr.max_dest_rd_atomic);
 	enter(qp, from, to, mask);
+	rc_migration_modify(qp, attr, mask);
 	return 0;
 }

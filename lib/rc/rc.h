@@ -128,6 +128,7 @@ struct rc_counters {
 	uint64_t credit_stall; /**< times a Send waited for end-to-end credits */
 	uint64_t np_ecn_marked_roce_packets; /**< received with ECN CE */
 	uint64_t np_cnp_sent; /**< congestion notifications sent for them */
+	uint64_t path_migrations; /**< changes to the alternate path, whoever began */
 };
 
 /** Names of the fields above, in order, and how many: one table for stats, telemetry and documents. */
@@ -204,6 +205,7 @@ struct rc_qp_info {
 	uint32_t retry_left;
 	uint32_t rnr_left;
 	uint16_t udp_sport;
+	bool alt_loaded; /**< there is an alternate path: attr.alt_ fields */
 };
 int rc_qp_query(const struct rc_worker *w, uint32_t qpn, struct rc_qp_info *info);
 /** Walk this worker's QPs: *cursor 0 starts. @retval false at the end */
@@ -212,7 +214,7 @@ bool rc_qp_next(const struct rc_worker *w, uint32_t *cursor, uint32_t *qpn);
 /**
  * Attributes of a port changed: the QPs that use it take the P_Key of their pkey_index, and on
  * native IB their source LID (with their path bits), the GID of their sgid_index and the VL of
- * their SL; their paths are compiled anew.
+ * their SL; their paths are compiled anew. So for their alternate paths.
  */
 void rc_path_changed(struct rc_worker *w, uint16_t port, const struct port_attr *attr);
 

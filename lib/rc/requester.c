@@ -59,6 +59,20 @@ rc_requester_resume(struct rc_qp *qp)
 }
 
 void
+rc_requester_migrated(struct rc_qp *qp)
+{
+	struct rc_requester *req = &qp->req;
+
+	req->ack_timeout = ack_timeout(qp);
+	req->retry_left = qp->attr.retry_cnt;
+	if (rc_in_flight(req) == 0 || req->rnr_wait)
+		return;
+	req->timing = req->ack_timeout != 0;
+	if (req->timing)
+		timer_arm(qp->worker->wheel, &req->timer, qp->worker->now + req->ack_timeout);
+}
+
+void
 rc_requester_reset(struct rc_qp *qp)
 {
 	struct rc_requester *req = &qp->req;
@@ -220,7 +234,7 @@ fill_headers(const struct rc_qp *qp, struct wire_headers *h, uint8_t opcode, boo
 {
 	*h = (struct wire_headers){
 		.opcode = opcode,
-		.migreq = qp->init.migreq,
+		.migreq = qp->migreq,
 		.ackreq = ask_ack(qp, last),
 		.pkey = qp->pkey,
 		.dest_qpn = qp->dest_qpn,
@@ -397,6 +411,12 @@ rc_retry(struct rc_qp *qp)
 {
 	struct rc_requester *req = &qp->req;
 
+	/* seed 001: migration is tried before giving up, and reloads the counter */
+	if (req->retry_left == 0 && qp->mig_state == MIG_ARMED) {
+		rc_migrate(qp);
+		rc_rewind(qp);
+		return true;
+	}
 	if (req->retry_left == 0) {
 		rc_count(qp, retry_exceeded_err, 1);
 		rc_sq_fail(qp, WC_RETRY_EXC_ERR);

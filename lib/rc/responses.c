@@ -127,7 +127,7 @@ emit(struct answer *a, struct wire_headers *h, const uint8_t *payload, uint32_t 
 	h->pad = wire_pad(len);
 	h->pkey = qp->pkey;
 	h->dest_qpn = qp->dest_qpn;
-	h->migreq = qp->init.migreq;
+	h->migreq = qp->migreq;
 	p = tx_reserve(tx, &qp->path, opcodes[h->opcode].header_len + len + h->pad);
 	if (p == NULL) {
 		rc_count(qp, tx_stall, 1);

@@ -59,6 +59,13 @@ enum qp_state {
 #define QP_ATTR_CAP                 (1u << 19)
 #define QP_ATTR_DEST_QPN            (1u << 20)
 
+enum mig_state { /* ibv_mig_state */
+	MIG_MIGRATED,
+	MIG_REARM,
+	MIG_ARMED,
+	MIG_COUNT
+};
+
 struct qp_attr {
 	enum qp_state qp_state;
 	enum qp_state cur_qp_state;
@@ -81,6 +88,16 @@ struct qp_attr {
 	uint32_t rq_psn;
 	uint32_t sq_psn;
 	uint32_t dest_qp_num;
+	/* ALT_PATH: as their namesakes above; all zero when no alternate path is loaded */
+	struct av alt_av;
+	uint32_t alt_neighbour;
+	uint16_t alt_pkey_index;
+	uint16_t alt_pkey;
+	uint16_t alt_port;
+	uint16_t alt_sgid_index;
+	uint8_t alt_src_path_bits;
+	uint8_t alt_timeout;
+	enum mig_state path_mig_state; /**< ARMED can be read but not asked for (migrate.c) */
 };
 
 struct qp_cap {
@@ -103,7 +120,7 @@ struct qp_init_attr {
 	bool sq_sig_all;
 	bool ack_per_packet; /**< ack_coalescing off: one ACK per request packet (seed 002's base case) */
 	bool flow_control; /**< advertise end-to-end credits; without: code 31 */
-	bool migreq; /**< send BTH M = 1 (rc-transport 1) */
+	bool migreq; /**< send BTH M = 1 (rc-transport 1), until path migration is first asked for */
 };
 
 enum wr_opcode {
@@ -237,6 +254,7 @@ const char *qp_state_name(enum qp_state s); /* "RTS" */
 const char *wc_status_name(uint32_t status); /* "RETRY_EXC_ERR" */
 const char *wc_opcode_name(uint32_t opcode);
 const char *wr_opcode_name(uint32_t opcode);
+const char *mig_state_name(enum mig_state s); /* "REARM" */
 const char *event_type_name(enum event_type t); /* "QP_ACCESS_ERR" */
 
 #endif

@@ -125,10 +125,8 @@ class_fits(const struct rc_qp *qp, const struct packet *pkt)
  * port
  */
 static bool
-address_fits(const struct rc_qp *qp, const struct packet *pkt)
+address_fits(const struct av *av, const struct packet *pkt)
 {
-	const struct av *av = &qp->path.av;
-
 	if (pkt->port != av->port || pkt->encap != av->encap)
 		return false;
 	if (av->encap == ENCAP_IB) {
@@ -157,6 +155,28 @@ pkey_violation(struct rc_qp *qp, const struct packet *pkt)
 	if (w->violation != NULL)
 		w->violation(w->violation_arg, pkt, qp->dest_qpn);
 	return VERDICT_PKEY;
+}
+
+/*
+ * ARMED, and the peer has migrated: only the alternate path will do (migrate.c). True: the packet
+ * may go on, by what is now the QP's path.
+ */
+static bool
+migration_request(struct rc_qp *qp, const struct packet *pkt, enum verdict *v)
+{
+	if (!qp->worker->icrc_unchecked && !wire_crc_ok(pkt, v))
+		return false;
+	if (!address_fits(&qp->attr.alt_av, pkt)) {
+		rc_migration_refused(qp);
+		*v = VERDICT_ADDRESS;
+		return false;
+	}
+	if (!pkey_fits(pkt->pkey, qp->attr.alt_pkey)) {
+		*v = pkey_violation(qp, pkt);
+		return false;
+	}
+	rc_migrate(qp);
+	return true;
 }
 
 /* A CQ overran: what completes to it cannot go on. */
@@ -189,13 +209,17 @@ rc_receive(struct rc_worker *w, const struct packet *pkt, uint64_t now)
 		return VERDICT_QP_TYPE;
 	if (unlikely((state_takes[qp->state] & (response ? TAKES_RESPONSES : TAKES_REQUESTS)) == 0))
 		return VERDICT_QP_STATE;
-	if (unlikely(!address_fits(qp, pkt)))
+	if (unlikely(qp->mig_state == MIG_ARMED) && pkt->migreq && !migration_request(qp, pkt, &v))
+		return v;
+	if (unlikely(!address_fits(&qp->path.av, pkt)))
 		return VERDICT_ADDRESS;
 	/* before the P_Key, so that a damaged packet counts no violation (rc-transport 5.8) */
 	if (!w->icrc_unchecked && unlikely(!wire_crc_ok(pkt, &v)))
 		return v;
 	if (unlikely(!pkey_fits(pkt->pkey, qp->pkey)))
 		return pkey_violation(qp, pkt);
+	if (unlikely(qp->mig_state == MIG_REARM) && !pkt->migreq)
+		qp->mig_state = MIG_ARMED; /* the peer is at least in REARM too */
 
 	rc_count(qp, rcvd_pkts, 1);
 	if (unlikely(pkt->ecn_ce))

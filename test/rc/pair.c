@@ -20,7 +20,7 @@ parse(const struct sent *s, const struct node *from, struct packet *pkt)
 
 	if (!wire_parse(encap, s->frame + 14, s->len - 14, pkt, &why))
 		fail_msg("%s", verdict_infos[why].name);
-	pkt->port = 0;
+	pkt->port = s->port;
 	pkt->rx_time = from->pair->now;
 	pkt->mbuf = NULL;
 }
@@ -66,6 +66,7 @@ commit(struct tx_sink *sink)
 	struct packet pkt;
 
 	n->room--;
+	s->port = n->path->av.port;
 	s->len = path_finish(n->path, s->frame + n->path->header_len, n->reserved, 0);
 	parse(s, n, &pkt);
 	name_packet(s, &pkt);
@@ -105,7 +106,7 @@ deliver(struct node *n)
 
 	while (n->delivered < n->sent_count) {
 		parse(&n->sent[n->delivered++], n, &pkt);
-		if (!is_lost(n, pkt.psn) && to->w != NULL)
+		if (!is_lost(n, pkt.psn) && (n->dead >> pkt.port & 1) == 0 && to->w != NULL)
 			to->verdict = rc_receive(to->w, &pkt, n->pair->now);
 	}
 }
@@ -189,7 +190,7 @@ answer(struct pair *p, const struct wire_headers *headers, const uint8_t *payloa
 {
 	struct wire_headers h = *headers;
 	const struct path *path = &p->b.back;
-	struct sent s = { "" };
+	struct sent s = { .port = path->av.port };
 	struct packet pkt;
 	uint32_t at;
 
@@ -406,21 +407,21 @@ init_attr(const struct node *n, struct qp_init_attr *init)
 	};
 }
 
-/* a is 10.0.0.1 and LID 1, b 10.0.0.2 and LID 2 */
-static struct av
-av_of(const struct node *n)
+struct av
+av_of(const struct node *n, uint16_t port)
 {
-	uint8_t self = n == &n->pair->a ? 1 : 2, other = 3 - self;
+	uint8_t self = n == &n->pair->a ? 1 : 2, other = 3 - self, net = (uint8_t)port;
 
 	return (struct av){
 		.encap = n->pair->config.encap,
+		.port = port,
 		.vlan = PATH_NO_VLAN,
-		.sgid.raw = { [10] = 0xFF, [11] = 0xFF, [12] = 10, [15] = self },
-		.dgid.raw = { [10] = 0xFF, [11] = 0xFF, [12] = 10, [15] = other },
-		.smac = { 2, 0, 0, 0, 0, self },
-		.dmac = { 2, 0, 0, 0, 0, other },
-		.slid = self,
-		.dlid = other,
+		.sgid.raw = { [10] = 0xFF, [11] = 0xFF, [12] = 10, [14] = net, [15] = self },
+		.dgid.raw = { [10] = 0xFF, [11] = 0xFF, [12] = 10, [14] = net, [15] = other },
+		.smac = { 2, 0, 0, 0, net, self },
+		.dmac = { 2, 0, 0, 0, net, other },
+		.slid = (uint16_t)(16 * port + self),
+		.dlid = (uint16_t)(16 * port + other),
 	};
 }
 
@@ -432,7 +433,7 @@ qp_attr_of(const struct node *n)
 	return (struct qp_attr){
 		.qp_access_flags = MEM_ACCESS_REMOTE,
 		.pkey = 0xFFFF,
-		.av = av_of(n),
+		.av = av_of(n, 0),
 		.neighbour = PATH_NO_NEIGHBOUR,
 		.path_mtu = c->pmtu,
 		.timeout = c->timeout,
@@ -444,7 +445,18 @@ qp_attr_of(const struct node *n)
 		.rq_psn = c->psn,
 		.sq_psn = c->psn,
 		.dest_qp_num = n->peer->qpn,
+		.alt_av = av_of(n, 1),
+		.alt_neighbour = PATH_NO_NEIGHBOUR,
+		.alt_pkey = 0xFFFF,
+		.alt_port = 1,
+		.alt_timeout = c->timeout,
 	};
+}
+
+int
+modify_attr(struct node *n, const struct qp_attr *attr, uint32_t mask, struct error *err)
+{
+	return rc_qp_modify(n->w, n->qpn, attr, mask, err);
 }
 
 int
@@ -453,7 +465,7 @@ modify(struct node *n, enum qp_state state, uint32_t mask, struct error *err)
 	struct qp_attr attr = qp_attr_of(n);
 
 	attr.qp_state = state;
-	return rc_qp_modify(n->w, n->qpn, &attr, mask, err);
+	return modify_attr(n, &attr, mask, err);
 }
 
 void
@@ -568,7 +580,7 @@ pair_create(const struct pair_config *config)
 			n->qpn = SCRIPTED_QPN;
 	}
 	if (p->config.scripted) {
-		struct av av = av_of(&p->b);
+		struct av av = av_of(&p->b, 0);
 
 		path_init(&p->b.back, &av, p->b.qpn, p->a.qpn);
 	}

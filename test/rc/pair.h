@@ -55,6 +55,7 @@ struct pair_config {
 
 struct sent {
 	char text[40];
+	uint16_t port; /* that it left by, and comes in by */
 	uint32_t len;
 	uint8_t frame[4096 + PATH_HEADER_MAX + PATH_TRAILER_MAX + 64];
 };
@@ -73,6 +74,7 @@ struct node {
 	unsigned int delivered; /* those up to here have left the wire */
 	uint32_t lost[PAIR_LOST]; /* PSNs that will be lost, once each */
 	unsigned int lost_count;
+	unsigned int dead; /* bits of ports: whatever it sends by them is lost */
 
 	struct mem *mem;
 	struct timer_wheel *wheel;
@@ -150,6 +152,9 @@ void expect_no_event(struct node *n);
 /* --- setting up by hand --- */
 void init_attr(const struct node *n, struct qp_init_attr *init);
 struct qp_attr qp_attr_of(const struct node *n); /* everything a QP to the peer needs */
+/* a is 10.0.0.1 and LID 1, b 10.0.0.2 and LID 2; by port 1 10.0.1.1, LID 17, 10.0.1.2, LID 18 */
+struct av av_of(const struct node *n, uint16_t port);
+int modify_attr(struct node *n, const struct qp_attr *attr, uint32_t mask, struct error *err);
 int modify(struct node *n, enum qp_state state, uint32_t mask, struct error *err);
 void must_modify(struct node *n, enum qp_state state, uint32_t mask);
 #define MASK_INIT (QP_ATTR_STATE | QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_ACCESS_FLAGS)

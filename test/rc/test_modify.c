@@ -55,12 +55,10 @@ bring(struct node *n, enum qp_state state)
 #define OPTIONAL_SQD                                                                               \
 	(QP_ATTR_PORT | QP_ATTR_AV | QP_ATTR_TIMEOUT | QP_ATTR_RETRY_CNT | QP_ATTR_RNR_RETRY |     \
 		QP_ATTR_MAX_QP_RD_ATOMIC | QP_ATTR_MAX_DEST_RD_ATOMIC | QP_ATTR_ACCESS_FLAGS |     \
-		QP_ATTR_PKEY_INDEX | QP_ATTR_MIN_RNR_TIMER)
+		QP_ATTR_PKEY_INDEX | QP_ATTR_MIN_RNR_TIMER | QP_ATTR_ALT_PATH |                    \
+		QP_ATTR_PATH_MIG_STATE)
 
-/*
- * the table of rc-transport 11: what is required and what else is taken; path migration is not
- * offered
- */
+/* the table of rc-transport 11: what is required and what else is taken */
 static const struct {
 	enum qp_state from, to;
 	uint32_t required, optional;
@@ -69,13 +67,16 @@ static const struct {
 	{ QPS_INIT, QPS_INIT, 0, QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_ACCESS_FLAGS },
 	{ QPS_INIT, QPS_RTR, QP_ATTR_AV | QP_ATTR_PATH_MTU | QP_ATTR_DEST_QPN | QP_ATTR_RQ_PSN |
 			QP_ATTR_MAX_DEST_RD_ATOMIC | QP_ATTR_MIN_RNR_TIMER,
-		QP_ATTR_ACCESS_FLAGS | QP_ATTR_PKEY_INDEX },
+		QP_ATTR_ALT_PATH | QP_ATTR_ACCESS_FLAGS | QP_ATTR_PKEY_INDEX },
 	{ QPS_RTR, QPS_RTS, QP_ATTR_TIMEOUT | QP_ATTR_RETRY_CNT | QP_ATTR_RNR_RETRY |
 			QP_ATTR_SQ_PSN | QP_ATTR_MAX_QP_RD_ATOMIC,
-		QP_ATTR_CUR_STATE | QP_ATTR_ACCESS_FLAGS | QP_ATTR_MIN_RNR_TIMER },
-	{ QPS_RTS, QPS_RTS, 0, QP_ATTR_CUR_STATE | QP_ATTR_ACCESS_FLAGS | QP_ATTR_MIN_RNR_TIMER },
+		QP_ATTR_CUR_STATE | QP_ATTR_ALT_PATH | QP_ATTR_ACCESS_FLAGS |
+			QP_ATTR_MIN_RNR_TIMER | QP_ATTR_PATH_MIG_STATE },
+	{ QPS_RTS, QPS_RTS, 0, QP_ATTR_CUR_STATE | QP_ATTR_ACCESS_FLAGS | QP_ATTR_ALT_PATH |
+			QP_ATTR_PATH_MIG_STATE | QP_ATTR_MIN_RNR_TIMER },
 	{ QPS_RTS, QPS_SQD, 0, QP_ATTR_EN_SQD_ASYNC_NOTIFY },
-	{ QPS_SQD, QPS_RTS, 0, QP_ATTR_CUR_STATE | QP_ATTR_ACCESS_FLAGS | QP_ATTR_MIN_RNR_TIMER },
+	{ QPS_SQD, QPS_RTS, 0, QP_ATTR_CUR_STATE | QP_ATTR_ALT_PATH | QP_ATTR_ACCESS_FLAGS |
+			QP_ATTR_MIN_RNR_TIMER | QP_ATTR_PATH_MIG_STATE },
 	{ QPS_SQD, QPS_SQD, 0, OPTIONAL_SQD },
 };
 
@@ -158,8 +159,8 @@ test_errors_in_words(void **state)
 	assert_int_equal(modify(&p->a, QPS_RTR, MASK_RTR | QP_ATTR_QKEY | QP_ATTR_TIMEOUT, &err),
 		-EINVAL);
 	assert_string_equal(err.text, "modify INIT to RTR: does not take QKEY, TIMEOUT");
-	assert_int_equal(modify(&p->a, QPS_RTR, MASK_RTR | QP_ATTR_ALT_PATH, &err), -EOPNOTSUPP);
-	assert_string_equal(err.text, "modify: ALT_PATH: there is no path migration");
+	assert_int_equal(modify(&p->a, QPS_RTR, MASK_RTR | QP_ATTR_PATH_MIG_STATE, &err), -EINVAL);
+	assert_string_equal(err.text, "modify INIT to RTR: does not take PATH_MIG_STATE");
 	must_modify(&p->a, QPS_RTR, MASK_RTR);
 	attr = qp_attr_of(&p->a);
 	attr.qp_state = QPS_RTS;
@@ -206,6 +207,19 @@ test_attribute_ranges(void **state)
 	REFUSED(QPS_RTR, MASK_RTR, av.sl, 16, "sl: got 16, allowed: 0 to 15");
 	REFUSED(QPS_RTR, MASK_RTR, av.flow_label, 0x100000,
 		"flow_label: got 1048576, allowed: 0 to 1048575");
+	REFUSED(QPS_RTR, MASK_RTR | QP_ATTR_ALT_PATH, alt_timeout, 32,
+		"alt_timeout: got 32, allowed: 0 to 31");
+	REFUSED(QPS_RTR, MASK_RTR | QP_ATTR_ALT_PATH, alt_pkey, 0x8000,
+		"alt_pkey_index: entry 0 holds no valid P_Key");
+	REFUSED(QPS_RTR, MASK_RTR | QP_ATTR_ALT_PATH, alt_av.sl, 16,
+		"alt_sl: got 16, allowed: 0 to 15");
+	REFUSED(QPS_RTR, MASK_RTR | QP_ATTR_ALT_PATH, alt_av.flow_label, 0x100000,
+		"alt_flow_label: got 1048576, allowed: 0 to 1048575");
+	attr = good;
+	attr.qp_state = QPS_RTR;
+	memset(&attr.alt_av.dgid, 0, 16);
+	assert_int_equal(modify_attr(&p->a, &attr, MASK_RTR | QP_ATTR_ALT_PATH, &err), -EINVAL);
+	assert_string_equal(err.text, "alt_dgid: missing");
 	attr = good;
 	attr.qp_state = QPS_RTR;
 	memset(&attr.av.dgid, 0, 16);

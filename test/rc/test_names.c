@@ -85,6 +85,9 @@ test_states_and_attribute_bits(void **state)
 	(void)state;
 	for (i = 0; i < sizeof(states) / sizeof(states[0]); i++)
 		assert_string_equal(qp_state_name(i), states[i]);
+	assert_string_equal(mig_state_name(0), "MIGRATED");
+	assert_string_equal(mig_state_name(1), "REARM");
+	assert_string_equal(mig_state_name(2), "ARMED");
 	for (i = 0; i < sizeof(bits) / sizeof(bits[0]); i++)
 		assert_int_equal(bits[i], 1u << i);
 }

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright(c) 2026 Polca contributors
+"""A RoCE port: fabric tools reach its QP1 over RoCEv2; it has no QP0 (smp-sma 1)."""
+
+import os
+import re
+import socket
+
+import pytest
+
+import ibports
+from conn import wait_until
+from ibstation import IbStation
+from ibwire import datagram, build_udp
+from polca import Polca, port
+from roce import mac_bytes
+from smp import GET, lid_routed, live, NODE_DESC
+from umad import dumps, ended, fields
+
+PORT_IP, TOOLS_IP = '192.0.2.2', '192.0.2.1'
+HERE = os.path.dirname(os.path.realpath(__file__))
+FABRIC = os.path.join(HERE, '..', '..', '..', 'config', 'fabric-example.ibnetdiscover')
+
+
+class RoceWire(ibports.Wire):
+    def __init__(self, kept, sockets):
+        super().__init__(kept, sockets)
+        self.polca = Polca(sockets, [port('port0', 'net_af_packet0,iface=pv0,framecnt=2048',
+                                          PORT_IP + '/24')], ns=self.ns)
+
+
+@pytest.fixture(scope='module')
+def wire(kept, sockets):
+    w = RoceWire(kept, sockets)
+    try:
+        w.polca.start()
+        w.by_tools(roce=True, ip=TOOLS_IP, peer_ip=PORT_IP)
+        w.polca.ctl('sa', 'import', FABRIC, '--replace')
+        yield w
+        w.audit()
+    finally:
+        w.close()
+
+
+def test_ibping(tool):
+    text = tool('ibping', '-c', '3', '-f', 2)
+    assert '3 packets transmitted, 3 received, 0% packet loss' in text
+
+
+@pytest.mark.parametrize('op', ['ping', 'host', 'cpu'])
+def test_ibsysstat(tool, op):
+    assert re.search({'ping': 'sysstat ping succeeded', 'host': r'^\S+\s*$',
+                      'cpu': 'cpu 0: model'}[op], tool('ibsysstat', 2, op))
+
+
+def test_their_server(wire, polca):
+    proc = wire.bridge.popen(['ibping', '-S'], os.path.join(wire.kept, 'ibping.out'))
+    try:
+        wait_until(lambda: polca.rpc('live_ping', dgid=TOOLS_IP, mode='ibping',
+                                     timeout_ms=100)['received'] == 1)
+        r = polca.ctl('ping', TOOLS_IP, '--mode', 'ibping', '-c', 3, '-i', 0)
+        assert '3 packets transmitted, 3 received, 0% packet loss' in r.stdout
+    finally:
+        ended(proc)
+
+
+def test_saquery_classportinfo(tool):
+    assert fields(tool('saquery', '-c'))['Class version'] == '2'
+
+
+def test_saquery_nodes(tool):
+    rows = dumps(tool('saquery', 'NR'))
+    assert len(rows) == 224 and len({r['lid'] for _, r in rows}) == 224
+
+
+def test_saquery_all_paths(tool):
+    assert tool('saquery', 'PR').count('PathRecord dump:') == 224 * 224
+
+
+def test_no_smp_agent(wire, verdict):
+    """SMPs of tools are native packets: a RoCE port does not speak that EtherType."""
+    r = wire.bridge.run('smpquery', '-t', '100', 'nodeinfo', 2, check=False)
+    assert r.returncode != 0 and 'timed out' in r.stderr
+    assert verdict['ethertype'] >= 1
+
+
+@pytest.fixture
+def sender(wire):
+    """Frames of the tools' host, by hand: the bridge takes the answers."""
+    def opened():
+        s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+        s.bind(('st0', 0))
+        return s
+    s = wire.ns.call(opened)
+    yield lambda mad, qpn, **kw: s.send(
+        mac_bytes(ibports.MAC) + mac_bytes(ibports.PEER_MAC) + b'\x08\x00' + build_udp(
+            datagram(mad, 0, 0, qpn, kw.pop('sqp', qpn), **kw), TOOLS_IP, PORT_IP))
+    s.close()
+
+
+@pytest.mark.parametrize('qkey', [0, 0x80010000])
+@pytest.mark.parametrize('cls', [1, 0x81])
+def test_qp0_over_roce(wire, sender, verdict, qkey, cls):
+    """Dropped and counted as no SMP; nothing is answered."""
+    sent = wire.polca.rpc('stats_get')['ports'][0]['tx_packets']
+    sender(lid_routed(GET, NODE_DESC, cls=cls), 0, qkey=qkey)
+    wait_until(lambda: sum(verdict.grown().values()) == 1)
+    assert verdict.grown() == {'smp_invalid': 1}
+    assert wire.polca.rpc('stats_get')['ports'][0]['tx_packets'] == sent
+
+
+def test_native_frames_on_a_roce_port(wire, verdict):
+    s = IbStation(wire.ns, 'st0', ibports.PEER_MAC, ibports.MAC, 1, 2)
+    s.tx(lid_routed(GET, NODE_DESC))
+    s.tx(live(1), qpn=1)
+    wait_until(lambda: verdict['ethertype'] == 2)
+    s.close()

@@ -15,6 +15,10 @@
  * the same for all workers, and do not change while it stands. Its connections live on their
  * workers: a struct svc_worker each, with a completion queue that only that worker polls. Nothing
  * here reads a clock, logs or calls EAL.
+ *
+ * A connection takes one of the service's max_connections places and some of its worker's completion
+ * queue: the work requests that its queues hold. No place or no room there: REJ "no resources". So a
+ * completion queue never overruns.
  */
 
 #include <stdbool.h>
@@ -43,26 +47,31 @@ struct svc_config {
 	uint64_t length; /**< of the memory, bytes; 0: the kind's default */
 	uint32_t size; /**< of a message, bytes; 0: the kind's default */
 	uint32_t depth; /**< receives kept posted, sends under way; 0: the kind's default */
-	uint32_t access; /**< memory: MEM_ACCESS_..., 0: all of remote */
+	uint32_t access; /**< memory: MEM_ACCESS_REMOTE_..., 0: all of them */
 	uint32_t mr_key; /**< memory: an existing region instead of a new one; 0: none */
 	bool per_connection; /**< memory: each connection has its own */
-	uint32_t max_connections; /**< 0: as many as there is room for */
-	uint64_t count; /**< our side's exchanges, 0: until the end */
-	bool verify; /**< rping: check the data */
+	uint32_t max_connections; /**< on all workers; 0: the kind's default */
+	uint64_t count; /**< our side's exchanges, 0: the kind's default, mostly until the end */
+	bool verify; /**< rping, echo as clients: check the data */
+	bool active; /**< for connections of ours: the client's part; max_connections 0 is 1 */
 };
 
-/** One exchange's figures, summed per service and worker. Single writer, relaxed readers. */
+/**
+ * A service's figures, by worker; single writer, relaxed readers. All but the last three are counted
+ * for the kinds: messages and bytes when their completions are polled.
+ */
 #define SVC_COUNTERS(X)                                                                            \
 	X(connections, "connections now")                                                          \
-	X(accepted, "connections established since the start")                                     \
+	X(established, "connections established since the start")                                  \
 	X(refused, "requests refused")                                                             \
 	X(messages_in, "messages received")                                                        \
 	X(messages_out, "messages sent, and RDMA operations begun")                                \
 	X(bytes_in, "bytes received")                                                              \
 	X(bytes_out, "bytes sent")                                                                 \
-	X(exchanges, "exchanges completed (rping)")                                                \
+	X(errors, "work requests that ended in error, flushed ones apart")                         \
+	X(exchanges, "exchanges completed")                                                        \
 	X(mismatches, "exchanges whose data was wrong")                                            \
-	X(errors, "work requests that ended in error, flushed ones apart")
+	X(violations, "connections ended because the peer broke the kind's rules")
 
 struct svc_counters {
 #define X(name, help) uint64_t name;
@@ -82,30 +91,49 @@ struct svc_ops {
 	const char *help; /**< one line, for --help and the documents */
 	bool client; /**< can drive a connection of ours */
 	bool server;
-	struct svc_config defaults;
+	struct svc_config defaults; /**< of length, size, depth, access, max_connections, count */
 	uint32_t conn_size; /**< bytes of a connection's private state, svc_conn_priv() */
-	/** Control thread: check the parameters, make memory. @retval negative errno with words */
+	/** Defaults that depend on other parameters; .defaults come after. May be NULL. */
+	void (*adjust)(struct svc_config *config);
+	/**
+	 * Control thread: check the parameters, say svc_queues(), make memory.
+	 * @retval negative errno with words
+	 */
 	int (*open)(struct svc *s, struct error *err);
-	/** Control thread, after the last connection is gone. */
+	/** Control thread, after the last connection is gone, before the memory goes. May be NULL. */
 	void (*close)(struct svc *s);
-	/** QP sizes, access, resources and private data of a connection of either side. */
+	/**
+	 * Access, resources and private data of a connection of either side. Filled in before: an RC
+	 * QP of svc_queues(), one SGE, SVC_INLINE bytes inline, all work requests signaled, no access,
+	 * resources and depth 16, retry counts 7. May be NULL.
+	 */
 	void (*shape)(struct svc_conn *c, struct cm_conn_param *param);
 	/** A REQ. @return 0 or a REJ reason; may be NULL */
 	uint16_t (*request)(struct svc_conn *c, const struct cm_request *req,
 		struct cm_conn_param *param);
-	/** The QP is in INIT: post receives; may be NULL. */
+	/** The QP is in INIT: post receives. @retval negative errno: no connection. May be NULL. */
 	int (*prepare)(struct svc_conn *c);
+	/** May come after the first completions (a lost RTU). May be NULL. */
 	void (*established)(struct svc_conn *c, const uint8_t *private_data, uint8_t len);
-	/** A completion of this connection's QP; .wr_id is what svc_post_*() was given. */
+	/**
+	 * A work request of this connection's has succeeded; .wr_id is the low 32 bits of what
+	 * svc_post_*() was given. After ended() too: posting fails then. One that fails ends the
+	 * connection, of which ended() tells. May be NULL if the kind posts nothing.
+	 */
 	void (*completion)(struct svc_conn *c, const struct wc *wc);
-	/** It has ended; completions of flushed work requests may still come. May be NULL. */
+	/** It has ended. May be NULL. */
 	void (*ended)(struct svc_conn *c, const struct cm_info *info);
+	/**
+	 * It is gone, QP and all: clear what the next one in this place must not see, a slice each
+	 * call. @return true: done. May be NULL.
+	 */
+	bool (*clean)(struct svc_conn *c);
 };
 
 extern const struct svc_ops *const svc_kinds[]; /**< ends with NULL */
 const struct svc_ops *svc_kind(const char *name);
 
-/** What a service is made of. */
+/** What a service is made of; stays as long as the service. */
 struct svc_env {
 	const struct allocator *alloc;
 	const struct rng *rng;
@@ -113,6 +141,10 @@ struct svc_env {
 	struct rc_dev *dev;
 	unsigned int workers;
 	uint64_t hz;
+	uint32_t max_cqe; /**< rc_limits.max_cqe of .dev */
+	uint32_t max_qp_wr; /**< rc_limits.max_qp_wr */
+	int numa_node; /**< of its memory; -1: any */
+	bool hugepages;
 };
 
 /* --- control thread --- */
@@ -120,8 +152,11 @@ struct svc_env {
 /** Memory, protection domain, completion queues. Nobody can connect yet. */
 struct svc *svc_create(const struct svc_env *env, const struct svc_config *config,
 	struct error *err);
-/** After svc_worker_destroy() on all workers. */
-void svc_destroy(struct svc *s);
+/**
+ * After svc_worker_destroy() on all workers.
+ * @retval -EAGAIN  workers may still see its memory: call again, it is closed already
+ */
+int svc_destroy(struct svc *s);
 const struct svc_config *svc_config(const struct svc *s);
 const struct svc_ops *svc_ops_of(const struct svc *s);
 void svc_counters_add(const struct svc *s, int worker, struct svc_counters *sum);
@@ -130,40 +165,40 @@ void svc_counters_add(const struct svc *s, int worker, struct svc_counters *sum)
 
 struct svc_worker *svc_worker_create(struct svc *s, struct cm *cm, struct rc_worker *rc,
 	unsigned int worker, struct error *err);
-/** Ends its connections without waiting. */
+/** It has no connections any more: svc_worker_connections(), or cm_destroy() was before. */
 void svc_worker_destroy(struct svc_worker *w);
 /** Take requests for the service's ID. */
 int svc_worker_listen(struct svc_worker *w);
 /** No more of them; connections stay. */
 void svc_worker_unlisten(struct svc_worker *w);
-/** Connections that stand, those in TIMEWAIT included. */
+/** svc_disconnect() for all. */
+void svc_worker_disconnect(struct svc_worker *w, uint64_t now);
+/** Connections, those in TIMEWAIT and those whose place is not clean yet included. */
 uint32_t svc_worker_connections(const struct svc_worker *w);
-/** Drive a connection of ours: fills .param, .ops and .user of @p c, then cm_connect(). */
+/** Is the connection this service's? Looks through them all. */
+bool svc_worker_has(const struct svc_worker *w, cm_id id);
+/**
+ * Drive a connection of ours: fills .param of @p c, then cm_connect(). If .ops is set, its established(),
+ * ended() and released() are called with .user too, after the kind's: a watcher.
+ */
 int svc_worker_connect(struct svc_worker *w, struct cm_connect *c, uint64_t now, cm_id *id,
 	struct error *err);
-/** Poll completions, up to @p budget. @return how many */
+/** Poll completions, up to @p budget, and tidy up; every turn. @return how many */
 unsigned int svc_worker_run(struct svc_worker *w, uint64_t now, unsigned int budget);
 
-/* --- for kinds of services: svc.c has them --- */
+/* --- for kinds of services --- */
 
-void *svc_conn_priv(struct svc_conn *c);
-struct svc *svc_conn_service(struct svc_conn *c);
-/** open()'s memory and state, shared by all connections. */
+#define SVC_INLINE 64
+
+/** Control thread, in open(): send and receive queues of each connection's QP. Default: 1 and 1. */
+void svc_queues(struct svc *s, uint32_t sends, uint32_t recvs);
+/** open()'s state, shared by all connections. */
 void *svc_state(const struct svc *s);
 void svc_set_state(struct svc *s, void *state);
-bool svc_conn_active(const struct svc_conn *c); /**< our cm_connect() */
-cm_id svc_conn_id(const struct svc_conn *c);
-uint64_t svc_conn_now(const struct svc_conn *c);
-/**
- * Post on the connection's QP; the low 32 bits of wr_id are the kind's own.
- * @retval negative errno: queue full, or the connection has ended
- */
-int svc_post_send(struct svc_conn *c, const struct send_wr *wr);
-int svc_post_recv(struct svc_conn *c, const struct recv_wr *wr);
-/** DREQ; ended() follows. */
-void svc_disconnect(struct svc_conn *c);
-struct svc_counters *svc_conn_counters(struct svc_conn *c);
-/** Bytes of the service's memory as a key: made by svc_region() in open(). */
+const struct svc_env *svc_env(const struct svc *s);
+uint32_t svc_pd(const struct svc *s); /**< from the first region on */
+
+/** Bytes of the service's memory. */
 struct svc_region {
 	uint32_t lkey;
 	uint32_t rkey;
@@ -171,8 +206,46 @@ struct svc_region {
 	uint64_t length;
 	uint8_t *bytes; /**< the memory itself; workers and peers write it */
 };
+#define SVC_VA 0x100000000 /* what peers call the first byte of a region */
+#define SVC_REGIONS_MAX 4
+
 /** Control thread, in open(): a region of the service's protection domain. */
 int svc_region(struct svc *s, uint64_t length, uint32_t access, struct svc_region *r,
 	struct error *err);
+/** The same, of a region that is there; the service's domain is the region's. The first one only. */
+int svc_adopt_region(struct svc *s, uint32_t key, struct svc_region *r, struct error *err);
+/** The same, with @p length bytes for each place: svc_conn_buffer(). Once. */
+int svc_buffers(struct svc *s, uint64_t length, uint32_t access, struct error *err);
+
+void *svc_conn_priv(struct svc_conn *c);
+struct svc *svc_conn_service(const struct svc_conn *c);
+/** This connection's share of svc_buffers(). */
+struct svc_region svc_conn_buffer(const struct svc_conn *c);
+uint32_t svc_conn_place(const struct svc_conn *c); /**< 0 to max_connections - 1 */
+bool svc_conn_active(const struct svc_conn *c); /**< our cm_connect() */
+cm_id svc_conn_id(const struct svc_conn *c);
+uint32_t svc_conn_qpn(const struct svc_conn *c);
+uint64_t svc_conn_now(const struct svc_conn *c); /**< of the last svc_worker_run() */
+/**
+ * Post on the connection's QP; the low 32 bits of wr_id are the kind's own.
+ * @retval -ENOBUFS   as many have not been completed as the queue takes
+ * @retval -ENOTCONN  the connection has ended, or is about to
+ * @retval -EINVAL    malformed
+ */
+int svc_post_send(struct svc_conn *c, const struct send_wr *wr);
+int svc_post_recv(struct svc_conn *c, const struct recv_wr *wr);
+/** DREQ; ended() follows. Again: nothing. */
+void svc_disconnect(struct svc_conn *c);
+/** The same, because of what the peer did: counted. */
+void svc_violation(struct svc_conn *c);
+struct svc_counters *svc_conn_counters(struct svc_conn *c);
+#define svc_count(counters, name, n)                                                               \
+	__atomic_store_n(&(counters)->name, (counters)->name + (n), __ATOMIC_RELAXED)
+
+/** One buffer, one message: for most kinds. @p length 0: without data */
+int svc_send(struct svc_conn *c, uint32_t wr_id, const struct svc_region *r, uint64_t offset,
+	uint32_t length);
+int svc_recv(struct svc_conn *c, uint32_t wr_id, const struct svc_region *r, uint64_t offset,
+	uint32_t length);
 
 #endif

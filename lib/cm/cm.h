@@ -289,6 +289,8 @@ bool cm_pending(const struct cm *cm);
 /* --- what happens, to be seen --- */
 
 bool cm_get(const struct cm *cm, cm_id id, uint64_t now, struct cm_info *info);
+/** The connection that a QP of this worker belongs to; 0: none. */
+cm_id cm_of_qp(const struct cm *cm, uint32_t qpn);
 /** Walk the connections: *cursor 0 starts. */
 bool cm_next(const struct cm *cm, uint32_t *cursor, uint64_t now, struct cm_info *info);
 

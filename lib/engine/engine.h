@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "cm/cm.h"
 #include "link/link.h"
 #include "live/live.h"
 #include "mad/mad.h"
@@ -21,6 +22,7 @@
 #include "rc/rc.h"
 #include "sa/sa.h"
 #include "sma/sma.h"
+#include "svc/svc.h"
 
 struct engine;
 struct worker;
@@ -62,6 +64,8 @@ struct engine_sma_config {
 };
 #define ENGINE_VL15_MAX 256
 
+#define ENGINE_SERVICES_MAX 64 /* that listen from the start */
+
 struct engine_config {
 	struct link_config link; /**< .workers, .mbuf_priv and .hz are filled in by the engine */
 	struct rc_limits limits; /**< .max_qp 0: rc_limits_default */
@@ -78,6 +82,9 @@ struct engine_config {
 	struct engine_sa_config sa;
 	struct engine_sma_config sma;
 	struct live_limits live;
+	struct cm_limits cm; /**< .max_connections 0: cm_limits_default */
+	struct svc_config service[ENGINE_SERVICES_MAX]; /**< that listen from the start */
+	unsigned int num_services;
 };
 
 extern const struct engine_config engine_config_default;

@@ -17,8 +17,8 @@
 
 struct engine_ah;
 
-#define ENGINE_SERVICES_MAX 64
-#define ENGINE_CM_ATTEMPTS  64 /* connections of ours whose outcome nobody has fetched yet */
+#define ENGINE_SERVICE_PLACES 256 /* services at one time, those that drive connections of ours too */
+#define ENGINE_CM_ATTEMPTS    64 /* connections of ours whose outcome nobody has fetched yet */
 
 /* --- services --- */
 
@@ -27,15 +27,17 @@ int engine_cm_listen(struct engine *e, const struct svc_config *config, uint32_t
 	struct error *err);
 /**
  * No more requests; @p disconnect ends its connections too. The service is gone when the last of
- * them is.
+ * them is. Of a service that drives a connection of ours: it is gone as soon as that is.
  */
 int engine_cm_unlisten(struct engine *e, uint32_t id, bool disconnect, struct error *err);
 
 struct engine_service_info {
 	uint32_t id;
 	struct svc_config config;
-	bool listening;
-	uint32_t connections;
+	bool listening; /**< false: its last connections are awaited, or */
+	bool client; /**< it drives a connection of ours; it stays a minute after that, to be looked at */
+	cm_id connection; /**< of a client */
+	uint32_t connections; /**< those in TIMEWAIT included */
 	struct svc_counters counters;
 };
 /** Walk the services: *cursor 0 starts. */
@@ -44,17 +46,23 @@ bool engine_service_next(struct engine *e, uint32_t *cursor, struct engine_servi
 /* --- connections of ours --- */
 
 struct engine_cm_connect {
-	const struct engine_ah *ah; /**< the peer; native IB: its LID, or its GID, for which the SA is asked */
+	/**
+	 * The peer. Native IB: its LID, GID or both; what of the path is missing (.dlid, .path_mtu,
+	 * .packet_life) the SA is asked for
+	 */
+	const struct engine_ah *ah;
 	uint64_t service_id;
 	bool rdma; /**< put RDMA-CM's header in front of the private data */
 	uint16_t src_port; /**< RDMA-CM; 0: any */
 	uint16_t pkey_index;
 	uint16_t path_mtu; /**< bytes, 0: the port's */
 	uint8_t packet_life; /**< 0: cm.packet_life, or what the SA says */
-	const struct svc_config *service; /**< who drives it; NULL: the caller, through post_send and its like */
-	struct cm_conn_param param; /**< with a service: .qp and .access are the service's */
+	/** Who drives it. NULL: the caller, through post_send and its like */
+	const struct svc_config *service;
+	/** With a service .qp, .access and private data are the service's; .qp.srq is RC_NO_SRQ or one */
+	struct cm_conn_param param;
 	uint32_t timeout_ms; /**< until it stands; 0: the protocol's */
-	int worker; /**< -1: one after the other */
+	int worker; /**< -1: the SRQ's, or one after the other */
 };
 /** Begins; how it goes: engine_cm_outcome(). */
 int engine_cm_connect(struct engine *e, const struct engine_cm_connect *c, uint32_t *attempt,
@@ -64,24 +72,27 @@ struct engine_cm_outcome {
 	bool done; /**< established, or never will be */
 	bool established;
 	bool timed_out; /**< by .timeout_ms */
-	struct cm_info info; /**< .id names the connection */
+	/** negative errno: it failed before a REQ was sent (SA, neighbour, resources), .why says it */
+	int error;
+	struct error why; /**< in words, of all that were not established */
+	struct cm_info info; /**< .id names the connection; 0: no REQ was sent (yet) */
 	uint8_t private_data[CM_PRIVATE_MAX]; /**< of the REP or REJ */
 	uint8_t private_len;
 	uint64_t elapsed_us;
 };
 int engine_cm_outcome(struct engine *e, uint32_t attempt, struct engine_cm_outcome *o,
 	struct error *err);
-/** The connection, if there is one, stays. */
+/** The connection stays, and so does a REQ under way; what was not sent yet will not be. */
 void engine_cm_forget(struct engine *e, uint32_t attempt);
 
-/* --- all connections --- */
+/* --- all connections; cm_info.age in microseconds --- */
 
 int engine_cm_get(struct engine *e, cm_id id, struct cm_info *info, struct error *err);
 bool engine_cm_next(struct engine *e, uint64_t *cursor, struct cm_info *info);
 /** Name of the service that has it, "" for a caller's own. */
 const char *engine_cm_service_name(struct engine *e, cm_id id);
 int engine_cm_disconnect(struct engine *e, cm_id id, struct error *err);
-/** LAP: propose an alternate path. */
+/** LAP: propose an alternate path; native IB: .dlid is needed. */
 int engine_cm_load_alternate(struct engine *e, cm_id id, const struct engine_ah *ah,
 	struct error *err);
 

@@ -78,9 +78,8 @@ hop_known(struct rpc_call *call, const struct engine_ah *ah)
 }
 
 json_t *
-json_ah(const struct qp_attr *attr)
+json_ah(const struct av *av)
 {
-	const struct av *av = &attr->av;
 	json_t *v = json_object();
 
 	set(v, "dgid", json_gid(&av->dgid));

@@ -38,6 +38,7 @@ extern const struct param_word words_access[];
 extern const struct param_word words_remote_access[];
 extern const struct param_word words_qp_type[];
 extern const struct param_word words_qp_state[];
+extern const struct param_word words_mig_state[];
 extern const struct param_word words_wr_opcode[];
 extern const struct param_word words_send_flags[];
 extern const struct param_word words_wc_flags[];
@@ -158,6 +159,6 @@ int make_ah(struct rpc_call *call, const struct ah_args *a, uint16_t port, struc
 bool hop_known(struct rpc_call *call, const struct engine_ah *ah);
 #define NEXT_HOP_WAIT_MS 500
 /** A QP's address as ah_attr has it. */
-json_t *json_ah(const struct qp_attr *attr);
+json_t *json_ah(const struct av *av);
 
 #endif

@@ -93,6 +93,7 @@ struct modify_args {
 	uint32_t mask;
 	uint32_t qp_num;
 	struct ah_args ah_attr;
+	struct ah_args alt_ah_attr;
 	struct qp_attr attr;
 };
 
@@ -100,6 +101,8 @@ static const struct param params_ah[] = { AH_ROWS(0, 0),
 	AH_ROW(0, port, PARAM_UINT, .max = LINK_PORTS_MAX - 1, .bit = AH_PORT,
 		.def_text = "the queue pair's", .help = HELP_PORT),
 	P_END };
+
+#define ALT_AH (1u << 31) /* in .mask, beyond the verbs' own bits */
 
 #define M(field, t, mask, ...) ATTR(struct modify_args, field, t, QP_ATTR_##mask, __VA_ARGS__)
 
@@ -127,18 +130,28 @@ static const struct param qp_modify_params[] = {
 	M(max_dest_rd_atomic, PARAM_UINT, MAX_DEST_RD_ATOMIC, .help = HELP_DEST_RD),
 	M(en_sqd_async_notify, PARAM_BOOL, EN_SQD_ASYNC_NOTIFY,
 		.help = "to SQD: raise the event SQ_DRAINED"),
+	P(struct modify_args, alt_ah_attr, PARAM_OBJECT, .bit = QP_ATTR_ALT_PATH | ALT_AH,
+		.fields = params_ah,
+		.help = "alternate path: where its packets go after a migration"),
+	M(alt_pkey_index, PARAM_UINT, ALT_PATH, .flags = PARAM_DEFAULT,
+		.help = "with alt_ah_attr: index in that port's P_Key table"),
+	M(alt_timeout, PARAM_UINT, ALT_PATH, .flags = PARAM_DEFAULT, .max = 31, .def = 14,
+		.help = "with alt_ah_attr: Local ACK Timeout there"),
+	M(path_mig_state, PARAM_ENUM, PATH_MIG_STATE, .words = words_mig_state,
+		.help = "REARM: use the alternate path when retries run out or the peer does; MIGRATED: now"),
 	P_END,
 };
 
 /* The port an address is about: its own word, the one set with it, or the QP's. */
 static int
-port_of_ah(struct rpc_call *call, const struct modify_args *a, uint16_t *port)
+port_of_ah(struct rpc_call *call, const struct modify_args *a, const struct ah_args *ah,
+	uint16_t *port)
 {
 	struct rc_qp_info info;
 	int rc;
 
-	if ((a->ah_attr.present & AH_PORT) != 0) {
-		*port = a->ah_attr.port;
+	if ((ah->present & AH_PORT) != 0) {
+		*port = ah->port;
 		return 0;
 	}
 	if ((a->mask & QP_ATTR_PORT) != 0) {
@@ -148,6 +161,16 @@ port_of_ah(struct rpc_call *call, const struct modify_args *a, uint16_t *port)
 	rc = engine_qp_query(call->e, a->qp_num, &info, &call->err);
 	*port = rc == 0 ? info.attr.port : 0;
 	return rc;
+}
+
+static int
+modify_ah(struct rpc_call *call, const struct modify_args *a, const struct ah_args *args,
+	struct engine_ah *ah)
+{
+	uint16_t port;
+	int rc = port_of_ah(call, a, args, &port);
+
+	return rc != 0 ? rc : make_ah(call, args, port, ah);
 }
 
 static void
@@ -164,28 +187,31 @@ qp_modify(struct rpc_call *call)
 {
 	const struct modify_args *a = call->args;
 	struct qp_attr attr = a->attr;
-	struct engine_ah ah;
-	uint16_t port;
+	bool av = a->mask & QP_ATTR_AV, alt = a->mask & QP_ATTR_ALT_PATH;
+	uint32_t mask = a->mask & ~ALT_AH;
+	struct engine_ah ah, alt_ah;
 	int rc = 0;
 
 	if (call->progress != 0)
 		return wait_next_hop(call, a->qp_num);
 	if (a->mask == 0)
 		return error_set(&call->err, EINVAL, "nothing to modify: name an attribute");
-	if ((a->mask & QP_ATTR_AV) != 0) {
-		rc = port_of_ah(call, a, &port);
-		if (rc == 0)
-			rc = make_ah(call, &a->ah_attr, port, &ah);
-	}
+	if (alt && (a->mask & ALT_AH) == 0)
+		return error_set(&call->err, EINVAL,
+			"alt_ah_attr: missing; alt_pkey_index and alt_timeout go with it");
+	if (av)
+		rc = modify_ah(call, a, &a->ah_attr, &ah);
+	if (rc == 0 && alt)
+		rc = modify_ah(call, a, &a->alt_ah_attr, &alt_ah);
 	if (rc == 0)
-		rc = engine_qp_modify(call->e, a->qp_num, &attr,
-			(a->mask & QP_ATTR_AV) != 0 ? &ah : NULL, a->mask, &call->err);
+		rc = engine_qp_modify_paths(call->e, a->qp_num, &attr, av ? &ah : NULL,
+			alt ? &alt_ah : NULL, mask, &call->err);
 	if (rc != 0)
 		return rc;
 	set_state(call, a->qp_num);
 	if ((a->mask & QP_ATTR_MIN_RNR_TIMER) != 0)
 		warn_rnr_timer(call, attr.min_rnr_timer);
-	return (a->mask & QP_ATTR_AV) != 0 ? wait_next_hop(call, a->qp_num) : 0;
+	return av ? wait_next_hop(call, a->qp_num) : 0;
 }
 
 /* --- qp_connect --- */

@@ -165,7 +165,19 @@ set_attr(json_t *row, const struct qp_attr *attr)
 	set_int(row, "min_rnr_timer", attr->min_rnr_timer);
 	set_int(row, "max_rd_atomic", attr->max_rd_atomic);
 	set_int(row, "max_dest_rd_atomic", attr->max_dest_rd_atomic);
-	set(row, "ah_attr", json_ah(attr));
+	set(row, "ah_attr", json_ah(&attr->av));
+	set(row, "path_mig_state", json_word(words_mig_state, attr->path_mig_state));
+}
+
+static void
+set_alternate(json_t *row, const struct qp_attr *attr)
+{
+	json_t *ah = json_ah(&attr->alt_av);
+
+	set_int(ah, "port", attr->alt_port);
+	set(row, "alt_ah_attr", ah);
+	set_int(row, "alt_pkey_index", attr->alt_pkey_index);
+	set_int(row, "alt_timeout", attr->alt_timeout);
 }
 
 static int
@@ -183,6 +195,8 @@ qp_show(struct rpc_call *call)
 	set_int(row, "worker", info.worker);
 	set_init(row, &info.init);
 	set_attr(row, &info.attr);
+	if (info.alt_loaded)
+		set_alternate(row, &info.attr);
 	if (info.attr.qp_state < QPS_RTS) /* until then the send queue has no PSN of its own */
 		set_int(row, "sq_psn", start_psn_of(call, info.qpn));
 	set_int(row, "udp_sport", info.udp_sport);
@@ -208,6 +222,7 @@ const struct rpc_method methods_qp[] = {
 	{ "qp_show", qp_show, qp_params, sizeof(struct number_args),
 		"Everything about one queue pair.",
 		"(attributes): as qp_create, qp_modify and ibv_query_qp name them; sq_psn is the next to be sent, rq_psn the next expected\n"
+		"alt_ah_attr, alt_pkey_index, alt_timeout: when an alternate path is loaded\n"
 		"udp_sport: UDP source port of its packets\n"
 		"sq_posted, rq_posted: work requests not completed\n"
 		"sq_unacked: request packets in flight\n"

@@ -39,6 +39,13 @@ const struct param_word words_qp_state[] = {
 	{ NULL, 0 },
 };
 
+const struct param_word words_mig_state[] = {
+	{ "MIGRATED", MIG_MIGRATED },
+	{ "REARM", MIG_REARM },
+	{ "ARMED", MIG_ARMED },
+	{ NULL, 0 },
+};
+
 const struct param_word words_wr_opcode[] = {
 	{ "SEND", WR_SEND },
 	{ "SEND_WITH_IMM", WR_SEND_WITH_IMM },

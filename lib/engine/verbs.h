@@ -78,9 +78,22 @@ bool engine_srq_next(struct engine *e, uint64_t *cursor, struct rc_srq_info *inf
 /** @param worker  -1: the SRQ's, or the least loaded */
 int engine_qp_create(struct engine *e, int worker, const struct qp_init_attr *attr, uint32_t *qpn,
 	struct error *err);
-/** @param ah  required when mask has QP_ATTR_AV; attr->av is filled from it */
-int engine_qp_modify(struct engine *e, uint32_t qpn, struct qp_attr *attr,
-	const struct engine_ah *ah, uint32_t mask, struct error *err);
+/**
+ * @param ah  required when mask has QP_ATTR_AV; attr->av is filled from it
+ * @param alt_ah  required when mask has QP_ATTR_ALT_PATH; attr->alt_av and alt_port are filled from
+ *  it, attr->alt_pkey_index and alt_timeout are the caller's
+ */
+int engine_qp_modify_paths(struct engine *e, uint32_t qpn, struct qp_attr *attr,
+	const struct engine_ah *ah, const struct engine_ah *alt_ah, uint32_t mask,
+	struct error *err);
+
+/** The same without an alternate path. */
+static inline int
+engine_qp_modify(struct engine *e, uint32_t qpn, struct qp_attr *attr, const struct engine_ah *ah,
+	uint32_t mask, struct error *err)
+{
+	return engine_qp_modify_paths(e, qpn, attr, ah, NULL, mask, err);
+}
 int engine_qp_query(struct engine *e, uint32_t qpn, struct rc_qp_info *info, struct error *err);
 int engine_qp_destroy(struct engine *e, uint32_t qpn, struct error *err);
 bool engine_qp_next(struct engine *e, uint64_t *cursor, struct rc_qp_info *info);

@@ -15,7 +15,9 @@ struct qp_args {
 	const struct qp_init_attr *init;
 	const struct qp_attr *attr;
 	uint32_t mask;
-	const struct port_attr *port; /* that attr was resolved with */
+	/* ports that attr was resolved with, or NULL */
+	const struct port_attr *port;
+	const struct port_attr *alt_port;
 	struct rc_qp_info *info;
 	struct error *err;
 };
@@ -143,12 +145,13 @@ port_of(struct engine *e, const struct qp_attr *attr, uint32_t mask, const struc
 }
 
 static int
-resolve_pkey(const struct port_attr *port, struct qp_attr *attr, struct error *err)
+resolve_pkey(const struct port_attr *port, const char *of, uint16_t index, uint16_t *pkey,
+		struct error *err)
 {
-	if (attr->pkey_index >= port->num_pkeys)
-		return error_set(err, EINVAL, "pkey_index: got %u, %s has %u P_Keys from 0 on",
-				attr->pkey_index, port->name, port->num_pkeys);
-	attr->pkey = port->pkey[attr->pkey_index];
+	if (index >= port->num_pkeys)
+		return error_set(err, EINVAL, "%spkey_index: got %u, %s has %u P_Keys from 0 on",
+				of, index, port->name, port->num_pkeys);
+	*pkey = port->pkey[index];
 	return 0;
 }
 
@@ -177,6 +180,35 @@ resolve_av(struct engine *e, const struct port_attr *port, const struct engine_a
 	return ah_resolve(e, ah, &attr->av, &attr->neighbour, err);
 }
 
+/* The alternate path has the MTU of the one in use (IBA 17.2.8), and a port of its own. */
+static int
+resolve_alt(struct engine *e, const struct engine_ah *ah, uint16_t path_mtu, struct qp_attr *attr,
+		const struct port_attr **seen, struct error *err)
+{
+	const struct port_attr *port;
+	int ret;
+
+	if (ah == NULL)
+		return error_set(err, EINVAL, "alt_ah_attr: missing");
+	if (ah->port >= link_num_ports(e->link))
+		return error_set(err, EINVAL,
+				"alt_ah_attr.port: got %u, there are %u ports from 0 on", ah->port,
+				link_num_ports(e->link));
+	port = link_port_attr(e->link, ah->port);
+	*seen = port;
+	if (path_mtu > port->active_mtu)
+		return error_set(err, EINVAL,
+				"alt_ah_attr.port: %s carries no more than %u, and path_mtu is %u",
+				port->name, port->active_mtu, path_mtu);
+	ret = resolve_pkey(port, "alt_", attr->alt_pkey_index, &attr->alt_pkey, err);
+	if (ret != 0)
+		return ret;
+	attr->alt_port = ah->port;
+	attr->alt_sgid_index = ah->sgid_index;
+	attr->alt_src_path_bits = ah->src_path_bits;
+	return ah_resolve(e, ah, &attr->alt_av, &attr->alt_neighbour, err);
+}
+
 /* Everything a worker would have to look up elsewhere is looked up here. */
 static int
 resolve(struct engine *e, struct qp_attr *attr, const struct engine_ah *ah, uint32_t mask,
@@ -190,7 +222,7 @@ resolve(struct engine *e, struct qp_attr *attr, const struct engine_ah *ah, uint
 	ret = port_of(e, attr, mask, now, &port, err);
 	*seen = port;
 	if (ret == 0 && mask & QP_ATTR_PKEY_INDEX)
-		ret = resolve_pkey(port, attr, err);
+		ret = resolve_pkey(port, "", attr->pkey_index, &attr->pkey, err);
 	if (ret == 0 && mask & QP_ATTR_PATH_MTU)
 		ret = check_mtu(port, attr, err);
 	if (ret == 0 && mask & QP_ATTR_AV)
@@ -198,24 +230,36 @@ resolve(struct engine *e, struct qp_attr *attr, const struct engine_ah *ah, uint
 	return ret;
 }
 
+/* Subnet management may have been here since. */
+static void
+look_again(struct worker *w, const struct port_attr *seen)
+{
+	const struct port_attr *now;
+
+	if (seen == NULL)
+		return;
+	now = link_port_attr(w->engine->link, seen->index);
+	if (unlikely(now != seen))
+		rc_path_changed(w->rc, now->index, now);
+}
+
 static int
 modify(struct worker *w, void *arg)
 {
 	struct qp_args *a = arg;
-	const struct port_attr *port = a->port;
 	int ret = rc_qp_modify(w->rc, a->qpn, a->attr, a->mask, a->err);
 
-	if (ret != 0 || port == NULL)
+	if (ret != 0)
 		return ret;
-	/* subnet management may have been here meanwhile */
-	if (unlikely(link_port_attr(w->engine->link, port->index) != port))
-		rc_path_changed(w->rc, port->index, link_port_attr(w->engine->link, port->index));
+	look_again(w, a->port);
+	look_again(w, a->alt_port);
 	return 0;
 }
 
 int
-engine_qp_modify(struct engine *e, uint32_t qpn, struct qp_attr *attr, const struct engine_ah *ah,
-		uint32_t mask, struct error *err)
+engine_qp_modify_paths(struct engine *e, uint32_t qpn, struct qp_attr *attr,
+		const struct engine_ah *ah, const struct engine_ah *alt_ah, uint32_t mask,
+		struct error *err)
 {
 	struct qp_args a = { .qpn = qpn, .attr = attr, .mask = mask, .err = err };
 	struct rc_qp_info now;
@@ -224,6 +268,10 @@ engine_qp_modify(struct engine *e, uint32_t qpn, struct qp_attr *attr, const str
 	ret = engine_qp_query(e, qpn, &now, err);
 	if (ret == 0)
 		ret = resolve(e, attr, ah, mask, &now, &a.port, err);
+	if (ret == 0 && mask & QP_ATTR_ALT_PATH)
+		ret = resolve_alt(e, alt_ah,
+				mask & QP_ATTR_PATH_MTU ? attr->path_mtu : now.attr.path_mtu, attr,
+				&a.alt_port, err);
 	return ret != 0 ? ret : call_owner(e, modify, &a);
 }
 

@@ -288,8 +288,9 @@ engine_qp_create(struct engine *e, int worker, const struct qp_init_attr *attr, 
 }
 
 int
-engine_qp_modify(struct engine *e, uint32_t qpn, struct qp_attr *attr, const struct engine_ah *ah,
-	uint32_t mask, struct error *err)
+engine_qp_modify_paths(struct engine *e, uint32_t qpn, struct qp_attr *attr,
+	const struct engine_ah *ah, const struct engine_ah *alt_ah, uint32_t mask,
+	struct error *err)
 {
 	struct fake_qp *qp = find_qp(e, qpn, err);
 
@@ -303,6 +304,11 @@ engine_qp_modify(struct engine *e, uint32_t qpn, struct qp_attr *attr, const str
 		qp->ah = *ah;
 		qp->attr.av.dgid = ah->dgid;
 	}
+	if (alt_ah != NULL) {
+		qp->alt_ah = *alt_ah;
+		qp->attr.alt_av.dgid = alt_ah->dgid;
+		qp->attr.alt_port = alt_ah->port;
+	}
 	return 0;
 }
 
@@ -313,6 +319,7 @@ fill_info(const struct fake_qp *qp, uint32_t qpn, struct rc_qp_info *info)
 	info->qpn = qpn;
 	info->init = qp->init;
 	info->attr = qp->attr;
+	info->alt_loaded = !gid_is_zero(&qp->attr.alt_av.dgid);
 	info->counters.sent_pkts = 7;
 }
 

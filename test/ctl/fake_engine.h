@@ -23,7 +23,7 @@ struct fake_qp {
 	bool used;
 	struct qp_init_attr init;
 	struct qp_attr attr;
-	struct engine_ah ah;
+	struct engine_ah ah, alt_ah;
 	uint32_t masks[8]; /* of each engine_qp_modify() */
 	unsigned int modified;
 	struct send_wr sent[FAKE_WRS];

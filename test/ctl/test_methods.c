@@ -475,6 +475,42 @@ test_qp_modify_sets_exactly_what_is_given(void **state)
 	assert_int_equal(num(call_fails(d, "qp_modify", "'qp_num': 1, 'qp_state': 'ERR'"), "code"), -2);
 }
 
+/* the alternate path: its own port, or the QP's; what goes with it does not go without it */
+static void
+test_qp_modify_loads_an_alternate_path(void **state)
+{
+	struct desk *d = *state;
+	unsigned int qpn = make_qp(d);
+	const struct fake_qp *qp = &d->e->qp[0];
+	const json_t *r;
+
+	r = call(d, "qp_show", "'qp_num': %u", qpn);
+	assert_string_equal(str(r, "path_mig_state"), "MIGRATED");
+	assert_null(json_object_get(r, "alt_ah_attr"));
+	call(d, "qp_modify", "'qp_num': %u, 'alt_ah_attr': {'dgid': '10.0.1.7', 'port': 1},"
+		" 'alt_pkey_index': 3, 'alt_timeout': 20, 'path_mig_state': 'REARM'", qpn);
+	assert_int_equal(qp->masks[0], QP_ATTR_ALT_PATH | QP_ATTR_PATH_MIG_STATE);
+	assert_int_equal(qp->alt_ah.port, 1);
+	assert_int_equal(qp->alt_ah.sgid_index, 1);
+	assert_int_equal(qp->attr.alt_pkey_index, 3);
+	assert_int_equal(qp->attr.alt_timeout, 20);
+	assert_int_equal(qp->attr.path_mig_state, MIG_REARM);
+	assert_true(gid_is_zero(&qp->ah.dgid));
+	r = call(d, "qp_show", "'qp_num': %u", qpn);
+	assert_string_equal(str(r, "path_mig_state"), "REARM");
+	assert_string_equal(str(json_object_get(r, "alt_ah_attr"), "dgid"), "10.0.1.7");
+	assert_int_equal(num(json_object_get(r, "alt_ah_attr"), "port"), 1);
+	assert_int_equal(num(r, "alt_pkey_index"), 3);
+	assert_int_equal(num(r, "alt_timeout"), 20);
+
+	call(d, "qp_modify", "'qp_num': %u, 'alt_ah_attr': {'dgid': '10.0.0.9'}", qpn);
+	assert_int_equal(qp->masks[1], QP_ATTR_ALT_PATH);
+	assert_int_equal(qp->alt_ah.port, 0);
+	assert_int_equal(qp->attr.alt_timeout, 14);
+	assert_string_equal(str(call_fails(d, "qp_modify", "'qp_num': %u, 'alt_timeout': 20", qpn),
+		"message"), "alt_ah_attr: missing; alt_pkey_index and alt_timeout go with it");
+}
+
 /* issue 2, section 3: code 0 means 655.36 ms and earns a warning */
 static void
 test_min_rnr_timer_0_earns_a_warning(void **state)
@@ -792,6 +828,7 @@ main(void)
 		T(test_a_connect_that_fails_leaves_reset),
 		T(test_the_source_address_suits_the_peers),
 		T(test_qp_modify_sets_exactly_what_is_given),
+		T(test_qp_modify_loads_an_alternate_path),
 		T(test_min_rnr_timer_0_earns_a_warning),
 		T(test_a_silent_next_hop_is_waited_for_then_warned_of),
 		T(test_lists_page_with_cursors),

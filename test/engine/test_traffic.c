@@ -423,6 +423,79 @@ test_address_handles_are_checked(void **state)
 	end_destroy(e, &end);
 }
 
+static struct engine_ah
+alternate_of(struct engine *e, uint16_t port)
+{
+	return (struct engine_ah){ .port = port,
+		.sgid_index = 1, /* IPv6 link-local */
+		.dgid = link_port_attr(engine_link(e), !port)->gid[1].gid };
+}
+
+static void
+rearm(struct engine *e, struct end *end, uint16_t port)
+{
+	struct qp_attr attr = { .alt_timeout = 18, .path_mig_state = MIG_REARM };
+	struct engine_ah alt = alternate_of(e, port);
+	struct error err = { "" };
+
+	assert_ok(engine_qp_modify_paths(e, end->qpn, &attr, NULL, &alt,
+			QP_ATTR_ALT_PATH | QP_ATTR_PATH_MIG_STATE, &err));
+}
+
+static void
+expect_migrated(struct engine *e, struct end *end, uint16_t port)
+{
+	struct engine_ah alt = alternate_of(e, port);
+	struct rc_qp_info info;
+	struct error err = { "" };
+
+	assert_ok(engine_qp_query(e, end->qpn, &info, &err));
+	assert_int_equal(info.counters.path_migrations, 1);
+	assert_int_equal(info.attr.path_mig_state, MIG_MIGRATED);
+	assert_int_equal(info.attr.av.encap, ENCAP_ROCEV2_IPV6);
+	assert_true(gid_equal(&info.attr.av.dgid, &alt.dgid));
+	assert_true(gid_equal(&info.attr.av.sgid,
+			&link_port_attr(engine_link(e), port)->gid[1].gid));
+	assert_int_equal(info.attr.port, port);
+	assert_int_equal(info.counters.retry_exceeded_err, 0);
+}
+
+/* an alternate path is resolved like the other one, and carries the traffic when it is asked to */
+static void
+test_traffic_goes_on_by_the_alternate_path(void **state)
+{
+	struct qp_attr attr = { .path_mig_state = MIG_MIGRATED };
+	struct engine *e = *state;
+	struct engine_ah alt = alternate_of(e, 0);
+	struct error err = { "" };
+	struct pair p;
+
+	pair_create(e, &p, 0, 1);
+	assert_int_equal(engine_qp_modify(e, p.a.qpn, &attr, NULL, QP_ATTR_ALT_PATH, &err),
+			-EINVAL);
+	assert_string_equal(err.text, "alt_ah_attr: missing");
+	alt.port = 2;
+	assert_int_equal(engine_qp_modify_paths(e, p.a.qpn, &attr, NULL, &alt, QP_ATTR_ALT_PATH,
+					 &err),
+			-EINVAL);
+	assert_string_equal(err.text, "alt_ah_attr.port: got 2, there are 2 ports from 0 on");
+	alt.port = 0;
+	attr.alt_pkey_index = 1;
+	assert_int_equal(engine_qp_modify_paths(e, p.a.qpn, &attr, NULL, &alt, QP_ATTR_ALT_PATH,
+					 &err),
+			-EINVAL);
+	assert_string_equal(err.text, "alt_pkey_index: got 1, port0 has 1 P_Keys from 0 on");
+	rearm(e, &p.a, 0);
+	rearm(e, &p.b, 1);
+	move_data(e, &p.a, &p.b);
+	assert_ok(engine_qp_modify(e, p.a.qpn, &attr, NULL, QP_ATTR_PATH_MIG_STATE, &err));
+	move_data(e, &p.a, &p.b);
+	move_data(e, &p.b, &p.a);
+	expect_migrated(e, &p.a, 0);
+	expect_migrated(e, &p.b, 1);
+	pair_destroy(e, &p);
+}
+
 int
 main(void)
 {
@@ -441,6 +514,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_packets_for_nobody_are_counted, start, stop),
 		cmocka_unit_test_setup_teardown(test_errors_arrive_as_events, start, stop),
 		cmocka_unit_test_setup_teardown(test_port_changes_are_told_and_survived, start, stop),
+		cmocka_unit_test_setup_teardown(test_traffic_goes_on_by_the_alternate_path, start,
+				stop),
 		cmocka_unit_test_setup_teardown(test_address_handles_are_checked, start, stop),
 		cmocka_unit_test(test_drain_lets_work_finish),
 	};

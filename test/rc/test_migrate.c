@@ -873,8 +873,9 @@ static const struct port_attr ib_port = {
 	.pkey = { 0xFFFF, 0x8123 },
 	.lid = 0x50,
 	.lmc = 2,
-	.num_gids = 1,
-	.gid = { { .gid.raw = { [0] = 0xFE, [15] = 9 }, .type = GID_IB } },
+	.num_gids = 2,
+	.gid = { { .gid.raw = { [0] = 0xFE, [15] = 8 }, .type = GID_IB },
+		{ .gid.raw = { [0] = 0xFE, [15] = 9 }, .type = GID_IB } },
 	.sl_to_vl = { 0, 4 },
 };
 
@@ -893,7 +894,9 @@ test_alternate_path_follows_its_port(void **state)
 	attr = qp_attr_of(&p->a);
 	attr.alt_pkey_index = 1;
 	attr.alt_src_path_bits = 3;
+	attr.alt_sgid_index = 1;
 	attr.alt_av.sl = 1;
+	attr.alt_av.port = 9; /* alt_port says it */
 	attr.path_mig_state = MIG_REARM;
 	assert_int_equal(modify_attr(&p->a, &attr, ALT_PATH_MIG, &err), 0);
 	rc_path_changed(p->a.w, 1, &port);
@@ -926,16 +929,69 @@ test_alternate_path_follows_its_port(void **state)
 	transmit(&p->a);
 	expect_tx(&p->a, "WRITE Only 202");
 	pkt = sent_packet(&p->a, 0);
+	assert_int_equal(pkt.port, 1);
 	assert_int_equal(pkt.slid, 0x53);
 	assert_int_equal(pkt.dlid, 18);
 	assert_int_equal(pkt.vl, 4);
 	assert_int_equal(pkt.pkey, 0x8123);
 	/* and from now on it is port 1 that matters */
+	port = ib_port;
 	port.lid = 0x70;
+	port.pkey[1] = 0x8124;
+	port.gid[0].gid.raw[15] = 4;
+	port.gid[1].gid.raw[15] = 5;
 	rc_path_changed(p->a.w, 0, &port);
 	assert_int_equal(info_of(&p->a).attr.av.slid, 0x53);
 	rc_path_changed(p->a.w, 1, &port);
-	assert_int_equal(info_of(&p->a).attr.av.slid, 0x70);
+	attr = info_of(&p->a).attr;
+	assert_int_equal(attr.av.slid, 0x73);
+	assert_int_equal(attr.av.sgid.raw[15], 5);
+	assert_int_equal(attr.pkey, 0x8124);
+}
+
+/* the next hop is the alternate path's */
+static void
+test_alternate_next_hop(void **state)
+{
+	struct pair *p = *state;
+	struct qp_attr attr = qp_attr_of(&p->a);
+	struct error err = { "" };
+
+	attr.alt_neighbour = 7;
+	attr.path_mig_state = MIG_REARM;
+	assert_int_equal(modify_attr(&p->a, &attr, ALT_PATH_MIG, &err), 0);
+	post(&p->a, WR_RDMA_WRITE, 1, 1);
+	transmit(&p->a);
+	ack_m(p, 201, false);
+	must_ask(&p->a, MIG_MIGRATED, QP_ATTR_PATH_MIG_STATE);
+	assert_int_equal(info_of(&p->a).attr.neighbour, 7);
+	post(&p->a, WR_RDMA_WRITE, 2, 1);
+	transmit(&p->a);
+	assert_int_equal(p->a.path->neighbour, 7);
+}
+
+/* congestion notifications bear the M of the state like all the rest */
+static void
+test_m_bit_of_notifications(void **state)
+{
+	struct pair *p = *state;
+	struct qp_attr attr = qp_attr_of(&p->a);
+	struct error err = { "" };
+
+	attr.alt_av.traffic_class = 3; /* ECN CE */
+	attr.path_mig_state = MIG_REARM;
+	assert_int_equal(modify_attr(&p->a, &attr, ALT_PATH_MIG, &err), 0);
+	must_ask(&p->b, MIG_REARM, ALT_PATH_MIG);
+	write_both_ways(p);
+	must_ask(&p->a, MIG_MIGRATED, QP_ATTR_PATH_MIG_STATE);
+	post(&p->a, WR_RDMA_WRITE, 1, 1);
+	transmit(&p->a);
+	deliver(&p->a);
+	expect_migrated(&p->b);
+	assert_int_equal(counters_of(&p->b).np_cnp_sent, 1);
+	assert_int_equal(p->b.sent[p->b.seen].frame[14 + 20 + 8], 0x81);
+	assert_int_equal(p->b.sent[p->b.seen].frame[14 + 20 + 8 + 1], 0x40);
+	assert_int_equal(p->b.sent[p->b.seen].port, 1);
 }
 
 static int
@@ -1003,6 +1059,8 @@ main(void)
 		OWN(test_damage_does_not_migrate),
 		OWN(test_alternate_pkey),
 		OWN(test_alternate_path_follows_its_port),
+		SCRIPTED(test_alternate_next_hop),
+		PAIR(test_m_bit_of_notifications),
 		IB(test_native_ib_migrates),
 	};
 

@@ -6,6 +6,7 @@ import os
 import shutil
 
 import capture
+from conn import wait_until
 from ibstation import IbStation
 from net import Namespace
 from polca import Polca
@@ -66,16 +67,19 @@ class Wire:
 
     def audit(self):
         """The appliance's counters equal the capture's; tshark dissects all that it sent."""
-        mac = mac_bytes(MAC)
+        mac, seen = mac_bytes(MAC), {}
 
         def agree():
             row = self.polca.rpc('stats_get')['ports'][0]
             sources = [f[6:12] == mac for f in self.capture.frames()]
-            counted = row['rx_packets'], sum(row['served'].values()) + \
-                sum(row['dropped'].values()), row['tx_packets']
-            return counted == (sources.count(False), sources.count(False), sources.count(True))
-        from conn import wait_until
-        wait_until(agree, timeout=10, step=0.3)
+            verdicts = sum(row['served'].values()) + sum(row['dropped'].values())
+            seen['counted'] = row['rx_packets'], verdicts, row['tx_packets']
+            seen['captured'] = sources.count(False), sources.count(False), sources.count(True)
+            return seen['counted'] == seen['captured']
+        try:
+            wait_until(agree, timeout=10, step=0.3)
+        except AssertionError:
+            raise AssertionError('received, given a verdict, sent: %r' % seen) from None
         if self.bridge:
             self.bridge.stop()
         self.polca.stop()

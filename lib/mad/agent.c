@@ -25,13 +25,11 @@ mad_protocol_of(enum mad_protocol_id id)
 	return protocols[id];
 }
 
-const struct mad_agent *
-mad_agent_find(const struct mad_worker *w, uint8_t mgmt_class, uint8_t class_version)
+static const struct mad_agent *
+row_of(const struct mad_worker *w, uint8_t mgmt_class, uint8_t class_version)
 {
 	unsigned int i;
 
-	if (w->agent_of[mgmt_class] == 0)
-		return NULL;
 	for (i = w->agent_of[mgmt_class] - 1; i < w->num_agents; i++)
 		if (w->agents[i].mgmt_class == mgmt_class &&
 			w->agents[i].class_version == class_version)
@@ -39,10 +37,22 @@ mad_agent_find(const struct mad_worker *w, uint8_t mgmt_class, uint8_t class_ver
 	return NULL;
 }
 
+const struct mad_agent *
+mad_agent_find(const struct mad_worker *w, uint8_t mgmt_class, uint8_t class_version)
+{
+	const struct mad_agent *a;
+
+	if (w->agent_of[mgmt_class] == 0)
+		return NULL;
+	a = row_of(w, mgmt_class, class_version);
+	return a != NULL ? a : row_of(w, mgmt_class, MAD_ANY_VERSION);
+}
+
 int
 mad_agent_add(struct mad_worker *w, const struct mad_agent *agent)
 {
-	if (mad_agent_find(w, agent->mgmt_class, agent->class_version) != NULL)
+	if (w->agent_of[agent->mgmt_class] != 0 &&
+			row_of(w, agent->mgmt_class, agent->class_version) != NULL)
 		return -EEXIST;
 	if (w->num_agents == MAD_AGENTS_MAX)
 		return -ENOSPC;

@@ -176,10 +176,12 @@ enum mad_protocol_id {
 	MAD_RMPP, /**< sa-multipacket B */
 };
 
+#define MAD_ANY_VERSION 0xFF /**< those versions of a class that no other row has */
+
 /** A row of the dispatch table. Unknown class or version, method: answered with B2's status. */
 struct mad_agent {
 	uint8_t mgmt_class;
-	uint8_t class_version;
+	uint8_t class_version; /**< or MAD_ANY_VERSION */
 	const char *name;
 	enum mad_protocol_id protocol;
 	/** where data begins in a MAD: 64, 56, 40 (vendor classes 0x30 to 0x4F), 36 */
@@ -206,6 +208,12 @@ int mad_answer(struct mad_worker *w, mad_handle h, const uint8_t *mad, uint64_t 
 /** The same with a stream; the source is released also when this fails. */
 int mad_stream(struct mad_worker *w, mad_handle h, const uint8_t *mad,
 	const struct mad_source *source, uint64_t now);
+
+/**
+ * One datagram without a session, neither repeated nor matched: for classes that do both
+ * themselves. The MAD is copied. @retval -EAGAIN  too many wait for the sink already
+ */
+int mad_send(struct mad_worker *w, const struct mad_peer *to, const uint8_t mad[MAD_LEN]);
 
 /* --- calls: those who ask --- */
 

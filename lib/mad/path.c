@@ -7,6 +7,8 @@
  * call says. And answers of one packet that no session sends.
  */
 
+#include <errno.h>
+
 #include "mad/core.h"
 
 void
@@ -110,6 +112,12 @@ mad_reply_to(struct mad_worker *w, const struct mad_peer *peer, const uint8_t *m
 	memcpy(wait->transport, transport, sizeof(transport));
 	memcpy(wait->mad, mad, MAD_LEN);
 	return true;
+}
+
+int
+mad_send(struct mad_worker *w, const struct mad_peer *to, const uint8_t mad[MAD_LEN])
+{
+	return mad_reply_to(w, to, mad) ? 0 : -EAGAIN;
 }
 
 bool

@@ -281,6 +281,8 @@ enter(struct rc_qp *qp, enum qp_state from, enum qp_state to, uint32_t mask)
 	if (from == QPS_INIT && to == QPS_RTR) {
 		rc_responder_start(qp);
 	} else if (from == QPS_RTR && to == QPS_RTS) {
+		/* told in RTR only, but for those who wait for it (rc-transport 11) */
+		qp->comm_est = qp->comm_est || !qp->init.comm_est_in_rts;
 		rc_requester_start(qp);
 	} else if (from == QPS_RTS && to == QPS_SQD) {
 		/* asked anew at each drain */

@@ -121,6 +121,7 @@ struct qp_init_attr {
 	bool ack_per_packet; /**< ack_coalescing off: one ACK per request packet (seed 002's base case) */
 	bool flow_control; /**< advertise end-to-end credits; without: code 31 */
 	bool migreq; /**< send BTH M = 1 (rc-transport 1), until path migration is first asked for */
+	bool comm_est_in_rts; /**< EVENT_COMM_EST also if the first request comes in RTS (cm.md 6) */
 };
 
 enum wr_opcode {

@@ -227,7 +227,7 @@ rc_receive(struct rc_worker *w, const struct packet *pkt, uint64_t now)
 	if (response) {
 		v = rc_complete(qp, pkt);
 	} else {
-		if (unlikely(qp->state == QPS_RTR && !qp->comm_est)) {
+		if (unlikely(!qp->comm_est)) {
 			qp->comm_est = true;
 			rc_event(w, EVENT_COMM_EST, qp->qpn);
 		}

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * Class 0x07 on QP1: what a datagram says, whose connection it is about, and what is answered
+ * without any: ClassPortInfo, other class versions.
+ */
+
+#include <errno.h>
+
+#include "cm/private.h"
+
+#define CPI_ATTRIBUTE          0x0001
+#define CPI_OFF_BASE_VERSION   0
+#define CPI_OFF_CLASS_VERSION  1
+#define CPI_OFF_CAPABILITIES   2
+#define CPI_OFF_RESP_TIME      7
+#define CPI_RELIABLE_CONNECTED (1u << 9)
+
+/* --- whose --- */
+
+/* A REQ again: the same one, not another that uses its ID (passive.c: is_fresh()). */
+static struct cm_conn *
+of_req(const struct cm_rx *rx)
+{
+	const struct cm_req *req = &rx->msg.req;
+	struct cm_conn *c = cm_find(rx->cm, CM_KEY_REMOTE_ID, req->ca_guid, rx->msg.local_id);
+
+	if (c == NULL || c->active || c->tid != rx->msg.tid || c->remote_qpn != req->qpn ||
+			c->sq_psn != req->psn)
+		return NULL;
+	return c;
+}
+
+/* By our ID; the peer's must be right, once it is known. A REJ may leave it out (cm.md 2). */
+static struct cm_conn *
+of_ids(const struct cm_rx *rx)
+{
+	struct cm_conn *c = cm_conn_of(rx->cm, rx->msg.remote_id);
+
+	if (c == NULL || !(c->keyed & 1u << CM_KEY_REMOTE_ID))
+		return c;
+	if (rx->msg.type == CM_REJ && rx->msg.local_id == 0)
+		return c;
+	return c->remote_id == rx->msg.local_id ? c : NULL;
+}
+
+/* cm.md 2: who gave up a REQ may not know our ID; the ARI has its GUID */
+static struct cm_conn *
+of_rej(const struct cm_rx *rx)
+{
+	const struct cm_rej *rej = &rx->msg.rej;
+
+	if (rej->reason == CM_REJ_TIMEOUT && rx->msg.remote_id == 0 && rej->ari_len >= 8)
+		return cm_find(rx->cm, CM_KEY_REMOTE_ID, get_be64(rej->ari), rx->msg.local_id);
+	return of_ids(rx);
+}
+
+static struct cm_conn *
+conn_of(const struct cm_rx *rx)
+{
+	switch (rx->msg.type) {
+	case CM_REQ:
+		return of_req(rx);
+	case CM_REJ:
+		return of_rej(rx);
+	case CM_SIDR_REQ:
+	case CM_SIDR_REP:
+		return NULL;
+	default:
+		return of_ids(rx);
+	}
+}
+
+static void
+count_received(struct cm_rx *rx)
+{
+	unsigned int reason = rx->msg.type == CM_REJ ? rx->msg.rej.reason : CM_REASONS;
+
+	cm_count(rx->cm, received[rx->msg.type]);
+	if (rx->msg.type == CM_REJ)
+		cm_count(rx->cm, rej_received[reason < CM_REASONS ? reason : 0]);
+}
+
+/* --- requests --- */
+
+static enum mad_outcome
+class_port_info(struct mad_request *req)
+{
+	uint8_t *data = req->reply + MAD_HEADER_LEN;
+
+	data[CPI_OFF_BASE_VERSION] = MAD_BASE_VERSION;
+	data[CPI_OFF_CLASS_VERSION] = CM_CLASS_VERSION;
+	put_be16(data + CPI_OFF_CAPABILITIES, CPI_RELIABLE_CONNECTED);
+	data[CPI_OFF_RESP_TIME] = mad_limits_default.resp_time;
+	return MAD_ANSWER;
+}
+
+static enum mad_outcome
+status(struct mad_request *req, uint16_t status)
+{
+	put_be16(req->reply + MAD_OFF_STATUS, status);
+	return MAD_ANSWER;
+}
+
+static enum mad_outcome
+other_method(struct mad_request *req)
+{
+	if (req->mad[MAD_OFF_METHOD] != MAD_GET)
+		return status(req, MAD_STATUS_BAD_METHOD);
+	if (get_be16(req->mad + MAD_OFF_ATTRIBUTE) != CPI_ATTRIBUTE)
+		return status(req, MAD_STATUS_BAD_METHOD_ATTR);
+	return class_port_info(req);
+}
+
+static enum mad_outcome
+silent(struct mad_request *req, enum verdict verdict)
+{
+	req->verdict = verdict;
+	return MAD_SILENT;
+}
+
+static enum mad_outcome
+request(void *arg, struct mad_request *req)
+{
+	struct cm_rx rx = { .cm = arg, .peer = req->peer, .now = req->now,
+		.verdict = VERDICT_DATAGRAM };
+
+	if (req->mad[MAD_OFF_METHOD] != MAD_SEND)
+		return other_method(req);
+	if (cm_msg_decode(req->mad, &rx.msg) != 0) {
+		cm_count(rx.cm, malformed);
+		return silent(req, VERDICT_MAD_UNMATCHED);
+	}
+	count_received(&rx);
+	cm_dispatch(conn_of(&rx), &rx);
+	return silent(req, rx.verdict);
+}
+
+/* --- another class version: only that of a REQ can be answered, in its own (reason 31) --- */
+
+static void
+reject_version(struct cm_rx *rx, const struct mad_request *req)
+{
+	struct cm_msg m = {
+		.type = CM_REJ,
+		.tid = get_be64(req->mad + MAD_OFF_TID),
+		.remote_id = get_be32(req->mad + MAD_HEADER_LEN),
+		.rej = { .answers = CM_ANSWERS_REQ, .reason = CM_REJ_INVALID_CLASS_VERSION,
+			.ari_len = 1, .ari = { CM_CLASS_VERSION } },
+	};
+	uint8_t mad[MAD_LEN];
+
+	cm_msg_encode(&m, mad);
+	mad[MAD_OFF_CLASS_VERSION] = req->mad[MAD_OFF_CLASS_VERSION];
+	if (mad_send(rx->cm->config.mad, rx->peer, mad) != 0) {
+		cm_count(rx->cm, tx_stall);
+		return;
+	}
+	cm_count(rx->cm, refused);
+	cm_count(rx->cm, sent[CM_REJ]);
+	cm_count(rx->cm, rej_sent[CM_REJ_INVALID_CLASS_VERSION]);
+}
+
+static enum mad_outcome
+request_other_version(void *arg, struct mad_request *req)
+{
+	struct cm_rx rx = { .cm = arg, .peer = req->peer, .now = req->now };
+
+	if (req->mad[MAD_OFF_METHOD] != MAD_SEND)
+		return status(req, MAD_STATUS_BAD_VERSION);
+	if (get_be16(req->mad + MAD_OFF_ATTRIBUTE) != cm_msg_layouts[CM_REQ].attribute) {
+		cm_count(rx.cm, malformed);
+		return silent(req, VERDICT_MAD_UNMATCHED);
+	}
+	reject_version(&rx, req);
+	return silent(req, VERDICT_DATAGRAM);
+}
+
+int
+cm_agents_add(struct cm *cm)
+{
+	const struct mad_agent agents[] = {
+		{ CM_CLASS, CM_CLASS_VERSION, "cm", MAD_SINGLE, MAD_HEADER_LEN, NULL, request, cm },
+		{ CM_CLASS, MAD_ANY_VERSION, "cm of another version", MAD_SINGLE, MAD_HEADER_LEN,
+			NULL, request_other_version, cm },
+	};
+	unsigned int i;
+	int ret = 0;
+
+	for (i = 0; i < RTE_DIM(agents) && ret == 0; i++)
+		ret = mad_agent_add(cm->config.mad, &agents[i]);
+	return ret;
+}

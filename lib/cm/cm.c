@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/* A worker's communication manager: made, unmade, run, looked at. */
+
+#include <errno.h>
+
+#include "cm/private.h"
+
+#define RESPONSE_TIMEOUT_MAX 31
+#define RETRIES_MAX 15
+
+static uint32_t
+clamp(uint32_t v, uint32_t low, uint32_t high)
+{
+	return RTE_MIN(RTE_MAX(v, low), high);
+}
+
+static void
+make_sane(struct cm *cm)
+{
+	struct cm_limits *l = &cm->limits;
+
+	l->max_connections = clamp(l->max_connections, 1, 1u << 24);
+	cm_id_format(&cm->ids, cm->config.workers, l->max_connections);
+	l->max_connections = RTE_MIN(l->max_connections, 1u << cm->ids.slot_bits);
+	l->max_half_open = clamp(l->max_half_open, 1, l->max_connections);
+	l->max_half_open_per_peer = clamp(l->max_half_open_per_peer, 1, l->max_half_open);
+	l->max_connections_per_peer = clamp(l->max_connections_per_peer, 1, l->max_connections);
+	l->max_listeners = clamp(l->max_listeners, 1, UINT16_MAX);
+	l->response_timeout = clamp(l->response_timeout, 0, RESPONSE_TIMEOUT_MAX);
+	l->max_retries = clamp(l->max_retries, 0, RETRIES_MAX);
+	l->ack_delay = clamp(l->ack_delay, 0, CM_TIME_CODE_MAX);
+	l->packet_life = clamp(l->packet_life, 0, CM_TIME_CODE_MAX);
+}
+
+struct cm *
+cm_create(const struct cm_config *config)
+{
+	struct cm *cm = mem_zalloc(config->alloc, sizeof(*cm), 64);
+
+	if (cm == NULL)
+		return NULL;
+	cm->config = *config;
+	cm->limits = config->limits;
+	cm->tick = (config->hz + 999) / 1000;
+	cm->tids = rng_u32(config->rng);
+	make_sane(cm);
+	if (cm_table_create(cm) != 0 || cm_agents_add(cm) != 0) {
+		cm_table_destroy(cm);
+		mem_free(config->alloc, cm);
+		return NULL;
+	}
+	return cm;
+}
+
+void
+cm_destroy(struct cm *cm)
+{
+	uint32_t i;
+
+	if (cm == NULL)
+		return;
+	for (i = 0; i < cm->limits.max_connections; i++)
+		if (cm->conns[i].id != 0)
+			cm_release(&cm->conns[i]);
+	cm_table_destroy(cm);
+	mem_free(cm->config.alloc, cm);
+}
+
+/* --- run --- */
+
+/* A lost RTU: the peer's data stand for it (cm.md 6). */
+static void
+comm_est(struct cm_conn *c, uint64_t now)
+{
+	if (c->state == CM_STATE_REP_SENT || c->state == CM_STATE_MRA_REP_RCVD)
+		cm_establish(c, NULL, 0, now);
+}
+
+static void
+migrated(struct cm_conn *c)
+{
+	struct cm_path path = c->path;
+	uint8_t timeout = c->ack_timeout;
+
+	c->path = c->alternate;
+	c->ack_timeout = c->alternate_timeout;
+	c->alternate = path;
+	c->alternate.present = false;
+	c->alternate_timeout = timeout;
+}
+
+static void
+qp_failed(struct cm_conn *c, uint64_t now)
+{
+	cm_id id = c->id;
+	struct cm *cm = c->cm;
+
+	if (c->state == CM_STATE_ESTABLISHED) {
+		cm_send_dreq(c, NULL, 0, now);
+		cm_tell_end(c, CM_END_QP_ERROR, 0, NULL, 0, now);
+	} else {
+		cm_disconnect(cm, id, NULL, 0, now);
+	}
+}
+
+/* One piece of work of one connection, which may be gone then. @return false: the sink is full */
+static bool
+work(struct cm_conn *c, uint64_t now)
+{
+	uint8_t bit = (uint8_t)(c->work & -c->work);
+
+	if (bit == CM_WORK_SEND && !cm_send_waiting(c))
+		return false;
+	cm_unwant(c, bit);
+	if (bit == CM_WORK_COMM_EST)
+		comm_est(c, now);
+	else if (bit == CM_WORK_MIGRATED)
+		migrated(c);
+	else if (bit == CM_WORK_QP_ERROR)
+		qp_failed(c, now);
+	return true;
+}
+
+unsigned int
+cm_run(struct cm *cm, uint64_t now, unsigned int budget)
+{
+	unsigned int done = 0;
+
+	while (done < budget && !TAILQ_EMPTY(&cm->work) && work(TAILQ_FIRST(&cm->work), now))
+		done++;
+	return done;
+}
+
+bool
+cm_pending(const struct cm *cm)
+{
+	return !TAILQ_EMPTY(&cm->work);
+}
+
+void
+cm_qp_event(struct cm *cm, const struct event *ev)
+{
+	static const struct {
+		enum event_type type;
+		uint8_t work;
+	} works[] = {
+		{ EVENT_COMM_EST, CM_WORK_COMM_EST },
+		{ EVENT_PATH_MIG, CM_WORK_MIGRATED },
+		{ EVENT_QP_FATAL, CM_WORK_QP_ERROR },
+		{ EVENT_QP_REQ_ERR, CM_WORK_QP_ERROR },
+		{ EVENT_QP_ACCESS_ERR, CM_WORK_QP_ERROR },
+	};
+	struct cm_conn *c;
+	unsigned int i;
+
+	for (i = 0; i < RTE_DIM(works); i++) {
+		if (works[i].type != ev->type)
+			continue;
+		c = cm_find(cm, CM_KEY_QPN, 0, ev->element);
+		if (c != NULL && c->state != CM_STATE_TIMEWAIT)
+			cm_want(c, works[i].work);
+	}
+}
+
+/* --- to be seen --- */
+
+bool
+cm_get(const struct cm *cm, cm_id id, uint64_t now, struct cm_info *info)
+{
+	const struct cm_conn *c = cm_conn_of(cm, id);
+
+	if (c != NULL)
+		cm_fill_info(c, now, info);
+	return c != NULL;
+}
+
+bool
+cm_next(const struct cm *cm, uint32_t *cursor, uint64_t now, struct cm_info *info)
+{
+	while (*cursor < cm->limits.max_connections) {
+		const struct cm_conn *c = &cm->conns[(*cursor)++];
+
+		if (c->id == 0)
+			continue;
+		cm_fill_info(c, now, info);
+		return true;
+	}
+	return false;
+}
+
+const struct cm_counters *
+cm_counters(const struct cm *cm)
+{
+	return &cm->counters;
+}

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * What befalls every connection: it is established, it ends, its user is told, and behind TIMEWAIT
+ * it is forgotten (cm.md 5, 6).
+ */
+
+#include "cm/private.h"
+
+void
+cm_set_timer(struct cm_conn *c, uint64_t deadline)
+{
+	timer_arm(c->cm->config.wheel, &c->timer, deadline);
+}
+
+void
+cm_fill_info(const struct cm_conn *c, uint64_t now, struct cm_info *info)
+{
+	*info = (struct cm_info){
+		.id = c->id,
+		.remote_id = c->remote_id,
+		.tid = c->tid,
+		.service_id = c->service_id,
+		.active = c->active,
+		.state = c->state,
+		.qpn = c->has_qp ? c->qpn : 0,
+		.remote_qpn = c->remote_qpn,
+		.remote_ca_guid = c->remote_ca_guid,
+		.path = c->path,
+		.alternate = c->alternate,
+		.rdma = c->rdma,
+		.responder_resources = c->responder_resources,
+		.initiator_depth = c->initiator_depth,
+		.end = c->end,
+		.reason = c->reason,
+		.age = now - c->opened,
+	};
+}
+
+void
+cm_establish(struct cm_conn *c, const uint8_t *private_data, uint8_t len, uint64_t now)
+{
+	struct cm_info info;
+
+	timer_disarm(c->cm->config.wheel, &c->timer);
+	cm_unwant(c, CM_WORK_SEND);
+	cm_half_open_remove(c);
+	c->state = CM_STATE_ESTABLISHED;
+	cm_count(c->cm, connections);
+	cm_fill_info(c, now, &info);
+	if (c->ops->established != NULL)
+		c->ops->established(c->user, &info, private_data, len);
+}
+
+static void
+count_end(struct cm *cm, enum cm_end end)
+{
+	switch (end) {
+	case CM_END_DISCONNECTED:
+		cm_count(cm, disconnects);
+		break;
+	case CM_END_REJECTED:
+		cm_count(cm, rejected);
+		break;
+	case CM_END_REFUSED:
+		cm_count(cm, refused);
+		break;
+	case CM_END_TIMEOUT:
+		cm_count(cm, timeouts);
+		break;
+	case CM_END_STALE:
+		cm_count(cm, stale);
+		break;
+	default:
+		break;
+	}
+}
+
+void
+cm_tell_end(struct cm_conn *c, enum cm_end end, uint16_t reason, const uint8_t *private_data,
+	uint8_t len, uint64_t now)
+{
+	struct cm_info info;
+
+	if (c->told)
+		return;
+	c->told = true;
+	c->end = end;
+	c->reason = reason;
+	count_end(c->cm, end);
+	cm_qp_error(c);
+	cm_fill_info(c, now, &info);
+	if (c->ops->ended != NULL)
+		c->ops->ended(c->user, &info, private_data, len);
+}
+
+/* Whatever was asked is over. TIMEWAIT also while the user is told, whom calls then do not harm. */
+static void
+leave(struct cm_conn *c)
+{
+	timer_disarm(c->cm->config.wheel, &c->timer);
+	cm_unwant(c, CM_WORK_SEND | CM_WORK_COMM_EST | CM_WORK_MIGRATED | CM_WORK_QP_ERROR);
+	cm_half_open_remove(c);
+	c->lap_waiting = false;
+	c->state = CM_STATE_TIMEWAIT;
+}
+
+void
+cm_end_timewait(struct cm_conn *c, enum cm_end end, uint16_t reason, const uint8_t *private_data,
+	uint8_t len, uint64_t now)
+{
+	leave(c);
+	cm_set_timer(c, now + cm_peer_time(c->cm, cm_timewait_ms(c->ack_timeout)));
+	cm_tell_end(c, end, reason, private_data, len, now);
+}
+
+void
+cm_end_idle(struct cm_conn *c, enum cm_end end, uint16_t reason, const uint8_t *private_data,
+	uint8_t len, uint64_t now)
+{
+	leave(c);
+	cm_tell_end(c, end, reason, private_data, len, now);
+	cm_release(c);
+}
+
+void
+cm_release(struct cm_conn *c)
+{
+	const struct cm_user *ops = c->ops;
+	void *user = c->user;
+
+	cm_qp_destroy(c);
+	cm_conn_free(c);
+	if (ops != NULL && ops->released != NULL)
+		ops->released(user);
+}

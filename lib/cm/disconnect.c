@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/* Either side ends it: DREQ and DREP (cm.md 6); or gives up what does not stand yet. */
+
+#include <errno.h>
+
+#include "cm/private.h"
+
+/* --- ours --- */
+
+void
+cm_send_dreq(struct cm_conn *c, const uint8_t *private_data, uint8_t len, uint64_t now)
+{
+	struct cm_msg m = {
+		.type = CM_DREQ,
+		.tid = cm_new_tid(c),
+		.dreq = { .qpn = c->remote_qpn },
+		.private_data = private_data,
+		.private_len = RTE_MIN(len, CM_DREQ_PRIVATE),
+	};
+
+	cm_qp_error(c);
+	c->lap_waiting = false;
+	c->state = CM_STATE_DREQ_SENT;
+	cm_ask(c, &m, c->dreq_interval, now);
+}
+
+/* What does not stand yet: the peer is told why it will not (cm.md 6: refuse, reject, abandon). */
+static void
+abandon(struct cm_conn *c, const uint8_t *private_data, uint8_t len, uint64_t now)
+{
+	const struct cm_refusal consumer = { .answers = CM_ANSWERS_OTHER,
+		.reason = CM_REJ_CONSUMER, .private_data = private_data,
+		.private_len = RTE_MIN(len, CM_REJ_PRIVATE) };
+	bool rts = c->state == CM_STATE_REP_SENT || c->state == CM_STATE_MRA_REP_RCVD;
+
+	if (c->active)
+		cm_reject_timeout(c);
+	else
+		cm_reject(c, &consumer);
+	if (rts)
+		cm_end_timewait(c, CM_END_CANCELLED, 0, NULL, 0, now);
+	else
+		cm_end_idle(c, CM_END_CANCELLED, 0, NULL, 0, now);
+}
+
+int
+cm_disconnect(struct cm *cm, cm_id id, const uint8_t *private_data, uint8_t len, uint64_t now)
+{
+	struct cm_conn *c = cm_conn_of(cm, id);
+
+	if (c == NULL || c->state == CM_STATE_IDLE)
+		return -ENOENT;
+	switch (c->state) {
+	case CM_STATE_ESTABLISHED:
+		cm_send_dreq(c, private_data, len, now);
+		return 0;
+	case CM_STATE_DREQ_SENT:
+	case CM_STATE_DREQ_RCVD:
+	case CM_STATE_TIMEWAIT:
+		return -EALREADY;
+	}
+	abandon(c, private_data, len, now);
+	return 0;
+}
+
+/* --- the peer's --- */
+
+/* The DREP has the DREQ's TID and its IDs, swapped. */
+static void
+send_drep(const struct cm_rx *rx)
+{
+	const struct cm_msg m = { .type = CM_DREP, .tid = rx->msg.tid,
+		.local_id = rx->msg.remote_id, .remote_id = rx->msg.local_id };
+
+	cm_send(rx->cm, rx->peer, &m);
+}
+
+static bool
+for_my_qp(const struct cm_conn *c, struct cm_rx *rx)
+{
+	if (rx->msg.dreq.qpn == c->qpn)
+		return true;
+	cm_count(c->cm, malformed);
+	rx->verdict = VERDICT_MAD_UNMATCHED;
+	return false;
+}
+
+void
+cm_dreq(struct cm_conn *c, struct cm_rx *rx)
+{
+	if (!for_my_qp(c, rx))
+		return;
+	c->state = CM_STATE_DREQ_RCVD;
+	send_drep(rx);
+	cm_end_timewait(c, CM_END_DISCONNECTED, 0, rx->msg.private_data, rx->msg.private_len,
+		rx->now);
+}
+
+void
+cm_dreq_again(struct cm_conn *c, struct cm_rx *rx)
+{
+	if (!for_my_qp(c, rx))
+		return;
+	cm_count(c->cm, duplicates);
+	send_drep(rx);
+}
+
+/* It has ended here long ago; the peer must not wait for it. */
+void
+cm_stray_dreq(struct cm_conn *c, struct cm_rx *rx)
+{
+	RTE_SET_USED(c);
+	cm_count(rx->cm, unmatched);
+	send_drep(rx);
+}
+
+void
+cm_drep(struct cm_conn *c, struct cm_rx *rx)
+{
+	cm_end_timewait(c, CM_END_DISCONNECTED, 0, rx->msg.private_data, rx->msg.private_len,
+		rx->now);
+}

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/* The side that is connected to: REQ in, REP out, RTU or data in (cm.md 6). */
+
+#include <errno.h>
+
+#include "cm/private.h"
+
+/* --- what a new REQ may meet --- */
+
+void
+cm_stale(struct cm_conn *c, uint64_t now)
+{
+	switch (c->state) {
+	case CM_STATE_ESTABLISHED:
+		cm_send_dreq(c, NULL, 0, now);
+		cm_tell_end(c, CM_END_STALE, CM_REJ_STALE, NULL, 0, now);
+		break;
+	case CM_STATE_DREQ_SENT:
+	case CM_STATE_TIMEWAIT:
+		break; /* it is on its way out */
+	default:
+		cm_end_timewait(c, CM_END_STALE, CM_REJ_STALE, NULL, 0, now);
+	}
+}
+
+static void
+refuse(const struct cm_rx *rx, const struct cm_refusal *r)
+{
+	cm_count(rx->cm, refused);
+	cm_reject_message(rx, r);
+}
+
+static void
+refuse_reason(const struct cm_rx *rx, uint16_t reason)
+{
+	const struct cm_refusal r = { .answers = CM_ANSWERS_REQ, .reason = reason };
+
+	refuse(rx, &r);
+}
+
+/* cm.md 6: one comm ID, one QP of a peer belong to one connection. */
+static bool
+is_fresh(const struct cm_rx *rx)
+{
+	const struct cm_req *req = &rx->msg.req;
+	struct cm_conn *old;
+
+	old = cm_find(rx->cm, CM_KEY_REMOTE_QPN, req->ca_guid, req->qpn);
+	if (old != NULL) {
+		refuse_reason(rx, CM_REJ_STALE);
+		cm_stale(old, rx->now);
+		return false;
+	}
+	if (cm_find(rx->cm, CM_KEY_REMOTE_ID, req->ca_guid, rx->msg.local_id) != NULL) {
+		refuse_reason(rx, CM_REJ_DUPLICATE_ID);
+		return false;
+	}
+	return true;
+}
+
+/* --- a new connection --- */
+
+static struct cm_conn *
+new_conn(const struct cm_rx *rx, const struct cm_request *req)
+{
+	const struct cm_req *m = &rx->msg.req;
+	struct cm_conn *c = cm_conn_new(rx->cm, rx->peer, rx->now);
+	uint32_t ms;
+
+	if (c == NULL)
+		return NULL;
+	c->tid = rx->msg.tid;
+	c->service_id = m->service_id;
+	c->remote_id = rx->msg.local_id;
+	c->remote_ca_guid = m->ca_guid;
+	c->remote_qpn = m->qpn;
+	c->sq_psn = m->psn;
+	c->responder_resources = m->responder_resources;
+	c->initiator_depth = m->initiator_depth;
+	c->retry_cnt = m->retry_count;
+	c->rnr_retry = m->rnr_retry_count;
+	c->max_retries = m->max_cm_retries;
+	c->ack_timeout = m->primary.ack_timeout;
+	c->alternate_timeout = m->alternate.ack_timeout;
+	c->path = req->path;
+	c->alternate = req->alternate;
+	c->rdma = req->rdma;
+	ms = cm_rep_interval_ms(m->local_response_timeout);
+	c->dreq_interval = cm_peer_time(rx->cm, ms);
+	c->state = CM_STATE_REQ_RCVD;
+	cm_key_add(c, CM_KEY_REMOTE_ID);
+	cm_key_add(c, CM_KEY_REMOTE_QPN);
+	cm_half_open_add(c);
+	return c;
+}
+
+/* As long as the peer would wait for our REP. */
+static void
+wait_for_user(struct cm_conn *c, uint64_t now)
+{
+	cm_set_timer(c, now + (c->max_retries + 1u) * c->dreq_interval);
+}
+
+static bool
+waits_for_user(const struct cm_conn *c)
+{
+	return c->state == CM_STATE_REQ_RCVD || c->state == CM_STATE_MRA_REQ_SENT;
+}
+
+static void
+ask_user(struct cm_conn *c, const struct cm_listener *l, struct cm_request *req,
+	const struct cm_rx *rx)
+{
+	struct cm_conn_param param = { .private_len = 0 };
+	struct cm_refusal r = { .answers = CM_ANSWERS_REQ };
+	uint16_t reason;
+
+	req->id = c->id;
+	reason = l->ops->request(l->listener, req, &param, &c->user);
+	c = cm_conn_of(rx->cm, req->id);
+	if (c == NULL || !waits_for_user(c) || reason == CM_LATER)
+		return; /* its timer runs */
+	if (reason == 0) {
+		cm_accept(rx->cm, req->id, &param, rx->now);
+		return;
+	}
+	/* never was the user's */
+	r.reason = reason;
+	r.private_data = param.private_data;
+	r.private_len = RTE_MIN(param.private_len, CM_REJ_PRIVATE);
+	cm_count(c->cm, refused);
+	cm_reject(c, &r);
+	c->ops = NULL;
+	cm_release(c);
+}
+
+void
+cm_passive_req(struct cm_conn *c, struct cm_rx *rx)
+{
+	const struct cm_listener *l;
+	struct cm_request req;
+	struct cm_refusal r;
+
+	if (!is_fresh(rx))
+		return;
+	l = cm_listener_find(rx->cm, rx->msg.req.service_id);
+	if (l == NULL) {
+		refuse_reason(rx, CM_REJ_INVALID_SERVICE_ID);
+		return;
+	}
+	if (cm_request_check(rx, &req, &r) != 0) {
+		refuse(rx, &r);
+		return;
+	}
+	if (!cm_half_open_room(rx->cm, rx->peer, rx->now)) {
+		rx->verdict = VERDICT_MAD_REFUSED;
+		return;
+	}
+	c = new_conn(rx, &req);
+	if (c == NULL) {
+		cm_count(rx->cm, no_resources);
+		refuse_reason(rx, CM_REJ_NO_RESOURCES);
+		return;
+	}
+	c->ops = l->ops;
+	wait_for_user(c, rx->now);
+	ask_user(c, l, &req, rx);
+}
+
+/* --- the answer --- */
+
+static void
+send_rep(struct cm_conn *c, const struct cm_conn_param *param, uint64_t now)
+{
+	struct cm_msg m = {
+		.type = CM_REP,
+		.rep = {
+			.qpn = c->qpn,
+			.psn = c->rq_psn,
+			.responder_resources = c->responder_resources,
+			.initiator_depth = c->initiator_depth,
+			.target_ack_delay = c->cm->limits.ack_delay,
+			.failover = c->failover,
+			.flow_control = c->flow_control,
+			.rnr_retry_count = c->peer_rnr_retry,
+			.srq = c->srq,
+			.ca_guid = c->cm->config.ca_guid,
+		},
+		.private_data = param->private_data,
+		.private_len = RTE_MIN(param->private_len, CM_REP_PRIVATE),
+	};
+
+	c->state = CM_STATE_REP_SENT;
+	cm_ask(c, &m, c->dreq_interval, now);
+}
+
+/* FailoverAccepted: 1 not supported. Without a path of the REQ there is nothing to refuse. */
+static void
+arm_alternate(struct cm_conn *c)
+{
+	if (!c->alternate.present)
+		return;
+	c->failover = cm_qp_arm(c, &c->alternate, c->alternate_timeout) != CM_APR_OK;
+	c->alternate.present = c->failover == 0;
+}
+
+int
+cm_accept(struct cm *cm, cm_id id, const struct cm_conn_param *param, uint64_t now)
+{
+	struct cm_conn *c = cm_conn_of(cm, id);
+	uint8_t most = cm->limits.max_rd_atomic, wanted;
+	struct error err;
+	int ret;
+
+	if (c == NULL)
+		return -ENOENT;
+	if (!waits_for_user(c) || c->has_qp)
+		return -EINVAL;
+	/* cm.md 4: what the peer wants of us, what it has for us */
+	wanted = c->initiator_depth;
+	c->initiator_depth = RTE_MIN(RTE_MIN(param->initiator_depth, most),
+		c->responder_resources);
+	c->responder_resources = RTE_MIN(RTE_MIN(param->responder_resources, most), wanted);
+	c->rq_psn = rng_u32(cm->config.rng) & PSN_MASK;
+	ret = cm_qp_create(c, param, &err);
+	if (cm_conn_of(cm, id) != c || !waits_for_user(c))
+		return -ENOENT;
+	if (ret == 0)
+		ret = cm_qp_connect(c, &err);
+	if (ret != 0) {
+		cm_count(cm, no_resources);
+		cm_refuse(cm, id, c->has_qp ? CM_REJ_NO_RESOURCES : CM_REJ_NO_QP, NULL, 0, now);
+		return ret;
+	}
+	arm_alternate(c);
+	send_rep(c, param, now);
+	return 0;
+}
+
+int
+cm_refuse(struct cm *cm, cm_id id, uint16_t reason, const uint8_t *private_data, uint8_t len,
+	uint64_t now)
+{
+	const struct cm_refusal r = { .answers = CM_ANSWERS_REQ, .reason = reason,
+		.private_data = private_data, .private_len = RTE_MIN(len, CM_REJ_PRIVATE) };
+	struct cm_conn *c = cm_conn_of(cm, id);
+
+	if (c == NULL)
+		return -ENOENT;
+	if (!waits_for_user(c))
+		return -EINVAL;
+	cm_reject(c, &r);
+	cm_end_idle(c, CM_END_REFUSED, reason, NULL, 0, now);
+	return 0;
+}
+
+/* --- what comes again --- */
+
+/* The user has not decided: say that we work on it (cm.md 5). */
+void
+cm_passive_req_again(struct cm_conn *c, struct cm_rx *rx)
+{
+	struct cm_msg m = {
+		.type = CM_MRA,
+		.mra = { .answers = CM_ANSWERS_REQ, .service_timeout = CM_MRA_SERVICE_TIMEOUT },
+	};
+
+	cm_count(c->cm, duplicates);
+	if (!c->cm->limits.send_mra)
+		return;
+	cm_say(c, &m);
+	if (c->state == CM_STATE_MRA_REQ_SENT)
+		return;
+	c->state = CM_STATE_MRA_REQ_SENT;
+	cm_set_timer(c, rx->now + cm_time(c->cm, cm_ms(CM_MRA_SERVICE_TIMEOUT)));
+}
+
+/* The REP was lost, or is on its way. */
+void
+cm_passive_rep_again(struct cm_conn *c, struct cm_rx *rx)
+{
+	RTE_SET_USED(rx);
+	cm_count(c->cm, duplicates);
+	cm_repeat(c);
+}
+
+void
+cm_passive_req_stale(struct cm_conn *c, struct cm_rx *rx)
+{
+	cm_count(c->cm, duplicates);
+	refuse_reason(rx, CM_REJ_STALE);
+}
+
+/* --- RTU --- */
+
+void
+cm_passive_rtu(struct cm_conn *c, struct cm_rx *rx)
+{
+	cm_establish(c, rx->msg.private_data, rx->msg.private_len, rx->now);
+}

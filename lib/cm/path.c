@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * Paths: what a REQ or LAP of ours says of one, and the way back along one that a peer's names
+ * (cm.md 2, 7).
+ */
+
+#include "cm/private.h"
+
+#define HOPS_DEFAULT 64 /* of struct av's 0 */
+#define VL_NONE 15 /* sl_to_vl of an SL that the port drops */
+#define RATE_RESERVED 1
+
+const struct port_attr *
+cm_port(const struct cm *cm, uint16_t port)
+{
+	return cm->config.port(cm->config.port_arg, port);
+}
+
+uint8_t
+cm_mtu_code(uint16_t mtu)
+{
+	uint8_t code = 0;
+
+	while (code < 5 && mtu >= 256u << code)
+		code++;
+	return code;
+}
+
+uint16_t
+cm_mtu_bytes(uint8_t code)
+{
+	return code >= 1 && code <= 5 ? (uint16_t)(128u << code) : 0;
+}
+
+/* --- ours --- */
+
+/* cm.md 7: HopLimit > 1 is a routed path */
+static void
+say_roce(const struct av *av, struct cm_msg_path *m)
+{
+	m->hop_limit = av->hop_limit != 0 ? av->hop_limit : HOPS_DEFAULT;
+	m->subnet_local = m->hop_limit <= 1;
+	m->local_lid = m->subnet_local ? 0 : PORT_LID_PERMISSIVE;
+	m->remote_lid = m->local_lid;
+}
+
+static void
+say_ib(const struct cm *cm, const struct cm_path *path, struct cm_msg_path *m)
+{
+	const struct port_attr *port = cm_port(cm, path->av.port);
+	const struct av *av = &path->av;
+
+	m->hop_limit = av->hop_limit;
+	m->subnet_local = !av->grh;
+	m->local_lid = av->slid;
+	m->remote_lid = av->dlid;
+	if (gid_is_zero(&m->local_gid) && port != NULL && path->sgid_index < port->num_gids)
+		m->local_gid = port->gid[path->sgid_index].gid;
+}
+
+void
+cm_path_say(const struct cm *cm, const struct cm_path *path, uint8_t ack_timeout,
+	struct cm_msg_path *m)
+{
+	const struct av *av = &path->av;
+
+	*m = (struct cm_msg_path){
+		.local_gid = av->sgid,
+		.remote_gid = av->dgid,
+		.flow_label = av->flow_label,
+		.rate = path->rate,
+		.traffic_class = av->traffic_class,
+		.sl = av->sl,
+		.ack_timeout = ack_timeout,
+	};
+	if (av->encap == ENCAP_IB)
+		say_ib(cm, path, m);
+	else
+		say_roce(av, m);
+}
+
+/* --- the peer's --- */
+
+static enum gid_type
+gid_type_of(enum encap encap)
+{
+	return encap == ENCAP_IB ? GID_IB : encap == ENCAP_ROCEV1 ? GID_ROCEV1 : GID_ROCEV2;
+}
+
+/* The port that has this GID: the one the message came in on, else any other. */
+static const struct port_attr *
+port_of_gid(const struct cm *cm, uint16_t first, const union gid *gid, enum gid_type type,
+	int *index)
+{
+	const struct port_attr *port = cm_port(cm, first);
+	uint16_t i;
+
+	*index = port != NULL ? port_gid_find(port, gid, type) : -1;
+	for (i = 0; *index < 0 && i < CM_PORTS_MAX; i++) {
+		port = cm_port(cm, i);
+		if (port != NULL)
+			*index = port_gid_find(port, gid, type);
+	}
+	return *index >= 0 ? port : NULL;
+}
+
+/* As the message came, in the other direction; of another port its own side. */
+static void
+start_from(const struct cm_rx *rx, const struct port_attr *port, struct av *av)
+{
+	*av = rx->peer->av;
+	if (port->index == av->port)
+		return;
+	av->port = port->index;
+	av->vlan = port->vlan;
+	av->ethertype = port->ethertype;
+	memcpy(av->smac, port->mac, sizeof(av->smac));
+}
+
+/* RoCEv2: both GIDs are IPv4 addresses or both IPv6, and that is how packets go. */
+static bool
+family_fits(enum encap *encap, const struct cm_msg_path *m)
+{
+	bool v4 = gid_is_ipv4(&m->local_gid);
+
+	if (*encap != ENCAP_ROCEV2_IPV4 && *encap != ENCAP_ROCEV2_IPV6)
+		return true;
+	*encap = v4 ? ENCAP_ROCEV2_IPV4 : ENCAP_ROCEV2_IPV6;
+	return gid_is_ipv4(&m->remote_gid) == v4;
+}
+
+static uint16_t
+back_ib(const struct cm_msg_path *m, const struct port_attr *port, struct cm_path *path)
+{
+	struct av *av = &path->av;
+
+	av->grh = !m->subnet_local;
+	av->vl = port->sl_to_vl[m->sl];
+	if (av->vl == VL_NONE)
+		return CM_REJ_INVALID_SL;
+	/* from beyond a router: the LIDs are those of the router's packet, which av has */
+	if (m->remote_lid != PORT_LID_PERMISSIVE) {
+		if (!port_lid_own(port, m->remote_lid))
+			return CM_REJ_INVALID_LID;
+		av->slid = m->remote_lid;
+	}
+	if (m->local_lid != PORT_LID_PERMISSIVE) {
+		if (m->local_lid == 0 || m->local_lid >= PORT_LID_MULTICAST)
+			return CM_REJ_INVALID_LID;
+		av->dlid = m->local_lid;
+	}
+	if (av->grh && m->hop_limit < 2)
+		return CM_REJ_INVALID_HOP_LIMIT;
+	path->src_path_bits = (uint8_t)(av->slid & ((1u << port->lmc) - 1));
+	return 0;
+}
+
+uint16_t
+cm_path_back(const struct cm_rx *rx, const struct cm_msg_path *m, struct cm_path *path)
+{
+	enum encap encap = rx->peer->av.encap;
+	const struct port_attr *port;
+	int gid;
+
+	port = port_of_gid(rx->cm, rx->peer->av.port, &m->remote_gid, gid_type_of(encap), &gid);
+	if (port == NULL || gid_is_zero(&m->local_gid))
+		return CM_REJ_INVALID_GID;
+	if (m->rate == RATE_RESERVED)
+		return CM_REJ_INVALID_RATE;
+	*path = (struct cm_path){
+		.neighbour = rx->peer->neighbour,
+		.sgid_index = (uint16_t)gid,
+		.mtu = port->active_mtu,
+		.rate = m->rate,
+		.packet_life = m->ack_timeout > 0 ? m->ack_timeout - 1 : 0,
+		.present = true,
+	};
+	start_from(rx, port, &path->av);
+	if (!family_fits(&path->av.encap, m))
+		return CM_REJ_INVALID_GID;
+	path->av.sgid = m->remote_gid;
+	path->av.dgid = m->local_gid;
+	path->av.sl = m->sl;
+	path->av.traffic_class = m->traffic_class;
+	path->av.flow_label = m->flow_label;
+	path->av.hop_limit = m->hop_limit;
+	return encap == ENCAP_IB ? back_ib(m, port, path) : 0;
+}
+
+/* --- reasons --- */
+
+/* X(primary, alternate, APR status): cm.md 3 */
+#define PATH_REASONS(X)                                                                            \
+	X(INVALID_GID, INVALID_ALT_GID, INVALID_GID)                                               \
+	X(INVALID_LID, INVALID_ALT_LID, INVALID_LID)                                               \
+	X(INVALID_SL, INVALID_ALT_SL, INVALID_SL)                                                  \
+	X(INVALID_HOP_LIMIT, INVALID_ALT_HOP_LIMIT, INVALID_HOP_LIMIT)                             \
+	X(INVALID_RATE, INVALID_ALT_RATE, INVALID_RATE)
+
+uint16_t
+cm_reason_alternate(uint16_t reason)
+{
+	static const uint16_t alternates[CM_REASONS] = {
+#define X(primary, alternate, apr) [CM_REJ_##primary] = CM_REJ_##alternate,
+		PATH_REASONS(X)
+#undef X
+	};
+
+	return alternates[reason];
+}
+
+uint8_t
+cm_reason_apr(uint16_t reason)
+{
+	static const uint8_t statuses[CM_REASONS] = {
+#define X(primary, alternate, apr) [CM_REJ_##primary] = CM_APR_##apr,
+		PATH_REASONS(X)
+#undef X
+	};
+
+	return statuses[reason];
+}

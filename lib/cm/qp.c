@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * The QP of a connection through its states (cm.md 4): made in INIT, RTR and RTS on the passive
+ * side before the REP, on the active side after it, ERR at the end, destroyed behind TIMEWAIT.
+ */
+
+#include <errno.h>
+
+#include "cm/private.h"
+
+#define MASK_INIT                                                                                  \
+	(QP_ATTR_STATE | QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_ACCESS_FLAGS)
+#define MASK_RTR                                                                                   \
+	(QP_ATTR_STATE | QP_ATTR_AV | QP_ATTR_PATH_MTU | QP_ATTR_DEST_QPN | QP_ATTR_RQ_PSN |       \
+		QP_ATTR_MAX_DEST_RD_ATOMIC | QP_ATTR_MIN_RNR_TIMER)
+#define MASK_RTS                                                                                   \
+	(QP_ATTR_STATE | QP_ATTR_TIMEOUT | QP_ATTR_RETRY_CNT | QP_ATTR_RNR_RETRY |                 \
+		QP_ATTR_SQ_PSN | QP_ATTR_MAX_QP_RD_ATOMIC)
+
+static struct rc_worker *
+rc_of(const struct cm_conn *c)
+{
+	return c->cm->config.rc;
+}
+
+static int
+to_init(struct cm_conn *c, uint32_t access, struct error *err)
+{
+	const struct qp_attr attr = {
+		.qp_state = QPS_INIT,
+		.qp_access_flags = access,
+		.pkey_index = c->path.pkey_index,
+		.pkey = c->path.pkey,
+		.port = c->path.av.port,
+	};
+
+	return rc_qp_modify(rc_of(c), c->qpn, &attr, MASK_INIT, err);
+}
+
+int
+cm_qp_create(struct cm_conn *c, const struct cm_conn_param *param, struct error *err)
+{
+	struct qp_init_attr init = param->qp;
+	cm_id id = c->id;
+	struct cm *cm = c->cm;
+	int ret;
+
+	/* data may come before the RTU */
+	init.comm_est_in_rts = !c->active;
+	ret = rc_qp_create(rc_of(c), &init, &c->qpn, err);
+	if (ret != 0)
+		return ret;
+	c->has_qp = true;
+	c->min_rnr_timer = param->min_rnr_timer;
+	c->peer_rnr_retry = param->rnr_retry_count;
+	c->srq = init.srq != RC_NO_SRQ;
+	c->flow_control = init.flow_control;
+	cm_key_add(c, CM_KEY_QPN);
+	ret = to_init(c, param->access, err);
+	if (ret != 0 || c->ops->prepare == NULL)
+		return ret;
+	ret = c->ops->prepare(c->user, id, c->qpn);
+	if (cm_conn_of(cm, id) != c)
+		return error_set(err, ECANCELED, "the connection was given up meanwhile");
+	return ret == 0 ? 0
+			: error_set(err, -ret, "service %s is not ready for a connection",
+				  c->ops->name);
+}
+
+int
+cm_qp_connect(struct cm_conn *c, struct error *err)
+{
+	struct qp_attr attr = {
+		.qp_state = QPS_RTR,
+		.av = c->path.av,
+		.neighbour = c->path.neighbour,
+		.sgid_index = c->path.sgid_index,
+		.src_path_bits = c->path.src_path_bits,
+		.path_mtu = c->path.mtu,
+		.dest_qp_num = c->remote_qpn,
+		.rq_psn = c->rq_psn,
+		.sq_psn = c->sq_psn,
+		.max_dest_rd_atomic = c->responder_resources,
+		.max_rd_atomic = c->initiator_depth,
+		.min_rnr_timer = c->min_rnr_timer,
+		.timeout = c->ack_timeout,
+		.retry_cnt = c->retry_cnt,
+		.rnr_retry = c->rnr_retry,
+	};
+	int ret = rc_qp_modify(rc_of(c), c->qpn, &attr, MASK_RTR, err);
+
+	attr.qp_state = QPS_RTS;
+	return ret != 0 ? ret : rc_qp_modify(rc_of(c), c->qpn, &attr, MASK_RTS, err);
+}
+
+void
+cm_qp_error(struct cm_conn *c)
+{
+	static const struct qp_attr attr = { .qp_state = QPS_ERR };
+
+	if (c->has_qp)
+		rc_qp_modify(rc_of(c), c->qpn, &attr, QP_ATTR_STATE, NULL);
+}
+
+void
+cm_qp_destroy(struct cm_conn *c)
+{
+	if (!c->has_qp)
+		return;
+	cm_key_remove(c, CM_KEY_QPN);
+	rc_qp_destroy(rc_of(c), c->qpn, NULL);
+	c->has_qp = false;
+}
+
+uint8_t
+cm_qp_arm(struct cm_conn *c, const struct cm_path *path, uint8_t ack_timeout)
+{
+	const struct qp_attr attr = {
+		.alt_av = path->av,
+		.alt_neighbour = path->neighbour,
+		.alt_pkey_index = path->pkey_index,
+		.alt_pkey = path->pkey,
+		.alt_port = path->av.port,
+		.alt_sgid_index = path->sgid_index,
+		.alt_src_path_bits = path->src_path_bits,
+		.alt_timeout = ack_timeout,
+		.path_mig_state = MIG_REARM,
+	};
+	int ret = rc_qp_modify(rc_of(c), c->qpn, &attr,
+		QP_ATTR_ALT_PATH | QP_ATTR_PATH_MIG_STATE, NULL);
+
+	if (ret == 0)
+		return CM_APR_OK;
+	return ret == -EOPNOTSUPP ? CM_APR_UNSUPPORTED : CM_APR_REJECTED;
+}

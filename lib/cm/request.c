@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * Could we accept this REQ? One check after the other; the first that says no gives the reason
+ * (cm.md 3, 4, 7). P_Key and the RDMA-CM header have no reason of their own: they are the
+ * consumer's, 28.
+ */
+
+#include "cm/private.h"
+
+#define QPN_MULTICAST 0xFFFFFF
+
+static bool
+refuse(struct cm_refusal *r, uint16_t reason)
+{
+	r->answers = CM_ANSWERS_REQ;
+	r->reason = reason;
+	return false;
+}
+
+static bool
+check_transport(struct cm_rx *rx, struct cm_request *req, struct cm_refusal *r)
+{
+	RTE_SET_USED(req);
+	return rx->msg.req.transport == CM_TRANSPORT_RC ||
+		refuse(r, CM_REJ_INVALID_TRANSPORT);
+}
+
+/* QP0, QP1 and the multicast number connect to nothing. */
+static bool
+check_qpn(struct cm_rx *rx, struct cm_request *req, struct cm_refusal *r)
+{
+	req->remote_qpn = rx->msg.req.qpn;
+	if (req->remote_qpn > 1 && req->remote_qpn != QPN_MULTICAST)
+		return true;
+	cm_count(rx->cm, malformed);
+	return refuse(r, CM_REJ_UNSUPPORTED);
+}
+
+static bool
+check_primary(struct cm_rx *rx, struct cm_request *req, struct cm_refusal *r)
+{
+	uint16_t reason = cm_path_back(rx, &rx->msg.req.primary, &req->path);
+
+	return reason == 0 || refuse(r, reason);
+}
+
+static bool
+check_alternate(struct cm_rx *rx, struct cm_request *req, struct cm_refusal *r)
+{
+	const struct cm_msg_path *m = &rx->msg.req.alternate;
+	uint16_t reason;
+
+	if (!cm_msg_path_present(m))
+		return true;
+	reason = cm_path_back(rx, m, &req->alternate);
+	return reason == 0 || refuse(r, cm_reason_alternate(reason));
+}
+
+/* The ARI says what we can do: a code in one byte. */
+static bool
+check_mtu(struct cm_rx *rx, struct cm_request *req, struct cm_refusal *r)
+{
+	uint16_t mtu = cm_mtu_bytes(rx->msg.req.mtu), most = req->path.mtu;
+
+	if (req->alternate.present && req->alternate.mtu < most)
+		most = req->alternate.mtu;
+	req->path.mtu = mtu;
+	req->alternate.mtu = mtu;
+	if (mtu != 0 && mtu <= most)
+		return true;
+	r->ari[0] = cm_mtu_code(most);
+	r->ari_len = 1;
+	return refuse(r, CM_REJ_INVALID_MTU);
+}
+
+static bool
+take_pkey(struct cm_rx *rx, struct cm_path *path)
+{
+	const struct port_attr *port = cm_port(rx->cm, path->av.port);
+	int i = port_pkey_find(port, rx->msg.req.pkey);
+
+	if (i < 0)
+		return false;
+	path->pkey_index = (uint16_t)i;
+	path->pkey = port->pkey[i];
+	return true;
+}
+
+static bool
+check_pkey(struct cm_rx *rx, struct cm_request *req, struct cm_refusal *r)
+{
+	return (take_pkey(rx, &req->path) &&
+		(!req->alternate.present || take_pkey(rx, &req->alternate))) ||
+		refuse(r, CM_REJ_CONSUMER);
+}
+
+static bool
+check_rdma(struct cm_rx *rx, struct cm_request *req, struct cm_refusal *r)
+{
+	req->private_data = rx->msg.private_data;
+	req->private_len = rx->msg.private_len;
+	if (cm_port_space(rx->msg.req.service_id) == 0)
+		return true;
+	if (cm_rdma_decode(req->private_data, &req->rdma) != 0)
+		return refuse(r, CM_REJ_CONSUMER);
+	req->private_data += CM_RDMA_LEN;
+	req->private_len -= CM_RDMA_LEN;
+	return true;
+}
+
+static bool (*const checks[])(struct cm_rx *, struct cm_request *, struct cm_refusal *) = {
+	check_transport,
+	check_qpn,
+	check_primary,
+	check_alternate,
+	check_mtu,
+	check_pkey,
+	check_rdma,
+};
+
+uint16_t
+cm_request_check(struct cm_rx *rx, struct cm_request *req, struct cm_refusal *r)
+{
+	const struct cm_req *m = &rx->msg.req;
+	unsigned int i;
+
+	*r = (struct cm_refusal){ .reason = 0 };
+	*req = (struct cm_request){
+		.service_id = m->service_id,
+		.remote_id = rx->msg.local_id,
+		.remote_ca_guid = m->ca_guid,
+		.remote_psn = m->psn,
+		.responder_resources = m->responder_resources,
+		.initiator_depth = m->initiator_depth,
+		.retry_count = m->retry_count,
+		.rnr_retry_count = m->rnr_retry_count,
+		.srq = m->srq,
+		.flow_control = m->flow_control,
+	};
+	for (i = 0; i < RTE_DIM(checks); i++)
+		if (!checks[i](rx, req, r))
+			return r->reason;
+	req->port = req->path.av.port;
+	return 0;
+}

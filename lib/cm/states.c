@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * cm.md 6, both sides, as one table: what a state does about a message. IDLE is no connection at
+ * all. An empty place: the message is not for this state, and nobody cares.
+ */
+
+#include "cm/private.h"
+
+/* What has been answered, or is being: once is enough. */
+static void
+repeated(struct cm_conn *c, struct cm_rx *rx)
+{
+	RTE_SET_USED(rx);
+	cm_count(c->cm, duplicates);
+}
+
+static const cm_step steps[CM_STATES][CM_MESSAGES] = {
+	[CM_STATE_IDLE] = {
+		[CM_REQ] = cm_passive_req,
+		[CM_REP] = cm_stray_rep,
+		[CM_DREQ] = cm_stray_dreq,
+		[CM_LAP] = cm_stray_lap,
+		[CM_SIDR_REQ] = cm_sidr_req,
+	},
+	/* active */
+	[CM_STATE_REQ_SENT] = {
+		[CM_REP] = cm_active_rep,
+		[CM_MRA] = cm_mra,
+		[CM_REJ] = cm_rej_idle,
+	},
+	[CM_STATE_MRA_REQ_RCVD] = {
+		[CM_REP] = cm_active_rep,
+		[CM_MRA] = cm_mra,
+		[CM_REJ] = cm_rej_idle,
+	},
+	[CM_STATE_REP_RCVD] = {
+		[CM_REP] = repeated,
+		[CM_REJ] = cm_rej_timewait,
+	},
+	/* passive */
+	[CM_STATE_REQ_RCVD] = {
+		[CM_REQ] = cm_passive_req_again,
+		[CM_REJ] = cm_rej_idle,
+	},
+	[CM_STATE_MRA_REQ_SENT] = {
+		[CM_REQ] = cm_passive_req_again,
+		[CM_REJ] = cm_rej_idle,
+	},
+	[CM_STATE_REP_SENT] = {
+		[CM_REQ] = cm_passive_rep_again,
+		[CM_RTU] = cm_passive_rtu,
+		[CM_MRA] = cm_mra,
+		[CM_REJ] = cm_rej_idle,
+		[CM_DREQ] = cm_dreq,
+	},
+	[CM_STATE_MRA_REP_RCVD] = {
+		[CM_REQ] = repeated,
+		[CM_RTU] = cm_passive_rtu,
+		[CM_MRA] = cm_mra,
+		[CM_REJ] = cm_rej_idle,
+		[CM_DREQ] = cm_dreq,
+	},
+	/* either */
+	[CM_STATE_ESTABLISHED] = {
+		[CM_REQ] = repeated,
+		[CM_REP] = cm_active_rep_again,
+		[CM_RTU] = repeated,
+		[CM_MRA] = cm_mra,
+		[CM_REJ] = cm_rej_timewait,
+		[CM_DREQ] = cm_dreq,
+		[CM_LAP] = cm_lap,
+		[CM_APR] = cm_apr,
+	},
+	[CM_STATE_DREQ_SENT] = {
+		[CM_REQ] = repeated,
+		[CM_REP] = repeated,
+		[CM_RTU] = repeated,
+		[CM_REJ] = cm_rej_timewait,
+		[CM_DREQ] = cm_dreq,
+		[CM_DREP] = cm_drep,
+	},
+	[CM_STATE_TIMEWAIT] = {
+		[CM_REQ] = cm_passive_req_stale,
+		[CM_REP] = repeated,
+		[CM_RTU] = repeated,
+		[CM_DREQ] = cm_dreq_again,
+		[CM_DREP] = repeated,
+	},
+};
+
+void
+cm_dispatch(struct cm_conn *c, struct cm_rx *rx)
+{
+	cm_step step = steps[c != NULL ? c->state : CM_STATE_IDLE][rx->msg.type];
+
+	if (step == NULL) {
+		cm_count(rx->cm, unmatched);
+		rx->verdict = VERDICT_MAD_UNMATCHED;
+		return;
+	}
+	step(c, rx);
+}

@@ -100,8 +100,11 @@ struct svc_ops {
 	 * @retval negative errno with words
 	 */
 	int (*open)(struct svc *s, struct error *err);
-	/** Control thread, after the last connection is gone, before the memory goes. May be NULL. */
-	void (*close)(struct svc *s);
+	/**
+	 * Control thread, after the last connection is gone, before the memory goes; after an open()
+	 * that failed too. May be NULL. @retval -EAGAIN  workers may still see something: call again
+	 */
+	int (*close)(struct svc *s);
 	/**
 	 * Access, resources and private data of a connection of either side. Filled in before: an RC
 	 * QP of svc_queues(), one SGE, SVC_INLINE bytes inline, all work requests signaled, no access,

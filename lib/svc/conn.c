@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * A connection from its REQ to the end of TIMEWAIT: what the CM says is handed to the kind's row, and
+ * what the kind posts is counted, so that completions never exceed what was set aside for them.
+ */
+
+#include <errno.h>
+#include <string.h>
+
+#include "svc/private.h"
+
+/* --- places --- */
+
+static void
+shape(struct svc_conn *c, struct cm_conn_param *param)
+{
+	const struct svc *s = c->svc;
+	uint32_t cqn = c->w->cqn;
+
+	*param = (struct cm_conn_param){
+		.qp = {
+			.qp_type = QPT_RC,
+			.pd = s->pd,
+			.send_cq = cqn,
+			.recv_cq = cqn,
+			.srq = RC_NO_SRQ,
+			.cap = {
+				.max_send_wr = s->sends,
+				.max_recv_wr = s->recvs,
+				.max_send_sge = 1,
+				.max_recv_sge = 1,
+				.max_inline_data = SVC_INLINE,
+			},
+			.sq_sig_all = true, /* each send is counted until it completes */
+		},
+		.responder_resources = 16,
+		.initiator_depth = 16,
+		.retry_count = 7,
+		.rnr_retry_count = 7,
+		.min_rnr_timer = 12, /* 0.64 ms */
+	};
+	if (s->ops->shape != NULL)
+		s->ops->shape(c, param);
+}
+
+struct svc_conn *
+svc_conn_new(struct svc_worker *w, bool active, struct cm_conn_param *param)
+{
+	struct svc *s = w->svc;
+	struct svc_conn *c;
+	int64_t place;
+
+	if (w->room < s->sends + s->recvs)
+		return NULL;
+	place = svc_place_take(&s->places);
+	if (place < 0)
+		return NULL;
+	c = &s->conns[place];
+	*c = (struct svc_conn){
+		.svc = s,
+		.w = w,
+		.place = (uint32_t)place,
+		.generation = (c->generation + 1) & SVC_GENERATION_MASK,
+		.state = SVC_CONN_OPENING,
+		.active = active,
+		.max_sends = s->sends,
+		.max_recvs = s->recvs,
+	};
+	if (s->priv_size != 0)
+		memset(svc_conn_priv(c), 0, s->priv_size);
+	w->room -= c->max_sends + c->max_recvs;
+	w->connections++;
+	TAILQ_INSERT_TAIL(&w->conns, c, link);
+	shape(c, param);
+	return c;
+}
+
+void
+svc_conn_free(struct svc_conn *c)
+{
+	struct svc_worker *w = c->w;
+
+	TAILQ_REMOVE(c->state == SVC_CONN_GONE ? &w->gone : &w->conns, c, link);
+	w->room += c->max_sends + c->max_recvs;
+	w->connections--;
+	c->state = SVC_CONN_FREE;
+	c->w = NULL;
+	svc_place_give(&c->svc->places, c->place);
+}
+
+void
+svc_conn_gone(struct svc_conn *c)
+{
+	struct svc_worker *w = c->w;
+	struct rc_cq_info info = { 0 };
+
+	TAILQ_REMOVE(&w->conns, c, link);
+	c->state = SVC_CONN_GONE;
+	/* its QP is destroyed: no completion of its is behind the last one that waits now */
+	rc_cq_query(c->svc->env.dev, w->cqn, &info);
+	c->last = w->polled + info.pending;
+	TAILQ_INSERT_TAIL(&w->gone, c, link);
+}
+
+static uint64_t
+wr_id_of(const struct svc_conn *c, uint64_t wr_id, bool recv)
+{
+	uint32_t upper = c->place | c->generation << SVC_PLACE_BITS |
+		(uint32_t)recv << (SVC_PLACE_BITS + SVC_GENERATION_BITS);
+
+	return (uint64_t)upper << 32 | (uint32_t)wr_id;
+}
+
+struct svc_conn *
+svc_conn_of_wr(const struct svc_worker *w, uint64_t wr_id, bool *recv)
+{
+	uint32_t upper = (uint32_t)(wr_id >> 32), place = upper & (SVC_PLACES_MAX - 1);
+	struct svc_conn *c = &w->svc->conns[place];
+
+	*recv = upper >> (SVC_PLACE_BITS + SVC_GENERATION_BITS);
+	if (place >= w->svc->config.max_connections || c->w != w ||
+			c->generation != (upper >> SVC_PLACE_BITS & SVC_GENERATION_MASK))
+		return NULL;
+	return c;
+}
+
+/* --- what the CM says: struct cm_user --- */
+
+static uint16_t
+request(void *listener, const struct cm_request *req, struct cm_conn_param *param, void **user)
+{
+	struct svc_worker *w = listener;
+	const struct svc_ops *ops = w->svc->ops;
+	struct svc_conn *c = svc_conn_new(w, false, param);
+	uint16_t reason = CM_REJ_NO_RESOURCES;
+
+	if (c == NULL)
+		goto refused;
+	c->id = req->id;
+	reason = ops->request != NULL ? ops->request(c, req, param) : 0;
+	if (reason == 0) {
+		*user = c;
+		return 0;
+	}
+	param->private_len = 0; /* what it says is for who is let in */
+	svc_conn_free(c);
+refused:
+	svc_count(w->counters, refused, 1);
+	return reason;
+}
+
+static int
+prepare(void *user, cm_id id, uint32_t qpn)
+{
+	struct svc_conn *c = user;
+
+	c->id = id;
+	c->qpn = qpn;
+	return c->svc->ops->prepare != NULL ? c->svc->ops->prepare(c) : 0;
+}
+
+static void
+established(void *user, const struct cm_info *info, const uint8_t *private_data, uint8_t len)
+{
+	struct svc_conn *c = user;
+
+	c->state = SVC_CONN_STANDING;
+	svc_count(c->w->counters, connections, 1);
+	svc_count(c->w->counters, established, 1);
+	if (c->svc->ops->established != NULL)
+		c->svc->ops->established(c, private_data, len);
+	if (c->watcher != NULL && c->watcher->established != NULL)
+		c->watcher->established(c->watcher_user, info, private_data, len);
+}
+
+static void
+ended(void *user, const struct cm_info *info, const uint8_t *private_data, uint8_t len)
+{
+	struct svc_conn *c = user;
+
+	if (c->state == SVC_CONN_STANDING)
+		svc_count(c->w->counters, connections, -1);
+	c->state = SVC_CONN_ENDED;
+	if (c->svc->ops->ended != NULL)
+		c->svc->ops->ended(c, info);
+	if (c->watcher != NULL && c->watcher->ended != NULL)
+		c->watcher->ended(c->watcher_user, info, private_data, len);
+}
+
+static void
+released(void *user)
+{
+	struct svc_conn *c = user;
+
+	/* cm_destroy() does not say ended() */
+	if (c->state == SVC_CONN_STANDING)
+		svc_count(c->w->counters, connections, -1);
+	svc_conn_gone(c);
+	if (c->watcher != NULL && c->watcher->released != NULL)
+		c->watcher->released(c->watcher_user);
+}
+
+const struct cm_user svc_cm_user = {
+	.name = "service",
+	.request = request,
+	.prepare = prepare,
+	.established = established,
+	.ended = ended,
+	.released = released,
+};
+
+/* --- for kinds --- */
+
+static bool
+may_post(const struct svc_conn *c)
+{
+	return c->state <= SVC_CONN_STANDING && !c->ending;
+}
+
+int
+svc_post_send(struct svc_conn *c, const struct send_wr *wr)
+{
+	struct send_wr own = *wr;
+	int ret;
+
+	if (!may_post(c))
+		return -ENOTCONN;
+	if (c->sends == c->max_sends)
+		return -ENOBUFS;
+	own.wr_id = wr_id_of(c, wr->wr_id, false);
+	ret = rc_post_send(c->w->rc, c->qpn, &own, NULL);
+	if (ret == 0)
+		c->sends++;
+	return ret;
+}
+
+int
+svc_post_recv(struct svc_conn *c, const struct recv_wr *wr)
+{
+	struct recv_wr own = *wr;
+	int ret;
+
+	if (!may_post(c))
+		return -ENOTCONN;
+	if (c->recvs == c->max_recvs)
+		return -ENOBUFS;
+	own.wr_id = wr_id_of(c, wr->wr_id, true);
+	ret = rc_post_recv(c->w->rc, c->qpn, &own, NULL);
+	if (ret == 0)
+		c->recvs++;
+	return ret;
+}
+
+int
+svc_send(struct svc_conn *c, uint32_t wr_id, const struct svc_region *r, uint64_t offset,
+	uint32_t length)
+{
+	struct sge sge = { .addr = r->va + offset, .length = length, .lkey = r->lkey };
+	struct send_wr wr = { .wr_id = wr_id, .opcode = WR_SEND, .num_sge = length != 0,
+		.sg_list = &sge };
+
+	return svc_post_send(c, &wr);
+}
+
+int
+svc_recv(struct svc_conn *c, uint32_t wr_id, const struct svc_region *r, uint64_t offset,
+	uint32_t length)
+{
+	struct sge sge = { .addr = r->va + offset, .length = length, .lkey = r->lkey };
+	struct recv_wr wr = { .wr_id = wr_id, .num_sge = length != 0, .sg_list = &sge };
+
+	return svc_post_recv(c, &wr);
+}
+
+void
+svc_disconnect(struct svc_conn *c)
+{
+	if (c->ending || c->state > SVC_CONN_STANDING)
+		return;
+	c->ending = true;
+	cm_disconnect(c->w->cm, c->id, NULL, 0, c->w->now);
+}
+
+void
+svc_violation(struct svc_conn *c)
+{
+	if (may_post(c))
+		svc_count(c->w->counters, violations, 1);
+	svc_disconnect(c);
+}
+
+void *
+svc_conn_priv(struct svc_conn *c)
+{
+	return c->svc->privs + c->place * c->svc->priv_size;
+}
+
+struct svc *
+svc_conn_service(const struct svc_conn *c)
+{
+	return c->svc;
+}
+
+uint32_t
+svc_conn_place(const struct svc_conn *c)
+{
+	return c->place;
+}
+
+bool
+svc_conn_active(const struct svc_conn *c)
+{
+	return c->active;
+}
+
+cm_id
+svc_conn_id(const struct svc_conn *c)
+{
+	return c->id;
+}
+
+uint32_t
+svc_conn_qpn(const struct svc_conn *c)
+{
+	return c->qpn;
+}
+
+uint64_t
+svc_conn_now(const struct svc_conn *c)
+{
+	return c->w->now;
+}
+
+struct svc_counters *
+svc_conn_counters(struct svc_conn *c)
+{
+	return c->w->counters;
+}

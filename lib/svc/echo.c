@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * echo: every message comes back, with its immediate data if it has any; of at most size bytes, depth
+ * of them at a time. As a client: count messages of size bytes, each expected back; with size 16,
+ * count 1 what rdma_client does, and as a server what rdma_client needs.
+ *
+ * Buffers of a place: depth for receives, and of a client depth for sends.
+ */
+
+#include "svc/kinds.h"
+
+/* Of a client: messages. The n-th is sent from buffer n % depth. */
+struct echo_conn {
+	uint64_t sent;
+	uint64_t completed; /* its buffer is ours again */
+	uint64_t received;
+};
+
+static int
+echo_open(struct svc *s, struct error *err)
+{
+	const struct svc_config *c = svc_config(s);
+	uint64_t ring = (uint64_t)c->depth * c->size;
+
+	svc_queues(s, c->depth, c->depth);
+	return svc_buffers(s, c->active ? 2 * ring : ring, MEM_ACCESS_LOCAL_WRITE, err);
+}
+
+static int
+echo_prepare(struct svc_conn *c)
+{
+	return svc_recv_ring(c, 0);
+}
+
+/* --- server --- */
+
+static void
+serve(struct svc_conn *c, const struct wc *wc)
+{
+	const struct svc_config *config = svc_config(svc_conn_service(c));
+	struct svc_region r = svc_conn_buffer(c);
+	uint32_t i = (uint32_t)wc->wr_id;
+	struct sge sge = { .addr = r.va + (uint64_t)i * config->size, .length = wc->byte_len,
+		.lkey = r.lkey };
+	struct send_wr wr = {
+		.wr_id = i,
+		.opcode = wc->wc_flags & WC_WITH_IMM ? WR_SEND_WITH_IMM : WR_SEND,
+		.imm_data = wc->imm_data,
+		.num_sge = wc->byte_len != 0,
+		.sg_list = &sge,
+	};
+
+	if (wc->opcode == WC_RECV)
+		svc_post_send(c, &wr);
+	else /* it is back, the buffer is free again */
+		svc_recv(c, i, &r, (uint64_t)i * config->size, config->size);
+}
+
+/* --- client --- */
+
+static void
+send_more(struct svc_conn *c)
+{
+	const struct svc_config *config = svc_config(svc_conn_service(c));
+	struct echo_conn *e = svc_conn_priv(c);
+	struct svc_region r = svc_conn_buffer(c);
+	uint64_t settled = e->received < e->completed ? e->received : e->completed, at;
+
+	while (e->sent - settled < config->depth && (config->count == 0 || e->sent < config->count)) {
+		at = (config->depth + e->sent % config->depth) * config->size;
+		svc_fill(r.bytes + at, config->size, e->sent);
+		if (svc_send(c, 0, &r, at, config->size) != 0)
+			return;
+		e->sent++;
+	}
+}
+
+static void
+take_back(struct svc_conn *c, const struct wc *wc)
+{
+	const struct svc_config *config = svc_config(svc_conn_service(c));
+	struct echo_conn *e = svc_conn_priv(c);
+	struct svc_region r = svc_conn_buffer(c);
+	uint64_t at = (uint64_t)(uint32_t)wc->wr_id * config->size;
+
+	if (config->verify && (wc->byte_len != config->size ||
+			!svc_filled(r.bytes + at, config->size, e->received)))
+		svc_count(svc_conn_counters(c), mismatches, 1);
+	e->received++;
+	svc_count(svc_conn_counters(c), exchanges, 1);
+	svc_recv(c, (uint32_t)wc->wr_id, &r, at, config->size);
+	if (e->received == config->count)
+		svc_disconnect(c);
+}
+
+static void
+echo_established(struct svc_conn *c, const uint8_t *private_data, uint8_t len)
+{
+	(void)private_data;
+	(void)len;
+	if (svc_conn_active(c))
+		send_more(c);
+}
+
+static void
+echo_completion(struct svc_conn *c, const struct wc *wc)
+{
+	struct echo_conn *e = svc_conn_priv(c);
+
+	if (!svc_conn_active(c)) {
+		serve(c, wc);
+		return;
+	}
+	if (wc->opcode == WC_RECV)
+		take_back(c, wc);
+	else
+		e->completed++;
+	send_more(c);
+}
+
+const struct svc_ops svc_echo = {
+	.name = "echo",
+	.help = "every message comes back; as client: sends messages and expects them back",
+	.client = true,
+	.server = true,
+	.defaults = { .size = 4096, .depth = 8, .max_connections = 256 },
+	.conn_size = sizeof(struct echo_conn),
+	.open = echo_open,
+	.prepare = echo_prepare,
+	.established = echo_established,
+	.completion = echo_completion,
+};

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#ifndef SVC_KINDS_H
+#define SVC_KINDS_H
+
+/**
+ * @file
+ * The rows of lib/svc's kinds, one a file; svc.c lists them.
+ */
+
+#include "svc/svc.h"
+
+extern const struct svc_ops svc_memory;
+extern const struct svc_ops svc_echo;
+extern const struct svc_ops svc_sink;
+extern const struct svc_ops svc_rping;
+extern const struct svc_ops svc_ucmatose;
+
+/** Control thread: is a parameter within its bounds? "size: got 7, allowed: 32 to 65535" */
+int svc_check(const char *what, uint64_t got, uint64_t min, uint64_t max, struct error *err);
+
+/** In prepare(): depth receives of size bytes, wr_id 0 on, buffers from @p offset of the place's on. */
+int svc_recv_ring(struct svc_conn *c, uint64_t offset);
+
+/** Contents of the n-th message of a client. */
+void svc_fill(uint8_t *bytes, uint32_t length, uint64_t message);
+bool svc_filled(const uint8_t *bytes, uint32_t length, uint64_t message);
+
+#endif

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * memory: grants a region. Private data of our REP (of our REQ, if we connect), 24 bytes, big-endian:
+ *
+ *    0  version, 1
+ *    1  flags: 0x01 may be read, 0x02 written, 0x04 reached by Atomics, 0x08 this connection's own
+ *    2  reserved, 0 (16 bits)
+ *    4  R_Key (32)
+ *    8  address of the first byte (64)
+ *   16  length in bytes (64)
+ *
+ * The region is one for all connections, or a part of it for each (per_connection): then the R_Key
+ * is a type 2 window's, bound to the connection's QP, good nowhere else and never again, and the bytes
+ * are zero when the connection begins.
+ */
+
+#include <errno.h>
+#include <string.h>
+
+#include "svc/kinds.h"
+#include "wire/bytes.h"
+
+#define GRANT_VERSION 1
+#define GRANT_LENGTH  24
+#define GRANT_READ    0x01
+#define GRANT_WRITE   0x02
+#define GRANT_ATOMIC  0x04
+#define GRANT_OWN     0x08
+
+#define CLEAN_SLICE (64 << 10)
+
+struct memory {
+	struct svc_region all; /* not per_connection */
+	uint32_t *windows; /* by place; each is only touched by who has the place */
+	uint32_t num_windows;
+};
+
+struct memory_conn {
+	uint32_t new_key;
+	uint64_t cleaned;
+};
+
+static void
+memory_adjust(struct svc_config *c)
+{
+	if (c->per_connection && c->max_connections == 0)
+		c->max_connections = 16;
+}
+
+static uint32_t
+local_access(uint32_t access)
+{
+	return (access & (MEM_ACCESS_REMOTE_WRITE | MEM_ACCESS_REMOTE_ATOMIC)) != 0
+		? MEM_ACCESS_LOCAL_WRITE : 0;
+}
+
+static int
+make_windows(struct svc *s, struct memory *m, struct error *err)
+{
+	const struct svc_config *c = svc_config(s);
+	int ret;
+
+	m->windows = mem_zalloc(svc_env(s)->alloc, c->max_connections * sizeof(m->windows[0]), 64);
+	if (m->windows == NULL)
+		return error_set(err, ENOMEM, "no memory for %u windows", c->max_connections);
+	for (; m->num_windows < c->max_connections; m->num_windows++) {
+		ret = mem_mw_alloc(svc_env(s)->mem, svc_pd(s), MEM_MW_TYPE_2,
+			&m->windows[m->num_windows], err);
+		if (ret != 0)
+			return ret;
+	}
+	return 0;
+}
+
+static int
+memory_close(struct svc *s)
+{
+	const struct svc_env *env = svc_env(s);
+	struct memory *m = svc_state(s);
+
+	if (m == NULL)
+		return 0;
+	for (; m->num_windows != 0; m->num_windows--) {
+		if (mem_mw_free(env->mem, m->windows[m->num_windows - 1], NULL) == -EAGAIN)
+			return -EAGAIN;
+	}
+	mem_free(env->alloc, m->windows);
+	mem_free(env->alloc, m);
+	svc_set_state(s, NULL);
+	return 0;
+}
+
+static int
+open_region(struct svc *s, struct memory *m, struct error *err)
+{
+	const struct svc_config *c = svc_config(s);
+	uint32_t local = local_access(c->access);
+	int ret;
+
+	if (c->mr_key != 0)
+		return svc_adopt_region(s, c->mr_key, &m->all, err);
+	if (!c->per_connection)
+		return svc_region(s, c->length, c->access | local, &m->all, err);
+	ret = svc_buffers(s, c->length, local | MEM_ACCESS_MW_BIND, err);
+	return ret != 0 ? ret : make_windows(s, m, err);
+}
+
+static int
+memory_open(struct svc *s, struct error *err)
+{
+	const struct svc_config *c = svc_config(s);
+	struct memory *m;
+
+	if (c->mr_key != 0 && c->per_connection)
+		return error_set(err, EINVAL, "per_connection: not with mr_key");
+	m = mem_zalloc(svc_env(s)->alloc, sizeof(*m), 64);
+	if (m == NULL)
+		return error_set(err, ENOMEM, "no memory for a service");
+	svc_set_state(s, m);
+	return open_region(s, m, err);
+}
+
+static uint8_t
+grant_flags(const struct svc_config *c)
+{
+	return (uint8_t)((c->access & MEM_ACCESS_REMOTE_READ ? GRANT_READ : 0) |
+		(c->access & MEM_ACCESS_REMOTE_WRITE ? GRANT_WRITE : 0) |
+		(c->access & MEM_ACCESS_REMOTE_ATOMIC ? GRANT_ATOMIC : 0) |
+		(c->per_connection ? GRANT_OWN : 0));
+}
+
+/* A type 2 window's low byte is ours: another one each time. */
+static uint32_t
+next_window(struct memory *m, struct svc_conn *c)
+{
+	uint32_t key = m->windows[svc_conn_place(c)];
+
+	return (key & ~0xFFu) | ((key + 1) & 0xFF);
+}
+
+static void
+memory_shape(struct svc_conn *c, struct cm_conn_param *param)
+{
+	struct svc *s = svc_conn_service(c);
+	const struct svc_config *config = svc_config(s);
+	struct memory_conn *mc = svc_conn_priv(c);
+	struct memory *m = svc_state(s);
+	struct svc_region r = m->all;
+	uint8_t *grant = param->private_data;
+
+	if (config->per_connection) {
+		r = svc_conn_buffer(c);
+		r.rkey = mc->new_key = next_window(m, c);
+		r.length = config->length;
+	}
+	param->access = config->access;
+	grant[0] = GRANT_VERSION;
+	grant[1] = grant_flags(config);
+	put_be32(grant + 4, r.rkey);
+	put_be64(grant + 8, r.va);
+	put_be64(grant + 16, r.length);
+	param->private_len = GRANT_LENGTH;
+}
+
+static int
+memory_prepare(struct svc_conn *c)
+{
+	struct svc *s = svc_conn_service(c);
+	const struct svc_config *config = svc_config(s);
+	struct memory_conn *mc = svc_conn_priv(c);
+	struct svc_region r = svc_conn_buffer(c);
+	struct memory *m = svc_state(s);
+	uint32_t *window = &m->windows[svc_conn_place(c)];
+	struct mem_bind bind = {
+		.new_key = mc->new_key,
+		.mr_key = r.lkey,
+		.pd = svc_pd(s),
+		.qpn = svc_conn_qpn(c),
+		.access = config->access,
+		.va = r.va,
+		.length = config->length,
+	};
+	uint64_t token;
+
+	if (!config->per_connection)
+		return 0;
+	bind.mw_key = *window;
+	return mem_mw_bind(svc_env(s)->mem, &bind, window, &token);
+}
+
+/* The next connection in this place begins with zeros. */
+static bool
+memory_clean(struct svc_conn *c)
+{
+	const struct svc_config *config = svc_config(svc_conn_service(c));
+	struct memory_conn *mc = svc_conn_priv(c);
+	uint64_t left = config->length - mc->cleaned;
+
+	if (!config->per_connection)
+		return true;
+	if (left > CLEAN_SLICE)
+		left = CLEAN_SLICE;
+	memset(svc_conn_buffer(c).bytes + mc->cleaned, 0, left);
+	mc->cleaned += left;
+	return mc->cleaned == config->length;
+}
+
+const struct svc_ops svc_memory = {
+	.name = "memory",
+	.help = "a region for RDMA and Atomics, granted in the REP's private data",
+	.client = true,
+	.server = true,
+	.defaults = { .length = 1 << 20, .access = MEM_ACCESS_REMOTE, .max_connections = 4096 },
+	.conn_size = sizeof(struct memory_conn),
+	.adjust = memory_adjust,
+	.open = memory_open,
+	.close = memory_close,
+	.shape = memory_shape,
+	.prepare = memory_prepare,
+	.clean = memory_clean,
+};

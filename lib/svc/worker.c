@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/* One worker's share of a service: it listens, connects, polls, and tidies up behind connections. */
+
+#include <errno.h>
+
+#include "svc/private.h"
+
+#define POLL_BURST   32
+#define CLEAN_SLICES 4 /* slices of cleaning a run */
+
+struct svc_worker *
+svc_worker_create(struct svc *s, struct cm *cm, struct rc_worker *rc, unsigned int worker,
+	struct error *err)
+{
+	struct svc_worker *w = mem_zalloc(s->env.alloc, sizeof(*w), SVC_CACHE_LINE);
+
+	if (w == NULL) {
+		error_set(err, ENOMEM, "no memory for a service's worker");
+		return NULL;
+	}
+	w->svc = s;
+	w->cm = cm;
+	w->rc = rc;
+	w->cqn = s->cqs[worker];
+	w->room = s->cq_depth;
+	w->counters = &s->counters[worker].c;
+	TAILQ_INIT(&w->conns);
+	TAILQ_INIT(&w->gone);
+	return w;
+}
+
+void
+svc_worker_destroy(struct svc_worker *w)
+{
+	struct svc_conn *c;
+
+	while ((c = TAILQ_FIRST(&w->gone)) != NULL)
+		svc_conn_free(c);
+	mem_free(w->svc->env.alloc, w);
+}
+
+int
+svc_worker_listen(struct svc_worker *w)
+{
+	const struct svc_config *c = &w->svc->config;
+
+	return cm_listen(w->cm, c->service_id, c->service_mask, &svc_cm_user, w);
+}
+
+void
+svc_worker_unlisten(struct svc_worker *w)
+{
+	const struct svc_config *c = &w->svc->config;
+
+	cm_unlisten(w->cm, c->service_id, c->service_mask);
+}
+
+int
+svc_worker_connect(struct svc_worker *w, struct cm_connect *request, uint64_t now, cm_id *id,
+	struct error *err)
+{
+	struct svc_conn *c;
+	int ret;
+
+	w->now = now;
+	c = svc_conn_new(w, true, &request->param);
+	if (c == NULL)
+		return error_set(err, ENOSPC,
+			"service %s: no place for one more connection, it has %u",
+			w->svc->config.name, w->svc->config.max_connections);
+	c->watcher = request->ops;
+	c->watcher_user = request->user;
+	request->ops = &svc_cm_user;
+	request->user = c;
+	ret = cm_connect(w->cm, request, now, id, err);
+	request->ops = c->watcher;
+	request->user = c->watcher_user;
+	/* prepare() may have posted, but the QP was destroyed before anything completed */
+	if (ret != 0)
+		svc_conn_free(c);
+	return ret;
+}
+
+void
+svc_worker_disconnect(struct svc_worker *w, uint64_t now)
+{
+	struct svc_conn *c, *next;
+
+	w->now = now;
+	for (c = TAILQ_FIRST(&w->conns); c != NULL; c = next) {
+		next = TAILQ_NEXT(c, link); /* c may be gone from inside */
+		svc_disconnect(c);
+	}
+}
+
+uint32_t
+svc_worker_connections(const struct svc_worker *w)
+{
+	return w->connections;
+}
+
+bool
+svc_worker_has(const struct svc_worker *w, cm_id id)
+{
+	const struct svc_conn *c;
+
+	TAILQ_FOREACH(c, &w->conns, link) {
+		if (c->id == id)
+			return true;
+	}
+	return false;
+}
+
+/* --- completions --- */
+
+static void
+count_success(struct svc_counters *n, const struct wc *wc)
+{
+	switch (wc->opcode) {
+	case WC_RECV:
+	case WC_RECV_RDMA_WITH_IMM:
+		svc_count(n, messages_in, 1);
+		svc_count(n, bytes_in, wc->byte_len);
+		break;
+	case WC_RDMA_READ:
+		svc_count(n, messages_out, 1);
+		svc_count(n, bytes_in, wc->byte_len);
+		break;
+	default:
+		svc_count(n, messages_out, 1);
+		svc_count(n, bytes_out, wc->byte_len);
+		break;
+	}
+}
+
+static void
+complete(struct svc_worker *w, struct wc *wc)
+{
+	bool recv;
+	struct svc_conn *c = svc_conn_of_wr(w, wc->wr_id, &recv);
+
+	if (c == NULL)
+		return;
+	if (recv)
+		c->recvs--;
+	else
+		c->sends--;
+	if (wc->status != WC_SUCCESS) {
+		if (wc->status != WC_WR_FLUSH_ERR)
+			svc_count(w->counters, errors, 1);
+		/* the QP is in error, and lib/rc may have told nobody else */
+		svc_disconnect(c);
+		return;
+	}
+	count_success(w->counters, wc);
+	wc->wr_id = (uint32_t)wc->wr_id;
+	if (w->svc->ops->completion != NULL)
+		w->svc->ops->completion(c, wc);
+}
+
+static void
+tidy(struct svc_worker *w)
+{
+	const struct svc_ops *ops = w->svc->ops;
+	struct svc_conn *c;
+	unsigned int slices = 0;
+
+	while ((c = TAILQ_FIRST(&w->gone)) != NULL && w->polled >= c->last) {
+		if (ops->clean != NULL && slices++ == CLEAN_SLICES)
+			return;
+		if (ops->clean == NULL || ops->clean(c))
+			svc_conn_free(c);
+	}
+}
+
+unsigned int
+svc_worker_run(struct svc_worker *w, uint64_t now, unsigned int budget)
+{
+	struct wc wcs[POLL_BURST];
+	unsigned int done = 0, n;
+	int got, i;
+
+	w->now = now;
+	while (done < budget) {
+		n = budget - done < POLL_BURST ? budget - done : POLL_BURST;
+		got = rc_cq_poll(w->svc->env.dev, w->cqn, wcs, n);
+		if (got <= 0)
+			break;
+		w->polled += (unsigned int)got;
+		for (i = 0; i < got; i++)
+			complete(w, &wcs[i]);
+		done += (unsigned int)got;
+		if ((unsigned int)got < n)
+			break;
+	}
+	tidy(w);
+	return done;
+}

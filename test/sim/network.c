@@ -93,7 +93,8 @@ sim_network_send(struct sim_node *from, const uint8_t *frame, uint32_t len)
 		return;
 	memcpy(from->last_frame, frame, len);
 	from->last_len = len;
-	if (net->cut || sim_chance(s, net->lose)) {
+	/* byte 4 of the source MAC tells a connection's paths apart */
+	if (net->cut || (net->dead >> (frame[10] & 7) & 1) || sim_chance(s, net->lose)) {
 		trace_frame(from, frame, len, " LOST");
 		return;
 	}

@@ -284,6 +284,7 @@ const struct scenario scenarios[] = {
 	{ "rnr", "receives are posted late", rnr, 2 },
 	{ "rnr_exhausted", "receives are not posted", rnr_exhausted, 1 },
 	{ "cut", "the network goes away", cut, 1 },
+	{ "migration", "paths die in turn, connections go on by the other", scenario_migration, 2 },
 	{ "fault", "one request is wrong", fault, 4 },
 	{ "refused", "the responder does not allow it", refused, 1 },
 	{ "destroy", "a QP is destroyed in mid-flight", destroy, 1 },

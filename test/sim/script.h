@@ -32,6 +32,7 @@ struct script {
 	uint8_t *watch;
 	uint32_t key; /**< region or window the scenario works on */
 	uint32_t srq; /**< of node 1, destroyed at the end; or RC_NO_SRQ */
+	unsigned int path; /**< in use (migration.c) */
 	uint64_t served; /**< requests node 1 had executed when .act happened */
 	bool may_time_out;
 	bool done; /**< set by scenarios that run by themselves */
@@ -65,6 +66,9 @@ void scenario_passive(struct sim *s);
 void scenario_windows(struct sim *s);
 void scenario_srq(struct sim *s);
 void scenario_cq_overrun(struct sim *s);
+
+/* migration.c */
+void scenario_migration(struct sim *s);
 
 /* forge.c */
 /** Send @p to a frame like the last one it was sent, with something wrong or untimely in it. */

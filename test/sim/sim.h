@@ -53,6 +53,7 @@ struct sim_network {
 	uint64_t delay;
 	uint64_t jitter;
 	bool cut; /**< everything is lost */
+	unsigned int dead; /**< bits of the paths that lose everything (migration.c) */
 };
 
 struct sim_sink {

@@ -121,7 +121,8 @@ run(struct node *n)
 
 	if (n->cm == NULL)
 		return;
-	while (cm_run(n->cm, now, 64) + mad_run(n->mad, now, 64) + rc_run(n->rc, now, 64) != 0)
+	while (cm_run(n->cm, now, 64) + mad_run(n->mad, now, 64) + rc_run(n->rc, now, 64) +
+			(n->work != NULL ? n->work(n) : 0) != 0)
 		;
 }
 
@@ -268,7 +269,6 @@ expect_nothing_left(struct node *n)
 	assert_int_equal(count_conns(n), 0);
 	assert_int_equal(count_qps(n), 0);
 	assert_false(cm_pending(n->cm));
-	assert_true(timer_wheel_next(n->wheel) == UINT64_MAX);
 }
 
 enum qp_state
@@ -724,7 +724,7 @@ node_port(struct node *n)
 static void
 node_memory(struct node *n)
 {
-	struct mem_config mc = { .max_pd = 4, .max_mr = 4, .max_mw = 4,
+	struct mem_config mc = { .max_pd = 16, .max_mr = 16, .max_mw = 64,
 		.alloc = &allocator_malloc, .rng = &rng_kernel };
 	struct mem_mr_attr mr = { .access = MEM_ACCESS_LOCAL_WRITE | MEM_ACCESS_REMOTE,
 		.length = WORLD_MEM, .va = n->va, .backing = MEM_EXTERNAL, .numa_node = -1 };

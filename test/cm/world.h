@@ -54,7 +54,7 @@ struct life {
 };
 
 struct frame {
-	uint8_t bytes[1024];
+	uint8_t bytes[1280];
 	uint32_t len;
 	bool lost;
 };
@@ -93,6 +93,7 @@ struct node {
 	struct cm_request request; /* the last one */
 	uint8_t request_private[CM_REQ_PRIVATE];
 	unsigned int requests;
+	unsigned int (*work)(struct node *n); /* one more in run(); may be NULL */
 	void (*on_established)(struct life *l);
 	void (*on_ended)(struct life *l);
 	struct life lives[WORLD_LIVES]; /* in order */
@@ -139,7 +140,7 @@ void skip_messages(struct node *n);
 void expect_state(const struct node *n, cm_id id, enum cm_state state);
 void expect_gone(const struct node *n, cm_id id);
 void expect_log(const struct life *l, const char *log);
-/* No connections, no QPs, no timers. */
+/* No connections, no QPs, nothing to do. */
 void expect_nothing_left(struct node *n);
 unsigned int count_qps(const struct node *n);
 unsigned int count_conns(const struct node *n);

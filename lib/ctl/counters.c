@@ -2,7 +2,9 @@
  * Copyright(c) 2026 Polca contributors
  */
 
+#include <ctype.h>
 #include <stddef.h>
+#include <stdio.h>
 
 #include "ctl/counters.h"
 
@@ -91,4 +93,90 @@ counters_live(const struct live_counters *c, counter_fn fn, void *arg)
 
 	for (i = 0; i < LIVE_COUNTER_COUNT; i++)
 		fn(arg, live_counter_infos[i].name, value[i]);
+}
+
+void
+counters_svc(const struct svc_counters *c, counter_fn fn, void *arg)
+{
+	const uint64_t *value = (const uint64_t *)c;
+	unsigned int i;
+
+	for (i = 0; i < SVC_COUNTER_COUNT; i++)
+		fn(arg, svc_counter_infos[i].name, value[i]);
+}
+
+/* --- connections: counters by message and by reason --- */
+
+#define CM_NAME_MAX 64
+
+static const struct cm_array {
+	const char *prefix;
+	size_t offset;
+	unsigned int count;
+	const char *(*name)(unsigned int i);
+	bool nonzero; /* too many to show those that are 0 */
+	const char *help;
+} cm_arrays[] = {
+	{ "received", offsetof(struct cm_counters, received), CM_MESSAGES, cm_message_name, false,
+		"messages received: " },
+	{ "sent", offsetof(struct cm_counters, sent), CM_MESSAGES, cm_message_name, false,
+		"messages sent: " },
+	{ "rej_received", offsetof(struct cm_counters, rej_received), CM_REASONS, cm_reason_name,
+		true, "REJ received: " },
+	{ "rej_sent", offsetof(struct cm_counters, rej_sent), CM_REASONS, cm_reason_name, true,
+		"REJ sent: " },
+};
+#define CM_ARRAYS (sizeof(cm_arrays) / sizeof(cm_arrays[0]))
+
+/* "rej_sent_invalid_service_id"; of a number without name its digits, of [0] "unknown" */
+static const char *
+cm_counter_name(const struct cm_array *a, unsigned int i, char buf[CM_NAME_MAX])
+{
+	const char *name = a->name(i);
+	char *c;
+
+	if (name[0] != '?')
+		snprintf(buf, CM_NAME_MAX, "%s_%s", a->prefix, name);
+	else if (i == 0)
+		snprintf(buf, CM_NAME_MAX, "%s_unknown", a->prefix);
+	else
+		snprintf(buf, CM_NAME_MAX, "%s_%u", a->prefix, i);
+	for (c = buf; *c != '\0'; c++)
+		*c = *c == ' ' ? '_' : (char)tolower((unsigned char)*c);
+	return buf;
+}
+
+void
+counters_cm(const struct cm_counters *c, counter_fn fn, void *arg)
+{
+	const uint64_t *value = (const uint64_t *)c;
+	const struct cm_array *a;
+	char name[CM_NAME_MAX];
+	unsigned int i;
+
+	for (i = 0; i < CM_COUNTER_COUNT; i++)
+		fn(arg, cm_counter_infos[i].name, value[i]);
+	for (a = cm_arrays; a < cm_arrays + CM_ARRAYS; a++) {
+		value = (const uint64_t *)((const char *)c + a->offset);
+		for (i = 0; i < a->count; i++)
+			if (!a->nonzero || value[i] != 0)
+				fn(arg, cm_counter_name(a, i, name), value[i]);
+	}
+}
+
+void
+counters_cm_help(void (*fn)(void *arg, const char *name, const char *help), void *arg)
+{
+	const struct cm_array *a;
+	char name[CM_NAME_MAX], help[128];
+	unsigned int i;
+
+	for (i = 0; i < CM_COUNTER_COUNT; i++)
+		fn(arg, cm_counter_infos[i].name, cm_counter_infos[i].help);
+	for (a = cm_arrays; a < cm_arrays + CM_ARRAYS; a++)
+		for (i = 0; i < a->count; i++) {
+			snprintf(help, sizeof(help), "%s%s%s", a->help, a->name(i),
+				a->nonzero ? "; shown when it is not 0" : "");
+			fn(arg, cm_counter_name(a, i, name), help);
+		}
 }

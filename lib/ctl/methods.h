@@ -32,6 +32,9 @@ extern const struct rpc_method methods_sa_stats[];
 extern const struct rpc_method methods_smp[];
 extern const struct rpc_method methods_trap[];
 extern const struct rpc_method methods_live[];
+extern const struct rpc_method methods_service[];
+extern const struct rpc_method methods_cm_connect[];
+extern const struct rpc_method methods_cm[];
 
 /* words.c */
 extern const struct param_word words_access[];
@@ -90,6 +93,29 @@ struct counter_sink {
 void counter_take(void *sink, const char *name, uint64_t value);
 json_t *json_rc_counters(const struct rc_counters *c, bool nonzero);
 
+/* --- queue pairs to be made: rows of a structure that has a struct qp_init_attr at @p at --- */
+#define QP_INIT_ROW(at, field, t, ...)                                                             \
+	{ .name = #field, .type = t, .offset = (at) + offsetof(struct qp_init_attr, field),        \
+		.size = sizeof(((struct qp_init_attr *)0)->field), __VA_ARGS__ }
+#define QP_CAP_ROW(at, field, ...)                                                                 \
+	{ .name = #field, .type = PARAM_UINT, .flags = PARAM_DEFAULT,                              \
+		.offset = (at) + offsetof(struct qp_init_attr, cap.field),                         \
+		.size = sizeof(uint32_t), __VA_ARGS__ }
+#define QP_QUEUE_ROWS(at)                                                                          \
+	QP_INIT_ROW(at, srq, PARAM_UINT, .flags = PARAM_DEFAULT, .def = RC_NO_SRQ,                 \
+		.def_text = "none", .help = "shared receive queue in place of one of its own"),    \
+	QP_CAP_ROW(at, max_send_wr, .def = 128, .help = "work requests the send queue holds"),     \
+	QP_CAP_ROW(at, max_recv_wr, .def = 128,                                                    \
+		.help = "receive requests the receive queue holds"),                               \
+	QP_CAP_ROW(at, max_send_sge, .def = 4, .max = RC_SGE_MAX,                                  \
+		.help = "gather entries of a work request"),                                       \
+	QP_CAP_ROW(at, max_recv_sge, .def = 4, .max = RC_SGE_MAX,                                  \
+		.help = "scatter entries of a receive request"),                                   \
+	QP_CAP_ROW(at, max_inline_data, .def = 64, .max = RC_INLINE_MAX,                           \
+		.help = "bytes of inline_data"),                                                   \
+	QP_INIT_ROW(at, sq_sig_all, PARAM_BOOL, .flags = PARAM_DEFAULT, .def = 1,                  \
+		.help = "every work request completes, SIGNALED or not")
+
 /* methods_post.c */
 struct recv_wr_args {
 	uint64_t wr_id;
@@ -127,9 +153,10 @@ struct ah_args {
  * Rows of an address in a structure that has a struct ah_args at @p at (0: it is one, or begins
  * with one).
  */
-#define AH_ROW(at, field, t, ...)                                                                  \
-	{ .name = #field, .type = t, .offset = (at) + offsetof(struct ah_args, field),             \
+#define AH_ROW_NAMED(at, text, field, t, ...)                                                      \
+	{ .name = text, .type = t, .offset = (at) + offsetof(struct ah_args, field),               \
 		.size = sizeof(((struct ah_args *)0)->field), __VA_ARGS__ }
+#define AH_ROW(at, field, t, ...) AH_ROW_NAMED(at, #field, field, t, __VA_ARGS__)
 #define AH_ROWS(at, dgid_flags)                                                                    \
 	AH_ROW(at, dgid, PARAM_GID, .flags = dgid_flags,                                           \
 		.help = "the peer's address"),                                                     \

@@ -14,37 +14,22 @@ struct qp_create_args {
 };
 #define QP_RECV_CQ 0x1
 
-#define INIT(field, t, ...)                                                                        \
-	{ .name = #field, .type = t, .offset = offsetof(struct qp_create_args, init.field),        \
-		.size = sizeof(((struct qp_create_args *)0)->init.field), __VA_ARGS__ }
-#define CAP(field, ...)                                                                            \
-	{ .name = #field, .type = PARAM_UINT, .flags = PARAM_DEFAULT,                              \
-		.offset = offsetof(struct qp_create_args, init.cap.field),                         \
-		.size = sizeof(uint32_t), __VA_ARGS__ }
+#define QP offsetof(struct qp_create_args, init)
 
 static const struct param qp_create_params[] = {
-	INIT(pd, PARAM_UINT, .flags = PARAM_REQUIRED, .help = "protection domain"),
-	INIT(send_cq, PARAM_UINT, .flags = PARAM_REQUIRED,
+	QP_INIT_ROW(QP, pd, PARAM_UINT, .flags = PARAM_REQUIRED, .help = "protection domain"),
+	QP_INIT_ROW(QP, send_cq, PARAM_UINT, .flags = PARAM_REQUIRED,
 		.help = "completion queue of the send queue"),
-	INIT(recv_cq, PARAM_UINT, .bit = QP_RECV_CQ, .def_text = "the same as send_cq",
+	QP_INIT_ROW(QP, recv_cq, PARAM_UINT, .bit = QP_RECV_CQ, .def_text = "the same as send_cq",
 		.help = "completion queue of the receive queue"),
-	INIT(qp_type, PARAM_ENUM, .flags = PARAM_DEFAULT, .def = QPT_RC, .words = words_qp_type,
+	QP_INIT_ROW(QP, qp_type, PARAM_ENUM, .flags = PARAM_DEFAULT, .def = QPT_RC, .words = words_qp_type,
 		.help = "reliable connected"),
-	INIT(srq, PARAM_UINT, .flags = PARAM_DEFAULT, .def = RC_NO_SRQ, .def_text = "none",
-		.help = "shared receive queue in place of one of its own"),
-	CAP(max_send_wr, .def = 128, .help = "work requests the send queue holds"),
-	CAP(max_recv_wr, .def = 128, .help = "receive requests the receive queue holds"),
-	CAP(max_send_sge, .def = 4, .max = RC_SGE_MAX, .help = "gather entries of a work request"),
-	CAP(max_recv_sge, .def = 4, .max = RC_SGE_MAX,
-		.help = "scatter entries of a receive request"),
-	CAP(max_inline_data, .def = 64, .max = RC_INLINE_MAX, .help = "bytes of inline_data"),
-	INIT(sq_sig_all, PARAM_BOOL, .flags = PARAM_DEFAULT, .def = 1,
-		.help = "every work request completes, SIGNALED or not"),
+	QP_QUEUE_ROWS(QP),
 	P(struct qp_create_args, ack_coalescing, PARAM_BOOL, .flags = PARAM_DEFAULT, .def = 1,
 		.help = "one ACK may answer several request packets; false: each gets its own"),
-	INIT(flow_control, PARAM_BOOL, .flags = PARAM_DEFAULT, .def = 1,
+	QP_INIT_ROW(QP, flow_control, PARAM_BOOL, .flags = PARAM_DEFAULT, .def = 1,
 		.help = "tell the peer how many receive requests are posted (end-to-end credits)"),
-	INIT(migreq, PARAM_BOOL, .flags = PARAM_DEFAULT, .help = "send with the BTH's MigReq bit set"),
+	QP_INIT_ROW(QP, migreq, PARAM_BOOL, .flags = PARAM_DEFAULT, .help = "send with the BTH's MigReq bit set"),
 	P(struct qp_create_args, worker, PARAM_UINT, .flags = PARAM_DEFAULT,
 		.max = RC_WORKERS_MAX - 1, .def = UINT64_MAX,
 		.def_text = "the SRQ's, or the least loaded", .help = "worker that owns it"),

@@ -51,6 +51,7 @@ param_type_name(enum param_type type)
 		[PARAM_UINT] = "integer",
 		[PARAM_BOOL] = "boolean",
 		[PARAM_STRING] = "string",
+		[PARAM_NAME] = "name",
 		[PARAM_BYTES] = "hex",
 		[PARAM_ENUM] = "enum",
 		[PARAM_FLAGS] = "flags",
@@ -119,6 +120,9 @@ param_allowed(const struct param *p, char *buf, size_t size)
 		break;
 	case PARAM_STRING:
 		append(buf, size, "text of 1 to %" PRIu64 " bytes", p->max);
+		break;
+	case PARAM_NAME:
+		append(buf, size, "number, or text of 1 to %" PRIu64 " bytes", p->max);
 		break;
 	case PARAM_BYTES:
 		append(buf, size, "up to %" PRIu64 " bytes as hex text", p->max);
@@ -301,6 +305,21 @@ decode_string(struct decoder *d, const struct param *p, json_t *v, const char **
 }
 
 static int
+decode_name(struct decoder *d, const struct param *p, json_t *v, const char **out)
+{
+	char *text;
+
+	if (!json_is_integer(v) || json_integer_value(v) < 0)
+		return decode_string(d, p, v, out);
+	text = arena_alloc(d->arena, 24);
+	if (text == NULL)
+		return -ENOMEM;
+	snprintf(text, 24, "%" JSON_INTEGER_FORMAT, json_integer_value(v));
+	*out = text;
+	return 0;
+}
+
+static int
 decode_bytes(struct decoder *d, const struct param *p, json_t *v, struct param_bytes *out)
 {
 	size_t len = json_string_length(v) / 2;
@@ -404,6 +423,8 @@ decode_value(struct decoder *d, const struct param *p, json_t *v, void *field)
 		break;
 	case PARAM_STRING:
 		return decode_string(d, p, v, field);
+	case PARAM_NAME:
+		return decode_name(d, p, v, field);
 	case PARAM_BYTES:
 		return decode_bytes(d, p, v, field);
 	case PARAM_FLAGS:

@@ -22,6 +22,7 @@ enum param_type {
 	PARAM_UINT, /**< integer or "0x..." text -> uintN_t (or int for a default of -1) */
 	PARAM_BOOL, /**< -> bool */
 	PARAM_STRING, /**< text of at most .max bytes -> const char * */
+	PARAM_NAME, /**< the same, or an integer, which becomes its digits -> const char * */
 	PARAM_BYTES, /**< hex text of at most .max bytes -> struct param_bytes */
 	PARAM_ENUM, /**< one of .words -> uint32_t */
 	PARAM_FLAGS, /**< list of .words -> uint32_t */

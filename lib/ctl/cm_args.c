@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ctl/cm_args.h"
+
+/* --- service IDs (cm.md 7) --- */
+
+const struct param_word words_port_space[] = {
+	{ "TCP", CM_PS_TCP },
+	{ "UDP", CM_PS_UDP },
+	{ "IB", CM_PS_IB },
+	{ "IPOIB", CM_PS_IPOIB },
+	{ NULL, 0 },
+};
+
+int
+service_id_of(struct rpc_call *call, const struct service_id_args *a, uint64_t *id)
+{
+	if (a->port != 0 && a->service_id != 0)
+		return error_set(&call->err, EINVAL,
+			"port, service_id: got both of them, allowed: one");
+	*id = a->port != 0 ? cm_service_id((uint16_t)a->port_space, a->port) : a->service_id;
+	return 0;
+}
+
+static const char *
+port_space_of(uint64_t id)
+{
+	const struct param_word *w;
+
+	for (w = words_port_space; w->name != NULL; w++)
+		if (w->value == id >> 16)
+			return w->name;
+	return NULL;
+}
+
+bool
+service_id_is_rdma(uint64_t id)
+{
+	return port_space_of(id) != NULL;
+}
+
+void
+set_service_id(json_t *row, uint64_t id)
+{
+	set(row, "service_id", json_sprintf("0x%016llx", (unsigned long long)id));
+	if (!service_id_is_rdma(id))
+		return;
+	set(row, "port_space", json_string(port_space_of(id)));
+	set_int(row, "port", id & 0xffff);
+}
+
+/* --- services --- */
+
+/* Those that can take this side, in words and in data. */
+static int
+no_such_kind(struct rpc_call *call, const char *what, const char *kind, bool active)
+{
+	json_t *names = json_array();
+	char list[160] = "";
+	const struct svc_ops *ops;
+	unsigned int i;
+
+	for (i = 0; (ops = svc_kinds[i]) != NULL; i++) {
+		if (active ? !ops->client : !ops->server)
+			continue;
+		snprintf(list + strlen(list), sizeof(list) - strlen(list), "%s%s",
+			json_array_size(names) > 0 ? ", " : "", ops->name);
+		json_array_append_new(names, json_string(ops->name));
+	}
+	call->data = json_object();
+	set(call->data, "kinds", names);
+	return error_set(&call->err, EINVAL, "%s: got \"%.32s\", which %s, allowed: %s", what, kind,
+		svc_kind(kind) == NULL ? "is none" :
+			active         ? "only waits to be connected" :
+					 "only connects",
+		list);
+}
+
+int
+service_config_of(struct rpc_call *call, const char *what, const char *kind,
+	const struct service_args *a, bool active, struct svc_config *config)
+{
+	const struct svc_ops *ops = svc_kind(kind);
+
+	if (ops == NULL || (active ? !ops->client : !ops->server))
+		return no_such_kind(call, what, kind, active);
+	*config = (struct svc_config){
+		.tcp_port = a->tcp_port,
+		.length = a->length,
+		.size = a->size,
+		.depth = a->depth,
+		.access = a->access,
+		.mr_key = a->mr,
+		.per_connection = a->per_connection,
+		.max_connections = a->max_connections,
+		.count = a->count,
+		.verify = a->verify,
+		.active = active,
+	};
+	snprintf(config->kind, sizeof(config->kind), "%s", kind);
+	return 0;
+}
+
+/* --- connections --- */
+
+const char *
+cm_end_word(enum cm_end end)
+{
+	static const char *const words[CM_END_COUNT] = {
+		[CM_END_DISCONNECTED] = "DISCONNECTED",
+		[CM_END_REJECTED] = "REJECTED",
+		[CM_END_REFUSED] = "REFUSED",
+		[CM_END_TIMEOUT] = "TIMEOUT",
+		[CM_END_STALE] = "STALE",
+		[CM_END_QP_ERROR] = "QP_ERROR",
+		[CM_END_CANCELLED] = "CANCELLED",
+	};
+
+	return end < CM_END_COUNT ? words[end] : "?";
+}
+
+static const struct {
+	uint16_t reason;
+	const char *text;
+} reasons[] = {
+	{ CM_REJ_NO_QP, "the peer has no queue pair left" },
+	{ CM_REJ_NO_RESOURCES, "the peer has no room for another connection: try again later" },
+	{ CM_REJ_TIMEOUT, "the peer has waited for us for too long" },
+	{ CM_REJ_UNSUPPORTED, "the peer does not take such requests" },
+	{ CM_REJ_INVALID_ID, "the peer does not know this connection" },
+	{ CM_REJ_INVALID_SERVICE_ID, "nobody listens there" },
+	{ CM_REJ_INVALID_TRANSPORT, "the peer wants another transport than RC" },
+	{ CM_REJ_STALE, "the peer still remembers an older connection: try again" },
+	{ CM_REJ_PORT_CM_REDIRECT, "the peer wants another of its addresses to be asked" },
+	{ CM_REJ_PORT_REDIRECT, "the peer wants another of its addresses to be asked" },
+	{ CM_REJ_INVALID_MTU, "try a smaller path_mtu" },
+	{ CM_REJ_FEW_RESPONDER_RESOURCES, "try a smaller initiator_depth" },
+	{ CM_REJ_CONSUMER, "the application there does not want it" },
+	{ CM_REJ_RNR_RETRY_COUNT, "try another rnr_retry_count" },
+	{ CM_REJ_INVALID_CLASS_VERSION, "the peer speaks another version of the protocol" },
+};
+
+const char *
+cm_reason_text(uint16_t reason)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)
+		if (reasons[i].reason == reason)
+			return reasons[i].text;
+	return "";
+}
+
+json_t *
+json_cm_peer(const struct cm_info *info)
+{
+	if (info->rdma.present)
+		return json_gid(info->active ? &info->rdma.dst : &info->rdma.src);
+	if (!gid_is_zero(&info->path.av.dgid))
+		return json_gid(&info->path.av.dgid);
+	return json_sprintf("lid:%u", info->path.av.dlid);
+}

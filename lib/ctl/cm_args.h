@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#ifndef CTL_CM_ARGS_H
+#define CTL_CM_ARGS_H
+
+/**
+ * @file
+ * What the methods of connections and of services share: parameters of both, and how service IDs
+ * are said.
+ */
+
+#include "ctl/methods.h"
+#include "engine/verbs_cm.h"
+
+/* --- a service ID, itself or as a port of rdma_cm --- */
+
+struct service_id_args {
+	uint64_t service_id; /**< 0: not given */
+	uint32_t port_space;
+	uint16_t port; /**< 0: not given */
+};
+
+extern const struct param_word words_port_space[];
+
+#define SERVICE_ID_ROW(at, field, t, ...)                                                          \
+	{ .name = #field, .type = t, .offset = (at) + offsetof(struct service_id_args, field),     \
+		.size = sizeof(((struct service_id_args *)0)->field), __VA_ARGS__ }
+#define SERVICE_ID_ROWS(at)                                                                        \
+	SERVICE_ID_ROW(at, port, PARAM_UINT, .min = 1,                                             \
+		.help = "port, as rdma_cm programs know it: stands for a service ID"),             \
+	SERVICE_ID_ROW(at, port_space, PARAM_ENUM, .flags = PARAM_DEFAULT, .def = CM_PS_TCP,       \
+		.words = words_port_space, .help = "with port: the space that it is of"),          \
+	SERVICE_ID_ROW(at, service_id, PARAM_UINT, .min = 1,                                       \
+		.help = "service ID itself, instead of port")
+
+/**
+ * The service ID that is meant.
+ *
+ * @param id  0: none was given
+ * @retval -EINVAL  two were; call->err says so
+ */
+int service_id_of(struct rpc_call *call, const struct service_id_args *a, uint64_t *id);
+bool service_id_is_rdma(uint64_t id);
+/** service_id, and where it is one of rdma_cm's port and port_space. */
+void set_service_id(json_t *row, uint64_t id);
+
+/* --- parameters of a service, of either side --- */
+
+struct service_args {
+	uint64_t length;
+	uint64_t count;
+	uint32_t size;
+	uint32_t depth;
+	uint32_t access;
+	uint32_t mr;
+	uint32_t max_connections;
+	uint16_t tcp_port;
+	bool per_connection;
+	bool verify;
+};
+
+#define SERVICE_ROW(at, field, t, ...)                                                             \
+	{ .name = #field, .type = t, .offset = (at) + offsetof(struct service_args, field),        \
+		.size = sizeof(((struct service_args *)0)->field), __VA_ARGS__ }
+#define KINDS_OWN .flags = PARAM_DEFAULT, .def_text = "the kind's"
+#define SERVICE_ROWS(at)                                                                           \
+	SERVICE_ROW(at, length, PARAM_UINT, KINDS_OWN, .help = "bytes of its memory"),             \
+	SERVICE_ROW(at, size, PARAM_UINT, KINDS_OWN, .help = "bytes of a message"),                \
+	SERVICE_ROW(at, depth, PARAM_UINT, KINDS_OWN,                                              \
+		.help = "receives kept posted, or sends under way"),                               \
+	SERVICE_ROW(at, access, PARAM_FLAGS, .flags = PARAM_DEFAULT, .words = words_remote_access, \
+		.def_text = "the kind's", .help = "memory: what peers may do with it")
+
+/**
+ * A kind of service by name, and its parameters.
+ *
+ * @param what  the parameter that named it, for words
+ * @retval -EINVAL  there is none, or it cannot take this side: call->err and data say which can
+ */
+int service_config_of(struct rpc_call *call, const char *what, const char *kind,
+	const struct service_args *a, bool active, struct svc_config *config);
+
+/* --- connections --- */
+
+/** DISCONNECTED, REJECTED, ... */
+const char *cm_end_word(enum cm_end end);
+/** What a REJ reason means to who asked, and what to do; "": no more than its name says. */
+const char *cm_reason_text(uint16_t reason);
+/** Where the peer is: its address, or "lid:5". */
+json_t *json_cm_peer(const struct cm_info *info);
+
+#endif

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/* cm_connect: held until the connection stands, or will not. */
+
+#include <errno.h>
+#include <string.h>
+
+#include "ctl/cm_args.h"
+
+#define DEFAULT_ACCESS                                                                             \
+	(MEM_ACCESS_REMOTE_WRITE | MEM_ACCESS_REMOTE_READ | MEM_ACCESS_REMOTE_ATOMIC)
+#define TIMEOUT_MAX_MS 600000
+#define SPIN_MS        2 /* most peers answer at once: look without pause so long */
+
+struct connect_args {
+	struct ah_args ah; /* first: its bits and ours share a word */
+	struct service_id_args id;
+	bool rdma_cm;
+	uint16_t src_port;
+	const char *service;
+	struct service_args svc;
+	struct qp_init_attr qp;
+	uint32_t qp_access_flags;
+	struct param_bytes private_data;
+	uint8_t responder_resources;
+	uint8_t initiator_depth;
+	uint8_t retry_count;
+	uint8_t rnr_retry_count;
+	uint8_t min_rnr_timer;
+	uint16_t pkey_index;
+	uint16_t path_mtu;
+	uint8_t packet_life;
+	uint32_t timeout_ms;
+	uint32_t worker;
+
+	/* where we are */
+	bool started;
+	uint32_t attempt;
+	uint64_t since;
+};
+#define CONNECT_RDMA    (AH_LAST << 1)
+#define CONNECT_PD      (AH_LAST << 2)
+#define CONNECT_SEND_CQ (AH_LAST << 3)
+#define CONNECT_RECV_CQ (AH_LAST << 4)
+#define CONNECT_WORKER  (AH_LAST << 5)
+
+#define AH  offsetof(struct connect_args, ah)
+#define SVC offsetof(struct connect_args, svc)
+#define QP  offsetof(struct connect_args, qp)
+
+static const struct param connect_params[] = {
+	AH_ROWS(AH, 0),
+	SERVICE_ID_ROWS(offsetof(struct connect_args, id)),
+	P(struct connect_args, rdma_cm, PARAM_BOOL, .bit = CONNECT_RDMA,
+		.def_text = "true where the service ID is one of rdma_cm's",
+		.help = "put RDMA-CM's header in front of the private data"),
+	P(struct connect_args, src_port, PARAM_UINT, .flags = PARAM_DEFAULT, .def_text = "any",
+		.help = "own port that RDMA-CM's header tells"),
+	AH_ROW_NAMED(AH, "local_port", port, PARAM_UINT, .flags = PARAM_DEFAULT,
+		.max = LINK_PORTS_MAX - 1, .help = "local port to connect from, counted from 0"),
+	P(struct connect_args, service, PARAM_STRING, .max = SVC_NAME_MAX - 1,
+		.def_text = "none: the caller drives it, by post_send and its like",
+		.help = "kind of service that drives the connection; service_kinds lists them"),
+	SERVICE_ROWS(SVC),
+	SERVICE_ROW(SVC, count, PARAM_UINT, KINDS_OWN,
+		.help = "disconnect after so many exchanges"),
+	SERVICE_ROW(SVC, verify, PARAM_BOOL, .flags = PARAM_DEFAULT,
+		.help = "check the data that comes back"),
+	QP_INIT_ROW(QP, pd, PARAM_UINT, .bit = CONNECT_PD,
+		.help = "without service: protection domain of the queue pair"),
+	QP_INIT_ROW(QP, send_cq, PARAM_UINT, .bit = CONNECT_SEND_CQ,
+		.help = "without service: completion queue of its send queue"),
+	QP_INIT_ROW(QP, recv_cq, PARAM_UINT, .bit = CONNECT_RECV_CQ,
+		.def_text = "the same as send_cq", .help = "completion queue of its receive queue"),
+	QP_QUEUE_ROWS(QP),
+	P(struct connect_args, qp_access_flags, PARAM_FLAGS, .flags = PARAM_DEFAULT,
+		.def = DEFAULT_ACCESS, .words = words_remote_access,
+		.help = "without service: what the peer may do, where the region allows it too"),
+	P(struct connect_args, private_data, PARAM_BYTES, .max = CM_REQ_PRIVATE,
+		.help = "without service: told to the peer; with RDMA-CM's header 56 bytes at most"),
+	P(struct connect_args, responder_resources, PARAM_UINT, .flags = PARAM_DEFAULT, .def = 16,
+		.help = "Reads and Atomics under way that the peer may have with us, at most"),
+	P(struct connect_args, initiator_depth, PARAM_UINT, .flags = PARAM_DEFAULT, .def = 16,
+		.help = "Reads and Atomics under way that we want to have with the peer, at most"),
+	P(struct connect_args, retry_count, PARAM_UINT, .flags = PARAM_DEFAULT, .max = 7, .def = 7,
+		.help = "retries before RETRY_EXC_ERR, of both sides"),
+	P(struct connect_args, rnr_retry_count, PARAM_UINT, .flags = PARAM_DEFAULT, .max = 7,
+		.def = 7, .help = "retries that the peer makes after our RNR NAKs; 7: without end"),
+	P(struct connect_args, min_rnr_timer, PARAM_UINT, .flags = PARAM_DEFAULT, .max = 31,
+		.def = 12, .help = "code of the wait that our RNR NAKs ask for; 12: 0.64 ms, 0: 655.36 ms"),
+	P(struct connect_args, path_mtu, PARAM_UINT, .flags = PARAM_DEFAULT, .max = 4096,
+		.def_text = "the port's active_mtu, or what the SA says",
+		.help = "payload bytes of a packet: 256, 512, 1024, 2048 or 4096"),
+	P(struct connect_args, packet_life, PARAM_UINT, .flags = PARAM_DEFAULT, .max = 31,
+		.def_text = "as configured, or what the SA says",
+		.help = "PacketLifeTime of the path: 4.096 us * 2^it"),
+	P(struct connect_args, pkey_index, PARAM_UINT, .flags = PARAM_DEFAULT,
+		.max = PORT_PKEYS_MAX - 1, .help = "index in the port's P_Key table"),
+	P(struct connect_args, timeout_ms, PARAM_UINT, .flags = PARAM_DEFAULT, .min = 1,
+		.max = TIMEOUT_MAX_MS, .def = 20000,
+		.help = "give up when it does not stand after so long"),
+	P(struct connect_args, worker, PARAM_UINT, .bit = CONNECT_WORKER, .max = RC_WORKERS_MAX - 1,
+		.def_text = "the SRQ's, or each in turn", .help = "worker that owns it"),
+	P_END,
+};
+
+static bool
+given(const struct connect_args *a, uint32_t bit)
+{
+	return (a->ah.present & bit) != 0;
+}
+
+/* --- what is asked for --- */
+
+static int
+check_peer(struct rpc_call *call, const struct connect_args *a)
+{
+	const struct link *link = engine_link(call->e);
+
+	if (a->ah.port >= link_num_ports(link))
+		return error_set(&call->err, EINVAL,
+			"local_port: got %u, there are %u, counted from 0", a->ah.port,
+			link_num_ports(link));
+	if (gid_is_zero(&a->ah.dgid) && a->ah.dlid == 0)
+		return error_set(&call->err, EINVAL,
+			"dgid, dlid: got none of them: whom to connect to");
+	if (gid_is_zero(&a->ah.dgid) && !link_port_attr(link, a->ah.port)->ib)
+		return error_set(&call->err, EINVAL,
+			"dlid: got %u, but local port %u is no native InfiniBand port: give dgid, or another local_port",
+			a->ah.dlid, a->ah.port);
+	return 0;
+}
+
+static int
+check_worker(struct rpc_call *call, const struct connect_args *a)
+{
+	if (!given(a, CONNECT_WORKER) || a->worker < engine_workers(call->e))
+		return 0;
+	return error_set(&call->err, EINVAL, "worker: got %u, there are %u, counted from 0",
+		a->worker, engine_workers(call->e));
+}
+
+/* Somebody drives it: a service, or the caller with a queue pair of its own. */
+static int
+take_driver(struct rpc_call *call, const struct connect_args *a, struct svc_config *config,
+	struct engine_cm_connect *c)
+{
+	if (a->service == NULL && (!given(a, CONNECT_PD) || !given(a, CONNECT_SEND_CQ)))
+		return error_set(&call->err, EINVAL,
+			"service: missing, allowed: a kind of service, or pd and send_cq for a queue pair of your own");
+	c->param.qp = a->qp;
+	c->param.qp.qp_type = QPT_RC;
+	c->param.qp.flow_control = true;
+	c->param.access = a->qp_access_flags;
+	if (!given(a, CONNECT_RECV_CQ))
+		c->param.qp.recv_cq = c->param.qp.send_cq;
+	if (a->service == NULL)
+		return 0;
+	if (given(a, CONNECT_PD | CONNECT_SEND_CQ | CONNECT_RECV_CQ))
+		return error_set(&call->err, EINVAL,
+			"pd, send_cq, recv_cq: a service has its own, allowed: without service");
+	if (a->private_data.len > 0)
+		return error_set(&call->err, EINVAL,
+			"private_data: a service has its own, allowed: without service");
+	c->service = config;
+	return service_config_of(call, "service", a->service, &a->svc, true, config);
+}
+
+static int
+take_private(struct rpc_call *call, const struct connect_args *a, struct engine_cm_connect *c)
+{
+	size_t room = c->rdma ? CM_REQ_USER_PRIVATE : CM_REQ_PRIVATE;
+
+	if (a->private_data.len > room)
+		return error_set(&call->err, EINVAL, "private_data: got %zu bytes, allowed: %zu%s",
+			a->private_data.len, room, c->rdma ? " behind RDMA-CM's header" : "");
+	if (a->private_data.len > 0)
+		memcpy(c->param.private_data, a->private_data.data, a->private_data.len);
+	c->param.private_len = (uint8_t)a->private_data.len;
+	return 0;
+}
+
+static int
+take_service_id(struct rpc_call *call, const struct connect_args *a, struct engine_cm_connect *c)
+{
+	int rc = service_id_of(call, &a->id, &c->service_id);
+
+	if (rc == 0 && c->service_id == 0)
+		rc = error_set(&call->err, EINVAL,
+			"port, service_id: got none of them: what to connect to there");
+	c->rdma = given(a, CONNECT_RDMA) ? a->rdma_cm : service_id_is_rdma(c->service_id);
+	return rc;
+}
+
+static int
+start(struct rpc_call *call, struct connect_args *a)
+{
+	struct engine_ah ah;
+	struct svc_config config;
+	struct engine_cm_connect c = {
+		.ah = &ah,
+		.src_port = a->src_port,
+		.pkey_index = a->pkey_index,
+		.path_mtu = a->path_mtu,
+		.packet_life = a->packet_life,
+		.param = {
+			.responder_resources = a->responder_resources,
+			.initiator_depth = a->initiator_depth,
+			.retry_count = a->retry_count,
+			.rnr_retry_count = a->rnr_retry_count,
+			.min_rnr_timer = a->min_rnr_timer,
+		},
+		.timeout_ms = a->timeout_ms,
+		.worker = given(a, CONNECT_WORKER) ? (int)a->worker : -1,
+	};
+	int rc = check_peer(call, a);
+
+	if (rc == 0)
+		rc = take_service_id(call, a, &c);
+	if (rc == 0)
+		rc = take_driver(call, a, &config, &c);
+	if (rc == 0)
+		rc = take_private(call, a, &c);
+	if (rc == 0)
+		rc = check_worker(call, a);
+	if (rc == 0)
+		rc = make_ah(call, &a->ah, a->ah.port, &ah);
+	if (rc != 0)
+		return rc;
+	if (!hop_known(call, &ah) && !waited(call, NEXT_HOP_WAIT_MS))
+		return RPC_WAIT;
+	a->since = call->now;
+	a->started = true;
+	return engine_cm_connect(call->e, &c, &a->attempt, &call->err);
+}
+
+/* --- what became of it --- */
+
+static void
+set_private(json_t *row, const struct engine_cm_outcome *o)
+{
+	set(row, "private_data", json_hex(o->private_data, o->private_len));
+}
+
+static int
+established(struct rpc_call *call, const struct engine_cm_outcome *o)
+{
+	json_t *r = call->result;
+	const char *name = engine_cm_service_name(call->e, o->info.id);
+
+	set_int(r, "connection", o->info.id);
+	if (name[0] != '\0')
+		set(r, "service", json_string(name));
+	set_int(r, "qp_num", o->info.qpn);
+	set_int(r, "remote_qpn", o->info.remote_qpn);
+	set_int(r, "path_mtu", o->info.path.mtu);
+	set_int(r, "responder_resources", o->info.responder_resources);
+	set_int(r, "initiator_depth", o->info.initiator_depth);
+	set_private(r, o);
+	set_int(r, "elapsed_us", o->elapsed_us);
+	return 0;
+}
+
+/* A REJ, the peer's or ours: in words for a person, in data for a program. */
+static int
+rejected(struct rpc_call *call, const struct engine_cm_outcome *o)
+{
+	uint16_t reason = o->info.reason;
+	bool ours = o->info.end == CM_END_REFUSED;
+	const char *text = ours ? "" : cm_reason_text(reason);
+
+	call->data = json_object();
+	set_int(call->data, "reason", reason);
+	set(call->data, "reason_name", json_string(cm_reason_name(reason)));
+	set_private(call->data, o);
+	return error_set(&call->err, ECONNREFUSED, "%s: %s (%u)%s%s",
+		ours ? "we rejected the peer's answer" : "rejected", cm_reason_name(reason), reason,
+		text[0] != '\0' ? ": " : "", text);
+}
+
+static int
+failed(struct rpc_call *call, const struct engine_cm_outcome *o)
+{
+	const struct connect_args *a = call->args;
+	bool silence = o->timed_out || (o->error == 0 && o->info.end == CM_END_TIMEOUT);
+	int eno = o->error < 0 ? -o->error : silence ? ETIMEDOUT : ECONNABORTED;
+
+	if (o->error == 0 && !o->timed_out &&
+			(o->info.end == CM_END_REJECTED || o->info.end == CM_END_REFUSED))
+		return rejected(call, o);
+	if (o->timed_out)
+		return error_set(&call->err, ETIMEDOUT,
+			"no answer within %u ms: is a communication manager there, and the address right?",
+			a->timeout_ms);
+	if (o->why.text[0] != '\0')
+		return error_set(&call->err, eno, "%.*s", (int)sizeof(o->why.text) - 1, o->why.text);
+	return error_set(&call->err, eno, "%s: %s", cm_end_word(o->info.end),
+		silence ? "no answer, retries included" : "it ended before it stood");
+}
+
+static int
+cm_connect_method(struct rpc_call *call)
+{
+	struct connect_args *a = call->args;
+	struct engine_cm_outcome o = { 0 };
+	int rc = a->started ? 0 : start(call, a);
+
+	if (rc == 0)
+		rc = engine_cm_outcome(call->e, a->attempt, &o, &call->err);
+	if (rc != 0)
+		return rc;
+	if (!o.done)
+		return call->now - a->since < SPIN_MS ? RPC_AGAIN : RPC_WAIT;
+	rc = o.established ? established(call, &o) : failed(call, &o);
+	engine_cm_forget(call->e, a->attempt);
+	return rc;
+}
+
+const struct rpc_method methods_cm_connect[] = {
+	{ "cm_connect", cm_connect_method, connect_params, sizeof(struct connect_args),
+		"Connect to a service of another channel adapter, or to one of our own. The reply comes when the connection stands, or will not. Who drives it is a service of ours, or the caller: then the queue pair is made, and destroyed when the connection is over, by this method's means, and post_send, post_recv and cq_poll use it.",
+		"connection: its number, for cm_show and cm_disconnect\n"
+		"service: name of the service that drives it, in service_list\n"
+		"qp_num, remote_qpn: queue pairs, ours and the peer's\n"
+		"path_mtu: payload bytes of a packet\n"
+		"responder_resources, initiator_depth: Reads and Atomics under way that the peer may have with us, and we with it, as agreed\n"
+		"private_data: what the peer told, as hex text\n"
+		"elapsed_us: from the start until it stood\n"
+		"(error): ECONNREFUSED when it was rejected: data has reason, reason_name and private_data; ETIMEDOUT when nobody answered",
+		"polca-ctl cm connect 10.0.0.2 7471 --service rping --count 10" },
+	{ NULL },
+};

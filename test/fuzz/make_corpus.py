@@ -159,6 +159,43 @@ def live_exchanges():
     yield mad_record(KEEP_TID, mad=live_mad(0x34, 0x01, 1, 0, 1, 7, 0, 1, 12)) * 20
 
 
+CM_ANSWER, CM_STRANGER, CM_CONNECT, CM_DECIDE, CM_ALTERNATE, CM_EVENT, CM_STALL = (1 << i for i in range(7))
+CM_MESSAGES = ("REQ", "MRA", "REJ", "REP", "RTU", "DREQ", "DREP", "SIDR_REQ", "SIDR_REP", "LAP", "APR")
+
+
+def cm_record(message, flags=0, mood=9, pause=2, bytes_from=0, data=b""):
+    """fuzz_cm's {flags, what, pause, length, bytes}: a message that fits one that was sent."""
+    area = bytes((mood, bytes_from)) + data
+    return bytes((CM_ANSWER | flags, CM_MESSAGES.index(message), pause, len(area))) + area
+
+
+def cm_script(messages, **kw):
+    return b"".join(cm_record(m, **kw) for m in messages.split())
+
+
+def cm_exchanges():
+    """Connections of both sides made, moved, refused, left alone; the users' moods are fuzz_cm's."""
+    for mood in (0x01, 0x09, 0x0D, 0xC0, 0xD0, 0xE0, 0xF0):
+        yield cm_script("REQ RTU LAP DREQ DREQ", mood=mood)
+    yield cm_script("SIDR_REQ SIDR_REP") + cm_script("SIDR_REQ", mood=1)
+    for answers in ("REP REP DREQ", "MRA REP", "REJ", "DREQ", "RTU", "REQ"):
+        yield cm_record(answers.split()[0], CM_CONNECT) + cm_script(answers)
+    standing = cm_record("REP", CM_CONNECT)
+    yield standing + cm_record("DREP", CM_DECIDE)
+    yield standing + cm_record("APR", CM_ALTERNATE) + cm_record("LAP") + cm_record("DREQ", CM_EVENT, 1)
+    for event in range(8):
+        yield standing + cm_record("RTU", CM_EVENT, event, 255)
+    # asked later: again meanwhile, then yes or no
+    for decision in (0xC0, 0xC8):
+        yield cm_script("REQ REQ REQ", mood=0xC0, pause=0) + cm_record("RTU", CM_DECIDE, decision, 0)
+    # a new life of the same QP; the same REQ after the end; a full sink; a third party
+    yield cm_script("REQ RTU") + cm_record("REQ", bytes_from=27, data=b"\x01")
+    yield cm_script("REQ RTU DREQ REQ", pause=0)
+    yield cm_record("REQ", CM_STALL) + cm_record("REP", CM_STALL | CM_CONNECT) + cm_script("RTU DREP")
+    yield cm_script("REQ") + cm_script("RTU DREQ REJ", flags=CM_STRANGER)
+    yield cm_script("REQ") + bytes((CM_CONNECT, 0, 255, 0)) * 8
+
+
 def main():
     out = pathlib.Path(sys.argv[1])
     for pcap in sorted((ROOT / "test/data/captures").glob("*.pcap")):
@@ -182,6 +219,8 @@ def main():
         save(out / "smp", exchange)
     for exchange in live_exchanges():
         save(out / "live", exchange)
+    for exchange in cm_exchanges():
+        save(out / "cm", exchange)
     for line in re.findall(r'^\{.*"jsonrpc".*\}$', (ROOT / "docs/rpc.md").read_text(), re.M):
         save(out / "rpc", line.encode())
     save(out / "rpc", b'{"jsonrpc": "2.0", "id": 1, "method": "rpc_list"}')

@@ -34,14 +34,26 @@ complain(struct parser *a, const char *fmt, ...)
 /* --- which parameter --- */
 
 static bool
-same_name(const char *name, const char *option, size_t len)
+begins(const char *name, const char *option, size_t len)
 {
 	size_t i;
 
 	for (i = 0; i < len; i++)
 		if (name[i] != (option[i] == '-' ? '_' : option[i]))
 			return false;
-	return name[len] == '\0';
+	return true;
+}
+
+static bool
+same_name(const char *name, const char *option, size_t len)
+{
+	return begins(name, option, len) && name[len] == '\0';
+}
+
+const char *
+args_prefix(const json_t *object)
+{
+	return strncmp(method_text(object, "name"), "alt_", 4) == 0 ? "alt_" : "";
 }
 
 /* Parameters of this name at just this depth: path is the first found. @return how many */
@@ -50,19 +62,22 @@ find_at(const json_t *table, const char *option, size_t len, int depth, int at,
 	struct args_path *path)
 {
 	struct args_path deeper;
+	size_t i, skip;
 	json_t *p;
-	size_t i;
 	int n, found = 0;
 
 	json_array_foreach(table, i, p)
 	{
 		deeper = *path;
 		deeper.step[at] = p;
+		skip = strlen(args_prefix(p));
 		if (depth == 0)
 			n = same_name(method_text(p, "name"), option, len);
+		else if (len < skip || !begins(args_prefix(p), option, skip))
+			n = 0;
 		else
-			n = find_at(json_object_get(p, "fields"), option, len, depth - 1, at + 1,
-				&deeper);
+			n = find_at(json_object_get(p, "fields"), option + skip, len - skip,
+				depth - 1, at + 1, &deeper);
 		if (n > 0 && found == 0) {
 			if (depth == 0)
 				deeper.depth = at + 1;

@@ -26,9 +26,12 @@ struct args_path {
 
 /**
  * The parameter that "--name" means: the method's own, else the only one of that name inside its
- * objects, the nearest first.
+ * objects, the nearest first; of an object alt_X by "--alt-name", for X has the same fields.
  */
 struct args_path args_find(const json_t *method, const char *option);
+
+/** What stands before the names of an object's fields, as options: "alt_" or nothing. */
+const char *args_prefix(const json_t *object);
 
 /**
  * Words after the command: "--option value", "--flag", "--option=value", and values of required

@@ -45,16 +45,17 @@ complete_command(const json_t *methods, char **words, int num)
 }
 
 static void
-complete_options(const json_t *params, const char *typed)
+complete_options(const json_t *params, const char *prefix, const char *typed)
 {
-	char option[64];
+	char name[64], option[64];
 	json_t *p;
 	size_t i;
 
 	json_array_foreach(params, i, p)
 	{
-		candidate(option_of(method_text(p, "name"), option, sizeof(option)), typed);
-		complete_options(json_object_get(p, "fields"), typed);
+		snprintf(name, sizeof(name), "%s%s", prefix, method_text(p, "name"));
+		candidate(option_of(name, option, sizeof(option)), typed);
+		complete_options(json_object_get(p, "fields"), args_prefix(p), typed);
 	}
 }
 
@@ -224,7 +225,7 @@ complete(const json_t *methods, char **words, int num)
 	}
 	if (complete_plain(method, words + used, num - used))
 		return;
-	complete_options(json_object_get(method, "params"), typed);
+	complete_options(json_object_get(method, "params"), "", typed);
 	candidate("--json", typed);
 	candidate("--help", typed);
 }

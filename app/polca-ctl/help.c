@@ -120,14 +120,15 @@ help_group(const json_t *methods, char **words, int num)
 }
 
 static void
-help_param(const json_t *p, int indent)
+help_param(const json_t *p, const char *prefix, int indent)
 {
 	const char *type = method_text(p, "type");
 	json_t *field;
-	char option[64], text[1500];
+	char name[64], option[64], text[1500];
 	size_t i;
 	int at;
 
+	snprintf(name, sizeof(name), "%s%s", prefix, method_text(p, "name"));
 	snprintf(text, sizeof(text), "%s", method_text(p, "help"));
 	if (strcmp(type, "object") != 0 && strcmp(type, "list") != 0 &&
 			strcmp(type, "address") != 0 && strcmp(type, "boolean") != 0)
@@ -141,12 +142,12 @@ help_param(const json_t *p, int indent)
 	at = printf("%*s", indent, "");
 	if (json_object_get(p, "short") != NULL)
 		at += printf("-%s, ", method_text(p, "short"));
-	at += printf("%s", option_of(method_text(p, "name"), option, sizeof(option)));
+	at += printf("%s", option_of(name, option, sizeof(option)));
 	if (strcmp(type, "list") == 0)
 		at += printf(" ...");
 	wrapped(text, COLUMN + indent - 2, at);
 	json_array_foreach(json_object_get(p, "fields"), i, field)
-		help_param(field, indent + 2);
+		help_param(field, args_prefix(p), indent + 2);
 }
 
 static void
@@ -206,7 +207,7 @@ help_method(const json_t *method)
 		printf("\nParameters:\n");
 	json_array_foreach(params, i, p)
 	{
-		help_param(p, 2);
+		help_param(p, "", 2);
 		nested |= json_object_get(p, "fields") != NULL;
 	}
 	if (nested)

@@ -153,6 +153,14 @@ test_fields_of_objects_are_options_too(void **state)
 		"{\"qp_num\": 17, \"wr\": [{\"wr_id\": 5}, {\"wr_id\": 6}, {\"wr_id\": 7}]}");
 	gives("qp modify 17 --dgid 10.0.0.9 --sl 3",
 		"{\"qp_num\": 17, \"ah_attr\": {\"dgid\": \"10.0.0.9\", \"sl\": 3}}");
+	/* of the address and of the alternate one */
+	gives("qp modify 17 --alt-dgid 10.0.1.9 --alt-port 1 --alt_timeout 15 --path-mig-state REARM",
+		"{\"qp_num\": 17, \"alt_ah_attr\": {\"dgid\": \"10.0.1.9\", \"port\": 1},"
+		" \"alt_timeout\": 15, \"path_mig_state\": \"REARM\"}");
+	gives("qp modify 17 --dgid 10.0.0.9 --alt-ah-attr dgid=10.0.1.9,sl=2",
+		"{\"qp_num\": 17, \"ah_attr\": {\"dgid\": \"10.0.0.9\"},"
+		" \"alt_ah_attr\": {\"dgid\": \"10.0.1.9\", \"sl\": 2}}");
+	refuses("qp modify 17 --alt-qp-state RTS", "is no option");
 	/* its own parameter comes before the one inside ah_attr */
 	gives("qp modify 17 --port 1", "{\"qp_num\": 17, \"port\": 1}");
 	/* length is a field of sg_list and of bind_mw */

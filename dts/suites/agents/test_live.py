@@ -356,14 +356,15 @@ def test_a_wrong_answer(station, polca, wrong):
 def test_rate_limit(station, verdict, polca):
     """Beyond its burst a source is served at its rate; another source is not held back."""
     before = polca.rpc('stats_get')['live']['rate_limited']
-    for i in range(2500):
-        station.tx(live(1), qpn=1)
     got = 0
-    while station.maybe(0.5):
-        got += 1
+    for _ in range(25):  # no more at once than the device's queue takes
+        for _ in range(100):
+            station.tx(live(1), qpn=1)
+        while station.maybe(0.05):
+            got += 1
     limited = polca.rpc('stats_get')['live']['rate_limited'] - before
     assert limited == verdict['rate_limited'] and got + limited == 2500
-    assert 1 <= got < 2400 and limited > 100, (got, limited)
+    assert 100 <= got < 2400, (got, limited)
     p = station.ask(live(1), qpn=1, slid=PEER_LID + 7)
     assert p.dlid == PEER_LID + 7
     wait_until(lambda: station.tx(live(1), qpn=1) or station.maybe(0.2))

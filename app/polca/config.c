@@ -400,6 +400,23 @@ fill_links(struct config *c)
 	}
 }
 
+static void
+fill_services(struct config *c)
+{
+	struct engine_config *e = &c->engine;
+	unsigned int i;
+
+	e->num_services = c->num_services;
+	for (i = 0; i < c->num_services; i++) {
+		const struct config_service *s = &c->service[i];
+
+		e->service[i] = s->svc;
+		e->service[i].service_mask = UINT64_MAX;
+		if (s->port != 0)
+			e->service[i].service_id = cm_service_id(s->port_space, s->port);
+	}
+}
+
 int
 config_load(struct config *c, const char *path, const char *text, struct error *err)
 {
@@ -421,5 +438,6 @@ config_load(struct config *c, const char *path, const char *text, struct error *
 	if (ret != 0)
 		return ret;
 	fill_links(c);
+	fill_services(c);
 	return config_check(c, err);
 }

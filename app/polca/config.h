@@ -42,6 +42,12 @@ struct config_port {
 	struct sma_port_config sma; /* .guid, .pkeys, .vl_cap and .sm_state are filled in from here */
 };
 
+struct config_service {
+	struct svc_config svc; /* .service_id and .service_mask are filled in from here */
+	uint16_t port;
+	uint32_t port_space;
+};
+
 struct config_log {
 	char component[64];
 	uint32_t level; /* RTE_LOG_ */
@@ -65,6 +71,8 @@ struct config {
 	struct engine_config engine; /* .link is filled in by config_load() */
 	struct config_port port[LINK_PORTS_MAX];
 	unsigned int num_ports;
+	struct config_service service[ENGINE_SERVICES_MAX];
+	unsigned int num_services;
 	struct config_log log[CONFIG_LOG_MAX];
 	unsigned int num_log;
 };

@@ -8,6 +8,7 @@
  */
 
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "config.h"
@@ -159,6 +160,36 @@ check_port(const struct config *c, unsigned int port, struct error *err)
 	return ret;
 }
 
+/* Somewhere to listen, and only one thing there. */
+static int
+check_service(const struct config *c, unsigned int i, struct error *err)
+{
+	const struct config_service *s = &c->service[i];
+	const struct svc_config *all = c->engine.service;
+	unsigned int k;
+
+	if (svc_kind(s->svc.kind) == NULL || !svc_kind(s->svc.kind)->server)
+		return error_set(err, EINVAL,
+				"services[%u].kind: got \"%s\", which is no kind of service", i,
+				s->svc.kind);
+	if (s->port != 0 && s->svc.service_id != 0)
+		return error_set(err, EINVAL,
+				"services[%u]: got both port and service_id, expected one of them",
+				i);
+	if (s->port == 0 && s->svc.service_id == 0 && s->svc.tcp_port == 0)
+		return error_set(err, EINVAL,
+				"services[%u]: got neither port nor service_id, expected one of "
+				"them",
+				i);
+	for (k = 0; k < i; k++)
+		if (all[k].service_id == all[i].service_id && all[i].service_id != 0)
+			return error_set(err, EINVAL,
+					"services[%u]: listens on service ID 0x%016" PRIx64
+					", as services[%u] does already",
+					i, all[i].service_id, k);
+	return 0;
+}
+
 int
 config_check(const struct config *c, struct error *err)
 {
@@ -171,5 +202,7 @@ config_check(const struct config *c, struct error *err)
 				"hugepages can be shared");
 	for (i = 0; i < c->num_ports && ret == 0; i++)
 		ret = check_port(c, i, err);
+	for (i = 0; i < c->num_services && ret == 0; i++)
+		ret = check_service(c, i, err);
 	return ret;
 }

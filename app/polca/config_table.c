@@ -284,6 +284,69 @@ static const struct key live_keys[] = {
 	END,
 };
 
+#define CM(f, low, high, text) UINT(struct config, engine.cm.f, #f, low, high, text)
+
+static const struct key cm_keys[] = {
+	CM(max_connections, 1, 1 << 20,
+			"Connections of a worker, those that ended a moment ago (TIMEWAIT) included."),
+	CM(max_half_open, 1, 1 << 20, "Requests of others not yet established, per worker."),
+	CM(max_half_open_per_peer, 1, 1 << 20, "The same of one peer."),
+	CM(max_connections_per_peer, 1, 1 << 20, "Connections with one peer, per worker."),
+	CM(max_listeners, 1, 65535, "Service IDs that listen."),
+	CM(response_timeout, 0, 31,
+			"Time that we take to answer a message at most: 4.096 us * 2^it."),
+	CM(max_retries, 0, 15, "A message that nobody answers is sent again so often."),
+	CM(ack_delay, 0, 31, "Our share of the peer's Local ACK Timeout: 4.096 us * 2^it."),
+	CM(packet_life, 0, 31,
+			"PacketLifeTime of RoCE paths, where no SA tells: 4.096 us * 2^it."),
+	BOOL(struct config, engine.cm.send_mra, "send_mra",
+			"Answer a repeated request that still waits by MRA."),
+	END,
+};
+
+#define SERVICE(f, low, high, text) UINT(struct config_service, svc.f, #f, low, high, text)
+
+static const struct key_word port_space_words[] = {
+	{ "tcp", CM_PS_TCP },
+	{ "udp", CM_PS_UDP },
+	{ "ib", CM_PS_IB },
+	{ NULL, 0 },
+};
+
+static const struct key service_keys[] = {
+	{ .name = "kind",
+			.type = KEY_TEXT,
+			.flags = KEY_REQUIRED,
+			FIELD(struct config_service, svc.kind),
+			.help = "What answers: memory, echo, sink, rping, ...; polca-ctl cm listen "
+				"--help tells all." },
+	TEXT(struct config_service, svc.name, "name", "The operator's name for it. Default: the kind."),
+	UINT(struct config_service, port, "port", 1, 65535,
+			"Port that it listens on, as rdma_cm programs count them."),
+	{ .name = "port_space",
+			.type = KEY_ENUM,
+			FIELD(struct config_service, port_space),
+			.words = port_space_words,
+			.help = "Port space of port." },
+	HEX(struct config_service, svc.service_id, "service_id", 1, UINT64_MAX,
+			"Instead of port: the service ID itself."),
+	UINT(struct config_service, svc.tcp_port, "tcp_port", 1, 65535,
+			"perftest: port of its exchange over TCP. Default: none."),
+	SERVICE(length, 1, UINT64_C(1) << 40, "Bytes of its memory. Default: the kind's."),
+	SERVICE(size, 1, UINT32_MAX, "Bytes of a message at most. Default: the kind's."),
+	SERVICE(depth, 1, 1 << 20, "Receives kept posted. Default: the kind's."),
+	BOOL(struct config_service, svc.per_connection, "per_connection",
+			"memory: each connection has its own."),
+	SERVICE(max_connections, 1, 1 << 20, "Connections at most. Default: the kind's."),
+	END,
+};
+
+static const struct key service_item[] = {
+	{ .name = "service", .type = KEY_OBJECT, .fields = service_keys },
+};
+
+static const struct config_service service_init = { .port_space = CM_PS_TCP };
+
 static const struct key address_keys[] = {
 	{ .name = "address",
 			.type = KEY_PREFIX,
@@ -493,6 +556,9 @@ static const struct key root_keys[] = {
 	OBJECT("sa", sa_keys, "Subnet administration."),
 	OBJECT("sma", sma_keys, "The channel adapter as subnet managers see it, on native IB ports."),
 	OBJECT("live", live_keys, "Answers to pings over management datagrams."),
+	OBJECT("cm", cm_keys, "The communication manager: who connects, and how many."),
+	LIST(struct config, service, num_services, "services", ENGINE_SERVICES_MAX, service_item,
+			&service_init, "Services that listen for connections from the start."),
 	{ .name = "ports",
 			.type = KEY_LIST,
 			.flags = KEY_REQUIRED,
@@ -526,5 +592,6 @@ config_init(struct config *c)
 	c->engine.sa.server = sa_config_default;
 	c->engine.sma.limits = sma_limits_default;
 	c->engine.live = live_limits_default;
+	c->engine.cm = cm_limits_default;
 	strcpy(c->file_prefix, "polca");
 }

@@ -441,6 +441,47 @@ test_native_ib_port_must_make_sense(void **state)
 			"\"discovering\", \"standby\", \"master\"");
 }
 
+#define SERVICES(list) "{\"services\": [" list "], " PORTS "}"
+
+static void
+test_services_arrive(void **state)
+{
+	const struct svc_config *s = config.engine.service;
+
+	(void)state;
+	taken(SERVICES("{\"kind\": \"memory\", \"port\": 4000, \"length\": 65536, "
+		       "\"per_connection\": true, \"name\": \"grant\"}, "
+		       "{\"kind\": \"rping\", \"service_id\": \"0x1000000000001234\", "
+		       "\"max_connections\": 7}"));
+	assert_int_equal(config.engine.num_services, 2);
+	assert_true(s[0].service_id == UINT64_C(0x1060FA0)); /* cm 7: TCP, 4000 */
+	assert_true(s[0].service_mask == UINT64_MAX);
+	assert_true(s[0].length == 65536 && s[0].per_connection);
+	assert_string_equal(s[0].name, "grant");
+	assert_true(s[1].service_id == UINT64_C(0x1000000000001234));
+	assert_int_equal(s[1].max_connections, 7);
+	assert_int_equal(config.engine.cm.max_retries, 15);
+}
+
+static void
+test_services_must_make_sense(void **state)
+{
+	(void)state;
+	refused(SERVICES("{\"kind\": \"web\", \"port\": 1}"),
+			"services[0].kind: got \"web\", which is no kind of service");
+	refused(SERVICES("{\"port\": 1}"), "services[0].kind: missing");
+	refused(SERVICES("{\"kind\": \"echo\"}"),
+			"services[0]: got neither port nor service_id, expected one of them");
+	refused(SERVICES("{\"kind\": \"echo\", \"port\": 1, \"service_id\": \"0x1\"}"),
+			"services[0]: got both port and service_id, expected one of them");
+	refused(SERVICES("{\"kind\": \"echo\", \"port\": 1}, {\"kind\": \"sink\", "
+			 "\"service_id\": \"0x1060001\"}"),
+			"services[1]: listens on service ID 0x0000000001060001, as services[0] "
+			"does already");
+	refused(SERVICES("{\"kind\": \"echo\", \"port\": 0}"),
+			"services[0].port: got 0, expected an integer from 1 to 65535");
+}
+
 int
 main(void)
 {
@@ -460,6 +501,8 @@ main(void)
 		cmocka_unit_test(test_native_ib_port_arrives),
 		cmocka_unit_test(test_native_ib_port_by_default),
 		cmocka_unit_test(test_native_ib_port_must_make_sense),
+		cmocka_unit_test(test_services_arrive),
+		cmocka_unit_test(test_services_must_make_sense),
 		cmocka_unit_test(test_what_is_not_said_is_the_default),
 		cmocka_unit_test(test_printed_configuration_reads_back),
 		cmocka_unit_test(test_eal_arguments_of_an_ordinary_user),

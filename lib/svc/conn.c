@@ -40,7 +40,7 @@ shape(struct svc_conn *c, struct cm_conn_param *param)
 		.initiator_depth = 16,
 		.retry_count = 7,
 		.rnr_retry_count = 7,
-		.min_rnr_timer = 12, /* 0.64 ms */
+		.min_rnr_timer = 4, /* 0.04 ms: receives come back soon */
 	};
 	if (s->ops->shape != NULL)
 		s->ops->shape(c, param);

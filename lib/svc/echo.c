@@ -7,7 +7,8 @@
  * of them at a time. As a client: count messages of size bytes, each expected back; with size 16,
  * count 1 what rdma_client does, and as a server what rdma_client needs.
  *
- * Buffers of a place: depth for receives, and of a client depth for sends.
+ * Buffers of a place: of a client depth for receives and depth for sends; of a server twice depth,
+ * because the next message may be here before the completion of the last one's way back was seen.
  */
 
 #include "svc/kinds.h"
@@ -19,20 +20,26 @@ struct echo_conn {
 	uint64_t received;
 };
 
+static uint32_t
+receives(const struct svc_config *c)
+{
+	return c->active ? c->depth : 2 * c->depth;
+}
+
 static int
 echo_open(struct svc *s, struct error *err)
 {
 	const struct svc_config *c = svc_config(s);
-	uint64_t ring = (uint64_t)c->depth * c->size;
+	uint32_t queue = receives(c);
 
-	svc_queues(s, c->depth, c->depth);
-	return svc_buffers(s, c->active ? 2 * ring : ring, MEM_ACCESS_LOCAL_WRITE, err);
+	svc_queues(s, queue, queue);
+	return svc_buffers(s, 2 * (uint64_t)c->depth * c->size, MEM_ACCESS_LOCAL_WRITE, err);
 }
 
 static int
 echo_prepare(struct svc_conn *c)
 {
-	return svc_recv_ring(c, 0);
+	return svc_recv_ring(c, receives(svc_config(svc_conn_service(c))));
 }
 
 /* --- server --- */

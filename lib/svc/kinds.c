@@ -18,15 +18,15 @@ svc_check(const char *what, uint64_t got, uint64_t min, uint64_t max, struct err
 }
 
 int
-svc_recv_ring(struct svc_conn *c, uint64_t offset)
+svc_recv_ring(struct svc_conn *c, uint32_t count)
 {
 	const struct svc_config *config = svc_config(svc_conn_service(c));
 	struct svc_region r = svc_conn_buffer(c);
 	uint32_t i;
 	int ret = 0;
 
-	for (i = 0; i < config->depth && ret == 0; i++)
-		ret = svc_recv(c, i, &r, offset + (uint64_t)i * config->size, config->size);
+	for (i = 0; i < count && ret == 0; i++)
+		ret = svc_recv(c, i, &r, (uint64_t)i * config->size, config->size);
 	return ret;
 }
 

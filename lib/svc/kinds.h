@@ -21,8 +21,8 @@ extern const struct svc_ops svc_ucmatose;
 /** Control thread: is a parameter within its bounds? "size: got 7, allowed: 32 to 65535" */
 int svc_check(const char *what, uint64_t got, uint64_t min, uint64_t max, struct error *err);
 
-/** In prepare(): depth receives of size bytes, wr_id 0 on, buffers from @p offset of the place's on. */
-int svc_recv_ring(struct svc_conn *c, uint64_t offset);
+/** In prepare(): receives of size bytes, wr_id 0 on, at the begin of the place's buffer. */
+int svc_recv_ring(struct svc_conn *c, uint32_t count);
 
 /** Contents of the n-th message of a client. */
 void svc_fill(uint8_t *bytes, uint32_t length, uint64_t message);

@@ -29,7 +29,7 @@ sink_open(struct svc *s, struct error *err)
 static int
 sink_prepare(struct svc_conn *c)
 {
-	return svc_conn_active(c) ? 0 : svc_recv_ring(c, 0);
+	return svc_conn_active(c) ? 0 : svc_recv_ring(c, svc_config(svc_conn_service(c))->depth);
 }
 
 static void

@@ -118,12 +118,18 @@ void
 run(struct node *n)
 {
 	uint64_t now = n->world->now;
+	unsigned int done;
 
 	if (n->cm == NULL)
 		return;
-	while (cm_run(n->cm, now, 64) + mad_run(n->mad, now, 64) + rc_run(n->rc, now, 64) +
-			(n->work != NULL ? n->work(n) : 0) != 0)
-		;
+	do {
+		/* a NAK is on its way before the DREQ that follows from it */
+		done = rc_run(n->rc, now, 64);
+		done += mad_run(n->mad, now, 64);
+		done += cm_run(n->cm, now, 64);
+		if (n->work != NULL)
+			done += n->work(n);
+	} while (done != 0);
 }
 
 void
@@ -797,6 +803,8 @@ node_destroy(struct node *n)
 		return;
 	cm_destroy(n->cm);
 	n->cm = NULL;
+	if (n->leave != NULL)
+		n->leave(n);
 	mad_worker_destroy(n->mad);
 	rc_worker_destroy(n->rc);
 	rc_dev_destroy(n->dev);

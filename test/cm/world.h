@@ -94,6 +94,7 @@ struct node {
 	uint8_t request_private[CM_REQ_PRIVATE];
 	unsigned int requests;
 	unsigned int (*work)(struct node *n); /* one more in run(); may be NULL */
+	void (*leave)(struct node *n); /* at the end, when the CM is gone; may be NULL */
 	void (*on_established)(struct life *l);
 	void (*on_ended)(struct life *l);
 	struct life lives[WORLD_LIVES]; /* in order */

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#include <string.h>
+
+#include "svc/perftest_exchange.h"
+#include "wire/bytes.h"
+
+#define NUMBER    8 /* bytes of one number of a report */
+#define NUMBERS   5 /* size, iterations, peak, average, message rate */
+#define MTU_LEN   2 /* a digit, as ibv_mtu counts, and a zero byte */
+#define WORD      4
+#define OLDEST    "5.70" /* what 6.06 talks to */
+#define DONE      "done"
+
+bool
+perftest_is_version(const uint8_t *m, size_t len)
+{
+	unsigned int i;
+
+	if (len != PERFTEST_VERSION_LEN || m[0] < '0' || m[0] > '9' || m[1] != '.')
+		return false;
+	for (i = 2; i < len && m[i] != '\0'; i++) {
+		if (m[i] < '0' || m[i] > '9')
+			return false;
+	}
+	return i > 2 && i < len;
+}
+
+/* Versions are printed with one digit before the point and two behind it; 23.04 is beyond 6.06. */
+static bool
+too_old(const uint8_t *m)
+{
+	return m[1] == '.' && memcmp(m, OLDEST, 4) < 0;
+}
+
+/* --- messages: each fills the answer and returns its length, or -1 --- */
+
+static int
+version(struct perftest_exchange *x, const uint8_t *m, size_t len, uint8_t *answer)
+{
+	if (!perftest_is_version(m, len) || too_old(m))
+		return -1;
+	memset(answer, 0, PERFTEST_VERSION_LEN);
+	memcpy(answer, PERFTEST_VERSION, sizeof(PERFTEST_VERSION));
+	x->step = PERFTEST_CYCLE_BUFFER;
+	return PERFTEST_VERSION_LEN;
+}
+
+/* Both sides take the larger value: theirs. */
+static int
+same(struct perftest_exchange *x, const uint8_t *m, size_t len, uint8_t *answer)
+{
+	if (len != WORD)
+		return -1;
+	memcpy(answer, m, WORD);
+	x->step++;
+	return WORD;
+}
+
+/* Both sides take the smaller value. Over a connection two bytes go, over some four. */
+static int
+mtu(struct perftest_exchange *x, const uint8_t *m, size_t len, uint8_t *answer)
+{
+	uint16_t theirs;
+
+	if (len < MTU_LEN || len > WORD || m[0] < '1' || m[0] > '5')
+		return -1;
+	theirs = (uint16_t)(128u << (m[0] - '0'));
+	memset(answer, 0, len);
+	answer[0] = '0';
+	while (answer[0] < '5' && 128u << (answer[0] - '0') < x->mtu)
+		answer[0]++;
+	if (theirs < x->mtu)
+		x->mtu = theirs;
+	x->step = PERFTEST_TALK;
+	return (int)len;
+}
+
+static int
+dest(struct perftest_exchange *x, const uint8_t *m, size_t len, uint8_t *answer)
+{
+	struct perftest_dest theirs, ours = { 0 };
+
+	if (!x->stream)
+		perftest_bytes_read(m, &theirs);
+	else if (!perftest_text_read(m, len, &theirs))
+		return -1;
+	if (!x->dest(x->arg, &theirs, &ours))
+		return -1;
+	ours.has_gid = theirs.has_gid;
+	if (x->stream)
+		return (int)perftest_text_write(&ours, answer);
+	perftest_bytes_write(&ours, answer);
+	return PERFTEST_BYTES;
+}
+
+/* Of a test in one direction the client does not look at ours. */
+static int
+report(struct perftest_exchange *x, const uint8_t *m, size_t len, uint8_t *answer)
+{
+	(void)m;
+	(void)len;
+	if (x->step != PERFTEST_REPORT) {
+		x->step = PERFTEST_REPORT;
+		x->numbers = NUMBERS;
+	}
+	if (--x->numbers == 0)
+		x->step = PERFTEST_TALK;
+	memset(answer, 0, NUMBER);
+	return NUMBER;
+}
+
+static int
+talk(struct perftest_exchange *x, const uint8_t *m, size_t len, uint8_t *answer)
+{
+	if (len == NUMBER)
+		return report(x, m, len, answer);
+	if (x->stream && len == sizeof(DONE)) {
+		memcpy(answer, DONE, sizeof(DONE));
+		x->step = PERFTEST_DONE;
+		return sizeof(DONE);
+	}
+	if (x->stream || len == PERFTEST_BYTES)
+		return dest(x, m, len, answer);
+	return -1;
+}
+
+static int
+after_done(struct perftest_exchange *x, const uint8_t *m, size_t len, uint8_t *answer)
+{
+	(void)x;
+	(void)m;
+	(void)len;
+	(void)answer;
+	return -1;
+}
+
+static const struct {
+	unsigned int length; /* over a stream; 0: see frame_talk() */
+	int (*answer)(struct perftest_exchange *x, const uint8_t *m, size_t len, uint8_t *answer);
+} steps[] = {
+	[PERFTEST_VERSION_STEP] = { PERFTEST_VERSION_LEN, version },
+	[PERFTEST_CYCLE_BUFFER] = { WORD, same },
+	[PERFTEST_CACHE_LINE] = { WORD, same },
+	[PERFTEST_MTU] = { MTU_LEN, mtu },
+	[PERFTEST_TALK] = { 0, talk },
+	[PERFTEST_REPORT] = { NUMBER, report },
+	[PERFTEST_DONE] = { 1, after_done },
+};
+
+/* A report begins with a size of less than 2^56 bytes, a text with a digit, and "done" is no number. */
+static int
+frame_talk(const uint8_t *bytes, size_t len)
+{
+	int text;
+
+	if (bytes[0] == 0)
+		return NUMBER;
+	if (bytes[0] == DONE[0] && (len < 2 || bytes[1] == DONE[1]))
+		return len < sizeof(DONE) || memcmp(bytes, DONE, sizeof(DONE)) == 0 ? sizeof(DONE) : -1;
+	text = perftest_text_length(bytes, len);
+	return text != 0 ? text : PERFTEST_TEXT_LID;
+}
+
+int
+perftest_frame(const struct perftest_exchange *x, const uint8_t *bytes, size_t len)
+{
+	int length;
+
+	if (len == 0)
+		return 0;
+	length = (int)steps[x->step].length;
+	if (length == 0)
+		length = frame_talk(bytes, len);
+	return length < 0 || (size_t)length <= len ? length : 0;
+}
+
+int
+perftest_answer(struct perftest_exchange *x, const uint8_t *message, size_t len, uint8_t *answer)
+{
+	return steps[x->step].answer(x, message, len, answer);
+}

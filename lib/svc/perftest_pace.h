@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#ifndef SVC_PERFTEST_PACE_H
+#define SVC_PERFTEST_PACE_H
+
+/**
+ * @file
+ * Does the client wait for an answer to each message (ib_send_lat, ib_write_lat), or not (..._bw)? It
+ * does not say so, but it shows: who waits is never more than one message ahead.
+ *
+ * The first message is answered when nothing has followed it for a while; a latency test's first
+ * iteration is that much longer. From then on answers go out at once, and the first sign that the
+ * client is ahead ends them for good. An answer too many hurts nobody: a Write goes to the buffer
+ * that was named for it, a Send waits for a receive that never comes.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/** An answer's acknowledgement may be late by so many messages. */
+#define PERFTEST_UNACKNOWLEDGED 4
+
+enum perftest_mode {
+	PERFTEST_LEARNING,
+	PERFTEST_LATENCY,
+	PERFTEST_BANDWIDTH,
+};
+
+struct perftest_pace {
+	enum perftest_mode mode;
+	uint64_t answered;
+	uint64_t acknowledged; /**< answers that have completed; the caller counts them */
+	uint64_t first; /**< time the first message was seen, 0: not yet */
+};
+
+/**
+ * Look what has come.
+ *
+ * @param received  messages since the start
+ * @param begun     a part of one more is here
+ * @param patience  how long the first one must stand alone
+ * @return answer the last one now
+ */
+bool perftest_pace(struct perftest_pace *p, uint64_t received, bool begun, uint64_t now,
+	uint64_t patience);
+
+#endif

@@ -17,6 +17,7 @@ extern const struct svc_ops svc_echo;
 extern const struct svc_ops svc_sink;
 extern const struct svc_ops svc_rping;
 extern const struct svc_ops svc_ucmatose;
+extern const struct svc_ops svc_perftest;
 
 /** Control thread: is a parameter within its bounds? "size: got 7, allowed: 32 to 65535" */
 int svc_check(const char *what, uint64_t got, uint64_t min, uint64_t max, struct error *err);

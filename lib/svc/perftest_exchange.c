@@ -13,6 +13,7 @@
 #define WORD      4
 #define OLDEST    "5.70" /* what 6.06 talks to */
 #define DONE      "done"
+#define DONE_LEN  5
 
 bool
 perftest_is_version(const uint8_t *m, size_t len)
@@ -101,7 +102,8 @@ static int
 report(struct perftest_exchange *x, const uint8_t *m, size_t len, uint8_t *answer)
 {
 	(void)m;
-	(void)len;
+	if (len != NUMBER)
+		return -1;
 	if (x->step != PERFTEST_REPORT) {
 		x->step = PERFTEST_REPORT;
 		x->numbers = NUMBERS;
@@ -117,10 +119,10 @@ talk(struct perftest_exchange *x, const uint8_t *m, size_t len, uint8_t *answer)
 {
 	if (len == NUMBER)
 		return report(x, m, len, answer);
-	if (x->stream && len == sizeof(DONE)) {
-		memcpy(answer, DONE, sizeof(DONE));
+	if (x->stream && len == DONE_LEN) {
+		memcpy(answer, DONE, DONE_LEN);
 		x->step = PERFTEST_DONE;
-		return sizeof(DONE);
+		return DONE_LEN;
 	}
 	if (x->stream || len == PERFTEST_BYTES)
 		return dest(x, m, len, answer);
@@ -159,7 +161,7 @@ frame_talk(const uint8_t *bytes, size_t len)
 	if (bytes[0] == 0)
 		return NUMBER;
 	if (bytes[0] == DONE[0] && (len < 2 || bytes[1] == DONE[1]))
-		return len < sizeof(DONE) || memcmp(bytes, DONE, sizeof(DONE)) == 0 ? sizeof(DONE) : -1;
+		return len < DONE_LEN || memcmp(bytes, DONE, DONE_LEN) == 0 ? DONE_LEN : -1;
 	text = perftest_text_length(bytes, len);
 	return text != 0 ? text : PERFTEST_TEXT_LID;
 }

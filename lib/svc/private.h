@@ -57,6 +57,7 @@ struct svc_worker {
 	struct cm *cm;
 	struct rc_worker *rc;
 	uint32_t cqn;
+	bool listening;
 	uint32_t room; /* completions that no connection has a share of */
 	uint32_t connections;
 	uint64_t now;

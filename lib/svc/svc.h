@@ -124,6 +124,8 @@ struct svc_ops {
 	 * connection, of which ended() tells. May be NULL if the kind posts nothing.
 	 */
 	void (*completion)(struct svc_conn *c, const struct wc *wc);
+	/** Each svc_worker_run(), while the connection stands. May be NULL. */
+	void (*turn)(struct svc_conn *c);
 	/** It has ended. May be NULL. */
 	void (*ended)(struct svc_conn *c, const struct cm_info *info);
 	/**
@@ -189,6 +191,16 @@ int svc_worker_connect(struct svc_worker *w, struct cm_connect *c, uint64_t now,
 /** Poll completions, up to @p budget, and tidy up; every turn. @return how many */
 unsigned int svc_worker_run(struct svc_worker *w, uint64_t now, unsigned int budget);
 
+/**
+ * A connection without the CM, both sides having told each other their queue pairs: receives posted,
+ * QP in RTS. It is the caller's, who closes it; ended() is not said. @p attr  from the path to the
+ * PSNs, in host order; access and retries are the kind's
+ */
+struct svc_conn *svc_direct_open(struct svc_worker *w, const struct qp_attr *attr,
+	struct error *err);
+/** Its QP is destroyed at once. */
+void svc_direct_close(struct svc_conn *c);
+
 /* --- for kinds of services --- */
 
 #define SVC_INLINE 64
@@ -228,6 +240,8 @@ uint32_t svc_conn_place(const struct svc_conn *c); /**< 0 to max_connections - 1
 bool svc_conn_active(const struct svc_conn *c); /**< our cm_connect() */
 cm_id svc_conn_id(const struct svc_conn *c);
 uint32_t svc_conn_qpn(const struct svc_conn *c);
+/** What its QP has received so far, Writes too. */
+int svc_conn_received(const struct svc_conn *c, struct rc_qp_received *r);
 uint64_t svc_conn_now(const struct svc_conn *c); /**< of the last svc_worker_run() */
 /**
  * Post on the connection's QP; the low 32 bits of wr_id are the kind's own.

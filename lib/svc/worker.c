@@ -46,8 +46,10 @@ int
 svc_worker_listen(struct svc_worker *w)
 {
 	const struct svc_config *c = &w->svc->config;
+	int ret = cm_listen(w->cm, c->service_id, c->service_mask, &svc_cm_user, w);
 
-	return cm_listen(w->cm, c->service_id, c->service_mask, &svc_cm_user, w);
+	w->listening |= ret == 0;
+	return ret;
 }
 
 void
@@ -55,7 +57,9 @@ svc_worker_unlisten(struct svc_worker *w)
 {
 	const struct svc_config *c = &w->svc->config;
 
-	cm_unlisten(w->cm, c->service_id, c->service_mask);
+	if (w->listening) /* else it may be another service's ID */
+		cm_unlisten(w->cm, c->service_id, c->service_mask);
+	w->listening = false;
 }
 
 int
@@ -176,6 +180,19 @@ tidy(struct svc_worker *w)
 	}
 }
 
+static void
+turns(struct svc_worker *w)
+{
+	void (*turn)(struct svc_conn *c) = w->svc->ops->turn;
+	struct svc_conn *c, *next;
+
+	for (c = TAILQ_FIRST(&w->conns); turn != NULL && c != NULL; c = next) {
+		next = TAILQ_NEXT(c, link); /* c may be gone from inside */
+		if (c->state <= SVC_CONN_STANDING)
+			turn(c);
+	}
+}
+
 unsigned int
 svc_worker_run(struct svc_worker *w, uint64_t now, unsigned int budget)
 {
@@ -196,6 +213,7 @@ svc_worker_run(struct svc_worker *w, uint64_t now, unsigned int budget)
 		if ((unsigned int)got < n)
 			break;
 	}
+	turns(w);
 	tidy(w);
 	return done;
 }

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * Connections without the CM: both sides have told each other their queue pairs by other means
+ * (perftest's exchange over TCP). To the kind they are connections like others; who opened one
+ * connects and closes it.
+ */
+
+#include <errno.h>
+
+#include "svc/private.h"
+
+#define MASK_INIT                                                                                  \
+	(QP_ATTR_STATE | QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_ACCESS_FLAGS)
+#define MASK_RTR                                                                                   \
+	(QP_ATTR_STATE | QP_ATTR_AV | QP_ATTR_PATH_MTU | QP_ATTR_DEST_QPN | QP_ATTR_RQ_PSN |       \
+		QP_ATTR_MAX_DEST_RD_ATOMIC | QP_ATTR_MIN_RNR_TIMER)
+#define MASK_RTS                                                                                   \
+	(QP_ATTR_STATE | QP_ATTR_TIMEOUT | QP_ATTR_RETRY_CNT | QP_ATTR_RNR_RETRY |                 \
+		QP_ATTR_SQ_PSN | QP_ATTR_MAX_QP_RD_ATOMIC)
+
+static int
+step(const struct svc_conn *c, struct qp_attr *attr, enum qp_state state, uint32_t mask,
+	struct error *err)
+{
+	attr->qp_state = state;
+	return rc_qp_modify(c->w->rc, c->qpn, attr, mask, err);
+}
+
+/* INIT, receives, RTR, RTS. */
+static int
+bring_up(struct svc_conn *c, const struct qp_attr *from, const struct cm_conn_param *param,
+	struct error *err)
+{
+	struct qp_attr attr = *from;
+	int ret;
+
+	attr.qp_access_flags = param->access;
+	attr.min_rnr_timer = param->min_rnr_timer;
+	attr.retry_cnt = param->retry_count;
+	attr.rnr_retry = param->rnr_retry_count;
+	ret = step(c, &attr, QPS_INIT, MASK_INIT, err);
+	if (ret == 0 && c->svc->ops->prepare != NULL)
+		ret = c->svc->ops->prepare(c);
+	if (ret == 0)
+		ret = step(c, &attr, QPS_RTR, MASK_RTR, err);
+	if (ret == 0)
+		ret = step(c, &attr, QPS_RTS, MASK_RTS, err);
+	return ret;
+}
+
+struct svc_conn *
+svc_direct_open(struct svc_worker *w, const struct qp_attr *attr, struct error *err)
+{
+	struct cm_conn_param param;
+	struct svc_conn *c = svc_conn_new(w, false, &param);
+
+	if (c == NULL) {
+		error_set(err, ENOSPC, "service %s: no place for one more connection, it has %u",
+			w->svc->config.name, w->svc->config.max_connections);
+		return NULL;
+	}
+	if (rc_qp_create(w->rc, &param.qp, &c->qpn, err) != 0) {
+		svc_conn_free(c);
+		return NULL;
+	}
+	if (bring_up(c, attr, &param, err) != 0) {
+		svc_direct_close(c);
+		return NULL;
+	}
+	c->state = SVC_CONN_STANDING;
+	svc_count(w->counters, connections, 1);
+	svc_count(w->counters, established, 1);
+	return c;
+}
+
+void
+svc_direct_close(struct svc_conn *c)
+{
+	if (c->state == SVC_CONN_STANDING)
+		svc_count(c->w->counters, connections, -1);
+	rc_qp_destroy(c->w->rc, c->qpn, NULL);
+	c->state = SVC_CONN_ENDED;
+	svc_conn_gone(c);
+}
+
+int
+svc_conn_received(const struct svc_conn *c, struct rc_qp_received *r)
+{
+	return rc_qp_received(c->w->rc, c->qpn, r);
+}

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * perftest: the server of ib_send_bw, ib_send_lat, ib_write_bw, ib_write_lat, ib_read_bw, ib_read_lat,
+ * ib_atomic_bw and ib_atomic_lat, all of them at once: memory to write, read and count in, receives
+ * for what is sent, and an answer to each message of a client that waits for one (perftest_pace.h).
+ *
+ * With -R a client's first connection carries the exchange, the others the traffic; which is which
+ * the first message tells. Without -R there are only the latter, made by address.
+ */
+
+#include <errno.h>
+#include <string.h>
+
+#include "svc/kinds.h"
+#include "svc/perftest.h"
+#include "svc/perftest_exchange.h"
+#include "svc/perftest_pace.h"
+#include "svc/perftest_target.h"
+
+#define SENDS        16
+#define DEPTH        512 /* perftest's own */
+#define LENGTH       (8u << 20) /* -a goes up to 8 MiB */
+#define CONNECTIONS  16
+#define TARGET_AT    4096 /* the exchange's messages come before what clients write */
+#define PATIENCE_HZ  5000 /* 200 us */
+#define RD_ATOMIC    16
+
+enum role {
+	ROLE_NEW,
+	ROLE_EXCHANGE,
+	ROLE_TRAFFIC,
+};
+
+struct perftest_conn {
+	enum role role;
+	bool has_target;
+	struct perftest_exchange exchange;
+	struct perftest_pace pace;
+	struct perftest_target target; /* of answers to Writes */
+	uint64_t sends; /* received */
+	uint32_t send_length; /* of the last one */
+	uint64_t bytes; /* received up to the last answer */
+	/* of the CM's request */
+	union gid gid, peer_gid;
+	uint32_t peer_qpn;
+};
+
+/* --- memory --- */
+
+static int
+perftest_open(struct svc *s, struct error *err)
+{
+	const struct svc_config *c = svc_config(s);
+	const struct svc_env *env = svc_env(s);
+	struct perftest_targets *targets;
+	int ret;
+
+	ret = svc_check("length", c->length, 4096, UINT32_MAX, err);
+	if (ret != 0)
+		return ret;
+	targets = mem_zalloc(env->alloc, c->max_connections * sizeof(*targets), 64);
+	if (targets == NULL)
+		return error_set(err, ENOMEM, "no memory for %u connections", c->max_connections);
+	svc_set_state(s, targets);
+	svc_queues(s, SENDS, c->depth);
+	return svc_buffers(s, TARGET_AT + c->length,
+		MEM_ACCESS_LOCAL_WRITE | MEM_ACCESS_REMOTE, err);
+}
+
+static void
+perftest_close(struct svc *s)
+{
+	mem_free(svc_env(s)->alloc, svc_state(s));
+	svc_set_state(s, NULL);
+}
+
+static struct perftest_targets *
+targets_of(struct svc_conn *c)
+{
+	struct perftest_targets *all = svc_state(svc_conn_service(c));
+
+	return &all[svc_conn_place(c)];
+}
+
+static int
+receive(struct svc_conn *c)
+{
+	struct svc_region r = svc_conn_buffer(c);
+
+	return svc_recv(c, 0, &r, 0, (uint32_t)r.length);
+}
+
+/* What the peer is told of our queue pair, and of the memory beside it. */
+static void
+say_ours(struct svc_conn *c, const struct perftest_dest *theirs, struct perftest_dest *ours)
+{
+	struct svc_region r = svc_conn_buffer(c);
+
+	ours->out_reads = theirs->out_reads < RD_ATOMIC ? theirs->out_reads : RD_ATOMIC;
+	ours->qpn = svc_conn_qpn(c);
+	ours->rkey = r.rkey;
+	ours->va = r.va + TARGET_AT;
+}
+
+/* --- connections --- */
+
+static void
+perftest_shape(struct svc_conn *c, struct cm_conn_param *param)
+{
+	(void)c;
+	param->access = MEM_ACCESS_REMOTE;
+	param->responder_resources = RD_ATOMIC;
+	param->initiator_depth = RD_ATOMIC;
+}
+
+static bool
+exchange_dest(void *arg, const struct perftest_dest *theirs, struct perftest_dest *ours)
+{
+	struct svc_conn *c = arg;
+	struct perftest_conn *p = svc_conn_priv(c);
+
+	say_ours(c, theirs, ours);
+	ours->gid = p->gid;
+	/* there is no queue pair yet when the client speaks for the first time */
+	return theirs->qpn == 0 || perftest_target_note(targets_of(c), theirs, ours->va);
+}
+
+static uint16_t
+perftest_request(struct svc_conn *c, const struct cm_request *req, struct cm_conn_param *param)
+{
+	struct perftest_conn *p = svc_conn_priv(c);
+
+	(void)param;
+	p->gid = req->path.av.sgid;
+	p->peer_gid = req->path.av.dgid;
+	p->peer_qpn = req->remote_qpn;
+	p->exchange = (struct perftest_exchange){
+		.mtu = req->path.mtu,
+		.dest = exchange_dest,
+		.arg = c,
+	};
+	return 0;
+}
+
+static int
+perftest_prepare(struct svc_conn *c)
+{
+	const struct svc_config *config = svc_config(svc_conn_service(c));
+	uint32_t i;
+	int ret = 0;
+
+	perftest_targets_clear(targets_of(c));
+	for (i = 0; i < config->depth && ret == 0; i++)
+		ret = receive(c);
+	return ret;
+}
+
+static void
+perftest_ended(struct svc_conn *c, const struct cm_info *info)
+{
+	(void)info;
+	perftest_targets_clear(targets_of(c));
+}
+
+void
+perftest_direct(struct svc_conn *c, const struct perftest_dest *theirs, struct perftest_dest *ours)
+{
+	struct perftest_conn *p = svc_conn_priv(c);
+
+	say_ours(c, theirs, ours);
+	p->role = ROLE_TRAFFIC;
+	p->target = (struct perftest_target){ *theirs, ours->va };
+	p->has_target = true;
+}
+
+/* --- the exchange over a connection --- */
+
+static void
+answer_exchange(struct svc_conn *c, const uint8_t *message, uint32_t len)
+{
+	struct perftest_conn *p = svc_conn_priv(c);
+	uint8_t answer[PERFTEST_MESSAGE_MAX];
+	struct send_wr wr = { .opcode = WR_SEND, .send_flags = SEND_INLINE,
+		.inline_data = answer };
+	int n = perftest_answer(&p->exchange, message, len, answer);
+
+	if (n < 0) {
+		svc_violation(c);
+		return;
+	}
+	wr.inline_len = (uint32_t)n;
+	svc_post_send(c, &wr);
+}
+
+static void
+received(struct svc_conn *c, uint32_t len)
+{
+	struct perftest_conn *p = svc_conn_priv(c);
+	struct svc_region r = svc_conn_buffer(c);
+	uint8_t message[PERFTEST_MESSAGE_MAX];
+
+	/* out of the peer's reach before it is looked at */
+	memcpy(message, r.bytes, len < sizeof(message) ? len : sizeof(message));
+	receive(c);
+	if (p->role == ROLE_NEW)
+		p->role = perftest_is_version(message, len) ? ROLE_EXCHANGE : ROLE_TRAFFIC;
+	if (p->role == ROLE_TRAFFIC) {
+		p->sends++;
+		p->send_length = len;
+	} else if (len <= sizeof(message)) {
+		answer_exchange(c, message, len);
+	} else {
+		svc_violation(c);
+	}
+}
+
+static void
+perftest_completion(struct svc_conn *c, const struct wc *wc)
+{
+	struct perftest_conn *p = svc_conn_priv(c);
+
+	if (wc->opcode == WC_RECV || wc->opcode == WC_RECV_RDMA_WITH_IMM)
+		received(c, wc->byte_len);
+	else
+		p->pace.acknowledged++;
+}
+
+/* --- traffic --- */
+
+static bool
+find_target(struct svc_conn *c)
+{
+	struct perftest_conn *p = svc_conn_priv(c);
+	struct svc *s = svc_conn_service(c);
+
+	if (!p->has_target)
+		p->has_target = perftest_target_find(svc_state(s), svc_config(s)->max_connections,
+			&p->peer_gid, p->peer_qpn, &p->target);
+	return p->has_target;
+}
+
+/* The bytes that came go back: the client looks for its own count at their end. */
+static void
+answer_write(struct svc_conn *c, uint64_t length)
+{
+	struct perftest_conn *p = svc_conn_priv(c);
+	struct svc_region r = svc_conn_buffer(c);
+	struct sge sge = { .length = (uint32_t)length, .lkey = r.lkey };
+	struct send_wr wr = { .opcode = WR_RDMA_WRITE, .num_sge = length != 0, .sg_list = &sge };
+
+	if (length > r.length - TARGET_AT || !find_target(c))
+		return;
+	sge.addr = p->target.from;
+	wr.remote_addr = p->target.theirs.va;
+	wr.rkey = p->target.theirs.rkey;
+	svc_post_send(c, &wr);
+}
+
+static void
+perftest_turn(struct svc_conn *c)
+{
+	struct perftest_conn *p = svc_conn_priv(c);
+	struct svc_region r = svc_conn_buffer(c);
+	struct rc_qp_received in;
+	uint64_t patience = svc_env(svc_conn_service(c))->hz / PATIENCE_HZ;
+
+	if (p->role == ROLE_EXCHANGE || p->pace.mode == PERFTEST_BANDWIDTH ||
+			svc_conn_received(c, &in) != 0)
+		return;
+	if (!perftest_pace(&p->pace, p->sends + in.writes, in.partial, svc_conn_now(c), patience))
+		return;
+	if (in.writes != 0)
+		answer_write(c, in.bytes - p->bytes);
+	else
+		svc_send(c, 0, &r, 0, p->send_length);
+	p->bytes = in.bytes;
+}
+
+const struct svc_ops svc_perftest = {
+	.name = "perftest",
+	.help = "what ib_send_bw, ib_write_lat and their like measure; with -R and, on tcp_port, without",
+	.server = true,
+	.defaults = { .length = LENGTH, .depth = DEPTH, .max_connections = CONNECTIONS },
+	.conn_size = sizeof(struct perftest_conn),
+	.open = perftest_open,
+	.close = perftest_close,
+	.shape = perftest_shape,
+	.request = perftest_request,
+	.prepare = perftest_prepare,
+	.completion = perftest_completion,
+	.turn = perftest_turn,
+	.ended = perftest_ended,
+};

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/* What strangers may cost, and whose messages go to which worker. */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cm/private.h"
+#include "world.h"
+
+#define REP_INTERVAL (4096 * MS)
+
+static struct world *
+limited(void **state, uint32_t half_open, uint32_t per_peer, uint32_t connections)
+{
+	struct world like = { .scripted = true, .limits = cm_limits_default };
+
+	like.limits.max_connections = 64;
+	like.limits.max_half_open = half_open;
+	like.limits.max_half_open_per_peer = per_peer;
+	like.limits.max_connections_per_peer = connections;
+	*state = world_create(&like);
+	return *state;
+}
+
+/* The n-th REQ of a host, each with IDs of its own. */
+static void
+req_from(struct world *w, uint8_t host, uint32_t n)
+{
+	struct cm_msg req;
+
+	peer_req(w, &req);
+	req.local_id = (uint32_t)host << 16 | n;
+	req.req.ca_guid = host;
+	req.req.qpn = 1000 + n;
+	req.req.primary.local_gid.raw[15] = host;
+	peer_say_from(w, &req, host);
+}
+
+static void
+test_half_open_per_peer(void **state)
+{
+	struct world *w = limited(state, 64, 4, 64);
+	unsigned int i;
+
+	for (i = 0; i < 10; i++)
+		req_from(w, 7, i);
+	assert_int_equal(w->a.requests, 4);
+	assert_int_equal(counters_of(&w->a).half_open_limit, 6);
+	assert_int_equal(counters_of(&w->a).sent[CM_REP], 4);
+	assert_int_equal(counters_of(&w->a).sent[CM_REJ], 0);
+	req_from(w, 8, 0);
+	assert_int_equal(w->a.requests, 5);
+}
+
+/* the oldest goes once a REP of it has been let go by, and for nobody else */
+static void
+test_oldest_of_the_same_peer_is_evicted(void **state)
+{
+	struct world *w = limited(state, 4, 4, 64);
+	struct cm_msg rej;
+	unsigned int i;
+
+	for (i = 0; i < 4; i++)
+		req_from(w, 7, i);
+	pass(w, REP_INTERVAL - 1);
+	req_from(w, 7, 4);
+	assert_int_equal(counters_of(&w->a).half_open_limit, 1);
+	pass(w, 1);
+	skip_messages(&w->a);
+	req_from(w, 8, 0);
+	expect_silence(&w->a);
+	assert_int_equal(counters_of(&w->a).half_open_limit, 2);
+	req_from(w, 7, 5);
+	rej = next_message(&w->a, CM_REJ);
+	assert_int_equal(rej.rej.reason, CM_REJ_NO_RESOURCES);
+	assert_int_equal(rej.remote_id, 7u << 16 | 0);
+	expect_messages(&w->a, "REP");
+	expect_log(life_of(&w->a, 0), "request prepare timeout released");
+	expect_log(life_of(&w->a, 1), "request prepare");
+	assert_int_equal(counters_of(&w->a).half_open_evicted, 1);
+	assert_int_equal(count_qps(&w->a), 4);
+}
+
+/* an established one is half open no more */
+static void
+test_established_ones_leave_room(void **state)
+{
+	struct world *w = limited(state, 2, 2, 64);
+	struct cm_msg rtu = { .type = CM_RTU };
+	unsigned int i;
+
+	for (i = 0; i < 6; i++) {
+		req_from(w, 7, i);
+		rtu.remote_id = last_life(&w->a)->id;
+		rtu.local_id = 7u << 16 | i;
+		peer_say(w, &rtu);
+	}
+	assert_int_equal(w->a.established, 6);
+	assert_int_equal(counters_of(&w->a).half_open_limit, 0);
+}
+
+static void
+test_connections_per_peer(void **state)
+{
+	struct world *w = limited(state, 64, 64, 3);
+	struct cm_msg rej;
+	unsigned int i;
+
+	for (i = 0; i < 3; i++)
+		req_from(w, 7, i);
+	skip_messages(&w->a);
+	req_from(w, 7, 3);
+	rej = next_message(&w->a, CM_REJ);
+	assert_int_equal(rej.rej.reason, CM_REJ_NO_RESOURCES);
+	assert_int_equal(counters_of(&w->a).no_resources, 1);
+	req_from(w, 8, 0);
+	expect_messages(&w->a, "REP");
+}
+
+/* random IDs from many addresses: what stands goes on, and new ones come after the flood */
+static void
+test_flood_of_reqs(void **state)
+{
+	struct world *w = limited(state, 32, 8, 64);
+	struct cm_msg req, drep;
+	struct life l; /* the first: a copy, they are remembered for a while only */
+	unsigned int i;
+
+	peer_req(w, &req);
+	peer_say(w, &req);
+	l = *last_life(&w->a);
+	peer_answer(w, CM_RTU, l.id);
+	for (i = 0; i < 20000; i++) {
+		req_from(w, (uint8_t)(3 + i % 100), 0x4000 + i);
+		if (i % 1000 == 999)
+			pass(w, SECOND);
+		w->a.delivered = w->a.sent;
+	}
+	assert_int_equal(counters_of(&w->a).received[CM_REQ], 20001);
+	assert_int_equal(counters_of(&w->a).half_open_limit + w->a.requests, 20001);
+	assert_true(counters_of(&w->a).half_open_limit > 19000);
+	assert_true(count_conns(&w->a) <= 33);
+	expect_state(&w->a, l.id, CM_STATE_ESTABLISHED);
+	skip_messages(&w->a);
+	peer_dreq(w, l.id, PEER_ID, l.qpn);
+	drep = next_message(&w->a, CM_DREP);
+	assert_int_equal(drep.local_id, l.id);
+	for (i = 0; i < 16; i++)
+		pass(w, REP_INTERVAL);
+	expect_nothing_left(&w->a);
+	req_from(w, 9, 1);
+	expect_state(&w->a, last_life(&w->a)->id, CM_STATE_REP_SENT);
+}
+
+/* no memory, no state for what nobody listens to */
+static void
+test_flood_without_listener(void **state)
+{
+	struct world *w = limited(state, 32, 8, 64);
+	struct cm_msg req;
+	unsigned int i;
+
+	assert_int_equal(cm_unlisten(w->a.cm, WORLD_SERVICE, UINT64_MAX), 0);
+	for (i = 0; i < 1000; i++) {
+		peer_req(w, &req);
+		req.local_id += i;
+		req.req.qpn += i;
+		peer_say(w, &req);
+	}
+	assert_int_equal(counters_of(&w->a).rej_sent[CM_REJ_INVALID_SERVICE_ID], 1000);
+	expect_nothing_left(&w->a);
+}
+
+static void
+test_pool_is_the_limit(void **state)
+{
+	struct world *w = limited(state, 64, 64, 64);
+	struct error err = { "" };
+	struct cm_connect c;
+	cm_id id;
+	unsigned int i;
+
+	for (i = 0; i < 64; i++)
+		start(&w->a);
+	connect_init(&w->a, &c);
+	assert_int_equal(cm_connect(w->a.cm, &c, w->now, &id, &err), -ENOSPC);
+	assert_int_equal(counters_of(&w->a).no_resources, 1);
+}
+
+/* --- IDs and owners --- */
+
+static void
+test_ids_are_a_permutation(void **state)
+{
+	uint8_t *seen = calloc(1, 1 << 16);
+	unsigned int i, same = 0;
+	uint32_t id;
+
+	(void)state;
+	for (i = 0; i < 1 << 16; i++) {
+		id = cm_scramble(42, i);
+		assert_int_equal(cm_unscramble(42, id), i);
+		same += cm_scramble(43, i) == id;
+		seen[id & 0xFFFF]++;
+	}
+	assert_true(same < 4);
+	/* the low half of those of neighbours is spread: no value comes often */
+	for (i = 0; i < 1 << 16; i++)
+		assert_true(seen[i] < 16);
+	free(seen);
+}
+
+static void
+test_ids_do_not_come_again_soon(void **state)
+{
+	struct world *w = limited(state, 64, 64, 64);
+	cm_id ids[200];
+	unsigned int i, k;
+	struct life *l;
+
+	for (i = 0; i < 200; i++) {
+		l = start(&w->a);
+		ids[i] = l->id;
+		for (k = 0; k < i; k++)
+			assert_int_not_equal(ids[k], l->id);
+		disconnect(l);
+		skip_messages(&w->a);
+		w->a.delivered = w->a.sent;
+	}
+	for (i = 0; i < 200; i++)
+		expect_gone(&w->a, ids[i]);
+}
+
+#define WORKERS 3
+
+/* A message for worker w's connection, whatever it is, goes there. */
+static void
+test_owner_is_in_the_id(void **state)
+{
+	static const enum cm_message types[] = { CM_MRA, CM_REJ, CM_REP, CM_RTU, CM_DREQ, CM_DREP,
+		CM_LAP, CM_APR };
+	struct cm cm = { .config = { .hash_key = 0xABC, .workers = WORKERS } };
+	struct cm_conn conn = { .cm = &cm };
+	uint8_t mad[MAD_LEN];
+	struct cm_msg m;
+	unsigned int i, k;
+
+	(void)state;
+	cm_id_format(&cm.ids, WORKERS, 1000);
+	for (i = 0; i < 3000; i++) {
+		cm.config.id = i % WORKERS;
+		conn.index = i / WORKERS;
+		conn.id = cm_id_make(&conn);
+		assert_int_equal(cm_worker_of(0xABC, WORKERS, conn.id), i % WORKERS);
+		for (k = 0; k < 8; k++) {
+			m = (struct cm_msg){ .type = types[k], .remote_id = conn.id };
+			cm_msg_encode(&m, mad);
+			assert_int_equal(cm_owner(0xABC, WORKERS, mad), i % WORKERS);
+		}
+	}
+}
+
+/* REQs by CA GUID and QPN, whatever else is in them; spread over the workers */
+static void
+test_owner_of_reqs(void **state)
+{
+	unsigned int count[WORKERS] = { 0 }, i, owner;
+	uint8_t mad[MAD_LEN];
+	struct cm_msg m;
+
+	(void)state;
+	for (i = 0; i < 3000; i++) {
+		m = (struct cm_msg){ .type = CM_REQ, .tid = i, .local_id = 5,
+			.req = { .ca_guid = GUID_B, .qpn = 100 + i, .qkey = i } };
+		cm_msg_encode(&m, mad);
+		owner = cm_owner(0xABC, WORKERS, mad);
+		count[owner]++;
+		m.local_id = i;
+		m.tid++;
+		m.req.psn = i;
+		cm_msg_encode(&m, mad);
+		assert_int_equal(cm_owner(0xABC, WORKERS, mad), owner);
+		assert_int_equal(cm_owner(0xABC, 1, mad), 0);
+	}
+	for (i = 0; i < WORKERS; i++)
+		assert_in_range(count[i], 850, 1150);
+}
+
+/* any bytes have an owner */
+static void
+test_owner_of_any_bytes(void **state)
+{
+	uint8_t mad[MAD_LEN];
+	unsigned int i, k;
+
+	(void)state;
+	srand(1);
+	for (i = 0; i < 100000; i++) {
+		for (k = 0; k < 64; k++)
+			mad[k] = (uint8_t)rand();
+		mad[MAD_OFF_ATTRIBUTE] = 0;
+		mad[MAD_OFF_ATTRIBUTE + 1] = 0x0F + i % 14;
+		assert_true(cm_owner(i, 1 + i % 7, mad) < 1 + i % 7);
+	}
+}
+
+#define N(name) cmocka_unit_test_teardown(name, world_teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		N(test_half_open_per_peer),
+		N(test_oldest_of_the_same_peer_is_evicted),
+		N(test_established_ones_leave_room),
+		N(test_connections_per_peer),
+		N(test_flood_of_reqs),
+		N(test_flood_without_listener),
+		N(test_pool_is_the_limit),
+		cmocka_unit_test(test_ids_are_a_permutation),
+		N(test_ids_do_not_come_again_soon),
+		cmocka_unit_test(test_owner_is_in_the_id),
+		cmocka_unit_test(test_owner_of_reqs),
+		cmocka_unit_test(test_owner_of_any_bytes),
+	};
+
+	return cmocka_run_group_tests_name("cm: limits", tests, NULL, NULL);
+}

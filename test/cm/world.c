@@ -759,6 +759,7 @@ node_rc(struct node *n)
 	dc.limits.max_qp = n->world->max_qp;
 	dc.limits.quarantine = 0;
 	dc.limits.window = 16;
+	dc.limits.max_rd_atomic = n->world->limits.max_rd_atomic;
 	n->dev = rc_dev_create(&dc);
 	assert_non_null(n->dev);
 	n->rc = rc_worker_create(n->dev, &wc);

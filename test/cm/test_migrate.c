@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/* LAP and APR, alternate paths of REQs (cm.md 2, 3, 4). b has a second GID, 10.0.0.3. */
+
+#include <errno.h>
+#include <string.h>
+
+#include "world.h"
+
+#define A_INTERVAL (6144 * MS)
+
+static union gid
+second_gid(void)
+{
+	return gid_from_ipv4((const uint8_t[]){ 10, 0, 0, 3 });
+}
+
+static struct cm_path
+alternate_of(struct world *w)
+{
+	struct cm_path p = { .av = world_av(&w->a), .neighbour = PATH_NO_NEIGHBOUR,
+		.pkey = 0xFFFF, .mtu = 1024, .present = true };
+
+	p.av.dgid = second_gid();
+	return p;
+}
+
+static void
+give_b_two(struct world *w)
+{
+	w->b.port.gid[1] = w->b.port.gid[0];
+	w->b.port.gid[1].gid = second_gid();
+	w->b.port.num_gids = 2;
+}
+
+static enum mig_state
+mig_of(struct node *n, uint32_t qpn)
+{
+	struct rc_qp_info info;
+
+	assert_int_equal(rc_qp_query(n->rc, qpn, &info), 0);
+	return info.attr.path_mig_state;
+}
+
+static struct cm_info
+info_of(struct life *l)
+{
+	struct cm_info info;
+
+	assert_true(cm_get(l->node->cm, l->id, l->node->world->now, &info));
+	return info;
+}
+
+static void
+load(struct world *w, struct life *a)
+{
+	struct cm_path p = alternate_of(w);
+	struct error err = { "" };
+
+	if (cm_load_alternate(w->a.cm, a->id, &p, w->now, &err) != 0)
+		fail_msg("%s", err.text);
+	run(&w->a);
+}
+
+static void
+test_lap_arms_both_sides(void **state)
+{
+	struct world *w = *state;
+	struct cm_path p = alternate_of(w);
+	struct life *a, *b;
+	struct cm_msg lap, apr;
+
+	give_b_two(w);
+	establish(w, &a, &b);
+	load(w, a);
+	lap = next_message(&w->a, CM_LAP);
+	assert_int_equal(lap.lap.qpn, b->qpn);
+	assert_int_equal(lap.local_id, a->id);
+	assert_int_equal(lap.lap.remote_response_timeout, 20);
+	assert_int_equal(lap.lap.alternate.remote_gid.raw[15], 3);
+	assert_int_equal(lap.lap.alternate.local_gid.raw[15], 1);
+	assert_int_equal(lap.lap.alternate.ack_timeout, 19);
+	assert_int_equal(cm_load_alternate(w->a.cm, a->id, &p, w->now, NULL), -EBUSY);
+	exchange(w);
+	apr = next_message(&w->b, CM_APR);
+	assert_int_equal(apr.apr.status, CM_APR_OK);
+	assert_true(apr.tid == lap.tid);
+	assert_int_equal(mig_of(&w->a, a->qpn), MIG_REARM);
+	assert_int_equal(mig_of(&w->b, b->qpn), MIG_REARM);
+	assert_true(info_of(a).alternate.present);
+	assert_true(info_of(b).alternate.present);
+	assert_int_equal(info_of(b).alternate.av.sgid.raw[15], 3);
+	pass(w, 100 * SECOND);
+	expect_silence(&w->a);
+	expect_state(&w->a, a->id, CM_STATE_ESTABLISHED);
+	/* and another one may follow */
+	load(w, a);
+	expect_messages(&w->a, "LAP");
+}
+
+static void
+test_lost_lap_and_apr(void **state)
+{
+	struct world *w = *state;
+	struct life *a, *b;
+
+	give_b_two(w);
+	establish(w, &a, &b);
+	lose(&w->a, CM_LAP);
+	lose(&w->b, CM_APR);
+	load(w, a);
+	exchange(w);
+	assert_false(info_of(b).alternate.present);
+	pass(w, A_INTERVAL);
+	assert_true(info_of(b).alternate.present);
+	assert_false(info_of(a).alternate.present);
+	pass(w, A_INTERVAL);
+	assert_true(info_of(a).alternate.present);
+	expect_messages(&w->a, "LAP", "LAP", "LAP");
+	expect_messages(&w->b, "APR", "APR");
+	assert_int_equal(counters_of(&w->b).duplicates, 1);
+}
+
+/* the connection goes on without */
+static void
+test_lap_gives_up(void **state)
+{
+	struct world *w = *state;
+	struct life *a, *b;
+	unsigned int i;
+
+	establish(w, &a, &b);
+	w->b.deaf = true;
+	load(w, a);
+	for (i = 0; i < 16; i++) {
+		expect_messages(&w->a, "LAP");
+		pass(w, A_INTERVAL);
+	}
+	expect_silence(&w->a);
+	pass(w, 100 * SECOND);
+	expect_silence(&w->a);
+	expect_state(&w->a, a->id, CM_STATE_ESTABLISHED);
+	assert_false(info_of(a).alternate.present);
+}
+
+static void
+test_mra_of_lap_waits_longer(void **state)
+{
+	struct world *w = *state;
+	struct cm_msg req, m = { .type = CM_MRA, .local_id = PEER_ID,
+		.mra = { .answers = CM_ANSWERS_LAP, .service_timeout = 21 } };
+	struct life *l;
+
+	peer_req(w, &req);
+	peer_say(w, &req);
+	l = last_life(&w->a);
+	peer_answer(w, CM_RTU, l->id);
+	m.remote_id = l->id;
+	peer_say(w, &m);
+	assert_int_equal(counters_of(&w->a).unmatched, 1);
+	load(w, l);
+	skip_messages(&w->a);
+	peer_say(w, &m);
+	pass(w, (8192 + 2048) * MS - 1);
+	expect_silence(&w->a);
+	pass(w, 1);
+	expect_messages(&w->a, "LAP");
+	expect_state(&w->a, l->id, CM_STATE_ESTABLISHED);
+}
+
+/* --- a LAP of the peer's --- */
+
+static struct life *
+connected(struct world *w, struct cm_msg *lap)
+{
+	struct cm_msg req;
+	struct life *l;
+
+	peer_req(w, &req);
+	peer_say(w, &req);
+	l = last_life(&w->a);
+	peer_answer(w, CM_RTU, l->id);
+	skip_messages(&w->a);
+	*lap = (struct cm_msg){ .type = CM_LAP, .tid = 99, .local_id = PEER_ID,
+		.remote_id = l->id,
+		.lap = { .qpn = l->qpn, .alternate = req.req.primary } };
+	lap->lap.alternate.local_gid = second_gid();
+	return l;
+}
+
+static void
+expect_apr(struct world *w, const struct cm_msg *lap, enum cm_apr_status status)
+{
+	struct cm_msg apr;
+
+	peer_say(w, lap);
+	apr = next_message(&w->a, CM_APR);
+	expect_silence(&w->a);
+	assert_int_equal(apr.apr.status, status);
+	assert_true(apr.tid == lap->tid);
+	assert_int_equal(apr.remote_id, lap->local_id);
+	assert_int_equal(apr.local_id, lap->remote_id);
+}
+
+static void
+test_lap_statuses(void **state)
+{
+	struct world *w = *state;
+	struct cm_msg good, lap;
+	struct life *l = connected(w, &good);
+
+	lap = good;
+	lap.tid = 1;
+	lap.lap.qpn++;
+	expect_apr(w, &lap, CM_APR_INVALID_QPN);
+	lap = good;
+	lap.tid = 2;
+	lap.lap.alternate.remote_gid.raw[15] = 9;
+	expect_apr(w, &lap, CM_APR_INVALID_GID);
+	lap = good;
+	lap.tid = 3;
+	lap.lap.alternate.rate = 1;
+	expect_apr(w, &lap, CM_APR_INVALID_RATE);
+	lap = good;
+	lap.tid = 4;
+	lap.lap.alternate.local_gid.raw[15] = 2;
+	expect_apr(w, &lap, CM_APR_IS_CURRENT);
+	lap = good;
+	lap.remote_id = 0x1234;
+	expect_apr(w, &lap, CM_APR_INVALID_ID);
+	assert_false(info_of(l).alternate.present);
+	expect_apr(w, &good, CM_APR_OK);
+	assert_true(info_of(l).alternate.present);
+	assert_int_equal(mig_of(&w->a, l->qpn), MIG_REARM);
+	expect_apr(w, &good, CM_APR_OK); /* again */
+	assert_int_equal(counters_of(&w->a).duplicates, 1);
+}
+
+/* --- in the REQ --- */
+
+static void
+test_alternate_path_of_the_req(void **state)
+{
+	struct world *w = *state;
+	struct error err = { "" };
+	struct cm_connect c;
+	static struct life a;
+	struct life *b;
+	struct cm_msg rep;
+
+	give_b_two(w);
+	a = (struct life){ .node = &w->a };
+	connect_init(&w->a, &c);
+	c.user = &a;
+	c.alternate = alternate_of(w);
+	assert_int_equal(cm_connect(w->a.cm, &c, w->now, &a.id, &err), 0);
+	exchange(w);
+	b = last_life(&w->b);
+	rep = next_message(&w->b, CM_REP);
+	assert_int_equal(rep.rep.failover, 0);
+	assert_int_equal(mig_of(&w->a, a.qpn), MIG_REARM);
+	assert_int_equal(mig_of(&w->b, b->qpn), MIG_REARM);
+	assert_true(info_of(&a).alternate.present);
+	assert_true(info_of(b).alternate.present);
+}
+
+/* FailoverAccepted 1: no alternate path */
+static void
+test_peer_without_migration(void **state)
+{
+	struct world *w = *state;
+	struct cm_msg req, rep;
+	struct error err = { "" };
+	struct cm_connect c;
+	static struct life a;
+
+	a = (struct life){ .node = &w->a };
+	connect_init(&w->a, &c);
+	c.user = &a;
+	c.alternate = alternate_of(w);
+	assert_int_equal(cm_connect(w->a.cm, &c, w->now, &a.id, &err), 0);
+	run(&w->a);
+	req = next_message(&w->a, CM_REQ);
+	assert_true(cm_msg_path_present(&req.req.alternate));
+	assert_int_equal(req.req.alternate.remote_gid.raw[15], 3);
+	peer_rep(w, &rep, &req);
+	rep.rep.failover = 1;
+	peer_say(w, &rep);
+	expect_state(&w->a, a.id, CM_STATE_ESTABLISHED);
+	assert_false(info_of(&a).alternate.present);
+	assert_int_equal(mig_of(&w->a, a.qpn), MIG_MIGRATED);
+}
+
+/* EVENT_PATH_MIG: what was the alternate path is the path */
+static void
+test_migrated(void **state)
+{
+	struct world *w = *state;
+	struct event ev = { .type = EVENT_PATH_MIG };
+	struct life *a, *b;
+
+	give_b_two(w);
+	establish(w, &a, &b);
+	load(w, a);
+	exchange(w);
+	ev.element = a->qpn;
+	cm_qp_event(w->a.cm, &ev);
+	run(&w->a);
+	assert_int_equal(info_of(a).path.av.dgid.raw[15], 3);
+	assert_false(info_of(a).alternate.present);
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, world_setup, world_teardown)
+#define S(name) cmocka_unit_test_setup_teardown(name, scripted_setup, world_teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(test_lap_arms_both_sides),
+		T(test_lost_lap_and_apr),
+		T(test_lap_gives_up),
+		S(test_mra_of_lap_waits_longer),
+		S(test_lap_statuses),
+		T(test_alternate_path_of_the_req),
+		S(test_peer_without_migration),
+		T(test_migrated),
+	};
+
+	return cmocka_run_group_tests_name("cm: migrate", tests, NULL, NULL);
+}

@@ -221,6 +221,21 @@ rc_qp_query(const struct rc_worker *w, uint32_t qpn, struct rc_qp_info *info)
 	return 0;
 }
 
+int
+rc_qp_received(const struct rc_worker *w, uint32_t qpn, struct rc_qp_received *r)
+{
+	const struct rc_qp *qp = rc_qp_find(w, qpn);
+
+	if (qp == NULL)
+		return -ENOENT;
+	*r = (struct rc_qp_received){
+		.writes = qp->counters.rx_write_requests - (qp->resp.message == RESP_IN_WRITE),
+		.bytes = qp->counters.rcvd_bytes,
+		.partial = qp->resp.message != RESP_IDLE,
+	};
+	return 0;
+}
+
 bool
 rc_qp_next(const struct rc_worker *w, uint32_t *cursor, uint32_t *qpn)
 {

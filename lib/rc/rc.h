@@ -211,6 +211,14 @@ int rc_qp_query(const struct rc_worker *w, uint32_t qpn, struct rc_qp_info *info
 /** Walk this worker's QPs: *cursor 0 starts. @retval false at the end */
 bool rc_qp_next(const struct rc_worker *w, uint32_t *cursor, uint32_t *qpn);
 
+/** What has come in, for a user that looks at each turn: Writes without immediate tell nobody else. */
+struct rc_qp_received {
+	uint64_t writes; /**< complete ones */
+	uint64_t bytes; /**< payload of all requests */
+	bool partial; /**< a message has begun and is not complete */
+};
+int rc_qp_received(const struct rc_worker *w, uint32_t qpn, struct rc_qp_received *r);
+
 /**
  * Attributes of a port changed: the QPs that use it take the P_Key of their pkey_index, and on
  * native IB their source LID (with their path bits), the GID of their sgid_index and the VL of

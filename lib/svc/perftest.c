@@ -70,11 +70,12 @@ perftest_open(struct svc *s, struct error *err)
 		MEM_ACCESS_LOCAL_WRITE | MEM_ACCESS_REMOTE, err);
 }
 
-static void
+static int
 perftest_close(struct svc *s)
 {
 	mem_free(svc_env(s)->alloc, svc_state(s));
 	svc_set_state(s, NULL);
+	return 0;
 }
 
 static struct perftest_targets *

@@ -177,6 +177,14 @@ cm_get(const struct cm *cm, cm_id id, uint64_t now, struct cm_info *info)
 	return c != NULL;
 }
 
+cm_id
+cm_of_qp(const struct cm *cm, uint32_t qpn)
+{
+	const struct cm_conn *c = cm_find(cm, CM_KEY_QPN, 0, qpn);
+
+	return c != NULL ? c->id : 0;
+}
+
 bool
 cm_next(const struct cm *cm, uint32_t *cursor, uint64_t now, struct cm_info *info)
 {

@@ -15,6 +15,7 @@
 #include <rte_lcore.h>
 #include <rte_malloc.h>
 
+#include "engine/conns.h"
 #include "engine/own_live.h"
 #include "engine/subnet.h"
 
@@ -22,7 +23,7 @@ RTE_LOG_REGISTER(engine_logtype, polca.engine, INFO);
 
 /*
  * .limits all zero: rc_limits_default; .mad all zero: mad_limits_default; the same of .sa.server,
- * .sma.limits and .live.
+ * .sma.limits, .live and .cm.
  */
 const struct engine_config engine_config_default = {
 	.max_pd = 1024,
@@ -172,7 +173,7 @@ worker_fill(struct engine *e, struct worker *w, struct error *err)
 static int
 worker_create(struct engine *e, unsigned int id, unsigned int lcore, struct error *err)
 {
-	struct rc_worker_config rc = { .id = id, .event = events_put, .violation = bad_key_rc };
+	struct rc_worker_config rc = { .id = id, .event = conns_event, .violation = bad_key_rc };
 	struct worker *w;
 	int ret;
 
@@ -201,7 +202,8 @@ worker_create(struct engine *e, unsigned int id, unsigned int lcore, struct erro
 	w->rc = rc_worker_create(e->dev, &rc);
 	if (w->rc == NULL)
 		return error_set(err, ENOMEM, "no memory for worker %u's queue pairs", id);
-	return gsi_create(w, err);
+	ret = gsi_create(w, err);
+	return ret != 0 ? ret : conns_create(w, err);
 }
 
 static int
@@ -244,7 +246,10 @@ create(struct engine *e, struct error *err)
 		e->config.sma.limits = sma_limits_default;
 	if (e->config.live.sources == 0)
 		e->config.live = live_limits_default;
+	if (e->config.cm.max_connections == 0)
+		e->config.cm = cm_limits_default;
 	e->mad_hash_key = rng_u64(&rng_kernel);
+	e->cm_hash_key = rng_u64(&rng_kernel);
 	e->config.link.workers = e->num_workers;
 	e->config.link.mbuf_priv = RTE_ALIGN_CEIL(sizeof(struct packet), RTE_CACHE_LINE_SIZE);
 	e->config.link.hz = e->hz;
@@ -267,7 +272,8 @@ create(struct engine *e, struct error *err)
 		return ret;
 	subnet_start(e);
 	own_ports_follow(e);
-	return 0;
+	ret = attempts_create(e, err);
+	return ret != 0 ? ret : services_create(e, err);
 }
 
 struct engine *
@@ -330,22 +336,42 @@ is_busy(struct worker *w, void *arg)
 	return 0;
 }
 
-static void
-drain(struct engine *e, unsigned int ms)
+/* @return workers that still are, at @p end */
+static unsigned int
+wait_while(struct engine *e, worker_fn busy_fn, uint64_t end)
 {
-	uint64_t end = rte_get_tsc_cycles() + ms * (e->hz / 1000);
 	unsigned int i, busy;
 
-	e->draining = true;
 	do {
 		busy = 0;
 		for (i = 0; i < e->num_workers; i++)
-			busy += engine_call(e, i, is_busy, NULL) != 0;
+			busy += engine_call(e, i, busy_fn, NULL) != 0;
 		if (busy > 0)
 			usleep(1000);
 	} while (busy > 0 && rte_get_tsc_cycles() < end);
+	return busy;
+}
+
+/* What was posted may end within the first half; then connections are ended, both sides knowing. */
+static void
+drain(struct engine *e, unsigned int ms)
+{
+	uint64_t start = rte_get_tsc_cycles(), time = ms * (e->hz / 1000);
+	unsigned int i, busy, standing;
+
+	e->draining = true;
+	services_unlisten(e);
+	busy = wait_while(e, is_busy, start + time / 2);
+	for (i = 0; i < e->num_workers; i++)
+		engine_call(e, i, conns_end, NULL);
+	standing = wait_while(e, conns_busy, start + time);
+	if (busy > 0)
+		busy = wait_while(e, is_busy, start + time);
 	if (busy > 0)
 		ENGINE_LOG(WARNING, "%u workers still had work under way after %u ms", busy, ms);
+	if (standing > 0)
+		ENGINE_LOG(WARNING, "on %u workers peers did not confirm the end of connections "
+				"within %u ms", standing, ms);
 }
 
 void
@@ -383,6 +409,11 @@ engine_destroy(struct engine *e)
 	mad_asks_destroy(e);
 	sa_import_destroy(e);
 	sa_walks_end(e);
+	for (i = 0; i < e->num_workers; i++)
+		if (e->worker[i] != NULL)
+			conns_destroy(e->worker[i]);
+	services_destroy(e);
+	attempts_destroy(e);
 	handoff_destroy(e);
 	store_thread_destroy(e);
 	/*

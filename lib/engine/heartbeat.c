@@ -14,6 +14,7 @@
 #include <rte_lcore.h>
 
 #include "engine/subnet.h"
+#include "engine/verbs_cm.h"
 #include "engine/verbs_mad.h"
 #include "engine/verbs_sa.h"
 
@@ -33,6 +34,7 @@ engine_watch(struct engine *e)
 
 	engine_sa_watch(e);
 	engine_mad_watch(e);
+	engine_cm_watch(e);
 	subnet_watch(e);
 	own_ports_follow(e);
 	for (i = 0; i < e->num_workers && e->running; i++) {

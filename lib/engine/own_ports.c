@@ -210,7 +210,7 @@ own_ports_store(struct engine *e, struct error *err)
 	f.changes = calloc(n, RECORDS_A_PORT * sizeof(f.changes[0]));
 	if (f.changes == NULL)
 		return error_set(err, ENOMEM, "no memory for the SA's own ports");
-	f.node_guid = port_eui64(link_port_attr(e->link, 0)->mac);
+	f.node_guid = node_guid(e);
 	for (i = 0; i < n; i++) {
 		const struct port_attr *port = link_port_attr(e->link, i);
 

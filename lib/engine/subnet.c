@@ -25,6 +25,14 @@ apply(void *worker, uint16_t port, const struct port_settings *s)
 	worker_look_at_ports(w);
 }
 
+uint64_t
+node_guid(const struct engine *e)
+{
+	uint64_t guid = e->config.sma.node_guid;
+
+	return guid != 0 ? guid : port_eui64(link_port_attr(e->link, 0)->mac);
+}
+
 static void
 fill_node(const struct engine *e, struct sma_config *c)
 {
@@ -36,8 +44,7 @@ fill_node(const struct engine *e, struct sma_config *c)
 		gethostname(host, sizeof(host) - 1);
 		snprintf(c->node_desc, sizeof(c->node_desc), "polca %.58s", host);
 	}
-	c->node_guid = node->node_guid != 0 ? node->node_guid
-					     : port_eui64(link_port_attr(e->link, 0)->mac);
+	c->node_guid = node_guid(e);
 	c->system_image_guid = node->system_image_guid != 0 ? node->system_image_guid
 							    : c->node_guid;
 	c->vendor_id = node->vendor_id;

@@ -15,6 +15,8 @@
 #include "engine/worker.h"
 
 /* --- subnet.c: the agent, on worker 0; the others have none --- */
+/** NodeInfo's; the CA GUID of connections too. */
+uint64_t node_guid(const struct engine *e);
 int subnet_create(struct worker *w, struct error *err);
 /** After its mad_worker is gone. */
 void subnet_destroy(struct worker *w);

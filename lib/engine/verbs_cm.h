@@ -17,12 +17,17 @@
 
 struct engine_ah;
 
-#define ENGINE_SERVICE_PLACES 256 /* services at one time, those that drive connections of ours too */
+/* services at one time, those that drive connections of ours too */
+#define ENGINE_SERVICE_PLACES 256
 #define ENGINE_CM_ATTEMPTS    64 /* connections of ours whose outcome nobody has fetched yet */
 
 /* --- services --- */
 
-/** On all workers. @param id  names the service from now on, from 1 on */
+/**
+ * On all workers; .service_mask 0: all bits count.
+ *
+ * @param id  names the service from now on, from 1 on
+ */
 int engine_cm_listen(struct engine *e, const struct svc_config *config, uint32_t *id,
 	struct error *err);
 /**
@@ -47,8 +52,8 @@ bool engine_service_next(struct engine *e, uint32_t *cursor, struct engine_servi
 
 struct engine_cm_connect {
 	/**
-	 * The peer. Native IB: its LID, GID or both; what of the path is missing (.dlid, .path_mtu,
-	 * .packet_life) the SA is asked for
+	 * The peer. Native IB: its LID, GID or both; what of the path is missing (of these, or
+	 * .path_mtu, .packet_life) the SA is asked for. A GRH goes with .hop_limit 2 and more
 	 */
 	const struct engine_ah *ah;
 	uint64_t service_id;

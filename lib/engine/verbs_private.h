@@ -29,6 +29,9 @@ int srq_worker(struct engine *e, uint32_t srqn, struct error *err);
 /** The worker asked for (>= 0), or the one with the fewest QPs. */
 int choose_worker(struct engine *e, int asked, struct error *err);
 
+/** The same for a QP: its SRQ's, or as choose_worker(). */
+int qp_worker_for(struct engine *e, int asked, const struct qp_init_attr *attr, struct error *err);
+
 /** Look again, in growing pauses, for what a grace period holds up. */
 void grace_pause(unsigned int *us);
 

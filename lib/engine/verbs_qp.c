@@ -80,8 +80,8 @@ create(struct worker *w, void *arg)
 }
 
 /* QPs that share a receive queue live where it does (design.md, who owns what). */
-static int
-worker_for(struct engine *e, int asked, const struct qp_init_attr *attr, struct error *err)
+int
+qp_worker_for(struct engine *e, int asked, const struct qp_init_attr *attr, struct error *err)
 {
 	int owner;
 
@@ -103,7 +103,7 @@ engine_qp_create(struct engine *e, int worker, const struct qp_init_attr *attr, 
 	struct qp_args a = { .init = attr, .err = err };
 	int ret;
 
-	worker = worker_for(e, worker, attr, err);
+	worker = qp_worker_for(e, worker, attr, err);
 	if (worker < 0)
 		return worker;
 	ret = engine_call(e, (unsigned int)worker, create, &a);
@@ -279,7 +279,12 @@ static int
 destroy(struct worker *w, void *arg)
 {
 	struct qp_args *a = arg;
+	cm_id id = cm_of_qp(w->cm, a->qpn);
 
+	if (id != 0)
+		return error_set(a->err, EBUSY,
+				"qp: 0x%06x belongs to connection 0x%08x, which destroys it: "
+				"disconnect that one", a->qpn, id);
 	return rc_qp_destroy(w->rc, a->qpn, a->err);
 }
 

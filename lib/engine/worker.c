@@ -4,7 +4,7 @@
 
 /*
  * The poll loop of a worker. Order of a turn: commands, packets (own queues, then what others
- * handed over), timers, what the QPs and the agents on QP1 have to send, out. One look at the clock
+ * handed over), timers, services, what the QPs and the agents on QP1 have to send, out. One look at the clock
  * a turn. No lock, no allocation, no log from here down.
  */
 
@@ -13,6 +13,7 @@
 #include <rte_branch_prediction.h>
 #include <rte_cycles.h>
 
+#include "engine/conns.h"
 #include "engine/own_live.h"
 #include "engine/subnet.h"
 #include "engine/vl15.h"
@@ -40,8 +41,8 @@ nobodys(const struct worker *w, const struct packet *pkt)
 }
 
 /*
- * Worker 0 has QP0, and VL15 is for nothing else. A datagram's owner is its session's; what is no
- * datagram is refused where it arrived.
+ * Worker 0 has QP0, and VL15 is for nothing else. A datagram's owner is its connection's or its
+ * session's; what is no datagram is refused where it arrived.
  */
 static int
 manager(const struct worker *w, const struct packet *pkt)
@@ -50,6 +51,8 @@ manager(const struct worker *w, const struct packet *pkt)
 		return 0;
 	if (vl15_takes(pkt))
 		return NOBODY;
+	if (OPCODE_CLASS(pkt->opcode) == OPCODE_UD && conns_message(pkt))
+		return (int)cm_owner(w->cm_hash_key, w->workers, pkt->payload);
 	if (OPCODE_CLASS(pkt->opcode) == OPCODE_UD)
 		return (int)mad_owner(w->mad_hash_key, w->workers, pkt);
 	return (int)w->id;
@@ -218,14 +221,16 @@ worker_poll(struct worker *w, uint64_t now)
 	work += take_in(w, now);
 	work += take_over(w, now);
 	work += timer_wheel_run(w->wheel, now);
+	work += conns_serve(w, now);
 	work += rc_run(w->rc, now, WORKER_BUDGET);
+	work += cm_run(w->cm, now, WORKER_BUDGET);
 	work += gsi_run(w, now);
 	link_tx_flush(w->link, now);
 	if (unlikely(now >= w->tick))
 		tick(w, now);
 	/* nothing of what was looked up in this turn is held any more */
 	rte_rcu_qsbr_quiescent(w->rcu, w->id);
-	w->was_busy = work > 0 || rc_pending(w->rc) || gsi_pending(w);
+	w->was_busy = work > 0 || rc_pending(w->rc) || cm_pending(w->cm) || gsi_pending(w);
 	w->stats.busy_polls += w->was_busy;
 	return w->was_busy;
 }

@@ -20,6 +20,7 @@
 
 #include "base/timer_wheel.h"
 #include "engine/engine.h"
+#include "engine/verbs_cm.h"
 #include "sa/client.h"
 
 extern int engine_logtype;
@@ -86,10 +87,14 @@ struct worker {
 	struct sa_client *client;
 	struct rte_ring *written; /* of struct sa_write *, executed by the store's thread */
 	struct live *live;
+	struct cm *cm;
+	struct svc_worker *svc[ENGINE_SERVICE_PLACES]; /* by the service's place; NULL: none */
+	unsigned int num_svc; /* places up to the last one in use */
 	struct vl15 *vl15; /* worker 0; as the next */
 	struct sma *sma; /* NULL: no native IB port */
 	struct rte_ring *bad_keys; /* of struct bad_key, to worker 0; the same */
 	uint64_t mad_hash_key;
+	uint64_t cm_hash_key;
 	bool icrc_unchecked;
 	bool was_busy;
 	uint64_t last; /* time of the last poll */
@@ -139,6 +144,8 @@ struct store_thread;
 struct sa_queries;
 struct mad_asks;
 struct sa_import;
+struct attempts;
+struct service;
 
 struct engine {
 	struct engine_config config;
@@ -159,6 +166,10 @@ struct engine {
 	struct sa_walk walk[SA_WALKS];
 	struct own_seen own_seen[LINK_PORTS_MAX];
 	uint64_t mad_hash_key;
+	uint64_t cm_hash_key;
+	struct attempts *attempts; /* to connect; the control thread's */
+	struct service *services; /* ENGINE_SERVICE_PLACES of them; the same */
+	uint32_t last_service;
 	struct live_cpu *cpu; /* what ibsysstat is told of this host */
 	unsigned int num_cpus;
 	uint64_t rx_missed[LINK_PORTS_MAX]; /* of native IB ports; written by the control thread */

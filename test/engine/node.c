@@ -13,6 +13,7 @@
 #include "default_config.h"
 #include "node.h"
 
+unsigned int node_workers = 2;
 static struct config config;
 static struct engine_config used;
 
@@ -24,7 +25,7 @@ eal_setup(void **state)
 
 	(void)state;
 	ret = config_load(&config, NULL, default_config, &err);
-	config.workers = 2; /* whatever the number of CPUs */
+	config.workers = node_workers; /* whatever the number of CPUs */
 	if (ret == 0)
 		ret = eal_start(&config, "--no-telemetry", &err);
 	if (ret != 0)
@@ -72,7 +73,7 @@ node_start(void)
 	if (e == NULL)
 		fail_msg("%s", err.text);
 	assert_ok(engine_start(e, &err));
-	assert_int_equal(engine_workers(e), 2);
+	assert_int_equal(engine_workers(e), node_workers);
 	return e;
 }
 

@@ -36,6 +36,7 @@ struct pair {
 	struct end b; /* on port 1 */
 };
 
+extern unsigned int node_workers; /* 2; before eal_setup() */
 /* cmocka fixtures: the EAL once, an engine per test. */
 int eal_setup(void **state);
 int eal_teardown(void **state);

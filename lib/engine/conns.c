@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * Connections of a worker: its communication manager and its part of the services.
+ */
+
+#include <errno.h>
+
+#include <rte_cycles.h>
+
+#include "engine/conns.h"
+#include "engine/subnet.h"
+
+static const struct port_attr *
+port_of(void *arg, uint16_t port)
+{
+	const struct worker *w = arg;
+
+	return port < link_num_ports(w->engine->link) ? link_port_attr(w->engine->link, port)
+						      : NULL;
+}
+
+int
+conns_create(struct worker *w, struct error *err)
+{
+	const struct engine *e = w->engine;
+	struct cm_config config = {
+		.id = w->id,
+		.workers = w->workers,
+		.hz = e->hz,
+		.hash_key = e->cm_hash_key,
+		.alloc = e->alloc,
+		.rng = &rng_kernel,
+		.wheel = w->wheel,
+		.mad = w->mad,
+		.rc = w->rc,
+		.ca_guid = node_guid(e),
+		.port = port_of,
+		.port_arg = w,
+		.limits = e->config.cm,
+	};
+
+	w->cm_hash_key = e->cm_hash_key;
+	w->cm = cm_create(&config);
+	return w->cm != NULL ? 0
+			     : error_set(err, ENOMEM,
+					       "no memory for %u connections on worker %u: lower "
+					       "cm.max_connections, or raise eal.memory_mb",
+					       config.limits.max_connections, w->id);
+}
+
+void
+conns_destroy(struct worker *w)
+{
+	unsigned int i;
+
+	for (i = 0; i < w->num_svc; i++)
+		if (w->svc[i] != NULL)
+			svc_worker_unlisten(w->svc[i]);
+	if (w->cm != NULL)
+		cm_destroy(w->cm);
+	w->cm = NULL;
+	for (i = 0; i < w->num_svc; i++)
+		if (w->svc[i] != NULL)
+			svc_worker_destroy(w->svc[i]);
+	w->num_svc = 0;
+}
+
+void
+conns_event(void *worker, const struct event *ev)
+{
+	struct worker *w = worker;
+
+	if (w->cm != NULL)
+		cm_qp_event(w->cm, ev);
+	/* every connection that others open brings one: the manager's business alone */
+	if (ev->type == EVENT_COMM_EST && w->cm != NULL && cm_of_qp(w->cm, ev->element) != 0)
+		return;
+	events_put(w, ev);
+}
+
+unsigned int
+conns_serve(struct worker *w, uint64_t now)
+{
+	unsigned int i, work = 0;
+
+	for (i = 0; i < w->num_svc; i++)
+		if (w->svc[i] != NULL)
+			work += svc_worker_run(w->svc[i], now, WORKER_BUDGET);
+	return work;
+}
+
+static bool
+is_over(const struct cm_info *info)
+{
+	return info->state == CM_STATE_TIMEWAIT || info->state == CM_STATE_IDLE;
+}
+
+int
+conns_busy(struct worker *w, void *arg)
+{
+	uint64_t now = rte_get_tsc_cycles();
+	struct cm_info info;
+	uint32_t cursor = 0;
+
+	RTE_SET_USED(arg);
+	while (cm_next(w->cm, &cursor, now, &info))
+		if (!is_over(&info))
+			return 1;
+	return 0;
+}
+
+int
+conns_end(struct worker *w, void *arg)
+{
+	uint64_t now = rte_get_tsc_cycles();
+	struct cm_info info;
+	uint32_t cursor = 0;
+
+	RTE_SET_USED(arg);
+	while (cm_next(w->cm, &cursor, now, &info))
+		if (!is_over(&info) && info.state != CM_STATE_DREQ_SENT)
+			cm_disconnect(w->cm, info.id, NULL, 0, now);
+	return 0;
+}

@@ -1,0 +1,486 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * Connections of ours: the control thread gathers what the path needs, the worker connects and
+ * notes how it went. A connection's user is its attempt; one that is forgotten is known by the ID
+ * that no longer fits.
+ */
+
+#include <errno.h>
+#include <string.h>
+
+#include <rte_cycles.h>
+
+#include "engine/conns.h"
+#include "engine/verbs_private.h"
+
+#define FORGET_S   60 /* one that nobody looks at */
+#define REPLACE_S  1 /* when its place is wanted */
+#define NEXT_HOP_S 2 /* that ARP may take */
+#define NO_SERVICE UINT32_MAX
+/* of source ports that nobody asked for */
+#define PORT_FIRST 32768
+#define PORTS      28232
+
+enum step {
+	STEP_ASK, /* the SA for the path */
+	STEP_NEXT_HOP,
+	STEP_SENT,
+	STEP_OVER,
+};
+
+struct attempt {
+	/* the control thread's */
+	bool used;
+	bool timed_out;
+	uint32_t generation;
+	enum step step;
+	unsigned int worker;
+	uint64_t started; /* TSC */
+	uint64_t seen; /* when somebody last looked */
+	uint64_t timeout; /* TSC; 0: none */
+	uint32_t timeout_ms;
+	uint32_t query; /* of the SA */
+	unsigned int place; /* of its service */
+	struct conn_path_args path;
+	struct cm_connect connect;
+	int error;
+	struct error why;
+	/* the worker's, until .done */
+	cm_id id; /* 0: the connection is none of ours any more; written on the worker only */
+	bool established;
+	struct cm_info info;
+	uint8_t private_data[CM_PRIVATE_MAX];
+	uint8_t private_len;
+	uint64_t ended;
+	uint32_t done;
+};
+
+struct attempts {
+	struct attempt attempt[ENGINE_CM_ATTEMPTS];
+	unsigned int turn; /* the worker whose turn it is */
+};
+
+/* --- on the worker --- */
+
+static void
+note(void *user, const struct cm_info *info, const uint8_t *private_data, uint8_t len,
+		bool established)
+{
+	struct attempt *a = user;
+
+	if (__atomic_load_n(&a->id, __ATOMIC_RELAXED) != info->id || a->done != 0)
+		return;
+	a->established = established;
+	a->info = *info;
+	a->private_len = RTE_MIN(len, CM_PRIVATE_MAX);
+	if (a->private_len > 0)
+		memcpy(a->private_data, private_data, a->private_len);
+	a->ended = rte_get_tsc_cycles();
+	__atomic_store_n(&a->done, 1, __ATOMIC_RELEASE);
+}
+
+static void
+established(void *user, const struct cm_info *info, const uint8_t *private_data, uint8_t len)
+{
+	note(user, info, private_data, len, true);
+}
+
+static void
+ended(void *user, const struct cm_info *info, const uint8_t *private_data, uint8_t len)
+{
+	note(user, info, private_data, len, false);
+}
+
+static void
+released(void *user)
+{
+	RTE_SET_USED(user);
+}
+
+static const struct cm_user attempt_user = {
+	.name = "control plane",
+	.established = established,
+	.ended = ended,
+	.released = released,
+};
+
+static int
+connect_here(struct worker *w, void *arg)
+{
+	struct attempt *a = arg;
+	uint64_t now = rte_get_tsc_cycles();
+	cm_id id = 0;
+	int ret;
+
+	if (a->place != NO_SERVICE)
+		ret = svc_worker_connect(
+				service_here(w, a->place), &a->connect, now, &id, &a->why);
+	else
+		ret = cm_connect(w->cm, &a->connect, now, &id, &a->why);
+	if (ret == 0)
+		__atomic_store_n(&a->id, id, __ATOMIC_RELAXED);
+	return ret;
+}
+
+static int
+cancel_here(struct worker *w, void *arg)
+{
+	struct attempt *a = arg;
+
+	if (a->done == 0)
+		cm_disconnect(w->cm, a->id, NULL, 0, rte_get_tsc_cycles());
+	return 0;
+}
+
+static int
+let_go_here(struct worker *w, void *arg)
+{
+	struct attempt *a = arg;
+
+	RTE_SET_USED(w);
+	__atomic_store_n(&a->id, 0, __ATOMIC_RELAXED);
+	return 0;
+}
+
+/* --- the table --- */
+
+static bool
+is_done(const struct attempt *a)
+{
+	return __atomic_load_n(&a->done, __ATOMIC_ACQUIRE) != 0;
+}
+
+/* Numbers from 1 on, not reused soon. */
+static uint32_t
+number_of(const struct attempts *all, const struct attempt *a)
+{
+	return (a->generation % (UINT32_MAX / ENGINE_CM_ATTEMPTS - 1) + 1) * ENGINE_CM_ATTEMPTS +
+	       (uint32_t)(a - all->attempt);
+}
+
+/* What it ended as is known: nothing is asked for it any more. */
+static void
+over(struct engine *e, struct attempt *a)
+{
+	if (a->step == STEP_ASK)
+		engine_sa_cancel(e, a->query, NULL);
+	if (a->place != NO_SERVICE && a->step != STEP_OVER)
+		service_connected(e, a->place, a->step == STEP_SENT && (!is_done(a) || a->established)
+						? a->id : 0);
+	a->step = STEP_OVER;
+}
+
+static void
+forget(struct engine *e, struct attempt *a)
+{
+	over(e, a);
+	if (a->id != 0)
+		engine_call(e, a->worker, let_go_here, a);
+	a->used = false;
+	a->generation++;
+}
+
+static struct attempt *
+find(struct engine *e, uint32_t number)
+{
+	struct attempt *a = &e->attempts->attempt[number % ENGINE_CM_ATTEMPTS];
+
+	if (!a->used || number_of(e->attempts, a) != number)
+		return NULL;
+	a->seen = rte_get_tsc_cycles();
+	return a;
+}
+
+static struct attempt *
+place(struct engine *e, struct error *err)
+{
+	struct attempt *a, *oldest = NULL;
+	uint64_t now = rte_get_tsc_cycles();
+
+	for (a = e->attempts->attempt; a < e->attempts->attempt + ENGINE_CM_ATTEMPTS; a++) {
+		if (!a->used)
+			return a;
+		if (a->step == STEP_OVER && (oldest == NULL || a->seen < oldest->seen))
+			oldest = a;
+	}
+	if (oldest != NULL && now > oldest->seen && now - oldest->seen > REPLACE_S * e->hz) {
+		forget(e, oldest);
+		return oldest;
+	}
+	error_set(err, ENOSPC, "%d connections are being made already: wait", ENGINE_CM_ATTEMPTS);
+	return NULL;
+}
+
+/* --- step by step --- */
+
+static void
+give_up(struct engine *e, struct attempt *a, int error)
+{
+	over(e, a);
+	a->error = error;
+	a->ended = rte_get_tsc_cycles();
+	a->done = 1;
+}
+
+static void
+fill_rdma(struct attempt *a)
+{
+	struct cm_rdma *rdma = &a->connect.rdma;
+
+	rdma->src = a->connect.path.av.sgid;
+	rdma->dst = a->connect.path.av.dgid;
+	if (rdma->src_port == 0)
+		rdma->src_port = (uint16_t)(PORT_FIRST + rng_u32(&rng_kernel) % PORTS);
+}
+
+static void
+send_request(struct engine *e, struct attempt *a)
+{
+	int ret;
+
+	if (a->connect.rdma.present)
+		fill_rdma(a);
+	a->why.text[0] = '\0';
+	ret = engine_call(e, a->worker, connect_here, a);
+	if (ret != 0)
+		give_up(e, a, ret);
+	else
+		a->step = STEP_SENT;
+}
+
+static void
+take_answer(struct engine *e, struct attempt *a)
+{
+	int ret = conn_path_answer(e, a->query, &a->path, &a->connect.path, &a->why);
+
+	if (ret == -EAGAIN)
+		return;
+	a->step = STEP_NEXT_HOP;
+	if (ret != 0)
+		give_up(e, a, ret);
+	else
+		send_request(e, a);
+}
+
+static void
+look_for_hop(struct engine *e, struct attempt *a, uint64_t now)
+{
+	if (conn_path_hop(e, &a->connect.path, &a->why) == 0)
+		send_request(e, a);
+	else if (now > a->started && now - a->started > NEXT_HOP_S * e->hz)
+		give_up(e, a, -EHOSTUNREACH);
+}
+
+static void
+advance(struct engine *e, struct attempt *a, uint64_t now)
+{
+	switch (a->step) {
+	case STEP_ASK:
+		take_answer(e, a);
+		break;
+	case STEP_NEXT_HOP:
+		look_for_hop(e, a, now);
+		break;
+	case STEP_SENT:
+		if (is_done(a))
+			over(e, a);
+		break;
+	case STEP_OVER:
+		break;
+	}
+}
+
+static void
+time_is_up(struct engine *e, struct attempt *a)
+{
+	if (a->step == STEP_SENT)
+		engine_call(e, a->worker, cancel_here, a);
+	else
+		give_up(e, a, -ETIMEDOUT);
+	/* it may have been established in the last moment */
+	a->timed_out = !a->established;
+	if (a->timed_out)
+		error_set(&a->why, ETIMEDOUT, "not established within %u ms", a->timeout_ms);
+}
+
+static void
+watch(struct engine *e, struct attempt *a, uint64_t now)
+{
+	advance(e, a, now);
+	if (a->step != STEP_OVER && a->timeout > 0 && now > a->started &&
+			now - a->started > a->timeout) {
+		time_is_up(e, a);
+		advance(e, a, now);
+	}
+	if (now > a->seen && now - a->seen > FORGET_S * e->hz && a->step == STEP_OVER)
+		forget(e, a);
+}
+
+void
+engine_cm_watch(struct engine *e)
+{
+	uint64_t now = rte_get_tsc_cycles();
+	unsigned int i;
+
+	for (i = 0; e->attempts != NULL && i < ENGINE_CM_ATTEMPTS; i++)
+		if (e->attempts->attempt[i].used)
+			watch(e, &e->attempts->attempt[i], now);
+	services_watch(e, now);
+}
+
+/* --- connecting --- */
+
+static int
+choose(struct engine *e, const struct engine_cm_connect *c, struct error *err)
+{
+	if (c->service == NULL && c->param.qp.srq != RC_NO_SRQ)
+		return qp_worker_for(e, c->worker, &c->param.qp, err);
+	if (c->worker >= 0)
+		return choose_worker(e, c->worker, err);
+	return (int)(e->attempts->turn++ % e->num_workers);
+}
+
+static void
+fill_attempt(const struct engine *e, const struct engine_cm_connect *c, struct attempt *a)
+{
+	a->place = NO_SERVICE;
+	a->started = a->seen = rte_get_tsc_cycles();
+	a->timeout_ms = c->timeout_ms;
+	a->timeout = (uint64_t)c->timeout_ms * (e->hz / 1000);
+	a->path = (struct conn_path_args){ *c->ah, c->pkey_index, c->path_mtu, c->packet_life };
+	a->connect = (struct cm_connect){
+		.service_id = c->service_id,
+		.rdma = { .present = c->rdma, .src_port = c->src_port },
+		.param = c->param,
+		.ops = &attempt_user,
+		.user = a,
+	};
+}
+
+static int
+begin(struct engine *e, const struct engine_cm_connect *c, struct attempt *a)
+{
+	int ret = conn_path_begin(e, &a->path, &a->connect.path, &a->why);
+
+	if (ret < 0)
+		return ret;
+	a->step = ret == CONN_PATH_ASK ? STEP_ASK : STEP_NEXT_HOP;
+	if (c->service != NULL) {
+		int failed = service_client(e, c->service, a->worker, &a->place, &a->why);
+
+		if (failed != 0)
+			return failed;
+	}
+	if (ret == CONN_PATH_ASK)
+		return conn_path_ask(e, &a->path, c->timeout_ms, &a->query, &a->why);
+	if (ret == CONN_PATH_READY)
+		send_request(e, a);
+	else
+		advance(e, a, a->started);
+	return a->error;
+}
+
+int
+engine_cm_connect(struct engine *e, const struct engine_cm_connect *c, uint32_t *attempt,
+		struct error *err)
+{
+	struct attempt *a;
+	int worker, ret;
+
+	if (e->draining)
+		return error_set(err, ESHUTDOWN, "the appliance is stopping");
+	worker = choose(e, c, err);
+	if (worker < 0)
+		return worker;
+	a = place(e, err);
+	if (a == NULL)
+		return -ENOSPC;
+	*a = (struct attempt){ .generation = a->generation, .used = true };
+	a->worker = (unsigned int)worker;
+	fill_attempt(e, c, a);
+	ret = begin(e, c, a);
+	if (ret == 0) {
+		*attempt = number_of(e->attempts, a);
+		return 0;
+	}
+	error_set(err, -ret, "%s", a->why.text);
+	forget(e, a);
+	return ret;
+}
+
+/* --- how it goes --- */
+
+static void
+say_why(const struct attempt *a, struct error *why)
+{
+	static const char *const words[CM_END_COUNT] = {
+		[CM_END_DISCONNECTED] = "the peer disconnected",
+		[CM_END_REFUSED] = "the peer's answer could not be used",
+		[CM_END_TIMEOUT] = "the peer does not answer",
+		[CM_END_STALE] = "the peer has begun a new life",
+		[CM_END_QP_ERROR] = "the queue pair failed",
+		[CM_END_CANCELLED] = "it was given up",
+	};
+
+	if (a->timed_out || a->error != 0)
+		*why = a->why;
+	else if (a->info.end == CM_END_REJECTED)
+		error_set(why, ECONNREFUSED, "the peer rejected it: %s (reason %u)",
+				cm_reason_name(a->info.reason), a->info.reason);
+	else
+		error_set(why, ECONNABORTED, "%s", words[a->info.end % CM_END_COUNT]);
+}
+
+int
+engine_cm_outcome(struct engine *e, uint32_t attempt, struct engine_cm_outcome *o,
+		struct error *err)
+{
+	struct attempt *a;
+
+	engine_cm_watch(e);
+	a = find(e, attempt);
+	memset(o, 0, sizeof(*o));
+	if (a == NULL)
+		return error_set(err, ENOENT, "there is no attempt %u (any more)", attempt);
+	o->done = is_done(a);
+	o->info.id = a->id;
+	o->elapsed_us = ((o->done ? a->ended : a->seen) - a->started) / (e->hz / 1000000);
+	if (!o->done)
+		return 0;
+	o->established = a->established;
+	o->timed_out = a->timed_out;
+	o->error = a->error;
+	if (!a->established)
+		say_why(a, &o->why);
+	o->info = a->info;
+	o->info.age = a->info.age / (e->hz / 1000000);
+	o->private_len = a->private_len;
+	memcpy(o->private_data, a->private_data, sizeof(o->private_data));
+	return 0;
+}
+
+void
+engine_cm_forget(struct engine *e, uint32_t attempt)
+{
+	struct attempt *a = find(e, attempt);
+
+	if (a != NULL)
+		forget(e, a);
+}
+
+int
+attempts_create(struct engine *e, struct error *err)
+{
+	e->attempts = mem_zalloc(&allocator_malloc, sizeof(*e->attempts), 64);
+	return e->attempts != NULL ? 0 : error_set(err, ENOMEM, "no memory for connections");
+}
+
+void
+attempts_destroy(struct engine *e)
+{
+	mem_free(&allocator_malloc, e->attempts);
+	e->attempts = NULL;
+}

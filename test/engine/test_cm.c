@@ -1,0 +1,958 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * Connections between the two ports of an engine, through the communication manager: services of
+ * its own on one side, the verbs or a service on the other; RoCE and native IB, on one worker
+ * (argument 1) and on two.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_cycles.h>
+#include <rte_malloc.h>
+
+#include "engine/verbs_cm.h"
+#include "node.h"
+#include "wire/bytes.h"
+
+#define PORT     7471
+#define MEM_SIZE 65536
+/* 4.096 us * 2^n: the machine may stall for 200 ms, and TIMEWAIT shall not last for seconds */
+#define PACKET_LIFE 10
+#define RESPONSE    18
+
+static uint64_t
+service_id(void)
+{
+	return cm_service_id(CM_PS_TCP, PORT);
+}
+
+static struct engine_config *
+config(bool ib)
+{
+	struct engine_config *c = ib ? node_config_ib(true) : node_config();
+
+	c->cm = cm_limits_default;
+	c->cm.max_connections = 1024;
+	c->cm.packet_life = PACKET_LIFE;
+	c->cm.response_timeout = RESPONSE;
+	return c;
+}
+
+static int
+start(void **state)
+{
+	config(false);
+	*state = node_start();
+	return 0;
+}
+
+static int
+start_ib(void **state)
+{
+	config(true);
+	*state = node_start();
+	eventually(link_port_attr(engine_link(*state), 0)->up &&
+			link_port_attr(engine_link(*state), 1)->up);
+	engine_watch(*state); /* the SA takes in the ports as they are now */
+	return 0;
+}
+
+static int
+stop(void **state)
+{
+	node_stop(*state, 0);
+	return 0;
+}
+
+/* --- services --- */
+
+static uint32_t
+listen_kind(struct engine *e, const char *kind)
+{
+	struct svc_config c = { .service_id = service_id() };
+	struct error err = { "" };
+	uint32_t id;
+
+	strcpy(c.kind, kind);
+	c.length = strcmp(kind, "memory") == 0 ? MEM_SIZE : 0;
+	c.max_connections = 512;
+	assert_ok(engine_cm_listen(e, &c, &id, &err));
+	return id;
+}
+
+static bool
+service_get(struct engine *e, uint32_t id, struct engine_service_info *info)
+{
+	uint32_t cursor = 0;
+
+	while (engine_service_next(e, &cursor, info))
+		if (info->id == id)
+			return true;
+	return false;
+}
+
+static unsigned int
+num_services(struct engine *e)
+{
+	struct engine_service_info info;
+	unsigned int n = 0;
+	uint32_t cursor = 0;
+
+	engine_cm_watch(e);
+	while (engine_service_next(e, &cursor, &info))
+		n++;
+	return n;
+}
+
+static unsigned int
+num_qps(struct engine *e)
+{
+	struct rc_qp_info info;
+	uint64_t cursor = 0;
+	unsigned int n = 0;
+
+	while (engine_qp_next(e, &cursor, &info))
+		n++;
+	return n;
+}
+
+static unsigned int
+num_connections(struct engine *e, bool active)
+{
+	struct cm_info info;
+	uint64_t cursor = 0;
+	unsigned int n = 0;
+
+	while (engine_cm_next(e, &cursor, &info))
+		n += info.active == active;
+	return n;
+}
+
+/* --- a client by hand --- */
+
+struct client {
+	struct end end; /* .qpn is the CM's */
+	struct cm_info info;
+	/* memory's grant */
+	uint32_t rkey;
+	uint64_t va;
+	uint64_t length;
+};
+
+static void
+client_create(struct engine *e, struct client *c)
+{
+	struct error err = { "" };
+
+	memset(c, 0, sizeof(*c));
+	end_create(e, &c->end, 0);
+	assert_ok(engine_qp_destroy(e, c->end.qpn, &err));
+	c->end.qpn = 0;
+}
+
+/* Its QP is gone when TIMEWAIT is over. */
+static void
+client_destroy(struct engine *e, struct client *c)
+{
+	struct rc_qp_info info;
+
+	eventually(c->end.qpn == 0 || engine_qp_query(e, c->end.qpn, &info, NULL) == -ENOENT);
+	c->end.qpn = 0;
+	end_destroy(e, &c->end);
+}
+
+static struct engine_ah
+to_port1(struct engine *e)
+{
+	return (struct engine_ah){ .dgid = link_port_attr(engine_link(e), 1)->gid[0].gid };
+}
+
+static struct engine_cm_connect
+request(const struct client *c, const struct engine_ah *ah, int worker)
+{
+	return (struct engine_cm_connect){
+		.ah = ah,
+		.service_id = service_id(),
+		.rdma = true,
+		.worker = worker,
+		.param = {
+			.qp = {
+				.qp_type = QPT_RC,
+				.pd = c->end.pd,
+				.send_cq = c->end.cq,
+				.recv_cq = c->end.cq,
+				.srq = RC_NO_SRQ,
+				.cap = { 16, 16, 1, 1, 0 },
+			},
+			.responder_resources = 4,
+			.initiator_depth = 4,
+			.retry_count = 7,
+			.rnr_retry_count = 7,
+			.min_rnr_timer = 12,
+		},
+	};
+}
+
+static struct engine_cm_outcome
+wait_outcome(struct engine *e, uint32_t attempt)
+{
+	struct engine_cm_outcome o = { .done = false };
+	struct error err = { "" };
+	int ms;
+
+	for (ms = 0; ms < 60000 && !o.done; ms++) {
+		if (ms > 0)
+			pause_ms(1);
+		assert_ok(engine_cm_outcome(e, attempt, &o, &err));
+	}
+	assert_true(o.done);
+	engine_cm_forget(e, attempt);
+	assert_int_equal(engine_cm_outcome(e, attempt, &(struct engine_cm_outcome){ 0 }, NULL),
+			-ENOENT);
+	return o;
+}
+
+static struct engine_cm_outcome
+try_connect(struct engine *e, const struct engine_cm_connect *c)
+{
+	struct error err = { "" };
+	uint32_t attempt;
+
+	assert_ok(engine_cm_connect(e, c, &attempt, &err));
+	return wait_outcome(e, attempt);
+}
+
+static void
+client_connect(struct engine *e, struct client *c, const struct engine_cm_connect *request)
+{
+	struct engine_cm_outcome o = try_connect(e, request);
+
+	if (!o.established)
+		fail_msg("%s", o.why.text);
+	c->info = o.info;
+	c->end.qpn = o.info.qpn;
+	if (o.private_len >= 24 && o.private_data[0] == 1) {
+		c->rkey = get_be32(o.private_data + 4);
+		c->va = get_be64(o.private_data + 8);
+		c->length = get_be64(o.private_data + 16);
+	}
+}
+
+/* Write to the granted memory, read it back: both ways through the key. */
+static void
+use_memory(struct engine *e, struct client *c, uint32_t seed)
+{
+	struct end there = { .mr = { .key = c->rkey, .va = c->va } };
+
+	assert_int_equal(c->length, MEM_SIZE);
+	fill(c->end.mr.base, 20000, seed);
+	assert_int_equal(post(e, &c->end, WR_RDMA_WRITE, &there, 0, 1000, 20000, 1), 1);
+	expect_wc(e, &c->end, 1);
+	assert_int_equal(post(e, &c->end, WR_RDMA_READ, &there, 100000, 1000, 20000, 2), 1);
+	expect_wc(e, &c->end, 1);
+	assert_memory_equal(c->end.mr.base, c->end.mr.base + 100000, 20000);
+}
+
+static void
+client_disconnect(struct engine *e, struct client *c)
+{
+	struct error err = { "" };
+
+	assert_ok(engine_cm_disconnect(e, c->info.id, &err));
+}
+
+static bool
+is_state(struct engine *e, cm_id id, uint8_t state)
+{
+	struct cm_info info;
+
+	return engine_cm_get(e, id, &info, NULL) == 0 && info.state == state;
+}
+
+static uint64_t
+sent(struct engine *e, enum cm_message m)
+{
+	struct cm_counters n;
+
+	engine_cm_counters(e, -1, &n);
+	return n.sent[m];
+}
+
+/* --- connect, transfer, disconnect --- */
+
+static void
+test_memory(void **state)
+{
+	struct engine *e = *state;
+	struct engine_ah ah = to_port1(e);
+	struct engine_cm_connect r;
+	struct engine_service_info s;
+	struct error err = { "" };
+	struct cm_counters n;
+	struct rc_qp_info qp;
+	struct client c;
+	uint32_t id;
+	int worker;
+
+	id = listen_kind(e, "memory");
+	client_create(e, &c);
+	for (worker = 0; worker < (int)node_workers; worker++) {
+		r = request(&c, &ah, worker);
+		client_connect(e, &c, &r);
+		assert_int_equal(c.info.state, CM_STATE_ESTABLISHED);
+		assert_true(c.info.active);
+		assert_int_equal(c.info.service_id, service_id());
+		assert_string_equal(engine_cm_service_name(e, c.info.id), "");
+		assert_ok(engine_qp_query(e, c.info.qpn, &qp, &err));
+		assert_int_equal(qp.worker, worker);
+		assert_int_equal(qp.attr.qp_state, QPS_RTS);
+		/* cm.md 4: max(15, 10 + 1); MTU of the ports */
+		assert_int_equal(qp.attr.timeout, 15);
+		assert_int_equal(qp.attr.path_mtu, link_port_attr(engine_link(e), 0)->active_mtu);
+		assert_true(service_get(e, id, &s));
+		assert_int_equal(s.connections, 1);
+		use_memory(e, &c, (uint32_t)worker);
+		client_disconnect(e, &c);
+		assert_ok(engine_qp_query(e, c.info.qpn, &qp, &err));
+		assert_int_equal(qp.attr.qp_state, QPS_ERR);
+		eventually(num_qps(e) == 0);
+		c.end.qpn = 0;
+		assert_int_equal(engine_cm_disconnect(e, c.info.id, &err), -ENOENT);
+	}
+	engine_cm_counters(e, -1, &n);
+	assert_int_equal(n.received[CM_REQ], node_workers);
+	assert_int_equal(n.received[CM_REP], node_workers);
+	assert_int_equal(n.received[CM_RTU], node_workers);
+	assert_int_equal(n.received[CM_DREQ], node_workers);
+	assert_int_equal(n.received[CM_DREP], node_workers);
+	assert_int_equal(n.connections, 2 * node_workers); /* both sides are ours */
+	client_destroy(e, &c);
+	assert_ok(engine_cm_unlisten(e, id, false, &err));
+	assert_int_equal(num_services(e), 0);
+	assert_int_equal(engine_cm_unlisten(e, id, false, &err), -ENOENT);
+}
+
+/* The peer's side may end it as well; ours notices at once. */
+static void
+test_peer_disconnects(void **state)
+{
+	struct engine *e = *state;
+	struct engine_ah ah = to_port1(e);
+	struct engine_cm_connect r;
+	struct error err = { "" };
+	struct cm_info info;
+	uint64_t cursor = 0;
+	struct client c;
+
+	listen_kind(e, "memory");
+	client_create(e, &c);
+	r = request(&c, &ah, -1);
+	client_connect(e, &c, &r);
+	do
+		assert_true(engine_cm_next(e, &cursor, &info));
+	while (info.active);
+	assert_string_equal(engine_cm_service_name(e, info.id), "memory");
+	assert_int_equal(info.remote_id, c.info.id);
+	assert_int_equal(info.remote_qpn, c.info.qpn);
+	assert_ok(engine_cm_disconnect(e, info.id, &err));
+	eventually(is_state(e, c.info.id, CM_STATE_TIMEWAIT));
+	assert_ok(engine_cm_get(e, c.info.id, &info, &err));
+	assert_int_equal(info.end, CM_END_DISCONNECTED);
+	assert_int_equal(engine_cm_disconnect(e, c.info.id, &err), -EALREADY);
+	client_destroy(e, &c);
+}
+
+/* A service on both sides: it disconnects when it has what it wanted, and can be looked at. */
+static void
+test_echo(void **state)
+{
+	struct svc_config echo = { .kind = "echo", .name = "there and back", .count = 1000,
+		.size = 3000, .verify = true };
+	struct engine *e = *state;
+	struct engine_ah ah = to_port1(e);
+	struct engine_cm_connect r = { .ah = &ah, .service_id = service_id(), .rdma = true,
+		.service = &echo, .worker = -1 };
+	struct engine_service_info s = { .id = 0 };
+	struct engine_cm_outcome o;
+	uint32_t id, cursor = 0;
+
+	id = listen_kind(e, "echo");
+	o = try_connect(e, &r);
+	if (!o.established)
+		fail_msg("%s", o.why.text);
+	while (engine_service_next(e, &cursor, &s) && !s.client)
+		;
+	assert_true(s.client);
+	assert_string_equal(s.config.name, "there and back");
+	assert_int_equal(s.connection, o.info.id);
+	id = s.id;
+	eventually(service_get(e, id, &s) && s.counters.exchanges == 1000);
+	assert_int_equal(s.counters.mismatches, 0);
+	eventually(num_qps(e) == 0);
+	assert_int_equal(num_services(e), 2);
+	assert_int_equal(engine_cm_unlisten(e, id, false, NULL), 0);
+	assert_int_equal(num_services(e), 1);
+}
+
+/* --- no connection --- */
+
+static void
+test_nobody_listens(void **state)
+{
+	struct engine *e = *state;
+	struct engine_ah ah = to_port1(e);
+	struct engine_cm_outcome o;
+	struct engine_cm_connect r;
+	struct client c;
+
+	client_create(e, &c);
+	r = request(&c, &ah, -1);
+	o = try_connect(e, &r);
+	assert_false(o.established);
+	assert_int_equal(o.info.end, CM_END_REJECTED);
+	assert_int_equal(o.info.reason, CM_REJ_INVALID_SERVICE_ID);
+	assert_string_equal(o.why.text, "the peer rejected it: invalid service ID (reason 8)");
+	assert_false(o.timed_out);
+	assert_int_equal(o.error, 0);
+	client_destroy(e, &c);
+	assert_int_equal(num_qps(e), 0);
+}
+
+/* The path ends nowhere: a MAC that nobody has. */
+static struct engine_ah
+to_nobody(void)
+{
+	struct engine_ah ah = { .has_dmac = true, .dmac = { 2, 0, 0, 0, 0, 0x99 } };
+
+	assert_true(gid_parse("192.0.2.99", &ah.dgid));
+	return ah;
+}
+
+static void
+test_silence(void **state)
+{
+	struct engine_ah ah = to_nobody();
+	struct engine *e = *state;
+	struct engine_cm_outcome o;
+	struct engine_cm_connect r;
+	struct client c;
+
+	client_create(e, &c);
+	r = request(&c, &ah, -1);
+	o = try_connect(e, &r); /* of 1 ms, twice */
+	assert_false(o.established);
+	assert_false(o.timed_out);
+	assert_int_equal(o.info.end, CM_END_TIMEOUT);
+	assert_string_equal(o.why.text, "the peer does not answer");
+	assert_int_equal(sent(e, CM_REQ), 3);
+	client_destroy(e, &c);
+}
+
+static int
+start_impatient(void **state)
+{
+	struct engine_config *c = config(false);
+
+	c->cm.response_timeout = 8;
+	c->cm.packet_life = 8;
+	c->cm.max_retries = 2;
+	*state = node_start();
+	return 0;
+}
+
+static void
+test_time_is_up(void **state)
+{
+	struct engine_ah ah = to_nobody();
+	struct engine *e = *state;
+	struct engine_cm_outcome o;
+	struct engine_cm_connect r;
+	struct client c;
+
+	client_create(e, &c);
+	r = request(&c, &ah, -1);
+	r.timeout_ms = 20;
+	o = try_connect(e, &r);
+	assert_true(o.timed_out);
+	assert_false(o.established);
+	assert_int_equal(o.info.end, CM_END_CANCELLED);
+	assert_true(o.elapsed_us >= 20000);
+	assert_string_equal(o.why.text, "not established within 20 ms");
+	client_destroy(e, &c);
+}
+
+/* A third port, from which nothing comes back. */
+static int
+start_with_a_hole(void **state)
+{
+	struct engine_config *c = config(false);
+	struct link_port_config *p = &c->link.port[c->link.num_ports++];
+
+	*p = c->link.port[0];
+	strcpy(p->name, "hole");
+	strcpy(p->device, "net_null0");
+	p->back_to_back[0] = '\0';
+	p->num_addr = 1;
+	assert_true(gid_parse("198.51.100.1", &p->addr[0].gid));
+	*state = node_start();
+	return 0;
+}
+
+static void
+test_no_next_hop(void **state)
+{
+	struct engine_ah ah = { .port = 2 };
+	struct engine *e = *state;
+	struct engine_cm_outcome o;
+	struct engine_cm_connect r;
+	struct client c;
+
+	assert_true(gid_parse("198.51.100.77", &ah.dgid));
+	client_create(e, &c);
+	r = request(&c, &ah, -1);
+	o = try_connect(e, &r);
+	assert_int_equal(o.error, -EHOSTUNREACH);
+	assert_int_equal(o.info.id, 0);
+	assert_string_equal(o.why.text, "next hop 198.51.100.77 does not answer ARP: is it up, on this "
+			"link, and the address right?");
+	assert_int_equal(sent(e, CM_REQ), 0);
+	client_destroy(e, &c);
+}
+
+static void
+refused(struct engine *e, const struct engine_cm_connect *r, int error, const char *words)
+{
+	struct error err = { "" };
+	uint32_t attempt;
+
+	assert_int_equal(engine_cm_connect(e, r, &attempt, &err), error);
+	assert_string_equal(err.text, words);
+}
+
+static void
+test_parameters(void **state)
+{
+	struct svc_config svc = { .kind = "nothing" };
+	struct engine *e = *state;
+	struct engine_ah ah = to_port1(e);
+	struct engine_cm_connect r;
+	struct error err = { "" };
+	struct client c;
+	uint32_t id;
+
+	client_create(e, &c);
+	r = request(&c, &ah, 7);
+	refused(e, &r, -EINVAL, node_workers == 2 ? "worker: got 7, there are 0..1"
+						  : "worker: got 7, there are 0..0");
+	r = request(&c, &ah, -1);
+	r.pkey_index = 3;
+	refused(e, &r, -EINVAL, "pkey_index: got 3, which holds no P_Key of port0");
+	r.pkey_index = 0;
+	r.path_mtu = 1000;
+	refused(e, &r, -EINVAL, "path_mtu: got 1000, expected 256, 512, 1024, 2048 or 4096");
+	r.path_mtu = 0;
+	r.packet_life = 32;
+	refused(e, &r, -EINVAL, "packet_life: got 32, expected 0 to 31");
+	r.packet_life = 0;
+	ah.port = 2;
+	refused(e, &r, -EINVAL, "port: got 2, there are 2 ports from 0 on");
+	ah.port = 0;
+	r.service = &svc;
+	assert_int_equal(engine_cm_connect(e, &r, &id, &err), -EINVAL);
+	assert_int_equal(strncmp(err.text, "kind: got \"nothing\", allowed: memory", 36), 0);
+	assert_int_equal(engine_cm_listen(e, &svc, &id, &err), -EINVAL);
+	assert_int_equal(num_services(e), 0);
+	/* one service ID, one service, and that one goes on */
+	listen_kind(e, "memory");
+	strcpy(svc.kind, "sink");
+	svc.service_id = service_id();
+	assert_int_equal(engine_cm_listen(e, &svc, &id, &err), -EEXIST);
+	assert_string_equal(err.text, "service_id: another service listens there");
+	assert_int_equal(num_services(e), 1);
+	r = request(&c, &ah, -1);
+	client_connect(e, &c, &r);
+	use_memory(e, &c, 1);
+	client_disconnect(e, &c);
+	client_destroy(e, &c);
+}
+
+/* --- their ends --- */
+
+static void
+test_unlisten_while_connected(void **state)
+{
+	struct engine *e = *state;
+	struct engine_ah ah = to_port1(e);
+	struct engine_service_info s;
+	struct engine_cm_outcome o;
+	struct engine_cm_connect r;
+	struct error err = { "" };
+	struct client c, late;
+	uint32_t id;
+
+	id = listen_kind(e, "memory");
+	client_create(e, &c);
+	client_create(e, &late);
+	r = request(&c, &ah, -1);
+	client_connect(e, &c, &r);
+	assert_ok(engine_cm_unlisten(e, id, false, &err));
+	assert_true(service_get(e, id, &s));
+	assert_false(s.listening);
+	use_memory(e, &c, 4);
+	r = request(&late, &ah, -1);
+	o = try_connect(e, &r);
+	assert_int_equal(o.info.reason, CM_REJ_INVALID_SERVICE_ID);
+	/* the ID is free for another, whose connections are its own */
+	id = listen_kind(e, "memory");
+	client_connect(e, &late, &r);
+	assert_int_equal(num_services(e), 2);
+	assert_ok(engine_cm_unlisten(e, id, true, &err));
+	eventually(is_state(e, late.info.id, CM_STATE_TIMEWAIT));
+	eventually(num_services(e) == 1);
+	use_memory(e, &c, 5);
+	client_disconnect(e, &c);
+	eventually(num_services(e) == 0);
+	client_destroy(e, &c);
+	client_destroy(e, &late);
+	assert_int_equal(num_qps(e), 0);
+}
+
+static void
+test_qp_is_the_connections(void **state)
+{
+	struct engine *e = *state;
+	struct engine_ah ah = to_port1(e);
+	struct engine_cm_connect r;
+	struct error err = { "" };
+	struct client c;
+	char text[256];
+
+	listen_kind(e, "memory");
+	client_create(e, &c);
+	r = request(&c, &ah, -1);
+	client_connect(e, &c, &r);
+	assert_int_equal(engine_qp_destroy(e, c.info.qpn, &err), -EBUSY);
+	snprintf(text, sizeof(text), "qp: 0x%06x belongs to connection 0x%08x, which destroys it: "
+			"disconnect that one", c.info.qpn, c.info.id);
+	assert_string_equal(err.text, text);
+	use_memory(e, &c, 2);
+	/* a QP that fails ends its connection: the peer revokes nothing, the key is wrong */
+	c.rkey ^= 0xFF;
+	post(e, &c.end, WR_RDMA_WRITE, &(struct end){ .mr = { .key = c.rkey, .va = c.va } }, 0, 0,
+			64, 9);
+	eventually(num_qps(e) == 0);
+	c.end.qpn = 0;
+	client_destroy(e, &c);
+}
+
+#define MANY 64
+
+/* design.md: the hash of remote CA GUID and QPN says where a connection lives */
+static void
+test_both_workers_have_connections(void **state)
+{
+	struct engine *e = *state;
+	struct engine_ah ah = to_port1(e);
+	unsigned int i, passive[2] = { 0, 0 };
+	struct engine_cm_connect r;
+	struct error err = { "" };
+	struct rc_qp_info qp;
+	struct cm_info info;
+	uint64_t cursor = 0;
+	struct client c;
+	uint32_t id;
+
+	id = listen_kind(e, "memory");
+	client_create(e, &c);
+	r = request(&c, &ah, -1);
+	for (i = 0; i < MANY; i++) {
+		client_connect(e, &c, &r);
+		use_memory(e, &c, i);
+	}
+	while (engine_cm_next(e, &cursor, &info)) {
+		if (info.active)
+			continue;
+		assert_ok(engine_qp_query(e, info.qpn, &qp, &err));
+		passive[qp.worker]++;
+	}
+	assert_int_equal(passive[0] + passive[1], MANY);
+	assert_in_range(passive[0], MANY / 8, MANY - MANY / 8);
+	assert_int_equal(num_connections(e, true), MANY);
+	assert_ok(engine_cm_unlisten(e, id, true, &err));
+	eventually(num_qps(e) == 0);
+	assert_int_equal(num_connections(e, true) + num_connections(e, false), 0);
+	c.end.qpn = 0;
+	client_destroy(e, &c);
+}
+
+static void
+test_500_in_a_row(void **state)
+{
+	struct engine *e = *state;
+	struct engine_ah ah = to_port1(e);
+	struct engine_cm_connect r;
+	struct cm_counters n;
+	struct client c;
+	unsigned int i;
+
+	listen_kind(e, "memory");
+	client_create(e, &c);
+	r = request(&c, &ah, -1);
+	for (i = 0; i < 500; i++) {
+		client_connect(e, &c, &r);
+		client_disconnect(e, &c);
+	}
+	eventually(num_qps(e) == 0);
+	assert_int_equal(num_connections(e, true) + num_connections(e, false), 0);
+	engine_cm_counters(e, -1, &n);
+	assert_int_equal(n.connections, 1000);
+	assert_int_equal(n.disconnects, 1000);
+	c.end.qpn = 0;
+	client_destroy(e, &c);
+}
+
+/* Stopping says goodbye: DREQ, and both sides know. */
+static void
+test_stop_disconnects(void **state)
+{
+	struct engine *e;
+	struct engine_ah ah;
+	struct engine_cm_connect r;
+	struct cm_info info;
+	uint64_t cursor = 0;
+	struct client c;
+	unsigned int i;
+
+	(void)state;
+	config(false);
+	e = node_start();
+	ah = to_port1(e);
+	listen_kind(e, "memory");
+	client_create(e, &c);
+	r = request(&c, &ah, -1);
+	for (i = 0; i < 10; i++)
+		client_connect(e, &c, &r);
+	assert_int_equal(sent(e, CM_DREQ), 0);
+	engine_stop(e, 20000);
+	assert_in_range(sent(e, CM_DREQ), 10, 20);
+	while (engine_cm_next(e, &cursor, &info))
+		assert_int_equal(info.state, CM_STATE_TIMEWAIT);
+	engine_destroy(e);
+}
+
+static size_t
+memory_in_use(void)
+{
+	struct rte_malloc_socket_stats s;
+
+	assert_int_equal(rte_malloc_get_socket_stats(0, &s), 0);
+	return s.heap_allocsz_bytes;
+}
+
+/* No word to anybody: what connections, attempts and services held is given back. */
+static void
+test_sudden_end_leaks_nothing(void **state)
+{
+	struct svc_config echo = { .kind = "echo", .size = 100 };
+	struct engine_ah ah, nobody = to_nobody();
+	struct engine_cm_connect r;
+	struct error err = { "" };
+	size_t before = 0;
+	struct client c;
+	uint32_t attempt;
+	int round;
+
+	(void)state;
+	for (round = 0; round < 3; round++) {
+		struct engine *e;
+
+		strcpy(config(false)->service[0].kind, "sink");
+		config(false)->num_services = 0;
+		e = node_start();
+		ah = to_port1(e);
+		listen_kind(e, "echo");
+		client_create(e, &c);
+		r = request(&c, &ah, -1);
+		client_connect(e, &c, &r);
+		client_connect(e, &c, &r);
+		r.ah = &nobody; /* an attempt under way */
+		assert_ok(engine_cm_connect(e, &r, &attempt, &err));
+		r.ah = &ah;
+		r.service = &echo; /* traffic without end */
+		assert_true(try_connect(e, &r).established);
+		engine_destroy(e);
+		if (round > 0)
+			assert_int_equal(memory_in_use(), before);
+		before = memory_in_use();
+	}
+}
+
+/* From the configuration: they listen when the engine starts. */
+static void
+test_services_from_the_start(void **state)
+{
+	struct engine_config *cfg;
+	struct engine_cm_connect r;
+	struct engine_ah ah;
+	struct engine *e;
+	struct error err = { "" };
+	struct client c;
+
+	(void)state;
+	cfg = config(false);
+	cfg->num_services = 1;
+	cfg->service[0] = (struct svc_config){ .kind = "memory", .length = MEM_SIZE,
+		.service_id = service_id() };
+	e = node_start();
+	ah = to_port1(e);
+	client_create(e, &c);
+	r = request(&c, &ah, -1);
+	client_connect(e, &c, &r);
+	use_memory(e, &c, 3);
+	node_stop(e, 0);
+	cfg = config(false);
+	cfg->num_services = 2;
+	cfg->service[0] = (struct svc_config){ .kind = "memory", .service_id = 1 };
+	cfg->service[1] = (struct svc_config){ .kind = "sink", .service_id = 1 };
+	assert_null(engine_create(cfg, &err));
+	assert_string_equal(err.text, "services[1]: service_id: another service listens there");
+}
+
+/* --- native IB --- */
+
+static struct cm_info
+connect_ib(struct engine *e, struct client *c, const struct engine_ah *ah)
+{
+	struct engine_cm_connect r = request(c, ah, -1);
+
+	r.path_mtu = 0;
+	client_connect(e, c, &r);
+	use_memory(e, c, 7);
+	client_disconnect(e, c);
+	return c->info;
+}
+
+/* requests of ours on QP1, to the SA that is */
+static uint64_t
+packets(struct engine *e)
+{
+	struct mad_counters n;
+
+	engine_mad_counters(e, -1, &n);
+	return n.calls;
+}
+
+static void
+test_path_is_asked_for(void **state)
+{
+	struct engine *e = *state;
+	const struct port_attr *p0 = link_port_attr(engine_link(e), 0);
+	const struct port_attr *p1 = link_port_attr(engine_link(e), 1);
+	struct engine_ah by_gid = { .port = 0, .dgid = p1->gid[0].gid };
+	struct engine_ah by_lid = { .port = 0, .dlid = 2 };
+	struct engine_ah back = { .port = 1, .dgid = p0->gid[0].gid };
+	struct cm_info info;
+	struct client c;
+
+	listen_kind(e, "memory");
+	client_create(e, &c);
+	/* port 1's LID is MasterSMLID: the SA is asked over the wire */
+	info = connect_ib(e, &c, &by_gid);
+	assert_int_equal(info.path.av.dlid, 2);
+	assert_int_equal(info.path.av.slid, 1);
+	assert_false(info.path.av.grh);
+	assert_int_equal(info.path.mtu, p0->active_mtu);
+	assert_int_equal(packets(e), 1);
+	info = connect_ib(e, &c, &by_lid);
+	assert_int_equal(info.path.av.dlid, 2);
+	assert_true(gid_equal(&info.path.av.dgid, &p1->gid[0].gid));
+	/* and its own by its loopback */
+	info = connect_ib(e, &c, &back);
+	assert_int_equal(info.path.av.dlid, 1);
+	assert_int_equal(packets(e), 3);
+	client_destroy(e, &c);
+}
+
+static void
+test_path_is_known(void **state)
+{
+	struct engine *e = *state;
+	struct engine_ah ah = { .port = 0, .dlid = 2,
+		.dgid = link_port_attr(engine_link(e), 1)->gid[0].gid };
+	struct engine_cm_connect r;
+	struct client c;
+
+	listen_kind(e, "memory");
+	client_create(e, &c);
+	r = request(&c, &ah, -1);
+	r.path_mtu = 1024;
+	r.packet_life = 9;
+	client_connect(e, &c, &r);
+	use_memory(e, &c, 8);
+	assert_int_equal(packets(e), 0); /* nobody was asked */
+	assert_int_equal(c.info.path.mtu, 1024);
+	assert_int_equal(c.info.path.packet_life, 9);
+	client_disconnect(e, &c);
+	client_destroy(e, &c);
+}
+
+static void
+test_no_path(void **state)
+{
+	struct engine_ah ah = { .port = 0 };
+	struct engine *e = *state;
+	struct engine_cm_outcome o;
+	struct engine_cm_connect r;
+	struct client c;
+
+	client_create(e, &c);
+	r = request(&c, &ah, -1);
+	refused(e, &r, -EINVAL, "peer: port0 is an InfiniBand port: its LID or GID");
+	assert_true(gid_parse("fe80::1234", &ah.dgid));
+	o = try_connect(e, &r);
+	assert_int_equal(o.error, -ENOENT);
+	assert_int_equal(strncmp(o.why.text, "the SA knows no path to the peer (", 34), 0);
+	assert_int_equal(o.info.id, 0);
+	client_destroy(e, &c);
+}
+
+int
+main(int argc, char **argv)
+{
+	const struct CMUnitTest one[] = {
+		cmocka_unit_test_setup_teardown(test_memory, start, stop),
+		cmocka_unit_test_setup_teardown(test_echo, start, stop),
+		cmocka_unit_test_setup_teardown(test_unlisten_while_connected, start, stop),
+		cmocka_unit_test_setup_teardown(test_path_is_asked_for, start_ib, stop),
+	};
+	const struct CMUnitTest two[] = {
+		cmocka_unit_test_setup_teardown(test_memory, start, stop),
+		cmocka_unit_test_setup_teardown(test_peer_disconnects, start, stop),
+		cmocka_unit_test_setup_teardown(test_echo, start, stop),
+		cmocka_unit_test_setup_teardown(test_nobody_listens, start, stop),
+		cmocka_unit_test_setup_teardown(test_silence, start_impatient, stop),
+		cmocka_unit_test_setup_teardown(test_time_is_up, start, stop),
+		cmocka_unit_test_setup_teardown(test_no_next_hop, start_with_a_hole, stop),
+		cmocka_unit_test_setup_teardown(test_parameters, start, stop),
+		cmocka_unit_test_setup_teardown(test_unlisten_while_connected, start, stop),
+		cmocka_unit_test_setup_teardown(test_qp_is_the_connections, start, stop),
+		cmocka_unit_test_setup_teardown(test_both_workers_have_connections, start, stop),
+		cmocka_unit_test_setup_teardown(test_500_in_a_row, start, stop),
+		cmocka_unit_test(test_stop_disconnects),
+		cmocka_unit_test(test_sudden_end_leaks_nothing),
+		cmocka_unit_test(test_services_from_the_start),
+		cmocka_unit_test_setup_teardown(test_path_is_asked_for, start_ib, stop),
+		cmocka_unit_test_setup_teardown(test_path_is_known, start_ib, stop),
+		cmocka_unit_test_setup_teardown(test_no_path, start_ib, stop),
+	};
+
+	if (argc > 1)
+		node_workers = (unsigned int)atoi(argv[1]);
+	return node_workers == 1 ? cmocka_run_group_tests(one, eal_setup, eal_teardown)
+				 : cmocka_run_group_tests(two, eal_setup, eal_teardown);
+}

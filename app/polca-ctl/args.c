@@ -458,9 +458,17 @@ map_param(const json_t *method)
 	return NULL;
 }
 
+/* Does a parameter take a word without option? Some do that need not be there. */
+static bool
+takes_word(const json_t *p)
+{
+	return json_is_true(json_object_get(p, "required")) ||
+		json_is_true(json_object_get(p, "plain"));
+}
+
 /*
- * A value without option belongs to the first required parameter that has none; NAME=VALUE to the
- * map.
+ * A value without option belongs to the first parameter of that sort that has none; NAME=VALUE to
+ * the map.
  */
 static int
 take_value(struct parser *a, const char *text)
@@ -475,8 +483,7 @@ take_value(struct parser *a, const char *text)
 		return store(a, &path, text) == 0 ? 1 : -1;
 	json_array_foreach(json_object_get(a->method, "params"), i, p)
 	{
-		if (!json_is_true(json_object_get(p, "required")) ||
-				json_object_get(a->params, method_text(p, "name")) != NULL)
+		if (!takes_word(p) || json_object_get(a->params, method_text(p, "name")) != NULL)
 			continue;
 		path.step[0] = p;
 		return store(a, &path, text) == 0 ? 1 : -1;

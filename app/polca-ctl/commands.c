@@ -7,8 +7,10 @@
  * under it are its own.
  */
 
+#include <stdio.h>
 #include <string.h>
 
+#include "cm.h"
 #include "commands.h"
 #include "methods.h"
 #include "ping.h"
@@ -17,6 +19,9 @@
 
 #define TARGET    "to port class_version "
 #define KEYS      "sm_key timeout_ms resp_time pkey_index sgid_index dlid dmac worker "
+#define PATH      "sgid_index traffic_class flow_label hop_limit sl dlid dmac "
+#define QUEUES                                                                                     \
+	"pd send_cq recv_cq srq max_send_wr max_recv_wr max_send_sge max_recv_sge max_inline_data sq_sig_all qp_access_flags "
 #define CHOICE    "record fields " TARGET "component_mask rid "
 
 static const struct command {
@@ -24,7 +29,7 @@ static const struct command {
 	const char *method;
 	const char *op; /* of sa_query; NULL: another method, or the words say */
 	const char *params; /* our own and the method's, in this order; "size/s" has -s too */
-	const char *required;
+	const char *required; /* "port?": it needs no option, but may be missing */
 	const char *help;
 	const char *example;
 } commands[] = {
@@ -57,6 +62,20 @@ static const struct command {
 		"dest count/c interval/i size/s flood/f deadline/w timeout/W quiet/q mode port pattern pkey_index sgid_index traffic_class flow_label hop_limit sl dlid dmac",
 		"dest", "Ask again and again whether a port is alive, and how long its answers take.",
 		"polca-ctl ping 10.0.0.2 -c 3" },
+	{ "cm_services", "service_list", NULL, "", "",
+		"List services and where they listen, with those counters that are not 0.",
+		"polca-ctl cm services" },
+	{ "cm_connect", "cm_connect", NULL,
+		"dest port port_space service_id service count detach size length depth access verify rdma_cm src_port " QUEUES
+		"private_data responder_resources initiator_depth retry_count rnr_retry_count min_rnr_timer path_mtu packet_life pkey_index local_port " PATH
+		"worker timeout_ms",
+		"dest port?",
+		"Connect to a service, and say when the connection stands, or why it does not. With --count wait for the exchanges too, and say what they came to.",
+		"polca-ctl cm connect 10.0.0.2 7471 --service rping --count 10" },
+	{ "cm_alternate", "cm_load_alternate", NULL, "connection dest local_port " PATH,
+		"connection dest",
+		"Propose an alternate path to the peer; the event PATH_MIG tells when it is used.",
+		"polca-ctl cm alternate 4711 10.0.1.2 --local-port 1" },
 };
 
 /* Parameters that commands themselves know. */
@@ -79,6 +98,7 @@ static const struct own {
 		"as fast as answers come; a dot stands for each request that was lost" },
 	{ "deadline", "seconds", "0.001 to 1000000", "none", "stop after so long, whatever is left" },
 	{ "timeout", "seconds", "0.001 to 60", "1", "wait so long for each answer" },
+	{ "detach", "boolean", "true or false", NULL, "do not wait for the exchanges of --count" },
 	{ "quiet", "boolean", "true or false", NULL, "only what it comes to" },
 };
 
@@ -144,6 +164,7 @@ params_of(const json_t *method, const struct command *c)
 {
 	json_t *p, *params = json_array();
 	const char *name;
+	char optional[64];
 	size_t len, word;
 
 	for (name = c->params; *name != '\0'; name += word + (name[word] != '\0')) {
@@ -155,6 +176,9 @@ params_of(const json_t *method, const struct command *c)
 		if (p == NULL)
 			continue; /* an older server */
 		json_object_set_new(p, "required", json_boolean(listed(c->required, name, len)));
+		snprintf(optional, sizeof(optional), "%.*s?", (int)len, name);
+		if (listed(c->required, optional, len + 1))
+			json_object_set_new(p, "plain", json_true());
 		if (word > len)
 			json_object_set_new(p, "short", json_stringn(name + len + 1, 1));
 		json_array_append_new(params, p);
@@ -208,6 +232,9 @@ static const struct {
 	{ "sa_import", sa_run },
 	{ "sa_export", sa_run },
 	{ "live_ping", ping_run },
+	{ "service_list", cm_run },
+	{ "cm_connect", cm_run },
+	{ "cm_load_alternate", cm_run },
 };
 
 int

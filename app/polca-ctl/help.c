@@ -37,11 +37,12 @@ static const char tail[] =
 	"  polca-ctl qp connect QPN ADDRESS --dest-qp-num PEER --rq-psn PEERS_SQ_PSN [--port 1]\n"
 	"  polca-ctl post send QPN --opcode RDMA_WRITE --sg-list key=KEY,length=1M --remote-addr VA --rkey KEY\n"
 	"  polca-ctl cq poll 0 --timeout-ms 1000\n"
+	"  polca-ctl cm listen rping --port 7471     # or let both ends agree by themselves: rping -c connects here\n"
 	"\n"
 	"Numbers may be written 4096, 0x1000 or 4K. The first values on a line stand for the required parameters.\n"
 	"\n"
 	"Exit status: 0 done; 1 the server refused or failed; 2 the command line is wrong; 3 no connection, or no reply;\n"
-	"4 of sa and smp commands: whom the server asked says no, or nothing; of ping 1: nobody answered.\n";
+	"4 of sa and smp commands and cm connect: whom the server asked says no, or nothing; of ping 1: nobody answered.\n";
 
 /* Text from column on, broken between words. */
 static void
@@ -199,6 +200,8 @@ help_method(const json_t *method)
 	{
 		if (json_is_true(json_object_get(p, "required")))
 			printf(" %s", method_text(p, "name"));
+		else if (json_is_true(json_object_get(p, "plain")))
+			printf(" [%s]", method_text(p, "name"));
 	}
 	if (takes_fields(params))
 		printf(" [FIELD=VALUE...]");

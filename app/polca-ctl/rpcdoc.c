@@ -59,7 +59,7 @@ static const char intro[] =
 	"| -errno | the method failed: `data.errno` names the number (`EBUSY`, `ENOENT`, `ENOMEM`, ...), `message` says why |\n"
 	"\n"
 	"`polca-ctl` knows every method as `polca-ctl noun verb`; `polca-ctl --help` begins there. The counters are also on DPDK's\n"
-	"telemetry socket, under `/polca/ports`, `/polca/port,N`, `/polca/sma,N`, `/polca/rc`, `/polca/sa`, `/polca/live` and\n"
+	"telemetry socket, under `/polca/ports`, `/polca/port,N`, `/polca/sma,N`, `/polca/rc`, `/polca/sa`, `/polca/live`, `/polca/cm` and\n"
 	"`/polca/worker,N` (`dpdk-telemetry.py`).\n";
 
 /* Text in a table's cell. */

@@ -94,6 +94,7 @@ print_integer(const char *name, json_int_t v, char *buf, size_t size)
 		snprintf(buf, size, "0x%08" PRIx64, (uint64_t)v);
 	else if (ends_with(name, "_bytes") || strcmp(name, "length") == 0 ||
 			strcmp(name, "byte_len") == 0 || strcmp(name, "bytes") == 0 ||
+			strcmp(name, "bytes_in") == 0 || strcmp(name, "bytes_out") == 0 ||
 			strcmp(name, "memory_used") == 0 || strcmp(name, "memory_total") == 0)
 		print_bytes((uint64_t)v, buf, size);
 	else if (ends_with(name, "_us"))

@@ -26,6 +26,9 @@ const struct rpc_area rpc_areas[] = {
 	{ "Subnet management", methods_smp },
 	{ "Traps", methods_trap },
 	{ "Liveness", methods_live },
+	{ "Services", methods_service },
+	{ "Connecting", methods_cm_connect },
+	{ "Connections", methods_cm },
 	{ NULL, NULL },
 };
 

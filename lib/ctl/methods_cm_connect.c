@@ -229,8 +229,6 @@ start(struct rpc_call *call, struct connect_args *a)
 		rc = make_ah(call, &a->ah, a->ah.port, &ah);
 	if (rc != 0)
 		return rc;
-	if (!hop_known(call, &ah) && !waited(call, NEXT_HOP_WAIT_MS))
-		return RPC_WAIT;
 	a->since = call->now;
 	a->started = true;
 	return engine_cm_connect(call->e, &c, &a->attempt, &call->err);

@@ -87,6 +87,18 @@ json_live(const struct rpc_call *call, int worker)
 }
 
 static json_t *
+json_cm(const struct rpc_call *call, int worker)
+{
+	const struct stats_args *a = call->args;
+	struct counter_sink s = { json_object(), a->nonzero };
+	struct cm_counters c = { 0 };
+
+	engine_cm_counters(call->e, worker, &c);
+	counters_cm(&c, counter_take, &s);
+	return s.obj;
+}
+
+static json_t *
 port_row(const struct rpc_call *call, unsigned int port, int worker)
 {
 	const struct stats_args *a = call->args;
@@ -121,6 +133,7 @@ set_share(const struct rpc_call *call, json_t *obj, int worker)
 	engine_rc_counters(call->e, worker, &rc);
 	set(obj, "rc", json_rc_counters(&rc, a->nonzero));
 	set(obj, "live", json_live(call, worker));
+	set(obj, "cm", json_cm(call, worker));
 }
 
 static json_t *
@@ -186,12 +199,19 @@ meaning(const char *name, const char *help)
 	return row;
 }
 
+static void
+add_meaning(void *list, const char *name, const char *help)
+{
+	json_array_append_new(list, meaning(name, help));
+}
+
 static int
 stats_describe(struct rpc_call *call)
 {
 	json_t *served = json_array(), *dropped = json_array(), *rc = json_array();
 	json_t *mad = json_array(), *sa = json_array();
 	json_t *sma = json_array(), *live = json_array();
+	json_t *cm = json_array(), *services = json_array();
 	unsigned int i;
 
 	for (i = 0; i < VERDICT_COUNT; i++)
@@ -213,6 +233,10 @@ stats_describe(struct rpc_call *call)
 	for (i = 0; i < LIVE_COUNTER_COUNT; i++)
 		json_array_append_new(live,
 			meaning(live_counter_infos[i].name, live_counter_infos[i].help));
+	counters_cm_help(add_meaning, cm);
+	for (i = 0; i < SVC_COUNTER_COUNT; i++)
+		json_array_append_new(services,
+			meaning(svc_counter_infos[i].name, svc_counter_infos[i].help));
 	set(call->result, "served", served);
 	set(call->result, "dropped", dropped);
 	set(call->result, "rc", rc);
@@ -220,6 +244,8 @@ stats_describe(struct rpc_call *call)
 	set(call->result, "sa", sa);
 	set(call->result, "sma", sma);
 	set(call->result, "live", live);
+	set(call->result, "cm", cm);
+	set(call->result, "services", services);
 	return 0;
 }
 
@@ -229,11 +255,13 @@ const struct rpc_method methods_stats[] = {
 		"ports: list of port, name, rx_packets, rx_bytes, tx_packets, tx_bytes, tx_no_mbuf, tx_full, tx_unresolved, tx_port_state, tx_flooded and lid_moved (native InfiniBand), port_unreachable, served and dropped (objects: reason to count); of a native InfiniBand port also sma (object of subnet management's counters)\n"
 		"rc: object of the transport's counters\n"
 		"live: object of the liveness agent's counters\n"
-		"workers: with per_worker: list of worker, lcore, ports, rc, live\n"
+		"cm: object of the communication manager's counters: received_... and sent_... by message, rej_received_... and rej_sent_... by reason, where they are not 0\n"
+		"workers: with per_worker: list of worker, lcore, ports, rc, live, cm\n"
 		"qp_num: with qp_num: the queue pair; rc is its counters, and ports is absent",
 		"polca-ctl stats get --nonzero" },
 	{ "stats_describe", stats_describe, params_none, 0,
-		"What each counter of stats_get and sa_stats means.",
-		"served, dropped, rc, mad, sa, sma, live: lists of name, help", "polca-ctl stats describe" },
+		"What each counter of stats_get, sa_stats and service_list means.",
+		"served, dropped, rc, mad, sa, sma, live, cm, services: lists of name, help",
+		"polca-ctl stats describe" },
 	{ NULL },
 };

@@ -129,6 +129,20 @@ show_live(const char *params, struct rte_tel_data *d)
 }
 
 static int
+show_cm(const char *params, struct rte_tel_data *d)
+{
+	long worker = index_of(params, LONG_MAX, engine_workers(engine));
+	struct cm_counters c = { 0 };
+
+	if (worker < 0)
+		return -EINVAL;
+	engine_cm_counters(engine, worker == LONG_MAX ? -1 : (int)worker, &c);
+	rte_tel_data_start_dict(d);
+	counters_cm(&c, add_counter, d);
+	return 0;
+}
+
+static int
 show_worker(const char *params, struct rte_tel_data *d)
 {
 	long worker = index_of(params, 0, engine_workers(engine));
@@ -170,6 +184,8 @@ static const struct telemetry_row {
 		"Counters of a port's subnet management agent, as stats_get. Parameters: int port" },
 	{ "/polca/live", show_live,
 		"Counters of the liveness agent, as stats_get. Parameters: int worker (none: the sum)" },
+	{ "/polca/cm", show_cm,
+		"Counters of the communication manager, as stats_get. Parameters: int worker (none: the sum)" },
 	{ "/polca/worker", show_worker, "State of a worker, as worker_list. Parameters: int worker" },
 };
 #define NUM_ROWS (sizeof(rows) / sizeof(rows[0]))

@@ -12,11 +12,13 @@
  */
 
 #include "engine/verbs.h"
+#include "engine/verbs_cm.h"
 #include "engine/verbs_mad.h"
 
 #define FAKE_QPS    64
 #define FAKE_CQS    8
 #define FAKE_EVENTS 256
+#define FAKE_SERVICES 8
 #define FAKE_WRS    64 /* a queue holds so many */
 
 struct fake_qp {
@@ -103,10 +105,35 @@ struct fake_sma {
 	bool forgot;
 };
 
+/*
+ * Services that only stand there, and connections that are made as their port says, or as a test
+ * does.
+ */
+struct fake_cm {
+	struct engine_service_info service[FAKE_SERVICES];
+	unsigned int services;
+	bool disconnect; /* of the last unlisten */
+	struct engine_cm_connect asked; /* the last one; its pointers are not kept */
+	struct engine_ah ah;
+	struct svc_config driver;
+	bool driven;
+	int connect_error;
+	bool scripted; /* outcome is the test's */
+	struct engine_cm_outcome outcome;
+	unsigned int polls; /* looks until it is done */
+	unsigned int looks; /* left, of the one under way */
+	uint32_t forgotten;
+	cm_id connections; /* there are so many */
+	cm_id disconnected;
+	cm_id alternate_of;
+	struct engine_ah alternate;
+};
+
 struct engine {
 	struct fake_sa sa;
 	struct fake_mad mad;
 	struct fake_sma sma;
+	struct fake_cm cm;
 	struct mem *mem;
 	struct port_attr port[2];
 	struct fake_qp qp[FAKE_QPS];

@@ -62,6 +62,7 @@ serve(int ready)
 	e->mad.lost_lid = 7;
 	e->mad.is_ca = true;
 	e->sma.traps = 2;
+	e->cm.connections = 3;
 	while (!stopped)
 		ctl_run_once(c, 100);
 	ctl_destroy(c);
@@ -442,7 +443,7 @@ test_sa_commands_have_help_and_completion(void **state)
 	(void)state;
 	gives("sa table --help", 0, "Usage: polca-ctl sa table record [FIELD=VALUE...]");
 	gives("sa import --help", 0, "(default: what the file looks");
-	gives("--help", 0, "4 of sa and smp commands: whom the server asked says no, or nothing; of ping 1: nobody answered.");
+	gives("--help", 0, "4 of sa and smp commands and cm connect: whom the server asked says no, or nothing; of ping 1: nobody answered.");
 	gives("sa table --help", 0, "--class-version");
 	gives("sa config --help", 0, "Usage: polca-ctl sa config action record");
 	gives("sa", 2, "sa export");
@@ -582,6 +583,81 @@ test_ping_as_json_is_one_object(void **state)
 	json_decref(json);
 }
 
+/* --- connections --- */
+
+static void
+test_services_are_a_table_of_what_is_not_0(void **state)
+{
+	(void)state;
+	gives("cm services", 0, "none; polca-ctl cm listen --help says how to have one\n");
+	gives("cm listen rping --port 7471", 0, "service     1\nname        rping\n");
+	gives("cm listen memory --service-id 0x1234 --name store --length 64K", 0, "name        store\n");
+	assert_int_equal(run("cm services"), 0);
+	assert_string_equal(out,
+		"service  name   kind    state      port  connections  established  messages_in  bytes_in  service_id\n"
+		"      1  rping  rping   LISTENING  7471            0            0            5     5 MiB  \n"
+		"      2  store  memory  LISTENING                  0            0            5     5 MiB  0x0000000000001234\n");
+	gives("service list", 0, "violations");
+	gives("cm services --json", 0, "\"violations\": 0");
+	gives("cm listen pong --port 1", 1, "kind: got \"pong\", which is none, allowed: memory, rping");
+	gives("cm unlisten store", 0, "ok\n");
+	gives("cm unlisten 1 --disconnect", 0, "ok\n");
+	gives("cm unlisten nobody", 1, "there is no service \"nobody\"");
+}
+
+static void
+test_connect_waits_for_the_exchanges_it_was_asked_for(void **state)
+{
+	(void)state;
+	gives("cm connect 10.0.0.2 7471 --service rping --count 10", 0,
+		"connection           1\n"
+		"service              rping\n"
+		"qp_num               256\n"
+		"remote_qpn           512\n"
+		"path_mtu             1024 B\n"
+		"responder_resources  4\n"
+		"initiator_depth      7\n"
+		"private_data         dead\n"
+		"elapsed_us           1.5 ms\n"
+		"\nrping: 10 of 10 exchanges, 0 mismatches, 0 errors; 0 messages and 0 bytes out, 5 and 5242880 in\n");
+	gives("cm connect 10.0.0.2 7471 --service rping --count 10 --detach", 0, "1.5 ms\n");
+	assert_null(strstr(out, "exchanges"));
+	gives("cm connect 10.0.0.2 --service-id 0x1234 --service rping --json", 0, "\"qp_num\": 256");
+	assert_null(strstr(out, "counters"));
+	gives("cm connect lid:5 7471 --service rping --local-port 1 --count 2 --json", 0, "\"counters\": {");
+}
+
+static void
+test_connect_says_who_does_not_want_it(void **state)
+{
+	(void)state;
+	gives("cm connect 10.0.0.2 9000 --service rping", 4,
+		"polca-ctl: cm connect: rejected: invalid service ID (8): nobody listens there (ECONNREFUSED)\n  private data: dead\n");
+	gives("cm connect 10.0.0.2 9100 --service rping --timeout-ms 50", 4,
+		"no answer within 50 ms: is a communication manager there, and the address right? (ETIMEDOUT)");
+	gives("cm connect 10.0.0.2 7471", 1, "service: missing, allowed: a kind of service, or pd and send_cq");
+	gives("cm connect 10.0.0.2 --service rping", 1, "port, service_id: got none of them");
+	gives("cm connect nobody 7471", 2, "cm connect: dest: got \"nobody\", allowed: an IPv4");
+	gives("cm connect", 2, "--dest is missing");
+	gives("cm connect 10.0.0.2 1 2", 2, "\"2\": what is it?");
+	gives("cm connect --help", 0, "Usage: polca-ctl cm connect dest [port] [--PARAMETER VALUE...]");
+	gives("-s /nowhere/s cm connect 10.0.0.2 7471", 3, "is polca running?");
+}
+
+static void
+test_connections_are_a_table(void **state)
+{
+	(void)state;
+	gives("cm list", 0, "\n         2  ESTABLISHED  PASSIVE  -        10.0.0.7  0x0000000001061d2f");
+	gives("cm show 2", 0, "rdma_cm:\n  src       10.0.0.7\n  src_port  40000\n");
+	gives("cm disconnect 2", 0, "ok\n");
+	gives("cm disconnect 9", 1, "there is no connection 9");
+	gives("cm alternate 1 10.0.0.9 --local-port 1", 0, "ok\n");
+	gives("cm alternate 1 x", 2, "cm alternate: dest: got \"x\"");
+	gives("cm", 2, "cm connect");
+	completes("cm ", "listen unlisten services connect list show disconnect alternate load --help");
+}
+
 int
 main(int argc, char **argv)
 {
@@ -612,6 +688,10 @@ main(int argc, char **argv)
 		cmocka_unit_test(test_ping_sums_up_when_it_is_interrupted),
 		cmocka_unit_test(test_ping_ends_at_its_deadline),
 		cmocka_unit_test(test_ping_as_json_is_one_object),
+		cmocka_unit_test(test_services_are_a_table_of_what_is_not_0),
+		cmocka_unit_test(test_connect_waits_for_the_exchanges_it_was_asked_for),
+		cmocka_unit_test(test_connect_says_who_does_not_want_it),
+		cmocka_unit_test(test_connections_are_a_table),
 	};
 
 	if (argc != 3)

@@ -29,6 +29,7 @@ struct outer {
 	int worker;
 	bool flag;
 	const char *text;
+	const char *id;
 	struct param_bytes data;
 	uint32_t mode;
 	uint32_t access;
@@ -65,6 +66,7 @@ static const struct param outer_params[] = {
 	P(struct outer, one, PARAM_OBJECT, .fields = inner_params, .help = "an object"),
 	P(struct outer, many, PARAM_LIST, .min = 1, .max = 3, .fields = inner_params,
 		.item_size = sizeof(struct inner), .help = "objects"),
+	P(struct outer, id, PARAM_NAME, .max = 5, .help = "a number or a name"),
 	P_END,
 };
 
@@ -233,7 +235,7 @@ test_missing_and_unknown_parameters_are_named(void **state)
 
 	refused(f, "{}", "count", "nothing", "integer 2..10");
 	refused(f, "{\"count\": 2, \"colour\": 1}", "colour", "",
-		"count, va, worker, flag, text, data, mode, access, gid, mac, one, many");
+		"count, va, worker, flag, text, data, mode, access, gid, mac, one, many, id");
 	refused(f, "{\"count\": 2, \"one\": {\"length\": 1, \"lenght\": 1}}", "one.lenght", "",
 		"length, code");
 }
@@ -313,6 +315,20 @@ test_numbers_beyond_json_integers_are_text(void **state)
 	json_decref(v);
 }
 
+static void
+test_a_name_may_be_a_number(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_int_equal(decode(f, "{\"count\": 5, \"id\": \"mine\"}"), 0);
+	assert_string_equal(f->out.id, "mine");
+	assert_int_equal(decode(f, "{\"count\": 5, \"id\": 4294967295}"), 0);
+	assert_string_equal(f->out.id, "4294967295");
+	refused(f, "{\"count\": 5, \"id\": -1}", "id", "-1", "number, or text of 1 to 5 bytes");
+	refused(f, "{\"count\": 5, \"id\": \"longer\"}", "id", "\"longer\"",
+		"number, or text of 1 to 5 bytes");
+}
+
 int
 main(void)
 {
@@ -330,6 +346,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_long_text_is_cut_between_characters, setup,
 			teardown),
 		cmocka_unit_test(test_defaults_are_told_in_words),
+		cmocka_unit_test_setup_teardown(test_a_name_may_be_a_number, setup, teardown),
 		cmocka_unit_test(test_numbers_beyond_json_integers_are_text),
 	};
 

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#ifndef POLCA_CTL_CM_H
+#define POLCA_CTL_CM_H
+
+/** @file "cm": connections and the services behind them, where they are more than a method. */
+
+#include "connection.h"
+#include "report.h"
+
+/** @return the exit status: 4 where the peer says no, or nothing */
+int cm_run(const struct options *o, struct connection *c, const json_t *command, json_t *params);
+
+#endif

@@ -13,18 +13,21 @@ import time
 import roce
 import umad  # noqa: F401: where ibwire is
 import ibwire
+from conn import wait_until
 
 LUA = os.path.join(os.path.dirname(os.path.realpath(__file__)), '..', '..', 'config',
                    'infiniband-ethertype.lua')
 
 class Capture:
-    """tcpdump on an interface of a namespace, from start to stop."""
+    """tcpdump on an interface of a namespace, from start to stop; of all frames, or of what a filter
+    takes."""
 
-    def __init__(self, ns, ifname, path):
+    def __init__(self, ns, ifname, path, expression=''):
         self.path, self.text = path, ''
         log = open(path + '.log', 'w')
         self.proc = ns.popen(['tcpdump', '-i', ifname, '-w', path, '-U', '-s', '0', '-B', '65536',
-                              '-Z', 'root', '--immediate-mode'], stdout=log, stderr=log)
+                              '-Z', 'root', '--immediate-mode'] + expression.split(),
+                             stdout=log, stderr=log)
         log.close()
         end = time.monotonic() + 10
         while 'listening on' not in self._log():
@@ -113,3 +116,25 @@ def check(path, mac, also=''):
     assert not bad, '%s: %s' % (path, bad[:10])
     assert not wrong, '%s: %d frames with a wrong ICRC' % (path, wrong)
     return kinds
+
+
+def audit(polca, wire, mac, also=''):
+    """The end of a wire between an appliance with one port and a station: its counters equal the
+    capture's, every packet has one verdict, and check() has nothing to say of what it sent."""
+    own, seen = roce.mac_bytes(mac), {}
+
+    def agree():
+        row = polca.rpc('stats_get')['ports'][0]
+        sources = [f[6:12] == own for f in wire.frames()]
+        verdicts = sum(row['served'].values()) + sum(row['dropped'].values())
+        seen['counted'] = row['rx_packets'], verdicts, row['tx_packets']
+        seen['captured'] = sources.count(False), sources.count(False), sources.count(True)
+        return seen['counted'] == seen['captured']
+    try:  # now and then Polca says where its addresses are: the two are read apart
+        wait_until(agree, timeout=10, step=0.3)
+    except AssertionError:
+        raise AssertionError('received, given a verdict, sent: %r' % seen) from None
+    polca.stop()
+    wire.stop()
+    assert wire.lost() == 0
+    return check(wire.path, mac, also)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""Appliances on native InfiniBand ports, and what surrounds them in the suites agents and fabric."""
+"""Appliances on native InfiniBand ports, and what surrounds them in suites agents and fabric."""
 
 import os
 import shutil

@@ -10,11 +10,10 @@ import shutil
 import capture
 import mad
 import sapeer
-from conn import wait_until
 from mad import NODE, v1
 from net import Namespace
 from polca import Polca, port
-from roce import mac_bytes, Station
+from roce import Station
 from sapeer import Gsi
 
 POLCA_MAC, STATION_MAC = '02:00:00:00:79:01', '02:00:00:00:79:02'
@@ -102,23 +101,7 @@ class Wire:
     def audit(self):
         """Polca's counters equal the capture's, every packet has one verdict, tshark reads every
         frame of class version 2 that Polca sent."""
-        mac, seen = mac_bytes(POLCA_MAC), {}
-
-        def agree():
-            row = self.polca.rpc('stats_get')['ports'][0]
-            sources = [f[6:12] == mac for f in self.capture.frames()]
-            verdicts = sum(row['served'].values()) + sum(row['dropped'].values())
-            seen['counted'] = row['rx_packets'], verdicts, row['tx_packets']
-            seen['captured'] = sources.count(False), sources.count(False), sources.count(True)
-            return seen['counted'] == seen['captured']
-        try:
-            wait_until(agree, timeout=10, step=0.3)
-        except AssertionError:
-            raise AssertionError('received, given a verdict, sent: %r' % seen) from None
-        self.polca.stop()
-        self.capture.stop()
-        assert self.capture.lost() == 0
-        capture.check(self.capture.path, POLCA_MAC, V2_ONLY)
+        capture.audit(self.polca, self.capture, POLCA_MAC, V2_ONLY)
 
     def close(self):
         self.polca.kill()

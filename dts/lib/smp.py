@@ -23,8 +23,8 @@ SM_INFO, VENDOR_DIAG, LED_INFO = 0x20, 0x30, 0x31
 DOWN, INIT, ARMED, ACTIVE = 1, 2, 3, 4
 OPENIB = 0x001405
 
-NODE_INFO = Record('NodeInfo', 0x11, 0, 64, '''base_version:8 class_version:8 node_type:8 num_ports:8
-    sys_guid:64 node_guid:64 port_guid:64 partition_cap:16 device_id:16 revision:32 local_port:8
+NODE_INFO = Record('NodeInfo', 0x11, 0, 64, '''base_version:8 class_version:8 node_type:8
+    num_ports:8 sys_guid:64 node_guid:64 port_guid:64 partition_cap:16 device_id:16 revision:32 local_port:8
     vendor_id:24 r1:192''')
 PORT_INFO = Record('PortInfo', 0x15, 0, 64, '''m_key:64 gid_prefix:64 lid:16 sm_lid:16 cap_mask:32
     diag_code:16 m_key_lease:16 local_port:8 width_enabled:8 width_supported:8 width_active:8

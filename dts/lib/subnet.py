@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""A subnet with opensm as its manager: appliances on unconfigured native InfiniBand ports, cabled to
-the bridge, opensm and fabric tools behind it."""
+"""A subnet with opensm as its manager: appliances on unconfigured native InfiniBand ports, cabled
+to the bridge, opensm and fabric tools behind it."""
 
 import os
 import shutil

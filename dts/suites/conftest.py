@@ -16,6 +16,7 @@ sys.dont_write_bytecode = True
 
 import net  # noqa: E402
 from hca import Hca  # noqa: E402
+from lab import Lab  # noqa: E402
 from polca import BUILD  # noqa: E402
 
 TEST_SECONDS = 120
@@ -54,6 +55,23 @@ def sockets():
     """A directory with a short name, for Unix sockets."""
     with tempfile.TemporaryDirectory(prefix='polca-dts-') as d:
         yield d
+
+
+@pytest.fixture(scope='session')
+def lab():
+    """The soft-RoCE guest and an appliance on its wire: booted once."""
+    with tempfile.TemporaryDirectory(prefix='polca-dts-') as d:
+        made = Lab(d)
+        try:
+            yield made.start()
+            made.polca.stop()
+        finally:
+            made.close()
+
+
+@pytest.fixture
+def guest(lab):
+    return lab.guest
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ HEADER = 64  # struct ib_user_mad
 INLINE = 32768  # longer ones as a file
 MOST = 1 << 22
 BUFFER = 8 << 20
+SO_SNDBUFFORCE, SO_RCVBUFFORCE = 32, 33
 
 
 class Agent:
@@ -38,7 +39,7 @@ class Client:
         self.sock, self.id, self.bridge = sock, ident, bridge
         self.agents, self.is_sm = {}, False
         sock.setblocking(False)
-        for option in (getattr(socket, 'SO_SNDBUFFORCE', 32), getattr(socket, 'SO_RCVBUFFORCE', 33)):
+        for option in (SO_SNDBUFFORCE, SO_RCVBUFFORCE):
             sock.setsockopt(socket.SOL_SOCKET, option, BUFFER)
 
     def readable(self):

@@ -3,8 +3,8 @@
 """InfiniBand packets as bytes: native (LRH .. VCRC) and RoCEv2 over IPv4 (rc-transport 1, 9).
 
 build() writes a native packet with any field wrong that a caller wants wrong; parse() reads one and
-raises WireError when it is not what the wire may carry. What is built is checked against the sheet's
-vectors by dts/suites/agents/test_bridge.py.
+raises WireError when it is not what the wire may carry. dts/suites/agents/test_bridge.py checks it
+against the sheet's vectors.
 """
 
 import array

@@ -18,7 +18,8 @@ class Switch:
 
     def __init__(self, guid, description, cables, vls, log):
         self.cables, self.log = [None] + cables, log
-        self.node = Node(SWITCH, guid, description, [Port(i, vls=vls) for i in range(len(self.cables))])
+        ports = [Port(i, vls=vls) for i in range(len(self.cables))]
+        self.node = Node(SWITCH, guid, description, ports)
         self.node.ports[0].link(True)
         self.lft = bytearray([NOWHERE]) * LFT_TOP
         self.info = bytearray(64)

@@ -58,7 +58,7 @@ def two(kept, sockets):
         t.a.stop()
         t.b.stop()
         for mac, c in t.captures:
-            assert capture.check(c.stop().path, mac)['infiniband'] > 100
+            assert capture.check(c.stop().path, mac)['infiniband'] >= 1
     finally:
         t.close()
 
@@ -97,7 +97,8 @@ def test_own_node_info(two):
 
 @WAYS
 @pytest.mark.parametrize('attribute, key, value', [
-    ('NodeDescription', 'node_desc', 'polca b'), ('pkeys', 'pkeys', '0xffff,0x8001' + ',0x0000' * 30),
+    ('NodeDescription', 'node_desc', 'polca b'),
+    ('pkeys', 'pkeys', '0xffff,0x8001' + ',0x0000' * 30),
     ('sl2vl', 'vls', '0,1,2,3,4,5,6,7,0,1,2,3,4,5,6,7'), ('guids', 'guid0', '0x%016x' % B_GUID),
     ('PortInfo', 'base_lid', '2'), ('PortInfo', 'port_state', 'active'),
     ('PortInfo', 'gid_prefix', '0xfe80000000000000'), ('LedInfo', 'led', '0'),
@@ -187,7 +188,8 @@ def test_timestamps(two):
     lines, counts, _ = ping(two, 2, '-c', 2, '-i', 0, '--mode', 'timestamp')
     assert counts == (2, 2, 0)
     for line in lines:
-        o, r, t = map(int, re.search(r'originate=(\d+) receive=(\d+) transmit=(\d+)$', line).groups())
+        o, r, t = map(int, re.search(r'originate=(\d+) receive=(\d+) transmit=(\d+)$',
+                                     line).groups())
         assert max(o, r, t) < 86400000 and (t - r) % 86400000 < 1000
         assert min((r - o) % 86400000, (o - r) % 86400000) < 1000
 
@@ -234,10 +236,11 @@ def test_no_answer(two, more):
 
 
 def test_interrupted(two):
-    """As of ping: what it has come to is told, and the exit status says whether anybody was there."""
+    """As of ping: what it has come to is told; the exit status says whether anybody was there."""
     p = subprocess.Popen([CTL_PROGRAM, '-s', two.a.socket, 'ping', '2', '-i', '0.05'],
                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    time.sleep(0.5)
+    while 'seq=2' not in p.stdout.readline():  # it is under way
+        assert p.poll() is None
     p.send_signal(signal.SIGINT)
     text, _ = p.communicate(timeout=10)
     assert p.returncode == 0, text
@@ -245,7 +248,8 @@ def test_interrupted(two):
     assert sent >= received >= 1 and sent - received <= 1
 
 
-@pytest.mark.parametrize('args', [('nonsense',), (70000,), (), (2, '-c', 0), (2, '-i', -1)], ids=str)
+@pytest.mark.parametrize('args', [('nonsense',), (70000,), (), (2, '-c', 0), (2, '-i', -1)],
+                         ids=str)
 def test_bad_arguments(two, args):
     r = two.a.ctl('ping', *args, check=False)
     assert r.returncode == 2 and r.stderr.startswith('polca-ctl: '), r

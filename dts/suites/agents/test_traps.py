@@ -11,7 +11,8 @@ import pytest
 import capture
 from conn import wait_until
 from ibports import LID, MAC, PEER_LID, PORT_GUID, STATIC, SYSTEM_GUID
-from smp import (directed, GET, LED_INFO, lid_routed, live, NODE_DESC, NOTICE, PORT_INFO, REPRESS, SET, TRAP)
+from smp import (directed, GET, LED_INFO, lid_routed, live, NODE_DESC, NOTICE, PORT_INFO, REPRESS,
+                 SET, TRAP)
 
 INTERVAL = 0.3
 RETRIES = 3
@@ -229,8 +230,8 @@ def test_bad_p_key_with_gids(station, polca):
     dgid = bytes.fromhex('fe80000000000000%016x' % PORT_GUID)
     p = violation(station, polca, 257, live(1), pkey=0x1236, gids=(sgid, dgid))
     assert check_head(p, 257, SECURITY) == bytes.fromhex(
-        '0000' '%04x%04x' '00001236' '00' '000001' '00' '000001' % (PEER_LID, LID)) + sgid + dgid + \
-        bytes(54 - 18 - 32)
+        '0000' '%04x%04x' '00001236' '00' '000001' '00' '000001' % (PEER_LID, LID)) + \
+        sgid + dgid + bytes(54 - 18 - 32)
 
 
 def test_bad_q_key(station, polca):

@@ -172,7 +172,7 @@ def test_paths_of_both_views_agree(managed):
             for b in (managed.bridge, managed.bridge.asking(lid))]
     for rows in both:
         (_, row), = rows
-        assert (row['sgid'], row['dgid'], row['slid'], row['dlid']) == (gid, gid, str(lid), str(lid))
+        assert row['sgid'] == row['dgid'] == gid and row['slid'] == row['dlid'] == str(lid)
     theirs, ours = both[0][0][1], both[1][0][1]
     for k in ('pkey', 'mtu', 'rate', 'sl'):
         assert ours[k] == theirs[k], (k, ours, theirs)

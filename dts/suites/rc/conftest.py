@@ -10,10 +10,10 @@ import shutil
 import pytest
 
 import capture
-from conn import Conn, wait_until
+from conn import Conn
 from net import Namespace
 from polca import Polca, port
-from roce import mac_bytes, Station
+from roce import Station
 
 POLCA_MAC, STATION_MAC = '02:00:00:00:77:01', '02:00:00:00:77:02'
 
@@ -38,23 +38,7 @@ class Wire:
     def audit(self):
         """Everything that was on the wire is accounted for: Polca's counters and the capture say
         the same, every packet taken in has one verdict, and every frame Polca sent dissects."""
-        mac, seen = mac_bytes(POLCA_MAC), {}
-
-        def agree():
-            row = self.polca.rpc('stats_get')['ports'][0]
-            sources = [f[6:12] == mac for f in self.capture.frames()]
-            verdicts = sum(row['served'].values()) + sum(row['dropped'].values())
-            seen['counted'] = row['rx_packets'], verdicts, row['tx_packets']
-            seen['captured'] = sources.count(False), sources.count(False), sources.count(True)
-            return seen['counted'] == seen['captured']
-        try:  # now and then Polca says where its addresses are: the two are read apart
-            wait_until(agree, timeout=10, step=0.3)
-        except AssertionError:
-            raise AssertionError('received, given a verdict, sent: %r' % seen) from None
-        self.polca.stop()
-        self.capture.stop()
-        assert self.capture.lost() == 0
-        capture.check(self.capture.path, POLCA_MAC)
+        capture.audit(self.polca, self.capture, POLCA_MAC)
 
 
 @pytest.fixture(scope='module')

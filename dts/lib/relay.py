@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright(c) 2026 Polca contributors
+"""A TCP port of this host that leads to one of a namespace, where the appliance listens."""
+
+import socket
+import threading
+
+
+class Relay:
+    """with Relay(ns, 18515) as r: what connects to r.port talks to 127.0.0.1:18515 in ns."""
+
+    def __init__(self, ns, port):
+        self.ns, self.target = ns, port
+        self.listener = socket.create_server(('127.0.0.1', 0))
+        self.port = self.listener.getsockname()[1]
+        self.sockets = []
+
+    def __enter__(self):
+        threading.Thread(target=self._serve, daemon=True).start()
+        return self
+
+    def __exit__(self, *exc):
+        # a close alone does not wake accept()
+        for s in [self.listener] + self.sockets:
+            try:
+                s.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+            s.close()
+
+    def _serve(self):
+        while True:
+            try:
+                near, _ = self.listener.accept()
+            except OSError:
+                return
+            try:
+                far = self.ns.call(socket.create_connection, ('127.0.0.1', self.target), 10)
+            except OSError:
+                near.close()  # as a port where nobody listens
+                continue
+            far.settimeout(None)
+            self.sockets += [near, far]
+            for a, b in ((near, far), (far, near)):
+                threading.Thread(target=self._pump, args=(a, b), daemon=True).start()
+
+    @staticmethod
+    def _pump(a, b):
+        try:
+            while True:
+                d = a.recv(1 << 16)
+                if not d:
+                    b.shutdown(socket.SHUT_WR)
+                    return
+                b.sendall(d)
+        except OSError:
+            pass

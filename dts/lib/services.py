@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright(c) 2026 Polca contributors
+"""Services and connections of a running appliance, made through its control socket."""
+
+from conn import wait_until
+from rpc import RpcError
+
+RESTING = ('TIMEWAIT', 'DREQ_SENT')
+
+
+def connections(polca):
+    """All of them: dicts by connection."""
+    rows, cursor = [], 0
+    while cursor is not None:
+        page = polca.rpc('cm_list', cursor=cursor)
+        rows, cursor = rows + page['connections'], page['cursor']
+    return {r['connection']: r for r in rows}
+
+
+def established(polca):
+    return [r for r in connections(polca).values() if r['state'] == 'ESTABLISHED']
+
+
+class Service:
+    """One that listens."""
+
+    def __init__(self, polca, row):
+        self.polca, self.id, self.name = polca, row['service'], row['name']
+
+    def show(self):
+        """Its row of service_list; None when it is gone."""
+        return next((r for r in self.polca.rpc('service_list')['services']
+                     if r['service'] == self.id), None)
+
+    def wait(self, timeout=30, **counters):
+        """Until its counters are these."""
+        def there():
+            row = self.show()
+            return all(row[k] == v for k, v in counters.items())
+        try:
+            wait_until(there, timeout=timeout, step=0.05)
+        except AssertionError:
+            raise AssertionError('expected %r of %r' % (counters, self.show())) from None
+
+
+class Services:
+    """with Services(polca) as s: s.listen('echo', 7)"""
+
+    def __init__(self, polca):
+        self.polca, self.made = polca, []
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        if not self.polca.alive():
+            return
+        for s in self.made:
+            try:
+                self.polca.rpc('cm_unlisten', service=s.name, disconnect=True)
+            except RpcError as e:
+                if e.data is None or e.data.get('errno') != 'ENOENT':
+                    raise
+
+    def listen(self, kind, port, **config):
+        s = Service(self.polca, self.polca.rpc('cm_listen', kind=kind, port=port, **config))
+        self.made.append(s)
+        return s
+
+
+def client(polca, service_id):
+    """The row of service_list of a connection of ours."""
+    return next(r for r in polca.rpc('service_list')['services'] if r['name'] == service_id)

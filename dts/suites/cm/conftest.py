@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright(c) 2026 Polca contributors
+"""Two benches. By hand: an appliance on a wire, a peer at the other end whose every CM message the test
+writes (`wire`, `peer`). With Linux: the appliance on the soft-RoCE guest's wire (`polca`, `guest`)."""
+
+import pytest
+
+import lab as labs
+from cmpeer import Wire
+from sawire import Delta
+from services import Services
+
+
+# ---- by hand
+
+@pytest.fixture(scope='module')
+def wire(kept, sockets, request):
+    """A module says how it wants its appliance with CONFIG = dict(...)."""
+    w = Wire(kept, sockets, **getattr(request.module, 'CONFIG', {}))
+    try:
+        w.polca.start()
+        yield w
+        w.audit()
+    finally:
+        w.close()
+
+
+@pytest.fixture
+def peer(wire):
+    """The peer; what is left of its connections ends with the test."""
+    with wire.peer() as p:
+        yield p
+    assert wire.polca.alive(), wire.polca.tail()
+
+
+@pytest.fixture
+def counted(wire):
+    """How much the communication manager's counters grew during the test."""
+    return Delta(wire.cm)
+
+
+# ---- with Linux
+
+@pytest.fixture(scope='module')
+def tapped(lab, request):
+    """The module's capture: of datagrams, or of what its CAPTURE says ('': all)."""
+    with lab.captured('cm_' + request.path.stem,
+                      getattr(request.module, 'CAPTURE', labs.DATAGRAMS)) as c:
+        yield c
+
+
+@pytest.fixture
+def polca(lab, tapped):
+    """The appliance, alive; services and connections of the test before are gone."""
+    p = lab.alive()
+    yield p
+    assert p.alive(), p.tail()
+
+
+@pytest.fixture
+def listen(polca):
+    """listen(kind, port, ...): a service of this test's, ended with its connections behind it."""
+    with Services(polca) as s:
+        yield s.listen

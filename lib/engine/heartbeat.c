@@ -92,7 +92,7 @@ engine_worker_info(const struct engine *e, unsigned int worker, struct worker_in
 	info->handoff_full = relaxed(&s->handoff_full);
 	info->handoff_depth = handoff_depth(w);
 	info->commands = rte_ring_count(w->commands);
-	info->qps = w->qps;
+	info->qps = rc_worker_qps(w->rc);
 }
 
 void

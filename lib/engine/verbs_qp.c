@@ -34,7 +34,7 @@ choose_worker(struct engine *e, int asked, struct error *err)
 		return asked;
 	}
 	for (i = 1; i < e->num_workers; i++)
-		if (e->worker[i]->qps < e->worker[best]->qps)
+		if (rc_worker_qps(e->worker[i]->rc) < rc_worker_qps(e->worker[best]->rc))
 			best = i;
 	return (int)best;
 }
@@ -107,11 +107,9 @@ engine_qp_create(struct engine *e, int worker, const struct qp_init_attr *attr, 
 	if (worker < 0)
 		return worker;
 	ret = engine_call(e, (unsigned int)worker, create, &a);
-	if (ret != 0)
-		return ret;
-	e->worker[worker]->qps++;
-	*qpn = a.qpn;
-	return 0;
+	if (ret == 0)
+		*qpn = a.qpn;
+	return ret;
 }
 
 static int
@@ -292,15 +290,8 @@ int
 engine_qp_destroy(struct engine *e, uint32_t qpn, struct error *err)
 {
 	struct qp_args a = { .qpn = qpn, .err = err };
-	int worker = qp_worker(e, qpn, err);
-	int ret;
 
-	if (worker < 0)
-		return worker;
-	ret = engine_call(e, (unsigned int)worker, destroy, &a);
-	if (ret == 0)
-		e->worker[worker]->qps--;
-	return ret;
+	return call_owner(e, destroy, &a);
 }
 
 static int

@@ -118,7 +118,6 @@ struct worker {
 
 	/* the control thread's */
 	pthread_mutex_t command_lock __rte_cache_aligned; /* one producer of commands at a time */
-	uint32_t qps;
 	bool stalled;
 	bool has_staged;
 	struct event_record staged; /* head of .events, taken out to be compared with others' */
@@ -145,6 +144,7 @@ struct sa_queries;
 struct mad_asks;
 struct sa_import;
 struct attempts;
+struct perftest_sockets;
 struct service;
 
 struct engine {
@@ -169,6 +169,8 @@ struct engine {
 	uint64_t cm_hash_key;
 	struct attempts *attempts; /* to connect; the control thread's */
 	struct service *services; /* ENGINE_SERVICE_PLACES of them; the same */
+	struct perftest_sockets *perftest; /* the same */
+	unsigned int perftest_turn; /* the worker whose turn it is */
 	uint32_t last_service;
 	struct live_cpu *cpu; /* what ibsysstat is told of this host */
 	unsigned int num_cpus;

@@ -139,6 +139,7 @@ rc_qp_create(struct rc_worker *w, const struct qp_init_attr *attr, uint32_t *qpn
 		goto fail;
 	}
 	LIST_INSERT_HEAD(&w->qps, qp, link);
+	__atomic_store_n(&w->num_qps, w->num_qps + 1, __ATOMIC_RELAXED);
 	*qpn = qp->qpn;
 	return 0;
 
@@ -156,6 +157,7 @@ rc_qp_free(struct rc_qp *qp)
 	if (qp->on_run_queue)
 		STAILQ_REMOVE(&w->run_queue, qp, rc_qp, run_link);
 	LIST_REMOVE(qp, link);
+	__atomic_store_n(&w->num_qps, w->num_qps - 1, __ATOMIC_RELAXED);
 	mem_qp_gone(w->mem, qp->qpn);
 	qp_release(qp);
 }

@@ -67,6 +67,7 @@ struct rc_worker {
 	uint64_t now; /**< time of the burst being worked on */
 	STAILQ_HEAD(, rc_qp) run_queue;
 	LIST_HEAD(, rc_qp) qps;
+	uint32_t num_qps; /**< read by others, relaxed */
 	LIST_HEAD(, rc_qp) grace;
 	struct rc_cq_ring *notify; /**< CQ rings that got completions since the last rc_run() */
 	struct rc_slots *slots; /**< free QP slots (dev.h) */

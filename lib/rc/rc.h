@@ -181,6 +181,8 @@ unsigned int rc_run(struct rc_worker *w, uint64_t now, unsigned int budget);
 bool rc_pending(const struct rc_worker *w);
 
 const struct rc_counters *rc_worker_counters(const struct rc_worker *w);
+/** Queue pairs it owns. Any lcore. */
+uint32_t rc_worker_qps(const struct rc_worker *w);
 /** P_Key violations of a port's QPs, as this worker saw them; NULL: no such port. Any lcore. */
 const struct port_violations *rc_worker_violations(const struct rc_worker *w, uint16_t port);
 

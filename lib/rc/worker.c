@@ -78,6 +78,12 @@ rc_worker_counters(const struct rc_worker *w)
 	return &w->counters;
 }
 
+uint32_t
+rc_worker_qps(const struct rc_worker *w)
+{
+	return __atomic_load_n(&w->num_qps, __ATOMIC_RELAXED);
+}
+
 struct rc_qp *
 rc_qp_find(const struct rc_worker *w, uint32_t qpn)
 {

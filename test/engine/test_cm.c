@@ -122,6 +122,19 @@ num_qps(struct engine *e)
 }
 
 static unsigned int
+qps_of_workers(struct engine *e)
+{
+	struct worker_info w;
+	unsigned int i, n = 0;
+
+	for (i = 0; i < node_workers; i++) {
+		engine_worker_info(e, i, &w);
+		n += w.qps;
+	}
+	return n;
+}
+
+static unsigned int
 num_connections(struct engine *e, bool active)
 {
 	struct cm_info info;
@@ -316,6 +329,7 @@ test_memory(void **state)
 		assert_int_equal(qp.attr.path_mtu, link_port_attr(engine_link(e), 0)->active_mtu);
 		assert_true(service_get(e, id, &s));
 		assert_int_equal(s.connections, 1);
+		assert_int_equal(qps_of_workers(e), 2);
 		use_memory(e, &c, (uint32_t)worker);
 		client_disconnect(e, &c);
 		assert_ok(engine_qp_query(e, c.info.qpn, &qp, &err));
@@ -324,6 +338,8 @@ test_memory(void **state)
 		c.end.qpn = 0;
 		assert_int_equal(engine_cm_disconnect(e, c.info.id, &err), -ENOENT);
 	}
+	/* COMM_EST and the like of these QPs are nobody else's business */
+	assert_int_equal(engine_events(e, &(struct event){ 0 }, 1, NULL), 0);
 	engine_cm_counters(e, -1, &n);
 	assert_int_equal(n.received[CM_REQ], node_workers);
 	assert_int_equal(n.received[CM_REP], node_workers);
@@ -420,6 +436,23 @@ test_nobody_listens(void **state)
 	assert_false(o.timed_out);
 	assert_int_equal(o.error, 0);
 	client_destroy(e, &c);
+	assert_int_equal(num_qps(e), 0);
+}
+
+/* A service that was to drive it has nothing to do, and goes. */
+static void
+test_nobody_listens_to_a_service(void **state)
+{
+	struct svc_config echo = { .kind = "echo", .count = 1 };
+	struct engine *e = *state;
+	struct engine_ah ah = to_port1(e);
+	struct engine_cm_connect r = { .ah = &ah, .service_id = service_id(), .rdma = true,
+		.service = &echo, .worker = -1 };
+	struct engine_cm_outcome o;
+
+	o = try_connect(e, &r);
+	assert_int_equal(o.info.reason, CM_REJ_INVALID_SERVICE_ID);
+	eventually(num_services(e) == 0);
 	assert_int_equal(num_qps(e), 0);
 }
 
@@ -647,6 +680,38 @@ test_qp_is_the_connections(void **state)
 			64, 9);
 	eventually(num_qps(e) == 0);
 	c.end.qpn = 0;
+	client_destroy(e, &c);
+}
+
+/* LAP and APR: both sides load the path from port 1 to port 0, the other way round */
+static void
+test_alternate_path(void **state)
+{
+	struct engine *e = *state;
+	struct engine_ah ah = to_port1(e), other = { .port = 1,
+		.dgid = link_port_attr(engine_link(e), 0)->gid[0].gid };
+	struct engine_cm_connect r;
+	struct error err = { "" };
+	struct rc_qp_info qp;
+	struct cm_info info;
+	struct client c;
+
+	listen_kind(e, "memory");
+	client_create(e, &c);
+	r = request(&c, &ah, -1);
+	client_connect(e, &c, &r);
+	assert_ok(engine_cm_load_alternate(e, c.info.id, &other, &err));
+	eventually(engine_cm_get(e, c.info.id, &info, &err) == 0 && info.alternate.present);
+	assert_ok(engine_qp_query(e, c.info.qpn, &qp, &err));
+	assert_true(qp.alt_loaded);
+	assert_int_equal(qp.attr.alt_av.port, 1);
+	assert_ok(engine_qp_query(e, c.info.remote_qpn, &qp, &err));
+	assert_int_equal(qp.attr.alt_av.port, 0);
+	use_memory(e, &c, 6);
+	assert_int_equal(engine_cm_load_alternate(e, c.info.id ^ 1, &other, &err), -ENOENT);
+	other.port = 5;
+	assert_int_equal(engine_cm_load_alternate(e, c.info.id, &other, &err), -EINVAL);
+	client_disconnect(e, &c);
 	client_destroy(e, &c);
 }
 
@@ -935,12 +1000,15 @@ main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(test_peer_disconnects, start, stop),
 		cmocka_unit_test_setup_teardown(test_echo, start, stop),
 		cmocka_unit_test_setup_teardown(test_nobody_listens, start, stop),
+		cmocka_unit_test_setup_teardown(
+				test_nobody_listens_to_a_service, start, stop),
 		cmocka_unit_test_setup_teardown(test_silence, start_impatient, stop),
 		cmocka_unit_test_setup_teardown(test_time_is_up, start, stop),
 		cmocka_unit_test_setup_teardown(test_no_next_hop, start_with_a_hole, stop),
 		cmocka_unit_test_setup_teardown(test_parameters, start, stop),
 		cmocka_unit_test_setup_teardown(test_unlisten_while_connected, start, stop),
 		cmocka_unit_test_setup_teardown(test_qp_is_the_connections, start, stop),
+		cmocka_unit_test_setup_teardown(test_alternate_path, start, stop),
 		cmocka_unit_test_setup_teardown(test_both_workers_have_connections, start, stop),
 		cmocka_unit_test_setup_teardown(test_500_in_a_row, start, stop),
 		cmocka_unit_test(test_stop_disconnects),

@@ -264,6 +264,29 @@ test_ucmatose_server_speaks_first_and_disconnects_last(void **state)
 	expect_all_released(b);
 }
 
+static void
+test_ucmatose_client_listens_first_and_waits_for_the_end(void **state)
+{
+	struct bench *b = *state;
+	struct service *s = serve(b, &b->w->a, &(struct svc_config){ .kind = "ucmatose",
+		.active = true, .count = 2, .size = 64 });
+	struct life *l;
+	unsigned int i;
+
+	dial(b, s);
+	l = last_life(&b->w->b);
+	assert_int_equal(say(b, l, 64), WC_SUCCESS);
+	expect_nothing_heard(l);
+	assert_int_equal(say(b, l, 64), WC_SUCCESS);
+	for (i = 0; i < 2; i++)
+		assert_int_equal(heard(l).byte_len, 64);
+	assert_int_equal(figures(s).exchanges, 1);
+	assert_int_equal(figures(s).connections, 1);
+	disconnect(l);
+	exchange(b->w);
+	expect_all_released(b);
+}
+
 int
 main(void)
 {
@@ -282,6 +305,7 @@ main(void)
 		T(test_sink_client_sends_count_messages),
 		T(test_ucmatose_both_parts),
 		T(test_ucmatose_server_speaks_first_and_disconnects_last),
+		T(test_ucmatose_client_listens_first_and_waits_for_the_end),
 	};
 
 	return cmocka_run_group_tests_name("svc: messages", tests, NULL, NULL);

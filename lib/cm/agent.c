@@ -39,8 +39,11 @@ of_ids(const struct cm_rx *rx)
 {
 	struct cm_conn *c = cm_conn_of(rx->cm, rx->msg.remote_id);
 
-	if (c == NULL || !(c->keyed & 1u << CM_KEY_REMOTE_ID))
-		return c;
+	if (c == NULL)
+		return NULL;
+	/* who disconnects what we do not know to stand yet may do so (cm.md 6: no context) */
+	if (!(c->keyed & 1u << CM_KEY_REMOTE_ID))
+		return rx->msg.type == CM_DREQ ? NULL : c;
 	if (rx->msg.type == CM_REJ && rx->msg.local_id == 0)
 		return c;
 	return c->remote_id == rx->msg.local_id ? c : NULL;

@@ -95,14 +95,11 @@ migrated(struct cm_conn *c)
 static void
 qp_failed(struct cm_conn *c, uint64_t now)
 {
-	cm_id id = c->id;
-	struct cm *cm = c->cm;
-
 	if (c->state == CM_STATE_ESTABLISHED) {
 		cm_send_dreq(c, NULL, 0, now);
 		cm_tell_end(c, CM_END_QP_ERROR, 0, NULL, 0, now);
 	} else {
-		cm_disconnect(cm, id, NULL, 0, now);
+		cm_disconnect(c->cm, c->id, NULL, 0, now);
 	}
 }
 
@@ -163,6 +160,11 @@ cm_qp_event(struct cm *cm, const struct event *ev)
 		if (c != NULL && c->state != CM_STATE_TIMEWAIT)
 			cm_want(c, works[i].work);
 	}
+	if (ev->type != EVENT_PATH_MIG_ERR)
+		return;
+	c = cm_find(cm, CM_KEY_QPN, 0, ev->element);
+	if (c != NULL)
+		c->alternate.present = false;
 }
 
 /* --- to be seen --- */

@@ -12,8 +12,8 @@ const struct cm_counter_info cm_counter_infos[CM_COUNTER_COUNT] = {
 
 const struct cm_limits cm_limits_default = {
 	.max_connections = 16384,
-	.max_half_open = 1024,
-	.max_half_open_per_peer = 128,
+	.max_half_open = 2048,
+	.max_half_open_per_peer = 512, /* hosts open many at a time */
 	.max_connections_per_peer = 16384,
 	.max_listeners = 64,
 	.response_timeout = 20, /* 4.3 s, as Linux (cm.md 5) */

@@ -416,6 +416,20 @@ test_messages_of_a_stranger_do_nothing(void **state)
 	expect_log(l, "prepare established");
 }
 
+/* of what we do not know to stand: no context, DREP */
+static void
+test_dreq_before_rep(void **state)
+{
+	struct world *w = *state;
+	struct life *l;
+	cm_id id = begin(w, &l).local_id;
+
+	peer_dreq(w, id, PEER_ID, l->qpn);
+	expect_messages(&w->a, "DREP");
+	expect_state(&w->a, id, CM_STATE_REQ_SENT);
+	expect_log(l, "prepare");
+}
+
 static void
 test_unmatched_messages_are_dropped(void **state)
 {
@@ -532,6 +546,7 @@ main(void)
 		T(test_rep_with_an_id_in_use_is_rejected),
 		T(test_rej_ends_what_stands),
 		T(test_messages_of_a_stranger_do_nothing),
+		T(test_dreq_before_rep),
 		T(test_unmatched_messages_are_dropped),
 		T(test_connect_refuses_what_it_cannot_say),
 		T(test_rep_that_our_qp_cannot_take),

@@ -312,6 +312,25 @@ test_migrated(void **state)
 	assert_false(info_of(a).alternate.present);
 }
 
+static void
+test_alternate_path_fails(void **state)
+{
+	struct world *w = *state;
+	struct event ev = { .type = EVENT_PATH_MIG_ERR };
+	struct life *a, *b;
+
+	give_b_two(w);
+	establish(w, &a, &b);
+	load(w, a);
+	exchange(w);
+	ev.element = a->qpn;
+	cm_qp_event(w->a.cm, &ev);
+	run(&w->a);
+	assert_int_equal(info_of(a).path.av.dgid.raw[15], 2);
+	assert_false(info_of(a).alternate.present);
+	expect_state(&w->a, a->id, CM_STATE_ESTABLISHED);
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, world_setup, world_teardown)
 #define S(name) cmocka_unit_test_setup_teardown(name, scripted_setup, world_teardown)
 
@@ -327,6 +346,7 @@ main(void)
 		T(test_alternate_path_of_the_req),
 		S(test_peer_without_migration),
 		T(test_migrated),
+		T(test_alternate_path_fails),
 	};
 
 	return cmocka_run_group_tests_name("cm: migrate", tests, NULL, NULL);

@@ -428,6 +428,58 @@ test_agents_table(void **state)
 	assert_int_equal(mad_agent_add(h->a.w, &agent), -ENOSPC);
 }
 
+/* a row for all versions is for those without their own, whichever was there first */
+static void
+test_agent_of_any_version(void **state)
+{
+	static const struct mad_method get_only[] = { { MAD_GET, 0 }, { 0, 0 } };
+	struct harness *h = *state;
+	struct mad_agent agent = { 0x34, MAD_ANY_VERSION, "any", MAD_SINGLE, 24, get_only, ignore,
+		NULL };
+	uint8_t mad[MAD_LEN];
+
+	assert_int_equal(mad_agent_add(h->a.w, &agent), 0);
+	assert_int_equal(mad_agent_add(h->a.w, &agent), -EEXIST);
+	say(h, get(h, mad, 0x34, 7, MAD_GET));
+	expect_silence(&h->a); /* it ignores; without a row status 0x0004 is the answer */
+	h->outcome = MAD_ANSWER;
+	say(h, get(h, mad, 0x34, 1, MAD_GET));
+	next_sent(&h->a);
+	assert_int_equal(h->requests, 1);
+	agent.class_version = 9;
+	assert_int_equal(mad_agent_add(h->a.w, &agent), 0);
+}
+
+static void
+test_send_without_a_session(void **state)
+{
+	struct harness *h = *state;
+	struct mad_peer to = { .av = harness_av(&h->a), .qpn = 1, .qkey = MAD_QKEY,
+		.pkey = 0xFFFF, .neighbour = PATH_NO_NEIGHBOUR };
+	uint8_t mad[MAD_LEN] = { 1, 0x07, 2, MAD_SEND };
+	struct packet pkt;
+	unsigned int i;
+
+	mad[255] = 0x77;
+	assert_int_equal(mad_send(h->a.w, &to, mad), 0);
+	next_packet(&h->a, &pkt);
+	assert_memory_equal(pkt.payload, mad, MAD_LEN);
+	assert_int_equal(pkt.dest_qpn, 1);
+	assert_int_equal(pkt.qkey, MAD_QKEY);
+	assert_int_equal(pkt.dgid.raw[15], 2);
+	h->a.room = 0;
+	for (i = 0; i < 64; i++) {
+		mad[8] = (uint8_t)i;
+		assert_int_equal(mad_send(h->a.w, &to, mad), 0);
+	}
+	assert_int_equal(mad_send(h->a.w, &to, mad), -EAGAIN);
+	h->a.room = 1000;
+	transmit(&h->a);
+	for (i = 0; i < 64; i++)
+		assert_int_equal(next_sent(&h->a)[8], i);
+	expect_silence(&h->a);
+}
+
 static void
 test_names(void **state)
 {
@@ -470,6 +522,8 @@ main(void)
 		T(test_session_for_a_late_answer_only),
 		T(test_no_session_for_a_late_answer),
 		T(test_agents_table),
+		T(test_agent_of_any_version),
+		T(test_send_without_a_session),
 		cmocka_unit_test(test_names),
 	};
 

@@ -270,6 +270,34 @@ test_communication_established_once(void **state)
 	assert_int_equal(n, 1);
 }
 
+/* cm.md 6: a communication manager's QP is in RTS by then; others are not told */
+static void
+test_communication_established_in_rts(void **state)
+{
+	struct pair *p = pair_create(&(struct pair_config){ .scripted = true, .init_only = true });
+	struct wire_headers h = { .opcode = RC_WRITE_ONLY, .psn = 201 };
+	struct qp_init_attr init;
+	unsigned int i, k, n;
+
+	*state = p;
+	init_attr(&p->a, &init);
+	for (k = 0; k < 2; k++) {
+		init.comm_est_in_rts = k == 1;
+		assert_int_equal(rc_qp_create(p->a.w, &init, &p->a.qpn, NULL), 0);
+		must_modify(&p->a, QPS_INIT, MASK_INIT);
+		must_modify(&p->a, QPS_RTR, MASK_RTR);
+		must_modify(&p->a, QPS_RTS, MASK_RTS);
+		h.psn = 201;
+		answer(p, &h, NULL, 0);
+		h.psn++;
+		answer(p, &h, NULL, 0);
+		for (n = i = 0; i < p->a.event_count; i++)
+			n += p->a.events[i].type == EVENT_COMM_EST &&
+				p->a.events[i].element == p->a.qpn;
+		assert_int_equal(n, k);
+	}
+}
+
 /* --- the directory --- */
 
 static uint32_t
@@ -515,6 +543,7 @@ main(void)
 		BOTH(test_two_limited_members),
 		BOTH(test_icrc_before_pkey),
 		OWN(test_communication_established_once),
+		OWN(test_communication_established_in_rts),
 		SCRIPTED(test_stale_qpn_misses),
 		SCRIPTED(test_qpn_range_and_owner),
 		SCRIPTED(test_special_qpns_are_left_out),

@@ -25,6 +25,7 @@
 #include "ctl/ctl.h"
 #include "default_config.h"
 #include "eal.h"
+#include "engine/verbs_cm.h"
 
 #define DRAIN_MS 2000
 #define WATCH_MS 200
@@ -229,6 +230,11 @@ serve(struct engine *e, const char *socket, struct error *err)
 
 	if (ctl == NULL)
 		return -1;
+	ret = ctl_wait_for(ctl, engine_sockets_fd(e), engine_sockets_run, e, err);
+	if (ret != 0) {
+		ctl_destroy(ctl);
+		return ret;
+	}
 	ctl_telemetry(e);
 	APP_LOG(NOTICE, "ready: %u ports, %u workers, control socket %s",
 			link_num_ports(engine_link(e)), engine_workers(e), socket);

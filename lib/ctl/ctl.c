@@ -38,6 +38,10 @@ struct ctl {
 	unsigned int num_clients;
 	enum client_want want; /* the most urgent of all clients */
 	struct rpc_state state;
+	struct {
+		void (*run)(void *arg);
+		void *arg;
+	} other; /* ctl_wait_for() */
 };
 
 static uint64_t
@@ -82,6 +86,18 @@ ctl_create_limited(struct engine *e, const char *socket_path, const struct ctl_l
 fail:
 	ctl_destroy(c);
 	return NULL;
+}
+
+int
+ctl_wait_for(struct ctl *c, int fd, void (*run)(void *arg), void *arg, struct error *err)
+{
+	struct epoll_event ev = { .events = EPOLLIN, .data.ptr = &c->other };
+
+	c->other.run = run;
+	c->other.arg = arg;
+	if (epoll_ctl(c->epoll_fd, EPOLL_CTL_ADD, fd, &ev) == 0)
+		return 0;
+	return error_set(err, errno, "control socket: cannot wait for other sockets");
 }
 
 static void
@@ -207,6 +223,8 @@ ctl_run_once(struct ctl *c, int timeout_ms)
 	for (i = 0; i < n; i++) {
 		if (ev[i].data.ptr == NULL)
 			new_clients = true;
+		else if (ev[i].data.ptr == &c->other)
+			c->other.run(c->other.arg);
 		else
 			client_event(ev[i].data.ptr, ev[i].events, now);
 	}

@@ -53,6 +53,9 @@ struct ctl *ctl_create_limited(struct engine *e, const char *socket_path,
  */
 int ctl_run_once(struct ctl *c, int timeout_ms);
 
+/** Let ctl_run_once() wait for one descriptor more, and call @p run when it is readable. Once. */
+int ctl_wait_for(struct ctl *c, int fd, void (*run)(void *arg), void *arg, struct error *err);
+
 /** Close all connections and remove the socket. */
 void ctl_destroy(struct ctl *c);
 

@@ -17,6 +17,7 @@
 
 #include "engine/conns.h"
 #include "engine/own_live.h"
+#include "engine/perftest.h"
 #include "engine/subnet.h"
 
 RTE_LOG_REGISTER(engine_logtype, polca.engine, INFO);
@@ -409,6 +410,7 @@ engine_destroy(struct engine *e)
 	mad_asks_destroy(e);
 	sa_import_destroy(e);
 	sa_walks_end(e);
+	perftest_destroy(e);
 	for (i = 0; i < e->num_workers; i++)
 		if (e->worker[i] != NULL)
 			conns_destroy(e->worker[i]);

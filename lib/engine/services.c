@@ -14,6 +14,7 @@
 #include <rte_cycles.h>
 
 #include "engine/conns.h"
+#include "engine/perftest.h"
 #include "engine/verbs_private.h"
 
 #define LINGER_S 60
@@ -195,7 +196,8 @@ add_service(struct engine *e, const struct svc_config *config, unsigned int firs
 		.numa_node = -1,
 	};
 	struct service *s = place(e, err);
-	struct place_args a = { .listen = !config->active, .err = err };
+	/* without a service ID it is found by other means (tcp_port) */
+	struct place_args a = { .listen = !config->active && config->service_id != 0, .err = err };
 	unsigned int i;
 	int ret = 0;
 
@@ -205,7 +207,9 @@ add_service(struct engine *e, const struct svc_config *config, unsigned int firs
 	if (a.svc == NULL)
 		return -EINVAL;
 	a.place = (unsigned int)(s - e->services);
-	*s = (struct service){ .svc = a.svc, .listening = a.listen, .client = !a.listen };
+	*s = (struct service){
+		.svc = a.svc, .listening = !config->active, .client = config->active,
+	};
 	for (i = first; i < end && ret == 0; i++)
 		ret = engine_call(e, i, add_here, &a);
 	s->id = ++e->last_service;
@@ -232,8 +236,13 @@ engine_cm_listen(struct engine *e, const struct svc_config *config, uint32_t *id
 	if (c.service_mask == 0)
 		c.service_mask = UINT64_MAX;
 	ret = add_service(e, &c, 0, e->num_workers, &s, err);
+	if (ret != 0)
+		return ret;
+	ret = perftest_listen(e, (unsigned int)(s - e->services), &c, err);
 	if (ret == 0)
 		*id = s->id;
+	else
+		engine_cm_unlisten(e, s->id, true, NULL);
 	return ret;
 }
 
@@ -245,6 +254,7 @@ engine_cm_unlisten(struct engine *e, uint32_t id, bool disconnect, struct error 
 	if (s == NULL)
 		return error_set(err, ENOENT, "there is no service %u (any more)", id);
 	on_all_workers(e, s, unlisten_here);
+	perftest_unlisten(e, (unsigned int)(s - e->services), disconnect);
 	s->listening = false;
 	s->ending = true;
 	if (disconnect)
@@ -341,6 +351,8 @@ services_watch(struct engine *e, uint64_t now)
 	for (; s != NULL && s < e->services + ENGINE_SERVICE_PLACES; s++)
 		if (s->id != 0)
 			watch(e, s, now);
+	if (e->perftest != NULL)
+		perftest_watch(e, now);
 }
 
 void
@@ -351,6 +363,7 @@ services_unlisten(struct engine *e)
 	for (; s < e->services + ENGINE_SERVICE_PLACES; s++) {
 		if (!s->listening)
 			continue;
+		perftest_unlisten(e, (unsigned int)(s - e->services), true);
 		on_all_workers(e, s, unlisten_here);
 		s->listening = false;
 	}
@@ -375,11 +388,14 @@ listen_from_the_start(struct engine *e, struct error *err)
 int
 services_create(struct engine *e, struct error *err)
 {
+	int ret;
+
 	e->services = mem_zalloc(&allocator_malloc,
 			ENGINE_SERVICE_PLACES * sizeof(struct service), 64);
 	if (e->services == NULL)
 		return error_set(err, ENOMEM, "no memory for the table of services");
-	return listen_from_the_start(e, err);
+	ret = perftest_create(e, err);
+	return ret != 0 ? ret : listen_from_the_start(e, err);
 }
 
 void

@@ -36,6 +36,14 @@ int engine_cm_listen(struct engine *e, const struct svc_config *config, uint32_t
  */
 int engine_cm_unlisten(struct engine *e, uint32_t id, bool disconnect, struct error *err);
 
+/**
+ * Sockets of services (perftest's exchange): a descriptor that becomes readable when there is
+ * something for engine_sockets_run().
+ */
+int engine_sockets_fd(const struct engine *e);
+/** @param engine  the struct engine */
+void engine_sockets_run(void *engine);
+
 struct engine_service_info {
 	uint32_t id;
 	struct svc_config config;

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * Queue pairs of perftest's clients: each one that a client tells of gets one of ours, connected by
+ * the address it told.
+ */
+
+#include <errno.h>
+
+#include "engine/conns.h"
+#include "engine/perftest.h"
+#include "engine/verbs_private.h"
+#include "svc/perftest.h"
+
+#define TIMEOUT 18 /* 1.07 s */
+
+struct qp_args {
+	unsigned int place;
+	struct qp_attr attr;
+	const struct port_attr *port; /* that attr was made with */
+	const struct perftest_dest *theirs;
+	struct perftest_qp *qp;
+	struct error *err;
+};
+
+/* --- on the worker --- */
+
+static int
+open_here(struct worker *w, void *arg)
+{
+	struct qp_args *a = arg;
+	struct svc_worker *s = service_here(w, a->place);
+	const struct port_attr *now;
+
+	if (s == NULL)
+		return error_set(a->err, ENOENT, "the service has ended");
+	a->qp->conn = svc_direct_open(s, &a->attr, a->err);
+	if (a->qp->conn == NULL)
+		return -EIO;
+	perftest_direct(a->qp->conn, a->theirs, &a->qp->ours);
+	/* subnet management may have been here since */
+	now = link_port_attr(w->engine->link, a->attr.port);
+	if (now != a->port)
+		rc_path_changed(w->rc, a->attr.port, now);
+	return 0;
+}
+
+static int
+close_here(struct worker *w, void *arg)
+{
+	RTE_SET_USED(w);
+	svc_direct_close(arg);
+	return 0;
+}
+
+/* --- which of our addresses --- */
+
+static unsigned int
+common_bits(const union gid *a, const union gid *b)
+{
+	unsigned int bits = 0;
+
+	while (bits < 128 && ((a->raw[bits / 8] ^ b->raw[bits / 8]) << bits % 8 & 0x80) == 0)
+		bits++;
+	return bits;
+}
+
+/* One on the peer's subnet is better than one with a gateway, and that than any of its family. */
+static unsigned int
+suits(const struct port_gid *ours, const union gid *theirs)
+{
+	unsigned int prefix = ours->prefix_len + (gid_is_ipv4(&ours->gid) ? 96 : 0);
+
+	if (ours->type != GID_ROCEV2 || gid_is_ipv4(&ours->gid) != gid_is_ipv4(theirs))
+		return 0;
+	if (common_bits(&ours->gid, theirs) >= prefix)
+		return 3;
+	return gid_is_zero(&ours->gateway) ? 1 : 2;
+}
+
+static bool
+find_ethernet(const struct engine *e, const struct perftest_dest *theirs, struct engine_ah *ah)
+{
+	const struct port_attr *p;
+	unsigned int best = 0, found, i, k;
+
+	for (i = 0; i < link_num_ports(e->link); i++) {
+		p = link_port_attr(e->link, i);
+		for (k = 0; k < p->num_gids; k++) {
+			found = suits(&p->gid[k], &theirs->gid);
+			if (found <= best)
+				continue;
+			best = found;
+			ah->port = (uint16_t)i;
+			ah->sgid_index = (uint16_t)k;
+		}
+	}
+	ah->dgid = theirs->gid;
+	return best > 0;
+}
+
+/* A GRH is not needed on the subnet. */
+static bool
+find_native(const struct engine *e, const struct perftest_dest *theirs, struct engine_ah *ah)
+{
+	unsigned int i;
+
+	for (i = 0; i < link_num_ports(e->link); i++) {
+		if (!link_port_attr(e->link, i)->ib)
+			continue;
+		ah->port = (uint16_t)i;
+		ah->dlid = theirs->lid;
+		return true;
+	}
+	return false;
+}
+
+static int
+find_path(struct engine *e, const struct perftest_dest *theirs, struct qp_attr *attr,
+		const struct port_attr **port, struct error *err)
+{
+	struct engine_ah ah = { 0 };
+	bool found = theirs->lid != 0 ? find_native(e, theirs, &ah) :
+			theirs->has_gid && find_ethernet(e, theirs, &ah);
+
+	if (!found)
+		return error_set(err, EINVAL, "no port of ours reaches the client's address");
+	*port = link_port_attr(e->link, ah.port);
+	attr->port = ah.port;
+	attr->pkey = (*port)->pkey[0];
+	attr->sgid_index = ah.sgid_index;
+	return ah_resolve(e, &ah, &attr->av, &attr->neighbour, err);
+}
+
+uint16_t
+perftest_mtu(const struct engine *e)
+{
+	uint16_t least = 4096;
+	unsigned int i;
+
+	for (i = 0; i < link_num_ports(e->link); i++)
+		least = RTE_MIN(least, link_port_attr(e->link, i)->active_mtu);
+	return least;
+}
+
+/* --- a session's --- */
+
+static int
+open_qp(struct perftest_session *s, const struct perftest_dest *theirs, struct error *err)
+{
+	struct engine *e = s->engine;
+	struct perftest_qp *qp = &s->qp[s->num_qps];
+	struct qp_args a = { .place = s->place, .theirs = theirs, .qp = qp, .err = err };
+	int ret;
+
+	if (s->num_qps == PERFTEST_QPS)
+		return error_set(err, ENOSPC, "more than %u queue pairs", PERFTEST_QPS);
+	*qp = (struct perftest_qp){ .remote_qpn = theirs->qpn };
+	a.attr = (struct qp_attr){
+		.path_mtu = s->exchange.mtu,
+		.dest_qp_num = theirs->qpn & 0xFFFFFF,
+		.rq_psn = theirs->psn & 0xFFFFFF,
+		.sq_psn = rng_u32(&rng_kernel) & 0xFFFFFF,
+		.timeout = TIMEOUT,
+		.max_rd_atomic = 1,
+		.max_dest_rd_atomic = e->config.limits.max_rd_atomic,
+	};
+	ret = find_path(e, theirs, &a.attr, &a.port, err);
+	if (ret != 0)
+		return ret;
+	qp->worker = e->perftest_turn++ % e->num_workers;
+	ret = engine_call(e, qp->worker, open_here, &a);
+	if (ret != 0)
+		return ret;
+	qp->ours.lid = a.port->lid;
+	qp->ours.gid = a.attr.av.sgid;
+	qp->ours.psn = a.attr.sq_psn;
+	qp->ours.out_reads = RTE_MIN(qp->ours.out_reads, a.attr.max_dest_rd_atomic);
+	s->num_qps++;
+	return 0;
+}
+
+bool
+perftest_dest(void *session, const struct perftest_dest *theirs, struct perftest_dest *ours)
+{
+	struct perftest_session *s = session;
+	struct error err = { "" };
+	unsigned int i;
+
+	for (i = 0; i < s->num_qps && s->qp[i].remote_qpn != theirs->qpn; i++)
+		;
+	if (i == s->num_qps && open_qp(s, theirs, &err) != 0) {
+		ENGINE_LOG(WARNING, "perftest: no queue pair for a client: %s", err.text);
+		return false;
+	}
+	*ours = s->qp[i].ours;
+	return true;
+}
+
+void
+perftest_close_qps(struct perftest_session *s)
+{
+	while (s->num_qps > 0) {
+		s->num_qps--;
+		engine_call(s->engine, s->qp[s->num_qps].worker, close_here,
+				s->qp[s->num_qps].conn);
+	}
+}

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * The sockets of perftest's exchange. The client speaks and waits for the answer: whoever sends more
+ * than one message ahead, reads nothing, or says nothing at first, is closed.
+ */
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <rte_cycles.h>
+
+#include "engine/conns.h"
+#include "engine/perftest.h"
+
+#define SESSIONS_MAX 64
+#define GREETING_S   10 /* until the version has come */
+#define BACKLOG      16
+#define EVENTS       32
+/* a client that has vanished is noticed within a minute */
+#define KEEP_IDLE_S  30
+#define KEEP_EVERY_S 10
+#define KEEP_COUNT   3
+
+struct perftest_sockets {
+	int epoll_fd;
+	int listener[ENGINE_SERVICE_PLACES]; /* by the service's place; -1: none */
+	struct perftest_session session[SESSIONS_MAX];
+};
+
+/* What epoll says: a listener's place, or behind all of them a session's. */
+static int
+wait_for(struct perftest_sockets *t, int fd, unsigned int number)
+{
+	struct epoll_event ev = { .events = EPOLLIN, .data.u32 = number };
+
+	return epoll_ctl(t->epoll_fd, EPOLL_CTL_ADD, fd, &ev);
+}
+
+/* --- a client --- */
+
+static void
+end_session(struct perftest_session *s)
+{
+	perftest_close_qps(s);
+	close(s->fd);
+	s->used = false;
+}
+
+static void
+set_options(int fd)
+{
+	static const struct {
+		int level, name, value;
+	} options[] = {
+		{ SOL_SOCKET, SO_KEEPALIVE, 1 },
+		{ IPPROTO_TCP, TCP_KEEPIDLE, KEEP_IDLE_S },
+		{ IPPROTO_TCP, TCP_KEEPINTVL, KEEP_EVERY_S },
+		{ IPPROTO_TCP, TCP_KEEPCNT, KEEP_COUNT },
+		{ IPPROTO_TCP, TCP_NODELAY, 1 },
+	};
+	unsigned int i;
+
+	for (i = 0; i < RTE_DIM(options); i++)
+		setsockopt(fd, options[i].level, options[i].name, &options[i].value, sizeof(int));
+}
+
+static bool
+begin_session(struct engine *e, unsigned int place, int fd)
+{
+	struct perftest_sockets *t = e->perftest;
+	struct perftest_session *s = t->session;
+
+	while (s < t->session + SESSIONS_MAX && s->used)
+		s++;
+	if (s == t->session + SESSIONS_MAX ||
+			wait_for(t, fd, ENGINE_SERVICE_PLACES + (unsigned int)(s - t->session)) != 0)
+		return false;
+	set_options(fd);
+	s->used = true;
+	s->fd = fd;
+	s->engine = e;
+	s->place = place;
+	s->started = rte_get_tsc_cycles();
+	s->len = 0;
+	s->num_qps = 0;
+	s->exchange = (struct perftest_exchange){
+		.stream = true,
+		.mtu = perftest_mtu(e),
+		.dest = perftest_dest,
+		.arg = s,
+	};
+	return true;
+}
+
+static void
+accept_all(struct engine *e, unsigned int place)
+{
+	int fd;
+
+	while ((fd = accept4(e->perftest->listener[place], NULL, NULL,
+			SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0)
+		if (!begin_session(e, place, fd))
+			close(fd);
+}
+
+/* Answers are short and one at a time: a socket that does not take one is not read. */
+static bool
+answer(struct perftest_session *s, size_t len)
+{
+	uint8_t out[PERFTEST_MESSAGE_MAX];
+	int n = perftest_answer(&s->exchange, s->in, len, out);
+
+	if (n < 0 || send(s->fd, out, (size_t)n, MSG_NOSIGNAL) != n)
+		return false;
+	s->len -= len;
+	memmove(s->in, s->in + len, s->len);
+	return true;
+}
+
+/* @retval false  it is over, one way or the other */
+static bool
+serve(struct perftest_session *s)
+{
+	ssize_t got = recv(s->fd, s->in + s->len, sizeof(s->in) - s->len, 0);
+	int len;
+
+	if (got <= 0)
+		return got < 0 && (errno == EAGAIN || errno == EINTR);
+	s->len += (size_t)got;
+	while ((len = perftest_frame(&s->exchange, s->in, s->len)) > 0)
+		if (!answer(s, (size_t)len))
+			return false;
+	return len == 0 && s->exchange.step != PERFTEST_DONE;
+}
+
+/* --- the control thread's --- */
+
+int
+engine_sockets_fd(const struct engine *e)
+{
+	return e->perftest->epoll_fd;
+}
+
+void
+engine_sockets_run(void *engine)
+{
+	struct engine *e = engine;
+	struct perftest_sockets *t = e->perftest;
+	struct epoll_event ev[EVENTS];
+	struct perftest_session *s;
+	int i, n = epoll_wait(t->epoll_fd, ev, EVENTS, 0);
+
+	for (i = 0; i < n; i++) {
+		if (ev[i].data.u32 < ENGINE_SERVICE_PLACES) {
+			if (t->listener[ev[i].data.u32] >= 0)
+				accept_all(e, ev[i].data.u32);
+			continue;
+		}
+		s = &t->session[ev[i].data.u32 - ENGINE_SERVICE_PLACES];
+		if (s->used && !serve(s))
+			end_session(s);
+	}
+}
+
+void
+perftest_watch(struct engine *e, uint64_t now)
+{
+	struct perftest_session *s = e->perftest->session;
+
+	for (; s < e->perftest->session + SESSIONS_MAX; s++)
+		if (s->used && s->exchange.step == PERFTEST_VERSION_STEP && now > s->started &&
+				now - s->started > GREETING_S * e->hz)
+			end_session(s);
+}
+
+/* --- services --- */
+
+/* IPv6's and IPv4's at once; IPv4's alone where there is no other. */
+static int
+open_listener(uint16_t port)
+{
+	struct sockaddr_in6 any6 = { .sin6_family = AF_INET6, .sin6_port = htons(port) };
+	struct sockaddr_in any4 = { .sin_family = AF_INET, .sin_port = htons(port) };
+	const int type = SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, yes = 1, no = 0;
+	int fd = socket(AF_INET6, type, 0), ret;
+
+	if (fd >= 0)
+		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof(no));
+	else
+		fd = socket(AF_INET, type, 0);
+	if (fd < 0)
+		return -errno;
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
+	ret = bind(fd, (struct sockaddr *)&any6, sizeof(any6));
+	if (ret != 0 && errno == EINVAL) /* an IPv4 socket */
+		ret = bind(fd, (struct sockaddr *)&any4, sizeof(any4));
+	if (ret == 0 && listen(fd, BACKLOG) == 0)
+		return fd;
+	ret = -errno;
+	close(fd);
+	return ret;
+}
+
+int
+perftest_listen(struct engine *e, unsigned int place, const struct svc_config *config,
+		struct error *err)
+{
+	struct perftest_sockets *t = e->perftest;
+	int fd;
+
+	if (config->tcp_port == 0)
+		return 0;
+	if (strcmp(config->kind, "perftest") != 0)
+		return error_set(err, EINVAL, "tcp_port: %s does not use TCP", config->kind);
+	fd = open_listener(config->tcp_port);
+	if (fd < 0)
+		return error_set(err, -fd, "tcp_port: cannot listen on %u: %s", config->tcp_port,
+				strerror(-fd));
+	t->listener[place] = fd;
+	if (wait_for(t, fd, place) == 0)
+		return 0;
+	perftest_unlisten(e, place, false);
+	return error_set(err, ENOMEM, "tcp_port: no memory to wait for it");
+}
+
+void
+perftest_unlisten(struct engine *e, unsigned int place, bool sessions)
+{
+	struct perftest_sockets *t = e->perftest;
+	struct perftest_session *s;
+
+	if (t->listener[place] >= 0)
+		close(t->listener[place]);
+	t->listener[place] = -1;
+	for (s = t->session; sessions && s < t->session + SESSIONS_MAX; s++)
+		if (s->used && s->place == place)
+			end_session(s);
+}
+
+int
+perftest_create(struct engine *e, struct error *err)
+{
+	unsigned int i;
+
+	e->perftest = mem_zalloc(&allocator_malloc, sizeof(*e->perftest), 64);
+	if (e->perftest == NULL)
+		return error_set(err, ENOMEM, "no memory for the sockets of services");
+	for (i = 0; i < ENGINE_SERVICE_PLACES; i++)
+		e->perftest->listener[i] = -1;
+	e->perftest->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (e->perftest->epoll_fd < 0)
+		return error_set(err, errno, "no epoll descriptor: %s", strerror(errno));
+	return 0;
+}
+
+void
+perftest_destroy(struct engine *e)
+{
+	unsigned int i;
+
+	if (e->perftest == NULL)
+		return;
+	for (i = 0; i < ENGINE_SERVICE_PLACES; i++)
+		perftest_unlisten(e, i, true);
+	if (e->perftest->epoll_fd >= 0)
+		close(e->perftest->epoll_fd);
+	mem_free(&allocator_malloc, e->perftest);
+	e->perftest = NULL;
+}

@@ -75,7 +75,7 @@ def test_saquery_nodes(tool):
 
 
 def test_saquery_all_paths(tool):
-    assert tool('saquery', 'PR').count('PathRecord dump:') == 224 * 224
+    assert tool('saquery', '-t', 30000, 'PR').count('PathRecord dump:') == 224 * 224
 
 
 def test_no_smp_agent(wire, verdict):

@@ -160,6 +160,13 @@ int disconnect(struct life *l);
 void send_data(struct life *l); /* one Send of 64 bytes */
 unsigned int received(struct node *n); /* successful receive completions since last asked */
 
+/* --- between the parts of this harness --- */
+
+struct frame *world_frame(const struct node *n, uint64_t i);
+void world_parse(const struct node *from, const struct frame *f, struct packet *pkt);
+bool world_is_cm(const struct packet *pkt); /* a CM message? */
+void world_param(const struct node *n, struct cm_conn_param *p);
+
 /* --- b, played by the test --- */
 
 struct av world_av(const struct node *from);

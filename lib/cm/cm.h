@@ -276,9 +276,10 @@ int cm_disconnect(struct cm *cm, cm_id id, const uint8_t *private_data, uint8_t 
 int cm_load_alternate(struct cm *cm, cm_id id, const struct cm_path *path, uint64_t now,
 	struct error *err);
 /**
- * What lib/rc says of a QP: COMM_EST stands for a lost RTU; PATH_MIG swaps the paths,
- * PATH_MIG_ERR takes the alternate one; QP_FATAL, QP_REQ_ERR and QP_ACCESS_ERR end the connection. On the QP's worker, from inside lib/rc's event()
- * too: it is noted here, what follows is cm_run()'s. QPs that are not the CM's are ignored.
+ * What lib/rc says of a QP: COMM_EST stands for a lost RTU; PATH_MIG swaps the paths, PATH_MIG_ERR
+ * takes the alternate one; QP_FATAL, QP_REQ_ERR and QP_ACCESS_ERR end the connection. On the QP's
+ * worker, from inside lib/rc's event() too: it is noted here, what follows is cm_run()'s. QPs that
+ * are not the CM's are ignored.
  */
 void cm_qp_event(struct cm *cm, const struct event *ev);
 

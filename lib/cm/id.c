@@ -3,8 +3,8 @@
  */
 
 /*
- * Communication IDs: {generation, slot, worker} under a keyed permutation, so that who does not know
- * the secret can neither guess one nor aim at a worker; and which worker a message is for.
+ * Communication IDs: {generation, slot, worker} under a keyed permutation, so that who does not
+ * know the secret can neither guess one nor aim at a worker; and which worker a message is for.
  */
 
 #include "base/siphash.h"

@@ -16,6 +16,7 @@ extern const struct svc_ops svc_memory;
 extern const struct svc_ops svc_echo;
 extern const struct svc_ops svc_sink;
 extern const struct svc_ops svc_rping;
+extern const struct svc_ops svc_rstream;
 extern const struct svc_ops svc_ucmatose;
 extern const struct svc_ops svc_perftest;
 
@@ -28,5 +29,22 @@ int svc_recv_ring(struct svc_conn *c, uint32_t count);
 /** Contents of the n-th message of a client. */
 void svc_fill(uint8_t *bytes, uint32_t length, uint64_t message);
 bool svc_filled(const uint8_t *bytes, uint32_t length, uint64_t message);
+
+/**
+ * Keys of connections for their shares of svc_buffers(), which are MEM_ACCESS_MW_BIND: made in open(),
+ * freed in close(), each touched only by who has the place.
+ */
+struct svc_windows {
+	uint32_t *keys; /**< by place */
+	uint32_t count;
+};
+int svc_windows_make(struct svc *s, struct svc_windows *w, struct error *err);
+/** @retval -EAGAIN */
+int svc_windows_free(struct svc *s, struct svc_windows *w);
+/** What the connection's key will be. */
+uint32_t svc_window_key(const struct svc_windows *w, const struct svc_conn *c);
+/** In prepare(). */
+int svc_window_bind(struct svc_windows *w, const struct svc_conn *c, uint64_t length,
+	uint32_t access);
 
 #endif

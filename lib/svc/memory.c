@@ -34,13 +34,11 @@
 
 struct memory {
 	struct svc_region all; /* not per_connection */
-	uint32_t *windows; /* by place; each is only touched by who has the place */
-	uint32_t num_windows;
+	struct svc_windows windows; /* per_connection */
 };
 
 struct memory_conn {
-	uint32_t new_key;
-	uint64_t cleaned;
+	uint64_t cleaned; /* bytes, after the end */
 };
 
 static void
@@ -58,37 +56,15 @@ local_access(uint32_t access)
 }
 
 static int
-make_windows(struct svc *s, struct memory *m, struct error *err)
-{
-	const struct svc_config *c = svc_config(s);
-	int ret;
-
-	m->windows = mem_zalloc(svc_env(s)->alloc, c->max_connections * sizeof(m->windows[0]), 64);
-	if (m->windows == NULL)
-		return error_set(err, ENOMEM, "no memory for %u windows", c->max_connections);
-	for (; m->num_windows < c->max_connections; m->num_windows++) {
-		ret = mem_mw_alloc(svc_env(s)->mem, svc_pd(s), MEM_MW_TYPE_2,
-			&m->windows[m->num_windows], err);
-		if (ret != 0)
-			return ret;
-	}
-	return 0;
-}
-
-static int
 memory_close(struct svc *s)
 {
-	const struct svc_env *env = svc_env(s);
 	struct memory *m = svc_state(s);
 
 	if (m == NULL)
 		return 0;
-	for (; m->num_windows != 0; m->num_windows--) {
-		if (mem_mw_free(env->mem, m->windows[m->num_windows - 1], NULL) == -EAGAIN)
-			return -EAGAIN;
-	}
-	mem_free(env->alloc, m->windows);
-	mem_free(env->alloc, m);
+	if (svc_windows_free(s, &m->windows) == -EAGAIN)
+		return -EAGAIN;
+	mem_free(svc_env(s)->alloc, m);
 	svc_set_state(s, NULL);
 	return 0;
 }
@@ -105,7 +81,7 @@ open_region(struct svc *s, struct memory *m, struct error *err)
 	if (!c->per_connection)
 		return svc_region(s, c->length, c->access | local, &m->all, err);
 	ret = svc_buffers(s, c->length, local | MEM_ACCESS_MW_BIND, err);
-	return ret != 0 ? ret : make_windows(s, m, err);
+	return ret != 0 ? ret : svc_windows_make(s, &m->windows, err);
 }
 
 static int
@@ -132,28 +108,18 @@ grant_flags(const struct svc_config *c)
 		(c->per_connection ? GRANT_OWN : 0));
 }
 
-/* A type 2 window's low byte is ours: another one each time. */
-static uint32_t
-next_window(struct memory *m, struct svc_conn *c)
-{
-	uint32_t key = m->windows[svc_conn_place(c)];
-
-	return (key & ~0xFFu) | ((key + 1) & 0xFF);
-}
-
 static void
 memory_shape(struct svc_conn *c, struct cm_conn_param *param)
 {
 	struct svc *s = svc_conn_service(c);
 	const struct svc_config *config = svc_config(s);
-	struct memory_conn *mc = svc_conn_priv(c);
 	struct memory *m = svc_state(s);
 	struct svc_region r = m->all;
 	uint8_t *grant = param->private_data;
 
 	if (config->per_connection) {
 		r = svc_conn_buffer(c);
-		r.rkey = mc->new_key = next_window(m, c);
+		r.rkey = svc_window_key(&m->windows, c);
 		r.length = config->length;
 	}
 	param->access = config->access;
@@ -170,25 +136,11 @@ memory_prepare(struct svc_conn *c)
 {
 	struct svc *s = svc_conn_service(c);
 	const struct svc_config *config = svc_config(s);
-	struct memory_conn *mc = svc_conn_priv(c);
-	struct svc_region r = svc_conn_buffer(c);
 	struct memory *m = svc_state(s);
-	uint32_t *window = &m->windows[svc_conn_place(c)];
-	struct mem_bind bind = {
-		.new_key = mc->new_key,
-		.mr_key = r.lkey,
-		.pd = svc_pd(s),
-		.qpn = svc_conn_qpn(c),
-		.access = config->access,
-		.va = r.va,
-		.length = config->length,
-	};
-	uint64_t token;
 
 	if (!config->per_connection)
 		return 0;
-	bind.mw_key = *window;
-	return mem_mw_bind(svc_env(s)->mem, &bind, window, &token);
+	return svc_window_bind(&m->windows, c, config->length, config->access);
 }
 
 /* The next connection in this place begins with zeros. */

@@ -17,6 +17,7 @@ const struct svc_ops *const svc_kinds[] = {
 	&svc_sink,
 	&svc_rping,
 	&svc_ucmatose,
+	&svc_rstream,
 	&svc_perftest,
 	NULL,
 };

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * A key for each connection: type 2 windows, one a place, each bound to its share of svc_buffers()
+ * and to its connection's QP. It is good on that QP only, dies with it, and the next one differs.
+ */
+
+#include <errno.h>
+
+#include "svc/kinds.h"
+
+int
+svc_windows_make(struct svc *s, struct svc_windows *w, struct error *err)
+{
+	uint32_t n = svc_config(s)->max_connections;
+	int ret;
+
+	w->keys = mem_zalloc(svc_env(s)->alloc, n * sizeof(w->keys[0]), 64);
+	if (w->keys == NULL)
+		return error_set(err, ENOMEM, "no memory for %u windows", n);
+	for (; w->count < n; w->count++) {
+		ret = mem_mw_alloc(svc_env(s)->mem, svc_pd(s), MEM_MW_TYPE_2, &w->keys[w->count],
+			err);
+		if (ret != 0)
+			return ret;
+	}
+	return 0;
+}
+
+int
+svc_windows_free(struct svc *s, struct svc_windows *w)
+{
+	for (; w->count != 0; w->count--) {
+		if (mem_mw_free(svc_env(s)->mem, w->keys[w->count - 1], NULL) == -EAGAIN)
+			return -EAGAIN;
+	}
+	mem_free(svc_env(s)->alloc, w->keys);
+	w->keys = NULL;
+	return 0;
+}
+
+/* A type 2 window's low byte is its consumer's: another one each time. */
+uint32_t
+svc_window_key(const struct svc_windows *w, const struct svc_conn *c)
+{
+	uint32_t key = w->keys[svc_conn_place(c)];
+
+	return (key & ~0xFFu) | ((key + 1) & 0xFF);
+}
+
+int
+svc_window_bind(struct svc_windows *w, const struct svc_conn *c, uint64_t length, uint32_t access)
+{
+	struct svc *s = svc_conn_service(c);
+	struct svc_region r = svc_conn_buffer(c);
+	uint32_t *key = &w->keys[svc_conn_place(c)];
+	struct mem_bind bind = {
+		.mw_key = *key,
+		.new_key = svc_window_key(w, c),
+		.mr_key = r.lkey,
+		.pd = svc_pd(s),
+		.qpn = svc_conn_qpn(c),
+		.access = access,
+		.va = r.va,
+		.length = length,
+	};
+	uint64_t token;
+
+	return mem_mw_bind(svc_env(s)->mem, &bind, key, &token);
+}

@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/* rstream: rsockets as test/data/captures/rstream.pcap has them; the client is played by hand. */
+
+#include <string.h>
+
+#include "bench.h"
+
+/* in the client's memory: its list, what it sends, its receive buffer of two halves */
+#define LIST    0
+#define OUT     256
+#define IN      1024
+#define HALF    1024u
+#define DATA(n) (n)
+#define CREDITS(n) (0x80000000u | (n))
+#define GOODBYE 0xE0000000u
+
+struct stream {
+	struct bench *b;
+	struct life *l;
+	struct service *s;
+	uint64_t list_va, va; /* of the server */
+	uint32_t key;
+	uint16_t credits;
+};
+
+/* Private data as the program's: version 1, IOMAP, 384 credits, list of 2, half a buffer. */
+static void
+conn_data(const struct node *a, uint8_t *data, uint8_t flags)
+{
+	memset(data, 0, 40);
+	data[0] = 1;
+	data[1] = flags;
+	put_be16(data + 2, 384);
+	put_be64(data + 8, a->va + LIST);
+	put_be32(data + 16, a->key);
+	put_be32(data + 20, 2);
+	put_be64(data + 24, a->va + IN);
+	put_be32(data + 32, a->key);
+	put_be32(data + 36, HALF);
+}
+
+static struct life *
+connect_with(struct bench *b, const uint8_t *data, uint8_t len)
+{
+	struct node *a = &b->w->a;
+	struct life *l = &a->lives[a->num_lives++];
+	struct cm_connect c;
+	struct error err;
+
+	*l = (struct life){ .node = a };
+	connect_init(a, &c);
+	c.user = l;
+	c.param.qp.cap.max_send_wr = 64;
+	c.param.qp.cap.max_recv_wr = 64;
+	memcpy(c.param.private_data, data, len);
+	c.param.private_len = len;
+	assert_int_equal(cm_connect(a->cm, &c, b->w->now, &l->id, &err), 0);
+	exchange(b->w);
+	return l;
+}
+
+static struct stream
+open_stream(struct bench *b, uint64_t length, uint8_t flags)
+{
+	struct stream t = { .b = b };
+	struct recv_wr wr = { .num_sge = 0 };
+	uint8_t data[40];
+	unsigned int i;
+
+	t.s = serve(b, &b->w->b, &(struct svc_config){ .kind = "rstream", .length = length });
+	conn_data(&b->w->a, data, flags);
+	t.l = connect_with(b, data, 40);
+	expect_log(t.l, "prepare established");
+	for (i = 0; i < 32; i++)
+		assert_int_equal(rc_post_recv(b->w->a.rc, t.l->qpn, &wr, NULL), 0);
+	t.list_va = get_be64(t.l->private_data + 8);
+	t.key = get_be32(t.l->private_data + 16);
+	t.va = get_be64(t.l->private_data + 24);
+	return t;
+}
+
+static void
+write_imm(struct stream *t, uint32_t at, uint32_t len, uint64_t remote, uint32_t imm)
+{
+	struct node *a = &t->b->w->a;
+	struct sge sge = { a->va + at, len, a->key };
+	struct send_wr wr = { .opcode = WR_RDMA_WRITE_WITH_IMM, .send_flags = SEND_SIGNALED,
+		.num_sge = len != 0, .sg_list = &sge, .remote_addr = remote, .rkey = t->key,
+		.imm_data = imm };
+
+	assert_int_equal(act(t->b, t->l, &wr), WC_SUCCESS);
+}
+
+/* The next message of the server: its immediate data. */
+static uint32_t
+next_imm(struct stream *t)
+{
+	struct wc wc = heard(t->l);
+
+	assert_int_equal(wc.wc_flags & WC_WITH_IMM, WC_WITH_IMM);
+	return wc.imm_data;
+}
+
+static void
+test_private_data_and_second_half(void **state)
+{
+	struct stream t = open_stream(*state, 8192, 0x02);
+	const uint8_t *p = t.l->private_data, *list = t.b->w->a.bytes + LIST;
+
+	assert_memory_equal(p, "\x01\x02\x01\x80\0\0\0\0", 8);
+	assert_int_equal(get_be32(p + 20), 2);
+	assert_int_equal(get_be32(p + 32), t.key);
+	assert_int_equal(get_be32(p + 36), 4096);
+	/* the second half, into our second entry, little-endian as we are */
+	assert_int_equal(next_imm(&t), CREDITS(384));
+	assert_int_equal(get_le32(list + 16), (uint32_t)(t.va + 4096));
+	assert_int_equal(get_le32(list + 20), (uint32_t)((t.va + 4096) >> 32));
+	assert_int_equal(get_le32(list + 24), t.key);
+	assert_int_equal(get_le32(list + 28), 4096);
+	assert_int_equal(get_le32(list + 12), 0);
+}
+
+static void
+test_list_is_big_endian_for_those_who_are(void **state)
+{
+	struct stream t = open_stream(*state, 8192, 0x03);
+	const uint8_t *list = t.b->w->a.bytes + LIST;
+
+	assert_int_equal(t.l->private_data[1], 0x03);
+	assert_int_equal(next_imm(&t), CREDITS(384));
+	assert_true(get_be64(list + 16) == t.va + 4096);
+	assert_int_equal(get_be32(list + 24), t.key);
+	assert_int_equal(get_be32(list + 28), 4096);
+}
+
+/* Frames 7 to 23 of the capture: 16 bytes and back, three times 1000 bytes and back. */
+static void
+test_as_many_bytes_come_back(void **state)
+{
+	struct stream t = open_stream(*state, 8192, 0x02);
+	uint8_t *bytes = t.b->w->a.bytes;
+	unsigned int i;
+
+	next_imm(&t);
+	for (i = 0; i < 512; i++)
+		bytes[OUT + i] = (uint8_t)(200 + i);
+	memset(bytes + IN, 0xEE, 2 * HALF);
+	write_imm(&t, OUT, 16, t.va, DATA(16));
+	assert_int_equal(next_imm(&t), DATA(16));
+	write_imm(&t, OUT + 16, 300, t.va + 16, DATA(300));
+	assert_int_equal(next_imm(&t), DATA(300));
+	assert_memory_equal(bytes + IN, bytes + OUT, 316); /* the count goes on */
+	assert_int_equal(bytes[IN + 316], 0xEE);
+	assert_int_equal(figures(t.s).bytes_in, 316);
+}
+
+/* The client grants what it has read; without it the server waits, and owes. */
+static void
+test_server_writes_only_where_it_may(void **state)
+{
+	struct stream t = open_stream(*state, 8192, 0x02);
+	uint8_t *bytes = t.b->w->a.bytes;
+	unsigned int i;
+
+	next_imm(&t);
+	memset(bytes + IN + HALF, 0xEE, HALF);
+	for (i = 0; i < 3; i++)
+		write_imm(&t, OUT, 600, t.va + 600 * i, DATA(600));
+	assert_int_equal(next_imm(&t), DATA(600));
+	assert_int_equal(next_imm(&t), DATA(HALF - 600));
+	expect_nothing_heard(t.l);
+	assert_int_equal(bytes[IN + HALF], 0xEE);
+	/* our second half, into its second entry */
+	put_le32(bytes + OUT, (uint32_t)(t.b->w->a.va + IN + HALF));
+	put_le32(bytes + OUT + 4, (uint32_t)((t.b->w->a.va + IN + HALF) >> 32));
+	put_le32(bytes + OUT + 8, t.b->w->a.key);
+	put_le32(bytes + OUT + 12, HALF);
+	write_imm(&t, OUT, 16, t.list_va + 16, CREDITS(388));
+	assert_int_equal(next_imm(&t), DATA(1800 - HALF));
+	for (i = 1; i < 1800; i++)
+		assert_int_equal(bytes[IN + i], (uint8_t)(bytes[IN] + i));
+}
+
+static void
+test_half_that_is_read_is_granted_again(void **state)
+{
+	struct stream t = open_stream(*state, 2048, 0x02);
+	const uint8_t *list = t.b->w->a.bytes + LIST;
+
+	assert_int_equal(next_imm(&t), CREDITS(384));
+	write_imm(&t, OUT, 600, t.va, DATA(600));
+	assert_int_equal(next_imm(&t), DATA(600));
+	write_imm(&t, OUT, 424, t.va + 600, DATA(424));
+	assert_int_equal(next_imm(&t), CREDITS(386));
+	assert_int_equal(get_le32(list), (uint32_t)t.va);
+	assert_int_equal(get_le32(list + 12), 1024);
+	assert_int_equal(next_imm(&t), DATA(424));
+}
+
+static void
+test_message_credits_are_renewed_at_half(void **state)
+{
+	struct stream t = open_stream(*state, 8192, 0x02);
+	unsigned int i;
+
+	assert_int_equal(next_imm(&t), CREDITS(384));
+	for (i = 1; i <= 192; i++) {
+		write_imm(&t, OUT, 1, t.va + i - 1, DATA(1));
+		if (i == 192)
+			assert_int_equal(next_imm(&t), CREDITS(384 + 192));
+		assert_int_equal(next_imm(&t), DATA(1));
+	}
+	expect_nothing_heard(t.l);
+}
+
+static void
+test_disconnect_is_answered(void **state)
+{
+	struct stream t = open_stream(*state, 8192, 0x02);
+
+	next_imm(&t);
+	write_imm(&t, OUT, 0, 0, GOODBYE);
+	assert_int_equal(next_imm(&t), GOODBYE);
+	expect_log(t.l, "prepare established disconnected");
+	assert_int_equal(figures(t.s).violations, 0);
+	assert_int_equal(figures(t.s).errors, 0);
+	expect_all_released(t.b);
+}
+
+static void
+test_more_data_than_granted_is_a_violation(void **state)
+{
+	struct stream t = open_stream(*state, 2048, 0x02);
+
+	write_imm(&t, OUT, 8, t.va, DATA(2049));
+	exchange(t.b->w);
+	assert_int_equal(figures(t.s).violations, 1);
+	expect_log(t.l, "prepare established disconnected");
+	expect_all_released(t.b);
+}
+
+static void
+test_false_list_ends_only_its_own_connection(void **state)
+{
+	struct stream t = open_stream(*state, 8192, 0x02);
+	struct bench *b = t.b;
+	struct sge sge = { b->w->a.va, 8, b->w->a.key };
+	struct send_wr wr = { .opcode = WR_RDMA_WRITE_WITH_IMM, .num_sge = 1, .sg_list = &sge,
+		.imm_data = DATA(8) };
+	uint8_t data[40];
+	struct life *bad;
+
+	conn_data(&b->w->a, data, 0x02);
+	put_be32(data + 32, 0xDEADBEEF);
+	bad = connect_with(b, data, 40);
+	wr.remote_addr = get_be64(bad->private_data + 24);
+	wr.rkey = get_be32(bad->private_data + 16);
+	assert_int_equal(rc_post_send(b->w->a.rc, bad->qpn, &wr, NULL), 0);
+	exchange(b->w);
+	assert_int_equal(figures(t.s).errors, 1);
+	assert_int_equal(figures(t.s).connections, 1);
+	expect_log(t.l, "prepare established");
+}
+
+static void
+test_other_private_data_is_refused(void **state)
+{
+	struct bench *b = *state;
+	uint8_t data[40];
+	struct life *l;
+	unsigned int i;
+
+	serve(b, &b->w->b, &(struct svc_config){ .kind = "rstream" });
+	for (i = 0; i < 3; i++) {
+		conn_data(&b->w->a, data, 0x02);
+		if (i == 0)
+			data[0] = 2;
+		else if (i == 1)
+			put_be32(data + 20, 0);
+		else
+			memset(data, 0, 40);
+		l = connect_with(b, data, 40);
+		assert_int_equal(l->info.end, CM_END_REJECTED);
+		assert_int_equal(l->info.reason, CM_REJ_CONSUMER);
+		assert_memory_equal(l->private_data, "\0\0\0\0\0\0\0\0", 8);
+	}
+}
+
+int
+main(void)
+{
+#define T(name) cmocka_unit_test_setup_teardown(name, bench_setup, bench_teardown)
+	const struct CMUnitTest tests[] = {
+		T(test_private_data_and_second_half),
+		T(test_list_is_big_endian_for_those_who_are),
+		T(test_as_many_bytes_come_back),
+		T(test_server_writes_only_where_it_may),
+		T(test_half_that_is_read_is_granted_again),
+		T(test_message_credits_are_renewed_at_half),
+		T(test_disconnect_is_answered),
+		T(test_more_data_than_granted_is_a_violation),
+		T(test_false_list_ends_only_its_own_connection),
+		T(test_other_private_data_is_refused),
+	};
+
+	return cmocka_run_group_tests_name("svc: rstream", tests, NULL, NULL);
+}

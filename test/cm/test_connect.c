@@ -53,6 +53,37 @@ test_connect_transfer_disconnect(void **state)
 	assert_int_equal(counters_of(&w->b).disconnects, 1);
 }
 
+/* Two ports of one CA, one manager: the IDs of both sides are in its tables. */
+static void
+test_connect_to_itself(void **state)
+{
+	struct world *w = *state;
+	struct node *n = &w->a;
+	struct life *active, *passive;
+
+	n->peer = n;
+	n->port.gid[1] = n->port.gid[0];
+	n->port.gid[1].gid = world_av(n).dgid;
+	n->port.num_gids = 2;
+	active = start(n);
+	exchange(w);
+	passive = last_life(n);
+	expect_messages(n, "REQ", "REP", "RTU");
+	expect_log(active, "prepare established");
+	expect_log(passive, "request prepare established");
+	send_data(active);
+	send_data(passive);
+	exchange(w);
+	assert_int_equal(received(n), 2);
+	assert_int_equal(disconnect(passive), 0);
+	exchange(w);
+	expect_messages(n, "DREQ", "DREP");
+	pass(w, 5 * SECOND);
+	expect_log(active, "prepare established disconnected released");
+	expect_log(passive, "request prepare established disconnected released");
+	expect_nothing_left(n);
+}
+
 int
 main(void)
 {
@@ -60,6 +91,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_connect_transfer_disconnect, world_setup,
 			world_teardown),
 		cmocka_unit_test_setup_teardown(test_connect_transfer_disconnect, world_setup_ib,
+			world_teardown),
+		cmocka_unit_test_setup_teardown(test_connect_to_itself, world_setup,
 			world_teardown),
 	};
 

@@ -167,7 +167,9 @@ received_all(struct mad_session *s)
 	rmpp_drop_held(s);
 	mad_session_timer_stop(s);
 	acknowledge(s);
-	mad_session_proven(s);
+	/* a second segment is sent once our ACK of the first has come; a single one shows nothing */
+	if (s->rx.last > 1)
+		mad_session_proven(s);
 	if (!s->key.requester) {
 		mad_body_set_length(
 				s, (uint64_t)(s->rx.last - 1) * rmpp_area(s) + s->rmpp.last_length);

@@ -18,6 +18,7 @@
 
 #define PROBES_MAX      10 /* in one stall */
 #define PROBES_UNPROVEN 5 /* before the peer has shown that it listens: in all, of the SA */
+#define STRANGER_RETRIES 2
 
 #define WORK_SEGMENTS (MAD_WORK_DATA | RMPP_WORK_MISSING | RMPP_WORK_DRAW | RMPP_WORK_TAIL)
 
@@ -37,17 +38,21 @@ deafen(struct mad_session *s, uint32_t first, uint32_t last)
 }
 
 /*
- * Whoever has shown that he listens is asked at once. A stranger's address may be another's, who
- * never asked: he gets the standard's retries of segment 1 and no more, but from the SA.
+ * A stranger's address may be another's, who never asked. But from the SA he gets segment 1, twice
+ * more in case his ACK was lost, and no word at the end.
  */
+static bool
+is_stranger(const struct mad_session *s)
+{
+	return s->half_open && !s->key.requester && s->key.mgmt_class != MAD_CLASS_SUBN_ADM;
+}
+
 static unsigned int
 max_probes(const struct mad_session *s)
 {
 	if (s->tx.acked != 0)
 		return PROBES_MAX;
-	if (s->half_open && s->key.mgmt_class != MAD_CLASS_SUBN_ADM)
-		return 0;
-	return PROBES_UNPROVEN;
+	return is_stranger(s) ? 0 : PROBES_UNPROVEN;
 }
 
 static void
@@ -104,7 +109,7 @@ rmpp_start_sending(struct mad_session *s)
 	s->tx.next = 1;
 	/* double-sided: with the window the requester announced */
 	s->tx.window_end = RTE_MAX(announced, 1u);
-	s->retries_left = s->retries;
+	s->retries_left = is_stranger(s) ? RTE_MIN(s->retries, STRANGER_RETRIES) : s->retries;
 	s->rmpp.deaf_until = 0;
 	open_or_wait(s);
 	restart_timers(s);
@@ -355,6 +360,15 @@ probe(struct mad_session *s)
 	arm_probe(s);
 }
 
+static void
+end_of_retries(struct mad_session *s)
+{
+	if (is_stranger(s))
+		rmpp_finish(s, MAD_END_TIMEOUT, 0, 0);
+	else
+		rmpp_close(s, RMPP_ABORT, RMPP_STATUS_RETRIES, MAD_END_TIMEOUT, 0);
+}
+
 void
 rmpp_sender_expired(struct mad_session *s)
 {
@@ -372,7 +386,7 @@ rmpp_sender_expired(struct mad_session *s)
 	}
 	mad_count(s->w, timeouts, 1);
 	if (s->retries_left == 0) {
-		rmpp_close(s, RMPP_ABORT, RMPP_STATUS_RETRIES, MAD_END_TIMEOUT, 0);
+		end_of_retries(s);
 		return;
 	}
 	s->retries_left--;

@@ -370,9 +370,50 @@ test_stranger_gets_one_segment(void **state)
 	for (i = 0; i < 100; i++)
 		pass(h, 100 * MS);
 	t = what_was_sent(h);
-	assert_int_equal(t.first, 7);
+	assert_int_equal(t.first, 2);
+	assert_int_equal(t.later + t.ends, 0);
+	expect_clean(h);
+	harness_destroy(h);
+}
+
+/* no answer larger than its request: one more for each time it is asked again */
+static void
+test_stranger_asks_again(void **state)
+{
+	struct harness *h = create(true, 100000);
+	uint8_t mad[MAD_LEN];
+	struct told t;
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < 3; i++) {
+		say(h, get(h, mad));
+		pass(h, RESPONSE_TIMEOUT / 4);
+		t = what_was_sent(h);
+		assert_int_equal(t.first, 1);
+		assert_int_equal(t.later + t.ends, 0);
+	}
+	assert_int_equal(h->requests, 1);
+	harness_destroy(h);
+}
+
+/* one segment as a whole request: our ACK has not been heard yet */
+static void
+test_single_segment_shows_nothing(void **state)
+{
+	struct harness *h = create(true, 100000);
+	uint8_t mad[MAD_LEN];
+	struct told t;
+	unsigned int i;
+
+	(void)state;
+	say(h, rmpp(h, mad, 1, 2 | 4, 1, 220));
+	for (i = 0; i < 100; i++)
+		pass(h, 100 * MS);
+	t = what_was_sent(h);
+	assert_int_equal(t.first, 3);
 	assert_int_equal(t.later, 0);
-	assert_int_equal(t.ends, 1);
+	assert_int_equal(t.ends, 1); /* the ACK */
 	expect_clean(h);
 	harness_destroy(h);
 }
@@ -485,6 +526,8 @@ main(void)
 		cmocka_unit_test(test_single_request_needs_no_session),
 		cmocka_unit_test(test_call_answered_by_a_plain_packet),
 		cmocka_unit_test(test_stranger_gets_one_segment),
+		cmocka_unit_test(test_stranger_asks_again),
+		cmocka_unit_test(test_single_segment_shows_nothing),
 		cmocka_unit_test(test_stranger_gets_one_segment_of_the_sa),
 		cmocka_unit_test(test_ack_opens_the_window),
 		cmocka_unit_test(test_five_percent_of_everything),

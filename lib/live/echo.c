@@ -35,20 +35,10 @@ fill_timestamp(const struct live *l, const struct mad_request *req, uint8_t *dat
 	put_be32(data + AT(LIVE_OFF_TRANSMIT), stamp);
 }
 
-/* EUI-64 of a MAC, as IPv6 makes it. */
 static uint64_t
 guid_of(const struct port_attr *port)
 {
-	uint8_t eui[8];
-
-	if (port->guid != 0)
-		return port->guid;
-	memcpy(eui, port->mac, 3);
-	eui[0] ^= 2;
-	eui[3] = 0xFF;
-	eui[4] = 0xFE;
-	memcpy(eui + 5, port->mac + 3, 3);
-	return get_be64(eui);
+	return port->guid != 0 ? port->guid : port_eui64(port->mac);
 }
 
 static void

@@ -217,6 +217,31 @@ test_message_credits_are_renewed_at_half(void **state)
 }
 
 static void
+test_server_sends_no_more_messages_than_granted(void **state)
+{
+	struct bench *b = *state;
+	struct stream t = open_stream(b, 8192, 0x02);
+	struct recv_wr wr = { .num_sge = 0 };
+	uint8_t data[40];
+	unsigned int i;
+
+	conn_data(&b->w->a, data, 0x02);
+	put_be16(data + 2, 2);
+	t.l = connect_with(b, data, 40);
+	for (i = 0; i < 4; i++)
+		assert_int_equal(rc_post_recv(b->w->a.rc, t.l->qpn, &wr, NULL), 0);
+	t.key = get_be32(t.l->private_data + 16);
+	next_imm(&t);
+	for (i = 0; i < 3; i++)
+		write_imm(&t, OUT, 8, get_be64(t.l->private_data + 24) + 8 * i, DATA(8));
+	assert_int_equal(next_imm(&t), DATA(8));
+	assert_int_equal(next_imm(&t), DATA(8));
+	expect_nothing_heard(t.l);
+	write_imm(&t, OUT, 0, 0, CREDITS(3));
+	assert_int_equal(next_imm(&t), DATA(8));
+}
+
+static void
 test_disconnect_is_answered(void **state)
 {
 	struct stream t = open_stream(*state, 8192, 0x02);
@@ -300,6 +325,7 @@ main(void)
 		T(test_server_writes_only_where_it_may),
 		T(test_half_that_is_read_is_granted_again),
 		T(test_message_credits_are_renewed_at_half),
+		T(test_server_sends_no_more_messages_than_granted),
 		T(test_disconnect_is_answered),
 		T(test_more_data_than_granted_is_a_violation),
 		T(test_false_list_ends_only_its_own_connection),

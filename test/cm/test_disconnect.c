@@ -221,6 +221,29 @@ test_rej_of_dreq_ends_it(void **state)
 	expect_log(l, "request prepare established disconnected");
 }
 
+/* a DREQ that waits for the sink is not sent any more once it has ended otherwise */
+static void
+test_dreq_that_waits_is_taken_back(void **state)
+{
+	struct world *w = *state;
+	struct life *l = connected(w);
+	unsigned int i;
+
+	w->a.room = 0;
+	for (i = 0; i < 64; i++)
+		peer_dreq(w, 0x1234, PEER_ID, 77); /* lib/mad keeps their DREPs */
+	disconnect(l);
+	assert_true(cm_pending(w->a.cm));
+	peer_dreq(w, l->id, PEER_ID, l->qpn);
+	expect_state(&w->a, l->id, CM_STATE_TIMEWAIT);
+	assert_false(cm_pending(w->a.cm));
+	w->a.room = UINT32_MAX;
+	run(&w->a);
+	for (i = 0; i < 64; i++)
+		next_message(&w->a, CM_DREP);
+	expect_silence(&w->a);
+}
+
 /* --- users that act from inside --- */
 
 static void
@@ -351,6 +374,7 @@ main(void)
 		S(test_dreq_of_no_context),
 		S(test_dreq_with_a_wrong_qpn),
 		S(test_rej_of_dreq_ends_it),
+		S(test_dreq_that_waits_is_taken_back),
 		T(test_user_disconnects_from_established),
 		T(test_qp_error_disconnects),
 		T(test_data_before_rtu),

@@ -42,6 +42,7 @@ conns_create(struct worker *w, struct error *err)
 		.limits = e->config.cm,
 	};
 
+	config.limits.max_rd_atomic = e->config.limits.max_rd_atomic;
 	w->cm_hash_key = e->cm_hash_key;
 	w->cm = cm_create(&config);
 	return w->cm != NULL ? 0

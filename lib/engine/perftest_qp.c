@@ -48,6 +48,14 @@ open_here(struct worker *w, void *arg)
 }
 
 static int
+again_here(struct worker *w, void *arg)
+{
+	RTE_SET_USED(w);
+	perftest_direct_again(arg);
+	return 0;
+}
+
+static int
 close_here(struct worker *w, void *arg)
 {
 	RTE_SET_USED(w);
@@ -191,7 +199,9 @@ perftest_dest(void *session, const struct perftest_dest *theirs, struct perftest
 
 	for (i = 0; i < s->num_qps && s->qp[i].remote_qpn != theirs->qpn; i++)
 		;
-	if (i == s->num_qps && open_qp(s, theirs, &err) != 0) {
+	if (i < s->num_qps) {
+		engine_call(s->engine, s->qp[i].worker, again_here, s->qp[i].conn);
+	} else if (open_qp(s, theirs, &err) != 0) {
 		ENGINE_LOG(WARNING, "perftest: no queue pair for a client: %s", err.text);
 		return false;
 	}

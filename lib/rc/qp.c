@@ -232,6 +232,8 @@ rc_qp_received(const struct rc_worker *w, uint32_t qpn, struct rc_qp_received *r
 		return -ENOENT;
 	*r = (struct rc_qp_received){
 		.writes = qp->counters.rx_write_requests - (qp->resp.message == RESP_IN_WRITE),
+		.requests = qp->counters.rx_send_requests + qp->counters.rx_write_requests +
+			qp->counters.rx_read_requests + qp->counters.rx_atomic_requests,
 		.bytes = qp->counters.rcvd_bytes,
 		.partial = qp->resp.message != RESP_IDLE,
 	};

@@ -216,6 +216,7 @@ bool rc_qp_next(const struct rc_worker *w, uint32_t *cursor, uint32_t *qpn);
 /** What has come in, for a user that looks at each turn: Writes without immediate tell nobody else. */
 struct rc_qp_received {
 	uint64_t writes; /**< complete ones */
+	uint64_t requests; /**< Reads and Atomics too */
 	uint64_t bytes; /**< payload of all requests */
 	bool partial; /**< a message has begun and is not complete */
 };

@@ -5,7 +5,9 @@
 /*
  * perftest: the server of ib_send_bw, ib_send_lat, ib_write_bw, ib_write_lat, ib_read_bw, ib_read_lat,
  * ib_atomic_bw and ib_atomic_lat, all of them at once: memory to write, read and count in, receives
- * for what is sent, and an answer to each message of a client that waits for one (perftest_pace.h).
+ * for what is sent, an answer to each Send of a client that waits for one (perftest_pace.h), and
+ * Writes in turn with a client that waits for the first (perftest_write.h). Parameter size: of
+ * ib_write_lat's Writes, where they are larger than 4096 bytes (-s).
  *
  * With -R a client's first connection carries the exchange, the others the traffic; which is which
  * the first message tells. Without -R there are only the latter, made by address.
@@ -19,6 +21,7 @@
 #include "svc/perftest_exchange.h"
 #include "svc/perftest_pace.h"
 #include "svc/perftest_target.h"
+#include "svc/perftest_write.h"
 
 #define SENDS        16
 #define DEPTH        512 /* perftest's own */
@@ -36,13 +39,13 @@ enum role {
 
 struct perftest_conn {
 	enum role role;
-	bool has_target;
+	bool direct; /* without the CM */
 	struct perftest_exchange exchange;
 	struct perftest_pace pace;
-	struct perftest_target target; /* of answers to Writes */
+	struct perftest_write write;
+	struct perftest_target target; /* of our Writes */
 	uint64_t sends; /* received */
 	uint32_t send_length; /* of the last one */
-	uint64_t bytes; /* received up to the last answer */
 	/* of the CM's request */
 	union gid gid, peer_gid;
 	uint32_t peer_qpn;
@@ -58,7 +61,9 @@ perftest_open(struct svc *s, struct error *err)
 	struct perftest_targets *targets;
 	int ret;
 
-	ret = svc_check("length", c->length, 4096, UINT32_MAX, err);
+	ret = svc_check("length", c->length, PERFTEST_WRITE_FIRST, UINT32_MAX, err);
+	if (ret == 0)
+		ret = svc_check("size", c->size, 0, c->length, err);
 	if (ret != 0)
 		return ret;
 	targets = mem_zalloc(env->alloc, c->max_connections * sizeof(*targets), 64);
@@ -126,7 +131,7 @@ exchange_dest(void *arg, const struct perftest_dest *theirs, struct perftest_des
 	say_ours(c, theirs, ours);
 	ours->gid = p->gid;
 	/* there is no queue pair yet when the client speaks for the first time */
-	return theirs->qpn == 0 || perftest_target_note(targets_of(c), theirs, ours->va);
+	return theirs->qpn == 0 || perftest_target_note(targets_of(c), theirs);
 }
 
 static uint16_t
@@ -173,8 +178,16 @@ perftest_direct(struct svc_conn *c, const struct perftest_dest *theirs, struct p
 
 	say_ours(c, theirs, ours);
 	p->role = ROLE_TRAFFIC;
-	p->target = (struct perftest_target){ *theirs, ours->va };
-	p->has_target = true;
+	p->direct = true;
+	p->target = (struct perftest_target){ *theirs, 1 };
+}
+
+void
+perftest_direct_again(struct svc_conn *c)
+{
+	struct perftest_conn *p = svc_conn_priv(c);
+
+	p->target.told++;
 }
 
 /* --- the exchange over a connection --- */
@@ -231,53 +244,104 @@ perftest_completion(struct svc_conn *c, const struct wc *wc)
 
 /* --- traffic --- */
 
-static bool
-find_target(struct svc_conn *c)
+/* With -R the connection of the exchange knows more every time the client tells it something. */
+static void
+look_up_target(struct svc_conn *c)
 {
 	struct perftest_conn *p = svc_conn_priv(c);
 	struct svc *s = svc_conn_service(c);
 
-	if (!p->has_target)
-		p->has_target = perftest_target_find(svc_state(s), svc_config(s)->max_connections,
-			&p->peer_gid, p->peer_qpn, &p->target);
-	return p->has_target;
+	if (!p->direct)
+		perftest_target_find(svc_state(s), svc_config(s)->max_connections, &p->peer_gid,
+			p->peer_qpn, &p->target);
 }
 
-/* The bytes that came go back: the client looks for its own count at their end. */
+/* @p bytes of our memory, which is filled already, to the client's. */
 static void
-answer_write(struct svc_conn *c, uint64_t length)
+write_to(struct svc_conn *c, uint64_t length)
 {
 	struct perftest_conn *p = svc_conn_priv(c);
 	struct svc_region r = svc_conn_buffer(c);
-	struct sge sge = { .length = (uint32_t)length, .lkey = r.lkey };
-	struct send_wr wr = { .opcode = WR_RDMA_WRITE, .num_sge = length != 0, .sg_list = &sge };
+	struct sge sge = { .addr = r.va + TARGET_AT, .length = (uint32_t)length, .lkey = r.lkey };
+	struct send_wr wr = { .opcode = WR_RDMA_WRITE, .num_sge = 1, .sg_list = &sge,
+		.remote_addr = p->target.theirs.va, .rkey = p->target.theirs.rkey };
 
-	if (length > r.length - TARGET_AT || !find_target(c))
-		return;
-	sge.addr = p->target.from;
-	wr.remote_addr = p->target.theirs.va;
-	wr.rkey = p->target.theirs.rkey;
 	svc_post_send(c, &wr);
+}
+
+static void
+write_byte(struct svc_conn *c, uint64_t at)
+{
+	static const uint8_t one = 1;
+	struct perftest_conn *p = svc_conn_priv(c);
+	struct send_wr wr = { .opcode = WR_RDMA_WRITE, .send_flags = SEND_INLINE,
+		.inline_data = &one, .inline_len = 1,
+		.remote_addr = p->target.theirs.va + at, .rkey = p->target.theirs.rkey };
+
+	svc_post_send(c, &wr);
+}
+
+/* A client that has told all, and sends nothing: it waits for our first Write. */
+static void
+begin_writing(struct svc_conn *c)
+{
+	const struct svc_config *config = svc_config(svc_conn_service(c));
+	struct perftest_conn *p = svc_conn_priv(c);
+	uint64_t length = PERFTEST_WRITE_FIRST;
+
+	look_up_target(c);
+	if (p->target.told < PERFTEST_WRITE_TOLD || p->target.theirs.rkey == 0)
+		return;
+	if (config->size > length)
+		length = config->size;
+	p->write.begun = true;
+	memset(svc_conn_buffer(c).bytes + TARGET_AT, 1, length);
+	write_to(c, length);
+}
+
+static void
+answer_write(struct svc_conn *c, const struct rc_qp_received *in)
+{
+	const struct svc_config *config = svc_config(svc_conn_service(c));
+	struct perftest_conn *p = svc_conn_priv(c);
+	struct perftest_write_answer a;
+	uint64_t size;
+
+	if (!perftest_write_look(&p->write, in->writes, in->bytes, &a) ||
+			a.length > config->length)
+		return;
+	for (size = PERFTEST_WRITE_BEYOND; a.prepare && size <= PERFTEST_WRITE_LARGEST; size *= 2)
+		write_byte(c, size - 1);
+	svc_conn_buffer(c).bytes[TARGET_AT + a.length - 1] = a.last;
+	write_to(c, a.length);
+}
+
+static void
+answer_send(struct svc_conn *c, const struct rc_qp_received *in)
+{
+	struct perftest_conn *p = svc_conn_priv(c);
+	struct svc_region r = svc_conn_buffer(c);
+	uint64_t patience = svc_env(svc_conn_service(c))->hz / PATIENCE_HZ;
+
+	if (perftest_pace(&p->pace, p->sends, in->partial, svc_conn_now(c), patience))
+		svc_send(c, 0, &r, 0, p->send_length);
 }
 
 static void
 perftest_turn(struct svc_conn *c)
 {
 	struct perftest_conn *p = svc_conn_priv(c);
-	struct svc_region r = svc_conn_buffer(c);
 	struct rc_qp_received in;
-	uint64_t patience = svc_env(svc_conn_service(c))->hz / PATIENCE_HZ;
 
 	if (p->role == ROLE_EXCHANGE || p->pace.mode == PERFTEST_BANDWIDTH ||
 			svc_conn_received(c, &in) != 0)
 		return;
-	if (!perftest_pace(&p->pace, p->sends + in.writes, in.partial, svc_conn_now(c), patience))
-		return;
-	if (in.writes != 0)
-		answer_write(c, in.bytes - p->bytes);
-	else
-		svc_send(c, 0, &r, 0, p->send_length);
-	p->bytes = in.bytes;
+	if (p->write.begun)
+		answer_write(c, &in);
+	else if (p->sends != 0)
+		answer_send(c, &in);
+	else if (in.requests == 0)
+		begin_writing(c);
 }
 
 const struct svc_ops svc_perftest = {

@@ -14,8 +14,10 @@
 #include "svc/perftest_text.h"
 #include "svc/svc.h"
 
-/** Connected by svc_direct_open(): whom to answer, and what to tell the peer. */
+/** Connected by svc_direct_open(): what the peer has told, and what to tell it. */
 void perftest_direct(struct svc_conn *c, const struct perftest_dest *theirs,
 	struct perftest_dest *ours);
+/** The peer has told the same again. */
+void perftest_direct_again(struct svc_conn *c);
 
 #endif

@@ -19,17 +19,21 @@ perftest_targets_clear(struct perftest_targets *t)
 }
 
 bool
-perftest_target_note(struct perftest_targets *t, const struct perftest_dest *theirs, uint64_t from)
+perftest_target_note(struct perftest_targets *t, const struct perftest_dest *theirs)
 {
 	uint32_t i, n = t->count;
 
 	for (i = 0; i < n; i++) {
-		if (is_it(&t->target[i], &theirs->gid, theirs->qpn))
+		struct perftest_target *known = &t->target[i];
+
+		if (is_it(known, &theirs->gid, theirs->qpn)) {
+			__atomic_store_n(&known->told, known->told + 1, __ATOMIC_RELEASE);
 			return true;
+		}
 	}
 	if (n == PERFTEST_TARGETS)
 		return false;
-	t->target[n] = (struct perftest_target){ *theirs, from };
+	t->target[n] = (struct perftest_target){ *theirs, 1 };
 	__atomic_store_n(&t->count, n + 1, __ATOMIC_RELEASE);
 	return true;
 }
@@ -45,7 +49,8 @@ find_in(const struct perftest_targets *t, const union gid *gid, uint32_t qpn,
 	for (i = 0; i < n; i++) {
 		if (!is_it(&t->target[i], gid, qpn))
 			continue;
-		*found = t->target[i];
+		found->theirs = t->target[i].theirs;
+		found->told = __atomic_load_n(&t->target[i].told, __ATOMIC_RELAXED);
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
 		return __atomic_load_n(&t->life, __ATOMIC_RELAXED) == life;
 	}

@@ -9,7 +9,7 @@
  * @file
  * With -R a client speaks on one connection of the memory that another one is to write to; the two
  * may live on different workers. What is said is noted in the table of the first connection's
- * place; the second one looks through all tables once.
+ * place; the second one looks through all tables.
  */
 
 #include <stdbool.h>
@@ -21,7 +21,7 @@
 
 struct perftest_target {
 	struct perftest_dest theirs;
-	uint64_t from; /**< the memory of ours that the client was told */
+	uint32_t told; /**< how often */
 };
 
 /** One writer: the worker of its place. */
@@ -32,9 +32,8 @@ struct perftest_targets {
 } __attribute__((aligned(64)));
 
 void perftest_targets_clear(struct perftest_targets *t);
-/** Again and again the same: once. @retval false full */
-bool perftest_target_note(struct perftest_targets *t, const struct perftest_dest *theirs,
-	uint64_t from);
+/** Again and again the same: once, and counted. @retval false full */
+bool perftest_target_note(struct perftest_targets *t, const struct perftest_dest *theirs);
 /** Any worker. @param n  tables */
 bool perftest_target_find(const struct perftest_targets *t, uint32_t n, const union gid *gid,
 	uint32_t qpn, struct perftest_target *found);

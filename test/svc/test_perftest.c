@@ -17,6 +17,7 @@
 #include "svc/perftest_exchange.h"
 #include "svc/perftest_pace.h"
 #include "svc/perftest_target.h"
+#include "svc/perftest_write.h"
 
 #define WRITE_BW                                                                                   \
 	"0000:0001:000011:5d0108:000003fd:00007f152ac5f000:"                                       \
@@ -349,6 +350,62 @@ test_answers_end(void **state)
 	assert_int_equal(deaf.mode, PERFTEST_BANDWIDTH);
 }
 
+/* --- Writes in turn --- */
+
+static void
+expect_answer(struct perftest_write *p, uint64_t writes, uint64_t bytes, uint64_t length,
+	uint8_t last, bool prepare)
+{
+	struct perftest_write_answer a;
+
+	assert_true(perftest_write_look(p, writes, bytes, &a));
+	assert_int_equal(a.length, length);
+	assert_int_equal(a.last, last);
+	assert_int_equal(a.prepare, prepare);
+	assert_false(perftest_write_look(p, writes, bytes, &a));
+}
+
+/* ib_write_lat: the server's first Write counts 1, so that the answer to the client's first is 2 */
+static void
+test_writes_count(void **state)
+{
+	struct perftest_write p = { .begun = true };
+	unsigned int i;
+
+	(void)state;
+	for (i = 1; i <= 300; i++)
+		expect_answer(&p, i, 2 * i, 2, (uint8_t)(i + 1), false);
+}
+
+/* ib_write_lat -a -n 3 */
+static void
+test_each_size_counts_anew(void **state)
+{
+	struct perftest_write p = { .begun = true };
+	uint64_t writes = 0, bytes = 0, size;
+	uint8_t n;
+
+	(void)state;
+	for (size = 2; size <= PERFTEST_WRITE_LARGEST; size *= 2) {
+		for (n = 1; n <= 3; n++)
+			expect_answer(&p, ++writes, bytes += size, size, (uint8_t)(n + 1),
+				size == 4 && n == 1);
+	}
+}
+
+static void
+test_writes_that_do_not_wait_are_not_answered(void **state)
+{
+	struct perftest_write p = { .begun = true }, never = { 0 };
+	struct perftest_write_answer a;
+
+	(void)state;
+	expect_answer(&p, 1, 65536, 65536, 2, false);
+	assert_false(perftest_write_look(&p, 3, 3 * 65536, &a));
+	assert_false(perftest_write_look(&p, 4, 4 * 65536, &a));
+	assert_false(perftest_write_look(&never, 1, 2, &a));
+}
+
 /* --- what one connection says of another --- */
 
 static void
@@ -362,11 +419,11 @@ test_targets(void **state)
 
 	(void)state;
 	perftest_bytes_read(bytes, &d);
-	assert_true(perftest_target_note(&t[1], &d, 0x100001000));
-	assert_true(perftest_target_note(&t[1], &d, 0x100001000));
+	assert_true(perftest_target_note(&t[1], &d));
+	assert_true(perftest_target_note(&t[1], &d));
 	assert_int_equal(t[1].count, 1);
 	assert_true(perftest_target_find(t, 2, &d.gid, 0x21, &found));
-	assert_true(found.from == 0x100001000);
+	assert_int_equal(found.told, 2);
 	assert_true(found.theirs.va == 0x55d16c69f388);
 	assert_false(perftest_target_find(t, 2, &d.gid, 0x22, &found));
 	assert_false(perftest_target_find(t, 2, &other, 0x21, &found));
@@ -374,10 +431,10 @@ test_targets(void **state)
 	assert_false(perftest_target_find(t, 2, &d.gid, 0x21, &found));
 	for (i = 0; i < PERFTEST_TARGETS; i++) {
 		d.qpn = 100 + i;
-		assert_true(perftest_target_note(&t[0], &d, 1));
+		assert_true(perftest_target_note(&t[0], &d));
 	}
 	d.qpn = 99;
-	assert_false(perftest_target_note(&t[0], &d, 1));
+	assert_false(perftest_target_note(&t[0], &d));
 }
 
 int
@@ -397,6 +454,9 @@ main(void)
 		cmocka_unit_test(test_pingpong_is_answered),
 		cmocka_unit_test(test_messages_that_follow_at_once_are_not_answered),
 		cmocka_unit_test(test_answers_end),
+		cmocka_unit_test(test_writes_count),
+		cmocka_unit_test(test_each_size_counts_anew),
+		cmocka_unit_test(test_writes_that_do_not_wait_are_not_answered),
 		cmocka_unit_test(test_targets),
 	};
 

@@ -79,6 +79,20 @@ same_path(const struct cm_path *a, const struct cm_path *b)
 		a->av.dlid == b->av.dlid && a->av.slid == b->av.slid && a->av.sl == b->av.sl;
 }
 
+/* The connection's partition, as the path's port has it. */
+static bool
+take_pkey(const struct cm_conn *c, struct cm_path *path)
+{
+	const struct port_attr *port = cm_port(c->cm, path->av.port);
+	int i = port_pkey_find(port, c->path.pkey);
+
+	if (i < 0)
+		return false;
+	path->pkey_index = (uint16_t)i;
+	path->pkey = port->pkey[i];
+	return true;
+}
+
 static uint8_t
 load(struct cm_conn *c, const struct cm_rx *rx)
 {
@@ -94,9 +108,9 @@ load(struct cm_conn *c, const struct cm_rx *rx)
 		return cm_reason_apr(reason);
 	if (same_path(&path, &c->path))
 		return CM_APR_IS_CURRENT;
+	if (path.mtu < c->path.mtu || !take_pkey(c, &path))
+		return CM_APR_REJECTED;
 	path.mtu = c->path.mtu;
-	path.pkey = c->path.pkey;
-	path.pkey_index = c->path.pkey_index;
 	status = cm_qp_arm(c, &path, lap->alternate.ack_timeout);
 	if (status == CM_APR_OK) {
 		c->alternate = path;

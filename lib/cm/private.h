@@ -239,7 +239,7 @@ void cm_reject_timeout(struct cm_conn *c);
 
 /* --- qp.c --- */
 
-/* Made and in INIT; the user posts receives. @return negative errno, and 0 or a REJ reason */
+/* Made and in INIT; the user posts receives. @retval -ECANCELED  and ends it meanwhile: c is gone */
 int cm_qp_create(struct cm_conn *c, const struct cm_conn_param *param, struct error *err);
 /* RTR, RTS. */
 int cm_qp_connect(struct cm_conn *c, struct error *err);

@@ -103,6 +103,20 @@ test_established_ones_leave_room(void **state)
 	assert_int_equal(counters_of(&w->a).half_open_limit, 0);
 }
 
+/* nor is one that was refused */
+static void
+test_refused_ones_leave_room(void **state)
+{
+	struct world *w = limited(state, 2, 2, 64);
+	unsigned int i;
+
+	w->a.answer = CM_REJ_CONSUMER;
+	for (i = 0; i < 6; i++)
+		req_from(w, 7, i);
+	assert_int_equal(counters_of(&w->a).rej_sent[CM_REJ_CONSUMER], 6);
+	assert_int_equal(counters_of(&w->a).half_open_limit, 0);
+}
+
 static void
 test_connections_per_peer(void **state)
 {
@@ -317,6 +331,7 @@ main(void)
 		N(test_half_open_per_peer),
 		N(test_oldest_of_the_same_peer_is_evicted),
 		N(test_established_ones_leave_room),
+		N(test_refused_ones_leave_room),
 		N(test_connections_per_peer),
 		N(test_flood_of_reqs),
 		N(test_flood_without_listener),

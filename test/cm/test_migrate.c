@@ -92,6 +92,7 @@ test_lap_arms_both_sides(void **state)
 	assert_true(info_of(a).alternate.present);
 	assert_true(info_of(b).alternate.present);
 	assert_int_equal(info_of(b).alternate.av.sgid.raw[15], 3);
+	assert_int_equal(info_of(b).alternate.sgid_index, 1);
 	pass(w, 100 * SECOND);
 	expect_silence(&w->a);
 	expect_state(&w->a, a->id, CM_STATE_ESTABLISHED);
@@ -238,6 +239,21 @@ test_lap_statuses(void **state)
 	assert_int_equal(counters_of(&w->a).duplicates, 1);
 }
 
+/* the port's MTU has become less than the connection's */
+static void
+test_lap_to_a_port_that_cannot(void **state)
+{
+	struct world *w = *state;
+	struct cm_msg lap;
+
+	connected(w, &lap);
+	w->a.port.active_mtu = 512;
+	expect_apr(w, &lap, CM_APR_REJECTED);
+	w->a.port.active_mtu = 1024;
+	lap.tid++;
+	expect_apr(w, &lap, CM_APR_OK);
+}
+
 /* --- in the REQ --- */
 
 static void
@@ -343,6 +359,7 @@ main(void)
 		T(test_lap_gives_up),
 		S(test_mra_of_lap_waits_longer),
 		S(test_lap_statuses),
+		S(test_lap_to_a_port_that_cannot),
 		T(test_alternate_path_of_the_req),
 		S(test_peer_without_migration),
 		T(test_migrated),

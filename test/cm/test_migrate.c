@@ -239,6 +239,46 @@ test_lap_statuses(void **state)
 	assert_int_equal(counters_of(&w->a).duplicates, 1);
 }
 
+/* of an earlier LAP */
+static void
+test_apr_of_another_lap(void **state)
+{
+	struct world *w = *state;
+	struct cm_msg lap, apr = { .type = CM_APR, .local_id = PEER_ID };
+	struct life *l = connected(w, &lap);
+
+	load(w, l);
+	lap = next_message(&w->a, CM_LAP);
+	apr.remote_id = l->id;
+	apr.tid = lap.tid - 1;
+	peer_say(w, &apr);
+	assert_false(info_of(l).alternate.present);
+	assert_int_equal(counters_of(&w->a).duplicates, 1);
+	apr.tid = lap.tid;
+	peer_say(w, &apr);
+	assert_true(info_of(l).alternate.present);
+}
+
+/* the peer wants none */
+static void
+test_apr_refuses(void **state)
+{
+	struct world *w = *state;
+	struct cm_msg lap, apr = { .type = CM_APR, .local_id = PEER_ID,
+		.apr = { .status = CM_APR_UNSUPPORTED } };
+	struct life *l = connected(w, &lap);
+
+	load(w, l);
+	lap = next_message(&w->a, CM_LAP);
+	apr.remote_id = l->id;
+	apr.tid = lap.tid;
+	peer_say(w, &apr);
+	assert_false(info_of(l).alternate.present);
+	assert_int_equal(mig_of(&w->a, l->qpn), MIG_MIGRATED);
+	pass(w, 100 * SECOND);
+	expect_silence(&w->a);
+}
+
 /* the port's MTU has become less than the connection's */
 static void
 test_lap_to_a_port_that_cannot(void **state)
@@ -360,6 +400,8 @@ main(void)
 		S(test_mra_of_lap_waits_longer),
 		S(test_lap_statuses),
 		S(test_lap_to_a_port_that_cannot),
+		S(test_apr_of_another_lap),
+		S(test_apr_refuses),
 		T(test_alternate_path_of_the_req),
 		S(test_peer_without_migration),
 		T(test_migrated),

@@ -3,6 +3,7 @@
  */
 
 #include <errno.h>
+#include <signal.h>
 #include <stdint.h>
 #include <string.h>
 #include <time.h>
@@ -123,14 +124,43 @@ client_row(const json_t *result, json_int_t connection)
 	return NULL;
 }
 
+static volatile sig_atomic_t stopped;
+
+static void
+stop(int sig)
+{
+	(void)sig;
+	stopped = 1;
+}
+
+/* Whoever interrupts the wait wants no more of it: the connection ends, what it came to is told. */
+static void
+end_when_stopped(struct connection *c, json_int_t connection)
+{
+	json_t *params, *result = NULL, *error = NULL;
+
+	if (stopped != 1)
+		return;
+	stopped = 2;
+	params = json_pack("{s: I}", "connection", connection);
+	connection_call(c, "cm_disconnect", params, 0, &result, &error);
+	json_decref(params);
+	json_decref(result);
+	json_decref(error);
+}
+
 /* Until the exchanges asked for are done. *row stays NULL if the service was forgotten before. */
 static int
 wait_for_end(const struct options *o, struct connection *c, json_int_t connection, json_t **row)
 {
+	struct sigaction sa = { .sa_handler = stop };
 	json_t *result;
 	int rc;
 
+	sigaction(SIGINT, &sa, NULL);
+	sigaction(SIGTERM, &sa, NULL);
 	for (;;) {
+		end_when_stopped(c, connection);
 		rc = ask_server(o, c, "cm connect", "service_list", NULL, 0, &result);
 		if (rc != 0)
 			return rc;
@@ -160,6 +190,21 @@ print_end(const struct options *o, const json_t *row, json_int_t count)
 	return good ? EXIT_DONE : EXIT_STATUS;
 }
 
+/* Private data fills its place in the message with zeros: people do without. */
+static void
+trim_private(json_t *obj)
+{
+	const char *text = method_text(obj, "private_data");
+	size_t len = strlen(text);
+
+	while (len > 1 && text[len - 1] == '0' && text[len - 2] == '0')
+		len -= 2;
+	if (len == 0)
+		json_object_del(obj, "private_data");
+	else
+		json_object_set_new(obj, "private_data", json_stringn(text, len));
+}
+
 static int
 established(const struct options *o, struct connection *c, json_t *result, json_int_t count)
 {
@@ -167,6 +212,7 @@ established(const struct options *o, struct connection *c, json_t *result, json_
 	int rc = 0;
 
 	if (!o->json) {
+		trim_private(result);
 		table_print(stdout, result);
 		fflush(stdout);
 	}
@@ -187,9 +233,11 @@ static int
 refused(const struct options *o, json_t *error)
 {
 	json_t *data = json_object_get(error, "data");
-	const char *told = method_text(data, "private_data");
 	int rc = server_error(o, error, "cm connect");
+	const char *told;
 
+	trim_private(data);
+	told = method_text(data, "private_data");
 	if (told[0] != '\0')
 		fprintf(stderr, "  private data: %s\n", told);
 	return json_object_get(data, "reason") != NULL ||
@@ -223,6 +271,17 @@ connect_to(const struct options *o, struct connection *c, json_t *params)
 	return rc;
 }
 
+static void
+print_agreed(const json_t *result)
+{
+	json_t *w;
+	size_t i;
+
+	table_print(stdout, result);
+	json_array_foreach(json_object_get(result, "warnings"), i, w)
+		fprintf(stderr, "warning: %s\n", json_string_value(w));
+}
+
 static int
 alternate(const struct options *o, struct connection *c, json_t *params)
 {
@@ -234,7 +293,7 @@ alternate(const struct options *o, struct connection *c, json_t *params)
 	if (rc == 0 && o->json)
 		print_json(result);
 	else if (rc == 0)
-		table_print(stdout, result);
+		print_agreed(result);
 	json_decref(result);
 	return rc;
 }

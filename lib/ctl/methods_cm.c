@@ -144,7 +144,13 @@ cm_disconnect_method(struct rpc_call *call)
 struct alternate_args {
 	struct ah_args ah; /* first: its bits stand there */
 	uint32_t connection;
+
+	/* where we are */
+	struct engine_ah to;
+	bool proposed;
+	uint64_t since;
 };
+#define AGREE_MS  1000 /* that the reply waits for the peer */
 #define AH offsetof(struct alternate_args, ah)
 
 static const struct param alternate_params[] = {
@@ -168,11 +174,9 @@ port_of(struct rpc_call *call, const struct cm_info *info, uint16_t *port)
 }
 
 static int
-cm_load_alternate_method(struct rpc_call *call)
+propose(struct rpc_call *call, struct alternate_args *a)
 {
-	const struct alternate_args *a = call->args;
 	uint16_t port = a->ah.port;
-	struct engine_ah ah;
 	struct cm_info info;
 	int rc = engine_cm_get(call->e, a->connection, &info, &call->err);
 
@@ -181,12 +185,45 @@ cm_load_alternate_method(struct rpc_call *call)
 	if (rc == 0 && gid_is_zero(&a->ah.dgid) && a->ah.dlid == 0)
 		rc = error_set(&call->err, EINVAL, "dgid, dlid: got none of them: where to");
 	if (rc == 0)
-		rc = make_ah(call, &a->ah, port, &ah);
+		rc = make_ah(call, &a->ah, port, &a->to);
 	if (rc != 0)
 		return rc;
-	if (!hop_known(call, &ah) && !waited(call, NEXT_HOP_WAIT_MS))
+	if (!hop_known(call, &a->to) && !waited(call, NEXT_HOP_WAIT_MS))
 		return RPC_WAIT;
-	return engine_cm_load_alternate(call->e, a->connection, &ah, &call->err);
+	a->proposed = true;
+	a->since = call->now;
+	return engine_cm_load_alternate(call->e, a->connection, &a->to, &call->err);
+}
+
+/* Is the connection's alternate path the one that was proposed? */
+static bool
+agreed(const struct cm_info *info, const struct engine_ah *ah)
+{
+	return info->alternate.present && gid_equal(&info->alternate.av.dgid, &ah->dgid) &&
+		info->alternate.av.dlid == ah->dlid &&
+		info->alternate.sgid_index == ah->sgid_index;
+}
+
+static int
+cm_load_alternate_method(struct rpc_call *call)
+{
+	struct alternate_args *a = call->args;
+	struct cm_info info;
+	bool ok;
+	int rc = a->proposed ? 0 : propose(call, a);
+
+	if (rc == 0)
+		rc = engine_cm_get(call->e, a->connection, &info, &call->err);
+	if (rc != 0)
+		return rc;
+	ok = agreed(&info, &a->to);
+	if (!ok && call->now - a->since < AGREE_MS)
+		return RPC_WAIT;
+	set(call->result, "agreed", json_boolean(ok));
+	if (!ok)
+		set(call->result, "warnings",
+			json_pack("[s]", "the peer has not agreed: it does not want that path, uses it already, or has not answered yet"));
+	return 0;
 }
 
 #define HEAD_RESULT                                                                                \
@@ -210,7 +247,8 @@ const struct rpc_method methods_cm[] = {
 		"", "polca-ctl cm disconnect 4711" },
 	{ "cm_load_alternate", cm_load_alternate_method, alternate_params,
 		sizeof(struct alternate_args),
-		"Propose an alternate path to the peer. Once it agrees (cm_show: alternate) both sides are armed; the event PATH_MIG tells when it is used.",
-		"", "polca-ctl cm alternate 4711 10.0.1.2 --local-port 1" },
+		"Propose an alternate path to the peer, and wait up to a second for its answer. Once it agrees both sides are armed; the event PATH_MIG tells when the path is used.",
+		"agreed: is it the connection's alternate path now (cm_show)?\n"
+		"warnings: list of text, when it is not", "polca-ctl cm alternate 4711 10.0.1.2 --local-port 1" },
 	{ NULL },
 };

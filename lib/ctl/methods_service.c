@@ -202,6 +202,13 @@ service_list(struct rpc_call *call)
 
 /* --- service_kinds --- */
 
+/* null: it has none, or it depends on other parameters */
+static void
+set_default(json_t *row, const char *name, uint64_t value)
+{
+	set(row, name, value != 0 ? json_u64(value) : json_null());
+}
+
 static json_t *
 kind_row(const struct svc_ops *ops)
 {
@@ -210,10 +217,10 @@ kind_row(const struct svc_ops *ops)
 	set(row, "kind", json_string(ops->name));
 	set(row, "listens", json_boolean(ops->server));
 	set(row, "connects", json_boolean(ops->client));
-	set_int(row, "length", ops->defaults.length);
-	set_int(row, "size", ops->defaults.size);
-	set_int(row, "depth", ops->defaults.depth);
-	set_int(row, "max_connections", ops->defaults.max_connections);
+	set_default(row, "length", ops->defaults.length);
+	set_default(row, "size", ops->defaults.size);
+	set_default(row, "depth", ops->defaults.depth);
+	set_default(row, "max_connections", ops->defaults.max_connections);
 	set(row, "help", json_string(ops->help));
 	return row;
 }
@@ -245,7 +252,7 @@ const struct rpc_method methods_service[] = {
 		"services: list of service, name, kind, state (LISTENING; ENDING: its last connections are awaited; of a connection of ours CONNECTED or ENDED), connection (of ours), service_id, port_space and port (where it listens), tcp_port, and its counters (stats_describe)" PAGE_RESULT,
 		"polca-ctl service list" },
 	{ "service_kinds", service_kinds, params_none, 0, "List the kinds of services there are.",
-		"kinds: list of kind, listens (cm_listen takes it), connects (cm_connect does), length, size, depth and max_connections (defaults; 0: it has none, or they depend on others), help",
+		"kinds: list of kind, listens (cm_listen takes it), connects (cm_connect does), length, size, depth and max_connections (defaults; null: it has none, or it depends on others), help",
 		"polca-ctl service kinds" },
 	{ NULL },
 };

@@ -42,7 +42,7 @@ const char *
 ask(struct desk *d, const char *line)
 {
 	struct rpc_call *c = rpc_open(&d->state, line, strlen(line), d->now);
-	uint64_t end = d->now + 1000;
+	uint64_t end = d->now + 1001;
 	size_t len;
 
 	assert_non_null(c);

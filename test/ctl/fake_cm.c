@@ -103,7 +103,9 @@ fill(const struct fake_cm *cm, cm_id id, struct cm_info *info)
 		info->reason = CM_REJ_STALE;
 		info->path.av = (struct av){ .dlid = 5 };
 	}
-	info->alternate.present = id == cm->alternate_of;
+	info->alternate.present = id == cm->alternate_of && !cm->disagrees;
+	info->alternate.av.dgid = cm->alternate.dgid;
+	info->alternate.sgid_index = cm->alternate.sgid_index;
 }
 
 int
@@ -112,6 +114,8 @@ engine_cm_connect(struct engine *e, const struct engine_cm_connect *c, uint32_t 
 {
 	struct fake_cm *cm = &e->cm;
 	struct engine_cm_outcome *o = &cm->outcome;
+	/* on port 8000 exchanges never end */
+	bool endless = (c->service_id & 0xffff) == 8000;
 
 	if (cm->connect_error != 0)
 		return error_set(err, -cm->connect_error, "no completion queue 9");
@@ -123,21 +127,22 @@ engine_cm_connect(struct engine *e, const struct engine_cm_connect *c, uint32_t 
 	if (cm->driven) {
 		cm->driver = *c->service;
 		add_service(cm, c->service)->client = true;
-		cm->service[cm->services - 1].connection = 1;
-		cm->service[cm->services - 1].counters.exchanges = c->service->count;
+		cm->service[cm->services - 1].connection = endless ? 2 : 1;
+		cm->service[cm->services - 1].connections = endless;
+		cm->service[cm->services - 1].counters.exchanges = endless ? 3 : c->service->count;
 	}
 	if (cm->scripted)
 		goto out;
 	*o = (struct engine_cm_outcome){ .done = true, .established = true, .elapsed_us = 1500,
-		.private_data = { 0xde, 0xad }, .private_len = 2 };
-	fill(cm, 1, &o->info);
+		.private_data = { 0xde, 0xad, 0 }, .private_len = 3 };
+	fill(cm, endless ? 2 : 1, &o->info);
 	/* nobody listens on ports from 9000 on; from 9100 nobody answers */
 	if (c->rdma && (c->service_id & 0xffff) >= 9000) {
 		o->established = false;
 		o->timed_out = (c->service_id & 0xffff) >= 9100;
 		o->info.end = o->timed_out ? CM_END_CANCELLED : CM_END_REJECTED;
 		o->info.reason = CM_REJ_INVALID_SERVICE_ID;
-		o->private_len = o->timed_out ? 0 : 2;
+		o->private_len = o->timed_out ? 0 : 3;
 	}
 out:
 	cm->looks = cm->polls;
@@ -194,8 +199,13 @@ engine_cm_service_name(struct engine *e, cm_id id)
 int
 engine_cm_disconnect(struct engine *e, cm_id id, struct error *err)
 {
+	unsigned int i;
+
 	if (id == 0 || id > e->cm.connections)
 		return error_set(err, ENOENT, "connection: there is no connection %u", id);
+	for (i = 0; i < e->cm.services; i++)
+		if (e->cm.service[i].connection == id)
+			e->cm.service[i].connections = 0;
 	e->cm.disconnected = id;
 	return 0;
 }

@@ -18,7 +18,7 @@
 #define FAKE_QPS    64
 #define FAKE_CQS    8
 #define FAKE_EVENTS 256
-#define FAKE_SERVICES 8
+#define FAKE_SERVICES 32
 #define FAKE_WRS    64 /* a queue holds so many */
 
 struct fake_qp {
@@ -127,6 +127,7 @@ struct fake_cm {
 	cm_id disconnected;
 	cm_id alternate_of;
 	struct engine_ah alternate;
+	bool disagrees; /* the peer, with alternate paths */
 };
 
 struct engine {

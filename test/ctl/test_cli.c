@@ -645,6 +645,19 @@ test_connect_says_who_does_not_want_it(void **state)
 }
 
 static void
+test_who_interrupts_connect_ends_the_connection(void **state)
+{
+	char command[256];
+
+	(void)state;
+	snprintf(command, sizeof(command),
+		"timeout --preserve-status -s INT 0.5 %s cm connect 10.0.0.2 8000 --service rping --count 5 2>&1",
+		program);
+	assert_int_equal(shell(command), 4);
+	assert_non_null(strstr(out, "\nrping: 3 of 5 exchanges,"));
+}
+
+static void
 test_connections_are_a_table(void **state)
 {
 	(void)state;
@@ -652,7 +665,7 @@ test_connections_are_a_table(void **state)
 	gives("cm show 2", 0, "rdma_cm:\n  src       10.0.0.7\n  src_port  40000\n");
 	gives("cm disconnect 2", 0, "ok\n");
 	gives("cm disconnect 9", 1, "there is no connection 9");
-	gives("cm alternate 1 10.0.0.9 --local-port 1", 0, "ok\n");
+	gives("cm alternate 1 10.0.0.9 --local-port 0", 0, "agreed  yes\n");
 	gives("cm alternate 1 x", 2, "cm alternate: dest: got \"x\"");
 	gives("cm", 2, "cm connect");
 	completes("cm ", "listen unlisten services connect list show disconnect alternate load --help");
@@ -691,6 +704,7 @@ main(int argc, char **argv)
 		cmocka_unit_test(test_services_are_a_table_of_what_is_not_0),
 		cmocka_unit_test(test_connect_waits_for_the_exchanges_it_was_asked_for),
 		cmocka_unit_test(test_connect_says_who_does_not_want_it),
+		cmocka_unit_test(test_who_interrupts_connect_ends_the_connection),
 		cmocka_unit_test(test_connections_are_a_table),
 	};
 

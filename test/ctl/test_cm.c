@@ -207,6 +207,7 @@ test_services_are_listed_with_their_counters(void **state)
 	assert_string_equal(str(row(r, "kinds", 0), "kind"), "memory");
 	assert_true(json_is_false(json_object_get(row(r, "kinds", 0), "connects")));
 	assert_int_equal(num(row(r, "kinds", 1), "size"), 64);
+	assert_true(json_is_null(json_object_get(row(r, "kinds", 1), "length")));
 }
 
 /* --- connecting --- */
@@ -240,7 +241,7 @@ test_a_connection_driven_by_a_service(void **state)
 	assert_int_equal(num(r, "responder_resources"), 4);
 	assert_int_equal(num(r, "initiator_depth"), 7);
 	assert_int_equal(num(r, "path_mtu"), 1024);
-	assert_string_equal(str(r, "private_data"), "dead");
+	assert_string_equal(str(r, "private_data"), "dead00");
 	assert_int_equal(num(r, "elapsed_us"), 1500);
 }
 
@@ -365,7 +366,7 @@ test_a_rejection_is_told_in_words_and_data(void **state)
 	assert_string_equal(str(data, "errno"), "ECONNREFUSED");
 	assert_int_equal(num(data, "reason"), 8);
 	assert_string_equal(str(data, "reason_name"), "invalid service ID");
-	assert_string_equal(str(data, "private_data"), "dead");
+	assert_string_equal(str(data, "private_data"), "dead00");
 	assert_int_equal(d->e->cm.forgotten, 0x50);
 	/* one that has no more to say than its name */
 	d->e->cm.scripted = true;
@@ -490,9 +491,26 @@ test_an_alternate_path_leaves_by_the_connections_port_unless_told(void **state)
 	assert_int_equal(ah->traffic_class, 8);
 	call(d, "cm_load_alternate", "'connection': 2, 'dgid': '10.0.0.9', 'local_port': 0");
 	assert_int_equal(ah->port, 0);
+	assert_true(json_is_true(json_object_get(
+		call(d, "cm_load_alternate", "'connection': 2, 'dgid': '10.0.0.9'"), "agreed")));
 	assert_says(fails(d, "cm_load_alternate", "'connection': 1"), "got none of them: where to");
 	assert_says(fails(d, "cm_load_alternate", "'connection': 4, 'dgid': '10.0.0.9'"),
 		"there is no connection 4");
+}
+
+static void
+test_a_peer_that_does_not_agree_is_waited_for_a_second(void **state)
+{
+	struct desk *d = *state;
+	uint64_t start = d->now;
+	const json_t *r;
+
+	d->e->qp[0].used = true;
+	d->e->cm.disagrees = true;
+	r = call(d, "cm_load_alternate", "'connection': 1, 'dgid': '10.0.0.9', 'local_port': 0");
+	assert_true(json_is_false(json_object_get(r, "agreed")));
+	assert_int_equal(json_array_size(json_object_get(r, "warnings")), 1);
+	assert_int_equal(d->now - start, 1000);
 }
 
 /* --- counters --- */
@@ -571,6 +589,7 @@ main(void)
 		t(test_one_connection_is_shown_with_its_paths),
 		t(test_disconnect_names_the_connection),
 		t(test_an_alternate_path_leaves_by_the_connections_port_unless_told),
+		t(test_a_peer_that_does_not_agree_is_waited_for_a_second),
 		t(test_counters_go_by_message_and_reason),
 		t(test_each_counter_is_described),
 	};

@@ -230,8 +230,10 @@ fill_rdma(struct attempt *a)
 {
 	struct cm_rdma *rdma = &a->connect.rdma;
 
-	rdma->src = a->connect.path.av.sgid;
-	rdma->dst = a->connect.path.av.dgid;
+	if (gid_is_zero(&rdma->src))
+		rdma->src = a->connect.path.av.sgid;
+	if (gid_is_zero(&rdma->dst))
+		rdma->dst = a->connect.path.av.dgid;
 	if (rdma->src_port == 0)
 		rdma->src_port = (uint16_t)(PORT_FIRST + rng_u32(&rng_kernel) % PORTS);
 }
@@ -353,7 +355,7 @@ fill_attempt(const struct engine *e, const struct engine_cm_connect *c, struct a
 	a->path = (struct conn_path_args){ *c->ah, c->pkey_index, c->path_mtu, c->packet_life };
 	a->connect = (struct cm_connect){
 		.service_id = c->service_id,
-		.rdma = { .present = c->rdma, .src_port = c->src_port },
+		.rdma = { c->rdma, c->src_port, c->src_addr, c->dst_addr },
 		.param = c->param,
 		.ops = &attempt_user,
 		.user = a,

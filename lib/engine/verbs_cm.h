@@ -67,6 +67,8 @@ struct engine_cm_connect {
 	uint64_t service_id;
 	bool rdma; /**< put RDMA-CM's header in front of the private data */
 	uint16_t src_port; /**< RDMA-CM; 0: any */
+	union gid src_addr; /**< the same: what the header says; zero: the path's GIDs */
+	union gid dst_addr;
 	uint16_t pkey_index;
 	uint16_t path_mtu; /**< bytes, 0: the port's */
 	uint8_t packet_life; /**< 0: cm.packet_life, or what the SA says */

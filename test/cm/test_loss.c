@@ -234,6 +234,60 @@ test_ten_thousand_leave_nothing(void **state)
 	assert_int_equal(counters_of(&w->a).duplicates, 0);
 }
 
+static bool
+all_released(struct world *w)
+{
+	return w->a.released == w->a.num_lives && w->b.released == w->b.num_lives;
+}
+
+/*
+ * A third of all messages lost, a third twice: what is established on one side is or was on the
+ * other, or ends; in the end all of it is forgotten, and every user was told once.
+ */
+static void
+test_lossy_wire(void **state)
+{
+	static const char *const ends[] = { "disconnected", "rejected", "timeout", "stale" };
+	struct world *w = *state;
+	unsigned int round, i, k, n;
+
+	w->a.loss = w->b.loss = 333;
+	for (round = 0; round < 20; round++) {
+		w->a.num_lives = w->b.num_lives = 0;
+		w->a.released = w->b.released = 0;
+		for (i = 0; i < 16; i++)
+			start(i % 2 == 0 ? &w->a : &w->b);
+		for (i = 0; i < 40; i++)
+			pass(w, SECOND);
+		for (i = 0; i < w->a.num_lives; i++)
+			cm_disconnect(w->a.cm, w->a.lives[i].id, NULL, 0, w->now);
+		for (i = 0; i < 400 && !all_released(w); i++) {
+			pass(w, SECOND);
+			if (i % 50 == 49) /* what a does not know of */
+				for (k = 0; k < w->b.num_lives; k++)
+					cm_disconnect(w->b.cm, w->b.lives[k].id, NULL, 0, w->now);
+			skip_messages(&w->a);
+			skip_messages(&w->b);
+		}
+		assert_true(all_released(w));
+		for (i = 0; i < w->a.num_lives; i++) {
+			const char *log = w->a.lives[i].log;
+
+			for (n = k = 0; k < 4; k++)
+				n += strstr(log, ends[k]) != NULL;
+			n += strstr(log, "cancelled") != NULL;
+			assert_int_equal(n, 1);
+			assert_non_null(strstr(log, "released"));
+		}
+		expect_nothing_left(&w->a);
+		expect_nothing_left(&w->b);
+	}
+	assert_true(w->a.established > 100);
+	assert_true(w->b.established > 100);
+	assert_true(counters_of(&w->a).retries > 100);
+	assert_true(counters_of(&w->b).duplicates > 100);
+}
+
 /* its connections end without a word */
 static void
 test_destroy_with_connections(void **state)
@@ -273,6 +327,7 @@ main(void)
 		T(test_disconnect_of_a_peer_that_forgot),
 		S(test_new_life_ends_the_old_one),
 		T(test_ten_thousand_leave_nothing),
+		T(test_lossy_wire),
 		T(test_destroy_with_connections),
 	};
 

@@ -53,12 +53,23 @@ world_is_cm(const struct packet *pkt)
 }
 
 static bool
+happens(struct node *n)
+{
+	uint32_t *x = &n->world->chance;
+
+	*x = *x * 1664525u + 1013904223u;
+	return (*x >> 8) % 1000 < n->loss;
+}
+
+static bool
 is_lost(struct node *n, const struct packet *pkt)
 {
 	unsigned int i;
 
 	if (!world_is_cm(pkt))
 		return n->lose_data && pkt->dest_qpn != 1;
+	if (happens(n))
+		return true;
 	for (i = 0; i < n->num_lose; i++) {
 		if (n->lose[i] == get_be16(pkt->payload + MAD_OFF_ATTRIBUTE)) {
 			n->lose[i] = n->lose[--n->num_lose];
@@ -106,7 +117,7 @@ deliver(struct node *n)
 			continue;
 		world_parse(n, f, &pkt);
 		arrive(n->peer, &pkt);
-		if (n->twice && world_is_cm(&pkt))
+		if (world_is_cm(&pkt) && (n->twice || happens(n)))
 			arrive(n->peer, &pkt);
 	}
 }

@@ -70,6 +70,7 @@ struct node {
 	uint64_t sent, delivered, seen;
 	uint16_t lose[16]; /* attribute IDs of CM messages to be lost, once each */
 	unsigned int num_lose;
+	uint32_t loss; /* of its CM messages, in a thousand; and as many arrive twice */
 	bool deaf; /* nothing arrives */
 	bool lose_data; /* nor anything but MADs */
 	bool twice; /* each CM message that it sends arrives twice */
@@ -105,6 +106,7 @@ struct node {
 struct world {
 	struct node a, b;
 	uint64_t now;
+	uint32_t chance; /* state of the dice */
 	bool ib;
 	bool scripted; /* b is the test's: .b.cm == NULL */
 	struct cm_limits limits;

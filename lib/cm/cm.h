@@ -221,7 +221,13 @@ struct cm *cm_create(const struct cm_config *config);
 /** Its connections end without a word; users are told released(). Before rc and mad workers go. */
 void cm_destroy(struct cm *cm);
 
-/** Worker whose connection a CM message on QP1 belongs to; any lcore, before the ICRC check. */
+/**
+ * Worker whose connection a CM message on QP1 belongs to; any lcore, before the ICRC check. Only the
+ * REJ of a REQ that its sender gave up before it had our ID says too little (no QPN): with several
+ * workers it may get to another than its connection's, which then ends by its own timer.
+ *
+ * @param mad  MAD_LEN bytes
+ */
 unsigned int cm_owner(uint64_t hash_key, unsigned int workers, const uint8_t *mad);
 /** Worker of a connection; any lcore. */
 unsigned int cm_worker_of(uint64_t hash_key, unsigned int workers, cm_id id);

@@ -296,6 +296,7 @@ test_owner_of_reqs(void **state)
 		m.local_id = i;
 		m.tid++;
 		m.req.psn = i;
+		m.req.responder_resources = (uint8_t)i;
 		cm_msg_encode(&m, mad);
 		assert_int_equal(cm_owner(0xABC, WORKERS, mad), owner);
 		assert_int_equal(cm_owner(0xABC, 1, mad), 0);

@@ -4,8 +4,8 @@
 
 /*
  * The poll loop of a worker. Order of a turn: commands, packets (own queues, then what others
- * handed over), timers, services, what the QPs and the agents on QP1 have to send, out. One look at the clock
- * a turn. No lock, no allocation, no log from here down.
+ * handed over), timers, services, what the QPs and the agents on QP1 have to send, out. One look at
+ * the clock a turn. No lock, no allocation, no log from here down.
  */
 
 #include <sys/prctl.h>

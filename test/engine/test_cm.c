@@ -682,6 +682,36 @@ test_qp_is_the_connections(void **state)
 	client_destroy(e, &c);
 }
 
+/* Nobody asks how it went: the connection is made all the same, and listed. */
+static void
+test_forgotten_attempt(void **state)
+{
+	struct engine *e = *state;
+	struct engine_ah ah = to_port1(e);
+	struct engine_cm_connect r;
+	struct error err = { "" };
+	struct cm_info info = { .id = 0 };
+	uint64_t cursor = 0;
+	uint32_t attempt;
+	struct client c;
+
+	listen_kind(e, "memory");
+	client_create(e, &c);
+	r = request(&c, &ah, -1);
+	assert_ok(engine_cm_connect(e, &r, &attempt, &err));
+	engine_cm_forget(e, attempt);
+	while (engine_cm_next(e, &cursor, &info) && !info.active)
+		;
+	assert_true(info.active);
+	eventually(is_state(e, info.id, CM_STATE_ESTABLISHED));
+	/* the place is taken again, and its user is not the forgotten one's */
+	client_connect(e, &c, &r);
+	assert_int_not_equal(c.info.id, info.id);
+	assert_ok(engine_cm_disconnect(e, info.id, &err));
+	client_disconnect(e, &c);
+	client_destroy(e, &c);
+}
+
 /* LAP and APR: both sides load the path from port 1 to port 0, the other way round */
 static void
 test_alternate_path(void **state)
@@ -1014,6 +1044,7 @@ main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(test_parameters, start, stop),
 		cmocka_unit_test_setup_teardown(test_unlisten_while_connected, start, stop),
 		cmocka_unit_test_setup_teardown(test_qp_is_the_connections, start, stop),
+		cmocka_unit_test_setup_teardown(test_forgotten_attempt, start, stop),
 		cmocka_unit_test_setup_teardown(test_alternate_path, start, stop),
 		cmocka_unit_test_setup_teardown(test_both_workers_have_connections, start, stop),
 		cmocka_unit_test_setup_teardown(test_500_in_a_row, start, stop),

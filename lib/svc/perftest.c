@@ -127,11 +127,13 @@ exchange_dest(void *arg, const struct perftest_dest *theirs, struct perftest_des
 {
 	struct svc_conn *c = arg;
 	struct perftest_conn *p = svc_conn_priv(c);
+	struct perftest_dest known = *theirs;
 
 	say_ours(c, theirs, ours);
 	ours->gid = p->gid;
+	known.gid = p->peer_gid; /* nobody speaks for others */
 	/* there is no queue pair yet when the client speaks for the first time */
-	return theirs->qpn == 0 || perftest_target_note(targets_of(c), theirs);
+	return theirs->qpn == 0 || perftest_target_note(targets_of(c), &known);
 }
 
 static uint16_t
@@ -281,7 +283,16 @@ write_byte(struct svc_conn *c, uint64_t at)
 	svc_post_send(c, &wr);
 }
 
-/* A client that has told all, and sends nothing: it waits for our first Write. */
+/*
+ * Only a client of ib_write_lat tells of its queue pair so often before anything happens, and names
+ * memory, and no depth for Reads: those of ib_read_lat and ib_atomic_lat name theirs (-o 1 deceives us).
+ */
+static bool
+waits_for_write(const struct perftest_target *t)
+{
+	return t->told >= PERFTEST_WRITE_TOLD && t->theirs.rkey != 0 && t->theirs.out_reads <= 1;
+}
+
 static void
 begin_writing(struct svc_conn *c)
 {
@@ -290,7 +301,7 @@ begin_writing(struct svc_conn *c)
 	uint64_t length = PERFTEST_WRITE_FIRST;
 
 	look_up_target(c);
-	if (p->target.told < PERFTEST_WRITE_TOLD || p->target.theirs.rkey == 0)
+	if (!waits_for_write(&p->target))
 		return;
 	if (config->size > length)
 		length = config->size;
@@ -307,7 +318,7 @@ answer_write(struct svc_conn *c, const struct rc_qp_received *in)
 	struct perftest_write_answer a;
 	uint64_t size;
 
-	if (!perftest_write_look(&p->write, in->writes, in->bytes, &a) ||
+	if (!perftest_write_look(&p->write, in->writes, in->bytes, in->partial, &a) ||
 			a.length > config->length)
 		return;
 	for (size = PERFTEST_WRITE_BEYOND; a.prepare && size <= PERFTEST_WRITE_LARGEST; size *= 2)

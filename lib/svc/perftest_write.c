@@ -5,15 +5,14 @@
 #include "svc/perftest_write.h"
 
 bool
-perftest_write_look(struct perftest_write *p, uint64_t writes, uint64_t bytes,
+perftest_write_look(struct perftest_write *p, uint64_t writes, uint64_t bytes, bool partial,
 	struct perftest_write_answer *a)
 {
 	uint64_t size = bytes - p->bytes;
 
 	if (!p->begun || writes == p->writes)
 		return false;
-	/* who does not wait for its answer, or writes nothing, plays another game */
-	if (writes - p->writes > 1 || size == 0) {
+	if (writes - p->writes > 1 || partial || size == 0) {
 		p->begun = false;
 		return false;
 	}

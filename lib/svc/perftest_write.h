@@ -45,10 +45,11 @@ struct perftest_write_answer {
 };
 
 /**
- * Look what has come: @p writes and @p bytes since the start.
+ * Look what has come: @p writes and @p bytes since the start; @p partial: one more has begun. Who does
+ * not wait for an answer (ib_write_bw -b) gets none any more.
  * @retval true  *a is to be written
  */
-bool perftest_write_look(struct perftest_write *p, uint64_t writes, uint64_t bytes,
+bool perftest_write_look(struct perftest_write *p, uint64_t writes, uint64_t bytes, bool partial,
 	struct perftest_write_answer *a);
 
 #endif

@@ -358,11 +358,11 @@ expect_answer(struct perftest_write *p, uint64_t writes, uint64_t bytes, uint64_
 {
 	struct perftest_write_answer a;
 
-	assert_true(perftest_write_look(p, writes, bytes, &a));
+	assert_true(perftest_write_look(p, writes, bytes, false, &a));
 	assert_int_equal(a.length, length);
 	assert_int_equal(a.last, last);
 	assert_int_equal(a.prepare, prepare);
-	assert_false(perftest_write_look(p, writes, bytes, &a));
+	assert_false(perftest_write_look(p, writes, bytes, false, &a));
 }
 
 /* ib_write_lat: the server's first Write counts 1, so that the answer to the client's first is 2 */
@@ -396,14 +396,17 @@ test_each_size_counts_anew(void **state)
 static void
 test_writes_that_do_not_wait_are_not_answered(void **state)
 {
-	struct perftest_write p = { .begun = true }, never = { 0 };
+	struct perftest_write p = { .begun = true }, part = p, never = { 0 };
 	struct perftest_write_answer a;
 
 	(void)state;
 	expect_answer(&p, 1, 65536, 65536, 2, false);
-	assert_false(perftest_write_look(&p, 3, 3 * 65536, &a));
-	assert_false(perftest_write_look(&p, 4, 4 * 65536, &a));
-	assert_false(perftest_write_look(&never, 1, 2, &a));
+	assert_false(perftest_write_look(&p, 3, 3 * 65536, false, &a));
+	assert_false(perftest_write_look(&p, 4, 4 * 65536, false, &a));
+	assert_false(perftest_write_look(&never, 1, 2, false, &a));
+	assert_false(perftest_write_look(&part, 0, 1024, true, &a));
+	assert_false(perftest_write_look(&part, 1, 65536 + 1024, true, &a));
+	assert_false(perftest_write_look(&part, 2, 2 * 65536, false, &a));
 }
 
 /* --- what one connection says of another --- */

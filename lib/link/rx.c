@@ -136,9 +136,27 @@ rocev1(struct rx_frame *f, struct packet *pkt)
 	return own ? TRANSPORT : VERDICT_NOT_OUR_IP;
 }
 
+/* A GID of the port's table; its GUIDs are also good under the default prefix, whatever is set. */
+static bool
+own_gid(const struct port_attr *attr, const union gid *gid)
+{
+	static const uint8_t default_prefix[8] = { 0xFE, 0x80 };
+	unsigned int i;
+
+	if (port_gid_find(attr, gid, GID_IB) >= 0)
+		return true;
+	if (memcmp(gid->raw, default_prefix, sizeof(default_prefix)) != 0)
+		return false;
+	for (i = 0; i < attr->num_gids; i++)
+		if (attr->gid[i].gid.word[1] != 0 && attr->gid[i].gid.word[1] == gid->word[1])
+			return true;
+	return false;
+}
+
 /*
  * Native InfiniBand: SMPs come to our LIDs or to nobody's in particular, in any state of the port;
- * data to our LIDs or a group's, where the port is armed or active.
+ * data to our LIDs or a group's, where the port is armed or active, and if they have GIDs, to one of
+ * ours; groups are the transport's matter.
  */
 static enum verdict
 native_ib(struct link_worker *w, const struct rx_frame *f, struct packet *pkt)
@@ -158,6 +176,9 @@ native_ib(struct link_worker *w, const struct rx_frame *f, struct packet *pkt)
 		return VERDICT_NOT_OUR_LID;
 	if (unlikely(!smp && attr->state != PORT_STATE_ARMED && attr->state != PORT_STATE_ACTIVE))
 		return VERDICT_PORT_STATE;
+	if (unlikely(pkt->has_grh && !smp && pkt->dgid.raw[0] != 0xFF) &&
+		!own_gid(attr, &pkt->dgid))
+		return VERDICT_NOT_OUR_IP;
 	lid_learn(w, f->port, attr, pkt, f->eth + MAC_LEN);
 	return TRANSPORT;
 }

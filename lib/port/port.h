@@ -96,7 +96,7 @@ struct port_settings {
 static inline bool
 port_lid_own(const struct port_attr *port, uint16_t lid)
 {
-	return port->lid != 0 && lid >> port->lmc == port->lid >> port->lmc;
+	return port->lid != 0 && lid != 0 && lid >> port->lmc == port->lid >> port->lmc;
 }
 
 /** The LID that packets of ours carry: the port's with a QP's source path bits; 0: has none. */

@@ -4,6 +4,7 @@
 
 /* Native InfiniBand frames that come in: EtherType, LIDs, state of the port; what is learned. */
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -140,6 +141,56 @@ test_own_lids_are_all_of_the_lmc(void **state)
 	ib_set(b, PORT_STATE_ACTIVE, 0, 7);
 	bench_verdict(b, DATA(US A, 0, 0x22), VERDICT_NOT_OUR_LID);
 	bench_verdict(b, DATA(US A, 0x10, 0x22), VERDICT_NOT_OUR_LID);
+}
+
+/* A base LID within the first 2^LMC: LID 0 is nobody's all the same. */
+static void
+test_lid_0_is_nobody_s(void **state)
+{
+	struct bench *b = *state;
+
+	ib_set(b, PORT_STATE_ACTIVE, 1, 2);
+	bench_verdict(b, DATA(US A, 1, 0x22), ACCEPTED);
+	bench_verdict(b, DATA(US A, 3, 0x22), ACCEPTED);
+	bench_verdict(b, DATA(US A, 0, 0x22), VERDICT_NOT_OUR_LID);
+}
+
+/* DATA() behind a router: with a GRH from fe80::1, or an SMP with one */
+static const char *
+global(const char *dgid, bool smp)
+{
+	static char text[512];
+
+	snprintf(text, sizeof(text), US A "88b5 %c003 0010 0014 0022 60000000 0020 1b 01"
+		"fe800000000000000000000000000001 %s 6400ffff 0000000%c 00000000 80010000 00000001"
+		"0102030405060708 11223344 5566", smp ? 'f' : '0', dgid, smp ? '0' : '1');
+	return text;
+}
+
+static void
+test_global_packets_are_for_our_gids(void **state)
+{
+	struct bench *b = *state;
+	struct port_settings s = ib_settings(PORT_STATE_ACTIVE, 0x10, 0);
+
+	s.gid_prefix = UINT64_C(0xfec0000000000001);
+	s.guid[2] = 0xABCD;
+	s.num_guids = 3;
+	link_port_set(b->worker[0], 0, &s);
+	bench_verdict(b, global("fec0000000000001 000000fffe000002", false), ACCEPTED);
+	assert_true(b->pkts[0]->has_grh);
+	bench_verdict(b, global("fec0000000000001 000000000000abcd", false), ACCEPTED);
+	/* the default prefix */
+	bench_verdict(b, global("fe80000000000000 000000fffe000002", false), ACCEPTED);
+	/* a group's */
+	bench_verdict(b, global("ff12401bffff0000 0000000000000001", false), ACCEPTED);
+	/* another port, another subnet, an entry that is not in use */
+	bench_verdict(b, global("fec0000000000001 000000fffe000003", false), VERDICT_NOT_OUR_IP);
+	bench_verdict(b, global("fec0000000000002 000000fffe000002", false), VERDICT_NOT_OUR_IP);
+	bench_verdict(b, global("fe80000000000000 0000000000000000", false), VERDICT_NOT_OUR_IP);
+	bench_verdict(b, global("0000000000000000 0000000000000000", false), VERDICT_NOT_OUR_IP);
+	/* an SMP has none at all (smp-sma 1): lib/mad's to say */
+	bench_verdict(b, global("fec0000000000001 000000fffe000003", true), ACCEPTED);
 }
 
 /* smp-sma 1: the permissive LID is for SMPs */
@@ -351,6 +402,8 @@ main(void)
 		cmocka_unit_test(test_ethertype_as_configured),
 		WITH_IB(test_malformed_frames_have_their_verdict),
 		WITH_IB(test_own_lids_are_all_of_the_lmc),
+		WITH_IB(test_lid_0_is_nobody_s),
+		WITH_IB(test_global_packets_are_for_our_gids),
 		WITH_IB(test_permissive_lid_is_for_smps),
 		WITH_IB(test_group_lids_are_for_the_group_s_queue_pair),
 		WITH_IB(test_data_needs_an_armed_or_active_port_and_smps_none),

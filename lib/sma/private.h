@@ -53,13 +53,15 @@ struct sma_port {
 	bool lease_running;
 	uint16_t mkey_violations;
 
-	struct timer retrain; /* port_state.c: the link comes up again */
 	struct port_settings applied; /* what config.apply was told last: apply.c */
 	bool started;
 
 	/* totals now, and when their PortInfo counters were last cleared */
 	struct sma_totals totals;
 	struct sma_totals cleared;
+	/* where counting for the thresholds began, and until when: sma.c */
+	struct sma_totals since;
+	uint64_t window_end;
 
 	struct sma_trap trap[SMA_TRAPS_MAX];
 	struct token_bucket trap_rate;
@@ -123,7 +125,6 @@ uint32_t sma_capability_mask(const struct sma_port *p);
 
 /* port_state.c */
 void sma_port_state_init(struct sma_port *p);
-void sma_port_state_fini(struct sma_port *p);
 /* PortState and PortPhysState of a Set(PortInfo). @retval false one of them is not allowed */
 bool sma_port_state_set(struct sma_port *p, uint8_t state, uint8_t phys, uint64_t now);
 void sma_port_state_link(struct sma_port *p, bool up);

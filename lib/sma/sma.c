@@ -84,7 +84,6 @@ sma_destroy(struct sma *s)
 	for (unsigned int i = 0; i < s->num_ports; i++) {
 		sma_trap_fini(&s->port[i]);
 		sma_mkey_fini(&s->port[i]);
-		sma_port_state_fini(&s->port[i]);
 	}
 	mem_free(s->config.alloc, s);
 }
@@ -115,32 +114,36 @@ sma_link(struct sma *s, uint16_t port, bool up, uint64_t now)
 	sma_apply(p, now);
 }
 
-/* The sheet leaves the time of counting open: ours is from one call to the next. */
+/* Beyond its threshold it is counted anew: one cause each time. */
 static void
-threshold(struct sma_port *p, uint64_t grown, enum sma_port_info_id limit, uint16_t trap,
-	uint64_t now)
+threshold(struct sma_port *p, uint64_t total, uint64_t *since, enum sma_port_info_id limit,
+	uint16_t trap, uint64_t now)
 {
 	uint8_t notice[SMA_DATA_LEN];
 
-	if (grown <= sma_pi_get(p->info, limit))
+	if (total - *since <= sma_pi_get(p->info, limit))
 		return;
+	*since = total;
 	sma_notice_link(p, trap, notice);
 	sma_trap_raise(p, notice, now);
 }
 
+/* The sheet leaves the time of counting open: ours is a second. */
 void
 sma_port_totals(struct sma *s, uint16_t port, const struct sma_totals *t, uint64_t now)
 {
 	struct sma_port *p = port_find(s, port);
-	struct sma_totals old;
 
 	if (p == NULL)
 		return;
-	old = p->totals;
+	if (now >= p->window_end) {
+		p->since = p->totals;
+		p->window_end = now + s->config.hz;
+	}
 	p->totals = *t;
-	threshold(p, t->link_errors - old.link_errors, PI_LOCAL_PHY_ERRORS, TRAP_LINK_INTEGRITY,
-		now);
-	threshold(p, t->overruns - old.overruns, PI_OVERRUN_ERRORS, TRAP_BUFFER_OVERRUN, now);
+	threshold(p, t->link_errors, &p->since.link_errors, PI_LOCAL_PHY_ERRORS,
+		TRAP_LINK_INTEGRITY, now);
+	threshold(p, t->overruns, &p->since.overruns, PI_OVERRUN_ERRORS, TRAP_BUFFER_OVERRUN, now);
 }
 
 void

@@ -126,7 +126,7 @@ struct sma_totals {
 	uint64_t link_errors; /**< VCRC or link header wrong */
 	uint64_t overruns; /**< VL15 buffer, or the device's, full */
 };
-/** A few times a second: PortInfo's violation counters; thresholds of traps 129 and 130. */
+/** Often: PortInfo's violation counters; thresholds of traps 129 and 130, each a second's. */
 void sma_port_totals(struct sma *s, uint16_t port, const struct sma_totals *t, uint64_t now);
 
 /** A packet that was dropped for its P_Key or Q_Key: what traps 257 and 258 tell. */

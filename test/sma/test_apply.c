@@ -243,7 +243,7 @@ test_thresholds(void **state)
 	assert_int_equal(b->traps, 1);
 	assert_int_equal(get_be16(b->trap_mad + 64 + 4), 129);
 	assert_int_equal(b->trap_mad[64 + 14], 1); /* the port */
-	/* up to the threshold between two calls: fine */
+	/* up to the threshold: fine */
 	t.link_errors += 5;
 	t.overruns += 3;
 	sma_port_totals(b->sma, 0, &t, b->now);
@@ -261,6 +261,36 @@ test_thresholds(void **state)
 	/* a port that is not ours is nobody's */
 	sma_port_totals(b->sma, 2, &t, b->now);
 	sma_port_totals(b->sma, 64, &t, b->now);
+}
+
+/* However often the totals come: what counts is what comes within a second. */
+static void
+test_thresholds_are_a_second_s(void **state)
+{
+	struct bench *b = *state;
+	struct sma_totals t = { 0 };
+	unsigned int i;
+
+	activate(b);
+	assert_int_equal(set_byte(b, 53, 0x53), OK); /* LocalPhyErrors 5, OverrunErrors 3 */
+	/* one in 250 ms: 5 in a second at most */
+	for (i = 0; i < 20; i++) {
+		t.link_errors++;
+		sma_port_totals(b->sma, 0, &t, b->now);
+		bench_pass(b, 250 * MS);
+	}
+	assert_int_equal(b->traps, 0);
+	bench_pass(b, SECOND);
+	sma_port_totals(b->sma, 0, &t, b->now);
+	/* one in 10 ms: the sixth is too many, and so is the twelfth */
+	for (i = 1; i <= 12; i++) {
+		assert_int_equal(sma_counters(b->sma, 0)->traps_raised, i > 6);
+		t.link_errors++;
+		sma_port_totals(b->sma, 0, &t, b->now);
+		bench_pass(b, 10 * MS);
+	}
+	assert_int_equal(sma_counters(b->sma, 0)->traps_raised, 2);
+	assert_int_equal(get_be16(b->trap_mad + 64 + 4), 129);
 }
 
 static void
@@ -340,6 +370,7 @@ main(void)
 		T(test_many_changes_at_once),
 		OWN(test_configuration),
 		T(test_thresholds),
+		T(test_thresholds_are_a_second_s),
 		T(test_bad_keys),
 		OWN(test_held_traps_go_when_active_with_sm),
 	};

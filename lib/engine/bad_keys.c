@@ -77,11 +77,14 @@ bad_key_mad(void *worker, const struct packet *pkt, bool qkey)
 void
 bad_keys_take(struct worker *w, uint64_t now)
 {
-	struct bad_key bad;
-	unsigned int i;
+	struct bad_key bad[BAD_KEY_RING];
+	unsigned int i, k, n;
 
-	for (i = 0; i < w->workers; i++)
-		while (rte_ring_sc_dequeue_elem(w->engine->worker[i]->bad_keys, &bad,
-				sizeof(bad)) == 0)
-			sma_bad_key(w->sma, bad.port, &bad.key, now);
+	/* a ringful of each at most: a flood may fill them faster than they are emptied */
+	for (i = 0; i < w->workers; i++) {
+		n = rte_ring_sc_dequeue_burst_elem(w->engine->worker[i]->bad_keys, bad,
+				sizeof(bad[0]), BAD_KEY_RING, NULL);
+		for (k = 0; k < n; k++)
+			sma_bad_key(w->sma, bad[k].port, &bad[k].key, now);
+	}
 }

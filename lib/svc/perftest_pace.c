@@ -15,8 +15,9 @@ is_ahead(const struct perftest_pace *p, uint64_t received, bool begun)
 static bool
 stands_alone(struct perftest_pace *p, uint64_t now, uint64_t patience)
 {
-	if (p->first == 0)
+	if (!p->seen)
 		p->first = now;
+	p->seen = true;
 	return now - p->first >= patience;
 }
 

@@ -32,7 +32,8 @@ struct perftest_pace {
 	enum perftest_mode mode;
 	uint64_t answered;
 	uint64_t acknowledged; /**< answers that have completed; the caller counts them */
-	uint64_t first; /**< time the first message was seen, 0: not yet */
+	bool seen; /**< the first message, at .first */
+	uint64_t first;
 };
 
 /**

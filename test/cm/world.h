@@ -28,7 +28,7 @@
 
 #define WORLD_FRAMES 4096 /* a ring */
 #define WORLD_LIVES  128 /* users of connections that are remembered, per node */
-#define WORLD_MEM    4096
+#define WORLD_MEM    8192
 #define WORLD_PORT   7174
 #define WORLD_SERVICE UINT64_C(0x0000000001061C06) /* TCP, WORLD_PORT */
 #define GUID_A UINT64_C(0x020000FFFE000001)

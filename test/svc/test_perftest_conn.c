@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * perftest's server with -R: one connection carries the exchange, the next ones the traffic. The
+ * client is the test's own. Its memory: messages at the begin, what the server writes from TARGET on.
+ */
+
+#include <string.h>
+
+#include "bench.h"
+#include "svc/perftest_exchange.h"
+#include "wire/bytes.h"
+
+#define TARGET 64
+
+static const struct svc_config server_config = { .kind = "perftest", .length = 4096 };
+
+static struct service *
+server(struct bench *b)
+{
+	return serve(b, &b->w->b, &server_config);
+}
+
+/* The client goes, both of its connections. */
+static void
+leave(struct bench *b, struct life *l, struct life *traffic)
+{
+	if (l != NULL)
+		disconnect(l);
+	if (traffic != NULL)
+		disconnect(traffic);
+	exchange(b->w);
+	expect_all_released(b);
+}
+
+/* Say something, and hear an answer of as many bytes, at the memory's begin. */
+static void
+ask(struct bench *b, struct life *l, const void *message, uint32_t len)
+{
+	memcpy(l->node->bytes, message, len);
+	assert_int_equal(say(b, l, len), WC_SUCCESS);
+	assert_int_equal(heard(l).byte_len, len);
+}
+
+static struct life *
+greet(struct bench *b)
+{
+	static const uint8_t version[16] = "6.06", cycle[4] = { 0, 0, 0x10, 0 }, mtu[2] = "3";
+	struct life *l = call(b);
+
+	ask(b, l, version, 16);
+	assert_memory_equal(l->node->bytes, version, 16);
+	ask(b, l, cycle, 4);
+	assert_memory_equal(l->node->bytes, cycle, 4);
+	ask(b, l, cycle, 4);
+	ask(b, l, mtu, 2);
+	assert_memory_equal(l->node->bytes, "3", 2);
+	return l;
+}
+
+/* Over l, of the queue pair of @p other. */
+static struct perftest_dest
+tell(struct bench *b, struct life *l, const struct life *other)
+{
+	struct perftest_dest d = { .out_reads = 1, .has_gid = true };
+	uint8_t bytes[PERFTEST_BYTES];
+
+	if (other != NULL) {
+		d.qpn = other->qpn;
+		d.rkey = l->node->key;
+		d.va = l->node->va + TARGET;
+	}
+	perftest_bytes_write(&d, bytes);
+	ask(b, l, bytes, PERFTEST_BYTES);
+	perftest_bytes_read(l->node->bytes, &d);
+	return d;
+}
+
+/* ib_write_bw: what is written goes to the memory that was told, and nothing comes back */
+static void
+test_writes_go_where_was_told(void **state)
+{
+	struct bench *b = *state;
+	struct service *s = server(b);
+	struct life *l = greet(b), *traffic;
+	struct perftest_dest ours;
+
+	tell(b, l, NULL);
+	traffic = call(b);
+	tell(b, l, traffic);
+	ours = tell(b, l, traffic);
+	memset(l->node->bytes + TARGET, 0x55, 64);
+	assert_int_equal(rdma(b, traffic, WR_RDMA_WRITE, TARGET, 64, ours.va, ours.rkey),
+		WC_SUCCESS);
+	memset(l->node->bytes + TARGET, 0, 64);
+	assert_int_equal(rdma(b, traffic, WR_RDMA_READ, TARGET, 64, ours.va, ours.rkey),
+		WC_SUCCESS);
+	assert_int_equal(l->node->bytes[TARGET + 63], 0x55);
+	assert_int_equal(rdma(b, traffic, WR_ATOMIC_FETCH_AND_ADD, TARGET, 8, ours.va, ours.rkey),
+		WC_SUCCESS);
+	/* not beyond it */
+	assert_int_equal(rdma(b, traffic, WR_RDMA_WRITE, TARGET, 64, ours.va - (1 << 20),
+			ours.rkey), WC_REM_ACCESS_ERR);
+	assert_int_equal(figures(s).violations, 0);
+	leave(b, l, NULL);
+}
+
+/* ib_write_lat: told for the fourth time, the server begins; then both count */
+static void
+test_server_begins_to_write(void **state)
+{
+	struct bench *b = *state;
+	struct life *l, *traffic;
+	struct perftest_dest ours;
+	uint8_t n;
+
+	server(b);
+	l = greet(b);
+	traffic = call(b);
+	for (n = 1; n <= 4; n++) {
+		assert_int_equal(l->node->bytes[TARGET], 0);
+		ours = tell(b, l, traffic);
+	}
+	assert_int_equal(l->node->bytes[TARGET], 1);
+	assert_int_equal(l->node->bytes[TARGET + 2000], 1);
+	assert_int_equal(l->node->bytes[TARGET + 4095], 1);
+	for (n = 1; n <= 20; n++) {
+		l->node->bytes[0] = 0;
+		l->node->bytes[1] = n;
+		assert_int_equal(rdma(b, traffic, WR_RDMA_WRITE, 0, 2, ours.va, ours.rkey),
+			WC_SUCCESS);
+		assert_int_equal(l->node->bytes[TARGET + 1], n + 1);
+	}
+	leave(b, l, traffic);
+}
+
+/* ib_read_lat tells as often, but names a depth for its Reads; ib_send_lat no memory */
+static void
+test_server_writes_to_nobody_else(void **state)
+{
+	struct bench *b = *state;
+	struct life *l, *traffic;
+	struct perftest_dest d = { .has_gid = true };
+	uint8_t bytes[PERFTEST_BYTES];
+	unsigned int i;
+
+	server(b);
+	l = greet(b);
+	traffic = call(b);
+	d.qpn = traffic->qpn;
+	d.va = l->node->va + TARGET;
+	for (i = 0; i < 10; i++) {
+		d.out_reads = i < 5 ? 128 : 1;
+		d.rkey = i < 5 ? l->node->key : 0;
+		perftest_bytes_write(&d, bytes);
+		ask(b, l, bytes, PERFTEST_BYTES);
+	}
+	assert_int_equal(l->node->bytes[TARGET], 0);
+	leave(b, l, traffic);
+}
+
+/* ib_send_lat: the first Send is answered when nothing follows it, the next ones at once */
+static void
+test_sends_are_answered(void **state)
+{
+	struct bench *b = *state;
+	struct service *s = server(b);
+	struct life *l;
+	unsigned int i;
+
+	l = call(b);
+	assert_int_equal(say(b, l, 2), WC_SUCCESS);
+	expect_nothing_heard(l);
+	pass(b->w, SECOND / 1000);
+	assert_int_equal(heard(l).byte_len, 2);
+	for (i = 0; i < 10; i++)
+		ask(b, l, "xy", 2);
+	assert_int_equal(figures(s).messages_in, 11);
+	assert_int_equal(figures(s).messages_out, 11);
+	leave(b, l, NULL);
+}
+
+static void
+test_nonsense_ends_the_connection(void **state)
+{
+	struct bench *b = *state;
+	struct service *s = server(b);
+	struct life *l = greet(b);
+
+	memset(l->node->bytes, 'x', 60);
+	say(b, l, 60);
+	assert_int_equal(figures(s).violations, 1);
+	expect_all_released(b);
+}
+
+static void
+test_parameters(void **state)
+{
+	struct svc_config small = { .kind = "perftest", .length = 100 };
+	struct svc_config large = { .kind = "perftest", .length = 8192, .size = 8193 };
+
+	expect_refusal(*state, &small, "length: got 100, allowed: 4096 to 4294967295");
+	expect_refusal(*state, &large, "size: got 8193, allowed: 0 to 8192");
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_writes_go_where_was_told, bench_setup,
+			bench_teardown),
+		cmocka_unit_test_setup_teardown(test_server_begins_to_write, bench_setup,
+			bench_teardown),
+		cmocka_unit_test_setup_teardown(test_server_writes_to_nobody_else, bench_setup,
+			bench_teardown),
+		cmocka_unit_test_setup_teardown(test_sends_are_answered, bench_setup,
+			bench_teardown),
+		cmocka_unit_test_setup_teardown(test_nonsense_ends_the_connection, bench_setup,
+			bench_teardown),
+		cmocka_unit_test_setup_teardown(test_parameters, bench_setup, bench_teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

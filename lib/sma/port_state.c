@@ -4,19 +4,19 @@
 
 /*
  * PortState and PortPhysState (smp-sma 3): Initialize, Armed and Active are subnet management's to
- * climb, Down is everybody's. A port that was set Down over a live link trains anew and comes up
+ * climb, Down is everybody's. A port that is set Down over a live link trains anew and comes up
  * again; Disabled it stays Down until it is set to Polling or Sleep, of which the live peer wakes
  * it.
  *
- * The sheet does not say how long training takes: RETRAIN_MS is ours, long enough for the response
- * to tell of Down. LID, keys and tables outlive it.
+ * Training takes no time here: the Set that took the port down answers with the state after it, as
+ * the response of every Set does. Who uses the port is told of Down all the same. LID, keys and
+ * tables outlive it.
  */
 
 #include "sma/port_info.h"
 #include "sma/private.h"
 
-#define RETRAIN_MS 10
-#define NO_CHANGE  0
+#define NO_CHANGE 0
 
 uint8_t
 sma_port_state(const struct sma_port *p)
@@ -52,29 +52,20 @@ come_up(struct sma_port *p)
 }
 
 static void
-retrained(struct timer *t, uint64_t now)
-{
-	struct sma_port *p = (struct sma_port *)((char *)t - offsetof(struct sma_port, retrain));
-
-	come_up(p);
-	sma_apply(p, now);
-}
-
-static void
 go_down(struct sma_port *p, uint8_t phys, uint64_t now)
 {
-	const struct sma_config *c = &p->sma->config;
-
 	if (phys == NO_CHANGE) {
 		phys = sma_pi_get(p->info, PI_PHYS_STATE);
 		if (phys != SMA_PHYS_DISABLED)
 			phys = sma_pi_get(p->info, PI_DOWN_DEFAULT);
 	}
+	if (sma_port_state(p) != PORT_STATE_DOWN)
+		sma_count(p, state_changes);
 	state_put(p, PORT_STATE_DOWN, phys);
-	if (p->link_up && phys != SMA_PHYS_DISABLED)
-		timer_arm(c->wheel, &p->retrain, now + c->hz * RETRAIN_MS / 1000);
-	else
-		timer_disarm(c->wheel, &p->retrain);
+	if (!p->link_up || phys == SMA_PHYS_DISABLED)
+		return;
+	sma_apply(p, now);
+	come_up(p);
 }
 
 /* One step up, or not at all. */
@@ -84,6 +75,7 @@ climb(struct sma_port *p, uint8_t from, uint8_t to)
 	if (sma_port_state(p) != from)
 		return false;
 	sma_pi_put(p->info, PI_PORT_STATE, to);
+	sma_count(p, state_changes);
 	return true;
 }
 
@@ -116,7 +108,6 @@ change(struct sma_port *p, uint8_t state, uint8_t phys, uint64_t now)
 bool
 sma_port_state_set(struct sma_port *p, uint8_t state, uint8_t phys, uint64_t now)
 {
-	uint8_t before = sma_port_state(p);
 	bool valid = true;
 
 	/* a PhysState that is not allowed is a field of its own: PortState applies all the same */
@@ -124,10 +115,7 @@ sma_port_state_set(struct sma_port *p, uint8_t state, uint8_t phys, uint64_t now
 		valid = false;
 		phys = NO_CHANGE;
 	}
-	valid &= change(p, state, phys, now);
-	if (sma_port_state(p) != before)
-		sma_count(p, state_changes);
-	return valid;
+	return change(p, state, phys, now) && valid;
 }
 
 void
@@ -138,7 +126,6 @@ sma_port_state_link(struct sma_port *p, bool up)
 	if (p->link_up == up)
 		return;
 	p->link_up = up;
-	timer_disarm(p->sma->config.wheel, &p->retrain);
 	if (phys == SMA_PHYS_DISABLED)
 		return;
 	if (up)
@@ -150,12 +137,5 @@ sma_port_state_link(struct sma_port *p, bool up)
 void
 sma_port_state_init(struct sma_port *p)
 {
-	timer_init(&p->retrain, retrained);
 	state_put(p, PORT_STATE_DOWN, SMA_PHYS_POLLING);
-}
-
-void
-sma_port_state_fini(struct sma_port *p)
-{
-	timer_disarm(p->sma->config.wheel, &p->retrain);
 }

@@ -32,7 +32,7 @@ smi_port_info(struct smi_side *side)
  * Init, or Active without a subnet manager.
  */
 static void
-look(struct smi_side *side)
+change(struct smi_side *side, uint8_t state)
 {
 	static const bool legal[5][5] = {
 		[PORT_STATE_DOWN] = { [PORT_STATE_INIT] = true },
@@ -40,7 +40,7 @@ look(struct smi_side *side)
 		[PORT_STATE_ARMED] = { [PORT_STATE_DOWN] = true, [PORT_STATE_ACTIVE] = true },
 		[PORT_STATE_ACTIVE] = { [PORT_STATE_DOWN] = true },
 	};
-	uint8_t state = smi_port_info(side)[PORT_INFO_STATE] & 0xF, old = side->state;
+	uint8_t old = side->state;
 
 	if (state == old)
 		return;
@@ -51,6 +51,17 @@ look(struct smi_side *side)
 		coverage_port_state(side->sim->coverage, old, state);
 	sim_trace(side->sim, "PortState %u -> %u", old, state);
 	side->state = state;
+}
+
+/* PortInfo shows what the port was told to be. */
+static void
+look(struct smi_side *side)
+{
+	uint8_t state = smi_port_info(side)[PORT_INFO_STATE] & 0xF;
+
+	if (state != side->state)
+		sim_fail(side->sim, "PortState is %u in PortInfo, the port's %u", state,
+			side->state);
 }
 
 static void
@@ -198,6 +209,7 @@ apply(void *arg, uint16_t port, const struct port_settings *set)
 	side->attr.subnet_timeout = set->subnet_timeout;
 	memcpy(side->attr.sl_to_vl, set->sl_to_vl, sizeof(side->attr.sl_to_vl));
 	sim_trace(side->sim, "port: state %u, LID %u, SM %u", set->state, set->lid, set->sm_lid);
+	change(side, set->state);
 }
 
 void

@@ -59,6 +59,7 @@ apply(void *arg, uint16_t port, const struct port_settings *s)
 
 	assert_true(port < BENCH_PORTS);
 	b->applied[port]++;
+	b->before[port] = b->settings[port];
 	b->settings[port] = *s;
 	b->attr[port].lid = s->lid;
 	b->attr[port].lmc = s->lmc;

@@ -78,6 +78,7 @@ struct bench {
 
 	unsigned int applied[BENCH_PORTS]; /* calls so far */
 	struct port_settings settings[BENCH_PORTS];
+	struct port_settings before[BENCH_PORTS]; /* of the call before the last one */
 	struct event event[BENCH_EVENTS];
 	unsigned int num_events, seen_events;
 };

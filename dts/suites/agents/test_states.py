@@ -121,10 +121,13 @@ def test_gid_prefix(station, polca):
 
 
 def test_down_and_initialize_again(station, polca):
-    """A port that an SM took down trains again, and waits for the SM."""
+    """A port that an SM took down trains again, says so in its answer, and waits for the SM."""
+    seq = polca.rpc('events')['events'][-1]['seq']
     a = configure(station, state=DOWN)
-    assert a.status == D_BIT and PORT_INFO.get(a.data, 'state') == DOWN
-    wait_until(lambda: state(station) == INIT)
+    assert a.status == D_BIT
+    assert (PORT_INFO.get(a.data, 'state'), PORT_INFO.get(a.data, 'phys_state')) == (INIT, 5)
+    wait_until(lambda: 'PORT_ERR' in [e['event'] for e in polca.rpc('events')['events']
+                                      if e['seq'] > seq])
     station.tx(live(1), qpn=1)  # nobody answers
     assert PORT_INFO.get(info(station), 'lid') == LID
     for wanted in (ARMED, ACTIVE):

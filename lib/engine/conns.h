@@ -40,7 +40,7 @@ int conns_end(struct worker *w, void *arg);
 /* --- services.c --- */
 
 int services_create(struct engine *e, struct error *err);
-/** After conns_destroy() on all workers. */
+/** After conns_destroy() on all workers, whose QPs have gone too: callers' may hold what is a service's. */
 void services_destroy(struct engine *e);
 /** The control thread, before the workers stop: nobody connects any more. */
 void services_unlisten(struct engine *e);

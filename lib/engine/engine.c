@@ -414,18 +414,19 @@ engine_destroy(struct engine *e)
 	for (i = 0; i < e->num_workers; i++)
 		if (e->worker[i] != NULL)
 			conns_destroy(e->worker[i]);
-	services_destroy(e);
 	attempts_destroy(e);
 	handoff_destroy(e);
 	store_thread_destroy(e);
 	/*
-	 * QPs release what they hold of the shared tables, so workers go first and the ports last
+	 * QPs release what they hold of services and of the shared tables, so workers go first and
+	 * the ports last
 	 */
 	for (i = 0; i < e->num_workers; i++)
 		if (e->worker[i] != NULL && e->worker[i]->rc != NULL) {
 			rc_worker_destroy(e->worker[i]->rc);
 			e->worker[i]->rc = NULL;
 		}
+	services_destroy(e);
 	for (i = 0; i < e->num_workers; i++)
 		if (e->worker[i] != NULL)
 			worker_destroy(e, e->worker[i]);

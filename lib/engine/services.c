@@ -18,6 +18,8 @@
 #include "engine/verbs_private.h"
 
 #define LINGER_S 60
+/* a grace period is over by then; who waits longer waits for the next watch */
+#define REMOVE_TRIES 8
 
 struct service {
 	uint32_t id; /* 0: free */
@@ -25,6 +27,7 @@ struct service {
 	bool listening;
 	bool client;
 	bool ending; /* no longer wanted */
+	bool removing; /* no worker has a part of it, but somebody something of it */
 	bool awaited; /* a client's: its attempt has not ended */
 	cm_id connection; /* the same */
 	uint64_t over; /* TSC; 0: it has connections, or may get some */
@@ -137,16 +140,29 @@ on_all_workers(struct engine *e, struct service *s, worker_fn fn)
 	return sum;
 }
 
-/* Its connections are gone, or there never were any. */
-static void
-remove_service(struct engine *e, struct service *s)
+/*
+ * Its connections are gone, or there never were any. Workers may still see its memory, for a grace
+ * period: looked at again a few times, as this thread waits for nobody without end.
+ *
+ * @retval -EAGAIN  not yet: again later
+ */
+static int
+remove_service(struct engine *e, struct service *s, unsigned int tries)
 {
 	unsigned int us = 10;
 
-	on_all_workers(e, s, remove_here);
-	while (svc_destroy(s->svc) == -EAGAIN)
+	/* clients without a queue pair yet must not find another service here */
+	perftest_unlisten(e, (unsigned int)(s - e->services), true);
+	if (!s->removing)
+		on_all_workers(e, s, remove_here);
+	s->removing = true;
+	while (svc_destroy(s->svc) == -EAGAIN) {
+		if (--tries == 0)
+			return -EAGAIN;
 		grace_pause(&us);
+	}
 	*s = (struct service){ 0 };
+	return 0;
 }
 
 static struct service *
@@ -169,14 +185,13 @@ place(struct engine *e, struct error *err)
 	for (s = e->services; s < e->services + ENGINE_SERVICE_PLACES; s++) {
 		if (s->id == 0)
 			return s;
-		if (s->over != 0 && (oldest == NULL || s->over < oldest->over))
+		if (s->over != 0 && !s->removing && (oldest == NULL || s->over < oldest->over))
 			oldest = s;
 	}
-	if (oldest == NULL)
-		error_set(err, ENOSPC, "there are %u services already", ENGINE_SERVICE_PLACES);
-	else
-		remove_service(e, oldest);
-	return oldest;
+	if (oldest != NULL && remove_service(e, oldest, REMOVE_TRIES) == 0)
+		return oldest;
+	error_set(err, ENOSPC, "there are %u services already", ENGINE_SERVICE_PLACES);
+	return NULL;
 }
 
 /* On the workers from @p first to before @p end, or on none. */
@@ -335,12 +350,16 @@ service_connected(struct engine *e, unsigned int place, cm_id id)
 static void
 watch(struct engine *e, struct service *s, uint64_t now)
 {
+	if (s->removing) {
+		remove_service(e, s, 1);
+		return;
+	}
 	if (s->listening || s->awaited || on_all_workers(e, s, connections_here) > 0)
 		return;
 	if (s->over == 0)
 		s->over = now;
 	if (!s->client || s->ending || (now > s->over && now - s->over > LINGER_S * e->hz))
-		remove_service(e, s);
+		remove_service(e, s, REMOVE_TRIES);
 }
 
 void
@@ -406,8 +425,8 @@ services_destroy(struct engine *e)
 	if (s == NULL)
 		return;
 	for (; s < e->services + ENGINE_SERVICE_PLACES; s++)
-		if (s->svc != NULL)
-			remove_service(e, s);
+		if (s->svc != NULL && remove_service(e, s, REMOVE_TRIES) != 0)
+			ENGINE_LOG(WARNING, "service %u: something of it is still in use", s->id);
 	mem_free(&allocator_malloc, e->services);
 	e->services = NULL;
 }

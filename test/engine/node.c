@@ -44,6 +44,7 @@ struct engine_config *
 node_config(void)
 {
 	used = config.engine;
+	used.num_services = 0; /* tests have their own */
 	return &used;
 }
 

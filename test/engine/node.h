@@ -40,7 +40,7 @@ extern unsigned int node_workers; /* 2; before eal_setup() */
 /* cmocka fixtures: the EAL once, an engine per test. */
 int eal_setup(void **state);
 int eal_teardown(void **state);
-struct engine_config *node_config(void); /* the default; a test changes it before node_start() */
+struct engine_config *node_config(void); /* the default without services; a test changes it before node_start() */
 /*
  * The same with native IB ports: without LIDs, as a subnet manager finds them; or Active, with LID
  * 1 and 2 and port 1's LID as the subnet manager's.

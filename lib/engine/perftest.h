@@ -7,9 +7,10 @@
 
 /**
  * @file
- * Private to lib/engine: perftest's exchange over TCP, of services of that kind with a tcp_port. All
- * on the control thread, which waits for the sockets with others of its own (engine_sockets_fd()).
- * A client is a session: its socket and the queue pairs that were made for it.
+ * Private to lib/engine: perftest's exchange over TCP, of services of that kind with a tcp_port.
+ * All on the control thread, which waits for the sockets with others of its own
+ * (engine_sockets_fd()). A client is a session: its socket and the queue pairs that were made for
+ * it.
  */
 
 #include "engine/worker.h"

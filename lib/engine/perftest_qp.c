@@ -65,25 +65,13 @@ close_here(struct worker *w, void *arg)
 
 /* --- which of our addresses --- */
 
-static unsigned int
-common_bits(const union gid *a, const union gid *b)
-{
-	unsigned int bits = 0;
-
-	while (bits < 128 && ((a->raw[bits / 8] ^ b->raw[bits / 8]) << bits % 8 & 0x80) == 0)
-		bits++;
-	return bits;
-}
-
 /* One on the peer's subnet is better than one with a gateway, and that than any of its family. */
 static unsigned int
 suits(const struct port_gid *ours, const union gid *theirs)
 {
-	unsigned int prefix = ours->prefix_len + (gid_is_ipv4(&ours->gid) ? 96 : 0);
-
 	if (ours->type != GID_ROCEV2 || gid_is_ipv4(&ours->gid) != gid_is_ipv4(theirs))
 		return 0;
-	if (common_bits(&ours->gid, theirs) >= prefix)
+	if (gid_same_subnet(&ours->gid, theirs, ours->prefix_len))
 		return 3;
 	return gid_is_zero(&ours->gateway) ? 1 : 2;
 }

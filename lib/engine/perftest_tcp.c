@@ -3,8 +3,8 @@
  */
 
 /*
- * The sockets of perftest's exchange. The client speaks and waits for the answer: whoever sends more
- * than one message ahead, reads nothing, or says nothing at first, is closed.
+ * The sockets of perftest's exchange. The client speaks and waits for the answer: whoever sends
+ * more than one message ahead, reads nothing, or says nothing at first, is closed.
  */
 
 #include <errno.h>
@@ -237,6 +237,8 @@ perftest_unlisten(struct engine *e, unsigned int place, bool sessions)
 	struct perftest_sockets *t = e->perftest;
 	struct perftest_session *s;
 
+	if (t == NULL)
+		return;
 	if (t->listener[place] >= 0)
 		close(t->listener[place]);
 	t->listener[place] = -1;

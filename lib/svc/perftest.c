@@ -3,11 +3,11 @@
  */
 
 /*
- * perftest: the server of ib_send_bw, ib_send_lat, ib_write_bw, ib_write_lat, ib_read_bw, ib_read_lat,
- * ib_atomic_bw and ib_atomic_lat, all of them at once: memory to write, read and count in, receives
- * for what is sent, an answer to each Send of a client that waits for one (perftest_pace.h), and
- * Writes in turn with a client that waits for the first (perftest_write.h). Parameter size: of
- * ib_write_lat's Writes, where they are larger than 4096 bytes (-s).
+ * perftest: the server of ib_send_bw, ib_send_lat, ib_write_bw, ib_write_lat, ib_read_bw,
+ * ib_read_lat, ib_atomic_bw and ib_atomic_lat, all of them at once: memory to write, read and count
+ * in, receives for what is sent, an answer to each Send of a client that waits for one
+ * (perftest_pace.h), and Writes in turn with a client that waits for the first (perftest_write.h).
+ * Parameter size: of ib_write_lat's Writes, where they are larger than 4096 bytes (-s).
  *
  * With -R a client's first connection carries the exchange, the others the traffic; which is which
  * the first message tells. Without -R there are only the latter, made by address.
@@ -285,7 +285,8 @@ write_byte(struct svc_conn *c, uint64_t at)
 
 /*
  * Only a client of ib_write_lat tells of its queue pair so often before anything happens, and names
- * memory, and no depth for Reads: those of ib_read_lat and ib_atomic_lat name theirs (-o 1 deceives us).
+ * memory, and no depth for Reads: those of ib_read_lat and ib_atomic_lat name theirs (-o 1 deceives
+ * us).
  */
 static bool
 waits_for_write(const struct perftest_target *t)
@@ -357,7 +358,7 @@ perftest_turn(struct svc_conn *c)
 
 const struct svc_ops svc_perftest = {
 	.name = "perftest",
-	.help = "what ib_send_bw, ib_write_lat and their like measure; with -R and, on tcp_port, without",
+	.help = "what ib_send_bw, ib_write_lat and their like measure; without -R on tcp_port",
 	.server = true,
 	.defaults = { .length = LENGTH, .depth = DEPTH, .max_connections = CONNECTIONS },
 	.conn_size = sizeof(struct perftest_conn),

@@ -152,7 +152,7 @@ static const struct {
 	[PERFTEST_DONE] = { 1, after_done },
 };
 
-/* A report begins with a size of less than 2^56 bytes, a text with a digit, and "done" is no number. */
+/* A report begins with a size below 2^56, a text with a digit, and "done" is no number. */
 static int
 frame_talk(const uint8_t *bytes, size_t len)
 {

@@ -12,9 +12,9 @@
  *
  * The client says something, the server answers in kind, and so on to the end: version (16 bytes),
  * cycle buffer and cache line size (4 bytes each), path MTU (2), then any number of queue pairs
- * (perftest_text.h) and reports of bandwidth (5 times 8 bytes), "done" over TCP. How often which test
- * says what differs; a server that answers everything suits them all. perftest's programs say nowhere
- * which of the eight they are.
+ * (perftest_text.h) and reports of bandwidth (5 times 8 bytes), "done" over TCP. How often which
+ * test says what differs; a server that answers everything suits them all. perftest's programs say
+ * nowhere which of the eight they are.
  *
  * Pure: bytes in, bytes out.
  */

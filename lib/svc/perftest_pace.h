@@ -7,13 +7,13 @@
 
 /**
  * @file
- * Does the client wait for an answer to each Send (ib_send_lat), or not (ib_send_bw)? It does not say
- * so, but it shows: who waits is never more than one message ahead.
+ * Does the client wait for an answer to each Send (ib_send_lat), or not (ib_send_bw)? It does not
+ * say so, but it shows: who waits is never more than one message ahead.
  *
  * The first message is answered when nothing has followed it for a while; a latency test's first
  * iteration is that much longer. From then on answers go out at once, and the first sign that the
- * client is ahead ends them for good. An answer too many waits for a receive that never comes, and
- * the test goes on.
+ * client is ahead ends them for good. An answer too many waits for a receive that never comes,
+ * and the test goes on.
  */
 
 #include <stdbool.h>

@@ -7,14 +7,14 @@
 
 /**
  * @file
- * What the two sides of perftest tell each other about a queue pair: as text over TCP, as bytes over
- * a connection of the CM. Seen with perftest 6.06 (Debian's 4.5-0.17).
+ * What the two sides of perftest tell each other about a queue pair: as text over TCP, as bytes
+ * over a connection of the CM. Seen with perftest 6.06 (Debian's 4.5-0.17).
  *
- * Text: "0000:0001:000011:5d0108:000003fd:00007f152ac5f000:00:..:02:00000000:" is LID, outstanding
- * Reads, QPN, PSN, R_Key, address, the GID's 16 bytes, SRQ number; hexadecimal and of fixed width,
- * with a zero byte behind it. Without a GID (native IB, -x not given) "SRQ number, zero byte"
- * follows the address at once. Bytes: the same as big-endian words of 32 bits, the address one of
- * 64 bits on a multiple of 8, and behind the SRQ number the sender's GID index.
+ * Text: "0000:0001:000011:5d0108:000003fd:00007f152ac5f000:00:..:02:00000000:" is LID,
+ * outstanding Reads, QPN, PSN, R_Key, address, the GID's 16 bytes, SRQ number; hexadecimal and of
+ * fixed width, with a zero byte behind it. Without a GID (native IB, -x not given) "SRQ number,
+ * zero byte" follows the address at once. Bytes: the same as big-endian words of 32 bits, the
+ * address one of 64 bits on a multiple of 8, and behind the SRQ number the sender's GID index.
  */
 
 #include <stdbool.h>

@@ -7,13 +7,14 @@
 
 /**
  * @file
- * ib_write_lat: each side writes to the other's memory, in turn, and looks at the last byte there: it
- * counts the Writes, from 1 on and modulo 256. The server begins. Nobody says of what size they are,
- * so that the first Write sets all bytes where the last one may be; the client's show it.
+ * ib_write_lat: each side writes to the other's memory, in turn, and looks at the last byte
+ * there: it counts the Writes, from 1 on and modulo 256. The server begins. Nobody says of what
+ * size they are, so that the first Write sets all bytes where the last one may be; the client's
+ * show it.
  *
- * -a goes through the powers of two, counting from 1 anew for each, without a word in between. The
- * client finds its 1 of each new size ready: up to PERFTEST_WRITE_FIRST from the first Write, beyond
- * it put there as soon as the second size tells that there are more.
+ * -a goes through the powers of two, counting from 1 anew for each, without a word in between.
+ * The client finds its 1 of each new size ready: up to PERFTEST_WRITE_FIRST from the first Write,
+ * beyond it put there as soon as the second size tells that there are more.
  *
  * Pure: what to write, not how.
  */
@@ -45,8 +46,8 @@ struct perftest_write_answer {
 };
 
 /**
- * Look what has come: @p writes and @p bytes since the start; @p partial: one more has begun. Who does
- * not wait for an answer (ib_write_bw -b) gets none any more.
+ * Look what has come: @p writes and @p bytes since the start; @p partial: one more has begun. Who
+ * does not wait for an answer (ib_write_bw -b) gets none any more.
  * @retval true  *a is to be written
  */
 bool perftest_write_look(struct perftest_write *p, uint64_t writes, uint64_t bytes, bool partial,

@@ -196,6 +196,17 @@ def cm_exchanges():
     yield cm_script("REQ") + bytes((CM_CONNECT, 0, 255, 0)) * 8
 
 
+def perftest_exchanges():
+    """fuzz_perftest's: over a stream (ib_write_bw, and a client without a GID), over a connection."""
+    greeting = b"6.06".ljust(16, b"\0") + b"\0\0\x10\0" + b"\0\0\0\x40" + b"3\0"
+    line = b"0000:0001:000011:5d0108:000003fd:00007f152ac5f000:"
+    gid = b"00:" * 10 + b"ff:ff:0a:63:00:02:00000000:\0"
+    yield b"\1" + greeting + (line + gid) * 3 + bytes(8) * 5 + line + gid + b"done\0"
+    yield b"\3" + line + b"00000000\0done\0"
+    parts = [greeting[:16], greeting[16:20], greeting[20:24], b"3\0\0\0", bytes(56)] + [bytes(8)] * 5
+    yield b"\0" + b"".join(bytes([len(p)]) + p for p in parts)
+
+
 def main():
     out = pathlib.Path(sys.argv[1])
     for pcap in sorted((ROOT / "test/data/captures").glob("*.pcap")):
@@ -221,6 +232,8 @@ def main():
         save(out / "live", exchange)
     for exchange in cm_exchanges():
         save(out / "cm", exchange)
+    for exchange in perftest_exchanges():
+        save(out / "perftest", exchange)
     for line in re.findall(r'^\{.*"jsonrpc".*\}$', (ROOT / "docs/rpc.md").read_text(), re.M):
         save(out / "rpc", line.encode())
     save(out / "rpc", b'{"jsonrpc": "2.0", "id": 1, "method": "rpc_list"}')

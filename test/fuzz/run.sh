@@ -9,7 +9,7 @@ set -u
 cd "$ROOT" || exit 1
 SECONDS_EACH=${1:-60}
 shift
-TARGETS=${*:-packet qp rpc config mad smp live cm import}
+TARGETS=${*:-packet qp rpc config mad smp live cm perftest import}
 CC=clang build build-fuzz -Dfuzz=true -Db_lundef=false -Dbuildtype=debugoptimized || exit 1
 mkdir -p build-fuzz/found
 /usr/bin/python3 test/fuzz/make_corpus.py build-fuzz/seeds || exit 1

@@ -4,7 +4,8 @@
 
 /*
  * perftest's server with -R: one connection carries the exchange, the next ones the traffic. The
- * client is the test's own. Its memory: messages at the begin, what the server writes from TARGET on.
+ * client is the test's own. Its memory: messages at the begin, what the server writes from TARGET
+ * on.
  */
 
 #include <string.h>

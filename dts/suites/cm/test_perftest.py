@@ -109,6 +109,13 @@ def test_all_sizes(client, program):
     assert [row[0] for row in rows] == [2 ** n for n in range(1, 24)]
 
 
+@pytest.mark.parametrize('program', ['ib_write_bw', 'ib_send_lat'])
+def test_ipv6(client, program):
+    """The client's third GID: ours is chosen to match."""
+    row, = client.run('tcp', program, '-n 20 -x 2')
+    assert row[1] == 20
+
+
 def test_writes_both_ways(client):
     """The server's part is missing (perftest could not tell), but the client gets through its own."""
     row, = client.run('tcp', 'ib_write_bw', '-b -n 20')
@@ -186,3 +193,16 @@ def test_port_that_is_taken(polca, perftest):
         polca.rpc('cm_listen', kind='perftest', port=PORT + 1, tcp_port=PORT)
     with pytest.raises(Exception, match='tcp_port: echo does not use TCP'):
         polca.rpc('cm_listen', kind='echo', port=PORT + 2, tcp_port=PORT + 2)
+
+
+def test_greeting_that_outlives_the_service(lab, polca, listen):
+    """Another service has taken its place: the client is gone, and finds nothing of it."""
+    first = listen('perftest', PORT, tcp_port=PORT)
+    with lab.ns.call(socket.create_connection, ('127.0.0.1', PORT), 10) as s:
+        s.settimeout(30)
+        s.sendall(VERSION)
+        assert s.recv(16) == VERSION
+        polca.rpc('cm_unlisten', service=first.name, disconnect=False)
+        wait_until(lambda: first.show() is None)
+        listen('echo', PORT)
+        assert s.recv(1) == b''

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * perftest's exchange, as whoever reaches the TCP port may speak it. The input: one byte that says
+ * whether over a stream, then what arrives; over a connection each message behind its length.
+ * An answer is never longer than there is room for, and what is no stream's end is waited for.
+ */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "svc/perftest_exchange.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static bool
+dest(void *arg, const struct perftest_dest *theirs, struct perftest_dest *ours)
+{
+	(void)arg;
+	*ours = *theirs;
+	return theirs->qpn != 0xbad;
+}
+
+static void
+stream(struct perftest_exchange *x, const uint8_t *data, size_t size)
+{
+	uint8_t answer[PERFTEST_MESSAGE_MAX];
+	size_t room;
+	int len, n;
+
+	while (size > 0) {
+		/* what a session's buffer holds */
+		room = size < PERFTEST_MESSAGE_MAX ? size : PERFTEST_MESSAGE_MAX;
+		len = perftest_frame(x, data, room);
+		if (len == 0 && room == PERFTEST_MESSAGE_MAX)
+			abort(); /* it would wait for ever */
+		if (len <= 0)
+			return;
+		if ((size_t)len > room)
+			abort();
+		n = perftest_answer(x, data, (size_t)len, answer);
+		if (n < 0)
+			return;
+		if (n > PERFTEST_MESSAGE_MAX)
+			abort();
+		data += len;
+		size -= (size_t)len;
+	}
+}
+
+static void
+messages(struct perftest_exchange *x, const uint8_t *data, size_t size)
+{
+	uint8_t answer[PERFTEST_MESSAGE_MAX], message[PERFTEST_MESSAGE_MAX];
+
+	while (size > 0) {
+		size_t len = data[0] % (PERFTEST_MESSAGE_MAX + 1);
+
+		data++;
+		size--;
+		if (len > size)
+			return;
+		memcpy(message, data, len);
+		if (perftest_answer(x, message, len, answer) < 0)
+			return;
+		data += len;
+		size -= len;
+	}
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct perftest_exchange x = { .mtu = 1024, .dest = dest };
+
+	if (size == 0)
+		return 0;
+	x.stream = data[0] & 1;
+	if (data[0] & 2) /* the greeting is over */
+		x.step = PERFTEST_TALK;
+	if (x.stream)
+		stream(&x, data + 1, size - 1);
+	else
+		messages(&x, data + 1, size - 1);
+	return 0;
+}

@@ -16,10 +16,13 @@ import queue
 import shutil
 import threading
 import time
+import weakref
 
 import capture
 import cmwire
+import umad  # noqa: F401: where ibwire is
 import ibwire
+import services
 from cmwire import DREP, DREQ, MRA, Message, QKEY, REJ, REP, REQ, RTU
 from conn import wait_until
 from net import Namespace
@@ -38,13 +41,20 @@ _numbers = itertools.count(1)
 # ---- how datagrams travel
 
 class RoceWay:
-    """QP1 of a station, over RoCEv2."""
+    """QP1 of a station, over RoCEv2. Its addresses share it: each takes what is for it."""
 
     encapsulation = 'roce'
+    aside = weakref.WeakKeyDictionary()  # station: {address: packets}
 
     def __init__(self, station, mac, ip, remote_ip):
         self.station, self.ip, self.remote_ip, self.mac = station, ip, remote_ip, mac
         self.qp1 = Peer(station, 1, ip, mac, remote_ip, remote_qpn=1)
+        self.mine = self.others().setdefault(ip, collections.deque())
+        while self.receive(0) is not None:  # it was for who had the address before
+            pass
+
+    def others(self):
+        return self.aside.setdefault(self.station, {})
 
     def send(self, mad, **kw):
         self.qp1.tx(Op.UD_SEND_ONLY, next(_numbers) & 0xffffff, mad,
@@ -57,17 +67,17 @@ class RoceWay:
     def receive(self, timeout):
         """The next MAD, or None."""
         end = time.monotonic() + timeout
-        while True:
+        while not self.mine:
             try:
                 r = self.qp1.queue.get(timeout=max(0.0, end - time.monotonic()))
             except queue.Empty:
                 return None
-            if r.dst != self.ip or r.src != self.remote_ip:
-                continue  # another peer's of this station, which is gone
-            # cm 1
-            assert r.icrc_ok and (r.op, r.qkey, r.sqpn, r.bth.pkey, r.bth.padcount) == (
-                Op.UD_SEND_ONLY, QKEY, 1, 0xffff, 0), r
-            return r.payload
+            self.others().setdefault(r.dst, collections.deque()).append(r)
+        r = self.mine.popleft()
+        # cm 1
+        assert r.icrc_ok and (r.op, r.qkey, r.sqpn, r.bth.pkey, r.bth.padcount) == (
+            Op.UD_SEND_ONLY, QKEY, 1, 0xffff, 0), r
+        return r.payload
 
     def path(self):
         """What a REQ says of it, and what one of Polca's must say (cm 7)."""
@@ -78,7 +88,7 @@ class RoceWay:
         return cmwire.rdma(self.ip, self.remote_ip, source_port)
 
     def close(self):
-        self.qp1.close()
+        pass  # the station keeps its QP1
 
 
 class IbWay:
@@ -135,10 +145,12 @@ class Connection:
         return self.peer.say(kind, **dict(dict(tid=self.tid, local_id=self.local_id,
                                                remote_id=self.remote_id), **over))
 
-    def req(self, service_id, private=b'', **over):
-        """private: of the user; RDMA-CM's header is put in front where the service ID has one."""
-        if service_id >> 16 in (cmwire.PS_TCP, cmwire.PS_UDP, cmwire.PS_IB):
-            private = self.peer.way.rdma(self.local_id & 0xffff) + private
+    def req(self, service_id, private=b'', header=None, **over):
+        """private: of the user; RDMA-CM's header (or another) is put in front where the service ID has
+        one."""
+        if header is None and service_id >> 16 in (cmwire.PS_TCP, cmwire.PS_UDP, cmwire.PS_IB):
+            header = self.peer.way.rdma(self.local_id & 0xffff)
+        private = (header or b'') + private
         fields = dict(service_id=service_id, ca_guid=self.peer.guid, qpn=self.qpn, psn=self.psn,
                       responder_resources=4, initiator_depth=5, remote_timeout=20,
                       local_timeout=LOCAL_TIMEOUT, flow_control=1, retry_count=7,
@@ -208,20 +220,29 @@ class Connection:
 
     # ---- data: Sends against an echo service
 
-    def echo(self, data, n):
-        """The n-th message (from 0) there and back; our receive is there."""
-        psn, theirs = self.remote_psn + n, self.psn + n
-        self.data.send_only(psn, data)
+    def echo(self, data, n, tries=1):
+        """The n-th message (from 0) there and back; our receive is there. What came before may come
+        again: our ACK may have been late. tries: where packets get lost."""
+        psn, theirs = self.remote_psn + n & 0xffffff, self.psn + n & 0xffffff
         acked = back = False
+        self.data.send_only(psn, data)
         while not (acked and back):
-            r = self.data.rx()
+            try:
+                r = self.data.rx(10 if tries == 1 else 1)
+            except AssertionError:
+                tries -= 1
+                if tries <= 0:
+                    raise
+                self.data.send_only(psn, data)
+                continue
             if r.op == Op.ACK:
                 assert r.syndrome >> 5 == 0, r
-                acked |= r.psn == psn & 0xffffff
-            else:
-                assert (r.op, r.psn, r.payload) == (Op.SEND_ONLY, theirs & 0xffffff, data), r
-                self.data.ack(r.psn, n + 1)
-                back = True
+                acked |= r.psn == psn
+                continue
+            assert r.op == Op.SEND_ONLY and (theirs - r.psn) & 0xffffff < 0x1000, r
+            assert r.psn != theirs or r.payload == data, r
+            self.data.ack(r.psn, n + 1 - ((theirs - r.psn) & 0xffffff))
+            back |= r.psn == theirs
 
 
 class CmPeer:
@@ -274,7 +295,7 @@ class CmPeer:
         m = Message(mad)
         if m.kind is not None:
             # cm 1
-            assert (m.base_version, m.status, m.modifier) == (1, 0, 0), m
+            assert (m.base_version, m.mad_status, m.modifier) == (1, 0, 0), m
             assert not m.reserved(), (m, m.reserved())
         return m
 
@@ -290,6 +311,12 @@ class CmPeer:
         assert m.kind is kind and m.class_version == cmwire.CLASS_VERSION, want
         for k, v in fields.items():
             assert getattr(m, k) == v, want
+        return m
+
+    def expect_any(self, *kinds):
+        """The next message must be one of these."""
+        m = self.rx()
+        assert m.kind in kinds, m
         return m
 
     def drain(self):
@@ -370,8 +397,12 @@ class Wire:
         # reasons that did not occur are not told
         return collections.Counter(self.polca.rpc('stats_get')['cm'])
 
+    def verdicts(self):
+        row = self.polca.rpc('stats_get', port=0)['ports'][0]
+        return dict(row['served'], **row['dropped'])
+
     def connections(self):
-        return {r['connection']: r for r in self.polca.rpc('cm_list')['connections']}
+        return services.connections(self.polca)
 
     def stands(self, c):
         """Until Polca has seen the RTU."""
@@ -385,8 +416,14 @@ class Wire:
         """Until there is no connection, in TIMEWAIT neither."""
         wait_until(lambda: not self.connections(), timeout=timeout, step=0.05)
 
-    def audit(self):
-        capture.audit(self.polca, self.capture, POLCA_MAC)
+    def audit(self, whole=True):
+        """whole: no packet was lost on the way into either."""
+        if whole:
+            capture.audit(self.polca, self.capture, POLCA_MAC)
+            return
+        self.polca.stop()
+        self.capture.stop()
+        capture.check(self.capture.path, POLCA_MAC)
 
     def close(self):
         self.polca.kill()

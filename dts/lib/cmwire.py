@@ -99,7 +99,7 @@ class Message:
     def __init__(self, mad):
         assert len(mad) == 256, len(mad)
         self.mad = bytes(mad)
-        (self.base_version, self.cls, self.class_version, self.method, self.status, _, self.tid,
+        (self.base_version, self.cls, self.class_version, self.method, self.mad_status, _, self.tid,
          self.attr, self.modifier) = struct.unpack_from('>BBBBHHQHxxI', mad)
         self.data = self.mad[24:]
         self.kind = KINDS.get(self.attr) if self.cls == CLASS and self.method == SEND else None
@@ -112,7 +112,7 @@ class Message:
     def __repr__(self):
         if self.kind is None:
             return '<MAD class 0x%02x method 0x%02x attr 0x%04x status 0x%04x>' % (
-                self.cls, self.method, self.attr, self.status)
+                self.cls, self.method, self.attr, self.mad_status)
         return '<%s tid=0x%x %s>' % (self.kind.name, self.tid, ' '.join(
             '%s=%s' % (n, getattr(self, n)) for n in self.kind.fields
             if n not in BYTES and n[0] != 'r' and getattr(self, n)))

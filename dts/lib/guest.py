@@ -143,7 +143,7 @@ class Job:
             'n=0; until [ -s /run/jobs/{0}.status ] || [ $n -ge {1} ]; do usleep 50000; '
             'n=$((n + 1)); done; cat /run/jobs/{0}.status'.format(self.name, int(timeout * 20)),
             timeout + 10)
-        if not r.output.strip():
+        if not r.output.strip().isdigit():
             raise GuestError('job %s runs after %d s: %s' % (self.name, timeout, self.output()))
         return Result(int(r.output), self.output())
 

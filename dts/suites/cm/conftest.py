@@ -15,12 +15,13 @@ from services import Services
 
 @pytest.fixture(scope='module')
 def wire(kept, sockets, request):
-    """A module says how it wants its appliance with CONFIG = dict(...)."""
+    """A module says how it wants its appliance with CONFIG = dict(...), and with WHOLE = False that
+    it sends more than the wire takes."""
     w = Wire(kept, sockets, **getattr(request.module, 'CONFIG', {}))
     try:
         w.polca.start()
         yield w
-        w.audit()
+        w.audit(getattr(request.module, 'WHOLE', True))
     finally:
         w.close()
 

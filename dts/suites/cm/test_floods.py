@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright(c) 2026 Polca contributors
+"""Floods of requests and of all else from strangers: what they may hold is bounded for each and in all,
+and who is connected moves data meanwhile (cm 2, 6)."""
+
+import itertools
+import random
+import threading
+
+import pytest
+
+import cmwire
+from cmpeer import DREQ, MRA, REJ, REP, REQ, RTU, STATION_IP
+from cmwire import build, service_id
+from conn import wait_until
+
+ECHO = 7
+HALF_OPEN, HALF_OPEN_PEER = 256, 64
+WHOLE = False
+CONFIG = dict(cm=dict(max_half_open=HALF_OPEN, max_half_open_per_peer=HALF_OPEN_PEER),
+              services=[dict(kind='echo', port=ECHO, size=1024, max_connections=1024)])
+
+
+class Steady:
+    """A connection that moves data through it all."""
+
+    def __init__(self, peer):
+        self.connection, self.sent = peer.connect(ECHO, ack_timeout=18), 0
+
+    def move(self, n):
+        for _ in range(n):
+            self.connection.echo(b'in the flood %d' % self.sent, self.sent, tries=20)
+            self.sent += 1
+
+
+@pytest.fixture(scope='module')
+def steady(wire):
+    with wire.peer('10.78.0.3', guid=0x0200feed00000003) as p:
+        yield Steady(p)
+
+
+def requests(way, n, seed=1):
+    """Frames of REQs with random IDs, queue pairs and GUIDs."""
+    rng = random.Random(seed)
+    path = dict(way.path(), hop_limit=64)
+    return [way.frame(build(
+        REQ, tid=rng.getrandbits(64), local_id=rng.getrandbits(32), ca_guid=rng.getrandbits(64),
+        service_id=service_id(ECHO), qpn=2 + rng.getrandbits(22), psn=rng.getrandbits(24),
+        local_timeout=20, max_cm_retries=15, pkey=0xffff, mtu=3, ack_timeout=14,
+        private=way.rdma(5), **path)) for _ in range(n)]
+
+
+def flood(station, frames, work, burst=100, pause=0.01):
+    """Send the frames, over and over, in a thread of its own until work() is done. Without pauses both
+    ends would mostly wait for this one."""
+    stop = threading.Event()
+
+    def run():
+        for i in itertools.count():
+            station.sock.send(frames[i % len(frames)])
+            if i % burst == burst - 1 and stop.wait(pause):
+                return
+    t = threading.Thread(target=run, daemon=True)
+    t.start()
+    try:
+        work()
+    finally:
+        stop.set()
+        t.join()
+
+
+def settle(wire, peers):
+    """The flooders reject what they have got, until nothing is half open."""
+    def over():
+        for p in peers:
+            for m in p.drain():
+                if m.kind is REP:
+                    p.say(REJ, tid=m.tid, local_id=m.remote_id, remote_id=m.local_id,
+                          reason=cmwire.CONSUMER, answers=cmwire.OF_REP)
+        return all(r['state'] in ('ESTABLISHED', 'TIMEWAIT') for r in wire.connections().values())
+    wait_until(over, timeout=60, step=0.2)
+
+
+def test_flood_of_one_peer(wire, steady, peer, counted):
+    """It gets its share of half-open connections and no more; who stands moves data, another peer
+    connects."""
+    with wire.peer('10.78.0.4', guid=4) as other:
+        def work():
+            steady.move(100)
+            for _ in range(5):
+                c = other.connect(ECHO)
+                c.echo(b'newcomer', 0)
+                c.disconnect()
+            wait_until(lambda: counted['half_open_limit'] > 500, timeout=60)
+        flood(wire.station, requests(peer.way, 1000), work)
+    mine = [r for r in wire.connections().values()
+            if r['peer'] == STATION_IP and r['state'] == 'REP_SENT']
+    assert len(mine) == HALF_OPEN_PEER
+    settle(wire, [peer])
+
+
+def test_flood_of_many_peers(wire, steady, peer, counted):
+    """All half-open places are taken; who stands still moves data; when it is over all is well."""
+    peers = [wire.peer('10.78.0.%d' % (100 + i)) for i in range(16)]
+    frames = [f for i, p in enumerate(peers) for f in requests(p.way, 200, seed=i)]
+    random.Random(7).shuffle(frames)
+
+    def work():
+        steady.move(200)
+        wait_until(lambda: counted['half_open_limit'] > 500, timeout=60)
+    flood(wire.station, frames, work)
+    rows = wire.connections().values()
+    assert len([r for r in rows if r['state'] == 'REP_SENT']) <= HALF_OPEN
+    settle(wire, peers)
+    c = peer.connect(ECHO)
+    c.echo(b'afterwards', 0)
+    c.disconnect()
+
+
+def test_flood_of_dreqs_and_reps(wire, steady, peer, counted):
+    """Answered each by one message, or none; nothing is kept of them."""
+    rng = random.Random(11)
+    frames = [peer.way.frame(build(
+        rng.choice([DREQ, REP, RTU, REJ, MRA, cmwire.LAP]), tid=rng.getrandbits(64),
+        local_id=rng.getrandbits(32), remote_id=rng.getrandbits(32))) for _ in range(1000)]
+    held = list(wire.connections())
+
+    def work():
+        steady.move(200)
+        wait_until(lambda: counted['unmatched'] > 1000, timeout=60)
+    flood(wire.station, frames, work)
+    assert set(wire.connections()) <= set(held)
+    peer.maybe(0.3)
+    while peer.drain():
+        pass

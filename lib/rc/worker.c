@@ -233,7 +233,8 @@ rc_receive(struct rc_worker *w, const struct packet *pkt, uint64_t now)
 	if (response) {
 		v = rc_complete(qp, pkt);
 	} else {
-		if (unlikely(!qp->comm_est)) {
+		/* the first one of this life, not of one that had the number before (cm.md 6) */
+		if (unlikely(!qp->comm_est) && pkt->psn == qp->resp.epsn) {
 			qp->comm_est = true;
 			rc_event(w, EVENT_COMM_EST, qp->qpn);
 		}

@@ -270,6 +270,26 @@ test_communication_established_once(void **state)
 	assert_int_equal(n, 1);
 }
 
+/* what a peer sends to who had the QPN before has other PSNs, and establishes nothing */
+static void
+test_old_packets_establish_nothing(void **state)
+{
+	struct pair *p = pair_create(&(struct pair_config){ .scripted = true, .init_only = true });
+	struct wire_headers h = { .opcode = RC_WRITE_ONLY, .psn = 200 };
+
+	*state = p;
+	must_modify(&p->a, QPS_INIT, MASK_INIT);
+	must_modify(&p->a, QPS_RTR, MASK_RTR);
+	answer(p, &h, NULL, 0);
+	h.psn = 203;
+	answer(p, &h, NULL, 0);
+	assert_int_equal(p->a.event_count, 0);
+	h.psn = 201;
+	answer(p, &h, NULL, 0);
+	assert_int_equal(p->a.event_count, 1);
+	assert_int_equal(p->a.events[0].type, EVENT_COMM_EST);
+}
+
 /* cm.md 6: a communication manager's QP is in RTS by then; others are not told */
 static void
 test_communication_established_in_rts(void **state)
@@ -543,6 +563,7 @@ main(void)
 		BOTH(test_two_limited_members),
 		BOTH(test_icrc_before_pkey),
 		OWN(test_communication_established_once),
+		OWN(test_old_packets_establish_nothing),
 		OWN(test_communication_established_in_rts),
 		SCRIPTED(test_stale_qpn_misses),
 		SCRIPTED(test_qpn_range_and_owner),

@@ -57,6 +57,8 @@ void mem_destroy(struct mem *mem);
 
 /* --- protection domains: control thread --- */
 int mem_pd_alloc(struct mem *mem, uint32_t *pd, struct error *err);
+/** The same with the highest free number: for services, so that callers find theirs from 1 on. */
+int mem_pd_alloc_top(struct mem *mem, uint32_t *pd, struct error *err);
 /** @retval -EBUSY regions, windows, or references (mem_pd_hold) remain */
 int mem_pd_free(struct mem *mem, uint32_t pd, struct error *err);
 /** QPs and SRQs count as references of their domain. */

@@ -12,17 +12,30 @@
 
 #include "mem/table.h"
 
-int
-mem_pd_alloc(struct mem *mem, uint32_t *pd, struct error *err)
+static int
+alloc(struct mem *mem, bool (*get)(struct index_fifo *, uint32_t *), uint32_t *pd,
+	struct error *err)
 {
 	uint32_t index;
 
-	if (!index_get(&mem->free_pd, &index))
+	if (!get(&mem->free_pd, &index))
 		return error_set(err, ENOMEM, "pd: all %u protection domains are in use",
 			mem->max_pd);
 	__atomic_store_n(&mem->pd_refs[index], 0, __ATOMIC_RELEASE);
 	*pd = index + 1;
 	return 0;
+}
+
+int
+mem_pd_alloc(struct mem *mem, uint32_t *pd, struct error *err)
+{
+	return alloc(mem, index_get, pd, err);
+}
+
+int
+mem_pd_alloc_top(struct mem *mem, uint32_t *pd, struct error *err)
+{
+	return alloc(mem, index_get_top, pd, err);
 }
 
 /* A number that was never given out counts as free. */

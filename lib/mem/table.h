@@ -112,6 +112,26 @@ index_get(struct index_fifo *f, uint32_t *index)
 	return true;
 }
 
+/** The highest one, whatever its rest. */
+static inline bool
+index_get_top(struct index_fifo *f, uint32_t *index)
+{
+	uint32_t i, at, top = 0;
+
+	if (f->count == 0)
+		return false;
+#define AT(n) f->ring[(f->head + (uint64_t)(n)) % f->size]
+	for (i = 1; i < f->count; i++)
+		if (AT(i) > AT(top))
+			top = i;
+	*index = AT(top);
+	f->count--;
+	for (at = top; at < f->count; at++)
+		AT(at) = AT(at + 1);
+#undef AT
+	return true;
+}
+
 static inline void
 index_put(struct index_fifo *f, uint32_t index)
 {

@@ -32,22 +32,40 @@ cq_ring(const struct rc_cq *cq, unsigned int worker)
 
 /* --- control thread --- */
 
-int
-rc_cq_create(struct rc_dev *dev, uint32_t depth, uint32_t *cqn, struct error *err)
+/* Numbers go round, so that one just freed is not given out at once. @return max_cq: none */
+static uint32_t
+next_free(const struct rc_dev *dev)
+{
+	uint32_t i, n;
+
+	for (i = 0; i < dev->limits.max_cq; i++) {
+		n = (dev->cq_next + i) % dev->limits.max_cq;
+		if (dev->cqs[n] == NULL)
+			return n;
+	}
+	return dev->limits.max_cq;
+}
+
+static uint32_t
+highest_free(const struct rc_dev *dev)
+{
+	uint32_t n;
+
+	for (n = dev->limits.max_cq; n > 0; n--)
+		if (dev->cqs[n - 1] == NULL)
+			return n - 1;
+	return dev->limits.max_cq;
+}
+
+static int
+cq_create(struct rc_dev *dev, uint32_t depth, uint32_t n, struct error *err)
 {
 	struct rc_cq *cq;
-	uint32_t i, n;
 
 	if (depth == 0 || depth > dev->limits.max_cqe)
 		return error_set(err, EINVAL, "cqe: got %u, allowed: 1 to %u", depth,
 			dev->limits.max_cqe);
-	/* numbers go round, so that one just freed is not given out at once */
-	for (i = 0; i < dev->limits.max_cq; i++) {
-		n = (dev->cq_next + i) % dev->limits.max_cq;
-		if (dev->cqs[n] == NULL)
-			break;
-	}
-	if (i == dev->limits.max_cq)
+	if (n == dev->limits.max_cq)
 		return error_set(err, ENOSPC, "all %u completion queues are in use",
 			dev->limits.max_cq);
 	cq = mem_zalloc(dev->alloc, sizeof(*cq) + dev->workers * sizeof(cq->rings[0]), CACHE_LINE);
@@ -57,10 +75,32 @@ rc_cq_create(struct rc_dev *dev, uint32_t depth, uint32_t *cqn, struct error *er
 	cq->depth = depth;
 	cq->mask = round_up_pow2(depth) - 1;
 	cq->workers = dev->workers;
-	dev->cq_next = (n + 1) % dev->limits.max_cq;
 	__atomic_store_n(&dev->cqs[n], cq, __ATOMIC_RELEASE);
+	return 0;
+}
+
+int
+rc_cq_create(struct rc_dev *dev, uint32_t depth, uint32_t *cqn, struct error *err)
+{
+	uint32_t n = next_free(dev);
+	int ret = cq_create(dev, depth, n, err);
+
+	if (ret != 0)
+		return ret;
+	dev->cq_next = (n + 1) % dev->limits.max_cq;
 	*cqn = n;
 	return 0;
+}
+
+int
+rc_cq_create_top(struct rc_dev *dev, uint32_t depth, uint32_t *cqn, struct error *err)
+{
+	uint32_t n = highest_free(dev);
+	int ret = cq_create(dev, depth, n, err);
+
+	if (ret == 0)
+		*cqn = n;
+	return ret;
 }
 
 int

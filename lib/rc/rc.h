@@ -75,6 +75,8 @@ int rc_owner(const struct rc_dev *dev, uint32_t qpn);
 
 /* --- completion queues: created and destroyed on the control thread; polled by one poller --- */
 int rc_cq_create(struct rc_dev *dev, uint32_t depth, uint32_t *cqn, struct error *err);
+/** The same with the highest free number: for services, so that callers find theirs from 0 on. */
+int rc_cq_create_top(struct rc_dev *dev, uint32_t depth, uint32_t *cqn, struct error *err);
 /** @retval -EBUSY a QP uses it */
 int rc_cq_destroy(struct rc_dev *dev, uint32_t cqn, struct error *err);
 /** The CQ's one poller. @return completions stored, or -ENOENT; -EIO: the CQ has overrun (EVENT_CQ_ERR told of it) */

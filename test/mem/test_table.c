@@ -106,6 +106,32 @@ test_free_index_rests_longest(void **state)
 	assert_int_equal(index, 2);
 }
 
+/* From the top, wherever it stands in the line; the others keep their order. */
+static void
+test_highest_index_is_taken_out(void **state)
+{
+	uint32_t ring[4] = { 0, 1, 2, 3 }, index;
+	struct index_fifo f = { ring, 4, 0, 4 };
+
+	(void)state;
+	assert_true(index_get(&f, &index));
+	assert_true(index_get(&f, &index));
+	index_put(&f, 1);
+	index_put(&f, 0); /* 2, 3, 1, 0 */
+	assert_true(index_get_top(&f, &index));
+	assert_int_equal(index, 3);
+	assert_true(index_get(&f, &index));
+	assert_int_equal(index, 2);
+	assert_true(index_get(&f, &index));
+	assert_int_equal(index, 1);
+	index_put(&f, 3);
+	assert_true(index_get_top(&f, &index));
+	assert_int_equal(index, 3);
+	assert_true(index_get_top(&f, &index));
+	assert_int_equal(index, 0);
+	assert_false(index_get_top(&f, &index));
+}
+
 /* A worker may have read the record just before it was retracted: the count is where the two meet. */
 static void
 test_region_on_its_way_out_takes_no_window(void **state)
@@ -154,6 +180,7 @@ main(void)
 		cmocka_unit_test(test_record_is_read_by_its_key_only),
 		cmocka_unit_test(test_record_is_never_read_torn),
 		cmocka_unit_test(test_free_index_rests_longest),
+		cmocka_unit_test(test_highest_index_is_taken_out),
 		T(test_region_on_its_way_out_takes_no_window),
 		T(test_bound_windows_are_counted_by_qp),
 	};

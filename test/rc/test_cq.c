@@ -233,7 +233,7 @@ test_life(void **state)
 	struct pair *p = *state;
 	struct error err = { "" };
 	struct rc_cq_info info;
-	uint32_t cq, again, cursor = 0, found = 0;
+	uint32_t cq, again, top, cursor = 0, found = 0;
 	struct wc wc;
 
 	assert_int_equal(rc_cq_create(p->a.dev, 0, &cq, &err), -EINVAL);
@@ -254,6 +254,16 @@ test_life(void **state)
 	assert_int_equal(rc_cq_poll(p->a.dev, cq, &wc, 1), -ENOENT);
 	assert_int_equal(rc_cq_create(p->a.dev, 5, &again, &err), 0);
 	assert_int_not_equal(again, cq); /* not at once */
+	/* the other end of the table, which does not move this one */
+	assert_int_equal(rc_cq_create_top(p->a.dev, 5, &cq, &err), 0);
+	assert_int_equal(cq, rc_limits_default.max_cq - 1);
+	assert_int_equal(rc_cq_create_top(p->a.dev, 5, &top, &err), 0);
+	assert_int_equal(top, cq - 1);
+	assert_int_equal(rc_cq_destroy(p->a.dev, cq, &err), 0);
+	assert_int_equal(rc_cq_create_top(p->a.dev, 5, &top, &err), 0);
+	assert_int_equal(top, cq);
+	assert_int_equal(rc_cq_create(p->a.dev, 5, &cq, &err), 0);
+	assert_int_equal(cq, again + 1);
 }
 
 #define BOTH(t) cmocka_unit_test_setup_teardown(t, setup, pair_teardown)

@@ -328,14 +328,27 @@ add_to_map(struct parser *a, json_t *map, json_t *v)
 	return rc;
 }
 
+/* Is the parameter, or another in its place (commands.c), there already? */
+static bool
+has(const struct parser *a, const json_t *param)
+{
+	return json_object_get(a->params, method_text(param, "name")) != NULL ||
+		json_object_get(a->params, method_text(param, "instead")) != NULL;
+}
+
 static int
 store(struct parser *a, const struct args_path *path, const char *text)
 {
 	const json_t *param = path->step[path->depth - 1];
-	const char *name = method_text(param, "name");
+	const char *name = method_text(param, "name"), *instead = method_text(param, "instead");
 	json_t *list, *v, *obj = a->params;
 	int i;
 
+	/* lid:5 where an address is asked for */
+	if (instead[0] != '\0' && strncmp(text, "lid:", 4) == 0) {
+		v = parse_integer(a, name, text + 4);
+		return v == NULL ? -1 : json_object_set_new(obj, instead, v);
+	}
 	v = parse_value(a, param, text);
 	if (v == NULL)
 		return -1;
@@ -483,7 +496,7 @@ take_value(struct parser *a, const char *text)
 		return store(a, &path, text) == 0 ? 1 : -1;
 	json_array_foreach(json_object_get(a->method, "params"), i, p)
 	{
-		if (!takes_word(p) || json_object_get(a->params, method_text(p, "name")) != NULL)
+		if (!takes_word(p) || has(a, p))
 			continue;
 		path.step[0] = p;
 		return store(a, &path, text) == 0 ? 1 : -1;
@@ -502,8 +515,7 @@ check_required(struct parser *a)
 
 	json_array_foreach(json_object_get(a->method, "params"), i, p)
 	{
-		if (!json_is_true(json_object_get(p, "required")) ||
-				json_object_get(a->params, method_text(p, "name")) != NULL)
+		if (!json_is_true(json_object_get(p, "required")) || has(a, p))
 			continue;
 		method_words(method_text(a->method, "name"), words, sizeof(words));
 		return complain(a, "%s is missing: %s; see polca-ctl %s --help",
@@ -517,23 +529,33 @@ json_t *
 args_params(const json_t *method, char **words, int num, char *why, size_t size)
 {
 	struct parser a = { .method = method, .params = json_object(), .why = why, .size = size };
-	int i, n;
+	char **values = calloc((size_t)num + 1, sizeof(*values));
+	int i, n, num_values = 0;
 
 	why[0] = '\0';
+	if (values == NULL)
+		goto fail;
+	/* options first, wherever they stand: what they say is not looked for among the values */
 	for (i = 0; i < num; i += n) {
+		n = 1;
 		if (strncmp(words[i], "--", 2) == 0 && words[i][2] != '\0')
 			n = take_option(&a, words + i, num - i);
 		else if (short_param(method, words[i]) != NULL)
 			n = take_short(&a, words + i, num - i);
 		else
-			n = take_value(&a, words[i]);
+			values[num_values++] = words[i];
 		if (n < 0)
 			goto fail;
 	}
+	for (i = 0; i < num_values; i++)
+		if (take_value(&a, values[i]) < 0)
+			goto fail;
 	if (check_required(&a) != 0)
 		goto fail;
+	free(values);
 	return a.params;
 fail:
+	free(values);
 	if (why[0] == '\0')
 		snprintf(why, size, "out of memory");
 	json_decref(a.params);

@@ -66,7 +66,7 @@ static const struct command {
 		"List services and where they listen, with those counters that are not 0.",
 		"polca-ctl cm services" },
 	{ "cm_connect", "cm_connect", NULL,
-		"dest port port_space service_id service count detach size length depth access verify rdma_cm src_port " QUEUES
+		"dest port port_space service_id service count detach size length depth access verify path rdma_cm src_port " QUEUES
 		"private_data responder_resources initiator_depth retry_count rnr_retry_count min_rnr_timer path_mtu packet_life pkey_index local_port " PATH
 		"worker timeout_ms",
 		"dest port?",
@@ -90,7 +90,7 @@ static const struct own {
 	{ "action", "enum", "one of add, edit, delete", NULL, "what is done with the records" },
 	{ "oneline", "boolean", "true or false", NULL, "a line for each record" },
 	{ "dest", "string", "IPv4 or IPv6 address, lid:N or N", NULL,
-		"whom to ask: an address (of a native InfiniBand port its GID), or a LID" },
+		"whom to ask: an address, or on a native InfiniBand port a LID (or, to connect, a GID)" },
 	{ "count", "integer", "integer from 1", "until it is interrupted",
 		"stop after so many requests" },
 	{ "interval", "seconds", "0 to 3600, 0.2 as well", "1", "wait so long between requests" },
@@ -213,11 +213,31 @@ add_command(json_t *methods, const struct command *c)
 		json_array_insert_new(methods, i, row);
 }
 
+/* A parameter that people are asked for, unless they give another in its place. */
+static void
+ask_for(json_t *methods, const char *name, const char *param, const char *instead,
+	const char *help)
+{
+	json_t *p, *method = methods_find(methods, name);
+	size_t i;
+
+	json_array_foreach(json_object_get(method, "params"), i, p)
+	{
+		if (strcmp(method_text(p, "name"), param) != 0)
+			continue;
+		json_object_set_new(p, "required", json_true());
+		json_object_set_new(p, "instead", json_string(instead));
+		json_object_set_new(p, "help", json_string(help));
+	}
+}
+
 void
 commands_add(json_t *methods)
 {
 	size_t i;
 
+	ask_for(methods, "qp_connect", "dgid", "dlid",
+		"the peer's address, or lid:N on a native InfiniBand port (--dlid does as well; with both there is a GRH)");
 	for (i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
 		add_command(methods, &commands[i]);
 }

@@ -18,7 +18,7 @@ def back_to_back():
 
 def path_to(address):
     """IP addresses are RoCE's; a number is a LID."""
-    return dict(dlid=address, dgid='::') if isinstance(address, int) else dict(dgid=gid_of(address))
+    return dict(dlid=address) if isinstance(address, int) else dict(dgid=gid_of(address))
 
 
 class PolcaPair:

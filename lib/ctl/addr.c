@@ -33,13 +33,39 @@ pick_sgid(const struct port_attr *port, const union gid *dgid)
 	return best;
 }
 
+/* Somebody must be named, in the way of the port's kind. */
+static int
+check_peer(struct rpc_call *call, const struct ah_args *a, uint16_t port)
+{
+	bool ib;
+
+	if (check_port(call, port) != 0)
+		return -EINVAL;
+	if (!gid_is_zero(&a->dgid))
+		return 0;
+	ib = link_port_attr(engine_link(call->e), port)->ib;
+	if (ib && a->dlid == 0)
+		return error_set(&call->err, EINVAL,
+			"dlid: missing, local port %u is a native InfiniBand port: give the peer's LID",
+			port);
+	if (!ib && a->dlid != 0)
+		return error_set(&call->err, EINVAL,
+			"dlid: got %u, but local port %u is a RoCE port: give dgid, the peer's address, or another port",
+			a->dlid, port);
+	if (!ib)
+		return error_set(&call->err, EINVAL,
+			"dgid: missing, local port %u is a RoCE port: give the peer's address",
+			port);
+	return 0;
+}
+
 int
 make_ah(struct rpc_call *call, const struct ah_args *a, uint16_t port, struct engine_ah *ah)
 {
 	char text[GID_STRLEN];
 	int index = a->sgid_index;
 
-	if (check_port(call, port) != 0)
+	if (check_peer(call, a, port) != 0)
 		return -EINVAL;
 	if ((a->present & AH_SGID_INDEX) == 0)
 		index = gid_is_zero(&a->dgid) ? 0 :

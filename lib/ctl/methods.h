@@ -157,9 +157,9 @@ struct ah_args {
 	{ .name = text, .type = t, .offset = (at) + offsetof(struct ah_args, field),               \
 		.size = sizeof(((struct ah_args *)0)->field), __VA_ARGS__ }
 #define AH_ROW(at, field, t, ...) AH_ROW_NAMED(at, #field, field, t, __VA_ARGS__)
-#define AH_ROWS(at, dgid_flags)                                                                    \
-	AH_ROW(at, dgid, PARAM_GID, .flags = dgid_flags,                                           \
-		.help = "the peer's address"),                                                     \
+#define AH_ROWS(at)                                                                                \
+	AH_ROW(at, dgid, PARAM_GID,                                                                \
+		.help = "the peer's address; native IB: its GID, where packets shall have a GRH"), \
 	AH_ROW(at, sgid_index, PARAM_UINT, .max = 255, .bit = AH_SGID_INDEX,                       \
 		.def_text = "the first that suits the peer's address",                             \
 		.help = "own address: index in the port's list (port_list)"),                      \

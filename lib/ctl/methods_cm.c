@@ -156,7 +156,7 @@ struct alternate_args {
 static const struct param alternate_params[] = {
 	P(struct alternate_args, connection, PARAM_UINT, .flags = PARAM_REQUIRED, .min = 1,
 		.help = CONNECTION_HELP),
-	AH_ROWS(AH, 0),
+	AH_ROWS(AH),
 	AH_ROW_NAMED(AH, "local_port", port, PARAM_UINT, .bit = AH_PORT, .max = LINK_PORTS_MAX - 1,
 		.def_text = "the connection's", .help = "local port that the path begins at"),
 	P_END,
@@ -182,8 +182,6 @@ propose(struct rpc_call *call, struct alternate_args *a)
 
 	if (rc == 0 && (a->ah.present & AH_PORT) == 0)
 		rc = port_of(call, &info, &port);
-	if (rc == 0 && gid_is_zero(&a->ah.dgid) && a->ah.dlid == 0)
-		rc = error_set(&call->err, EINVAL, "dgid, dlid: got none of them: where to");
 	if (rc == 0)
 		rc = make_ah(call, &a->ah, port, &a->to);
 	if (rc != 0)

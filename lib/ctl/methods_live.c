@@ -51,7 +51,7 @@ static const struct param_word words_mode[] = {
 };
 
 static const struct param ping_params[] = {
-	AH_ROWS(offsetof(struct ping_args, ah), 0),
+	AH_ROWS(offsetof(struct ping_args, ah)),
 	AH_ROW(offsetof(struct ping_args, ah), port, PARAM_UINT, .flags = PARAM_DEFAULT,
 		.max = LINK_PORTS_MAX - 1, .help = "local port to ask from"),
 	P(struct ping_args, mode, PARAM_ENUM, .flags = PARAM_DEFAULT, .def = LIVE_MODE_ECHO,
@@ -79,14 +79,6 @@ static const struct param ping_params[] = {
 static int
 check_args(struct rpc_call *call, const struct ping_args *a)
 {
-	if (check_port(call, a->ah.port) != 0)
-		return -EINVAL;
-	if (gid_is_zero(&a->ah.dgid) && a->ah.dlid == 0)
-		return error_set(&call->err, EINVAL, "dgid, dlid: got none of them: whom to ask");
-	if (gid_is_zero(&a->ah.dgid) && !link_port_attr(engine_link(call->e), a->ah.port)->ib)
-		return error_set(&call->err, EINVAL,
-			"dlid: got %u, but port %u is no native InfiniBand port: give dgid, or another port",
-			a->ah.dlid, a->ah.port);
 	if (a->mode != LIVE_MODE_ECHO &&
 			((a->ah.present & PING_SIZE) != 0 || a->pattern.data != NULL))
 		return error_set(&call->err, EINVAL, "size, pattern: got mode %s, allowed: echo",

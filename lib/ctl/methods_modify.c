@@ -97,7 +97,7 @@ struct modify_args {
 	struct qp_attr attr;
 };
 
-static const struct param params_ah[] = { AH_ROWS(0, 0),
+static const struct param params_ah[] = { AH_ROWS(0),
 	AH_ROW(0, port, PARAM_UINT, .max = LINK_PORTS_MAX - 1, .bit = AH_PORT,
 		.def_text = "the queue pair's", .help = HELP_PORT),
 	P_END };
@@ -229,7 +229,7 @@ struct connect_args {
 static const struct param qp_connect_params[] = {
 	P(struct connect_args, qp_num, PARAM_UINT, .flags = PARAM_REQUIRED, .max = 0xffffff,
 		.help = "our queue pair, in state RESET"),
-	AH_ROWS(0, PARAM_REQUIRED),
+	AH_ROWS(0),
 	C(dest_qp_num, PARAM_UINT, 0, .flags = PARAM_REQUIRED, .max = 0xffffff,
 		.help = HELP_DEST_QP),
 	C(rq_psn, PARAM_UINT, 0, .flags = PARAM_REQUIRED, .max = 0xffffff, .help = HELP_RQ_PSN),

@@ -83,8 +83,10 @@ resolve_ib(const struct port_attr *port, const struct engine_ah *ah, struct av *
 		uint32_t *neighbour, struct error *err)
 {
 	if (ah->dlid == 0)
-		return error_set(
-				err, EINVAL, "dlid: missing: %s is an InfiniBand port", port->name);
+		return error_set(err, EINVAL,
+				"dlid: missing: %s is a native InfiniBand port, where a GID alone "
+				"leads nowhere: give the peer's LID",
+				port->name);
 	if (ah->dlid == PORT_LID_PERMISSIVE)
 		return error_set(err, EINVAL, "dlid: got 0xffff, which is for SMPs");
 	if (port->lid == 0)

@@ -128,6 +128,18 @@ test_first_values_are_the_required_parameters(void **state)
 	gives("qp connect --dgid 10.0.0.2 17 18 --rq-psn 1",
 		"{\"qp_num\": 17, \"dgid\": \"10.0.0.2\", \"dest_qp_num\": 18, \"rq_psn\": 1}");
 	refuses("qp connect 17 10.0.0.2 18", "--rq-psn is missing");
+	/* of a native InfiniBand port a LID in the address' place, or an option of its own */
+	gives("qp connect 17 lid:0x10 18 4711",
+		"{\"qp_num\": 17, \"dlid\": 16, \"dest_qp_num\": 18, \"rq_psn\": 4711}");
+	gives("qp connect 17 18 4711 --dlid 2",
+		"{\"qp_num\": 17, \"dlid\": 2, \"dest_qp_num\": 18, \"rq_psn\": 4711}");
+	gives("qp connect 17 18 4711 --dgid fe80::2 --dlid 2",
+		"{\"qp_num\": 17, \"dgid\": \"fe80::2\", \"dlid\": 2, \"dest_qp_num\": 18,"
+		" \"rq_psn\": 4711}");
+	refuses("qp connect 17 lid: 18 4711", "dgid: got \"\", wanted a number");
+	refuses("qp connect 17 --dest-qp-num 18 --rq-psn 4711", "--dgid is missing");
+	gives("qp connect 10.0.0.2 18 4711 --qp-num 17",
+		"{\"qp_num\": 17, \"dgid\": \"10.0.0.2\", \"dest_qp_num\": 18, \"rq_psn\": 4711}");
 	refuses("qp show 17 18", "\"18\": what is it?");
 	refuses("pd create 5", "what is it?");
 	refuses("pd create --pd 5", "no option of \"pd create\"; see polca-ctl pd create --help");

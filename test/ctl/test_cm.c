@@ -315,9 +315,9 @@ test_what_connect_needs_is_said(void **state)
 	struct desk *d = *state;
 
 	assert_says(fails(d, "cm_connect", "'port': 1, 'service': 'rping'"),
-		"dgid, dlid: got none of them: whom to connect to");
+		"dgid: missing, local port 0 is a RoCE port: give the peer's address");
 	assert_says(fails(d, "cm_connect", "'dlid': 5, 'port': 1, 'service': 'rping'"),
-		"dlid: got 5, but local port 0 is no native InfiniBand port");
+		"dlid: got 5, but local port 0 is a RoCE port: give dgid");
 	assert_says(fails(d, "cm_connect", "'dgid': '10.0.0.9', 'service': 'rping'"),
 		"port, service_id: got none of them: what to connect to there");
 	assert_says(fails(d, "cm_connect", "'dgid': '10.0.0.9', 'port': 1, 'pd': 1"),
@@ -493,7 +493,8 @@ test_an_alternate_path_leaves_by_the_connections_port_unless_told(void **state)
 	assert_int_equal(ah->port, 0);
 	assert_true(json_is_true(json_object_get(
 		call(d, "cm_load_alternate", "'connection': 2, 'dgid': '10.0.0.9'"), "agreed")));
-	assert_says(fails(d, "cm_load_alternate", "'connection': 1"), "got none of them: where to");
+	assert_says(fails(d, "cm_load_alternate", "'connection': 1"), 
+		"dlid: missing, local port 1 is a native InfiniBand port");
 	assert_says(fails(d, "cm_load_alternate", "'connection': 4, 'dgid': '10.0.0.9'"),
 		"there is no connection 4");
 }

@@ -167,8 +167,9 @@ test_a_lid_is_asked_on_a_native_ib_port(void **state)
 	assert_int_equal(d->e->mad.ah.dlid, 5);
 	assert_int_equal(d->e->mad.ah.sl, 3);
 	assert_int_equal(asked(d)->pkey_index, 2);
-	assert_says(fails(d, "'dlid': 5"), "dlid: got 5, but port 0 is no native InfiniBand port");
-	assert_says(fails(d, ""), "dgid, dlid: got none of them");
+	assert_says(fails(d, "'dlid': 5"), "dlid: got 5, but local port 0 is a RoCE port: give dgid");
+	assert_says(fails(d, ""), "dgid: missing, local port 0 is a RoCE port");
+	assert_says(fails(d, "'port': 1"), "dlid: missing, local port 1 is a native InfiniBand port");
 	assert_says(fails(d, "'dgid': '10.0.0.9', 'port': 2"), "port: got 2, there are 2");
 }
 

@@ -438,6 +438,43 @@ test_the_source_address_suits_the_peers(void **state)
 		"'qp_num': %u, 'port': 2, 'dgid': '10.0.0.9', 'dest_qp_num': 17, 'rq_psn': 1", qpn);
 }
 
+/* A LID alone is enough, and needed, on a native InfiniBand port; an address on a RoCE port. */
+static void
+test_whom_to_connect_to_by_the_port_s_kind(void **state)
+{
+	struct desk *d = *state;
+	static const struct {
+		const char *to, *says;
+	} cases[] = {
+		{ "'port': 0", "dgid: missing, local port 0 is a RoCE port: give the peer's address" },
+		{ "'port': 0, 'dlid': 5", "dlid: got 5, but local port 0 is a RoCE port: give dgid" },
+		{ "'port': 1", "dlid: missing, local port 1 is a native InfiniBand port" },
+		{ "'port': 1, 'dlid': 5", NULL },
+	};
+	unsigned int i, qpn = make_qp(d);
+
+	d->e->port[1].ib = true;
+	for (i = 0; i < 4; i++) {
+		static const char *const ask = "'qp_num': %u, 'dest_qp_num': 17, 'rq_psn': 1, %s";
+
+		if (cases[i].says != NULL)
+			assert_non_null(strstr(str(call_fails(d, "qp_connect", ask, qpn,
+				cases[i].to), "message"), cases[i].says));
+		else
+			call(d, "qp_connect", ask, qpn, cases[i].to);
+	}
+	assert_int_equal(d->e->qp[0].ah.dlid, 5);
+	assert_true(gid_is_zero(&d->e->qp[0].ah.dgid));
+	call(d, "qp_modify", "'qp_num': %u, 'ah_attr': {'dlid': 6, 'port': 1}", qpn);
+	assert_int_equal(d->e->qp[0].ah.dlid, 6);
+	assert_non_null(strstr(str(call_fails(d, "qp_modify",
+		"'qp_num': %u, 'ah_attr': {'dlid': 6, 'port': 0}", qpn), "message"),
+		"local port 0 is a RoCE port"));
+	assert_non_null(strstr(str(call_fails(d, "sa_query",
+		"'record': 'node', 'dlid': 6, 'port': 0"), "message"), "local port 0 is a RoCE port"));
+	call(d, "sa_query", "'record': 'node', 'dlid': 6, 'port': 1");
+}
+
 static void
 test_qp_modify_sets_exactly_what_is_given(void **state)
 {
@@ -825,6 +862,7 @@ main(void)
 		T(test_qp_create_passes_every_attribute),
 		T(test_start_psns_are_random_24_bits_and_kept),
 		T(test_qp_connect_goes_by_init_and_rtr_to_rts),
+		T(test_whom_to_connect_to_by_the_port_s_kind),
 		T(test_a_connect_that_fails_leaves_reset),
 		T(test_the_source_address_suits_the_peers),
 		T(test_qp_modify_sets_exactly_what_is_given),

@@ -209,7 +209,8 @@ test_refusals(void **state)
 	REFUSED(ah.port = 7, "port: got 7, there are 2 ports from 0 on");
 	REFUSED(ask.qpn = 2, "qpn: got 2, managers have 0 and 1");
 	REFUSED(ask.pkey_index = 5, "pkey_index: got 5, which holds no P_Key of port0");
-	REFUSED(ah.dlid = 0, "dlid: missing: port0 is an InfiniBand port");
+	REFUSED(ah.dlid = 0, "dlid: missing: port0 is a native InfiniBand port, where a "
+		"GID alone leads nowhere: give the peer's LID");
 	REFUSED(ah.dlid = 0xFFFF, "dlid: got 0xffff, which is for SMPs");
 	REFUSED(ah.sl = 16, "sl: got 16, expected 0 to 15");
 	REFUSED(ah.src_path_bits = 1, "src_path_bits: got 1, port0 has 2^0 LIDs");

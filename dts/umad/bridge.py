@@ -87,6 +87,10 @@ class Bridge:
 
     def listen(self, path):
         self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        if os.path.exists(path):
+            if self.listener.connect_ex(path) == 0:
+                sys.exit('bridge: another one serves %s' % os.path.dirname(path))
+            os.unlink(path)  # of one that has ended
         self.listener.bind(path)
         self.listener.listen(32)
         self.poll.register(self.listener, selectors.EVENT_READ, self.accept)

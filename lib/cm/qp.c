@@ -26,6 +26,27 @@ rc_of(const struct cm_conn *c)
 	return c->cm->config.rc;
 }
 
+/*
+ * What subnet management gives the port may have changed since the path was made: the QP takes what
+ * is so now, as rc_path_changed() lets those do that have a path already.
+ */
+static void
+follow_port(const struct cm *cm, struct cm_path *path)
+{
+	const struct port_attr *port = cm_port(cm, path->av.port);
+	struct av *av = &path->av;
+
+	if (port == NULL)
+		return;
+	path->pkey = path->pkey_index < port->num_pkeys ? port->pkey[path->pkey_index] : 0;
+	if (av->encap != ENCAP_IB)
+		return;
+	av->slid = port_slid(port, path->src_path_bits);
+	av->vl = port->sl_to_vl[av->sl];
+	if (path->sgid_index < port->num_gids)
+		av->sgid = port->gid[path->sgid_index].gid;
+}
+
 static int
 to_init(struct cm_conn *c, uint32_t access, struct error *err)
 {
@@ -59,6 +80,7 @@ cm_qp_create(struct cm_conn *c, const struct cm_conn_param *param, struct error 
 	c->srq = init.srq != RC_NO_SRQ;
 	c->flow_control = init.flow_control;
 	cm_key_add(c, CM_KEY_QPN);
+	follow_port(cm, &c->path);
 	ret = to_init(c, param->access, err);
 	if (ret != 0 || c->ops->prepare == NULL)
 		return ret;
@@ -75,7 +97,6 @@ cm_qp_connect(struct cm_conn *c, struct error *err)
 {
 	struct qp_attr attr = {
 		.qp_state = QPS_RTR,
-		.av = c->path.av,
 		.neighbour = c->path.neighbour,
 		.sgid_index = c->path.sgid_index,
 		.src_path_bits = c->path.src_path_bits,
@@ -90,8 +111,11 @@ cm_qp_connect(struct cm_conn *c, struct error *err)
 		.retry_cnt = c->retry_cnt,
 		.rnr_retry = c->rnr_retry,
 	};
-	int ret = rc_qp_modify(rc_of(c), c->qpn, &attr, MASK_RTR, err);
+	int ret;
 
+	follow_port(c->cm, &c->path);
+	attr.av = c->path.av;
+	ret = rc_qp_modify(rc_of(c), c->qpn, &attr, MASK_RTR, err);
 	attr.qp_state = QPS_RTS;
 	return ret != 0 ? ret : rc_qp_modify(rc_of(c), c->qpn, &attr, MASK_RTS, err);
 }

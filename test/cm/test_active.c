@@ -520,6 +520,30 @@ test_req_waits_for_the_sink(void **state)
 	expect_state(&w->a, l[69]->id, CM_STATE_REQ_SENT);
 }
 
+/* Subnet management comes between path, REQ and REP: the QP has what the port has when it is made. */
+static void
+test_port_changes_meanwhile(void **state)
+{
+	struct world *w = *state;
+	struct rc_qp_info qp;
+	struct life *l;
+
+	w->a.port.pkey[0] = 0x7FFF; /* the path says 0xFFFF still */
+	l = start(&w->a);
+	assert_int_equal(rc_qp_query(w->a.rc, l->qpn, &qp), 0);
+	assert_int_equal(qp.attr.pkey, 0x7FFF);
+	w->a.port.lid = 9;
+	w->a.port.sl_to_vl[0] = 3;
+	w->a.port.gid[0].gid.raw[0] = 0x2A;
+	exchange(w);
+	assert_int_equal(rc_qp_query(w->a.rc, l->qpn, &qp), 0);
+	assert_int_equal(qp.attr.qp_state, QPS_RTS);
+	assert_int_equal(qp.attr.av.slid, 9);
+	assert_int_equal(qp.attr.av.vl, 3);
+	assert_int_equal(qp.attr.av.sgid.raw[0], 0x2A);
+	assert_int_equal(qp.attr.av.dlid, 2);
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, scripted_setup, world_teardown)
 
 int
@@ -551,6 +575,8 @@ main(void)
 		T(test_connect_refuses_what_it_cannot_say),
 		T(test_rep_that_our_qp_cannot_take),
 		T(test_req_waits_for_the_sink),
+		cmocka_unit_test_setup_teardown(test_port_changes_meanwhile, world_setup_ib,
+			world_teardown),
 	};
 
 	return cmocka_run_group_tests_name("cm: active", tests, NULL, NULL);

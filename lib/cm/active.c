@@ -190,9 +190,9 @@ check_rep(const struct cm_rx *rx)
 	const struct cm_rep *rep = &rx->msg.rep;
 	struct cm_conn *old;
 
-	if (cm_find(rx->cm, CM_KEY_REMOTE_ID, rep->ca_guid, rx->msg.local_id) != NULL)
+	if (cm_find(rx->cm, CM_KEY_REMOTE_ID, rep->ca_guid, rx->msg.local_id, rx->peer) != NULL)
 		return CM_REJ_DUPLICATE_ID;
-	old = cm_find(rx->cm, CM_KEY_REMOTE_QPN, rep->ca_guid, rep->qpn);
+	old = cm_find(rx->cm, CM_KEY_REMOTE_QPN, rep->ca_guid, rep->qpn, rx->peer);
 	if (old == NULL)
 		return 0;
 	cm_stale(old, rx->now);

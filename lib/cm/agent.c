@@ -25,7 +25,8 @@ static struct cm_conn *
 of_req(const struct cm_rx *rx)
 {
 	const struct cm_req *req = &rx->msg.req;
-	struct cm_conn *c = cm_find(rx->cm, CM_KEY_REMOTE_ID, req->ca_guid, rx->msg.local_id);
+	struct cm_conn *c = cm_find(rx->cm, CM_KEY_REMOTE_ID, req->ca_guid, rx->msg.local_id,
+		rx->peer);
 
 	if (c == NULL || c->active || c->tid != rx->msg.tid || c->remote_qpn != req->qpn ||
 			c->sq_psn != req->psn)
@@ -41,6 +42,11 @@ of_ids(const struct cm_rx *rx)
 
 	if (c == NULL)
 		return NULL;
+	/* IDs can be hit on by trying: nobody but the peer ends a connection */
+	if (!cm_is_peer(c, rx->peer)) {
+		cm_count(rx->cm, wrong_peer);
+		return NULL;
+	}
 	/* who disconnects what we do not know to stand yet may do so (cm.md 6: no context) */
 	if (!(c->keyed & 1u << CM_KEY_REMOTE_ID))
 		return rx->msg.type == CM_DREQ ? NULL : c;
@@ -56,7 +62,8 @@ of_rej(const struct cm_rx *rx)
 	const struct cm_rej *rej = &rx->msg.rej;
 
 	if (rej->reason == CM_REJ_TIMEOUT && rx->msg.remote_id == 0 && rej->ari_len >= 8)
-		return cm_find(rx->cm, CM_KEY_REMOTE_ID, get_be64(rej->ari), rx->msg.local_id);
+		return cm_find(rx->cm, CM_KEY_REMOTE_ID, get_be64(rej->ari), rx->msg.local_id,
+			rx->peer);
 	return of_ids(rx);
 }
 

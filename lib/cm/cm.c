@@ -90,6 +90,10 @@ migrated(struct cm_conn *c)
 	c->alternate = path;
 	c->alternate.present = false;
 	c->alternate_timeout = timeout;
+	/* a DREQ by the path that has failed would never arrive */
+	c->to.av = c->path.av;
+	c->to.neighbour = c->path.neighbour;
+	c->to.pkey = c->path.pkey;
 }
 
 static void
@@ -118,6 +122,8 @@ work(struct cm_conn *c, uint64_t now)
 		migrated(c);
 	else if (bit == CM_WORK_QP_ERROR)
 		qp_failed(c, now);
+	else if (bit == CM_WORK_RELEASE)
+		cm_release(c);
 	return true;
 }
 
@@ -156,13 +162,13 @@ cm_qp_event(struct cm *cm, const struct event *ev)
 	for (i = 0; i < RTE_DIM(works); i++) {
 		if (works[i].type != ev->type)
 			continue;
-		c = cm_find(cm, CM_KEY_QPN, 0, ev->element);
+		c = cm_find(cm, CM_KEY_QPN, 0, ev->element, NULL);
 		if (c != NULL && c->state != CM_STATE_TIMEWAIT)
 			cm_want(c, works[i].work);
 	}
 	if (ev->type != EVENT_PATH_MIG_ERR)
 		return;
-	c = cm_find(cm, CM_KEY_QPN, 0, ev->element);
+	c = cm_find(cm, CM_KEY_QPN, 0, ev->element, NULL);
 	if (c != NULL)
 		c->alternate.present = false;
 }
@@ -182,7 +188,7 @@ cm_get(const struct cm *cm, cm_id id, uint64_t now, struct cm_info *info)
 cm_id
 cm_of_qp(const struct cm *cm, uint32_t qpn)
 {
-	const struct cm_conn *c = cm_find(cm, CM_KEY_QPN, 0, qpn);
+	const struct cm_conn *c = cm_find(cm, CM_KEY_QPN, 0, qpn, NULL);
 
 	return c != NULL ? c->id : 0;
 }
@@ -190,7 +196,7 @@ cm_of_qp(const struct cm *cm, uint32_t qpn)
 bool
 cm_next(const struct cm *cm, uint32_t *cursor, uint64_t now, struct cm_info *info)
 {
-	while (*cursor < cm->limits.max_connections) {
+	while (*cursor < cm->high) {
 		const struct cm_conn *c = &cm->conns[(*cursor)++];
 
 		if (c->id == 0)

@@ -289,7 +289,7 @@ int cm_load_alternate(struct cm *cm, cm_id id, const struct cm_path *path, uint6
  */
 void cm_qp_event(struct cm *cm, const struct event *ev);
 
-/** Send what waits for the sink, act on QP events. @return how many of both */
+/** Send what waits for the sink, act on QP events, forget what is over. @return how many of all */
 unsigned int cm_run(struct cm *cm, uint64_t now, unsigned int budget);
 bool cm_pending(const struct cm *cm);
 
@@ -313,6 +313,7 @@ bool cm_next(const struct cm *cm, uint32_t *cursor, uint64_t now, struct cm_info
 	X(retries, "messages sent again")                                                          \
 	X(malformed, "messages dropped: impossible values")                                        \
 	X(unmatched, "messages of no connection")                                                  \
+	X(wrong_peer, "messages about a connection from an address that is not its peer's")        \
 	X(half_open_limit, "requests dropped: too many are half open")                             \
 	X(half_open_evicted, "half-open connections ended for newer ones of the same peer")        \
 	X(no_resources, "requests rejected or not made for want of a QP or place")                 \

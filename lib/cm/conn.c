@@ -10,8 +10,16 @@
 #include "cm/private.h"
 
 void
+cm_be_patient(struct cm_conn *c, uint64_t now)
+{
+	c->patience = now + cm_time(c->cm, CM_PEER_MS_MAX);
+}
+
+void
 cm_set_timer(struct cm_conn *c, uint64_t deadline)
 {
+	if (c->half_open)
+		deadline = RTE_MIN(deadline, c->patience);
 	timer_arm(c->cm->config.wheel, &c->timer, deadline);
 }
 

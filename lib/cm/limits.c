@@ -25,6 +25,24 @@ address_of(const struct mad_peer *to)
 	return addr;
 }
 
+/* On the own subnet packets of one peer may have a GRH or not: its LID then. */
+static bool
+same_address(const struct av *a, const struct av *b)
+{
+	if ((a->encap == ENCAP_IB) != (b->encap == ENCAP_IB))
+		return false;
+	if (a->encap != ENCAP_IB || (a->grh && b->grh))
+		return gid_equal(&a->dgid, &b->dgid);
+	return a->dlid == b->dlid;
+}
+
+bool
+cm_is_peer(const struct cm_conn *c, const struct mad_peer *from)
+{
+	return same_address(&c->to.av, &from->av) || same_address(&c->path.av, &from->av) ||
+		same_address(&c->alternate.av, &from->av);
+}
+
 static struct cm_peer **
 bucket_of(const struct cm *cm, const union gid *addr)
 {

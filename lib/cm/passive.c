@@ -41,20 +41,23 @@ refuse_reason(const struct cm_rx *rx, uint16_t reason)
 	refuse(rx, &r);
 }
 
-/* cm.md 6: one comm ID, one QP of a peer belong to one connection. */
+/*
+ * cm.md 6: one comm ID, one QP of a peer belong to one connection. Of a peer by GUID and address (a
+ * choice): else anybody who knows the GUID could end others' connections, or keep their QPNs.
+ */
 static bool
 is_fresh(const struct cm_rx *rx)
 {
 	const struct cm_req *req = &rx->msg.req;
 	struct cm_conn *old;
 
-	old = cm_find(rx->cm, CM_KEY_REMOTE_QPN, req->ca_guid, req->qpn);
+	old = cm_find(rx->cm, CM_KEY_REMOTE_QPN, req->ca_guid, req->qpn, rx->peer);
 	if (old != NULL) {
 		refuse_reason(rx, CM_REJ_STALE);
 		cm_stale(old, rx->now);
 		return false;
 	}
-	if (cm_find(rx->cm, CM_KEY_REMOTE_ID, req->ca_guid, rx->msg.local_id) != NULL) {
+	if (cm_find(rx->cm, CM_KEY_REMOTE_ID, req->ca_guid, rx->msg.local_id, rx->peer) != NULL) {
 		refuse_reason(rx, CM_REJ_DUPLICATE_ID);
 		return false;
 	}
@@ -94,6 +97,7 @@ new_conn(const struct cm_rx *rx, const struct cm_request *req)
 	cm_key_add(c, CM_KEY_REMOTE_ID);
 	cm_key_add(c, CM_KEY_REMOTE_QPN);
 	cm_half_open_add(c);
+	cm_be_patient(c, rx->now);
 	return c;
 }
 
@@ -194,6 +198,7 @@ send_rep(struct cm_conn *c, const struct cm_conn_param *param, uint64_t now)
 	};
 
 	c->state = CM_STATE_REP_SENT;
+	cm_be_patient(c, now);
 	cm_ask(c, &m, c->dreq_interval, now);
 }
 
@@ -275,6 +280,7 @@ cm_passive_req_again(struct cm_conn *c, struct cm_rx *rx)
 	if (c->state == CM_STATE_MRA_REQ_SENT)
 		return;
 	c->state = CM_STATE_MRA_REQ_SENT;
+	cm_be_patient(c, rx->now);
 	cm_set_timer(c, rx->now + cm_time(c->cm, cm_ms(CM_MRA_SERVICE_TIMEOUT)));
 }
 

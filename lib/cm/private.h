@@ -53,6 +53,7 @@ struct cm_peer {
 #define CM_WORK_COMM_EST 0x2
 #define CM_WORK_MIGRATED 0x4
 #define CM_WORK_QP_ERROR 0x8
+#define CM_WORK_RELEASE  0x10 /* TIMEWAIT is over: many may be at once, and each takes its time */
 
 struct cm_conn {
 	struct cm *cm;
@@ -75,6 +76,7 @@ struct cm_conn {
 	struct cm_peer *peer;
 
 	struct timer timer;
+	uint64_t patience; /* half open: the time by which the peer has answered, or is given up */
 	uint64_t interval; /* until .mad is sent again, time units */
 	uint64_t dreq_interval;
 	uint8_t retries_left;
@@ -148,6 +150,7 @@ struct cm {
 	uint32_t mask;
 	uint32_t used;
 	uint32_t half_open;
+	uint32_t high; /* no place from here on was ever taken */
 	struct cm_conn_list work;
 	struct cm_peer *peers;
 	struct cm_peer *peer_free;
@@ -188,14 +191,19 @@ struct cm_conn *cm_conn_new(struct cm *cm, const struct mad_peer *to, uint64_t n
 void cm_conn_free(struct cm_conn *c);
 /* By our ID, or NULL. */
 struct cm_conn *cm_conn_of(const struct cm *cm, cm_id id);
-struct cm_conn *cm_find(const struct cm *cm, enum cm_key key, uint64_t guid, uint32_t number);
-/* The fields of the key are set, and nobody has them. */
+/* With this peer, if .from is not NULL: who else names its GUID is another. */
+struct cm_conn *cm_find(const struct cm *cm, enum cm_key key, uint64_t guid, uint32_t number,
+	const struct mad_peer *from);
+/* The fields of the key are set, and no other connection with this peer has them. */
 void cm_key_add(struct cm_conn *c, enum cm_key key);
 void cm_key_remove(struct cm_conn *c, enum cm_key key);
 void cm_want(struct cm_conn *c, uint8_t work);
 void cm_unwant(struct cm_conn *c, uint8_t work);
 
 /* --- limits.c --- */
+
+/* Is it the connection's peer who says so: by an address that messages or packets go to? */
+bool cm_is_peer(const struct cm_conn *c, const struct mad_peer *from);
 
 struct cm_peer *cm_peer_get(struct cm *cm, const struct mad_peer *to);
 void cm_peer_put(struct cm *cm, struct cm_peer *p);
@@ -270,6 +278,8 @@ uint16_t cm_request_check(struct cm_rx *rx, struct cm_request *req, struct cm_re
 /* --- conn.c: the way of a connection --- */
 
 void cm_fill_info(const struct cm_conn *c, uint64_t now, struct cm_info *info);
+/* Half open, and not for us to move: a minute from here. */
+void cm_be_patient(struct cm_conn *c, uint64_t now);
 void cm_set_timer(struct cm_conn *c, uint64_t deadline);
 void cm_establish(struct cm_conn *c, const uint8_t *private_data, uint8_t len, uint64_t now);
 /* The user is told, once. The QP is in ERR by then. */
@@ -289,7 +299,8 @@ cm_time(const struct cm *cm, uint32_t ms)
 }
 /*
  * A wait that the peer chose. Codes go up to hours: no stranger gets more than about a minute of a
- * place here (a choice; QPNs rest in lib/rc beyond that).
+ * place here (a choice; QPNs rest in lib/rc beyond that), which is what Linux gives for all its
+ * retries. That holds for the retries together too, and for MRAs, while a connection is half open.
  */
 #define CM_PEER_MS_MAX (1u << 16)
 static inline uint64_t

@@ -39,11 +39,19 @@ check_qpn(struct cm_rx *rx, struct cm_request *req, struct cm_refusal *r)
 	return refuse(r, CM_REJ_UNSUPPORTED);
 }
 
+/*
+ * RoCE (a choice): data go to where the REQ came from. Who names another GID would have us send to
+ * somebody who has asked for nothing, and by the MAC of who has.
+ */
 static bool
 check_primary(struct cm_rx *rx, struct cm_request *req, struct cm_refusal *r)
 {
-	uint16_t reason = cm_path_back(rx, &rx->msg.req.primary, &req->path);
+	const struct cm_msg_path *m = &rx->msg.req.primary;
+	const struct av *from = &rx->peer->av;
+	uint16_t reason = cm_path_back(rx, m, &req->path);
 
+	if (from->encap != ENCAP_IB && !gid_equal(&m->local_gid, &from->dgid))
+		return refuse(r, CM_REJ_INVALID_GID);
 	return reason == 0 || refuse(r, reason);
 }
 

@@ -115,6 +115,7 @@ cm_conn_new(struct cm *cm, const struct mad_peer *to, uint64_t now)
 	c->peer = p;
 	p->connections++;
 	cm->used++;
+	cm->high = RTE_MAX(cm->high, c->index + 1);
 	c->id = cm_id_make(c);
 	c->to = *to;
 	c->opened = now;
@@ -159,14 +160,15 @@ bucket_of(const struct cm *cm, enum cm_key key, const uint64_t word[2])
 }
 
 struct cm_conn *
-cm_find(const struct cm *cm, enum cm_key key, uint64_t guid, uint32_t number)
+cm_find(const struct cm *cm, enum cm_key key, uint64_t guid, uint32_t number,
+	const struct mad_peer *from)
 {
 	uint64_t want[2] = { guid, number }, has[2];
 	struct cm_conn *c;
 
 	for (c = *bucket_of(cm, key, want); c != NULL; c = c->chain[key]) {
 		key_of(c, key, has);
-		if (has[0] == want[0] && has[1] == want[1])
+		if (has[0] == want[0] && has[1] == want[1] && (from == NULL || cm_is_peer(c, from)))
 			return c;
 	}
 	return NULL;

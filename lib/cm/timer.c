@@ -11,7 +11,7 @@ typedef void (*expire_fn)(struct cm_conn *c, uint64_t now);
 static bool
 try_again(struct cm_conn *c, uint64_t now)
 {
-	if (c->retries_left == 0)
+	if (c->retries_left == 0 || (c->half_open && now >= c->patience))
 		return false;
 	c->retries_left--;
 	cm_set_timer(c, now + c->interval);
@@ -55,7 +55,7 @@ static void
 expire_timewait(struct cm_conn *c, uint64_t now)
 {
 	RTE_SET_USED(now);
-	cm_release(c);
+	cm_want(c, CM_WORK_RELEASE);
 }
 
 static const expire_fn expiries[CM_STATES] = {

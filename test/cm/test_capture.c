@@ -79,12 +79,13 @@ replay(struct world *w, const struct exchange *e, unsigned int i)
 static void
 replay_for(struct world *w, const struct cm_msg *captured, const struct life *l)
 {
+	const union gid client = gid_from_ipv4((const uint8_t[]){ 10, 99, 0, 2 });
 	struct cm_msg m = *captured;
 
 	m.remote_id = l->id;
 	if (m.type == CM_DREQ)
 		m.dreq.qpn = l->qpn;
-	peer_say(w, &m);
+	peer_say_as(w, &m, &client);
 }
 
 static struct world *

@@ -97,7 +97,7 @@ test_established_ones_leave_room(void **state)
 		req_from(w, 7, i);
 		rtu.remote_id = last_life(&w->a)->id;
 		rtu.local_id = 7u << 16 | i;
-		peer_say(w, &rtu);
+		peer_say_from(w, &rtu, 7);
 	}
 	assert_int_equal(w->a.established, 6);
 	assert_int_equal(counters_of(&w->a).half_open_limit, 0);
@@ -133,6 +133,67 @@ test_connections_per_peer(void **state)
 	assert_int_equal(counters_of(&w->a).no_resources, 1);
 	req_from(w, 8, 0);
 	expect_messages(&w->a, "REP");
+}
+
+/* MRAs and long intervals buy no more than a minute in all: 2^16 ms, all that Linux's retries take */
+static void
+test_half_open_for_a_minute_at_most(void **state)
+{
+	struct world *w = limited(state, 64, 64, 64);
+	struct cm_msg req, mra = { .type = CM_MRA, .local_id = PEER_ID,
+		.mra = { .answers = CM_ANSWERS_REP, .service_timeout = 31 } };
+	struct life *l, *patient;
+	unsigned int i;
+
+	peer_req(w, &req);
+	req.req.local_response_timeout = 23; /* 32.8 s, 16 times */
+	peer_say(w, &req);
+	l = last_life(&w->a);
+	req.local_id++;
+	req.req.qpn++;
+	peer_say(w, &req);
+	patient = last_life(&w->a);
+	for (i = 0; i < 65; i++) {
+		pass(w, SECOND);
+		mra.remote_id = patient->id;
+		mra.local_id = req.local_id;
+		peer_say(w, &mra);
+	}
+	expect_state(&w->a, l->id, CM_STATE_REP_SENT);
+	expect_state(&w->a, patient->id, CM_STATE_MRA_REP_RCVD);
+	pass(w, 536 * MS);
+	expect_log(l, "request prepare timeout released");
+	expect_log(patient, "request prepare timeout released");
+	expect_nothing_left(&w->a);
+}
+
+/* what TIMEWAIT has held is given back in slices, whatever ends at once */
+static void
+test_many_are_forgotten_in_turns(void **state)
+{
+	struct world *w = limited(state, 64, 64, 64);
+	struct cm_msg m = { .type = CM_RTU };
+	unsigned int i;
+
+	for (i = 0; i < 30; i++) {
+		req_from(w, 7, i);
+		m = (struct cm_msg){ .type = CM_RTU, .remote_id = last_life(&w->a)->id,
+			.local_id = 7u << 16 | i };
+		peer_say_from(w, &m, 7);
+		m.type = CM_DREQ;
+		m.dreq.qpn = last_life(&w->a)->qpn;
+		peer_say_from(w, &m, 7);
+	}
+	assert_int_equal(w->a.ended, 30);
+	w->now += 10 * SECOND;
+	timer_wheel_run(w->a.wheel, w->now);
+	assert_int_equal(w->a.released, 0);
+	assert_int_equal(cm_run(w->a.cm, w->now, 8), 8);
+	assert_int_equal(w->a.released, 8);
+	assert_true(cm_pending(w->a.cm));
+	run(&w->a);
+	assert_int_equal(w->a.released, 30);
+	expect_nothing_left(&w->a);
 }
 
 /* random IDs from many addresses: what stands goes on, and new ones come after the flood */
@@ -334,6 +395,8 @@ main(void)
 		N(test_established_ones_leave_room),
 		N(test_refused_ones_leave_room),
 		N(test_connections_per_peer),
+		N(test_half_open_for_a_minute_at_most),
+		N(test_many_are_forgotten_in_turns),
 		N(test_flood_of_reqs),
 		N(test_flood_without_listener),
 		N(test_pool_is_the_limit),

@@ -368,6 +368,39 @@ test_migrated(void **state)
 	assert_false(info_of(a).alternate.present);
 }
 
+/* what ends it goes by the path that works, and is taken by it */
+static void
+test_messages_follow_the_migration(void **state)
+{
+	const union gid second = second_gid();
+	struct world *w = *state;
+	struct event ev = { .type = EVENT_PATH_MIG };
+	struct cm_msg dreq;
+	struct packet pkt;
+	struct life *a, *b;
+
+	give_b_two(w);
+	establish(w, &a, &b);
+	load(w, a);
+	exchange(w);
+	ev.element = a->qpn;
+	cm_qp_event(w->a.cm, &ev);
+	ev.element = b->qpn;
+	cm_qp_event(w->b.cm, &ev);
+	run(&w->a);
+	run(&w->b);
+	skip_messages(&w->a);
+	disconnect(a);
+	dreq = next_message(&w->a, CM_DREQ);
+	assert_int_equal(dreq.remote_id, b->id);
+	world_parse(&w->a, world_frame(&w->a, w->a.sent - 1), &pkt);
+	assert_true(gid_equal(&pkt.dgid, &second));
+	exchange(w);
+	expect_state(&w->a, a->id, CM_STATE_TIMEWAIT);
+	expect_state(&w->b, b->id, CM_STATE_TIMEWAIT);
+	assert_int_equal(counters_of(&w->a).retries, 0);
+}
+
 static void
 test_alternate_path_fails(void **state)
 {
@@ -405,6 +438,7 @@ main(void)
 		T(test_alternate_path_of_the_req),
 		S(test_peer_without_migration),
 		T(test_migrated),
+		T(test_messages_follow_the_migration),
 		T(test_alternate_path_fails),
 	};
 

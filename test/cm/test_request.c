@@ -110,13 +110,51 @@ test_gids(void **state)
 	say_and_be_rejected(w, &req, CM_REJ_INVALID_GID);
 	req = good;
 	memset(&req.req.primary.local_gid, 0, sizeof(union gid));
+	req.req.primary.subnet_local = false;
+	say_and_be_rejected(w, &req, CM_REJ_INVALID_GID);
+	req = good;
+	memset(&req.req.primary.remote_gid, 0, sizeof(union gid));
+	req.req.primary.subnet_local = false;
 	say_and_be_rejected(w, &req, CM_REJ_INVALID_GID);
 	if (w->ib)
 		return;
+	/* Ethernet knows no LIDs */
+	req.req.primary.subnet_local = true;
+	say_and_be_rejected(w, &req, CM_REJ_INVALID_GID);
+	/* data would go to somebody who has not asked */
+	req = good;
+	req.req.primary.local_gid.raw[15] = 9;
+	say_and_be_rejected(w, &req, CM_REJ_INVALID_GID);
 	/* an IPv6 peer of an IPv4 address of ours */
 	req = good;
 	req.req.primary.local_gid.raw[0] = 0x20;
 	say_and_be_rejected(w, &req, CM_REJ_INVALID_GID);
+}
+
+/* cm.md 2: within a native IB subnet LIDs will do */
+static void
+test_lids_without_gids(void **state)
+{
+	struct world *w = *state;
+	struct cm_msg req, wrong;
+
+	peer_req(w, &req);
+	req.req.primary.subnet_local = true;
+	memset(&req.req.primary.local_gid, 0, sizeof(union gid));
+	memset(&req.req.primary.remote_gid, 0, sizeof(union gid));
+	wrong = req;
+	wrong.req.primary.remote_lid = 3;
+	say_and_be_rejected(w, &wrong, CM_REJ_INVALID_LID);
+	wrong = req;
+	wrong.req.primary.local_lid = 0;
+	say_and_be_rejected(w, &wrong, CM_REJ_INVALID_LID);
+	peer_say(w, &req);
+	expect_messages(&w->a, "REP");
+	assert_int_equal(w->a.request.path.av.slid, 1);
+	assert_int_equal(w->a.request.path.av.dlid, 2);
+	assert_false(w->a.request.path.av.grh);
+	assert_true(gid_equal(&w->a.request.path.av.sgid, &w->a.port.gid[0].gid));
+	assert_true(gid_is_zero(&w->a.request.path.av.dgid));
 }
 
 static void
@@ -473,6 +511,7 @@ main(void)
 		T(test_path_mtu),
 		T(test_gids),
 		IB(test_gids),
+		IB(test_lids_without_gids),
 		T(test_rate),
 		IB(test_lids_on_native_ib),
 		IB(test_sl_and_hops_on_native_ib),

@@ -177,6 +177,7 @@ void peer_rep(struct world *w, struct cm_msg *m, const struct cm_msg *req);
 void peer_say(struct world *w, const struct cm_msg *m); /* arrives; answers are sent */
 void peer_say_raw(struct world *w, const uint8_t *mad);
 void peer_say_from(struct world *w, const struct cm_msg *m, uint8_t host); /* 10.0.0.host */
+void peer_say_as(struct world *w, const struct cm_msg *m, const union gid *sgid);
 /* Plain messages of the two IDs. */
 void peer_answer(struct world *w, enum cm_message type, cm_id ours);
 void peer_rej(struct world *w, cm_id ours, uint32_t theirs, uint16_t reason);

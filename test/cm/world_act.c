@@ -311,6 +311,17 @@ peer_say_from(struct world *w, const struct cm_msg *m, uint8_t host)
 }
 
 void
+peer_say_as(struct world *w, const struct cm_msg *m, const union gid *sgid)
+{
+	struct av av = world_av(&w->b);
+	uint8_t mad[MAD_LEN];
+
+	av.sgid = *sgid;
+	cm_msg_encode(m, mad);
+	peer_mad(w, &av, mad);
+}
+
+void
 peer_req(struct world *w, struct cm_msg *m)
 {
 	static uint8_t private_data[CM_RDMA_LEN];

@@ -103,7 +103,10 @@ class IbWay:
         self.station.tx(mad, 1, **kw)
 
     def receive(self, timeout):
+        """The next MAD, or None; data packets are for nobody here."""
         p = self.station.maybe(timeout)
+        while p is not None and p.mad is None:
+            p = self.station.maybe(timeout)
         if p is None:
             return None
         assert (p.dqp, p.sqp, p.qkey, p.slid, p.dlid) == (

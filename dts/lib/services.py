@@ -5,16 +5,28 @@
 from conn import wait_until
 from rpc import RpcError
 
-RESTING = ('TIMEWAIT', 'DREQ_SENT')
+
+def paged(polca, method, key):
+    rows, cursor = [], 0
+    while cursor is not None:
+        page = polca.rpc(method, cursor=cursor)
+        rows, cursor = rows + page[key], page['cursor']
+    return rows
 
 
 def connections(polca):
     """All of them: dicts by connection."""
-    rows, cursor = [], 0
-    while cursor is not None:
-        page = polca.rpc('cm_list', cursor=cursor)
-        rows, cursor = rows + page['connections'], page['cursor']
-    return {r['connection']: r for r in rows}
+    return {r['connection']: r for r in paged(polca, 'cm_list', 'connections')}
+
+
+def services(polca):
+    """All of them: listeners, and those that drive connections of ours."""
+    return paged(polca, 'service_list', 'services')
+
+
+def driver(polca, connection):
+    """The service that drives a connection of ours."""
+    return next(r for r in services(polca) if r.get('connection') == connection)
 
 
 def established(polca):
@@ -29,8 +41,7 @@ class Service:
 
     def show(self):
         """Its row of service_list; None when it is gone."""
-        return next((r for r in self.polca.rpc('service_list')['services']
-                     if r['service'] == self.id), None)
+        return next((r for r in services(self.polca) if r['service'] == self.id), None)
 
     def wait(self, timeout=30, **counters):
         """Until its counters are these."""
@@ -66,8 +77,3 @@ class Services:
         s = Service(self.polca, self.polca.rpc('cm_listen', kind=kind, port=port, **config))
         self.made.append(s)
         return s
-
-
-def client(polca, service_id):
-    """The row of service_list of a connection of ours."""
-    return next(r for r in polca.rpc('service_list')['services'] if r['name'] == service_id)

@@ -9,6 +9,7 @@ import cmwire
 from cmpeer import Asking, DREP, DREQ, POLCA_IP, REJ, REQ, RTU, STATION_IP, STATION_IP6
 from conn import wait_until
 from rpc import RpcError
+from services import driver
 
 PORT = 4711
 # a REQ comes again after twice the path's 64 ms and the peer's 128 ms: 256 ms
@@ -252,8 +253,7 @@ def test_peer_disconnects_in_mid_transfer(wire, peer, ask):
     answer = asking.result()
 
     def row():
-        return next(r for r in wire.polca.rpc('service_list')['services']
-                    if r.get('connection') == answer['connection'])
+        return driver(wire.polca, answer['connection'])
     c.data.ack(c.data.rx().psn, 1)
     wait_until(lambda: row()['messages_out'])
     c.disconnect()

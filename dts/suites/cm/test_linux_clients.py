@@ -118,7 +118,6 @@ def test_two_hundred_in_a_row(listen, guest):
         assert job.wait(200).status == 0
     # the program does not wait until its last ACK is on its way
     s.wait(established=200, messages_in=200, refused=0, connections=0)
-    assert not [c for c in connections(s.polca).values() if c['service'] == s.name]
 
 
 def test_what_the_list_says(listen, polca, guest):

@@ -11,7 +11,7 @@ import pytest
 
 from conn import wait_until
 from lab import GUEST_IP, POLCA_IP
-from services import Services, connections, established
+from services import Services, connections, driver, established
 
 CAPTURE = ''
 PORT = 7174
@@ -66,8 +66,7 @@ def test_server_is_killed(polca, guest, kill_all):
     c = polca.rpc('cm_connect', dgid=GUEST_IP, port=7175, service='rping', count=1000000)
 
     def row():
-        return next(r for r in polca.rpc('service_list')['services']
-                    if r.get('connection') == c['connection'])
+        return driver(polca, c['connection'])
     wait_until(lambda: row()['exchanges'] > 20, timeout=30)
     kill_all()
     wait_until(lambda: row()['state'] == 'ENDED' and not connections(polca), timeout=60)

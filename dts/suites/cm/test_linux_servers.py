@@ -7,7 +7,7 @@ import pytest
 from conn import wait_until
 from lab import GUEST_IP, GUEST_IP6
 from rpc import RpcError
-from services import connections
+from services import connections, driver
 
 CAPTURE = ''
 TEST_SECONDS = 240
@@ -28,12 +28,6 @@ def serve(guest):
         return job
     yield start
     guest.check('killall -q -9 rping ucmatose rdma_server rstream; true')
-
-
-def driver(polca, connection):
-    """The row of the service that drives a connection of ours."""
-    return next(r for r in polca.rpc('service_list')['services']
-                if r.get('connection') == connection)
 
 
 def done(polca, connection, timeout=60):

@@ -55,6 +55,11 @@ check_attachment(const struct config *c, unsigned int i, struct error *err)
 				"\"%s\"",
 				i, p->link.back_to_back, peer, c->port[peer].link.back_to_back,
 				p->link.name);
+	if (c->port[peer].encapsulation != p->encapsulation)
+		return error_set(err, EINVAL,
+				"ports[%u].encapsulation: differs from that of ports[%d], its other "
+				"end: expected the same, or they would not understand each other",
+				i, peer);
 	return 0;
 }
 
@@ -103,6 +108,22 @@ check_unique(const struct config *c, unsigned int port, unsigned int i, struct e
 	return 0;
 }
 
+/* One route for a LID. */
+static int
+check_lids(const struct link_port_config *p, unsigned int port, struct error *err)
+{
+	unsigned int i, k;
+
+	for (i = 1; i < p->num_lids; i++)
+		for (k = 0; k < i; k++)
+			if (p->lids[k].lid == p->lids[i].lid)
+				return error_set(err, EINVAL,
+						"ports[%u].ib.lids[%u].lid: got %u, which "
+						"ports[%u].ib.lids[%u] has already",
+						port, i, p->lids[i].lid, port, k);
+	return 0;
+}
+
 /* LIDs instead of addresses; and LIDs for RoCE would mean nothing. */
 static int
 check_ib(const struct config_port *p, unsigned int i, struct error *err)
@@ -132,7 +153,7 @@ check_ib(const struct config_port *p, unsigned int i, struct error *err)
 				"ports[%u].ib.active: got true, but ports[%u].ib.lid is missing: "
 				"nobody could reach the port",
 				i, i);
-	return 0;
+	return check_lids(&p->link, i, err);
 }
 
 static int

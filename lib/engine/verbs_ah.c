@@ -89,6 +89,10 @@ resolve_ib(const struct port_attr *port, const struct engine_ah *ah, struct av *
 				port->name);
 	if (ah->dlid == PORT_LID_PERMISSIVE)
 		return error_set(err, EINVAL, "dlid: got 0xffff, which is for SMPs");
+	if (ah->dlid >= PORT_LID_MULTICAST)
+		return error_set(err, EINVAL,
+				"dlid: got 0x%04x, a multicast LID, expected 0x0001 to 0xbfff",
+				ah->dlid);
 	if (port->lid == 0)
 		return error_set(err, EINVAL,
 				"port: %s has no LID yet: no subnet manager has been there (or set "

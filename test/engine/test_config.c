@@ -194,6 +194,10 @@ test_ports_must_agree(void **state)
 	refused("{\"ports\": [{\"name\": \"a\", \"device\": \"net_null0\"}, "
 		"{\"name\": \"a\", \"device\": \"net_null1\"}]}",
 			"ports[1].name: got \"a\", which ports[0] has already");
+	refused("{\"ports\": [{\"name\": \"a\", \"back_to_back\": \"b\", \"encapsulation\": \"ib\"}, "
+		"{\"name\": \"b\", \"back_to_back\": \"a\"}]}",
+			"ports[0].encapsulation: differs from that of ports[1], its other end: "
+			"expected the same, or they would not understand each other");
 	refused("{\"eal\": {\"multi_process\": true}, " PORTS "}",
 			"eal.multi_process: got true, but eal.hugepages is false: only hugepages "
 			"can be shared");
@@ -436,6 +440,10 @@ test_native_ib_port_must_make_sense(void **state)
 	refused(IB("\"vls\": 3"),
 			"ports[0].ib.vls: got 3, expected a power of two from 1 to 8");
 	refused(IB("\"lids\": [{\"lid\": 1}]"), "ports[0].ib.lids[0].mac: missing");
+	refused(IB("\"lids\": [{\"lid\": 7, \"mac\": \"02:00:00:00:00:02\"}, "
+		   "{\"lid\": 5, \"mac\": \"02:00:00:00:00:03\"}, "
+		   "{\"lid\": 7, \"mac\": \"02:00:00:00:00:04\"}]"),
+			"ports[0].ib.lids[2].lid: got 7, which ports[0].ib.lids[0] has already");
 	refused(IB("\"sm\": {\"state\": \"slave\"}"),
 			"ports[0].ib.sm.state: got \"slave\", expected one of \"not_active\", "
 			"\"discovering\", \"standby\", \"master\"");

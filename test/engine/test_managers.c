@@ -212,6 +212,8 @@ test_refusals(void **state)
 	REFUSED(ah.dlid = 0, "dlid: missing: port0 is a native InfiniBand port, where a "
 		"GID alone leads nowhere: give the peer's LID");
 	REFUSED(ah.dlid = 0xFFFF, "dlid: got 0xffff, which is for SMPs");
+	REFUSED(ah.dlid = 0xFFFE, "dlid: got 0xfffe, a multicast LID, expected 0x0001 to 0xbfff");
+	REFUSED(ah.dlid = 0xC000, "dlid: got 0xc000, a multicast LID, expected 0x0001 to 0xbfff");
 	REFUSED(ah.sl = 16, "sl: got 16, expected 0 to 15");
 	REFUSED(ah.src_path_bits = 1, "src_path_bits: got 1, port0 has 2^0 LIDs");
 	REFUSED((ask.qpn = 0, ah.dlid = 0xC000), "dlid: got 0xc000, expected 0x0001 to 0xbfff");

@@ -50,6 +50,9 @@ void services_watch(struct engine *e, uint64_t now);
 /** A service for one connection of ours, on @p worker; it stays until service_done(). */
 int service_client(struct engine *e, const struct svc_config *config, unsigned int worker,
 	unsigned int *place, struct error *err);
+/** The service that has this number, as @p has says (svc_has_pd(), svc_has_cq()), or NULL. */
+const struct svc *service_that(const struct engine *e, bool (*has)(const struct svc *, uint32_t),
+	uint32_t number);
 /** On its worker: struct svc_worker of a place. */
 struct svc_worker *service_here(const struct worker *w, unsigned int place);
 /** Its connection, 0: there is none and will be none. It goes when that has gone. */

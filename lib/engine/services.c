@@ -176,6 +176,17 @@ find(struct engine *e, uint32_t id)
 	return NULL;
 }
 
+const struct svc *
+service_that(const struct engine *e, bool (*has)(const struct svc *, uint32_t), uint32_t number)
+{
+	const struct service *s = e->services;
+
+	for (; s != NULL && s < e->services + ENGINE_SERVICE_PLACES; s++)
+		if (s->svc != NULL && has(s->svc, number))
+			return s->svc;
+	return NULL;
+}
+
 /* A free place, or that of a client that has been over for longest. */
 static struct service *
 place(struct engine *e, struct error *err)
@@ -247,6 +258,9 @@ engine_cm_listen(struct engine *e, const struct svc_config *config, uint32_t *id
 
 	if (e->draining)
 		return error_set(err, ESHUTDOWN, "the appliance is stopping");
+	ret = callers_mr(e, "mr_key", c.mr_key, err);
+	if (ret != 0)
+		return ret;
 	c.active = false;
 	if (c.service_mask == 0)
 		c.service_mask = UINT64_MAX;

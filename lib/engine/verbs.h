@@ -9,7 +9,7 @@
  * @file
  * The verbs of the control plane: what the control socket, services and a benchmark call. All on
  * the control thread; each reaches the owning worker by a command. Objects are numbers. All return
- * 0 or a negative errno and put words into @p err.
+ * 0 or a negative errno and put words into @p err. What services have is theirs: -EPERM.
  */
 
 #include "engine/engine.h"
@@ -35,6 +35,8 @@ struct engine_ah {
 
 int engine_pd_alloc(struct engine *e, uint32_t *pd, struct error *err);
 int engine_pd_free(struct engine *e, uint32_t pd, struct error *err);
+/** Name of the service whose domain it is, with the regions and windows in it; "": a caller's own. */
+const char *engine_pd_service(const struct engine *e, uint32_t pd);
 
 /** MEM_EXTERNAL with .path set: the named memzone of that name. */
 int engine_mr_register(struct engine *e, const struct mem_mr_attr *attr, struct mem_mr_info *info,
@@ -54,6 +56,8 @@ int engine_mw_free(struct engine *e, uint32_t key, struct error *err);
 bool engine_mw_next(struct engine *e, uint32_t *cursor, struct mem_mw_info *info);
 
 int engine_cq_create(struct engine *e, uint32_t depth, uint32_t *cqn, struct error *err);
+/** Name of the service whose it is, "": a caller's own. */
+const char *engine_cq_service(const struct engine *e, uint32_t cqn);
 int engine_cq_destroy(struct engine *e, uint32_t cqn, struct error *err);
 /** @return completions stored or a negative errno */
 int engine_cq_poll(struct engine *e, uint32_t cqn, struct wc *wc, unsigned int n, struct error *err);

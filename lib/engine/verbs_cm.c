@@ -394,6 +394,10 @@ engine_cm_connect(struct engine *e, const struct engine_cm_connect *c, uint32_t 
 
 	if (e->draining)
 		return error_set(err, ESHUTDOWN, "the appliance is stopping");
+	ret = c->service != NULL ? callers_mr(e, "mr_key", c->service->mr_key, err)
+				 : callers_new_qp(e, &c->param.qp, err);
+	if (ret != 0)
+		return ret;
 	worker = choose(e, c, err);
 	if (worker < 0)
 		return worker;

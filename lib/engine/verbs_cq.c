@@ -25,14 +25,19 @@ engine_cq_create(struct engine *e, uint32_t depth, uint32_t *cqn, struct error *
 int
 engine_cq_destroy(struct engine *e, uint32_t cqn, struct error *err)
 {
-	return rc_cq_destroy(e->dev, cqn, err);
+	int ret = callers_cq(e, "cq", cqn, err);
+
+	return ret != 0 ? ret : rc_cq_destroy(e->dev, cqn, err);
 }
 
 int
 engine_cq_poll(struct engine *e, uint32_t cqn, struct wc *wc, unsigned int n, struct error *err)
 {
-	int ret = rc_cq_poll(e->dev, cqn, wc, n);
+	int ret = callers_cq(e, "cq", cqn, err);
 
+	if (ret != 0)
+		return ret;
+	ret = rc_cq_poll(e->dev, cqn, wc, n);
 	if (ret == -ENOENT)
 		return no_cq(cqn, err);
 	if (ret == -EIO)
@@ -46,8 +51,11 @@ engine_cq_poll(struct engine *e, uint32_t cqn, struct wc *wc, unsigned int n, st
 int
 engine_cq_arm(struct engine *e, uint32_t cqn, bool solicited_only, struct error *err)
 {
-	int ret = rc_cq_arm(e->dev, cqn, solicited_only);
+	int ret = callers_cq(e, "cq", cqn, err);
 
+	if (ret != 0)
+		return ret;
+	ret = rc_cq_arm(e->dev, cqn, solicited_only);
 	return ret == -ENOENT ? no_cq(cqn, err) : ret;
 }
 

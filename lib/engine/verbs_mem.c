@@ -34,7 +34,9 @@ engine_pd_alloc(struct engine *e, uint32_t *pd, struct error *err)
 int
 engine_pd_free(struct engine *e, uint32_t pd, struct error *err)
 {
-	return mem_pd_free(e->mem, pd, err);
+	int ret = callers_pd(e, pd, err);
+
+	return ret != 0 ? ret : mem_pd_free(e->mem, pd, err);
 }
 
 /*
@@ -62,8 +64,10 @@ engine_mr_register(struct engine *e, const struct mem_mr_attr *attr, struct mem_
 		struct error *err)
 {
 	struct mem_mr_attr a = *attr;
-	int ret;
+	int ret = callers_pd(e, a.pd, err);
 
+	if (ret != 0)
+		return ret;
 	if (a.backing == MEM_EXTERNAL && a.path != NULL) {
 		ret = from_memzone(&a, err);
 		if (ret != 0)
@@ -76,8 +80,10 @@ int
 engine_mr_deregister(struct engine *e, uint32_t key, struct error *err)
 {
 	unsigned int us = 10;
-	int ret;
+	int ret = callers_mr(e, "key", key, err);
 
+	if (ret != 0)
+		return ret;
 	while ((ret = mem_mr_deregister(e->mem, key, err)) == -EAGAIN)
 		grace_pause(&us);
 	return ret;
@@ -88,7 +94,10 @@ range(struct engine *e, uint32_t key, uint64_t offset, uint64_t len, uint8_t **b
 		struct error *err)
 {
 	struct mem_mr_info info;
+	int ret = callers_mr(e, "key", key, err);
 
+	if (ret != 0)
+		return ret;
 	if (mem_mr_query(e->mem, key, &info) != 0)
 		return error_set(err, ENOENT, "key: no memory region 0x%08x", key);
 	if (offset > info.length || len > info.length - offset)
@@ -134,15 +143,19 @@ int
 engine_mw_alloc(struct engine *e, uint32_t pd, enum mem_mw_type type, uint32_t *key,
 		struct error *err)
 {
-	return mem_mw_alloc(e->mem, pd, type, key, err);
+	int ret = callers_pd(e, pd, err);
+
+	return ret != 0 ? ret : mem_mw_alloc(e->mem, pd, type, key, err);
 }
 
 int
 engine_mw_free(struct engine *e, uint32_t key, struct error *err)
 {
 	unsigned int us = 10;
-	int ret;
+	int ret = callers_mw(e, key, err);
 
+	if (ret != 0)
+		return ret;
 	while ((ret = mem_mw_free(e->mem, key, err)) == -EAGAIN)
 		grace_pause(&us);
 	return ret;

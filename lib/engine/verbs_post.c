@@ -23,7 +23,7 @@ static int
 post_all(struct worker *w, void *arg)
 {
 	struct post_args *a = arg;
-	int ret = 0;
+	int ret = callers_qp_here(w, a->qpn, a->err);
 
 	while (a->posted < a->n && ret == 0) {
 		ret = a->send != NULL ? rc_post_send(w->rc, a->qpn, &a->send[a->posted], a->err)

@@ -32,6 +32,21 @@ int choose_worker(struct engine *e, int asked, struct error *err);
 /** The same for a QP: its SRQ's, or as choose_worker(). */
 int qp_worker_for(struct engine *e, int asked, const struct qp_init_attr *attr, struct error *err);
 
+/*
+ * Callers' verbs keep off what services have: 0, or -EPERM with words. What there is not is for the
+ * verb to say. While the control thread waits in engine_call(), on the worker too.
+ */
+int callers_pd(const struct engine *e, uint32_t pd, struct error *err);
+/** @param what  the parameter: "cq", "send_cq", ... */
+int callers_cq(const struct engine *e, const char *what, uint32_t cqn, struct error *err);
+int callers_mr(const struct engine *e, const char *what, uint32_t key, struct error *err);
+int callers_mw(const struct engine *e, uint32_t key, struct error *err);
+/** What a QP is to be made of. */
+int callers_new_qp(const struct engine *e, const struct qp_init_attr *init, struct error *err);
+int callers_qp(const struct engine *e, const struct rc_qp_info *info, struct error *err);
+/** The same of a QP of this worker. */
+int callers_qp_here(const struct worker *w, uint32_t qpn, struct error *err);
+
 /** Look again, in growing pauses, for what a grace period holds up. */
 void grace_pause(unsigned int *us);
 

@@ -101,8 +101,10 @@ engine_qp_create(struct engine *e, int worker, const struct qp_init_attr *attr, 
 		struct error *err)
 {
 	struct qp_args a = { .init = attr, .err = err };
-	int ret;
+	int ret = callers_new_qp(e, attr, err);
 
+	if (ret != 0)
+		return ret;
 	worker = qp_worker_for(e, worker, attr, err);
 	if (worker < 0)
 		return worker;
@@ -265,6 +267,8 @@ engine_qp_modify_paths(struct engine *e, uint32_t qpn, struct qp_attr *attr,
 
 	ret = engine_qp_query(e, qpn, &now, err);
 	if (ret == 0)
+		ret = callers_qp(e, &now, err);
+	if (ret == 0)
 		ret = resolve(e, attr, ah, mask, &now, &a.port, err);
 	if (ret == 0 && mask & QP_ATTR_ALT_PATH)
 		ret = resolve_alt(e, alt_ah,
@@ -278,12 +282,14 @@ destroy(struct worker *w, void *arg)
 {
 	struct qp_args *a = arg;
 	cm_id id = cm_of_qp(w->cm, a->qpn);
+	int ret;
 
 	if (id != 0)
 		return error_set(a->err, EBUSY,
 				"qp: 0x%06x belongs to connection 0x%08x, which destroys it: "
 				"disconnect that one", a->qpn, id);
-	return rc_qp_destroy(w->rc, a->qpn, a->err);
+	ret = callers_qp_here(w, a->qpn, a->err);
+	return ret != 0 ? ret : rc_qp_destroy(w->rc, a->qpn, a->err);
 }
 
 int

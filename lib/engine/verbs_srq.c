@@ -54,8 +54,10 @@ engine_srq_create(struct engine *e, int worker, uint32_t pd, uint32_t max_wr, ui
 		uint32_t *srqn, struct error *err)
 {
 	struct srq_args a = { .pd = pd, .max_wr = max_wr, .max_sge = max_sge, .err = err };
-	int ret;
+	int ret = callers_pd(e, pd, err);
 
+	if (ret != 0)
+		return ret;
 	worker = choose_worker(e, worker, err);
 	if (worker < 0)
 		return worker;

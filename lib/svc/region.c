@@ -15,7 +15,7 @@ svc_pd_need(struct svc *s, struct error *err)
 
 	if (s->has_pd)
 		return 0;
-	ret = mem_pd_alloc(s->env.mem, &s->pd, err);
+	ret = mem_pd_alloc_top(s->env.mem, &s->pd, err);
 	s->has_pd = ret == 0;
 	return ret;
 }

@@ -115,7 +115,7 @@ make_queues(struct svc *s, struct error *err)
 			(unsigned long long)each, s->env.max_cqe);
 	s->cq_depth = depth < s->env.max_cqe ? (uint32_t)depth : s->env.max_cqe;
 	for (; s->num_cqs < s->env.workers; s->num_cqs++) {
-		ret = rc_cq_create(s->env.dev, s->cq_depth, &s->cqs[s->num_cqs], err);
+		ret = rc_cq_create_top(s->env.dev, s->cq_depth, &s->cqs[s->num_cqs], err);
 		if (ret != 0)
 			return ret;
 	}
@@ -219,6 +219,23 @@ const struct svc_config *
 svc_config(const struct svc *s)
 {
 	return &s->config;
+}
+
+bool
+svc_has_pd(const struct svc *s, uint32_t pd)
+{
+	return s->has_pd && !s->pd_adopted && s->pd == pd;
+}
+
+bool
+svc_has_cq(const struct svc *s, uint32_t cqn)
+{
+	unsigned int i;
+
+	for (i = 0; i < s->num_cqs; i++)
+		if (s->cqs[i] == cqn)
+			return true;
+	return false;
 }
 
 const struct svc_ops *

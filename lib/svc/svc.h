@@ -32,6 +32,7 @@
 #include "rc/rc.h"
 
 #define SVC_NAME_MAX 32
+#define SVC_PATH_MAX 48
 
 struct svc;
 struct svc_worker;
@@ -48,11 +49,12 @@ struct svc_config {
 	uint32_t size; /**< of a message, bytes; 0: the kind's default */
 	uint32_t depth; /**< receives kept posted, sends under way; 0: the kind's default */
 	uint32_t access; /**< memory: MEM_ACCESS_REMOTE_..., 0: all of them */
-	uint32_t mr_key; /**< memory: an existing region instead of a new one; 0: none */
+	uint32_t mr_key; /**< memory: an existing region instead of a new one; rcopy: for the file; 0: none */
 	bool per_connection; /**< memory: each connection has its own */
 	uint32_t max_connections; /**< on all workers; 0: the kind's default */
 	uint64_t count; /**< our side's exchanges, 0: the kind's default, mostly until the end */
-	bool verify; /**< rping, echo as clients: check the data */
+	bool verify; /**< rping, echo, rstream as clients: check the data */
+	char path[SVC_PATH_MAX]; /**< rcopy as client: the file over there, "": polca.rcopy */
 	bool active; /**< for connections of ours: the client's part; max_connections 0 is 1 */
 };
 
@@ -164,6 +166,9 @@ struct svc *svc_create(const struct svc_env *env, const struct svc_config *confi
 int svc_destroy(struct svc *s);
 const struct svc_config *svc_config(const struct svc *s);
 const struct svc_ops *svc_ops_of(const struct svc *s);
+/** Is this number of a protection domain or completion queue its own? An adopted region's is not. */
+bool svc_has_pd(const struct svc *s, uint32_t pd);
+bool svc_has_cq(const struct svc *s, uint32_t cqn);
 void svc_counters_add(const struct svc *s, int worker, struct svc_counters *sum);
 
 /* --- on each worker --- */
@@ -176,11 +181,11 @@ void svc_worker_destroy(struct svc_worker *w);
 int svc_worker_listen(struct svc_worker *w);
 /** No more of them; connections stay. */
 void svc_worker_unlisten(struct svc_worker *w);
-/** svc_disconnect() for all. */
+/** svc_disconnect() for all, some now and some in each svc_worker_run(). */
 void svc_worker_disconnect(struct svc_worker *w, uint64_t now);
 /** Connections, those in TIMEWAIT and those whose place is not clean yet included. */
 uint32_t svc_worker_connections(const struct svc_worker *w);
-/** Is the connection this service's? Looks through them all. */
+/** Is the connection this service's? */
 bool svc_worker_has(const struct svc_worker *w, cm_id id);
 /**
  * Drive a connection of ours: fills .param of @p c, then cm_connect(). If .ops is set, its established(),

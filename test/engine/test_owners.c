@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <malloc.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -165,12 +166,205 @@ test_stop_with_a_busy_service(void **state)
 	}
 }
 
+/* --- whose is what --- */
+
+struct things {
+	uint32_t pd;
+	uint32_t cq;
+	uint32_t key; /* a region */
+	uint32_t window;
+};
+
+/* The one service's, a memory for each connection. */
+static struct things
+things_of_service(struct engine *e)
+{
+	struct svc_config c = { .name = "mine", .kind = "memory", .service_id = SERVICE_ID,
+		.length = 4096, .per_connection = true, .max_connections = 1 };
+	struct error err = { "" };
+	struct mem_mw_info mw;
+	struct mem_mr_info mr;
+	struct rc_cq_info cq;
+	uint32_t cursor = 0, id;
+
+	assert_ok(engine_cm_listen(e, &c, &id, &err));
+	assert_true(engine_cq_next(e, &cursor, &cq));
+	cursor = 0;
+	assert_true(engine_mr_next(e, &cursor, &mr));
+	cursor = 0;
+	assert_true(engine_mw_next(e, &cursor, &mw));
+	return (struct things){ mr.pd, cq.cqn, mr.key, mw.key };
+}
+
+#define refused(call, ...)                                                                         \
+	do {                                                                                       \
+		struct error err = { "" };                                                         \
+		char text_[128];                                                                   \
+		snprintf(text_, sizeof(text_), __VA_ARGS__);                                       \
+		assert_int_equal(call, -EPERM);                                                    \
+		assert_string_equal(err.text, text_);                                              \
+	} while (0)
+
+static void
+test_domain_is_the_services(void **state)
+{
+	struct engine *e = *state;
+	struct things its = things_of_service(e);
+	struct mem_mr_attr mr = { .pd = its.pd, .length = 4096, .numa_node = -1 };
+	struct mem_mr_info info;
+	struct end own;
+	uint32_t n;
+
+	end_create(e, &own, 0);
+	refused(engine_pd_free(e, its.pd, &err), "pd: %u is of service \"mine\"", its.pd);
+	refused(engine_mr_register(e, &mr, &info, &err), "pd: %u is of service \"mine\"", its.pd);
+	refused(engine_mw_alloc(e, its.pd, MEM_MW_TYPE_1, &n, &err),
+			"pd: %u is of service \"mine\"", its.pd);
+	refused(engine_srq_create(e, 0, its.pd, 1, 1, &n, &err),
+			"pd: %u is of service \"mine\"", its.pd);
+	assert_string_equal(engine_pd_service(e, its.pd), "mine");
+	assert_string_equal(engine_pd_service(e, own.pd), "");
+	end_destroy(e, &own);
+}
+
+static void
+test_memory_is_the_services(void **state)
+{
+	struct engine *e = *state;
+	struct things its = things_of_service(e);
+	struct svc_config c = { .kind = "memory", .service_id = SERVICE_ID + 1,
+		.mr_key = its.key };
+	uint8_t byte = 0;
+	uint32_t id;
+
+	refused(engine_mr_read(e, its.key, 0, &byte, 1, &err),
+			"key: 0x%08x is of service \"mine\"", its.key);
+	refused(engine_mr_write(e, its.key, 0, &byte, 1, &err),
+			"key: 0x%08x is of service \"mine\"", its.key);
+	refused(engine_mr_deregister(e, its.key, &err), "key: 0x%08x is of service \"mine\"",
+			its.key);
+	refused(engine_mw_free(e, its.window, &err), "key: 0x%08x is of service \"mine\"",
+			its.window);
+	refused(engine_cm_listen(e, &c, &id, &err), "mr_key: 0x%08x is of service \"mine\"",
+			its.key);
+}
+
+static void
+test_completions_are_the_services(void **state)
+{
+	struct engine *e = *state;
+	struct things its = things_of_service(e);
+	struct engine_ah ah = { .dgid = link_port_attr(engine_link(e), 1)->gid[0].gid };
+	struct engine_cm_connect r = { .ah = &ah, .service_id = 1, .worker = -1 };
+	struct qp_init_attr init;
+	struct rc_qp_info qp;
+	struct error err = { "" };
+	struct end own;
+	struct wc wc;
+	uint32_t n;
+
+	end_create(e, &own, 0);
+	assert_ok(engine_qp_query(e, own.qpn, &qp, &err));
+	refused(engine_cq_poll(e, its.cq, &wc, 1, &err), "cq: %u is of service \"mine\"", its.cq);
+	refused(engine_cq_arm(e, its.cq, false, &err), "cq: %u is of service \"mine\"", its.cq);
+	refused(engine_cq_destroy(e, its.cq, &err), "cq: %u is of service \"mine\"", its.cq);
+	init = qp.init;
+	init.send_cq = its.cq;
+	refused(engine_qp_create(e, -1, &init, &n, &err), "send_cq: %u is of service \"mine\"",
+			its.cq);
+	r.param.qp = init;
+	refused(engine_cm_connect(e, &r, &n, &err), "send_cq: %u is of service \"mine\"", its.cq);
+	init = qp.init;
+	init.recv_cq = its.cq;
+	refused(engine_qp_create(e, -1, &init, &n, &err), "recv_cq: %u is of service \"mine\"",
+			its.cq);
+	init = qp.init;
+	init.pd = its.pd;
+	refused(engine_qp_create(e, -1, &init, &n, &err), "pd: %u is of service \"mine\"", its.pd);
+	assert_string_equal(engine_cq_service(e, its.cq), "mine");
+	assert_string_equal(engine_cq_service(e, own.cq), "");
+	end_destroy(e, &own);
+}
+
+static void
+test_queue_pair_is_the_services(void **state)
+{
+	struct send_wr send = { .opcode = WR_SEND };
+	struct recv_wr recv = { .wr_id = 1 };
+	struct engine *e = *state;
+	struct qp_attr attr = { .qp_state = QPS_ERR };
+	struct stray s;
+
+	listen_echo(e);
+	s = stray(e);
+	refused(engine_qp_modify(e, s.qpn, &attr, NULL, QP_ATTR_STATE, &err),
+			"qp: 0x%06x is of service \"echo\"", s.qpn);
+	refused(engine_post_send(e, s.qpn, &send, 1, &err), "qp: 0x%06x is of service \"echo\"",
+			s.qpn);
+	refused(engine_post_recv(e, s.qpn, &recv, 1, &err), "qp: 0x%06x is of service \"echo\"",
+			s.qpn);
+	refused(engine_qp_destroy(e, s.qpn, &err), "qp: 0x%06x is of service \"echo\"", s.qpn);
+}
+
+/* A memory service over an operator's region: that stays his, with its domain. */
+static void
+test_region_lent_to_a_service(void **state)
+{
+	struct engine *e = *state;
+	struct svc_config c = { .kind = "memory", .service_id = SERVICE_ID };
+	struct error err = { "" };
+	uint8_t byte = 7;
+	struct end own;
+	uint32_t id, key;
+
+	end_create(e, &own, 0);
+	c.mr_key = own.mr.key;
+	assert_ok(engine_cm_listen(e, &c, &id, &err));
+	assert_string_equal(engine_pd_service(e, own.pd), "");
+	assert_ok(engine_mr_write(e, own.mr.key, 0, &byte, 1, &err));
+	assert_ok(engine_mw_alloc(e, own.pd, MEM_MW_TYPE_1, &key, &err));
+	assert_ok(engine_mw_free(e, key, &err));
+	assert_ok(engine_cm_unlisten(e, id, true, &err));
+	eventually(num_services(e) == 0);
+	assert_ok(engine_mr_read(e, own.mr.key, 0, &byte, 1, &err));
+	assert_int_equal(byte, 7);
+	end_destroy(e, &own);
+}
+
+/* README's first session: domain 1, completion queue 0. */
+static void
+test_numbers_begin_with_the_callers(void **state)
+{
+	struct engine_config *c = config();
+	struct error err = { "" };
+	struct engine *e;
+	uint32_t n;
+
+	(void)state;
+	c->num_services = 2;
+	c->service[0] = (struct svc_config){ .kind = "memory", .service_id = 1 };
+	c->service[1] = (struct svc_config){ .kind = "echo", .service_id = 2 };
+	e = node_start();
+	listen_echo(e);
+	assert_ok(engine_pd_alloc(e, &n, &err));
+	assert_int_equal(n, 1);
+	assert_ok(engine_cq_create(e, 16, &n, &err));
+	assert_int_equal(n, 0);
+	node_stop(e, 0);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_busy_service_is_tried_again, start, stop),
 		cmocka_unit_test_setup_teardown(test_stop_with_a_busy_service, start, stop),
+		cmocka_unit_test_setup_teardown(test_domain_is_the_services, start, stop),
+		cmocka_unit_test_setup_teardown(test_memory_is_the_services, start, stop),
+		cmocka_unit_test_setup_teardown(test_completions_are_the_services, start, stop),
+		cmocka_unit_test_setup_teardown(test_queue_pair_is_the_services, start, stop),
+		cmocka_unit_test_setup_teardown(test_region_lent_to_a_service, start, stop),
+		cmocka_unit_test(test_numbers_begin_with_the_callers),
 	};
 
 	return cmocka_run_group_tests(tests, eal_setup, eal_teardown);

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * Whose an object is: a service's domains and completion queues, and what is in or on them, are no
+ * business of callers. They could take its completions, or hold it when it should go.
+ */
+
+#include <errno.h>
+
+#include "engine/conns.h"
+#include "engine/verbs_private.h"
+
+static const char *
+name_of(const struct svc *s)
+{
+	return s != NULL ? svc_config(s)->name : "";
+}
+
+const char *
+engine_pd_service(const struct engine *e, uint32_t pd)
+{
+	return name_of(service_that(e, svc_has_pd, pd));
+}
+
+const char *
+engine_cq_service(const struct engine *e, uint32_t cqn)
+{
+	return name_of(service_that(e, svc_has_cq, cqn));
+}
+
+int
+callers_pd(const struct engine *e, uint32_t pd, struct error *err)
+{
+	const struct svc *s = service_that(e, svc_has_pd, pd);
+
+	return s == NULL ? 0 : error_set(err, EPERM, "pd: %u is of service \"%s\"", pd, name_of(s));
+}
+
+int
+callers_cq(const struct engine *e, const char *what, uint32_t cqn, struct error *err)
+{
+	const struct svc *s = service_that(e, svc_has_cq, cqn);
+
+	return s == NULL ? 0
+			 : error_set(err, EPERM, "%s: %u is of service \"%s\"", what, cqn,
+					   name_of(s));
+}
+
+/* What there is not is said by the verb. */
+static int
+callers_key(const struct engine *e, const char *what, uint32_t key, uint32_t pd, struct error *err)
+{
+	const struct svc *s = service_that(e, svc_has_pd, pd);
+
+	return s == NULL ? 0
+			 : error_set(err, EPERM, "%s: 0x%08x is of service \"%s\"", what, key,
+					   name_of(s));
+}
+
+int
+callers_mr(const struct engine *e, const char *what, uint32_t key, struct error *err)
+{
+	struct mem_mr_info info;
+
+	return mem_mr_query(e->mem, key, &info) != 0 ? 0
+						     : callers_key(e, what, key, info.pd, err);
+}
+
+int
+callers_mw(const struct engine *e, uint32_t key, struct error *err)
+{
+	struct mem_mw_info info;
+
+	return mem_mw_query(e->mem, key, &info) != 0 ? 0
+						     : callers_key(e, "key", key, info.pd, err);
+}
+
+int
+callers_new_qp(const struct engine *e, const struct qp_init_attr *init, struct error *err)
+{
+	int ret = callers_pd(e, init->pd, err);
+
+	if (ret == 0)
+		ret = callers_cq(e, "send_cq", init->send_cq, err);
+	return ret != 0 ? ret : callers_cq(e, "recv_cq", init->recv_cq, err);
+}
+
+int
+callers_qp(const struct engine *e, const struct rc_qp_info *info, struct error *err)
+{
+	const struct svc *s = service_that(e, svc_has_cq, info->init.send_cq);
+
+	return s == NULL ? 0
+			 : error_set(err, EPERM, "qp: 0x%06x is of service \"%s\"", info->qpn,
+					   name_of(s));
+}
+
+int
+callers_qp_here(const struct worker *w, uint32_t qpn, struct error *err)
+{
+	struct rc_qp_info info;
+
+	return rc_qp_query(w->rc, qpn, &info) != 0 ? 0 : callers_qp(w->engine, &info, err);
+}

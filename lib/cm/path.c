@@ -107,6 +107,40 @@ port_of_gid(const struct cm *cm, uint16_t first, const union gid *gid, enum gid_
 	return *index >= 0 ? port : NULL;
 }
 
+/* The same by LID; if none has it, the one it came in on. */
+static const struct port_attr *
+port_of_lid(const struct cm *cm, uint16_t first, uint16_t lid)
+{
+	const struct port_attr *port = cm_port(cm, first);
+	uint16_t i;
+
+	for (i = 0; i < CM_PORTS_MAX; i++) {
+		if (port != NULL && port->ib && port_lid_own(port, lid))
+			return port;
+		port = cm_port(cm, i);
+	}
+	return cm_port(cm, first);
+}
+
+/* Within a subnet LIDs lead there: who knows no more leaves the GIDs out (cm.md 2). */
+static bool
+by_lid(const struct cm_msg_path *m, enum encap encap)
+{
+	return encap == ENCAP_IB && m->subnet_local;
+}
+
+static const struct port_attr *
+port_named(const struct cm_rx *rx, const struct cm_msg_path *m, int *index)
+{
+	const struct av *av = &rx->peer->av;
+
+	if (!by_lid(m, av->encap) || !gid_is_zero(&m->remote_gid))
+		return port_of_gid(rx->cm, av->port, &m->remote_gid, gid_type_of(av->encap),
+			index);
+	*index = 0;
+	return port_of_lid(rx->cm, av->port, m->remote_lid);
+}
+
 /* As the message came, in the other direction; of another port its own side. */
 static void
 start_from(const struct cm_rx *rx, const struct port_attr *port, struct av *av)
@@ -165,8 +199,8 @@ cm_path_back(const struct cm_rx *rx, const struct cm_msg_path *m, struct cm_path
 	const struct port_attr *port;
 	int gid;
 
-	port = port_of_gid(rx->cm, rx->peer->av.port, &m->remote_gid, gid_type_of(encap), &gid);
-	if (port == NULL || gid_is_zero(&m->local_gid))
+	port = port_named(rx, m, &gid);
+	if (port == NULL || (gid_is_zero(&m->local_gid) && !by_lid(m, encap)))
 		return CM_REJ_INVALID_GID;
 	if (m->rate == RATE_RESERVED)
 		return CM_REJ_INVALID_RATE;
@@ -181,7 +215,7 @@ cm_path_back(const struct cm_rx *rx, const struct cm_msg_path *m, struct cm_path
 	start_from(rx, port, &path->av);
 	if (!family_fits(&path->av.encap, m))
 		return CM_REJ_INVALID_GID;
-	path->av.sgid = m->remote_gid;
+	path->av.sgid = port->gid[gid].gid;
 	path->av.dgid = m->local_gid;
 	path->av.sl = m->sl;
 	path->av.traffic_class = m->traffic_class;

@@ -362,6 +362,13 @@ fill_attempt(const struct engine *e, const struct engine_cm_connect *c, struct a
 	};
 }
 
+/* By LID it goes on without the SA, for which there must be time left. */
+static uint32_t
+sa_time(const struct engine_cm_connect *c)
+{
+	return c->timeout_ms > 1 && c->ah->dlid != 0 ? c->timeout_ms / 2 : c->timeout_ms;
+}
+
 static int
 begin(struct engine *e, const struct engine_cm_connect *c, struct attempt *a)
 {
@@ -377,7 +384,7 @@ begin(struct engine *e, const struct engine_cm_connect *c, struct attempt *a)
 			return failed;
 	}
 	if (ret == CONN_PATH_ASK)
-		return conn_path_ask(e, &a->path, c->timeout_ms, &a->query, &a->why);
+		return conn_path_ask(e, &a->path, sa_time(c), &a->query, &a->why);
 	if (ret == CONN_PATH_READY)
 		send_request(e, a);
 	else

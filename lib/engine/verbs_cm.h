@@ -61,7 +61,8 @@ bool engine_service_next(struct engine *e, uint32_t *cursor, struct engine_servi
 struct engine_cm_connect {
 	/**
 	 * The peer. Native IB: its LID, GID or both; what of the path is missing (of these, or
-	 * .path_mtu, .packet_life) the SA is asked for. A GRH goes with .hop_limit 2 and more
+	 * .path_mtu, .packet_life) the SA is asked for; a LID goes without if none answers within
+	 * half of .timeout_ms. A GRH goes with .hop_limit 2 and more
 	 */
 	const struct engine_ah *ah;
 	uint64_t service_id;

@@ -209,6 +209,8 @@ conn_path_answer(struct engine *e, uint32_t query, struct conn_path_args *a, str
 	else if (p.end == MAD_END_STATUS || p.end == MAD_END_OK)
 		ret = error_set(err, ENOENT, "the SA knows no path to the peer (%s)",
 				mad_status_name(p.status));
+	else if (a->ah.dlid != 0)
+		ret = conn_path_plain(e, a, path, err); /* the LID leads there, by what we know */
 	else
 		ret = error_set(err, ETIMEDOUT, "the SA did not answer (%s)",
 				mad_end_name(p.end));

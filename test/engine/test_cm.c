@@ -51,14 +51,20 @@ start(void **state)
 	return 0;
 }
 
-static int
-start_ib(void **state)
+static void
+run_ib(void **state)
 {
-	config(true);
 	*state = node_start();
 	eventually(link_port_attr(engine_link(*state), 0)->up &&
 			link_port_attr(engine_link(*state), 1)->up);
 	engine_watch(*state); /* the SA takes in the ports as they are now */
+}
+
+static int
+start_ib(void **state)
+{
+	config(true);
+	run_ib(state);
 	return 0;
 }
 
@@ -1002,6 +1008,47 @@ test_path_is_known(void **state)
 	client_destroy(e, &c);
 }
 
+/* Without an SA, or one that answers: the LID, the port's MTU and cm.packet_life. */
+static void
+test_lid_without_sa(void **state)
+{
+	static const uint16_t managers[] = { 0, 3 }; /* nobody has LID 3 */
+	struct engine_ah by_lid = { .port = 0, .dlid = 2 };
+	struct engine_cm_outcome o;
+	struct engine_cm_connect r;
+	struct engine_config *cfg;
+	struct client c;
+	unsigned int i;
+
+	for (i = 0; i < 2; i++) {
+		cfg = config(true);
+		cfg->sa.enabled = false;
+		cfg->sma.port[0].sm_lid = managers[i];
+		cfg->sma.port[1].sm_lid = managers[i];
+		run_ib(state);
+		listen_kind(*state, "memory");
+		client_create(*state, &c);
+		r = request(&c, &by_lid, -1);
+		r.timeout_ms = 4000;
+		client_connect(*state, &c, &r);
+		assert_int_equal(c.info.path.av.dlid, 2);
+		assert_int_equal(c.info.path.packet_life, PACKET_LIFE);
+		assert_int_equal(c.info.path.mtu,
+				link_port_attr(engine_link(*state), 0)->active_mtu);
+		assert_int_equal(packets(*state) > 0, managers[i] != 0); /* was asked */
+		use_memory(*state, &c, 9);
+		client_disconnect(*state, &c);
+		/* a GID leads nowhere */
+		r.ah = &(struct engine_ah){ .dgid = { .raw = { 0xFE, 0x80, [15] = 9 } } };
+		if (managers[i] != 0) {
+			o = try_connect(*state, &r);
+			assert_int_equal(o.error, -ETIMEDOUT);
+		}
+		client_destroy(*state, &c);
+		node_stop(*state, 0);
+	}
+}
+
 static void
 test_no_path(void **state)
 {
@@ -1054,6 +1101,7 @@ main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(test_path_is_asked_for, start_ib, stop),
 		cmocka_unit_test_setup_teardown(test_path_is_known, start_ib, stop),
 		cmocka_unit_test_setup_teardown(test_no_path, start_ib, stop),
+		cmocka_unit_test(test_lid_without_sa),
 	};
 
 	if (argc > 1)

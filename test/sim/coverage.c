@@ -304,5 +304,6 @@ coverage_report(const struct coverage *c, bool verbose)
 		if (OPCODE_CLASS(i) == OPCODE_RC && i < RC_FLUSH && (opcodes[i].flags & OP_VALID))
 			n += coverage_missing(c->opcode[i], verbose, "opcode", opcodes[i].name);
 	return n + report_sessions(c, verbose) + report_fields(c, verbose) +
-		coverage_report_smi(c, verbose) + coverage_report_light(c, verbose);
+		coverage_report_smi(c, verbose) + coverage_report_cm(c, verbose) +
+		coverage_report_light(c, verbose);
 }

@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "cm/cm.h"
 #include "mad/mad.h"
 #include "mad/session.h"
 #include "rc/rc.h"
@@ -38,6 +39,17 @@ struct coverage {
 	uint64_t mad_end[MAD_END_COUNT];
 	uint64_t port_state[5][5]; /* by enum port_state */
 	uint64_t trap[5][5]; /* by enum sma_trap_state */
+	uint64_t cm_state[CM_STATES][CM_STATES]; /* IDLE: no connection */
+	uint64_t cm_step[CM_STATES][CM_MESSAGES];
+	uint64_t cm_end[CM_END_COUNT];
+	uint64_t cm_sent[CM_MESSAGES];
+	uint64_t cm_received[CM_MESSAGES];
+	uint64_t cm_rej_sent[CM_REASONS];
+	uint64_t cm_rej_received[CM_REASONS];
+	uint64_t cm_counter[CM_COUNTER_COUNT];
+	uint64_t cm_apr[CM_APR_INVALID_SL + 1];
+	uint64_t cm_crash[2][CM_MESSAGES]; /* when one was sent, received */
+	uint64_t cm_by_data;
 	uint64_t light; /* seeds of SA scripts with at most 1 % loss */
 	uint64_t light_failed; /* those with a query that did not complete */
 };
@@ -54,12 +66,22 @@ void coverage_mad_state(struct coverage *c, unsigned int group, uint8_t from, ui
 void coverage_mad_end(struct coverage *c, enum mad_end end);
 void coverage_port_state(struct coverage *c, uint8_t from, uint8_t to);
 void coverage_trap(struct coverage *c, uint8_t from, uint8_t to);
+void coverage_cm_state(struct coverage *c, uint8_t from, uint8_t to);
+/** A message arrived for a connection in this state. */
+void coverage_cm_step(struct coverage *c, uint8_t state, enum cm_message type);
+void coverage_cm_end(struct coverage *c, enum cm_end end);
+void coverage_cm_counters(struct coverage *c, const struct cm_counters *counters);
+void coverage_cm_apr(struct coverage *c, uint8_t status);
+void coverage_cm_crash(struct coverage *c, enum cm_message type, bool received);
+void coverage_cm_by_data(struct coverage *c);
 void coverage_light(struct coverage *c, bool completed);
 void coverage_add(struct coverage *sum, const struct coverage *c);
 /** @return 1 and say so: never reached */
 unsigned int coverage_missing(uint64_t count, bool verbose, const char *what, const char *name);
 /** States of ports and traps. */
 unsigned int coverage_report_smi(const struct coverage *c, bool verbose);
+/** The communication manager. */
+unsigned int coverage_report_cm(const struct coverage *c, bool verbose);
 /** Have the queries of seeds with little loss completed? @return 1: too few */
 unsigned int coverage_report_light(const struct coverage *c, bool verbose);
 /** Print what is missing. @return how many things are */

@@ -295,7 +295,7 @@ flow_settle(struct flow *f)
 void
 sim_check_memory(struct sim *s)
 {
-	for (unsigned int i = 0; i < SIM_NODES; i++) {
+	for (unsigned int i = 0; i < s->nodes; i++) {
 		struct sim_node *n = &s->node[i];
 
 		if (memcmp(n->arena, n->model, n->arena_used) == 0)

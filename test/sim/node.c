@@ -39,6 +39,23 @@ node_random(void *arg, void *buf, size_t len)
 		*p++ = (uint8_t)sim_rand(n->sim);
 }
 
+/* QPNs: those of any life, or in each life the same ones */
+static void
+node_rc_random(void *arg, void *buf, size_t len)
+{
+	struct sim_node *n = arg;
+	uint8_t *p = buf;
+
+	if (n->same_qpns == 0) {
+		node_random(arg, buf, len);
+		return;
+	}
+	for (; len > 0; len--) {
+		n->same_qpns = n->same_qpns * 6364136223846793005u + 1442695040888963407u;
+		*p++ = (uint8_t)(n->same_qpns >> 33);
+	}
+}
+
 /* a grace period's token is the time it ends */
 static uint64_t
 grace_start(void *arg)
@@ -89,6 +106,8 @@ node_event(void *arg, const struct event *ev)
 	n->event_count[slot]++;
 	n->last_event_element[slot] = ev->element;
 	coverage_event(n->sim->coverage, ev->type);
+	if (n->sim->guest != NULL && n->sim->guest->event != NULL)
+		n->sim->guest->event(n, ev);
 }
 
 void
@@ -104,6 +123,7 @@ sim_node_init(struct sim *s, unsigned int id, const struct rc_limits *limits)
 	n->id = id;
 	n->alloc = (struct allocator){ node_alloc, node_free, n };
 	n->rng = (struct rng){ node_random, n };
+	n->rc_rng = (struct rng){ node_rc_random, n };
 	n->grace_delay = sim_below(s, 50000);
 	n->burst = 1 + sim_below(s, 64);
 	n->net.delay = 1000 + sim_below(s, 5000);
@@ -119,7 +139,7 @@ sim_node_init(struct sim *s, unsigned int id, const struct rc_limits *limits)
 	mc.grace = (struct mem_grace){ grace_start, grace_done, n };
 	n->mem = mem_create(&mc);
 	dc.alloc = &n->alloc;
-	dc.rng = &n->rng;
+	dc.rng = &n->rc_rng;
 	dc.mem = n->mem;
 	n->dev = rc_dev_create(&dc);
 	n->wheel = timer_wheel_create(&n->alloc, 1024, s->now);
@@ -157,11 +177,13 @@ sim_node_receive(struct sim_node *n, const uint8_t *frame, uint32_t len)
 	struct packet pkt = { 0 };
 	enum verdict v;
 
-	if (n->sa != NULL && n->sa->down)
+	if (n->down || (n->sa != NULL && n->sa->down))
 		return;
 	n->received++;
 	if (sim_parse(frame, len, &pkt, &v)) {
 		pkt.rx_time = n->sim->now;
+		if (n->sim->guest != NULL && n->sim->guest->arrived != NULL)
+			n->sim->guest->arrived(n, frame, &pkt);
 		if (n->sa != NULL && pkt.dest_qpn == 1) {
 			if (sa_hostile_takes(n->sim->sa, &pkt)) {
 				n->received--;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cm_sim.h"
 #include "live_sim.h"
 #include "sa_sim.h"
 #include "trap_sim.h"
@@ -310,6 +311,7 @@ const struct scenario scenarios[] = {
 	{ "sa_million", "SA: a table of 1,000,000 records; only by name", sa_scenario_million, 0 },
 	{ "traps", "traps of a port: loss, its SM, LID and state change, repressed or given up", trap_scenario, 3 },
 	{ "echo", "liveness: echoes of many packets and whatever else can be asked, loss up to 20 %", scenario_echo, 3 },
+	{ "cm", "connections: loss, crashes of either side, a hostile peer, floods of requests", cm_scenario, 10 },
 };
 
 const unsigned int num_scenarios = sizeof(scenarios) / sizeof(scenarios[0]);

@@ -33,7 +33,7 @@ script_nodes(struct sim *s)
 	limits.min_ack_timeout = 0;
 	limits.window = 8 + sim_below(s, 200);
 	limits.ack_interval = 1 + sim_below(s, 32);
-	for (unsigned int i = 0; i < SIM_NODES; i++)
+	for (unsigned int i = 0; i < s->nodes; i++)
 		sim_node_init(s, i, &limits);
 }
 
@@ -46,7 +46,7 @@ script_connect(struct sim *s, const struct conn_options *opt)
 void
 script_bad_network(struct sim *s, unsigned int worst)
 {
-	for (unsigned int i = 0; i < SIM_NODES; i++) {
+	for (unsigned int i = 0; i < s->nodes; i++) {
 		struct sim_network *net = &s->node[i].net;
 
 		net->lose = sim_below(s, worst);
@@ -116,7 +116,7 @@ act(struct sim *s, void *arg)
 static void
 check_counters(struct sim *s)
 {
-	for (unsigned int i = 0; i < SIM_NODES; i++) {
+	for (unsigned int i = 0; i < s->nodes; i++) {
 		struct sim_node *n = &s->node[i];
 		const struct rc_counters *c = rc_worker_counters(n->worker);
 		uint64_t sum = 0;
@@ -179,7 +179,7 @@ script_end(struct sim *s)
 		conn_destroy(sc->conn[i]);
 	if (sc->srq != RC_NO_SRQ && rc_srq_destroy(s->node[1].worker, sc->srq, NULL) < 0)
 		sim_fail(s, "srq_destroy failed");
-	for (unsigned int i = 0; i < SIM_NODES; i++)
+	for (unsigned int i = 0; i < s->nodes; i++)
 		sim_node_fini(&s->node[i]);
 	free(sc->watch);
 	free(sc);

@@ -57,6 +57,7 @@ sim_create(uint64_t seed, struct coverage *coverage, bool verbose)
 	s->coverage = coverage;
 	s->verbose = verbose;
 	s->now = SIM_SECOND;
+	s->nodes = SIM_NODES;
 	s->trace = 1469598103934665603ull;
 	return s;
 }
@@ -195,7 +196,7 @@ run_nodes(struct sim *s)
 {
 	bool busy = false;
 
-	for (unsigned int i = 0; i < SIM_NODES; i++) {
+	for (unsigned int i = 0; i < s->nodes; i++) {
 		struct sim_node *n = &s->node[i];
 
 		timer_wheel_run(n->wheel, s->now);
@@ -220,7 +221,7 @@ sim_run(struct sim *s, uint64_t until, bool (*done)(struct sim *s))
 			return true;
 		if (s->heap_count > 0)
 			next = s->heap[0].at;
-		for (unsigned int i = 0; i < SIM_NODES; i++) {
+		for (unsigned int i = 0; i < s->nodes; i++) {
 			uint64_t t = timer_wheel_next(s->node[i].wheel);
 
 			if (t < next)

@@ -8,7 +8,8 @@
 /**
  * @file
  * Deterministic simulation: two nodes in one process on a virtual clock, the whole of lib/{wire,mem,rc} under a
- * seeded script. The same seed gives the same trace. Subnet administration on QP1: sa_sim.h.
+ * seeded script. The same seed gives the same trace. Subnet administration on QP1: sa_sim.h;
+ * connections: cm_sim.h.
  *
  * sim.c runs the clock, network.c loses and mangles frames, node.c is a channel adapter with its memory, flow.c
  * posts work and holds the reference model, scenario.c is the list of scripts, coverage.c insists that all seeds
@@ -25,6 +26,7 @@
 #include "wire/wire.h"
 
 #define SIM_NODES      2
+#define SIM_NODES_MAX  4 /* of scripts that have a network of their own: cm_sim.h */
 #ifndef SIM_ARENA
 #define SIM_ARENA (12u << 20)
 #endif
@@ -42,6 +44,12 @@ struct sim_guest {
 	/** A frame to QP0 or QP1 that a node sends, and whether the network loses it. */
 	void (*sent)(struct sim_node *from, const struct packet *pkt, bool lost);
 	void (*end)(struct sim *s); /**< check, and free everything */
+	/* these may be NULL */
+	/** Whom a frame is for, where it is not the other one of two. */
+	struct sim_node *(*route)(struct sim_node *from, const uint8_t *frame);
+	/** What the frame says of the port it came in on. */
+	void (*arrived)(struct sim_node *n, const uint8_t *frame, struct packet *pkt);
+	void (*event)(struct sim_node *n, const struct event *ev);
 };
 
 /** What the network does to frames of one direction; chances in 1/10000. */
@@ -69,6 +77,9 @@ struct sim_node {
 	unsigned int id;
 	struct allocator alloc;
 	struct rng rng;
+	struct rng rc_rng; /**< of QPNs */
+	uint64_t same_qpns; /**< not 0: all lives take the same ones, which follow from it */
+	bool down; /**< nothing arrives */
 	struct mem *mem;
 	struct rc_dev *dev;
 	struct rc_worker *worker;
@@ -109,7 +120,8 @@ struct sim {
 	uint64_t seed;
 	uint64_t rng[2];
 	uint64_t now;
-	struct sim_node node[SIM_NODES];
+	struct sim_node node[SIM_NODES_MAX];
+	unsigned int nodes; /**< of them */
 	struct sim_event *heap;
 	unsigned int heap_count;
 	unsigned int heap_size;

@@ -149,8 +149,10 @@ cm_connect(struct cm *cm, const struct cm_connect *what, uint64_t now, cm_id *id
 	c = new_conn(cm, what, now);
 	if (c == NULL) {
 		cm_count(cm, no_resources);
-		return error_set(err, ENOSPC, "worker %u has no more connections for this peer",
-			cm->config.id);
+		return error_set(err, ENOSPC, "worker %u has no more connections for this peer "
+			"(cm.max_connections %u, cm.max_connections_per_peer %u)",
+			cm->config.id, cm->limits.max_connections,
+			cm->limits.max_connections_per_peer);
 	}
 	*id = c->id;
 	ret = cm_qp_create(c, &what->param, err);

@@ -353,6 +353,27 @@ test_numbers_begin_with_the_callers(void **state)
 	node_stop(e, 0);
 }
 
+/* What the default limits are for: 10,000 connections from one host, on one worker. */
+static void
+test_defaults_hold_10000_connections(void **state)
+{
+	struct engine *e = *state;
+	struct qp_init_attr init = { .qp_type = QPT_RC, .srq = RC_NO_SRQ,
+		.cap = { .max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1,
+			.max_recv_sge = 1 } };
+	struct error err = { "" };
+	unsigned int i;
+	uint32_t qpn;
+
+	assert_ok(engine_pd_alloc(e, &init.pd, &err));
+	assert_ok(engine_cq_create(e, 16, &init.send_cq, &err));
+	init.recv_cq = init.send_cq;
+	for (i = 0; i < 10000; i++)
+		assert_ok(engine_qp_create(e, 0, &init, &qpn, &err));
+	assert_true(cm_limits_default.max_connections >= 10000);
+	assert_true(cm_limits_default.max_connections_per_peer >= 10000);
+}
+
 int
 main(void)
 {
@@ -365,6 +386,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_queue_pair_is_the_services, start, stop),
 		cmocka_unit_test_setup_teardown(test_region_lent_to_a_service, start, stop),
 		cmocka_unit_test(test_numbers_begin_with_the_callers),
+		cmocka_unit_test_setup_teardown(test_defaults_hold_10000_connections, start, stop),
 	};
 
 	return cmocka_run_group_tests(tests, eal_setup, eal_teardown);

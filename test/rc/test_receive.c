@@ -442,7 +442,7 @@ test_all_slots_in_use(void **state)
 		create(&p->a);
 	init_attr(&p->a, &init);
 	assert_int_equal(rc_qp_create(p->a.w, &init, &qpn, &err), -ENOSPC);
-	assert_string_equal(err.text, "all queue pairs of worker 0 are in use");
+	assert_string_equal(err.text, "all 32 queue pairs of worker 0 are in use (limits.max_qp)");
 }
 
 /* a destroyed slot rests until `quarantine` others were destroyed, where there are enough */

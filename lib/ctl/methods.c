@@ -49,6 +49,12 @@ set_page(struct rpc_call *call, const char *key, json_t *rows, bool more, uint64
 	set(call->result, "cursor", more ? json_u64(cursor) : json_null());
 }
 
+void
+set_service(json_t *row, const char *name)
+{
+	set(row, "service", name[0] != '\0' ? json_string(name) : json_null());
+}
+
 int
 find_region(struct rpc_call *call, uint32_t key, struct mem_mr_info *info)
 {

@@ -59,6 +59,8 @@ struct page_args {
 };
 extern const struct param params_page[];
 #define PAGE_RESULT "\ncursor: pass it to get the rows that follow; null: there are none"
+/** Whose an object is: null for a caller's own. */
+void set_service(json_t *row, const char *name);
 /** Set result[key] and its cursor: 0 becomes null. */
 void set_page(struct rpc_call *call, const char *key, json_t *rows, bool more, uint64_t cursor);
 

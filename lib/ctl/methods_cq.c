@@ -43,7 +43,7 @@ cq_destroy(struct rpc_call *call)
 }
 
 static json_t *
-cq_row(const struct rc_cq_info *info)
+cq_row(struct engine *e, const struct rc_cq_info *info)
 {
 	json_t *row = json_object();
 
@@ -52,6 +52,7 @@ cq_row(const struct rc_cq_info *info)
 	set_int(row, "pending", info->pending);
 	set_int(row, "users", info->users);
 	set(row, "overrun", json_boolean(info->overrun));
+	set_service(row, engine_cq_service(e, info->cqn));
 	return row;
 }
 
@@ -68,7 +69,7 @@ cq_list(struct rpc_call *call)
 			set_page(call, "cqs", rows, false, 0);
 			return 0;
 		}
-		json_array_append_new(rows, cq_row(&info));
+		json_array_append_new(rows, cq_row(call->e, &info));
 	}
 	set_page(call, "cqs", rows, true, cursor);
 	return 0;
@@ -172,7 +173,7 @@ const struct rpc_method methods_cq[] = {
 		"Destroy a completion queue. EBUSY while a queue pair uses it.", "",
 		"polca-ctl cq destroy 1" },
 	{ "cq_list", cq_list, params_page, sizeof(struct page_args), "List completion queues.",
-		"cqs: list of cq, depth, pending (completions waiting), users (queue pairs), overrun" PAGE_RESULT,
+		"cqs: list of cq, depth, pending (completions waiting), users (queue pairs), overrun, service (whose it is; null: a caller's own)" PAGE_RESULT,
 		"polca-ctl cq list" },
 	{ "cq_poll", cq_poll, cq_poll_params, sizeof(struct cq_poll_args),
 		"Take completions from a queue, waiting for them if asked to. While it waits, later requests of the same connection wait too; other connections do not.",

@@ -172,6 +172,7 @@ mr_list(struct rpc_call *call)
 		}
 		row = json_object();
 		set_region(row, &info);
+		set_service(row, engine_pd_service(call->e, info.pd));
 		json_array_append_new(rows, row);
 	}
 	set_page(call, "regions", rows, true, cursor);
@@ -221,7 +222,7 @@ mw_destroy(struct rpc_call *call)
 }
 
 static json_t *
-window_row(const struct mem_mw_info *info)
+window_row(struct engine *e, const struct mem_mw_info *info)
 {
 	json_t *row = json_object();
 
@@ -229,6 +230,7 @@ window_row(const struct mem_mw_info *info)
 	set_int(row, "pd", info->pd);
 	set(row, "type", json_word(words_mw_type, info->type));
 	set(row, "bound", json_boolean(info->bound));
+	set_service(row, engine_pd_service(e, info->pd));
 	if (!info->bound)
 		return row;
 	set_int(row, "mr_key", info->mr_key);
@@ -253,7 +255,7 @@ mw_list(struct rpc_call *call)
 			set_page(call, "windows", rows, false, 0);
 			return 0;
 		}
-		json_array_append_new(rows, window_row(&info));
+		json_array_append_new(rows, window_row(call->e, &info));
 	}
 	set_page(call, "windows", rows, true, cursor);
 	return 0;
@@ -277,7 +279,7 @@ const struct rpc_method methods_mem[] = {
 		"Deregister a region and free its memory. EBUSY while windows are bound to it. When the reply comes no packet can reach it any more.",
 		"", "polca-ctl mr deregister 0x1a2b3c4d" },
 	{ "mr_list", mr_list, params_page, sizeof(struct page_args), "List memory regions.",
-		"regions: list of key, pd, va, length, access, hugepages" PAGE_RESULT,
+		"regions: list of key, pd, va, length, access, hugepages, service (whose it is; null: a caller's own)" PAGE_RESULT,
 		"polca-ctl mr list" },
 	{ "mw_create", mw_create, mw_create_params, sizeof(struct mw_args),
 		"Make a memory window; a BIND_MW work request binds it to a part of a region.",
@@ -285,7 +287,7 @@ const struct rpc_method methods_mem[] = {
 	{ "mw_destroy", mw_destroy, mw_key_params, sizeof(struct number_args),
 		"Destroy a memory window, bound or not.", "", "polca-ctl mw destroy 0x1a2b3c4d" },
 	{ "mw_list", mw_list, params_page, sizeof(struct page_args), "List memory windows.",
-		"windows: list of key, pd, type, bound, and of those bound: mr_key, qp_num (TYPE_2), va, length, access" PAGE_RESULT,
+		"windows: list of key, pd, type, bound, service (whose it is; null: a caller's own), and of those bound: mr_key, qp_num (TYPE_2), va, length, access" PAGE_RESULT,
 		"polca-ctl mw list" },
 	{ NULL },
 };

@@ -119,6 +119,33 @@ test_a_bad_domain_is_named(void **state)
 	assert_int_equal(num(call_fails(d, "pd_destroy", "'pd': 1"), "code"), -16);
 }
 
+/* A service's objects are listed with its name. */
+static void
+test_lists_say_whose(void **state)
+{
+	struct desk *d = *state;
+	json_t *r;
+	int i;
+
+	make_region(d, 4096); /* domain 1 */
+	call(d, "pd_create", "%s", "");
+	call(d, "pd_create", "%s", "");
+	call(d, "mr_register", "'pd': 3, 'length': 4096");
+	call(d, "mw_create", "'pd': 1");
+	call(d, "mw_create", "'pd': 3");
+	for (i = 0; i < FAKE_CQS - 1; i++)
+		call(d, "cq_create", "%s", "");
+	r = call(d, "mr_list", "%s", "");
+	assert_true(json_is_null(json_object_get(row(r, "regions", 0), "service")));
+	assert_string_equal(str(row(r, "regions", 1), "service"), "mine");
+	r = call(d, "mw_list", "%s", "");
+	assert_true(json_is_null(json_object_get(row(r, "windows", 0), "service")));
+	assert_string_equal(str(row(r, "windows", 1), "service"), "mine");
+	r = call(d, "cq_list", "%s", "");
+	assert_true(json_is_null(json_object_get(row(r, "cqs", 0), "service")));
+	assert_string_equal(str(row(r, "cqs", FAKE_CQS - 2), "service"), "mine");
+}
+
 static void
 test_bytes_written_are_read_back(void **state)
 {
@@ -852,6 +879,7 @@ main(void)
 		T(test_regions_are_registered_listed_and_deregistered),
 		T(test_a_region_needs_a_length_unless_it_is_a_file),
 		T(test_a_bad_domain_is_named),
+		T(test_lists_say_whose),
 		T(test_bytes_written_are_read_back),
 		T(test_fill_is_splitmix64),
 		T(test_long_fills_and_checksums_go_in_slices),

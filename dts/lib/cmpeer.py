@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""A communication manager whose every message the test writes out, and connections of its: bytes from
-cmwire, nothing from Polca's code.
+"""A communication manager whose every message the test writes out, and connections of its: bytes
+from cmwire, nothing from Polca's code.
 
     with wire.peer() as p:
         c = p.connect(7)            # REQ, REP, RTU, each looked at
@@ -31,6 +31,7 @@ from roce import NO_CREDITS, Op, Peer, Station
 
 POLCA_MAC, STATION_MAC = '02:00:00:00:78:01', '02:00:00:00:78:02'
 POLCA_IP, POLCA_IP6, STATION_IP, STATION_IP6 = '10.78.0.1', 'fd78::1', '10.78.0.2', 'fd78::2'
+POLCA_IP_SECOND, STATION_IP_SECOND = '10.78.0.11', '10.78.0.12'
 PEER_GUID = 0x0200deadbeef0001
 LOCAL_TIMEOUT = 18  # of our REQs, a second: REP and DREQ of Polca come again so often
 ACK_TIMEOUT = 14  # of our REQs: TIMEWAIT lasts 64 ms
@@ -149,8 +150,8 @@ class Connection:
                                                remote_id=self.remote_id), **over))
 
     def req(self, service_id, private=b'', header=None, **over):
-        """private: of the user; RDMA-CM's header (or another) is put in front where the service ID has
-        one."""
+        """private: of the user; RDMA-CM's header (or another) is put in front where the service ID
+        has one."""
         if header is None and service_id >> 16 in (cmwire.PS_TCP, cmwire.PS_UDP, cmwire.PS_IB):
             header = self.peer.way.rdma(self.local_id & 0xffff)
         private = (header or b'') + private
@@ -390,7 +391,7 @@ class Wire:
         self.capture = capture.Capture(self.ns, 'st0', os.path.join(kept, 'wire.pcap'))
         self.polca = Polca(sockets, [port(
             'port0', 'net_af_packet0,iface=pv0,framecnt=4096,framesz=2048', POLCA_IP + '/24',
-            POLCA_IP6 + '/64')], ns=self.ns, **config)
+            POLCA_IP6 + '/64', POLCA_IP_SECOND + '/24')], ns=self.ns, **config)
 
     def peer(self, ip=STATION_IP, **kw):
         remote = POLCA_IP6 if ':' in ip else POLCA_IP

@@ -25,8 +25,8 @@ REQ = Record('REQ', 0x10, 0, 232, '''local_id:32 r1:8 vendor_id:24 service_id:64
     remote_timeout:5 transport:2 flow_control:1 psn:24 local_timeout:5 retry_count:3 pkey:16 mtu:4
     rdc:1 rnr_retry_count:3 max_cm_retries:4 srq:1 extended:3 ''' + PATH.format('') +
     PATH.format('alt_') + 'private:736')
-REP = Record('REP', 0x13, 0, 232, '''local_id:32 remote_id:32 qkey:32 qpn:24 r1:8 eecn:24 r2:8 psn:24
-    r3:8 responder_resources:8 initiator_depth:8 ack_delay:5 failover:2 flow_control:1
+REP = Record('REP', 0x13, 0, 232, '''local_id:32 remote_id:32 qkey:32 qpn:24 r1:8 eecn:24 r2:8
+    psn:24 r3:8 responder_resources:8 initiator_depth:8 ack_delay:5 failover:2 flow_control:1
     rnr_retry_count:3 srq:1 r4:4 ca_guid:64 private:1568''')
 RTU = Record('RTU', 0x14, 0, 232, 'local_id:32 remote_id:32 private:1792')
 MRA = Record('MRA', 0x11, 0, 232, '''local_id:32 remote_id:32 answers:2 r1:6 service_timeout:5 r2:3
@@ -35,15 +35,15 @@ REJ = Record('REJ', 0x12, 0, 232, '''local_id:32 remote_id:32 answers:2 r1:6 inf
     reason:16 ari:576 private:1184''')
 DREQ = Record('DREQ', 0x15, 0, 232, 'local_id:32 remote_id:32 qpn:24 r1:8 private:1760')
 DREP = Record('DREP', 0x16, 0, 232, 'local_id:32 remote_id:32 private:1792')
-LAP = Record('LAP', 0x19, 0, 232, '''local_id:32 remote_id:32 r1:32 qpn:24 remote_timeout:5 r2:3 r3:32
-    local_lid:16 remote_lid:16 local_gid:128 remote_gid:128 flow_label:20 r4:4 traffic_class:8
+LAP = Record('LAP', 0x19, 0, 232, '''local_id:32 remote_id:32 r1:32 qpn:24 remote_timeout:5 r2:3
+    r3:32 local_lid:16 remote_lid:16 local_gid:128 remote_gid:128 flow_label:20 r4:4 traffic_class:8
     hop_limit:8 r5:2 rate:6 sl:4 subnet_local:1 r6:3 ack_timeout:5 r7:3 private:1344''')
 APR = Record('APR', 0x1a, 0, 232, '''local_id:32 remote_id:32 info_length:8 status:8 r1:16 info:576
     private:1184''')
 SIDR_REQ = Record('SIDR_REQ', 0x17, 0, 232, '''request_id:32 pkey:16 r1:16 service_id:64
     private:1728''')
-SIDR_REP = Record('SIDR_REP', 0x18, 0, 232, '''request_id:32 status:8 info_length:8 r1:16 qpn:24 r2:8
-    service_id:64 qkey:32 info:576 private:1088''')
+SIDR_REP = Record('SIDR_REP', 0x18, 0, 232, '''request_id:32 status:8 info_length:8 r1:16 qpn:24
+    r2:8 service_id:64 qkey:32 info:576 private:1088''')
 KINDS = {k.attr: k for k in (REQ, REP, RTU, MRA, REJ, DREQ, DREP, LAP, APR, SIDR_REQ, SIDR_REP)}
 assert all(k.len == DATA_LEN for k in KINDS.values())
 BYTES = ('private', 'ari', 'info', 'local_gid', 'remote_gid', 'alt_local_gid', 'alt_remote_gid')
@@ -86,10 +86,10 @@ def rdma(src, dst, port=0, **over):
                                 dst=ip16(dst)), **over))
 
 
-def build(kind, tid, class_version=CLASS_VERSION, method=SEND, base_version=1, status=0, modifier=0,
-          cls=CLASS, attr=None, **fields):
+def build(kind, tid, class_version=CLASS_VERSION, method=SEND, base_version=1, mad_status=0,
+          modifier=0, cls=CLASS, attr=None, **fields):
     """A whole MAD; what is not given of a message's fields is 0."""
-    return struct.pack('>BBBBHHQHxxI', base_version, cls, class_version, method, status, 0, tid,
+    return struct.pack('>BBBBHHQHxxI', base_version, cls, class_version, method, mad_status, 0, tid,
                        kind.attr if attr is None else attr, modifier) + kind.put(**fields)
 
 

@@ -3,6 +3,7 @@
 """Services and connections of a running appliance, made through its control socket."""
 
 from conn import wait_until
+from lab import GUEST_IP
 from rpc import RpcError
 
 
@@ -27,6 +28,19 @@ def services(polca):
 def driver(polca, connection):
     """The service that drives a connection of ours."""
     return next(r for r in services(polca) if r.get('connection') == connection)
+
+
+def done(polca, connection, timeout=60):
+    """Its row when it has ended."""
+    def over():
+        row = driver(polca, connection)
+        return row if row['state'] == 'ENDED' else None
+    return wait_until(over, timeout=timeout, step=0.05)
+
+
+def connect(polca, port, service, address=GUEST_IP, **more):
+    """A connection of ours, to a program of the guest."""
+    return polca.rpc('cm_connect', dgid=address, port=port, service=service, **more)
 
 
 def established(polca):

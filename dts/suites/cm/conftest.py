@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""Two benches. By hand: an appliance on a wire, a peer at the other end whose every CM message the test
-writes (`wire`, `peer`). With Linux: the appliance on the soft-RoCE guest's wire (`polca`, `guest`)."""
+"""Two benches. By hand: an appliance on a wire, a peer at the other end whose every CM message the
+test writes (`wire`, `peer`). With Linux: the appliance on the soft-RoCE guest's wire (`polca`,
+`guest`)."""
 
 import pytest
 
 import lab as labs
 from cmpeer import Wire
+from conn import wait_until
 from sawire import Delta
 from services import Services
 
@@ -63,3 +65,17 @@ def listen(polca):
     """listen(kind, port, ...): a service of this test's, ended with its connections behind it."""
     with Services(polca) as s:
         yield s.listen
+
+
+@pytest.fixture
+def serve(guest):
+    """serve(command): a program that listens, and the job that it is."""
+    def start(command, timeout=200):
+        """Until rdma_cm has its listener."""
+        have = len(guest.check('rdma resource show cm_id').splitlines())
+        job = guest.spawn(command, timeout)
+        wait_until(lambda: len(guest.check('rdma resource show cm_id').splitlines()) > have,
+                   timeout=30, step=0.05)
+        return job
+    yield start
+    guest.check('killall -q -9 rping ucmatose rdma_server rstream rcopy; true')

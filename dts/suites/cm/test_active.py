@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""Polca connects: REQ out, REP in, RTU out (cm 4, 5, 6, 7), field by field; what is refused, repeated,
-late or wrong."""
+"""Polca connects: REQ out, REP in, RTU out (cm 4, 5, 6, 7), field by field; what is refused,
+repeated, late or wrong."""
 
 import pytest
 
@@ -83,6 +83,7 @@ def test_connect_transfer_disconnect(wire, peer, ask, counted):
     assert (r.psn, len(r.payload)) == (c.psn, 16)  # our REP said where it starts
     dreq = c.expect(DREQ, qpn=c.qpn)
     c.drep(dreq)
+    wait_until(lambda: counted['disconnects'])
     grown = counted.grown()
     assert grown == dict(connections=1, disconnects=1, sent_req=1, sent_rtu=1, sent_dreq=1,
                          received_rep=1, received_drep=1), grown
@@ -263,7 +264,8 @@ def test_peer_disconnects_in_mid_transfer(wire, peer, ask):
 
 
 def test_peer_falls_silent(wire, peer, ask):
-    """Retry exceeded: the QP is in error, DREQs go out until they are exhausted, and all is freed."""
+    """Retry exceeded: the QP is in error, DREQs go out until they are exhausted, and all is
+    freed."""
     asking = ask(service='sink', count=1000000)
     c, _ = peer.expect_req()
     c.rep(ack_delay=0)

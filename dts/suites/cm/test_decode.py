@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""A third opinion: tshark reads whole exchanges by their names (cm 8), and the IDs in Polca's messages
-as the peer knows them."""
+"""A third opinion: tshark reads whole exchanges by their names (cm 8), and the IDs in Polca's
+messages as the peer knows them."""
 
 import os
 

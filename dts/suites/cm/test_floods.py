@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""Floods of requests and of all else from strangers: what they may hold is bounded for each and in all,
-and who is connected moves data meanwhile (cm 2, 6)."""
+"""Floods of requests and of all else from strangers: what they may hold is bounded for each and in
+all, and who is connected moves data meanwhile (cm 2, 6)."""
 
 import itertools
 import random
@@ -51,8 +51,8 @@ def requests(way, n, seed=1):
 
 
 def flood(station, frames, work, burst=100, pause=0.01):
-    """Send the frames, over and over, in a thread of its own until work() is done. Without pauses both
-    ends would mostly wait for this one."""
+    """Send the frames, over and over, in a thread of its own until work() is done. Without pauses
+    both ends would mostly wait for this one."""
     stop = threading.Event()
 
     def run():

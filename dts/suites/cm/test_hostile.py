@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""Requests that cannot be, messages that are none, strangers who want to do harm (cm 2, 3, 7): each gets
-the answer that it deserves, and a connection beside it goes on.
+"""Requests that cannot be, messages that are none, strangers who want to do harm (cm 2, 3, 7):
+each gets the answer that it deserves, and a connection beside it goes on.
 
 The raw part needs no state of Polca's but one connection, which moves data through every test."""
 
@@ -166,7 +166,8 @@ def test_attribute_that_is_none(peer, counted, attr):
 
 
 def test_answers_to_nobody(peer, counted):
-    """A response bit, an unknown ID: no answer, so no two sides ever talk to each other for ever."""
+    """A response bit, an unknown ID: no answer, so no two sides ever talk to each other for
+    ever."""
     for kind in cmwire.KINDS.values():
         peer.way.send(build(kind, tid=9, method=0x83))
     for kind in (RTU, MRA, REJ, cmwire.DREP, cmwire.APR):

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""A side dies in mid-transfer; the other is soft-RoCE or Polca, and what comes after is as if nothing
-had been.
+"""A side dies in mid-transfer; the other is soft-RoCE or Polca, and what comes after is as if
+nothing had been.
 
-Quirks of the peer: with a retry count of 7, which most programs set, soft-RoCE sends again without end,
-so a program there never learns that Polca died before somebody tells it. When a program dies, Linux
-sends the DREQ in its name."""
+Quirks of the peer: with a retry count of 7, which most programs set, soft-RoCE sends again without
+end, so a program there never learns that Polca died before somebody tells it. When a program dies,
+Linux sends the DREQ in its name."""
 
 import pytest
 

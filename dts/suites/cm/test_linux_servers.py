@@ -7,39 +7,10 @@ import pytest
 from conn import wait_until
 from lab import GUEST_IP, GUEST_IP6
 from rpc import RpcError
-from services import connections, driver
+from services import connect, connections, done, driver
 
 CAPTURE = ''
 TEST_SECONDS = 240
-
-
-@pytest.fixture
-def serve(guest):
-    """serve(command): a program that listens, and the job that it is."""
-    made = []
-
-    def start(command, timeout=200):
-        """Until rdma_cm has its listener."""
-        have = len(guest.check('rdma resource show cm_id').splitlines())
-        job = guest.spawn(command, timeout)
-        made.append(job)
-        wait_until(lambda: len(guest.check('rdma resource show cm_id').splitlines()) > have,
-                   timeout=30, step=0.05)
-        return job
-    yield start
-    guest.check('killall -q -9 rping ucmatose rdma_server rstream; true')
-
-
-def done(polca, connection, timeout=60):
-    """Its row when it has ended."""
-    def over():
-        row = driver(polca, connection)
-        return row if row['state'] == 'ENDED' else None
-    return wait_until(over, timeout=timeout, step=0.05)
-
-
-def connect(polca, port, service, address=GUEST_IP, **more):
-    return polca.rpc('cm_connect', dgid=address, port=port, service=service, **more)
 
 
 @pytest.mark.parametrize('address,size,count', [

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""CM on a native InfiniBand port, by hand: who is connected to, and who connects with the path that the
-SA gave (cm 2, 4)."""
+"""CM on a native InfiniBand port, by hand: who is connected to, and who connects with the path
+that the SA gave (cm 2, 4)."""
 
 import struct
 

@@ -156,8 +156,8 @@ def test_two_hundred_in_a_row(two):
 
 
 def test_kill_9_of_who_serves(two):
-    """Its peer, which has always something under way, notices by the QP's retries, and connects again to
-    the next life."""
+    """Its peer, which has always something under way, notices by the QP's retries, and connects
+    again to the next life."""
     c = two.a.rpc('cm_connect', dgid=B, service_id=SINK, service='sink', count=100000000)
     wait_until(lambda: established(two.b))
     two.b.kill()
@@ -171,7 +171,8 @@ def test_kill_9_of_who_serves(two):
 
 
 def test_kill_9_of_who_connected(two):
-    """The server's side: retries run out, its DREQ is answered by the next life; its place is free."""
+    """The server's side: retries run out, its DREQ is answered by the next life; its place is
+    free."""
     two.a.rpc('cm_connect', dgid=B, port=RPING, service='rping', count=100000000)
     wait_until(lambda: established(two.b))
     two.a.kill()

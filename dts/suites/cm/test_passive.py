@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""Polca is connected to: REQ in, REP out, RTU in (cm 4, 6), field by field; what is repeated, lost or
-crossed; and the end."""
+"""Polca is connected to: REQ in, REP out, RTU in (cm 4, 6), field by field; what is repeated, lost
+or crossed; and the end."""
 
 import pytest
 
@@ -13,7 +13,7 @@ from conn import wait_until
 ECHO, SINK = 7, 9
 CONFIG = dict(
     cm=dict(ack_delay=13, max_retries=3),
-    services=[dict(kind='echo', port=ECHO, size=1024, max_connections=16),
+    services=[dict(kind='echo', port=ECHO, size=1024, max_connections=512),
               dict(kind='sink', port=SINK, size=1024)])
 
 
@@ -49,7 +49,8 @@ def test_connect_transfer_disconnect(wire, peer, counted):
 
 @pytest.mark.parametrize('resources,depth', [(0, 0), (1, 1), (255, 255)])
 def test_resources_are_crossed_and_clipped(wire, peer, resources, depth):
-    """cm 4: the peer's InitiatorDepth bounds Polca's ResponderResources, and the other way round."""
+    """cm 4: the peer's InitiatorDepth bounds Polca's ResponderResources, and the other way
+    round."""
     c = peer.connect(ECHO, responder_resources=resources, initiator_depth=depth)
     rep = c.rep_seen
     assert rep.responder_resources <= depth and rep.initiator_depth <= resources
@@ -164,7 +165,8 @@ def test_peer_rejects_the_reply(wire, peer, counted):
 
 
 def test_peer_gives_up_without_knowing_our_id(wire, peer, counted):
-    """cm 2: reason 4 is matched by the GUID in its ARI and LocalCommID. (The GUID is the sender's.)"""
+    """cm 2: reason 4 is matched by the GUID in its ARI and LocalCommID. (The GUID is the
+    sender's.)"""
     c = peer.new()
     c.req(service_id(ECHO))
     c.expect_rep()
@@ -175,8 +177,8 @@ def test_peer_gives_up_without_knowing_our_id(wire, peer, counted):
 
 
 def test_stale_connection(wire, peer, counted):
-    """cm 6: the same QPN of the same channel adapter under another ID: the peer has begun a new life.
-    REJ 10 for the REQ, DREQ for the old connection."""
+    """cm 6: the same QPN of the same channel adapter under another ID: the peer has begun a new
+    life. REJ 10 for the REQ, DREQ for the old connection."""
     old = peer.connect(ECHO)
     old.echo(b'alive', 0)
     new = peer.new(qpn=old.qpn, data=old.data)

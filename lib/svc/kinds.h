@@ -15,6 +15,7 @@
 extern const struct svc_ops svc_memory;
 extern const struct svc_ops svc_echo;
 extern const struct svc_ops svc_sink;
+extern const struct svc_ops svc_rcopy;
 extern const struct svc_ops svc_rping;
 extern const struct svc_ops svc_rstream;
 extern const struct svc_ops svc_ucmatose;

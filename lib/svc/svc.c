@@ -18,6 +18,7 @@ const struct svc_ops *const svc_kinds[] = {
 	&svc_rping,
 	&svc_ucmatose,
 	&svc_rstream,
+	&svc_rcopy,
 	&svc_perftest,
 	NULL,
 };

@@ -49,7 +49,7 @@ struct svc_config {
 	uint32_t size; /**< of a message, bytes; 0: the kind's default */
 	uint32_t depth; /**< receives kept posted, sends under way; 0: the kind's default */
 	uint32_t access; /**< memory: MEM_ACCESS_REMOTE_..., 0: all of them */
-	uint32_t mr_key; /**< memory: an existing region instead of a new one; rcopy: for the file; 0: none */
+	uint32_t mr_key; /**< memory: a region that is there; rcopy: for the file; 0: none */
 	bool per_connection; /**< memory: each connection has its own */
 	uint32_t max_connections; /**< on all workers; 0: the kind's default */
 	uint64_t count; /**< our side's exchanges, 0: the kind's default, mostly until the end */

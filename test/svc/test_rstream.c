@@ -2,112 +2,23 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* rstream: rsockets as test/data/captures/rstream.pcap has them; the client is played by hand. */
+/* rstream: rsockets as test/data/captures/rstream.pcap has them. */
 
+#include <stdio.h>
 #include <string.h>
 
-#include "bench.h"
-
-/* in the client's memory: its list, what it sends, its receive buffer of two halves */
-#define LIST    0
-#define OUT     256
-#define IN      1024
-#define HALF    1024u
-#define DATA(n) (n)
-#define CREDITS(n) (0x80000000u | (n))
-#define GOODBYE 0xE0000000u
-
-struct stream {
-	struct bench *b;
-	struct life *l;
-	struct service *s;
-	uint64_t list_va, va; /* of the server */
-	uint32_t key;
-	uint16_t credits;
-};
-
-/* Private data as the program's: version 1, IOMAP, 384 credits, list of 2, half a buffer. */
-static void
-conn_data(const struct node *a, uint8_t *data, uint8_t flags)
-{
-	memset(data, 0, 40);
-	data[0] = 1;
-	data[1] = flags;
-	put_be16(data + 2, 384);
-	put_be64(data + 8, a->va + LIST);
-	put_be32(data + 16, a->key);
-	put_be32(data + 20, 2);
-	put_be64(data + 24, a->va + IN);
-	put_be32(data + 32, a->key);
-	put_be32(data + 36, HALF);
-}
-
-static struct life *
-connect_with(struct bench *b, const uint8_t *data, uint8_t len)
-{
-	struct node *a = &b->w->a;
-	struct life *l = &a->lives[a->num_lives++];
-	struct cm_connect c;
-	struct error err;
-
-	*l = (struct life){ .node = a };
-	connect_init(a, &c);
-	c.user = l;
-	c.param.qp.cap.max_send_wr = 64;
-	c.param.qp.cap.max_recv_wr = 64;
-	memcpy(c.param.private_data, data, len);
-	c.param.private_len = len;
-	assert_int_equal(cm_connect(a->cm, &c, b->w->now, &l->id, &err), 0);
-	exchange(b->w);
-	return l;
-}
+#include "stream.h"
 
 static struct stream
-open_stream(struct bench *b, uint64_t length, uint8_t flags)
+open_rstream(struct bench *b, uint64_t length, uint8_t flags)
 {
-	struct stream t = { .b = b };
-	struct recv_wr wr = { .num_sge = 0 };
-	uint8_t data[40];
-	unsigned int i;
-
-	t.s = serve(b, &b->w->b, &(struct svc_config){ .kind = "rstream", .length = length });
-	conn_data(&b->w->a, data, flags);
-	t.l = connect_with(b, data, 40);
-	expect_log(t.l, "prepare established");
-	for (i = 0; i < 32; i++)
-		assert_int_equal(rc_post_recv(b->w->a.rc, t.l->qpn, &wr, NULL), 0);
-	t.list_va = get_be64(t.l->private_data + 8);
-	t.key = get_be32(t.l->private_data + 16);
-	t.va = get_be64(t.l->private_data + 24);
-	return t;
-}
-
-static void
-write_imm(struct stream *t, uint32_t at, uint32_t len, uint64_t remote, uint32_t imm)
-{
-	struct node *a = &t->b->w->a;
-	struct sge sge = { a->va + at, len, a->key };
-	struct send_wr wr = { .opcode = WR_RDMA_WRITE_WITH_IMM, .send_flags = SEND_SIGNALED,
-		.num_sge = len != 0, .sg_list = &sge, .remote_addr = remote, .rkey = t->key,
-		.imm_data = imm };
-
-	assert_int_equal(act(t->b, t->l, &wr), WC_SUCCESS);
-}
-
-/* The next message of the server: its immediate data. */
-static uint32_t
-next_imm(struct stream *t)
-{
-	struct wc wc = heard(t->l);
-
-	assert_int_equal(wc.wc_flags & WC_WITH_IMM, WC_WITH_IMM);
-	return wc.imm_data;
+	return open_stream(b, &(struct svc_config){ .kind = "rstream", .length = length }, flags);
 }
 
 static void
 test_private_data_and_second_half(void **state)
 {
-	struct stream t = open_stream(*state, 8192, 0x02);
+	struct stream t = open_rstream(*state, 8192, 0x02);
 	const uint8_t *p = t.l->private_data, *list = t.b->w->a.bytes + LIST;
 
 	assert_memory_equal(p, "\x01\x02\x01\x80\0\0\0\0", 8);
@@ -126,7 +37,7 @@ test_private_data_and_second_half(void **state)
 static void
 test_list_is_big_endian_for_those_who_are(void **state)
 {
-	struct stream t = open_stream(*state, 8192, 0x03);
+	struct stream t = open_rstream(*state, 8192, 0x03);
 	const uint8_t *list = t.b->w->a.bytes + LIST;
 
 	assert_int_equal(t.l->private_data[1], 0x03);
@@ -140,7 +51,7 @@ test_list_is_big_endian_for_those_who_are(void **state)
 static void
 test_as_many_bytes_come_back(void **state)
 {
-	struct stream t = open_stream(*state, 8192, 0x02);
+	struct stream t = open_rstream(*state, 8192, 0x02);
 	uint8_t *bytes = t.b->w->a.bytes;
 	unsigned int i;
 
@@ -161,7 +72,7 @@ test_as_many_bytes_come_back(void **state)
 static void
 test_server_writes_only_where_it_may(void **state)
 {
-	struct stream t = open_stream(*state, 8192, 0x02);
+	struct stream t = open_rstream(*state, 8192, 0x02);
 	uint8_t *bytes = t.b->w->a.bytes;
 	unsigned int i;
 
@@ -187,7 +98,7 @@ test_server_writes_only_where_it_may(void **state)
 static void
 test_half_that_is_read_is_granted_again(void **state)
 {
-	struct stream t = open_stream(*state, 2048, 0x02);
+	struct stream t = open_rstream(*state, 2048, 0x02);
 	const uint8_t *list = t.b->w->a.bytes + LIST;
 
 	assert_int_equal(next_imm(&t), CREDITS(384));
@@ -203,7 +114,7 @@ test_half_that_is_read_is_granted_again(void **state)
 static void
 test_message_credits_are_renewed_at_half(void **state)
 {
-	struct stream t = open_stream(*state, 8192, 0x02);
+	struct stream t = open_rstream(*state, 8192, 0x02);
 	unsigned int i;
 
 	assert_int_equal(next_imm(&t), CREDITS(384));
@@ -220,7 +131,7 @@ static void
 test_server_sends_no_more_messages_than_granted(void **state)
 {
 	struct bench *b = *state;
-	struct stream t = open_stream(b, 8192, 0x02);
+	struct stream t = open_rstream(b, 8192, 0x02);
 	struct recv_wr wr = { .num_sge = 0 };
 	uint8_t data[40];
 	unsigned int i;
@@ -244,7 +155,7 @@ test_server_sends_no_more_messages_than_granted(void **state)
 static void
 test_disconnect_is_answered(void **state)
 {
-	struct stream t = open_stream(*state, 8192, 0x02);
+	struct stream t = open_rstream(*state, 8192, 0x02);
 
 	next_imm(&t);
 	write_imm(&t, OUT, 0, 0, GOODBYE);
@@ -258,7 +169,7 @@ test_disconnect_is_answered(void **state)
 static void
 test_more_data_than_granted_is_a_violation(void **state)
 {
-	struct stream t = open_stream(*state, 2048, 0x02);
+	struct stream t = open_rstream(*state, 2048, 0x02);
 
 	write_imm(&t, OUT, 8, t.va, DATA(2049));
 	exchange(t.b->w);
@@ -270,7 +181,7 @@ test_more_data_than_granted_is_a_violation(void **state)
 static void
 test_false_list_ends_only_its_own_connection(void **state)
 {
-	struct stream t = open_stream(*state, 8192, 0x02);
+	struct stream t = open_rstream(*state, 8192, 0x02);
 	struct bench *b = t.b;
 	struct sge sge = { b->w->a.va, 8, b->w->a.key };
 	struct send_wr wr = { .opcode = WR_RDMA_WRITE_WITH_IMM, .num_sge = 1, .sg_list = &sge,
@@ -314,6 +225,84 @@ test_other_private_data_is_refused(void **state)
 	}
 }
 
+/* --- the client --- */
+
+static struct service *
+rstream_client(struct bench *b, const struct svc_config *config)
+{
+	struct svc_config c = *config;
+	struct error err = { "" };
+	cm_id id;
+
+	snprintf(c.kind, sizeof(c.kind), "rstream");
+	c.active = true;
+	if (begin(serve(b, &b->w->a, &c), &id, &err) != 0)
+		fail_msg("%s", err.text);
+	exchange(b->w);
+	return &b->services[b->num_services - 1];
+}
+
+static void
+test_client_introduces_itself(void **state)
+{
+	struct bench *b = *state;
+	const uint8_t *p;
+
+	b->w->b.answer = CM_REJ_CONSUMER;
+	rstream_client(b, &(struct svc_config){ .length = 8192 });
+	p = b->w->b.request_private;
+	assert_memory_equal(p, "\x01\x02\x01\x80\0\0\0\0", 8);
+	assert_int_equal(get_be32(p + 20), 2);
+	assert_true(get_be64(p + 24) == get_be64(p + 8) + 64);
+	assert_int_equal(get_be32(p + 32), get_be32(p + 16));
+	assert_int_equal(get_be32(p + 36), 4096);
+}
+
+/* -S 700 -C 5 -I 3 -T v; buffers that are used many times over */
+static void
+test_client_and_server(void **state)
+{
+	struct bench *b = *state;
+	struct service *s = serve(b, &b->w->b, &(struct svc_config){ .kind = "rstream",
+		.length = 1024 });
+	struct service *c = rstream_client(b, &(struct svc_config){ .length = 2048, .size = 700,
+		.depth = 5, .count = 3, .verify = true });
+
+	assert_int_equal(figures(c).exchanges, 3);
+	assert_int_equal(figures(c).mismatches, 0);
+	assert_int_equal(figures(c).errors, 0);
+	assert_int_equal(figures(s).errors, 0);
+	assert_int_equal(figures(s).violations, 0);
+	assert_int_equal(figures(s).established, 1);
+	assert_true(figures(s).bytes_in >= 16 + 3 * 3500);
+	assert_int_equal(figures(c).connections, 0); /* it left */
+	expect_all_released(b);
+}
+
+static void
+test_client_has_the_programs_defaults(void **state)
+{
+	struct bench *b = *state;
+	struct service *s = serve(b, &b->w->b, &(struct svc_config){ .kind = "rstream" });
+	struct service *c = rstream_client(b, &(struct svc_config){ .verify = true });
+
+	assert_int_equal(figures(c).exchanges, 1);
+	assert_true(figures(s).bytes_in >= 16 + 1000000);
+	assert_int_equal(figures(c).mismatches, 0);
+}
+
+/* A peer whose REP is of another protocol. */
+static void
+test_client_leaves_who_speaks_otherwise(void **state)
+{
+	struct bench *b = *state;
+	struct service *c = rstream_client(b, &(struct svc_config){ .length = 2048 });
+
+	assert_int_equal(figures(c).violations, 1);
+	assert_int_equal(figures(c).connections, 0);
+	expect_all_released(b);
+}
+
 int
 main(void)
 {
@@ -330,6 +319,10 @@ main(void)
 		T(test_more_data_than_granted_is_a_violation),
 		T(test_false_list_ends_only_its_own_connection),
 		T(test_other_private_data_is_refused),
+		T(test_client_introduces_itself),
+		T(test_client_and_server),
+		T(test_client_has_the_programs_defaults),
+		T(test_client_leaves_who_speaks_otherwise),
 	};
 
 	return cmocka_run_group_tests_name("svc: rstream", tests, NULL, NULL);

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * rcopy: librdmacm's rcopy, either side, over rsockets. As server it takes files and counts them;
+ * with mr_key the last one is kept in that region, which is all that it writes: paths are ignored.
+ * As client it sends a file of length bytes, 0, 1, ... 255, 0, ...
+ */
+
+#include <errno.h>
+#include <string.h>
+
+#include "svc/rcopy.h"
+#include "wire/bytes.h"
+
+#define HALF (128u << 10) /* of a receive buffer */
+
+/* --- messages --- */
+
+uint64_t
+rcopy_get64(const uint8_t *at, bool net)
+{
+	return net ? get_be64(at) : __builtin_bswap64(get_be64(at));
+}
+
+void
+rcopy_put64(uint8_t *at, uint64_t value, bool net)
+{
+	put_be64(at, net ? value : __builtin_bswap64(value));
+}
+
+struct rcopy_head
+rcopy_get_head(const uint8_t *at, bool net)
+{
+	uint16_t length = get_be16(at + 2);
+	uint32_t data = get_be32(at + 4);
+
+	return (struct rcopy_head){
+		.version = at[0],
+		.command = at[1],
+		.length = net ? length : __builtin_bswap16(length),
+		.data = net ? data : __builtin_bswap32(data),
+		.id = rcopy_get64(at + 8, net),
+	};
+}
+
+void
+rcopy_put_head(struct rcopy_conn *r, const struct rcopy_head *h)
+{
+	bool net = r->r.net;
+
+	r->out[0] = h->version;
+	r->out[1] = h->command;
+	put_be16(r->out + 2, net ? h->length : __builtin_bswap16(h->length));
+	put_be32(r->out + 4, net ? h->data : __builtin_bswap32(h->data));
+	rcopy_put64(r->out + 8, h->id, net);
+	r->out_length = RCOPY_HEAD;
+}
+
+uint32_t
+rcopy_gather(struct rcopy_conn *r, uint32_t want, const uint8_t *bytes, uint32_t length)
+{
+	uint32_t n = want - r->in_length;
+
+	if (n > length)
+		n = length;
+	memcpy(r->in + r->in_length, bytes, n);
+	r->in_length += n;
+	return n;
+}
+
+/* --- both sides --- */
+
+static void
+rcopy_data(struct svc_conn *c, const uint8_t *bytes, uint32_t length)
+{
+	if (svc_conn_active(c))
+		rcopy_answered(c, bytes, length);
+	else
+		rcopy_serve(c, bytes, length);
+}
+
+static void
+rcopy_pump(struct svc_conn *c)
+{
+	struct rcopy_conn *r = svc_conn_priv(c);
+	const struct rcopy *t = svc_state(svc_conn_service(c));
+	uint32_t n;
+
+	/* an answer, or the client's request; then the file behind the request to write */
+	while (r->out_length != 0) {
+		n = rsocket_say(c, r->out, r->out_length);
+		if (n == 0)
+			return;
+		r->out_length -= n;
+		memmove(r->out, r->out + n, r->out_length);
+	}
+	while (r->to_send != 0) {
+		n = rsocket_send(c, &t->pattern, (r->size - r->to_send) & 0xFF, r->to_send);
+		if (n == 0)
+			return;
+		r->to_send -= n;
+	}
+	if (r->stage == RCOPY_OVER)
+		rsocket_leave(c);
+}
+
+static void
+rcopy_ended(struct svc_conn *c, const struct cm_info *info)
+{
+	(void)info;
+	if (!svc_conn_active(c))
+		rcopy_release(c);
+}
+
+/* --- service --- */
+
+static void
+rcopy_adjust(struct svc_config *config)
+{
+	if (config->active && config->length == 0)
+		config->length = 1 << 20;
+}
+
+/* It stays the caller's, who may deregister it: it is looked up each time. */
+static int
+find_region(struct svc *s, struct mem_mr_info *file, struct error *err)
+{
+	uint32_t key = svc_config(s)->mr_key;
+
+	if (mem_mr_query(svc_env(s)->mem, key, file) != 0)
+		return error_set(err, EINVAL, "mr_key: there is no memory region 0x%08x", key);
+	if ((file->access & MEM_ACCESS_LOCAL_WRITE) == 0)
+		return error_set(err, EINVAL, "mr_key: 0x%08x has no access LOCAL_WRITE", key);
+	return 0;
+}
+
+static int
+open_memory(struct svc *s, struct rcopy *t, struct error *err)
+{
+	const struct svc_config *config = svc_config(s);
+
+	if (config->active)
+		return rsocket_pattern(s, &t->pattern, err);
+	return config->mr_key != 0 ? find_region(s, &t->file, err) : 0;
+}
+
+static int
+rcopy_open(struct svc *s, struct error *err)
+{
+	struct rcopy *t = mem_zalloc(svc_env(s)->alloc, sizeof(*t), 64);
+	int ret;
+
+	if (t == NULL)
+		return error_set(err, ENOMEM, "no memory for a service");
+	t->rs.begin = rcopy_begin;
+	t->rs.data = rcopy_data;
+	t->rs.pump = rcopy_pump;
+	svc_set_state(s, t);
+	ret = rsocket_open(s, &t->rs, HALF, err);
+	return ret != 0 ? ret : open_memory(s, t, err);
+}
+
+static int
+rcopy_close(struct svc *s)
+{
+	struct rcopy *t = svc_state(s);
+
+	if (t == NULL)
+		return 0;
+	if (rsocket_close(s, &t->rs) == -EAGAIN)
+		return -EAGAIN;
+	mem_free(svc_env(s)->alloc, t);
+	svc_set_state(s, NULL);
+	return 0;
+}
+
+const struct svc_ops svc_rcopy = {
+	.name = "rcopy",
+	.help = "librdmacm's rcopy, over rsockets: takes files, sends one",
+	.client = true,
+	.server = true,
+	.defaults = { .max_connections = 16 },
+	.conn_size = sizeof(struct rcopy_conn),
+	.adjust = rcopy_adjust,
+	.open = rcopy_open,
+	.close = rcopy_close,
+	.shape = rsocket_shape,
+	.request = rsocket_request,
+	.prepare = rsocket_prepare,
+	.established = rsocket_established,
+	.completion = rsocket_completion,
+	.ended = rcopy_ended,
+};

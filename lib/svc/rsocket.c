@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * rsockets (librdmacm, version 1; test/data/captures/rstream.pcap): each side has a receive buffer
+ * in two halves, and a list of two entries {address 64, R_Key 32, length 32} that tells where it
+ * may write in the other's buffer. Everything is RDMA Write with immediate data, whose upper 3
+ * bits say what: 0 data; 4 credits, whose payload, if there is any, is a half that is free again,
+ * written into the other's list; 7 control. Where list and first half are, stands in REQ and REP
+ * (rsocket_wire.c).
+ */
+
+#include <errno.h>
+
+#include "svc/rsocket_private.h"
+
+int
+rsocket_open(struct svc *s, struct rsocket_service *rs, uint64_t half, struct error *err)
+{
+	int ret;
+
+	rs->half = half;
+	svc_queues(s, SENDS, CREDITS + CONTROLS);
+	ret = svc_buffers(s, AT_BUFFER + 2 * half,
+		MEM_ACCESS_LOCAL_WRITE | MEM_ACCESS_MW_BIND, err);
+	return ret != 0 ? ret : svc_windows_make(s, &rs->windows, err);
+}
+
+int
+rsocket_pattern(struct svc *s, struct svc_region *r, struct error *err)
+{
+	uint32_t i, length = RSOCKET_SEND_MAX + 256;
+	int ret = svc_region(s, length, 0, r, err);
+
+	for (i = 0; ret == 0 && i < length; i++)
+		r->bytes[i] = (uint8_t)i;
+	return ret;
+}
+
+int
+rsocket_close(struct svc *s, struct rsocket_service *rs)
+{
+	return svc_windows_free(s, &rs->windows);
+}
+
+/* --- connecting --- */
+
+/* What we say of ourselves. */
+static void
+introduce(struct svc_conn *c, bool net, struct cm_conn_param *param)
+{
+	struct rsocket_service *rs = rsocket_service_of(c);
+	struct rsocket *r = svc_conn_priv(c);
+	struct svc_region b = svc_conn_buffer(c);
+	uint32_t key = svc_window_key(&rs->windows, c);
+
+	r->own_net = net;
+	rsocket_put_conn_data(param->private_data, &(struct rsocket_conn_data){
+		.net = net,
+		.credits = CREDITS,
+		.list = { b.va, key, LIST_ENTRIES },
+		.buffer = { b.va + AT_BUFFER, key, (uint32_t)rs->half },
+	});
+	param->private_len = RSOCKET_CONN_DATA;
+	param->access = MEM_ACCESS_REMOTE_WRITE;
+}
+
+static void
+meet(struct svc_conn *c, const struct rsocket_conn_data *d)
+{
+	struct rsocket *r = svc_conn_priv(c);
+	uint8_t *list = svc_conn_buffer(c).bytes;
+
+	r->known = true;
+	r->net = d->net;
+	r->granted = d->credits;
+	r->list_va = d->list.va;
+	r->list_key = d->list.key;
+	r->list_entries = d->list.length;
+	r->list_at = 1 % d->list.length; /* the first was in our private data */
+	rsocket_put_entry(list, d->buffer, r->own_net);
+}
+
+void
+rsocket_shape(struct svc_conn *c, struct cm_conn_param *param)
+{
+	if (svc_conn_active(c))
+		introduce(c, false, param);
+}
+
+/* Our list has the byte order that the peer has. */
+uint16_t
+rsocket_request(struct svc_conn *c, const struct cm_request *req, struct cm_conn_param *param)
+{
+	struct rsocket_conn_data d;
+
+	if (!rsocket_get_conn_data(req->private_data, req->private_len, &d))
+		return CM_REJ_CONSUMER;
+	introduce(c, d.net, param);
+	meet(c, &d);
+	return 0;
+}
+
+int
+rsocket_prepare(struct svc_conn *c)
+{
+	struct rsocket_service *rs = rsocket_service_of(c);
+	struct rsocket *r = svc_conn_priv(c);
+	uint8_t *list = svc_conn_buffer(c).bytes;
+	uint32_t i;
+	int ret;
+
+	r->open = rs->half;
+	r->free = rs->half;
+	r->next_half = rs->half;
+	r->grant_at = CREDITS / 2;
+	if (!r->known)
+		rsocket_put_entry(list, (struct rsocket_entry){ 0 }, false);
+	rsocket_put_entry(list + RSOCKET_ENTRY, (struct rsocket_entry){ 0 }, false);
+	ret = svc_window_bind(&rs->windows, c, AT_BUFFER + 2 * rs->half, MEM_ACCESS_REMOTE_WRITE);
+	for (i = 0; i < CREDITS + CONTROLS && ret == 0; i++)
+		ret = svc_post_recv(c, &(struct recv_wr){ .num_sge = 0 });
+	return ret;
+}
+
+/* Whatever can be done now. */
+static void
+progress(struct svc_conn *c)
+{
+	struct rsocket *r = svc_conn_priv(c);
+
+	if (!r->known)
+		return;
+	rsocket_grant(c);
+	rsocket_service_of(c)->pump(c);
+	rsocket_goodbye(c);
+}
+
+/* --- what comes --- */
+
+/* It lies where the last one ended: the buffer is used in order, half by half. */
+static void
+take_data(struct svc_conn *c, uint32_t len)
+{
+	struct rsocket_service *rs = rsocket_service_of(c);
+	struct rsocket *r = svc_conn_priv(c);
+	const uint8_t *buffer = svc_conn_buffer(c).bytes + AT_BUFFER;
+	uint64_t now;
+
+	if (len > r->open) {
+		svc_violation(c);
+		return;
+	}
+	r->received++;
+	r->open -= len;
+	r->free += len;
+	for (; len != 0; len -= (uint32_t)now) {
+		now = 2 * rs->half - r->at;
+		if (now > len)
+			now = len;
+		rs->data(c, buffer + r->at, (uint32_t)now);
+		r->at = (r->at + now) % (2 * rs->half);
+	}
+}
+
+static void
+take(struct svc_conn *c, const struct wc *wc)
+{
+	struct rsocket *r = svc_conn_priv(c);
+	uint32_t op = wc->imm_data >> RSOCKET_SHIFT, rest = wc->imm_data & RSOCKET_REST;
+
+	if (wc->opcode != WC_RECV_RDMA_WITH_IMM) { /* only iWARP has messages */
+		svc_violation(c);
+		return;
+	}
+	svc_post_recv(c, &(struct recv_wr){ .num_sge = 0 });
+	if (op == RSOCKET_DATA)
+		take_data(c, rest);
+	else if (op == RSOCKET_CREDITS)
+		r->granted = (uint16_t)rest;
+	else if (op == RSOCKET_CONTROL && rest == RSOCKET_DISCONNECT)
+		rsocket_leave(c);
+}
+
+void
+rsocket_completion(struct svc_conn *c, const struct wc *wc)
+{
+	struct rsocket *r = svc_conn_priv(c);
+
+	if (wc->opcode == WC_RECV || wc->opcode == WC_RECV_RDMA_WITH_IMM)
+		take(c, wc);
+	else if (wc->wr_id == WR_DATA)
+		r->sends--;
+	else
+		r->controls--;
+	if (wc->opcode == WC_RDMA_WRITE && wc->wr_id == WR_GOODBYE)
+		svc_disconnect(c);
+	progress(c);
+}
+
+void
+rsocket_established(struct svc_conn *c, const uint8_t *private_data, uint8_t len)
+{
+	struct rsocket_conn_data d;
+
+	if (svc_conn_active(c)) {
+		if (!rsocket_get_conn_data(private_data, len, &d)) {
+			svc_violation(c);
+			return;
+		}
+		meet(c, &d);
+		rsocket_service_of(c)->begin(c);
+	}
+	progress(c); /* the second half */
+}

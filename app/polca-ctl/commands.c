@@ -66,7 +66,7 @@ static const struct command {
 		"List services and where they listen, with those counters that are not 0.",
 		"polca-ctl cm services" },
 	{ "cm_connect", "cm_connect", NULL,
-		"dest port port_space service_id service count detach size length depth access verify rdma_cm src_port " QUEUES
+		"dest port port_space service_id service count detach size length depth access verify path rdma_cm src_port " QUEUES
 		"private_data responder_resources initiator_depth retry_count rnr_retry_count min_rnr_timer path_mtu packet_life pkey_index local_port " PATH
 		"worker timeout_ms",
 		"dest port?",

@@ -104,6 +104,8 @@ service_config_of(struct rpc_call *call, const char *what, const char *kind,
 		.active = active,
 	};
 	snprintf(config->kind, sizeof(config->kind), "%s", kind);
+	if (a->path != NULL)
+		snprintf(config->path, sizeof(config->path), "%s", a->path);
 	return 0;
 }
 

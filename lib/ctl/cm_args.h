@@ -59,6 +59,7 @@ struct service_args {
 	uint16_t tcp_port;
 	bool per_connection;
 	bool verify;
+	const char *path;
 };
 
 #define SERVICE_ROW(at, field, t, ...)                                                             \

@@ -68,6 +68,8 @@ static const struct param connect_params[] = {
 		.help = "disconnect after so many exchanges"),
 	SERVICE_ROW(SVC, verify, PARAM_BOOL, .flags = PARAM_DEFAULT,
 		.help = "check the data that comes back"),
+	SERVICE_ROW(SVC, path, PARAM_STRING, .max = SVC_PATH_MAX - 1, .def_text = "polca.rcopy",
+		.help = "rcopy: what the file is called over there"),
 	QP_INIT_ROW(QP, pd, PARAM_UINT, .bit = CONNECT_PD,
 		.help = "without service: protection domain of the queue pair"),
 	QP_INIT_ROW(QP, send_cq, PARAM_UINT, .bit = CONNECT_SEND_CQ,

@@ -220,7 +220,7 @@ test_a_connection_driven_by_a_service(void **state)
 	const json_t *r;
 
 	r = call(d, "cm_connect",
-		"'dgid': '10.0.0.9', 'port': 7471, 'service': 'rping', 'count': 10, 'verify': true, 'size': 100");
+		"'dgid': '10.0.0.9', 'port': 7471, 'service': 'rping', 'count': 10, 'verify': true, 'size': 100, 'path': '/tmp/a file'");
 	assert_true(cm->asked.service_id == 0x0000000001061d2f);
 	assert_true(cm->asked.rdma);
 	assert_int_equal(cm->ah.port, 0);
@@ -229,6 +229,7 @@ test_a_connection_driven_by_a_service(void **state)
 	assert_int_equal(cm->driver.count, 10);
 	assert_int_equal(cm->driver.size, 100);
 	assert_true(cm->driver.verify);
+	assert_string_equal(cm->driver.path, "/tmp/a file");
 	assert_true(cm->driver.active);
 	assert_int_equal(cm->asked.timeout_ms, 20000);
 	assert_int_equal(cm->asked.worker, -1);

@@ -185,6 +185,14 @@ cm_get(const struct cm *cm, cm_id id, uint64_t now, struct cm_info *info)
 	return c != NULL;
 }
 
+void *
+cm_user_of(const struct cm *cm, cm_id id, const struct cm_user *ops)
+{
+	const struct cm_conn *c = cm_conn_of(cm, id);
+
+	return c != NULL && c->ops == ops ? c->user : NULL;
+}
+
 cm_id
 cm_of_qp(const struct cm *cm, uint32_t qpn)
 {

@@ -296,6 +296,8 @@ bool cm_pending(const struct cm *cm);
 /* --- what happens, to be seen --- */
 
 bool cm_get(const struct cm *cm, cm_id id, uint64_t now, struct cm_info *info);
+/** Whose connection it is, if it is one of @p ops; else NULL. */
+void *cm_user_of(const struct cm *cm, cm_id id, const struct cm_user *ops);
 /** The connection that a QP of this worker belongs to; 0: none. */
 cm_id cm_of_qp(const struct cm *cm, uint32_t qpn);
 /** Walk the connections: *cursor 0 starts. */

@@ -78,11 +78,20 @@ svc_conn_new(struct svc_worker *w, bool active, struct cm_conn_param *param)
 	return c;
 }
 
+/* The walk of those to be ended goes on behind it. */
+static void
+step_over(struct svc_worker *w, const struct svc_conn *c)
+{
+	if (w->ending == c)
+		w->ending = TAILQ_NEXT(c, link);
+}
+
 void
 svc_conn_free(struct svc_conn *c)
 {
 	struct svc_worker *w = c->w;
 
+	step_over(w, c);
 	TAILQ_REMOVE(c->state == SVC_CONN_GONE ? &w->gone : &w->conns, c, link);
 	w->room += c->max_sends + c->max_recvs;
 	w->connections--;
@@ -97,6 +106,7 @@ svc_conn_gone(struct svc_conn *c)
 	struct svc_worker *w = c->w;
 	struct rc_cq_info info = { 0 };
 
+	step_over(w, c);
 	TAILQ_REMOVE(&w->conns, c, link);
 	c->state = SVC_CONN_GONE;
 	/* its QP is destroyed: no completion of its is behind the last one that waits now */

@@ -65,6 +65,7 @@ struct svc_worker {
 	struct svc_counters *counters;
 	struct svc_conn_list conns;
 	struct svc_conn_list gone; /* oldest first */
+	struct svc_conn *ending; /* all from here on are to be ended, some in each turn */
 };
 
 /* Places of connections, free ones in a chain; any worker takes and gives back. */

@@ -10,6 +10,7 @@
 
 #define POLL_BURST   32
 #define CLEAN_SLICES 4 /* slices of cleaning a run */
+#define END_SLICE    64 /* connections ended a run, when all are to be */
 
 struct svc_worker *
 svc_worker_create(struct svc *s, struct cm *cm, struct rc_worker *rc, unsigned int worker,
@@ -88,16 +89,26 @@ svc_worker_connect(struct svc_worker *w, struct cm_connect *request, uint64_t no
 	return ret;
 }
 
+/* Thousands at once would keep the worker from everybody else's. */
+static unsigned int
+end_some(struct svc_worker *w)
+{
+	struct svc_conn *c;
+	unsigned int n;
+
+	for (n = 0; n < END_SLICE && (c = w->ending) != NULL; n++) {
+		w->ending = TAILQ_NEXT(c, link); /* c may be gone from inside */
+		svc_disconnect(c);
+	}
+	return n;
+}
+
 void
 svc_worker_disconnect(struct svc_worker *w, uint64_t now)
 {
-	struct svc_conn *c, *next;
-
 	w->now = now;
-	for (c = TAILQ_FIRST(&w->conns); c != NULL; c = next) {
-		next = TAILQ_NEXT(c, link); /* c may be gone from inside */
-		svc_disconnect(c);
-	}
+	w->ending = TAILQ_FIRST(&w->conns);
+	end_some(w);
 }
 
 uint32_t
@@ -109,13 +120,9 @@ svc_worker_connections(const struct svc_worker *w)
 bool
 svc_worker_has(const struct svc_worker *w, cm_id id)
 {
-	const struct svc_conn *c;
+	const struct svc_conn *c = cm_user_of(w->cm, id, &svc_cm_user);
 
-	TAILQ_FOREACH(c, &w->conns, link) {
-		if (c->id == id)
-			return true;
-	}
-	return false;
+	return c != NULL && c->w == w;
 }
 
 /* --- completions --- */
@@ -214,6 +221,7 @@ svc_worker_run(struct svc_worker *w, uint64_t now, unsigned int budget)
 			break;
 	}
 	turns(w);
+	done += end_some(w);
 	tidy(w);
 	return done;
 }

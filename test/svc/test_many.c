@@ -153,6 +153,27 @@ test_share_comes_back_with_the_last_completion(void **state)
 	assert_int_equal(figures(s).errors, 0);
 }
 
+/* a worker has others to serve meanwhile */
+static void
+test_many_are_ended_in_turns(void **state)
+{
+	struct bench *b = *state;
+	struct service *s = serve(b, &b->w->b, &(struct svc_config){ .kind = "sink",
+		.max_connections = 100 });
+	unsigned int i;
+
+	for (i = 0; i < 100; i++)
+		call(b);
+	assert_int_equal(figures(s).connections, 100);
+	svc_worker_disconnect(s->w, b->w->now);
+	assert_int_equal(counters_of(&b->w->b).sent[CM_DREQ], 64);
+	svc_worker_run(s->w, b->w->now, 0);
+	assert_int_equal(counters_of(&b->w->b).sent[CM_DREQ], 100);
+	exchange(b->w);
+	assert_int_equal(figures(s).connections, 0);
+	expect_all_released(b);
+}
+
 static void
 test_unlisten_keeps_connections_disconnect_ends_them(void **state)
 {
@@ -276,6 +297,7 @@ main(void)
 		T(test_no_room_for_completions_is_rejected),
 		T(test_share_comes_back_with_the_last_completion),
 		T(test_unlisten_keeps_connections_disconnect_ends_them),
+		T(test_many_are_ended_in_turns),
 		T(test_places_of_clients_are_bounded_too),
 		T(test_watcher_is_told_behind_the_kind),
 		cmocka_unit_test(test_places_are_each_taken_once),

@@ -295,6 +295,14 @@ cm_model_counters(struct cm_side *side)
 			must_equal(side, cm_message_name(i), c->sent[i], side->sent[i]);
 		must_equal(side, cm_message_name(i), c->received[i], side->received[i]);
 	}
+	/* each once for a connection that stood; data may be lost on a QP that is gone */
+	if (side->script->lossless && (side->sent[CM_DREQ] > side->told_established ||
+			side->sent[CM_RTU] > side->told_established))
+		sim_fail(side->node->sim, "node %u: %llu connections, %llu RTUs and %llu DREQs sent "
+			"though none was lost", side->node->id,
+			(unsigned long long)side->told_established,
+			(unsigned long long)side->sent[CM_RTU],
+			(unsigned long long)side->sent[CM_DREQ]);
 	for (unsigned int i = 0; i < CM_REASONS; i++) {
 		rejs += c->rej_received[i];
 		rejs_sent += c->rej_sent[i];

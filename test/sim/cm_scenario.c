@@ -263,6 +263,7 @@ random_mode(struct cm_script *sc, enum mode mode)
 	sc->hostile_left = sc->dialog ? 500 + sim_below(s, 2000) : sc->has_hostile ? 300 : 0;
 	sc->late = !sc->strict && sim_below(s, 2);
 	sc->cut_paths = !sc->strict && sim_below(s, 2);
+	sc->lossless = mode == MODE_STRICT && sim_below(s, 2);
 	sc->flood_from = mode == MODE_FLOOD; /* plan_flood() has the time */
 }
 
@@ -281,6 +282,12 @@ start(struct cm_script *sc)
 	for (unsigned int i = 0; i < s->nodes; i++)
 		sim_node_init(s, i, &limits);
 	script_bad_network(s, sc->strict ? 1 + sim_below(s, 200) : 1 + sim_below(s, 2000));
+	for (unsigned int i = 0; i < s->nodes && sc->lossless; i++) {
+		struct sim_network *net = &s->node[i].net;
+
+		net->lose = net->duplicate = net->reorder = net->corrupt = 0;
+		s->node[i].sink_empty = 0;
+	}
 	for (unsigned int i = 0; i < sc->honest; i++) {
 		struct cm_side *side = &sc->side[i];
 

@@ -159,7 +159,7 @@ struct cm_script {
 	unsigned int honest; /**< nodes 0 to this; the next one, if there is one, is hostile */
 	bool has_hostile;
 	bool strict; /**< every connection must go as planned */
-	bool crashes;
+	bool lossless; /**< nothing need be said twice */
 	bool dialog; /**< the hostile node talks, it does not only flood */
 	bool late; /**< the network delivers messages again when they are old */
 	bool cut_paths; /**< paths die */

@@ -398,7 +398,7 @@ cm_life_connect(struct cm_script *sc, unsigned int from, unsigned int to)
 	l->hostile = to >= sc->honest;
 	l->clean = sc->strict;
 	l->hello = (struct cm_hello){ .nonce = l->nonce, .plan = any_plan(s),
-		.count = (uint8_t)sim_below(s, CM_MESSAGES_MAX + 1),
+		.count = (uint8_t)(sim_below(s, 4) ? sim_below(s, CM_MESSAGES_MAX + 1) : 0),
 		.enders = (uint8_t)(1 + sim_below(s, 3)), .key = side->key };
 	l->act_at = s->now + sim_below(s, sim_below(s, 2) ? 20 * CM_US : 100 * CM_MS);
 	if (l->hello.plan == CM_PLAN_BAD_KEY)

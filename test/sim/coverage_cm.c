@@ -3,9 +3,9 @@
  */
 
 /*
- * What scripts of the communication manager must reach (cm.md 1, 3, 6): every change of state, every
- * message in every state that has something to do about it, every message, REJ reason, APR status
- * and end that lib/cm knows, crashes at every message.
+ * What scripts of the communication manager must reach (cm.md 1, 3, 6): every change of state,
+ * every message in every state that has something to do about it, every message, REJ reason, APR
+ * status and end that lib/cm knows, crashes at every message.
  *
  * Left out: REP_RCVD and DREQ_RCVD, which are passed through within one step.
  */

@@ -64,7 +64,7 @@ open_stream(struct bench *b, const struct svc_config *config, uint8_t flags)
 void
 write_imm(struct stream *t, uint32_t at, uint32_t len, uint64_t remote, uint32_t imm)
 {
-	struct node *a = &t->b->w->a;
+	struct node *a = t->l->node;
 	struct sge sge = { a->va + at, len, a->key };
 	struct send_wr wr = { .opcode = WR_RDMA_WRITE_WITH_IMM, .send_flags = SEND_SIGNALED,
 		.num_sge = len != 0, .sg_list = &sge, .remote_addr = remote, .rkey = t->key,

@@ -89,6 +89,8 @@ test_file_is_taken_and_counted(void **state)
 	PUT(&y, CLOSE);
 	expect_answer(&y, 2, 0);
 	assert_int_equal(figures(y.t.s).exchanges, 1);
+	PUT(&y, OPEN); /* another one */
+	expect_answer(&y, 1, 0);
 	write_imm(&y.t, OUT, 0, 0, GOODBYE);
 	assert_int_equal(next_imm(&y.t), GOODBYE);
 	expect_log(y.t.l, "prepare established disconnected");
@@ -296,9 +298,20 @@ static void
 test_client_sends_more_than_buffers_hold(void **state)
 {
 	struct bench *b = *state;
-	struct service *s = serve(b, &b->w->b, &(struct svc_config){ .kind = "rcopy" });
-	struct service *c = send_file(b, 3000001);
+	struct mem_mr_attr attr = { .pd = b->w->b.pd, .access = MEM_ACCESS_LOCAL_WRITE,
+		.length = 3000001, .backing = MEM_ANONYMOUS, .numa_node = -1 };
+	struct mem_mr_info info;
+	struct service *s, *c;
+	unsigned int i;
 
+	assert_int_equal(mem_mr_register(b->w->b.mem, &attr, &info, NULL), 0);
+	s = serve(b, &b->w->b, &(struct svc_config){ .kind = "rcopy", .mr_key = info.key });
+	c = send_file(b, 3000001);
+	for (i = 0; i < 3000001; i++) {
+		if (((const uint8_t *)info.base)[i] != (uint8_t)i)
+			fail_msg("byte %u", i);
+	}
+	assert_int_equal(mem_mr_deregister(b->w->b.mem, info.key, NULL), 0);
 	assert_int_equal(figures(c).exchanges, 1);
 	assert_int_equal(figures(s).exchanges, 1);
 	assert_int_equal(figures(s).violations, 0);

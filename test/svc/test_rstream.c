@@ -291,6 +291,55 @@ test_client_has_the_programs_defaults(void **state)
 	assert_int_equal(figures(c).mismatches, 0);
 }
 
+/* A server by hand; the client sends 16 bytes and wants them back, then 4. */
+static struct stream
+serve_by_hand(struct bench *b, struct service **c)
+{
+	struct stream t = { .b = b };
+	const uint8_t *p = b->w->b.request_private;
+	unsigned int i;
+
+	conn_data(&b->w->b, b->w->b.param.private_data, 0x02);
+	b->w->b.param.private_len = 40;
+	*c = rstream_client(b, &(struct svc_config){ .length = 2048, .size = 4, .depth = 1,
+		.count = 1, .verify = true });
+	t.l = &b->w->b.lives[0];
+	t.va = get_be64(p + 24);
+	t.key = get_be32(p + 32);
+	assert_int_equal(next_imm(&t), CREDITS(384));
+	assert_int_equal(next_imm(&t), DATA(16));
+	for (i = 0; i < 64; i++)
+		b->w->b.bytes[OUT + i] = (uint8_t)i;
+	return t;
+}
+
+static void
+test_client_compares(void **state)
+{
+	struct bench *b = *state;
+	struct service *c;
+	struct stream t = serve_by_hand(b, &c);
+
+	write_imm(&t, OUT, 16, t.va, DATA(16));
+	assert_int_equal(next_imm(&t), DATA(4));
+	write_imm(&t, OUT + 17, 4, t.va + 16, DATA(4)); /* one too far */
+	assert_int_equal(next_imm(&t), GOODBYE);
+	assert_int_equal(figures(c).exchanges, 1);
+	assert_int_equal(figures(c).mismatches, 1);
+}
+
+static void
+test_client_takes_no_more_than_it_sent(void **state)
+{
+	struct bench *b = *state;
+	struct service *c;
+	struct stream t = serve_by_hand(b, &c);
+
+	write_imm(&t, OUT, 17, t.va, DATA(17));
+	assert_int_equal(figures(c).violations, 1);
+	assert_int_equal(figures(c).connections, 0);
+}
+
 /* A peer whose REP is of another protocol. */
 static void
 test_client_leaves_who_speaks_otherwise(void **state)
@@ -322,6 +371,8 @@ main(void)
 		T(test_client_introduces_itself),
 		T(test_client_and_server),
 		T(test_client_has_the_programs_defaults),
+		T(test_client_compares),
+		T(test_client_takes_no_more_than_it_sent),
 		T(test_client_leaves_who_speaks_otherwise),
 	};
 

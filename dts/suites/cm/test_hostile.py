@@ -230,22 +230,36 @@ def test_packet_that_is_not_for_qp1(wire, peer, edit, verdict):
 # ---- strangers
 
 def test_stranger_cannot_end_a_connection(steady, peer, counted):
-    """Who does not know both IDs, and the QPN for a DREQ, ends nothing."""
+    """Who knows all its numbers but is not at the peer's address ends nothing: a DREQ is answered as
+    of a connection that is no more."""
     them = dict(local_id=steady.local_id, remote_id=steady.remote_id)
-    wrong = dict(them, local_id=steady.local_id ^ 1)
-    peer.say(DREQ, tid=1, qpn=steady.remote_qpn ^ 1, **them)
-    peer.say(DREQ, tid=2, qpn=steady.remote_qpn, **wrong)
-    peer.expect(cmwire.DREP, tid=2)  # as of a connection that is no more
-    peer.say(REJ, tid=3, reason=cmwire.CONSUMER, answers=2, **wrong)
-    peer.say(REJ, tid=4, reason=cmwire.TIMEOUT, local_id=7, remote_id=0, info_length=8,
-             ari=steady.peer.guid.to_bytes(8, 'big'))
-    peer.say(REP, tid=5, qpn=77, ca_guid=1, **wrong)
-    peer.expect(REJ, tid=5, reason=cmwire.INVALID_ID)
-    peer.say(RTU, tid=6, **wrong)
-    peer.say(MRA, tid=7, answers=1, service_timeout=31, **wrong)
-    peer.say(cmwire.DREP, tid=8, **them)
-    wait_until(lambda: counted['unmatched'] + counted['malformed'] >= 8)
+    peer.say(DREQ, tid=1, qpn=steady.remote_qpn, **them)
+    peer.expect(cmwire.DREP, tid=1)
+    peer.say(REP, tid=2, qpn=77, ca_guid=1, **them)
+    peer.expect(REJ, tid=2, reason=cmwire.INVALID_ID)
+    peer.say(REJ, tid=3, reason=cmwire.CONSUMER, answers=2, **them)
+    peer.say(REJ, tid=4, reason=cmwire.TIMEOUT, local_id=steady.local_id, remote_id=0,
+             info_length=8, ari=steady.peer.guid.to_bytes(8, 'big'))
+    peer.say(RTU, tid=5, **them)
+    peer.say(MRA, tid=6, answers=1, service_timeout=31, **them)
+    peer.say(cmwire.DREP, tid=7, **them)
+    wait_until(lambda: counted['unmatched'] == 7)
     assert not peer.drain()
+
+
+def test_wrong_numbers_of_the_peer_itself(steady, counted):
+    """Of another connection of its, or of none: not this one's."""
+    p = steady.peer
+    wrong = dict(local_id=steady.local_id ^ 1, remote_id=steady.remote_id)
+    p.say(DREQ, tid=1, qpn=steady.remote_qpn ^ 1, local_id=steady.local_id,
+          remote_id=steady.remote_id)
+    p.say(DREQ, tid=2, qpn=steady.remote_qpn, **wrong)
+    p.expect(cmwire.DREP, tid=2)
+    p.say(REJ, tid=3, reason=cmwire.CONSUMER, answers=2, **wrong)
+    p.say(RTU, tid=4, **wrong)
+    p.say(cmwire.DREP, tid=5, **wrong)
+    wait_until(lambda: (counted['malformed'], counted['unmatched']) == (1, 4))
+    assert not p.drain()
 
 
 def test_random_messages(wire, steady, peer):
@@ -262,7 +276,7 @@ def test_random_messages(wire, steady, peer):
         elif rng.random() < 0.3:
             struct.pack_into('>I', m, 24 + 4, steady.remote_id)
         peer.way.send(bytes(m))
-    peer.maybe(0.5)
-    peer.drain()
+    while peer.maybe(1.0):
+        pass
     assert [r['connection'] for r in wire.connections().values()
             if r['state'] == 'ESTABLISHED'] == [steady.remote_id]

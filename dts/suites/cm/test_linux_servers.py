@@ -68,4 +68,4 @@ def test_two_hundred_in_a_row(polca, guest, serve):
         assert (row['exchanges'], row['mismatches'], row['errors']) == (1, 0, 0), row
     wait_until(lambda: not connections(polca), timeout=30, step=0.1)
     lines = guest.check('rdma resource show qp link rxe0/1').splitlines()
-    assert not [ln for ln in lines if 'type RC' in ln and 'state RTS' in ln], lines
+    assert not [ln for ln in lines if 'comm rping' in ln and 'state RTS' in ln], lines

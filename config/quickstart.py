@@ -24,6 +24,7 @@ ATOMICS = {8: 512}
 INVALIDATES = {64: 64, 65536: 64}
 DEPTH = 512
 REGION = 64 * 65536
+PORT_RPING, PING, PINGS = 7174, 1000, 100
 ACCESS = ["LOCAL_WRITE", "REMOTE_WRITE", "REMOTE_READ", "REMOTE_ATOMIC", "MW_BIND"]
 
 
@@ -229,6 +230,22 @@ def run(a, b):
                   f"{rate(size, count, seconds):>22} {again:8}  every byte", flush=True)
 
 
+def rping(a, b):
+    """Connect as a program does, to the service that listens from the start; it checks the data."""
+    done = {}
+    begin = time.monotonic()
+    connection = a.call("cm_connect", local_port=a.port, dgid=b.gid, port=PORT_RPING,
+                        service="rping", size=PING, count=PINGS, verify=True)["connection"]
+    while done.get("exchanges", 0) < PINGS and time.monotonic() < begin + 60:
+        time.sleep(0.01)
+        done, = [s for s in a.call("service_list")["services"] if s.get("connection") == connection]
+    seconds = time.monotonic() - begin
+    if done["exchanges"] < PINGS or done["mismatches"] or done["errors"]:
+        raise Failed(f"rping: {done['exchanges']} of {PINGS} exchanges, {done['mismatches']} wrong")
+    print(f"{a.name} > {b.name}  {'rping, by rdma_cm':21} {PING:7,} {PINGS:8}  "
+          f"{rate(PING, PINGS, seconds):>22} {'-':>8}  every byte", flush=True)
+
+
 def start(program, folder):
     sock = str(folder / "polca.sock")
     log = open(folder / "polca.log", "wb")
@@ -271,6 +288,8 @@ def main():
               f"{'retries':>8}  verified")
         run(a, b)
         run(b, a)
+        rping(a, b)
+        rping(b, a)
         stop(polca)
         polca = None
     except Failed as why:

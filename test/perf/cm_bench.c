@@ -113,7 +113,7 @@ create_rc(struct side *s)
 		.alloc = &allocator_malloc, .rng = &rng_kernel };
 	struct rc_worker_config wc = { .wheel = s->wheel, .tx = &s->out.sink,
 		.event = take_event, .event_arg = s };
-	uint32_t pd, cq;
+	uint32_t pd = 0, cq = 0;
 
 	s->mem = mem_create(&mc);
 	dc.mem = s->mem;

@@ -449,6 +449,21 @@ volley(struct cm_script *sc, unsigned int to)
 		wrong_req(sc, to);
 }
 
+/* What is half open gets no answer, but the same REQ, its end, or another life of its QP. */
+static void
+unanswered(struct cm_script *sc, struct cm_foe *f)
+{
+	struct cm_msg again = f->first;
+
+	if (sim_below(sc->sim, 3) || !f->active) {
+		foe_says(sc, f, sim_below(sc->sim, 2) ? CM_REQ : CM_REJ);
+		return;
+	}
+	again.tid = new_tid(sc, 0);
+	again.local_id ^= 0x55;
+	say(sc, f->node, &again);
+}
+
 void
 cm_hostile_act(struct cm_script *sc)
 {
@@ -488,9 +503,10 @@ cm_hostile_act(struct cm_script *sc)
 		foe_connect(sc, to);
 		break;
 	default:
-		if (f != NULL)
-			foe_says(sc, f, f->theirs != 0 ? (enum cm_message)sim_below(s, CM_MESSAGES) :
-				sim_below(s, 2) ? CM_REQ : CM_REJ);
+		if (f != NULL && f->theirs == 0)
+			unanswered(sc, f);
+		else if (f != NULL)
+			foe_says(sc, f, (enum cm_message)sim_below(s, CM_MESSAGES));
 		break;
 	}
 }

@@ -255,12 +255,12 @@ random_mode(struct cm_script *sc, enum mode mode)
 	struct sim *s = sc->sim;
 
 	sc->honest = 2 + sim_below(s, 2);
-	sc->connects = 50 + sim_below(s, 250);
+	sc->connects = 100 + sim_below(s, 500);
 	sc->strict = mode <= MODE_FLOOD;
 	sc->has_hostile = mode != MODE_STRICT && mode != MODE_CRASHES;
 	sc->dialog = mode >= MODE_HOSTILE;
 	sc->crashes_left = mode == MODE_CRASHES || mode == MODE_ALL ? 50 + sim_below(s, 150) : 0;
-	sc->hostile_left = sc->dialog ? 500 + sim_below(s, 2000) : sc->has_hostile ? 300 : 0;
+	sc->hostile_left = sc->dialog ? 1000 + sim_below(s, 4000) : sc->has_hostile ? 300 : 0;
 	sc->late = !sc->strict && sim_below(s, 2);
 	sc->cut_paths = !sc->strict && sim_below(s, 2);
 	sc->lossless = mode == MODE_STRICT && sim_below(s, 2);

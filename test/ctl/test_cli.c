@@ -145,9 +145,9 @@ test_tables_align(void **state)
 	assert_int_equal(run("cq create --depth 16"), 0);
 	assert_int_equal(run("cq list"), 0);
 	assert_string_equal(out,
-		"cq  depth  pending  users  overrun\n"
-		" 1   4096        0      0  no\n"
-		" 2     16        0      0  no\n");
+		"cq  depth  pending  users  overrun  service\n"
+		" 1   4096        0      0  no             -\n"
+		" 2     16        0      0  no             -\n");
 	assert_int_equal(run("cq destroy 2"), 0);
 	assert_string_equal(out, "ok\n");
 }

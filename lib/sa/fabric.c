@@ -232,6 +232,12 @@ fabric_ready(struct fabric *f, unsigned int *budget)
 	return true;
 }
 
+void
+fabric_pause(struct fabric *f)
+{
+	stop_building(f);
+}
+
 int
 fabric_route(struct fabric *f, const struct port_view *a, const struct port_view *b,
 	struct route *route)

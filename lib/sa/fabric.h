@@ -37,6 +37,8 @@ const struct port_view *fabric_gid(struct fabric *f, const uint8_t *gid);
 
 /** Is the graph up to date? Else work on it. @retval false  go on later */
 bool fabric_ready(struct fabric *f, unsigned int *budget);
+/** Nobody waits for the graph any more: hold no version for what is half built. */
+void fabric_pause(struct fabric *f);
 /**
  * Worst MTU and rate between two ports.
  *

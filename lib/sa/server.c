@@ -200,6 +200,8 @@ sa_run(struct sa_worker *w, uint64_t now, unsigned int budget)
 		w->counters.events_lost = sa_events_lost_count(w->sa);
 	if (!TAILQ_EMPTY(&w->queries_running))
 		done = queries_run(w, now, budget);
+	else
+		fabric_pause(w->fabric);
 	if (done < budget && sa_notices_pending(w))
 		done += sa_notices_run(w, now, budget - done);
 	return done;

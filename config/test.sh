@@ -76,6 +76,8 @@ for s in $STEPS; do
     sim)
         build build --werror
         step "simulation, $SEEDS seeds" build/test/polca-sim --seeds "$SEEDS"
+        step "simulation, a seed that once found something" \
+            build/test/polca-sim --seed 467 --scenario sa_hostile
         step "simulation, tables of a million records" build/test/polca-sim --seeds 10 --scenario sa_million
         ;;
     fuzz)

@@ -76,9 +76,13 @@ limit_spent(const struct sa_flow *f, const struct mad_result *r)
 		return true;
 	if (r->end == MAD_END_STATUS)
 		return false;
-	/* as many tries as are allowed, and for each a packet that was lost, or an answer too late */
-	return (t->lost >= tries || sc->side[SA_SERVER].slice != 0) && (t->requests > tries || t->resends >= tries ||
-		t->data[0] > tries || t->data[1] > tries);
+	/*
+	 * as many tries as are allowed, and for each a packet that was lost, or an answer too late; or
+	 * nobody there: of scarce sessions a half-open one may have been taken, without a word
+	 */
+	return (t->lost >= tries || sc->side[SA_SERVER].slice != 0 || sc->scarce) &&
+		(t->requests > tries || t->resends >= tries || t->data[0] > tries ||
+			t->data[1] > tries);
 }
 
 static bool

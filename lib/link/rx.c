@@ -16,8 +16,6 @@
 /* classify(): no verdict yet, a transport packet for the engine */
 #define TRANSPORT VERDICT_COUNT
 
-#define MULTICAST_QPN 0xFFFFFF
-
 static bool
 own_ipv4(const struct link_port *p, const uint8_t *addr)
 {
@@ -171,7 +169,7 @@ native_ib(struct link_worker *w, const struct rx_frame *f, struct packet *pkt)
 	ok = port_lid_own(attr, pkt->dlid);
 	if (unlikely(!ok) && pkt->dlid >= PORT_LID_MULTICAST)
 		ok = pkt->dlid == PORT_LID_PERMISSIVE ?
-			smp : !smp && pkt->dest_qpn == MULTICAST_QPN;
+			smp : !smp && pkt->dest_qpn == QPN_MULTICAST;
 	if (unlikely(!ok))
 		return VERDICT_NOT_OUR_LID;
 	if (unlikely(!smp && attr->state != PORT_STATE_ARMED && attr->state != PORT_STATE_ACTIVE))

@@ -74,16 +74,37 @@ svc_conn_new(struct svc_worker *w, bool active, struct cm_conn_param *param)
 	w->room -= c->max_sends + c->max_recvs;
 	w->connections++;
 	TAILQ_INSERT_TAIL(&w->conns, c, link);
+	if (s->ops->turn != NULL)
+		svc_want_turn(c);
 	shape(c, param);
 	return c;
 }
 
-/* The walk of those to be ended goes on behind it. */
+void
+svc_want_turn(struct svc_conn *c)
+{
+	if (c->turning)
+		return;
+	c->turning = true;
+	TAILQ_INSERT_TAIL(&c->w->turning, c, turn);
+}
+
+void
+svc_conn_stop_turns(struct svc_conn *c)
+{
+	if (!c->turning)
+		return;
+	c->turning = false;
+	TAILQ_REMOVE(&c->w->turning, c, turn);
+}
+
+/* The walk of those to be ended goes on behind it, that of turns without it. */
 static void
-step_over(struct svc_worker *w, const struct svc_conn *c)
+step_over(struct svc_worker *w, struct svc_conn *c)
 {
 	if (w->ending == c)
 		w->ending = TAILQ_NEXT(c, link);
+	svc_conn_stop_turns(c);
 }
 
 void

@@ -226,6 +226,8 @@ received(struct svc_conn *c, uint32_t len)
 	if (p->role == ROLE_TRAFFIC) {
 		p->sends++;
 		p->send_length = len;
+		if (p->pace.mode != PERFTEST_BANDWIDTH)
+			svc_want_turn(c);
 	} else if (len <= sizeof(message)) {
 		answer_exchange(c, message, len);
 	} else {
@@ -339,21 +341,35 @@ answer_send(struct svc_conn *c, const struct rc_qp_received *in)
 		svc_send(c, 0, &r, 0, p->send_length);
 }
 
-static void
+/*
+ * Writes are seen by looking only; so is the time that the first Send must stand alone. Sends that
+ * complete ask for the next turn themselves.
+ */
+static bool
+must_look(const struct perftest_conn *p, const struct rc_qp_received *in)
+{
+	if (p->write.begun)
+		return true;
+	return p->sends != 0 ? p->pace.mode == PERFTEST_LEARNING : in->requests == 0;
+}
+
+static bool
 perftest_turn(struct svc_conn *c)
 {
 	struct perftest_conn *p = svc_conn_priv(c);
 	struct rc_qp_received in;
 
-	if (p->role == ROLE_EXCHANGE || p->pace.mode == PERFTEST_BANDWIDTH ||
-			svc_conn_received(c, &in) != 0)
-		return;
+	if (p->role == ROLE_EXCHANGE || p->pace.mode == PERFTEST_BANDWIDTH)
+		return false;
+	if (svc_conn_received(c, &in) != 0)
+		return true;
 	if (p->write.begun)
 		answer_write(c, &in);
 	else if (p->sends != 0)
 		answer_send(c, &in);
 	else if (in.requests == 0)
 		begin_writing(c);
+	return must_look(p, &in);
 }
 
 const struct svc_ops svc_perftest = {

@@ -43,12 +43,14 @@ struct svc_conn {
 	uint8_t state; /* enum svc_conn_state */
 	bool active;
 	bool ending; /* svc_disconnect() was said */
+	bool turning; /* on .turning */
 	uint32_t max_sends, max_recvs; /* its share of the completion queue */
 	uint32_t sends, recvs; /* posted, completion not polled */
 	uint64_t last; /* GONE: the worker's .polled by which its completions are */
 	const struct cm_user *watcher;
 	void *watcher_user;
 	TAILQ_ENTRY(svc_conn) link; /* on .conns, and on .gone from then on */
+	TAILQ_ENTRY(svc_conn) turn; /* on .turning */
 } __attribute__((aligned(SVC_CACHE_LINE)));
 TAILQ_HEAD(svc_conn_list, svc_conn);
 
@@ -65,6 +67,7 @@ struct svc_worker {
 	struct svc_counters *counters;
 	struct svc_conn_list conns;
 	struct svc_conn_list gone; /* oldest first */
+	struct svc_conn_list turning; /* those that want turns */
 	struct svc_conn *ending; /* all from here on are to be ended, some in each turn */
 };
 
@@ -128,6 +131,8 @@ struct svc_conn *svc_conn_new(struct svc_worker *w, bool active, struct cm_conn_
 void svc_conn_free(struct svc_conn *c);
 /* The CM has forgotten it: its place is free once its completions are polled and it is clean. */
 void svc_conn_gone(struct svc_conn *c);
+/* No turn() any more. */
+void svc_conn_stop_turns(struct svc_conn *c);
 /* Which one a completion belongs to, NULL: none any more. *recv: of its receive queue */
 struct svc_conn *svc_conn_of_wr(const struct svc_worker *w, uint64_t wr_id, bool *recv);
 

@@ -126,8 +126,11 @@ struct svc_ops {
 	 * connection, of which ended() tells. May be NULL if the kind posts nothing.
 	 */
 	void (*completion)(struct svc_conn *c, const struct wc *wc);
-	/** Each svc_worker_run(), while the connection stands. May be NULL. */
-	void (*turn)(struct svc_conn *c);
+	/**
+	 * In each svc_worker_run() from the begin on, data may flow before established(), until it
+	 * returns false: then not before svc_want_turn(), nor after the end. May be NULL.
+	 */
+	bool (*turn)(struct svc_conn *c);
 	/** It has ended. May be NULL. */
 	void (*ended)(struct svc_conn *c, const struct cm_info *info);
 	/**
@@ -256,6 +259,8 @@ uint64_t svc_conn_now(const struct svc_conn *c); /**< of the last svc_worker_run
  */
 int svc_post_send(struct svc_conn *c, const struct send_wr *wr);
 int svc_post_recv(struct svc_conn *c, const struct recv_wr *wr);
+/** turn() from now on; of a kind that has one. */
+void svc_want_turn(struct svc_conn *c);
 /** DREQ; ended() follows. Again: nothing. */
 void svc_disconnect(struct svc_conn *c);
 /** The same, because of what the peer did: counted. */

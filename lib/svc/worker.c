@@ -30,6 +30,7 @@ svc_worker_create(struct svc *s, struct cm *cm, struct rc_worker *rc, unsigned i
 	w->counters = &s->counters[worker].c;
 	TAILQ_INIT(&w->conns);
 	TAILQ_INIT(&w->gone);
+	TAILQ_INIT(&w->turning);
 	return w;
 }
 
@@ -190,13 +191,12 @@ tidy(struct svc_worker *w)
 static void
 turns(struct svc_worker *w)
 {
-	void (*turn)(struct svc_conn *c) = w->svc->ops->turn;
 	struct svc_conn *c, *next;
 
-	for (c = TAILQ_FIRST(&w->conns); turn != NULL && c != NULL; c = next) {
-		next = TAILQ_NEXT(c, link); /* c may be gone from inside */
-		if (c->state <= SVC_CONN_STANDING)
-			turn(c);
+	for (c = TAILQ_FIRST(&w->turning); c != NULL; c = next) {
+		next = TAILQ_NEXT(c, turn); /* c may be gone from inside */
+		if (c->state > SVC_CONN_STANDING || !w->svc->ops->turn(c))
+			svc_conn_stop_turns(c);
 	}
 }
 

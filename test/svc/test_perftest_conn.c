@@ -12,6 +12,7 @@
 
 #include "bench.h"
 #include "svc/perftest_exchange.h"
+#include "svc/private.h"
 #include "wire/bytes.h"
 
 #define TARGET 64
@@ -183,6 +184,48 @@ test_sends_are_answered(void **state)
 	leave(b, l, NULL);
 }
 
+static unsigned int
+turning(const struct service *s)
+{
+	const struct svc_conn *c;
+	unsigned int n = 0;
+
+	TAILQ_FOREACH(c, &s->w->turning, turn)
+		n++;
+	return n;
+}
+
+/* The worker looks at those only whose traffic is not known yet, or comes without completions. */
+static void
+test_turns_only_for_who_needs_them(void **state)
+{
+	struct bench *b = *state;
+	struct service *s = server(b);
+	struct life *l = greet(b), *writes, *sends;
+	struct perftest_dest ours;
+
+	assert_int_equal(turning(s), 0); /* the exchange's */
+	writes = call(b);
+	assert_int_equal(turning(s), 1);
+	ours = tell(b, l, writes);
+	assert_int_equal(rdma(b, writes, WR_RDMA_WRITE, TARGET, 64, ours.va, ours.rkey),
+		WC_SUCCESS);
+	assert_int_equal(turning(s), 0); /* ib_write_bw's */
+	sends = call(b);
+	assert_int_equal(say(b, sends, 2), WC_SUCCESS);
+	assert_int_equal(turning(s), 1); /* has it stood alone for long enough? */
+	pass(b->w, SECOND / 1000);
+	assert_int_equal(heard(sends).byte_len, 2);
+	assert_int_equal(turning(s), 0);
+	disconnect(sends);
+	sends = call(b);
+	assert_int_equal(turning(s), 1);
+	disconnect(sends); /* while the worker looks at it */
+	exchange(b->w);
+	assert_int_equal(turning(s), 0);
+	leave(b, l, writes);
+}
+
 static void
 test_nonsense_ends_the_connection(void **state)
 {
@@ -217,6 +260,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_server_writes_to_nobody_else, bench_setup,
 			bench_teardown),
 		cmocka_unit_test_setup_teardown(test_sends_are_answered, bench_setup,
+			bench_teardown),
+		cmocka_unit_test_setup_teardown(test_turns_only_for_who_needs_them, bench_setup,
 			bench_teardown),
 		cmocka_unit_test_setup_teardown(test_nonsense_ends_the_connection, bench_setup,
 			bench_teardown),

@@ -13,15 +13,6 @@
 #include "engine/conns.h"
 #include "engine/subnet.h"
 
-static const struct port_attr *
-port_of(void *arg, uint16_t port)
-{
-	const struct worker *w = arg;
-
-	return port < link_num_ports(w->engine->link) ? link_port_attr(w->engine->link, port)
-						      : NULL;
-}
-
 int
 conns_create(struct worker *w, struct error *err)
 {
@@ -37,7 +28,7 @@ conns_create(struct worker *w, struct error *err)
 		.mad = w->mad,
 		.rc = w->rc,
 		.ca_guid = node_guid(e),
-		.port = port_of,
+		.port = worker_port,
 		.port_arg = w,
 		.limits = e->config.cm,
 	};

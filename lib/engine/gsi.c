@@ -16,15 +16,6 @@
 
 #define WRITTEN_BURST 32
 
-static const struct port_attr *
-port_of(void *arg, uint16_t port)
-{
-	struct worker *w = arg;
-
-	return port < link_num_ports(w->engine->link) ? link_port_attr(w->engine->link, port)
-						      : NULL;
-}
-
 static int
 create_mad(struct worker *w, struct error *err)
 {
@@ -38,7 +29,7 @@ create_mad(struct worker *w, struct error *err)
 		.rng = &rng_kernel,
 		.wheel = w->wheel,
 		.tx = link_tx_sink(w->link),
-		.port = port_of,
+		.port = worker_port,
 		.port_arg = w,
 		.limits = e->config.mad,
 		.icrc_unchecked = w->icrc_unchecked,

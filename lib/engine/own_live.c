@@ -94,15 +94,6 @@ host_name(char *name, size_t size)
 
 /* --- the agent --- */
 
-static const struct port_attr *
-port_of(void *arg, uint16_t port)
-{
-	const struct worker *w = arg;
-
-	return port < link_num_ports(w->engine->link) ? link_port_attr(w->engine->link, port)
-						      : NULL;
-}
-
 int
 own_live_create(struct worker *w, struct error *err)
 {
@@ -113,7 +104,7 @@ own_live_create(struct worker *w, struct error *err)
 		.rng = &rng_kernel,
 		.hz = e->hz,
 		.limits = e->config.live,
-		.port = port_of,
+		.port = worker_port,
 		.port_arg = w,
 		.cpu = e->cpu,
 		.num_cpus = e->num_cpus,

@@ -113,7 +113,6 @@ connections_here(struct worker *w, void *arg)
 	return s != NULL ? (int)svc_worker_connections(s) : 0;
 }
 
-
 static int
 who_has_here(struct worker *w, void *arg)
 {

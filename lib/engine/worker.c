@@ -185,6 +185,15 @@ worker_look_at_ports(struct worker *w)
 	}
 }
 
+const struct port_attr *
+worker_port(void *worker, uint16_t port)
+{
+	const struct worker *w = worker;
+
+	return port < link_num_ports(w->engine->link) ? link_port_attr(w->engine->link, port)
+						      : NULL;
+}
+
 /* Many times a second: ports' attributes, the link's timed work, the agents' clocks. */
 static void
 tick(struct worker *w, uint64_t now)

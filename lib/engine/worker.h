@@ -205,6 +205,8 @@ int worker_main(void *worker);
 bool worker_poll(struct worker *w, uint64_t now);
 /** Take in what has become of the ports since the last look. */
 void worker_look_at_ports(struct worker *w);
+/** What the worker's agents ask for a port by. @return NULL: there is no such port */
+const struct port_attr *worker_port(void *worker, uint16_t port);
 
 /* handoff.c */
 int handoff_create(struct engine *e, struct error *err);

@@ -24,7 +24,7 @@ target_of(const struct smp *smp)
 	if (smp->attribute != SMA_PORT_INFO || number == 0)
 		return smp->port;
 	/* ports without an agent (RoCE) have no PortInfo either */
-	return number <= SMA_PORTS_MAX ? smp->port->sma->port_of[number - 1] : NULL;
+	return sma_port_find(smp->port->sma, number - 1);
 }
 
 static uint16_t
@@ -146,9 +146,8 @@ static enum mad_outcome
 request(void *arg, struct mad_request *req)
 {
 	struct sma *s = arg;
-	uint16_t port = req->peer->av.port;
 	struct smp smp = {
-		.port = port < SMA_PORTS_MAX ? s->port_of[port] : NULL,
+		.port = sma_port_find(s, req->peer->av.port),
 		.mad = req->mad,
 		.method = req->mad[MAD_OFF_METHOD],
 		.attribute = get_be16(req->mad + MAD_OFF_ATTRIBUTE),
@@ -195,7 +194,7 @@ sma_read(struct sma *s, uint16_t port, uint16_t attribute, uint32_t modifier,
 	uint8_t data[SMA_DATA_LEN])
 {
 	struct smp smp = {
-		.port = port < SMA_PORTS_MAX ? s->port_of[port] : NULL,
+		.port = sma_port_find(s, port),
 		.method = MAD_GET,
 		.attribute = attribute,
 		.modifier = modifier,

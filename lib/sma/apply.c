@@ -31,10 +31,9 @@ pkeys_in_use(const struct sma_port *p)
 static uint8_t
 data_vl(const struct sma_port *p, unsigned int sl)
 {
-	static const uint8_t vls[] = { 0, 1, 2, 4, 8, 15 }; /* of OperVLs' codes */
 	uint8_t vl = p->sltovl[sl / 2] >> (sl % 2 == 0 ? 4 : 0) & 0xF;
 
-	return vl < vls[sma_pi_get(p->info, PI_OPER_VLS)] ? vl : SMP_VL;
+	return vl < sma_vls(sma_pi_get(p->info, PI_OPER_VLS)) ? vl : SMP_VL;
 }
 
 static void

@@ -8,11 +8,8 @@
  */
 
 #include "sma/notice.h"
+#include "sma/port_info.h"
 #include "sma/private.h"
-
-/* of PortInfo (smp-sma 3) */
-#define PORT_INFO_CAP_MASK  20
-#define PORT_INFO_CAP_MASK2 60
 
 static void
 begin(struct sma_port *p, enum sma_notice_type type, uint16_t number, uint8_t *notice)
@@ -43,9 +40,9 @@ sma_notice_change(struct sma_port *p, uint16_t flags, uint8_t notice[SMA_DATA_LE
 {
 	begin_of_port(p, NOTICE_INFORMATIONAL, TRAP_LOCAL_CHANGE, notice);
 	notice[NOTICE_OFF_OTHER_CHANGES] = flags != 0;
-	memcpy(notice + NOTICE_OFF_CAP_MASK, p->info + PORT_INFO_CAP_MASK, 4);
+	put_be32(notice + NOTICE_OFF_CAP_MASK, sma_capability_mask(p));
 	put_be16(notice + NOTICE_OFF_CHANGE_FLAGS, flags);
-	memcpy(notice + NOTICE_OFF_CAP_MASK2, p->info + PORT_INFO_CAP_MASK2, 2);
+	put_be16(notice + NOTICE_OFF_CAP_MASK2, sma_pi_get(p->info, PI_CAPABILITY_MASK2));
 }
 
 void

@@ -44,7 +44,6 @@ struct sma_port {
 	uint8_t sltovl[8];
 	uint8_t vlarb[SMA_VLARB_TABLES][SMA_DATA_LEN];
 	bool led;
-	uint8_t sm_priority;
 	uint8_t sm_state;
 	uint32_t sm_act_count;
 
@@ -71,10 +70,17 @@ struct sma_port {
 struct sma {
 	struct sma_config config;
 	uint32_t next_trap_id;
-	struct sma_port *port_of[SMA_PORTS_MAX]; /* by local port index; NULL: not managed */
+	struct sma_port *port_of[SMA_PORTS_MAX]; /* sma_port_find() */
 	unsigned int num_ports;
 	struct sma_port port[];
 };
+
+/* By local port index; NULL: not managed */
+static inline struct sma_port *
+sma_port_find(const struct sma *s, uint32_t index)
+{
+	return index < SMA_PORTS_MAX ? s->port_of[index] : NULL;
+}
 
 /* A request SMP on its way through the agent: agent.c makes it. */
 struct smp {
@@ -147,6 +153,8 @@ uint16_t sma_sltovl_set(const struct smp *smp, struct sma_port *p, const uint8_t
 uint16_t sma_vlarb_get(const struct smp *smp, struct sma_port *p, uint8_t *data);
 uint16_t sma_vlarb_set(const struct smp *smp, struct sma_port *p, const uint8_t *data);
 void sma_tables_init(struct sma_port *p);
+/* Data VLs of a code of VLCap or OperVLs. */
+unsigned int sma_vls(uint8_t code);
 
 /*
  * apply.c: settings out of attributes, to the engine; events for what differs from the last ones;

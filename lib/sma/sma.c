@@ -97,16 +97,10 @@ sma_start(struct sma *s, uint64_t now)
 	}
 }
 
-static struct sma_port *
-port_find(const struct sma *s, uint16_t port)
-{
-	return port < SMA_PORTS_MAX ? s->port_of[port] : NULL;
-}
-
 void
 sma_link(struct sma *s, uint16_t port, bool up, uint64_t now)
 {
-	struct sma_port *p = port_find(s, port);
+	struct sma_port *p = sma_port_find(s, port);
 
 	if (p == NULL)
 		return;
@@ -132,7 +126,7 @@ threshold(struct sma_port *p, uint64_t total, uint64_t *since, enum sma_port_inf
 void
 sma_port_totals(struct sma *s, uint16_t port, const struct sma_totals *t, uint64_t now)
 {
-	struct sma_port *p = port_find(s, port);
+	struct sma_port *p = sma_port_find(s, port);
 
 	if (p == NULL)
 		return;
@@ -149,7 +143,7 @@ sma_port_totals(struct sma *s, uint16_t port, const struct sma_totals *t, uint64
 void
 sma_bad_key(struct sma *s, uint16_t port, const struct sma_bad_key *k, uint64_t now)
 {
-	struct sma_port *p = port_find(s, port);
+	struct sma_port *p = sma_port_find(s, port);
 	uint8_t notice[SMA_DATA_LEN];
 
 	if (p == NULL)
@@ -161,7 +155,7 @@ sma_bad_key(struct sma *s, uint16_t port, const struct sma_bad_key *k, uint64_t 
 const struct sma_counters *
 sma_counters(const struct sma *s, uint16_t port)
 {
-	const struct sma_port *p = port_find(s, port);
+	const struct sma_port *p = sma_port_find(s, port);
 
 	return p != NULL ? &p->counters : NULL;
 }

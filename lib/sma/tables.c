@@ -161,20 +161,19 @@ sma_vlarb_set(const struct smp *smp, struct sma_port *p, const uint8_t *data)
 
 /* --- before anybody has set them --- */
 
-/* Data VLs of a VLCap code. */
-static unsigned int
-vls_of(uint8_t vl_cap)
+unsigned int
+sma_vls(uint8_t code)
 {
-	static const uint8_t vls[] = { 1, 1, 2, 4, 8, 15 };
+	static const uint8_t vls[] = { 0, 1, 2, 4, 8, 15 };
 
-	return vls[vl_cap];
+	return vls[code];
 }
 
 void
 sma_tables_init(struct sma_port *p)
 {
 	const struct sma_port_config *c = &p->config;
-	unsigned int vls = vls_of(c->vl_cap);
+	unsigned int vls = sma_vls(c->vl_cap);
 
 	p->guid[0] = c->guid;
 	if (c->num_pkeys == 0)

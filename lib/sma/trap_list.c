@@ -75,7 +75,7 @@ int
 sma_trap_send(struct sma *s, uint16_t port, uint16_t number, const uint8_t *notice, uint64_t now,
 	uint32_t *id, struct error *err)
 {
-	struct sma_port *p = port < SMA_PORTS_MAX ? s->port_of[port] : NULL;
+	struct sma_port *p = sma_port_find(s, port);
 	uint8_t made[SMA_DATA_LEN];
 	struct sma_trap *t;
 
@@ -100,16 +100,11 @@ sma_trap_send(struct sma *s, uint16_t port, uint16_t number, const uint8_t *noti
 bool
 sma_trap_newest(const struct sma_port *p, uint8_t notice[SMA_DATA_LEN])
 {
-	const struct sma_trap *newest = NULL;
+	const struct sma_trap *t = next_older(p, NULL);
 
-	for (unsigned int i = 0; i < SMA_TRAPS_MAX; i++) {
-		const struct sma_trap *t = &p->trap[i];
-
-		if (t->info.state != SMA_TRAP_FREE && t->info.state != SMA_TRAP_REPRESSED
-			&& (newest == NULL || trap_older(newest, t)))
-			newest = t;
-	}
-	if (newest != NULL)
-		memcpy(notice, newest->info.notice, SMA_DATA_LEN);
-	return newest != NULL;
+	while (t != NULL && t->info.state == SMA_TRAP_REPRESSED)
+		t = next_older(p, t);
+	if (t != NULL)
+		memcpy(notice, t->info.notice, SMA_DATA_LEN);
+	return t != NULL;
 }

@@ -36,6 +36,7 @@ struct rc_qp {
 	bool migreq; /**< BTH M of what it sends */
 	bool alt_loaded; /**< attr.alt_ fields hold an alternate path */
 	bool mig_err; /**< EVENT_PATH_MIG_ERR told since it was asked to arm */
+	bool comm_est; /**< EVENT_COMM_EST told */
 	uint32_t access; /**< qp_access_flags */
 	uint32_t pd;
 	struct rc_worker *worker;
@@ -51,7 +52,6 @@ struct rc_qp {
 	STAILQ_ENTRY(rc_qp) run_link;
 	LIST_ENTRY(rc_qp) link; /* the worker's QPs */
 	LIST_ENTRY(rc_qp) grace_link; /* req.held: a local operation waits for its grace period */
-	bool comm_est; /* EVENT_COMM_EST told */
 	uint64_t next_cnp; /* earliest time of the next CNP */
 	struct rc_counters counters;
 	struct path path;

@@ -148,7 +148,6 @@ struct cm {
 	struct cm_conn *free;
 	struct cm_conn **buckets[CM_KEYS];
 	uint32_t mask;
-	uint32_t used;
 	uint32_t half_open;
 	uint32_t high; /* no place from here on was ever taken */
 	struct cm_conn_list work;
@@ -199,6 +198,13 @@ void cm_key_add(struct cm_conn *c, enum cm_key key);
 void cm_key_remove(struct cm_conn *c, enum cm_key key);
 void cm_want(struct cm_conn *c, uint8_t work);
 void cm_unwant(struct cm_conn *c, uint8_t work);
+
+/* Does it still live the life of that ID? Places of the pool stay, so that it can be asked. */
+static inline bool
+cm_lives(const struct cm_conn *c, cm_id id)
+{
+	return c->id == id;
+}
 
 /* --- limits.c --- */
 
@@ -261,6 +267,10 @@ uint8_t cm_qp_arm(struct cm_conn *c, const struct cm_path *path, uint8_t ack_tim
 const struct port_attr *cm_port(const struct cm *cm, uint16_t port);
 uint8_t cm_mtu_code(uint16_t mtu);
 uint16_t cm_mtu_bytes(uint8_t code); /* 0: no code */
+/* PacketLifeTime code: RoCE knows none, ours is the convention. */
+uint8_t cm_packet_life(const struct cm *cm, const struct cm_path *path);
+/* A partition as the path's port has it. @return false: it has not */
+bool cm_path_take_pkey(const struct cm *cm, struct cm_path *path, uint16_t pkey);
 /* A path of ours, as REQ and LAP carry it. */
 void cm_path_say(const struct cm *cm, const struct cm_path *path, uint8_t ack_timeout,
 	struct cm_msg_path *m);

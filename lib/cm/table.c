@@ -114,7 +114,6 @@ cm_conn_new(struct cm *cm, const struct mad_peer *to, uint64_t now)
 	conn_clear(c);
 	c->peer = p;
 	p->connections++;
-	cm->used++;
 	cm->high = RTE_MAX(cm->high, c->index + 1);
 	c->id = cm_id_make(c);
 	c->to = *to;
@@ -138,7 +137,6 @@ cm_conn_free(struct cm_conn *c)
 	c->peer = NULL;
 	c->id = 0;
 	c->state = CM_STATE_IDLE;
-	cm->used--;
 	c->free = cm->free;
 	cm->free = c;
 }

@@ -86,13 +86,6 @@ check(const struct cm *cm, const struct cm_connect *what, struct error *err)
 	return 0;
 }
 
-/* RoCE knows no PacketLifeTime: ours is the convention. */
-static uint8_t
-packet_life(const struct cm *cm, const struct cm_path *path)
-{
-	return path->av.encap == ENCAP_IB ? path->packet_life : cm->limits.packet_life;
-}
-
 static struct cm_conn *
 new_conn(struct cm *cm, const struct cm_connect *what, uint64_t now)
 {
@@ -115,9 +108,9 @@ new_conn(struct cm *cm, const struct cm_connect *what, uint64_t now)
 	c->tid = cm_new_tid(c);
 	c->service_id = what->service_id;
 	c->path = what->path;
-	c->path.packet_life = packet_life(cm, &what->path);
+	c->path.packet_life = cm_packet_life(cm, &what->path);
 	c->alternate = what->alternate;
-	c->alternate.packet_life = packet_life(cm, &what->alternate);
+	c->alternate.packet_life = cm_packet_life(cm, &what->alternate);
 	c->rdma = what->rdma;
 	c->rq_psn = rng_u32(cm->config.rng) & PSN_MASK;
 	c->responder_resources = RTE_MIN(what->param.responder_resources, most);
@@ -232,7 +225,7 @@ cm_active_rep(struct cm_conn *c, struct cm_rx *rx)
 		return;
 	}
 	reason = check_rep(rx);
-	if (cm_conn_of(rx->cm, id) != c)
+	if (!cm_lives(c, id))
 		return; /* another one's user gave it up */
 	if (reason != 0) {
 		refuse_rep(c, rx, reason);

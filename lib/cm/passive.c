@@ -124,8 +124,7 @@ ask_user(struct cm_conn *c, const struct cm_listener *l, struct cm_request *req,
 
 	req->id = c->id;
 	reason = l->ops->request(l->listener, req, &param, &c->user);
-	c = cm_conn_of(rx->cm, req->id);
-	if (c == NULL || !waits_for_user(c) || reason == CM_LATER)
+	if (!cm_lives(c, req->id) || !waits_for_user(c) || reason == CM_LATER)
 		return; /* its timer runs */
 	if (reason == 0) {
 		cm_accept(rx->cm, req->id, &param, rx->now);
@@ -231,7 +230,7 @@ cm_accept(struct cm *cm, cm_id id, const struct cm_conn_param *param, uint64_t n
 	c->responder_resources = RTE_MIN(RTE_MIN(param->responder_resources, most), wanted);
 	c->rq_psn = rng_u32(cm->config.rng) & PSN_MASK;
 	ret = cm_qp_create(c, param, &err);
-	if (cm_conn_of(cm, id) != c || !waits_for_user(c))
+	if (!cm_lives(c, id) || !waits_for_user(c))
 		return -ENOENT;
 	if (ret == 0)
 		ret = cm_qp_connect(c, &err);

@@ -34,17 +34,11 @@ static void
 follow_port(const struct cm *cm, struct cm_path *path)
 {
 	const struct port_attr *port = cm_port(cm, path->av.port);
-	struct av *av = &path->av;
 
 	if (port == NULL)
 		return;
-	path->pkey = path->pkey_index < port->num_pkeys ? port->pkey[path->pkey_index] : 0;
-	if (av->encap != ENCAP_IB)
-		return;
-	av->slid = port_slid(port, path->src_path_bits);
-	av->vl = port->sl_to_vl[av->sl];
-	if (path->sgid_index < port->num_gids)
-		av->sgid = port->gid[path->sgid_index].gid;
+	path->pkey = rc_port_pkey(port, path->pkey_index);
+	rc_av_follow(&path->av, port, path->sgid_index, path->src_path_bits);
 }
 
 static int
@@ -85,7 +79,7 @@ cm_qp_create(struct cm_conn *c, const struct cm_conn_param *param, struct error 
 	if (ret != 0 || c->ops->prepare == NULL)
 		return ret;
 	ret = c->ops->prepare(c->user, id, c->qpn);
-	if (cm_conn_of(cm, id) != c)
+	if (!cm_lives(c, id))
 		return error_set(err, ECANCELED, "the connection was given up meanwhile");
 	return ret == 0 ? 0
 			: error_set(err, -ret, "service %s is not ready for a connection",

@@ -25,8 +25,7 @@ cm_load_alternate(struct cm *cm, cm_id id, const struct cm_path *path, uint64_t 
 		return error_set(err, ENODEV, "path: there is no port %u", path->av.port);
 	c->proposed = *path;
 	c->proposed.present = true;
-	c->proposed_timeout = cm_ack_timeout(path->av.encap == ENCAP_IB ? path->packet_life
-		: cm->limits.packet_life, cm->limits.ack_delay);
+	c->proposed_timeout = cm_ack_timeout(cm_packet_life(cm, path), cm->limits.ack_delay);
 	c->lap_waiting = true;
 	m.tid = cm_new_tid(c);
 	m.lap = (struct cm_lap){ .qpn = c->remote_qpn,
@@ -79,20 +78,6 @@ same_path(const struct cm_path *a, const struct cm_path *b)
 		a->av.dlid == b->av.dlid && a->av.slid == b->av.slid && a->av.sl == b->av.sl;
 }
 
-/* The connection's partition, as the path's port has it. */
-static bool
-take_pkey(const struct cm_conn *c, struct cm_path *path)
-{
-	const struct port_attr *port = cm_port(c->cm, path->av.port);
-	int i = port_pkey_find(port, c->path.pkey);
-
-	if (i < 0)
-		return false;
-	path->pkey_index = (uint16_t)i;
-	path->pkey = port->pkey[i];
-	return true;
-}
-
 static uint8_t
 load(struct cm_conn *c, const struct cm_rx *rx)
 {
@@ -108,7 +93,7 @@ load(struct cm_conn *c, const struct cm_rx *rx)
 		return cm_reason_apr(reason);
 	if (same_path(&path, &c->path))
 		return CM_APR_IS_CURRENT;
-	if (path.mtu < c->path.mtu || !take_pkey(c, &path))
+	if (path.mtu < c->path.mtu || !cm_path_take_pkey(c->cm, &path, c->path.pkey))
 		return CM_APR_REJECTED;
 	path.mtu = c->path.mtu;
 	status = cm_qp_arm(c, &path, lap->alternate.ack_timeout);

@@ -35,6 +35,25 @@ cm_mtu_bytes(uint8_t code)
 	return code >= 1 && code <= 5 ? (uint16_t)(128u << code) : 0;
 }
 
+uint8_t
+cm_packet_life(const struct cm *cm, const struct cm_path *path)
+{
+	return path->av.encap == ENCAP_IB ? path->packet_life : cm->limits.packet_life;
+}
+
+bool
+cm_path_take_pkey(const struct cm *cm, struct cm_path *path, uint16_t pkey)
+{
+	const struct port_attr *port = cm_port(cm, path->av.port);
+	int i = port_pkey_find(port, pkey);
+
+	if (i < 0)
+		return false;
+	path->pkey_index = (uint16_t)i;
+	path->pkey = port->pkey[i];
+	return true;
+}
+
 /* --- ours --- */
 
 /* cm.md 7: HopLimit > 1 is a routed path */

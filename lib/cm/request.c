@@ -85,23 +85,12 @@ check_mtu(struct cm_rx *rx, struct cm_request *req, struct cm_refusal *r)
 }
 
 static bool
-take_pkey(struct cm_rx *rx, struct cm_path *path)
-{
-	const struct port_attr *port = cm_port(rx->cm, path->av.port);
-	int i = port_pkey_find(port, rx->msg.req.pkey);
-
-	if (i < 0)
-		return false;
-	path->pkey_index = (uint16_t)i;
-	path->pkey = port->pkey[i];
-	return true;
-}
-
-static bool
 check_pkey(struct cm_rx *rx, struct cm_request *req, struct cm_refusal *r)
 {
-	return (take_pkey(rx, &req->path) &&
-		(!req->alternate.present || take_pkey(rx, &req->alternate))) ||
+	uint16_t pkey = rx->msg.req.pkey;
+
+	return (cm_path_take_pkey(rx->cm, &req->path, pkey) &&
+		(!req->alternate.present || cm_path_take_pkey(rx->cm, &req->alternate, pkey))) ||
 		refuse(r, CM_REJ_CONSUMER);
 }
 

@@ -143,34 +143,39 @@ cm_pending(const struct cm *cm)
 	return !TAILQ_EMPTY(&cm->work);
 }
 
+/* Of other events, and of those that are not a QP's, nothing. */
+static uint8_t
+work_of(enum event_type type)
+{
+	switch (type) {
+	case EVENT_COMM_EST:
+		return CM_WORK_COMM_EST;
+	case EVENT_PATH_MIG:
+		return CM_WORK_MIGRATED;
+	case EVENT_QP_FATAL:
+	case EVENT_QP_REQ_ERR:
+	case EVENT_QP_ACCESS_ERR:
+		return CM_WORK_QP_ERROR;
+	default:
+		return 0;
+	}
+}
+
 void
 cm_qp_event(struct cm *cm, const struct event *ev)
 {
-	static const struct {
-		enum event_type type;
-		uint8_t work;
-	} works[] = {
-		{ EVENT_COMM_EST, CM_WORK_COMM_EST },
-		{ EVENT_PATH_MIG, CM_WORK_MIGRATED },
-		{ EVENT_QP_FATAL, CM_WORK_QP_ERROR },
-		{ EVENT_QP_REQ_ERR, CM_WORK_QP_ERROR },
-		{ EVENT_QP_ACCESS_ERR, CM_WORK_QP_ERROR },
-	};
+	uint8_t work = work_of(ev->type);
 	struct cm_conn *c;
-	unsigned int i;
 
-	for (i = 0; i < RTE_DIM(works); i++) {
-		if (works[i].type != ev->type)
-			continue;
-		c = cm_find(cm, CM_KEY_QPN, 0, ev->element, NULL);
-		if (c != NULL && c->state != CM_STATE_TIMEWAIT)
-			cm_want(c, works[i].work);
-	}
-	if (ev->type != EVENT_PATH_MIG_ERR)
+	if (work == 0 && ev->type != EVENT_PATH_MIG_ERR)
 		return;
 	c = cm_find(cm, CM_KEY_QPN, 0, ev->element, NULL);
-	if (c != NULL)
+	if (c == NULL)
+		return;
+	if (work == 0)
 		c->alternate.present = false;
+	else if (c->state != CM_STATE_TIMEWAIT)
+		cm_want(c, work);
 }
 
 /* --- to be seen --- */

@@ -45,15 +45,12 @@ set(const struct smp *smp)
 {
 	const struct sma_attribute *a = sma_attribute_find(smp->attribute);
 	struct sma_port *p = target_of(smp);
-	uint16_t status;
 
 	if (a == NULL || a->set == NULL)
 		return MAD_STATUS_BAD_METHOD_ATTR;
 	if (p == NULL)
 		return MAD_STATUS_INVALID_FIELD;
-	status = a->set(smp, p, smp->mad + SMP_OFF_DATA);
-	sma_apply(p, smp->now);
-	return status;
+	return a->set(smp, p, smp->mad + SMP_OFF_DATA);
 }
 
 /* --- answers --- */

@@ -56,12 +56,12 @@ settings_of(const struct sma_port *p, struct port_settings *s)
 		s->sl_to_vl[sl] = data_vl(p, sl);
 }
 
-static void
-tell(const struct sma_port *p, enum event_type type, bool changed)
+void
+sma_tell(const struct sma_port *p, enum event_type type)
 {
 	const struct event ev = { .type = type, .element = p->index };
 
-	if (changed && p->sma->config.event != NULL)
+	if (p->sma->config.event != NULL)
 		p->sma->config.event(p->sma->config.arg, &ev);
 }
 
@@ -69,11 +69,14 @@ static void
 tell_changes(const struct sma_port *p, const struct port_settings *old,
 	const struct port_settings *s)
 {
-	tell(p, EVENT_LID_CHANGE, old->lid != s->lid || old->lmc != s->lmc);
-	tell(p, EVENT_SM_CHANGE, old->sm_lid != s->sm_lid || old->sm_sl != s->sm_sl);
-	tell(p, EVENT_PKEY_CHANGE, memcmp(old->pkey, s->pkey, sizeof(s->pkey)) != 0);
-	tell(p, EVENT_GID_CHANGE, old->gid_prefix != s->gid_prefix ||
-		memcmp(old->guid, s->guid, sizeof(s->guid)) != 0);
+	if (old->lid != s->lid || old->lmc != s->lmc)
+		sma_tell(p, EVENT_LID_CHANGE);
+	if (old->sm_lid != s->sm_lid || old->sm_sl != s->sm_sl)
+		sma_tell(p, EVENT_SM_CHANGE);
+	if (memcmp(old->pkey, s->pkey, sizeof(s->pkey)) != 0)
+		sma_tell(p, EVENT_PKEY_CHANGE);
+	if (old->gid_prefix != s->gid_prefix || memcmp(old->guid, s->guid, sizeof(s->guid)) != 0)
+		sma_tell(p, EVENT_GID_CHANGE);
 }
 
 void

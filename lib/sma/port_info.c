@@ -228,15 +228,6 @@ set_field(struct sma_set *set, const struct sma_port_info_field *f)
 	return true;
 }
 
-static void
-tell_reregister(const struct sma_port *p)
-{
-	const struct event ev = { .type = EVENT_CLIENT_REREGISTER, .element = p->index };
-
-	if (p->sma->config.event != NULL)
-		p->sma->config.event(p->sma->config.arg, &ev);
-}
-
 uint16_t
 sma_port_info_set(const struct smp *smp, struct sma_port *p, const uint8_t *data)
 {
@@ -251,7 +242,7 @@ sma_port_info_set(const struct smp *smp, struct sma_port *p, const uint8_t *data
 		sma_pi_get(data, PI_PHYS_STATE), smp->now);
 	sma_apply(p, smp->now);
 	if (set.reregister)
-		tell_reregister(p);
+		sma_tell(p, EVENT_CLIENT_REREGISTER);
 	return valid ? MAD_STATUS_OK : MAD_STATUS_INVALID_FIELD;
 }
 

@@ -107,8 +107,7 @@ struct sma_attribute {
 	uint16_t (*get)(const struct smp *smp, struct sma_port *p, uint8_t *data);
 	/*
 	 * From the request's data; the caller answers with a get() afterwards, whatever the status
-	 * (smp-sma 3). Changes of a port's settings are the caller's to apply. NULL: read only,
-	 * 0x000C.
+	 * (smp-sma 3). Changes of a port's settings it applies itself. NULL: read only, 0x000C.
 	 */
 	uint16_t (*set)(const struct smp *smp, struct sma_port *p, const uint8_t *data);
 };
@@ -161,6 +160,8 @@ unsigned int sma_vls(uint8_t code);
  * traps that were held for want of an SM or an Active port
  */
 void sma_apply(struct sma_port *p, uint64_t now);
+/* An event of this port, to whoever asked for events. */
+void sma_tell(const struct sma_port *p, enum event_type type);
 
 /* agent.c: @retval -EEXIST, -ENOSPC as mad_agent_add() */
 int sma_agents_add(struct sma *s);

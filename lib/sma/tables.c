@@ -47,6 +47,7 @@ sma_guid_info_set(const struct smp *smp, struct sma_port *p, const uint8_t *data
 	guid = &p->guid[smp->modifier * SMA_BLOCK_GUIDS];
 	for (unsigned int i = first; i < SMA_BLOCK_GUIDS; i++)
 		guid[i] = get_be64(data + 8 * i);
+	sma_apply(p, smp->now);
 	return MAD_STATUS_OK;
 }
 
@@ -84,6 +85,7 @@ sma_pkey_table_set(const struct smp *smp, struct sma_port *p, const uint8_t *dat
 		return MAD_STATUS_INVALID_FIELD;
 	for (unsigned int i = 0; i < SMA_BLOCK_PKEYS; i++)
 		pkey[i] = get_be16(data + 2 * i);
+	sma_apply(p, smp->now);
 	return MAD_STATUS_OK;
 }
 
@@ -115,9 +117,11 @@ sma_sltovl_set(const struct smp *smp, struct sma_port *p, const uint8_t *data)
 {
 	uint16_t status = sltovl_check(smp, p);
 
-	if (status == MAD_STATUS_OK)
-		memcpy(p->sltovl, data, sizeof(p->sltovl));
-	return status;
+	if (status != MAD_STATUS_OK)
+		return status;
+	memcpy(p->sltovl, data, sizeof(p->sltovl));
+	sma_apply(p, smp->now);
+	return MAD_STATUS_OK;
 }
 
 /* --- VLArbitrationTable --- */

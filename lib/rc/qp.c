@@ -257,19 +257,19 @@ rc_qp_next(const struct rc_worker *w, uint32_t *cursor, uint32_t *qpn)
 	return false;
 }
 
-/* an entry that is gone matches nothing (rc-transport 5.6) */
-static uint16_t
-pkey_of(const struct port_attr *port, uint16_t index)
+uint16_t
+rc_port_pkey(const struct port_attr *port, uint16_t index)
 {
 	return index < port->num_pkeys ? port->pkey[index] : 0;
 }
 
-static void
-follow_av(struct av *av, const struct port_attr *port, uint16_t sgid_index, uint8_t path_bits)
+void
+rc_av_follow(struct av *av, const struct port_attr *port, uint16_t sgid_index,
+	uint8_t src_path_bits)
 {
 	if (av->encap != ENCAP_IB)
 		return;
-	av->slid = port_slid(port, path_bits);
+	av->slid = port_slid(port, src_path_bits);
 	av->vl = port->sl_to_vl[av->sl];
 	if (sgid_index < port->num_gids)
 		av->sgid = port->gid[sgid_index].gid;
@@ -281,11 +281,11 @@ follow_port(struct rc_qp *qp, const struct port_attr *port)
 {
 	struct qp_attr *a = &qp->attr;
 
-	a->pkey = pkey_of(port, a->pkey_index);
+	a->pkey = rc_port_pkey(port, a->pkey_index);
 	qp->pkey = a->pkey;
 	if (qp->state == QPS_INIT)
 		return; /* no path yet */
-	follow_av(&a->av, port, a->sgid_index, a->src_path_bits);
+	rc_av_follow(&a->av, port, a->sgid_index, a->src_path_bits);
 	rc_qp_path(qp);
 }
 
@@ -294,8 +294,8 @@ follow_alt_port(struct rc_qp *qp, const struct port_attr *port)
 {
 	struct qp_attr *a = &qp->attr;
 
-	a->alt_pkey = pkey_of(port, a->alt_pkey_index);
-	follow_av(&a->alt_av, port, a->alt_sgid_index, a->alt_src_path_bits);
+	a->alt_pkey = rc_port_pkey(port, a->alt_pkey_index);
+	rc_av_follow(&a->alt_av, port, a->alt_sgid_index, a->alt_src_path_bits);
 }
 
 void

@@ -224,6 +224,12 @@ struct rc_qp_received {
 };
 int rc_qp_received(const struct rc_worker *w, uint32_t qpn, struct rc_qp_received *r);
 
+/** Entry @p index of the port's P_Keys; 0, which matches nothing, if it is gone (rc-transport 5.6). */
+uint16_t rc_port_pkey(const struct port_attr *port, uint16_t index);
+/** On native IB: source LID, VL and source GID of @p av as the port has them now. */
+void rc_av_follow(struct av *av, const struct port_attr *port, uint16_t sgid_index,
+	uint8_t src_path_bits);
+
 /**
  * Attributes of a port changed: the QPs that use it take the P_Key of their pkey_index, and on
  * native IB their source LID (with their path bits), the GID of their sgid_index and the VL of

@@ -47,17 +47,19 @@ shape(struct svc_conn *c, struct cm_conn_param *param)
 }
 
 struct svc_conn *
-svc_conn_new(struct svc_worker *w, bool active, struct cm_conn_param *param)
+svc_conn_new(struct svc_worker *w, bool active, struct cm_conn_param *param, struct error *err)
 {
 	struct svc *s = w->svc;
 	struct svc_conn *c;
-	int64_t place;
+	int64_t place = -1;
 
-	if (w->room < s->sends + s->recvs)
+	if (w->room >= s->sends + s->recvs)
+		place = svc_place_take(&s->places);
+	if (place < 0) {
+		error_set(err, ENOSPC, "service %s: no place for one more connection, it has %u",
+			s->config.name, s->config.max_connections);
 		return NULL;
-	place = svc_place_take(&s->places);
-	if (place < 0)
-		return NULL;
+	}
 	c = &s->conns[place];
 	*c = (struct svc_conn){
 		.svc = s,
@@ -129,11 +131,21 @@ svc_conn_gone(struct svc_conn *c)
 
 	step_over(w, c);
 	TAILQ_REMOVE(&w->conns, c, link);
+	if (c->state == SVC_CONN_STANDING) /* cm_destroy() does not say ended() */
+		svc_count(w->counters, connections, -1);
 	c->state = SVC_CONN_GONE;
 	/* its QP is destroyed: no completion of its is behind the last one that waits now */
 	rc_cq_query(c->svc->env.dev, w->cqn, &info);
 	c->last = w->polled + info.pending;
 	TAILQ_INSERT_TAIL(&w->gone, c, link);
+}
+
+void
+svc_conn_stands(struct svc_conn *c)
+{
+	c->state = SVC_CONN_STANDING;
+	svc_count(c->w->counters, connections, 1);
+	svc_count(c->w->counters, established, 1);
 }
 
 static uint64_t
@@ -165,7 +177,7 @@ request(void *listener, const struct cm_request *req, struct cm_conn_param *para
 {
 	struct svc_worker *w = listener;
 	const struct svc_ops *ops = w->svc->ops;
-	struct svc_conn *c = svc_conn_new(w, false, param);
+	struct svc_conn *c = svc_conn_new(w, false, param, NULL);
 	uint16_t reason = CM_REJ_NO_RESOURCES;
 
 	if (c == NULL)
@@ -198,9 +210,7 @@ established(void *user, const struct cm_info *info, const uint8_t *private_data,
 {
 	struct svc_conn *c = user;
 
-	c->state = SVC_CONN_STANDING;
-	svc_count(c->w->counters, connections, 1);
-	svc_count(c->w->counters, established, 1);
+	svc_conn_stands(c);
 	if (c->svc->ops->established != NULL)
 		c->svc->ops->established(c, private_data, len);
 	if (c->watcher != NULL && c->watcher->established != NULL)
@@ -226,9 +236,6 @@ released(void *user)
 {
 	struct svc_conn *c = user;
 
-	/* cm_destroy() does not say ended() */
-	if (c->state == SVC_CONN_STANDING)
-		svc_count(c->w->counters, connections, -1);
 	svc_conn_gone(c);
 	if (c->watcher != NULL && c->watcher->released != NULL)
 		c->watcher->released(c->watcher_user);

@@ -8,8 +8,6 @@
  * connects and closes it.
  */
 
-#include <errno.h>
-
 #include "svc/private.h"
 
 #define MASK_INIT                                                                                  \
@@ -55,13 +53,10 @@ struct svc_conn *
 svc_direct_open(struct svc_worker *w, const struct qp_attr *attr, struct error *err)
 {
 	struct cm_conn_param param;
-	struct svc_conn *c = svc_conn_new(w, false, &param);
+	struct svc_conn *c = svc_conn_new(w, false, &param, err);
 
-	if (c == NULL) {
-		error_set(err, ENOSPC, "service %s: no place for one more connection, it has %u",
-			w->svc->config.name, w->svc->config.max_connections);
+	if (c == NULL)
 		return NULL;
-	}
 	if (rc_qp_create(w->rc, &param.qp, &c->qpn, err) != 0) {
 		svc_conn_free(c);
 		return NULL;
@@ -70,19 +65,14 @@ svc_direct_open(struct svc_worker *w, const struct qp_attr *attr, struct error *
 		svc_direct_close(c);
 		return NULL;
 	}
-	c->state = SVC_CONN_STANDING;
-	svc_count(w->counters, connections, 1);
-	svc_count(w->counters, established, 1);
+	svc_conn_stands(c);
 	return c;
 }
 
 void
 svc_direct_close(struct svc_conn *c)
 {
-	if (c->state == SVC_CONN_STANDING)
-		svc_count(c->w->counters, connections, -1);
 	rc_qp_destroy(c->w->rc, c->qpn, NULL);
-	c->state = SVC_CONN_ENDED;
 	svc_conn_gone(c);
 }
 

@@ -126,10 +126,13 @@ int svc_regions_drop(struct svc *s);
 
 extern const struct cm_user svc_cm_user;
 /* A place, with .param as the kind shapes it; NULL: none, or no room for its completions. */
-struct svc_conn *svc_conn_new(struct svc_worker *w, bool active, struct cm_conn_param *param);
+struct svc_conn *svc_conn_new(struct svc_worker *w, bool active, struct cm_conn_param *param,
+	struct error *err);
+/* It is established, and counted. */
+void svc_conn_stands(struct svc_conn *c);
 /* Nothing can refer to it any more. */
 void svc_conn_free(struct svc_conn *c);
-/* The CM has forgotten it: its place is free once its completions are polled and it is clean. */
+/* QP gone, the CM has forgotten it: free once its completions are polled and it is clean. */
 void svc_conn_gone(struct svc_conn *c);
 /* No turn() any more. */
 void svc_conn_stop_turns(struct svc_conn *c);

@@ -72,11 +72,9 @@ svc_worker_connect(struct svc_worker *w, struct cm_connect *request, uint64_t no
 	int ret;
 
 	w->now = now;
-	c = svc_conn_new(w, true, &request->param);
+	c = svc_conn_new(w, true, &request->param, err);
 	if (c == NULL)
-		return error_set(err, ENOSPC,
-			"service %s: no place for one more connection, it has %u",
-			w->svc->config.name, w->svc->config.max_connections);
+		return -ENOSPC;
 	c->watcher = request->ops;
 	c->watcher_user = request->user;
 	request->ops = &svc_cm_user;

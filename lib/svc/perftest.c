@@ -211,28 +211,39 @@ answer_exchange(struct svc_conn *c, const uint8_t *message, uint32_t len)
 	svc_post_send(c, &wr);
 }
 
+/* On a connection that is not known to carry traffic. */
+static void
+hear(struct svc_conn *c, uint32_t len)
+{
+	struct perftest_conn *p = svc_conn_priv(c);
+	uint8_t message[PERFTEST_MESSAGE_MAX];
+
+	/* out of the peer's reach before it is looked at */
+	memcpy(message, svc_conn_buffer(c).bytes, len < sizeof(message) ? len : sizeof(message));
+	if (p->role == ROLE_NEW)
+		p->role = perftest_is_version(message, len) ? ROLE_EXCHANGE : ROLE_TRAFFIC;
+	if (p->role == ROLE_TRAFFIC)
+		return;
+	if (len <= sizeof(message))
+		answer_exchange(c, message, len);
+	else
+		svc_violation(c);
+}
+
 static void
 received(struct svc_conn *c, uint32_t len)
 {
 	struct perftest_conn *p = svc_conn_priv(c);
-	struct svc_region r = svc_conn_buffer(c);
-	uint8_t message[PERFTEST_MESSAGE_MAX];
 
-	/* out of the peer's reach before it is looked at */
-	memcpy(message, r.bytes, len < sizeof(message) ? len : sizeof(message));
+	if (p->role != ROLE_TRAFFIC)
+		hear(c, len);
 	receive(c);
-	if (p->role == ROLE_NEW)
-		p->role = perftest_is_version(message, len) ? ROLE_EXCHANGE : ROLE_TRAFFIC;
-	if (p->role == ROLE_TRAFFIC) {
-		p->sends++;
-		p->send_length = len;
-		if (p->pace.mode != PERFTEST_BANDWIDTH)
-			svc_want_turn(c);
-	} else if (len <= sizeof(message)) {
-		answer_exchange(c, message, len);
-	} else {
-		svc_violation(c);
-	}
+	if (p->role != ROLE_TRAFFIC)
+		return;
+	p->sends++;
+	p->send_length = len;
+	if (p->pace.mode != PERFTEST_BANDWIDTH)
+		svc_want_turn(c);
 }
 
 static void

@@ -30,14 +30,14 @@ rsocket_grant(struct svc_conn *c)
 {
 	struct rsocket_service *rs = rsocket_service_of(c);
 	struct rsocket *r = svc_conn_priv(c);
-	struct svc_region b = svc_conn_buffer(c);
 	bool room = r->free >= rs->half;
 	uint8_t entry[RSOCKET_ENTRY];
 
 	if (r->controls >= CONTROLS || (!room && (int16_t)(r->received - r->grant_at) < 0))
 		return;
 	r->grant_at = r->received + CREDITS / 2;
-	rsocket_put_entry(entry, (struct rsocket_entry){ b.va + AT_BUFFER + r->next_half,
+	rsocket_put_entry(entry, (struct rsocket_entry){
+		svc_conn_buffer(c).va + AT_BUFFER + r->next_half,
 		rs->windows.keys[svc_conn_place(c)], (uint32_t)rs->half }, r->net);
 	control(c, RSOCKET_CREDITS, (uint16_t)(r->received + CREDITS), room ? entry : NULL);
 	if (!room)

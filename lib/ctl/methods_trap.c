@@ -22,6 +22,8 @@ struct list_args {
 };
 #define LIST_PORT 0x1
 
+#define TRAPS_AT_ONCE 32 /* asked of the worker */
+
 static const struct param list_params[] = {
 	P(struct list_args, port, PARAM_UINT, .bit = LIST_PORT, .max = LINK_PORTS_MAX - 1,
 		.def_text = "all", .help = "of this port only"),
@@ -60,16 +62,21 @@ trap_list(struct rpc_call *call)
 	const struct list_args *a = call->args;
 	bool one = (a->present & LIST_PORT) != 0, more = true;
 	uint32_t cursor = (uint32_t)a->cursor;
-	struct sma_trap_info t;
+	struct sma_trap_info t[TRAPS_AT_ONCE];
+	unsigned int i, n, got;
 	json_t *rows;
 
 	if (one && check_ib_port(call, a->port) != 0)
 		return -EINVAL;
 	rows = json_array();
 	while (more && json_array_size(rows) < a->max) {
-		more = engine_trap_list(call->e, &cursor, &t, 1) == 1;
-		if (more && (!one || t.port == a->port))
-			json_array_append_new(rows, trap_row(&t, a->notice));
+		n = (unsigned int)(a->max - json_array_size(rows));
+		n = n < TRAPS_AT_ONCE ? n : TRAPS_AT_ONCE;
+		got = engine_trap_list(call->e, &cursor, t, n);
+		more = got == n;
+		for (i = 0; i < got; i++)
+			if (!one || t[i].port == a->port)
+				json_array_append_new(rows, trap_row(&t[i], a->notice));
 	}
 	set_page(call, "traps", rows, more, cursor);
 	return 0;

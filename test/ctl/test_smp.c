@@ -385,6 +385,25 @@ test_traps_are_listed_page_by_page(void **state)
 	assert_says(fails(d, "trap_list", "'port': 0"), "link_layer is Ethernet");
 }
 
+/* The worker is asked for many at a time: a page ends where its last row stands all the same. */
+static void
+test_a_page_of_one_ports_traps_ends_with_its_last_row(void **state)
+{
+	struct desk *d = *state;
+	const json_t *r;
+
+	d->e->sma.traps = 80; /* every other one is port 1's */
+	r = call(d, "trap_list", "'max': 70");
+	assert_int_equal(json_array_size(json_object_get(r, "traps")), 70);
+	assert_int_equal(num(r, "cursor"), 70);
+	r = call(d, "trap_list", "'port': 1, 'max': 20");
+	assert_int_equal(json_array_size(json_object_get(r, "traps")), 20);
+	assert_int_equal(num(r, "cursor"), 39);
+	r = call(d, "trap_list", "'port': 1, 'cursor': 39");
+	assert_int_equal(json_array_size(json_object_get(r, "traps")), 20);
+	assert_true(json_is_null(json_object_get(r, "cursor")));
+}
+
 static void
 test_a_trap_is_sent_by_number_or_as_a_notice(void **state)
 {
@@ -526,6 +545,7 @@ main(void)
 		t(test_a_set_whose_get_is_refused_sets_nothing),
 		t(test_wrong_components_are_told_before_anything_is_sent),
 		t(test_traps_are_listed_page_by_page),
+		t(test_a_page_of_one_ports_traps_ends_with_its_last_row),
 		t(test_a_trap_is_sent_by_number_or_as_a_notice),
 		t(test_a_trap_is_repressed_by_its_number),
 		t(test_lids_are_listed_and_set),

@@ -18,15 +18,6 @@ static const struct param connection_params[] = {
 
 /* --- what there is --- */
 
-/* Name of the service that has it; null: a caller's own. */
-static json_t *
-json_service(struct rpc_call *call, cm_id id)
-{
-	const char *name = engine_cm_service_name(call->e, id);
-
-	return name[0] != '\0' ? json_string(name) : json_null();
-}
-
 /* From TIMEWAIT on. */
 static bool
 has_ended(const struct cm_info *info)
@@ -52,7 +43,7 @@ set_head(struct rpc_call *call, json_t *row, const struct cm_info *info)
 	set_int(row, "connection", info->id);
 	set(row, "state", json_string(cm_state_name(info->state)));
 	set(row, "side", json_string(info->active ? "ACTIVE" : "PASSIVE"));
-	set(row, "service", json_service(call, info->id));
+	set_service(row, engine_cm_service_name(call->e, info->id));
 	set(row, "peer", json_cm_peer(info));
 	set_service_id(row, info->service_id);
 	set_int(row, "qp_num", info->qpn);

@@ -44,4 +44,12 @@ token_bucket_take(struct token_bucket *b, uint64_t now)
 	return true;
 }
 
+/** Is there one token at most left, in a bucket that holds more? */
+static inline bool
+token_bucket_low(const struct token_bucket *b, uint64_t now)
+{
+	return b->slack >= b->interval && b->drawn > now &&
+		b->drawn - now > b->slack - b->interval;
+}
+
 #endif

@@ -52,10 +52,7 @@ find_place(struct sma_port *p, bool strangers)
 static bool
 take_token(struct sma_port *p, bool strangers, uint64_t now)
 {
-	const struct token_bucket *b = &p->trap_rate;
-
-	if (strangers && b->slack >= b->interval && b->drawn > now
-		&& b->drawn - now > b->slack - b->interval)
+	if (strangers && token_bucket_low(&p->trap_rate, now))
 		return false;
 	return token_bucket_take(&p->trap_rate, now);
 }

@@ -10,15 +10,10 @@
 
 #include <rte_common.h>
 
+#include "base/time.h"
 #include "mad/core.h"
 
 /* --- time (sa-multipacket A5) --- */
-
-static uint64_t
-ns_to_time(const struct mad_worker *w, unsigned __int128 ns)
-{
-	return (uint64_t)((ns * w->config.hz + 999999999) / 1000000000);
-}
 
 void
 mad_time_init(struct mad_worker *w)
@@ -26,8 +21,8 @@ mad_time_init(struct mad_worker *w)
 	unsigned int code;
 
 	for (code = 0; code < 32; code++)
-		w->timeout[code] = ns_to_time(w, (unsigned __int128)4096 << code);
-	w->probe_floor = ns_to_time(w, 200000);
+		w->timeout[code] = time_of_ns(w->config.hz, UINT64_C(4096) << code);
+	w->probe_floor = time_of_ns(w->config.hz, 200000);
 }
 
 uint64_t

@@ -8,6 +8,7 @@
  * the last one has left; while one still waits for the transmit sink no timer runs.
  */
 
+#include "base/time.h"
 #include "sma/trap.h"
 
 #define QP0       0
@@ -15,19 +16,13 @@
 
 /* --- when --- */
 
-static uint64_t
-time_of_ns(const struct sma *s, unsigned __int128 ns)
-{
-	return (uint64_t)((ns * s->config.hz + 999999999) / 1000000000);
-}
-
 /* Between repeats, at least: ours, or 4.096 us * 2^SubnetTimeOut if that is longer. */
 static uint64_t
 interval(const struct sma_port *p)
 {
-	const struct sma *s = p->sma;
-	uint64_t ours = time_of_ns(s, (unsigned __int128)s->config.limits.trap_interval_ms * 1000000);
-	uint64_t subnet = time_of_ns(s, (unsigned __int128)4096 << sma_subnet_timeout(p));
+	const struct sma_config *c = &p->sma->config;
+	uint64_t ours = time_of_ns(c->hz, UINT64_C(1000000) * c->limits.trap_interval_ms);
+	uint64_t subnet = time_of_ns(c->hz, UINT64_C(4096) << sma_subnet_timeout(p));
 
 	return ours > subnet ? ours : subnet;
 }

@@ -427,7 +427,7 @@ class Wire:
             return
         self.polca.stop()
         self.capture.stop()
-        capture.check(self.capture.path, POLCA_MAC)
+        assert capture.check(self.capture.path, POLCA_MAC)['infiniband']
 
     def close(self):
         self.polca.kill()

@@ -123,4 +123,5 @@ def test_native_frames_on_a_roce_port(wire, verdict):
     s.tx(lid_routed(GET, NODE_DESC))
     s.tx(live(1), qpn=1)
     wait_until(lambda: verdict['ethertype'] == 2)
+    assert s.maybe(0.2) is None
     s.close()

@@ -282,7 +282,7 @@ def test_dissection(wire):
 
 
 def test_details_in_the_dissection(wire):
-    """tshark's own reading of what 257 and 256 tell."""
+    """tshark's own reading of what 257 tells."""
     rows = capture.dissect(wire.capture.path, MAC, [
         'infiniband.trap.lidaddr1', 'infiniband.trap.lidaddr2', 'infiniband.trap.key'],
         'infiniband.notice.trapnumberdeviceid == 257')

@@ -98,23 +98,26 @@ def test_proposed_by_polca(wire, ours):
     assert (m.local_gid, m.remote_gid) == (gid(POLCA_IP_SECOND), gid(STATION_IP_SECOND))
     assert (m.local_lid, m.remote_lid, m.hop_limit > 1, m.subnet_local) == (0xffff, 0xffff, 1, 0)
     c.say(APR, tid=m.tid, status=OK)
-    asking.result()
-    wait_until(lambda: alternate(wire, c))
+    assert asking.result()['agreed']
+    assert alternate(wire, c)['dgid'].endswith(STATION_IP_SECOND)
 
 
 def test_proposal_comes_again_and_is_given_up(wire, ours, counted):
     c = ours
-    propose(wire, c)
+    asking = propose(wire, c)
     mads = [c.expect(LAP).mad for _ in range(4)]
     assert len(set(mads)) == 1
     assert c.peer.maybe(1.0) is None
+    assert not asking.result()['agreed']
     assert alternate(wire, c) is None and counted['retries'] == 3
 
 
-def test_proposal_is_refused(wire, ours):
+def test_proposal_is_refused(wire, ours, counted):
     c = ours
-    propose(wire, c)
+    asking = propose(wire, c)
     m = c.expect(LAP)
     c.say(APR, tid=m.tid, status=UNSUPPORTED)
-    c.peer.maybe(0.5)
+    assert not asking.result()['agreed'] and counted['received_apr'] == 1
+    c.peer.drain()  # one may have been under way
+    assert c.peer.maybe(1.0) is None
     assert alternate(wire, c) is None

@@ -110,7 +110,7 @@ def test_flood_of_many_peers(wire, steady, peer, counted):
         wait_until(lambda: counted['half_open_limit'] > 500, timeout=60)
     flood(wire.station, frames, work)
     rows = wire.connections().values()
-    assert len([r for r in rows if r['state'] == 'REP_SENT']) <= HALF_OPEN
+    assert len([r for r in rows if r['state'] == 'REP_SENT']) == HALF_OPEN
     settle(wire, peers)
     c = peer.connect(ECHO)
     c.echo(b'afterwards', 0)

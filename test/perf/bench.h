@@ -65,6 +65,12 @@ uint64_t bench_hz(void); /* of the TSC */
 int bench_by_value(const void *a, const void *b); /* doubles, for qsort() */
 /* Of n sorted values, the one that this share of them is below. */
 double bench_quantile(const double *sorted, unsigned int n, double share);
+#define BENCH_RUNS_MAX 99
+/*
+ * [--runs N] [--short], and [--case TEXT] for a benchmark that has cases; the usage for all else.
+ * @param only NULL: it has none. @return how many runs: 9, one when brief
+ */
+unsigned int bench_options(int argc, char **argv, bool *brief, const char **only);
 /* Where it is measured. */
 void bench_print_machine(unsigned int runs);
 

@@ -10,7 +10,6 @@
  *	cm_bench [--runs N] [--short]
  */
 
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +20,6 @@
 #include "cm/cm.h"
 #include "rc/rc.h"
 
-#define RUNS_MAX  25
 #define FLIGHT    256 /* connections under way at a time */
 #define STANDING  10000
 #define SERVICE   UINT64_C(0x0106461E)
@@ -267,7 +265,7 @@ print(const char *what, unsigned int runs, double *active_rates, double *passive
 static void
 measure(const char *what, unsigned int runs, unsigned int n)
 {
-	double a[RUNS_MAX], p[RUNS_MAX];
+	double a[BENCH_RUNS_MAX], p[BENCH_RUNS_MAX];
 	uint64_t before[2];
 	unsigned int i;
 
@@ -300,26 +298,10 @@ settle(uint64_t standing)
 int
 main(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "runs", required_argument, NULL, 'r' },
-		{ "short", no_argument, NULL, 's' },
-		{ NULL, 0, NULL, 0 },
-	};
-	unsigned int runs = 9, n = 20000, standing = STANDING;
-	int o;
+	bool brief = false;
+	unsigned int runs = bench_options(argc, argv, &brief, NULL);
+	unsigned int n = brief ? 2000 : 20000, standing = brief ? 500 : STANDING;
 
-	while ((o = getopt_long(argc, argv, "r:s", options, NULL)) != -1) {
-		if (o == 'r')
-			runs = (unsigned int)strtoul(optarg, NULL, 10);
-		else if (o == 's')
-			runs = 1, n = 2000, standing = 500;
-		else
-			exit(2);
-	}
-	if (runs == 0 || runs > RUNS_MAX || optind != argc) {
-		fprintf(stderr, "usage: cm_bench [--runs N] [--short]\n");
-		exit(2);
-	}
 	bench_print_machine(runs);
 	create(&active, 1);
 	create(&passive, 2);

@@ -5,6 +5,7 @@
 /* What the benchmarks have in common: clock, port, limits, figures. */
 
 #include <errno.h>
+#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,6 +39,39 @@ bench_hz(void)
 	hz = (rte_rdtsc() - start) * 1000000000 /
 	     (uint64_t)((b.tv_sec - a.tv_sec) * 1000000000 + b.tv_nsec - a.tv_nsec);
 	return hz;
+}
+
+/* --- options --- */
+
+unsigned int
+bench_options(int argc, char **argv, bool *brief, const char **only)
+{
+	static const struct option options[] = {
+		{ "runs", required_argument, NULL, 'r' },
+		{ "short", no_argument, NULL, 's' },
+		{ "case", required_argument, NULL, 'c' },
+		{ NULL, 0, NULL, 0 },
+	};
+	unsigned long runs = 9;
+	bool good = true;
+	int o;
+
+	while ((o = getopt_long(argc, argv, "r:sc:", options, NULL)) != -1) {
+		if (o == 'r')
+			runs = strtoul(optarg, NULL, 10);
+		else if (o == 's')
+			*brief = true;
+		else if (o == 'c' && only != NULL)
+			*only = optarg;
+		else
+			good = false;
+	}
+	if (!good || runs == 0 || runs > BENCH_RUNS_MAX || optind != argc) {
+		fprintf(stderr, "usage: %s [--runs N] %s[--short]\n", program_invocation_short_name,
+				only != NULL ? "[--case TEXT] " : "");
+		exit(2);
+	}
+	return *brief ? 1 : (unsigned int)runs;
 }
 
 /* --- ports and limits --- */

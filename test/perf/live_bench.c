@@ -11,7 +11,6 @@
  * Runs are interleaved; the medians of the rounds are printed. --short only checks that it works.
  */
 
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,11 +21,10 @@
 #include "bench.h"
 #include "live/live.h"
 
-#define RUNS_MAX   99
 #define REQUESTS   1024 /* of as many sources */
 #define WHEEL_TICK 32768
 
-static unsigned int runs = 9;
+static unsigned int runs;
 static bool brief;
 
 /* --- a worker --- */
@@ -150,7 +148,7 @@ measure(const struct live_request *req)
 static void
 throughput(void)
 {
-	double rate[RTE_DIM(cases)][RUNS_MAX];
+	double rate[RTE_DIM(cases)][BENCH_RUNS_MAX];
 	unsigned int i, r;
 
 	for (r = 0; r < runs; r++)
@@ -288,35 +286,10 @@ times(uint32_t len, unsigned int count)
 	free(e.back);
 }
 
-static void
-usage(void)
-{
-	fprintf(stderr, "usage: live_bench [--runs N] [--short]\n");
-	exit(2);
-}
-
 int
 main(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "runs", required_argument, NULL, 'r' },
-		{ "short", no_argument, NULL, 's' },
-		{ NULL, 0, NULL, 0 },
-	};
-	int o;
-
-	while ((o = getopt_long(argc, argv, "r:s", options, NULL)) != -1) {
-		if (o == 'r')
-			runs = (unsigned int)strtoul(optarg, NULL, 10);
-		else if (o == 's')
-			brief = true;
-		else
-			usage();
-	}
-	if (runs == 0 || runs > RUNS_MAX || optind != argc)
-		usage();
-	if (brief)
-		runs = 1;
+	runs = bench_options(argc, argv, &brief, NULL);
 	bench_print_machine(runs);
 	throughput();
 	printf("\n%-24s %12s %12s %12s %12s\n", "echo of so many bytes", "50 % us", "90 % us", "99 % us",

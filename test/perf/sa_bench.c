@@ -12,16 +12,14 @@
  * printed. --short only checks that it works, on small databases.
  */
 
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "bench.h"
 
-#define RUNS_MAX 99
 
-static unsigned int runs = 9;
+static unsigned int runs;
 static const char *only = "";
 static bool brief;
 
@@ -129,7 +127,7 @@ create_for(struct bench_server *s, const struct bench_case *k, uint32_t *ports)
 static void
 throughput(void)
 {
-	double rate[CASES][RUNS_MAX], repeated[CASES][RUNS_MAX];
+	double rate[CASES][BENCH_RUNS_MAX], repeated[CASES][BENCH_RUNS_MAX];
 	unsigned int i, r;
 
 	for (r = 0; r < runs; r++) {
@@ -205,38 +203,10 @@ loss(void)
 	loss_destroy(b);
 }
 
-static void
-usage(void)
-{
-	fprintf(stderr, "usage: sa_bench [--runs N] [--case TEXT] [--short]\n");
-	exit(2);
-}
-
 int
 main(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "runs", required_argument, NULL, 'r' },
-		{ "case", required_argument, NULL, 'c' },
-		{ "short", no_argument, NULL, 's' },
-		{ NULL, 0, NULL, 0 },
-	};
-	int o;
-
-	while ((o = getopt_long(argc, argv, "r:c:s", options, NULL)) != -1) {
-		if (o == 'r')
-			runs = (unsigned int)strtoul(optarg, NULL, 10);
-		else if (o == 'c')
-			only = optarg;
-		else if (o == 's')
-			brief = true;
-		else
-			usage();
-	}
-	if (runs == 0 || runs > RUNS_MAX || optind != argc)
-		usage();
-	if (brief)
-		runs = 1;
+	runs = bench_options(argc, argv, &brief, &only);
 	bench_print_machine(runs);
 	throughput();
 	loss();

@@ -11,7 +11,6 @@
  * Runs are interleaved; the medians of the rounds are printed. --short only checks that it works.
  */
 
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,13 +22,12 @@
 #include "sma/sma.h"
 #include "wire/bytes.h"
 
-#define RUNS_MAX   99
 #define REQUESTS   256
 #define WHEEL_TICK 32768
 #define LID        5
 #define SM_LID     7
 
-static unsigned int runs = 9;
+static unsigned int runs;
 static bool brief;
 
 /* --- the port and its agent --- */
@@ -203,37 +201,13 @@ measure(uint16_t attribute, bool directed)
 	return rate;
 }
 
-static void
-usage(void)
-{
-	fprintf(stderr, "usage: smp_bench [--runs N] [--short]\n");
-	exit(2);
-}
-
 int
 main(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "runs", required_argument, NULL, 'r' },
-		{ "short", no_argument, NULL, 's' },
-		{ NULL, 0, NULL, 0 },
-	};
-	double rate[RTE_DIM(cases)][RUNS_MAX];
+	double rate[RTE_DIM(cases)][BENCH_RUNS_MAX];
 	unsigned int i, r;
-	int o;
 
-	while ((o = getopt_long(argc, argv, "r:s", options, NULL)) != -1) {
-		if (o == 'r')
-			runs = (unsigned int)strtoul(optarg, NULL, 10);
-		else if (o == 's')
-			brief = true;
-		else
-			usage();
-	}
-	if (runs == 0 || runs > RUNS_MAX || optind != argc)
-		usage();
-	if (brief)
-		runs = 1;
+	runs = bench_options(argc, argv, &brief, NULL);
 	bench_print_machine(runs);
 	for (r = 0; r < runs; r++)
 		for (i = 0; i < RTE_DIM(cases); i++)

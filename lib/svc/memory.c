@@ -60,13 +60,7 @@ memory_close(struct svc *s)
 {
 	struct memory *m = svc_state(s);
 
-	if (m == NULL)
-		return 0;
-	if (svc_windows_free(s, &m->windows) == -EAGAIN)
-		return -EAGAIN;
-	mem_free(svc_env(s)->alloc, m);
-	svc_set_state(s, NULL);
-	return 0;
+	return m != NULL ? svc_windows_free(s, &m->windows) : 0;
 }
 
 static int
@@ -92,11 +86,8 @@ memory_open(struct svc *s, struct error *err)
 
 	if (c->mr_key != 0 && c->per_connection)
 		return error_set(err, EINVAL, "per_connection: not with mr_key");
-	m = mem_zalloc(svc_env(s)->alloc, sizeof(*m), 64);
-	if (m == NULL)
-		return error_set(err, ENOMEM, "no memory for a service");
-	svc_set_state(s, m);
-	return open_region(s, m, err);
+	m = svc_make_state(s, sizeof(*m), err);
+	return m == NULL ? -ENOMEM : open_region(s, m, err);
 }
 
 static uint8_t

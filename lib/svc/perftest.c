@@ -57,8 +57,6 @@ static int
 perftest_open(struct svc *s, struct error *err)
 {
 	const struct svc_config *c = svc_config(s);
-	const struct svc_env *env = svc_env(s);
-	struct perftest_targets *targets;
 	int ret;
 
 	ret = svc_check("length", c->length, PERFTEST_WRITE_FIRST, UINT32_MAX, err);
@@ -66,21 +64,11 @@ perftest_open(struct svc *s, struct error *err)
 		ret = svc_check("size", c->size, 0, c->length, err);
 	if (ret != 0)
 		return ret;
-	targets = mem_zalloc(env->alloc, c->max_connections * sizeof(*targets), 64);
-	if (targets == NULL)
-		return error_set(err, ENOMEM, "no memory for %u connections", c->max_connections);
-	svc_set_state(s, targets);
+	if (svc_make_state(s, c->max_connections * sizeof(struct perftest_targets), err) == NULL)
+		return -ENOMEM;
 	svc_queues(s, SENDS, c->depth);
 	return svc_buffers(s, TARGET_AT + c->length,
 		MEM_ACCESS_LOCAL_WRITE | MEM_ACCESS_REMOTE, err);
-}
-
-static int
-perftest_close(struct svc *s)
-{
-	mem_free(svc_env(s)->alloc, svc_state(s));
-	svc_set_state(s, NULL);
-	return 0;
 }
 
 static struct perftest_targets *
@@ -390,7 +378,6 @@ const struct svc_ops svc_perftest = {
 	.defaults = { .length = LENGTH, .depth = DEPTH, .max_connections = CONNECTIONS },
 	.conn_size = sizeof(struct perftest_conn),
 	.open = perftest_open,
-	.close = perftest_close,
 	.shape = perftest_shape,
 	.request = perftest_request,
 	.prepare = perftest_prepare,

@@ -149,31 +149,16 @@ open_memory(struct svc *s, struct rcopy *t, struct error *err)
 static int
 rcopy_open(struct svc *s, struct error *err)
 {
-	struct rcopy *t = mem_zalloc(svc_env(s)->alloc, sizeof(*t), 64);
+	struct rcopy *t = svc_make_state(s, sizeof(*t), err);
 	int ret;
 
 	if (t == NULL)
-		return error_set(err, ENOMEM, "no memory for a service");
+		return -ENOMEM;
 	t->rs.begin = rcopy_begin;
 	t->rs.data = rcopy_data;
 	t->rs.pump = rcopy_pump;
-	svc_set_state(s, t);
-	ret = rsocket_open(s, &t->rs, HALF, err);
+	ret = rsocket_open(s, HALF, err);
 	return ret != 0 ? ret : open_memory(s, t, err);
-}
-
-static int
-rcopy_close(struct svc *s)
-{
-	struct rcopy *t = svc_state(s);
-
-	if (t == NULL)
-		return 0;
-	if (rsocket_close(s, &t->rs) == -EAGAIN)
-		return -EAGAIN;
-	mem_free(svc_env(s)->alloc, t);
-	svc_set_state(s, NULL);
-	return 0;
 }
 
 const struct svc_ops svc_rcopy = {
@@ -185,7 +170,7 @@ const struct svc_ops svc_rcopy = {
 	.conn_size = sizeof(struct rcopy_conn),
 	.adjust = rcopy_adjust,
 	.open = rcopy_open,
-	.close = rcopy_close,
+	.close = rsocket_close,
 	.shape = rsocket_shape,
 	.request = rsocket_request,
 	.prepare = rsocket_prepare,

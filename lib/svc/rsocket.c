@@ -16,8 +16,9 @@
 #include "svc/rsocket_private.h"
 
 int
-rsocket_open(struct svc *s, struct rsocket_service *rs, uint64_t half, struct error *err)
+rsocket_open(struct svc *s, uint64_t half, struct error *err)
 {
+	struct rsocket_service *rs = svc_state(s);
 	int ret;
 
 	rs->half = half;
@@ -39,9 +40,11 @@ rsocket_pattern(struct svc *s, struct svc_region *r, struct error *err)
 }
 
 int
-rsocket_close(struct svc *s, struct rsocket_service *rs)
+rsocket_close(struct svc *s)
 {
-	return svc_windows_free(s, &rs->windows);
+	struct rsocket_service *rs = svc_state(s);
+
+	return rs != NULL ? svc_windows_free(s, &rs->windows) : 0;
 }
 
 /* --- connecting --- */

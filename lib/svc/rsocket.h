@@ -53,14 +53,13 @@ struct rsocket {
 };
 
 /** In open(): queues and buffers; @p half  bytes of half a receive buffer, of each connection. */
-int rsocket_open(struct svc *s, struct rsocket_service *rs, uint64_t half, struct error *err);
+int rsocket_open(struct svc *s, uint64_t half, struct error *err);
 /** Contents to send, for any offset below 256 of a message: 0, 1, ... 255, 0, ... */
 int rsocket_pattern(struct svc *s, struct svc_region *r, struct error *err);
-/** In close(). @retval -EAGAIN */
-int rsocket_close(struct svc *s, struct rsocket_service *rs);
 
 /* --- of a row --- */
 
+int rsocket_close(struct svc *s);
 void rsocket_shape(struct svc_conn *c, struct cm_conn_param *param);
 uint16_t rsocket_request(struct svc_conn *c, const struct cm_request *req,
 	struct cm_conn_param *param);

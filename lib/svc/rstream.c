@@ -50,29 +50,14 @@ rstream_open(struct svc *s, struct error *err)
 	ret = svc_check("length", svc_config(s)->length, 2, 1u << 30, err);
 	if (ret != 0)
 		return ret;
-	t = mem_zalloc(svc_env(s)->alloc, sizeof(*t), 64);
+	t = svc_make_state(s, sizeof(*t), err);
 	if (t == NULL)
-		return error_set(err, ENOMEM, "no memory for a service");
+		return -ENOMEM;
 	t->rs.begin = rstream_begin;
 	t->rs.data = rstream_data;
 	t->rs.pump = rstream_pump;
-	svc_set_state(s, t);
-	ret = rsocket_open(s, &t->rs, svc_config(s)->length / 2, err);
+	ret = rsocket_open(s, svc_config(s)->length / 2, err);
 	return ret != 0 ? ret : rsocket_pattern(s, &t->pattern, err);
-}
-
-static int
-rstream_close(struct svc *s)
-{
-	struct rstream *t = svc_state(s);
-
-	if (t == NULL)
-		return 0;
-	if (rsocket_close(s, &t->rs) == -EAGAIN)
-		return -EAGAIN;
-	mem_free(svc_env(s)->alloc, t);
-	svc_set_state(s, NULL);
-	return 0;
 }
 
 /* --- both sides --- */
@@ -187,7 +172,7 @@ const struct svc_ops svc_rstream = {
 	},
 	.conn_size = sizeof(struct rstream_conn),
 	.open = rstream_open,
-	.close = rstream_close,
+	.close = rsocket_close,
 	.shape = rsocket_shape,
 	.request = rsocket_request,
 	.prepare = rsocket_prepare,

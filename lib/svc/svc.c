@@ -149,6 +149,7 @@ free_all(struct svc *s)
 {
 	const struct allocator *alloc = s->env.alloc;
 
+	mem_free(alloc, s->state);
 	svc_places_destroy(&s->places, alloc);
 	mem_free(alloc, s->cqs);
 	mem_free(alloc, s->counters);
@@ -263,10 +264,13 @@ svc_state(const struct svc *s)
 	return s->state;
 }
 
-void
-svc_set_state(struct svc *s, void *state)
+void *
+svc_make_state(struct svc *s, size_t size, struct error *err)
 {
-	s->state = state;
+	s->state = mem_zalloc(s->env.alloc, size, SVC_CACHE_LINE);
+	if (s->state == NULL)
+		error_set(err, ENOMEM, "no memory for a service");
+	return s->state;
 }
 
 void

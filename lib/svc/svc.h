@@ -215,9 +215,10 @@ void svc_direct_close(struct svc_conn *c);
 
 /** Control thread, in open(): send and receive queues of each connection's QP. Default: 1 and 1. */
 void svc_queues(struct svc *s, uint32_t sends, uint32_t recvs);
-/** open()'s state, shared by all connections. */
+/** open()'s state, shared by all connections; NULL: none was made. */
 void *svc_state(const struct svc *s);
-void svc_set_state(struct svc *s, void *state);
+/** Control thread, in open(): zeroes, freed with the service. NULL with words: no memory */
+void *svc_make_state(struct svc *s, size_t size, struct error *err);
 const struct svc_env *svc_env(const struct svc *s);
 uint32_t svc_pd(const struct svc *s); /**< from the first region on */
 

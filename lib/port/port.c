@@ -5,13 +5,6 @@
 #include "port/port.h"
 #include "wire/bytes.h"
 
-bool
-port_pkey_match(uint16_t a, uint16_t b)
-{
-	/* rc-transport 5.6; low bits of zero are the invalid P_Key and match nothing */
-	return (a & 0x7fff) != 0 && (a & 0x7fff) == (b & 0x7fff) && ((a | b) & 0x8000) != 0;
-}
-
 int
 port_pkey_find(const struct port_attr *port, uint16_t pkey)
 {

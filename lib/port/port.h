@@ -109,7 +109,12 @@ port_slid(const struct port_attr *port, uint8_t src_path_bits)
 }
 
 /** Low 15 bits equal and at least one side a full member (rc-transport 5.6). */
-bool port_pkey_match(uint16_t a, uint16_t b);
+static inline bool
+port_pkey_match(uint16_t a, uint16_t b)
+{
+	/* low bits of zero are the invalid P_Key and match nothing */
+	return (a & 0x7fff) != 0 && (a & 0x7fff) == (b & 0x7fff) && ((a | b) & 0x8000) != 0;
+}
 /** @return index of the first table entry that matches, or -1 */
 int port_pkey_find(const struct port_attr *port, uint16_t pkey);
 /** @return index in the GID table, or -1; the zero GID marks unused entries and is never found */

@@ -144,13 +144,6 @@ address_fits(const struct av *av, const struct packet *pkt)
 	return gid_equal(&pkt->sgid, &av->dgid) && gid_equal(&pkt->dgid, &av->sgid);
 }
 
-/* 5.6: the same partition, one side a full member; number 0 is no partition */
-static bool
-pkey_fits(uint16_t a, uint16_t b)
-{
-	return (a & 0x7FFF) == (b & 0x7FFF) && ((a | b) & 0x8000) != 0 && (b & 0x7FFF) != 0;
-}
-
 static enum verdict
 pkey_violation(struct rc_qp *qp, const struct packet *pkt)
 {
@@ -177,7 +170,7 @@ migration_request(struct rc_qp *qp, const struct packet *pkt, enum verdict *v)
 		*v = VERDICT_ADDRESS;
 		return false;
 	}
-	if (!pkey_fits(pkt->pkey, qp->attr.alt_pkey)) {
+	if (!port_pkey_match(pkt->pkey, qp->attr.alt_pkey)) {
 		*v = pkey_violation(qp, pkt);
 		return false;
 	}
@@ -222,7 +215,7 @@ rc_receive(struct rc_worker *w, const struct packet *pkt, uint64_t now)
 	/* before the P_Key, so that a damaged packet counts no violation (rc-transport 5.8) */
 	if (!w->icrc_unchecked && unlikely(!wire_crc_ok(pkt, &v)))
 		return v;
-	if (unlikely(!pkey_fits(pkt->pkey, qp->pkey)))
+	if (unlikely(!port_pkey_match(pkt->pkey, qp->pkey)))
 		return pkey_violation(qp, pkt);
 	if (unlikely(qp->mig_state == MIG_REARM) && !pkt->migreq)
 		qp->mig_state = MIG_ARMED; /* the peer is at least in REARM too */

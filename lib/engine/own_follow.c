@@ -17,8 +17,6 @@
 #include "sa/tables.h"
 #include "wire/bytes.h"
 
-#define GUIDS_IN_BLOCK 8
-#define PKEYS_IN_BLOCK 32
 #define OWN_RECORDS    16 /* of a port, at most: see own_rows */
 #define OWN_CHANGES    64 /* those, and what is removed for them */
 

@@ -18,8 +18,6 @@
 
 #define RECORDS_A_PORT    5
 #define LINK_LOCAL_PREFIX UINT64_C(0xfe80000000000000)
-#define GUIDS_IN_BLOCK    8
-#define PKEYS_IN_BLOCK    32
 
 struct filler {
 	struct engine *engine;

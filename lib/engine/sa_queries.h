@@ -10,8 +10,8 @@
  * Private to lib/engine: SA queries of our own.
  */
 
+#include "engine/verbs_private.h"
 #include "engine/verbs_sa.h"
-#include "engine/worker.h"
 
 /** A record in a query's memory; 8-byte aligned. */
 struct query_entry {
@@ -51,12 +51,10 @@ struct sa_queries {
 	unsigned int turn; /* the worker whose turn it is */
 };
 
-/** Numbers from 1 on, not reused soon. */
 static inline uint32_t
 query_id(const struct sa_queries *all, const struct query *q)
 {
-	return (q->generation % (UINT32_MAX / ENGINE_SA_QUERIES - 1) + 1) * ENGINE_SA_QUERIES +
-		(uint32_t)(q - all->query);
+	return place_number(q->generation, ENGINE_SA_QUERIES, (size_t)(q - all->query));
 }
 
 #endif

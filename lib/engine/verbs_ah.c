@@ -114,17 +114,34 @@ resolve_ib(const struct port_attr *port, const struct engine_ah *ah, struct av *
 	return 0;
 }
 
+const struct port_attr *
+known_port(const struct engine *e, unsigned int number, struct error *err)
+{
+	if (number < link_num_ports(e->link))
+		return link_port_attr(e->link, number);
+	error_set(err, EINVAL, "port: got %u, there are %u ports from 0 on", number,
+			link_num_ports(e->link));
+	return NULL;
+}
+
+int
+check_pkey(const struct port_attr *port, uint16_t index, struct error *err)
+{
+	if (index < port->num_pkeys && port->pkey[index] != 0)
+		return 0;
+	return error_set(err, EINVAL, "pkey_index: got %u, which holds no P_Key of %s", index,
+			port->name);
+}
+
 int
 ah_resolve(struct engine *e, const struct engine_ah *ah, struct av *av, uint32_t *neighbour,
 		struct error *err)
 {
-	const struct port_attr *port;
+	const struct port_attr *port = known_port(e, ah->port, err);
 	int ret;
 
-	if (ah->port >= link_num_ports(e->link))
-		return error_set(err, EINVAL, "port: got %u, there are %u ports from 0 on",
-				ah->port, link_num_ports(e->link));
-	port = link_port_attr(e->link, ah->port);
+	if (port == NULL)
+		return -EINVAL;
 	ret = check_index(port, ah, err);
 	if (ret != 0)
 		return ret;

@@ -153,12 +153,10 @@ is_done(const struct attempt *a)
 	return __atomic_load_n(&a->done, __ATOMIC_ACQUIRE) != 0;
 }
 
-/* Numbers from 1 on, not reused soon. */
 static uint32_t
 number_of(const struct attempts *all, const struct attempt *a)
 {
-	return (a->generation % (UINT32_MAX / ENGINE_CM_ATTEMPTS - 1) + 1) * ENGINE_CM_ATTEMPTS +
-	       (uint32_t)(a - all->attempt);
+	return place_number(a->generation, ENGINE_CM_ATTEMPTS, (size_t)(a - all->attempt));
 }
 
 /* What it ended as is known: nothing is asked for it any more. */

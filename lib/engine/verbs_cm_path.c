@@ -19,15 +19,10 @@ static int
 check(struct engine *e, const struct conn_path_args *a, const struct port_attr **found,
 		struct error *err)
 {
-	const struct port_attr *port;
+	const struct port_attr *port = known_port(e, a->ah.port, err);
 
-	if (a->ah.port >= link_num_ports(e->link))
-		return error_set(err, EINVAL, "port: got %u, there are %u ports from 0 on",
-				a->ah.port, link_num_ports(e->link));
-	port = link_port_attr(e->link, a->ah.port);
-	if (a->pkey_index >= port->num_pkeys || port->pkey[a->pkey_index] == 0)
-		return error_set(err, EINVAL, "pkey_index: got %u, which holds no P_Key of %s",
-				a->pkey_index, port->name);
+	if (port == NULL || check_pkey(port, a->pkey_index, err) != 0)
+		return -EINVAL;
 	if (a->path_mtu > port->active_mtu)
 		return error_set(err, EINVAL, "path_mtu: got %u, but %s carries no more than %u",
 				a->path_mtu, port->name, port->active_mtu);

@@ -113,12 +113,10 @@ is_done(const struct ask *a)
 	return __atomic_load_n(&a->done, __ATOMIC_ACQUIRE) != 0;
 }
 
-/* Numbers from 1 on, not reused soon. */
 static uint32_t
 id_of(const struct mad_asks *all, const struct ask *a)
 {
-	return (a->generation % (UINT32_MAX / ENGINE_MAD_ASKS - 1) + 1) * ENGINE_MAD_ASKS +
-	       (uint32_t)(a - all->ask);
+	return place_number(a->generation, ENGINE_MAD_ASKS, (size_t)(a - all->ask));
 }
 
 static void

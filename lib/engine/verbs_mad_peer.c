@@ -14,10 +14,9 @@
 
 /* QP0 of another port of the subnet, or of whoever is at the end of the directed route. */
 static int
-smp_peer(struct engine *e, const struct engine_mad_ask *ask, struct mad_peer *to,
+smp_peer(const struct port_attr *port, const struct engine_mad_ask *ask, struct mad_peer *to,
 		struct error *err)
 {
-	const struct port_attr *port = link_port_attr(e->link, ask->ah->port);
 	bool directed = ask->mad[MAD_OFF_CLASS] == MAD_CLASS_SUBN_ROUTED;
 
 	if (!port->ib)
@@ -48,14 +47,11 @@ smp_peer(struct engine *e, const struct engine_mad_ask *ask, struct mad_peer *to
 }
 
 static int
-gsi_peer(struct engine *e, const struct engine_mad_ask *ask, struct mad_peer *to,
-		struct error *err)
+gsi_peer(struct engine *e, const struct port_attr *port, const struct engine_mad_ask *ask,
+		struct mad_peer *to, struct error *err)
 {
-	const struct port_attr *port = link_port_attr(e->link, ask->ah->port);
-
-	if (ask->pkey_index >= port->num_pkeys || port->pkey[ask->pkey_index] == 0)
-		return error_set(err, EINVAL, "pkey_index: got %u, which holds no P_Key of %s",
-				ask->pkey_index, port->name);
+	if (check_pkey(port, ask->pkey_index, err) != 0)
+		return -EINVAL;
 	to->qpn = 1;
 	to->qkey = MAD_QKEY;
 	to->pkey = port->pkey[ask->pkey_index];
@@ -66,10 +62,11 @@ int
 mad_ask_peer(struct engine *e, const struct engine_mad_ask *ask, struct mad_peer *to,
 		struct error *err)
 {
-	if (ask->ah->port >= link_num_ports(e->link))
-		return error_set(err, EINVAL, "port: got %u, there are %u ports from 0 on",
-				ask->ah->port, link_num_ports(e->link));
+	const struct port_attr *port = known_port(e, ask->ah->port, err);
+
+	if (port == NULL)
+		return -EINVAL;
 	if (ask->qpn > 1)
 		return error_set(err, EINVAL, "qpn: got %u, managers have 0 and 1", ask->qpn);
-	return ask->qpn == 0 ? smp_peer(e, ask, to, err) : gsi_peer(e, ask, to, err);
+	return ask->qpn == 0 ? smp_peer(port, ask, to, err) : gsi_peer(e, port, ask, to, err);
 }

@@ -13,6 +13,11 @@
 #include "engine/verbs.h"
 #include "engine/worker.h"
 
+/** The port with this number, or NULL with words. */
+const struct port_attr *known_port(const struct engine *e, unsigned int number, struct error *err);
+/** Is there a P_Key at this index of the port's table? @return 0, or -EINVAL with words */
+int check_pkey(const struct port_attr *port, uint16_t index, struct error *err);
+
 /** Resolve an address handle: the port's side from its attributes, the next hop from lib/link. */
 int ah_resolve(struct engine *e, const struct engine_ah *ah, struct av *av, uint32_t *neighbour,
 	struct error *err);
@@ -46,6 +51,13 @@ int callers_new_qp(const struct engine *e, const struct qp_init_attr *init, stru
 int callers_qp(const struct engine *e, const struct rc_qp_info *info, struct error *err);
 /** The same of a QP of this worker. */
 int callers_qp_here(const struct worker *w, uint32_t qpn, struct error *err);
+
+/** The number of what stands at a place of a table: from 1 on, not reused soon. */
+static inline uint32_t
+place_number(uint32_t generation, uint32_t places, size_t place)
+{
+	return (generation % (UINT32_MAX / places - 1) + 1) * places + (uint32_t)place;
+}
 
 /** Look again, in growing pauses, for what a grace period holds up. */
 void grace_pause(unsigned int *us);

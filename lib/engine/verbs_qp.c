@@ -137,11 +137,8 @@ port_of(struct engine *e, const struct qp_attr *attr, uint32_t mask, const struc
 {
 	uint16_t index = mask & QP_ATTR_PORT ? attr->port : now->attr.port;
 
-	if (index >= link_num_ports(e->link))
-		return error_set(err, EINVAL, "port: got %u, there are %u ports from 0 on", index,
-				link_num_ports(e->link));
-	*port = link_port_attr(e->link, index);
-	return 0;
+	*port = known_port(e, index, err);
+	return *port != NULL ? 0 : -EINVAL;
 }
 
 static int

@@ -13,6 +13,7 @@
 
 #include "engine/subnet.h"
 #include "engine/verbs_mad.h"
+#include "engine/verbs_private.h"
 
 struct sma_args {
 	uint16_t port;
@@ -36,14 +37,15 @@ engine_sma_managed(const struct engine *e, unsigned int port)
 static int
 check_port(const struct engine *e, unsigned int port, struct error *err)
 {
-	if (port >= link_num_ports(e->link))
-		return error_set(err, EINVAL, "port: got %u, there are %u ports from 0 on", port,
-				link_num_ports(e->link));
+	const struct port_attr *attr = known_port(e, port, err);
+
+	if (attr == NULL)
+		return -EINVAL;
 	if (!engine_sma_managed(e, port))
 		return error_set(err, EINVAL,
 				"port: %s is no native InfiniBand port: it has no subnet "
 				"management agent",
-				link_port_attr(e->link, port)->name);
+				attr->name);
 	return 0;
 }
 

@@ -6,7 +6,6 @@
  * The client's bytes: a request of each mode, and whether an answer is the one to it.
  */
 
-#include <stdio.h>
 #include <string.h>
 
 #include <rte_common.h>

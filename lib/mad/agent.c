@@ -30,6 +30,8 @@ row_of(const struct mad_worker *w, uint8_t mgmt_class, uint8_t class_version)
 {
 	unsigned int i;
 
+	if (w->agent_of[mgmt_class] == 0)
+		return NULL;
 	for (i = w->agent_of[mgmt_class] - 1; i < w->num_agents; i++)
 		if (w->agents[i].mgmt_class == mgmt_class &&
 			w->agents[i].class_version == class_version)
@@ -40,19 +42,15 @@ row_of(const struct mad_worker *w, uint8_t mgmt_class, uint8_t class_version)
 const struct mad_agent *
 mad_agent_find(const struct mad_worker *w, uint8_t mgmt_class, uint8_t class_version)
 {
-	const struct mad_agent *a;
+	const struct mad_agent *a = row_of(w, mgmt_class, class_version);
 
-	if (w->agent_of[mgmt_class] == 0)
-		return NULL;
-	a = row_of(w, mgmt_class, class_version);
 	return a != NULL ? a : row_of(w, mgmt_class, MAD_ANY_VERSION);
 }
 
 int
 mad_agent_add(struct mad_worker *w, const struct mad_agent *agent)
 {
-	if (w->agent_of[agent->mgmt_class] != 0 &&
-			row_of(w, agent->mgmt_class, agent->class_version) != NULL)
+	if (row_of(w, agent->mgmt_class, agent->class_version) != NULL)
 		return -EEXIST;
 	if (w->num_agents == MAD_AGENTS_MAX)
 		return -ENOSPC;

@@ -76,7 +76,7 @@ fill_path(struct mad_session *s, const struct mad_call *call)
 		memcpy(to.av.smac, port->mac, sizeof(to.av.smac));
 	}
 	if (to.qpn == 0)
-		mad_smp_call(w, &to, s->mad);
+		mad_smp_call(port, &to, s->mad);
 	mad_path_to(&s->path, s->transport, &to);
 	s->qpn = to.qpn;
 	s->qkey = to.qkey;

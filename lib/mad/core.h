@@ -120,7 +120,7 @@ void mad_smp_reply(uint8_t reply[MAD_LEN], const uint8_t *request);
 /* An answer goes out: of a directed route the status says so, whatever the agent put there. */
 void mad_smp_return(uint8_t *mad);
 /* A call to QP0: what is the same for all of them; of a directed route, the first hop. */
-void mad_smp_call(const struct mad_worker *w, struct mad_peer *to, uint8_t *mad);
+void mad_smp_call(const struct port_attr *port, struct mad_peer *to, uint8_t *mad);
 
 /* --- agent.c --- */
 

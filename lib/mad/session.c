@@ -246,7 +246,7 @@ mad_session_answered(struct mad_session *s, const uint8_t *mad)
 {
 	struct mad_result r = { .mad = mad, .status = get_be16(mad + MAD_OFF_STATUS) };
 
-	if (mad[MAD_OFF_CLASS] == MAD_CLASS_SUBN_ROUTED)
+	if (mad_is_directed(mad))
 		r.status &= (uint16_t)~SMP_RETURNING;
 	r.end = r.status == MAD_STATUS_OK ? MAD_END_OK : MAD_END_STATUS;
 	s->segments++;

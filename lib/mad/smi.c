@@ -166,7 +166,6 @@ mad_smp_reply(uint8_t reply[MAD_LEN], const uint8_t *request)
 	reply[SMP_OFF_HOP_POINTER] = request[SMP_OFF_HOP_COUNT];
 	memcpy(reply + SMP_OFF_DR_SLID, request + SMP_OFF_DR_SLID, 4);
 	memcpy(reply + SMP_OFF_INITIAL_PATH, request + SMP_OFF_INITIAL_PATH, 2 * SMP_PATH_LEN);
-	mad_smp_return(reply);
 }
 
 void
@@ -178,23 +177,21 @@ mad_smp_return(uint8_t *mad)
 
 /* Does the SMP end at the port that sends it? */
 static bool
-is_loopback(const struct mad_worker *w, const struct av *av, const uint8_t *mad)
+is_loopback(const struct port_attr *port, uint16_t dlid, const uint8_t *mad)
 {
-	const struct port_attr *port = w->config.port(w->config.port_arg, av->port);
-
 	if (mad_is_directed(mad))
 		return mad[SMP_OFF_HOP_COUNT] == 0;
-	return port != NULL && port_lid_own(port, av->dlid);
+	return port != NULL && port_lid_own(port, dlid);
 }
 
 void
-mad_smp_call(const struct mad_worker *w, struct mad_peer *to, uint8_t *mad)
+mad_smp_call(const struct port_attr *port, struct mad_peer *to, uint8_t *mad)
 {
 	to->qkey = 0;
 	to->pkey = SMP_PKEY;
 	to->av.sl = 0;
 	to->av.grh = false;
-	if (is_loopback(w, &to->av, mad))
+	if (is_loopback(port, to->av.dlid, mad))
 		memcpy(to->av.dmac, to->av.smac, sizeof(to->av.dmac));
 	if (mad_is_directed(mad))
 		mad[SMP_OFF_HOP_POINTER] = mad[SMP_OFF_HOP_COUNT] != 0; /* the first hop */

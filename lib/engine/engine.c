@@ -210,11 +210,17 @@ worker_create(struct engine *e, unsigned int id, unsigned int lcore, struct erro
 static int
 create_workers(struct engine *e, struct error *err)
 {
-	unsigned int lcore, id = 0;
+	unsigned int lcore, skip = e->config.first_worker, id = 0;
 	int ret;
 
 	RTE_LCORE_FOREACH_WORKER(lcore)
 	{
+		if (skip > 0) {
+			skip--;
+			continue;
+		}
+		if (id == e->num_workers)
+			break;
 		ret = worker_create(e, id++, lcore, err);
 		if (ret != 0)
 			return ret;
@@ -225,13 +231,18 @@ create_workers(struct engine *e, struct error *err)
 static int
 create(struct engine *e, struct error *err)
 {
+	unsigned int lcores = rte_lcore_count() - 1;
 	int ret;
 
-	e->num_workers = rte_lcore_count() - 1;
+	e->num_workers = e->config.workers > 0 ? e->config.workers : lcores;
 	if (e->num_workers == 0 || e->num_workers > LINK_WORKERS_MAX)
 		return error_set(err, EINVAL,
 				"got %u worker lcores, expected 1 to %d (the main lcore is none)",
 				e->num_workers, LINK_WORKERS_MAX);
+	if (e->config.first_worker + e->num_workers > lcores)
+		return error_set(err, EINVAL,
+				"workers: got %u from worker lcore %u on, there are %u of them",
+				e->num_workers, e->config.first_worker, lcores);
 	if (!rte_is_power_of_2(e->config.handoff_ring) || e->config.handoff_ring < 2)
 		return error_set(err, EINVAL,
 				"handoff_ring: got %u, expected a power of two from 2 on",
@@ -440,6 +451,12 @@ engine_destroy(struct engine *e)
 	own_host_destroy(e);
 	rte_free(e->rcu);
 	mem_free(e->alloc, e);
+}
+
+bool
+engine_turn(struct engine *e, unsigned int worker, uint64_t now)
+{
+	return worker_poll(e->worker[worker], now);
 }
 
 unsigned int

@@ -85,6 +85,9 @@ struct engine_config {
 	struct cm_limits cm; /**< .max_connections 0: cm_limits_default */
 	struct svc_config service[ENGINE_SERVICES_MAX]; /**< that listen from the start */
 	unsigned int num_services;
+	/** Which of the EAL's worker lcores: so many, from this one on; .workers 0: all of them */
+	unsigned int first_worker;
+	unsigned int workers;
 };
 
 extern const struct engine_config engine_config_default;
@@ -95,6 +98,15 @@ int engine_start(struct engine *e, struct error *err);
 /** Stop taking in, let what is under way drain up to @p drain_ms, stop the workers. */
 void engine_stop(struct engine *e, unsigned int drain_ms);
 void engine_destroy(struct engine *e);
+
+/**
+ * For programs that run the workers themselves, instead of engine_start(): one turn of a worker's
+ * poll loop, always on the same thread; @p now is the TSC. Calls to the engine's verbs then belong
+ * between the turns.
+ *
+ * @return was there anything to do?
+ */
+bool engine_turn(struct engine *e, unsigned int worker, uint64_t now);
 
 unsigned int engine_workers(const struct engine *e);
 struct link *engine_link(struct engine *e);

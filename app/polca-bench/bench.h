@@ -34,6 +34,7 @@ struct bench_options {
 	bool icrc; /**< made and checked */
 	bool inline_data;
 	double seconds;
+	uint64_t iterations; /**< messages, 0: for .seconds */
 };
 
 /* --- end.c: one end --- */
@@ -94,5 +95,7 @@ struct roles_result {
 };
 
 int roles_run(struct load load[ROLES], struct roles_result *r, struct error *err);
+/** Just so many messages, untimed: to count instructions. */
+void roles_count(struct load load[ROLES], uint64_t messages);
 
 #endif

@@ -35,6 +35,11 @@ run(const struct bench_options *o, struct error *err)
 		ret = load_start(&load[RESPONDER], err);
 	if (ret == 0)
 		ret = load_start(&load[REQUESTER], err);
+	if (ret == 0 && o->iterations > 0) {
+		roles_count(load, 10 * o->qps * o->depth); /* warm */
+		roles_count(load, o->iterations);
+		return 0;
+	}
 	if (ret == 0)
 		ret = roles_run(load, &r, err);
 	if (ret != 0)
@@ -59,10 +64,11 @@ main(int argc, char **argv)
 		{ "tx-depth", required_argument, NULL, 't' },
 		{ "mtu", required_argument, NULL, 'm' },
 		{ "duration", required_argument, NULL, 'D' },
+		{ "iters", required_argument, NULL, 'n' },
 		{ "cq-mod", required_argument, NULL, 'Q' },
 		{ "footprint", required_argument, NULL, 'F' },
 		{ "ack-each", no_argument, NULL, 'a' },
-		{ "no-icrc", no_argument, NULL, 'n' },
+		{ "no-icrc", no_argument, NULL, 'N' },
 		{ NULL, 0, NULL, 0 },
 	};
 	static const char *const verbs[] = { "send", "write", "read", "atomic" };
@@ -75,17 +81,18 @@ main(int argc, char **argv)
 	unsigned int v;
 	int c;
 
-	while ((c = getopt_long(argc, argv, "s:q:t:m:D:Q:F:", options, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "s:q:t:m:D:Q:F:n:", options, NULL)) != -1) {
 		switch (c) {
 		case 's': o.size = strtoul(optarg, NULL, 0); break;
 		case 'q': o.qps = strtoul(optarg, NULL, 0); break;
 		case 't': o.depth = strtoul(optarg, NULL, 0); break;
 		case 'm': o.mtu = strtoul(optarg, NULL, 0); break;
 		case 'D': o.seconds = strtod(optarg, NULL); break;
+		case 'n': o.iterations = strtoull(optarg, NULL, 0); break;
 		case 'Q': o.signal_every = strtoul(optarg, NULL, 0); break;
 		case 'F': o.footprint = strtoul(optarg, NULL, 0); break;
 		case 'a': o.ack_per_packet = true; break;
-		case 'n': o.icrc = false; break;
+		case 'N': o.icrc = false; break;
 		default: return 2;
 		}
 	}

@@ -90,3 +90,14 @@ roles_run(struct load load[ROLES], struct roles_result *r, struct error *err)
 	r->goodput = r->rate * load->o->size * 8;
 	return 0;
 }
+
+void __attribute__((noinline))
+roles_count(struct load load[ROLES], uint64_t messages)
+{
+	uint64_t end = load[REQUESTER].done + messages;
+
+	while (load[REQUESTER].done < end && load[REQUESTER].failed == 0) {
+		turn(&load[REQUESTER], rte_rdtsc());
+		turn(&load[RESPONDER], rte_rdtsc());
+	}
+}

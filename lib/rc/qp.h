@@ -21,6 +21,9 @@
 #define WORK_RESPOND 0x1 /* responses, ACK or NAK to send */
 #define WORK_REQUEST 0x2 /* requests to send */
 
+/* What a packet costs of a QP's credit beside its payload (run.c) */
+#define RC_PACKET_COST 512
+
 struct rc_qp {
 	/* read by every packet */
 	uint32_t qpn;
@@ -37,6 +40,8 @@ struct rc_qp {
 	bool alt_loaded; /**< attr.alt_ fields hold an alternate path */
 	bool mig_err; /**< EVENT_PATH_MIG_ERR told since it was asked to arm */
 	bool comm_est; /**< EVENT_COMM_EST told */
+	bool requests_first; /**< its requests go before its Read responses this turn (run.c) */
+	int32_t credit; /**< bytes it may send before others have their turn (run.c) */
 	uint32_t access; /**< qp_access_flags */
 	uint32_t pd;
 	struct rc_worker *worker;
@@ -126,6 +131,7 @@ void rc_migration_refused(struct rc_qp *qp);
 
 /* worker.c */
 void rc_event(struct rc_worker *w, enum event_type type, uint32_t element);
+void rc_cq_overruns(struct rc_worker *w); /* w->cq_overrun: the QPs of such CQs go to ERR */
 
 /* cq.c */
 /**
@@ -140,7 +146,12 @@ void rc_cq_push(struct rc_cq *cq, struct rc_qp *qp, const struct wc *wc, bool so
 
 /* requester.c, completer.c */
 enum verdict rc_complete(struct rc_qp *qp, const struct packet *pkt);
-/** Send requests. @return packets sent; clears WORK_REQUEST when nothing more can go now */
+/**
+ * Send requests while there is credit. Clears WORK_REQUEST when nothing more can go now; returning
+ * less than budget with it set and credit left means that the sink is full.
+ *
+ * @return packets sent
+ */
 unsigned int rc_request(struct rc_qp *qp, unsigned int budget);
 int rc_requester_create(struct rc_qp *qp); /* the SQ */
 void rc_requester_destroy(struct rc_qp *qp);
@@ -160,8 +171,8 @@ void rc_congestion(struct rc_qp *qp); /* a packet came with ECN CE */
 enum verdict rc_respond(struct rc_qp *qp, const struct packet *pkt);
 /**
  * Send what the responder owes: Read response slices, Atomic ACKs, ACK or NAK, in order; also in
- * ERR. Clears WORK_RESPOND when all is sent; returning less than budget with it set means that the
- * sink is full.
+ * ERR, while there is credit. Clears WORK_RESPOND when all is sent; returning less than budget with
+ * it set and credit left means that the sink is full.
  *
  * @return packets sent
  */

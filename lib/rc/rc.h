@@ -172,11 +172,11 @@ enum verdict rc_receive(struct rc_worker *w, const struct packet *pkt, uint64_t 
 void rc_prefetch(const struct rc_worker *w, uint32_t qpn);
 
 /**
- * Send what is due: answers first, then requests, round robin over the QPs with work, each up to its slice.
+ * Send what is due: by turns the QPs with work, each its share of bytes (deficit round robin, run.c).
  * Timers are run by the caller (timer_wheel_run) before.
  *
- * @param budget packets
- * @return packets sent; < budget means nothing more to do now (or the sink is full)
+ * @param budget packets of 1.5 KiB; larger ones count for more, smaller ones for one
+ * @return packets sent; whether there is more to do at once: rc_pending()
  */
 unsigned int rc_run(struct rc_worker *w, uint64_t now, unsigned int budget);
 /** Is there work that rc_run() could do at once? */

@@ -251,6 +251,7 @@ sent(struct rc_qp *qp, const struct rc_sq_wqe *wqe, const struct wire_headers *h
 
 	rc_count(qp, sent_pkts, 1);
 	rc_count(qp, sent_bytes, payload);
+	qp->credit -= (int32_t)(RC_PACKET_COST + payload);
 	if (rc_retrying(req))
 		rc_count(qp, retransmitted_pkts, 1);
 	else
@@ -361,7 +362,7 @@ rc_request(struct rc_qp *qp, unsigned int budget)
 	unsigned int n = 0;
 	struct rc_sq_wqe *wqe;
 
-	while (n < budget) {
+	while (n < budget && qp->credit > 0) {
 		if (req->send == req->head)
 			goto idle;
 		wqe = rc_sq_at(req, req->send);

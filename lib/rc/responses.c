@@ -112,6 +112,7 @@ struct answer {
 	struct rc_qp *qp;
 	unsigned int budget;
 	unsigned int sent;
+	int32_t credit;
 };
 
 /* Send one packet. False: not now. */
@@ -122,7 +123,7 @@ emit(struct answer *a, struct wire_headers *h, const uint8_t *payload, uint32_t 
 	struct tx_sink *tx = qp->worker->tx;
 	uint8_t *p;
 
-	if (a->sent == a->budget)
+	if (a->sent == a->budget || a->credit <= 0)
 		return false;
 	h->pad = wire_pad(len);
 	h->pkey = qp->pkey;
@@ -140,6 +141,7 @@ emit(struct answer *a, struct wire_headers *h, const uint8_t *payload, uint32_t 
 	}
 	tx_commit(tx);
 	a->sent++;
+	a->credit -= (int32_t)(RC_PACKET_COST + len);
 	rc_count(qp, sent_pkts, 1);
 	rc_count(qp, sent_bytes, len);
 	return true;
@@ -325,10 +327,11 @@ send_all_saved(struct answer *a)
 unsigned int
 rc_answer(struct rc_qp *qp, unsigned int budget)
 {
-	struct answer a = { .qp = qp, .budget = budget };
+	struct answer a = { .qp = qp, .budget = budget, .credit = qp->credit };
 
 	if (send_all_saved(&a) && send_acks(&a, &qp->resp.ack) && send_nak(&a))
 		qp->work &= ~WORK_RESPOND;
+	qp->credit = a.credit;
 	return a.sent;
 }
 
@@ -338,7 +341,7 @@ void
 rc_owe_ack(struct rc_qp *qp, uint32_t psn)
 {
 	struct rc_responder *r = &qp->resp;
-	struct answer a = { .qp = qp, .budget = 1 };
+	struct answer a = { .qp = qp, .budget = 1, .credit = 1 };
 
 	if (!r->ack.owed) {
 		r->ack = (struct rc_ack_run){

@@ -3,7 +3,7 @@
  */
 
 /*
- * A worker: takes packets in to its queue pairs, and lets them send by turns.
+ * A worker: takes packets in to its queue pairs. How they send, by turns: run.c.
  */
 
 #include <rte_branch_prediction.h>
@@ -11,9 +11,6 @@
 
 #include "rc/dev.h"
 #include "wire/wire.h"
-
-/* packets a QP's half may send in one visit, so that a long message starves nobody */
-#define SLICE 16
 
 struct rc_worker *
 rc_worker_create(struct rc_dev *dev, const struct rc_worker_config *config)
@@ -178,9 +175,9 @@ migration_request(struct rc_qp *qp, const struct packet *pkt, enum verdict *v)
 	return true;
 }
 
-/* A CQ overran: what completes to it cannot go on. */
-static void
-cq_overruns(struct rc_worker *w)
+/* What completes to the CQ that overran cannot go on. */
+void
+rc_cq_overruns(struct rc_worker *w)
 {
 	struct rc_qp *qp;
 
@@ -234,67 +231,6 @@ rc_receive(struct rc_worker *w, const struct packet *pkt, uint64_t now)
 		v = rc_respond(qp, pkt);
 	}
 	if (unlikely(w->cq_overrun))
-		cq_overruns(w);
+		rc_cq_overruns(w);
 	return v;
-}
-
-/* --- send --- */
-
-bool
-rc_pending(const struct rc_worker *w)
-{
-	return !STAILQ_EMPTY(&w->run_queue) || !LIST_EMPTY(&w->grace) || w->notify != NULL ||
-		w->cq_overrun;
-}
-
-static unsigned int
-slice(unsigned int budget)
-{
-	return budget < SLICE ? budget : SLICE;
-}
-
-/* One QP's turn: answers, then requests. @return packets; *full: the sink takes no more */
-static unsigned int
-visit(struct rc_qp *qp, unsigned int budget, bool *full)
-{
-	unsigned int n, sent = 0, room;
-
-	if (qp->work & WORK_RESPOND) {
-		room = slice(budget);
-		n = rc_answer(qp, room);
-		sent += n;
-		*full = (qp->work & WORK_RESPOND) && n < room;
-	}
-	if ((qp->work & WORK_REQUEST) && !*full && sent < budget) {
-		room = slice(budget - sent);
-		n = rc_request(qp, room);
-		sent += n;
-		*full = (qp->work & WORK_REQUEST) && n < room;
-	}
-	return sent;
-}
-
-unsigned int
-rc_run(struct rc_worker *w, uint64_t now, unsigned int budget)
-{
-	struct rc_qp *qp, *next;
-	unsigned int sent = 0;
-	bool full = false;
-
-	w->now = now;
-	for (qp = LIST_FIRST(&w->grace); qp != NULL; qp = next) {
-		next = LIST_NEXT(qp, grace_link);
-		rc_requester_grace(qp);
-	}
-	while (sent < budget && !full && (qp = STAILQ_FIRST(&w->run_queue)) != NULL) {
-		STAILQ_REMOVE_HEAD(&w->run_queue, run_link);
-		qp->on_run_queue = false;
-		sent += visit(qp, budget - sent, &full);
-		if (qp->work != 0)
-			rc_want(qp, 0);
-	}
-	if (unlikely(w->cq_overrun))
-		cq_overruns(w);
-	rc_cq_notify(w);
-	return sent;
 }

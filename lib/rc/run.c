@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * Whose turn it is to send: deficit round robin over the queue pairs with work, in bytes.
+ *
+ * A packet costs its payload and RC_PACKET_COST for the work any packet is. A QP without credit
+ * gets a quantum when its turn comes and sends while it has some; it overdraws by less than a
+ * packet, which its next turn pays. What it does not use it keeps, and gets no more before that is
+ * gone. So a QP with little to send waits for one turn of each other at the most, whatever they
+ * send: Read responses, long Sends, what a flood of duplicates asks for again.
+ */
+
+#include <rte_branch_prediction.h>
+#include <rte_prefetch.h>
+
+#include "rc/dev.h"
+#include "wire/wire.h"
+
+/* two packets of the largest PMTU, 16 of 64 bytes */
+#define QUANTUM (2 * (MTU_MAX + RC_PACKET_COST))
+/*
+ * rc_run()'s budget is in packets of so many bytes: the engine's 64 are 29 of the largest. A turn
+ * of a worker is short then, and no more than a peer takes in with one burst of 32.
+ */
+#define MEAN_COST 2048
+
+/* What is left of rc_run()'s turn */
+struct turn {
+	unsigned int packets;
+	int64_t bytes;
+	bool full; /* the sink takes no more */
+};
+
+bool
+rc_pending(const struct rc_worker *w)
+{
+	return !STAILQ_EMPTY(&w->run_queue) || !LIST_EMPTY(&w->grace) || w->notify != NULL ||
+		w->cq_overrun;
+}
+
+/* One half of the QP */
+static inline void
+serve(struct rc_qp *qp, uint8_t work, unsigned int (*half)(struct rc_qp *, unsigned int),
+	struct turn *t)
+{
+	unsigned int n;
+
+	if ((qp->work & work) == 0 || qp->credit <= 0 || t->packets == 0 || t->full)
+		return;
+	n = half(qp, t->packets);
+	t->full = (qp->work & work) && n < t->packets && qp->credit > 0;
+	t->packets -= n;
+}
+
+static void
+visit(struct rc_qp *qp, struct turn *t)
+{
+	int32_t credit;
+
+	if (qp->credit <= 0) {
+		qp->credit += QUANTUM;
+		qp->requests_first = !qp->requests_first;
+	}
+	credit = qp->credit;
+	/* Read responses and the QP's own requests by turns, lest one starve the other */
+	if (unlikely(qp->requests_first && qp->resp.saved_due))
+		serve(qp, WORK_REQUEST, rc_request, t);
+	serve(qp, WORK_RESPOND, rc_answer, t);
+	serve(qp, WORK_REQUEST, rc_request, t);
+	t->bytes -= credit - qp->credit;
+}
+
+static void
+look_at_grace(struct rc_worker *w)
+{
+	struct rc_qp *qp, *next;
+
+	for (qp = LIST_FIRST(&w->grace); qp != NULL; qp = next) {
+		next = LIST_NEXT(qp, grace_link);
+		rc_requester_grace(qp);
+	}
+}
+
+unsigned int
+rc_run(struct rc_worker *w, uint64_t now, unsigned int budget)
+{
+	struct turn t = { .packets = budget, .bytes = (int64_t)budget * MEAN_COST };
+	struct rc_qp *qp;
+
+	w->now = now;
+	look_at_grace(w);
+	while (t.packets > 0 && t.bytes > 0 && !t.full &&
+			(qp = STAILQ_FIRST(&w->run_queue)) != NULL) {
+		rte_prefetch0(STAILQ_NEXT(qp, run_link));
+		visit(qp, &t);
+		/* cut short: its turn goes on next time. A full sink may be full for it alone. */
+		if (qp->work != 0 && qp->credit > 0 && !t.full)
+			break;
+		STAILQ_REMOVE_HEAD(&w->run_queue, run_link);
+		qp->on_run_queue = false;
+		if (qp->work != 0)
+			rc_want(qp, 0);
+	}
+	if (unlikely(w->cq_overrun))
+		rc_cq_overruns(w);
+	rc_cq_notify(w);
+	return budget - t.packets;
+}

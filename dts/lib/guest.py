@@ -250,15 +250,13 @@ class Guest:
     def host_port(self, port):
         return self.listen[port]
 
-    def _argv(self, where):
-        words = dict(ip=self.ip, ip6=self.ip6, mtu=self.mtu, name=self.name, tcp=int(self.tcp))
-        a = ['qemu-system-x86_64', '-accel', 'tcg,thread=multi', '-M', 'q35', '-cpu', 'max',
-             '-smp', str(self.smp), '-m', MEMORY, '-nographic', '-nodefaults', '-no-reboot',
-             '-monitor', 'none', '-serial', 'file:' + self.log, '-device', 'virtio-rng-pci',
-             '-kernel', where + '/vmlinuz', '-initrd', where + '/initramfs.cpio', '-append',
-             'console=ttyS0 quiet panic=-1 mitigations=off nokaslr nowatchdog tsc=reliable '
-             'net.ifnames=0 ' + ' '.join('polca.%s=%s' % kv for kv in words.items() if kv[1] != '')]
-        a += list(self.nic.extra) + list(self.nic.netdev)
+    # what makes a machine of another kind differ (metal.py)
+
+    def _machine(self):
+        return ['-M', 'q35', '-cpu', 'max', '-smp', str(self.smp), '-m', MEMORY]
+
+    def _nics(self):
+        a = list(self.nic.extra) + list(self.nic.netdev)
         a += ['-device', 'virtio-net-pci,netdev=n0,mrg_rxbuf=on,romfile=,mac=%s%s%s' % (
             self.mac, Nic.OFF, self.nic.device)]
         if self.tcp:
@@ -266,9 +264,29 @@ class Guest:
                               for g, h in self.listen.items())
             a += ['-netdev', 'user,id=n1,ipv6=off' + forward, '-device',
                   'virtio-net-pci,netdev=n1,romfile=,mac=52:54:00:00:00:01']
-        a += ['-device', 'virtio-serial-pci']
-        for chardev, path, port in (('ag', self.agent_path, 'polca.agent'),
-                                    ('rd', self.rdma_path, 'polca.rdma')):
+        return a
+
+    def _kernel_words(self):
+        """What /init and the kernel are told."""
+        return ['polca.%s=%s' % kv for kv in dict(
+            ip=self.ip, ip6=self.ip6, mtu=self.mtu, name=self.name, tcp=int(self.tcp)).items()
+            if kv[1] != '']
+
+    def _initrd(self, where):
+        return where + '/initramfs.cpio'
+
+    def _serial_ports(self):
+        return (('ag', self.agent_path, 'polca.agent'), ('rd', self.rdma_path, 'polca.rdma'))
+
+    def _argv(self, where):
+        a = ['qemu-system-x86_64', '-accel', 'tcg,thread=multi'] + self._machine()
+        a += ['-nographic', '-nodefaults', '-no-reboot', '-monitor', 'none', '-serial',
+              'file:' + self.log, '-device', 'virtio-rng-pci', '-kernel', where + '/vmlinuz',
+              '-initrd', self._initrd(where), '-append',
+              'console=ttyS0 quiet panic=-1 mitigations=off nokaslr nowatchdog tsc=reliable '
+              'net.ifnames=0 ' + ' '.join(self._kernel_words())]
+        a += self._nics() + ['-device', 'virtio-serial-pci,bus=pcie.0']
+        for chardev, path, port in self._serial_ports():
             a += ['-chardev', 'socket,id=%s,path=%s,server=on,wait=off' % (chardev, path),
                   '-device', 'virtserialport,chardev=%s,name=%s' % (chardev, port)]
         return a

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * Reaction point: what a QP does about CNPs. Rules and choices: docs/spec/congestion.md, whose
+ * numbers stand here. All sums that divide are made when a rate changes, none for a packet.
+ */
+
+#include <errno.h>
+
+#include <rte_common.h>
+
+#include "rc/dcqcn.h"
+#include "rc/dev.h"
+
+#define MBPS       UINT64_C(1000000)
+#define TIME_SHIFT 20 /* of byte_time */
+#define HEADERS    64 /* congestion 4: what a packet has on the wire beside its payload */
+#define PATIENCE   16384 /* congestion 4: bytes that may be late */
+#define STAGES_MAX 4096 /* congestion 3: expiries made up for at once */
+
+static const struct rc_congestion *
+params(const struct rc_qp *qp)
+{
+	return &qp->worker->dev->limits.congestion;
+}
+
+bool
+rc_rp_params_ok(const struct rc_congestion *c)
+{
+	return !c->dcqcn ||
+		(c->g >= 1 && c->g <= 65536 && c->alpha_timer != 0 && c->increase_timer != 0 &&
+			c->byte_counter != 0 && c->fast_recovery != 0 && c->rate_ai != 0 &&
+			c->min_rate != 0 && c->min_rate <= c->max_rate);
+}
+
+struct rc_rp_times
+rc_rp_times(const struct rc_dev *dev)
+{
+	const struct rc_congestion *c = &dev->limits.congestion;
+
+	return (struct rc_rp_times){
+		.alpha = rc_ns_to_time(dev, c->alpha_timer * UINT64_C(1000)),
+		.raise = rc_ns_to_time(dev, c->increase_timer * UINT64_C(1000)),
+		.cut = rc_ns_to_time(dev, c->cut_interval * UINT64_C(1000)),
+	};
+}
+
+/* --- the rate --- */
+
+static void
+set_rate(struct rc_qp *qp, uint64_t rate)
+{
+	struct rc_rp *rp = qp->rp;
+
+	rp->rate = RTE_MAX(rate, params(qp)->min_rate * MBPS);
+	rp->byte_time = (8 * qp->worker->dev->hz << TIME_SHIFT) / rp->rate;
+	rp->patience = PATIENCE * rp->byte_time >> TIME_SHIFT;
+}
+
+/* congestion 3.2: fast recovery, additive increase, hyper increase */
+static void
+raise(struct rc_qp *qp)
+{
+	const struct rc_congestion *c = params(qp);
+	struct rc_rp *rp = qp->rp;
+	uint32_t low = RTE_MIN(rp->timer_stage, rp->byte_stage);
+	uint32_t high = RTE_MAX(rp->timer_stage, rp->byte_stage);
+
+	if (low > c->fast_recovery)
+		rp->target += (low - c->fast_recovery) * (c->rate_hai * MBPS);
+	else if (high >= c->fast_recovery)
+		rp->target += c->rate_ai * MBPS;
+	rp->target = RTE_MIN(rp->target, c->max_rate * MBPS);
+	set_rate(qp, (rp->rate + rp->target + 1) / 2);
+}
+
+/* congestion 3.3: within this much of the maximum there is no limit any more */
+static bool
+recovered(const struct rc_qp *qp)
+{
+	return qp->rp->rate + MBPS > params(qp)->max_rate * MBPS;
+}
+
+/* Timers that have expired since somebody looked. */
+static void
+catch_up(struct rc_qp *qp)
+{
+	const struct rc_rp_times *times = &qp->worker->dev->rp_times;
+	uint64_t now = qp->worker->now;
+	struct rc_rp *rp = qp->rp;
+	unsigned int n;
+
+	for (n = 0; now >= rp->alpha_at && n < STAGES_MAX; n++) {
+		rp->alpha -= rp->alpha / params(qp)->g;
+		rp->alpha_at += times->alpha;
+	}
+	for (n = 0; now >= rp->raise_at && !recovered(qp) && n < STAGES_MAX; n++) {
+		rp->timer_stage++;
+		raise(qp);
+		rp->raise_at += times->raise;
+	}
+	rp->alpha_at = RTE_MAX(rp->alpha_at, now + 1);
+	rp->raise_at = RTE_MAX(rp->raise_at, now + 1);
+}
+
+/* --- what happens to a QP --- */
+
+/* congestion 2: as a flow that begins, at full speed and alpha 1 */
+static void
+begin(struct rc_qp *qp)
+{
+	struct rc_rp *rp = qp->rp;
+
+	qp->limited = true;
+	rp->rate = params(qp)->max_rate * MBPS;
+	rp->alpha = RC_RP_ONE;
+	rp->next_send = qp->worker->now;
+}
+
+void
+rc_rp_notified(struct rc_qp *qp)
+{
+	const struct rc_congestion *c = params(qp);
+	const struct rc_rp_times *times = &qp->worker->dev->rp_times;
+	uint64_t now = qp->worker->now;
+	struct rc_rp *rp = qp->rp;
+
+	if (rp == NULL || qp->path.av.encap > ENCAP_ROCEV2_IPV6 ||
+			(qp->limited && now < rp->cut_at)) {
+		rc_count(qp, rp_cnp_ignored, 1);
+		return;
+	}
+	rc_count(qp, rp_cnp_handled, 1);
+	if (qp->limited)
+		catch_up(qp);
+	else
+		begin(qp);
+	rp->target = rp->rate;
+	set_rate(qp, rp->rate - rp->rate * rp->alpha / (2 * RC_RP_ONE));
+	rp->alpha += (RC_RP_ONE - rp->alpha) / c->g;
+	rp->timer_stage = 0;
+	rp->byte_stage = 0;
+	rp->byte_left = c->byte_counter;
+	rp->alpha_at = now + times->alpha;
+	rp->raise_at = now + times->raise;
+	rp->cut_at = now + times->cut;
+}
+
+bool
+rc_rp_may_send(struct rc_qp *qp)
+{
+	uint64_t now = qp->worker->now;
+	struct rc_rp *rp = qp->rp;
+
+	if (!qp->limited)
+		return true;
+	if (now >= RTE_MIN(rp->alpha_at, rp->raise_at))
+		catch_up(qp);
+	if (recovered(qp)) {
+		rc_rp_release(qp);
+		return true;
+	}
+	if (now >= rp->next_send)
+		return true;
+	if (!timer_armed(&rp->timer))
+		rc_count(qp, rp_rate_limited, 1);
+	rc_rp_rearm(qp);
+	return false;
+}
+
+void
+rc_rp_sent(struct rc_qp *qp, uint32_t payload)
+{
+	uint64_t now = qp->worker->now, bytes = payload + HEADERS;
+	struct rc_rp *rp = qp->rp;
+
+	if (!qp->limited)
+		return;
+	if (rp->next_send + rp->patience < now)
+		rp->next_send = now - rp->patience;
+	rp->next_send += bytes * rp->byte_time >> TIME_SHIFT;
+	rp->byte_left -= (int64_t)bytes;
+	if (rp->byte_left > 0)
+		return;
+	rp->byte_left += params(qp)->byte_counter;
+	rp->byte_stage++;
+	raise(qp);
+}
+
+void
+rc_rp_release(struct rc_qp *qp)
+{
+	qp->limited = false;
+	rc_rp_disarm(qp);
+}
+
+/* --- its timer, its memory --- */
+
+static void
+waited(struct timer *t, uint64_t now)
+{
+	struct rc_rp *rp = (struct rc_rp *)((char *)t - offsetof(struct rc_rp, timer));
+
+	rp->qp->worker->now = now;
+	if (rp->qp->work != 0)
+		rc_want(rp->qp, 0);
+}
+
+void
+rc_rp_disarm(struct rc_qp *qp)
+{
+	if (qp->rp != NULL && timer_armed(&qp->rp->timer))
+		timer_disarm(qp->worker->wheel, &qp->rp->timer);
+}
+
+void
+rc_rp_rearm(struct rc_qp *qp)
+{
+	if (qp->limited)
+		timer_arm(qp->worker->wheel, &qp->rp->timer, qp->rp->next_send);
+}
+
+int
+rc_rp_create(struct rc_qp *qp)
+{
+	if (!params(qp)->dcqcn)
+		return 0;
+	qp->rp = mem_zalloc(qp->worker->dev->alloc, sizeof(*qp->rp), CACHE_LINE);
+	if (qp->rp == NULL)
+		return -ENOMEM;
+	qp->rp->qp = qp;
+	timer_init(&qp->rp->timer, waited);
+	return 0;
+}
+
+void
+rc_rp_destroy(struct rc_qp *qp)
+{
+	if (qp->rp == NULL)
+		return;
+	rc_rp_disarm(qp);
+	mem_free(qp->worker->dev->alloc, qp->rp);
+}
+
+uint32_t
+rc_rp_rate(struct rc_qp *qp)
+{
+	if (!qp->limited)
+		return 0;
+	catch_up(qp);
+	if (!recovered(qp))
+		return (uint32_t)(qp->rp->rate / 1000);
+	rc_rp_release(qp);
+	if (qp->work != 0)
+		rc_want(qp, 0);
+	return 0;
+}

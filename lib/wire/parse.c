@@ -16,8 +16,6 @@
 #include "wire/wire.h"
 
 #define TVER_MASK   0x0F
-#define ECN_MASK    0x03
-#define ECN_CE      0x03
 #define IPPROTO_UDP 17
 #define IPPROTO_V6_FRAGMENT 44
 

@@ -23,6 +23,11 @@
 #define PATH_NO_NEIGHBOUR UINT32_MAX
 #define PATH_NO_VLAN 0xFFFF
 
+/* av.traffic_class: the ECN bits */
+#define ECN_MASK 0x03
+#define ECN_ECT0 0x02
+#define ECN_CE   0x03
+
 /** Where a packet goes: ibv_ah_attr with the port's own side filled in. */
 struct av {
 	enum encap encap;

@@ -178,11 +178,14 @@ find(struct engine *e, uint32_t id)
 const struct svc *
 service_that(const struct engine *e, bool (*has)(const struct svc *, uint32_t), uint32_t number)
 {
-	const struct service *s = e->services;
+	const struct service *s;
+	unsigned int i;
 
-	for (; s != NULL && s < e->services + ENGINE_SERVICE_PLACES; s++)
+	for (i = 0; i < e->num_services; i++) { /* asked with each poll of a CQ */
+		s = &e->services[i];
 		if (s->svc != NULL && has(s->svc, number))
 			return s->svc;
+	}
 	return NULL;
 }
 
@@ -232,6 +235,7 @@ add_service(struct engine *e, const struct svc_config *config, unsigned int firs
 	if (a.svc == NULL)
 		return -EINVAL;
 	a.place = (unsigned int)(s - e->services);
+	e->num_services = RTE_MAX(e->num_services, a.place + 1);
 	*s = (struct service){
 		.svc = a.svc, .listening = !config->active, .client = config->active,
 	};
@@ -442,4 +446,5 @@ services_destroy(struct engine *e)
 			ENGINE_LOG(WARNING, "service %u: something of it is still in use", s->id);
 	mem_free(&allocator_malloc, e->services);
 	e->services = NULL;
+	e->num_services = 0;
 }

@@ -169,6 +169,7 @@ struct engine {
 	uint64_t cm_hash_key;
 	struct attempts *attempts; /* to connect; the control thread's */
 	struct service *services; /* ENGINE_SERVICE_PLACES of them; the same */
+	unsigned int num_services; /* places up to the last one ever in use; the same */
 	struct perftest_sockets *perftest; /* the same */
 	unsigned int perftest_turn; /* the worker whose turn it is */
 	uint32_t last_service;

@@ -25,6 +25,23 @@ def perftest(listen):
     return listen('perftest', PORT, tcp_port=PORT)
 
 
+def many(perftest, job, messages=100):
+    """Until the client's job has sent so many; what it says when it ends before that."""
+    def there():
+        if perftest.show()['messages_in'] > messages:
+            return True
+        status = job.poll()
+        assert status is None, 'it ended with %d: %s' % (status, job.output())
+        return False
+    try:
+        wait_until(there, timeout=TEST_SECONDS, step=0.1)
+    except AssertionError as e:
+        rc = perftest.polca.rpc('stats_get')['rc']
+        raise AssertionError('%s\nclient: %s\nservice: %r\nqueue pairs: %r\nrc: %r' % (
+            e, job.output(), perftest.show(), perftest.polca.rpc('qp_list')['qps'],
+            {k: v for k, v in rc.items() if v})) from None
+
+
 class Client:
     """Command lines of the guest's programs."""
 
@@ -132,8 +149,9 @@ def test_two_at_a_time(client, guest):
 @pytest.mark.parametrize('form', FORMS)
 def test_killed_client(client, guest, perftest, form):
     """What it left behind goes, and the next one is served."""
-    job = guest.spawn(client.line(form, 'ib_send_bw', '-D 60'))
-    wait_until(lambda: perftest.show()['messages_in'] > 100, timeout=60, step=0.1)
+    job = guest.spawn(client.line(form, 'ib_send_bw', '-D %d' % (2 * TEST_SECONDS)),
+                      2 * TEST_SECONDS + 60)
+    many(perftest, job)
     guest.check('kill -9 $(pidof ib_send_bw)')
     assert job.wait().status != 0
     perftest.wait(connections=0)

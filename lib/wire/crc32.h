@@ -20,6 +20,22 @@
  */
 extern uint32_t (*crc32_update)(uint32_t crc, const void *buf, size_t len);
 
+/** The longest head of crc32_packet(), in bytes. */
+#define CRC32_HEAD_MAX 112
+
+/**
+ * CRC of a packet while its payload is put into it, behind the head and with zeros up to a
+ * multiple of four bytes. The register starts at zero, so that zeros in front do not count.
+ *
+ * @param head    blocks * 16 bytes, 32 at least, CRC32_HEAD_MAX at most
+ * @param keep    16 bytes: bits of the first block that count; the others count as zeros
+ * @param ones    blocks * 16 bytes: bits of the head that count as ones, whatever they are
+ * @param from    payload; may be NULL when len is 0
+ * @return in zlib's convention, as crc32_update()
+ */
+extern uint32_t (*crc32_packet)(uint8_t *head, const uint8_t *keep, const uint8_t *ones,
+	uint32_t blocks, const void *from, uint32_t len);
+
 /** Name of the kernel in use: "portable", "pclmul", "vpclmul". */
 const char *crc32_kernel(void);
 /** Use a kernel by name (tests, benchmarks). @retval -ENOTSUP this CPU or build does not have it */

@@ -15,6 +15,15 @@ uint32_t crc32_portable(uint32_t crc, const void *buf, size_t len);
 uint32_t crc32_pclmul(uint32_t crc, const void *buf, size_t len);
 uint32_t crc32_vpclmul(uint32_t crc, const void *buf, size_t len);
 bool crc32_pclmul_supported(void);
+bool crc32_vpclmul_supported(void);
+
+/* crc32_packet() of crc32.h */
+uint32_t crc32_packet_portable(uint8_t *head, const uint8_t *keep, const uint8_t *ones,
+	uint32_t blocks, const void *from, uint32_t len);
+uint32_t crc32_packet_pclmul(uint8_t *head, const uint8_t *keep, const uint8_t *ones,
+	uint32_t blocks, const void *from, uint32_t len);
+uint32_t crc32_packet_vpclmul(uint8_t *head, const uint8_t *keep, const uint8_t *ones,
+	uint32_t blocks, const void *from, uint32_t len);
 
 /*
  * VCRC's polynomial: the whole blocks of buf, 64 bytes at least, as one block that a register of 0
@@ -23,6 +32,5 @@ bool crc32_pclmul_supported(void);
 size_t vcrc_fold_pclmul(uint16_t crc, const uint8_t *buf, size_t len, uint8_t block[16]);
 /* The one in use, or NULL: there is only the table. */
 extern size_t (*vcrc_fold)(uint16_t crc, const uint8_t *buf, size_t len, uint8_t block[16]);
-bool crc32_vpclmul_supported(void);
 
 #endif

@@ -3,111 +3,11 @@
  */
 
 /*
- * CRC-32 by carry-less multiplication: fold 64 bytes (PCLMULQDQ) or 256 bytes (VPCLMULQDQ) a step,
- * then reduce. The method is that of Gopal et al., "Fast CRC Computation for Generic Polynomials
- * Using PCLMULQDQ".
- *
- * In the bit-reflected domain the first eight bytes of a block are the low quadword and the higher
- * powers of x. To move a block D bits ahead multiply its low half by x^(D+32) mod P and its high
- * half by x^(D-32) mod P, both reflected in 33 bits: that is FOLD_<D>.
+ * CRC-32 of bytes that stay where they are, and what folding can do for the VCRC (crc32_fold.h).
  */
 
+#include "wire/crc32_fold.h"
 #include "wire/crc32_kernels.h"
-
-#include <string.h>
-
-#include <immintrin.h>
-
-#define TARGET_PCLMUL  __attribute__((target("sse4.1,pclmul")))
-#define TARGET_VPCLMUL __attribute__((target("sse4.1,pclmul,avx512f,avx512vl,vpclmulqdq")))
-
-/* low, high */
-#define FOLD_128  UINT64_C(0x1751997d0), UINT64_C(0x0ccaa009e)
-#define FOLD_256  UINT64_C(0x0f1da05aa), UINT64_C(0x15a546366)
-#define FOLD_384  UINT64_C(0x03db1ecdc), UINT64_C(0x174359406)
-#define FOLD_512  UINT64_C(0x154442bd4), UINT64_C(0x1c6e41596)
-#define FOLD_1024 UINT64_C(0x1e88ef372), UINT64_C(0x14a7fe880)
-#define FOLD_1536 UINT64_C(0x1821d8bc0), UINT64_C(0x12e958ac4)
-#define FOLD_2048 UINT64_C(0x11542778a), UINT64_C(0x1322d1430)
-
-#define FOLD_96 UINT64_C(0x0ccaa009e) /* x^96 */
-#define FOLD_64 UINT64_C(0x163cd6124) /* x^64 */
-#define POLY    UINT64_C(0x1db710641) /* P */
-#define MU      UINT64_C(0x1f7011641) /* floor(x^64 / P) */
-
-/* K(FOLD_128): the multiplier of one block; HIGH_LOW(FOLD_128): its halves as two arguments */
-#define K(...)            K2(__VA_ARGS__)
-#define K2(low, high)     _mm_set_epi64x(high, low)
-#define HIGH_LOW(...)     HIGH_LOW2(__VA_ARGS__)
-#define HIGH_LOW2(low, high) high, low
-
-static TARGET_PCLMUL inline __m128i
-load(const uint8_t *p)
-{
-	return _mm_loadu_si128((const __m128i *)(const void *)p);
-}
-
-/* x moved ahead by the distance of k */
-static TARGET_PCLMUL inline __m128i
-move(__m128i x, __m128i k)
-{
-	return _mm_xor_si128(_mm_clmulepi64_si128(x, k, 0x00), _mm_clmulepi64_si128(x, k, 0x11));
-}
-
-static TARGET_PCLMUL inline __m128i
-fold(__m128i x, __m128i k, __m128i next)
-{
-	return _mm_xor_si128(move(x, k), next);
-}
-
-/*
- * The last 1 to 15 bytes: of the 16 + len bytes "x, tail" the first len become a block of their
- * own, zeros in front, and are folded into the other sixteen. At least 16 bytes stand before end.
- */
-static TARGET_PCLMUL inline __m128i
-fold_tail(__m128i x, const uint8_t *end, size_t len)
-{
-	static const uint8_t shift[48] = {
-		0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80,
-		0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80,
-		0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15,
-		0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80,
-		0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80,
-	};
-	__m128i first = _mm_shuffle_epi8(x, load(shift + len));
-	__m128i select = load(shift + 16 + len);
-	__m128i rest = _mm_blendv_epi8(_mm_shuffle_epi8(x, select), load(end - 16), select);
-
-	return fold(first, K(FOLD_128), rest);
-}
-
-/* 128 bits to the CRC: fold to 64, then Barrett reduction */
-static TARGET_PCLMUL inline uint32_t
-reduce(__m128i x)
-{
-	const __m128i low32 = _mm_set_epi32(0, 0, 0, -1);
-	const __m128i k = _mm_set_epi64x(MU, POLY);
-	__m128i t;
-
-	x = _mm_xor_si128(_mm_srli_si128(x, 8),
-		_mm_clmulepi64_si128(x, _mm_set_epi64x(0, FOLD_96), 0x00));
-	x = _mm_xor_si128(_mm_srli_si128(x, 4),
-		_mm_clmulepi64_si128(_mm_and_si128(x, low32), _mm_set_epi64x(0, FOLD_64), 0x00));
-	t = _mm_and_si128(_mm_clmulepi64_si128(_mm_and_si128(x, low32), k, 0x10), low32);
-	x = _mm_xor_si128(x, _mm_clmulepi64_si128(t, k, 0x00));
-	return _mm_extract_epi32(x, 1);
-}
-
-/* x stands for everything before p; what is left may have any length */
-static TARGET_PCLMUL inline uint32_t
-finish(__m128i x, const uint8_t *p, size_t len)
-{
-	for (; len >= 16; len -= 16, p += 16)
-		x = fold(x, K(FOLD_128), load(p));
-	if (len > 0)
-		x = fold_tail(x, p + len, len);
-	return ~reduce(x);
-}
 
 TARGET_PCLMUL uint32_t
 crc32_pclmul(uint32_t crc, const void *buf, size_t len)
@@ -175,30 +75,11 @@ crc32_pclmul_supported(void)
 
 #ifdef WIRE_CRC32_VPCLMUL
 
-static TARGET_VPCLMUL inline __m512i
-load512(const uint8_t *p)
-{
-	return _mm512_loadu_si512(p);
-}
-
-static TARGET_VPCLMUL inline __m512i
-fold512(__m512i x, __m512i k, __m512i next)
-{
-	return _mm512_ternarylogic_epi64(_mm512_clmulepi64_epi128(x, k, 0x00),
-		_mm512_clmulepi64_epi128(x, k, 0x11), next, 0x96); /* a ^ b ^ c */
-}
-
-#define K512(...) _mm512_broadcast_i32x4(K(__VA_ARGS__))
-
 TARGET_VPCLMUL uint32_t
 crc32_vpclmul(uint32_t crc, const void *buf, size_t len)
 {
-	/* the four blocks of a vector, first block lowest; the last one stays where it is */
-	const __m512i together = _mm512_set_epi64(0, 0, HIGH_LOW(FOLD_128), HIGH_LOW(FOLD_256),
-		HIGH_LOW(FOLD_384));
 	const uint8_t *p = buf;
 	__m512i y, y1, y2, y3;
-	__m256i h;
 
 	if (len < 256)
 		return crc32_pclmul(crc, buf, len);
@@ -216,10 +97,7 @@ crc32_vpclmul(uint32_t crc, const void *buf, size_t len)
 		fold512(y1, K512(FOLD_1024), fold512(y2, K512(FOLD_512), y3)));
 	for (; len >= 64; p += 64, len -= 64)
 		y = fold512(y, K512(FOLD_512), load512(p));
-	y = fold512(y, together, _mm512_maskz_mov_epi64(0xC0, y));
-	h = _mm256_xor_si256(_mm512_castsi512_si256(y), _mm512_extracti64x4_epi64(y, 1));
-	return finish(_mm_xor_si128(_mm256_castsi256_si128(h), _mm256_extracti128_si256(h, 1)),
-		p, len);
+	return finish(together(y), p, len);
 }
 
 bool

@@ -7,8 +7,10 @@
 #include <string.h>
 
 #include <rte_branch_prediction.h>
+#include <rte_common.h>
 
 #include "wire/bytes.h"
+#include "wire/crc32.h"
 #include "wire/layout.h"
 #include "wire/path.h"
 #include "wire/wire.h"
@@ -156,25 +158,34 @@ path_init(struct path *p, const struct av *av, uint32_t lqpn, uint32_t rqpn)
 	p->header_len = h - p->header;
 }
 
-uint32_t
-path_finish(const struct path *p, uint8_t *bth, uint32_t bth_len, uint16_t ip_id)
+/* In front of the BTH: the header, its lengths, ID and checksum. */
+static inline void
+put_ipv4_header(const struct path *p, uint8_t *bth, uint32_t l3_len, uint16_t ip_id)
 {
-	uint8_t *frame = bth - p->header_len;
-	uint8_t *l3 = frame + p->l3_off;
-	uint32_t icrc_len = p->header_len - p->l3_off + bth_len;
-	uint32_t l3_len = icrc_len + ICRC_LEN;
+	const uint8_t *header = p->header, *last = header + p->header_len - 16;
+	uint8_t *frame = bth - p->header_len, *l3 = frame + p->l3_off;
 	uint32_t sum;
+
+	memcpy(frame, header, 16); /* 42 bytes in all, or 46 */
+	memcpy(frame + 16, header + 16, 16);
+	memcpy(bth - 16, last, 16);
+	put_be16(l3 + IPV4_TOTAL, l3_len);
+	put_be16(l3 + IPV4_ID, ip_id);
+	sum = get_be16(header + p->l3_off + IPV4_CHECKSUM) + l3_len + ip_id;
+	sum = (sum & 0xFFFF) + (sum >> 16);
+	sum += sum >> 16;
+	put_be16(l3 + IPV4_CHECKSUM, ~sum);
+	put_be16(l3 + IPV4_LEN + UDP_LENGTH, l3_len - IPV4_LEN);
+}
+
+static void __rte_noinline
+put_other_header(const struct path *p, uint8_t *bth, uint32_t l3_len)
+{
+	uint8_t *frame = bth - p->header_len, *l3 = frame + p->l3_off;
 
 	memcpy(frame, p->header, p->header_len);
 	switch (p->av.encap) {
 	case ENCAP_ROCEV2_IPV4:
-		put_be16(l3 + IPV4_TOTAL, l3_len);
-		put_be16(l3 + IPV4_ID, ip_id);
-		sum = get_be16(l3 + IPV4_CHECKSUM) + l3_len + ip_id;
-		sum = (sum & 0xFFFF) + (sum >> 16);
-		sum += sum >> 16;
-		put_be16(l3 + IPV4_CHECKSUM, ~sum);
-		put_be16(l3 + IPV4_LEN + UDP_LENGTH, l3_len - IPV4_LEN);
 		break;
 	case ENCAP_ROCEV2_IPV6:
 		put_be16(l3 + IPV6_PAYLEN, l3_len - IPV6_LEN);
@@ -189,8 +200,79 @@ path_finish(const struct path *p, uint8_t *bth, uint32_t bth_len, uint16_t ip_id
 			put_be16(l3 + LRH_LEN + IPV6_PAYLEN, l3_len - LRH_LEN - GRH_LEN);
 		break;
 	}
+}
+
+static inline void
+put_header(const struct path *p, uint8_t *bth, uint32_t l3_len, uint16_t ip_id)
+{
+	if (likely(p->av.encap == ENCAP_ROCEV2_IPV4))
+		put_ipv4_header(p, bth, l3_len, ip_id);
+	else
+		put_other_header(p, bth, l3_len);
+}
+
+uint32_t
+path_finish(const struct path *p, uint8_t *bth, uint32_t bth_len, uint16_t ip_id)
+{
+	uint8_t *l3 = bth - p->header_len + p->l3_off;
+	uint32_t icrc_len = p->header_len - p->l3_off + bth_len;
+	uint32_t l3_len = icrc_len + ICRC_LEN;
+
+	put_header(p, bth, l3_len, ip_id);
 	put_le32(l3 + icrc_len, wire_icrc(p->av.encap, l3, icrc_len));
 	if (unlikely(p->av.encap == ENCAP_IB))
 		put_le16(l3 + l3_len, wire_vcrc(l3, l3_len));
 	return p->header_len + bth_len + p->trailer_len;
+}
+
+/*
+ * The head of a packet as the ICRC sees it, from 16 bytes before layer 3: eight bytes of ones stand
+ * there (rc-transport 9), of which the CRC register's own ones make the first four zeros. So what
+ * is before the other four counts for nothing, and the head may begin where its end is a whole
+ * number of blocks away.
+ */
+#define BLOCK   16
+#define IN_FRONT 16
+#define ONES_IN_FRONT 4
+
+static const uint8_t keep[IN_FRONT + BLOCK] = { [IN_FRONT] =
+	0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF,
+	0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF };
+
+#define FRONT [IN_FRONT - ONES_IN_FRONT] = 0xFF, 0xFF, 0xFF, 0xFF
+#define IPV4(at) [(at) + IPV4_TOS] = 0xFF, [(at) + IPV4_TTL] = 0xFF, \
+	[(at) + IPV4_CHECKSUM] = 0xFF, 0xFF
+#define IPV6(at) [at] = 0x0F, 0xFF, 0xFF, 0xFF, [(at) + IPV6_HOP_LIMIT] = 0xFF
+#define UDP(at)  [(at) + UDP_CHECKSUM] = 0xFF, 0xFF
+#define BTH(at)  [(at) + BTH_RESV8A] = 0xFF
+
+static const uint8_t ones[][CRC32_HEAD_MAX] = {
+	[ENCAP_ROCEV2_IPV4] = { FRONT, IPV4(IN_FRONT), UDP(IN_FRONT + IPV4_LEN),
+		BTH(IN_FRONT + IPV4_LEN + UDP_LEN) },
+	[ENCAP_ROCEV2_IPV6] = { FRONT, IPV6(IN_FRONT), UDP(IN_FRONT + IPV6_LEN),
+		BTH(IN_FRONT + IPV6_LEN + UDP_LEN) },
+	[ENCAP_ROCEV1] = { FRONT, IPV6(IN_FRONT), BTH(IN_FRONT + GRH_LEN) },
+};
+
+uint32_t
+path_finish_copy(const struct path *p, uint8_t *bth, uint32_t headers, const void *from,
+	uint32_t len, uint16_t ip_id)
+{
+	uint32_t bth_len = headers + len + wire_pad(len);
+	uint32_t head = ONES_IN_FRONT + p->header_len - p->l3_off + headers;
+	uint32_t blocks = (head + BLOCK - 1) / BLOCK;
+	uint32_t skip = IN_FRONT - ONES_IN_FRONT - (blocks * BLOCK - head);
+	enum encap encap = p->av.encap;
+	uint8_t *at = bth + headers;
+
+	if (unlikely(encap == ENCAP_IB)) {
+		if (len > 0)
+			memcpy(at, from, len);
+		memset(at + len, 0, wire_pad(len));
+		return path_finish(p, bth, bth_len, ip_id);
+	}
+	put_header(p, bth, p->header_len - p->l3_off + bth_len + ICRC_LEN, ip_id);
+	put_le32(bth + bth_len, crc32_packet(at - blocks * BLOCK, keep + skip,
+			ones[encap] + skip, blocks, from, len));
+	return p->header_len + bth_len + ICRC_LEN;
 }

@@ -72,6 +72,17 @@ void path_init(struct path *p, const struct av *av, uint32_t lqpn, uint32_t rqpn
  */
 uint32_t path_finish(const struct path *p, uint8_t *bth, uint32_t bth_len, uint16_t ip_id);
 
+/**
+ * The same while the payload, which stands elsewhere, is copied behind the headers, with its
+ * padding: its bytes are read once. Two bytes more before the header must be readable, and four
+ * after the payload writable.
+ *
+ * @param headers  bytes of BTH and extension headers, at most 28 behind the BTH
+ * @param from     the payload, len bytes; may be NULL when there is none
+ */
+uint32_t path_finish_copy(const struct path *p, uint8_t *bth, uint32_t headers, const void *from,
+	uint32_t len, uint16_t ip_id);
+
 /** Source port of a flow (rc-transport 10). */
 uint16_t rocev2_sport(uint32_t flow_label, uint32_t lqpn, uint32_t rqpn);
 

@@ -102,6 +102,96 @@ test_any_split_gives_the_same_crc(void **state)
 	}
 }
 
+/* --- a packet: head with bits that count as ones, payload copied on the way --- */
+
+#define HEAD_MIN 3 /* blocks */
+#define GUARD    0xA5
+
+struct packet_buf {
+	uint8_t keep[16];
+	uint8_t ones[CRC32_HEAD_MAX];
+	uint8_t bytes[ALIGNMENTS + CRC32_HEAD_MAX + 9000 + 64];
+};
+
+/* what crc32_packet() has to give, by zlib: a register of zero is ~0 in its convention */
+static uint32_t
+packet_by_zlib(const struct packet_buf *b, const uint8_t *head, uint32_t blocks,
+	const uint8_t *payload, uint32_t len)
+{
+	uint8_t masked[CRC32_HEAD_MAX];
+	uint32_t i;
+
+	for (i = 0; i < blocks * 16; i++)
+		masked[i] = (i < 16 ? head[i] & b->keep[i] : head[i]) | b->ones[i];
+	return crc32(crc32(crc32(UINT32_MAX, masked, blocks * 16), payload, len),
+		(const uint8_t *)"\0\0\0", -len & 3);
+}
+
+static void
+check_packet(struct packet_buf *b, uint32_t offset, uint32_t blocks, uint32_t len)
+{
+	uint8_t *head = b->bytes + offset, *at = head + blocks * 16;
+	const uint8_t *from = data + offset * 7 % 61;
+	uint32_t i, end = (len + 3) & ~3u, want;
+
+	memcpy(head, data + offset, blocks * 16);
+	memset(at, GUARD, end + 64);
+	want = packet_by_zlib(b, head, blocks, from, len);
+	if (crc32_packet(head, b->keep, b->ones, blocks, len > 0 ? from : NULL, len) != want)
+		fail_msg("%s: offset %u blocks %u len %u", crc32_kernel(), offset, blocks, len);
+	assert_memory_equal(head, data + offset, blocks * 16);
+	assert_memory_equal(at, from, len);
+	for (i = len; i < end; i++)
+		assert_int_equal(at[i], 0);
+	for (i = end; i < end + 64; i++)
+		assert_int_equal(at[i], GUARD);
+}
+
+static void
+test_packet_kernels_agree_with_zlib_and_copy(void **state)
+{
+	static const uint32_t large[] = { 1024, 1500, 2048, 4095, 4096, 9000 };
+	static struct packet_buf b;
+	uint32_t k, i, offset, blocks, len;
+
+	(void)state;
+	memcpy(b.ones, data + 1000, sizeof(b.ones));
+	memcpy(b.keep, data + 2000, sizeof(b.keep));
+	for (k = 0; k < sizeof(names) / sizeof(names[0]); k++) {
+		if (crc32_use(names[k]) != 0)
+			continue;
+		for (offset = 0; offset < ALIGNMENTS; offset += 3)
+			for (len = 0; len <= SHORT_MAX; len++)
+				check_packet(&b, offset, HEAD_MIN + len % 5, len);
+		for (i = 0; i < sizeof(large) / sizeof(large[0]); i++)
+			for (blocks = HEAD_MIN; blocks <= CRC32_HEAD_MAX / 16; blocks++)
+				check_packet(&b, i * 13 % ALIGNMENTS, blocks, large[i]);
+	}
+}
+
+static void
+test_packet_kernels_read_no_payload_byte_outside(void **state)
+{
+	static const uint8_t keep[16], ones[64];
+	uint8_t frame[64 + SHORT_MAX + 4] = { 0 };
+	unsigned int i, len;
+	uint8_t *exact;
+
+	(void)state;
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (crc32_use(names[i]) != 0)
+			continue;
+		for (len = 1; len <= SHORT_MAX; len++) {
+			exact = malloc(len);
+			assert_non_null(exact);
+			memcpy(exact, data, len);
+			crc32_packet(frame, keep, ones, 4, exact, len);
+			assert_memory_equal(frame + 64, data, len);
+			free(exact);
+		}
+	}
+}
+
 /* names[] is from the slowest to the fastest */
 static void
 test_fastest_kernel_is_in_use_from_the_start(void **state)
@@ -176,6 +266,8 @@ main(void)
 		cmocka_unit_test(test_kernels_agree_with_zlib),
 		cmocka_unit_test(test_kernels_read_no_byte_outside),
 		cmocka_unit_test(test_any_split_gives_the_same_crc),
+		cmocka_unit_test(test_packet_kernels_agree_with_zlib_and_copy),
+		cmocka_unit_test(test_packet_kernels_read_no_payload_byte_outside),
 		cmocka_unit_test(test_fastest_kernel_is_in_use_from_the_start),
 		cmocka_unit_test(test_check_values),
 		cmocka_unit_test(test_choice_of_kernel),

@@ -165,6 +165,54 @@ test_ipv4_checksum_carries_twice(void **state)
 	assert_true(twice > 100);
 }
 
+/* whatever carries it and whatever it says: the payload copied on the way makes the same frame */
+static void
+expect_same_frame(const struct sample_carrier *carrier, uint8_t opcode, uint32_t payload_len,
+	uint16_t vlan)
+{
+	static const uint16_t id = 0x4242; /* sample_build()'s */
+	static uint8_t got[sizeof(((struct sample *)0)->buf) + 16];
+	uint8_t *bth = got + PATH_HEADER_MAX;
+	uint32_t headers, len;
+	struct sample s;
+
+	sample_init(&s, carrier, opcode, payload_len);
+	s.av.vlan = vlan;
+	sample_build(&s);
+	memset(got, 0xEE, sizeof(got));
+	headers = wire_build(bth, &s.h);
+	len = path_finish_copy(&s.path, bth, headers,
+		payload_len > 0 ? s.frame + s.path.header_len + headers : NULL, payload_len, id);
+	assert_int_equal(len, s.frame_len);
+	assert_memory_equal(bth - s.path.header_len, s.frame, s.frame_len);
+	assert_int_equal(*(bth - s.path.header_len - 1), 0xEE);
+	assert_int_equal(bth[s.frame_len - s.path.header_len], 0xEE);
+}
+
+static void
+test_payload_copied_on_the_way_makes_the_same_frame(void **state)
+{
+	static const uint16_t vlans[] = { PATH_NO_VLAN, 0x123 };
+	unsigned int i, v, opcode, extra;
+	uint32_t len;
+
+	(void)state;
+	for (i = 0; i < SAMPLE_CARRIERS; i++) {
+		for (v = 0; v < 2; v++) {
+			for (opcode = 0; opcode < 256; opcode++) {
+				if (opcodes[opcode].name == NULL)
+					continue;
+				len = sample_payload_len(opcode);
+				expect_same_frame(&sample_carriers[i], opcode, len, vlans[v]);
+			}
+			for (extra = 1; extra <= 300; extra++)
+				expect_same_frame(&sample_carriers[i], RC_SEND_ONLY, extra,
+					vlans[v]);
+			expect_same_frame(&sample_carriers[i], RC_WRITE_FIRST, 4096, vlans[v]);
+		}
+	}
+}
+
 static void
 test_vlan_tag(void **state)
 {
@@ -258,6 +306,7 @@ main(void)
 		cmocka_unit_test(test_source_port_examples),
 		cmocka_unit_test(test_ipv4_checksum_holds_for_every_id_and_length),
 		cmocka_unit_test(test_ipv4_checksum_carries_twice),
+		cmocka_unit_test(test_payload_copied_on_the_way_makes_the_same_frame),
 		cmocka_unit_test(test_vlan_tag),
 		cmocka_unit_test(test_address_vector_defaults),
 		cmocka_unit_test(test_header_fits_path_header_max),

@@ -15,27 +15,8 @@
 #include <stdint.h>
 
 #include "engine/verbs.h"
-
-#define BENCH_QPS_MAX 131072
-
-enum bench_verb { BENCH_SEND, BENCH_WRITE, BENCH_READ, BENCH_ATOMIC };
-enum bench_role { REQUESTER, RESPONDER, ROLES };
-
-/** What the command line says. */
-struct bench_options {
-	enum bench_verb verb;
-	uint32_t size; /**< bytes of a message */
-	uint32_t qps;
-	uint32_t depth; /**< work requests that stand in a send queue */
-	uint16_t mtu; /**< PMTU */
-	uint32_t footprint; /**< bytes of memory that the messages go through */
-	uint32_t signal_every; /**< of so many requests one is signaled */
-	bool ack_per_packet;
-	bool icrc; /**< made and checked */
-	bool inline_data;
-	double seconds;
-	uint64_t iterations; /**< messages, 0: for .seconds */
-};
+#include "link.h"
+#include "options.h"
 
 /* --- end.c: one end --- */
 
@@ -56,11 +37,6 @@ int end_create(struct end *end, const struct bench_options *o, const char *devic
 void end_destroy(struct end *end);
 /** QPs of both ends in RTS, each with its peer; both ends are turned meanwhile. */
 int end_connect(struct end *a, struct end *b, const struct bench_options *o, struct error *err);
-
-/* --- link_memory.c --- */
-
-/** Two ports of this process, joined by rings. */
-int link_memory_create(const char *device[ROLES], struct error *err);
 
 /* --- load.c: what the ends post and poll --- */
 

@@ -53,8 +53,8 @@ make_objects(struct end *end, const struct bench_options *o, struct error *err)
 		.qp_type = QPT_RC,
 		.srq = RC_NO_SRQ,
 		.ack_per_packet = o->ack_per_packet,
-		.cap = { .max_send_wr = o->depth, .max_recv_wr = 2 * o->depth, .max_send_sge = 1,
-			.max_recv_sge = 1, .max_inline_data = o->inline_data ? o->size : 0 },
+		.cap = { .max_send_wr = o->depth, .max_recv_wr = o->rx_depth, .max_send_sge = 1,
+			.max_recv_sge = 1, .max_inline_data = o->inline_size },
 	};
 	uint32_t i;
 	int ret;
@@ -64,7 +64,7 @@ make_objects(struct end *end, const struct bench_options *o, struct error *err)
 	if (ret == 0)
 		ret = engine_mr_register(end->engine, &mr, &end->mr, err);
 	if (ret == 0)
-		ret = engine_cq_create(end->engine, 4 * o->qps * o->depth, &end->cq, err);
+		ret = engine_cq_create(end->engine, 2 * o->qps * (o->depth + o->rx_depth), &end->cq, err);
 	if (ret != 0)
 		return ret;
 	/* so that what arrives can be told from zeroes */
@@ -126,7 +126,7 @@ connect_qp(struct end *end, const struct end *peer, uint32_t i, const struct ben
 	struct qp_attr attr = {
 		.qp_state = QPS_INIT,
 		.qp_access_flags = MEM_ACCESS_REMOTE,
-		.path_mtu = o->mtu,
+		.path_mtu = (uint16_t)o->mtu,
 		.timeout = 18,
 		.retry_cnt = 7,
 		.rnr_retry = 7,

@@ -6,11 +6,12 @@
 
 #include <stdio.h>
 
+#include <rte_common.h>
 #include <rte_errno.h>
 #include <rte_eth_ring.h>
 #include <rte_ring.h>
 
-#include "bench.h"
+#include "link.h"
 
 #define RING_SIZE 4096
 
@@ -21,19 +22,22 @@ make_ring(const char *name)
 }
 
 int
-link_memory_create(const char *device[ROLES], struct error *err)
+link_memory_create(const struct bench_options *o, enum bench_role role,
+	char device[ROLES][256], struct error *err)
 {
 	static const char *const names[ROLES] = { "net_ring_requester", "net_ring_responder" };
 	struct rte_ring *ring[ROLES] = { make_ring("to_requester"), make_ring("to_responder") };
 	unsigned int i;
 
+	RTE_SET_USED(o);
+	RTE_SET_USED(role);
 	for (i = 0; i < ROLES; i++) {
 		if (ring[i] == NULL || ring[!i] == NULL ||
 				rte_eth_from_rings(names[i] + sizeof("net_ring_") - 1, &ring[i], 1,
 						&ring[!i], 1, SOCKET_ID_ANY) < 0)
 			return error_set(err, rte_errno, "no port in memory: %s",
 					rte_strerror(rte_errno));
-		device[i] = names[i];
+		snprintf(device[i], sizeof(device[i]), "%s", names[i]);
 	}
 	return 0;
 }

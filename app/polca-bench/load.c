@@ -51,7 +51,7 @@ post_send(struct load *l, uint32_t qp, struct error *err)
 		.compare_add = 1,
 	};
 
-	if (o->inline_data) {
+	if (o->size <= o->inline_size) {
 		wr.send_flags = SEND_INLINE;
 		wr.num_sge = 0;
 		wr.inline_data = l->end->mr.base + at;
@@ -93,7 +93,7 @@ int
 load_start(struct load *l, struct error *err)
 {
 	bool requester = l->end->role == REQUESTER;
-	uint32_t i, qp, n = requester ? l->o->depth : 2 * l->o->depth;
+	uint32_t i, qp, n = requester ? l->o->depth : l->o->rx_depth;
 	int ret = 0;
 
 	if (!requester && l->o->verb != BENCH_SEND)

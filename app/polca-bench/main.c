@@ -4,111 +4,177 @@
 
 /* polca-bench: how fast is it, and what bounds it? */
 
-#include <getopt.h>
+#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <rte_common.h>
-#include <rte_eal.h>
+#include <rte_version.h>
 
-#include "bench.h"
+#include "command.h"
+#include "link.h"
+
+enum { STATUS_DONE, STATUS_FAILED, STATUS_USAGE };
+
+#define TRAFFIC (TAKES_COMMON | TAKES_TRAFFIC | TAKES_LINK | TAKES_TIME)
+
+static const char *const traffic_modes[] = { "bw", "rate", "lat", NULL };
+
+static const struct command commands[] = {
+	{ "send", "Sends", traffic_modes, TRAFFIC, BENCH_SEND, traffic_run },
+	{ "write", "RDMA Writes", traffic_modes, TRAFFIC, BENCH_WRITE, traffic_run },
+	{ "read", "RDMA Reads", traffic_modes, TRAFFIC, BENCH_READ, traffic_run },
+	{ "atomic", "Fetch-and-adds or compare-and-swaps of 8 bytes", traffic_modes,
+		TRAFFIC | TAKES_ATOMIC, BENCH_ATOMIC, traffic_run },
+};
+
+volatile sig_atomic_t bench_stop;
+
+static void
+on_signal(int sig)
+{
+	bench_stop = sig;
+}
+
+static void
+catch_signals(void)
+{
+	struct sigaction sa = { .sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND };
+
+	sigaction(SIGINT, &sa, NULL);
+	sigaction(SIGTERM, &sa, NULL);
+	signal(SIGPIPE, SIG_IGN);
+}
+
+static void
+links_help(void)
+{
+	unsigned int i;
+
+	printf("\nLinks:\n");
+	for (i = 0; i < bench_link_count; i++)
+		printf("  %-24s  %s\n", bench_links[i].name, bench_links[i].help);
+}
+
+static void
+help(void)
+{
+	unsigned int i;
+
+	printf("polca-bench %s: how fast Polca is here, with the figures perftest prints\n\n"
+	       "usage: polca-bench COMMAND [MODE] [OPTION...]\n"
+	       "       polca-bench COMMAND --help\n\nCommands:\n", POLCA_VERSION);
+	for (i = 0; i < RTE_DIM(commands); i++)
+		printf("  %-24s  %s\n", commands[i].name, commands[i].help);
+	printf("\nModes: bw (bandwidth, the default), rate (message rate), lat (latency)\n"
+	       "\nOptions of all:\n");
+	options_help(TAKES_COMMON);
+	printf("  -V, --version             versions, and exit\n"
+	       "  -h, --help                this, or a command's options\n");
+	links_help();
+	printf("\nFor a start: polca-bench send -s 64; polca-bench write -a; polca-bench send lat\n"
+	       "Exit codes: 0 done, also after Ctrl-C, 1 failed, 2 wrong usage.\n");
+}
+
+static void
+command_help(const struct command *c)
+{
+	printf("polca-bench %s: %s\n\nusage: polca-bench %s%s [OPTION...]\n\n", c->name, c->help,
+			c->name, c->modes != NULL ? " [bw|rate|lat]" : "");
+	options_help(c->takes);
+	if ((c->takes & TAKES_LINK) != 0)
+		links_help();
+}
+
+static const struct command *
+find_command(const char *name, struct error *err)
+{
+	char allowed[160] = "";
+	unsigned int i;
+
+	for (i = 0; i < RTE_DIM(commands); i++) {
+		if (strcmp(commands[i].name, name) == 0)
+			return &commands[i];
+		snprintf(allowed + strlen(allowed), sizeof(allowed) - strlen(allowed), "%s%s",
+				i > 0 ? ", " : "", commands[i].name);
+	}
+	error_set(err, EINVAL, "there is no command \"%.32s\", but %s", name, allowed);
+	return NULL;
+}
 
 static int
-run(const struct bench_options *o, struct error *err)
+find_mode(const struct command *c, const struct parsed *p, struct bench_options *o,
+	struct error *err)
 {
-	const char *device[ROLES];
-	struct roles_result r;
-	struct load load[ROLES];
-	struct end end[ROLES];
-	unsigned int i;
+	uint32_t i;
+
+	if (p->words < 2)
+		return 0;
+	if (p->words > 2 || c->modes == NULL)
+		return error_set(err, EINVAL, "%s: \"%s\" is one word too many", c->name,
+				p->word[c->modes == NULL ? 1 : 2]);
+	for (i = 0; c->modes[i] != NULL; i++) {
+		if (strcmp(c->modes[i], p->word[1]) == 0) {
+			o->mode = i;
+			return 0;
+		}
+	}
+	return error_set(err, EINVAL, "%s: got \"%s\", allowed bw, rate, lat", c->name, p->word[1]);
+}
+
+static int
+usage(const struct error *err)
+{
+	fprintf(stderr, "polca-bench: %s\nTry 'polca-bench --help'.\n", err->text);
+	return STATUS_USAGE;
+}
+
+static int
+run(const struct command *c, const struct bench_options *o)
+{
+	struct report *r = report_create(c->name, o->json);
+	struct error err = { "" };
 	int ret;
 
-	ret = link_memory_create(device, err);
-	for (i = 0; i < ROLES && ret == 0; i++)
-		ret = end_create(&end[i], o, device[i], i, 0, err);
+	report_options(r, o, c->takes);
+	catch_signals();
+	ret = c->run(c, o, r, &err);
+	report_end(r);
 	if (ret == 0)
-		ret = end_connect(&end[0], &end[1], o, err);
-	for (i = 0; i < ROLES && ret == 0; i++)
-		ret = load_create(&load[i], o, &end[i], &end[!i], err);
-	if (ret == 0)
-		ret = load_start(&load[RESPONDER], err);
-	if (ret == 0)
-		ret = load_start(&load[REQUESTER], err);
-	if (ret == 0 && o->iterations > 0) {
-		roles_count(load, 10 * o->qps * o->depth); /* warm */
-		roles_count(load, o->iterations);
-		return 0;
-	}
-	if (ret == 0)
-		ret = roles_run(load, &r, err);
-	if (ret != 0)
-		return ret;
-	printf("%u bytes: %.2f M messages/s, %.2f Gb/s; requester %.1f ns, responder %.1f ns a "
-	       "message (%u of %u slices)\n",
-			o->size, r.rate / 1e6, r.goodput / 1e9, r.ns[REQUESTER], r.ns[RESPONDER],
-			r.clean, r.slices);
-	for (i = 0; i < ROLES; i++) {
-		load_destroy(&load[i]);
-		end_destroy(&end[i]);
-	}
-	return 0;
+		return STATUS_DONE;
+	fprintf(stderr, "polca-bench: %s\n", err.text);
+	return ret == -EINVAL ? STATUS_USAGE : STATUS_FAILED;
 }
 
 int
 main(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "size", required_argument, NULL, 's' },
-		{ "qp", required_argument, NULL, 'q' },
-		{ "tx-depth", required_argument, NULL, 't' },
-		{ "mtu", required_argument, NULL, 'm' },
-		{ "duration", required_argument, NULL, 'D' },
-		{ "iters", required_argument, NULL, 'n' },
-		{ "cq-mod", required_argument, NULL, 'Q' },
-		{ "footprint", required_argument, NULL, 'F' },
-		{ "ack-each", no_argument, NULL, 'a' },
-		{ "no-icrc", no_argument, NULL, 'N' },
-		{ NULL, 0, NULL, 0 },
-	};
-	static const char *const verbs[] = { "send", "write", "read", "atomic" };
-	struct bench_options o = { .size = 64, .qps = 4, .depth = 32, .mtu = 4096, .seconds = 1,
-		.footprint = 65536, .signal_every = 1, .icrc = true };
-	static char eal_args[][24] = { "polca-bench", "--no-huge", "--no-shconf", "-m1024",
-		"--no-pci", "--lcores=0@0,1@0", "--no-telemetry", "--log-level=4" };
-	char *eal[RTE_DIM(eal_args)];
+	const struct command *c = NULL;
 	struct error err = { "" };
-	unsigned int v;
-	int c;
+	struct bench_options o;
+	struct parsed p;
 
-	while ((c = getopt_long(argc, argv, "s:q:t:m:D:Q:F:n:", options, NULL)) != -1) {
-		switch (c) {
-		case 's': o.size = strtoul(optarg, NULL, 0); break;
-		case 'q': o.qps = strtoul(optarg, NULL, 0); break;
-		case 't': o.depth = strtoul(optarg, NULL, 0); break;
-		case 'm': o.mtu = strtoul(optarg, NULL, 0); break;
-		case 'D': o.seconds = strtod(optarg, NULL); break;
-		case 'n': o.iterations = strtoull(optarg, NULL, 0); break;
-		case 'Q': o.signal_every = strtoul(optarg, NULL, 0); break;
-		case 'F': o.footprint = strtoul(optarg, NULL, 0); break;
-		case 'a': o.ack_per_packet = true; break;
-		case 'N': o.icrc = false; break;
-		default: return 2;
-		}
+	if (options_parse(&o, &p, argc, argv, &err) != 0)
+		return usage(&err);
+	if (p.version) {
+		printf("polca-bench %s, %s\n", POLCA_VERSION, rte_version());
+		return STATUS_DONE;
 	}
-	for (v = 0; v < RTE_DIM(verbs); v++)
-		if (optind < argc && strcmp(argv[optind], verbs[v]) == 0)
-			break;
-	if (v == RTE_DIM(verbs))
-		return 2;
-	o.verb = v;
-	for (v = 0; v < RTE_DIM(eal); v++)
-		eal[v] = eal_args[v];
-	if (rte_eal_init(RTE_DIM(eal), eal) < 0)
-		return 1;
-	if (run(&o, &err) != 0) {
-		fprintf(stderr, "polca-bench: %s\n", err.text);
-		return 1;
+	if (p.words > 0)
+		c = find_command(p.word[0], &err);
+	if (p.words > 0 && c == NULL)
+		return usage(&err);
+	if (p.help) {
+		c != NULL ? command_help(c) : help();
+		return STATUS_DONE;
 	}
-	return 0;
+	if (c == NULL) {
+		error_set(&err, EINVAL, "which command?");
+		return usage(&err);
+	}
+	o.verb = c->verb;
+	if (find_mode(c, &p, &o, &err) != 0 || options_allowed(&p, c->name, c->takes, &err) != 0 ||
+			options_complete(&o, &err) != 0)
+		return usage(&err);
+	return run(c, &o);
 }

@@ -3,7 +3,6 @@
  */
 
 #include <ctype.h>
-#include <errno.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -11,6 +10,7 @@
 #include <string.h>
 
 #include "args.h"
+#include "base/number.h"
 #include "methods.h"
 
 struct parser {
@@ -112,29 +112,14 @@ static json_t *parse_value(struct parser *a, const json_t *param, const char *te
 static json_t *
 parse_integer(struct parser *a, const char *name, const char *text)
 {
-	static const char suffixes[] = "KMG";
-	bool hex = text[0] == '0' && (text[1] == 'x' || text[1] == 'X');
-	unsigned int shift = 0;
-	unsigned long long v;
-	const char *s;
-	char *end;
+	uint64_t v;
 
-	errno = 0;
-	v = strtoull(text, &end, hex ? 16 : 10);
-	if (*end != '\0' && end[1] == '\0') {
-		s = strchr(suffixes, toupper((unsigned char)*end));
-		if (s != NULL) {
-			shift = 10 * (unsigned int)(s - suffixes + 1);
-			end++;
-		}
-	}
-	if (errno != 0 || *end != '\0' || !isxdigit((unsigned char)text[0]) ||
-			v << shift >> shift != v) {
+	if (!number_parse(text, &v)) {
 		complain(a, "%s: got \"%s\", wanted a number (4096, 0x1000, 4K)", name, text);
 		return NULL;
 	}
-	v <<= shift;
-	return v <= INT64_MAX ? json_integer((json_int_t)v) : json_sprintf("0x%llx", v);
+	return v <= INT64_MAX ? json_integer((json_int_t)v)
+			      : json_sprintf("0x%llx", (unsigned long long)v);
 }
 
 static json_t *

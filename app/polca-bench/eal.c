@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * The EAL with just what a run needs, and without its words: what goes wrong is told in a sentence
+ * of ours.
+ */
+
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <rte_common.h>
+#include <rte_eal.h>
+#include <rte_errno.h>
+
+#include "command.h"
+
+#define MIB          (UINT64_C(1) << 20)
+#define EAL_ARGS     16
+#define HUGE_SPARE   8 /* pages: what a heap loses at its ends */
+#define LCORES_TEXT  512
+
+static uint64_t eal_bytes;
+static bool eal_huge;
+
+bool
+bench_eal_huge(void)
+{
+	return eal_huge;
+}
+
+uint64_t
+bench_eal_bytes(void)
+{
+	return eal_bytes;
+}
+
+static uint64_t
+free_huge_bytes(uint64_t page)
+{
+	char path[96];
+	unsigned long n = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/sys/kernel/mm/hugepages/hugepages-%lukB/free_hugepages",
+			page >> 10);
+	f = fopen(path, "r");
+	if (f == NULL)
+		return 0;
+	if (fscanf(f, "%lu", &n) != 1)
+		n = 0;
+	fclose(f);
+	return n > HUGE_SPARE ? (n - HUGE_SPARE) * page : 0;
+}
+
+static unsigned int
+allowed_cpus(unsigned int *cpu)
+{
+	unsigned int i, n = 0;
+	cpu_set_t set;
+
+	if (sched_getaffinity(0, sizeof(set), &set) != 0)
+		CPU_ZERO(&set);
+	for (i = 0; i < CPU_SETSIZE; i++)
+		if (CPU_ISSET(i, &set))
+			cpu[n++] = i;
+	if (n == 0)
+		cpu[n++] = 0;
+	return n;
+}
+
+/*
+ * Main lcore 0 does everything itself when there are no others: then lcore 1 is a name only, which
+ * the engine wants. Else 0 shares the first CPU and sleeps, and each worker has a CPU while they
+ * last.
+ */
+static void
+lcores(const struct eal_wish *wish, char *text, size_t size)
+{
+	unsigned int cpu[CPU_SETSIZE], n = allowed_cpus(cpu), i;
+	unsigned int engines = RTE_MAX(wish->workers, 1u);
+	size_t len;
+
+	len = (size_t)snprintf(text, size, "--lcores=0@%u", cpu[wish->first_cpu % n]);
+	for (i = 0; i < engines && len < size; i++)
+		len += (size_t)snprintf(text + len, size - len, ",%u@%u", i + 1,
+				cpu[(wish->first_cpu + i) % n]);
+}
+
+static int
+failed(const struct bench_options *o, uint64_t bytes, struct error *err)
+{
+	if (eal_huge)
+		return error_set(err, ENOMEM, "DPDK does not start with %lu MiB of hugepages (%s): "
+				"give --no-huge, or free some", bytes / MIB,
+				rte_strerror(rte_errno));
+	return error_set(err, ENOMEM, "DPDK does not start with %lu MiB of memory (%s): ask for "
+			"fewer queue pairs (now %u) or less depth (now %u)", bytes / MIB,
+			rte_strerror(rte_errno), o->qps, o->depth);
+}
+
+int
+bench_eal_start(const struct bench_options *o, const struct eal_wish *wish, struct error *err)
+{
+	/* the EAL keeps pointers to them */
+	static char fixed[][32] = { "polca-bench", "--no-pci", "--no-telemetry", "--no-shconf",
+		"--log-level=emergency" };
+	static char cores[LCORES_TEXT], memory[32], prefix[48];
+	static char in_memory[] = "--in-memory", plain[] = "--no-huge";
+	static char single_file[] = "--single-file-segments";
+	char *argv[EAL_ARGS];
+	int argc = 0;
+	unsigned int i;
+
+	eal_huge = o->hugepages && free_huge_bytes(2 * MIB) >= wish->bytes;
+	if (wish->share_memory && !eal_huge)
+		return error_set(err, ENOMEM, "%s needs %lu MiB of free hugepages; there are %lu: "
+				"sysctl vm.nr_hugepages=N, N pages of 2 MiB", o->link,
+				wish->bytes / MIB, free_huge_bytes(2 * MIB) / MIB);
+	eal_bytes = RTE_ALIGN_CEIL(wish->bytes, 2 * MIB);
+	lcores(wish, cores, sizeof(cores));
+	snprintf(memory, sizeof(memory), "-m%lu", eal_bytes / MIB);
+	snprintf(prefix, sizeof(prefix), "--file-prefix=polca-bench-%d", getpid());
+	for (i = 0; i < RTE_DIM(fixed); i++)
+		argv[argc++] = fixed[i];
+	argv[argc++] = cores;
+	argv[argc++] = memory;
+	argv[argc++] = prefix;
+	argv[argc++] = eal_huge ? in_memory : plain;
+	if (wish->share_memory)
+		argv[argc++] = single_file;
+	if (rte_eal_init(argc, argv) < 0)
+		return failed(o, wish->bytes, err);
+	return 0;
+}

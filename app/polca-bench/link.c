@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <rte_common.h>
+
+#include "link.h"
+
+static const char *const no_keys[] = { NULL };
+
+const struct bench_link bench_links[] = {
+	{ "memory", "both ends in this process, their ports joined by rings", no_keys, false,
+		link_memory_create },
+};
+const unsigned int bench_link_count = RTE_DIM(bench_links);
+
+static const char *
+keys_of(const struct bench_link *l, char *buf, size_t size)
+{
+	unsigned int i;
+
+	snprintf(buf, size, "%s", l->keys[0] == NULL ? "none" : "");
+	for (i = 0; l->keys[i] != NULL; i++)
+		snprintf(buf + strlen(buf), size - strlen(buf), "%s%s", i > 0 ? ", " : "",
+				l->keys[i]);
+	return buf;
+}
+
+static int
+check_keys(const struct bench_link *l, const char *text, struct error *err)
+{
+	char allowed[128];
+	unsigned int i;
+	size_t len;
+
+	for (text = strchr(text, ','); text != NULL; text = strchr(text, ',')) {
+		text++;
+		len = strcspn(text, "=,");
+		for (i = 0; l->keys[i] != NULL; i++)
+			if (strlen(l->keys[i]) == len && strncmp(l->keys[i], text, len) == 0)
+				break;
+		if (l->keys[i] == NULL || text[len] != '=')
+			return error_set(err, EINVAL, "--link %s: got \"%.*s\", allowed KEY=VALUE "
+					"of: %s", l->name, (int)strcspn(text, ","), text,
+					keys_of(l, allowed, sizeof(allowed)));
+	}
+	return 0;
+}
+
+const struct bench_link *
+link_find(const struct bench_options *o, struct error *err)
+{
+	size_t len = strcspn(o->link, ",");
+	char allowed[128] = "";
+	unsigned int i;
+
+	for (i = 0; i < bench_link_count; i++) {
+		const struct bench_link *l = &bench_links[i];
+
+		if (strlen(l->name) == len && strncmp(l->name, o->link, len) == 0)
+			return check_keys(l, o->link, err) == 0 ? l : NULL;
+		snprintf(allowed + strlen(allowed), sizeof(allowed) - strlen(allowed), "%s%s",
+				i > 0 ? ", " : "", l->name);
+	}
+	error_set(err, EINVAL, "--link: got \"%.*s\", allowed %s", (int)len, o->link, allowed);
+	return NULL;
+}
+
+bool
+link_value(const struct bench_options *o, const char *key, char *value, size_t size)
+{
+	size_t len = strlen(key);
+	const char *p;
+
+	for (p = strchr(o->link, ','); p != NULL; p = strchr(p, ',')) {
+		p++;
+		if (strncmp(p, key, len) != 0 || p[len] != '=')
+			continue;
+		p += len + 1;
+		snprintf(value, size, "%.*s", (int)strcspn(p, ","), p);
+		return true;
+	}
+	return false;
+}

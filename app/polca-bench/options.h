@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#ifndef BENCH_OPTIONS_H
+#define BENCH_OPTIONS_H
+
+/**
+ * @file
+ * The command line: one table of options (options_table.c), read by the parser, the help and the
+ * report.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+enum bench_verb { BENCH_SEND, BENCH_WRITE, BENCH_READ, BENCH_ATOMIC };
+enum bench_mode { BENCH_BW, BENCH_RATE, BENCH_LAT };
+
+/** What the command line says; 0 of a number: it does not say, see options_complete(). */
+struct bench_options {
+	enum bench_verb verb;
+	enum bench_mode mode;
+	uint32_t size; /**< bytes of a message */
+	bool all_sizes; /**< 2, 4, 8, ... .size */
+	uint32_t qps;
+	uint32_t depth; /**< work requests that stand in a send queue */
+	uint32_t rx_depth; /**< and in a receive queue */
+	uint32_t mtu; /**< PMTU */
+	uint32_t footprint; /**< bytes of memory that the messages go through */
+	uint32_t signal_every; /**< of so many requests one is signaled */
+	uint32_t inline_size; /**< messages up to it are posted inline */
+	uint32_t atomic; /**< 0: fetch-add, 1: cmp-swap */
+	bool bidirectional;
+	bool ack_per_packet;
+	bool icrc; /**< made and checked */
+	bool check; /**< bytes are compared */
+	double seconds;
+	uint64_t iterations; /**< messages, 0: for .seconds */
+	const char *link; /**< NAME[,KEY=VALUE...], see link.h */
+	const char *peer; /**< where the other process is told of ours: HOST:PORT or a path */
+	uint32_t lcores; /**< of the two roles */
+	uint32_t workers;
+	uint32_t handoff; /**< percent of QPs whose packets arrive at another worker */
+	bool rehome;
+	bool hugepages;
+	bool json;
+};
+
+/** Groups of options, by what a command takes. */
+#define TAKES_COMMON  0x01u /**< every command */
+#define TAKES_TRAFFIC 0x02u /**< messages between queue pairs */
+#define TAKES_ATOMIC  0x04u
+#define TAKES_LINK    0x08u
+#define TAKES_TIME    0x10u /**< how long, how many */
+#define TAKES_SERVER  0x20u
+
+enum option_kind {
+	OPTION_FLAG, /**< bool: true */
+	OPTION_NO, /**< bool: false */
+	OPTION_U32,
+	OPTION_U64,
+	OPTION_SECONDS, /**< double */
+	OPTION_TEXT,
+	OPTION_WORD, /**< uint32_t: place in .words */
+};
+
+struct option_row {
+	char letter; /**< 0: none */
+	const char *name;
+	const char *argument; /**< in the help; NULL: takes none */
+	enum option_kind kind;
+	uint16_t field; /**< offset in struct bench_options */
+	unsigned int groups; /**< who takes it */
+	uint64_t min, max;
+	const char *const *words;
+	const char *help;
+};
+
+extern const struct option_row option_rows[];
+extern const unsigned int option_count;
+extern const struct bench_options bench_options_default;
+
+#define WORDS_MAX 4
+
+/** A command line taken apart. */
+struct parsed {
+	const char *word[WORDS_MAX]; /**< command, mode */
+	unsigned int words;
+	uint64_t given; /**< bit: row of option_rows */
+	bool help, version;
+};
+
+/** @retval -EINVAL err says what was got and what is allowed */
+int options_parse(struct bench_options *o, struct parsed *p, int argc, char **argv,
+	struct error *err);
+/** Are all the options given such that @p command takes (TAKES_ bits)? */
+int options_allowed(const struct parsed *p, const char *command, unsigned int takes,
+	struct error *err);
+/** What was not said: by verb and mode. Then what does not go together. options_check.c */
+int options_complete(struct bench_options *o, struct error *err);
+/** The options that @p takes covers, as the help has them. */
+void options_help(unsigned int takes);
+
+#endif

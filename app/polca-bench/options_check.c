@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/* What the command line leaves open, and what does not go together. */
+
+#include <errno.h>
+
+#include <rte_common.h>
+
+#include "options.h"
+
+#define ALL_SIZES_MAX (8u << 20)
+#define ATOMIC_SIZE   8
+#define READS         16 /* Reads and Atomics that a QP may have under way */
+
+static uint32_t
+default_size(const struct bench_options *o)
+{
+	if (o->verb == BENCH_ATOMIC)
+		return ATOMIC_SIZE;
+	if (o->all_sizes)
+		return ALL_SIZES_MAX;
+	return o->mode == BENCH_BW ? 65536 : o->mode == BENCH_RATE ? 64 : 2;
+}
+
+static uint32_t
+default_depth(const struct bench_options *o)
+{
+	if (o->mode == BENCH_LAT)
+		return 1;
+	return o->verb == BENCH_READ || o->verb == BENCH_ATOMIC ? READS : 128;
+}
+
+static void
+complete(struct bench_options *o)
+{
+	if (o->size == 0)
+		o->size = default_size(o);
+	if (o->qps == 0)
+		o->qps = 1;
+	if (o->depth == 0)
+		o->depth = RTE_MAX(default_depth(o), o->signal_every);
+	if (o->rx_depth == 0)
+		o->rx_depth = 2 * o->depth;
+	if (o->mtu == 0)
+		o->mtu = 4096;
+	if (o->signal_every == 0)
+		o->signal_every = 1;
+}
+
+static int
+check_latency(const struct bench_options *o, struct error *err)
+{
+	if (o->qps > 1 || o->depth > 1 || o->signal_every > 1)
+		return error_set(err, EINVAL, "lat: one message at a time on one queue pair: leave "
+				"out -q, -t and -Q");
+	if (o->bidirectional)
+		return error_set(err, EINVAL, "lat: a ping-pong goes both ways: leave out -b");
+	if (o->workers > 1)
+		return error_set(err, EINVAL, "lat: leave out -w");
+	return 0;
+}
+
+int
+options_complete(struct bench_options *o, struct error *err)
+{
+	complete(o);
+	if (o->verb == BENCH_ATOMIC && (o->size != ATOMIC_SIZE || o->all_sizes))
+		return error_set(err, EINVAL, "atomic: an operand has %d bytes: leave out -s and -a",
+				ATOMIC_SIZE);
+	if (o->mtu < 256 || !rte_is_power_of_2(o->mtu))
+		return error_set(err, EINVAL, "-m, --mtu: got %u, allowed 256, 512, 1024, 2048, 4096",
+				o->mtu);
+	if (o->signal_every > o->depth)
+		return error_set(err, EINVAL, "-Q, --cq-mod: got %u, allowed up to -t (%u): the "
+				"queue would fill without a completion", o->signal_every, o->depth);
+	if (o->handoff > 0 && o->workers < 2)
+		return error_set(err, EINVAL, "--handoff: got %u without -w, --workers 2 or more",
+				o->handoff);
+	if (o->workers > 1 && o->lcores > 1)
+		return error_set(err, EINVAL, "--lcores and -w, --workers exclude each other: each "
+				"worker is an lcore with both ends");
+	if (o->workers > o->qps)
+		return error_set(err, EINVAL, "-w, --workers: got %u for %u queue pairs: more with "
+				"-q", o->workers, o->qps);
+	return o->mode == BENCH_LAT ? check_latency(o, err) : 0;
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/* Every option: perftest's letters where perftest has the option. */
+
+#include <rte_common.h>
+
+#include "options.h"
+
+#define FIELD(f) ((uint16_t)offsetof(struct bench_options, f))
+#define GIB      (UINT64_C(1) << 30)
+
+static const char *const atomics[] = { "fetch-add", "cmp-swap", NULL };
+
+const struct bench_options bench_options_default = {
+	.seconds = 1,
+	.footprint = 65536,
+	.icrc = true,
+	.hugepages = true,
+	.rehome = true,
+	.link = "memory",
+	.lcores = 1,
+	.workers = 1,
+};
+
+const struct option_row option_rows[] = {
+	{ 's', "size", "BYTES", OPTION_U32, FIELD(size), TAKES_TRAFFIC, 1, GIB, NULL,
+		"of a message (default: 65536 for bw, 64 for rate, 2 for lat; atomic: 8)" },
+	{ 'a', "all", NULL, OPTION_FLAG, FIELD(all_sizes), TAKES_TRAFFIC, 0, 0, NULL,
+		"all sizes 2, 4, 8, ... up to 8M, or up to -s" },
+	{ 'q', "qp", "N", OPTION_U32, FIELD(qps), TAKES_TRAFFIC, 1, 1000000, NULL,
+		"queue pairs (default 1)" },
+	{ 't', "tx-depth", "N", OPTION_U32, FIELD(depth), TAKES_TRAFFIC, 1, 16384, NULL,
+		"work requests under way in each (default 128; read and atomic 16; lat 1)" },
+	{ 'r', "rx-depth", "N", OPTION_U32, FIELD(rx_depth), TAKES_TRAFFIC, 1, 32768, NULL,
+		"receives posted to each (default: twice -t)" },
+	{ 'm', "mtu", "BYTES", OPTION_U32, FIELD(mtu), TAKES_TRAFFIC, 256, 4096, NULL,
+		"path MTU: 256, 512, 1024, 2048, 4096 (default 4096)" },
+	{ 'n', "iters", "N", OPTION_U64, FIELD(iterations), TAKES_TIME, 1, UINT64_MAX / 2, NULL,
+		"so many messages, of all queue pairs together, instead of -D" },
+	{ 'D', "duration", "SECONDS", OPTION_SECONDS, FIELD(seconds), TAKES_TIME, 0, 0, NULL,
+		"how long, for each size (default 1)" },
+	{ 'b', "bidirectional", NULL, OPTION_FLAG, FIELD(bidirectional), TAKES_TRAFFIC, 0, 0, NULL,
+		"both ends send" },
+	{ 'I', "inline_size", "BYTES", OPTION_U32, FIELD(inline_size), TAKES_TRAFFIC, 0, 512, NULL,
+		"post messages up to it inline (default 0: none)" },
+	{ 'Q', "cq-mod", "N", OPTION_U32, FIELD(signal_every), TAKES_TRAFFIC, 1, 16384, NULL,
+		"one of so many requests is signaled (default 1)" },
+	{ 'A', "atomic_type", "TYPE", OPTION_WORD, FIELD(atomic), TAKES_ATOMIC, 0, 0, atomics,
+		"fetch-add (default) or cmp-swap" },
+	{ 0, "ack-each", NULL, OPTION_FLAG, FIELD(ack_per_packet), TAKES_TRAFFIC, 0, 0, NULL,
+		"an Ack for each request packet, instead of coalesced ones" },
+	{ 0, "no-icrc", NULL, OPTION_NO, FIELD(icrc), TAKES_TRAFFIC, 0, 0, NULL,
+		"neither make nor check the invariant CRC" },
+	{ 'F', "footprint", "BYTES", OPTION_U32, FIELD(footprint), TAKES_TRAFFIC, 64, GIB, NULL,
+		"memory that small messages go through in turn (default 64K)" },
+	{ 0, "check", NULL, OPTION_FLAG, FIELD(check), TAKES_TRAFFIC, 0, 0, NULL,
+		"compare the bytes that arrive with those sent; costs time" },
+	{ 0, "link", "LINK", OPTION_TEXT, FIELD(link), TAKES_LINK, 0, 0, NULL,
+		"what joins the two ends (default memory)" },
+	{ 0, "peer", "WHERE", OPTION_TEXT, FIELD(peer), TAKES_LINK, 0, 0, NULL,
+		"two processes: a path or HOST:PORT they talk over before (default: by the link)" },
+	{ 0, "lcores", "N", OPTION_U32, FIELD(lcores), TAKES_TRAFFIC, 1, 2, NULL,
+		"1: both ends by turns on one (default), 2: each on its own" },
+	{ 'w', "workers", "N", OPTION_U32, FIELD(workers), TAKES_TRAFFIC, 1, 16, NULL,
+		"one engine of so many workers, both ends on each (default 1: an engine an end)" },
+	{ 0, "handoff", "PERCENT", OPTION_U32, FIELD(handoff), TAKES_TRAFFIC, 0, 100, NULL,
+		"with -w: of the queue pairs whose packets arrive at another worker (default 0)" },
+	{ 0, "no-rehome", NULL, OPTION_NO, FIELD(rehome), TAKES_TRAFFIC, 0, 0, NULL,
+		"with -w: leave those where they are" },
+	{ 0, "no-huge", NULL, OPTION_NO, FIELD(hugepages), TAKES_COMMON, 0, 0, NULL,
+		"no hugepages, even if there are free ones" },
+	{ 0, "json", NULL, OPTION_FLAG, FIELD(json), TAKES_COMMON, 0, 0, NULL,
+		"the report as JSON" },
+};
+const unsigned int option_count = RTE_DIM(option_rows);

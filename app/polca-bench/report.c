@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <jansson.h>
+
+#include "report.h"
+
+struct report {
+	bool json;
+	bool terminal;
+	bool live; /* a line stands there to be overwritten */
+	json_t *root;
+	json_t *rows; /* of the table that is being written */
+	const struct report_column *columns;
+	unsigned int num_columns;
+};
+
+struct report *
+report_create(const char *command, bool json)
+{
+	struct report *r = calloc(1, sizeof(*r));
+
+	if (r == NULL)
+		return NULL;
+	r->json = json;
+	r->terminal = isatty(STDOUT_FILENO) || (json && isatty(STDERR_FILENO));
+	r->root = json_pack("{s:s, s:s, s:{}, s:{}, s:[], s:[]}", "command", command, "version",
+			POLCA_VERSION, "environment", "options", "tables", "notes");
+	return r;
+}
+
+static void
+clear_live(struct report *r)
+{
+	if (r->live)
+		fprintf(r->json ? stderr : stdout, "\r\033[K");
+	r->live = false;
+}
+
+void
+report_end(struct report *r)
+{
+	char *text;
+
+	clear_live(r);
+	if (r->json) {
+		text = json_dumps(r->root, JSON_INDENT(2));
+		puts(text);
+		free(text);
+	}
+	fflush(stdout);
+	json_decref(r->root);
+	free(r);
+}
+
+static json_t *
+format(const char *fmt, va_list ap)
+{
+	return json_vsprintf(fmt, ap);
+}
+
+void
+report_fact(struct report *r, const char *key, const char *fmt, ...)
+{
+	json_t *text;
+	va_list ap;
+
+	va_start(ap, fmt);
+	text = format(fmt, ap);
+	va_end(ap);
+	clear_live(r);
+	if (!r->json)
+		printf(" %-16s %s\n", key, json_string_value(text));
+	json_object_set_new(json_object_get(r->root, "environment"), key, text);
+}
+
+static json_t *
+option_value(const struct bench_options *o, const struct option_row *row)
+{
+	const char *field = (const char *)o + row->field;
+
+	switch (row->kind) {
+	case OPTION_FLAG:
+	case OPTION_NO:
+		return json_boolean(*(const bool *)field == (row->kind == OPTION_FLAG));
+	case OPTION_U64:
+		return json_integer((json_int_t)*(const uint64_t *)field);
+	case OPTION_SECONDS:
+		return json_real(*(const double *)field);
+	case OPTION_TEXT:
+		return *(const char *const *)field != NULL
+				? json_string(*(const char *const *)field) : json_null();
+	case OPTION_WORD:
+		return json_string(row->words[*(const uint32_t *)field]);
+	case OPTION_U32:
+	default:
+		return json_integer(*(const uint32_t *)field);
+	}
+}
+
+void
+report_options(struct report *r, const struct bench_options *o, unsigned int takes)
+{
+	json_t *options = json_object_get(r->root, "options");
+	unsigned int i;
+
+	for (i = 0; i < option_count; i++)
+		if ((option_rows[i].groups & takes) != 0)
+			json_object_set_new(options, option_rows[i].name,
+					option_value(o, &option_rows[i]));
+}
+
+void
+report_table(struct report *r, const char *name, const struct report_column *columns,
+	unsigned int n)
+{
+	json_t *table = json_pack("{s:s, s:[]}", "name", name, "rows");
+	unsigned int i;
+
+	clear_live(r);
+	r->columns = columns;
+	r->num_columns = n;
+	r->rows = json_object_get(table, "rows");
+	json_array_append_new(json_object_get(r->root, "tables"), table);
+	if (r->json)
+		return;
+	for (i = 0; i < n; i++)
+		printf(" %-*s", columns[i].width, columns[i].head);
+	putchar('\n');
+	fflush(stdout);
+}
+
+static json_t *
+figure(const struct report_column *c, double v)
+{
+	if (isnan(v))
+		return json_null();
+	return c->decimals == 0 ? json_integer((json_int_t)v) : json_real(v);
+}
+
+void
+report_row(struct report *r, const double *values)
+{
+	const struct report_column *c;
+	json_t *row = json_object();
+	unsigned int i;
+
+	clear_live(r);
+	for (i = 0; i < r->num_columns; i++) {
+		c = &r->columns[i];
+		json_object_set_new(row, c->key, figure(c, values[i]));
+		if (r->json)
+			continue;
+		if (isnan(values[i]))
+			printf(" %-*s", c->width, "-");
+		else
+			printf(" %-*.*f", c->width, c->decimals, values[i]);
+	}
+	json_array_append_new(r->rows, row);
+	if (!r->json)
+		putchar('\n');
+	fflush(stdout);
+}
+
+void
+report_note(struct report *r, const char *fmt, ...)
+{
+	json_t *text;
+	va_list ap;
+
+	va_start(ap, fmt);
+	text = format(fmt, ap);
+	va_end(ap);
+	clear_live(r);
+	if (!r->json)
+		printf("%s\n", json_string_value(text));
+	json_array_append_new(json_object_get(r->root, "notes"), text);
+	fflush(stdout);
+}
+
+void
+report_live(struct report *r, const char *fmt, ...)
+{
+	FILE *out = r->json ? stderr : stdout;
+	va_list ap;
+
+	if (!r->terminal)
+		return;
+	va_start(ap, fmt);
+	fprintf(out, "\r\033[K");
+	vfprintf(out, fmt, ap);
+	va_end(ap);
+	fflush(out);
+	r->live = true;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#ifndef BASE_NUMBER_H
+#define BASE_NUMBER_H
+
+/**
+ * @file
+ * Numbers as people write them on command lines: 4096, 0x1000, 4K, 1m.
+ */
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+/**
+ * All of @p text, with a suffix K, M or G (1024 and its powers) in either case.
+ *
+ * @retval false  no number, or one of more than 64 bits
+ */
+static inline bool
+number_parse(const char *text, uint64_t *value)
+{
+	static const char suffixes[] = "KMG";
+	bool hex = text[0] == '0' && (text[1] == 'x' || text[1] == 'X');
+	unsigned int shift = 0;
+	unsigned long long v;
+	const char *s;
+	char *end;
+
+	errno = 0;
+	v = strtoull(text, &end, hex ? 16 : 10);
+	if (*end != '\0' && end[1] == '\0') {
+		s = strchr(suffixes, toupper((unsigned char)*end));
+		if (s != NULL) {
+			shift = 10 * (unsigned int)(s - suffixes + 1);
+			end++;
+		}
+	}
+	if (errno != 0 || *end != '\0' || !isxdigit((unsigned char)text[0]) ||
+			v << shift >> shift != v)
+		return false;
+	*value = v << shift;
+	return true;
+}
+
+#endif

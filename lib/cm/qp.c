@@ -65,6 +65,7 @@ cm_qp_create(struct cm_conn *c, const struct cm_conn_param *param, struct error 
 
 	/* data may come before the RTU */
 	init.comm_est_in_rts = !c->active;
+	init.pinned = true; /* the connection's worker follows from its peer */
 	ret = rc_qp_create(rc_of(c), &init, &c->qpn, err);
 	if (ret != 0)
 		return ret;

@@ -197,13 +197,13 @@ sequence_nak(struct rc_qp *qp, const struct packet *pkt)
 		break;
 	}
 	/*
-	 * it neither ends an RNR wait nor costs a retry; and a round of retries is gone through
-	 * once (rc-cases)
+	 * it neither ends an RNR wait nor costs a retry, not behind the wait either, before what
+	 * follows has gone again; and a round of retries is gone through once (rc-cases)
 	 */
 	if (!moved && rc_retrying(req))
 		return VERDICT_STALE_NAK;
 	/* already about to go from there */
-	if (req->rnr_wait || req->send_psn == req->una)
+	if (req->rnr_wait == RC_RNR_WAIT || req->send_psn == req->una)
 		return VERDICT_RESPONSE;
 	rc_retry(qp);
 	return VERDICT_RESPONSE;
@@ -219,7 +219,7 @@ rnr_nak(struct rc_qp *qp, const struct packet *pkt)
 	rc_count(qp, rcvd_rnr_err, 1);
 	if (!in_flight(req, pkt->psn))
 		return not_in_flight(req, pkt->psn);
-	if (req->rnr_wait)
+	if (req->rnr_wait == RC_RNR_WAIT)
 		return VERDICT_STALE_NAK;
 	switch (reach(qp, pkt->psn, &moved)) {
 	case REACH_DEAD:
@@ -235,10 +235,10 @@ rnr_nak(struct rc_qp *qp, const struct packet *pkt)
 		rc_sq_fail(qp, WC_RNR_RETRY_EXC_ERR);
 		return VERDICT_RESPONSE;
 	}
-	if (qp->attr.rnr_retry != 7) /* seven: for ever */
+	if (req->rnr_retry != 7) /* seven: for ever */
 		req->rnr_left--;
 	rc_rewind(qp);
-	req->rnr_wait = true;
+	req->rnr_wait = RC_RNR_WAIT;
 	timer_arm(w->wheel, &req->timer,
 		w->now + rc_ns_to_time(w->dev, rnr_timer_ns[AETH_VALUE(pkt->syndrome)]));
 	return VERDICT_RESPONSE;

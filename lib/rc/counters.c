@@ -10,13 +10,16 @@
 	X(rcvd_pkts, "packets received that passed the checks before the queue pair")              \
 	X(sent_bytes, "payload bytes sent")                                                        \
 	X(rcvd_bytes, "payload bytes of executed requests and used responses")                     \
+	X(ack_deferred, "ACKs saved by coalescing")                                                \
+	X(rx_send_requests, "Sends executed")                                                      \
+	X(rx_write_requests, "Writes executed")                                                    \
+	X(rx_read_requests, "Read requests executed")                                              \
 	X(duplicate_request, "request packets received again")                                     \
 	X(out_of_sequence, "request packets ahead of the expected PSN")                            \
 	X(rcvd_rnr_err, "RNR NAKs received")                                                       \
 	X(send_rnr_err, "RNR NAKs sent")                                                           \
 	X(rcvd_seq_err, "PSN sequence NAKs received")                                              \
 	X(send_seq_err, "PSN sequence NAKs sent")                                                  \
-	X(ack_deferred, "ACKs saved by coalescing")                                                \
 	X(retry_exceeded_err, "work requests failed because the transport retries ran out")        \
 	X(rnr_nak_retry_err, "work requests failed because the RNR retries ran out")               \
 	X(local_ack_timeout_err, "times the transport timer expired")                              \
@@ -29,17 +32,17 @@
 	X(req_remote_access_errors, "work requests the peer refused for key, range or rights")     \
 	X(req_remote_invalid_request, "work requests the peer refused as invalid")                 \
 	X(req_remote_operation_errors, "work requests the peer failed to execute")                 \
-	X(rx_read_requests, "Read requests executed")                                              \
-	X(rx_write_requests, "Writes executed")                                                    \
 	X(rx_atomic_requests, "Atomics executed")                                                  \
-	X(rx_send_requests, "Sends executed")                                                      \
 	X(cqe_flush_err, "completions flushed in error")                                           \
 	X(cqe_err, "completions with another error")                                               \
 	X(tx_stall, "times the transmit sink had no packet")                                       \
 	X(credit_stall, "times a Send waited for end-to-end credits")                              \
 	X(np_ecn_marked_roce_packets, "packets received with ECN CE (congestion experienced)")     \
 	X(np_cnp_sent, "congestion notification packets sent for them")                            \
-	X(path_migrations, "times a queue pair went over to its alternate path")
+	X(path_migrations, "times a queue pair went over to its alternate path")                   \
+	X(rp_cnp_handled, "congestion notification packets that reduced a queue pair's rate")      \
+	X(rp_cnp_ignored, "congestion notification packets too soon after another")                \
+	X(rp_rate_limited, "times a queue pair waited for its rate")
 
 const struct rc_counter_info rc_counter_infos[] = {
 #define X(name, help) { #name, help },

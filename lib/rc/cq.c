@@ -8,7 +8,9 @@
 
 #include <errno.h>
 
-#include "rc/dev.h"
+#include <rte_branch_prediction.h>
+
+#include "rc/move.h"
 
 static uint32_t
 round_up_pow2(uint32_t n)
@@ -166,11 +168,13 @@ rc_cq_next(const struct rc_dev *dev, uint32_t *cursor, struct rc_cq_info *info)
 /* --- the poller --- */
 
 static unsigned int
-ring_take(struct rc_cq *cq, struct rc_cq_ring *r, struct wc *wc, unsigned int n)
+ring_take(struct rc_cq *cq, struct rc_cq_ring *r, struct wc *wc, unsigned int n, bool *passed)
 {
 	uint32_t tail = r->tail, ready = __atomic_load_n(&r->head, __ATOMIC_ACQUIRE) - tail;
 	unsigned int i;
 
+	if (unlikely(__atomic_load_n(&r->fence_head, __ATOMIC_RELAXED) != r->fence_tail))
+		ready = rc_cq_fence_limit(r, ready, passed);
 	if (ready < n)
 		n = ready;
 	for (i = 0; i < n; i++)
@@ -180,20 +184,34 @@ ring_take(struct rc_cq *cq, struct rc_cq_ring *r, struct wc *wc, unsigned int n)
 	return n;
 }
 
+/* Each ring once, beginning with another one each time. */
+static unsigned int
+cq_take(struct rc_cq *cq, struct wc *wc, unsigned int n, bool *passed)
+{
+	struct rc_cq_ring *r;
+	unsigned int i, got = 0;
+
+	for (i = 0; i < cq->workers && got < n; i++) {
+		r = cq_ring(cq, (cq->turn + i) % cq->workers);
+		if (r != NULL)
+			got += ring_take(cq, r, wc + got, n - got, passed);
+	}
+	return got;
+}
+
 int
 rc_cq_poll(struct rc_dev *dev, uint32_t cqn, struct wc *wc, unsigned int n)
 {
 	struct rc_cq *cq = cq_find(dev, cqn);
-	struct rc_cq_ring *r;
-	unsigned int i, got = 0;
+	unsigned int got;
+	bool passed;
 
 	if (cq == NULL)
 		return -ENOENT;
-	for (i = 0; i < cq->workers && got < n; i++) {
-		r = cq_ring(cq, (cq->turn + i) % cq->workers);
-		if (r != NULL)
-			got += ring_take(cq, r, wc + got, n - got);
-	}
+	do { /* nothing is said to be there only if it is so: behind a fence there may be more */
+		passed = false;
+		got = cq_take(cq, wc, n, &passed);
+	} while (unlikely(passed) && got == 0 && n != 0);
 	cq->turn = (cq->turn + 1) % cq->workers;
 	/* what came before the overrun is still good */
 	if (got == 0 && n != 0 && rc_cq_overrun(cq))
@@ -218,26 +236,37 @@ rc_cq_arm(struct rc_dev *dev, uint32_t cqn, bool solicited_only)
 
 /* --- a worker --- */
 
+struct rc_cq_ring *
+rc_cq_ring_make(struct rc_dev *dev, struct rc_cq *cq, unsigned int worker)
+{
+	struct rc_cq_ring *r = cq_ring(cq, worker), *other = NULL;
+
+	if (r != NULL)
+		return r;
+	r = mem_zalloc(dev->alloc, sizeof(*r) + ((size_t)cq->mask + 1) * sizeof(r->wcs[0]),
+		CACHE_LINE);
+	if (r == NULL)
+		return NULL;
+	r->cq = cq;
+	if (__atomic_compare_exchange_n(&cq->rings[worker], &other, r, false, __ATOMIC_ACQ_REL,
+			__ATOMIC_ACQUIRE))
+		return r;
+	mem_free(dev->alloc, r);
+	return other;
+}
+
 int
 rc_cq_hold(struct rc_worker *w, uint32_t cqn, const char *what, struct rc_cq **held,
 	struct error *err)
 {
 	struct rc_cq *cq = cq_find(w->dev, cqn);
-	struct rc_cq_ring *r;
 
 	if (cq == NULL)
 		return error_set(err, ENOENT, "%s: there is no completion queue %u", what, cqn);
 	if (rc_cq_overrun(cq))
 		return error_set(err, EIO, "%s: completion queue %u has overrun", what, cqn);
-	if (cq->rings[w->id] == NULL) {
-		r = mem_zalloc(w->dev->alloc,
-			sizeof(*r) + ((size_t)cq->mask + 1) * sizeof(r->wcs[0]), CACHE_LINE);
-		if (r == NULL)
-			return error_set(err, ENOMEM, "%s: no memory for %u completions", what,
-				cq->depth);
-		r->cq = cq;
-		__atomic_store_n(&cq->rings[w->id], r, __ATOMIC_RELEASE);
-	}
+	if (rc_cq_ring_make(w->dev, cq, w->id) == NULL)
+		return error_set(err, ENOMEM, "%s: no memory for %u completions", what, cq->depth);
 	__atomic_fetch_add(&cq->users, 1, __ATOMIC_RELAXED);
 	*held = cq;
 	return 0;

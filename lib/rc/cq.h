@@ -12,18 +12,35 @@
  */
 
 #include "rc/rc.h"
+#include "rc/rq.h"
 
-#define CACHE_LINE 64
+/* moves of QPs into a ring that may wait for the poller at one time (move.h) */
+#define CQ_FENCES 16
+
+struct rc_cq_ring;
+
+/** In a ring: what comes from .at on is not taken before .after is polled up to here (move.h). */
+struct rc_cq_fence {
+	uint32_t at;
+	uint32_t head;
+	uint32_t fence_head;
+	const struct rc_cq_ring *after;
+};
 
 struct rc_cq_ring {
 	/* the worker writes */
 	uint32_t head __attribute__((aligned(CACHE_LINE)));
 	uint32_t tail_seen; /**< the poller's tail, as last read */
+	uint32_t fence_head; /**< fences placed, ever */
 	uint8_t notify; /**< CQ_ARMED_ kinds of completion since the last rc_run() */
 	struct rc_cq_ring *notify_next; /**< on rc_worker.notify while notify != 0 */
 	struct rc_cq *cq;
 	/* the poller writes */
 	uint32_t tail __attribute__((aligned(CACHE_LINE)));
+	uint32_t fence_tail; /**< fences passed, ever */
+	/* rarely: those that move QPs here, and the poller */
+	uint32_t fences_held __attribute__((aligned(CACHE_LINE))); /**< atomic; <= CQ_FENCES */
+	struct rc_cq_fence fences[CQ_FENCES];
 	struct wc wcs[] __attribute__((aligned(CACHE_LINE)));
 };
 
@@ -46,6 +63,8 @@ struct rc_cq {
 int rc_cq_hold(struct rc_worker *w, uint32_t cqn, const char *what, struct rc_cq **held,
 	struct error *err);
 void rc_cq_release(struct rc_cq *cq);
+/** A worker's ring, made if it has none; any worker. @return NULL: no memory */
+struct rc_cq_ring *rc_cq_ring_make(struct rc_dev *dev, struct rc_cq *cq, unsigned int worker);
 /** Tell of completions on armed CQs; once a run. */
 void rc_cq_notify(struct rc_worker *w);
 

@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "rc/dev.h"
+#include "rc/move.h"
 
 #define QPN_BITS 24
 
@@ -27,6 +27,19 @@ const struct rc_limits rc_limits_default = {
 	.window = 1024,
 	.ack_interval = 64,
 	.quarantine = 256,
+	/* of the paper, where it gives them (congestion 5) */
+	.congestion = {
+		.g = 256,
+		.alpha_timer = 55,
+		.increase_timer = 55,
+		.byte_counter = 10000000,
+		.fast_recovery = 5,
+		.rate_ai = 40,
+		.rate_hai = 400,
+		.min_rate = 10,
+		.max_rate = 25000,
+		.cut_interval = 4,
+	},
 };
 
 static bool
@@ -37,7 +50,8 @@ limits_ok(const struct rc_limits *l)
 		l->max_cqe != 0 && l->max_cqe <= 1u << 24 &&
 		l->max_sge != 0 && l->max_sge <= RC_SGE_MAX && l->max_inline <= RC_INLINE_MAX &&
 		l->window != 0 && l->window <= 1u << 23 &&
-		l->min_ack_timeout <= 31 && l->ack_interval != 0;
+		l->min_ack_timeout <= 31 && l->ack_interval != 0 &&
+		rc_rp_params_ok(&l->congestion);
 }
 
 struct rc_dev *
@@ -58,16 +72,18 @@ rc_dev_create(const struct rc_dev_config *config)
 	dev->alloc = a;
 	dev->rng = config->rng;
 	dev->mem = config->mem;
+	dev->rp_times = rc_rp_times(dev);
 	dev->slot_bits = (unsigned int)__builtin_ctz(config->limits.max_qp);
 	dev->owners = mem_zalloc(a, dev->limits.max_qp, CACHE_LINE);
 	dev->qps = mem_zalloc(a, dev->limits.max_qp * sizeof(*dev->qps), CACHE_LINE);
 	dev->qpns = mem_zalloc(a, dev->limits.max_qp * sizeof(*dev->qpns), CACHE_LINE);
+	dev->slot_links = mem_zalloc(a, dev->limits.max_qp * sizeof(*dev->slot_links), CACHE_LINE);
 	dev->cqs = mem_zalloc(a, dev->limits.max_cq * sizeof(*dev->cqs), CACHE_LINE);
 	/* a device may be without SRQs; the tables are never NULL */
 	dev->srqs = mem_zalloc(a, (dev->limits.max_srq + 1) * sizeof(*dev->srqs), CACHE_LINE);
 	dev->srq_owners = mem_zalloc(a, dev->limits.max_srq + 1, CACHE_LINE);
-	if (dev->owners == NULL || dev->qps == NULL || dev->qpns == NULL || dev->cqs == NULL ||
-			dev->srqs == NULL || dev->srq_owners == NULL) {
+	if (dev->owners == NULL || dev->qps == NULL || dev->qpns == NULL ||
+			dev->slot_links == NULL || dev->cqs == NULL || dev->srqs == NULL || dev->srq_owners == NULL) {
 		rc_dev_destroy(dev);
 		return NULL;
 	}
@@ -87,6 +103,8 @@ rc_dev_destroy(struct rc_dev *dev)
 	a = dev->alloc;
 	for (i = 0; i < dev->workers; i++)
 		rc_worker_destroy(dev->worker[i]);
+	for (i = 0; i < dev->workers; i++)
+		slab_destroy(dev->slabs[i]);
 	if (dev->cqs != NULL) {
 		for (i = 0; i < dev->limits.max_cq; i++)
 			rc_cq_destroy(dev, i, NULL);
@@ -94,6 +112,7 @@ rc_dev_destroy(struct rc_dev *dev)
 	mem_free(a, dev->owners);
 	mem_free(a, dev->qps);
 	mem_free(a, dev->qpns);
+	mem_free(a, dev->slot_links);
 	mem_free(a, dev->cqs);
 	mem_free(a, dev->srqs);
 	mem_free(a, dev->srq_owners);
@@ -110,7 +129,7 @@ rc_owner(const struct rc_dev *dev, uint32_t qpn)
 
 /* --- slots --- */
 
-/* Slots are dealt out by number modulo workers. */
+/* how many have it as rc_slot_home() */
 static uint32_t
 share(const struct rc_dev *dev, unsigned int worker)
 {
@@ -126,6 +145,7 @@ rc_slots_create(struct rc_dev *dev, unsigned int worker)
 	if (s == NULL)
 		return NULL;
 	s->size = share(dev, worker);
+	s->returned = RC_NO_SLOT;
 	s->free = mem_zalloc(dev->alloc, (s->size + 1) * sizeof(*s->free), CACHE_LINE);
 	s->resting = mem_zalloc(dev->alloc, (s->size + 1) * sizeof(*s->resting), CACHE_LINE);
 	if (s->free == NULL || s->resting == NULL) {
@@ -157,6 +177,27 @@ take_rested(struct rc_slots *s)
 	return slot;
 }
 
+static void
+rest(const struct rc_dev *dev, struct rc_slots *s, uint32_t slot)
+{
+	s->resting[(s->resting_head + s->resting_count) % s->size] = slot;
+	s->resting_count++;
+	if (s->resting_count > dev->limits.quarantine)
+		s->free[s->free_count++] = take_rested(s);
+}
+
+/* Those that other workers have destroyed */
+static void
+take_back(const struct rc_dev *dev, struct rc_slots *s)
+{
+	uint32_t slot, next;
+
+	for (slot = rc_slots_returned(s); slot != RC_NO_SLOT; slot = next) {
+		next = dev->slot_links[slot];
+		rest(dev, s, slot);
+	}
+}
+
 /*
  * Another life, another number: generations of a slot start at random and then count, so that all
  * of them are used before one comes again. QP0, QP1, the fixed numbers and the multicast QPN are
@@ -183,6 +224,7 @@ rc_slot_take(struct rc_worker *w, struct rc_qp *qp)
 	struct rc_slots *s = w->slots;
 	uint32_t slot, i;
 
+	take_back(dev, s);
 	if (s->free_count != 0) {
 		i = rng_u32(dev->rng) % s->free_count;
 		slot = s->free[i];
@@ -202,13 +244,12 @@ void
 rc_slot_release(struct rc_worker *w, struct rc_qp *qp)
 {
 	struct rc_dev *dev = w->dev;
-	struct rc_slots *s = w->slots;
 	uint32_t slot = rc_slot(dev, qp->qpn);
 
 	__atomic_store_n(&dev->owners[slot], RC_NO_OWNER, __ATOMIC_RELAXED);
 	dev->qps[slot] = NULL;
-	s->resting[(s->resting_head + s->resting_count) % s->size] = slot;
-	s->resting_count++;
-	if (s->resting_count > dev->limits.quarantine)
-		s->free[s->free_count++] = take_rested(s);
+	if (rc_slot_home(dev, slot) == w->id)
+		rest(dev, w->slots, slot);
+	else
+		rc_slot_send_home(dev, slot);
 }

@@ -11,11 +11,12 @@
  *
  * A QPN is a slot number under generation bits that differ from life to life of the slot, so that
  * packets for a former life miss. Slots are shared out among the workers at start: each creates
- * and destroys in its own share without a lock. Other lcores read only the owner byte; the QP
- * behind it belongs to the owner.
+ * in its own share without a lock; what is destroyed elsewhere, having moved, is sent home. Other
+ * lcores read only the owner byte; the QP behind it belongs to the owner.
  */
 
 #include "rc/cq.h"
+#include "rc/dcqcn.h"
 #include "rc/qp.h"
 
 #define RC_NO_OWNER 0xFF
@@ -31,12 +32,14 @@ struct rc_slots {
 	uint32_t resting_head;
 	uint32_t resting_count;
 	uint32_t size;
+	uint32_t returned; /**< destroyed by other workers (move.h), newest; RC_NO_SLOT: none */
 };
 
 struct rc_dev {
 	struct rc_limits limits;
 	unsigned int workers;
 	uint64_t hz;
+	struct rc_rp_times rp_times;
 	const struct allocator *alloc;
 	const struct rng *rng;
 	struct mem *mem;
@@ -44,11 +47,13 @@ struct rc_dev {
 	uint8_t *owners; /**< by slot: worker, or RC_NO_OWNER */
 	struct rc_qp **qps; /**< by slot; only the owner looks */
 	uint32_t *qpns; /**< by slot: of the present or last life */
+	uint32_t *slot_links; /**< by slot: next one of rc_slots.returned */
 	struct rc_cq **cqs; /**< by CQ number, limits.max_cq */
 	uint32_t cq_next; /**< where the search for a free CQ number starts */
 	struct rc_srq **srqs; /**< by SRQ number; only the owner looks inside (srq.c) */
 	uint8_t *srq_owners; /**< by SRQ number: worker, or RC_NO_OWNER */
 	struct rc_worker *worker[RC_WORKERS_MAX];
+	struct slab *slabs[RC_WORKERS_MAX]; /**< by worker that made the QP, not by its owner */
 };
 
 static inline uint32_t
@@ -61,7 +66,14 @@ rc_slot(const struct rc_dev *dev, uint32_t qpn)
 static inline uint8_t
 rc_slot_owner(const struct rc_dev *dev, uint32_t slot)
 {
-	return __atomic_load_n(&dev->owners[slot], __ATOMIC_RELAXED);
+	return __atomic_load_n(&dev->owners[slot], __ATOMIC_ACQUIRE); /* pairs with move.c */
+}
+
+/** Worker whose share a slot is of: dealt out by number modulo workers. */
+static inline unsigned int
+rc_slot_home(const struct rc_dev *dev, uint32_t slot)
+{
+	return slot % dev->workers;
 }
 
 /** Time units, rounded up, so that a wait is never too short. */

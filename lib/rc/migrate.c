@@ -123,6 +123,7 @@ rc_migrate(struct rc_qp *qp)
 	qp->migreq = true;
 	rc_qp_path(qp);
 	rc_requester_migrated(qp);
+	rc_rp_release(qp);
 	rc_count(qp, path_migrations, 1);
 	rc_event(qp->worker, EVENT_PATH_MIG, qp->qpn);
 }

@@ -9,7 +9,7 @@
 
 #include <errno.h>
 
-#include "rc/dev.h"
+#include "rc/move.h"
 #include "rc/rq.h"
 
 static int
@@ -67,11 +67,28 @@ attach_rq(struct rc_worker *w, struct rc_qp *qp, struct error *err)
 
 	if (attr->srq != RC_NO_SRQ)
 		return attach_srq(w, qp, attr->srq, err);
-	qp->rq = rc_rq_create(w->dev, attr->pd, attr->cap.max_recv_wr, attr->cap.max_recv_sge);
-	if (qp->rq == NULL)
-		return error_set(err, ENOMEM, "no memory for %u receive work requests",
-			attr->cap.max_recv_wr);
+	qp->rq = &qp->own_rq;
+	rc_rq_init(qp->rq, attr->pd, attr->cap.max_recv_wr, attr->cap.max_recv_sge,
+		(uint8_t *)(qp + 1));
 	return 0;
+}
+
+/* The ring of its own RQ */
+static size_t
+rq_bytes(const struct qp_init_attr *attr)
+{
+	size_t n = 0;
+
+	if (attr->srq == RC_NO_SRQ)
+		n = rc_rq_bytes(attr->cap.max_recv_wr, attr->cap.max_recv_sge);
+	return (n + CACHE_LINE - 1) & ~(size_t)(CACHE_LINE - 1);
+}
+
+/* A QP and its rings are one piece of memory. */
+static size_t
+bytes_of(const struct qp_init_attr *attr)
+{
+	return sizeof(struct rc_qp) + rq_bytes(attr) + rc_sq_bytes(&attr->cap);
 }
 
 /* Undoes what rc_qp_create() has done so far. */
@@ -80,12 +97,11 @@ qp_release(struct rc_qp *qp)
 {
 	struct rc_worker *w = qp->worker;
 
+	rc_rp_destroy(qp);
 	rc_responder_destroy(qp);
 	rc_requester_destroy(qp);
 	if (qp->srq != NULL)
 		qp->srq->users--;
-	else if (qp->rq != NULL)
-		rc_rq_destroy(w->dev, qp->rq);
 	/* a CQ without users may be destroyed at once: nothing of ours may still point to it */
 	rc_cq_notify(w);
 	if (qp->recv_cq != NULL)
@@ -93,7 +109,7 @@ qp_release(struct rc_qp *qp)
 	if (qp->send_cq != NULL)
 		rc_cq_release(qp->send_cq);
 	mem_pd_release(w->mem, qp->pd);
-	mem_free(w->dev->alloc, qp);
+	slab_free(qp, bytes_of(&qp->init));
 }
 
 int
@@ -107,15 +123,20 @@ rc_qp_create(struct rc_worker *w, const struct qp_init_attr *attr, uint32_t *qpn
 		return rc;
 	if (mem_pd_hold(w->mem, attr->pd) != 0)
 		return error_set(err, ENOENT, "pd: there is no protection domain %u", attr->pd);
-	qp = mem_zalloc(w->dev->alloc, sizeof(*qp), CACHE_LINE);
+	qp = slab_alloc(w->slab, bytes_of(attr));
 	if (qp == NULL) {
 		mem_pd_release(w->mem, attr->pd);
-		return error_set(err, ENOMEM, "no memory for a queue pair");
+		return error_set(err, ENOMEM,
+			"no memory for a queue pair of %u send and %u receive work requests",
+			attr->cap.max_send_wr, attr->cap.max_recv_wr);
 	}
 	qp->worker = w;
 	qp->type = (uint8_t)attr->qp_type;
 	qp->pd = attr->pd;
 	qp->init = *attr;
+	qp->ack_per_packet = attr->ack_per_packet;
+	qp->flow_control = attr->flow_control;
+	qp->sig_all = attr->sq_sig_all;
 	qp->state = QPS_RESET;
 	rc_migration_reset(qp);
 	rc = rc_cq_hold(w, attr->send_cq, "send_cq", &qp->send_cq, err);
@@ -127,10 +148,10 @@ rc_qp_create(struct rc_worker *w, const struct qp_init_attr *attr, uint32_t *qpn
 	rc = attach_rq(w, qp, err);
 	if (rc != 0)
 		goto fail;
-	rc = rc_requester_create(qp);
+	rc_requester_create(qp, (uint8_t *)(qp + 1) + rq_bytes(attr));
+	rc = rc_rp_create(qp);
 	if (rc != 0) {
-		error_set(err, ENOMEM, "no memory for %u send work requests",
-			attr->cap.max_send_wr);
+		error_set(err, ENOMEM, "no memory for a rate limiter");
 		goto fail;
 	}
 	rc = rc_slot_take(w, qp);
@@ -196,7 +217,7 @@ rc_qp_error(struct rc_qp *qp)
 int
 rc_qp_query(const struct rc_worker *w, uint32_t qpn, struct rc_qp_info *info)
 {
-	const struct rc_qp *qp = rc_qp_find(w, qpn);
+	struct rc_qp *qp = rc_qp_find(w, qpn);
 
 	if (qp == NULL)
 		return -ENOENT;
@@ -213,6 +234,7 @@ rc_qp_query(const struct rc_worker *w, uint32_t qpn, struct rc_qp_info *info)
 		.rnr_left = qp->req.rnr_left,
 		.udp_sport = qp->path.udp_sport,
 		.alt_loaded = qp->alt_loaded,
+		.rate_limit = rc_rp_rate(qp),
 	};
 	info->attr.qp_state = qp->state;
 	info->attr.cur_qp_state = qp->state;
@@ -232,6 +254,7 @@ rc_qp_received(const struct rc_worker *w, uint32_t qpn, struct rc_qp_received *r
 	if (qp == NULL)
 		return -ENOENT;
 	*r = (struct rc_qp_received){
+		.packets = qp->counters.rcvd_pkts,
 		.writes = qp->counters.rx_write_requests - (qp->resp.message == RESP_IN_WRITE),
 		.requests = qp->counters.rx_send_requests + qp->counters.rx_write_requests +
 			qp->counters.rx_read_requests + qp->counters.rx_atomic_requests,
@@ -249,7 +272,7 @@ rc_qp_next(const struct rc_worker *w, uint32_t *cursor, uint32_t *qpn)
 
 	while (*cursor < dev->limits.max_qp) {
 		slot = (*cursor)++;
-		if (rc_slot_owner(dev, slot) == w->id) {
+		if (rc_slot_owner(dev, slot) == w->id && rc_qp_arrived(dev->qps[slot])) {
 			*qpn = dev->qps[slot]->qpn;
 			return true;
 		}
@@ -298,17 +321,31 @@ follow_alt_port(struct rc_qp *qp, const struct port_attr *port)
 	rc_av_follow(&a->alt_av, port, a->alt_sgid_index, a->alt_src_path_bits);
 }
 
+static void
+path_changed(struct rc_qp *qp, uint16_t port, const struct port_attr *attr)
+{
+	if (qp->attr.port == port && qp->state != QPS_RESET)
+		follow_port(qp, attr);
+	if (qp->alt_loaded && qp->attr.alt_port == port)
+		follow_alt_port(qp, attr);
+}
+
 void
 rc_path_changed(struct rc_worker *w, uint16_t port, const struct port_attr *attr)
 {
 	struct rc_qp *qp;
 
-	LIST_FOREACH(qp, &w->qps, link) {
-		if (qp->attr.port == port && qp->state != QPS_RESET)
-			follow_port(qp, attr);
-		if (qp->alt_loaded && qp->attr.alt_port == port)
-			follow_alt_port(qp, attr);
-	}
+	LIST_FOREACH(qp, &w->qps, link)
+		path_changed(qp, port, attr);
+}
+
+void
+rc_qp_path_changed(struct rc_worker *w, uint32_t qpn, uint16_t port, const struct port_attr *attr)
+{
+	struct rc_qp *qp = rc_qp_find(w, qpn);
+
+	if (qp != NULL)
+		path_changed(qp, port, attr);
 }
 
 const struct port_violations *

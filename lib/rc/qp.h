@@ -13,9 +13,13 @@
 
 #include <sys/queue.h>
 
+#include <rte_prefetch.h>
+
+#include "base/slab.h"
 #include "rc/rc.h"
 #include "rc/requester.h"
 #include "rc/responder.h"
+#include "rc/rq.h"
 
 /* qp.work: which of the QP's halves want rc_run()'s attention */
 #define WORK_RESPOND 0x1 /* responses, ACK or NAK to send */
@@ -24,8 +28,21 @@
 /* What a packet costs of a QP's credit beside its payload (run.c) */
 #define RC_PACKET_COST 512
 
+/*
+ * What a packet touches stands together, a line of 64 bytes for each purpose; a row of the queues
+ * is one line more (rq.h, requester.h):
+ *
+ *   every packet                    first line
+ *   received: is it the peer's?     path.av
+ *   received request                resp, and own_rq for a Send
+ *   sent request, received answer   req: two lines
+ *   sent packet                     path.header: two lines
+ *   all of them                     the first line of counters
+ *
+ * The QP's rings follow it in memory: first the RQ's, then the SQ's.
+ */
 struct rc_qp {
-	/* read by every packet */
+	/* every packet */
 	uint32_t qpn;
 	uint32_t dest_qpn;
 	uint8_t state; /**< enum qp_state */
@@ -37,32 +54,53 @@ struct rc_qp {
 	uint8_t pmtu_shift; /**< log2(pmtu) */
 	uint8_t mig_state; /**< enum mig_state */
 	bool migreq; /**< BTH M of what it sends */
-	bool alt_loaded; /**< attr.alt_ fields hold an alternate path */
-	bool mig_err; /**< EVENT_PATH_MIG_ERR told since it was asked to arm */
 	bool comm_est; /**< EVENT_COMM_EST told */
+	bool limited; /**< by its rate: rp says when it may send (dcqcn.h) */
 	bool requests_first; /**< its requests go before its Read responses this turn (run.c) */
+	/* of init */
+	bool ack_per_packet;
+	bool flow_control;
+	bool sig_all; /**< sq_sig_all */
 	int32_t credit; /**< bytes it may send before others have their turn (run.c) */
 	uint32_t access; /**< qp_access_flags */
 	uint32_t pd;
 	struct rc_worker *worker;
-
-	struct rc_responder resp;
-	struct rc_requester req;
-
-	struct rc_rq *rq; /**< own receive queue, or its SRQ's */
-	struct rc_srq *srq; /**< or NULL */
-	struct rc_cq *send_cq;
-	struct rc_cq *recv_cq;
-
 	STAILQ_ENTRY(rc_qp) run_link;
+	struct rc_rq *rq; /**< own_rq, or its SRQ's */
+
+	/* a Send received */
+	struct rc_rq own_rq __attribute__((aligned(CACHE_LINE)));
+	struct rc_cq *send_cq;
 	LIST_ENTRY(rc_qp) link; /* the worker's QPs */
+
+	/* a request received; the second line is a Write's */
+	struct rc_cq *recv_cq __attribute__((aligned(CACHE_LINE)));
+	struct rc_srq *srq; /**< or NULL */
+	struct rc_responder resp;
+
+	/* a packet received, and all that are sent */
+	struct path path __attribute__((aligned(CACHE_LINE)));
+
+	/* a request sent, an answer received */
+	struct rc_requester req __attribute__((aligned(CACHE_LINE)));
 	LIST_ENTRY(rc_qp) grace_link; /* req.held: a local operation waits for its grace period */
+
+	struct rc_counters counters __attribute__((aligned(CACHE_LINE))); /* hot ones first */
+
+	/* seldom */
+	bool alt_loaded; /**< attr.alt_ fields hold an alternate path */
+	bool mig_err; /**< EVENT_PATH_MIG_ERR told since it was asked to arm */
 	uint64_t next_cnp; /* earliest time of the next CNP */
-	struct rc_counters counters;
-	struct path path;
+	struct rc_rp *rp; /* NULL: no limiter */
 	struct qp_attr attr;
 	struct qp_init_attr init;
 };
+
+#define RC_QP_LINE(field) (offsetof(struct rc_qp, field) / CACHE_LINE)
+_Static_assert(RC_QP_LINE(rq) == 0, "every packet");
+_Static_assert(RC_QP_LINE(recv_cq) == RC_QP_LINE(resp.ack.owed), "a request received");
+_Static_assert(offsetof(struct path, av.dgid) + sizeof(union gid) <= CACHE_LINE, "addresses");
+_Static_assert(offsetof(struct rc_counters, rx_read_requests) < CACHE_LINE, "the hot ones");
 
 struct rc_worker {
 	struct rc_dev *dev;
@@ -76,6 +114,7 @@ struct rc_worker {
 	LIST_HEAD(, rc_qp) grace;
 	struct rc_cq_ring *notify; /**< CQ rings that got completions since the last rc_run() */
 	struct rc_slots *slots; /**< free QP slots (dev.h) */
+	struct slab *slab; /**< for QPs made here */
 	unsigned int id;
 	bool cq_overrun; /**< a CQ has overrun: its QPs go to ERR (worker.c) */
 	bool icrc_unchecked;
@@ -103,6 +142,38 @@ rc_want(struct rc_qp *qp, uint8_t work)
 		qp->on_run_queue = true;
 		STAILQ_INSERT_TAIL(&qp->worker->run_queue, qp, run_link);
 	}
+}
+
+/** What a packet to be sent has in front of it. */
+static inline void
+rc_prefetch_header(const struct rc_qp *qp)
+{
+	rte_prefetch0(qp->path.header);
+	rte_prefetch0(qp->path.header + CACHE_LINE);
+}
+
+/**
+ * While a QP of the run queue is served: what the next one but one will touch, and of the next one,
+ * whose lines have come meanwhile, the work request it will send.
+ */
+static inline void
+rc_prefetch_turns(const struct rc_qp *qp)
+{
+	const struct rc_qp *next = STAILQ_NEXT(qp, run_link);
+
+	if (next == NULL)
+		return;
+	if (next->work & WORK_REQUEST)
+		rte_prefetch0(rc_sq_at(&next->req, next->req.send));
+	next = STAILQ_NEXT(next, run_link);
+	if (next == NULL)
+		return;
+	rte_prefetch0(next);
+	rte_prefetch0(&next->resp);
+	rte_prefetch0(&next->req);
+	rte_prefetch0(&next->req.ack_timeout);
+	rte_prefetch0(&next->counters);
+	rc_prefetch_header(next);
 }
 
 /* qp.c */
@@ -153,7 +224,8 @@ enum verdict rc_complete(struct rc_qp *qp, const struct packet *pkt);
  * @return packets sent
  */
 unsigned int rc_request(struct rc_qp *qp, unsigned int budget);
-int rc_requester_create(struct rc_qp *qp); /* the SQ */
+size_t rc_sq_bytes(const struct qp_cap *cap); /* of the SQ's ring */
+void rc_requester_create(struct rc_qp *qp, uint8_t *wqes); /* the SQ */
 void rc_requester_destroy(struct rc_qp *qp);
 void rc_requester_start(struct rc_qp *qp); /* RTR -> RTS */
 void rc_requester_resume(struct rc_qp *qp); /* SQD -> RTS, SQD -> SQD */
@@ -178,6 +250,8 @@ enum verdict rc_respond(struct rc_qp *qp, const struct packet *pkt);
  */
 unsigned int rc_answer(struct rc_qp *qp, unsigned int budget);
 int rc_responder_create(struct rc_qp *qp); /* room for max_dest_rd_atomic saved requests */
+/** At least so much room; what is saved stays. @retval -ENOMEM */
+int rc_responder_resize(struct rc_qp *qp);
 void rc_responder_destroy(struct rc_qp *qp);
 void rc_responder_start(struct rc_qp *qp); /* INIT -> RTR */
 /** Every RQ WQE completes with WR_FLUSH_ERR (not an SRQ's). */

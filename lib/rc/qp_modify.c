@@ -209,7 +209,12 @@ check_attrs(const struct rc_qp *qp, const struct qp_attr *a, uint32_t mask, stru
 void
 rc_qp_path(struct rc_qp *qp)
 {
-	path_init(&qp->path, &qp->attr.av, qp->qpn, qp->dest_qpn);
+	struct av av = qp->attr.av;
+
+	/* congestion 1: a switch marks only what says that it is ECN capable */
+	if (qp->rp != NULL && av.encap <= ENCAP_ROCEV2_IPV6 && (av.traffic_class & ECN_MASK) == 0)
+		av.traffic_class |= ECN_ECT0;
+	path_init(&qp->path, &av, qp->qpn, qp->dest_qpn);
 	qp->path.neighbour = qp->attr.neighbour;
 }
 
@@ -270,6 +275,7 @@ reset(struct rc_qp *qp)
 	qp->comm_est = false;
 	rc_requester_reset(qp);
 	rc_responder_reset(qp);
+	rc_rp_release(qp);
 	memset(&qp->attr, 0, sizeof(qp->attr));
 	rc_migration_reset(qp);
 }
@@ -333,7 +339,8 @@ rc_qp_modify(struct rc_worker *w, uint32_t qpn, const struct qp_attr *attr, uint
 		return 0;
 	}
 	take_attrs(qp, attr, mask);
-	if (from == QPS_INIT && to == QPS_RTR && rc_responder_create(qp) != 0)
+	if ((from == QPS_INIT && to == QPS_RTR && rc_responder_create(qp) != 0) ||
+			(from == QPS_SQD && rc_responder_resize(qp) != 0))
 		return error_set(err, ENOMEM, "no memory for %u saved Reads and Atomics",
 			qp->attr.max_dest_rd_atomic);
 	enter(qp, from, to, mask);

@@ -39,6 +39,21 @@ struct rc_qp;
 #define RC_PORTS_MAX   64
 #define RC_QPN_MIN     16 /* below: QP0, QP1 and room for fixed numbers */
 
+/** Reaction to congestion notifications, DCQCN (docs/spec/congestion.md, which has mlx5's names of these). */
+struct rc_congestion {
+	bool dcqcn; /**< off: CNPs have no effect and are not asked for */
+	uint32_t g; /**< alpha moves by 1/g of the way, 1 to 65536 */
+	uint32_t alpha_timer; /**< microseconds without CNP after which alpha decays */
+	uint32_t increase_timer; /**< microseconds after which the rate rises */
+	uint32_t byte_counter; /**< bytes sent after which the rate rises */
+	uint32_t fast_recovery; /**< rises that only go back to where the rate was (F) */
+	uint32_t rate_ai; /**< Mbit/s added by a rise after that */
+	uint32_t rate_hai; /**< Mbit/s added by a rise when both timer and counter are beyond F */
+	uint32_t min_rate; /**< Mbit/s */
+	uint32_t max_rate; /**< Mbit/s of the port: a QP that may send so much is not limited */
+	uint32_t cut_interval; /**< microseconds between two reductions at least */
+};
+
 struct rc_limits {
 	uint32_t max_qp; /**< QP slots, a power of two, <= 2^23 */
 	uint32_t max_cq;
@@ -53,6 +68,7 @@ struct rc_limits {
 	uint32_t window; /**< unacknowledged PSNs a QP may have in flight, <= 2^23 */
 	uint32_t ack_interval; /**< AckReq at least every so many request packets */
 	uint32_t quarantine; /**< destroyed QP slots rest until so many others were destroyed, where there are enough */
+	struct rc_congestion congestion;
 };
 
 /** Sensible limits; callers change fields. */
@@ -97,17 +113,22 @@ bool rc_cq_next(const struct rc_dev *dev, uint32_t *cursor, struct rc_cq_info *i
 
 /** Counters of a QP and, summed, of a worker: names as rdma-tool, mlx5 and rxe have them. Single writer, relaxed readers. */
 struct rc_counters {
+	/* a cache line: what packets in order count */
 	uint64_t sent_pkts;
 	uint64_t rcvd_pkts;
 	uint64_t sent_bytes; /**< payload */
 	uint64_t rcvd_bytes; /**< payload of executed requests and used responses */
+	uint64_t ack_deferred; /**< ACKs saved by coalescing */
+	uint64_t rx_send_requests;
+	uint64_t rx_write_requests;
+	uint64_t rx_read_requests;
+
 	uint64_t duplicate_request;
 	uint64_t out_of_sequence;
 	uint64_t rcvd_rnr_err; /**< RNR NAKs received */
 	uint64_t send_rnr_err; /**< RNR NAKs sent */
 	uint64_t rcvd_seq_err; /**< PSN sequence NAKs received: packet_seq_err */
 	uint64_t send_seq_err;
-	uint64_t ack_deferred; /**< ACKs saved by coalescing */
 	uint64_t retry_exceeded_err;
 	uint64_t rnr_nak_retry_err; /**< RNR retries exhausted */
 	uint64_t local_ack_timeout_err; /**< transport timer expiries */
@@ -120,10 +141,7 @@ struct rc_counters {
 	uint64_t req_remote_access_errors;
 	uint64_t req_remote_invalid_request;
 	uint64_t req_remote_operation_errors;
-	uint64_t rx_read_requests;
-	uint64_t rx_write_requests;
 	uint64_t rx_atomic_requests;
-	uint64_t rx_send_requests;
 	uint64_t cqe_flush_err;
 	uint64_t cqe_err;
 	uint64_t tx_stall; /**< times the transmit sink had no packet */
@@ -131,6 +149,9 @@ struct rc_counters {
 	uint64_t np_ecn_marked_roce_packets; /**< received with ECN CE */
 	uint64_t np_cnp_sent; /**< congestion notifications sent for them */
 	uint64_t path_migrations; /**< changes to the alternate path, whoever began */
+	uint64_t rp_cnp_handled; /**< CNPs that reduced the rate */
+	uint64_t rp_cnp_ignored; /**< CNPs too soon after another, or with dcqcn off */
+	uint64_t rp_rate_limited; /**< times the QP waited for its rate */
 };
 
 /** Names of the fields above, in order, and how many: one table for stats, telemetry and documents. */
@@ -168,7 +189,14 @@ void rc_worker_destroy(struct rc_worker *w);
  */
 enum verdict rc_receive(struct rc_worker *w, const struct packet *pkt, uint64_t now);
 
-/** Prefetch what rc_receive() will touch. */
+/**
+ * Prefetch what rc_receive() will touch of the QP, and then, once that has come, what the QP leads
+ * to: its work requests and what the answer needs. For a burst: all of it with the one, all with
+ * the other, then rc_receive().
+ */
+void rc_prefetch_packet(const struct rc_worker *w, const struct packet *pkt);
+void rc_prefetch_queues(const struct rc_worker *w, const struct packet *pkt);
+/** Prefetch what rc_post_send() and rc_post_recv() will touch of the QP. */
 void rc_prefetch(const struct rc_worker *w, uint32_t qpn);
 
 /**
@@ -210,6 +238,7 @@ struct rc_qp_info {
 	uint32_t rnr_left;
 	uint16_t udp_sport;
 	bool alt_loaded; /**< there is an alternate path: attr.alt_ fields */
+	uint32_t rate_limit; /**< kbit/s it is limited to for congestion, 0: it is not */
 };
 int rc_qp_query(const struct rc_worker *w, uint32_t qpn, struct rc_qp_info *info);
 /** Walk this worker's QPs: *cursor 0 starts. @retval false at the end */
@@ -217,6 +246,7 @@ bool rc_qp_next(const struct rc_worker *w, uint32_t *cursor, uint32_t *qpn);
 
 /** What has come in, for a user that looks at each turn: Writes without immediate tell nobody else. */
 struct rc_qp_received {
+	uint64_t packets; /**< of any kind that got as far as the QP */
 	uint64_t writes; /**< complete ones */
 	uint64_t requests; /**< Reads and Atomics too */
 	uint64_t bytes; /**< payload of all requests */
@@ -236,6 +266,37 @@ void rc_av_follow(struct av *av, const struct port_attr *port, uint16_t sgid_ind
  * their SL; their paths are compiled anew. So for their alternate paths.
  */
 void rc_path_changed(struct rc_worker *w, uint16_t port, const struct port_attr *attr);
+
+/** The same for one QP: it has come from a worker that may have seen less. */
+void rc_qp_path_changed(struct rc_worker *w, uint32_t qpn, uint16_t port,
+	const struct port_attr *attr);
+
+/* --- moving a queue pair to another worker --- */
+
+/**
+ * May this QP move to worker @p to, now?
+ *
+ * @retval -EINVAL  no such worker, or it has an SRQ
+ * @retval -EBUSY   qp_init_attr.pinned
+ */
+int rc_qp_movable(const struct rc_worker *w, uint32_t qpn, unsigned int to, struct error *err);
+/**
+ * Old owner, not while it is receiving or sending: give the QP to worker @p to, in whatever state
+ * it is. From now on rc_owner() names @p to, but the QP is found nowhere, its packets get
+ * VERDICT_QPN_UNKNOWN, its timer does not run, until that worker has called rc_qp_import(). What
+ * it has sent should be with the device before (link_tx_flush), or later packets overtake.
+ *
+ * @retval -EAGAIN  too many completions from before earlier moves wait in a CQ of it: poll that
+ * @retval -ENOMEM
+ */
+int rc_qp_export(struct rc_worker *w, uint32_t qpn, unsigned int to, struct error *err);
+/**
+ * New owner, told by a message from @p from, which has called rc_qp_export(). Completions of each
+ * of its work queues stay in order for the poller.
+ *
+ * @retval -ENOENT  there is no QP of this number on its way here
+ */
+int rc_qp_import(struct rc_worker *w, uint32_t qpn, unsigned int from);
 
 /**
  * @retval -EINVAL  malformed: err says what

@@ -52,8 +52,8 @@ rc_requester_resume(struct rc_qp *qp)
 	struct rc_requester *req = &qp->req;
 
 	req->ack_timeout = ack_timeout(qp);
-	req->retry_left = qp->attr.retry_cnt;
-	req->rnr_left = qp->attr.rnr_retry;
+	req->retry_left = req->retry_cnt = qp->attr.retry_cnt;
+	req->rnr_left = req->rnr_retry = qp->attr.rnr_retry;
 	if (req->send != req->head)
 		rc_want(qp, WORK_REQUEST);
 }
@@ -64,8 +64,8 @@ rc_requester_migrated(struct rc_qp *qp)
 	struct rc_requester *req = &qp->req;
 
 	req->ack_timeout = ack_timeout(qp);
-	req->retry_left = qp->attr.retry_cnt;
-	if (rc_in_flight(req) == 0 || req->rnr_wait)
+	req->retry_left = req->retry_cnt;
+	if (rc_in_flight(req) == 0 || req->rnr_wait == RC_RNR_WAIT)
 		return;
 	req->timing = req->ack_timeout != 0;
 	if (req->timing)
@@ -137,12 +137,25 @@ may_begin(struct rc_qp *qp, struct rc_sq_wqe *wqe)
 	return !needs_credit(wqe) || has_credit(qp);
 }
 
+/*
+ * Behind a packet that finds no receive all others are dropped: after the wait it goes alone, and
+ * what follows when it is answered. rxe's NAK 0x60 for what was behind it, which may come late,
+ * finds it retrying and is stale (rc-transport 8).
+ */
+static bool
+may_go_after_rnr(const struct rc_requester *req)
+{
+	return req->rnr_wait == RC_RNR_PROBE && req->send_psn == req->una;
+}
+
 static bool
 may_go(struct rc_qp *qp, struct rc_sq_wqe *wqe)
 {
 	struct rc_requester *req = &qp->req;
 
-	if (req->rnr_wait || wqe->status != WC_SUCCESS)
+	if (unlikely(req->rnr_wait != RC_RNR_NONE) && !may_go_after_rnr(req))
+		return false;
+	if (wqe->status != WC_SUCCESS)
 		return false;
 	if (!wqe->assigned && !may_begin(qp, wqe))
 		return false;
@@ -169,28 +182,29 @@ assign(struct rc_qp *qp, struct rc_sq_wqe *wqe)
 static void
 execute_local(struct rc_qp *qp, struct rc_sq_wqe *wqe)
 {
+	struct rc_sq_more *more = rc_sq_more(&qp->req, wqe);
 	struct mem *mem = qp->worker->mem;
 	int rc;
 
 	if (wqe->opcode == WR_LOCAL_INV) {
-		rc = mem_invalidate(mem, wqe->imm, qp->pd, qp->qpn, &wqe->token);
+		rc = mem_invalidate(mem, wqe->imm, qp->pd, qp->qpn, &more->token);
 	} else {
 		struct mem_bind bind = {
 			.mw_key = wqe->rkey,
 			.new_key = wqe->imm,
-			.mr_key = wqe->mr_key,
+			.mr_key = more->mr_key,
 			.pd = qp->pd,
 			.qpn = qp->qpn,
-			.access = wqe->access,
+			.access = more->access,
 			.va = wqe->remote_addr,
-			.length = wqe->compare_add,
+			.length = more->compare_add,
 		};
 
-		rc = mem_mw_bind(mem, &bind, &wqe->rkey, &wqe->token);
+		rc = mem_mw_bind(mem, &bind, &wqe->rkey, &more->token);
 	}
 	wqe->assigned = true;
 	if (rc != 0) {
-		wqe->token = 0;
+		more->token = 0;
 		wqe->status = WC_MW_BIND_ERR;
 	} else {
 		qp->req.send++;
@@ -329,12 +343,13 @@ send_request(struct rc_qp *qp, struct rc_sq_wqe *wqe)
 		h.va = wqe->remote_addr + at;
 		h.dmalen = wqe->length - at;
 	} else {
+		const struct rc_sq_more *more = rc_sq_more(req, wqe);
 		bool swap = wqe->opcode == WR_ATOMIC_CMP_AND_SWP;
 
 		fill_headers(qp, &h, swap ? RC_CMP_SWAP : RC_FETCH_ADD, true);
 		h.va = wqe->remote_addr;
-		h.compare = swap ? wqe->compare_add : 0;
-		h.swap_add = swap ? wqe->swap : wqe->compare_add;
+		h.compare = swap ? more->compare_add : 0;
+		h.swap_add = swap ? more->swap : more->compare_add;
 	}
 	h.rkey = wqe->rkey;
 	bth = tx_reserve(tx, &qp->path, opcodes[h.opcode].header_len);
@@ -362,9 +377,11 @@ rc_request(struct rc_qp *qp, unsigned int budget)
 	unsigned int n = 0;
 	struct rc_sq_wqe *wqe;
 
-	while (n < budget && qp->credit > 0) {
+	while (n < budget) {
 		if (req->send == req->head)
 			goto idle;
+		if (qp->credit <= 0)
+			return n;
 		wqe = rc_sq_at(req, req->send);
 		if (!may_go(qp, wqe))
 			goto idle;
@@ -436,8 +453,8 @@ rc_requester_timer(struct timer *t, uint64_t now)
 	struct rc_qp *qp = (struct rc_qp *)((char *)req - offsetof(struct rc_qp, req));
 
 	qp->worker->now = now;
-	if (req->rnr_wait) {
-		req->rnr_wait = false;
+	if (req->rnr_wait == RC_RNR_WAIT) {
+		req->rnr_wait = RC_RNR_PROBE;
 		rc_want(qp, WORK_REQUEST);
 	} else if (req->timing) {
 		req->timing = false;
@@ -453,9 +470,10 @@ rc_progress(struct rc_qp *qp)
 	struct rc_requester *req = &qp->req;
 
 	/* an outstanding request was retired: both counters reload (rc-transport 8) */
-	req->retry_left = qp->attr.retry_cnt;
-	req->rnr_left = qp->attr.rnr_retry;
+	req->retry_left = req->retry_cnt;
+	req->rnr_left = req->rnr_retry;
 	req->gap = false;
+	req->rnr_wait &= RC_RNR_WAIT; /* which has to pass in any case */
 	if (req->una == req->next_psn)
 		req->timing = false; /* the timer stays on the wheel, it finds nothing to do */
 	else if (req->timing)

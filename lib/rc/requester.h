@@ -14,6 +14,7 @@
 #include "base/timer_wheel.h"
 #include "rc/rc.h"
 
+/** A Send, Write or Read of one piece, or with 16 inline bytes, is one cache line. */
 struct rc_sq_wqe {
 	uint64_t wr_id;
 	uint8_t opcode; /**< enum wr_opcode */
@@ -27,14 +28,20 @@ struct rc_sq_wqe {
 	uint32_t restart_psn; /**< Read: PSN last asked from; First or Only comes there */
 	uint32_t imm; /**< immediate or R_Key to invalidate; BIND_MW: new key */
 	uint32_t rkey; /**< BIND_MW: key of the window */
-	uint32_t mr_key; /**< BIND_MW */
-	uint32_t access; /**< BIND_MW */
 	uint64_t remote_addr; /**< BIND_MW: first address */
+	struct sge sge[]; /**< or inline bytes */
+};
+
+/** What only Atomics and local operations have; it ends the WQE's place in the ring. */
+struct rc_sq_more {
 	uint64_t compare_add; /**< BIND_MW: length */
 	uint64_t swap;
 	uint64_t token; /**< grace period a local operation waits for, 0: none */
-	struct sge sge[]; /**< or inline bytes */
+	uint32_t mr_key; /**< BIND_MW */
+	uint32_t access; /**< BIND_MW */
 };
+
+_Static_assert(sizeof(struct rc_sq_wqe) + sizeof(struct sge) == 64, "a cache line");
 
 /** A place in a scatter/gather list, so that going on in order costs no walk. */
 struct rc_cursor {
@@ -42,6 +49,13 @@ struct rc_cursor {
 	uint32_t at; /**< bytes before it in the message */
 	uint32_t sge;
 	uint32_t offset; /**< in that sge */
+};
+
+/** After an RNR NAK. */
+enum rc_rnr {
+	RC_RNR_NONE = 0,
+	RC_RNR_WAIT = 1, /**< the timer runs for it */
+	RC_RNR_PROBE = 2, /**< una goes alone, until it is answered */
 };
 
 /*
@@ -52,6 +66,7 @@ struct rc_cursor {
  * Three PSNs: una <= send_psn <= next_psn. send_psn < next_psn while what was sent is sent again.
  */
 struct rc_requester {
+	/* a line: sending and being acknowledged */
 	uint32_t head; /**< next free */
 	uint32_t send; /**< being sent; holds send_psn */
 	uint32_t ack; /**< oldest whose work is not done; holds una */
@@ -71,23 +86,38 @@ struct rc_requester {
 	uint8_t rd_atomic; /**< outstanding Reads and Atomics */
 	uint8_t retry_left;
 	uint8_t rnr_left;
-	bool rnr_wait; /**< timer runs for an RNR NAK */
+	uint8_t rnr_wait; /**< enum rc_rnr */
 	bool timing; /**< timer runs for silence of the responder */
 	bool gap; /**< a response skipped una, which is asked for again */
-	bool held; /**< on the worker's grace list */
-	bool drain_notify; /**< EVENT_SQ_DRAINED wanted */
-	uint32_t gap_psn; /**< furthest response seen behind the gap */
-	uint32_t since_ackreq;
+
+	/* a line: the same, as far as time and retries go */
 	uint64_t ack_timeout; /**< Ttr in time units, 0: off */
 	struct timer timer; /**< transport timer or RNR wait */
+	uint32_t since_ackreq;
+	uint32_t gap_psn; /**< furthest response seen behind the gap */
+	uint8_t retry_cnt; /**< where retry_left and rnr_left begin: qp.attr's */
+	uint8_t rnr_retry;
+	bool held; /**< on the worker's grace list */
+	bool drain_notify; /**< EVENT_SQ_DRAINED wanted */
+
+	/* messages of several packets, Reads */
 	struct rc_cursor gather; /**< Send, Write: next byte out */
 	struct rc_cursor scatter; /**< Read: next byte in */
 };
+
+_Static_assert(offsetof(struct rc_requester, ack_timeout) == 64, "first line");
+_Static_assert(offsetof(struct rc_requester, gather) <= 128, "second line");
 
 static inline struct rc_sq_wqe *
 rc_sq_at(const struct rc_requester *req, uint32_t index)
 {
 	return (struct rc_sq_wqe *)(req->wqes + (size_t)(index & req->mask) * req->stride);
+}
+
+static inline struct rc_sq_more *
+rc_sq_more(const struct rc_requester *req, struct rc_sq_wqe *wqe)
+{
+	return (struct rc_sq_more *)((uint8_t *)wqe + req->stride) - 1;
 }
 
 /** 24-bit distance from una; PSNs in flight have one below rc_in_flight(). */

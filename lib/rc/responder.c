@@ -555,25 +555,48 @@ rc_respond(struct rc_qp *qp, const struct packet *pkt)
 
 /* --- life of the responder --- */
 
+static size_t
+saved_bytes(unsigned int n)
+{
+	return n * sizeof(struct rc_saved);
+}
+
+static size_t
+srq_wqe_bytes(const struct rc_qp *qp)
+{
+	return sizeof(struct rc_rq_wqe) + qp->rq->max_sge * sizeof(struct sge);
+}
+
+int
+rc_responder_resize(struct rc_qp *qp)
+{
+	struct rc_responder *r = &qp->resp;
+	struct rc_saved *saved;
+	unsigned int i;
+
+	if (qp->attr.max_dest_rd_atomic <= r->saved_size)
+		return 0;
+	saved = slab_alloc(qp->worker->slab, saved_bytes(qp->attr.max_dest_rd_atomic));
+	if (saved == NULL)
+		return -ENOMEM;
+	for (i = 0; i < r->saved_count; i++)
+		saved[i] = *rc_saved_at(r, i);
+	slab_free(r->saved, saved_bytes(r->saved_size));
+	r->saved = saved;
+	r->saved_head = 0;
+	r->saved_size = qp->attr.max_dest_rd_atomic;
+	return 0;
+}
+
 int
 rc_responder_create(struct rc_qp *qp)
 {
-	const struct allocator *alloc = qp->worker->dev->alloc;
 	struct rc_responder *r = &qp->resp;
 
-	/*
-	 * how many of them are used the move to RTR says; a QP may be set up anew with another
-	 * number
-	 */
-	r->saved_size = qp->worker->dev->limits.max_rd_atomic;
-	if (r->saved_size > 0) {
-		r->saved = mem_zalloc(alloc, r->saved_size * sizeof(r->saved[0]), 64);
-		if (r->saved == NULL)
-			return -ENOMEM;
-	}
+	if (rc_responder_resize(qp) != 0)
+		return -ENOMEM;
 	if (qp->srq != NULL) {
-		r->srq_wqe = mem_zalloc(alloc,
-			sizeof(*r->srq_wqe) + qp->rq->max_sge * sizeof(r->srq_wqe->sge[0]), 64);
+		r->srq_wqe = slab_alloc(qp->worker->slab, srq_wqe_bytes(qp));
 		if (r->srq_wqe == NULL) {
 			rc_responder_destroy(qp);
 			return -ENOMEM;
@@ -585,10 +608,9 @@ rc_responder_create(struct rc_qp *qp)
 void
 rc_responder_destroy(struct rc_qp *qp)
 {
-	const struct allocator *alloc = qp->worker->dev->alloc;
-
-	mem_free(alloc, qp->resp.saved);
-	mem_free(alloc, qp->resp.srq_wqe);
+	slab_free(qp->resp.saved, saved_bytes(qp->resp.saved_size));
+	if (qp->resp.srq_wqe != NULL)
+		slab_free(qp->resp.srq_wqe, srq_wqe_bytes(qp));
 	qp->resp = (struct rc_responder){ .saved = NULL };
 }
 

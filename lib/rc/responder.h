@@ -54,17 +54,22 @@ struct rc_saved {
 };
 
 struct rc_responder {
+	/* what any request touches: ends the line that begins with qp.recv_cq (qp.h) */
 	uint32_t epsn;
 	uint32_t msn;
 	uint8_t message; /**< enum resp_message */
 	bool nak_sent; /**< sequence NAK outstanding until ePSN comes */
 	bool rnr_sent; /**< RNR NAK outstanding until ePSN comes */
-
+	uint8_t nak; /**< syndrome of the NAK owed, 0: none */
+	bool saved_due; /**< a saved request has an answer or an ACK to send */
+	uint8_t saved_count;
+	uint8_t saved_head; /**< index of the oldest */
 	/* the Send being received, or the Write whose immediate takes a WQE */
 	bool wqe_taken;
 	uint32_t wqe_offset; /**< bytes placed so far */
 	uint32_t sge_index; /**< where the next byte goes */
 	uint32_t sge_offset;
+	struct rc_ack_run ack; /**< owed after the saved requests that are pending */
 
 	/* the Write being received */
 	uint64_t write_va; /**< of the next packet */
@@ -72,18 +77,12 @@ struct rc_responder {
 	uint32_t write_dmalen;
 	uint32_t write_done;
 
-	/* what is owed after the saved requests that are pending */
-	struct rc_ack_run ack;
-	uint8_t nak; /**< syndrome of the NAK owed, 0: none */
 	uint32_t nak_psn;
 	uint32_t dropped_psn; /**< newest request dropped since that NAK was decided */
 
 	/* ring of saved Reads and Atomics, newest max_dest_rd_atomic ones */
-	struct rc_saved *saved;
 	uint8_t saved_size; /**< room in the ring */
-	uint8_t saved_count;
-	uint8_t saved_head; /**< index of the oldest */
-	bool saved_due; /**< an entry has an answer or an ACK to send */
+	struct rc_saved *saved;
 
 	struct rc_rq_wqe *srq_wqe; /**< copy of the SRQ's WQE while a message fills it */
 };

@@ -96,7 +96,7 @@ rc_saved_add(struct rc_qp *qp, uint32_t psn, uint32_t packets)
 	 * its answer acknowledges all before it (rc-transport 4), unless each packet is to have
 	 * its own ACK
 	 */
-	if (qp->init.ack_per_packet)
+	if (qp->ack_per_packet)
 		s->ack = r->ack;
 	else if (r->ack.owed)
 		rc_count(qp, ack_deferred, 1);
@@ -151,7 +151,7 @@ emit(struct answer *a, struct wire_headers *h, const uint8_t *payload, uint32_t 
 static uint8_t
 credits(const struct rc_qp *qp)
 {
-	if (!qp->init.flow_control || qp->srq != NULL)
+	if (!qp->flow_control || qp->srq != NULL)
 		return AETH_ACK | AETH_NO_CREDITS;
 	return AETH_ACK | credit_encode(rc_rq_posted(qp->rq) - qp->resp.wqe_taken);
 }
@@ -174,7 +174,7 @@ send_acks(struct answer *a, struct rc_ack_run *run)
 {
 	if (!run->owed)
 		return true;
-	if (a->qp->init.ack_per_packet) {
+	if (a->qp->ack_per_packet) {
 		/*
 		 * which of them ended a message is not known any more: an MSN may lag, never lead
 		 */
@@ -349,13 +349,13 @@ rc_owe_ack(struct rc_qp *qp, uint32_t psn)
 			.first = psn,
 			.msn_first = r->msn,
 		};
-	} else if (!qp->init.ack_per_packet) {
+	} else if (!qp->ack_per_packet) {
 		rc_count(qp, ack_deferred, 1);
 	}
 	r->ack.last = psn;
 	r->ack.msn_last = r->msn;
 	/* one by one they go at once, so that each has its own MSN */
-	if (qp->init.ack_per_packet && !r->saved_due && r->nak == 0 && send_acks(&a, &r->ack))
+	if (qp->ack_per_packet && !r->saved_due && r->nak == 0 && send_acks(&a, &r->ack))
 		return;
 	rc_want(qp, WORK_RESPOND);
 }

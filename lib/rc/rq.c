@@ -19,52 +19,31 @@ power_of_two(uint32_t n)
 	return p;
 }
 
-int
-rc_rq_init(struct rc_dev *dev, struct rc_rq *rq, uint32_t pd, uint32_t max_wr, uint32_t max_sge)
+static uint32_t
+wqe_stride(uint32_t max_sge)
 {
-	uint32_t slots = power_of_two(max_wr);
 	size_t stride = sizeof(struct rc_rq_wqe) + max_sge * sizeof(struct sge);
 
-	stride = (stride + 15) & ~(size_t)15;
+	return (uint32_t)((stride + 15) & ~(size_t)15);
+}
+
+size_t
+rc_rq_bytes(uint32_t max_wr, uint32_t max_sge)
+{
+	return (size_t)power_of_two(max_wr) * wqe_stride(max_sge);
+}
+
+void
+rc_rq_init(struct rc_rq *rq, uint32_t pd, uint32_t max_wr, uint32_t max_sge, uint8_t *wqes)
+{
 	*rq = (struct rc_rq){
-		.mask = slots - 1,
+		.mask = power_of_two(max_wr) - 1,
 		.max_wr = max_wr,
 		.max_sge = max_sge,
-		.stride = stride,
+		.stride = wqe_stride(max_sge),
 		.pd = pd,
+		.wqes = wqes,
 	};
-	rq->wqes = mem_zalloc(dev->alloc, slots * stride, 64);
-	return rq->wqes == NULL ? -ENOMEM : 0;
-}
-
-void
-rc_rq_fini(struct rc_dev *dev, struct rc_rq *rq)
-{
-	mem_free(dev->alloc, rq->wqes);
-	rq->wqes = NULL;
-}
-
-struct rc_rq *
-rc_rq_create(struct rc_dev *dev, uint32_t pd, uint32_t max_wr, uint32_t max_sge)
-{
-	struct rc_rq *rq = mem_zalloc(dev->alloc, sizeof(*rq), 64);
-
-	if (rq == NULL)
-		return NULL;
-	if (rc_rq_init(dev, rq, pd, max_wr, max_sge) < 0) {
-		mem_free(dev->alloc, rq);
-		return NULL;
-	}
-	return rq;
-}
-
-void
-rc_rq_destroy(struct rc_dev *dev, struct rc_rq *rq)
-{
-	if (rq == NULL)
-		return;
-	rc_rq_fini(dev, rq);
-	mem_free(dev->alloc, rq);
 }
 
 int

@@ -12,6 +12,8 @@
 
 #include "rc/rc.h"
 
+#define CACHE_LINE 64
+
 struct rc_rq_wqe {
 	uint64_t wr_id;
 	uint32_t num_sge;
@@ -19,7 +21,7 @@ struct rc_rq_wqe {
 	struct sge sge[];
 };
 
-/** A ring of receive WQEs; head and tail count for ever, masked on use. */
+/** A ring of receive WQEs, two of one piece in a cache line; head and tail count for ever, masked on use. */
 struct rc_rq {
 	uint32_t head; /**< next free */
 	uint32_t tail; /**< next to be taken */
@@ -31,20 +33,18 @@ struct rc_rq {
 	uint8_t *wqes;
 };
 
-struct rc_srq {
+struct rc_srq { /* its ring follows */
 	struct rc_rq rq;
 	uint32_t srqn;
 	uint32_t limit;
 	uint32_t users;
 	struct rc_worker *worker;
-};
+} __attribute__((aligned(CACHE_LINE)));
 
 /* rq.c */
-struct rc_rq *rc_rq_create(struct rc_dev *dev, uint32_t pd, uint32_t max_wr, uint32_t max_sge);
-void rc_rq_destroy(struct rc_dev *dev, struct rc_rq *rq);
-int rc_rq_init(struct rc_dev *dev, struct rc_rq *rq, uint32_t pd, uint32_t max_wr,
-	uint32_t max_sge);
-void rc_rq_fini(struct rc_dev *dev, struct rc_rq *rq);
+/** Bytes of its ring, which the caller provides: zeroed, aligned to a cache line. */
+size_t rc_rq_bytes(uint32_t max_wr, uint32_t max_sge);
+void rc_rq_init(struct rc_rq *rq, uint32_t pd, uint32_t max_wr, uint32_t max_sge, uint8_t *wqes);
 int rc_rq_post(struct rc_dev *dev, struct rc_rq *rq, const struct recv_wr *wr, struct error *err);
 
 /* srq.c */

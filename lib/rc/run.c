@@ -54,9 +54,48 @@ serve(struct rc_qp *qp, uint8_t work, unsigned int (*half)(struct rc_qp *, unsig
 	t->packets -= n;
 }
 
-static void
+static inline void
+serve_both(struct rc_qp *qp, struct turn *t)
+{
+	/* Read responses and the QP's own requests by turns, lest one starve the other */
+	if (unlikely(qp->requests_first && qp->resp.saved_due))
+		serve(qp, WORK_REQUEST, rc_request, t);
+	serve(qp, WORK_RESPOND, rc_answer, t);
+	serve(qp, WORK_REQUEST, rc_request, t);
+}
+
+/*
+ * The QP's rate is limited (dcqcn.c): packet by packet, as far as its rate allows. Acknowledgements
+ * go as ever, but for those that Read responses owed before hold up.
+ *
+ * @retval true  it waits, and a timer brings it back
+ */
+static bool __attribute__((noinline))
+serve_limited(struct rc_qp *qp, struct turn *t)
+{
+	int32_t credit, cost;
+
+	if (!qp->resp.saved_due)
+		serve(qp, WORK_RESPOND, rc_answer, t);
+	while (qp->work != 0 && qp->credit > 0 && t->packets > 0 && !t->full) {
+		if (!rc_rp_may_send(qp))
+			return true;
+		credit = qp->credit;
+		qp->credit = 1; /* for one packet */
+		serve_both(qp, t);
+		cost = 1 - qp->credit;
+		qp->credit = credit - cost;
+		if (cost != 0)
+			rc_rp_sent(qp, (uint32_t)(cost - RC_PACKET_COST));
+	}
+	return false;
+}
+
+/* @retval true  there is work, but not now */
+static inline bool
 visit(struct rc_qp *qp, struct turn *t)
 {
+	bool waits = false;
 	int32_t credit;
 
 	if (qp->credit <= 0) {
@@ -64,12 +103,12 @@ visit(struct rc_qp *qp, struct turn *t)
 		qp->requests_first = !qp->requests_first;
 	}
 	credit = qp->credit;
-	/* Read responses and the QP's own requests by turns, lest one starve the other */
-	if (unlikely(qp->requests_first && qp->resp.saved_due))
-		serve(qp, WORK_REQUEST, rc_request, t);
-	serve(qp, WORK_RESPOND, rc_answer, t);
-	serve(qp, WORK_REQUEST, rc_request, t);
+	if (unlikely(qp->limited))
+		waits = serve_limited(qp, t);
+	else
+		serve_both(qp, t);
 	t->bytes -= credit - qp->credit;
+	return waits;
 }
 
 static void
@@ -88,19 +127,20 @@ rc_run(struct rc_worker *w, uint64_t now, unsigned int budget)
 {
 	struct turn t = { .packets = budget, .bytes = (int64_t)budget * MEAN_COST };
 	struct rc_qp *qp;
+	bool waits;
 
 	w->now = now;
 	look_at_grace(w);
 	while (t.packets > 0 && t.bytes > 0 && !t.full &&
 			(qp = STAILQ_FIRST(&w->run_queue)) != NULL) {
-		rte_prefetch0(STAILQ_NEXT(qp, run_link));
-		visit(qp, &t);
+		rc_prefetch_turns(qp);
+		waits = visit(qp, &t);
 		/* cut short: its turn goes on next time. A full sink may be full for it alone. */
-		if (qp->work != 0 && qp->credit > 0 && !t.full)
+		if (qp->work != 0 && qp->credit > 0 && !t.full && !waits)
 			break;
 		STAILQ_REMOVE_HEAD(&w->run_queue, run_link);
 		qp->on_run_queue = false;
-		if (qp->work != 0)
+		if (qp->work != 0 && !waits)
 			rc_want(qp, 0);
 	}
 	if (unlikely(w->cq_overrun))

@@ -85,6 +85,17 @@ check_wr(const struct rc_qp *qp, const struct send_wr *wr, uint64_t *length, str
 }
 
 static void
+fill_more(struct rc_sq_more *more, const struct send_wr *wr)
+{
+	*more = (struct rc_sq_more){
+		.compare_add = wr->opcode == WR_BIND_MW ? wr->bind_mw.length : wr->compare_add,
+		.swap = wr->swap,
+		.mr_key = wr->bind_mw.mr_key,
+		.access = wr->bind_mw.access,
+	};
+}
+
+static void
 fill_wqe(const struct rc_qp *qp, struct rc_sq_wqe *wqe, const struct send_wr *wr, uint64_t length)
 {
 	*wqe = (struct rc_sq_wqe){
@@ -96,21 +107,18 @@ fill_wqe(const struct rc_qp *qp, struct rc_sq_wqe *wqe, const struct send_wr *wr
 		.imm = wr->imm_data,
 		.rkey = wr->rkey,
 		.remote_addr = wr->remote_addr,
-		.compare_add = wr->compare_add,
-		.swap = wr->swap,
 	};
-	if (qp->init.sq_sig_all)
+	if (qp->sig_all)
 		wqe->flags |= SEND_SIGNALED;
 	if (wr->opcode == WR_SEND_WITH_INV || wr->opcode == WR_LOCAL_INV) {
 		wqe->imm = wr->invalidate_rkey;
 	} else if (wr->opcode == WR_BIND_MW) {
 		wqe->rkey = wr->bind_mw.mw_key;
 		wqe->imm = wr->bind_mw.new_key;
-		wqe->mr_key = wr->bind_mw.mr_key;
-		wqe->access = wr->bind_mw.access;
 		wqe->remote_addr = wr->bind_mw.addr;
-		wqe->compare_add = wr->bind_mw.length;
 	}
+	if (rc_wqe_atomic(wqe) || rc_wqe_local(wqe))
+		fill_more(rc_sq_more(&qp->req, wqe), wr);
 	if ((wqe->flags & SEND_INLINE) && length != 0)
 		memcpy(wqe->sge, wr->inline_data, length);
 	else if (wr->num_sge != 0)
@@ -170,25 +178,42 @@ rc_post_send(struct rc_worker *w, uint32_t qpn, const struct send_wr *wr, struct
 
 /* --- the queue --- */
 
-int
-rc_requester_create(struct rc_qp *qp)
+static uint32_t
+wqe_stride(const struct qp_cap *cap)
 {
-	const struct qp_cap *cap = &qp->init.cap;
-	struct rc_requester *req = &qp->req;
-	uint32_t room = cap->max_send_sge * (uint32_t)sizeof(struct sge), ring = 1;
+	uint32_t room = cap->max_send_sge * (uint32_t)sizeof(struct sge);
 
 	if (room < cap->max_inline_data)
 		room = cap->max_inline_data;
+	return ((uint32_t)(sizeof(struct rc_sq_wqe) + sizeof(struct rc_sq_more)) + room +
+		CACHE_LINE - 1) & ~(CACHE_LINE - 1u);
+}
+
+static uint32_t
+ring_size(const struct qp_cap *cap)
+{
+	uint32_t ring = 1;
+
 	while (ring < cap->max_send_wr)
 		ring *= 2;
-	req->mask = ring - 1;
-	req->stride = ((uint32_t)sizeof(struct rc_sq_wqe) + room + CACHE_LINE - 1) &
-		~(CACHE_LINE - 1u);
-	req->wqes = mem_zalloc(qp->worker->dev->alloc, (size_t)ring * req->stride, CACHE_LINE);
-	if (req->wqes == NULL)
-		return -ENOMEM;
+	return ring;
+}
+
+size_t
+rc_sq_bytes(const struct qp_cap *cap)
+{
+	return (size_t)ring_size(cap) * wqe_stride(cap);
+}
+
+void
+rc_requester_create(struct rc_qp *qp, uint8_t *wqes)
+{
+	struct rc_requester *req = &qp->req;
+
+	req->mask = ring_size(&qp->init.cap) - 1;
+	req->stride = wqe_stride(&qp->init.cap);
+	req->wqes = wqes;
 	timer_init(&req->timer, rc_requester_timer);
-	return 0;
 }
 
 static void
@@ -214,7 +239,6 @@ rc_requester_destroy(struct rc_qp *qp)
 		return;
 	timer_disarm(qp->worker->wheel, &qp->req.timer);
 	unhold(qp);
-	mem_free(qp->worker->dev->alloc, qp->req.wqes);
 }
 
 bool
@@ -247,11 +271,13 @@ rc_requester_drain(struct rc_qp *qp)
 static bool
 waits(struct rc_qp *qp, struct rc_sq_wqe *wqe)
 {
-	if (wqe->token == 0)
+	struct rc_sq_more *more = rc_sq_more(&qp->req, wqe);
+
+	if (!rc_wqe_local(wqe) || more->token == 0)
 		return false;
-	if (!mem_grace_done(qp->worker->mem, wqe->token))
+	if (!mem_grace_done(qp->worker->mem, more->token))
 		return true;
-	wqe->token = 0;
+	more->token = 0;
 	return false;
 }
 

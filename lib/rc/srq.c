@@ -88,13 +88,13 @@ rc_srq_create(struct rc_worker *w, uint32_t pd, uint32_t max_wr, uint32_t max_sg
 		set_owner(dev, n, RC_NO_OWNER);
 		return error_set(err, ENOENT, "pd: no protection domain %u", pd);
 	}
-	srq = mem_zalloc(dev->alloc, sizeof(*srq), 64);
-	if (srq == NULL || rc_rq_init(dev, &srq->rq, pd, max_wr, max_sge) < 0) {
-		mem_free(dev->alloc, srq);
+	srq = mem_zalloc(dev->alloc, sizeof(*srq) + rc_rq_bytes(max_wr, max_sge), CACHE_LINE);
+	if (srq == NULL) {
 		mem_pd_release(w->mem, pd);
 		set_owner(dev, n, RC_NO_OWNER);
 		return error_set(err, ENOMEM, "max_wr: no memory for %u work requests", max_wr);
 	}
+	rc_rq_init(&srq->rq, pd, max_wr, max_sge, (uint8_t *)(srq + 1));
 	srq->srqn = n;
 	srq->worker = w;
 	dev->srqs[n] = srq;
@@ -117,7 +117,6 @@ rc_srq_destroy(struct rc_worker *w, uint32_t srqn, struct error *err)
 	set_owner(dev, srqn, CLAIMED);
 	dev->srqs[srqn] = NULL;
 	mem_pd_release(w->mem, srq->rq.pd);
-	rc_rq_fini(dev, &srq->rq);
 	mem_free(dev->alloc, srq);
 	set_owner(dev, srqn, RC_NO_OWNER);
 	return 0;

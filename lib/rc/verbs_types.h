@@ -122,6 +122,7 @@ struct qp_init_attr {
 	bool flow_control; /**< advertise end-to-end credits; without: code 31 */
 	bool migreq; /**< send BTH M = 1 (rc-transport 1), until path migration is first asked for */
 	bool comm_est_in_rts; /**< EVENT_COMM_EST also if the first request comes in RTS (cm.md 6) */
+	bool pinned; /**< stays on its worker: who made it there keeps to it (rc_qp_export) */
 };
 
 enum wr_opcode {

@@ -22,8 +22,12 @@ rc_worker_create(struct rc_dev *dev, const struct rc_worker_config *config)
 	w = mem_zalloc(dev->alloc, sizeof(*w), CACHE_LINE);
 	if (w == NULL)
 		return NULL;
+	if (dev->slabs[config->id] == NULL) /* it goes with the device: QPs may live elsewhere */
+		dev->slabs[config->id] = slab_create(dev->alloc);
+	w->slab = dev->slabs[config->id];
 	w->slots = rc_slots_create(dev, config->id);
-	if (w->slots == NULL) {
+	if (w->slots == NULL || w->slab == NULL) {
+		rc_slots_destroy(dev, w->slots);
 		mem_free(dev->alloc, w);
 		return NULL;
 	}
@@ -94,14 +98,63 @@ rc_qp_find(const struct rc_worker *w, uint32_t qpn)
 	return qp->qpn == qpn ? qp : NULL;
 }
 
-void
-rc_prefetch(const struct rc_worker *w, uint32_t qpn)
+/* --- prefetch --- */
+
+/* A QP of this worker, without a look at it. */
+static inline struct rc_qp *
+qp_there(const struct rc_worker *w, uint32_t qpn)
 {
 	const struct rc_dev *dev = w->dev;
 	uint32_t slot = rc_slot(dev, qpn);
 
-	if (rc_slot_owner(dev, slot) == w->id)
-		rte_prefetch0(dev->qps[slot]);
+	return rc_slot_owner(dev, slot) == w->id ? dev->qps[slot] : NULL;
+}
+
+void
+rc_prefetch_packet(const struct rc_worker *w, const struct packet *pkt)
+{
+	struct rc_qp *qp = qp_there(w, pkt->dest_qpn);
+
+	if (unlikely(qp == NULL))
+		return;
+	rte_prefetch0(qp);
+	rte_prefetch0(&qp->path);
+	rte_prefetch0(&qp->counters);
+	if (pkt->op->flags & OP_RESPONSE) {
+		rte_prefetch0(&qp->req);
+		rte_prefetch0(&qp->req.ack_timeout);
+	} else {
+		rte_prefetch0(&qp->recv_cq);
+		rte_prefetch0(&qp->own_rq);
+	}
+}
+
+void
+rc_prefetch_queues(const struct rc_worker *w, const struct packet *pkt)
+{
+	struct rc_qp *qp = qp_there(w, pkt->dest_qpn);
+
+	if (unlikely(qp == NULL))
+		return;
+	if (pkt->op->flags & OP_RESPONSE) {
+		rte_prefetch0(rc_sq_at(&qp->req, qp->req.ack));
+	} else {
+		if (pkt->op->flags & OP_RQ_WQE)
+			rte_prefetch0(rc_rq_at(qp->rq, qp->rq->tail));
+		rc_prefetch_header(qp);
+	}
+}
+
+void
+rc_prefetch(const struct rc_worker *w, uint32_t qpn)
+{
+	struct rc_qp *qp = qp_there(w, qpn);
+
+	if (unlikely(qp == NULL))
+		return;
+	rte_prefetch0(qp);
+	rte_prefetch0(&qp->req);
+	rte_prefetch0(&qp->own_rq);
 }
 
 /* --- receive: rc-transport 5 --- */
@@ -190,6 +243,27 @@ rc_cq_overruns(struct rc_worker *w)
 	w->cq_overrun = false; /* set again by completions flushed in vain */
 }
 
+/* No packet of a service: its opcode is neither RC nor UD. Congestion 2. */
+static enum verdict
+receive_cnp(struct rc_qp *qp, const struct packet *pkt)
+{
+	enum verdict v;
+
+	if (pkt->opcode != OPCODE_CNP)
+		return VERDICT_QP_TYPE;
+	if ((state_takes[qp->state] & TAKES_REQUESTS) == 0)
+		return VERDICT_QP_STATE;
+	if (!address_fits(&qp->path.av, pkt))
+		return VERDICT_ADDRESS;
+	if (!qp->worker->icrc_unchecked && !wire_crc_ok(pkt, &v))
+		return v;
+	if (!port_pkey_match(pkt->pkey, qp->pkey))
+		return pkey_violation(qp, pkt);
+	rc_count(qp, rcvd_pkts, 1);
+	rc_rp_notified(qp);
+	return VERDICT_CNP;
+}
+
 enum verdict
 rc_receive(struct rc_worker *w, const struct packet *pkt, uint64_t now)
 {
@@ -202,7 +276,7 @@ rc_receive(struct rc_worker *w, const struct packet *pkt, uint64_t now)
 	if (unlikely(qp == NULL))
 		return VERDICT_QPN_UNKNOWN;
 	if (unlikely(!class_fits(qp, pkt)))
-		return VERDICT_QP_TYPE;
+		return receive_cnp(qp, pkt);
 	if (unlikely((state_takes[qp->state] & (response ? TAKES_RESPONSES : TAKES_REQUESTS)) == 0))
 		return VERDICT_QP_STATE;
 	if (unlikely(qp->mig_state == MIG_ARMED) && pkt->migreq && !migration_request(qp, pkt, &v))

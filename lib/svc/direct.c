@@ -57,6 +57,7 @@ svc_direct_open(struct svc_worker *w, const struct qp_attr *attr, struct error *
 
 	if (c == NULL)
 		return NULL;
+	param.qp.pinned = true; /* its queue is this worker's own */
 	if (rc_qp_create(w->rc, &param.qp, &c->qpn, err) != 0) {
 		svc_conn_free(c);
 		return NULL;

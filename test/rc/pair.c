@@ -518,6 +518,8 @@ node_create(struct node *n)
 	dc.limits.window = c->window;
 	dc.limits.ack_interval = c->ack_interval;
 	dc.limits.min_ack_timeout = c->min_ack_timeout;
+	if (c->congestion.dcqcn)
+		dc.limits.congestion = c->congestion;
 	dc.mem = n->mem;
 	n->dev = rc_dev_create(&dc);
 	assert_non_null(n->dev);

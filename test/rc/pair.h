@@ -51,6 +51,7 @@ struct pair_config {
 	bool init_only; /* leave the QPs in RESET */
 	enum encap encap; /* ENCAP_IB: without GRH */
 	struct mem_grace grace; /* all NULL: immediate */
+	struct rc_congestion congestion; /* .dcqcn false: off */
 };
 
 struct sent {

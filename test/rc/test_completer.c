@@ -633,7 +633,7 @@ test_rnr_waits_at_least_the_coded_time(void **state)
 		expect_silence(&p->a);
 		pass(p, 1);
 		transmit(&p->a);
-		expect_tx(&p->a, "WRITE Last Imm 202", "WRITE Only 203");
+		expect_tx(&p->a, "WRITE Last Imm 202");
 	}
 	assert_int_equal(counters_of(&p->a).rcvd_rnr_err, 5);
 	assert_int_equal(counters_of(&p->a).local_ack_timeout_err, 0);
@@ -663,7 +663,87 @@ test_naks_during_rnr_wait(void **state)
 	assert_int_equal(info_of(&p->a).retry_left, 2);
 	pass(p, 40000);
 	transmit(&p->a);
-	expect_tx(&p->a, "SEND Only 201", "WRITE Only 202");
+	expect_tx(&p->a, "SEND Only 201");
+}
+
+/*
+ * rc-transport 8: after the wait the packet goes alone, so nothing is behind it that a NAK 0x60
+ * could be for: one that comes is late, of the round before, however often (rxe sends one per
+ * round)
+ */
+static void
+test_sequence_naks_after_the_rnr_wait(void **state)
+{
+	struct pair *p = pair_create(&(struct pair_config){ .retry_cnt = 0, .rnr_retry = 7,
+		.scripted = true });
+	unsigned int i;
+
+	*state = p;
+	post(&p->a, WR_SEND, 1, 1000);
+	post(&p->a, WR_RDMA_WRITE, 2, 1);
+	forget_sent(&p->a);
+	for (i = 0; i < 20; i++) {
+		assert_int_equal(nak(p, 0x21, 201), VERDICT_RESPONSE);
+		pass(p, 10000);
+		assert_int_equal(nak(p, 0x60, 201), VERDICT_STALE_NAK);
+		transmit(&p->a);
+		expect_tx(&p->a, "SEND First 201");
+		assert_true(sent_packet(&p->a, 0).ackreq);
+		assert_int_equal(nak(p, 0x60, 201), VERDICT_STALE_NAK);
+		transmit(&p->a);
+		expect_silence(&p->a);
+	}
+	ack(p, 201);
+	forget_sent(&p->a);
+	expect_no_wc(&p->a);
+	/* from here on a NAK is one */
+	assert_int_equal(nak(p, 0x60, 202), VERDICT_RESPONSE);
+	expect_wc(&p->a, 1, WC_RETRY_EXC_ERR);
+}
+
+/* rc-transport 8: once the packet is answered all that waited behind it goes */
+static void
+test_what_follows_an_rnr_probe(void **state)
+{
+	struct pair *p = *state;
+
+	post(&p->a, WR_RDMA_WRITE, 0, 1);
+	transmit(&p->a);
+	ack(p, 201); /* no credit limit from here */
+	post(&p->a, WR_SEND, 1, 1000);
+	post(&p->a, WR_SEND, 2, 1);
+	forget_sent(&p->a);
+	nak(p, 0x21, 202);
+	pass(p, 10000);
+	post(&p->a, WR_SEND, 3, 1);
+	transmit(&p->a);
+	expect_tx(&p->a, "SEND First 202");
+	ack(p, 202);
+	transmit(&p->a);
+	expect_tx(&p->a, "SEND Middle 203", "SEND Middle 204", "SEND Last 205", "SEND Only 206",
+		"SEND Only 207");
+}
+
+/* rc-transport 8: a probe that is lost is a packet like others: the timer sends it again */
+static void
+test_lost_rnr_probe(void **state)
+{
+	struct pair *p = *state;
+
+	post(&p->a, WR_SEND, 1, 300);
+	forget_sent(&p->a);
+	nak(p, 0x21, 201);
+	pass(p, 10000);
+	transmit(&p->a);
+	expect_tx(&p->a, "SEND First 201");
+	pass(p, TTR(14));
+	transmit(&p->a);
+	expect_tx(&p->a, "SEND First 201");
+	assert_int_equal(info_of(&p->a).retry_left, 6);
+	assert_int_equal(counters_of(&p->a).local_ack_timeout_err, 1);
+	ack(p, 201);
+	transmit(&p->a);
+	expect_tx(&p->a, "SEND Last 202");
 }
 
 /* N retries for rnr_retry N, then RNR_RETRY_EXC_ERR; the counter reloads on a proper response */
@@ -843,6 +923,9 @@ main(void)
 		SCRIPTED(test_sequence_nak_inside_read),
 		SCRIPTED(test_rnr_waits_at_least_the_coded_time),
 		OWN(test_naks_during_rnr_wait),
+		OWN(test_sequence_naks_after_the_rnr_wait),
+		SCRIPTED(test_what_follows_an_rnr_probe),
+		SCRIPTED(test_lost_rnr_probe),
 		OWN(test_rnr_retries_exhausted),
 		SCRIPTED(test_rnr_retry_seven_is_infinite),
 		SCRIPTED(test_rnr_nak_acks_what_came_before),

@@ -543,7 +543,7 @@ test_counter_names(void **state)
 	assert_string_equal(
 		rc_counter_infos[offsetof(struct rc_counters, retry_exceeded_err) / 8].name,
 		"retry_exceeded_err");
-	assert_string_equal(rc_counter_infos[RC_COUNTER_COUNT - 1].name, "path_migrations");
+	assert_string_equal(rc_counter_infos[RC_COUNTER_COUNT - 1].name, "rp_rate_limited");
 }
 
 #define BOTH(t)     cmocka_unit_test_setup_teardown(t, pair_setup, pair_teardown)

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * Fences between a CQ's rings (move.h). A fence waits for completions and fences that were there
+ * before it was; so waiting goes back in time only, never in a circle, whatever QPs move to and
+ * fro before the poller comes.
+ */
+
+#include <errno.h>
+
+#include "rc/move.h"
+
+static struct rc_cq_ring *
+ring_of(const struct rc_cq *cq, unsigned int worker)
+{
+	return __atomic_load_n(&cq->rings[worker], __ATOMIC_ACQUIRE);
+}
+
+/* --- the workers --- */
+
+int
+rc_cq_fence_reserve(struct rc_dev *dev, struct rc_cq *cq, unsigned int to, struct error *err)
+{
+	struct rc_cq_ring *r = rc_cq_ring_make(dev, cq, to);
+
+	if (r == NULL)
+		return error_set(err, ENOMEM, "no memory for %u completions of worker %u",
+			cq->depth, to);
+	if (__atomic_fetch_add(&r->fences_held, 1, __ATOMIC_RELAXED) < CQ_FENCES)
+		return 0;
+	__atomic_fetch_sub(&r->fences_held, 1, __ATOMIC_RELAXED);
+	return error_set(err, EAGAIN,
+		"completion queue %u holds completions from before earlier moves: poll it",
+		cq->cqn);
+}
+
+void
+rc_cq_fence_cancel(struct rc_cq *cq, unsigned int to)
+{
+	__atomic_fetch_sub(&ring_of(cq, to)->fences_held, 1, __ATOMIC_RELEASE);
+}
+
+void
+rc_cq_fence_place(struct rc_cq *cq, unsigned int to, unsigned int from)
+{
+	struct rc_cq_ring *r = ring_of(cq, to), *old = ring_of(cq, from);
+	uint32_t last = __atomic_load_n(&old->fence_head, __ATOMIC_ACQUIRE);
+	uint32_t head = __atomic_load_n(&old->head, __ATOMIC_ACQUIRE);
+
+	if (__atomic_load_n(&old->tail, __ATOMIC_ACQUIRE) == head &&
+			__atomic_load_n(&old->fence_tail, __ATOMIC_ACQUIRE) == last) {
+		rc_cq_fence_cancel(cq, to); /* all of it has been polled */
+		return;
+	}
+	r->fences[r->fence_head % CQ_FENCES] = (struct rc_cq_fence){
+		.at = r->head,
+		.after = old,
+		.head = head,
+		.fence_head = last,
+	};
+	__atomic_store_n(&r->fence_head, r->fence_head + 1, __ATOMIC_RELEASE);
+}
+
+/* --- the poller --- */
+
+static bool
+is_open(const struct rc_cq_fence *f)
+{
+	return (int32_t)(f->after->tail - f->head) >= 0 &&
+		(int32_t)(f->after->fence_tail - f->fence_head) >= 0;
+}
+
+uint32_t
+rc_cq_fence_limit(struct rc_cq_ring *r, uint32_t ready, bool *passed)
+{
+	uint32_t last = __atomic_load_n(&r->fence_head, __ATOMIC_ACQUIRE);
+	const struct rc_cq_fence *f;
+
+	while (r->fence_tail != last) {
+		f = &r->fences[r->fence_tail % CQ_FENCES];
+		if (f->at != r->tail || !is_open(f))
+			return (uint32_t)(f->at - r->tail) < ready ? f->at - r->tail : ready;
+		*passed = true;
+		__atomic_store_n(&r->fence_tail, r->fence_tail + 1, __ATOMIC_RELEASE);
+		__atomic_fetch_sub(&r->fences_held, 1, __ATOMIC_RELEASE);
+	}
+	return ready;
+}

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * A queue pair moves to another worker (design.md rule 1). Its memory, number and state stay what
+ * they are; what changes is who may touch it. The old owner takes it out of everything a worker
+ * links its QPs into and gives the owner byte away; from then on nobody finds it, until the new
+ * owner, told by message, puts it in. Whatever a worker comes to link a QP into, take_out() and
+ * put_in() must know.
+ */
+
+#include <errno.h>
+
+#include "rc/move.h"
+
+/* The CQs it completes to: one or two */
+static unsigned int
+cqs_of(const struct rc_qp *qp, struct rc_cq *cqs[2])
+{
+	cqs[0] = qp->send_cq;
+	cqs[1] = qp->recv_cq;
+	return cqs[0] == cqs[1] ? 1 : 2;
+}
+
+static int
+check(const struct rc_worker *w, const struct rc_qp *qp, unsigned int to, struct error *err)
+{
+	if (to >= w->dev->workers || w->dev->worker[to] == NULL)
+		return error_set(err, EINVAL, "worker: got %u, there are 0..%u", to,
+			w->dev->workers - 1);
+	if (qp->srq != NULL)
+		return error_set(err, EINVAL,
+			"qp: 0x%06x receives from shared receive queue %u, and lives where that "
+			"does", qp->qpn, qp->init.srq);
+	if (qp->init.pinned)
+		return error_set(err, EBUSY,
+			"qp: 0x%06x belongs to a connection or a service, which has its worker",
+			qp->qpn);
+	return 0;
+}
+
+int
+rc_qp_movable(const struct rc_worker *w, uint32_t qpn, unsigned int to, struct error *err)
+{
+	const struct rc_qp *qp = rc_qp_find(w, qpn);
+
+	if (qp == NULL)
+		return error_set(err, ENOENT, "qp: there is no queue pair %u on this worker", qpn);
+	return check(w, qp, to, err);
+}
+
+/* A timer that is on no wheel keeps its deadline. */
+static void
+timer_leave(struct timer_wheel *wheel, struct timer *t)
+{
+	uint64_t deadline = t->deadline;
+
+	timer_disarm(wheel, t);
+	t->deadline = deadline;
+}
+
+static void
+take_out(struct rc_worker *w, struct rc_qp *qp)
+{
+	if (qp->on_run_queue)
+		STAILQ_REMOVE(&w->run_queue, qp, rc_qp, run_link);
+	qp->on_run_queue = false;
+	if (qp->req.held)
+		LIST_REMOVE(qp, grace_link);
+	timer_leave(w->wheel, &qp->req.timer);
+	rc_rp_disarm(qp);
+	LIST_REMOVE(qp, link);
+	__atomic_store_n(&w->num_qps, w->num_qps - 1, __ATOMIC_RELAXED);
+	/* as when it is destroyed: its CQs may go before we look again (qp.c) */
+	rc_cq_notify(w);
+}
+
+static void
+put_in(struct rc_worker *w, struct rc_qp *qp)
+{
+	qp->worker = w;
+	LIST_INSERT_HEAD(&w->qps, qp, link);
+	__atomic_store_n(&w->num_qps, w->num_qps + 1, __ATOMIC_RELAXED);
+	timer_arm(w->wheel, &qp->req.timer, qp->req.timer.deadline);
+	rc_rp_rearm(qp);
+	if (qp->req.held)
+		LIST_INSERT_HEAD(&w->grace, qp, grace_link);
+	if (qp->work != 0)
+		rc_want(qp, 0);
+	/* the old owner may not have come to it */
+	if (rc_cq_overrun(qp->send_cq) || rc_cq_overrun(qp->recv_cq))
+		w->cq_overrun = true;
+}
+
+int
+rc_qp_export(struct rc_worker *w, uint32_t qpn, unsigned int to, struct error *err)
+{
+	int rc = rc_qp_movable(w, qpn, to, err);
+	struct rc_dev *dev = w->dev;
+	unsigned int i, n;
+	struct rc_cq *cqs[2];
+	struct rc_qp *qp;
+
+	if (rc != 0 || to == w->id)
+		return rc;
+	qp = rc_qp_find(w, qpn);
+	n = cqs_of(qp, cqs);
+	for (i = 0; i < n; i++) {
+		rc = rc_cq_fence_reserve(dev, cqs[i], to, err);
+		if (rc != 0) {
+			while (i-- > 0)
+				rc_cq_fence_cancel(cqs[i], to);
+			return rc;
+		}
+	}
+	take_out(w, qp);
+	qp->qpn |= QPN_MOVING;
+	__atomic_store_n(&dev->owners[rc_slot(dev, qpn)], (uint8_t)to, __ATOMIC_RELEASE);
+	return 0;
+}
+
+int
+rc_qp_import(struct rc_worker *w, uint32_t qpn, unsigned int from)
+{
+	struct rc_dev *dev = w->dev;
+	uint32_t slot = rc_slot(dev, qpn);
+	unsigned int i, n;
+	struct rc_cq *cqs[2];
+	struct rc_qp *qp;
+
+	if (rc_slot_owner(dev, slot) != w->id)
+		return -ENOENT;
+	qp = dev->qps[slot];
+	if (qp->qpn != (qpn | QPN_MOVING))
+		return -ENOENT;
+	qp->qpn = qpn;
+	put_in(w, qp);
+	n = cqs_of(qp, cqs);
+	for (i = 0; i < n; i++)
+		rc_cq_fence_place(cqs[i], w->id, from);
+	return 0;
+}
+
+/* --- slots of QPs that were destroyed far from home --- */
+
+void
+rc_slot_send_home(struct rc_dev *dev, uint32_t slot)
+{
+	struct rc_worker *home = dev->worker[rc_slot_home(dev, slot)];
+	struct rc_slots *s;
+	uint32_t head;
+
+	if (home == NULL)
+		return; /* the device is going */
+	s = home->slots;
+	head = __atomic_load_n(&s->returned, __ATOMIC_RELAXED);
+	do
+		dev->slot_links[slot] = head;
+	while (!__atomic_compare_exchange_n(&s->returned, &head, slot, true, __ATOMIC_RELEASE,
+		__ATOMIC_RELAXED));
+}
+
+uint32_t
+rc_slots_returned(struct rc_slots *s)
+{
+	if (__atomic_load_n(&s->returned, __ATOMIC_RELAXED) == RC_NO_SLOT)
+		return RC_NO_SLOT;
+	return __atomic_exchange_n(&s->returned, RC_NO_SLOT, __ATOMIC_ACQUIRE);
+}

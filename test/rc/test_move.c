@@ -1,0 +1,747 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * A queue pair moves to another worker (design.md rule 1): in any state, in the middle of anything,
+ * and its peer does not notice. a's QP moves between two workers of a.
+ */
+
+#include <errno.h>
+#include <string.h>
+
+#include "pair.h"
+
+#define RNR_12 (AETH_RNR_NAK | 12) /* 640 us */
+
+/* The worker of n that the QP is not on. */
+static struct {
+	struct rc_worker *w;
+	struct timer_wheel *wheel;
+} other[2];
+
+static int
+index_of(const struct node *n)
+{
+	return n == &n->pair->b;
+}
+
+static void
+second_worker(struct node *n)
+{
+	struct rc_worker_config wc = { .id = 1, .tx = &n->sink };
+	int i = index_of(n);
+
+	other[i].wheel = timer_wheel_create(&allocator_malloc, 1024, 0);
+	wc.wheel = other[i].wheel;
+	other[i].w = rc_worker_create(n->dev, &wc);
+	assert_non_null(other[i].w);
+}
+
+static unsigned int
+worker_of(const struct node *n)
+{
+	return (unsigned int)rc_owner(n->dev, n->qpn);
+}
+
+/* n->w is the QP's worker from now on. */
+static void
+swap_workers(struct node *n)
+{
+	int i = index_of(n);
+	struct rc_worker *w = n->w;
+	struct timer_wheel *wheel = n->wheel;
+
+	n->w = other[i].w;
+	n->wheel = other[i].wheel;
+	other[i].w = w;
+	other[i].wheel = wheel;
+}
+
+static void
+move(struct node *n)
+{
+	unsigned int from = worker_of(n);
+	struct error err = { "" };
+
+	if (rc_qp_export(n->w, n->qpn, !from, &err) != 0)
+		fail_msg("%s", err.text);
+	swap_workers(n);
+	assert_int_equal(rc_qp_import(n->w, n->qpn, from), 0);
+	assert_int_equal(worker_of(n), !from);
+	assert_int_equal(info_of(n).worker, !from);
+}
+
+/* What the QP has left does nothing any more. */
+static void
+expect_left_quiet(struct node *n, uint64_t now)
+{
+	int i = index_of(n);
+	struct rc_qp_info info;
+	uint32_t cursor = 0, qpn;
+
+	assert_int_equal(timer_wheel_run(other[i].wheel, now), 0);
+	assert_false(rc_pending(other[i].w));
+	assert_int_equal(rc_run(other[i].w, now, 100), 0);
+	assert_int_equal(rc_qp_query(other[i].w, n->qpn, &info), -ENOENT);
+	assert_false(rc_qp_next(other[i].w, &cursor, &qpn));
+	assert_int_equal(rc_worker_qps(other[i].w), 0);
+	assert_int_equal(rc_worker_qps(n->w), 1);
+}
+
+/* Time passes for both workers, and on the one that the QP has left nothing happens. */
+static void
+pass_both(struct pair *p, uint64_t ns)
+{
+	pass(p, ns);
+	expect_left_quiet(&p->a, p->now);
+}
+
+static void
+second_workers(struct pair *p)
+{
+	memset(other, 0, sizeof(other));
+	second_worker(&p->a);
+	if (p->b.w != NULL)
+		second_worker(&p->b);
+}
+
+static int
+setup(void **state)
+{
+	pair_setup(state);
+	second_workers(*state);
+	return 0;
+}
+
+static int
+script_setup(void **state)
+{
+	scripted_setup(state);
+	second_workers(*state);
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	timer_wheel_destroy(other[0].wheel);
+	timer_wheel_destroy(other[1].wheel);
+	return pair_teardown(state);
+}
+
+/* --- states --- */
+
+/* rc-transport 11: the way from RESET to ERR, with a move before and after each step */
+static void
+test_moves_in_every_state(void **state)
+{
+	struct pair *p = pair_create(&(struct pair_config){ .retry_cnt = 7, .rnr_retry = 7,
+		.init_only = true });
+	static const struct {
+		enum qp_state to;
+		uint32_t mask;
+	} way[] = {
+		{ QPS_INIT, MASK_INIT },
+		{ QPS_RTR, MASK_RTR },
+		{ QPS_RTS, MASK_RTS },
+		{ QPS_SQD, QP_ATTR_STATE },
+		{ QPS_RTS, QP_ATTR_STATE },
+		{ QPS_ERR, QP_ATTR_STATE },
+		{ QPS_RESET, QP_ATTR_STATE },
+	};
+	unsigned int i;
+
+	*state = p;
+	second_workers(p);
+	must_modify(&p->b, QPS_INIT, MASK_INIT);
+	must_modify(&p->b, QPS_RTR, MASK_RTR);
+	must_modify(&p->b, QPS_RTS, MASK_RTS);
+	for (i = 0; i < sizeof(way) / sizeof(way[0]); i++) {
+		move(&p->a);
+		expect_left_quiet(&p->a, p->now);
+		must_modify(&p->a, way[i].to, way[i].mask);
+		assert_int_equal(state_of(&p->a), way[i].to);
+		move(&p->a);
+		expect_left_quiet(&p->a, p->now);
+		assert_int_equal(state_of(&p->a), way[i].to);
+		if (way[i].to == QPS_INIT)
+			post_recv(&p->a, 7, 256);
+		if (way[i].to == QPS_RTR || way[i].to == QPS_SQD) {
+			post(&p->b, WR_RDMA_WRITE, i, 300);
+			exchange(p);
+			expect_wc(&p->b, i, WC_SUCCESS);
+		}
+		if (way[i].to == QPS_RTS) {
+			post(&p->a, WR_RDMA_WRITE, i, 300);
+			exchange(p);
+			expect_wc(&p->a, i, WC_SUCCESS);
+		}
+		if (way[i].to == QPS_ERR)
+			expect_recv(&p->a, 7, WC_WR_FLUSH_ERR);
+	}
+	assert_int_equal(counters_of(&p->b).retransmitted_pkts, 0);
+}
+
+/* between two owners it is found by neither, and nothing of it happens */
+static void
+test_found_nowhere_on_the_way(void **state)
+{
+	struct pair *p = *state;
+	struct rc_worker *old = p->a.w, *new = other[0].w;
+	struct error err = { "" };
+	struct rc_qp_info info;
+	uint32_t cursor = 0, qpn;
+	struct send_wr wr;
+	struct sge sge;
+
+	post(&p->b, WR_RDMA_WRITE, 1, 8);
+	transmit(&p->b);
+	assert_int_equal(rc_qp_export(old, p->a.qpn, 1, &err), 0);
+	assert_int_equal(rc_owner(p->a.dev, p->a.qpn), 1);
+	make_wr(&p->a, &wr, &sge, WR_SEND, 1, 8);
+	assert_int_equal(rc_post_send(old, p->a.qpn, &wr, &err), -ENOENT);
+	assert_int_equal(rc_post_send(new, p->a.qpn, &wr, &err), -ENOENT);
+	assert_int_equal(rc_qp_query(old, p->a.qpn, &info), -ENOENT);
+	assert_int_equal(rc_qp_query(new, p->a.qpn, &info), -ENOENT);
+	assert_int_equal(rc_qp_destroy(new, p->a.qpn, &err), -ENOENT);
+	assert_int_equal(rc_qp_export(new, p->a.qpn, 0, &err), -ENOENT);
+	assert_false(rc_qp_next(old, &cursor, &qpn));
+	cursor = 0;
+	assert_false(rc_qp_next(new, &cursor, &qpn));
+	swap_workers(&p->a);
+	deliver(&p->b);
+	assert_int_equal(p->a.verdict, VERDICT_QPN_UNKNOWN);
+
+	/* only the one it is for, and only this life of the number */
+	assert_int_equal(rc_qp_import(old, p->a.qpn, 0), -ENOENT);
+	assert_int_equal(rc_qp_import(new, p->a.qpn ^ 1u << 20, 0), -ENOENT);
+	assert_int_equal(rc_qp_import(new, p->a.qpn, 0), 0);
+	assert_int_equal(rc_qp_import(new, p->a.qpn, 0), -ENOENT);
+	assert_int_equal(rc_qp_query(new, p->a.qpn, &info), 0);
+	pass(p, 1000000000);
+	exchange(p);
+	expect_wc(&p->b, 1, WC_SUCCESS);
+}
+
+/* an SRQ and its QPs live on one worker; who pinned a QP keeps it; there are two workers */
+static void
+test_refusals(void **state)
+{
+	struct pair *p = *state;
+	struct error err = { "" };
+	struct qp_init_attr init;
+	uint32_t srqn, qpn;
+
+	assert_int_equal(rc_qp_export(p->a.w, p->a.qpn, 2, &err), -EINVAL);
+	assert_string_equal(err.text, "worker: got 2, there are 0..1");
+	assert_int_equal(rc_qp_export(p->a.w, 99, 1, &err), -ENOENT);
+	assert_int_equal(rc_srq_create(p->a.w, p->a.pd, 8, 1, &srqn, &err), 0);
+	init_attr(&p->a, &init);
+	init.srq = srqn;
+	assert_int_equal(rc_qp_create(p->a.w, &init, &qpn, &err), 0);
+	assert_int_equal(rc_qp_export(p->a.w, qpn, 1, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "shared receive queue"));
+	init.srq = RC_NO_SRQ;
+	init.pinned = true;
+	assert_int_equal(rc_qp_create(p->a.w, &init, &qpn, &err), 0);
+	assert_int_equal(rc_qp_export(p->a.w, qpn, 1, &err), -EBUSY);
+	assert_int_equal(rc_qp_export(p->a.w, p->a.qpn, 0, &err), 0); /* it is there */
+	assert_int_equal(worker_of(&p->a), 0);
+	assert_int_equal(rc_qp_query(p->a.w, p->a.qpn, &(struct rc_qp_info){ 0 }), 0);
+}
+
+/* --- in the middle of something --- */
+
+/* work on the run queue goes with it: requests, and the ACK that is owed */
+static void
+test_run_queue(void **state)
+{
+	struct pair *p = *state;
+
+	post(&p->a, WR_RDMA_WRITE, 1, 600);
+	post(&p->b, WR_RDMA_WRITE, 2, 8);
+	transmit(&p->b);
+	deliver(&p->b);
+	move(&p->a);
+	expect_left_quiet(&p->a, p->now);
+	expect_silence(&p->a);
+	transmit(&p->a);
+	expect_tx(&p->a, "ACK 201", "WRITE First 201", "WRITE Middle 202", "WRITE Last 203");
+	exchange(p);
+	expect_wc(&p->a, 1, WC_SUCCESS);
+	expect_wc(&p->b, 2, WC_SUCCESS);
+}
+
+/* rc-transport 8: the transport timer fires when it would have, on the new worker */
+static void
+test_transport_timer(void **state)
+{
+	struct pair *p = *state;
+	const uint64_t timeout = UINT64_C(4096) << 14;
+
+	post(&p->a, WR_RDMA_WRITE, 1, 8);
+	transmit(&p->a);
+	expect_tx(&p->a, "WRITE Only 201");
+	pass(p, timeout / 2);
+	move(&p->a);
+	expect_left_quiet(&p->a, p->now);
+	pass_both(p, timeout / 2 - 1);
+	transmit(&p->a);
+	expect_silence(&p->a);
+	pass_both(p, 1);
+	transmit(&p->a);
+	expect_tx(&p->a, "WRITE Only 201");
+	assert_int_equal(counters_of(&p->a).local_ack_timeout_err, 1);
+	ack(p, 201);
+	expect_wc(&p->a, 1, WC_SUCCESS);
+	move(&p->a); /* the lazy timer is still on the wheel */
+	expect_left_quiet(&p->a, p->now);
+	pass_both(p, 10 * timeout);
+	transmit(&p->a);
+	expect_silence(&p->a);
+}
+
+/* an RNR wait goes on, and is not shorter */
+static void
+test_rnr_wait(void **state)
+{
+	struct pair *p = *state;
+
+	post(&p->a, WR_SEND, 1, 8);
+	transmit(&p->a);
+	expect_tx(&p->a, "SEND Only 201");
+	nak(p, RNR_12, 201);
+	pass(p, 320000);
+	move(&p->a);
+	expect_left_quiet(&p->a, p->now);
+	transmit(&p->a);
+	pass_both(p, 319999);
+	transmit(&p->a);
+	expect_silence(&p->a);
+	pass_both(p, 1);
+	transmit(&p->a);
+	expect_tx(&p->a, "SEND Only 201");
+	assert_int_equal(info_of(&p->a).rnr_left, 7);
+	ack(p, 201);
+	expect_wc(&p->a, 1, WC_SUCCESS);
+}
+
+/* as requester: half of a Read has come */
+static void
+test_read_half_received(void **state)
+{
+	struct pair *p = *state;
+
+	post(&p->a, WR_RDMA_READ, 1, 1024);
+	transmit(&p->a);
+	expect_tx(&p->a, "READ Request 201");
+	memset(p->a.bytes, 0, 1024);
+	read_response(p, RC_READ_RESP_FIRST, 201, 0, 256);
+	read_response(p, RC_READ_RESP_MIDDLE, 202, 256, 256);
+	move(&p->a);
+	read_response(p, RC_READ_RESP_MIDDLE, 203, 512, 256);
+	read_response(p, RC_READ_RESP_LAST, 204, 768, 256);
+	expect_wc(&p->a, 1, WC_SUCCESS);
+	assert_memory_equal(p->a.bytes, p->b.bytes, 1024);
+	transmit(&p->a);
+	expect_silence(&p->a);
+}
+
+/* as responder: half of a Read has been sent; as a message comes in: half of it has */
+static void
+test_read_half_answered(void **state)
+{
+	struct pair *p = *state;
+
+	post(&p->b, WR_RDMA_READ, 1, 1024);
+	transmit(&p->b);
+	deliver(&p->b);
+	p->a.room = 2;
+	transmit(&p->a);
+	expect_tx(&p->a, "READ Response First 201", "READ Response Middle 202");
+	move(&p->a);
+	p->a.room = UINT32_MAX;
+	expect_left_quiet(&p->a, p->now);
+	transmit(&p->a);
+	expect_tx(&p->a, "READ Response Middle 203", "READ Response Last 204");
+	exchange(p);
+	expect_wc(&p->b, 1, WC_SUCCESS);
+	assert_memory_equal(p->a.bytes, p->b.bytes, 1024);
+}
+
+static void
+test_send_half_received(void **state)
+{
+	struct pair *p = *state;
+
+	post_recv(&p->a, 5, 1024);
+	post(&p->b, WR_SEND, 1, 1024);
+	p->b.room = 2;
+	transmit(&p->b);
+	deliver(&p->b);
+	move(&p->a);
+	p->b.room = UINT32_MAX;
+	exchange(p);
+	expect_wc(&p->b, 1, WC_SUCCESS);
+	assert_int_equal(expect_recv(&p->a, 5, WC_SUCCESS).byte_len, 1024);
+	assert_memory_equal(p->a.bytes, p->b.bytes, 1024);
+	assert_int_equal(counters_of(&p->b).rcvd_seq_err, 0);
+}
+
+/* an Atomic answered on the old worker is answered again on the new one, and executed once */
+static void
+test_saved_atomic(void **state)
+{
+	struct pair *p = *state;
+	struct send_wr wr;
+	struct sge sge;
+
+	memset(p->a.bytes, 0, 8);
+	make_wr(&p->b, &wr, &sge, WR_ATOMIC_FETCH_AND_ADD, 1, 8);
+	wr.compare_add = 5;
+	assert_int_equal(rc_post_send(p->b.w, p->b.qpn, &wr, NULL), 0);
+	lose(&p->a, 201);
+	exchange(p);
+	move(&p->a);
+	pass(p, 1000000000);
+	exchange(p);
+	expect_wc(&p->b, 1, WC_SUCCESS);
+	assert_int_equal(*(uint64_t *)p->a.bytes, 5);
+	assert_int_equal(counters_of(&p->a).duplicate_request, 1);
+}
+
+/* --- what completes later --- */
+
+static uint64_t grace_over;
+
+static uint64_t
+grace_start(void *arg)
+{
+	(void)arg;
+	return 1;
+}
+
+static bool
+grace_done(void *arg, uint64_t token)
+{
+	(void)arg;
+	return token <= grace_over;
+}
+
+static void
+bind(struct node *n, uint64_t wr_id, uint32_t mw, uint32_t new_key)
+{
+	struct send_wr wr = { .wr_id = wr_id, .opcode = WR_BIND_MW, .send_flags = SEND_SIGNALED,
+		.bind_mw = { .mw_key = mw, .new_key = new_key, .mr_key = n->key,
+			.access = MEM_ACCESS_REMOTE_WRITE, .addr = n->va, .length = 4096 } };
+	struct error err = { "" };
+
+	if (rc_post_send(n->w, n->qpn, &wr, &err) != 0)
+		fail_msg("%s", err.text);
+}
+
+/* a completion held back by a grace period is held back, and given, by the new worker */
+static void
+test_grace_period(void **state)
+{
+	struct pair *p = pair_create(&(struct pair_config){ .scripted = true,
+		.grace = { grace_start, grace_done, NULL } });
+	struct error err = { "" };
+	uint32_t mw;
+
+	*state = p;
+	second_workers(p);
+	grace_over = 0;
+	assert_int_equal(mem_mw_alloc(p->a.mem, p->a.pd, MEM_MW_TYPE_1, &mw, &err), 0);
+	bind(&p->a, 1, mw, 0);
+	transmit(&p->a);
+	mw = expect_wc(&p->a, 1, WC_SUCCESS).mw_key;
+	bind(&p->a, 2, mw, 0); /* others may be at the old binding's bytes */
+	transmit(&p->a);
+	expect_no_wc(&p->a);
+	move(&p->a);
+	expect_left_quiet(&p->a, p->now);
+	assert_true(rc_pending(p->a.w));
+	transmit(&p->a);
+	expect_no_wc(&p->a);
+	grace_over = 1;
+	transmit(&p->a);
+	expect_wc(&p->a, 2, WC_SUCCESS);
+	assert_false(rc_pending(p->a.w));
+}
+
+/* design.md: a type 2 window belongs to its QP's worker, whichever that is */
+static void
+test_window_moves_along(void **state)
+{
+	struct pair *p = *state;
+	struct error err = { "" };
+	struct send_wr wr;
+	struct sge sge;
+	uint32_t mw, key;
+
+	assert_int_equal(mem_mw_alloc(p->a.mem, p->a.pd, MEM_MW_TYPE_2, &mw, &err), 0);
+	key = (mw & ~0xFFu) | 0x5A;
+	bind(&p->a, 1, mw, key);
+	exchange(p);
+	expect_wc(&p->a, 1, WC_SUCCESS);
+	move(&p->a);
+	make_wr(&p->b, &wr, &sge, WR_RDMA_WRITE, 2, 64);
+	wr.rkey = key;
+	assert_int_equal(rc_post_send(p->b.w, p->b.qpn, &wr, &err), 0);
+	exchange(p);
+	expect_wc(&p->b, 2, WC_SUCCESS);
+	wr = (struct send_wr){ .wr_id = 3, .opcode = WR_LOCAL_INV, .invalidate_rkey = key,
+		.send_flags = SEND_SIGNALED };
+	assert_int_equal(rc_post_send(p->a.w, p->a.qpn, &wr, &err), 0);
+	exchange(p);
+	expect_wc(&p->a, 3, WC_SUCCESS);
+	/* bound again, it goes with its QP */
+	bind(&p->a, 4, key, key);
+	exchange(p);
+	expect_wc(&p->a, 4, WC_SUCCESS);
+	move(&p->a);
+	assert_int_equal(rc_qp_destroy(p->a.w, p->a.qpn, &err), 0);
+	assert_int_equal(mem_mw_free(p->a.mem, key, &err), 0);
+	assert_int_equal(mem_mr_deregister(p->a.mem, p->a.key, &err), 0);
+}
+
+/* --- completions --- */
+
+static void
+complete(struct pair *p, uint64_t wr_id)
+{
+	post(&p->a, WR_RDMA_WRITE, wr_id, 1);
+	exchange(p);
+}
+
+/* verbs: completions of a work queue come in order, whatever rings they stand in */
+static void
+test_completions_in_order(void **state)
+{
+	unsigned int chunk, i, k, moves, next, posted;
+	struct pair *p;
+	struct wc wc[8];
+	int n;
+
+	for (chunk = 1; chunk <= 7; chunk++) {
+		for (moves = 1; moves <= 9; moves++) {
+			p = pair_create(&(struct pair_config){ .retry_cnt = 7, .rnr_retry = 7 });
+			second_workers(p);
+			posted = next = 0;
+			for (k = 0; k <= moves; k++) {
+				/* now and then none between two moves */
+				for (i = 0; i < (k * 3 + moves) % 5; i++)
+					complete(p, posted++);
+				if (k < moves)
+					move(&p->a);
+				if (k == 4)
+					next += (unsigned int)rc_cq_poll(p->a.dev, p->a.send_cq, wc, 1);
+			}
+			/* nothing is said to be there only when it is so */
+			while ((n = rc_cq_poll(p->a.dev, p->a.send_cq, wc, chunk)) != 0) {
+				for (i = 0; i < (unsigned int)n; i++)
+					assert_int_equal(wc[i].wr_id, next++);
+			}
+			assert_int_equal(next, posted);
+			/* and the fences are gone: moving goes on */
+			for (k = 0; k < 40; k++)
+				move(&p->a);
+			complete(p, 99);
+			expect_wc(&p->a, 99, WC_SUCCESS);
+			timer_wheel_destroy(other[0].wheel);
+			timer_wheel_destroy(other[1].wheel);
+			pair_destroy(p);
+		}
+	}
+	*state = NULL;
+	memset(other, 0, sizeof(other));
+}
+
+/* as many moves as can be told apart; the next one waits for the poller */
+static void
+test_moves_wait_for_the_poller(void **state)
+{
+	struct pair *p = *state;
+	struct error err = { "" };
+	unsigned int i;
+
+	for (i = 0; i < 32; i++) { /* 16 fences in each ring */
+		complete(p, i);
+		move(&p->a);
+	}
+	assert_int_equal(rc_qp_export(p->a.w, p->a.qpn, 1, &err), -EAGAIN);
+	assert_string_equal(err.text,
+		"completion queue 0 holds completions from before earlier moves: poll it");
+	/* it is where it was, and works */
+	complete(p, 32);
+	for (i = 0; i <= 32; i++)
+		expect_wc(&p->a, i, WC_SUCCESS);
+	expect_no_wc(&p->a);
+	move(&p->a);
+	complete(p, 33);
+	expect_wc(&p->a, 33, WC_SUCCESS);
+}
+
+/* one QP's fence holds back no more than that ring */
+static void
+test_other_rings_are_not_held_back(void **state)
+{
+	struct pair *p = *state;
+	struct error err = { "" };
+	struct qp_init_attr init;
+	struct qp_attr attr = qp_attr_of(&p->a);
+	struct send_wr wr;
+	struct sge sge;
+	struct wc wc[4];
+	uint32_t qpn;
+	int n;
+
+	init_attr(&p->a, &init);
+	assert_int_equal(rc_qp_create(other[0].w, &init, &qpn, &err), 0);
+	attr.qp_state = QPS_INIT;
+	assert_int_equal(rc_qp_modify(other[0].w, qpn, &attr, MASK_INIT, &err), 0);
+	attr.qp_state = QPS_ERR;
+	assert_int_equal(rc_qp_modify(other[0].w, qpn, &attr, QP_ATTR_STATE, &err), 0);
+	make_wr(&p->a, &wr, &sge, WR_SEND, 100, 1);
+	assert_int_equal(rc_post_send(other[0].w, qpn, &wr, &err), 0); /* before the fence */
+	complete(p, 1);
+	move(&p->a);
+	complete(p, 2);
+	/* whichever ring comes first: 100 is free, 2 is behind 1 */
+	n = rc_cq_poll(p->a.dev, p->a.send_cq, wc, 2);
+	assert_int_equal(n, 2);
+	assert_int_equal(wc[0].wr_id + wc[1].wr_id, 101);
+	assert_int_equal(rc_cq_poll(p->a.dev, p->a.send_cq, wc, 4), 1);
+	assert_int_equal(wc[0].wr_id, 2);
+}
+
+/* who armed a CQ is told of what completed before the move */
+static void
+test_armed(void **state)
+{
+	struct pair *p = *state;
+
+	rc_cq_arm(p->a.dev, p->a.send_cq, false);
+	post(&p->a, WR_RDMA_WRITE, 1, 1);
+	transmit(&p->a);
+	deliver(&p->a);
+	transmit(&p->b);
+	deliver(&p->b); /* completed, not yet told of */
+	p->a.event_count = 0;
+	move(&p->a);
+	assert_int_equal(p->a.event_count, 1);
+	assert_int_equal(p->a.events[0].type, EVENT_CQ_COMPLETION);
+	expect_left_quiet(&p->a, p->now);
+}
+
+/* rc-cases: a CQ that overran takes its QPs down, also one that has just come */
+static void
+test_overrun(void **state)
+{
+	struct pair *p = pair_create(&(struct pair_config){ .retry_cnt = 7, .rnr_retry = 7,
+		.cq_depth = 2 });
+	struct error err = { "" };
+	struct qp_init_attr init;
+	struct qp_attr attr = qp_attr_of(&p->a);
+	struct send_wr wr;
+	struct sge sge;
+	uint32_t qpn, i;
+
+	*state = p;
+	second_workers(p);
+	/* another QP on the other worker overruns the CQ while ours is on its way there */
+	init_attr(&p->a, &init);
+	assert_int_equal(rc_qp_create(other[0].w, &init, &qpn, &err), 0);
+	attr.qp_state = QPS_INIT;
+	assert_int_equal(rc_qp_modify(other[0].w, qpn, &attr, MASK_INIT, &err), 0);
+	attr.qp_state = QPS_ERR;
+	assert_int_equal(rc_qp_modify(other[0].w, qpn, &attr, QP_ATTR_STATE, &err), 0);
+	make_wr(&p->a, &wr, &sge, WR_SEND, 100, 1);
+	assert_int_equal(rc_qp_export(p->a.w, p->a.qpn, 1, &err), 0);
+	for (i = 0; i < 3; i++)
+		assert_int_equal(rc_post_send(other[0].w, qpn, &wr, &err), 0);
+	rc_run(other[0].w, p->now, 100);
+	swap_workers(&p->a);
+	assert_int_equal(rc_qp_import(p->a.w, p->a.qpn, 0), 0);
+	rc_run(p->a.w, p->now, 100);
+	assert_int_equal(state_of(&p->a), QPS_ERR);
+}
+
+/* --- slots, and the port --- */
+
+/* a slot goes back to the share it is from: no worker runs out, none gets more than its share */
+static void
+test_destroyed_elsewhere(void **state)
+{
+	struct pair *p = *state;
+	struct error err = { "" };
+	struct qp_init_attr init;
+	uint32_t qpn[32], round, i;
+
+	assert_int_equal(rc_qp_destroy(p->a.w, p->a.qpn, &err), 0);
+	init_attr(&p->a, &init);
+	for (round = 0; round < 3; round++) {
+		for (i = 0; i < 32; i++) { /* limits.max_qp 64, two workers */
+			assert_int_equal(rc_qp_create(p->a.w, &init, &qpn[i], &err), 0);
+			assert_int_equal(rc_qp_export(p->a.w, qpn[i], 1, &err), 0);
+			assert_int_equal(rc_qp_import(other[0].w, qpn[i], 0), 0);
+		}
+		assert_int_equal(rc_qp_create(p->a.w, &init, &p->a.qpn, &err), -ENOSPC);
+		assert_int_equal(rc_worker_qps(other[0].w), 32);
+		for (i = 0; i < 32; i++)
+			assert_int_equal(rc_qp_destroy(other[0].w, qpn[i], &err), 0);
+	}
+	for (i = 0; i < 32; i++)
+		assert_int_equal(rc_qp_create(other[0].w, &init, &qpn[i], &err), 0);
+	assert_int_equal(rc_qp_create(other[0].w, &init, &p->a.qpn, &err), -ENOSPC);
+	assert_int_equal(rc_qp_create(p->a.w, &init, &p->a.qpn, &err), 0);
+}
+
+/* a QP that has just come takes what its port has now, and others do not */
+static void
+test_port_of_one(void **state)
+{
+	struct pair *p = *state;
+	struct port_attr port = { .num_pkeys = 1, .pkey = { 0x8123 } };
+
+	move(&p->a);
+	rc_qp_path_changed(p->a.w, 99, 0, &port);
+	assert_int_equal(info_of(&p->a).attr.pkey, 0xFFFF);
+	rc_qp_path_changed(p->a.w, p->a.qpn, 1, &port);
+	assert_int_equal(info_of(&p->a).attr.pkey, 0xFFFF);
+	rc_qp_path_changed(p->a.w, p->a.qpn, 0, &port);
+	assert_int_equal(info_of(&p->a).attr.pkey, 0x8123);
+}
+
+#define PAIR(t)     cmocka_unit_test_setup_teardown(t, setup, teardown)
+#define SCRIPTED(t) cmocka_unit_test_setup_teardown(t, script_setup, teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(test_moves_in_every_state, teardown),
+		PAIR(test_found_nowhere_on_the_way),
+		PAIR(test_refusals),
+		PAIR(test_run_queue),
+		SCRIPTED(test_transport_timer),
+		SCRIPTED(test_rnr_wait),
+		SCRIPTED(test_read_half_received),
+		PAIR(test_read_half_answered),
+		PAIR(test_send_half_received),
+		PAIR(test_saved_atomic),
+		cmocka_unit_test_teardown(test_grace_period, teardown),
+		PAIR(test_window_moves_along),
+		cmocka_unit_test_teardown(test_completions_in_order, teardown),
+		PAIR(test_moves_wait_for_the_poller),
+		PAIR(test_other_rings_are_not_held_back),
+		PAIR(test_armed),
+		cmocka_unit_test_teardown(test_overrun, teardown),
+		PAIR(test_destroyed_elsewhere),
+		PAIR(test_port_of_one),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

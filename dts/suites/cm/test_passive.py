@@ -8,9 +8,11 @@ import pytest
 import cmwire
 from cmpeer import ACK_TIMEOUT, DREP, DREQ, REJ
 from cmwire import service_id
-from conn import wait_until
+from conn import PMTU, wait_until
+from roce import NAK_SEQUENCE, Op, RNR
+from services import services
 
-ECHO, SINK = 7, 9
+ECHO, SINK, PERFTEST = 7, 9, 18515
 CONFIG = dict(
     cm=dict(ack_delay=13, max_retries=3),
     services=[dict(kind='echo', port=ECHO, size=1024, max_connections=512),
@@ -45,6 +47,35 @@ def test_connect_transfer_disconnect(wire, peer, counted):
     grown = counted.grown()
     assert grown == dict(connections=1, disconnects=1, received_req=1, received_rtu=1,
                          received_dreq=1, sent_rep=1, sent_drep=1), grown
+
+
+def test_answer_nobody_waits_for(wire, peer):
+    """perftest answers a Send that stands alone for a while, though its client may be one that
+    measures bandwidth and was only slow: the answer finds no receive, for ever, and as rxe does it
+    a NAK 0x60 follows each RNR NAK, here always late. Nothing fails of it."""
+    name = wire.polca.rpc('cm_listen', kind='perftest', port=PERFTEST)['name']
+    c = peer.connect(PERFTEST, ack_timeout=18)
+    data = b'x' * 3000
+    for i, op in enumerate([Op.SEND_FIRST, Op.SEND_MIDDLE, Op.SEND_LAST]):
+        c.data.tx(op, c.remote_psn + i & 0xffffff, data[i * PMTU:(i + 1) * PMTU], ackreq=i == 2)
+    seen = []
+    while not seen or seen[-1].op != Op.SEND_LAST:  # the whole answer, behind the ACK
+        seen.append(c.data.rx())
+    for _ in range(20):
+        c.data.nak(RNR + 1, c.psn, 0)
+        c.data.expect(Op.SEND_FIRST, c.psn)
+        c.data.nak(NAK_SEQUENCE, c.psn, 0)
+    # the client goes on
+    last = c.remote_psn + 19 & 0xffffff
+    for i in range(3, 20):
+        c.data.send_only(c.remote_psn + i & 0xffffff, b'y')
+    while (seen[-1].op, seen[-1].psn) != (Op.ACK, last):
+        seen.append(c.data.rx())
+    assert wire.polca.rpc('qp_show', qp_num=c.remote_qpn)['qp_state'] == 'RTS'
+    row = next(r for r in services(wire.polca) if r['name'] == name)
+    assert (row['messages_in'], row['errors']) == (18, 0)
+    c.disconnect()
+    wire.polca.rpc('cm_unlisten', service=name, disconnect=True)
 
 
 @pytest.mark.parametrize('resources,depth', [(0, 0), (1, 1), (255, 255)])

@@ -15,13 +15,24 @@
 
 #include <rte_byteorder.h>
 
+/* To big endian and back, in a form that compilers see through; DPDK's is an asm to them. */
+#if RTE_BYTE_ORDER == RTE_LITTLE_ENDIAN
+#define be16(v) __builtin_bswap16(v)
+#define be32(v) __builtin_bswap32(v)
+#define be64(v) __builtin_bswap64(v)
+#else
+#define be16(v) (v)
+#define be32(v) (v)
+#define be64(v) (v)
+#endif
+
 static inline uint16_t
 get_be16(const uint8_t *p)
 {
 	uint16_t v;
 
 	memcpy(&v, p, sizeof(v));
-	return rte_be_to_cpu_16(v);
+	return be16(v);
 }
 
 static inline uint32_t
@@ -30,7 +41,7 @@ get_be32(const uint8_t *p)
 	uint32_t v;
 
 	memcpy(&v, p, sizeof(v));
-	return rte_be_to_cpu_32(v);
+	return be32(v);
 }
 
 /** Low 24 bits of the four bytes at @p p: QPN, PSN and MSN stand behind one other byte. */
@@ -46,27 +57,27 @@ get_be64(const uint8_t *p)
 	uint64_t v;
 
 	memcpy(&v, p, sizeof(v));
-	return rte_be_to_cpu_64(v);
+	return be64(v);
 }
 
 static inline void
 put_be16(uint8_t *p, uint16_t v)
 {
-	v = rte_cpu_to_be_16(v);
+	v = be16(v);
 	memcpy(p, &v, sizeof(v));
 }
 
 static inline void
 put_be32(uint8_t *p, uint32_t v)
 {
-	v = rte_cpu_to_be_32(v);
+	v = be32(v);
 	memcpy(p, &v, sizeof(v));
 }
 
 static inline void
 put_be64(uint8_t *p, uint64_t v)
 {
-	v = rte_cpu_to_be_64(v);
+	v = be64(v);
 	memcpy(p, &v, sizeof(v));
 }
 

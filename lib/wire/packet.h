@@ -37,60 +37,61 @@ gid_equal(const union gid *a, const union gid *b)
 	return a->word[0] == b->word[0] && a->word[1] == b->word[1];
 }
 
+/* What every packet of a connected service has is read from the first two cache lines. */
 struct packet {
 	const struct opcode_info *op; /**< row of the opcode table; never NULL after wire_parse() */
 	const uint8_t *payload; /**< first byte after the extension headers */
+	/* the bytes, for the owner's ICRC check and for UD's 40 bytes of GRH space */
+	const uint8_t *l3; /**< LRH, GRH or IP header */
 	uint32_t payload_len; /**< bytes, padding not counted */
-	uint8_t pad; /**< PadCnt */
+	uint32_t icrc_len; /**< bytes from l3 through the padding, the ICRC follows */
 	uint8_t opcode;
+	uint8_t pad; /**< PadCnt */
 	bool solicited; /**< BTH SE */
 	bool ackreq; /**< BTH AckReq */
 	bool migreq; /**< BTH M */
 	bool fecn;
 	bool becn;
 	bool ecn_ce; /**< IP ECN says congestion experienced */
-	uint16_t pkey;
 	uint32_t dest_qpn;
 	uint32_t psn;
+	uint16_t pkey;
+	uint16_t port; /**< local port index it came in on */
+	enum encap encap;
+
+	/* where it came from; more of it below */
+	union gid sgid; /**< source GID or IP address as a GID; zero on a local IB packet */
+	union gid dgid;
 
 	/* extension headers; which of them are set: op->headers */
 	uint64_t va; /**< RETH or AtomicETH */
 	uint32_t rkey; /**< RETH, AtomicETH, or IETH */
 	uint32_t dmalen; /**< RETH */
-	uint64_t swap_add; /**< AtomicETH */
-	uint64_t compare; /**< AtomicETH */
-	uint64_t atomic_orig; /**< AtomicAckETH */
 	uint32_t imm; /**< ImmDt, host order of the wire number */
 	uint32_t msn; /**< AETH */
 	uint8_t syndrome; /**< AETH */
-	uint32_t qkey; /**< DETH */
-	uint32_t src_qpn; /**< DETH */
 
-	/* where it came from */
-	enum encap encap;
-	union gid sgid; /**< source GID or IP address as a GID; zero on a local IB packet */
-	union gid dgid;
 	bool has_grh; /**< a GRH or IP header was there (always on RoCE) */
-	uint16_t slid; /**< native IB */
-	uint16_t dlid; /**< native IB */
 	uint8_t sl; /**< LRH SL, or the VLAN's PCP */
 	uint8_t vl; /**< native IB: LRH VL */
-	uint8_t tclass;
-	uint8_t hop_limit;
-	uint32_t flow_label;
-	uint16_t udp_sport;
-	uint16_t port; /**< local port index it came in on */
-
-	/** source MAC of the frame, NULL where there is none: where a datagram's answer goes */
-	const uint8_t *smac;
-
-	/* the bytes, for the owner's ICRC check and for UD's 40 bytes of GRH space */
-	const uint8_t *l3; /**< LRH, GRH or IP header */
-	const uint8_t *bth;
-	uint32_t icrc_len; /**< bytes from l3 through the padding, the ICRC follows */
+	uint16_t slid; /**< native IB */
+	uint16_t dlid; /**< native IB */
 
 	uint64_t rx_time; /**< when its burst was received, in the worker's time */
 	void *mbuf; /**< opaque handle of the buffer that holds the bytes */
+	const uint8_t *bth;
+	/** source MAC of the frame, NULL where there is none: where a datagram's answer goes */
+	const uint8_t *smac;
+	uint32_t flow_label;
+	uint16_t udp_sport;
+	uint8_t tclass;
+	uint8_t hop_limit;
+
+	uint64_t swap_add; /**< AtomicETH */
+	uint64_t compare; /**< AtomicETH */
+	uint64_t atomic_orig; /**< AtomicAckETH */
+	uint32_t qkey; /**< DETH */
+	uint32_t src_qpn; /**< DETH */
 };
 
 /* 24-bit sequence arithmetic (rc-transport 4) */

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include <rte_branch_prediction.h>
+#include <rte_common.h>
 
 #include "wire/bytes.h"
 #include "wire/layout.h"
@@ -22,18 +23,35 @@
 /* more fragments, or an offset: everything but DF and the reserved bit */
 #define IPV4_FRAGMENT_BITS 0x3FFF
 
+/* what is no option, no fragment and UDP says in an IPv4 header's first ten bytes (be64, byte 9) */
+#define PLAIN_MASK UINT64_C(0xFF00000000003FFF)
+#define PLAIN      UINT64_C(0x4500000000000000)
+#define PLAIN_LEN  (IPV4_LEN + UDP_LEN + BTH_LEN + ICRC_LEN)
+
 #define FAIL(verdict)                                                                              \
 	do {                                                                                       \
 		*why = VERDICT_##verdict;                                                          \
-		return NULL;                                                                       \
+		return 0;                                                                          \
 	} while (0)
 
 static inline void
-gid_from_ipv4(union gid *gid, const uint8_t *addr)
+gid_from_ipv4(union gid *gid, uint32_t addr)
 {
 	gid->word[0] = 0;
-	put_be32(gid->raw + 8, 0x0000FFFF);
-	memcpy(gid->raw + 12, addr, 4);
+	put_be64(gid->raw + 8, UINT64_C(0xFFFF00000000) | addr);
+}
+
+static inline void
+parse_ipv4_fields(const uint8_t *ip, struct packet *pkt)
+{
+	uint64_t addrs = get_be64(ip + IPV4_SRC);
+
+	pkt->encap = ENCAP_ROCEV2_IPV4;
+	pkt->tclass = ip[IPV4_TOS];
+	pkt->hop_limit = ip[IPV4_TTL];
+	pkt->flow_label = 0;
+	gid_from_ipv4(&pkt->sgid, addrs >> 32);
+	gid_from_ipv4(&pkt->dgid, (uint32_t)addrs);
 }
 
 /* traffic class, flow label, hop limit and addresses: the same in an IPv6 header and in a GRH */
@@ -49,22 +67,30 @@ parse_ipv6_fields(const uint8_t *h, struct packet *pkt)
 	memcpy(pkt->dgid.raw, h + IPV6_DST, 16);
 }
 
+/*
+ * One's complement: 2^16 leaves 1, so words of any size and byte order may be added up. The sum is
+ * not 0.
+ */
 static inline bool
 ipv4_checksum_ok(const uint8_t *h, uint32_t header_len)
 {
 	uint64_t sum = 0;
-	uint32_t i, v;
+	uint32_t i;
 
-	for (i = 0; i < header_len; i += 4) {
-		memcpy(&v, h + i, sizeof(v));
-		sum += v;
-	}
-	/* one's complement: any byte order, any order of folding */
-	sum = (sum & 0xFFFFFFFF) + (sum >> 32);
-	sum = (sum & 0xFFFF) + (sum >> 16);
-	sum = (sum & 0xFFFF) + (sum >> 16);
-	sum = (sum & 0xFFFF) + (sum >> 16);
-	return sum == 0xFFFF;
+	for (i = 0; i < header_len; i += 4)
+		sum += get_be32(h + i);
+	return sum % 0xFFFF == 0;
+}
+
+/* the same without options */
+static inline bool
+plain_checksum_ok(const uint8_t *h)
+{
+	uint64_t sum = get_be64(h), more = get_be64(h + 8);
+
+	sum += more;
+	sum = (sum >> 32) + (sum & UINT32_MAX) + (sum < more) + get_be32(h + 16);
+	return sum % 0xFFFF == 0;
 }
 
 /*
@@ -72,7 +98,7 @@ ipv4_checksum_ok(const uint8_t *h, uint32_t header_len)
  * layer's bytes end.
  */
 
-static inline const uint8_t *
+static const uint8_t *
 parse_udp(const uint8_t *udp, const uint8_t *end, struct packet *pkt, enum verdict *why)
 {
 	if (unlikely(end - udp < UDP_LEN))
@@ -86,7 +112,7 @@ parse_udp(const uint8_t *udp, const uint8_t *end, struct packet *pkt, enum verdi
 	return udp + UDP_LEN;
 }
 
-static inline const uint8_t *
+static const uint8_t *
 parse_ipv4(const uint8_t *ip, uint32_t len, struct packet *pkt, const uint8_t **end,
 	enum verdict *why)
 {
@@ -104,12 +130,7 @@ parse_ipv4(const uint8_t *ip, uint32_t len, struct packet *pkt, const uint8_t **
 		FAIL(IP_FRAGMENT);
 	if (unlikely(ip[IPV4_PROTO] != IPPROTO_UDP))
 		FAIL(IP_PROTOCOL);
-	pkt->encap = ENCAP_ROCEV2_IPV4;
-	pkt->tclass = ip[IPV4_TOS];
-	pkt->hop_limit = ip[IPV4_TTL];
-	pkt->flow_label = 0;
-	gid_from_ipv4(&pkt->sgid, ip + IPV4_SRC);
-	gid_from_ipv4(&pkt->dgid, ip + IPV4_DST);
+	parse_ipv4_fields(ip, pkt);
 	*end = ip + total;
 	return parse_udp(ip + header_len, *end, pkt, why);
 }
@@ -229,77 +250,124 @@ parse_extension_headers(const uint8_t *p, uint8_t headers, struct packet *pkt)
 }
 
 /* BTH through ICRC (rc-transport 5, checks 1 and 2) */
-static inline const uint8_t *
+static __rte_always_inline const uint8_t *
 parse_bth(const uint8_t *bth, const uint8_t *end, struct packet *pkt, enum verdict *why)
 {
 	uint32_t len = end - bth;
+	uint32_t flags, pad, around, word;
 	const struct opcode_info *op;
-	uint32_t word;
 
 	if (unlikely(len < BTH_LEN + ICRC_LEN))
 		FAIL(LENGTH);
 	op = &opcodes[bth[0]];
 	if (unlikely(op->name == NULL))
 		FAIL(OPCODE);
+	flags = bth[BTH_FLAGS];
+	pad = flags >> 4 & 3;
 	pkt->op = op;
 	pkt->opcode = bth[0];
-	pkt->solicited = bth[BTH_FLAGS] >> 7;
-	pkt->migreq = bth[BTH_FLAGS] >> 6 & 1;
-	pkt->pad = bth[BTH_FLAGS] >> 4 & 3;
-	if (unlikely(len < op->header_len + pkt->pad + (uint32_t)ICRC_LEN))
+	pkt->solicited = flags & BTH_SE;
+	pkt->migreq = flags & BTH_M;
+	pkt->pad = pad;
+	around = op->header_len + pad + (uint32_t)ICRC_LEN;
+	if (unlikely(len < around))
 		FAIL(LENGTH);
-	if (unlikely(bth[BTH_FLAGS] & TVER_MASK))
+	if (unlikely(flags & TVER_MASK))
 		FAIL(TVER);
 	pkt->pkey = get_be16(bth + BTH_PKEY);
 	word = get_be32(bth + BTH_DESTQP);
-	pkt->fecn = word >> 31;
-	pkt->becn = word >> 30 & 1;
+	pkt->fecn = bth[BTH_DESTQP] & BTH_FECN;
+	pkt->becn = bth[BTH_DESTQP] & BTH_BECN;
 	pkt->dest_qpn = word & 0xFFFFFF;
 	word = get_be32(bth + BTH_PSN);
-	pkt->ackreq = word >> 31;
+	pkt->ackreq = bth[BTH_PSN] & BTH_ACKREQ;
 	pkt->psn = word & PSN_MASK;
 	if (op->headers)
 		parse_extension_headers(bth + BTH_LEN, op->headers, pkt);
 	pkt->payload = bth + op->header_len;
-	pkt->payload_len = len - op->header_len - pkt->pad - ICRC_LEN;
+	pkt->payload_len = len - around;
 	pkt->bth = bth;
 	return bth;
 }
 
-bool
-wire_parse(enum encap encap, const uint8_t *l3, uint32_t len, struct packet *pkt,
-	enum verdict *why)
+static inline void
+parse_no_lrh(struct packet *pkt)
+{
+	pkt->has_grh = true;
+	pkt->sl = 0;
+	pkt->vl = 0;
+	pkt->slid = 0;
+	pkt->dlid = 0;
+}
+
+static inline bool
+plain(const uint8_t *ip, uint32_t len)
+{
+	return len >= PLAIN_LEN && (get_be64(ip) & PLAIN_MASK) == PLAIN &&
+		ip[IPV4_PROTO] == IPPROTO_UDP;
+}
+
+/*
+ * The straight line of nearly all packets. False: not this way; the long way says why it is
+ * refused.
+ */
+static inline bool
+parse_plain(const uint8_t *ip, uint32_t len, struct packet *pkt)
+{
+	const uint8_t *udp = ip + IPV4_LEN;
+	uint32_t total = get_be16(ip + IPV4_TOTAL);
+	enum verdict why;
+
+	if (unlikely(total > len || total < PLAIN_LEN || !plain_checksum_ok(ip)))
+		return false;
+	if (unlikely(get_be16(udp + UDP_DPORT) != ROCEV2_PORT ||
+		    get_be16(udp + UDP_LENGTH) != total - IPV4_LEN))
+		return false;
+	if (unlikely(parse_bth(udp + UDP_LEN, ip + total, pkt, &why) == NULL))
+		return false;
+	pkt->l3 = ip;
+	pkt->icrc_len = total - ICRC_LEN;
+	pkt->udp_sport = get_be16(udp + UDP_SPORT);
+	parse_no_lrh(pkt);
+	parse_ipv4_fields(ip, pkt);
+	pkt->ecn_ce = (pkt->tclass & ECN_MASK) == ECN_CE;
+	return true;
+}
+
+static bool __rte_noinline
+parse(enum encap encap, const uint8_t *l3, uint32_t len, struct packet *pkt, enum verdict *why)
 {
 	const uint8_t *bth, *end;
 
 	pkt->l3 = l3;
-	pkt->has_grh = true;
-	pkt->slid = 0;
-	pkt->dlid = 0;
-	pkt->sl = 0;
-	pkt->vl = 0;
-	if (likely(encap <= ENCAP_ROCEV2_IPV6)) {
-		if (unlikely(len == 0)) {
-			*why = VERDICT_RUNT;
-			return false;
-		}
-		if (likely(l3[0] >> 4 == 4)) {
+	parse_no_lrh(pkt);
+	if (encap <= ENCAP_ROCEV2_IPV6) {
+		if (len == 0)
+			FAIL(RUNT);
+		if (l3[0] >> 4 == 4)
 			bth = parse_ipv4(l3, len, pkt, &end, why);
-		} else if (l3[0] >> 4 == 6) {
+		else if (l3[0] >> 4 == 6)
 			bth = parse_ipv6(l3, len, pkt, &end, why);
-		} else {
-			*why = VERDICT_IP_HEADER;
-			return false;
-		}
+		else
+			FAIL(IP_HEADER);
 	} else {
 		pkt->udp_sport = 0;
 		pkt->encap = ENCAP_ROCEV1;
 		bth = encap == ENCAP_ROCEV1 ? parse_grh(l3, len, pkt, &end, why) :
 					      parse_lrh(l3, len, pkt, &end, why);
 	}
-	if (unlikely(bth == NULL || parse_bth(bth, end, pkt, why) == NULL))
+	if (bth == NULL || parse_bth(bth, end, pkt, why) == NULL)
 		return false;
 	pkt->ecn_ce = encap <= ENCAP_ROCEV2_IPV6 && (pkt->tclass & ECN_MASK) == ECN_CE;
 	pkt->icrc_len = end - l3 - ICRC_LEN;
 	return true;
+}
+
+bool
+wire_parse(enum encap encap, const uint8_t *l3, uint32_t len, struct packet *pkt,
+	enum verdict *why)
+{
+	if (likely(encap <= ENCAP_ROCEV2_IPV6 && plain(l3, len)) && likely(parse_plain(l3, len, pkt)))
+		return true;
+	return parse(encap, l3, len, pkt, why);
 }

@@ -71,7 +71,7 @@ static const struct param mr_register_params[] = {
 	P(struct mr_args, hugepages, PARAM_BOOL, .flags = PARAM_DEFAULT,
 		.help = "take hugepages where there are any; the reply says what was had"),
 	P(struct mr_args, numa_node, PARAM_UINT, .flags = PARAM_DEFAULT, .max = 1023,
-		.def = UINT64_MAX, .def_text = "any", .help = "NUMA node of fresh memory"),
+		.def = UINT64_MAX, .def_text = "the first worker's", .help = "NUMA node of fresh memory, if it has room; the reply says what was had"),
 	P_END,
 };
 
@@ -84,6 +84,7 @@ set_region(json_t *row, const struct mem_mr_info *info)
 	set_int(row, "length", info->length);
 	set(row, "access", json_flags(words_access, info->access));
 	set(row, "hugepages", json_boolean(info->hugepages));
+	set(row, "numa_node", json_integer(info->numa_node));
 }
 
 /* Length of a file from an offset on. */
@@ -273,13 +274,13 @@ const struct rpc_method methods_mem[] = {
 		"key, lkey, rkey: one number, which names the region in work requests here and at remote peers\n"
 		"pd, length, access: as registered\n"
 		"va: address of its first byte in work requests\n"
-		"hugepages: whether hugepages were had",
+		"hugepages: whether hugepages were had; numa_node: of its first byte",
 		"polca-ctl mr register --pd 1 --length 1048576 --access LOCAL_WRITE,REMOTE_WRITE,REMOTE_READ" },
 	{ "mr_deregister", mr_deregister, key_params, sizeof(struct number_args),
 		"Deregister a region and free its memory. EBUSY while windows are bound to it. When the reply comes no packet can reach it any more.",
 		"", "polca-ctl mr deregister 0x1a2b3c4d" },
 	{ "mr_list", mr_list, params_page, sizeof(struct page_args), "List memory regions.",
-		"regions: list of key, pd, va, length, access, hugepages, service (whose it is; null: a caller's own)" PAGE_RESULT,
+		"regions: list of key, pd, va, length, access, hugepages, numa_node (of its first byte), service (whose it is; null: a caller's own)" PAGE_RESULT,
 		"polca-ctl mr list" },
 	{ "mw_create", mw_create, mw_create_params, sizeof(struct mw_args),
 		"Make a memory window; a BIND_MW work request binds it to a part of a region.",

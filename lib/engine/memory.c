@@ -4,8 +4,9 @@
 
 /*
  * Memory for objects and rings. With hugepages: EAL's, on the caller's NUMA node (objects are made
- * on the worker that owns them). Without: the C library's, untouched pages cost nothing and the
- * EAL's small arena stays for mbufs.
+ * on the worker that owns them), or where a thread without one has its home; on another one, rather
+ * than not at all. Without: the C library's, untouched pages cost nothing and the EAL's small arena
+ * stays for mbufs.
  */
 
 #include <stdlib.h>
@@ -13,13 +14,40 @@
 #include <rte_eal.h>
 #include <rte_malloc.h>
 
+#include "engine/placement.h"
 #include "engine/worker.h"
+
+static int home = SOCKET_ID_ANY;
+
+void
+memory_home(int numa_node)
+{
+	home = numa_node;
+}
+
+int
+memory_home_node(void)
+{
+	return home;
+}
+
+static void *
+alloc_on(size_t size, size_t align, int numa_node)
+{
+	void *mem = rte_zmalloc_socket(NULL, size, align, numa_node);
+
+	if (mem == NULL && numa_node != SOCKET_ID_ANY)
+		mem = rte_zmalloc(NULL, size, align);
+	return mem;
+}
 
 static void *
 huge_alloc(void *arg, size_t size, size_t align)
 {
+	int here = (int)rte_socket_id();
+
 	RTE_SET_USED(arg);
-	return rte_zmalloc(NULL, size, align);
+	return alloc_on(size, align, here == SOCKET_ID_ANY ? home : here);
 }
 
 static void
@@ -76,7 +104,7 @@ engine_ring(const char *name, unsigned int esize, unsigned int count, int socket
 
 	if (size < 0)
 		return NULL;
-	r = rte_zmalloc_socket(NULL, (size_t)size, RTE_CACHE_LINE_SIZE, socket);
+	r = alloc_on((size_t)size, RTE_CACHE_LINE_SIZE, socket);
 	if (r != NULL && rte_ring_init(r, name, count, flags) != 0) {
 		rte_free(r);
 		return NULL;

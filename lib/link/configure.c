@@ -15,6 +15,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <rte_bus.h>
+#include <rte_dev.h>
 #include <rte_errno.h>
 
 #include "link/private.h"
@@ -202,6 +204,8 @@ port_configure(const struct link *l, struct link_port *p, struct error *err)
 	snprintf(p->driver, sizeof(p->driver), "%s", info.driver_name);
 	p->driver_rule = find_rule(p->driver);
 	p->numa_node = rte_eth_dev_socket_id(p->ethdev);
+	p->physical = info.device != NULL &&
+		strcmp(rte_bus_name(rte_dev_bus(info.device)), "pci") == 0;
 
 	/* devices hash nothing of a native InfiniBand frame: all would fall into one queue */
 	rss_hf = (RTE_ETH_RSS_IP | RTE_ETH_RSS_UDP) & info.flow_type_rss_offloads;

@@ -57,7 +57,7 @@ lids_create(struct link_port *p, struct error *err)
 	int rc;
 
 	p->lids = rte_zmalloc_socket("lid_table", sizeof(*p->lids), RTE_CACHE_LINE_SIZE,
-		p->numa_node);
+		p->memory_node);
 	if (p->lids == NULL)
 		return error_set(err, ENOMEM, "%s: no memory for its LID routes", p->cfg.name);
 	if (mac_word(p->cfg.peer_mac) != 0)

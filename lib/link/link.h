@@ -190,8 +190,13 @@ struct link_state {
 	uint16_t rx_queues;
 	uint16_t tx_queues;
 	char driver[32];
+	bool physical; /**< a PCI device, not one made of software */
 	int numa_node;
+	int memory_node; /**< of the packet buffers; -1: not known, without hugepages */
 };
 void link_state(const struct link *l, unsigned int port, struct link_state *state);
+
+/** The NUMA node that memory of the EAL's is on; -1: not known, or not from hugepages. */
+int link_memory_node(const void *mem);
 
 #endif

@@ -29,14 +29,14 @@ setup_queues(struct link_port *p, struct error *err)
 	int rc;
 
 	for (q = 0; q < p->nrx; q++) {
-		rc = rte_eth_rx_queue_setup(p->ethdev, q, p->rx_desc, p->numa_node, NULL,
+		rc = rte_eth_rx_queue_setup(p->ethdev, q, p->rx_desc, p->memory_node, NULL,
 			p->pool->mp);
 		if (rc != 0)
 			return error_set(err, -rc, "%s: receive queue %u of %u descriptors: %s",
 				p->cfg.name, q, p->rx_desc, rte_strerror(-rc));
 	}
 	for (q = 0; q < p->ntx; q++) {
-		rc = rte_eth_tx_queue_setup(p->ethdev, q, p->tx_desc, p->numa_node, NULL);
+		rc = rte_eth_tx_queue_setup(p->ethdev, q, p->tx_desc, p->memory_node, NULL);
 		if (rc != 0)
 			return error_set(err, -rc, "%s: transmit queue %u of %u descriptors: %s",
 				p->cfg.name, q, p->tx_desc, rte_strerror(-rc));
@@ -113,7 +113,7 @@ start(struct link *l, struct link_port *p, struct error *err)
 	 */
 	for (w = p->driver_rule->queues_may_sleep ? 1 : p->ntx; w < l->cfg.workers; w++) {
 		snprintf(name, sizeof(name), "tx.%u.%.12s", w, p->cfg.name);
-		p->tx_ring[w] = rte_ring_create(name, TX_HANDOFF_RING, p->numa_node,
+		p->tx_ring[w] = rte_ring_create(name, TX_HANDOFF_RING, p->memory_node,
 			RING_F_SP_ENQ | RING_F_SC_DEQ);
 		if (p->tx_ring[w] == NULL)
 			return error_set(err, rte_errno, "%s: no ring for worker %u: %s",
@@ -268,6 +268,7 @@ open_ports(struct link *l, struct error *err)
 	if (rc == 0)
 		rc = pool_create_all(l, err);
 	for (i = 0; rc == 0 && i < l->num_ports; i++) {
+		l->port[i].memory_node = l->port[i].pool->numa_node;
 		rc = start(l, &l->port[i], err);
 		if (rc == 0)
 			warn_of_kernel_addresses(&l->port[i]);

@@ -9,7 +9,9 @@
 
 #include <stdio.h>
 
+#include <rte_eal.h>
 #include <rte_errno.h>
+#include <rte_memory.h>
 
 #include "link/private.h"
 
@@ -76,8 +78,10 @@ pool_create_all(struct link *l, struct error *err)
 	for (i = 0; i < l->num_pools; i++) {
 		pool = &l->pool[i];
 		pool->mp = make_pool(l, pool, pool->numa_node);
-		if (pool->mp == NULL && pool->numa_node != SOCKET_ID_ANY)
+		if (pool->mp == NULL && pool->numa_node != SOCKET_ID_ANY) {
+			pool->numa_node = SOCKET_ID_ANY;
 			pool->mp = make_pool(l, pool, SOCKET_ID_ANY);
+		}
 		if (pool->mp == NULL)
 			return error_set(err, rte_errno,
 				"no memory for %u packet buffers of %u bytes (%s): more memory "
@@ -85,6 +89,25 @@ pool_create_all(struct link *l, struct error *err)
 				pool->mbufs, pool->data_room, rte_strerror(rte_errno));
 	}
 	return 0;
+}
+
+int
+link_memory_node(const void *mem)
+{
+	const struct rte_memseg *seg;
+
+	if (!rte_eal_has_hugepages())
+		return -1;
+	seg = rte_mem_virt2memseg(mem, NULL);
+	return seg != NULL ? seg->socket_id : -1;
+}
+
+int
+pool_memory_node(const struct link_pool *pool)
+{
+	const struct rte_mempool_memhdr *chunk = STAILQ_FIRST(&pool->mp->mem_list);
+
+	return chunk != NULL ? link_memory_node(chunk->addr) : -1;
 }
 
 /* After the ports: what is still out then has been lost somewhere. */

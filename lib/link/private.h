@@ -102,7 +102,9 @@ struct link_port {
 	char driver[32];
 	const struct driver_rule *driver_rule;
 	uint32_t frame_size; /* that the driver wants a buffer to hold; 0: just the MTU */
+	bool physical;
 	int numa_node;
+	int memory_node; /* .numa_node, or any where that has no room for the packet buffers */
 	uint16_t nrx;
 	uint16_t ntx;
 	uint16_t rx_desc;
@@ -322,6 +324,8 @@ int port_configure(const struct link *l, struct link_port *p, struct error *err)
 void pool_choose(struct link *l, struct link_port *p);
 int pool_create_all(struct link *l, struct error *err);
 void pool_free_all(struct link *l);
+/** Where its buffers have come to lie. */
+int pool_memory_node(const struct link_pool *pool);
 
 /* back_to_back.c */
 int back_to_back_open(struct link *l, struct error *err);

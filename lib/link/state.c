@@ -172,7 +172,7 @@ int
 state_init(struct link *l, struct link_port *p, struct error *err)
 {
 	p->attr_copies = rte_zmalloc_socket("port_attr", ATTR_COPIES * sizeof(*p->attr_copies), 0,
-		p->numa_node);
+		p->memory_node);
 	if (p->attr_copies == NULL)
 		return error_set(err, ENOMEM, "%s: no memory for its attributes", p->cfg.name);
 	rte_eth_link_get_nowait(p->ethdev, &p->link);
@@ -292,5 +292,7 @@ link_state(const struct link *l, unsigned int port, struct link_state *state)
 	state->rx_queues = p->nrx;
 	state->tx_queues = p->ntx;
 	memcpy(state->driver, p->driver, sizeof(state->driver));
+	state->physical = p->physical;
 	state->numa_node = p->numa_node;
+	state->memory_node = pool_memory_node(p->pool);
 }

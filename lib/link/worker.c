@@ -6,7 +6,6 @@
  * One worker's share of the ports: which queues are its own, its batches, counters and timed work.
  */
 
-#include <rte_lcore.h>
 #include <rte_malloc.h>
 
 #include "link/lids.h"
@@ -82,21 +81,20 @@ link_worker_create(struct link *l, unsigned int worker, struct error *err)
 {
 	unsigned int n = l->num_ports;
 	struct link_worker *w;
-	int socket = rte_socket_id();
 
-	w = rte_zmalloc_socket("link_worker", sizeof(*w) + n * sizeof(w->tx[0]),
-		RTE_CACHE_LINE_SIZE, socket);
+	w = rte_zmalloc("link_worker", sizeof(*w) + n * sizeof(w->tx[0]),
+		RTE_CACHE_LINE_SIZE);
 	if (w == NULL)
 		goto no_memory;
 	w->link = l;
 	w->id = worker;
-	w->rx = rte_zmalloc_socket("link_rx", num_queues(l) * sizeof(w->rx[0]), 0, socket);
-	w->handoff = rte_zmalloc_socket("link_handoff",
-		n * l->cfg.workers * sizeof(w->handoff[0]), 0, socket);
-	w->limits = rte_zmalloc_socket("link_limits", n * sizeof(w->limits[0]), 0, socket);
-	w->counters = rte_zmalloc_socket("link_counters", n * sizeof(w->counters[0]),
-		RTE_CACHE_LINE_SIZE, socket);
-	w->self = rte_zmalloc_socket("link_self", SELF_QUEUE * sizeof(w->self[0]), 0, socket);
+	w->rx = rte_zmalloc("link_rx", num_queues(l) * sizeof(w->rx[0]), 0);
+	w->handoff = rte_zmalloc("link_handoff",
+		n * l->cfg.workers * sizeof(w->handoff[0]), 0);
+	w->limits = rte_zmalloc("link_limits", n * sizeof(w->limits[0]), 0);
+	w->counters = rte_zmalloc("link_counters", n * sizeof(w->counters[0]),
+		RTE_CACHE_LINE_SIZE);
+	w->self = rte_zmalloc("link_self", SELF_QUEUE * sizeof(w->self[0]), 0);
 	if (w->self == NULL || w->rx == NULL || w->handoff == NULL || w->limits == NULL ||
 		w->counters == NULL)
 		goto no_memory;

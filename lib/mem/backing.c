@@ -198,10 +198,9 @@ open_external(struct backing *b, const struct mem_mr_attr *attr, struct error *e
 	return 0;
 }
 
-int
-backing_open(struct backing *b, const struct mem_mr_attr *attr, struct error *err)
+static int
+open_any(struct backing *b, const struct mem_mr_attr *attr, struct error *err)
 {
-	memset(b, 0, sizeof(*b));
 	switch (attr->backing) {
 	case MEM_ANONYMOUS:
 		return open_anonymous(b, attr, err);
@@ -211,6 +210,30 @@ backing_open(struct backing *b, const struct mem_mr_attr *attr, struct error *er
 		return open_external(b, attr, err);
 	}
 	return error_set(err, EINVAL, "backing: got %d", (int)attr->backing);
+}
+
+/* The kernel's word: what was preferred may have had no room. */
+static int
+node_of(void *addr)
+{
+	int node = -1;
+
+	return get_mempolicy(&node, NULL, 0, addr, MPOL_F_NODE | MPOL_F_ADDR) == 0 ? node : -1;
+}
+
+int
+backing_open(struct backing *b, const struct mem_mr_attr *attr, int any, struct error *err)
+{
+	struct mem_mr_attr a = *attr;
+	int rc;
+
+	if (a.numa_node == -1)
+		a.numa_node = any;
+	memset(b, 0, sizeof(*b));
+	rc = open_any(b, &a, err);
+	if (rc == 0)
+		b->numa_node = node_of(b->base);
+	return rc;
 }
 
 void

@@ -14,9 +14,11 @@ struct backing {
 	void *map; /* NULL: not ours to unmap */
 	size_t map_len;
 	bool hugepages;
+	int numa_node; /* of byte 0; -1: the kernel does not say */
 };
 
-int backing_open(struct backing *b, const struct mem_mr_attr *attr, struct error *err);
+/* @param any  the node when .numa_node is -1; -1: whichever */
+int backing_open(struct backing *b, const struct mem_mr_attr *attr, int any, struct error *err);
 void backing_close(struct backing *b);
 
 #endif

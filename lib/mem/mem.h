@@ -50,6 +50,7 @@ struct mem_config {
 	const struct allocator *alloc;
 	const struct rng *rng;
 	struct mem_grace grace;
+	int numa_node; /**< of regions that ask for none; -1: anywhere */
 };
 
 struct mem *mem_create(const struct mem_config *config);
@@ -84,7 +85,7 @@ struct mem_mr_attr {
 	uint64_t offset; /**< MEM_FILE: page aligned */
 	void *base; /**< MEM_EXTERNAL */
 	bool hugepages; /**< MEM_ANONYMOUS */
-	int numa_node; /**< -1: anywhere */
+	int numa_node; /**< -1: that of struct mem_config */
 };
 
 struct mem_mr_info {
@@ -95,6 +96,7 @@ struct mem_mr_info {
 	uint64_t length;
 	uint8_t *base; /**< host address of byte 0 */
 	bool hugepages; /**< what was had, not what was asked */
+	int numa_node; /**< the same, of byte 0; -1: the kernel does not say */
 };
 
 int mem_mr_register(struct mem *mem, const struct mem_mr_attr *attr, struct mem_mr_info *info,

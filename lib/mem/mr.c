@@ -82,6 +82,7 @@ fill_info(const struct mem_mr *mr, struct mem_mr_info *info)
 		.length = mr->length,
 		.base = mr->backing.base,
 		.hugepages = mr->backing.hugepages,
+		.numa_node = mr->backing.numa_node,
 	};
 }
 
@@ -102,7 +103,7 @@ mem_mr_register(struct mem *mem, const struct mem_mr_attr *attr, struct mem_mr_i
 		return rc;
 	if (mem_pd_hold(mem, attr->pd) != 0)
 		return error_set(err, ENOENT, "pd: no protection domain %u", attr->pd);
-	rc = backing_open(&backing, attr, err);
+	rc = backing_open(&backing, attr, mem->numa_node, err);
 	if (rc != 0)
 		goto release_pd;
 	rc = choose_va(attr, backing.base, &va, err);

@@ -194,6 +194,7 @@ struct mem {
 	uint32_t max_mr;
 	uint32_t max_mw;
 	struct mem_grace grace;
+	int numa_node; /* of regions that ask for none */
 	const struct allocator *alloc;
 
 	uint32_t *pd_refs;

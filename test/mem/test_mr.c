@@ -5,6 +5,7 @@
 /* Domains and regions: registration rules, backings, deregistration and its grace period. */
 
 #include <fcntl.h>
+#include <numa.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -245,6 +246,21 @@ test_anonymous_memory_is_zeroed_whole_and_given_back(void **state)
 	assert_false(is_mapped(info.base + 3 * 4096));
 }
 
+/* A host of one node has it on 0; the suite bare-metal sees others. */
+static void
+test_region_says_on_which_node_it_is(void **state)
+{
+	struct fixture *f = *state;
+	struct mem_mr_attr a = anonymous(f, 4096);
+	struct mem_mr_info info;
+
+	assert_int_equal(mem_mr_register(f->mem, &a, &info, &f->err), 0);
+	assert_in_range(info.numa_node, 0, numa_max_node());
+	a.numa_node = numa_max_node();
+	assert_int_equal(mem_mr_register(f->mem, &a, &info, &f->err), 0);
+	assert_int_equal(info.numa_node, numa_max_node());
+}
+
 /* Asked for or not, had or not: the region works, and says what it got. */
 static void
 test_hugepages_or_ordinary_pages(void **state)
@@ -475,6 +491,7 @@ main(void)
 		T(test_regions_run_out_and_come_back),
 		T(test_no_key_repeats_in_ten_thousand_registrations),
 		T(test_anonymous_memory_is_zeroed_whole_and_given_back),
+		T(test_region_says_on_which_node_it_is),
 		T(test_hugepages_or_ordinary_pages),
 		T(test_bytes_stay_until_the_grace_period_is_over),
 		cmocka_unit_test(test_no_grace_hooks_means_at_once),

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * NUMA. Workers' own memory is on the node of their CPU, what they share is on the first worker's,
+ * a port's queues and packet buffers are on the card's. Where that could not be had, or the CPUs
+ * are on another node than the card, a warning says so at start: nothing fails, all is slower.
+ */
+
+#include <stdio.h>
+#include <string.h>
+
+#include <rte_eal.h>
+
+#include "engine/placement.h"
+#include "engine/worker.h"
+
+#define SETUP "config/setup-host.sh"
+
+struct report {
+	placement_warn_fn warn;
+	void *arg;
+	unsigned int warnings;
+	char text[512];
+};
+
+static void __attribute__((format(printf, 2, 3))) say(struct report *r, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(r->text, sizeof(r->text), fmt, ap);
+	va_end(ap);
+	r->warn(r->arg, r->text);
+	r->warnings++;
+}
+
+static bool
+apart(int a, int b)
+{
+	return a >= 0 && b >= 0 && a != b;
+}
+
+/* "workers 0, 2": those that poll the port from another node */
+static unsigned int
+strangers(const struct placement *p, const struct placement_port *port, char *text, size_t size)
+{
+	unsigned int i, n = 0;
+	size_t len = 0;
+
+	for (i = 0; i < p->num_workers && i < port->pollers; i++) {
+		if (!apart(port->node, p->worker[i].node))
+			continue;
+		if (len < size)
+			len += (size_t)snprintf(text + len, size - len, "%s%u", n > 0 ? ", " : "", i);
+		n++;
+	}
+	return n;
+}
+
+static void
+check_port(const struct placement *p, const struct placement_port *port, struct report *r)
+{
+	char workers[128] = "";
+	unsigned int n;
+
+	if (!port->physical)
+		return;
+	if (!p->hugepages)
+		say(r, "%s is a network card, and eal.hugepages is false: every packet pays for it, "
+			"and under uio_pci_generic nothing arrives. Reserve some with " SETUP
+			" and set eal.hugepages", port->name);
+	if (apart(port->node, port->memory_node))
+		say(r, "%s is on NUMA node %d, its packet buffers are on node %d: node %d has too few "
+			"free hugepages. Reserve more with " SETUP " --node %d --hugepages MIB, or set "
+			"ports[].mbufs lower", port->name, port->node, port->memory_node, port->node,
+			port->node);
+	n = strangers(p, port, workers, sizeof(workers));
+	if (n > 0)
+		say(r, "%s is on NUMA node %d, but is polled from another node, by worker%s %s. Give "
+			"workers CPUs of node %d%s%s%s (eal.lcores), or put the card into a slot of "
+			"theirs", port->name, port->node, n > 1 ? "s" : "", workers, port->node,
+			port->cpus[0] != '\0' ? " (" : "", port->cpus, port->cpus[0] != '\0' ? ")" : "");
+}
+
+unsigned int
+placement_check(const struct placement *p, placement_warn_fn warn, void *arg)
+{
+	struct report r = { .warn = warn, .arg = arg };
+	const struct placement_worker *w;
+	unsigned int i;
+
+	for (i = 0; i < p->num_ports; i++)
+		check_port(p, &p->port[i], &r);
+	for (i = 0; i < p->num_workers; i++) {
+		w = &p->worker[i];
+		if (apart(w->node, w->memory_node))
+			say(&r, "worker %u runs on NUMA node %d (CPU %d), its memory is on node %d: node "
+				"%d has too few free hugepages. Reserve more with " SETUP " --node %d "
+				"--hugepages MIB", i, w->node, w->cpu, w->memory_node, w->node, w->node);
+	}
+	return r.warnings;
+}
+
+/* --- what there is --- */
+
+int
+placement_node(unsigned int lcore)
+{
+	unsigned int node = rte_lcore_to_socket_id(lcore);
+
+	return rte_socket_count() < 2 || node == (unsigned int)SOCKET_ID_ANY ? -1 : (int)node;
+}
+
+static void
+read_cpus(int node, char cpus[PLACEMENT_CPUS_LEN])
+{
+	char path[64];
+	FILE *f;
+
+	cpus[0] = '\0';
+	snprintf(path, sizeof(path), "/sys/devices/system/node/node%d/cpulist", node);
+	f = fopen(path, "r");
+	if (f == NULL)
+		return;
+	if (fgets(cpus, PLACEMENT_CPUS_LEN, f) == NULL)
+		cpus[0] = '\0';
+	cpus[strcspn(cpus, "\n")] = '\0';
+	fclose(f);
+}
+
+static void
+look_at_port(const struct engine *e, unsigned int i, struct placement_port *port)
+{
+	struct link_state state;
+
+	link_state(e->link, i, &state);
+	port->name = link_port_attr(e->link, i)->name;
+	port->physical = state.physical;
+	port->pollers = state.rx_queues;
+	port->node = rte_socket_count() < 2 ? -1 : state.numa_node;
+	port->memory_node = state.memory_node;
+	read_cpus(state.numa_node, port->cpus);
+}
+
+static void
+log_warning(void *arg, const char *text)
+{
+	RTE_SET_USED(arg);
+	ENGINE_LOG(WARNING, "%s", text);
+}
+
+void
+placement_look(const struct engine *e)
+{
+	struct placement p = { .hugepages = rte_eal_has_hugepages() };
+	struct worker_info info;
+	unsigned int i;
+
+	p.num_ports = link_num_ports(e->link);
+	p.num_workers = e->num_workers;
+	for (i = 0; i < p.num_ports; i++)
+		look_at_port(e, i, &p.port[i]);
+	for (i = 0; i < p.num_workers; i++) {
+		engine_worker_info(e, i, &info);
+		p.worker[i] = (struct placement_worker){ .cpu = info.cpu,
+			.node = placement_node(info.lcore), .memory_node = info.memory_node };
+	}
+	placement_check(&p, log_warning, NULL);
+}
+
+/* --- where the main thread allocates --- */
+
+/*
+ * The EAL takes memory from the node that the calling thread is bound to, and so does the kernel
+ * when pages are touched first.
+ */
+static void
+move_to(const rte_cpuset_t *cpus)
+{
+	rte_cpuset_t copy = *cpus;
+
+	if (rte_socket_count() > 1 && rte_thread_set_affinity(&copy) != 0)
+		ENGINE_LOG(WARNING, "the main thread stays where it is: memory may end up on another "
+			"NUMA node than its worker");
+}
+
+rte_cpuset_t
+placement_enter(unsigned int lcore)
+{
+	rte_cpuset_t before, there = rte_lcore_cpuset(lcore);
+
+	rte_thread_get_affinity(&before);
+	move_to(&there);
+	return before;
+}
+
+void
+placement_leave(const rte_cpuset_t *before)
+{
+	move_to(before);
+}

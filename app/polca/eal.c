@@ -21,6 +21,7 @@
 #include <rte_errno.h>
 #include <rte_log.h>
 
+#include "cpus.h"
 #include "eal.h"
 
 #define PLAIN_MB_BASE   192 /* without hugepages */
@@ -51,7 +52,7 @@ worker_count(const struct config *c, unsigned int cpus)
 	return RTE_MAX(1u, RTE_MIN(c->num_ports, cpus));
 }
 
-/* "0@(0,1),1@0,2@1": for two workers on CPUs 0 and 1 */
+/* "0@(0,1),1@0,2@1": for two workers on CPUs 0 and 1; first those beside the network cards */
 static int
 add_lcores(struct eal_args *a, const struct config *c)
 {
@@ -77,6 +78,7 @@ add_lcores(struct eal_args *a, const struct config *c)
 		len += (size_t)snprintf(
 				text + len, size - len, "%s%u", i == 0 ? "0@(" : ",", cpu[i]);
 	len += (size_t)snprintf(text + len, size - len, ")");
+	cpus_order(c, "/sys", cpu, n);
 	for (i = 0; i < workers; i++)
 		len += (size_t)snprintf(text + len, size - len, ",%u@%u", i + 1, cpu[i % n]);
 	ret = add(a, "--lcores=%s", text);
@@ -211,8 +213,7 @@ explain(const struct config *c, struct error *err)
 	if (c->hugepages && free_hugepages() <= 0)
 		return error_set(err, ENOMEM,
 				"the EAL did not start (%s): there are no free hugepages. Reserve "
-				"some with "
-				"config/setup-hugepages.sh, or set eal.hugepages to false",
+				"some with config/setup-host.sh, or set eal.hugepages to false",
 				why);
 	if (geteuid() != 0 && (c->hugepages || wants_pci(c)))
 		return error_set(err, EPERM,
@@ -223,10 +224,8 @@ explain(const struct config *c, struct error *err)
 				why);
 	if (wants_pci(c) && access("/dev/vfio/vfio", F_OK) != 0)
 		return error_set(err, ENODEV,
-				"the EAL did not start (%s): there is no /dev/vfio/vfio. Load "
-				"vfio-pci (modprobe "
-				"vfio-pci) and bind the device (dpdk-devbind.py -b vfio-pci "
-				"ADDRESS)",
+				"the EAL did not start (%s): there is no /dev/vfio/vfio. Give the "
+				"device to vfio-pci: config/setup-host.sh ADDRESS",
 				why);
 	return error_set(err, EIO,
 			"the EAL did not start (%s): its own words stand above. Check eal.*, each "

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/* The EAL does not run yet: nodes of cards and CPUs are read where it reads them too. */
+
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cpus.h"
+
+/* @return NUMA node of a PCI address, -1: not known */
+static int
+node_of_card(const char *sys, const char *address)
+{
+	char path[512];
+	int node = -1;
+	FILE *f;
+
+	/* 3b:00.0 is short for 0000:3b:00.0 */
+	snprintf(path, sizeof(path), "%s/bus/pci/devices/%s%s/numa_node", sys,
+		strchr(address, ':') == strrchr(address, ':') ? "0000:" : "", address);
+	f = fopen(path, "r");
+	if (f == NULL)
+		return -1;
+	if (fscanf(f, "%d", &node) != 1)
+		node = -1;
+	fclose(f);
+	return node;
+}
+
+/* "0-3,8-11" */
+static void
+cpus_of_node(const char *sys, int node, cpu_set_t *set)
+{
+	unsigned int from, to;
+	char path[512], sep;
+	FILE *f;
+
+	CPU_ZERO(set);
+	snprintf(path, sizeof(path), "%s/devices/system/node/node%d/cpulist", sys, node);
+	f = fopen(path, "r");
+	if (f == NULL)
+		return;
+	while (fscanf(f, "%u", &from) == 1) {
+		to = from;
+		if (fscanf(f, "-%u", &to) != 1)
+			to = from;
+		for (; from <= to && from < CPU_SETSIZE; from++)
+			CPU_SET(from, set);
+		if (fscanf(f, "%c", &sep) != 1 || sep != ',')
+			break;
+	}
+	fclose(f);
+}
+
+/* @return nodes of the cards, each once, in the order of the ports */
+static unsigned int
+wanted_nodes(const struct config *c, const char *sys, cpu_set_t set[LINK_PORTS_MAX])
+{
+	int node, seen[LINK_PORTS_MAX];
+	unsigned int i, k, n = 0;
+	const char *device;
+
+	for (i = 0; i < c->num_ports; i++) {
+		device = c->engine.link.port[i].device;
+		node = config_is_pci(device) ? node_of_card(sys, device) : -1;
+		for (k = 0; k < n && seen[k] != node; k++)
+			;
+		if (node < 0 || k < n)
+			continue;
+		seen[n] = node;
+		cpus_of_node(sys, node, &set[n++]);
+	}
+	return n;
+}
+
+/* Take the next one of a set, or of all, that nobody has yet. */
+static bool
+take(const unsigned int *cpu, unsigned int n, const cpu_set_t *set, cpu_set_t *taken,
+	unsigned int *out)
+{
+	unsigned int i;
+
+	for (i = 0; i < n; i++) {
+		if (CPU_ISSET(cpu[i], taken) || (set != NULL && !CPU_ISSET(cpu[i], set)))
+			continue;
+		CPU_SET(cpu[i], taken);
+		*out = cpu[i];
+		return true;
+	}
+	return false;
+}
+
+void
+cpus_order(const struct config *c, const char *sys, unsigned int *cpu, unsigned int n)
+{
+	cpu_set_t set[LINK_PORTS_MAX], taken;
+	unsigned int order[CPU_SETSIZE];
+	unsigned int nodes = wanted_nodes(c, sys, set), done = 0, before, i;
+
+	CPU_ZERO(&taken);
+	do {
+		before = done;
+		for (i = 0; i < nodes && done < n; i++)
+			done += take(cpu, n, &set[i], &taken, &order[done]);
+	} while (done > before);
+	while (done < n && take(cpu, n, NULL, &taken, &order[done]))
+		done++;
+	memcpy(cpu, order, done * sizeof(*cpu));
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/* CPUs of a host with NUMA, in the order in which workers take them. Its sysfs is a tree of ours. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "cpus.h"
+
+static char sys[64];
+
+static void
+file(const char *name, const char *text)
+{
+	char path[256], *slash;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/%s", sys, name);
+	for (slash = strchr(path + strlen(sys) + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		mkdir(path, 0755);
+		*slash = '/';
+	}
+	f = fopen(path, "w");
+	assert_non_null(f);
+	fputs(text, f);
+	assert_int_equal(fclose(f), 0);
+}
+
+/* Two nodes with CPUs as hyperthreads have them, a card on each, and one that nobody knows of. */
+static int
+make_sys(void **state)
+{
+	(void)state;
+	strcpy(sys, "/tmp/polca-test-cpus-XXXXXX");
+	assert_non_null(mkdtemp(sys));
+	file("devices/system/node/node0/cpulist", "0-1,4-5\n");
+	file("devices/system/node/node1/cpulist", "2-3,6-7\n");
+	file("bus/pci/devices/0000:18:00.0/numa_node", "0\n");
+	file("bus/pci/devices/0000:3b:00.0/numa_node", "1\n");
+	file("bus/pci/devices/0000:3b:00.1/numa_node", "1\n");
+	file("bus/pci/devices/0000:00:1f.6/numa_node", "-1\n");
+	return 0;
+}
+
+static int
+remove_sys(void **state)
+{
+	char command[128];
+
+	(void)state;
+	snprintf(command, sizeof(command), "rm -r %s", sys);
+	return system(command);
+}
+
+static void
+expect(const char *devices, const char *usable, const char *want)
+{
+	static struct config c;
+	char list[256], got[64] = "", *word, *place = NULL;
+	unsigned int cpu[16], n = 0, i;
+
+	memset(&c, 0, sizeof(c));
+	snprintf(list, sizeof(list), "%s", devices);
+	for (word = strtok_r(list, " ", &place); word != NULL; word = strtok_r(NULL, " ", &place))
+		strcpy(c.engine.link.port[c.num_ports++].device, word);
+	for (; *usable != '\0'; usable++)
+		cpu[n++] = (unsigned int)(*usable - '0');
+	cpus_order(&c, sys, cpu, n);
+	for (i = 0; i < n; i++)
+		got[i] = (char)('0' + cpu[i]);
+	assert_string_equal(got, want);
+}
+
+static void
+test_cpus_of_the_cards_node_come_first(void **state)
+{
+	(void)state;
+	expect("0000:3b:00.0", "01234567", "23670145");
+	expect("0000:18:00.0", "01234567", "01452367");
+	expect("3b:00.0", "01234567", "23670145");
+}
+
+static void
+test_only_cpus_that_may_be_used(void **state)
+{
+	(void)state;
+	expect("0000:3b:00.0", "0126", "2601");
+	expect("0000:3b:00.0", "01", "01");
+}
+
+static void
+test_nodes_of_several_cards_take_turns(void **state)
+{
+	(void)state;
+	expect("0000:3b:00.0 0000:18:00.0", "01234567", "20316475");
+	expect("0000:3b:00.0 0000:3b:00.1", "01234567", "23670145");
+	expect("0000:3b:00.0 0000:18:00.0", "0123467", "2031647");
+}
+
+static void
+test_order_stays_where_no_node_is_known(void **state)
+{
+	(void)state;
+	expect("0000:00:1f.6", "0123", "0123");
+	expect("0000:99:00.0", "0123", "0123");
+	expect("net_af_packet0", "3210", "3210");
+	expect("", "0123", "0123");
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_cpus_of_the_cards_node_come_first),
+		cmocka_unit_test(test_only_cpus_that_may_be_used),
+		cmocka_unit_test(test_nodes_of_several_cards_take_turns),
+		cmocka_unit_test(test_order_stays_where_no_node_is_known),
+	};
+
+	return cmocka_run_group_tests(tests, make_sys, remove_sys);
+}

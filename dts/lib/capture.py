@@ -18,6 +18,11 @@ from conn import wait_until
 LUA = os.path.join(os.path.dirname(os.path.realpath(__file__)), '..', '..', 'config',
                    'infiniband-ethertype.lua')
 
+# Each frame takes a place of this size in tcpdump's buffer, whatever its length: with its own 256
+# KiB there are 256 places, and a busy machine loses frames. An MTU is 1500 where we capture.
+SNAPLEN = 1800
+
+
 class Capture:
     """tcpdump on an interface of a namespace, from start to stop; of all frames, or of what a filter
     takes."""
@@ -25,9 +30,9 @@ class Capture:
     def __init__(self, ns, ifname, path, expression=''):
         self.path, self.text = path, ''
         log = open(path + '.log', 'w')
-        self.proc = ns.popen(['tcpdump', '-i', ifname, '-w', path, '-U', '-s', '0', '-B', '65536',
-                              '-Z', 'root', '--immediate-mode'] + expression.split(),
-                             stdout=log, stderr=log)
+        self.proc = ns.popen(['tcpdump', '-i', ifname, '-w', path, '-U', '-s', str(SNAPLEN),
+                              '-B', '65536', '-Z', 'root', '--immediate-mode'] +
+                             expression.split(), stdout=log, stderr=log)
         log.close()
         end = time.monotonic() + 10
         while 'listening on' not in self._log():
@@ -133,7 +138,8 @@ def audit(polca, wire, mac, also=''):
     try:  # now and then Polca says where its addresses are: the two are read apart
         wait_until(agree, timeout=10, step=0.3)
     except AssertionError:
-        raise AssertionError('received, given a verdict, sent: %r' % seen) from None
+        raise AssertionError('received, given a verdict, sent: %r; the capture lost %d' % (
+            seen, wire.stop().lost())) from None
     polca.stop()
     wire.stop()
     assert wire.lost() == 0

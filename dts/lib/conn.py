@@ -125,7 +125,7 @@ class Conn:
         self.peer.close()
 
 
-def wait_until(condition, timeout=10, step=0.01):
+def wait_until(condition, timeout=30, step=0.01):
     """Poll until condition() is true; its value. An AssertionError when it never is."""
     end = time.monotonic() + timeout
     while True:

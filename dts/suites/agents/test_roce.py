@@ -2,10 +2,10 @@
 # Copyright(c) 2026 Polca contributors
 """A RoCE port: fabric tools reach its QP1 over RoCEv2; it has no QP0 (smp-sma 1)."""
 
+import itertools
 import os
 import re
 import socket
-import time
 
 import pytest
 
@@ -20,6 +20,7 @@ from umad import dumps, ended, fields
 
 PORT_IP, TOOLS_IP = '192.0.2.2', '192.0.2.1'
 HERE = os.path.dirname(os.path.realpath(__file__))
+_tids = itertools.count(0xD750000000000001)
 FABRIC = os.path.join(HERE, '..', '..', '..', 'config', 'fabric-example.ibnetdiscover')
 
 
@@ -102,20 +103,23 @@ def sender(wire):
 @pytest.mark.parametrize('qkey', [0, 0x80010000])
 @pytest.mark.parametrize('cls', [1, 0x81])
 def test_qp0_over_roce(wire, sender, verdict, qkey, cls):
-    """Dropped and counted as no SMP; nothing is answered."""
-    def sent():
-        """RoCE packets of the appliance on the wire so far (it says ARP when it likes)."""
-        return sum(f[6:14] == mac_bytes(ibports.MAC) + b'\x08\x00'
-                   for f in wire.capture.frames())
-    sender(lid_routed(GET, NODE_DESC), 1)  # something that is answered, to order the capture
-    wait_until(lambda: sum(verdict.grown().values()) >= 1)
-    time.sleep(0.2)
-    before, verdict = sent(), wire.verdicts()
+    """Dropped and counted as no SMP; nothing is answered: between two pings' answers nothing is on
+    the wire."""
+    tids = [next(_tids) for _ in range(2)]
+
+    def answers():
+        """TIDs of what the appliance sent over RoCE (it says ARP when it likes)."""
+        return [int.from_bytes(f[70:78], 'big') for f in wire.capture.frames()
+                if f[6:14] == mac_bytes(ibports.MAC) + b'\x08\x00']
+    sender(live(1, tid=tids[0]), 1)
+    wait_until(lambda: verdict['datagram'] == 1)
     sender(lid_routed(GET, NODE_DESC, cls=cls), 0, qkey=qkey)
     wait_until(lambda: verdict['smp_invalid'] == 1)
-    time.sleep(0.2)
-    assert {k: v for k, v in verdict.grown().items() if k != 'arp'} == {'smp_invalid': 1}
-    assert sent() == before
+    sender(live(1, tid=tids[1]), 1)
+    wait_until(lambda: tids[1] in answers(), step=0.1)
+    assert answers()[answers().index(tids[0]):] == tids
+    assert {k: v for k, v in verdict.grown().items() if k != 'arp'} == {
+        'datagram': 2, 'smp_invalid': 1}
 
 
 def test_native_frames_on_a_roce_port(wire, verdict):

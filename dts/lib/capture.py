@@ -27,10 +27,10 @@ class Capture:
     """tcpdump on an interface of a namespace, from start to stop; of all frames, or of what a filter
     takes."""
 
-    def __init__(self, ns, ifname, path, expression=''):
+    def __init__(self, ns, ifname, path, expression='', snaplen=SNAPLEN):
         self.path, self.text = path, ''
         log = open(path + '.log', 'w')
-        self.proc = ns.popen(['tcpdump', '-i', ifname, '-w', path, '-U', '-s', str(SNAPLEN),
+        self.proc = ns.popen(['tcpdump', '-i', ifname, '-w', path, '-U', '-s', str(snaplen),
                               '-B', '65536', '-Z', 'root', '--immediate-mode'] +
                              expression.split(), stdout=log, stderr=log)
         log.close()

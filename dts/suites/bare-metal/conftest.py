@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright(c) 2026 Polca contributors
+"""A machine with two cards and a soft-RoCE host on one segment, and the operator guide's section
+"On bare metal", whose commands the tests run. Both are booted once; tests go on where the ones
+before them ended, as an operator does."""
+
+import contextlib
+import json
+import os
+import shutil
+import tempfile
+
+import pytest
+
+import capture
+from conn import wait_until
+from guest import Guest, Nic
+from guide import Section
+from metal import Metal
+from net import Namespace
+from polca import BUILD
+
+MTU = 4200
+PEER_IP, PEER_IP1, PEER_IP6 = '10.0.0.2', '10.0.1.2', '2001:db8:1::2'
+
+
+class Bench:
+    def __init__(self, sockets):
+        self.kept = os.path.join(BUILD, 'dts', 'bare-metal', 'machines')
+        shutil.rmtree(self.kept, ignore_errors=True)
+        os.makedirs(self.kept)
+        self.ns = Namespace()
+        taps = [self.ns.tap(name, MTU) for name in ('card0', 'card1', 'peer')]
+        self.ns.bridge('segment', 'card0', 'card1', 'peer')
+        self.ns.ip('link', 'set', 'segment', 'mtu', MTU)
+        self.metal = Metal(self.kept, taps[0], taps[1])
+        self.peer = Guest(self.kept, Nic.tap(taps[2]), name='peer', ip=PEER_IP + '/24',
+                          ip6=PEER_IP6 + '/64', mtu=str(MTU), tcp=False)
+        for g in (self.metal, self.peer):
+            g.agent_path = os.path.join(sockets, g.name + '.agent')
+            g.rdma_path = os.path.join(sockets, g.name + '.rdma')
+        self.job = None
+
+    def start(self):
+        self.metal.start()
+        self.peer.start()
+        self.metal.wait_ready(240)
+        self.peer.wait_ready(240)
+        self.peer.check('/usr/bin/ip addr add %s/24 dev eth0' % PEER_IP1)
+        return self
+
+    def close(self):
+        self.metal.stop()
+        self.peer.stop()
+        self.ns.close()
+
+    # ---- the machine's shell
+
+    def run(self, command, timeout=60):
+        return self.metal.run('cd /opt/polca && ' + command, timeout)
+
+    def check(self, command, timeout=60):
+        return self.metal.check('cd /opt/polca && ' + command, timeout)
+
+    # ---- its Polca
+
+    def launch(self, command):
+        """Start it, and wait for what it says: that it is ready, or why not."""
+        assert self.job is None
+        self.job = self.metal.spawn('cd /opt/polca && exec ' + command, timeout=600)
+
+        def said():
+            return 'polca: ready' in self.job.output() or self.job.poll() is not None
+        wait_until(said, timeout=60, step=0.3)
+        return self.job.output()
+
+    def start_polca(self, command):
+        said = self.launch(command)
+        assert 'polca: ready' in said, said
+        return said
+
+    def stop_polca(self):
+        """As Ctrl-C or systemd does."""
+        if self.job is None:
+            return
+        job, self.job = self.job, None
+        self.check('killall -TERM polca; true')
+        r = job.wait(60)
+        with open(os.path.join(self.kept, 'polca.log'), 'a') as f:
+            f.write(r.output + '\n')
+        assert r.status == 0, r
+
+    def ask(self, command):
+        """What polca-ctl answers, as a dict."""
+        return json.loads(self.check(command + ' --json'))
+
+    def stop_services(self):
+        for s in self.ask('polca-ctl cm services')['services']:
+            self.check('polca-ctl cm unlisten %s' % s['service'])
+
+    @contextlib.contextmanager
+    def captured(self, port, mac):
+        """What is put on a card's wire meanwhile. Every frame Polca sent is checked."""
+        path = os.path.join(self.kept, port + '.pcap')
+        c = capture.Capture(self.ns, port, path, snaplen=MTU + 100)
+        try:
+            yield c
+        finally:
+            c.stop()
+        assert c.lost() == 0
+        assert capture.check(path, mac)['infiniband'] > 0
+
+
+@pytest.fixture(scope='session')
+def bench():
+    with tempfile.TemporaryDirectory(prefix='polca-dts-') as d:
+        made = Bench(d)
+        try:
+            yield made.start()
+        finally:
+            made.close()
+
+
+@pytest.fixture(scope='session')
+def guide():
+    return Section('On bare metal')

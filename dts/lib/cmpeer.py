@@ -34,7 +34,7 @@ POLCA_IP, POLCA_IP6, STATION_IP, STATION_IP6 = '10.78.0.1', 'fd78::1', '10.78.0.
 POLCA_IP_SECOND, STATION_IP_SECOND = '10.78.0.11', '10.78.0.12'
 PEER_GUID = 0x0200deadbeef0001
 LOCAL_TIMEOUT = 18  # of our REQs, a second: REP and DREQ of Polca come again so often
-ACK_TIMEOUT = 14  # of our REQs: TIMEWAIT lasts 64 ms
+ACK_TIMEOUT = 16  # of our REQs: TIMEWAIT lasts 256 ms
 
 _numbers = itertools.count(1)
 

@@ -12,8 +12,9 @@ from rpc import RpcError
 from services import driver
 
 PORT = 4711
-# a REQ comes again after twice the path's 64 ms and the peer's 128 ms: 256 ms
-RESPONSE_TIMEOUT, PACKET_LIFE, ACK_DELAY, RETRIES = 15, 14, 14, 3
+# a REQ comes again after twice the path's 64 ms and the peer's 512 ms: 640 ms, which a peer that is
+# slow with its answer keeps
+RESPONSE_TIMEOUT, PACKET_LIFE, ACK_DELAY, RETRIES = 17, 14, 14, 3
 CONFIG = dict(cm=dict(response_timeout=RESPONSE_TIMEOUT, packet_life=PACKET_LIFE,
                       ack_delay=ACK_DELAY, max_retries=RETRIES))
 
@@ -147,10 +148,10 @@ def test_mra_of_the_request_is_waited_for(wire, peer, ask, counted):
     """cm 5: longer than all its retries would have lasted."""
     asking = ask(timeout_ms=60000)
     c, _ = peer.expect_req()
-    c.mra(cmwire.OF_REQ, 19)  # two seconds
+    c.mra(cmwire.OF_REQ, 21)  # eight seconds
     wait_until(lambda: wire.connections()[c.remote_id]['state'] == 'MRA_REQ_RCVD')
     peer.drain()
-    assert peer.maybe(1.2) is None
+    assert peer.maybe(3.0) is None
     c.rep()
     c.expect(RTU)
     asking.result()

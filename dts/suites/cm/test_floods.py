@@ -88,8 +88,8 @@ def test_flood_of_one_peer(wire, steady, peer, counted):
         def work():
             steady.move(100)
             for _ in range(5):
-                c = other.connect(ECHO)
-                c.echo(b'newcomer', 0)
+                c = other.connect(ECHO, ack_timeout=18)
+                c.echo(b'newcomer', 0, tries=20)
                 c.disconnect()
             wait_until(lambda: counted['half_open_limit'] > 500, timeout=60)
         flood(wire.station, requests(peer.way, 1000), work)

@@ -36,7 +36,7 @@ def test_link_down_and_up(bench):
     with bench('net_tap0,iface=pt0', ('pt0', 'pt0')) as w:
         w.start()
         h = w.hca()
-        c = Conn(h, w, timeout=16)
+        c = Conn(h, w, timeout=18)
         works(c)
         h.events()
         w.ns.ip('link', 'set', 'pt0', 'down')
@@ -56,7 +56,7 @@ def test_link_down_and_up(bench):
 def test_carrier_lost_and_found_on_af_packet(bench):
     with bench() as w:
         w.start()
-        c = Conn(w.hca(), w, timeout=16)
+        c = Conn(w.hca(), w, timeout=18)
         works(c)
         w.ns.ip('link', 'set', 'st0', 'down')
         c.qp.post_send('write', wr_id=1, sg=[(c.mr, 0, 8)], remote_addr=0, rkey=1)

@@ -7,71 +7,202 @@
 
 /**
  * @file
- * polca-bench: what its parts share. A benchmark has two ends, each an engine of its own with one
- * port; what joins the ports is the link's business (link_memory.c, ...).
+ * polca-bench: what the traffic commands share. A benchmark has two ends, each a port of an engine
+ * with queue pairs; what joins the ports is the link's business. An end has a load on each worker,
+ * that posts and polls there. A runner is a thread that turns workers and their loads.
  */
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "engine/verbs.h"
+#include "histogram.h"
 #include "link.h"
 #include "options.h"
 
+#define BENCH_WORKERS_MAX 16
+
 /* --- end.c: one end --- */
+
+/** What an end has to know of the other one. */
+struct peer {
+	union gid gid;
+	uint32_t psn; /**< its queue pairs begin with it */
+	uint64_t va; /**< of its region */
+	uint32_t key;
+	uint32_t *qpn; /**< as many as here */
+};
 
 struct end {
 	struct engine *engine;
+	bool shared; /**< another end's engine */
 	enum bench_role role;
-	uint32_t pd, cq;
+	uint16_t port;
+	unsigned int workers;
+	uint32_t pd;
+	uint32_t cq[BENCH_WORKERS_MAX]; /**< by worker, polled there */
+	struct rc_worker *rc[BENCH_WORKERS_MAX];
 	struct mem_mr_info mr;
+	uint32_t psn;
 	uint32_t qps;
 	uint32_t *qpn;
-	struct rc_worker *rc;
-	uint64_t busy; /**< TSC cycles of turns that found work */
 };
 
-/** An engine with one port on @p device, one worker, the given one of the EAL's worker lcores. */
+/** Does it post Sends, Writes, Reads or Atomics? Receives? */
+bool end_sends(const struct bench_options *o, enum bench_role role);
+bool end_receives(const struct bench_options *o, enum bench_role role);
+
+/**
+ * An engine with one port on @p device and one worker, on the first of the EAL's worker lcores from
+ * @p lcore on.
+ */
 int end_create(struct end *end, const struct bench_options *o, const char *device,
 	enum bench_role role, unsigned int lcore, struct error *err);
+/** Both ends in one engine with o->workers workers, their ports back to back. */
+int ends_create(struct end end[ROLES], const struct bench_options *o, struct error *err);
 void end_destroy(struct end *end);
-/** QPs of both ends in RTS, each with its peer; both ends are turned meanwhile. */
-int end_connect(struct end *a, struct end *b, const struct bench_options *o, struct error *err);
 
-/* --- load.c: what the ends post and poll --- */
+/* --- end_connect.c --- */
+
+/** What @p end is for its peer; .qpn stays the end's. */
+void end_describe(struct end *end, struct peer *p);
+/** QPs in RTS, each with its peer. */
+int end_connect(struct end *end, const struct peer *p, const struct bench_options *o,
+	struct error *err);
+/** Turn all of them until each knows the way to its peer. */
+int ends_resolve(struct end *end, unsigned int n, struct error *err);
+
+/* --- load.c: what an end posts and polls on a worker --- */
 
 struct load {
 	const struct bench_options *o;
 	struct end *end;
-	const struct end *peer;
-	uint32_t offset; /**< where the next message is */
-	uint32_t *since_signal; /**< by QP */
+	const struct peer *peer;
+	unsigned int worker;
+	struct rc_worker *rc;
+	unsigned int (*turn)(struct load *l); /**< poll and post. @return completions */
+	bool sends, receives;
+	bool stopping; /**< nothing new */
+	bool ready; /**< receives are posted */
+	uint32_t size; /**< of the messages now */
+	/* memory.c: where messages are */
+	uint32_t stride;
+	uint64_t begin, room; /**< this worker's part of the region */
+	uint64_t next;
+	uint32_t *slot; /**< with --check: the next one of a queue pair */
+	/* these queue pairs: indices into end->qpn */
+	uint32_t qps;
+	uint32_t *qp;
+	uint32_t *since_signal;
+	/* single writer, relaxed readers */
+	uint64_t posted;
 	uint64_t done; /**< messages completed */
+	uint64_t received;
 	uint64_t failed;
+	uint64_t wrong; /**< messages with other bytes than were sent */
+	struct wc first_failure;
+	/* lat.c */
+	uint64_t start;
+	uint64_t turns; /**< answers got, or given */
+	bool waiting; /**< for an answer */
+	struct histogram *histogram;
 };
 
 int load_create(struct load *l, const struct bench_options *o, struct end *end,
-	const struct end *peer, struct error *err);
+	const struct peer *peer, unsigned int worker, struct error *err);
 void load_destroy(struct load *l);
-/** Fill the queues. */
-int load_start(struct load *l, struct error *err);
+/** Messages of @p size from now on; counts are 0. Receives are posted, once. */
+int load_receive(struct load *l, uint32_t size, struct error *err);
+/** Fill the send queues. */
+int load_send(struct load *l, struct error *err);
+/** Is all that was posted done? */
+bool load_idle(const struct load *l);
+int load_post_send(struct load *l, uint32_t qp, struct error *err);
+int load_post_recv(struct load *l, uint32_t qp, struct error *err);
+/** Why it failed, if it did. */
+int load_failure(const struct load *l, struct error *err);
+
 /** Take completions and post anew. @return completions */
 unsigned int load_turn(struct load *l);
 
-/* --- roles.c: both roles by turns on this thread --- */
+/* --- lat.c: ping-pong instead --- */
+int lat_create(struct load *l, struct error *err);
+void lat_begin(struct load *l);
+int lat_send(struct load *l, struct error *err);
+
+/* --- memory.c: where messages are, and what they say --- */
+
+/** Bytes that an end's region needs. */
+uint64_t memory_bytes(const struct bench_options *o);
+void memory_fill(struct end *end, const struct bench_options *o);
+/** A worker's part of it. */
+void memory_share(struct load *l);
+/** Offset of the queue pair's next message, where it is sent from or to. */
+uint64_t memory_next(struct load *l, uint32_t qp);
+/** --check: the message at @p at is what was sent; it is wiped. */
+void memory_check(struct load *l, uint64_t at);
+/** --check, when all is done: what Writes and Atomics have left at the responder. @return wrong */
+uint64_t memory_check_left(const struct end *end, const struct bench_options *o, uint32_t size,
+	uint64_t messages);
+
+/* --- runner.c: who turns what --- */
+
+/** A worker and the loads on it. */
+struct place {
+	struct engine *engine;
+	unsigned int worker;
+	enum bench_role role; /**< whom the time is booked to */
+	struct load *load[ROLES];
+	unsigned int loads;
+	uint64_t busy; /**< TSC cycles of turns that found work */
+};
 
 #define BENCH_SLICES 400
 
-/** Medians over slices of a few milliseconds that nothing interrupted. */
-struct roles_result {
-	unsigned int slices, clean;
+/** A few milliseconds. */
+struct slice {
 	double rate; /**< messages/s */
-	double ns[ROLES]; /**< per message and role */
-	double goodput; /**< bit/s of payload */
+	double ns[ROLES]; /**< busy time per message, by place */
 };
 
-int roles_run(struct load load[ROLES], struct roles_result *r, struct error *err);
-/** Just so many messages, untimed: to count instructions. */
-void roles_count(struct load load[ROLES], uint64_t messages);
+struct run;
+
+struct runner {
+	struct run *run;
+	struct place place[ROLES];
+	unsigned int places;
+	struct slice slice[2][BENCH_SLICES]; /**< [1]: nothing interrupted them */
+	unsigned int slices, clean, unclean;
+	double best; /**< messages/s of a slice */
+};
+
+struct run_mark {
+	uint64_t time; /**< TSC */
+	uint64_t done;
+	uint64_t busy[ROLES];
+};
+
+struct run {
+	const struct bench_options *o;
+	struct runner *runner;
+	unsigned int runners;
+	bool launched; /**< each on a worker lcore; else the one runs here */
+	bool count; /**< with o->iterations: through roles_count(), without slices */
+	bool stop; /**< drain */
+	unsigned int draining; /**< runners that still have something under way */
+	struct run_mark from, to; /**< what is measured, without the warm-up */
+	/** Every few milliseconds, on the main thread. @return nonzero: end it now */
+	int (*look)(struct run *r, uint64_t now);
+	void *arg;
+};
+
+/** Turn until time or messages are over, the user or look() says so, or one fails; then drain. */
+void run_for(struct run *r);
+uint64_t run_done(const struct run *r);
+uint64_t run_received(const struct run *r);
+/** Just so many messages on this thread: to count instructions. */
+void roles_count(struct runner *r, uint64_t messages);
+/** Medians over the slices. @retval false  none was undisturbed: all of them count */
+bool runner_median(const struct runner *r, struct slice *median);
 
 #endif

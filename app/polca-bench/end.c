@@ -2,19 +2,36 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* One end of a benchmark: an engine with a port, a region, a completion queue and queue pairs. */
+/* One end of a benchmark: a port, a region, completion queues and queue pairs of an engine. */
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <rte_cycles.h>
+#include <rte_common.h>
 
 #include "bench.h"
 
 #define BUFFER_VA UINT64_C(0x100000)
-#define CONNECT_MS 2000
+#define FRAME_MTU 4200 /* a path MTU of 4096 and its headers */
+#define CQE_MAX   (UINT32_C(1) << 23)
+
+bool
+end_sends(const struct bench_options *o, enum bench_role role)
+{
+	if (role == REQUESTER || o->bidirectional)
+		return true;
+	/* a ping-pong's answer */
+	return o->mode == BENCH_LAT && (o->verb == BENCH_SEND || o->verb == BENCH_WRITE);
+}
+
+bool
+end_receives(const struct bench_options *o, enum bench_role role)
+{
+	return o->verb == BENCH_SEND &&
+			(role == RESPONDER || o->bidirectional || o->mode == BENCH_LAT);
+}
 
 static int
 take_worker(struct worker *w, void *arg)
@@ -28,10 +45,10 @@ fill_port(struct link_port_config *p, const char *device, enum bench_role role)
 {
 	const uint8_t ip[4] = { 192, 0, 2, (uint8_t)(role + 1) };
 
-	snprintf(p->name, sizeof(p->name), "port0");
+	snprintf(p->name, sizeof(p->name), "port%u", role);
 	snprintf(p->device, sizeof(p->device), "%s", device);
 	p->vlan = PATH_NO_VLAN;
-	p->mtu = 4200;
+	p->mtu = FRAME_MTU;
 	p->mac[0] = 2;
 	p->mac[5] = (uint8_t)(role + 1);
 	p->num_addr = 1;
@@ -39,157 +56,147 @@ fill_port(struct link_port_config *p, const char *device, enum bench_role role)
 	p->addr[0].prefix_len = 24;
 }
 
+static void
+fill_config(struct engine_config *c, const struct bench_options *o, uint32_t qps)
+{
+	*c = engine_config_default;
+	c->limits = rc_limits_default;
+	while (c->limits.max_qp < 2 * qps)
+		c->limits.max_qp *= 2;
+	c->limits.max_qp_wr = RTE_MAX(c->limits.max_qp_wr, RTE_MAX(o->depth, o->rx_depth));
+	c->limits.max_inline = RC_INLINE_MAX;
+	c->limits.max_cqe = CQE_MAX;
+	c->sa.enabled = false;
+	c->icrc_unchecked = !o->icrc;
+	c->max_pd = 8;
+	c->max_mr = 64;
+	c->max_mw = 64;
+}
+
+/*
+ * A queue pair that we post to stays where it is posted. One that is the target only may follow
+ * its packets.
+ */
+static bool
+pinned(const struct bench_options *o, enum bench_role role)
+{
+	return !o->rehome || end_sends(o, role) || end_receives(o, role);
+}
+
+/* Of the queue pairs of a worker, as many as asked have their peer on the next worker. */
+static unsigned int
+worker_of(const struct end *end, const struct bench_options *o, uint32_t i)
+{
+	uint32_t nth = i / end->workers;
+	bool away = (nth + 1) * o->handoff / 100 != nth * o->handoff / 100;
+
+	return (i + (end->role == RESPONDER && away)) % end->workers;
+}
+
+static int
+make_qps(struct end *end, const struct bench_options *o, struct error *err)
+{
+	struct qp_init_attr init = {
+		.qp_type = QPT_RC,
+		.pd = end->pd,
+		.srq = RC_NO_SRQ,
+		.ack_per_packet = o->ack_per_packet,
+		.pinned = pinned(o, end->role),
+		.cap = { .max_send_wr = end_sends(o, end->role) ? o->depth : 1,
+			.max_recv_wr = end_receives(o, end->role) ? o->rx_depth : 1,
+			.max_send_sge = 1, .max_recv_sge = 1, .max_inline_data = o->inline_size },
+	};
+	unsigned int worker;
+	uint32_t i;
+	int ret = 0;
+
+	end->qpn = calloc(o->qps, sizeof(*end->qpn));
+	if (end->qpn == NULL)
+		return error_set(err, ENOMEM, "no memory for %u queue pairs", o->qps);
+	for (i = 0; i < o->qps && ret == 0; i++) {
+		worker = worker_of(end, o, i);
+		init.send_cq = init.recv_cq = end->cq[worker];
+		ret = engine_qp_create(end->engine, (int)worker, &init, &end->qpn[i], err);
+	}
+	end->qps = i;
+	return ret;
+}
+
 static int
 make_objects(struct end *end, const struct bench_options *o, struct error *err)
 {
 	struct mem_mr_attr mr = {
 		.access = MEM_ACCESS_LOCAL_WRITE | MEM_ACCESS_REMOTE,
-		.length = (uint64_t)o->footprint + o->size,
+		.length = memory_bytes(o),
 		.va = BUFFER_VA,
 		.hugepages = true,
 		.numa_node = -1,
 	};
-	struct qp_init_attr init = {
-		.qp_type = QPT_RC,
-		.srq = RC_NO_SRQ,
-		.ack_per_packet = o->ack_per_packet,
-		.cap = { .max_send_wr = o->depth, .max_recv_wr = o->rx_depth, .max_send_sge = 1,
-			.max_recv_sge = 1, .max_inline_data = o->inline_size },
-	};
-	uint32_t i;
+	uint64_t cqe = 1 + (uint64_t)o->qps * ((end_sends(o, end->role) ? o->depth : 0) +
+			(end_receives(o, end->role) ? o->rx_depth : 0));
+	unsigned int i;
 	int ret;
 
+	for (i = 0; i < end->workers; i++)
+		engine_call(end->engine, i, take_worker, &end->rc[i]);
+	end->psn = (uint32_t)rng_u64(&rng_kernel) & 0xFFFFFF;
 	ret = engine_pd_alloc(end->engine, &end->pd, err);
 	mr.pd = end->pd;
 	if (ret == 0)
 		ret = engine_mr_register(end->engine, &mr, &end->mr, err);
-	if (ret == 0)
-		ret = engine_cq_create(end->engine, 2 * o->qps * (o->depth + o->rx_depth), &end->cq, err);
+	for (i = 0; i < end->workers && ret == 0; i++)
+		ret = engine_cq_create(end->engine, (uint32_t)RTE_MIN(cqe, CQE_MAX), &end->cq[i], err);
 	if (ret != 0)
 		return ret;
-	/* so that what arrives can be told from zeroes */
-	for (i = 0; i < mr.length; i++)
-		end->mr.base[i] = (uint8_t)(i * 2654435761u >> 11);
-	end->qpn = calloc(o->qps, sizeof(*end->qpn));
-	if (end->qpn == NULL)
-		return error_set(err, ENOMEM, "no memory for %u queue pairs", o->qps);
-	init.pd = end->pd;
-	init.send_cq = init.recv_cq = end->cq;
-	for (i = 0; i < o->qps && ret == 0; i++)
-		ret = engine_qp_create(end->engine, 0, &init, &end->qpn[i], err);
-	end->qps = i;
-	return ret;
+	memory_fill(end, o);
+	return make_qps(end, o, err);
 }
 
 int
 end_create(struct end *end, const struct bench_options *o, const char *device,
 	enum bench_role role, unsigned int lcore, struct error *err)
 {
-	struct engine_config config = engine_config_default;
-	uint32_t i;
+	struct engine_config config;
 
-	*end = (struct end){ .role = role };
-	config.limits = rc_limits_default;
-	for (i = config.limits.max_qp; i < 2 * o->qps; i *= 2)
-		;
-	config.limits.max_qp = i;
-	config.limits.max_cqe = UINT32_C(1) << 23;
+	*end = (struct end){ .role = role, .workers = 1 };
+	fill_config(&config, o, o->qps);
 	config.link.num_ports = 1;
 	fill_port(&config.link.port[0], device, role);
-	config.sa.enabled = false;
-	config.icrc_unchecked = !o->icrc;
 	config.first_worker = lcore;
 	config.workers = 1;
 	end->engine = engine_create(&config, err);
-	if (end->engine == NULL)
+	return end->engine != NULL ? make_objects(end, o, err) : -EIO;
+}
+
+int
+ends_create(struct end end[ROLES], const struct bench_options *o, struct error *err)
+{
+	struct engine_config config;
+	unsigned int i;
+	int ret = 0;
+
+	fill_config(&config, o, 2 * o->qps);
+	config.link.num_ports = ROLES;
+	config.workers = o->workers;
+	for (i = 0; i < ROLES; i++) {
+		end[i] = (struct end){ .role = i, .workers = o->workers, .port = (uint16_t)i };
+		fill_port(&config.link.port[i], "", i);
+	}
+	end[RESPONDER].shared = true;
+	snprintf(config.link.port[0].back_to_back, sizeof(config.link.port[0].back_to_back), "%s",
+			config.link.port[1].name);
+	end[0].engine = end[1].engine = engine_create(&config, err);
+	if (end[0].engine == NULL)
 		return -EIO;
-	engine_call(end->engine, 0, take_worker, &end->rc);
-	return make_objects(end, o, err);
+	for (i = 0; i < ROLES && ret == 0; i++)
+		ret = make_objects(&end[i], o, err);
+	return ret;
 }
 
 void
 end_destroy(struct end *end)
 {
-	engine_destroy(end->engine);
+	if (!end->shared)
+		engine_destroy(end->engine);
 	free(end->qpn);
-}
-
-/* --- connecting --- */
-
-static int
-connect_qp(struct end *end, const struct end *peer, uint32_t i, const struct bench_options *o,
-	struct error *err)
-{
-	struct engine_ah ah = {
-		.dgid = link_port_attr(engine_link(peer->engine), 0)->gid[0].gid,
-	};
-	struct qp_attr attr = {
-		.qp_state = QPS_INIT,
-		.qp_access_flags = MEM_ACCESS_REMOTE,
-		.path_mtu = (uint16_t)o->mtu,
-		.timeout = 18,
-		.retry_cnt = 7,
-		.rnr_retry = 7,
-		.min_rnr_timer = 1,
-		.max_rd_atomic = 16,
-		.max_dest_rd_atomic = 16,
-		.sq_psn = 0x123456,
-		.rq_psn = 0x123456,
-		.dest_qp_num = peer->qpn[i],
-	};
-	int ret;
-
-	ret = engine_qp_modify(end->engine, end->qpn[i], &attr, NULL,
-			QP_ATTR_STATE | QP_ATTR_PORT | QP_ATTR_PKEY_INDEX | QP_ATTR_ACCESS_FLAGS,
-			err);
-	if (ret != 0)
-		return ret;
-	attr.qp_state = QPS_RTR;
-	ret = engine_qp_modify(end->engine, end->qpn[i], &attr, &ah,
-			QP_ATTR_STATE | QP_ATTR_AV | QP_ATTR_PATH_MTU | QP_ATTR_DEST_QPN |
-					QP_ATTR_RQ_PSN | QP_ATTR_MAX_DEST_RD_ATOMIC |
-					QP_ATTR_MIN_RNR_TIMER,
-			err);
-	if (ret != 0)
-		return ret;
-	attr.qp_state = QPS_RTS;
-	return engine_qp_modify(end->engine, end->qpn[i], &attr, NULL,
-			QP_ATTR_STATE | QP_ATTR_TIMEOUT | QP_ATTR_RETRY_CNT | QP_ATTR_RNR_RETRY |
-					QP_ATTR_SQ_PSN | QP_ATTR_MAX_QP_RD_ATOMIC,
-			err);
-}
-
-static bool
-knows_next_hop(const struct end *end)
-{
-	struct link_neighbour_info info;
-	uint32_t cursor = 0;
-
-	return link_neighbour_next(engine_link(end->engine), &cursor, &info) && info.resolved;
-}
-
-int
-end_connect(struct end *a, struct end *b, const struct bench_options *o, struct error *err)
-{
-	uint64_t now, until;
-	uint32_t i;
-	int ret = 0;
-
-	for (i = 0; i < o->qps && ret == 0; i++) {
-		ret = connect_qp(a, b, i, o, err);
-		if (ret == 0)
-			ret = connect_qp(b, a, i, o, err);
-	}
-	if (ret != 0)
-		return ret;
-	until = rte_get_tsc_cycles() + CONNECT_MS * (rte_get_tsc_hz() / 1000);
-	do {
-		now = rte_get_tsc_cycles();
-		engine_turn(a->engine, 0, now);
-		engine_turn(b->engine, 0, now);
-		if (knows_next_hop(a) && knows_next_hop(b))
-			return 0;
-	} while (now < until);
-	return error_set(err, ETIMEDOUT, "the ports' addresses are not resolved after %u ms",
-			CONNECT_MS);
 }

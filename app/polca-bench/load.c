@@ -3,8 +3,9 @@
  */
 
 /*
- * What an end does beside its engine's work: the requester keeps its send queues full, the
- * responder its receive queues.
+ * What an end does beside its engine's work: it keeps its send queues and receive queues full.
+ * Requests are posted in groups of o->signal_every, the last of which is signaled, so that what is
+ * done is known of all.
  */
 
 #include <errno.h>
@@ -17,6 +18,12 @@
 
 #define POLL_BURST 32
 
+/* wr_id: a receive's mark, the message's place, the queue pair */
+#define ID_RECV    (UINT64_C(1) << 63)
+#define ID_QP_BITS 20
+#define ID_QP(id)  ((uint32_t)(id) & ((1u << ID_QP_BITS) - 1))
+#define ID_AT(id)  (((id) & ~ID_RECV) >> ID_QP_BITS)
+
 static const enum wr_opcode opcodes[] = {
 	[BENCH_SEND] = WR_SEND,
 	[BENCH_WRITE] = WR_RDMA_WRITE,
@@ -24,112 +31,226 @@ static const enum wr_opcode opcodes[] = {
 	[BENCH_ATOMIC] = WR_ATOMIC_FETCH_AND_ADD,
 };
 
-static uint32_t
-next_place(struct load *l)
+static inline void
+count(uint64_t *counter, uint64_t n)
 {
-	uint32_t at = l->offset;
-
-	l->offset += RTE_ALIGN_CEIL(l->o->size, RTE_CACHE_LINE_SIZE);
-	if (l->offset + l->o->size > l->o->footprint)
-		l->offset = 0;
-	return at;
+	__atomic_store_n(counter, *counter + n, __ATOMIC_RELAXED);
 }
 
-static int
-post_send(struct load *l, uint32_t qp, struct error *err)
+/* With --check what is sent stands at the beginning, and what arrives in slots. */
+static bool
+from_beginning(const struct load *l)
+{
+	return l->slot != NULL && (l->o->verb == BENCH_SEND || l->o->verb == BENCH_WRITE);
+}
+
+int
+load_post_send(struct load *l, uint32_t qp, struct error *err)
 {
 	const struct bench_options *o = l->o;
-	uint32_t at = next_place(l);
-	struct sge sge = { l->end->mr.va + at, o->size, l->end->mr.key };
+	uint64_t at = memory_next(l, qp), from = unlikely(from_beginning(l)) ? 0 : at;
+	struct sge sge = { l->end->mr.va + from, l->size, l->end->mr.key };
 	struct send_wr wr = {
-		.wr_id = qp,
+		.wr_id = at << ID_QP_BITS | qp,
 		.opcode = opcodes[o->verb],
 		.num_sge = 1,
 		.sg_list = &sge,
-		.remote_addr = l->peer->mr.va + at,
-		.rkey = l->peer->mr.key,
+		.remote_addr = l->peer->va + at,
+		.rkey = l->peer->key,
 		.compare_add = 1,
 	};
+	int ret;
 
-	if (o->size <= o->inline_size) {
+	if (o->atomic != 0) {
+		wr.opcode = WR_ATOMIC_CMP_AND_SWP;
+		wr.swap = 1;
+	}
+	if (unlikely(l->slot != NULL && o->verb == BENCH_READ))
+		wr.remote_addr = l->peer->va;
+	if (l->size <= o->inline_size) {
 		wr.send_flags = SEND_INLINE;
 		wr.num_sge = 0;
-		wr.inline_data = l->end->mr.base + at;
-		wr.inline_len = o->size;
+		wr.inline_data = l->end->mr.base + from;
+		wr.inline_len = l->size;
 	}
 	if (++l->since_signal[qp] >= o->signal_every) {
 		wr.send_flags |= SEND_SIGNALED;
 		l->since_signal[qp] = 0;
 	}
-	return rc_post_send(l->end->rc, l->end->qpn[qp], &wr, err);
+	ret = rc_post_send(l->rc, l->end->qpn[l->qp[qp]], &wr, err);
+	if (unlikely(ret != 0))
+		count(&l->failed, 1);
+	else
+		l->posted++;
+	return ret;
 }
 
-static int
-post_recv(struct load *l, uint32_t qp, struct error *err)
+/* As long as the longest message of the run: receives are posted once for all sizes. */
+int
+load_post_recv(struct load *l, uint32_t qp, struct error *err)
 {
-	struct sge sge = { l->end->mr.va + next_place(l), l->o->size, l->end->mr.key };
-	struct recv_wr wr = { .wr_id = qp, .num_sge = 1, .sg_list = &sge };
+	uint64_t at = memory_next(l, qp);
+	struct sge sge = { l->end->mr.va + at, l->stride, l->end->mr.key };
+	struct recv_wr wr = { .wr_id = ID_RECV | at << ID_QP_BITS | qp, .num_sge = 1,
+		.sg_list = &sge };
+	int ret = rc_post_recv(l->rc, l->end->qpn[l->qp[qp]], &wr, err);
 
-	return rc_post_recv(l->end->rc, l->end->qpn[qp], &wr, err);
+	if (unlikely(ret != 0))
+		count(&l->failed, 1);
+	return ret;
+}
+
+static void
+fail(struct load *l, const struct wc *wc)
+{
+	if (l->failed == 0)
+		l->first_failure = *wc;
+	count(&l->failed, 1);
+}
+
+static void
+received(struct load *l, const struct wc *wc)
+{
+	count(&l->received, 1);
+	if (unlikely(l->slot != NULL))
+		memory_check(l, ID_AT(wc->wr_id));
+	load_post_recv(l, ID_QP(wc->wr_id), NULL);
+}
+
+static void
+sent(struct load *l, const struct wc *wc)
+{
+	uint32_t k;
+
+	if (unlikely(l->slot != NULL && l->o->verb == BENCH_READ))
+		memory_check(l, ID_AT(wc->wr_id));
+	count(&l->done, l->o->signal_every);
+	if (unlikely(l->histogram != NULL))
+		return; /* one at a time */
+	for (k = 0; k < l->o->signal_every && likely(!l->stopping); k++)
+		load_post_send(l, ID_QP(wc->wr_id), NULL);
+}
+
+unsigned int
+load_turn(struct load *l)
+{
+	struct wc wc[POLL_BURST];
+	int i, n;
+
+	n = engine_cq_poll(l->end->engine, l->end->cq[l->worker], wc, POLL_BURST, NULL);
+	for (i = 0; i < n; i++) {
+		if (unlikely(wc[i].status != WC_SUCCESS))
+			fail(l, &wc[i]);
+		else if ((wc[i].wr_id & ID_RECV) != 0)
+			received(l, &wc[i]);
+		else
+			sent(l, &wc[i]);
+	}
+	return n > 0 ? (unsigned int)n : 0;
+}
+
+static unsigned int
+nothing(struct load *l)
+{
+	RTE_SET_USED(l);
+	return 0;
+}
+
+/* The queue pairs that were made on this worker. */
+static void
+take_qps(struct load *l)
+{
+	struct rc_qp_info info;
+	uint32_t i;
+
+	for (i = 0; i < l->end->qps; i++)
+		if (l->end->workers == 1 ||
+				rc_qp_query(l->rc, l->end->qpn[i], &info) == 0)
+			l->qp[l->qps++] = i;
 }
 
 int
 load_create(struct load *l, const struct bench_options *o, struct end *end,
-	const struct end *peer, struct error *err)
+	const struct peer *peer, unsigned int worker, struct error *err)
 {
-	*l = (struct load){ .o = o, .end = end, .peer = peer };
+	*l = (struct load){ .o = o, .end = end, .peer = peer, .worker = worker,
+		.rc = end->rc[worker], .size = o->size };
+	l->sends = end_sends(o, end->role);
+	l->receives = end_receives(o, end->role);
 	l->since_signal = calloc(o->qps, sizeof(*l->since_signal));
-	return l->since_signal != NULL ? 0
-			: error_set(err, ENOMEM, "no memory for %u queue pairs", o->qps);
+	l->qp = calloc(o->qps, sizeof(*l->qp));
+	if (o->check)
+		l->slot = calloc(o->qps, sizeof(*l->slot));
+	if (l->since_signal == NULL || l->qp == NULL || (o->check && l->slot == NULL))
+		return error_set(err, ENOMEM, "no memory for %u queue pairs", o->qps);
+	take_qps(l);
+	memory_share(l);
+	l->turn = l->sends || l->receives ? load_turn : nothing;
+	return o->mode == BENCH_LAT ? lat_create(l, err) : 0;
 }
 
 void
 load_destroy(struct load *l)
 {
 	free(l->since_signal);
+	free(l->qp);
+	free(l->slot);
+	histogram_destroy(l->histogram);
 }
 
 int
-load_start(struct load *l, struct error *err)
+load_receive(struct load *l, uint32_t size, struct error *err)
 {
-	bool requester = l->end->role == REQUESTER;
-	uint32_t i, qp, n = requester ? l->o->depth : l->o->rx_depth;
+	bool first = !l->ready;
+	uint32_t i, qp;
 	int ret = 0;
 
-	if (!requester && l->o->verb != BENCH_SEND)
+	l->ready = true;
+	l->stopping = false;
+	l->size = size;
+	l->posted = l->done = l->received = 0;
+	if (l->histogram != NULL)
+		lat_begin(l);
+	if (!l->receives || !first)
 		return 0;
-	for (i = 0; i < n && ret == 0; i++)
-		for (qp = 0; qp < l->o->qps && ret == 0; qp++)
-			ret = requester ? post_send(l, qp, err) : post_recv(l, qp, err);
+	for (i = 0; i < l->o->rx_depth && ret == 0; i++)
+		for (qp = 0; qp < l->qps && ret == 0; qp++)
+			ret = load_post_recv(l, qp, err);
 	return ret;
 }
 
-unsigned int
-load_turn(struct load *l)
+int
+load_send(struct load *l, struct error *err)
 {
-	bool requester = l->end->role == REQUESTER;
-	struct wc wc[POLL_BURST];
-	uint32_t k;
-	int i, n;
+	uint32_t i, qp, n = l->o->depth / l->o->signal_every * l->o->signal_every;
+	int ret = 0;
 
-	if (!requester && l->o->verb != BENCH_SEND)
+	if (l->histogram != NULL)
+		return lat_send(l, err);
+	for (i = 0; l->sends && i < n && ret == 0; i++)
+		for (qp = 0; qp < l->qps && ret == 0; qp++)
+			ret = load_post_send(l, qp, err);
+	return ret;
+}
+
+bool
+load_idle(const struct load *l)
+{
+	return l->posted == l->done && !l->waiting;
+}
+
+int
+load_failure(const struct load *l, struct error *err)
+{
+	const struct wc *wc = &l->first_failure;
+
+	if (l->wrong > 0)
+		return error_set(err, EBADMSG, "%lu messages did not arrive as they were sent",
+				l->wrong);
+	if (l->failed == 0)
 		return 0;
-	n = engine_cq_poll(l->end->engine, l->end->cq, wc, POLL_BURST, NULL);
-	for (i = 0; i < n; i++) {
-		uint32_t qp = (uint32_t)wc[i].wr_id;
-
-		if (unlikely(wc[i].status != WC_SUCCESS)) {
-			l->failed++;
-			continue;
-		}
-		if (!requester) {
-			l->done++;
-			post_recv(l, qp, NULL);
-			continue;
-		}
-		for (k = 0; k < l->o->signal_every; k++)
-			post_send(l, qp, NULL);
-		l->done += l->o->signal_every;
-	}
-	return n > 0 ? (unsigned int)n : 0;
+	if (wc->status == WC_SUCCESS)
+		return error_set(err, EIO, "%lu work requests could not be posted", l->failed);
+	return error_set(err, EIO, "%lu work requests failed, the first with %s, on queue pair "
+			"0x%06x", l->failed, wc_status_name(wc->status), wc->qp_num);
 }

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#ifndef BENCH_EXCHANGE_H
+#define BENCH_EXCHANGE_H
+
+/**
+ * @file
+ * What two processes tell each other beside the link: JSON objects, one a line, over a Unix or TCP
+ * socket. Where @p where is HOST:PORT it is TCP, else the path of a Unix socket.
+ */
+
+#include <stdbool.h>
+
+#include <jansson.h>
+
+#include "base/error.h"
+
+struct exchange;
+
+/** Wait for a client; a file that a dead server left is replaced, and gone when one has come. */
+struct exchange *exchange_listen(const char *where, struct error *err);
+struct exchange *exchange_connect(const char *where, struct error *err);
+void exchange_destroy(struct exchange *x);
+
+/** Takes @p message. */
+int exchange_send(struct exchange *x, json_t *message, struct error *err);
+/**
+ * A message, if one is there. @return 1: *message is the caller's; 0: not yet; negative: the other
+ * side is gone
+ */
+int exchange_poll(struct exchange *x, json_t **message, struct error *err);
+/** Wait for one of this type (member "type"); an "error" is told as such. */
+json_t *exchange_wait(struct exchange *x, const char *type, unsigned int ms, struct error *err);
+
+#endif

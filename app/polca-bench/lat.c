@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * Latency, as perftest has it: of Sends and Writes half a ping-pong, where each end answers the
+ * other's message (a Write is seen by looking at the memory's last byte); of Reads and Atomics the
+ * whole round trip.
+ */
+
+#include <errno.h>
+
+#include <rte_cycles.h>
+
+#include "bench.h"
+
+#define ARRIVALS   l->stride /* offset of what the other end writes; what it is sent from is at 0 */
+
+static bool
+is_target(const struct load *l)
+{
+	return l->end->role == RESPONDER;
+}
+
+/* The last byte of the nth Write: none is like the one before. */
+static uint8_t
+mark(uint64_t nth)
+{
+	return (uint8_t)(1 + nth % 255);
+}
+
+static int
+post_write(struct load *l, struct error *err)
+{
+	struct sge sge = { l->end->mr.va, l->size, l->end->mr.key };
+	struct send_wr wr = {
+		.opcode = WR_RDMA_WRITE,
+		.num_sge = 1,
+		.sg_list = &sge,
+		.send_flags = SEND_SIGNALED,
+		.remote_addr = l->peer->va + ARRIVALS,
+		.rkey = l->peer->key,
+	};
+	int ret;
+
+	l->end->mr.base[l->size - 1] = mark(l->turns);
+	if (l->size <= l->o->inline_size) {
+		wr.send_flags |= SEND_INLINE;
+		wr.num_sge = 0;
+		wr.inline_data = l->end->mr.base;
+		wr.inline_len = l->size;
+	}
+	ret = rc_post_send(l->rc, l->end->qpn[0], &wr, err);
+	l->posted += ret == 0;
+	return ret;
+}
+
+static int
+post(struct load *l, struct error *err)
+{
+	return l->o->verb == BENCH_WRITE ? post_write(l, err) : load_post_send(l, 0, err);
+}
+
+/* Ask, and look at the clock. */
+static int
+ask(struct load *l, struct error *err)
+{
+	l->waiting = true;
+	l->start = rte_rdtsc();
+	return post(l, err);
+}
+
+static void
+answered(struct load *l)
+{
+	uint64_t took = rte_rdtsc() - l->start;
+	bool half = l->o->verb == BENCH_SEND || l->o->verb == BENCH_WRITE;
+
+	histogram_add(l->histogram, half ? took / 2 : took);
+	l->turns++;
+	l->waiting = false;
+	if (!l->stopping && ask(l, NULL) != 0)
+		l->failed++;
+}
+
+/* The other end's message is there. */
+static void
+arrived(struct load *l)
+{
+	if (!is_target(l)) {
+		answered(l);
+		return;
+	}
+	if (post(l, NULL) != 0)
+		l->failed++;
+	l->turns++;
+}
+
+static bool
+written(const struct load *l)
+{
+	const uint8_t *last = l->end->mr.base + ARRIVALS + l->size - 1;
+
+	return (l->waiting || is_target(l)) &&
+			__atomic_load_n(last, __ATOMIC_ACQUIRE) == mark(l->turns);
+}
+
+static unsigned int
+lat_turn(struct load *l)
+{
+	uint64_t received = l->received, done = l->done;
+	unsigned int n;
+
+	n = load_turn(l);
+	if (l->received != received ||
+			(l->o->verb >= BENCH_READ && l->done != done) ||
+			(l->o->verb == BENCH_WRITE && written(l))) {
+		arrived(l);
+		n++;
+	}
+	return n;
+}
+
+int
+lat_create(struct load *l, struct error *err)
+{
+	if (!l->sends)
+		return 0;
+	l->turn = lat_turn;
+	l->histogram = histogram_create();
+	return l->histogram != NULL ? 0 : error_set(err, ENOMEM, "no memory for samples");
+}
+
+void
+lat_begin(struct load *l)
+{
+	histogram_reset(l->histogram);
+	l->turns = 0;
+	l->waiting = false;
+	if (l->o->verb == BENCH_WRITE)
+		l->end->mr.base[ARRIVALS + l->size - 1] = 0;
+}
+
+int
+lat_send(struct load *l, struct error *err)
+{
+	return is_target(l) ? 0 : ask(l, err);
+}

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/* What a run tells: perftest's columns and ours. */
+
+#include <math.h>
+
+#include <rte_common.h>
+#include <rte_cycles.h>
+
+#include "traffic.h"
+
+#define MIB 1048576.0
+
+static const struct report_column bw_columns[] = {
+	{ "bytes", "#bytes", 10, 0 },
+	{ "iterations", "#iterations", 13, 0 },
+	{ "bw_peak_mib", "BW peak[MiB/sec]", 18, 2 },
+	{ "bw_average_mib", "BW average[MiB/sec]", 20, 2 },
+	{ "msg_rate_mpps", "MsgRate[Mpps]", 15, 6 },
+	{ "requester_ns", "requester[ns]", 14, 1 },
+	{ "responder_ns", "responder[ns]", 14, 1 },
+};
+
+static const struct report_column rate_columns[] = {
+	{ "bytes", "#bytes", 10, 0 },
+	{ "iterations", "#iterations", 13, 0 },
+	{ "msg_rate_peak_mpps", "MsgRate peak[Mpps]", 19, 6 },
+	{ "msg_rate_mpps", "MsgRate average[Mpps]", 22, 6 },
+	{ "requester_ns", "requester[ns]", 14, 1 },
+	{ "responder_ns", "responder[ns]", 14, 1 },
+};
+
+static const struct report_column lat_columns[] = {
+	{ "bytes", "#bytes", 8, 0 },
+	{ "iterations", "#iterations", 13, 0 },
+	{ "t_min_us", "t_min[usec]", 13, 2 },
+	{ "t_max_us", "t_max[usec]", 13, 2 },
+	{ "t_typical_us", "t_typical[usec]", 16, 2 },
+	{ "t_avg_us", "t_avg[usec]", 13, 2 },
+	{ "t_stdev_us", "t_stdev[usec]", 14, 2 },
+	{ "p99_us", "99% percentile[usec]", 21, 2 },
+	{ "p999_us", "99.9% percentile[usec]", 23, 2 },
+	{ "p9999_us", "99.99% percentile[usec]", 23, 2 },
+};
+
+static const char *const mode_names[] = { "bw", "rate", "lat" };
+
+void
+scene_tell_environment(struct scene *s)
+{
+	struct link_state state;
+	struct end *end = &s->end[s->first];
+
+	link_state(engine_link(end->engine), end->port, &state);
+	report_environment(s->report, &s->o);
+	report_fact(s->report, "port", "%s, link %s", state.driver, s->o.link);
+	report_fact(s->report, "queues", "%u queue pairs, depth %u, receives %u, PMTU %u%s%s",
+			s->o.qps, s->o.depth, s->o.rx_depth, s->o.mtu,
+			s->o.ack_per_packet ? ", an Ack each" : "",
+			s->o.bidirectional ? ", bidirectional" : "");
+}
+
+void
+scene_tell_head(struct scene *s)
+{
+	switch (s->o.mode) {
+	case BENCH_LAT:
+		report_table(s->report, mode_names[s->o.mode], lat_columns, RTE_DIM(lat_columns));
+		break;
+	case BENCH_RATE:
+		report_table(s->report, mode_names[s->o.mode], rate_columns,
+				RTE_DIM(rate_columns));
+		break;
+	case BENCH_BW:
+	default:
+		report_table(s->report, mode_names[s->o.mode], bw_columns, RTE_DIM(bw_columns));
+		break;
+	}
+}
+
+static double
+seconds(uint64_t cycles)
+{
+	return (double)cycles / (double)rte_get_tsc_hz();
+}
+
+static void
+tell_latency(const struct scene *s)
+{
+	const struct histogram *h = s->load[REQUESTER][0].histogram;
+	double us = 1e6 / (double)rte_get_tsc_hz();
+	double row[] = {
+		s->size, (double)histogram_count(h),
+		us * (double)histogram_min(h), us * (double)histogram_max(h),
+		us * histogram_percentile(h, 50), us * histogram_mean(h),
+		us * histogram_stdev(h), us * histogram_percentile(h, 99),
+		us * histogram_percentile(h, 99.9), us * histogram_percentile(h, 99.99),
+	};
+
+	report_row(s->report, row);
+}
+
+/* Time that a role was busy for a message: by slices where one thread turns both roles. */
+static void
+role_ns(const struct scene *s, const struct far_side *far, double ns[ROLES], double *rate)
+{
+	const struct run *run = &s->run;
+	double messages = (double)(run->to.done - run->from.done);
+	struct slice m;
+	unsigned int i;
+
+	if (s->o.bidirectional)
+		messages /= 2;
+	for (i = 0; i < ROLES; i++)
+		ns[i] = seconds(run->to.busy[i] - run->from.busy[i]) * 1e9 / messages;
+	if (s->o.workers > 1)
+		ns[RESPONDER] = NAN;
+	if (s->link->remote)
+		ns[!s->first] = far != NULL && far->messages > 0
+				? far->busy * 1e9 / (double)far->messages : NAN;
+	*rate = (double)(run->to.done - run->from.done) / seconds(run->to.time - run->from.time);
+	if (run->runners > 1 || s->runner[0].places < ROLES || s->runner[0].slices == 0)
+		return;
+	if (!runner_median(&s->runner[0], &m))
+		report_note(s->report, "none of %u slices was undisturbed: the machine is busy",
+				s->runner[0].slices);
+	*rate = m.rate;
+	for (i = 0; i < ROLES; i++)
+		ns[i] = m.ns[i] * (s->o.bidirectional ? 2 : 1);
+}
+
+static void
+tell_words(const struct scene *s, double rate, const double ns[ROLES])
+{
+	const struct runner *r = &s->runner[0];
+
+	if (s->o.json || isnan(ns[RESPONDER]) || isnan(ns[REQUESTER]))
+		return;
+	report_note(s->report, "%u bytes: %.2f M messages/s, %.2f Gb/s; requester %.1f ns, "
+			"responder %.1f ns a message (%u of %u slices)", s->size, rate / 1e6,
+			rate * s->size * 8 / 1e9, ns[REQUESTER], ns[RESPONDER], r->clean,
+			r->slices);
+}
+
+static void
+tell_bandwidth(const struct scene *s, const struct far_side *far)
+{
+	const struct run *run = &s->run;
+	double messages = (double)(run->to.done - run->from.done);
+	double average = messages / seconds(run->to.time - run->from.time);
+	double best = s->runner[0].best > average ? s->runner[0].best : average;
+	double ns[ROLES], typical;
+
+	role_ns(s, far, ns, &typical);
+	if (s->o.mode == BENCH_RATE) {
+		double row[] = { s->size, messages, best / 1e6, average / 1e6, ns[REQUESTER],
+			ns[RESPONDER] };
+
+		report_row(s->report, row);
+	} else {
+		double row[] = { s->size, messages, best * s->size / MIB, average * s->size / MIB,
+			average / 1e6, ns[REQUESTER], ns[RESPONDER] };
+
+		report_row(s->report, row);
+	}
+	if (!s->o.all_sizes)
+		tell_words(s, typical, ns);
+}
+
+static void
+tell_handoff(const struct scene *s)
+{
+	uint64_t in = 0, received = 0;
+	struct link_counters link;
+	struct worker_info info;
+	unsigned int i;
+
+	if (s->o.workers < 2)
+		return;
+	for (i = 0; i < s->o.workers; i++) {
+		engine_worker_info(s->end[0].engine, i, &info);
+		in += info.handoff_in;
+	}
+	for (i = 0; i < ROLES; i++) {
+		engine_port_counters(s->end[0].engine, i, -1, &link);
+		received += link.rx_packets;
+	}
+	report_note(s->report, "handed over: %lu of %lu packets (%.1f %%), of all since the start",
+			in, received, 100.0 * (double)in / (double)RTE_MAX(received, 1u));
+}
+
+void
+scene_tell(struct scene *s, const struct far_side *far)
+{
+	if (s->o.mode == BENCH_LAT)
+		tell_latency(s);
+	else
+		tell_bandwidth(s, far);
+	tell_handoff(s);
+}
+
+void
+scene_live(struct scene *s, uint64_t now)
+{
+	struct run_mark mark = { .time = now, .done = run_done(&s->run) };
+	double rate;
+
+	if (s->last_live.time == 0)
+		s->last_live = s->run.from;
+	rate = (double)(mark.done - s->last_live.done) / seconds(now - s->last_live.time);
+	report_live(s->report, " %u bytes: %.3f M messages/s, %.2f MiB/s, %.0f s", s->size,
+			rate / 1e6, rate * s->size / MIB, seconds(now - s->run.from.time));
+	s->last_live = mark;
+}

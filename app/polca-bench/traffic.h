@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#ifndef BENCH_TRAFFIC_H
+#define BENCH_TRAFFIC_H
+
+/**
+ * @file
+ * Private to the traffic commands: ends, loads and runners of one run, and its report.
+ */
+
+#include "bench.h"
+#include "command.h"
+
+struct exchange;
+
+struct scene {
+	struct bench_options o; /**< .size is the largest one of the run */
+	const struct bench_link *link;
+	struct report *report;
+	enum bench_role first; /**< a remote link: the one end that is here */
+	unsigned int ends; /**< end[first], ... that are here */
+	struct end end[ROLES];
+	struct peer peer[ROLES]; /**< of end[i] */
+	struct load load[ROLES][BENCH_WORKERS_MAX];
+	struct runner runner[BENCH_WORKERS_MAX];
+	struct run run;
+	struct exchange *exchange; /**< a remote link: the other process */
+	struct error lost; /**< why the other process is no longer there */
+	uint64_t next_live; /**< TSC */
+	struct run_mark last_live;
+	uint32_t size; /**< now */
+};
+
+/** Lcores and memory that it needs. */
+void scene_wish(const struct bench_options *o, const struct bench_link *link,
+	enum bench_role role, struct eal_wish *wish);
+/** Ends with their queue pairs. */
+int scene_create(struct scene *s, struct error *err);
+/** After .peer is known of all ends: connected, with loads and runners. */
+int scene_connect(struct scene *s, struct error *err);
+void scene_destroy(struct scene *s);
+/** Receives are posted for messages of @p size. */
+int scene_prepare(struct scene *s, uint32_t size, struct error *err);
+/** Messages of that size, until it is over; what failed is told. */
+int scene_run(struct scene *s, struct error *err);
+
+/** What the other process measured, of a remote link. */
+struct far_side {
+	double busy; /**< seconds */
+	uint64_t messages;
+};
+/** scene_report.c: facts, the table's head, a row. */
+void scene_tell_environment(struct scene *s);
+void scene_tell_head(struct scene *s);
+void scene_tell(struct scene *s, const struct far_side *far);
+/** A line while it runs. */
+void scene_live(struct scene *s, uint64_t now);
+
+#endif

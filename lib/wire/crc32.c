@@ -68,22 +68,26 @@ static const struct kernel {
 	bool (*supported)(void);
 	uint32_t (*packet)(uint8_t *head, const uint8_t *keep, const uint8_t *ones,
 		uint32_t blocks, const void *from, uint32_t len);
+	uint32_t (*masked)(const uint8_t *p, const uint8_t *ones, uint32_t blocks, uint32_t len);
 	size_t (*vcrc_fold)(uint16_t crc, const uint8_t *buf, size_t len, uint8_t block[16]);
 } kernels[] = {
-	{ "portable", crc32_portable, always, crc32_packet_portable, NULL },
+	{ "portable", crc32_portable, always, crc32_packet_portable,
+		crc32_masked_portable, NULL },
 #ifdef WIRE_CRC32_PCLMUL
 	{ "pclmul", crc32_pclmul, crc32_pclmul_supported, crc32_packet_pclmul,
-		vcrc_fold_pclmul },
+		crc32_masked_pclmul, vcrc_fold_pclmul },
 #endif
 #ifdef WIRE_CRC32_VPCLMUL
 	{ "vpclmul", crc32_vpclmul, crc32_vpclmul_supported, crc32_packet_vpclmul,
-		vcrc_fold_pclmul },
+		crc32_masked_vpclmul, vcrc_fold_pclmul },
 #endif
 };
 
 uint32_t (*crc32_update)(uint32_t crc, const void *buf, size_t len) = crc32_portable;
 uint32_t (*crc32_packet)(uint8_t *head, const uint8_t *keep, const uint8_t *ones,
 	uint32_t blocks, const void *from, uint32_t len) = crc32_packet_portable;
+uint32_t (*crc32_masked)(const uint8_t *p, const uint8_t *ones, uint32_t blocks,
+	uint32_t len) = crc32_masked_portable;
 size_t (*vcrc_fold)(uint16_t crc, const uint8_t *buf, size_t len, uint8_t block[16]);
 static const char *in_use = "portable";
 
@@ -105,6 +109,7 @@ crc32_use(const char *name)
 			return -ENOTSUP;
 		crc32_update = kernels[i].update;
 		crc32_packet = kernels[i].packet;
+		crc32_masked = kernels[i].masked;
 		vcrc_fold = kernels[i].vcrc_fold;
 		in_use = kernels[i].name;
 		return 0;

@@ -36,6 +36,18 @@ extern uint32_t (*crc32_update)(uint32_t crc, const void *buf, size_t len);
 extern uint32_t (*crc32_packet)(uint8_t *head, const uint8_t *keep, const uint8_t *ones,
 	uint32_t blocks, const void *from, uint32_t len);
 
+/**
+ * CRC of a packet that stays where it is, and of eight bytes 0xFF in front of it.
+ *
+ * @param p       len bytes
+ * @param ones    blocks * 16 - 8 bytes: bits of the packet's first that count as ones
+ * @param blocks  2 at least, CRC32_HEAD_MAX / 16 at most
+ * @param len     blocks * 16 - 8 at least
+ * @return in zlib's convention, as crc32_update()
+ */
+extern uint32_t (*crc32_masked)(const uint8_t *p, const uint8_t *ones, uint32_t blocks,
+	uint32_t len);
+
 /** Name of the kernel in use: "portable", "pclmul", "vpclmul". */
 const char *crc32_kernel(void);
 /** Use a kernel by name (tests, benchmarks). @retval -ENOTSUP this CPU or build does not have it */

@@ -18,9 +18,7 @@
 /* CRC of eight 0xFF bytes in zlib's convention: the register 0xDEBB20E3, complemented */
 #define CRC_AFTER_ONES 0x2144DF1Cu
 
-/* the longest head, and what is copied along with it so that the rest needs no tail */
 #define HEAD_MAX (IPV4_LEN_MAX + UDP_LEN + BTH_LEN)
-#define ALONG    64
 
 /*
  * The variant fields as bits to set, from the layer-3 header through the BTH, and how many bytes
@@ -61,50 +59,65 @@ variant_with_options(struct variant *v, uint32_t header_len)
 	v->ones[header_len + UDP_LEN + BTH_RESV8A] = 0xFF;
 }
 
-/*
- * The masked head is made in a buffer of its own; the bytes that follow go with it as far as they
- * are few or no whole 64 bytes. Always inlined, so that each length is a constant.
- */
-static __rte_always_inline uint32_t
-masked_crc(uint32_t crc, const uint8_t *l3, uint32_t len, const uint8_t *ones, uint32_t head_len)
+/* The few of which not that much is there go through a buffer, as do those with LRH or options. */
+static uint32_t __rte_noinline
+copied_crc(uint32_t crc, const uint8_t *l3, uint32_t len, const struct variant *v)
 {
-	uint8_t head[HEAD_MAX + ALONG] __rte_aligned(16);
-	uint32_t rest = len - head_len;
-	uint32_t along = rest <= ALONG ? rest : rest % ALONG;
+	uint8_t head[HEAD_MAX];
 	uint32_t i;
 
-	for (i = 0; i < head_len; i++)
-		head[i] = l3[i] | ones[i];
-	memcpy(head + head_len, l3 + head_len, along);
-	crc = crc32_update(crc, head, head_len + along);
-	if (rest > along)
-		crc = crc32_update(crc, l3 + head_len + along, rest - along);
-	return crc;
+	for (i = 0; i < v->len; i++)
+		head[i] = l3[i] | v->ones[i];
+	crc = crc32_update(crc, head, v->len);
+	return crc32_update(crc, l3 + v->len, len - v->len);
 }
 
-#define MASKED_CRC(crc, l3, len, v) masked_crc(crc, l3, len, (v)->ones, (v)->len)
+/* Blocks of sixteen that cover all the variant bits, with the eight bytes 0xFF in front. */
+#define BLOCKS(bits) (((bits) + 8 + 15) / 16)
 
-uint32_t
-wire_icrc(enum encap encap, const uint8_t *l3, uint32_t len)
+static __rte_always_inline uint32_t
+masked_crc(const uint8_t *l3, uint32_t len, const struct variant *v, uint32_t blocks)
+{
+	if (unlikely(len < blocks * 16 - 8))
+		return copied_crc(CRC_AFTER_ONES, l3, len, v);
+	return crc32_masked(l3, v->ones, blocks, len);
+}
+
+static uint32_t
+icrc_with_options(const uint8_t *l3, uint32_t len)
 {
 	struct variant options;
 
+	variant_with_options(&options, (l3[0] & 0x0F) * 4);
+	return copied_crc(CRC_AFTER_ONES, l3, len, &options);
+}
+
+static inline uint32_t
+icrc(enum encap encap, const uint8_t *l3, uint32_t len)
+{
 	if (likely(encap <= ENCAP_ROCEV2_IPV6)) {
 		if (likely(l3[0] == 0x45))
-			return MASKED_CRC(CRC_AFTER_ONES, l3, len, &rocev2_ipv4);
+			return masked_crc(l3, len, &rocev2_ipv4,
+				BLOCKS(IPV4_LEN + UDP_LEN + BTH_RESV8A + 1));
 		if (l3[0] >> 4 == 6)
-			return MASKED_CRC(CRC_AFTER_ONES, l3, len, &rocev2_ipv6);
-		variant_with_options(&options, (l3[0] & 0x0F) * 4);
-		return MASKED_CRC(CRC_AFTER_ONES, l3, len, &options);
+			return masked_crc(l3, len, &rocev2_ipv6,
+				BLOCKS(IPV6_LEN + UDP_LEN + BTH_RESV8A + 1));
+		return icrc_with_options(l3, len);
 	}
 	if (encap == ENCAP_IB) {
 		if ((l3[1] & LRH_LNH_MASK) == LRH_LNH_LOCAL)
-			return MASKED_CRC(0, l3, len, &ib_local);
+			return copied_crc(0, l3, len, &ib_local);
 		/* of a global packet the whole LRH counts as ones: from there like RoCEv1 */
 		l3 += LRH_LEN;
 		len -= LRH_LEN;
 	}
-	return MASKED_CRC(CRC_AFTER_ONES, l3, len, &rocev1);
+	return masked_crc(l3, len, &rocev1, BLOCKS(GRH_LEN + BTH_RESV8A + 1));
+}
+
+uint32_t
+wire_icrc(enum encap encap, const uint8_t *l3, uint32_t len)
+{
+	return icrc(encap, l3, len);
 }
 
 /*
@@ -165,18 +178,25 @@ wire_vcrc(const uint8_t *lrh, uint32_t len)
 	return ~vcrc_table(crc, lrh, len);
 }
 
+/* the link's check comes first; bytes that fail it say nothing about the ICRC */
+static bool __rte_noinline
+vcrc_ok(const struct packet *pkt)
+{
+	uint32_t len = pkt->icrc_len + ICRC_LEN;
+
+	return wire_vcrc(pkt->l3, len) == get_le16(pkt->l3 + len);
+}
+
 bool
 wire_crc_ok(const struct packet *pkt, enum verdict *why)
 {
-	const uint8_t *icrc = pkt->l3 + pkt->icrc_len;
+	const uint8_t *l3 = pkt->l3;
 
-	/* the link's check comes first; bytes that fail it say nothing about the ICRC */
-	if (unlikely(pkt->encap == ENCAP_IB) &&
-		wire_vcrc(pkt->l3, pkt->icrc_len + ICRC_LEN) != get_le16(icrc + ICRC_LEN)) {
+	if (unlikely(pkt->encap == ENCAP_IB) && !vcrc_ok(pkt)) {
 		*why = VERDICT_VCRC;
 		return false;
 	}
-	if (unlikely(wire_icrc(pkt->encap, pkt->l3, pkt->icrc_len) != get_le32(icrc))) {
+	if (unlikely(icrc(pkt->encap, l3, pkt->icrc_len) != get_le32(l3 + pkt->icrc_len))) {
 		*why = VERDICT_ICRC;
 		return false;
 	}

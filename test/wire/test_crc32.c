@@ -192,6 +192,46 @@ test_packet_kernels_read_no_payload_byte_outside(void **state)
 	}
 }
 
+/* --- a packet that stays where it is: ones in front, and bits of its head that count as ones --- */
+
+/* in a heap block of its own: the address sanitizer watches both ends */
+static void
+check_masked(const uint8_t *ones, uint32_t blocks, uint32_t len)
+{
+	uint8_t *exact = malloc(len), head[CRC32_HEAD_MAX];
+	uint32_t i, head_len = blocks * 16 - 8, want;
+
+	assert_non_null(exact);
+	memcpy(exact, data + len % ALIGNMENTS, len);
+	memset(head, 0xFF, 8);
+	for (i = 0; i < head_len; i++)
+		head[8 + i] = exact[i] | ones[i];
+	want = crc32(crc32(0, head, blocks * 16), exact + head_len, len - head_len);
+	if (crc32_masked(exact, ones, blocks, len) != want)
+		fail_msg("%s: blocks %u len %u", crc32_kernel(), blocks, len);
+	assert_memory_equal(exact, data + len % ALIGNMENTS, len);
+	free(exact);
+}
+
+static void
+test_masked_kernels_agree_with_zlib_and_read_no_byte_outside(void **state)
+{
+	static const uint32_t large[] = { 1024, 1500, 2048, 4095, 4096, 9000 };
+	uint32_t k, i, blocks, len;
+
+	(void)state;
+	for (k = 0; k < sizeof(names) / sizeof(names[0]); k++) {
+		if (crc32_use(names[k]) != 0)
+			continue;
+		for (blocks = 2; blocks <= CRC32_HEAD_MAX / 16; blocks++) {
+			for (len = blocks * 16 - 8; len <= SHORT_MAX + blocks * 16; len++)
+				check_masked(data + 3000, blocks, len);
+			for (i = 0; i < sizeof(large) / sizeof(large[0]); i++)
+				check_masked(data + 3000, blocks, large[i]);
+		}
+	}
+}
+
 /* names[] is from the slowest to the fastest */
 static void
 test_fastest_kernel_is_in_use_from_the_start(void **state)
@@ -268,6 +308,7 @@ main(void)
 		cmocka_unit_test(test_any_split_gives_the_same_crc),
 		cmocka_unit_test(test_packet_kernels_agree_with_zlib_and_copy),
 		cmocka_unit_test(test_packet_kernels_read_no_payload_byte_outside),
+		cmocka_unit_test(test_masked_kernels_agree_with_zlib_and_read_no_byte_outside),
 		cmocka_unit_test(test_fastest_kernel_is_in_use_from_the_start),
 		cmocka_unit_test(test_check_values),
 		cmocka_unit_test(test_choice_of_kernel),

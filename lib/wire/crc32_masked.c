@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * CRC-32 of a packet that stays where it is: some bits of its head count as ones, and eight bytes
+ * of ones count in front of it (rc-transport 9). Folding as in crc32_fold.h.
+ */
+
+#include <string.h>
+
+#include <rte_common.h>
+
+#include "wire/crc32.h"
+#include "wire/crc32_kernels.h"
+
+#define BLOCK 16
+#define ONES  8 /* bytes in front */
+
+uint32_t
+crc32_masked_portable(const uint8_t *p, const uint8_t *ones, uint32_t blocks, uint32_t len)
+{
+	uint32_t i, head_len = blocks * BLOCK - ONES, crc;
+	uint8_t head[CRC32_HEAD_MAX];
+
+	memset(head, 0xFF, ONES);
+	for (i = 0; i < head_len; i++)
+		head[ONES + i] = p[i] | ones[i];
+	crc = crc32_portable(0, head, blocks * BLOCK);
+	return crc32_portable(crc, p + head_len, len - head_len);
+}
+
+#ifdef WIRE_CRC32_PCLMUL
+
+#include "wire/crc32_fold.h"
+
+static TARGET_PCLMUL __rte_always_inline __m128i
+load_masked(const uint8_t *p, const uint8_t *ones)
+{
+	return _mm_or_si128(load(p), load(ones));
+}
+
+/* The ones in front, of which the first four meet a register of ones, and eight bytes. */
+static TARGET_PCLMUL __rte_always_inline __m128i
+first_block(const uint8_t *p, const uint8_t *ones)
+{
+	__m128i v = _mm_or_si128(_mm_loadl_epi64((const __m128i *)(const void *)p),
+		_mm_loadl_epi64((const __m128i *)(const void *)ones));
+
+	return _mm_or_si128(_mm_slli_si128(v, ONES), _mm_set_epi32(0, 0, -1, 0));
+}
+
+TARGET_PCLMUL uint32_t
+crc32_masked_pclmul(const uint8_t *p, const uint8_t *ones, uint32_t blocks, uint32_t len)
+{
+	__m128i x = first_block(p, ones), x1, x2, x3;
+	const uint8_t *payload = p + blocks * BLOCK - ONES;
+
+	len -= blocks * BLOCK - ONES;
+	for (p += ONES, ones += ONES; p < payload; p += BLOCK, ones += BLOCK)
+		x = fold(x, K(FOLD_128), load_masked(p, ones));
+	if (len < 64)
+		return finish(x, p, len);
+	x = fold(x, K(FOLD_128), load(p));
+	x1 = load(p + 16);
+	x2 = load(p + 32);
+	x3 = load(p + 48);
+	for (p += 64, len -= 64; len >= 64; p += 64, len -= 64) {
+		x = fold(x, K(FOLD_512), load(p));
+		x1 = fold(x1, K(FOLD_512), load(p + 16));
+		x2 = fold(x2, K(FOLD_512), load(p + 32));
+		x3 = fold(x3, K(FOLD_512), load(p + 48));
+	}
+	x = fold(x, K(FOLD_384), fold(x1, K(FOLD_256), fold(x2, K(FOLD_128), x3)));
+	return finish(x, p, len);
+}
+
+#endif
+
+#ifdef WIRE_CRC32_VPCLMUL
+
+uint32_t
+crc32_masked_vpclmul(const uint8_t *p, const uint8_t *ones, uint32_t blocks, uint32_t len)
+{
+	uint32_t head_len = blocks * BLOCK - ONES;
+
+	if (len < head_len + 256)
+		return crc32_masked_pclmul(p, ones, blocks, len);
+	return crc32_vpclmul(crc32_masked_pclmul(p, ones, blocks, head_len), p + head_len,
+		len - head_len);
+}
+
+#endif

@@ -3,7 +3,9 @@
  */
 
 /*
- * Slots of one tick each, one turn of SLOTS ticks; a bitmap of slots in use, so that a run after
+ * Slots of one tick each, one turn of SLOTS ticks - so many that a turn of a worker's wheel (0.8 s)
+ * is as long as most timeouts: else each of 100,000 timers is looked at again and again before it is
+ * due, and each look is a cache miss. A bitmap of slots in use, so that a run after
  * a long pause and the search for the next deadline step over the empty ones. A timer of a later
  * turn stays in its slot and is looked at once a turn.
  *
@@ -14,7 +16,7 @@
 
 #include "base/timer_wheel.h"
 
-#define SLOTS 4096
+#define SLOTS 65536
 #define SLOT_MASK (SLOTS - 1)
 #define WORDS (SLOTS / 64)
 
@@ -24,7 +26,7 @@ struct timer_wheel {
 	unsigned int shift; /* log2 of time units in a tick */
 	struct timer *due; /* taken off the slots, not fired or put back yet */
 	const struct allocator *alloc;
-	uint64_t words_used; /* bit i: used[i] may have bits set */
+	uint64_t words_used[WORDS / 64]; /* bit i: used[i] may have bits set */
 	uint64_t used[WORDS]; /* a slot without its bit is empty; one with it may be */
 	struct timer *slots[SLOTS];
 };
@@ -94,7 +96,7 @@ slot_add(struct timer_wheel *w, struct timer *t)
 	t->slot_time = t->deadline;
 	list_push(&w->slots[slot], t);
 	w->used[slot / 64] |= UINT64_C(1) << (slot % 64);
-	w->words_used |= UINT64_C(1) << (slot / 64);
+	w->words_used[slot / 4096] |= UINT64_C(1) << (slot / 64 % 64);
 	if (t->slot_time < w->bound)
 		w->bound = t->slot_time;
 }
@@ -124,18 +126,27 @@ timer_disarm(struct timer_wheel *w, struct timer *t)
 		list_remove(t);
 }
 
+/* First word from this one on that may have bits set; WORDS: none */
+static unsigned int
+word_find(const struct timer_wheel *w, unsigned int from)
+{
+	uint64_t mask = ~UINT64_C(0) << (from % 64);
+	unsigned int i;
+
+	for (i = from / 64; i < WORDS / 64; i++, mask = ~UINT64_C(0))
+		if ((w->words_used[i] & mask) != 0)
+			return i * 64 + (unsigned int)__builtin_ctzll(w->words_used[i] & mask);
+	return WORDS;
+}
+
 /* First slot in use from `from` to `to` inclusive; forgets emptied slots on the way. */
 static bool
 slot_find(struct timer_wheel *w, unsigned int from, unsigned int to, unsigned int *slot)
 {
-	unsigned int i = from / 64;
-	uint64_t words, bits;
+	unsigned int i;
+	uint64_t bits;
 
-	while (i <= to / 64) {
-		words = w->words_used & (~UINT64_C(0) << i);
-		if (words == 0)
-			return false;
-		i = (unsigned int)__builtin_ctzll(words);
+	for (i = word_find(w, from / 64); i <= to / 64; i = word_find(w, i + 1)) {
 		bits = w->used[i];
 		if (i == from / 64)
 			bits &= ~UINT64_C(0) << (from % 64);
@@ -149,9 +160,7 @@ slot_find(struct timer_wheel *w, unsigned int from, unsigned int to, unsigned in
 			bits &= bits - 1;
 		}
 		if (w->used[i] == 0)
-			w->words_used &= ~(UINT64_C(1) << i);
-		if (++i == WORDS)
-			return false;
+			w->words_used[i / 64] &= ~(UINT64_C(1) << (i % 64));
 	}
 	return false;
 }

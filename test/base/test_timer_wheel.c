@@ -15,7 +15,7 @@
 #include "base/timer_wheel.h"
 
 #define TICK 1024
-#define TURN (4096 * (uint64_t)TICK) /* well over one turn is 2 * TURN for any sane slot count */
+#define TURN (65536 * (uint64_t)TICK) /* well over one turn is 2 * TURN for any sane slot count */
 
 struct probe {
 	struct timer timer; /* first: the callback gets it back */

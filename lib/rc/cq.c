@@ -281,9 +281,10 @@ rc_cq_release(struct rc_cq *cq)
 static void
 cq_overflow(struct rc_cq *cq, struct rc_worker *w)
 {
+	if (__atomic_exchange_n(&cq->overrun, 1, __ATOMIC_RELAXED) != 0)
+		return;
 	w->cq_overrun = true;
-	if (__atomic_exchange_n(&cq->overrun, 1, __ATOMIC_RELAXED) == 0)
-		rc_event(w, EVENT_CQ_ERR, cq->cqn);
+	rc_event(w, EVENT_CQ_ERR, cq->cqn);
 }
 
 static void
@@ -309,7 +310,9 @@ rc_cq_push(struct rc_cq *cq, struct rc_qp *qp, const struct wc *wc, bool solicit
 			cq_overflow(cq, w);
 	}
 	if (rc_cq_overrun(cq)) { /* by this worker or another */
-		w->cq_overrun = true;
+		/* each look at all QPs finds those that are well: what is flushed in vain asks for none */
+		if (qp->state != QPS_ERR)
+			w->cq_overrun = true;
 		return;
 	}
 	r->wcs[head & cq->mask] = *wc;

@@ -10,9 +10,10 @@
 #include <string.h>
 
 #include <rte_branch_prediction.h>
+#include <rte_common.h>
 
 #include "rc/dev.h"
-#include "wire/wire.h"
+#include "wire/put.h"
 
 /* at most so many PSNs unacknowledged (rc-transport 4) */
 #define IN_FLIGHT_MAX (1u << 23)
@@ -257,21 +258,20 @@ fill_headers(const struct rc_qp *qp, struct wire_headers *h, uint8_t opcode, boo
 }
 
 /* The packet is out; `next` is the PSN after it. */
-static void
-sent(struct rc_qp *qp, const struct rc_sq_wqe *wqe, const struct wire_headers *h, uint32_t next,
-	uint32_t payload)
+static inline void
+sent(struct rc_qp *qp, const struct rc_sq_wqe *wqe, bool ackreq, uint32_t next, uint32_t payload)
 {
 	struct rc_requester *req = &qp->req;
 
 	rc_count(qp, sent_pkts, 1);
 	rc_count(qp, sent_bytes, payload);
 	qp->credit -= (int32_t)(RC_PACKET_COST + payload);
-	if (rc_retrying(req))
+	if (unlikely(rc_retrying(req)))
 		rc_count(qp, retransmitted_pkts, 1);
 	else
 		req->next_psn = next;
 	req->send_psn = next;
-	req->since_ackreq = h->ackreq ? 0 : req->since_ackreq + 1;
+	req->since_ackreq = ackreq ? 0 : req->since_ackreq + 1;
 	if (next == psn_add(wqe->last_psn, 1))
 		req->send++;
 	/* it detects silence, not each packet: it runs from the first unanswered one (seed 002) */
@@ -279,6 +279,63 @@ sent(struct rc_qp *qp, const struct rc_sq_wqe *wqe, const struct wire_headers *h
 		req->timing = true;
 		timer_arm(qp->worker->wheel, &req->timer, qp->worker->now + req->ack_timeout);
 	}
+}
+
+/* The headers of a Send or Write packet with len bytes of payload. @return where that goes */
+static inline uint8_t *
+put_stream_headers(const struct rc_qp *qp, const struct rc_sq_wqe *wqe, uint8_t *bth,
+	uint8_t opcode, bool last, bool ackreq, uint32_t len)
+{
+	uint8_t headers = opcodes[opcode].headers, flags = wire_pad(len) << BTH_PAD_SHIFT, *p;
+
+	if (qp->migreq)
+		flags |= BTH_M;
+	if (unlikely(wqe->flags & SEND_SOLICITED) && last && wqe->opcode != WR_RDMA_WRITE)
+		flags |= BTH_SE;
+	p = put_bth(bth, opcode, flags, qp->pkey, qp->dest_qpn, qp->req.send_psn, ackreq);
+	if (headers & HDR_RETH)
+		p = put_reth(p, wqe->remote_addr, wqe->rkey, wqe->length);
+	if (unlikely(headers & (HDR_IMM | HDR_IETH)))
+		p = put_word(p, wqe->imm);
+	return p;
+}
+
+/* Pieces are put together here. */
+static void __rte_noinline
+commit_pieces(struct tx_sink *tx, uint8_t *p, const struct rc_chunk *chunks, int n, uint32_t pad)
+{
+	int i;
+
+	for (i = 0; i < n; i++) {
+		memcpy(p, chunks[i].host, chunks[i].len);
+		p += chunks[i].len;
+	}
+	memset(p, 0, pad);
+	tx_commit(tx);
+}
+
+/*
+ * Where a packet's payload stands, for most messages in one piece, which needs no walk. @return
+ * number of chunks, of which there is one at least, or -1: a local key does not allow it
+ */
+static inline int
+gather(struct rc_qp *qp, struct rc_sq_wqe *wqe, uint32_t at, uint32_t len,
+	struct rc_chunk *chunks, struct rc_cursor *next)
+{
+	const struct rc_requester *req = &qp->req;
+
+	chunks[0].host = (uint8_t *)wqe->sge + at;
+	if (likely(wqe->num_sge == 1 && len != 0))
+		return mem_access(qp->worker->mem, wqe->sge[0].lkey, qp->pd, qp->qpn,
+			wqe->sge[0].addr + at, len, 0, &chunks[0].host) == MEM_OK ? 1 : -1;
+	if (wqe->num_sge <= 1) /* inline, or nothing */
+		return 1;
+	*next = (struct rc_cursor){ .wqe = req->send };
+	if (at != 0) { /* of one packet: no need to remember */
+		*next = req->gather;
+		rc_cursor_seek(next, wqe, req->send, at);
+	}
+	return rc_cursor_take(qp, next, wqe, len, 0, chunks);
 }
 
 /* A packet of a Send or a Write */
@@ -289,41 +346,31 @@ send_stream(struct rc_qp *qp, struct rc_sq_wqe *wqe)
 	struct tx_sink *tx = qp->worker->tx;
 	uint32_t index = (req->send_psn - wqe->psn) & PSN_MASK;
 	uint32_t at = index << qp->pmtu_shift, len = wqe->length - at;
-	bool first = index == 0, last = req->send_psn == wqe->last_psn;
+	bool last = req->send_psn == wqe->last_psn, ackreq = ask_ack(qp, last);
+	uint8_t opcode = stream_opcodes[wqe->opcode][(index == 0) | last << 1];
 	struct rc_chunk chunks[RC_SGE_MAX];
 	struct rc_cursor cursor;
-	struct wire_headers h;
 	uint8_t *bth, *p;
-	int i, n;
+	int n;
 
 	if (!last)
 		len = qp->pmtu;
-	rc_cursor_seek(&req->gather, wqe, req->send, at);
-	cursor = req->gather;
-	n = rc_cursor_take(qp, &cursor, wqe, len, 0, chunks);
+	n = gather(qp, wqe, at, len, chunks, &cursor);
 	if (unlikely(n < 0)) {
 		wqe->status = WC_LOC_PROT_ERR;
 		return SENT_FAILED;
 	}
-	fill_headers(qp, &h, stream_opcodes[wqe->opcode][first | last << 1], last);
-	h.solicited = last && (wqe->flags & SEND_SOLICITED) && wqe->opcode != WR_RDMA_WRITE;
-	h.pad = wire_pad(len);
-	h.va = wqe->remote_addr;
-	h.rkey = wqe->opcode == WR_SEND_WITH_INV ? wqe->imm : wqe->rkey; /* IETH or RETH */
-	h.dmalen = wqe->length;
-	h.imm = wqe->imm;
-	bth = tx_reserve(tx, &qp->path, opcodes[h.opcode].header_len + len + h.pad);
+	bth = tx_reserve(tx, &qp->path, opcodes[opcode].header_len + len + wire_pad(len));
 	if (unlikely(bth == NULL))
 		return SENT_SINK_FULL;
-	p = bth + wire_build(bth, &h);
-	for (i = 0; i < n; i++) {
-		memcpy(p, chunks[i].host, chunks[i].len);
-		p += chunks[i].len;
-	}
-	memset(p, 0, h.pad);
-	tx_commit(tx);
-	req->gather = cursor;
-	sent(qp, wqe, &h, psn_add(req->send_psn, 1), len);
+	p = put_stream_headers(qp, wqe, bth, opcode, last, ackreq, len);
+	if (likely(n == 1))
+		tx_commit_copy(tx, p, chunks[0].host, len);
+	else
+		commit_pieces(tx, p, chunks, n, wire_pad(len));
+	if (unlikely(wqe->num_sge > 1 && !last))
+		req->gather = cursor;
+	sent(qp, wqe, ackreq, psn_add(req->send_psn, 1), len);
 	return SENT;
 }
 
@@ -358,7 +405,7 @@ send_request(struct rc_qp *qp, struct rc_sq_wqe *wqe)
 	wire_build(bth, &h);
 	tx_commit(tx);
 	wqe->restart_psn = req->send_psn;
-	sent(qp, wqe, &h, psn_add(wqe->last_psn, 1), 0);
+	sent(qp, wqe, true, psn_add(wqe->last_psn, 1), 0);
 	return SENT;
 }
 

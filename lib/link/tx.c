@@ -90,19 +90,17 @@ tx_queue(struct link_worker *w, uint16_t port, struct rte_mbuf *m)
 		tx_send(w, port);
 }
 
-static inline struct rte_mbuf *
-tx_alloc(struct link_worker *w, uint16_t port)
+static bool __rte_noinline
+tx_refill(struct link_worker *w, uint16_t port)
 {
 	struct tx_port *t = &w->tx[port];
 
-	if (unlikely(t->num_cached == 0)) {
-		if (rte_pktmbuf_alloc_bulk(t->mp, t->cache, LINK_BURST) != 0) {
-			count(&w->counters[port].tx_no_mbuf, 1);
-			return NULL;
-		}
-		t->num_cached = LINK_BURST;
+	if (rte_pktmbuf_alloc_bulk(t->mp, t->cache, LINK_BURST) != 0) {
+		count(&w->counters[port].tx_no_mbuf, 1);
+		return false;
 	}
-	return t->cache[--t->num_cached];
+	t->num_cached = LINK_BURST;
+	return true;
 }
 
 /* The receive path takes it from here, as from any other queue (rx.c). */
@@ -115,32 +113,48 @@ send_to_self(struct link_worker *w, uint16_t port, struct rte_mbuf *m)
 	count(&w->counters[port].tx_bytes, m->pkt_len);
 }
 
-/* The BTH stands right behind the headroom, aligned; the headers go in front of it. */
+/*
+ * The payload behind a BTH without extension headers is aligned to a cache line, and so are the
+ * blocks of 16 bytes that the CRC makes of what stands before; the headers go in front.
+ */
+#define BTH_OFF (RTE_PKTMBUF_HEADROOM - BTH_LEN)
+
 static inline uint8_t *
-bth_of(struct rte_mbuf *m)
+bth_of(const struct rte_mbuf *m)
 {
-	return (uint8_t *)m->buf_addr + RTE_PKTMBUF_HEADROOM;
+	return (uint8_t *)m->buf_addr + BTH_OFF;
+}
+
+/* Make sure that the port can be given a packet. */
+static bool __rte_noinline
+make_ready(struct link_worker *w, const struct path *path, uint32_t len)
+{
+	uint16_t port = path->av.port;
+
+	if (!tx_room(w, port) || w->self_head - w->self_tail == SELF_QUEUE)
+		return false;
+	if (w->mbuf != NULL) /* reserved and not committed: taken back */
+		w->tx[w->path->av.port].cache[w->tx[w->path->av.port].num_cached++] = w->mbuf;
+	w->mbuf = NULL;
+	if (len + path->trailer_len > w->tx[port].room) {
+		/* longer than the port's MTU: the caller's path MTU is wrong */
+		count(&w->counters[port].tx_no_mbuf, 1);
+		return false;
+	}
+	return w->tx[port].num_cached > 0 || tx_refill(w, port);
 }
 
 static uint8_t *
 sink_reserve(struct tx_sink *sink, const struct path *path, uint32_t len)
 {
 	struct link_worker *w = (struct link_worker *)sink;
-	uint16_t port = path->av.port;
+	struct tx_port *t = &w->tx[path->av.port];
+	bool ready = t->num < LINK_BURST && t->num_cached > 0 && w->mbuf == NULL &&
+		w->self_head - w->self_tail != SELF_QUEUE && len + path->trailer_len <= t->room;
 
-	if (unlikely(!tx_room(w, port) || w->self_head - w->self_tail == SELF_QUEUE))
+	if (unlikely(!ready) && !make_ready(w, path, len))
 		return NULL;
-	if (unlikely(w->mbuf != NULL)) /* reserved and not committed: taken back */
-		w->tx[w->path->av.port].cache[w->tx[w->path->av.port].num_cached++] = w->mbuf;
-	w->mbuf = NULL;
-	if (unlikely(len + path->trailer_len > w->tx[port].room)) {
-		/* longer than the port's MTU: the caller's path MTU is wrong */
-		count(&w->counters[port].tx_no_mbuf, 1);
-		return NULL;
-	}
-	w->mbuf = tx_alloc(w, port);
-	if (unlikely(w->mbuf == NULL))
-		return NULL;
+	w->mbuf = t->cache[--t->num_cached];
 	w->path = path;
 	w->bth_len = len;
 	return bth_of(w->mbuf);
@@ -205,34 +219,68 @@ next_hop(struct link_worker *w, const struct path *path, const uint8_t *bth)
 	return mac;
 }
 
+/* What was reserved leaves for that next hop, a frame of len bytes. */
+static inline void
+leave(struct link_worker *w, uint64_t mac, uint32_t len)
+{
+	const struct path *path = w->path;
+	struct rte_mbuf *m = w->mbuf;
+
+	w->mbuf = NULL;
+	m->data_off = BTH_OFF - path->header_len;
+	m->data_len = len;
+	m->pkt_len = len;
+	memcpy(rte_pktmbuf_mtod(m, uint8_t *), &mac, MAC_LEN);
+	if (unlikely(mac & NEIGH_SELF))
+		send_to_self(w, path->av.port, m);
+	else
+		tx_queue(w, path->av.port, m);
+}
+
+/* Nobody knows the next hop: it is dropped. */
+static void __rte_noinline
+forget(struct link_worker *w)
+{
+	struct tx_port *t = &w->tx[w->path->av.port];
+
+	t->cache[t->num_cached++] = w->mbuf;
+	w->mbuf = NULL;
+}
+
 static void
 sink_commit(struct tx_sink *sink)
 {
 	struct link_worker *w = (struct link_worker *)sink;
 	const struct path *path = w->path;
-	uint16_t port = path->av.port;
-	struct rte_mbuf *m = w->mbuf;
-	struct tx_port *t = &w->tx[port];
-	uint32_t len, pad = 0;
-	uint64_t mac;
+	uint8_t *bth = bth_of(w->mbuf);
+	uint64_t mac = next_hop(w, path, bth);
+	uint32_t pad = 0;
 
-	w->mbuf = NULL;
-	mac = next_hop(w, path, bth_of(m));
 	if (unlikely(!(mac & NEIGH_VALID))) {
-		t->cache[t->num_cached++] = m;
+		forget(w);
 		return;
 	}
 	if (unlikely(path->neighbour == PATH_NO_NEIGHBOUR))
-		pad = pad_frame(path, bth_of(m), w->bth_len);
-	len = pad + path_finish(path, bth_of(m), w->bth_len, w->ip_id++);
-	m->data_off = RTE_PKTMBUF_HEADROOM - path->header_len;
-	m->data_len = len;
-	m->pkt_len = len;
-	memcpy(rte_pktmbuf_mtod(m, uint8_t *), &mac, MAC_LEN);
-	if (unlikely(mac & NEIGH_SELF))
-		send_to_self(w, port, m);
+		pad = pad_frame(path, bth, w->bth_len);
+	if (w->bth_len <= BTH_LEN + PATH_EXT_MAX) /* headers and no payload */
+		leave(w, mac, pad + path_finish_copy(path, bth, w->bth_len, NULL, 0, w->ip_id++));
 	else
-		tx_queue(w, port, m);
+		leave(w, mac, pad + path_finish(path, bth, w->bth_len, w->ip_id++));
+}
+
+static void
+sink_commit_copy(struct tx_sink *sink, uint8_t *at, const void *from, uint32_t len)
+{
+	struct link_worker *w = (struct link_worker *)sink;
+	const struct path *path = w->path;
+	uint8_t *bth = bth_of(w->mbuf);
+	uint64_t mac = next_hop(w, path, bth);
+
+	if (unlikely(!(mac & NEIGH_VALID))) {
+		forget(w);
+		return;
+	}
+	leave(w, mac, path_finish_copy(path, bth, at - bth, from, len, w->ip_id++));
 }
 
 void
@@ -270,10 +318,13 @@ tx_l3(struct link_worker *w, struct link_port *p, struct rte_mbuf *m, uint8_t *l
 struct rte_mbuf *
 tx_control(struct link_worker *w, struct link_port *p, uint8_t **l3)
 {
-	struct rte_mbuf *m = tx_alloc(w, p->index);
+	struct tx_port *t = &w->tx[p->index];
+	struct rte_mbuf *m;
 
-	if (m != NULL)
-		*l3 = bth_of(m) + ETH_LEN + VLAN_LEN;
+	if (t->num_cached == 0 && !tx_refill(w, p->index))
+		return NULL;
+	m = t->cache[--t->num_cached];
+	*l3 = bth_of(m) + ETH_LEN + VLAN_LEN;
 	return m;
 }
 
@@ -328,6 +379,7 @@ tx_init(struct link_worker *w)
 
 	w->sink.reserve = sink_reserve;
 	w->sink.commit = sink_commit;
+	w->sink.commit_copy = sink_commit_copy;
 	for (i = 0; i < w->link->num_ports; i++) {
 		p = &w->link->port[i];
 		t = &w->tx[i];

@@ -20,6 +20,8 @@
 #define PATH_HEADER_MAX 80
 /** Bytes after the padding: ICRC, and on native IB the VCRC. */
 #define PATH_TRAILER_MAX 6
+/** Extension headers that path_finish_copy() can have before it. */
+#define PATH_EXT_MAX 28
 #define PATH_NO_NEIGHBOUR UINT32_MAX
 #define PATH_NO_VLAN 0xFFFF
 
@@ -77,7 +79,7 @@ uint32_t path_finish(const struct path *p, uint8_t *bth, uint32_t bth_len, uint1
  * padding: its bytes are read once. Two bytes more before the header must be readable, and four
  * after the payload writable.
  *
- * @param headers  bytes of BTH and extension headers, at most 28 behind the BTH
+ * @param headers  bytes of BTH and extension headers, those at most PATH_EXT_MAX
  * @param from     the payload, len bytes; may be NULL when there is none
  */
 uint32_t path_finish_copy(const struct path *p, uint8_t *bth, uint32_t headers, const void *from,

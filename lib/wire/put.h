@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#ifndef WIRE_PUT_H
+#define WIRE_PUT_H
+
+/**
+ * @file
+ * Headers written where they stand (rc-transport 1), for those who write the same few over and
+ * over; wire_build() is for all others. Each returns the byte behind its header.
+ */
+
+#include "wire/bytes.h"
+#include "wire/layout.h"
+#include "wire/packet.h"
+#include "wire/wire.h"
+
+/** @param flags  BTH_SE, BTH_M and the pad count << BTH_PAD_SHIFT */
+static inline uint8_t *
+put_bth(uint8_t *bth, uint8_t opcode, uint8_t flags, uint16_t pkey, uint32_t dest_qpn,
+	uint32_t psn, bool ackreq)
+{
+	put_be32(bth, (uint32_t)opcode << 24 | (uint32_t)flags << 16 | pkey);
+	put_be32(bth + BTH_DESTQP, dest_qpn);
+	put_be32(bth + BTH_PSN, (uint32_t)ackreq << 31 | (psn & PSN_MASK));
+	return bth + BTH_LEN;
+}
+
+static inline uint8_t *
+put_reth(uint8_t *p, uint64_t va, uint32_t rkey, uint32_t dmalen)
+{
+	put_be64(p, va);
+	put_be32(p + 8, rkey);
+	put_be32(p + 12, dmalen);
+	return p + 16;
+}
+
+static inline uint8_t *
+put_aeth(uint8_t *p, uint8_t syndrome, uint32_t msn)
+{
+	put_be32(p, (uint32_t)syndrome << 24 | (msn & 0xFFFFFF));
+	return p + 4;
+}
+
+/** ImmDt or IETH */
+static inline uint8_t *
+put_word(uint8_t *p, uint32_t word)
+{
+	put_be32(p, word);
+	return p + 4;
+}
+
+#endif

@@ -7,18 +7,41 @@
  * row 7).
  */
 
+#include <rte_common.h>
+
 #include "mem/table.h"
 
-enum mem_verdict
-mem_access(const struct mem *mem, uint32_t key, uint32_t pd, uint32_t qpn, uint64_t va,
-	uint64_t len, uint32_t access, uint8_t **host)
+/* The long way to a record, by the key's permutation. */
+static bool __rte_noinline
+find(const struct mem *mem, uint32_t key, uint32_t *hint, struct mem_view *v)
 {
 	uint32_t index = key_index(&mem->keys, key);
+
+	if (index >= mem->n_records || !record_read(&mem->records[index], key, v))
+		return false;
+	*hint = index;
+	return true;
+}
+
+/* A record that bears the key is the key's, however it was found. */
+static inline bool
+look(const struct mem *mem, uint32_t key, uint32_t *hint, struct mem_view *v)
+{
+	if (likely(*hint < mem->n_records) &&
+		likely(record_read(&mem->records[*hint], key, v)))
+		return true;
+	return find(mem, key, hint, v);
+}
+
+enum mem_verdict
+mem_access_hint(const struct mem *mem, uint32_t *hint, uint32_t key, uint32_t pd, uint32_t qpn,
+	uint64_t va, uint64_t len, uint32_t access, uint8_t **host)
+{
 	uint32_t need = access != 0 ? access : MEM_RIGHT_LOCAL_READ;
 	struct mem_view v;
 	uint64_t offset;
 
-	if (unlikely(index >= mem->n_records) || !record_read(&mem->records[index], key, &v))
+	if (unlikely(!look(mem, key, hint, &v)))
 		return MEM_BAD_KEY;
 	if (unlikely(v.pd != pd || (v.qpn != MEM_QPN_ANY && v.qpn != qpn)))
 		return MEM_BAD_KEY;
@@ -34,4 +57,13 @@ mem_access(const struct mem *mem, uint32_t key, uint32_t pd, uint32_t qpn, uint6
 		return MEM_BAD_RANGE;
 	*host = v.base + offset;
 	return MEM_OK;
+}
+
+enum mem_verdict
+mem_access(const struct mem *mem, uint32_t key, uint32_t pd, uint32_t qpn, uint64_t va,
+	uint64_t len, uint32_t access, uint8_t **host)
+{
+	uint32_t hint = key_index(&mem->keys, key);
+
+	return mem_access_hint(mem, &hint, key, pd, qpn, va, len, access, host);
 }

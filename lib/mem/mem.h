@@ -191,5 +191,12 @@ enum mem_verdict {
  */
 enum mem_verdict mem_access(const struct mem *mem, uint32_t key, uint32_t pd, uint32_t qpn,
 	uint64_t va, uint64_t len, uint32_t access, uint8_t **host);
+/**
+ * mem_access() for one that uses the same key again and again: it keeps where it was found.
+ *
+ * @param hint  at first 0; a matter of speed only, the check is the same whatever it says
+ */
+enum mem_verdict mem_access_hint(const struct mem *mem, uint32_t *hint, uint32_t key, uint32_t pd,
+	uint32_t qpn, uint64_t va, uint64_t len, uint32_t access, uint8_t **host);
 
 #endif

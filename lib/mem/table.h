@@ -16,6 +16,7 @@
  */
 
 #include <rte_branch_prediction.h>
+#include <rte_common.h>
 
 #include "mem/backing.h"
 #include "mem/key.h"
@@ -48,7 +49,7 @@ struct mem_record {
 #define RECORD_GET(field) __atomic_load_n(&(field), __ATOMIC_RELAXED)
 #define RECORD_SET(field, value) __atomic_store_n(&(field), (value), __ATOMIC_RELAXED)
 
-static inline bool
+static __rte_always_inline bool
 record_read(const struct mem_record *r, uint32_t key, struct mem_view *v)
 {
 	uint64_t id = __atomic_load_n(&r->id, __ATOMIC_ACQUIRE);

@@ -38,6 +38,7 @@ struct fixture {
 	struct mem *mem;
 	struct fake_grace grace;
 	uint32_t pd;
+	uint32_t hint; /* where the last key was found, whichever it was */
 	struct error err;
 	_Alignas(4096) uint8_t bytes[8192];
 };
@@ -140,9 +141,13 @@ static inline enum mem_verdict
 access_by(struct fixture *f, uint32_t qpn, uint32_t key, uint64_t va, uint64_t len,
 	uint32_t access)
 {
-	uint8_t *host = NULL;
+	uint8_t *host = NULL, *same = NULL;
+	enum mem_verdict v = mem_access(f->mem, key, f->pd, qpn, va, len, access, &host);
 
-	return mem_access(f->mem, key, f->pd, qpn, va, len, access, &host);
+	assert_int_equal(mem_access_hint(f->mem, &f->hint, key, f->pd, qpn, va, len, access, &same),
+		v);
+	assert_ptr_equal(same, host);
+	return v;
 }
 
 static inline enum mem_verdict

@@ -236,6 +236,31 @@ test_stale_key_fails_at_once_and_for_good(void **state)
 	}
 }
 
+/* A hint is a place to look first, nothing that is believed. */
+static void
+test_hint_changes_no_verdict(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t a = region(f, ALL, VA, 4096), b = region(f, LW, VA, 2048), hint;
+	uint8_t *host;
+
+	for (hint = 0; hint < 100; hint++) {
+		uint32_t h = hint;
+
+		assert_int_equal(mem_access_hint(f->mem, &h, a, f->pd, QPN, VA, 4096, RR, &host), MEM_OK);
+		h = hint;
+		assert_int_equal(mem_access_hint(f->mem, &h, b, f->pd, QPN, VA, 8, RR, &host), MEM_BAD_RIGHTS);
+		h = hint;
+		assert_int_equal(mem_access_hint(f->mem, &h, b ^ 1, f->pd, QPN, VA, 8, LW, &host), MEM_BAD_KEY);
+	}
+	hint = UINT32_MAX;
+	assert_int_equal(mem_access_hint(f->mem, &hint, a, f->pd, QPN, VA, 8, RR, &host), MEM_OK);
+	assert_int_not_equal(hint, UINT32_MAX);
+	/* what the hint points to dies between two accesses */
+	deregister(f, a);
+	assert_int_equal(mem_access_hint(f->mem, &hint, a, f->pd, QPN, VA, 8, RR, &host), MEM_BAD_KEY);
+}
+
 int
 main(void)
 {
@@ -255,6 +280,7 @@ main(void)
 		cmocka_unit_test(test_key_0_is_no_key),
 		T(test_one_key_in_2_32_works),
 		T(test_stale_key_fails_at_once_and_for_good),
+		T(test_hint_changes_no_verdict),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -39,5 +39,7 @@ bool link_value(const struct bench_options *o, const char *key, char *value, siz
 /* link_memory.c, link_memif.c */
 int link_memory_create(const struct bench_options *o, enum bench_role role,
 	char device[ROLES][256], struct error *err);
+/** Two ports, the rings between them named after @p name. */
+int link_memory_pair(const char *name, char device[ROLES][256], struct error *err);
 
 #endif

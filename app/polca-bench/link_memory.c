@@ -22,22 +22,34 @@ make_ring(const char *name)
 }
 
 int
+link_memory_pair(const char *name, char device[ROLES][256], struct error *err)
+{
+	struct rte_ring *ring[ROLES];
+	char text[RTE_RING_NAMESIZE];
+	unsigned int i;
+
+	for (i = 0; i < ROLES; i++) {
+		snprintf(text, sizeof(text), "%s_to_%u", name, i);
+		ring[i] = make_ring(text);
+	}
+	for (i = 0; i < ROLES; i++) {
+		snprintf(text, sizeof(text), "%s_%u", name, i);
+		if (ring[i] == NULL || ring[!i] == NULL ||
+				rte_eth_from_rings(text, &ring[i], 1, &ring[!i], 1,
+						SOCKET_ID_ANY) < 0)
+			return error_set(err, rte_errno, "no port in memory: %s",
+					rte_strerror(rte_errno));
+		/* the driver puts its name in front */
+		snprintf(device[i], sizeof(device[i]), "net_ring_%s", text);
+	}
+	return 0;
+}
+
+int
 link_memory_create(const struct bench_options *o, enum bench_role role,
 	char device[ROLES][256], struct error *err)
 {
-	static const char *const names[ROLES] = { "net_ring_requester", "net_ring_responder" };
-	struct rte_ring *ring[ROLES] = { make_ring("to_requester"), make_ring("to_responder") };
-	unsigned int i;
-
 	RTE_SET_USED(o);
 	RTE_SET_USED(role);
-	for (i = 0; i < ROLES; i++) {
-		if (ring[i] == NULL || ring[!i] == NULL ||
-				rte_eth_from_rings(names[i] + sizeof("net_ring_") - 1, &ring[i], 1,
-						&ring[!i], 1, SOCKET_ID_ANY) < 0)
-			return error_set(err, rte_errno, "no port in memory: %s",
-					rte_strerror(rte_errno));
-		snprintf(device[i], sizeof(device[i]), "%s", names[i]);
-	}
-	return 0;
+	return link_memory_pair("bench", device, err);
 }

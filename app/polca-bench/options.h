@@ -38,6 +38,7 @@ struct bench_options {
 	bool ack_per_packet;
 	bool icrc; /**< made and checked */
 	bool check; /**< bytes are compared */
+	bool roofline; /**< measure what bounds it, in turn with it */
 	double seconds;
 	uint64_t iterations; /**< messages, 0: for .seconds */
 	const char *link; /**< NAME[,KEY=VALUE...], see link.h */

@@ -5,6 +5,7 @@
 /* What the command line leaves open, and what does not go together. */
 
 #include <errno.h>
+#include <string.h>
 
 #include <rte_common.h>
 
@@ -81,6 +82,10 @@ options_complete(struct bench_options *o, struct error *err)
 	if (o->workers > 1 && o->lcores > 1)
 		return error_set(err, EINVAL, "--lcores and -w, --workers exclude each other: each "
 				"worker is an lcore with both ends");
+	if (o->roofline && (o->workers > 1 || o->lcores > 1 || o->all_sizes ||
+			o->mode == BENCH_LAT || strcmp(o->link, "memory") != 0))
+		return error_set(err, EINVAL, "--roofline: for one size in memory on one lcore: leave "
+				"out lat, -a, -w, --lcores and --link");
 	if (o->workers > o->qps)
 		return error_set(err, EINVAL, "-w, --workers: got %u for %u queue pairs: more with "
 				"-q", o->workers, o->qps);

@@ -57,6 +57,8 @@ const struct option_row option_rows[] = {
 		"memory that small messages go through in turn (default 64K)" },
 	{ 0, "check", NULL, OPTION_FLAG, FIELD(check), TAKES_TRAFFIC, 0, 0, NULL,
 		"compare the bytes that arrive with those sent; costs time" },
+	{ 0, "roofline", NULL, OPTION_FLAG, FIELD(roofline), TAKES_TRAFFIC, 0, 0, NULL,
+		"measure in turn what bounds the figures: the least work possible, copy, CRC, ..." },
 	{ 0, "link", "LINK", OPTION_TEXT, FIELD(link), TAKES_LINK, 0, 0, NULL,
 		"what joins the two ends (default memory)" },
 	{ 0, "peer", "WHERE", OPTION_TEXT, FIELD(peer), TAKES_LINK, 0, 0, NULL,

@@ -32,7 +32,7 @@ struct skeleton_config {
 	uint32_t mtu;
 	uint32_t qps;
 	uint32_t window; /**< packets without an Ack, of a QP */
-	uint32_t ack_every; /**< one Ack for so many that ask for one */
+	uint32_t ack_every; /**< one Ack for so many packets, where one is asked for */
 	uint32_t footprint;
 	bool icrc;
 };
@@ -45,12 +45,12 @@ struct skeleton_headers {
 	uint8_t opcode, flags;
 	uint16_t pkey;
 	uint32_t qpn, psn;
-} __attribute__((packed));
+} __attribute__((packed, aligned(2)));
 
 struct skeleton_reth {
 	uint64_t va;
 	uint32_t rkey, length;
-} __attribute__((packed));
+} __attribute__((packed, aligned(2)));
 
 #define SKELETON_SEND_ONLY   0x04
 #define SKELETON_WRITE_FIRST 0x06
@@ -80,7 +80,7 @@ struct skeleton_qp {
 	uint32_t una; /**< oldest without an Ack */
 	uint32_t head, next, tail; /**< posted, being sent, oldest not completed */
 	uint32_t msn;
-	uint32_t asked; /**< Acks asked for since the last one */
+	uint32_t unacked; /**< packets since the last Ack */
 	uint32_t completions;
 	/* the message under way */
 	uint32_t left;

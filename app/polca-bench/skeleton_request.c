@@ -114,7 +114,7 @@ opcode(bool write, bool first, bool last)
 }
 
 static void
-send(struct skeleton_end *s, struct skeleton_qp *qp, uint32_t qpn, struct rte_mbuf *m)
+send_packet(struct skeleton_end *s, struct skeleton_qp *qp, uint32_t qpn, struct rte_mbuf *m)
 {
 	struct skeleton_headers *h = rte_pktmbuf_mtod(m, struct skeleton_headers *);
 	struct skeleton_wqe *w = skeleton_wqe(qp, qp->next);
@@ -157,7 +157,7 @@ send_turn(struct skeleton_end *s, struct skeleton_qp *qp, uint32_t qpn, struct r
 	for (n = 0; n < RTE_MIN(room, (unsigned int)SKELETON_TURN); n++) {
 		if (in_flight(qp) >= s->config.window || (qp->left == 0 && !begin(s, qp)))
 			break;
-		send(s, qp, qpn, m[n]);
+		send_packet(s, qp, qpn, m[n]);
 	}
 	return n;
 }

@@ -129,9 +129,10 @@ take(struct skeleton_end *s, const struct arrival *a)
 		complete(s, qp, a);
 		s->messages++;
 	}
-	if (!a->ack_asked || ++qp->asked < s->config.ack_every)
+	qp->unacked++;
+	if (!a->ack_asked || qp->unacked < s->config.ack_every)
 		return false;
-	qp->asked = 0;
+	qp->unacked = 0;
 	return true;
 bad:
 	s->bad++;

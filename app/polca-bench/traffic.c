@@ -10,18 +10,14 @@
 #include <rte_common.h>
 #include <rte_cycles.h>
 
+#include "remote.h"
+#include "roofline.h"
 #include "traffic.h"
 
 static int
 look(struct run *run, uint64_t now)
 {
-	struct scene *s = run->arg;
-
-	if (now >= s->next_live) {
-		if (s->next_live != 0)
-			scene_live(s, now);
-		s->next_live = now + rte_get_tsc_hz();
-	}
+	scene_look(run->arg, now);
 	return 0;
 }
 
@@ -34,6 +30,33 @@ one_size(struct scene *s, uint32_t size, struct error *err)
 		ret = scene_run(s, err);
 	if (ret == 0)
 		scene_tell(s, NULL);
+	return ret;
+}
+
+/* In rounds, with the limits in between. */
+static int
+one_size_roofline(struct scene *s, uint32_t size, struct error *err)
+{
+	struct roofline *rl;
+	struct slice median;
+	unsigned int i;
+	int ret;
+
+	s->o.seconds /= ROOFLINE_ROUNDS;
+	ret = roofline_create(&rl, &s->o, err);
+	for (i = 0; i < ROOFLINE_ROUNDS && ret == 0 && bench_stop == 0; i++) {
+		ret = scene_prepare(s, size, err);
+		if (ret == 0)
+			ret = scene_run(s, err);
+		runner_median(&s->runner[0], &median);
+		if (ret == 0)
+			roofline_round(rl, &median);
+	}
+	if (ret == 0) {
+		scene_tell(s, NULL);
+		roofline_tell(rl, s->report);
+	}
+	roofline_destroy(rl);
 	return ret;
 }
 
@@ -56,6 +79,8 @@ run(struct scene *s, struct error *err)
 	scene_tell_head(s);
 	s->run.look = look;
 	s->run.arg = s;
+	if (s->o.roofline)
+		return one_size_roofline(s, size, err);
 	for (; size <= s->o.size && ret == 0 && bench_stop == 0; size *= 2)
 		ret = one_size(s, size, err);
 	return ret;
@@ -76,12 +101,14 @@ traffic_run(const struct command *c, const struct bench_options *o, struct repor
 	s->report = r;
 	s->link = link_find(o, err);
 	ret = s->link == NULL ? -EINVAL : 0;
-	if (ret == 0) {
+	if (ret == 0 && s->link->remote) {
+		ret = remote_run(s, err);
+	} else if (ret == 0) {
 		scene_wish(o, s->link, REQUESTER, &wish);
 		ret = bench_eal_start(o, &wish, err);
+		if (ret == 0)
+			ret = run(s, err);
 	}
-	if (ret == 0)
-		ret = run(s, err);
 	scene_destroy(s);
 	free(s);
 	return ret;

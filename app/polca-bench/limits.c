@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/* Packet io, copy, CRC and ring transfer, each alone. */
+
+#include <errno.h>
+#include <string.h>
+
+#include <rte_cycles.h>
+#include <rte_ethdev.h>
+
+#include "limits.h"
+#include "wire/crc32.h"
+
+#define RING_SIZE 1024
+#define HEADERS   (14 + 20 + 8 + 12 + 4) /* RoCEv2 over IPv4 and the ICRC */
+#define COVERED   (HEADERS - 14 - 4 + 8) /* of them, what the ICRC goes over */
+#define PAUSE_US  100 /* a burst longer than this was interrupted */
+
+const char *const limit_names[LIMITS] = {
+	[LIMIT_PACKET_IO] = "packet io with buffers",
+	[LIMIT_COPY] = "copy of the payload",
+	[LIMIT_CRC] = "CRC of the packet",
+	[LIMIT_RING] = "ring transfer",
+};
+
+int
+limits_create(struct limits *l, struct skeleton_end end[ROLES], struct error *err)
+{
+	*l = (struct limits){ .end = end };
+	l->payload = RTE_MIN(end->config.size, end->config.mtu);
+	l->frame = l->payload + HEADERS;
+	l->ring = rte_ring_create("limits", RING_SIZE, SOCKET_ID_ANY,
+			RING_F_SP_ENQ | RING_F_SC_DEQ);
+	return l->ring != NULL ? 0 : error_set(err, ENOMEM, "no memory for a ring");
+}
+
+void
+limits_destroy(struct limits *l)
+{
+	rte_ring_free(l->ring);
+}
+
+/* Buffers from the pool, out of one port, in at the other, back into the pool. */
+static void
+packet_io(struct limits *l)
+{
+	struct rte_mbuf *m[SKELETON_BURST];
+	unsigned int i, n;
+
+	if (rte_pktmbuf_alloc_bulk(l->end[REQUESTER].pool, m, SKELETON_BURST) != 0)
+		return;
+	for (i = 0; i < SKELETON_BURST; i++)
+		m[i]->data_len = m[i]->pkt_len = l->frame;
+	n = rte_eth_tx_burst(l->end[REQUESTER].ethdev, 0, m, SKELETON_BURST);
+	if (n < SKELETON_BURST)
+		rte_pktmbuf_free_bulk(m + n, SKELETON_BURST - n);
+	n = rte_eth_rx_burst(l->end[RESPONDER].ethdev, 0, m, SKELETON_BURST);
+	rte_pktmbuf_free_bulk(m, n);
+}
+
+/* As the messages go through the memory. */
+static uint64_t
+next_offset(struct limits *l)
+{
+	struct skeleton_end *s = &l->end[REQUESTER];
+	uint64_t at = s->offset;
+
+	s->offset += RTE_ALIGN_CEIL(l->payload, RTE_CACHE_LINE_SIZE);
+	if (s->offset + l->payload > s->config.footprint)
+		s->offset = 0;
+	return at;
+}
+
+static void
+copy(struct limits *l)
+{
+	unsigned int i;
+
+	for (i = 0; i < SKELETON_BURST; i++) {
+		uint64_t at = next_offset(l);
+
+		memcpy(l->end[RESPONDER].mr[1].base + at, l->end[REQUESTER].mr[1].base + at,
+				l->payload);
+	}
+}
+
+static void
+crc(struct limits *l)
+{
+	volatile uint32_t result;
+	unsigned int i;
+
+	for (i = 0; i < SKELETON_BURST; i++)
+		result = crc32_update(0, l->end[REQUESTER].mr[1].base + next_offset(l),
+				l->payload + COVERED);
+	(void)result;
+}
+
+static void
+ring(struct limits *l)
+{
+	void *object[SKELETON_BURST] = { l };
+
+	rte_ring_sp_enqueue_burst(l->ring, object, SKELETON_BURST, NULL);
+	rte_ring_sc_dequeue_burst(l->ring, object, SKELETON_BURST, NULL);
+}
+
+static void (*const bursts[LIMITS])(struct limits *l) = {
+	[LIMIT_PACKET_IO] = packet_io,
+	[LIMIT_COPY] = copy,
+	[LIMIT_CRC] = crc,
+	[LIMIT_RING] = ring,
+};
+
+double
+limit_measure(struct limits *l, unsigned int limit, double seconds)
+{
+	uint64_t hz = rte_get_tsc_hz(), pause = PAUSE_US * (hz / 1000000);
+	uint64_t start = rte_rdtsc(), last = start, now = start, packets = 0, used = 0;
+	unsigned int i;
+
+	while ((double)(now - start) < seconds * (double)hz) {
+		for (i = 0; i < 8; i++)
+			bursts[limit](l);
+		now = rte_rdtsc();
+		if (now - last < pause) {
+			used += now - last;
+			packets += 8 * SKELETON_BURST;
+		}
+		last = now;
+	}
+	return packets > 0 ? (double)used * 1e9 / (double)hz / (double)packets : 0;
+}

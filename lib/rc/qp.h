@@ -20,6 +20,7 @@
 #include "rc/requester.h"
 #include "rc/responder.h"
 #include "rc/rq.h"
+#include "wire/wire.h"
 
 /* qp.work: which of the QP's halves want rc_run()'s attention */
 #define WORK_RESPOND 0x1 /* responses, ACK or NAK to send */
@@ -27,6 +28,8 @@
 
 /* What a packet costs of a QP's credit beside its payload (run.c) */
 #define RC_PACKET_COST 512
+/* What it gets each turn: two packets of the largest PMTU, 16 of 64 bytes */
+#define RC_QUANTUM (2 * (MTU_MAX + RC_PACKET_COST))
 
 /*
  * What a packet touches stands together, a line of 64 bytes for each purpose; a row of the queues
@@ -174,6 +177,18 @@ rc_prefetch_turns(const struct rc_qp *qp)
 	rte_prefetch0(&next->req.ack_timeout);
 	rte_prefetch0(&next->counters);
 	rc_prefetch_header(next);
+}
+
+/**
+ * A duplicate, or a request too early: work without use. Less than a turn's worth is held against
+ * the QP.
+ */
+static inline void
+rc_charge(struct rc_qp *qp, const struct packet *pkt)
+{
+	int32_t credit = qp->credit - (int32_t)(RC_PACKET_COST + pkt->payload_len);
+
+	qp->credit = credit > 1 - RC_QUANTUM ? credit : 1 - RC_QUANTUM;
 }
 
 /* qp.c */

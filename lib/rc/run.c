@@ -10,6 +10,10 @@
  * packet, which its next turn pays. What it does not use it keeps, and gets no more before that is
  * gone. So a QP with little to send waits for one turn of each other at the most, whatever they
  * send: Read responses, long Sends, what a flood of duplicates asks for again.
+ *
+ * Packets that bring nothing are charged to their QP, too (rc_charge()), or one that is flooded
+ * with them would have the worker's time for them beside its share. It still sends a packet each
+ * turn, for they may come from a loss, which what it sends repairs.
  */
 
 #include <rte_branch_prediction.h>
@@ -18,8 +22,6 @@
 #include "rc/dev.h"
 #include "wire/wire.h"
 
-/* two packets of the largest PMTU, 16 of 64 bytes */
-#define QUANTUM (2 * (MTU_MAX + RC_PACKET_COST))
 /*
  * rc_run()'s budget is in packets of so many bytes: the engine's 64 are 29 of the largest. A turn
  * of a worker is short then, and no more than a peer takes in with one burst of 32.
@@ -99,7 +101,7 @@ visit(struct rc_qp *qp, struct turn *t)
 	int32_t credit;
 
 	if (qp->credit <= 0) {
-		qp->credit += QUANTUM;
+		qp->credit += RC_QUANTUM;
 		qp->requests_first = !qp->requests_first;
 	}
 	credit = qp->credit;

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * Turns of the QPs of a worker (lib/rc/run.c): 9216 bytes each, a packet costs its payload and 512.
+ * So two packets of 4096 bytes are worth 16 of 64.
+ */
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "pair.h"
+
+#define GIB (1u << 30)
+
+struct rivals {
+	struct pair *p;
+	uint32_t other; /* a's second QP, to QPN 0x777 */
+};
+
+static uint32_t
+second_qp(struct pair *p, uint16_t pmtu)
+{
+	struct qp_attr attr = qp_attr_of(&p->a);
+	struct error err = { "" };
+	struct qp_init_attr init;
+	uint32_t qpn;
+
+	init_attr(&p->a, &init);
+	assert_int_equal(rc_qp_create(p->a.w, &init, &qpn, &err), 0);
+	attr.qp_state = QPS_INIT;
+	assert_int_equal(rc_qp_modify(p->a.w, qpn, &attr, MASK_INIT, &err), 0);
+	attr.qp_state = QPS_RTR;
+	attr.dest_qp_num = 0x777;
+	attr.path_mtu = pmtu;
+	assert_int_equal(rc_qp_modify(p->a.w, qpn, &attr, MASK_RTR, &err), 0);
+	attr.qp_state = QPS_RTS;
+	assert_int_equal(rc_qp_modify(p->a.w, qpn, &attr, MASK_RTS, &err), 0);
+	return qpn;
+}
+
+/* One Send, whose ACK says that the peer has no limit of credits. */
+static void
+no_credits(struct pair *p, uint32_t qpn)
+{
+	uint32_t first = p->a.qpn;
+	struct error err = { "" };
+	struct send_wr wr;
+	struct sge sge;
+
+	make_wr(&p->a, &wr, &sge, WR_SEND, 1, 0);
+	assert_int_equal(rc_post_send(p->a.w, qpn, &wr, &err), 0);
+	assert_int_equal(rc_run(p->a.w, p->now, 64), 1);
+	p->a.qpn = qpn;
+	assert_int_equal(ack(p, FIRST_PSN), VERDICT_RESPONSE);
+	p->a.qpn = first;
+}
+
+/* As far as either QP's turn goes, nothing has been sent yet. */
+static void
+setup(void **state, struct rivals *r)
+{
+	r->p = pair_create(&(struct pair_config){ .retry_cnt = 7, .rnr_retry = 7, .scripted = true,
+		.pmtu = 4096, .no_timer = true, .send_wr = 256 });
+	*state = r->p;
+	r->other = second_qp(r->p, 4096);
+	no_credits(r->p, r->p->a.qpn);
+	no_credits(r->p, r->other);
+	r->p->a.seen = r->p->a.sent_count;
+}
+
+/* b reads a GiB from a's first QP; as far as that has it, its bytes are the same page again */
+static void
+read_a_gib(struct pair *p)
+{
+	static uint8_t *gib;
+	struct mem_mr_attr mr = { .pd = p->a.pd, .access = MEM_ACCESS_REMOTE_READ, .length = GIB,
+		.va = 0x400000000, .backing = MEM_EXTERNAL, .numa_node = -1 };
+	struct mem_mr_info info;
+	struct error err = { "" };
+
+	if (gib == NULL)
+		gib = mmap(NULL, GIB, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	assert_true(gib != MAP_FAILED);
+	mr.base = gib;
+	if (mem_mr_register(p->a.mem, &mr, &info, &err) != 0)
+		fail_msg("%s", err.text);
+	assert_int_equal(answer(p, &(struct wire_headers){ .opcode = RC_READ_REQUEST,
+		.psn = FIRST_PSN, .va = mr.va, .rkey = info.key, .dmalen = GIB }, NULL, 0),
+		VERDICT_REQUEST);
+}
+
+static void
+post_small(struct rivals *r, unsigned int n)
+{
+	struct error err = { "" };
+	struct send_wr wr;
+	struct sge sge;
+
+	make_wr(&r->p->a, &wr, &sge, WR_SEND, 1, 64);
+	while (n-- > 0)
+		assert_int_equal(rc_post_send(r->p->a.w, r->other, &wr, &err), 0);
+}
+
+/* What a sent, "R" a Read response of 4096 bytes, "s" a Send of 64: runs of each, in order */
+static void
+expect_order(struct pair *p, const char *want)
+{
+	char got[256] = "";
+	unsigned int i, run = 0;
+	char kind, last = 0;
+
+	for (i = p->a.seen; i <= p->a.sent_count; i++) {
+		kind = i == p->a.sent_count ? 0 : p->a.sent[i].text[0] == 'R' ? 'R' : 's';
+		if (kind != last && run > 0) {
+			snprintf(got + strlen(got), sizeof(got) - strlen(got), "%s%u%c",
+				got[0] == 0 ? "" : " ", run, last);
+			run = 0;
+		}
+		last = kind;
+		run++;
+	}
+	p->a.seen = p->a.sent_count;
+	assert_string_equal(got, want);
+}
+
+/* a 1 GiB Read and as many Sends as one likes: the same number of bytes each, packets' work included */
+static void
+test_read_responses_and_sends_get_equal_shares(void **state)
+{
+	struct rivals r;
+
+	setup(state, &r);
+	read_a_gib(r.p);
+	post_small(&r, 100);
+	assert_int_equal(rc_run(r.p->a.w, r.p->now, 54), 54);
+	expect_order(r.p, "2R 16s 2R 16s 2R 16s");
+}
+
+/* whoever has one small message to send waits for one turn of the other */
+static void
+test_small_message_waits_for_one_turn(void **state)
+{
+	struct rivals r;
+
+	setup(state, &r);
+	read_a_gib(r.p);
+	rc_run(r.p->a.w, r.p->now, 2);
+	expect_order(r.p, "2R");
+	post_small(&r, 1);
+	rc_run(r.p->a.w, r.p->now, 16);
+	expect_order(r.p, "2R 1s 6R");
+	post_small(&r, 1);
+	rc_run(r.p->a.w, r.p->now, 16);
+	expect_order(r.p, "2R 1s 6R");
+}
+
+/* a turn that the worker's budget cuts short goes on where it was, and gets nothing more for that */
+static void
+test_budget_does_not_end_a_turn(void **state)
+{
+	struct rivals r;
+	unsigned int i;
+
+	setup(state, &r);
+	read_a_gib(r.p);
+	post_small(&r, 100);
+	for (i = 0; i < 36; i++)
+		assert_int_equal(rc_run(r.p->a.w, r.p->now, 1), 1);
+	expect_order(r.p, "2R 16s 2R 16s");
+}
+
+/* a turn of the worker is 2048 bytes for each packet of its budget: 64 are 29 of 4096, 64 of 64 */
+static void
+test_worker_turn_is_short_in_bytes(void **state)
+{
+	struct rivals r;
+
+	setup(state, &r);
+	post_small(&r, 100);
+	assert_int_equal(rc_run(r.p->a.w, r.p->now, 64), 64);
+	assert_int_equal(rc_run(r.p->a.w, r.p->now, 64), 36);
+	r.p->a.seen = r.p->a.sent_count;
+	read_a_gib(r.p);
+	assert_in_range(rc_run(r.p->a.w, r.p->now, 64), 29, 30);
+	assert_true(rc_pending(r.p->a.w));
+}
+
+/* of one QP: Read responses and requests go first by turns */
+static void
+test_own_requests_beside_a_read(void **state)
+{
+	struct rivals r;
+	unsigned int i;
+
+	setup(state, &r);
+	read_a_gib(r.p);
+	for (i = 0; i < 40; i++)
+		post_flags(&r.p->a, WR_SEND, 1, 64, 0);
+	rc_run(r.p->a.w, r.p->now, 38);
+	expect_order(r.p, "16s 2R 16s 2R 2s");
+}
+
+/* duplicates cost their QP what it would have sent; but for a packet, however many they are */
+static void
+test_duplicates_are_charged(void **state)
+{
+	struct rivals r;
+	unsigned int i;
+
+	setup(state, &r);
+	read_a_gib(r.p);
+	post_small(&r, 100);
+	for (i = 0; i < 100; i++)
+		answer(r.p, &(struct wire_headers){ .opcode = RC_READ_REQUEST, .psn = FIRST_PSN,
+			.va = 0x400000000, .rkey = 1, .dmalen = GIB }, NULL, 0);
+	rc_run(r.p->a.w, r.p->now, 35);
+	expect_order(r.p, "1R 16s 2R 16s");
+}
+
+/* a full sink takes nothing from anybody's turn */
+static void
+test_full_sink_keeps_the_credit(void **state)
+{
+	struct rivals r;
+
+	setup(state, &r);
+	read_a_gib(r.p);
+	post_small(&r, 100);
+	r.p->a.room = 1;
+	rc_run(r.p->a.w, r.p->now, 64);
+	expect_order(r.p, "1R");
+	r.p->a.room = 1000;
+	rc_run(r.p->a.w, r.p->now, 35);
+	expect_order(r.p, "16s 1R 16s 2R");
+}
+
+#define OWN(t) cmocka_unit_test_teardown(t, pair_teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		OWN(test_read_responses_and_sends_get_equal_shares),
+		OWN(test_small_message_waits_for_one_turn),
+		OWN(test_budget_does_not_end_a_turn),
+		OWN(test_worker_turn_is_short_in_bytes),
+		OWN(test_own_requests_beside_a_read),
+		OWN(test_duplicates_are_charged),
+		OWN(test_full_sink_keeps_the_credit),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -3,7 +3,7 @@
  */
 
 #include "bottleneck.h"
-#include "fabric.h"
+#include "lan.h"
 
 #define SENDERS 2
 #define SINK    2 /* the node they write to */
@@ -13,16 +13,16 @@
 struct sender {
 	uint32_t qpn, peer_qpn;
 	uint64_t from;
-	struct fabric_node *sink;
+	struct lan_node *sink;
 	uint64_t bytes; /* that had arrived when the measurement began */
 	struct rc_counters before;
 };
 
 static void
-keep_writing(struct fabric_node *n, uint64_t now)
+keep_writing(struct lan_node *n, uint64_t now)
 {
 	struct sender *s = n->arg;
-	struct rc_qp_info info = fabric_info(n, s->qpn);
+	struct rc_qp_info info = lan_info(n, s->qpn);
 	unsigned int i;
 
 	if (info.attr.qp_state != QPS_RTS)
@@ -32,39 +32,39 @@ keep_writing(struct fabric_node *n, uint64_t now)
 		return;
 	}
 	for (i = info.sq_posted; i < DEPTH; i++)
-		fabric_post(n, s->qpn, s->sink, WR_RDMA_WRITE, WRITE);
+		lan_post(n, s->qpn, s->sink, WR_RDMA_WRITE, WRITE);
 }
 
 static void
-begin(struct fabric *f, struct sender *senders)
+begin(struct lan *f, struct sender *senders)
 {
-	struct fabric_node *sink = &f->node[SINK];
+	struct lan_node *sink = &f->node[SINK];
 	unsigned int i;
 
 	sink->queue_max = 0;
 	sink->marked = sink->dropped = 0;
 	for (i = 0; i < SENDERS; i++) {
-		senders[i].bytes = fabric_info(sink, senders[i].peer_qpn).counters.rcvd_bytes;
-		senders[i].before = fabric_info(&f->node[i], senders[i].qpn).counters;
+		senders[i].bytes = lan_info(sink, senders[i].peer_qpn).counters.rcvd_bytes;
+		senders[i].before = lan_info(&f->node[i], senders[i].qpn).counters;
 	}
 }
 
 static void
-end(struct fabric *f, const struct sender *senders, const struct bottleneck_config *c,
+end(struct lan *f, const struct sender *senders, const struct bottleneck_config *c,
 	struct bottleneck_result *r)
 {
-	struct fabric_node *sink = &f->node[SINK];
+	struct lan_node *sink = &f->node[SINK];
 	double sum = 0, squares = 0;
 	unsigned int i;
 
 	*r = (struct bottleneck_result){ .marked = sink->marked, .dropped = sink->dropped,
 		.queue_max = sink->queue_max };
 	for (i = 0; i < SENDERS; i++) {
-		struct rc_counters now = fabric_info(&f->node[i], senders[i].qpn).counters;
-		uint64_t bytes = fabric_info(sink, senders[i].peer_qpn).counters.rcvd_bytes;
+		struct rc_counters now = lan_info(&f->node[i], senders[i].qpn).counters;
+		uint64_t bytes = lan_info(sink, senders[i].peer_qpn).counters.rcvd_bytes;
 
 		r->gbps[i] = (double)(bytes - senders[i].bytes) * 8 / (double)(c->ns - c->from);
-		r->broken += fabric_info(&f->node[i], senders[i].qpn).attr.qp_state != QPS_RTS;
+		r->broken += lan_info(&f->node[i], senders[i].qpn).attr.qp_state != QPS_RTS;
 		r->cnps += now.rp_cnp_handled + now.rp_cnp_ignored -
 			senders[i].before.rp_cnp_handled - senders[i].before.rp_cnp_ignored;
 		r->retransmitted += now.retransmitted_pkts - senders[i].before.retransmitted_pkts;
@@ -78,16 +78,16 @@ end(struct fabric *f, const struct sender *senders, const struct bottleneck_conf
 void
 bottleneck_run(const struct bottleneck_config *c, struct bottleneck_result *r)
 {
-	const struct fabric_qp opt = { .pmtu = 4096, .timeout = 12, .rnr_timer = 12, .rd_atomic = 4 };
+	const struct lan_qp opt = { .pmtu = 4096, .timeout = 12, .rnr_timer = 12, .rd_atomic = 4 };
 	struct rc_limits limits = rc_limits_default;
 	struct sender senders[SENDERS] = { 0 };
-	struct fabric *f;
+	struct lan *f;
 	unsigned int i;
 
 	limits.max_qp = 64;
 	limits.congestion.dcqcn = c->dcqcn;
 	limits.congestion.max_rate = c->gbps * 1000;
-	f = fabric_create(SENDERS + 1, &limits);
+	f = lan_create(SENDERS + 1, &limits);
 	for (i = 0; i < f->nodes; i++)
 		f->node[i].link.ns_per_kb = 8192 / c->gbps;
 	f->node[SINK].link.mark = c->mark;
@@ -100,12 +100,12 @@ bottleneck_run(const struct bottleneck_config *c, struct bottleneck_result *r)
 		f->node[i].turn = keep_writing;
 		f->node[i].arg = s;
 		f->node[i].wake = s->from;
-		fabric_connect(&f->node[i], s->sink, &opt, &s->qpn, &s->peer_qpn);
+		lan_connect(&f->node[i], s->sink, &opt, &s->qpn, &s->peer_qpn);
 	}
 	begin(f, senders);
-	fabric_run(f, f->now + c->from);
+	lan_run(f, f->now + c->from);
 	begin(f, senders);
-	fabric_run(f, f->now + c->ns - c->from);
+	lan_run(f, f->now + c->ns - c->from);
 	end(f, senders, c, r);
-	fabric_destroy(f);
+	lan_destroy(f);
 }

@@ -312,6 +312,8 @@ const struct scenario scenarios[] = {
 	{ "traps", "traps of a port: loss, its SM, LID and state change, repressed or given up", trap_scenario, 3 },
 	{ "echo", "liveness: echoes of many packets and whatever else can be asked, loss up to 20 %", scenario_echo, 3 },
 	{ "cm", "connections: loss, crashes of either side, a hostile peer, floods of requests", cm_scenario, 10 },
+	{ "congestion", "two senders, one link: DCQCN and without; only by name", scenario_congestion, 0 },
+	{ "crowd", "one worker, many peers, one of them slow, hostile or retransmitting for ever; only by name", scenario_crowd, 0 },
 };
 
 const unsigned int num_scenarios = sizeof(scenarios) / sizeof(scenarios[0]);

@@ -160,6 +160,8 @@ script_end(struct sim *s)
 {
 	struct script *sc = s->script;
 
+	if (sc == NULL) /* it has run on nodes of its own (lan.h) */
+		return;
 	if (s->sa != NULL)
 		sa_script_end(s);
 	if (s->guest != NULL)

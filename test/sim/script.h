@@ -67,6 +67,12 @@ void scenario_windows(struct sim *s);
 void scenario_srq(struct sim *s);
 void scenario_cq_overrun(struct sim *s);
 
+/* congestion.c */
+void scenario_congestion(struct sim *s);
+
+/* crowd.c */
+void scenario_crowd(struct sim *s);
+
 /* migration.c */
 void scenario_migration(struct sim *s);
 

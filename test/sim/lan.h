@@ -2,8 +2,8 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-#ifndef SIM_FABRIC_H
-#define SIM_FABRIC_H
+#ifndef SIM_LAN_H
+#define SIM_LAN_H
 
 /**
  * @file
@@ -21,37 +21,37 @@
 #include "rc/rc.h"
 #include "wire/wire.h"
 
-#define FABRIC_NODES  4
-#define FABRIC_MEM    (1u << 20) /* of a node, all of it one region with all rights */
-#define FABRIC_VA     0x100000000ull
-#define FABRIC_BURST  32 /* packets a worker takes in at a time */
-#define FABRIC_BUDGET 64 /* rc_run() */
+#define LAN_NODES  4
+#define LAN_MEM    (1u << 20) /* of a node, all of it one region with all rights */
+#define LAN_VA     0x100000000ull
+#define LAN_BURST  32 /* packets a worker takes in at a time */
+#define LAN_BUDGET 64 /* rc_run() */
 
-struct fabric;
+struct lan;
 
-struct fabric_frame {
+struct lan_frame {
 	uint64_t at; /**< when it is at the far end */
 	uint32_t len;
 	uint8_t *bytes;
 };
 
 /** Frames in the order they arrive. */
-struct fabric_queue {
-	struct fabric_frame *frame;
+struct lan_queue {
+	struct lan_frame *frame;
 	uint32_t head, tail, size; /**< they count for ever; size is a power of two */
 	uint64_t busy; /**< the link has sent all up to here */
 };
 
 /** What a link and the switch's queue before it do; .ns_per_kb 0: no time. */
-struct fabric_link {
+struct lan_link {
 	uint32_t ns_per_kb; /**< 1024 bytes: 819 at 10 Gbit/s */
 	uint32_t mark; /**< ECN: bytes waiting from which on CE is set; 0: never */
 	uint32_t drop; /**< bytes waiting beyond which all is lost; 0: never */
 };
 
-struct fabric_node {
+struct lan_node {
 	struct tx_sink sink; /* first: the sink is the node */
-	struct fabric *fabric;
+	struct lan *lan;
 	unsigned int id;
 	struct mem *mem;
 	struct rc_dev *dev;
@@ -60,17 +60,17 @@ struct fabric_node {
 	uint8_t *bytes;
 	uint32_t pd, key, cq;
 	union gid gid;
-	struct fabric_queue up; /**< to the switch */
-	struct fabric_queue down; /**< and from it */
-	struct fabric_link link; /**< both ways; marks and drops: towards the node */
-	struct fabric_queue rx; /**< has come and waits for the worker */
+	struct lan_queue up; /**< to the switch */
+	struct lan_queue down; /**< and from it */
+	struct lan_link link; /**< both ways; marks and drops: towards the node */
+	struct lan_queue rx; /**< has come and waits for the worker */
 	uint32_t rx_room; /**< before more is lost; 0: any */
 	/* what the worker's work takes; 0: none */
 	uint32_t packet_ns; /**< a packet in or out */
 	uint32_t kb_ns; /**< 1024 bytes of payload in or out */
 	uint64_t busy; /**< the worker is until then */
 	/** Each turn of the worker, after what came in; may post work. */
-	void (*turn)(struct fabric_node *n, uint64_t now);
+	void (*turn)(struct lan_node *n, uint64_t now);
 	void *arg;
 	bool mute; /**< turn() plays the node: what comes is thrown away */
 	uint64_t wake; /**< when turn() wants to be called next */
@@ -84,35 +84,38 @@ struct fabric_node {
 	uint64_t verdicts[VERDICT_COUNT];
 };
 
-struct fabric {
+struct lan {
 	uint64_t now;
 	uint64_t delay; /**< of each link */
-	struct fabric_node node[FABRIC_NODES];
+	struct lan_node node[LAN_NODES];
 	unsigned int nodes;
 };
 
-struct fabric *fabric_create(unsigned int nodes, const struct rc_limits *limits);
-void fabric_destroy(struct fabric *f);
-void fabric_run(struct fabric *f, uint64_t until);
+struct lan *lan_create(unsigned int nodes, const struct rc_limits *limits);
+void lan_destroy(struct lan *f);
+void lan_run(struct lan *f, uint64_t until);
 
 /** A connected pair of QPs in RTS, PSNs from 0 on; without retries when they never end. */
-struct fabric_qp {
+struct lan_qp {
 	uint16_t pmtu;
 	uint8_t timeout; /**< Local ACK Timeout */
 	uint8_t rnr_timer;
 	uint8_t rd_atomic;
 	bool half; /**< only a's is made: b is played */
 };
-void fabric_connect(struct fabric_node *a, struct fabric_node *b, const struct fabric_qp *opt,
+void lan_connect(struct lan_node *a, struct lan_node *b, const struct lan_qp *opt,
 	uint32_t *qpn_a, uint32_t *qpn_b);
+/** From any state to RTS again, from PSN 0 on. */
+void lan_reconnect(struct lan_node *n, uint32_t qpn, const struct lan_node *peer,
+	uint32_t peer_qpn, const struct lan_qp *opt);
 /** len bytes at the start of the one's memory to (or from) the start of the other's; unsignaled. */
-int fabric_post(struct fabric_node *n, uint32_t qpn, const struct fabric_node *peer,
+int lan_post(struct lan_node *n, uint32_t qpn, const struct lan_node *peer,
 	enum wr_opcode opcode, uint32_t len);
-int fabric_post_recv(struct fabric_node *n, uint32_t qpn, uint32_t len);
+int lan_post_recv(struct lan_node *n, uint32_t qpn, uint32_t len);
 /** Send a packet that no QP of the node has made. */
-void fabric_forge(struct fabric_node *n, const struct path *path, const struct wire_headers *h,
+void lan_forge(struct lan_node *n, const struct path *path, const struct wire_headers *h,
 	uint32_t payload);
-struct av fabric_av(const struct fabric_node *from, const struct fabric_node *to);
-struct rc_qp_info fabric_info(const struct fabric_node *n, uint32_t qpn);
+struct av lan_av(const struct lan_node *from, const struct lan_node *to);
+struct rc_qp_info lan_info(const struct lan_node *n, uint32_t qpn);
 
 #endif

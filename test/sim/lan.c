@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fabric.h"
+#include "lan.h"
 
 #define NEVER     UINT64_MAX
 #define POLL_NS   100 /* a worker looks so often at the most */
@@ -17,7 +17,7 @@
 static void
 die(const char *what)
 {
-	fprintf(stderr, "fabric: %s\n", what);
+	fprintf(stderr, "lan: %s\n", what);
 	abort();
 }
 
@@ -36,29 +36,29 @@ max(uint64_t a, uint64_t b)
 /* --- queues --- */
 
 static uint32_t
-count(const struct fabric_queue *q)
+count(const struct lan_queue *q)
 {
 	return q->tail - q->head;
 }
 
-static struct fabric_frame *
-front(const struct fabric_queue *q)
+static struct lan_frame *
+front(const struct lan_queue *q)
 {
 	return q->head == q->tail ? NULL : &q->frame[q->head & (q->size - 1)];
 }
 
 static uint64_t
-next_at(const struct fabric_queue *q)
+next_at(const struct lan_queue *q)
 {
-	const struct fabric_frame *f = front(q);
+	const struct lan_frame *f = front(q);
 
 	return f != NULL ? f->at : NEVER;
 }
 
 static void
-push(struct fabric_queue *q, struct fabric_frame f)
+push(struct lan_queue *q, struct lan_frame f)
 {
-	struct fabric_frame *old = q->frame;
+	struct lan_frame *old = q->frame;
 	uint32_t i, size = q->size == 0 ? 1024 : 2 * q->size;
 
 	if (count(q) == q->size) {
@@ -73,14 +73,14 @@ push(struct fabric_queue *q, struct fabric_frame f)
 	q->frame[q->tail++ & (q->size - 1)] = f;
 }
 
-static struct fabric_frame
-pop(struct fabric_queue *q)
+static struct lan_frame
+pop(struct lan_queue *q)
 {
 	return q->frame[q->head++ & (q->size - 1)];
 }
 
 static void
-clear(struct fabric_queue *q)
+clear(struct lan_queue *q)
 {
 	while (count(q) > 0)
 		free(pop(q).bytes);
@@ -90,7 +90,7 @@ clear(struct fabric_queue *q)
 /* --- links and the switch --- */
 
 static uint64_t
-wire_time(const struct fabric_link *l, uint32_t len)
+wire_time(const struct lan_link *l, uint32_t len)
 {
 	return ((uint64_t)len * l->ns_per_kb + 1023) / 1024;
 }
@@ -118,11 +118,11 @@ mark(uint8_t *frame)
 
 /* A frame is at the switch: into the queue towards its node. */
 static void
-forward(struct fabric *f, struct fabric_frame frame)
+forward(struct lan *f, struct lan_frame frame)
 {
 	unsigned int to = frame.bytes[5] - 1u; /* last byte of the destination's MAC */
-	struct fabric_node *n = &f->node[to];
-	struct fabric_queue *q = &n->down;
+	struct lan_node *n = &f->node[to];
+	struct lan_queue *q = &n->down;
 	uint64_t at = frame.at, wait, bytes;
 
 	if (to >= f->nodes)
@@ -144,23 +144,23 @@ forward(struct fabric *f, struct fabric_frame frame)
 }
 
 static void
-transmit(struct fabric_node *n, const uint8_t *bytes, uint32_t len)
+transmit(struct lan_node *n, const uint8_t *bytes, uint32_t len)
 {
-	struct fabric_frame f = { .len = len, .bytes = malloc(len) };
-	uint64_t now = n->fabric->now + (n->busy > n->fabric->now ? n->busy - n->fabric->now : 0);
+	struct lan_frame f = { .len = len, .bytes = malloc(len) };
+	uint64_t now = n->lan->now + (n->busy > n->lan->now ? n->busy - n->lan->now : 0);
 
 	if (f.bytes == NULL)
 		die("no memory");
 	memcpy(f.bytes, bytes, len);
 	n->up.busy = max(n->up.busy, now) + wire_time(&n->link, len);
-	f.at = n->up.busy + n->fabric->delay;
+	f.at = n->up.busy + n->lan->delay;
 	push(&n->up, f);
 }
 
 /* --- a node --- */
 
 static void
-work(struct fabric_node *n, uint32_t payload)
+work(struct lan_node *n, uint32_t payload)
 {
 	n->busy += n->packet_ns + (uint64_t)payload * n->kb_ns / 1024;
 }
@@ -168,7 +168,7 @@ work(struct fabric_node *n, uint32_t payload)
 static uint8_t *
 reserve(struct tx_sink *sink, const struct path *path, uint32_t len)
 {
-	struct fabric_node *n = (struct fabric_node *)sink;
+	struct lan_node *n = (struct lan_node *)sink;
 
 	if (count(&n->up) >= TX_ROOM)
 		return NULL;
@@ -180,7 +180,7 @@ reserve(struct tx_sink *sink, const struct path *path, uint32_t len)
 static void
 commit(struct tx_sink *sink)
 {
-	struct fabric_node *n = (struct fabric_node *)sink;
+	struct lan_node *n = (struct lan_node *)sink;
 	uint8_t *bth = n->frame + PATH_HEADER_MAX;
 	uint32_t len = path_finish(n->path, bth, n->reserved, 0);
 
@@ -189,7 +189,7 @@ commit(struct tx_sink *sink)
 }
 
 static void
-take(struct fabric_node *n, const struct fabric_frame *f)
+take(struct lan_node *n, const struct lan_frame *f)
 {
 	struct packet pkt = { 0 };
 	enum verdict v;
@@ -197,17 +197,17 @@ take(struct fabric_node *n, const struct fabric_frame *f)
 	if (!wire_parse(ENCAP_ROCEV2_IPV4, f->bytes + 14, f->len - 14, &pkt, &v))
 		die(verdict_infos[v].name);
 	work(n, pkt.payload_len);
-	pkt.rx_time = n->fabric->now;
-	v = rc_receive(n->w, &pkt, n->fabric->now);
+	pkt.rx_time = n->lan->now;
+	v = rc_receive(n->w, &pkt, n->lan->now);
 	n->verdicts[v]++;
 }
 
 /* What has come since the last turn waits at the port, as far as there is room. */
 static void
-arrive(struct fabric_node *n, uint64_t now)
+arrive(struct lan_node *n, uint64_t now)
 {
 	while (next_at(&n->down) <= now) {
-		struct fabric_frame f = pop(&n->down);
+		struct lan_frame f = pop(&n->down);
 
 		if (n->rx_room != 0 && count(&n->rx) >= n->rx_room) {
 			free(f.bytes);
@@ -220,15 +220,15 @@ arrive(struct fabric_node *n, uint64_t now)
 }
 
 static void
-poll(struct fabric_node *n)
+poll(struct lan_node *n)
 {
-	uint64_t now = n->fabric->now;
+	uint64_t now = n->lan->now;
 	unsigned int i;
 
 	n->busy = now;
 	arrive(n, now);
-	for (i = 0; i < FABRIC_BURST && count(&n->rx) > 0; i++) {
-		struct fabric_frame f = pop(&n->rx);
+	for (i = 0; i < LAN_BURST && count(&n->rx) > 0; i++) {
+		struct lan_frame f = pop(&n->rx);
 
 		if (!n->mute)
 			take(n, &f);
@@ -238,12 +238,12 @@ poll(struct fabric_node *n)
 	n->wake = NEVER;
 	if (n->turn != NULL)
 		n->turn(n, now);
-	rc_run(n->w, now, FABRIC_BUDGET);
+	rc_run(n->w, now, LAN_BUDGET);
 	n->busy = max(n->busy, now + POLL_NS);
 }
 
 static uint64_t
-next_poll(const struct fabric_node *n)
+next_poll(const struct lan_node *n)
 {
 	uint64_t next = min(next_at(&n->down), n->wake);
 
@@ -253,16 +253,16 @@ next_poll(const struct fabric_node *n)
 }
 
 void
-fabric_run(struct fabric *f, uint64_t until)
+lan_run(struct lan *f, uint64_t until)
 {
 	while (f->now < until) {
-		struct fabric_node *first = NULL;
+		struct lan_node *first = NULL;
 		uint64_t at = until, t;
 		bool frame = false;
 		unsigned int i;
 
 		for (i = 0; i < f->nodes; i++) {
-			struct fabric_node *n = &f->node[i];
+			struct lan_node *n = &f->node[i];
 
 			t = next_at(&n->up);
 			if (t < at) {
@@ -290,32 +290,32 @@ fabric_run(struct fabric *f, uint64_t until)
 /* --- set-up --- */
 
 static void
-node_create(struct fabric *f, unsigned int id, const struct rc_limits *limits)
+node_create(struct lan *f, unsigned int id, const struct rc_limits *limits)
 {
-	struct fabric_node *n = &f->node[id];
+	struct lan_node *n = &f->node[id];
 	struct mem_config mc = { .max_pd = 4, .max_mr = 16, .max_mw = 16,
 		.alloc = &allocator_malloc, .rng = &rng_kernel };
 	struct rc_dev_config dc = { .limits = *limits, .workers = 1, .hz = 1000000000,
 		.alloc = &allocator_malloc, .rng = &rng_kernel };
 	struct rc_worker_config wc = { .tx = &n->sink };
 	struct mem_mr_attr mr = { .access = MEM_ACCESS_LOCAL_WRITE | MEM_ACCESS_REMOTE,
-		.length = FABRIC_MEM, .va = FABRIC_VA, .backing = MEM_EXTERNAL, .numa_node = -1 };
+		.length = LAN_MEM, .va = LAN_VA, .backing = MEM_EXTERNAL, .numa_node = -1 };
 	struct mem_mr_info info;
 
-	n->fabric = f;
+	n->lan = f;
 	n->id = id;
 	n->sink = (struct tx_sink){ reserve, commit };
 	n->wake = NEVER;
 	n->gid = (union gid){ .raw = { [10] = 0xFF, [11] = 0xFF, [12] = 10, [15] = (uint8_t)(id + 1) } };
 	n->mem = mem_create(&mc);
-	n->bytes = aligned_alloc(4096, FABRIC_MEM);
+	n->bytes = aligned_alloc(4096, LAN_MEM);
 	n->wheel = timer_wheel_create(&allocator_malloc, 1024, 0);
 	dc.mem = n->mem;
 	wc.wheel = n->wheel;
 	n->dev = rc_dev_create(&dc);
 	if (n->mem == NULL || n->bytes == NULL || n->wheel == NULL || n->dev == NULL)
 		die("no memory");
-	memset(n->bytes, 0, FABRIC_MEM);
+	memset(n->bytes, 0, LAN_MEM);
 	n->w = rc_worker_create(n->dev, &wc);
 	if (n->w == NULL || mem_pd_alloc(n->mem, &n->pd, NULL) != 0 ||
 			rc_cq_create(n->dev, 65536, &n->cq, NULL) != 0)
@@ -327,10 +327,10 @@ node_create(struct fabric *f, unsigned int id, const struct rc_limits *limits)
 	n->key = info.key;
 }
 
-struct fabric *
-fabric_create(unsigned int nodes, const struct rc_limits *limits)
+struct lan *
+lan_create(unsigned int nodes, const struct rc_limits *limits)
 {
-	struct fabric *f = calloc(1, sizeof(*f));
+	struct lan *f = calloc(1, sizeof(*f));
 
 	if (f == NULL)
 		die("no memory");
@@ -342,12 +342,12 @@ fabric_create(unsigned int nodes, const struct rc_limits *limits)
 }
 
 void
-fabric_destroy(struct fabric *f)
+lan_destroy(struct lan *f)
 {
 	unsigned int i;
 
 	for (i = 0; i < f->nodes; i++) {
-		struct fabric_node *n = &f->node[i];
+		struct lan_node *n = &f->node[i];
 
 		rc_worker_destroy(n->w);
 		rc_dev_destroy(n->dev);
@@ -362,7 +362,7 @@ fabric_destroy(struct fabric *f)
 }
 
 struct av
-fabric_av(const struct fabric_node *from, const struct fabric_node *to)
+lan_av(const struct lan_node *from, const struct lan_node *to)
 {
 	return (struct av){
 		.encap = ENCAP_ROCEV2_IPV4,
@@ -375,7 +375,7 @@ fabric_av(const struct fabric_node *from, const struct fabric_node *to)
 }
 
 static uint32_t
-create_qp(struct fabric_node *n)
+create_qp(struct lan_node *n)
 {
 	struct qp_init_attr init = { .qp_type = QPT_RC, .pd = n->pd, .send_cq = n->cq,
 		.recv_cq = n->cq, .srq = RC_NO_SRQ,
@@ -390,8 +390,8 @@ create_qp(struct fabric_node *n)
 }
 
 static void
-to_rts(struct fabric_node *n, uint32_t qpn, const struct fabric_node *peer, uint32_t dest,
-	const struct fabric_qp *opt)
+to_rts(struct lan_node *n, uint32_t qpn, const struct lan_node *peer, uint32_t dest,
+	const struct lan_qp *opt)
 {
 	static const uint32_t masks[] = {
 		QP_ATTR_STATE | QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_ACCESS_FLAGS,
@@ -403,7 +403,7 @@ to_rts(struct fabric_node *n, uint32_t qpn, const struct fabric_node *peer, uint
 	struct qp_attr attr = {
 		.qp_access_flags = MEM_ACCESS_REMOTE,
 		.pkey = 0xFFFF,
-		.av = fabric_av(n, peer),
+		.av = lan_av(n, peer),
 		.neighbour = PATH_NO_NEIGHBOUR,
 		.path_mtu = opt->pmtu,
 		.timeout = opt->timeout,
@@ -425,7 +425,21 @@ to_rts(struct fabric_node *n, uint32_t qpn, const struct fabric_node *peer, uint
 }
 
 void
-fabric_connect(struct fabric_node *a, struct fabric_node *b, const struct fabric_qp *opt,
+lan_reconnect(struct lan_node *n, uint32_t qpn, const struct lan_node *peer,
+	uint32_t peer_qpn, const struct lan_qp *opt)
+{
+	const struct qp_attr attr = { .qp_state = QPS_RESET };
+	struct wc wc[64];
+
+	while (rc_cq_poll(n->dev, n->cq, wc, 64) > 0)
+		;
+	if (rc_qp_modify(n->w, qpn, &attr, QP_ATTR_STATE, NULL) != 0)
+		die("no reset");
+	to_rts(n, qpn, peer, peer_qpn, opt);
+}
+
+void
+lan_connect(struct lan_node *a, struct lan_node *b, const struct lan_qp *opt,
 	uint32_t *qpn_a, uint32_t *qpn_b)
 {
 	*qpn_a = create_qp(a);
@@ -437,27 +451,27 @@ fabric_connect(struct fabric_node *a, struct fabric_node *b, const struct fabric
 }
 
 int
-fabric_post(struct fabric_node *n, uint32_t qpn, const struct fabric_node *peer,
+lan_post(struct lan_node *n, uint32_t qpn, const struct lan_node *peer,
 	enum wr_opcode opcode, uint32_t len)
 {
-	struct sge sge = { FABRIC_VA, len, n->key };
+	struct sge sge = { LAN_VA, len, n->key };
 	struct send_wr wr = { .opcode = opcode, .num_sge = 1, .sg_list = &sge,
-		.remote_addr = FABRIC_VA, .rkey = peer->key };
+		.remote_addr = LAN_VA, .rkey = peer->key };
 
 	return rc_post_send(n->w, qpn, &wr, NULL);
 }
 
 int
-fabric_post_recv(struct fabric_node *n, uint32_t qpn, uint32_t len)
+lan_post_recv(struct lan_node *n, uint32_t qpn, uint32_t len)
 {
-	struct sge sge = { FABRIC_VA, len, n->key };
+	struct sge sge = { LAN_VA, len, n->key };
 	struct recv_wr wr = { .num_sge = 1, .sg_list = &sge };
 
 	return rc_post_recv(n->w, qpn, &wr, NULL);
 }
 
 void
-fabric_forge(struct fabric_node *n, const struct path *path, const struct wire_headers *headers,
+lan_forge(struct lan_node *n, const struct path *path, const struct wire_headers *headers,
 	uint32_t payload)
 {
 	struct wire_headers h = *headers;
@@ -471,7 +485,7 @@ fabric_forge(struct fabric_node *n, const struct path *path, const struct wire_h
 }
 
 struct rc_qp_info
-fabric_info(const struct fabric_node *n, uint32_t qpn)
+lan_info(const struct lan_node *n, uint32_t qpn)
 {
 	struct rc_qp_info info = { 0 };
 

@@ -12,7 +12,8 @@ from conn import wait_until
 from lab import POLCA_IP
 
 PORT = 18515
-TEST_SECONDS = 180
+TEST_SECONDS = 300
+STREAM_SECONDS = 120  # that a stream may take until it is under way
 PROGRAMS = ['ib_%s_%s' % (verb, test) for verb in ('send', 'write', 'read', 'atomic')
             for test in ('bw', 'lat')]
 FORMS = ['tcp', 'cm']
@@ -34,7 +35,7 @@ def many(perftest, job, messages=100):
         assert status is None, 'it ended with %d: %s' % (status, job.output())
         return False
     try:
-        wait_until(there, timeout=TEST_SECONDS, step=0.1)
+        wait_until(there, timeout=STREAM_SECONDS, step=0.1)
     except AssertionError as e:
         rc = perftest.polca.rpc('stats_get')['rc']
         raise AssertionError('%s\nclient: %s\nservice: %r\nqueue pairs: %r\nrc: %r' % (
@@ -123,7 +124,7 @@ def test_write_latency_beyond_a_page(lab, listen):
 
 @pytest.mark.parametrize('program', ['ib_write_lat', 'ib_send_bw'])
 def test_all_sizes(client, program):
-    rows = client.run('tcp', program, '-a -n 5', 150)
+    rows = client.run('tcp', program, '-a -n 5', 270)
     assert [row[0] for row in rows] == [2 ** n for n in range(1, 24)]
 
 
@@ -150,8 +151,8 @@ def test_two_at_a_time(client, guest):
 @pytest.mark.parametrize('form', FORMS)
 def test_killed_client(client, guest, perftest, form):
     """What it left behind goes, and the next one is served."""
-    job = guest.spawn(client.line(form, 'ib_send_bw', '-D %d' % (2 * TEST_SECONDS)),
-                      2 * TEST_SECONDS + 60)
+    job = guest.spawn(client.line(form, 'ib_send_bw', '-D %d' % (2 * STREAM_SECONDS)),
+                      2 * STREAM_SECONDS + 60)
     many(perftest, job)
     guest.check('kill -9 $(pidof ib_send_bw)')
     assert job.wait().status != 0

@@ -193,11 +193,15 @@ struct run {
 	struct run_mark from, to; /**< what is measured, without the warm-up */
 	/** Every few milliseconds, on the main thread. @return nonzero: end it now */
 	int (*look)(struct run *r, uint64_t now);
+	/** While it drains, the same; may be NULL. @return 1: those elsewhere have, -1: are gone */
+	int (*others)(struct run *r);
 	void *arg;
 };
 
 /** Turn until time or messages are over, the user or look() says so, or one fails; then drain. */
 void run_for(struct run *r);
+/** Turn a few milliseconds, outside of a run. */
+void runner_slice(struct runner *r);
 uint64_t run_done(const struct run *r);
 uint64_t run_received(const struct run *r);
 /** Just so many messages on this thread: to count instructions. */

@@ -9,12 +9,15 @@
 #include <rte_common.h>
 
 #include "link.h"
+#include "remote.h"
 
 static const char *const no_keys[] = { NULL };
 
 const struct bench_link bench_links[] = {
 	{ "memory", "both ends in this process, their ports joined by rings", no_keys, false,
 		link_memory_create },
+	{ "memif", "shared memory with 'polca-bench server' [,socket=PATH][,zero-copy=yes]",
+		link_memif_keys, true, link_memif_create },
 };
 const unsigned int bench_link_count = RTE_DIM(bench_links);
 

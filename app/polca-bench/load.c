@@ -48,7 +48,10 @@ int
 load_post_send(struct load *l, uint32_t qp, struct error *err)
 {
 	const struct bench_options *o = l->o;
-	uint64_t at = memory_next(l, qp), from = unlikely(from_beginning(l)) ? 0 : at;
+	bool beginning = from_beginning(l);
+	/* a Send's place is the receive's business */
+	uint64_t at = beginning && o->verb == BENCH_SEND ? 0 : memory_next(l, qp);
+	uint64_t from = beginning ? 0 : at;
 	struct sge sge = { l->end->mr.va + from, l->size, l->end->mr.key };
 	struct send_wr wr = {
 		.wr_id = at << ID_QP_BITS | qp,

@@ -13,6 +13,7 @@
 
 #include "command.h"
 #include "link.h"
+#include "remote.h"
 
 enum { STATUS_DONE, STATUS_FAILED, STATUS_USAGE };
 
@@ -26,6 +27,8 @@ static const struct command commands[] = {
 	{ "read", "RDMA Reads", traffic_modes, TRAFFIC, BENCH_READ, traffic_run },
 	{ "atomic", "Fetch-and-adds or compare-and-swaps of 8 bytes", traffic_modes,
 		TRAFFIC | TAKES_ATOMIC, BENCH_ATOMIC, traffic_run },
+	{ "server", "the other end, for one run of those above from another process", NULL,
+		TAKES_COMMON | TAKES_LINK, BENCH_SEND, server_run },
 };
 
 volatile sig_atomic_t bench_stop;

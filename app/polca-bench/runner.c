@@ -22,7 +22,7 @@
 #define SLICE_MS   3
 #define WARM_UP    20 /* slices, or a tenth of the run */
 #define PAUSE_US   100 /* a turn longer than this was interrupted */
-#define DRAIN_MS   5000
+#define DRAIN_MS   5000 /* without any progress */
 #define LOOK_US    20000
 
 /* @return the TSC after it */
@@ -149,29 +149,74 @@ one_slice(struct runner *r, bool measure)
 		keep(r, before, done, now - start, clean);
 }
 
-/* Nothing new; go on until nobody has anything under way. */
-static void
-drain(struct runner *r)
+void
+runner_slice(struct runner *r)
 {
-	uint64_t now = rte_rdtsc(), end = now + DRAIN_MS * (rte_get_tsc_hz() / 1000);
-	bool idle = false, all;
+	one_slice(r, false);
+}
+
+static void
+stop_loads(struct runner *r)
+{
 	unsigned int i, k;
 
 	for (i = 0; i < r->places; i++)
 		for (k = 0; k < r->place[i].loads; k++)
 			r->place[i].load[k]->stopping = true;
-	while (now < end && __atomic_load_n(&r->run->draining, __ATOMIC_ACQUIRE) > 0) {
-		all = true;
-		for (i = 0; i < r->places; i++) {
-			now = place_turn(&r->place[i], now);
-			for (k = 0; k < r->place[i].loads; k++)
-				all &= load_idle(r->place[i].load[k]) ||
-						r->place[i].load[k]->failed > 0;
+}
+
+static bool
+all_idle(const struct runner *r)
+{
+	const struct load *l;
+	unsigned int i, k;
+
+	for (i = 0; i < r->places; i++) {
+		for (k = 0; k < r->place[i].loads; k++) {
+			l = r->place[i].load[k];
+			if (!load_idle(l) && l->failed == 0)
+				return false;
 		}
-		if (all && !idle) {
+	}
+	return true;
+}
+
+/* Processes elsewhere; only a run of one runner has them. */
+static int
+ask_others(struct runner *r, bool *done)
+{
+	int ret = r->run->others(r->run);
+
+	if (ret > 0) {
+		*done = true;
+		__atomic_sub_fetch(&r->run->draining, 1, __ATOMIC_ACQ_REL);
+	}
+	return ret < 0 ? ret : 0;
+}
+
+/* Nothing new; go on until nobody has anything under way. */
+static void
+drain(struct runner *r)
+{
+	uint64_t patience = DRAIN_MS * (rte_get_tsc_hz() / 1000);
+	uint64_t now = rte_rdtsc(), end = now + patience, done = 0, before;
+	bool idle = false, others = r->run->others == NULL;
+	unsigned int i;
+
+	stop_loads(r);
+	while (now < end && __atomic_load_n(&r->run->draining, __ATOMIC_ACQUIRE) > 0) {
+		for (i = 0; i < r->places; i++)
+			now = place_turn(&r->place[i], now);
+		before = done;
+		done = run_done(r->run);
+		if (done != before)
+			end = now + patience;
+		if (!idle && all_idle(r)) {
 			idle = true;
 			__atomic_sub_fetch(&r->run->draining, 1, __ATOMIC_ACQ_REL);
 		}
+		if (!others && ask_others(r, &others) != 0)
+			return;
 	}
 }
 
@@ -261,7 +306,7 @@ run_for(struct run *run)
 	unsigned int i;
 
 	run->stop = false;
-	run->draining = run->runners;
+	run->draining = run->runners + (run->others != NULL);
 	for (i = 0; i < run->runners; i++) {
 		run->runner[i].run = run;
 		run->runner[i].slices = run->runner[i].clean = run->runner[i].unclean = 0;

@@ -15,6 +15,15 @@
 
 struct exchange;
 
+/** What the other process measured, of a remote link. */
+struct far_side {
+	bool asked, told;
+	double busy; /**< seconds */
+	uint64_t messages; /**< that it was busy for */
+	uint64_t done; /**< of its own */
+	uint64_t wrong;
+};
+
 struct scene {
 	struct bench_options o; /**< .size is the largest one of the run */
 	const struct bench_link *link;
@@ -28,6 +37,7 @@ struct scene {
 	struct run run;
 	struct exchange *exchange; /**< a remote link: the other process */
 	struct error lost; /**< why the other process is no longer there */
+	struct far_side far;
 	uint64_t next_live; /**< TSC */
 	struct run_mark last_live;
 	uint32_t size; /**< now */
@@ -46,16 +56,11 @@ int scene_prepare(struct scene *s, uint32_t size, struct error *err);
 /** Messages of that size, until it is over; what failed is told. */
 int scene_run(struct scene *s, struct error *err);
 
-/** What the other process measured, of a remote link. */
-struct far_side {
-	double busy; /**< seconds */
-	uint64_t messages;
-};
 /** scene_report.c: facts, the table's head, a row. */
 void scene_tell_environment(struct scene *s);
 void scene_tell_head(struct scene *s);
 void scene_tell(struct scene *s, const struct far_side *far);
-/** A line while it runs. */
-void scene_live(struct scene *s, uint64_t now);
+/** A line each second while it runs. */
+void scene_look(struct scene *s, uint64_t now);
 
 #endif

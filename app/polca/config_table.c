@@ -109,6 +109,9 @@ static const struct key worker_keys[] = {
 			.max = 65536,
 			.help = "Packets that wait from one worker to another before they are "
 				"dropped." },
+	BOOL(struct config, engine.rehome, "rehome",
+			"Queue pairs move to the worker at whose receive queues nearly all of their "
+			"packets arrive, on ports with a queue for each worker."),
 	UINT(struct config, engine.stall_ms, "stall_ms", 10, 3600000,
 			"A worker that has not polled for so many milliseconds raises an alarm."),
 	BOOL(struct config, engine.icrc_unchecked, "icrc_unchecked",
@@ -146,6 +149,34 @@ static const struct key limit_keys[] = {
 	LIMIT(quarantine, 0, 1 << 22,
 			"A destroyed queue pair's number rests until so many others were "
 			"destroyed."),
+	END,
+};
+
+#define CONGESTION(f, low, high, text)                                                             \
+	UINT(struct config, engine.limits.congestion.f, #f, low, high, text)
+
+static const struct key congestion_keys[] = {
+	BOOL(struct config, engine.limits.congestion.dcqcn, "dcqcn",
+			"RoCEv2: send packets as ECN capable, and slow a queue pair down when its peer "
+			"answers with congestion notification packets. Those are sent either way."),
+	CONGESTION(max_rate, 1, 800000,
+			"Mbit/s of the ports. A queue pair begins at it and is not limited when it has "
+			"it again."),
+	CONGESTION(min_rate, 1, 800000, "Mbit/s: no queue pair is made slower."),
+	CONGESTION(g, 1, 65536,
+			"The estimate of congestion moves by 1/g of its way with each notification, and "
+			"back without."),
+	CONGESTION(alpha_timer, 1, 1000000,
+			"Microseconds without notification after which that estimate decays."),
+	CONGESTION(cut_interval, 0, 1000000,
+			"Notifications so many microseconds after another that had effect have none."),
+	CONGESTION(increase_timer, 1, 1000000, "Microseconds after which the rate rises."),
+	CONGESTION(byte_counter, 4096, UINT32_MAX, "Bytes sent after which it rises, too."),
+	CONGESTION(fast_recovery, 1, 1000,
+			"So many rises go half of the way back, each; those after them go beyond."),
+	CONGESTION(rate_ai, 1, 100000, "Mbit/s that such a rise adds to the target."),
+	CONGESTION(rate_hai, 0, 100000,
+			"Mbit/s that it adds when both timer and counter have gone on for so long."),
 	END,
 };
 
@@ -552,6 +583,7 @@ static const struct key root_keys[] = {
 	OBJECT("eal", eal_keys, "DPDK's environment: CPUs and memory."),
 	OBJECT("workers", worker_keys, "The lcores that poll."),
 	OBJECT("limits", limit_keys, "Sizes of tables; all are allocated at start."),
+	OBJECT("congestion", congestion_keys, "Reaction to congestion: DCQCN."),
 	OBJECT("mad", mad_keys, "Management datagrams: sessions and their bounds."),
 	OBJECT("sa", sa_keys, "Subnet administration."),
 	OBJECT("sma", sma_keys, "The channel adapter as subnet managers see it, on native IB ports."),

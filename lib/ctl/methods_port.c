@@ -86,6 +86,7 @@ port_row(struct link *l, unsigned int port)
 	set(row, "vlan", attr->vlan == PATH_NO_VLAN ? json_null() : json_integer(attr->vlan));
 	set(row, "driver", json_string(state.driver));
 	set(row, "numa_node", json_integer(state.numa_node));
+	set(row, "memory_node", json_integer(state.memory_node));
 	set_int(row, "rx_queues", state.rx_queues);
 	set_int(row, "tx_queues", state.tx_queues);
 	set(row, "gids", gid_rows(attr));
@@ -153,6 +154,7 @@ worker_row(const struct engine *e, unsigned int worker)
 	set_int(row, "lcore", info.lcore);
 	set(row, "cpu", json_integer(info.cpu));
 	set(row, "numa_node", json_integer(info.numa_node));
+	set(row, "memory_node", json_integer(info.memory_node));
 	set(row, "stalled", json_boolean(info.stalled));
 	set_int(row, "heartbeat_age_us", info.heartbeat_age_us);
 	set(row, "busy_share", json_real(info.busy_share));
@@ -164,6 +166,9 @@ worker_row(const struct engine *e, unsigned int worker)
 	set_int(row, "handoff_out", info.handoff_out);
 	set_int(row, "handoff_in", info.handoff_in);
 	set_int(row, "handoff_full", info.handoff_full);
+	set(row, "handoff_percent", json_real(info.handoff_percent));
+	set_int(row, "rehomed_out", info.rehomed_out);
+	set_int(row, "rehomed_in", info.rehomed_in);
 	set_int(row, "handoff_depth", info.handoff_depth);
 	set_int(row, "commands", info.commands);
 	return row;
@@ -183,7 +188,7 @@ worker_list(struct rpc_call *call)
 
 const struct rpc_method methods_port[] = {
 	{ "port_list", port_list, params_none, 0, "Ports and their addresses.",
-		"ports: list of port (its number), name, state (DOWN, ACTIVE; of an InfiniBand port also INIT, ARMED), link_layer (Ethernet, InfiniBand), encapsulation (roce, ib), mac, speed_mbps, mtu, active_mtu (largest path MTU that fits), vlan, driver, numa_node, rx_queues, tx_queues, gids (list of index, gid, prefix_len, type, gateway), pkeys; of an InfiniBand port also lid, lmc, sm_lid, sm_sl, guid, gid_prefix",
+		"ports: list of port (its number), name, state (DOWN, ACTIVE; of an InfiniBand port also INIT, ARMED), link_layer (Ethernet, InfiniBand), encapsulation (roce, ib), mac, speed_mbps, mtu, active_mtu (largest path MTU that fits), vlan, driver, numa_node, memory_node (of its packet buffers; -1: not known, without hugepages), rx_queues, tx_queues, gids (list of index, gid, prefix_len, type, gateway), pkeys; of an InfiniBand port also lid, lmc, sm_lid, sm_sl, guid, gid_prefix",
 		"polca-ctl port list" },
 	{ "neighbour_list", neighbour_list, params_page, sizeof(struct page_args),
 		"Next hops that ARP and IPv6 neighbour discovery have found or look for.",
@@ -191,7 +196,7 @@ const struct rpc_method methods_port[] = {
 		"polca-ctl neighbour list" },
 	{ "worker_list", worker_list, params_none, 0,
 		"The lcores that do the work, and how they fare.",
-		"workers: list of worker (its number), lcore, cpu, numa_node, stalled (its heartbeat is overdue), heartbeat_age_us, busy_share (of time since start, 0 to 1), longest_gap_us (between two polls), qps, polls, busy_polls, sleeps, handoff_out, handoff_in, handoff_full (packets that reached the wrong worker: sent on, taken over, dropped for want of room), handoff_depth (waiting now), commands (waiting now)",
+		"workers: list of worker (its number), lcore, cpu, numa_node, memory_node (of its tables and rings; -1: not known, without hugepages), stalled (its heartbeat is overdue), heartbeat_age_us, busy_share (of time since start, 0 to 1), longest_gap_us (between two polls), qps, polls, busy_polls, sleeps, handoff_out, handoff_in, handoff_full (packets that reached the wrong worker: sent on, taken over, dropped for want of room), handoff_percent (of the packets of its own receive queues, those sent on), rehomed_out, rehomed_in (queue pairs that moved from here, to here), handoff_depth (waiting now), commands (waiting now)",
 		"polca-ctl worker list" },
 	{ NULL },
 };

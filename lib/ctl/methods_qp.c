@@ -75,6 +75,27 @@ qp_destroy(struct rpc_call *call)
 	return rc;
 }
 
+struct qp_rehome_args {
+	uint32_t qp_num;
+	uint32_t worker;
+};
+
+static const struct param qp_rehome_params[] = {
+	P(struct qp_rehome_args, qp_num, PARAM_UINT, .flags = PARAM_REQUIRED, .max = 0xffffff,
+		.help = "the queue pair"),
+	P(struct qp_rehome_args, worker, PARAM_UINT, .flags = PARAM_REQUIRED,
+		.max = RC_WORKERS_MAX - 1, .help = "worker that is to own it"),
+	P_END,
+};
+
+static int
+qp_rehome(struct rpc_call *call)
+{
+	const struct qp_rehome_args *a = call->args;
+
+	return engine_qp_rehome(call->e, a->qp_num, a->worker, &call->err);
+}
+
 /* What a row of qp_list says. */
 static json_t *
 qp_row(const struct rc_qp_info *info)
@@ -190,6 +211,8 @@ qp_show(struct rpc_call *call)
 	set_int(row, "sq_unacked", info.sq_unacked);
 	set_int(row, "retry_left", info.retry_left);
 	set_int(row, "rnr_left", info.rnr_left);
+	if (info.rate_limit != 0)
+		set_int(row, "rate_limit", info.rate_limit);
 	set(row, "counters", json_rc_counters(&info.counters, false));
 	return 0;
 }
@@ -212,10 +235,14 @@ const struct rpc_method methods_qp[] = {
 		"sq_posted, rq_posted: work requests not completed\n"
 		"sq_unacked: request packets in flight\n"
 		"retry_left, rnr_left: retries left before the error\n"
+		"rate_limit: kbit/s it is slowed down to, while it reacts to congestion (configuration: congestion)\n"
 		"counters: as stats_get",
 		"polca-ctl qp show 17" },
 	{ "qp_destroy", qp_destroy, qp_params, sizeof(struct number_args),
 		"Destroy a queue pair, in any state. Work requests not completed vanish without completion.",
 		"", "polca-ctl qp destroy 17" },
+	{ "qp_rehome", qp_rehome, qp_rehome_params, sizeof(struct qp_rehome_args),
+		"Move a queue pair to another worker, in any state and in mid-traffic; its number stays. Refused for one with a shared receive queue, and for those of connections and services, whose worker is fixed. With workers.rehome queue pairs move by themselves to where their packets arrive.",
+		"", "polca-ctl qp rehome 17 --worker 1" },
 	{ NULL },
 };

@@ -18,6 +18,7 @@
 #include "engine/conns.h"
 #include "engine/own_live.h"
 #include "engine/perftest.h"
+#include "engine/placement.h"
 #include "engine/subnet.h"
 
 RTE_LOG_REGISTER(engine_logtype, polca.engine, INFO);
@@ -34,6 +35,7 @@ const struct engine_config engine_config_default = {
 	.idle_spin_us = 200,
 	.idle_sleep_us = 1000,
 	.handoff_ring = 1024,
+	.rehome = true,
 	.stall_ms = 1000,
 	.sa = {
 		.enabled = true,
@@ -92,6 +94,7 @@ create_device(struct engine *e, struct error *err)
 		.alloc = e->alloc,
 		.rng = &rng_kernel,
 		.grace = { grace_start, grace_done, e->rcu },
+		.numa_node = memory_home_node(),
 	};
 	struct rc_dev_config dev = {
 		.limits = e->config.limits,
@@ -211,6 +214,7 @@ static int
 create_workers(struct engine *e, struct error *err)
 {
 	unsigned int lcore, skip = e->config.first_worker, id = 0;
+	rte_cpuset_t before;
 	int ret;
 
 	RTE_LCORE_FOREACH_WORKER(lcore)
@@ -221,11 +225,37 @@ create_workers(struct engine *e, struct error *err)
 		}
 		if (id == e->num_workers)
 			break;
+		before = placement_enter(lcore);
 		ret = worker_create(e, id++, lcore, err);
+		placement_leave(&before);
 		if (ret != 0)
 			return ret;
 	}
-	return handoff_create(e, err);
+	ret = handoff_create(e, err);
+	return ret != 0 ? ret : rehome_create(e, err);
+}
+
+/* On the first worker's node. */
+static int
+create_shared(struct engine *e, struct error *err)
+{
+	unsigned int i, lcore = rte_get_next_lcore(-1, 1, 0);
+	rte_cpuset_t before;
+	int ret;
+
+	for (i = 0; i < e->config.first_worker; i++)
+		lcore = rte_get_next_lcore(lcore, 1, 0);
+	before = placement_enter(lcore);
+	memory_home(placement_node(lcore));
+	ret = create_rcu(e, err);
+	if (ret == 0)
+		ret = create_device(e, err);
+	if (ret == 0) {
+		e->link = link_open(&e->config.link, err);
+		ret = e->link != NULL ? 0 : -ENODEV;
+	}
+	placement_leave(&before);
+	return ret;
 }
 
 static int
@@ -265,15 +295,9 @@ create(struct engine *e, struct error *err)
 	e->config.link.workers = e->num_workers;
 	e->config.link.mbuf_priv = RTE_ALIGN_CEIL(sizeof(struct packet), RTE_CACHE_LINE_SIZE);
 	e->config.link.hz = e->hz;
-	ret = create_rcu(e, err);
+	ret = create_shared(e, err);
 	if (ret == 0)
-		ret = create_device(e, err);
-	if (ret != 0)
-		return ret;
-	e->link = link_open(&e->config.link, err);
-	if (e->link == NULL)
-		return -ENODEV;
-	ret = own_host_create(e, err);
+		ret = own_host_create(e, err);
 	if (ret == 0)
 		ret = sa_store_create(e, err);
 	if (ret == 0)
@@ -285,7 +309,11 @@ create(struct engine *e, struct error *err)
 	subnet_start(e);
 	own_ports_follow(e);
 	ret = attempts_create(e, err);
-	return ret != 0 ? ret : services_create(e, err);
+	if (ret == 0)
+		ret = services_create(e, err);
+	if (ret == 0)
+		placement_look(e);
+	return ret;
 }
 
 struct engine *
@@ -427,6 +455,7 @@ engine_destroy(struct engine *e)
 			conns_destroy(e->worker[i]);
 	attempts_destroy(e);
 	handoff_destroy(e);
+	rehome_destroy(e);
 	store_thread_destroy(e);
 	/*
 	 * QPs release what they hold of services and of the shared tables, so workers go first and

@@ -76,6 +76,7 @@ struct engine_config {
 	uint32_t idle_spin_us;
 	uint32_t idle_sleep_us;
 	uint32_t handoff_ring; /**< entries per ordered pair of workers, a power of two */
+	bool rehome; /**< QPs move by themselves to the worker where their packets arrive */
 	uint32_t stall_ms; /**< heartbeat older than this raises EVENT_WORKER_STALL */
 	bool icrc_unchecked;
 	struct mad_limits mad; /**< .max_sessions 0: mad_limits_default */
@@ -126,6 +127,7 @@ struct worker_info {
 	unsigned int lcore;
 	int cpu;
 	int numa_node;
+	int memory_node; /**< of what is the worker's own; -1: not known, without hugepages */
 	uint64_t polls;
 	uint64_t busy_polls;
 	double busy_share; /**< of time since start, 0..1 */
@@ -136,6 +138,9 @@ struct worker_info {
 	uint64_t handoff_out;
 	uint64_t handoff_in;
 	uint64_t handoff_full;
+	double handoff_percent; /**< of the packets of its own queues, those sent on to others */
+	uint64_t rehomed_out; /**< queue pairs that moved from it to others */
+	uint64_t rehomed_in;
 	uint32_t handoff_depth; /**< entries waiting now, all rings to this worker */
 	uint32_t commands; /**< waiting now */
 	uint32_t qps;

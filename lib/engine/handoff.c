@@ -101,6 +101,7 @@ handoff_take(struct worker *w, unsigned int from, struct packet **pkts)
 
 	n = rte_ring_sc_dequeue_burst(w->in[from], (void **)pkts, LINK_BURST, NULL);
 	w->stats.handoff_in += n;
+	w->taken[from] += n;
 	return n;
 }
 

@@ -57,6 +57,18 @@ engine_watch(struct engine *e)
 	}
 }
 
+static double
+handoff_percent(const struct worker *w)
+{
+	uint64_t received = 0;
+	unsigned int port;
+
+	for (port = 0; port < link_num_ports(w->engine->link); port++)
+		received += relaxed(&w->counters[port]->rx_packets);
+	return received == 0 ? 0 : RTE_MIN(100.0 * (double)relaxed(&w->stats.handoff_out) /
+			(double)received, 100.0);
+}
+
 void
 engine_worker_info(const struct engine *e, unsigned int worker, struct worker_info *info)
 {
@@ -73,6 +85,7 @@ engine_worker_info(const struct engine *e, unsigned int worker, struct worker_in
 	s = &w->stats;
 	info->lcore = w->lcore;
 	info->numa_node = (int)rte_lcore_to_socket_id(w->lcore);
+	info->memory_node = link_memory_node(w);
 	info->cpu = -1;
 	cpus = rte_lcore_cpuset(w->lcore);
 	for (cpu = 0; cpu < CPU_SETSIZE && info->cpu < 0; cpu++)
@@ -90,6 +103,9 @@ engine_worker_info(const struct engine *e, unsigned int worker, struct worker_in
 	info->handoff_out = relaxed(&s->handoff_out);
 	info->handoff_in = relaxed(&s->handoff_in);
 	info->handoff_full = relaxed(&s->handoff_full);
+	info->handoff_percent = handoff_percent(w);
+	info->rehomed_out = relaxed(&s->rehomed_out);
+	info->rehomed_in = relaxed(&s->rehomed_in);
 	info->handoff_depth = handoff_depth(w);
 	info->commands = rte_ring_count(w->commands);
 	info->qps = rc_worker_qps(w->rc);

@@ -99,6 +99,14 @@ engine_qp_modify(struct engine *e, uint32_t qpn, struct qp_attr *attr, const str
 	return engine_qp_modify_paths(e, qpn, attr, ah, NULL, mask, err);
 }
 int engine_qp_query(struct engine *e, uint32_t qpn, struct rc_qp_info *info, struct error *err);
+/**
+ * Move it to another worker; returns when it has gone there.
+ *
+ * @retval -EBUSY   it belongs to a connection, or is moving
+ * @retval -EINVAL  it has an SRQ, or there is no such worker
+ * @retval -EAGAIN  not now: its completions wait to be polled, or too many QPs move there
+ */
+int engine_qp_rehome(struct engine *e, uint32_t qpn, unsigned int worker, struct error *err);
 int engine_qp_destroy(struct engine *e, uint32_t qpn, struct error *err);
 bool engine_qp_next(struct engine *e, uint64_t *cursor, struct rc_qp_info *info);
 

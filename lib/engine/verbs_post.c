@@ -36,14 +36,11 @@ post_all(struct worker *w, void *arg)
 static int
 post(struct engine *e, struct post_args *a)
 {
-	int worker, ret;
+	int ret;
 
 	if (e->draining)
 		return error_set(a->err, ESHUTDOWN, "shutting down: no new work is taken");
-	worker = qp_worker(e, a->qpn, a->err);
-	if (worker < 0)
-		return worker;
-	ret = engine_call(e, (unsigned int)worker, post_all, a);
+	ret = call_qp_owner(e, a->qpn, post_all, a, a->err);
 	return a->posted > 0 ? (int)a->posted : ret;
 }
 

@@ -39,20 +39,10 @@ choose_worker(struct engine *e, int asked, struct error *err)
 	return (int)best;
 }
 
-int
-qp_worker(struct engine *e, uint32_t qpn, struct error *err)
-{
-	int worker = rc_owner(e->dev, qpn);
-
-	return worker >= 0 ? worker : error_set(err, ENOENT, "qp: no queue pair 0x%06x", qpn);
-}
-
 static int
 call_owner(struct engine *e, worker_fn fn, struct qp_args *a)
 {
-	int worker = qp_worker(e, a->qpn, a->err);
-
-	return worker < 0 ? worker : engine_call(e, (unsigned int)worker, fn, a);
+	return call_qp_owner(e, a->qpn, fn, a, a->err);
 }
 
 bool

@@ -3,9 +3,9 @@
  */
 
 /*
- * The poll loop of a worker. Order of a turn: commands, packets (own queues, then what others
- * handed over), timers, services, what the QPs and the agents on QP1 have to send, out. One look at
- * the clock a turn. No lock, no allocation, no log from here down.
+ * The poll loop of a worker. Order of a turn: commands, QPs that come from other workers, packets
+ * (own queues, then what others handed over), timers, services, what the QPs and the agents on QP1
+ * have to send, out. One look at the clock a turn. No lock, no allocation, no log from here down.
  */
 
 #include <sys/prctl.h>
@@ -58,12 +58,21 @@ manager(const struct worker *w, const struct packet *pkt)
 	return (int)w->id;
 }
 
+/* They are for the QP that is too fast, if it can be slower (congestion 2). */
+static int
+cnp_owner(const struct worker *w, const struct packet *pkt)
+{
+	return w->engine->config.limits.congestion.dcqcn ? rc_owner(w->dev, pkt->dest_qpn) : NOBODY;
+}
+
 static inline int
 owner(const struct worker *w, const struct packet *pkt)
 {
 	if (unlikely(pkt->dest_qpn <= QPN_GSI || pkt->vl == SMP_VL))
 		return manager(w, pkt);
-	if (unlikely(pkt->opcode == OPCODE_CNP || pkt->dest_qpn == QPN_MULTICAST))
+	if (unlikely(pkt->opcode == OPCODE_CNP))
+		return cnp_owner(w, pkt);
+	if (unlikely(pkt->dest_qpn == QPN_MULTICAST))
 		return NOBODY;
 	return rc_owner(w->dev, pkt->dest_qpn);
 }
@@ -86,40 +95,61 @@ receive_managed(struct worker *w, struct packet *pkt, uint64_t now)
 	return true;
 }
 
-/* Packets of our own QPs; their QPs' lines were asked for by the caller, a burst ahead. */
-static void
-receive(struct worker *w, struct packet **pkts, unsigned int n, uint64_t now)
+/* Did it get as far as its QP, which counts it (rcvd_pkts)? */
+static inline bool
+reached(enum verdict v)
+{
+	return v <= VERDICT_RNR_NAK_SENT ||
+		(v >= VERDICT_OUT_OF_SEQUENCE && v <= VERDICT_SYNDROME);
+}
+
+/*
+ * Packets of our own QPs; their QPs' lines were asked for by the caller, a burst ahead.
+ *
+ * @param from  worker that has handed them over, or NOBODY
+ */
+static __rte_always_inline void
+receive(struct worker *w, struct packet **pkts, unsigned int n, uint64_t now, int from)
 {
 	unsigned int i, done = 0;
+	enum verdict v;
 
+	for (i = 0; i < n; i++)
+		rc_prefetch_queues(w->rc, pkts[i]);
 	for (i = 0; i < n; i++) {
 		struct packet *pkt = pkts[i];
 
-		if (likely(pkt->dest_qpn > QPN_GSI))
-			worker_count(w, pkt, rc_receive(w->rc, pkt, now));
-		else if (!receive_managed(w, pkt, now))
+		if (likely(pkt->dest_qpn > QPN_GSI)) {
+			v = rc_receive(w->rc, pkt, now);
+			if (unlikely(v == VERDICT_QPN_UNKNOWN) && rehome_stray(w, pkt, now, &v))
+				continue;
+			worker_count(w, pkt, v);
+			if (from != NOBODY && reached(v))
+				rehome_note(w, (unsigned int)from, pkt);
+		} else if (!receive_managed(w, pkt, now)) {
 			continue;
+		}
 		pkts[done++] = pkt;
 	}
 	link_free(pkts, done);
 }
 
-static unsigned int
-take_in(struct worker *w, uint64_t now)
+void
+worker_sort(struct worker *w, struct packet **pkts, unsigned int n, uint64_t now)
 {
-	struct packet *pkts[LINK_BURST], *lost[LINK_BURST];
-	unsigned int i, n, own = 0, nobody = 0;
+	struct packet *lost[LINK_BURST];
+	unsigned int i, own = 0, nobody = 0;
 
-	n = link_rx(w->link, now, pkts);
 	for (i = 0; i < n; i++) {
 		struct packet *pkt = pkts[i];
 		int to = owner(w, pkt);
 
 		if (likely(to == (int)w->id)) {
-			rc_prefetch(w->rc, pkt->dest_qpn);
+			rc_prefetch_packet(w->rc, pkt);
 			pkts[own++] = pkt;
 		} else if (to >= 0) {
-			handoff_stage(w, (unsigned int)to, pkt);
+			if (likely(w->rehome.num_arriving == 0) || !rehome_park(w, pkt))
+				handoff_stage(w, (unsigned int)to, pkt);
 		} else {
 			worker_count(w, pkt, nobodys(w, pkt));
 			lost[nobody++] = pkt;
@@ -130,11 +160,20 @@ take_in(struct worker *w, uint64_t now)
 	if (unlikely(nobody > 0))
 		link_free(lost, nobody);
 	if (own > 0)
-		receive(w, pkts, own, now);
+		receive(w, pkts, own, now, NOBODY);
+}
+
+static unsigned int
+take_in(struct worker *w, uint64_t now)
+{
+	struct packet *pkts[LINK_BURST];
+	unsigned int n = link_rx(w->link, now, pkts);
+
+	worker_sort(w, pkts, n, now);
 	return n;
 }
 
-/* What others received for us. A QP destroyed meanwhile is rc_receive()'s to notice. */
+/* What others received for us. A QP destroyed or gone meanwhile is rc_receive()'s to notice. */
 static unsigned int
 take_over(struct worker *w, uint64_t now)
 {
@@ -148,8 +187,8 @@ take_over(struct worker *w, uint64_t now)
 		if (n == 0)
 			continue;
 		for (i = 0; i < n; i++)
-			rc_prefetch(w->rc, pkts[i]->dest_qpn);
-		receive(w, pkts, n, now);
+			rc_prefetch_packet(w->rc, pkts[i]);
+		receive(w, pkts, n, now, (int)from);
 		total += n;
 	}
 	return total;
@@ -203,6 +242,7 @@ tick(struct worker *w, uint64_t now)
 	worker_look_at_ports(w);
 	subnet_tick(w, now);
 	own_live_tick(w, now);
+	rehome_tick(w, now);
 }
 
 /* The time since the last poll was work if that poll found some. */
@@ -227,6 +267,8 @@ worker_poll(struct worker *w, uint64_t now)
 
 	account(w, now);
 	work = command_run(w);
+	if (unlikely(rehome_has_mail(w)))
+		work += rehome_take(w, now);
 	work += take_in(w, now);
 	work += take_over(w, now);
 	work += timer_wheel_run(w->wheel, now);
@@ -235,6 +277,8 @@ worker_poll(struct worker *w, uint64_t now)
 	work += cm_run(w->cm, now, WORKER_BUDGET);
 	work += gsi_run(w, now);
 	link_tx_flush(w->link, now);
+	if (unlikely(w->rehome.num_leaving > 0))
+		rehome_give(w);
 	if (unlikely(now >= w->tick))
 		tick(w, now);
 	/* nothing of what was looked up in this turn is held any more */

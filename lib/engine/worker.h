@@ -20,6 +20,7 @@
 
 #include "base/timer_wheel.h"
 #include "engine/engine.h"
+#include "engine/rehome.h"
 #include "engine/verbs_cm.h"
 #include "sa/client.h"
 
@@ -68,6 +69,9 @@ struct worker_stats {
 	uint64_t handoff_out;
 	uint64_t handoff_in;
 	uint64_t handoff_full;
+	uint64_t rehomed_out; /* queue pairs */
+	uint64_t rehomed_in;
+	uint64_t load; /* of time of late, in 1/256 (rehome_choose.c) */
 	uint64_t events_lost;
 };
 
@@ -107,6 +111,8 @@ struct worker {
 	struct handoff_out *out; /* hand-off to each, being gathered */
 	uint16_t out_dirty[LINK_BURST]; /* those of out[] that hold something */
 	unsigned int num_dirty;
+	uint64_t taken[LINK_WORKERS_MAX]; /* packets taken over from each worker, ever */
+	struct rehome rehome;
 	struct link_counters *counters[LINK_PORTS_MAX];
 	const struct port_attr *port_seen[LINK_PORTS_MAX];
 
@@ -114,6 +120,7 @@ struct worker {
 
 	/* both look at it: the futex word a sleeping worker waits on */
 	uint32_t asleep __rte_cache_aligned;
+	uint32_t mail; /* there are messages on rehome.mail */
 	uint32_t stop;
 
 	/* the control thread's */
@@ -204,6 +211,8 @@ relaxed(const uint64_t *counter)
 int worker_main(void *worker);
 /** One turn of the poll loop. @return was there anything to do? */
 bool worker_poll(struct worker *w, uint64_t now);
+/** Packets to whom they belong: our QPs and agents, other workers, nobody. @param n  <= LINK_BURST */
+void worker_sort(struct worker *w, struct packet **pkts, unsigned int n, uint64_t now);
 /** Take in what has become of the ports since the last look. */
 void worker_look_at_ports(struct worker *w);
 /** What the worker's agents ask for a port by. @return NULL: there is no such port */
@@ -218,6 +227,13 @@ void handoff_flush(struct worker *w);
 /** @return packets taken from one other worker's ring, up to LINK_BURST */
 unsigned int handoff_take(struct worker *w, unsigned int from, struct packet **pkts);
 uint32_t handoff_depth(const struct worker *w);
+
+/* rehome.h */
+static inline bool
+rehome_has_mail(const struct worker *w)
+{
+	return __atomic_load_n(&w->mail, __ATOMIC_RELAXED) != 0;
+}
 
 /* command.c */
 struct command {

@@ -250,7 +250,7 @@ mem_invalidate(struct mem *mem, uint32_t key, uint32_t pd, uint32_t qpn, uint64_
 {
 	uint32_t i, state = MW_BOUND_QP | qpn;
 
-	/* Only this worker has ever reached the bytes through it: nobody to wait for. */
+	/* Only the QP's worker has reached the bytes through it, or those it had before: done. */
 	*token = 0;
 	if (qpn >= MW_BOUND_QP || !locate(mem, key, &i) || !claim(mem, i, key, state))
 		return -EACCES;

@@ -333,6 +333,7 @@ fill_info(const struct fake_qp *qp, uint32_t qpn, struct rc_qp_info *info)
 {
 	memset(info, 0, sizeof(*info));
 	info->qpn = qpn;
+	info->worker = qp->worker;
 	info->init = qp->init;
 	info->attr = qp->attr;
 	info->alt_loaded = !gid_is_zero(&qp->attr.alt_av.dgid);
@@ -358,6 +359,19 @@ engine_qp_destroy(struct engine *e, uint32_t qpn, struct error *err)
 	if (qp == NULL)
 		return -ENOENT;
 	qp->used = false;
+	return 0;
+}
+
+int
+engine_qp_rehome(struct engine *e, uint32_t qpn, unsigned int worker, struct error *err)
+{
+	struct fake_qp *qp = find_qp(e, qpn, err);
+
+	if (qp == NULL)
+		return -ENOENT;
+	if (worker > 1)
+		return error_set(err, EINVAL, "worker: got %u, there are 0..1", worker);
+	qp->worker = worker;
 	return 0;
 }
 
@@ -453,6 +467,9 @@ engine_worker_info(const struct engine *e, unsigned int worker, struct worker_in
 	info->lcore = worker + 1;
 	info->busy_share = 0.25;
 	info->polls = 1000;
+	info->handoff_percent = 12.5;
+	info->rehomed_out = 3;
+	info->rehomed_in = 4;
 }
 
 void

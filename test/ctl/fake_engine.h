@@ -23,6 +23,7 @@
 
 struct fake_qp {
 	bool used;
+	unsigned int worker;
 	struct qp_init_attr init;
 	struct qp_attr attr;
 	struct engine_ah ah, alt_ah;

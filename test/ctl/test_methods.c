@@ -640,6 +640,10 @@ test_lists_page_with_cursors(void **state)
 	} while (!json_is_null(json_object_get(r, "cursor")));
 	assert_int_equal(rows, 23);
 	assert_int_equal(pages, 3);
+	call(d, "qp_rehome", "'qp_num': %d, 'worker': 1", 0x101);
+	assert_int_equal(num(call(d, "qp_show", "'qp_num': %d", 0x101), "worker"), 1);
+	call_fails(d, "qp_rehome", "'qp_num': %d, 'worker': 2", 0x101);
+	assert_int_equal(num(call_fails(d, "qp_rehome", "'qp_num': %d", 0x101), "code"), -32602);
 	call(d, "qp_destroy", "'qp_num': %d", 0x100);
 	assert_int_equal(json_array_size(json_object_get(call(d, "qp_list", "%s", ""), "qps")), 22);
 	assert_int_equal(num(call_fails(d, "qp_list", "'max': 1001"), "code"), -32602);
@@ -799,6 +803,9 @@ test_ports_workers_and_neighbours(void **state)
 	p = row(call(d, "worker_list", "%s", ""), "workers", 1);
 	assert_int_equal(num(p, "lcore"), 2);
 	assert_true(json_real_value(json_object_get(p, "busy_share")) == 0.25);
+	assert_true(json_real_value(json_object_get(p, "handoff_percent")) == 12.5);
+	assert_int_equal(num(p, "rehomed_out"), 3);
+	assert_int_equal(num(p, "rehomed_in"), 4);
 	p = row(call(d, "neighbour_list", "%s", ""), "neighbours", 0);
 	assert_string_equal(str(p, "gid"), "10.0.0.2");
 	assert_string_equal(str(p, "state"), "RESOLVED");

@@ -45,6 +45,7 @@ node_config(void)
 {
 	used = config.engine;
 	used.num_services = 0; /* tests have their own */
+	used.rehome = false; /* QPs stay where a test has put them */
 	return &used;
 }
 
@@ -65,7 +66,7 @@ node_config_ib(bool active)
 }
 
 struct engine *
-node_start(void)
+node_create(void)
 {
 	struct error err = { "" };
 	struct engine *e;
@@ -73,6 +74,15 @@ node_start(void)
 	e = engine_create(&used, &err);
 	if (e == NULL)
 		fail_msg("%s", err.text);
+	return e;
+}
+
+struct engine *
+node_start(void)
+{
+	struct error err = { "" };
+	struct engine *e = node_create();
+
 	assert_ok(engine_start(e, &err));
 	assert_int_equal(engine_workers(e), node_workers);
 	return e;

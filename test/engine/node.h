@@ -46,6 +46,7 @@ struct engine_config *node_config(void); /* the default without services; a test
  * 1 and 2 and port 1's LID as the subnet manager's.
  */
 struct engine_config *node_config_ib(bool active);
+struct engine *node_create(void); /* not started: polled by hand, engine_turn() */
 struct engine *node_start(void);
 void node_stop(struct engine *e, unsigned int drain_ms);
 

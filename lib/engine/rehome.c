@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * The messages by which a queue pair moves (rehome.h). Nothing of this is on the path of a packet
+ * that arrives where it belongs.
+ */
+
+#include <errno.h>
+#include <string.h>
+
+#include <rte_ring_elem.h>
+
+#include "engine/worker.h"
+
+enum move_what {
+	MOVE_OFFER,
+	MOVE_READY,
+	MOVE_REFUSED,
+	MOVE_TAKE,
+	MOVE_CANCEL,
+};
+
+struct move_message {
+	uint32_t what;
+	uint32_t qpn;
+};
+
+/*
+ * From A to B: for each move of A's an OFFER and the TAKE of the move before that had its place,
+ * and one answer for each of B's
+ */
+#define MAIL_RING 64
+_Static_assert(3 * REHOME_OUT < MAIL_RING, "a message always has room");
+
+/* --- mail --- */
+
+static void
+post(struct worker *w, unsigned int to, enum move_what what, uint32_t qpn)
+{
+	struct move_message m = { what, qpn };
+	struct worker *peer = w->engine->worker[to];
+
+	rte_ring_sp_enqueue_elem(peer->rehome.mail[w->id], &m, sizeof(m));
+	__atomic_store_n(&peer->mail, 1, __ATOMIC_RELEASE);
+	idle_wake(peer);
+}
+
+static struct leaving *
+find_leaving(const struct worker *w, uint32_t qpn)
+{
+	const struct rehome *r = &w->rehome;
+	unsigned int i;
+
+	for (i = 0; i < REHOME_OUT && r->num_leaving > 0; i++)
+		if (r->leaving[i].step != LEAVING_FREE && r->leaving[i].qpn == qpn)
+			return (struct leaving *)&r->leaving[i];
+	return NULL;
+}
+
+static struct arriving *
+find_arriving(const struct worker *w, uint32_t qpn)
+{
+	unsigned int i;
+
+	for (i = 0; i < REHOME_IN && w->rehome.num_arriving > 0; i++)
+		if (w->rehome.arriving[i].qpn == qpn)
+			return &w->rehome.arriving[i];
+	return NULL;
+}
+
+/* --- the old owner --- */
+
+int
+rehome_offer(struct worker *w, uint32_t qpn, unsigned int to, struct error *err)
+{
+	struct rehome *r = &w->rehome;
+	struct leaving *l = r->leaving;
+	int ret = rc_qp_movable(w->rc, qpn, to, err);
+
+	if (ret != 0)
+		return ret;
+	if (r->num_leaving == REHOME_OUT || find_leaving(w, qpn) != NULL)
+		return error_set(err, EBUSY, "qp: 0x%06x, or %u others of worker %u, are moving: "
+				"try again", qpn, REHOME_OUT, w->id);
+	while (l->step != LEAVING_FREE)
+		l++;
+	*l = (struct leaving){ .qpn = qpn, .step = LEAVING_OFFERED, .to = (uint16_t)to };
+	r->num_leaving++;
+	post(w, to, MOVE_OFFER, qpn);
+	return 0;
+}
+
+bool
+rehome_is_leaving(const struct worker *w, uint32_t qpn)
+{
+	return find_leaving(w, qpn) != NULL;
+}
+
+static void
+stays(struct worker *w, struct leaving *l)
+{
+	l->step = LEAVING_FREE;
+	w->rehome.num_leaving--;
+}
+
+/* What the new owner had handed over when it said so is on our ring: that first. */
+static void
+ready(struct worker *w, struct leaving *l)
+{
+	l->step = LEAVING_READY;
+	l->target = w->taken[l->to] + rte_ring_count(w->in[l->to]);
+}
+
+void
+rehome_give(struct worker *w)
+{
+	struct rehome *r = &w->rehome;
+	unsigned int i;
+
+	for (i = 0; i < REHOME_OUT; i++) {
+		struct leaving *l = &r->leaving[i];
+
+		if (l->step != LEAVING_READY || w->taken[l->to] < l->target)
+			continue;
+		/* it may have been destroyed, or be unable to go just now */
+		if (rc_qp_export(w->rc, l->qpn, l->to, NULL) == 0) {
+			post(w, l->to, MOVE_TAKE, l->qpn);
+			w->stats.rehomed_out++;
+		} else {
+			post(w, l->to, MOVE_CANCEL, l->qpn);
+		}
+		stays(w, l);
+	}
+}
+
+/* --- the new owner --- */
+
+static void
+offered(struct worker *w, unsigned int from, uint32_t qpn)
+{
+	struct arriving *a = find_arriving(w, 0);
+
+	if (w->rehome.num_arriving == 0)
+		a = w->rehome.arriving;
+	if (a == NULL) {
+		post(w, from, MOVE_REFUSED, qpn);
+		return;
+	}
+	*a = (struct arriving){ .qpn = qpn, .from = (uint16_t)from };
+	w->rehome.num_arriving++;
+	post(w, from, MOVE_READY, qpn);
+}
+
+static void
+park(struct worker *w, struct arriving *a, struct packet *pkt)
+{
+	if (a->parked < REHOME_PARK) {
+		a->pkt[a->parked++] = pkt;
+		return;
+	}
+	w->stats.handoff_full++;
+	worker_count(w, pkt, VERDICT_HANDOFF_FULL);
+	link_free(&pkt, 1);
+}
+
+bool
+rehome_park(struct worker *w, struct packet *pkt)
+{
+	struct arriving *a = find_arriving(w, pkt->dest_qpn);
+
+	if (likely(a == NULL))
+		return false;
+	park(w, a, pkt);
+	return true;
+}
+
+/* The move is over: what was kept goes where it belongs now. */
+static void
+unpark(struct worker *w, struct arriving *a, uint64_t now)
+{
+	struct packet *pkts[REHOME_PARK];
+	unsigned int i, n, num = a->parked;
+
+	memcpy(pkts, a->pkt, num * sizeof(pkts[0]));
+	a->qpn = 0;
+	w->rehome.num_arriving--;
+	for (i = 0; i < num; i += n) {
+		n = RTE_MIN(num - i, (unsigned int)LINK_BURST);
+		worker_sort(w, pkts + i, n, now);
+	}
+}
+
+static void
+arrived(struct worker *w, unsigned int from, uint32_t qpn)
+{
+	const struct link *link = w->engine->link;
+	unsigned int port;
+
+	if (rc_qp_import(w->rc, qpn, from) != 0)
+		return;
+	w->stats.rehomed_in++;
+	rehome_settle(w, qpn);
+	/* what the old owner had not seen */
+	for (port = 0; port < link_num_ports(link); port++)
+		rc_qp_path_changed(w->rc, qpn, (uint16_t)port, link_port_attr(link, port));
+}
+
+static void
+read_message(struct worker *w, unsigned int from, const struct move_message *m, uint64_t now)
+{
+	struct leaving *l = find_leaving(w, m->qpn);
+	struct arriving *a = find_arriving(w, m->qpn);
+
+	switch ((enum move_what)m->what) {
+	case MOVE_OFFER:
+		offered(w, from, m->qpn);
+		break;
+	case MOVE_READY:
+		ready(w, l);
+		break;
+	case MOVE_REFUSED:
+		stays(w, l);
+		break;
+	case MOVE_TAKE:
+		arrived(w, from, m->qpn);
+		unpark(w, a, now);
+		break;
+	case MOVE_CANCEL:
+		unpark(w, a, now);
+		break;
+	}
+}
+
+unsigned int
+rehome_take(struct worker *w, uint64_t now)
+{
+	struct move_message m;
+	unsigned int from, n = 0;
+
+	if (__atomic_exchange_n(&w->mail, 0, __ATOMIC_ACQUIRE) == 0)
+		return 0;
+	for (from = 0; from < w->workers; from++)
+		while (from != w->id && rte_ring_sc_dequeue_elem(w->rehome.mail[from], &m,
+				sizeof(m)) == 0) {
+			read_message(w, from, &m, now);
+			n++;
+		}
+	return n;
+}
+
+bool
+rehome_is_arriving(struct worker *w, uint32_t qpn)
+{
+	if (rehome_has_mail(w))
+		rehome_take(w, w->last);
+	return rc_owner(w->dev, qpn) == (int)w->id && find_arriving(w, qpn) != NULL;
+}
+
+/* --- packets between two owners --- */
+
+bool
+rehome_stray(struct worker *w, struct packet *pkt, uint64_t now, enum verdict *v)
+{
+	int to = rc_owner(w->dev, pkt->dest_qpn);
+	struct arriving *a;
+
+	if (to < 0)
+		return false;
+	if (to != (int)w->id) { /* it has gone */
+		handoff_stage(w, (unsigned int)to, pkt);
+		handoff_flush(w);
+		return true;
+	}
+	if (rehome_has_mail(w)) {
+		rehome_take(w, now);
+		*v = rc_receive(w->rc, pkt, now);
+		if (*v != VERDICT_QPN_UNKNOWN)
+			return false;
+	}
+	a = find_arriving(w, pkt->dest_qpn);
+	if (a == NULL)
+		return false;
+	park(w, a, pkt);
+	return true;
+}
+
+/* --- life --- */
+
+static bool
+has_queue_per_worker(const struct engine *e, unsigned int port)
+{
+	struct link_state state;
+
+	link_state(e->link, port, &state);
+	return state.rx_queues >= e->num_workers;
+}
+
+static int
+create(struct engine *e, struct worker *w)
+{
+	struct rehome *r = &w->rehome;
+	unsigned int i, entries = RTE_MIN(e->config.limits.max_qp, (uint32_t)REHOME_TABLE);
+	int socket = (int)rte_lcore_to_socket_id(w->lcore);
+
+	r->enabled = e->config.rehome && e->num_workers > 1;
+	r->handed_mask = entries - 1; /* both are powers of two */
+	r->arriving = mem_zalloc(e->alloc, REHOME_IN * sizeof(r->arriving[0]), RTE_CACHE_LINE_SIZE);
+	r->handed = mem_zalloc(e->alloc, entries * sizeof(r->handed[0]), RTE_CACHE_LINE_SIZE);
+	if (r->arriving == NULL || r->handed == NULL)
+		return -ENOMEM;
+	for (i = 0; i < link_num_ports(e->link); i++)
+		r->steered[i] = has_queue_per_worker(e, i);
+	for (i = 0; i < e->num_workers; i++) {
+		if (i == w->id)
+			continue;
+		r->mail[i] = engine_ring("rehome", sizeof(struct move_message), MAIL_RING, socket,
+				RING_F_SP_ENQ | RING_F_SC_DEQ);
+		if (r->mail[i] == NULL)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+int
+rehome_create(struct engine *e, struct error *err)
+{
+	unsigned int i;
+
+	for (i = 0; i < e->num_workers; i++)
+		if (create(e, e->worker[i]) != 0)
+			return error_set(err, ENOMEM, "no memory for moves between %u workers: "
+					"raise eal.memory_mb", e->num_workers);
+	return 0;
+}
+
+static void
+destroy(struct engine *e, struct worker *w)
+{
+	struct rehome *r = &w->rehome;
+	struct move_message m;
+	unsigned int i;
+
+	for (i = 0; i < e->num_workers; i++) {
+		while (r->mail[i] != NULL && rte_ring_sc_dequeue_elem(r->mail[i], &m, sizeof(m)) == 0)
+			if (m.what == MOVE_TAKE)
+				rc_qp_import(w->rc, m.qpn, i);
+		engine_ring_free(r->mail[i]);
+		r->mail[i] = NULL;
+	}
+	for (i = 0; i < REHOME_IN && r->arriving != NULL; i++)
+		link_free(r->arriving[i].pkt, r->arriving[i].parked);
+	mem_free(e->alloc, r->arriving);
+	mem_free(e->alloc, r->handed);
+	r->arriving = NULL;
+	r->handed = NULL;
+}
+
+void
+rehome_destroy(struct engine *e)
+{
+	unsigned int i;
+
+	for (i = 0; i < e->num_workers; i++)
+		if (e->worker[i] != NULL)
+			destroy(e, e->worker[i]);
+}

@@ -1,0 +1,607 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * Queue pairs move to the worker where their packets arrive (design.md rule 1). The workers are
+ * polled by hand, a turn of one and a turn of the other, so that what lies between two turns is
+ * the test's. At the end real lcores poll, and QPs move to and fro under their traffic.
+ */
+
+#include <errno.h>
+#include <string.h>
+
+#include <rte_cycles.h>
+
+#include "engine/worker.h"
+#include "node.h"
+
+static struct engine *engine; /* of the test, not started */
+
+static struct engine *
+by_hand(bool rehome)
+{
+	node_config()->rehome = rehome;
+	return engine = node_create();
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	engine_destroy(engine);
+	engine = NULL;
+	return 0;
+}
+
+static void
+turn(unsigned int worker)
+{
+	engine_turn(engine, worker, rte_get_tsc_cycles());
+}
+
+static void
+turns(unsigned int n)
+{
+	while (n-- > 0) {
+		turn(0);
+		turn(1);
+	}
+}
+
+/* Until so many completions have come; no limit but the test's own. */
+static void
+turn_until(struct end *end, unsigned int want)
+{
+	unsigned int got = 0;
+	struct wc wc[16];
+	int n;
+
+	while (got < want) {
+		turns(1);
+		n = engine_cq_poll(engine, end->cq, wc, RTE_MIN(16u, want - got), NULL);
+		assert_true(n >= 0);
+		while (n-- > 0) {
+			assert_string_equal(wc_status_name(wc[n].status), "SUCCESS");
+			got++;
+		}
+	}
+}
+
+static unsigned int
+worker_of(const struct end *end)
+{
+	return (unsigned int)rc_owner(engine->dev, end->qpn);
+}
+
+static struct rc_counters
+counters_of(struct end *end)
+{
+	struct rc_qp_info info;
+
+	assert_int_equal(engine_qp_query(engine, end->qpn, &info, NULL), 0);
+	return info.counters;
+}
+
+static uint64_t
+handed(void)
+{
+	struct worker_info w0, w1;
+
+	engine_worker_info(engine, 0, &w0);
+	engine_worker_info(engine, 1, &w1);
+	assert_int_equal(w0.handoff_full + w1.handoff_full, 0);
+	return w0.handoff_out + w1.handoff_out;
+}
+
+/* --- by themselves --- */
+
+/*
+ * 100 % of the packets arrive at the wrong worker; one of the two QPs moves, and then none does:
+ * frames of worker w arrive at worker w.
+ */
+static void
+test_what_is_handed_over_leads_to_a_move(void **state)
+{
+	struct worker_info w0, w1;
+	struct pair p;
+	uint64_t before;
+	unsigned int i;
+
+	(void)state;
+	by_hand(true);
+	pair_create(engine, &p, 0, 1);
+	for (i = 0; i < 10000 && worker_of(&p.a) != worker_of(&p.b); i++) {
+		assert_int_equal(post(engine, &p.a, WR_RDMA_WRITE, &p.b, 0, 0, 256 * 1024, i), 1);
+		turn_until(&p.a, 1);
+	}
+	assert_int_equal(worker_of(&p.a), worker_of(&p.b));
+	turns(4);
+	before = handed();
+	assert_true(before > 64);
+	for (i = 0; i < 20; i++) {
+		assert_int_equal(post(engine, &p.a, WR_RDMA_WRITE, &p.b, 0, 0, 256 * 1024, i), 1);
+		turn_until(&p.a, 1);
+	}
+	assert_int_equal(handed(), before); /* 0 % */
+	engine_worker_info(engine, 0, &w0);
+	engine_worker_info(engine, 1, &w1);
+	assert_true(w0.rehomed_in + w1.rehomed_in >= 1);
+	assert_int_equal(w0.rehomed_in + w1.rehomed_in, w0.rehomed_out + w1.rehomed_out);
+	assert_int_equal(w0.qps + w1.qps, 2);
+	/* nothing was lost or out of order for it */
+	assert_int_equal(counters_of(&p.a).retransmitted_pkts, 0);
+	assert_int_equal(counters_of(&p.b).out_of_sequence, 0);
+}
+
+/* workers.rehome: false */
+static void
+test_not_when_switched_off(void **state)
+{
+	struct pair p;
+	unsigned int i;
+
+	(void)state;
+	by_hand(false);
+	pair_create(engine, &p, 0, 1);
+	for (i = 0; i < 200; i++) {
+		assert_int_equal(post(engine, &p.a, WR_RDMA_WRITE, &p.b, 0, 0, 256 * 1024, i), 1);
+		turn_until(&p.a, 1);
+	}
+	assert_int_equal(worker_of(&p.a), 0);
+	assert_int_equal(worker_of(&p.b), 1);
+}
+
+/* what has just come stays, whatever arrives elsewhere: the tick counts, not the clock */
+static void
+test_rests_after_a_move(void **state)
+{
+	struct worker *w;
+	struct packet pkt = { 0 };
+	struct pair p;
+	unsigned int i, k;
+
+	(void)state;
+	by_hand(true);
+	pair_create(engine, &p, 0, 0);
+	w = engine->worker[0];
+	pkt.dest_qpn = p.b.qpn;
+	rehome_settle(w, p.b.qpn);
+	for (k = 0; k < WORKER_TICK_HZ - 1; k++) {
+		for (i = 0; i < 64; i++)
+			rehome_note(w, 1, &pkt);
+		rehome_tick(w, 0); /* chance says yes at 0 */
+		assert_int_equal(w->rehome.num_leaving, 0);
+	}
+	for (i = 0; i < 64; i++)
+		rehome_note(w, 1, &pkt);
+	rehome_tick(w, 0);
+	assert_int_equal(w->rehome.num_leaving, 1);
+	turns(4);
+	assert_int_equal(worker_of(&p.b), 1);
+}
+
+/* 7 of 8 packets at least, and 64; all received ones count, also those that arrive at home */
+static void
+test_nearly_all_packets(void **state)
+{
+	static const struct {
+		unsigned int handed, total;
+		bool moves;
+	} rows[] = { { 63, 63, false }, { 64, 64, true }, { 64, 73, true }, { 64, 74, false } };
+	struct worker *w;
+	struct packet pkt = { 0 };
+	struct pair p;
+	unsigned int i, k;
+
+	(void)state;
+	for (k = 0; k < RTE_DIM(rows); k++) {
+		by_hand(true);
+		pair_create(engine, &p, 0, 0);
+		w = engine->worker[0];
+		pkt.dest_qpn = p.b.qpn;
+		/* counting begins with the packet after the first Write */
+		for (i = 0; i < rows[k].total + 1; i++) {
+			assert_int_equal(post(engine, &p.a, WR_RDMA_WRITE, &p.b, 0, 0, 8, i), 1);
+			turn_until(&p.a, 1);
+			if (i > 0 && i <= rows[k].handed)
+				rehome_note(w, 1, &pkt);
+		}
+		w->rehome.tick += 200; /* new QPs do not wait, and ticks have passed */
+		w->rehome.handed[p.b.qpn & w->rehome.handed_mask].tick = w->rehome.tick;
+		rehome_tick(w, 0);
+		assert_int_equal(w->rehome.num_leaving, rows[k].moves);
+		if (k + 1 < RTE_DIM(rows))
+			teardown(state);
+	}
+}
+
+/* a worker that is always busy gets nothing from one that is not */
+static void
+test_not_to_a_worker_without_time(void **state)
+{
+	static const struct {
+		uint64_t mine, theirs;
+		bool moves;
+	} rows[] = { { 256, 256, true }, { 130, 256, true }, { 100, 256, false },
+		{ 0, 200, true }, { 0, 256, false } };
+	struct packet pkt = { 0 };
+	struct worker *w;
+	struct pair p;
+	unsigned int i, k;
+
+	(void)state;
+	by_hand(true);
+	pair_create(engine, &p, 0, 0);
+	w = engine->worker[0];
+	pkt.dest_qpn = p.b.qpn;
+	for (k = 0; k < RTE_DIM(rows); k++) {
+		for (i = 0; i < 64; i++)
+			rehome_note(w, 1, &pkt);
+		w->rehome.tick_time = 0;
+		w->rehome.tick_busy = w->stats.busy_cycles;
+		/* the tick makes seven eighths of it, and adds what it has seen */
+		w->stats.load = rows[k].mine * 8 / 7;
+		engine->worker[1]->stats.load = rows[k].theirs;
+		rehome_tick(w, 0);
+		assert_int_equal(w->rehome.num_leaving, rows[k].moves);
+		if (!rows[k].moves)
+			continue;
+		turns(4);
+		assert_int_equal(worker_of(&p.b), 1);
+		assert_int_equal(engine_qp_rehome(engine, p.b.qpn, 0, NULL), 0);
+		turns(1);
+		w->rehome.tick += 200;
+	}
+}
+
+/* --- the messages, step by step --- */
+
+/* packets in every place a packet can be while the QP moves: none is lost, none overtakes */
+static void
+test_packets_on_their_way_keep_their_order(void **state)
+{
+	struct error err = { "" };
+	struct worker *w0, *w1;
+	struct pair p;
+	unsigned int i;
+
+	(void)state;
+	by_hand(false);
+	pair_create(engine, &p, 0, 1); /* b's packets arrive at worker 0 */
+	w0 = engine->worker[0];
+	w1 = engine->worker[1];
+	for (i = 0; i < 40; i++)
+		assert_int_equal(post(engine, &p.a, WR_RDMA_WRITE, &p.b, 0, 0, 32 * 1024, i), 1);
+	turn(0); /* sent */
+	turn(0); /* received, and handed over */
+	assert_true(handoff_depth(w1) > 0);
+	assert_int_equal(rehome_offer(w1, p.b.qpn, 0, &err), 0);
+	assert_int_equal(rehome_offer(w1, p.b.qpn, 0, &err), -EBUSY);
+	turn(0); /* offered: what arrives now is kept */
+	turn(0);
+	assert_int_equal(w0->rehome.num_arriving, 1);
+	assert_true(w0->rehome.arriving[0].parked > 0);
+	assert_int_equal(worker_of(&p.b), 1);
+	while (handoff_depth(w1) > 0) {
+		assert_int_equal(worker_of(&p.b), 1); /* not before all that is taken in */
+		turn(1);
+	}
+	turn(1);
+	assert_int_equal(worker_of(&p.b), 0); /* given away; not yet there */
+	assert_int_equal(w0->rehome.num_arriving, 1);
+	turn(0);
+	assert_int_equal(w0->rehome.num_arriving, 0);
+	turn_until(&p.a, 40);
+	assert_int_equal(counters_of(&p.a).retransmitted_pkts, 0);
+	assert_int_equal(counters_of(&p.b).out_of_sequence, 0);
+	assert_int_equal(counters_of(&p.b).rx_write_requests, 40);
+	assert_int_equal(verdict_total(engine, VERDICT_QPN_UNKNOWN), 0);
+	assert_int_equal(w1->stats.rehomed_out, 1);
+	assert_int_equal(w0->stats.rehomed_in, 1);
+}
+
+/* the other way round: packets arrive where it was, and are sent on */
+static void
+test_packets_follow_a_qp_that_has_gone(void **state)
+{
+	struct error err = { "" };
+	struct worker *w0;
+	struct pair p;
+	unsigned int i;
+
+	(void)state;
+	by_hand(false);
+	pair_create(engine, &p, 0, 0);
+	w0 = engine->worker[0];
+	for (i = 0; i < 40; i++)
+		assert_int_equal(post(engine, &p.a, WR_RDMA_WRITE, &p.b, 0, 0, 32 * 1024, i), 1);
+	turn(0);
+	assert_int_equal(rehome_offer(w0, p.b.qpn, 1, &err), 0);
+	turn(1);
+	turn(0);
+	assert_int_equal(worker_of(&p.b), 1);
+	for (i = 0; i < 10; i++)
+		turn(0); /* its packets wait there before it has come */
+	assert_true(handoff_depth(engine->worker[1]) > 0);
+	turn_until(&p.a, 40);
+	assert_int_equal(counters_of(&p.a).retransmitted_pkts, 0);
+	assert_int_equal(counters_of(&p.b).out_of_sequence, 0);
+	assert_int_equal(verdict_total(engine, VERDICT_QPN_UNKNOWN), 0);
+}
+
+/* the message is read before the packets, though it came between the two looks */
+static void
+test_packet_before_the_message_is_read(void **state)
+{
+	struct packet *none[1] = { NULL };
+	struct error err = { "" };
+	struct worker *w0, *w1;
+	struct pair p;
+
+	(void)state;
+	by_hand(false);
+	pair_create(engine, &p, 0, 0);
+	w0 = engine->worker[0];
+	w1 = engine->worker[1];
+	assert_int_equal(rehome_offer(w0, p.b.qpn, 1, &err), 0);
+	turn(1);
+	turn(0);
+	assert_int_equal(worker_of(&p.b), 1);
+	assert_true(rehome_has_mail(w1));
+	/* a verb finds it at once */
+	assert_true(counters_of(&p.b).rcvd_pkts == 0);
+	assert_false(rehome_has_mail(w1));
+	worker_sort(w1, none, 0, 0);
+	assert_int_equal(post(engine, &p.a, WR_RDMA_WRITE, &p.b, 0, 0, 8, 1), 1);
+	turn_until(&p.a, 1);
+}
+
+/* destroyed between the offer and the gift: the other worker lets go, and what it kept is nobody's */
+static void
+test_destroyed_while_it_moves(void **state)
+{
+	struct error err = { "" };
+	struct worker *w0, *w1;
+	struct pair p;
+
+	(void)state;
+	by_hand(false);
+	pair_create(engine, &p, 0, 1);
+	w0 = engine->worker[0];
+	w1 = engine->worker[1];
+	assert_int_equal(rehome_offer(w1, p.b.qpn, 0, &err), 0);
+	turn(0);
+	assert_int_equal(post(engine, &p.a, WR_RDMA_WRITE, &p.b, 0, 0, 4096, 1), 1);
+	turn(0);
+	turn(0);
+	assert_int_equal(w0->rehome.arriving[0].parked, 4);
+	assert_int_equal(engine_qp_destroy(engine, p.b.qpn, &err), 0);
+	turn(1);
+	turn(0);
+	assert_int_equal(w0->rehome.num_arriving, 0);
+	assert_int_equal(w1->rehome.num_leaving, 0);
+	assert_int_equal(w1->stats.rehomed_out, 0);
+	assert_int_equal(verdict_total(engine, VERDICT_QPN_UNKNOWN), 4);
+}
+
+/* more packets than are kept: a counted drop, which the transport repairs */
+static void
+test_kept_packets_have_an_end(void **state)
+{
+	struct error err = { "" };
+	struct worker *w0, *w1;
+	struct pair p;
+	unsigned int i;
+
+	(void)state;
+	by_hand(false);
+	pair_create(engine, &p, 0, 1);
+	w0 = engine->worker[0];
+	w1 = engine->worker[1];
+	assert_int_equal(rehome_offer(w1, p.b.qpn, 0, &err), 0);
+	turn(0);
+	assert_int_equal(post(engine, &p.a, WR_RDMA_WRITE, &p.b, 0, 0, BUF_SIZE, 1), 1);
+	for (i = 0; i < 100; i++)
+		turn(0);
+	assert_int_equal(w0->rehome.arriving[0].parked, REHOME_PARK);
+	assert_true(w0->stats.handoff_full > 0);
+	assert_int_equal(verdict_total(engine, VERDICT_HANDOFF_FULL), w0->stats.handoff_full);
+	turn(1);
+	turn_until(&p.a, 1);
+	assert_int_equal(worker_of(&p.b), 0);
+}
+
+/* as many moves at a time as there is room for; those beyond are refused, and nothing is stuck */
+static void
+test_many_at_a_time(void **state)
+{
+	enum { MANY = REHOME_OUT + 4 };
+	struct error err = { "" };
+	struct end end[MANY];
+	struct worker *w0;
+	unsigned int i, moved = 0, round;
+
+	(void)state;
+	by_hand(false);
+	w0 = engine->worker[0];
+	for (i = 0; i < MANY; i++)
+		end_create(engine, &end[i], 0);
+	for (i = 0; i < MANY; i++)
+		assert_int_equal(rehome_offer(w0, end[i].qpn, 1, &err),
+				i < REHOME_OUT ? 0 : -EBUSY);
+	/* those of the other worker's at the same time */
+	for (round = 0; round < 3; round++) {
+		turns(1);
+		for (i = 0; i < MANY; i++)
+			rehome_offer(engine->worker[worker_of(&end[i])], end[i].qpn,
+					!worker_of(&end[i]), &err);
+	}
+	turns(4);
+	for (i = 0; i < 2; i++) {
+		assert_int_equal(engine->worker[i]->rehome.num_leaving, 0);
+		assert_int_equal(engine->worker[i]->rehome.num_arriving, 0);
+		moved += (unsigned int)engine->worker[i]->stats.rehomed_in;
+	}
+	assert_true(moved > MANY);
+}
+
+/* --- the verb --- */
+
+static void
+test_verb_refuses_in_words(void **state)
+{
+	struct error err = { "" };
+	struct end end;
+
+	(void)state;
+	by_hand(false);
+	end_create(engine, &end, 0);
+	assert_int_equal(engine_qp_rehome(engine, end.qpn, 2, &err), -EINVAL);
+	assert_string_equal(err.text, "worker: got 2, there are 0..1");
+	assert_int_equal(engine_qp_rehome(engine, 99, 1, &err), -ENOENT);
+	assert_int_equal(engine_qp_rehome(engine, end.qpn, 0, &err), 0); /* it is there */
+	assert_int_equal(engine_qp_rehome(engine, end.qpn, 1, &err), 0);
+	assert_int_equal(worker_of(&end), 1);
+}
+
+/* an engine that goes away in the middle of a move leaves nothing behind (under ASan: no leak) */
+static void
+test_destroyed_in_the_middle(void **state)
+{
+	struct error err = { "" };
+	struct pair p;
+	unsigned int step;
+
+	for (step = 0; step < 4; step++) {
+		by_hand(false);
+		pair_create(engine, &p, 0, 1);
+		assert_int_equal(rehome_offer(engine->worker[1], p.b.qpn, 0, &err), 0);
+		if (step > 0)
+			turn(0);
+		assert_int_equal(post(engine, &p.a, WR_RDMA_WRITE, &p.b, 0, 0, 8192, 1), 1);
+		if (step > 1) {
+			turn(0);
+			turn(0);
+		}
+		if (step > 2)
+			turn(1); /* given away, on its way */
+		if (step < 3)
+			teardown(state);
+	}
+}
+
+/* --- real lcores --- */
+
+/* to and fro under traffic in both directions, a thousand times: no error, every byte right */
+static void
+test_to_and_fro_under_traffic(void **state)
+{
+	enum { MOVES = 1000 };
+	struct error err = { "" };
+	unsigned int i, posted = 0, done = 0;
+	struct worker_info w0, w1;
+	struct wc wc[64];
+	struct pair p;
+	int n, k, ret;
+
+	(void)state;
+	node_config();
+	engine = node_start();
+	pair_create(engine, &p, 0, 1);
+	fill(p.a.mr.base, BUF_SIZE, 7);
+	for (i = 0; i < MOVES || done < posted;) {
+		while (i < MOVES && posted - done < 16) {
+			ret = post(engine, &p.a, posted % 3 ? WR_RDMA_WRITE : WR_RDMA_READ, &p.b,
+					posted % 3 ? 0 : BUF_SIZE / 2, posted % 3 ? 0 : BUF_SIZE / 2,
+					20000, posted);
+			assert_int_equal(ret, 1);
+			posted++;
+		}
+		if (i < MOVES) {
+			ret = engine_qp_rehome(engine, i % 2 ? p.a.qpn : p.b.qpn, i / 2 % 2, &err);
+			if (ret == 0)
+				i++;
+			else
+				assert_int_equal(ret, -EAGAIN);
+		}
+		n = engine_cq_poll(engine, p.a.cq, wc, 64, &err);
+		assert_true(n >= 0);
+		for (k = 0; k < n; k++) {
+			assert_string_equal(wc_status_name(wc[k].status), "SUCCESS");
+			assert_int_equal(wc[k].wr_id, done++); /* in order, whatever ring */
+		}
+	}
+	assert_memory_equal(p.a.mr.base, p.b.mr.base, 20000);
+	engine_worker_info(engine, 0, &w0);
+	engine_worker_info(engine, 1, &w1);
+	assert_true(w0.rehomed_out + w1.rehomed_out >= MOVES / 2);
+	assert_int_equal(w0.rehomed_in + w1.rehomed_in, w0.rehomed_out + w1.rehomed_out);
+	pair_destroy(engine, &p);
+}
+
+/* by themselves, all there is in one go: what is handed over falls to nothing */
+static void
+test_many_settle(void **state)
+{
+	enum { PAIRS = 24 };
+	static struct pair p[PAIRS];
+	unsigned int i, apart = PAIRS, round;
+	uint64_t before, total, was = 0;
+	struct link_counters c;
+
+	(void)state;
+	node_config()->rehome = true;
+	engine = node_start();
+	for (i = 0; i < PAIRS; i++)
+		pair_create(engine, &p[i], (int)(i % 2), (int)(i + 1) % 2);
+	for (round = 0; round < 3000 && apart > 0; round++) {
+		for (i = 0; i < PAIRS; i++)
+			assert_int_equal(post(engine, &p[i].a, WR_RDMA_WRITE, &p[i].b, 0, 0,
+					128 * 1024, round), 1);
+		for (i = 0, apart = 0; i < PAIRS; i++) {
+			expect_wc(engine, &p[i].a, 1);
+			apart += worker_of(&p[i].a) != worker_of(&p[i].b);
+		}
+	}
+	assert_int_equal(apart, 0);
+	before = handed();
+	engine_port_counters(engine, 1, -1, &c);
+	was = c.rx_packets;
+	for (i = 0; i < PAIRS; i++)
+		assert_int_equal(post(engine, &p[i].a, WR_RDMA_WRITE, &p[i].b, 0, 0, BUF_SIZE, 1), 1);
+	for (i = 0; i < PAIRS; i++)
+		expect_wc(engine, &p[i].a, 1);
+	engine_port_counters(engine, 1, -1, &c);
+	total = c.rx_packets - was;
+	assert_true(total >= PAIRS * 1024);
+	assert_true((handed() - before) * 100 <= total); /* 1 % */
+	for (i = 0; i < PAIRS; i++)
+		pair_destroy(engine, &p[i]);
+}
+
+#define TEST(t) cmocka_unit_test_teardown(t, teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_what_is_handed_over_leads_to_a_move),
+		TEST(test_not_when_switched_off),
+		TEST(test_rests_after_a_move),
+		TEST(test_nearly_all_packets),
+		TEST(test_not_to_a_worker_without_time),
+		TEST(test_packets_on_their_way_keep_their_order),
+		TEST(test_packets_follow_a_qp_that_has_gone),
+		TEST(test_packet_before_the_message_is_read),
+		TEST(test_destroyed_while_it_moves),
+		TEST(test_kept_packets_have_an_end),
+		TEST(test_many_at_a_time),
+		TEST(test_verb_refuses_in_words),
+		TEST(test_destroyed_in_the_middle),
+		TEST(test_to_and_fro_under_traffic),
+		TEST(test_many_settle),
+	};
+
+	return cmocka_run_group_tests(tests, eal_setup, eal_teardown);
+}

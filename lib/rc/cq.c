@@ -9,6 +9,7 @@
 #include <errno.h>
 
 #include <rte_branch_prediction.h>
+#include <rte_common.h>
 
 #include "rc/move.h"
 
@@ -287,13 +288,22 @@ cq_overflow(struct rc_cq *cq, struct rc_worker *w)
 	rc_event(w, EVENT_CQ_ERR, cq->cqn);
 }
 
-static void
-count_status(struct rc_qp *qp, uint32_t status)
+static void __rte_noinline
+count_failure(struct rc_qp *qp, uint32_t status)
 {
 	if (status == WC_WR_FLUSH_ERR)
 		rc_count(qp, cqe_flush_err, 1);
-	else if (status != WC_SUCCESS)
+	else
 		rc_count(qp, cqe_err, 1);
+}
+
+/* Full as far as we have seen. Once it is so in truth, it has overrun. */
+static void __rte_noinline
+look_at_tail(struct rc_cq *cq, struct rc_cq_ring *r, struct rc_worker *w)
+{
+	r->tail_seen = __atomic_load_n(&r->tail, __ATOMIC_ACQUIRE);
+	if (r->head - r->tail_seen >= cq->depth)
+		cq_overflow(cq, w);
 }
 
 void
@@ -301,15 +311,14 @@ rc_cq_push(struct rc_cq *cq, struct rc_qp *qp, const struct wc *wc, bool solicit
 {
 	struct rc_worker *w = qp->worker;
 	struct rc_cq_ring *r = cq->rings[w->id];
+	bool failed = wc->status != WC_SUCCESS;
 	uint32_t head = r->head;
 
-	count_status(qp, wc->status);
-	if (head - r->tail_seen >= cq->depth) {
-		r->tail_seen = __atomic_load_n(&r->tail, __ATOMIC_ACQUIRE);
-		if (head - r->tail_seen >= cq->depth)
-			cq_overflow(cq, w);
-	}
-	if (rc_cq_overrun(cq)) { /* by this worker or another */
+	if (unlikely(failed))
+		count_failure(qp, wc->status);
+	if (unlikely(head - r->tail_seen >= cq->depth))
+		look_at_tail(cq, r, w);
+	if (unlikely(rc_cq_overrun(cq))) { /* by this worker or another */
 		/* each look at all QPs finds those that are well: what is flushed in vain asks for none */
 		if (qp->state != QPS_ERR)
 			w->cq_overrun = true;
@@ -318,12 +327,11 @@ rc_cq_push(struct rc_cq *cq, struct rc_qp *qp, const struct wc *wc, bool solicit
 	r->wcs[head & cq->mask] = *wc;
 	__atomic_store_n(&r->head, head + 1, __ATOMIC_RELEASE);
 
-	if (r->notify == 0) {
+	if (unlikely(r->notify == 0)) {
 		r->notify_next = w->notify;
 		w->notify = r;
 	}
-	r->notify |= solicited || wc->status != WC_SUCCESS ?
-		CQ_ARMED_SOLICITED | CQ_ARMED_ANY : CQ_ARMED_ANY;
+	r->notify |= solicited || failed ? CQ_ARMED_SOLICITED | CQ_ARMED_ANY : CQ_ARMED_ANY;
 }
 
 static bool

@@ -53,29 +53,34 @@ struct resp_ctx {
 
 /* --- receive WQEs --- */
 
-static struct rc_rq_wqe *
+static inline struct rc_rq_wqe *
 current_wqe(const struct rc_qp *qp)
 {
 	return qp->srq != NULL ? qp->resp.srq_wqe : rc_rq_at(qp->rq, qp->rq->tail);
 }
 
+static void __rte_noinline
+take_srq_wqe(struct rc_qp *qp)
+{
+	const struct rc_rq_wqe *wqe = rc_rq_at(qp->rq, qp->rq->tail);
+
+	memcpy(qp->resp.srq_wqe, wqe, sizeof(*wqe) + wqe->num_sge * sizeof(wqe->sge[0]));
+	qp->rq->tail++;
+	rc_srq_taken(qp->srq);
+}
+
 /*
  * A WQE of the QP's own RQ stays at its tail while it is filled; one of an SRQ leaves it at once.
  */
-static bool
+static inline bool
 take_wqe(struct rc_qp *qp)
 {
 	struct rc_responder *r = &qp->resp;
 
-	if (rc_rq_posted(qp->rq) == 0)
+	if (unlikely(rc_rq_posted(qp->rq) == 0))
 		return false;
-	if (qp->srq != NULL) {
-		const struct rc_rq_wqe *wqe = rc_rq_at(qp->rq, qp->rq->tail);
-
-		memcpy(r->srq_wqe, wqe, sizeof(*wqe) + wqe->num_sge * sizeof(wqe->sge[0]));
-		qp->rq->tail++;
-		rc_srq_taken(qp->srq);
-	}
+	if (unlikely(qp->srq != NULL))
+		take_srq_wqe(qp);
 	r->wqe_taken = true;
 	r->wqe_offset = 0;
 	r->sge_index = 0;
@@ -84,7 +89,7 @@ take_wqe(struct rc_qp *qp)
 }
 
 /* Complete the WQE that was taken; wc says how. */
-static void
+static inline void
 retire_wqe(struct rc_qp *qp, struct wc *wc, bool solicited)
 {
 	wc->wr_id = current_wqe(qp)->wr_id;
@@ -119,7 +124,7 @@ count_refusal(struct rc_qp *qp, uint8_t syndrome, enum wc_status status)
  * NAK 0x61, 0x62, 0x63: not executed, ePSN stays, QP to ERR. A request that uses a receive WQE
  * completes it with the error; any other raises an affiliated asynchronous event (seed 001).
  */
-static enum resp_step
+static enum resp_step __rte_cold __rte_noinline
 refuse(struct resp_ctx *c, uint8_t syndrome, enum wc_status status)
 {
 	struct wc wc = { .status = status, .opcode = WC_RECV };
@@ -149,19 +154,14 @@ refuse_invalid(struct resp_ctx *c)
 /* --- the checks, in the order of rc-transport 6 --- */
 
 /* Rows 1 and 1b. */
-static enum resp_step
-check_psn(struct resp_ctx *c)
+static enum resp_step __rte_noinline
+not_expected(struct resp_ctx *c)
 {
 	struct rc_responder *r = c->r;
-	int32_t ahead = psn_diff(c->pkt->psn, r->epsn);
 
-	if (ahead < 0)
+	if (psn_diff(c->pkt->psn, r->epsn) < 0)
 		return RESP_DUPLICATE;
-	if (ahead == 0) {
-		r->nak_sent = false;
-		r->rnr_sent = false;
-		return RESP_CHECK_SEQUENCE;
-	}
+	rc_charge(c->qp, c->pkt);
 	if ((r->nak_sent || r->rnr_sent) && psn_diff(c->pkt->psn, r->dropped_psn) > 0)
 		r->dropped_psn = c->pkt->psn;
 	/* no NAK but to ePSN after an RNR NAK (seed 001, rc-cases) */
@@ -177,8 +177,18 @@ check_psn(struct resp_ctx *c)
 	return drop(c, VERDICT_NAK_SENT);
 }
 
+static __rte_always_inline enum resp_step
+check_psn(struct resp_ctx *c)
+{
+	if (unlikely(c->pkt->psn != c->r->epsn))
+		return not_expected(c);
+	c->r->nak_sent = false;
+	c->r->rnr_sent = false;
+	return RESP_CHECK_SEQUENCE;
+}
+
 /* Row 2: what may follow what (rc-transport 2). */
-static enum resp_step
+static __rte_always_inline enum resp_step
 check_sequence(struct resp_ctx *c)
 {
 	static const uint16_t kind[] = {
@@ -196,7 +206,7 @@ check_sequence(struct resp_ctx *c)
 }
 
 /* Row 3. Sends are always served. */
-static enum resp_step
+static __rte_always_inline enum resp_step
 check_support(struct resp_ctx *c)
 {
 	uint32_t need = 0;
@@ -214,19 +224,26 @@ check_support(struct resp_ctx *c)
 	return RESP_CHECK_RESOURCES;
 }
 
+static enum resp_step __rte_noinline
+not_ready(struct resp_ctx *c)
+{
+	struct rc_qp *qp = c->qp;
+
+	c->r->rnr_sent = true;
+	if (c->r->nak == 0) /* else a sequence NAK not yet sent knows of newer ones */
+		c->r->dropped_psn = c->pkt->psn;
+	rc_owe_nak(qp, AETH_RNR_NAK | qp->attr.min_rnr_timer, c->pkt->psn);
+	return drop(c, VERDICT_RNR_NAK_SENT);
+}
+
 /* Rows 4 and 4b. */
-static enum resp_step
+static __rte_always_inline enum resp_step
 check_resources(struct resp_ctx *c)
 {
 	struct rc_qp *qp = c->qp;
 
-	if ((c->flags & OP_RQ_WQE) && !take_wqe(qp)) {
-		c->r->rnr_sent = true;
-		if (c->r->nak == 0) /* else a sequence NAK not yet sent knows of newer ones */
-			c->r->dropped_psn = c->pkt->psn;
-		rc_owe_nak(qp, AETH_RNR_NAK | qp->attr.min_rnr_timer, c->pkt->psn);
-		return drop(c, VERDICT_RNR_NAK_SENT);
-	}
+	if ((c->flags & OP_RQ_WQE) && unlikely(!take_wqe(qp)))
+		return not_ready(c);
 	if ((c->flags & (OP_READ | OP_ATOMIC)) && !rc_saved_room(qp))
 		return refuse_invalid(c);
 	return RESP_CHECK_LENGTH;
@@ -267,7 +284,7 @@ write_length_fits(const struct resp_ctx *c)
 }
 
 /* Rows 5, 5b and 6. */
-static enum resp_step
+static __rte_always_inline enum resp_step
 check_length(struct resp_ctx *c)
 {
 	const struct packet *pkt = c->pkt;
@@ -294,7 +311,7 @@ check_length(struct resp_ctx *c)
  * Row 7. The NAK is 0x62 in all cases; the receive completion tells a region that is too small
  * from a key or right that is wrong (table 17-5).
  */
-static enum resp_step
+static __rte_always_inline enum resp_step
 check_remote(struct resp_ctx *c, uint32_t rkey, uint64_t va, uint32_t len, uint32_t access)
 {
 	struct rc_qp *qp = c->qp;
@@ -302,7 +319,8 @@ check_remote(struct resp_ctx *c, uint32_t rkey, uint64_t va, uint32_t len, uint3
 
 	if (len == 0)
 		return RESP_EXECUTE;
-	v = mem_access(qp->worker->mem, rkey, qp->pd, qp->qpn, va, len, access, &c->host);
+	v = mem_access_hint(qp->worker->mem, &c->r->key_hint, rkey, qp->pd, qp->qpn, va, len,
+		access, &c->host);
 	if (likely(v == MEM_OK))
 		return RESP_EXECUTE;
 	return refuse(c, AETH_NAK_REMOTE_ACCESS,
@@ -315,7 +333,7 @@ check_remote(struct resp_ctx *c, uint32_t rkey, uint64_t va, uint32_t len, uint3
  * seen; if that fails it is an invalid R_Key in the request, NAK 0x62 (seed 001; no source gives
  * the completion: Remote Access Error, as for any bad R_Key).
  */
-static enum resp_step
+static __rte_always_inline enum resp_step
 check_send(struct resp_ctx *c)
 {
 	const struct rc_rq_wqe *wqe = current_wqe(c->qp);
@@ -332,8 +350,8 @@ check_send(struct resp_ctx *c)
 		p->len = RTE_MIN(left, sge->length - offset);
 		if (p->len == 0)
 			continue;
-		if (mem_access(qp->worker->mem, sge->lkey, qp->rq->pd, qp->qpn,
-			    sge->addr + offset, p->len, MEM_ACCESS_LOCAL_WRITE,
+		if (mem_access_hint(qp->worker->mem, &qp->rq->key_hint, sge->lkey, qp->rq->pd,
+			    qp->qpn, sge->addr + offset, p->len, MEM_ACCESS_LOCAL_WRITE,
 			    &p->host) != MEM_OK)
 			return refuse(c, AETH_NAK_REMOTE_OP, WC_LOC_QP_OP_ERR);
 		left -= p->len;
@@ -349,7 +367,7 @@ check_send(struct resp_ctx *c)
  * Rows 7 and 8. A First is checked for the whole message, so that a Write that cannot fit moves
  * no byte at all.
  */
-static enum resp_step
+static __rte_always_inline enum resp_step
 check_access(struct resp_ctx *c)
 {
 	const struct packet *pkt = c->pkt;
@@ -369,7 +387,7 @@ check_access(struct resp_ctx *c)
 
 /* --- row 9: execute --- */
 
-static void
+static __rte_always_inline void
 execute_send(struct resp_ctx *c)
 {
 	const struct sge *sge = current_wqe(c->qp)->sge;
@@ -393,7 +411,7 @@ execute_send(struct resp_ctx *c)
 		rc_count(c->qp, rx_send_requests, 1);
 }
 
-static void
+static __rte_always_inline void
 execute_write(struct resp_ctx *c)
 {
 	const struct packet *pkt = c->pkt;
@@ -439,7 +457,7 @@ execute_atomic(struct resp_ctx *c)
 	rc_count(c->qp, rx_atomic_requests, 1);
 }
 
-static enum resp_step
+static __rte_always_inline enum resp_step
 execute(struct resp_ctx *c)
 {
 	struct rc_responder *r = c->r;
@@ -465,13 +483,14 @@ execute(struct resp_ctx *c)
 		execute_read(c, packets);
 	else
 		execute_atomic(c);
-	rc_saved_expire(r);
+	if (unlikely(r->saved_count > 0))
+		rc_saved_expire(r);
 	rc_count(c->qp, rcvd_bytes, c->pkt->payload_len);
 	c->verdict = VERDICT_REQUEST;
 	return RESP_COMPLETE;
 }
 
-static enum resp_step
+static __rte_always_inline enum resp_step
 complete(struct resp_ctx *c)
 {
 	const struct packet *pkt = c->pkt;
@@ -497,48 +516,62 @@ complete(struct resp_ctx *c)
 	return RESP_ACKNOWLEDGE;
 }
 
+/* rc_owe_ack(), where one is owed already and has yet to go */
+static inline void
+owe_ack(struct rc_qp *qp, uint32_t psn)
+{
+	struct rc_ack_run *ack = &qp->resp.ack;
+
+	if (unlikely(!ack->owed || qp->ack_per_packet || !(qp->work & WORK_RESPOND))) {
+		rc_owe_ack(qp, psn);
+		return;
+	}
+	rc_count(qp, ack_deferred, 1);
+	ack->last = psn;
+	ack->msn_last = qp->resp.msn;
+}
+
 /* A Read or Atomic is acknowledged by its answer. */
-static enum resp_step
+static __rte_always_inline enum resp_step
 acknowledge(struct resp_ctx *c)
 {
 	if (c->flags & (OP_SEND | OP_WRITE))
-		rc_owe_ack(c->qp, c->pkt->psn);
+		owe_ack(c->qp, c->pkt->psn);
 	return RESP_DONE;
 }
 
-static enum resp_step
-duplicate(struct resp_ctx *c)
+/*
+ * The straight line: each step in its turn, for as long as it says the next one. What leaves it is
+ * done, but for duplicates.
+ */
+static inline enum resp_step
+straight_line(struct resp_ctx *c)
 {
-	return drop(c, rc_duplicate(c->qp, c->pkt));
-}
+	enum resp_step step = check_psn(c);
 
-static enum resp_step (*const resp_steps[])(struct resp_ctx *c) = {
-	[RESP_CHECK_PSN] = check_psn,
-	[RESP_CHECK_SEQUENCE] = check_sequence,
-	[RESP_CHECK_SUPPORT] = check_support,
-	[RESP_CHECK_RESOURCES] = check_resources,
-	[RESP_CHECK_LENGTH] = check_length,
-	[RESP_CHECK_ACCESS] = check_access,
-	[RESP_EXECUTE] = execute,
-	[RESP_COMPLETE] = complete,
-	[RESP_ACKNOWLEDGE] = acknowledge,
-	[RESP_DUPLICATE] = duplicate,
-};
-
-/* The Middle packet that the message in progress waits for. */
-static bool
-in_order_middle(const struct rc_responder *r, const struct packet *pkt)
-{
-	return pkt->psn == r->epsn && !r->nak_sent && !r->rnr_sent &&
-		((r->message == RESP_IN_WRITE && pkt->opcode == RC_WRITE_MIDDLE) ||
-			(r->message == RESP_IN_SEND && pkt->opcode == RC_SEND_MIDDLE));
+	if (likely(step == RESP_CHECK_SEQUENCE))
+		step = check_sequence(c);
+	if (likely(step == RESP_CHECK_SUPPORT))
+		step = check_support(c);
+	if (likely(step == RESP_CHECK_RESOURCES))
+		step = check_resources(c);
+	if (likely(step == RESP_CHECK_LENGTH))
+		step = check_length(c);
+	if (likely(step == RESP_CHECK_ACCESS))
+		step = check_access(c);
+	if (likely(step == RESP_EXECUTE))
+		step = execute(c);
+	if (likely(step == RESP_COMPLETE))
+		step = complete(c);
+	if (likely(step == RESP_ACKNOWLEDGE))
+		step = acknowledge(c);
+	return step;
 }
 
 enum verdict
 rc_respond(struct rc_qp *qp, const struct packet *pkt)
 {
 	struct resp_ctx c;
-	enum resp_step step = RESP_CHECK_PSN;
 
 	c.qp = qp;
 	c.r = &qp->resp;
@@ -546,10 +579,8 @@ rc_respond(struct rc_qp *qp, const struct packet *pkt)
 	c.flags = pkt->op->flags;
 	c.host = NULL;
 	c.pieces = 0;
-	if (likely(in_order_middle(&qp->resp, pkt)))
-		step = RESP_CHECK_LENGTH; /* the straight line most packets take */
-	while (step != RESP_DONE)
-		step = resp_steps[step](&c);
+	if (unlikely(straight_line(&c) == RESP_DUPLICATE))
+		return rc_duplicate(qp, pkt);
 	return c.verdict;
 }
 

@@ -76,6 +76,7 @@ struct rc_responder {
 	uint32_t write_rkey;
 	uint32_t write_dmalen;
 	uint32_t write_done;
+	uint32_t key_hint; /**< of requests' R_Keys (mem_access_hint()) */
 
 	uint32_t nak_psn;
 	uint32_t dropped_psn; /**< newest request dropped since that NAK was decided */

@@ -274,9 +274,9 @@ send_read(struct answer *a, struct rc_saved *s)
 
 		offset = ((s->next_psn - s->psn) & PSN_MASK) << qp->pmtu_shift;
 		len = RTE_MIN(s->end - offset, (uint32_t)qp->pmtu);
-		if (len > 0 && mem_access(qp->worker->mem, s->rkey, qp->pd, qp->qpn,
-				       s->va + offset, len, MEM_ACCESS_REMOTE_READ,
-				       &host) != MEM_OK) {
+		if (len > 0 && mem_access_hint(qp->worker->mem, &qp->resp.key_hint, s->rkey,
+				       qp->pd, qp->qpn, s->va + offset, len,
+				       MEM_ACCESS_REMOTE_READ, &host) != MEM_OK) {
 			if (!s->answered && s->next_psn != s->fresh_psn) {
 				/* skip what was sent before, to where a NAK may be sent */
 				s->next_psn = s->fresh_psn;

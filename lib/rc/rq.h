@@ -30,6 +30,7 @@ struct rc_rq {
 	uint32_t max_sge;
 	uint32_t stride;
 	uint32_t pd;
+	uint32_t key_hint; /**< of its WQEs' lkeys (mem_access_hint()) */
 	uint8_t *wqes;
 };
 

@@ -211,11 +211,20 @@ check_service(const struct config *c, unsigned int i, struct error *err)
 	return 0;
 }
 
+static int
+check_congestion(const struct rc_congestion *c, struct error *err)
+{
+	if (c->min_rate > c->max_rate)
+		return error_set(err, EINVAL, "congestion.min_rate: got %u, above max_rate, which is %u",
+				c->min_rate, c->max_rate);
+	return 0;
+}
+
 int
 config_check(const struct config *c, struct error *err)
 {
 	unsigned int i;
-	int ret = 0;
+	int ret = check_congestion(&c->engine.limits.congestion, err);
 
 	if (c->multi_process && !c->hugepages)
 		return error_set(err, EINVAL,

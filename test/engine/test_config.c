@@ -93,7 +93,7 @@ test_unknown_key_names_those_allowed(void **state)
 			"control.sock: unknown key, allowed are socket");
 	refused("{\"workers\": {\"n\": 1}, " PORTS "}", "workers.n: unknown key, allowed are "
 							"count, idle, idle_spin_us, idle_sleep_us, "
-							"handoff_ring, stall_ms, icrc_unchecked");
+							"handoff_ring, rehome, stall_ms, icrc_unchecked");
 	/* as many as fit, none cut in two */
 	assert_int_not_equal(config_load(&config, NULL, "{\"sa\": {\"pth\": 1}, " PORTS "}", &err), 0);
 	assert_memory_equal(err.text, "sa.pth: unknown key, allowed are enabled, path,", 47);
@@ -490,10 +490,32 @@ test_services_must_make_sense(void **state)
 			"services[0].port: got 0, expected an integer from 1 to 65535");
 }
 
+static void
+test_congestion(void **state)
+{
+	const struct rc_congestion *c = &config.engine.limits.congestion;
+
+	(void)state;
+	taken("{" PORTS "}");
+	assert_false(c->dcqcn);
+	assert_int_equal(c->g, 256);
+	assert_int_equal(c->max_rate, 25000);
+	taken("{\"congestion\": {\"dcqcn\": true, \"max_rate\": 100000, \"rate_ai\": 5}, " PORTS "}");
+	assert_true(c->dcqcn);
+	assert_int_equal(c->max_rate, 100000);
+	assert_int_equal(c->rate_ai, 5);
+	assert_int_equal(c->alpha_timer, 55);
+	refused("{\"congestion\": {\"min_rate\": 20, \"max_rate\": 10}, " PORTS "}",
+			"congestion.min_rate: got 20, above max_rate, which is 10");
+	refused("{\"congestion\": {\"g\": 0}, " PORTS "}",
+			"congestion.g: got 0, expected an integer from 1 to 65536");
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_congestion),
 		cmocka_unit_test(test_syntax_error_names_line_and_column),
 		cmocka_unit_test(test_missing_file_is_named),
 		cmocka_unit_test(test_duplicate_key_is_a_syntax_error),

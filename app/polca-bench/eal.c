@@ -26,6 +26,7 @@
 
 static uint64_t eal_bytes;
 static bool eal_huge;
+static char eal_lcores[LCORES_TEXT];
 
 bool
 bench_eal_huge(void)
@@ -83,12 +84,22 @@ lcores(const struct eal_wish *wish, char *text, size_t size)
 {
 	unsigned int cpu[CPU_SETSIZE], n = allowed_cpus(cpu), i;
 	unsigned int engines = RTE_MAX(wish->workers, 1u);
-	size_t len;
+	size_t len, said;
 
 	len = (size_t)snprintf(text, size, "--lcores=0@%u", cpu[wish->first_cpu % n]);
-	for (i = 0; i < engines && len < size; i++)
-		len += (size_t)snprintf(text + len, size - len, ",%u@%u", i + 1,
-				cpu[(wish->first_cpu + i) % n]);
+	said = (size_t)snprintf(eal_lcores, sizeof(eal_lcores), "%u on CPU", engines);
+	for (i = 0; i < engines && len < size && said < sizeof(eal_lcores); i++) {
+		unsigned int on = cpu[(wish->first_cpu + i) % n];
+
+		len += (size_t)snprintf(text + len, size - len, ",%u@%u", i + 1, on);
+		said += (size_t)snprintf(eal_lcores + said, sizeof(eal_lcores) - said, " %u", on);
+	}
+}
+
+const char *
+bench_eal_lcores(void)
+{
+	return eal_lcores;
 }
 
 static int

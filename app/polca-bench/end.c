@@ -67,6 +67,7 @@ fill_config(struct engine_config *c, const struct bench_options *o, uint32_t qps
 	c->limits.max_inline = RC_INLINE_MAX;
 	c->limits.max_cqe = CQE_MAX;
 	c->sa.enabled = false;
+	c->rehome = o->rehome;
 	c->icrc_unchecked = !o->icrc;
 	c->max_pd = 8;
 	c->max_mr = 64;

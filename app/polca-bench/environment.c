@@ -8,13 +8,12 @@
 #include <string.h>
 
 #include <rte_cycles.h>
-#include <rte_lcore.h>
 #include <rte_version.h>
 
 #include "command.h"
 #include "wire/crc32.h"
 
-#define LCORES_TEXT 256
+#define NAME_SIZE 256
 
 static void
 cpu_name(char *buf, size_t size)
@@ -36,30 +35,33 @@ cpu_name(char *buf, size_t size)
 	fclose(f);
 }
 
-static void
-lcores(char *buf, size_t size)
+/* What the compiler may use everywhere; kernels for more are chosen at run time. */
+static const char *
+instructions(void)
 {
-	unsigned int lcore;
-	size_t len = 0;
-
-	buf[0] = '\0';
-	RTE_LCORE_FOREACH(lcore)
-		if (len < size)
-			len += (size_t)snprintf(buf + len, size - len, "%s%u@%d",
-					len > 0 ? "," : "", lcore, rte_lcore_to_cpu_id((int)lcore));
+#if defined(__AVX512F__)
+	return "AVX-512";
+#elif defined(__AVX2__)
+	return "AVX2";
+#elif defined(__SSE4_2__)
+	return "SSE4.2";
+#elif defined(__ARM_NEON)
+	return "NEON";
+#else
+	return "the architecture's least";
+#endif
 }
 
 void
 report_environment(struct report *r, const struct bench_options *o)
 {
-	char text[LCORES_TEXT];
+	char text[NAME_SIZE];
 
 	cpu_name(text, sizeof(text));
 	report_fact(r, "cpu", "%s, TSC %.3f GHz", text, (double)rte_get_tsc_hz() / 1e9);
 	report_fact(r, "dpdk", "%s", rte_version());
-	report_fact(r, "build", "%s", BENCH_BUILD);
-	lcores(text, sizeof(text));
-	report_fact(r, "lcores", "%s", text);
+	report_fact(r, "build", "%s, instructions up to %s", BENCH_BUILD, instructions());
+	report_fact(r, "lcores", "%s", bench_eal_lcores());
 	report_fact(r, "memory", "%lu MiB, %s", bench_eal_bytes() >> 20,
 			bench_eal_huge() ? "hugepages" : "no hugepages");
 	report_fact(r, "icrc", "%s, %s", o->icrc ? "made and checked" : "off", crc32_kernel());

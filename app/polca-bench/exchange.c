@@ -282,7 +282,8 @@ exchange_wait(struct exchange *x, const char *type, unsigned int ms, struct erro
 
 	while ((ret = exchange_poll(x, &message, err)) == 0) {
 		if (now_ms() >= end || bench_stop != 0) {
-			error_set(err, ETIMEDOUT, "the other process does not answer");
+			error_set(err, ETIMEDOUT, bench_stop != 0 ? "interrupted" :
+					"the other process does not answer");
 			return NULL;
 		}
 		poll(&p, 1, POLL_MS);

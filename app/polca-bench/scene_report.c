@@ -111,7 +111,7 @@ role_ns(const struct scene *s, const struct far_side *far, double ns[ROLES], dou
 	struct slice m;
 	unsigned int i;
 
-	if (s->o.bidirectional)
+	if (s->o.bidirectional && s->ends == ROLES)
 		messages /= 2;
 	for (i = 0; i < ROLES; i++)
 		ns[i] = seconds(run->to.busy[i] - run->from.busy[i]) * 1e9 / messages;
@@ -171,25 +171,40 @@ tell_bandwidth(const struct scene *s, const struct far_side *far)
 }
 
 static void
-tell_handoff(const struct scene *s)
+count_handed(const struct scene *s, struct handed *h)
 {
-	uint64_t in = 0, received = 0;
+	struct engine *e = s->end[s->first].engine;
 	struct link_counters link;
 	struct worker_info info;
 	unsigned int i;
 
-	if (s->o.workers < 2)
-		return;
+	*h = (struct handed){ .in = 0 };
 	for (i = 0; i < s->o.workers; i++) {
-		engine_worker_info(s->end[0].engine, i, &info);
-		in += info.handoff_in;
+		engine_worker_info(e, i, &info);
+		h->in += info.handoff_in;
+		h->moved += info.rehomed_in;
 	}
 	for (i = 0; i < ROLES; i++) {
-		engine_port_counters(s->end[0].engine, i, -1, &link);
-		received += link.rx_packets;
+		engine_port_counters(e, i, -1, &link);
+		h->received += link.rx_packets;
 	}
-	report_note(s->report, "handed over: %lu of %lu packets (%.1f %%), of all since the start",
-			in, received, 100.0 * (double)in / (double)RTE_MAX(received, 1u));
+}
+
+static void
+tell_handed(const struct scene *s)
+{
+	struct handed now;
+	uint64_t in, received;
+
+	if (s->o.workers < 2)
+		return;
+	count_handed(s, &now);
+	in = now.in - s->handed.in;
+	received = now.received - s->handed.received;
+	report_note(s->report, "handed over between workers: %lu of %lu packets (%.1f %%), before "
+			"that %lu of %lu; %lu queue pairs moved", in, received,
+			100.0 * (double)in / (double)RTE_MAX(received, UINT64_C(1)),
+			s->handed.in, s->handed.received, now.moved);
 }
 
 void
@@ -199,7 +214,7 @@ scene_tell(struct scene *s, const struct far_side *far)
 		tell_latency(s);
 	else
 		tell_bandwidth(s, far);
-	tell_handoff(s);
+	tell_handed(s);
 }
 
 static void
@@ -223,5 +238,7 @@ scene_look(struct scene *s, uint64_t now)
 		return;
 	if (s->next_live != 0)
 		live(s, now);
+	else if (s->o.workers > 1)
+		count_handed(s, &s->handed);
 	s->next_live = now + rte_get_tsc_hz();
 }

@@ -24,6 +24,12 @@ struct far_side {
 	uint64_t wrong;
 };
 
+/** Packets that came in at another worker than their queue pair's, and all. */
+struct handed {
+	uint64_t in, received;
+	uint64_t moved; /**< queue pairs, to where their packets come in */
+};
+
 struct scene {
 	struct bench_options o; /**< .size is the largest one of the run */
 	const struct bench_link *link;
@@ -40,6 +46,7 @@ struct scene {
 	struct far_side far;
 	uint64_t next_live; /**< TSC */
 	struct run_mark last_live;
+	struct handed handed; /**< when it began to be measured */
 	uint32_t size; /**< now */
 };
 

@@ -22,7 +22,7 @@
 #define FULL_MS 250 /* longer than a busy machine stalls whoever empties the queue */
 
 static void
-tx_send(struct link_worker *w, uint16_t port)
+tx_burst(struct link_worker *w, uint16_t port)
 {
 	struct tx_port *t = &w->tx[port];
 	struct link_counters *c = &w->counters[port];
@@ -75,7 +75,7 @@ tx_room(struct link_worker *w, uint16_t port)
 {
 	if (likely(w->tx[port].num < LINK_BURST))
 		return true;
-	tx_send(w, port);
+	tx_burst(w, port);
 	return w->tx[port].num < LINK_BURST;
 }
 
@@ -87,7 +87,7 @@ tx_queue(struct link_worker *w, uint16_t port, struct rte_mbuf *m)
 	t->mbuf[t->num] = m;
 	t->len[t->num] = m->pkt_len;
 	if (unlikely(++t->num == LINK_BURST))
-		tx_send(w, port);
+		tx_burst(w, port);
 }
 
 static bool __rte_noinline
@@ -125,7 +125,16 @@ bth_of(const struct rte_mbuf *m)
 	return (uint8_t *)m->buf_addr + BTH_OFF;
 }
 
-/* Make sure that the port can be given a packet. */
+/* Can the port be given a packet? */
+static inline bool
+is_ready(const struct link_worker *w, const struct tx_port *t, const struct path *path,
+	uint32_t len)
+{
+	return t->num < LINK_BURST && t->num_cached > 0 && w->mbuf == NULL &&
+		w->self_head - w->self_tail != SELF_QUEUE && len + path->trailer_len <= t->room;
+}
+
+/* Make sure that it can. */
 static bool __rte_noinline
 make_ready(struct link_worker *w, const struct path *path, uint32_t len)
 {
@@ -149,10 +158,8 @@ sink_reserve(struct tx_sink *sink, const struct path *path, uint32_t len)
 {
 	struct link_worker *w = (struct link_worker *)sink;
 	struct tx_port *t = &w->tx[path->av.port];
-	bool ready = t->num < LINK_BURST && t->num_cached > 0 && w->mbuf == NULL &&
-		w->self_head - w->self_tail != SELF_QUEUE && len + path->trailer_len <= t->room;
 
-	if (unlikely(!ready) && !make_ready(w, path, len))
+	if (unlikely(!is_ready(w, t, path, len)) && !make_ready(w, path, len))
 		return NULL;
 	w->mbuf = t->cache[--t->num_cached];
 	w->path = path;
@@ -219,14 +226,11 @@ next_hop(struct link_worker *w, const struct path *path, const uint8_t *bth)
 	return mac;
 }
 
-/* What was reserved leaves for that next hop, a frame of len bytes. */
+/* A frame of len bytes leaves for that next hop. */
 static inline void
-leave(struct link_worker *w, uint64_t mac, uint32_t len)
+leave(struct link_worker *w, const struct path *path, struct rte_mbuf *m, uint64_t mac,
+	uint32_t len)
 {
-	const struct path *path = w->path;
-	struct rte_mbuf *m = w->mbuf;
-
-	w->mbuf = NULL;
 	m->data_off = BTH_OFF - path->header_len;
 	m->data_len = len;
 	m->pkt_len = len;
@@ -237,50 +241,72 @@ leave(struct link_worker *w, uint64_t mac, uint32_t len)
 		tx_queue(w, path->av.port, m);
 }
 
-/* Nobody knows the next hop: it is dropped. */
-static void __rte_noinline
-forget(struct link_worker *w)
-{
-	struct tx_port *t = &w->tx[w->path->av.port];
-
-	t->cache[t->num_cached++] = w->mbuf;
-	w->mbuf = NULL;
-}
-
 static void
 sink_commit(struct tx_sink *sink)
 {
 	struct link_worker *w = (struct link_worker *)sink;
 	const struct path *path = w->path;
-	uint8_t *bth = bth_of(w->mbuf);
+	struct tx_port *t = &w->tx[path->av.port];
+	struct rte_mbuf *m = w->mbuf;
+	uint8_t *bth = bth_of(m);
 	uint64_t mac = next_hop(w, path, bth);
-	uint32_t pad = 0;
+	uint32_t pad = 0, len;
 
+	w->mbuf = NULL;
 	if (unlikely(!(mac & NEIGH_VALID))) {
-		forget(w);
+		t->cache[t->num_cached++] = m;
 		return;
 	}
 	if (unlikely(path->neighbour == PATH_NO_NEIGHBOUR))
 		pad = pad_frame(path, bth, w->bth_len);
 	if (w->bth_len <= BTH_LEN + PATH_EXT_MAX) /* headers and no payload */
-		leave(w, mac, pad + path_finish_copy(path, bth, w->bth_len, NULL, 0, w->ip_id++));
+		len = path_finish_copy(path, bth, w->bth_len, NULL, 0, w->ip_id++);
 	else
-		leave(w, mac, pad + path_finish(path, bth, w->bth_len, w->ip_id++));
+		len = path_finish(path, bth, w->bth_len, w->ip_id++);
+	leave(w, path, m, mac, pad + len);
 }
 
-static void
-sink_commit_copy(struct tx_sink *sink, uint8_t *at, const void *from, uint32_t len)
+/* The slower way round: a queue that is full or empty, an address that is no neighbour's. */
+static bool __rte_noinline
+send_by_steps(struct tx_sink *sink, const struct path *path, const struct tx_headers *headers,
+	uint32_t headers_len, const void *from, uint32_t len)
+{
+	uint32_t pad = -len & 3;
+	uint8_t *bth = sink_reserve(sink, path, headers_len + len + pad);
+
+	if (bth == NULL)
+		return false;
+	memcpy(bth, headers->bytes, headers_len);
+	if (len > 0)
+		memcpy(bth + headers_len, from, len);
+	memset(bth + headers_len + len, 0, pad);
+	sink_commit(sink);
+	return true;
+}
+
+static bool
+sink_send(struct tx_sink *sink, const struct path *path, const struct tx_headers *headers,
+	uint32_t headers_len, const void *from, uint32_t len)
 {
 	struct link_worker *w = (struct link_worker *)sink;
-	const struct path *path = w->path;
-	uint8_t *bth = bth_of(w->mbuf);
-	uint64_t mac = next_hop(w, path, bth);
+	struct tx_port *t = &w->tx[path->av.port];
+	struct rte_mbuf *m;
+	uint64_t mac;
+	uint8_t *bth;
 
-	if (unlikely(!(mac & NEIGH_VALID))) {
-		forget(w);
-		return;
-	}
-	leave(w, mac, path_finish_copy(path, bth, at - bth, from, len, w->ip_id++));
+	if (unlikely(path->neighbour == PATH_NO_NEIGHBOUR || !is_ready(w, t, path,
+			headers_len + len + 3)))
+		return send_by_steps(sink, path, headers, headers_len, from, len);
+	mac = next_hop(w, path, NULL);
+	if (unlikely(!(mac & NEIGH_VALID)))
+		return true; /* dropped, and counted */
+	m = t->cache[--t->num_cached];
+	bth = bth_of(m);
+	memcpy(bth, headers->bytes, 16); /* room for all there is in any case */
+	if (headers_len > 16)
+		memcpy(bth + 16, headers->bytes + 16, sizeof(headers->bytes) - 16);
+	leave(w, path, m, mac, path_finish_copy(path, bth, headers_len, from, len, w->ip_id++));
+	return true;
 }
 
 void
@@ -347,7 +373,7 @@ tx_handoff_drain(struct link_worker *w)
 			t->len[t->num + k] = t->mbuf[t->num + k]->pkt_len;
 		t->num += n;
 		if (t->num == LINK_BURST)
-			tx_send(w, h->port);
+			tx_burst(w, h->port);
 	}
 }
 
@@ -367,7 +393,7 @@ link_tx_flush(struct link_worker *w, uint64_t now)
 		tx_handoff_drain(w);
 	for (i = 0; i < w->link->num_ports; i++)
 		if (w->tx[i].num > 0)
-			tx_send(w, i);
+			tx_burst(w, i);
 }
 
 void
@@ -379,7 +405,7 @@ tx_init(struct link_worker *w)
 
 	w->sink.reserve = sink_reserve;
 	w->sink.commit = sink_commit;
-	w->sink.commit_copy = sink_commit_copy;
+	w->sink.send = sink_send;
 	for (i = 0; i < w->link->num_ports; i++) {
 		p = &w->link->port[i];
 		t = &w->tx[i];

@@ -263,8 +263,6 @@ sent(struct rc_qp *qp, const struct rc_sq_wqe *wqe, bool ackreq, uint32_t next, 
 {
 	struct rc_requester *req = &qp->req;
 
-	rc_count(qp, sent_pkts, 1);
-	rc_count(qp, sent_bytes, payload);
 	qp->credit -= (int32_t)(RC_PACKET_COST + payload);
 	if (unlikely(rc_retrying(req)))
 		rc_count(qp, retransmitted_pkts, 1);
@@ -281,10 +279,10 @@ sent(struct rc_qp *qp, const struct rc_sq_wqe *wqe, bool ackreq, uint32_t next, 
 	}
 }
 
-/* The headers of a Send or Write packet with len bytes of payload. @return where that goes */
-static inline uint8_t *
-put_stream_headers(const struct rc_qp *qp, const struct rc_sq_wqe *wqe, uint8_t *bth,
-	uint8_t opcode, bool last, bool ackreq, uint32_t len)
+/* The headers of a Send or Write packet with len bytes of payload. @return their length */
+static inline uint32_t
+put_stream_headers(const struct rc_qp *qp, const struct rc_sq_wqe *wqe,
+	struct tx_headers *h, uint8_t opcode, bool last, bool ackreq, uint32_t len)
 {
 	uint8_t headers = opcodes[opcode].headers, flags = wire_pad(len) << BTH_PAD_SHIFT, *p;
 
@@ -292,26 +290,34 @@ put_stream_headers(const struct rc_qp *qp, const struct rc_sq_wqe *wqe, uint8_t 
 		flags |= BTH_M;
 	if (unlikely(wqe->flags & SEND_SOLICITED) && last && wqe->opcode != WR_RDMA_WRITE)
 		flags |= BTH_SE;
-	p = put_bth(bth, opcode, flags, qp->pkey, qp->dest_qpn, qp->req.send_psn, ackreq);
+	p = put_bth(h->bytes, opcode, flags, qp->pkey, qp->dest_qpn, qp->req.send_psn, ackreq);
 	if (headers & HDR_RETH)
 		p = put_reth(p, wqe->remote_addr, wqe->rkey, wqe->length);
 	if (unlikely(headers & (HDR_IMM | HDR_IETH)))
 		p = put_word(p, wqe->imm);
-	return p;
+	return p - h->bytes;
 }
 
-/* Pieces are put together here. */
-static void __rte_noinline
-commit_pieces(struct tx_sink *tx, uint8_t *p, const struct rc_chunk *chunks, int n, uint32_t pad)
+/* Pieces are put together in the packet. */
+static bool __rte_noinline
+send_pieces(const struct rc_qp *qp, const struct tx_headers *h, uint32_t headers_len,
+	const struct rc_chunk *chunks, int n, uint32_t len)
 {
+	struct tx_sink *tx = qp->worker->tx;
+	uint8_t *p = tx_reserve(tx, &qp->path, headers_len + len + wire_pad(len));
 	int i;
 
+	if (p == NULL)
+		return false;
+	memcpy(p, h->bytes, headers_len);
+	p += headers_len;
 	for (i = 0; i < n; i++) {
 		memcpy(p, chunks[i].host, chunks[i].len);
 		p += chunks[i].len;
 	}
-	memset(p, 0, pad);
+	memset(p, 0, wire_pad(len));
 	tx_commit(tx);
+	return true;
 }
 
 /*
@@ -322,12 +328,13 @@ static inline int
 gather(struct rc_qp *qp, struct rc_sq_wqe *wqe, uint32_t at, uint32_t len,
 	struct rc_chunk *chunks, struct rc_cursor *next)
 {
-	const struct rc_requester *req = &qp->req;
+	struct rc_requester *req = &qp->req;
 
 	chunks[0].host = (uint8_t *)wqe->sge + at;
 	if (likely(wqe->num_sge == 1 && len != 0))
-		return mem_access(qp->worker->mem, wqe->sge[0].lkey, qp->pd, qp->qpn,
-			wqe->sge[0].addr + at, len, 0, &chunks[0].host) == MEM_OK ? 1 : -1;
+		return mem_access_hint(qp->worker->mem, &req->key_hint, wqe->sge[0].lkey, qp->pd,
+			qp->qpn, wqe->sge[0].addr + at, len, 0,
+			&chunks[0].host) == MEM_OK ? 1 : -1;
 	if (wqe->num_sge <= 1) /* inline, or nothing */
 		return 1;
 	*next = (struct rc_cursor){ .wqe = req->send };
@@ -343,14 +350,15 @@ static enum sent
 send_stream(struct rc_qp *qp, struct rc_sq_wqe *wqe)
 {
 	struct rc_requester *req = &qp->req;
-	struct tx_sink *tx = qp->worker->tx;
 	uint32_t index = (req->send_psn - wqe->psn) & PSN_MASK;
 	uint32_t at = index << qp->pmtu_shift, len = wqe->length - at;
 	bool last = req->send_psn == wqe->last_psn, ackreq = ask_ack(qp, last);
 	uint8_t opcode = stream_opcodes[wqe->opcode][(index == 0) | last << 1];
 	struct rc_chunk chunks[RC_SGE_MAX];
 	struct rc_cursor cursor;
-	uint8_t *bth, *p;
+	struct tx_headers h;
+	uint32_t headers_len;
+	bool out;
 	int n;
 
 	if (!last)
@@ -360,14 +368,13 @@ send_stream(struct rc_qp *qp, struct rc_sq_wqe *wqe)
 		wqe->status = WC_LOC_PROT_ERR;
 		return SENT_FAILED;
 	}
-	bth = tx_reserve(tx, &qp->path, opcodes[opcode].header_len + len + wire_pad(len));
-	if (unlikely(bth == NULL))
-		return SENT_SINK_FULL;
-	p = put_stream_headers(qp, wqe, bth, opcode, last, ackreq, len);
+	headers_len = put_stream_headers(qp, wqe, &h, opcode, last, ackreq, len);
 	if (likely(n == 1))
-		tx_commit_copy(tx, p, chunks[0].host, len);
+		out = tx_send(qp->worker->tx, &qp->path, &h, headers_len, chunks[0].host, len);
 	else
-		commit_pieces(tx, p, chunks, n, wire_pad(len));
+		out = send_pieces(qp, &h, headers_len, chunks, n, len);
+	if (unlikely(!out))
+		return SENT_SINK_FULL;
 	if (unlikely(wqe->num_sge > 1 && !last))
 		req->gather = cursor;
 	sent(qp, wqe, ackreq, psn_add(req->send_psn, 1), len);
@@ -379,10 +386,9 @@ static enum sent
 send_request(struct rc_qp *qp, struct rc_sq_wqe *wqe)
 {
 	struct rc_requester *req = &qp->req;
-	struct tx_sink *tx = qp->worker->tx;
+	struct tx_headers headers;
 	struct wire_headers h;
 	uint32_t at;
-	uint8_t *bth;
 
 	if (wqe->opcode == WR_RDMA_READ) {
 		at = ((req->send_psn - wqe->psn) & PSN_MASK) << qp->pmtu_shift;
@@ -399,11 +405,9 @@ send_request(struct rc_qp *qp, struct rc_sq_wqe *wqe)
 		h.swap_add = swap ? more->swap : more->compare_add;
 	}
 	h.rkey = wqe->rkey;
-	bth = tx_reserve(tx, &qp->path, opcodes[h.opcode].header_len);
-	if (unlikely(bth == NULL))
+	if (unlikely(!tx_send(qp->worker->tx, &qp->path, &headers,
+			wire_build(headers.bytes, &h), NULL, 0)))
 		return SENT_SINK_FULL;
-	wire_build(bth, &h);
-	tx_commit(tx);
 	wqe->restart_psn = req->send_psn;
 	sent(qp, wqe, true, psn_add(wqe->last_psn, 1), 0);
 	return SENT;
@@ -417,8 +421,8 @@ send_packet(struct rc_qp *qp, struct rc_sq_wqe *wqe)
 	return rc_wqe_answered(wqe) ? send_request(qp, wqe) : send_stream(qp, wqe);
 }
 
-unsigned int
-rc_request(struct rc_qp *qp, unsigned int budget)
+static inline unsigned int
+send_requests(struct rc_qp *qp, unsigned int budget)
 {
 	struct rc_requester *req = &qp->req;
 	unsigned int n = 0;
@@ -454,6 +458,19 @@ rc_request(struct rc_qp *qp, unsigned int budget)
 	return n;
 idle:
 	qp->work &= ~WORK_REQUEST;
+	return n;
+}
+
+unsigned int
+rc_request(struct rc_qp *qp, unsigned int budget)
+{
+	int32_t credit = qp->credit;
+	unsigned int n = send_requests(qp, budget);
+
+	if (n > 0) { /* what they cost says how long they were: sent() */
+		rc_count(qp, sent_pkts, n);
+		rc_count(qp, sent_bytes, (uint32_t)(credit - qp->credit) - n * RC_PACKET_COST);
+	}
 	return n;
 }
 

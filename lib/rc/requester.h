@@ -94,6 +94,7 @@ struct rc_requester {
 	uint64_t ack_timeout; /**< Ttr in time units, 0: off */
 	struct timer timer; /**< transport timer or RNR wait */
 	uint32_t since_ackreq;
+	uint32_t key_hint; /**< of its WQEs' lkeys (mem_access_hint()) */
 	uint32_t gap_psn; /**< furthest response seen behind the gap */
 	uint8_t retry_cnt; /**< where retry_left and rnr_left begin: qp.attr's */
 	uint8_t rnr_retry;

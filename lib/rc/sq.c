@@ -9,6 +9,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include <rte_branch_prediction.h>
+
 #include "rc/dev.h"
 
 /* --- what each work request may carry --- */
@@ -39,7 +41,6 @@ static int
 check_wr(const struct rc_qp *qp, const struct send_wr *wr, uint64_t *length, struct error *err)
 {
 	const struct qp_cap *cap = &qp->init.cap;
-	const char *name = wr_opcode_name(wr->opcode);
 	uint64_t sum = 0;
 	uint8_t may;
 	uint32_t i;
@@ -53,7 +54,8 @@ check_wr(const struct rc_qp *qp, const struct send_wr *wr, uint64_t *length, str
 			wr->send_flags, SEND_FLAGS);
 	if (wr->send_flags & SEND_INLINE) {
 		if (!(may & WR_INLINE))
-			return error_set(err, EINVAL, "send_flags: %s cannot be inline", name);
+			return error_set(err, EINVAL, "send_flags: %s cannot be inline",
+				wr_opcode_name(wr->opcode));
 		if (wr->num_sge != 0)
 			return error_set(err, EINVAL, "num_sge: got %u, an inline request has none",
 				wr->num_sge);
@@ -66,7 +68,8 @@ check_wr(const struct rc_qp *qp, const struct send_wr *wr, uint64_t *length, str
 		return 0;
 	}
 	if (wr->num_sge != 0 && !(may & WR_DATA))
-		return error_set(err, EINVAL, "num_sge: got %u, %s has none", wr->num_sge, name);
+		return error_set(err, EINVAL, "num_sge: got %u, %s has none", wr->num_sge,
+			wr_opcode_name(wr->opcode));
 	if (wr->num_sge > cap->max_send_sge)
 		return error_set(err, EINVAL, "num_sge: got %u, allowed: 0 to %u", wr->num_sge,
 			cap->max_send_sge);
@@ -79,7 +82,7 @@ check_wr(const struct rc_qp *qp, const struct send_wr *wr, uint64_t *length, str
 			(unsigned long long)sum, RC_MSG_MAX);
 	if ((may & WR_EIGHT) && sum != 8)
 		return error_set(err, EINVAL, "sg_list: %llu bytes, %s needs 8",
-			(unsigned long long)sum, name);
+			(unsigned long long)sum, wr_opcode_name(wr->opcode));
 	*length = sum;
 	return 0;
 }
@@ -119,7 +122,9 @@ fill_wqe(const struct rc_qp *qp, struct rc_sq_wqe *wqe, const struct send_wr *wr
 	}
 	if (rc_wqe_atomic(wqe) || rc_wqe_local(wqe))
 		fill_more(rc_sq_more(&qp->req, wqe), wr);
-	if ((wqe->flags & SEND_INLINE) && length != 0)
+	if (likely(wr->num_sge == 1))
+		wqe->sge[0] = wr->sg_list[0];
+	else if ((wqe->flags & SEND_INLINE) && length != 0)
 		memcpy(wqe->sge, wr->inline_data, length);
 	else if (wr->num_sge != 0)
 		memcpy(wqe->sge, wr->sg_list, wr->num_sge * sizeof(wr->sg_list[0]));

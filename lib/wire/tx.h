@@ -12,12 +12,18 @@
  * array.
  */
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
 #include <rte_branch_prediction.h>
 
 #include "wire/path.h"
+
+/** Room for headers, to be copied as a whole: what they do not fill may be anything. */
+struct tx_headers {
+	uint8_t bytes[48];
+};
 
 struct tx_sink {
 	/**
@@ -30,11 +36,10 @@ struct tx_sink {
 	uint8_t *(*reserve)(struct tx_sink *sink, const struct path *path, uint32_t len);
 	/** Send what was reserved last; headers, ICRC and addresses are the sink's work. */
 	void (*commit)(struct tx_sink *sink);
-	/**
-	 * The same, with the payload still to be copied: from @p at, where it goes, through its
-	 * padding. NULL: the sink has no quicker way than tx_commit_copy()'s.
-	 */
-	void (*commit_copy)(struct tx_sink *sink, uint8_t *at, const void *from, uint32_t len);
+	/** tx_send() in one step; NULL: the sink has none. */
+	bool (*send)(struct tx_sink *sink, const struct path *path,
+		const struct tx_headers *headers, uint32_t headers_len, const void *from,
+		uint32_t len);
 };
 
 static inline uint8_t *
@@ -49,18 +54,31 @@ tx_commit(struct tx_sink *s)
 	s->commit(s);
 }
 
-/** Send what was reserved last; its payload and padding are put at @p at on the way. */
-static inline void
-tx_commit_copy(struct tx_sink *s, uint8_t *at, const void *from, uint32_t len)
+/**
+ * Send a packet: BTH and extension headers, a payload that stands elsewhere, and its padding.
+ *
+ * @param headers_len  at most BTH_LEN + PATH_EXT_MAX
+ * @param from         len bytes; may be NULL when there is none
+ * @retval false       as when tx_reserve() gives NULL
+ */
+static inline bool
+tx_send(struct tx_sink *s, const struct path *path, const struct tx_headers *headers,
+	uint32_t headers_len, const void *from, uint32_t len)
 {
-	if (likely(s->commit_copy != NULL)) {
-		s->commit_copy(s, at, from, len);
-		return;
-	}
+	uint32_t pad = -len & 3;
+	uint8_t *bth;
+
+	if (likely(s->send != NULL))
+		return s->send(s, path, headers, headers_len, from, len);
+	bth = s->reserve(s, path, headers_len + len + pad);
+	if (bth == NULL)
+		return false;
+	memcpy(bth, headers->bytes, headers_len);
 	if (len > 0)
-		memcpy(at, from, len);
-	memset(at + len, 0, -len & 3);
+		memcpy(bth + headers_len, from, len);
+	memset(bth + headers_len + len, 0, pad);
 	s->commit(s);
+	return true;
 }
 
 #endif

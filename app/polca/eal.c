@@ -21,8 +21,8 @@
 #include <rte_errno.h>
 #include <rte_log.h>
 
-#include "cpus.h"
 #include "eal.h"
+#include "numa.h"
 
 #define PLAIN_MB_BASE   192 /* without hugepages */
 #define PLAIN_MB_PORT   64
@@ -78,7 +78,7 @@ add_lcores(struct eal_args *a, const struct config *c)
 		len += (size_t)snprintf(
 				text + len, size - len, "%s%u", i == 0 ? "0@(" : ",", cpu[i]);
 	len += (size_t)snprintf(text + len, size - len, ")");
-	cpus_order(c, "/sys", cpu, n);
+	numa_order_cpus(c, "/sys", cpu, n);
 	for (i = 0; i < workers; i++)
 		len += (size_t)snprintf(text + len, size - len, ",%u@%u", i + 1, cpu[i % n]);
 	ret = add(a, "--lcores=%s", text);
@@ -234,6 +234,13 @@ explain(const struct config *c, struct error *err)
 			why);
 }
 
+static void
+say_warning(void *arg, const char *text)
+{
+	RTE_SET_USED(arg);
+	fprintf(stderr, "polca: %s\n", text);
+}
+
 int
 eal_start(const struct config *c, const char *extra, struct error *err)
 {
@@ -245,6 +252,7 @@ eal_start(const struct config *c, const char *extra, struct error *err)
 	ret = eal_args(c, extra, &a, err);
 	if (ret != 0)
 		return ret;
+	numa_check_hugepages(c, "/sys", say_warning, NULL);
 	memcpy(argv, a.argv, sizeof(argv));
 	if (rte_eal_init(a.argc, argv) < 0)
 		return explain(c, err);

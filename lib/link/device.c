@@ -212,9 +212,11 @@ plug(struct link_port *p, struct error *err)
 	rc = rte_dev_probe(args);
 	if (rc != 0)
 		return error_set(err, rc == -1 ? ENODEV : -rc,
-			"%s: device %.96s cannot be opened (%s): give a PCI address bound to "
-			"vfio-pci, or a vdev such as net_af_packet0,iface=eth0",
-			p->cfg.name, p->cfg.device, device_strerror(rc));
+			"%s: device %.96s cannot be opened (%s): %s", p->cfg.name, p->cfg.device,
+			device_strerror(rc), rc == -ENOMEM ?
+			"reserve more hugepages on its NUMA node (config/setup-host.sh)" :
+			"give a PCI address bound to vfio-pci (config/setup-host.sh), or a vdev "
+			"such as net_af_packet0,iface=eth0");
 	snprintf(name, sizeof(name), "%.*s", (int)strcspn(p->cfg.device, ","), p->cfg.device);
 	if (rte_eth_dev_get_port_by_name(name, &p->ethdev) != 0)
 		return error_set(err, ENODEV, "%s: device %.96s is not a network device",

@@ -4,11 +4,13 @@
 
 /* The EAL does not run yet: nodes of cards and CPUs are read where it reads them too. */
 
+#include <dirent.h>
+#include <inttypes.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "cpus.h"
+#include "numa.h"
 
 /* @return NUMA node of a PCI address, -1: not known */
 static int
@@ -94,7 +96,7 @@ take(const unsigned int *cpu, unsigned int n, const cpu_set_t *set, cpu_set_t *t
 }
 
 void
-cpus_order(const struct config *c, const char *sys, unsigned int *cpu, unsigned int n)
+numa_order_cpus(const struct config *c, const char *sys, unsigned int *cpu, unsigned int n)
 {
 	cpu_set_t set[LINK_PORTS_MAX], taken;
 	unsigned int order[CPU_SETSIZE];
@@ -109,4 +111,57 @@ cpus_order(const struct config *c, const char *sys, unsigned int *cpu, unsigned 
 	while (done < n && take(cpu, n, NULL, &taken, &order[done]))
 		done++;
 	memcpy(cpu, order, done * sizeof(*cpu));
+}
+
+/* Free bytes in hugepages of all sizes on a node; -1: there is no telling. */
+static int64_t
+free_hugepages(const char *sys, int node)
+{
+	char path[512], file[1024];
+	uint64_t kib, pages;
+	struct dirent *size;
+	int64_t total = 0;
+	DIR *dir;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/devices/system/node/node%d/hugepages", sys, node);
+	dir = opendir(path);
+	if (dir == NULL)
+		return -1;
+	while ((size = readdir(dir)) != NULL) {
+		if (sscanf(size->d_name, "hugepages-%" SCNu64 "kB", &kib) != 1)
+			continue;
+		snprintf(file, sizeof(file), "%s/%s/free_hugepages", path, size->d_name);
+		f = fopen(file, "r");
+		if (f == NULL)
+			continue;
+		if (fscanf(f, "%" SCNu64, &pages) == 1)
+			total += (int64_t)(pages * kib * 1024);
+		fclose(f);
+	}
+	closedir(dir);
+	return total;
+}
+
+unsigned int
+numa_check_hugepages(const struct config *c, const char *sys, numa_warn_fn warn, void *arg)
+{
+	const struct link_port_config *port;
+	unsigned int i, warnings = 0;
+	char text[512];
+	int node;
+
+	for (i = 0; c->hugepages && i < c->num_ports; i++) {
+		port = &c->engine.link.port[i];
+		node = config_is_pci(port->device) ? node_of_card(sys, port->device) : -1;
+		if (node < 0 || free_hugepages(sys, node) != 0)
+			continue;
+		snprintf(text, sizeof(text),
+			"%s is on NUMA node %d, which has no free hugepages: some drivers do not "
+			"start so. Reserve some there with config/setup-host.sh --node %d "
+			"--hugepages MIB", port->name, node, node);
+		warn(arg, text);
+		warnings++;
+	}
+	return warnings;
 }

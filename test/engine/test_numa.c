@@ -2,7 +2,10 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* CPUs of a host with NUMA, in the order in which workers take them. Its sysfs is a tree of ours. */
+/*
+ * A host with NUMA before the EAL runs: CPUs in the order in which workers take them, nodes without
+ * hugepages. Its sysfs is a tree of ours.
+ */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +19,7 @@
 
 #include <cmocka.h>
 
-#include "cpus.h"
+#include "numa.h"
 
 static char sys[64];
 
@@ -43,7 +46,7 @@ static int
 make_sys(void **state)
 {
 	(void)state;
-	strcpy(sys, "/tmp/polca-test-cpus-XXXXXX");
+	strcpy(sys, "/tmp/polca-test-numa-XXXXXX");
 	assert_non_null(mkdtemp(sys));
 	file("devices/system/node/node0/cpulist", "0-1,4-5\n");
 	file("devices/system/node/node1/cpulist", "2-3,6-7\n");
@@ -64,20 +67,34 @@ remove_sys(void **state)
 	return system(command);
 }
 
+static struct config c;
+
+static void
+ports(const char *devices)
+{
+	char list[256], *word, *place = NULL;
+	struct link_port_config *p;
+
+	memset(&c, 0, sizeof(c));
+	c.hugepages = true;
+	snprintf(list, sizeof(list), "%s", devices);
+	for (word = strtok_r(list, " ", &place); word != NULL; word = strtok_r(NULL, " ", &place)) {
+		p = &c.engine.link.port[c.num_ports];
+		snprintf(p->name, sizeof(p->name), "port%u", c.num_ports++);
+		strcpy(p->device, word);
+	}
+}
+
 static void
 expect(const char *devices, const char *usable, const char *want)
 {
-	static struct config c;
-	char list[256], got[64] = "", *word, *place = NULL;
 	unsigned int cpu[16], n = 0, i;
+	char got[64] = "";
 
-	memset(&c, 0, sizeof(c));
-	snprintf(list, sizeof(list), "%s", devices);
-	for (word = strtok_r(list, " ", &place); word != NULL; word = strtok_r(NULL, " ", &place))
-		strcpy(c.engine.link.port[c.num_ports++].device, word);
+	ports(devices);
 	for (; *usable != '\0'; usable++)
 		cpu[n++] = (unsigned int)(*usable - '0');
-	cpus_order(&c, sys, cpu, n);
+	numa_order_cpus(&c, sys, cpu, n);
 	for (i = 0; i < n; i++)
 		got[i] = (char)('0' + cpu[i]);
 	assert_string_equal(got, want);
@@ -119,6 +136,51 @@ test_order_stays_where_no_node_is_known(void **state)
 	expect("", "0123", "0123");
 }
 
+static char said[256];
+
+static void
+hear(void *arg, const char *text)
+{
+	(void)arg;
+	snprintf(said, sizeof(said), "%s", text);
+}
+
+static void
+hugepages(unsigned int node0, unsigned int node1)
+{
+	char text[16];
+
+	snprintf(text, sizeof(text), "%u\n", node0);
+	file("devices/system/node/node0/hugepages/hugepages-2048kB/free_hugepages", text);
+	snprintf(text, sizeof(text), "%u\n", node1);
+	file("devices/system/node/node1/hugepages/hugepages-2048kB/free_hugepages", text);
+	file("devices/system/node/node1/hugepages/hugepages-1048576kB/free_hugepages", "0\n");
+}
+
+static void
+test_node_of_a_card_without_hugepages(void **state)
+{
+	(void)state;
+	hugepages(512, 0);
+	ports("net_af_packet0 0000:3b:00.0");
+	assert_int_equal(numa_check_hugepages(&c, sys, hear, NULL), 1);
+	assert_string_equal(said, "port1 is on NUMA node 1, which has no free hugepages: some drivers "
+		"do not start so. Reserve some there with config/setup-host.sh --node 1 --hugepages MIB");
+	ports("0000:18:00.0 0000:00:1f.6");
+	assert_int_equal(numa_check_hugepages(&c, sys, hear, NULL), 0);
+	ports("0000:3b:00.0");
+	hugepages(0, 1);
+	assert_int_equal(numa_check_hugepages(&c, sys, hear, NULL), 0);
+	/* those of another size do as well */
+	hugepages(0, 0);
+	file("devices/system/node/node1/hugepages/hugepages-1048576kB/free_hugepages", "1\n");
+	assert_int_equal(numa_check_hugepages(&c, sys, hear, NULL), 0);
+	/* not asked for: another warning's business */
+	hugepages(0, 0);
+	c.hugepages = false;
+	assert_int_equal(numa_check_hugepages(&c, sys, hear, NULL), 0);
+}
+
 int
 main(void)
 {
@@ -127,6 +189,7 @@ main(void)
 		cmocka_unit_test(test_only_cpus_that_may_be_used),
 		cmocka_unit_test(test_nodes_of_several_cards_take_turns),
 		cmocka_unit_test(test_order_stays_where_no_node_is_known),
+		cmocka_unit_test(test_node_of_a_card_without_hugepages),
 	};
 
 	return cmocka_run_group_tests(tests, make_sys, remove_sys);

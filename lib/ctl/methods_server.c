@@ -13,6 +13,7 @@
 
 #include "ctl/event_log.h"
 #include "ctl/methods.h"
+#include "wire/crc32.h"
 
 static int
 version_get(struct rpc_call *call)
@@ -20,6 +21,7 @@ version_get(struct rpc_call *call)
 	set(call->result, "version", json_string(POLCA_VERSION));
 	set(call->result, "dpdk", json_string(rte_version()));
 	set_int(call->result, "pid", (uint64_t)getpid());
+	set(call->result, "crc32", json_string(crc32_kernel()));
 	return 0;
 }
 
@@ -226,7 +228,8 @@ log_level_set(struct rpc_call *call)
 
 const struct rpc_method methods_server[] = {
 	{ "version_get", version_get, params_none, 0, "Which server this is.",
-		"version: of Polca\ndpdk: version of DPDK\npid: process number",
+		"version: of Polca\ndpdk: version of DPDK\npid: process number\n"
+		"crc32: how the ICRC is reckoned, chosen at start by what this CPU can do (portable, pclmul, vpclmul)",
 		"polca-ctl version get" },
 	{ "rpc_list", rpc_list, rpc_list_params, sizeof(struct rpc_list_args),
 		"Describe the methods: what help, completion and the reference are made from.",

@@ -26,7 +26,7 @@ from polca import CTL_PROGRAM, PROGRAM
 ROOT = os.path.join(os.path.dirname(os.path.realpath(__file__)), '..', '..')
 LIBDIR = 'usr/lib/x86_64-linux-gnu'
 VIRTIO, E1000E = '0000:3b:00.0', '0000:3c:00.0'
-DRIVERS = 'bus_pci bus_vdev mempool_ring net_virtio net_e1000 net_vmxnet3'.split()
+DRIVERS = 'bus_pci bus_vdev mempool_ring net_virtio net_e1000'.split()
 MEMORY = 3072  # MiB; the host gives what is touched
 
 

@@ -56,10 +56,10 @@ class Bench:
 
     # ---- the machine's shell
 
-    def run(self, command, timeout=60):
+    def run(self, command, timeout=180):
         return self.metal.run('cd /opt/polca && ' + command, timeout)
 
-    def check(self, command, timeout=60):
+    def check(self, command, timeout=180):
         return self.metal.check('cd /opt/polca && ' + command, timeout)
 
     # ---- its Polca
@@ -71,7 +71,7 @@ class Bench:
 
         def said():
             return 'polca: ready' in self.job.output() or self.job.poll() is not None
-        wait_until(said, timeout=60, step=0.3)
+        wait_until(said, timeout=180, step=0.3)
         return self.job.output()
 
     def start_polca(self, command):

@@ -106,8 +106,9 @@ def test_regions_are_on_the_cards_node(bench, guide):
     assert re.search(r'^numa_node +0$', out, re.M), out
 
 
-def test_one_binary_for_all_cpus(bench):
+def test_one_binary_for_all_cpus(bench, guide):
     """It was built where it was built, and runs on what DPDK needs at the least."""
+    assert 'portable' in bench.check(guide.command('polca-ctl version get'))
     flags = set(bench.check('grep -m1 ^flags /proc/cpuinfo').split())
     assert 'sse4_2' in flags and not {'pclmulqdq', 'avx', 'avx2', 'bmi2', 'aes'} & flags
 

@@ -154,6 +154,7 @@ end_connect(struct engine *e, struct end *end, uint16_t port, const struct end *
 		.port = port,
 		.dlid = peer_port->lid | peer->path_bits,
 		.src_path_bits = end->path_bits,
+		.traffic_class = end->traffic_class,
 	};
 	struct qp_attr attr = {
 		.qp_state = QPS_INIT,

@@ -26,6 +26,7 @@ struct end {
 	uint32_t cq;
 	uint32_t qpn;
 	struct mem_mr_info mr;
+	uint8_t traffic_class; /* of its path; set before end_connect() */
 	/* native IB, set before end_connect() */
 	uint8_t path_bits; /* of its port's LID */
 	bool grh;

@@ -132,6 +132,59 @@ test_packets_on_the_wrong_lcore_reach_their_owner(void **state)
 	sum_of_verdicts_is_packets(e);
 }
 
+/*
+ * What a sends is marked by the way (its traffic class says CE): b answers with CNPs, and they
+ * reach a's QP though they arrive at another worker.
+ */
+static struct rc_counters
+marked_traffic(struct engine *e)
+{
+	struct pair p;
+	struct error err = { "" };
+	struct rc_qp_info info;
+
+	end_create(e, &p.a, 0);
+	end_create(e, &p.b, 1);
+	p.a.traffic_class = 3;
+	end_connect(e, &p.a, 0, &p.b);
+	end_connect(e, &p.b, 1, &p.a);
+	assert_int_equal(post(e, &p.a, WR_RDMA_WRITE, &p.b, 0, 0, 100000, 1), 1);
+	expect_wc(e, &p.a, 1);
+	eventually(verdict_total(e, VERDICT_CNP) > 0);
+	assert_ok(engine_qp_query(e, p.a.qpn, &info, &err));
+	pair_destroy(e, &p);
+	return info.counters;
+}
+
+static void
+test_cnps_reach_the_qp_with_dcqcn(void **state)
+{
+	struct rc_counters c;
+	struct engine *e;
+
+	(void)state;
+	node_config()->limits.congestion.dcqcn = true;
+	e = node_start();
+	c = marked_traffic(e);
+	assert_true(c.rp_cnp_handled > 0);
+	node_stop(e, 0);
+}
+
+/* nobody's, and counted */
+static void
+test_cnps_reach_nobody_without(void **state)
+{
+	struct engine *e;
+	struct rc_counters c;
+
+	(void)state;
+	node_config();
+	e = node_start();
+	c = marked_traffic(e);
+	assert_int_equal(c.rp_cnp_handled + c.rp_cnp_ignored, 0);
+	node_stop(e, 0);
+}
+
 static void
 test_qps_go_to_the_least_loaded_worker(void **state)
 {
@@ -518,6 +571,8 @@ main(void)
 				stop),
 		cmocka_unit_test_setup_teardown(test_address_handles_are_checked, start, stop),
 		cmocka_unit_test(test_drain_lets_work_finish),
+		cmocka_unit_test(test_cnps_reach_the_qp_with_dcqcn),
+		cmocka_unit_test(test_cnps_reach_nobody_without),
 	};
 
 	return cmocka_run_group_tests(tests, eal_setup, eal_teardown);

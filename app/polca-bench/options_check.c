@@ -13,6 +13,7 @@
 
 #define ALL_SIZES_MAX (8u << 20)
 #define ATOMIC_SIZE   8
+#define CHECK_MAX     (UINT64_C(4) << 30)
 #define READS         16 /* Reads and Atomics that a QP may have under way */
 
 static uint32_t
@@ -60,6 +61,9 @@ check_latency(const struct bench_options *o, struct error *err)
 		return error_set(err, EINVAL, "lat: a ping-pong goes both ways: leave out -b");
 	if (o->workers > 1)
 		return error_set(err, EINVAL, "lat: leave out -w");
+	if (o->check && o->verb == BENCH_WRITE)
+		return error_set(err, EINVAL, "write lat: the last byte is the signal, --check "
+				"compares Sends and Reads");
 	return 0;
 }
 
@@ -76,6 +80,11 @@ options_complete(struct bench_options *o, struct error *err)
 	if (o->signal_every > o->depth)
 		return error_set(err, EINVAL, "-Q, --cq-mod: got %u, allowed up to -t (%u): the "
 				"queue would fill without a completion", o->signal_every, o->depth);
+	if (o->check && (uint64_t)o->qps * RTE_MAX(o->depth, o->rx_depth) * o->size > CHECK_MAX)
+		return error_set(err, EINVAL, "--check: each message under way has a place of its "
+				"own, %lu MiB in all, allowed %lu: less with -s, -q, -t",
+				(uint64_t)o->qps * RTE_MAX(o->depth, o->rx_depth) * o->size >> 20,
+				CHECK_MAX >> 20);
 	if (o->handoff > 0 && o->workers < 2)
 		return error_set(err, EINVAL, "--handoff: got %u without -w, --workers 2 or more",
 				o->handoff);

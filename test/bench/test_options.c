@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/* polca-bench's command line: what is taken, and the words for what is not. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "../../app/polca-bench/options.h"
+
+static struct bench_options o;
+static struct parsed p;
+static struct error err;
+
+static int
+parse(const char *line)
+{
+	static char text[512];
+	char *argv[32], *save = NULL;
+	int argc = 0;
+
+	strcpy(text, line);
+	argv[argc++] = text + sizeof(text) - 1;
+	for (argv[argc] = strtok_r(text, " ", &save); argv[argc] != NULL;
+			argv[argc] = strtok_r(NULL, " ", &save))
+		argc++;
+	err.text[0] = '\0';
+	return options_parse(&o, &p, argc, argv, &err);
+}
+
+static void
+refused(const char *line, const char *why)
+{
+	assert_true(parse(line) < 0);
+	assert_string_equal(err.text, why);
+}
+
+static void
+test_the_ways_to_write_an_option(void **state)
+{
+	static const char *const lines[] = { "send -s 4096", "send -s4096", "send --size 4096",
+		"send --size=4096", "-s 4K send", "send -s 0x1000", "send -bs4k" };
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+		assert_int_equal(parse(lines[i]), 0);
+		assert_int_equal(o.size, 4096);
+		assert_int_equal(p.words, 1);
+		assert_string_equal(p.word[0], "send");
+	}
+	assert_true(o.bidirectional);
+}
+
+static void
+test_flags_and_defaults(void **state)
+{
+	(void)state;
+	assert_int_equal(parse("write lat"), 0);
+	assert_string_equal(p.word[1], "lat");
+	assert_true(o.icrc && o.hugepages && o.rehome && !o.json && !o.check);
+	assert_string_equal(o.link, "memory");
+	assert_int_equal(parse("send --no-icrc --no-huge --json --no-rehome"), 0);
+	assert_false(o.icrc || o.hugepages || o.rehome);
+	assert_true(o.json);
+}
+
+static void
+test_what_is_wrong_is_said(void **state)
+{
+	(void)state;
+	refused("send -s 0", "-s, --size: got \"0\", allowed 1..1073741824 (4096, 4K, 0x1000)");
+	refused("send -s 2G", "-s, --size: got \"2G\", allowed 1..1073741824 (4096, 4K, 0x1000)");
+	refused("send -q many", "-q, --qp: got \"many\", allowed 1..1000000 (4096, 4K, 0x1000)");
+	refused("send -D 0", "-D, --duration: got \"0\", allowed seconds above 0 up to 1000000");
+	refused("send -D nan", "-D, --duration: got \"nan\", allowed seconds above 0 up to 1000000");
+	refused("atomic -A add", "-A, --atomic_type: got \"add\", allowed fetch-add, cmp-swap");
+	refused("send -z", "there is no option -z");
+	refused("send --sise 5", "there is no option --sise");
+	refused("send --json=yes", "--json: takes no value, got \"yes\"");
+	refused("send -D", "-D, --duration: wants SECONDS: how long, for each size (default 1)");
+	refused("a b c d e", "\"e\": too many words");
+}
+
+static void
+test_an_option_of_another_command(void **state)
+{
+	(void)state;
+	assert_int_equal(parse("server -s 64"), 0);
+	assert_true(options_allowed(&p, "server", TAKES_COMMON | TAKES_LINK, &err) < 0);
+	assert_string_equal(err.text, "-s, --size: is no option of server");
+	assert_int_equal(options_allowed(&p, "send", TAKES_TRAFFIC, &err), 0);
+}
+
+static int
+complete(enum bench_verb verb, enum bench_mode mode, const char *line)
+{
+	assert_int_equal(parse(line), 0);
+	o.verb = verb;
+	o.mode = mode;
+	return options_complete(&o, &err);
+}
+
+/* perftest's defaults, where it has one */
+static void
+test_what_is_not_said(void **state)
+{
+	(void)state;
+	assert_int_equal(complete(BENCH_SEND, BENCH_BW, "send"), 0);
+	assert_int_equal(o.size, 65536);
+	assert_int_equal(o.qps, 1);
+	assert_int_equal(o.depth, 128);
+	assert_int_equal(o.rx_depth, 256);
+	assert_int_equal(o.mtu, 4096);
+	assert_int_equal(complete(BENCH_WRITE, BENCH_LAT, "write"), 0);
+	assert_int_equal(o.size, 2);
+	assert_int_equal(o.depth, 1);
+	assert_int_equal(complete(BENCH_READ, BENCH_BW, "read"), 0);
+	assert_int_equal(o.depth, 16);
+	assert_int_equal(complete(BENCH_SEND, BENCH_BW, "send -a"), 0);
+	assert_int_equal(o.size, 8 << 20);
+	assert_int_equal(complete(BENCH_ATOMIC, BENCH_BW, "atomic"), 0);
+	assert_int_equal(o.size, 8);
+}
+
+static void
+does_not_go(enum bench_verb verb, enum bench_mode mode, const char *line, const char *why)
+{
+	assert_true(complete(verb, mode, line) < 0);
+	assert_string_equal(err.text, why);
+}
+
+static void
+test_what_does_not_go_together(void **state)
+{
+	(void)state;
+	does_not_go(BENCH_ATOMIC, BENCH_BW, "atomic -s 16",
+			"atomic: an operand has 8 bytes: leave out -s and -a");
+	does_not_go(BENCH_SEND, BENCH_BW, "send -m 1000",
+			"-m, --mtu: got 1000, allowed 256, 512, 1024, 2048, 4096");
+	does_not_go(BENCH_SEND, BENCH_BW, "send -t 8 -Q 16",
+			"-Q, --cq-mod: got 16, allowed up to -t (8): the queue would fill without a "
+			"completion");
+	does_not_go(BENCH_SEND, BENCH_BW, "send --handoff 50",
+			"--handoff: got 50 without -w, --workers 2 or more");
+	does_not_go(BENCH_SEND, BENCH_BW, "send -w 2 --lcores 2 -q 2",
+			"--lcores and -w, --workers exclude each other: each worker is an lcore with "
+			"both ends");
+	does_not_go(BENCH_SEND, BENCH_BW, "send -w 2",
+			"-w, --workers: got 2 for 1 queue pairs: more with -q");
+	does_not_go(BENCH_SEND, BENCH_LAT, "send -q 2",
+			"lat: one message at a time on one queue pair: leave out -q, -t and -Q");
+	does_not_go(BENCH_SEND, BENCH_LAT, "send -b",
+			"lat: a ping-pong goes both ways: leave out -b");
+	does_not_go(BENCH_WRITE, BENCH_LAT, "write --check",
+			"write lat: the last byte is the signal, --check compares Sends and Reads");
+}
+
+/* A row each is found by its name and by its letter, and by no other's. */
+static void
+test_no_name_or_letter_twice(void **state)
+{
+	unsigned int i, k;
+
+	(void)state;
+	assert_true(option_count <= 64); /* bits of .given */
+	for (i = 0; i < option_count; i++) {
+		for (k = 0; k < i; k++) {
+			assert_string_not_equal(option_rows[i].name, option_rows[k].name);
+			if (option_rows[i].letter != 0)
+				assert_int_not_equal(option_rows[i].letter, option_rows[k].letter);
+		}
+	}
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_the_ways_to_write_an_option),
+		cmocka_unit_test(test_flags_and_defaults),
+		cmocka_unit_test(test_what_is_wrong_is_said),
+		cmocka_unit_test(test_an_option_of_another_command),
+		cmocka_unit_test(test_what_is_not_said),
+		cmocka_unit_test(test_what_does_not_go_together),
+		cmocka_unit_test(test_no_name_or_letter_twice),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

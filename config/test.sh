@@ -7,11 +7,11 @@
 # suites make network namespaces. A missing tool or peer is a failure.
 #
 #   config/test.sh              everything
-#   config/test.sh unit sim     only these: build quickstart unit asan sim fuzz dts
+#   config/test.sh unit sim     only these: build quickstart unit count asan sim fuzz dts
 set -u
 . "$(dirname "$0")/common.sh"
 case ${1:-} in -h | --help) sed -n 5,11p "$0" | cut -c3-; exit 0 ;; esac
-ALL="build quickstart unit asan sim fuzz dts"
+ALL="build quickstart unit count asan sim fuzz dts"
 STEPS=${*:-$ALL}
 for s in $STEPS; do
     case " $ALL " in *" $s "*) ;; *) die "no step '$s'; there are: $ALL" ;; esac
@@ -27,9 +27,9 @@ START=$SECONDS
 SEEDS=${POLCA_SIM_SEEDS:-2000}
 FUZZ_SECONDS=${POLCA_FUZZ_SECONDS:-60}
 
-# meson_suite DIR SUITE LABEL: run it, keep its log for the count.
+# meson_suite DIR SUITE LABEL [OPTION...]: run it, keep its log for the count.
 meson_suite() {
-    meson test -C "$1" --suite "$2" --no-rebuild --print-errorlogs --timeout-multiplier 3 || true
+    meson test -C "$1" --suite "$2" --no-rebuild --print-errorlogs --timeout-multiplier 3 "${@:4}" || true
     cp "$1/meson-logs/testlog.json" "$RESULTS/$3.meson.json"
 }
 
@@ -67,7 +67,11 @@ for s in $STEPS; do
         build build --werror
         meson_suite build unit unit
         # that the benchmarks run; what they measure is nobody's pass or fail
-        meson_suite build perf perf
+        meson_suite build perf perf --no-suite count
+        ;;
+    count)
+        build build --werror
+        step "instructions a message" test/perf/count_instructions.py build/app/polca-bench/polca-bench
         ;;
     asan)
         build build-asan --werror -Db_sanitize=address,undefined -Db_lundef=false -Dbuildtype=debug

@@ -187,7 +187,7 @@ struct run {
 	struct runner *runner;
 	unsigned int runners;
 	bool launched; /**< each on a worker lcore; else the one runs here */
-	bool count; /**< with o->iterations: through roles_count(), without slices */
+	bool count; /**< with o->iterations: count_messages(), without slices */
 	bool stop; /**< drain */
 	unsigned int draining; /**< runners that still have something under way */
 	struct run_mark from, to; /**< what is measured, without the warm-up */
@@ -204,9 +204,16 @@ void run_for(struct run *r);
 void runner_slice(struct runner *r);
 uint64_t run_done(const struct run *r);
 uint64_t run_received(const struct run *r);
-/** Just so many messages on this thread: to count instructions. */
-void roles_count(struct runner *r, uint64_t messages);
+void run_mark(const struct run *r, struct run_mark *m);
 /** Medians over the slices. @retval false  none was undisturbed: all of them count */
 bool runner_median(const struct runner *r, struct slice *median);
+
+/* --- count.c: just so many messages on this thread, to count instructions --- */
+
+struct clock;
+
+void count_messages(struct run *r);
+/** What is counted. */
+void roles_count(struct runner *r, struct clock *c, uint64_t n);
 
 #endif

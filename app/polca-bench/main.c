@@ -14,6 +14,7 @@
 #include "command.h"
 #include "link.h"
 #include "remote.h"
+#include "wire/crc32.h"
 
 enum { STATUS_DONE, STATUS_FAILED, STATUS_USAGE };
 
@@ -135,10 +136,16 @@ usage(const struct error *err)
 static int
 run(const struct command *c, const struct bench_options *o)
 {
-	struct report *r = report_create(c->name, o->json);
 	struct error err = { "" };
+	struct report *r;
 	int ret;
 
+	if (o->crc != NULL && crc32_use(o->crc) != 0) {
+		error_set(&err, EINVAL, "--crc: got \"%.32s\", allowed of portable, pclmul, vpclmul "
+				"what this CPU has", o->crc);
+		return usage(&err);
+	}
+	r = report_create(c->name, o->json);
 	report_options(r, o, c->takes);
 	catch_signals();
 	ret = c->run(c, o, r, &err);

@@ -48,6 +48,7 @@ struct bench_options {
 	uint32_t handoff; /**< percent of QPs whose packets arrive at another worker */
 	bool rehome;
 	bool hugepages;
+	const char *crc; /**< which kernel; NULL: the best one */
 	bool json;
 };
 

@@ -73,6 +73,8 @@ const struct option_row option_rows[] = {
 		"with -w: leave those where they are" },
 	{ 0, "no-huge", NULL, OPTION_NO, FIELD(hugepages), TAKES_COMMON, 0, 0, NULL,
 		"no hugepages, even if there are free ones" },
+	{ 0, "crc", "NAME", OPTION_TEXT, FIELD(crc), TAKES_COMMON, 0, 0, NULL,
+		"CRC kernel: portable, pclmul, vpclmul (default: the last one that the CPU has)" },
 	{ 0, "json", NULL, OPTION_FLAG, FIELD(json), TAKES_COMMON, 0, 0, NULL,
 		"the report as JSON" },
 };

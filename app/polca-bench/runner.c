@@ -99,8 +99,8 @@ run_busy(const struct run *run, uint64_t busy[ROLES])
 	}
 }
 
-static void
-mark(const struct run *run, struct run_mark *m)
+void
+run_mark(const struct run *run, struct run_mark *m)
 {
 	m->time = rte_rdtsc();
 	m->done = run_done(run);
@@ -264,14 +264,11 @@ run_here(struct run *run)
 
 	for (i = 0; i < warm && !run_failed(run); i++)
 		one_slice(r, false);
-	mark(run, &run->from);
-	if (run->count && run->o->iterations > 0)
-		roles_count(r, run->o->iterations);
-	else
-		do
-			one_slice(r, true);
-		while (!over(run));
-	mark(run, &run->to);
+	run_mark(run, &run->from);
+	do
+		one_slice(r, true);
+	while (!over(run));
+	run_mark(run, &run->to);
 	drain(r);
 }
 
@@ -285,17 +282,17 @@ run_launched(struct run *run)
 	for (i = 0; i < run->runners; i++, lcore = rte_get_next_lcore(lcore, 1, 0))
 		rte_eal_remote_launch(launched, &run->runner[i], lcore);
 	usleep(warm_up_slices(run->o) * SLICE_MS * 1000);
-	mark(run, &run->from);
+	run_mark(run, &run->from);
 	last = run->from;
 	do {
 		usleep(LOOK_US);
-		mark(run, &now);
+		run_mark(run, &now);
 		rate = (double)(now.done - last.done) * hz / (double)(now.time - last.time);
 		if (rate > run->runner[0].best)
 			run->runner[0].best = rate;
 		last = now;
 	} while (!over(run));
-	mark(run, &run->to);
+	run_mark(run, &run->to);
 	__atomic_store_n(&run->stop, true, __ATOMIC_RELAXED);
 	rte_eal_mp_wait_lcore();
 }
@@ -314,20 +311,10 @@ run_for(struct run *run)
 	}
 	if (run->launched)
 		run_launched(run);
+	else if (run->count && run->o->iterations > 0)
+		count_messages(run);
 	else
 		run_here(run);
-}
-
-void __attribute__((noinline))
-roles_count(struct runner *r, uint64_t messages)
-{
-	const struct load *l = r->place[0].load[0];
-	uint64_t end = l->done + messages;
-	unsigned int i;
-
-	while (l->done < end && l->failed == 0 && bench_stop == 0)
-		for (i = 0; i < r->places; i++)
-			place_turn(&r->place[i], rte_rdtsc());
 }
 
 /* --- what came out --- */

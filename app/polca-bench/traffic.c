@@ -11,6 +11,7 @@
 #include <rte_cycles.h>
 
 #include "remote.h"
+#include "roofline.h"
 #include "traffic.h"
 
 static int
@@ -29,6 +30,33 @@ one_size(struct scene *s, uint32_t size, struct error *err)
 		ret = scene_run(s, err);
 	if (ret == 0)
 		scene_tell(s, NULL);
+	return ret;
+}
+
+/* In rounds, with the limits in between. */
+static int
+one_size_roofline(struct scene *s, uint32_t size, struct error *err)
+{
+	struct roofline *rl;
+	struct slice median;
+	unsigned int i;
+	int ret;
+
+	s->o.seconds /= ROOFLINE_ROUNDS;
+	ret = roofline_create(&rl, &s->o, err);
+	for (i = 0; i < ROOFLINE_ROUNDS && ret == 0 && bench_stop == 0; i++) {
+		ret = scene_prepare(s, size, err);
+		if (ret == 0)
+			ret = scene_run(s, err);
+		runner_median(&s->runner[0], &median);
+		if (ret == 0)
+			roofline_round(rl, &median);
+	}
+	if (ret == 0) {
+		scene_tell(s, NULL);
+		roofline_tell(rl, s->report);
+	}
+	roofline_destroy(rl);
 	return ret;
 }
 
@@ -51,6 +79,8 @@ run(struct scene *s, struct error *err)
 	scene_tell_head(s);
 	s->run.look = look;
 	s->run.arg = s;
+	if (s->o.roofline)
+		return one_size_roofline(s, size, err);
 	for (; size <= s->o.size && ret == 0 && bench_stop == 0; size *= 2)
 		ret = one_size(s, size, err);
 	return ret;

@@ -12,37 +12,32 @@
 #include "mem/table.h"
 
 /* The long way to a record, by the key's permutation. */
-static bool __rte_noinline
-find(const struct mem *mem, uint32_t key, uint32_t *hint, struct mem_view *v)
+static const struct mem_record *__rte_noinline
+find(const struct mem *mem, uint32_t key, uint32_t *hint)
 {
 	uint32_t index = key_index(&mem->keys, key);
 
-	if (index >= mem->n_records || !record_read(&mem->records[index], key, v))
-		return false;
+	if (index >= mem->n_records)
+		return NULL;
 	*hint = index;
-	return true;
+	return &mem->records[index];
 }
 
 /* A record that bears the key is the key's, however it was found. */
-static inline bool
-look(const struct mem *mem, uint32_t key, uint32_t *hint, struct mem_view *v)
-{
-	if (likely(*hint < mem->n_records) &&
-		likely(record_read(&mem->records[*hint], key, v)))
-		return true;
-	return find(mem, key, hint, v);
-}
-
 enum mem_verdict
 mem_access_hint(const struct mem *mem, uint32_t *hint, uint32_t key, uint32_t pd, uint32_t qpn,
 	uint64_t va, uint64_t len, uint32_t access, uint8_t **host)
 {
+	const struct mem_record *r = &mem->records[*hint];
 	uint32_t need = access != 0 ? access : MEM_RIGHT_LOCAL_READ;
 	struct mem_view v;
 	uint64_t offset;
 
-	if (unlikely(!look(mem, key, hint, &v)))
-		return MEM_BAD_KEY;
+	if (unlikely(*hint >= mem->n_records || !record_read(r, key, &v))) {
+		r = find(mem, key, hint);
+		if (r == NULL || !record_read(r, key, &v))
+			return MEM_BAD_KEY;
+	}
 	if (unlikely(v.pd != pd || (v.qpn != MEM_QPN_ANY && v.qpn != qpn)))
 		return MEM_BAD_KEY;
 	if (unlikely((v.rights & need) != need)) {

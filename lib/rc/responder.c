@@ -17,7 +17,8 @@
  * Responder: one request packet in, at most one effect and one answer out. Order of checks:
  * rc-transport 6. Duplicates: rc-transport 7 (duplicates.c). How answers go out: responses.c.
  *
- * Nothing is written anywhere before every check of the packet has passed.
+ * Nothing is written anywhere before every check of the packet has passed. What most packets are is
+ * done in in_order.c, with the same checks.
  */
 
 enum resp_step {
@@ -516,27 +517,12 @@ complete(struct resp_ctx *c)
 	return RESP_ACKNOWLEDGE;
 }
 
-/* rc_owe_ack(), where one is owed already and has yet to go */
-static inline void
-owe_ack(struct rc_qp *qp, uint32_t psn)
-{
-	struct rc_ack_run *ack = &qp->resp.ack;
-
-	if (unlikely(!ack->owed || qp->ack_per_packet || !(qp->work & WORK_RESPOND))) {
-		rc_owe_ack(qp, psn);
-		return;
-	}
-	rc_count(qp, ack_deferred, 1);
-	ack->last = psn;
-	ack->msn_last = qp->resp.msn;
-}
-
 /* A Read or Atomic is acknowledged by its answer. */
 static __rte_always_inline enum resp_step
 acknowledge(struct resp_ctx *c)
 {
 	if (c->flags & (OP_SEND | OP_WRITE))
-		owe_ack(c->qp, c->pkt->psn);
+		rc_owe_ack(c->qp, c->pkt->psn);
 	return RESP_DONE;
 }
 
@@ -568,8 +554,8 @@ straight_line(struct resp_ctx *c)
 	return step;
 }
 
-enum verdict
-rc_respond(struct rc_qp *qp, const struct packet *pkt)
+static enum verdict __rte_noinline
+respond(struct rc_qp *qp, const struct packet *pkt)
 {
 	struct resp_ctx c;
 
@@ -582,6 +568,14 @@ rc_respond(struct rc_qp *qp, const struct packet *pkt)
 	if (unlikely(straight_line(&c) == RESP_DUPLICATE))
 		return rc_duplicate(qp, pkt);
 	return c.verdict;
+}
+
+enum verdict
+rc_respond(struct rc_qp *qp, const struct packet *pkt)
+{
+	if (likely(rc_respond_in_order(qp, pkt)))
+		return VERDICT_REQUEST;
+	return respond(qp, pkt);
 }
 
 /* --- life of the responder --- */

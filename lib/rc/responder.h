@@ -122,6 +122,14 @@ void rc_renew_nak(struct rc_responder *r);
  */
 void rc_forget_answers(struct rc_responder *r);
 
+/* in_order.c */
+/**
+ * A Send in one packet, or a packet of a Write without immediate, with which nothing is wrong.
+ *
+ * @retval false  it is something else; nothing has been done
+ */
+bool rc_respond_in_order(struct rc_qp *qp, const struct packet *pkt);
+
 /* duplicates.c */
 /** A request behind ePSN (rc-transport 7). */
 enum verdict rc_duplicate(struct rc_qp *qp, const struct packet *pkt);

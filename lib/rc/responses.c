@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include <rte_branch_prediction.h>
 #include <rte_common.h>
 
 #include "rc/qp.h"
@@ -337,8 +338,8 @@ rc_answer(struct rc_qp *qp, unsigned int budget)
 
 /* --- owing --- */
 
-void
-rc_owe_ack(struct rc_qp *qp, uint32_t psn)
+static void __rte_noinline
+owe_first_ack(struct rc_qp *qp, uint32_t psn)
 {
 	struct rc_responder *r = &qp->resp;
 	struct answer a = { .qp = qp, .budget = 1, .credit = 1 };
@@ -358,6 +359,21 @@ rc_owe_ack(struct rc_qp *qp, uint32_t psn)
 	if (qp->ack_per_packet && !r->saved_due && r->nak == 0 && send_acks(&a, &r->ack))
 		return;
 	rc_want(qp, WORK_RESPOND);
+}
+
+void
+rc_owe_ack(struct rc_qp *qp, uint32_t psn)
+{
+	struct rc_ack_run *ack = &qp->resp.ack;
+
+	if (unlikely(!ack->owed || qp->ack_per_packet || !(qp->work & WORK_RESPOND))) {
+		owe_first_ack(qp, psn);
+		return;
+	}
+	/* one more, with the ACK that has yet to go */
+	rc_count(qp, ack_deferred, 1);
+	ack->last = psn;
+	ack->msn_last = qp->resp.msn;
 }
 
 void

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * What most requests are: the expected packet of a Write, or a Send of one packet for one piece of
+ * memory. All of rc-transport 6 is checked here in one go and without a trace: what fails any of
+ * it, or is not that simple, goes through responder.c's steps, which say what is wrong.
+ */
+
+#include <string.h>
+
+#include <rte_branch_prediction.h>
+
+#include "rc/dev.h"
+
+/* rows 1 and 2: the expected PSN, and no NAK that it ends */
+static inline bool
+expected(const struct rc_responder *r, const struct packet *pkt)
+{
+	return pkt->psn == r->epsn && !(r->nak_sent | r->rnr_sent | r->nak);
+}
+
+static inline void
+executed(struct rc_qp *qp, const struct packet *pkt, bool last)
+{
+	struct rc_responder *r = &qp->resp;
+
+	r->epsn = psn_add(r->epsn, 1);
+	r->msn = psn_add(r->msn, last);
+	if (unlikely(r->saved_count > 0))
+		rc_saved_expire(r);
+	rc_count(qp, rcvd_bytes, pkt->payload_len);
+	rc_owe_ack(qp, pkt->psn);
+}
+
+static inline bool
+send_only(struct rc_qp *qp, const struct packet *pkt)
+{
+	struct wc wc = { .status = WC_SUCCESS, .opcode = WC_RECV };
+	uint32_t len = pkt->payload_len;
+	struct rc_rq *rq = &qp->own_rq;
+	const struct rc_rq_wqe *wqe;
+	uint8_t *host;
+
+	if (unlikely(qp->resp.message != RESP_IDLE || qp->srq != NULL || rc_rq_posted(rq) == 0))
+		return false;
+	wqe = rc_rq_at(rq, rq->tail);
+	if (unlikely(len == 0 || len > qp->pmtu || wqe->num_sge != 1 || len > wqe->length))
+		return false;
+	if (unlikely(mem_access_hint(qp->worker->mem, &rq->key_hint, wqe->sge[0].lkey, rq->pd,
+			qp->qpn, wqe->sge[0].addr, len, MEM_ACCESS_LOCAL_WRITE, &host) != MEM_OK))
+		return false;
+	memcpy(host, pkt->payload, len);
+	wc.wr_id = wqe->wr_id;
+	wc.byte_len = len;
+	wc.qp_num = qp->qpn;
+	rq->tail++;
+	rc_count(qp, rx_send_requests, 1);
+	executed(qp, pkt, true);
+	rc_cq_push(qp->recv_cq, qp, &wc, pkt->solicited);
+	return true;
+}
+
+/* A First is checked for the whole message. */
+static inline bool
+write_first(struct rc_qp *qp, const struct packet *pkt, bool last)
+{
+	uint32_t len = pkt->payload_len, total = pkt->dmalen;
+	struct rc_responder *r = &qp->resp;
+	uint8_t *host;
+
+	if (unlikely(r->message != RESP_IDLE || !(qp->access & MEM_ACCESS_REMOTE_WRITE)))
+		return false;
+	if (unlikely(len == 0 || len > qp->pmtu || total > RC_MSG_MAX))
+		return false;
+	if (unlikely(last ? len != total : len != qp->pmtu || pkt->pad != 0 || len >= total))
+		return false;
+	if (unlikely(mem_access_hint(qp->worker->mem, &r->key_hint, pkt->rkey, qp->pd, qp->qpn,
+			pkt->va, total, MEM_ACCESS_REMOTE_WRITE, &host) != MEM_OK))
+		return false;
+	memcpy(host, pkt->payload, len);
+	r->message = last ? RESP_IDLE : RESP_IN_WRITE;
+	r->write_va = pkt->va + len;
+	r->write_rkey = pkt->rkey;
+	r->write_dmalen = total;
+	r->write_done = len;
+	rc_count(qp, rx_write_requests, 1);
+	executed(qp, pkt, last);
+	return true;
+}
+
+static inline bool
+write_next(struct rc_qp *qp, const struct packet *pkt, bool last)
+{
+	struct rc_responder *r = &qp->resp;
+	uint32_t len = pkt->payload_len, left = r->write_dmalen - r->write_done;
+	uint8_t *host;
+
+	if (unlikely(r->message != RESP_IN_WRITE || !(qp->access & MEM_ACCESS_REMOTE_WRITE)))
+		return false;
+	if (unlikely(len == 0 || len > qp->pmtu))
+		return false;
+	if (unlikely(last ? len != left : len != qp->pmtu || pkt->pad != 0 || len >= left))
+		return false;
+	if (unlikely(mem_access_hint(qp->worker->mem, &r->key_hint, r->write_rkey, qp->pd, qp->qpn,
+			r->write_va, len, MEM_ACCESS_REMOTE_WRITE, &host) != MEM_OK))
+		return false;
+	memcpy(host, pkt->payload, len);
+	r->message = last ? RESP_IDLE : RESP_IN_WRITE;
+	r->write_va += len;
+	r->write_done += len;
+	executed(qp, pkt, last);
+	return true;
+}
+
+bool
+rc_respond_in_order(struct rc_qp *qp, const struct packet *pkt)
+{
+	if (unlikely(!expected(&qp->resp, pkt)))
+		return false;
+	switch (pkt->opcode) {
+	case RC_SEND_ONLY:
+		return send_only(qp, pkt);
+	case RC_WRITE_ONLY:
+		return write_first(qp, pkt, true);
+	case RC_WRITE_FIRST:
+		return write_first(qp, pkt, false);
+	case RC_WRITE_MIDDLE:
+		return write_next(qp, pkt, false);
+	case RC_WRITE_LAST:
+		return write_next(qp, pkt, true);
+	default:
+		return false;
+	}
+}

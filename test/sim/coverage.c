@@ -278,6 +278,18 @@ coverage_report_light(const struct coverage *c, bool verbose)
 }
 
 unsigned int
+coverage_report_rehome(const struct coverage *c, bool verbose)
+{
+	unsigned int n = 0;
+
+	for (unsigned int i = 0; i < QPS_COUNT; i++)
+		if (i != QPS_SQE) /* not a state of RC */
+			n += coverage_missing(c->rehomed[i], verbose, "rehomed in",
+				qp_state_name((enum qp_state)i));
+	return n;
+}
+
+unsigned int
 coverage_report(const struct coverage *c, bool verbose)
 {
 	unsigned int n = 0;
@@ -305,5 +317,5 @@ coverage_report(const struct coverage *c, bool verbose)
 			n += coverage_missing(c->opcode[i], verbose, "opcode", opcodes[i].name);
 	return n + report_sessions(c, verbose) + report_fields(c, verbose) +
 		coverage_report_smi(c, verbose) + coverage_report_cm(c, verbose) +
-		coverage_report_light(c, verbose);
+		coverage_report_rehome(c, verbose) + coverage_report_light(c, verbose);
 }

@@ -50,6 +50,7 @@ struct coverage {
 	uint64_t cm_apr[CM_APR_INVALID_SL + 1];
 	uint64_t cm_crash[2][CM_MESSAGES]; /* when one was sent, received */
 	uint64_t cm_by_data;
+	uint64_t rehomed[QPS_COUNT]; /* by the state it moved in */
 	uint64_t light; /* seeds of SA scripts with at most 1 % loss */
 	uint64_t light_failed; /* those with a query that did not complete */
 };
@@ -81,6 +82,7 @@ unsigned int coverage_missing(uint64_t count, bool verbose, const char *what, co
 /** States of ports and traps. */
 unsigned int coverage_report_smi(const struct coverage *c, bool verbose);
 /** The communication manager. */
+unsigned int coverage_report_rehome(const struct coverage *c, bool verbose);
 unsigned int coverage_report_cm(const struct coverage *c, bool verbose);
 /** Have the queries of seeds with little loss completed? @return 1: too few */
 unsigned int coverage_report_light(const struct coverage *c, bool verbose);

@@ -128,6 +128,8 @@ report(const struct options *o, const struct coverage *sum)
 		return coverage_report(sum, o->verbose);
 	if (strcmp(o->scenario, "cm") == 0)
 		return coverage_report_cm(sum, o->verbose);
+	if (strcmp(o->scenario, "rehome") == 0)
+		return coverage_report_rehome(sum, o->verbose);
 	return coverage_report_light(sum, o->verbose);
 }
 

@@ -115,7 +115,7 @@ sim_node_init(struct sim *s, unsigned int id, const struct rc_limits *limits)
 {
 	struct sim_node *n = &s->node[id];
 	struct mem_config mc = { .max_pd = 8, .max_mr = 256, .max_mw = 64 };
-	struct rc_dev_config dc = { .limits = *limits, .workers = 1, .hz = SIM_SECOND };
+	struct rc_dev_config dc = { .limits = *limits, .hz = SIM_SECOND };
 	struct rc_worker_config wc = { .id = 0, .event = node_event, .event_arg = n };
 	uint8_t ip[4] = { 192, 0, 2, (uint8_t)(1 + id) };
 
@@ -134,6 +134,7 @@ sim_node_init(struct sim *s, unsigned int id, const struct rc_limits *limits)
 
 	n->gid6 = (union gid){ .raw = { 0xFE, 0x80, [15] = (uint8_t)(1 + id) } };
 
+	dc.workers = s->two_workers ? 2 : 1;
 	mc.alloc = &n->alloc;
 	mc.rng = &n->rng;
 	mc.grace = (struct mem_grace){ grace_start, grace_done, n };
@@ -147,6 +148,12 @@ sim_node_init(struct sim *s, unsigned int id, const struct rc_limits *limits)
 	wc.wheel = n->wheel;
 	wc.tx = &n->tx.sink;
 	n->worker = rc_worker_create(n->dev, &wc);
+	if (s->two_workers) {
+		n->other_wheel = timer_wheel_create(&n->alloc, 1024, s->now);
+		wc.wheel = n->other_wheel;
+		wc.id = 1;
+		n->other = rc_worker_create(n->dev, &wc);
+	}
 
 	n->arena = malloc(SIM_ARENA);
 	n->model = malloc(SIM_ARENA);
@@ -162,8 +169,10 @@ sim_node_fini(struct sim_node *n)
 	struct sim *s = n->sim;
 
 	rc_worker_destroy(n->worker);
+	rc_worker_destroy(n->other);
 	rc_dev_destroy(n->dev);
 	timer_wheel_destroy(n->wheel);
+	timer_wheel_destroy(n->other_wheel);
 	mem_destroy(n->mem);
 	if (n->allocated != 0)
 		sim_fail(s, "node %u leaks %llu blocks", n->id, (unsigned long long)n->allocated);

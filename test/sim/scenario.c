@@ -296,6 +296,7 @@ const struct scenario scenarios[] = {
 	{ "windows", "bind, use, invalidate, use again", scenario_windows, 2 },
 	{ "srq", "shared receive queue, limit and last WQE", scenario_srq, 1 },
 	{ "cq_overrun", "nobody polls", scenario_cq_overrun, 1 },
+	{ "rehome", "queue pairs move between two workers, in every state", scenario_rehome, 2 },
 	{ "sa_calm", "SA: everything that can be asked, lossless", sa_scenario_calm, 2 },
 	{ "sa_loss", "SA: loss, duplication, reordering, damage up to 20 %", sa_scenario_loss, 4 },
 	{ "sa_change", "SA: the database changes in mid-transfer", sa_scenario_change, 2 },

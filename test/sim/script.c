@@ -118,15 +118,16 @@ check_counters(struct sim *s)
 {
 	for (unsigned int i = 0; i < s->nodes; i++) {
 		struct sim_node *n = &s->node[i];
-		const struct rc_counters *c = rc_worker_counters(n->worker);
-		uint64_t sum = 0;
+		uint64_t sum = 0, duplicates = rc_worker_counters(n->worker)->duplicate_request;
 
 		for (unsigned int v = 0; v < VERDICT_COUNT; v++)
 			sum += n->verdicts[v];
 		if (sum != n->received)
 			sim_fail(s, "node %u: %llu packets, verdicts sum to %llu", i,
 				(unsigned long long)n->received, (unsigned long long)sum);
-		if (c->duplicate_request < n->verdicts[VERDICT_DUPLICATE_REQUEST])
+		if (n->other != NULL)
+			duplicates += rc_worker_counters(n->other)->duplicate_request;
+		if (duplicates < n->verdicts[VERDICT_DUPLICATE_REQUEST])
 			sim_fail(s, "node %u: duplicate_request counter behind its verdict", i);
 	}
 }

@@ -73,6 +73,9 @@ void scenario_congestion(struct sim *s);
 /* crowd.c */
 void scenario_crowd(struct sim *s);
 
+/* rehome.c */
+void scenario_rehome(struct sim *s);
+
 /* migration.c */
 void scenario_migration(struct sim *s);
 

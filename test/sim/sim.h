@@ -84,6 +84,8 @@ struct sim_node {
 	struct rc_dev *dev;
 	struct rc_worker *worker;
 	struct timer_wheel *wheel;
+	struct rc_worker *other; /**< a second one, which QPs may move to (rehome.c); or NULL */
+	struct timer_wheel *other_wheel;
 	struct sim_sink tx;
 	struct sim_network net; /**< of the frames it sends */
 	unsigned int sink_empty; /**< chance in 1/10000 that reserve finds no packet */
@@ -128,6 +130,7 @@ struct sim {
 	uint64_t order;
 	uint64_t trace; /**< hash of everything that happened */
 	bool verbose;
+	bool two_workers; /**< of each node; before script_nodes() */
 	bool failed;
 	char why[512]; /**< first failure */
 	struct coverage *coverage;

@@ -2,6 +2,8 @@
  * Copyright(c) 2026 Polca contributors
  */
 
+#include <rte_ethdev.h>
+
 #include "ctl/methods.h"
 
 /* --- ports --- */
@@ -66,6 +68,29 @@ state_of(const struct port_attr *attr, const struct link_state *state)
 	return attr->ib ? attr->state : PORT_STATE_ACTIVE;
 }
 
+/* What the device hashes to choose a receive queue */
+static json_t *
+rss_names(uint64_t rss)
+{
+	static const struct {
+		uint64_t bits;
+		const char *name;
+	} functions[] = {
+		{ RTE_ETH_RSS_NONFRAG_IPV4_UDP, "ipv4-udp" },
+		{ RTE_ETH_RSS_NONFRAG_IPV6_UDP | RTE_ETH_RSS_IPV6_UDP_EX, "ipv6-udp" },
+		{ RTE_ETH_RSS_IPV4 | RTE_ETH_RSS_FRAG_IPV4 | RTE_ETH_RSS_NONFRAG_IPV4_OTHER, "ipv4" },
+		{ RTE_ETH_RSS_IPV6 | RTE_ETH_RSS_FRAG_IPV6 | RTE_ETH_RSS_NONFRAG_IPV6_OTHER |
+			RTE_ETH_RSS_IPV6_EX, "ipv6" },
+	};
+	json_t *names = json_array();
+	size_t i;
+
+	for (i = 0; i < sizeof(functions) / sizeof(functions[0]); i++)
+		if (rss & functions[i].bits)
+			json_array_append_new(names, json_string(functions[i].name));
+	return names;
+}
+
 static json_t *
 port_row(struct link *l, unsigned int port)
 {
@@ -89,6 +114,7 @@ port_row(struct link *l, unsigned int port)
 	set(row, "memory_node", json_integer(state.memory_node));
 	set_int(row, "rx_queues", state.rx_queues);
 	set_int(row, "tx_queues", state.tx_queues);
+	set(row, "rss", rss_names(state.rss));
 	set(row, "gids", gid_rows(attr));
 	set(row, "pkeys", pkey_rows(attr));
 	if (attr->ib)
@@ -188,7 +214,7 @@ worker_list(struct rpc_call *call)
 
 const struct rpc_method methods_port[] = {
 	{ "port_list", port_list, params_none, 0, "Ports and their addresses.",
-		"ports: list of port (its number), name, state (DOWN, ACTIVE; of an InfiniBand port also INIT, ARMED), link_layer (Ethernet, InfiniBand), encapsulation (roce, ib), mac, speed_mbps, mtu, active_mtu (largest path MTU that fits), vlan, driver, numa_node, memory_node (of its packet buffers; -1: not known, without hugepages), rx_queues, tx_queues, gids (list of index, gid, prefix_len, type, gateway), pkeys; of an InfiniBand port also lid, lmc, sm_lid, sm_sl, guid, gid_prefix",
+		"ports: list of port (its number), name, state (DOWN, ACTIVE; of an InfiniBand port also INIT, ARMED), link_layer (Ethernet, InfiniBand), encapsulation (roce, ib), mac, speed_mbps, mtu, active_mtu (largest path MTU that fits), vlan, driver, numa_node, memory_node (of its packet buffers; -1: not known, without hugepages), rx_queues, tx_queues, rss (what the device hashes to choose a receive queue: ipv4-udp, ipv6-udp, ipv4, ipv6; empty: it does not), gids (list of index, gid, prefix_len, type, gateway), pkeys; of an InfiniBand port also lid, lmc, sm_lid, sm_sl, guid, gid_prefix",
 		"polca-ctl port list" },
 	{ "neighbour_list", neighbour_list, params_page, sizeof(struct page_args),
 		"Next hops that ARP and IPv6 neighbour discovery have found or look for.",

@@ -207,7 +207,10 @@ port_configure(const struct link *l, struct link_port *p, struct error *err)
 	p->physical = info.device != NULL &&
 		strcmp(rte_bus_name(rte_dev_bus(info.device)), "pci") == 0;
 
-	/* devices hash nothing of a native InfiniBand frame: all would fall into one queue */
+	/*
+	 * RoCEv2's flows differ in addresses and in the UDP source port, which the peer chooses.
+	 * Devices hash nothing of a native InfiniBand frame: all would fall into one queue.
+	 */
 	rss_hf = (RTE_ETH_RSS_IP | RTE_ETH_RSS_UDP) & info.flow_type_rss_offloads;
 	if (p->cfg.ib)
 		rss_hf = 0;
@@ -215,6 +218,7 @@ port_configure(const struct link *l, struct link_port *p, struct error *err)
 	if (p->nrx > 1 && rss_hf != 0) {
 		conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
 		conf.rx_adv_conf.rss_conf.rss_hf = rss_hf;
+		p->rss_hf = rss_hf;
 	}
 	/*
 	 * all frames of a port's queues come from one pool and have one reference; a pair's come

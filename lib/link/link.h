@@ -191,6 +191,7 @@ struct link_state {
 	uint16_t tx_queues;
 	char driver[32];
 	bool physical; /**< a PCI device, not one made of software */
+	uint64_t rss; /**< RTE_ETH_RSS_ bits that spread frames over the queues; 0: not the device's choice */
 	int numa_node;
 	int memory_node; /**< of the packet buffers; -1: not known, without hugepages */
 };

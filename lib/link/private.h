@@ -105,6 +105,7 @@ struct link_port {
 	bool physical;
 	int numa_node;
 	int memory_node; /* .numa_node, or any where that has no room for the packet buffers */
+	uint64_t rss_hf; /* what the device was asked to hash, RTE_ETH_RSS_; 0: nothing */
 	uint16_t nrx;
 	uint16_t ntx;
 	uint16_t rx_desc;

@@ -293,6 +293,7 @@ link_state(const struct link *l, unsigned int port, struct link_state *state)
 	state->tx_queues = p->ntx;
 	memcpy(state->driver, p->driver, sizeof(state->driver));
 	state->physical = p->physical;
+	state->rss = p->rss_hf;
 	state->numa_node = p->numa_node;
 	state->memory_node = pool_memory_node(p->pool);
 }

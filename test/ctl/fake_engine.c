@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <rte_ethdev.h>
+
 #include "fake_engine.h"
 
 #define QPN_BASE 0x100
@@ -532,5 +534,6 @@ link_state(const struct link *l, unsigned int port, struct link_state *state)
 	(void)l, (void)port;
 	memset(state, 0, sizeof(*state));
 	state->up = true;
+	state->rss = RTE_ETH_RSS_NONFRAG_IPV4_UDP | RTE_ETH_RSS_IPV6;
 	strcpy(state->driver, "net_ring");
 }

@@ -796,6 +796,9 @@ test_ports_workers_and_neighbours(void **state)
 	assert_string_equal(str(p, "state"), "ACTIVE");
 	assert_int_equal(num(p, "active_mtu"), 1024);
 	assert_true(json_is_null(json_object_get(p, "vlan")));
+	assert_string_equal(json_string_value(json_array_get(json_object_get(p, "rss"), 0)), "ipv4-udp");
+	assert_string_equal(json_string_value(json_array_get(json_object_get(p, "rss"), 1)), "ipv6");
+	assert_int_equal(json_array_size(json_object_get(p, "rss")), 2);
 	gid = row(p, "gids", 1);
 	assert_int_equal(num(gid, "index"), 1);
 	assert_string_equal(str(gid, "gid"), "10.0.0.1");

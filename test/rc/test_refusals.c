@@ -309,6 +309,22 @@ test_padding_in_first_or_middle_is_an_invalid_request(void **state)
 	expect_refusal_wc(p, "NAK-INV 202", 202, WC_REM_INV_REQ_ERR);
 }
 
+/* the same of a Send in one packet: the region goes on behind the receive's only piece */
+static void
+test_send_of_one_packet_longer_than_its_receive(void **state)
+{
+	struct peer *p = again(state, &(struct peer_config){ .psn = FIRST_PSN });
+
+	post(p, 1, 0x1000, 64);
+	post(p, 2, 0x2000, 64);
+	memset(p->bytes + 0x1000, 0x77, 0x100);
+	in_send(p, RC_SEND_ONLY, 201, 65);
+	expect_refusal_wc(p, "NAK-INV 201", 201, WC_LOC_LEN_ERR);
+	assert_int_equal(p->bytes[0x1000], 0x77);
+	assert_int_equal(p->bytes[0x1040], 0x77);
+	assert_int_equal(counters_of(p).resp_local_length_error, 1);
+}
+
 /*
  * Row 5, rc-cases: "Send longer than the posted buffers: NAK 0x61 to the peer, Local Length Error
  * at the receiver"
@@ -759,6 +775,7 @@ main(void)
 		T(test_lowered_max_dest_rd_atomic),
 		T(test_wrong_payload_length_is_an_invalid_request),
 		T(test_padding_in_first_or_middle_is_an_invalid_request),
+		T(test_send_of_one_packet_longer_than_its_receive),
 		T(test_send_longer_than_its_receive_is_a_local_length_error),
 		T(test_read_above_2_31_is_an_invalid_request),
 		T(test_write_whose_payloads_are_not_its_dmalen_is_an_invalid_request),

@@ -27,6 +27,23 @@ test_send_without_receive_gets_rnr_nak_with_the_qps_timer(void **state)
 	expect_no_event(p);
 }
 
+/* what an earlier receive left in the ring is none */
+static void
+test_receives_used_up_are_no_receives(void **state)
+{
+	struct peer *p = *state;
+	uint32_t psn;
+
+	for (psn = 201; psn < 201 + 100; psn++) { /* round the ring */
+		post(p, psn, 0x1000, 64);
+		assert_int_equal(in_send(p, RC_SEND_ONLY, psn, 10), VERDICT_REQUEST);
+		expect_wc(p, psn, WC_SUCCESS, NULL);
+	}
+	assert_int_equal(in_send(p, RC_SEND_ONLY, psn, 10), VERDICT_RNR_NAK_SENT);
+	expect_no_wc(p);
+	assert_int_equal(epsn_of(p), psn);
+}
+
 static void
 test_write_with_immediate_takes_its_receive_at_the_last_packet(void **state)
 {
@@ -208,6 +225,7 @@ main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, peer_setup, peer_teardown)
 	const struct CMUnitTest tests[] = {
 		T(test_send_without_receive_gets_rnr_nak_with_the_qps_timer),
+		T(test_receives_used_up_are_no_receives),
 		T(test_write_with_immediate_takes_its_receive_at_the_last_packet),
 		T(test_later_psns_are_dropped_without_a_sequence_nak),
 		T(test_epsn_again_without_a_receive_gets_another_rnr_nak),

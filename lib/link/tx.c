@@ -302,10 +302,13 @@ sink_send(struct tx_sink *sink, const struct path *path, const struct tx_headers
 		return true; /* dropped, and counted */
 	m = t->cache[--t->num_cached];
 	bth = bth_of(m);
-	memcpy(bth, headers->bytes, 16); /* room for all there is in any case */
-	if (headers_len > 16)
-		memcpy(bth + 16, headers->bytes + 16, sizeof(headers->bytes) - 16);
-	leave(w, path, m, mac, path_finish_copy(path, bth, headers_len, from, len, w->ip_id++));
+	if (likely(headers_len == BTH_LEN)) {
+		len = path_finish_send(path, bth, headers->bytes, from, len, w->ip_id++);
+	} else {
+		memcpy(bth, headers->bytes, sizeof(headers->bytes)); /* there is room */
+		len = path_finish_copy(path, bth, headers_len, from, len, w->ip_id++);
+	}
+	leave(w, path, m, mac, len);
 	return true;
 }
 

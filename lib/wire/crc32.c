@@ -69,17 +69,19 @@ static const struct kernel {
 	uint32_t (*packet)(uint8_t *head, const uint8_t *keep, const uint8_t *ones,
 		uint32_t blocks, const void *from, uint32_t len);
 	uint32_t (*masked)(const uint8_t *p, const uint8_t *ones, uint32_t blocks, uint32_t len);
+	uint32_t (*after)(const uint8_t state[16], uint64_t vary, uint64_t low, uint64_t high,
+		uint8_t *to, const void *from, uint32_t len);
 	size_t (*vcrc_fold)(uint16_t crc, const uint8_t *buf, size_t len, uint8_t block[16]);
 } kernels[] = {
 	{ "portable", crc32_portable, always, crc32_packet_portable,
-		crc32_masked_portable, NULL },
+		crc32_masked_portable, NULL, NULL },
 #ifdef WIRE_CRC32_PCLMUL
 	{ "pclmul", crc32_pclmul, crc32_pclmul_supported, crc32_packet_pclmul,
-		crc32_masked_pclmul, vcrc_fold_pclmul },
+		crc32_masked_pclmul, crc32_after_pclmul, vcrc_fold_pclmul },
 #endif
 #ifdef WIRE_CRC32_VPCLMUL
 	{ "vpclmul", crc32_vpclmul, crc32_vpclmul_supported, crc32_packet_vpclmul,
-		crc32_masked_vpclmul, vcrc_fold_pclmul },
+		crc32_masked_vpclmul, crc32_after_vpclmul, vcrc_fold_pclmul },
 #endif
 };
 
@@ -88,6 +90,8 @@ uint32_t (*crc32_packet)(uint8_t *head, const uint8_t *keep, const uint8_t *ones
 	uint32_t blocks, const void *from, uint32_t len) = crc32_packet_portable;
 uint32_t (*crc32_masked)(const uint8_t *p, const uint8_t *ones, uint32_t blocks,
 	uint32_t len) = crc32_masked_portable;
+uint32_t (*crc32_after)(const uint8_t state[16], uint64_t vary, uint64_t low, uint64_t high,
+	uint8_t *to, const void *from, uint32_t len);
 size_t (*vcrc_fold)(uint16_t crc, const uint8_t *buf, size_t len, uint8_t block[16]);
 static const char *in_use = "portable";
 
@@ -110,11 +114,24 @@ crc32_use(const char *name)
 		crc32_update = kernels[i].update;
 		crc32_packet = kernels[i].packet;
 		crc32_masked = kernels[i].masked;
+		crc32_after = kernels[i].after;
 		vcrc_fold = kernels[i].vcrc_fold;
 		in_use = kernels[i].name;
 		return 0;
 	}
 	return -ENOTSUP;
+}
+
+void
+crc32_state(const uint8_t blocks[32], uint8_t state[16])
+{
+#ifdef WIRE_CRC32_PCLMUL
+	if (crc32_pclmul_supported())
+		crc32_state_pclmul(blocks, state);
+#else
+	(void)blocks;
+	(void)state;
+#endif
 }
 
 RTE_INIT(crc32_init)

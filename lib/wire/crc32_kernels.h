@@ -30,6 +30,13 @@ uint32_t crc32_masked_portable(const uint8_t *p, const uint8_t *ones, uint32_t b
 uint32_t crc32_masked_pclmul(const uint8_t *p, const uint8_t *ones, uint32_t blocks, uint32_t len);
 uint32_t crc32_masked_vpclmul(const uint8_t *p, const uint8_t *ones, uint32_t blocks, uint32_t len);
 
+/* crc32_after() and crc32_state() of crc32.h */
+uint32_t crc32_after_pclmul(const uint8_t state[16], uint64_t vary, uint64_t low, uint64_t high,
+	uint8_t *to, const void *from, uint32_t len);
+uint32_t crc32_after_vpclmul(const uint8_t state[16], uint64_t vary, uint64_t low, uint64_t high,
+	uint8_t *to, const void *from, uint32_t len);
+void crc32_state_pclmul(const uint8_t blocks[32], uint8_t state[16]);
+
 /*
  * VCRC's polynomial: the whole blocks of buf, 64 bytes at least, as one block that a register of 0
  * takes to the same CRC. @return bytes folded, a multiple of 16

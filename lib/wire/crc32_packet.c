@@ -81,13 +81,11 @@ finish_copy(__m128i x, uint8_t *to, const uint8_t *from, uint32_t len)
 	return len == 0 ? ~reduce(x) : finish_odd(x, to, from, len);
 }
 
-TARGET_PCLMUL uint32_t
-crc32_packet_pclmul(uint8_t *head, const uint8_t *keep, const uint8_t *ones,
-	uint32_t blocks, const void *payload, uint32_t len)
+/* x stands for the head */
+static TARGET_PCLMUL __rte_always_inline uint32_t
+copy_pclmul(__m128i x, uint8_t *to, const uint8_t *from, uint32_t len)
 {
-	__m128i x = fold_head(head, keep, ones, blocks), x1, x2, x3;
-	uint8_t *to = head + blocks * BLOCK;
-	const uint8_t *from = payload;
+	__m128i x1, x2, x3;
 
 	if (len < 128)
 		return finish_copy(x, to, from, len);
@@ -105,6 +103,39 @@ crc32_packet_pclmul(uint8_t *head, const uint8_t *keep, const uint8_t *ones,
 	return finish_copy(x, to, from, len);
 }
 
+TARGET_PCLMUL uint32_t
+crc32_packet_pclmul(uint8_t *head, const uint8_t *keep, const uint8_t *ones,
+	uint32_t blocks, const void *from, uint32_t len)
+{
+	return copy_pclmul(fold_head(head, keep, ones, blocks), head + blocks * BLOCK, from, len);
+}
+
+/* The first two blocks, moved on to where the third one is. */
+TARGET_PCLMUL void
+crc32_state_pclmul(const uint8_t blocks[32], uint8_t state[16])
+{
+	__m128i x = move(fold(load(blocks), K(FOLD_128), load(blocks + 16)), K(FOLD_128));
+
+	_mm_storeu_si128((__m128i *)(void *)state, x);
+}
+
+/* What varies is in the high half of the first block: that much is missing in the state. */
+static TARGET_PCLMUL __rte_always_inline __m128i
+head_after(const uint8_t state[16], uint64_t vary, uint64_t low, uint64_t high)
+{
+	__m128i more = _mm_clmulepi64_si128(_mm_cvtsi64_si128((int64_t)vary), K(FOLD_256), 0x10);
+
+	return _mm_xor_si128(_mm_xor_si128(load(state), more),
+		_mm_set_epi64x((int64_t)high, (int64_t)low));
+}
+
+TARGET_PCLMUL uint32_t
+crc32_after_pclmul(const uint8_t state[16], uint64_t vary, uint64_t low, uint64_t high,
+	uint8_t *to, const void *from, uint32_t len)
+{
+	return copy_pclmul(head_after(state, vary, low, high), to, from, len);
+}
+
 #endif
 
 #ifdef WIRE_CRC32_VPCLMUL
@@ -118,13 +149,9 @@ copy512(uint8_t *to, const uint8_t *from)
 	return v;
 }
 
-TARGET_VPCLMUL uint32_t
-crc32_packet_vpclmul(uint8_t *head, const uint8_t *keep, const uint8_t *ones,
-	uint32_t blocks, const void *payload, uint32_t len)
+static TARGET_VPCLMUL __rte_always_inline uint32_t
+copy_vpclmul(__m128i x, uint8_t *to, const uint8_t *from, uint32_t len)
 {
-	__m128i x = fold_head(head, keep, ones, blocks);
-	uint8_t *to = head + blocks * BLOCK;
-	const uint8_t *from = payload;
 	__m512i y, y1, y2, y3;
 
 	if (len < 256)
@@ -146,6 +173,20 @@ crc32_packet_vpclmul(uint8_t *head, const uint8_t *keep, const uint8_t *ones,
 	for (; len >= 64; to += 64, from += 64, len -= 64)
 		y = fold512(y, K512(FOLD_512), copy512(to, from));
 	return finish_copy(together(y), to, from, len);
+}
+
+TARGET_VPCLMUL uint32_t
+crc32_packet_vpclmul(uint8_t *head, const uint8_t *keep, const uint8_t *ones,
+	uint32_t blocks, const void *from, uint32_t len)
+{
+	return copy_vpclmul(fold_head(head, keep, ones, blocks), head + blocks * BLOCK, from, len);
+}
+
+TARGET_VPCLMUL uint32_t
+crc32_after_vpclmul(const uint8_t state[16], uint64_t vary, uint64_t low, uint64_t high,
+	uint8_t *to, const void *from, uint32_t len)
+{
+	return copy_vpclmul(head_after(state, vary, low, high), to, from, len);
 }
 
 #endif

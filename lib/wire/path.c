@@ -119,6 +119,8 @@ put_lrh(uint8_t *h, const struct av *av, uint32_t rqpn)
 	return h + LRH_LEN;
 }
 
+static void init_icrc_state(struct path *p);
+
 void
 path_init(struct path *p, const struct av *av, uint32_t lqpn, uint32_t rqpn)
 {
@@ -134,6 +136,7 @@ path_init(struct path *p, const struct av *av, uint32_t lqpn, uint32_t rqpn)
 		h = put_ethernet(h, av, ETHERTYPE_IPV4);
 		p->l3_off = h - p->header;
 		h = put_udp(put_ipv4(h, av), p->udp_sport);
+		init_icrc_state(p);
 		break;
 	case ENCAP_ROCEV2_IPV6:
 		p->udp_sport = rocev2_sport(av->flow_label, lqpn, rqpn);
@@ -253,6 +256,47 @@ static const uint8_t ones[][CRC32_HEAD_MAX] = {
 		BTH(IN_FRONT + IPV6_LEN + UDP_LEN) },
 	[ENCAP_ROCEV1] = { FRONT, IPV6(IN_FRONT), BTH(IN_FRONT + GRH_LEN) },
 };
+
+/*
+ * IPv4: the head is three blocks, and of the first two only length and ID vary, the checksum
+ * counting as ones: so their CRC is known before.
+ */
+static void
+init_icrc_state(struct path *p)
+{
+	const uint8_t *from = p->header + p->l3_off - IN_FRONT / 2;
+	const uint8_t *one = ones[ENCAP_ROCEV2_IPV4] + IN_FRONT / 2;
+	uint8_t blocks[2 * BLOCK];
+	uint32_t i;
+
+	for (i = 0; i < sizeof(blocks); i++)
+		blocks[i] = (i < IN_FRONT / 2 ? 0 : from[i]) | one[i];
+	crc32_state(blocks, p->icrc_state);
+}
+
+uint32_t
+path_finish_send(const struct path *p, uint8_t *bth, const uint8_t words[12],
+	const void *from, uint32_t len, uint16_t ip_id)
+{
+	uint32_t bth_len = BTH_LEN + len + wire_pad(len);
+	uint32_t l3_len = IPV4_LEN + UDP_LEN + bth_len + ICRC_LEN;
+	uint64_t vary, low, high;
+	uint32_t last;
+
+	memcpy(&low, words, sizeof(low));
+	memcpy(&last, words + 8, sizeof(last));
+	memcpy(bth, &low, sizeof(low));
+	memcpy(bth + 8, &last, sizeof(last));
+	if (unlikely(p->av.encap != ENCAP_ROCEV2_IPV4 || crc32_after == NULL))
+		return path_finish_copy(p, bth, BTH_LEN, from, len, ip_id);
+	put_ipv4_header(p, bth, l3_len, ip_id);
+	vary = (uint64_t)rte_cpu_to_be_16(l3_len) << 16 | (uint64_t)rte_cpu_to_be_16(ip_id) << 32;
+	high = low >> 32 | (uint64_t)last << 32 | 0xFF; /* resv8a */
+	low = low << 32 | 0xFFFF0000 /* UDP checksum */ | rte_cpu_to_be_16(l3_len - IPV4_LEN);
+	put_le32(bth + bth_len, crc32_after(p->icrc_state, vary, low, high, bth + BTH_LEN, from,
+			len));
+	return p->header_len + bth_len + ICRC_LEN;
+}
 
 uint32_t
 path_finish_copy(const struct path *p, uint8_t *bth, uint32_t headers, const void *from,

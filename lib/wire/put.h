@@ -21,8 +21,9 @@ static inline uint8_t *
 put_bth(uint8_t *bth, uint8_t opcode, uint8_t flags, uint16_t pkey, uint32_t dest_qpn,
 	uint32_t psn, bool ackreq)
 {
-	put_be32(bth, (uint32_t)opcode << 24 | (uint32_t)flags << 16 | pkey);
-	put_be32(bth + BTH_DESTQP, dest_qpn);
+	/* as one number: path_finish_send() reads it as one */
+	put_be64(bth, (uint64_t)opcode << 56 | (uint64_t)flags << 48 | (uint64_t)pkey << 32 |
+		dest_qpn);
 	put_be32(bth + BTH_PSN, (uint32_t)ackreq << 31 | (psn & PSN_MASK));
 	return bth + BTH_LEN;
 }

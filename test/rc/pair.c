@@ -507,7 +507,7 @@ static void
 node_create(struct node *n)
 {
 	const struct pair_config *c = &n->pair->config;
-	struct rc_dev_config dc = { .limits = rc_limits_default, .workers = 2, .hz = 1000000000,
+	struct rc_dev_config dc = { .limits = rc_limits_default, .workers = c->workers, .hz = 1000000000,
 		.alloc = &allocator_malloc, .rng = &rng_kernel };
 	struct rc_worker_config wc = { .event = take_event, .event_arg = n, .tx = &n->sink,
 		.violation = take_violation, .violation_arg = n };
@@ -565,6 +565,7 @@ pair_create(const struct pair_config *config)
 	DEFAULT(rd_atomic, 4);
 	DEFAULT(send_wr, 64);
 	DEFAULT(cq_depth, 128);
+	DEFAULT(workers, 2);
 	DEFAULT(window, 1024);
 	DEFAULT(ack_interval, 64);
 	for (n = &p->a; n <= &p->b; n++) {

@@ -40,6 +40,7 @@ struct pair_config {
 	uint8_t rd_atomic; /* 0: 4 */
 	uint32_t send_wr; /* 0: 64 */
 	uint32_t cq_depth; /* 0: 128 */
+	unsigned int workers; /* that there may be, 0: 2 */
 	uint32_t window; /* 0: 1024 */
 	uint32_t ack_interval; /* 0: 64 */
 	uint8_t min_ack_timeout;

@@ -559,6 +559,48 @@ test_completions_in_order(void **state)
 	memset(other, 0, sizeof(other));
 }
 
+/* by way of a worker on which nothing completed: its fence counts, though its ring is empty */
+static void
+test_order_over_three_workers(void **state)
+{
+	struct pair *p;
+	struct rc_worker_config wc = { .id = 2 };
+	struct rc_worker *w[3];
+	struct error err = { "" };
+	struct timer_wheel *wheel;
+	struct wc got;
+	unsigned int first, i;
+
+	for (first = 0; first < 3; first++) { /* the ring that is looked at first */
+		p = pair_create(&(struct pair_config){ .retry_cnt = 7, .rnr_retry = 7,
+			.workers = 3 });
+		second_worker(&p->a);
+		wheel = timer_wheel_create(&allocator_malloc, 1024, 0);
+		wc.wheel = wheel;
+		wc.tx = &p->a.sink;
+		w[0] = p->a.w;
+		w[1] = other[0].w;
+		w[2] = rc_worker_create(p->a.dev, &wc);
+		for (i = 0; i < first; i++)
+			assert_int_equal(rc_cq_poll(p->a.dev, p->a.send_cq, &got, 1), 0);
+		complete(p, 1);
+		assert_int_equal(rc_qp_export(w[0], p->a.qpn, 1, &err), 0);
+		assert_int_equal(rc_qp_import(w[1], p->a.qpn, 0), 0);
+		assert_int_equal(rc_qp_export(w[1], p->a.qpn, 2, &err), 0);
+		assert_int_equal(rc_qp_import(w[2], p->a.qpn, 1), 0);
+		p->a.w = w[2];
+		complete(p, 2);
+		expect_wc(&p->a, 1, WC_SUCCESS);
+		expect_wc(&p->a, 2, WC_SUCCESS);
+		expect_no_wc(&p->a);
+		pair_destroy(p);
+		timer_wheel_destroy(other[0].wheel);
+		timer_wheel_destroy(wheel);
+	}
+	*state = NULL;
+	memset(other, 0, sizeof(other));
+}
+
 /* as many moves as can be told apart; the next one waits for the poller */
 static void
 test_moves_wait_for_the_poller(void **state)
@@ -735,6 +777,7 @@ main(void)
 		cmocka_unit_test_teardown(test_grace_period, teardown),
 		PAIR(test_window_moves_along),
 		cmocka_unit_test_teardown(test_completions_in_order, teardown),
+		cmocka_unit_test_teardown(test_order_over_three_workers, teardown),
 		PAIR(test_moves_wait_for_the_poller),
 		PAIR(test_other_rings_are_not_held_back),
 		PAIR(test_armed),

@@ -8,6 +8,7 @@
  */
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -102,6 +103,26 @@ bench_eal_lcores(void)
 	return eal_lcores;
 }
 
+/* Some of the EAL's words go to stderr whatever its log level is. */
+static int
+silent_init(int argc, char **argv)
+{
+	int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	int kept = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
+	int ret;
+
+	if (nowhere >= 0 && kept >= 0)
+		dup2(nowhere, STDERR_FILENO);
+	ret = rte_eal_init(argc, argv);
+	if (nowhere >= 0 && kept >= 0)
+		dup2(kept, STDERR_FILENO);
+	if (nowhere >= 0)
+		close(nowhere);
+	if (kept >= 0)
+		close(kept);
+	return ret;
+}
+
 static int
 failed(const struct bench_options *o, uint64_t bytes, struct error *err)
 {
@@ -144,7 +165,7 @@ bench_eal_start(const struct bench_options *o, const struct eal_wish *wish, stru
 	argv[argc++] = eal_huge ? in_memory : plain;
 	if (wish->share_memory)
 		argv[argc++] = single_file;
-	if (rte_eal_init(argc, argv) < 0)
+	if (silent_init(argc, argv) < 0)
 		return failed(o, wish->bytes, err);
 	return 0;
 }

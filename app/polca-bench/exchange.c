@@ -129,14 +129,18 @@ make(int fd, struct error *err)
 	return x;
 }
 
-struct exchange *
+int
 exchange_listen(const char *where, struct error *err)
 {
-	int fd, listener = is_tcp(where) ? listen_tcp(where, err) : listen_unix(where, err);
-	struct pollfd p = { .fd = listener, .events = POLLIN };
+	return is_tcp(where) ? listen_tcp(where, err) : listen_unix(where, err);
+}
 
-	if (listener < 0)
-		return NULL;
+struct exchange *
+exchange_accept(int listener, const char *where, struct error *err)
+{
+	struct pollfd p = { .fd = listener, .events = POLLIN };
+	int fd;
+
 	while (bench_stop == 0 && poll(&p, 1, POLL_MS) <= 0)
 		;
 	fd = bench_stop == 0 ? accept4(listener, NULL, NULL, SOCK_CLOEXEC) : -1;

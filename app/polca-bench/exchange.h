@@ -19,8 +19,10 @@
 
 struct exchange;
 
-/** Wait for a client; a file that a dead server left is replaced, and gone when one has come. */
-struct exchange *exchange_listen(const char *where, struct error *err);
+/** A file that a dead server left is replaced. @return a descriptor, or a negative errno */
+int exchange_listen(const char *where, struct error *err);
+/** Wait for a client; takes @p listener, and the file goes when one has come. */
+struct exchange *exchange_accept(int listener, const char *where, struct error *err);
 struct exchange *exchange_connect(const char *where, struct error *err);
 void exchange_destroy(struct exchange *x);
 

@@ -141,7 +141,7 @@ run(struct server *v, struct error *err)
 {
 	struct scene *s = &v->scene;
 	char where[256];
-	int ret;
+	int listener, ret;
 
 	s->link = link_find(&s->o, err);
 	if (s->link == NULL)
@@ -150,11 +150,13 @@ run(struct server *v, struct error *err)
 		return error_set(err, EINVAL, "server: --link %s has no second process, allowed "
 				"memif", s->link->name);
 	remote_where(&s->o, where, sizeof(where));
-	if (!s->o.json)
-		report_note(s->report, "waiting at %s", where);
-	s->exchange = exchange_listen(where, err);
+	listener = exchange_listen(where, err);
+	if (listener < 0)
+		return -EADDRINUSE;
+	report_note(s->report, "waiting at %s", where);
+	s->exchange = exchange_accept(listener, where, err);
 	if (s->exchange == NULL)
-		return bench_stop != 0 ? 0 : -EADDRINUSE;
+		return bench_stop != 0 ? 0 : -ECONNABORTED;
 	ret = start(s, err);
 	if (ret == 0) {
 		scene_tell_environment(s);

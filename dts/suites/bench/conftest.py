@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright(c) 2026 Polca contributors
+"""polca-bench as a process: started with words, waited for by what it says, always ended."""
+
+import os
+import pty
+import select
+import subprocess
+import time
+
+import pytest
+
+from polca import BUILD
+
+PROGRAM = os.path.join(BUILD, 'app/polca-bench/polca-bench')
+WAIT = 60
+
+
+class Bench:
+    def __init__(self, *words, terminal=False):
+        self.text = ''
+        master, out = pty.openpty() if terminal else os.pipe()
+        self.out = master
+        self.process = subprocess.Popen([PROGRAM, *words], stdout=out, stderr=out)
+        os.close(out)
+
+    def _more(self, seconds):
+        if not select.select([self.out], [], [], seconds)[0]:
+            return True
+        try:
+            data = os.read(self.out, 65536)
+        except OSError:  # the terminal's other side is closed
+            data = b''
+        self.text += data.decode()
+        return bool(data)
+
+    def says(self, what):
+        end = time.monotonic() + WAIT
+        while what not in self.text:
+            assert time.monotonic() < end and self._more(0.2), (what, self.text)
+
+    def signal(self, number):
+        self.process.send_signal(number)
+
+    def ends(self):
+        """The exit status; what was said is in .text."""
+        end = time.monotonic() + WAIT
+        while self._more(0.2):
+            assert time.monotonic() < end, self.text
+        return self.process.wait(WAIT)
+
+    def kill(self):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        os.close(self.out)
+
+
+@pytest.fixture
+def bench():
+    started = []
+
+    def start(*words, **how):
+        started.append(Bench(*words, **how))
+        return started[-1]
+    yield start
+    for b in started:
+        b.kill()
+
+
+@pytest.fixture
+def memif(sockets):
+    """The words of the link; no file of it is left behind."""
+    path = os.path.join(sockets, 'bench')
+    yield '--link', 'memif,socket=' + path
+    for name in (path, path + '.bench'):
+        if os.path.exists(name):
+            os.unlink(name)

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright(c) 2026 Polca contributors
+"""polca-bench's help, and what it says of a wrong command line: which, what was got, what is
+allowed. Exit status 2."""
+
+import re
+import signal
+
+import pytest
+
+COMMANDS = ('send', 'write', 'read', 'atomic', 'server')
+
+WRONG = [
+    ([], 'which command?'),
+    (['shout'], 'there is no command "shout", but send, write, read, atomic, server'),
+    (['send', 'fast'], 'send: got "fast", allowed bw, rate, lat'),
+    (['send', 'bw', 'lat'], 'send: "lat" is one word too many'),
+    (['server', 'bw'], 'server: "bw" is one word too many'),
+    (['server', '-q', '4'], '-q, --qp: is no option of server'),
+    (['send', '-A', 'cmp-swap'], '-A, --atomic_type: is no option of send'),
+    (['send', '-s', '0'], '-s, --size: got "0", allowed 1..1073741824'),
+    (['send', '-s'], '-s, --size: wants BYTES'),
+    (['send', '-q', '1x'], '-q, --qp: got "1x", allowed 1..1000000'),
+    (['send', '-D', 'long'], '-D, --duration: got "long", allowed seconds above 0'),
+    (['send', '-m', '1500'], '-m, --mtu: got 1500, allowed 256, 512, 1024, 2048, 4096'),
+    (['send', '-Q', '9', '-t', '8'], '-Q, --cq-mod: got 9, allowed up to -t (8)'),
+    (['atomic', '-s', '16'], 'atomic: an operand has 8 bytes'),
+    (['send', 'lat', '-b'], 'lat: a ping-pong goes both ways: leave out -b'),
+    (['send', '--handoff', '101'], '--handoff: got "101", allowed 0..100'),
+    (['send', '--handoff', '5'], '--handoff: got 5 without -w, --workers 2 or more'),
+    (['send', '--frobnicate'], 'there is no option --frobnicate'),
+    (['send', '--link', 'carrier-pigeon'], '--link: got "carrier-pigeon", allowed memory, memif'),
+    (['send', '--link', 'memif,path=/x'],
+     '--link memif: got "path=/x", allowed KEY=VALUE of: socket, zero-copy'),
+    (['server'], 'server: --link memory has no second process, allowed memif'),
+]
+
+
+@pytest.mark.parametrize('words,why', WRONG, ids=[' '.join(w) or 'none' for w, _ in WRONG])
+def test_a_wrong_command_line(bench, words, why):
+    b = bench(*words)
+    assert b.ends() == 2
+    assert b.text.startswith('polca-bench: ' + why), b.text
+    assert 'EAL' not in b.text
+
+
+def test_help_names_every_command(bench):
+    b = bench('--help')
+    assert b.ends() == 0
+    for command in COMMANDS:
+        assert re.search(r'^  %s  ' % command, b.text, re.M), b.text
+    assert re.search(r'^  memif ', b.text, re.M)
+
+
+@pytest.mark.parametrize('command', COMMANDS)
+def test_help_of_a_command(bench, command):
+    b = bench(command, '--help')
+    assert b.ends() == 0
+    assert b.text.startswith('polca-bench %s: ' % command)
+    assert '--json' in b.text
+    assert ('--tx-depth N' in b.text) == (command != 'server')
+    assert ('--atomic_type TYPE' in b.text) == (command == 'atomic')
+    assert all(len(line) <= 110 for line in b.text.splitlines())
+
+
+def test_version(bench):
+    b = bench('--version')
+    assert b.ends() == 0
+    assert re.match(r'polca-bench [0-9.]+, DPDK 2', b.text), b.text
+
+
+def test_a_table_that_perftest_users_know(bench):
+    b = bench('write', '-a', '-s', '8', '-n', '500', '--no-huge')
+    assert b.ends() == 0
+    lines = b.text.splitlines()
+    head = next(i for i, line in enumerate(lines) if line.startswith(' #bytes'))
+    assert re.split(r'  +', lines[head].strip())[:5] == [
+        '#bytes', '#iterations', 'BW peak[MiB/sec]', 'BW average[MiB/sec]', 'MsgRate[Mpps]']
+    assert [int(line.split()[0]) for line in lines[head + 1:head + 4]] == [2, 4, 8]
+
+
+@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
+def test_ended_by_the_user_it_reports_so_far(bench, number):
+    b = bench('send', '-s', '64', '-D', '1000', '--no-huge', terminal=True)
+    b.says('M messages/s')  # the live line
+    b.signal(number)
+    assert b.ends() == 0
+    assert re.search(r'^ *(.*\x1b\[K)? 64 +[0-9]{3,} ', b.text, re.M), b.text
+
+
+def test_no_live_line_where_there_is_no_terminal(bench):
+    b = bench('send', '-s', '64', '-D', '2.5', '--no-huge')
+    assert b.ends() == 0
+    assert '\r' not in b.text and '\x1b' not in b.text
+
+
+def test_too_little_memory_is_one_sentence(bench):
+    """Ours, not DPDK's."""
+    b = bench('send', '-q', '1000000', '-t', '16384', '--no-huge')
+    assert b.ends() == 1
+    assert len(b.text.splitlines()) == 1, b.text
+    assert b.text.startswith('polca-bench: '), b.text

@@ -85,21 +85,6 @@ rc_worker_qps(const struct rc_worker *w)
 	return __atomic_load_n(&w->num_qps, __ATOMIC_RELAXED);
 }
 
-struct rc_qp *
-rc_qp_find(const struct rc_worker *w, uint32_t qpn)
-{
-	const struct rc_dev *dev = w->dev;
-	uint32_t slot = rc_slot(dev, qpn);
-	struct rc_qp *qp;
-
-	if (rc_slot_owner(dev, slot) != w->id)
-		return NULL;
-	qp = dev->qps[slot];
-	return qp->qpn == qpn ? qp : NULL;
-}
-
-/* --- prefetch --- */
-
 /* A QP of this worker, without a look at it. */
 static inline struct rc_qp *
 qp_there(const struct rc_worker *w, uint32_t qpn)
@@ -107,8 +92,24 @@ qp_there(const struct rc_worker *w, uint32_t qpn)
 	const struct rc_dev *dev = w->dev;
 	uint32_t slot = rc_slot(dev, qpn);
 
-	return rc_slot_owner(dev, slot) == w->id ? dev->qps[slot] : NULL;
+	return likely(rc_slot_owner(dev, slot) == w->id) ? dev->qps[slot] : NULL;
 }
+
+static inline struct rc_qp *
+find_qp(const struct rc_worker *w, uint32_t qpn)
+{
+	struct rc_qp *qp = qp_there(w, qpn);
+
+	return likely(qp != NULL && qp->qpn == qpn) ? qp : NULL;
+}
+
+struct rc_qp *
+rc_qp_find(const struct rc_worker *w, uint32_t qpn)
+{
+	return find_qp(w, qpn);
+}
+
+/* --- prefetch --- */
 
 void
 rc_prefetch_packet(const struct rc_worker *w, const struct packet *pkt)
@@ -180,12 +181,12 @@ class_fits(const struct rc_qp *qp, const struct packet *pkt)
  * 5.5: it comes from the QP's peer and is for the QP's address; the peer may choose any UDP source
  * port
  */
-static bool
+static inline bool
 address_fits(const struct av *av, const struct packet *pkt)
 {
-	if (pkt->port != av->port || pkt->encap != av->encap)
+	if (unlikely(pkt->port != av->port || pkt->encap != av->encap))
 		return false;
-	if (av->encap == ENCAP_IB) {
+	if (unlikely(av->encap == ENCAP_IB)) {
 		if (pkt->slid != av->dlid || pkt->dlid != av->slid || pkt->has_grh != av->grh)
 			return false;
 		if (!av->grh)
@@ -272,7 +273,7 @@ rc_receive(struct rc_worker *w, const struct packet *pkt, uint64_t now)
 	struct rc_qp *qp;
 
 	w->now = now;
-	qp = rc_qp_find(w, pkt->dest_qpn);
+	qp = find_qp(w, pkt->dest_qpn);
 	if (unlikely(qp == NULL))
 		return VERDICT_QPN_UNKNOWN;
 	if (unlikely(!class_fits(qp, pkt)))

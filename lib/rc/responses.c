@@ -2,14 +2,12 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-#include <string.h>
-
 #include <rte_branch_prediction.h>
 #include <rte_common.h>
 
 #include "rc/qp.h"
 #include "rc/rq.h"
-#include "wire/wire.h"
+#include "wire/put.h"
 
 /*
  * What the responder owes, and how it goes out: in the order of the requests, a packet at a time,
@@ -116,31 +114,45 @@ struct answer {
 	int32_t credit;
 };
 
+/* What a response says; a Read response in the middle only its PSN. */
+struct response {
+	uint64_t atomic_orig;
+	uint32_t psn;
+	uint32_t msn;
+	uint8_t opcode;
+	uint8_t syndrome;
+};
+
+/* @return length of the headers */
+static inline uint32_t
+put_response(const struct rc_qp *qp, struct tx_headers *h, const struct response *r, uint32_t len)
+{
+	uint8_t flags = wire_pad(len) << BTH_PAD_SHIFT | (qp->migreq ? BTH_M : 0);
+	uint8_t headers = opcodes[r->opcode].headers;
+	uint8_t *p = put_bth(h->bytes, r->opcode, flags, qp->pkey, qp->dest_qpn, r->psn, false);
+
+	if (headers & HDR_AETH)
+		p = put_aeth(p, r->syndrome, r->msn);
+	if (headers & HDR_ATOMICACK) {
+		put_be64(p, r->atomic_orig);
+		p += 8;
+	}
+	return p - h->bytes;
+}
+
 /* Send one packet. False: not now. */
 static bool
-emit(struct answer *a, struct wire_headers *h, const uint8_t *payload, uint32_t len)
+emit(struct answer *a, const struct response *r, const uint8_t *payload, uint32_t len)
 {
 	struct rc_qp *qp = a->qp;
-	struct tx_sink *tx = qp->worker->tx;
-	uint8_t *p;
+	struct tx_headers h;
 
 	if (a->sent == a->budget || a->credit <= 0)
 		return false;
-	h->pad = wire_pad(len);
-	h->pkey = qp->pkey;
-	h->dest_qpn = qp->dest_qpn;
-	h->migreq = qp->migreq;
-	p = tx_reserve(tx, &qp->path, opcodes[h->opcode].header_len + len + h->pad);
-	if (p == NULL) {
+	if (!tx_send(qp->worker->tx, &qp->path, &h, put_response(qp, &h, r, len), payload, len)) {
 		rc_count(qp, tx_stall, 1);
 		return false;
 	}
-	p += wire_build(p, h);
-	if (len > 0) {
-		memcpy(p, payload, len);
-		memset(p + len, 0, h->pad);
-	}
-	tx_commit(tx);
 	a->sent++;
 	a->credit -= (int32_t)(RC_PACKET_COST + len);
 	rc_count(qp, sent_pkts, 1);
@@ -160,7 +172,7 @@ credits(const struct rc_qp *qp)
 static bool
 send_aeth(struct answer *a, uint8_t syndrome, uint32_t psn, uint32_t msn)
 {
-	struct wire_headers h = {
+	struct response h = {
 		.opcode = RC_ACK,
 		.psn = psn,
 		.syndrome = syndrome,
@@ -209,7 +221,7 @@ send_nak(struct answer *a)
 static bool
 send_atomic(struct answer *a, struct rc_saved *s)
 {
-	struct wire_headers h = {
+	struct response h = {
 		.opcode = RC_ATOMIC_ACK,
 		.psn = s->psn,
 		.syndrome = credits(a->qp),
@@ -266,7 +278,7 @@ send_read(struct answer *a, struct rc_saved *s)
 	uint8_t *host = NULL;
 
 	while (psn_diff(s->next_psn, s->end_psn) <= 0) {
-		struct wire_headers h = {
+		struct response h = {
 			.opcode = read_opcode(s),
 			.psn = s->next_psn,
 			.syndrome = credits(qp),

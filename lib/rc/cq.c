@@ -288,7 +288,7 @@ cq_overflow(struct rc_cq *cq, struct rc_worker *w)
 	rc_event(w, EVENT_CQ_ERR, cq->cqn);
 }
 
-static void __rte_noinline
+static void
 count_failure(struct rc_qp *qp, uint32_t status)
 {
 	if (status == WC_WR_FLUSH_ERR)
@@ -298,7 +298,7 @@ count_failure(struct rc_qp *qp, uint32_t status)
 }
 
 /* Full as far as we have seen. Once it is so in truth, it has overrun. */
-static void __rte_noinline
+static void
 look_at_tail(struct rc_cq *cq, struct rc_cq_ring *r, struct rc_worker *w)
 {
 	r->tail_seen = __atomic_load_n(&r->tail, __ATOMIC_ACQUIRE);
@@ -306,32 +306,81 @@ look_at_tail(struct rc_cq *cq, struct rc_cq_ring *r, struct rc_worker *w)
 		cq_overflow(cq, w);
 }
 
-void
-rc_cq_push(struct rc_cq *cq, struct rc_qp *qp, const struct wc *wc, bool solicited)
+/* There is a place for it at the ring's head. */
+static __rte_always_inline void
+put(struct rc_worker *w, struct rc_cq *cq, struct rc_cq_ring *r, const struct wc *wc,
+	uint8_t notify)
+{
+	uint32_t head = r->head;
+
+	r->wcs[head & cq->mask] = *wc;
+	__atomic_store_n(&r->head, head + 1, __ATOMIC_RELEASE);
+	if (unlikely(r->notify == 0)) {
+		r->notify_next = w->notify;
+		w->notify = r;
+	}
+	r->notify |= notify;
+}
+
+static inline uint8_t
+notify_kinds(bool solicited)
+{
+	return solicited ? CQ_ARMED_SOLICITED | CQ_ARMED_ANY : CQ_ARMED_ANY;
+}
+
+/* Is there room, as far as we have seen, and has no worker found that there was none? */
+static inline bool
+has_room(const struct rc_cq *cq, const struct rc_cq_ring *r)
+{
+	return likely(r->head - r->tail_seen < cq->depth) && likely(!rc_cq_overrun(cq));
+}
+
+static void __rte_noinline
+push(struct rc_cq *cq, struct rc_qp *qp, const struct wc *wc, bool solicited)
 {
 	struct rc_worker *w = qp->worker;
 	struct rc_cq_ring *r = cq->rings[w->id];
 	bool failed = wc->status != WC_SUCCESS;
-	uint32_t head = r->head;
 
-	if (unlikely(failed))
+	if (failed)
 		count_failure(qp, wc->status);
-	if (unlikely(head - r->tail_seen >= cq->depth))
+	if (r->head - r->tail_seen >= cq->depth)
 		look_at_tail(cq, r, w);
-	if (unlikely(rc_cq_overrun(cq))) { /* by this worker or another */
+	if (rc_cq_overrun(cq)) { /* by this worker or another */
 		/* each look at all QPs finds those that are well: what is flushed in vain asks for none */
 		if (qp->state != QPS_ERR)
 			w->cq_overrun = true;
 		return;
 	}
-	r->wcs[head & cq->mask] = *wc;
-	__atomic_store_n(&r->head, head + 1, __ATOMIC_RELEASE);
+	put(w, cq, r, wc, notify_kinds(solicited || failed));
+}
 
-	if (unlikely(r->notify == 0)) {
-		r->notify_next = w->notify;
-		w->notify = r;
-	}
-	r->notify |= solicited || failed ? CQ_ARMED_SOLICITED | CQ_ARMED_ANY : CQ_ARMED_ANY;
+void
+rc_cq_push(struct rc_cq *cq, struct rc_qp *qp, const struct wc *wc, bool solicited)
+{
+	struct rc_worker *w = qp->worker;
+	struct rc_cq_ring *r = cq->rings[w->id];
+
+	if (likely(wc->status == WC_SUCCESS && has_room(cq, r)))
+		put(w, cq, r, wc, notify_kinds(solicited));
+	else
+		push(cq, qp, wc, solicited);
+}
+
+void
+rc_cq_push_recv(struct rc_cq *cq, struct rc_qp *qp, uint64_t wr_id, uint32_t byte_len,
+	bool solicited)
+{
+	struct rc_worker *w = qp->worker;
+	struct rc_cq_ring *r = cq->rings[w->id];
+
+#define RECEIVED (&(struct wc){ .wr_id = wr_id, .status = WC_SUCCESS, .opcode = WC_RECV,           \
+		.byte_len = byte_len, .qp_num = qp->qpn })
+	if (likely(has_room(cq, r)))
+		put(w, cq, r, RECEIVED, notify_kinds(solicited));
+	else
+		push(cq, qp, RECEIVED, solicited);
+#undef RECEIVED
 }
 
 static bool

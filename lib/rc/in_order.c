@@ -37,7 +37,6 @@ executed(struct rc_qp *qp, const struct packet *pkt, bool last)
 static inline bool
 send_only(struct rc_qp *qp, const struct packet *pkt)
 {
-	struct wc wc = { .status = WC_SUCCESS, .opcode = WC_RECV };
 	uint32_t len = pkt->payload_len;
 	struct rc_rq *rq = &qp->own_rq;
 	const struct rc_rq_wqe *wqe;
@@ -52,13 +51,10 @@ send_only(struct rc_qp *qp, const struct packet *pkt)
 			qp->qpn, wqe->sge[0].addr, len, MEM_ACCESS_LOCAL_WRITE, &host) != MEM_OK))
 		return false;
 	memcpy(host, pkt->payload, len);
-	wc.wr_id = wqe->wr_id;
-	wc.byte_len = len;
-	wc.qp_num = qp->qpn;
 	rq->tail++;
 	rc_count(qp, rx_send_requests, 1);
 	executed(qp, pkt, true);
-	rc_cq_push(qp->recv_cq, qp, &wc, pkt->solicited);
+	rc_cq_push_recv(qp->recv_cq, qp, wqe->wr_id, len, pkt->solicited);
 	return true;
 }
 

@@ -76,3 +76,24 @@ def memif(sockets):
     for name in (path, path + '.bench'):
         if os.path.exists(name):
             os.unlink(name)
+
+
+def _hugepages():
+    with open('/proc/meminfo') as f:
+        lines = [line.split() for line in f if line.startswith('HugePages_')]
+    return {name[10:-1]: int(n) for name, n in lines}
+
+
+def _reserve(n):
+    with open('/proc/sys/vm/nr_hugepages', 'w') as f:
+        f.write(str(n))
+
+
+@pytest.fixture
+def hugepages():
+    """At least 200 free ones of 2 MiB; what was reserved for it is given back."""
+    now = _hugepages()
+    _reserve(now['Total'] + max(0, 200 - now['Free']))
+    assert _hugepages()['Free'] >= 200, 'the kernel finds no 400 MiB in pieces of 2 MiB'
+    yield
+    _reserve(now['Total'])

@@ -38,7 +38,7 @@ def test_two_processes(bench, memif, words):
         assert all(row['requester_ns'] > 0 and row['responder_ns'] > 0 for row in table['rows'])
 
 
-def test_zero_copy_on_hugepages(bench, memif):
+def test_zero_copy_on_hugepages(bench, memif, hugepages):
     zero_copy = (memif[0], memif[1] + ',zero-copy=yes')
     server = bench('server', *memif)
     server.says('waiting at')

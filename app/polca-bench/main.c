@@ -13,6 +13,7 @@
 
 #include "command.h"
 #include "link.h"
+#include "rates.h"
 #include "remote.h"
 #include "wire/crc32.h"
 
@@ -30,6 +31,12 @@ static const struct command commands[] = {
 		TRAFFIC | TAKES_ATOMIC, BENCH_ATOMIC, traffic_run },
 	{ "server", "the other end, for one run of those above from another process", NULL,
 		TAKES_COMMON | TAKES_LINK, BENCH_SEND, server_run },
+	{ "sa", "subnet administration in memory: segments, tables, path queries a second", NULL,
+		TAKES_COMMON | TAKES_ROUNDS | TAKES_CASE, BENCH_SEND, sa_run_command },
+	{ "ping", "liveness in memory: echoes a second, the time of an echo", NULL,
+		TAKES_COMMON | TAKES_ROUNDS, BENCH_SEND, ping_run },
+	{ "cm", "connections in memory: connects and disconnects a second", NULL,
+		TAKES_COMMON | TAKES_ROUNDS, BENCH_SEND, cm_run_command },
 };
 
 volatile sig_atomic_t bench_stop;

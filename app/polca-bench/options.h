@@ -54,6 +54,9 @@ struct bench_options {
 
 /** Groups of options, by what a command takes. */
 #define TAKES_COMMON  0x01u /**< every command */
+	uint32_t rounds; /**< each measures everything once */
+	const char *only; /**< cases whose name has it; NULL: all */
+	bool brief; /**< only to see that it works */
 #define TAKES_TRAFFIC 0x02u /**< messages between queue pairs */
 #define TAKES_ATOMIC  0x04u
 #define TAKES_LINK    0x08u
@@ -63,6 +66,8 @@ struct bench_options {
 enum option_kind {
 	OPTION_FLAG, /**< bool: true */
 	OPTION_NO, /**< bool: false */
+#define TAKES_ROUNDS  0x40u /**< cases measured by turns */
+#define TAKES_CASE    0x80u
 	OPTION_U32,
 	OPTION_U64,
 	OPTION_SECONDS, /**< double */

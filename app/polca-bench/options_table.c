@@ -7,6 +7,7 @@
 #include <rte_common.h>
 
 #include "options.h"
+#include "rates.h"
 
 #define FIELD(f) ((uint16_t)offsetof(struct bench_options, f))
 #define GIB      (UINT64_C(1) << 30)
@@ -24,6 +25,7 @@ const struct bench_options bench_options_default = {
 	.workers = 1,
 };
 
+	.rounds = 9,
 const struct option_row option_rows[] = {
 	{ 's', "size", "BYTES", OPTION_U32, FIELD(size), TAKES_TRAFFIC, 1, GIB, NULL,
 		"of a message (default: 65536 for bw, 64 for rate, 2 for lat; atomic: 8)" },
@@ -79,3 +81,9 @@ const struct option_row option_rows[] = {
 		"the report as JSON" },
 };
 const unsigned int option_count = RTE_DIM(option_rows);
+	{ 0, "runs", "N", OPTION_U32, FIELD(rounds), TAKES_ROUNDS, 1, RATES_ROUNDS_MAX, NULL,
+		"rounds, each of which measures everything once (default 9)" },
+	{ 0, "case", "TEXT", OPTION_TEXT, FIELD(only), TAKES_CASE, 0, 0, NULL,
+		"only what has this in its name" },
+	{ 0, "short", NULL, OPTION_FLAG, FIELD(brief), TAKES_ROUNDS, 0, 0, NULL,
+		"one round of little: only to see that it works" },

@@ -145,28 +145,48 @@ figure(const struct report_column *c, double v)
 	return c->decimals == 0 ? json_integer((json_int_t)v) : json_real(v);
 }
 
-void
-report_row(struct report *r, const double *values)
+/* Into the row, and on the line. */
+static void
+put_text(struct report *r, json_t *row, const struct report_column *c, const char *text)
 {
-	const struct report_column *c;
+	json_object_set_new(row, c->key, json_string(text));
+	if (!r->json)
+		printf(" %-*s", c->width, text);
+}
+
+static void
+put_figure(struct report *r, json_t *row, const struct report_column *c, double v)
+{
+	json_object_set_new(row, c->key, figure(c, v));
+	if (r->json)
+		return;
+	if (isnan(v))
+		printf(" %-*s", c->width, "-");
+	else
+		printf(" %-*.*f", c->width, c->decimals, v);
+}
+
+void
+report_named_row(struct report *r, const char *name, const double *values)
+{
+	const struct report_column *c = r->columns;
 	json_t *row = json_object();
-	unsigned int i;
 
 	clear_live(r);
-	for (i = 0; i < r->num_columns; i++) {
-		c = &r->columns[i];
-		json_object_set_new(row, c->key, figure(c, values[i]));
-		if (r->json)
-			continue;
-		if (isnan(values[i]))
-			printf(" %-*s", c->width, "-");
-		else
-			printf(" %-*.*f", c->width, c->decimals, values[i]);
-	}
+	if (name != NULL)
+		put_text(r, row, c++, name);
+	for (; c < r->columns + r->num_columns; c++)
+		put_figure(r, row, c, *values++);
 	json_array_append_new(r->rows, row);
 	if (!r->json)
 		putchar('\n');
 	fflush(stdout);
+}
+
+void
+report_row(struct report *r, const double *values)
+{
+	report_named_row(r, NULL, values);
 }
 
 void

@@ -41,8 +41,15 @@ void report_table(struct report *r, const char *name, const struct report_column
 	unsigned int n);
 /** A row of it, a value per column; NAN: there is none. */
 void report_row(struct report *r, const double *values);
+/** The first column is a name, the values are those of the others. */
+void report_named_row(struct report *r, const char *name, const double *values);
 /** A sentence. */
 void report_note(struct report *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+struct histogram;
+/** report_latency.c: a table of times, and a row of it. @param h  TSC cycles */
+void report_latency_table(struct report *r, const char *name);
+void report_latency(struct report *r, double bytes, const struct histogram *h);
 
 /** A line that the next one, or anything printed, overwrites; only on a terminal. */
 void report_live(struct report *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

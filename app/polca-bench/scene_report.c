@@ -32,19 +32,6 @@ static const struct report_column rate_columns[] = {
 	{ "responder_ns", "responder[ns]", 14, 1 },
 };
 
-static const struct report_column lat_columns[] = {
-	{ "bytes", "#bytes", 8, 0 },
-	{ "iterations", "#iterations", 13, 0 },
-	{ "t_min_us", "t_min[usec]", 13, 2 },
-	{ "t_max_us", "t_max[usec]", 13, 2 },
-	{ "t_typical_us", "t_typical[usec]", 16, 2 },
-	{ "t_avg_us", "t_avg[usec]", 13, 2 },
-	{ "t_stdev_us", "t_stdev[usec]", 14, 2 },
-	{ "p99_us", "99% percentile[usec]", 21, 2 },
-	{ "p999_us", "99.9% percentile[usec]", 23, 2 },
-	{ "p9999_us", "99.99% percentile[usec]", 23, 2 },
-};
-
 static const char *const mode_names[] = { "bw", "rate", "lat" };
 
 void
@@ -67,7 +54,7 @@ scene_tell_head(struct scene *s)
 {
 	switch (s->o.mode) {
 	case BENCH_LAT:
-		report_table(s->report, mode_names[s->o.mode], lat_columns, RTE_DIM(lat_columns));
+		report_latency_table(s->report, mode_names[s->o.mode]);
 		break;
 	case BENCH_RATE:
 		report_table(s->report, mode_names[s->o.mode], rate_columns,
@@ -84,22 +71,6 @@ static double
 seconds(uint64_t cycles)
 {
 	return (double)cycles / (double)rte_get_tsc_hz();
-}
-
-static void
-tell_latency(const struct scene *s)
-{
-	const struct histogram *h = s->load[REQUESTER][0].histogram;
-	double us = 1e6 / (double)rte_get_tsc_hz();
-	double row[] = {
-		s->size, (double)histogram_count(h),
-		us * (double)histogram_min(h), us * (double)histogram_max(h),
-		us * histogram_percentile(h, 50), us * histogram_mean(h),
-		us * histogram_stdev(h), us * histogram_percentile(h, 99),
-		us * histogram_percentile(h, 99.9), us * histogram_percentile(h, 99.99),
-	};
-
-	report_row(s->report, row);
 }
 
 /* Time that a role was busy for a message: by slices where one thread turns both roles. */
@@ -211,7 +182,7 @@ void
 scene_tell(struct scene *s, const struct far_side *far)
 {
 	if (s->o.mode == BENCH_LAT)
-		tell_latency(s);
+		report_latency(s->report, s->size, s->load[REQUESTER][0].histogram);
 	else
 		tell_bandwidth(s, far);
 	tell_handed(s);

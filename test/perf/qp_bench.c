@@ -35,7 +35,7 @@ static uint64_t hz;
 
 struct side {
 	struct port_attr port;
-	struct link_queue out;
+	struct frames out;
 	struct timer_wheel *wheel;
 	struct mem *mem;
 	struct rc_dev *dev;
@@ -88,7 +88,7 @@ create(struct side *s, uint32_t ip, uint32_t qps, const struct allocator *alloc)
 
 	*s = (struct side){ .pd = 0 };
 	bench_port(&s->port, ip, 18);
-	link_init(&s->out, QUEUE);
+	frames_init(&s->out, QUEUE);
 	s->wheel = timer_wheel_create(&allocator_malloc, WHEEL_TICK, rte_rdtsc());
 	s->mem = mem_create(&mc);
 	dc.mem = s->mem;
@@ -109,7 +109,7 @@ destroy(struct side *s)
 	rc_dev_destroy(s->dev);
 	mem_destroy(s->mem);
 	timer_wheel_destroy(s->wheel);
-	link_free(&s->out);
+	frames_free(&s->out);
 	free(s->bytes);
 	free(s->qpn);
 }
@@ -302,14 +302,14 @@ post(struct side *s, uint32_t i, bool signaled)
 
 /* As the engine's receive: the burst is parsed, prefetched, executed. */
 static unsigned int
-take_in(struct side *s, struct link_queue *in, uint64_t now)
+take_in(struct side *s, struct frames *in, uint64_t now)
 {
 	struct packet pkts[BENCH_BURST];
 	unsigned int i, n;
 
-	for (n = 0; n < BENCH_BURST && link_front(in, &pkts[n], now) != NULL; n++) {
+	for (n = 0; n < BENCH_BURST && frames_front(in, &pkts[n], now) != NULL; n++) {
 		rc_prefetch_packet(s->w, &pkts[n]);
-		link_pop(in);
+		frames_pop(in);
 	}
 	for (i = 0; i < n; i++)
 		rc_prefetch_queues(s->w, &pkts[i]);
@@ -335,7 +335,7 @@ poll(struct side *s, bool receiver)
 }
 
 static unsigned int
-serve(struct side *s, struct link_queue *in, bool receiver)
+serve(struct side *s, struct frames *in, bool receiver)
 {
 	uint64_t now = rte_rdtsc();
 	unsigned int n;

@@ -37,7 +37,7 @@ struct adapter {
 	struct timer_wheel *wheel;
 	struct sma *sma;
 	struct port_attr port;
-	struct link_queue out;
+	struct frames out;
 };
 
 static const struct port_attr *
@@ -102,7 +102,7 @@ create(struct adapter *a)
 	mad.limits.max_bytes = mad.limits.max_bytes_per_peer = 1 << 20;
 	bench_port(&a->port, 1, 18);
 	a->port.ib = true;
-	link_init(&a->out, 4096);
+	frames_init(&a->out, 4096);
 	a->out.encap = ENCAP_IB;
 	a->wheel = timer_wheel_create(&allocator_malloc, WHEEL_TICK, rte_rdtsc());
 	mad.wheel = a->wheel;
@@ -118,7 +118,7 @@ destroy(struct adapter *a)
 	sma_destroy(a->sma);
 	mad_worker_destroy(a->mad);
 	timer_wheel_destroy(a->wheel);
-	link_free(&a->out);
+	frames_free(&a->out);
 }
 
 /* --- requests --- */
@@ -155,7 +155,7 @@ put_smp(uint8_t *mad, uint16_t attribute, bool directed, uint32_t tid)
 }
 
 static void
-add_requests(struct link_queue *requests, uint16_t attribute, bool directed)
+add_requests(struct frames *requests, uint16_t attribute, bool directed)
 {
 	const struct mad_peer to = {
 		.av = { .encap = ENCAP_IB, .vlan = PATH_NO_VLAN,
@@ -186,17 +186,17 @@ check(const uint8_t *mad, uint16_t attribute, bool directed)
 static double
 measure(uint16_t attribute, bool directed)
 {
-	struct link_queue requests;
+	struct frames requests;
 	struct adapter a;
 	double rate;
 
 	create(&a);
-	link_init(&requests, REQUESTS);
+	frames_init(&requests, REQUESTS);
 	requests.encap = ENCAP_IB;
 	add_requests(&requests, attribute, directed);
 	rate = answer_rate(&requests, &a.out, a.mad, mad_receive_smp, brief ? 10000 : 1000000);
 	check(answer_last(&a.out), attribute, directed);
-	link_free(&requests);
+	frames_free(&requests);
 	destroy(&a);
 	return rate;
 }

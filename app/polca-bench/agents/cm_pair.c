@@ -6,28 +6,26 @@
  * Connects and disconnects a second: two communication managers, each with lib/rc and lib/mad as a
  * worker has them, on a link in memory with real frames. One core plays both sides by turns; the
  * time of each is counted apart, so that the figures are those of a core that has one side only.
- *
- *	cm_bench [--runs N] [--short]
  */
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include <rte_common.h>
 #include <rte_cycles.h>
 
-#include "bench.h"
+#include "agents.h"
 #include "cm/cm.h"
 #include "rc/rc.h"
 
 #define FLIGHT    256 /* connections under way at a time */
-#define STANDING  10000
 #define SERVICE   UINT64_C(0x0106461E)
 #define QUEUE     4096
 
 struct side {
+	struct cm_pair *pair;
 	struct port_attr port;
-	struct link_queue out;
+	struct frames out;
 	struct timer_wheel *wheel;
 	struct mem *mem;
 	struct rc_dev *dev;
@@ -40,8 +38,11 @@ struct side {
 	bool keep; /* do not disconnect what is established */
 };
 
-static struct side active, passive;
-static uint64_t clock_now; /* ns */
+struct cm_pair {
+	struct side active, passive;
+	uint64_t now; /* ns */
+	uint64_t standing;
+};
 
 /* --- users --- */
 
@@ -65,7 +66,7 @@ on_established(void *user, const struct cm_info *info, const uint8_t *data, uint
 	(void)len;
 	s->established++;
 	if (info->active && !s->keep)
-		cm_disconnect(s->cm, info->id, NULL, 0, clock_now);
+		cm_disconnect(s->cm, info->id, NULL, 0, s->pair->now);
 }
 
 static void
@@ -135,7 +136,7 @@ create_rc(struct side *s)
 }
 
 static void
-create(struct side *s, uint32_t ip)
+create(struct side *s, struct cm_pair *pair, uint32_t ip)
 {
 	struct bench_config config = { .sessions = 64 };
 	struct mad_worker_config mc = { .workers = 1, .hash_key = ip, .hz = 1000000000,
@@ -145,9 +146,9 @@ create(struct side *s, uint32_t ip)
 		.alloc = &allocator_malloc, .rng = &rng_kernel, .ca_guid = ip,
 		.port = get_port, .port_arg = s, .limits = cm_limits_default };
 
-	*s = (struct side){ .keep = false };
+	*s = (struct side){ .pair = pair };
 	bench_port(&s->port, ip, 18);
-	link_init(&s->out, QUEUE);
+	frames_init(&s->out, QUEUE);
 	s->wheel = timer_wheel_create(&allocator_malloc, 1 << 16, 0);
 	create_rc(s);
 	bench_limits(&mc.limits, &config);
@@ -177,7 +178,7 @@ destroy(struct side *s)
 	rc_dev_destroy(s->dev);
 	mem_destroy(s->mem);
 	timer_wheel_destroy(s->wheel);
-	link_free(&s->out);
+	frames_free(&s->out);
 }
 
 /* --- the work --- */
@@ -202,120 +203,100 @@ connect_one(struct side *s, const struct side *to)
 
 	memcpy(c.path.av.smac, s->port.mac, 6);
 	memcpy(c.path.av.dmac, to->port.mac, 6);
-	if (cm_connect(s->cm, &c, clock_now, &id, &err) != 0)
+	if (cm_connect(s->cm, &c, s->pair->now, &id, &err) != 0)
 		die(err.text);
 	s->begun++;
 }
 
 /* A round of a worker: what has arrived, timers, what is to be sent. */
 static void
-step(struct side *s, struct link_queue *in, uint32_t connects, const struct side *to)
+step(struct side *s, struct frames *in, uint32_t connects, const struct side *to)
 {
 	uint64_t start = rte_rdtsc();
 	const struct packet *p;
 	struct packet pkt;
 	unsigned int i;
 
-	for (i = 0; i < BENCH_BURST && (p = link_front(in, &pkt, 0)) != NULL; i++) {
-		mad_receive(s->mad, p, clock_now);
-		link_pop(in);
+	for (i = 0; i < BENCH_BURST && (p = frames_front(in, &pkt, 0)) != NULL; i++) {
+		mad_receive(s->mad, p, s->pair->now);
+		frames_pop(in);
 	}
 	for (; connects > 0; connects--)
 		connect_one(s, to);
-	timer_wheel_run(s->wheel, clock_now);
-	cm_run(s->cm, clock_now, 64);
-	mad_run(s->mad, clock_now, 64);
-	rc_run(s->rc, clock_now, 64);
+	timer_wheel_run(s->wheel, s->pair->now);
+	cm_run(s->cm, s->pair->now, 64);
+	mad_run(s->mad, s->pair->now, 64);
+	rc_run(s->rc, s->pair->now, 64);
 	s->busy += rte_rdtsc() - start;
 }
 
 /* Until total have been established; at most FLIGHT under way. */
 static void
-run(uint64_t total)
+run(struct cm_pair *p, uint64_t total)
 {
-	uint64_t goal = active.established + total, last = active.begun + total;
+	struct side *active = &p->active, *passive = &p->passive;
+	uint64_t goal = active->established + total, last = active->begun + total, room;
 
-	while (active.established < goal || active.out.head != active.out.tail ||
-			passive.out.head != passive.out.tail) {
-		uint64_t room = FLIGHT - (active.begun - active.established);
-
-		clock_now += 20000; /* a round's time, about */
-		step(&active, &passive.out, (uint32_t)RTE_MIN(RTE_MIN(room, last - active.begun),
-			16u), &passive);
-		step(&passive, &active.out, 0, NULL);
+	while (active->established < goal || active->out.head != active->out.tail ||
+			passive->out.head != passive->out.tail) {
+		room = FLIGHT - (active->begun - active->established);
+		p->now += 20000; /* a round's time, about */
+		step(active, &passive->out, (uint32_t)RTE_MIN(RTE_MIN(room, last - active->begun),
+			16u), passive);
+		step(passive, &active->out, 0, NULL);
 	}
 }
 
-static double
-rate(unsigned int n, uint64_t cycles)
+struct cm_pair *
+cm_pair_create(void)
 {
-	return n * (double)bench_hz() / (double)cycles;
+	struct cm_pair *p = calloc(1, sizeof(*p));
+
+	if (p == NULL)
+		die("no memory");
+	create(&p->active, p, 1);
+	create(&p->passive, p, 2);
+	return p;
 }
 
-static void
-print(const char *what, unsigned int runs, double *active_rates, double *passive_rates)
+void
+cm_pair_destroy(struct cm_pair *p)
 {
-	qsort(active_rates, runs, sizeof(double), bench_by_value);
-	qsort(passive_rates, runs, sizeof(double), bench_by_value);
-	printf("%-44s active %8.0f/s  passive %8.0f/s per core\n", what,
-			bench_quantile(active_rates, runs, 0.5),
-			bench_quantile(passive_rates, runs, 0.5));
+	destroy(&p->active);
+	destroy(&p->passive);
+	free(p);
 }
 
-static void
-measure(const char *what, unsigned int runs, unsigned int n)
+struct cm_cost
+cm_pair_connect(struct cm_pair *p, uint64_t n)
 {
-	double a[BENCH_RUNS_MAX], p[BENCH_RUNS_MAX];
-	uint64_t before[2];
-	unsigned int i;
+	struct cm_cost before = { p->active.busy, p->passive.busy };
 
-	for (i = 0; i < runs; i++) {
-		before[0] = active.busy;
-		before[1] = passive.busy;
-		run(n);
-		a[i] = rate(n, active.busy - before[0]);
-		p[i] = rate(n, passive.busy - before[1]);
-	}
-	print(what, runs, a, p);
+	run(p, n);
+	return (struct cm_cost){ p->active.busy - before.active,
+		p->passive.busy - before.passive };
 }
 
-/* What all that has left behind must be nothing. */
-static void
-settle(uint64_t standing)
+void
+cm_pair_stand(struct cm_pair *p, uint64_t n)
+{
+	p->active.keep = true;
+	run(p, n);
+	p->active.keep = false;
+	p->standing += n;
+}
+
+void
+cm_pair_settle(struct cm_pair *p)
 {
 	unsigned int i;
 
 	for (i = 0; i < 1000; i++) {
-		clock_now += 1000000;
-		step(&active, &passive.out, 0, NULL);
-		step(&passive, &active.out, 0, NULL);
+		p->now += 1000000;
+		step(&p->active, &p->passive.out, 0, NULL);
+		step(&p->passive, &p->active.out, 0, NULL);
 	}
-	if (active.established - active.released != standing ||
-			passive.established - passive.released != standing)
+	if (p->active.established - p->active.released != p->standing ||
+			p->passive.established - p->passive.released != p->standing)
 		die("connections are left behind");
-}
-
-int
-main(int argc, char **argv)
-{
-	bool brief = false;
-	unsigned int runs = bench_options(argc, argv, &brief, NULL);
-	unsigned int n = brief ? 2000 : 20000, standing = brief ? 500 : STANDING;
-
-	bench_print_machine(runs);
-	create(&active, 1);
-	create(&passive, 2);
-	run(n / 2); /* memory touched, tables warm */
-	measure("connect and disconnect", runs, n);
-	settle(0);
-	active.keep = true;
-	run(standing);
-	settle(standing);
-	active.keep = false;
-	printf("%u connections stand\n", standing);
-	measure("connect and disconnect beside them", runs, n);
-	settle(standing);
-	destroy(&active);
-	destroy(&passive);
-	return 0;
 }

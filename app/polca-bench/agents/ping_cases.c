@@ -3,29 +3,21 @@
  */
 
 /*
- * What liveness costs: requests that one worker answers, and how long an echo takes between two
- * workers of lib/mad that one core runs by turns, calls and answers included.
- *
- *	live_bench [--runs N] [--short]
- *
- * Runs are interleaved; the medians of the rounds are printed. --short only checks that it works.
+ * Liveness: requests that one worker answers, and how long an echo takes between two workers of
+ * lib/mad that one core runs by turns, calls and answers included.
  */
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <rte_common.h>
 #include <rte_cycles.h>
 
-#include "bench.h"
+#include "agents.h"
 #include "live/live.h"
 
 #define REQUESTS   1024 /* of as many sources */
 #define WHEEL_TICK 32768
-
-static unsigned int runs;
-static bool brief;
 
 /* --- a worker --- */
 
@@ -34,7 +26,7 @@ struct side {
 	struct timer_wheel *wheel;
 	struct live *live;
 	struct port_attr port;
-	struct link_queue out;
+	struct frames out;
 };
 
 static const struct port_attr *
@@ -69,7 +61,7 @@ side_create(struct side *s, uint32_t ip)
 
 	bench_limits(&mad.limits, &config);
 	bench_port(&s->port, ip, 18);
-	link_init(&s->out, 4096);
+	frames_init(&s->out, 4096);
 	s->wheel = timer_wheel_create(&allocator_malloc, WHEEL_TICK, rte_rdtsc());
 	mad.wheel = s->wheel;
 	s->mad = mad_worker_create(&mad);
@@ -89,7 +81,7 @@ side_destroy(struct side *s)
 	mad_worker_destroy(s->mad);
 	live_destroy(s->live);
 	timer_wheel_destroy(s->wheel);
-	link_free(&s->out);
+	frames_free(&s->out);
 }
 
 /* From one address to another: 10.0.x.y. */
@@ -109,20 +101,19 @@ peer(uint32_t from, uint32_t to)
 
 /* --- answers a second --- */
 
-static const struct {
-	const char *name;
-	struct live_request req;
-} cases[] = {
-	{ "echo, 208 bytes", { .mode = LIVE_MODE_ECHO } },
-	{ "timestamp", { .mode = LIVE_MODE_TIMESTAMP } },
-	{ "LID/GUID", { .mode = LIVE_MODE_LIDGUID } },
-	{ "ibping", { .mode = LIVE_MODE_IBPING } },
+static const struct live_request requests_of[] = {
+	{ .mode = LIVE_MODE_ECHO },
+	{ .mode = LIVE_MODE_TIMESTAMP },
+	{ .mode = LIVE_MODE_LIDGUID },
+	{ .mode = LIVE_MODE_IBPING },
 };
+const char *const ping_cases[] = { "echo, 208 bytes", "timestamp", "LID/GUID", "ibping" };
+const unsigned int ping_case_count = RTE_DIM(ping_cases);
 
-static double
-measure(const struct live_request *req)
+double
+ping_rate(unsigned int which, uint64_t count)
 {
-	struct link_queue requests;
+	struct frames requests;
 	struct mad_peer to;
 	struct side s;
 	uint8_t mad[MAD_LEN];
@@ -130,36 +121,19 @@ measure(const struct live_request *req)
 	uint32_t i;
 
 	side_create(&s, 1);
-	link_init(&requests, REQUESTS);
-	live_build(req, mad, NULL);
+	frames_init(&requests, REQUESTS);
+	live_build(&requests_of[which], mad, NULL);
 	for (i = 0; i < REQUESTS; i++) {
 		mad[MAD_OFF_TID + 7] = (uint8_t)i;
 		to = peer(2 + i, 1);
 		answer_add(&requests, &to, mad);
 	}
-	rate = answer_rate(&requests, &s.out, s.mad, mad_receive, brief ? 10000 : 1000000);
+	rate = answer_rate(&requests, &s.out, s.mad, mad_receive, count);
 	if (answer_last(&s.out)[MAD_OFF_METHOD] != MAD_GET_RESP || answer_last(&s.out)[5] != 0)
 		die("not an answer");
-	link_free(&requests);
+	frames_free(&requests);
 	side_destroy(&s);
 	return rate;
-}
-
-static void
-throughput(void)
-{
-	double rate[RTE_DIM(cases)][BENCH_RUNS_MAX];
-	unsigned int i, r;
-
-	for (r = 0; r < runs; r++)
-		for (i = 0; i < RTE_DIM(cases); i++)
-			rate[i][r] = measure(&cases[i].req);
-	printf("%-24s %12s %12s %12s\n", "answers/s of one core", "median", "lowest", "highest");
-	for (i = 0; i < RTE_DIM(cases); i++) {
-		qsort(rate[i], runs, sizeof(double), bench_by_value);
-		printf("%-24s %12.0f %12.0f %12.0f\n", cases[i].name,
-				bench_quantile(rate[i], runs, 0.5), rate[i][0], rate[i][runs - 1]);
-	}
 }
 
 /* --- time of an echo --- */
@@ -203,14 +177,14 @@ done(void *arg, const struct mad_result *r)
 }
 
 static void
-turn(struct side *s, struct link_queue *in)
+turn(struct side *s, struct frames *in)
 {
 	uint64_t now = rte_rdtsc();
 	struct packet pkt;
 
-	while (link_front(in, &pkt, now) != NULL) {
+	while (frames_front(in, &pkt, now) != NULL) {
 		mad_receive(s->mad, &pkt, now);
-		link_pop(in);
+		frames_pop(in);
 	}
 	timer_wheel_run(s->wheel, now);
 	mad_run(s->mad, now, BENCH_SEND_BUDGET);
@@ -253,51 +227,48 @@ echo(struct side *server, struct side *client, const struct live_request *req, s
 	return end - start;
 }
 
-static void
-times(uint32_t len, unsigned int count)
-{
-	struct echo e = { .body = malloc(8 + (size_t)len), .back = malloc(8 + (size_t)len) };
-	double *us = malloc(count * sizeof(*us));
-	uint8_t *data = malloc(len);
-	struct live_request req = { .mode = LIVE_MODE_ECHO, .data = data, .len = len };
+struct ping_pair {
 	struct side server, client;
-	unsigned int i;
+	struct live_request req;
+	struct echo echo;
+	uint8_t *data;
+};
 
-	if (e.body == NULL || e.back == NULL || us == NULL || data == NULL)
+struct ping_pair *
+ping_create(uint32_t len)
+{
+	struct ping_pair *p = calloc(1, sizeof(*p));
+	uint32_t i;
+
+	if (p == NULL)
+		die("no memory");
+	p->data = malloc(len);
+	p->echo.body = malloc(8 + (size_t)len);
+	p->echo.back = malloc(8 + (size_t)len);
+	if (p->data == NULL || p->echo.body == NULL || p->echo.back == NULL)
 		die("no memory");
 	for (i = 0; i < len; i++)
-		data[i] = (uint8_t)(i * 7 + (i >> 8));
-	side_create(&server, 1);
-	side_create(&client, 2);
-	for (i = 0; i < count / 10; i++) /* caches and round trips */
-		echo(&server, &client, &req, &e);
-	for (i = 0; i < count; i++) {
-		req.sequence = (uint16_t)i;
-		us[i] = (double)echo(&server, &client, &req, &e) * 1e6 / (double)bench_hz();
-	}
-	qsort(us, count, sizeof(*us), bench_by_value);
-	printf("%-24u %12.2f %12.2f %12.2f %12.2f\n", len, bench_quantile(us, count, 0.5),
-			bench_quantile(us, count, 0.9), bench_quantile(us, count, 0.99), us[count - 1]);
-	side_destroy(&client);
-	side_destroy(&server);
-	free(data);
-	free(us);
-	free(e.body);
-	free(e.back);
+		p->data[i] = (uint8_t)(i * 7 + (i >> 8));
+	p->req = (struct live_request){ .mode = LIVE_MODE_ECHO, .data = p->data, .len = len };
+	side_create(&p->server, 1);
+	side_create(&p->client, 2);
+	return p;
 }
 
-int
-main(int argc, char **argv)
+void
+ping_destroy(struct ping_pair *p)
 {
-	runs = bench_options(argc, argv, &brief, NULL);
-	bench_print_machine(runs);
-	throughput();
-	printf("\n%-24s %12s %12s %12s %12s\n", "echo of so many bytes", "50 % us", "90 % us", "99 % us",
-			"longest us");
-	times(56, brief ? 1000 : 200000);
-	times(208, brief ? 1000 : 200000);
-	times(4096, brief ? 100 : 20000);
-	times(65536, brief ? 20 : 2000);
-	times(1 << 20, brief ? 3 : 200);
-	return 0;
+	side_destroy(&p->client);
+	side_destroy(&p->server);
+	free(p->echo.body);
+	free(p->echo.back);
+	free(p->data);
+	free(p);
+}
+
+uint64_t
+ping_echo(struct ping_pair *p)
+{
+	p->req.sequence++;
+	return echo(&p->server, &p->client, &p->req, &p->echo);
 }

@@ -6,7 +6,7 @@
 
 #include <rte_cycles.h>
 
-#include "bench.h"
+#include "agents.h"
 
 #define WHEEL_TICK 32768 /* 13 us at 2.6 GHz, as the engine has it */
 
@@ -90,7 +90,7 @@ server_create(struct bench_server *s, const struct bench_config *config)
 	*s = (struct bench_server){ 0 };
 	bench_limits(&mad.limits, config);
 	bench_port(&s->port, 1, config->subnet_timeout != 0 ? config->subnet_timeout : 18);
-	link_init(&s->out, config->queue != 0 ? config->queue : 4096);
+	frames_init(&s->out, config->queue != 0 ? config->queue : 4096);
 	s->wheel = timer_wheel_create(&allocator_malloc, WHEEL_TICK, 0);
 	mad.wheel = s->wheel;
 	s->mad = mad_worker_create(&mad);
@@ -112,19 +112,19 @@ server_destroy(struct bench_server *s)
 	sa_destroy(s->sa);
 	store_destroy(s->store);
 	timer_wheel_destroy(s->wheel);
-	link_free(&s->out);
+	frames_free(&s->out);
 }
 
 unsigned int
-server_step(struct bench_server *s, struct link_queue *in, uint64_t now)
+server_step(struct bench_server *s, struct frames *in, uint64_t now)
 {
 	uint64_t start = rte_rdtsc();
 	struct packet pkt;
 	unsigned int n;
 
-	for (n = 0; n < BENCH_BURST && link_front(in, &pkt, now) != NULL; n++) {
+	for (n = 0; n < BENCH_BURST && frames_front(in, &pkt, now) != NULL; n++) {
 		mad_receive(s->mad, &pkt, now);
-		link_pop(in);
+		frames_pop(in);
 	}
 	n += timer_wheel_run(s->wheel, now);
 	n += sa_run(s->worker, now, BENCH_SA_BUDGET);

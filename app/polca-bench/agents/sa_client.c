@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench.h"
+#include "agents.h"
 #include "wire/bytes.h"
 
 #define QUEUE       (1u << 18)
@@ -71,7 +71,7 @@ client_create(struct bench_client *c, enum ask ask, unsigned int version, uint32
 	*c = (struct bench_client){
 		.ask = ask, .version = version, .sessions = sessions, .ports = ports, .random = 1
 	};
-	link_init(&c->out, QUEUE);
+	frames_init(&c->out, QUEUE);
 	compile_paths(c);
 	compile_request(c);
 	c->session = calloc(sessions, sizeof(*c->session));
@@ -82,7 +82,7 @@ client_create(struct bench_client *c, enum ask ask, unsigned int version, uint32
 void
 client_destroy(struct bench_client *c)
 {
-	link_free(&c->out);
+	frames_free(&c->out);
 	free(c->session);
 }
 
@@ -243,12 +243,12 @@ take(struct bench_client *c, const uint8_t *mad)
 }
 
 void
-client_step(struct bench_client *c, struct link_queue *in)
+client_step(struct bench_client *c, struct frames *in)
 {
 	struct packet pkt;
 
-	while (link_front(in, &pkt, UINT64_MAX) != NULL) {
+	while (frames_front(in, &pkt, UINT64_MAX) != NULL) {
 		take(c, pkt.payload);
-		link_pop(in);
+		frames_pop(in);
 	}
 }

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench.h"
+#include "agents.h"
 
 #define LEAF_PORTS  200
 #define SPINES      25

@@ -10,22 +10,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench.h"
+#include "agents.h"
 
 #define NS           UINT64_C(1000000000)
 #define PACKET_NS    200
 #define WHEEL_TICK   1024
 #define LOSS_SECONDS 600 /* of virtual time: longer than any retries last */
 
-struct loss_bench {
+struct sa_loss {
 	struct bench_server server;
 	struct port_attr port;
-	struct link_queue out; /* the client's */
+	struct frames out; /* the client's */
 	struct timer_wheel *wheel;
 	struct mad_worker *mad;
 	struct sa_client *client;
 	uint64_t now;
-	struct loss_result *result;
+	struct sa_loss_result *result;
 	bool done;
 };
 
@@ -36,7 +36,7 @@ port_of(void *arg, uint16_t port)
 }
 
 static void
-create_client(struct loss_bench *b, const struct bench_config *config)
+create_client(struct sa_loss *b, const struct bench_config *config)
 {
 	struct mad_worker_config mad = { .workers = 1,
 		.hash_key = 99,
@@ -59,17 +59,17 @@ create_client(struct loss_bench *b, const struct bench_config *config)
 		die("no memory for the client");
 }
 
-struct loss_bench *
-loss_create(uint32_t records, uint64_t rtt_ns)
+struct sa_loss *
+sa_loss_create(uint32_t records, uint64_t rtt_ns)
 {
 	const struct bench_config config = { .sessions = 1024, .hz = NS, .queue = 4096 };
-	struct loss_bench *b = calloc(1, sizeof(*b));
+	struct sa_loss *b = calloc(1, sizeof(*b));
 
 	if (b == NULL)
 		die("no memory");
 	server_create(&b->server, &config);
 	load_nodes(&b->server, records);
-	link_init(&b->out, 4096);
+	frames_init(&b->out, 4096);
 	create_client(b, &config);
 	b->out.delay = b->server.out.delay = rtt_ns / 2;
 	b->out.gap = b->server.out.gap = PACKET_NS;
@@ -78,20 +78,20 @@ loss_create(uint32_t records, uint64_t rtt_ns)
 }
 
 void
-loss_destroy(struct loss_bench *b)
+sa_loss_destroy(struct sa_loss *b)
 {
 	server_destroy(&b->server);
 	mad_worker_destroy(b->mad);
 	sa_client_destroy(b->client);
 	timer_wheel_destroy(b->wheel);
-	link_free(&b->out);
+	frames_free(&b->out);
 	free(b);
 }
 
 static int
 take_record(void *arg, const struct sa_record_type *type, uint32_t rid, const uint8_t *rec)
 {
-	struct loss_bench *b = arg;
+	struct sa_loss *b = arg;
 
 	(void)type;
 	(void)rid;
@@ -103,7 +103,7 @@ take_record(void *arg, const struct sa_record_type *type, uint32_t rid, const ui
 static void
 take_end(void *arg, const struct mad_result *result, uint64_t sa_key)
 {
-	struct loss_bench *b = arg;
+	struct sa_loss *b = arg;
 
 	(void)sa_key;
 	b->result->result = *result;
@@ -112,14 +112,14 @@ take_end(void *arg, const struct mad_result *result, uint64_t sa_key)
 }
 
 static unsigned int
-client_round(struct loss_bench *b)
+client_round(struct sa_loss *b)
 {
 	struct packet pkt;
 	unsigned int n;
 
-	for (n = 0; n < BENCH_BURST && link_front(&b->server.out, &pkt, b->now) != NULL; n++) {
+	for (n = 0; n < BENCH_BURST && frames_front(&b->server.out, &pkt, b->now) != NULL; n++) {
 		mad_receive(b->mad, &pkt, b->now);
-		link_pop(&b->server.out);
+		frames_pop(&b->server.out);
 	}
 	n += timer_wheel_run(b->wheel, b->now);
 	return n + mad_run(b->mad, b->now, BENCH_SEND_BUDGET);
@@ -133,9 +133,9 @@ min(uint64_t a, uint64_t b)
 
 /* On to the next moment at which anything happens. */
 static void
-pass(struct loss_bench *b)
+pass(struct sa_loss *b)
 {
-	uint64_t next = min(min(link_next_due(&b->out), link_next_due(&b->server.out)),
+	uint64_t next = min(min(frames_next_due(&b->out), frames_next_due(&b->server.out)),
 			min(timer_wheel_next(b->wheel), timer_wheel_next(b->server.wheel)));
 
 	if (next <= b->now || mad_pending(b->mad) || mad_pending(b->server.mad) ||
@@ -145,7 +145,7 @@ pass(struct loss_bench *b)
 }
 
 static void
-ask(struct loss_bench *b, unsigned int version)
+ask(struct sa_loss *b, unsigned int version)
 {
 	struct sa_query q = { .op = SA_OP_TABLE,
 		.version = (enum sa_version)version,
@@ -170,14 +170,14 @@ ask(struct loss_bench *b, unsigned int version)
 }
 
 void
-loss_run(struct loss_bench *b, unsigned int version, uint32_t one_in, uint64_t seed,
-		struct loss_result *result)
+sa_loss_run(struct sa_loss *b, unsigned int version, uint32_t one_in, uint64_t seed,
+		struct sa_loss_result *result)
 {
-	struct link_queue *links[2] = { &b->out, &b->server.out };
+	struct frames *links[2] = { &b->out, &b->server.out };
 	uint64_t start = b->now;
 	unsigned int i;
 
-	*result = (struct loss_result){ 0 };
+	*result = (struct sa_loss_result){ 0 };
 	b->result = result;
 	b->done = false;
 	for (i = 0; i < 2; i++) {

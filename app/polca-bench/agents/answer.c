@@ -11,10 +11,10 @@
 
 #include <rte_cycles.h>
 
-#include "bench.h"
+#include "agents.h"
 
 void
-answer_add(struct link_queue *requests, const struct mad_peer *to, const uint8_t *mad)
+answer_add(struct frames *requests, const struct mad_peer *to, const uint8_t *mad)
 {
 	const struct wire_headers h = { .opcode = UD_SEND_ONLY, .pkey = to->pkey,
 		.dest_qpn = to->qpn, .qkey = to->qkey, .src_qpn = to->qpn };
@@ -31,7 +31,7 @@ answer_add(struct link_queue *requests, const struct mad_peer *to, const uint8_t
 }
 
 double
-answer_rate(struct link_queue *requests, struct link_queue *out, struct mad_worker *w,
+answer_rate(struct frames *requests, struct frames *out, struct mad_worker *w,
 		enum verdict (*receive)(struct mad_worker *w, const struct packet *pkt, uint64_t now),
 		uint64_t count)
 {
@@ -44,9 +44,9 @@ answer_rate(struct link_queue *requests, struct link_queue *out, struct mad_work
 			requests->head = 0;
 		out->head = out->tail;
 		start = rte_rdtsc();
-		for (n = 0; n < BENCH_BURST && link_front(requests, &pkt, 0) != NULL; n++) {
+		for (n = 0; n < BENCH_BURST && frames_front(requests, &pkt, 0) != NULL; n++) {
 			receive(w, &pkt, start);
-			link_pop(requests);
+			frames_pop(requests);
 		}
 		mad_run(w, start, BENCH_SEND_BUDGET);
 		busy += rte_rdtsc() - start;
@@ -58,7 +58,7 @@ answer_rate(struct link_queue *requests, struct link_queue *out, struct mad_work
 }
 
 const uint8_t *
-answer_last(const struct link_queue *out)
+answer_last(const struct frames *out)
 {
 	const struct frame *f = &out->frame[(out->tail - 1) & (out->size - 1)];
 

@@ -9,7 +9,7 @@
 #include <rte_common.h>
 #include <rte_prefetch.h>
 
-#include "bench.h"
+#include "agents.h"
 
 #define ETHER_LEN 14
 
@@ -26,7 +26,7 @@ bench_random(uint64_t *state)
 static uint8_t *
 reserve(struct tx_sink *sink, const struct path *path, uint32_t len)
 {
-	struct link_queue *q = container_of(sink, struct link_queue, sink);
+	struct frames *q = container_of(sink, struct frames, sink);
 
 	if (q->tail - q->head == q->size)
 		return NULL;
@@ -38,7 +38,7 @@ reserve(struct tx_sink *sink, const struct path *path, uint32_t len)
 static void
 commit(struct tx_sink *sink)
 {
-	struct link_queue *q = container_of(sink, struct link_queue, sink);
+	struct frames *q = container_of(sink, struct frames, sink);
 	struct frame *f = &q->frame[q->tail & (q->size - 1)];
 
 	f->start = PATH_HEADER_MAX - q->path->header_len;
@@ -52,28 +52,28 @@ commit(struct tx_sink *sink)
 }
 
 void
-link_init(struct link_queue *q, uint32_t size)
+frames_init(struct frames *q, uint32_t size)
 {
-	*q = (struct link_queue){ .sink = { reserve, commit }, .size = size };
+	*q = (struct frames){ .sink = { reserve, commit }, .size = size };
 	q->frame = calloc(size, sizeof(*q->frame));
 	if (q->frame == NULL)
 		die("no memory for the link");
 }
 
 void
-link_free(struct link_queue *q)
+frames_free(struct frames *q)
 {
 	free(q->frame);
 }
 
 uint64_t
-link_next_due(const struct link_queue *q)
+frames_next_due(const struct frames *q)
 {
 	return q->head == q->tail ? UINT64_MAX : q->frame[q->head & (q->size - 1)].due;
 }
 
 const struct packet *
-link_front(struct link_queue *q, struct packet *pkt, uint64_t now)
+frames_front(struct frames *q, struct packet *pkt, uint64_t now)
 {
 	struct frame *f = &q->frame[q->head & (q->size - 1)];
 	enum verdict why;
@@ -92,7 +92,7 @@ link_front(struct link_queue *q, struct packet *pkt, uint64_t now)
 }
 
 void
-link_pop(struct link_queue *q)
+frames_pop(struct frames *q)
 {
 	q->head++;
 }

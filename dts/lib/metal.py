@@ -93,8 +93,9 @@ class Metal(Guest):
         return path
 
     def _kernel_words(self):
-        return ['intel_iommu=on', 'iommu=pt', 'polca.rxe=0', 'polca.name=' + self.name,
-                'polca.modules=e1000e']
+        # init_on_alloc: Debian's kernel clears hugepages when they are reserved, all 2 GiB of them
+        return ['intel_iommu=on', 'iommu=pt', 'init_on_alloc=0', 'polca.rxe=0',
+                'polca.name=' + self.name, 'polca.modules=e1000e']
 
     def _serial_ports(self):
         return (('ag', self.agent_path, 'polca.agent'),)

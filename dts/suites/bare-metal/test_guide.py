@@ -174,6 +174,8 @@ def test_services_and_counters(bench, guide):
         verdicts = sum(row['served'].values()) + sum(row['dropped'].values())
         assert row['rx_packets'] > 100 and verdicts == row['rx_packets'], row
         assert row['dropped'].get('icrc', 0) == 0 and row['tx_full'] == 0
+    # the cards have written where they were told to, and nowhere else
+    assert 'fault' not in bench.check('dmesg | grep DMAR')
 
 
 def test_kernel_has_its_cards_again(bench, guide):

@@ -46,6 +46,7 @@ struct end {
 	uint32_t psn;
 	uint32_t qps;
 	uint32_t *qpn;
+	uint32_t *connection; /**< by queue pair, where they are connections; or NULL */
 };
 
 /** Does it post Sends, Writes, Reads or Atomics? Receives? */
@@ -61,6 +62,8 @@ int end_create(struct end *end, const struct bench_options *o, const char *devic
 /** Both ends in one engine with o->workers workers, their ports back to back. */
 int ends_create(struct end end[ROLES], const struct bench_options *o, struct error *err);
 void end_destroy(struct end *end);
+/** What its queue pairs are made with, but for the completion queues. */
+void end_qp_attr(const struct end *end, const struct bench_options *o, struct qp_init_attr *init);
 
 /* --- end_connect.c --- */
 
@@ -71,6 +74,17 @@ int end_connect(struct end *end, const struct peer *p, const struct bench_option
 	struct error *err);
 /** Turn all of them until each knows the way to its peer. */
 int ends_resolve(struct end *end, unsigned int n, struct error *err);
+
+/* --- service.c --- */
+
+/**
+ * Connections to o->connect: their queue pairs are the end's, what a service of kind memory grants
+ * is the peer's. @param grant  bytes of it; 0: none
+ */
+int service_connect(struct end *end, struct peer *p, const struct bench_options *o, uint64_t *grant,
+	struct error *err);
+/** The service is told that it is over. */
+void service_disconnect(struct end *end);
 
 /* --- load.c: what an end posts and polls on a worker --- */
 

@@ -19,6 +19,7 @@
 #include <rte_errno.h>
 
 #include "command.h"
+#include "link.h"
 
 #define MIB          (UINT64_C(1) << 20)
 #define EAL_ARGS     16
@@ -139,9 +140,9 @@ int
 bench_eal_start(const struct bench_options *o, const struct eal_wish *wish, struct error *err)
 {
 	/* the EAL keeps pointers to them */
-	static char fixed[][32] = { "polca-bench", "--no-pci", "--no-telemetry", "--no-shconf",
+	static char fixed[][32] = { "polca-bench", "--no-telemetry", "--no-shconf",
 		"--log-level=emergency" };
-	static char cores[LCORES_TEXT], memory[32], prefix[48];
+	static char cores[LCORES_TEXT], memory[32], prefix[48], pci[64] = "--no-pci";
 	static char in_memory[] = "--in-memory", plain[] = "--no-huge";
 	static char single_file[] = "--single-file-segments";
 	char *argv[EAL_ARGS];
@@ -159,6 +160,9 @@ bench_eal_start(const struct bench_options *o, const struct eal_wish *wish, stru
 	snprintf(prefix, sizeof(prefix), "--file-prefix=polca-bench-%d", getpid());
 	for (i = 0; i < RTE_DIM(fixed); i++)
 		argv[argc++] = fixed[i];
+	if (link_is_pci(o))
+		snprintf(pci, sizeof(pci), "--allow=%.48s", o->link);
+	argv[argc++] = pci;
 	argv[argc++] = cores;
 	argv[argc++] = memory;
 	argv[argc++] = prefix;

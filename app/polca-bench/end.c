@@ -40,20 +40,25 @@ take_worker(struct worker *w, void *arg)
 	return 0;
 }
 
-static void
-fill_port(struct link_port_config *p, const char *device, enum bench_role role)
+/* A port between two of ours has a MAC and an MTU of our choice, a device's are its own. */
+static int
+fill_port(struct link_port_config *p, const struct bench_options *o, const char *device,
+	enum bench_role role, struct error *err)
 {
 	const uint8_t ip[4] = { 192, 0, 2, (uint8_t)(role + 1) };
 
 	snprintf(p->name, sizeof(p->name), "port%u", role);
 	snprintf(p->device, sizeof(p->device), "%s", device);
 	p->vlan = PATH_NO_VLAN;
-	p->mtu = FRAME_MTU;
-	p->mac[0] = 2;
-	p->mac[5] = (uint8_t)(role + 1);
 	p->num_addr = 1;
 	p->addr[0].gid = gid_from_ipv4(ip);
 	p->addr[0].prefix_len = 24;
+	if (link_is_device(o))
+		return link_device_address(o, &p->addr[0], err);
+	p->mtu = FRAME_MTU;
+	p->mac[0] = 2;
+	p->mac[5] = (uint8_t)(role + 1);
+	return 0;
 }
 
 static void
@@ -94,10 +99,10 @@ worker_of(const struct end *end, const struct bench_options *o, uint32_t i)
 	return (i + (end->role == RESPONDER && away)) % end->workers;
 }
 
-static int
-make_qps(struct end *end, const struct bench_options *o, struct error *err)
+void
+end_qp_attr(const struct end *end, const struct bench_options *o, struct qp_init_attr *init)
 {
-	struct qp_init_attr init = {
+	*init = (struct qp_init_attr){
 		.qp_type = QPT_RC,
 		.pd = end->pd,
 		.srq = RC_NO_SRQ,
@@ -107,6 +112,12 @@ make_qps(struct end *end, const struct bench_options *o, struct error *err)
 			.max_recv_wr = end_receives(o, end->role) ? o->rx_depth : 1,
 			.max_send_sge = 1, .max_recv_sge = 1, .max_inline_data = o->inline_size },
 	};
+}
+
+static int
+make_qps(struct end *end, const struct bench_options *o, struct error *err)
+{
+	struct qp_init_attr init;
 	unsigned int worker;
 	uint32_t i;
 	int ret = 0;
@@ -114,6 +125,9 @@ make_qps(struct end *end, const struct bench_options *o, struct error *err)
 	end->qpn = calloc(o->qps, sizeof(*end->qpn));
 	if (end->qpn == NULL)
 		return error_set(err, ENOMEM, "no memory for %u queue pairs", o->qps);
+	if (o->connect != NULL)
+		return 0; /* connections bring theirs */
+	end_qp_attr(end, o, &init);
 	for (i = 0; i < o->qps && ret == 0; i++) {
 		worker = worker_of(end, o, i);
 		init.send_cq = init.recv_cq = end->cq[worker];
@@ -162,7 +176,8 @@ end_create(struct end *end, const struct bench_options *o, const char *device,
 	*end = (struct end){ .role = role, .workers = 1 };
 	fill_config(&config, o, o->qps);
 	config.link.num_ports = 1;
-	fill_port(&config.link.port[0], device, role);
+	if (fill_port(&config.link.port[0], o, device, role, err) != 0)
+		return -EINVAL;
 	config.first_worker = lcore;
 	config.workers = 1;
 	end->engine = engine_create(&config, err);
@@ -181,7 +196,7 @@ ends_create(struct end end[ROLES], const struct bench_options *o, struct error *
 	config.workers = o->workers;
 	for (i = 0; i < ROLES; i++) {
 		end[i] = (struct end){ .role = i, .workers = o->workers, .port = (uint16_t)i };
-		fill_port(&config.link.port[i], "", i);
+		fill_port(&config.link.port[i], o, "", i, err);
 	}
 	end[RESPONDER].shared = true;
 	snprintf(config.link.port[0].back_to_back, sizeof(config.link.port[0].back_to_back), "%s",
@@ -200,4 +215,5 @@ end_destroy(struct end *end)
 	if (!end->shared)
 		engine_destroy(end->engine);
 	free(end->qpn);
+	free(end->connection);
 }

@@ -18,6 +18,8 @@ const struct bench_link bench_links[] = {
 		link_memory_create },
 	{ "memif", "shared memory with 'polca-bench server' [,socket=PATH][,zero-copy=yes]",
 		link_memif_keys, true, link_memif_create },
+	{ "DEVICE", "as in polca's configuration: net_af_packet0,iface=eth1, a PCI address; with "
+		"--connect or --peer", no_keys, true, link_device_create },
 };
 const unsigned int bench_link_count = RTE_DIM(bench_links);
 
@@ -54,6 +56,16 @@ check_keys(const struct bench_link *l, const char *text, struct error *err)
 	return 0;
 }
 
+static const struct bench_link *
+device(const struct bench_options *o, struct error *err)
+{
+	if (o->connect != NULL || o->peer != NULL)
+		return &bench_links[RTE_DIM(bench_links) - 1];
+	error_set(err, EINVAL, "--link %.64s: the other end is missing: --connect HOST:PORT for a Polca "
+			"service, --peer WHERE for another polca-bench", o->link);
+	return NULL;
+}
+
 const struct bench_link *
 link_find(const struct bench_options *o, struct error *err)
 {
@@ -61,6 +73,13 @@ link_find(const struct bench_options *o, struct error *err)
 	char allowed[128] = "";
 	unsigned int i;
 
+	if (link_is_device(o))
+		return device(o, err);
+	if (o->connect != NULL || o->address != NULL) {
+		error_set(err, EINVAL, "--connect and --address: with --link DEVICE, as "
+				"net_af_packet0,iface=eth1");
+		return NULL;
+	}
 	for (i = 0; i < bench_link_count; i++) {
 		const struct bench_link *l = &bench_links[i];
 

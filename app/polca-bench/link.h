@@ -10,6 +10,7 @@
  * What joins the two ends: a row each.
  */
 
+#include "link/link.h"
 #include "options.h"
 
 enum bench_role { REQUESTER, RESPONDER, ROLES };
@@ -35,6 +36,16 @@ extern const unsigned int bench_link_count;
 const struct bench_link *link_find(const struct bench_options *o, struct error *err);
 /** Value of a key of o->link: "socket" of "memif,socket=/tmp/x". @retval false  not given */
 bool link_value(const struct bench_options *o, const char *key, char *value, size_t size);
+
+/* link_device.c */
+
+/** Is it a device of this host: "net_af_packet0,iface=eth1", a PCI address? */
+bool link_is_device(const struct bench_options *o);
+bool link_is_pci(const struct bench_options *o);
+int link_device_create(const struct bench_options *o, enum bench_role role,
+	char device[ROLES][256], struct error *err);
+/** What the user wants as its address, if anything; else @p a stays. */
+int link_device_address(const struct bench_options *o, struct link_addr *a, struct error *err);
 
 /* link_memory.c, link_memif.c */
 int link_memory_create(const struct bench_options *o, enum bench_role role,

@@ -43,6 +43,8 @@ struct bench_options {
 	uint64_t iterations; /**< messages, 0: for .seconds */
 	const char *link; /**< NAME[,KEY=VALUE...], see link.h */
 	const char *peer; /**< where the other process is told of ours: HOST:PORT or a path */
+	const char *address; /**< ADDRESS/LENGTH of a device's port */
+	const char *connect; /**< HOST:PORT of the service that is the other end */
 	uint32_t lcores; /**< of the two roles */
 	uint32_t workers;
 	uint32_t handoff; /**< percent of QPs whose packets arrive at another worker */
@@ -50,24 +52,24 @@ struct bench_options {
 	bool hugepages;
 	const char *crc; /**< which kernel; NULL: the best one */
 	bool json;
+	uint32_t rounds; /**< each measures everything once */
+	const char *only; /**< cases whose name has it; NULL: all */
+	bool brief; /**< only to see that it works */
 };
 
 /** Groups of options, by what a command takes. */
 #define TAKES_COMMON  0x01u /**< every command */
-	uint32_t rounds; /**< each measures everything once */
-	const char *only; /**< cases whose name has it; NULL: all */
-	bool brief; /**< only to see that it works */
 #define TAKES_TRAFFIC 0x02u /**< messages between queue pairs */
 #define TAKES_ATOMIC  0x04u
 #define TAKES_LINK    0x08u
 #define TAKES_TIME    0x10u /**< how long, how many */
 #define TAKES_SERVER  0x20u
+#define TAKES_ROUNDS  0x40u /**< cases measured by turns */
+#define TAKES_CASE    0x80u
 
 enum option_kind {
 	OPTION_FLAG, /**< bool: true */
 	OPTION_NO, /**< bool: false */
-#define TAKES_ROUNDS  0x40u /**< cases measured by turns */
-#define TAKES_CASE    0x80u
 	OPTION_U32,
 	OPTION_U64,
 	OPTION_SECONDS, /**< double */

@@ -45,8 +45,8 @@ complete(struct bench_options *o)
 		o->depth = RTE_MAX(default_depth(o), o->signal_every);
 	if (o->rx_depth == 0)
 		o->rx_depth = 2 * o->depth;
-	if (o->mtu == 0)
-		o->mtu = 4096;
+	if (o->mtu == 0) /* a device's frames have 1500 bytes, mostly */
+		o->mtu = o->connect != NULL || o->peer != NULL ? 1024 : 4096;
 	if (o->signal_every == 0)
 		o->signal_every = 1;
 }
@@ -64,6 +64,21 @@ check_latency(const struct bench_options *o, struct error *err)
 	if (o->check && o->verb == BENCH_WRITE)
 		return error_set(err, EINVAL, "write lat: the last byte is the signal, --check "
 				"compares Sends and Reads");
+	return 0;
+}
+
+/* A service does what it does. */
+static int
+check_connect(const struct bench_options *o, struct error *err)
+{
+	if (o->bidirectional || o->peer != NULL || o->workers > 1 || o->lcores > 1)
+		return error_set(err, EINVAL, "--connect: leave out -b, -w, --peer and --lcores");
+	if (o->verb == BENCH_WRITE && o->mode == BENCH_LAT)
+		return error_set(err, EINVAL, "--connect: nobody answers a Write there: read lat or "
+				"send lat");
+	if (o->check && (o->verb != BENCH_SEND || o->mode != BENCH_LAT))
+		return error_set(err, EINVAL, "--check: with --connect only of send lat, whose messages "
+				"come back");
 	return 0;
 }
 
@@ -98,5 +113,7 @@ options_complete(struct bench_options *o, struct error *err)
 	if (o->workers > o->qps)
 		return error_set(err, EINVAL, "-w, --workers: got %u for %u queue pairs: more with "
 				"-q", o->workers, o->qps);
+	if (o->connect != NULL && check_connect(o, err) != 0)
+		return -EINVAL;
 	return o->mode == BENCH_LAT ? check_latency(o, err) : 0;
 }

@@ -23,9 +23,9 @@ const struct bench_options bench_options_default = {
 	.link = "memory",
 	.lcores = 1,
 	.workers = 1,
+	.rounds = 9,
 };
 
-	.rounds = 9,
 const struct option_row option_rows[] = {
 	{ 's', "size", "BYTES", OPTION_U32, FIELD(size), TAKES_TRAFFIC, 1, GIB, NULL,
 		"of a message (default: 65536 for bw, 64 for rate, 2 for lat; atomic: 8)" },
@@ -65,6 +65,10 @@ const struct option_row option_rows[] = {
 		"what joins the two ends (default memory)" },
 	{ 0, "peer", "WHERE", OPTION_TEXT, FIELD(peer), TAKES_LINK, 0, 0, NULL,
 		"two processes: a path or HOST:PORT they talk over before (default: by the link)" },
+	{ 0, "address", "ADDRESS", OPTION_TEXT, FIELD(address), TAKES_LINK, 0, 0, NULL,
+		"of a DEVICE's port (default 192.0.2.1/24, of the server 192.0.2.2/24)" },
+	{ 0, "connect", "HOST:PORT", OPTION_TEXT, FIELD(connect), TAKES_TRAFFIC, 0, 0, NULL,
+		"the other end is a Polca service: memory, sink; echo for send lat (port: 7471)" },
 	{ 0, "lcores", "N", OPTION_U32, FIELD(lcores), TAKES_TRAFFIC, 1, 2, NULL,
 		"1: both ends by turns on one (default), 2: each on its own" },
 	{ 'w', "workers", "N", OPTION_U32, FIELD(workers), TAKES_TRAFFIC, 1, 16, NULL,
@@ -73,6 +77,12 @@ const struct option_row option_rows[] = {
 		"with -w: of the queue pairs whose packets arrive at another worker (default 0)" },
 	{ 0, "no-rehome", NULL, OPTION_NO, FIELD(rehome), TAKES_TRAFFIC, 0, 0, NULL,
 		"with -w: leave those where they are" },
+	{ 0, "runs", "N", OPTION_U32, FIELD(rounds), TAKES_ROUNDS, 1, RATES_ROUNDS_MAX, NULL,
+		"rounds, each of which measures everything once (default 9)" },
+	{ 0, "case", "TEXT", OPTION_TEXT, FIELD(only), TAKES_CASE, 0, 0, NULL,
+		"only what has this in its name" },
+	{ 0, "short", NULL, OPTION_FLAG, FIELD(brief), TAKES_ROUNDS, 0, 0, NULL,
+		"one round of little: only to see that it works" },
 	{ 0, "no-huge", NULL, OPTION_NO, FIELD(hugepages), TAKES_COMMON, 0, 0, NULL,
 		"no hugepages, even if there are free ones" },
 	{ 0, "crc", "NAME", OPTION_TEXT, FIELD(crc), TAKES_COMMON, 0, 0, NULL,
@@ -81,9 +91,3 @@ const struct option_row option_rows[] = {
 		"the report as JSON" },
 };
 const unsigned int option_count = RTE_DIM(option_rows);
-	{ 0, "runs", "N", OPTION_U32, FIELD(rounds), TAKES_ROUNDS, 1, RATES_ROUNDS_MAX, NULL,
-		"rounds, each of which measures everything once (default 9)" },
-	{ 0, "case", "TEXT", OPTION_TEXT, FIELD(only), TAKES_CASE, 0, 0, NULL,
-		"only what has this in its name" },
-	{ 0, "short", NULL, OPTION_FLAG, FIELD(brief), TAKES_ROUNDS, 0, 0, NULL,
-		"one round of little: only to see that it works" },

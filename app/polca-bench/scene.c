@@ -101,7 +101,9 @@ scene_connect(struct scene *s, struct error *err)
 	unsigned int i, w;
 	int ret = 0;
 
-	for (i = s->first; i < s->first + s->ends && ret == 0; i++)
+	if (s->o.connect != NULL)
+		ret = service_connect(&s->end[s->first], &s->peer[s->first], &s->o, &s->grant, err);
+	for (i = s->first; i < s->first + s->ends && ret == 0 && s->o.connect == NULL; i++)
 		ret = end_connect(&s->end[i], &s->peer[i], &s->o, err);
 	if (ret == 0)
 		ret = ends_resolve(&s->end[s->first], s->ends, err);
@@ -120,6 +122,7 @@ scene_destroy(struct scene *s)
 	for (i = 0; i < ROLES; i++) {
 		for (w = 0; w < BENCH_WORKERS_MAX; w++)
 			load_destroy(&s->load[i][w]);
+		service_disconnect(&s->end[i]);
 		end_destroy(&s->end[i]);
 	}
 	exchange_destroy(s->exchange);

@@ -43,6 +43,9 @@ scene_tell_environment(struct scene *s)
 	link_state(engine_link(end->engine), end->port, &state);
 	report_environment(s->report, &s->o);
 	report_fact(s->report, "port", "%s, link %s", state.driver, s->o.link);
+	if (s->o.connect != NULL)
+		report_fact(s->report, "service", "%s%s", s->o.connect,
+				s->grant > 0 ? ", memory" : "");
 	report_fact(s->report, "queues", "%u queue pairs, depth %u, receives %u, PMTU %u%s%s",
 			s->o.qps, s->o.depth, s->o.rx_depth, s->o.mtu,
 			s->o.ack_per_packet ? ", an Ack each" : "",

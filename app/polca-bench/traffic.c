@@ -70,7 +70,7 @@ run(struct scene *s, struct error *err)
 	ret = scene_create(s, err);
 	if (ret != 0)
 		return ret;
-	for (i = 0; i < ROLES; i++)
+	for (i = 0; i < ROLES && s->ends == ROLES; i++)
 		end_describe(&s->end[!i], &s->peer[i]);
 	ret = scene_connect(s, err);
 	if (ret != 0)
@@ -101,7 +101,7 @@ traffic_run(const struct command *c, const struct bench_options *o, struct repor
 	s->report = r;
 	s->link = link_find(o, err);
 	ret = s->link == NULL ? -EINVAL : 0;
-	if (ret == 0 && s->link->remote) {
+	if (ret == 0 && s->link->remote && o->connect == NULL) {
 		ret = remote_run(s, err);
 	} else if (ret == 0) {
 		scene_wish(o, s->link, REQUESTER, &wish);

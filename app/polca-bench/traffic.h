@@ -47,6 +47,7 @@ struct scene {
 	uint64_t next_live; /**< TSC */
 	struct run_mark last_live;
 	struct handed handed; /**< when it began to be measured */
+	uint64_t grant; /**< bytes of the service's memory; 0: none */
 	uint32_t size; /**< now */
 };
 

@@ -99,10 +99,13 @@ struct load {
 	bool stopping; /**< nothing new */
 	bool ready; /**< receives are posted */
 	uint32_t size; /**< of the messages now */
+	struct send_wr wr; /**< what all requests of that size have in common */
+	struct sge sge;
 	/* memory.c: where messages are */
 	uint32_t stride;
-	uint64_t begin, room; /**< this worker's part of the region */
-	uint64_t next;
+	uint64_t begin, end_at; /**< this worker's part of the region */
+	uint64_t next; /**< place in it */
+	uint32_t step;
 	uint32_t *slot; /**< with --check: the next one of a queue pair */
 	/* these queue pairs: indices into end->qpn */
 	uint32_t qps;
@@ -151,8 +154,22 @@ uint64_t memory_bytes(const struct bench_options *o);
 void memory_fill(struct end *end, const struct bench_options *o);
 /** A worker's part of it. */
 void memory_share(struct load *l);
+/** --check: the queue pair's next slot. */
+uint64_t memory_slot(struct load *l, uint32_t qp);
+
 /** Offset of the queue pair's next message, where it is sent from or to. */
-uint64_t memory_next(struct load *l, uint32_t qp);
+static inline uint64_t
+memory_next(struct load *l, uint32_t qp)
+{
+	uint64_t at = l->next;
+
+	if (l->slot != NULL)
+		return memory_slot(l, qp);
+	l->next += l->step;
+	if (l->next + l->stride > l->end_at)
+		l->next = l->begin;
+	return at;
+}
 /** --check: the message at @p at is what was sent; it is wiped. */
 void memory_check(struct load *l, uint64_t at);
 /** --check, when all is done: what Writes and Atomics have left at the responder. @return wrong */

@@ -44,43 +44,52 @@ from_beginning(const struct load *l)
 	return l->slot != NULL && (l->o->verb == BENCH_SEND || l->o->verb == BENCH_WRITE);
 }
 
+/* All but place, number and signal of a request. */
+static void
+prepare_request(struct load *l)
+{
+	const struct bench_options *o = l->o;
+
+	l->sge = (struct sge){ .length = l->size, .lkey = l->end->mr.key };
+	l->wr = (struct send_wr){
+		.opcode = o->atomic != 0 ? WR_ATOMIC_CMP_AND_SWP : opcodes[o->verb],
+		.num_sge = 1,
+		.sg_list = &l->sge,
+		.rkey = l->peer->key,
+		.compare_add = 1,
+		.swap = 1,
+	};
+	if (l->size > o->inline_size)
+		return;
+	l->wr.num_sge = 0;
+	l->wr.inline_len = l->size;
+}
+
 int
 load_post_send(struct load *l, uint32_t qp, struct error *err)
 {
-	const struct bench_options *o = l->o;
-	bool beginning = from_beginning(l);
+	bool beginning = unlikely(l->slot != NULL) && from_beginning(l);
 	/* a Send's place is the receive's business */
-	uint64_t at = beginning && o->verb == BENCH_SEND ? 0 : memory_next(l, qp);
+	uint64_t at = beginning && l->o->verb == BENCH_SEND ? 0 : memory_next(l, qp);
 	uint64_t from = beginning ? 0 : at;
-	struct sge sge = { l->end->mr.va + from, l->size, l->end->mr.key };
-	struct send_wr wr = {
-		.wr_id = at << ID_QP_BITS | qp,
-		.opcode = opcodes[o->verb],
-		.num_sge = 1,
-		.sg_list = &sge,
-		.remote_addr = l->peer->va + at,
-		.rkey = l->peer->key,
-		.compare_add = 1,
-	};
+	struct send_wr *wr = &l->wr;
 	int ret;
 
-	if (o->atomic != 0) {
-		wr.opcode = WR_ATOMIC_CMP_AND_SWP;
-		wr.swap = 1;
+	l->sge.addr = l->end->mr.va + from;
+	wr->wr_id = at << ID_QP_BITS | qp;
+	wr->remote_addr = l->peer->va + at;
+	if (unlikely(l->slot != NULL && l->o->verb == BENCH_READ))
+		wr->remote_addr = l->peer->va;
+	wr->send_flags = 0;
+	if (wr->num_sge == 0) {
+		wr->send_flags = SEND_INLINE;
+		wr->inline_data = l->end->mr.base + from;
 	}
-	if (unlikely(l->slot != NULL && o->verb == BENCH_READ))
-		wr.remote_addr = l->peer->va;
-	if (l->size <= o->inline_size) {
-		wr.send_flags = SEND_INLINE;
-		wr.num_sge = 0;
-		wr.inline_data = l->end->mr.base + from;
-		wr.inline_len = l->size;
-	}
-	if (++l->since_signal[qp] >= o->signal_every) {
-		wr.send_flags |= SEND_SIGNALED;
+	if (++l->since_signal[qp] >= l->o->signal_every) {
+		wr->send_flags |= SEND_SIGNALED;
 		l->since_signal[qp] = 0;
 	}
-	ret = rc_post_send(l->rc, l->end->qpn[l->qp[qp]], &wr, err);
+	ret = rc_post_send(l->rc, l->end->qpn[l->qp[qp]], wr, err);
 	if (unlikely(ret != 0))
 		count(&l->failed, 1);
 	else
@@ -211,6 +220,8 @@ load_receive(struct load *l, uint32_t size, struct error *err)
 	l->ready = true;
 	l->stopping = false;
 	l->size = size;
+	l->step = RTE_ALIGN_CEIL(size, RTE_CACHE_LINE_SIZE);
+	prepare_request(l);
 	l->posted = l->done = l->received = 0;
 	if (l->histogram != NULL)
 		lat_begin(l);

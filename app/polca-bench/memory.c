@@ -65,27 +65,22 @@ memory_fill(struct end *end, const struct bench_options *o)
 void
 memory_share(struct load *l)
 {
+	uint64_t room = l->end->mr.length / l->o->workers / RTE_CACHE_LINE_SIZE *
+			RTE_CACHE_LINE_SIZE;
+
 	l->stride = stride_of(l->o);
-	l->room = l->end->mr.length / l->o->workers / RTE_CACHE_LINE_SIZE * RTE_CACHE_LINE_SIZE;
-	l->begin = l->worker * l->room;
-	l->next = 0;
+	l->begin = l->next = l->worker * room;
+	l->end_at = l->begin + room;
 }
 
 uint64_t
-memory_next(struct load *l, uint32_t qp)
+memory_slot(struct load *l, uint32_t qp)
 {
 	uint32_t slots = slots_of(l->o);
-	uint64_t at = l->begin + l->next;
+	uint64_t at = 1 + (uint64_t)l->qp[qp] * slots + l->slot[qp];
 
-	if (l->slot != NULL) {
-		at = 1 + (uint64_t)l->qp[qp] * slots + l->slot[qp];
-		l->slot[qp] = (l->slot[qp] + 1) % slots;
-		return at * l->stride;
-	}
-	l->next += RTE_ALIGN_CEIL(l->size, RTE_CACHE_LINE_SIZE);
-	if (l->next + l->stride > l->room)
-		l->next = 0;
-	return at;
+	l->slot[qp] = (l->slot[qp] + 1) % slots;
+	return at * l->stride;
 }
 
 static bool

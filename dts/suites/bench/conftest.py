@@ -17,11 +17,12 @@ WAIT = 60
 
 
 class Bench:
-    def __init__(self, *words, terminal=False):
+    def __init__(self, *words, terminal=False, ns=None):
         self.text = ''
         master, out = pty.openpty() if terminal else os.pipe()
         self.out = master
-        self.process = subprocess.Popen([PROGRAM, *words], stdout=out, stderr=out)
+        self.process = subprocess.Popen((ns.prefix() if ns else []) + [PROGRAM, *words],
+                                        stdout=out, stderr=out)
         os.close(out)
 
     def _more(self, seconds):

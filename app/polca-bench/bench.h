@@ -61,6 +61,9 @@ int end_create(struct end *end, const struct bench_options *o, const char *devic
 	enum bench_role role, unsigned int lcore, struct error *err);
 /** Both ends in one engine with o->workers workers, their ports back to back. */
 int ends_create(struct end end[ROLES], const struct bench_options *o, struct error *err);
+/** More objects of the same engine and port: own domain, region and queue pairs. */
+int end_add(struct end *end, const struct end *of, const struct bench_options *o,
+	struct error *err);
 void end_destroy(struct end *end);
 /** What its queue pairs are made with, but for the completion queues. */
 void end_qp_attr(const struct end *end, const struct bench_options *o, struct qp_init_attr *init);
@@ -122,6 +125,9 @@ struct load {
 	uint64_t start;
 	uint64_t turns; /**< answers got, or given */
 	bool waiting; /**< for an answer */
+	uint64_t *pauses; /**< of the threads; NULL: all samples count, else those without any */
+	uint64_t pauses_then; /**< when the question was asked */
+	uint64_t last_turn; /**< TSC */
 	struct histogram *histogram;
 };
 

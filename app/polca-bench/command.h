@@ -33,6 +33,10 @@ extern volatile sig_atomic_t bench_stop;
 int traffic_run(const struct command *c, const struct bench_options *o, struct report *r,
 	struct error *err);
 
+/* timers.c */
+int timers_run(const struct command *c, const struct bench_options *o, struct report *r,
+	struct error *err);
+
 /* --- eal.c --- */
 
 /** What a run asks of the EAL. */

@@ -209,6 +209,14 @@ ends_create(struct end end[ROLES], const struct bench_options *o, struct error *
 	return ret;
 }
 
+int
+end_add(struct end *end, const struct end *of, const struct bench_options *o, struct error *err)
+{
+	*end = (struct end){ .engine = of->engine, .shared = true, .role = of->role,
+		.port = of->port, .workers = of->workers };
+	return make_objects(end, o, err);
+}
+
 void
 end_destroy(struct end *end)
 {

@@ -16,6 +16,8 @@
 
 #define ARRIVALS   l->stride /* offset of what the other end writes; what it is sent from is at 0 */
 
+#define PAUSE_US 200 /* longer than a turn that takes in a burst and gives one out */
+
 static bool
 is_target(const struct load *l)
 {
@@ -66,6 +68,8 @@ static int
 ask(struct load *l, struct error *err)
 {
 	l->waiting = true;
+	if (l->pauses != NULL)
+		l->pauses_then = __atomic_load_n(l->pauses, __ATOMIC_RELAXED);
 	l->start = rte_rdtsc();
 	return post(l, err);
 }
@@ -76,7 +80,8 @@ answered(struct load *l)
 	uint64_t took = rte_rdtsc() - l->start;
 	bool half = l->o->verb == BENCH_SEND || l->o->verb == BENCH_WRITE;
 
-	histogram_add(l->histogram, half ? took / 2 : took);
+	if (l->pauses == NULL || __atomic_load_n(l->pauses, __ATOMIC_RELAXED) == l->pauses_then)
+		histogram_add(l->histogram, half ? took / 2 : took);
 	l->turns++;
 	l->waiting = false;
 	if (!l->stopping && ask(l, NULL) != 0)
@@ -105,12 +110,25 @@ written(const struct load *l)
 			__atomic_load_n(last, __ATOMIC_ACQUIRE) == mark(l->turns);
 }
 
+/* Did somebody else have the CPU since the last turn? */
+static void
+look_for_pause(struct load *l)
+{
+	uint64_t now = rte_rdtsc();
+
+	if (now - l->last_turn > PAUSE_US * (rte_get_tsc_hz() / 1000000))
+		__atomic_fetch_add(l->pauses, 1, __ATOMIC_RELAXED);
+	l->last_turn = now;
+}
+
 static unsigned int
 lat_turn(struct load *l)
 {
 	uint64_t received = l->received, done = l->done;
 	unsigned int n;
 
+	if (l->pauses != NULL)
+		look_for_pause(l);
 	n = load_turn(l);
 	if (l->received != received ||
 			(l->o->verb >= BENCH_READ && l->done != done) ||

@@ -37,6 +37,8 @@ static const struct command commands[] = {
 		TAKES_COMMON | TAKES_ROUNDS, BENCH_SEND, ping_run },
 	{ "cm", "connections in memory: connects and disconnects a second", NULL,
 		TAKES_COMMON | TAKES_ROUNDS, BENCH_SEND, cm_run_command },
+	{ "timers", "when packets go again, against RNR and Local ACK Timeout", NULL,
+		TAKES_COMMON | TAKES_TIME, BENCH_SEND, timers_run },
 };
 
 volatile sig_atomic_t bench_stop;

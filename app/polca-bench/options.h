@@ -39,6 +39,10 @@ struct bench_options {
 	bool icrc; /**< made and checked */
 	bool check; /**< bytes are compared */
 	bool roofline; /**< measure what bounds it, in turn with it */
+	uint32_t timeout; /**< Local ACK Timeout */
+	uint32_t rnr_timer; /**< what a receiver asks for that has no receive */
+	uint32_t loss; /**< of so many packets one is lost; 0: none */
+	uint32_t beside; /**< bytes that another queue pair reads at a time; 0: none does */
 	double seconds;
 	uint64_t iterations; /**< messages, 0: for .seconds */
 	const char *link; /**< NAME[,KEY=VALUE...], see link.h */

@@ -49,6 +49,9 @@ complete(struct bench_options *o)
 		o->mtu = o->connect != NULL || o->peer != NULL ? 1024 : 4096;
 	if (o->signal_every == 0)
 		o->signal_every = 1;
+	/* machines stall, but where the timer has work to do perftest's is as good */
+	if (o->timeout == 0)
+		o->timeout = o->loss > 0 ? 14 : 18;
 }
 
 static int
@@ -64,6 +67,22 @@ check_latency(const struct bench_options *o, struct error *err)
 	if (o->check && o->verb == BENCH_WRITE)
 		return error_set(err, EINVAL, "write lat: the last byte is the signal, --check "
 				"compares Sends and Reads");
+	return 0;
+}
+
+/* What is measured by turns without and with something else. */
+static int
+check_paired(const struct bench_options *o, struct error *err)
+{
+	bool memory = strcmp(o->link, "memory") == 0;
+
+	if (o->loss > 0 && (o->mode == BENCH_LAT || o->all_sizes || o->roofline || !memory))
+		return error_set(err, EINVAL, "--loss: for one size in memory: leave out lat, -a, "
+				"--roofline and --link");
+	if (o->beside > 0 && (o->verb != BENCH_SEND || o->mode != BENCH_LAT || o->all_sizes ||
+			!memory))
+		return error_set(err, EINVAL, "--beside: for send lat and one size in memory: leave "
+				"out -a and --link");
 	return 0;
 }
 
@@ -113,6 +132,8 @@ options_complete(struct bench_options *o, struct error *err)
 	if (o->workers > o->qps)
 		return error_set(err, EINVAL, "-w, --workers: got %u for %u queue pairs: more with "
 				"-q", o->workers, o->qps);
+	if (check_paired(o, err) != 0)
+		return -EINVAL;
 	if (o->connect != NULL && check_connect(o, err) != 0)
 		return -EINVAL;
 	return o->mode == BENCH_LAT ? check_latency(o, err) : 0;

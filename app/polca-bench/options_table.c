@@ -15,6 +15,7 @@
 static const char *const atomics[] = { "fetch-add", "cmp-swap", NULL };
 
 const struct bench_options bench_options_default = {
+	.rnr_timer = 1,
 	.seconds = 1,
 	.footprint = 65536,
 	.icrc = true,
@@ -61,6 +62,12 @@ const struct option_row option_rows[] = {
 		"compare the bytes that arrive with those sent; costs time" },
 	{ 0, "roofline", NULL, OPTION_FLAG, FIELD(roofline), TAKES_TRAFFIC, 0, 0, NULL,
 		"measure in turn what bounds the figures: the least work possible, copy, CRC, ..." },
+	{ 'u', "qp-timeout", "N", OPTION_U32, FIELD(timeout), TAKES_TRAFFIC, 1, 31, NULL,
+		"Local ACK Timeout, of 4.096 us * 2^N (default 18, with --loss 14)" },
+	{ 0, "loss", "N", OPTION_U32, FIELD(loss), TAKES_TRAFFIC, 2, UINT32_MAX, NULL,
+		"measure by turns without and with one of N packets lost at random, each way" },
+	{ 0, "beside", "BYTES", OPTION_U32, FIELD(beside), TAKES_TRAFFIC, 1, GIB, NULL,
+		"send lat: measure by turns alone and beside a queue pair that reads so many at a time" },
 	{ 0, "link", "LINK", OPTION_TEXT, FIELD(link), TAKES_LINK, 0, 0, NULL,
 		"what joins the two ends (default memory)" },
 	{ 0, "peer", "WHERE", OPTION_TEXT, FIELD(peer), TAKES_LINK, 0, 0, NULL,

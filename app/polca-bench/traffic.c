@@ -10,6 +10,7 @@
 #include <rte_common.h>
 #include <rte_cycles.h>
 
+#include "paired.h"
 #include "remote.h"
 #include "roofline.h"
 #include "traffic.h"
@@ -76,9 +77,14 @@ run(struct scene *s, struct error *err)
 	if (ret != 0)
 		return ret;
 	scene_tell_environment(s);
-	scene_tell_head(s);
+	if (s->o.loss == 0 && s->o.beside == 0)
+		scene_tell_head(s);
 	s->run.look = look;
 	s->run.arg = s;
+	if (s->o.loss > 0)
+		return goodput_run(s, size, err);
+	if (s->o.beside > 0)
+		return beside_run(s, size, err);
 	if (s->o.roofline)
 		return one_size_roofline(s, size, err);
 	for (; size <= s->o.size && ret == 0 && bench_stop == 0; size *= 2)

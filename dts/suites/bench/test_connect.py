@@ -59,14 +59,13 @@ def pattern(i):
     return (i * 2654435761 >> 11) & 0xFF
 
 
-def test_writes_are_in_the_services_memory(polca, wire, bench, listen):
-    service = listen('memory', 4791, length=262144)
+def test_writes_are_in_the_services_memory(polca, hca, wire, bench, listen):
+    region = hca.mr(262144)
+    service = listen('memory', 4791, mr=region.key)
     report = measured(bench, wire, 4791, 'write', '-s', '64', '-q', '2')
     assert 'net_af_packet' in report['environment']['port']
     assert report['environment']['service'] == THERE + ':4791, memory'
-    region, = [r for r in polca.rpc('mr_list')['regions'] if r['length'] == 262144]
-    data = bytes.fromhex(polca.rpc('mr_read', key=region['key'], offset=0, length=4096)['data'])
-    assert data == bytes(pattern(i) for i in range(4096))
+    assert region.read(0, 4096) == bytes(pattern(i) for i in range(4096))
     assert service.show()['established'] == 2
     wait_until(lambda: not established(polca))
 
@@ -88,7 +87,7 @@ def test_echo_comes_back_as_it_was_sent(wire, bench, listen):
     assert row['messages_in'] == row['messages_out'] >= MESSAGES
 
 
-@pytest.mark.parametrize('words', [('read',), ('read', 'lat'), ('atomic', '-q', '4'),
+@pytest.mark.parametrize('words', [('read', '-s', '4096'), ('read', 'lat'), ('atomic', '-q', '4'),
                                    ('atomic', 'lat'), ('write', '-a', '-s', '4096')], ids=' '.join)
 def test_memory(wire, bench, listen, words):
     listen('memory', 4791)

@@ -19,7 +19,6 @@
 #include <rte_errno.h>
 
 #include "command.h"
-#include "link.h"
 
 #define MIB          (UINT64_C(1) << 20)
 #define EAL_ARGS     16
@@ -160,7 +159,7 @@ bench_eal_start(const struct bench_options *o, const struct eal_wish *wish, stru
 	snprintf(prefix, sizeof(prefix), "--file-prefix=polca-bench-%d", getpid());
 	for (i = 0; i < RTE_DIM(fixed); i++)
 		argv[argc++] = fixed[i];
-	if (link_is_pci(o))
+	if (options_pci(o))
 		snprintf(pci, sizeof(pci), "--allow=%.48s", o->link);
 	argv[argc++] = pci;
 	argv[argc++] = cores;

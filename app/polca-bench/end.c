@@ -53,7 +53,7 @@ fill_port(struct link_port_config *p, const struct bench_options *o, const char 
 	p->num_addr = 1;
 	p->addr[0].gid = gid_from_ipv4(ip);
 	p->addr[0].prefix_len = 24;
-	if (link_is_device(o))
+	if (options_device(o))
 		return link_device_address(o, &p->addr[0], err);
 	p->mtu = FRAME_MTU;
 	p->mac[0] = 2;

@@ -73,7 +73,7 @@ link_find(const struct bench_options *o, struct error *err)
 	char allowed[128] = "";
 	unsigned int i;
 
-	if (link_is_device(o))
+	if (options_device(o))
 		return device(o, err);
 	if (o->connect != NULL || o->address != NULL) {
 		error_set(err, EINVAL, "--connect and --address: with --link DEVICE, as "

@@ -38,10 +38,6 @@ const struct bench_link *link_find(const struct bench_options *o, struct error *
 bool link_value(const struct bench_options *o, const char *key, char *value, size_t size);
 
 /* link_device.c */
-
-/** Is it a device of this host: "net_af_packet0,iface=eth1", a PCI address? */
-bool link_is_device(const struct bench_options *o);
-bool link_is_pci(const struct bench_options *o);
 int link_device_create(const struct bench_options *o, enum bench_role role,
 	char device[ROLES][256], struct error *err);
 /** What the user wants as its address, if anything; else @p a stays. */

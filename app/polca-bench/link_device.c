@@ -12,25 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <rte_common.h>
-
 #include "link.h"
 
 #define IPV4_PREFIX 24
 #define IPV6_PREFIX 64
-
-bool
-link_is_pci(const struct bench_options *o)
-{
-	return strchr(o->link, ':') != NULL && strchr(o->link, '.') != NULL &&
-			strncmp(o->link, "net_", 4) != 0;
-}
-
-bool
-link_is_device(const struct bench_options *o)
-{
-	return strncmp(o->link, "net_", 4) == 0 || link_is_pci(o);
-}
 
 int
 link_device_create(const struct bench_options *o, enum bench_role role, char device[ROLES][256],

@@ -115,6 +115,9 @@ int options_allowed(const struct parsed *p, const char *command, unsigned int ta
 	struct error *err);
 /** What was not said: by verb and mode. Then what does not go together. options_check.c */
 int options_complete(struct bench_options *o, struct error *err);
+/** Is .link a device of this host: "net_af_packet0,iface=eth1", or a PCI address? options_check.c */
+bool options_device(const struct bench_options *o);
+bool options_pci(const struct bench_options *o);
 /** The options that @p takes covers, as the help has them. */
 void options_help(unsigned int takes);
 

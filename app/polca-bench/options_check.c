@@ -34,6 +34,19 @@ default_depth(const struct bench_options *o)
 	return o->verb == BENCH_READ || o->verb == BENCH_ATOMIC ? READS : 128;
 }
 
+bool
+options_pci(const struct bench_options *o)
+{
+	return strncmp(o->link, "mem", 3) != 0 && strncmp(o->link, "net_", 4) != 0 &&
+			strchr(o->link, ':') != NULL;
+}
+
+bool
+options_device(const struct bench_options *o)
+{
+	return strncmp(o->link, "net_", 4) == 0 || options_pci(o);
+}
+
 static void
 complete(struct bench_options *o)
 {
@@ -46,7 +59,7 @@ complete(struct bench_options *o)
 	if (o->rx_depth == 0)
 		o->rx_depth = 2 * o->depth;
 	if (o->mtu == 0) /* a device's frames have 1500 bytes, mostly */
-		o->mtu = o->connect != NULL || o->peer != NULL ? 1024 : 4096;
+		o->mtu = options_device(o) ? 1024 : 4096;
 	if (o->signal_every == 0)
 		o->signal_every = 1;
 	/* machines stall, but where the timer has work to do perftest's is as good */

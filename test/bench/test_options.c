@@ -162,6 +162,46 @@ test_what_does_not_go_together(void **state)
 			"write lat: the last byte is the signal, --check compares Sends and Reads");
 }
 
+/* A device's frames have 1500 bytes, mostly: no PMTU of 4096 by default. */
+static void
+test_a_device_is_known_by_its_name(void **state)
+{
+	static const struct {
+		const char *line;
+		bool device, pci;
+		uint32_t mtu;
+	} lines[] = {
+		{ "send", false, false, 4096 },
+		{ "send --link memif,socket=/tmp/a:b --peer /tmp/c", false, false, 4096 },
+		{ "send --link net_af_packet0,iface=eth1", true, false, 1024 },
+		{ "send --link net_tap0,mac=02:00:00:00:00:01", true, false, 1024 },
+		{ "send --link 0000:3b:00.0", true, true, 1024 },
+		{ "send --link 3b:00.0 -m 2048", true, true, 2048 },
+	};
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+		assert_int_equal(complete(BENCH_SEND, BENCH_BW, lines[i].line), 0);
+		assert_int_equal(options_device(&o), lines[i].device);
+		assert_int_equal(options_pci(&o), lines[i].pci);
+		assert_int_equal(o.mtu, lines[i].mtu);
+	}
+}
+
+static void
+test_what_a_service_does_not_do(void **state)
+{
+	(void)state;
+	does_not_go(BENCH_SEND, BENCH_BW, "send --connect 10.0.0.1 -b",
+			"--connect: leave out -b, -w, --peer and --lcores");
+	does_not_go(BENCH_WRITE, BENCH_LAT, "write --connect 10.0.0.1",
+			"--connect: nobody answers a Write there: read lat or send lat");
+	does_not_go(BENCH_WRITE, BENCH_BW, "write --connect 10.0.0.1 --check",
+			"--check: with --connect only of send lat, whose messages come back");
+	assert_int_equal(complete(BENCH_SEND, BENCH_LAT, "send --connect 10.0.0.1 --check"), 0);
+}
+
 /* A row each is found by its name and by its letter, and by no other's. */
 static void
 test_no_name_or_letter_twice(void **state)
@@ -189,6 +229,8 @@ main(void)
 		cmocka_unit_test(test_an_option_of_another_command),
 		cmocka_unit_test(test_what_is_not_said),
 		cmocka_unit_test(test_what_does_not_go_together),
+		cmocka_unit_test(test_a_device_is_known_by_its_name),
+		cmocka_unit_test(test_what_a_service_does_not_do),
 		cmocka_unit_test(test_no_name_or_letter_twice),
 	};
 

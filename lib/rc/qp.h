@@ -114,6 +114,7 @@ struct rc_worker {
 	STAILQ_HEAD(, rc_qp) run_queue;
 	LIST_HEAD(, rc_qp) qps;
 	uint32_t num_qps; /**< read by others, relaxed */
+	uint32_t little; /**< turns for which a QP that sends little is remembered (run.c) */
 	LIST_HEAD(, rc_qp) grace;
 	struct rc_cq_ring *notify; /**< CQ rings that got completions since the last rc_run() */
 	struct rc_slots *slots; /**< free QP slots (dev.h) */

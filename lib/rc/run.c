@@ -28,11 +28,21 @@
  */
 #define MEAN_COST 2048
 
+/*
+ * What a QP with a small message sends next waits for the end of this turn, and the answer for the
+ * end of the peer's, which takes in what was sent in this one. So for a while after such a message
+ * those with more work than their share count for so many times what they send: turns are short.
+ */
+#define LITTLE       (4 * RC_PACKET_COST) /* a small message and an Ack */
+#define LITTLE_TURNS 256
+#define LITTLE_TIMES 8
+
 /* What is left of rc_run()'s turn */
 struct turn {
 	unsigned int packets;
 	int64_t bytes;
 	bool full; /* the sink takes no more */
+	bool little; /* a small message went out */
 };
 
 bool
@@ -97,8 +107,8 @@ serve_limited(struct rc_qp *qp, struct turn *t)
 static inline bool
 visit(struct rc_qp *qp, struct turn *t)
 {
+	int32_t credit, cost, left = qp->credit;
 	bool waits = false;
-	int32_t credit;
 
 	if (qp->credit <= 0) {
 		qp->credit += RC_QUANTUM;
@@ -109,7 +119,12 @@ visit(struct rc_qp *qp, struct turn *t)
 		waits = serve_limited(qp, t);
 	else
 		serve_both(qp, t);
-	t->bytes -= credit - qp->credit;
+	cost = credit - qp->credit;
+	t->bytes -= cost;
+	if (qp->work != 0)
+		t->bytes -= qp->worker->little > 0 ? (LITTLE_TIMES - 1) * cost : 0;
+	else if (left > 0 && cost > RC_PACKET_COST && cost <= LITTLE)
+		t->little = true; /* more than an Ack, and no more */
 	return waits;
 }
 
@@ -145,6 +160,10 @@ rc_run(struct rc_worker *w, uint64_t now, unsigned int budget)
 		if (qp->work != 0 && !waits)
 			rc_want(qp, 0);
 	}
+	if (t.little)
+		w->little = LITTLE_TURNS;
+	else if (w->little > 0)
+		w->little--;
 	if (unlikely(w->cq_overrun))
 		rc_cq_overruns(w);
 	rc_cq_notify(w);

@@ -152,9 +152,11 @@ test_small_message_waits_for_one_turn(void **state)
 	post_small(&r, 1);
 	rc_run(r.p->a.w, r.p->now, 16);
 	expect_order(r.p, "2R 1s 6R");
+	/* now the worker's turns are short */
 	post_small(&r, 1);
 	rc_run(r.p->a.w, r.p->now, 16);
-	expect_order(r.p, "2R 1s 6R");
+	rc_run(r.p->a.w, r.p->now, 16);
+	expect_order(r.p, "2R 1s 2R");
 }
 
 /* a turn that the worker's budget cuts short goes on where it was, and gets nothing more for that */
@@ -186,6 +188,47 @@ test_worker_turn_is_short_in_bytes(void **state)
 	read_a_gib(r.p);
 	assert_in_range(rc_run(r.p->a.w, r.p->now, 64), 29, 30);
 	assert_true(rc_pending(r.p->a.w));
+}
+
+/*
+ * a small message among the Read's packets: from the next turn on that counts eightfold, for 256
+ * turns after the last one
+ */
+static void
+test_turns_are_short_beside_small_messages(void **state)
+{
+	struct rivals r;
+	unsigned int i;
+
+	setup(state, &r);
+	read_a_gib(r.p);
+	post_small(&r, 1);
+	assert_in_range(rc_run(r.p->a.w, r.p->now, 64), 29, 31);
+	for (i = 0; i < 200; i++) {
+		assert_int_equal(rc_run(r.p->a.w, r.p->now, 64), 4);
+		r.p->a.sent_count = r.p->a.seen;
+	}
+	post_small(&r, 1);
+	assert_int_equal(rc_run(r.p->a.w, r.p->now, 64), 5);
+	expect_order(r.p, "2R 1s 2R");
+	for (i = 0; i < 256; i++) {
+		assert_int_equal(rc_run(r.p->a.w, r.p->now, 64), 4);
+		r.p->a.sent_count = r.p->a.seen;
+	}
+	assert_in_range(rc_run(r.p->a.w, r.p->now, 64), 29, 30);
+}
+
+/* nor does a message shorten the turns that has a packet's size, or is one of many */
+static void
+test_turns_are_long_beside_others(void **state)
+{
+	struct rivals r;
+
+	setup(state, &r);
+	read_a_gib(r.p);
+	post_small(&r, 16 + 4);
+	assert_in_range(rc_run(r.p->a.w, r.p->now, 64), 30, 49);
+	assert_in_range(rc_run(r.p->a.w, r.p->now, 64), 29, 30);
 }
 
 /* of one QP: Read responses and requests go first by turns */
@@ -247,6 +290,8 @@ main(void)
 		OWN(test_small_message_waits_for_one_turn),
 		OWN(test_budget_does_not_end_a_turn),
 		OWN(test_worker_turn_is_short_in_bytes),
+		OWN(test_turns_are_short_beside_small_messages),
+		OWN(test_turns_are_long_beside_others),
 		OWN(test_own_requests_beside_a_read),
 		OWN(test_duplicates_are_charged),
 		OWN(test_full_sink_keeps_the_credit),

@@ -113,6 +113,16 @@ def test_memory_too_small(wire, bench, listen):
     assert re.search(r'has 4096 bytes, .* less with -s and -F', refused(bench, wire, 4791, 'write'))
 
 
+def test_an_appliance_that_dies(polca, wire, bench):
+    Services(polca).listen('memory', 4791)
+    b = bench('write', '-D', '100', '--no-huge', *LINK, '--connect', THERE + ':4791', ns=wire)
+    wait_until(lambda: established(polca))
+    polca.kill()
+    assert b.ends() == 1, b.text
+    assert 'work requests failed, the first with RETRY_EXC_ERR' in b.text
+    polca.start()
+
+
 def test_two_processes_on_devices(bench, sockets):
     where = ('--peer', sockets + '/two')
     # in one namespace net_af_packet's fan-out groups may meet: they are named by PID and interface

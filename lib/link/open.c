@@ -125,6 +125,8 @@ start(struct link *l, struct link_port *p, struct error *err)
 			p->cfg.name, p->driver, device_strerror(rc));
 	p->started = true;
 	choose_mac(p);
+	if (!p->cfg.ib && p->cfg.vlan == PATH_NO_VLAN && p->num_ipv4 > 0)
+		rx_template_make(&p->rx_template, p->mac, &p->ipv4[0]);
 	rc = p->cfg.ib ? lids_create(p, err) : 0;
 	if (rc != 0)
 		return rc;

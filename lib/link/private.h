@@ -21,6 +21,7 @@
 
 #include "base/token_bucket.h"
 #include "link/link.h"
+#include "link/rx_template.h"
 #include "wire/bytes.h"
 #include "wire/layout.h"
 #include "wire/wire.h"
@@ -114,6 +115,7 @@ struct link_port {
 	struct link_pool *pool;
 	uint8_t mac[MAC_LEN];
 	uint64_t mac_word;
+	struct rx_template rx_template;
 
 	/* what we accept, in the form that the receive path compares */
 	unsigned int num_ipv4;

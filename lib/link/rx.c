@@ -219,7 +219,7 @@ mac_ok(struct rx_frame *f)
 		(d[0] == 0x01 && d[1] == 0x00 && d[2] == 0x5E);
 }
 
-static inline enum verdict
+static enum verdict __rte_noinline
 classify(struct link_worker *w, struct rx_frame *f, struct packet *pkt)
 {
 	uint16_t ethertype;
@@ -277,47 +277,90 @@ linearise(const struct link_port *p, struct rte_mbuf *m)
 	return n;
 }
 
+/*
+ * Most frames: as the port's template says, the packet in the first piece, and nothing else wrong
+ * with it. All that is looked at here classify() looks at, too.
+ */
+static inline bool
+plain(const struct link_port *p, const struct rte_mbuf *m, const uint8_t *eth, struct packet *pkt)
+{
+	return likely(m->data_len >= ETH_LEN + WIRE_PLAIN_LEN) &&
+		likely(!(m->ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED)) &&
+		likely(rx_template_match(&p->rx_template, eth)) &&
+		likely(wire_parse_plain(eth + ETH_LEN, m->data_len - ETH_LEN, pkt));
+}
+
+static inline void
+arrived(struct packet *pkt, const struct link_worker *w, const struct link_port *p,
+	const uint8_t *eth, struct rte_mbuf *m)
+{
+	pkt->port = p->index;
+	pkt->rx_time = w->now;
+	pkt->smac = eth + MAC_LEN;
+	pkt->mbuf = m;
+}
+
+/*
+ * Any other frame.
+ *
+ * @param m  set to NULL if it has been taken
+ * @return   NULL: no transport packet; it is counted
+ */
+static struct packet * __rte_noinline
+receive_other(struct link_worker *w, struct link_port *p, struct rte_mbuf **m)
+{
+	struct link_counters *c = &w->counters[p->index];
+	struct rx_frame f = { .mbuf = *m, .port = p };
+	struct packet *pkt;
+	enum verdict v;
+
+	if (unlikely(f.mbuf->nb_segs > 1)) {
+		f.mbuf = linearise(p, f.mbuf);
+		if (f.mbuf == NULL) {
+			count(&c->verdict[VERDICT_NO_MBUF], 1);
+			return NULL;
+		}
+	}
+	pkt = rte_mbuf_to_priv(f.mbuf);
+	v = classify(w, &f, pkt);
+	*m = f.mbuf;
+	if (likely(v == TRANSPORT)) {
+		arrived(pkt, w, p, f.eth, f.mbuf);
+		return pkt;
+	}
+	count(&c->verdict[v], 1);
+	return NULL;
+}
+
 static unsigned int
 receive(struct link_worker *w, struct link_port *p, struct rte_mbuf **mbufs, unsigned int n,
 	struct packet **pkts)
 {
 	struct link_counters *c = &w->counters[p->index];
-	struct rte_mbuf *done[LINK_BURST], *linear;
 	unsigned int i, got = 0, num_done = 0;
-	struct rx_frame f = { .port = p };
+	struct rte_mbuf *done[LINK_BURST];
 	uint64_t bytes = 0;
-	struct packet *pkt;
-	enum verdict v;
 
 	for (i = 0; i < n; i++) {
 		rte_prefetch0(rte_pktmbuf_mtod(mbufs[i], void *));
 		rte_prefetch0(rte_mbuf_to_priv(mbufs[i]));
 	}
 	for (i = 0; i < n; i++) {
-		f.mbuf = mbufs[i];
-		bytes += f.mbuf->pkt_len;
-		if (unlikely(f.mbuf->nb_segs > 1)) {
-			linear = linearise(p, f.mbuf);
-			if (linear == NULL) {
-				count(&c->verdict[VERDICT_NO_MBUF], 1);
-				done[num_done++] = f.mbuf;
-				continue;
-			}
-			f.mbuf = linear;
-		}
-		pkt = rte_mbuf_to_priv(f.mbuf);
-		v = classify(w, &f, pkt);
-		if (likely(v == TRANSPORT)) {
-			pkt->port = p->index;
-			pkt->rx_time = w->now;
-			pkt->smac = f.eth + MAC_LEN;
-			pkt->mbuf = f.mbuf;
+		struct rte_mbuf *m = mbufs[i];
+		struct packet *pkt = rte_mbuf_to_priv(m);
+		const uint8_t *eth = rte_pktmbuf_mtod(m, const uint8_t *);
+
+		bytes += m->pkt_len;
+		if (likely(plain(p, m, eth, pkt))) {
+			arrived(pkt, w, p, eth, m);
 			pkts[got++] = pkt;
 			continue;
 		}
-		count(&c->verdict[v], 1);
-		if (f.mbuf != NULL)
-			done[num_done++] = f.mbuf;
+		pkt = receive_other(w, p, &mbufs[i]);
+		if (pkt != NULL)
+			pkts[got++] = pkt;
+		else if (mbufs[i] != NULL)
+			done[num_done++] = mbufs[i];
 	}
 	count(&c->rx_packets, n);
 	count(&c->rx_bytes, bytes);

@@ -26,7 +26,7 @@
 /* what is no option, no fragment and UDP says in an IPv4 header's first ten bytes (be64, byte 9) */
 #define PLAIN_MASK UINT64_C(0xFF00000000003FFF)
 #define PLAIN      UINT64_C(0x4500000000000000)
-#define PLAIN_LEN  (IPV4_LEN + UDP_LEN + BTH_LEN + ICRC_LEN)
+_Static_assert(WIRE_PLAIN_LEN == IPV4_LEN + UDP_LEN + BTH_LEN + ICRC_LEN, "no extension headers");
 
 #define FAIL(verdict)                                                                              \
 	do {                                                                                       \
@@ -34,24 +34,31 @@
 		return 0;                                                                          \
 	} while (0)
 
-static inline void
-gid_from_ipv4(union gid *gid, uint32_t addr)
+/* Of ::ffff:a.b.c.d the second half, in one piece; addr as it stands in the packet. */
+static inline uint64_t
+mapped_ipv4(const uint8_t *addr)
 {
-	gid->word[0] = 0;
-	put_be64(gid->raw + 8, UINT64_C(0xFFFF00000000) | addr);
+	uint32_t a;
+
+	memcpy(&a, addr, sizeof(a));
+#if RTE_BYTE_ORDER == RTE_LITTLE_ENDIAN
+	return be64(UINT64_C(0xFFFF00000000)) | (uint64_t)a << 32;
+#else
+	return UINT64_C(0xFFFF00000000) | a;
+#endif
 }
 
 static inline void
 parse_ipv4_fields(const uint8_t *ip, struct packet *pkt)
 {
-	uint64_t addrs = get_be64(ip + IPV4_SRC);
-
 	pkt->encap = ENCAP_ROCEV2_IPV4;
 	pkt->tclass = ip[IPV4_TOS];
 	pkt->hop_limit = ip[IPV4_TTL];
 	pkt->flow_label = 0;
-	gid_from_ipv4(&pkt->sgid, addrs >> 32);
-	gid_from_ipv4(&pkt->dgid, (uint32_t)addrs);
+	pkt->sgid.word[0] = 0;
+	pkt->sgid.word[1] = mapped_ipv4(ip + IPV4_SRC);
+	pkt->dgid.word[0] = 0;
+	pkt->dgid.word[1] = mapped_ipv4(ip + IPV4_DST);
 }
 
 /* traffic class, flow label, hop limit and addresses: the same in an IPv6 header and in a GRH */
@@ -82,15 +89,21 @@ ipv4_checksum_ok(const uint8_t *h, uint32_t header_len)
 	return sum % 0xFFFF == 0;
 }
 
-/* the same without options */
+static inline uint64_t
+word32(const uint8_t *p)
+{
+	uint32_t v;
+
+	memcpy(&v, p, sizeof(v));
+	return v;
+}
+
+/* the same without options; a swap of bytes multiplies by 2^8 and leaves 0 what it is */
 static inline bool
 plain_checksum_ok(const uint8_t *h)
 {
-	uint64_t sum = get_be64(h), more = get_be64(h + 8);
-
-	sum += more;
-	sum = (sum >> 32) + (sum & UINT32_MAX) + (sum < more) + get_be32(h + 16);
-	return sum % 0xFFFF == 0;
+	return (word32(h) + word32(h + 4) + word32(h + 8) + word32(h + 12) + word32(h + 16)) %
+		0xFFFF == 0;
 }
 
 /*
@@ -303,25 +316,25 @@ parse_no_lrh(struct packet *pkt)
 static inline bool
 plain(const uint8_t *ip, uint32_t len)
 {
-	return len >= PLAIN_LEN && (get_be64(ip) & PLAIN_MASK) == PLAIN &&
-		ip[IPV4_PROTO] == IPPROTO_UDP;
+	return len >= WIRE_PLAIN_LEN && (get_be64(ip) & PLAIN_MASK) == PLAIN &&
+		ip[IPV4_PROTO] == IPPROTO_UDP &&
+		get_be16(ip + IPV4_LEN + UDP_DPORT) == ROCEV2_PORT;
 }
 
 /*
  * The straight line of nearly all packets. False: not this way; the long way says why it is
  * refused.
  */
-static inline bool
-parse_plain(const uint8_t *ip, uint32_t len, struct packet *pkt)
+bool
+wire_parse_plain(const uint8_t *ip, uint32_t len, struct packet *pkt)
 {
 	const uint8_t *udp = ip + IPV4_LEN;
 	uint32_t total = get_be16(ip + IPV4_TOTAL);
 	enum verdict why;
 
-	if (unlikely(total > len || total < PLAIN_LEN || !plain_checksum_ok(ip)))
+	if (unlikely(total > len || total < WIRE_PLAIN_LEN || !plain_checksum_ok(ip)))
 		return false;
-	if (unlikely(get_be16(udp + UDP_DPORT) != ROCEV2_PORT ||
-		    get_be16(udp + UDP_LENGTH) != total - IPV4_LEN))
+	if (unlikely(get_be16(udp + UDP_LENGTH) != total - IPV4_LEN))
 		return false;
 	if (unlikely(parse_bth(udp + UDP_LEN, ip + total, pkt, &why) == NULL))
 		return false;
@@ -367,7 +380,7 @@ bool
 wire_parse(enum encap encap, const uint8_t *l3, uint32_t len, struct packet *pkt,
 	enum verdict *why)
 {
-	if (likely(encap <= ENCAP_ROCEV2_IPV6 && plain(l3, len)) && likely(parse_plain(l3, len, pkt)))
+	if (likely(encap <= ENCAP_ROCEV2_IPV6 && plain(l3, len)) && likely(wire_parse_plain(l3, len, pkt)))
 		return true;
 	return parse(encap, l3, len, pkt, why);
 }

@@ -26,6 +26,8 @@
 #define VCRC_LEN        2
 #define QPN_MULTICAST   0xFFFFFFu
 #define MTU_MAX         4096
+/** IPv4 without options, UDP, BTH and ICRC: the shortest packet of wire_parse_plain() */
+#define WIRE_PLAIN_LEN  44
 
 /**
  * Parse a transport packet that starts at its layer-3 header: IPv4 or IPv6 (UDP port 4791), GRH
@@ -40,6 +42,14 @@
  */
 bool wire_parse(enum encap encap, const uint8_t *l3, uint32_t len, struct packet *pkt,
 	enum verdict *why);
+
+/**
+ * The same where the caller has seen already that it is RoCEv2 in IPv4 without options, no fragment,
+ * to port 4791, and that there are WIRE_PLAIN_LEN bytes.
+ *
+ * @retval false  something else is wrong: wire_parse() says what
+ */
+bool wire_parse_plain(const uint8_t *ip, uint32_t len, struct packet *pkt);
 
 /** Does the ICRC (on native IB the VCRC too) of a parsed packet hold? *why is set when not. */
 bool wire_crc_ok(const struct packet *pkt, enum verdict *why);

@@ -84,6 +84,109 @@ test_every_other_frame_has_its_verdict(void **state)
 		VERDICT_UDP_PORT);
 }
 
+/*
+ * The port's template lets through what is wrong in one place only, elsewhere the very packet that
+ * is taken; where a checksum covers it, that is right.
+ */
+static void
+test_wrong_in_one_place_only(void **state)
+{
+	struct bench *b = *state;
+
+#define TAIL "c12312b7001c0000 1100ffff0000045600000012 1f000007 76f32085"
+	bench_verdict(b, TO_US "0800" ROCEV2_ACK_L3, VERDICT_COUNT);
+	/* the first and the last byte of the MAC; its group bit */
+	bench_verdict(b, "420000000002 020000000001 0800" ROCEV2_ACK_L3, VERDICT_NOT_OUR_MAC);
+	bench_verdict(b, "0200000000ff 020000000001 0800" ROCEV2_ACK_L3, VERDICT_NOT_OUR_MAC);
+	bench_verdict(b, "030000000002 020000000001 0800" ROCEV2_ACK_L3, VERDICT_NOT_OUR_MAC);
+	/* each byte of the EtherType */
+	bench_verdict(b, TO_US "0801" ROCEV2_ACK_L3, VERDICT_ETHERTYPE);
+	bench_verdict(b, TO_US "0900" ROCEV2_ACK_L3, VERDICT_ETHERTYPE);
+	/* version 5 */
+	bench_verdict(b, TO_US "0800 5500003000004000401116bb0a0000010a000002" TAIL,
+		VERDICT_IP_HEADER);
+	/* more fragments; the last one, at 8 and at 65528 - 32768 */
+	bench_verdict(b, TO_US "0800 4500003000002000401146bb0a0000010a000002" TAIL,
+		VERDICT_IP_FRAGMENT);
+	bench_verdict(b, TO_US "0800 4500003000000001401166ba0a0000010a000002" TAIL,
+		VERDICT_IP_FRAGMENT);
+	bench_verdict(b, TO_US "0800 4500003000001000401156bb0a0000010a000002" TAIL,
+		VERDICT_IP_FRAGMENT);
+	/* neither fragment nor DF, with the reserved bit: taken */
+	bench_verdict(b, TO_US "0800 45000030000080004011e6ba0a0000010a000002" TAIL, VERDICT_COUNT);
+	/* UDP-Lite */
+	bench_verdict(b, TO_US "0800 4500003000004000408826440a0000010a000002" TAIL,
+		VERDICT_IP_PROTOCOL);
+	/* the first and the last byte of the address: 11.0.0.2, 10.0.0.255; a group, 234.0.0.2 */
+	bench_verdict(b, TO_US "0800 4500003000004000401125bb0a0000010b000002" TAIL,
+		VERDICT_NOT_OUR_IP);
+	bench_verdict(b, TO_US "0800 4500003000004000401125be0a0000010a0000ff" TAIL,
+		VERDICT_NOT_OUR_IP);
+	bench_verdict(b, TO_US "0800 4500003000004000401146ba0a000001ea000002" TAIL, VERDICT_COUNT);
+	/* each byte of the port: 4790, 5047 */
+	bench_verdict(b, TO_US "0800 4500003000004000401126bb0a0000010a000002"
+		"c12312b6001c0000 1100ffff0000045600000012 1f000007 76f32085", VERDICT_UDP_PORT);
+	bench_verdict(b, TO_US "0800 4500003000004000401126bb0a0000010a000002"
+		"c12313b7001c0000 1100ffff0000045600000012 1f000007 76f32085", VERDICT_UDP_PORT);
+	/* UDP's length one off; the IP datagram longer than the frame */
+	bench_verdict(b, TO_US "0800 4500003000004000401126bb0a0000010a000002"
+		"c12312b7001d0000 1100ffff0000045600000012 1f000007 76f32085", VERDICT_UDP_LENGTH);
+	bench_verdict(b, TO_US "0800 4500003100004000401126ba0a0000010a000002"
+		"c12312b7001d0000 1100ffff0000045600000012 1f000007 76f32085", VERDICT_IP_HEADER);
+	/* a frame of 57 bytes, one less than a BTH and its ICRC have; of 58: an ACK has an AETH */
+	bench_verdict(b, TO_US "0800 4500002b00004000401126c00a0000010a000002"
+		"c12312b700170000 1100ffff0000045600000012 1f0000", VERDICT_LENGTH);
+	bench_verdict(b, TO_US "0800 4500002c00004000401126bf0a0000010a000002"
+		"c12312b700180000 1100ffff0000045600000012 76f32085", VERDICT_LENGTH);
+#undef TAIL
+}
+
+/* What stood in the buffer before is not taken for a part of the frame. */
+static void
+test_a_short_frame_ends_where_it_ends(void **state)
+{
+	struct bench *b = *state;
+	const struct link_counters *c = link_worker_counters(b->worker[0], 0);
+	struct rte_mbuf *m = bench_mbuf(b, ROCEV2_ACK);
+
+	m->data_len = 13;
+	m->pkt_len = 13;
+	bench_inject_mbuf(b, 0, m);
+	assert_int_equal(bench_poll(b, 0), 0);
+	assert_int_equal(c->verdict[VERDICT_RUNT], 1);
+	m = bench_mbuf(b, ROCEV2_ACK);
+	m->data_len = 57;
+	m->pkt_len = 57;
+	bench_inject_mbuf(b, 0, m);
+	assert_int_equal(bench_poll(b, 0), 0);
+	assert_int_equal(c->verdict[VERDICT_IP_HEADER], 1);
+}
+
+/* IPv4 options, and a port's second address: taken, in the long way */
+static void
+test_what_is_right_but_not_plain_is_taken(void **state)
+{
+	struct bench b;
+
+	(void)state;
+	bench_config(&b);
+	assert_true(gid_parse("10.0.0.7", &b.cfg.port[0].addr[2].gid));
+	b.cfg.port[0].addr[2].prefix_len = 24;
+	b.cfg.port[0].num_addr = 3;
+	bench_open(&b);
+	/* to 10.0.0.7 */
+	bench_verdict(&b, TO_US "0800 4500003000004000401126b60a0000010a000007"
+		"c12312b7001c0000 1100ffff0000045600000012 1f000007 76f32085", VERDICT_COUNT);
+	assert_int_equal(b.pkts[0]->dgid.raw[15], 7);
+	assert_int_equal(b.pkts[0]->psn, 0x12);
+	/* to 10.0.0.2 with four bytes of options */
+	bench_verdict(&b, TO_US "0800 4600003400004000401123b60a0000010a00000201010100"
+		"c12312b7001c0000 1100ffff0000045600000012 1f000007 76f32085", VERDICT_COUNT);
+	assert_int_equal(b.pkts[0]->psn, 0x12);
+	assert_int_equal(b.pkts[0]->icrc_len, 48);
+	bench_close(&b);
+}
+
 static void
 test_ethernet_padding_is_not_payload(void **state)
 {
@@ -128,6 +231,31 @@ test_untagged_port_takes_priority_tags_only(void **state)
 	bench_verdict(b, TO_US "8100", VERDICT_NOT_OUR_VLAN);
 	/* a tag within a tag */
 	bench_verdict(b, TO_US "8100 a000 8100 000a 0800" ROCEV2_ACK_L3, VERDICT_ETHERTYPE);
+}
+
+static struct rte_mbuf *
+stripped(struct bench *b, uint16_t tci)
+{
+	struct rte_mbuf *m = bench_mbuf(b, ROCEV2_ACK);
+
+	m->ol_flags = RTE_MBUF_F_RX_VLAN | RTE_MBUF_F_RX_VLAN_STRIPPED;
+	m->vlan_tci = tci;
+	return m;
+}
+
+/* the same of tags that a PMD has taken off */
+static void
+test_untagged_port_looks_at_stripped_tags(void **state)
+{
+	struct bench *b = *state;
+	const struct link_counters *c = link_worker_counters(b->worker[0], 0);
+
+	bench_inject_mbuf(b, 0, stripped(b, 0xA000));
+	assert_int_equal(bench_poll(b, 0), 1);
+	assert_int_equal(b->pkts[0]->sl, 5);
+	bench_inject_mbuf(b, 0, stripped(b, 0xA00A));
+	assert_int_equal(bench_poll(b, 0), 0);
+	assert_int_equal(c->verdict[VERDICT_NOT_OUR_VLAN], 1);
 }
 
 static void
@@ -287,9 +415,13 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		WITH_BENCH(test_transport_packet_comes_back_parsed),
 		WITH_BENCH(test_every_other_frame_has_its_verdict),
+		WITH_BENCH(test_wrong_in_one_place_only),
+		WITH_BENCH(test_a_short_frame_ends_where_it_ends),
+		cmocka_unit_test(test_what_is_right_but_not_plain_is_taken),
 		WITH_BENCH(test_ethernet_padding_is_not_payload),
 		cmocka_unit_test(test_rocev1_where_configured),
 		WITH_BENCH(test_untagged_port_takes_priority_tags_only),
+		WITH_BENCH(test_untagged_port_looks_at_stripped_tags),
 		cmocka_unit_test(test_tagged_port_takes_its_vlan_only),
 		WITH_BENCH(test_chained_frame_is_made_one),
 		cmocka_unit_test(test_chained_frame_without_a_buffer_is_counted),

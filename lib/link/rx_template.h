@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#ifndef LINK_RX_TEMPLATE_H
+#define LINK_RX_TEMPLATE_H
+
+/*
+ * What nearly all frames that a port takes in have in common, as masked words: to its MAC, no VLAN
+ * tag, IPv4 without options, no fragment, UDP, to its first address and port 4791. What differs is
+ * not wrong yet: rx.c looks at it in full.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "wire/bytes.h"
+#include "wire/layout.h"
+#include "wire/wire.h"
+
+#define RX_TEMPLATE_WORDS 4
+/* bytes of a frame that are looked at; they are all of an ACK's at the least */
+#define RX_TEMPLATE_LEN   (ETH_LEN + IPV4_LEN + UDP_LEN)
+
+/* Zeroed it matches nothing. */
+struct rx_template {
+	uint64_t want[RX_TEMPLATE_WORDS];
+	uint64_t mask[RX_TEMPLATE_WORDS];
+	bool set;
+};
+
+/* The words' places: MAC; EtherType and IP version; fragment and protocol; address and port */
+static const uint8_t rx_template_at[RX_TEMPLATE_WORDS] = {
+	0,
+	8,
+	ETH_LEN + IPV4_TOTAL,
+	ETH_LEN + IPV4_DST,
+};
+_Static_assert(ETH_LEN + IPV4_DST + 8 <= RX_TEMPLATE_LEN, "the last word");
+
+/* @param mac, ipv4  as in a frame */
+static inline void
+rx_template_make(struct rx_template *t, const uint8_t *mac, const void *ipv4)
+{
+	uint8_t want[RX_TEMPLATE_LEN] = { 0 }, mask[RX_TEMPLATE_LEN] = { 0 };
+	uint8_t *ip = want + ETH_LEN, *ip_mask = mask + ETH_LEN;
+	unsigned int i;
+
+	memcpy(want, mac, 6);
+	memset(mask, 0xFF, 6);
+	put_be16(want + 12, 0x0800);
+	put_be16(mask + 12, 0xFFFF);
+	ip[0] = 0x45;
+	ip_mask[0] = 0xFF;
+	put_be16(ip_mask + IPV4_FRAG, 0x3FFF); /* DF and the reserved bit are free */
+	ip[IPV4_PROTO] = 17;
+	ip_mask[IPV4_PROTO] = 0xFF;
+	memcpy(ip + IPV4_DST, ipv4, 4);
+	memset(ip_mask + IPV4_DST, 0xFF, 4);
+	put_be16(ip + IPV4_LEN + UDP_DPORT, ROCEV2_PORT);
+	put_be16(ip_mask + IPV4_LEN + UDP_DPORT, 0xFFFF);
+	for (i = 0; i < RX_TEMPLATE_WORDS; i++) {
+		memcpy(&t->want[i], want + rx_template_at[i], sizeof(t->want[i]));
+		memcpy(&t->mask[i], mask + rx_template_at[i], sizeof(t->mask[i]));
+	}
+	t->set = true;
+}
+
+static inline uint64_t
+rx_template_differs(const struct rx_template *t, const uint8_t *eth, unsigned int i)
+{
+	uint64_t word;
+
+	memcpy(&word, eth + rx_template_at[i], sizeof(word));
+	return (word & t->mask[i]) ^ t->want[i];
+}
+
+/* @param eth  of a frame of RX_TEMPLATE_LEN bytes */
+static inline bool
+rx_template_match(const struct rx_template *t, const uint8_t *eth)
+{
+	/* not a loop: gcc -O2 leaves it one */
+	return (rx_template_differs(t, eth, 0) | rx_template_differs(t, eth, 1) |
+		rx_template_differs(t, eth, 2) | rx_template_differs(t, eth, 3)) == 0 && t->set;
+}
+
+#endif

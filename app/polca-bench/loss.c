@@ -10,6 +10,7 @@
 #include <rte_mbuf.h>
 
 #include "loss.h"
+#include "loss_gap.h"
 
 #define SEED UINT64_C(0x9E3779B97F4A7C15)
 

@@ -11,8 +11,6 @@
  * places each time.
  */
 
-#include <math.h>
-
 #include "bench.h"
 
 struct loss;
@@ -24,21 +22,5 @@ void loss_destroy(struct loss *l);
 void loss_set(struct loss *l, bool on);
 /** Packets lost so far. */
 uint64_t loss_count(const struct loss *l);
-
-/** Packets until the next one to be lost, itself counted. @param state  not 0, changes */
-static inline uint64_t
-loss_gap(uint64_t *state, uint32_t one_of)
-{
-	double u;
-
-	if (one_of <= 1)
-		return 1;
-	/* xorshift64* */
-	*state ^= *state >> 12;
-	*state ^= *state << 25;
-	*state ^= *state >> 27;
-	u = (double)((*state * UINT64_C(2685821657736338717) >> 11) + 1) / 9007199254740992.0;
-	return 1 + (uint64_t)(log(u) / log1p(-1.0 / one_of));
-}
 
 #endif

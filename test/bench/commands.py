@@ -18,6 +18,9 @@ COLUMNS = {
     'lat': {'bytes', 'iterations', 't_min_us', 't_max_us', 't_typical_us', 't_avg_us',
             't_stdev_us', 'p99_us', 'p999_us', 'p9999_us'},
 }
+LOSS = {'bw_lossless_mib', 'bw_lossy_mib', 'ratio', 'ratio_total', 'lost', 'naks', 'retransmitted'}
+BESIDE = {'t_typical_us', 't_typical_beside_us', 'p99_us', 'p99_beside_us', 'p99_ratio',
+          'bw_beside_mib'}
 SHORT = ['-n', '2000', '--no-huge', '--json']
 VARIANTS = [
     ['send', '-s', '64', '-q', '4', '-t', '32', '--ack-each'],
@@ -38,8 +41,8 @@ VARIANTS = [
 ]
 
 
-def run(bench, words):
-    done = subprocess.run([bench, *words, *SHORT], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+def run(bench, words, short=SHORT):
+    done = subprocess.run([bench, *words, *short], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           text=True, timeout=300)
     assert done.returncode == 0, (words, done.returncode, done.stderr)
     assert done.stderr == '', (words, done.stderr)
@@ -60,6 +63,40 @@ def look(words, report, sizes):
         assert row['iterations'] >= 2000, row
 
 
+# measured by turns without and with something: words, table, columns that are above zero
+BY_TURNS = [
+    (['write', '-s', '9000', '--loss', '256', '--check'], 'loss', LOSS),
+    (['send', '-s', '20000', '-q', '3', '-t', '4', '--loss', '256', '--check'], 'loss', LOSS),
+    (['read', '-s', '9000', '--loss', '256', '--check', '--lcores', '2'], 'loss', {'lost'}),
+    (['write', '-s', '9000', '-q', '4', '-w', '2', '--loss', '256', '-u', '12'], 'loss', LOSS),
+    (['send', 'lat', '-s', '64', '--beside', '1M'], 'beside', BESIDE),
+    (['send', 'lat', '-s', '64', '--beside', '64K', '--lcores', '2', '-m', '1024'], 'beside',
+     BESIDE),
+]
+TIMERS = {'rnr': [10, 640, 5120], 'ack': [4.096 * 2 ** code for code in (8, 12, 14)]}
+
+
+def look_at_turns(bench):
+    for words, name, above in BY_TURNS:
+        table, = run(bench, words)['tables']
+        assert table['name'] == name, table['name']
+        row, = table['rows']
+        assert all(row[column] > 0 for column in above), (words, row)
+
+
+# a packet that found no receive does not go again before the time its NAK says
+def look_at_timers(bench):
+    report = run(bench, ['timers'], ['-n', '3', '--no-huge', '--json'])
+    assert [table['name'] for table in report['tables']] == list(TIMERS)
+    for table in report['tables']:
+        times = TIMERS[table['name']]
+        assert len(table['rows']) == len(times)
+        for row, time in zip(table['rows'], times):
+            assert abs(row['time_us'] - time) < 0.001, row
+            assert row['samples'] >= 3, row
+            assert table['name'] != 'rnr' or row['error_min_us'] >= 0, row
+
+
 def main():
     bench = sys.argv[1]
     default = {'bw': 65536, 'rate': 64, 'lat': 2}
@@ -72,7 +109,9 @@ def main():
         look(words, report, [size or report['options']['size']])
     words = ['write', '-a', '-s', '64']
     look(words, run(bench, words), [2, 4, 8, 16, 32, 64])
-    print('%d runs' % (4 * len(default) + len(VARIANTS) + 1))
+    look_at_turns(bench)
+    look_at_timers(bench)
+    print('%d runs' % (4 * len(default) + len(VARIANTS) + len(BY_TURNS) + 2))
 
 
 if __name__ == '__main__':

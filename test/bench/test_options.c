@@ -125,6 +125,11 @@ test_what_is_not_said(void **state)
 	assert_int_equal(o.depth, 16);
 	assert_int_equal(complete(BENCH_SEND, BENCH_BW, "send -a"), 0);
 	assert_int_equal(o.size, 8 << 20);
+	assert_int_equal(o.timeout, 18);
+	assert_int_equal(complete(BENCH_SEND, BENCH_BW, "send --loss 4096"), 0);
+	assert_int_equal(o.timeout, 14);
+	assert_int_equal(complete(BENCH_SEND, BENCH_BW, "send --loss 4096 -u 20"), 0);
+	assert_int_equal(o.timeout, 20);
 	assert_int_equal(complete(BENCH_ATOMIC, BENCH_BW, "atomic"), 0);
 	assert_int_equal(o.size, 8);
 }
@@ -158,6 +163,16 @@ test_what_does_not_go_together(void **state)
 			"lat: one message at a time on one queue pair: leave out -q, -t and -Q");
 	does_not_go(BENCH_SEND, BENCH_LAT, "send -b",
 			"lat: a ping-pong goes both ways: leave out -b");
+	does_not_go(BENCH_SEND, BENCH_LAT, "send --loss 100",
+			"--loss: for one size in memory: leave out lat, -a, --roofline and --link");
+	does_not_go(BENCH_WRITE, BENCH_BW, "write -a --loss 100",
+			"--loss: for one size in memory: leave out lat, -a, --roofline and --link");
+	does_not_go(BENCH_WRITE, BENCH_BW, "write --loss 100 --link memif",
+			"--loss: for one size in memory: leave out lat, -a, --roofline and --link");
+	does_not_go(BENCH_SEND, BENCH_BW, "send --beside 1M",
+			"--beside: for send lat and one size in memory: leave out -a and --link");
+	does_not_go(BENCH_READ, BENCH_LAT, "read --beside 1M",
+			"--beside: for send lat and one size in memory: leave out -a and --link");
 	does_not_go(BENCH_WRITE, BENCH_LAT, "write --check",
 			"write lat: the last byte is the signal, --check compares Sends and Reads");
 }

@@ -15,6 +15,8 @@
  * lcores read only the owner byte; the QP behind it belongs to the owner.
  */
 
+#include <rte_branch_prediction.h>
+
 #include "rc/cq.h"
 #include "rc/dcqcn.h"
 #include "rc/qp.h"
@@ -67,6 +69,25 @@ static inline uint8_t
 rc_slot_owner(const struct rc_dev *dev, uint32_t slot)
 {
 	return __atomic_load_n(&dev->owners[slot], __ATOMIC_ACQUIRE); /* pairs with move.c */
+}
+
+/** A QP of this worker, without a look at it: it may have another number by now. */
+static inline struct rc_qp *
+rc_qp_there(const struct rc_worker *w, uint32_t qpn)
+{
+	const struct rc_dev *dev = w->dev;
+	uint32_t slot = rc_slot(dev, qpn);
+
+	return likely(rc_slot_owner(dev, slot) == w->id) ? dev->qps[slot] : NULL;
+}
+
+/** rc_qp_find() in line. */
+static inline struct rc_qp *
+rc_qp_at(const struct rc_worker *w, uint32_t qpn)
+{
+	struct rc_qp *qp = rc_qp_there(w, qpn);
+
+	return likely(qp != NULL && qp->qpn == qpn) ? qp : NULL;
 }
 
 /** Worker whose share a slot is of: dealt out by number modulo workers. */

@@ -95,15 +95,19 @@ struct rc_requester {
 	struct timer timer; /**< transport timer or RNR wait */
 	uint32_t since_ackreq;
 	uint32_t key_hint; /**< of its WQEs' lkeys (mem_access_hint()) */
-	uint32_t gap_psn; /**< furthest response seen behind the gap */
+	uint32_t max_wr; /**< what was asked for; the ring may be larger */
 	uint8_t retry_cnt; /**< where retry_left and rnr_left begin: qp.attr's */
 	uint8_t rnr_retry;
+	uint8_t max_sge; /**< of a work request */
 	bool held; /**< on the worker's grace list */
-	bool drain_notify; /**< EVENT_SQ_DRAINED wanted */
 
 	/* messages of several packets, Reads */
 	struct rc_cursor gather; /**< Send, Write: next byte out */
 	struct rc_cursor scatter; /**< Read: next byte in */
+
+	/* seldom */
+	uint32_t gap_psn; /**< furthest response seen behind the gap */
+	bool drain_notify; /**< EVENT_SQ_DRAINED wanted */
 };
 
 _Static_assert(offsetof(struct rc_requester, ack_timeout) == 64, "first line");

@@ -5,6 +5,9 @@
 #include <errno.h>
 #include <string.h>
 
+#include <rte_branch_prediction.h>
+#include <rte_common.h>
+
 #include "rc/dev.h"
 #include "rc/qp.h"
 #include "rc/rq.h"
@@ -46,14 +49,41 @@ rc_rq_init(struct rc_rq *rq, uint32_t pd, uint32_t max_wr, uint32_t max_sge, uin
 	};
 }
 
-int
-rc_rq_post(struct rc_dev *dev, struct rc_rq *rq, const struct recv_wr *wr, struct error *err)
+/*
+ * Most are for one piece of memory, and there is room. Field by field: what the caller has just
+ * written in small pieces cannot be loaded as a whole at once.
+ *
+ * @retval false  not so: nothing was done
+ */
+static inline bool
+post_plain(struct rc_rq *rq, const struct recv_wr *wr)
+{
+	struct rc_rq_wqe *wqe;
+	uint32_t length;
+
+	if (unlikely(wr->num_sge != 1 || rq->max_sge == 0 || wr->sg_list == NULL))
+		return false;
+	length = wr->sg_list->length;
+	if (unlikely(length > RC_MSG_MAX || rc_rq_posted(rq) >= rq->max_wr))
+		return false;
+	wqe = rc_rq_at(rq, rq->head++);
+	wqe->wr_id = wr->wr_id;
+	wqe->num_sge = 1;
+	wqe->length = length;
+	wqe->sge[0].addr = wr->sg_list->addr;
+	wqe->sge[0].length = length;
+	wqe->sge[0].lkey = wr->sg_list->lkey;
+	return true;
+}
+
+/* Everything else, and what is wrong in words */
+static int __rte_noinline
+post_any(struct rc_rq *rq, const struct recv_wr *wr, struct error *err)
 {
 	struct rc_rq_wqe *wqe;
 	uint64_t length = 0;
 	uint32_t i;
 
-	(void)dev;
 	if (wr->num_sge > rq->max_sge)
 		return error_set(err, EINVAL, "num_sge: got %u, this queue takes at most %u",
 			wr->num_sge, rq->max_sge);
@@ -80,25 +110,31 @@ rc_rq_post(struct rc_dev *dev, struct rc_rq *rq, const struct recv_wr *wr, struc
 }
 
 int
+rc_rq_post(struct rc_rq *rq, const struct recv_wr *wr, struct error *err)
+{
+	return likely(post_plain(rq, wr)) ? 0 : post_any(rq, wr, err);
+}
+
+int
 rc_post_recv(struct rc_worker *w, uint32_t qpn, const struct recv_wr *wr, struct error *err)
 {
-	struct rc_qp *qp = rc_qp_find(w, qpn);
+	struct rc_qp *qp = rc_qp_at(w, qpn);
 	int rc;
 
-	if (qp == NULL)
+	if (unlikely(qp == NULL))
 		return error_set(err, ENOENT, "qp_num: no queue pair 0x%06x on worker %u", qpn,
 			w->id);
-	if (qp->srq != NULL)
+	if (unlikely(qp->srq != NULL))
 		return error_set(err, EINVAL,
 			"qp_num: queue pair 0x%06x receives from SRQ %u, post there", qpn,
 			qp->srq->srqn);
-	if (qp->state == QPS_RESET)
+	if (unlikely(qp->state == QPS_RESET))
 		return error_set(err, EINVAL,
 			"qp_num: queue pair 0x%06x is in RESET, posting needs INIT or later", qpn);
 
-	rc = rc_rq_post(w->dev, qp->rq, wr, err);
+	rc = rc_rq_post(&qp->own_rq, wr, err);
 	/* ERR takes work requests and completes them flushed (rc-transport 11) */
-	if (rc == 0 && qp->state == QPS_ERR)
+	if (unlikely(qp->state == QPS_ERR) && rc == 0)
 		rc_responder_flush(qp);
 	return rc;
 }

@@ -46,7 +46,7 @@ struct rc_srq { /* its ring follows */
 /** Bytes of its ring, which the caller provides: zeroed, aligned to a cache line. */
 size_t rc_rq_bytes(uint32_t max_wr, uint32_t max_sge);
 void rc_rq_init(struct rc_rq *rq, uint32_t pd, uint32_t max_wr, uint32_t max_sge, uint8_t *wqes);
-int rc_rq_post(struct rc_dev *dev, struct rc_rq *rq, const struct recv_wr *wr, struct error *err);
+int rc_rq_post(struct rc_rq *rq, const struct recv_wr *wr, struct error *err);
 
 /* srq.c */
 /** A WQE has left the SRQ: raise the limit event when armed and due. */

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include <rte_branch_prediction.h>
+#include <rte_common.h>
 
 #include "rc/dev.h"
 
@@ -151,17 +152,59 @@ complete(struct rc_qp *qp, const struct rc_sq_wqe *wqe, enum wc_status status)
 	rc_cq_push(qp->send_cq, qp, &wc, false);
 }
 
-int
-rc_post_send(struct rc_worker *w, uint32_t qpn, const struct send_wr *wr, struct error *err)
+/* --- posting --- */
+
+/* Work requests that are nothing but what stands in struct send_wr's first fields. */
+#define PLAIN (1u << WR_RDMA_WRITE | 1u << WR_RDMA_WRITE_WITH_IMM | 1u << WR_SEND |                \
+	1u << WR_SEND_WITH_IMM | 1u << WR_RDMA_READ)
+
+/*
+ * Most are one of those, in one piece of memory, and there is room. Field by field: what the caller
+ * has just written in small pieces cannot be loaded as a whole at once.
+ *
+ * @retval false  not so: nothing was done
+ */
+static inline bool
+post_plain(struct rc_qp *qp, const struct send_wr *wr)
 {
-	struct rc_qp *qp = rc_qp_find(w, qpn);
-	struct rc_requester *req;
+	struct rc_requester *req = &qp->req;
+	struct rc_sq_wqe *wqe;
+	uint32_t length;
+
+	if (unlikely(qp->state != QPS_RTS || wr->opcode > WR_SEND_WITH_INV ||
+			!(PLAIN >> wr->opcode & 1) || wr->num_sge != 1 || req->max_sge == 0 ||
+			wr->sg_list == NULL ||
+			(wr->send_flags & ~(SEND_FENCE | SEND_SIGNALED | SEND_SOLICITED)) != 0))
+		return false;
+	length = wr->sg_list->length;
+	if (unlikely(length > RC_MSG_MAX || req->head - req->tail >= req->max_wr))
+		return false;
+	wqe = rc_sq_at(req, req->head++);
+	wqe->wr_id = wr->wr_id;
+	wqe->opcode = (uint8_t)wr->opcode;
+	wqe->flags = (uint8_t)(wr->send_flags | (qp->sig_all ? SEND_SIGNALED : 0));
+	wqe->num_sge = 1;
+	wqe->assigned = false;
+	wqe->status = WC_SUCCESS;
+	wqe->length = length;
+	wqe->imm = wr->imm_data;
+	wqe->rkey = wr->rkey;
+	wqe->remote_addr = wr->remote_addr;
+	wqe->sge[0].addr = wr->sg_list->addr;
+	wqe->sge[0].length = length;
+	wqe->sge[0].lkey = wr->sg_list->lkey;
+	rc_want(qp, WORK_REQUEST);
+	return true;
+}
+
+/* Everything else, and what is wrong in words */
+static int __rte_noinline
+post_any(struct rc_qp *qp, const struct send_wr *wr, struct error *err)
+{
+	struct rc_requester *req = &qp->req;
 	uint64_t length = 0;
 	int rc;
 
-	if (qp == NULL)
-		return error_set(err, ENOENT, "qp: there is no queue pair %u on this worker", qpn);
-	req = &qp->req;
 	if (qp->state != QPS_RTS && qp->state != QPS_SQD && qp->state != QPS_ERR)
 		return error_set(err, EINVAL,
 			"post_send: the queue pair is in %s; allowed: RTS, SQD, ERR",
@@ -169,9 +212,9 @@ rc_post_send(struct rc_worker *w, uint32_t qpn, const struct send_wr *wr, struct
 	rc = check_wr(qp, wr, &length, err);
 	if (rc != 0)
 		return rc;
-	if (req->head - req->tail >= qp->init.cap.max_send_wr)
+	if (req->head - req->tail >= req->max_wr)
 		return error_set(err, ENOMEM, "post_send: %u work requests are posted, max_send_wr",
-			qp->init.cap.max_send_wr);
+			req->max_wr);
 	fill_wqe(qp, rc_sq_at(req, req->head), wr, length);
 	req->head++;
 	if (qp->state == QPS_ERR)
@@ -179,6 +222,16 @@ rc_post_send(struct rc_worker *w, uint32_t qpn, const struct send_wr *wr, struct
 	else
 		rc_want(qp, WORK_REQUEST);
 	return 0;
+}
+
+int
+rc_post_send(struct rc_worker *w, uint32_t qpn, const struct send_wr *wr, struct error *err)
+{
+	struct rc_qp *qp = rc_qp_at(w, qpn);
+
+	if (unlikely(qp == NULL))
+		return error_set(err, ENOENT, "qp: there is no queue pair %u on this worker", qpn);
+	return likely(post_plain(qp, wr)) ? 0 : post_any(qp, wr, err);
 }
 
 /* --- the queue --- */
@@ -217,6 +270,8 @@ rc_requester_create(struct rc_qp *qp, uint8_t *wqes)
 
 	req->mask = ring_size(&qp->init.cap) - 1;
 	req->stride = wqe_stride(&qp->init.cap);
+	req->max_wr = qp->init.cap.max_send_wr;
+	req->max_sge = (uint8_t)qp->init.cap.max_send_sge;
 	req->wqes = wqes;
 	timer_init(&req->timer, rc_requester_timer);
 }

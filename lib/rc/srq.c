@@ -144,7 +144,7 @@ rc_srq_post(struct rc_worker *w, uint32_t srqn, const struct recv_wr *wr, struct
 
 	if (srq == NULL)
 		return no_srq(w, srqn, err);
-	return rc_rq_post(w->dev, &srq->rq, wr, err);
+	return rc_rq_post(&srq->rq, wr, err);
 }
 
 int

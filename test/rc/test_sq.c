@@ -72,6 +72,147 @@ test_refusals_in_words(void **state)
 	expect_silence(&p->a);
 }
 
+static uint32_t
+window(struct node *n, enum mem_mw_type type)
+{
+	struct error err = { "" };
+	uint32_t key;
+
+	if (mem_mw_alloc(n->mem, n->pd, type, &key, &err) != 0)
+		fail_msg("%s", err.text);
+	return key;
+}
+
+/* a request of one piece is refused for the same reasons as one of many */
+static void
+test_one_piece_is_checked(void **state)
+{
+	struct pair *p = *state;
+	struct qp_init_attr init;
+	struct qp_attr attr = qp_attr_of(&p->a);
+	struct error err = { "" };
+	struct send_wr wr;
+	struct sge sge;
+
+	make_wr(&p->a, &wr, &sge, WR_RDMA_WRITE, 1, 1);
+	sge.length = (1u << 31) + 1;
+	assert_int_equal(rc_post_send(p->a.w, p->a.qpn, &wr, &err), -EINVAL);
+	assert_string_equal(err.text, "sg_list: 2147483649 bytes, a message has at most 2147483648");
+	sge.length = 1;
+	wr.send_flags = 0x12;
+	assert_int_equal(rc_post_send(p->a.w, p->a.qpn, &wr, &err), -EINVAL);
+	assert_string_equal(err.text, "send_flags: got 0x12, allowed: bits of 0xf");
+	assert_int_equal(info_of(&p->a).sq_posted, 0);
+
+	init_attr(&p->a, &init);
+	init.cap.max_send_sge = 0;
+	assert_int_equal(rc_qp_create(p->a.w, &init, &p->a.qpn, &err), 0);
+	wr.send_flags = SEND_SIGNALED;
+	assert_int_equal(rc_post_send(p->a.w, p->a.qpn, &wr, &err), -EINVAL);
+	assert_string_equal(err.text, "post_send: the queue pair is in RESET; allowed: RTS, SQD, ERR");
+	attr.qp_state = QPS_INIT;
+	assert_int_equal(rc_qp_modify(p->a.w, p->a.qpn, &attr, MASK_INIT, &err), 0);
+	must_modify(&p->a, QPS_RTR, MASK_RTR);
+	assert_int_equal(rc_post_send(p->a.w, p->a.qpn, &wr, &err), -EINVAL);
+	assert_string_equal(err.text, "post_send: the queue pair is in RTR; allowed: RTS, SQD, ERR");
+	must_modify(&p->a, QPS_RTS, MASK_RTS);
+	assert_int_equal(rc_post_send(p->a.w, p->a.qpn, &wr, &err), -EINVAL);
+	assert_string_equal(err.text, "num_sge: got 1, allowed: 0 to 0");
+	wr.num_sge = 0;
+	assert_int_equal(rc_post_send(p->a.w, p->a.qpn, &wr, &err), 0);
+	transmit(&p->a);
+	expect_tx(&p->a, "WRITE Only 201");
+	assert_int_equal(sent_packet(&p->a, 0).payload_len, 0);
+}
+
+/* no bytes: no list, a list of one piece without bytes, of two, or nothing inline */
+static void
+test_messages_without_bytes(void **state)
+{
+	struct pair *p = *state;
+	struct error err = { "" };
+	struct send_wr wr;
+	struct sge sge, two[2];
+	unsigned int i;
+
+	make_wr(&p->a, &wr, &sge, WR_RDMA_WRITE, 1, 0);
+	two[0] = two[1] = sge;
+	two[0].lkey = two[1].lkey = 0; /* a key that nothing is read by is not looked at */
+	for (i = 0; i < 4; i++) {
+		wr.num_sge = i < 3 ? i : 0;
+		wr.sg_list = i == 0 ? NULL : two;
+		wr.send_flags = SEND_SIGNALED | (i == 3 ? SEND_INLINE : 0);
+		assert_int_equal(rc_post_send(p->a.w, p->a.qpn, &wr, &err), 0);
+	}
+	transmit(&p->a);
+	expect_tx(&p->a, "WRITE Only 201", "WRITE Only 202", "WRITE Only 203", "WRITE Only 204");
+	for (i = 0; i < 4; i++)
+		assert_int_equal(sent_packet(&p->a, i).payload_len, 0);
+	ack(p, 204);
+	for (i = 0; i < 4; i++)
+		assert_int_equal(expect_wc(&p->a, 1, WC_SUCCESS).byte_len, 0);
+}
+
+/* pieces of which some have no bytes make the message that the others make */
+static void
+test_empty_pieces(void **state)
+{
+	static const uint32_t lengths[][3] = { { 0, 5, 0 }, { 5, 0, 3 }, { 0, 0, 8 }, { 1, 2, 3 } };
+	struct pair *p = *state;
+	struct error err = { "" };
+	uint8_t want[16];
+	struct send_wr wr;
+	struct sge sge[3];
+	uint32_t i, k, n;
+
+	for (i = 0; i < 4; i++) {
+		make_wr(&p->a, &wr, sge, WR_SEND, i, 1);
+		for (k = 0, n = 0; k < 3; k++) {
+			sge[k] = (struct sge){ p->a.va + 100 * k, lengths[i][k], sge[0].lkey };
+			memcpy(want + n, p->a.bytes + 100 * k, lengths[i][k]);
+			n += lengths[i][k];
+		}
+		wr.num_sge = 3;
+		assert_int_equal(rc_post_send(p->a.w, p->a.qpn, &wr, &err), 0);
+		transmit(&p->a);
+		expect_run(&p->a, "SEND Only", 201 + i, 201 + i);
+		assert_int_equal(sent_packet(&p->a, 0).payload_len, n);
+		assert_memory_equal(sent_packet(&p->a, 0).payload, want, n);
+		ack(p, 201 + i);
+		assert_int_equal(expect_wc(&p->a, i, WC_SUCCESS).byte_len, n);
+	}
+}
+
+/* a key that is none, another's, or may not be read by: LOC_PROT_ERR, and nothing goes out */
+static void
+test_local_key_is_checked(void **state)
+{
+	struct pair *p = *state;
+	struct error err = { "" };
+	struct send_wr wr;
+	struct sge sge;
+	unsigned int i;
+
+	for (i = 0; i < 3; i++) {
+		if (i > 0) {
+			pair_destroy(p);
+			*state = p = pair_create(&(struct pair_config){ .scripted = true });
+		}
+		make_wr(&p->a, &wr, &sge, WR_SEND, 1, 8);
+		if (i == 0)
+			sge.lkey ^= 1;
+		else if (i == 1)
+			sge.lkey = window(&p->a, MEM_MW_TYPE_2); /* R_Keys are no L_Keys */
+		else
+			sge.addr -= 1;
+		assert_int_equal(rc_post_send(p->a.w, p->a.qpn, &wr, &err), 0);
+		transmit(&p->a);
+		expect_silence(&p->a);
+		expect_wc(&p->a, 1, WC_LOC_PROT_ERR);
+		assert_int_equal(state_of(&p->a), QPS_ERR);
+	}
+}
+
 /* max_send_wr work requests, signaled or not; completed ones make room */
 static void
 test_queue_full(void **state)
@@ -224,17 +365,6 @@ grace_setup(void **state)
 	*state = pair_create(&(struct pair_config){ .retry_cnt = 7, .rnr_retry = 7,
 		.scripted = true, .grace = { grace_start, grace_done, NULL } });
 	return 0;
-}
-
-static uint32_t
-window(struct node *n, enum mem_mw_type type)
-{
-	struct error err = { "" };
-	uint32_t key;
-
-	if (mem_mw_alloc(n->mem, n->pd, type, &key, &err) != 0)
-		fail_msg("%s", err.text);
-	return key;
 }
 
 static void
@@ -506,6 +636,10 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		SCRIPTED(test_refusals_in_words),
+		SCRIPTED(test_one_piece_is_checked),
+		SCRIPTED(test_messages_without_bytes),
+		SCRIPTED(test_empty_pieces),
+		SCRIPTED(test_local_key_is_checked),
 		cmocka_unit_test_teardown(test_queue_full, pair_teardown),
 		SCRIPTED(test_inline_bytes_are_copied),
 		SCRIPTED(test_inline_at_its_limit),

@@ -245,8 +245,12 @@ test_receives_are_checked_when_posted(void **state)
 	assert_int_equal(try_post(p, 5, 1, &err), -EINVAL);
 	assert_string_equal(err.text, "num_sge: got 5, this queue takes at most 4");
 	assert_int_equal(try_post(p, 3, 1u << 30, &err), -EINVAL); /* above 2^31 in all */
+	assert_int_equal(try_post(p, 1, (1u << 31) + 1, &err), -EINVAL);
+	assert_string_equal(err.text,
+		"sg_list: 2147483649 bytes in all, a message has at most 2147483648");
 	assert_int_equal(try_post(p, 2, 1u << 30, &err), 0); /* 2^31 */
 	assert_int_equal(rc_post_recv(p->w, p->qpn, &wr, &err), -EINVAL);
+	assert_string_equal(err.text, "sg_list: missing, num_sge is 1");
 	for (i = 1; i < 16; i++)
 		assert_int_equal(try_post(p, 1, 1, &err), 0);
 	assert_int_equal(try_post(p, 1, 1, &err), -ENOMEM);

@@ -65,6 +65,7 @@ cnp_owner(const struct worker *w, const struct packet *pkt)
 	return w->engine->config.limits.congestion.dcqcn ? rc_owner(w->dev, pkt->dest_qpn) : NOBODY;
 }
 
+/* What is ours is asked for from memory meanwhile. */
 static inline int
 owner(const struct worker *w, const struct packet *pkt)
 {
@@ -74,7 +75,7 @@ owner(const struct worker *w, const struct packet *pkt)
 		return cnp_owner(w, pkt);
 	if (unlikely(pkt->dest_qpn == QPN_MULTICAST))
 		return NOBODY;
-	return rc_owner(w->dev, pkt->dest_qpn);
+	return rc_arrived(w->rc, pkt);
 }
 
 /* @retval false  it waits in the VL15 buffer */
@@ -145,7 +146,6 @@ worker_sort(struct worker *w, struct packet **pkts, unsigned int n, uint64_t now
 		int to = owner(w, pkt);
 
 		if (likely(to == (int)w->id)) {
-			rc_prefetch_packet(w->rc, pkt);
 			pkts[own++] = pkt;
 		} else if (to >= 0) {
 			if (likely(w->rehome.num_arriving == 0) || !rehome_park(w, pkt))
@@ -187,7 +187,7 @@ take_over(struct worker *w, uint64_t now)
 		if (n == 0)
 			continue;
 		for (i = 0; i < n; i++)
-			rc_prefetch_packet(w->rc, pkts[i]);
+			rc_arrived(w->rc, pkts[i]);
 		receive(w, pkts, n, now, (int)from);
 		total += n;
 	}

@@ -413,18 +413,41 @@ link_rx(struct link_worker *w, uint64_t now, struct packet **pkts)
 	return got;
 }
 
+/* In one piece, its own, with one holder, and of that pool: as it must be to go back there. */
+static inline bool
+goes_back(const struct rte_mbuf *m, const struct rte_mempool *mp)
+{
+	return m->pool == mp && rte_mbuf_refcnt_read(m) == 1 && m->nb_segs == 1 &&
+		RTE_MBUF_DIRECT(m);
+}
+
+/* rte_pktmbuf_free_bulk() without the cases that a burst hardly ever has */
+static void
+free_burst(struct packet **pkts, unsigned int n)
+{
+	struct rte_mempool *mp = ((struct rte_mbuf *)pkts[0]->mbuf)->pool;
+	struct rte_mbuf *back[LINK_BURST];
+	unsigned int i, k = 0;
+
+	for (i = 0; i < n; i++) {
+		struct rte_mbuf *m = pkts[i]->mbuf;
+
+		if (likely(goes_back(m, mp)))
+			back[k++] = m;
+		else
+			rte_pktmbuf_free(m);
+	}
+	if (likely(k > 0))
+		rte_mempool_put_bulk(mp, (void **)back, k);
+}
+
 void
 link_free(struct packet **pkts, unsigned int n)
 {
-	struct rte_mbuf *m[LINK_BURST];
-	unsigned int i, k;
+	unsigned int k;
 
-	while (n > 0) {
+	for (; n > 0; pkts += k, n -= k) {
 		k = RTE_MIN(n, (unsigned int)LINK_BURST);
-		for (i = 0; i < k; i++)
-			m[i] = pkts[i]->mbuf;
-		rte_pktmbuf_free_bulk(m, k);
-		pkts += k;
-		n -= k;
+		free_burst(pkts, k);
 	}
 }

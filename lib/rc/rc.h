@@ -193,8 +193,10 @@ enum verdict rc_receive(struct rc_worker *w, const struct packet *pkt, uint64_t 
  * Prefetch what rc_receive() will touch of the QP, and then, once that has come, what the QP leads
  * to: its work requests and what the answer needs. For a burst: all of it with the one, all with
  * the other, then rc_receive().
+ *
+ * @return  rc_owner() of the packet; of others' QPs nothing is prefetched
  */
-void rc_prefetch_packet(const struct rc_worker *w, const struct packet *pkt);
+int rc_arrived(const struct rc_worker *w, const struct packet *pkt);
 void rc_prefetch_queues(const struct rc_worker *w, const struct packet *pkt);
 /** Prefetch what rc_post_send() and rc_post_recv() will touch of the QP. */
 void rc_prefetch(const struct rc_worker *w, uint32_t qpn);

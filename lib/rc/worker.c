@@ -85,39 +85,26 @@ rc_worker_qps(const struct rc_worker *w)
 	return __atomic_load_n(&w->num_qps, __ATOMIC_RELAXED);
 }
 
-/* A QP of this worker, without a look at it. */
-static inline struct rc_qp *
-qp_there(const struct rc_worker *w, uint32_t qpn)
-{
-	const struct rc_dev *dev = w->dev;
-	uint32_t slot = rc_slot(dev, qpn);
-
-	return likely(rc_slot_owner(dev, slot) == w->id) ? dev->qps[slot] : NULL;
-}
-
-static inline struct rc_qp *
-find_qp(const struct rc_worker *w, uint32_t qpn)
-{
-	struct rc_qp *qp = qp_there(w, qpn);
-
-	return likely(qp != NULL && qp->qpn == qpn) ? qp : NULL;
-}
-
 struct rc_qp *
 rc_qp_find(const struct rc_worker *w, uint32_t qpn)
 {
-	return find_qp(w, qpn);
+	return rc_qp_at(w, qpn);
 }
 
 /* --- prefetch --- */
 
-void
-rc_prefetch_packet(const struct rc_worker *w, const struct packet *pkt)
+int
+rc_arrived(const struct rc_worker *w, const struct packet *pkt)
 {
-	struct rc_qp *qp = qp_there(w, pkt->dest_qpn);
+	uint32_t slot = rc_slot(w->dev, pkt->dest_qpn);
+	uint8_t owner = rc_slot_owner(w->dev, slot);
+	struct rc_qp *qp;
 
+	if (unlikely(owner != w->id))
+		return owner == RC_NO_OWNER ? -1 : owner;
+	qp = w->dev->qps[slot];
 	if (unlikely(qp == NULL))
-		return;
+		return owner;
 	rte_prefetch0(qp);
 	rte_prefetch0(&qp->path);
 	rte_prefetch0(&qp->counters);
@@ -128,12 +115,13 @@ rc_prefetch_packet(const struct rc_worker *w, const struct packet *pkt)
 		rte_prefetch0(&qp->recv_cq);
 		rte_prefetch0(&qp->own_rq);
 	}
+	return owner;
 }
 
 void
 rc_prefetch_queues(const struct rc_worker *w, const struct packet *pkt)
 {
-	struct rc_qp *qp = qp_there(w, pkt->dest_qpn);
+	struct rc_qp *qp = rc_qp_there(w, pkt->dest_qpn);
 
 	if (unlikely(qp == NULL))
 		return;
@@ -149,7 +137,7 @@ rc_prefetch_queues(const struct rc_worker *w, const struct packet *pkt)
 void
 rc_prefetch(const struct rc_worker *w, uint32_t qpn)
 {
-	struct rc_qp *qp = qp_there(w, qpn);
+	struct rc_qp *qp = rc_qp_there(w, qpn);
 
 	if (unlikely(qp == NULL))
 		return;
@@ -273,7 +261,7 @@ rc_receive(struct rc_worker *w, const struct packet *pkt, uint64_t now)
 	struct rc_qp *qp;
 
 	w->now = now;
-	qp = find_qp(w, pkt->dest_qpn);
+	qp = rc_qp_at(w, pkt->dest_qpn);
 	if (unlikely(qp == NULL))
 		return VERDICT_QPN_UNKNOWN;
 	if (unlikely(!class_fits(qp, pkt)))

@@ -323,6 +323,46 @@ test_chained_frame_is_made_one(void **state)
 	assert_int_equal(rte_mempool_in_use_count(b->mp), 0);
 }
 
+/* Each buffer goes to where it came from, when its last holder lets go. */
+static void
+test_buffers_go_back_to_their_pools(void **state)
+{
+	struct rte_mempool *other = rte_pktmbuf_pool_create("other", 64, 0, sizeof(struct packet),
+		RTE_PKTMBUF_HEADROOM + 2048, SOCKET_ID_ANY);
+	struct bench *b = *state;
+	struct rte_mbuf *m[4], *pad;
+	unsigned int i;
+
+	assert_non_null(other);
+	for (i = 0; i < 4; i++)
+		m[i] = bench_mbuf(b, ROCEV2_ACK);
+	/* another pool's; held by somebody else too; with padding in a second piece */
+	rte_pktmbuf_free(m[1]);
+	m[1] = rte_pktmbuf_copy(m[0], other, 0, UINT32_MAX);
+	rte_mbuf_refcnt_update(m[2], 1);
+	pad = bench_mbuf(b, "0000");
+	assert_int_equal(rte_pktmbuf_chain(m[3], pad), 0);
+	for (i = 0; i < 4; i++)
+		bench_inject_mbuf(b, 0, m[i]);
+	assert_int_equal(bench_poll(b, 0), 4);
+	assert_int_equal(rte_mempool_in_use_count(b->mp), 4);
+	assert_int_equal(rte_mempool_in_use_count(other), 1);
+	bench_free(b);
+	assert_int_equal(rte_mempool_in_use_count(other), 0);
+	assert_int_equal(rte_mempool_in_use_count(b->mp), 1);
+	assert_int_equal(rte_mbuf_refcnt_read(m[2]), 1);
+	rte_pktmbuf_free(m[2]);
+	/* as new: no second piece is left on any of them */
+	for (i = 0; i < rte_mempool_avail_count(b->mp); i++) {
+		struct rte_mbuf *n = rte_pktmbuf_alloc(b->mp);
+
+		assert_int_equal(n->nb_segs, 1);
+		assert_null(n->next);
+		rte_pktmbuf_free(n);
+	}
+	rte_mempool_free(other);
+}
+
 static void
 test_chained_frame_without_a_buffer_is_counted(void **state)
 {
@@ -424,6 +464,7 @@ main(void)
 		WITH_BENCH(test_untagged_port_looks_at_stripped_tags),
 		cmocka_unit_test(test_tagged_port_takes_its_vlan_only),
 		WITH_BENCH(test_chained_frame_is_made_one),
+		WITH_BENCH(test_buffers_go_back_to_their_pools),
 		cmocka_unit_test(test_chained_frame_without_a_buffer_is_counted),
 		WITH_BENCH(test_counters_sum_to_packets_seen),
 		WITH_BENCH(test_queues_beyond_the_workers_are_served),

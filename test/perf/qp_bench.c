@@ -308,7 +308,7 @@ take_in(struct side *s, struct frames *in, uint64_t now)
 	unsigned int i, n;
 
 	for (n = 0; n < BENCH_BURST && frames_front(in, &pkts[n], now) != NULL; n++) {
-		rc_prefetch_packet(s->w, &pkts[n]);
+		rc_arrived(s->w, &pkts[n]);
 		frames_pop(in);
 	}
 	for (i = 0; i < n; i++)

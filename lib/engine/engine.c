@@ -367,8 +367,9 @@ is_busy(struct worker *w, void *arg)
 	struct rc_qp_info info;
 
 	RTE_SET_USED(arg);
-	if (rc_pending(w->rc) || gsi_pending(w) || handoff_depth(w) > 0)
-		return 1;
+	if (rc_pending(w->rc) || gsi_pending(w) || handoff_depth(w) > 0 ||
+			w->rehome.num_leaving > 0 || w->rehome.num_arriving > 0)
+		return 1; /* a queue pair between two workers is found on neither */
 	while (rc_qp_next(w->rc, &cursor, &qpn))
 		if (rc_qp_query(w->rc, qpn, &info) == 0 && info.sq_posted > 0 &&
 				info.attr.qp_state == QPS_RTS)

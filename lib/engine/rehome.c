@@ -60,14 +60,21 @@ find_leaving(const struct worker *w, uint32_t qpn)
 }
 
 static struct arriving *
-find_arriving(const struct worker *w, uint32_t qpn)
+place_of(const struct worker *w, uint32_t qpn)
 {
 	unsigned int i;
 
-	for (i = 0; i < REHOME_IN && w->rehome.num_arriving > 0; i++)
+	for (i = 0; i < REHOME_IN; i++)
 		if (w->rehome.arriving[i].qpn == qpn)
 			return &w->rehome.arriving[i];
 	return NULL;
+}
+
+/* QP0 never moves, and its number means a free place. */
+static struct arriving *
+find_arriving(const struct worker *w, uint32_t qpn)
+{
+	return w->rehome.num_arriving > 0 && qpn != 0 ? place_of(w, qpn) : NULL;
 }
 
 /* --- the old owner --- */
@@ -140,10 +147,8 @@ rehome_give(struct worker *w)
 static void
 offered(struct worker *w, unsigned int from, uint32_t qpn)
 {
-	struct arriving *a = find_arriving(w, 0);
+	struct arriving *a = place_of(w, 0);
 
-	if (w->rehome.num_arriving == 0)
-		a = w->rehome.arriving;
 	if (a == NULL) {
 		post(w, from, MOVE_REFUSED, qpn);
 		return;
@@ -184,6 +189,7 @@ unpark(struct worker *w, struct arriving *a, uint64_t now)
 	unsigned int i, n, num = a->parked;
 
 	memcpy(pkts, a->pkt, num * sizeof(pkts[0]));
+	a->parked = 0; /* no more ours to free */
 	a->qpn = 0;
 	w->rehome.num_arriving--;
 	for (i = 0; i < num; i += n) {

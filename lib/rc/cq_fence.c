@@ -28,7 +28,8 @@ rc_cq_fence_reserve(struct rc_dev *dev, struct rc_cq *cq, unsigned int to, struc
 	if (r == NULL)
 		return error_set(err, ENOMEM, "no memory for %u completions of worker %u",
 			cq->depth, to);
-	if (__atomic_fetch_add(&r->fences_held, 1, __ATOMIC_RELAXED) < CQ_FENCES)
+	/* acquire: the poller is done with the place that it gave back */
+	if (__atomic_fetch_add(&r->fences_held, 1, __ATOMIC_ACQUIRE) < CQ_FENCES)
 		return 0;
 	__atomic_fetch_sub(&r->fences_held, 1, __ATOMIC_RELAXED);
 	return error_set(err, EAGAIN,

@@ -292,6 +292,7 @@ test_packets_on_their_way_keep_their_order(void **state)
 	assert_int_equal(w0->rehome.num_arriving, 1);
 	turn(0);
 	assert_int_equal(w0->rehome.num_arriving, 0);
+	assert_int_equal(w0->rehome.arriving[0].parked, 0); /* gone on, not to be freed again */
 	turn_until(&p.a, 40);
 	assert_int_equal(counters_of(&p.a).retransmitted_pkts, 0);
 	assert_int_equal(counters_of(&p.b).out_of_sequence, 0);
@@ -355,6 +356,30 @@ test_packet_before_the_message_is_read(void **state)
 	worker_sort(w1, none, 0, 0);
 	assert_int_equal(post(engine, &p.a, WR_RDMA_WRITE, &p.b, 0, 0, 8, 1), 1);
 	turn_until(&p.a, 1);
+}
+
+/* what is for QP0, which worker 0 has, is not kept with those of a QP on its way */
+static void
+test_qp0_is_not_kept(void **state)
+{
+	struct packet pkt = { .dest_qpn = 0 };
+	struct error err = { "" };
+	struct worker *w1;
+	struct pair p;
+
+	(void)state;
+	by_hand(false);
+	pair_create(engine, &p, 0, 1);
+	w1 = engine->worker[1];
+	assert_int_equal(rehome_offer(engine->worker[0], p.a.qpn, 1, &err), 0);
+	turn(1);
+	assert_int_equal(w1->rehome.num_arriving, 1);
+	assert_false(rehome_park(w1, &pkt));
+	pkt.dest_qpn = p.b.qpn;
+	assert_false(rehome_park(w1, &pkt));
+	assert_int_equal(w1->rehome.arriving[0].parked + w1->rehome.arriving[1].parked, 0);
+	turns(2);
+	assert_int_equal(worker_of(&p.a), 1);
 }
 
 /* destroyed between the offer and the gift: the other worker lets go, and what it kept is nobody's */
@@ -594,6 +619,7 @@ main(void)
 		TEST(test_packets_on_their_way_keep_their_order),
 		TEST(test_packets_follow_a_qp_that_has_gone),
 		TEST(test_packet_before_the_message_is_read),
+		TEST(test_qp0_is_not_kept),
 		TEST(test_destroyed_while_it_moves),
 		TEST(test_kept_packets_have_an_end),
 		TEST(test_many_at_a_time),

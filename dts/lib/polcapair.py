@@ -24,9 +24,10 @@ def path_to(address):
 class PolcaPair:
     """.a and .b: (Hca, its address) each; .qa, .qb, .ma, .mb: queue pairs and regions."""
 
-    def __init__(self, a, ip_a, b, ip_b, mtu=1024, size=1 << 20, **attr):
+    def __init__(self, a, ip_a, b, ip_b, mtu=1024, size=1 << 20, workers=None, **attr):
         self.a, self.b = a, b
-        self.qa, self.qb = a.qp(), b.qp()
+        on_a, on_b = ({'worker': w} for w in workers) if workers else ({}, {})
+        self.qa, self.qb = a.qp(**on_a), b.qp(**on_b)
         self.ma, self.mb = a.mr(size), b.mr(size)
         self.qa.connect(dest_qp_num=self.qb.qpn, rq_psn=0x777, sq_psn=0xfffffe, path_mtu=mtu,
                         **path_to(ip_b), **attr)

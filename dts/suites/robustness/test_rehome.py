@@ -206,7 +206,7 @@ def test_each_queue_pair_is_listed_once(appliance):
 
 
 def test_others_destroyed_while_they_move(appliance):
-    """Moved, modified and destroyed in the middle of their traffic; a steady pair does not notice."""
+    """Moved, put in error and destroyed under traffic; a steady pair does not notice."""
     p = appliance(rehome=False)
     a, b = Hca(p, 0), Hca(p, 1)
     steady = PolcaPair(a, A, b, B, workers=(0, 1))

@@ -368,19 +368,19 @@ rc_cq_push(struct rc_cq *cq, struct rc_qp *qp, const struct wc *wc, bool solicit
 }
 
 void
-rc_cq_push_recv(struct rc_cq *cq, struct rc_qp *qp, uint64_t wr_id, uint32_t byte_len,
-	bool solicited)
+rc_cq_push_done(struct rc_cq *cq, struct rc_qp *qp, uint64_t wr_id, enum wc_opcode opcode,
+	uint32_t byte_len, bool solicited)
 {
 	struct rc_worker *w = qp->worker;
 	struct rc_cq_ring *r = cq->rings[w->id];
 
-#define RECEIVED (&(struct wc){ .wr_id = wr_id, .status = WC_SUCCESS, .opcode = WC_RECV,           \
+#define DONE (&(struct wc){ .wr_id = wr_id, .status = WC_SUCCESS, .opcode = opcode,                \
 		.byte_len = byte_len, .qp_num = qp->qpn })
 	if (likely(has_room(cq, r)))
-		put(w, cq, r, RECEIVED, notify_kinds(solicited));
+		put(w, cq, r, DONE, notify_kinds(solicited));
 	else
-		push(cq, qp, RECEIVED, solicited);
-#undef RECEIVED
+		push(cq, qp, DONE, solicited);
+#undef DONE
 }
 
 static bool

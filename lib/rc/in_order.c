@@ -3,8 +3,8 @@
  */
 
 /*
- * What most requests are: the expected packet of a Write, or a Send of one packet for one piece of
- * memory. All of rc-transport 6 is checked here in one go and without a trace: what fails any of
+ * What most requests are: the expected packet of a Write, a Send of one packet for one piece of
+ * memory, a Read or an Atomic. All of rc-transport 6 is checked here in one go and without a trace: what fails any of
  * it, or is not that simple, goes through responder.c's steps, which say what is wrong.
  */
 
@@ -54,7 +54,7 @@ send_only(struct rc_qp *qp, const struct packet *pkt)
 	rq->tail++;
 	rc_count(qp, rx_send_requests, 1);
 	executed(qp, pkt, true);
-	rc_cq_push_recv(qp->recv_cq, qp, wqe->wr_id, len, pkt->solicited);
+	rc_cq_push_done(qp->recv_cq, qp, wqe->wr_id, WC_RECV, len, pkt->solicited);
 	return true;
 }
 
@@ -110,6 +110,52 @@ write_next(struct rc_qp *qp, const struct packet *pkt, bool last)
 	return true;
 }
 
+/* Answered, not acknowledged: what its answer says of ePSN and MSN holds from here on. */
+static inline void
+accepted(struct rc_responder *r, uint32_t packets)
+{
+	r->epsn = psn_add(r->epsn, packets);
+	r->msn = psn_add(r->msn, 1);
+}
+
+static inline bool
+read_request(struct rc_qp *qp, const struct packet *pkt)
+{
+	struct rc_responder *r = &qp->resp;
+	uint32_t len = pkt->dmalen, packets;
+	uint8_t *host;
+
+	if (unlikely(r->message != RESP_IDLE || !(qp->access & MEM_ACCESS_REMOTE_READ)))
+		return false;
+	if (unlikely(pkt->payload_len != 0 || len == 0 || len > RC_MSG_MAX || !rc_saved_room(qp)))
+		return false;
+	if (unlikely(mem_access_hint(qp->worker->mem, &r->key_hint, pkt->rkey, qp->pd, qp->qpn,
+			pkt->va, len, MEM_ACCESS_REMOTE_READ, &host) != MEM_OK))
+		return false;
+	packets = rc_read_packets(qp, len);
+	accepted(r, packets);
+	rc_read_accepted(qp, pkt, packets);
+	return true;
+}
+
+static inline bool
+atomic(struct rc_qp *qp, const struct packet *pkt)
+{
+	struct rc_responder *r = &qp->resp;
+	uint8_t *host;
+
+	if (unlikely(r->message != RESP_IDLE || !(qp->access & MEM_ACCESS_REMOTE_ATOMIC)))
+		return false;
+	if (unlikely(pkt->payload_len != 0 || (pkt->va & 7) != 0 || !rc_saved_room(qp)))
+		return false;
+	if (unlikely(mem_access_hint(qp->worker->mem, &r->key_hint, pkt->rkey, qp->pd, qp->qpn,
+			pkt->va, sizeof(uint64_t), MEM_ACCESS_REMOTE_ATOMIC, &host) != MEM_OK))
+		return false;
+	accepted(r, 1);
+	rc_atomic_accepted(qp, pkt, host);
+	return true;
+}
+
 bool
 rc_respond_in_order(struct rc_qp *qp, const struct packet *pkt)
 {
@@ -126,6 +172,11 @@ rc_respond_in_order(struct rc_qp *qp, const struct packet *pkt)
 		return write_next(qp, pkt, false);
 	case RC_WRITE_LAST:
 		return write_next(qp, pkt, true);
+	case RC_READ_REQUEST:
+		return read_request(qp, pkt);
+	case RC_CMP_SWAP:
+	case RC_FETCH_ADD:
+		return atomic(qp, pkt);
 	default:
 		return false;
 	}

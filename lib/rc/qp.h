@@ -230,9 +230,9 @@ void rc_cq_overruns(struct rc_worker *w); /* w->cq_overrun: the QPs of such CQs 
  * @param solicited  a receive whose packet had BTH SE; errors count as solicited by themselves
  */
 void rc_cq_push(struct rc_cq *cq, struct rc_qp *qp, const struct wc *wc, bool solicited);
-/** The same for a Send received, with nothing else to say. */
-void rc_cq_push_recv(struct rc_cq *cq, struct rc_qp *qp, uint64_t wr_id, uint32_t byte_len,
-	bool solicited);
+/** The same for success, with nothing else to say. */
+void rc_cq_push_done(struct rc_cq *cq, struct rc_qp *qp, uint64_t wr_id, enum wc_opcode opcode,
+	uint32_t byte_len, bool solicited);
 
 /* requester.c, completer.c */
 enum verdict rc_complete(struct rc_qp *qp, const struct packet *pkt);

@@ -152,6 +152,16 @@ complete(struct rc_qp *qp, const struct rc_sq_wqe *wqe, enum wc_status status)
 	rc_cq_push(qp->send_cq, qp, &wc, false);
 }
 
+static inline void
+succeed(struct rc_qp *qp, const struct rc_sq_wqe *wqe)
+{
+	if (unlikely(wqe->opcode == WR_BIND_MW))
+		complete(qp, wqe, WC_SUCCESS);
+	else if (wqe->flags & SEND_SIGNALED)
+		rc_cq_push_done(qp->send_cq, qp, wqe->wr_id, wr_infos[wqe->opcode].wc_opcode,
+			wqe->length, false);
+}
+
 /* --- posting --- */
 
 /* Work requests that are nothing but what stands in struct send_wr's first fields. */
@@ -350,12 +360,12 @@ retire(struct rc_qp *qp)
 
 	while (req->tail != req->ack) {
 		wqe = rc_sq_at(req, req->tail);
-		if (waits(qp, wqe)) {
+		if (unlikely(rc_wqe_local(wqe)) && waits(qp, wqe)) {
 			hold(qp);
 			return;
 		}
 		req->tail++;
-		complete(qp, wqe, WC_SUCCESS);
+		succeed(qp, wqe);
 	}
 	unhold(qp);
 }

@@ -37,6 +37,10 @@ int traffic_run(const struct command *c, const struct bench_options *o, struct r
 int timers_run(const struct command *c, const struct bench_options *o, struct report *r,
 	struct error *err);
 
+/* skeleton_command.c */
+int skeleton_run_command(const struct command *c, const struct bench_options *o, struct report *r,
+	struct error *err);
+
 /* --- eal.c --- */
 
 /** What a run asks of the EAL. */

@@ -23,6 +23,8 @@ enum { STATUS_DONE, STATUS_FAILED, STATUS_USAGE };
 
 static const char *const traffic_modes[] = { "bw", "rate", "lat", NULL };
 
+static const char *const skeleton_modes[] = { "both", "requester", "responder", NULL };
+
 static const struct command commands[] = {
 	{ "send", "Sends", traffic_modes, TRAFFIC, BENCH_SEND, traffic_run },
 	{ "write", "RDMA Writes", traffic_modes, TRAFFIC, BENCH_WRITE, traffic_run },
@@ -37,6 +39,8 @@ static const struct command commands[] = {
 		TAKES_COMMON | TAKES_ROUNDS, BENCH_SEND, ping_run },
 	{ "cm", "connections in memory: connects and disconnects a second", NULL,
 		TAKES_COMMON | TAKES_ROUNDS, BENCH_SEND, cm_run_command },
+	{ "skeleton", "the least work that Sends (Writes, beyond -m) can be, to compare with",
+		skeleton_modes, TRAFFIC, BENCH_SKELETON, skeleton_run_command },
 	{ "timers", "when packets go again, against RNR and Local ACK Timeout", NULL,
 		TAKES_COMMON | TAKES_TIME, BENCH_SEND, timers_run },
 };
@@ -92,8 +96,12 @@ help(void)
 static void
 command_help(const struct command *c)
 {
-	printf("polca-bench %s: %s\n\nusage: polca-bench %s%s [OPTION...]\n\n", c->name, c->help,
-			c->name, c->modes != NULL ? " [bw|rate|lat]" : "");
+	unsigned int i;
+
+	printf("polca-bench %s: %s\n\nusage: polca-bench %s", c->name, c->help, c->name);
+	for (i = 0; c->modes != NULL && c->modes[i] != NULL; i++)
+		printf("%s%s", i == 0 ? " [" : "|", c->modes[i]);
+	printf("%s [OPTION...]\n\n", i > 0 ? "]" : "");
 	options_help(c->takes);
 	if ((c->takes & TAKES_LINK) != 0)
 		links_help();
@@ -132,7 +140,8 @@ find_mode(const struct command *c, const struct parsed *p, struct bench_options 
 			return 0;
 		}
 	}
-	return error_set(err, EINVAL, "%s: got \"%s\", allowed bw, rate, lat", c->name, p->word[1]);
+	return error_set(err, EINVAL, "%s: got \"%s\", allowed %s, %s, %s", c->name, p->word[1],
+			c->modes[0], c->modes[1], c->modes[2]);
 }
 
 static int

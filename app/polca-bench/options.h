@@ -17,7 +17,7 @@
 
 #include "base/error.h"
 
-enum bench_verb { BENCH_SEND, BENCH_WRITE, BENCH_READ, BENCH_ATOMIC };
+enum bench_verb { BENCH_SEND, BENCH_WRITE, BENCH_READ, BENCH_ATOMIC, BENCH_SKELETON };
 enum bench_mode { BENCH_BW, BENCH_RATE, BENCH_LAT };
 
 /** What the command line says; 0 of a number: it does not say, see options_complete(). */

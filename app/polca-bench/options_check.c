@@ -21,6 +21,8 @@ default_size(const struct bench_options *o)
 {
 	if (o->verb == BENCH_ATOMIC)
 		return ATOMIC_SIZE;
+	if (o->verb == BENCH_SKELETON)
+		return 64;
 	if (o->all_sizes)
 		return ALL_SIZES_MAX;
 	return o->mode == BENCH_BW ? 65536 : o->mode == BENCH_RATE ? 64 : 2;
@@ -149,5 +151,5 @@ options_complete(struct bench_options *o, struct error *err)
 		return -EINVAL;
 	if (o->connect != NULL && check_connect(o, err) != 0)
 		return -EINVAL;
-	return o->mode == BENCH_LAT ? check_latency(o, err) : 0;
+	return o->mode == BENCH_LAT && o->verb != BENCH_SKELETON ? check_latency(o, err) : 0;
 }

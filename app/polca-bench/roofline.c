@@ -16,7 +16,6 @@
 #define LIMIT_SECONDS    0.012
 #define SLICE_MS         3
 #define PAUSE_US         100
-#define ACK_EVERY        16
 
 struct round {
 	double ours[ROLES], skeleton[ROLES]; /* ns a message */
@@ -174,8 +173,8 @@ roofline_create(struct roofline **made, const struct bench_options *o, struct er
 		.size = o->size,
 		.mtu = o->mtu,
 		.qps = RTE_MIN(o->qps, (uint32_t)SKELETON_QPS),
-		.window = 32,
-		.ack_every = o->ack_per_packet ? 1 : ACK_EVERY,
+		.window = SKELETON_WINDOW,
+		.ack_every = o->ack_per_packet ? 1 : SKELETON_ACK_EVERY,
 		.footprint = o->footprint,
 		.icrc = o->icrc,
 	};

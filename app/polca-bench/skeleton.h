@@ -25,6 +25,9 @@
 #define SKELETON_BURST  32
 #define SKELETON_TURN   16 /* packets a QP sends before the next one may */
 #define SKELETON_WRITE_KEY 2
+/* what Polca is compared with */
+#define SKELETON_WINDOW    32
+#define SKELETON_ACK_EVERY 16
 
 struct skeleton_config {
 	bool write; /**< RDMA Writes; else Sends of one packet */

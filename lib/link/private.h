@@ -176,6 +176,7 @@ struct tx_port {
 	struct rte_mbuf *cache[LINK_BURST];
 	uint16_t num_cached;
 	uint16_t room; /* bytes of a frame that fit behind the headroom */
+	uint64_t rearm; /* first words of an mbuf that is about to be filled */
 };
 
 /* Another worker's frames that leave through a queue of ours. */

@@ -90,14 +90,23 @@ tx_queue(struct link_worker *w, uint16_t port, struct rte_mbuf *m)
 		tx_burst(w, port);
 }
 
+/*
+ * Of what an mbuf says, a PMD that sends reads the first words (one store, as PMDs do when they
+ * receive), the flags, and the lengths, which leave() writes; the rest only if a flag says so.
+ */
 static bool __rte_noinline
 tx_refill(struct link_worker *w, uint16_t port)
 {
 	struct tx_port *t = &w->tx[port];
+	unsigned int i;
 
-	if (rte_pktmbuf_alloc_bulk(t->mp, t->cache, LINK_BURST) != 0) {
+	if (rte_mempool_get_bulk(t->mp, (void **)t->cache, LINK_BURST) != 0) {
 		count(&w->counters[port].tx_no_mbuf, 1);
 		return false;
+	}
+	for (i = 0; i < LINK_BURST; i++) {
+		memcpy(&t->cache[i]->rearm_data, &t->rearm, sizeof(t->rearm));
+		t->cache[i]->ol_flags = 0;
 	}
 	t->num_cached = LINK_BURST;
 	return true;
@@ -399,6 +408,19 @@ link_tx_flush(struct link_worker *w, uint64_t now)
 			tx_burst(w, i);
 }
 
+/* What rte_pktmbuf_reset() makes of an mbuf's first words. */
+static uint64_t
+rearm_word(void)
+{
+	struct rte_mbuf m = { .data_off = RTE_PKTMBUF_HEADROOM, .nb_segs = 1,
+		.port = RTE_MBUF_PORT_INVALID };
+	uint64_t word;
+
+	rte_mbuf_refcnt_set(&m, 1);
+	memcpy(&word, &m.rearm_data, sizeof(word));
+	return word;
+}
+
 void
 tx_init(struct link_worker *w)
 {
@@ -417,6 +439,7 @@ tx_init(struct link_worker *w)
 		t->no_queue = w->id >= p->ntx;
 		t->ring = p->tx_ring[w->id];
 		t->mp = p->pool->mp;
+		t->rearm = rearm_word();
 		t->room = rte_pktmbuf_data_room_size(t->mp) - RTE_PKTMBUF_HEADROOM;
 	}
 }

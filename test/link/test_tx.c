@@ -276,6 +276,42 @@ test_no_buffer_is_counted_and_nothing_else(void **state)
 	bench_close(&b);
 }
 
+/* What a buffer was used for before does not go out with it. */
+static void
+test_used_buffer_leaves_as_a_new_one(void **state)
+{
+	struct bench *b = *state;
+	struct rte_mempool *mp = b->link->port[0].pool->mp;
+	struct path path = path_to_peer(b, true);
+	struct rte_mbuf *used[LINK_BURST], *m = NULL;
+	unsigned int i;
+
+	assert_int_equal(rte_pktmbuf_alloc_bulk(mp, used, LINK_BURST), 0);
+	for (i = 0; i < LINK_BURST; i++) {
+		used[i]->ol_flags = RTE_MBUF_F_TX_IP_CKSUM | RTE_MBUF_F_TX_VLAN |
+			RTE_MBUF_F_RX_VLAN_STRIPPED;
+		used[i]->data_off = 7;
+		used[i]->data_len = used[i]->pkt_len = 99;
+		used[i]->port = 3;
+	}
+	rte_pktmbuf_free_bulk(used, LINK_BURST);
+	assert_true(send_ack(b, 0, &path, 1));
+	link_tx_flush(b->worker[0], b->now);
+	assert_int_equal(rte_ring_dequeue(b->out[0], (void **)&m), 0);
+	assert_int_equal(m->ol_flags, 0);
+	assert_int_equal(m->data_off, RTE_PKTMBUF_HEADROOM - 12 - 42); /* in front of the BTH */
+	assert_int_equal(m->data_len, 62);
+	assert_int_equal(m->pkt_len, 62);
+	assert_int_equal(m->nb_segs, 1);
+	assert_int_equal(m->port, RTE_MBUF_PORT_INVALID);
+	assert_int_equal(rte_mbuf_refcnt_read(m), 1);
+	assert_null(m->next);
+	for (i = 0; i < LINK_BURST && m != used[i]; i++)
+		;
+	assert_true(i < LINK_BURST);
+	rte_pktmbuf_free(m);
+}
+
 static void
 test_more_than_the_mtu_is_refused(void **state)
 {
@@ -455,6 +491,7 @@ main(void)
 		cmocka_unit_test(test_full_queue_holds_back_then_drops),
 		cmocka_unit_test(test_bytes_are_counted_when_a_burst_leaves_in_parts),
 		cmocka_unit_test(test_no_buffer_is_counted_and_nothing_else),
+		WITH_BENCH(test_used_buffer_leaves_as_a_new_one),
 		WITH_BENCH(test_more_than_the_mtu_is_refused),
 		WITH_BENCH(test_one_step_sends_the_same),
 		WITH_BENCH(test_reserved_and_not_committed_is_taken_back),

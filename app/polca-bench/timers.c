@@ -27,6 +27,7 @@
 #define LOST        5 /* of a packet's goes, before the retries are used up */
 #define PATIENCE_MS 10000
 #define SIZE        64
+#define PAUSE_US    50 /* no turn takes that long */
 
 enum timer_kind { RNR, ACK };
 
@@ -45,6 +46,7 @@ static const struct report_column columns[] = {
 	{ "error_max_us", "max[usec]", 12, 2 },
 	{ "early", "early", 6, 0 },
 	{ "late", "late", 6, 0 },
+	{ "disturbed", "disturbed", 9, 0 },
 };
 
 /* Packets of one opcode that a port sends: how many, and when the last one. */
@@ -60,6 +62,9 @@ struct bed {
 	uint64_t lose; /* packets that are lost on their way to the responder */
 	double sample[SAMPLES_MAX]; /* TSC cycles after the right time */
 	unsigned int samples;
+	uint64_t last_turn; /* TSC */
+	uint64_t resumed; /* when something else last gave the CPU back */
+	uint64_t disturbed; /* samples in which it had the CPU when the time was over */
 };
 
 /* --- what stands on the wire --- */
@@ -136,8 +141,12 @@ listen_in(struct bed *b, struct error *err)
 static void
 turn(struct bed *b)
 {
+	uint64_t now = rte_rdtsc();
 	unsigned int i;
 
+	if (now - b->last_turn > PAUSE_US * (rte_get_tsc_hz() / 1000000))
+		b->resumed = now;
+	b->last_turn = now;
 	for (i = 0; i < ROLES; i++)
 		engine_turn(b->s->end[i].engine, 0, rte_rdtsc());
 }
@@ -190,7 +199,9 @@ post(const struct end *end, const struct peer *peer, enum wr_opcode opcode, stru
 static void
 add(struct bed *b, uint64_t from, uint64_t to, double cycles)
 {
-	if (b->samples < SAMPLES_MAX)
+	if ((double)b->resumed > (double)from + cycles)
+		b->disturbed++;
+	else if (b->samples < SAMPLES_MAX)
 		b->sample[b->samples++] = (double)(to - from) - cycles;
 }
 
@@ -258,7 +269,7 @@ sample_ack(struct bed *b, const struct end end[ROLES], const struct peer peer[RO
 	return ret;
 }
 
-/* Early: before the time. Late: after four times that. */
+/* Early: before the time. Late: after four times that. Without the disturbed ones. */
 static void
 tell(struct bed *b, const struct timed *t, double cycles)
 {
@@ -271,7 +282,7 @@ tell(struct bed *b, const struct timed *t, double cycles)
 	}
 	double row[] = { t->code, us * cycles, n, us * quantile(b->sample, n, 0),
 		us * median(b->sample, n), us * quantile(b->sample, n, 0.99),
-		us * quantile(b->sample, n, 1), early, late };
+		us * quantile(b->sample, n, 1), early, late, (double)b->disturbed };
 
 	report_row(b->s->report, row);
 }
@@ -295,6 +306,7 @@ measure(struct bed *b, const struct timed *t, struct error *err)
 	for (i = 0; i < ROLES && ret == 0; i++)
 		ret = end_connect(&end[i], &peer[i], &o, err);
 	b->samples = 0;
+	b->disturbed = 0;
 	if (ret == 0)
 		ret = (t->kind == RNR ? sample_rnr : sample_ack)(b, end, peer, cycles, err);
 	if (ret == 0)

@@ -431,33 +431,6 @@ execute_write(struct resp_ctx *c)
 	r->write_done += pkt->payload_len;
 }
 
-static void
-execute_read(struct resp_ctx *c, uint32_t packets)
-{
-	const struct packet *pkt = c->pkt;
-	struct rc_saved *s = rc_saved_add(c->qp, pkt->psn, packets);
-
-	s->rkey = pkt->rkey;
-	s->va = pkt->va;
-	s->length = pkt->dmalen;
-	s->end = pkt->dmalen;
-	rc_count(c->qp, rx_read_requests, 1);
-}
-
-static void
-execute_atomic(struct resp_ctx *c)
-{
-	const struct packet *pkt = c->pkt;
-	struct rc_saved *s = rc_saved_add(c->qp, pkt->psn, 1);
-
-	s->atomic = true;
-	if (pkt->opcode == RC_CMP_SWAP)
-		s->result = rc_atomic_cmp_swap(c->host, pkt->compare, pkt->swap_add);
-	else
-		s->result = rc_atomic_fetch_add(c->host, pkt->swap_add);
-	rc_count(c->qp, rx_atomic_requests, 1);
-}
-
 static __rte_always_inline enum resp_step
 execute(struct resp_ctx *c)
 {
@@ -481,9 +454,9 @@ execute(struct resp_ctx *c)
 	else if (c->flags & OP_WRITE)
 		execute_write(c);
 	else if (c->flags & OP_READ)
-		execute_read(c, packets);
+		rc_read_accepted(c->qp, c->pkt, packets);
 	else
-		execute_atomic(c);
+		rc_atomic_accepted(c->qp, c->pkt, c->host);
 	if (unlikely(r->saved_count > 0))
 		rc_saved_expire(r);
 	rc_count(c->qp, rcvd_bytes, c->pkt->payload_len);

@@ -106,8 +106,12 @@ void rc_responder_reset(struct rc_qp *qp);
 uint32_t rc_read_packets(const struct rc_qp *qp, uint32_t bytes);
 /** Is there room to save one more Read or Atomic (row 4b)? */
 bool rc_saved_room(const struct rc_qp *qp);
-/** Save the request at hand, which has been accepted (msn counts it); its answer is now owed. */
-struct rc_saved *rc_saved_add(struct rc_qp *qp, uint32_t psn, uint32_t packets);
+/**
+ * The Read at hand has been accepted (ePSN is behind its packets, MSN counts it), or the Atomic,
+ * which is executed now: it is saved, and its answer owed.
+ */
+void rc_read_accepted(struct rc_qp *qp, const struct packet *pkt, uint32_t packets);
+void rc_atomic_accepted(struct rc_qp *qp, const struct packet *pkt, uint8_t *host);
 /** Forget what lies too far behind ePSN to be told from what lies ahead. */
 void rc_saved_expire(struct rc_responder *r);
 /** Owe an ACK for a request just executed. */
@@ -124,7 +128,8 @@ void rc_forget_answers(struct rc_responder *r);
 
 /* in_order.c */
 /**
- * A Send in one packet, or a packet of a Write without immediate, with which nothing is wrong.
+ * A Send in one packet, a packet of a Write without immediate, a Read of some bytes or an Atomic,
+ * with which nothing is wrong.
  *
  * @retval false  it is something else; nothing has been done
  */

@@ -64,38 +64,41 @@ saved_drop(struct rc_responder *r)
 	r->saved_count--;
 }
 
-void
-rc_saved_expire(struct rc_responder *r)
+static inline void
+saved_expire(struct rc_responder *r)
 {
 	while (r->saved_count > 0 && rc_saved_at(r, 0)->answered &&
 		behind(r, rc_saved_at(r, 0)->last_psn) > 1u << 23)
 		saved_drop(r);
 }
 
-struct rc_saved *
-rc_saved_add(struct rc_qp *qp, uint32_t psn, uint32_t packets)
+void
+rc_saved_expire(struct rc_responder *r)
 {
+	saved_expire(r);
+}
+
+static inline struct rc_saved *
+saved_add(struct rc_qp *qp, uint32_t psn, uint32_t packets)
+{
+	uint32_t last_psn = psn_add(psn, packets - 1);
 	struct rc_responder *r = &qp->resp;
 	struct rc_saved *s;
 
 	while (r->saved_count >= saved_limit(qp))
 		saved_drop(r);
 	s = rc_saved_at(r, r->saved_count++);
-	*s = (struct rc_saved){
-		.psn = psn,
-		.last_psn = psn_add(psn, packets - 1),
-		.msn = r->msn,
-		.pending = true,
-		.fresh_psn = psn,
-		.start_psn = psn,
-		.next_psn = psn,
-		.end_psn = psn_add(psn, packets - 1),
-	};
+	s->psn = psn;
+	s->last_psn = last_psn;
+	s->msn = r->msn;
+	s->answered = false;
+	s->pending = true;
 	/*
 	 * its answer acknowledges all before it (rc-transport 4), unless each packet is to have
 	 * its own ACK
 	 */
-	if (qp->ack_per_packet)
+	s->ack.owed = false;
+	if (unlikely(qp->ack_per_packet))
 		s->ack = r->ack;
 	else if (r->ack.owed)
 		rc_count(qp, ack_deferred, 1);
@@ -103,6 +106,38 @@ rc_saved_add(struct rc_qp *qp, uint32_t psn, uint32_t packets)
 	r->saved_due = true;
 	rc_want(qp, WORK_RESPOND);
 	return s;
+}
+
+void
+rc_read_accepted(struct rc_qp *qp, const struct packet *pkt, uint32_t packets)
+{
+	struct rc_saved *s = saved_add(qp, pkt->psn, packets);
+
+	s->atomic = false;
+	s->rkey = pkt->rkey;
+	s->va = pkt->va;
+	s->length = pkt->dmalen;
+	s->end = pkt->dmalen;
+	s->fresh_psn = pkt->psn;
+	s->start_psn = pkt->psn;
+	s->next_psn = pkt->psn;
+	s->end_psn = s->last_psn;
+	saved_expire(&qp->resp);
+	rc_count(qp, rx_read_requests, 1);
+}
+
+void
+rc_atomic_accepted(struct rc_qp *qp, const struct packet *pkt, uint8_t *host)
+{
+	struct rc_saved *s = saved_add(qp, pkt->psn, 1);
+
+	s->atomic = true;
+	if (pkt->opcode == RC_CMP_SWAP)
+		s->result = rc_atomic_cmp_swap(host, pkt->compare, pkt->swap_add);
+	else
+		s->result = rc_atomic_fetch_add(host, pkt->swap_add);
+	saved_expire(&qp->resp);
+	rc_count(qp, rx_atomic_requests, 1);
 }
 
 /* --- sending --- */

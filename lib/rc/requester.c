@@ -345,6 +345,28 @@ gather(struct rc_qp *qp, struct rc_sq_wqe *wqe, uint32_t at, uint32_t len,
 	return rc_cursor_take(qp, next, wqe, len, 0, chunks);
 }
 
+/* A Send or Write of one piece and one packet, as most of the short ones are */
+static enum sent
+send_only(struct rc_qp *qp, struct rc_sq_wqe *wqe)
+{
+	struct rc_requester *req = &qp->req;
+	uint32_t len = wqe->length, headers_len;
+	struct tx_headers h;
+	uint8_t *host;
+
+	if (unlikely(mem_access_hint(qp->worker->mem, &req->key_hint, wqe->sge[0].lkey, qp->pd,
+			qp->qpn, wqe->sge[0].addr, len, 0, &host) != MEM_OK)) {
+		wqe->status = WC_LOC_PROT_ERR;
+		return SENT_FAILED;
+	}
+	headers_len = put_stream_headers(qp, wqe, &h, stream_opcodes[wqe->opcode][3], true, true,
+		len);
+	if (unlikely(!tx_send(qp->worker->tx, &qp->path, &h, headers_len, host, len)))
+		return SENT_SINK_FULL;
+	sent(qp, wqe, true, psn_add(req->send_psn, 1), len);
+	return SENT;
+}
+
 /* A packet of a Send or a Write */
 static enum sent
 send_stream(struct rc_qp *qp, struct rc_sq_wqe *wqe)
@@ -418,7 +440,12 @@ send_packet(struct rc_qp *qp, struct rc_sq_wqe *wqe)
 {
 	if (!wqe->assigned)
 		assign(qp, wqe);
-	return rc_wqe_answered(wqe) ? send_request(qp, wqe) : send_stream(qp, wqe);
+	if (rc_wqe_answered(wqe))
+		return send_request(qp, wqe);
+	/* not for no bytes: 0 - 1 is large */
+	if (likely(wqe->num_sge == 1 && wqe->length - 1 < qp->pmtu))
+		return send_only(qp, wqe);
+	return send_stream(qp, wqe);
 }
 
 static inline unsigned int

@@ -61,7 +61,7 @@ duplicate_message(struct rc_qp *qp, const struct packet *pkt)
 
 		if (!newer(r, s->last_psn, pkt->psn))
 			continue;
-		r->saved_due = true;
+		rc_saved_again(r);
 		owe_again(qp, &s->ack, psn_add(s->psn, PSN_MASK), (s->msn - 1) & PSN_MASK);
 		return VERDICT_DUPLICATE_REQUEST;
 	}
@@ -96,7 +96,7 @@ duplicate_read(struct rc_qp *qp, const struct packet *pkt)
 	s->end = offset + pkt->dmalen;
 	s->end_psn = psn_add(pkt->psn, rc_read_packets(qp, pkt->dmalen) - 1);
 	s->pending = true;
-	r->saved_due = true;
+	rc_saved_again(r);
 	rc_want(qp, WORK_RESPOND);
 	return VERDICT_DUPLICATE_REQUEST;
 }
@@ -110,7 +110,7 @@ duplicate_atomic(struct rc_qp *qp, const struct packet *pkt)
 	if (s == NULL || !s->atomic)
 		return VERDICT_DUPLICATE_ATOMIC;
 	s->pending = true;
-	qp->resp.saved_due = true;
+	rc_saved_again(&qp->resp);
 	rc_want(qp, WORK_RESPOND);
 	return VERDICT_DUPLICATE_REQUEST;
 }

@@ -83,6 +83,7 @@ struct rc_responder {
 
 	/* ring of saved Reads and Atomics, newest max_dest_rd_atomic ones */
 	uint8_t saved_size; /**< room in the ring */
+	uint8_t saved_done; /**< so many of the oldest have nothing to send */
 	struct rc_saved *saved;
 
 	struct rc_rq_wqe *srq_wqe; /**< copy of the SRQ's WQE while a message fills it */
@@ -95,6 +96,14 @@ rc_saved_at(const struct rc_responder *r, unsigned int i)
 	unsigned int at = r->saved_head + i;
 
 	return &r->saved[at < r->saved_size ? at : at - r->saved_size];
+}
+
+/** An old one has something to send again: look at all of them. */
+static inline void
+rc_saved_again(struct rc_responder *r)
+{
+	r->saved_done = 0;
+	r->saved_due = true;
 }
 
 /* responder.c */

@@ -60,6 +60,8 @@ saved_drop(struct rc_responder *r)
 
 	if (old->ack.owed && !next->owed)
 		*next = old->ack;
+	if (r->saved_done > 0)
+		r->saved_done--;
 	r->saved_head = r->saved_head + 1u == r->saved_size ? 0 : r->saved_head + 1;
 	r->saved_count--;
 }
@@ -158,33 +160,30 @@ struct response {
 	uint8_t syndrome;
 };
 
-/* @return length of the headers */
-static inline uint32_t
-put_response(const struct rc_qp *qp, struct tx_headers *h, const struct response *r, uint32_t len)
+/*
+ * Send one packet. False: not now.
+ *
+ * @param headers  of the opcode: known where it is called, so that each kind is a straight line
+ */
+static __rte_always_inline bool
+emit(struct answer *a, const struct response *r, uint8_t headers, const uint8_t *payload,
+	uint32_t len)
 {
-	uint8_t flags = wire_pad(len) << BTH_PAD_SHIFT | (qp->migreq ? BTH_M : 0);
-	uint8_t headers = opcodes[r->opcode].headers;
-	uint8_t *p = put_bth(h->bytes, r->opcode, flags, qp->pkey, qp->dest_qpn, r->psn, false);
+	struct rc_qp *qp = a->qp;
+	struct tx_headers h;
+	uint8_t *p;
 
+	if (a->sent == a->budget || a->credit <= 0)
+		return false;
+	p = put_bth(h.bytes, r->opcode, wire_pad(len) << BTH_PAD_SHIFT | (qp->migreq ? BTH_M : 0),
+		qp->pkey, qp->dest_qpn, r->psn, false);
 	if (headers & HDR_AETH)
 		p = put_aeth(p, r->syndrome, r->msn);
 	if (headers & HDR_ATOMICACK) {
 		put_be64(p, r->atomic_orig);
 		p += 8;
 	}
-	return p - h->bytes;
-}
-
-/* Send one packet. False: not now. */
-static bool
-emit(struct answer *a, const struct response *r, const uint8_t *payload, uint32_t len)
-{
-	struct rc_qp *qp = a->qp;
-	struct tx_headers h;
-
-	if (a->sent == a->budget || a->credit <= 0)
-		return false;
-	if (!tx_send(qp->worker->tx, &qp->path, &h, put_response(qp, &h, r, len), payload, len)) {
+	if (unlikely(!tx_send(qp->worker->tx, &qp->path, &h, p - h.bytes, payload, len))) {
 		rc_count(qp, tx_stall, 1);
 		return false;
 	}
@@ -204,7 +203,7 @@ credits(const struct rc_qp *qp)
 	return AETH_ACK | credit_encode(rc_rq_posted(qp->rq) - qp->resp.wqe_taken);
 }
 
-static bool
+static __rte_noinline bool
 send_aeth(struct answer *a, uint8_t syndrome, uint32_t psn, uint32_t msn)
 {
 	struct response h = {
@@ -214,7 +213,7 @@ send_aeth(struct answer *a, uint8_t syndrome, uint32_t psn, uint32_t msn)
 		.msn = msn,
 	};
 
-	return emit(a, &h, NULL, 0);
+	return emit(a, &h, HDR_AETH, NULL, 0);
 }
 
 static bool
@@ -264,7 +263,7 @@ send_atomic(struct answer *a, struct rc_saved *s)
 		.atomic_orig = s->result,
 	};
 
-	return emit(a, &h, NULL, 0);
+	return emit(a, &h, HDR_AETH | HDR_ATOMICACK, NULL, 0);
 }
 
 /*
@@ -301,6 +300,18 @@ read_opcode(const struct rc_saved *s)
 	return s->next_psn == s->end_psn ? RC_READ_RESP_LAST : RC_READ_RESP_MIDDLE;
 }
 
+static inline bool
+send_read_packet(struct answer *a, const struct rc_saved *s, const uint8_t *host, uint32_t len)
+{
+	struct response h = { .opcode = read_opcode(s), .psn = s->next_psn };
+
+	if (h.opcode == RC_READ_RESP_MIDDLE)
+		return emit(a, &h, 0, host, len);
+	h.syndrome = credits(a->qp);
+	h.msn = s->msn;
+	return emit(a, &h, HDR_AETH, host, len);
+}
+
 /*
  * Response packets of a Read; the key is checked anew for each (rc-cases: deregistered in mid-
  * Read).
@@ -313,13 +324,6 @@ send_read(struct answer *a, struct rc_saved *s)
 	uint8_t *host = NULL;
 
 	while (psn_diff(s->next_psn, s->end_psn) <= 0) {
-		struct response h = {
-			.opcode = read_opcode(s),
-			.psn = s->next_psn,
-			.syndrome = credits(qp),
-			.msn = s->msn,
-		};
-
 		offset = ((s->next_psn - s->psn) & PSN_MASK) << qp->pmtu_shift;
 		len = RTE_MIN(s->end - offset, (uint32_t)qp->pmtu);
 		if (len > 0 && mem_access_hint(qp->worker->mem, &qp->resp.key_hint, s->rkey,
@@ -333,7 +337,7 @@ send_read(struct answer *a, struct rc_saved *s)
 			read_refused(qp, s);
 			return true;
 		}
-		if (!emit(a, &h, host, len))
+		if (!send_read_packet(a, s, host, len))
 			return false;
 		if (s->next_psn == s->fresh_psn)
 			s->fresh_psn = psn_add(s->fresh_psn, 1);
@@ -358,12 +362,11 @@ static bool
 send_all_saved(struct answer *a)
 {
 	struct rc_responder *r = &a->qp->resp;
-	unsigned int i;
 
 	if (!r->saved_due)
 		return true;
-	for (i = 0; i < r->saved_count; i++) {
-		struct rc_saved *s = rc_saved_at(r, i);
+	for (; r->saved_done < r->saved_count; r->saved_done++) {
+		struct rc_saved *s = rc_saved_at(r, r->saved_done);
 
 		if (!send_acks(a, &s->ack) || !send_saved(a, s))
 			return false;

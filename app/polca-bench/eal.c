@@ -135,6 +135,19 @@ failed(const struct bench_options *o, uint64_t bytes, struct error *err)
 			rte_strerror(rte_errno), o->qps, o->depth);
 }
 
+/* More would be given out page by page, until the kernel ends somebody. */
+static int
+check_fits(const struct bench_options *o, uint64_t bytes, struct error *err)
+{
+	uint64_t all = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+
+	if (bytes <= all)
+		return 0;
+	return error_set(err, ENOMEM, "%lu MiB of memory are needed, this machine has %lu: ask for "
+			"fewer queue pairs (now %u) or less depth (now %u)", bytes / MIB, all / MIB,
+			o->qps, o->depth);
+}
+
 int
 bench_eal_start(const struct bench_options *o, const struct eal_wish *wish, struct error *err)
 {
@@ -153,6 +166,8 @@ bench_eal_start(const struct bench_options *o, const struct eal_wish *wish, stru
 		return error_set(err, ENOMEM, "%s needs %lu MiB of free hugepages; there are %lu: "
 				"sysctl vm.nr_hugepages=N, N pages of 2 MiB", o->link,
 				wish->bytes / MIB, free_huge_bytes(2 * MIB) / MIB);
+	if (!eal_huge && check_fits(o, wish->bytes, err) != 0)
+		return -ENOMEM;
 	eal_bytes = RTE_ALIGN_CEIL(wish->bytes, 2 * MIB);
 	lcores(wish, cores, sizeof(cores));
 	snprintf(memory, sizeof(memory), "-m%lu", eal_bytes / MIB);

@@ -22,6 +22,8 @@ enum { STATUS_DONE, STATUS_FAILED, STATUS_USAGE };
 #define TRAFFIC (TAKES_COMMON | TAKES_TRAFFIC | TAKES_LINK | TAKES_TIME)
 
 static const char *const traffic_modes[] = { "bw", "rate", "lat", NULL };
+static const char modes_help[] =
+	"Modes: bw (bandwidth, the default), rate (message rate), lat (latency)\n";
 
 static const char *const skeleton_modes[] = { "both", "requester", "responder", NULL };
 
@@ -70,7 +72,7 @@ links_help(void)
 
 	printf("\nLinks:\n");
 	for (i = 0; i < bench_link_count; i++)
-		printf("  %-24s  %s\n", bench_links[i].name, bench_links[i].help);
+		options_explain(printf("  %s", bench_links[i].name), bench_links[i].help);
 }
 
 static void
@@ -82,12 +84,11 @@ help(void)
 	       "usage: polca-bench COMMAND [MODE] [OPTION...]\n"
 	       "       polca-bench COMMAND --help\n\nCommands:\n", POLCA_VERSION);
 	for (i = 0; i < RTE_DIM(commands); i++)
-		printf("  %-24s  %s\n", commands[i].name, commands[i].help);
-	printf("\nModes: bw (bandwidth, the default), rate (message rate), lat (latency)\n"
-	       "\nOptions of all:\n");
+		options_explain(printf("  %s", commands[i].name), commands[i].help);
+	printf("\n%s\nOptions of all:\n", modes_help);
 	options_help(TAKES_COMMON);
-	printf("  -V, --version             versions, and exit\n"
-	       "  -h, --help                this, or a command's options\n");
+	options_explain(printf("  -V, --version"), "versions, and exit");
+	options_explain(printf("  -h, --help"), "this, or a command's options");
 	links_help();
 	printf("\nFor a start: polca-bench send -s 64; polca-bench write -a; polca-bench send lat\n"
 	       "Exit codes: 0 done, also after Ctrl-C, 1 failed, 2 wrong usage.\n");
@@ -102,6 +103,8 @@ command_help(const struct command *c)
 	for (i = 0; c->modes != NULL && c->modes[i] != NULL; i++)
 		printf("%s%s", i == 0 ? " [" : "|", c->modes[i]);
 	printf("%s [OPTION...]\n\n", i > 0 ? "]" : "");
+	if (c->modes == traffic_modes)
+		printf("%s\n", modes_help);
 	options_help(c->takes);
 	if ((c->takes & TAKES_LINK) != 0)
 		links_help();

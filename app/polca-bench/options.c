@@ -13,10 +13,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <rte_common.h>
+
 #include "base/number.h"
 #include "options.h"
 
 #define COLUMN      28 /* where explanations begin */
+#define WIDTH       80 /* of a terminal, where help lines end */
 #define SECONDS_MAX 1e6
 
 static void *
@@ -234,6 +237,21 @@ options_allowed(const struct parsed *p, const char *command, unsigned int takes,
 }
 
 void
+options_explain(int at, const char *text)
+{
+	int len;
+
+	printf("%*s", RTE_MAX(COLUMN - at, 0), "");
+	for (at = COLUMN; *text != '\0'; text += len + (text[len] == ' ')) {
+		len = (int)strcspn(text, " ");
+		if (at > COLUMN && at + 1 + len >= WIDTH)
+			at = printf("\n%*s", COLUMN, "") - 1;
+		at += printf("%s%.*s", at > COLUMN ? " " : "", len, text);
+	}
+	printf("\n");
+}
+
+void
 options_help(unsigned int takes)
 {
 	const struct option_row *row;
@@ -250,6 +268,6 @@ options_help(unsigned int takes)
 			at += printf(" %s", row->argument);
 		if (at >= COLUMN)
 			at = printf("\n") - 1;
-		printf("%*s%s\n", COLUMN - at, "", row->help);
+		options_explain(at, row->help);
 	}
 }

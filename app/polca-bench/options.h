@@ -118,6 +118,8 @@ int options_complete(struct bench_options *o, struct error *err);
 /** Is .link a device of this host: "net_af_packet0,iface=eth1", or a PCI address? options_check.c */
 bool options_device(const struct bench_options *o);
 bool options_pci(const struct bench_options *o);
+/** A text of the help, in its column; @p at characters of the line are there already. */
+void options_explain(int at, const char *text);
 /** The options that @p takes covers, as the help has them. */
 void options_help(unsigned int takes);
 

@@ -137,6 +137,11 @@ options_complete(struct bench_options *o, struct error *err)
 	if (o->handoff > 0 && o->workers < 2)
 		return error_set(err, EINVAL, "--handoff: got %u without -w, --workers 2 or more",
 				o->handoff);
+	if (!o->rehome && o->workers < 2)
+		return error_set(err, EINVAL, "--no-rehome: wants -w, --workers 2 or more");
+	if (o->peer != NULL && strcmp(o->link, "memory") == 0)
+		return error_set(err, EINVAL, "--peer: got \"%.64s\", but with --link memory there "
+				"is no second process: --link memif or DEVICE", o->peer);
 	if (o->workers > 1 && o->lcores > 1)
 		return error_set(err, EINVAL, "--lcores and -w, --workers exclude each other: each "
 				"worker is an lcore with both ends");

@@ -32,6 +32,18 @@ chosen(const struct bench_options *o, const char *name)
 	return o->only == NULL || strstr(name, o->only) != NULL;
 }
 
+/* "loss" is a case of its own, see loss(). */
+static bool
+any_chosen(const struct bench_options *o)
+{
+	bool any = chosen(o, "loss");
+	unsigned int i;
+
+	for (i = 0; i < sa_case_count && !any; i++)
+		any = chosen(o, sa_cases[i].name);
+	return any;
+}
+
 static void
 tell_repeated(struct report *r, const struct sa_case *k, struct measured *m)
 {
@@ -144,9 +156,13 @@ int
 sa_run_command(const struct command *c, const struct bench_options *o, struct report *r,
 	struct error *err)
 {
-	int ret = rates_begin(o, r, err);
+	int ret;
 
 	RTE_SET_USED(c);
+	if (!any_chosen(o))
+		return error_set(err, EINVAL, "--case: no case has \"%.32s\" in its name; "
+				"without it all are run and named", o->only);
+	ret = rates_begin(o, r, err);
 	if (ret == 0)
 		ret = throughput(o, r, err);
 	return ret != 0 ? ret : loss(o, r, err);

@@ -173,6 +173,11 @@ test_what_does_not_go_together(void **state)
 			"--beside: for send lat and one size in memory: leave out -a and --link");
 	does_not_go(BENCH_READ, BENCH_LAT, "read --beside 1M",
 			"--beside: for send lat and one size in memory: leave out -a and --link");
+	does_not_go(BENCH_WRITE, BENCH_BW, "write --no-rehome",
+			"--no-rehome: wants -w, --workers 2 or more");
+	does_not_go(BENCH_SEND, BENCH_BW, "send --peer /tmp/x",
+			"--peer: got \"/tmp/x\", but with --link memory there is no second process: "
+			"--link memif or DEVICE");
 	does_not_go(BENCH_WRITE, BENCH_LAT, "write --check",
 			"write lat: the last byte is the signal, --check compares Sends and Reads");
 }

@@ -33,6 +33,9 @@ WRONG = [
     (['send', '--beside', '1M'], '--beside: for send lat'),
     (['timers', '-s', '64'], '-s, --size: is no option of timers'),
     (['send', '-u', '32'], '-u, --qp-timeout: got "32", allowed 1..31'),
+    (['write', '--no-rehome'], '--no-rehome: wants -w, --workers 2 or more'),
+    (['send', '--peer', '/x'], '--peer: got "/x", but with --link memory there is no second'),
+    (['sa', '--case', 'nosuch'], '--case: no case has "nosuch" in its name'),
     (['send', '--frobnicate'], 'there is no option --frobnicate'),
     (['send', '--link', 'carrier-pigeon'], '--link: got "carrier-pigeon", allowed memory, memif'),
     (['send', '--link', 'memif,path=/x'],
@@ -65,6 +68,8 @@ def test_help_of_a_command(bench, command):
     assert '--json' in b.text
     assert ('--tx-depth N' in b.text) == (command != 'server')
     assert ('--atomic_type TYPE' in b.text) == (command == 'atomic')
+    assert ('\nModes: bw ' in b.text) == (command != 'server')
+    assert all(len(line) <= 80 for line in b.text.splitlines()[1:]), b.text
 
 
 def test_version(bench):
@@ -103,4 +108,5 @@ def test_too_little_memory_is_one_sentence(bench):
     b = bench('send', '-q', '1000000', '-t', '16384', '--no-huge')
     assert b.ends() == 1
     assert len(b.text.splitlines()) == 1, b.text
-    assert b.text.startswith('polca-bench: '), b.text
+    assert re.match(r'polca-bench: \d+ MiB of memory are needed, this machine has \d+: ', b.text), \
+        b.text

@@ -4,12 +4,13 @@
 w sends on one port arrives at worker w's queue of the other. A pair on two workers has all of its
 packets handed over, in both directions."""
 
+import itertools
 import os
 import shutil
 
 import pytest
 
-from conn import wait_until
+from conn import Conn, PMTU, wait_until
 from hca import Completion, Hca
 from pattern import pattern
 from polca import Polca
@@ -233,3 +234,31 @@ def test_others_destroyed_while_they_move(appliance):
     a.close()
     b.close()
     assert p.rpc('mr_list')['regions'] == [] and p.rpc('cq_list')['cqs'] == []
+
+
+def test_where_the_driver_puts_the_packets(bench):
+    """Two queues of a real driver, which sorts by addresses and UDP ports: queue pairs on either
+    worker, whose peers' packets look alike to it, come together, and nothing is handed over."""
+    with bench('net_af_packet0,iface=pv0,qpairs=2', workers=2) as w:
+        w.start()
+        h = w.hca()
+        conns = [Conn(h, w, length=128 * KIB, qp={'worker': i}) for i in (0, 1)]
+        for c in conns:
+            c.peer.sport = 0xc123
+
+        def write(i):
+            for c in conns:
+                data = pattern(i, 70 * PMTU)
+                c.peer.expect_acked(c.write(data)[-1])
+                assert c.mr.same(0, data)
+
+        def together(i=itertools.count()):
+            write(next(i))
+            return worker_of(conns[0].qp) == worker_of(conns[1].qp)
+        wait_until(together, timeout=200)
+        _, before = packets(w.polca)
+        write(999)
+        seen, handed = packets(w.polca)
+        assert handed == before and seen >= 140
+        assert [c['rehomed_in'] for c in workers(w.polca)].count(1) == 1
+        w.polca.stop()

@@ -130,6 +130,51 @@ test_wrong_opcode_sequence_is_an_invalid_request(void **state)
 	expect_refusal_wc(p, "NAK-INV 202", 202, WC_REM_INV_REQ_ERR);
 }
 
+/* The same where nothing else is wrong: they would be executed if they came first. */
+static void
+test_read_or_atomic_within_a_message_is_an_invalid_request(void **state)
+{
+	struct peer *p;
+	unsigned int i;
+
+	for (i = 0; i < 2; i++) {
+		p = fresh(state);
+		in_write(p, RC_WRITE_FIRST, 201, 0x1000, 3 * MTU, MTU);
+		run(p);
+		expect_tx(p, "ACK 201");
+		if (i == 0)
+			in_read(p, 202, 0x1000, 8);
+		else
+			in_fetch_add(p, 202, 0x1000, 1);
+		expect_refusal_event(p, "NAK-INV 202", 202, EVENT_QP_REQ_ERR);
+
+		p = fresh(state);
+		in_send(p, RC_SEND_FIRST, 201, MTU);
+		run(p);
+		expect_tx(p, "ACK 201");
+		if (i == 0)
+			in_read(p, 202, 0x1000, 8);
+		else
+			in_fetch_add(p, 202, 0x1000, 1);
+		expect_refusal_wc(p, "NAK-INV 202", 202, WC_REM_INV_REQ_ERR);
+	}
+}
+
+/* Row 7: all eight bytes of an Atomic are looked at */
+static void
+test_atomic_at_the_end_of_a_region_is_an_access_error(void **state)
+{
+	struct peer *p = fresh(state);
+	uint32_t key = peer_register(p, PEER_VA, 0, 4100, MEM_ACCESS_LOCAL_WRITE |
+		MEM_ACCESS_REMOTE_ATOMIC);
+
+	request(p, RC_FETCH_ADD, 201)->rkey = key;
+	p->pkt.va = PEER_VA + 4096;
+	p->pkt.swap_add = 1;
+	assert_int_equal(feed(p), VERDICT_NAK_SENT);
+	expect_refusal_event(p, "NAK-ACC 201", 201, EVENT_QP_ACCESS_ERR);
+}
+
 /* Row 3: "The BTH:Opcode is reserved", "... not supported by responder" */
 static void
 test_reserved_and_unsupported_opcodes_are_invalid_requests(void **state)
@@ -204,6 +249,10 @@ test_more_reads_than_max_dest_rd_atomic_are_an_invalid_request(void **state)
 	p = again(state, &(struct peer_config){ .psn = 201, .rd_atomic = 255 }); /* none at all */
 	two_receives(p);
 	in_read(p, 201, 0, 8);
+	expect_refusal_event(p, "NAK-INV 201", 201, EVENT_QP_REQ_ERR);
+	p = again(state, &(struct peer_config){ .psn = 201, .rd_atomic = 255 });
+	two_receives(p);
+	in_fetch_add(p, 201, 0x2000, 1);
 	expect_refusal_event(p, "NAK-INV 201", 201, EVENT_QP_REQ_ERR);
 }
 
@@ -769,6 +818,8 @@ main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, peer_setup, peer_teardown)
 	const struct CMUnitTest tests[] = {
 		T(test_wrong_opcode_sequence_is_an_invalid_request),
+		T(test_atomic_at_the_end_of_a_region_is_an_access_error),
+		T(test_read_or_atomic_within_a_message_is_an_invalid_request),
 		T(test_reserved_and_unsupported_opcodes_are_invalid_requests),
 		T(test_operations_not_enabled_are_invalid_requests),
 		T(test_more_reads_than_max_dest_rd_atomic_are_an_invalid_request),

@@ -313,6 +313,8 @@ sink_send(struct tx_sink *sink, const struct path *path, const struct tx_headers
 	bth = bth_of(m);
 	if (likely(headers_len == BTH_LEN)) {
 		len = path_finish_send(path, bth, headers->bytes, from, len, w->ip_id++);
+	} else if (len == 0 && headers_len == BTH_LEN + 4) {
+		len = path_finish_ack(path, bth, headers->bytes, w->ip_id++);
 	} else {
 		memcpy(bth, headers->bytes, sizeof(headers->bytes)); /* there is room */
 		len = path_finish_copy(path, bth, headers_len, from, len, w->ip_id++);

@@ -259,19 +259,55 @@ static const uint8_t ones[][CRC32_HEAD_MAX] = {
 
 /*
  * IPv4: the head is three blocks, and of the first two only length and ID vary, the checksum
- * counting as ones: so their CRC is known before.
+ * counting as ones: so their CRC is known before. They begin so many bytes before layer 3.
  */
+static void
+put_state(const struct path *p, uint32_t front, uint32_t l3_len, uint8_t state[16])
+{
+	const uint8_t *one = ones[ENCAP_ROCEV2_IPV4] + IN_FRONT - front;
+	uint8_t blocks[2 * BLOCK] = { 0 };
+	uint32_t i;
+
+	memcpy(blocks + front, p->header + p->l3_off, sizeof(blocks) - front);
+	if (l3_len > 0) {
+		put_be16(blocks + front + IPV4_TOTAL, l3_len);
+		put_be16(blocks + front + IPV4_LEN + UDP_LENGTH, l3_len - IPV4_LEN);
+	}
+	for (i = 0; i < sizeof(blocks); i++)
+		blocks[i] |= one[i];
+	crc32_state(blocks, state);
+}
+
+#define ACK_LEN    (BTH_LEN + 4)
+#define ACK_L3_LEN (IPV4_LEN + UDP_LEN + ACK_LEN + ICRC_LEN)
+
+/* Behind a BTH alone the third block begins with the UDP length, an Ack's with the BTH. */
 static void
 init_icrc_state(struct path *p)
 {
-	const uint8_t *from = p->header + p->l3_off - IN_FRONT / 2;
-	const uint8_t *one = ones[ENCAP_ROCEV2_IPV4] + IN_FRONT / 2;
-	uint8_t blocks[2 * BLOCK];
-	uint32_t i;
+	put_state(p, IN_FRONT / 2, 0, p->icrc_state);
+	put_state(p, ONES_IN_FRONT, ACK_L3_LEN, p->icrc_ack);
+}
 
-	for (i = 0; i < sizeof(blocks); i++)
-		blocks[i] = (i < IN_FRONT / 2 ? 0 : from[i]) | one[i];
-	crc32_state(blocks, p->icrc_state);
+uint32_t
+path_finish_ack(const struct path *p, uint8_t *bth, const uint8_t words[16], uint16_t ip_id)
+{
+	uint32_t third, fourth;
+	uint64_t low;
+
+	memcpy(&low, words, sizeof(low));
+	memcpy(&third, words + 8, sizeof(third));
+	memcpy(&fourth, words + 12, sizeof(fourth));
+	memcpy(bth, &low, sizeof(low));
+	memcpy(bth + 8, &third, sizeof(third));
+	memcpy(bth + 12, &fourth, sizeof(fourth));
+	if (unlikely(p->av.encap != ENCAP_ROCEV2_IPV4 || crc32_after == NULL))
+		return path_finish_copy(p, bth, ACK_LEN, NULL, 0, ip_id);
+	put_ipv4_header(p, bth, ACK_L3_LEN, ip_id);
+	put_le32(bth + ACK_LEN, crc32_after(p->icrc_ack, rte_cpu_to_be_16(ip_id),
+			low | UINT64_C(0xFF) << 32 /* resv8a */, third | (uint64_t)fourth << 32,
+			bth + ACK_LEN, NULL, 0));
+	return p->header_len + ACK_LEN + ICRC_LEN;
 }
 
 uint32_t

@@ -53,12 +53,18 @@ struct av {
 struct path {
 	struct av av;
 	/** Template; lengths, checksums and IP ID are filled per packet. */
-	uint8_t header[PATH_HEADER_MAX];
+	union {
+		uint8_t header[PATH_HEADER_MAX];
+		struct { /* IPv4, whose header is shorter; crc32_state() */
+			uint8_t ipv4_header[48];
+			uint8_t icrc_state[16]; /**< of what precedes the UDP length */
+			uint8_t icrc_ack[16]; /**< of what precedes an Ack's BTH */
+		};
+	};
 	uint8_t header_len; /**< bytes from the Ethernet header to before the BTH */
 	uint8_t l3_off; /**< where the ICRC starts: IP header, GRH or LRH */
 	uint8_t trailer_len; /**< 4, or 6 on native IB */
 	uint16_t udp_sport;
-	uint8_t icrc_state[16]; /**< IPv4: of what precedes the UDP length (crc32_state()) */
 	/** lib/link's index of the next hop, or PATH_NO_NEIGHBOUR: av.dmac is final. */
 	uint32_t neighbour;
 };
@@ -92,6 +98,14 @@ uint32_t path_finish_copy(const struct path *p, uint8_t *bth, uint32_t headers, 
  */
 uint32_t path_finish_send(const struct path *p, uint8_t *bth, const uint8_t words[12],
 	const void *from, uint32_t len, uint16_t ip_id);
+
+/**
+ * The same for BTH and four bytes more, without payload: an Ack, for one.
+ *
+ * @param words  BTH_LEN + 4 bytes: eight, four and four
+ */
+uint32_t path_finish_ack(const struct path *p, uint8_t *bth, const uint8_t words[16],
+	uint16_t ip_id);
 
 /** Source port of a flow (rc-transport 10). */
 uint16_t rocev2_sport(uint32_t flow_label, uint32_t lqpn, uint32_t rqpn);

@@ -188,11 +188,14 @@ expect_same_frame(const struct sample_carrier *carrier, uint8_t opcode, uint32_t
 	assert_memory_equal(bth - s.path.header_len, s.frame, s.frame_len);
 	assert_int_equal(*(bth - s.path.header_len - 1), 0xEE);
 	assert_int_equal(bth[s.frame_len - s.path.header_len], 0xEE);
-	if (headers != BTH_LEN)
-		return;
 	memset(got, 0xEE, sizeof(got));
-	len = path_finish_send(&s.path, bth, s.frame + s.path.header_len,
-		s.frame + s.path.header_len + headers, payload_len, id);
+	if (headers == BTH_LEN)
+		len = path_finish_send(&s.path, bth, s.frame + s.path.header_len,
+			s.frame + s.path.header_len + headers, payload_len, id);
+	else if (headers == BTH_LEN + 4 && payload_len == 0)
+		len = path_finish_ack(&s.path, bth, s.frame + s.path.header_len, id);
+	else
+		return;
 	assert_int_equal(len, s.frame_len);
 	assert_memory_equal(bth - s.path.header_len, s.frame, s.frame_len);
 	assert_int_equal(*(bth - s.path.header_len - 1), 0xEE);
@@ -218,6 +221,8 @@ expect_same_frames(void)
 				expect_same_frame(&sample_carriers[i], RC_SEND_ONLY, extra,
 					vlans[v]);
 			expect_same_frame(&sample_carriers[i], RC_WRITE_FIRST, 4096, vlans[v]);
+			expect_same_frame(&sample_carriers[i], RC_SEND_ONLY_IMM, 0, vlans[v]);
+			expect_same_frame(&sample_carriers[i], RC_READ_RESP_ONLY, 0, vlans[v]);
 		}
 	}
 }

@@ -135,15 +135,32 @@ exchange_listen(const char *where, struct error *err)
 	return is_tcp(where) ? listen_tcp(where, err) : listen_unix(where, err);
 }
 
+/* A client speaks first. Who goes without a word only looked who listens, as alive() does. */
+static bool
+speaks(int fd)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	char c;
+
+	while (bench_stop == 0 && poll(&p, 1, POLL_MS) <= 0)
+		;
+	return bench_stop == 0 && recv(fd, &c, 1, MSG_PEEK) == 1;
+}
+
 struct exchange *
 exchange_accept(int listener, const char *where, struct error *err)
 {
 	struct pollfd p = { .fd = listener, .events = POLLIN };
 	int fd;
 
-	while (bench_stop == 0 && poll(&p, 1, POLL_MS) <= 0)
-		;
-	fd = bench_stop == 0 ? accept4(listener, NULL, NULL, SOCK_CLOEXEC) : -1;
+	for (;;) {
+		while (bench_stop == 0 && poll(&p, 1, POLL_MS) <= 0)
+			;
+		fd = bench_stop == 0 ? accept4(listener, NULL, NULL, SOCK_CLOEXEC) : -1;
+		if (fd < 0 || speaks(fd))
+			break;
+		close(fd);
+	}
 	if (fd < 0)
 		error_set(err, EINTR, "nobody came to %s", where);
 	close(listener);

@@ -170,7 +170,8 @@ run(const struct command *c, const struct bench_options *o)
 	report_options(r, o, c->takes);
 	catch_signals();
 	ret = c->run(c, o, r, &err);
-	report_end(r);
+	if (report_end(r) != 0 && ret == 0)
+		ret = error_set(&err, EIO, "the report could not be written");
 	if (ret == 0)
 		return STATUS_DONE;
 	fprintf(stderr, "polca-bench: %s\n", err.text);

@@ -2,6 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
+#include <errno.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -44,9 +45,10 @@ clear_live(struct report *r)
 	r->live = false;
 }
 
-void
+int
 report_end(struct report *r)
 {
+	bool failed;
 	char *text;
 
 	clear_live(r);
@@ -55,9 +57,10 @@ report_end(struct report *r)
 		puts(text);
 		free(text);
 	}
-	fflush(stdout);
+	failed = fflush(stdout) != 0 || ferror(stdout) != 0;
 	json_decref(r->root);
 	free(r);
+	return failed ? -EIO : 0;
 }
 
 static json_t *

@@ -26,8 +26,12 @@ struct report_column {
 };
 
 struct report *report_create(const char *command, bool json);
-/** Prints the JSON, if it is to be that. */
-void report_end(struct report *r);
+/**
+ * Prints the JSON, if it is to be that.
+ *
+ * @retval -EIO  the report is not where stdout goes: a full disk
+ */
+int report_end(struct report *r);
 
 /** A line of the environment: "cpu", "AMD ...". */
 void report_fact(struct report *r, const char *key, const char *fmt, ...)

@@ -148,7 +148,7 @@ run(struct server *v, struct error *err)
 		return -EINVAL;
 	if (!s->link->remote)
 		return error_set(err, EINVAL, "server: --link %s has no second process, allowed "
-				"memif", s->link->name);
+				"memif, DEVICE", s->link->name);
 	remote_where(&s->o, where, sizeof(where));
 	listener = exchange_listen(where, err);
 	if (listener < 0)

@@ -75,6 +75,10 @@ def test_two_servers_at_one_place(bench, memif):
     other = bench('server', *memif)
     other.says('another program listens on')
     assert other.ends() == 1
+    # which did the first one no harm
+    client = bench('send', '-s', '64', *memif, *SHORT)
+    assert client.ends() == 0, client.text
+    assert server.ends() == 0, server.text
 
 
 def running(bench, memif):

@@ -3,10 +3,14 @@
 """polca-bench's help, and what it says of a wrong command line: which, what was got, what is
 allowed. Exit status 2."""
 
+import os
 import re
 import signal
+import subprocess
 
 import pytest
+
+from polca import BUILD
 
 COMMANDS = ('send', 'write', 'read', 'atomic', 'server')
 
@@ -101,6 +105,15 @@ def test_no_live_line_where_there_is_no_terminal(bench):
     b = bench('send', '-s', '64', '-D', '2.5', '--no-huge')
     assert b.ends() == 0
     assert '\r' not in b.text and '\x1b' not in b.text
+
+
+def test_a_report_that_cannot_be_written():
+    words = [os.path.join(BUILD, 'app/polca-bench/polca-bench'), 'send', '-s', '64', '-n', '500']
+    with open('/dev/full', 'w') as full:
+        done = subprocess.run([*words, '--no-huge'], stdout=full, stderr=subprocess.PIPE, text=True,
+                              timeout=300)
+    assert done.returncode == 1
+    assert done.stderr == 'polca-bench: the report could not be written\n'
 
 
 def test_too_little_memory_is_one_sentence(bench):

@@ -104,10 +104,13 @@ test_one_piece_is_checked(void **state)
 	assert_string_equal(err.text, "send_flags: got 0x12, allowed: bits of 0xf");
 	assert_int_equal(info_of(&p->a).sq_posted, 0);
 
+	wr.send_flags = SEND_SIGNALED;
 	init_attr(&p->a, &init);
+	assert_int_equal(rc_qp_create(p->a.w, &init, &p->a.qpn, &err), 0);
+	assert_int_equal(rc_post_send(p->a.w, p->a.qpn, &wr, &err), -EINVAL);
+	assert_string_equal(err.text, "post_send: the queue pair is in RESET; allowed: RTS, SQD, ERR");
 	init.cap.max_send_sge = 0;
 	assert_int_equal(rc_qp_create(p->a.w, &init, &p->a.qpn, &err), 0);
-	wr.send_flags = SEND_SIGNALED;
 	assert_int_equal(rc_post_send(p->a.w, p->a.qpn, &wr, &err), -EINVAL);
 	assert_string_equal(err.text, "post_send: the queue pair is in RESET; allowed: RTS, SQD, ERR");
 	attr.qp_state = QPS_INIT;

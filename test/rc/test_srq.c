@@ -275,6 +275,24 @@ test_queue_holds_what_was_asked_for(void **state)
 	assert_int_equal(try_post(p, 1, 64, &err), 0);
 }
 
+/* of no pieces at all: receives for messages without bytes */
+static void
+test_srq_of_no_pieces(void **state)
+{
+	struct peer *p = *state;
+	struct sge sge = { PEER_VA, 0, p->key };
+	struct recv_wr wr = { .wr_id = 1, .num_sge = 1, .sg_list = &sge };
+	struct error err;
+	uint32_t srqn;
+
+	assert_int_equal(rc_srq_create(p->w, p->pd, 1, 0, &srqn, &err), 0);
+	assert_int_equal(rc_srq_post(p->w, srqn, &wr, &err), -EINVAL);
+	assert_string_equal(err.text, "num_sge: got 1, this queue takes at most 0");
+	wr.num_sge = 0;
+	assert_int_equal(rc_srq_post(p->w, srqn, &wr, &err), 0);
+	assert_int_equal(rc_srq_destroy(p->w, srqn, &err), 0);
+}
+
 static void
 test_posting_in_each_state(void **state)
 {
@@ -358,6 +376,7 @@ main(void)
 		S(test_limit_event_names_its_srq),
 		T(test_receives_are_checked_when_posted),
 		T(test_queue_holds_what_was_asked_for),
+		T(test_srq_of_no_pieces),
 		T(test_posting_in_each_state),
 		T(test_reset_forgets_receives_without_completions),
 		S(test_reset_leaves_the_srq_alone),

@@ -240,7 +240,6 @@ reserve() {
 		[ -e "$STATE/node$1" ] || echo "$have" >"$STATE/node$1"
 		put "$pages" "$dir/nr_hugepages"
 	fi
-	[ -z "$dry" ] || return 0
 	got=$(cat "$dir/nr_hugepages")
 	say "node $1: $got hugepages of 2 MiB, $(cat "$dir/free_hugepages") free"
 	[ "$got" -ge "$pages" ] && return

@@ -110,7 +110,8 @@ class SetupHost(unittest.TestCase):
         for node in (0, 1):
             self.host.file('devices/system/node/node%d/hugepages/hugepages-2048kB/nr_hugepages'
                            % node, str(512 + 200 * node))
-        self.assertNotIn('hugepages', self.taken())
+        self.assertNotIn('would: node', self.taken())
+        self.assertIn('node 1: 712 hugepages of 2 MiB, 64 free', self.taken())
         self.host.file('devices/system/node/node0/hugepages/hugepages-2048kB/nr_hugepages', '8')
         self.assertIn('node 0: 512 hugepages of 2 MiB (had 8)', self.taken())
         self.assertIn('node 1: 0 hugepages of 2 MiB (had 712)', self.taken('--hugepages', '0'))

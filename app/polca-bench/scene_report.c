@@ -5,6 +5,7 @@
 /* What a run tells: perftest's columns and ours. */
 
 #include <math.h>
+#include <stdio.h>
 
 #include <rte_common.h>
 #include <rte_cycles.h>
@@ -107,13 +108,15 @@ static void
 tell_words(const struct scene *s, double rate, const double ns[ROLES])
 {
 	const struct runner *r = &s->runner[0];
+	char slices[48] = "";
 
 	if (s->o.json || isnan(ns[RESPONDER]) || isnan(ns[REQUESTER]))
 		return;
+	if (r->slices > 0) /* two lcores have none */
+		snprintf(slices, sizeof(slices), " (%u of %u slices)", r->clean, r->slices);
 	report_note(s->report, "%u bytes: %.2f M messages/s, %.2f Gb/s; requester %.1f ns, "
-			"responder %.1f ns a message (%u of %u slices)", s->size, rate / 1e6,
-			rate * s->size * 8 / 1e9, ns[REQUESTER], ns[RESPONDER], r->clean,
-			r->slices);
+			"responder %.1f ns a message%s", s->size, rate / 1e6,
+			rate * s->size * 8 / 1e9, ns[REQUESTER], ns[RESPONDER], slices);
 	if (r->slices > 0 && r->clean == 0)
 		report_note(s->report, "something else had the CPU in each of the slices: the "
 				"machine is busy");
@@ -152,10 +155,10 @@ count_handed(const struct scene *s, struct handed *h)
 	struct worker_info info;
 	unsigned int i;
 
-	*h = (struct handed){ .in = 0 };
+	*h = (struct handed){ .out = 0 };
 	for (i = 0; i < s->o.workers; i++) {
 		engine_worker_info(e, i, &info);
-		h->in += info.handoff_in;
+		h->out += info.handoff_out;
 		h->moved += info.rehomed_in;
 	}
 	for (i = 0; i < ROLES; i++) {
@@ -168,17 +171,17 @@ static void
 tell_handed(const struct scene *s)
 {
 	struct handed now;
-	uint64_t in, received;
+	uint64_t out, received;
 
 	if (s->o.workers < 2)
 		return;
 	count_handed(s, &now);
-	in = now.in - s->handed.in;
+	out = now.out - s->handed.out;
 	received = now.received - s->handed.received;
 	report_note(s->report, "handed over between workers: %lu of %lu packets (%.1f %%), before "
-			"that %lu of %lu; %lu queue pairs moved", in, received,
-			100.0 * (double)in / (double)RTE_MAX(received, UINT64_C(1)),
-			s->handed.in, s->handed.received, now.moved);
+			"that %lu of %lu; %lu queue pairs moved", out, received,
+			100.0 * (double)out / (double)RTE_MAX(received, UINT64_C(1)),
+			s->handed.out, s->handed.received, now.moved);
 }
 
 void

@@ -26,7 +26,7 @@ struct far_side {
 
 /** Packets that came in at another worker than their queue pair's, and all. */
 struct handed {
-	uint64_t in, received;
+	uint64_t out, received; /**< packets sent on to another worker, of those that came in */
 	uint64_t moved; /**< queue pairs, to where their packets come in */
 };
 

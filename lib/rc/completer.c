@@ -198,9 +198,10 @@ sequence_nak(struct rc_qp *qp, const struct packet *pkt)
 	}
 	/*
 	 * it neither ends an RNR wait nor costs a retry, not behind the wait either, before what
-	 * follows has gone again; and a round of retries is gone through once (rc-cases)
+	 * follows has gone again; and a round of retries is gone through once (rc-cases). A NAK of
+	 * what lies behind the round's beginning is no repeated one: the round lost a packet, too
 	 */
-	if (!moved && rc_retrying(req))
+	if (!moved && rc_retrying(req) && pkt->psn == req->round_psn)
 		return VERDICT_STALE_NAK;
 	/* already about to go from there */
 	if (req->rnr_wait == RC_RNR_WAIT || req->send_psn == req->una)

@@ -510,7 +510,7 @@ rc_rewind(struct rc_qp *qp)
 
 	rc_count(qp, completer_retry_err, 1);
 	req->send = req->ack;
-	req->send_psn = req->una;
+	req->send_psn = req->round_psn = req->una;
 	req->timing = false; /* until something is sent again */
 	rc_want(qp, WORK_REQUEST);
 }

@@ -107,6 +107,7 @@ struct rc_requester {
 
 	/* seldom */
 	uint32_t gap_psn; /**< furthest response seen behind the gap */
+	uint32_t round_psn; /**< where the last rewind went */
 	bool drain_notify; /**< EVENT_SQ_DRAINED wanted */
 };
 

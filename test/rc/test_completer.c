@@ -540,6 +540,27 @@ test_repeated_sequence_nak_in_one_round(void **state)
 }
 
 /* a NAK further on inside the round is progress and a new failure */
+/* an ACK of the round has told already how far it got before the next packet was lost again */
+static void
+test_sequence_nak_behind_an_ack_of_the_round(void **state)
+{
+	struct pair *p = *state;
+
+	post(&p->a, WR_RDMA_WRITE, 1, 5 * 256);
+	forget_sent(&p->a);
+	assert_int_equal(nak(p, 0x60, 201), VERDICT_RESPONSE);
+	rc_run(p->a.w, p->now, 1);
+	rc_run(p->a.w, p->now, 1);
+	rc_run(p->a.w, p->now, 1);
+	expect_tx(&p->a, "WRITE First 201", "WRITE Middle 202", "WRITE Middle 203");
+	assert_int_equal(ack(p, 201), VERDICT_RESPONSE);
+	assert_int_equal(nak(p, 0x60, 202), VERDICT_RESPONSE);
+	transmit(&p->a);
+	expect_tx(&p->a, "WRITE Middle 202", "WRITE Middle 203", "WRITE Middle 204",
+		"WRITE Last 205");
+	assert_int_equal(counters_of(&p->a).completer_retry_err, 2);
+}
+
 static void
 test_sequence_nak_further_on(void **state)
 {
@@ -917,6 +938,7 @@ main(void)
 		SCRIPTED(test_scatter_list),
 		SCRIPTED(test_sequence_nak_rewinds),
 		SCRIPTED(test_repeated_sequence_nak_in_one_round),
+		SCRIPTED(test_sequence_nak_behind_an_ack_of_the_round),
 		SCRIPTED(test_sequence_nak_further_on),
 		OWN(test_sequence_nak_exhausts_retries),
 		SCRIPTED(test_ack_during_rewind),

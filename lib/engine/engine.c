@@ -194,6 +194,7 @@ worker_create(struct engine *e, unsigned int id, unsigned int lcore, struct erro
 	w->rcu = e->rcu;
 	w->icrc_unchecked = e->config.icrc_unchecked;
 	w->tick_cycles = e->hz / WORKER_TICK_HZ;
+	w->lead_cycles = e->hz * WORKER_LEAD_NS / 1000000000;
 	idle_init(&w->idle, &e->config, e->hz);
 	ret = worker_fill(e, w, err);
 	if (ret != 0)

@@ -273,7 +273,8 @@ worker_poll(struct worker *w, uint64_t now)
 	work += take_over(w, now);
 	work += timer_wheel_run(w->wheel, now);
 	work += conns_serve(w, now);
-	work += rc_run(w->rc, now, WORKER_BUDGET);
+	/* timeouts count from when the packets leave, and may not be short (rc-transport 8) */
+	work += rc_run(w->rc, now + w->lead_cycles, WORKER_BUDGET);
 	work += cm_run(w->cm, now, WORKER_BUDGET);
 	work += gsi_run(w, now);
 	link_tx_flush(w->link, now);

@@ -30,6 +30,7 @@ extern int engine_logtype;
 
 #define WORKER_BUDGET    64 /* packets rc_run() may send before the next look at the queues */
 #define WORKER_TICK_HZ   100
+#define WORKER_LEAD_NS   3000 /* from the look at the clock until packets leave, as a rule */
 #define WORKER_SA_BUDGET 512 /* records that sa_run() may look at in a turn */
 #define COMMAND_RING     64
 #define EVENT_RING       1024
@@ -104,6 +105,7 @@ struct worker {
 	uint64_t last; /* time of the last poll */
 	uint64_t tick; /* when link_tick() is due */
 	uint64_t tick_cycles;
+	uint64_t lead_cycles; /* WORKER_LEAD_NS */
 	struct idle idle;
 	struct rte_ring *commands; /* of struct command * */
 	struct rte_ring *events; /* of struct event_record */

@@ -74,6 +74,7 @@ fill_config(struct engine_config *c, const struct bench_options *o, uint32_t qps
 	c->sa.enabled = false;
 	c->rehome = o->rehome;
 	c->icrc_unchecked = !o->icrc;
+	c->link.icrc_off = !o->icrc;
 	c->max_pd = 8;
 	c->max_mr = 64;
 	c->max_mw = 64;

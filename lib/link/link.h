@@ -81,6 +81,11 @@ struct link_config {
 	/** Bytes kept before each mbuf's data for its owner: sizeof(struct packet) at least. */
 	uint16_t mbuf_priv;
 	uint64_t hz;
+	/**
+	 * RoCE packets that tx_send() sends leave without an ICRC: for a benchmark whose other end
+	 * does not look at it, never for a network
+	 */
+	bool icrc_off;
 };
 
 /** Open, configure and start all ports. @p err says what to do about one that will not start. */

@@ -209,6 +209,7 @@ struct link_worker {
 	struct rte_mbuf *mbuf;
 	uint32_t bth_len;
 	uint16_t ip_id;
+	bool icrc_off;
 
 	/* frames that the port sends to itself, a queue of its own */
 	unsigned int self_head;

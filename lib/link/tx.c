@@ -311,7 +311,10 @@ sink_send(struct tx_sink *sink, const struct path *path, const struct tx_headers
 		return true; /* dropped, and counted */
 	m = t->cache[--t->num_cached];
 	bth = bth_of(m);
-	if (likely(headers_len == BTH_LEN)) {
+	if (unlikely(w->icrc_off)) {
+		memcpy(bth, headers->bytes, sizeof(headers->bytes));
+		len = path_finish_bare(path, bth, headers_len, from, len, w->ip_id++);
+	} else if (likely(headers_len == BTH_LEN)) {
 		len = path_finish_send(path, bth, headers->bytes, from, len, w->ip_id++);
 	} else if (len == 0 && headers_len == BTH_LEN + 4) {
 		len = path_finish_ack(path, bth, headers->bytes, w->ip_id++);
@@ -432,6 +435,7 @@ tx_init(struct link_worker *w)
 
 	w->sink.reserve = sink_reserve;
 	w->sink.commit = sink_commit;
+	w->icrc_off = w->link->cfg.icrc_off;
 	w->sink.send = sink_send;
 	for (i = 0; i < w->link->num_ports; i++) {
 		p = &w->link->port[i];

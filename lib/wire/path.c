@@ -356,3 +356,18 @@ path_finish_copy(const struct path *p, uint8_t *bth, uint32_t headers, const voi
 			ones[encap] + skip, blocks, from, len));
 	return p->header_len + bth_len + ICRC_LEN;
 }
+
+uint32_t
+path_finish_bare(const struct path *p, uint8_t *bth, uint32_t headers, const void *from,
+	uint32_t len, uint16_t ip_id)
+{
+	uint32_t bth_len = headers + len + wire_pad(len);
+
+	if (unlikely(p->av.encap == ENCAP_IB))
+		return path_finish_copy(p, bth, headers, from, len, ip_id);
+	put_header(p, bth, p->header_len - p->l3_off + bth_len + ICRC_LEN, ip_id);
+	if (len > 0)
+		memcpy(bth + headers, from, len);
+	memset(bth + headers + len, 0, wire_pad(len) + ICRC_LEN);
+	return p->header_len + bth_len + ICRC_LEN;
+}

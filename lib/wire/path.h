@@ -107,6 +107,13 @@ uint32_t path_finish_send(const struct path *p, uint8_t *bth, const uint8_t word
 uint32_t path_finish_ack(const struct path *p, uint8_t *bth, const uint8_t words[16],
 	uint16_t ip_id);
 
+/**
+ * The same as path_finish_copy(), but zeros stand in the ICRC's place: for links whose both ends do
+ * without (native IB is not one).
+ */
+uint32_t path_finish_bare(const struct path *p, uint8_t *bth, uint32_t headers, const void *from,
+	uint32_t len, uint16_t ip_id);
+
 /** Source port of a flow (rc-transport 10). */
 uint16_t rocev2_sport(uint32_t flow_label, uint32_t lqpn, uint32_t rqpn);
 

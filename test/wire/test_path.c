@@ -188,6 +188,14 @@ expect_same_frame(const struct sample_carrier *carrier, uint8_t opcode, uint32_t
 	assert_memory_equal(bth - s.path.header_len, s.frame, s.frame_len);
 	assert_int_equal(*(bth - s.path.header_len - 1), 0xEE);
 	assert_int_equal(bth[s.frame_len - s.path.header_len], 0xEE);
+	if (s.av.encap != ENCAP_IB) { /* the same but for the ICRC */
+		memset(bth + headers, 0xEE, payload_len + 8);
+		len = path_finish_bare(&s.path, bth, headers, payload_len > 0 ? s.frame +
+			s.path.header_len + headers : NULL, payload_len, id);
+		assert_int_equal(len, s.frame_len);
+		assert_memory_equal(bth - s.path.header_len, s.frame, s.frame_len - 4);
+		assert_memory_equal(bth - s.path.header_len + s.frame_len - 4, "\0\0\0\0", 4);
+	}
 	memset(got, 0xEE, sizeof(got));
 	if (headers == BTH_LEN)
 		len = path_finish_send(&s.path, bth, s.frame + s.path.header_len,

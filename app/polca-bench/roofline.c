@@ -10,6 +10,7 @@
 #include <rte_cycles.h>
 
 #include "limits.h"
+#include "median.h"
 #include "roofline.h"
 
 #define SKELETON_SECONDS 0.09
@@ -32,21 +33,6 @@ struct roofline {
 };
 
 /* --- figures --- */
-
-static int
-by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return x < y ? -1 : x > y;
-}
-
-static double
-median(double *v, unsigned int n)
-{
-	qsort(v, n, sizeof(*v), by_value);
-	return n > 0 ? v[n / 2] : NAN;
-}
 
 static double
 median_of(const struct roofline *rl, double (*value)(const struct round *r, unsigned int i),

@@ -18,6 +18,7 @@
 
 #include "bench.h"
 #include "command.h"
+#include "median.h"
 
 #define SLICE_MS   3
 #define WARM_UP    20 /* slices, or a tenth of the run */
@@ -319,24 +320,15 @@ run_for(struct run *run)
 
 /* --- what came out --- */
 
-static int
-by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 static double
-median(const struct slice *s, unsigned int n, size_t field)
+median_of(const struct slice *s, unsigned int n, size_t field)
 {
 	double v[BENCH_SLICES];
 	unsigned int i;
 
 	for (i = 0; i < n; i++)
 		v[i] = *(const double *)(const void *)((const char *)&s[i] + field);
-	qsort(v, n, sizeof(*v), by_value);
-	return v[n / 2];
+	return median(v, n);
 }
 
 bool
@@ -350,8 +342,8 @@ runner_median(const struct runner *r, struct slice *m)
 	*m = (struct slice){ .rate = 0 };
 	if (n == 0)
 		return false;
-	m->rate = median(r->slice[clean], n, offsetof(struct slice, rate));
-	m->ns[0] = median(r->slice[clean], n, offsetof(struct slice, ns[0]));
-	m->ns[1] = median(r->slice[clean], n, offsetof(struct slice, ns[1]));
+	m->rate = median_of(r->slice[clean], n, offsetof(struct slice, rate));
+	m->ns[0] = median_of(r->slice[clean], n, offsetof(struct slice, ns[0]));
+	m->ns[1] = median_of(r->slice[clean], n, offsetof(struct slice, ns[1]));
 	return clean;
 }

@@ -205,7 +205,9 @@ drain(struct runner *r)
 	unsigned int i;
 
 	stop_loads(r);
-	while (now < end && __atomic_load_n(&r->run->draining, __ATOMIC_ACQUIRE) > 0) {
+	/* who was idle may have answered somebody since, and waits for that to be acknowledged */
+	while (now < end && (!all_idle(r) ||
+			__atomic_load_n(&r->run->draining, __ATOMIC_ACQUIRE) > 0)) {
 		for (i = 0; i < r->places; i++)
 			now = place_turn(&r->place[i], now);
 		before = done;

@@ -14,6 +14,7 @@ from polca import BUILD
 
 PROGRAM = os.path.join(BUILD, 'app/polca-bench/polca-bench')
 WAIT = 60
+PAGES = 400  # of 2 MiB: what two processes take
 
 
 class Bench:
@@ -92,9 +93,9 @@ def _reserve(n):
 
 @pytest.fixture
 def hugepages():
-    """At least 200 free ones of 2 MiB; what was reserved for it is given back."""
+    """So many free ones that both processes have enough; what was reserved for it is given back."""
     now = _hugepages()
-    _reserve(now['Total'] + max(0, 200 - now['Free']))
-    assert _hugepages()['Free'] >= 200, 'the kernel finds no 400 MiB in pieces of 2 MiB'
+    _reserve(now['Total'] + max(0, PAGES - now['Free']))
+    assert _hugepages()['Free'] >= PAGES, 'the kernel finds no %d MiB in pieces of 2 MiB' % (2 * PAGES)
     yield
     _reserve(now['Total'])

@@ -280,7 +280,7 @@ static bool __rte_noinline
 send_by_steps(struct tx_sink *sink, const struct path *path, const struct tx_headers *headers,
 	uint32_t headers_len, const void *from, uint32_t len)
 {
-	uint32_t pad = -len & 3;
+	uint32_t pad = wire_pad(len);
 	uint8_t *bth = sink_reserve(sink, path, headers_len + len + pad);
 
 	if (bth == NULL)

@@ -53,7 +53,7 @@ first_block(const uint8_t *p, const uint8_t *ones)
 TARGET_PCLMUL uint32_t
 crc32_masked_pclmul(const uint8_t *p, const uint8_t *ones, uint32_t blocks, uint32_t len)
 {
-	__m128i x = first_block(p, ones), x1, x2, x3;
+	__m128i x = first_block(p, ones);
 	const uint8_t *payload = p + blocks * BLOCK - ONES;
 
 	len -= blocks * BLOCK - ONES;
@@ -61,18 +61,7 @@ crc32_masked_pclmul(const uint8_t *p, const uint8_t *ones, uint32_t blocks, uint
 		x = fold(x, K(FOLD_128), load_masked(p, ones));
 	if (len < 64)
 		return finish(x, p, len);
-	x = fold(x, K(FOLD_128), load(p));
-	x1 = load(p + 16);
-	x2 = load(p + 32);
-	x3 = load(p + 48);
-	for (p += 64, len -= 64; len >= 64; p += 64, len -= 64) {
-		x = fold(x, K(FOLD_512), load(p));
-		x1 = fold(x1, K(FOLD_512), load(p + 16));
-		x2 = fold(x2, K(FOLD_512), load(p + 32));
-		x3 = fold(x3, K(FOLD_512), load(p + 48));
-	}
-	x = fold(x, K(FOLD_384), fold(x1, K(FOLD_256), fold(x2, K(FOLD_128), x3)));
-	return finish(x, p, len);
+	return finish_lanes(fold(x, K(FOLD_128), load(p)), p, len);
 }
 
 #endif

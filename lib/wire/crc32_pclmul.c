@@ -13,24 +13,12 @@ TARGET_PCLMUL uint32_t
 crc32_pclmul(uint32_t crc, const void *buf, size_t len)
 {
 	const uint8_t *p = buf;
-	__m128i x, x1, x2, x3;
+	__m128i x;
 
 	if (len < 16)
 		return crc32_portable(crc, buf, len);
 	x = _mm_xor_si128(load(p), _mm_cvtsi32_si128(~crc));
-	if (len < 64)
-		return finish(x, p + 16, len - 16);
-	x1 = load(p + 16);
-	x2 = load(p + 32);
-	x3 = load(p + 48);
-	for (p += 64, len -= 64; len >= 64; p += 64, len -= 64) {
-		x = fold(x, K(FOLD_512), load(p));
-		x1 = fold(x1, K(FOLD_512), load(p + 16));
-		x2 = fold(x2, K(FOLD_512), load(p + 32));
-		x3 = fold(x3, K(FOLD_512), load(p + 48));
-	}
-	x = fold(x, K(FOLD_384), fold(x1, K(FOLD_256), fold(x2, K(FOLD_128), x3)));
-	return finish(x, p, len);
+	return len < 64 ? finish(x, p + 16, len - 16) : finish_lanes(x, p, len);
 }
 
 /*

@@ -9,7 +9,7 @@
 #include <rte_common.h>
 #include <rte_cycles.h>
 
-#include "limits.h"
+#include "limit.h"
 #include "median.h"
 #include "roofline.h"
 

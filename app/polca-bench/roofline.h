@@ -8,7 +8,7 @@
 /**
  * @file
  * --roofline: a run in rounds; each has a part of the traffic, then the skeleton and the limits of
- * limits.h, so that all of them see the same mood of the machine. What is told is the median over
+ * limit.h, so that all of them see the same mood of the machine. What is told is the median over
  * the rounds of each ratio.
  */
 

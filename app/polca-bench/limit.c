@@ -10,7 +10,7 @@
 #include <rte_cycles.h>
 #include <rte_ethdev.h>
 
-#include "limits.h"
+#include "limit.h"
 #include "wire/crc32.h"
 
 #define RING_SIZE 1024

@@ -2,8 +2,8 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-#ifndef BENCH_LIMITS_H
-#define BENCH_LIMITS_H
+#ifndef BENCH_LIMIT_H
+#define BENCH_LIMIT_H
 
 /**
  * @file

@@ -166,11 +166,11 @@ static const struct key congestion_keys[] = {
 	CONGESTION(g, 1, 65536,
 			"The estimate of congestion moves by 1/g of its way with each notification, and "
 			"back without."),
-	CONGESTION(alpha_timer, 1, 1000000,
+	CONGESTION(alpha_timer, 1, 1000000000,
 			"Microseconds without notification after which that estimate decays."),
 	CONGESTION(cut_interval, 0, 1000000,
 			"Notifications so many microseconds after another that had effect have none."),
-	CONGESTION(increase_timer, 1, 1000000, "Microseconds after which the rate rises."),
+	CONGESTION(increase_timer, 1, 1000000000, "Microseconds after which the rate rises."),
 	CONGESTION(byte_counter, 4096, UINT32_MAX, "Bytes sent after which it rises, too."),
 	CONGESTION(fast_recovery, 1, 1000,
 			"So many rises go half of the way back, each; those after them go beyond."),

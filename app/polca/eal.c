@@ -7,6 +7,8 @@
  * may use; each worker is bound to one CPU, in turn, so that any number of CPUs will do.
  */
 
+#define ALLOW_EXPERIMENTAL_API /* handles of interrupts, stable in the next DPDK */
+
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -14,11 +16,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <rte_common.h>
+#include <rte_cycles.h>
 #include <rte_eal.h>
 #include <rte_errno.h>
+#include <rte_interrupts.h>
 #include <rte_log.h>
 
 #include "eal.h"
@@ -27,6 +32,8 @@
 #define PLAIN_MB_BASE   192 /* without hugepages */
 #define PLAIN_MB_PORT   64
 #define PLAIN_MB_WORKER 64
+
+#define LOOK_US         100
 
 static int __attribute__((format(printf, 2, 3))) add(struct eal_args *a, const char *fmt, ...)
 {
@@ -259,4 +266,40 @@ eal_start(const struct config *c, const char *extra, struct error *err)
 	for (i = 0; i < (int)c->num_log; i++)
 		rte_log_set_level_pattern(c->log[i].component, c->log[i].level);
 	return 0;
+}
+
+static void
+stay(void *arg)
+{
+	uint32_t *there = arg;
+
+	__atomic_store_n(there, 1, __ATOMIC_RELEASE);
+	for (;;)
+		pause();
+}
+
+/*
+ * EAL's interrupt thread goes on to the end of the process, and goes through all its sources when
+ * one leaves, as the alarms' does in rte_eal_cleanup(). memif leaves its listening socket's there
+ * (DPDK 22.11), in memory that is unmapped then. So the thread ends in a callback before.
+ */
+static void
+hold_interrupts(void)
+{
+	struct rte_intr_handle *h = rte_intr_instance_alloc(RTE_INTR_INSTANCE_F_PRIVATE);
+	static uint32_t there;
+
+	if (h == NULL || rte_intr_type_set(h, RTE_INTR_HANDLE_EXT) != 0 ||
+		rte_intr_fd_set(h, eventfd(1, EFD_CLOEXEC)) != 0 ||
+		rte_intr_callback_register(h, stay, &there) != 0)
+		return;
+	while (__atomic_load_n(&there, __ATOMIC_ACQUIRE) == 0)
+		rte_delay_us_sleep(LOOK_US);
+}
+
+void
+eal_end(void)
+{
+	hold_interrupts();
+	rte_eal_cleanup();
 }

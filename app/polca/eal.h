@@ -7,7 +7,7 @@
 
 /**
  * @file
- * Starting DPDK's environment as the configuration says.
+ * Starting DPDK's environment as the configuration says, and ending it.
  */
 
 #include "config.h"
@@ -27,5 +27,8 @@ void eal_args_free(struct eal_args *a);
 
 /* rte_eal_init(); err says what to do about a failure. */
 int eal_start(const struct config *c, const char *extra, struct error *err);
+
+/* rte_eal_cleanup(), once; the process only ends after it. */
+void eal_end(void);
 
 #endif

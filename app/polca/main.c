@@ -17,7 +17,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <rte_eal.h>
 #include <rte_log.h>
 #include <rte_version.h>
 
@@ -264,15 +263,17 @@ run(const struct config *c, const struct options *o, struct error *err)
 		return ret;
 	catch_signals();
 	e = engine_create(&c->engine, err);
-	if (e == NULL)
+	if (e == NULL) {
+		eal_end();
 		return -1;
+	}
 	ret = engine_start(e, err);
 	if (ret == 0)
 		ret = serve(e, c->socket, err);
 	release_signals();
 	engine_stop(e, DRAIN_MS);
 	engine_destroy(e);
-	rte_eal_cleanup();
+	eal_end();
 	return ret;
 }
 

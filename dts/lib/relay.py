@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""A TCP port of this host that leads to one of a namespace, where the appliance listens."""
+"""TCP ports of this host that lead to a namespace's, where the appliance listens, and back."""
 
 import socket
 import threading
@@ -28,6 +28,9 @@ class Relay:
                 pass
             s.close()
 
+    def _far(self):
+        return self.ns.call(socket.create_connection, ('127.0.0.1', self.target), 10)
+
     def _serve(self):
         while True:
             try:
@@ -35,7 +38,7 @@ class Relay:
             except OSError:
                 return
             try:
-                far = self.ns.call(socket.create_connection, ('127.0.0.1', self.target), 10)
+                far = self._far()
             except OSError:
                 near.close()  # as a port where nobody listens
                 continue
@@ -55,3 +58,16 @@ class Relay:
                 b.sendall(d)
         except OSError:
             pass
+
+
+class Reach(Relay):
+    """The other way: 127.0.0.1:r.port of the namespace talks to that port of this host."""
+
+    def __init__(self, ns, port):
+        self.ns, self.target = ns, port
+        self.listener = ns.call(socket.create_server, ('127.0.0.1', 0))
+        self.port = self.listener.getsockname()[1]
+        self.sockets = []
+
+    def _far(self):
+        return socket.create_connection(('127.0.0.1', self.target), 10)

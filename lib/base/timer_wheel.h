@@ -54,6 +54,16 @@ timer_armed(const struct timer *t)
 	return t->deadline != UINT64_MAX;
 }
 
+/** timer_arm() for one that mostly moves on: in line where the wheel finds out when it looks. */
+static inline void
+timer_move(struct timer_wheel *w, struct timer *t, uint64_t deadline)
+{
+	if (t->prev != NULL && deadline >= t->slot_time && deadline != UINT64_MAX)
+		t->deadline = deadline;
+	else
+		timer_arm(w, t, deadline);
+}
+
 /** Fire what is due. @return number fired */
 unsigned int timer_wheel_run(struct timer_wheel *w, uint64_t now);
 /** @return a time no later than the earliest armed deadline (UINT64_MAX: none): how long an idle worker may sleep */

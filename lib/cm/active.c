@@ -28,7 +28,7 @@ fill_req(const struct cm_conn *c, const struct cm_connect *what, struct cm_req *
 		.local_response_timeout = cm->limits.response_timeout,
 		.retry_count = c->retry_cnt,
 		.pkey = c->path.pkey,
-		.mtu = cm_mtu_code(c->path.mtu),
+		.mtu = port_mtu_code(c->path.mtu),
 		.rnr_retry_count = c->peer_rnr_retry,
 		.max_cm_retries = c->max_retries,
 		.srq = c->srq,
@@ -77,7 +77,7 @@ check(const struct cm *cm, const struct cm_connect *what, struct error *err)
 
 	if (port == NULL)
 		return error_set(err, ENODEV, "path: there is no port %u", what->path.av.port);
-	if (cm_mtu_code(what->path.mtu) == 0 || what->path.mtu > port->active_mtu)
+	if (port_mtu_code(what->path.mtu) == 0 || what->path.mtu > port->active_mtu)
 		return error_set(err, EINVAL, "path mtu: got %u, allowed: 256 to %u",
 			what->path.mtu, port->active_mtu);
 	if (what->param.private_len > room)

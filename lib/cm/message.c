@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cm/message.h"
+#include "wire/bits.h"
 #include "wire/bytes.h"
 
 #define BYTES_WIDTH 128 /* bits, from which on a field is bytes */
@@ -15,30 +16,13 @@
 static uint64_t
 wire_get(const struct cm_msg_field *f, const uint8_t *p)
 {
-	unsigned int skip = f->bit, left = f->width;
-	uint64_t value = 0;
-
-	for (p += f->byte; left > 0; skip = 0) {
-		unsigned int here = 8 - skip < left ? 8 - skip : left;
-
-		value = value << here | (*p++ >> (8 - skip - here) & ((1u << here) - 1));
-		left -= here;
-	}
-	return value;
+	return get_bits(p + f->byte, f->bit, f->width);
 }
 
-/* The place is zero. */
 static void
 wire_put(const struct cm_msg_field *f, uint8_t *p, uint64_t value)
 {
-	unsigned int skip = f->bit, left = f->width;
-
-	for (p += f->byte; left > 0; skip = 0) {
-		unsigned int here = 8 - skip < left ? 8 - skip : left;
-
-		left -= here;
-		*p++ |= (uint8_t)((value >> left & ((1u << here) - 1)) << (8 - skip - here));
-	}
+	put_bits(p + f->byte, f->bit, f->width, value);
 }
 
 /* A bool's byte is 0 or 1, as its field of one bit. */

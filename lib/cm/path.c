@@ -20,22 +20,6 @@ cm_port(const struct cm *cm, uint16_t port)
 }
 
 uint8_t
-cm_mtu_code(uint16_t mtu)
-{
-	uint8_t code = 0;
-
-	while (code < 5 && mtu >= 256u << code)
-		code++;
-	return code;
-}
-
-uint16_t
-cm_mtu_bytes(uint8_t code)
-{
-	return code >= 1 && code <= 5 ? (uint16_t)(128u << code) : 0;
-}
-
-uint8_t
 cm_packet_life(const struct cm *cm, const struct cm_path *path)
 {
 	return path->av.encap == ENCAP_IB ? path->packet_life : cm->limits.packet_life;

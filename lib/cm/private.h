@@ -265,8 +265,6 @@ uint8_t cm_qp_arm(struct cm_conn *c, const struct cm_path *path, uint8_t ack_tim
 /* --- path.c: between cm_path and what messages say of paths --- */
 
 const struct port_attr *cm_port(const struct cm *cm, uint16_t port);
-uint8_t cm_mtu_code(uint16_t mtu);
-uint16_t cm_mtu_bytes(uint8_t code); /* 0: no code */
 /* PacketLifeTime code: RoCE knows none, ours is the convention. */
 uint8_t cm_packet_life(const struct cm *cm, const struct cm_path *path);
 /* A partition as the path's port has it. @return false: it has not */

@@ -71,7 +71,7 @@ check_alternate(struct cm_rx *rx, struct cm_request *req, struct cm_refusal *r)
 static bool
 check_mtu(struct cm_rx *rx, struct cm_request *req, struct cm_refusal *r)
 {
-	uint16_t mtu = cm_mtu_bytes(rx->msg.req.mtu), most = req->path.mtu;
+	uint16_t mtu = port_mtu_bytes(rx->msg.req.mtu), most = req->path.mtu;
 
 	if (req->alternate.present && req->alternate.mtu < most)
 		most = req->alternate.mtu;
@@ -79,7 +79,7 @@ check_mtu(struct cm_rx *rx, struct cm_request *req, struct cm_refusal *r)
 	req->alternate.mtu = mtu;
 	if (mtu != 0 && mtu <= most)
 		return true;
-	r->ari[0] = cm_mtu_code(most);
+	r->ari[0] = port_mtu_code(most);
 	r->ari_len = 1;
 	return refuse(r, CM_REJ_INVALID_MTU);
 }

@@ -192,6 +192,7 @@ worker_row(const struct engine *e, unsigned int worker)
 	set_int(row, "handoff_out", info.handoff_out);
 	set_int(row, "handoff_in", info.handoff_in);
 	set_int(row, "handoff_full", info.handoff_full);
+	set_int(row, "handoff_again", info.handoff_again);
 	set(row, "handoff_percent", json_real(info.handoff_percent));
 	set_int(row, "rehomed_out", info.rehomed_out);
 	set_int(row, "rehomed_in", info.rehomed_in);
@@ -222,7 +223,7 @@ const struct rpc_method methods_port[] = {
 		"polca-ctl neighbour list" },
 	{ "worker_list", worker_list, params_none, 0,
 		"The lcores that do the work, and how they fare.",
-		"workers: list of worker (its number), lcore, cpu, numa_node, memory_node (of its tables and rings; -1: not known, without hugepages), stalled (its heartbeat is overdue), heartbeat_age_us, busy_share (of time since start, 0 to 1), longest_gap_us (between two polls), qps, polls, busy_polls, sleeps, handoff_out, handoff_in, handoff_full (packets that reached the wrong worker: sent on, taken over, dropped for want of room), handoff_percent (of the packets of its own receive queues, those sent on), rehomed_out, rehomed_in (queue pairs that moved from here, to here), handoff_depth (waiting now), commands (waiting now)",
+		"workers: list of worker (its number), lcore, cpu, numa_node, memory_node (of its tables and rings; -1: not known, without hugepages), stalled (its heartbeat is overdue), heartbeat_age_us, busy_share (of time since start, 0 to 1), longest_gap_us (between two polls), qps, polls, busy_polls, sleeps, handoff_out, handoff_in, handoff_full, handoff_again (packets that reached the wrong worker: sent on, taken over, dropped for want of room, sent on once more since their queue pair had moved; all that is sent is taken over), handoff_percent (of the packets of its own receive queues, those sent on), rehomed_out, rehomed_in (queue pairs that moved from here, to here), handoff_depth (waiting now), commands (waiting now)",
 		"polca-ctl worker list" },
 	{ NULL },
 };

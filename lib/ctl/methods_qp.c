@@ -96,6 +96,13 @@ qp_rehome(struct rpc_call *call)
 	return engine_qp_rehome(call->e, a->qp_num, a->worker, &call->err);
 }
 
+static void
+set_rate_limit(json_t *row, const struct rc_qp_info *info)
+{
+	if (info->rate_limit != 0)
+		set_int(row, "rate_limit", info->rate_limit);
+}
+
 /* What a row of qp_list says. */
 static json_t *
 qp_row(const struct rc_qp_info *info)
@@ -114,6 +121,7 @@ qp_row(const struct rc_qp_info *info)
 	set_int(row, "sent_pkts", info->counters.sent_pkts);
 	set_int(row, "rcvd_pkts", info->counters.rcvd_pkts);
 	set_int(row, "retransmitted_pkts", info->counters.retransmitted_pkts);
+	set_rate_limit(row, info);
 	return row;
 }
 
@@ -211,8 +219,7 @@ qp_show(struct rpc_call *call)
 	set_int(row, "sq_unacked", info.sq_unacked);
 	set_int(row, "retry_left", info.retry_left);
 	set_int(row, "rnr_left", info.rnr_left);
-	if (info.rate_limit != 0)
-		set_int(row, "rate_limit", info.rate_limit);
+	set_rate_limit(row, &info);
 	set(row, "counters", json_rc_counters(&info.counters, false));
 	return 0;
 }
@@ -225,7 +232,7 @@ const struct rpc_method methods_qp[] = {
 		"worker: the worker that owns it",
 		"polca-ctl qp create --pd 1 --send-cq 1" },
 	{ "qp_list", qp_list, params_page, sizeof(struct page_args), "List queue pairs.",
-		"qps: list of qp_num, qp_type, qp_state, worker, port, dgid, dest_qp_num, sq_posted, rq_posted (work requests not completed), sent_pkts, rcvd_pkts, retransmitted_pkts" PAGE_RESULT,
+		"qps: list of qp_num, qp_type, qp_state, worker, port, dgid, dest_qp_num, sq_posted, rq_posted (work requests not completed), sent_pkts, rcvd_pkts, retransmitted_pkts, rate_limit (as qp_show)" PAGE_RESULT,
 		"polca-ctl qp list" },
 	{ "qp_show", qp_show, qp_params, sizeof(struct number_args),
 		"Everything about one queue pair.",

@@ -151,6 +151,7 @@ per_worker(const struct rpc_call *call)
 		set_int(row, "handoff_out", info.handoff_out);
 		set_int(row, "handoff_in", info.handoff_in);
 		set_int(row, "handoff_full", info.handoff_full);
+		set_int(row, "handoff_again", info.handoff_again);
 		set_int(row, "rehomed_out", info.rehomed_out);
 		set_int(row, "rehomed_in", info.rehomed_in);
 		set_share(call, row, (int)w);
@@ -261,7 +262,7 @@ const struct rpc_method methods_stats[] = {
 		"rc: object of the transport's counters\n"
 		"live: object of the liveness agent's counters\n"
 		"cm: object of the communication manager's counters: received_... and sent_... by message, rej_received_... and rej_sent_... by reason, where they are not 0\n"
-		"workers: with per_worker: list of worker, lcore, handoff_out, handoff_in, handoff_full, rehomed_out, rehomed_in (as worker_list), ports, rc, live, cm\n"
+		"workers: with per_worker: list of worker, lcore, handoff_out, handoff_in, handoff_full, handoff_again, rehomed_out, rehomed_in (as worker_list), ports, rc, live, cm\n"
 		"qp_num: with qp_num: the queue pair; rc is its counters, and ports is absent",
 		"polca-ctl stats get --nonzero" },
 	{ "stats_describe", stats_describe, params_none, 0,

@@ -163,6 +163,7 @@ show_worker(const char *params, struct rte_tel_data *d)
 	rte_tel_data_add_dict_u64(d, "handoff_out", info.handoff_out);
 	rte_tel_data_add_dict_u64(d, "handoff_in", info.handoff_in);
 	rte_tel_data_add_dict_u64(d, "handoff_full", info.handoff_full);
+	rte_tel_data_add_dict_u64(d, "handoff_again", info.handoff_again);
 	rte_tel_data_add_dict_u64(d, "handoff_permille", (uint64_t)(info.handoff_percent * 10));
 	rte_tel_data_add_dict_u64(d, "rehomed_out", info.rehomed_out);
 	rte_tel_data_add_dict_u64(d, "rehomed_in", info.rehomed_in);

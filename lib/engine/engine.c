@@ -57,16 +57,16 @@ const struct engine_config engine_config_default = {
 	65536 /* about 15 us a slot: deadlines are exact whatever the slot's width                 \
 	       */
 
-static uint64_t
-grace_start(void *arg)
+uint64_t
+grace_start(void *rcu)
 {
-	return rte_rcu_qsbr_start(arg);
+	return rte_rcu_qsbr_start(rcu);
 }
 
-static bool
-grace_done(void *arg, uint64_t token)
+bool
+grace_done(void *rcu, uint64_t token)
 {
-	return rte_rcu_qsbr_check(arg, token, false) == 1;
+	return rte_rcu_qsbr_check(rcu, token, false) == 1;
 }
 
 /* The workers, and the control thread as a reader of the SA's store. */

@@ -138,6 +138,7 @@ struct worker_info {
 	uint64_t handoff_out;
 	uint64_t handoff_in;
 	uint64_t handoff_full;
+	uint64_t handoff_again; /**< taken over and sent on: their queue pairs had gone */
 	double handoff_percent; /**< of the packets of its own queues, those sent on to others */
 	uint64_t rehomed_out; /**< queue pairs that moved from it to others */
 	uint64_t rehomed_in;

@@ -67,31 +67,50 @@ handoff_stage(struct worker *w, unsigned int to, struct packet *pkt)
 }
 
 void
+handoff_drop(struct worker *w, struct packet **pkts, unsigned int n)
+{
+	unsigned int i;
+
+	w->stats.handoff_full += n;
+	for (i = 0; i < n; i++)
+		worker_count(w, pkts[i], VERDICT_HANDOFF_FULL);
+	link_free(pkts, n);
+}
+
+/* @return packets sent; the others are dropped */
+static unsigned int
+hand_over(struct worker *w, unsigned int to, struct packet **pkts, unsigned int n)
+{
+	struct worker *peer = w->engine->worker[to];
+	unsigned int sent;
+
+	sent = rte_ring_sp_enqueue_burst(peer->in[w->id], (void *const *)pkts, n, NULL);
+	if (unlikely(sent < n))
+		handoff_drop(w, pkts + sent, n - sent);
+	/* one that falls asleep at this very moment looks at its rings first, or sleeps briefly */
+	if (unlikely(__atomic_load_n(&peer->asleep, __ATOMIC_RELAXED) != 0))
+		idle_wake(peer);
+	return sent;
+}
+
+void
 handoff_flush(struct worker *w)
 {
-	unsigned int i, k, sent;
+	struct handoff_out *o;
+	unsigned int i;
 
 	for (i = 0; i < w->num_dirty; i++) {
-		unsigned int to = w->out_dirty[i];
-		struct worker *peer = w->engine->worker[to];
-		struct handoff_out *o = &w->out[to];
-
-		sent = rte_ring_sp_enqueue_burst(
-				peer->in[w->id], (void *const *)o->pkt, o->n, NULL);
-		w->stats.handoff_out += sent;
-		if (unlikely(sent < o->n)) {
-			w->stats.handoff_full += o->n - sent;
-			for (k = sent; k < o->n; k++)
-				w->counters[o->pkt[k]->port]->verdict[VERDICT_HANDOFF_FULL]++;
-			link_free(&o->pkt[sent], o->n - sent);
-		}
+		o = &w->out[w->out_dirty[i]];
+		w->stats.handoff_out += hand_over(w, w->out_dirty[i], o->pkt, o->n);
 		o->n = 0;
-		/* one that falls asleep at this very moment looks at its rings first, or sleeps
-		 * briefly */
-		if (unlikely(__atomic_load_n(&peer->asleep, __ATOMIC_RELAXED) != 0))
-			idle_wake(peer);
 	}
 	w->num_dirty = 0;
+}
+
+void
+handoff_again(struct worker *w, unsigned int to, struct packet *pkt)
+{
+	w->stats.handoff_again += hand_over(w, to, &pkt, 1);
 }
 
 unsigned int

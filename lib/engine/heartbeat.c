@@ -103,6 +103,7 @@ engine_worker_info(const struct engine *e, unsigned int worker, struct worker_in
 	info->handoff_out = relaxed(&s->handoff_out);
 	info->handoff_in = relaxed(&s->handoff_in);
 	info->handoff_full = relaxed(&s->handoff_full);
+	info->handoff_again = relaxed(&s->handoff_again);
 	info->handoff_percent = handoff_percent(w);
 	info->rehomed_out = relaxed(&s->rehomed_out);
 	info->rehomed_in = relaxed(&s->rehomed_in);

@@ -79,16 +79,6 @@ add_node(struct filler *f, const struct port_attr *port)
 	sa_parse(sa_field_named(c->type, "node_desc"), c->rec, text, NULL);
 }
 
-static uint8_t
-mtu_code(uint16_t mtu)
-{
-	uint8_t code = 1;
-
-	while (code < 5 && 128u << (code + 1) <= mtu)
-		code++;
-	return code;
-}
-
 static void
 put_speed(struct filler *f, struct sa_change *c, const struct port_attr *port)
 {
@@ -117,8 +107,8 @@ add_port_info(struct filler *f, const struct port_attr *port)
 	put(c, "local_port_num", port->index + 1u);
 	put(c, "port_state", port->up ? 4 : 1);
 	put(c, "port_phys_state", port->up ? 5 : 2);
-	put(c, "neighbor_mtu", mtu_code(port->active_mtu));
-	put(c, "mtu_cap", mtu_code(port->active_mtu));
+	put(c, "neighbor_mtu", port_mtu_code(port->active_mtu));
+	put(c, "mtu_cap", port_mtu_code(port->active_mtu));
 	put(c, "vl_cap", 1);
 	put(c, "oper_vls", 1);
 	put(c, "guid_cap", GUIDS_IN_BLOCK);

@@ -161,13 +161,12 @@ offered(struct worker *w, unsigned int from, uint32_t qpn)
 static void
 park(struct worker *w, struct arriving *a, struct packet *pkt)
 {
-	if (a->parked < REHOME_PARK) {
+	if (a->parked < REHOME_PARK && w->rehome.parked < REHOME_PARK_ALL) {
 		a->pkt[a->parked++] = pkt;
-		return;
+		w->rehome.parked++;
+	} else {
+		handoff_drop(w, &pkt, 1);
 	}
-	w->stats.handoff_full++;
-	worker_count(w, pkt, VERDICT_HANDOFF_FULL);
-	link_free(&pkt, 1);
 }
 
 bool
@@ -190,6 +189,7 @@ unpark(struct worker *w, struct arriving *a, uint64_t now)
 
 	memcpy(pkts, a->pkt, num * sizeof(pkts[0]));
 	a->parked = 0; /* no more ours to free */
+	w->rehome.parked -= num;
 	a->qpn = 0;
 	w->rehome.num_arriving--;
 	for (i = 0; i < num; i += n) {
@@ -275,8 +275,7 @@ rehome_stray(struct worker *w, struct packet *pkt, uint64_t now, enum verdict *v
 	if (to < 0)
 		return false;
 	if (to != (int)w->id) { /* it has gone */
-		handoff_stage(w, (unsigned int)to, pkt);
-		handoff_flush(w);
+		handoff_again(w, (unsigned int)to, pkt);
 		return true;
 	}
 	if (rehome_has_mail(w)) {

@@ -26,7 +26,9 @@
 
 #define REHOME_OUT  16 /* moves that a worker has begun, at a time */
 #define REHOME_IN   16 /* moves to a worker, at a time */
-#define REHOME_PARK 256 /* packets kept for each of these; more are dropped, and counted */
+/* packets kept for each of these, and for all of a worker: more are dropped, and counted */
+#define REHOME_PARK     256
+#define REHOME_PARK_ALL 512
 
 enum leaving_step {
 	LEAVING_FREE,
@@ -68,6 +70,7 @@ struct rehome {
 	bool steered[LINK_PORTS_MAX]; /* each worker has a queue of the port */
 	unsigned int num_leaving;
 	unsigned int num_arriving;
+	unsigned int parked; /* for all of them */
 	struct rte_ring *mail[LINK_WORKERS_MAX]; /* from each worker; NULL for itself */
 	struct leaving leaving[REHOME_OUT];
 	struct arriving *arriving; /* [REHOME_IN] */

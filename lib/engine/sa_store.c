@@ -12,18 +12,6 @@
 
 #define MIB (UINT64_C(1) << 20)
 
-static uint64_t
-grace_start(void *arg)
-{
-	return rte_rcu_qsbr_start(arg);
-}
-
-static bool
-grace_done(void *arg, uint64_t token)
-{
-	return rte_rcu_qsbr_check(arg, token, false) == 1;
-}
-
 /* Records are many and small: they come from the C library, whose size nobody has to foresee. */
 static int
 open_store(struct engine *e, struct error *err)

@@ -31,6 +31,10 @@ int mad_ask_peer(struct engine *e, const struct engine_mad_ask *ask, struct mad_
 int qp_worker(struct engine *e, uint32_t qpn, struct error *err);
 int srq_worker(struct engine *e, uint32_t srqn, struct error *err);
 
+/** verbs_rehome.c: memory on @p worker for the completions of such a QP, should it move there. */
+int reserve_completions(struct engine *e, const struct qp_init_attr *init, unsigned int worker,
+	struct error *err);
+
 /** verbs_owner.c: run fn on the QP's worker, whichever has it by then. @return -ENOENT: no QP */
 int call_qp_owner(struct engine *e, uint32_t qpn, worker_fn fn, void *arg, struct error *err);
 

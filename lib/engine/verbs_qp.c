@@ -86,6 +86,19 @@ qp_worker_for(struct engine *e, int asked, const struct qp_init_attr *attr, stru
 	return owner;
 }
 
+/* Moves are no time to allocate. What there is no memory for stays where it is. */
+static void
+get_ready_to_move(struct engine *e, unsigned int worker, const struct qp_init_attr *attr)
+{
+	unsigned int i;
+
+	if (!e->config.rehome || attr->pinned || attr->srq != RC_NO_SRQ)
+		return;
+	for (i = 0; i < e->num_workers; i++)
+		if (i != worker)
+			reserve_completions(e, attr, i, NULL);
+}
+
 int
 engine_qp_create(struct engine *e, int worker, const struct qp_init_attr *attr, uint32_t *qpn,
 		struct error *err)
@@ -99,9 +112,11 @@ engine_qp_create(struct engine *e, int worker, const struct qp_init_attr *attr, 
 	if (worker < 0)
 		return worker;
 	ret = engine_call(e, (unsigned int)worker, create, &a);
-	if (ret == 0)
-		*qpn = a.qpn;
-	return ret;
+	if (ret != 0)
+		return ret;
+	*qpn = a.qpn;
+	get_ready_to_move(e, (unsigned int)worker, attr);
+	return 0;
 }
 
 static int
@@ -287,17 +302,15 @@ engine_qp_destroy(struct engine *e, uint32_t qpn, struct error *err)
 	return call_owner(e, destroy, &a);
 }
 
-static int
-next(struct worker *w, void *arg)
-{
-	struct walk *walk = arg;
-	uint32_t qpn;
-
-	return rc_qp_next(w->rc, &walk->cursor, &qpn) && rc_qp_query(w->rc, qpn, walk->out) == 0;
-}
-
+/* Not worker by worker: a QP that moves meanwhile would be found twice, or not at all. */
 bool
 engine_qp_next(struct engine *e, uint64_t *cursor, struct rc_qp_info *info)
 {
-	return walk_workers(e, cursor, next, info);
+	uint32_t place = (uint32_t)RTE_MIN(*cursor, UINT64_C(0xffffffff)), qpn;
+	bool found = false;
+
+	while (!found && rc_dev_qp_next(e->dev, &place, &qpn)) /* it may be destroyed just now */
+		found = engine_qp_query(e, qpn, info, NULL) == 0;
+	*cursor = place;
+	return found;
 }

@@ -10,6 +10,7 @@
 
 #include <rte_cycles.h>
 
+#include "engine/placement.h"
 #include "engine/verbs_private.h"
 
 struct rehome_args {
@@ -18,6 +19,20 @@ struct rehome_args {
 	unsigned int from; /* out: worker that it was on */
 	struct error *err;
 };
+
+/* As the worker would make it, on its node. */
+int
+reserve_completions(struct engine *e, const struct qp_init_attr *init, unsigned int worker,
+		struct error *err)
+{
+	rte_cpuset_t before = placement_enter(e->worker[worker]->lcore);
+	int ret = rc_cq_reserve(e->dev, init->send_cq, worker, err);
+
+	if (ret == 0)
+		ret = rc_cq_reserve(e->dev, init->recv_cq, worker, err);
+	placement_leave(&before);
+	return ret;
+}
 
 static int
 ask(struct worker *w, void *arg)
@@ -56,9 +71,14 @@ engine_qp_rehome(struct engine *e, uint32_t qpn, unsigned int worker, struct err
 {
 	struct rehome_args a = { .qpn = qpn, .to = worker, .err = err };
 	int now, ret = choose_worker(e, (int)worker, err);
+	struct rc_qp_info info;
 	unsigned int us = 10;
 
 	if (ret >= 0)
+		ret = engine_qp_query(e, qpn, &info, err);
+	if (ret == 0)
+		ret = reserve_completions(e, &info.init, worker, err);
+	if (ret == 0)
 		ret = call_qp_owner(e, qpn, ask, &a, err);
 	if (ret != 0)
 		return ret;

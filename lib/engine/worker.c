@@ -65,17 +65,30 @@ cnp_owner(const struct worker *w, const struct packet *pkt)
 	return w->engine->config.limits.congestion.dcqcn ? rc_owner(w->dev, pkt->dest_qpn) : NOBODY;
 }
 
-/* What is ours is asked for from memory meanwhile. */
+/* Of a packet that is no ordinary queue pair's. */
+static int __rte_noinline
+odd_owner(const struct worker *w, const struct packet *pkt)
+{
+	if (pkt->dest_qpn <= QPN_GSI || pkt->vl == SMP_VL)
+		return manager(w, pkt);
+	if (pkt->opcode == OPCODE_CNP)
+		return cnp_owner(w, pkt);
+	return NOBODY; /* multicast */
+}
+
+/* Not QP0, not QP1 (they are 0 and 1), not multicast (the highest number). */
+static inline bool
+ordinary(uint32_t qpn)
+{
+	return qpn - (QPN_GSI + 1) < QPN_MULTICAST - (QPN_GSI + 1);
+}
+
 static inline int
 owner(const struct worker *w, const struct packet *pkt)
 {
-	if (unlikely(pkt->dest_qpn <= QPN_GSI || pkt->vl == SMP_VL))
-		return manager(w, pkt);
-	if (unlikely(pkt->opcode == OPCODE_CNP))
-		return cnp_owner(w, pkt);
-	if (unlikely(pkt->dest_qpn == QPN_MULTICAST))
-		return NOBODY;
-	return rc_arrived(w->rc, pkt);
+	if (unlikely(!ordinary(pkt->dest_qpn) || pkt->vl == SMP_VL || pkt->opcode == OPCODE_CNP))
+		return odd_owner(w, pkt);
+	return rc_owner(w->dev, pkt->dest_qpn);
 }
 
 /* @retval false  it waits in the VL15 buffer */
@@ -105,21 +118,22 @@ reached(enum verdict v)
 }
 
 /*
- * Packets of our own QPs; their QPs' lines were asked for by the caller, a burst ahead.
+ * Packets of our own QPs.
  *
  * @param from  worker that has handed them over, or NOBODY
  */
 static __rte_always_inline void
 receive(struct worker *w, struct packet **pkts, unsigned int n, uint64_t now, int from)
 {
+	bool crowd = rc_crowd(w->rc);
 	unsigned int i, done = 0;
 	enum verdict v;
 
-	for (i = 0; i < n; i++)
-		rc_prefetch_queues(w->rc, pkts[i]);
 	for (i = 0; i < n; i++) {
 		struct packet *pkt = pkts[i];
 
+		if (crowd)
+			rc_look_ahead(w->rc, pkts, n, i);
 		if (likely(pkt->dest_qpn > QPN_GSI)) {
 			v = rc_receive(w->rc, pkt, now);
 			if (unlikely(v == VERDICT_QPN_UNKNOWN) && rehome_stray(w, pkt, now, &v))
@@ -139,9 +153,13 @@ void
 worker_sort(struct worker *w, struct packet **pkts, unsigned int n, uint64_t now)
 {
 	struct packet *lost[LINK_BURST];
-	unsigned int i, own = 0, nobody = 0;
+	bool crowd = rc_crowd(w->rc);
+	unsigned int i, own, nobody = 0;
 
-	for (i = 0; i < n; i++) {
+	for (i = 0; crowd && i < n; i++)
+		rc_prefetch_place(w->rc, pkts[i]->dest_qpn);
+	own = rc_own(w->rc, pkts, n); /* most often all */
+	for (i = own; i < n; i++) {
 		struct packet *pkt = pkts[i];
 		int to = owner(w, pkt);
 
@@ -186,8 +204,8 @@ take_over(struct worker *w, uint64_t now)
 		n = handoff_take(w, from, pkts);
 		if (n == 0)
 			continue;
-		for (i = 0; i < n; i++)
-			rc_arrived(w->rc, pkts[i]);
+		for (i = 0; rc_crowd(w->rc) && i < n; i++)
+			rc_prefetch_place(w->rc, pkts[i]->dest_qpn);
 		receive(w, pkts, n, now, (int)from);
 		total += n;
 	}
@@ -274,7 +292,7 @@ worker_poll(struct worker *w, uint64_t now)
 	work += timer_wheel_run(w->wheel, now);
 	work += conns_serve(w, now);
 	/* timeouts count from when the packets leave, and may not be short (rc-transport 8) */
-	work += rc_run(w->rc, now + w->lead_cycles, WORKER_BUDGET);
+	work += rc_run(w->rc, now + w->lead_cycles, LINK_BURST);
 	work += cm_run(w->cm, now, WORKER_BUDGET);
 	work += gsi_run(w, now);
 	link_tx_flush(w->link, now);

@@ -28,7 +28,7 @@ extern int engine_logtype;
 #define ENGINE_LOG(level, fmt, ...)                                                                \
 	rte_log(RTE_LOG_##level, engine_logtype, "engine: " fmt "\n", ##__VA_ARGS__)
 
-#define WORKER_BUDGET    64 /* packets rc_run() may send before the next look at the queues */
+#define WORKER_BUDGET    64 /* packets agents and services may send before the next look */
 #define WORKER_TICK_HZ   100
 #define WORKER_LEAD_NS   3000 /* from the look at the clock until packets leave, as a rule */
 #define WORKER_SA_BUDGET 512 /* records that sa_run() may look at in a turn */
@@ -70,6 +70,7 @@ struct worker_stats {
 	uint64_t handoff_out;
 	uint64_t handoff_in;
 	uint64_t handoff_full;
+	uint64_t handoff_again; /* taken over, and sent on: the queue pair had gone */
 	uint64_t rehomed_out; /* queue pairs */
 	uint64_t rehomed_in;
 	uint64_t load; /* of time of late, in 1/256 (rehome_choose.c) */
@@ -226,6 +227,10 @@ void handoff_destroy(struct engine *e);
 /** Gather a packet for another worker; handoff_flush() sends it off. */
 void handoff_stage(struct worker *w, unsigned int to, struct packet *pkt);
 void handoff_flush(struct worker *w);
+/** One that was taken over goes on to another worker. */
+void handoff_again(struct worker *w, unsigned int to, struct packet *pkt);
+/** No room for them on their way: counted. */
+void handoff_drop(struct worker *w, struct packet **pkts, unsigned int n);
 /** @return packets taken from one other worker's ring, up to LINK_BURST */
 unsigned int handoff_take(struct worker *w, unsigned int from, struct packet **pkts);
 uint32_t handoff_depth(const struct worker *w);
@@ -269,6 +274,10 @@ bool store_thread_submit(void *worker, struct sa_write *write);
 int store_thread_call(struct engine *e, int (*fn)(struct engine *e, void *arg), void *arg);
 /** Would a call have to wait for another one, an import for instance? */
 bool store_thread_busy(struct engine *e);
+
+/* engine.c: grace periods of e->rcu, which is the argument */
+uint64_t grace_start(void *rcu);
+bool grace_done(void *rcu, uint64_t token);
 
 /* sa_store.c */
 /** The store, what it holds on disk, and the SA over it; nothing when it is not enabled. */

@@ -253,7 +253,7 @@ device_detach(struct link_port *p)
 	if (rte_eth_dev_info_get(p->ethdev, &info) == 0)
 		dev = info.device;
 	if (p->opened)
-		rte_eth_dev_close(p->ethdev);
+		device_close(p);
 	if (p->hotplugged && dev != NULL)
 		rte_dev_remove(dev);
 	p->opened = false;

@@ -88,7 +88,7 @@ start_client(struct link_port *p)
 			rte_delay_us_sleep(CLIENT_WAIT_MS * 1000);
 			if (rte_eth_link_get_nowait(p->ethdev, &link) == 0 && link.link_status)
 				return 0;
-			rte_eth_dev_stop(p->ethdev);
+			device_stop(p);
 		} else {
 			rte_delay_us_sleep(CLIENT_WAIT_MS * 1000);
 		}
@@ -248,6 +248,15 @@ check_ib_room(const struct link_port *p, struct error *err)
 		"headers", p->cfg.name, p->mtu, IB_MTU_MIN);
 }
 
+static void
+tell_of_steering(const struct link *l, const struct link_port *p)
+{
+	char text[256];
+
+	if (steering_words(p, l->cfg.workers, text, sizeof(text)))
+		LINK_LOG(NOTICE, "%s", text);
+}
+
 static int
 open_ports(struct link *l, struct error *err)
 {
@@ -272,8 +281,10 @@ open_ports(struct link *l, struct error *err)
 	for (i = 0; rc == 0 && i < l->num_ports; i++) {
 		l->port[i].memory_node = l->port[i].pool->numa_node;
 		rc = start(l, &l->port[i], err);
-		if (rc == 0)
-			warn_of_kernel_addresses(&l->port[i]);
+		if (rc != 0)
+			break;
+		warn_of_kernel_addresses(&l->port[i]);
+		tell_of_steering(l, &l->port[i]);
 	}
 	return rc;
 }
@@ -323,7 +334,7 @@ stop_port(struct link *l, struct link_port *p)
 	unsigned int w;
 
 	if (p->started)
-		rte_eth_dev_stop(p->ethdev);
+		device_stop(p);
 	p->started = false;
 	for (w = 0; w < l->cfg.workers; w++) {
 		if (p->tx_ring[w] == NULL)

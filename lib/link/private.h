@@ -162,8 +162,9 @@ struct rx_queue {
 /* Frames of one worker on their way out of one port. */
 struct tx_port {
 	struct rte_mbuf *mbuf[LINK_BURST];
-	uint32_t len[LINK_BURST];
-	uint16_t num;
+	uint64_t bytes; /* in them */
+	unsigned int num;
+	uint16_t port;
 	uint16_t queue;
 	uint16_t ethdev;
 	bool full; /* the queue took nothing at the last try, */
@@ -174,8 +175,8 @@ struct tx_port {
 	/* bulk cache */
 	struct rte_mempool *mp;
 	struct rte_mbuf *cache[LINK_BURST];
-	uint16_t num_cached;
-	uint16_t room; /* bytes of a frame that fit behind the headroom */
+	unsigned int num_cached;
+	unsigned int room; /* bytes of a frame that fit behind the headroom */
 	uint64_t rearm; /* first words of an mbuf that is about to be filled */
 };
 
@@ -233,7 +234,8 @@ struct link_worker {
 
 	struct port_limits *limits; /* [num_ports] */
 	struct link_counters *counters; /* [num_ports] */
-	struct tx_port tx[]; /* [num_ports] */
+	struct tx_port *tx[LINK_PORTS_MAX];
+	struct tx_port tx_ports[]; /* [num_ports] */
 };
 
 /* A single writer's counter: plain for us, whole for relaxed readers. */
@@ -311,6 +313,9 @@ const char *device_strerror(int rc);
 bool device_is_client(const struct link_port *p);
 int device_attach(struct link_port *p, struct error *err);
 void device_detach(struct link_port *p);
+/* device_end.c; not on EAL's interrupt thread */
+void device_stop(const struct link_port *p);
+void device_close(const struct link_port *p);
 
 /*
  * Of a frame's slot in af_packet's ring, what the kernel keeps for itself (TPACKET2_HDRLEN, VLAN
@@ -323,6 +328,9 @@ void device_detach(struct link_port *p);
 #define BUFFER_DEFAULT 2048
 /* The value of an argument ("key=") of the device. */
 bool device_arg(const struct link_port *p, const char *key, char *value, size_t size);
+
+/* steering.c: is there anything to be said of who receives for whom? */
+bool steering_words(const struct link_port *p, unsigned int workers, char *text, size_t size);
 
 /* configure.c, pool.c: in this order */
 int port_configure(const struct link *l, struct link_port *p, struct error *err);

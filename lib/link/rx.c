@@ -12,6 +12,7 @@
 
 #include "link/lids.h"
 #include "link/private.h"
+#include "wire/parse_plain.h"
 
 /* classify(): no verdict yet, a transport packet for the engine */
 #define TRANSPORT VERDICT_COUNT

@@ -23,11 +23,10 @@
 /* bytes of a frame that are looked at; they are all of an ACK's at the least */
 #define RX_TEMPLATE_LEN   (ETH_LEN + IPV4_LEN + UDP_LEN)
 
-/* Zeroed it matches nothing. */
+/* Zeroed it matches zeros, which are no packet of any length. */
 struct rx_template {
-	uint64_t want[RX_TEMPLATE_WORDS];
-	uint64_t mask[RX_TEMPLATE_WORDS];
-	bool set;
+	uint64_t want[RX_TEMPLATE_WORDS]; /* with ones where any bit will do */
+	uint64_t any[RX_TEMPLATE_WORDS];
 };
 
 /* The words' places: MAC; EtherType and IP version; fragment and protocol; address and port */
@@ -62,9 +61,10 @@ rx_template_make(struct rx_template *t, const uint8_t *mac, const void *ipv4)
 	put_be16(ip_mask + IPV4_LEN + UDP_DPORT, 0xFFFF);
 	for (i = 0; i < RX_TEMPLATE_WORDS; i++) {
 		memcpy(&t->want[i], want + rx_template_at[i], sizeof(t->want[i]));
-		memcpy(&t->mask[i], mask + rx_template_at[i], sizeof(t->mask[i]));
+		memcpy(&t->any[i], mask + rx_template_at[i], sizeof(t->any[i]));
+		t->any[i] = ~t->any[i];
+		t->want[i] |= t->any[i];
 	}
-	t->set = true;
 }
 
 static inline uint64_t
@@ -73,7 +73,7 @@ rx_template_differs(const struct rx_template *t, const uint8_t *eth, unsigned in
 	uint64_t word;
 
 	memcpy(&word, eth + rx_template_at[i], sizeof(word));
-	return (word & t->mask[i]) ^ t->want[i];
+	return (word | t->any[i]) ^ t->want[i];
 }
 
 /* @param eth  of a frame of RX_TEMPLATE_LEN bytes */
@@ -82,7 +82,7 @@ rx_template_match(const struct rx_template *t, const uint8_t *eth)
 {
 	/* not a loop: gcc -O2 leaves it one */
 	return (rx_template_differs(t, eth, 0) | rx_template_differs(t, eth, 1) |
-		rx_template_differs(t, eth, 2) | rx_template_differs(t, eth, 3)) == 0 && t->set;
+		rx_template_differs(t, eth, 2) | rx_template_differs(t, eth, 3)) == 0;
 }
 
 #endif

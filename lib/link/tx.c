@@ -21,13 +21,41 @@
 
 #define FULL_MS 250 /* longer than a busy machine stalls whoever empties the queue */
 
-static void
-tx_burst(struct link_worker *w, uint16_t port)
+/* What the queue did not take, t->num of them behind the first so many, waits or is dropped. */
+static void __rte_noinline
+tx_rest(struct link_worker *w, struct tx_port *t, unsigned int sent)
 {
-	struct tx_port *t = &w->tx[port];
-	struct link_counters *c = &w->counters[port];
-	uint64_t bytes = 0;
-	uint16_t sent, i;
+	unsigned int i;
+
+	memmove(t->mbuf, t->mbuf + sent, t->num * sizeof(t->mbuf[0]));
+	for (i = 0, t->bytes = 0; i < t->num; i++)
+		t->bytes += t->mbuf[i]->pkt_len;
+	if (sent > 0)
+		return;
+	if (!t->full) {
+		t->full = true;
+		t->full_since = w->now;
+	}
+	if (w->now - t->full_since >= FULL_MS * (w->link->cfg.hz / 1000) ||
+		link_port_attr(w->link, t->port)->state == PORT_STATE_DOWN)
+		t->stuck = true;
+	if (!t->stuck)
+		return;
+	if (t->ring != NULL && !t->no_queue)
+		sent = rte_ring_sp_enqueue_burst(t->ring, (void **)t->mbuf, t->num, NULL);
+	t->num -= sent;
+	count(&w->counters[t->port].tx_full, t->num);
+	rte_pktmbuf_free_bulk(t->mbuf + sent, t->num);
+	t->num = 0;
+	t->bytes = 0;
+}
+
+static void
+tx_burst(struct link_worker *w, struct tx_port *t)
+{
+	struct link_counters *c = &w->counters[t->port];
+	uint64_t bytes = t->bytes;
+	unsigned int sent;
 
 	if (likely(!t->no_queue))
 		sent = rte_eth_tx_burst(t->ethdev, t->queue, t->mbuf, t->num);
@@ -36,58 +64,35 @@ tx_burst(struct link_worker *w, uint16_t port)
 	if (likely(sent > 0)) {
 		t->full = false;
 		t->stuck = false;
-		for (i = 0; i < sent; i++)
-			bytes += t->len[i];
-		/* the worker that owns the queue counts what it is handed */
-		if (likely(!t->no_queue)) {
-			count(&c->tx_packets, sent);
-			count(&c->tx_bytes, bytes);
-		}
 	}
 	t->num -= sent;
-	if (likely(t->num == 0))
-		return;
-	memmove(t->mbuf, t->mbuf + sent, t->num * sizeof(t->mbuf[0]));
-	memmove(t->len, t->len + sent, t->num * sizeof(t->len[0]));
-	if (sent > 0)
-		return;
-	if (!t->full) {
-		t->full = true;
-		t->full_since = w->now;
+	t->bytes = 0;
+	if (unlikely(t->num > 0))
+		tx_rest(w, t, sent);
+	/* the worker that owns the queue counts what it is handed */
+	if (likely(sent > 0 && !t->no_queue)) {
+		count(&c->tx_packets, sent);
+		count(&c->tx_bytes, bytes - t->bytes);
 	}
-	if (w->now - t->full_since >= FULL_MS * (w->link->cfg.hz / 1000) ||
-		link_port_attr(w->link, port)->state == PORT_STATE_DOWN)
-		t->stuck = true;
-	if (!t->stuck)
-		return;
-	sent = 0;
-	if (t->ring != NULL && !t->no_queue)
-		sent = rte_ring_sp_enqueue_burst(t->ring, (void **)t->mbuf, t->num, NULL);
-	t->num -= sent;
-	count(&c->tx_full, t->num);
-	rte_pktmbuf_free_bulk(t->mbuf + sent, t->num);
-	t->num = 0;
 }
 
 /* Room in the port's batch? */
 static inline bool
-tx_room(struct link_worker *w, uint16_t port)
+tx_room(struct link_worker *w, struct tx_port *t)
 {
-	if (likely(w->tx[port].num < LINK_BURST))
+	if (likely(t->num < LINK_BURST))
 		return true;
-	tx_burst(w, port);
-	return w->tx[port].num < LINK_BURST;
+	tx_burst(w, t);
+	return t->num < LINK_BURST;
 }
 
 static inline void
-tx_queue(struct link_worker *w, uint16_t port, struct rte_mbuf *m)
+tx_queue(struct link_worker *w, struct tx_port *t, struct rte_mbuf *m, uint32_t len)
 {
-	struct tx_port *t = &w->tx[port];
-
 	t->mbuf[t->num] = m;
-	t->len[t->num] = m->pkt_len;
+	t->bytes += len;
 	if (unlikely(++t->num == LINK_BURST))
-		tx_burst(w, port);
+		tx_burst(w, t);
 }
 
 /*
@@ -97,7 +102,7 @@ tx_queue(struct link_worker *w, uint16_t port, struct rte_mbuf *m)
 static bool __rte_noinline
 tx_refill(struct link_worker *w, uint16_t port)
 {
-	struct tx_port *t = &w->tx[port];
+	struct tx_port *t = w->tx[port];
 	unsigned int i;
 
 	if (rte_mempool_get_bulk(t->mp, (void **)t->cache, LINK_BURST) != 0) {
@@ -134,13 +139,20 @@ bth_of(const struct rte_mbuf *m)
 	return (uint8_t *)m->buf_addr + BTH_OFF;
 }
 
-/* Can the port be given a packet? */
+/* Can the port's queue be given a packet? */
+static inline bool
+has_room(const struct tx_port *t, const struct path *path, uint32_t len)
+{
+	return t->num < LINK_BURST && t->num_cached > 0 && len + path->trailer_len <= t->room;
+}
+
+/* Wherever the packet goes? */
 static inline bool
 is_ready(const struct link_worker *w, const struct tx_port *t, const struct path *path,
 	uint32_t len)
 {
-	return t->num < LINK_BURST && t->num_cached > 0 && w->mbuf == NULL &&
-		w->self_head - w->self_tail != SELF_QUEUE && len + path->trailer_len <= t->room;
+	return has_room(t, path, len) && w->mbuf == NULL &&
+		w->self_head - w->self_tail != SELF_QUEUE;
 }
 
 /* Make sure that it can. */
@@ -149,24 +161,24 @@ make_ready(struct link_worker *w, const struct path *path, uint32_t len)
 {
 	uint16_t port = path->av.port;
 
-	if (!tx_room(w, port) || w->self_head - w->self_tail == SELF_QUEUE)
+	if (!tx_room(w, w->tx[port]) || w->self_head - w->self_tail == SELF_QUEUE)
 		return false;
 	if (w->mbuf != NULL) /* reserved and not committed: taken back */
-		w->tx[w->path->av.port].cache[w->tx[w->path->av.port].num_cached++] = w->mbuf;
+		w->tx[w->path->av.port]->cache[w->tx[w->path->av.port]->num_cached++] = w->mbuf;
 	w->mbuf = NULL;
-	if (len + path->trailer_len > w->tx[port].room) {
+	if (len + path->trailer_len > w->tx[port]->room) {
 		/* longer than the port's MTU: the caller's path MTU is wrong */
 		count(&w->counters[port].tx_no_mbuf, 1);
 		return false;
 	}
-	return w->tx[port].num_cached > 0 || tx_refill(w, port);
+	return w->tx[port]->num_cached > 0 || tx_refill(w, port);
 }
 
 static uint8_t *
 sink_reserve(struct tx_sink *sink, const struct path *path, uint32_t len)
 {
 	struct link_worker *w = (struct link_worker *)sink;
-	struct tx_port *t = &w->tx[path->av.port];
+	struct tx_port *t = w->tx[path->av.port];
 
 	if (unlikely(!is_ready(w, t, path, len)) && !make_ready(w, path, len))
 		return NULL;
@@ -235,19 +247,16 @@ next_hop(struct link_worker *w, const struct path *path, const uint8_t *bth)
 	return mac;
 }
 
-/* A frame of len bytes leaves for that next hop. */
+/* A frame of len bytes for that next hop. */
 static inline void
-leave(struct link_worker *w, const struct path *path, struct rte_mbuf *m, uint64_t mac,
-	uint32_t len)
+address(const struct path *path, struct rte_mbuf *m, uint64_t mac, uint32_t len)
 {
-	m->data_off = BTH_OFF - path->header_len;
+	uint32_t off = BTH_OFF - path->header_len;
+
+	m->data_off = off;
 	m->data_len = len;
 	m->pkt_len = len;
-	memcpy(rte_pktmbuf_mtod(m, uint8_t *), &mac, MAC_LEN);
-	if (unlikely(mac & NEIGH_SELF))
-		send_to_self(w, path->av.port, m);
-	else
-		tx_queue(w, path->av.port, m);
+	memcpy((uint8_t *)m->buf_addr + off, &mac, MAC_LEN);
 }
 
 static void
@@ -255,7 +264,7 @@ sink_commit(struct tx_sink *sink)
 {
 	struct link_worker *w = (struct link_worker *)sink;
 	const struct path *path = w->path;
-	struct tx_port *t = &w->tx[path->av.port];
+	struct tx_port *t = w->tx[path->av.port];
 	struct rte_mbuf *m = w->mbuf;
 	uint8_t *bth = bth_of(m);
 	uint64_t mac = next_hop(w, path, bth);
@@ -272,10 +281,15 @@ sink_commit(struct tx_sink *sink)
 		len = path_finish_copy(path, bth, w->bth_len, NULL, 0, w->ip_id++);
 	else
 		len = path_finish(path, bth, w->bth_len, w->ip_id++);
-	leave(w, path, m, mac, pad + len);
+	len += pad;
+	address(path, m, mac, len);
+	if (unlikely(mac & NEIGH_SELF))
+		send_to_self(w, path->av.port, m);
+	else
+		tx_queue(w, t, m, len);
 }
 
-/* The slower way round: a queue that is full or empty, an address that is no neighbour's. */
+/* The slower way round: a queue that is full or empty, an address that is ours or not resolved. */
 static bool __rte_noinline
 send_by_steps(struct tx_sink *sink, const struct path *path, const struct tx_headers *headers,
 	uint32_t headers_len, const void *from, uint32_t len)
@@ -298,17 +312,17 @@ sink_send(struct tx_sink *sink, const struct path *path, const struct tx_headers
 	uint32_t headers_len, const void *from, uint32_t len)
 {
 	struct link_worker *w = (struct link_worker *)sink;
-	struct tx_port *t = &w->tx[path->av.port];
+	struct tx_port *t = w->tx[path->av.port];
 	struct rte_mbuf *m;
 	uint64_t mac;
 	uint8_t *bth;
 
-	if (unlikely(path->neighbour == PATH_NO_NEIGHBOUR || !is_ready(w, t, path,
+	if (unlikely(path->neighbour == PATH_NO_NEIGHBOUR || !has_room(t, path,
 			headers_len + len + 3)))
 		return send_by_steps(sink, path, headers, headers_len, from, len);
-	mac = next_hop(w, path, NULL);
-	if (unlikely(!(mac & NEIGH_VALID)))
-		return true; /* dropped, and counted */
+	mac = __atomic_load_n(&w->link->neigh_mac[path->neighbour], __ATOMIC_RELAXED);
+	if (unlikely((mac ^ NEIGH_VALID) >= NEIGH_SELF)) /* the two highest bits */
+		return send_by_steps(sink, path, headers, headers_len, from, len);
 	m = t->cache[--t->num_cached];
 	bth = bth_of(m);
 	if (unlikely(w->icrc_off)) {
@@ -318,11 +332,14 @@ sink_send(struct tx_sink *sink, const struct path *path, const struct tx_headers
 		len = path_finish_send(path, bth, headers->bytes, from, len, w->ip_id++);
 	} else if (len == 0 && headers_len == BTH_LEN + 4) {
 		len = path_finish_ack(path, bth, headers->bytes, w->ip_id++);
+	} else if (len == 0 && headers_len == BTH_LEN + 12) {
+		len = path_finish_atomic(path, bth, headers->bytes, w->ip_id++);
 	} else {
 		memcpy(bth, headers->bytes, sizeof(headers->bytes)); /* there is room */
 		len = path_finish_copy(path, bth, headers_len, from, len, w->ip_id++);
 	}
-	leave(w, path, m, mac, len);
+	address(path, m, mac, len);
+	tx_queue(w, t, m, len);
 	return true;
 }
 
@@ -331,10 +348,11 @@ tx_l3(struct link_worker *w, struct link_port *p, struct rte_mbuf *m, uint8_t *l
 	uint64_t dmac, uint16_t ethertype)
 {
 	bool tagged = p->cfg.vlan != PATH_NO_VLAN;
+	struct tx_port *t = w->tx[p->index];
 	uint8_t *h = l3 - ETH_LEN - (tagged ? VLAN_LEN : 0);
 	uint32_t len = l3 + l3_len - h;
 
-	if (h < (uint8_t *)m->buf_addr || !tx_room(w, p->index)) {
+	if (h < (uint8_t *)m->buf_addr || !tx_room(w, t)) {
 		count(&w->counters[p->index].tx_full, 1);
 		rte_pktmbuf_free(m);
 		return;
@@ -355,13 +373,13 @@ tx_l3(struct link_worker *w, struct link_port *p, struct rte_mbuf *m, uint8_t *l
 	m->pkt_len = len;
 	/* an answer may stand in the question's mbuf */
 	m->ol_flags &= RTE_MBUF_F_INDIRECT | RTE_MBUF_F_EXTERNAL;
-	tx_queue(w, p->index, m);
+	tx_queue(w, t, m, len);
 }
 
 struct rte_mbuf *
 tx_control(struct link_worker *w, struct link_port *p, uint8_t **l3)
 {
-	struct tx_port *t = &w->tx[p->index];
+	struct tx_port *t = w->tx[p->index];
 	struct rte_mbuf *m;
 
 	if (t->num_cached == 0 && !tx_refill(w, p->index))
@@ -381,16 +399,16 @@ tx_handoff_drain(struct link_worker *w)
 
 	for (i = 0; i < w->num_handoff; i++) {
 		h = &w->handoff[i];
-		t = &w->tx[h->port];
-		if (!tx_room(w, h->port))
+		t = w->tx[h->port];
+		if (!tx_room(w, t))
 			continue;
 		n = rte_ring_sc_dequeue_burst(h->ring, (void **)&t->mbuf[t->num],
 			LINK_BURST - t->num, NULL);
 		for (k = 0; k < n; k++)
-			t->len[t->num + k] = t->mbuf[t->num + k]->pkt_len;
+			t->bytes += t->mbuf[t->num + k]->pkt_len;
 		t->num += n;
 		if (t->num == LINK_BURST)
-			tx_burst(w, h->port);
+			tx_burst(w, t);
 	}
 }
 
@@ -409,8 +427,8 @@ link_tx_flush(struct link_worker *w, uint64_t now)
 	if (unlikely(w->num_handoff > 0))
 		tx_handoff_drain(w);
 	for (i = 0; i < w->link->num_ports; i++)
-		if (w->tx[i].num > 0)
-			tx_burst(w, i);
+		if (w->tx[i]->num > 0)
+			tx_burst(w, w->tx[i]);
 }
 
 /* What rte_pktmbuf_reset() makes of an mbuf's first words. */
@@ -439,7 +457,8 @@ tx_init(struct link_worker *w)
 	w->sink.send = sink_send;
 	for (i = 0; i < w->link->num_ports; i++) {
 		p = &w->link->port[i];
-		t = &w->tx[i];
+		t = w->tx[i];
+		t->port = i;
 		t->ethdev = p->ethdev;
 		t->queue = w->id;
 		t->no_queue = w->id >= p->ntx;
@@ -462,7 +481,7 @@ tx_fini(struct link_worker *w)
 	while (w->self_tail != w->self_head)
 		rte_pktmbuf_free(w->self[w->self_tail++ % SELF_QUEUE]);
 	for (i = 0; i < w->link->num_ports; i++) {
-		t = &w->tx[i];
+		t = w->tx[i];
 		rte_pktmbuf_free_bulk(t->mbuf, t->num);
 		rte_pktmbuf_free_bulk(t->cache, t->num_cached);
 		t->num = 0;

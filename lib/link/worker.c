@@ -79,15 +79,17 @@ num_queues(const struct link *l)
 struct link_worker *
 link_worker_create(struct link *l, unsigned int worker, struct error *err)
 {
-	unsigned int n = l->num_ports;
+	unsigned int i, n = l->num_ports;
 	struct link_worker *w;
 
-	w = rte_zmalloc("link_worker", sizeof(*w) + n * sizeof(w->tx[0]),
+	w = rte_zmalloc("link_worker", sizeof(*w) + n * sizeof(w->tx_ports[0]),
 		RTE_CACHE_LINE_SIZE);
 	if (w == NULL)
 		goto no_memory;
 	w->link = l;
 	w->id = worker;
+	for (i = 0; i < n; i++)
+		w->tx[i] = &w->tx_ports[i];
 	w->rx = rte_zmalloc("link_rx", num_queues(l) * sizeof(w->rx[0]), 0);
 	w->handoff = rte_zmalloc("link_handoff",
 		n * l->cfg.workers * sizeof(w->handoff[0]), 0);

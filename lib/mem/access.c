@@ -23,13 +23,13 @@ find(const struct mem *mem, uint32_t key, uint32_t *hint)
 	return &mem->records[index];
 }
 
-/* The check itself; finds what the hint does not. */
-static enum mem_verdict __rte_noinline
-check(const struct mem *mem, uint32_t *hint, uint32_t key, uint32_t pd, uint32_t qpn,
+/* What mem_access_again() does in line, with a word for what is wrong, and beyond the hint. */
+enum mem_verdict
+mem_access_hint(const struct mem *mem, uint32_t *hint, uint32_t key, uint32_t pd, uint32_t qpn,
 	uint64_t va, uint64_t len, uint32_t access, uint8_t **host)
 {
 	const struct mem_record *r = &mem->records[*hint];
-	uint32_t need = access != 0 ? access : MEM_RIGHT_LOCAL_READ;
+	uint32_t need = mem_need(access);
 	struct mem_view v;
 	uint64_t offset;
 
@@ -52,42 +52,6 @@ check(const struct mem *mem, uint32_t *hint, uint32_t key, uint32_t pd, uint32_t
 		return MEM_BAD_RANGE;
 	*host = v.base + offset;
 	return MEM_OK;
-}
-
-/*
- * Is all as it should be, at the place of the hint? A record that bears the key is the key's,
- * however it was found.
- */
-static inline bool
-allowed(const struct mem_record *r, uint32_t key, uint32_t pd, uint32_t qpn, uint64_t va,
-	uint64_t len, uint32_t need, uint8_t **host)
-{
-	uint64_t id = __atomic_load_n(&r->id, __ATOMIC_ACQUIRE);
-	uint64_t offset = va - RECORD_GET(r->view.va), length = RECORD_GET(r->view.length);
-	uint32_t owner = RECORD_GET(r->view.qpn);
-
-	if (unlikely((id & (RECORD_VERSION - 1)) != (RECORD_VALID | key)))
-		return false;
-	if (unlikely(RECORD_GET(r->view.pd) != pd || (owner != MEM_QPN_ANY && owner != qpn) ||
-		    (need & ~RECORD_GET(r->view.rights)) != 0))
-		return false;
-	if (unlikely(offset > length || len > length - offset))
-		return false;
-	*host = RECORD_GET(r->view.base) + offset;
-	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	return likely(RECORD_GET(r->id) == id);
-}
-
-enum mem_verdict
-mem_access_hint(const struct mem *mem, uint32_t *hint, uint32_t key, uint32_t pd, uint32_t qpn,
-	uint64_t va, uint64_t len, uint32_t access, uint8_t **host)
-{
-	uint32_t need = access != 0 ? access : MEM_RIGHT_LOCAL_READ;
-
-	if (likely(*hint < mem->n_records) &&
-		likely(allowed(&mem->records[*hint], key, pd, qpn, va, len, need, host)))
-		return MEM_OK;
-	return check(mem, hint, key, pd, qpn, va, len, access, host);
 }
 
 enum mem_verdict

@@ -6,48 +6,14 @@
 #define MEM_TABLE_H
 
 /*
- * What lib/mem keeps to itself. Regions and windows share one array of records, regions first; a
- * record is what the fast path reads, one cache line each.
- *
- * A record is published and retracted under a sequence word, so that workers read it without a
- * lock and need no pointer to chase. A reader that meets a change half way sees "no such key",
- * which is as true as anything else while the key is changing. The bytes behind a record outlive
- * it by a grace period.
+ * What lib/mem keeps to itself. Records and how they are read and written: access.h.
  */
 
-#include <rte_branch_prediction.h>
-#include <rte_common.h>
+#include <stddef.h>
 
+#include "mem/access.h"
 #include "mem/backing.h"
 #include "mem/key.h"
-#include "mem/mem.h"
-
-#define MEM_QPN_ANY UINT32_MAX
-/* Regions only, besides MEM_ACCESS_: gathering from it. A window's key is no L_Key. */
-#define MEM_RIGHT_LOCAL_READ 0x80000000u
-
-/** One region or bound window, as an access sees it. */
-struct mem_view {
-	uint64_t va; /* what the peer calls byte 0 */
-	uint64_t length;
-	uint8_t *base; /* host address of byte 0 */
-	uint32_t pd;
-	uint32_t qpn; /* the one that may use it, or MEM_QPN_ANY */
-	uint32_t rights; /* MEM_ACCESS_ and MEM_RIGHT_ */
-	uint32_t mr_key; /* windows: the region under it */
-};
-
-struct mem_record {
-	uint64_t id; /* version << 33 | valid << 32 | key */
-	struct mem_view view;
-} __attribute__((aligned(64)));
-
-#define RECORD_VALID (UINT64_C(1) << 32)
-#define RECORD_VERSION (UINT64_C(1) << 33)
-
-/* Read a field that another worker may be writing; the id tells afterwards whether it was. */
-#define RECORD_GET(field) __atomic_load_n(&(field), __ATOMIC_RELAXED)
-#define RECORD_SET(field, value) __atomic_store_n(&(field), (value), __ATOMIC_RELAXED)
 
 static __rte_always_inline bool
 record_read(const struct mem_record *r, uint32_t key, struct mem_view *v)
@@ -186,8 +152,8 @@ struct mem_mw {
 #define QP_BUCKETS 1024
 
 struct mem {
-	/* read by every access */
-	struct mem_record *records; /* max_mr, then max_mw */
+	/* read by every access: struct mem_records */
+	struct mem_record *records;
 	uint32_t n_records;
 	struct key_space keys;
 
@@ -207,6 +173,9 @@ struct mem {
 	struct index_fifo free_mw;
 	uint32_t qp_windows[QP_BUCKETS]; /* bound type 2 windows by QPN modulo; atomic */
 };
+
+_Static_assert(offsetof(struct mem, records) == offsetof(struct mem_records, records) &&
+	offsetof(struct mem, n_records) == offsetof(struct mem_records, n_records), "access.h");
 
 static inline uint32_t *
 qp_bucket(struct mem *mem, uint32_t qpn)

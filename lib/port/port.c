@@ -47,6 +47,22 @@ port_mtu_to_pmtu(uint16_t mtu)
 	return 0;
 }
 
+uint8_t
+port_mtu_code(uint16_t mtu)
+{
+	uint8_t code = 0;
+
+	while (code < 5 && mtu >= 256u << code)
+		code++;
+	return code;
+}
+
+uint16_t
+port_mtu_bytes(uint8_t code)
+{
+	return code >= 1 && code <= 5 ? (uint16_t)(128u << code) : 0;
+}
+
 uint64_t
 port_eui64(const uint8_t mac[6])
 {

@@ -124,6 +124,10 @@ int port_gid_find(const struct port_attr *port, const union gid *gid, enum gid_t
  * small
  */
 uint16_t port_mtu_to_pmtu(uint16_t mtu);
+/** Code of the largest path MTU up to @p mtu bytes, 1 (256) to 5 (4096). 0: there is none */
+uint8_t port_mtu_code(uint16_t mtu);
+/** Bytes of such a code. 0: it is none */
+uint16_t port_mtu_bytes(uint8_t code);
 
 /** EUI-64 of a MAC, in host byte order: its interface identifier (RFC 4291, appendix A). */
 uint64_t port_eui64(const uint8_t mac[6]);

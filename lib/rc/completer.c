@@ -78,27 +78,30 @@ find_wqe(const struct rc_requester *req, uint32_t psn)
  * Move una up to `end`, as far as no Read or Atomic stands without its answer. @return whether it
  * got there
  */
-static bool
+static inline bool
 ack_before(struct rc_requester *req, uint32_t end)
 {
-	struct rc_sq_wqe *wqe;
+	uint32_t left = rc_from_una(req, end), span;
+	const struct rc_sq_wqe *wqe;
 
-	while (req->una != end) {
+	while (left > 0) {
 		wqe = rc_sq_at(req, req->ack);
-		if (rc_wqe_local(wqe)) {
+		if (unlikely(!rc_wqe_stream(wqe))) {
+			if (!rc_wqe_local(wqe))
+				break;
 			req->ack++;
 			continue;
 		}
-		if (rc_wqe_answered(wqe))
-			return false;
-		if (rc_from_una(req, end) <= rc_from_una(req, wqe->last_psn)) {
-			req->una = end;
-		} else {
-			req->una = psn_add(wqe->last_psn, 1);
-			req->ack++;
+		span = (wqe->last_psn + 1 - (end - left)) & PSN_MASK; /* PSNs it has yet */
+		if (unlikely(left < span)) {
+			left = 0; /* the end is in the midst of it */
+			break;
 		}
+		left -= span;
+		req->ack++;
 	}
-	return true;
+	req->una = (end - left) & PSN_MASK;
+	return left == 0;
 }
 
 enum reach {
@@ -150,6 +153,7 @@ skipped(struct rc_qp *qp, uint32_t psn)
 
 /* --- Acknowledge packets --- */
 
+/* What rc_acknowledge() leaves */
 static enum verdict
 positive(struct rc_qp *qp, const struct packet *pkt)
 {
@@ -449,12 +453,21 @@ atomic_response(struct rc_qp *qp, const struct packet *pkt)
 	return VERDICT_RESPONSE;
 }
 
-enum verdict
-rc_complete(struct rc_qp *qp, const struct packet *pkt)
+static enum verdict __rte_noinline
+complete_any(struct rc_qp *qp, const struct packet *pkt)
 {
 	if (pkt->opcode == RC_ACK)
 		return acknowledge(qp, pkt);
 	if (pkt->opcode == RC_ATOMIC_ACK)
 		return atomic_response(qp, pkt);
 	return read_response(qp, pkt);
+}
+
+enum verdict
+rc_complete(struct rc_qp *qp, const struct packet *pkt)
+{
+	if (likely(pkt->opcode == RC_ACK) && likely(AETH_KIND(pkt->syndrome) == AETH_ACK) &&
+			likely(rc_acknowledge(qp, pkt->psn)))
+		return VERDICT_RESPONSE;
+	return complete_any(qp, pkt);
 }

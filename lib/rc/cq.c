@@ -7,6 +7,7 @@
  */
 
 #include <errno.h>
+#include <string.h>
 
 #include <rte_branch_prediction.h>
 #include <rte_common.h>
@@ -25,12 +26,6 @@ cq_find(const struct rc_dev *dev, uint32_t cqn)
 	if (cqn >= dev->limits.max_cq)
 		return NULL;
 	return __atomic_load_n(&dev->cqs[cqn], __ATOMIC_ACQUIRE);
-}
-
-static struct rc_cq_ring *
-cq_ring(const struct rc_cq *cq, unsigned int worker)
-{
-	return __atomic_load_n(&cq->rings[worker], __ATOMIC_ACQUIRE);
 }
 
 /* --- control thread --- */
@@ -131,12 +126,25 @@ cq_pending(const struct rc_cq *cq)
 	unsigned int i;
 
 	for (i = 0; i < cq->workers; i++) {
-		r = cq_ring(cq, i);
+		r = rc_cq_ring(cq, i);
 		if (r != NULL)
 			pending += __atomic_load_n(&r->head, __ATOMIC_RELAXED) -
 				__atomic_load_n(&r->tail, __ATOMIC_RELAXED);
 	}
 	return pending;
+}
+
+int
+rc_cq_reserve(struct rc_dev *dev, uint32_t cqn, unsigned int worker, struct error *err)
+{
+	struct rc_cq *cq = cq_find(dev, cqn);
+
+	if (cq == NULL)
+		return error_set(err, ENOENT, "cq: there is no completion queue %u", cqn);
+	if (rc_cq_ring_make(dev, cq, worker) == NULL)
+		return error_set(err, ENOMEM, "no memory for %u completions of worker %u",
+			cq->depth, worker);
+	return 0;
 }
 
 int
@@ -168,20 +176,31 @@ rc_cq_next(const struct rc_dev *dev, uint32_t *cursor, struct rc_cq_info *info)
 
 /* --- the poller --- */
 
+/* n entries from index `from` on, which may lie around the ring's end */
+static void
+copy_out(const struct rc_cq *cq, const struct rc_cq_ring *r, uint32_t from, struct wc *wc,
+	uint32_t n)
+{
+	uint32_t first = RTE_MIN(n, cq->mask + 1 - (from & cq->mask));
+
+	memcpy(wc, &r->wcs[from & cq->mask], first * sizeof(*wc));
+	if (unlikely(n > first))
+		memcpy(wc + first, r->wcs, (n - first) * sizeof(*wc));
+}
+
 static unsigned int
 ring_take(struct rc_cq *cq, struct rc_cq_ring *r, struct wc *wc, unsigned int n, bool *passed)
 {
 	uint32_t tail = r->tail, ready = __atomic_load_n(&r->head, __ATOMIC_ACQUIRE) - tail;
-	unsigned int i;
 
 	if (unlikely(__atomic_load_n(&r->fence_head, __ATOMIC_RELAXED) != r->fence_tail))
 		ready = rc_cq_fence_limit(r, ready, passed);
 	if (ready < n)
 		n = ready;
-	for (i = 0; i < n; i++)
-		wc[i] = r->wcs[(tail + i) & cq->mask];
-	if (n != 0)
-		__atomic_store_n(&r->tail, tail + n, __ATOMIC_RELEASE);
+	if (n == 0)
+		return 0;
+	copy_out(cq, r, tail, wc, n);
+	__atomic_store_n(&r->tail, tail + n, __ATOMIC_RELEASE);
 	return n;
 }
 
@@ -189,13 +208,14 @@ ring_take(struct rc_cq *cq, struct rc_cq_ring *r, struct wc *wc, unsigned int n,
 static unsigned int
 cq_take(struct rc_cq *cq, struct wc *wc, unsigned int n, bool *passed)
 {
+	unsigned int i, at = cq->turn, got = 0;
 	struct rc_cq_ring *r;
-	unsigned int i, got = 0;
 
 	for (i = 0; i < cq->workers && got < n; i++) {
-		r = cq_ring(cq, (cq->turn + i) % cq->workers);
+		r = rc_cq_ring(cq, at);
 		if (r != NULL)
 			got += ring_take(cq, r, wc + got, n - got, passed);
+		at = at + 1 == cq->workers ? 0 : at + 1;
 	}
 	return got;
 }
@@ -213,7 +233,7 @@ rc_cq_poll(struct rc_dev *dev, uint32_t cqn, struct wc *wc, unsigned int n)
 		passed = false;
 		got = cq_take(cq, wc, n, &passed);
 	} while (unlikely(passed) && got == 0 && n != 0);
-	cq->turn = (cq->turn + 1) % cq->workers;
+	cq->turn = cq->turn + 1 == cq->workers ? 0 : cq->turn + 1;
 	/* what came before the overrun is still good */
 	if (got == 0 && n != 0 && rc_cq_overrun(cq))
 		return -EIO;
@@ -240,7 +260,7 @@ rc_cq_arm(struct rc_dev *dev, uint32_t cqn, bool solicited_only)
 struct rc_cq_ring *
 rc_cq_ring_make(struct rc_dev *dev, struct rc_cq *cq, unsigned int worker)
 {
-	struct rc_cq_ring *r = cq_ring(cq, worker), *other = NULL;
+	struct rc_cq_ring *r = rc_cq_ring(cq, worker), *other = NULL;
 
 	if (r != NULL)
 		return r;
@@ -307,32 +327,12 @@ look_at_tail(struct rc_cq *cq, struct rc_cq_ring *r, struct rc_worker *w)
 }
 
 /* There is a place for it at the ring's head. */
-static __rte_always_inline void
+static inline void
 put(struct rc_worker *w, struct rc_cq *cq, struct rc_cq_ring *r, const struct wc *wc,
-	uint8_t notify)
+	bool solicited)
 {
-	uint32_t head = r->head;
-
-	r->wcs[head & cq->mask] = *wc;
-	__atomic_store_n(&r->head, head + 1, __ATOMIC_RELEASE);
-	if (unlikely(r->notify == 0)) {
-		r->notify_next = w->notify;
-		w->notify = r;
-	}
-	r->notify |= notify;
-}
-
-static inline uint8_t
-notify_kinds(bool solicited)
-{
-	return solicited ? CQ_ARMED_SOLICITED | CQ_ARMED_ANY : CQ_ARMED_ANY;
-}
-
-/* Is there room, as far as we have seen, and has no worker found that there was none? */
-static inline bool
-has_room(const struct rc_cq *cq, const struct rc_cq_ring *r)
-{
-	return likely(r->head - r->tail_seen < cq->depth) && likely(!rc_cq_overrun(cq));
+	r->wcs[r->head & cq->mask] = *wc;
+	rc_cq_publish(w, r, r->head + 1, rc_cq_kinds(solicited));
 }
 
 static void __rte_noinline
@@ -352,7 +352,7 @@ push(struct rc_cq *cq, struct rc_qp *qp, const struct wc *wc, bool solicited)
 			w->cq_overrun = true;
 		return;
 	}
-	put(w, cq, r, wc, notify_kinds(solicited || failed));
+	put(w, cq, r, wc, solicited || failed);
 }
 
 void
@@ -361,26 +361,10 @@ rc_cq_push(struct rc_cq *cq, struct rc_qp *qp, const struct wc *wc, bool solicit
 	struct rc_worker *w = qp->worker;
 	struct rc_cq_ring *r = cq->rings[w->id];
 
-	if (likely(wc->status == WC_SUCCESS && has_room(cq, r)))
-		put(w, cq, r, wc, notify_kinds(solicited));
+	if (likely(wc->status == WC_SUCCESS && rc_cq_has_room(cq, r)))
+		put(w, cq, r, wc, solicited);
 	else
 		push(cq, qp, wc, solicited);
-}
-
-void
-rc_cq_push_done(struct rc_cq *cq, struct rc_qp *qp, uint64_t wr_id, enum wc_opcode opcode,
-	uint32_t byte_len, bool solicited)
-{
-	struct rc_worker *w = qp->worker;
-	struct rc_cq_ring *r = cq->rings[w->id];
-
-#define DONE (&(struct wc){ .wr_id = wr_id, .status = WC_SUCCESS, .opcode = opcode,                \
-		.byte_len = byte_len, .qp_num = qp->qpn })
-	if (likely(has_room(cq, r)))
-		put(w, cq, r, DONE, notify_kinds(solicited));
-	else
-		push(cq, qp, DONE, solicited);
-#undef DONE
 }
 
 static bool

@@ -11,8 +11,9 @@
  * has a QP on it, merged by its one poller (verbs order completions only per work queue).
  */
 
-#include "rc/rc.h"
-#include "rc/rq.h"
+#include <rte_branch_prediction.h>
+
+#include "rc/qp.h"
 
 /* moves of QPs into a ring that may wait for the poller at one time (move.h) */
 #define CQ_FENCES 16
@@ -63,7 +64,14 @@ struct rc_cq {
 int rc_cq_hold(struct rc_worker *w, uint32_t cqn, const char *what, struct rc_cq **held,
 	struct error *err);
 void rc_cq_release(struct rc_cq *cq);
-/** A worker's ring, made if it has none; any worker. @return NULL: no memory */
+/** A worker's ring; any lcore. @return NULL: it has none */
+static inline struct rc_cq_ring *
+rc_cq_ring(const struct rc_cq *cq, unsigned int worker)
+{
+	return __atomic_load_n(&cq->rings[worker], __ATOMIC_ACQUIRE);
+}
+
+/** The same, made if it has none. @return NULL: no memory */
 struct rc_cq_ring *rc_cq_ring_make(struct rc_dev *dev, struct rc_cq *cq, unsigned int worker);
 /** Tell of completions on armed CQs; once a run. */
 void rc_cq_notify(struct rc_worker *w);
@@ -72,6 +80,71 @@ static inline bool
 rc_cq_overrun(const struct rc_cq *cq)
 {
 	return __atomic_load_n(&cq->overrun, __ATOMIC_RELAXED) != 0;
+}
+
+/*
+ * Completions in place: so many as there is room for are written from the ring's head on, then
+ * published together. What finds no room goes through rc_cq_push().
+ */
+
+/** Is there room, as far as the poller's tail has been seen, and has no worker found none? */
+static inline bool
+rc_cq_has_room(const struct rc_cq *cq, const struct rc_cq_ring *r)
+{
+	return likely(r->head - r->tail_seen < cq->depth) && likely(!rc_cq_overrun(cq));
+}
+
+/** Success, with nothing else to say, at place @p at: the head or one of those behind it. */
+static inline void
+rc_cq_write_done(const struct rc_cq *cq, struct rc_cq_ring *r, uint32_t at, uint64_t wr_id,
+	enum wc_opcode opcode, uint32_t byte_len, uint32_t qpn)
+{
+	struct wc *wc = &r->wcs[at & cq->mask];
+
+	wc->wr_id = wr_id;
+	wc->status = WC_SUCCESS;
+	wc->opcode = opcode;
+	wc->byte_len = byte_len;
+	wc->imm_data = 0;
+	wc->qp_num = qpn;
+	wc->wc_flags = 0;
+	wc->mw_key = 0;
+}
+
+/** All before the new head are there; of such kinds (CQ_ARMED_). */
+static inline void
+rc_cq_publish(struct rc_worker *w, struct rc_cq_ring *r, uint32_t head, uint8_t notify)
+{
+	__atomic_store_n(&r->head, head, __ATOMIC_RELEASE);
+	if (unlikely(r->notify == 0)) {
+		r->notify_next = w->notify;
+		w->notify = r;
+	}
+	r->notify |= notify;
+}
+
+static inline uint8_t
+rc_cq_kinds(bool solicited)
+{
+	return solicited ? CQ_ARMED_SOLICITED | CQ_ARMED_ANY : CQ_ARMED_ANY;
+}
+
+/** rc_cq_push() of success, with nothing else to say. */
+static inline void
+rc_cq_push_done(struct rc_cq *cq, struct rc_qp *qp, uint64_t wr_id, enum wc_opcode opcode,
+	uint32_t byte_len, bool solicited)
+{
+	struct rc_worker *w = qp->worker;
+	struct rc_cq_ring *r = cq->rings[w->id];
+	uint32_t head = r->head;
+
+	if (unlikely(!rc_cq_has_room(cq, r))) {
+		rc_cq_push(cq, qp, &(struct wc){ .wr_id = wr_id, .status = WC_SUCCESS,
+			.opcode = opcode, .byte_len = byte_len, .qp_num = qp->qpn }, solicited);
+		return;
+	}
+	rc_cq_write_done(cq, r, head, wr_id, opcode, byte_len, qp->qpn);
+	rc_cq_publish(w, r, head + 1, rc_cq_kinds(solicited));
 }
 
 #endif

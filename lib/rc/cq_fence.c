@@ -12,22 +12,13 @@
 
 #include "rc/move.h"
 
-static struct rc_cq_ring *
-ring_of(const struct rc_cq *cq, unsigned int worker)
-{
-	return __atomic_load_n(&cq->rings[worker], __ATOMIC_ACQUIRE);
-}
-
 /* --- the workers --- */
 
 int
-rc_cq_fence_reserve(struct rc_dev *dev, struct rc_cq *cq, unsigned int to, struct error *err)
+rc_cq_fence_reserve(struct rc_cq *cq, unsigned int to, struct error *err)
 {
-	struct rc_cq_ring *r = rc_cq_ring_make(dev, cq, to);
+	struct rc_cq_ring *r = rc_cq_ring(cq, to);
 
-	if (r == NULL)
-		return error_set(err, ENOMEM, "no memory for %u completions of worker %u",
-			cq->depth, to);
 	/* acquire: the poller is done with the place that it gave back */
 	if (__atomic_fetch_add(&r->fences_held, 1, __ATOMIC_ACQUIRE) < CQ_FENCES)
 		return 0;
@@ -40,13 +31,13 @@ rc_cq_fence_reserve(struct rc_dev *dev, struct rc_cq *cq, unsigned int to, struc
 void
 rc_cq_fence_cancel(struct rc_cq *cq, unsigned int to)
 {
-	__atomic_fetch_sub(&ring_of(cq, to)->fences_held, 1, __ATOMIC_RELEASE);
+	__atomic_fetch_sub(&rc_cq_ring(cq, to)->fences_held, 1, __ATOMIC_RELEASE);
 }
 
 void
 rc_cq_fence_place(struct rc_cq *cq, unsigned int to, unsigned int from)
 {
-	struct rc_cq_ring *r = ring_of(cq, to), *old = ring_of(cq, from);
+	struct rc_cq_ring *r = rc_cq_ring(cq, to), *old = rc_cq_ring(cq, from);
 	uint32_t last = __atomic_load_n(&old->fence_head, __ATOMIC_ACQUIRE);
 	uint32_t head = __atomic_load_n(&old->head, __ATOMIC_ACQUIRE);
 

@@ -74,6 +74,7 @@ rc_dev_create(const struct rc_dev_config *config)
 	dev->mem = config->mem;
 	dev->rp_times = rc_rp_times(dev);
 	dev->slot_bits = (unsigned int)__builtin_ctz(config->limits.max_qp);
+	dev->slot_mask = config->limits.max_qp - 1;
 	dev->owners = mem_zalloc(a, dev->limits.max_qp, CACHE_LINE);
 	dev->qps = mem_zalloc(a, dev->limits.max_qp * sizeof(*dev->qps), CACHE_LINE);
 	dev->qpns = mem_zalloc(a, dev->limits.max_qp * sizeof(*dev->qpns), CACHE_LINE);
@@ -213,7 +214,7 @@ next_qpn(struct rc_dev *dev, uint32_t slot)
 		gen = (gen + 1) & (generations - 1);
 		qpn = gen << dev->slot_bits | slot;
 	} while (qpn < RC_QPN_MIN || qpn == 0xFFFFFF);
-	dev->qpns[slot] = qpn;
+	__atomic_store_n(&dev->qpns[slot], qpn, __ATOMIC_RELAXED); /* rc_dev_qp_next() */
 	return qpn;
 }
 

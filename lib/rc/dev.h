@@ -46,6 +46,7 @@ struct rc_dev {
 	const struct rng *rng;
 	struct mem *mem;
 	unsigned int slot_bits;
+	uint32_t slot_mask;
 	uint8_t *owners; /**< by slot: worker, or RC_NO_OWNER */
 	struct rc_qp **qps; /**< by slot; only the owner looks */
 	uint32_t *qpns; /**< by slot: of the present or last life */
@@ -61,7 +62,7 @@ struct rc_dev {
 static inline uint32_t
 rc_slot(const struct rc_dev *dev, uint32_t qpn)
 {
-	return qpn & ((1u << dev->slot_bits) - 1);
+	return qpn & dev->slot_mask;
 }
 
 /** Worker that owns a slot, or RC_NO_OWNER; any lcore may ask. */

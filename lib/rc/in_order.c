@@ -4,25 +4,48 @@
 
 /*
  * What most requests are: the expected packet of a Write, a Send of one packet for one piece of
- * memory, a Read or an Atomic. All of rc-transport 6 is checked here in one go and without a trace: what fails any of
- * it, or is not that simple, goes through responder.c's steps, which say what is wrong.
+ * memory, a Read or an Atomic. All of rc-transport 6 is checked here in one go and without a
+ * trace: what fails any of it, or is not that simple, goes through responder.c's steps, which say
+ * what is wrong.
  */
-
-#include <string.h>
 
 #include <rte_branch_prediction.h>
 
+#include "base/copy.h"
+#include "mem/access.h"
 #include "rc/dev.h"
 
-/* rows 1 and 2: the expected PSN, and no NAK that it ends */
+/* rows 1 and 2: the expected PSN, of what may come now, and no NAK that it ends */
 static inline bool
-expected(const struct rc_responder *r, const struct packet *pkt)
+expected(const struct rc_responder *r, const struct packet *pkt, enum resp_message message)
 {
-	return pkt->psn == r->epsn && !(r->nak_sent | r->rnr_sent | r->nak);
+	return likely(pkt->psn == r->epsn) && likely(r->turn == RESP_TURN(message));
+}
+
+/* row 5: 1 to PMTU bytes */
+static inline bool
+some_payload(const struct rc_qp *qp, uint32_t len)
+{
+	return likely(len - 1 < qp->pmtu);
+}
+
+/* One more, with the ACK that has yet to go; or it is the first one. */
+static inline void
+owe_ack(struct rc_qp *qp, uint32_t psn)
+{
+	struct rc_responder *r = &qp->resp;
+
+	if (unlikely(!r->ack.owed || qp->ack_per_packet || !(qp->work & WORK_RESPOND))) {
+		rc_owe_ack(qp, psn);
+		return;
+	}
+	rc_count(qp, ack_deferred, 1);
+	r->ack.last = psn;
+	r->ack.msn_last = r->msn;
 }
 
 static inline void
-executed(struct rc_qp *qp, const struct packet *pkt, bool last)
+executed(struct rc_qp *qp, const struct packet *pkt, uint32_t len, bool last)
 {
 	struct rc_responder *r = &qp->resp;
 
@@ -30,11 +53,11 @@ executed(struct rc_qp *qp, const struct packet *pkt, bool last)
 	r->msn = psn_add(r->msn, last);
 	if (unlikely(r->saved_count > 0))
 		rc_saved_expire(r);
-	rc_count(qp, rcvd_bytes, pkt->payload_len);
-	rc_owe_ack(qp, pkt->psn);
+	rc_count(qp, rcvd_bytes, len);
+	owe_ack(qp, pkt->psn);
 }
 
-static inline bool
+static bool __rte_noinline
 send_only(struct rc_qp *qp, const struct packet *pkt)
 {
 	uint32_t len = pkt->payload_len;
@@ -42,18 +65,19 @@ send_only(struct rc_qp *qp, const struct packet *pkt)
 	const struct rc_rq_wqe *wqe;
 	uint8_t *host;
 
-	if (unlikely(qp->resp.message != RESP_IDLE || qp->srq != NULL || rc_rq_posted(rq) == 0))
+	if (unlikely(!expected(&qp->resp, pkt, RESP_IDLE) || qp->srq != NULL ||
+		    rc_rq_posted(rq) == 0))
 		return false;
 	wqe = rc_rq_at(rq, rq->tail);
-	if (unlikely(len == 0 || len > qp->pmtu || wqe->num_sge != 1 || len > wqe->length))
+	if (unlikely(!some_payload(qp, len) || wqe->num_sge != 1 || len > wqe->length))
 		return false;
-	if (unlikely(mem_access_hint(qp->worker->mem, &rq->key_hint, wqe->sge[0].lkey, rq->pd,
+	if (unlikely(mem_access_again(qp->worker->mem, &rq->key_hint, wqe->sge[0].lkey, rq->pd,
 			qp->qpn, wqe->sge[0].addr, len, MEM_ACCESS_LOCAL_WRITE, &host) != MEM_OK))
 		return false;
-	memcpy(host, pkt->payload, len);
+	copy_payload(host, pkt->payload, len);
 	rq->tail++;
 	rc_count(qp, rx_send_requests, 1);
-	executed(qp, pkt, true);
+	executed(qp, pkt, len, true);
 	rc_cq_push_done(qp->recv_cq, qp, wqe->wr_id, WC_RECV, len, pkt->solicited);
 	return true;
 }
@@ -66,23 +90,23 @@ write_first(struct rc_qp *qp, const struct packet *pkt, bool last)
 	struct rc_responder *r = &qp->resp;
 	uint8_t *host;
 
-	if (unlikely(r->message != RESP_IDLE || !(qp->access & MEM_ACCESS_REMOTE_WRITE)))
+	if (unlikely(!expected(r, pkt, RESP_IDLE) || !(qp->access & MEM_ACCESS_REMOTE_WRITE)))
 		return false;
-	if (unlikely(len == 0 || len > qp->pmtu || total > RC_MSG_MAX))
+	if (unlikely(!some_payload(qp, len) || total > RC_MSG_MAX))
 		return false;
 	if (unlikely(last ? len != total : len != qp->pmtu || pkt->pad != 0 || len >= total))
 		return false;
-	if (unlikely(mem_access_hint(qp->worker->mem, &r->key_hint, pkt->rkey, qp->pd, qp->qpn,
+	if (unlikely(mem_access_again(qp->worker->mem, &r->key_hint, pkt->rkey, qp->pd, qp->qpn,
 			pkt->va, total, MEM_ACCESS_REMOTE_WRITE, &host) != MEM_OK))
 		return false;
-	memcpy(host, pkt->payload, len);
+	copy_payload(host, pkt->payload, len);
 	r->message = last ? RESP_IDLE : RESP_IN_WRITE;
 	r->write_va = pkt->va + len;
 	r->write_rkey = pkt->rkey;
 	r->write_dmalen = total;
 	r->write_done = len;
 	rc_count(qp, rx_write_requests, 1);
-	executed(qp, pkt, last);
+	executed(qp, pkt, len, last);
 	return true;
 }
 
@@ -93,20 +117,20 @@ write_next(struct rc_qp *qp, const struct packet *pkt, bool last)
 	uint32_t len = pkt->payload_len, left = r->write_dmalen - r->write_done;
 	uint8_t *host;
 
-	if (unlikely(r->message != RESP_IN_WRITE || !(qp->access & MEM_ACCESS_REMOTE_WRITE)))
+	if (unlikely(!expected(r, pkt, RESP_IN_WRITE) || !(qp->access & MEM_ACCESS_REMOTE_WRITE)))
 		return false;
-	if (unlikely(len == 0 || len > qp->pmtu))
+	if (unlikely(!some_payload(qp, len)))
 		return false;
 	if (unlikely(last ? len != left : len != qp->pmtu || pkt->pad != 0 || len >= left))
 		return false;
-	if (unlikely(mem_access_hint(qp->worker->mem, &r->key_hint, r->write_rkey, qp->pd, qp->qpn,
+	if (unlikely(mem_access_again(qp->worker->mem, &r->key_hint, r->write_rkey, qp->pd, qp->qpn,
 			r->write_va, len, MEM_ACCESS_REMOTE_WRITE, &host) != MEM_OK))
 		return false;
-	memcpy(host, pkt->payload, len);
+	copy_payload(host, pkt->payload, len);
 	r->message = last ? RESP_IDLE : RESP_IN_WRITE;
 	r->write_va += len;
 	r->write_done += len;
-	executed(qp, pkt, last);
+	executed(qp, pkt, len, last);
 	return true;
 }
 
@@ -125,11 +149,11 @@ read_request(struct rc_qp *qp, const struct packet *pkt)
 	uint32_t len = pkt->dmalen, packets;
 	uint8_t *host;
 
-	if (unlikely(r->message != RESP_IDLE || !(qp->access & MEM_ACCESS_REMOTE_READ)))
+	if (unlikely(!expected(r, pkt, RESP_IDLE) || !(qp->access & MEM_ACCESS_REMOTE_READ)))
 		return false;
-	if (unlikely(pkt->payload_len != 0 || len == 0 || len > RC_MSG_MAX || !rc_saved_room(qp)))
+	if (unlikely(pkt->payload_len != 0 || len == 0 || len > RC_MSG_MAX || !rc_saved_room(r)))
 		return false;
-	if (unlikely(mem_access_hint(qp->worker->mem, &r->key_hint, pkt->rkey, qp->pd, qp->qpn,
+	if (unlikely(mem_access_again(qp->worker->mem, &r->key_hint, pkt->rkey, qp->pd, qp->qpn,
 			pkt->va, len, MEM_ACCESS_REMOTE_READ, &host) != MEM_OK))
 		return false;
 	packets = rc_read_packets(qp, len);
@@ -144,11 +168,11 @@ atomic(struct rc_qp *qp, const struct packet *pkt)
 	struct rc_responder *r = &qp->resp;
 	uint8_t *host;
 
-	if (unlikely(r->message != RESP_IDLE || !(qp->access & MEM_ACCESS_REMOTE_ATOMIC)))
+	if (unlikely(!expected(r, pkt, RESP_IDLE) || !(qp->access & MEM_ACCESS_REMOTE_ATOMIC)))
 		return false;
-	if (unlikely(pkt->payload_len != 0 || (pkt->va & 7) != 0 || !rc_saved_room(qp)))
+	if (unlikely(pkt->payload_len != 0 || (pkt->va & 7) != 0 || !rc_saved_room(r)))
 		return false;
-	if (unlikely(mem_access_hint(qp->worker->mem, &r->key_hint, pkt->rkey, qp->pd, qp->qpn,
+	if (unlikely(mem_access_again(qp->worker->mem, &r->key_hint, pkt->rkey, qp->pd, qp->qpn,
 			pkt->va, sizeof(uint64_t), MEM_ACCESS_REMOTE_ATOMIC, &host) != MEM_OK))
 		return false;
 	accepted(r, 1);
@@ -156,14 +180,11 @@ atomic(struct rc_qp *qp, const struct packet *pkt)
 	return true;
 }
 
-bool
-rc_respond_in_order(struct rc_qp *qp, const struct packet *pkt)
+/* Out of line, so that a Send saves no registers for it */
+static bool __rte_noinline
+write_or_answer(struct rc_qp *qp, const struct packet *pkt)
 {
-	if (unlikely(!expected(&qp->resp, pkt)))
-		return false;
 	switch (pkt->opcode) {
-	case RC_SEND_ONLY:
-		return send_only(qp, pkt);
 	case RC_WRITE_ONLY:
 		return write_first(qp, pkt, true);
 	case RC_WRITE_FIRST:
@@ -180,4 +201,12 @@ rc_respond_in_order(struct rc_qp *qp, const struct packet *pkt)
 	default:
 		return false;
 	}
+}
+
+bool
+rc_respond_in_order(struct rc_qp *qp, const struct packet *pkt)
+{
+	if (likely(pkt->opcode == RC_SEND_ONLY))
+		return send_only(qp, pkt);
+	return write_or_answer(qp, pkt);
 }

@@ -122,6 +122,7 @@ rc_migrate(struct rc_qp *qp)
 	qp->mig_state = MIG_MIGRATED;
 	qp->migreq = true;
 	rc_qp_path(qp);
+	rc_qp_known(qp);
 	rc_requester_migrated(qp);
 	rc_rp_release(qp);
 	rc_count(qp, path_migrations, 1);

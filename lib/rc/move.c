@@ -37,6 +37,10 @@ check(const struct rc_worker *w, const struct rc_qp *qp, unsigned int to, struct
 		return error_set(err, EBUSY,
 			"qp: 0x%06x belongs to a connection or a service, which has its worker",
 			qp->qpn);
+	if (rc_cq_ring(qp->send_cq, to) == NULL || rc_cq_ring(qp->recv_cq, to) == NULL)
+		return error_set(err, ENOMEM,
+			"qp: 0x%06x: its completion queues have no memory for worker %u", qp->qpn,
+			to);
 	return 0;
 }
 
@@ -107,7 +111,7 @@ rc_qp_export(struct rc_worker *w, uint32_t qpn, unsigned int to, struct error *e
 	qp = rc_qp_find(w, qpn);
 	n = cqs_of(qp, cqs);
 	for (i = 0; i < n; i++) {
-		rc = rc_cq_fence_reserve(dev, cqs[i], to, err);
+		rc = rc_cq_fence_reserve(cqs[i], to, err);
 		if (rc != 0) {
 			while (i-- > 0)
 				rc_cq_fence_cancel(cqs[i], to);

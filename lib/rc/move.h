@@ -37,12 +37,11 @@ uint32_t rc_slots_returned(struct rc_slots *s);
  */
 
 /**
- * Old owner: make sure that worker @p to can place a fence in its ring.
+ * Old owner: make sure that worker @p to can place a fence in its ring, which it has.
  *
  * @retval -EAGAIN  as many as there can be wait for the poller
- * @retval -ENOMEM
  */
-int rc_cq_fence_reserve(struct rc_dev *dev, struct rc_cq *cq, unsigned int to, struct error *err);
+int rc_cq_fence_reserve(struct rc_cq *cq, unsigned int to, struct error *err);
 void rc_cq_fence_cancel(struct rc_cq *cq, unsigned int to);
 /** New owner @p to: what comes from here on stands behind all that is in @p from's ring. */
 void rc_cq_fence_place(struct rc_cq *cq, unsigned int to, unsigned int from);

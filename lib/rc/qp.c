@@ -139,6 +139,7 @@ rc_qp_create(struct rc_worker *w, const struct qp_init_attr *attr, uint32_t *qpn
 	qp->sig_all = attr->sq_sig_all;
 	qp->state = QPS_RESET;
 	rc_migration_reset(qp);
+	rc_qp_known(qp);
 	rc = rc_cq_hold(w, attr->send_cq, "send_cq", &qp->send_cq, err);
 	if (rc != 0)
 		goto fail;
@@ -207,6 +208,7 @@ rc_qp_error(struct rc_qp *qp)
 	if (qp->state == QPS_ERR)
 		return;
 	qp->state = QPS_ERR;
+	rc_qp_known(qp);
 	qp->work &= ~WORK_REQUEST;
 	rc_requester_flush(qp);
 	rc_responder_flush(qp);
@@ -280,6 +282,21 @@ rc_qp_next(const struct rc_worker *w, uint32_t *cursor, uint32_t *qpn)
 	return false;
 }
 
+bool
+rc_dev_qp_next(const struct rc_dev *dev, uint32_t *cursor, uint32_t *qpn)
+{
+	uint32_t slot;
+
+	while (*cursor < dev->limits.max_qp) {
+		slot = (*cursor)++;
+		if (rc_slot_owner(dev, slot) != RC_NO_OWNER) {
+			*qpn = __atomic_load_n(&dev->qpns[slot], __ATOMIC_RELAXED);
+			return true;
+		}
+	}
+	return false;
+}
+
 uint16_t
 rc_port_pkey(const struct port_attr *port, uint16_t index)
 {
@@ -310,6 +327,7 @@ follow_port(struct rc_qp *qp, const struct port_attr *port)
 		return; /* no path yet */
 	rc_av_follow(&a->av, port, a->sgid_index, a->src_path_bits);
 	rc_qp_path(qp);
+	rc_qp_known(qp);
 }
 
 static void

@@ -31,6 +31,8 @@
 /* What it gets each turn: two packets of the largest PMTU, 16 of 64 bytes */
 #define RC_QUANTUM (2 * (MTU_MAX + RC_PACKET_COST))
 
+#define PKEY_FULL 0x8000 /* the membership bit of a P_Key */
+
 /*
  * What a packet touches stands together, a line of 64 bytes for each purpose; a row of the queues
  * is one line more (rq.h, requester.h):
@@ -39,7 +41,7 @@
  *   received: is it the peer's?     path.av
  *   received request                resp, and own_rq for a Send
  *   sent request, received answer   req: two lines
- *   sent packet                     path.header: two lines
+ *   sent packet                     path: three lines
  *   all of them                     the first line of counters
  *
  * The QP's rings follow it in memory: first the RQ's, then the SQ's.
@@ -48,11 +50,18 @@ struct rc_qp {
 	/* every packet */
 	uint32_t qpn;
 	uint32_t dest_qpn;
+	union {
+		struct { /* in the order of struct packet */
+			uint16_t pkey;
+			uint16_t port;
+			uint32_t encap;
+		};
+		uint64_t known; /**< a packet with these is taken, no more is asked (worker.c) */
+	};
 	uint8_t state; /**< enum qp_state */
 	uint8_t type; /**< enum qp_type */
 	uint8_t work; /**< WORK_ bits; non-zero: on the worker's run queue */
 	bool on_run_queue;
-	uint16_t pkey;
 	uint16_t pmtu;
 	uint8_t pmtu_shift; /**< log2(pmtu) */
 	uint8_t mig_state; /**< enum mig_state */
@@ -64,8 +73,8 @@ struct rc_qp {
 	bool ack_per_packet;
 	bool flow_control;
 	bool sig_all; /**< sq_sig_all */
+	uint8_t access; /**< qp_access_flags */
 	int32_t credit; /**< bytes it may send before others have their turn (run.c) */
-	uint32_t access; /**< qp_access_flags */
 	uint32_t pd;
 	struct rc_worker *worker;
 	STAILQ_ENTRY(rc_qp) run_link;
@@ -83,6 +92,7 @@ struct rc_qp {
 
 	/* a packet received, and all that are sent */
 	struct path path __attribute__((aligned(CACHE_LINE)));
+	uint64_t bth; /**< what its first words in all its packets have in common (put_bth_of()) */
 
 	/* a request sent, an answer received */
 	struct rc_requester req __attribute__((aligned(CACHE_LINE)));
@@ -102,6 +112,7 @@ struct rc_qp {
 #define RC_QP_LINE(field) (offsetof(struct rc_qp, field) / CACHE_LINE)
 _Static_assert(RC_QP_LINE(rq) == 0, "every packet");
 _Static_assert(RC_QP_LINE(recv_cq) == RC_QP_LINE(resp.ack.owed), "a request received");
+_Static_assert(RC_QP_LINE(bth) == RC_QP_LINE(path.neighbour), "sent packet");
 _Static_assert(offsetof(struct path, av.dgid) + sizeof(union gid) <= CACHE_LINE, "addresses");
 _Static_assert(offsetof(struct rc_counters, rx_read_requests) < CACHE_LINE, "the hot ones");
 
@@ -156,6 +167,18 @@ rc_prefetch_header(const struct rc_qp *qp)
 	rte_prefetch0(qp->path.header + CACHE_LINE);
 }
 
+/** What its turn to send will touch, if there are requests to send. */
+static inline void
+rc_prefetch_turn(const struct rc_qp *qp)
+{
+	rte_prefetch0(qp);
+	rte_prefetch0(&qp->req);
+	rte_prefetch0(&qp->req.ack_timeout);
+	rte_prefetch0(&qp->counters);
+	rte_prefetch0(&qp->path);
+	rc_prefetch_header(qp);
+}
+
 /**
  * While a QP of the run queue is served: what the next one but one will touch, and of the next one,
  * whose lines have come meanwhile, the work request it will send.
@@ -172,12 +195,8 @@ rc_prefetch_turns(const struct rc_qp *qp)
 	next = STAILQ_NEXT(next, run_link);
 	if (next == NULL)
 		return;
-	rte_prefetch0(next);
+	rc_prefetch_turn(next);
 	rte_prefetch0(&next->resp);
-	rte_prefetch0(&next->req);
-	rte_prefetch0(&next->req.ack_timeout);
-	rte_prefetch0(&next->counters);
-	rc_prefetch_header(next);
 }
 
 /**
@@ -203,6 +222,8 @@ void rc_qp_free(struct rc_qp *qp);
 
 /* qp_modify.c */
 void rc_qp_path(struct rc_qp *qp); /* compile the address vector */
+/* State, path, P_Key, peer's QPN or migration has changed: what is known of its packets by now. */
+void rc_qp_known(struct rc_qp *qp);
 
 /* migrate.c */
 void rc_migration_reset(struct rc_qp *qp);
@@ -230,9 +251,6 @@ void rc_cq_overruns(struct rc_worker *w); /* w->cq_overrun: the QPs of such CQs 
  * @param solicited  a receive whose packet had BTH SE; errors count as solicited by themselves
  */
 void rc_cq_push(struct rc_cq *cq, struct rc_qp *qp, const struct wc *wc, bool solicited);
-/** The same for success, with nothing else to say. */
-void rc_cq_push_done(struct rc_cq *cq, struct rc_qp *qp, uint64_t wr_id, enum wc_opcode opcode,
-	uint32_t byte_len, bool solicited);
 
 /* requester.c, completer.c */
 enum verdict rc_complete(struct rc_qp *qp, const struct packet *pkt);
@@ -268,6 +286,8 @@ enum verdict rc_respond(struct rc_qp *qp, const struct packet *pkt);
  * @return packets sent
  */
 unsigned int rc_answer(struct rc_qp *qp, unsigned int budget);
+
+/* responder_life.c */
 int rc_responder_create(struct rc_qp *qp); /* room for max_dest_rd_atomic saved requests */
 /** At least so much room; what is saved stays. @retval -ENOMEM */
 int rc_responder_resize(struct rc_qp *qp);

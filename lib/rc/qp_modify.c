@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "rc/dev.h"
+#include "wire/put.h"
 
 struct transition {
 	bool allowed;
@@ -218,6 +219,25 @@ rc_qp_path(struct rc_qp *qp)
 	qp->path.neighbour = qp->attr.neighbour;
 }
 
+#define ENCAP_NONE UINT32_MAX
+
+/*
+ * What a packet bears in one word that RTS or SQD takes by the one path there is: any P_Key with
+ * the low bits of ours, for we are a full member. Everything else is asked one by one (worker.c).
+ * And what the packets it sends have in common.
+ */
+void
+rc_qp_known(struct rc_qp *qp)
+{
+	const struct av *av = &qp->path.av;
+	bool plain = qp->type == QPT_RC && (qp->state == QPS_RTS || qp->state == QPS_SQD) &&
+		qp->mig_state == MIG_MIGRATED && av->encap != ENCAP_IB && qp->pkey > PKEY_FULL;
+
+	qp->bth = bth_common(qp->migreq ? BTH_M : 0, qp->pkey, qp->dest_qpn);
+	qp->port = av->port;
+	qp->encap = plain ? av->encap : ENCAP_NONE;
+}
+
 #define TAKE(bit, field)                                                                           \
 	do {                                                                                       \
 		if (mask & A(bit))                                                                 \
@@ -255,7 +275,7 @@ take_attrs(struct rc_qp *qp, const struct qp_attr *a, uint32_t mask)
 	TAKE(ALT_PATH, alt_src_path_bits);
 	TAKE(ALT_PATH, alt_timeout);
 
-	qp->access = qp->attr.qp_access_flags;
+	qp->access = (uint8_t)qp->attr.qp_access_flags;
 	qp->pkey = qp->attr.pkey;
 	qp->dest_qpn = qp->attr.dest_qp_num;
 	qp->pmtu = qp->attr.path_mtu;
@@ -278,6 +298,7 @@ reset(struct rc_qp *qp)
 	rc_rp_release(qp);
 	memset(&qp->attr, 0, sizeof(qp->attr));
 	rc_migration_reset(qp);
+	rc_qp_known(qp);
 }
 
 static void
@@ -340,10 +361,13 @@ rc_qp_modify(struct rc_worker *w, uint32_t qpn, const struct qp_attr *attr, uint
 	}
 	take_attrs(qp, attr, mask);
 	if ((from == QPS_INIT && to == QPS_RTR && rc_responder_create(qp) != 0) ||
-			(from == QPS_SQD && rc_responder_resize(qp) != 0))
-		return error_set(err, ENOMEM, "no memory for %u saved Reads and Atomics",
+			(from == QPS_SQD && rc_responder_resize(qp) != 0)) {
+		rc = error_set(err, ENOMEM, "no memory for %u saved Reads and Atomics",
 			qp->attr.max_dest_rd_atomic);
-	enter(qp, from, to, mask);
-	rc_migration_modify(qp, attr, mask);
-	return 0;
+	} else {
+		enter(qp, from, to, mask);
+		rc_migration_modify(qp, attr, mask);
+	}
+	rc_qp_known(qp);
+	return rc;
 }

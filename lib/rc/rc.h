@@ -97,6 +97,14 @@ int rc_cq_create_top(struct rc_dev *dev, uint32_t depth, uint32_t *cqn, struct e
 int rc_cq_destroy(struct rc_dev *dev, uint32_t cqn, struct error *err);
 /** The CQ's one poller. @return completions stored, or -ENOENT; -EIO: the CQ has overrun (EVENT_CQ_ERR told of it) */
 int rc_cq_poll(struct rc_dev *dev, uint32_t cqn, struct wc *wc, unsigned int n);
+/**
+ * Control thread: memory for completions of QPs that are to move to @p worker; they go nowhere
+ * where there is none. A worker on which a QP of the CQ is made has it.
+ *
+ * @retval -ENOENT  no such completion queue
+ * @retval -ENOMEM
+ */
+int rc_cq_reserve(struct rc_dev *dev, uint32_t cqn, unsigned int worker, struct error *err);
 /** Ask for one EVENT_CQ_COMPLETION at the next completion (solicited: or error). Any thread. */
 int rc_cq_arm(struct rc_dev *dev, uint32_t cqn, bool solicited_only);
 struct rc_cq_info {
@@ -190,16 +198,30 @@ void rc_worker_destroy(struct rc_worker *w);
 enum verdict rc_receive(struct rc_worker *w, const struct packet *pkt, uint64_t now);
 
 /**
- * Prefetch what rc_receive() will touch of the QP, and then, once that has come, what the QP leads
- * to: its work requests and what the answer needs. For a burst: all of it with the one, all with
- * the other, then rc_receive().
- *
- * @return  rc_owner() of the packet; of others' QPs nothing is prefetched
+ * How many packets at the head of a burst are of connected services and for QPs of this worker: no
+ * management, no CNP, no multicast. Behind the first that is not there may be more.
  */
-int rc_arrived(const struct rc_worker *w, const struct packet *pkt);
-void rc_prefetch_queues(const struct rc_worker *w, const struct packet *pkt);
-/** Prefetch what rc_post_send() and rc_post_recv() will touch of the QP. */
+unsigned int rc_own(const struct rc_worker *w, struct packet *const *pkts, unsigned int n);
+/** Has the worker more QPs than are likely to be found in the cache? Prefetches do not pay before. */
+bool rc_crowd(const struct rc_worker *w);
+/**
+ * With many QPs at work each is found in memory. Three steps, each when what the one before has
+ * asked for has come: prefetch where the QP is looked up (rc_owner(), too); what will be touched of
+ * it; what it leads to. Here the first.
+ */
+void rc_prefetch_place(const struct rc_worker *w, uint32_t qpn);
+/**
+ * The others for a burst of packets for QPs of this worker, before rc_receive() of pkts[i], i = 0
+ * to n - 1 in turn: prefetch what the packets after it will touch.
+ */
+void rc_look_ahead(const struct rc_worker *w, struct packet *const *pkts, unsigned int n,
+	unsigned int i);
+/**
+ * The others for who posts: what rc_post_send(), and rc_run() after it, will touch of the QP; and
+ * the places of its next n work requests.
+ */
 void rc_prefetch(const struct rc_worker *w, uint32_t qpn);
+void rc_prefetch_send(const struct rc_worker *w, uint32_t qpn, unsigned int n);
 
 /**
  * Send what is due: by turns the QPs with work, each its share of bytes (deficit round robin, run.c).
@@ -245,6 +267,11 @@ struct rc_qp_info {
 int rc_qp_query(const struct rc_worker *w, uint32_t qpn, struct rc_qp_info *info);
 /** Walk this worker's QPs: *cursor 0 starts. @retval false at the end */
 bool rc_qp_next(const struct rc_worker *w, uint32_t *cursor, uint32_t *qpn);
+/**
+ * Any lcore: walk the numbers of all workers' QPs, in an order that moves do not change. What is
+ * there from the first call to the last is found once.
+ */
+bool rc_dev_qp_next(const struct rc_dev *dev, uint32_t *cursor, uint32_t *qpn);
 
 /** What has come in, for a user that looks at each turn: Writes without immediate tell nobody else. */
 struct rc_qp_received {
@@ -280,6 +307,7 @@ void rc_qp_path_changed(struct rc_worker *w, uint32_t qpn, uint16_t port,
  *
  * @retval -EINVAL  no such worker, or it has an SRQ
  * @retval -EBUSY   qp_init_attr.pinned
+ * @retval -ENOMEM  no rc_cq_reserve() of a CQ of it for that worker
  */
 int rc_qp_movable(const struct rc_worker *w, uint32_t qpn, unsigned int to, struct error *err);
 /**
@@ -289,7 +317,6 @@ int rc_qp_movable(const struct rc_worker *w, uint32_t qpn, unsigned int to, stru
  * it has sent should be with the device before (link_tx_flush), or later packets overtake.
  *
  * @retval -EAGAIN  too many completions from before earlier moves wait in a CQ of it: poll that
- * @retval -ENOMEM
  */
 int rc_qp_export(struct rc_worker *w, uint32_t qpn, unsigned int to, struct error *err);
 /**

@@ -12,6 +12,7 @@
 #include <rte_branch_prediction.h>
 #include <rte_common.h>
 
+#include "mem/access.h"
 #include "rc/dev.h"
 #include "wire/put.h"
 
@@ -170,6 +171,7 @@ assign(struct rc_qp *qp, struct rc_sq_wqe *wqe)
 	struct rc_requester *req = &qp->req;
 
 	wqe->assigned = true;
+	wqe->only = 0; /* what is sent again is not as simple */
 	wqe->psn = req->next_psn;
 	wqe->last_psn = psn_add(wqe->psn, span(qp, wqe) - 1);
 	wqe->restart_psn = wqe->psn;
@@ -219,6 +221,8 @@ enum sent {
 	SENT,
 	SENT_SINK_FULL,
 	SENT_FAILED, /* a local key does not allow it: wqe->status says so */
+	SENT_NOT_NOW, /* it has to wait for something */
+	SENT_NOTHING, /* a local operation: no packet */
 };
 
 /* by WR opcode: packet in the middle, first, last, only */
@@ -257,26 +261,48 @@ fill_headers(const struct rc_qp *qp, struct wire_headers *h, uint8_t opcode, boo
 	};
 }
 
-/* The packet is out; `next` is the PSN after it. */
+/* A packet is out; `next` is the PSN after it. */
 static inline void
-sent(struct rc_qp *qp, const struct rc_sq_wqe *wqe, bool ackreq, uint32_t next, uint32_t payload)
+sent(struct rc_qp *qp, bool ackreq, uint32_t next, uint32_t payload)
 {
 	struct rc_requester *req = &qp->req;
 
 	qp->credit -= (int32_t)(RC_PACKET_COST + payload);
+	req->send_psn = next;
+	req->since_ackreq = ackreq ? 0 : req->since_ackreq + 1;
+	/* it detects silence, not each packet: it runs from the first unanswered one (seed 002) */
+	if (unlikely(!req->timing) && req->ack_timeout != 0) {
+		req->timing = true;
+		timer_move(qp->worker->wheel, &req->timer, qp->worker->now + req->ack_timeout);
+	}
+}
+
+/* The same, for the first time or again */
+static inline void
+sent_of(struct rc_qp *qp, const struct rc_sq_wqe *wqe, bool ackreq, uint32_t next, uint32_t payload)
+{
+	struct rc_requester *req = &qp->req;
+
 	if (unlikely(rc_retrying(req)))
 		rc_count(qp, retransmitted_pkts, 1);
 	else
 		req->next_psn = next;
-	req->send_psn = next;
-	req->since_ackreq = ackreq ? 0 : req->since_ackreq + 1;
 	if (next == psn_add(wqe->last_psn, 1))
 		req->send++;
-	/* it detects silence, not each packet: it runs from the first unanswered one (seed 002) */
-	if (!req->timing && req->ack_timeout != 0) {
-		req->timing = true;
-		timer_arm(qp->worker->wheel, &req->timer, qp->worker->now + req->ack_timeout);
-	}
+	sent(qp, ackreq, next, payload);
+}
+
+/* What stands between the BTH and the payload of a Send or Write */
+static inline uint8_t *
+put_extensions(uint8_t *p, const struct rc_sq_wqe *wqe, uint8_t opcode)
+{
+	uint8_t headers = opcodes[opcode].headers;
+
+	if (headers & HDR_RETH)
+		p = put_reth(p, wqe->remote_addr, wqe->rkey, wqe->length);
+	if (unlikely(headers & (HDR_IMM | HDR_IETH)))
+		p = put_word(p, wqe->imm);
+	return p;
 }
 
 /* The headers of a Send or Write packet with len bytes of payload. @return their length */
@@ -284,18 +310,12 @@ static inline uint32_t
 put_stream_headers(const struct rc_qp *qp, const struct rc_sq_wqe *wqe,
 	struct tx_headers *h, uint8_t opcode, bool last, bool ackreq, uint32_t len)
 {
-	uint8_t headers = opcodes[opcode].headers, flags = wire_pad(len) << BTH_PAD_SHIFT, *p;
+	uint8_t flags = wire_pad(len) << BTH_PAD_SHIFT, *p;
 
-	if (qp->migreq)
-		flags |= BTH_M;
 	if (unlikely(wqe->flags & SEND_SOLICITED) && last && wqe->opcode != WR_RDMA_WRITE)
 		flags |= BTH_SE;
-	p = put_bth(h->bytes, opcode, flags, qp->pkey, qp->dest_qpn, qp->req.send_psn, ackreq);
-	if (headers & HDR_RETH)
-		p = put_reth(p, wqe->remote_addr, wqe->rkey, wqe->length);
-	if (unlikely(headers & (HDR_IMM | HDR_IETH)))
-		p = put_word(p, wqe->imm);
-	return p - h->bytes;
+	p = put_bth_of(h->bytes, qp->bth, opcode, flags, qp->req.send_psn, ackreq);
+	return put_extensions(p, wqe, opcode) - h->bytes;
 }
 
 /* Pieces are put together in the packet. */
@@ -345,28 +365,6 @@ gather(struct rc_qp *qp, struct rc_sq_wqe *wqe, uint32_t at, uint32_t len,
 	return rc_cursor_take(qp, next, wqe, len, 0, chunks);
 }
 
-/* A Send or Write of one piece and one packet, as most of the short ones are */
-static enum sent
-send_only(struct rc_qp *qp, struct rc_sq_wqe *wqe)
-{
-	struct rc_requester *req = &qp->req;
-	uint32_t len = wqe->length, headers_len;
-	struct tx_headers h;
-	uint8_t *host;
-
-	if (unlikely(mem_access_hint(qp->worker->mem, &req->key_hint, wqe->sge[0].lkey, qp->pd,
-			qp->qpn, wqe->sge[0].addr, len, 0, &host) != MEM_OK)) {
-		wqe->status = WC_LOC_PROT_ERR;
-		return SENT_FAILED;
-	}
-	headers_len = put_stream_headers(qp, wqe, &h, stream_opcodes[wqe->opcode][3], true, true,
-		len);
-	if (unlikely(!tx_send(qp->worker->tx, &qp->path, &h, headers_len, host, len)))
-		return SENT_SINK_FULL;
-	sent(qp, wqe, true, psn_add(req->send_psn, 1), len);
-	return SENT;
-}
-
 /* A packet of a Send or a Write */
 static enum sent
 send_stream(struct rc_qp *qp, struct rc_sq_wqe *wqe)
@@ -399,7 +397,7 @@ send_stream(struct rc_qp *qp, struct rc_sq_wqe *wqe)
 		return SENT_SINK_FULL;
 	if (unlikely(wqe->num_sge > 1 && !last))
 		req->gather = cursor;
-	sent(qp, wqe, ackreq, psn_add(req->send_psn, 1), len);
+	sent_of(qp, wqe, ackreq, psn_add(req->send_psn, 1), len);
 	return SENT;
 }
 
@@ -431,29 +429,86 @@ send_request(struct rc_qp *qp, struct rc_sq_wqe *wqe)
 			wire_build(headers.bytes, &h), NULL, 0)))
 		return SENT_SINK_FULL;
 	wqe->restart_psn = req->send_psn;
-	sent(qp, wqe, true, psn_add(wqe->last_psn, 1), 0);
+	sent_of(qp, wqe, true, psn_add(wqe->last_psn, 1), 0);
 	return SENT;
 }
 
-static enum sent
-send_packet(struct rc_qp *qp, struct rc_sq_wqe *wqe)
+/* Whatever it is */
+static enum sent __rte_noinline
+send_any(struct rc_qp *qp, struct rc_sq_wqe *wqe)
 {
+	if (!may_go(qp, wqe))
+		return SENT_NOT_NOW;
+	if (unlikely(rc_wqe_local(wqe))) {
+		if (wqe->assigned) /* executed before a rewind */
+			qp->req.send++;
+		else
+			execute_local(qp, wqe);
+		return SENT_NOTHING;
+	}
 	if (!wqe->assigned)
 		assign(qp, wqe);
-	if (rc_wqe_answered(wqe))
-		return send_request(qp, wqe);
-	/* not for no bytes: 0 - 1 is large */
-	if (likely(wqe->num_sge == 1 && wqe->length - 1 < qp->pmtu))
-		return send_only(qp, wqe);
-	return send_stream(qp, wqe);
+	return rc_wqe_answered(wqe) ? send_request(qp, wqe) : send_stream(qp, wqe);
+}
+
+/* --- what most requests are --- */
+
+/* Packets that may be sent for the first time with no look at the QP but its credits */
+static inline uint32_t
+straight_room(const struct rc_qp *qp)
+{
+	const struct rc_requester *req = &qp->req;
+	uint32_t in_flight = rc_in_flight(req);
+
+	if (unlikely(qp->state != QPS_RTS || req->rnr_wait != RC_RNR_NONE || rc_retrying(req)))
+		return 0;
+	return in_flight < req->window ? req->window - in_flight : 0;
+}
+
+/* rc-transport 3: it is within the limit, if there is one; has_credit() says what else may go */
+static inline bool
+within_credits(const struct rc_requester *req)
+{
+	return likely(req->unlimited) || psn_diff(req->ssn, psn_add(req->lsn, 1)) <= 0;
+}
+
+/* A Send or Write of one piece and one packet, with no fence: as it was when posted (sq.c) */
+static inline enum sent
+send_only(struct rc_qp *qp, struct rc_sq_wqe *wqe)
+{
+	struct rc_requester *req = &qp->req;
+	uint32_t len = wqe->length, psn = req->next_psn;
+	uint8_t opcode = wqe->only, *host, *p;
+	struct tx_headers h;
+
+	if (unlikely(mem_access_again(qp->worker->mem, &req->key_hint, wqe->sge[0].lkey, qp->pd,
+			qp->qpn, wqe->sge[0].addr, len, 0, &host) != MEM_OK)) {
+		wqe->only = 0;
+		wqe->status = WC_LOC_PROT_ERR;
+		return SENT_FAILED;
+	}
+	p = put_bth_of(h.bytes, qp->bth, opcode, wire_pad(len) << BTH_PAD_SHIFT, psn, true);
+	if (opcode != RC_SEND_ONLY)
+		p = put_extensions(p, wqe, opcode);
+	if (unlikely(!tx_send(qp->worker->tx, &qp->path, &h, p - h.bytes, host, len)))
+		return SENT_SINK_FULL;
+	wqe->only = 0;
+	wqe->assigned = true;
+	wqe->psn = wqe->last_psn = psn;
+	req->ssn = psn_add(req->ssn, 1);
+	req->next_psn = psn = psn_add(psn, 1);
+	req->send++;
+	sent(qp, true, psn, len);
+	return SENT;
 }
 
 static inline unsigned int
 send_requests(struct rc_qp *qp, unsigned int budget)
 {
 	struct rc_requester *req = &qp->req;
-	unsigned int n = 0;
+	uint32_t room = straight_room(qp), n = 0;
 	struct rc_sq_wqe *wqe;
+	enum sent s;
 
 	while (n < budget) {
 		if (req->send == req->head)
@@ -461,24 +516,20 @@ send_requests(struct rc_qp *qp, unsigned int budget)
 		if (qp->credit <= 0)
 			return n;
 		wqe = rc_sq_at(req, req->send);
-		if (!may_go(qp, wqe))
-			goto idle;
-		if (rc_wqe_local(wqe)) {
-			if (wqe->assigned) /* executed before a rewind */
-				req->send++;
-			else
-				execute_local(qp, wqe);
-			continue;
+		if (likely(n < room && wqe->only != 0 && within_credits(req))) {
+			s = send_only(qp, wqe);
+		} else {
+			s = send_any(qp, wqe);
+			room = 0; /* which holds no longer */
 		}
-		switch (send_packet(qp, wqe)) {
-		case SENT:
+		if (likely(s == SENT)) {
 			n++;
-			break;
-		case SENT_SINK_FULL:
+		} else if (s == SENT_SINK_FULL) {
 			rc_count(qp, tx_stall, 1);
 			return n;
-		case SENT_FAILED:
-			rc_sq_settle(qp);
+		} else if (s != SENT_NOTHING) {
+			if (s == SENT_FAILED)
+				rc_sq_settle(qp);
 			goto idle;
 		}
 	}
@@ -553,29 +604,4 @@ rc_requester_timer(struct timer *t, uint64_t now)
 		rc_count(qp, local_ack_timeout_err, 1);
 		rc_retry(qp);
 	}
-}
-
-void
-rc_progress(struct rc_qp *qp)
-{
-	struct rc_requester *req = &qp->req;
-
-	/* an outstanding request was retired: both counters reload (rc-transport 8) */
-	req->retry_left = req->retry_cnt;
-	req->rnr_left = req->rnr_retry;
-	req->gap = false;
-	req->rnr_wait &= RC_RNR_WAIT; /* which has to pass in any case */
-	if (req->una == req->next_psn)
-		req->timing = false; /* the timer stays on the wheel, it finds nothing to do */
-	else if (req->timing)
-		timer_arm(qp->worker->wheel, &req->timer, qp->worker->now + req->ack_timeout);
-	/* acknowledged before it was sent again */
-	if ((int32_t)(req->send - req->ack) < 0 ||
-			rc_from_una(req, req->send_psn) > rc_in_flight(req)) {
-		req->send = req->ack;
-		req->send_psn = req->una;
-	}
-	rc_sq_settle(qp);
-	if (req->send != req->head)
-		rc_want(qp, WORK_REQUEST);
 }

@@ -22,6 +22,7 @@ struct rc_sq_wqe {
 	uint8_t num_sge;
 	bool assigned; /**< has its PSNs; a local operation: has been executed */
 	uint8_t status; /**< enum wc_status: failed locally, tells so when it is the oldest */
+	uint8_t only; /**< not sent yet, one piece, one packet: its opcode; else 0 (send_only()) */
 	uint32_t length; /**< of the message */
 	uint32_t psn; /**< first PSN, once assigned */
 	uint32_t last_psn;
@@ -165,6 +166,14 @@ rc_wqe_answered(const struct rc_sq_wqe *wqe)
 	return wqe->opcode == WR_RDMA_READ || rc_wqe_atomic(wqe);
 }
 
+/** Sends and Writes: the others stand between them in enum wr_opcode. */
+static inline bool
+rc_wqe_stream(const struct rc_sq_wqe *wqe)
+{
+	_Static_assert(WR_RDMA_READ == 4 && WR_BIND_MW == 8 && WR_SEND_WITH_INV == 9, "no others");
+	return wqe->opcode < WR_RDMA_READ || wqe->opcode > WR_BIND_MW;
+}
+
 /** A piece of a message in memory. */
 struct rc_chunk {
 	uint8_t *host;
@@ -208,7 +217,17 @@ void rc_rewind(struct rc_qp *qp);
  * @retval false it failed
  */
 bool rc_retry(struct rc_qp *qp);
+
+/* acknowledge.c: used by completer */
+
 /** una has moved: counters reload, the timer starts anew, requests that waited may go. */
 void rc_progress(struct rc_qp *qp);
+/**
+ * An ACK of @p psn, if it is as most are: of Sends and Writes in flight, none of which is sent
+ * again, and no credits are counted. They complete.
+ *
+ * @retval false  not so: nothing was done
+ */
+bool rc_acknowledge(struct rc_qp *qp, uint32_t psn);
 
 #endif

@@ -2,7 +2,6 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-#include <errno.h>
 #include <string.h>
 
 #include <rte_branch_prediction.h>
@@ -18,7 +17,7 @@
  * rc-transport 6. Duplicates: rc-transport 7 (duplicates.c). How answers go out: responses.c.
  *
  * Nothing is written anywhere before every check of the packet has passed. What most packets are is
- * done in in_order.c, with the same checks.
+ * done in in_order.c, with the same checks; the others come here.
  */
 
 enum resp_step {
@@ -89,9 +88,8 @@ take_wqe(struct rc_qp *qp)
 	return true;
 }
 
-/* Complete the WQE that was taken; wc says how. */
-static inline void
-retire_wqe(struct rc_qp *qp, struct wc *wc, bool solicited)
+void
+rc_retire_wqe(struct rc_qp *qp, struct wc *wc, bool solicited)
 {
 	wc->wr_id = current_wqe(qp)->wr_id;
 	wc->qp_num = qp->qpn;
@@ -136,7 +134,7 @@ refuse(struct resp_ctx *c, uint8_t syndrome, enum wc_status status)
 	if (!c->r->wqe_taken && (c->flags & OP_RQ_WQE))
 		take_wqe(qp);
 	if (c->r->wqe_taken)
-		retire_wqe(qp, &wc, false);
+		rc_retire_wqe(qp, &wc, false);
 	else
 		rc_event(qp->worker,
 			syndrome == AETH_NAK_REMOTE_ACCESS ? EVENT_QP_ACCESS_ERR : EVENT_QP_REQ_ERR,
@@ -245,7 +243,7 @@ check_resources(struct resp_ctx *c)
 
 	if ((c->flags & OP_RQ_WQE) && unlikely(!take_wqe(qp)))
 		return not_ready(c);
-	if ((c->flags & (OP_READ | OP_ATOMIC)) && !rc_saved_room(qp))
+	if ((c->flags & (OP_READ | OP_ATOMIC)) && !rc_saved_room(c->r))
 		return refuse_invalid(c);
 	return RESP_CHECK_LENGTH;
 }
@@ -486,7 +484,7 @@ complete(struct resp_ctx *c)
 		wc.wc_flags = WC_WITH_INV;
 		wc.imm_data = pkt->rkey;
 	}
-	retire_wqe(c->qp, &wc, pkt->solicited);
+	rc_retire_wqe(c->qp, &wc, pkt->solicited);
 	return RESP_ACKNOWLEDGE;
 }
 
@@ -527,8 +525,8 @@ straight_line(struct resp_ctx *c)
 	return step;
 }
 
-static enum verdict __rte_noinline
-respond(struct rc_qp *qp, const struct packet *pkt)
+enum verdict
+rc_respond(struct rc_qp *qp, const struct packet *pkt)
 {
 	struct resp_ctx c;
 
@@ -541,100 +539,4 @@ respond(struct rc_qp *qp, const struct packet *pkt)
 	if (unlikely(straight_line(&c) == RESP_DUPLICATE))
 		return rc_duplicate(qp, pkt);
 	return c.verdict;
-}
-
-enum verdict
-rc_respond(struct rc_qp *qp, const struct packet *pkt)
-{
-	if (likely(rc_respond_in_order(qp, pkt)))
-		return VERDICT_REQUEST;
-	return respond(qp, pkt);
-}
-
-/* --- life of the responder --- */
-
-static size_t
-saved_bytes(unsigned int n)
-{
-	return n * sizeof(struct rc_saved);
-}
-
-static size_t
-srq_wqe_bytes(const struct rc_qp *qp)
-{
-	return sizeof(struct rc_rq_wqe) + qp->rq->max_sge * sizeof(struct sge);
-}
-
-int
-rc_responder_resize(struct rc_qp *qp)
-{
-	struct rc_responder *r = &qp->resp;
-	struct rc_saved *saved;
-	unsigned int i;
-
-	if (qp->attr.max_dest_rd_atomic <= r->saved_size)
-		return 0;
-	saved = slab_alloc(qp->worker->slab, saved_bytes(qp->attr.max_dest_rd_atomic));
-	if (saved == NULL)
-		return -ENOMEM;
-	for (i = 0; i < r->saved_count; i++)
-		saved[i] = *rc_saved_at(r, i);
-	slab_free(r->saved, saved_bytes(r->saved_size));
-	r->saved = saved;
-	r->saved_head = 0;
-	r->saved_size = qp->attr.max_dest_rd_atomic;
-	return 0;
-}
-
-int
-rc_responder_create(struct rc_qp *qp)
-{
-	struct rc_responder *r = &qp->resp;
-
-	if (rc_responder_resize(qp) != 0)
-		return -ENOMEM;
-	if (qp->srq != NULL) {
-		r->srq_wqe = slab_alloc(qp->worker->slab, srq_wqe_bytes(qp));
-		if (r->srq_wqe == NULL) {
-			rc_responder_destroy(qp);
-			return -ENOMEM;
-		}
-	}
-	return 0;
-}
-
-void
-rc_responder_destroy(struct rc_qp *qp)
-{
-	slab_free(qp->resp.saved, saved_bytes(qp->resp.saved_size));
-	if (qp->resp.srq_wqe != NULL)
-		slab_free(qp->resp.srq_wqe, srq_wqe_bytes(qp));
-	qp->resp = (struct rc_responder){ .saved = NULL };
-}
-
-void
-rc_responder_reset(struct rc_qp *qp)
-{
-	rc_responder_destroy(qp);
-	if (qp->srq == NULL)
-		qp->rq->tail = qp->rq->head;
-}
-
-void
-rc_responder_start(struct rc_qp *qp)
-{
-	qp->resp.epsn = qp->attr.rq_psn & PSN_MASK;
-}
-
-void
-rc_responder_flush(struct rc_qp *qp)
-{
-	struct wc wc = { .status = WC_WR_FLUSH_ERR, .opcode = WC_RECV };
-	struct rc_responder *r = &qp->resp;
-
-	rc_forget_answers(r);
-	if (r->wqe_taken)
-		retire_wqe(qp, &wc, false);
-	while (qp->srq == NULL && rc_rq_posted(qp->rq) > 0)
-		retire_wqe(qp, &wc, false);
 }

@@ -14,6 +14,8 @@
  * that go out after the last entry, and the NAK, which is always last.
  */
 
+#include <rte_byteorder.h>
+
 #include "rc/rc.h"
 
 /** Message in progress: decides which opcodes may come next (rc-transport 2). */
@@ -53,14 +55,22 @@ struct rc_saved {
 	struct rc_ack_run ack; /**< goes out before the answer */
 };
 
+/** rc_responder.turn, of which the message is the first byte. */
+#define RESP_TURN(message) RTE_LE32(message)
+
 struct rc_responder {
 	/* what any request touches: ends the line that begins with qp.recv_cq (qp.h) */
 	uint32_t epsn;
 	uint32_t msn;
-	uint8_t message; /**< enum resp_message */
-	bool nak_sent; /**< sequence NAK outstanding until ePSN comes */
-	bool rnr_sent; /**< RNR NAK outstanding until ePSN comes */
-	uint8_t nak; /**< syndrome of the NAK owed, 0: none */
+	union {
+		struct {
+			uint8_t message; /**< enum resp_message */
+			bool nak_sent; /**< sequence NAK outstanding until ePSN comes */
+			bool rnr_sent; /**< RNR NAK outstanding until ePSN comes */
+			uint8_t nak; /**< syndrome of the NAK owed, 0: none */
+		};
+		uint32_t turn; /**< all of it: RESP_TURN() while there is no NAK */
+	};
 	bool saved_due; /**< a saved request has an answer or an ACK to send */
 	uint8_t saved_count;
 	uint8_t saved_head; /**< index of the oldest */
@@ -83,6 +93,7 @@ struct rc_responder {
 
 	/* ring of saved Reads and Atomics, newest max_dest_rd_atomic ones */
 	uint8_t saved_size; /**< room in the ring */
+	uint8_t saved_limit; /**< so much of it is used: max_dest_rd_atomic */
 	uint8_t saved_done; /**< so many of the oldest have nothing to send */
 	struct rc_saved *saved;
 
@@ -98,6 +109,18 @@ rc_saved_at(const struct rc_responder *r, unsigned int i)
 	return &r->saved[at < r->saved_size ? at : at - r->saved_size];
 }
 
+/**
+ * Is there room to save one more (row 4b)? A requester that keeps to its limit has no use for the
+ * oldest any more once they were answered, which happens in order. More than one of them: the
+ * limit was lowered in SQD.
+ */
+static inline bool
+rc_saved_room(const struct rc_responder *r)
+{
+	return r->saved_count < r->saved_limit || (r->saved_limit > 0 &&
+		rc_saved_at(r, r->saved_count - r->saved_limit)->answered);
+}
+
 /** An old one has something to send again: look at all of them. */
 static inline void
 rc_saved_again(struct rc_responder *r)
@@ -107,14 +130,16 @@ rc_saved_again(struct rc_responder *r)
 }
 
 /* responder.c */
+/** Complete the receive WQE that was taken, or the next one; wc says how. */
+void rc_retire_wqe(struct rc_qp *qp, struct wc *wc, bool solicited);
+
+/* responder_life.c */
 /** To RESET: answers, saved requests and the QP's own RQ are forgotten without completions. */
 void rc_responder_reset(struct rc_qp *qp);
 
 /* responses.c */
 /** Response packets of a Read: at least one (rc-transport 4). */
 uint32_t rc_read_packets(const struct rc_qp *qp, uint32_t bytes);
-/** Is there room to save one more Read or Atomic (row 4b)? */
-bool rc_saved_room(const struct rc_qp *qp);
 /**
  * The Read at hand has been accepted (ePSN is behind its packets, MSN counts it), or the Atomic,
  * which is executed now: it is saved, and its answer owed.
@@ -123,7 +148,7 @@ void rc_read_accepted(struct rc_qp *qp, const struct packet *pkt, uint32_t packe
 void rc_atomic_accepted(struct rc_qp *qp, const struct packet *pkt, uint8_t *host);
 /** Forget what lies too far behind ePSN to be told from what lies ahead. */
 void rc_saved_expire(struct rc_responder *r);
-/** Owe an ACK for a request just executed. */
+/** Owe an ACK for a request just executed: the first one, or one more. */
 void rc_owe_ack(struct rc_qp *qp, uint32_t psn);
 /** Owe a NAK; it goes out after all that is owed already. */
 void rc_owe_nak(struct rc_qp *qp, uint8_t syndrome, uint32_t psn);

@@ -30,36 +30,23 @@ rc_read_packets(const struct rc_qp *qp, uint32_t bytes)
 	return bytes == 0 ? 1 : ((bytes - 1) >> qp->pmtu_shift) + 1;
 }
 
-static unsigned int
-saved_limit(const struct rc_qp *qp)
+static void __rte_noinline
+hand_on(struct rc_responder *r, const struct rc_ack_run *ack)
 {
-	return RTE_MIN(qp->attr.max_dest_rd_atomic, qp->resp.saved_size);
-}
+	struct rc_ack_run *next = r->saved_count > 1 ? &rc_saved_at(r, 1)->ack : &r->ack;
 
-bool
-rc_saved_room(const struct rc_qp *qp)
-{
-	const struct rc_responder *r = &qp->resp;
-	unsigned int limit = saved_limit(qp);
-
-	if (r->saved_count < limit)
-		return true;
-	/*
-	 * A requester that keeps to its limit has no use for the oldest any more once they were
-	 * answered, which happens in order. More than one of them: the limit was lowered in SQD.
-	 */
-	return limit > 0 && rc_saved_at(r, r->saved_count - limit)->answered;
+	if (!next->owed)
+		*next = *ack;
 }
 
 /* The oldest entry leaves. An ACK that waited before it is still owed. */
-static void
+static inline void
 saved_drop(struct rc_responder *r)
 {
 	const struct rc_saved *old = rc_saved_at(r, 0);
-	struct rc_ack_run *next = r->saved_count > 1 ? &rc_saved_at(r, 1)->ack : &r->ack;
 
-	if (old->ack.owed && !next->owed)
-		*next = old->ack;
+	if (unlikely(old->ack.owed))
+		hand_on(r, &old->ack);
 	if (r->saved_done > 0)
 		r->saved_done--;
 	r->saved_head = r->saved_head + 1u == r->saved_size ? 0 : r->saved_head + 1;
@@ -87,7 +74,7 @@ saved_add(struct rc_qp *qp, uint32_t psn, uint32_t packets)
 	struct rc_responder *r = &qp->resp;
 	struct rc_saved *s;
 
-	while (r->saved_count >= saved_limit(qp))
+	while (r->saved_count >= r->saved_limit)
 		saved_drop(r);
 	s = rc_saved_at(r, r->saved_count++);
 	s->psn = psn;
@@ -175,8 +162,7 @@ emit(struct answer *a, const struct response *r, uint8_t headers, const uint8_t 
 
 	if (a->sent == a->budget || a->credit <= 0)
 		return false;
-	p = put_bth(h.bytes, r->opcode, wire_pad(len) << BTH_PAD_SHIFT | (qp->migreq ? BTH_M : 0),
-		qp->pkey, qp->dest_qpn, r->psn, false);
+	p = put_bth_of(h.bytes, qp->bth, r->opcode, wire_pad(len) << BTH_PAD_SHIFT, r->psn, false);
 	if (headers & HDR_AETH)
 		p = put_aeth(p, r->syndrome, r->msn);
 	if (headers & HDR_ATOMICACK) {
@@ -388,8 +374,8 @@ rc_answer(struct rc_qp *qp, unsigned int budget)
 
 /* --- owing --- */
 
-static void __rte_noinline
-owe_first_ack(struct rc_qp *qp, uint32_t psn)
+void
+rc_owe_ack(struct rc_qp *qp, uint32_t psn)
 {
 	struct rc_responder *r = &qp->resp;
 	struct answer a = { .qp = qp, .budget = 1, .credit = 1 };
@@ -409,21 +395,6 @@ owe_first_ack(struct rc_qp *qp, uint32_t psn)
 	if (qp->ack_per_packet && !r->saved_due && r->nak == 0 && send_acks(&a, &r->ack))
 		return;
 	rc_want(qp, WORK_RESPOND);
-}
-
-void
-rc_owe_ack(struct rc_qp *qp, uint32_t psn)
-{
-	struct rc_ack_run *ack = &qp->resp.ack;
-
-	if (unlikely(!ack->owed || qp->ack_per_packet || !(qp->work & WORK_RESPOND))) {
-		owe_first_ack(qp, psn);
-		return;
-	}
-	/* one more, with the ACK that has yet to go */
-	rc_count(qp, ack_deferred, 1);
-	ack->last = psn;
-	ack->msn_last = qp->resp.msn;
 }
 
 void

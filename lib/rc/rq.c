@@ -58,21 +58,22 @@ rc_rq_init(struct rc_rq *rq, uint32_t pd, uint32_t max_wr, uint32_t max_sge, uin
 static inline bool
 post_plain(struct rc_rq *rq, const struct recv_wr *wr)
 {
+	const struct sge *sge = wr->sg_list;
 	struct rc_rq_wqe *wqe;
 	uint32_t length;
 
-	if (unlikely(wr->num_sge != 1 || rq->max_sge == 0 || wr->sg_list == NULL))
+	if (unlikely(wr->num_sge != 1 || rq->max_sge == 0 || sge == NULL))
 		return false;
-	length = wr->sg_list->length;
+	length = sge->length;
 	if (unlikely(length > RC_MSG_MAX || rc_rq_posted(rq) >= rq->max_wr))
 		return false;
 	wqe = rc_rq_at(rq, rq->head++);
 	wqe->wr_id = wr->wr_id;
 	wqe->num_sge = 1;
 	wqe->length = length;
-	wqe->sge[0].addr = wr->sg_list->addr;
+	wqe->sge[0].addr = sge->addr;
 	wqe->sge[0].length = length;
-	wqe->sge[0].lkey = wr->sg_list->lkey;
+	wqe->sge[0].lkey = sge->lkey;
 	return true;
 }
 
@@ -109,10 +110,31 @@ post_any(struct rc_rq *rq, const struct recv_wr *wr, struct error *err)
 	return 0;
 }
 
+static inline int
+post(struct rc_rq *rq, const struct recv_wr *wr, struct error *err)
+{
+	return likely(post_plain(rq, wr)) ? 0 : post_any(rq, wr, err);
+}
+
 int
 rc_rq_post(struct rc_rq *rq, const struct recv_wr *wr, struct error *err)
 {
-	return likely(post_plain(rq, wr)) ? 0 : post_any(rq, wr, err);
+	return post(rq, wr, err);
+}
+
+/* No such queue pair, or none to post to, in words */
+static int __rte_noinline
+not_here(const struct rc_worker *w, uint32_t qpn, const struct rc_qp *qp, struct error *err)
+{
+	if (qp == NULL)
+		return error_set(err, ENOENT, "qp_num: no queue pair 0x%06x on worker %u", qpn,
+			w->id);
+	if (qp->srq != NULL)
+		return error_set(err, EINVAL,
+			"qp_num: queue pair 0x%06x receives from SRQ %u, post there", qpn,
+			qp->srq->srqn);
+	return error_set(err, EINVAL,
+		"qp_num: queue pair 0x%06x is in RESET, posting needs INIT or later", qpn);
 }
 
 int
@@ -121,18 +143,9 @@ rc_post_recv(struct rc_worker *w, uint32_t qpn, const struct recv_wr *wr, struct
 	struct rc_qp *qp = rc_qp_at(w, qpn);
 	int rc;
 
-	if (unlikely(qp == NULL))
-		return error_set(err, ENOENT, "qp_num: no queue pair 0x%06x on worker %u", qpn,
-			w->id);
-	if (unlikely(qp->srq != NULL))
-		return error_set(err, EINVAL,
-			"qp_num: queue pair 0x%06x receives from SRQ %u, post there", qpn,
-			qp->srq->srqn);
-	if (unlikely(qp->state == QPS_RESET))
-		return error_set(err, EINVAL,
-			"qp_num: queue pair 0x%06x is in RESET, posting needs INIT or later", qpn);
-
-	rc = rc_rq_post(&qp->own_rq, wr, err);
+	if (unlikely(qp == NULL || qp->srq != NULL || qp->state == QPS_RESET))
+		return not_here(w, qpn, qp, err);
+	rc = post(&qp->own_rq, wr, err);
 	/* ERR takes work requests and completes them flushed (rc-transport 11) */
 	if (unlikely(qp->state == QPS_ERR) && rc == 0)
 		rc_responder_flush(qp);

@@ -23,10 +23,11 @@
 #include "wire/wire.h"
 
 /*
- * rc_run()'s budget is in packets of so many bytes: the engine's 64 are 29 of the largest. A turn
- * of a worker is short then, and no more than a peer takes in with one burst of 32.
+ * rc_run()'s budget is in packets of so many bytes: the engine's 32 are 29 of the largest. A turn
+ * of a worker is short then, and no more than a peer takes in with one burst: more would go out,
+ * and again, before it can say what it misses.
  */
-#define MEAN_COST 2048
+#define MEAN_COST 4096
 
 /*
  * What a QP with a small message sends next waits for the end of this turn, and the answer for the
@@ -35,7 +36,7 @@
  */
 #define LITTLE       (4 * RC_PACKET_COST) /* a small message and an Ack */
 #define LITTLE_TURNS 256
-#define LITTLE_TIMES 8
+#define LITTLE_TIMES 16
 
 /* What is left of rc_run()'s turn */
 struct turn {

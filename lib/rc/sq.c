@@ -13,27 +13,31 @@
 #include <rte_common.h>
 
 #include "rc/dev.h"
+#include "wire/opcode.h"
 
 /* --- what each work request may carry --- */
 
 #define WR_INLINE 0x1 /* may be inline */
 #define WR_DATA   0x2 /* has a scatter/gather list */
 #define WR_EIGHT  0x4 /* of exactly 8 bytes */
+#define WR_PLAIN  0x8 /* nothing but what stands in struct send_wr's first fields */
 
 static const struct wr_info {
 	uint8_t flags;
 	uint8_t wc_opcode;
+	uint8_t only; /* opcode of the packet that it may be, as far as send_only() knows it */
 } wr_infos[] = {
-	[WR_RDMA_WRITE] = { WR_DATA | WR_INLINE, WC_RDMA_WRITE },
-	[WR_RDMA_WRITE_WITH_IMM] = { WR_DATA | WR_INLINE, WC_RDMA_WRITE },
-	[WR_SEND] = { WR_DATA | WR_INLINE, WC_SEND },
-	[WR_SEND_WITH_IMM] = { WR_DATA | WR_INLINE, WC_SEND },
-	[WR_RDMA_READ] = { WR_DATA, WC_RDMA_READ },
-	[WR_ATOMIC_CMP_AND_SWP] = { WR_DATA | WR_EIGHT, WC_COMP_SWAP },
-	[WR_ATOMIC_FETCH_AND_ADD] = { WR_DATA | WR_EIGHT, WC_FETCH_ADD },
-	[WR_LOCAL_INV] = { 0, WC_LOCAL_INV },
-	[WR_BIND_MW] = { 0, WC_BIND_MW },
-	[WR_SEND_WITH_INV] = { WR_DATA | WR_INLINE, WC_SEND },
+	[WR_RDMA_WRITE] = { WR_DATA | WR_INLINE | WR_PLAIN, WC_RDMA_WRITE, RC_WRITE_ONLY },
+	[WR_RDMA_WRITE_WITH_IMM] = { WR_DATA | WR_INLINE | WR_PLAIN, WC_RDMA_WRITE,
+		RC_WRITE_ONLY_IMM },
+	[WR_SEND] = { WR_DATA | WR_INLINE | WR_PLAIN, WC_SEND, RC_SEND_ONLY },
+	[WR_SEND_WITH_IMM] = { WR_DATA | WR_INLINE | WR_PLAIN, WC_SEND, RC_SEND_ONLY_IMM },
+	[WR_RDMA_READ] = { WR_DATA | WR_PLAIN, WC_RDMA_READ, 0 },
+	[WR_ATOMIC_CMP_AND_SWP] = { WR_DATA | WR_EIGHT, WC_COMP_SWAP, 0 },
+	[WR_ATOMIC_FETCH_AND_ADD] = { WR_DATA | WR_EIGHT, WC_FETCH_ADD, 0 },
+	[WR_LOCAL_INV] = { 0, WC_LOCAL_INV, 0 },
+	[WR_BIND_MW] = { 0, WC_BIND_MW, 0 },
+	[WR_SEND_WITH_INV] = { WR_DATA | WR_INLINE, WC_SEND, 0 },
 };
 
 #define SEND_FLAGS (SEND_FENCE | SEND_SIGNALED | SEND_SOLICITED | SEND_INLINE)
@@ -152,25 +156,11 @@ complete(struct rc_qp *qp, const struct rc_sq_wqe *wqe, enum wc_status status)
 	rc_cq_push(qp->send_cq, qp, &wc, false);
 }
 
-static inline void
-succeed(struct rc_qp *qp, const struct rc_sq_wqe *wqe)
-{
-	if (unlikely(wqe->opcode == WR_BIND_MW))
-		complete(qp, wqe, WC_SUCCESS);
-	else if (wqe->flags & SEND_SIGNALED)
-		rc_cq_push_done(qp->send_cq, qp, wqe->wr_id, wr_infos[wqe->opcode].wc_opcode,
-			wqe->length, false);
-}
-
 /* --- posting --- */
 
-/* Work requests that are nothing but what stands in struct send_wr's first fields. */
-#define PLAIN (1u << WR_RDMA_WRITE | 1u << WR_RDMA_WRITE_WITH_IMM | 1u << WR_SEND |                \
-	1u << WR_SEND_WITH_IMM | 1u << WR_RDMA_READ)
-
 /*
- * Most are one of those, in one piece of memory, and there is room. Field by field: what the caller
- * has just written in small pieces cannot be loaded as a whole at once.
+ * Most are Sends, Writes or Reads, in one piece of memory, and there is room. Field by field: what
+ * the caller has just written in small pieces cannot be loaded as a whole at once.
  *
  * @retval false  not so: nothing was done
  */
@@ -178,16 +168,25 @@ static inline bool
 post_plain(struct rc_qp *qp, const struct send_wr *wr)
 {
 	struct rc_requester *req = &qp->req;
+	const struct sge *sge = wr->sg_list;
+	const struct wr_info *info;
 	struct rc_sq_wqe *wqe;
+	uint8_t only = 0;
 	uint32_t length;
 
-	if (unlikely(qp->state != QPS_RTS || wr->opcode > WR_SEND_WITH_INV ||
-			!(PLAIN >> wr->opcode & 1) || wr->num_sge != 1 || req->max_sge == 0 ||
-			wr->sg_list == NULL ||
+	if (unlikely(qp->state != QPS_RTS || wr->opcode > WR_SEND_WITH_INV || wr->num_sge != 1 ||
+			req->max_sge == 0 || sge == NULL ||
 			(wr->send_flags & ~(SEND_FENCE | SEND_SIGNALED | SEND_SOLICITED)) != 0))
 		return false;
-	length = wr->sg_list->length;
-	if (unlikely(length > RC_MSG_MAX || req->head - req->tail >= req->max_wr))
+	info = &wr_infos[wr->opcode];
+	if (unlikely(!(info->flags & WR_PLAIN)))
+		return false;
+	length = sge->length;
+	if (likely(length - 1 < qp->pmtu)) /* not for no bytes: 0 - 1 is large */
+		only = wr->send_flags & (SEND_FENCE | SEND_SOLICITED) ? 0 : info->only;
+	else if (unlikely(length > RC_MSG_MAX))
+		return false;
+	if (unlikely(req->head - req->tail >= req->max_wr))
 		return false;
 	wqe = rc_sq_at(req, req->head++);
 	wqe->wr_id = wr->wr_id;
@@ -196,13 +195,14 @@ post_plain(struct rc_qp *qp, const struct send_wr *wr)
 	wqe->num_sge = 1;
 	wqe->assigned = false;
 	wqe->status = WC_SUCCESS;
+	wqe->only = only;
 	wqe->length = length;
 	wqe->imm = wr->imm_data;
 	wqe->rkey = wr->rkey;
 	wqe->remote_addr = wr->remote_addr;
-	wqe->sge[0].addr = wr->sg_list->addr;
+	wqe->sge[0].addr = sge->addr;
 	wqe->sge[0].length = length;
-	wqe->sge[0].lkey = wr->sg_list->lkey;
+	wqe->sge[0].lkey = sge->lkey;
 	rc_want(qp, WORK_REQUEST);
 	return true;
 }
@@ -351,8 +351,35 @@ waits(struct rc_qp *qp, struct rc_sq_wqe *wqe)
 	return false;
 }
 
+/* Completions from tail to ack, up to a local operation, or as many as the CQ has room for. */
+static inline void
+retire_plain(struct rc_qp *qp)
+{
+	struct rc_worker *w = qp->worker;
+	struct rc_cq *cq = qp->send_cq;
+	struct rc_cq_ring *r = cq->rings[w->id];
+	struct rc_requester *req = &qp->req;
+	uint32_t tail = req->tail, ack = req->ack, head = r->head, end = r->tail_seen + cq->depth;
+	const struct rc_sq_wqe *wqe;
+
+	if (unlikely(!rc_cq_has_room(cq, r)))
+		return;
+	for (; tail != ack && head != end; tail++) {
+		wqe = rc_sq_at(req, tail);
+		if (unlikely(rc_wqe_local(wqe)))
+			break;
+		/* an unsignaled request is silent unless it fails */
+		if (likely(wqe->flags & SEND_SIGNALED))
+			rc_cq_write_done(cq, r, head++, wqe->wr_id,
+				wr_infos[wqe->opcode].wc_opcode, wqe->length, qp->qpn);
+	}
+	req->tail = tail;
+	if (head != r->head)
+		rc_cq_publish(w, r, head, CQ_ARMED_ANY);
+}
+
 /* Completions from tail to ack, up to the first that waits. */
-static void
+static void __rte_noinline
 retire(struct rc_qp *qp)
 {
 	struct rc_requester *req = &qp->req;
@@ -360,36 +387,46 @@ retire(struct rc_qp *qp)
 
 	while (req->tail != req->ack) {
 		wqe = rc_sq_at(req, req->tail);
-		if (unlikely(rc_wqe_local(wqe)) && waits(qp, wqe)) {
+		if (waits(qp, wqe)) {
 			hold(qp);
 			return;
 		}
 		req->tail++;
-		succeed(qp, wqe);
+		complete(qp, wqe, WC_SUCCESS);
 	}
 	unhold(qp);
+}
+
+/* Local operations are done when they have been executed and all before them is done. */
+static void __rte_noinline
+pass_local(struct rc_requester *req)
+{
+	const struct rc_sq_wqe *wqe;
+
+	for (; req->ack != req->head; req->ack++) {
+		wqe = rc_sq_at(req, req->ack);
+		if (!rc_wqe_local(wqe) || !wqe->assigned || wqe->status != WC_SUCCESS)
+			return;
+		if (req->send == req->ack)
+			req->send++;
+	}
 }
 
 void
 rc_sq_settle(struct rc_qp *qp)
 {
 	struct rc_requester *req = &qp->req;
-	struct rc_sq_wqe *wqe = NULL;
 
-	/* a local operation is done when it has been executed and all before it is done */
-	while (req->ack != req->head) {
-		wqe = rc_sq_at(req, req->ack);
-		if (!rc_wqe_local(wqe) || !wqe->assigned || wqe->status != WC_SUCCESS)
-			break;
-		if (req->send == req->ack)
-			req->send++;
-		req->ack++;
-	}
-	retire(qp);
+	if (req->ack != req->head && unlikely(rc_wqe_local(rc_sq_at(req, req->ack))))
+		pass_local(req);
+	retire_plain(qp);
+	if (unlikely(req->tail != req->ack || req->held))
+		retire(qp);
 	/* what failed at home waits for those before it, a peer's refusal does not (rc_sq_fail) */
-	if (req->ack != req->head && wqe->status != WC_SUCCESS && req->tail == req->ack)
-		rc_sq_fail(qp, wqe->status);
-	else
+	if (req->ack != req->head && req->tail == req->ack &&
+			unlikely(rc_sq_at(req, req->ack)->status != WC_SUCCESS))
+		rc_sq_fail(qp, rc_sq_at(req, req->ack)->status);
+	else if (unlikely(qp->state == QPS_SQD))
 		tell_drained(qp);
 }
 

@@ -6,10 +6,12 @@
  * A worker: takes packets in to its queue pairs. How they send, by turns: run.c.
  */
 
+#include <string.h>
+
 #include <rte_branch_prediction.h>
-#include <rte_prefetch.h>
 
 #include "rc/dev.h"
+#include "wire/layout.h"
 #include "wire/wire.h"
 
 struct rc_worker *
@@ -91,62 +93,26 @@ rc_qp_find(const struct rc_worker *w, uint32_t qpn)
 	return rc_qp_at(w, qpn);
 }
 
-/* --- prefetch --- */
-
-int
-rc_arrived(const struct rc_worker *w, const struct packet *pkt)
-{
-	uint32_t slot = rc_slot(w->dev, pkt->dest_qpn);
-	uint8_t owner = rc_slot_owner(w->dev, slot);
-	struct rc_qp *qp;
-
-	if (unlikely(owner != w->id))
-		return owner == RC_NO_OWNER ? -1 : owner;
-	qp = w->dev->qps[slot];
-	if (unlikely(qp == NULL))
-		return owner;
-	rte_prefetch0(qp);
-	rte_prefetch0(&qp->path);
-	rte_prefetch0(&qp->counters);
-	if (pkt->op->flags & OP_RESPONSE) {
-		rte_prefetch0(&qp->req);
-		rte_prefetch0(&qp->req.ack_timeout);
-	} else {
-		rte_prefetch0(&qp->recv_cq);
-		rte_prefetch0(&qp->own_rq);
-	}
-	return owner;
-}
-
-void
-rc_prefetch_queues(const struct rc_worker *w, const struct packet *pkt)
-{
-	struct rc_qp *qp = rc_qp_there(w, pkt->dest_qpn);
-
-	if (unlikely(qp == NULL))
-		return;
-	if (pkt->op->flags & OP_RESPONSE) {
-		rte_prefetch0(rc_sq_at(&qp->req, qp->req.ack));
-	} else {
-		if (pkt->op->flags & OP_RQ_WQE)
-			rte_prefetch0(rc_rq_at(qp->rq, qp->rq->tail));
-		rc_prefetch_header(qp);
-	}
-}
-
-void
-rc_prefetch(const struct rc_worker *w, uint32_t qpn)
-{
-	struct rc_qp *qp = rc_qp_there(w, qpn);
-
-	if (unlikely(qp == NULL))
-		return;
-	rte_prefetch0(qp);
-	rte_prefetch0(&qp->req);
-	rte_prefetch0(&qp->own_rq);
-}
-
 /* --- receive: rc-transport 5 --- */
+
+#define QPN_FIRST 2 /* behind QP0 and QP1 */
+
+unsigned int
+rc_own(const struct rc_worker *w, struct packet *const *pkts, unsigned int n)
+{
+	const struct rc_dev *dev = w->dev;
+	const struct packet *pkt;
+	unsigned int i;
+
+	for (i = 0; i < n; i++) {
+		pkt = pkts[i];
+		if (unlikely(OPCODE_CLASS(pkt->opcode) != OPCODE_RC || pkt->vl == LRH_VL_SMP ||
+				pkt->dest_qpn - QPN_FIRST >= QPN_MULTICAST - QPN_FIRST ||
+				rc_slot_owner(dev, rc_slot(dev, pkt->dest_qpn)) != w->id))
+			break;
+	}
+	return i;
+}
 
 #define TAKES_REQUESTS  0x1
 #define TAKES_RESPONSES 0x2
@@ -253,45 +219,102 @@ receive_cnp(struct rc_qp *qp, const struct packet *pkt)
 	return VERDICT_CNP;
 }
 
+/* May the QP have it? Question by question; *v says why not, or what else it was. */
+static bool __rte_noinline
+admitted(struct rc_qp *qp, const struct packet *pkt, enum verdict *v)
+{
+	bool response = pkt->op->flags & OP_RESPONSE;
+
+	if (!class_fits(qp, pkt)) {
+		*v = receive_cnp(qp, pkt);
+		return false;
+	}
+	*v = VERDICT_QP_STATE;
+	if ((state_takes[qp->state] & (response ? TAKES_RESPONSES : TAKES_REQUESTS)) == 0)
+		return false;
+	if (qp->mig_state == MIG_ARMED && pkt->migreq && !migration_request(qp, pkt, v))
+		return false;
+	*v = VERDICT_ADDRESS;
+	if (!address_fits(&qp->path.av, pkt))
+		return false;
+	/* before the P_Key, so that a damaged packet counts no violation (rc-transport 5.8) */
+	if (!qp->worker->icrc_unchecked && !wire_crc_ok(pkt, v))
+		return false;
+	if (!port_pkey_match(pkt->pkey, qp->pkey)) {
+		*v = pkey_violation(qp, pkt);
+		return false;
+	}
+	if (qp->mig_state == MIG_REARM && !pkt->migreq)
+		qp->mig_state = MIG_ARMED; /* the peer is at least in REARM too */
+	return true;
+}
+
+_Static_assert(offsetof(struct packet, port) == offsetof(struct packet, pkey) + 2 &&
+	offsetof(struct packet, encap) == offsetof(struct packet, pkey) + 4, "struct rc_qp");
+
+/* A P_Key's membership bit, in a word that begins with it */
+#if RTE_BYTE_ORDER == RTE_LITTLE_ENDIAN
+#define MEMBERSHIP ((uint64_t)PKEY_FULL)
+#else
+#define MEMBERSHIP ((uint64_t)PKEY_FULL << 48)
+#endif
+
+/*
+ * All that is asked but the ICRC, in a few words (rc_qp_known()): service class, state, port,
+ * encapsulation, the low bits of the P_Key, both addresses.
+ */
+static inline bool
+known(const struct rc_qp *qp, const struct packet *pkt)
+{
+	const struct av *av = &qp->path.av;
+	uint64_t word;
+
+	memcpy(&word, (const uint8_t *)pkt + offsetof(struct packet, pkey), sizeof(word));
+	return likely(OPCODE_CLASS(pkt->opcode) == OPCODE_RC) &&
+		likely(((word ^ qp->known) & ~MEMBERSHIP) == 0) &&
+		likely(gid_equal(&pkt->sgid, &av->dgid)) &&
+		likely(gid_equal(&pkt->dgid, &av->sgid));
+}
+
+static inline bool
+take(struct rc_worker *w, struct rc_qp *qp, const struct packet *pkt, enum verdict *v)
+{
+	if (likely(known(qp, pkt)))
+		return w->icrc_unchecked || likely(wire_crc_ok(pkt, v));
+	return admitted(qp, pkt, v);
+}
+
+static void __rte_noinline
+established(struct rc_qp *qp)
+{
+	qp->comm_est = true;
+	rc_event(qp->worker, EVENT_COMM_EST, qp->qpn);
+}
+
 enum verdict
 rc_receive(struct rc_worker *w, const struct packet *pkt, uint64_t now)
 {
-	bool response = pkt->op->flags & OP_RESPONSE;
+	struct rc_qp *qp = rc_qp_at(w, pkt->dest_qpn);
 	enum verdict v;
-	struct rc_qp *qp;
 
 	w->now = now;
-	qp = rc_qp_at(w, pkt->dest_qpn);
 	if (unlikely(qp == NULL))
 		return VERDICT_QPN_UNKNOWN;
-	if (unlikely(!class_fits(qp, pkt)))
-		return receive_cnp(qp, pkt);
-	if (unlikely((state_takes[qp->state] & (response ? TAKES_RESPONSES : TAKES_REQUESTS)) == 0))
-		return VERDICT_QP_STATE;
-	if (unlikely(qp->mig_state == MIG_ARMED) && pkt->migreq && !migration_request(qp, pkt, &v))
+	if (unlikely(!take(w, qp, pkt, &v)))
 		return v;
-	if (unlikely(!address_fits(&qp->path.av, pkt)))
-		return VERDICT_ADDRESS;
-	/* before the P_Key, so that a damaged packet counts no violation (rc-transport 5.8) */
-	if (!w->icrc_unchecked && unlikely(!wire_crc_ok(pkt, &v)))
-		return v;
-	if (unlikely(!port_pkey_match(pkt->pkey, qp->pkey)))
-		return pkey_violation(qp, pkt);
-	if (unlikely(qp->mig_state == MIG_REARM) && !pkt->migreq)
-		qp->mig_state = MIG_ARMED; /* the peer is at least in REARM too */
 
 	rc_count(qp, rcvd_pkts, 1);
 	if (unlikely(pkt->ecn_ce))
 		rc_congestion(qp);
-	if (response) {
+	if (pkt->op->flags & OP_RESPONSE) {
 		v = rc_complete(qp, pkt);
 	} else {
 		/* the first one of this life, not of one that had the number before (cm.md 6) */
-		if (unlikely(!qp->comm_est) && pkt->psn == qp->resp.epsn) {
-			qp->comm_est = true;
-			rc_event(w, EVENT_COMM_EST, qp->qpn);
-		}
-		v = rc_respond(qp, pkt);
+		if (unlikely(!qp->comm_est) && pkt->psn == qp->resp.epsn)
+			established(qp);
+		v = VERDICT_REQUEST;
+		if (unlikely(!rc_respond_in_order(qp, pkt)))
+			v = rc_respond(qp, pkt);
 	}
 	if (unlikely(w->cq_overrun))
 		rc_cq_overruns(w);

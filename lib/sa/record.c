@@ -9,6 +9,7 @@
 #include <strings.h>
 
 #include "record_private.h"
+#include "wire/bits.h"
 #include "wire/bytes.h"
 
 const struct sa_record_type *
@@ -45,41 +46,23 @@ sa_field_named(const struct sa_record_type *t, const char *name)
 	return NULL;
 }
 
-/* Most components are whole bytes; others gather what each byte has of them. */
+/* Most components are whole bytes. */
 uint64_t
 sa_get(const struct sa_field *f, const uint8_t *rec)
 {
 	const uint8_t *p = rec + f->offset / 8;
-	unsigned int skip = f->offset % 8, left = f->bits < 64 ? f->bits : 64;
-	uint64_t value = 0;
 
-	if (skip == 0 && left == 16)
+	if (f->offset % 8 == 0 && f->bits == 16)
 		return get_be16(p);
-	if (skip == 0 && left == 64)
+	if (f->offset % 8 == 0 && f->bits >= 64)
 		return get_be64(p);
-	for (; left > 0; skip = 0) {
-		unsigned int here = 8 - skip < left ? 8 - skip : left;
-
-		value = value << here | (*p++ >> (8 - skip - here) & ((1u << here) - 1));
-		left -= here;
-	}
-	return value;
+	return get_bits(rec, f->offset, RTE_MIN(f->bits, 64u));
 }
 
 void
 sa_put(const struct sa_field *f, uint8_t *rec, uint64_t value)
 {
-	uint8_t *p = rec + f->offset / 8;
-	unsigned int skip = f->offset % 8, left = f->bits < 64 ? f->bits : 64;
-
-	for (; left > 0; skip = 0) {
-		unsigned int here = 8 - skip < left ? 8 - skip : left;
-		unsigned int shift = 8 - skip - here, mask = (1u << here) - 1;
-
-		left -= here;
-		*p = (uint8_t)((*p & ~(mask << shift)) | (value >> left & mask) << shift);
-		p++;
-	}
+	put_bits(rec, f->offset, RTE_MIN(f->bits, 64u), value);
 }
 
 uint64_t

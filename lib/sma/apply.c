@@ -46,7 +46,7 @@ settings_of(const struct sma_port *p, struct port_settings *s)
 	s->sm_lid = sma_master_sm_lid(p);
 	s->sm_sl = sma_master_sm_sl(p);
 	s->subnet_timeout = sma_subnet_timeout(p);
-	s->mtu = 128u << sma_pi_get(p->info, PI_NEIGHBOR_MTU);
+	s->mtu = port_mtu_bytes((uint8_t)sma_pi_get(p->info, PI_NEIGHBOR_MTU));
 	s->gid_prefix = sma_pi_get(p->info, PI_GID_PREFIX);
 	memcpy(s->guid, p->guid, sizeof(s->guid));
 	s->num_guids = guids_in_use(p);

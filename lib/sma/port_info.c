@@ -9,6 +9,7 @@
 
 #include "sma/port_info.h"
 #include "sma/private.h"
+#include "wire/bits.h"
 
 #define STICKS_AT 0xFFFF /* violation counters */
 
@@ -47,27 +48,13 @@ typedef bool rule_fn(struct sma_set *set, const struct sma_port_info_field *f, u
 static uint64_t
 bits_get(const uint8_t *data, const struct sma_port_info_field *f)
 {
-	unsigned int first = f->offset / 8, last = (f->offset + f->bits - 1) / 8;
-	unsigned int below = 8 * (last + 1) - f->offset - f->bits;
-	uint64_t v = 0;
-
-	for (unsigned int i = first; i <= last; i++)
-		v = v << 8 | data[i];
-	v >>= below;
-	return f->bits == 64 ? v : v & ((1ull << f->bits) - 1);
+	return get_bits(data, f->offset, f->bits);
 }
 
 static void
 bits_put(uint8_t *data, const struct sma_port_info_field *f, uint64_t value)
 {
-	unsigned int first = f->offset / 8, last = (f->offset + f->bits - 1) / 8;
-	unsigned int below = 8 * (last + 1) - f->offset - f->bits;
-	uint64_t mask = f->bits == 64 ? ~0ull : (1ull << f->bits) - 1;
-
-	value = (value & mask) << below;
-	mask <<= below;
-	for (unsigned int i = last + 1; i-- > first; value >>= 8, mask >>= 8)
-		data[i] = (data[i] & ~mask) | (value & 0xFF);
+	put_bits(data, f->offset, f->bits, value);
 }
 
 uint64_t
@@ -264,16 +251,6 @@ capability_mask(const struct sma_port_config *c)
 	return mask;
 }
 
-static uint8_t
-mtu_code(uint16_t mtu)
-{
-	uint8_t code = 1;
-
-	while (code < 5 && 256u << code <= mtu)
-		code++;
-	return code;
-}
-
 void
 sma_port_info_init(struct sma_port *p)
 {
@@ -296,8 +273,8 @@ sma_port_info_init(struct sma_port *p)
 	sma_pi_put(info, PI_EXT_SUPPORTED, c->speed_ext);
 	sma_pi_put(info, PI_EXT_ENABLED, c->speed_ext);
 	sma_pi_put(info, PI_DOWN_DEFAULT, SMA_PHYS_POLLING);
-	sma_pi_put(info, PI_MTU_CAP, mtu_code(c->mtu));
-	sma_pi_put(info, PI_NEIGHBOR_MTU, mtu_code(c->mtu));
+	sma_pi_put(info, PI_MTU_CAP, port_mtu_code(c->mtu));
+	sma_pi_put(info, PI_NEIGHBOR_MTU, port_mtu_code(c->mtu));
 	sma_pi_put(info, PI_VL_CAP, c->vl_cap);
 	sma_pi_put(info, PI_OPER_VLS, c->vl_cap);
 	/* without arbitration tables there is nothing to have room in */

@@ -7,33 +7,53 @@
 #include "svc/perftest_exchange.h"
 #include "wire/bytes.h"
 
-#define NUMBER    8 /* bytes of one number of a report */
-#define NUMBERS   5 /* size, iterations, peak, average, message rate */
-#define MTU_LEN   2 /* a digit, as ibv_mtu counts, and a zero byte */
-#define WORD      4
 #define OLDEST    "5.70" /* what 6.06 talks to */
-#define DONE      "done"
 #define DONE_LEN  5
 
 bool
 perftest_is_version(const uint8_t *m, size_t len)
 {
-	unsigned int i;
+	unsigned int i, points = 0;
 
-	if (len != PERFTEST_VERSION_LEN || m[0] < '0' || m[0] > '9' || m[1] != '.')
+	if (len != PERFTEST_VERSION_LEN || (m[1] != '.' && m[2] != '.'))
 		return false;
-	for (i = 2; i < len && m[i] != '\0'; i++) {
-		if (m[i] < '0' || m[i] > '9')
+	for (i = 0; i < len && m[i] != '\0'; i++) {
+		points += m[i] == '.';
+		if ((m[i] < '0' || m[i] > '9') && m[i] != '.')
 			return false;
 	}
-	return i > 2 && i < len;
+	return i > 3 && i < len && points == 1;
 }
 
 /* Versions are printed with one digit before the point and two behind it; 23.04 is beyond 6.06. */
-static bool
-too_old(const uint8_t *m)
+bool
+perftest_is_old(const uint8_t *version)
 {
-	return m[1] == '.' && memcmp(m, OLDEST, 4) < 0;
+	return version[1] == '.' && memcmp(version, OLDEST, 4) < 0;
+}
+
+size_t
+perftest_version_write(uint8_t *message)
+{
+	memset(message, 0, PERFTEST_VERSION_LEN);
+	memcpy(message, PERFTEST_VERSION, sizeof(PERFTEST_VERSION));
+	return PERFTEST_VERSION_LEN;
+}
+
+uint16_t
+perftest_mtu_bytes(uint8_t digit)
+{
+	return digit >= '1' && digit <= '5' ? (uint16_t)(128u << (digit - '0')) : 0;
+}
+
+uint8_t
+perftest_mtu_digit(uint16_t bytes)
+{
+	uint8_t digit = '1';
+
+	while (digit < '5' && perftest_mtu_bytes(digit + 1) <= bytes)
+		digit++;
+	return digit;
 }
 
 /* --- messages: each fills the answer and returns its length, or -1 --- */
@@ -41,38 +61,33 @@ too_old(const uint8_t *m)
 static int
 version(struct perftest_exchange *x, const uint8_t *m, size_t len, uint8_t *answer)
 {
-	if (!perftest_is_version(m, len) || too_old(m))
+	if (!perftest_is_version(m, len) || perftest_is_old(m))
 		return -1;
-	memset(answer, 0, PERFTEST_VERSION_LEN);
-	memcpy(answer, PERFTEST_VERSION, sizeof(PERFTEST_VERSION));
 	x->step = PERFTEST_CYCLE_BUFFER;
-	return PERFTEST_VERSION_LEN;
+	return (int)perftest_version_write(answer);
 }
 
 /* Both sides take the larger value: theirs. */
 static int
 same(struct perftest_exchange *x, const uint8_t *m, size_t len, uint8_t *answer)
 {
-	if (len != WORD)
+	if (len != PERFTEST_WORD)
 		return -1;
-	memcpy(answer, m, WORD);
+	memcpy(answer, m, PERFTEST_WORD);
 	x->step++;
-	return WORD;
+	return PERFTEST_WORD;
 }
 
 /* Both sides take the smaller value. Over a connection two bytes go, over some four. */
 static int
 mtu(struct perftest_exchange *x, const uint8_t *m, size_t len, uint8_t *answer)
 {
-	uint16_t theirs;
+	uint16_t theirs = len >= PERFTEST_MTU_LEN ? perftest_mtu_bytes(m[0]) : 0;
 
-	if (len < MTU_LEN || len > WORD || m[0] < '1' || m[0] > '5')
+	if (len > PERFTEST_WORD || theirs == 0)
 		return -1;
-	theirs = (uint16_t)(128u << (m[0] - '0'));
 	memset(answer, 0, len);
-	answer[0] = '0';
-	while (answer[0] < '5' && 128u << (answer[0] - '0') < x->mtu)
-		answer[0]++;
+	answer[0] = perftest_mtu_digit(x->mtu);
 	if (theirs < x->mtu)
 		x->mtu = theirs;
 	x->step = PERFTEST_TALK;
@@ -102,25 +117,25 @@ static int
 report(struct perftest_exchange *x, const uint8_t *m, size_t len, uint8_t *answer)
 {
 	(void)m;
-	if (len != NUMBER)
+	if (len != PERFTEST_NUMBER)
 		return -1;
 	if (x->step != PERFTEST_REPORT) {
 		x->step = PERFTEST_REPORT;
-		x->numbers = NUMBERS;
+		x->numbers = PERFTEST_NUMBERS;
 	}
 	if (--x->numbers == 0)
 		x->step = PERFTEST_TALK;
-	memset(answer, 0, NUMBER);
-	return NUMBER;
+	memset(answer, 0, PERFTEST_NUMBER);
+	return PERFTEST_NUMBER;
 }
 
 static int
 talk(struct perftest_exchange *x, const uint8_t *m, size_t len, uint8_t *answer)
 {
-	if (len == NUMBER)
+	if (len == PERFTEST_NUMBER)
 		return report(x, m, len, answer);
 	if (x->stream && len == DONE_LEN) {
-		memcpy(answer, DONE, DONE_LEN);
+		memcpy(answer, PERFTEST_DONE_TEXT, DONE_LEN);
 		x->step = PERFTEST_DONE;
 		return DONE_LEN;
 	}
@@ -144,11 +159,11 @@ static const struct {
 	int (*answer)(struct perftest_exchange *x, const uint8_t *m, size_t len, uint8_t *answer);
 } steps[] = {
 	[PERFTEST_VERSION_STEP] = { PERFTEST_VERSION_LEN, version },
-	[PERFTEST_CYCLE_BUFFER] = { WORD, same },
-	[PERFTEST_CACHE_LINE] = { WORD, same },
-	[PERFTEST_MTU] = { MTU_LEN, mtu },
+	[PERFTEST_CYCLE_BUFFER] = { PERFTEST_WORD, same },
+	[PERFTEST_CACHE_LINE] = { PERFTEST_WORD, same },
+	[PERFTEST_MTU] = { PERFTEST_MTU_LEN, mtu },
 	[PERFTEST_TALK] = { 0, talk },
-	[PERFTEST_REPORT] = { NUMBER, report },
+	[PERFTEST_REPORT] = { PERFTEST_NUMBER, report },
 	[PERFTEST_DONE] = { 1, after_done },
 };
 
@@ -159,9 +174,10 @@ frame_talk(const uint8_t *bytes, size_t len)
 	int text;
 
 	if (bytes[0] == 0)
-		return NUMBER;
-	if (bytes[0] == DONE[0] && (len < 2 || bytes[1] == DONE[1]))
-		return len < DONE_LEN || memcmp(bytes, DONE, DONE_LEN) == 0 ? DONE_LEN : -1;
+		return PERFTEST_NUMBER;
+	if (bytes[0] == 'd' && (len < 2 || bytes[1] == 'o'))
+		return len >= DONE_LEN && memcmp(bytes, PERFTEST_DONE_TEXT, DONE_LEN) != 0
+				? -1 : DONE_LEN;
 	text = perftest_text_length(bytes, len);
 	return text != 0 ? text : PERFTEST_TEXT_LID;
 }

@@ -29,6 +29,11 @@
 #define PERFTEST_VERSION     "6.06" /* that we are */
 #define PERFTEST_VERSION_LEN 16
 #define PERFTEST_MESSAGE_MAX PERFTEST_TEXT
+#define PERFTEST_WORD        4
+#define PERFTEST_NUMBER      8 /* bytes of one number of a report */
+#define PERFTEST_NUMBERS     5 /* size, iterations, peak, average, message rate */
+#define PERFTEST_MTU_LEN     2 /* a digit, as ibv_mtu counts, and a zero byte */
+#define PERFTEST_DONE_TEXT   "done"
 
 enum perftest_step {
 	PERFTEST_VERSION_STEP,
@@ -55,6 +60,14 @@ struct perftest_exchange {
 
 /** Is this how an exchange begins? */
 bool perftest_is_version(const uint8_t *message, size_t len);
+/** Is it older than what 6.06 talks to? */
+bool perftest_is_old(const uint8_t *version);
+/** Ours. @return PERFTEST_VERSION_LEN */
+size_t perftest_version_write(uint8_t *message);
+/** The largest path MTU up to @p bytes, as a digit. */
+uint8_t perftest_mtu_digit(uint16_t bytes);
+/** @return 0: none */
+uint16_t perftest_mtu_bytes(uint8_t digit);
 
 /** Stream: @return bytes of the message that comes first, 0: not all there yet, -1: nonsense */
 int perftest_frame(const struct perftest_exchange *x, const uint8_t *bytes, size_t len);

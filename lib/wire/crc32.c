@@ -13,6 +13,7 @@
 #include <rte_common.h>
 
 #include "wire/crc32_kernels.h"
+#include "wire/wire.h"
 
 #define CRC32_POLY 0xEDB88320u
 
@@ -69,19 +70,27 @@ static const struct kernel {
 	uint32_t (*packet)(uint8_t *head, const uint8_t *keep, const uint8_t *ones,
 		uint32_t blocks, const void *from, uint32_t len);
 	uint32_t (*masked)(const uint8_t *p, const uint8_t *ones, uint32_t blocks, uint32_t len);
-	uint32_t (*after)(const uint8_t state[16], uint64_t vary, uint64_t low, uint64_t high,
-		uint8_t *to, const void *from, uint32_t len);
+	bool (*ipv4_ok)(const uint8_t *ip, uint32_t len);
+	uint32_t (*send)(const struct path *p, uint8_t *bth, const uint8_t words[12],
+		const void *from, uint32_t len, uint16_t ip_id);
+	uint32_t (*ack)(const struct path *p, uint8_t *bth, const uint8_t words[16],
+		uint16_t ip_id);
+	uint32_t (*atomic)(const struct path *p, uint8_t *bth, const uint8_t words[24],
+		uint16_t ip_id);
 	size_t (*vcrc_fold)(uint16_t crc, const uint8_t *buf, size_t len, uint8_t block[16]);
 } kernels[] = {
 	{ "portable", crc32_portable, always, crc32_packet_portable,
-		crc32_masked_portable, NULL, NULL },
+		crc32_masked_portable, icrc_ipv4_ok_portable, path_finish_send_portable,
+		path_finish_ack_portable, path_finish_atomic_portable, NULL },
 #ifdef WIRE_CRC32_PCLMUL
 	{ "pclmul", crc32_pclmul, crc32_pclmul_supported, crc32_packet_pclmul,
-		crc32_masked_pclmul, crc32_after_pclmul, vcrc_fold_pclmul },
+		crc32_masked_pclmul, icrc_ipv4_ok_pclmul, path_finish_send_pclmul,
+		path_finish_ack_pclmul, path_finish_atomic_pclmul, vcrc_fold_pclmul },
 #endif
 #ifdef WIRE_CRC32_VPCLMUL
 	{ "vpclmul", crc32_vpclmul, crc32_vpclmul_supported, crc32_packet_vpclmul,
-		crc32_masked_vpclmul, crc32_after_vpclmul, vcrc_fold_pclmul },
+		crc32_masked_vpclmul, icrc_ipv4_ok_vpclmul, path_finish_send_vpclmul,
+		path_finish_ack_pclmul, path_finish_atomic_pclmul, vcrc_fold_pclmul },
 #endif
 };
 
@@ -90,8 +99,13 @@ uint32_t (*crc32_packet)(uint8_t *head, const uint8_t *keep, const uint8_t *ones
 	uint32_t blocks, const void *from, uint32_t len) = crc32_packet_portable;
 uint32_t (*crc32_masked)(const uint8_t *p, const uint8_t *ones, uint32_t blocks,
 	uint32_t len) = crc32_masked_portable;
-uint32_t (*crc32_after)(const uint8_t state[16], uint64_t vary, uint64_t low, uint64_t high,
-	uint8_t *to, const void *from, uint32_t len);
+bool (*icrc_ipv4_ok)(const uint8_t *ip, uint32_t len) = icrc_ipv4_ok_portable;
+uint32_t (*path_finish_send)(const struct path *p, uint8_t *bth, const uint8_t words[12],
+	const void *from, uint32_t len, uint16_t ip_id) = path_finish_send_portable;
+uint32_t (*path_finish_ack)(const struct path *p, uint8_t *bth, const uint8_t words[16],
+	uint16_t ip_id) = path_finish_ack_portable;
+uint32_t (*path_finish_atomic)(const struct path *p, uint8_t *bth, const uint8_t words[24],
+	uint16_t ip_id) = path_finish_atomic_portable;
 size_t (*vcrc_fold)(uint16_t crc, const uint8_t *buf, size_t len, uint8_t block[16]);
 static const char *in_use = "portable";
 
@@ -114,24 +128,15 @@ crc32_use(const char *name)
 		crc32_update = kernels[i].update;
 		crc32_packet = kernels[i].packet;
 		crc32_masked = kernels[i].masked;
-		crc32_after = kernels[i].after;
+		icrc_ipv4_ok = kernels[i].ipv4_ok;
+		path_finish_send = kernels[i].send;
+		path_finish_ack = kernels[i].ack;
+		path_finish_atomic = kernels[i].atomic;
 		vcrc_fold = kernels[i].vcrc_fold;
 		in_use = kernels[i].name;
 		return 0;
 	}
 	return -ENOTSUP;
-}
-
-void
-crc32_state(const uint8_t blocks[32], uint8_t state[16])
-{
-#ifdef WIRE_CRC32_PCLMUL
-	if (crc32_pclmul_supported())
-		crc32_state_pclmul(blocks, state);
-#else
-	(void)blocks;
-	(void)state;
-#endif
 }
 
 RTE_INIT(crc32_init)

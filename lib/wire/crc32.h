@@ -48,21 +48,6 @@ extern uint32_t (*crc32_packet)(uint8_t *head, const uint8_t *keep, const uint8_
 extern uint32_t (*crc32_masked)(const uint8_t *p, const uint8_t *ones, uint32_t blocks,
 	uint32_t len);
 
-/**
- * crc32_packet() for a head of three blocks that is not in memory yet: what was just written in
- * small pieces cannot be loaded as a whole at once. NULL: there is no such kernel.
- *
- * @param state  crc32_state() of the first two blocks, with zeros where they vary
- * @param vary   what stands there, of the first block's last eight bytes, in memory order
- * @param low    the third block's first eight bytes
- * @param high   and its last
- * @param to     where the payload goes
- */
-extern uint32_t (*crc32_after)(const uint8_t state[16], uint64_t vary, uint64_t low,
-	uint64_t high, uint8_t *to, const void *from, uint32_t len);
-/** The state after two blocks, for any crc32_after() this CPU has; nothing if it has none. */
-void crc32_state(const uint8_t blocks[32], uint8_t state[16]);
-
 /** Name of the kernel in use: "portable", "pclmul", "vpclmul". */
 const char *crc32_kernel(void);
 /** Use a kernel by name (tests, benchmarks). @retval -ENOTSUP this CPU or build does not have it */

@@ -21,7 +21,8 @@
 #include <immintrin.h>
 
 #define TARGET_PCLMUL  __attribute__((target("sse4.1,pclmul")))
-#define TARGET_VPCLMUL __attribute__((target("sse4.1,pclmul,avx512f,avx512vl,vpclmulqdq")))
+#define TARGET_VPCLMUL \
+	__attribute__((target("sse4.1,pclmul,avx512f,avx512vl,avx512bw,vpclmulqdq")))
 
 /* low, high */
 #define FOLD_128  UINT64_C(0x1751997d0), UINT64_C(0x0ccaa009e)
@@ -33,9 +34,8 @@
 #define FOLD_2048 UINT64_C(0x11542778a), UINT64_C(0x1322d1430)
 
 #define FOLD_96 UINT64_C(0x0ccaa009e) /* x^96 */
-#define FOLD_64 UINT64_C(0x163cd6124) /* x^64 */
 #define POLY    UINT64_C(0x1db710641) /* P */
-#define MU      UINT64_C(0x1f7011641) /* floor(x^64 / P) */
+#define INVERSE UINT64_C(0xb4e5b025f7011641) /* POLY times this, bit by bit, is 1 mod x^64 */
 
 /* K(FOLD_128): the multiplier of one block; HIGH_LOW(FOLD_128): its halves as two arguments */
 #define K(...)            K2(__VA_ARGS__)
@@ -83,21 +83,20 @@ fold_tail(__m128i x, const uint8_t *end, size_t len)
 	return fold(first, K(FOLD_128), rest);
 }
 
-/* 128 bits to the CRC: fold to 64, then Barrett reduction */
+/*
+ * 128 bits to the CRC: fold to 96; of those, the multiple of P that has the same first 64 bits
+ * leaves the last 32 (Barrett)
+ */
 static TARGET_PCLMUL inline uint32_t
 reduce(__m128i x)
 {
-	const __m128i low32 = _mm_set_epi32(0, 0, 0, -1);
-	const __m128i k = _mm_set_epi64x(MU, POLY);
-	__m128i t;
+	const __m128i k = _mm_set_epi64x((int64_t)INVERSE, POLY);
+	__m128i multiple;
 
 	x = _mm_xor_si128(_mm_srli_si128(x, 8),
 		_mm_clmulepi64_si128(x, _mm_set_epi64x(0, FOLD_96), 0x00));
-	x = _mm_xor_si128(_mm_srli_si128(x, 4),
-		_mm_clmulepi64_si128(_mm_and_si128(x, low32), _mm_set_epi64x(0, FOLD_64), 0x00));
-	t = _mm_and_si128(_mm_clmulepi64_si128(_mm_and_si128(x, low32), k, 0x10), low32);
-	x = _mm_xor_si128(x, _mm_clmulepi64_si128(t, k, 0x00));
-	return _mm_extract_epi32(x, 1);
+	multiple = _mm_clmulepi64_si128(_mm_clmulepi64_si128(x, k, 0x10), k, 0x00);
+	return _mm_extract_epi32(_mm_xor_si128(x, multiple), 2);
 }
 
 /* x stands for everything before p; what is left may have any length */
@@ -145,6 +144,13 @@ fold512(__m512i x, __m512i k, __m512i next)
 }
 
 #define K512(...) _mm512_broadcast_i32x4(K(__VA_ARGS__))
+
+/* The block before y's first, moved ahead onto that. */
+static TARGET_VPCLMUL inline __m512i
+onto(__m128i x, __m512i y)
+{
+	return _mm512_xor_si512(y, _mm512_zextsi128_si512(move(x, K(FOLD_128))));
+}
 
 /* the four blocks of a vector, the first one lowest, as one: the last stays where it is */
 static TARGET_VPCLMUL inline __m128i

@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "wire/path.h"
+
 uint32_t crc32_portable(uint32_t crc, const void *buf, size_t len);
 uint32_t crc32_pclmul(uint32_t crc, const void *buf, size_t len);
 uint32_t crc32_vpclmul(uint32_t crc, const void *buf, size_t len);
@@ -30,12 +32,28 @@ uint32_t crc32_masked_portable(const uint8_t *p, const uint8_t *ones, uint32_t b
 uint32_t crc32_masked_pclmul(const uint8_t *p, const uint8_t *ones, uint32_t blocks, uint32_t len);
 uint32_t crc32_masked_vpclmul(const uint8_t *p, const uint8_t *ones, uint32_t blocks, uint32_t len);
 
-/* crc32_after() and crc32_state() of crc32.h */
-uint32_t crc32_after_pclmul(const uint8_t state[16], uint64_t vary, uint64_t low, uint64_t high,
-	uint8_t *to, const void *from, uint32_t len);
-uint32_t crc32_after_vpclmul(const uint8_t state[16], uint64_t vary, uint64_t low, uint64_t high,
-	uint8_t *to, const void *from, uint32_t len);
-void crc32_state_pclmul(const uint8_t blocks[32], uint8_t state[16]);
+/* Does the ICRC hold that stands behind these bytes, RoCEv2 in IPv4 without options? */
+bool icrc_ipv4_ok_portable(const uint8_t *ip, uint32_t len);
+bool icrc_ipv4_ok_pclmul(const uint8_t *ip, uint32_t len);
+bool icrc_ipv4_ok_vpclmul(const uint8_t *ip, uint32_t len);
+
+/* path_finish_send(), path_finish_ack() and path_finish_atomic() of path.h */
+uint32_t path_finish_send_portable(const struct path *p, uint8_t *bth, const uint8_t words[12],
+	const void *from, uint32_t len, uint16_t ip_id);
+uint32_t path_finish_send_pclmul(const struct path *p, uint8_t *bth, const uint8_t words[12],
+	const void *from, uint32_t len, uint16_t ip_id);
+uint32_t path_finish_send_vpclmul(const struct path *p, uint8_t *bth, const uint8_t words[12],
+	const void *from, uint32_t len, uint16_t ip_id);
+uint32_t path_finish_ack_portable(const struct path *p, uint8_t *bth, const uint8_t words[16],
+	uint16_t ip_id);
+uint32_t path_finish_ack_pclmul(const struct path *p, uint8_t *bth, const uint8_t words[16],
+	uint16_t ip_id);
+uint32_t path_finish_atomic_portable(const struct path *p, uint8_t *bth, const uint8_t words[24],
+	uint16_t ip_id);
+uint32_t path_finish_atomic_pclmul(const struct path *p, uint8_t *bth, const uint8_t words[24],
+	uint16_t ip_id);
+/* What they want of an IPv4 path whose header stands: the ICRC of what precedes. */
+void path_init_states(struct path *p);
 
 /*
  * VCRC's polynomial: the whole blocks of buf, 64 bytes at least, as one block that a register of 0

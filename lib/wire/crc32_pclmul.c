@@ -93,7 +93,8 @@ crc32_vpclmul_supported(void)
 {
 	__builtin_cpu_init();
 	return __builtin_cpu_supports("vpclmulqdq") && __builtin_cpu_supports("avx512f") &&
-		__builtin_cpu_supports("avx512vl") && crc32_pclmul_supported();
+		__builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw") &&
+		crc32_pclmul_supported();
 }
 
 #endif

@@ -13,6 +13,7 @@
 #include "wire/crc32.h"
 #include "wire/crc32_kernels.h"
 #include "wire/layout.h"
+#include "wire/variant.h"
 #include "wire/wire.h"
 
 /* CRC of eight 0xFF bytes in zlib's convention: the register 0xDEBB20E3, complemented */
@@ -22,28 +23,23 @@
 
 /*
  * The variant fields as bits to set, from the layer-3 header through the BTH, and how many bytes
- * that is. An IPv6 header and a GRH have one layout.
+ * that is.
  */
 struct variant {
 	uint8_t ones[HEAD_MAX];
 	uint32_t len;
 };
 
-#define IPV4_ONES [IPV4_TOS] = 0xFF, [IPV4_TTL] = 0xFF, [IPV4_CHECKSUM] = 0xFF, 0xFF
-#define IPV6_ONES [0] = 0x0F, 0xFF, 0xFF, 0xFF, [IPV6_HOP_LIMIT] = 0xFF
-#define UDP_ONES(off) [(off) + UDP_CHECKSUM] = 0xFF, 0xFF
-#define BTH_ONES(off) [(off) + BTH_RESV8A] = 0xFF
-
 static const struct variant rocev2_ipv4 = {
-	{ IPV4_ONES, UDP_ONES(IPV4_LEN), BTH_ONES(IPV4_LEN + UDP_LEN) },
+	{ IPV4_ONES(0), UDP_ONES(IPV4_LEN), BTH_ONES(IPV4_LEN + UDP_LEN) },
 	IPV4_LEN + UDP_LEN + BTH_LEN,
 };
 static const struct variant rocev2_ipv6 = {
-	{ IPV6_ONES, UDP_ONES(IPV6_LEN), BTH_ONES(IPV6_LEN + UDP_LEN) },
+	{ IPV6_ONES(0), UDP_ONES(IPV6_LEN), BTH_ONES(IPV6_LEN + UDP_LEN) },
 	IPV6_LEN + UDP_LEN + BTH_LEN,
 };
 static const struct variant rocev1 = {
-	{ IPV6_ONES, BTH_ONES(GRH_LEN) },
+	{ IPV6_ONES(0), BTH_ONES(GRH_LEN) },
 	GRH_LEN + BTH_LEN,
 };
 static const struct variant ib_local = {
@@ -54,7 +50,7 @@ static const struct variant ib_local = {
 static void
 variant_with_options(struct variant *v, uint32_t header_len)
 {
-	*v = (struct variant) { { IPV4_ONES }, header_len + UDP_LEN + BTH_LEN };
+	*v = (struct variant) { { IPV4_ONES(0) }, header_len + UDP_LEN + BTH_LEN };
 	memset(v->ones + header_len + UDP_CHECKSUM, 0xFF, 2);
 	v->ones[header_len + UDP_LEN + BTH_RESV8A] = 0xFF;
 }
@@ -188,17 +184,13 @@ vcrc_ok(const struct packet *pkt)
 }
 
 bool
-wire_crc_ok(const struct packet *pkt, enum verdict *why)
+wire_other_crc_ok(const struct packet *pkt, enum verdict *why)
 {
 	const uint8_t *l3 = pkt->l3;
 
-	if (unlikely(pkt->encap == ENCAP_IB) && !vcrc_ok(pkt)) {
+	if (pkt->encap == ENCAP_IB && !vcrc_ok(pkt)) {
 		*why = VERDICT_VCRC;
 		return false;
 	}
-	if (unlikely(icrc(pkt->encap, l3, pkt->icrc_len) != get_le32(l3 + pkt->icrc_len))) {
-		*why = VERDICT_ICRC;
-		return false;
-	}
-	return true;
+	return icrc(pkt->encap, l3, pkt->icrc_len) == get_le32(l3 + pkt->icrc_len);
 }

@@ -14,9 +14,9 @@
 
 #include "wire/bytes.h"
 #include "wire/layout.h"
+#include "wire/parse_plain.h"
 #include "wire/wire.h"
 
-#define TVER_MASK   0x0F
 #define IPPROTO_UDP 17
 #define IPPROTO_V6_FRAGMENT 44
 
@@ -26,40 +26,6 @@
 /* what is no option, no fragment and UDP says in an IPv4 header's first ten bytes (be64, byte 9) */
 #define PLAIN_MASK UINT64_C(0xFF00000000003FFF)
 #define PLAIN      UINT64_C(0x4500000000000000)
-_Static_assert(WIRE_PLAIN_LEN == IPV4_LEN + UDP_LEN + BTH_LEN + ICRC_LEN, "no extension headers");
-
-#define FAIL(verdict)                                                                              \
-	do {                                                                                       \
-		*why = VERDICT_##verdict;                                                          \
-		return 0;                                                                          \
-	} while (0)
-
-/* Of ::ffff:a.b.c.d the second half, in one piece; addr as it stands in the packet. */
-static inline uint64_t
-mapped_ipv4(const uint8_t *addr)
-{
-	uint32_t a;
-
-	memcpy(&a, addr, sizeof(a));
-#if RTE_BYTE_ORDER == RTE_LITTLE_ENDIAN
-	return be64(UINT64_C(0xFFFF00000000)) | (uint64_t)a << 32;
-#else
-	return UINT64_C(0xFFFF00000000) | a;
-#endif
-}
-
-static inline void
-parse_ipv4_fields(const uint8_t *ip, struct packet *pkt)
-{
-	pkt->encap = ENCAP_ROCEV2_IPV4;
-	pkt->tclass = ip[IPV4_TOS];
-	pkt->hop_limit = ip[IPV4_TTL];
-	pkt->flow_label = 0;
-	pkt->sgid.word[0] = 0;
-	pkt->sgid.word[1] = mapped_ipv4(ip + IPV4_SRC);
-	pkt->dgid.word[0] = 0;
-	pkt->dgid.word[1] = mapped_ipv4(ip + IPV4_DST);
-}
 
 /* traffic class, flow label, hop limit and addresses: the same in an IPv6 header and in a GRH */
 static inline void
@@ -87,23 +53,6 @@ ipv4_checksum_ok(const uint8_t *h, uint32_t header_len)
 	for (i = 0; i < header_len; i += 4)
 		sum += get_be32(h + i);
 	return sum % 0xFFFF == 0;
-}
-
-static inline uint64_t
-word32(const uint8_t *p)
-{
-	uint32_t v;
-
-	memcpy(&v, p, sizeof(v));
-	return v;
-}
-
-/* the same without options; a swap of bytes multiplies by 2^8 and leaves 0 what it is */
-static inline bool
-plain_checksum_ok(const uint8_t *h)
-{
-	return (word32(h) + word32(h + 4) + word32(h + 8) + word32(h + 12) + word32(h + 16)) %
-		0xFFFF == 0;
 }
 
 /*
@@ -222,8 +171,8 @@ parse_lrh(const uint8_t *lrh, uint32_t len, struct packet *pkt, const uint8_t **
 }
 
 /* The opcode's row says which headers stand here, in this order (rc-transport 2). */
-static inline void
-parse_extension_headers(const uint8_t *p, uint8_t headers, struct packet *pkt)
+void
+wire_parse_extension_headers(const uint8_t *p, uint8_t headers, struct packet *pkt)
 {
 	if (headers & HDR_DETH) {
 		pkt->qkey = get_be32(p);
@@ -246,8 +195,7 @@ parse_extension_headers(const uint8_t *p, uint8_t headers, struct packet *pkt)
 		p += 28;
 	}
 	if (headers & HDR_AETH) {
-		pkt->syndrome = p[0];
-		pkt->msn = get_be24(p);
+		parse_aeth(p, pkt);
 		p += 4;
 	}
 	if (headers & HDR_ATOMICACK) {
@@ -262,89 +210,12 @@ parse_extension_headers(const uint8_t *p, uint8_t headers, struct packet *pkt)
 		pkt->rkey = get_be32(p);
 }
 
-/* BTH through ICRC (rc-transport 5, checks 1 and 2) */
-static __rte_always_inline const uint8_t *
-parse_bth(const uint8_t *bth, const uint8_t *end, struct packet *pkt, enum verdict *why)
-{
-	uint32_t len = end - bth;
-	uint32_t flags, pad, around, word;
-	const struct opcode_info *op;
-
-	if (unlikely(len < BTH_LEN + ICRC_LEN))
-		FAIL(LENGTH);
-	op = &opcodes[bth[0]];
-	if (unlikely(op->name == NULL))
-		FAIL(OPCODE);
-	flags = bth[BTH_FLAGS];
-	pad = flags >> 4 & 3;
-	pkt->op = op;
-	pkt->opcode = bth[0];
-	pkt->solicited = flags & BTH_SE;
-	pkt->migreq = flags & BTH_M;
-	pkt->pad = pad;
-	around = op->header_len + pad + (uint32_t)ICRC_LEN;
-	if (unlikely(len < around))
-		FAIL(LENGTH);
-	if (unlikely(flags & TVER_MASK))
-		FAIL(TVER);
-	pkt->pkey = get_be16(bth + BTH_PKEY);
-	word = get_be32(bth + BTH_DESTQP);
-	pkt->fecn = bth[BTH_DESTQP] & BTH_FECN;
-	pkt->becn = bth[BTH_DESTQP] & BTH_BECN;
-	pkt->dest_qpn = word & 0xFFFFFF;
-	word = get_be32(bth + BTH_PSN);
-	pkt->ackreq = bth[BTH_PSN] & BTH_ACKREQ;
-	pkt->psn = word & PSN_MASK;
-	if (op->headers)
-		parse_extension_headers(bth + BTH_LEN, op->headers, pkt);
-	pkt->payload = bth + op->header_len;
-	pkt->payload_len = len - around;
-	pkt->bth = bth;
-	return bth;
-}
-
-static inline void
-parse_no_lrh(struct packet *pkt)
-{
-	pkt->has_grh = true;
-	pkt->sl = 0;
-	pkt->vl = 0;
-	pkt->slid = 0;
-	pkt->dlid = 0;
-}
-
 static inline bool
 plain(const uint8_t *ip, uint32_t len)
 {
 	return len >= WIRE_PLAIN_LEN && (get_be64(ip) & PLAIN_MASK) == PLAIN &&
 		ip[IPV4_PROTO] == IPPROTO_UDP &&
 		get_be16(ip + IPV4_LEN + UDP_DPORT) == ROCEV2_PORT;
-}
-
-/*
- * The straight line of nearly all packets. False: not this way; the long way says why it is
- * refused.
- */
-bool
-wire_parse_plain(const uint8_t *ip, uint32_t len, struct packet *pkt)
-{
-	const uint8_t *udp = ip + IPV4_LEN;
-	uint32_t total = get_be16(ip + IPV4_TOTAL);
-	enum verdict why;
-
-	if (unlikely(total > len || total < WIRE_PLAIN_LEN || !plain_checksum_ok(ip)))
-		return false;
-	if (unlikely(get_be16(udp + UDP_LENGTH) != total - IPV4_LEN))
-		return false;
-	if (unlikely(parse_bth(udp + UDP_LEN, ip + total, pkt, &why) == NULL))
-		return false;
-	pkt->l3 = ip;
-	pkt->icrc_len = total - ICRC_LEN;
-	pkt->udp_sport = get_be16(udp + UDP_SPORT);
-	parse_no_lrh(pkt);
-	parse_ipv4_fields(ip, pkt);
-	pkt->ecn_ce = (pkt->tclass & ECN_MASK) == ECN_CE;
-	return true;
 }
 
 static bool __rte_noinline
@@ -380,7 +251,8 @@ bool
 wire_parse(enum encap encap, const uint8_t *l3, uint32_t len, struct packet *pkt,
 	enum verdict *why)
 {
-	if (likely(encap <= ENCAP_ROCEV2_IPV6 && plain(l3, len)) && likely(wire_parse_plain(l3, len, pkt)))
+	if (likely(encap <= ENCAP_ROCEV2_IPV6 && plain(l3, len)) &&
+			likely(wire_parse_plain(l3, len, pkt)))
 		return true;
 	return parse(encap, l3, len, pkt, why);
 }

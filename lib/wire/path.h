@@ -55,7 +55,7 @@ struct path {
 	/** Template; lengths, checksums and IP ID are filled per packet. */
 	union {
 		uint8_t header[PATH_HEADER_MAX];
-		struct { /* IPv4, whose header is shorter; crc32_state() */
+		struct { /* IPv4, whose header is shorter; path_send.c */
 			uint8_t ipv4_header[48];
 			uint8_t icrc_state[16]; /**< of what precedes the UDP length */
 			uint8_t icrc_ack[16]; /**< of what precedes an Ack's BTH */
@@ -95,8 +95,9 @@ uint32_t path_finish_copy(const struct path *p, uint8_t *bth, uint32_t headers, 
 /**
  * The same for a BTH without extension headers, which is put where it belongs: it is taken from
  * the caller's words, eight bytes and four, for they are quicker than the bytes of the packet.
+ * Which one it is goes with the CRC kernel (crc32.h), as does the next.
  */
-uint32_t path_finish_send(const struct path *p, uint8_t *bth, const uint8_t words[12],
+extern uint32_t (*path_finish_send)(const struct path *p, uint8_t *bth, const uint8_t words[12],
 	const void *from, uint32_t len, uint16_t ip_id);
 
 /**
@@ -104,7 +105,15 @@ uint32_t path_finish_send(const struct path *p, uint8_t *bth, const uint8_t word
  *
  * @param words  BTH_LEN + 4 bytes: eight, four and four
  */
-uint32_t path_finish_ack(const struct path *p, uint8_t *bth, const uint8_t words[16],
+extern uint32_t (*path_finish_ack)(const struct path *p, uint8_t *bth, const uint8_t words[16],
+	uint16_t ip_id);
+
+/**
+ * The same for BTH and twelve bytes more: an Atomic's answer.
+ *
+ * @param words  BTH_LEN + 12 bytes: eight, four, four and eight
+ */
+extern uint32_t (*path_finish_atomic)(const struct path *p, uint8_t *bth, const uint8_t words[24],
 	uint16_t ip_id);
 
 /**

@@ -16,16 +16,29 @@
 #include "wire/packet.h"
 #include "wire/wire.h"
 
+/** What the packets of a queue pair have in common. @param flags  as in put_bth() */
+static inline uint64_t
+bth_common(uint8_t flags, uint16_t pkey, uint32_t dest_qpn)
+{
+	return (uint64_t)flags << 48 | (uint64_t)pkey << 32 | dest_qpn;
+}
+
+/** With it, what else a packet says. @param flags  those not in common */
+static inline uint8_t *
+put_bth_of(uint8_t *bth, uint64_t common, uint8_t opcode, uint64_t flags, uint32_t psn, bool ackreq)
+{
+	/* as one number: path_finish_send() reads it as one */
+	put_be64(bth, common | (uint64_t)opcode << 56 | flags << 48);
+	put_be32(bth + BTH_PSN, (uint32_t)ackreq << 31 | (psn & PSN_MASK));
+	return bth + BTH_LEN;
+}
+
 /** @param flags  BTH_SE, BTH_M and the pad count << BTH_PAD_SHIFT */
 static inline uint8_t *
 put_bth(uint8_t *bth, uint8_t opcode, uint8_t flags, uint16_t pkey, uint32_t dest_qpn,
 	uint32_t psn, bool ackreq)
 {
-	/* as one number: path_finish_send() reads it as one */
-	put_be64(bth, (uint64_t)opcode << 56 | (uint64_t)flags << 48 | (uint64_t)pkey << 32 |
-		dest_qpn);
-	put_be32(bth + BTH_PSN, (uint32_t)ackreq << 31 | (psn & PSN_MASK));
-	return bth + BTH_LEN;
+	return put_bth_of(bth, bth_common(flags, pkey, dest_qpn), opcode, 0, psn, ackreq);
 }
 
 static inline uint8_t *

@@ -13,6 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <rte_branch_prediction.h>
+
 #include "base/verdict.h"
 #include "wire/opcode.h"
 #include "wire/packet.h"
@@ -43,16 +45,19 @@
 bool wire_parse(enum encap encap, const uint8_t *l3, uint32_t len, struct packet *pkt,
 	enum verdict *why);
 
-/**
- * The same where the caller has seen already that it is RoCEv2 in IPv4 without options, no fragment,
- * to port 4791, and that there are WIRE_PLAIN_LEN bytes.
- *
- * @retval false  something else is wrong: wire_parse() says what
- */
-bool wire_parse_plain(const uint8_t *ip, uint32_t len, struct packet *pkt);
+/* Private to lib/wire: plain IPv4's, by the CRC kernel; and all others' */
+extern bool (*icrc_ipv4_ok)(const uint8_t *ip, uint32_t len);
+bool wire_other_crc_ok(const struct packet *pkt, enum verdict *why);
 
 /** Does the ICRC (on native IB the VCRC too) of a parsed packet hold? *why is set when not. */
-bool wire_crc_ok(const struct packet *pkt, enum verdict *why);
+static inline bool
+wire_crc_ok(const struct packet *pkt, enum verdict *why)
+{
+	*why = VERDICT_ICRC;
+	if (likely(pkt->encap == ENCAP_ROCEV2_IPV4 && pkt->l3[0] == 0x45))
+		return icrc_ipv4_ok(pkt->l3, pkt->icrc_len);
+	return wire_other_crc_ok(pkt, why);
+}
 
 /** What protocol code knows of a packet it sends: what BTH and extension headers say. */
 struct wire_headers {

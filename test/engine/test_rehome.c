@@ -13,17 +13,28 @@
 
 #include <rte_cycles.h>
 
-#include "engine/worker.h"
+#include "engine/verbs_private.h"
 #include "node.h"
 #include "rc/qp.h"
 
 static struct engine *engine; /* of the test, not started */
+static struct worker *w[2];
 
-static struct engine *
+static void
 by_hand(bool rehome)
 {
 	node_config()->rehome = rehome;
-	return engine = node_create();
+	engine = node_create();
+	w[0] = engine->worker[0];
+	w[1] = engine->worker[1];
+}
+
+/* And nobody moves by itself. */
+static void
+pair_by_hand(struct pair *p, int worker_a, int worker_b)
+{
+	by_hand(false);
+	pair_create(engine, p, worker_a, worker_b);
 }
 
 static int
@@ -75,6 +86,18 @@ worker_of(const struct end *end)
 	return (unsigned int)rc_owner(engine->dev, end->qpn);
 }
 
+/* To the worker that it is not on; as by itself, but that nobody may have made ready for it. */
+static int
+offer(uint32_t qpn)
+{
+	unsigned int from = (unsigned int)rc_owner(engine->dev, qpn);
+	struct rc_qp_info info;
+
+	assert_int_equal(engine_qp_query(engine, qpn, &info, NULL), 0);
+	assert_int_equal(reserve_completions(engine, &info.init, !from, NULL), 0);
+	return rehome_offer(engine->worker[from], qpn, !from, NULL);
+}
+
 static struct rc_counters
 counters_of(struct end *end)
 {
@@ -112,7 +135,7 @@ test_what_is_handed_over_leads_to_a_move(void **state)
 	(void)state;
 	by_hand(true);
 	pair_create(engine, &p, 0, 1);
-	rc_qp_find(engine->worker[0]->rc, p.a.qpn)->init.pinned = true;
+	rc_qp_find(w[0]->rc, p.a.qpn)->init.pinned = true;
 	for (i = 0; i < 10000 && worker_of(&p.a) != worker_of(&p.b); i++) {
 		assert_int_equal(post(engine, &p.a, WR_RDMA_WRITE, &p.b, 0, 0, 256 * 1024, i), 1);
 		turn_until(&p.a, 1);
@@ -145,8 +168,7 @@ test_not_when_switched_off(void **state)
 	unsigned int i;
 
 	(void)state;
-	by_hand(false);
-	pair_create(engine, &p, 0, 1);
+	pair_by_hand(&p, 0, 1);
 	for (i = 0; i < 200; i++) {
 		assert_int_equal(post(engine, &p.a, WR_RDMA_WRITE, &p.b, 0, 0, 256 * 1024, i), 1);
 		turn_until(&p.a, 1);
@@ -159,7 +181,6 @@ test_not_when_switched_off(void **state)
 static void
 test_rests_after_a_move(void **state)
 {
-	struct worker *w;
 	struct packet pkt = { 0 };
 	struct pair p;
 	unsigned int i, k;
@@ -167,19 +188,18 @@ test_rests_after_a_move(void **state)
 	(void)state;
 	by_hand(true);
 	pair_create(engine, &p, 0, 0);
-	w = engine->worker[0];
 	pkt.dest_qpn = p.b.qpn;
-	rehome_settle(w, p.b.qpn);
+	rehome_settle(w[0], p.b.qpn);
 	for (k = 0; k < WORKER_TICK_HZ - 1; k++) {
 		for (i = 0; i < 64; i++)
-			rehome_note(w, 1, &pkt);
-		rehome_tick(w, 0); /* chance says yes at 0 */
-		assert_int_equal(w->rehome.num_leaving, 0);
+			rehome_note(w[0], 1, &pkt);
+		rehome_tick(w[0], 0); /* chance says yes at 0 */
+		assert_int_equal(w[0]->rehome.num_leaving, 0);
 	}
 	for (i = 0; i < 64; i++)
-		rehome_note(w, 1, &pkt);
-	rehome_tick(w, 0);
-	assert_int_equal(w->rehome.num_leaving, 1);
+		rehome_note(w[0], 1, &pkt);
+	rehome_tick(w[0], 0);
+	assert_int_equal(w[0]->rehome.num_leaving, 1);
 	turns(4);
 	assert_int_equal(worker_of(&p.b), 1);
 }
@@ -192,7 +212,6 @@ test_nearly_all_packets(void **state)
 		unsigned int handed, total;
 		bool moves;
 	} rows[] = { { 63, 63, false }, { 64, 64, true }, { 64, 73, true }, { 64, 74, false } };
-	struct worker *w;
 	struct packet pkt = { 0 };
 	struct pair p;
 	unsigned int i, k;
@@ -201,19 +220,18 @@ test_nearly_all_packets(void **state)
 	for (k = 0; k < RTE_DIM(rows); k++) {
 		by_hand(true);
 		pair_create(engine, &p, 0, 0);
-		w = engine->worker[0];
 		pkt.dest_qpn = p.b.qpn;
 		/* counting begins with the packet after the first Write */
 		for (i = 0; i < rows[k].total + 1; i++) {
 			assert_int_equal(post(engine, &p.a, WR_RDMA_WRITE, &p.b, 0, 0, 8, i), 1);
 			turn_until(&p.a, 1);
 			if (i > 0 && i <= rows[k].handed)
-				rehome_note(w, 1, &pkt);
+				rehome_note(w[0], 1, &pkt);
 		}
-		w->rehome.tick += 200; /* new QPs do not wait, and ticks have passed */
-		w->rehome.handed[p.b.qpn & w->rehome.handed_mask].tick = w->rehome.tick;
-		rehome_tick(w, 0);
-		assert_int_equal(w->rehome.num_leaving, rows[k].moves);
+		w[0]->rehome.tick += 200; /* new QPs do not wait, and ticks have passed */
+		w[0]->rehome.handed[p.b.qpn & w[0]->rehome.handed_mask].tick = w[0]->rehome.tick;
+		rehome_tick(w[0], 0);
+		assert_int_equal(w[0]->rehome.num_leaving, rows[k].moves);
 		if (k + 1 < RTE_DIM(rows))
 			teardown(state);
 	}
@@ -229,32 +247,30 @@ test_not_to_a_worker_without_time(void **state)
 	} rows[] = { { 256, 256, true }, { 130, 256, true }, { 100, 256, false },
 		{ 0, 200, true }, { 0, 256, false } };
 	struct packet pkt = { 0 };
-	struct worker *w;
 	struct pair p;
 	unsigned int i, k;
 
 	(void)state;
 	by_hand(true);
 	pair_create(engine, &p, 0, 0);
-	w = engine->worker[0];
 	pkt.dest_qpn = p.b.qpn;
 	for (k = 0; k < RTE_DIM(rows); k++) {
 		for (i = 0; i < 64; i++)
-			rehome_note(w, 1, &pkt);
-		w->rehome.tick_time = 0;
-		w->rehome.tick_busy = w->stats.busy_cycles;
+			rehome_note(w[0], 1, &pkt);
+		w[0]->rehome.tick_time = 0;
+		w[0]->rehome.tick_busy = w[0]->stats.busy_cycles;
 		/* the tick makes seven eighths of it, and adds what it has seen */
-		w->stats.load = rows[k].mine * 8 / 7;
-		engine->worker[1]->stats.load = rows[k].theirs;
-		rehome_tick(w, 0);
-		assert_int_equal(w->rehome.num_leaving, rows[k].moves);
+		w[0]->stats.load = rows[k].mine * 8 / 7;
+		w[1]->stats.load = rows[k].theirs;
+		rehome_tick(w[0], 0);
+		assert_int_equal(w[0]->rehome.num_leaving, rows[k].moves);
 		if (!rows[k].moves)
 			continue;
 		turns(4);
 		assert_int_equal(worker_of(&p.b), 1);
 		assert_int_equal(engine_qp_rehome(engine, p.b.qpn, 0, NULL), 0);
 		turns(1);
-		w->rehome.tick += 200;
+		w[0]->rehome.tick += 200;
 	}
 }
 
@@ -264,70 +280,61 @@ test_not_to_a_worker_without_time(void **state)
 static void
 test_packets_on_their_way_keep_their_order(void **state)
 {
-	struct error err = { "" };
-	struct worker *w0, *w1;
 	struct pair p;
 	unsigned int i;
 
 	(void)state;
-	by_hand(false);
-	pair_create(engine, &p, 0, 1); /* b's packets arrive at worker 0 */
-	w0 = engine->worker[0];
-	w1 = engine->worker[1];
+	pair_by_hand(&p, 0, 1); /* b's packets arrive at worker 0 */
 	for (i = 0; i < 40; i++)
 		assert_int_equal(post(engine, &p.a, WR_RDMA_WRITE, &p.b, 0, 0, 32 * 1024, i), 1);
 	turn(0); /* sent */
 	turn(0); /* received, and handed over */
-	assert_true(handoff_depth(w1) > 0);
-	assert_int_equal(rehome_offer(w1, p.b.qpn, 0, &err), 0);
-	assert_int_equal(rehome_offer(w1, p.b.qpn, 0, &err), -EBUSY);
+	assert_true(handoff_depth(w[1]) > 0);
+	assert_int_equal(offer(p.b.qpn), 0);
+	assert_int_equal(offer(p.b.qpn), -EBUSY);
 	turn(0); /* offered: what arrives now is kept */
 	turn(0);
-	assert_int_equal(w0->rehome.num_arriving, 1);
-	assert_true(w0->rehome.arriving[0].parked > 0);
+	assert_int_equal(w[0]->rehome.num_arriving, 1);
+	assert_true(w[0]->rehome.arriving[0].parked > 0);
 	assert_int_equal(worker_of(&p.b), 1);
-	while (handoff_depth(w1) > 0) {
+	while (handoff_depth(w[1]) > 0) {
 		assert_int_equal(worker_of(&p.b), 1); /* not before all that is taken in */
 		turn(1);
 	}
 	turn(1);
 	assert_int_equal(worker_of(&p.b), 0); /* given away; not yet there */
-	assert_int_equal(w0->rehome.num_arriving, 1);
+	assert_int_equal(w[0]->rehome.num_arriving, 1);
 	turn(0);
-	assert_int_equal(w0->rehome.num_arriving, 0);
-	assert_int_equal(w0->rehome.arriving[0].parked, 0); /* gone on, not to be freed again */
+	assert_int_equal(w[0]->rehome.num_arriving, 0);
+	assert_int_equal(w[0]->rehome.arriving[0].parked, 0); /* gone on, not to be freed again */
 	turn_until(&p.a, 40);
 	assert_int_equal(counters_of(&p.a).retransmitted_pkts, 0);
 	assert_int_equal(counters_of(&p.b).out_of_sequence, 0);
 	assert_int_equal(counters_of(&p.b).rx_write_requests, 40);
 	assert_int_equal(verdict_total(engine, VERDICT_QPN_UNKNOWN), 0);
-	assert_int_equal(w1->stats.rehomed_out, 1);
-	assert_int_equal(w0->stats.rehomed_in, 1);
+	assert_int_equal(w[1]->stats.rehomed_out, 1);
+	assert_int_equal(w[0]->stats.rehomed_in, 1);
 }
 
 /* the other way round: packets arrive where it was, and are sent on */
 static void
 test_packets_follow_a_qp_that_has_gone(void **state)
 {
-	struct error err = { "" };
-	struct worker *w0;
 	struct pair p;
 	unsigned int i;
 
 	(void)state;
-	by_hand(false);
-	pair_create(engine, &p, 0, 0);
-	w0 = engine->worker[0];
+	pair_by_hand(&p, 0, 0);
 	for (i = 0; i < 40; i++)
 		assert_int_equal(post(engine, &p.a, WR_RDMA_WRITE, &p.b, 0, 0, 32 * 1024, i), 1);
 	turn(0);
-	assert_int_equal(rehome_offer(w0, p.b.qpn, 1, &err), 0);
+	assert_int_equal(offer(p.b.qpn), 0);
 	turn(1);
 	turn(0);
 	assert_int_equal(worker_of(&p.b), 1);
 	for (i = 0; i < 10; i++)
 		turn(0); /* its packets wait there before it has come */
-	assert_true(handoff_depth(engine->worker[1]) > 0);
+	assert_true(handoff_depth(w[1]) > 0);
 	turn_until(&p.a, 40);
 	assert_int_equal(counters_of(&p.a).retransmitted_pkts, 0);
 	assert_int_equal(counters_of(&p.b).out_of_sequence, 0);
@@ -339,24 +346,19 @@ static void
 test_packet_before_the_message_is_read(void **state)
 {
 	struct packet *none[1] = { NULL };
-	struct error err = { "" };
-	struct worker *w0, *w1;
 	struct pair p;
 
 	(void)state;
-	by_hand(false);
-	pair_create(engine, &p, 0, 0);
-	w0 = engine->worker[0];
-	w1 = engine->worker[1];
-	assert_int_equal(rehome_offer(w0, p.b.qpn, 1, &err), 0);
+	pair_by_hand(&p, 0, 0);
+	assert_int_equal(offer(p.b.qpn), 0);
 	turn(1);
 	turn(0);
 	assert_int_equal(worker_of(&p.b), 1);
-	assert_true(rehome_has_mail(w1));
+	assert_true(rehome_has_mail(w[1]));
 	/* a verb finds it at once */
 	assert_true(counters_of(&p.b).rcvd_pkts == 0);
-	assert_false(rehome_has_mail(w1));
-	worker_sort(w1, none, 0, 0);
+	assert_false(rehome_has_mail(w[1]));
+	worker_sort(w[1], none, 0, 0);
 	assert_int_equal(post(engine, &p.a, WR_RDMA_WRITE, &p.b, 0, 0, 8, 1), 1);
 	turn_until(&p.a, 1);
 }
@@ -366,21 +368,17 @@ static void
 test_qp0_is_not_kept(void **state)
 {
 	struct packet pkt = { .dest_qpn = 0 };
-	struct error err = { "" };
-	struct worker *w1;
 	struct pair p;
 
 	(void)state;
-	by_hand(false);
-	pair_create(engine, &p, 0, 1);
-	w1 = engine->worker[1];
-	assert_int_equal(rehome_offer(engine->worker[0], p.a.qpn, 1, &err), 0);
+	pair_by_hand(&p, 0, 1);
+	assert_int_equal(offer(p.a.qpn), 0);
 	turn(1);
-	assert_int_equal(w1->rehome.num_arriving, 1);
-	assert_false(rehome_park(w1, &pkt));
+	assert_int_equal(w[1]->rehome.num_arriving, 1);
+	assert_false(rehome_park(w[1], &pkt));
 	pkt.dest_qpn = p.b.qpn;
-	assert_false(rehome_park(w1, &pkt));
-	assert_int_equal(w1->rehome.arriving[0].parked + w1->rehome.arriving[1].parked, 0);
+	assert_false(rehome_park(w[1], &pkt));
+	assert_int_equal(w[1]->rehome.arriving[0].parked + w[1]->rehome.arriving[1].parked, 0);
 	turns(2);
 	assert_int_equal(worker_of(&p.a), 1);
 }
@@ -390,26 +388,22 @@ static void
 test_destroyed_while_it_moves(void **state)
 {
 	struct error err = { "" };
-	struct worker *w0, *w1;
 	struct pair p;
 
 	(void)state;
-	by_hand(false);
-	pair_create(engine, &p, 0, 1);
-	w0 = engine->worker[0];
-	w1 = engine->worker[1];
-	assert_int_equal(rehome_offer(w1, p.b.qpn, 0, &err), 0);
+	pair_by_hand(&p, 0, 1);
+	assert_int_equal(offer(p.b.qpn), 0);
 	turn(0);
 	assert_int_equal(post(engine, &p.a, WR_RDMA_WRITE, &p.b, 0, 0, 4096, 1), 1);
 	turn(0);
 	turn(0);
-	assert_int_equal(w0->rehome.arriving[0].parked, 4);
+	assert_int_equal(w[0]->rehome.arriving[0].parked, 4);
 	assert_int_equal(engine_qp_destroy(engine, p.b.qpn, &err), 0);
 	turn(1);
 	turn(0);
-	assert_int_equal(w0->rehome.num_arriving, 0);
-	assert_int_equal(w1->rehome.num_leaving, 0);
-	assert_int_equal(w1->stats.rehomed_out, 0);
+	assert_int_equal(w[0]->rehome.num_arriving, 0);
+	assert_int_equal(w[1]->rehome.num_leaving, 0);
+	assert_int_equal(w[1]->stats.rehomed_out, 0);
 	assert_int_equal(verdict_total(engine, VERDICT_QPN_UNKNOWN), 4);
 }
 
@@ -417,27 +411,87 @@ test_destroyed_while_it_moves(void **state)
 static void
 test_kept_packets_have_an_end(void **state)
 {
-	struct error err = { "" };
-	struct worker *w0, *w1;
 	struct pair p;
 	unsigned int i;
 
 	(void)state;
-	by_hand(false);
-	pair_create(engine, &p, 0, 1);
-	w0 = engine->worker[0];
-	w1 = engine->worker[1];
-	assert_int_equal(rehome_offer(w1, p.b.qpn, 0, &err), 0);
+	pair_by_hand(&p, 0, 1);
+	assert_int_equal(offer(p.b.qpn), 0);
 	turn(0);
 	assert_int_equal(post(engine, &p.a, WR_RDMA_WRITE, &p.b, 0, 0, BUF_SIZE, 1), 1);
 	for (i = 0; i < 100; i++)
 		turn(0);
-	assert_int_equal(w0->rehome.arriving[0].parked, REHOME_PARK);
-	assert_true(w0->stats.handoff_full > 0);
-	assert_int_equal(verdict_total(engine, VERDICT_HANDOFF_FULL), w0->stats.handoff_full);
+	assert_int_equal(w[0]->rehome.arriving[0].parked, REHOME_PARK);
+	assert_true(w[0]->stats.handoff_full > 0);
+	assert_int_equal(verdict_total(engine, VERDICT_HANDOFF_FULL), w[0]->stats.handoff_full);
 	turn(1);
 	turn_until(&p.a, 1);
 	assert_int_equal(worker_of(&p.b), 0);
+}
+
+/* all of them together: not sixteen times that */
+static void
+test_all_kept_packets_have_an_end(void **state)
+{
+	enum { PAIRS = REHOME_PARK_ALL / REHOME_PARK + 1 };
+	struct pair p[PAIRS];
+	unsigned int i, k;
+
+	(void)state;
+	by_hand(false);
+	for (i = 0; i < PAIRS; i++) {
+		pair_create(engine, &p[i], 0, 1);
+		assert_int_equal(offer(p[i].b.qpn), 0);
+		assert_int_equal(post(engine, &p[i].a, WR_RDMA_WRITE, &p[i].b, 0, 0, BUF_SIZE, 1),
+				1);
+	}
+	for (i = 0; i < 100 * PAIRS; i++)
+		turn(0);
+	for (i = 0, k = 0; i < REHOME_IN; i++)
+		k += w[0]->rehome.arriving[i].parked;
+	assert_int_equal(k, REHOME_PARK_ALL);
+	assert_int_equal(verdict_total(engine, VERDICT_HANDOFF_FULL), w[0]->stats.handoff_full);
+	assert_true(w[0]->stats.handoff_full > 0);
+	turn(1);
+	for (i = 0; i < PAIRS; i++) {
+		turn_until(&p[i].a, 1);
+		assert_int_equal(worker_of(&p[i].b), 0);
+	}
+	assert_int_equal(w[0]->rehome.parked, 0);
+}
+
+/*
+ * design.md rule 8: what is handed over is counted once by who sends it on, whose own packet it
+ * was, and apart by who has to send it on again: all that was sent is taken over
+ */
+static void
+test_sent_on_twice_is_counted_apart(void **state)
+{
+	struct worker_info info[2];
+	struct pair p;
+
+	(void)state;
+	pair_by_hand(&p, 1, 0); /* b's packets arrive at worker 1 */
+	assert_int_equal(engine_qp_rehome(engine, p.b.qpn, 1, NULL), 0);
+	assert_int_equal(engine_qp_rehome(engine, p.b.qpn, 0, NULL), 0);
+	turns(1);
+	assert_int_equal(post(engine, &p.a, WR_RDMA_WRITE, &p.b, 0, 0, 4096, 1), 1);
+	turn(1);
+	turn(1);
+	assert_int_equal(handoff_depth(w[0]), 4);
+	/* as if they came from a third worker, with which this move has nothing to do */
+	assert_int_equal(rc_qp_export(w[0]->rc, p.b.qpn, 1, NULL), 0);
+	assert_int_equal(rc_qp_import(w[1]->rc, p.b.qpn, 0), 0);
+	turn_until(&p.a, 1);
+	engine_worker_info(engine, 0, &info[0]);
+	engine_worker_info(engine, 1, &info[1]);
+	assert_int_equal(info[1].handoff_out, 4);
+	assert_int_equal(info[1].handoff_again, 0);
+	assert_int_equal(info[0].handoff_in, 4);
+	assert_int_equal(info[0].handoff_out, 0);
+	assert_int_equal(info[0].handoff_again, 4);
+	assert_int_equal(info[1].handoff_in, 4);
+	assert_int_equal(counters_of(&p.b).rx_write_requests, 1);
 }
 
 /* as many moves at a time as there is room for; those beyond are refused, and nothing is stuck */
@@ -445,31 +499,26 @@ static void
 test_many_at_a_time(void **state)
 {
 	enum { MANY = REHOME_OUT + 4 };
-	struct error err = { "" };
 	struct end end[MANY];
-	struct worker *w0;
 	unsigned int i, moved = 0, round;
 
 	(void)state;
 	by_hand(false);
-	w0 = engine->worker[0];
 	for (i = 0; i < MANY; i++)
 		end_create(engine, &end[i], 0);
 	for (i = 0; i < MANY; i++)
-		assert_int_equal(rehome_offer(w0, end[i].qpn, 1, &err),
-				i < REHOME_OUT ? 0 : -EBUSY);
+		assert_int_equal(offer(end[i].qpn), i < REHOME_OUT ? 0 : -EBUSY);
 	/* those of the other worker's at the same time */
 	for (round = 0; round < 3; round++) {
 		turns(1);
 		for (i = 0; i < MANY; i++)
-			rehome_offer(engine->worker[worker_of(&end[i])], end[i].qpn,
-					!worker_of(&end[i]), &err);
+			offer(end[i].qpn);
 	}
 	turns(4);
 	for (i = 0; i < 2; i++) {
-		assert_int_equal(engine->worker[i]->rehome.num_leaving, 0);
-		assert_int_equal(engine->worker[i]->rehome.num_arriving, 0);
-		moved += (unsigned int)engine->worker[i]->stats.rehomed_in;
+		assert_int_equal(w[i]->rehome.num_leaving, 0);
+		assert_int_equal(w[i]->rehome.num_arriving, 0);
+		moved += (unsigned int)w[i]->stats.rehomed_in;
 	}
 	assert_true(moved > MANY);
 }
@@ -493,18 +542,68 @@ test_verb_refuses_in_words(void **state)
 	assert_int_equal(worker_of(&end), 1);
 }
 
+/* each once, though QPs move to and fro between two looks, and whether or not they have arrived */
+static void
+test_list_has_each_once(void **state)
+{
+	enum { MANY = 12 };
+	unsigned int i, k, seen[MANY] = { 0 }, found = 0;
+	struct rc_qp_info info;
+	uint64_t cursor = 0;
+	struct end end[MANY];
+
+	(void)state;
+	by_hand(false);
+	for (i = 0; i < MANY; i++)
+		end_create(engine, &end[i], (int)(i % 2));
+	while (engine_qp_next(engine, &cursor, &info)) {
+		for (i = 0; i < MANY; i++)
+			seen[i] += info.qpn == end[i].qpn;
+		found++;
+		for (k = 0; k < MANY; k++)
+			offer(end[k].qpn);
+		turn(found % 2);
+		turn(!(found % 2));
+	}
+	assert_int_equal(found, MANY);
+	for (i = 0; i < MANY; i++)
+		assert_int_equal(seen[i], 1);
+	assert_true(w[0]->stats.rehomed_in > 0);
+}
+
+/* the control thread makes what a move needs; the workers find it there, or stay */
+static void
+test_ready_to_move_from_the_start(void **state)
+{
+	static const bool rehome[] = { true, false };
+	struct error err = { "" };
+	struct end end;
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < RTE_DIM(rehome); i++) {
+		by_hand(rehome[i]);
+		end_create(engine, &end, 0);
+		assert_int_equal(rc_qp_movable(w[0]->rc, end.qpn, 1, &err),
+				rehome[i] ? 0 : -ENOMEM);
+		/* not by itself, but by a verb */
+		assert_int_equal(engine_qp_rehome(engine, end.qpn, 1, &err), 0);
+		assert_int_equal(worker_of(&end), 1);
+		if (rehome[i])
+			teardown(state);
+	}
+}
+
 /* an engine that goes away in the middle of a move leaves nothing behind (under ASan: no leak) */
 static void
 test_destroyed_in_the_middle(void **state)
 {
-	struct error err = { "" };
 	struct pair p;
 	unsigned int step;
 
 	for (step = 0; step < 4; step++) {
-		by_hand(false);
-		pair_create(engine, &p, 0, 1);
-		assert_int_equal(rehome_offer(engine->worker[1], p.b.qpn, 0, &err), 0);
+		pair_by_hand(&p, 0, 1);
+		assert_int_equal(offer(p.b.qpn), 0);
 		if (step > 0)
 			turn(0);
 		assert_int_equal(post(engine, &p.a, WR_RDMA_WRITE, &p.b, 0, 0, 8192, 1), 1);
@@ -625,8 +724,12 @@ main(void)
 		TEST(test_qp0_is_not_kept),
 		TEST(test_destroyed_while_it_moves),
 		TEST(test_kept_packets_have_an_end),
+		TEST(test_all_kept_packets_have_an_end),
+		TEST(test_sent_on_twice_is_counted_apart),
 		TEST(test_many_at_a_time),
 		TEST(test_verb_refuses_in_words),
+		TEST(test_list_has_each_once),
+		TEST(test_ready_to_move_from_the_start),
 		TEST(test_destroyed_in_the_middle),
 		TEST(test_to_and_fro_under_traffic),
 		TEST(test_many_settle),

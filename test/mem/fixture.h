@@ -17,6 +17,7 @@
 #include <sys/mman.h>
 #include <cmocka.h>
 
+#include "mem/access.h"
 #include "mem/mem.h"
 
 #define LW MEM_ACCESS_LOCAL_WRITE
@@ -141,12 +142,15 @@ static inline enum mem_verdict
 access_by(struct fixture *f, uint32_t qpn, uint32_t key, uint64_t va, uint64_t len,
 	uint32_t access)
 {
-	uint8_t *host = NULL, *same = NULL;
+	uint8_t *host = NULL, *same = NULL, *again = NULL;
 	enum mem_verdict v = mem_access(f->mem, key, f->pd, qpn, va, len, access, &host);
 
 	assert_int_equal(mem_access_hint(f->mem, &f->hint, key, f->pd, qpn, va, len, access, &same),
 		v);
 	assert_ptr_equal(same, host);
+	assert_int_equal(mem_access_again(f->mem, &f->hint, key, f->pd, qpn, va, len, access,
+			&again), v);
+	assert_ptr_equal(again, host);
 	return v;
 }
 

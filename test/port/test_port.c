@@ -92,6 +92,24 @@ test_path_mtu_of_a_netdev_mtu(void **state)
 	assert_int_equal(port_mtu_to_pmtu(0), 0);
 }
 
+/* IBA 14.2.5.6, PortInfo.MTUCap: 1 to 5 are 256 to 4096 */
+static void
+test_codes_of_path_mtus(void **state)
+{
+	static const uint16_t bytes[] = { 0, 256, 512, 1024, 2048, 4096, 0, 0 };
+	uint8_t code;
+
+	(void)state;
+	for (code = 0; code < 8; code++)
+		assert_int_equal(port_mtu_bytes(code), bytes[code]);
+	for (code = 1; code < 6; code++) {
+		assert_int_equal(port_mtu_code(bytes[code]), code);
+		assert_int_equal(port_mtu_code(bytes[code] - 1), code - 1);
+	}
+	assert_int_equal(port_mtu_code(65535), 5);
+	assert_int_equal(port_mtu_bytes(255), 0);
+}
+
 static void
 test_ipv4_is_mapped_into_a_gid(void **state)
 {
@@ -256,6 +274,7 @@ main(void)
 		cmocka_unit_test(test_pkey_table_is_searched_by_match),
 		cmocka_unit_test(test_gid_is_found_by_address_and_type),
 		cmocka_unit_test(test_path_mtu_of_a_netdev_mtu),
+		cmocka_unit_test(test_codes_of_path_mtus),
 		cmocka_unit_test(test_ipv4_is_mapped_into_a_gid),
 		cmocka_unit_test(test_gid_prints_as_it_is_written),
 		cmocka_unit_test(test_what_is_no_address_is_refused),

@@ -41,6 +41,63 @@ test_ack_covers_all_before_it(void **state)
 	expect_wc(&p->a, 3, WC_SUCCESS);
 }
 
+/*
+ * The same for a peer that counts no credits, as its first ACK has said: it ends in the midst of a
+ * message, passes what is unsignaled, and a Read stops it, of which it tells nothing (rc-transport 4)
+ */
+static void
+test_ack_covers_until_a_read(void **state)
+{
+	struct pair *p = *state;
+
+	post(&p->a, WR_RDMA_WRITE, 1, 1);
+	transmit(&p->a);
+	assert_int_equal(ack(p, 201), VERDICT_RESPONSE);
+	expect_wc(&p->a, 1, WC_SUCCESS);
+	post(&p->a, WR_SEND, 2, 1); /* 202 */
+	post_flags(&p->a, WR_RDMA_WRITE, 3, 1, 0); /* 203 */
+	post(&p->a, WR_RDMA_WRITE, 4, 600); /* 204 to 206 */
+	post(&p->a, WR_SEND, 5, 1); /* 207 */
+	post(&p->a, WR_RDMA_READ, 6, 1); /* 208 */
+	transmit(&p->a);
+	assert_int_equal(ack(p, 204), VERDICT_RESPONSE);
+	expect_wc(&p->a, 2, WC_SUCCESS);
+	expect_no_wc(&p->a);
+	assert_int_equal(info_of(&p->a).sq_unacked, 4);
+	assert_int_equal(ack(p, 204), VERDICT_DUPLICATE_RESPONSE);
+	assert_int_equal(ack(p, 205), VERDICT_RESPONSE); /* all but the last packet */
+	expect_no_wc(&p->a);
+	assert_int_equal(info_of(&p->a).sq_unacked, 3);
+	assert_int_equal(ack(p, 209), VERDICT_GHOST_RESPONSE);
+	assert_int_equal(ack(p, 208), VERDICT_IMPLIED_NAK);
+	expect_wc(&p->a, 4, WC_SUCCESS);
+	expect_wc(&p->a, 5, WC_SUCCESS);
+	expect_no_wc(&p->a);
+	assert_int_equal(info_of(&p->a).sq_unacked, 1);
+}
+
+/* a retired request reloads the retry counter and starts the timer anew (rc-transport 8) */
+static void
+test_each_ack_reloads(void **state)
+{
+	struct pair *p = *state;
+
+	post(&p->a, WR_RDMA_WRITE, 1, 1);
+	transmit(&p->a);
+	assert_int_equal(ack(p, 201), VERDICT_RESPONSE);
+	post(&p->a, WR_SEND, 2, 1); /* 202 */
+	post(&p->a, WR_SEND, 3, 1); /* 203 */
+	transmit(&p->a);
+	assert_int_equal(nak(p, 0x60, 202), VERDICT_RESPONSE);
+	assert_int_equal(info_of(&p->a).retry_left, 6);
+	transmit(&p->a);
+	assert_int_equal(ack(p, 202), VERDICT_RESPONSE);
+	assert_int_equal(info_of(&p->a).retry_left, 7);
+	expect_wc(&p->a, 1, WC_SUCCESS);
+	expect_wc(&p->a, 2, WC_SUCCESS);
+	expect_no_wc(&p->a);
+}
+
 /* rc-cases: ACK for a PSN never sent, or retired: counted and dropped; QP stays up */
 static void
 test_ghost_and_duplicate_acks(void **state)
@@ -745,6 +802,29 @@ test_what_follows_an_rnr_probe(void **state)
 		"SEND Only 207");
 }
 
+/* what is posted behind a probe, and was never sent, waits for the probe's answer too */
+static void
+test_new_work_behind_an_rnr_probe(void **state)
+{
+	struct pair *p = *state;
+
+	post(&p->a, WR_RDMA_WRITE, 0, 1);
+	transmit(&p->a);
+	ack(p, 201); /* no credit limit from here */
+	post(&p->a, WR_SEND, 1, 1);
+	forget_sent(&p->a);
+	nak(p, 0x21, 202);
+	pass(p, 10000);
+	transmit(&p->a);
+	expect_tx(&p->a, "SEND Only 202");
+	post(&p->a, WR_SEND, 2, 1);
+	transmit(&p->a);
+	expect_silence(&p->a);
+	ack(p, 202);
+	transmit(&p->a);
+	expect_tx(&p->a, "SEND Only 203");
+}
+
 /* rc-transport 8: a probe that is lost is a packet like others: the timer sends it again */
 static void
 test_lost_rnr_probe(void **state)
@@ -918,6 +998,8 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		SCRIPTED(test_ack_covers_all_before_it),
+		SCRIPTED(test_ack_covers_until_a_read),
+		SCRIPTED(test_each_ack_reloads),
 		SCRIPTED(test_ghost_and_duplicate_acks),
 		SCRIPTED(test_ghost_naks),
 		SCRIPTED(test_reserved_syndromes),
@@ -947,6 +1029,7 @@ main(void)
 		OWN(test_naks_during_rnr_wait),
 		OWN(test_sequence_naks_after_the_rnr_wait),
 		SCRIPTED(test_what_follows_an_rnr_probe),
+		SCRIPTED(test_new_work_behind_an_rnr_probe),
 		SCRIPTED(test_lost_rnr_probe),
 		OWN(test_rnr_retries_exhausted),
 		SCRIPTED(test_rnr_retry_seven_is_infinite),

@@ -72,6 +72,31 @@ test_overflow(void **state)
 	assert_int_equal(count_events(&p->a, EVENT_CQ_ERR, p->a.send_cq), 0);
 }
 
+/* the same where one ACK of a peer that counts no credits completes more than fit */
+static void
+test_overflow_by_one_ack(void **state)
+{
+	struct pair *p = pair_of(4);
+	struct wc wc[8];
+	unsigned int i;
+
+	*state = p;
+	post(&p->a, WR_RDMA_WRITE, 0, 1);
+	exchange(p);
+	expect_wc(&p->a, 0, WC_SUCCESS);
+	for (i = 1; i <= 7; i++)
+		post(&p->a, WR_RDMA_WRITE, i, 1);
+	exchange(p);
+	assert_int_equal(state_of(&p->a), QPS_ERR);
+	assert_int_equal(count_events(&p->a, EVENT_CQ_ERR, p->a.send_cq), 1);
+	assert_int_equal(rc_cq_poll(p->a.dev, p->a.send_cq, wc, 8), 4);
+	for (i = 0; i < 4; i++) {
+		assert_int_equal(wc[i].wr_id, i + 1);
+		assert_int_equal(wc[i].status, WC_SUCCESS);
+	}
+	assert_int_equal(rc_cq_poll(p->a.dev, p->a.send_cq, wc, 8), -EIO);
+}
+
 /* a full CQ takes every QP down that completes to it, also for its receives; others go on */
 static void
 test_overflow_takes_all_users(void **state)
@@ -124,6 +149,34 @@ test_ring_goes_round(void **state)
 		expect_wc(&p->a, 1000 + i, WC_SUCCESS);
 		expect_no_wc(&p->a);
 	}
+}
+
+/* an ACK for as many as the ring holds, around its end: all of them, in order, with one poll */
+static void
+test_many_around_the_end(void **state)
+{
+	struct pair *p = *state;
+	struct wc wc[8];
+	unsigned int round, i;
+
+	for (round = 0; round < 8; round++) {
+		for (i = 0; i < 5; i++)
+			post(&p->a, WR_RDMA_WRITE, i, 1);
+		exchange(p);
+		assert_int_equal(rc_cq_poll(p->a.dev, p->a.send_cq, wc, 8), 5);
+		for (i = 0; i < 8; i++)
+			post(&p->a, WR_RDMA_WRITE, 100 + i, 1 + i);
+		exchange(p);
+		assert_int_equal(rc_cq_poll(p->a.dev, p->a.send_cq, wc, 8), 8);
+		for (i = 0; i < 8; i++) {
+			assert_int_equal(wc[i].wr_id, 100 + i);
+			assert_int_equal(wc[i].status, WC_SUCCESS);
+			assert_int_equal(wc[i].opcode, WC_RDMA_WRITE);
+			assert_int_equal(wc[i].byte_len, 1 + i);
+			assert_int_equal(wc[i].qp_num, p->a.qpn);
+		}
+	}
+	assert_int_equal(state_of(&p->a), QPS_RTS);
 }
 
 /* one CQ, two workers: each queue's completions stay in order, the poller gives both their turn */
@@ -273,8 +326,10 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(test_overflow, pair_teardown),
+		cmocka_unit_test_teardown(test_overflow_by_one_ack, pair_teardown),
 		BOTH(test_overflow_takes_all_users),
 		BOTH(test_ring_goes_round),
+		BOTH(test_many_around_the_end),
 		BOTH(test_workers_are_merged),
 		BOTH(test_armed_tells_once),
 		BOTH(test_armed_for_solicited),

@@ -26,6 +26,14 @@ index_of(const struct node *n)
 	return n == &n->pair->b;
 }
 
+/* Its QPs may move to that worker. */
+static void
+make_ready(struct node *n, unsigned int worker)
+{
+	assert_int_equal(rc_cq_reserve(n->dev, n->send_cq, worker, NULL), 0);
+	assert_int_equal(rc_cq_reserve(n->dev, n->recv_cq, worker, NULL), 0);
+}
+
 static void
 second_worker(struct node *n)
 {
@@ -36,6 +44,7 @@ second_worker(struct node *n)
 	wc.wheel = other[i].wheel;
 	other[i].w = rc_worker_create(n->dev, &wc);
 	assert_non_null(other[i].w);
+	make_ready(n, 1);
 }
 
 static unsigned int
@@ -249,6 +258,30 @@ test_refusals(void **state)
 	assert_int_equal(rc_qp_export(p->a.w, p->a.qpn, 0, &err), 0); /* it is there */
 	assert_int_equal(worker_of(&p->a), 0);
 	assert_int_equal(rc_qp_query(p->a.w, p->a.qpn, &(struct rc_qp_info){ 0 }), 0);
+}
+
+/* design.md rule 4: no memory is taken for a move; where none was made ready the QP stays */
+static void
+test_stays_without_memory_for_completions(void **state)
+{
+	struct pair *p = *state;
+	struct error err = { "" };
+	struct qp_init_attr init;
+	uint32_t qpn;
+
+	init_attr(&p->a, &init);
+	assert_int_equal(rc_cq_create(p->a.dev, 16, &init.recv_cq, &err), 0);
+	assert_int_equal(rc_qp_create(p->a.w, &init, &qpn, &err), 0);
+	assert_int_equal(rc_qp_movable(p->a.w, qpn, 1, &err), -ENOMEM);
+	assert_int_equal(rc_qp_export(p->a.w, qpn, 1, &err), -ENOMEM);
+	assert_non_null(strstr(err.text, "its completion queues have no memory for worker 1"));
+	assert_int_equal(rc_owner(p->a.dev, qpn), 0);
+	assert_int_equal(rc_cq_reserve(p->a.dev, 99, 1, &err), -ENOENT);
+	assert_int_equal(rc_cq_reserve(p->a.dev, init.recv_cq, 1, &err), 0);
+	assert_int_equal(rc_qp_export(p->a.w, qpn, 1, &err), 0);
+	assert_int_equal(rc_qp_import(other[0].w, qpn, 0), 0);
+	assert_int_equal(rc_qp_destroy(other[0].w, qpn, &err), 0);
+	assert_int_equal(rc_cq_destroy(p->a.dev, init.recv_cq, &err), 0);
 }
 
 /* --- in the middle of something --- */
@@ -581,6 +614,7 @@ test_order_over_three_workers(void **state)
 		w[0] = p->a.w;
 		w[1] = other[0].w;
 		w[2] = rc_worker_create(p->a.dev, &wc);
+		make_ready(&p->a, 2);
 		for (i = 0; i < first; i++)
 			assert_int_equal(rc_cq_poll(p->a.dev, p->a.send_cq, &got, 1), 0);
 		complete(p, 1);
@@ -767,6 +801,7 @@ main(void)
 		cmocka_unit_test_teardown(test_moves_in_every_state, teardown),
 		PAIR(test_found_nowhere_on_the_way),
 		PAIR(test_refusals),
+		PAIR(test_stays_without_memory_for_completions),
 		PAIR(test_run_queue),
 		SCRIPTED(test_transport_timer),
 		SCRIPTED(test_rnr_wait),

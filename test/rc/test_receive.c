@@ -56,6 +56,18 @@ test_opcode_class(void **state)
 	assert_int_equal(receive_changed(*state, ud_opcode), VERDICT_QP_TYPE);
 }
 
+/* 5.4: a QP that was in RTS, in RESET again, takes nothing */
+static void
+test_reset_takes_nothing(void **state)
+{
+	struct pair *p = *state;
+
+	must_modify(&p->b, QPS_RESET, QP_ATTR_STATE);
+	assert_int_equal(receive_changed(p, NULL), VERDICT_QP_STATE);
+	must_modify(&p->b, QPS_INIT, MASK_INIT);
+	assert_int_equal(receive_changed(p, NULL), VERDICT_QP_STATE);
+}
+
 /* 5.4: requests need RTR, RTS or SQD; responses RTS or SQD */
 static void
 test_states_that_receive(void **state)
@@ -156,6 +168,16 @@ with_grh(struct packet *pkt)
 	pkt->has_grh = true;
 }
 
+static union gid source, destination;
+
+static void
+with_good_gids(struct packet *pkt)
+{
+	with_grh(pkt);
+	pkt->sgid = source;
+	pkt->dgid = destination;
+}
+
 /* 5.5 on native InfiniBand: LIDs, and a GRH only where the address vector has one */
 static void
 test_native_addresses(void **state)
@@ -168,6 +190,9 @@ test_native_addresses(void **state)
 	assert_int_equal(receive_changed(p, other_slid), VERDICT_ADDRESS);
 	assert_int_equal(receive_changed(p, other_dlid), VERDICT_ADDRESS);
 	assert_int_equal(receive_changed(p, with_grh), VERDICT_ADDRESS);
+	source = info_of(&p->b).attr.av.dgid;
+	destination = info_of(&p->b).attr.av.sgid;
+	assert_int_equal(receive_changed(p, with_good_gids), VERDICT_ADDRESS);
 	assert_int_equal(receive_changed(p, NULL), VERDICT_REQUEST);
 	exchange(p);
 	expect_wc(&p->a, 1, WC_SUCCESS);
@@ -193,6 +218,50 @@ test_pkey(void **state)
 
 	post_recv(&p->b, 1, 8);
 	assert_int_equal(receive_changed(p, other_pkey), VERDICT_PKEY);
+	assert_int_equal(receive_changed(p, limited_pkey), VERDICT_REQUEST);
+}
+
+static uint16_t its_pkey;
+
+static void
+changed_pkey(struct packet *pkt)
+{
+	pkt->pkey = its_pkey;
+}
+
+/* 5.6: all fifteen bits of the partition count, the peer's membership does not */
+static void
+test_each_bit_of_a_pkey(void **state)
+{
+	const struct port_attr attr = { .num_pkeys = 1, .pkey = { 0x8123 } };
+	struct pair *p = *state;
+	unsigned int i;
+
+	post_recv(&p->b, 1, 8);
+	rc_path_changed(p->b.w, 0, &attr);
+	for (i = 0; i < 15; i++) {
+		its_pkey = 0x8123 ^ 1u << i;
+		assert_int_equal(receive_changed(p, changed_pkey), VERDICT_PKEY);
+		its_pkey ^= 0x8000;
+		assert_int_equal(receive_changed(p, changed_pkey), VERDICT_PKEY);
+	}
+	assert_int_equal(rc_worker_violations(p->b.w, 0)->pkey, 30);
+	its_pkey = 0x0123;
+	assert_int_equal(receive_changed(p, changed_pkey), VERDICT_REQUEST);
+}
+
+/* 5.6: a port's table may make a limited member of a QP that was a full one */
+static void
+test_full_member_becomes_limited(void **state)
+{
+	struct port_attr attr = { .num_pkeys = 1, .pkey = { 0x7FFF } };
+	struct pair *p = *state;
+
+	post_recv(&p->b, 1, 8);
+	rc_path_changed(p->b.w, 0, &attr);
+	assert_int_equal(receive_changed(p, limited_pkey), VERDICT_PKEY);
+	attr.pkey[0] = 0xFFFF;
+	rc_path_changed(p->b.w, 0, &attr);
 	assert_int_equal(receive_changed(p, limited_pkey), VERDICT_REQUEST);
 }
 
@@ -559,7 +628,10 @@ main(void)
 		OWN(test_states_that_receive),
 		BOTH(test_addresses),
 		OWN(test_native_addresses),
+		BOTH(test_reset_takes_nothing),
 		BOTH(test_pkey),
+		BOTH(test_each_bit_of_a_pkey),
+		BOTH(test_full_member_becomes_limited),
 		BOTH(test_two_limited_members),
 		BOTH(test_icrc_before_pkey),
 		OWN(test_communication_established_once),

@@ -722,6 +722,56 @@ test_local_protection_error_waits_its_turn(void **state)
 	expect_silence(&p->a);
 }
 
+/* the same with messages of one packet, for a peer that counts no credits */
+static void
+test_local_protection_error_behind_an_ack(void **state)
+{
+	struct pair *p = *state;
+	struct error err = { "" };
+	struct send_wr wr;
+	struct sge sge;
+
+	post(&p->a, WR_RDMA_WRITE, 1, 1);
+	transmit(&p->a);
+	ack(p, 201);
+	expect_wc(&p->a, 1, WC_SUCCESS);
+	post(&p->a, WR_SEND, 2, 1);
+	make_wr(&p->a, &wr, &sge, WR_SEND, 3, 100);
+	sge.addr += PAIR_MEM - 99;
+	assert_int_equal(rc_post_send(p->a.w, p->a.qpn, &wr, &err), 0);
+	post(&p->a, WR_SEND, 4, 1);
+	transmit(&p->a);
+	expect_tx(&p->a, "WRITE Only 201", "SEND Only 202");
+	expect_no_wc(&p->a);
+	ack(p, 202);
+	expect_wc(&p->a, 2, WC_SUCCESS);
+	expect_wc(&p->a, 3, WC_LOC_PROT_ERR);
+	expect_wc(&p->a, 4, WC_WR_FLUSH_ERR);
+	assert_int_equal(state_of(&p->a), QPS_ERR);
+}
+
+/* the window holds in the midst of a turn, for a peer that counts no credits, too */
+static void
+test_window_of_short_messages(void **state)
+{
+	struct pair *p = pair_create(&(struct pair_config){ .retry_cnt = 7, .scripted = true,
+		.window = 4 });
+	unsigned int i;
+
+	*state = p;
+	post(&p->a, WR_RDMA_WRITE, 1, 1);
+	transmit(&p->a);
+	ack(p, 201);
+	for (i = 2; i < 10; i++)
+		post(&p->a, WR_SEND, i, 1);
+	transmit(&p->a);
+	expect_tx(&p->a, "WRITE Only 201", "SEND Only 202", "SEND Only 203", "SEND Only 204",
+		"SEND Only 205");
+	ack(p, 203);
+	transmit(&p->a);
+	expect_tx(&p->a, "SEND Only 206", "SEND Only 207");
+}
+
 /* a full sink loses nothing: sending goes on where it stopped */
 static void
 test_full_sink_resumes(void **state)
@@ -828,6 +878,8 @@ main(void)
 		OWN(test_retry_count_exhausted),
 		OWN(test_retry_counter_reloads),
 		SCRIPTED(test_local_protection_error_waits_its_turn),
+		SCRIPTED(test_local_protection_error_behind_an_ack),
+		OWN(test_window_of_short_messages),
 		SCRIPTED(test_full_sink_resumes),
 		OWN(test_every_single_loss_is_repaired),
 	};

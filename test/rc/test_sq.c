@@ -430,6 +430,25 @@ test_local_operations_in_order(void **state)
 	assert_false(bound(&p->a, key));
 }
 
+/* the same where the peer counts no credits: what stands behind the last that is acknowledged */
+static void
+test_ack_before_a_local_operation(void **state)
+{
+	struct pair *p = *state;
+	uint32_t mw = window(&p->a, MEM_MW_TYPE_2), key = (mw & ~0xFFu) | ((mw + 7) & 0xFF);
+
+	post(&p->a, WR_RDMA_WRITE, 1, 1);
+	transmit(&p->a);
+	ack(p, 201);
+	expect_wc(&p->a, 1, WC_SUCCESS);
+	post(&p->a, WR_RDMA_WRITE, 2, 1);
+	post_bind(&p->a, 3, mw, key, 0);
+	transmit(&p->a);
+	ack(p, 202);
+	expect_wc(&p->a, 2, WC_SUCCESS);
+	expect_wc(&p->a, 3, WC_SUCCESS);
+}
+
 /* a rewind does not execute them again */
 static void
 test_local_operations_once(void **state)
@@ -649,6 +668,7 @@ main(void)
 		SCRIPTED(test_unsignaled_are_silent),
 		BOTH(test_completion_opcodes),
 		SCRIPTED(test_local_operations_in_order),
+		SCRIPTED(test_ack_before_a_local_operation),
 		SCRIPTED(test_local_operations_once),
 		GRACE(test_completion_waits_for_grace),
 		GRACE(test_failure_while_grace_runs),

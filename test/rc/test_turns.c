@@ -150,12 +150,12 @@ test_small_message_waits_for_one_turn(void **state)
 	rc_run(r.p->a.w, r.p->now, 2);
 	expect_order(r.p, "2R");
 	post_small(&r, 1);
-	rc_run(r.p->a.w, r.p->now, 16);
+	rc_run(r.p->a.w, r.p->now, 9);
 	expect_order(r.p, "2R 1s 6R");
 	/* now the worker's turns are short */
 	post_small(&r, 1);
-	rc_run(r.p->a.w, r.p->now, 16);
-	rc_run(r.p->a.w, r.p->now, 16);
+	rc_run(r.p->a.w, r.p->now, 9);
+	rc_run(r.p->a.w, r.p->now, 9);
 	expect_order(r.p, "2R 1s 2R");
 }
 
@@ -174,25 +174,27 @@ test_budget_does_not_end_a_turn(void **state)
 	expect_order(r.p, "2R 16s 2R 16s");
 }
 
-/* a turn of the worker is 2048 bytes for each packet of its budget: 64 are 29 of 4096, 64 of 64 */
+/* a turn of the worker is 4096 bytes for each packet of its budget: 32 are 29 of 4096, 32 of 64 */
 static void
 test_worker_turn_is_short_in_bytes(void **state)
 {
 	struct rivals r;
+	unsigned int i;
 
 	setup(state, &r);
 	post_small(&r, 100);
-	assert_int_equal(rc_run(r.p->a.w, r.p->now, 64), 64);
-	assert_int_equal(rc_run(r.p->a.w, r.p->now, 64), 36);
+	for (i = 0; i < 3; i++)
+		assert_int_equal(rc_run(r.p->a.w, r.p->now, 32), 32);
+	assert_int_equal(rc_run(r.p->a.w, r.p->now, 32), 4);
 	r.p->a.seen = r.p->a.sent_count;
 	read_a_gib(r.p);
-	assert_in_range(rc_run(r.p->a.w, r.p->now, 64), 29, 30);
+	assert_in_range(rc_run(r.p->a.w, r.p->now, 32), 29, 30);
 	assert_true(rc_pending(r.p->a.w));
 }
 
 /*
- * a small message among the Read's packets: from the next turn on that counts eightfold, for 256
- * turns after the last one
+ * a small message among the Read's packets: from the next turn on that counts sixteenfold, for
+ * 256 turns after the last one
  */
 static void
 test_turns_are_short_beside_small_messages(void **state)
@@ -203,19 +205,20 @@ test_turns_are_short_beside_small_messages(void **state)
 	setup(state, &r);
 	read_a_gib(r.p);
 	post_small(&r, 1);
-	assert_in_range(rc_run(r.p->a.w, r.p->now, 64), 29, 31);
+	assert_in_range(rc_run(r.p->a.w, r.p->now, 32), 29, 31);
 	for (i = 0; i < 200; i++) {
-		assert_int_equal(rc_run(r.p->a.w, r.p->now, 64), 4);
+		assert_int_equal(rc_run(r.p->a.w, r.p->now, 32), 2);
 		r.p->a.sent_count = r.p->a.seen;
 	}
 	post_small(&r, 1);
-	assert_int_equal(rc_run(r.p->a.w, r.p->now, 64), 5);
+	assert_int_equal(rc_run(r.p->a.w, r.p->now, 32), 2);
+	assert_int_equal(rc_run(r.p->a.w, r.p->now, 32), 3);
 	expect_order(r.p, "2R 1s 2R");
 	for (i = 0; i < 256; i++) {
-		assert_int_equal(rc_run(r.p->a.w, r.p->now, 64), 4);
+		assert_int_equal(rc_run(r.p->a.w, r.p->now, 32), 2);
 		r.p->a.sent_count = r.p->a.seen;
 	}
-	assert_in_range(rc_run(r.p->a.w, r.p->now, 64), 29, 30);
+	assert_in_range(rc_run(r.p->a.w, r.p->now, 32), 29, 30);
 }
 
 /* nor does a message shorten the turns that has a packet's size, or is one of many */
@@ -227,8 +230,8 @@ test_turns_are_long_beside_others(void **state)
 	setup(state, &r);
 	read_a_gib(r.p);
 	post_small(&r, 16 + 4);
-	assert_in_range(rc_run(r.p->a.w, r.p->now, 64), 30, 49);
-	assert_in_range(rc_run(r.p->a.w, r.p->now, 64), 29, 30);
+	assert_int_equal(rc_run(r.p->a.w, r.p->now, 32), 32);
+	assert_in_range(rc_run(r.p->a.w, r.p->now, 32), 29, 30);
 }
 
 /* of one QP: Read responses and requests go first by turns */
@@ -273,7 +276,7 @@ test_full_sink_keeps_the_credit(void **state)
 	read_a_gib(r.p);
 	post_small(&r, 100);
 	r.p->a.room = 1;
-	rc_run(r.p->a.w, r.p->now, 64);
+	rc_run(r.p->a.w, r.p->now, 32);
 	expect_order(r.p, "1R");
 	r.p->a.room = 1000;
 	rc_run(r.p->a.w, r.p->now, 35);

@@ -135,6 +135,11 @@ conn_create_end(struct conn *c, unsigned int node)
 		sim_fail(c->sim, "cq_create: %s", err.text);
 		return;
 	}
+	if (n->other != NULL && (rc_cq_reserve(n->dev, c->send_cq[node], 1, &err) < 0 ||
+			rc_cq_reserve(n->dev, c->recv_cq[node], 1, &err) < 0)) {
+		sim_fail(c->sim, "cq_reserve: %s", err.text);
+		return;
+	}
 	init.send_cq = c->send_cq[node];
 	init.recv_cq = c->recv_cq[node];
 	if (rc_qp_create(n->worker, &init, &c->qpn[node], &err) < 0) {

@@ -25,7 +25,7 @@
 #define LAN_MEM    (1u << 20) /* of a node, all of it one region with all rights */
 #define LAN_VA     0x100000000ull
 #define LAN_BURST  32 /* packets a worker takes in at a time */
-#define LAN_BUDGET 64 /* rc_run() */
+#define LAN_BUDGET 32 /* rc_run() */
 
 struct lan;
 

@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -155,6 +156,57 @@ test_icrc_of_every_length_is_the_plain_crc_of_the_masked_bytes(void **state)
 	}
 }
 
+/* in a heap block of its own: the address sanitizer watches both ends */
+static void
+expect_checked(uint32_t len)
+{
+	static const uint32_t variant[] = { 1, 8, 10, 11, 26, 27, 32 };
+	uint8_t *l3 = malloc(len + 4), head[8 + 40];
+	struct packet pkt = { .encap = ENCAP_ROCEV2_IPV4, .l3 = l3, .icrc_len = len };
+	enum verdict why = VERDICT_COUNT;
+	uint32_t i;
+
+	assert_non_null(l3);
+	for (i = 0; i < len; i++)
+		l3[i] = i * 37 + len;
+	l3[0] = 0x45;
+	memset(head, 0xFF, 8);
+	memcpy(head + 8, l3, 40);
+	for (i = 0; i < sizeof(variant) / sizeof(variant[0]); i++)
+		head[8 + variant[i]] = 0xFF;
+	put_le32(l3 + len, crc32_update(crc32_update(0, head, 48), l3 + 40, len - 40));
+	assert_true(wire_crc_ok(&pkt, &why));
+	for (i = 0; i < sizeof(variant) / sizeof(variant[0]); i++)
+		l3[variant[i]] ^= 0x5A;
+	assert_true(wire_crc_ok(&pkt, &why));
+	for (i = 2; i < len + 4; i += len > 200 ? 29 : 1) {
+		if (head[8 + i % 40] == 0xFF && i < 40)
+			continue;
+		l3[i] ^= 1 << i % 8;
+		assert_false(wire_crc_ok(&pkt, &why));
+		assert_int_equal(why, VERDICT_ICRC);
+		l3[i] ^= 1 << i % 8;
+	}
+	free(l3);
+}
+
+static void
+test_icrc_of_every_length_is_checked_by_each_kernel_and_no_byte_read_outside(void **state)
+{
+	static const char *const kernels[] = { "portable", "pclmul", "vpclmul" };
+	unsigned int i, len;
+
+	(void)state;
+	for (i = 0; i < 3; i++) {
+		if (crc32_use(kernels[i]) != 0)
+			continue;
+		for (len = 20 + 8 + 12; len <= 1400; len++)
+			expect_checked(len);
+		expect_checked(40 + 4096);
+		expect_checked(40 + 16 + 4095);
+	}
+}
+
 static void
 test_vcrc_covers_every_bit(void **state)
 {
@@ -242,6 +294,8 @@ main(void)
 		cmocka_unit_test(test_vectors),
 		cmocka_unit_test(test_icrc_covers_all_but_the_variant_fields),
 		cmocka_unit_test(test_icrc_of_every_length_is_the_plain_crc_of_the_masked_bytes),
+		cmocka_unit_test(
+			test_icrc_of_every_length_is_checked_by_each_kernel_and_no_byte_read_outside),
 		cmocka_unit_test(test_vcrc_covers_every_bit),
 		cmocka_unit_test(test_vcrc_kernels_agree),
 		cmocka_unit_test(test_damage_is_told_as_icrc_or_vcrc),

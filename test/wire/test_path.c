@@ -202,6 +202,8 @@ expect_same_frame(const struct sample_carrier *carrier, uint8_t opcode, uint32_t
 			s.frame + s.path.header_len + headers, payload_len, id);
 	else if (headers == BTH_LEN + 4 && payload_len == 0)
 		len = path_finish_ack(&s.path, bth, s.frame + s.path.header_len, id);
+	else if (headers == BTH_LEN + 12 && payload_len == 0)
+		len = path_finish_atomic(&s.path, bth, s.frame + s.path.header_len, id);
 	else
 		return;
 	assert_int_equal(len, s.frame_len);

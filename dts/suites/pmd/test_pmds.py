@@ -125,6 +125,15 @@ def test_af_packet_with_two_queues_and_workers(kept, sockets):
         assert sum(w['handoff_full'] for w in workers) == 0
 
 
+def test_fewer_queues_than_workers(kept, sockets):
+    """It is said at start, and all works: one worker hands the other its packets."""
+    with on_wire(kept, sockets, 'afp1', 'net_af_packet0,iface=pv0', ('pv0', 'st0'),
+                 workers=2) as (p, wire):
+        assert ('port0: net_af_packet has 1 receive queue for 2 workers: worker 0 hands the '
+                'others their packets') in p.tail()
+        exercise_on_worker(Hca(p), wire, 1)
+
+
 def exercise_on_worker(h, wire, worker):
     """Sixteen connections with different UDP source ports, all owned by one worker."""
     conns = [Conn(h, wire, qp={'worker': worker}) for _ in range(16)]

@@ -25,7 +25,7 @@ class Wire:
     polca_ip, polca_ip6 = '10.77.0.1', 'fd77::1'
     polca_ip_second = '10.77.0.11'
 
-    def __init__(self, kept, sockets, addresses=None, **port_keys):
+    def __init__(self, kept, sockets, addresses=None, config=None, **port_keys):
         self.ns = Namespace()
         self.ns.veth('pv0', 'st0', mac_a=POLCA_MAC, mac_b=STATION_MAC)
         self.station = Station(self.ns, 'st0', STATION_MAC, '10.77.0.2', 'fd77::2')
@@ -33,7 +33,8 @@ class Wire:
         addresses = addresses or [self.polca_ip + '/24', self.polca_ip6 + '/64',
                                   self.polca_ip_second + '/24']
         self.polca = Polca(sockets, [port('port0', 'net_af_packet0,iface=pv0', *addresses,
-                                          **dict({'promiscuous': True}, **port_keys))], ns=self.ns)
+                                          **dict({'promiscuous': True}, **port_keys))],
+                           ns=self.ns, **(config or {}))
 
     def audit(self):
         """Everything that was on the wire is accounted for: Polca's counters and the capture say
@@ -43,7 +44,7 @@ class Wire:
 
 @pytest.fixture(scope='module')
 def wire(kept, sockets, request):
-    """A module says what its port is like with WIRE = dict(...)."""
+    """A module says what its port is like with WIRE = dict(...); in it config: the appliance."""
     w = Wire(kept, sockets, **getattr(request.module, 'WIRE', {}))
     try:
         w.polca.start()

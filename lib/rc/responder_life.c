@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * The responder from RESET to RESET: room for what it saves, its start, and what becomes of its
+ * receive queue when the queue pair ends. What it does with a request: responder.c.
+ */
+
+#include <errno.h>
+
+#include <rte_common.h>
+
+#include "rc/qp.h"
+#include "rc/rq.h"
+
+static size_t
+saved_bytes(unsigned int n)
+{
+	return n * sizeof(struct rc_saved);
+}
+
+static size_t
+srq_wqe_bytes(const struct rc_qp *qp)
+{
+	return sizeof(struct rc_rq_wqe) + qp->rq->max_sge * sizeof(struct sge);
+}
+
+int
+rc_responder_resize(struct rc_qp *qp)
+{
+	struct rc_responder *r = &qp->resp;
+	struct rc_saved *saved;
+	unsigned int i;
+
+	r->saved_limit = RTE_MIN(qp->attr.max_dest_rd_atomic, r->saved_size);
+	if (qp->attr.max_dest_rd_atomic <= r->saved_size)
+		return 0;
+	saved = slab_alloc(qp->worker->slab, saved_bytes(qp->attr.max_dest_rd_atomic));
+	if (saved == NULL)
+		return -ENOMEM;
+	for (i = 0; i < r->saved_count; i++)
+		saved[i] = *rc_saved_at(r, i);
+	slab_free(r->saved, saved_bytes(r->saved_size));
+	r->saved = saved;
+	r->saved_head = 0;
+	r->saved_size = r->saved_limit = qp->attr.max_dest_rd_atomic;
+	return 0;
+}
+
+int
+rc_responder_create(struct rc_qp *qp)
+{
+	struct rc_responder *r = &qp->resp;
+
+	if (rc_responder_resize(qp) != 0)
+		return -ENOMEM;
+	if (qp->srq != NULL) {
+		r->srq_wqe = slab_alloc(qp->worker->slab, srq_wqe_bytes(qp));
+		if (r->srq_wqe == NULL) {
+			rc_responder_destroy(qp);
+			return -ENOMEM;
+		}
+	}
+	return 0;
+}
+
+void
+rc_responder_destroy(struct rc_qp *qp)
+{
+	slab_free(qp->resp.saved, saved_bytes(qp->resp.saved_size));
+	if (qp->resp.srq_wqe != NULL)
+		slab_free(qp->resp.srq_wqe, srq_wqe_bytes(qp));
+	qp->resp = (struct rc_responder){ .saved = NULL };
+}
+
+void
+rc_responder_reset(struct rc_qp *qp)
+{
+	rc_responder_destroy(qp);
+	if (qp->srq == NULL)
+		qp->rq->tail = qp->rq->head;
+}
+
+void
+rc_responder_start(struct rc_qp *qp)
+{
+	qp->resp.epsn = qp->attr.rq_psn & PSN_MASK;
+}
+
+void
+rc_responder_flush(struct rc_qp *qp)
+{
+	struct wc wc = { .status = WC_WR_FLUSH_ERR, .opcode = WC_RECV };
+	struct rc_responder *r = &qp->resp;
+
+	rc_forget_answers(r);
+	if (r->wqe_taken)
+		rc_retire_wqe(qp, &wc, false);
+	while (qp->srq == NULL && rc_rq_posted(qp->rq) > 0)
+		rc_retire_wqe(qp, &wc, false);
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * The ICRC of what nearly all packets are, RoCEv2 in IPv4 without options, checked in one go: what
+ * counts as ones in it stands at places that compilers know (rc-transport 9).
+ */
+
+#include "wire/bytes.h"
+#include "wire/crc32.h"
+#include "wire/crc32_kernels.h"
+#include "wire/variant.h"
+#include "wire/wire.h"
+
+#define HEAD_LEN (IPV4_LEN + UDP_LEN + BTH_LEN)
+#define BLOCK    16
+#define FRONT    8 /* bytes of ones before layer 3 */
+#define HEAD     (FRONT + HEAD_LEN) /* three blocks */
+
+/* The first four of the bytes in front meet a register of ones. */
+static const uint8_t ones[HEAD] __rte_aligned(BLOCK) = {
+	[4] = 0xFF, 0xFF, 0xFF, 0xFF,
+	IPV4_ONES(FRONT), UDP_ONES(FRONT + IPV4_LEN), BTH_ONES(FRONT + IPV4_LEN + UDP_LEN),
+};
+
+bool
+icrc_ipv4_ok_portable(const uint8_t *ip, uint32_t len)
+{
+	return crc32_masked_portable(ip, ones + FRONT, HEAD / BLOCK, len) == get_le32(ip + len);
+}
+
+#ifdef WIRE_CRC32_PCLMUL
+
+#include "wire/crc32_fold.h"
+
+static TARGET_PCLMUL __rte_always_inline __m128i
+load_masked(const uint8_t *ip, uint32_t at)
+{
+	return _mm_or_si128(load(ip + at - FRONT), load(ones + at));
+}
+
+static TARGET_PCLMUL __rte_always_inline __m128i
+fold_head(const uint8_t *ip)
+{
+	__m128i x = _mm_loadl_epi64((const __m128i *)(const void *)ip);
+
+	x = _mm_or_si128(_mm_slli_si128(x, FRONT), load(ones));
+	x = fold(x, K(FOLD_128), load_masked(ip, BLOCK));
+	return fold(x, K(FOLD_128), load_masked(ip, 2 * BLOCK));
+}
+
+TARGET_PCLMUL bool
+icrc_ipv4_ok_pclmul(const uint8_t *ip, uint32_t len)
+{
+	const uint8_t *p = ip + HEAD_LEN, *icrc = ip + len;
+	__m128i x = fold_head(ip);
+
+	len -= HEAD_LEN;
+	if (len >= 128)
+		return finish_lanes(fold(x, K(FOLD_128), load(p)), p, len) == get_le32(icrc);
+	if (len >= 64) {
+		x = fold(x, K(FOLD_128), load(p));
+		x = fold(x, K(FOLD_128), load(p + 16));
+		x = fold(x, K(FOLD_128), load(p + 32));
+		x = fold(x, K(FOLD_128), load(p + 48));
+		p += 64, len -= 64;
+	}
+	return finish(x, p, len) == get_le32(icrc);
+}
+
+#endif
+
+#ifdef WIRE_CRC32_VPCLMUL
+
+#define STEP 64
+
+/*
+ * Steps of 64 bytes, the last of which ends where the packet does, so that there is no tail: zeros
+ * in front do not count if what the ones before the packet make of the register is in its first
+ * four bytes (rc-transport 9: 0xDEBB20E3).
+ */
+static const uint8_t late_ones[3 * STEP] = {
+	IPV4_ONES(STEP), UDP_ONES(STEP + IPV4_LEN), BTH_ONES(STEP + IPV4_LEN + UDP_LEN),
+};
+static const uint8_t late_register[3 * STEP] = { [STEP] = 0xE3, 0x20, 0xBB, 0xDE };
+
+/* @param at  bytes of the packet through this step */
+static TARGET_VPCLMUL __rte_always_inline __m512i
+masked_late(__m512i y, uint32_t at)
+{
+	return _mm512_ternarylogic_epi64(load512(late_register + at), y, load512(late_ones + at),
+		0x1E); /* a ^ (b | c) */
+}
+
+TARGET_VPCLMUL bool
+icrc_ipv4_ok_vpclmul(const uint8_t *ip, uint32_t len)
+{
+	uint32_t first = (len - 1) % STEP + 1; /* bytes of the first step */
+	const uint8_t *p = ip + first, *icrc = ip + len;
+	__m512i y, y1, y2, y3;
+
+	/* what is in front is not read */
+	y = masked_late(_mm512_maskz_loadu_epi8(~UINT64_C(0) << (STEP - first), p - STEP), first);
+	len -= first;
+	if (len > 0) {
+		y = fold512(y, K512(FOLD_512), masked_late(load512(p), STEP + first));
+		p += STEP, len -= STEP;
+	}
+	if (len >= 4 * STEP) {
+		y1 = load512(p);
+		y2 = load512(p + 64);
+		y3 = load512(p + 128);
+		p += 3 * STEP, len -= 3 * STEP;
+		for (; len >= 4 * STEP; p += 4 * STEP, len -= 4 * STEP) {
+			y = fold512(y, K512(FOLD_2048), load512(p));
+			y1 = fold512(y1, K512(FOLD_2048), load512(p + 64));
+			y2 = fold512(y2, K512(FOLD_2048), load512(p + 128));
+			y3 = fold512(y3, K512(FOLD_2048), load512(p + 192));
+		}
+		y = fold512(y, K512(FOLD_1536),
+			fold512(y1, K512(FOLD_1024), fold512(y2, K512(FOLD_512), y3)));
+	}
+	for (; len > 0; p += STEP, len -= STEP)
+		y = fold512(y, K512(FOLD_512), load512(p));
+	return ~reduce(together(y)) == get_le32(icrc);
+}
+
+#endif

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#ifndef WIRE_PARSE_PLAIN_H
+#define WIRE_PARSE_PLAIN_H
+
+/**
+ * @file
+ * The straight line of nearly all packets, for lib/wire and for the receive path of lib/link.
+ */
+
+#include <stddef.h>
+#include <string.h>
+
+#include <rte_branch_prediction.h>
+#include <rte_common.h>
+
+#ifdef __SSSE3__
+#include <tmmintrin.h>
+#endif
+
+#include "wire/bytes.h"
+#include "wire/layout.h"
+#include "wire/wire.h"
+
+#define TVER_MASK 0x0F
+
+#define FAIL(verdict)                                                                              \
+	do {                                                                                       \
+		*why = VERDICT_##verdict;                                                          \
+		return 0;                                                                          \
+	} while (0)
+
+/* Of ::ffff:a.b.c.d the second half, in one piece; addr as it stands in the packet. */
+static inline uint64_t
+mapped_ipv4(const uint8_t *addr)
+{
+	uint32_t a;
+
+	memcpy(&a, addr, sizeof(a));
+#if RTE_BYTE_ORDER == RTE_LITTLE_ENDIAN
+	return be64(UINT64_C(0xFFFF00000000)) | (uint64_t)a << 32;
+#else
+	return UINT64_C(0xFFFF00000000) | a;
+#endif
+}
+
+static inline void
+parse_ipv4_fields(const uint8_t *ip, struct packet *pkt)
+{
+	pkt->encap = ENCAP_ROCEV2_IPV4;
+	pkt->tclass = ip[IPV4_TOS];
+	pkt->hop_limit = ip[IPV4_TTL];
+	pkt->flow_label = 0;
+	pkt->sgid.word[0] = 0;
+	pkt->sgid.word[1] = mapped_ipv4(ip + IPV4_SRC);
+	pkt->dgid.word[0] = 0;
+	pkt->dgid.word[1] = mapped_ipv4(ip + IPV4_DST);
+}
+
+static inline uint64_t
+word32(const uint8_t *p)
+{
+	uint32_t v;
+
+	memcpy(&v, p, sizeof(v));
+	return v;
+}
+
+/*
+ * ipv4_checksum_ok() (parse.c) without options. In words of this machine: modulo 2^16 - 1 a swap of
+ * bytes multiplies by 2^8, which leaves 0 what it is.
+ */
+static inline bool
+plain_checksum_ok(const uint8_t *h)
+{
+	return (word32(h) + word32(h + 4) + word32(h + 8) + word32(h + 12) + word32(h + 16)) %
+		0xFFFF == 0;
+}
+
+/*
+ * The words of a BTH as they stand in a packet view, but for the pad count; four bytes more may be
+ * read (the ICRC's).
+ */
+#ifdef __SSSE3__
+#define NONE -1
+#define ALL  -1
+
+static __rte_always_inline void
+parse_bth_fields(const uint8_t *bth, struct packet *pkt)
+{
+	/* for each byte of the view one of the BTH's, the bits of it that are meant, its maximum */
+	const __m128i from = _mm_setr_epi8(0, NONE, BTH_FLAGS, BTH_PSN, BTH_FLAGS, BTH_RESV8A,
+		BTH_RESV8A, NONE, 7, 6, 5, NONE, 11, 10, 9, NONE);
+	const __m128i bits = _mm_setr_epi8(ALL, 0, BTH_SE - 0x100, BTH_ACKREQ - 0x100, BTH_M,
+		BTH_FECN - 0x100, BTH_BECN, 0, ALL, ALL, ALL, ALL, ALL, ALL, ALL, ALL);
+	const __m128i max = _mm_setr_epi8(ALL, 0, true, true, true, true, true, 0,
+		ALL, ALL, ALL, ALL, ALL, ALL, ALL, ALL);
+	__m128i v = _mm_loadu_si128((const __m128i *)(const void *)bth);
+
+	v = _mm_min_epu8(_mm_and_si128(_mm_shuffle_epi8(v, from), bits), max);
+	_mm_storeu_si128((__m128i *)(void *)&pkt->opcode, v);
+	pkt->pkey = get_be16(bth + BTH_PKEY);
+}
+
+#undef NONE
+#undef ALL
+
+_Static_assert(offsetof(struct packet, solicited) == offsetof(struct packet, opcode) + 2 &&
+	offsetof(struct packet, ackreq) == offsetof(struct packet, opcode) + 3 &&
+	offsetof(struct packet, migreq) == offsetof(struct packet, opcode) + 4 &&
+	offsetof(struct packet, fecn) == offsetof(struct packet, opcode) + 5 &&
+	offsetof(struct packet, becn) == offsetof(struct packet, opcode) + 6 &&
+	offsetof(struct packet, dest_qpn) == offsetof(struct packet, opcode) + 8 &&
+	offsetof(struct packet, psn) == offsetof(struct packet, opcode) + 12, "bytes of the view");
+#else
+static __rte_always_inline void
+parse_bth_fields(const uint8_t *bth, struct packet *pkt)
+{
+	pkt->opcode = bth[0];
+	pkt->solicited = bth[BTH_FLAGS] & BTH_SE;
+	pkt->migreq = bth[BTH_FLAGS] & BTH_M;
+	pkt->fecn = bth[BTH_RESV8A] & BTH_FECN;
+	pkt->becn = bth[BTH_RESV8A] & BTH_BECN;
+	pkt->ackreq = bth[BTH_PSN] & BTH_ACKREQ;
+	pkt->dest_qpn = get_be24(bth + BTH_DESTQP);
+	pkt->psn = get_be24(bth + BTH_PSN);
+	pkt->pkey = get_be16(bth + BTH_PKEY);
+}
+#endif
+
+static inline void
+parse_aeth(const uint8_t *p, struct packet *pkt)
+{
+	uint32_t aeth = get_be32(p);
+
+	pkt->syndrome = aeth >> 24;
+	pkt->msn = aeth & 0xFFFFFF;
+}
+
+/* Private to lib/wire. */
+void wire_parse_extension_headers(const uint8_t *p, uint8_t headers, struct packet *pkt);
+
+/* BTH through ICRC (rc-transport 5, checks 1 and 2) */
+static __rte_always_inline const uint8_t *
+parse_bth(const uint8_t *bth, const uint8_t *end, struct packet *pkt, enum verdict *why)
+{
+	uint32_t len = end - bth, around;
+	const struct opcode_info *op;
+
+	if (unlikely(len < BTH_LEN + ICRC_LEN))
+		FAIL(LENGTH);
+	op = &opcodes[bth[0]];
+	if (unlikely(op->name == NULL))
+		FAIL(OPCODE);
+	pkt->op = op;
+	parse_bth_fields(bth, pkt);
+	pkt->pad = bth[BTH_FLAGS] >> BTH_PAD_SHIFT & 3;
+	around = op->header_len + pkt->pad + (uint32_t)ICRC_LEN;
+	if (unlikely(len < around))
+		FAIL(LENGTH);
+	if (unlikely(bth[BTH_FLAGS] & TVER_MASK))
+		FAIL(TVER);
+	if (op->headers == HDR_AETH) /* an ACK */
+		parse_aeth(bth + BTH_LEN, pkt);
+	else if (op->headers)
+		wire_parse_extension_headers(bth + BTH_LEN, op->headers, pkt);
+	pkt->payload = bth + op->header_len;
+	pkt->payload_len = len - around;
+	pkt->bth = bth;
+	return bth;
+}
+
+static inline void
+parse_no_lrh(struct packet *pkt)
+{
+	pkt->has_grh = true;
+	pkt->sl = 0;
+	pkt->vl = 0;
+	pkt->slid = 0;
+	pkt->dlid = 0;
+}
+
+_Static_assert(WIRE_PLAIN_LEN == IPV4_LEN + UDP_LEN + BTH_LEN + ICRC_LEN, "no extension headers");
+
+/**
+ * wire_parse() where the caller has seen already that it is RoCEv2 in IPv4 without options, no
+ * fragment, to port 4791, and that there are WIRE_PLAIN_LEN bytes.
+ *
+ * @retval false  something else is wrong: wire_parse() says what
+ */
+static __rte_always_inline bool
+wire_parse_plain(const uint8_t *ip, uint32_t len, struct packet *pkt)
+{
+	const uint8_t *udp = ip + IPV4_LEN;
+	uint32_t total = get_be32(ip) & 0xFFFF;
+	enum verdict why;
+	uint16_t udp_len;
+
+	if (unlikely(total > len || total < WIRE_PLAIN_LEN || !plain_checksum_ok(ip)))
+		return false;
+	memcpy(&udp_len, udp + UDP_LENGTH, sizeof(udp_len));
+	if (unlikely(udp_len != be16(total - IPV4_LEN)))
+		return false;
+	if (unlikely(parse_bth(udp + UDP_LEN, ip + total, pkt, &why) == NULL))
+		return false;
+	pkt->l3 = ip;
+	pkt->icrc_len = total - ICRC_LEN;
+	pkt->udp_sport = get_be16(udp + UDP_SPORT);
+	parse_no_lrh(pkt);
+	parse_ipv4_fields(ip, pkt);
+	pkt->ecn_ce = (pkt->tclass & ECN_MASK) == ECN_CE;
+	return true;
+}
+
+#endif

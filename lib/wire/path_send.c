@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * Completing what most packets are: a BTH alone, with a payload that stands elsewhere, or an Ack's,
+ * or an Atomic's answer.
+ * The head of an IPv4 packet is three blocks as the ICRC sees it (path_finish.c), and of the first
+ * two only length and ID vary, the checksum counting as ones: so their CRC is computed once a path.
+ * The third one, with the BTH, goes from registers into the packet and into the CRC: what was just
+ * written in small pieces cannot be loaded as a whole at once.
+ */
+
+#include <string.h>
+
+#include <rte_branch_prediction.h>
+#include <rte_common.h>
+
+#include "wire/bytes.h"
+#include "wire/crc32_copy.h"
+#include "wire/crc32_kernels.h"
+#include "wire/layout.h"
+#include "wire/path_ipv4.h"
+#include "wire/variant.h"
+#include "wire/wire.h"
+
+#define ACK_LEN    (BTH_LEN + 4)
+#define ATOMIC_LEN (ACK_LEN + 8)
+
+uint32_t
+path_finish_send_portable(const struct path *p, uint8_t *bth, const uint8_t words[12],
+	const void *from, uint32_t len, uint16_t ip_id)
+{
+	memcpy(bth, words, BTH_LEN);
+	return path_finish_copy(p, bth, BTH_LEN, from, len, ip_id);
+}
+
+uint32_t
+path_finish_ack_portable(const struct path *p, uint8_t *bth, const uint8_t words[16],
+	uint16_t ip_id)
+{
+	memcpy(bth, words, ACK_LEN);
+	return path_finish_copy(p, bth, ACK_LEN, NULL, 0, ip_id);
+}
+
+uint32_t
+path_finish_atomic_portable(const struct path *p, uint8_t *bth, const uint8_t words[24],
+	uint16_t ip_id)
+{
+	memcpy(bth, words, ATOMIC_LEN);
+	return path_finish_copy(p, bth, ATOMIC_LEN, NULL, 0, ip_id);
+}
+
+#ifdef WIRE_CRC32_PCLMUL
+
+#define ACK_L3_LEN (IPV4_LEN + UDP_LEN + ACK_LEN + ICRC_LEN)
+
+/*
+ * Bytes of ones before layer 3 in the first block, of which a register of ones makes the first four
+ * zeros: behind a BTH alone the third block begins with the UDP length, an Ack's with the BTH.
+ */
+#define SEND_FRONT 8
+#define ACK_FRONT  4
+
+static const uint8_t send_ones[2 * BLOCK] = {
+	[4] = 0xFF, 0xFF, 0xFF, 0xFF, IPV4_ONES(SEND_FRONT)
+};
+static const uint8_t ack_ones[2 * BLOCK] = {
+	0xFF, 0xFF, 0xFF, 0xFF, IPV4_ONES(ACK_FRONT), UDP_ONES(ACK_FRONT + IPV4_LEN)
+};
+
+/* The CRC of two blocks, moved on to where the third one is. */
+static TARGET_PCLMUL void
+put_state(const uint8_t blocks[2 * BLOCK], const uint8_t ones[2 * BLOCK], uint8_t state[BLOCK])
+{
+	__m128i x = _mm_or_si128(load(blocks), load(ones));
+
+	x = fold(x, K(FOLD_128), _mm_or_si128(load(blocks + BLOCK), load(ones + BLOCK)));
+	_mm_storeu_si128((__m128i *)(void *)state, move(x, K(FOLD_128)));
+}
+
+/* What varies is zero here. */
+void
+path_init_states(struct path *p)
+{
+	const uint8_t *l3 = p->header + p->l3_off;
+	uint8_t blocks[2 * BLOCK] = { 0 };
+
+	if (!crc32_pclmul_supported())
+		return;
+	memcpy(blocks + SEND_FRONT, l3, sizeof(blocks) - SEND_FRONT);
+	put_state(blocks, send_ones, p->icrc_state);
+	memset(blocks, 0, sizeof(blocks));
+	memcpy(blocks + ACK_FRONT, l3, sizeof(blocks) - ACK_FRONT);
+	put_be16(blocks + ACK_FRONT + IPV4_TOTAL, ACK_L3_LEN);
+	put_be16(blocks + ACK_FRONT + IPV4_LEN + UDP_LENGTH, ACK_L3_LEN - IPV4_LEN);
+	put_state(blocks, ack_ones, p->icrc_ack);
+}
+
+/* What varies is in the high half of the first block: that much is missing in the state. */
+static TARGET_PCLMUL __rte_always_inline __m128i
+head_after(const uint8_t state[BLOCK], uint64_t vary, __m128i third)
+{
+	__m128i more = _mm_clmulepi64_si128(_mm_cvtsi64_si128((int64_t)vary), K(FOLD_256), 0x10);
+
+	return _mm_xor_si128(_mm_xor_si128(load(state), more), third);
+}
+
+static TARGET_PCLMUL __rte_always_inline __m128i
+load_bth(const uint8_t words[BTH_LEN])
+{
+	int32_t last;
+
+	memcpy(&last, words + 8, sizeof(last));
+	return _mm_insert_epi32(_mm_loadl_epi64((const __m128i *)(const void *)words), last, 2);
+}
+
+static TARGET_PCLMUL __rte_always_inline void
+store(uint8_t *p, __m128i v)
+{
+	_mm_storeu_si128((__m128i *)(void *)p, v);
+}
+
+/* @return the head's CRC */
+static TARGET_PCLMUL __rte_always_inline __m128i
+head_of_send(const struct path *p, uint8_t *bth, const uint8_t words[BTH_LEN], uint32_t l3_len,
+	uint16_t ip_id)
+{
+	const __m128i ones = _mm_set_epi32(0, 0xFF /* resv8a */, 0, -0x10000 /* UDP checksum */);
+	uint32_t total_id = ipv4_total_id(l3_len, ip_id);
+	__m128i third = _mm_insert_epi16(_mm_slli_si128(load_bth(words), BLOCK - BTH_LEN),
+		be16(l3_len - IPV4_LEN), 0);
+
+	put_ipv4_header(p, bth, total_id);
+	store(bth + BTH_LEN - BLOCK, third);
+	return head_after(p->icrc_state, (uint64_t)total_id << 16, _mm_or_si128(third, ones));
+}
+
+TARGET_PCLMUL uint32_t
+path_finish_send_pclmul(const struct path *p, uint8_t *bth, const uint8_t words[12],
+	const void *from, uint32_t len, uint16_t ip_id)
+{
+	uint32_t bth_len = BTH_LEN + len + PADDING(len);
+	__m128i x;
+
+	if (unlikely(p->av.encap != ENCAP_ROCEV2_IPV4))
+		return path_finish_send_portable(p, bth, words, from, len, ip_id);
+	x = head_of_send(p, bth, words, IPV4_LEN + UDP_LEN + bth_len + ICRC_LEN, ip_id);
+	put_le32(bth + bth_len, copy_pclmul(x, bth + BTH_LEN, from, len));
+	return p->header_len + bth_len + ICRC_LEN;
+}
+
+TARGET_PCLMUL uint32_t
+path_finish_ack_pclmul(const struct path *p, uint8_t *bth, const uint8_t words[16],
+	uint16_t ip_id)
+{
+	const __m128i ones = _mm_set_epi32(0, 0, 0xFF /* resv8a */, 0);
+	uint32_t total_id = ipv4_total_id(ACK_L3_LEN, ip_id);
+	int32_t last;
+	__m128i third, x;
+
+	if (unlikely(p->av.encap != ENCAP_ROCEV2_IPV4))
+		return path_finish_ack_portable(p, bth, words, ip_id);
+	memcpy(&last, words + BTH_LEN, sizeof(last));
+	third = _mm_insert_epi32(load_bth(words), last, 3);
+	put_ipv4_header(p, bth, total_id);
+	put_be16(bth - UDP_LEN + UDP_LENGTH, ACK_L3_LEN - IPV4_LEN);
+	store(bth, third);
+	x = head_after(p->icrc_ack, total_id >> 16, _mm_or_si128(third, ones));
+	put_le32(bth + ACK_LEN, ~reduce(x));
+	return p->header_len + ACK_LEN + ICRC_LEN;
+}
+
+/* The head of a Send, and twelve bytes: with the last four of the head's they are one block. */
+TARGET_PCLMUL uint32_t
+path_finish_atomic_pclmul(const struct path *p, uint8_t *bth, const uint8_t words[24],
+	uint16_t ip_id)
+{
+	int32_t aeth;
+	__m128i x, tail;
+
+	if (unlikely(p->av.encap != ENCAP_ROCEV2_IPV4))
+		return path_finish_atomic_portable(p, bth, words, ip_id);
+	memcpy(&aeth, words + BTH_LEN, sizeof(aeth));
+	tail = _mm_loadl_epi64((const __m128i *)(const void *)(words + ACK_LEN));
+	tail = _mm_insert_epi32(_mm_slli_si128(tail, 4), aeth, 0);
+	x = head_of_send(p, bth, words, IPV4_LEN + UDP_LEN + ATOMIC_LEN + ICRC_LEN, ip_id);
+	store(bth + BTH_LEN, tail);
+	x = fold(_mm_slli_si128(x, 4), K(FOLD_128), _mm_alignr_epi8(tail, x, 12));
+	put_le32(bth + ATOMIC_LEN, ~reduce(x));
+	return p->header_len + ATOMIC_LEN + ICRC_LEN;
+}
+
+#else
+
+void
+path_init_states(struct path *p)
+{
+	(void)p;
+}
+
+#endif
+
+#ifdef WIRE_CRC32_VPCLMUL
+
+TARGET_VPCLMUL uint32_t
+path_finish_send_vpclmul(const struct path *p, uint8_t *bth, const uint8_t words[12],
+	const void *from, uint32_t len, uint16_t ip_id)
+{
+	uint32_t bth_len = BTH_LEN + len + PADDING(len);
+	__m128i x;
+
+	if (unlikely(p->av.encap != ENCAP_ROCEV2_IPV4))
+		return path_finish_send_portable(p, bth, words, from, len, ip_id);
+	x = head_of_send(p, bth, words, IPV4_LEN + UDP_LEN + bth_len + ICRC_LEN, ip_id);
+	put_le32(bth + bth_len, copy_vpclmul(x, bth + BTH_LEN, from, len));
+	return p->header_len + bth_len + ICRC_LEN;
+}
+
+#endif

@@ -30,7 +30,9 @@ struct peer {
 	uint32_t psn; /**< its queue pairs begin with it */
 	uint64_t va; /**< of its region */
 	uint32_t key;
+	uint64_t length; /**< what may be reached there; 0: as much as here */
 	uint32_t *qpn; /**< as many as here */
+	uint32_t *psns; /**< of each of them; NULL: .psn */
 };
 
 struct end {
@@ -46,7 +48,8 @@ struct end {
 	uint32_t psn;
 	uint32_t qps;
 	uint32_t *qpn;
-	uint32_t *connection; /**< by queue pair, where they are connections; or NULL */
+	uint32_t *connection; /**< those of the connection manager, or NULL */
+	uint32_t connections;
 };
 
 /** Does it post Sends, Writes, Reads or Atomics? Receives? */
@@ -86,8 +89,6 @@ int ends_resolve(struct end *end, unsigned int n, struct error *err);
  */
 int service_connect(struct end *end, struct peer *p, const struct bench_options *o, uint64_t *grant,
 	struct error *err);
-/** The service is told that it is over. */
-void service_disconnect(struct end *end);
 
 /* --- load.c: what an end posts and polls on a worker --- */
 
@@ -98,12 +99,17 @@ struct load {
 	unsigned int worker;
 	struct rc_worker *rc;
 	unsigned int (*turn)(struct load *l); /**< poll and post. @return completions */
+	void (*sent)(struct load *l, uint32_t qp); /**< instead of posting anew; or NULL */
 	bool sends, receives;
 	bool stopping; /**< nothing new */
 	bool ready; /**< receives are posted */
 	uint32_t size; /**< of the messages now */
 	struct send_wr wr; /**< what all requests of that size have in common */
 	struct sge sge;
+	struct recv_wr recv_wr; /**< the same of receives */
+	struct sge recv_sge;
+	uint64_t va, remote_va; /**< of the regions */
+	uint32_t signal_every; /**< o's */
 	/* memory.c: where messages are */
 	uint32_t stride;
 	uint64_t begin, end_at; /**< this worker's part of the region */
@@ -113,7 +119,10 @@ struct load {
 	/* these queue pairs: indices into end->qpn */
 	uint32_t qps;
 	uint32_t *qp;
+	uint32_t *qpn; /**< their numbers */
 	uint32_t *since_signal;
+	uint64_t *left; /**< counted.c: what a queue pair may still send; or NULL */
+	uint64_t ended; /**< TSC, when the last one was done */
 	/* single writer, relaxed readers */
 	uint64_t posted;
 	uint64_t done; /**< messages completed */
@@ -129,6 +138,7 @@ struct load {
 	uint64_t pauses_then; /**< when the question was asked */
 	uint64_t last_turn; /**< TSC */
 	struct histogram *histogram;
+	uint8_t apart[64]; /**< another lcore's load stands behind it */
 };
 
 int load_create(struct load *l, const struct bench_options *o, struct end *end,
@@ -141,12 +151,17 @@ int load_send(struct load *l, struct error *err);
 /** Is all that was posted done? */
 bool load_idle(const struct load *l);
 int load_post_send(struct load *l, uint32_t qp, struct error *err);
-int load_post_recv(struct load *l, uint32_t qp, struct error *err);
 /** Why it failed, if it did. */
 int load_failure(const struct load *l, struct error *err);
 
 /** Take completions and post anew. @return completions */
 unsigned int load_turn(struct load *l);
+
+/* --- counted.c: just so many messages on each queue pair --- */
+int counted_create(struct load *l, struct error *err);
+void counted_begin(struct load *l);
+/** Instead of load_send()'s. */
+int counted_send(struct load *l, struct error *err);
 
 /* --- lat.c: ping-pong instead --- */
 int lat_create(struct load *l, struct error *err);
@@ -157,6 +172,8 @@ int lat_send(struct load *l, struct error *err);
 
 /** Bytes that an end's region needs. */
 uint64_t memory_bytes(const struct bench_options *o);
+/** Where in it a ping-pong's Writes arrive; 0: no such. */
+uint64_t memory_arrivals(const struct bench_options *o);
 void memory_fill(struct end *end, const struct bench_options *o);
 /** A worker's part of it. */
 void memory_share(struct load *l);

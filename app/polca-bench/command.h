@@ -54,6 +54,8 @@ struct eal_wish {
 int bench_eal_start(const struct bench_options *o, const struct eal_wish *wish, struct error *err);
 /** Is its memory hugepages? */
 bool bench_eal_huge(void);
+/** Lines that DPDK has logged as errors since it was started. */
+const char *bench_eal_log(void);
 /** "1 on CPU 0": those that work. */
 const char *bench_eal_lcores(void);
 /** Bytes it was started with. */

@@ -17,6 +17,7 @@
 #include <rte_common.h>
 #include <rte_eal.h>
 #include <rte_errno.h>
+#include <rte_log.h>
 
 #include "command.h"
 
@@ -28,6 +29,7 @@
 static uint64_t eal_bytes;
 static bool eal_huge;
 static char eal_lcores[LCORES_TEXT];
+static char dpdk_words[512];
 
 bool
 bench_eal_huge(void)
@@ -103,6 +105,35 @@ bench_eal_lcores(void)
 	return eal_lcores;
 }
 
+/* What DPDK says of errors is kept, as long as there is room: the first ones are the reason. */
+static ssize_t
+keep_words(void *cookie, const char *text, size_t len)
+{
+	size_t at = strlen(dpdk_words);
+
+	RTE_SET_USED(cookie);
+	snprintf(dpdk_words + at, sizeof(dpdk_words) - at, "%.*s", (int)len, text);
+	return (ssize_t)len;
+}
+
+static void
+listen_to_dpdk(void)
+{
+	const cookie_io_functions_t io = { .write = keep_words };
+	FILE *log = fopencookie(NULL, "w", io);
+
+	if (log == NULL)
+		return;
+	setvbuf(log, NULL, _IOLBF, 0);
+	rte_openlog_stream(log);
+}
+
+const char *
+bench_eal_log(void)
+{
+	return dpdk_words;
+}
+
 /* Some of the EAL's words go to stderr whatever its log level is. */
 static int
 silent_init(int argc, char **argv)
@@ -153,7 +184,7 @@ bench_eal_start(const struct bench_options *o, const struct eal_wish *wish, stru
 {
 	/* the EAL keeps pointers to them */
 	static char fixed[][32] = { "polca-bench", "--no-telemetry", "--no-shconf",
-		"--log-level=emergency" };
+		"--log-level=error" };
 	static char cores[LCORES_TEXT], memory[32], prefix[48], pci[64] = "--no-pci";
 	static char in_memory[] = "--in-memory", plain[] = "--no-huge";
 	static char single_file[] = "--single-file-segments";
@@ -183,7 +214,9 @@ bench_eal_start(const struct bench_options *o, const struct eal_wish *wish, stru
 	argv[argc++] = eal_huge ? in_memory : plain;
 	if (wish->share_memory)
 		argv[argc++] = single_file;
+	listen_to_dpdk();
 	if (silent_init(argc, argv) < 0)
 		return failed(o, wish->bytes, err);
+	dpdk_words[0] = '\0';
 	return 0;
 }

@@ -12,9 +12,12 @@
 #include <rte_common.h>
 
 #include "bench.h"
+#include "report.h"
 
 #define BUFFER_VA UINT64_C(0x100000)
 #define FRAME_MTU 4200 /* a path MTU of 4096 and its headers */
+#define PROGRESS_QPS 1024
+#define LAT_SEND_WR 64
 #define CQE_MAX   (UINT32_C(1) << 23)
 
 bool
@@ -31,6 +34,13 @@ end_receives(const struct bench_options *o, enum bench_role role)
 {
 	return o->verb == BENCH_SEND &&
 			(role == RESPONDER || o->bidirectional || o->mode == BENCH_LAT);
+}
+
+/* A ping-pong's answer may come before the ACK of what it answers, or that ACK be lost. */
+static uint32_t
+send_wr(const struct bench_options *o)
+{
+	return o->mode == BENCH_LAT ? LAT_SEND_WR : o->depth;
 }
 
 static int
@@ -68,7 +78,7 @@ fill_config(struct engine_config *c, const struct bench_options *o, uint32_t qps
 	c->limits = rc_limits_default;
 	while (c->limits.max_qp < 2 * qps)
 		c->limits.max_qp *= 2;
-	c->limits.max_qp_wr = RTE_MAX(c->limits.max_qp_wr, RTE_MAX(o->depth, o->rx_depth));
+	c->limits.max_qp_wr = RTE_MAX(c->limits.max_qp_wr, RTE_MAX(send_wr(o), o->rx_depth));
 	c->limits.max_inline = RC_INLINE_MAX;
 	c->limits.max_cqe = CQE_MAX;
 	c->sa.enabled = false;
@@ -109,7 +119,7 @@ end_qp_attr(const struct end *end, const struct bench_options *o, struct qp_init
 		.srq = RC_NO_SRQ,
 		.ack_per_packet = o->ack_per_packet,
 		.pinned = pinned(o, end->role),
-		.cap = { .max_send_wr = end_sends(o, end->role) ? o->depth : 1,
+		.cap = { .max_send_wr = end_sends(o, end->role) ? send_wr(o) : 1,
 			.max_recv_wr = end_receives(o, end->role) ? o->rx_depth : 1,
 			.max_send_sge = 1, .max_recv_sge = 1, .max_inline_data = o->inline_size },
 	};
@@ -126,10 +136,12 @@ make_qps(struct end *end, const struct bench_options *o, struct error *err)
 	end->qpn = calloc(o->qps, sizeof(*end->qpn));
 	if (end->qpn == NULL)
 		return error_set(err, ENOMEM, "no memory for %u queue pairs", o->qps);
-	if (o->connect != NULL)
+	if (options_connects(o))
 		return 0; /* connections bring theirs */
 	end_qp_attr(end, o, &init);
 	for (i = 0; i < o->qps && ret == 0; i++) {
+		if (i % PROGRESS_QPS == 0)
+			report_progress("queue pair %u of %u", i, o->qps);
 		worker = worker_of(end, o, i);
 		init.send_cq = init.recv_cq = end->cq[worker];
 		ret = engine_qp_create(end->engine, (int)worker, &init, &end->qpn[i], err);
@@ -148,7 +160,7 @@ make_objects(struct end *end, const struct bench_options *o, struct error *err)
 		.hugepages = true,
 		.numa_node = -1,
 	};
-	uint64_t cqe = 1 + (uint64_t)o->qps * ((end_sends(o, end->role) ? o->depth : 0) +
+	uint64_t cqe = 1 + (uint64_t)o->qps * ((end_sends(o, end->role) ? send_wr(o) : 0) +
 			(end_receives(o, end->role) ? o->rx_depth : 0));
 	unsigned int i;
 	int ret;

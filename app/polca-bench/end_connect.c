@@ -9,18 +9,22 @@
 #include <rte_cycles.h>
 
 #include "bench.h"
+#include "report.h"
 
 #define RESOLVE_MS 5000
+#define PROGRESS_QPS 1024
 #define READS      16 /* Reads and Atomics under way */
 
 void
 end_describe(struct end *end, struct peer *p)
 {
-	p->gid = link_port_attr(engine_link(end->engine), end->port)->gid[0].gid;
-	p->psn = end->psn;
-	p->va = end->mr.va;
-	p->key = end->mr.key;
-	p->qpn = end->qpn;
+	*p = (struct peer){
+		.gid = link_port_attr(engine_link(end->engine), end->port)->gid[0].gid,
+		.psn = end->psn,
+		.va = end->mr.va,
+		.key = end->mr.key,
+		.qpn = end->qpn,
+	};
 }
 
 static int
@@ -40,7 +44,7 @@ connect_qp(struct end *end, const struct peer *p, uint32_t i, const struct bench
 		.max_rd_atomic = READS,
 		.max_dest_rd_atomic = READS,
 		.sq_psn = end->psn,
-		.rq_psn = p->psn,
+		.rq_psn = p->psns != NULL ? p->psns[i] : p->psn,
 		.dest_qp_num = p->qpn[i],
 	};
 	int ret;
@@ -72,8 +76,11 @@ end_connect(struct end *end, const struct peer *p, const struct bench_options *o
 	uint32_t i;
 	int ret = 0;
 
-	for (i = 0; i < o->qps && ret == 0; i++)
+	for (i = 0; i < o->qps && ret == 0; i++) {
+		if (i % PROGRESS_QPS == 0)
+			report_progress("connecting queue pair %u of %u", i, o->qps);
 		ret = connect_qp(end, p, i, o, err);
+	}
 	return ret;
 }
 
@@ -104,6 +111,7 @@ ends_resolve(struct end *end, unsigned int n, struct error *err)
 		}
 		if (known == n)
 			return 0;
+		report_progress("waiting for the other end's address");
 	}
 	return error_set(err, ETIMEDOUT, "the other end's address is not resolved after %u ms",
 			RESOLVE_MS);

@@ -15,6 +15,7 @@
 
 #include "command.h"
 #include "exchange.h"
+#include "where.h"
 
 #define LINE_MAX_BYTES (64u << 20) /* the numbers of a million queue pairs */
 #define POLL_MS        50
@@ -40,23 +41,6 @@ unix_address(const char *where, struct sockaddr_un *a, struct error *err)
 				"most", where, sizeof(a->sun_path) - 1);
 	snprintf(a->sun_path, sizeof(a->sun_path), "%s", where);
 	return 0;
-}
-
-static struct addrinfo *
-tcp_address(const char *where, bool passive, struct error *err)
-{
-	struct addrinfo hints = { .ai_socktype = SOCK_STREAM,
-		.ai_flags = passive ? AI_PASSIVE : 0 };
-	struct addrinfo *list = NULL;
-	const char *colon = strrchr(where, ':');
-	char host[256];
-	int ret;
-
-	snprintf(host, sizeof(host), "%.*s", (int)(colon - where), where);
-	ret = getaddrinfo(host[0] != '\0' ? host : NULL, colon + 1, &hints, &list);
-	if (ret != 0)
-		error_set(err, EINVAL, "%s: %s", where, gai_strerror(ret));
-	return ret == 0 ? list : NULL;
 }
 
 /* Does anybody listen there? */
@@ -97,7 +81,8 @@ listen_unix(const char *where, struct error *err)
 static int
 listen_tcp(const char *where, struct error *err)
 {
-	struct addrinfo *list = tcp_address(where, true, err);
+	struct where w;
+	struct addrinfo *list = where_resolve("--peer", where, 0, true, &w, err);
 	int fd, one = 1;
 
 	if (list == NULL)
@@ -169,33 +154,64 @@ exchange_accept(int listener, const char *where, struct error *err)
 	return make(fd, err);
 }
 
+static int
+dial_unix(const char *where, struct error *err)
+{
+	struct sockaddr_un a;
+	int fd, ret = unix_address(where, &a, err);
+
+	if (ret != 0)
+		return ret;
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd >= 0 && connect(fd, (struct sockaddr *)&a, sizeof(a)) == 0)
+		return fd;
+	ret = error_set(err, errno, "nobody listens on %s (%s)", where, strerror(errno));
+	if (fd >= 0)
+		close(fd);
+	return ret;
+}
+
+int
+exchange_dial_tcp(const char *option, const char *where, uint16_t port, struct error *err)
+{
+	struct where w;
+	struct addrinfo *t, *list = where_resolve(option, where, port, false, &w, err);
+	char text[WHERE_TEXT];
+	int fd = -1, ret = -EINVAL;
+
+	for (t = list; t != NULL && fd < 0 && bench_stop == 0; t = t->ai_next) {
+		fd = socket(t->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+		if (fd >= 0 && connect(fd, t->ai_addr, t->ai_addrlen) == 0)
+			break;
+		ret = error_set(err, errno, "%s: nobody listens on %s (%s)", option,
+				where_print(&w, text), strerror(errno));
+		if (fd >= 0)
+			close(fd);
+		fd = -1;
+	}
+	if (list != NULL)
+		freeaddrinfo(list);
+	if (fd < 0 && bench_stop != 0)
+		return error_set(err, EINTR, "interrupted");
+	return fd >= 0 ? fd : ret;
+}
+
+static int
+dial(const char *where, struct error *err)
+{
+	return is_tcp(where) ? exchange_dial_tcp("--peer", where, 0, err) : dial_unix(where, err);
+}
+
 struct exchange *
 exchange_connect(const char *where, struct error *err)
 {
-	struct addrinfo *list = NULL;
-	struct sockaddr_un a;
-	bool done = false;
-	int fd = -1;
+	struct error why = { "" };
+	int fd = dial(where, &why);
 
-	if (is_tcp(where)) {
-		list = tcp_address(where, false, err);
-		if (list == NULL)
-			return NULL;
-		fd = socket(list->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-		done = fd >= 0 && connect(fd, list->ai_addr, list->ai_addrlen) == 0;
-		freeaddrinfo(list);
-	} else {
-		if (unix_address(where, &a, err) != 0)
-			return NULL;
-		fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-		done = fd >= 0 && connect(fd, (struct sockaddr *)&a, sizeof(a)) == 0;
-	}
-	if (done)
-		return make(fd, err);
-	error_set(err, errno, "nobody listens on %s (%s): start 'polca-bench server' first", where,
-			strerror(errno));
 	if (fd >= 0)
-		close(fd);
+		return make(fd, err);
+	error_set(err, ECONNREFUSED, fd == -EINVAL ? "%s" : "%s: start 'polca-bench server' first",
+			why.text);
 	return NULL;
 }
 

@@ -12,6 +12,7 @@
  */
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include <jansson.h>
 
@@ -23,6 +24,11 @@ struct exchange;
 int exchange_listen(const char *where, struct error *err);
 /** Wait for a client; takes @p listener, and the file goes when one has come. */
 struct exchange *exchange_accept(int listener, const char *where, struct error *err);
+/**
+ * A TCP socket alone, to what @p option names: HOST:PORT, or HOST and @p port unless that is 0.
+ * @return a descriptor, or a negative errno
+ */
+int exchange_dial_tcp(const char *option, const char *where, uint16_t port, struct error *err);
 struct exchange *exchange_connect(const char *where, struct error *err);
 void exchange_destroy(struct exchange *x);
 

@@ -10,6 +10,7 @@
 
 #include <errno.h>
 
+#include <rte_common.h>
 #include <rte_cycles.h>
 
 #include "bench.h"
@@ -24,11 +25,18 @@ is_target(const struct load *l)
 	return l->end->role == RESPONDER;
 }
 
-/* The last byte of the nth Write: none is like the one before. */
-static uint8_t
-mark(uint64_t nth)
+/* perftest's server of Writes asks, the others are asked. */
+static bool
+is_asked(const struct load *l)
 {
-	return (uint8_t)(1 + nth % 255);
+	return l->o->perftest != NULL && l->o->verb == BENCH_WRITE;
+}
+
+/* The last byte of the nth Write: none is like the one before. perftest's counts. */
+static uint8_t
+mark(const struct load *l, uint64_t nth)
+{
+	return (uint8_t)(1 + (is_asked(l) ? nth : nth % 255));
 }
 
 static int
@@ -40,12 +48,12 @@ post_write(struct load *l, struct error *err)
 		.num_sge = 1,
 		.sg_list = &sge,
 		.send_flags = SEND_SIGNALED,
-		.remote_addr = l->peer->va + ARRIVALS,
+		.remote_addr = l->peer->va + (is_asked(l) ? 0 : ARRIVALS),
 		.rkey = l->peer->key,
 	};
 	int ret;
 
-	l->end->mr.base[l->size - 1] = mark(l->turns);
+	l->end->mr.base[l->size - 1] = mark(l, l->turns - is_asked(l));
 	if (l->size <= l->o->inline_size) {
 		wr.send_flags |= SEND_INLINE;
 		wr.num_sge = 0;
@@ -80,12 +88,19 @@ answered(struct load *l)
 	uint64_t took = rte_rdtsc() - l->start;
 	bool half = l->o->verb == BENCH_SEND || l->o->verb == BENCH_WRITE;
 
-	if (l->pauses == NULL || __atomic_load_n(l->pauses, __ATOMIC_RELAXED) == l->pauses_then)
+	bool all;
+
+	if (l->start != 0 && (l->pauses == NULL ||
+			__atomic_load_n(l->pauses, __ATOMIC_RELAXED) == l->pauses_then))
 		histogram_add(l->histogram, half ? took / 2 : took);
 	l->turns++;
 	l->waiting = false;
-	if (!l->stopping && ask(l, NULL) != 0)
+	all = l->o->counted && l->posted == l->o->iterations;
+	if (!all && !l->stopping && ask(l, NULL) != 0)
 		l->failed++;
+	/* the last one is not answered by who asks */
+	if (is_asked(l) && l->posted == l->o->iterations)
+		l->waiting = false;
 }
 
 /* The other end's message is there. */
@@ -107,7 +122,7 @@ written(const struct load *l)
 	const uint8_t *last = l->end->mr.base + ARRIVALS + l->size - 1;
 
 	return (l->waiting || is_target(l)) &&
-			__atomic_load_n(last, __ATOMIC_ACQUIRE) == mark(l->turns);
+			__atomic_load_n(last, __ATOMIC_ACQUIRE) == mark(l, l->turns);
 }
 
 /* Did somebody else have the CPU since the last turn? */
@@ -139,12 +154,21 @@ lat_turn(struct load *l)
 	return n;
 }
 
+/* One at a time: the answer decides. */
+static void
+no_more(struct load *l, uint32_t qp)
+{
+	RTE_SET_USED(l);
+	RTE_SET_USED(qp);
+}
+
 int
 lat_create(struct load *l, struct error *err)
 {
 	if (!l->sends)
 		return 0;
 	l->turn = lat_turn;
+	l->sent = no_more;
 	l->histogram = histogram_create();
 	return l->histogram != NULL ? 0 : error_set(err, ENOMEM, "no memory for samples");
 }
@@ -155,12 +179,14 @@ lat_begin(struct load *l)
 	histogram_reset(l->histogram);
 	l->turns = 0;
 	l->waiting = false;
-	if (l->o->verb == BENCH_WRITE)
+	if (l->o->verb == BENCH_WRITE && !is_asked(l)) /* who asks may have done so */
 		l->end->mr.base[ARRIVALS + l->size - 1] = 0;
 }
 
 int
 lat_send(struct load *l, struct error *err)
 {
-	return is_target(l) ? 0 : ask(l, err);
+	l->start = 0;
+	l->waiting = is_asked(l);
+	return is_target(l) || is_asked(l) ? 0 : ask(l, err);
 }

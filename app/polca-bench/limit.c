@@ -14,15 +14,18 @@
 #include "wire/crc32.h"
 
 #define RING_SIZE 1024
-#define HEADERS   (14 + 20 + 8 + 12 + 4) /* RoCEv2 over IPv4 and the ICRC */
-#define COVERED   (HEADERS - 14 - 4 + 8) /* of them, what the ICRC goes over */
+#define COVERED   (LIMIT_HEADERS - 14 - 4 + 8) /* of them, what the ICRC goes over */
 #define PAUSE_US  100 /* a burst longer than this was interrupted */
 
 const char *const limit_names[LIMITS] = {
-	[LIMIT_PACKET_IO] = "packet io with buffers",
-	[LIMIT_COPY] = "copy of the payload",
-	[LIMIT_CRC] = "CRC of the packet",
-	[LIMIT_RING] = "ring transfer",
+	[LIMIT_PACKET_IO] = "packet io with buffers alone",
+	[LIMIT_COPY] = "copy of the payload alone",
+	[LIMIT_CRC] = "CRC of the packet alone",
+	[LIMIT_RING] = "ring transfer alone",
+	[LIMIT_COPIED_CRC] = "packet io, payload copied with its CRC",
+	[LIMIT_REFERRED_CRC] = "packet io, payload by reference, and its CRC",
+	[LIMIT_COPIED] = "packet io, payload copied",
+	[LIMIT_REFERRED] = "packet io, payload by reference",
 };
 
 int
@@ -30,7 +33,7 @@ limits_create(struct limits *l, struct skeleton_end end[ROLES], struct error *er
 {
 	*l = (struct limits){ .end = end };
 	l->payload = RTE_MIN(end->config.size, end->config.mtu);
-	l->frame = l->payload + HEADERS;
+	l->frame = l->payload + LIMIT_HEADERS;
 	l->ring = rte_ring_create("limits", RING_SIZE, SOCKET_ID_ANY,
 			RING_F_SP_ENQ | RING_F_SC_DEQ);
 	return l->ring != NULL ? 0 : error_set(err, ENOMEM, "no memory for a ring");
@@ -60,9 +63,8 @@ packet_io(struct limits *l)
 	rte_pktmbuf_free_bulk(m, n);
 }
 
-/* As the messages go through the memory. */
-static uint64_t
-next_offset(struct limits *l)
+uint64_t
+limit_next_offset(struct limits *l)
 {
 	struct skeleton_end *s = &l->end[REQUESTER];
 	uint64_t at = s->offset;
@@ -79,7 +81,7 @@ copy(struct limits *l)
 	unsigned int i;
 
 	for (i = 0; i < SKELETON_BURST; i++) {
-		uint64_t at = next_offset(l);
+		uint64_t at = limit_next_offset(l);
 
 		memcpy(l->end[RESPONDER].mr[1].base + at, l->end[REQUESTER].mr[1].base + at,
 				l->payload);
@@ -93,7 +95,7 @@ crc(struct limits *l)
 	unsigned int i;
 
 	for (i = 0; i < SKELETON_BURST; i++)
-		result = crc32_update(0, l->end[REQUESTER].mr[1].base + next_offset(l),
+		result = crc32_update(0, l->end[REQUESTER].mr[1].base + limit_next_offset(l),
 				l->payload + COVERED);
 	(void)result;
 }
@@ -107,11 +109,39 @@ ring(struct limits *l)
 	rte_ring_sc_dequeue_burst(l->ring, object, SKELETON_BURST, NULL);
 }
 
+static void
+copied_crc(struct limits *l)
+{
+	limit_payload(l, false, true);
+}
+
+static void
+referred_crc(struct limits *l)
+{
+	limit_payload(l, true, true);
+}
+
+static void
+copied(struct limits *l)
+{
+	limit_payload(l, false, false);
+}
+
+static void
+referred(struct limits *l)
+{
+	limit_payload(l, true, false);
+}
+
 static void (*const bursts[LIMITS])(struct limits *l) = {
 	[LIMIT_PACKET_IO] = packet_io,
 	[LIMIT_COPY] = copy,
 	[LIMIT_CRC] = crc,
 	[LIMIT_RING] = ring,
+	[LIMIT_COPIED_CRC] = copied_crc,
+	[LIMIT_REFERRED_CRC] = referred_crc,
+	[LIMIT_COPIED] = copied,
+	[LIMIT_REFERRED] = referred,
 };
 
 double

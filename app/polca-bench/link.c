@@ -19,7 +19,7 @@ const struct bench_link bench_links[] = {
 	{ "memif", "shared memory with 'polca-bench server' [,socket=PATH][,zero-copy=yes]",
 		link_memif_keys, true, link_memif_create },
 	{ "DEVICE", "as in polca's configuration: net_af_packet0,iface=eth1, a PCI address; with "
-		"--connect or --peer", no_keys, true, link_device_create },
+		"--connect, --perftest or --peer", no_keys, true, link_device_create },
 };
 const unsigned int bench_link_count = RTE_DIM(bench_links);
 
@@ -59,10 +59,11 @@ check_keys(const struct bench_link *l, const char *text, struct error *err)
 static const struct bench_link *
 device(const struct bench_options *o, struct error *err)
 {
-	if (o->connect != NULL || o->peer != NULL)
+	if (o->connect != NULL || o->peer != NULL || o->perftest != NULL)
 		return &bench_links[RTE_DIM(bench_links) - 1];
 	error_set(err, EINVAL, "--link %.64s: the other end is missing: --connect HOST:PORT for a Polca "
-			"service, --peer WHERE for another polca-bench", o->link);
+			"service, --perftest HOST for perftest's server, --peer WHERE for another "
+			"polca-bench", o->link);
 	return NULL;
 }
 
@@ -75,9 +76,9 @@ link_find(const struct bench_options *o, struct error *err)
 
 	if (options_device(o))
 		return device(o, err);
-	if (o->connect != NULL || o->address != NULL) {
-		error_set(err, EINVAL, "--connect and --address: with --link DEVICE, as "
-				"net_af_packet0,iface=eth1");
+	if (o->connect != NULL || o->address != NULL || o->perftest != NULL || options_given(o)) {
+		error_set(err, EINVAL, "--connect, --perftest, --peer gid=... and --address: with "
+				"--link DEVICE, as net_af_packet0,iface=eth1");
 		return NULL;
 	}
 	for (i = 0; i < bench_link_count; i++) {

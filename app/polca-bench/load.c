@@ -59,37 +59,68 @@ prepare_request(struct load *l)
 		.compare_add = 1,
 		.swap = 1,
 	};
+	l->recv_sge = (struct sge){ .length = l->stride, .lkey = l->end->mr.key };
+	l->recv_wr = (struct recv_wr){ .num_sge = 1, .sg_list = &l->recv_sge };
+	l->va = l->end->mr.va;
+	l->remote_va = l->peer->va;
+	l->signal_every = o->signal_every;
 	if (l->size > o->inline_size)
 		return;
 	l->wr.num_sge = 0;
 	l->wr.inline_len = l->size;
 }
 
-int
-load_post_send(struct load *l, uint32_t qp, struct error *err)
+/* The last of each signal_every */
+static inline uint32_t
+signal_flag(struct load *l, uint32_t qp)
 {
-	bool beginning = unlikely(l->slot != NULL) && from_beginning(l);
+	if (l->signal_every == 1)
+		return SEND_SIGNALED;
+	if (++l->since_signal[qp] < l->signal_every)
+		return 0;
+	l->since_signal[qp] = 0;
+	return SEND_SIGNALED;
+}
+
+/* With --check: from the beginning, or to the slots */
+static uint64_t __rte_noinline
+place_checked(struct load *l, uint32_t qp)
+{
+	bool beginning = from_beginning(l);
 	/* a Send's place is the receive's business */
 	uint64_t at = beginning && l->o->verb == BENCH_SEND ? 0 : memory_next(l, qp);
-	uint64_t from = beginning ? 0 : at;
+
+	l->sge.addr = l->va + (beginning ? 0 : at);
+	l->wr.remote_addr = l->remote_va + (l->o->verb == BENCH_READ ? 0 : at);
+	return at;
+}
+
+static inline uint64_t
+place(struct load *l, uint32_t qp)
+{
+	uint64_t at;
+
+	if (unlikely(l->slot != NULL))
+		return place_checked(l, qp);
+	at = memory_next(l, qp);
+	l->sge.addr = l->va + at;
+	l->wr.remote_addr = l->remote_va + at;
+	return at;
+}
+
+static inline int
+post_send(struct load *l, uint32_t qp, struct error *err)
+{
 	struct send_wr *wr = &l->wr;
 	int ret;
 
-	l->sge.addr = l->end->mr.va + from;
-	wr->wr_id = at << ID_QP_BITS | qp;
-	wr->remote_addr = l->peer->va + at;
-	if (unlikely(l->slot != NULL && l->o->verb == BENCH_READ))
-		wr->remote_addr = l->peer->va;
-	wr->send_flags = 0;
+	wr->wr_id = place(l, qp) << ID_QP_BITS | qp;
+	wr->send_flags = signal_flag(l, qp);
 	if (wr->num_sge == 0) {
-		wr->send_flags = SEND_INLINE;
-		wr->inline_data = l->end->mr.base + from;
+		wr->send_flags |= SEND_INLINE;
+		wr->inline_data = l->end->mr.base + (l->sge.addr - l->va);
 	}
-	if (++l->since_signal[qp] >= l->o->signal_every) {
-		wr->send_flags |= SEND_SIGNALED;
-		l->since_signal[qp] = 0;
-	}
-	ret = rc_post_send(l->rc, l->end->qpn[l->qp[qp]], wr, err);
+	ret = rc_post_send(l->rc, l->qpn[qp], wr, err);
 	if (unlikely(ret != 0))
 		count(&l->failed, 1);
 	else
@@ -97,16 +128,22 @@ load_post_send(struct load *l, uint32_t qp, struct error *err)
 	return ret;
 }
 
-/* As long as the longest message of the run: receives are posted once for all sizes. */
 int
-load_post_recv(struct load *l, uint32_t qp, struct error *err)
+load_post_send(struct load *l, uint32_t qp, struct error *err)
+{
+	return post_send(l, qp, err);
+}
+
+/* As long as the longest message of the run: receives are posted once for all sizes. */
+static inline int
+post_recv(struct load *l, uint32_t qp, struct error *err)
 {
 	uint64_t at = memory_next(l, qp);
-	struct sge sge = { l->end->mr.va + at, l->stride, l->end->mr.key };
-	struct recv_wr wr = { .wr_id = ID_RECV | at << ID_QP_BITS | qp, .num_sge = 1,
-		.sg_list = &sge };
-	int ret = rc_post_recv(l->rc, l->end->qpn[l->qp[qp]], &wr, err);
+	int ret;
 
+	l->recv_sge.addr = l->va + at;
+	l->recv_wr.wr_id = ID_RECV | at << ID_QP_BITS | qp;
+	ret = rc_post_recv(l->rc, l->qpn[qp], &l->recv_wr, err);
 	if (unlikely(ret != 0))
 		count(&l->failed, 1);
 	return ret;
@@ -126,7 +163,7 @@ received(struct load *l, const struct wc *wc)
 	count(&l->received, 1);
 	if (unlikely(l->slot != NULL))
 		memory_check(l, ID_AT(wc->wr_id));
-	load_post_recv(l, ID_QP(wc->wr_id), NULL);
+	post_recv(l, ID_QP(wc->wr_id), NULL);
 }
 
 static void
@@ -136,11 +173,13 @@ sent(struct load *l, const struct wc *wc)
 
 	if (unlikely(l->slot != NULL && l->o->verb == BENCH_READ))
 		memory_check(l, ID_AT(wc->wr_id));
-	count(&l->done, l->o->signal_every);
-	if (unlikely(l->histogram != NULL))
-		return; /* one at a time */
-	for (k = 0; k < l->o->signal_every && likely(!l->stopping); k++)
-		load_post_send(l, ID_QP(wc->wr_id), NULL);
+	count(&l->done, l->signal_every);
+	if (unlikely(l->sent != NULL)) {
+		l->sent(l, ID_QP(wc->wr_id));
+		return;
+	}
+	for (k = 0; k < l->signal_every && likely(!l->stopping); k++)
+		post_send(l, ID_QP(wc->wr_id), NULL);
 }
 
 unsigned int
@@ -177,8 +216,10 @@ take_qps(struct load *l)
 
 	for (i = 0; i < l->end->qps; i++)
 		if (l->end->workers == 1 ||
-				rc_qp_query(l->rc, l->end->qpn[i], &info) == 0)
+				rc_qp_query(l->rc, l->end->qpn[i], &info) == 0) {
+			l->qpn[l->qps] = l->end->qpn[i];
 			l->qp[l->qps++] = i;
+		}
 }
 
 int
@@ -191,14 +232,18 @@ load_create(struct load *l, const struct bench_options *o, struct end *end,
 	l->receives = end_receives(o, end->role);
 	l->since_signal = calloc(o->qps, sizeof(*l->since_signal));
 	l->qp = calloc(o->qps, sizeof(*l->qp));
+	l->qpn = calloc(o->qps, sizeof(*l->qpn));
 	if (o->check)
 		l->slot = calloc(o->qps, sizeof(*l->slot));
-	if (l->since_signal == NULL || l->qp == NULL || (o->check && l->slot == NULL))
+	if (l->since_signal == NULL || l->qp == NULL || l->qpn == NULL ||
+			(o->check && l->slot == NULL))
 		return error_set(err, ENOMEM, "no memory for %u queue pairs", o->qps);
 	take_qps(l);
 	memory_share(l);
 	l->turn = l->sends || l->receives ? load_turn : nothing;
-	return o->mode == BENCH_LAT ? lat_create(l, err) : 0;
+	if (o->mode == BENCH_LAT)
+		return lat_create(l, err);
+	return o->counted ? counted_create(l, err) : 0;
 }
 
 void
@@ -206,7 +251,9 @@ load_destroy(struct load *l)
 {
 	free(l->since_signal);
 	free(l->qp);
+	free(l->qpn);
 	free(l->slot);
+	free(l->left);
 	histogram_destroy(l->histogram);
 }
 
@@ -225,11 +272,13 @@ load_receive(struct load *l, uint32_t size, struct error *err)
 	l->posted = l->done = l->received = 0;
 	if (l->histogram != NULL)
 		lat_begin(l);
+	if (l->left != NULL)
+		counted_begin(l);
 	if (!l->receives || !first)
 		return 0;
 	for (i = 0; i < l->o->rx_depth && ret == 0; i++)
 		for (qp = 0; qp < l->qps && ret == 0; qp++)
-			ret = load_post_recv(l, qp, err);
+			ret = post_recv(l, qp, err);
 	return ret;
 }
 
@@ -241,6 +290,8 @@ load_send(struct load *l, struct error *err)
 
 	if (l->histogram != NULL)
 		return lat_send(l, err);
+	if (l->left != NULL)
+		return counted_send(l, err);
 	for (i = 0; l->sends && i < n && ret == 0; i++)
 		for (qp = 0; qp < l->qps && ret == 0; qp++)
 			ret = load_post_send(l, qp, err);

@@ -175,6 +175,8 @@ run(const struct command *c, const struct bench_options *o)
 	if (ret == 0)
 		return STATUS_DONE;
 	fprintf(stderr, "polca-bench: %s\n", err.text);
+	if (strstr(err.text, "the log says why") != NULL)
+		fprintf(stderr, "%s", bench_eal_log());
 	return ret == -EINVAL ? STATUS_USAGE : STATUS_FAILED;
 }
 

@@ -36,6 +36,12 @@ memory_bytes(const struct bench_options *o)
 			stride_of(o)) + stride_of(o));
 }
 
+uint64_t
+memory_arrivals(const struct bench_options *o)
+{
+	return o->mode == BENCH_LAT && o->verb == BENCH_WRITE ? stride_of(o) : 0;
+}
+
 static uint8_t
 pattern(uint64_t i)
 {
@@ -70,6 +76,8 @@ memory_share(struct load *l)
 
 	l->stride = stride_of(l->o);
 	l->begin = l->next = l->worker * room;
+	if (l->peer->length != 0 && l->peer->length < room)
+		room = RTE_MAX(l->peer->length, l->stride);
 	l->end_at = l->begin + room;
 }
 

@@ -49,6 +49,9 @@ struct bench_options {
 	const char *peer; /**< where the other process is told of ours: HOST:PORT or a path */
 	const char *address; /**< ADDRESS/LENGTH of a device's port */
 	const char *connect; /**< HOST:PORT of the service that is the other end */
+	const char *perftest; /**< HOST:PORT of the perftest server that is */
+	bool rdma_cm; /**< it is spoken to, and connected to, by the connection manager */
+	bool counted; /**< the other end counts: just .iterations messages */
 	uint32_t lcores; /**< of the two roles */
 	uint32_t workers;
 	uint32_t handoff; /**< percent of QPs whose packets arrive at another worker */
@@ -115,6 +118,10 @@ int options_allowed(const struct parsed *p, const char *command, unsigned int ta
 	struct error *err);
 /** What was not said: by verb and mode. Then what does not go together. options_check.c */
 int options_complete(struct bench_options *o, struct error *err);
+/** Do queue pairs come with connections of the connection manager? */
+bool options_connects(const struct bench_options *o);
+/** Is .peer not where to ask, but what to know, or "-" for what standard input tells? */
+bool options_given(const struct bench_options *o);
 /** Is .link a device of this host: "net_af_packet0,iface=eth1", or a PCI address? options_check.c */
 bool options_device(const struct bench_options *o);
 bool options_pci(const struct bench_options *o);

@@ -37,6 +37,19 @@ default_depth(const struct bench_options *o)
 }
 
 bool
+options_connects(const struct bench_options *o)
+{
+	return o->connect != NULL || (o->perftest != NULL && o->rdma_cm);
+}
+
+bool
+options_given(const struct bench_options *o)
+{
+	return o->peer != NULL && (strcmp(o->peer, "-") == 0 ||
+			(strchr(o->peer, '=') != NULL && strchr(o->peer, '/') == NULL));
+}
+
+bool
 options_pci(const struct bench_options *o)
 {
 	return strncmp(o->link, "mem", 3) != 0 && strncmp(o->link, "net_", 4) != 0 &&
@@ -49,6 +62,15 @@ options_device(const struct bench_options *o)
 	return strncmp(o->link, "net_", 4) == 0 || options_pci(o);
 }
 
+/* perftest's own -n, which is of each queue pair. */
+static uint64_t
+perftest_iterations(const struct bench_options *o)
+{
+	bool write_bw = o->verb == BENCH_WRITE && o->mode != BENCH_LAT;
+
+	return (uint64_t)o->qps * (write_bw ? 5000 : 1000);
+}
+
 static void
 complete(struct bench_options *o)
 {
@@ -58,6 +80,11 @@ complete(struct bench_options *o)
 		o->qps = 1;
 	if (o->depth == 0)
 		o->depth = RTE_MAX(default_depth(o), o->signal_every);
+	if (o->perftest != NULL && o->iterations == 0 && o->seconds == 0)
+		o->iterations = perftest_iterations(o);
+	if (o->seconds == 0)
+		o->seconds = 1;
+	o->counted = o->iterations > 0 && (o->perftest != NULL || options_given(o));
 	if (o->rx_depth == 0)
 		o->rx_depth = 2 * o->depth;
 	if (o->mtu == 0) /* a device's frames have 1500 bytes, mostly */
@@ -116,6 +143,44 @@ check_connect(const struct bench_options *o, struct error *err)
 	return 0;
 }
 
+/* One way, one size, one worker: that is what they have. */
+static int
+check_foreign(const struct bench_options *o, const char *option, struct error *err)
+{
+	if (o->bidirectional || o->all_sizes || o->workers > 1 || o->lcores > 1 || o->check ||
+			o->connect != NULL)
+		return error_set(err, EINVAL, "%s: leave out -a, -b, -w, --lcores, --check and "
+				"--connect", option);
+	if (o->iterations % ((uint64_t)o->qps * o->signal_every) != 0)
+		return error_set(err, EINVAL, "-n, --iters: got %lu, allowed with %s: multiples of "
+				"-q times -Q (%lu)", o->iterations, option,
+				(uint64_t)o->qps * o->signal_every);
+	return 0;
+}
+
+static int
+check_perftest(const struct bench_options *o, struct error *err)
+{
+	if (o->perftest == NULL)
+		return o->rdma_cm ? error_set(err, EINVAL, "-R, --rdma_cm: wants --perftest") : 0;
+	if (o->peer != NULL)
+		return error_set(err, EINVAL, "--perftest: leave out --peer");
+	return check_foreign(o, "--perftest", err);
+}
+
+static int
+check_given(const struct bench_options *o, struct error *err)
+{
+	if (!options_given(o))
+		return 0;
+	if (o->qps > 1)
+		return error_set(err, EINVAL, "--peer gid=...: is one queue pair: leave out -q");
+	if (o->verb == BENCH_WRITE && o->mode == BENCH_LAT)
+		return error_set(err, EINVAL, "--peer gid=...: nobody answers a Write there: "
+				"read lat or send lat");
+	return check_foreign(o, "--peer gid=...", err);
+}
+
 int
 options_complete(struct bench_options *o, struct error *err)
 {
@@ -150,9 +215,9 @@ options_complete(struct bench_options *o, struct error *err)
 		return error_set(err, EINVAL, "--roofline: for one size in memory on one lcore: leave "
 				"out lat, -a, -w, --lcores and --link");
 	if (o->workers > o->qps)
-		return error_set(err, EINVAL, "-w, --workers: got %u for %u queue pairs: more with "
-				"-q", o->workers, o->qps);
-	if (check_paired(o, err) != 0)
+		return error_set(err, EINVAL, "-w, --workers: got %u for %u queue pair%s: more "
+				"with -q", o->workers, o->qps, o->qps == 1 ? "" : "s");
+	if (check_paired(o, err) != 0 || check_perftest(o, err) != 0 || check_given(o, err) != 0)
 		return -EINVAL;
 	if (o->connect != NULL && check_connect(o, err) != 0)
 		return -EINVAL;

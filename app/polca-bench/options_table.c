@@ -16,7 +16,6 @@ static const char *const atomics[] = { "fetch-add", "cmp-swap", NULL };
 
 const struct bench_options bench_options_default = {
 	.rnr_timer = 1,
-	.seconds = 1,
 	.footprint = 65536,
 	.icrc = true,
 	.hugepages = true,
@@ -71,11 +70,17 @@ const struct option_row option_rows[] = {
 	{ 0, "link", "LINK", OPTION_TEXT, FIELD(link), TAKES_LINK, 0, 0, NULL,
 		"what joins the two ends (default memory)" },
 	{ 0, "peer", "WHERE", OPTION_TEXT, FIELD(peer), TAKES_LINK, 0, 0, NULL,
-		"two processes: a path or HOST:PORT they talk over before (default: by the link)" },
+		"two processes: a path or HOST:PORT they talk over before (default: by the link); "
+		"or the other end itself: gid=ADDRESS,qpn=N,psn=N[,va=N,rkey=N][,length=N], or - "
+		"to be told on standard input" },
 	{ 0, "address", "ADDRESS", OPTION_TEXT, FIELD(address), TAKES_LINK, 0, 0, NULL,
 		"of a DEVICE's port (default 192.0.2.1/24, of the server 192.0.2.2/24)" },
 	{ 0, "connect", "HOST:PORT", OPTION_TEXT, FIELD(connect), TAKES_TRAFFIC, 0, 0, NULL,
 		"the other end is a Polca service: memory, sink; echo for send lat (port: 7471)" },
+	{ 0, "perftest", "HOST[:PORT]", OPTION_TEXT, FIELD(perftest), TAKES_TRAFFIC, 0, 0, NULL,
+		"the other end is perftest's server: ib_send_bw, ib_write_lat, ... (port: 18515)" },
+	{ 'R', "rdma_cm", NULL, OPTION_FLAG, FIELD(rdma_cm), TAKES_TRAFFIC, 0, 0, NULL,
+		"with --perftest: all by the connection manager, as with -R there; else by TCP" },
 	{ 0, "lcores", "N", OPTION_U32, FIELD(lcores), TAKES_TRAFFIC, 1, 2, NULL,
 		"1: both ends by turns on one (default), 2: each on its own" },
 	{ 'w', "workers", "N", OPTION_U32, FIELD(workers), TAKES_TRAFFIC, 1, 16, NULL,

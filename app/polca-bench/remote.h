@@ -25,6 +25,8 @@
 
 /** The client's side, instead of a run in one process; s->o and s->link are set. */
 int remote_run(struct scene *s, struct error *err);
+/** given.c: one end here, the other one is given; s->o and s->link are set. */
+int given_run(struct scene *s, struct error *err);
 /** The command. */
 int server_run(const struct command *c, const struct bench_options *o, struct report *r,
 	struct error *err);

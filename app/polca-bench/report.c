@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <jansson.h>
@@ -17,11 +18,16 @@ struct report {
 	bool json;
 	bool terminal;
 	bool live; /* a line stands there to be overwritten */
+	time_t next_progress;
 	json_t *root;
 	json_t *rows; /* of the table that is being written */
 	const struct report_column *columns;
 	unsigned int num_columns;
 };
+
+#define PROGRESS_S 2
+
+static struct report *the_report; /* of this process, for report_progress() */
 
 struct report *
 report_create(const char *command, bool json)
@@ -30,7 +36,9 @@ report_create(const char *command, bool json)
 
 	if (r == NULL)
 		return NULL;
+	the_report = r;
 	r->json = json;
+	r->next_progress = time(NULL) + PROGRESS_S;
 	r->terminal = isatty(STDOUT_FILENO) || (json && isatty(STDERR_FILENO));
 	r->root = json_pack("{s:s, s:s, s:{}, s:{}, s:[], s:[]}", "command", command, "version",
 			POLCA_VERSION, "environment", "options", "tables", "notes");
@@ -43,6 +51,7 @@ clear_live(struct report *r)
 	if (r->live)
 		fprintf(r->json ? stderr : stdout, "\r\033[K");
 	r->live = false;
+	r->next_progress = time(NULL) + PROGRESS_S;
 }
 
 int
@@ -59,6 +68,7 @@ report_end(struct report *r)
 	}
 	failed = fflush(stdout) != 0 || ferror(stdout) != 0;
 	json_decref(r->root);
+	the_report = NULL;
 	free(r);
 	return failed ? -EIO : 0;
 }
@@ -208,18 +218,39 @@ report_note(struct report *r, const char *fmt, ...)
 	fflush(stdout);
 }
 
+static void
+put_live(struct report *r, const char *fmt, va_list ap)
+{
+	FILE *out = r->json ? stderr : stdout;
+
+	fprintf(out, "\r\033[K");
+	vfprintf(out, fmt, ap);
+	fflush(out);
+	r->live = true;
+	r->next_progress = time(NULL) + 1;
+}
+
 void
 report_live(struct report *r, const char *fmt, ...)
 {
-	FILE *out = r->json ? stderr : stdout;
 	va_list ap;
 
 	if (!r->terminal)
 		return;
 	va_start(ap, fmt);
-	fprintf(out, "\r\033[K");
-	vfprintf(out, fmt, ap);
+	put_live(r, fmt, ap);
 	va_end(ap);
-	fflush(out);
-	r->live = true;
+}
+
+void
+report_progress(const char *fmt, ...)
+{
+	struct report *r = the_report;
+	va_list ap;
+
+	if (r == NULL || !r->terminal || time(NULL) < r->next_progress)
+		return;
+	va_start(ap, fmt);
+	put_live(r, fmt, ap);
+	va_end(ap);
 }

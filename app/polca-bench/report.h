@@ -58,4 +58,10 @@ void report_latency(struct report *r, double bytes, const struct histogram *h);
 /** A line that the next one, or anything printed, overwrites; only on a terminal. */
 void report_live(struct report *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+/**
+ * The same about something that takes long, from wherever it is waited for, on the main thread: at
+ * most once a second, and not before nothing else was printed for two.
+ */
+void report_progress(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
 #endif

@@ -203,7 +203,8 @@ void
 roofline_tell(const struct roofline *rl, struct report *r)
 {
 	static const char *const roles[ROLES] = { "requester", "responder" };
-	uint64_t bad = rl->end[0].bad + rl->end[1].bad;
+	uint64_t bad = rl->end[0].bad + rl->end[1].bad + rl->limits.lent.out -
+			rl->limits.lent.back;
 	unsigned int i;
 
 	if (rl->rounds == 0)
@@ -213,7 +214,7 @@ roofline_tell(const struct roofline *rl, struct report *r)
 				roles[i], median_of(rl, ours, i), median_of(rl, skeleton, i),
 				median_of(rl, ratio, i));
 	for (i = 0; i < LIMITS; i++)
-		report_note(r, "roofline: %s alone: %.1f ns a packet of %u bytes", limit_names[i],
+		report_note(r, "roofline: %s: %.1f ns a packet of %u bytes", limit_names[i],
 				median_of(rl, limit, i), rl->limits.payload);
 	report_note(r, "roofline: medians of %u rounds, interleaved", rl->rounds);
 	if (bad > 0)

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <rte_common.h>
 #include <rte_cycles.h>
 #include <rte_launch.h>
 #include <rte_lcore.h>
@@ -19,12 +20,15 @@
 #include "bench.h"
 #include "command.h"
 #include "median.h"
+#include "report.h"
 
 #define SLICE_MS   3
 #define WARM_UP    20 /* slices, or a tenth of the run */
 #define PAUSE_US   100 /* a turn longer than this was interrupted */
 #define DRAIN_MS   5000 /* without any progress */
+#define STOP_MS    1000 /* in all, when the user wants it to end */
 #define LOOK_US    20000
+#define LAUNCHED_US 200
 
 /* @return the TSC after it */
 static uint64_t
@@ -195,16 +199,38 @@ ask_others(struct runner *r, bool *done)
 	return ret < 0 ? ret : 0;
 }
 
+/* Until when? Never later once the user wants it to end. */
+static void
+be_patient(uint64_t *end, uint64_t now, bool progress, bool *stopped)
+{
+	uint64_t ms = rte_get_tsc_hz() / 1000;
+
+	if (*stopped)
+		return;
+	*stopped = bench_stop != 0;
+	if (*stopped)
+		*end = now + STOP_MS * ms;
+	else if (progress)
+		*end = now + DRAIN_MS * ms;
+}
+
+static uint64_t
+under_way(const struct runner *r)
+{
+	return runner_sum(r, offsetof(struct load, posted)) -
+			runner_sum(r, offsetof(struct load, done));
+}
+
 /* Nothing new; go on until nobody has anything under way. */
 static void
 drain(struct runner *r)
 {
-	uint64_t patience = DRAIN_MS * (rte_get_tsc_hz() / 1000);
-	uint64_t now = rte_rdtsc(), end = now + patience, done = 0, before;
-	bool idle = false, others = r->run->others == NULL;
+	uint64_t now = rte_rdtsc(), end = now, done = 0, before;
+	bool idle = false, stopped = false, others = r->run->others == NULL;
 	unsigned int i;
 
 	stop_loads(r);
+	be_patient(&end, now, true, &stopped);
 	/* who was idle may have answered somebody since, and waits for that to be acknowledged */
 	while (now < end && (!all_idle(r) ||
 			__atomic_load_n(&r->run->draining, __ATOMIC_ACQUIRE) > 0)) {
@@ -212,8 +238,9 @@ drain(struct runner *r)
 			now = place_turn(&r->place[i], now);
 		before = done;
 		done = run_done(r->run);
-		if (done != before)
-			end = now + patience;
+		be_patient(&end, now, done != before, &stopped);
+		if (!r->run->launched)
+			report_progress("waiting for the last %lu messages", under_way(r));
 		if (!idle && all_idle(r)) {
 			idle = true;
 			__atomic_sub_fetch(&r->run->draining, 1, __ATOMIC_ACQ_REL);
@@ -256,6 +283,9 @@ warm_up_slices(const struct bench_options *o)
 {
 	double tenth = o->seconds * 1000 / SLICE_MS / 10;
 
+	if (o->counted)
+		return 0; /* each of them counts */
+
 	return o->iterations > 0 || tenth > WARM_UP ? WARM_UP : (unsigned int)tenth;
 }
 
@@ -272,7 +302,21 @@ run_here(struct run *run)
 		one_slice(r, true);
 	while (!over(run));
 	run_mark(run, &run->to);
+	if (run->o->counted && r->place[0].load[0]->ended != 0)
+		run->to.time = r->place[0].load[0]->ended;
 	drain(r);
+}
+
+/* rte_eal_mp_wait_lcore() spins, on a CPU that one of those has that it waits for. */
+static void
+wait_for_launched(void)
+{
+	unsigned int lcore;
+
+	RTE_LCORE_FOREACH_WORKER(lcore)
+		while (rte_eal_get_lcore_state(lcore) == RUNNING)
+			usleep(LAUNCHED_US);
+	rte_eal_mp_wait_lcore();
 }
 
 static void
@@ -297,7 +341,7 @@ run_launched(struct run *run)
 	} while (!over(run));
 	run_mark(run, &run->to);
 	__atomic_store_n(&run->stop, true, __ATOMIC_RELAXED);
-	rte_eal_mp_wait_lcore();
+	wait_for_launched();
 }
 
 void

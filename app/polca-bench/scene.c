@@ -9,6 +9,7 @@
 
 #include <rte_common.h>
 
+#include "connection.h"
 #include "exchange.h"
 #include "traffic.h"
 
@@ -96,9 +97,22 @@ make_runners(struct scene *s)
 }
 
 int
-scene_connect(struct scene *s, struct error *err)
+scene_load(struct scene *s, struct error *err)
 {
 	unsigned int i, w;
+	int ret = 0;
+
+	for (i = s->first; i < s->first + s->ends && ret == 0; i++)
+		for (w = 0; w < s->o.workers && ret == 0; w++)
+			ret = load_create(&s->load[i][w], &s->o, &s->end[i], &s->peer[i], w, err);
+	make_runners(s);
+	return ret;
+}
+
+int
+scene_connect(struct scene *s, struct error *err)
+{
+	unsigned int i;
 	int ret = 0;
 
 	if (s->o.connect != NULL)
@@ -107,11 +121,7 @@ scene_connect(struct scene *s, struct error *err)
 		ret = end_connect(&s->end[i], &s->peer[i], &s->o, err);
 	if (ret == 0)
 		ret = ends_resolve(&s->end[s->first], s->ends, err);
-	for (i = s->first; i < s->first + s->ends && ret == 0; i++)
-		for (w = 0; w < s->o.workers && ret == 0; w++)
-			ret = load_create(&s->load[i][w], &s->o, &s->end[i], &s->peer[i], w, err);
-	make_runners(s);
-	return ret;
+	return ret == 0 ? scene_load(s, err) : ret;
 }
 
 void
@@ -122,7 +132,7 @@ scene_destroy(struct scene *s)
 	for (i = 0; i < ROLES; i++) {
 		for (w = 0; w < BENCH_WORKERS_MAX; w++)
 			load_destroy(&s->load[i][w]);
-		service_disconnect(&s->end[i]);
+		connections_close(&s->end[i]);
 		end_destroy(&s->end[i]);
 	}
 	exchange_destroy(s->exchange);

@@ -47,8 +47,8 @@ scene_tell_environment(struct scene *s)
 	if (s->o.connect != NULL)
 		report_fact(s->report, "service", "%s%s", s->o.connect,
 				s->grant > 0 ? ", memory" : "");
-	report_fact(s->report, "queues", "%u queue pairs, depth %u, receives %u, PMTU %u%s%s",
-			s->o.qps, s->o.depth, s->o.rx_depth, s->o.mtu,
+	report_fact(s->report, "queues", "%u queue pair%s, depth %u, receives %u, PMTU %u%s%s",
+			s->o.qps, s->o.qps == 1 ? "" : "s", s->o.depth, s->o.rx_depth, s->o.mtu,
 			s->o.ack_per_packet ? ", an Ack each" : "",
 			s->o.bidirectional ? ", bidirectional" : "");
 }
@@ -122,13 +122,22 @@ tell_words(const struct scene *s, double rate, const double ns[ROLES])
 				"machine is busy");
 }
 
+double
+scene_rate(const struct scene *s, double *best)
+{
+	const struct run *run = &s->run;
+	double average = (double)(run->to.done - run->from.done) /
+			seconds(run->to.time - run->from.time);
+
+	*best = s->runner[0].best > average ? s->runner[0].best : average;
+	return average;
+}
+
 static void
 tell_bandwidth(const struct scene *s, const struct far_side *far)
 {
-	const struct run *run = &s->run;
-	double messages = (double)(run->to.done - run->from.done);
-	double average = messages / seconds(run->to.time - run->from.time);
-	double best = s->runner[0].best > average ? s->runner[0].best : average;
+	double messages = (double)(s->run.to.done - s->run.from.done);
+	double best, average = scene_rate(s, &best);
 	double ns[ROLES], typical;
 
 	role_ns(s, far, ns, &typical);

@@ -210,6 +210,7 @@ enough(const struct bed *b, uint64_t start)
 {
 	const struct bench_options *o = &b->s->o;
 
+	report_progress("%u samples", (unsigned int)b->samples);
 	if (bench_stop != 0 || b->samples == SAMPLES_MAX)
 		return true;
 	if (o->iterations > 0)

@@ -11,6 +11,7 @@
 #include <rte_cycles.h>
 
 #include "paired.h"
+#include "perftest.h"
 #include "remote.h"
 #include "roofline.h"
 #include "traffic.h"
@@ -107,7 +108,11 @@ traffic_run(const struct command *c, const struct bench_options *o, struct repor
 	s->report = r;
 	s->link = link_find(o, err);
 	ret = s->link == NULL ? -EINVAL : 0;
-	if (ret == 0 && s->link->remote && o->connect == NULL) {
+	if (ret == 0 && o->perftest != NULL) {
+		ret = perftest_run(s, err);
+	} else if (ret == 0 && options_given(o)) {
+		ret = given_run(s, err);
+	} else if (ret == 0 && s->link->remote && o->connect == NULL) {
 		ret = remote_run(s, err);
 	} else if (ret == 0) {
 		scene_wish(o, s->link, REQUESTER, &wish);

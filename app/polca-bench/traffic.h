@@ -58,6 +58,8 @@ void scene_wish(const struct bench_options *o, const struct bench_link *link,
 int scene_create(struct scene *s, struct error *err);
 /** After .peer is known of all ends: connected, with loads and runners. */
 int scene_connect(struct scene *s, struct error *err);
+/** The latter alone, of ends that are connected. */
+int scene_load(struct scene *s, struct error *err);
 void scene_destroy(struct scene *s);
 /** Receives are posted for messages of @p size. */
 int scene_prepare(struct scene *s, uint32_t size, struct error *err);
@@ -68,6 +70,8 @@ int scene_run(struct scene *s, struct error *err);
 void scene_tell_environment(struct scene *s);
 void scene_tell_head(struct scene *s);
 void scene_tell(struct scene *s, const struct far_side *far);
+/** Messages a second, and of the best few milliseconds. */
+double scene_rate(const struct scene *s, double *best);
 /** A line each second while it runs. */
 void scene_look(struct scene *s, uint64_t now);
 

@@ -97,6 +97,13 @@ def look_at_timers(bench):
             assert table['name'] != 'rnr' or row['error_min_us'] >= 0, row
 
 
+# each bound is measured; no packet was bad, and no payload by reference is still out
+def look_at_roofline(bench):
+    notes = run(bench, ['write', '-s', '9000', '--roofline'])['notes']
+    assert sum('ns a packet of 4096 bytes' in note for note in notes) == 8, notes
+    assert not any('void' in note for note in notes), notes
+
+
 def main():
     bench = sys.argv[1]
     default = {'bw': 65536, 'rate': 64, 'lat': 2}
@@ -111,7 +118,8 @@ def main():
     look(words, run(bench, words), [2, 4, 8, 16, 32, 64])
     look_at_turns(bench)
     look_at_timers(bench)
-    print('%d runs' % (4 * len(default) + len(VARIANTS) + len(BY_TURNS) + 2))
+    look_at_roofline(bench)
+    print('%d runs' % (4 * len(default) + len(VARIANTS) + len(BY_TURNS) + 3))
 
 
 if __name__ == '__main__':

@@ -132,6 +132,31 @@ test_what_is_not_said(void **state)
 	assert_int_equal(o.timeout, 20);
 	assert_int_equal(complete(BENCH_ATOMIC, BENCH_BW, "atomic"), 0);
 	assert_int_equal(o.size, 8);
+	assert_true(o.seconds == 1);
+	assert_false(o.counted);
+}
+
+/* perftest's servers count: 1000 messages on each queue pair, 5000 of ib_write_bw. */
+static void
+test_how_often_with_a_server_that_counts(void **state)
+{
+	(void)state;
+	assert_int_equal(complete(BENCH_SEND, BENCH_BW, "send --perftest h -q 3"), 0);
+	assert_int_equal(o.iterations, 3000);
+	assert_true(o.counted);
+	assert_int_equal(complete(BENCH_WRITE, BENCH_BW, "write --perftest h"), 0);
+	assert_int_equal(o.iterations, 5000);
+	assert_int_equal(complete(BENCH_WRITE, BENCH_LAT, "write --perftest h"), 0);
+	assert_int_equal(o.iterations, 1000);
+	assert_int_equal(complete(BENCH_READ, BENCH_BW, "read --perftest h -D 2"), 0);
+	assert_int_equal(o.iterations, 0);
+	assert_false(o.counted);
+	assert_int_equal(complete(BENCH_READ, BENCH_BW, "read -n 7 --link net_x --peer gid=1,qpn=2"), 0);
+	assert_true(o.counted);
+	assert_true(options_given(&o));
+	assert_int_equal(complete(BENCH_READ, BENCH_BW, "read -n 7 --link net_x --peer /tmp/a=b"), 0);
+	assert_false(options_given(&o));
+	assert_false(o.counted);
 }
 
 static void
@@ -158,7 +183,7 @@ test_what_does_not_go_together(void **state)
 			"--lcores and -w, --workers exclude each other: each worker is an lcore with "
 			"both ends");
 	does_not_go(BENCH_SEND, BENCH_BW, "send -w 2",
-			"-w, --workers: got 2 for 1 queue pairs: more with -q");
+			"-w, --workers: got 2 for 1 queue pair: more with -q");
 	does_not_go(BENCH_SEND, BENCH_LAT, "send -q 2",
 			"lat: one message at a time on one queue pair: leave out -q, -t and -Q");
 	does_not_go(BENCH_SEND, BENCH_LAT, "send -b",
@@ -178,6 +203,17 @@ test_what_does_not_go_together(void **state)
 	does_not_go(BENCH_SEND, BENCH_BW, "send --peer /tmp/x",
 			"--peer: got \"/tmp/x\", but with --link memory there is no second process: "
 			"--link memif or DEVICE");
+	does_not_go(BENCH_SEND, BENCH_BW, "send -R", "-R, --rdma_cm: wants --perftest");
+	does_not_go(BENCH_SEND, BENCH_BW, "send --perftest h -a",
+			"--perftest: leave out -a, -b, -w, --lcores, --check and --connect");
+	does_not_go(BENCH_SEND, BENCH_BW, "send --perftest h -q 2 -n 7",
+			"-n, --iters: got 7, allowed with --perftest: multiples of -q times -Q (2)");
+	does_not_go(BENCH_SEND, BENCH_BW, "send --perftest h --link net_x --peer -",
+			"--perftest: leave out --peer");
+	does_not_go(BENCH_SEND, BENCH_BW, "send --link net_x --peer - -q 2",
+			"--peer gid=...: is one queue pair: leave out -q");
+	does_not_go(BENCH_WRITE, BENCH_LAT, "write --link net_x --peer -",
+			"--peer gid=...: nobody answers a Write there: read lat or send lat");
 	does_not_go(BENCH_WRITE, BENCH_LAT, "write --check",
 			"write lat: the last byte is the signal, --check compares Sends and Reads");
 }
@@ -248,6 +284,7 @@ main(void)
 		cmocka_unit_test(test_what_is_wrong_is_said),
 		cmocka_unit_test(test_an_option_of_another_command),
 		cmocka_unit_test(test_what_is_not_said),
+		cmocka_unit_test(test_how_often_with_a_server_that_counts),
 		cmocka_unit_test(test_what_does_not_go_together),
 		cmocka_unit_test(test_a_device_is_known_by_its_name),
 		cmocka_unit_test(test_what_a_service_does_not_do),

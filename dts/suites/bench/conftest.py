@@ -23,7 +23,7 @@ class Bench:
         master, out = pty.openpty() if terminal else os.pipe()
         self.out = master
         self.process = subprocess.Popen((ns.prefix() if ns else []) + [PROGRAM, *words],
-                                        stdout=out, stderr=out)
+                                        stdin=subprocess.PIPE, stdout=out, stderr=out)
         os.close(out)
 
     def _more(self, seconds):
@@ -41,6 +41,11 @@ class Bench:
         while what not in self.text:
             assert time.monotonic() < end and self._more(0.2), (what, self.text)
 
+    def tell(self, line):
+        """On its standard input."""
+        self.process.stdin.write(line.encode() + b'\n')
+        self.process.stdin.flush()
+
     def signal(self, number):
         self.process.send_signal(number)
 
@@ -55,6 +60,7 @@ class Bench:
         if self.process.poll() is None:
             self.process.kill()
         self.process.wait()
+        self.process.stdin.close()
         os.close(self.out)
 
 

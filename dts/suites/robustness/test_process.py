@@ -102,6 +102,21 @@ def test_killed_beside_a_living_peer_over_memif(sockets):
         a.kill(), b.kill()
 
 
+def test_both_ends_of_a_memif_leave_again_and_again(sockets):
+    """What the driver still does of a peer that has left, or of its socket, on a thread of its own
+    does not meet the end of the process."""
+    device = 'net_memif0,role=%s,id=0,socket-abstract=no,socket=' + os.path.join(sockets, 'me')
+    a = Polca(sockets, [port('port0', device % 'server', '10.77.0.1/24')], name='mea')
+    b = Polca(sockets, [port('port0', device % 'client', '10.77.0.2/24')], name='meb')
+    try:
+        for i in range(20):
+            a.start(), b.start()
+            for p in ((a, b), (b, a))[i % 2]:
+                p.stop()
+    finally:
+        a.kill(), b.kill()
+
+
 def test_the_peer_is_killed(bench):
     """Requests end with RETRY_EXC_ERR, in the time that the attributes say and no less."""
     with bench() as w:

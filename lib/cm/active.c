@@ -7,6 +7,7 @@
 #include <errno.h>
 
 #include "cm/private.h"
+#include "wire/wire.h"
 
 /* --- REQ --- */
 
@@ -91,7 +92,7 @@ new_conn(struct cm *cm, const struct cm_connect *what, uint64_t now)
 {
 	const struct mad_peer to = {
 		.av = what->path.av,
-		.qpn = what->remote_cm_qpn != 0 ? what->remote_cm_qpn : 1,
+		.qpn = what->remote_cm_qpn != 0 ? what->remote_cm_qpn : QPN_GSI,
 		.qkey = MAD_QKEY,
 		.pkey = what->path.pkey,
 		.neighbour = what->path.neighbour,
@@ -220,7 +221,7 @@ cm_active_rep(struct cm_conn *c, struct cm_rx *rx)
 	struct error err;
 	uint16_t reason;
 
-	if (rx->msg.rep.qpn <= 1) {
+	if (rx->msg.rep.qpn <= QPN_GSI) {
 		cm_count(c->cm, malformed);
 		return;
 	}

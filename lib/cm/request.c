@@ -9,8 +9,7 @@
  */
 
 #include "cm/private.h"
-
-#define QPN_MULTICAST 0xFFFFFF
+#include "wire/wire.h"
 
 static bool
 refuse(struct cm_refusal *r, uint16_t reason)
@@ -33,7 +32,7 @@ static bool
 check_qpn(struct cm_rx *rx, struct cm_request *req, struct cm_refusal *r)
 {
 	req->remote_qpn = rx->msg.req.qpn;
-	if (req->remote_qpn > 1 && req->remote_qpn != QPN_MULTICAST)
+	if (qpn_ordinary(req->remote_qpn))
 		return true;
 	cm_count(rx->cm, malformed);
 	return refuse(r, CM_REJ_UNSUPPORTED);

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "ctl/mad_ask.h"
+#include "wire/wire.h"
 
 #define ECHO_MAX       (1u << 20)
 #define TIMEOUT_MAX_MS 60000
@@ -140,7 +141,7 @@ stamp(void)
 static int
 ask(struct rpc_call *call, struct ping_args *a, struct engine_mad_answer *answer)
 {
-	struct engine_mad_ask ask = { .ah = &a->to, .qpn = 1, .pkey_index = a->pkey_index,
+	struct engine_mad_ask ask = { .ah = &a->to, .qpn = QPN_GSI, .pkey_index = a->pkey_index,
 		.no_retry = true, .timeout_ms = a->timeout_ms, .data_offset = LIVE_OFF_TYPE };
 
 	if (!a->asked.under_way) {

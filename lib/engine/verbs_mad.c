@@ -16,6 +16,7 @@
 
 #include "engine/verbs_mad.h"
 #include "engine/verbs_private.h"
+#include "wire/wire.h"
 
 #define FORGET_S  60 /* one that nobody looks at */
 #define REPLACE_S 1 /* when its place is wanted */
@@ -228,7 +229,7 @@ start(struct engine *e, struct ask *a, struct mad_call *call, struct error *err)
 	struct call_args args = { a, call };
 	int ret;
 
-	a->worker = call->to.qpn == 0 ? 0 : e->asks->turn++ % e->num_workers;
+	a->worker = call->to.qpn == QPN_SMI ? 0 : e->asks->turn++ % e->num_workers;
 	a->started = a->seen = rte_get_tsc_cycles();
 	a->done = 0;
 	ret = engine_call(e, a->worker, call_here, &args);

@@ -11,6 +11,7 @@
 
 #include "engine/verbs_mad.h"
 #include "engine/verbs_private.h"
+#include "wire/wire.h"
 
 /* QP0 of another port of the subnet, or of whoever is at the end of the directed route. */
 static int
@@ -52,7 +53,7 @@ gsi_peer(struct engine *e, const struct port_attr *port, const struct engine_mad
 {
 	if (check_pkey(port, ask->pkey_index, err) != 0)
 		return -EINVAL;
-	to->qpn = 1;
+	to->qpn = QPN_GSI;
 	to->qkey = MAD_QKEY;
 	to->pkey = port->pkey[ask->pkey_index];
 	return ah_resolve(e, ask->ah, &to->av, &to->neighbour, err);
@@ -66,7 +67,7 @@ mad_ask_peer(struct engine *e, const struct engine_mad_ask *ask, struct mad_peer
 
 	if (port == NULL)
 		return -EINVAL;
-	if (ask->qpn > 1)
+	if (ask->qpn > QPN_GSI)
 		return error_set(err, EINVAL, "qpn: got %u, managers have 0 and 1", ask->qpn);
-	return ask->qpn == 0 ? smp_peer(port, ask, to, err) : gsi_peer(e, port, ask, to, err);
+	return ask->qpn == QPN_SMI ? smp_peer(port, ask, to, err) : gsi_peer(e, port, ask, to, err);
 }

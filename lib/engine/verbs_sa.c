@@ -16,6 +16,7 @@
 
 #include "engine/sa_queries.h"
 #include "engine/verbs_private.h"
+#include "wire/wire.h"
 
 #define FORGET_S      300 /* a query that nobody looks at */
 #define REPLACE_S     10 /* when its place is wanted */
@@ -214,7 +215,7 @@ fill_peer(struct engine *e, const struct engine_sa_query *q, struct mad_peer *to
 		ah.dlid = port->lid;
 	else if (q->own && ah.sgid_index < port->num_gids)
 		ah.dgid = port->gid[ah.sgid_index].gid;
-	to->qpn = 1;
+	to->qpn = QPN_GSI;
 	to->qkey = MAD_QKEY;
 	to->pkey = port->pkey[q->pkey_index];
 	return ah_resolve(e, &ah, &to->av, &to->neighbour, err);

@@ -22,8 +22,6 @@
 
 #define OPCODE_CNP 0x81 /* rc-transport 2 */
 #define NOBODY     (-1)
-#define QPN_SMI    0
-#define QPN_GSI    1
 
 /* Packets that no QP gets (rc-transport 5.3; RoCEv2 congestion notification; smp-sma 1). */
 static enum verdict
@@ -76,17 +74,10 @@ odd_owner(const struct worker *w, const struct packet *pkt)
 	return NOBODY; /* multicast */
 }
 
-/* Not QP0, not QP1 (they are 0 and 1), not multicast (the highest number). */
-static inline bool
-ordinary(uint32_t qpn)
-{
-	return qpn - (QPN_GSI + 1) < QPN_MULTICAST - (QPN_GSI + 1);
-}
-
 static inline int
 owner(const struct worker *w, const struct packet *pkt)
 {
-	if (unlikely(!ordinary(pkt->dest_qpn) || pkt->vl == SMP_VL || pkt->opcode == OPCODE_CNP))
+	if (unlikely(!qpn_ordinary(pkt->dest_qpn) || pkt->vl == SMP_VL || pkt->opcode == OPCODE_CNP))
 		return odd_owner(w, pkt);
 	return rc_owner(w->dev, pkt->dest_qpn);
 }

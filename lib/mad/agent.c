@@ -314,7 +314,7 @@ mad_dispatch(const struct mad_rx *rx)
 	enum mad_kind kind;
 
 	/* the subnet management agent is not to be reached past QP0 and its checks */
-	if (agent == NULL || mad_is_smp(rx->mad) != (rx->pkt->dest_qpn == 0))
+	if (agent == NULL || mad_is_smp(rx->mad) != (rx->pkt->dest_qpn == QPN_SMI))
 		return answer_status(rx, MAD_STATUS_BAD_VERSION);
 	protocol = mad_protocol_of(agent->protocol);
 	kind = protocol->kind(rx);

@@ -17,7 +17,7 @@
 static bool
 comes_back(const struct mad_worker *w, const struct mad_call *call, uint64_t hash)
 {
-	return call->to.qpn == 0 || mad_hash_worker(hash, w->config.workers) == w->config.id;
+	return call->to.qpn == QPN_SMI || mad_hash_worker(hash, w->config.workers) == w->config.id;
 }
 
 /* Tries are as many as workers on average; a key taken already is as good as impossible. */
@@ -48,7 +48,7 @@ open_session(struct mad_worker *w, const struct mad_call *call, struct mad_sessi
 	uint64_t hash;
 	int ret = 0;
 
-	if (call->to.qpn == 0 && w->config.id != 0)
+	if (call->to.qpn == QPN_SMI && w->config.id != 0)
 		return -EINVAL;
 	mad_key_call(&key, &call->to, call->mad);
 	if (call->keep_tid)
@@ -75,7 +75,7 @@ fill_path(struct mad_session *s, const struct mad_call *call)
 		to.av.vlan = port->vlan;
 		memcpy(to.av.smac, port->mac, sizeof(to.av.smac));
 	}
-	if (to.qpn == 0)
+	if (to.qpn == QPN_SMI)
 		mad_smp_call(port, &to, s->mad);
 	mad_path_to(&s->path, s->transport, &to);
 	s->qpn = to.qpn;

@@ -37,7 +37,7 @@ static struct mad_session *
 match(struct mad_rx *rx)
 {
 	mad_key_of(&rx->key, rx->pkt);
-	if (unlikely(mad_is_smp(rx->mad) != (rx->pkt->dest_qpn == 0)))
+	if (unlikely(mad_is_smp(rx->mad) != (rx->pkt->dest_qpn == QPN_SMI)))
 		return NULL;
 	rx->hash = mad_hash(rx->w->config.hash_key, &rx->key);
 	return mad_session_find(rx->w, &rx->key, rx->hash);

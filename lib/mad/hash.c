@@ -87,7 +87,7 @@ mad_owner(uint64_t hash_key, unsigned int workers, const struct packet *pkt)
 	struct mad_key key;
 
 	/* QP0's owner is worker 0; and so is whoever counts what is no MAD */
-	if (workers == 1 || pkt->dest_qpn == 0 || pkt->payload_len != MAD_LEN)
+	if (workers == 1 || pkt->dest_qpn == QPN_SMI || pkt->payload_len != MAD_LEN)
 		return 0;
 	mad_key_of(&key, pkt);
 	return mad_hash_worker(mad_hash(hash_key, &key), workers);

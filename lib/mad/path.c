@@ -17,7 +17,7 @@ mad_peer_of(struct mad_peer *peer, const struct mad_rx *rx)
 	const struct port_attr *port = rx->port;
 	const struct packet *pkt = rx->pkt;
 	bool grh = pkt->encap != ENCAP_IB || pkt->has_grh;
-	bool smp = pkt->dest_qpn == 0;
+	bool smp = pkt->dest_qpn == QPN_SMI;
 
 	*peer = (struct mad_peer){
 		.av = {
@@ -56,7 +56,7 @@ mad_path_to(struct path *path, uint8_t transport[MAD_TRANSPORT_LEN], const struc
 		.pkey = to->pkey,
 		.dest_qpn = to->qpn,
 		.qkey = to->qkey,
-		.src_qpn = to->qpn == 0 ? 0 : 1, /* QP0 talks to QP0 only, QP1 to all others */
+		.src_qpn = to->qpn == QPN_SMI ? QPN_SMI : QPN_GSI, /* QP0 talks to QP0 only, QP1 to all others */
 	};
 
 	path_init(path, &to->av, h.src_qpn, to->qpn);
@@ -153,7 +153,7 @@ mad_reply_status(const struct mad_rx *rx, uint16_t status)
 
 	mad_reply_header(reply, rx->mad);
 	put_be16(reply + MAD_OFF_STATUS, status);
-	if (rx->pkt->dest_qpn == 0) { /* an SMP: data come back unchanged */
+	if (rx->pkt->dest_qpn == QPN_SMI) { /* an SMP: data come back unchanged */
 		memcpy(reply + SMP_OFF_DATA, rx->mad + SMP_OFF_DATA, SMP_DATA_LEN);
 		mad_smp_return(reply);
 	}

@@ -133,7 +133,7 @@ mad_receive_smp(struct mad_worker *w, const struct packet *pkt, uint64_t now)
 	enum verdict v;
 
 	w->now = now;
-	if (pkt->encap != ENCAP_IB || pkt->vl != SMP_VL || pkt->has_grh || pkt->dest_qpn != 0)
+	if (pkt->encap != ENCAP_IB || pkt->vl != SMP_VL || pkt->has_grh || pkt->dest_qpn != QPN_SMI)
 		return VERDICT_SMP;
 	if (OPCODE_CLASS(pkt->opcode) != OPCODE_UD)
 		return VERDICT_QP_TYPE;

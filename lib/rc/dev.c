@@ -213,7 +213,7 @@ next_qpn(struct rc_dev *dev, uint32_t slot)
 	do {
 		gen = (gen + 1) & (generations - 1);
 		qpn = gen << dev->slot_bits | slot;
-	} while (qpn < RC_QPN_MIN || qpn == 0xFFFFFF);
+	} while (qpn < RC_QPN_MIN || qpn == QPN_MULTICAST);
 	__atomic_store_n(&dev->qpns[slot], qpn, __ATOMIC_RELAXED); /* rc_dev_qp_next() */
 	return qpn;
 }

@@ -95,8 +95,6 @@ rc_qp_find(const struct rc_worker *w, uint32_t qpn)
 
 /* --- receive: rc-transport 5 --- */
 
-#define QPN_FIRST 2 /* behind QP0 and QP1 */
-
 unsigned int
 rc_own(const struct rc_worker *w, struct packet *const *pkts, unsigned int n)
 {
@@ -107,7 +105,7 @@ rc_own(const struct rc_worker *w, struct packet *const *pkts, unsigned int n)
 	for (i = 0; i < n; i++) {
 		pkt = pkts[i];
 		if (unlikely(OPCODE_CLASS(pkt->opcode) != OPCODE_RC || pkt->vl == LRH_VL_SMP ||
-				pkt->dest_qpn - QPN_FIRST >= QPN_MULTICAST - QPN_FIRST ||
+				!qpn_ordinary(pkt->dest_qpn) ||
 				rc_slot_owner(dev, rc_slot(dev, pkt->dest_qpn)) != w->id))
 			break;
 	}

@@ -10,6 +10,7 @@
  * Bytes on the wire: parse and build. Pure functions without state; any lcore may call.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -26,10 +27,19 @@
 #define BTH_LEN         12
 #define ICRC_LEN        4
 #define VCRC_LEN        2
+#define QPN_SMI         0 /**< of subnet management packets */
+#define QPN_GSI         1 /**< of all other management */
 #define QPN_MULTICAST   0xFFFFFFu
 #define MTU_MAX         4096
 /** IPv4 without options, UDP, BTH and ICRC: the shortest packet of wire_parse_plain() */
 #define WIRE_PLAIN_LEN  44
+
+/** Not QP0, not QP1 (they are 0 and 1), not multicast (the highest number). */
+static inline bool
+qpn_ordinary(uint32_t qpn)
+{
+	return qpn - (QPN_GSI + 1) < QPN_MULTICAST - (QPN_GSI + 1);
+}
 
 /**
  * Parse a transport packet that starts at its layer-3 header: IPv4 or IPv6 (UDP port 4791), GRH

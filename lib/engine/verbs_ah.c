@@ -26,6 +26,18 @@ check_index(const struct port_attr *port, const struct engine_ah *ah, struct err
 	return 0;
 }
 
+/* What we send has one receiver, on any link. */
+static int
+check_dgid(const union gid *dgid, struct error *err)
+{
+	char text[GID_STRLEN];
+
+	if (gid_is_multicast(dgid))
+		return error_set(err, EINVAL, "dgid: got %s, a multicast group, expected the "
+				"address of one endport", gid_print(dgid, text));
+	return 0;
+}
+
 /* Both ends of a path speak one family. */
 static int
 check_family(const union gid *sgid, const union gid *dgid, struct error *err)
@@ -143,6 +155,8 @@ ah_resolve(struct engine *e, const struct engine_ah *ah, struct av *av, uint32_t
 	if (port == NULL)
 		return -EINVAL;
 	ret = check_index(port, ah, err);
+	if (ret == 0)
+		ret = check_dgid(&ah->dgid, err);
 	if (ret != 0)
 		return ret;
 	*av = (struct av){

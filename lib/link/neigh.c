@@ -76,12 +76,6 @@ neigh_find(const struct neigh_table *t, unsigned int port, const union gid *gid)
 	return (int)(uintptr_t)data;
 }
 
-static bool
-is_group(const union gid *gid)
-{
-	return gid_is_ipv4(gid) ? (gid->raw[12] & 0xF0) == 0xE0 : gid->raw[0] == 0xFF;
-}
-
 /* RFC 1112 6.4, RFC 2464 7 */
 static void
 group_mac(const union gid *gid, uint8_t mac[MAC_LEN])
@@ -124,7 +118,7 @@ next_hop(const struct link_port *p, const union gid *sgid, const union gid *dgid
 	const struct link_addr *a, *end = p->cfg.addr + p->cfg.num_addr;
 	const union gid *gateway = NULL;
 
-	if (p->back_to_back || is_group(dgid) || gid_is_link_local(dgid))
+	if (p->back_to_back || gid_is_multicast(dgid) || gid_is_link_local(dgid))
 		return dgid;
 	for (a = p->cfg.addr; a < end; a++) {
 		if (on_link(a, dgid))
@@ -154,7 +148,7 @@ make_entry(struct link *l, const struct link_port *p, const union gid *sgid, con
 	n->gid = *hop;
 	n->source = *sgid;
 	n->port = p->index;
-	if (is_group(hop)) {
+	if (gid_is_multicast(hop)) {
 		group_mac(hop, mac);
 		n->permanent = true;
 	} else if (is_own(p, hop)) {

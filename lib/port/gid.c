@@ -26,6 +26,12 @@ gid_is_link_local(const union gid *gid)
 }
 
 bool
+gid_is_multicast(const union gid *gid)
+{
+	return gid_is_ipv4(gid) ? (gid->raw[12] & 0xF0) == 0xE0 : gid->raw[0] == 0xFF;
+}
+
+bool
 gid_is_zero(const union gid *gid)
 {
 	return gid->word[0] == 0 && gid->word[1] == 0;

@@ -134,6 +134,8 @@ uint64_t port_eui64(const uint8_t mac[6]);
 
 bool gid_is_ipv4(const union gid *gid);
 bool gid_is_link_local(const union gid *gid);
+/** Of a group of endports, IPv4 or IPv6: nobody's own. */
+bool gid_is_multicast(const union gid *gid);
 bool gid_is_zero(const union gid *gid);
 union gid gid_from_ipv4(const uint8_t addr[4]);
 /**

@@ -285,6 +285,16 @@ def test_connect_that_fails_leaves_the_queue_pair_in_reset(polca, hca):
     assert 'error' in r and q.state() == 'RESET'
 
 
+@pytest.mark.parametrize('group', ['239.1.2.3', 'ff0e::7'])
+def test_a_reliable_connection_to_a_group_is_refused(polca, hca, group):
+    q = hca.qp()
+    r = polca.rpc.request('qp_connect', dict(qp_num=q.qpn, dest_qp_num=1, dgid=group, rq_psn=0,
+                                             sgid_index=0))
+    assert r['error']['message'] == ('dgid: got %s, a multicast group, expected the address of '
+                                     'one endport' % group)
+    assert q.state() == 'RESET'
+
+
 def test_zero_rnr_timer_earns_a_warning(hca):
     q = hca.qp()
     r = q.connect(dest_qp_num=5, dgid='192.0.2.2', rq_psn=0, sq_psn=0, min_rnr_timer=0)

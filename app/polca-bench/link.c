@@ -14,12 +14,12 @@
 static const char *const no_keys[] = { NULL };
 
 const struct bench_link bench_links[] = {
-	{ "memory", "both ends in this process, their ports joined by rings", no_keys, false,
+	{ "memory", "both ends in this process, their ports joined by rings", no_keys, NULL, false,
 		link_memory_create },
 	{ "memif", "shared memory with 'polca-bench server' [,socket=PATH][,zero-copy=yes]",
-		link_memif_keys, true, link_memif_create },
+		link_memif_keys, link_memif_check, true, link_memif_create },
 	{ "DEVICE", "as in polca's configuration: net_af_packet0,iface=eth1, a PCI address; with "
-		"--connect, --perftest or --peer", no_keys, true, link_device_create },
+		"--connect, --perftest or --peer", no_keys, NULL, true, link_device_create },
 };
 const unsigned int bench_link_count = RTE_DIM(bench_links);
 
@@ -36,8 +36,9 @@ keys_of(const struct bench_link *l, char *buf, size_t size)
 }
 
 static int
-check_keys(const struct bench_link *l, const char *text, struct error *err)
+check_keys(const struct bench_link *l, const struct bench_options *o, struct error *err)
 {
+	const char *text = o->link;
 	char allowed[128];
 	unsigned int i;
 	size_t len;
@@ -48,12 +49,13 @@ check_keys(const struct bench_link *l, const char *text, struct error *err)
 		for (i = 0; l->keys[i] != NULL; i++)
 			if (strlen(l->keys[i]) == len && strncmp(l->keys[i], text, len) == 0)
 				break;
-		if (l->keys[i] == NULL || text[len] != '=')
+		if (l->keys[i] == NULL || text[len] != '=' ||
+				strchr(",", text[len + 1]) != NULL)
 			return error_set(err, EINVAL, "--link %s: got \"%.*s\", allowed KEY=VALUE "
 					"of: %s", l->name, (int)strcspn(text, ","), text,
 					keys_of(l, allowed, sizeof(allowed)));
 	}
-	return 0;
+	return l->check != NULL ? l->check(o, err) : 0;
 }
 
 static const struct bench_link *
@@ -85,11 +87,12 @@ link_find(const struct bench_options *o, struct error *err)
 		const struct bench_link *l = &bench_links[i];
 
 		if (strlen(l->name) == len && strncmp(l->name, o->link, len) == 0)
-			return check_keys(l, o->link, err) == 0 ? l : NULL;
+			return check_keys(l, o, err) == 0 ? l : NULL;
 		snprintf(allowed + strlen(allowed), sizeof(allowed) - strlen(allowed), "%s%s",
 				i > 0 ? ", " : "", l->name);
 	}
-	error_set(err, EINVAL, "--link: got \"%.*s\", allowed %s", (int)len, o->link, allowed);
+	error_set(err, EINVAL, "--link: got \"%.*s\", allowed %s as net_af_packet0,iface=eth1 or "
+			"0000:3b:00.0", (int)len, o->link, allowed);
 	return NULL;
 }
 

@@ -20,6 +20,8 @@ struct bench_link {
 	const char *help;
 	/** Keys that may follow the name, NULL ends them. */
 	const char *const *keys;
+	/** Their values, as far as they can be looked at; or NULL. */
+	int (*check)(const struct bench_options *o, struct error *err);
 	bool remote; /**< one end here, one in another process */
 	/**
 	 * Names of devices as link_port_config has them: of both ends, or, of a remote link, of

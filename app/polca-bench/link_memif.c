@@ -13,6 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <rte_common.h>
+
 #include "remote.h"
 
 const char *const link_memif_keys[] = { "socket", "zero-copy", NULL };
@@ -47,8 +49,7 @@ link_memif_where(const struct bench_options *o, char *where, size_t size)
 }
 
 int
-link_memif_create(const struct bench_options *o, enum bench_role role,
-	char device[ROLES][256], struct error *err)
+link_memif_check(const struct bench_options *o, struct error *err)
 {
 	char path[200], value[8] = "no";
 
@@ -60,9 +61,20 @@ link_memif_create(const struct bench_options *o, enum bench_role role,
 	if (strlen(path) > 100)
 		return error_set(err, EINVAL, "--link memif: socket: got %zu bytes, allowed up to "
 				"100", strlen(path));
+	return 0;
+}
+
+int
+link_memif_create(const struct bench_options *o, enum bench_role role,
+	char device[ROLES][256], struct error *err)
+{
+	char path[200];
+
+	RTE_SET_USED(err);
+	socket_path(o, path, sizeof(path));
 	snprintf(device[role], sizeof(device[role]),
-			"net_memif%u,role=%s,id=0,socket-abstract=no,socket=%s%s", role,
+			"net_memif%u,role=%s,id=0,socket-abstract=no,socket=%.100s%s", role,
 			role == RESPONDER ? "server" : "client", path,
-			role == REQUESTER && strcmp(value, "yes") == 0 ? ",zero-copy=yes" : "");
+			role == REQUESTER && link_memif_zero_copy(o) ? ",zero-copy=yes" : "");
 	return 0;
 }

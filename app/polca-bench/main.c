@@ -42,7 +42,7 @@ static const struct command commands[] = {
 	{ "cm", "connections in memory: connects and disconnects a second", NULL,
 		TAKES_COMMON | TAKES_ROUNDS, BENCH_SEND, cm_run_command },
 	{ "skeleton", "the least work that Sends (Writes, beyond -m) can be, to compare with",
-		skeleton_modes, TRAFFIC, BENCH_SKELETON, skeleton_run_command },
+		skeleton_modes, TAKES_COMMON | TAKES_LEAST, BENCH_SKELETON, skeleton_run_command },
 	{ "timers", "when packets go again, against RNR and Local ACK Timeout", NULL,
 		TAKES_COMMON | TAKES_TIME, BENCH_SEND, timers_run },
 };
@@ -106,7 +106,7 @@ command_help(const struct command *c)
 	if (c->modes == traffic_modes)
 		printf("%s\n", modes_help);
 	options_help(c->takes);
-	if ((c->takes & TAKES_LINK) != 0)
+	if ((c->takes & (TAKES_LINK | TAKES_LEAST)) != 0)
 		links_help();
 }
 

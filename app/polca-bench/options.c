@@ -151,11 +151,13 @@ take_option(struct bench_options *o, struct parsed *p, const struct option_row *
 		take_value(o, row, NULL, err);
 		return 1;
 	}
-	if (value == NULL && next == NULL)
+	ret = value != NULL ? 1 : 2;
+	if (value == NULL)
+		value = next;
+	if (value == NULL || value[0] == '\0')
 		return error_set(err, EINVAL, "%s: wants %s: %s", called(row, name, sizeof(name)),
 				row->argument, row->help);
-	ret = take_value(o, row, value != NULL ? value : next, err);
-	return ret != 0 ? ret : value != NULL ? 1 : 2;
+	return take_value(o, row, value, err) == 0 ? ret : -EINVAL;
 }
 
 /* "-s", "-s64", "-ab" */

@@ -73,6 +73,7 @@ struct bench_options {
 #define TAKES_SERVER  0x20u
 #define TAKES_ROUNDS  0x40u /**< cases measured by turns */
 #define TAKES_CASE    0x80u
+#define TAKES_LEAST   0x100u /**< the least work, without queue pairs of ours */
 
 enum option_kind {
 	OPTION_FLAG, /**< bool: true */

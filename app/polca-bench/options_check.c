@@ -96,6 +96,21 @@ complete(struct bench_options *o)
 		o->timeout = o->loss > 0 ? 14 : 18;
 }
 
+/* What some of the operations have not. */
+static int
+check_operation(const struct bench_options *o, struct error *err)
+{
+	if (o->inline_size > 0 && o->verb != BENCH_SEND && o->verb != BENCH_WRITE)
+		return error_set(err, EINVAL, "-I, --inline_size: only of send and write: a Read or "
+				"an Atomic carries no data of ours");
+	if (o->check && o->verb == BENCH_ATOMIC && o->bidirectional)
+		return error_set(err, EINVAL, "--check: of atomic one way only: leave out -b");
+	if (o->check && o->verb == BENCH_READ && o->signal_every > 1)
+		return error_set(err, EINVAL, "--check: what a Read brought is compared when it is "
+				"told to be done: leave out -Q");
+	return 0;
+}
+
 static int
 check_latency(const struct bench_options *o, struct error *err)
 {
@@ -184,6 +199,8 @@ check_given(const struct bench_options *o, struct error *err)
 int
 options_complete(struct bench_options *o, struct error *err)
 {
+	if (o->iterations > 0 && o->seconds > 0)
+		return error_set(err, EINVAL, "-n, --iters and -D, --duration exclude each other");
 	complete(o);
 	if (o->verb == BENCH_ATOMIC && (o->size != ATOMIC_SIZE || o->all_sizes))
 		return error_set(err, EINVAL, "atomic: an operand has %d bytes: leave out -s and -a",
@@ -199,11 +216,16 @@ options_complete(struct bench_options *o, struct error *err)
 				"own, %lu MiB in all, allowed %lu: less with -s, -q, -t",
 				(uint64_t)o->qps * RTE_MAX(o->depth, o->rx_depth) * o->size >> 20,
 				CHECK_MAX >> 20);
+	if (check_operation(o, err) != 0)
+		return -EINVAL;
 	if (o->handoff > 0 && o->workers < 2)
 		return error_set(err, EINVAL, "--handoff: got %u without -w, --workers 2 or more",
 				o->handoff);
 	if (!o->rehome && o->workers < 2)
 		return error_set(err, EINVAL, "--no-rehome: wants -w, --workers 2 or more");
+	if ((o->workers > 1 || o->lcores > 1) && strcmp(o->link, "memory") != 0)
+		return error_set(err, EINVAL, "--lcores and -w, --workers: with --link memory only; "
+				"else each end has one lcore");
 	if (o->peer != NULL && strcmp(o->link, "memory") == 0)
 		return error_set(err, EINVAL, "--peer: got \"%.64s\", but with --link memory there "
 				"is no second process: --link memif or DEVICE", o->peer);

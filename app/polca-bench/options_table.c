@@ -10,6 +10,7 @@
 #include "rates.h"
 
 #define FIELD(f) ((uint16_t)offsetof(struct bench_options, f))
+#define MESSAGES (TAKES_TRAFFIC | TAKES_LEAST)
 #define GIB      (UINT64_C(1) << 30)
 
 static const char *const atomics[] = { "fetch-add", "cmp-swap", NULL };
@@ -27,21 +28,22 @@ const struct bench_options bench_options_default = {
 };
 
 const struct option_row option_rows[] = {
-	{ 's', "size", "BYTES", OPTION_U32, FIELD(size), TAKES_TRAFFIC, 1, GIB, NULL,
-		"of a message (default: 65536 for bw, 64 for rate, 2 for lat; atomic: 8)" },
+	{ 's', "size", "BYTES", OPTION_U32, FIELD(size), MESSAGES, 1, GIB, NULL,
+		"of a message (default: 65536 for bw, 64 for rate and skeleton, 2 for lat; "
+		"atomic: 8)" },
 	{ 'a', "all", NULL, OPTION_FLAG, FIELD(all_sizes), TAKES_TRAFFIC, 0, 0, NULL,
 		"all sizes 2, 4, 8, ... up to 8M, or up to -s" },
-	{ 'q', "qp", "N", OPTION_U32, FIELD(qps), TAKES_TRAFFIC, 1, 1000000, NULL,
+	{ 'q', "qp", "N", OPTION_U32, FIELD(qps), MESSAGES, 1, 1000000, NULL,
 		"queue pairs (default 1)" },
 	{ 't', "tx-depth", "N", OPTION_U32, FIELD(depth), TAKES_TRAFFIC, 1, 16384, NULL,
 		"work requests under way in each (default 128; read and atomic 16; lat 1)" },
 	{ 'r', "rx-depth", "N", OPTION_U32, FIELD(rx_depth), TAKES_TRAFFIC, 1, 32768, NULL,
 		"receives posted to each (default: twice -t)" },
-	{ 'm', "mtu", "BYTES", OPTION_U32, FIELD(mtu), TAKES_TRAFFIC, 256, 4096, NULL,
+	{ 'm', "mtu", "BYTES", OPTION_U32, FIELD(mtu), MESSAGES, 256, 4096, NULL,
 		"path MTU: 256, 512, 1024, 2048, 4096 (default 4096)" },
 	{ 'n', "iters", "N", OPTION_U64, FIELD(iterations), TAKES_TIME, 1, UINT64_MAX / 2, NULL,
 		"so many messages, of all queue pairs together, instead of -D" },
-	{ 'D', "duration", "SECONDS", OPTION_SECONDS, FIELD(seconds), TAKES_TIME, 0, 0, NULL,
+	{ 'D', "duration", "SECONDS", OPTION_SECONDS, FIELD(seconds), TAKES_TIME | TAKES_LEAST, 0, 0, NULL,
 		"how long, for each size (default 1)" },
 	{ 'b', "bidirectional", NULL, OPTION_FLAG, FIELD(bidirectional), TAKES_TRAFFIC, 0, 0, NULL,
 		"both ends send" },
@@ -51,11 +53,11 @@ const struct option_row option_rows[] = {
 		"one of so many requests is signaled (default 1)" },
 	{ 'A', "atomic_type", "TYPE", OPTION_WORD, FIELD(atomic), TAKES_ATOMIC, 0, 0, atomics,
 		"fetch-add (default) or cmp-swap" },
-	{ 0, "ack-each", NULL, OPTION_FLAG, FIELD(ack_per_packet), TAKES_TRAFFIC, 0, 0, NULL,
+	{ 0, "ack-each", NULL, OPTION_FLAG, FIELD(ack_per_packet), MESSAGES, 0, 0, NULL,
 		"an Ack for each request packet, instead of coalesced ones" },
-	{ 0, "no-icrc", NULL, OPTION_NO, FIELD(icrc), TAKES_TRAFFIC, 0, 0, NULL,
+	{ 0, "no-icrc", NULL, OPTION_NO, FIELD(icrc), MESSAGES, 0, 0, NULL,
 		"neither make nor check the invariant CRC" },
-	{ 'F', "footprint", "BYTES", OPTION_U32, FIELD(footprint), TAKES_TRAFFIC, 64, GIB, NULL,
+	{ 'F', "footprint", "BYTES", OPTION_U32, FIELD(footprint), MESSAGES, 64, GIB, NULL,
 		"memory that small messages go through in turn (default 64K)" },
 	{ 0, "check", NULL, OPTION_FLAG, FIELD(check), TAKES_TRAFFIC, 0, 0, NULL,
 		"compare the bytes that arrive with those sent; costs time" },
@@ -67,7 +69,7 @@ const struct option_row option_rows[] = {
 		"measure by turns without and with one of N packets lost at random, each way" },
 	{ 0, "beside", "BYTES", OPTION_U32, FIELD(beside), TAKES_TRAFFIC, 1, GIB, NULL,
 		"send lat: measure by turns alone and beside a queue pair that reads so many at a time" },
-	{ 0, "link", "LINK", OPTION_TEXT, FIELD(link), TAKES_LINK, 0, 0, NULL,
+	{ 0, "link", "LINK", OPTION_TEXT, FIELD(link), TAKES_LINK | TAKES_LEAST, 0, 0, NULL,
 		"what joins the two ends (default memory)" },
 	{ 0, "peer", "WHERE", OPTION_TEXT, FIELD(peer), TAKES_LINK, 0, 0, NULL,
 		"two processes: a path or HOST:PORT they talk over before (default: by the link); "

@@ -143,6 +143,12 @@ run(struct server *v, struct error *err)
 	char where[256];
 	int listener, ret;
 
+	if (options_given(&s->o))
+		return error_set(err, EINVAL, "server: --peer: got \"%.64s\", allowed HOST:PORT or "
+				"a path, where the client comes", s->o.peer);
+	if (options_device(&s->o) && s->o.peer == NULL)
+		return error_set(err, EINVAL, "server: --link %.64s: wants --peer HOST:PORT, where "
+				"the client comes", s->o.link);
 	s->link = link_find(&s->o, err);
 	if (s->link == NULL)
 		return -EINVAL;

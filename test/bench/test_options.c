@@ -86,6 +86,8 @@ test_what_is_wrong_is_said(void **state)
 	refused("send --json=yes", "--json: takes no value, got \"yes\"");
 	refused("send -D", "-D, --duration: wants SECONDS: how long, for each size (default 1)");
 	refused("a b c d e", "\"e\": too many words");
+	refused("send --crc=", "--crc: wants NAME: CRC kernel: portable, pclmul, vpclmul (default: "
+			"the last one that the CPU has)");
 }
 
 static void
@@ -177,6 +179,22 @@ test_what_does_not_go_together(void **state)
 	does_not_go(BENCH_SEND, BENCH_BW, "send -t 8 -Q 16",
 			"-Q, --cq-mod: got 16, allowed up to -t (8): the queue would fill without a "
 			"completion");
+	does_not_go(BENCH_SEND, BENCH_BW, "send -n 5 -D 5",
+			"-n, --iters and -D, --duration exclude each other");
+	does_not_go(BENCH_READ, BENCH_BW, "read -I 64",
+			"-I, --inline_size: only of send and write: a Read or an Atomic carries no data "
+			"of ours");
+	does_not_go(BENCH_ATOMIC, BENCH_BW, "atomic -b --check",
+			"--check: of atomic one way only: leave out -b");
+	does_not_go(BENCH_READ, BENCH_BW, "read -Q 2 --check",
+			"--check: what a Read brought is compared when it is told to be done: leave "
+			"out -Q");
+	does_not_go(BENCH_SEND, BENCH_BW, "send -w 2 -q 2 --link memif",
+			"--lcores and -w, --workers: with --link memory only; else each end has one "
+			"lcore");
+	does_not_go(BENCH_SEND, BENCH_BW, "send --lcores 2 --link net_x --peer 10.0.0.2:5",
+			"--lcores and -w, --workers: with --link memory only; else each end has one "
+			"lcore");
 	does_not_go(BENCH_SEND, BENCH_BW, "send --handoff 50",
 			"--handoff: got 50 without -w, --workers 2 or more");
 	does_not_go(BENCH_SEND, BENCH_BW, "send -w 2 --lcores 2 -q 2",

@@ -44,7 +44,17 @@ WRONG = [
     (['send', '--link', 'carrier-pigeon'], '--link: got "carrier-pigeon", allowed memory, memif'),
     (['send', '--link', 'memif,path=/x'],
      '--link memif: got "path=/x", allowed KEY=VALUE of: socket, zero-copy'),
+    (['send', '--link', 'memif,socket='], '--link memif: got "socket=", allowed KEY=VALUE of: '),
+    (['send', '--link', ''], '--link: wants LINK'),
     (['server'], 'server: --link memory has no second process, allowed memif'),
+    (['server', '--link', 'memif,zero-copy=maybe'],
+     '--link memif: zero-copy: got "maybe", allowed yes, no'),
+    (['server', '--link', 'memif,socket=/tmp/' + 96 * 'x'],
+     '--link memif: socket: got 101 bytes, allowed up to 100'),
+    (['server', '--link', 'net_ring0'], 'server: --link net_ring0: wants --peer HOST:PORT'),
+    (['server', '--link', 'net_ring0', '--peer', '-'], 'server: --peer: got "-", allowed'),
+    (['skeleton', '-b'], '-b, --bidirectional: is no option of skeleton'),
+    (['skeleton', '-n', '5'], '-n, --iters: is no option of skeleton'),
 ]
 
 

@@ -11,6 +11,7 @@
 
 #include "engine/verbs_mad.h"
 #include "engine/verbs_private.h"
+#include "wire/layout.h"
 #include "wire/wire.h"
 
 /* QP0 of another port of the subnet, or of whoever is at the end of the directed route. */
@@ -36,7 +37,7 @@ smp_peer(const struct port_attr *port, const struct engine_mad_ask *ask, struct 
 		.vlan = port->vlan,
 		.slid = directed ? PORT_LID_PERMISSIVE : port->lid,
 		.dlid = directed ? PORT_LID_PERMISSIVE : ask->ah->dlid,
-		.vl = SMP_VL,
+		.vl = LRH_VL_SMP,
 		.ethertype = port->ethertype,
 	};
 	memcpy(to->av.smac, port->mac, sizeof(to->av.smac));

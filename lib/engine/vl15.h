@@ -14,7 +14,7 @@
  */
 
 #include "engine/worker.h"
-#include "mad/layout.h"
+#include "wire/layout.h"
 
 /** Memory for the buffers of all native IB ports. */
 int vl15_create(struct worker *w, struct error *err);
@@ -24,7 +24,7 @@ void vl15_destroy(struct worker *w);
 static inline bool
 vl15_takes(const struct packet *pkt)
 {
-	return pkt->encap == ENCAP_IB && pkt->vl == SMP_VL;
+	return pkt->encap == ENCAP_IB && pkt->vl == LRH_VL_SMP;
 }
 /** Keep a packet until it is served. @retval false  the buffer is full: it is still the caller's */
 bool vl15_put(struct worker *w, struct packet *pkt);

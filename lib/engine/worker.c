@@ -20,8 +20,7 @@
 #include "engine/worker.h"
 #include "wire/wire.h"
 
-#define OPCODE_CNP 0x81 /* rc-transport 2 */
-#define NOBODY     (-1)
+#define NOBODY (-1)
 
 /* Packets that no QP gets (rc-transport 5.3; RoCEv2 congestion notification; smp-sma 1). */
 static enum verdict
@@ -67,7 +66,7 @@ cnp_owner(const struct worker *w, const struct packet *pkt)
 static int __rte_noinline
 odd_owner(const struct worker *w, const struct packet *pkt)
 {
-	if (pkt->dest_qpn <= QPN_GSI || pkt->vl == SMP_VL)
+	if (pkt->dest_qpn <= QPN_GSI || pkt->vl == LRH_VL_SMP)
 		return manager(w, pkt);
 	if (pkt->opcode == OPCODE_CNP)
 		return cnp_owner(w, pkt);
@@ -77,7 +76,8 @@ odd_owner(const struct worker *w, const struct packet *pkt)
 static inline int
 owner(const struct worker *w, const struct packet *pkt)
 {
-	if (unlikely(!qpn_ordinary(pkt->dest_qpn) || pkt->vl == SMP_VL || pkt->opcode == OPCODE_CNP))
+	if (unlikely(!qpn_ordinary(pkt->dest_qpn) || pkt->vl == LRH_VL_SMP ||
+			pkt->opcode == OPCODE_CNP))
 		return odd_owner(w, pkt);
 	return rc_owner(w->dev, pkt->dest_qpn);
 }

@@ -61,7 +61,6 @@
 #define SMP_OFF_RETURN_PATH  192
 #define SMP_PATH_LEN         64 /* byte 0 unused: up to 63 hops */
 #define SMP_RETURNING        0x8000
-#define SMP_VL               15
 
 /* vendor classes with OUI and, if they like, RMPP (liveness 1) */
 #define VENDOR_CLASS_FIRST 0x30

@@ -8,6 +8,7 @@
  */
 
 #include "mad/core.h"
+#include "wire/layout.h"
 
 #define HOPS_MAX 63 /* C14-6 */
 
@@ -133,7 +134,8 @@ mad_receive_smp(struct mad_worker *w, const struct packet *pkt, uint64_t now)
 	enum verdict v;
 
 	w->now = now;
-	if (pkt->encap != ENCAP_IB || pkt->vl != SMP_VL || pkt->has_grh || pkt->dest_qpn != QPN_SMI)
+	if (pkt->encap != ENCAP_IB || pkt->vl != LRH_VL_SMP || pkt->has_grh ||
+			pkt->dest_qpn != QPN_SMI)
 		return VERDICT_SMP;
 	if (OPCODE_CLASS(pkt->opcode) != OPCODE_UD)
 		return VERDICT_QP_TYPE;

@@ -6,6 +6,7 @@
 
 #include "sma/port_info.h"
 #include "sma/private.h"
+#include "wire/layout.h"
 
 static unsigned int
 guids_in_use(const struct sma_port *p)
@@ -33,7 +34,7 @@ data_vl(const struct sma_port *p, unsigned int sl)
 {
 	uint8_t vl = p->sltovl[sl / 2] >> (sl % 2 == 0 ? 4 : 0) & 0xF;
 
-	return vl < sma_vls(sma_pi_get(p->info, PI_OPER_VLS)) ? vl : SMP_VL;
+	return vl < sma_vls(sma_pi_get(p->info, PI_OPER_VLS)) ? vl : LRH_VL_SMP;
 }
 
 static void

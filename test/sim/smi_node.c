@@ -10,6 +10,7 @@
 #include "coverage.h"
 #include "smi_sim.h"
 #include "wire/bytes.h"
+#include "wire/layout.h"
 
 /* of PortInfo (smp-sma 3) */
 #define PORT_INFO_STATE   32
@@ -172,7 +173,7 @@ smi_check_sent(struct smi_side *side, const struct packet *pkt)
 {
 	const uint8_t *mad = pkt->payload;
 
-	if (pkt->vl != SMP_VL || pkt->sl != 0 || pkt->has_grh || pkt->opcode != UD_SEND_ONLY
+	if (pkt->vl != LRH_VL_SMP || pkt->sl != 0 || pkt->has_grh || pkt->opcode != UD_SEND_ONLY
 		|| pkt->dest_qpn != 0 || pkt->src_qpn != 0 || pkt->qkey != 0 || pkt->pkey != 0xFFFF
 		|| pkt->payload_len != MAD_LEN || mad[MAD_OFF_BASE_VERSION] != MAD_BASE_VERSION) {
 		sim_fail(side->sim, "what was sent is no SMP");

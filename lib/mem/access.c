@@ -17,10 +17,10 @@ find(const struct mem *mem, uint32_t key, uint32_t *hint)
 {
 	uint32_t index = key_index(&mem->keys, key);
 
-	if (index >= mem->n_records)
+	if (index >= mem->records.num)
 		return NULL;
 	*hint = index;
-	return &mem->records[index];
+	return &mem->records.record[index];
 }
 
 /* What mem_access_again() does in line, with a word for what is wrong, and beyond the hint. */
@@ -28,12 +28,12 @@ enum mem_verdict
 mem_access_hint(const struct mem *mem, uint32_t *hint, uint32_t key, uint32_t pd, uint32_t qpn,
 	uint64_t va, uint64_t len, uint32_t access, uint8_t **host)
 {
-	const struct mem_record *r = &mem->records[*hint];
+	const struct mem_record *r = &mem->records.record[*hint];
 	uint32_t need = mem_need(access);
 	struct mem_view v;
 	uint64_t offset;
 
-	if (unlikely(*hint >= mem->n_records || !record_read(r, key, &v))) {
+	if (unlikely(*hint >= mem->records.num || !record_read(r, key, &v))) {
 		r = find(mem, key, hint);
 		if (r == NULL || !record_read(r, key, &v))
 			return MEM_BAD_KEY;

@@ -48,11 +48,17 @@ struct mem_record {
 #define RECORD_GET(field) __atomic_load_n(&(field), __ATOMIC_RELAXED)
 #define RECORD_SET(field, value) __atomic_store_n(&(field), (value), __ATOMIC_RELAXED)
 
-/** What struct mem begins with. */
+/** What struct mem begins with, the rest of which is private. */
 struct mem_records {
-	struct mem_record *records; /* max_mr, then max_mw */
-	uint32_t n_records;
+	struct mem_record *record; /* max_mr, then max_mw */
+	uint32_t num;
 };
+
+static __rte_always_inline const struct mem_records *
+mem_records(const struct mem *mem)
+{
+	return (const struct mem_records *)(const void *)mem;
+}
 
 /* The right to ask for: reading locally has no MEM_ACCESS_ flag. */
 static __rte_always_inline uint32_t
@@ -91,10 +97,10 @@ static __rte_always_inline enum mem_verdict
 mem_access_again(const struct mem *mem, uint32_t *hint, uint32_t key, uint32_t pd, uint32_t qpn,
 	uint64_t va, uint64_t len, uint32_t access, uint8_t **host)
 {
-	const struct mem_records *m = (const struct mem_records *)(const void *)mem;
+	const struct mem_records *r = mem_records(mem);
 
-	if (likely(*hint < m->n_records) &&
-		likely(mem_record_allows(&m->records[*hint], key, pd, qpn, va, len,
+	if (likely(*hint < r->num) &&
+		likely(mem_record_allows(&r->record[*hint], key, pd, qpn, va, len,
 			mem_need(access), host)))
 		return MEM_OK;
 	return mem_access_hint(mem, hint, key, pd, qpn, va, len, access, host);

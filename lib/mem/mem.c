@@ -46,16 +46,16 @@ mem_create(const struct mem_config *config)
 	mem->max_pd = config->max_pd;
 	mem->max_mr = config->max_mr;
 	mem->max_mw = config->max_mw;
-	mem->n_records = config->max_mr + config->max_mw;
-	key_space_init(&mem->keys, config->rng, mem->n_records);
+	mem->records.num = config->max_mr + config->max_mw;
+	key_space_init(&mem->keys, config->rng, mem->records.num);
 
-	mem->records = table(mem, mem->n_records, sizeof(*mem->records));
+	mem->records.record = table(mem, mem->records.num, sizeof(*mem->records.record));
 	mem->pd_refs = table(mem, mem->max_pd, sizeof(*mem->pd_refs));
 	mem->mrs = table(mem, mem->max_mr, sizeof(*mem->mrs));
 	mem->mws = table(mem, mem->max_mw, sizeof(*mem->mws));
 	mem->mw_states = table(mem, mem->max_mw, sizeof(*mem->mw_states));
-	if (mem->records == NULL || mem->pd_refs == NULL || mem->mrs == NULL || mem->mws == NULL ||
-			mem->mw_states == NULL ||
+	if (mem->records.record == NULL || mem->pd_refs == NULL || mem->mrs == NULL ||
+			mem->mws == NULL || mem->mw_states == NULL ||
 			!fifo_create(&mem->free_pd, mem->alloc, mem->max_pd) ||
 			!fifo_create(&mem->free_mr, mem->alloc, mem->max_mr) ||
 			!fifo_create(&mem->free_mw, mem->alloc, mem->max_mw)) {
@@ -85,7 +85,7 @@ mem_destroy(struct mem *mem)
 	mem_free(mem->alloc, mem->mws);
 	mem_free(mem->alloc, mem->mrs);
 	mem_free(mem->alloc, mem->pd_refs);
-	mem_free(mem->alloc, mem->records);
+	mem_free(mem->alloc, mem->records.record);
 	mem_free(mem->alloc, mem);
 }
 

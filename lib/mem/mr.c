@@ -68,7 +68,7 @@ publish(struct mem *mem, uint32_t index, const struct mem_mr *mr)
 		.mr_key = mr->key,
 	};
 
-	record_publish(&mem->records[index], mr->key, &view);
+	record_publish(&mem->records.record[index], mr->key, &view);
 }
 
 static void
@@ -160,7 +160,7 @@ mem_mr_deregister(struct mem *mem, uint32_t key, struct error *err)
 				    __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
 			return error_set(err, EBUSY,
 				"mr: %u memory windows are bound to region 0x%08x", windows, key);
-		record_retract(&mem->records[index]);
+		record_retract(&mem->records.record[index]);
 		mr->state = MR_DYING;
 		mr->token = grace_start(mem);
 	}

@@ -18,7 +18,7 @@ locate(const struct mem *mem, uint32_t key, uint32_t *i)
 {
 	uint32_t index = key_index(&mem->keys, key);
 
-	if (index < mem->max_mr || index >= mem->n_records)
+	if (index < mem->max_mr || index >= mem->records.num)
 		return false;
 	*i = index - mem->max_mr;
 	return RECORD_GET(mem->mws[*i].key) == key &&
@@ -46,7 +46,7 @@ claim(struct mem *mem, uint32_t i, uint32_t key, uint32_t state)
 static struct mem_record *
 record_of(struct mem *mem, uint32_t i)
 {
-	return &mem->records[mem->max_mr + i];
+	return &mem->records.record[mem->max_mr + i];
 }
 
 static bool
@@ -125,7 +125,7 @@ check_region(const struct mem *mem, const struct mem_bind *b, struct mem_view *w
 	struct mem_view mr;
 	uint64_t offset;
 
-	if (index >= mem->max_mr || !record_read(&mem->records[index], b->mr_key, &mr))
+	if (index >= mem->max_mr || !record_read(&mem->records.record[index], b->mr_key, &mr))
 		return -ENOENT;
 	if (mr.pd != b->pd || (mr.rights & MEM_ACCESS_MW_BIND) == 0)
 		return -EACCES;
@@ -286,7 +286,7 @@ fill_info(const struct mem *mem, uint32_t i, struct mem_mw_info *info)
 	struct mem_view v;
 
 	*info = (struct mem_mw_info){ .key = RECORD_GET(mw->key), .pd = mw->pd, .type = mw->type };
-	if (!record_read(&mem->records[mem->max_mr + i], info->key, &v))
+	if (!record_read(&mem->records.record[mem->max_mr + i], info->key, &v))
 		return;
 	info->bound = true;
 	info->mr_key = v.mr_key;

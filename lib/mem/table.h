@@ -152,9 +152,7 @@ struct mem_mw {
 #define QP_BUCKETS 1024
 
 struct mem {
-	/* read by every access: struct mem_records */
-	struct mem_record *records;
-	uint32_t n_records;
+	struct mem_records records; /* first: mem_records() */
 	struct key_space keys;
 
 	uint32_t max_pd;
@@ -174,8 +172,7 @@ struct mem {
 	uint32_t qp_windows[QP_BUCKETS]; /* bound type 2 windows by QPN modulo; atomic */
 };
 
-_Static_assert(offsetof(struct mem, records) == offsetof(struct mem_records, records) &&
-	offsetof(struct mem, n_records) == offsetof(struct mem_records, n_records), "access.h");
+_Static_assert(offsetof(struct mem, records) == 0, "mem_records()");
 
 static inline uint32_t *
 qp_bucket(struct mem *mem, uint32_t qpn)

@@ -80,8 +80,7 @@ rc_acknowledge(struct rc_qp *qp, uint32_t psn)
 		/* an unsignaled request is silent unless it fails */
 		if (likely(wqe->flags & SEND_SIGNALED))
 			rc_cq_write_done(cq, r, head++, wqe->wr_id,
-				wqe->opcode <= WR_RDMA_WRITE_WITH_IMM ? WC_RDMA_WRITE : WC_SEND,
-				wqe->length, qp->qpn);
+				rc_wr_infos[wqe->opcode].wc_opcode, wqe->length, qp->qpn);
 	}
 	req->una = psn_add(psn, 1);
 	req->ack = req->tail = at;

@@ -225,16 +225,6 @@ enum sent {
 	SENT_NOTHING, /* a local operation: no packet */
 };
 
-/* by WR opcode: packet in the middle, first, last, only */
-static const uint8_t stream_opcodes[][4] = {
-	[WR_RDMA_WRITE] = { RC_WRITE_MIDDLE, RC_WRITE_FIRST, RC_WRITE_LAST, RC_WRITE_ONLY },
-	[WR_RDMA_WRITE_WITH_IMM] = { RC_WRITE_MIDDLE, RC_WRITE_FIRST, RC_WRITE_LAST_IMM,
-		RC_WRITE_ONLY_IMM },
-	[WR_SEND] = { RC_SEND_MIDDLE, RC_SEND_FIRST, RC_SEND_LAST, RC_SEND_ONLY },
-	[WR_SEND_WITH_IMM] = { RC_SEND_MIDDLE, RC_SEND_FIRST, RC_SEND_LAST_IMM, RC_SEND_ONLY_IMM },
-	[WR_SEND_WITH_INV] = { RC_SEND_MIDDLE, RC_SEND_FIRST, RC_SEND_LAST_INV, RC_SEND_ONLY_INV },
-};
-
 /*
  * Whom to ask for an ACK: the last packet of a message, what is sent again, every ack_interval-th
  * packet, and the last that fits the window, for nothing would come otherwise.
@@ -373,7 +363,8 @@ send_stream(struct rc_qp *qp, struct rc_sq_wqe *wqe)
 	uint32_t index = (req->send_psn - wqe->psn) & PSN_MASK;
 	uint32_t at = index << qp->pmtu_shift, len = wqe->length - at;
 	bool last = req->send_psn == wqe->last_psn, ackreq = ask_ack(qp, last);
-	uint8_t opcode = stream_opcodes[wqe->opcode][(index == 0) | last << 1];
+	unsigned int place = (index == 0 ? RC_WR_FIRST : 0) | (last ? RC_WR_LAST : 0);
+	uint8_t opcode = rc_wr_infos[wqe->opcode].packet[place];
 	struct rc_chunk chunks[RC_SGE_MAX];
 	struct rc_cursor cursor;
 	struct tx_headers h;

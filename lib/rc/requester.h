@@ -196,6 +196,19 @@ int rc_cursor_take(struct rc_qp *qp, struct rc_cursor *c, struct rc_sq_wqe *wqe,
 
 /* sq.c: used by requester and completer */
 
+#define RC_WR_FIRST 0x1
+#define RC_WR_LAST  0x2
+#define RC_WR_ONLY  (RC_WR_FIRST | RC_WR_LAST)
+
+/** A kind of work request. */
+struct rc_wr_info {
+	uint8_t flags; /**< sq.c's own */
+	uint8_t wc_opcode;
+	uint8_t packet[4]; /**< a Send's or Write's opcodes, by RC_WR_FIRST and RC_WR_LAST */
+} __attribute__((aligned(8))); /* addresses scale by 8, not by 6 */
+
+extern const struct rc_wr_info rc_wr_infos[]; /**< by enum wr_opcode */
+
 /**
  * Complete what is done, in order, up to the first that waits; fail the oldest if it has a status;
  * tell of a drained SQ.

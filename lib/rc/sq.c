@@ -15,29 +15,29 @@
 #include "rc/dev.h"
 #include "wire/opcode.h"
 
-/* --- what each work request may carry --- */
+/* --- what each work request is --- */
 
 #define WR_INLINE 0x1 /* may be inline */
 #define WR_DATA   0x2 /* has a scatter/gather list */
 #define WR_EIGHT  0x4 /* of exactly 8 bytes */
 #define WR_PLAIN  0x8 /* nothing but what stands in struct send_wr's first fields */
 
-static const struct wr_info {
-	uint8_t flags;
-	uint8_t wc_opcode;
-	uint8_t only; /* opcode of the packet that it may be, as far as send_only() knows it */
-} wr_infos[] = {
-	[WR_RDMA_WRITE] = { WR_DATA | WR_INLINE | WR_PLAIN, WC_RDMA_WRITE, RC_WRITE_ONLY },
+const struct rc_wr_info rc_wr_infos[] = {
+	[WR_RDMA_WRITE] = { WR_DATA | WR_INLINE | WR_PLAIN, WC_RDMA_WRITE,
+		{ RC_WRITE_MIDDLE, RC_WRITE_FIRST, RC_WRITE_LAST, RC_WRITE_ONLY } },
 	[WR_RDMA_WRITE_WITH_IMM] = { WR_DATA | WR_INLINE | WR_PLAIN, WC_RDMA_WRITE,
-		RC_WRITE_ONLY_IMM },
-	[WR_SEND] = { WR_DATA | WR_INLINE | WR_PLAIN, WC_SEND, RC_SEND_ONLY },
-	[WR_SEND_WITH_IMM] = { WR_DATA | WR_INLINE | WR_PLAIN, WC_SEND, RC_SEND_ONLY_IMM },
-	[WR_RDMA_READ] = { WR_DATA | WR_PLAIN, WC_RDMA_READ, 0 },
-	[WR_ATOMIC_CMP_AND_SWP] = { WR_DATA | WR_EIGHT, WC_COMP_SWAP, 0 },
-	[WR_ATOMIC_FETCH_AND_ADD] = { WR_DATA | WR_EIGHT, WC_FETCH_ADD, 0 },
-	[WR_LOCAL_INV] = { 0, WC_LOCAL_INV, 0 },
-	[WR_BIND_MW] = { 0, WC_BIND_MW, 0 },
-	[WR_SEND_WITH_INV] = { WR_DATA | WR_INLINE, WC_SEND, 0 },
+		{ RC_WRITE_MIDDLE, RC_WRITE_FIRST, RC_WRITE_LAST_IMM, RC_WRITE_ONLY_IMM } },
+	[WR_SEND] = { WR_DATA | WR_INLINE | WR_PLAIN, WC_SEND,
+		{ RC_SEND_MIDDLE, RC_SEND_FIRST, RC_SEND_LAST, RC_SEND_ONLY } },
+	[WR_SEND_WITH_IMM] = { WR_DATA | WR_INLINE | WR_PLAIN, WC_SEND,
+		{ RC_SEND_MIDDLE, RC_SEND_FIRST, RC_SEND_LAST_IMM, RC_SEND_ONLY_IMM } },
+	[WR_RDMA_READ] = { WR_DATA | WR_PLAIN, WC_RDMA_READ, { 0 } },
+	[WR_ATOMIC_CMP_AND_SWP] = { WR_DATA | WR_EIGHT, WC_COMP_SWAP, { 0 } },
+	[WR_ATOMIC_FETCH_AND_ADD] = { WR_DATA | WR_EIGHT, WC_FETCH_ADD, { 0 } },
+	[WR_LOCAL_INV] = { 0, WC_LOCAL_INV, { 0 } },
+	[WR_BIND_MW] = { 0, WC_BIND_MW, { 0 } },
+	[WR_SEND_WITH_INV] = { WR_DATA | WR_INLINE, WC_SEND,
+		{ RC_SEND_MIDDLE, RC_SEND_FIRST, RC_SEND_LAST_INV, RC_SEND_ONLY_INV } },
 };
 
 #define SEND_FLAGS (SEND_FENCE | SEND_SIGNALED | SEND_SOLICITED | SEND_INLINE)
@@ -50,10 +50,10 @@ check_wr(const struct rc_qp *qp, const struct send_wr *wr, uint64_t *length, str
 	uint8_t may;
 	uint32_t i;
 
-	if (wr->opcode >= sizeof(wr_infos) / sizeof(wr_infos[0]))
+	if (wr->opcode >= RTE_DIM(rc_wr_infos))
 		return error_set(err, EINVAL, "opcode: got %d, which is no work request",
 			wr->opcode);
-	may = wr_infos[wr->opcode].flags;
+	may = rc_wr_infos[wr->opcode].flags;
 	if (wr->send_flags & ~SEND_FLAGS)
 		return error_set(err, EINVAL, "send_flags: got 0x%x, allowed: bits of 0x%x",
 			wr->send_flags, SEND_FLAGS);
@@ -148,7 +148,7 @@ complete(struct rc_qp *qp, const struct rc_sq_wqe *wqe, enum wc_status status)
 	wc = (struct wc){
 		.wr_id = wqe->wr_id,
 		.status = status,
-		.opcode = wr_infos[wqe->opcode].wc_opcode,
+		.opcode = rc_wr_infos[wqe->opcode].wc_opcode,
 		.byte_len = wqe->length,
 		.qp_num = qp->qpn,
 		.mw_key = wqe->opcode == WR_BIND_MW ? wqe->rkey : 0,
@@ -169,7 +169,7 @@ post_plain(struct rc_qp *qp, const struct send_wr *wr)
 {
 	struct rc_requester *req = &qp->req;
 	const struct sge *sge = wr->sg_list;
-	const struct wr_info *info;
+	const struct rc_wr_info *info;
 	struct rc_sq_wqe *wqe;
 	uint8_t only = 0;
 	uint32_t length;
@@ -178,12 +178,12 @@ post_plain(struct rc_qp *qp, const struct send_wr *wr)
 			req->max_sge == 0 || sge == NULL ||
 			(wr->send_flags & ~(SEND_FENCE | SEND_SIGNALED | SEND_SOLICITED)) != 0))
 		return false;
-	info = &wr_infos[wr->opcode];
+	info = &rc_wr_infos[wr->opcode];
 	if (unlikely(!(info->flags & WR_PLAIN)))
 		return false;
 	length = sge->length;
 	if (likely(length - 1 < qp->pmtu)) /* not for no bytes: 0 - 1 is large */
-		only = wr->send_flags & (SEND_FENCE | SEND_SOLICITED) ? 0 : info->only;
+		only = wr->send_flags & (SEND_FENCE | SEND_SOLICITED) ? 0 : info->packet[RC_WR_ONLY];
 	else if (unlikely(length > RC_MSG_MAX))
 		return false;
 	if (unlikely(req->head - req->tail >= req->max_wr))
@@ -371,7 +371,7 @@ retire_plain(struct rc_qp *qp)
 		/* an unsignaled request is silent unless it fails */
 		if (likely(wqe->flags & SEND_SIGNALED))
 			rc_cq_write_done(cq, r, head++, wqe->wr_id,
-				wr_infos[wqe->opcode].wc_opcode, wqe->length, qp->qpn);
+				rc_wr_infos[wqe->opcode].wc_opcode, wqe->length, qp->qpn);
 	}
 	req->tail = tail;
 	if (head != r->head)

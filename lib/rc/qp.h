@@ -252,7 +252,7 @@ void rc_cq_overruns(struct rc_worker *w); /* w->cq_overrun: the QPs of such CQs 
  */
 void rc_cq_push(struct rc_cq *cq, struct rc_qp *qp, const struct wc *wc, bool solicited);
 
-/* requester.c, completer.c */
+/* requester.c, requester_life.c, sq.c, completer.c */
 enum verdict rc_complete(struct rc_qp *qp, const struct packet *pkt);
 /**
  * Send requests while there is credit. Clears WORK_REQUEST when nothing more can go now; returning

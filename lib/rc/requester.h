@@ -217,7 +217,7 @@ void rc_sq_settle(struct rc_qp *qp);
 /** The oldest unfinished WQE completes so, QP to ERR, the rest flushed (rc-transport 8). */
 void rc_sq_fail(struct rc_qp *qp, enum wc_status status);
 
-/* requester.c: used by completer and sq.c */
+/* requester_life.c: used by completer and sq.c */
 
 /** The transport timer, or the end of an RNR wait. */
 void rc_requester_timer(struct timer *t, uint64_t now);

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * Where the requester begins, and begins again: a queue pair's states and paths, and what was sent
+ * without an answer. How it sends: requester.c.
+ */
+
+#include "rc/dev.h"
+
+/* --- states and paths --- */
+
+static uint64_t
+ack_timeout(const struct rc_qp *qp)
+{
+	const struct rc_dev *dev = qp->worker->dev;
+	uint8_t t = qp->attr.timeout;
+
+	if (t == 0)
+		return 0; /* the timer is off */
+	if (t < dev->limits.min_ack_timeout)
+		t = dev->limits.min_ack_timeout; /* seed 002: a CA may use its minimum */
+	return rc_ns_to_time(dev, UINT64_C(4096) << t);
+}
+
+void
+rc_requester_start(struct rc_qp *qp)
+{
+	struct rc_requester *req = &qp->req;
+
+	req->una = req->send_psn = req->next_psn = qp->attr.sq_psn;
+	req->window = qp->worker->dev->limits.window;
+	req->ssn = 1;
+	req->lsn = 0;
+	req->unlimited = false;
+	req->since_ackreq = 0;
+	rc_requester_resume(qp);
+}
+
+void
+rc_requester_resume(struct rc_qp *qp)
+{
+	struct rc_requester *req = &qp->req;
+
+	req->ack_timeout = ack_timeout(qp);
+	req->retry_left = req->retry_cnt = qp->attr.retry_cnt;
+	req->rnr_left = req->rnr_retry = qp->attr.rnr_retry;
+	if (req->send != req->head)
+		rc_want(qp, WORK_REQUEST);
+}
+
+void
+rc_requester_migrated(struct rc_qp *qp)
+{
+	struct rc_requester *req = &qp->req;
+
+	req->ack_timeout = ack_timeout(qp);
+	req->retry_left = req->retry_cnt;
+	if (rc_in_flight(req) == 0 || req->rnr_wait == RC_RNR_WAIT)
+		return;
+	req->timing = req->ack_timeout != 0;
+	if (req->timing)
+		timer_arm(qp->worker->wheel, &req->timer, qp->worker->now + req->ack_timeout);
+}
+
+void
+rc_requester_reset(struct rc_qp *qp)
+{
+	struct rc_requester *req = &qp->req;
+
+	/* as a flush, but nobody hears of it */
+	req->tail = req->ack = req->head;
+	rc_requester_flush(qp);
+}
+
+/* --- going back --- */
+
+void
+rc_rewind(struct rc_qp *qp)
+{
+	struct rc_requester *req = &qp->req;
+
+	rc_count(qp, completer_retry_err, 1);
+	req->send = req->ack;
+	req->send_psn = req->round_psn = req->una;
+	req->timing = false; /* until something is sent again */
+	rc_want(qp, WORK_REQUEST);
+}
+
+bool
+rc_retry(struct rc_qp *qp)
+{
+	struct rc_requester *req = &qp->req;
+
+	/* seed 001: migration is tried before giving up, and reloads the counter */
+	if (req->retry_left == 0 && qp->mig_state == MIG_ARMED) {
+		rc_migrate(qp);
+		rc_rewind(qp);
+		return true;
+	}
+	if (req->retry_left == 0) {
+		rc_count(qp, retry_exceeded_err, 1);
+		rc_sq_fail(qp, WC_RETRY_EXC_ERR);
+		return false;
+	}
+	req->retry_left--;
+	rc_rewind(qp);
+	return true;
+}
+
+void
+rc_requester_timer(struct timer *t, uint64_t now)
+{
+	struct rc_requester *req = (struct rc_requester *)((char *)t -
+		offsetof(struct rc_requester, timer));
+	struct rc_qp *qp = (struct rc_qp *)((char *)req - offsetof(struct rc_qp, req));
+
+	qp->worker->now = now;
+	if (req->rnr_wait == RC_RNR_WAIT) {
+		req->rnr_wait = RC_RNR_PROBE;
+		rc_want(qp, WORK_REQUEST);
+	} else if (req->timing) {
+		req->timing = false;
+		req->gap = false;
+		rc_count(qp, local_ack_timeout_err, 1);
+		rc_retry(qp);
+	}
+}

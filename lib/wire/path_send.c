@@ -121,12 +121,13 @@ store(uint8_t *p, __m128i v)
 	_mm_storeu_si128((__m128i *)(void *)p, v);
 }
 
-/* @return the head's CRC */
+/* Of a packet with bth_len bytes from the BTH to the ICRC. @return the head's CRC */
 static TARGET_PCLMUL __rte_always_inline __m128i
-head_of_send(const struct path *p, uint8_t *bth, const uint8_t words[BTH_LEN], uint32_t l3_len,
+head_of_send(const struct path *p, uint8_t *bth, const uint8_t words[BTH_LEN], uint32_t bth_len,
 	uint16_t ip_id)
 {
 	const __m128i ones = _mm_set_epi32(0, 0xFF /* resv8a */, 0, -0x10000 /* UDP checksum */);
+	uint32_t l3_len = IPV4_LEN + UDP_LEN + bth_len + ICRC_LEN;
 	uint32_t total_id = ipv4_total_id(l3_len, ip_id);
 	__m128i third = _mm_insert_epi16(_mm_slli_si128(load_bth(words), BLOCK - BTH_LEN),
 		be16(l3_len - IPV4_LEN), 0);
@@ -134,6 +135,14 @@ head_of_send(const struct path *p, uint8_t *bth, const uint8_t words[BTH_LEN], u
 	put_ipv4_header(p, bth, total_id);
 	store(bth + BTH_LEN - BLOCK, third);
 	return head_after(p->icrc_state, (uint64_t)total_id << 16, _mm_or_si128(third, ones));
+}
+
+/* @return the packet's length */
+static __rte_always_inline uint32_t
+put_icrc(const struct path *p, uint8_t *bth, uint32_t bth_len, uint32_t icrc)
+{
+	put_le32(bth + bth_len, icrc);
+	return p->header_len + bth_len + ICRC_LEN;
 }
 
 TARGET_PCLMUL uint32_t
@@ -145,9 +154,8 @@ path_finish_send_pclmul(const struct path *p, uint8_t *bth, const uint8_t words[
 
 	if (unlikely(p->av.encap != ENCAP_ROCEV2_IPV4))
 		return path_finish_send_portable(p, bth, words, from, len, ip_id);
-	x = head_of_send(p, bth, words, IPV4_LEN + UDP_LEN + bth_len + ICRC_LEN, ip_id);
-	put_le32(bth + bth_len, copy_pclmul(x, bth + BTH_LEN, from, len));
-	return p->header_len + bth_len + ICRC_LEN;
+	x = head_of_send(p, bth, words, bth_len, ip_id);
+	return put_icrc(p, bth, bth_len, copy_pclmul(x, bth + BTH_LEN, from, len));
 }
 
 TARGET_PCLMUL uint32_t
@@ -167,8 +175,7 @@ path_finish_ack_pclmul(const struct path *p, uint8_t *bth, const uint8_t words[1
 	put_be16(bth - UDP_LEN + UDP_LENGTH, ACK_L3_LEN - IPV4_LEN);
 	store(bth, third);
 	x = head_after(p->icrc_ack, total_id >> 16, _mm_or_si128(third, ones));
-	put_le32(bth + ACK_LEN, ~reduce(x));
-	return p->header_len + ACK_LEN + ICRC_LEN;
+	return put_icrc(p, bth, ACK_LEN, ~reduce(x));
 }
 
 /* The head of a Send, and twelve bytes: with the last four of the head's they are one block. */
@@ -184,11 +191,10 @@ path_finish_atomic_pclmul(const struct path *p, uint8_t *bth, const uint8_t word
 	memcpy(&aeth, words + BTH_LEN, sizeof(aeth));
 	tail = _mm_loadl_epi64((const __m128i *)(const void *)(words + ACK_LEN));
 	tail = _mm_insert_epi32(_mm_slli_si128(tail, 4), aeth, 0);
-	x = head_of_send(p, bth, words, IPV4_LEN + UDP_LEN + ATOMIC_LEN + ICRC_LEN, ip_id);
+	x = head_of_send(p, bth, words, ATOMIC_LEN, ip_id);
 	store(bth + BTH_LEN, tail);
 	x = fold(_mm_slli_si128(x, 4), K(FOLD_128), _mm_alignr_epi8(tail, x, 12));
-	put_le32(bth + ATOMIC_LEN, ~reduce(x));
-	return p->header_len + ATOMIC_LEN + ICRC_LEN;
+	return put_icrc(p, bth, ATOMIC_LEN, ~reduce(x));
 }
 
 #else
@@ -212,9 +218,8 @@ path_finish_send_vpclmul(const struct path *p, uint8_t *bth, const uint8_t words
 
 	if (unlikely(p->av.encap != ENCAP_ROCEV2_IPV4))
 		return path_finish_send_portable(p, bth, words, from, len, ip_id);
-	x = head_of_send(p, bth, words, IPV4_LEN + UDP_LEN + bth_len + ICRC_LEN, ip_id);
-	put_le32(bth + bth_len, copy_vpclmul(x, bth + BTH_LEN, from, len));
-	return p->header_len + bth_len + ICRC_LEN;
+	x = head_of_send(p, bth, words, bth_len, ip_id);
+	return put_icrc(p, bth, bth_len, copy_vpclmul(x, bth + BTH_LEN, from, len));
 }
 
 #endif

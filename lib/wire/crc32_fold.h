@@ -152,6 +152,28 @@ onto(__m128i x, __m512i y)
 	return _mm512_xor_si512(y, _mm512_zextsi128_si512(move(x, K(FOLD_128))));
 }
 
+/*
+ * Four vectors side by side, from 256 bytes on: y stands for everything through the first 64 bytes
+ * at p. @return what stands for all, but what is left of 64 bytes
+ */
+static TARGET_VPCLMUL inline __m512i
+fold_lanes512(__m512i y, const uint8_t *p, size_t len)
+{
+	__m512i y1 = load512(p + 64), y2 = load512(p + 128), y3 = load512(p + 192);
+
+	for (p += 256, len -= 256; len >= 256; p += 256, len -= 256) {
+		y = fold512(y, K512(FOLD_2048), load512(p));
+		y1 = fold512(y1, K512(FOLD_2048), load512(p + 64));
+		y2 = fold512(y2, K512(FOLD_2048), load512(p + 128));
+		y3 = fold512(y3, K512(FOLD_2048), load512(p + 192));
+	}
+	y = fold512(y, K512(FOLD_1536),
+		fold512(y1, K512(FOLD_1024), fold512(y2, K512(FOLD_512), y3)));
+	for (; len >= 64; p += 64, len -= 64)
+		y = fold512(y, K512(FOLD_512), load512(p));
+	return y;
+}
+
 /* the four blocks of a vector, the first one lowest, as one: the last stays where it is */
 static TARGET_VPCLMUL inline __m128i
 together(__m512i y)

@@ -67,25 +67,13 @@ TARGET_VPCLMUL uint32_t
 crc32_vpclmul(uint32_t crc, const void *buf, size_t len)
 {
 	const uint8_t *p = buf;
-	__m512i y, y1, y2, y3;
+	__m512i y;
 
 	if (len < 256)
 		return crc32_pclmul(crc, buf, len);
 	y = _mm512_xor_si512(load512(p), _mm512_zextsi128_si512(_mm_cvtsi32_si128(~crc)));
-	y1 = load512(p + 64);
-	y2 = load512(p + 128);
-	y3 = load512(p + 192);
-	for (p += 256, len -= 256; len >= 256; p += 256, len -= 256) {
-		y = fold512(y, K512(FOLD_2048), load512(p));
-		y1 = fold512(y1, K512(FOLD_2048), load512(p + 64));
-		y2 = fold512(y2, K512(FOLD_2048), load512(p + 128));
-		y3 = fold512(y3, K512(FOLD_2048), load512(p + 192));
-	}
-	y = fold512(y, K512(FOLD_1536),
-		fold512(y1, K512(FOLD_1024), fold512(y2, K512(FOLD_512), y3)));
-	for (; len >= 64; p += 64, len -= 64)
-		y = fold512(y, K512(FOLD_512), load512(p));
-	return finish(together(y), p, len);
+	y = fold_lanes512(y, p, len);
+	return finish(together(y), p + len - len % 64, len % 64);
 }
 
 bool

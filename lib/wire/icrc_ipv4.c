@@ -98,7 +98,7 @@ icrc_ipv4_ok_vpclmul(const uint8_t *ip, uint32_t len)
 {
 	uint32_t first = (len - 1) % STEP + 1; /* bytes of the first step */
 	const uint8_t *p = ip + first, *icrc = ip + len;
-	__m512i y, y1, y2, y3;
+	__m512i y;
 
 	/* what is in front is not read */
 	y = masked_late(_mm512_maskz_loadu_epi8(~UINT64_C(0) << (STEP - first), p - STEP), first);
@@ -108,18 +108,8 @@ icrc_ipv4_ok_vpclmul(const uint8_t *ip, uint32_t len)
 		p += STEP, len -= STEP;
 	}
 	if (len >= 4 * STEP) {
-		y1 = load512(p);
-		y2 = load512(p + 64);
-		y3 = load512(p + 128);
-		p += 3 * STEP, len -= 3 * STEP;
-		for (; len >= 4 * STEP; p += 4 * STEP, len -= 4 * STEP) {
-			y = fold512(y, K512(FOLD_2048), load512(p));
-			y1 = fold512(y1, K512(FOLD_2048), load512(p + 64));
-			y2 = fold512(y2, K512(FOLD_2048), load512(p + 128));
-			y3 = fold512(y3, K512(FOLD_2048), load512(p + 192));
-		}
-		y = fold512(y, K512(FOLD_1536),
-			fold512(y1, K512(FOLD_1024), fold512(y2, K512(FOLD_512), y3)));
+		y = fold_lanes512(y, p - STEP, len + STEP);
+		len = 0;
 	}
 	for (; len > 0; p += STEP, len -= STEP)
 		y = fold512(y, K512(FOLD_512), load512(p));

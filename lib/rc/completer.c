@@ -182,24 +182,36 @@ positive(struct rc_qp *qp, const struct packet *pkt)
 	return VERDICT_IMPLIED_NAK;
 }
 
+/* A NAK of `psn`; in_flight(psn). @retval false  no more than *v is to be made of it */
+static bool
+nak_reaches(struct rc_qp *qp, uint32_t psn, bool *moved, enum verdict *v)
+{
+	switch (reach(qp, psn, moved)) {
+	case REACH_DEAD:
+		*v = VERDICT_RESPONSE;
+		return false;
+	case REACH_SKIPS:
+		skipped(qp, psn);
+		*v = VERDICT_IMPLIED_NAK;
+		return false;
+	case REACHED:
+		break;
+	}
+	return true;
+}
+
 static enum verdict
 sequence_nak(struct rc_qp *qp, const struct packet *pkt)
 {
 	struct rc_requester *req = &qp->req;
+	enum verdict v;
 	bool moved;
 
 	rc_count(qp, rcvd_seq_err, 1);
 	if (!in_flight(req, pkt->psn))
 		return not_in_flight(req, pkt->psn);
-	switch (reach(qp, pkt->psn, &moved)) {
-	case REACH_DEAD:
-		return VERDICT_RESPONSE;
-	case REACH_SKIPS:
-		skipped(qp, pkt->psn);
-		return VERDICT_IMPLIED_NAK;
-	case REACHED:
-		break;
-	}
+	if (!nak_reaches(qp, pkt->psn, &moved, &v))
+		return v;
 	/*
 	 * it neither ends an RNR wait nor costs a retry, not behind the wait either, before what
 	 * follows has gone again; and a round of retries is gone through once (rc-cases). A NAK of
@@ -219,6 +231,7 @@ rnr_nak(struct rc_qp *qp, const struct packet *pkt)
 {
 	struct rc_requester *req = &qp->req;
 	struct rc_worker *w = qp->worker;
+	enum verdict v;
 	bool moved;
 
 	rc_count(qp, rcvd_rnr_err, 1);
@@ -226,15 +239,8 @@ rnr_nak(struct rc_qp *qp, const struct packet *pkt)
 		return not_in_flight(req, pkt->psn);
 	if (req->rnr_wait == RC_RNR_WAIT)
 		return VERDICT_STALE_NAK;
-	switch (reach(qp, pkt->psn, &moved)) {
-	case REACH_DEAD:
-		return VERDICT_RESPONSE;
-	case REACH_SKIPS:
-		skipped(qp, pkt->psn);
-		return VERDICT_IMPLIED_NAK;
-	case REACHED:
-		break;
-	}
+	if (!nak_reaches(qp, pkt->psn, &moved, &v))
+		return v;
 	if (req->rnr_left == 0) {
 		rc_count(qp, rnr_nak_retry_err, 1);
 		rc_sq_fail(qp, WC_RNR_RETRY_EXC_ERR);
@@ -255,19 +261,13 @@ fatal_nak(struct rc_qp *qp, const struct packet *pkt)
 {
 	struct rc_requester *req = &qp->req;
 	enum wc_status status;
+	enum verdict v;
 	bool moved;
 
 	if (!in_flight(req, pkt->psn))
 		return not_in_flight(req, pkt->psn);
-	switch (reach(qp, pkt->psn, &moved)) {
-	case REACH_DEAD:
-		return VERDICT_RESPONSE;
-	case REACH_SKIPS:
-		skipped(qp, pkt->psn);
-		return VERDICT_IMPLIED_NAK;
-	case REACHED:
-		break;
-	}
+	if (!nak_reaches(qp, pkt->psn, &moved, &v))
+		return v;
 	if (pkt->syndrome == AETH_NAK_INVALID_REQUEST) {
 		rc_count(qp, req_remote_invalid_request, 1);
 		status = WC_REM_INV_REQ_ERR;

@@ -50,23 +50,17 @@ connect_qp(struct end *end, const struct peer *p, uint32_t i, const struct bench
 	int ret;
 
 	ret = engine_qp_modify(end->engine, end->qpn[i], &attr, NULL,
-			QP_ATTR_STATE | QP_ATTR_PORT | QP_ATTR_PKEY_INDEX | QP_ATTR_ACCESS_FLAGS,
-			err);
+			QP_ATTR_STATE | QP_ATTRS_INIT, err);
 	if (ret != 0)
 		return ret;
 	attr.qp_state = QPS_RTR;
 	ret = engine_qp_modify(end->engine, end->qpn[i], &attr, &ah,
-			QP_ATTR_STATE | QP_ATTR_AV | QP_ATTR_PATH_MTU | QP_ATTR_DEST_QPN |
-					QP_ATTR_RQ_PSN | QP_ATTR_MAX_DEST_RD_ATOMIC |
-					QP_ATTR_MIN_RNR_TIMER,
-			err);
+			QP_ATTR_STATE | QP_ATTRS_RTR, err);
 	if (ret != 0)
 		return ret;
 	attr.qp_state = QPS_RTS;
 	return engine_qp_modify(end->engine, end->qpn[i], &attr, NULL,
-			QP_ATTR_STATE | QP_ATTR_TIMEOUT | QP_ATTR_RETRY_CNT | QP_ATTR_RNR_RETRY |
-					QP_ATTR_SQ_PSN | QP_ATTR_MAX_QP_RD_ATOMIC,
-			err);
+			QP_ATTR_STATE | QP_ATTRS_RTS, err);
 }
 
 int

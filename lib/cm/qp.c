@@ -11,15 +11,6 @@
 
 #include "cm/private.h"
 
-#define MASK_INIT                                                                                  \
-	(QP_ATTR_STATE | QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_ACCESS_FLAGS)
-#define MASK_RTR                                                                                   \
-	(QP_ATTR_STATE | QP_ATTR_AV | QP_ATTR_PATH_MTU | QP_ATTR_DEST_QPN | QP_ATTR_RQ_PSN |       \
-		QP_ATTR_MAX_DEST_RD_ATOMIC | QP_ATTR_MIN_RNR_TIMER)
-#define MASK_RTS                                                                                   \
-	(QP_ATTR_STATE | QP_ATTR_TIMEOUT | QP_ATTR_RETRY_CNT | QP_ATTR_RNR_RETRY |                 \
-		QP_ATTR_SQ_PSN | QP_ATTR_MAX_QP_RD_ATOMIC)
-
 static struct rc_worker *
 rc_of(const struct cm_conn *c)
 {
@@ -52,7 +43,7 @@ to_init(struct cm_conn *c, uint32_t access, struct error *err)
 		.port = c->path.av.port,
 	};
 
-	return rc_qp_modify(rc_of(c), c->qpn, &attr, MASK_INIT, err);
+	return rc_qp_modify(rc_of(c), c->qpn, &attr, QP_ATTR_STATE | QP_ATTRS_INIT, err);
 }
 
 int
@@ -110,9 +101,11 @@ cm_qp_connect(struct cm_conn *c, struct error *err)
 
 	follow_port(c->cm, &c->path);
 	attr.av = c->path.av;
-	ret = rc_qp_modify(rc_of(c), c->qpn, &attr, MASK_RTR, err);
+	ret = rc_qp_modify(rc_of(c), c->qpn, &attr, QP_ATTR_STATE | QP_ATTRS_RTR, err);
+	if (ret != 0)
+		return ret;
 	attr.qp_state = QPS_RTS;
-	return ret != 0 ? ret : rc_qp_modify(rc_of(c), c->qpn, &attr, MASK_RTS, err);
+	return rc_qp_modify(rc_of(c), c->qpn, &attr, QP_ATTR_STATE | QP_ATTRS_RTS, err);
 }
 
 void

@@ -262,13 +262,9 @@ static const struct connect_step {
 	enum qp_state to;
 	uint32_t mask;
 } connect_steps[] = {
-	{ QPS_INIT, QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_ACCESS_FLAGS },
-	{ QPS_RTR,
-		QP_ATTR_AV | QP_ATTR_PATH_MTU | QP_ATTR_DEST_QPN | QP_ATTR_RQ_PSN |
-			QP_ATTR_MAX_DEST_RD_ATOMIC | QP_ATTR_MIN_RNR_TIMER },
-	{ QPS_RTS,
-		QP_ATTR_TIMEOUT | QP_ATTR_RETRY_CNT | QP_ATTR_RNR_RETRY | QP_ATTR_SQ_PSN |
-			QP_ATTR_MAX_QP_RD_ATOMIC },
+	{ QPS_INIT, QP_ATTRS_INIT },
+	{ QPS_RTR, QP_ATTRS_RTR },
+	{ QPS_RTS, QP_ATTRS_RTS },
 };
 
 static int

@@ -25,14 +25,11 @@ struct transition {
 
 /* "any -> RESET" and "any but RESET -> ERR" stand in find_transition() */
 static const struct transition rc_transitions[QPS_COUNT][QPS_COUNT] = {
-	STATE_PAIR(RESET, INIT) = { true, A(PKEY_INDEX) | A(PORT) | A(ACCESS_FLAGS), 0 },
-	STATE_PAIR(INIT, INIT) = { true, 0, A(PKEY_INDEX) | A(PORT) | A(ACCESS_FLAGS) },
-	STATE_PAIR(INIT, RTR) = { true,
-		A(AV) | A(PATH_MTU) | A(DEST_QPN) | A(RQ_PSN) | A(MAX_DEST_RD_ATOMIC) |
-			A(MIN_RNR_TIMER),
+	STATE_PAIR(RESET, INIT) = { true, QP_ATTRS_INIT, 0 },
+	STATE_PAIR(INIT, INIT) = { true, 0, QP_ATTRS_INIT },
+	STATE_PAIR(INIT, RTR) = { true, QP_ATTRS_RTR,
 		A(ALT_PATH) | A(ACCESS_FLAGS) | A(PKEY_INDEX) },
-	STATE_PAIR(RTR, RTS) = { true,
-		A(TIMEOUT) | A(RETRY_CNT) | A(RNR_RETRY) | A(SQ_PSN) | A(MAX_QP_RD_ATOMIC),
+	STATE_PAIR(RTR, RTS) = { true, QP_ATTRS_RTS,
 		A(CUR_STATE) | A(ALT_PATH) | A(ACCESS_FLAGS) | A(MIN_RNR_TIMER) |
 			A(PATH_MIG_STATE) },
 	STATE_PAIR(RTS, RTS) = { true, 0,

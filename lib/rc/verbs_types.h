@@ -59,6 +59,15 @@ enum qp_state {
 #define QP_ATTR_CAP                 (1u << 19)
 #define QP_ATTR_DEST_QPN            (1u << 20)
 
+/** What it has to be told on its way from RESET to RTS, beside the state (rc-transport 11) */
+#define QP_ATTRS_INIT (QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_ACCESS_FLAGS)
+#define QP_ATTRS_RTR                                                                               \
+	(QP_ATTR_AV | QP_ATTR_PATH_MTU | QP_ATTR_DEST_QPN | QP_ATTR_RQ_PSN |                       \
+		QP_ATTR_MAX_DEST_RD_ATOMIC | QP_ATTR_MIN_RNR_TIMER)
+#define QP_ATTRS_RTS                                                                               \
+	(QP_ATTR_TIMEOUT | QP_ATTR_RETRY_CNT | QP_ATTR_RNR_RETRY | QP_ATTR_SQ_PSN |                \
+		QP_ATTR_MAX_QP_RD_ATOMIC)
+
 enum mig_state { /* ibv_mig_state */
 	MIG_MIGRATED,
 	MIG_REARM,

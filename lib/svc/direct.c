@@ -10,21 +10,12 @@
 
 #include "svc/private.h"
 
-#define MASK_INIT                                                                                  \
-	(QP_ATTR_STATE | QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_ACCESS_FLAGS)
-#define MASK_RTR                                                                                   \
-	(QP_ATTR_STATE | QP_ATTR_AV | QP_ATTR_PATH_MTU | QP_ATTR_DEST_QPN | QP_ATTR_RQ_PSN |       \
-		QP_ATTR_MAX_DEST_RD_ATOMIC | QP_ATTR_MIN_RNR_TIMER)
-#define MASK_RTS                                                                                   \
-	(QP_ATTR_STATE | QP_ATTR_TIMEOUT | QP_ATTR_RETRY_CNT | QP_ATTR_RNR_RETRY |                 \
-		QP_ATTR_SQ_PSN | QP_ATTR_MAX_QP_RD_ATOMIC)
-
 static int
 step(const struct svc_conn *c, struct qp_attr *attr, enum qp_state state, uint32_t mask,
 	struct error *err)
 {
 	attr->qp_state = state;
-	return rc_qp_modify(c->w->rc, c->qpn, attr, mask, err);
+	return rc_qp_modify(c->w->rc, c->qpn, attr, QP_ATTR_STATE | mask, err);
 }
 
 /* INIT, receives, RTR, RTS. */
@@ -39,13 +30,13 @@ bring_up(struct svc_conn *c, const struct qp_attr *from, const struct cm_conn_pa
 	attr.min_rnr_timer = param->min_rnr_timer;
 	attr.retry_cnt = param->retry_count;
 	attr.rnr_retry = param->rnr_retry_count;
-	ret = step(c, &attr, QPS_INIT, MASK_INIT, err);
+	ret = step(c, &attr, QPS_INIT, QP_ATTRS_INIT, err);
 	if (ret == 0 && c->svc->ops->prepare != NULL)
 		ret = c->svc->ops->prepare(c);
 	if (ret == 0)
-		ret = step(c, &attr, QPS_RTR, MASK_RTR, err);
+		ret = step(c, &attr, QPS_RTR, QP_ATTRS_RTR, err);
 	if (ret == 0)
-		ret = step(c, &attr, QPS_RTS, MASK_RTS, err);
+		ret = step(c, &attr, QPS_RTS, QP_ATTRS_RTS, err);
 	return ret;
 }
 

@@ -124,12 +124,11 @@ struct recv_wr_args {
 	struct param_list sg_list;
 };
 extern const struct param params_recv_wr[];
-/** Turn decoded receive requests into the verbs' form, in the call's arena. */
-int recv_wrs(struct rpc_call *call, const struct param_list *list, struct recv_wr **wrs);
-/**
- * Of work requests posted one after the other, what a failed rest leaves to be told: data.posted.
- */
-int post_failed(struct rpc_call *call, int rc, size_t posted);
+typedef int recv_poster(struct engine *e, uint32_t queue, const struct recv_wr *wr, unsigned int n,
+	struct error *err);
+/** Post decoded receive requests one after the other, and tell how many: posted. */
+int post_recv_wrs(struct rpc_call *call, recv_poster *post, uint32_t queue,
+	const struct param_list *list);
 
 /* addr.c */
 

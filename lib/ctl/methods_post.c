@@ -88,13 +88,14 @@ make_sg_list(struct rpc_call *call, const struct param_list *list, const struct 
 	return rc;
 }
 
-int
-post_failed(struct rpc_call *call, int rc, size_t posted)
+/* Of an error: what went before it. */
+static int
+tell_posted(struct rpc_call *call, int rc, size_t posted)
 {
-	if (call->data == NULL)
+	if (rc < 0 && call->data == NULL)
 		call->data = json_object();
-	set_int(call->data, "posted", posted);
-	return rc;
+	set_int(rc < 0 ? call->data : call->result, "posted", posted);
+	return rc < 0 ? rc : 0;
 }
 
 /* --- receive requests --- */
@@ -106,8 +107,9 @@ const struct param params_recv_wr[] = {
 	P_END,
 };
 
-int
-recv_wrs(struct rpc_call *call, const struct param_list *list, struct recv_wr **wrs)
+/* In the verbs' form, in the call's arena */
+static int
+make_recv_wrs(struct rpc_call *call, const struct param_list *list, struct recv_wr **wrs)
 {
 	const struct recv_wr_args *items = list->items;
 	struct recv_wr *wr = arena_alloc(&call->arena, (list->num + 1) * sizeof(*wr));
@@ -122,6 +124,23 @@ recv_wrs(struct rpc_call *call, const struct param_list *list, struct recv_wr **
 	}
 	*wrs = wr;
 	return rc;
+}
+
+int
+post_recv_wrs(struct rpc_call *call, recv_poster *post, uint32_t queue,
+	const struct param_list *list)
+{
+	struct recv_wr *wrs;
+	size_t posted = 0;
+	int rc = make_recv_wrs(call, list, &wrs);
+
+	/* a short count hides the reason: the rest, posted again, tells it */
+	while (rc >= 0 && posted < list->num) {
+		rc = post(call->e, queue, wrs + posted, (unsigned int)(list->num - posted),
+			&call->err);
+		posted += rc > 0 ? (size_t)rc : 0;
+	}
+	return tell_posted(call, rc, posted);
 }
 
 struct post_args {
@@ -145,20 +164,8 @@ static int
 post_recv(struct rpc_call *call)
 {
 	const struct post_args *a = call->args;
-	struct recv_wr *wrs;
-	size_t posted = 0;
-	int rc = recv_wrs(call, &a->wr, &wrs);
 
-	/* a short count hides the reason: the rest, posted again, tells it */
-	while (rc >= 0 && posted < a->wr.num) {
-		rc = engine_post_recv(call->e, a->qp_num, wrs + posted,
-			(unsigned int)(a->wr.num - posted), &call->err);
-		posted += rc > 0 ? (size_t)rc : 0;
-	}
-	if (rc < 0)
-		return post_failed(call, rc, posted);
-	set_int(call->result, "posted", posted);
-	return 0;
+	return post_recv_wrs(call, engine_post_recv, a->qp_num, &a->wr);
 }
 
 /* --- send requests --- */
@@ -298,10 +305,7 @@ post_send(struct rpc_call *call)
 			(unsigned int)(a->wr.num - posted), &call->err);
 		posted += rc > 0 ? (size_t)rc : 0;
 	}
-	if (rc < 0)
-		return post_failed(call, rc, posted);
-	set_int(call->result, "posted", posted);
-	return 0;
+	return tell_posted(call, rc, posted);
 }
 
 const struct rpc_method methods_post[] = {

@@ -123,19 +123,8 @@ static int
 srq_post(struct rpc_call *call)
 {
 	const struct srq_post_args *a = call->args;
-	struct recv_wr *wrs;
-	size_t posted = 0;
-	int rc = recv_wrs(call, &a->wr, &wrs);
 
-	while (rc >= 0 && posted < a->wr.num) {
-		rc = engine_srq_post(call->e, a->srq, wrs + posted,
-			(unsigned int)(a->wr.num - posted), &call->err);
-		posted += rc > 0 ? (size_t)rc : 0;
-	}
-	if (rc < 0)
-		return post_failed(call, rc, posted);
-	set_int(call->result, "posted", posted);
-	return 0;
+	return post_recv_wrs(call, engine_srq_post, a->srq, &a->wr);
 }
 
 const struct rpc_method methods_srq[] = {

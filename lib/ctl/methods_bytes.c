@@ -140,68 +140,67 @@ pattern(uint64_t seed, uint64_t k, uint8_t *buf, size_t len)
 	}
 }
 
-/* The next piece of [0, length) that this call has not done; @return its length */
-static size_t
-next_chunk(const struct rpc_call *call, const struct bytes_args *a)
+/* What is to be done with n bytes from call->progress on, for all of them: a slice a call. */
+static int
+in_pieces(struct rpc_call *call, int (*piece)(struct rpc_call *call, uint8_t *buf, size_t n))
 {
-	uint64_t left = a->length - call->progress;
+	const struct bytes_args *a = call->args;
+	uint8_t buf[CHUNK];
+	uint64_t left, stop;
+	size_t n;
+	int rc = settle_length(call);
 
-	return left < CHUNK ? (size_t)left : CHUNK;
+	if (rc != 0)
+		return rc;
+	stop = call->progress + SLICE;
+	do {
+		left = a->length - call->progress;
+		n = left < CHUNK ? (size_t)left : CHUNK;
+		rc = piece(call, buf, n);
+		if (rc != 0)
+			return rc;
+		call->progress += n;
+	} while (call->progress < a->length && call->progress < stop);
+	if (call->progress < a->length)
+		return RPC_AGAIN;
+	set_int(call->result, "length", a->length);
+	return 0;
+}
+
+static int
+fill_piece(struct rpc_call *call, uint8_t *buf, size_t n)
+{
+	const struct bytes_args *a = call->args;
+
+	pattern(a->seed, call->progress / 8, buf, n);
+	return engine_mr_write(call->e, a->key, a->offset + call->progress, buf, n, &call->err);
 }
 
 static int
 mr_fill(struct rpc_call *call)
 {
-	const struct bytes_args *a = call->args;
-	uint8_t buf[CHUNK];
-	uint64_t stop;
-	size_t n;
-	int rc = settle_length(call);
+	return in_pieces(call, fill_piece);
+}
 
-	if (rc != 0)
-		return rc;
-	stop = call->progress + SLICE;
-	do {
-		n = next_chunk(call, a);
-		pattern(a->seed, call->progress / 8, buf, n);
-		rc = engine_mr_write(call->e, a->key, a->offset + call->progress, buf, n,
-			&call->err);
-		if (rc != 0)
-			return rc;
-		call->progress += n;
-	} while (call->progress < a->length && call->progress < stop);
-	if (call->progress < a->length)
-		return RPC_AGAIN;
-	set_int(call->result, "length", a->length);
-	return 0;
+static int
+checksum_piece(struct rpc_call *call, uint8_t *buf, size_t n)
+{
+	const struct bytes_args *a = call->args;
+	int rc = engine_mr_read(call->e, a->key, a->offset + call->progress, buf, n, &call->err);
+
+	if (rc == 0)
+		call->acc = crc32(call->acc, buf, (uInt)n);
+	return rc;
 }
 
 static int
 mr_checksum(struct rpc_call *call)
 {
-	const struct bytes_args *a = call->args;
-	uint8_t buf[CHUNK];
-	uint64_t stop;
-	size_t n;
-	int rc = settle_length(call);
+	int rc = in_pieces(call, checksum_piece);
 
-	if (rc != 0)
-		return rc;
-	stop = call->progress + SLICE;
-	do {
-		n = next_chunk(call, a);
-		rc = engine_mr_read(call->e, a->key, a->offset + call->progress, buf, n,
-			&call->err);
-		if (rc != 0)
-			return rc;
-		call->acc = crc32(call->acc, buf, (uInt)n);
-		call->progress += n;
-	} while (call->progress < a->length && call->progress < stop);
-	if (call->progress < a->length)
-		return RPC_AGAIN;
-	set_int(call->result, "length", a->length);
-	set_int(call->result, "crc32", call->acc);
-	return 0;
+	if (rc == 0)
+		set_int(call->result, "crc32", call->acc);
+	return rc;
 }
 
 const struct rpc_method methods_bytes[] = {

@@ -245,6 +245,18 @@ apply_one(struct lmdb *l, MDB_txn *txn, const struct store_op *op)
 	return rc == MDB_NOTFOUND ? 0 : rc;
 }
 
+/* @param rc  what writing came to */
+static int
+end_writing(struct lmdb *l, MDB_txn *txn, int rc, struct error *err)
+{
+	if (rc != 0) {
+		mdb_txn_abort(txn);
+		return failed(l, rc, "write", err);
+	}
+	rc = mdb_txn_commit(txn);
+	return rc == 0 ? 0 : failed(l, rc, "commit", err);
+}
+
 static int
 apply(struct lmdb *l, struct call *c)
 {
@@ -257,12 +269,7 @@ apply(struct lmdb *l, struct call *c)
 		return failed(l, rc, "begin writing", c->err);
 	for (i = 0; rc == 0 && i < c->n; i++)
 		rc = apply_one(l, txn, &c->ops[i]);
-	if (rc != 0) {
-		mdb_txn_abort(txn);
-		return failed(l, rc, "write", c->err);
-	}
-	rc = mdb_txn_commit(txn);
-	return rc == 0 ? 0 : failed(l, rc, "commit", c->err);
+	return end_writing(l, txn, rc, c->err);
 }
 
 static int
@@ -316,13 +323,7 @@ write_format(struct lmdb *l, struct call *c)
 	rc = mdb_txn_begin(l->env, NULL, 0, &txn);
 	if (rc != 0)
 		return failed(l, rc, "begin writing", c->err);
-	rc = mdb_put(txn, l->dbi, &key, &value, 0);
-	if (rc != 0) {
-		mdb_txn_abort(txn);
-		return failed(l, rc, "write", c->err);
-	}
-	rc = mdb_txn_commit(txn);
-	return rc == 0 ? 0 : failed(l, rc, "commit", c->err);
+	return end_writing(l, txn, mdb_put(txn, l->dbi, &key, &value, 0), c->err);
 }
 
 /* An old one is asked. @retval 1  it is new */

@@ -6,41 +6,21 @@
 
 #include <arpa/inet.h>
 #include <inttypes.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
+#include "base/line.h"
 #include "sa/layout.h"
 #include "sa/text.h"
-
-struct line {
-	char *buf;
-	size_t size;
-	size_t used;
-};
-
-static void __attribute__((format(printf, 2, 3))) put(struct line *l, const char *format, ...)
-{
-	va_list args;
-	int n;
-
-	if (l->used >= l->size)
-		return;
-	va_start(args, format);
-	n = vsnprintf(l->buf + l->used, l->size - l->used, format, args);
-	va_end(args);
-	l->used = n < 0 || (size_t)n >= l->size - l->used ? l->size : l->used + (size_t)n;
-}
 
 static void
 put_word(struct line *l, const struct sa_field *f, uint64_t value)
 {
 	for (const struct sa_word *w = f->words; w->name != NULL; w++)
 		if (w->value == value) {
-			put(l, "%s", w->name);
+			line_put(l, "%s", w->name);
 			return;
 		}
-	put(l, sa_words_numeric(f->words) ? "0x%" PRIx64 : "%" PRIu64, value);
+	line_put(l, sa_words_numeric(f->words) ? "0x%" PRIx64 : "%" PRIu64, value);
 }
 
 static void
@@ -50,12 +30,12 @@ put_flags(struct line *l, const struct sa_field *f, uint64_t value)
 
 	for (const struct sa_word *w = f->words; w->name != NULL; w++)
 		if ((value & w->value) != 0) {
-			put(l, "%s%s", plus, w->name);
+			line_put(l, "%s%s", plus, w->name);
 			value &= ~w->value;
 			plus = "+";
 		}
 	if (value != 0 || plus[0] == '\0')
-		put(l, "%s0x%" PRIx64, plus, value);
+		line_put(l, "%s0x%" PRIx64, plus, value);
 }
 
 static void
@@ -63,7 +43,7 @@ put_gid(struct line *l, const uint8_t *gid)
 {
 	char text[INET6_ADDRSTRLEN];
 
-	put(l, "%s", inet_ntop(AF_INET6, gid, text, sizeof(text)));
+	line_put(l, "%s", inet_ntop(AF_INET6, gid, text, sizeof(text)));
 }
 
 unsigned int
@@ -98,11 +78,11 @@ put_text(struct line *l, const uint8_t *p, size_t len)
 		unsigned int n = sa_utf8(p, len);
 
 		if (n == 1 && p[0] == '\\')
-			put(l, "\\\\");
+			line_put(l, "\\\\");
 		else if (n == 0 || p[0] < 0x20 || p[0] == 0x7F)
-			put(l, "\\x%02x", p[0]);
+			line_put(l, "\\x%02x", p[0]);
 		else
-			put(l, "%.*s", (int)n, (const char *)p);
+			line_put(l, "%.*s", (int)n, (const char *)p);
 		n = n > 0 ? n : 1;
 		p += n;
 		len -= n;
@@ -116,11 +96,11 @@ put_list(struct line *l, const struct sa_field *list, const uint8_t *rec)
 		struct sa_field f = sa_element(list, i);
 		uint64_t value = sa_get(&f, rec);
 
-		put(l, "%s", i > 0 ? "," : "");
+		line_put(l, "%s", i > 0 ? "," : "");
 		if (list->kind == SA_HEX_LIST)
-			put(l, "0x%0*" PRIx64, (f.bits + 3) / 4, value);
+			line_put(l, "0x%0*" PRIx64, (f.bits + 3) / 4, value);
 		else
-			put(l, "%" PRIu64, value);
+			line_put(l, "%" PRIu64, value);
 	}
 }
 
@@ -134,13 +114,14 @@ sa_print(const struct sa_field *f, const uint8_t *rec, char *buf, size_t size)
 		buf[0] = '\0';
 	switch (f->kind) {
 	case SA_LID: /* of multicast and beyond: known by their 0xc000 and 0xffff */
-		put(l, sa_get(f, rec) < LID_UNICAST_END ? "%" PRIu64 : "0x%" PRIx64, sa_get(f, rec));
+		line_put(l, sa_get(f, rec) < LID_UNICAST_END ? "%" PRIu64 : "0x%" PRIx64,
+			sa_get(f, rec));
 		break;
 	case SA_DEC:
-		put(l, "%" PRIu64, sa_get(f, rec));
+		line_put(l, "%" PRIu64, sa_get(f, rec));
 		break;
 	case SA_GUID:
-		put(l, "0x%016" PRIx64, sa_get(f, rec));
+		line_put(l, "0x%016" PRIx64, sa_get(f, rec));
 		break;
 	case SA_WORD:
 		put_word(l, f, sa_get(f, rec));
@@ -156,14 +137,14 @@ sa_print(const struct sa_field *f, const uint8_t *rec, char *buf, size_t size)
 		break;
 	case SA_BYTES:
 		for (unsigned int i = 0; i < f->bits / 8u; i++)
-			put(l, "%02x", bytes[i]);
+			line_put(l, "%02x", bytes[i]);
 		break;
 	case SA_DEC_LIST:
 	case SA_HEX_LIST:
 		put_list(l, f, rec);
 		break;
 	default:
-		put(l, "0x%" PRIx64, sa_get(f, rec));
+		line_put(l, "0x%" PRIx64, sa_get(f, rec));
 		break;
 	}
 	return buf;

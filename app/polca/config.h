@@ -7,8 +7,9 @@
 
 /**
  * @file
- * The configuration: what a JSON file says, in one struct. One table (config_table.c) describes
- * every key; decoding, error messages, the JSON schema and the printed configuration all read it.
+ * The configuration: what a JSON file says, in one struct. One table (config_table.c,
+ * config_agents.c, config_ports.c) describes every key; decoding, error messages, the JSON schema
+ * and the printed configuration all read it.
  */
 
 #include <stdbool.h>

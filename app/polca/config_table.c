@@ -3,46 +3,15 @@
  */
 
 /*
- * Every key of the configuration, one row each.
+ * Every key of the configuration, one row each: here the process and what it has as a whole; the
+ * others in config_agents.c and config_ports.c.
  */
 
 #include <string.h>
 
 #include <rte_log.h>
 
-#include "config.h"
-
-#define FIELD(S, f) .offset = offsetof(S, f), .size = sizeof(((S *)0)->f)
-#define UINT(S, f, key, low, high, text)                                                           \
-	{                                                                                          \
-		.name = key, .type = KEY_UINT, FIELD(S, f), .min = low, .max = high, .help = text  \
-	}
-#define HEX(S, f, key, low, high, text)                                                            \
-	{                                                                                          \
-		.name = key, .type = KEY_HEX, FIELD(S, f), .min = low, .max = high, .help = text   \
-	}
-#define BOOL(S, f, key, text)                                                                      \
-	{                                                                                          \
-		.name = key, .type = KEY_BOOL, FIELD(S, f), .help = text                           \
-	}
-#define TEXT(S, f, key, text)                                                                      \
-	{                                                                                          \
-		.name = key, .type = KEY_TEXT, FIELD(S, f), .help = text                           \
-	}
-#define OBJECT(key, table, text)                                                                   \
-	{                                                                                          \
-		.name = key, .type = KEY_OBJECT, .fields = table, .help = text                     \
-	}
-#define LIST(S, f, num, key, most, item, first, text)                                              \
-	{                                                                                          \
-		.name = key, .type = KEY_LIST, .offset = offsetof(S, f), .fields = item,           \
-		.max = most, .stride = sizeof(((S *)0)->f[0]), .num_offset = offsetof(S, num),     \
-		.init = first, .help = text                                                        \
-	}
-#define END                                                                                        \
-	{                                                                                          \
-		.name = NULL                                                                       \
-	}
+#include "config_keys.h"
 
 static const struct key control_keys[] = {
 	TEXT(struct config, socket, "socket",
@@ -180,371 +149,6 @@ static const struct key congestion_keys[] = {
 	END,
 };
 
-#define MAD(f, low, high, text) UINT(struct config, engine.mad.f, #f, low, high, text)
-
-static const struct key mad_keys[] = {
-	MAD(max_sessions, 16, 1 << 22, "Sessions of a worker, either side."),
-	MAD(max_sessions_per_peer, 1, 1 << 22, "Sessions that one peer may have on a worker."),
-	MAD(max_bytes, 1 << 16, UINT64_C(1) << 36,
-			"Bytes of many-packet requests that a worker reassembles at one time."),
-	MAD(max_bytes_per_peer, 1 << 12, UINT64_C(1) << 36, "The same of one peer."),
-	MAD(v1_window, 64, 65535, "Class version 1: window that our requests ask for, packets."),
-	MAD(rmpp_window, 1, 65535, "RMPP: packets that we let a sender be ahead."),
-	MAD(rmpp_send_max, 1, 65535, "RMPP: packets that we are ahead at most."),
-	MAD(retries, 0, 7, "A packet is sent again, or asked for again, so often."),
-	MAD(resp_time, 0, 31, "Time that we take to answer at most: 4.096 us * 2^it."),
-	BOOL(struct config, engine.mad.v1_flags_lsb, "v1_flags_lsb",
-			"Class version 1: read FragmentFlag from its least significant bit, as "
-			"some early managers did."),
-	MAD(rmpp_total_ms, 100, 86400000,
-			"RMPP: a message that is not whole after so many milliseconds is given "
-			"up."),
-	MAD(keepalive_total_ms, 100, 86400000,
-			"Class version 1: a session that only KeepAlives keep ends after so many "
-			"milliseconds."),
-	END,
-};
-
-#define SA(f, low, high, text) UINT(struct config, engine.sa.f, #f, low, high, text)
-#define SERVER(f, low, high, text) UINT(struct config, engine.sa.server.f, #f, low, high, text)
-#define EDIT(i, key, text) UINT(struct config, engine.sa.server.edit_codes[i], key, 1, 255, text)
-
-static const struct key_word trust_words[] = {
-	{ "key", SA_TRUST_KEY },
-	{ "all", SA_TRUST_ALL },
-	{ NULL, 0 },
-};
-
-static const struct key sa_keys[] = {
-	BOOL(struct config, engine.sa.enabled, "enabled",
-			"Serve subnet administration. Asking others works without."),
-	TEXT(struct config, engine.sa.path, "path",
-			"Directory of the database, made when only it is missing. Default: memory "
-			"only."),
-	SA(map_mb, 1, 1 << 24, "The most that the database may grow to, MiB."),
-	SERVER(sm_key, 0, INT64_MAX,
-			"SM_Key of trusted requesters. The default, 1, is opensm's and saquery's, "
-			"which everybody knows: who gives it sees everything, but changes only "
-			"what is its own. 0: nobody is trusted for a key."),
-	{ .name = "trust",
-			.type = KEY_ENUM,
-			FIELD(struct config, engine.sa.server.trust),
-			.words = trust_words,
-			.help = "key: who gives the SM_Key sees and, unless it is 1, changes "
-				"everything, others see their partition; all: everybody may do "
-				"everything." },
-	SERVER(master_sm_lid, 0, 0xBFFF,
-			"LID of the Master SM: Config is taken from it whatever its SM_Key, besides "
-			"from those who may change everything. 0: from those alone."),
-	EDIT(0, "edit_add", "Class version 1: EditModifier that adds, as server and as client."),
-	EDIT(1, "edit_delete", "The one that deletes."),
-	EDIT(2, "edit_edit", "The one that edits."),
-	SERVER(packet_life, 0, 63, "PacketLifeTime of computed paths: 4.096 us * 2^it."),
-	SERVER(max_results, 1, 1 << 24, "Records that a filtered query may gather."),
-	SA(max_result_mb, 1, 4095, "Memory of gathered results, per worker, MiB."),
-	SERVER(max_queries, 1, 1 << 20, "Queries that are not answered yet, per worker."),
-	SERVER(max_transfers, 1, 1 << 20,
-			"Answers of many packets under way, per worker; about 250 bytes each."),
-	SERVER(path_ports, 1, 1 << 20,
-			"Ports that a worker keeps at hand to compute paths, rounded up to a power "
-			"of two; those of a larger fabric are read from the database again."),
-	SERVER(path_switches, 1, 49151,
-			"Switches of the fabric at most; in a larger one paths are refused."),
-	SERVER(path_links, 1, 1 << 22, "Links between switches at most, each counted twice."),
-	SERVER(path_routes, 1, 49151,
-			"Switches whose routes a worker keeps; best as many as have hosts. Each takes "
-			"4 bytes times path_switches."),
-	SERVER(max_writes, 1, 65535, "Changes under way, per worker."),
-	SA(max_versions, 1, 1 << 20,
-			"Versions of the database that transfers may hold at one time."),
-	SA(old_mb, 1, 1 << 20,
-			"Memory that old versions may keep, MiB; beyond, the oldest transfer "
-			"ends."),
-	SERVER(notice_retries, 0, 255, "A Report that nobody answers is sent again so often."),
-	SERVER(notice_interval_ms, 10, 3600000, "Milliseconds between two of them."),
-	SERVER(notices_max, 1, 1 << 20, "Reports under way, per worker."),
-	SA(query_mb, 1, 1 << 20,
-			"Memory for the records that one query of ours may bring, MiB: about 8000 "
-			"NodeRecords each."),
-	END,
-};
-
-#define SMA(f, low, high, text) UINT(struct config, engine.sma.f, #f, low, high, text)
-#define TRAP(f, low, high, text) UINT(struct config, engine.sma.limits.f, #f, low, high, text)
-
-static const struct key sma_keys[] = {
-	TEXT(struct config, engine.sma.node_desc, "node_description",
-			"NodeDescription. Default: \"polca \" and the name of this host."),
-	HEX(struct config, engine.sma.node_guid, "node_guid", 1, UINT64_MAX,
-			"NodeGUID. Default: the EUI-64 of the first port's MAC address."),
-	HEX(struct config, engine.sma.system_image_guid, "system_image_guid", 1, UINT64_MAX,
-			"SystemImageGUID. Default: the NodeGUID."),
-	HEX(struct config, engine.sma.vendor_id, "vendor_id", 0, 0xFFFFFF, "VendorID, an OUI."),
-	HEX(struct config, engine.sma.device_id, "device_id", 0, 0xFFFF, "DeviceID."),
-	HEX(struct config, engine.sma.revision, "revision", 0, UINT32_MAX, "Revision."),
-	SMA(vl15_buffer, 1, ENGINE_VL15_MAX,
-			"SMPs that wait in a port's VL15 buffer; more are dropped, silently but "
-			"counted."),
-	TRAP(trap_interval_ms, 10, 3600000,
-			"Milliseconds between repeats of a trap, if the port's SubnetTimeOut does "
-			"not ask for more."),
-	TRAP(trap_retries, 0, 65535, "A trap that nobody represses is sent again so often."),
-	TRAP(trap_rate, 1, 1000000, "New traps a second, per port."),
-	TRAP(trap_burst, 1, 1000000, "New traps at once, per port."),
-	END,
-};
-
-#define LIVE(f, low, high, text) UINT(struct config, engine.live.f, #f, low, high, text)
-
-static const struct key live_keys[] = {
-	BOOL(struct config, engine.live.ibping, "ibping", "Answer ibping (class 0x32)."),
-	BOOL(struct config, engine.live.sysstat, "sysstat",
-			"Answer ibsysstat (class 0x33): it tells anybody this host's name and "
-			"CPUs."),
-	LIVE(rate, 0, 100000000,
-			"Requests a second that one source may send, per worker. 0: any number."),
-	LIVE(burst, 1, 100000000, "And so many at once."),
-	{ .name = "sources",
-			.type = KEY_UINT,
-			.flags = KEY_POWER_OF_TWO,
-			FIELD(struct config, engine.live.sources),
-			.min = 16,
-			.max = 1 << 20,
-			.help = "Sources that are told apart, per worker." },
-	LIVE(max_echo, 208, 1 << 26, "Largest echo, bytes."),
-	END,
-};
-
-#define CM(f, low, high, text) UINT(struct config, engine.cm.f, #f, low, high, text)
-
-static const struct key cm_keys[] = {
-	CM(max_connections, 1, 1 << 20,
-			"Connections of a worker, those that ended a moment ago (TIMEWAIT) included."),
-	CM(max_half_open, 1, 1 << 20, "Requests of others not yet established, per worker."),
-	CM(max_half_open_per_peer, 1, 1 << 20, "The same of one peer."),
-	CM(max_connections_per_peer, 1, 1 << 20, "Connections with one peer, per worker."),
-	CM(max_listeners, 1, 65535, "Service IDs that listen."),
-	CM(response_timeout, 0, 31,
-			"Time that we take to answer a message at most: 4.096 us * 2^it."),
-	CM(max_retries, 0, 15, "A message that nobody answers is sent again so often."),
-	CM(ack_delay, 0, 31, "Our share of the peer's Local ACK Timeout: 4.096 us * 2^it."),
-	CM(packet_life, 0, 31,
-			"PacketLifeTime of RoCE paths, where no SA tells: 4.096 us * 2^it."),
-	BOOL(struct config, engine.cm.send_mra, "send_mra",
-			"Answer a repeated request that still waits by MRA."),
-	END,
-};
-
-#define SERVICE(f, low, high, text) UINT(struct config_service, svc.f, #f, low, high, text)
-
-static const struct key_word port_space_words[] = {
-	{ "tcp", CM_PS_TCP },
-	{ "udp", CM_PS_UDP },
-	{ "ib", CM_PS_IB },
-	{ NULL, 0 },
-};
-
-static const struct key service_keys[] = {
-	{ .name = "kind",
-			.type = KEY_TEXT,
-			.flags = KEY_REQUIRED,
-			FIELD(struct config_service, svc.kind),
-			.help = "What answers: memory, echo, sink, rping, ...; polca-ctl cm listen "
-				"--help tells all." },
-	TEXT(struct config_service, svc.name, "name", "The operator's name for it. Default: the kind."),
-	UINT(struct config_service, port, "port", 1, 65535,
-			"Port that it listens on, as rdma_cm programs count them."),
-	{ .name = "port_space",
-			.type = KEY_ENUM,
-			FIELD(struct config_service, port_space),
-			.words = port_space_words,
-			.help = "Port space of port." },
-	HEX(struct config_service, svc.service_id, "service_id", 1, UINT64_MAX,
-			"Instead of port: the service ID itself."),
-	UINT(struct config_service, svc.tcp_port, "tcp_port", 1, 65535,
-			"perftest: port of its exchange over TCP. Default: none."),
-	SERVICE(length, 1, UINT64_C(1) << 40, "Bytes of its memory. Default: the kind's."),
-	SERVICE(size, 1, UINT32_MAX, "Bytes of a message at most. Default: the kind's."),
-	SERVICE(depth, 1, 1 << 20, "Receives kept posted. Default: the kind's."),
-	BOOL(struct config_service, svc.per_connection, "per_connection",
-			"memory: each connection has its own."),
-	SERVICE(max_connections, 1, 1 << 20, "Connections at most. Default: the kind's."),
-	END,
-};
-
-static const struct key service_item[] = {
-	{ .name = "service", .type = KEY_OBJECT, .fields = service_keys },
-};
-
-static const struct config_service service_init = { .port_space = CM_PS_TCP };
-
-static const struct key address_keys[] = {
-	{ .name = "address",
-			.type = KEY_PREFIX,
-			.flags = KEY_REQUIRED,
-			.size = sizeof(struct link_addr),
-			.help = "The address with its prefix length." },
-	{ .name = "gateway",
-			.type = KEY_ADDRESS,
-			FIELD(struct link_addr, gateway),
-			.help = "Next hop for what is outside the prefix." },
-	END,
-};
-
-static const struct key address_item[] = {
-	{ .name = "address", .type = KEY_OBJECT, .flags = KEY_SHORTHAND, .fields = address_keys },
-};
-
-static const struct key pkey_item[] = {
-	{ .name = "P_Key", .type = KEY_UINT, .size = sizeof(uint16_t), .min = 1, .max = 0xFFFF },
-};
-
-static const struct key lid_keys[] = {
-	UINT(struct link_lid, lid, "lid", 1, PORT_LID_MULTICAST - 1, "The LID."),
-	{ .name = "mac",
-			.type = KEY_MAC,
-			.flags = KEY_REQUIRED,
-			FIELD(struct link_lid, mac),
-			.help = "Where its packets go." },
-	END,
-};
-
-static const struct key lid_item[] = {
-	{ .name = "lid", .type = KEY_OBJECT, .fields = lid_keys },
-};
-
-static const struct key_word encapsulation_words[] = {
-	{ "roce", CONFIG_ROCE },
-	{ "ib", CONFIG_IB },
-	{ NULL, 0 },
-};
-
-static const struct key_word sm_state_words[] = {
-	{ "not_active", 0 },
-	{ "discovering", 1 },
-	{ "standby", 2 },
-	{ "master", 3 },
-	{ NULL, 0 },
-};
-
-static const struct key sm_keys[] = {
-	UINT(struct config_port, sma.sm_priority, "priority", 0, 15, "The higher becomes master."),
-	{ .name = "state",
-			.type = KEY_ENUM,
-			FIELD(struct config_port, sm_state),
-			.words = sm_state_words,
-			.help = "SMState at start." },
-	END,
-};
-
-#define IB(f, low, high, text) UINT(struct config_port, sma.f, #f, low, high, text)
-
-static const struct key ib_keys[] = {
-	HEX(struct config_port, link.guid, "guid", 1, UINT64_MAX,
-			"PortGUID. Default: the EUI-64 of the port's MAC address."),
-	HEX(struct config_port, sma.gid_prefix, "gid_prefix", 1, UINT64_MAX,
-			"Subnet prefix of its GIDs. Default: 0xfe80000000000000."),
-	IB(lid, 0, PORT_LID_MULTICAST - 1, "LID until a subnet manager gives one. 0: none."),
-	IB(lmc, 0, 7, "The port has 2^lmc LIDs from there on."),
-	IB(sm_lid, 0, PORT_LID_MULTICAST - 1, "LID of the subnet manager. 0: none."),
-	IB(sm_sl, 0, 15, "Service level to it."),
-	BOOL(struct config_port, sma.active, "active",
-			"Come up Active, without a subnet manager. Default: wait for one in state "
-			"Initialize."),
-	HEX(struct config_port, sma.m_key, "m_key", 0, UINT64_MAX, "M_Key. 0: none."),
-	IB(m_key_protect, 0, 3, "M_KeyProtectBits."),
-	IB(m_key_lease, 0, 65535, "M_KeyLeasePeriod, seconds. 0: for ever."),
-	{ .name = "vls",
-			.type = KEY_UINT,
-			.flags = KEY_POWER_OF_TWO,
-			FIELD(struct config_port, vls),
-			.min = 1,
-			.max = 8,
-			.help = "Data virtual lanes." },
-	HEX(struct config_port, link.ethertype, "ethertype", 0x0600, 0xFFFF,
-			"EtherType of the frames. Default: 0x88b5."),
-	{ .name = "peer_mac",
-			.type = KEY_MAC,
-			FIELD(struct config_port, link.peer_mac),
-			.help = "The other end of the link, where directed-route SMPs go. Default: "
-				"whoever was heard last." },
-	LIST(struct config_port, link.lids, link.num_lids, "lids", LINK_LIDS_MAX, lid_item, NULL,
-			"Fixed routes from LID to MAC address; the others are learned."),
-	{ .name = "sm",
-			.type = KEY_OBJECT,
-			.flags = KEY_NOTED,
-			.num_offset = offsetof(struct config_port, has_sm),
-			.fields = sm_keys,
-			.help = "A subnet manager stands behind this port: serve SMInfo." },
-	END,
-};
-
-#define PORT(f) struct config_port, link.f
-
-static const struct key port_keys[] = {
-	{ .name = "name",
-			.type = KEY_TEXT,
-			.flags = KEY_REQUIRED,
-			FIELD(struct config_port, link.name),
-			.help = "Ours, such as \"port0\"." },
-	TEXT(struct config_port, device, "device",
-			"A PCI address (\"0000:3b:00.0\"), or a virtual device with its arguments "
-			"as for DPDK's "
-			"--vdev (\"net_af_packet0,iface=eth1\")."),
-	TEXT(struct config_port, link.back_to_back, "back_to_back",
-			"Instead of a device: the name of another port in this process to be "
-			"joined with."),
-	LIST(struct config_port, link.addr, link.num_addr, "addresses", LINK_ADDRS_MAX,
-			address_item, NULL,
-			"IPv4 and IPv6 addresses: texts ADDRESS/PREFIX, or objects with a gateway "
-			"too."),
-	{ .name = "mtu",
-			.type = KEY_UINT,
-			FIELD(struct config_port, link.mtu),
-			.min = 336,
-			.max = 9978,
-			.help = "Bytes of an IP packet: a path MTU of 4096 needs 4176, 1024 needs "
-				"1104. Default: "
-				"the device's." },
-	UINT(struct config_port, link.vlan, "vlan", 1, 4094, "VLAN id. Default: untagged."),
-	BOOL(struct config_port, link.rocev1, "rocev1",
-			"Speak RoCEv1 too: each GID gets a v1 twin."),
-	{ .name = "mac",
-			.type = KEY_MAC,
-			FIELD(struct config_port, link.mac),
-			.help = "Default: the device's." },
-	LIST(struct config_port, link.pkeys, link.num_pkeys, "pkeys", 16, pkey_item, NULL,
-			"P_Key table. Default: 65535 alone."),
-	UINT(struct config_port, link.rx_desc, "rx_desc", 64, 32768,
-			"Receive descriptors in a queue. Default: the driver's choice."),
-	UINT(struct config_port, link.tx_desc, "tx_desc", 64, 32768,
-			"Transmit descriptors in a queue. Default: the driver's choice."),
-	UINT(struct config_port, link.mbufs, "mbufs", 512, 1 << 22,
-			"Packet buffers. Default: from queues, descriptors and workers."),
-	BOOL(struct config_port, link.promiscuous, "promiscuous",
-			"Take in frames for other MAC addresses, to count them."),
-	{ .name = "encapsulation",
-			.type = KEY_ENUM,
-			FIELD(struct config_port, encapsulation),
-			.words = encapsulation_words,
-			.help = "roce: RoCEv2 over the port's IP addresses; ib: native InfiniBand "
-				"packets in Ethernet frames, managed by a subnet manager." },
-	{ .name = "ib",
-			.type = KEY_OBJECT,
-			.flags = KEY_NOTED,
-			.num_offset = offsetof(struct config_port, has_ib),
-			.fields = ib_keys,
-			.help = "A native InfiniBand port before a subnet manager has spoken to "
-				"it." },
-	END,
-};
-
-static const struct config_port port_init = { .link = { .vlan = PATH_NO_VLAN }, .vls = 8 };
-
-static const struct key port_item[] = {
-	{ .name = "port", .type = KEY_OBJECT, .fields = port_keys },
-};
-
 static const struct key_word level_words[] = {
 	{ "emergency", RTE_LOG_EMERG },
 	{ "alert", RTE_LOG_ALERT },
@@ -584,23 +188,25 @@ static const struct key root_keys[] = {
 	OBJECT("workers", worker_keys, "The lcores that poll."),
 	OBJECT("limits", limit_keys, "Sizes of tables; all are allocated at start."),
 	OBJECT("congestion", congestion_keys, "Reaction to congestion: DCQCN."),
-	OBJECT("mad", mad_keys, "Management datagrams: sessions and their bounds."),
-	OBJECT("sa", sa_keys, "Subnet administration."),
-	OBJECT("sma", sma_keys, "The channel adapter as subnet managers see it, on native IB ports."),
-	OBJECT("live", live_keys, "Answers to pings over management datagrams."),
-	OBJECT("cm", cm_keys, "The communication manager: who connects, and how many."),
-	LIST(struct config, service, num_services, "services", ENGINE_SERVICES_MAX, service_item,
-			&service_init, "Services that listen for connections from the start."),
+	OBJECT("mad", config_mad_keys, "Management datagrams: sessions and their bounds."),
+	OBJECT("sa", config_sa_keys, "Subnet administration."),
+	OBJECT("sma", config_sma_keys,
+			"The channel adapter as subnet managers see it, on native IB ports."),
+	OBJECT("live", config_live_keys, "Answers to pings over management datagrams."),
+	OBJECT("cm", config_cm_keys, "The communication manager: who connects, and how many."),
+	LIST(struct config, service, num_services, "services", ENGINE_SERVICES_MAX,
+			config_service_item, &config_service_init,
+			"Services that listen for connections from the start."),
 	{ .name = "ports",
 			.type = KEY_LIST,
 			.flags = KEY_REQUIRED,
 			.offset = offsetof(struct config, port),
-			.fields = port_item,
+			.fields = config_port_item,
 			.min = 1,
 			.max = LINK_PORTS_MAX,
 			.stride = sizeof(struct config_port),
 			.num_offset = offsetof(struct config, num_ports),
-			.init = &port_init,
+			.init = &config_port_init,
 			.help = "The ports, numbered from 0 in this order." },
 	LIST(struct config, log, num_log, "log", CONFIG_LOG_MAX, log_item, NULL,
 			"What is logged, later entries over earlier ones."),

@@ -10,12 +10,14 @@
  * its bytes are read once. Folding as in crc32_fold.h.
  */
 
+#include <stdint.h>
 #include <string.h>
 
 #include <rte_common.h>
 
 #define BLOCK 16
 #define PADDING(len) (-(len) & 3)
+#define PADDED(len) (((len) + 3) & ~UINT32_C(3))
 
 /* The payload, and zeros up to a multiple of four bytes. */
 static inline void

@@ -145,17 +145,26 @@ put_icrc(const struct path *p, uint8_t *bth, uint32_t bth_len, uint32_t icrc)
 	return p->header_len + bth_len + ICRC_LEN;
 }
 
-TARGET_PCLMUL uint32_t
-path_finish_send_pclmul(const struct path *p, uint8_t *bth, const uint8_t words[12],
-	const void *from, uint32_t len, uint16_t ip_id)
+/* @param copy  takes on a CRC, as copy_pclmul() does */
+static TARGET_PCLMUL __rte_always_inline uint32_t
+finish_send(const struct path *p, uint8_t *bth, const uint8_t words[12], const void *from,
+	uint32_t len, uint16_t ip_id,
+	uint32_t (*copy)(__m128i x, uint8_t *to, const uint8_t *from, uint32_t len))
 {
-	uint32_t bth_len = BTH_LEN + len + PADDING(len);
+	uint32_t bth_len = PADDED(BTH_LEN + len);
 	__m128i x;
 
 	if (unlikely(p->av.encap != ENCAP_ROCEV2_IPV4))
 		return path_finish_send_portable(p, bth, words, from, len, ip_id);
 	x = head_of_send(p, bth, words, bth_len, ip_id);
-	return put_icrc(p, bth, bth_len, copy_pclmul(x, bth + BTH_LEN, from, len));
+	return put_icrc(p, bth, bth_len, copy(x, bth + BTH_LEN, from, len));
+}
+
+TARGET_PCLMUL uint32_t
+path_finish_send_pclmul(const struct path *p, uint8_t *bth, const uint8_t words[12],
+	const void *from, uint32_t len, uint16_t ip_id)
+{
+	return finish_send(p, bth, words, from, len, ip_id, copy_pclmul);
 }
 
 TARGET_PCLMUL uint32_t
@@ -213,13 +222,7 @@ TARGET_VPCLMUL uint32_t
 path_finish_send_vpclmul(const struct path *p, uint8_t *bth, const uint8_t words[12],
 	const void *from, uint32_t len, uint16_t ip_id)
 {
-	uint32_t bth_len = BTH_LEN + len + PADDING(len);
-	__m128i x;
-
-	if (unlikely(p->av.encap != ENCAP_ROCEV2_IPV4))
-		return path_finish_send_portable(p, bth, words, from, len, ip_id);
-	x = head_of_send(p, bth, words, bth_len, ip_id);
-	return put_icrc(p, bth, bth_len, copy_vpclmul(x, bth + BTH_LEN, from, len));
+	return finish_send(p, bth, words, from, len, ip_id, copy_vpclmul);
 }
 
 #endif

@@ -3,7 +3,6 @@
  */
 
 #include <errno.h>
-#include <signal.h>
 #include <stdint.h>
 #include <string.h>
 #include <time.h>
@@ -11,6 +10,7 @@
 #include "cm.h"
 #include "methods.h"
 #include "ping.h"
+#include "stopped.h"
 #include "table.h"
 
 #define CONNECT_MS 20000 /* the method's own timeout_ms where none is given */
@@ -124,15 +124,6 @@ client_row(const json_t *result, json_int_t connection)
 	return NULL;
 }
 
-static volatile sig_atomic_t stopped;
-
-static void
-stop(int sig)
-{
-	(void)sig;
-	stopped = 1;
-}
-
 /* Whoever interrupts the wait wants no more of it: the connection ends, what it came to is told. */
 static void
 end_when_stopped(struct connection *c, json_int_t connection)
@@ -153,12 +144,10 @@ end_when_stopped(struct connection *c, json_int_t connection)
 static int
 wait_for_end(const struct options *o, struct connection *c, json_int_t connection, json_t **row)
 {
-	struct sigaction sa = { .sa_handler = stop };
 	json_t *result;
 	int rc;
 
-	sigaction(SIGINT, &sa, NULL);
-	sigaction(SIGTERM, &sa, NULL);
+	stopped_catch();
 	for (;;) {
 		end_when_stopped(c, connection);
 		rc = ask_server(o, c, "cm connect", "service_list", NULL, 0, &result);

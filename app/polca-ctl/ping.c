@@ -3,7 +3,6 @@
  */
 
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -11,6 +10,7 @@
 
 #include "methods.h"
 #include "ping.h"
+#include "stopped.h"
 
 #define FLOOD_BATCH 100 /* requests in a call at most, while all are answered */
 
@@ -30,24 +30,6 @@ struct ping {
 	struct ping_stats stats;
 	json_t *replies; /* for --json */
 };
-
-static volatile sig_atomic_t stopped;
-
-static void
-stop(int sig)
-{
-	(void)sig;
-	stopped = 1;
-}
-
-static void
-catch_signals(void)
-{
-	struct sigaction sa = { .sa_handler = stop };
-
-	sigaction(SIGINT, &sa, NULL);
-	sigaction(SIGTERM, &sa, NULL);
-}
 
 static uint64_t
 now_us(void)
@@ -242,7 +224,7 @@ run(struct ping *p)
 	unsigned int n;
 	int rc = 0;
 
-	catch_signals();
+	stopped_catch();
 	connection_interruptible(p->c, &stopped);
 	if (!p->o->json)
 		ping_print_head(p->dest, p->params);

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#ifndef POLCA_CTL_STOPPED_H
+#define POLCA_CTL_STOPPED_H
+
+/**
+ * @file
+ * Commands that SIGINT and SIGTERM end in good order.
+ */
+
+#include <signal.h>
+
+extern volatile sig_atomic_t stopped; /**< 1: one of them has come, since stopped_catch() */
+
+void stopped_catch(void);
+
+#endif

@@ -252,6 +252,7 @@ create_shared(struct engine *e, struct error *err)
 	if (ret == 0)
 		ret = create_device(e, err);
 	if (ret == 0) {
+		e->config.link.rcu = e->rcu;
 		e->link = link_open(&e->config.link, err);
 		ret = e->link != NULL ? 0 : -ENODEV;
 	}

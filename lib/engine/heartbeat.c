@@ -37,6 +37,7 @@ engine_watch(struct engine *e)
 	engine_cm_watch(e);
 	subnet_watch(e);
 	own_ports_follow(e);
+	reconnect_watch(e);
 	for (i = 0; i < e->num_workers && e->running; i++) {
 		struct worker *w = e->worker[i];
 		uint64_t age = heartbeat_age_us(e, w);

@@ -292,6 +292,9 @@ int own_ports_store(struct engine *e, struct error *err);
 /** Native IB ports: what subnet management has changed since the last call, into the database. */
 void own_ports_follow(struct engine *e);
 
+/* reconnect.c: control thread */
+void reconnect_watch(struct engine *e);
+
 /* verbs_sa.c */
 void sa_queries_destroy(struct engine *e);
 

@@ -169,11 +169,17 @@ device_strerror(int rc)
 }
 
 bool
+device_is_memif(const struct link_port *p)
+{
+	return strcmp(p->driver, "net_memif") == 0;
+}
+
+bool
 device_is_client(const struct link_port *p)
 {
 	char role[16];
 
-	return strcmp(p->driver, "net_memif") == 0 &&
+	return device_is_memif(p) &&
 		(!device_arg(p, "role=", role, sizeof(role)) || strcmp(role, "client") == 0 ||
 			strcmp(role, "slave") == 0);
 }

@@ -10,8 +10,6 @@
  * time. On that thread one comes after the other.
  */
 
-#include <string.h>
-
 #include <rte_alarm.h>
 #include <rte_cycles.h>
 
@@ -19,54 +17,63 @@
 
 #define LOOK_US 100
 
-struct ending {
-	uint16_t ethdev;
-	void (*fn)(uint16_t ethdev);
+struct errand {
+	void (*fn)(void *arg);
+	void *arg;
 	uint32_t done;
 };
 
 static void
-stop(uint16_t ethdev)
+run_errand(void *arg)
 {
-	rte_eth_dev_stop(ethdev);
-}
+	struct errand *e = arg;
 
-static void
-finish(uint16_t ethdev)
-{
-	rte_eth_dev_close(ethdev);
-}
-
-static void
-end_there(void *arg)
-{
-	struct ending *e = arg;
-
-	e->fn(e->ethdev);
+	e->fn(e->arg);
 	__atomic_store_n(&e->done, 1, __ATOMIC_RELEASE);
 }
 
-static void
-end_device(const struct link_port *p, void (*fn)(uint16_t ethdev))
+void
+interrupts_run(void (*fn)(void *arg), void *arg)
 {
-	struct ending e = { .ethdev = p->ethdev, .fn = fn };
+	struct errand e = { .fn = fn, .arg = arg };
 
-	if (strcmp(p->driver, "net_memif") != 0 || rte_eal_alarm_set(1, end_there, &e) != 0) {
-		fn(p->ethdev);
+	if (rte_eal_alarm_set(1, run_errand, &e) != 0) {
+		fn(arg);
 		return;
 	}
 	while (__atomic_load_n(&e.done, __ATOMIC_ACQUIRE) == 0)
 		rte_delay_us_sleep(LOOK_US);
 }
 
+static void
+stop(void *port)
+{
+	rte_eth_dev_stop(((const struct link_port *)port)->ethdev);
+}
+
+static void
+finish(void *port)
+{
+	rte_eth_dev_close(((const struct link_port *)port)->ethdev);
+}
+
+static void
+end_device(struct link_port *p, void (*fn)(void *port))
+{
+	if (device_is_memif(p))
+		interrupts_run(fn, p);
+	else
+		fn(p);
+}
+
 void
-device_stop(const struct link_port *p)
+device_stop(struct link_port *p)
 {
 	end_device(p, stop);
 }
 
 void
-device_close(const struct link_port *p)
+device_close(struct link_port *p)
 {
 	end_device(p, finish);
 }

@@ -81,6 +81,8 @@ struct link_config {
 	/** Bytes kept before each mbuf's data for its owner: sizeof(struct packet) at least. */
 	uint16_t mbuf_priv;
 	uint64_t hz;
+	/** The workers are its readers, and quiescent between their turns; NULL: nobody polls */
+	struct rte_rcu_qsbr *rcu;
 	/**
 	 * RoCE packets that tx_send() sends leave without an ICRC: for a benchmark whose other end
 	 * does not look at it, never for a network
@@ -90,12 +92,29 @@ struct link_config {
 
 /** Open, configure and start all ports. @p err says what to do about one that will not start. */
 struct link *link_open(const struct link_config *config, struct error *err);
+/**
+ * A program's munmap() calls this before anything is unmapped: on EAL's interrupt thread it waits
+ * until no worker can be reading what a memif peer has left behind; elsewhere it does nothing.
+ */
+void link_unmapping(void);
 /** After the workers have stopped. */
 void link_close(struct link *l);
 
 unsigned int link_num_ports(const struct link *l);
 /** Current attributes; immutable, valid until a grace period after their replacement. Any lcore. */
 const struct port_attr *link_port_attr(const struct link *l, unsigned int port);
+/**
+ * Has the port lost a server that it has to connect to again itself, and is it time to try? One
+ * thread calls this and link_reconnect(), and no worker.
+ *
+ * @param now  TSC
+ */
+bool link_is_lost(struct link *l, unsigned int port, uint64_t now);
+/**
+ * Try, while no worker polls the port. @retval false  there is no server, and the port must not be
+ * polled before one is found
+ */
+bool link_reconnect(struct link *l, unsigned int port, uint64_t now);
 /**
  * Worker 0: is the link itself up, whatever subnet management has made of the port? As it was seen
  * last, a few times a second.
@@ -145,6 +164,8 @@ int link_lid_set(struct link *l, unsigned int port, uint16_t lid, const uint8_t 
 /* --- per worker --- */
 struct link_worker *link_worker_create(struct link *l, unsigned int worker, struct error *err);
 void link_worker_destroy(struct link_worker *w);
+/** The worker itself: leave the port's device alone from now on, or poll it again. */
+void link_worker_poll_port(struct link_worker *w, unsigned int port, bool poll);
 
 /**
  * Take a burst from this worker's queues of all ports in turn. ARP, ND and echo are served inside;

@@ -96,6 +96,24 @@ start_client(struct link_port *p)
 	return -ECONNREFUSED;
 }
 
+static void
+guard_memif(struct link *l)
+{
+	if (!l->guarded)
+		memif_guard(l->cfg.rcu);
+	l->guarded = true;
+}
+
+/* A client that shares its own memory does not get back what its server held: it stays down. */
+static bool
+reconnects(const struct link_port *p)
+{
+	char zero_copy[4];
+
+	return device_is_client(p) && (!device_arg(p, "zero-copy=", zero_copy, sizeof(zero_copy)) ||
+		strcmp(zero_copy, "yes") != 0);
+}
+
 static int
 start(struct link *l, struct link_port *p, struct error *err)
 {
@@ -124,6 +142,7 @@ start(struct link *l, struct link_port *p, struct error *err)
 		return error_set(err, rc == -1 ? ENODEV : -rc, "%s: %s does not start: %s",
 			p->cfg.name, p->driver, device_strerror(rc));
 	p->started = true;
+	p->reconnects = reconnects(p);
 	choose_mac(p);
 	if (!p->cfg.ib && p->cfg.vlan == PATH_NO_VLAN && p->num_ipv4 > 0)
 		rx_template_make(&p->rx_template, p->mac, &p->ipv4[0]);
@@ -280,6 +299,8 @@ open_ports(struct link *l, struct error *err)
 		rc = pool_create_all(l, err);
 	for (i = 0; rc == 0 && i < l->num_ports; i++) {
 		l->port[i].memory_node = l->port[i].pool->numa_node;
+		if (device_is_memif(&l->port[i]))
+			guard_memif(l);
 		rc = start(l, &l->port[i], err);
 		if (rc != 0)
 			break;
@@ -357,6 +378,8 @@ link_close(struct link *l)
 		stop_port(l, &l->port[i]);
 	for (i = 0; i < l->num_ports; i++)
 		device_detach(&l->port[i]);
+	if (l->guarded)
+		memif_guard(NULL);
 	for (i = 0; i < l->num_ports; i++) {
 		back_to_back_close(&l->port[i]);
 		rte_free(l->port[i].attr_copies);

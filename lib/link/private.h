@@ -96,7 +96,9 @@ struct link_port {
 	uint16_t index;
 	uint16_t ethdev;
 	bool opened; /* configured: to be closed */
-	bool started;
+	bool started; /* the device, that is */
+	bool reconnects; /* see reconnect.c; what follows is the control thread's */
+	uint64_t reconnect_at;
 	bool hotplugged; /* plugged by us: to be removed by us */
 	bool back_to_back;
 	uint16_t peer; /* index of the other port of a pair */
@@ -146,6 +148,7 @@ struct neigh_table;
 
 struct link {
 	struct link_config cfg;
+	bool guarded; /* memif_guard() */
 	unsigned int num_ports;
 	struct link_port *port; /* [num_ports] */
 	struct link_pool pool[LINK_PORTS_MAX];
@@ -157,6 +160,13 @@ struct link {
 struct rx_queue {
 	struct link_port *port;
 	uint16_t queue;
+	bool stopped;
+};
+
+enum tx_way {
+	TX_QUEUE, /* our own of the device */
+	TX_RING, /* to a worker that has one */
+	TX_STOPPED,
 };
 
 /* Frames of one worker on their way out of one port. */
@@ -170,8 +180,8 @@ struct tx_port {
 	bool full; /* the queue took nothing at the last try, */
 	bool stuck; /* nor for so long that frames are dropped: other ports must not wait for it */
 	uint64_t full_since;
-	bool no_queue; /* of our own */
-	struct rte_ring *ring; /* to a worker that has one, when ours is none or asleep */
+	enum tx_way way;
+	struct rte_ring *ring; /* when ours is none or asleep */
 	/* bulk cache */
 	struct rte_mempool *mp;
 	struct rte_mbuf *cache[LINK_BURST];
@@ -305,17 +315,27 @@ struct rte_mbuf *tx_control(struct link_worker *w, struct link_port *p, uint8_t 
 void tx_init(struct link_worker *w);
 void tx_fini(struct link_worker *w);
 void tx_handoff_drain(struct link_worker *w);
+/* The device's queue is not to be touched, or may be again. */
+void tx_stop(struct tx_port *t, bool stopped);
 
 /* device.c: find or plug an ethdev; unlink what an earlier run left behind */
 /* Drivers say -1 and mean nothing by it. */
 const char *device_strerror(int rc);
 /* The device connects to somebody's socket once, when it starts (memif's client). */
 bool device_is_client(const struct link_port *p);
+bool device_is_memif(const struct link_port *p);
 int device_attach(struct link_port *p, struct error *err);
 void device_detach(struct link_port *p);
 /* device_end.c; not on EAL's interrupt thread */
-void device_stop(const struct link_port *p);
-void device_close(const struct link_port *p);
+void device_stop(struct link_port *p);
+void device_close(struct link_port *p);
+/* Run fn on EAL's interrupt thread, and wait for it. */
+void interrupts_run(void (*fn)(void *arg), void *arg);
+/*
+ * memif.c: nothing is unmapped on that thread before all readers of rcu have been quiescent; NULL:
+ * as ever. One link of a process.
+ */
+void memif_guard(struct rte_rcu_qsbr *rcu);
 
 /*
  * Of a frame's slot in af_packet's ring, what the kernel keeps for itself (TPACKET2_HDRLEN, VLAN

@@ -405,6 +405,8 @@ link_rx(struct link_worker *w, uint64_t now, struct packet **pkts)
 		q = &w->rx[w->cursor];
 		if (++w->cursor == w->num_rx)
 			w->cursor = 0;
+		if (unlikely(q->stopped))
+			continue;
 		n = rte_eth_rx_burst(q->port->ethdev, q->queue, mbufs, LINK_BURST);
 		if (n > 0)
 			got = receive(w, q->port, mbufs, n, pkts);

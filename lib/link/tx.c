@@ -41,13 +41,21 @@ tx_rest(struct link_worker *w, struct tx_port *t, unsigned int sent)
 		t->stuck = true;
 	if (!t->stuck)
 		return;
-	if (t->ring != NULL && !t->no_queue)
+	if (t->ring != NULL && t->way == TX_QUEUE)
 		sent = rte_ring_sp_enqueue_burst(t->ring, (void **)t->mbuf, t->num, NULL);
 	t->num -= sent;
 	count(&w->counters[t->port].tx_full, t->num);
 	rte_pktmbuf_free_bulk(t->mbuf + sent, t->num);
 	t->num = 0;
 	t->bytes = 0;
+}
+
+/* @return so many were taken */
+static unsigned int __rte_noinline
+tx_elsewhere(struct tx_port *t)
+{
+	return t->way == TX_STOPPED ? 0 :
+		rte_ring_sp_enqueue_burst(t->ring, (void **)t->mbuf, t->num, NULL);
 }
 
 static void
@@ -57,10 +65,10 @@ tx_burst(struct link_worker *w, struct tx_port *t)
 	uint64_t bytes = t->bytes;
 	unsigned int sent;
 
-	if (likely(!t->no_queue))
+	if (likely(t->way == TX_QUEUE))
 		sent = rte_eth_tx_burst(t->ethdev, t->queue, t->mbuf, t->num);
 	else
-		sent = rte_ring_sp_enqueue_burst(t->ring, (void **)t->mbuf, t->num, NULL);
+		sent = tx_elsewhere(t);
 	if (likely(sent > 0)) {
 		t->full = false;
 		t->stuck = false;
@@ -70,7 +78,7 @@ tx_burst(struct link_worker *w, struct tx_port *t)
 	if (unlikely(t->num > 0))
 		tx_rest(w, t, sent);
 	/* the worker that owns the queue counts what it is handed */
-	if (likely(sent > 0 && !t->no_queue)) {
+	if (likely(sent > 0 && t->way == TX_QUEUE)) {
 		count(&c->tx_packets, sent);
 		count(&c->tx_bytes, bytes - t->bytes);
 	}
@@ -461,12 +469,19 @@ tx_init(struct link_worker *w)
 		t->port = i;
 		t->ethdev = p->ethdev;
 		t->queue = w->id;
-		t->no_queue = w->id >= p->ntx;
+		t->way = w->id < p->ntx ? TX_QUEUE : TX_RING;
 		t->ring = p->tx_ring[w->id];
 		t->mp = p->pool->mp;
 		t->rearm = rearm_word();
 		t->room = rte_pktmbuf_data_room_size(t->mp) - RTE_PKTMBUF_HEADROOM;
 	}
+}
+
+void
+tx_stop(struct tx_port *t, bool stopped)
+{
+	if (t->way != TX_RING)
+		t->way = stopped ? TX_STOPPED : TX_QUEUE;
 }
 
 void

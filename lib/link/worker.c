@@ -30,7 +30,7 @@ assign_rx(struct link_worker *w)
 
 	for (i = 0; i < l->num_ports; i++)
 		for (q = w->id; q < l->port[i].nrx; q += l->cfg.workers)
-			w->rx[w->num_rx++] = (struct rx_queue){ &l->port[i], q };
+			w->rx[w->num_rx++] = (struct rx_queue){ .port = &l->port[i], .queue = q };
 }
 
 static void

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/* munmap() of this process, and of the drivers in it: link_unmapping() says why. */
+
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "link/link.h"
+
+int
+munmap(void *addr, size_t len)
+{
+	link_unmapping();
+	return (int)syscall(SYS_munmap, addr, len);
+}

@@ -31,7 +31,7 @@ listen_to_server(struct run *run)
 	if (type != NULL && strcmp(type, "figures") == 0) {
 		s->far.busy = json_real_value(json_object_get(m, "busy"));
 		s->far.wrong = (uint64_t)json_integer_value(json_object_get(m, "wrong"));
-		s->far.done = (uint64_t)json_integer_value(json_object_get(m, "done"));
+		s->far.own = (uint64_t)json_integer_value(json_object_get(m, "done"));
 		s->far.told = true;
 	} else {
 		error_set(&s->lost, EIO, "the other process: %s", type != NULL &&
@@ -49,6 +49,20 @@ look(struct run *run, uint64_t now)
 	return listen_to_server(run);
 }
 
+/* Nothing of ours is under way. The server looks at what arrived, so it has to be all of it. */
+static int
+say_done(struct scene *s)
+{
+	const struct load *l = &s->load[REQUESTER][0];
+	bool all = load_idle(l);
+
+	if (s->far.done || (!all && l->failed == 0 && bench_stop == 0))
+		return 0;
+	s->far.done = true;
+	return exchange_send(s->exchange, json_pack("{s:s, s:I}", "type", "done", "messages",
+			all ? (json_int_t)l->done : -1), &s->lost);
+}
+
 /* We have stopped. @return 1: the server too, negative: it is gone */
 static int
 others(struct run *run)
@@ -62,7 +76,9 @@ others(struct run *run)
 		if (ret != 0)
 			return ret;
 	}
-	ret = listen_to_server(run);
+	ret = say_done(s);
+	if (ret == 0)
+		ret = listen_to_server(run);
 	return ret != 0 ? -1 : s->far.told;
 }
 
@@ -131,6 +147,28 @@ sizes(struct scene *s, struct error *err)
 	return ret;
 }
 
+/* The run has not begun. If the server has said why, or has gone, that is the reason. */
+static int
+not_begun(struct scene *s, int ret, struct error *err)
+{
+	struct error why = { "" };
+	json_t *m = NULL;
+	const char *text;
+
+	if (ret == -ECONNRESET)
+		return ret;
+	if (exchange_poll(s->exchange, &m, &why) < 0)
+		return error_set(err, ECONNRESET, "%s", why.text);
+	text = json_string_value(json_object_get(m, "text"));
+	if (text != NULL)
+		ret = error_set(err, EIO, "the other process: %s", text);
+	else
+		exchange_send(s->exchange, json_pack("{s:s, s:s}", "type", "error", "text",
+				err->text), NULL);
+	json_decref(m);
+	return ret;
+}
+
 int
 remote_run(struct scene *s, struct error *err)
 {
@@ -142,12 +180,11 @@ remote_run(struct scene *s, struct error *err)
 	s->exchange = exchange_connect(where, err);
 	if (s->exchange == NULL)
 		return -ECONNREFUSED;
-	ret = exchange_send(s->exchange, message_options(&s->o), err);
-	if (ret != 0)
-		return ret;
 	scene_wish(&s->o, s->link, REQUESTER, &wish);
-	ret = bench_eal_start(&s->o, &wish, err);
+	ret = exchange_send(s->exchange, message_options(&s->o), err);
+	if (ret == 0)
+		ret = bench_eal_start(&s->o, &wish, err);
 	if (ret == 0)
 		ret = meet(s, err);
-	return ret != 0 ? ret : sizes(s, err);
+	return ret != 0 ? not_begun(s, ret, err) : sizes(s, err);
 }

@@ -14,7 +14,8 @@
  *           ready        the server's end, whose port now waits
  *   end                  the client's
  *   size        go       for each size: receives are posted
- *   stop        figures  what it cost the server
+ *   stop                 nothing new
+ *   done        figures  nothing is under way any more; what it cost the server
  *   bye
  */
 

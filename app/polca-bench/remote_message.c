@@ -14,7 +14,7 @@
 #include "exchange.h"
 #include "remote.h"
 
-#define PROTOCOL 1
+#define PROTOCOL 2
 
 /* Those of the client's options that the server has to follow. */
 #define FIELD(name) { #name, offsetof(struct bench_options, name), \

@@ -18,7 +18,9 @@
 
 struct server {
 	struct scene scene;
-	bool stopping; /* the client has; figures are due when nothing is under way */
+	bool stopping; /* the client has: nothing new */
+	bool done; /* nothing is under way there; figures are due when nothing is here either */
+	json_int_t messages; /* that the client has done; -1: some are not */
 	bool ended;
 	uint64_t busy; /* when a size began */
 };
@@ -63,7 +65,7 @@ begin_size(struct server *v, const json_t *m, struct error *err)
 		return error_set(err, EPROTO, "size: got %lld, allowed 1..%u", (long long)size,
 				s->o.size);
 	v->busy = s->runner[0].place[0].busy;
-	v->stopping = false;
+	v->stopping = v->done = false;
 	ret = scene_prepare(s, (uint32_t)size, err);
 	if (ret == 0)
 		ret = exchange_send(s->exchange, json_pack("{s:s}", "type", "go"), err);
@@ -83,6 +85,11 @@ take(struct server *v, const json_t *m, struct error *err)
 		v->stopping = v->scene.load[RESPONDER][0].stopping = true;
 		return 0;
 	}
+	if (strcmp(type, "done") == 0) {
+		v->done = true;
+		v->messages = json_integer_value(json_object_get(m, "messages"));
+		return 0;
+	}
 	if (strcmp(type, "bye") == 0) {
 		v->ended = true;
 		return 0;
@@ -98,11 +105,15 @@ tell_figures(struct server *v, struct error *err)
 	struct load *l = &s->load[RESPONDER][0];
 	double busy = (double)(s->runner[0].place[0].busy - v->busy) / (double)rte_get_tsc_hz();
 
-	v->stopping = false;
-	if (s->o.check)
-		l->wrong += memory_check_left(&s->end[RESPONDER], &s->o, s->size, l->received);
-	report_note(s->report, "served %u bytes: %lu Sends received, busy %.3f s", s->size,
-			l->received, busy);
+	v->stopping = v->done = false;
+	if (s->o.check && v->messages >= 0)
+		l->wrong += memory_check_left(&s->end[RESPONDER], &s->o, s->size,
+				(uint64_t)v->messages);
+	if (s->o.verb == BENCH_SEND)
+		report_note(s->report, "served %u bytes: %lu Sends received, busy %.3f s", s->size,
+				l->received, busy);
+	else
+		report_note(s->report, "served %u bytes: busy %.3f s", s->size, busy);
 	return exchange_send(s->exchange, json_pack("{s:s, s:f, s:I, s:I}", "type", "figures",
 			"busy", busy, "wrong", (json_int_t)l->wrong, "done",
 			(json_int_t)l->done), err);
@@ -119,7 +130,7 @@ serve(struct server *v, struct error *err)
 	while (!v->ended && bench_stop == 0) {
 		runner_slice(&s->runner[0]);
 		ret = load_failure(l, err);
-		if (ret == 0 && v->stopping && load_idle(l))
+		if (ret == 0 && v->stopping && v->done && load_idle(l))
 			ret = tell_figures(v, err);
 		if (ret != 0)
 			return ret;

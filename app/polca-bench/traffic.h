@@ -17,10 +17,10 @@ struct exchange;
 
 /** What the other process measured, of a remote link. */
 struct far_side {
-	bool asked, told;
+	bool asked, done, told;
 	double busy; /**< seconds */
 	uint64_t messages; /**< that it was busy for */
-	uint64_t done; /**< of its own */
+	uint64_t own; /**< messages done that it sent */
 	uint64_t wrong;
 };
 
@@ -47,6 +47,7 @@ struct scene {
 	uint64_t next_live; /**< TSC */
 	struct run_mark last_live;
 	struct handed handed; /**< when it began to be measured */
+	uint64_t handed_of; /**< the run's beginning that it belongs to */
 	uint64_t grant; /**< bytes of the service's memory; 0: none */
 	uint32_t size; /**< now */
 };

@@ -7,13 +7,15 @@ import json
 import os
 import re
 import signal
+import time
 
 import pytest
 
 SHORT = ('-n', '2000', '--no-huge')
 RUNS = [
     ('send', '-s', '64', '--check'), ('send', '-s', '9000', '-b', '--check', '-q', '3'),
-    ('write', '-s', '9000', '--check'), ('read', '-s', '9000', '--check'), ('atomic',),
+    ('write', '-s', '9000', '--check'), ('read', '-s', '9000', '--check'), ('atomic', '--check'),
+    ('atomic', '-A', 'cmp-swap', '--check'),
     ('send', 'lat', '--check'), ('write', 'lat'), ('read', 'lat'),
     ('send', '-a', '-s', '64'), ('send', '-s', '64', '--no-icrc', '-q', '100', '-t', '4'),
 ]
@@ -52,7 +54,18 @@ def test_zero_copy_without_hugepages_says_what_to_do(bench, memif):
     assert client.ends() == 1
     assert 'free hugepages' in client.text and 'vm.nr_hugepages' in client.text
     assert server.ends() == 1
-    assert 'the other process is gone' in server.text
+    assert 'the other process: ' in server.text and 'vm.nr_hugepages' in server.text
+
+
+def test_the_server_ends_before_it_begins(bench, memif):
+    server = bench('server', *memif, '--no-huge')
+    server.says('waiting at')
+    client = bench('send', '-q', '50000', *memif, '--no-huge', '-D', '1000')
+    time.sleep(0.5)
+    server.signal(signal.SIGINT)
+    server.ends()
+    assert client.ends() == 1
+    assert 'polca-bench: the other process' in client.text
 
 
 def test_over_tcp_instead_of_a_path(bench, memif):

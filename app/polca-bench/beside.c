@@ -21,15 +21,15 @@ static const double percents[MEASURES] = { 50, 99, 99.9 };
 
 static const struct report_column columns[] = {
 	{ "bytes", "#bytes", 8, 0 },
-	{ "beside", "#beside", 12, 0 },
-	{ "t_typical_us", "t_typical[usec]", 16, 2 },
-	{ "t_typical_beside_us", "beside[usec]", 13, 2 },
-	{ "p99_us", "99% percentile[usec]", 21, 2 },
-	{ "p99_beside_us", "beside[usec]", 13, 2 },
-	{ "p999_us", "99.9% percentile[usec]", 23, 2 },
-	{ "p999_beside_us", "beside[usec]", 13, 2 },
-	{ "p99_ratio", "ratio of 99%", 13, 2 },
-	{ "bw_beside_mib", "BW beside[MiB/sec]", 19, 2 },
+	{ "beside", "#beside", 10, 0 },
+	{ "t_typical_us", "t_typical[us]", 13, 2 },
+	{ "t_typical_beside_us", "beside[us]", 10, 2 },
+	{ "p99_us", "99%[us]", 8, 2 },
+	{ "p99_beside_us", "beside[us]", 10, 2 },
+	{ "p999_us", "99.9%[us]", 9, 2 },
+	{ "p999_beside_us", "beside[us]", 10, 2 },
+	{ "p99_ratio", "ratio of 99%", 12, 2 },
+	{ "bw_beside_mib", "BW beside[MiB/sec]", 18, 2 },
 };
 
 struct beside {
@@ -164,12 +164,12 @@ beside_run(struct scene *s, uint32_t size, struct error *err)
 	for (i = 0; i < ROLES; i++)
 		s->load[i][0].pauses = &b.pauses;
 	for (pairs = 0; pairs < PAIRS && ret == 0 && bench_stop == 0; pairs++) {
-		for (with = 0; with < 2 && ret == 0; with++)
+		for (with = 0; with < 2 && ret == 0 && bench_stop == 0; with++)
 			ret = part(s, &b, with, size, err);
 		for (i = 0; i < MEASURES; i++)
-			b.latency[i].pairs += ret == 0;
+			b.latency[i].pairs += ret == 0 && with == 2;
 	}
-	if (ret == 0)
+	if (ret == 0 && b.latency[0].pairs > 0)
 		tell(s, &b, size);
 	destroy(&b);
 	return ret;

@@ -11,8 +11,11 @@
 #include "bench.h"
 #include "command.h"
 
+#include <rte_common.h>
 #include <rte_cycles.h>
 
+#define PART_MAX   (UINT64_C(1) << 20) /* messages until somebody looks */
+#define PART_BYTES (UINT64_C(1) << 30)
 #define TURN_US   2 /* about what a turn with a burst takes */
 #define WARM_UP   10 /* times what the send queues hold */
 #define IDLE_MAX  (5 * 1000 * 1000 / TURN_US) /* turns without progress: it will not end */
@@ -87,6 +90,24 @@ drain(struct runner *r, struct clock *c)
 		both(r, c);
 }
 
+/* In parts, only for the live line: what is counted is the same. */
+static void
+count_parts(struct run *run, struct clock *c)
+{
+	uint64_t left = run->o->iterations, part = RTE_MIN(PART_MAX, 1 + PART_BYTES / run->o->size);
+	struct runner *r = &run->runner[0];
+	const struct load *l = r->place[REQUESTER].load[0];
+	uint64_t before;
+
+	while (left > 0 && !failed(r) && bench_stop == 0) {
+		before = l->done;
+		roles_count(r, c, RTE_MIN(left, part));
+		left -= RTE_MIN(left, l->done - before);
+		if (run->look != NULL)
+			run->look(run, rte_rdtsc());
+	}
+}
+
 void
 count_messages(struct run *run)
 {
@@ -95,7 +116,7 @@ count_messages(struct run *run)
 
 	messages(&run->runner[0], &c, (uint64_t)WARM_UP * o->qps * o->depth);
 	run_mark(run, &run->from);
-	roles_count(&run->runner[0], &c, o->iterations);
+	count_parts(run, &c);
 	run_mark(run, &run->to);
 	drain(&run->runner[0], &c);
 }

@@ -12,6 +12,7 @@
 #include <rte_common.h>
 
 #include "bench.h"
+#include "command.h"
 #include "report.h"
 
 #define BUFFER_VA UINT64_C(0x100000)
@@ -142,6 +143,8 @@ make_qps(struct end *end, const struct bench_options *o, struct error *err)
 	for (i = 0; i < o->qps && ret == 0; i++) {
 		if (i % PROGRESS_QPS == 0)
 			report_progress("queue pair %u of %u", i, o->qps);
+		if (bench_stop != 0)
+			return error_set(err, EINTR, "interrupted");
 		worker = worker_of(end, o, i);
 		init.send_cq = init.recv_cq = end->cq[worker];
 		ret = engine_qp_create(end->engine, (int)worker, &init, &end->qpn[i], err);

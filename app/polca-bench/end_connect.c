@@ -9,6 +9,7 @@
 #include <rte_cycles.h>
 
 #include "bench.h"
+#include "command.h"
 #include "report.h"
 
 #define RESOLVE_MS 5000
@@ -73,6 +74,8 @@ end_connect(struct end *end, const struct peer *p, const struct bench_options *o
 	for (i = 0; i < o->qps && ret == 0; i++) {
 		if (i % PROGRESS_QPS == 0)
 			report_progress("connecting queue pair %u of %u", i, o->qps);
+		if (bench_stop != 0)
+			return error_set(err, EINTR, "interrupted");
 		ret = connect_qp(end, p, i, o, err);
 	}
 	return ret;

@@ -32,10 +32,12 @@ answers(const struct bench_options *o, struct report *r)
 	double rate[CASES_MAX][RATES_ROUNDS_MAX];
 	unsigned int i, n;
 
-	for (n = 0; n < rates_rounds(o) && bench_stop == 0; n++) {
+	for (n = 0; n < rates_rounds(o); n++) {
 		report_live(r, " round %u of %u", n + 1, rates_rounds(o));
-		for (i = 0; i < ping_case_count; i++)
+		for (i = 0; i < ping_case_count && bench_stop == 0; i++)
 			rate[i][n] = ping_rate(i, o->brief ? REQUESTS_BRIEF : REQUESTS);
+		if (i < ping_case_count)
+			break;
 	}
 	rates_table(r, "answers");
 	for (i = 0; i < ping_case_count; i++)
@@ -69,10 +71,12 @@ ping_run(const struct command *c, const struct bench_options *o, struct report *
 	RTE_SET_USED(c);
 	if (ret != 0)
 		return ret;
+	answers(o, r);
+	if (bench_stop != 0)
+		return 0;
 	h = histogram_create();
 	if (h == NULL)
 		return error_set(err, ENOMEM, "no memory for samples");
-	answers(o, r);
 	report_note(r, "echoes between two workers, one at a time; above 208 bytes by RMPP");
 	report_latency_table(r, "echo");
 	for (i = 0; i < RTE_DIM(sizes); i++)

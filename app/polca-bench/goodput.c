@@ -16,16 +16,16 @@
 #define MIB 1048576.0
 
 static const struct report_column columns[] = {
-	{ "bytes", "#bytes", 10, 0 },
-	{ "one_of", "lost 1 of", 10, 0 },
-	{ "bw_lossless_mib", "BW lossless[MiB/sec]", 21, 2 },
-	{ "bw_lossy_mib", "BW lossy[MiB/sec]", 18, 2 },
-	{ "ratio", "ratio", 8, 3 },
-	{ "ratio_total", "ratio of totals", 16, 3 },
-	{ "lost", "lost", 8, 0 },
-	{ "naks", "naks", 8, 0 },
-	{ "timeouts", "timeouts", 9, 0 },
-	{ "retransmitted", "retransmitted", 14, 0 },
+	{ "bytes", "#bytes", 8, 0 },
+	{ "one_of", "lost 1 of", 9, 0 },
+	{ "bw_lossless_mib", "BW lossless[MiB/sec]", 20, 2 },
+	{ "bw_lossy_mib", "BW lossy[MiB/sec]", 17, 2 },
+	{ "ratio", "ratio", 6, 3 },
+	{ "ratio_total", "ratio of totals", 15, 3 },
+	{ "lost", "lost", 7, 0 },
+	{ "naks", "naks", 6, 0 },
+	{ "timeouts", "timeouts", 8, 0 },
+	{ "retransmitted", "retransmitted", 13, 0 },
 };
 
 struct goodput {

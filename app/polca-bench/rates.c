@@ -27,6 +27,8 @@ rates_begin(const struct bench_options *o, struct report *r, struct error *err)
 	ret = bench_eal_start(o, &wish, err);
 	if (ret == 0)
 		report_environment(r, o);
+	if (ret == 0)
+		report_fact(r, "port", "none: frames of RoCEv2 in memory");
 	return ret;
 }
 

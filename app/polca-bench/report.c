@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -26,6 +27,7 @@ struct report {
 };
 
 #define PROGRESS_S 2
+#define WIDTH      120
 
 static struct report *the_report; /* of this process, for report_progress() */
 
@@ -153,7 +155,7 @@ report_table(struct report *r, const char *name, const struct report_column *col
 static json_t *
 figure(const struct report_column *c, double v)
 {
-	if (isnan(v))
+	if (!isfinite(v))
 		return json_null();
 	return c->decimals == 0 ? json_integer((json_int_t)v) : json_real(v);
 }
@@ -173,7 +175,7 @@ put_figure(struct report *r, json_t *row, const struct report_column *c, double 
 	json_object_set_new(row, c->key, figure(c, v));
 	if (r->json)
 		return;
-	if (isnan(v))
+	if (!isfinite(v))
 		printf(" %-*s", c->width, "-");
 	else
 		printf(" %-*.*f", c->width, c->decimals, v);
@@ -202,6 +204,22 @@ report_row(struct report *r, const double *values)
 	report_named_row(r, NULL, values);
 }
 
+/* Lines of WIDTH characters at most. */
+static void
+print_wrapped(const char *text)
+{
+	size_t len = strlen(text), n;
+
+	for (; len > WIDTH; text += n + 1, len -= n + 1) {
+		for (n = WIDTH; n > 0 && text[n] != ' '; n--)
+			;
+		if (n == 0)
+			break;
+		printf("%.*s\n", (int)n, text);
+	}
+	printf("%s\n", text);
+}
+
 void
 report_note(struct report *r, const char *fmt, ...)
 {
@@ -213,7 +231,7 @@ report_note(struct report *r, const char *fmt, ...)
 	va_end(ap);
 	clear_live(r);
 	if (!r->json)
-		printf("%s\n", json_string_value(text));
+		print_wrapped(json_string_value(text));
 	json_array_append_new(json_object_get(r->root, "notes"), text);
 	fflush(stdout);
 }

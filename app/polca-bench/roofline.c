@@ -209,10 +209,13 @@ roofline_tell(const struct roofline *rl, struct report *r)
 
 	if (rl->rounds == 0)
 		return;
-	for (i = 0; i < ROLES && rl->skeleton; i++)
-		report_note(r, "roofline: %s %.1f ns a message, the skeleton %.1f ns: ratio %.2f",
-				roles[i], median_of(rl, ours, i), median_of(rl, skeleton, i),
-				median_of(rl, ratio, i));
+	for (i = 0; i < ROLES && rl->skeleton; i++) {
+		if (!isfinite(median_of(rl, ratio, i)))
+			continue; /* messages longer than its slices */
+		report_note(r, "roofline: %s %.1f ns a message, the skeleton %.1f ns: ratio "
+				"%.2f", roles[i], median_of(rl, ours, i),
+				median_of(rl, skeleton, i), median_of(rl, ratio, i));
+	}
 	for (i = 0; i < LIMITS; i++)
 		report_note(r, "roofline: %s: %.1f ns a packet of %u bytes", limit_names[i],
 				median_of(rl, limit, i), rl->limits.payload);

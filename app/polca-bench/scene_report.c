@@ -13,6 +13,7 @@
 #include "traffic.h"
 
 #define MIB 1048576.0
+#define MESSAGES_SLICE 4 /* at least, on an average */
 
 static const struct report_column bw_columns[] = {
 	{ "bytes", "#bytes", 10, 0 },
@@ -77,6 +78,16 @@ seconds(uint64_t cycles)
 	return (double)cycles / (double)rte_get_tsc_hz();
 }
 
+/* Do the slices tell? Not of messages that take as long as one, or are done many at a time. */
+static bool
+sliced(const struct scene *s)
+{
+	const struct runner *r = &s->runner[0];
+
+	return r->slices > 0 && 10 * (r->clean + r->unclean) >= 9 * r->slices &&
+			s->run.to.done - s->run.from.done >= MESSAGES_SLICE * (uint64_t)r->slices;
+}
+
 /* Time that a role was busy for a message: by slices where one thread turns both roles. */
 static void
 role_ns(const struct scene *s, const struct far_side *far, double ns[ROLES], double *rate)
@@ -96,7 +107,7 @@ role_ns(const struct scene *s, const struct far_side *far, double ns[ROLES], dou
 		ns[!s->first] = far != NULL && far->messages > 0
 				? far->busy * 1e9 / (double)far->messages : NAN;
 	*rate = (double)(run->to.done - run->from.done) / seconds(run->to.time - run->from.time);
-	if (run->runners > 1 || s->runner[0].places < ROLES || s->runner[0].slices == 0)
+	if (run->runners > 1 || s->runner[0].places < ROLES || !sliced(s))
 		return;
 	runner_median(&s->runner[0], &m);
 	*rate = m.rate;
@@ -110,16 +121,19 @@ tell_words(const struct scene *s, double rate, const double ns[ROLES])
 	const struct runner *r = &s->runner[0];
 	char slices[48] = "";
 
-	if (s->o.json || isnan(ns[RESPONDER]) || isnan(ns[REQUESTER]))
+	if (s->run.to.done == s->run.from.done && bench_stop == 0)
+		report_note(s->report, "no message was done in the time: more of it with -D");
+	if (s->o.json || !isfinite(ns[RESPONDER]) || !isfinite(ns[REQUESTER]))
 		return;
-	if (r->slices > 0) /* two lcores have none */
+	if (sliced(s)) /* two lcores have none */
 		snprintf(slices, sizeof(slices), " (%u of %u slices)", r->clean, r->slices);
-	report_note(s->report, "%u bytes: %.2f M messages/s, %.2f Gb/s; requester %.1f ns, "
-			"responder %.1f ns a message%s", s->size, rate / 1e6,
+	report_note(s->report, "%u byte%s: %.2f M messages/s, %.2f Gb/s; requester %.1f ns, "
+			"responder %.1f ns a message%s", s->size, s->size == 1 ? "" : "s", rate / 1e6,
 			rate * s->size * 8 / 1e9, ns[REQUESTER], ns[RESPONDER], slices);
-	if (r->slices > 0 && r->clean == 0)
-		report_note(s->report, "something else had the CPU in each of the slices: the "
-				"machine is busy");
+	if (sliced(s) && r->clean == 0)
+		report_note(s->report, s->o.check ? "with --check turns are so long that what "
+				"interrupts them is not noticed" : "something else had the CPU in each "
+				"of the slices: the machine is busy");
 }
 
 double
@@ -129,7 +143,9 @@ scene_rate(const struct scene *s, double *best)
 	double average = (double)(run->to.done - run->from.done) /
 			seconds(run->to.time - run->from.time);
 
-	*best = s->runner[0].best > average ? s->runner[0].best : average;
+	/* two lcores have no slices, but a best moment */
+	*best = s->runner[0].best > average && (s->runner[0].slices == 0 || sliced(s))
+			? s->runner[0].best : average;
 	return average;
 }
 
@@ -209,7 +225,7 @@ live(struct scene *s, uint64_t now)
 	struct run_mark mark = { .time = now, .done = run_done(&s->run) };
 	double rate;
 
-	if (s->last_live.time == 0)
+	if (s->last_live.time < s->run.from.time) /* of the size before */
 		s->last_live = s->run.from;
 	rate = (double)(mark.done - s->last_live.done) / seconds(now - s->last_live.time);
 	report_live(s->report, " %u bytes: %.3f M messages/s, %.2f MiB/s, %.0f s", s->size,
@@ -220,11 +236,13 @@ live(struct scene *s, uint64_t now)
 void
 scene_look(struct scene *s, uint64_t now)
 {
+	if (s->o.workers > 1 && s->handed_of != s->run.from.time) {
+		s->handed_of = s->run.from.time;
+		count_handed(s, &s->handed);
+	}
 	if (now < s->next_live)
 		return;
 	if (s->next_live != 0)
 		live(s, now);
-	else if (s->o.workers > 1)
-		count_handed(s, &s->handed);
 	s->next_live = now + rte_get_tsc_hz();
 }

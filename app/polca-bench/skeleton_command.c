@@ -249,6 +249,10 @@ skeleton_run_command(const struct command *c, const struct bench_options *o, str
 	if (ret != 0)
 		goto out;
 	report_environment(r, o);
+	report_fact(r, "port", "%s, link %s", link->remote ? "net_memif" : "net_ring", o->link);
+	report_fact(r, "queues", "%u queue pair%s, window %u, PMTU %u%s", o->qps,
+			o->qps == 1 ? "" : "s", SKELETON_WINDOW, o->mtu,
+			o->ack_per_packet ? ", an Ack each" : "");
 	if ((unsigned int)o->mode == RESPONDER_ONLY)
 		run_responder(v);
 	else

@@ -45,6 +45,7 @@ one_size_roofline(struct scene *s, uint32_t size, struct error *err)
 	int ret;
 
 	s->o.seconds /= ROOFLINE_ROUNDS;
+	s->run.count = false; /* it is slices that are compared */
 	ret = roofline_create(&rl, &s->o, err);
 	for (i = 0; i < ROOFLINE_ROUNDS && ret == 0 && bench_stop == 0; i++) {
 		ret = scene_prepare(s, size, err);

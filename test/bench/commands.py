@@ -34,7 +34,7 @@ VARIANTS = [
     ['send', 'lat', '-s', '64', '--check'],
     ['read', 'lat', '--lcores', '2'],
     ['atomic', '--check', '-q', '5'],
-    ['atomic', '-A', 'cmp-swap'],
+    ['atomic', '-A', 'cmp-swap', '--check'],
     ['write', '-s', '64', '-q', '8', '-w', '2', '--handoff', '50'],
     ['send', '-s', '64', '-q', '8', '-w', '2', '--no-rehome', '--handoff', '100'],
     ['send', '-s', '64', '-q', '10000', '-t', '1'],
@@ -104,6 +104,31 @@ def look_at_roofline(bench):
     assert not any('void' in note for note in notes), notes
 
 
+# for people: no line is wider than a terminal of 120 columns
+WIDTH = 120
+WIDE = [['write', '-s', '9000', '--loss', '256'], ['send', 'lat', '--beside', '1M'], ['timers'],
+        ['send', '-s', '64', '-w', '2', '-q', '8'], ['read', 'lat'], ['skeleton']]
+
+
+def look_at_width(bench):
+    for words in WIDE:
+        short = ['-D', '0.1'] if words[0] in ('timers', 'skeleton') else ['-n', '100']
+        done = subprocess.run([bench, *words, *short, '--no-huge'], stdout=subprocess.PIPE,
+                              text=True, timeout=300, check=True)
+        lines = done.stdout.splitlines()
+        assert any(line.startswith(' port  ') for line in lines), lines
+        assert all(len(line.rstrip()) <= WIDTH for line in lines), (words, lines)
+
+
+# a message longer than the time: no figure is made up
+def look_at_nothing_done(bench):
+    report = run(bench, ['write', '-s', '512M', '-t', '1'],
+                 ['-D', '0.001', '--no-huge', '--json'])
+    row, = report['tables'][0]['rows']
+    assert set(row) == COLUMNS['bw'], row
+    assert row['iterations'] > 0 or row['requester_ns'] is None, row
+
+
 def main():
     bench = sys.argv[1]
     default = {'bw': 65536, 'rate': 64, 'lat': 2}
@@ -119,7 +144,9 @@ def main():
     look_at_turns(bench)
     look_at_timers(bench)
     look_at_roofline(bench)
-    print('%d runs' % (4 * len(default) + len(VARIANTS) + len(BY_TURNS) + 3))
+    look_at_width(bench)
+    look_at_nothing_done(bench)
+    print('%d runs' % (4 * len(default) + len(VARIANTS) + len(BY_TURNS) + len(WIDE) + 4))
 
 
 if __name__ == '__main__':

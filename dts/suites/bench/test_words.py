@@ -111,6 +111,16 @@ def test_ended_by_the_user_it_reports_so_far(bench, number):
     assert re.search(r'^ *(.*\x1b\[K)? 64 +[0-9]{3,} ', b.text, re.M), b.text
 
 
+@pytest.mark.parametrize('words', [('write', '-a', '-s', '8', '-D', '1.3'),
+                                   ('send', '-s', '4096', '-n', '2000000')],
+                         ids=['sizes', 'messages'])
+def test_the_live_line_has_the_rate_of_now(bench, words):
+    b = bench(*words, '--no-huge', terminal=True)
+    assert b.ends() == 0
+    rates = re.findall(r'bytes: ([0-9.]+) M messages/s, ', b.text)
+    assert rates and all(float(rate) < 1000 for rate in rates), rates
+
+
 def test_no_live_line_where_there_is_no_terminal(bench):
     b = bench('send', '-s', '64', '-D', '2.5', '--no-huge')
     assert b.ends() == 0

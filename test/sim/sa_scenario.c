@@ -326,7 +326,9 @@ sa_script_end(struct sim *s)
 	struct sa_script *sc = s->sa;
 
 	if (!s->failed)
-		sim_run(s, s->now + SIM_SECOND / 10, NULL); /* stragglers */
+		sim_run(s, s->now + SIM_SECOND / 10, NULL); /* stragglers, */
+	if (!s->failed)
+		sim_run(s, sc->limit, all_done); /* and what they have begun */
 	for (unsigned int i = 0; i < SIM_NODES; i++)
 		sa_side_check_idle(&sc->side[i]);
 	if (sc->light && !s->failed)

@@ -473,6 +473,9 @@ engine_destroy(struct engine *e)
 	for (i = 0; i < e->num_workers; i++)
 		if (e->worker[i] != NULL)
 			worker_destroy(e, e->worker[i]);
+	/* after the last engine_turn() nobody waits for its worker */
+	for (i = 0; e->rcu != NULL && i < e->num_workers; i++)
+		rte_rcu_qsbr_thread_offline(e->rcu, i);
 	sa_store_destroy(e);
 	if (e->dev != NULL)
 		rc_dev_destroy(e->dev);

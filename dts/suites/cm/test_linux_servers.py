@@ -41,7 +41,9 @@ def test_ucmatose(polca, serve, number):
     assert r.status == 0 and 'return status 0' in r.output, r
     for c in made:
         row = done(polca, c)
-        assert (row['messages_in'], row['messages_out'], row['errors']) == (10, 10, 0), row
+        # who has all messages may disconnect before it acknowledges the last
+        assert row['messages_in'] == 10 and row['messages_out'] in (9, 10), row
+        assert row['errors'] == 0, row
 
 
 def test_unknown_port_is_refused(polca):
@@ -57,13 +59,20 @@ def test_nobody_at_the_address(polca):
     assert e.value.data['errno'] in ('ETIMEDOUT', 'EHOSTUNREACH')
 
 
+def ended(polca, connection):
+    """It is in TIMEWAIT, or that is over, too."""
+    try:
+        return polca.rpc('cm_show', connection=connection)['state'] == 'TIMEWAIT'
+    except RpcError as e:
+        return e.data['errno'] == 'ENOENT'
+
+
 def test_two_hundred_in_a_row(polca, guest, serve):
     """rping -P serves one after the other; each is one exchange with its data checked."""
     serve('rping -s -P -a %s -p 7175' % GUEST_IP)
     for _ in range(200):
         c = connect(polca, 7175, 'rping', count=1, verify=True)
-        wait_until(lambda: polca.rpc('cm_show', connection=c['connection'])['state'] == 'TIMEWAIT',
-                   timeout=30)
+        wait_until(lambda: ended(polca, c['connection']), timeout=30)
         row = driver(polca, c['connection'])
         assert (row['exchanges'], row['mismatches'], row['errors']) == (1, 0, 0), row
     wait_until(lambda: not connections(polca), timeout=30, step=0.1)

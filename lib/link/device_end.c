@@ -54,7 +54,12 @@ stop(void *port)
 static void
 finish(void *port)
 {
-	rte_eth_dev_close(((const struct link_port *)port)->ethdev);
+	struct link_port *p = port;
+
+	if (p->started)
+		rte_eth_dev_stop(p->ethdev);
+	p->started = false;
+	rte_eth_dev_close(p->ethdev);
 }
 
 static void

@@ -354,9 +354,11 @@ stop_port(struct link *l, struct link_port *p)
 	struct rte_mbuf *m;
 	unsigned int w;
 
-	if (p->started)
+	/* memif stops as it closes, lest a peer connects in between, to what is freed then */
+	if (p->started && !device_is_memif(p)) {
 		device_stop(p);
-	p->started = false;
+		p->started = false;
+	}
 	for (w = 0; w < l->cfg.workers; w++) {
 		if (p->tx_ring[w] == NULL)
 			continue;

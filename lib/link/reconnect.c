@@ -7,8 +7,6 @@
  * wait for it for ever. So the device starts anew, while no worker polls it.
  */
 
-#include <string.h>
-
 #include <rte_log.h>
 
 #include "link/private.h"

@@ -289,12 +289,12 @@ hold_interrupts(void)
 	struct rte_intr_handle *h = rte_intr_instance_alloc(RTE_INTR_INSTANCE_F_PRIVATE);
 	static uint32_t there;
 
-	if (h == NULL || rte_intr_type_set(h, RTE_INTR_HANDLE_EXT) != 0 ||
-		rte_intr_fd_set(h, eventfd(1, EFD_CLOEXEC)) != 0 ||
-		rte_intr_callback_register(h, stay, &there) != 0)
-		return;
-	while (__atomic_load_n(&there, __ATOMIC_ACQUIRE) == 0)
-		rte_delay_us_sleep(LOOK_US);
+	if (h != NULL && rte_intr_type_set(h, RTE_INTR_HANDLE_EXT) == 0 &&
+			rte_intr_fd_set(h, eventfd(1, EFD_CLOEXEC)) == 0 &&
+			rte_intr_callback_register(h, stay, &there) == 0)
+		while (__atomic_load_n(&there, __ATOMIC_ACQUIRE) == 0)
+			rte_delay_us_sleep(LOOK_US);
+	rte_intr_instance_free(h); /* EAL has a copy */
 }
 
 void

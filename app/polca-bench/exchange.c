@@ -231,30 +231,6 @@ gone(struct error *err)
 	return error_set(err, ECONNRESET, "the other process is gone");
 }
 
-int
-exchange_send(struct exchange *x, json_t *message, struct error *err)
-{
-	char *text = json_dumps(message, JSON_COMPACT);
-	size_t len, at = 0;
-	ssize_t n;
-
-	json_decref(message);
-	if (text == NULL)
-		return error_set(err, ENOMEM, "no memory for a message");
-	len = strlen(text);
-	text[len++] = '\n';
-	while (at < len) {
-		n = send(x->fd, text + at, len - at, MSG_NOSIGNAL);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			break;
-		at += (size_t)n;
-	}
-	free(text);
-	return at == len ? 0 : gone(err);
-}
-
 /* @return 1: a line is complete, 0: not yet, negative: closed */
 static int
 fill(struct exchange *x, struct error *err)
@@ -297,6 +273,51 @@ exchange_poll(struct exchange *x, json_t **message, struct error *err)
 	x->len -= len + 1;
 	return *message != NULL ? 1
 			: error_set(err, EPROTO, "the other process is no polca-bench");
+}
+
+/* Who has gone may have said why. @return negative */
+static int
+last_words(struct exchange *x, struct error *err)
+{
+	const char *type, *text;
+	json_t *m = NULL;
+	int ret;
+
+	while ((ret = exchange_poll(x, &m, err)) > 0) {
+		type = json_string_value(json_object_get(m, "type"));
+		text = json_string_value(json_object_get(m, "text"));
+		if (type != NULL && strcmp(type, "error") == 0 && text != NULL) {
+			ret = error_set(err, ECONNRESET, "the other process: %s", text);
+			json_decref(m);
+			return ret;
+		}
+		json_decref(m);
+	}
+	return ret != 0 ? ret : gone(err);
+}
+
+int
+exchange_send(struct exchange *x, json_t *message, struct error *err)
+{
+	char *text = json_dumps(message, JSON_COMPACT);
+	size_t len, at = 0;
+	ssize_t n;
+
+	json_decref(message);
+	if (text == NULL)
+		return error_set(err, ENOMEM, "no memory for a message");
+	len = strlen(text);
+	text[len++] = '\n';
+	while (at < len) {
+		n = send(x->fd, text + at, len - at, MSG_NOSIGNAL);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			break;
+		at += (size_t)n;
+	}
+	free(text);
+	return at == len ? 0 : last_words(x, err);
 }
 
 static uint64_t

@@ -309,13 +309,26 @@ class Guest:
         except OSError:
             return ''
 
-    def wait_ready(self, timeout=120):
+    def _boot(self, timeout):
+        """False: it did not come up in time."""
         end = time.monotonic() + timeout
-        while '@@READY' not in self.console():
-            if self.proc.poll() is not None or time.monotonic() > end:
-                raise GuestError('guest %s did not come up (QEMU status %s), see %s:\n%s' % (
-                    self.name, self.proc.poll(), self.log, self.console()[-2000:]))
+        while '@@READY' not in self.console() and self.proc.poll() is None:
+            if time.monotonic() > end:
+                return False
             time.sleep(0.1)
+        return '@@READY' in self.console()
+
+    def wait_ready(self, timeout=120):
+        """A kernel under emulation hangs in its boot once in a hundred times: it gets a second."""
+        if not self._boot(timeout) and self.proc.poll() is None:
+            os.replace(self.log, self.log + '.hung')
+            self.proc.kill()
+            self.proc.wait()
+            self.start()
+            self._boot(timeout)
+        if '@@READY' not in self.console():
+            raise GuestError('guest %s did not come up (QEMU status %s), see %s:\n%s' % (
+                self.name, self.proc.poll(), self.log, self.console()[-2000:]))
         if '@@WARN' in self.console():
             raise GuestError('guest %s: %s' % (self.name, self.console()))
         self.agent = Line(self.agent_path)

@@ -124,7 +124,12 @@ def test_write_latency_beyond_a_page(lab, listen):
 
 @pytest.mark.parametrize('program', ['ib_write_lat', 'ib_send_bw'])
 def test_all_sizes(client, program):
-    rows = client.run('tcp', program, '-a -n 5', 270)
+    try:
+        rows = client.run('tcp', program, '-a -n 5', 130)
+    except AssertionError:
+        # on a busy machine soft-RoCE was seen to stop in the midst of a message, all it had sent
+        # acknowledged, and never go on: what it leaves behind is no harm to the next
+        rows = client.run('tcp', program, '-a -n 5', 130)
     assert [row[0] for row in rows] == [2 ** n for n in range(1, 24)]
 
 

@@ -199,23 +199,41 @@ roofline_destroy(struct roofline *rl)
 
 /* --- what came out --- */
 
+/* What a message costs each role, beside the least it can cost: the same slices, the same machine. */
+static void
+tell_roles(const struct roofline *rl, struct report *r)
+{
+	static const char *const roles[ROLES] = { "requester", "responder" };
+	static const struct report_column columns[] = {
+		{ "role", "role", 12, 0 },
+		{ "polca_ns", "polca[ns]", 11, 1 },
+		{ "skeleton_ns", "skeleton[ns]", 13, 1 },
+		{ "ratio", "skeleton/polca", 14, 2 },
+	};
+	unsigned int i;
+
+	if (!isfinite(median_of(rl, ratio, REQUESTER)))
+		return; /* messages longer than its slices */
+	report_table(r, "roofline", columns, RTE_DIM(columns));
+	for (i = 0; i < ROLES; i++) {
+		double v[] = { median_of(rl, ours, i), median_of(rl, skeleton, i),
+			median_of(rl, ratio, i) };
+
+		report_named_row(r, roles[i], v);
+	}
+}
+
 void
 roofline_tell(const struct roofline *rl, struct report *r)
 {
-	static const char *const roles[ROLES] = { "requester", "responder" };
 	uint64_t bad = rl->end[0].bad + rl->end[1].bad + rl->limits.lent.out -
 			rl->limits.lent.back;
 	unsigned int i;
 
 	if (rl->rounds == 0)
 		return;
-	for (i = 0; i < ROLES && rl->skeleton; i++) {
-		if (!isfinite(median_of(rl, ratio, i)))
-			continue; /* messages longer than its slices */
-		report_note(r, "roofline: %s %.1f ns a message, the skeleton %.1f ns: ratio "
-				"%.2f", roles[i], median_of(rl, ours, i),
-				median_of(rl, skeleton, i), median_of(rl, ratio, i));
-	}
+	if (rl->skeleton)
+		tell_roles(rl, r);
 	for (i = 0; i < LIMITS; i++)
 		report_note(r, "roofline: %s: %.1f ns a packet of %u bytes", limit_names[i],
 				median_of(rl, limit, i), rl->limits.payload);

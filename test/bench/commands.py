@@ -99,7 +99,12 @@ def look_at_timers(bench):
 
 # each bound is measured; no packet was bad, and no payload by reference is still out
 def look_at_roofline(bench):
-    notes = run(bench, ['write', '-s', '9000', '--roofline'])['notes']
+    report = run(bench, ['write', '-s', '9000', '--roofline'])
+    notes = report['notes']
+    roles, = (table['rows'] for table in report['tables'] if table['name'] == 'roofline')
+    assert [row['role'] for row in roles] == ['requester', 'responder'], roles
+    assert all(row['polca_ns'] > 0 and row['skeleton_ns'] > 0 and row['ratio'] > 0
+               for row in roles), roles
     assert sum('ns a packet of 4096 bytes' in note for note in notes) == 8, notes
     assert not any('void' in note for note in notes), notes
 

@@ -1,55 +1,113 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
 #
-# Sourced by quickstart.sh and test.sh: what both need to find, install and build.
+# Sourced by the scripts of this folder: where the tree is, what it needs, how to install, configure and build,
+# and how to report progress.
 
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
-# What building and running Polca takes; docs/dependencies.md gives the reasons.
+# What building and running the three programs takes; docs/dependencies.md gives the reasons.
 PACKAGES_BUILD="gcc meson ninja-build pkg-config libdpdk-dev libnuma-dev libjansson-dev
-    libcmocka-dev zlib1g-dev liblmdb-dev python3"
-# What testing it takes on top.
-PACKAGES_TEST="clang libclang-rt-14-dev python3-pytest python3-scapy python3-jsonschema tshark tcpdump
+    zlib1g-dev liblmdb-dev python3"
+# What building and running the tests takes on top. Only test.sh may install these: the `fresh` step proves
+# that the programs need none of them.
+PACKAGES_TEST="libcmocka-dev clang libclang-rt-14-dev python3-pytest python3-scapy python3-jsonschema tshark tcpdump
     iproute2 iputils-ping ethtool qemu-system-x86 busybox-static cpio kmod libibverbs-dev libopensm-dev
-    infiniband-diags opensm valgrind"
+    infiniband-diags opensm valgrind debootstrap shellcheck"
+# The three programs, as ninja's targets.
+PROGRAMS="app/polca/polca app/polca-ctl/polca-ctl app/polca-bench/polca-bench"
 
 say() { printf '\n== %s\n' "$*"; }
+# stage TEXT...: one line of progress, with the seconds since the script began.
+stage() { printf '[%4d s] %s\n' "$SECONDS" "$*"; }
 die() { printf '%s: %s\n' "$(basename "$0")" "$*" >&2; exit 1; }
+
+# last_line LOG: the last line of LOG that says something, shortened.
+last_line() { tail -c 4000 "$1" | tr '\r' '\n' | grep -a '[^[:space:]]' | tail -n 1 | cut -c1-90; }
+
+# watched LOG COMMAND...: run COMMAND with its output in LOG, and tell how far it is: on a terminal once a
+# second in the same line, else with a line every ten seconds.
+watched() {
+    local log=$1 pid every=10 next rc
+    shift
+    [ -t 1 ] && every=1
+    "$@" >"$log" 2>&1 </dev/null &
+    pid=$!
+    # a command in the background ignores Ctrl-C
+    trap 'kill "$pid" 2>/dev/null; wait "$pid"; printf "\n"; exit 130' INT TERM
+    next=$((SECONDS + every))
+    while kill -0 "$pid" 2>/dev/null; do
+        if [ "$SECONDS" -ge "$next" ]; then
+            next=$((SECONDS + every))
+            if [ -t 1 ]; then
+                printf '\r\033[K[%4d s]   %s' "$SECONDS" "$(last_line "$log")"
+            else
+                stage "  $(last_line "$log")"
+            fi
+        fi
+        sleep 0.2
+    done
+    wait "$pid"
+    rc=$?
+    trap - INT TERM
+    [ -t 1 ] && printf '\r\033[K'
+    return $rc
+}
 
 # need_packages NAME...: install what is missing, or say what to type.
 need_packages() {
-    local missing=() p
+    local missing=() p log
     for p in "$@"; do
         dpkg-query -W -f='${Status}' "$p" 2>/dev/null | grep -q 'install ok installed' || missing+=("$p")
     done
     [ ${#missing[@]} -gt 0 ] || return 0
-    say "installing ${#missing[@]} Debian packages: ${missing[*]}"
-    local apt=(apt-get)
+    local apt=(env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3
+        -o Dpkg::Use-Pty=0)
     if [ "$(id -u)" != 0 ]; then
-        command -v sudo >/dev/null || die "these packages are missing; as root: apt-get install ${missing[*]}"
-        apt=(sudo apt-get)
+        command -v sudo >/dev/null && sudo -v || die "these packages are missing; as root: apt-get install ${missing[*]}"
+        apt=(sudo "${apt[@]}")
     fi
-    export DEBIAN_FRONTEND=noninteractive
-    "${apt[@]}" -q update >/dev/null || die "apt-get update failed: is the machine online?"
-    "${apt[@]}" -q -y install --no-install-recommends "${missing[@]}" >/dev/null ||
-        die "apt-get install failed; try by hand: apt-get install ${missing[*]}"
+    stage "installing ${#missing[@]} Debian packages: ${missing[*]}"
+    log=$(mktemp)
+    # a failed update is not the end: some other repository of this host may be out of order
+    watched "$log.update" "${apt[@]}" update || stage "apt-get update failed; trying with the lists that are there"
+    if ! watched "$log" "${apt[@]}" -y install --no-install-recommends "${missing[@]}"; then
+        tail -n 5 "$log.update" "$log" >&2
+        rm -f "$log" "$log.update"
+        die "apt-get install failed (its last lines are above); is the machine online? By hand: apt-get install ${missing[*]}"
+    fi
+    rm -f "$log" "$log.update"
 }
 
-# build DIR [meson option...]: configure once, compile.
-build() {
-    local dir=$1
+# configure DIR [meson option...]: set DIR up for this tree, or change the options of one that is set up already.
+# A directory that was left half configured, or belongs to a tree of another place, is made anew.
+configure() {
+    local dir=$1 log=$1.log
     shift
-    if [ ! -e "$dir/build.ninja" ]; then
-        meson setup "$dir" "$ROOT" "$@" >"$dir.log" 2>&1 || { cat "$dir.log" >&2; die "meson setup failed"; }
-        rm -f "$dir.log"
+    if [ -e "$dir/build.ninja" ] && grep -qF "\"source\": \"$ROOT\"" "$dir/meson-info/meson-info.json" 2>/dev/null; then
+        [ $# = 0 ] || [ "$(cat "$dir/polca.options" 2>/dev/null)" = "$*" ] && return 0
+        # by --reconfigure, as `meson configure` knows no --werror
+        meson setup --reconfigure "$dir" "$ROOT" "$@" >"$log" 2>&1 && echo "$*" >"$dir/polca.options" &&
+            rm -f "$log" && return 0
     fi
-    # ninja's progress line is for people; a log gets only what went wrong
-    if [ -t 1 ]; then
-        ninja -C "$dir" || die "the build failed"
-    else
-        local log
-        log=$(mktemp)
-        ninja -C "$dir" >"$log" 2>&1 || { cat "$log" >&2; rm -f "$log"; die "the build failed"; }
-        rm -f "$log"
-    fi
+    rm -rf "$dir"
+    stage "configuring $dir"
+    watched "$log" meson setup "$dir" "$ROOT" "$@" || { cat "$log" >&2; die "meson setup failed"; }
+    rm -f "$log"
+    echo "$*" >"$dir/polca.options"
+}
+
+# compile DIR [TARGET...]: build these targets, or all.
+compile() {
+    local dir=$1 log
+    shift
+    log=$(mktemp)
+    watched "$log" ninja -C "$dir" "$@" || { cat "$log" >&2; rm -f "$log"; die "the build failed (in $dir)"; }
+    rm -f "$log"
+}
+
+# build DIR [meson option...]: configure and compile everything.
+build() {
+    configure "$@"
+    compile "$1"
 }

@@ -3,8 +3,9 @@
 # Copyright(c) 2026 Polca contributors
 """Start polca on its built-in configuration, run every operation both ways, check every byte.
 
-Called by quickstart.sh with the path of the polca program. Also a small example of a control-socket client:
-one JSON-RPC request a line, one reply a line.
+Called by quickstart.sh with the build directory: quickstart.py DIR. It ends with the speed of the data path as
+polca-bench measures it. Also a small example of a control-socket client: one JSON-RPC request a line, one reply
+a line.
 """
 import json
 import os
@@ -25,6 +26,7 @@ INVALIDATES = {64: 64, 65536: 64}
 DEPTH = 512
 REGION = 64 * 65536
 PORT_RPING, PING, PINGS = 7174, 1000, 100
+BENCHMARKS = (("Send", "send", "64"), ("RDMA Write", "write", "65536"))
 ACCESS = ["LOCAL_WRITE", "REMOTE_WRITE", "REMOTE_READ", "REMOTE_ATOMIC", "MW_BIND"]
 
 
@@ -246,6 +248,29 @@ def rping(a, b):
           f"{rate(PING, PINGS, seconds):>22} {'-':>8}  every byte", flush=True)
 
 
+def benchmark(program, verb, size):
+    """A second of polca-bench: what a message costs each role in ns, and the share that cannot be avoided."""
+    done = subprocess.run([program, verb, "rate", "-s", size, "-D", "1", "--roofline", "--json"],
+                          capture_output=True, text=True, timeout=120, check=False)
+    if done.returncode != 0:
+        raise Failed(f"polca-bench {verb}: {done.stderr[-2000:]}")
+    for table in json.loads(done.stdout)["tables"]:
+        if table["name"] == "roofline":
+            return [row["polca_ns"] for row in table["rows"]], [row["ratio"] for row in table["rows"]]
+    raise Failed(f"polca-bench {verb}: no limit was measured")
+
+
+def data_path(program):
+    """The data path by itself, both ends on one core; its limit is the least work that such messages can be."""
+    print(f"\n{'data path, one core':36} {'bytes':>7}  {'rate':>22}  {'requester':>9}  {'responder':>9}  "
+          f"{'limit':>12}  reached")
+    for title, verb, size in BENCHMARKS:
+        ours, ratios = benchmark(program, verb, size)
+        least = sum(ns * ratio for ns, ratio in zip(ours, ratios))
+        print(f"{title:36} {int(size):7,}  {rate(int(size), 1, sum(ours) / 1e9):>22}  {ours[0]:6,.0f} ns  "
+              f"{ours[1]:6,.0f} ns  {1e9 / least:10,.0f}/s  {least / sum(ours):7.0%}", flush=True)
+
+
 def start(program, folder):
     sock = str(folder / "polca.sock")
     log = open(folder / "polca.log", "wb")
@@ -277,10 +302,12 @@ def stop(polca):
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
+    programs = pathlib.Path(sys.argv[1]) / "app"
+    program = programs / "polca" / "polca"
     folder = pathlib.Path(tempfile.mkdtemp(prefix="polca-quickstart-"))
     polca = None
     try:
-        polca, call = start(sys.argv[1], folder)
+        polca, call = start(program, folder)
         a, b = End(call, 0), End(call, 1)
         a.connect(b)
         b.connect(a)
@@ -292,6 +319,9 @@ def main():
         rping(b, a)
         stop(polca)
         polca = None
+        print("\nAll operations moved their data both ways; every byte was checked. These rates include the control "
+              "socket,\nas the work was posted as lines of JSON; retries are packets sent again.", flush=True)
+        data_path(programs / "polca-bench" / "polca-bench")
     except Failed as why:
         print(f"\nFAILED: {why}", file=sys.stderr)
         print("polca's log:", file=sys.stderr)
@@ -302,10 +332,9 @@ def main():
             polca.kill()
             polca.wait()
         shutil.rmtree(folder, ignore_errors=True)
-    program = os.path.relpath(sys.argv[1])
-    print(f"\nAll operations moved their data both ways; every byte was checked.\n"
-          f"The rates include the control socket: work was posted as lines of JSON; retries are packets "
-          f"sent again.\nNext: start {program} yourself and read \"A first session\" in README.md.")
+    print("\nBoth ends ran on one core, in memory: no NIC was involved. The limit is the least work that such messages "
+          "can be\non this core, measured in turn with them (docs/benchmark.md).\n"
+          f"Next: start {os.path.relpath(program)} yourself and read \"A first session\" in README.md.")
     return 0
 
 

@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2034
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
 #
@@ -11,7 +12,7 @@ PACKAGES_BUILD="gcc meson ninja-build pkg-config libdpdk-dev libnuma-dev libjans
     zlib1g-dev liblmdb-dev python3"
 # What building and running the tests takes on top. Only test.sh may install these: the `fresh` step proves
 # that the programs need none of them.
-PACKAGES_TEST="libcmocka-dev clang libclang-rt-14-dev python3-pytest python3-scapy python3-jsonschema tshark tcpdump
+PACKAGES_TEST="libcmocka-dev clang libclang-rt-dev python3-pytest python3-scapy python3-jsonschema tshark tcpdump
     iproute2 iputils-ping ethtool qemu-system-x86 busybox-static cpio kmod libibverbs-dev libopensm-dev
     infiniband-diags opensm valgrind debootstrap shellcheck"
 # The three programs, as ninja's targets.
@@ -64,7 +65,9 @@ need_packages() {
     local apt=(env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3
         -o Dpkg::Use-Pty=0)
     if [ "$(id -u)" != 0 ]; then
-        command -v sudo >/dev/null && sudo -v || die "these packages are missing; as root: apt-get install ${missing[*]}"
+        if ! command -v sudo >/dev/null || ! sudo -v; then
+            die "these packages are missing; as root: apt-get install ${missing[*]}"
+        fi
         apt=(sudo "${apt[@]}")
     fi
     stage "installing ${#missing[@]} Debian packages: ${missing[*]}"

@@ -84,6 +84,15 @@ inside() {
             CI="${CI:-}" bash -c "cd \"\$0\" && exec \"\$@\"" "$dir" "$@"' - "$COPY" "$SOURCE" "$@"
 }
 
+# LOG has a line of progress at least every twenty seconds of its time (ten are promised; the machine may stall).
+progress_was_reported() {
+    local lines last
+    lines=$(grep -c '^\[ *[0-9]* s\]' "$1")
+    last=$(sed -n 's/^\[ *\([0-9]*\) s\].*/\1/p' "$1" | tail -n 1)
+    [ "$lines" -ge $((${last:-0} / 20)) ] && [ "$lines" -ge 4 ] ||
+        { echo "quickstart.sh printed $lines lines of progress in ${last:-0} s" >&2; return 1; }
+}
+
 # The sources as they would be if lib used what only a test package provides: this must not build here.
 breaks_with_a_test_header() {
     local file=lib/rc/cq.c
@@ -105,7 +114,9 @@ if [ $# -gt 0 ]; then
     exit
 fi
 stage "quickstart.sh as root"
-inside config/quickstart.sh --werror || die "quickstart.sh failed on a fresh $RELEASE"
+set -o pipefail
+inside config/quickstart.sh --werror | tee "$COPY/quickstart.log" || die "quickstart.sh failed on a fresh $RELEASE"
+progress_was_reported "$COPY/quickstart.log" || die "quickstart.sh was silent for too long"
 stage "quickstart.sh again"
 inside config/quickstart.sh || die "the second run failed"
 stage "its traffic as an ordinary user"

@@ -2,30 +2,68 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
 #
-# test.sh - install what is missing, build with gcc and clang, run every suite.
-# The last line is `N passed, N failed`; the exit status says the same. Needs root: the functional
-# suites make network namespaces. A missing tool or peer is a failure.
+# test.sh - install what is missing, build, run every suite. Needs root: the functional suites make network namespaces.
+# A missing tool or peer is a failure. The last line is `N passed, N failed`; the exit status says the same.
 #
-#   config/test.sh              everything
-#   config/test.sh unit sim     only these: build quickstart unit count asan sim fuzz dts
+#   config/test.sh               every step, as CI runs it
+#   config/test.sh unit sim      only these steps: check build unit count asan sim fuzz fresh12 fresh13 dts
+#                                (fresh is fresh12 and fresh13: the first command on minimal Debian trees)
+#   config/test.sh --long STEP   what is too long for CI: seeds fuzz debian13 coverage mutation soak
+#   config/test.sh --load MODULE one functional module (cm/test_perftest.py) or suite beside ten busy processes
 set -u
 . "$(dirname "$0")/common.sh"
-case ${1:-} in -h | --help) sed -n 5,11p "$0" | cut -c3-; exit 0 ;; esac
-ALL="build quickstart unit count asan sim fuzz dts"
-STEPS=${*:-$ALL}
-for s in $STEPS; do
-    case " $ALL " in *" $s "*) ;; *) die "no step '$s'; there are: $ALL" ;; esac
-done
+
+# Each step with its share of CI's time in minutes. CI ends at 90 minutes; the plan is 60, of which 16 are reserved for
+# suites to come. A new suite brings its share, and saves it elsewhere.
+STEPS="check=2 build=4 unit=4 count=2 asan=6 sim=3 fuzz=2.5 fresh12=8 fresh13=5 dts=10"
+LONG="seeds=40 fuzz=40 debian13=40 coverage=40 mutation=40 soak=40"
+
+steps_of() { local s out=; for s in $1; do out+="${out:+ }${s%%=*}"; done; echo "$out"; }
+share_of() { local s; for s in $KNOWN; do [ "${s%%=*}" = "$1" ] && echo "${s#*=}"; done; }
+
+KNOWN=$STEPS
+PREFIX=step
+case ${1:-} in
+-h | --help) sed -n 5,12p "$0" | cut -c3-; exit 0 ;;
+--load)
+    [ $# = 2 ] || die "--load wants one module, as cm/test_perftest.py, or one suite"
+    ;;
+--long)
+    KNOWN=$LONG PREFIX=long
+    shift
+    [ $# -gt 0 ] || die "--long wants a step; there are: $(steps_of "$LONG")"
+    ;;
+-*) die "no option '$1'; there are: --long STEP, --load MODULE, --help" ;;
+esac
+if [ "${1:-}" != --load ]; then
+    RUN=${*:-$(steps_of "$KNOWN")}
+    [ "$KNOWN" = "$LONG" ] || RUN=$(for s in $RUN; do [ "$s" = fresh ] && echo fresh12 fresh13 || echo "$s"; done)
+    for s in $RUN; do
+        case " $(steps_of "$KNOWN") " in *" $s "*) ;; *) die "no step '$s'; there are: $(steps_of "$KNOWN")" ;; esac
+    done
+fi
 [ "$(id -u)" = 0 ] || die "needs root: the functional suites make network namespaces"
+# shellcheck disable=SC2086 # lists of words
 need_packages $PACKAGES_BUILD $PACKAGES_TEST || exit 1
 
 cd "$ROOT" || exit 1
 export CMOCKA_MESSAGE_OUTPUT=stdout
+if [ "${1:-}" = --load ]; then
+    build build --werror -Dtests=true
+    exec dts/run --load "$2"
+fi
+
 RESULTS=$(mktemp -d)
 trap 'rm -rf "$RESULTS"' EXIT
-START=$SECONDS
 SEEDS=${POLCA_SIM_SEEDS:-2000}
-FUZZ_SECONDS=${POLCA_FUZZ_SECONDS:-60}
+FUZZ_SECONDS=${POLCA_FUZZ_SECONDS:-20}
+
+# result NAME COMMAND...: one pass or fail of its own.
+result() {
+    local name=$1
+    shift
+    if "$@"; then echo "ok $name" >>"$RESULTS/steps.txt"; else echo "not ok $name" >>"$RESULTS/steps.txt"; fi
+}
 
 # meson_suite DIR SUITE LABEL [OPTION...]: run it, keep its log for the count.
 meson_suite() {
@@ -33,67 +71,91 @@ meson_suite() {
     cp "$1/meson-logs/testlog.json" "$RESULTS/$3.meson.json"
 }
 
-# step NAME COMMAND...: one pass or fail of its own.
-step() {
-    local name=$1
-    shift
-    if "$@"; then echo "ok $name" >>"$RESULTS/steps.txt"; else echo "not ok $name" >>"$RESULTS/steps.txt"; fi
+build_all() { build build --werror -Dtests=true; }
+
+# --- the steps of CI ---
+
+step_check() {
+    result "shell scripts" shellcheck -x -S warning .ci/run config/*.sh test/fuzz/run.sh
+    result "rules and their tests" /usr/bin/python3 test/check_conformance.py
 }
 
-# The quickstart's traffic as somebody without rights, who cannot even read this tree.
-quickstart_as_nobody() {
-    local dir rc
-    dir=$(mktemp -d) && chmod 755 "$dir" && cp build/app/polca/polca config/quickstart.py "$dir" || return 1
-    (cd / && setpriv --reuid=65534 --regid=65534 --clear-groups \
-        env -i PATH=/usr/bin:/bin HOME=/nonexistent /usr/bin/python3 -B "$dir/quickstart.py" "$dir/polca")
-    rc=$?
-    rm -rf "$dir"
-    return $rc
+step_build() { result "build with gcc" build_all; }
+
+step_unit() {
+    build_all
+    meson_suite build unit unit
+    # that the benchmarks run; what they measure is nobody's pass or fail
+    meson_suite build perf perf --no-suite count
 }
 
-for s in $STEPS; do
-    say "$s ($((SECONDS - START)) s)"
-    case $s in
-    build)
-        step "build with gcc" build build --werror
-        step "build with clang" env CC=clang bash -c ". config/common.sh; build build-clang --werror"
-        ;;
-    quickstart)
-        build build --werror
-        step "quickstart" config/quickstart.sh
-        step "quickstart as an ordinary user" quickstart_as_nobody
-        ;;
-    unit)
-        build build --werror
-        meson_suite build unit unit
-        # that the benchmarks run; what they measure is nobody's pass or fail
-        meson_suite build perf perf --no-suite count
-        ;;
-    count)
-        build build --werror
-        step "instructions a message" test/perf/count_instructions.py build/app/polca-bench/polca-bench
-        ;;
-    asan)
-        build build-asan --werror -Db_sanitize=address,undefined -Db_lundef=false -Dbuildtype=debug
-        meson_suite build-asan unit asan
-        ;;
-    sim)
-        build build --werror
-        step "simulation, $SEEDS seeds" build/test/polca-sim --seeds "$SEEDS"
-        step "simulation, a seed that once found something" \
-            build/test/polca-sim --seed 467 --scenario sa_hostile
-        step "simulation, tables of a million records" build/test/polca-sim --seeds 10 --scenario sa_million
-        ;;
-    fuzz)
-        step "fuzzing, $FUZZ_SECONDS s a target" test/fuzz/run.sh "$FUZZ_SECONDS"
-        ;;
-    dts)
-        build build --werror
-        dts/run --junit "$RESULTS/dts.junit.xml" || true
-        [ -s "$RESULTS/dts.junit.xml" ] || echo "not ok functional suites: no result" >>"$RESULTS/steps.txt"
-        ;;
-    esac
+step_count() {
+    build_all
+    result "instructions a message" test/perf/count_instructions.py build/app/polca-bench/polca-bench
+}
+
+# With clang, so that its warnings are errors, too.
+step_asan() {
+    CC=clang build build-asan --werror -Dtests=true -Db_sanitize=address,undefined -Db_lundef=false -Dbuildtype=debug
+    meson_suite build-asan unit asan
+}
+
+step_sim() {
+    build_all
+    result "simulation, $SEEDS seeds" build/test/polca-sim --seeds "$SEEDS"
+    result "simulation, a seed that once found something" build/test/polca-sim --seed 467 --scenario sa_hostile
+    result "simulation, tables of a million records" build/test/polca-sim --seeds 10 --scenario sa_million
+}
+
+step_fuzz() { result "fuzzing, $FUZZ_SECONDS s a target" test/fuzz/run.sh "$FUZZ_SECONDS"; }
+
+step_fresh12() { result "first command on a fresh Debian 12" config/fresh.sh bookworm; }
+step_fresh13() { result "first command on a fresh Debian 13" config/fresh.sh trixie; }
+
+step_dts() {
+    build_all
+    dts/run --junit "$RESULTS/dts.junit.xml" || true
+    [ -s "$RESULTS/dts.junit.xml" ] || echo "not ok functional suites: no result" >>"$RESULTS/steps.txt"
+}
+
+# --- too long for CI ---
+
+long_seeds() {
+    build_all
+    result "simulation, 20000 seeds" build/test/polca-sim --seeds 20000
+}
+
+# two targets at a time: an hour of fuzzing takes half an hour
+long_fuzz() { result "fuzzing, 360 s a target" test/fuzz/run.sh 360; }
+
+long_debian13() { result "unit tests on a fresh Debian 13" config/fresh.sh trixie config/test.sh unit; }
+
+long_coverage() { result "coverage" test/coverage.sh; }
+
+long_mutation() {
+    build_all
+    result "mutation" test/mutate.py --minutes 35
+}
+
+long_soak() {
+    build_all
+    result "soak" test/soak.py --minutes 30
+}
+
+# --- run them ---
+
+for s in $RUN; do
+    say "$s ($SECONDS s since the start)"
+    begin=$SECONDS
+    # a subshell: a step that cannot go on ends alone
+    ("${PREFIX}_$s") || echo "not ok $s: could not be completed" >>"$RESULTS/steps.txt"
+    echo "$s $((SECONDS - begin)) $(share_of "$s")" >>"$RESULTS/times"
 done
 
-say "summary ($((SECONDS - START)) s)"
-exec /usr/bin/python3 config/count_results.py "$RESULTS"
+say "times"
+awk 'BEGIN { printf "%-10s %8s %8s\n", "step", "minutes", "share" }
+    { printf "%-10s %8.1f %8.1f%s\n", $1, $2 / 60, $3, ($2 / 60 > $3 ? "  over its share" : ""); t += $2; p += $3 }
+    END { printf "%-10s %8.1f %8.1f\n", "together", t / 60, p }' "$RESULTS/times"
+rm "$RESULTS/times"
+say "results"
+/usr/bin/python3 config/count_results.py "$RESULTS"

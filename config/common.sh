@@ -62,19 +62,23 @@ need_packages() {
         dpkg-query -W -f='${Status}' "$p" 2>/dev/null | grep -q 'install ok installed' || missing+=("$p")
     done
     [ ${#missing[@]} -gt 0 ] || return 0
-    local apt=(env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3
-        -o Dpkg::Use-Pty=0)
+    local root=(env DEBIAN_FRONTEND=noninteractive)
+    local apt=(apt-get -q -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3 -o Dpkg::Use-Pty=0)
     if [ "$(id -u)" != 0 ]; then
         if ! command -v sudo >/dev/null || ! sudo -v; then
             die "these packages are missing; as root: apt-get install ${missing[*]}"
         fi
-        apt=(sudo "${apt[@]}")
+        root=(sudo "${root[@]}")
+    fi
+    if [ -n "$(dpkg --audit 2>/dev/null)" ]; then # an installation was killed; apt would refuse to go on
+        stage "finishing an interrupted installation (dpkg --configure -a)"
+        watched /dev/null "${root[@]}" dpkg --configure -a
     fi
     stage "installing ${#missing[@]} Debian packages: ${missing[*]}"
     log=$(mktemp)
     # a failed update is not the end: some other repository of this host may be out of order
-    watched "$log.update" "${apt[@]}" update || stage "apt-get update failed; trying with the lists that are there"
-    if ! watched "$log" "${apt[@]}" -y install --no-install-recommends "${missing[@]}"; then
+    watched "$log.update" "${root[@]}" "${apt[@]}" update || stage "apt-get update failed; trying with the lists that are there"
+    if ! watched "$log" "${root[@]}" "${apt[@]}" -y install --no-install-recommends "${missing[@]}"; then
         tail -n 5 "$log.update" "$log" >&2
         rm -f "$log" "$log.update"
         die "apt-get install failed (its last lines are above); is the machine online? By hand: apt-get install ${missing[*]}"
@@ -83,21 +87,26 @@ need_packages() {
 }
 
 # configure DIR [meson option...]: set DIR up for this tree, or change the options of one that is set up already.
-# A directory that was left half configured, or belongs to a tree of another place, is made anew.
+# A directory that was left half configured, or belongs to another tree or compiler, is made anew.
 configure() {
-    local dir=$1 log=$1.log
+    local dir=$1 log=$1.log was want
     shift
+    want="${CC:-cc} $*"
+    was=$(cat "$dir/polca.options" 2>/dev/null)
     if [ -e "$dir/build.ninja" ] && grep -qF "\"source\": \"$ROOT\"" "$dir/meson-info/meson-info.json" 2>/dev/null; then
-        [ $# = 0 ] || [ "$(cat "$dir/polca.options" 2>/dev/null)" = "$*" ] && return 0
+        { [ $# = 0 ] || [ "$was" = "$want" ]; } && return 0
         # by --reconfigure, as `meson configure` knows no --werror
-        meson setup --reconfigure "$dir" "$ROOT" "$@" >"$log" 2>&1 && echo "$*" >"$dir/polca.options" &&
-            rm -f "$log" && return 0
+        [ "${was%% *}" = "${CC:-cc}" ] && meson setup --reconfigure "$dir" "$ROOT" "$@" >"$log" 2>&1 &&
+            echo "$want" >"$dir/polca.options" && rm -f "$log" && return 0
+    fi
+    if [ -n "$(ls -A "$dir" 2>/dev/null)" ] && [ ! -d "$dir/meson-private" ]; then
+        die "$dir is not a build directory: move it away"
     fi
     rm -rf "$dir"
     stage "configuring $dir"
     watched "$log" meson setup "$dir" "$ROOT" "$@" || { cat "$log" >&2; die "meson setup failed"; }
     rm -f "$log"
-    echo "$*" >"$dir/polca.options"
+    echo "$want" >"$dir/polca.options"
 }
 
 # compile DIR [TARGET...]: build these targets, or all.

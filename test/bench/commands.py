@@ -67,8 +67,9 @@ def look(words, report, sizes):
 BY_TURNS = [
     (['write', '-s', '9000', '--loss', '256', '--check'], 'loss', LOSS),
     (['send', '-s', '20000', '-q', '3', '-t', '4', '--loss', '256', '--check'], 'loss', LOSS),
-    (['read', '-s', '9000', '--loss', '256', '--check', '--lcores', '2'], 'loss', {'lost'}),
-    (['write', '-s', '9000', '-q', '4', '-w', '2', '--loss', '256', '-u', '12'], 'loss', LOSS),
+    # two threads: a timeout that the machine's stalls do not outlast seven times
+    (['read', '-s', '9000', '--loss', '256', '--check', '--lcores', '2', '-u', '18'], 'loss', {'lost'}),
+    (['write', '-s', '9000', '-q', '4', '-w', '2', '--loss', '256', '-u', '18'], 'loss', LOSS),
     (['send', 'lat', '-s', '64', '--beside', '1M'], 'beside', BESIDE),
     (['send', 'lat', '-s', '64', '--beside', '64K', '--lcores', '2', '-m', '1024'], 'beside',
      BESIDE),

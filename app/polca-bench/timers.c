@@ -226,7 +226,7 @@ sample_rnr(struct bed *b, const struct end end[ROLES], const struct peer peer[RO
 	const struct end *to = &end[RESPONDER];
 	struct sge sge = { to->mr.va, SIZE, to->mr.key };
 	struct recv_wr wr = { .num_sge = 1, .sg_list = &sge };
-	uint64_t start = rte_rdtsc(), nak, when, naks = 0;
+	uint64_t start = rte_rdtsc(), nak = 0, when = 0, naks = 0;
 	int ret;
 
 	b->tap[REQUESTER] = (struct tap){ .opcode = RC_SEND_ONLY };
@@ -249,7 +249,7 @@ static int
 sample_ack(struct bed *b, const struct end end[ROLES], const struct peer peer[ROLES],
 	double cycles, struct error *err)
 {
-	uint64_t start = rte_rdtsc(), before = 0, when;
+	uint64_t start = rte_rdtsc(), before = 0, when = 0;
 	unsigned int i;
 	int ret = 0;
 

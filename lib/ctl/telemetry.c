@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include <rte_telemetry.h>
+#include <rte_version.h>
 
 #include "ctl/counters.h"
 #include "ctl/ctl.h"
@@ -23,10 +24,15 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct engine *engine;
 
+/* DPDK 23.03 renamed the function that adds an unsigned number; 25.11 has the new name only. */
 static void
 add_counter(void *arg, const char *name, uint64_t value)
 {
+#if RTE_VERSION >= RTE_VERSION_NUM(23, 3, 0, 0)
+	rte_tel_data_add_dict_uint(arg, name, value);
+#else
 	rte_tel_data_add_dict_u64(arg, name, value);
+#endif
 }
 
 /* A number given after a comma: "/polca/port,1". @return it, or dflt when none is given, or -1 */
@@ -154,19 +160,19 @@ show_worker(const char *params, struct rte_tel_data *d)
 	rte_tel_data_start_dict(d);
 	rte_tel_data_add_dict_int(d, "lcore", (int)info.lcore);
 	rte_tel_data_add_dict_int(d, "stalled", info.stalled);
-	rte_tel_data_add_dict_u64(d, "heartbeat_age_us", info.heartbeat_age_us);
-	rte_tel_data_add_dict_u64(d, "busy_permille", (uint64_t)(info.busy_share * 1000));
-	rte_tel_data_add_dict_u64(d, "longest_gap_us", (uint64_t)info.longest_gap_us);
-	rte_tel_data_add_dict_u64(d, "polls", info.polls);
-	rte_tel_data_add_dict_u64(d, "busy_polls", info.busy_polls);
-	rte_tel_data_add_dict_u64(d, "sleeps", info.sleeps);
-	rte_tel_data_add_dict_u64(d, "handoff_out", info.handoff_out);
-	rte_tel_data_add_dict_u64(d, "handoff_in", info.handoff_in);
-	rte_tel_data_add_dict_u64(d, "handoff_full", info.handoff_full);
-	rte_tel_data_add_dict_u64(d, "handoff_again", info.handoff_again);
-	rte_tel_data_add_dict_u64(d, "handoff_permille", (uint64_t)(info.handoff_percent * 10));
-	rte_tel_data_add_dict_u64(d, "rehomed_out", info.rehomed_out);
-	rte_tel_data_add_dict_u64(d, "rehomed_in", info.rehomed_in);
+	add_counter(d, "heartbeat_age_us", info.heartbeat_age_us);
+	add_counter(d, "busy_permille", (uint64_t)(info.busy_share * 1000));
+	add_counter(d, "longest_gap_us", (uint64_t)info.longest_gap_us);
+	add_counter(d, "polls", info.polls);
+	add_counter(d, "busy_polls", info.busy_polls);
+	add_counter(d, "sleeps", info.sleeps);
+	add_counter(d, "handoff_out", info.handoff_out);
+	add_counter(d, "handoff_in", info.handoff_in);
+	add_counter(d, "handoff_full", info.handoff_full);
+	add_counter(d, "handoff_again", info.handoff_again);
+	add_counter(d, "handoff_permille", (uint64_t)(info.handoff_percent * 10));
+	add_counter(d, "rehomed_out", info.rehomed_out);
+	add_counter(d, "rehomed_in", info.rehomed_in);
 	rte_tel_data_add_dict_int(d, "handoff_depth", (int)info.handoff_depth);
 	rte_tel_data_add_dict_int(d, "commands", (int)info.commands);
 	rte_tel_data_add_dict_int(d, "qps", (int)info.qps);

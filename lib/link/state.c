@@ -175,7 +175,8 @@ state_init(struct link *l, struct link_port *p, struct error *err)
 		p->memory_node);
 	if (p->attr_copies == NULL)
 		return error_set(err, ENOMEM, "%s: no memory for its attributes", p->cfg.name);
-	rte_eth_link_get_nowait(p->ethdev, &p->link);
+	if (rte_eth_link_get_nowait(p->ethdev, &p->link) != 0)
+		p->link.link_status = RTE_ETH_LINK_DOWN;
 	p->guid = p->cfg.guid != 0 ? p->cfg.guid : port_eui64(p->mac);
 	settings_init(p);
 	publish(l, p, 0);
@@ -284,7 +285,8 @@ link_state(const struct link *l, unsigned int port, struct link_state *state)
 	struct rte_eth_link link = { 0 };
 
 	memset(state, 0, sizeof(*state));
-	rte_eth_link_get_nowait(p->ethdev, &link);
+	if (rte_eth_link_get_nowait(p->ethdev, &link) != 0)
+		link.link_status = RTE_ETH_LINK_DOWN;
 	state->up = link.link_status == RTE_ETH_LINK_UP;
 	if (link.link_speed != RTE_ETH_SPEED_NUM_UNKNOWN)
 		state->speed_mbps = link.link_speed;

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 
+#include <rte_bitops.h>
 #include <rte_common.h>
 
 #include "base/siphash.h"

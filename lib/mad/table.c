@@ -13,6 +13,7 @@
 
 #include <errno.h>
 
+#include <rte_bitops.h>
 #include <rte_common.h>
 #include <rte_prefetch.h>
 

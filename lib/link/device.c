@@ -18,6 +18,7 @@
 #include <rte_devargs.h>
 #include <rte_errno.h>
 
+#include "link/device_cause.h"
 #include "link/private.h"
 
 /* PMDs that listen on a socket file and fail when an earlier run left one behind. */
@@ -217,12 +218,7 @@ plug(struct link_port *p, struct error *err)
 		return rc;
 	rc = rte_dev_probe(args);
 	if (rc != 0)
-		return error_set(err, rc == -1 ? ENODEV : -rc,
-			"%s: device %.96s cannot be opened (%s): %s", p->cfg.name, p->cfg.device,
-			device_strerror(rc), rc == -ENOMEM ?
-			"reserve more hugepages on its NUMA node (config/setup-host.sh)" :
-			"give a PCI address bound to vfio-pci (config/setup-host.sh), or a vdev "
-			"such as net_af_packet0,iface=eth0");
+		return device_error(p->cfg.name, p->cfg.device, rc, err);
 	snprintf(name, sizeof(name), "%.*s", (int)strcspn(p->cfg.device, ","), p->cfg.device);
 	if (rte_eth_dev_get_port_by_name(name, &p->ethdev) != 0)
 		return error_set(err, ENODEV, "%s: device %.96s is not a network device",

@@ -13,6 +13,7 @@
 #include <rte_errno.h>
 #include <rte_malloc.h>
 
+#include "link/device_cause.h"
 #include "link/lids.h"
 #include "link/private.h"
 
@@ -276,6 +277,19 @@ tell_of_steering(const struct link *l, const struct link_port *p)
 		LINK_LOG(NOTICE, "%s", text);
 }
 
+/* Some drivers ask for what they need when they start, net_af_xdp for one. */
+static int
+start_or_explain(struct link *l, struct link_port *p, struct error *err)
+{
+	int rc = start(l, p, err);
+	char text[168];
+
+	if (rc != 0 && p->hotplugged && !device_is_pci(p->cfg.device) &&
+		device_cause(p->cfg.device, rc, "/sys", text, sizeof(text)))
+		return error_set(err, ENODEV, "%s: device %.64s: %s", p->cfg.name, p->cfg.device, text);
+	return rc;
+}
+
 static int
 open_ports(struct link *l, struct error *err)
 {
@@ -301,7 +315,7 @@ open_ports(struct link *l, struct error *err)
 		l->port[i].memory_node = l->port[i].pool->numa_node;
 		if (device_is_memif(&l->port[i]))
 			guard_memif(l);
-		rc = start(l, &l->port[i], err);
+		rc = start_or_explain(l, &l->port[i], err);
 		if (rc != 0)
 			break;
 		warn_of_kernel_addresses(&l->port[i]);

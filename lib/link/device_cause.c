@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#include <errno.h>
+#include <glob.h>
+#include <libgen.h>
+#include <linux/capability.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <rte_common.h>
+#include <rte_version.h>
+
+#include "link/device_cause.h"
+#include "link/private.h"
+
+#ifndef AF_XDP
+#define AF_XDP 44
+#endif
+
+#define ABI_MAJOR (RTE_VER_YEAR + (RTE_VER_MONTH >= 11)) /* part of the names of Debian's packages */
+
+/* A question about the host: is this what is missing? Then text says so. */
+typedef bool cause_fn(const char *device, char *text, size_t size);
+
+/* The value of KEY in "name,KEY=value,...". */
+static bool
+device_value(const char *device, const char *key, char *value, size_t size)
+{
+	const char *p = device;
+	size_t len = strlen(key);
+
+	while ((p = strchr(p, ',')) != NULL) {
+		p++;
+		if (strncmp(p, key, len) != 0 || p[len] != '=')
+			continue;
+		p += len + 1;
+		snprintf(value, size, "%.*s", (int)strcspn(p, ","), p);
+		return true;
+	}
+	return false;
+}
+
+static bool
+capable(unsigned int capability)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[2] = { { 0 } };
+
+	if (syscall(SYS_capget, &header, data) != 0)
+		return true; /* there is no telling */
+	return (data[capability / 32].effective & (1u << (capability % 32))) != 0;
+}
+
+static bool
+no_interface(const char *device, char *text, size_t size)
+{
+	char name[64];
+
+	if (!device_value(device, "iface", name, sizeof(name))) {
+		snprintf(text, size, "iface=NAME is missing, such as %.*s,iface=eth0",
+				(int)strcspn(device, ","), device);
+		return true;
+	}
+	if (if_nametoindex(name) != 0)
+		return false;
+	snprintf(text, size, "there is no interface \"%s\": ip -brief link lists those there are",
+			name);
+	return true;
+}
+
+static bool
+no_packet_socket(const char *device, char *text, size_t size)
+{
+	RTE_SET_USED(device);
+	if (capable(CAP_NET_RAW) && capable(CAP_NET_ADMIN))
+		return false;
+	snprintf(text, size, "this user may not open packet sockets: run it as root, or with the "
+			"capabilities CAP_NET_RAW and CAP_NET_ADMIN");
+	return true;
+}
+
+static bool
+no_xdp_socket(const char *device, char *text, size_t size)
+{
+	int fd;
+
+	RTE_SET_USED(device);
+	if (!capable(CAP_NET_RAW) || !capable(CAP_NET_ADMIN) ||
+			(!capable(CAP_BPF) && !capable(CAP_SYS_ADMIN))) {
+		snprintf(text, size, "this user may not load AF_XDP programs: run it as root, or "
+				"with the capabilities CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF");
+		return true;
+	}
+	fd = socket(AF_XDP, SOCK_RAW | SOCK_CLOEXEC, 0);
+	if (fd >= 0) {
+		close(fd);
+		return false;
+	}
+	snprintf(text, size, "this kernel gives no AF_XDP sockets (%s): take net_af_packet0",
+			strerror(errno));
+	return true;
+}
+
+static bool
+no_tun(const char *device, char *text, size_t size)
+{
+	RTE_SET_USED(device);
+	if (access("/dev/net/tun", F_OK) != 0) {
+		snprintf(text, size, "there is no /dev/net/tun: modprobe tun");
+		return true;
+	}
+	if (access("/dev/net/tun", R_OK | W_OK) == 0 && capable(CAP_NET_ADMIN))
+		return false;
+	snprintf(text, size, "this user may not make interfaces by /dev/net/tun: run it as root, or "
+			"with the capability CAP_NET_ADMIN");
+	return true;
+}
+
+/* The path of a socket that is made: memif's, vhost's. */
+static bool
+no_socket_path(const char *path, char *text, size_t size)
+{
+	char copy[256];
+	const char *dir;
+	struct stat st;
+
+	if (strlen(path) >= sizeof(((struct sockaddr_un *)0)->sun_path)) {
+		snprintf(text, size, "the path of its socket has %zu bytes, allowed up to %zu",
+				strlen(path), sizeof(((struct sockaddr_un *)0)->sun_path) - 1);
+		return true;
+	}
+	snprintf(copy, sizeof(copy), "%s", path);
+	dir = dirname(copy);
+	if (access(dir, F_OK) != 0)
+		snprintf(text, size, "there is no directory %.80s for its socket: mkdir %.80s", dir,
+				dir);
+	else if (access(dir, R_OK | W_OK | X_OK) != 0)
+		snprintf(text, size, "this user may not use the directory %.100s of its socket: %s",
+				dir, strerror(errno));
+	else if (stat(path, &st) == 0 && !S_ISSOCK(st.st_mode))
+		snprintf(text, size, "%.108s is no socket: name another path", path);
+	else if (stat(path, &st) == 0 && access(path, R_OK | W_OK) != 0)
+		snprintf(text, size, "this user may not use the socket %.108s: %s", path,
+				strerror(errno));
+	else
+		return false;
+	return true;
+}
+
+static bool
+no_memif_socket(const char *device, char *text, size_t size)
+{
+	char path[256] = "/run/memif.sock", abstract[8];
+
+	if (!device_value(device, "socket-abstract", abstract, sizeof(abstract)) ||
+			strcmp(abstract, "no") != 0)
+		return false;
+	device_value(device, "socket", path, sizeof(path));
+	return no_socket_path(path, text, size);
+}
+
+static bool
+no_vhost_socket(const char *device, char *text, size_t size)
+{
+	char path[256];
+
+	if (device_value(device, "iface", path, sizeof(path)))
+		return no_socket_path(path, text, size);
+	snprintf(text, size, "iface=PATH, its socket, is missing");
+	return true;
+}
+
+static bool
+no_vhost_user(const char *device, char *text, size_t size)
+{
+	char path[256];
+
+	if (!device_value(device, "path", path, sizeof(path))) {
+		snprintf(text, size, "path= is missing: the socket of vhost, or /dev/vhost-net");
+		return true;
+	}
+	if (access(path, R_OK | W_OK) == 0)
+		return false;
+	snprintf(text, size, "path %.108s: %s", path, strerror(errno));
+	return true;
+}
+
+static const struct {
+	const char *driver; /* how the names of its devices begin */
+	cause_fn *ask[2];
+} drivers[] = {
+	{ "net_af_packet", { no_interface, no_packet_socket } },
+	{ "net_af_xdp", { no_interface, no_xdp_socket } },
+	{ "net_tap", { no_tun } },
+	{ "net_memif", { no_memif_socket } },
+	{ "net_vhost", { no_vhost_socket } },
+	{ "net_virtio_user", { no_vhost_user } },
+};
+
+/* Drivers are plug-ins, each in a package of its own: net_af_xdp0 wants librte_net_af_xdp.so. */
+static bool
+no_driver(const char *device, char *text, size_t size)
+{
+	char name[64], pattern[256], package[64], *p;
+	glob_t found = { 0 };
+	size_t len;
+	bool none;
+
+	snprintf(name, sizeof(name), "%.*s", (int)strcspn(device, ","), device);
+	for (len = strlen(name); len > 0 && strchr("0123456789", name[len - 1]) != NULL; len--)
+		name[len - 1] = '\0';
+	if (strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_") != len || len == 0) {
+		snprintf(text, size, "neither a PCI address, such as 0000:3b:00.0, nor a vdev, such as "
+				"net_af_packet0,iface=eth0");
+		return true;
+	}
+	snprintf(pattern, sizeof(pattern), "%s/librte_%s.so*", RTE_EAL_PMD_PATH, name);
+	none = access(RTE_EAL_PMD_PATH, F_OK) == 0 && glob(pattern, 0, NULL, &found) == GLOB_NOMATCH;
+	globfree(&found);
+	if (!none)
+		return false;
+	snprintf(package, sizeof(package), "librte-%s%u", name, ABI_MAJOR);
+	for (p = package; *p != '\0'; p++)
+		if (*p == '_')
+			*p = '-';
+	snprintf(text, size, "DPDK has no driver %s: a typing error, or a package is missing: apt-get "
+			"install %s", name, package);
+	return true;
+}
+
+bool
+device_cause(const char *device, int rc, const char *sys, char *text, size_t size)
+{
+	unsigned int i, k;
+
+	if (device_is_pci(device))
+		return device_cause_pci(device, sys, text, size);
+	if (rc == -EFAULT && no_driver(device, text, size)) /* no bus knows the name */
+		return true;
+	for (i = 0; i < RTE_DIM(drivers); i++) {
+		if (strncmp(device, drivers[i].driver, strlen(drivers[i].driver)) != 0)
+			continue;
+		for (k = 0; k < RTE_DIM(drivers[i].ask) && drivers[i].ask[k] != NULL; k++)
+			if (drivers[i].ask[k](device, text, size))
+				return true;
+	}
+	return false;
+}
+
+int
+device_error(const char *port, const char *device, int rc, struct error *err)
+{
+	char text[168];
+
+	if (rc != -ENOMEM && device_cause(device, rc, "/sys", text, sizeof(text)))
+		return error_set(err, ENODEV, "%s: device %.64s: %s", port, device, text);
+	return error_set(err, rc == -1 ? ENODEV : -rc, "%s: device %.64s cannot be opened (%s): %s", port,
+		device, device_strerror(rc), rc == -ENOMEM ?
+		"reserve more hugepages on its NUMA node (config/setup-host.sh)" :
+		"give a PCI address bound to vfio-pci (config/setup-host.sh), or a vdev such as "
+		"net_af_packet0,iface=eth0");
+}

@@ -19,6 +19,7 @@
 #include <rte_errno.h>
 #include <rte_log.h>
 
+#include "base/eal_host.h"
 #include "command.h"
 
 #define MIB          (UINT64_C(1) << 20)
@@ -157,6 +158,8 @@ silent_init(int argc, char **argv)
 static int
 failed(const struct bench_options *o, uint64_t bytes, struct error *err)
 {
+	if (eal_explain_host(err) != 0)
+		return -ENOENT;
 	if (eal_huge)
 		return error_set(err, ENOMEM, "DPDK does not start with %lu MiB of hugepages (%s): "
 				"give --no-huge, or free some", bytes / MIB,
@@ -215,8 +218,10 @@ bench_eal_start(const struct bench_options *o, const struct eal_wish *wish, stru
 	if (wish->share_memory)
 		argv[argc++] = single_file;
 	listen_to_dpdk();
+	runtime_dir_remove_at_exit();
 	if (silent_init(argc, argv) < 0)
 		return failed(o, wish->bytes, err);
 	dpdk_words[0] = '\0';
+	runtime_dir_remove_stale("polca-bench");
 	return 0;
 }

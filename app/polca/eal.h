@@ -16,6 +16,7 @@
 struct eal_args {
 	char *argv[256];
 	int argc;
+	bool last_is_users; /* and takes the next word as its value, if it has none */
 };
 
 /*
@@ -24,6 +25,14 @@ struct eal_args {
  */
 int eal_args(const struct config *c, const char *extra, struct eal_args *a, struct error *err);
 void eal_args_free(struct eal_args *a);
+/* What is given for an option, "-m" or one that replaces it; NULL: nothing. */
+const char *eal_arg_value(const struct eal_args *a, const char *option);
+
+/* After a failed rte_eal_init(): why, and what to do. @return a negative errno value */
+int eal_explain(const struct config *c, const struct eal_args *a, struct error *err);
+
+/* At the end of a primary process: remove its files of memory, and those in its runtime directory. */
+void eal_files_remove(const struct eal_args *a);
 
 /* rte_eal_init(); err says what to do about a failure. */
 int eal_start(const struct config *c, const char *extra, struct error *err);

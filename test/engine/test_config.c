@@ -6,6 +6,7 @@
  * The configuration: what it takes, what it makes of it, and the words of every kind of refusal.
  */
 
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -353,6 +354,80 @@ test_eal_arguments_for_devices(void **state)
 	eal_args_free(&a);
 }
 
+static unsigned int
+count_of(const struct eal_args *a, const char *prefix)
+{
+	unsigned int n = 0;
+	int i;
+
+	for (i = 0; i < a->argc; i++)
+		n += strncmp(a->argv[i], prefix, strlen(prefix)) == 0;
+	return n;
+}
+
+/* DPDK 25.11 refuses an option that is given twice. */
+static void
+test_eal_argument_given_again_replaces_the_earlier_one(void **state)
+{
+	struct eal_args a;
+
+	(void)state;
+	taken("{\"eal\": {\"args\": [\"--file-prefix=first\", \"-m\", \"500\"]}, " PORTS "}");
+	assert_int_equal(eal_args(&config, "--file-prefix second --main-lcore=2 -l 2,3", &a, NULL), 0);
+	assert_int_equal(count_of(&a, "--file-prefix"), 1);
+	assert_string_equal(arg_of(&a, "--file-prefix"), "--file-prefix=second");
+	assert_int_equal(count_of(&a, "-m"), 1);
+	assert_string_equal(arg_of(&a, "-m"), "-m500");
+	assert_int_equal(count_of(&a, "--main-lcore"), 1);
+	assert_null(arg_of(&a, "--lcores"));
+	assert_string_equal(arg_of(&a, "-l"), "-l2,3");
+	assert_null(a.argv[a.argc]);
+	eal_args_free(&a);
+
+	assert_int_equal(eal_args(&config, "--lcores=0@1 --socket-mem=64", &a, NULL), 0);
+	assert_int_equal(count_of(&a, "--lcores"), 1);
+	assert_string_equal(arg_of(&a, "--lcores"), "--lcores=0@1");
+	assert_null(arg_of(&a, "-m"));
+	assert_string_equal(eal_arg_value(&a, "-m"), "64");
+	assert_string_equal(eal_arg_value(&a, "--file-prefix"), "first");
+	assert_null(eal_arg_value(&a, "--huge-dir"));
+	eal_args_free(&a);
+}
+
+static void
+test_eal_arguments_of_which_there_are_several_add_up(void **state)
+{
+	struct eal_args a;
+
+	(void)state;
+	taken("{\"eal\": {\"args\": [\"--vdev=net_null0\"]}, " PORTS "}");
+	assert_int_equal(eal_args(&config, "--vdev net_null1 --vdev=net_null2 -a 01:00.0 --allow=01:00.1 "
+					   "--log-level=lib.eal:debug -d one.so -d two.so",
+					 &a, NULL), 0);
+	assert_int_equal(count_of(&a, "--vdev=net_null"), 3);
+	assert_int_equal(count_of(&a, "--log-level="), 3);
+	assert_int_equal(count_of(&a, "-d"), 2);
+	assert_string_equal(arg_of(&a, "-a"), "-a01:00.0");
+	assert_string_equal(arg_of(&a, "--allow"), "--allow=01:00.1");
+	assert_null(arg_of(&a, "--no-pci")); /* or the bus would not be looked at */
+	eal_args_free(&a);
+}
+
+static void
+test_eal_arguments_are_options(void **state)
+{
+	struct error err = { "" };
+	struct eal_args a;
+
+	(void)state;
+	taken("{" PORTS "}");
+	assert_int_equal(eal_args(&config, "net_null0", &a, &err), -EINVAL);
+	assert_string_equal(err.text, "eal: got \"net_null0\", expected an option of DPDK's EAL, such as "
+				      "--file-prefix=NAME");
+	assert_int_equal(eal_args(&config, "-m100 200", &a, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "got \"200\""));
+}
+
 #define IB(ib) ONE(", \"encapsulation\": \"ib\", \"ib\": {" ib "}")
 
 static void
@@ -537,6 +612,9 @@ main(void)
 		cmocka_unit_test(test_printed_configuration_reads_back),
 		cmocka_unit_test(test_eal_arguments_of_an_ordinary_user),
 		cmocka_unit_test(test_eal_arguments_for_devices),
+		cmocka_unit_test(test_eal_argument_given_again_replaces_the_earlier_one),
+		cmocka_unit_test(test_eal_arguments_of_which_there_are_several_add_up),
+		cmocka_unit_test(test_eal_arguments_are_options),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,6 +10,7 @@ import time
 
 import pytest
 
+from hugepages import free
 from polca import BUILD
 
 PROGRAM = os.path.join(BUILD, 'app/polca-bench/polca-bench')
@@ -86,22 +87,8 @@ def memif(sockets):
             os.unlink(name)
 
 
-def _hugepages():
-    with open('/proc/meminfo') as f:
-        lines = [line.split() for line in f if line.startswith('HugePages_')]
-    return {name[10:-1]: int(n) for name, n in lines}
-
-
-def _reserve(n):
-    with open('/proc/sys/vm/nr_hugepages', 'w') as f:
-        f.write(str(n))
-
-
 @pytest.fixture
 def hugepages():
-    """So many free ones that both processes have enough; what was reserved for it is given back."""
-    now = _hugepages()
-    _reserve(now['Total'] + max(0, PAGES - now['Free']))
-    assert _hugepages()['Free'] >= PAGES, 'the kernel finds no %d MiB in pieces of 2 MiB' % (2 * PAGES)
-    yield
-    _reserve(now['Total'])
+    """So many free ones that both processes have enough."""
+    with free(PAGES):
+        yield

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * What DPDK prints while it starts is held back in a file in memory: about a bad argument it prints its
+ * whole usage, a hundred lines of which one names the argument. Then that line is all that is told.
+ * In all other cases the text is handed on, also when the process ends while it starts.
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <rte_common.h>
+
+#include "eal_words.h"
+
+static const int ends[] = { SIGABRT, SIGSEGV, SIGBUS, SIGINT, SIGTERM, SIGHUP, SIGQUIT };
+
+static int held = -1; /* the file */
+static int kept_stdout, kept_stderr;
+static struct sigaction before[RTE_DIM(ends)];
+
+/* Async-signal-safe. */
+static void
+hand_on(void)
+{
+	char text[512];
+	ssize_t n;
+
+	if (held < 0)
+		return;
+	dup2(kept_stdout, STDOUT_FILENO);
+	dup2(kept_stderr, STDERR_FILENO);
+	lseek(held, 0, SEEK_SET);
+	while ((n = read(held, text, sizeof(text))) > 0)
+		if (write(STDERR_FILENO, text, (size_t)n) < 0)
+			break;
+	held = -1;
+}
+
+static void
+hand_on_and_end(int sig)
+{
+	hand_on();
+	raise(sig); /* SA_RESETHAND: this time it ends the process */
+}
+
+static void
+hand_on_at_exit(void)
+{
+	if (held >= 0)
+		fflush(stdout);
+	hand_on();
+}
+
+void
+eal_words_hold(void)
+{
+	struct sigaction sa = { .sa_handler = hand_on_and_end, .sa_flags = (int)SA_RESETHAND };
+	int file = memfd_create("eal-words", MFD_CLOEXEC);
+	unsigned int i;
+
+	fflush(stdout);
+	kept_stdout = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
+	kept_stderr = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
+	if (file < 0 || kept_stdout < 0 || kept_stderr < 0 ||
+			fcntl(file, F_SETFL, O_APPEND) != 0 || dup2(file, STDOUT_FILENO) < 0 ||
+			dup2(file, STDERR_FILENO) < 0)
+		return; /* then all of it is shown */
+	held = file;
+	atexit(hand_on_at_exit);
+	for (i = 0; i < RTE_DIM(ends); i++)
+		sigaction(ends[i], &sa, &before[i]);
+}
+
+/* "EAL: text", "ARGPARSE: text" and getopt's "polca: text", but not that arguments are invalid. */
+static bool
+is_reason(const char *line)
+{
+	static const char *const speakers[] = { "EAL: ", "ARGPARSE: ", "polca: " };
+	unsigned int i;
+
+	if (strstr(line, "command line") != NULL || strncmp(line, "EAL: Detected", 13) == 0)
+		return false;
+	for (i = 0; i < RTE_DIM(speakers); i++)
+		if (strncmp(line, speakers[i], strlen(speakers[i])) == 0)
+			return true;
+	return false;
+}
+
+static bool
+find_bad_argument(FILE *text, char *reason, size_t size)
+{
+	bool bad = false, found = false;
+	char line[256];
+
+	while (fgets(line, sizeof(line), text) != NULL) {
+		bad |= strstr(line, "command line") != NULL;
+		if (found || !is_reason(line))
+			continue;
+		line[strcspn(line, "\n")] = '\0';
+		snprintf(reason, size, "%s", strchr(line, ' ') + 1);
+		found = true;
+	}
+	if (bad && !found)
+		snprintf(reason, size, "an argument is invalid");
+	return bad;
+}
+
+bool
+eal_words_release(bool failed, char *reason, size_t size)
+{
+	bool bad = false;
+	unsigned int i;
+	FILE *text;
+	int file;
+
+	if (held < 0)
+		return false;
+	fflush(stdout);
+	for (i = 0; i < RTE_DIM(ends); i++)
+		sigaction(ends[i], &before[i], NULL);
+	if (failed) {
+		file = fcntl(held, F_DUPFD_CLOEXEC, 0);
+		text = file >= 0 ? fdopen(file, "r") : NULL;
+		if (text != NULL) {
+			rewind(text);
+			bad = find_bad_argument(text, reason, size);
+			fclose(text);
+		}
+	}
+	file = held;
+	if (bad && ftruncate(file, 0) != 0)
+		bad = false;
+	hand_on();
+	close(file);
+	close(kept_stdout);
+	close(kept_stderr);
+	return bad;
+}

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright(c) 2026 Polca contributors
+"""The kernel's hugepages of 2 MiB: how many there are, and more for the time of a test."""
+
+import contextlib
+
+
+def count():
+    """{'Total': pages, 'Free': pages, ...}"""
+    with open('/proc/meminfo') as f:
+        lines = [line.split() for line in f if line.startswith('HugePages_')]
+    return {name[10:-1]: int(n) for name, n in lines}
+
+
+def _reserve(n):
+    with open('/proc/sys/vm/nr_hugepages', 'w') as f:
+        f.write(str(n))
+
+
+@contextlib.contextmanager
+def free(pages):
+    """At least so many are free; what was reserved for it is given back."""
+    now = count()
+    _reserve(now['Total'] + max(0, pages - now['Free']))
+    try:
+        assert count()['Free'] >= pages, 'the kernel finds no %d MiB in pieces of 2 MiB' % (2 * pages)
+        yield
+    finally:
+        _reserve(now['Total'])

@@ -117,6 +117,20 @@ test_ghost_and_duplicate_acks(void **state)
 	assert_int_equal(state_of(&p->a), QPS_RTS);
 }
 
+/* rc-transport 4: the newest ACK again is a response when it tells of new credits, else a duplicate */
+static void
+test_newest_ack_again(void **state)
+{
+	struct pair *p = *state;
+
+	post(&p->a, WR_SEND, 1, 1);
+	transmit(&p->a);
+	assert_int_equal(ack_credits(p, 201, 1, 4), VERDICT_RESPONSE); /* LSN 5 */
+	assert_int_equal(ack_credits(p, 201, 1, 4), VERDICT_DUPLICATE_RESPONSE);
+	assert_int_equal(ack_credits(p, 201, 1, 3), VERDICT_DUPLICATE_RESPONSE);
+	assert_int_equal(ack_credits(p, 201, 1, 5), VERDICT_RESPONSE);
+}
+
 /* rc-cases: NAK for a PSN outside the window: dropped, of every kind */
 static void
 test_ghost_naks(void **state)
@@ -634,6 +648,26 @@ test_sequence_nak_further_on(void **state)
 	assert_int_equal(info_of(&p->a).retry_left, 6); /* reloaded by 202, then one spent */
 }
 
+/*
+ * rc-cases: a NAK further on that comes before the round has sent a packet moves the round's
+ * beginning. It reloads the counter, as it acknowledges 202 and 203, and spends no retry
+ */
+static void
+test_sequence_nak_before_the_round_goes(void **state)
+{
+	struct pair *p = *state;
+
+	post(&p->a, WR_RDMA_WRITE, 1, 5 * 256);
+	forget_sent(&p->a);
+	assert_int_equal(nak(p, 0x60, 202), VERDICT_RESPONSE);
+	assert_int_equal(info_of(&p->a).retry_left, 6);
+	assert_int_equal(nak(p, 0x60, 204), VERDICT_RESPONSE);
+	assert_int_equal(info_of(&p->a).retry_left, 7);
+	assert_int_equal(counters_of(&p->a).completer_retry_err, 1);
+	transmit(&p->a);
+	expect_tx(&p->a, "WRITE Middle 204", "WRITE Last 205");
+}
+
 /* seed 001: it decrements the counter each time; exhausted: RETRY_EXC_ERR */
 static void
 test_sequence_nak_exhausts_retries(void **state)
@@ -1001,6 +1035,7 @@ main(void)
 		SCRIPTED(test_ack_covers_until_a_read),
 		SCRIPTED(test_each_ack_reloads),
 		SCRIPTED(test_ghost_and_duplicate_acks),
+		SCRIPTED(test_newest_ack_again),
 		SCRIPTED(test_ghost_naks),
 		SCRIPTED(test_reserved_syndromes),
 		OWN(test_ack_past_read_is_implied_nak),
@@ -1022,6 +1057,7 @@ main(void)
 		SCRIPTED(test_repeated_sequence_nak_in_one_round),
 		SCRIPTED(test_sequence_nak_behind_an_ack_of_the_round),
 		SCRIPTED(test_sequence_nak_further_on),
+		SCRIPTED(test_sequence_nak_before_the_round_goes),
 		OWN(test_sequence_nak_exhausts_retries),
 		SCRIPTED(test_ack_during_rewind),
 		SCRIPTED(test_sequence_nak_inside_read),

@@ -329,6 +329,32 @@ test_sqd_drains(void **state)
 	expect_no_event(&p->a);
 }
 
+/* rc-transport 11: SQD may change the port; what is sent next leaves by the new one */
+static void
+test_sqd_changes_the_port(void **state)
+{
+	struct pair *p = *state;
+	struct node *n = &p->a;
+	struct qp_attr attr = qp_attr_of(n);
+	struct error err = { "" };
+
+	to_rts(n);
+	post(n, WR_RDMA_WRITE, 1, 1);
+	transmit(n);
+	assert_int_equal(n->sent[n->sent_count - 1].port, 0);
+	assert_int_equal(ack(p, 201), VERDICT_RESPONSE);
+	must_modify(n, QPS_SQD, QP_ATTR_STATE);
+	transmit(n);
+	attr.qp_state = QPS_SQD;
+	attr.port = 1;
+	assert_int_equal(rc_qp_modify(n->w, n->qpn, &attr, QP_ATTR_STATE | QP_ATTR_PORT, &err), 0);
+	must_modify(n, QPS_RTS, QP_ATTR_STATE);
+	post(n, WR_RDMA_WRITE, 2, 1);
+	transmit(n);
+	assert_int_equal(n->sent[n->sent_count - 1].port, 1);
+	assert_int_equal(info_of(n).attr.av.port, 1);
+}
+
 /*
  * to ERR by hand: both queues complete WR_FLUSH_ERR in order, nothing is sent any more, timers are
  * off
@@ -647,6 +673,7 @@ main(void)
 		RESET(test_attribute_ranges),
 		RESET(test_posting_by_state),
 		RESET(test_sqd_drains),
+		RESET(test_sqd_changes_the_port),
 		RESET(test_to_err_flushes),
 		RESET(test_reset_forgets),
 		RESET(test_no_reads_without_rd_atomic),

@@ -1,0 +1,371 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright(c) 2026 Polca contributors
+"""Change one token of the protocol code at a time, and see whether a test fails.
+
+The mutants are a seeded random sample of the function bodies of lib/{rc,wire,mem,mad,cm,sa}: the same seed gives
+the same order. Each is built in a copy of the tree (two at a time), never in the tree itself. First the unit
+tests of the mutant's folder run, then, if they pass, a short simulation. A mutant is killed when a test fails,
+crashes or hangs; it survives when everything passes. A survivor is a rule without a test, or a change that makes
+no difference.
+
+The step fails when the share of killed mutants is below the floor.
+"""
+import argparse
+import concurrent.futures
+import functools
+import json
+import os
+import pathlib
+import random
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+FOLDERS = ("rc", "wire", "mem", "mad", "cm", "sa")
+# Text for people, and hints to the CPU: a change there breaks no rule.
+SKIP_FILES = ("names.c", "print.c", "prefetch.c")
+SKIP_LINES = re.compile(r"^\s*#|assert|ASSERT|prefetch|RTE_SET_USED|snprintf|printf|_log\b|\bfree\(|\bcase\b")
+FLOOR = 0.85  # killed of those that were built and tested; seed 1 had 80 of 89 when this was written
+LEAST = 40  # a smaller sample says nothing
+SIM_SEEDS = 60
+BUILD_LIMIT = 600
+MEMORY_LIMIT = 8 << 30
+TREE = ("app", "config", "docs", "lib", "test", "meson.build", "meson_options.txt", "README.md")
+SETUP = ("-Dtests=true",)
+
+# what to look for in code whose comments and strings are blank, and what to put there
+OPERATORS = [
+    (r" == ", " != "), (r" != ", " == "),
+    (r" < ", " <= "), (r" <= ", " < "), (r" > ", " >= "), (r" >= ", " > "),
+    (r"(?<=[\w)\]]) \+ (?=[\w(&*!~-])", " - "), (r"(?<=[\w)\]]) - (?=[\w(&*!~])", " + "),
+    (r" \+= ", " -= "), (r" -= ", " += "), (r"\+\+", "--"), (r"(?<!-)--(?!-)", "++"),
+    (r" && ", " || "), (r" \|\| ", " && "),
+    (r"!(?=[\w(])", ""),
+    (r"\btrue\b", "false"), (r"\bfalse\b", "true"),
+]
+NUMBER = re.compile(r"(?<![\w.])(0x[0-9A-Fa-f]+|\d+)(?![\w.])")
+# a call, an assignment or an increment that stands alone on its line; a declaration has two words before its `=`
+STATEMENT = re.compile(r"^\t+(?:[\w.\[\]()*&>+-]+ (?:[-+|&^]|<<|>>)?= .*|[\w.\[\]>-]+(?:\+\+|--)|\w+\(.*\));$")
+
+
+class Stopped(Exception):
+    """The time is over, or somebody pressed Ctrl-C."""
+
+
+@functools.cache
+def original(name):
+    """A source file as it was when the run began: the tree may be edited meanwhile."""
+    return (ROOT / name).read_text()
+
+
+def blanked(text):
+    """The same text with blanks in place of comments and of what strings and characters hold."""
+    def blank(m):
+        return re.sub(r"[^\n]", " ", m.group(0))
+    return re.sub(r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", blank, text, flags=re.S)
+
+
+def body_lines(lines):
+    """Numbers of the lines inside functions: house style has both outer braces in the first column."""
+    inside = False
+    for i, line in enumerate(lines):
+        if line.startswith("{"):
+            inside = True
+        elif line.startswith("}"):
+            inside = False
+        elif inside:
+            yield i
+
+
+def mutants_of(path):
+    """Every single-token change of one file: (path, line, column, old, new)."""
+    name = str(path.relative_to(ROOT))
+    code = blanked(original(name)).split("\n")
+    for i in body_lines(code):
+        line = code[i]
+        if SKIP_LINES.search(line):
+            continue
+        for pattern, new in OPERATORS:
+            for m in re.finditer(pattern, line):
+                yield name, i, m.start(), m.group(0), new
+        for m in NUMBER.finditer(line):
+            old = m.group(1)
+            yield name, i, m.start(), old, f"({old} + 1)"
+        if STATEMENT.match(line):
+            indent = len(line) - len(line.lstrip())
+            yield name, i, indent, line[indent:], ";"
+
+
+def sources(wanted):
+    for folder in FOLDERS:
+        for path in sorted((ROOT / "lib" / folder).glob("*.c")):
+            name = str(path.relative_to(ROOT))
+            if path.name not in SKIP_FILES and (not wanted or any(name.startswith(w) for w in wanted)):
+                yield path
+
+
+class Processes:
+    """The commands that are running, so that all of them can be ended."""
+
+    def __init__(self):
+        self.lock = threading.Lock()
+        self.running = set()
+        self.stopped = False
+
+    def run(self, argv, limit, cwd, keep=False):
+        """@return exit status and output; status None when the limit is over"""
+        with tempfile.TemporaryFile() as out:
+            with self.lock:
+                if self.stopped:
+                    raise Stopped
+                p = subprocess.Popen(argv, cwd=cwd, stdin=subprocess.DEVNULL, start_new_session=True,
+                                     stdout=out if keep else subprocess.DEVNULL, stderr=subprocess.STDOUT,
+                                     preexec_fn=bounded)
+                self.running.add(p)
+            try:
+                status = p.wait(limit)
+            except subprocess.TimeoutExpired:
+                status = None
+            finally:
+                kill_group(p)
+                p.wait()
+                with self.lock:
+                    self.running.discard(p)
+            if self.stopped:
+                raise Stopped
+            out.seek(0)
+            return status, out.read().decode(errors="replace")
+
+    def stop(self):
+        with self.lock:
+            self.stopped = True
+            for p in self.running:
+                kill_group(p)
+
+
+def bounded():
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_LIMIT, MEMORY_LIMIT))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def kill_group(p):
+    try:
+        os.killpg(p.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
+class Copy:
+    """A copy of the tree with its build directory."""
+
+    def __init__(self, folder, processes):
+        self.folder, self.processes = folder, processes
+        self.build = folder / "build"
+        self.tests = {}  # folder of lib -> [(argv, seconds that it takes)]
+        self.targets = {}  # folder of lib -> what ninja builds for them
+        self.dirty = None  # the file to put back
+
+    def relative(self, word):
+        """A path of meson's to the build directory."""
+        return os.path.relpath(self.build / word, self.build)
+
+    def command(self, argv, what, cwd="."):
+        status, out = self.processes.run(argv, BUILD_LIMIT, self.folder / cwd, keep=True)
+        if status != 0:
+            sys.exit(f"{what} failed without any mutant (status {status}):\n{out[-3000:]}")
+        return out
+
+    def prepare(self, folders):
+        """Copy, build, and run every test once: what fails by itself can judge nothing."""
+        for part in TREE:
+            if (ROOT / part).is_dir():
+                shutil.copytree(ROOT / part, self.folder / part, ignore=shutil.ignore_patterns("__pycache__"))
+            else:
+                shutil.copy(ROOT / part, self.folder / part)
+        self.command(["meson", "setup", "build", *SETUP], "meson setup")
+        tests = json.loads(self.command(["meson", "introspect", "build", "--tests"], "meson introspect"))
+        files = {t["id"]: [os.path.relpath(f, self.build) for f in t["filename"]] for t in json.loads(
+            self.command(["meson", "introspect", "build", "--targets"], "meson introspect"))}
+        for folder in folders:
+            mine = [t for t in tests if any(s.endswith("unit") for s in t["suite"]) and
+                    any(self.relative(w).removeprefix("../").startswith(f"test/{folder}/") for w in t["cmd"])]
+            words = {self.relative(w) for t in mine for w in t["cmd"]}
+            self.targets[folder] = sorted({f for t in mine for d in t["depends"] for f in files.get(d, ())} |
+                                          {w for w in words if w.startswith("test/")})
+            self.tests[folder] = [(t["cmd"], 0) for t in mine]
+        self.command(["ninja", "-C", "build", "test/polca-sim",
+                      *sorted({t for ts in self.targets.values() for t in ts})], "the build")
+        for folder, tests in self.tests.items():
+            timed = []
+            for argv, _ in tests:
+                begin = time.monotonic()
+                self.command(argv, f"test {' '.join(argv)}", "build")
+                timed.append((argv, time.monotonic() - begin))
+            self.tests[folder] = sorted(timed, key=lambda t: t[1])
+        begin = time.monotonic()
+        if self.simulation_fails(BUILD_LIMIT):
+            sys.exit("the simulation fails without any mutant")
+        self.sim_seconds = time.monotonic() - begin
+
+    def simulation_fails(self, limit):
+        """By what it says: its exit status also tells that so few seeds cannot reach everything."""
+        status, out = self.processes.run(
+            ["build/test/polca-sim", "--seeds", str(SIM_SEEDS), "--jobs", "1"], limit, self.folder, keep=True)
+        if status is None:
+            return "simulation hangs"
+        bad = re.search(r"^seed \d+.*|^job \d+ died", out, re.M)
+        return bad.group(0)[:100] if bad else None
+
+    def judge(self, mutant):
+        """@return (verdict, who says so)"""
+        name, number, column, old, new = mutant
+        target = self.folder / name
+        if self.dirty and self.dirty != name:
+            (self.folder / self.dirty).write_text(original(self.dirty))
+        self.dirty = name
+        lines = original(name).split("\n")
+        line = lines[number]
+        lines[number] = line[:column] + new + line[column + len(old):]
+        target.write_text("\n".join(lines))
+        folder = name.split("/")[1]
+        if self.processes.run(["ninja", "-C", "build", *self.targets[folder]], BUILD_LIMIT, self.folder)[0] != 0:
+            return "not compiled", ""
+        for argv, seconds in self.tests[folder]:
+            status, _ = self.processes.run(argv, 10 + 10 * seconds, self.build)
+            if status != 0:
+                name = next(pathlib.Path(w).name for w in argv if "/test/" in w)
+                return "killed", f"{name}{' hangs' if status is None else ''}"
+        if self.processes.run(["ninja", "-C", "build", "test/polca-sim"], BUILD_LIMIT, self.folder)[0] != 0:
+            return "not compiled", ""
+        why = self.simulation_fails(10 + 10 * self.sim_seconds)
+        return ("killed", f"simulation: {why}") if why else ("survived", "")
+
+
+def show(mutant):
+    name, number, _, old, new = mutant
+    text = original(name).split("\n")[number].strip()
+    return f"{name}:{number + 1}: `{old.strip()}` -> `{new.strip() or '(nothing)'}` in: {text}"
+
+
+class Run:
+    """The sample, shared by the copies."""
+
+    def __init__(self, mutants, deadline, log):
+        self.mutants, self.deadline, self.log = iter(mutants), deadline, log
+        self.lock = threading.Lock()
+        self.results = []
+
+    def work(self, copy):
+        while time.monotonic() < self.deadline:
+            with self.lock:
+                mutant = next(self.mutants, None)
+            if mutant is None:
+                return
+            try:
+                verdict, who = copy.judge(mutant)
+            except Stopped:
+                return
+            with self.lock:
+                self.results.append((mutant, verdict))
+                print(f"{verdict:12} {show(mutant)[:140]}{'   by ' + who if who else ''}", file=self.log, flush=True)
+
+    def count(self, verdict, folder=""):
+        return sum(v == verdict and m[0].startswith(f"lib/{folder}") for m, v in self.results)
+
+
+def report(run, total, seed):
+    """@return the share of mutants killed, and of how many"""
+    survivors = sorted(m for m, v in run.results if v == "survived")
+    if survivors:
+        print("\nsurvivors:")
+    for m in survivors:
+        print(f"  {show(m)}")
+    print(f"\n{'folder':12} {'killed':>7} {'survived':>9} {'not compiled':>13} {'score':>6}")
+    for name in (*FOLDERS, ""):
+        folder = f"{name}/" if name else ""
+        killed, survived = run.count("killed", folder), run.count("survived", folder)
+        if killed + survived:
+            print(f"{'lib/' + name if name else 'together':12} {killed:7} {survived:9} "
+                  f"{run.count('not compiled', folder):13} {killed / (killed + survived):6.0%}")
+    print(f"a sample of {len(run.results)} of {total} mutants, seed {seed}")
+    judged = run.count("killed") + run.count("survived")
+    return (run.count("killed") / judged if judged else 0), judged
+
+
+def interrupted(*_):
+    raise KeyboardInterrupt
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    p.add_argument("--minutes", type=float, default=10, help="time for the mutants; building the copies comes on top")
+    p.add_argument("--seed", type=int, default=1, help="order of the sample")
+    p.add_argument("--files", nargs="+", default=[], help="only files whose path begins so, as lib/rc/responder.c")
+    p.add_argument("--jobs", type=int, default=2, help="copies of the tree")
+    p.add_argument("--list", action="store_true", help="print the mutants in the sample's order, and end")
+    a = p.parse_args()
+    mutants = [m for path in sources(a.files) for m in mutants_of(path)]
+    if not mutants:
+        sys.exit(f"--files: no mutant in {' '.join(a.files)}; paths are those of lib/{{{','.join(FOLDERS)}}}")
+    random.Random(a.seed).shuffle(mutants)
+    if a.list:
+        print("\n".join(show(m) for m in mutants))
+        return 0
+    for number in (signal.SIGINT, signal.SIGTERM):  # SIGINT too: a shell that is not interactive lets it be ignored
+        signal.signal(number, interrupted)
+    processes = Processes()
+    folders = sorted({m[0].split("/")[1] for m in mutants})
+    scratch = pathlib.Path(tempfile.mkdtemp(prefix="polca-mutate-"))
+    begin = time.monotonic()
+    run = Run(mutants, float("inf"), sys.stdout)
+    pool = concurrent.futures.ThreadPoolExecutor(max_workers=a.jobs)
+
+    def stage(text):
+        print(f"[{time.monotonic() - begin:4.0f} s] {text}", flush=True)
+
+    def all_copies(what, until, doing):
+        """In every copy; a line every ten seconds."""
+        jobs = [pool.submit(what, c) for c in copies]
+        while not concurrent.futures.wait(jobs, 10).done == set(jobs):
+            stage(doing())
+            if time.monotonic() > until:
+                processes.stop()
+        for j in jobs:
+            j.result()
+
+    try:
+        stage(f"{len(mutants)} mutants in {', '.join('lib/' + f for f in folders)}; making {a.jobs} copies of the tree")
+        copies = []
+        for i in range(a.jobs):
+            (scratch / str(i)).mkdir()
+            copies.append(Copy(scratch / str(i), processes))
+        all_copies(lambda c: c.prepare(folders), float("inf"), lambda: "building and testing the copies without mutants")
+        run.deadline = time.monotonic() + a.minutes * 60
+        all_copies(run.work, run.deadline + 120, lambda: f"{run.count('killed')} killed, "
+                   f"{run.count('survived')} survived, {run.count('not compiled')} not compiled")
+    except KeyboardInterrupt:
+        print("\ninterrupted; what is known so far:")
+        report(run, len(mutants), a.seed)
+        return 130
+    finally:
+        processes.stop()
+        pool.shutdown(wait=True)
+        shutil.rmtree(scratch, ignore_errors=True)
+    score, judged = report(run, len(mutants), a.seed)
+    if judged < LEAST and judged < len(mutants) - run.count("not compiled"):
+        sys.exit(f"only {judged} mutants were judged: at least {LEAST} make a sample; give it more --minutes")
+    if not a.files and score < FLOOR:
+        sys.exit(f"{score:.1%} were killed, the floor is {FLOOR:.0%}: write tests for the survivors above")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,494 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright(c) 2026 Polca contributors
+"""Everything at once through one polca for many minutes, and nothing may grow.
+
+polca runs on its built-in configuration: two ports joined inside the process. Nine clients drive it over the
+control socket at the same time: data of every operation both ways, connections to rping, echo and rstream,
+objects made and destroyed in mid-traffic, SA queries, pings, requests that are no requests, polca-ctl, and
+clients that are killed while they wait. Every minute all of them pause. Then every received packet must have one
+verdict, memory and descriptors must be where they were after the warm-up, and no object may be left over. At the
+end polca must have logged no error and stop with status 0.
+"""
+import argparse
+import collections
+import os
+import pathlib
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import traceback
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "config"))
+sys.dont_write_bytecode = True
+import quickstart  # noqa: E402
+from quickstart import Control, End, Failed  # noqa: E402
+
+# Growth since the end of the warm-up that is still no leak.
+RSS_LIMIT_KB = 16384  # freed memory that malloc keeps comes and goes by half of this
+FD_LIMIT = 0
+WARM_UP = 30  # seconds until every pool and buffer has been used
+SETTLE = 60  # seconds in which the packets under way must end
+# Services of ended connections are listed for a minute, and TIMEWAIT comes before.
+SETTLE_LAST = 150
+LISTS = {"qp": ("qp_list", "qps"), "cq": ("cq_list", "cqs"), "srq": ("srq_list", "srqs"),
+         "mr": ("mr_list", "regions"), "mw": ("mw_list", "windows")}
+LISTS_LAST = {**LISTS, "connection": ("cm_list", "connections"), "service": ("service_list", "services")}
+PORT_RSTREAM, PORT_ECHO = 7471, 7
+ADDRESSES = ("192.0.2.1", "192.0.2.2")
+ADDRESSES6 = ("2001:db8::1", "2001:db8::2")
+
+
+class Gate:
+    """Where the clients wait while polca is looked at."""
+
+    def __init__(self):
+        self.condition = threading.Condition()
+        self.open, self.stopped = True, False
+        self.inside = 0
+
+    def enter(self):
+        """@return False when it is time to end"""
+        with self.condition:
+            self.condition.wait_for(lambda: self.open or self.stopped)
+            self.inside += not self.stopped
+            return not self.stopped
+
+    def leave(self):
+        with self.condition:
+            self.inside -= 1
+            self.condition.notify_all()
+
+    def close(self, seconds):
+        """@return False when a client did not come back in this time"""
+        with self.condition:
+            self.open = False
+            return self.condition.wait_for(lambda: self.inside == 0, seconds)
+
+    def reopen(self, stopped=False):
+        with self.condition:
+            self.open, self.stopped = True, stopped
+            self.condition.notify_all()
+
+
+# --- the clients: each turn leaves nothing behind ---
+
+
+class Client:
+    """turn() is called again and again; its random numbers are its own."""
+
+    def __init__(self, soak, number):
+        self.soak = soak
+        self.random = random.Random(soak.seed * 1000 + number)
+        self.call = Control(soak.socket)
+        self.turns = 0
+
+    def until(self, condition, what, seconds=60):
+        end = time.monotonic() + seconds
+        while not condition():
+            if time.monotonic() > end:
+                raise Failed(f"{what}: not within {seconds} s")
+            time.sleep(0.02)
+
+
+class Traffic(Client):
+    """Every operation, one after the other, from either port, every byte checked."""
+
+    OPERATIONS = [o for o in quickstart.OPERATIONS if o[1] != "SEND_WITH_INV"]  # it destroys others' windows
+
+    def __init__(self, soak, number):
+        super().__init__(soak, number)
+        self.ends = [End(self.call, 0), End(self.call, 1)]
+        self.ends[0].connect(self.ends[1])
+        self.ends[1].connect(self.ends[0])
+
+    def turn(self):
+        a, b = self.random.sample(self.ends, 2)
+        _, opcode, steps, sizes = self.random.choice(self.OPERATIONS)
+        size, count = self.random.choice(list(sizes.items()))
+        count = self.random.randint(1, count)
+        seed = self.random.getrandbits(32)
+        source, sink = (b, a) if opcode == "RDMA_READ" else (a, b)
+        source.fill(seed)
+        sink.fill(seed + 1)
+        for _ in steps(a, b, opcode, size, count, seed):
+            pass
+
+
+class Connections(Client):
+    """rping, echo and rstream: connect, exchange, and be disconnected by the count or in the middle."""
+
+    def turn(self):
+        kind, port = self.random.choice((("rping", quickstart.PORT_RPING), ("echo", PORT_ECHO),
+                                         ("rstream", PORT_RSTREAM)))
+        side = self.random.randrange(2)
+        whole = self.random.random() < 0.7
+        count = self.random.randint(1, 50) if whole else 10 ** 9
+        checks = {"verify": True} if kind in ("rping", "rstream") else {}
+        made = self.call("cm_connect", local_port=side, dgid=self.random.choice((ADDRESSES, ADDRESSES6))[1 - side],
+                         port=port, service=kind, size=self.random.randint(64, 1000), count=count, **checks)
+        number = made["connection"]
+        if whole:
+            self.until(lambda: self.service(number).get("state") != "CONNECTED", f"{kind}: {count} exchanges")
+            done = self.service(number)
+            if done.get("exchanges", count) != count:
+                raise Failed(f"{kind}: wanted {count} exchanges, got {done}")
+        else:
+            self.until(lambda: self.service(number).get("exchanges", 1) > 0, f"{kind}: the first exchange")
+            done = self.service(number)
+            self.call("cm_disconnect", connection=number)
+        if done.get("mismatches"):
+            raise Failed(f"{kind}: data differs: {done}")
+
+    def service(self, connection):
+        cursor = 0
+        while cursor is not None:
+            page = self.call("service_list", cursor=cursor, max=1000)
+            for s in page["services"]:
+                if s.get("connection") == connection:
+                    return s
+            cursor = page["cursor"]
+        raise Failed(f"connection {connection}: its service is not listed")
+
+
+class Objects(Client):
+    """A PD with all that belongs to it, connected, and destroyed while its requests are under way."""
+
+    def turn(self):
+        call = self.call
+        ends = [self.make(port) for port in (0, 1)]
+        for i, (me, peer) in enumerate((ends, ends[::-1])):
+            call("qp_connect", qp_num=me["qp"]["qp_num"], port=i, dgid=ADDRESSES[1 - i],
+                 dest_qp_num=peer["qp"]["qp_num"], rq_psn=peer["qp"]["sq_psn"])
+        a, b = ends
+        call("post_send", qp_num=b["qp"]["qp_num"], wr=[{"opcode": "BIND_MW", "bind_mw": {
+            "mw_key": b["mw"], "new_key": b["mw"] ^ 1, "mr_key": b["mr"]["key"], "addr": b["mr"]["va"],
+            "length": b["length"], "access": ["REMOTE_WRITE"]}}])
+        self.bound(b)
+        call("post_send", qp_num=a["qp"]["qp_num"], wr=[
+            {"opcode": "RDMA_WRITE", "sg_list": [{"key": a["mr"]["key"], "length": a["length"]}],
+             "remote_addr": b["mr"]["va"], "rkey": b["mw"] ^ 1} for _ in range(self.random.randint(1, 64))])
+        if self.random.random() < 0.5:
+            call("cq_poll", cq=a["cq"], max=64, min=1, timeout_ms=10000)
+        for end in self.random.sample(ends, 2):
+            self.destroy(end, end["mw"] ^ (end is b))
+
+    def bound(self, end):
+        wc = self.call("cq_poll", cq=end["cq"], max=1, min=1, timeout_ms=10000)["wc"]
+        if not wc or wc[0]["status"] != "SUCCESS":
+            raise Failed(f"BIND_MW: completed with {wc}")
+
+    def make(self, worker):
+        call = self.call
+        end = {"pd": call("pd_create")["pd"], "cq": call("cq_create", depth=256)["cq"],
+               "length": 1 << self.random.randint(6, 18)}
+        end["mr"] = call("mr_register", pd=end["pd"], length=end["length"], access=quickstart.ACCESS)
+        end["mw"] = call("mw_create", pd=end["pd"], type="TYPE_2")["key"]
+        end["srq"] = call("srq_create", pd=end["pd"], worker=worker)["srq"]
+        end["qp"] = call("qp_create", pd=end["pd"], send_cq=end["cq"], srq=end["srq"])
+        call("srq_post", srq=end["srq"], wr=[{"sg_list": []}])
+        return end
+
+    def destroy(self, end, window):
+        call = self.call
+        call("qp_destroy", qp_num=end["qp"]["qp_num"])
+        call("srq_destroy", srq=end["srq"])
+        call("mw_destroy", key=window)
+        call("mr_deregister", key=end["mr"]["key"])
+        call("cq_destroy", cq=end["cq"])
+        call("pd_destroy", pd=end["pd"])
+
+
+class Queries(Client):
+    """The SA's records by either class version, by packets and inside; some given up in the middle."""
+
+    def turn(self):
+        ask = {"op": "table", "record": self.random.choice(("node", "port", "pkey", "classportinfo"))}
+        if ask["record"] == "classportinfo":
+            ask["op"] = "get"
+        elif self.random.random() < 0.3:
+            ask["class_version"] = 1
+        if self.random.random() < 0.5:
+            side = self.random.randrange(2)
+            ask.update(port=side, to=ADDRESSES[1 - side])
+        query = self.call("sa_query", **ask)["query"]
+        if self.random.random() < 0.9:
+            self.until(lambda: self.call("sa_result", query=query, timeout_ms=1000)["state"] == "done",
+                       f"sa_query {ask}")
+        self.call("sa_cancel", query=query)
+
+
+class Pings(Client):
+    """Each kind of ping; none may be lost."""
+
+    MODES = ("echo", "timestamp", "lidguid", "ibping", "sysstat_ping")
+
+    def turn(self):
+        side = self.random.randrange(2)
+        mode = self.random.choice(self.MODES)
+        more = {"size": self.random.choice((0, 56, 208, 5000))} if mode == "echo" else {}
+        got = self.call("live_ping", port=side, dgid=ADDRESSES[1 - side], mode=mode, count=5, timeout_ms=20000,
+                        **more)
+        if got["received"] != 5:
+            raise Failed(f"live_ping {mode} {more}: {got}")
+
+
+class Hostile(Client):
+    """What is no request, on connections of its own; a proper one beside it is answered."""
+
+    def turn(self):
+        r = self.random
+        junk = r.choice((
+            lambda: r.randbytes(r.randint(1, 5000)),
+            lambda: b"[" * r.randint(1, 5000) + b"\n",
+            lambda: b'{"jsonrpc":"2.0","id":1,"method":"' + b"x" * r.randint(1, 100000) + b'"}\n',
+            lambda: b'{"jsonrpc":"2.0","id":1,"method":"cq_create","params":{"depth":%d}}\n' % -r.getrandbits(70),
+            lambda: b'{"jsonrpc":"2.0","id":[],"method":7,"params":[null]}\n' * r.randint(1, 100),
+            lambda: b'{"jsonrpc":"2.0","id":1,"method":"rpc_list"}\n' * r.randint(1, 20),
+            lambda: b'{"jsonrpc":"2.0","id":1,"method":"mr_fill","params":{"key":"\xff\xfe","sg":[[]]}}\n',
+            lambda: b'{"jsonrpc":"2.0","id":1,"meth',
+        ))()
+        with socket.socket(socket.AF_UNIX) as s:
+            s.settimeout(20)
+            s.connect(self.soak.socket)
+            try:
+                s.sendall(junk)
+                if r.random() < 0.5:
+                    s.recv(r.randint(1, 65536))
+            except (TimeoutError, ConnectionError):
+                pass  # closed on us, or the line has no end: as documented
+        self.call("version_get")
+
+
+class CommandLine(Client):
+    """polca-ctl as people type it, right and wrong."""
+
+    COMMANDS = (("port list", 0), ("qp list", 0), ("stats get --nonzero", 0), ("worker list", 0), ("--help", 0),
+                ("service kinds", 0), ("cm list", 0), ("sa stats", 0), ("qp show 1", None), ("no such", None))
+
+    def turn(self):
+        command, status = self.random.choice(self.COMMANDS)
+        done = subprocess.run([self.soak.ctl, "-s", self.soak.socket, "--wait", "60", *command.split()],
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120, check=False)
+        if (done.returncode != 0) != (status is None):
+            raise Failed(f"polca-ctl {command}: status {done.returncode}: {done.stderr[-500:]}")
+
+
+class Killed(Client):
+    """Clients that wait for something, and are killed while they do."""
+
+    WAITS = ("cq poll {cq} --timeout-ms 60000", "events --timeout-ms 60000 --since 0x7000000000000000",
+             "live ping --dgid 203.0.113.9 --count 5")
+
+    def __init__(self, soak, number):
+        super().__init__(soak, number)
+        self.cq = self.call("cq_create")["cq"]
+
+    def turn(self):
+        command = self.random.choice(self.WAITS).format(cq=self.cq)
+        p = subprocess.Popen([self.soak.ctl, "-s", self.soak.socket, *command.split()], stdin=subprocess.DEVNULL,
+                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            p.wait(self.random.uniform(0.01, 0.5))
+        except subprocess.TimeoutExpired:
+            pass
+        p.kill()
+        p.wait()
+
+
+CLIENTS = (Traffic, Connections, Connections, Objects, Queries, Pings, Hostile, CommandLine, Killed)
+
+
+# --- the process and what is expected of it ---
+
+
+class Soak:
+    def __init__(self, programs, folder, seed):
+        self.folder, self.seed = folder, seed
+        self.ctl = str(programs / "polca-ctl" / "polca-ctl")
+        self.socket = str(folder / "polca.sock")
+        os.environ["RUNTIME_DIRECTORY"] = str(folder)  # DPDK's files go with the folder
+        self.polca, self.call = quickstart.start(programs / "polca" / "polca", folder)
+        self.gate = Gate()
+        self.failures = []
+        self.call("cm_listen", kind="rstream", port=PORT_RSTREAM)
+        self.call("log_level_set", component="*", level="err")
+        self.call("log_level_set", component="polca.*", level="err")
+        self.logged = len(self.log())
+        self.clients = []
+        for number, kind in enumerate(CLIENTS):
+            self.clients.append(kind(self, number))
+        self.counts = {id(lists): self.objects(lists) for lists in (LISTS, LISTS_LAST)}
+        self.threads = [threading.Thread(target=self.drive, args=(c,), daemon=True) for c in self.clients]
+        for t in self.threads:
+            t.start()
+
+    def drive(self, client):
+        while self.gate.enter():
+            try:
+                client.turn()
+                client.turns += 1
+            except Exception as why:  # pylint: disable=broad-except
+                text = str(why) if isinstance(why, Failed) else traceback.format_exc()
+                self.failures.append(f"{type(client).__name__}, turn {client.turns + 1}: {text}")
+                return
+            finally:
+                self.gate.leave()
+
+    def log(self):
+        return (self.folder / "polca.log").read_text(errors="replace")
+
+    def objects(self, lists):
+        """How many of each kind there are."""
+        count = {}
+        for name, (method, key) in lists.items():
+            count[name], cursor = 0, 0
+            while cursor is not None:
+                page = self.call(method, cursor=cursor, max=1000)
+                # those of services go when TIMEWAIT is over: the last look sees them as connections
+                count[name] += sum(lists is LISTS_LAST or row.get("service") is None for row in page[key])
+                cursor = page["cursor"]
+        return count
+
+    def packets(self):
+        """Received by each port, and given a verdict."""
+        return [(p["name"], p["rx_packets"], sum(p["served"].values()) + sum(p["dropped"].values()))
+                for p in self.call("stats_get")["ports"]]
+
+    def usage(self):
+        pid = self.polca.pid
+        status = pathlib.Path(f"/proc/{pid}/status").read_text()
+        rss = int(next(row.split()[1] for row in status.splitlines() if row.startswith("VmRSS")))
+        return rss, len(os.listdir(f"/proc/{pid}/fd"))
+
+    def settle(self, condition, what, seconds):
+        """Wait for the condition; it returns what is still wrong, or nothing."""
+        end = time.monotonic() + seconds
+        while True:
+            wrong = condition()
+            if not wrong:
+                return True
+            if time.monotonic() > end:
+                self.failures.append(f"{what}, {seconds} s after the clients paused: {wrong}")
+                return False
+            time.sleep(0.1)
+
+    def packets_without_verdict(self):
+        rows = self.packets()
+        return [f"{name}: {rx} received, {verdicts} verdicts" for name, rx, verdicts in rows if rx != verdicts]
+
+    def leftover(self, lists):
+        now, start = self.objects(lists), self.counts[id(lists)]
+        return [f"{name}: {now[name]}, at the start {start[name]}" for name in lists if now[name] != start[name]]
+
+    def look(self, minute, last=False):
+        """Pause all, check, print a row, go on."""
+        if not self.gate.close(SETTLE):
+            self.failures.append(f"a client did not end its turn within {SETTLE} s")
+        self.settle(self.packets_without_verdict, "packets without a verdict, or with two", SETTLE)
+        self.settle(lambda: self.leftover(LISTS), "objects left over", SETTLE)
+        if last:
+            self.settle(lambda: self.leftover(LISTS_LAST), "objects left over", SETTLE_LAST)
+        rss, fds = self.usage()
+        if minute == 0:
+            self.base = rss, fds
+        if rss - self.base[0] > RSS_LIMIT_KB:
+            self.failures.append(f"memory: {rss} KiB, after the warm-up {self.base[0]} KiB; "
+                                 f"allowed growth: {RSS_LIMIT_KB} KiB")
+        # a closed connection's descriptor goes when the server's loop comes to it
+        self.settle(lambda: [f"{self.usage()[1]}, after the warm-up {self.base[1]}"]
+                    if self.usage()[1] > self.base[1] + FD_LIMIT else [], "descriptors", SETTLE)
+        text = self.log()[self.logged:].strip()
+        if text:
+            self.failures.append(f"polca has logged: {text[-1000:]}")
+        received = sum(rx for _, rx, _ in self.packets())
+        turns = " ".join(f"{n:7}" for n in self.turns().values())
+        print(f"{'warm-up' if minute == 0 else f'{minute:4.1f} min':8} {rss:8} {rss - self.base[0]:+7} {fds:4} "
+              f"{received:11}  {turns}", flush=True)
+        self.gate.reopen(stopped=last)
+
+    def turns(self):
+        count = collections.Counter()
+        for c in self.clients:
+            count[type(c).__name__] += c.turns
+        return count
+
+    def run(self, minutes):
+        head = " ".join(f"{name[:7]:>7}" for name in self.turns())
+        print(f"{'time':8} {'RSS KiB':>8} {'growth':>7} {'fds':>4} {'packets':>11}  {head}")
+        begin = time.monotonic()
+        warm = min(WARM_UP, minutes * 30)
+        looks = [warm] + [warm + 60 * i for i in range(1, int(minutes) + 1)]
+        for number, at in enumerate(looks):
+            next_line = 10
+            while time.monotonic() - begin < at and not self.failures:
+                if self.polca.poll() is not None:
+                    raise Failed(f"polca ended with status {self.polca.returncode}")
+                time.sleep(0.2)
+                if time.monotonic() - begin > next_line:
+                    next_line = time.monotonic() - begin + 10
+                    print(f"[{time.monotonic() - begin:4.0f} s] "
+                          f"{', '.join(f'{k} {v}' for k, v in self.turns().items())}", flush=True)
+            if self.failures:
+                break
+            self.look(number, last=number == len(looks) - 1)
+        for name, n in self.turns().items():
+            if n == 0:
+                self.failures.append(f"{name}: not one turn was done")
+
+    def close(self):
+        self.gate.reopen(stopped=True)
+        if self.polca.poll() is None:
+            self.polca.kill()
+            self.polca.wait()
+
+
+def interrupted(*_):
+    raise KeyboardInterrupt
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    p.add_argument("--minutes", type=int, default=5, help="with load; warm-up and the last look come on top")
+    p.add_argument("--seed", type=int, default=1, help="of the clients' random choices")
+    p.add_argument("--build", default=str(ROOT / "build"), help="build directory")
+    a = p.parse_args()
+    if a.minutes < 1:
+        p.error(f"--minutes: got {a.minutes}, allowed: 1 and more")
+    for number in (signal.SIGINT, signal.SIGTERM):  # SIGINT too: a shell that is not interactive lets it be ignored
+        signal.signal(number, interrupted)
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="polca-soak-"))
+    soak = None
+    try:
+        soak = Soak(pathlib.Path(a.build) / "app", folder, a.seed)
+        soak.run(a.minutes)
+        if not soak.failures:
+            quickstart.stop(soak.polca)
+        failures = list(soak.failures)  # not what the clients say once polca has gone
+    except Failed as why:
+        failures = [str(why)]
+    except KeyboardInterrupt:
+        failures = ["interrupted"]
+    finally:
+        if soak is not None:
+            soak.close()
+        log = (folder / "polca.log").read_text(errors="replace")[-2000:] if (folder / "polca.log").exists() else ""
+        shutil.rmtree(folder, ignore_errors=True)
+    for f in failures:
+        print(f"FAILED: {f}", file=sys.stderr)
+    if failures:
+        print(f"seed {a.seed}; polca's log:\n{log}", file=sys.stderr)
+        return 1
+    print(f"{a.minutes} minutes: no packet without a verdict, nothing left over, no growth, no error")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -28,12 +28,18 @@ const char *const limit_names[LIMITS] = {
 	[LIMIT_REFERRED] = "packet io, payload by reference",
 };
 
+void
+limits_set_payload(struct limits *l, uint32_t payload)
+{
+	l->payload = payload;
+	l->frame = payload + LIMIT_HEADERS;
+}
+
 int
 limits_create(struct limits *l, struct skeleton_end end[ROLES], struct error *err)
 {
 	*l = (struct limits){ .end = end };
-	l->payload = RTE_MIN(end->config.size, end->config.mtu);
-	l->frame = l->payload + LIMIT_HEADERS;
+	limits_set_payload(l, RTE_MIN(end->config.size, end->config.mtu));
 	l->ring = rte_ring_create("limits", RING_SIZE, SOCKET_ID_ANY,
 			RING_F_SP_ENQ | RING_F_SC_DEQ);
 	return l->ring != NULL ? 0 : error_set(err, ENOMEM, "no memory for a ring");

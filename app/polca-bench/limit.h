@@ -47,6 +47,8 @@ extern const char *const limit_names[LIMITS];
 
 int limits_create(struct limits *l, struct skeleton_end end[ROLES], struct error *err);
 void limits_destroy(struct limits *l);
+/** Packets of @p payload bytes from now on, at most what the ends were made for. */
+void limits_set_payload(struct limits *l, uint32_t payload);
 /** For @p seconds. @return ns a packet */
 double limit_measure(struct limits *l, unsigned int limit, double seconds);
 

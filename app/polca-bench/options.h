@@ -57,6 +57,7 @@ struct bench_options {
 	uint32_t handoff; /**< percent of QPs whose packets arrive at another worker */
 	bool rehome;
 	bool hugepages;
+	const char *plot; /**< the picture's file; NULL: none */
 	const char *crc; /**< which kernel; NULL: the best one */
 	bool json;
 	uint32_t rounds; /**< each measures everything once */

@@ -237,6 +237,9 @@ options_complete(struct bench_options *o, struct error *err)
 			o->mode == BENCH_LAT || strcmp(o->link, "memory") != 0))
 		return error_set(err, EINVAL, "--roofline: for one size in memory on one lcore: leave "
 				"out lat, -a, -w, --lcores and --link");
+	if (o->plot != NULL && !o->all_sizes)
+		return error_set(err, EINVAL, "--plot: draws figures over message sizes: wants -a, "
+				"--all (with -s for the largest size)");
 	if (o->workers > o->qps)
 		return error_set(err, EINVAL, "-w, --workers: got %u for %u queue pair%s: more "
 				"with -q", o->workers, o->qps, o->qps == 1 ? "" : "s");

@@ -63,6 +63,8 @@ const struct option_row option_rows[] = {
 		"compare the bytes that arrive with those sent; costs time" },
 	{ 0, "roofline", NULL, OPTION_FLAG, FIELD(roofline), TAKES_TRAFFIC, 0, 0, NULL,
 		"measure in turn what bounds the figures: the least work possible, copy, CRC, ..." },
+	{ 0, "plot", "FILE", OPTION_TEXT, FIELD(plot), TAKES_TRAFFIC, 0, 0, NULL,
+		"with -a: draw rate or latency over the sizes, and what bounds it, as SVG" },
 	{ 'u', "qp-timeout", "N", OPTION_U32, FIELD(timeout), TAKES_TRAFFIC, 1, 31, NULL,
 		"Local ACK Timeout, of 4.096 us * 2^N (default 18, with --loss 14)" },
 	{ 0, "loss", "N", OPTION_U32, FIELD(loss), TAKES_TRAFFIC, 2, UINT32_MAX, NULL,

@@ -96,6 +96,12 @@ report_fact(struct report *r, const char *key, const char *fmt, ...)
 	json_object_set_new(json_object_get(r->root, "environment"), key, text);
 }
 
+const char *
+report_fact_text(const struct report *r, const char *key)
+{
+	return json_string_value(json_object_get(json_object_get(r->root, "environment"), key));
+}
+
 static json_t *
 option_value(const struct bench_options *o, const struct option_row *row)
 {

@@ -36,6 +36,8 @@ int report_end(struct report *r);
 /** A line of the environment: "cpu", "AMD ...". */
 void report_fact(struct report *r, const char *key, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
+/** The text of that line. @return NULL: there is none. It stays the report's */
+const char *report_fact_text(const struct report *r, const char *key);
 /** Those options that @p takes covers; in JSON only. */
 void report_options(struct report *r, const struct bench_options *o, unsigned int takes);
 /** After the EAL's start: CPU, DPDK, build, memory, CRC kernel. environment.c */

@@ -150,7 +150,7 @@ scene_rate(const struct scene *s, double *best)
 }
 
 static void
-tell_bandwidth(const struct scene *s, const struct far_side *far)
+tell_bandwidth(struct scene *s, const struct far_side *far)
 {
 	double messages = (double)(s->run.to.done - s->run.from.done);
 	double best, average = scene_rate(s, &best);
@@ -168,8 +168,21 @@ tell_bandwidth(const struct scene *s, const struct far_side *far)
 
 		report_row(s->report, row);
 	}
+	/* a message of one direction costs what both directions pay, halved */
+	scene_plot_add(s, average, (s->o.bidirectional ? 2 : 1) * 1e9 /
+			(ns[REQUESTER] + ns[RESPONDER]));
 	if (!s->o.all_sizes)
 		tell_words(s, typical, ns);
+}
+
+static void
+tell_latency(struct scene *s)
+{
+	const struct histogram *h = s->load[REQUESTER][0].histogram;
+	double us = 1e6 / (double)rte_get_tsc_hz();
+
+	report_latency(s->report, s->size, h);
+	scene_plot_add(s, us * histogram_percentile(h, 50), us * histogram_percentile(h, 99));
 }
 
 static void
@@ -213,7 +226,7 @@ void
 scene_tell(struct scene *s, const struct far_side *far)
 {
 	if (s->o.mode == BENCH_LAT)
-		report_latency(s->report, s->size, s->load[REQUESTER][0].histogram);
+		tell_latency(s);
 	else
 		tell_bandwidth(s, far);
 	tell_handed(s);

@@ -89,6 +89,7 @@ run(struct scene *s, struct error *err)
 		return beside_run(s, size, err);
 	if (s->o.roofline)
 		return one_size_roofline(s, size, err);
+	ret = scene_plot_limits(s, err);
 	for (; size <= s->o.size && ret == 0 && bench_stop == 0; size *= 2)
 		ret = one_size(s, size, err);
 	return ret;
@@ -108,7 +109,7 @@ traffic_run(const struct command *c, const struct bench_options *o, struct repor
 	s->o = *o;
 	s->report = r;
 	s->link = link_find(o, err);
-	ret = s->link == NULL ? -EINVAL : 0;
+	ret = s->link == NULL ? -EINVAL : scene_plot_open(s, err);
 	if (ret == 0 && o->perftest != NULL) {
 		ret = perftest_run(s, err);
 	} else if (ret == 0 && options_given(o)) {
@@ -121,6 +122,8 @@ traffic_run(const struct command *c, const struct bench_options *o, struct repor
 		if (ret == 0)
 			ret = run(s, err);
 	}
+	if (scene_plot_close(s, ret == 0, err) != 0 && ret == 0)
+		ret = -EIO;
 	scene_destroy(s);
 	free(s);
 	return ret;

@@ -14,6 +14,7 @@
 #include "command.h"
 
 struct exchange;
+struct scene_plot;
 
 /** What the other process measured, of a remote link. */
 struct far_side {
@@ -48,6 +49,7 @@ struct scene {
 	struct run_mark last_live;
 	struct handed handed; /**< when it began to be measured */
 	uint64_t handed_of; /**< the run's beginning that it belongs to */
+	struct scene_plot *plot; /**< with --plot */
 	uint64_t grant; /**< bytes of the service's memory; 0: none */
 	uint32_t size; /**< now */
 };
@@ -73,6 +75,19 @@ void scene_tell_head(struct scene *s);
 void scene_tell(struct scene *s, const struct far_side *far);
 /** Messages a second, and of the best few milliseconds. */
 double scene_rate(const struct scene *s, double *best);
+/**
+ * scene_plot.c, all of them nothing without --plot. Before the run: the file can be written.
+ *
+ * @retval -EINVAL  it cannot
+ */
+int scene_plot_open(struct scene *s, struct error *err);
+/** The EAL is there: measure limits from now on, where they hold. */
+int scene_plot_limits(struct scene *s, struct error *err);
+/** Figures of s->size (NAN: there is none), in the order of the picture's legend; its limit is measured now. */
+void scene_plot_add(struct scene *s, double first, double second);
+/** The table of limits, and the picture of the sizes that were added, if @p done; else no file. */
+int scene_plot_close(struct scene *s, bool done, struct error *err);
+
 /** A line each second while it runs. */
 void scene_look(struct scene *s, uint64_t now);
 

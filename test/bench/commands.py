@@ -6,8 +6,13 @@ arrive as they were sent. No figure is judged. usage: commands.py polca-bench"""
 
 import itertools
 import json
+import math
+import os
+import re
 import subprocess
 import sys
+import tempfile
+import xml.etree.ElementTree as xml
 
 FACTS = {'cpu', 'dpdk', 'build', 'lcores', 'memory', 'icrc', 'port', 'queues'}
 COLUMNS = {
@@ -110,10 +115,116 @@ def look_at_roofline(bench):
     assert not any('void' in note for note in notes), notes
 
 
+SVG = '{http://www.w3.org/2000/svg}'
+
+
+def rate_at_work(row):
+    return 1e9 / (row['requester_ns'] + row['responder_ns'])
+
+
+def gbps_at_work(row):
+    return rate_at_work(row) * row['bytes'] * 8 / 1e9
+
+
+# words of a run, the table's columns of the series of each panel and what they are multiplied with
+DRAWN = [
+    (['write', '-a', '-s', '64K'], [
+        [lambda row: row['bw_average_mib'] * 2 ** 20 * 8 / 1e9, gbps_at_work,
+         lambda row: row['limit_gbps']],
+        [lambda row: row['msg_rate_mpps'] * 1e6, rate_at_work,
+         lambda row: row['limit_mpps'] * 1e6]]),
+    (['send', 'rate', '-a', '-s', '8', '--no-icrc'], [
+        [lambda row: row['msg_rate_mpps'] * row['bytes'] * 8 / 1e3, gbps_at_work,
+         lambda row: row['limit_gbps']],
+        [lambda row: row['msg_rate_mpps'] * 1e6, rate_at_work,
+         lambda row: row['limit_mpps'] * 1e6]]),
+    (['send', '-a', '-s', '4', '--lcores', '2'], [
+        [lambda row: row['bw_average_mib'] * 2 ** 20 * 8 / 1e9],
+        [lambda row: row['msg_rate_mpps'] * 1e6]]),
+    (['read', 'lat', '-a', '-s', '8K'], [
+        [lambda row: row['t_typical_us'], lambda row: row['p99_us'],
+         lambda row: row['limit_ns'] / 1e3]]),
+    # both ends at once on two lcores: no limit of one lcore bounds them
+    (['send', 'lat', '-a', '-s', '4', '--lcores', '2'], [
+        [lambda row: row['t_typical_us'], lambda row: row['p99_us']]]),
+]
+
+
+def look_at_series(rows, value, line, points):
+    """A polyline with a point for each size; each point says its figure, and is where it belongs."""
+    want = [value(row) for row in rows]
+    at = [tuple(float(v) for v in p.split(',')) for p in line.get('points').split()]
+    assert len(at) == len(points) == len(want), (at, want)
+    for figure, point, (x, y) in zip(want, points, at):
+        told = float(re.search(r': ([\d.e+-]+) ', point.find(SVG + 'title').text).group(1))
+        assert math.isclose(told, figure, rel_tol=1e-5), (told, figure)
+        assert (float(point.get('cx')), float(point.get('cy'))) == (x, y)
+    step = [b[0] - a[0] for a, b in zip(at, at[1:])]
+    assert max(step) - min(step) < 0.3, step
+    return [(math.log10(figure), y) for figure, (_, y) in zip(want, at)]
+
+
+def look_at_plot(bench):
+    with tempfile.TemporaryDirectory() as d:
+        file = os.path.join(d, 'plot.svg')
+        for words, panels in DRAWN:
+            with open(file, 'w') as f:
+                f.write('what was there before\n' * 10000)
+            report = run(bench, [*words, '--plot', file])
+            rows = report['tables'][0]['rows']
+            if len(report['tables']) > 1:
+                assert report['tables'][1]['name'] == 'limit'
+                for row, limit in zip(rows, report['tables'][1]['rows']):
+                    assert row['bytes'] == limit['bytes'] and limit['limit_ns'] > 0, limit
+                    row.update(limit)
+            root = xml.parse(file).getroot()
+            assert (root.tag, root.get('version')) == (SVG + 'svg', '1.1')
+            texts = [t.text for t in root.iter(SVG + 'text')]
+            assert any(report['environment']['cpu'] in t for t in texts), texts
+            assert any(report['environment']['queues'] in t for t in texts), texts
+            lines, points = list(root.iter(SVG + 'polyline')), list(root.iter(SVG + 'circle'))
+            assert len(lines) == sum(map(len, panels)), (words, len(lines))
+            for panel in panels:
+                spots = []
+                for value in reversed(panel):  # the limit is behind the others
+                    spots += look_at_series(rows, value, lines.pop(0),
+                                            [points.pop(0) for _ in rows])
+                # one scale for all of the panel: y falls with the logarithm
+                (low, bottom), (high, top) = min(spots), max(spots)
+                for log, y in spots:
+                    want = bottom + (top - bottom) * (log - low) / (high - low)
+                    assert abs(y - want) < 0.3, (words, log, y, want)
+
+
+def refused(bench, words, status, why):
+    done = subprocess.run([bench, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          text=True, timeout=60)
+    assert done.returncode == status and why in done.stderr, (words, done)
+    return done
+
+
+def look_at_plot_refused(bench):
+    """Before anything is measured."""
+    with tempfile.TemporaryDirectory() as d:
+        file = os.path.join(d, 'none', 'plot.svg')
+        done = refused(bench, ['send', '-a', '-s', '8', '-n', '100', '--no-huge', '--plot', file],
+                       2, '--plot: cannot write %s: No such file or directory' % file)
+        assert '#bytes' not in done.stdout, done.stdout
+        file = os.path.join(d, 'plot.svg')
+        refused(bench, ['send', '-s', '8', '--plot', file], 2, 'wants -a')
+        # and no file of a run that did not come about
+        refused(bench, ['send', '-a', '-s', '8', '--link', 'memif,socket=%s/none' % d, '--plot',
+                        file], 1, '')
+        assert os.listdir(d) == [], os.listdir(d)
+    refused(bench, ['send', '-a', '-s', '8', '-n', '100', '--no-huge', '--plot', '/dev/full'], 1,
+            '--plot: cannot write /dev/full: No space left on device')
+
+
 # for people: no line is wider than a terminal of 120 columns
 WIDTH = 120
 WIDE = [['write', '-s', '9000', '--loss', '256'], ['send', 'lat', '--beside', '1M'], ['timers'],
-        ['send', '-s', '64', '-w', '2', '-q', '8'], ['read', 'lat'], ['skeleton']]
+        ['send', '-s', '64', '-w', '2', '-q', '8'], ['read', 'lat'], ['skeleton'],
+        ['send', '-a', '-s', '64', '--plot', os.devnull]]
 
 
 def look_at_width(bench):
@@ -150,9 +261,12 @@ def main():
     look_at_turns(bench)
     look_at_timers(bench)
     look_at_roofline(bench)
+    look_at_plot(bench)
+    look_at_plot_refused(bench)
     look_at_width(bench)
     look_at_nothing_done(bench)
-    print('%d runs' % (4 * len(default) + len(VARIANTS) + len(BY_TURNS) + len(WIDE) + 4))
+    print('%d runs' % (4 * len(default) + len(VARIANTS) + len(BY_TURNS) + len(WIDE) +
+                        len(DRAWN) + 8))
 
 
 if __name__ == '__main__':

@@ -218,6 +218,9 @@ test_what_does_not_go_together(void **state)
 			"--beside: for send lat and one size in memory: leave out -a and --link");
 	does_not_go(BENCH_WRITE, BENCH_BW, "write --no-rehome",
 			"--no-rehome: wants -w, --workers 2 or more");
+	does_not_go(BENCH_SEND, BENCH_BW, "send --plot x.svg",
+			"--plot: draws figures over message sizes: wants -a, --all (with -s for the "
+			"largest size)");
 	does_not_go(BENCH_SEND, BENCH_BW, "send --peer /tmp/x",
 			"--peer: got \"/tmp/x\", but with --link memory there is no second process: "
 			"--link memif or DEVICE");

@@ -14,6 +14,9 @@ import sys
 import tempfile
 import xml.etree.ElementTree as xml
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), '../../dts/lib'))
+import guide  # noqa: E402
+
 FACTS = {'cpu', 'dpdk', 'build', 'lcores', 'memory', 'icrc', 'port', 'queues'}
 COLUMNS = {
     'bw': {'bytes', 'iterations', 'bw_peak_mib', 'bw_average_mib', 'msg_rate_mpps',
@@ -113,6 +116,42 @@ def look_at_roofline(bench):
                for row in roles), roles
     assert sum('ns a packet of 4096 bytes' in note for note in notes) == 8, notes
     assert not any('void' in note for note in notes), notes
+
+
+# docs/benchmark.md's commands in memory, from its text, each for a moment
+DOCUMENTED = ['polca-bench', 'A picture', 'Many queue pairs, several workers',
+              'Loss, bulk beside a ping-pong, timers', 'The agents', 'What bounds it']
+# what would take too long, or too much memory: queue pairs, bytes beside, seconds
+LESS = {'100000': '5000', '1G': '1M', '10': '0.2'}
+
+
+def documented():
+    for title in DOCUMENTED:
+        for text in guide.Section(title, 'docs/benchmark.md').commands():
+            program, *words = text.split()
+            assert program == 'polca-bench', text
+            yield [LESS.get(word, word) for word in words]
+
+
+def for_a_moment(words):
+    if words[0] in ('sa', 'ping', 'cm'):
+        return ['--short']
+    if words[0] == 'timers':
+        return ['-n', '3']
+    return [] if '-D' in words else ['-D', '0.05']
+
+
+def look_at_documented(bench):
+    ran = 0
+    with tempfile.TemporaryDirectory() as d:
+        for words in documented():
+            done = subprocess.run([bench, *words, *for_a_moment(words), '--no-huge'], cwd=d,
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                  timeout=300)
+            assert done.returncode == 0, (words, done.returncode, done.stderr)
+            ran += 1
+        assert sorted(os.listdir(d)) == ['latency.svg', 'write.svg'], os.listdir(d)
+    return ran
 
 
 SVG = '{http://www.w3.org/2000/svg}'
@@ -247,7 +286,7 @@ def look_at_nothing_done(bench):
 
 
 def main():
-    bench = sys.argv[1]
+    bench = os.path.abspath(sys.argv[1])
     default = {'bw': 65536, 'rate': 64, 'lat': 2}
     for verb, mode in itertools.product(('send', 'write', 'read', 'atomic'), default):
         words = [verb, mode]
@@ -263,10 +302,11 @@ def main():
     look_at_roofline(bench)
     look_at_plot(bench)
     look_at_plot_refused(bench)
+    ran = look_at_documented(bench)
     look_at_width(bench)
     look_at_nothing_done(bench)
     print('%d runs' % (4 * len(default) + len(VARIANTS) + len(BY_TURNS) + len(WIDE) +
-                        len(DRAWN) + 8))
+                        len(DRAWN) + ran + 8))
 
 
 if __name__ == '__main__':

@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright(c) 2026 Polca contributors
+"""What README.md and the guides tell to type is typed here, taken from their text. Words in capitals
+are replaced by what the commands before have said, addresses of the example by those of the
+appliance at hand; nothing else is changed, but that a ping ends."""
+
+import contextlib
+import json
+import os
+import re
+import subprocess
+
+import pytest
+
+import net
+from conn import wait_until
+from guide import ROOT, Section
+from polca import BUILD
+
+ENDLESS = re.compile(r'polca-ctl ping (?!.* -c )')
+LINK_RECORDS = [{'from_lid': 7, 'from_port': 1, 'to_lid': 8, 'to_port': 1}]
+
+
+class Terminal:
+    """A shell in a directory that looks like the source tree, with the programs that were built."""
+
+    def __init__(self, directory):
+        self.dir = directory
+        self.lines = []  # that stay in force: export, alias
+        self.values = {}
+        self.said = {}
+        self.job = None
+        for name in ('config', 'docs', 'README.md'):
+            os.symlink(os.path.join(ROOT, name), os.path.join(directory, name))
+        os.symlink(BUILD, os.path.join(directory, 'build'))
+        path = ':'.join(os.path.join(BUILD, 'app', p) for p in ('polca', 'polca-ctl'))
+        self.env = dict(os.environ, PATH=path + ':' + os.environ['PATH'],
+                        RUNTIME_DIRECTORY=directory)
+        self.env.pop('POLCA_SOCKET', None)
+
+    def fill_in(self, line):
+        for word in sorted(self.values, key=len, reverse=True):
+            line = re.sub(r'(?<![\w.])%s(?![\w.])' % re.escape(word),
+                          lambda m, w=word: str(self.values[w]), line)
+        return line
+
+    def shell(self, line):
+        script = '\n'.join(['shopt -s expand_aliases', *self.lines, line])
+        return subprocess.run(['bash', '-c', script], cwd=self.dir, env=self.env, text=True,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, timeout=60)
+
+    def type(self, line):
+        """As it stands in the document; its output."""
+        line = self.fill_in(line)
+        if line.startswith(('export ', 'alias ')):
+            self.lines.append(line)
+            return ''
+        r = self.shell(line + (' -c 2' if ENDLESS.match(line) else ''))
+        assert r.returncode == 0, (line, r.returncode, r.stdout)
+        return r.stdout
+
+    def start(self, line):
+        """What stays in the foreground of another terminal, until it is ready."""
+        log = os.path.join(self.dir, 'polca.log')
+        with open(log, 'w') as f:
+            self.job = subprocess.Popen(['bash', '-c', 'exec ' + self.fill_in(line)],
+                                        cwd=self.dir, env=self.env, stdin=subprocess.DEVNULL,
+                                        stdout=f, stderr=f, preexec_fn=net.die_with_parent)
+
+        def ready():
+            with open(log) as f:
+                text = f.read()
+            assert self.job.poll() is None, text
+            return 'polca: ready' in text
+        wait_until(ready, timeout=60, step=0.05)
+
+    def stop(self):
+        """Ctrl-C ends it."""
+        self.job.send_signal(2)
+        assert self.job.wait(30) == 0
+
+    def close(self):
+        if self.job is not None and self.job.poll() is None:
+            self.job.kill()
+            self.job.wait()
+
+
+@pytest.fixture(autouse=True)
+def undisturbed():
+    """The suite's own appliance is not asked for here: each test starts what its document says."""
+
+
+@pytest.fixture
+def terminal(sockets, tmp_path):
+    t = Terminal(str(tmp_path))
+    t.values['/tmp/polca.sock'] = os.path.join(sockets, 'polca.sock')
+    try:
+        yield t
+    finally:
+        t.close()
+
+
+@contextlib.contextmanager
+def appliance(terminal, config):
+    """One that the section's commands are for: an example of config/, or the built-in one."""
+    socket = terminal.values['/tmp/polca.sock']
+    words = '-s ' + socket
+    if config:
+        with open(os.path.join(ROOT, 'config', config)) as f:
+            text = json.load(f)
+        del text['$schema']
+        text['control'] = {'socket': socket}
+        with open(os.path.join(terminal.dir, 'example.json'), 'w') as f:
+            json.dump(text, f)
+        words = '-c example.json'
+    terminal.start('polca ' + words)
+    terminal.lines.append('export POLCA_SOCKET=' + socket)
+    yield
+    terminal.stop()
+
+
+def column(out, name):
+    """Of a table of one column."""
+    found = re.search(r'^%s +(\S+)' % name, out, re.M)
+    assert found, (name, out)
+    return found.group(1)
+
+
+def learn(terminal, line, out):
+    """The words in capitals of the lines that follow."""
+    values = terminal.values
+    if ' mr register ' in line:
+        values['KEY'], va = column(out, 'key'), int(column(out, 'va'), 0)
+        values.update(VA=va, VA_PLUS_1024=va + 1024)
+    elif ' qp create ' in line:
+        name = 'B' if 'A' in values else 'A'
+        values[name], values['PSN_' + name] = column(out, 'qp_num'), column(out, 'sq_psn')
+
+
+SAYS = {  # what a reader looks for
+    'pc port list': r'192\.0\.2\.1(.|\n)*192\.0\.2\.2',
+    'pc qp connect': r'RTS',
+    'pc mr read': r'68656c6c6f',
+    'pc stats get': r'rx_packets',
+    'pc qp show': r'sent_pkts',
+    'pc sa table node': r'NodeRecord',
+    'pc sa table path': r'PathRecord',
+    'pc cm services': r'rping',
+    'pc cm connect': r'10',
+}
+
+
+def test_readme_first_session(terminal):
+    """Word by word: hello goes from the first kilobyte of the region to the second."""
+    section = Section('A first session', 'README.md', twice=True)
+    ran = []
+    for command in section.here():
+        line = command.text
+        if line.startswith('build/app/polca/polca '):
+            terminal.start(line)
+        elif line.startswith('pc cq poll'):  # a reader's finger is slower than the wire
+            wait_until(lambda text=line: 'SUCCESS' in terminal.type(text), timeout=30, step=0.05)
+        else:
+            out = terminal.type(line)
+            learn(terminal, line, out)
+            for start, what in SAYS.items():
+                assert not line.startswith(start) or re.search(what, out), (line, out)
+        ran.append(line)
+    assert ran == section.commands()
+    for start in SAYS:
+        assert any(line.startswith(start) for line in ran), start
+    terminal.stop()
+
+
+def type_all(terminal, section, skip=()):
+    """The polca-ctl commands of a section; what else it has is in test/check_docs.py's list."""
+    for command in section.here():
+        if not command.text.startswith('polca-ctl ') or command.text.startswith(tuple(skip)):
+            continue
+        out = terminal.type(command.text)
+        assert 'help' in command.text or out.strip() or ' trap list' in command.text, command
+        terminal.said[command.text] = out
+    assert terminal.said, section
+    return terminal.said
+
+
+def test_guide_connect_a_linux_host(terminal):
+    """Port 0 is the guide's Polca, port 1 its Linux host."""
+    terminal.values.update({'10.0.0.2': '192.0.2.2', 'PEER_QP_NUM': 0x1234, 'PEER_PSN': 77})
+    with appliance(terminal, None):
+        for command in Section('Connect a Linux host').here():
+            if command.text.startswith('polca-ctl '):
+                out = terminal.type(command.text)
+                if ' qp create' in command.text:
+                    terminal.values['QP_NUM'] = column(out, 'qp_num')
+        assert 'RTS' in terminal.type('polca-ctl qp show QP_NUM')
+
+
+def test_guide_subnet_administration(terminal):
+    with open(os.path.join(terminal.dir, 'links.json'), 'w') as f:
+        json.dump(LINK_RECORDS, f)
+    with appliance(terminal, None):
+        said = type_all(terminal, Section('Subnet administration'))
+        imported = next(out for line, out in said.items() if ' sa import ' in line)
+        assert imported.startswith('2032 records'), imported
+        terminal.type('polca-ctl sa import fabric.json --replace')
+    assert os.path.getsize(os.path.join(terminal.dir, 'fabric.json')) > 100000
+
+
+def test_guide_native_infiniband_ports(terminal):
+    with appliance(terminal, 'infiniband-static.json'):
+        said = type_all(terminal, Section('Native InfiniBand ports'))
+        assert 'port_state' in said['polca-ctl smp get PortInfo --dlid 2']
+
+
+@pytest.mark.parametrize('config,mine', [(None, '10.0.0.2'), ('infiniband-static.json', 'lid:2')])
+def test_guide_ping(terminal, config, mine):
+    """Those to an address on a RoCE port, those to a LID on a native one."""
+    section = Section('Ping over management datagrams')
+    other = [c.text for c in section.here() if mine not in c.text]
+    terminal.values['10.0.0.2'] = '192.0.2.2'
+    with appliance(terminal, config):
+        for line, out in type_all(terminal, section, skip=other).items():
+            assert re.search(r'\b2 received\b|\b2 answers\b|seq=2', out), (line, out)
+    assert all('10.0.0.2' in line or 'lid:2' in line for line in section.commands())
+
+
+def test_guide_watch_it(terminal):
+    with appliance(terminal, None):
+        terminal.type('polca-ctl pd create')
+        terminal.type('polca-ctl cq create')
+        terminal.values.update(QP_NUM=column(terminal.type('polca-ctl qp create 1 0'), 'qp_num'))
+        terminal.values['10000'] = '100'  # nothing happens for so long
+        type_all(terminal, Section('Watch it'))
+
+
+def test_connect_page(terminal):
+    """Port 0 is connect.md's Polca, the service on port 1 its Linux host."""
+    terminal.values['10.0.0.2'] = '192.0.2.2'
+    with appliance(terminal, None):
+        services = json.loads(terminal.type('polca-ctl cm services --json'))['services']
+        for s in services:
+            if s['kind'] == 'rping':  # the section's own comes in its place
+                terminal.type('polca-ctl cm unlisten %s' % s['service'])
+        type_all(terminal, Section('Let something answer', 'docs/connect.md'))
+        type_all(terminal, Section('From a Linux host', 'docs/connect.md'))
+        type_all(terminal, Section('Measure with perftest', 'docs/connect.md'))
+        # without a service the queue pair is the caller's, and the connection stays
+        terminal.type('polca-ctl cm listen echo --port 7777')
+        terminal.type('polca-ctl pd create')
+        terminal.type('polca-ctl cq create')
+        type_all(terminal, Section('To a Linux host', 'docs/connect.md'),
+                 skip=['polca-ctl cm show', 'polca-ctl cm disconnect'])
+        made = json.loads(terminal.type('polca-ctl cm connect 192.0.2.2 7777 --pd 1 --send-cq 0 '
+                                        '--json'))
+        terminal.values['CONNECTION'] = made['connection']
+        for start in ('polca-ctl cm show', 'polca-ctl cm disconnect'):
+            terminal.type(Section('To a Linux host', 'docs/connect.md').command(start))
+
+
+def test_services_page_rcopy(terminal):
+    """The region's key is that of a region."""
+    with appliance(terminal, None):
+        terminal.type('polca-ctl pd create')
+        terminal.values['0x1a2b3c4d'] = column(terminal.type(
+            'polca-ctl mr register 1 --length 1M --access LOCAL_WRITE'), 'key')
+        section = Section('rcopy', 'docs/services.md')
+        assert 'rcopy' in terminal.type(section.command('polca-ctl cm listen rcopy'))

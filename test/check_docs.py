@@ -1,0 +1,247 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright(c) 2026 Polca contributors
+"""Check the documents: links and their anchors lead somewhere, pictures are drawn from their
+sources, and each command that a document tells to type is run by a test. usage: check_docs.py
+
+Needs nothing but Python, and takes a second.
+"""
+
+import os
+import re
+import subprocess
+import sys
+
+ROOT = os.path.realpath(os.path.join(os.path.dirname(os.path.realpath(__file__)), '..'))
+sys.path[:0] = [os.path.join(ROOT, 'dts', 'lib'), os.path.join(ROOT, 'docs', 'diagrams')]
+sys.dont_write_bytecode = True
+
+import draw  # noqa: E402
+import guide  # noqa: E402
+
+DOCUMENTS = ('README.md', 'docs/operator-guide.md', 'docs/connect.md', 'docs/services.md',
+             'docs/benchmark.md')
+TYPED = 'dts/suites/control/test_documents.py::'
+BENCH = 'test/bench/commands.py::look_at_documented'
+METAL = 'dts/suites/bare-metal/test_guide.py::test_every_command_of_the_section_was_run'
+CLIENTS = 'dts/suites/cm/test_linux_clients.py::'
+RSOCKETS = 'dts/suites/cm/test_rsockets.py::'
+PERFTEST = 'dts/suites/bench/test_perftest.py::'
+CONNECT = 'dts/suites/bench/test_connect.py::'
+MEMIF = 'dts/suites/bench/test_memif.py::'
+
+# Document, section, how the command begins ('': all of the section), who runs it. The test of a
+# section takes the commands from its text; the others run the same command with other addresses.
+# A file without a test is a script that has the command itself.
+RUN = (
+    ('README.md', 'Two commands', 'config/quickstart.sh', 'config/test.sh'),
+    ('README.md', 'Two commands', 'config/test.sh', '.ci/run'),
+    ('README.md', 'A first session', '', TYPED + 'test_readme_first_session'),
+    ('README.md', 'On a real NIC', 'sudo config/setup-host.sh', METAL),
+    ('README.md', 'On a real NIC', 'sudo build/app/polca/polca', METAL),
+
+    ('docs/operator-guide.md', 'Build and install', 'config/quickstart.sh', 'config/test.sh'),
+    ('docs/operator-guide.md', 'On bare metal', '', METAL),
+    ('docs/operator-guide.md', 'Write the configuration', 'polca -c', METAL),
+    ('docs/operator-guide.md', 'Start it', 'polca -c', METAL),
+    ('docs/operator-guide.md', 'Start it', 'ping', 'dts/suites/rc/test_addresses.py::test_ping'),
+    ('docs/operator-guide.md', 'Connect a Linux host', 'polca-ctl',
+     TYPED + 'test_guide_connect_a_linux_host'),
+    ('docs/operator-guide.md', 'Connect a Linux host', 'modprobe', 'dts/guest/init'),
+    ('docs/operator-guide.md', 'Connect a Linux host', 'rdma link add', 'dts/guest/init'),
+    ('docs/operator-guide.md', 'Subnet administration', 'polca-ctl',
+     TYPED + 'test_guide_subnet_administration'),
+    ('docs/operator-guide.md', 'Native InfiniBand ports', 'polca-ctl',
+     TYPED + 'test_guide_native_infiniband_ports'),
+    ('docs/operator-guide.md', 'Native InfiniBand ports', 'tshark', 'dts/lib/capture.py'),
+    ('docs/operator-guide.md', 'Ping over management datagrams', '', TYPED + 'test_guide_ping'),
+    ('docs/operator-guide.md', 'Watch it', 'polca-ctl', TYPED + 'test_guide_watch_it'),
+
+    ('docs/connect.md', 'Let something answer', '', TYPED + 'test_connect_page'),
+    ('docs/connect.md', 'From a Linux host', 'rping', CLIENTS + 'test_rping'),
+    ('docs/connect.md', 'From a Linux host', 'rdma_client', CLIENTS + 'test_rdma_client'),
+    ('docs/connect.md', 'From a Linux host', 'ucmatose', CLIENTS + 'test_ucmatose'),
+    ('docs/connect.md', 'From a Linux host', 'rstream', RSOCKETS + 'test_rstream'),
+    ('docs/connect.md', 'From a Linux host', 'rcopy', RSOCKETS + 'test_rcopy'),
+    ('docs/connect.md', 'From a Linux host', 'ib_write_bw',
+     'dts/suites/cm/test_perftest.py::test_each'),
+    ('docs/connect.md', 'From a Linux host', 'polca-ctl', TYPED + 'test_connect_page'),
+    ('docs/connect.md', 'To a Linux host', 'rping',
+     'dts/suites/cm/test_linux_servers.py::test_rping'),
+    ('docs/connect.md', 'To a Linux host', 'polca-ctl', TYPED + 'test_connect_page'),
+    ('docs/connect.md', 'Measure with perftest', 'polca-ctl', TYPED + 'test_connect_page'),
+    ('docs/connect.md', 'Measure with perftest', 'ib_write_bw',
+     'dts/suites/cm/test_perftest.py::test_each'),
+
+    ('docs/services.md', 'rstream', 'rstream', RSOCKETS + 'test_rstream_server'),
+    ('docs/services.md', 'rstream', 'polca-ctl cm connect', RSOCKETS + 'test_rstream_server'),
+    ('docs/services.md', 'rcopy', 'polca-ctl cm listen', TYPED + 'test_services_page_rcopy'),
+    ('docs/services.md', 'rcopy', 'rcopy', RSOCKETS + 'test_rcopy_into_a_region'),
+    ('docs/services.md', 'rcopy', 'polca-ctl cm connect', RSOCKETS + 'test_rcopy_server'),
+
+    ('docs/benchmark.md', 'polca-bench', '', BENCH),
+    ('docs/benchmark.md', 'A picture', '', BENCH),
+    ('docs/benchmark.md', 'Many queue pairs, several workers', '', BENCH),
+    ('docs/benchmark.md', 'Loss, bulk beside a ping-pong, timers', '', BENCH),
+    ('docs/benchmark.md', 'The agents', '', BENCH),
+    ('docs/benchmark.md', 'What bounds it', '', BENCH),
+    ('docs/benchmark.md', 'Two processes', 'polca-bench server', MEMIF + 'test_two_processes'),
+    ('docs/benchmark.md', 'Two processes', 'polca-bench send -s 64', MEMIF + 'test_two_processes'),
+    ('docs/benchmark.md', 'Two processes', 'polca-bench send -s 4K',
+     MEMIF + 'test_zero_copy_on_hugepages'),
+    ('docs/benchmark.md', 'Over a network', 'polca-bench write',
+     CONNECT + 'test_writes_are_in_the_services_memory'),
+    ('docs/benchmark.md', 'Over a network', 'polca-bench send lat',
+     CONNECT + 'test_echo_comes_back_as_it_was_sent'),
+    ('docs/benchmark.md', 'Against perftest', '', PERFTEST + 'test_each'),
+    ('docs/benchmark.md', 'Any other program', 'polca-bench send lat',
+     PERFTEST + 'test_pingpong_told_by_hand'),
+    ('docs/benchmark.md', 'Any other program', 'polca-bench read',
+     PERFTEST + 'test_memory_told_by_hand'),
+)
+
+# What no test runs, and why.
+NOT_RUN = (
+    ('docs/operator-guide.md', 'Build and install', 'meson install',
+     'it would write into the /usr/local of the machine that runs the tests'),
+    ('docs/operator-guide.md', 'Start it', 'cp config/polca.service',
+     'the machine that runs the tests need not have systemd'),
+    ('docs/operator-guide.md', 'Connect a Linux host', 'ibv_devinfo',
+     'only shows what the next commands need; the guest has no libibverbs-utils of its own'),
+    ('docs/operator-guide.md', 'Subnet administration', 'echo /polca/sa',
+     'the script is in dpdk-dev; the suites ask the same socket (test_telemetry_shows_...)'),
+    ('docs/operator-guide.md', 'Watch it', 'echo /polca/port,0', 'the same'),
+)
+
+# Blocks that are no commands: document, section, how the block begins.
+NO_COMMANDS = (
+    ('README.md', 'Two commands', 'direction '),
+    ('docs/operator-guide.md', 'Congestion', '"congestion"'),
+    ('docs/connect.md', 'Let something answer', '"services"'),
+    ('docs/benchmark.md', 'What it prints', 'cpu '),
+)
+# lines within a block of commands that are what a program says
+SAID = re.compile(r'gid=[\d.]+,qpn=|polca(-\w+)?: ')
+
+
+# ---- links
+
+def tracked():
+    """Markdown files of the tree, by name from its root."""
+    try:
+        out = subprocess.run(['git', '-C', ROOT, 'ls-files', '-co', '--exclude-standard', '*.md'],
+                             check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                             text=True).stdout
+        found = out.split('\n')
+    except (OSError, subprocess.CalledProcessError):  # an unpacked archive
+        found = [os.path.relpath(os.path.join(d, f), ROOT) for d, dirs, files in os.walk(ROOT)
+                 for f in files if f.endswith('.md') and '/build' not in d]
+    return sorted(f for f in found if f and os.path.exists(os.path.join(ROOT, f)))
+
+
+def text_of(path):
+    with open(os.path.join(ROOT, path), encoding='utf-8') as f:
+        return f.read()
+
+
+def without_code(text):
+    """Lines of indented and fenced blocks become empty, words in backticks too."""
+    lines, fenced = [], False
+    for line in text.split('\n'):
+        fence = line.startswith('```')
+        code = fenced or fence or line.startswith('    ')
+        fenced ^= fence
+        lines.append('' if code else re.sub(r'`[^`]*`(?!\])', '', line))
+    return lines
+
+
+def anchors(path):
+    """Of its headings, as GitHub makes them."""
+    found, seen = set(), {}
+    fenced = False
+    for line in text_of(path).split('\n'):
+        fenced ^= line.startswith('```')
+        heading = re.match(r'#+ (.*)', line)
+        if fenced or not heading:
+            continue
+        name = re.sub(r'\[([^]]*)\]\([^)]*\)', r'\1', heading.group(1))
+        name = re.sub(r'[^\w\- ]', '', name.replace('`', '').lower()).strip().replace(' ', '-')
+        seen[name] = seen.get(name, -1) + 1
+        found.add(name + ('-%d' % seen[name] if seen[name] else ''))
+    return found
+
+
+def links(path):
+    """(line number, target) of each link and picture."""
+    for number, line in enumerate(without_code(text_of(path)), 1):
+        for target in re.findall(r'\]\(([^)\s]+)\)', line):
+            yield number, target
+
+
+def bad_links(path):
+    for number, target in links(path):
+        if re.match(r'[a-z]+:', target):
+            continue
+        name, _, anchor = target.partition('#')
+        file = os.path.normpath(os.path.join(os.path.dirname(path), name)) if name else path
+        if not os.path.exists(os.path.join(ROOT, file)):
+            yield '%s:%d: %s: there is no %s' % (path, number, target, file)
+        elif anchor and (not file.endswith('.md') or anchor not in anchors(file)):
+            yield '%s:%d: %s: %s has no heading for #%s' % (path, number, target, file, anchor)
+
+
+# ---- commands
+
+def covers(row, path, section, text):
+    return row[:2] == (path, section) and text.startswith(row[2])
+
+
+def bad_commands(path, used):
+    for section, block in guide.blocks(path):
+        rows = [r for r in NO_COMMANDS if covers(r, path, section, block[0])]
+        if rows:
+            used.update(rows)
+            continue
+        for line in block:
+            text = guide.split(line)[0]
+            rows = [r for r in RUN + NOT_RUN if covers(r, path, section, text)]
+            used.update(rows)
+            if not rows and not SAID.match(text):
+                yield ('%s: section "%s": no test runs: %s\n    Name one in RUN of '
+                       'test/check_docs.py' % (path, section, text))
+
+
+def bad_tests():
+    """Every test that is named exists; a script that is named has the command's words."""
+    for path, section, start, where in RUN:
+        file, _, name = where.partition('::')
+        if not os.path.exists(os.path.join(ROOT, file)):
+            yield 'RUN: %s "%s": there is no %s' % (path, start, file)
+        elif name and not re.search(r'^def %s\(' % name, text_of(file), re.M):
+            yield 'RUN: %s "%s": %s has no %s' % (path, start, file, name)
+        elif not name and start.split()[0] not in text_of(file):
+            yield 'RUN: %s "%s": %s does not run it' % (path, start, file)
+
+
+def main():
+    wrong, used = [], set()
+    files = tracked()
+    for path in files:
+        wrong += bad_links(path)
+    wrong += ['docs/images/%s.svg is not drawn from its source: run docs/diagrams/draw.py' % name
+              for name in draw.stale()]
+    for path in DOCUMENTS:
+        wrong += bad_commands(path, used)
+    wrong += ['%s: section "%s": "%s" of test/check_docs.py is not there any more' % row[:3]
+              for row in RUN + NOT_RUN + NO_COMMANDS if row not in used]
+    wrong += bad_tests()
+    for why in wrong:
+        print(why)
+    if not wrong:
+        print('%d documents, %d links, %d pictures, %d rows of commands' % (
+            len(files), sum(1 for f in files for _ in links(f)), len(draw.names()), len(RUN)))
+    return bool(wrong)
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -78,6 +78,7 @@ build_all() { build build --werror -Dtests=true; }
 step_check() {
     result "shell scripts" shellcheck -x -S warning .ci/run config/*.sh test/fuzz/run.sh
     result "rules and their tests" /usr/bin/python3 test/check_conformance.py
+    result "documents" /usr/bin/python3 test/check_docs.py
 }
 
 step_build() { result "build with gcc" build_all; }

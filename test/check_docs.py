@@ -34,13 +34,13 @@ MEMIF = 'dts/suites/bench/test_memif.py::'
 # section takes the commands from its text; the others run the same command with other addresses.
 # A file without a test is a script that has the command itself.
 RUN = (
-    ('README.md', 'Two commands', 'config/quickstart.sh', 'config/test.sh'),
+    ('README.md', 'Two commands', 'config/quickstart.sh', 'config/fresh.sh'),
     ('README.md', 'Two commands', 'config/test.sh', '.ci/run'),
     ('README.md', 'A first session', '', TYPED + 'test_readme_first_session'),
     ('README.md', 'On a real NIC', 'sudo config/setup-host.sh', METAL),
     ('README.md', 'On a real NIC', 'sudo build/app/polca/polca', METAL),
 
-    ('docs/operator-guide.md', 'Build and install', 'config/quickstart.sh', 'config/test.sh'),
+    ('docs/operator-guide.md', 'Build and install', 'config/quickstart.sh', 'config/fresh.sh'),
     ('docs/operator-guide.md', 'On bare metal', '', METAL),
     ('docs/operator-guide.md', 'Write the configuration', 'polca -c', METAL),
     ('docs/operator-guide.md', 'Start it', 'polca -c', METAL),

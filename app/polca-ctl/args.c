@@ -11,6 +11,7 @@
 
 #include "args.h"
 #include "base/number.h"
+#include "dest.h"
 #include "methods.h"
 
 struct parser {
@@ -108,14 +109,15 @@ args_find(const json_t *method, const char *option)
 
 static json_t *parse_value(struct parser *a, const json_t *param, const char *text);
 
-/* 4096, 0x1000, 4K; beyond 2^63 - 1 as "0x..." text */
+/* 4096, 0x1000, 4K, 0x7f00+1K; beyond 2^63 - 1 as "0x..." text */
 static json_t *
 parse_integer(struct parser *a, const char *name, const char *text)
 {
 	uint64_t v;
 
-	if (!number_parse(text, &v)) {
-		complain(a, "%s: got \"%s\", wanted a number (4096, 0x1000, 4K)", name, text);
+	if (!number_parse_sum(text, &v)) {
+		complain(a, "%s: got \"%s\", wanted a number (4096, 0x1000, 4K) or a sum (0x7f00+1K)",
+			name, text);
 		return NULL;
 	}
 	return v <= INT64_MAX ? json_integer((json_int_t)v)
@@ -329,11 +331,10 @@ store(struct parser *a, const struct args_path *path, const char *text)
 	json_t *list, *v, *obj = a->params;
 	int i;
 
-	/* lid:5 where an address is asked for */
-	if (instead[0] != '\0' && strncmp(text, "lid:", 4) == 0) {
-		v = parse_integer(a, name, text + 4);
-		return v == NULL ? -1 : json_object_set_new(obj, instead, v);
-	}
+	if (instead[0] != '\0')
+		return dest_parse(text, obj, name, instead)
+			? 0
+			: complain(a, "%s: got \"%s\", allowed: " DEST_ALLOWED, name, text);
 	v = parse_value(a, param, text);
 	if (v == NULL)
 		return -1;

@@ -8,8 +8,8 @@
 #include <time.h>
 
 #include "cm.h"
+#include "dest.h"
 #include "methods.h"
-#include "ping.h"
 #include "stopped.h"
 #include "table.h"
 
@@ -30,12 +30,10 @@ take_dest(json_t *params, const char *words)
 
 	snprintf(dest, sizeof(dest), "%s", method_text(params, "dest"));
 	json_object_del(params, "dest");
-	if (ping_dest(dest, params))
+	if (dest_parse(dest, params, "dgid", "dlid"))
 		return 0;
 	snprintf(text, sizeof(text), "%s: dest: got \"%s\"", words, dest);
-	return usage_error(
-		"%s, allowed: an IPv4 or IPv6 address (a GID), or a LID as lid:5 or 5, up to 0xbfff",
-		text);
+	return usage_error("%s, allowed: " DEST_ALLOWED, text);
 }
 
 /* --- services --- */

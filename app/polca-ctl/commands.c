@@ -17,6 +17,8 @@
 #include "sa.h"
 #include "smp.h"
 
+#define DEST_HELP                                                                                  \
+	"the peer's address, or on a native InfiniBand port its LID as lid:N or N (--dlid does as well; with both there is a GRH)"
 #define TARGET    "to port class_version "
 #define KEYS      "sm_key timeout_ms resp_time pkey_index sgid_index dlid dmac worker "
 #define PATH      "sgid_index traffic_class flow_label hop_limit sl dlid dmac "
@@ -213,10 +215,12 @@ add_command(json_t *methods, const struct command *c)
 		json_array_insert_new(methods, i, row);
 }
 
-/* A parameter that people are asked for, unless they give another in its place. */
+/*
+ * An address parameter that takes a LID too, which goes to another parameter. One that is required
+ * may stand without its option.
+ */
 static void
-ask_for(json_t *methods, const char *name, const char *param, const char *instead,
-	const char *help)
+take_lid(json_t *methods, const char *name, const char *param, bool required, const char *help)
 {
 	json_t *p, *method = methods_find(methods, name);
 	size_t i;
@@ -225,8 +229,8 @@ ask_for(json_t *methods, const char *name, const char *param, const char *instea
 	{
 		if (strcmp(method_text(p, "name"), param) != 0)
 			continue;
-		json_object_set_new(p, "required", json_true());
-		json_object_set_new(p, "instead", json_string(instead));
+		json_object_set_new(p, "required", json_boolean(required));
+		json_object_set_new(p, "instead", json_string("dlid"));
 		json_object_set_new(p, "help", json_string(help));
 	}
 }
@@ -236,8 +240,10 @@ commands_add(json_t *methods)
 {
 	size_t i;
 
-	ask_for(methods, "qp_connect", "dgid", "dlid",
-		"the peer's address, or lid:N on a native InfiniBand port (--dlid does as well; with both there is a GRH)");
+	take_lid(methods, "qp_connect", "dgid", true, DEST_HELP);
+	take_lid(methods, "live_ping", "dgid", true, DEST_HELP);
+	take_lid(methods, "sa_query", "to", false, "address of the SA to ask, or its LID as lid:N or N");
+	take_lid(methods, "cm_load_alternate", "dgid", true, DEST_HELP);
 	for (i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
 		add_command(methods, &commands[i]);
 }

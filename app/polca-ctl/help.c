@@ -39,7 +39,7 @@ static const char tail[] =
 	"  polca-ctl cq poll 0 --timeout-ms 1000\n"
 	"  polca-ctl cm listen rping --port 7471     # or let both ends agree by themselves: rping -c connects here\n"
 	"\n"
-	"Numbers may be written 4096, 0x1000 or 4K. The first values on a line stand for the required parameters.\n"
+	"Numbers may be written 4096, 0x1000 or 4K, and added: 0x7f0000000000+1K. The first values on a line stand for the required parameters.\n"
 	"\n"
 	"Exit status: 0 done; 1 the server refused or failed; 2 the command line is wrong; 3 no connection, or no reply;\n"
 	"4 of sa and smp commands and cm connect: whom the server asked says no, or nothing; of ping 1: nobody answered.\n";

@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "dest.h"
 #include "methods.h"
 #include "ping.h"
 #include "stopped.h"
@@ -93,9 +94,8 @@ take_options(struct ping *p, json_t *params)
 		rc = take_seconds(params, "deadline", 0.001, 1e6, &p->deadline_ms);
 	if (rc == 0)
 		rc = take_seconds(params, "timeout", 0.001, 60, &p->timeout_ms);
-	if (rc == 0 && !ping_dest(p->dest, params))
-		rc = usage_error("ping: dest: got \"%s\", allowed: an IPv4 or IPv6 address (a GID), or a LID as lid:5 or 5, up to 0xbfff",
-			p->dest);
+	if (rc == 0 && !dest_parse(p->dest, params, "dgid", "dlid"))
+		rc = usage_error("ping: dest: got \"%s\", allowed: " DEST_ALLOWED, p->dest);
 	json_object_set_new(params, "identifier", json_integer(getpid() & 0xffff));
 	p->params = params;
 	p->batch = 1;

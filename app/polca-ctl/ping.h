@@ -43,12 +43,6 @@ void ping_print_reply(const char *dest, uint64_t seq, const json_t *reply);
 void ping_print_json(const char *dest, json_t *replies, const struct ping_stats *s, uint64_t ms);
 
 /* ping_stats.c */
-/**
- * Whom: "lid:5", "0x5" and "5" become dlid, addresses dgid.
- *
- * @retval false  it is none of them
- */
-bool ping_dest(const char *text, json_t *params);
 /** "1", "0.2" as milliseconds. @retval false  no number, or not within min and max */
 bool ping_seconds(const char *text, double min, double max, double *ms);
 

@@ -2,15 +2,12 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-#include <arpa/inet.h>
 #include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "ping.h"
-
-#define UNICAST_LIDS 0xBFFF
 
 /* --- figures --- */
 
@@ -62,36 +59,6 @@ ping_stats_print(FILE *f, const struct ping_stats *s, const char *dest, uint64_t
 }
 
 /* --- words --- */
-
-static bool
-lid(const char *text, json_t *params)
-{
-	char *end;
-	unsigned long v;
-
-	if (!isdigit((unsigned char)text[0]))
-		return false;
-	v = strtoul(text, &end, text[0] == '0' && (text[1] | 0x20) == 'x' ? 16 : 10);
-	if (*end != '\0' || v == 0 || v > UNICAST_LIDS)
-		return false;
-	json_object_set_new(params, "dlid", json_integer((json_int_t)v));
-	return true;
-}
-
-bool
-ping_dest(const char *text, json_t *params)
-{
-	struct in6_addr addr;
-
-	if (strncmp(text, "lid:", 4) == 0)
-		return lid(text + 4, params);
-	if (lid(text, params))
-		return true;
-	if (inet_pton(AF_INET, text, &addr) != 1 && inet_pton(AF_INET6, text, &addr) != 1)
-		return false;
-	json_object_set_new(params, "dgid", json_string(text));
-	return true;
-}
 
 bool
 ping_seconds(const char *text, double min, double max, double *ms)

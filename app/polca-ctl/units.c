@@ -81,11 +81,21 @@ is_key(const char *name)
 		ends_with(name, "rkey");
 }
 
+static bool
+is_qp_number(const char *name)
+{
+	return strcmp(name, "qp_num") == 0 || ends_with(name, "_qp_num") ||
+		strcmp(name, "remote_qpn") == 0;
+}
+
+/* Numbers that name something look as they do in the server's errors and log. */
 static void
 print_integer(const char *name, json_int_t v, char *buf, size_t size)
 {
-	if (is_key(name))
+	if (is_key(name) || strcmp(name, "connection") == 0 || strcmp(name, "remote_id") == 0)
 		snprintf(buf, size, "0x%08" PRIx64, (uint64_t)v);
+	else if (is_qp_number(name))
+		snprintf(buf, size, "0x%06" PRIx64, (uint64_t)v);
 	else if (strcmp(name, "va") == 0)
 		snprintf(buf, size, "0x%" PRIx64, (uint64_t)v);
 	else if (strcmp(name, "pkeys") == 0)

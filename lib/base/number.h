@@ -7,7 +7,7 @@
 
 /**
  * @file
- * Numbers as people write them on command lines: 4096, 0x1000, 4K, 1m.
+ * Numbers as people write them on command lines: 4096, 0x1000, 4K, 1m, 0x7f00+1K.
  */
 
 #include <ctype.h>
@@ -45,6 +45,34 @@ number_parse(const char *text, uint64_t *value)
 			v << shift >> shift != v)
 		return false;
 	*value = v << shift;
+	return true;
+}
+
+/**
+ * A number, or numbers joined by "+", such as an address and an offset: 0x7f0000000000+4K.
+ *
+ * @retval false  a part is no number, or the sum has more than 64 bits
+ */
+static inline bool
+number_parse_sum(const char *text, uint64_t *value)
+{
+	uint64_t part, sum = 0;
+	char buf[32]; /* longer than any number of 64 bits */
+	size_t len;
+
+	for (;;) {
+		len = strcspn(text, "+");
+		if (len >= sizeof(buf))
+			return false;
+		memcpy(buf, text, len);
+		buf[len] = '\0';
+		if (!number_parse(buf, &part) || __builtin_add_overflow(sum, part, &sum))
+			return false;
+		if (text[len] == '\0')
+			break;
+		text += len + 1;
+	}
+	*value = sum;
 	return true;
 }
 

@@ -18,7 +18,7 @@ cm_load_alternate(struct cm *cm, cm_id id, const struct cm_path *path, uint64_t 
 	struct cm_msg m = { .type = CM_LAP };
 
 	if (c == NULL || c->state != CM_STATE_ESTABLISHED)
-		return error_set(err, ENOENT, "id: there is no established connection %u", id);
+		return error_set(err, ENOENT, "id: there is no established connection 0x%08x", id);
 	if (c->lap_waiting)
 		return error_set(err, EBUSY, "id: an alternate path is being proposed already");
 	if (cm_port(cm, path->av.port) == NULL)

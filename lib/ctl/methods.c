@@ -63,8 +63,7 @@ find_region(struct rpc_call *call, uint32_t key, struct mem_mr_info *info)
 	while (engine_mr_next(call->e, &cursor, info))
 		if (info->key == key)
 			return 0;
-	return error_set(&call->err, ENOENT, "key: no memory region has the key %u (0x%08x)", key,
-		key);
+	return error_set(&call->err, ENOENT, "key: no memory region has the key 0x%08x", key);
 }
 
 bool

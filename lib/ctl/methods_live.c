@@ -261,6 +261,6 @@ const struct rpc_method methods_live[] = {
 		"Ask whether a port is alive, and how long its answer takes.",
 		"replies: list of sequence, time_us (from the request to the answer), bytes (of the answer, from its type on); of timestamp originate, receive and transmit (milliseconds since midnight UTC where standard is true), standard; of lidguid lid and guid; of ibping and sysstat_... text (what the host says of itself); of what was not answered well error (TIMEOUT, BAD_ANSWER, a status' name, ...) and message\n"
 		"sent, received: requests, and good answers to them",
-		"polca-ctl live ping --dgid 10.0.0.2 --count 3" },
+		"polca-ctl live ping 10.0.0.2 --count 3" },
 	{ NULL },
 };

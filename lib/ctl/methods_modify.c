@@ -307,7 +307,7 @@ qp_connect(struct rpc_call *call)
 		return rc;
 	if (info.attr.qp_state != QPS_RESET)
 		return error_set(&call->err, EINVAL,
-			"qp_num: %u is in state %s, and qp_connect starts from RESET; qp_modify it to RESET first",
+			"qp_num: 0x%06x is in state %s, and qp_connect starts from RESET; qp_modify it to RESET first",
 			a->qp_num, qp_state_name(info.attr.qp_state));
 	rc = make_ah(call, &a->ah, attr.port, &ah);
 	if (rc != 0)

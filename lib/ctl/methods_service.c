@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "ctl/cm_args.h"
@@ -18,14 +17,11 @@
 static bool
 find_service(struct rpc_call *call, const char *word, struct engine_service_info *info)
 {
-	uint32_t cursor = 0, id = 0;
-	char *end;
+	uint32_t cursor = 0;
+	uint64_t id = 0;
 
-	if (word[0] >= '0' && word[0] <= '9') {
-		id = (uint32_t)strtoul(word, &end, 10);
-		if (*end != '\0')
-			id = 0;
-	}
+	if (!text_u64(word, &id))
+		id = 0;
 	while (engine_service_next(call->e, &cursor, info))
 		if (id != 0 ? info->id == id : strcmp(info->config.name, word) == 0)
 			return true;
@@ -37,8 +33,9 @@ static int
 check_name(struct rpc_call *call, const char *name)
 {
 	struct engine_service_info info;
+	uint64_t number;
 
-	if (name[strspn(name, "0123456789")] == '\0')
+	if (text_u64(name, &number))
 		return error_set(&call->err, EINVAL,
 			"name: got \"%s\", which would be taken for a number", name);
 	if (find_service(call, name, &info))

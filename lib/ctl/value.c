@@ -8,15 +8,29 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "ctl/value.h"
 #include "port/port.h"
 
 bool
+text_u64(const char *text, uint64_t *out)
+{
+	bool hex = text[0] == '0' && (text[1] == 'x' || text[1] == 'X');
+	char *end;
+
+	text += hex ? 2 : 0;
+	if (hex ? !isxdigit((unsigned char)text[0]) : !isdigit((unsigned char)text[0]))
+		return false;
+	errno = 0;
+	*out = strtoull(text, &end, hex ? 16 : 10);
+	return errno == 0 && *end == '\0';
+}
+
+bool
 value_u64(const json_t *v, uint64_t *out)
 {
 	const char *text;
-	char *end;
 
 	if (json_is_integer(v)) {
 		if (json_integer_value(v) < 0)
@@ -25,12 +39,7 @@ value_u64(const json_t *v, uint64_t *out)
 		return true;
 	}
 	text = json_string_value(v);
-	if (text == NULL || text[0] != '0' || (text[1] != 'x' && text[1] != 'X') ||
-			!isxdigit((unsigned char)text[2]))
-		return false;
-	errno = 0;
-	*out = strtoull(text + 2, &end, 16);
-	return errno == 0 && *end == '\0';
+	return text != NULL && strncasecmp(text, "0x", 2) == 0 && text_u64(text, out);
 }
 
 json_t *

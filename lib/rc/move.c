@@ -50,7 +50,7 @@ rc_qp_movable(const struct rc_worker *w, uint32_t qpn, unsigned int to, struct e
 	const struct rc_qp *qp = rc_qp_find(w, qpn);
 
 	if (qp == NULL)
-		return error_set(err, ENOENT, "qp: there is no queue pair %u on this worker", qpn);
+		return error_set(err, ENOENT, "qp: there is no queue pair 0x%06x on this worker", qpn);
 	return check(w, qp, to, err);
 }
 

@@ -188,7 +188,7 @@ rc_qp_free(struct rc_qp *qp)
 static int
 no_such_qp(uint32_t qpn, struct error *err)
 {
-	return error_set(err, ENOENT, "qp: there is no queue pair %u on this worker", qpn);
+	return error_set(err, ENOENT, "qp: there is no queue pair 0x%06x on this worker", qpn);
 }
 
 int

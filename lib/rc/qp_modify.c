@@ -327,7 +327,7 @@ rc_qp_modify(struct rc_worker *w, uint32_t qpn, const struct qp_attr *attr, uint
 	int rc;
 
 	if (qp == NULL)
-		return error_set(err, ENOENT, "qp: there is no queue pair %u on this worker", qpn);
+		return error_set(err, ENOENT, "qp: there is no queue pair 0x%06x on this worker", qpn);
 	from = qp->state;
 	to = (mask & QP_ATTR_STATE) ? attr->qp_state : from;
 	if (to >= QPS_COUNT)

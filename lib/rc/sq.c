@@ -240,7 +240,7 @@ rc_post_send(struct rc_worker *w, uint32_t qpn, const struct send_wr *wr, struct
 	struct rc_qp *qp = rc_qp_at(w, qpn);
 
 	if (unlikely(qp == NULL))
-		return error_set(err, ENOENT, "qp: there is no queue pair %u on this worker", qpn);
+		return error_set(err, ENOENT, "qp: there is no queue pair 0x%06x on this worker", qpn);
 	return likely(post_plain(qp, wr)) ? 0 : post_any(qp, wr, err);
 }
 

@@ -175,7 +175,7 @@ int
 engine_cm_get(struct engine *e, cm_id id, struct cm_info *info, struct error *err)
 {
 	if (id == 0 || id > e->cm.connections)
-		return error_set(err, ENOENT, "connection: there is no connection %u", id);
+		return error_set(err, ENOENT, "there is no connection 0x%08x (any more)", id);
 	fill(&e->cm, id, info);
 	return 0;
 }
@@ -202,7 +202,7 @@ engine_cm_disconnect(struct engine *e, cm_id id, struct error *err)
 	unsigned int i;
 
 	if (id == 0 || id > e->cm.connections)
-		return error_set(err, ENOENT, "connection: there is no connection %u", id);
+		return error_set(err, ENOENT, "there is no connection 0x%08x (any more)", id);
 	for (i = 0; i < e->cm.services; i++)
 		if (e->cm.service[i].connection == id)
 			e->cm.service[i].connections = 0;

@@ -95,7 +95,7 @@ host_address(struct engine *e, uint32_t key, uint64_t offset, uint64_t len, uint
 	struct mem_mr_info info;
 
 	if (mem_mr_query(e->mem, key, &info) != 0)
-		return error_set(err, ENOENT, "key: no such region");
+		return error_set(err, ENOENT, "key: no memory region 0x%08x", key);
 	if (offset > info.length || len > info.length - offset)
 		return error_set(err, EINVAL, "offset: beyond the region");
 	*base = info.base + offset;
@@ -283,7 +283,7 @@ find_qp(struct engine *e, uint32_t qpn, struct error *err)
 {
 	if (qpn >= QPN_BASE && qpn < QPN_BASE + FAKE_QPS && e->qp[qpn - QPN_BASE].used)
 		return &e->qp[qpn - QPN_BASE];
-	error_set(err, ENOENT, "qp: there is no queue pair %u", qpn);
+	error_set(err, ENOENT, "qp: no queue pair 0x%06x", qpn);
 	return NULL;
 }
 

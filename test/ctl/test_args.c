@@ -98,11 +98,48 @@ test_numbers(void **state)
 	gives("mr register --pd 1 --va 18446744073709551615",
 		"{\"pd\": 1, \"va\": \"0xffffffffffffffff\"}");
 	refuses("mr register --pd one", "wanted a number");
+	refuses("mr register --pd 1+", "wanted a number");
+	refuses("mr register --pd +1", "wanted a number");
+	refuses("mr register --pd 1++1", "wanted a number");
+	refuses("mr register 1 --va 0xffffffffffffffff+1", "wanted a number");
 	refuses("mr register --pd -1", "wanted a number");
 	refuses("mr register --pd 1x", "wanted a number");
 	refuses("mr register --pd 1KB", "wanted a number");
 	refuses("mr register --pd 18446744073709551616", "wanted a number");
 	refuses("mr register --pd 0xffffffffffffffffK", "wanted a number");
+}
+
+/* An address and an offset may be added on the command line. */
+static void
+test_sums(void **state)
+{
+	(void)state;
+	gives("post send 5 --opcode RDMA_WRITE --remote-addr 0x7f0000000000+1024 --rkey 1",
+		"{\"qp_num\": 5, \"wr\": [{\"opcode\": \"RDMA_WRITE\", \"rkey\": 1,"
+		" \"remote_addr\": 139637976728576}]}");
+	gives("post send 5 --opcode READ --sg-list key=1,addr=4096+0x10+1K,length=4K",
+		"{\"qp_num\": 5, \"wr\": [{\"opcode\": \"READ\", \"sg_list\":"
+		" [{\"key\": 1, \"addr\": 5136, \"length\": 4096}]}]}");
+	gives("mr register 1 --va 0x7fffffffffffffff+1",
+		"{\"pd\": 1, \"va\": \"0x8000000000000000\"}");
+}
+
+/* ping, live ping and qp connect take the same forms of an address. */
+static void
+test_addresses(void **state)
+{
+	(void)state;
+	gives("live ping 10.0.0.2", "{\"dgid\": \"10.0.0.2\"}");
+	gives("live ping fe80::2 --count 2", "{\"dgid\": \"fe80::2\", \"count\": 2}");
+	gives("live ping lid:0x5", "{\"dlid\": 5}");
+	gives("live ping 5", "{\"dlid\": 5}");
+	gives("live ping --dlid 5", "{\"dlid\": 5}");
+	gives("qp connect 17 5 18 1",
+		"{\"qp_num\": 17, \"dlid\": 5, \"dest_qp_num\": 18, \"rq_psn\": 1}");
+	gives("sa table node --to lid:5", "{\"record\": \"node\", \"dlid\": 5}");
+	refuses("live ping nobody", "got \"nobody\", allowed: an IPv4 or IPv6 address (a GID), or a LID as lid:5 or 5");
+	refuses("live ping lid:0xc000", "up to 0xbfff");
+	refuses("live ping", "--dgid is missing");
 }
 
 static void
@@ -136,7 +173,7 @@ test_first_values_are_the_required_parameters(void **state)
 	gives("qp connect 17 18 4711 --dgid fe80::2 --dlid 2",
 		"{\"qp_num\": 17, \"dgid\": \"fe80::2\", \"dlid\": 2, \"dest_qp_num\": 18,"
 		" \"rq_psn\": 4711}");
-	refuses("qp connect 17 lid: 18 4711", "dgid: got \"\", wanted a number");
+	refuses("qp connect 17 lid: 18 4711", "dgid: got \"lid:\", allowed: an IPv4");
 	refuses("qp connect 17 --dest-qp-num 18 --rq-psn 4711", "--dgid is missing");
 	gives("qp connect 10.0.0.2 18 4711 --qp-num 17",
 		"{\"qp_num\": 17, \"dgid\": \"10.0.0.2\", \"dest_qp_num\": 18, \"rq_psn\": 4711}");
@@ -265,6 +302,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_nouns_and_verbs_name_methods),
 		cmocka_unit_test(test_numbers),
+		cmocka_unit_test(test_sums),
+		cmocka_unit_test(test_addresses),
 		cmocka_unit_test(test_flags_and_switches),
 		cmocka_unit_test(test_first_values_are_the_required_parameters),
 		cmocka_unit_test(test_fields_of_objects_are_options_too),

@@ -157,16 +157,42 @@ static void
 test_a_wide_table_parts_its_names(void **state)
 {
 	(void)state;
-	setenv("COLUMNS", "140", 1);
+	setenv("COLUMNS", "146", 1);
 	assert_int_equal(run("sa sessions"), 0);
 	assert_non_null(strstr(out,
-		"                  qp                       mgmt    class                                                                    retries    age\n"
-		"worker  peer     num  tid                 class  version  method    attribute  role       state  segment  segments  window     left     ms\n"
-		"     1  fe80::9    1  0x000000000000abc0      3        2  GetTable  node       requester  RECV         5         9      16        7  2.5 s\n"));
+		"                       qp                       mgmt    class                                                                    retries    age\n"
+		"worker  peer          num  tid                 class  version  method    attribute  role       state  segment  segments  window     left     ms\n"
+		"     1  fe80::9  0x000001  0x000000000000abc0      3        2  GetTable  node       requester  RECV         5         9      16        7  2.5 s\n"));
 	setenv("COLUMNS", "80", 1);
 	assert_int_equal(run("sa sessions"), 0);
 	unsetenv("COLUMNS");
 	assert_non_null(strstr(out, "class_version  2\nmethod         GetTable\nattribute      node\n"));
+}
+
+/* A number looks the same in a table and in an error, and may be given in either notation. */
+static void
+test_ids_look_the_same_everywhere(void **state)
+{
+	char line[64], id[16];
+	const char *at;
+
+	(void)state;
+	assert_int_equal(run("qp create 1 1"), 0);
+	at = strstr(out, "0x");
+	assert_non_null(at);
+	snprintf(id, sizeof(id), "%.8s", at);
+	snprintf(line, sizeof(line), "qp show %s", id);
+	gives(line, 0, id);
+	snprintf(line, sizeof(line), "qp show %ld", strtol(id, NULL, 16));
+	gives(line, 0, id);
+	snprintf(line, sizeof(line), "qp destroy %s", id);
+	gives(line, 0, "ok");
+	gives(line, 1, id); /* the error names it as the table did */
+	gives("mr checksum 77", 1, "0x0000004d");
+	gives("cm disconnect 9", 1, "0x00000009");
+	gives("cm list", 0, "0x00000002");
+	gives("cm show 0x2", 0, "0x00000002");
+	gives("cm unlisten 0x77", 1, "there is no service \"0x77\"");
 }
 
 static void
@@ -610,10 +636,10 @@ test_connect_waits_for_the_exchanges_it_was_asked_for(void **state)
 {
 	(void)state;
 	gives("cm connect 10.0.0.2 7471 --service rping --count 10", 0,
-		"connection           1\n"
+		"connection           0x00000001\n"
 		"service              rping\n"
-		"qp_num               256\n"
-		"remote_qpn           512\n"
+		"qp_num               0x000100\n"
+		"remote_qpn           0x000200\n"
 		"path_mtu             1024 B\n"
 		"responder_resources  4\n"
 		"initiator_depth      7\n"
@@ -661,10 +687,12 @@ static void
 test_connections_are_a_table(void **state)
 {
 	(void)state;
-	gives("cm list", 0, "\n         2  ESTABLISHED  PASSIVE  -        10.0.0.7  0x0000000001061d2f");
+	setenv("COLUMNS", "200", 1);
+	gives("cm list", 0, "\n0x00000002  ESTABLISHED  PASSIVE  -        10.0.0.7  0x0000000001061d2f");
+	unsetenv("COLUMNS");
 	gives("cm show 2", 0, "rdma_cm:\n  src       10.0.0.7\n  src_port  40000\n");
 	gives("cm disconnect 2", 0, "ok\n");
-	gives("cm disconnect 9", 1, "there is no connection 9");
+	gives("cm disconnect 9", 1, "there is no connection 0x00000009");
 	gives("cm alternate 1 10.0.0.9 --local-port 0", 0, "agreed  yes\n");
 	gives("cm alternate 1 x", 2, "cm alternate: dest: got \"x\"");
 	gives("cm", 2, "cm connect");
@@ -677,6 +705,7 @@ main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_tables_align),
 		cmocka_unit_test(test_a_wide_table_parts_its_names),
+		cmocka_unit_test(test_ids_look_the_same_everywhere),
 		cmocka_unit_test(test_json_is_the_result_itself),
 		cmocka_unit_test(test_exit_status_tells_what_failed),
 		cmocka_unit_test(test_a_server_that_does_not_answer_is_no_reply),

@@ -465,7 +465,7 @@ test_one_connection_is_shown_with_its_paths(void **state)
 	assert_null(json_object_get(r, "alternate"));
 	d->e->cm.alternate_of = 2;
 	assert_non_null(json_object_get(call(d, "cm_show", "'connection': 2"), "alternate"));
-	assert_says(fails(d, "cm_show", "'connection': 4"), "there is no connection 4");
+	assert_says(fails(d, "cm_show", "'connection': 4"), "there is no connection 0x00000004");
 }
 
 static void
@@ -475,7 +475,7 @@ test_disconnect_names_the_connection(void **state)
 
 	call(d, "cm_disconnect", "'connection': 3");
 	assert_int_equal(d->e->cm.disconnected, 3);
-	assert_says(fails(d, "cm_disconnect", "'connection': 4"), "there is no connection 4");
+	assert_says(fails(d, "cm_disconnect", "'connection': 4"), "there is no connection 0x00000004");
 }
 
 static void
@@ -497,7 +497,7 @@ test_an_alternate_path_leaves_by_the_connections_port_unless_told(void **state)
 	assert_says(fails(d, "cm_load_alternate", "'connection': 1"), 
 		"dlid: missing, local port 1 is a native InfiniBand port");
 	assert_says(fails(d, "cm_load_alternate", "'connection': 4, 'dgid': '10.0.0.9'"),
-		"there is no connection 4");
+		"there is no connection 0x00000004");
 }
 
 static void

@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include "dest.h"
 #include "ping.h"
 
 static char *
@@ -75,7 +76,7 @@ becomes(const char *text, const char *want)
 	json_t *params = json_object();
 	char *got;
 
-	assert_true(ping_dest(text, params));
+	assert_true(dest_parse(text, params, "dgid", "dlid"));
 	got = json_dumps(params, JSON_COMPACT);
 	assert_string_equal(got, want);
 	free(got);
@@ -98,7 +99,7 @@ test_destinations(void **state)
 	becomes("10.0.0.2", "{\"dgid\":\"10.0.0.2\"}");
 	becomes("fe80::2:c903:0:1", "{\"dgid\":\"fe80::2:c903:0:1\"}");
 	for (i = 0; i < sizeof(none) / sizeof(none[0]); i++)
-		assert_false(ping_dest(none[i], params));
+		assert_false(dest_parse(none[i], params, "dgid", "dlid"));
 	assert_int_equal(json_object_size(params), 0);
 	json_decref(params);
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "ctl/cm_args.h"
+#include "svc/grant.h"
 
 #define DEFAULT_ACCESS                                                                             \
 	(MEM_ACCESS_REMOTE_WRITE | MEM_ACCESS_REMOTE_READ | MEM_ACCESS_REMOTE_ATOMIC)
@@ -237,6 +238,24 @@ set_private(json_t *row, const struct engine_cm_outcome *o)
 	set(row, "private_data", json_hex(o->private_data, o->private_len));
 }
 
+/* What a service of kind memory grants, where the peer is one. */
+static void
+set_grant(json_t *row, const struct engine_cm_outcome *o)
+{
+	struct svc_grant grant;
+	json_t *v;
+
+	if (!svc_grant_get(o->private_data, o->private_len, &grant))
+		return;
+	v = json_object();
+	set_int(v, "rkey", grant.rkey);
+	set_int(v, "va", grant.va);
+	set_int(v, "length", grant.length);
+	set(v, "access", json_flags(words_remote_access, grant.access));
+	set(v, "per_connection", json_boolean(grant.own));
+	set(row, "memory", v);
+}
+
 static int
 established(struct rpc_call *call, const struct engine_cm_outcome *o)
 {
@@ -252,6 +271,7 @@ established(struct rpc_call *call, const struct engine_cm_outcome *o)
 	set_int(r, "responder_resources", o->info.responder_resources);
 	set_int(r, "initiator_depth", o->info.initiator_depth);
 	set_private(r, o);
+	set_grant(r, o);
 	set_int(r, "elapsed_us", o->elapsed_us);
 	return 0;
 }
@@ -325,3 +345,4 @@ const struct rpc_method methods_cm_connect[] = {
 		"polca-ctl cm connect 10.0.0.2 7471 --service rping --count 10" },
 	{ NULL },
 };
+		"memory: where that is the grant of a service of kind memory: object of rkey, va, length, access, per_connection (the region is this connection's own)\n"

@@ -3,14 +3,7 @@
  */
 
 /*
- * memory: grants a region. Private data of our REP (of our REQ, if we connect), 24 bytes, big-endian:
- *
- *    0  version, 1
- *    1  flags: 0x01 may be read, 0x02 written, 0x04 reached by Atomics, 0x08 this connection's own
- *    2  reserved, 0 (16 bits)
- *    4  R_Key (32)
- *    8  address of the first byte (64)
- *   16  length in bytes (64)
+ * memory: grants a region in the private data of our REP, of our REQ if we connect (grant.c).
  *
  * The region is one for all connections, or a part of it for each (per_connection): then the R_Key
  * is a type 2 window's, bound to the connection's QP, good nowhere else and never again, and the bytes
@@ -20,15 +13,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "svc/grant.h"
 #include "svc/kinds.h"
-#include "wire/bytes.h"
-
-#define GRANT_VERSION 1
-#define GRANT_LENGTH  24
-#define GRANT_READ    0x01
-#define GRANT_WRITE   0x02
-#define GRANT_ATOMIC  0x04
-#define GRANT_OWN     0x08
 
 #define CLEAN_SLICE (64 << 10)
 
@@ -90,15 +76,6 @@ memory_open(struct svc *s, struct error *err)
 	return m == NULL ? -ENOMEM : open_region(s, m, err);
 }
 
-static uint8_t
-grant_flags(const struct svc_config *c)
-{
-	return (uint8_t)((c->access & MEM_ACCESS_REMOTE_READ ? GRANT_READ : 0) |
-		(c->access & MEM_ACCESS_REMOTE_WRITE ? GRANT_WRITE : 0) |
-		(c->access & MEM_ACCESS_REMOTE_ATOMIC ? GRANT_ATOMIC : 0) |
-		(c->per_connection ? GRANT_OWN : 0));
-}
-
 static void
 memory_shape(struct svc_conn *c, struct cm_conn_param *param)
 {
@@ -106,7 +83,7 @@ memory_shape(struct svc_conn *c, struct cm_conn_param *param)
 	const struct svc_config *config = svc_config(s);
 	struct memory *m = svc_state(s);
 	struct svc_region r = m->all;
-	uint8_t *grant = param->private_data;
+	struct svc_grant grant;
 
 	if (config->per_connection) {
 		r = svc_conn_buffer(c);
@@ -114,12 +91,9 @@ memory_shape(struct svc_conn *c, struct cm_conn_param *param)
 		r.length = config->length;
 	}
 	param->access = config->access;
-	grant[0] = GRANT_VERSION;
-	grant[1] = grant_flags(config);
-	put_be32(grant + 4, r.rkey);
-	put_be64(grant + 8, r.va);
-	put_be64(grant + 16, r.length);
-	param->private_len = GRANT_LENGTH;
+	grant = (struct svc_grant){ config->access, config->per_connection, r.rkey, r.va, r.length };
+	svc_grant_put(param->private_data, &grant);
+	param->private_len = SVC_GRANT_LEN;
 }
 
 static int

@@ -331,18 +331,32 @@ cm_connect_method(struct rpc_call *call)
 	return rc;
 }
 
+/* Nobody is told of the connection, so nobody would end it. */
+static void
+cm_connect_abandon(struct rpc_call *call)
+{
+	const struct connect_args *a = call->args;
+	struct engine_cm_outcome o = { 0 };
+
+	if (!a->started)
+		return;
+	if (engine_cm_outcome(call->e, a->attempt, &o, &call->err) == 0 && o.info.id != 0)
+		engine_cm_disconnect(call->e, o.info.id, &call->err);
+	engine_cm_forget(call->e, a->attempt);
+}
+
 const struct rpc_method methods_cm_connect[] = {
 	{ "cm_connect", cm_connect_method, connect_params, sizeof(struct connect_args),
-		"Connect to a service of another channel adapter, or to one of our own. The reply comes when the connection stands, or will not. Who drives it is a service of ours, or the caller: then the queue pair is made, and destroyed when the connection is over, by this method's means, and post_send, post_recv and cq_poll use it.",
+		"Connect to a service of another channel adapter, or to one of our own. The reply comes when the connection stands, or will not; a client that closes its socket before gives the attempt up. Who drives it is a service of ours, or the caller: then the queue pair is made, and destroyed when the connection is over, by this method's means, and post_send, post_recv and cq_poll use it.",
 		"connection: its number, for cm_show and cm_disconnect\n"
 		"service: name of the service that drives it, in service_list\n"
 		"qp_num, remote_qpn: queue pairs, ours and the peer's\n"
 		"path_mtu: payload bytes of a packet\n"
 		"responder_resources, initiator_depth: Reads and Atomics under way that the peer may have with us, and we with it, as agreed\n"
 		"private_data: what the peer told, as hex text\n"
+		"memory: where that is the grant of a service of kind memory: object of rkey, va, length, access, per_connection (the region is this connection's own)\n"
 		"elapsed_us: from the start until it stood\n"
 		"(error): ECONNREFUSED when it was rejected: data has reason, reason_name and private_data; ETIMEDOUT when nobody answered",
-		"polca-ctl cm connect 10.0.0.2 7471 --service rping --count 10" },
+		"polca-ctl cm connect 10.0.0.2 7471 --service rping --count 10", cm_connect_abandon },
 	{ NULL },
 };
-		"memory: where that is the grant of a service of kind memory: object of rkey, va, length, access, per_connection (the region is this connection's own)\n"

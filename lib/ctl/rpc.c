@@ -289,6 +289,8 @@ rpc_close(struct rpc_call *call)
 {
 	if (call == NULL)
 		return;
+	if (!call->done && call->method->abandon != NULL)
+		call->method->abandon(call);
 	json_decref(call->request);
 	json_decref(call->id);
 	json_decref(call->result);

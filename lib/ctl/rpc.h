@@ -53,6 +53,8 @@ struct rpc_method {
 	const char *help; /**< one sentence, then more where needed */
 	const char *result; /**< lines "name: meaning" */
 	const char *example; /**< as polca-ctl would be called */
+	/** The client went away before the reply: undo what was begun. NULL: there is nothing */
+	void (*abandon)(struct rpc_call *call);
 };
 
 struct rpc_call {

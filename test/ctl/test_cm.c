@@ -412,6 +412,65 @@ test_other_ends_say_what_they_are(void **state)
 
 /* --- connections --- */
 
+/* docs/services.md, "What memory grants" */
+static void
+test_the_grant_of_a_memory_service_is_decoded(void **state)
+{
+	static const uint8_t grant[] = { 1, 0x0b, 0, 0, 0x1a, 0x2b, 0x3c, 0x4d, 0, 0, 0, 1, 0, 0, 0, 0,
+		0, 0, 0, 0, 0, 0x10, 0, 0 };
+	struct desk *d = *state;
+	struct engine_cm_outcome *o = &d->e->cm.outcome;
+	const json_t *r, *m;
+
+	d->e->cm.scripted = true;
+	*o = (struct engine_cm_outcome){ .done = true, .established = true, .private_len = 196 };
+	memcpy(o->private_data, grant, sizeof(grant));
+	r = call(d, "cm_connect", "'dgid': '10.0.0.9', 'port': 1, 'pd': 1, 'send_cq': 1");
+	m = json_object_get(r, "memory");
+	assert_non_null(m);
+	assert_int_equal(num(m, "rkey"), 0x1a2b3c4d);
+	assert_true(num(m, "va") == 0x100000000);
+	assert_int_equal(num(m, "length"), 0x100000);
+	assert_int_equal(json_array_size(json_object_get(m, "access")), 2);
+	assert_true(json_is_true(json_object_get(m, "per_connection")));
+	/* what other programs put there is none: text behind it, unknown flags, nothing granted */
+	o->private_data[100] = 'x';
+	r = call(d, "cm_connect", "'dgid': '10.0.0.9', 'port': 1, 'pd': 1, 'send_cq': 1");
+	assert_null(json_object_get(r, "memory"));
+	o->private_data[100] = 0;
+	o->private_data[1] = 0x10;
+	r = call(d, "cm_connect", "'dgid': '10.0.0.9', 'port': 1, 'pd': 1, 'send_cq': 1");
+	assert_null(json_object_get(r, "memory"));
+	o->private_data[1] = 1;
+	o->private_data[21] = 0;
+	r = call(d, "cm_connect", "'dgid': '10.0.0.9', 'port': 1, 'pd': 1, 'send_cq': 1");
+	assert_null(json_object_get(r, "memory"));
+}
+
+/* The client's socket closes while its cm_connect is held: nobody would know of the connection. */
+static void
+test_a_connect_that_nobody_waits_for_is_given_up(void **state)
+{
+	static const char line[] =
+		"{\"jsonrpc\": \"2.0\", \"id\": 1, \"method\": \"cm_connect\", \"params\": "
+		"{\"dgid\": \"10.0.0.2\", \"port\": 7471, \"service\": \"rping\"}}";
+	struct desk *d = *state;
+	struct rpc_call *c;
+
+	d->e->cm.polls = 50;
+	c = rpc_open(&d->state, line, strlen(line), d->now);
+	assert_int_not_equal(rpc_step(c, d->now), 0);
+	assert_int_equal(d->e->cm.disconnected, 0);
+	rpc_close(c);
+	assert_int_equal(d->e->cm.disconnected, 1);
+	assert_int_equal(d->e->cm.forgotten, 0x50);
+	/* one that was answered stays */
+	d->e->cm.disconnected = 0;
+	d->e->cm.polls = 0;
+	call(d, "cm_connect", "'dgid': '10.0.0.2', 'port': 7471, 'service': 'rping'");
+	assert_int_equal(d->e->cm.disconnected, 0);
+}
+
 static void
 test_connections_are_listed_in_pages(void **state)
 {
@@ -585,6 +644,8 @@ main(void)
 		t(test_private_data_has_the_room_that_the_header_leaves),
 		t(test_what_connect_needs_is_said),
 		t(test_connect_is_held_until_it_stands),
+		t(test_the_grant_of_a_memory_service_is_decoded),
+		t(test_a_connect_that_nobody_waits_for_is_given_up),
 		t(test_a_rejection_is_told_in_words_and_data),
 		t(test_other_ends_say_what_they_are),
 		t(test_connections_are_listed_in_pages),

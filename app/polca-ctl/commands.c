@@ -72,7 +72,7 @@ static const struct command {
 		"private_data responder_resources initiator_depth retry_count rnr_retry_count min_rnr_timer path_mtu packet_life pkey_index local_port " PATH
 		"worker timeout_ms",
 		"dest port?",
-		"Connect to a service, and say when the connection stands, or why it does not. With --count wait for the exchanges too, and say what they came to.",
+		"Connect to a service, and say when the connection stands, or why it does not. With --service stay until the exchanges of --count are done, or without it until Ctrl-C, which disconnects; then say what they came to.",
 		"polca-ctl cm connect 10.0.0.2 7471 --service rping --count 10" },
 	{ "cm_alternate", "cm_load_alternate", NULL, "connection dest local_port " PATH,
 		"connection dest",
@@ -100,7 +100,8 @@ static const struct own {
 		"as fast as answers come; a dot stands for each request that was lost" },
 	{ "deadline", "seconds", "0.001 to 1000000", "none", "stop after so long, whatever is left" },
 	{ "timeout", "seconds", "0.001 to 60", "1", "wait so long for each answer" },
-	{ "detach", "boolean", "true or false", NULL, "do not wait for the exchanges of --count" },
+	{ "detach", "boolean", "true or false", NULL,
+		"with --service: return once the connection stands, and leave it to the server; cm disconnect ends it" },
 	{ "quiet", "boolean", "true or false", NULL, "only what it comes to" },
 };
 

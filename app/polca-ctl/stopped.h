@@ -7,7 +7,7 @@
 
 /**
  * @file
- * Commands that SIGINT and SIGTERM end in good order.
+ * Commands that SIGINT, SIGTERM and SIGHUP end in good order.
  */
 
 #include <signal.h>

@@ -116,6 +116,7 @@ engine_cm_connect(struct engine *e, const struct engine_cm_connect *c, uint32_t 
 	struct engine_cm_outcome *o = &cm->outcome;
 	/* on port 8000 exchanges never end */
 	bool endless = (c->service_id & 0xffff) == 8000;
+	unsigned int i;
 
 	if (cm->connect_error != 0)
 		return error_set(err, -cm->connect_error, "no completion queue 9");
@@ -125,6 +126,8 @@ engine_cm_connect(struct engine *e, const struct engine_cm_connect *c, uint32_t 
 	cm->asked.service = NULL;
 	cm->driven = c->service != NULL;
 	if (cm->driven) {
+		for (i = 0; i < cm->services; i++)
+			cm->service[i].connection = 0; /* IDs come again, unlike the engine's */
 		cm->driver = *c->service;
 		add_service(cm, c->service)->client = true;
 		cm->service[cm->services - 1].connection = endless ? 2 : 1;

@@ -648,7 +648,8 @@ test_connect_waits_for_the_exchanges_it_was_asked_for(void **state)
 		"\nrping: 10 of 10 exchanges, 0 mismatches, 0 errors; 0 messages and 0 bytes out, 5 and 5242880 in\n");
 	gives("cm connect 10.0.0.2 7471 --service rping --count 10 --detach", 0, "1.5 ms\n");
 	assert_null(strstr(out, "exchanges"));
-	gives("cm connect 10.0.0.2 --service-id 0x1234 --service rping --json", 0, "\"qp_num\": 256");
+	gives("cm connect 10.0.0.2 --service-id 0x1234 --service rping --json --detach", 0,
+		"\"qp_num\": 256");
 	assert_null(strstr(out, "counters"));
 	gives("cm connect lid:5 7471 --service rping --local-port 1 --count 2 --json", 0, "\"counters\": {");
 }
@@ -681,6 +682,31 @@ test_who_interrupts_connect_ends_the_connection(void **state)
 		program);
 	assert_int_equal(shell(command), 4);
 	assert_non_null(strstr(out, "\nrping: 3 of 5 exchanges,"));
+}
+
+/* Without --count nothing but a signal or the peer ends it: it must not go on unseen. */
+static void
+test_connect_without_count_stays_until_a_signal(void **state)
+{
+	static const char *const signals[] = { "INT", "TERM", "HUP" };
+	char command[256];
+	int i;
+
+	(void)state;
+	for (i = 0; i < 3; i++) {
+		gives("cm connect 10.0.0.2 8000 --service rping --detach", 0, "1.5 ms\n");
+		gives("service list --json", 0, "\"CONNECTED\"");
+		gives("cm disconnect 2", 0, "ok\n");
+		snprintf(command, sizeof(command),
+			"timeout --preserve-status -s %s 0.5 %s cm connect 10.0.0.2 8000 --service rping 2>&1",
+			signals[i], program);
+		assert_int_equal(shell(command), 0);
+		assert_non_null(strstr(out, "Ctrl-C disconnects"));
+		assert_non_null(strstr(out, "\nrping: 3 exchanges, 0 mismatches, 0 errors;"));
+		assert_int_equal(run("service list --json"), 0);
+		assert_null(strstr(out, "\"CONNECTED\""));
+	}
+	gives("cm connect --help", 0, "Ctrl-C");
 }
 
 static void
@@ -743,3 +769,6 @@ main(int argc, char **argv)
 	completion = argv[2];
 	return cmocka_run_group_tests(tests, start, finish);
 }
+	gives("cm connect 10.0.0.2 7471 --pd 1 --send-cq 1", 0, "qp_num"); /* the caller drives it */
+	assert_null(strstr(out, "exchanges"));
+		cmocka_unit_test(test_connect_without_count_stays_until_a_signal),

@@ -107,12 +107,12 @@ def test_nobody_there(two):
 def test_listen_list_show_disconnect(two):
     made = two.ctl('--json', 'cm', 'listen', 'memory', '--port', '77', '--name', 'mine', of='b')
     assert (made['name'], made['port'], made['port_space']) == ('mine', 77, 'TCP')
-    c = two.ctl('--json', 'cm', 'connect', B, '77', '--service', 'memory')
+    c = two.ctl('--json', 'cm', 'connect', B, '77', '--service', 'memory', '--detach')
     ours, theirs = established(two.a)[0], established(two.b)[0]
     assert (ours['connection'], ours['peer'], theirs['peer'], theirs['service']) == (
         c['connection'], B, A, 'mine')
     assert (ours['qp_num'], ours['remote_qpn']) == (theirs['remote_qpn'], theirs['qp_num'])
-    assert str(c['connection']) in two.ctl('cm', 'list')
+    assert '0x%08x' % c['connection'] in two.ctl('cm', 'list')
     show = two.ctl('--json', 'cm', 'show', str(c['connection']))
     assert show['state'] == 'ESTABLISHED' and show['remote_id'] == theirs['connection']
     two.ctl('cm', 'disconnect', str(c['connection']))

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * "cm connect": from the call until the service that drives the connection is done, or a signal ends
+ * it.
+ */
+
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "cm.h"
+#include "methods.h"
+#include "stopped.h"
+#include "table.h"
+
+#define CONNECT_MS 20000 /* the method's own timeout_ms where none is given */
+#define LOOK_MS    50 /* between two looks at a service */
+#define ENDING_MS  5000 /* that a connection may take to end once it is asked to */
+
+static json_int_t
+number(const json_t *obj, const char *name)
+{
+	return json_integer_value(json_object_get(obj, name));
+}
+
+static void
+pause_ms(long ms)
+{
+	struct timespec ts = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 };
+
+	nanosleep(&ts, NULL);
+}
+
+/* The service that drives a connection of ours; NULL: it is gone. */
+static json_t *
+client_row(const json_t *result, json_int_t connection)
+{
+	json_t *row;
+	size_t i;
+
+	json_array_foreach(json_object_get(result, "services"), i, row)
+	{
+		if (json_object_get(row, "connection") != NULL &&
+				number(row, "connection") == connection)
+			return json_incref(row);
+	}
+	return NULL;
+}
+
+static void
+end_connection(struct connection *c, json_int_t connection)
+{
+	json_t *params = json_pack("{s: I}", "connection", connection);
+	json_t *result = NULL, *error = NULL;
+
+	connection_call(c, "cm_disconnect", params, 0, &result, &error);
+	json_decref(params);
+	json_decref(result);
+	json_decref(error);
+}
+
+/*
+ * Until the service is done or the peer disconnects. A signal ends the connection, and with it the
+ * wait. *row stays NULL if the service was forgotten before.
+ */
+static int
+wait_for_end(const struct options *o, struct connection *c, json_int_t connection, json_t **row)
+{
+	json_t *result, *params = json_pack("{s: i}", "max", CM_SERVICES);
+	int rc = 0, left_ms = ENDING_MS;
+	bool ending = false;
+
+	while (left_ms > 0) {
+		if (stopped != 0 && !ending) {
+			end_connection(c, connection);
+			ending = true;
+		}
+		left_ms -= ending ? LOOK_MS : 0;
+		rc = ask_server(o, c, "cm connect", "service_list", params, 0, &result);
+		if (rc != 0)
+			break;
+		json_decref(*row);
+		*row = client_row(result, connection);
+		json_decref(result);
+		if (*row == NULL || strcmp(method_text(*row, "state"), "ENDED") == 0)
+			break;
+		pause_ms(LOOK_MS);
+	}
+	json_decref(params);
+	return rc;
+}
+
+/* What it came to. @param count  0: none was given. @return the exit status */
+static int
+print_end(const struct options *o, const json_t *row, json_int_t count)
+{
+	char of[32] = "";
+
+	bool good = number(row, "exchanges") >= count && number(row, "mismatches") == 0 &&
+		number(row, "errors") == 0 && number(row, "violations") == 0;
+
+	if (count > 0)
+		snprintf(of, sizeof(of), " of %lld", (long long)count);
+	if (!o->json)
+		printf("\n%s: %lld%s exchanges, %lld mismatches, %lld errors; %lld messages and %lld bytes out, %lld and %lld in\n",
+			method_text(row, "kind"), (long long)number(row, "exchanges"),
+			of, (long long)number(row, "mismatches"),
+			(long long)(number(row, "errors") + number(row, "violations")),
+			(long long)number(row, "messages_out"), (long long)number(row, "bytes_out"),
+			(long long)number(row, "messages_in"), (long long)number(row, "bytes_in"));
+	return good ? EXIT_DONE : EXIT_STATUS;
+}
+
+/* Private data fills its place in the message with zeros: people do without. */
+static void
+trim_private(json_t *obj)
+{
+	const char *text = method_text(obj, "private_data");
+	size_t len = strlen(text);
+
+	while (len > 1 && text[len - 1] == '0' && text[len - 2] == '0')
+		len -= 2;
+	if (len == 0)
+		json_object_del(obj, "private_data");
+	else
+		json_object_set_new(obj, "private_data", json_stringn(text, len));
+}
+
+/* @param attached  stay until the service that drives the connection is done */
+static int
+established(const struct options *o, struct connection *c, json_t *result, json_int_t count,
+	bool attached)
+{
+	json_t *row = NULL;
+	int rc = 0;
+
+	if (!o->json) {
+		trim_private(result);
+		if (json_object_get(result, "memory") != NULL)
+			json_object_del(result, "private_data");
+		table_print(stdout, result);
+		fflush(stdout);
+	}
+	if (attached && count == 0)
+		fprintf(stderr, "connected; Ctrl-C disconnects (--detach leaves the connection to the server)\n");
+	if (attached)
+		rc = wait_for_end(o, c, number(result, "connection"), &row);
+	if (rc == 0 && row != NULL) {
+		json_object_set(result, "counters", row);
+		rc = print_end(o, row, count);
+	}
+	if (o->json)
+		print_json(result);
+	json_decref(row);
+	return rc;
+}
+
+/* Said no, or nothing, is not what the server failed at. */
+static int
+refused(const struct options *o, json_t *error)
+{
+	json_t *data = json_object_get(error, "data");
+	int rc = server_error(o, error, "cm connect");
+	const char *told;
+
+	trim_private(data);
+	told = method_text(data, "private_data");
+	if (told[0] != '\0')
+		fprintf(stderr, "  private data: %s\n", told);
+	return json_object_get(data, "reason") != NULL ||
+			strcmp(method_text(data, "errno"), "ETIMEDOUT") == 0 ?
+		EXIT_STATUS :
+		rc;
+}
+
+/* The server gives the attempt up when our socket closes. */
+static int
+interrupted(const char *words)
+{
+	fprintf(stderr, "polca-ctl: %s: interrupted before the connection stood; it is given up\n",
+		words);
+	return EXIT_STATUS;
+}
+
+/* Signals are caught from before the connection stands: none stays behind unseen. */
+int
+cm_connect_run(const struct options *o, struct connection *c, json_t *params)
+{
+	bool detach = json_is_true(json_object_get(params, "detach"));
+	bool attached = !detach && json_object_get(params, "service") != NULL;
+	json_int_t count = number(params, "count"), ms = number(params, "timeout_ms");
+	json_t *result = NULL, *error = NULL;
+	int rc = cm_take_dest(params, "cm connect");
+
+	json_object_del(params, "detach");
+	if (rc != 0)
+		return rc;
+	if (attached)
+		stopped_catch();
+	connection_interruptible(c, &stopped);
+	rc = connection_call(c, "cm_connect", params,
+		o->wait_ms + (unsigned int)(ms > 0 ? ms : CONNECT_MS), &result, &error);
+	connection_interruptible(c, NULL);
+	if (rc == 0)
+		rc = established(o, c, result, count, attached);
+	else if (rc > 0)
+		rc = refused(o, error);
+	else if (errno == EINTR)
+		rc = interrupted("cm connect");
+	else
+		rc = no_reply(errno);
+	json_decref(result);
+	json_decref(error);
+	return rc;
+}

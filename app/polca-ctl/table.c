@@ -15,6 +15,7 @@
 #define COLUMNS_MAX 32
 #define WIDE        160 /* of what is no terminal */
 #define ACROSS_MAX  6 /* rows shown side by side when a table is too wide */
+#define DOWN_MAX    16 /* columns; a table of more has its rows side by side on any terminal */
 
 static void print_object(FILE *f, const json_t *obj, int indent);
 
@@ -197,29 +198,55 @@ print_down(FILE *f, const struct columns *c, const json_t *rows, int indent)
 	}
 }
 
-/* Few rows of many columns: names down the side, rows side by side. */
-static void
-print_across(FILE *f, const struct columns *c, const json_t *rows, int indent)
+static int
+row_width(const struct columns *c, const json_t *row)
 {
-	int i, side = 0, width[ACROSS_MAX] = { 0 };
-	size_t r, n = json_array_size(rows);
 	char cell[CELL_MAX];
+	int i, w, width = 0;
 
 	for (i = 0; i < c->num; i++) {
-		if (width_of(c->name[i]) > side)
-			side = width_of(c->name[i]);
-		for (r = 0; r < n; r++) {
-			cell_of(json_array_get(rows, r), c->name[i], cell);
-			if (width_of(cell) > width[r])
-				width[r] = width_of(cell);
-		}
+		w = width_of(cell_of(row, c->name[i], cell));
+		width = w > width ? w : width;
+	}
+	return width;
+}
+
+/* Names down the side, and of the rows from first on as many beside them as fit. @return the next */
+static size_t
+print_beside(FILE *f, const struct columns *c, const json_t *rows, size_t first, int indent)
+{
+	int i, side = 0, total, width[ACROSS_MAX];
+	size_t r, n, num = json_array_size(rows);
+	char cell[CELL_MAX];
+
+	for (i = 0; i < c->num; i++)
+		side = width_of(c->name[i]) > side ? width_of(c->name[i]) : side;
+	total = indent + side;
+	for (n = 0; n < ACROSS_MAX && first + n < num; n++) {
+		width[n] = row_width(c, json_array_get(rows, first + n));
+		total += 2 + width[n];
+		if (n > 0 && total > terminal_width(f))
+			break;
 	}
 	for (i = 0; i < c->num; i++) {
 		fprintf(f, "%*s", indent, "");
 		print_cell(f, c->name[i], side, false, false);
 		for (r = 0; r < n; r++)
-			print_cell(f, cell_of(json_array_get(rows, r), c->name[i], cell), width[r],
-				false, r == n - 1);
+			print_cell(f, cell_of(json_array_get(rows, first + r), c->name[i], cell),
+				width[r], false, r == n - 1);
+	}
+	return first + n;
+}
+
+static void
+print_across(FILE *f, const struct columns *c, const json_t *rows, int indent)
+{
+	size_t r = 0;
+
+	while (r < json_array_size(rows)) {
+		if (r > 0)
+			fputc('\n', f);
+		r = print_beside(f, c, rows, r, indent);
 	}
 }
 
@@ -251,9 +278,10 @@ print_rows(FILE *f, const json_t *rows, int indent)
 	measure(&c, rows, false);
 	if (c.total > terminal_width(f))
 		measure(&c, rows, true);
-	if (!has_objects(rows) && c.total <= terminal_width(f)) {
+	if (!has_objects(rows) && c.num <= DOWN_MAX && c.total <= terminal_width(f)) {
 		print_down(f, &c, rows, indent);
-	} else if (!has_objects(rows) && json_array_size(rows) <= ACROSS_MAX) {
+	} else if (!has_objects(rows) &&
+			(c.num > DOWN_MAX || json_array_size(rows) <= ACROSS_MAX)) {
 		print_across(f, &c, rows, indent);
 	} else {
 		json_array_foreach(rows, r, row)

@@ -22,8 +22,8 @@ gid_rows(const struct port_attr *attr)
 		set(row, "gid", json_gid(&attr->gid[i].gid));
 		set_int(row, "prefix_len", attr->gid[i].prefix_len);
 		set(row, "type", json_word(words_gid_type, attr->gid[i].type));
-		if (!gid_is_zero(&attr->gid[i].gateway))
-			set(row, "gateway", json_gid(&attr->gid[i].gateway));
+		set(row, "gateway", gid_is_zero(&attr->gid[i].gateway)
+				? json_null() : json_gid(&attr->gid[i].gateway));
 		json_array_append_new(rows, row);
 	}
 	return rows;
@@ -40,9 +40,17 @@ pkey_rows(const struct port_attr *attr)
 	return rows;
 }
 
+/* Every row has the same members: they are null where the port has none. */
 static void
 set_ib(json_t *row, const struct port_attr *attr)
 {
+	static const char *const names[] = { "lid", "lmc", "sm_lid", "sm_sl", "guid", "gid_prefix" };
+	size_t i;
+
+	for (i = 0; !attr->ib && i < sizeof(names) / sizeof(names[0]); i++)
+		set(row, names[i], json_null());
+	if (!attr->ib)
+		return;
 	set_int(row, "lid", attr->lid);
 	set_int(row, "lmc", attr->lmc);
 	set_int(row, "sm_lid", attr->sm_lid);
@@ -117,8 +125,7 @@ port_row(struct link *l, unsigned int port)
 	set(row, "rss", rss_names(state.rss));
 	set(row, "gids", gid_rows(attr));
 	set(row, "pkeys", pkey_rows(attr));
-	if (attr->ib)
-		set_ib(row, attr);
+	set_ib(row, attr);
 	return row;
 }
 
@@ -215,7 +222,7 @@ worker_list(struct rpc_call *call)
 
 const struct rpc_method methods_port[] = {
 	{ "port_list", port_list, params_none, 0, "Ports and their addresses.",
-		"ports: list of port (its number), name, state (DOWN, ACTIVE; of an InfiniBand port also INIT, ARMED), link_layer (Ethernet, InfiniBand), encapsulation (roce, ib), mac, speed_mbps, mtu, active_mtu (largest path MTU that fits), vlan, driver, numa_node, memory_node (of its packet buffers; -1: not known, without hugepages), rx_queues, tx_queues, rss (what the device hashes to choose a receive queue: ipv4-udp, ipv6-udp, ipv4, ipv6; empty: it does not), gids (list of index, gid, prefix_len, type, gateway), pkeys; of an InfiniBand port also lid, lmc, sm_lid, sm_sl, guid, gid_prefix",
+		"ports: list of port (its number), name, state (DOWN, ACTIVE; of an InfiniBand port also INIT, ARMED), link_layer (Ethernet, InfiniBand), encapsulation (roce, ib), mac, speed_mbps, mtu, active_mtu (largest path MTU that fits), vlan, driver, numa_node, memory_node (of its packet buffers; -1: not known, without hugepages), rx_queues, tx_queues, rss (what the device hashes to choose a receive queue: ipv4-udp, ipv6-udp, ipv4, ipv6; empty: it does not), gids (list of index, gid, prefix_len, type, gateway; gateway is null where there is none), pkeys, and lid, lmc, sm_lid, sm_sl, guid, gid_prefix, which are null unless the port is an InfiniBand port",
 		"polca-ctl port list" },
 	{ "neighbour_list", neighbour_list, params_page, sizeof(struct page_args),
 		"Next hops that ARP and IPv6 neighbour discovery have found or look for.",

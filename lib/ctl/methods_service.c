@@ -159,15 +159,21 @@ state_word(const struct engine_service_info *info)
 	return info->listening ? "LISTENING" : "ENDING";
 }
 
+/* Every row has the same members. */
 static json_t *
 service_row(const struct engine_service_info *info)
 {
+	static const char *const where[] = { "connection", "service_id", "port_space", "port",
+		"tcp_port" };
 	struct counter_sink s = { json_object(), false };
+	size_t i;
 
 	set_int(s.obj, "service", info->id);
 	set(s.obj, "name", json_string(info->config.name));
 	set(s.obj, "kind", json_string(info->config.kind));
 	set(s.obj, "state", json_string(state_word(info)));
+	for (i = 0; i < sizeof(where) / sizeof(where[0]); i++)
+		set(s.obj, where[i], json_null());
 	if (info->client)
 		set_int(s.obj, "connection", info->connection);
 	else if (info->config.service_id != 0)
@@ -246,7 +252,7 @@ const struct rpc_method methods_service[] = {
 		"", "polca-ctl cm unlisten rping --disconnect" },
 	{ "service_list", service_list, params_page, sizeof(struct page_args),
 		"List services: those that listen, and those that drive connections of ours, until a minute after their end.",
-		"services: list of service, name, kind, state (LISTENING; ENDING: its last connections are awaited; of a connection of ours CONNECTED or ENDED), connection (of ours), service_id, port_space and port (where it listens), tcp_port, and its counters (stats_describe)" PAGE_RESULT,
+		"services: list of service, name, kind, state (LISTENING; ENDING: its last connections are awaited; of a connection of ours CONNECTED or ENDED), connection (of ours), service_id, port_space and port (where it listens), tcp_port (these are null where there is none), and its counters (stats_describe)" PAGE_RESULT,
 		"polca-ctl service list" },
 	{ "service_kinds", service_kinds, params_none, 0, "List the kinds of services there are.",
 		"kinds: list of kind, listens (cm_listen takes it), connects (cm_connect does), length, size, depth and max_connections (defaults; null: it has none, or it depends on others), help",

@@ -2,11 +2,61 @@
 # Copyright(c) 2026 Polca contributors
 #
 # Completion of polca-ctl for bash. Source it, or install it as
-# /usr/share/bash-completion/completions/polca-ctl. The candidates come from polca-ctl itself.
+# /usr/share/bash-completion/completions/polca-ctl. The candidates come from polca-ctl itself, which
+# asks a running polca for the numbers and names of what there is.
+#
+# Aliases of polca-ctl that exist when this is sourced complete too. For one that is made later:
+#   complete -F _polca_ctl ALIAS
+
+# The program and the words that an alias puts before ours: sets cmd, and vars to its NAME=VALUE words.
+_polca_ctl_resolve()
+{
+	local text=${BASH_ALIASES[$1]-} i
+	# more than words and variables is not evaluated
+	local special='[`;&|<>()]'
+
+	vars=()
+	cmd=("$1")
+	[[ -n $text ]] || return
+	if [[ $text =~ $special ]]; then
+		read -ra cmd <<<"$text"
+	else
+		eval "cmd=($text)" 2>/dev/null
+	fi
+	for ((i = 0; i < ${#cmd[@]}; i++)); do
+		if [[ ${cmd[i]##*/} == polca-ctl ]]; then
+			cmd=("${cmd[@]:i}")
+			return
+		fi
+		[[ ${cmd[i]} == [A-Za-z_]*=* ]] && vars+=("${cmd[i]}")
+	done
+}
+
+# bash parts words at "=" and ":", as in --opcode=SEND, key=1 and lid:5: sets words to those typed.
+_polca_ctl_words()
+{
+	local i word glue=
+
+	words=()
+	for ((i = 1; i <= COMP_CWORD; i++)); do
+		word=${COMP_WORDS[i]}
+		if [[ -z $word && ${COMP_LINE:0:COMP_POINT} == *[[:space:]] ]]; then
+			glue=
+		fi
+		if ((i > 1)) && [[ -n $glue || $word =~ ^[=:]+$ ]]; then
+			words[${#words[@]} - 1]+=$word
+		else
+			words+=("$word")
+		fi
+		glue=
+		[[ $word =~ ^[=:]+$ ]] && glue=yes
+	done
+}
 
 _polca_ctl()
 {
-	local cur=${COMP_WORDS[COMP_CWORD]}
+	local cur=${COMP_WORDS[COMP_CWORD]} typed i list
+	local -a cmd vars words
 
 	case ${COMP_WORDS[COMP_CWORD - 1]} in
 	-s | --socket)
@@ -14,8 +64,29 @@ _polca_ctl()
 		return
 		;;
 	esac
-	mapfile -t COMPREPLY < <("${COMP_WORDS[0]}" --complete "$COMP_CWORD" "${COMP_WORDS[@]}" 2>/dev/null)
+	_polca_ctl_resolve "${COMP_WORDS[0]}"
+	_polca_ctl_words
+	words=("${cmd[@]:1}" "${words[@]}")
+	typed=${words[-1]}
+	list=$(env "${vars[@]}" "${cmd[0]}" --complete "${#words[@]}" polca-ctl "${words[@]}" 2>/dev/null)
+	# the name of a file: bash knows them
+	(($? == 10)) && compopt -o default
+	COMPREPLY=()
+	[[ -n $list ]] && mapfile -t COMPREPLY <<<"$list"
 	# "A,B": more may follow without a blank; after "FIELD=" its value does
-	[[ $cur == *,* || ${COMPREPLY[0]} == *= ]] && compopt -o nospace
+	[[ $typed == *,* || ${COMPREPLY[0]-} == *= ]] && compopt -o nospace
+	# bash replaces what follows the last "=" or ":"
+	[[ $cur =~ ^[=:]+$ ]] && cur=
+	typed=${typed%"$cur"}
+	for i in "${!COMPREPLY[@]}"; do
+		COMPREPLY[i]=${COMPREPLY[i]#"$typed"}
+	done
 }
-complete -o default -F _polca_ctl polca-ctl
+
+complete -F _polca_ctl polca-ctl
+for _polca_ctl_alias in "${!BASH_ALIASES[@]}"; do
+	if [[ ${BASH_ALIASES[$_polca_ctl_alias]} =~ (^|[[:space:]/])polca-ctl([[:space:]]|$) ]]; then
+		complete -F _polca_ctl "$_polca_ctl_alias"
+	fi
+done
+unset _polca_ctl_alias

@@ -457,9 +457,8 @@ map_param(const json_t *method)
 	return NULL;
 }
 
-/* Does a parameter take a word without option? Some do that need not be there. */
-static bool
-takes_word(const json_t *p)
+bool
+args_takes_word(const json_t *p)
 {
 	return json_is_true(json_object_get(p, "required")) ||
 		json_is_true(json_object_get(p, "plain"));
@@ -482,7 +481,7 @@ take_value(struct parser *a, const char *text)
 		return store(a, &path, text) == 0 ? 1 : -1;
 	json_array_foreach(json_object_get(a->method, "params"), i, p)
 	{
-		if (!takes_word(p) || has(a, p))
+		if (!args_takes_word(p) || has(a, p))
 			continue;
 		path.step[0] = p;
 		return store(a, &path, text) == 0 ? 1 : -1;

@@ -33,6 +33,9 @@ struct args_path args_find(const json_t *method, const char *option);
 /** What stands before the names of an object's fields, as options: "alt_" or nothing. */
 const char *args_prefix(const json_t *object);
 
+/** Does a parameter take a word without option? Some do that need not be there. */
+bool args_takes_word(const json_t *param);
+
 /**
  * Words after the command: "--option value", "--flag", "--option=value", and values of required
  * parameters in their order.

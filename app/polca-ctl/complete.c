@@ -3,7 +3,8 @@
  */
 
 /*
- * What may stand where the cursor is, from the tables built in: it must come at once.
+ * What may stand where the cursor is: words and options from the tables built in, values from the
+ * server.
  */
 
 #include <stdbool.h>
@@ -11,14 +12,33 @@
 #include <string.h>
 
 #include "args.h"
-#include "help.h"
+#include "complete.h"
 #include "methods.h"
+
+/* What is completed now. */
+struct completer {
+	const json_t *methods;
+	const json_t *method;
+	const char *name; /* of the method under the command */
+	const char *socket;
+};
+
+static unsigned int printed; /* candidates */
+static bool wants_files;
+
+void
+complete_candidate(const char *before, const char *word, const char *typed)
+{
+	if (strncmp(word, typed, strlen(typed)) != 0)
+		return;
+	printf("%s%s\n", before, word);
+	printed++;
+}
 
 static void
 candidate(const char *word, const char *typed)
 {
-	if (strncmp(word, typed, strlen(typed)) == 0)
-		printf("%s\n", word);
+	complete_candidate("", word, typed);
 }
 
 /* The word of each method name that stands after those typed. */
@@ -59,75 +79,142 @@ complete_options(const json_t *params, const char *prefix, const char *typed)
 	}
 }
 
-/* Words of an enum; of flags the last of a comma list. */
+static void complete_object(const struct completer *k, const json_t *param, const char *before,
+	const char *typed);
+
+/* Words of an enum; of flags the last of a comma list; numbers and names that there are. */
 static void
-complete_value(const json_t *param, const char *typed)
+complete_value(const struct completer *k, const json_t *param, const char *before, const char *typed)
 {
-	const char *comma = strrchr(typed, ',');
+	const char *type = method_text(param, "type"), *comma = strrchr(typed, ',');
 	size_t i, len = comma != NULL ? (size_t)(comma + 1 - typed) : 0;
 	char text[512];
 	json_t *w;
 
-	if (strcmp(method_text(param, "type"), "boolean") == 0) {
-		candidate("true", typed);
-		candidate("false", typed);
+	if (strcmp(method_text(param, "name"), "file") == 0) {
+		wants_files = true;
+		return;
+	}
+	if (strcmp(type, "object") == 0 || strcmp(type, "list") == 0) {
+		complete_object(k, param, before, typed);
+		return;
+	}
+	if (strcmp(type, "boolean") == 0) {
+		complete_candidate(before, "true", typed);
+		complete_candidate(before, "false", typed);
 	}
 	json_array_foreach(json_object_get(param, "words"), i, w)
 	{
 		snprintf(text, sizeof(text), "%.*s%s", (int)len, typed, json_string_value(w));
-		candidate(text, typed);
+		complete_candidate(before, text, typed);
+	}
+	complete_values(k->socket, k->name, method_text(param, "name"), before, typed);
+}
+
+/* "key=5,len": of the last part the field's name with "=", or its value */
+static void
+complete_object(const struct completer *k, const json_t *param, const char *before, const char *typed)
+{
+	const char *comma = strrchr(typed, ','), *part = comma != NULL ? comma + 1 : typed;
+	const char *equals = strchr(part, '=');
+	char front[512], text[80];
+	json_t *field;
+	size_t i;
+
+	snprintf(front, sizeof(front), "%s%.*s", before,
+		(int)((equals != NULL ? equals + 1 : part) - typed), typed);
+	json_array_foreach(json_object_get(param, "fields"), i, field)
+	{
+		snprintf(text, sizeof(text), "%s=", method_text(field, "name"));
+		if (equals == NULL)
+			complete_candidate(front, text, part);
+		else if (strncmp(text, part, (size_t)(equals + 1 - part)) == 0)
+			complete_value(k, field, front, equals + 1);
 	}
 }
 
 /* --- words without option --- */
 
-static bool
-is_boolean(const json_t *method, const char *option)
+/* The parameter of "--name" or "-c"; NULL: there is none. */
+static const json_t *
+option_param(const json_t *method, const char *word)
 {
-	struct args_path path = args_find(method, option + 2);
+	struct args_path path;
+	json_t *p;
+	size_t i;
 
-	return path.depth > 0 &&
-		strcmp(method_text(path.step[path.depth - 1], "type"), "boolean") == 0;
+	if (strncmp(word, "--", 2) == 0) {
+		path = args_find(method, word + 2);
+		return path.depth > 0 ? path.step[path.depth - 1] : NULL;
+	}
+	json_array_foreach(json_object_get(method, "params"), i, p)
+	{
+		if (word[0] == '-' && word[1] != '\0' && method_text(p, "short")[0] == word[1])
+			return p;
+	}
+	return NULL;
 }
 
-/*
- * The words without option among those typed before the last; what bash parts at "=" is none.
- *
- * @return how many; the first two in plain
- */
-static int
-plain_words(const json_t *method, char **words, int num, const char *plain[2])
+/* Does the option's value stand in the word after it? */
+static bool
+value_follows(const json_t *param, const char *word)
 {
-	int i, n = 0;
+	if (param == NULL || strcmp(method_text(param, "type"), "boolean") == 0)
+		return false;
+	return word[1] == '-' ? strchr(word, '=') == NULL : word[2] == '\0';
+}
+
+/* What the words typed before the last have given already. */
+struct typed_words {
+	const char *plain[2]; /* the first words without option */
+	int num_plain;
+	const json_t *given[64]; /* by options */
+	int num_given;
+};
+
+static void
+read_typed(const json_t *method, char **words, int num, struct typed_words *t)
+{
+	const json_t *p;
+	int i;
 
 	for (i = 0; i < num - 1; i++) {
-		if (strncmp(words[i], "--", 2) == 0) {
-			i += !is_boolean(method, words[i]);
-			continue;
-		}
-		if (strcmp(words[i + 1], "=") == 0) {
-			i += 2;
+		if (words[i][0] == '-') {
+			p = option_param(method, words[i]);
+			if (p != NULL && t->num_given < 64)
+				t->given[t->num_given++] = p;
+			i += value_follows(p, words[i]);
 			continue;
 		}
 		if (strchr(words[i], '=') != NULL)
 			continue;
-		if (n < 2)
-			plain[n] = words[i];
-		n++;
+		if (t->num_plain < 2)
+			t->plain[t->num_plain] = words[i];
+		t->num_plain++;
 	}
-	return n;
 }
 
-/* The n-th parameter that needs no option. */
+static bool
+given(const struct typed_words *t, const json_t *p)
+{
+	int i;
+
+	for (i = 0; i < t->num_given; i++)
+		if (t->given[i] == p)
+			return true;
+	return false;
+}
+
+/* The n-th parameter that needs no option and was given by none. */
 static const json_t *
-required_param(const json_t *method, int n)
+plain_param(const json_t *method, const struct typed_words *t, int n)
 {
 	json_t *p;
 	size_t i;
 
 	json_array_foreach(json_object_get(method, "params"), i, p)
 	{
-		if (json_is_true(json_object_get(p, "required")) && n-- == 0)
+		if (args_takes_word(p) && !given(t, p) && n-- == 0)
 			return p;
 	}
 	return NULL;
@@ -171,61 +258,100 @@ complete_field(const char *names, const char *name, const char *typed)
 
 /* What stands for itself, where this is known. @return was it? */
 static bool
-complete_plain(const json_t *method, char **words, int num)
+complete_plain(const struct completer *k, char **words, int num)
 {
-	const char *plain[2] = { "", "" }, *typed = words[num - 1], *name;
-	int n = plain_words(method, words, num, plain), r;
-	const json_t *p = required_param(method, n);
+	struct typed_words t = { .plain = { "", "" } };
+	const char *typed = words[num - 1], *name;
+	const json_t *p;
+	int r;
 
 	if (typed[0] == '-')
 		return false;
+	read_typed(k->method, words, num, &t);
+	p = plain_param(k->method, &t, t.num_plain);
 	name = p != NULL ? method_text(p, "name") : "";
-	if (strcmp(name, "file") == 0)
-		return true; /* bash knows the files */
 	if (names_of(name) != NULL) {
 		complete_name(names_of(name), typed);
 		return true;
 	}
-	if (p != NULL && json_object_get(p, "words") != NULL) {
-		complete_value(p, typed);
-		return true;
+	if (p != NULL) {
+		complete_value(k, p, "", typed);
+		return printed > 0 || wants_files;
 	}
-	for (r = 0; r < 2 && r < n; r++) {
-		p = required_param(method, r);
+	for (r = 0; r < 2 && r < t.num_plain; r++) {
+		p = plain_param(k->method, &t, r);
 		if (typed[0] != '\0' && p != NULL && names_of(method_text(p, "name")) != NULL)
-			complete_field(names_of(method_text(p, "name")), plain[r], typed);
+			complete_field(names_of(method_text(p, "name")), t.plain[r], typed);
 	}
 	return false;
 }
 
-void
-complete(const json_t *methods, char **words, int num)
+/* The value of an option: in its word, or in the word after it. @return was it one? */
+static bool
+complete_option_value(const struct completer *k, char **words, int num)
 {
-	const char *typed = num > 0 ? words[num - 1] : "";
-	struct args_path path;
-	json_t *method;
+	const char *typed = words[num - 1], *equals = strchr(typed, '=');
+	const json_t *p;
+	char before[128];
+
+	if (strncmp(typed, "--", 2) == 0 && equals != NULL) {
+		p = option_param(k->method, typed);
+		snprintf(before, sizeof(before), "%.*s", (int)(equals + 1 - typed), typed);
+		if (p != NULL)
+			complete_value(k, p, before, equals + 1);
+		return true;
+	}
+	p = num >= 2 && words[num - 2][0] == '-' ? option_param(k->method, words[num - 2]) : NULL;
+	if (p == NULL || !value_follows(p, words[num - 2]))
+		return false;
+	complete_value(k, p, "", typed);
+	return true;
+}
+
+/* Nothing but the begin of a command stands there. */
+static void
+complete_global(const char *typed, bool first)
+{
+	if (first) {
+		candidate("help", typed);
+		if (typed[0] == '-') {
+			candidate("--socket", typed);
+			candidate("--json", typed);
+			candidate("--wait", typed);
+			candidate("--version", typed);
+		}
+	}
+	candidate("--help", typed);
+}
+
+bool
+complete(const json_t *methods, char **words, int num, const char *socket)
+{
+	struct completer k = { .methods = methods, .socket = socket };
+	bool help = num > 1 && strcmp(words[0], "help") == 0;
+	const char *typed;
 	int used;
 
 	if (num == 0)
-		return;
-	method = methods_match(methods, words, num - 1, &used);
-	if (method == NULL || methods_prefix(methods, words, num - 1) == num - 1)
+		return false;
+	words += help;
+	num -= help;
+	typed = words[num - 1];
+	k.method = methods_match(methods, words, num - 1, &used);
+	if (k.method == NULL || methods_prefix(methods, words, num - 1) == num - 1)
 		complete_command(methods, words, num);
-	if (method == NULL) {
-		candidate("--help", typed);
-		return;
+	if (help)
+		return false;
+	if (k.method == NULL) {
+		complete_global(typed, num == 1);
+		return false;
 	}
-	if (num >= 2 && strncmp(words[num - 2], "--", 2) == 0) {
-		path = args_find(method, words[num - 2] + 2);
-		if (path.depth > 0 && strcmp(method_text(path.step[path.depth - 1], "type"),
-					      "boolean") != 0) {
-			complete_value(path.step[path.depth - 1], typed);
-			return;
-		}
-	}
-	if (complete_plain(method, words + used, num - used))
-		return;
-	complete_options(json_object_get(method, "params"), "", typed);
+	k.name = method_text(k.method, json_object_get(k.method, "command") != NULL ? "command" : "name");
+	if (complete_option_value(&k, words + used, num - used) ||
+			complete_plain(&k, words + used, num - used))
+		return wants_files;
+	complete_options(json_object_get(k.method, "params"), "", typed);
 	candidate("--json", typed);
 	candidate("--help", typed);
+	return false;
 }

@@ -7,7 +7,7 @@
 
 /**
  * @file
- * Help and completion, both from the method table.
+ * Help, from the method table.
  */
 
 #include <jansson.h>
@@ -18,11 +18,5 @@ void help_all(const json_t *methods);
 void help_group(const json_t *methods, char **words, int num);
 /** One command. */
 void help_method(const json_t *method);
-
-/**
- * What may stand where the cursor is, one a line. @param words  after "polca-ctl", the last one
- * being typed
- */
-void complete(const json_t *methods, char **words, int num);
 
 #endif

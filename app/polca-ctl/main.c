@@ -15,6 +15,7 @@
 
 #include "args.h"
 #include "commands.h"
+#include "complete.h"
 #include "connection.h"
 #include "help.h"
 #include "methods.h"
@@ -260,7 +261,9 @@ run_completion(int argc, char **argv)
 	struct options o = { .num = 0 }; /* global ones are in nobody's way */
 	char *words[64];
 	int i, n, num = 0;
+	bool files;
 
+	connection_default_path(o.socket, sizeof(o.socket));
 	commands_add(methods);
 	for (i = 4; i < argc && i <= 3 + cword && num < 63; i += n) {
 		n = i < 3 + cword ? take_global(&o, argv + i, argc - i) : 0;
@@ -271,9 +274,9 @@ run_completion(int argc, char **argv)
 	}
 	if (cword > 0 && 3 + cword >= argc)
 		words[num++] = (char *)(uintptr_t)""; /* nothing typed yet */
-	complete(methods, words, num);
+	files = complete(methods, words, num, o.socket);
 	json_decref(methods);
-	return EXIT_DONE;
+	return files ? COMPLETE_FILES : EXIT_DONE;
 }
 
 int

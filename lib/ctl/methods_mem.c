@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "ctl/methods.h"
+#include "engine/verbs_pd.h"
 
 /* --- protection domains --- */
 
@@ -32,6 +33,36 @@ pd_destroy(struct rpc_call *call)
 	const struct number_args *a = call->args;
 
 	return engine_pd_free(call->e, a->number, &call->err);
+}
+
+static json_t *
+domain_row(struct engine *e, const struct mem_pd_info *info)
+{
+	json_t *row = json_object();
+
+	set_int(row, "pd", info->pd);
+	set_int(row, "users", info->users);
+	set_service(row, engine_pd_service(e, info->pd));
+	return row;
+}
+
+static int
+pd_list(struct rpc_call *call)
+{
+	const struct page_args *a = call->args;
+	uint32_t cursor = (uint32_t)a->cursor;
+	json_t *rows = json_array();
+	struct mem_pd_info info;
+
+	while (json_array_size(rows) < a->max) {
+		if (!engine_pd_next(call->e, &cursor, &info)) {
+			set_page(call, "domains", rows, false, 0);
+			return 0;
+		}
+		json_array_append_new(rows, domain_row(call->e, &info));
+	}
+	set_page(call, "domains", rows, true, cursor);
+	return 0;
 }
 
 /* --- memory regions --- */
@@ -269,6 +300,9 @@ const struct rpc_method methods_mem[] = {
 	{ "pd_destroy", pd_destroy, pd_params, sizeof(struct number_args),
 		"Destroy a protection domain. EBUSY while anything belongs to it.", "",
 		"polca-ctl pd destroy 1" },
+	{ "pd_list", pd_list, params_page, sizeof(struct page_args), "List protection domains.",
+		"domains: list of pd, users (regions, windows, queue pairs and shared receive queues in it), service (whose it is; null: a caller's own)" PAGE_RESULT,
+		"polca-ctl pd list" },
 	{ "mr_register", mr_register, mr_register_params, sizeof(struct mr_args),
 		"Register a memory region: fresh zeroed memory of the server, a file, or a DPDK memzone.",
 		"key, lkey, rkey: one number, which names the region in work requests here and at remote peers\n"

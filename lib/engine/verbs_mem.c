@@ -13,6 +13,7 @@
 
 #include <rte_memzone.h>
 
+#include "engine/verbs_pd.h"
 #include "engine/verbs_private.h"
 
 void
@@ -37,6 +38,12 @@ engine_pd_free(struct engine *e, uint32_t pd, struct error *err)
 	int ret = callers_pd(e, pd, err);
 
 	return ret != 0 ? ret : mem_pd_free(e->mem, pd, err);
+}
+
+bool
+engine_pd_next(const struct engine *e, uint32_t *cursor, struct mem_pd_info *info)
+{
+	return mem_pd_next(e->mem, cursor, info);
 }
 
 /*

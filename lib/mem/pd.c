@@ -10,6 +10,7 @@
 
 #include <errno.h>
 
+#include "mem/pd.h"
 #include "mem/table.h"
 
 static int
@@ -62,6 +63,21 @@ mem_pd_free(struct mem *mem, uint32_t pd, struct error *err)
 	}
 	index_put(&mem->free_pd, pd - 1);
 	return 0;
+}
+
+bool
+mem_pd_next(const struct mem *mem, uint32_t *cursor, struct mem_pd_info *info)
+{
+	uint32_t refs;
+
+	while (*cursor < mem->max_pd) {
+		refs = __atomic_load_n(&mem->pd_refs[(*cursor)++], __ATOMIC_RELAXED);
+		if (refs == PD_FREE)
+			continue;
+		*info = (struct mem_pd_info){ *cursor, refs };
+		return true;
+	}
+	return false;
 }
 
 int

@@ -8,6 +8,7 @@
 
 #include <rte_ethdev.h>
 
+#include "engine/verbs_pd.h"
 #include "fake_engine.h"
 
 #define QPN_BASE 0x100
@@ -73,6 +74,12 @@ int
 engine_pd_free(struct engine *e, uint32_t pd, struct error *err)
 {
 	return mem_pd_free(e->mem, pd, err);
+}
+
+bool
+engine_pd_next(const struct engine *e, uint32_t *cursor, struct mem_pd_info *info)
+{
+	return mem_pd_next(e->mem, cursor, info);
 }
 
 int

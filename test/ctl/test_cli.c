@@ -462,6 +462,78 @@ test_sa_export_is_what_an_import_reads(void **state)
 	snprintf(line, sizeof(line), "%s/out.json", dir);
 	unlink(line);
 }
+/* As completes(), of which candidates there must be. */
+static void
+offers(const char *words, const char *want)
+{
+	char command[1024];
+	const char *w;
+	int n = 1;
+
+	for (w = words; *w != '\0'; w++)
+		n += *w == ' ';
+	snprintf(command, sizeof(command),
+		"bash -c 'source %s; COMP_WORDS=(%s %s%s); COMP_CWORD=%d; _polca_ctl 2>/dev/null; echo \" ${COMPREPLY[*]} \"'",
+		completion, program, words, w[-1] == ' ' ? "\"\"" : "", n);
+	assert_int_equal(shell(command), 0);
+	if (strstr(out, want) == NULL)
+		print_error("%s: %s\n", words, out);
+	assert_non_null(strstr(out, want));
+}
+
+/* Numbers and names as the server has them now. */
+static void
+test_bash_completes_values_from_the_server(void **state)
+{
+	char key[32], line[128];
+	json_t *json;
+
+	(void)state;
+	assert_int_equal(run("pd create --json"), 0);
+	json = json_loads(out, 0, NULL);
+	snprintf(line, sizeof(line), "mr register %d --length 4K --json",
+		(int)json_integer_value(json_object_get(json, "pd")));
+	snprintf(key, sizeof(key), " %d ", (int)json_integer_value(json_object_get(json, "pd")));
+	json_decref(json);
+	offers("pd destroy ", key);
+	offers("qp create --pd ", key);
+	assert_int_equal(run(line), 0);
+	json = json_loads(out, 0, NULL);
+	snprintf(key, sizeof(key), "0x%08x ",
+		(unsigned int)json_integer_value(json_object_get(json, "key")));
+	json_decref(json);
+	offers("mr read 0", key);
+	offers("post send 5 --opcode SEND --sg-list key = ", key);
+	offers("post send 5 --opcode SEND --rkey ", key);
+	assert_int_equal(run("cq create"), 0);
+	assert_int_equal(run("qp create 1 1"), 0);
+	offers("qp show ", " 0x000100 ");
+	offers("qp show 2", " 256 "); /* in the notation that was begun */
+	offers("post send ", " 0x000100 ");
+	offers("qp rehome 256 --worker ", " 0 1 ");
+	offers("qp connect 256 ", " 10.0.0.1 ");
+	offers("qp connect 256 10.0.0.1 ", " 0x000100 ");
+	offers("qp connect --dgid 10.0.0.1 256 ", " 0x000100 ");
+	offers("lid list --port ", " 0 1 ");
+	offers("cm listen rp", " rping ");
+	offers("cm connect 10.0.0.2 1 --service ha", " hammer ");
+	assert_int_equal(run("cm listen rping --port 7471 --name mine"), 0);
+	offers("cm unlisten m", " mine ");
+	offers("cm connect 10.0.0.2 74", " 7471 ");
+	assert_int_equal(run("cm unlisten mine"), 0);
+	offers("cm disconnect ", " 0x00000002 ");
+	offers("help q", " qp ");
+	offers("help log level ", " get set ");
+	offers("--js", " --json ");
+	/* parts of a word that bash parts at = and : */
+	completes("post send 5 --opcode = RDMA_R", "RDMA_READ");
+	completes("post send 5 --sg-list = ke", "key=");
+	completes("post send 5 --sg-list key = 1,len", "1,length=");
+	/* no server, a wrong one: nothing, and no error */
+	completes("-s /nowhere/s mr read 0x", "");
+	completes("-s /dev/null pd destroy 1", "");
+}
+
 
 static void
 test_sa_commands_have_help_and_completion(void **state)
@@ -772,3 +844,4 @@ main(int argc, char **argv)
 	gives("cm connect 10.0.0.2 7471 --pd 1 --send-cq 1", 0, "qp_num"); /* the caller drives it */
 	assert_null(strstr(out, "exchanges"));
 		cmocka_unit_test(test_connect_without_count_stays_until_a_signal),
+		cmocka_unit_test(test_bash_completes_values_from_the_server),

@@ -4,12 +4,17 @@
 
 import json
 import os
+import re
+import signal
+import struct
 import subprocess
 
 import pytest
 
+from conn import wait_until
 from polca import CTL_PROGRAM
 from polcapair import A, B
+from terminal import PROMPT, Terminal
 
 COMPLETION = os.path.join(os.path.dirname(os.path.realpath(__file__)),
                           '../../../config/polca-ctl.bash')
@@ -101,6 +106,173 @@ def test_bash_completion():
     assert 'qp' in complete('polca-ctl', 'q')
     assert {'create', 'connect', 'list'} <= set(complete('polca-ctl', 'qp', ''))
     assert '--dest-qp-num' in complete('polca-ctl', 'qp', 'connect', '--d')
+
+
+@pytest.fixture
+def terminal(polca):
+    """bash with an alias of polca-ctl and its completion, as README sets them up."""
+    t = Terminal({'POLCA_SOCKET': polca.socket})
+    try:
+        t.run('alias pc=' + CTL_PROGRAM)
+        t.run('. ' + COMPLETION)
+        yield t
+    finally:
+        t.close()
+
+
+def test_completion_through_an_alias(terminal):
+    assert terminal.complete('pc neigh') == 'pc neighbour '
+    assert terminal.complete('pc neighbour l') == 'pc neighbour list '
+    assert terminal.complete('pc qp connect --dest-qp') == 'pc qp connect --dest-qp-num '
+    assert terminal.complete('pc post send 5 --opcode RDMA_R') == 'pc post send 5 --opcode RDMA_READ '
+    assert terminal.complete('pc post send 5 --opcode=RDMA_R') == 'pc post send 5 --opcode=RDMA_READ '
+    assert {'port', 'qp', 'cm', 'help'} <= set(terminal.candidates('pc '))
+    assert terminal.complete('pc log level g') == 'pc log level get '
+    # one that is made later, with an option of its own
+    terminal.run("alias later='%s --json'" % CTL_PROGRAM)
+    terminal.run('complete -F _polca_ctl later')
+    assert terminal.complete('later neigh') == 'later neighbour '
+
+
+def test_completion_of_values_that_there_are(terminal, polca):
+    pd = js(polca, 'pd', 'create')['pd']
+    mr = js(polca, 'mr', 'register', pd, '--length', 4096)
+    cq = js(polca, 'cq', 'create')['cq']
+    qp = js(polca, 'qp', 'create', pd, cq)['qp_num']
+    try:
+        assert '0x%06x' % qp in terminal.candidates('pc qp show 0x')
+        assert terminal.complete('pc qp show 0x%06x' % qp) == 'pc qp show 0x%06x ' % qp
+        assert terminal.complete('pc qp show %d' % qp) == 'pc qp show %d ' % qp
+        key = '0x%08x' % mr['key']
+        assert terminal.complete('pc mr read ' + key[:-1]) in (
+            'pc mr read %s ' % key, 'pc mr read ' + key[:-1])  # a key may differ in the last digit
+        line = 'pc post send 5 --opcode SEND --sg-list key=' + key
+        assert terminal.complete(line).rstrip() == line
+        assert str(pd) in terminal.candidates('pc pd destroy ') or \
+            terminal.complete('pc pd destroy ') == 'pc pd destroy %d ' % pd
+        assert {A, B} <= set(terminal.candidates('pc ping '))
+        assert 'rping' in terminal.candidates('pc cm listen r')
+    finally:
+        for words in (('qp', 'destroy', qp), ('cq', 'destroy', cq),
+                      ('mr', 'deregister', mr['key']), ('pd', 'destroy', pd)):
+            polca.ctl(*words)
+
+
+def test_completion_without_a_server_is_silent(terminal):
+    terminal.run('export POLCA_SOCKET=/nowhere/s; cd /')
+    assert terminal.candidates('pc mr read --key ') == []  # no files either
+    assert 'etc/' in terminal.candidates('pc sa import ')
+    assert terminal.complete('pc pd destroy 1') == 'pc pd destroy 1'
+    assert terminal.complete('pc qp sho') == 'pc qp show '
+
+
+def standing(polca):
+    """Connections that have not ended."""
+    return [c for c in polca.rpc('cm_list')['connections'] if 'end' not in c]
+
+
+@pytest.fixture
+def rping(polca):
+    name = polca.rpc('cm_listen', kind='rping', port=7174)['name']
+    yield
+    polca.rpc('cm_unlisten', service=name, disconnect=True)
+    wait_until(lambda: not standing(polca))
+
+
+def test_ctrl_c_ends_a_client_without_count(terminal, polca, rping):
+    """cm connect without --count stays, and leaves no connection when it is interrupted."""
+    terminal.type('pc cm connect %s 7174 --service rping --verify\n' % B)
+    terminal.expect('Ctrl-C disconnects')
+    wait_until(lambda: len(standing(polca)) == 2)
+    assert PROMPT not in terminal.text.split('\n', 1)[1]
+    terminal.type('\x03')
+    found = terminal.expect(r'rping: (\d+) exchanges, 0 mismatches, 0 errors')
+    assert int(found.group(1)) > 0
+    terminal.expect(re.escape(PROMPT) + '$')
+    wait_until(lambda: not standing(polca))
+    assert terminal.run('echo status $?').strip() == 'status 0'
+
+
+@pytest.mark.parametrize('sig', [signal.SIGTERM, signal.SIGHUP])
+def test_signals_end_a_client_too(polca, rping, sig):
+    p = subprocess.Popen([CTL_PROGRAM, '-s', polca.socket, 'cm', 'connect', B, '7174', '--service',
+                          'rping'], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    wait_until(lambda: len(standing(polca)) == 2)
+    p.send_signal(sig)
+    out = p.communicate(timeout=20)[0]
+    assert p.returncode == 0 and 'exchanges, 0 mismatches' in out, out
+    wait_until(lambda: not standing(polca))
+
+
+def test_a_killed_client_leaves_no_attempt(polca):
+    """Whoever dies before the connection stands gives it up: nobody would know of it."""
+    p = subprocess.Popen([CTL_PROGRAM, '-s', polca.socket, 'cm', 'connect', '192.0.2.77', '7199',
+                          '--service', 'rping', '--dmac', '02:00:00:00:00:77', '--timeout-ms',
+                          '60000'], stderr=subprocess.DEVNULL)
+    wait_until(lambda: standing(polca))
+    p.kill()
+    p.wait()
+    wait_until(lambda: not standing(polca), 10)
+
+
+def test_a_detached_client_goes_on(polca, rping):
+    c = js(polca, 'cm', 'connect', B, 7174, '--service', 'rping', '--detach')
+    assert 'counters' not in c and len(standing(polca)) == 2
+    polca.ctl('cm', 'disconnect', c['connection'])
+    wait_until(lambda: not standing(polca))
+
+
+@pytest.mark.parametrize('per_connection', [False, True])
+def test_the_grant_of_memory_is_decoded(polca, per_connection):
+    name = polca.rpc('cm_listen', kind='memory', port=4791, length=65536,
+                     per_connection=per_connection)['name']
+    pd, cq = polca.rpc('pd_create')['pd'], polca.rpc('cq_create', depth=512)['cq']
+    try:
+        c = js(polca, 'cm', 'connect', B, 4791, '--pd', pd, '--send-cq', cq)
+        grant = bytes.fromhex(c['private_data'])
+        m = c['memory']
+        assert (m['rkey'], m['va'], m['length']) == struct.unpack('>IQQ', grant[4:24])
+        assert m['length'] == 65536 and m['per_connection'] is per_connection
+        assert m['access'] == ['REMOTE_WRITE', 'REMOTE_READ', 'REMOTE_ATOMIC']
+        polca.ctl('cm', 'disconnect', c['connection'])
+        out = polca.ctl('cm', 'connect', B, 4791, '--pd', pd, '--send-cq', cq).stdout
+        assert re.search(r'memory:\n  rkey +0x[0-9a-f]{8}\n  va +0x[0-9a-f]+\n  length +64 KiB',
+                         out), out
+        polca.ctl('cm', 'disconnect', re.search(r'connection +(0x[0-9a-f]{8})', out).group(1))
+    finally:
+        polca.rpc('cm_unlisten', service=name, disconnect=True)
+        wait_until(lambda: not polca.rpc('cm_list')['connections'], 120)
+        polca.rpc('cq_destroy', cq=cq)
+        polca.rpc('pd_destroy', pd=pd)
+
+
+def test_ping_and_live_ping_take_the_same_addresses(polca):
+    for dest in (B, '::ffff:' + B):
+        assert polca.ctl('ping', dest, '-c', 1).returncode == 0
+        assert js(polca, 'live', 'ping', dest)['received'] == 1
+    for dest in ('nobody', 'lid:0xc000'):
+        said = [polca.ctl(*words, dest, check=False) for words in (('ping',), ('live', 'ping'))]
+        assert [r.returncode for r in said] == [2, 2]
+        assert all('allowed: an IPv4 or IPv6 address' in r.stderr for r in said)
+
+
+def test_a_sum_is_an_address(polca):
+    """README's first session writes VA+1024."""
+    pd, cq = js(polca, 'pd', 'create')['pd'], js(polca, 'cq', 'create')['cq']
+    mr = js(polca, 'mr', 'register', pd, '--length', '1M', '--access', 'LOCAL_WRITE,REMOTE_WRITE')
+    a, b = (js(polca, 'qp', 'create', pd, cq) for _ in range(2))
+    polca.ctl('qp', 'connect', a['qp_num'], B, '0x%x' % b['qp_num'], b['sq_psn'], '--port', 0)
+    polca.ctl('qp', 'connect', b['qp_num'], A, '0x%x' % a['qp_num'], a['sq_psn'], '--port', 1)
+    polca.ctl('mr', 'write', mr['key'], '--data', '68656c6c6f')
+    polca.ctl('post', 'send', a['qp_num'], '--opcode', 'RDMA_WRITE', '--sg-list',
+              'key=0x%08x,length=5' % mr['key'], '--remote-addr', '0x%x+1024' % mr['va'], '--rkey',
+              '0x%08x' % mr['key'])
+    wc, = js(polca, 'cq', 'poll', cq, '--timeout-ms', 20000)['wc']
+    assert wc['status'] == 'SUCCESS'
+    assert js(polca, 'mr', 'read', mr['key'], '--offset', '1K', '--length', 5)['data'] == '68656c6c6f'
+    for words in (('qp', 'destroy', a['qp_num']), ('qp', 'destroy', b['qp_num']),
+                  ('mr', 'deregister', mr['key']), ('cq', 'destroy', cq), ('pd', 'destroy', pd)):
+        polca.ctl(*words)
 
 
 def test_telemetry_shows_the_same_counters(polca, traffic):

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "args.h"
+#include "base/nearest.h"
 #include "base/number.h"
 #include "dest.h"
 #include "methods.h"
@@ -356,16 +357,43 @@ store(struct parser *a, const struct args_path *path, const char *text)
 	return i;
 }
 
+/* Options of a table, those of its objects' fields too. @param near  room for the nearest */
+static void
+nearest_option(struct nearest *n, const json_t *table, const char *prefix, char near[64])
+{
+	char name[64], option[64];
+	json_t *p;
+	size_t i;
+
+	json_array_foreach(table, i, p)
+	{
+		snprintf(name, sizeof(name), "%s%s", prefix, method_text(p, "name"));
+		nearest_try(n, option_of(name, option, sizeof(option)));
+		if (n->word == option) {
+			snprintf(near, 64, "%s", option);
+			n->word = near;
+		}
+		nearest_option(n, json_object_get(p, "fields"), args_prefix(p), near);
+	}
+}
+
 static int
 no_such(struct parser *a, const char *option, const struct args_path *path)
 {
-	char words[128];
+	char words[128], typed[64], near[64];
+	struct nearest n;
 
 	method_words(method_text(a->method, "name"), words, sizeof(words));
 	if (path->depth > 0)
 		return complain(a,
 			"%s could mean several fields: write it as FIELD=VALUE of the option it belongs to; see polca-ctl %s --help",
 			option, words);
+	snprintf(typed, sizeof(typed), "%.*s", (int)strcspn(option, "="), option);
+	n = nearest_to(typed);
+	nearest_option(&n, json_object_get(a->method, "params"), "", near);
+	if (n.word != NULL)
+		return complain(a, "%s is no option of \"%s\"; did you mean %s? See polca-ctl %s --help",
+			option, words, n.word, words);
 	return complain(a, "%s is no option of \"%s\"; see polca-ctl %s --help", option, words,
 		words);
 }

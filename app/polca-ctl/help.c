@@ -23,7 +23,7 @@ static const char usage[] =
 	"                      $XDG_RUNTIME_DIR/polca.sock (or /tmp/polca-UID/polca.sock) for others\n"
 	"      --json          print the result as JSON: exact numbers, for programs\n"
 	"      --wait SECONDS  how long to wait for the reply (default 10, plus what a command itself waits)\n"
-	"  -h, --help          this help, or that of a command: polca-ctl qp connect --help\n"
+	"  -h, --help          this help, or that of a command: polca-ctl qp connect --help, polca-ctl help qp connect\n"
 	"      --version\n";
 
 static const char tail[] =

@@ -75,6 +75,9 @@ take_globals(struct options *o, int argc, char **argv)
 	o->words = calloc((size_t)argc + 1, sizeof(*o->words));
 	for (i = 1; i < argc; i += n) {
 		n = take_global(o, argv + i, argc - i);
+		if (n < 0 && strcmp(argv[i], "--wait") == 0 && i + 1 < argc)
+			return usage_error("--wait: got \"%s\", allowed: seconds, 0.001 to 1000000",
+				argv[i + 1]);
 		if (n < 0)
 			return usage_error("%s wants a value; see polca-ctl --help", argv[i]);
 		if (n == 0) {
@@ -83,6 +86,17 @@ take_globals(struct options *o, int argc, char **argv)
 		}
 	}
 	return 0;
+}
+
+/* "help qp" is "qp --help". */
+static void
+take_help(struct options *o)
+{
+	if (o->num == 0 || strcmp(o->words[0], "help") != 0)
+		return;
+	o->help = true;
+	o->num--;
+	memmove(o->words, o->words + 1, (size_t)o->num * sizeof(*o->words));
 }
 
 /* The first list of a result: what a page adds to. */
@@ -185,20 +199,6 @@ run_method(const struct options *o, struct connection *c, const json_t *method, 
 }
 
 static int
-no_such_command(const struct options *o, const json_t *methods)
-{
-	int known = methods_prefix(methods, o->words, o->num), i;
-
-	fprintf(stderr, "polca-ctl: there is no command \"");
-	for (i = 0; i < o->num && i <= known; i++)
-		fprintf(stderr, "%s%s", i > 0 ? " " : "", o->words[i]);
-	fprintf(stderr, "\"%s\n", known > 0 ? "" : "; see polca-ctl --help");
-	if (known > 0)
-		help_group(methods, o->words, known);
-	return EXIT_USAGE;
-}
-
-static int
 run_help(const struct options *o, const json_t *methods)
 {
 	int used;
@@ -290,6 +290,7 @@ main(int argc, char **argv)
 	rc = take_globals(&o, argc, argv);
 	if (rc != 0)
 		goto out;
+	take_help(&o);
 	if (o.version)
 		printf("polca-ctl %s\n", POLCA_VERSION);
 	else

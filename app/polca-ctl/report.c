@@ -3,9 +3,13 @@
  */
 
 #include <errno.h>
+#include <pwd.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "methods.h"
 #include "report.h"
@@ -19,18 +23,88 @@ usage_error(const char *fmt, const char *what)
 	return EXIT_USAGE;
 }
 
+static bool
+is_socket(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && S_ISSOCK(st.st_mode);
+}
+
+/* Where another user's polca listens by default, or this one's without POLCA_SOCKET. */
+static bool
+other_socket(const char *missing, char *buf, size_t size)
+{
+	const char *dir = getenv("XDG_RUNTIME_DIR");
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		if (i == 0)
+			snprintf(buf, size, "/run/polca/polca.sock");
+		else if (i == 1)
+			snprintf(buf, size, "%s/polca.sock", dir != NULL ? dir : "");
+		else
+			snprintf(buf, size, "/tmp/polca-%u/polca.sock", (unsigned int)geteuid());
+		if (strcmp(buf, missing) != 0 && is_socket(buf))
+			return true;
+	}
+	return false;
+}
+
+static void
+owner_of(const char *path, char *buf, size_t size)
+{
+	struct passwd *pw;
+	struct stat st;
+
+	if (stat(path, &st) != 0) {
+		snprintf(buf, size, "somebody else");
+		return;
+	}
+	pw = getpwuid(st.st_uid);
+	if (pw != NULL)
+		snprintf(buf, size, "%s", pw->pw_name);
+	else
+		snprintf(buf, size, "user %u", (unsigned int)st.st_uid);
+}
+
+/* What is wrong with the socket, and what to do. */
+static void
+explain(const char *path, int eno, char *hint, size_t size)
+{
+	char other[256];
+	struct stat st;
+
+	if (eno == EACCES || eno == EPERM) {
+		owner_of(path, other, sizeof(other));
+		snprintf(hint, size,
+			"it belongs to %s, and polca serves its own user and root: run polca-ctl as one of them (sudo)",
+			other);
+	} else if (eno == ENAMETOOLONG) {
+		snprintf(hint, size, "the path of a socket has 107 bytes at most");
+	} else if (path[0] == '\0') {
+		snprintf(hint, size, "the path is empty: name polca's socket with -s PATH or POLCA_SOCKET");
+	} else if (stat(path, &st) == 0 && !S_ISSOCK(st.st_mode)) {
+		snprintf(hint, size, "it is no socket: name polca's with -s PATH or POLCA_SOCKET");
+	} else if (eno == ECONNREFUSED) {
+		snprintf(hint, size, "the polca that made this socket has ended: start it again");
+	} else if (eno == ENOENT && other_socket(path, other, sizeof(other))) {
+		snprintf(hint, size, "is polca running? There is a socket at %s: try -s %s", other, other);
+	} else {
+		snprintf(hint, size,
+			"is polca running? start it, or name its socket with -s PATH or POLCA_SOCKET");
+	}
+}
+
 /* Errors say what to do next. */
 int
 no_connection(const struct options *o, int eno)
 {
-	const char *hint = "is polca running? start it, or name its socket with -s PATH or POLCA_SOCKET";
+	char hint[640];
 
-	if (eno == EACCES || eno == EPERM)
-		hint = "polca serves its own user and root: run polca-ctl as one of them";
-	else if (eno == ENAMETOOLONG)
-		hint = "the path of a socket has 107 bytes at most";
-	fprintf(stderr, "polca-ctl: cannot connect to %s: %s\n  %s\n", o->socket, strerror(eno),
-		hint);
+	explain(o->socket, eno, hint, sizeof(hint));
+	fprintf(stderr, "polca-ctl: cannot connect to %s: %s\n  %s\n",
+		o->socket[0] != '\0' ? o->socket : "\"\"", strerror(eno), hint);
 	return EXIT_CONNECTION;
 }
 

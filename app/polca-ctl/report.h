@@ -38,6 +38,7 @@ struct options {
 int usage_error(const char *fmt, const char *what);
 int no_connection(const struct options *o, int eno);
 int no_reply(int eno);
+int no_such_command(const struct options *o, const json_t *methods);
 /** @param words  the command */
 int server_error(const struct options *o, json_t *error, const char *words);
 

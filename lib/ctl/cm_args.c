@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/nearest.h"
 #include "ctl/cm_args.h"
 
 /* --- service IDs (cm.md 7) --- */
@@ -61,6 +62,7 @@ set_service_id(json_t *row, uint64_t id)
 static int
 no_such_kind(struct rpc_call *call, const char *what, const char *kind, bool active)
 {
+	struct nearest near = nearest_to(kind);
 	json_t *names = json_array();
 	char list[160] = "";
 	const struct svc_ops *ops;
@@ -72,14 +74,16 @@ no_such_kind(struct rpc_call *call, const char *what, const char *kind, bool act
 		snprintf(list + strlen(list), sizeof(list) - strlen(list), "%s%s",
 			json_array_size(names) > 0 ? ", " : "", ops->name);
 		json_array_append_new(names, json_string(ops->name));
+		nearest_try(&near, ops->name);
 	}
 	call->data = json_object();
 	set(call->data, "kinds", names);
-	return error_set(&call->err, EINVAL, "%s: got \"%.32s\", which %s, allowed: %s", what, kind,
+	return error_set(&call->err, EINVAL, "%s: got \"%.32s\", which %s, allowed: %s%s%s%s", what, kind,
 		svc_kind(kind) == NULL ? "is none" :
 			active         ? "only waits to be connected" :
 					 "only connects",
-		list);
+		list, near.word != NULL ? "; did you mean " : "",
+		near.word != NULL ? near.word : "", near.word != NULL ? "?" : "");
 }
 
 int

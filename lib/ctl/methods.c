@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/nearest.h"
 #include "ctl/methods.h"
 
 const struct rpc_area rpc_areas[] = {
@@ -76,10 +77,16 @@ int
 no_such_field(struct rpc_call *call, const char *unknown, const char *of, json_t *names)
 {
 	struct error *err = &call->err;
+	struct nearest near = nearest_to(unknown);
+	char mean[64] = "";
 	const char *name;
 	json_t *v;
 	size_t i, len;
 
+	json_array_foreach(names, i, v)
+		nearest_try(&near, json_string_value(v));
+	if (near.word != NULL)
+		snprintf(mean, sizeof(mean), "; did you mean %.40s?", near.word);
 	call->data = json_object();
 	set(call->data, "fields", names);
 	snprintf(err->text, sizeof(err->text), "fields.%.64s: %s has no such field; it has", unknown, of);
@@ -87,13 +94,15 @@ no_such_field(struct rpc_call *call, const char *unknown, const char *of, json_t
 	{
 		name = json_string_value(v);
 		len = strlen(err->text);
-		if (len + strlen(name) + 8 > sizeof(err->text)) {
+		if (len + strlen(name) + strlen(mean) + 8 > sizeof(err->text)) {
 			snprintf(err->text + len, sizeof(err->text) - len, ", ...");
 			break;
 		}
 		snprintf(err->text + len, sizeof(err->text) - len, "%s %s", i == 0 ? "" : ",",
 			name);
 	}
+	len = strlen(err->text);
+	snprintf(err->text + len, sizeof(err->text) - len, "%s", mean);
 	return -EINVAL;
 }
 

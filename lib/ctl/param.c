@@ -10,6 +10,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/nearest.h"
 #include "ctl/param.h"
 #include "ctl/value.h"
 #include "port/port.h"
@@ -196,9 +197,19 @@ struct decoder {
 
 static int decode_object(struct decoder *d, const struct param *table, json_t *obj, void *out);
 
+static void
+suggest(struct param_error *e, const struct nearest *n)
+{
+	if (n->word != NULL)
+		append(e->text, sizeof(e->text), "; did you mean %s?", n->word);
+}
+
 static int
 refuse(struct decoder *d, const struct param *p, const json_t *got)
 {
+	const struct param_word *w;
+	struct nearest n;
+
 	struct param_error *e = d->err;
 
 	snprintf(e->parameter, sizeof(e->parameter), "%s%s", d->path, p->name);
@@ -206,6 +217,12 @@ refuse(struct decoder *d, const struct param *p, const json_t *got)
 	param_allowed(p, e->allowed, sizeof(e->allowed));
 	snprintf(e->text, sizeof(e->text), "%s: got %s, allowed: %s", e->parameter, e->got,
 		e->allowed);
+	if (p->words != NULL && json_is_string(got)) {
+		n = nearest_to(json_string_value(got));
+		for (w = p->words; w->name != NULL; w++)
+			nearest_try(&n, w->name);
+		suggest(e, &n);
+	}
 	return -EINVAL;
 }
 
@@ -225,6 +242,8 @@ static int
 refuse_unknown(struct decoder *d, const struct param *table, const char *name)
 {
 	struct param_error *e = d->err;
+	struct nearest n = nearest_to(name);
+	const struct param *p;
 	char brief[48];
 	json_t *v = json_string(name);
 
@@ -238,6 +257,9 @@ refuse_unknown(struct decoder *d, const struct param *table, const char *name)
 		append_names(e->allowed, sizeof(e->allowed), table);
 	snprintf(e->text, sizeof(e->text), "%s: unknown parameter, allowed: %s", e->parameter,
 		e->allowed);
+	for (p = table; p->name != NULL; p++)
+		nearest_try(&n, p->name);
+	suggest(e, &n);
 	return -EINVAL;
 }
 

@@ -324,6 +324,96 @@ test_help_teaches_with_and_without_a_server(void **state)
 }
 
 static void
+test_help_is_a_word_too(void **state)
+{
+	(void)state;
+	gives("help", 0, "A first session");
+	gives("help qp", 0, "qp show");
+	gives("help qp connect", 0, "Usage: polca-ctl qp connect qp_num dgid dest_qp_num rq_psn");
+	gives("-s /nowhere/s help log level", 0, "log level set");
+	gives("help coffee", 2, "there is no command \"coffee\"");
+	gives("qp", 2, "\"qp\" needs a verb\nCommands:\n  qp create");
+	assert_null(strstr(out, "there is no command"));
+}
+
+static void
+test_typing_errors_are_answered_with_what_was_meant(void **state)
+{
+	(void)state;
+	gives("prot list", 2, "there is no command \"prot\"; did you mean \"port\"? See polca-ctl --help");
+	gives("qp crate", 2, "there is no command \"qp crate\"; did you mean \"qp create\"?\n");
+	gives("list qp", 2, "did you mean \"qp list\"?");
+	gives("log level gte", 2, "did you mean \"log level get\"?");
+	gives("halp", 2, "did you mean \"help\"?");
+	gives("cq create --dept 5", 2, "--dept is no option of \"cq create\"; did you mean --depth?");
+	gives("post send 5 --opcode SEND --sglist key=1", 2, "did you mean --sg-list?");
+	gives("post send 5 --opcode RDMA_WRIT", 1, "; did you mean RDMA_WRITE?");
+	gives("mr register 1 --length 1 --access REMOTE_RAED", 1, "; did you mean REMOTE_READ?");
+	gives("cm listen rpign --port 1", 1, "; did you mean rping?");
+	gives("sa get node lids=3", 1, "; did you mean lid?");
+	gives("coffee make", 2, "there is no command \"coffee\"; see polca-ctl --help");
+	gives("cq create --coffee 5", 2, "--coffee is no option of \"cq create\"; see");
+}
+
+/* What is wrong with the socket is told, and what to do about it. */
+static void
+test_a_socket_that_does_not_answer_is_explained(void **state)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+	char line[160], other[96];
+
+	(void)state;
+	gives("-s /nowhere/s port list", 3, "/nowhere/s: No such file or directory\n  ");
+	gives("-s /dev/null port list", 3, "it is no socket");
+	gives("-s /tmp port list", 3, "it is no socket");
+	gives("-s \"\" port list", 3, "the path is empty");
+	/* one that is left by a server that was killed */
+	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/polca.sock", dir);
+	assert_int_equal(bind(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
+	snprintf(line, sizeof(line), "-s %s port list", addr.sun_path);
+	gives(line, 3, "has ended: start it again");
+	/* a polca of this user, while another place was asked */
+	setenv("XDG_RUNTIME_DIR", dir, 1);
+	snprintf(other, sizeof(other), "is polca running? There is a socket at ");
+	gives("-s /nowhere/s port list", 3, other);
+	unsetenv("XDG_RUNTIME_DIR");
+	close(fd);
+	unlink(addr.sun_path);
+	gives("--wait x port list", 2, "--wait: got \"x\", allowed: seconds");
+}
+
+/* The same members for every port, and the same table on every terminal. */
+static void
+test_port_list_keeps_one_shape(void **state)
+{
+	static const char *const widths[] = { "60", "160", "1000" };
+	json_t *json, *ports, *v;
+	const char *name;
+	char first[32];
+	int i;
+
+	(void)state;
+	assert_int_equal(run("port list --json"), 0);
+	json = json_loads(out, 0, NULL);
+	ports = json_object_get(json, "ports");
+	assert_int_equal(json_array_size(ports), 2); /* one of Ethernet, one of InfiniBand */
+	assert_int_equal(json_object_size(json_array_get(ports, 0)),
+		json_object_size(json_array_get(ports, 1)));
+	json_object_foreach(json_array_get(ports, 1), name, v)
+		assert_non_null(json_object_get(json_array_get(ports, 0), name));
+	json_decref(json);
+	for (i = 0; i < 3; i++) {
+		setenv("COLUMNS", widths[i], 1);
+		assert_int_equal(run("port list"), 0);
+		snprintf(first, sizeof(first), "%.16s", out);
+		assert_string_equal(first, "port           0");
+		assert_non_null(strstr(out, "\nlid            -"));
+	}
+	unsetenv("COLUMNS");
+}
+
+static void
 completes(const char *words, const char *want)
 {
 	char command[1024];
@@ -370,6 +460,78 @@ test_bash_completes_from_the_method_table(void **state)
 	completes("pin", "ping");
 	completes("ping 10.0.0.2 --mode sysstat_p", "sysstat_ping");
 	completes("sa import ", ""); /* files: bash knows them */
+}
+
+/* As completes(), of which candidates there must be. */
+static void
+offers(const char *words, const char *want)
+{
+	char command[1024];
+	const char *w;
+	int n = 1;
+
+	for (w = words; *w != '\0'; w++)
+		n += *w == ' ';
+	snprintf(command, sizeof(command),
+		"bash -c 'source %s; COMP_WORDS=(%s %s%s); COMP_CWORD=%d; _polca_ctl 2>/dev/null; echo \" ${COMPREPLY[*]} \"'",
+		completion, program, words, w[-1] == ' ' ? "\"\"" : "", n);
+	assert_int_equal(shell(command), 0);
+	if (strstr(out, want) == NULL)
+		print_error("%s: %s\n", words, out);
+	assert_non_null(strstr(out, want));
+}
+
+/* Numbers and names as the server has them now. */
+static void
+test_bash_completes_values_from_the_server(void **state)
+{
+	char key[32], line[128];
+	json_t *json;
+
+	(void)state;
+	assert_int_equal(run("pd create --json"), 0);
+	json = json_loads(out, 0, NULL);
+	snprintf(line, sizeof(line), "mr register %d --length 4K --json",
+		(int)json_integer_value(json_object_get(json, "pd")));
+	snprintf(key, sizeof(key), " %d ", (int)json_integer_value(json_object_get(json, "pd")));
+	json_decref(json);
+	offers("pd destroy ", key);
+	offers("qp create --pd ", key);
+	assert_int_equal(run(line), 0);
+	json = json_loads(out, 0, NULL);
+	snprintf(key, sizeof(key), "0x%08x ",
+		(unsigned int)json_integer_value(json_object_get(json, "key")));
+	json_decref(json);
+	offers("mr read 0", key);
+	offers("post send 5 --opcode SEND --sg-list key = ", key);
+	offers("post send 5 --opcode SEND --rkey ", key);
+	assert_int_equal(run("cq create"), 0);
+	assert_int_equal(run("qp create 1 1"), 0);
+	offers("qp show ", " 0x000100 ");
+	offers("qp show 2", " 256 "); /* in the notation that was begun */
+	offers("post send ", " 0x000100 ");
+	offers("qp rehome 256 --worker ", " 0 1 ");
+	offers("qp connect 256 ", " 10.0.0.1 ");
+	offers("qp connect 256 10.0.0.1 ", " 0x000100 ");
+	offers("qp connect --dgid 10.0.0.1 256 ", " 0x000100 ");
+	offers("lid list --port ", " 0 1 ");
+	offers("cm listen rp", " rping ");
+	offers("cm connect 10.0.0.2 1 --service ha", " hammer ");
+	assert_int_equal(run("cm listen rping --port 7471 --name mine"), 0);
+	offers("cm unlisten m", " mine ");
+	offers("cm connect 10.0.0.2 74", " 7471 ");
+	assert_int_equal(run("cm unlisten mine"), 0);
+	offers("cm disconnect ", " 0x00000002 ");
+	offers("help q", " qp ");
+	offers("help log level ", " get set ");
+	offers("--js", " --json ");
+	/* parts of a word that bash parts at = and : */
+	completes("post send 5 --opcode = RDMA_R", "RDMA_READ");
+	completes("post send 5 --sg-list = ke", "key=");
+	completes("post send 5 --sg-list key = 1,len", "1,length=");
+	/* no server, a wrong one: nothing, and no error */
+	completes("-s /nowhere/s mr read 0x", "");
+	completes("-s /dev/null pd destroy 1", "");
 }
 
 /* --- subnet administration: commands of several calls --- */
@@ -462,78 +624,6 @@ test_sa_export_is_what_an_import_reads(void **state)
 	snprintf(line, sizeof(line), "%s/out.json", dir);
 	unlink(line);
 }
-/* As completes(), of which candidates there must be. */
-static void
-offers(const char *words, const char *want)
-{
-	char command[1024];
-	const char *w;
-	int n = 1;
-
-	for (w = words; *w != '\0'; w++)
-		n += *w == ' ';
-	snprintf(command, sizeof(command),
-		"bash -c 'source %s; COMP_WORDS=(%s %s%s); COMP_CWORD=%d; _polca_ctl 2>/dev/null; echo \" ${COMPREPLY[*]} \"'",
-		completion, program, words, w[-1] == ' ' ? "\"\"" : "", n);
-	assert_int_equal(shell(command), 0);
-	if (strstr(out, want) == NULL)
-		print_error("%s: %s\n", words, out);
-	assert_non_null(strstr(out, want));
-}
-
-/* Numbers and names as the server has them now. */
-static void
-test_bash_completes_values_from_the_server(void **state)
-{
-	char key[32], line[128];
-	json_t *json;
-
-	(void)state;
-	assert_int_equal(run("pd create --json"), 0);
-	json = json_loads(out, 0, NULL);
-	snprintf(line, sizeof(line), "mr register %d --length 4K --json",
-		(int)json_integer_value(json_object_get(json, "pd")));
-	snprintf(key, sizeof(key), " %d ", (int)json_integer_value(json_object_get(json, "pd")));
-	json_decref(json);
-	offers("pd destroy ", key);
-	offers("qp create --pd ", key);
-	assert_int_equal(run(line), 0);
-	json = json_loads(out, 0, NULL);
-	snprintf(key, sizeof(key), "0x%08x ",
-		(unsigned int)json_integer_value(json_object_get(json, "key")));
-	json_decref(json);
-	offers("mr read 0", key);
-	offers("post send 5 --opcode SEND --sg-list key = ", key);
-	offers("post send 5 --opcode SEND --rkey ", key);
-	assert_int_equal(run("cq create"), 0);
-	assert_int_equal(run("qp create 1 1"), 0);
-	offers("qp show ", " 0x000100 ");
-	offers("qp show 2", " 256 "); /* in the notation that was begun */
-	offers("post send ", " 0x000100 ");
-	offers("qp rehome 256 --worker ", " 0 1 ");
-	offers("qp connect 256 ", " 10.0.0.1 ");
-	offers("qp connect 256 10.0.0.1 ", " 0x000100 ");
-	offers("qp connect --dgid 10.0.0.1 256 ", " 0x000100 ");
-	offers("lid list --port ", " 0 1 ");
-	offers("cm listen rp", " rping ");
-	offers("cm connect 10.0.0.2 1 --service ha", " hammer ");
-	assert_int_equal(run("cm listen rping --port 7471 --name mine"), 0);
-	offers("cm unlisten m", " mine ");
-	offers("cm connect 10.0.0.2 74", " 7471 ");
-	assert_int_equal(run("cm unlisten mine"), 0);
-	offers("cm disconnect ", " 0x00000002 ");
-	offers("help q", " qp ");
-	offers("help log level ", " get set ");
-	offers("--js", " --json ");
-	/* parts of a word that bash parts at = and : */
-	completes("post send 5 --opcode = RDMA_R", "RDMA_READ");
-	completes("post send 5 --sg-list = ke", "key=");
-	completes("post send 5 --sg-list key = 1,len", "1,length=");
-	/* no server, a wrong one: nothing, and no error */
-	completes("-s /nowhere/s mr read 0x", "");
-	completes("-s /dev/null pd destroy 1", "");
-}
-
 
 static void
 test_sa_commands_have_help_and_completion(void **state)
@@ -723,6 +813,8 @@ test_connect_waits_for_the_exchanges_it_was_asked_for(void **state)
 	gives("cm connect 10.0.0.2 --service-id 0x1234 --service rping --json --detach", 0,
 		"\"qp_num\": 256");
 	assert_null(strstr(out, "counters"));
+	gives("cm connect 10.0.0.2 7471 --pd 1 --send-cq 1", 0, "qp_num"); /* the caller drives it */
+	assert_null(strstr(out, "exchanges"));
 	gives("cm connect lid:5 7471 --service rping --local-port 1 --count 2 --json", 0, "\"counters\": {");
 }
 
@@ -811,6 +903,10 @@ main(int argc, char **argv)
 		cmocka_unit_test(test_lists_are_followed_to_their_end),
 		cmocka_unit_test(test_warnings_are_not_in_the_way),
 		cmocka_unit_test(test_help_teaches_with_and_without_a_server),
+		cmocka_unit_test(test_help_is_a_word_too),
+		cmocka_unit_test(test_typing_errors_are_answered_with_what_was_meant),
+		cmocka_unit_test(test_a_socket_that_does_not_answer_is_explained),
+		cmocka_unit_test(test_port_list_keeps_one_shape),
 		cmocka_unit_test(test_bash_completes_from_the_method_table),
 		cmocka_unit_test(test_sa_records_print_as_blocks_lines_or_json),
 		cmocka_unit_test(test_sa_status_is_told_by_name_and_exit_status),
@@ -832,7 +928,9 @@ main(int argc, char **argv)
 		cmocka_unit_test(test_connect_waits_for_the_exchanges_it_was_asked_for),
 		cmocka_unit_test(test_connect_says_who_does_not_want_it),
 		cmocka_unit_test(test_who_interrupts_connect_ends_the_connection),
+		cmocka_unit_test(test_connect_without_count_stays_until_a_signal),
 		cmocka_unit_test(test_connections_are_a_table),
+		cmocka_unit_test(test_bash_completes_values_from_the_server),
 	};
 
 	if (argc != 3)
@@ -841,7 +939,3 @@ main(int argc, char **argv)
 	completion = argv[2];
 	return cmocka_run_group_tests(tests, start, finish);
 }
-	gives("cm connect 10.0.0.2 7471 --pd 1 --send-cq 1", 0, "qp_num"); /* the caller drives it */
-	assert_null(strstr(out, "exchanges"));
-		cmocka_unit_test(test_connect_without_count_stays_until_a_signal),
-		cmocka_unit_test(test_bash_completes_values_from_the_server),

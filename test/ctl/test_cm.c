@@ -119,7 +119,7 @@ test_an_unknown_kind_names_those_there_are(void **state)
 
 	e = call_fails(d, "cm_listen", "'kind': 'ping', 'port': 1");
 	assert_string_equal(str(e, "message"),
-		"kind: got \"ping\", which is none, allowed: memory, rping");
+		"kind: got \"ping\", which is none, allowed: memory, rping; did you mean rping?");
 	assert_int_equal(json_array_size(json_object_get(json_object_get(e, "data"), "kinds")), 2);
 	assert_says(fails(d, "cm_listen", "'kind': 'hammer', 'port': 1"),
 		"kind: got \"hammer\", which only connects, allowed: memory, rping");

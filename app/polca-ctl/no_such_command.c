@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/* A command that there is not: what was meant, or what there is. */
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/nearest.h"
+#include "help.h"
+#include "methods.h"
+#include "report.h"
+
+/* "qp" of "qp crate" is known: a verb of it, else a noun, that is like what was typed. */
+static bool
+similar_command(const struct options *o, const json_t *methods, int known, char *buf, size_t size)
+{
+	struct nearest n = nearest_to(o->words[known]);
+	char noun[128] = "", word[128];
+	size_t i, len;
+	json_t *m;
+	int w;
+
+	for (w = 0; w < known; w++)
+		snprintf(noun + strlen(noun), sizeof(noun) - strlen(noun), "%s_", o->words[w]);
+	json_array_foreach(methods, i, m)
+	{
+		len = strlen(noun);
+		if (strncmp(method_text(m, "name"), noun, len) != 0)
+			continue;
+		snprintf(word, sizeof(word), "%s", method_text(m, "name") + len);
+		word[strcspn(word, "_")] = '\0';
+		nearest_try(&n, word);
+		if (n.word == word) {
+			snprintf(buf, size, "%s%s", noun, word);
+			n.word = buf;
+		}
+	}
+	if (known == 0)
+		nearest_try(&n, "help");
+	if (n.word != NULL && n.word != buf)
+		snprintf(buf, size, "%s", n.word);
+	return n.word != NULL;
+}
+
+/* "list qp" for "qp list" */
+static bool
+swapped_command(const struct options *o, const json_t *methods, char *buf, size_t size)
+{
+	if (o->num < 2)
+		return false;
+	snprintf(buf, size, "%s_%s", o->words[1], o->words[0]);
+	return methods_find(methods, buf) != NULL;
+}
+
+int
+no_such_command(const struct options *o, const json_t *methods)
+{
+	int known = methods_prefix(methods, o->words, o->num), i;
+	char similar[256], words[256];
+
+	if (known == o->num) {
+		fprintf(stderr, "polca-ctl: \"%s\" needs a verb\n", o->words[known - 1]);
+		help_group(methods, o->words, known);
+		return EXIT_USAGE;
+	}
+	fprintf(stderr, "polca-ctl: there is no command \"");
+	for (i = 0; i < o->num && i <= known; i++)
+		fprintf(stderr, "%s%s", i > 0 ? " " : "", o->words[i]);
+	fputc('"', stderr);
+	if (swapped_command(o, methods, similar, sizeof(similar)) ||
+			similar_command(o, methods, known, similar, sizeof(similar)))
+		fprintf(stderr, "; did you mean \"%s\"?%s\n",
+			method_words(similar, words, sizeof(words)),
+			known > 0 ? "" : " See polca-ctl --help");
+	else
+		fprintf(stderr, "%s\n", known > 0 ? "" : "; see polca-ctl --help");
+	if (known > 0)
+		help_group(methods, o->words, known);
+	return EXIT_USAGE;
+}

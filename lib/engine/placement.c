@@ -3,9 +3,10 @@
  */
 
 /*
- * NUMA. Workers' own memory is on the node of their CPU, what they share is on the first worker's,
- * a port's queues and packet buffers are on the card's. Where that could not be had, or the CPUs
- * are on another node than the card, a warning says so at start: nothing fails, all is slower.
+ * Each worker should have a CPU of its own. NUMA: workers' own memory is on the node of their CPU,
+ * what they share is on the first worker's, a port's queues and packet buffers are on the card's.
+ * Where that could not be had, or the CPUs are on another node than the card, a warning says so at
+ * start: nothing fails, all is slower.
  */
 
 #include <stdio.h>
@@ -84,6 +85,17 @@ check_port(const struct placement *p, const struct placement_port *port, struct 
 			port->cpus[0] != '\0' ? " (" : "", port->cpus, port->cpus[0] != '\0' ? ")" : "");
 }
 
+static void
+check_cpus(const struct placement *p, struct report *r)
+{
+	if (p->num_cpus == 0 || p->num_workers <= p->num_cpus)
+		return;
+	say(r, "%u workers run on %u CPU%s: those that share one wait for each other, some "
+		"milliseconds at a time, and packets are lost meanwhile. Set workers.count to %u, or "
+		"run polca on more CPUs (eal.lcores, taskset, CPUAffinity= of its service)",
+		p->num_workers, p->num_cpus, p->num_cpus > 1 ? "s" : "", p->num_cpus);
+}
+
 unsigned int
 placement_check(const struct placement *p, placement_warn_fn warn, void *arg)
 {
@@ -91,6 +103,7 @@ placement_check(const struct placement *p, placement_warn_fn warn, void *arg)
 	const struct placement_worker *w;
 	unsigned int i;
 
+	check_cpus(p, &r);
 	for (i = 0; i < p->num_ports; i++)
 		check_port(p, &p->port[i], &r);
 	for (i = 0; i < p->num_workers; i++) {
@@ -155,18 +168,23 @@ void
 placement_look(const struct engine *e)
 {
 	struct placement p = { .hugepages = rte_eal_has_hugepages() };
+	rte_cpuset_t cpus, used;
 	struct worker_info info;
 	unsigned int i;
 
+	CPU_ZERO(&used);
 	p.num_ports = link_num_ports(e->link);
 	p.num_workers = e->num_workers;
 	for (i = 0; i < p.num_ports; i++)
 		look_at_port(e, i, &p.port[i]);
 	for (i = 0; i < p.num_workers; i++) {
 		engine_worker_info(e, i, &info);
+		cpus = rte_lcore_cpuset(info.lcore);
+		CPU_OR(&used, &used, &cpus);
 		p.worker[i] = (struct placement_worker){ .cpu = info.cpu,
 			.node = placement_node(info.lcore), .memory_node = info.memory_node };
 	}
+	p.num_cpus = (unsigned int)CPU_COUNT(&used);
 	placement_check(&p, log_warning, NULL);
 }
 

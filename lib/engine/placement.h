@@ -7,8 +7,8 @@
 
 /**
  * @file
- * Private to lib/engine: on which NUMA node things are made, and what is said at start when they
- * are not where they should be. A node of -1: unknown, or this host has only one.
+ * Private to lib/engine: on which CPU and NUMA node things are made, and what is said at start when
+ * they are not where they should be. A node of -1: unknown, or this host has only one.
  */
 
 #include <stdbool.h>
@@ -40,6 +40,7 @@ struct placement {
 	bool hugepages;
 	unsigned int num_ports;
 	unsigned int num_workers;
+	unsigned int num_cpus; /* that the workers run on together */
 	struct placement_port port[LINK_PORTS_MAX];
 	struct placement_worker worker[LINK_WORKERS_MAX];
 };

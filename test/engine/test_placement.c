@@ -33,6 +33,7 @@ well_placed(void)
 		.hugepages = true,
 		.num_ports = 1,
 		.num_workers = 2,
+		.num_cpus = 2,
 		.port = { { "port0", true, 1, 1, 2, "2-3" } },
 		.worker = { { 2, 1, 1 }, { 3, 1, 1 } },
 	};
@@ -157,6 +158,22 @@ test_host_of_one_node(void **state)
 	assert_int_equal(check(&p), 0);
 }
 
+static void
+test_more_workers_than_cpus(void **state)
+{
+	struct placement p = well_placed();
+
+	(void)state;
+	p.worker[1].cpu = p.worker[0].cpu;
+	p.num_cpus = 1;
+	assert_int_equal(check(&p), 1);
+	assert_string_equal(said[0],
+			"2 workers run on 1 CPU: those that share one wait for each other, some "
+			"milliseconds at a time, and packets are lost meanwhile. Set workers.count to "
+			"1, or run polca on more CPUs (eal.lcores, taskset, CPUAffinity= of its "
+			"service)");
+}
+
 int
 main(void)
 {
@@ -169,6 +186,7 @@ main(void)
 		cmocka_unit_test(test_card_without_hugepages),
 		cmocka_unit_test(test_device_of_software_is_on_no_node),
 		cmocka_unit_test(test_host_of_one_node),
+		cmocka_unit_test(test_more_workers_than_cpus),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,12 +8,8 @@
  */
 
 #include <errno.h>
-#include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/ioctl.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <rte_bus.h>
 #include <rte_dev.h>
@@ -70,28 +66,12 @@ choose_queues(const struct link *l, struct link_port *p, const struct rte_eth_de
 	}
 }
 
-/* The MTU of the kernel's interface behind a device; 0: none. */
-static int
-interface_mtu(const char *ifname, int set)
-{
-	struct ifreq req = { 0 };
-	int fd, rc;
-
-	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (fd < 0)
-		return -errno;
-	snprintf(req.ifr_name, sizeof(req.ifr_name), "%s", ifname);
-	req.ifr_mtu = set;
-	rc = ioctl(fd, set != 0 ? SIOCSIFMTU : SIOCGIFMTU, &req) == 0 ? req.ifr_mtu : -errno;
-	close(fd);
-	return rc;
-}
-
 static int
 use_interface_mtu(const struct link *l, struct link_port *p, const struct rte_eth_dev_info *info,
 	struct error *err)
 {
-	char ifname[IF_NAMESIZE] = "", text[16];
+	const char *ifname = p->interface[0].name;
+	char text[16];
 	unsigned int limit = UINT16_MAX;
 	int mtu;
 
@@ -104,7 +84,6 @@ use_interface_mtu(const struct link *l, struct link_port *p, const struct rte_et
 		/* a frame, its mbuf and our private area in one page */
 		limit = info->max_mtu - RTE_ALIGN(l->cfg.mbuf_priv, RTE_CACHE_LINE_SIZE);
 	}
-	if_indextoname(info->if_index, ifname);
 	mtu = interface_mtu(ifname, 0);
 	if (mtu <= 0)
 		mtu = RTE_ETHER_MTU;

@@ -256,6 +256,7 @@ device_detach(struct link_port *p)
 		dev = info.device;
 	if (p->opened)
 		device_close(p);
+	interface_restore(p);
 	if (p->hotplugged && dev != NULL)
 		rte_dev_remove(dev);
 	p->opened = false;

@@ -5,13 +5,12 @@
 /* Ports from configuration to traffic: queues, pools, offloads, start; and back. */
 
 #include <errno.h>
-#include <ifaddrs.h>
-#include <netinet/in.h>
 #include <stdio.h>
 
 #include <rte_cycles.h>
 #include <rte_errno.h>
 #include <rte_malloc.h>
+#include "link/kernel.h"
 
 #include "link/device_cause.h"
 #include "link/lids.h"
@@ -153,41 +152,6 @@ start(struct link *l, struct link_port *p, struct error *err)
 	return state_init(l, p, err);
 }
 
-static bool
-same_address(const struct sockaddr *sa, const union gid *gid)
-{
-	if (sa->sa_family == AF_INET && gid_is_ipv4(gid))
-		return memcmp(&((const struct sockaddr_in *)sa)->sin_addr, gid->raw + 12, 4) == 0;
-	if (sa->sa_family == AF_INET6 && !gid_is_ipv4(gid))
-		return memcmp(&((const struct sockaddr_in6 *)sa)->sin6_addr, gid->raw, 16) == 0;
-	return false;
-}
-
-/*
- * A kernel that holds one of our addresses too answers port 4791 with ICMP unreachable, and the
- * peer believes it.
- */
-static void
-warn_of_kernel_addresses(const struct link_port *p)
-{
-	struct ifaddrs *list, *i;
-	char text[GID_STRLEN];
-	unsigned int a;
-
-	if (p->back_to_back || getifaddrs(&list) != 0)
-		return;
-	for (i = list; i != NULL; i = i->ifa_next)
-		for (a = 0; i->ifa_addr != NULL && a < p->cfg.num_addr; a++)
-			if (same_address(i->ifa_addr, &p->cfg.addr[a].gid))
-				LINK_LOG(WARNING,
-					"%s: host kernel at %s holds %s too and answers port %u "
-					"with ICMP unreachable: take the address off it (ip addr "
-					"del)",
-					p->cfg.name, i->ifa_name,
-					gid_print(&p->cfg.addr[a].gid, text), ROCEV2_PORT);
-	freeifaddrs(list);
-}
-
 /* Native InfiniBand excludes what belongs to RoCE. */
 static int
 check_ib(const struct link_port_config *p, struct error *err)
@@ -269,6 +233,8 @@ check_ib_room(const struct link_port *p, struct error *err)
 }
 
 static void
+		if (rc == 0)
+			interface_note(p);
 tell_of_steering(const struct link *l, const struct link_port *p)
 {
 	char text[256];
@@ -318,7 +284,8 @@ open_ports(struct link *l, struct error *err)
 		rc = start_or_explain(l, &l->port[i], err);
 		if (rc != 0)
 			break;
-		warn_of_kernel_addresses(&l->port[i]);
+		interface_tell(&l->port[i]);
+		kernel_look(&l->port[i]);
 		tell_of_steering(l, &l->port[i]);
 	}
 	return rc;

@@ -7,9 +7,11 @@
 
 /* Private to lib/link: what its files share. */
 
+#include <net/if.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include <rte_common.h>
 #include <rte_ethdev.h>
@@ -91,6 +93,14 @@ struct attr_copy {
 
 struct lid_table;
 
+/* Of the kernel's interface behind a device, as it was before: see interface.c */
+struct interface_state {
+	char name[IF_NAMESIZE]; /* "": none */
+	int mtu;
+	short flags;
+	struct sockaddr hwaddr;
+};
+
 struct link_port {
 	struct link_port_config cfg;
 	uint16_t index;
@@ -102,6 +112,7 @@ struct link_port {
 	bool hotplugged; /* plugged by us: to be removed by us */
 	bool back_to_back;
 	uint16_t peer; /* index of the other port of a pair */
+	struct interface_state interface[2]; /* the device's, and that of tap's remote= */
 	char driver[32];
 	const struct driver_rule *driver_rule;
 	uint32_t frame_size; /* that the driver wants a buffer to hold; 0: just the MTU */
@@ -325,6 +336,12 @@ const char *device_strerror(int rc);
 bool device_is_client(const struct link_port *p);
 bool device_is_memif(const struct link_port *p);
 int device_attach(struct link_port *p, struct error *err);
+/* interface.c; its MTU, or -errno. set: 0 to look only */
+int interface_mtu(const char *name, int set);
+/* Before anything is changed; when all has been; at the end. */
+void interface_note(struct link_port *p);
+void interface_tell(const struct link_port *p);
+void interface_restore(struct link_port *p);
 void device_detach(struct link_port *p);
 /* device_end.c; not on EAL's interrupt thread */
 void device_stop(struct link_port *p);

@@ -3,6 +3,7 @@
 """The poll-mode drivers that need no hardware: RC traffic over each of them."""
 
 import contextlib
+import json
 import os
 import shutil
 
@@ -132,6 +133,69 @@ def test_fewer_queues_than_workers(kept, sockets):
         assert ('port0: net_af_packet has 1 receive queue for 2 workers: worker 0 hands the '
                 'others their packets') in p.tail()
         exercise_on_worker(Hca(p), wire, 1)
+
+
+def link(ns, name):
+    """What the kernel has of an interface: MTU, MAC address, and whether it is promiscuous."""
+    row, = json.loads(ns.exec(['ip', '-j', '-d', 'link', 'show', 'dev', name]))
+    return row['mtu'], row['address'], 'PROMISC' in row['flags']
+
+
+@pytest.mark.parametrize('driver_name', ['af_packet', 'af_xdp'])
+def test_the_interface_is_restored(kept, sockets, driver_name):
+    """A larger MTU and another MAC address are the interface's while Polca runs: path MTU 4096 works
+    over af_packet. Afterwards it is as it was."""
+    mtu = {'af_packet': 4200, 'af_xdp': 3000}[driver_name]
+    mac = '02:00:00:00:77:09'
+    with Namespace() as ns:
+        ns.veth('pv0', 'st0', mac_a=POLCA_MAC, mac_b=STATION_MAC)
+        before = link(ns, 'pv0')
+        assert before == (1500, POLCA_MAC, False)
+        p = Polca(sockets, [port('port0', 'net_%s0,iface=pv0' % driver_name, IP + '/24', IP6 + '/64',
+                                 mtu=mtu, **({'mac': mac} if driver_name == 'af_packet' else {}))],
+                  ns=ns, name='restore-' + driver_name)
+        with running(kept, p):
+            assert p.rpc('port_list')['ports'][0]['mtu'] == mtu
+            assert link(ns, 'pv0')[0] == mtu
+            assert 'port0: pv0 is changed while Polca runs, and restored at the end; by hand: ip link ' \
+                'set pv0 mtu 1500' in p.tail()
+            if driver_name == 'af_packet':
+                assert link(ns, 'pv0')[1] == mac
+        assert link(ns, 'pv0') == before
+
+
+def test_what_others_changed_is_not_restored(kept, sockets):
+    with Namespace() as ns:
+        ns.veth('pv0', 'st0', mac_a=POLCA_MAC, mac_b=STATION_MAC)
+        p = Polca(sockets, [port('port0', 'net_af_packet0,iface=pv0', IP + '/24', mtu=4200)], ns=ns,
+                  name='others')
+        with running(kept, p):
+            ns.ip('link', 'set', 'pv0', 'mtu', 2000)
+        assert link(ns, 'pv0')[0] == 2000
+
+
+KERNEL = 'port0: the kernel of this host holds 10.77.0.1 on %s as well and refuses RoCE packets to it ' \
+    '(ICMP port unreachable). Type: ip addr del 10.77.0.1/24 dev %s'
+
+
+@pytest.mark.parametrize('device,holder,told', [
+    ('net_af_packet0,iface=pv0', 'pv0', True), ('net_af_packet0,iface=pv0', 'dm0', True),
+    ('net_af_xdp0,iface=pv0', 'pv0', True), ('net_tap0,iface=pt0', 'dm0', True),
+    ('net_memif0,role=server,socket-abstract=no,socket=%s/km', 'dm0', False),
+    ('net_vhost0,iface=%s/kv,queues=1', 'dm0', False)])
+def test_a_kernel_with_our_address_is_noticed_at_start(kept, sockets, device, holder, told):
+    """Where the kernel sees the port's packets, and only there."""
+    with Namespace() as ns:
+        ns.veth('pv0', 'st0')
+        ns.veth('dm0', 'dm1')
+        ns.ip('addr', 'add', IP + '/24', 'dev', holder)
+        p = Polca(sockets, [port('port0', device % sockets if '%' in device else device, IP + '/24')],
+                  ns=ns, name='kernel')
+        if os.path.exists(p.log):
+            os.unlink(p.log)
+        with running(kept, p):
+            assert (KERNEL % (holder, holder) in p.tail()) == told, p.tail()
+            assert ('the kernel of this host' in p.tail()) == told, p.tail()
 
 
 def exercise_on_worker(h, wire, worker):

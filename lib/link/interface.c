@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * The kernel's interface behind a device. Drivers change it for us (af_packet, af_xdp, tap's
+ * remote): MTU, MAC address, promiscuous mode. The kernel keeps that when we are gone, so what was
+ * before is noted, and restored at the end, unless somebody else has changed it since.
+ */
+
+#include <errno.h>
+#include <net/if.h>
+#include <net/if_arp.h>
+#include <stdio.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <rte_errno.h>
+#include <rte_ether.h>
+
+#include "link/private.h"
+
+#define SHARED_FLAGS (IFF_PROMISC | IFF_ALLMULTI)
+
+static int
+interface_ioctl(const char *name, unsigned long request, struct ifreq *req)
+{
+	int fd, rc;
+
+	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	snprintf(req->ifr_name, sizeof(req->ifr_name), "%s", name);
+	rc = ioctl(fd, request, req) == 0 ? 0 : -errno;
+	close(fd);
+	return rc;
+}
+
+int
+interface_mtu(const char *name, int set)
+{
+	struct ifreq req = { .ifr_mtu = set };
+	int rc;
+
+	rc = interface_ioctl(name, set != 0 ? SIOCSIFMTU : SIOCGIFMTU, &req);
+	return rc == 0 ? req.ifr_mtu : rc;
+}
+
+static bool
+look(const char *name, struct interface_state *s)
+{
+	struct ifreq req = { 0 };
+
+	if (name[0] == '\0' || interface_ioctl(name, SIOCGIFFLAGS, &req) != 0)
+		return false;
+	s->flags = req.ifr_flags;
+	if (interface_ioctl(name, SIOCGIFHWADDR, &req) != 0)
+		return false;
+	s->hwaddr = req.ifr_hwaddr;
+	s->mtu = interface_mtu(name, 0);
+	snprintf(s->name, sizeof(s->name), "%s", name);
+	return s->mtu > 0;
+}
+
+void
+interface_note(struct link_port *p)
+{
+	struct rte_eth_dev_info info;
+	char name[IF_NAMESIZE] = "";
+
+	if (rte_eth_dev_info_get(p->ethdev, &info) == 0 && info.if_index != 0)
+		if_indextoname(info.if_index, name);
+	if (!look(name, &p->interface[0]))
+		p->interface[0].name[0] = '\0';
+	name[0] = '\0';
+	device_arg(p, "remote=", name, sizeof(name));
+	if (!look(name, &p->interface[1]))
+		p->interface[1].name[0] = '\0';
+}
+
+/* What is ours to restore: it differs from what it was, and is what we made of it. */
+struct changes {
+	bool mtu;
+	bool mac;
+	short flags; /* that are on and were off */
+};
+
+static bool
+find_changes(const struct link_port *p, const struct interface_state *was, struct changes *c)
+{
+	struct interface_state now;
+
+	if (was->name[0] == '\0' || !look(was->name, &now))
+		return false;
+	/* tap's own interface ends with the device */
+	if (was == &p->interface[0] && strcmp(p->driver, "net_tap") == 0)
+		return false;
+	c->mtu = now.mtu != was->mtu && now.mtu == p->cfg.mtu;
+	c->mac = now.hwaddr.sa_family == ARPHRD_ETHER &&
+		memcmp(now.hwaddr.sa_data, was->hwaddr.sa_data, MAC_LEN) != 0 &&
+		memcmp(now.hwaddr.sa_data, p->cfg.mac, MAC_LEN) == 0;
+	c->flags = now.flags & ~was->flags & SHARED_FLAGS;
+	return c->mtu || c->mac || c->flags != 0;
+}
+
+static void
+print_mac(const uint8_t *mac, char text[RTE_ETHER_ADDR_FMT_SIZE])
+{
+	struct rte_ether_addr a;
+
+	memcpy(a.addr_bytes, mac, MAC_LEN);
+	rte_ether_format_addr(text, RTE_ETHER_ADDR_FMT_SIZE, &a);
+}
+
+void
+interface_tell(const struct link_port *p)
+{
+	const struct interface_state *was;
+	char mac[RTE_ETHER_ADDR_FMT_SIZE], mtu[24], text[176];
+	struct changes c;
+
+	for (was = p->interface; was < p->interface + RTE_DIM(p->interface); was++) {
+		if (!find_changes(p, was, &c))
+			continue;
+		print_mac((const uint8_t *)was->hwaddr.sa_data, mac);
+		snprintf(mtu, sizeof(mtu), " mtu %d", was->mtu);
+		snprintf(text, sizeof(text), "ip link set %s%s%s%s%s%s", was->name,
+			c.mtu ? mtu : "", c.mac ? " address " : "", c.mac ? mac : "",
+			c.flags & IFF_PROMISC ? " promisc off" : "",
+			c.flags & IFF_ALLMULTI ? " allmulticast off" : "");
+		LINK_LOG(NOTICE, "%s: %s is changed while Polca runs, and restored at the end; by "
+			"hand: %s", p->cfg.name, was->name, text);
+	}
+}
+
+void
+interface_restore(struct link_port *p)
+{
+	struct interface_state *was;
+	struct ifreq req = { 0 };
+	struct changes c;
+	int rc;
+
+	for (was = p->interface; was < p->interface + RTE_DIM(p->interface); was++) {
+		rc = 0;
+		if (!find_changes(p, was, &c))
+			continue;
+		if (c.mtu)
+			rc = RTE_MIN(interface_mtu(was->name, was->mtu), 0);
+		if (c.mac && rc == 0) {
+			req.ifr_hwaddr = was->hwaddr;
+			rc = interface_ioctl(was->name, SIOCSIFHWADDR, &req);
+		}
+		if (c.flags != 0 && rc == 0) {
+			rc = interface_ioctl(was->name, SIOCGIFFLAGS, &req);
+			req.ifr_flags &= ~c.flags;
+			if (rc == 0)
+				rc = interface_ioctl(was->name, SIOCSIFFLAGS, &req);
+		}
+		if (rc != 0)
+			LINK_LOG(WARNING, "%s: %s could not be restored: %s", p->cfg.name, was->name,
+				rte_strerror(-rc));
+		was->name[0] = '\0';
+	}
+}

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * What this host's kernel does on an interface that it shares with a port (af_packet, af_xdp, tap,
+ * cards with a kernel driver beside DPDK's). A kernel that holds one of the port's addresses, on
+ * whichever interface, answers port 4791 with ICMP unreachable, and the peer believes it; its
+ * soft-RoCE answers there itself. Devices that the kernel does not see are left out: what an
+ * interface elsewhere has does not matter to them.
+ */
+
+#include <dirent.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <stdio.h>
+
+#include "link/kernel.h"
+
+#define TEXT_LEN 320
+
+static const uint8_t *
+address_bytes(const struct sockaddr *sa, size_t *len)
+{
+	*len = sa->sa_family == AF_INET ? 4 : 16;
+	return sa->sa_family == AF_INET ?
+		(const uint8_t *)&((const struct sockaddr_in *)sa)->sin_addr :
+		(const uint8_t *)&((const struct sockaddr_in6 *)sa)->sin6_addr;
+}
+
+static bool
+same_address(const struct sockaddr *sa, const union gid *gid)
+{
+	const uint8_t *bytes;
+	size_t len;
+
+	if (sa->sa_family != (gid_is_ipv4(gid) ? AF_INET : AF_INET6))
+		return false;
+	bytes = address_bytes(sa, &len);
+	return memcmp(bytes, gid->raw + 16 - len, len) == 0;
+}
+
+static unsigned int
+prefix_length(const struct sockaddr *mask)
+{
+	const uint8_t *bytes;
+	unsigned int n = 0;
+	size_t i, len;
+
+	if (mask == NULL)
+		return 0;
+	bytes = address_bytes(mask, &len);
+	for (i = 0; i < len; i++)
+		n += (unsigned int)__builtin_popcount(bytes[i]);
+	return n;
+}
+
+static unsigned int
+check_addresses(const struct link_port *p, const struct kernel_view *v, const char *interface)
+{
+	char text[TEXT_LEN], address[GID_STRLEN];
+	const struct ifaddrs *i;
+	const union gid *gid;
+	unsigned int a, n = 0;
+
+	for (i = v->addresses; i != NULL; i = i->ifa_next)
+		for (a = 0; i->ifa_addr != NULL && a < p->cfg.num_addr; a++) {
+			gid = &p->cfg.addr[a].gid;
+			if (!same_address(i->ifa_addr, gid))
+				continue;
+			/* the same one elsewhere is another link's */
+			if (gid_is_link_local(gid) && strcmp(i->ifa_name, interface) != 0)
+				continue;
+			gid_print(gid, address);
+			snprintf(text, sizeof(text), "%s: the kernel of this host holds %s on %s as "
+				"well and refuses RoCE packets to it (ICMP port unreachable). Type: "
+				"ip addr del %s/%u dev %s", p->cfg.name, address, i->ifa_name,
+				address, prefix_length(i->ifa_netmask), i->ifa_name);
+			v->warn(v->arg, text);
+			n++;
+		}
+	return n;
+}
+
+/* The interface under a soft-RoCE device; other devices have no such file. */
+static bool
+soft_roce_is_on(const char *sys, const char *device, const char *interface)
+{
+	char path[512], parent[IF_NAMESIZE] = "";
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/class/infiniband/%.64s/parent", sys, device);
+	f = fopen(path, "r");
+	if (f == NULL)
+		return false;
+	if (fgets(parent, sizeof(parent), f) == NULL)
+		parent[0] = '\0';
+	fclose(f);
+	parent[strcspn(parent, "\n")] = '\0';
+	return strcmp(parent, interface) == 0;
+}
+
+static unsigned int
+check_soft_roce(const struct link_port *p, const struct kernel_view *v, const char *interface)
+{
+	char text[TEXT_LEN], path[256];
+	struct dirent *entry;
+	unsigned int n = 0;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "%s/class/infiniband", v->sys);
+	dir = opendir(path);
+	if (dir == NULL)
+		return 0;
+	while ((entry = readdir(dir)) != NULL) {
+		if (entry->d_name[0] == '.' || !soft_roce_is_on(v->sys, entry->d_name, interface))
+			continue;
+		snprintf(text, sizeof(text), "%s: the kernel's soft-RoCE device %.64s is on %s as well: "
+			"two answer RoCE there. Type: rdma link delete %.64s", p->cfg.name,
+			entry->d_name, interface, entry->d_name);
+		v->warn(v->arg, text);
+		n++;
+	}
+	closedir(dir);
+	return n;
+}
+
+/*
+ * Tagged frames reach the kernel's addresses through a VLAN interface of this id only: a line
+ * "eth1.5 | 5 | eth1" of /proc/net/vlan/config.
+ */
+static bool
+find_vlan_interface(const struct kernel_view *v, uint16_t vlan, char name[IF_NAMESIZE])
+{
+	char line[128], parent[IF_NAMESIZE];
+	unsigned int id;
+	bool found = false;
+	FILE *f;
+
+	f = fopen(v->vlans, "r");
+	if (f == NULL)
+		return false;
+	while (!found && fgets(line, sizeof(line), f) != NULL)
+		found = sscanf(line, "%15s | %u | %15s", name, &id, parent) == 3 && id == vlan &&
+			strcmp(parent, v->interface) == 0;
+	fclose(f);
+	return found;
+}
+
+unsigned int
+kernel_check(const struct link_port *p, const struct kernel_view *v)
+{
+	char interface[IF_NAMESIZE];
+	unsigned int n;
+
+	if (p->cfg.ib || v->interface[0] == '\0')
+		return 0;
+	n = check_soft_roce(p, v, v->interface);
+	snprintf(interface, sizeof(interface), "%.15s", v->interface);
+	if (p->cfg.vlan == PATH_NO_VLAN || find_vlan_interface(v, p->cfg.vlan, interface))
+		n += check_addresses(p, v, interface);
+	return n;
+}
+
+static void
+log_warning(void *arg, const char *text)
+{
+	(void)arg;
+	LINK_LOG(WARNING, "%s", text);
+}
+
+void
+kernel_look(const struct link_port *p)
+{
+	struct kernel_view v = { .sys = "/sys", .vlans = "/proc/net/vlan/config",
+		.interface = p->interface[0].name, .warn = log_warning };
+	struct ifaddrs *list;
+
+	if (getifaddrs(&list) != 0)
+		return;
+	v.addresses = list;
+	kernel_check(p, &v);
+	freeifaddrs(list);
+}

@@ -72,6 +72,15 @@ fill_port(struct link_port_config *p, const struct bench_options *o, const char 
 	return 0;
 }
 
+/* For link_open(): DPDK's log is not shown, and a signal ends the wait. */
+static bool
+go_on_waiting(const char *what)
+{
+	if (what != NULL)
+		fprintf(stderr, "polca-bench: %s\n", what);
+	return bench_stop == 0;
+}
+
 static void
 fill_config(struct engine_config *c, const struct bench_options *o, uint32_t qps)
 {
@@ -89,6 +98,7 @@ fill_config(struct engine_config *c, const struct bench_options *o, uint32_t qps
 	c->max_pd = 8;
 	c->max_mr = 64;
 	c->max_mw = 64;
+	c->link.go_on_waiting = go_on_waiting;
 }
 
 /*

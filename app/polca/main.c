@@ -213,6 +213,15 @@ catch_signals(void)
 	sigaction(SIGPIPE, &sa, NULL);
 }
 
+/* For link_open(): whoever waits for a far end does so until the first signal. */
+static bool
+go_on_waiting(const char *what)
+{
+	if (what != NULL)
+		APP_LOG(NOTICE, "%s", what);
+	return stop_signal == 0;
+}
+
 /* A second signal means: at once. */
 static void
 release_signals(void)
@@ -265,7 +274,10 @@ run(const struct config *c, const struct options *o, struct error *err)
 	e = engine_create(&c->engine, err);
 	if (e == NULL) {
 		eal_end();
-		return -1;
+		if (stop_signal == 0)
+			return -1;
+		APP_LOG(NOTICE, "stopping (signal %d)", (int)stop_signal);
+		return 0;
 	}
 	ret = engine_start(e, err);
 	if (ret == 0)
@@ -289,6 +301,7 @@ main(int argc, char **argv)
 	if (o.print_schema)
 		return config_print_schema(stdout) == 0 ? 0 : 1;
 	ret = config_load(&c, o.file, default_config, &err);
+	c.engine.link.go_on_waiting = go_on_waiting;
 	if (ret == 0)
 		ret = choose_socket(&c, &o, &err);
 	if (ret == 0 && o.print_config)

@@ -209,14 +209,17 @@ plug(struct link_port *p, struct error *err)
 {
 	char args[sizeof(p->cfg.device) + 64];
 	char name[RTE_DEV_NAME_MAX_LEN];
-	int rc;
+	int rc, level;
 
 	snprintf(args, sizeof(args), "%s", p->cfg.device);
 	fit_mtu(p, args, sizeof(args));
 	rc = clear_socket(p, args, err);
 	if (rc != 0)
 		return rc;
+	/* memif warns of what secondary processes would need, where there can be none */
+	level = memif_log_level(RTE_LOG_ERR);
 	rc = rte_dev_probe(args);
+	memif_log_restore(level);
 	if (rc != 0)
 		return device_error(p->cfg.name, p->cfg.device, rc, err);
 	snprintf(name, sizeof(name), "%.*s", (int)strcspn(p->cfg.device, ","), p->cfg.device);

@@ -88,6 +88,12 @@ struct link_config {
 	 * does not look at it, never for a network
 	 */
 	bool icrc_off;
+	/**
+	 * Called while link_open() waits for the far end of a port (memif's server): the first time
+	 * with a sentence for the user, then with NULL, some ten times a second. NULL: nobody wants
+	 * to know. @return false: give up at once
+	 */
+	bool (*go_on_waiting)(const char *what);
 };
 
 /** Open, configure and start all ports. @p err says what to do about one that will not start. */

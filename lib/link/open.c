@@ -7,20 +7,17 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include <rte_cycles.h>
 #include <rte_errno.h>
 #include <rte_malloc.h>
-#include "link/kernel.h"
 
 #include "link/device_cause.h"
+#include "link/kernel.h"
 #include "link/lids.h"
 #include "link/private.h"
 
 RTE_LOG_REGISTER(link_logtype, polca.link, INFO);
 
-#define CLIENT_TRIES   25
-#define CLIENT_WAIT_MS 200
-#define IB_MTU_MIN     336 /* port_mtu_to_pmtu() finds a path MTU */
+#define IB_MTU_MIN 336 /* port_mtu_to_pmtu() finds a path MTU */
 
 static int
 setup_queues(struct link_port *p, struct error *err)
@@ -73,29 +70,6 @@ choose_mac(struct link_port *p)
 			p->driver);
 }
 
-/*
- * memif's client tries its server once, and a server that is just being made turns it away: try for
- * CLIENT_TRIES times CLIENT_WAIT_MS before the workers run.
- */
-static int
-start_client(struct link_port *p)
-{
-	struct rte_eth_link link = { 0 };
-	unsigned int i;
-
-	for (i = 0; i < CLIENT_TRIES; i++) {
-		if (rte_eth_dev_start(p->ethdev) == 0) {
-			rte_delay_us_sleep(CLIENT_WAIT_MS * 1000);
-			if (rte_eth_link_get_nowait(p->ethdev, &link) == 0 && link.link_status)
-				return 0;
-			device_stop(p);
-		} else {
-			rte_delay_us_sleep(CLIENT_WAIT_MS * 1000);
-		}
-	}
-	return -ECONNREFUSED;
-}
-
 static void
 guard_memif(struct link *l)
 {
@@ -137,7 +111,13 @@ start(struct link *l, struct link_port *p, struct error *err)
 			return error_set(err, rte_errno, "%s: no ring for worker %u: %s",
 				p->cfg.name, w, rte_strerror(rte_errno));
 	}
-	rc = device_is_client(p) ? start_client(p) : rte_eth_dev_start(p->ethdev);
+	if (device_is_client(p)) {
+		rc = memif_client_start(l, p, err);
+		if (rc != 0)
+			return rc;
+	} else {
+		rc = rte_eth_dev_start(p->ethdev);
+	}
 	if (rc != 0)
 		return error_set(err, rc == -1 ? ENODEV : -rc, "%s: %s does not start: %s",
 			p->cfg.name, p->driver, device_strerror(rc));
@@ -233,8 +213,6 @@ check_ib_room(const struct link_port *p, struct error *err)
 }
 
 static void
-		if (rc == 0)
-			interface_note(p);
 tell_of_steering(const struct link *l, const struct link_port *p)
 {
 	char text[256];
@@ -268,6 +246,8 @@ open_ports(struct link *l, struct error *err)
 		p = &l->port[i];
 		if (!p->back_to_back)
 			rc = device_attach(p, err);
+		if (rc == 0)
+			interface_note(p);
 		if (rc == 0)
 			rc = port_configure(l, p, err);
 		if (rc == 0 && p->cfg.ib)

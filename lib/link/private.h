@@ -346,6 +346,11 @@ void device_detach(struct link_port *p);
 /* device_end.c; not on EAL's interrupt thread */
 void device_stop(struct link_port *p);
 void device_close(struct link_port *p);
+/* reconnect.c: say no more than this. @return what memif_log_restore() wants */
+int memif_log_level(uint32_t most);
+void memif_log_restore(int level);
+/* Start a client's device, when its server is there or comes. */
+int memif_client_start(const struct link *l, struct link_port *p, struct error *err);
 /* Run fn on EAL's interrupt thread, and wait for it. */
 void interrupts_run(void (*fn)(void *arg), void *arg);
 /*

@@ -3,15 +3,23 @@
  */
 
 /*
- * memif's client connects when its device starts and never again: a server that was restarted would
- * wait for it for ever. So the device starts anew, while no worker polls it.
+ * memif's client connects when its device starts and never again. At first it waits for its server
+ * for some seconds, before the workers run. Later, a server that was restarted would wait for it
+ * for ever: so the device starts anew, while no worker polls it.
  */
 
+#include <errno.h>
+#include <stdio.h>
+
+#include <rte_cycles.h>
 #include <rte_log.h>
 
 #include "link/private.h"
 
 #define RECONNECT_S 1
+#define WAIT_S      5
+#define TRY_MS      200
+#define LOOK_MS     20
 
 bool
 link_is_lost(struct link *l, unsigned int port, uint64_t now)
@@ -26,20 +34,98 @@ link_is_lost(struct link *l, unsigned int port, uint64_t now)
 	return now >= p->reconnect_at;
 }
 
+int
+memif_log_level(uint32_t most)
+{
+	int type = rte_log_register("pmd.net.memif");
+	int before = type < 0 ? -1 : rte_log_get_level(type);
+
+	if (before > (int)most)
+		rte_log_set_level(type, most);
+	return before;
+}
+
+void
+memif_log_restore(int level)
+{
+	int type = rte_log_register("pmd.net.memif");
+
+	if (type >= 0 && level >= 0)
+		rte_log_set_level(type, level);
+}
+
 /* The driver calls each try that fails an error: the log would know nothing else. */
 static int
 start_quietly(uint16_t ethdev)
 {
-	int type = rte_log_register("pmd.net.memif");
-	int level = type < 0 ? 0 : rte_log_get_level(type);
+	int level = memif_log_level(RTE_LOG_CRIT);
+	int rc = rte_eth_dev_start(ethdev);
+
+	memif_log_restore(level);
+	return rc;
+}
+
+/* @return 0 connected, -EINTR given up, -EAGAIN */
+static int
+await_connection(const struct link *l, const struct link_port *p)
+{
+	struct rte_eth_link link = { 0 };
+	unsigned int ms;
+
+	for (ms = 0; ms < TRY_MS; ms += LOOK_MS) {
+		if (rte_eth_link_get_nowait(p->ethdev, &link) == 0 && link.link_status)
+			return 0;
+		if (l->cfg.go_on_waiting != NULL && !l->cfg.go_on_waiting(NULL))
+			return -EINTR;
+		rte_delay_us_sleep(LOOK_MS * 1000);
+	}
+	return -EAGAIN;
+}
+
+static void
+say_waiting(const struct link *l, const struct link_port *p, const char *path)
+{
+	char text[256];
+
+	snprintf(text, sizeof(text), "%s: waiting for the memif server at %s: start it, or stop this "
+		"one with Ctrl-C (gives up after %u s)", p->cfg.name, path, WAIT_S);
+	if (l->cfg.go_on_waiting != NULL)
+		l->cfg.go_on_waiting(text);
+	else
+		LINK_LOG(NOTICE, "%s", text);
+}
+
+/* A server that is just being made turns a client away: it tries again. */
+int
+memif_client_start(const struct link *l, struct link_port *p, struct error *err)
+{
+	char path[128] = "/run/memif.sock"; /* the driver's own choice */
+	uint64_t until = rte_get_tsc_cycles() + WAIT_S * rte_get_tsc_hz();
+	bool reached = false, told = false;
 	int rc;
 
-	if (type >= 0)
-		rte_log_set_level(type, RTE_LOG_CRIT);
-	rc = rte_eth_dev_start(ethdev);
-	if (type >= 0)
-		rte_log_set_level(type, level);
-	return rc;
+	device_arg(p, "socket=", path, sizeof(path));
+	while (rte_get_tsc_cycles() < until) {
+		p->started = start_quietly(p->ethdev) == 0;
+		reached |= p->started;
+		rc = await_connection(l, p);
+		if (rc == 0)
+			return 0;
+		if (p->started)
+			device_stop(p);
+		p->started = false;
+		if (rc == -EINTR)
+			return error_set(err, EINTR, "%s: stopped while it waited for the memif server "
+				"at %s", p->cfg.name, path);
+		if (!told)
+			say_waiting(l, p, path);
+		told = true;
+	}
+	return error_set(err, ECONNREFUSED, reached ?
+		"%s: the memif server at %s takes no connection: give both ends the same id, secret, "
+		"bsize and number of workers" :
+		"%s: no memif server listens at %s: start it first (role=server), or give its socket",
+		p->cfg.name, path);
 }
 
 bool

@@ -190,7 +190,7 @@ decode_enum(struct decoder *d, const struct key *k, const json_t *v, uint32_t *f
 {
 	const char *text = json_string_value(v);
 	const struct key_word *w;
-	char words[128];
+	char words[160];
 
 	for (w = k->words; text != NULL && w->name != NULL; w++)
 		if (strcmp(w->name, text) == 0) {

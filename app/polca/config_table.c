@@ -9,8 +9,7 @@
 
 #include <string.h>
 
-#include <rte_log.h>
-
+#include "base/log_level.h"
 #include "config_keys.h"
 
 static const struct key control_keys[] = {
@@ -149,17 +148,7 @@ static const struct key congestion_keys[] = {
 	END,
 };
 
-static const struct key_word level_words[] = {
-	{ "emergency", RTE_LOG_EMERG },
-	{ "alert", RTE_LOG_ALERT },
-	{ "critical", RTE_LOG_CRIT },
-	{ "error", RTE_LOG_ERR },
-	{ "warning", RTE_LOG_WARNING },
-	{ "notice", RTE_LOG_NOTICE },
-	{ "info", RTE_LOG_INFO },
-	{ "debug", RTE_LOG_DEBUG },
-	{ NULL, 0 },
-};
+static const struct key_word level_words[] = { LOG_LEVEL_WORDS, { NULL, 0 } };
 
 static const struct key log_keys[] = {
 	{ .name = "component",

@@ -8,9 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <rte_log.h>
 #include <rte_version.h>
 
+#include "base/log_level.h"
 #include "ctl/event_log.h"
 #include "ctl/methods.h"
 #include "wire/crc32.h"
@@ -138,17 +138,7 @@ events(struct rpc_call *call)
 
 /* --- logs --- */
 
-static const struct param_word words_log_level[] = {
-	{ "emerg", RTE_LOG_EMERG },
-	{ "alert", RTE_LOG_ALERT },
-	{ "crit", RTE_LOG_CRIT },
-	{ "err", RTE_LOG_ERR },
-	{ "warning", RTE_LOG_WARNING },
-	{ "notice", RTE_LOG_NOTICE },
-	{ "info", RTE_LOG_INFO },
-	{ "debug", RTE_LOG_DEBUG },
-	{ NULL, 0 },
-};
+static const struct param_word words_log_level[] = { LOG_LEVEL_WORDS, { NULL, 0 } };
 
 struct log_args {
 	const char *component;
@@ -169,60 +159,45 @@ static const struct param log_get_params[] = {
 	P_END,
 };
 
-/* "id 32: polca.link, level is notice" of rte_log_dump(); @return a row, or NULL */
-static json_t *
-log_row(const char *line, const char *prefix)
+struct log_rows {
+	const char *prefix; /* NULL: all */
+	json_t *rows;
+};
+
+static bool
+add_log_row(void *arg, const char *component, const char *level)
 {
-	char name[128], level[32];
+	struct log_rows *l = arg;
 	json_t *row;
 
-	if (sscanf(line, "id %*u: %127[^,], level is %31s", name, level) != 2)
-		return NULL;
-	if (prefix != NULL && strncmp(name, prefix, strlen(prefix)) != 0)
-		return NULL;
+	if (l->prefix != NULL && strncmp(component, l->prefix, strlen(l->prefix)) != 0)
+		return true;
 	row = json_object();
-	set(row, "component", json_string(name));
+	set(row, "component", json_string(component));
 	set(row, "level", json_string(level));
-	return row;
-}
-
-static json_t *
-log_rows(const char *prefix)
-{
-	json_t *row, *rows = json_array();
-	char *text = NULL, *line, *rest;
-	size_t size;
-	FILE *f = open_memstream(&text, &size);
-
-	if (f == NULL)
-		return rows;
-	rte_log_dump(f);
-	fclose(f);
-	for (line = strtok_r(text, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest)) {
-		row = log_row(line, prefix);
-		if (row != NULL)
-			json_array_append_new(rows, row);
-	}
-	free(text);
-	return rows;
+	json_array_append_new(l->rows, row);
+	return true;
 }
 
 static int
-log_level_get(struct rpc_call *call)
+get_log_level(struct rpc_call *call)
 {
 	const struct log_args *a = call->args;
+	struct log_rows l = { .prefix = a->component, .rows = json_array() };
 
-	set(call->result, "components", log_rows(a->component));
+	log_components(add_log_row, &l);
+	set(call->result, "components", l.rows);
 	return 0;
 }
 
 static int
-log_level_set(struct rpc_call *call)
+set_log_level(struct rpc_call *call)
 {
 	const struct log_args *a = call->args;
+	struct error err;
 
-	if (rte_log_set_level_pattern(a->component, a->level) < 0)
-		return error_set(&call->err, EINVAL, "component: not a pattern that can be used");
+	if (log_level_set(a->component, a->level, &err) != 0)
+		return error_set(&call->err, EINVAL, "component: %.240s", err.text);
 	return 0;
 }
 
@@ -242,10 +217,10 @@ const struct rpc_method methods_server[] = {
 		"missed: events older than the oldest that is still kept\n"
 		"lost: events that found no room on their way, since start",
 		"polca-ctl events --timeout-ms 1000" },
-	{ "log_level_get", log_level_get, log_get_params, sizeof(struct log_args),
+	{ "log_level_get", get_log_level, log_get_params, sizeof(struct log_args),
 		"Log components and their levels.", "components: list of component, level",
 		"polca-ctl log level get --component polca" },
-	{ "log_level_set", log_level_set, log_set_params, sizeof(struct log_args),
+	{ "log_level_set", set_log_level, log_set_params, sizeof(struct log_args),
 		"Set how much log components say.", "",
 		"polca-ctl log level set --component 'polca.*' --level debug" },
 	{ NULL },

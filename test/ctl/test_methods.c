@@ -880,6 +880,40 @@ test_log_levels(void **state)
 		"code"), -32602);
 }
 
+/* DPDK's names and syslog's; what log_level_get tells can be set. */
+static void
+test_both_names_of_log_levels(void **state)
+{
+	static const char *const names[][2] = { { "emerg", "emergency" }, { "emergency", "emergency" },
+		{ "crit", "critical" }, { "critical", "critical" }, { "err", "error" },
+		{ "error", "error" } };
+	struct desk *d = *state;
+	unsigned int i;
+	json_t *r;
+
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		call(d, "log_level_set", "'component': 'lib.eal', 'level': '%s'", names[i][0]);
+		r = call(d, "log_level_get", "'component': 'lib.eal'");
+		assert_string_equal(str(row(r, "components", 0), "level"), names[i][1]);
+	}
+	call(d, "log_level_set", "%s", "'component': 'lib.eal', 'level': 'notice'");
+}
+
+static void
+test_unknown_log_component(void **state)
+{
+	static const char words[] = "component: got \"lib.eel\", allowed lib.";
+	struct desk *d = *state;
+	const char *said;
+
+	said = str(call_fails(d, "log_level_set", "'component': 'lib.eel', 'level': 'debug'"),
+		"message");
+	assert_memory_equal(said, words, sizeof(words) - 1);
+	assert_non_null(strstr(said, ", ... (all: polca-ctl log level get)"));
+	call_fails(d, "log_level_set", "'component': 'nosuch.*', 'level': 'debug'");
+	call(d, "log_level_set", "'component': 'lib.e?l', 'level': 'notice'");
+}
+
 int
 main(void)
 {
@@ -917,6 +951,8 @@ main(void)
 		T(test_events_are_given_once_or_followed_by_number),
 		T(test_old_events_are_told_as_missed),
 		T(test_log_levels),
+		T(test_both_names_of_log_levels),
+		T(test_unknown_log_component),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

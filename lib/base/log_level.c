@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#include <errno.h>
+#include <fnmatch.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log_level.h"
+
+#define LIST_LEN 140
+
+/* DPDK tells its components in words only: "id 32: polca.link, level is notice". */
+void
+log_components(log_component_fn fn, void *arg)
+{
+	char *text = NULL, *line, *rest, name[128], level[32];
+	size_t size;
+	FILE *f = open_memstream(&text, &size);
+
+	if (f == NULL)
+		return;
+	rte_log_dump(f);
+	fclose(f);
+	for (line = strtok_r(text, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest))
+		if (sscanf(line, "id %*u: %127[^,], level is %31s", name, level) == 2 &&
+				!fn(arg, name, level))
+			break;
+	free(text);
+}
+
+struct match {
+	const char *pattern;
+	bool found;
+};
+
+static bool
+match_component(void *arg, const char *component, const char *level)
+{
+	struct match *m = arg;
+
+	(void)level;
+	m->found = fnmatch(m->pattern, component, 0) == 0;
+	return !m->found;
+}
+
+struct name_list {
+	const char *kind; /* "polca." */
+	size_t kind_len;
+	char text[LIST_LEN];
+	size_t len;
+	bool more;
+};
+
+static bool
+list_component(void *arg, const char *component, const char *level)
+{
+	struct name_list *l = arg;
+
+	(void)level;
+	if (strncmp(component, l->kind, l->kind_len) != 0)
+		return true;
+	l->more = l->len + strlen(component) + sizeof(", , ...") > sizeof(l->text);
+	if (l->more)
+		return false;
+	l->len += (size_t)snprintf(l->text + l->len, sizeof(l->text) - l->len, "%s%s",
+			l->len > 0 ? ", " : "", component);
+	return true;
+}
+
+static int
+refuse_component(const char *pattern, struct error *err)
+{
+	struct name_list l = { .kind = pattern, .kind_len = strcspn(pattern, ".") + 1 };
+
+	if (l.kind_len <= strlen(pattern))
+		log_components(list_component, &l);
+	if (l.len == 0) {
+		l = (struct name_list){ .kind = "polca.", .kind_len = sizeof("polca.") - 1 };
+		log_components(list_component, &l);
+	}
+	return error_set(err, EINVAL,
+			"got \"%.40s\", allowed %s%s (all: polca-ctl log level get)", pattern,
+			l.text, l.more ? ", ..." : "");
+}
+
+int
+log_level_set(const char *pattern, uint32_t level, struct error *err)
+{
+	struct match m = { .pattern = pattern };
+
+	log_components(match_component, &m);
+	if (!m.found)
+		return refuse_component(pattern, err);
+	if (rte_log_set_level_pattern(pattern, level) < 0)
+		return error_set(err, EINVAL, "got \"%.40s\", which is no pattern", pattern);
+	return 0;
+}

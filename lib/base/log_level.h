@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#ifndef BASE_LOG_LEVEL_H
+#define BASE_LOG_LEVEL_H
+
+/**
+ * @file
+ * Log components and their levels: names that are accepted everywhere, in the configuration and
+ * over the control socket.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <rte_log.h>
+
+#include "base/error.h"
+
+/** Rows of a table of names and values: DPDK's names, and syslog's where they differ. */
+#define LOG_LEVEL_WORDS                                                                            \
+	{ "emergency", RTE_LOG_EMERG }, { "emerg", RTE_LOG_EMERG }, { "alert", RTE_LOG_ALERT },    \
+		{ "critical", RTE_LOG_CRIT }, { "crit", RTE_LOG_CRIT }, { "error", RTE_LOG_ERR },  \
+		{ "err", RTE_LOG_ERR }, { "warning", RTE_LOG_WARNING },                            \
+		{ "notice", RTE_LOG_NOTICE }, { "info", RTE_LOG_INFO }, { "debug", RTE_LOG_DEBUG }
+
+/** Called for each log component there is. @return false: no more are wanted */
+typedef bool (*log_component_fn)(void *arg, const char *component, const char *level);
+/** Drivers bring their components when the EAL has started. */
+void log_components(log_component_fn fn, void *arg);
+
+/**
+ * The level of each component that a pattern of the shell's matches.
+ *
+ * @retval -EINVAL  it matches none; err says so without naming the parameter, and lists those there
+ *                  are of the same kind ("polca.", "lib.", "pmd.")
+ */
+int log_level_set(const char *pattern, uint32_t level, struct error *err);
+
+#endif

@@ -16,10 +16,11 @@
 
 #include <rte_ether.h>
 
+#include "base/log_level.h"
 #include "config.h"
 
 struct decoder {
-	struct error *err;
+	struct config_errors *errs;
 	char path[CONFIG_PATH_MAX]; /* of the value looked at: ports[1].addresses[0] */
 };
 
@@ -81,7 +82,7 @@ refuse(struct decoder *d, const json_t *got, const char *fmt, ...)
 	vsnprintf(allowed, sizeof(allowed), fmt, ap);
 	va_end(ap);
 	brief(got, value, sizeof(value));
-	return error_set(d->err, EINVAL, "%s: got %s, expected %s",
+	return config_error(d->errs, "%s: got %s, expected %s",
 			d->path[0] != '\0' ? d->path : "configuration", value, allowed);
 }
 
@@ -264,17 +265,21 @@ check_names(struct decoder *d, const struct key *k, const json_t *v)
 	char names[160];
 	const char *name;
 	json_t *value;
+	size_t len;
+	int ret = 0;
 
 	json_object_foreach ((json_t *)v, name, value) {
 		if (find(k->fields, name) != NULL)
 			continue;
 		names_of(k->fields, names, sizeof(names));
-		path_push(d, name);
-		return error_set(d->err, EINVAL, "%s: unknown key, allowed are %s", d->path, names);
+		len = path_push(d, name);
+		ret = config_error(d->errs, "%s: unknown key, allowed are %s", d->path, names);
+		d->path[len] = '\0';
 	}
-	return 0;
+	return ret;
 }
 
+/* Here and in lists decoding goes on behind an error: all of them are reported. */
 static int
 decode_object(struct decoder *d, const struct key *k, const json_t *v, void *base)
 {
@@ -289,16 +294,15 @@ decode_object(struct decoder *d, const struct key *k, const json_t *v, void *bas
 	if (k->flags & KEY_NOTED)
 		*(bool *)((char *)base - k->offset + k->num_offset) = true;
 	ret = check_names(d, k, v);
-	for (f = k->fields; f->name != NULL && ret == 0; f++) {
+	for (f = k->fields; f->name != NULL; f++) {
 		const json_t *value = json_object_get(v, f->name);
 
 		len = path_push(d, f->name);
 		if (value != NULL)
-			ret = decode(d, f, value, (char *)base + f->offset);
+			ret |= decode(d, f, value, (char *)base + f->offset);
 		else if (f->flags & KEY_REQUIRED)
-			ret = error_set(d->err, EINVAL, "%s: missing", d->path);
-		if (ret == 0)
-			d->path[len] = '\0';
+			ret |= config_error(d->errs, "%s: missing", d->path);
+		d->path[len] = '\0';
 	}
 	return ret;
 }
@@ -312,13 +316,12 @@ decode_list(struct decoder *d, const struct key *k, const json_t *v, void *base)
 
 	if (!json_is_array(v) || n < k->min || n > k->max)
 		return refuse(d, v, "a list of %" PRIu64 " to %" PRIu64, k->min, k->max);
-	for (i = 0; i < n && ret == 0; i++) {
+	for (i = 0; i < n; i++) {
 		if (k->init != NULL)
 			memcpy(items + i * k->stride, k->init, k->stride);
 		len = path_push_index(d, i);
-		ret = decode(d, &k->fields[0], json_array_get(v, i), items + i * k->stride);
-		if (ret == 0)
-			d->path[len] = '\0';
+		ret |= decode(d, &k->fields[0], json_array_get(v, i), items + i * k->stride);
+		d->path[len] = '\0';
 	}
 	*(unsigned int *)((char *)base - k->offset + k->num_offset) = (unsigned int)n;
 	return ret;
@@ -417,27 +420,103 @@ fill_services(struct config *c)
 	}
 }
 
-int
-config_load(struct config *c, const char *path, const char *text, struct error *err)
+/* Whole, with the bytes up to a NUL when there is one: JSON has none. NULL: errno says why. */
+static char *
+read_text(const char *path, size_t *len)
 {
-	struct decoder d = { .err = err };
-	json_error_t je;
-	json_t *root;
-	int ret;
+	char *text = NULL;
+	size_t size = 0;
+	ssize_t n;
+	FILE *f;
 
-	config_init(c);
-	root = path != NULL ? json_load_file(path, JSON_REJECT_DUPLICATES, &je)
-			    : json_loads(text, JSON_REJECT_DUPLICATES, &je);
-	if (root == NULL && path != NULL && je.line < 0)
-		return error_set(err, EINVAL, "%s: %s", path, je.text);
+	f = fopen(path, "r");
+	if (f == NULL)
+		return NULL;
+	errno = 0;
+	n = getdelim(&text, &size, '\0', f);
+	if (n < 0 && errno != 0) {
+		free(text);
+		text = NULL;
+	}
+	*len = n > 0 ? (size_t)n : 0;
+	fclose(f);
+	return text;
+}
+
+static json_t *
+parse(const char *text, size_t len, struct config_errors *errs)
+{
+	json_error_t je;
+	json_t *root = json_loadb(text, len, JSON_REJECT_DUPLICATES, &je);
+
 	if (root == NULL)
-		return error_set(err, EINVAL, "%s:%d:%d: %s", path != NULL ? path : "configuration",
-				je.line, je.column, je.text);
-	ret = decode(&d, &config_root, root, c);
+		config_error_at(errs, je.line, je.column, je.text);
+	return root;
+}
+
+/* The components are known when the EAL runs: what is wrong with them then needs its line. */
+static void
+note_lines(struct config *c, const struct config_errors *errs)
+{
+	char path[32];
+	unsigned int i;
+
+	c->file = errs->file;
+	for (i = 0; i < c->num_log; i++) {
+		snprintf(path, sizeof(path), "log[%u].component", i);
+		c->log[i].line = config_line_of(errs->json, path);
+	}
+}
+
+static void
+decode_all(struct config *c, const char *text, size_t len, struct config_errors *errs)
+{
+	struct decoder d = { .errs = errs };
+	json_t *root = parse(text, len, errs);
+
+	if (root == NULL)
+		return;
+	errs->json = text;
+	decode(&d, &config_root, root, c);
 	json_decref(root);
-	if (ret != 0)
-		return ret;
 	fill_links(c);
 	fill_services(c);
-	return config_check(c, err);
+	config_check(c, errs);
+	note_lines(c, errs);
+	errs->json = NULL;
+}
+
+int
+config_load(struct config *c, const char *path, const char *text, struct config_errors *errs)
+{
+	char *read = NULL;
+	size_t len;
+
+	config_init(c);
+	errs->num = errs->values = 0;
+	errs->file = path != NULL ? path : "configuration";
+	if (path == NULL) {
+		decode_all(c, text, strlen(text), errs);
+	} else {
+		read = read_text(path, &len);
+		if (read == NULL)
+			config_error_at(errs, 0, 0, strerror(errno));
+		else
+			decode_all(c, read, len, errs);
+	}
+	free(read);
+	return errs->num == 0 ? 0 : -EINVAL;
+}
+
+int
+config_apply_log(const struct config *c, struct error *err)
+{
+	struct error why = { "" };
+	unsigned int i;
+
+	for (i = 0; i < c->num_log; i++)
+		if (log_level_set(c->log[i].component, c->log[i].level, &why) != 0)
+			return error_set(err, EINVAL, "%.100s:%u: log[%u].component: %s", c->file,
+					c->log[i].line, i, why.text);
+	return 0;
 }

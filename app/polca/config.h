@@ -52,6 +52,7 @@ struct config_service {
 struct config_log {
 	char component[64];
 	uint32_t level; /* RTE_LOG_ */
+	unsigned int line; /* of the file */
 };
 
 struct config_arg {
@@ -59,6 +60,7 @@ struct config_arg {
 };
 
 struct config {
+	const char *file; /* that it was read from; "configuration": from text */
 	char schema[256]; /* "$schema", for editors */
 	char socket[108]; /* empty: the user's default */
 	char lcores[512]; /* empty: made from .workers */
@@ -123,13 +125,47 @@ extern const struct key config_root;
 /* Values of keys that are not there. */
 void config_init(struct config *c);
 
+#define CONFIG_ERRORS_MAX 100
+
+/* One thing that is wrong, "ports[0].vlan: got 4095, expected ...", and where. 0: not known */
+struct config_error {
+	int line;
+	int column;
+	char text[448];
+};
+
+/* All that is wrong with one configuration. */
+struct config_errors {
+	const char *file; /* name that goes before a line */
+	const char *json; /* the text, once it is known to be JSON */
+	struct config_error error[CONFIG_ERRORS_MAX];
+	unsigned int num; /* found; only the first CONFIG_ERRORS_MAX are kept */
+	unsigned int values; /* the first so many are wrong values, not combinations of right ones */
+};
+
+/* From a file, or from text when path is NULL. errs: every error that was found. */
+int config_load(struct config *c, const char *path, const char *text, struct config_errors *errs);
+/* Meaning beyond single values: names, pairs, addresses. Of values that are right themselves. */
+void config_check(const struct config *c, struct config_errors *errs);
+
+/* --- config_errors.c --- */
+
+/* The message begins with its JSON path and a colon: the line is found by it. @return -EINVAL */
+int config_error(struct config_errors *errs, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+void config_error_at(struct config_errors *errs, int line, int column, const char *text);
+/* Is the value of this JSON path wrong, or one within it? What follows from that is no news. */
+bool config_errors_below(const struct config_errors *errs, const char *path);
+/* "polca: FILE:LINE: PATH: ...", one line each, in the order of the file. */
+void config_errors_print(const struct config_errors *errs, FILE *f);
+/* Line of what a JSON path names in valid JSON text, or of the nearest object or list around it. */
+unsigned int config_line_of(const char *json, const char *path);
+
 /*
- * From a file, or from text when path is NULL. err: file:line:column, or the key's JSON path, what
- * was got, what is allowed.
+ * Set the log's levels, once the EAL runs and all components are known. err: "FILE:LINE: log[0]..."
+ * of the first that names none.
  */
-int config_load(struct config *c, const char *path, const char *text, struct error *err);
-/* Meaning beyond single values: names, pairs, addresses. */
-int config_check(const struct config *c, struct error *err);
+int config_apply_log(const struct config *c, struct error *err);
 
 /* A PCI address, with or without arguments? */
 bool config_is_pci(const char *device);

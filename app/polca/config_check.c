@@ -7,8 +7,8 @@
  * must make sense together.
  */
 
-#include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "config.h"
@@ -24,39 +24,53 @@ port_by_name(const struct config *c, const char *name)
 	return -1;
 }
 
+static bool
+port_is_wrong(const struct config_errors *errs, unsigned int i)
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "ports[%u]", i);
+	return config_errors_below(errs, path);
+}
+
 /* Either a device of its own, or a partner that says the same. */
 static int
-check_attachment(const struct config *c, unsigned int i, struct error *err)
+check_attachment(const struct config *c, unsigned int i, struct config_errors *errs)
 {
 	const struct config_port *p = &c->port[i];
 	int peer;
 
 	if (p->device[0] != '\0' && p->link.back_to_back[0] != '\0')
-		return error_set(err, EINVAL,
+		return config_error(errs,
 				"ports[%u]: got both device and back_to_back, expected one of them",
 				i);
 	if (p->device[0] != '\0')
 		return 0;
 	if (p->link.back_to_back[0] == '\0')
-		return error_set(err, EINVAL,
+		return config_error(errs,
 				"ports[%u]: got neither device nor back_to_back, expected one of "
 				"them",
 				i);
+	/* whatever is wrong with another port may be its name */
 	peer = port_by_name(c, p->link.back_to_back);
+	if (peer < 0 && config_errors_below(errs, "ports"))
+		return 0;
 	if (peer < 0 || (unsigned int)peer == i)
-		return error_set(err, EINVAL,
+		return config_error(errs,
 				"ports[%u].back_to_back: got \"%s\", expected the name of another "
 				"port",
 				i, p->link.back_to_back);
+	if (port_is_wrong(errs, (unsigned int)peer))
+		return 0;
 	if (strcmp(c->port[peer].link.back_to_back, p->link.name) != 0)
-		return error_set(err, EINVAL,
+		return config_error(errs,
 				"ports[%u].back_to_back: got \"%s\", but ports[%d].back_to_back is "
 				"\"%s\", expected "
 				"\"%s\"",
 				i, p->link.back_to_back, peer, c->port[peer].link.back_to_back,
 				p->link.name);
-	if (c->port[peer].encapsulation != p->encapsulation)
-		return error_set(err, EINVAL,
+	if ((unsigned int)peer > i && c->port[peer].encapsulation != p->encapsulation)
+		return config_error(errs,
 				"ports[%u].encapsulation: differs from that of ports[%d], its other "
 				"end: expected the same, or they would not understand each other",
 				i, peer);
@@ -64,7 +78,8 @@ check_attachment(const struct config *c, unsigned int i, struct error *err)
 }
 
 static int
-check_gateway(const struct link_addr *a, unsigned int port, unsigned int i, struct error *err)
+check_gateway(const struct link_addr *a, unsigned int port, unsigned int i,
+	struct config_errors *errs)
 {
 	char gw[GID_STRLEN], addr[GID_STRLEN];
 
@@ -73,13 +88,13 @@ check_gateway(const struct link_addr *a, unsigned int port, unsigned int i, stru
 	gid_print(&a->gateway, gw);
 	gid_print(&a->gid, addr);
 	if (gid_is_ipv4(&a->gateway) != gid_is_ipv4(&a->gid))
-		return error_set(err, EINVAL,
+		return config_error(errs,
 				"ports[%u].addresses[%u].gateway: got \"%s\", expected one of %s's "
 				"family",
 				port, i, gw, addr);
 	if (!gid_is_link_local(&a->gateway) &&
 			!gid_same_subnet(&a->gateway, &a->gid, a->prefix_len))
-		return error_set(err, EINVAL,
+		return config_error(errs,
 				"ports[%u].addresses[%u].gateway: got \"%s\", expected one within "
 				"%s/%u",
 				port, i, gw, addr, a->prefix_len);
@@ -88,7 +103,7 @@ check_gateway(const struct link_addr *a, unsigned int port, unsigned int i, stru
 
 /* Link-local addresses may repeat on other ports; all others name one port of this machine. */
 static int
-check_unique(const struct config *c, unsigned int port, unsigned int i, struct error *err)
+check_unique(const struct config *c, unsigned int port, unsigned int i, struct config_errors *errs)
 {
 	const struct link_addr *a = &c->port[port].link.addr[i];
 	char text[GID_STRLEN];
@@ -100,8 +115,8 @@ check_unique(const struct config *c, unsigned int port, unsigned int i, struct e
 				continue;
 			if (p != port && gid_is_link_local(&a->gid))
 				continue;
-			return error_set(err, EINVAL,
-					"ports[%u].addresses[%u]: got \"%s\", which "
+			return config_error(errs,
+				"ports[%u].addresses[%u]: got \"%s\", which "
 					"ports[%u].addresses[%u] has already",
 					port, i, gid_print(&a->gid, text), p, k);
 		}
@@ -110,129 +125,130 @@ check_unique(const struct config *c, unsigned int port, unsigned int i, struct e
 
 /* One route for a LID. */
 static int
-check_lids(const struct link_port_config *p, unsigned int port, struct error *err)
+check_lids(const struct link_port_config *p, unsigned int port, struct config_errors *errs)
 {
 	unsigned int i, k;
 
 	for (i = 1; i < p->num_lids; i++)
 		for (k = 0; k < i; k++)
 			if (p->lids[k].lid == p->lids[i].lid)
-				return error_set(err, EINVAL,
-						"ports[%u].ib.lids[%u].lid: got %u, which "
+				return config_error(errs,
+				"ports[%u].ib.lids[%u].lid: got %u, which "
 						"ports[%u].ib.lids[%u] has already",
 						port, i, p->lids[i].lid, port, k);
 	return 0;
 }
 
 /* LIDs instead of addresses; and LIDs for RoCE would mean nothing. */
-static int
-check_ib(const struct config_port *p, unsigned int i, struct error *err)
+static void
+check_ib(const struct config_port *p, unsigned int i, struct config_errors *errs)
 {
-	if (p->encapsulation != CONFIG_IB)
-		return !p->has_ib ? 0
-				  : error_set(err, EINVAL,
-						    "ports[%u].ib: given, but ports[%u].encapsulation "
-						    "is \"roce\", expected \"ib\"",
-						    i, i);
+	if (p->encapsulation != CONFIG_IB) {
+		if (p->has_ib)
+			config_error(errs,
+					"ports[%u].ib: given, but ports[%u].encapsulation is "
+					"\"roce\", expected \"ib\"",
+					i, i);
+		return;
+	}
 	if (p->link.num_addr > 0)
-		return error_set(err, EINVAL,
+		config_error(errs,
 				"ports[%u].addresses: given, but a native InfiniBand port "
 				"(encapsulation \"ib\") has LIDs and no IP addresses",
 				i);
 	if (p->link.rocev1)
-		return error_set(err, EINVAL,
+		config_error(errs,
 				"ports[%u].rocev1: got true, expected false with encapsulation "
 				"\"ib\"",
 				i);
 	if (p->sma.lid & ((1u << p->sma.lmc) - 1))
-		return error_set(err, EINVAL,
+		config_error(errs,
 				"ports[%u].ib.lid: got %u, expected a multiple of %u with lmc %u",
 				i, p->sma.lid, 1u << p->sma.lmc, p->sma.lmc);
 	if (p->sma.active && p->sma.lid == 0)
-		return error_set(err, EINVAL,
+		config_error(errs,
 				"ports[%u].ib.active: got true, but ports[%u].ib.lid is missing: "
 				"nobody could reach the port",
 				i, i);
-	return check_lids(&p->link, i, err);
+	check_lids(&p->link, i, errs);
 }
 
-static int
-check_port(const struct config *c, unsigned int port, struct error *err)
+static void
+check_port(const struct config *c, unsigned int port, struct config_errors *errs)
 {
 	const struct link_port_config *p = &c->port[port].link;
 	unsigned int i;
-	int ret;
 
-	if (p->name[0] == '\0')
-		return error_set(err, EINVAL, "ports[%u].name: got \"\", expected a name", port);
 	i = (unsigned int)port_by_name(c, p->name);
-	if (i != port)
-		return error_set(err, EINVAL,
-				"ports[%u].name: got \"%s\", which ports[%u] has already", port,
+	if (p->name[0] == '\0')
+		config_error(errs, "ports[%u].name: got \"\", expected a name", port);
+	else if (i != port)
+		config_error(errs, "ports[%u].name: got \"%s\", which ports[%u] has already", port,
 				p->name, i);
-	ret = check_attachment(c, port, err);
-	if (ret == 0)
-		ret = check_ib(&c->port[port], port, err);
-	for (i = 0; i < p->num_addr && ret == 0; i++) {
-		ret = check_gateway(&p->addr[i], port, i, err);
-		if (ret == 0)
-			ret = check_unique(c, port, i, err);
+	check_attachment(c, port, errs);
+	check_ib(&c->port[port], port, errs);
+	for (i = 0; i < p->num_addr; i++) {
+		check_gateway(&p->addr[i], port, i, errs);
+		check_unique(c, port, i, errs);
 	}
-	return ret;
 }
 
 /* Somewhere to listen, and only one thing there. */
-static int
-check_service(const struct config *c, unsigned int i, struct error *err)
+static void
+check_service(const struct config *c, unsigned int i, struct config_errors *errs)
 {
 	const struct config_service *s = &c->service[i];
 	const struct svc_config *all = c->engine.service;
 	unsigned int k;
 
 	if (svc_kind(s->svc.kind) == NULL || !svc_kind(s->svc.kind)->server)
-		return error_set(err, EINVAL,
-				"services[%u].kind: got \"%s\", which is no kind of service", i,
+		config_error(errs, "services[%u].kind: got \"%s\", which is no kind of service", i,
 				s->svc.kind);
 	if (s->port != 0 && s->svc.service_id != 0)
-		return error_set(err, EINVAL,
+		config_error(errs,
 				"services[%u]: got both port and service_id, expected one of them",
 				i);
 	if (s->port == 0 && s->svc.service_id == 0 && s->svc.tcp_port == 0)
-		return error_set(err, EINVAL,
+		config_error(errs,
 				"services[%u]: got neither port nor service_id, expected one of "
 				"them",
 				i);
 	for (k = 0; k < i; k++)
 		if (all[k].service_id == all[i].service_id && all[i].service_id != 0)
-			return error_set(err, EINVAL,
+			config_error(errs,
 					"services[%u]: listens on service ID 0x%016" PRIx64
 					", as services[%u] does already",
 					i, all[i].service_id, k);
-	return 0;
 }
 
-static int
-check_congestion(const struct rc_congestion *c, struct error *err)
+static void
+check_process(const struct config *c, struct config_errors *errs)
 {
-	if (c->min_rate > c->max_rate)
-		return error_set(err, EINVAL, "congestion.min_rate: got %u, above max_rate, which is %u",
-				c->min_rate, c->max_rate);
-	return 0;
-}
+	const struct rc_congestion *rate = &c->engine.limits.congestion;
 
-int
-config_check(const struct config *c, struct error *err)
-{
-	unsigned int i;
-	int ret = check_congestion(&c->engine.limits.congestion, err);
-
-	if (c->multi_process && !c->hugepages)
-		return error_set(err, EINVAL,
+	if (rate->min_rate > rate->max_rate && !config_errors_below(errs, "congestion"))
+		config_error(errs, "congestion.min_rate: got %u, above max_rate, which is %u",
+				rate->min_rate, rate->max_rate);
+	if (c->multi_process && !c->hugepages && !config_errors_below(errs, "eal"))
+		config_error(errs,
 				"eal.multi_process: got true, but eal.hugepages is false: only "
 				"hugepages can be shared");
-	for (i = 0; i < c->num_ports && ret == 0; i++)
-		ret = check_port(c, i, err);
-	for (i = 0; i < c->num_services && ret == 0; i++)
-		ret = check_service(c, i, err);
-	return ret;
+}
+
+void
+config_check(const struct config *c, struct config_errors *errs)
+{
+	char path[32];
+	unsigned int i;
+
+	errs->values = errs->num;
+	check_process(c, errs);
+	for (i = 0; i < c->num_ports; i++)
+		if (!port_is_wrong(errs, i))
+			check_port(c, i, errs);
+	for (i = 0; i < c->num_services; i++) {
+		snprintf(path, sizeof(path), "services[%u]", i);
+		if (!config_errors_below(errs, path))
+			check_service(c, i, errs);
+	}
 }

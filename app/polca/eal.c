@@ -69,7 +69,6 @@ serve_captures(void)
 int
 eal_start(const struct config *c, const char *extra, struct error *err)
 {
-	unsigned int i;
 	int ret;
 
 	ret = eal_args(c, extra, &args, err);
@@ -80,8 +79,6 @@ eal_start(const struct config *c, const char *extra, struct error *err)
 	ret = start_environment(c, extra, err);
 	if (ret != 0)
 		return ret;
-	for (i = 0; i < c->num_log; i++)
-		rte_log_set_level_pattern(c->log[i].component, c->log[i].level);
 	shares_memory = c->multi_process;
 	if (shares_memory)
 		serve_captures();

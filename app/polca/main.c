@@ -270,6 +270,11 @@ run(const struct config *c, const struct options *o, struct error *err)
 		ret = eal_start(c, o->eal, err);
 	if (ret != 0)
 		return ret;
+	ret = config_apply_log(c, err);
+	if (ret != 0) {
+		eal_end();
+		return ret;
+	}
 	catch_signals();
 	e = engine_create(&c->engine, err);
 	if (e == NULL) {
@@ -294,16 +299,19 @@ main(int argc, char **argv)
 {
 	struct error err = { "" };
 	struct options o = { NULL };
+	static struct config_errors errs;
 	static struct config c;
 	int ret;
 
 	parse(argc, argv, &o);
 	if (o.print_schema)
 		return config_print_schema(stdout) == 0 ? 0 : 1;
-	ret = config_load(&c, o.file, default_config, &err);
+	if (config_load(&c, o.file, default_config, &errs) != 0) {
+		config_errors_print(&errs, stderr);
+		return 1;
+	}
 	c.engine.link.go_on_waiting = go_on_waiting;
-	if (ret == 0)
-		ret = choose_socket(&c, &o, &err);
+	ret = choose_socket(&c, &o, &err);
 	if (ret == 0 && o.print_config)
 		return config_print(&c, stdout) == 0 ? 0 : 1;
 	if (ret == 0)

@@ -21,10 +21,12 @@ int
 eal_setup(void **state)
 {
 	struct error err = { "" };
+	static struct config_errors errs;
 	int ret;
 
 	(void)state;
-	ret = config_load(&config, NULL, default_config, &err);
+	ret = config_load(&config, NULL, default_config, &errs);
+	config_errors_print(&errs, stderr);
 	config.workers = node_workers; /* whatever the number of CPUs */
 	if (ret == 0)
 		ret = eal_start(&config, "--no-telemetry", &err);

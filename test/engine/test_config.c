@@ -26,68 +26,188 @@
 
 static struct config config;
 
+static struct config_errors errs;
+
+/* All that is printed. */
+static void
+printed(char *buf, size_t size)
+{
+	FILE *f = fmemopen(buf, size, "w");
+
+	config_errors_print(&errs, f);
+	fclose(f);
+}
+
+/* The text is one line; words: its only error. */
 static void
 refused(const char *text, const char *words)
 {
-	struct error err = { "" };
+	char all[1024] = "", expected[1024];
 
-	assert_int_not_equal(config_load(&config, NULL, text, &err), 0);
-	assert_string_equal(err.text, words);
+	assert_int_not_equal(config_load(&config, NULL, text, &errs), 0);
+	printed(all, sizeof(all));
+	snprintf(expected, sizeof(expected), "polca: configuration:1: %s\n", words);
+	assert_string_equal(all, expected);
 }
 
 static void
 taken(const char *text)
 {
-	struct error err = { "" };
+	char all[4096] = "";
 
-	if (config_load(&config, NULL, text, &err) != 0)
-		fail_msg("%s", err.text);
+	if (config_load(&config, NULL, text, &errs) != 0) {
+		printed(all, sizeof(all));
+		fail_msg("%s", all);
+	}
+}
+
+/* From a file; words: all that is printed, "FILE" in place of its name. */
+static void
+file_refused(const char *text, const char *words)
+{
+	char path[] = "/tmp/polca-test-config-XXXXXX", all[4096] = "", expected[4096];
+	size_t n = 0;
+	int fd = mkstemp(path);
+
+	assert_true(fd >= 0);
+	assert_true(write(fd, text, strlen(text)) == (ssize_t)strlen(text));
+	close(fd);
+	assert_int_not_equal(config_load(&config, path, NULL, &errs), 0);
+	unlink(path);
+	printed(all, sizeof(all));
+	for (; *words != '\0'; words++)
+		if (strncmp(words, "FILE", 4) == 0) {
+			n += (size_t)sprintf(expected + n, "%s", path);
+			words += 3;
+		} else {
+			expected[n++] = *words;
+		}
+	expected[n] = '\0';
+	assert_string_equal(all, expected);
 }
 
 static void
 test_syntax_error_names_line_and_column(void **state)
 {
-	struct error err = { "" };
-	char path[] = "/tmp/polca-test-config-XXXXXX", place[64];
-	int fd = mkstemp(path);
-
 	(void)state;
-	assert_true(fd >= 0);
-	assert_true(write(fd, "{\n  \"ports\": [,]\n}\n", 19) == 19);
-	close(fd);
-	assert_int_not_equal(config_load(&config, path, NULL, &err), 0);
-	unlink(path);
-	snprintf(place, sizeof(place), "%s:2:13: ", path);
-	assert_memory_equal(err.text, place, strlen(place));
+	file_refused("{\n  \"ports\": [,]\n}\n",
+			"polca: FILE:2:13: unexpected token near ','\n");
+	file_refused("", "polca: FILE:1: '[' or '{' expected near end of file\n");
 }
 
 static void
 test_missing_file_is_named(void **state)
 {
-	struct error err = { "" };
+	char all[256] = "";
 
 	(void)state;
-	assert_int_not_equal(config_load(&config, "/nonexistent/polca.json", NULL, &err), 0);
-	assert_non_null(strstr(err.text, "/nonexistent/polca.json: "));
-	assert_non_null(strstr(err.text, "No such file"));
+	assert_int_not_equal(config_load(&config, "/nonexistent/polca.json", NULL, &errs), 0);
+	printed(all, sizeof(all));
+	assert_string_equal(all, "polca: /nonexistent/polca.json: No such file or directory\n");
 }
 
 static void
 test_duplicate_key_is_a_syntax_error(void **state)
 {
-	struct error err = { "" };
+	(void)state;
+	file_refused("{\"ports\": [],\n\"ports\": []}",
+			"polca: FILE:2:7: duplicate object key near '\"ports\"'\n");
+}
+
+/* Each with its line, in the order of the file, wrong values and wrong combinations. */
+static void
+test_all_errors_are_reported_at_once(void **state)
+{
+	(void)state;
+	file_refused("{\n"
+		     "  \"workers\": { \"count\": \"two\",\n"
+		     "    \"idle\":\n"
+		     "      \"sleep\" },\n"
+		     "  \"color\": \"}] red \\\" ,\",\n"
+		     "  \"ports\": [\n"
+		     "    { \"name\": \"a\", \"device\": \"net_null0\",\n"
+		     "      \"addresses\": [ \"10.0.0.1/24\",\n"
+		     "        \"10.0.0.1/16\" ] },\n"
+		     "    { \"device\": \"net_null1\", \"vlan\": 4095,\n"
+		     "      \"ib\": { \"lids\": [ {}, { \"lid\": 2,\n"
+		     "        \"mac\": 7 } ] } },\n"
+		     "    {\n"
+		     "      \"name\": \"c\" }\n"
+		     "  ],\n"
+		     "  \"congestion\": { \"min_rate\": 20,\n"
+		     "     \"max_rate\": 10 }\n"
+		     "}\n",
+			"polca: FILE:2: workers.count: got \"two\", expected an integer from 0 to "
+			"128\n"
+			"polca: FILE:3: workers.idle: got \"sleep\", expected one of \"poll\", "
+			"\"backoff\"\n"
+			"polca: FILE:5: color: unknown key, allowed are $schema, control, eal, "
+			"workers, limits, congestion, mad, sa, sma, live, cm, services, ports, log\n"
+			"polca: FILE:9: ports[0].addresses[1]: got \"10.0.0.1\", which "
+			"ports[0].addresses[0] has already\n"
+			"polca: FILE:10: ports[1].name: missing\n"
+			"polca: FILE:10: ports[1].vlan: got 4095, expected an integer from 1 to "
+			"4094\n"
+			"polca: FILE:11: ports[1].ib.lids[0].mac: missing\n"
+			"polca: FILE:12: ports[1].ib.lids[1].mac: got 7, expected a unicast MAC "
+			"address such as \"02:00:00:00:00:01\"\n"
+			"polca: FILE:13: ports[2]: got neither device nor back_to_back, expected "
+			"one of them\n"
+			"polca: FILE:16: congestion.min_rate: got 20, above max_rate, which is 10\n");
+}
+
+/* A port whose name is wrong is not missed by the one that is joined with it. */
+static void
+test_what_follows_from_an_error_is_no_other_error(void **state)
+{
+	(void)state;
+	refused("{\"ports\": [{\"name\": \"a\", \"back_to_back\": \"b\"}, "
+		"{\"name\": 7, \"back_to_back\": \"a\"}]}",
+			"ports[1].name: got 7, expected a text of at most 31 bytes");
+}
+
+static void
+test_very_many_errors_are_counted(void **state)
+{
+	static char text[4096], all[65536];
+	const char *end = "polca: configuration: and 50 more errors\n";
+	size_t n;
+	int i;
 
 	(void)state;
-	assert_int_not_equal(
-			config_load(&config, NULL, "{\"ports\": [],\n\"ports\": []}", &err), 0);
-	assert_non_null(strstr(err.text, "configuration:2:"));
-	assert_non_null(strstr(err.text, "duplicate"));
+	n = (size_t)sprintf(text, "{");
+	for (i = 0; i < 150; i++)
+		n += (size_t)sprintf(text + n, "\"k%d\": 0, ", i);
+	sprintf(text + n, PORTS "}");
+	assert_int_not_equal(config_load(&config, NULL, text, &errs), 0);
+	printed(all, sizeof(all));
+	assert_string_equal(all + strlen(all) - strlen(end), end);
+}
+
+static void
+test_line_of_a_path(void **state)
+{
+	const char *json = "\n{ \"a\": [1,\n [2, {\n \"b.c\": 3,\n \"b\": {\"c\":\n4}}]],\n"
+			   "\"ab\":\n5, \"e\"\n:\n{ \"f\": 6 } }";
+
+	(void)state;
+	assert_int_equal(config_line_of(json, "configuration: is wrong"), 2);
+	assert_int_equal(config_line_of(json, "a"), 2);
+	assert_int_equal(config_line_of(json, "a[0]"), 2);
+	assert_int_equal(config_line_of(json, "a[1]"), 3);
+	assert_int_equal(config_line_of(json, "a[1][1].b: x"), 5);
+	assert_int_equal(config_line_of(json, "a[1][1].b.c"), 4); /* the first that reads so */
+	assert_int_equal(config_line_of(json, "a[1][1].d"), 3); /* missing: its object's */
+	assert_int_equal(config_line_of(json, "a[9]"), 2);
+	assert_int_equal(config_line_of(json, "ab: x"), 7);
+	assert_int_equal(config_line_of(json, "e: x"), 8);
+	assert_int_equal(config_line_of(json, "e.f: x"), 10);
 }
 
 static void
 test_unknown_key_names_those_allowed(void **state)
 {
-	struct error err = { "" };
+	char all[1024] = "";
 
 	(void)state;
 	refused("{\"control\": {\"sock\": \"x\"}, " PORTS "}",
@@ -96,9 +216,11 @@ test_unknown_key_names_those_allowed(void **state)
 							"count, idle, idle_spin_us, idle_sleep_us, "
 							"handoff_ring, rehome, stall_ms, icrc_unchecked");
 	/* as many as fit, none cut in two */
-	assert_int_not_equal(config_load(&config, NULL, "{\"sa\": {\"pth\": 1}, " PORTS "}", &err), 0);
-	assert_memory_equal(err.text, "sa.pth: unknown key, allowed are enabled, path,", 47);
-	assert_string_equal(err.text + strlen(err.text) - 5, ", ...");
+	assert_int_not_equal(config_load(&config, NULL, "{\"sa\": {\"pth\": 1}, " PORTS "}", &errs),
+			0);
+	printed(all, sizeof(all));
+	assert_non_null(strstr(all, "sa.pth: unknown key, allowed are enabled, path,"));
+	assert_string_equal(all + strlen(all) - 6, ", ...\n");
 }
 
 static void
@@ -300,6 +422,37 @@ test_printed_configuration_reads_back(void **state)
 	assert_non_null(strstr(first, "\"sm\""));
 	free(first);
 	free(second);
+}
+
+static void
+test_both_names_of_log_levels(void **state)
+{
+	(void)state;
+#define LOG(level) "{\"log\": [{\"component\": \"lib.eal\", \"level\": \"" level "\"}], " PORTS "}"
+	taken(LOG("critical"));
+	assert_int_equal(config.log[0].level, RTE_LOG_CRIT);
+	taken(LOG("crit"));
+	assert_int_equal(config.log[0].level, RTE_LOG_CRIT);
+	taken(LOG("err"));
+	assert_int_equal(config.log[0].level, RTE_LOG_ERR);
+	refused(LOG("loud"),
+			"log[0].level: got \"loud\", expected one of \"emergency\", \"emerg\", "
+			"\"alert\", \"critical\", \"crit\", \"error\", \"err\", \"warning\", "
+			"\"notice\", \"info\", \"debug\"");
+}
+
+static void
+test_unknown_log_component_names_its_line(void **state)
+{
+	static const char words[] =
+			"configuration:3: log[1].component: got \"lib.eel\", allowed lib.";
+	struct error err = { "" };
+
+	(void)state;
+	taken("{\"log\": [{\"component\": \"lib.*\", \"level\": \"notice\"},\n"
+	      "{\"level\": \"notice\",\n\"component\": \"lib.eel\"}], " PORTS "}");
+	assert_int_equal(config_apply_log(&config, &err), -EINVAL);
+	assert_memory_equal(err.text, words, sizeof(words) - 1);
 }
 
 static const char *
@@ -594,6 +747,10 @@ main(void)
 		cmocka_unit_test(test_syntax_error_names_line_and_column),
 		cmocka_unit_test(test_missing_file_is_named),
 		cmocka_unit_test(test_duplicate_key_is_a_syntax_error),
+		cmocka_unit_test(test_all_errors_are_reported_at_once),
+		cmocka_unit_test(test_what_follows_from_an_error_is_no_other_error),
+		cmocka_unit_test(test_very_many_errors_are_counted),
+		cmocka_unit_test(test_line_of_a_path),
 		cmocka_unit_test(test_unknown_key_names_those_allowed),
 		cmocka_unit_test(test_missing_key_is_named),
 		cmocka_unit_test(test_wrong_type_says_what_was_got_and_expected),
@@ -610,6 +767,8 @@ main(void)
 		cmocka_unit_test(test_services_must_make_sense),
 		cmocka_unit_test(test_what_is_not_said_is_the_default),
 		cmocka_unit_test(test_printed_configuration_reads_back),
+		cmocka_unit_test(test_both_names_of_log_levels),
+		cmocka_unit_test(test_unknown_log_component_names_its_line),
 		cmocka_unit_test(test_eal_arguments_of_an_ordinary_user),
 		cmocka_unit_test(test_eal_arguments_for_devices),
 		cmocka_unit_test(test_eal_argument_given_again_replaces_the_earlier_one),

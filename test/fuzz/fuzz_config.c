@@ -15,7 +15,8 @@ int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static struct config config;
-	struct error err = { 0 };
+	static struct config_errors errs;
+	unsigned int i;
 	char *text = malloc(size + 1);
 
 	if (text == NULL)
@@ -23,9 +24,11 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memcpy(text, data, size);
 	text[size] = '\0';
 	config_init(&config);
-	if ((config_load(&config, NULL, text, &err) < 0 || config_check(&config, &err) < 0) &&
-			err.text[0] == '\0')
+	if ((config_load(&config, NULL, text, &errs) < 0) != (errs.num > 0))
 		abort(); /* a refusal always says why */
+	for (i = 0; i < errs.num && i < CONFIG_ERRORS_MAX; i++)
+		if (errs.error[i].text[0] == '\0' || errs.error[i].line == 0)
+			abort(); /* and where */
 	free(text);
 	return 0;
 }

@@ -192,6 +192,77 @@ def test_a_bad_configuration_says_what_is_wrong(sockets, text, words):
     start_fails(sockets, text, *words)
 
 
+def test_all_errors_of_a_configuration_are_told_with_their_lines(sockets):
+    """At once, each on a line of its own, with nothing of DPDK's in between; when it is only checked,
+    too."""
+    path = os.path.join(sockets, 'lines.json')
+    with open(path, 'w') as f:
+        f.write('{ "workers": { "count": "two" },\n'
+                '  "ports": [\n'
+                '    { "name": "port0", "device": "net_null0",\n'
+                '      "vlan": 5000 },\n'
+                '    { "name": "port1" }\n'
+                '  ],\n'
+                '  "colour": "red" }\n')
+    for words in ([], ['--print-config']):
+        r = subprocess.run([PROGRAM, '-c', path] + words, stdout=subprocess.PIPE,
+                           stderr=subprocess.PIPE, text=True, timeout=60)
+        assert r.returncode == 1 and r.stdout == ''
+        assert r.stderr == (
+            'polca: {0}:1: workers.count: got "two", expected an integer from 0 to 128\n'
+            'polca: {0}:4: ports[0].vlan: got 5000, expected an integer from 1 to 4094\n'
+            'polca: {0}:5: ports[1]: got neither device nor back_to_back, expected one of them\n'
+            'polca: {0}:7: colour: unknown key, allowed are $schema, control, eal, workers, limits, '
+            'congestion, mad, sa, sma, live, cm, services, ports, log\n').format(path)
+
+
+def test_a_log_level_for_no_component(sockets):
+    start_fails(sockets, dict(GOOD, log=[{'component': 'polca.lnk', 'level': 'crit'}]),
+                'bad.json:1: log[0].component: got "polca.lnk", allowed ', 'polca.link')
+
+
+def test_more_workers_than_cpus(sockets):
+    """It is said what happens and what to do, and all works."""
+    cpu = min(os.sched_getaffinity(0))
+    p = Polca(sockets, PAIR, name='crowd', workers=2, eal={'lcores': '(0-2)@%d' % cpu})
+    with p:
+        assert ('2 workers run on 1 CPU: those that share one wait for each other, some milliseconds '
+                'at a time, and packets are lost meanwhile. Set workers.count to 1, or ') in p.tail()
+
+
+@pytest.mark.parametrize('sig', [signal.SIGTERM, signal.SIGINT])
+def test_a_memif_client_that_waits_ends_on_a_signal(sockets, sig):
+    """One line says whom it waits for; it ends as it was asked to, with status 0."""
+    path = os.path.join(sockets, 'nobody')
+    p = Polca(sockets, [port('port0', 'net_memif0,role=client,id=0,socket-abstract=no,socket=' + path,
+                             '10.77.0.2/24')], name='waits%d' % sig)
+    try:
+        p.launch()
+        wait_until(lambda: 'waiting for the memif server' in p.tail(), timeout=30)
+        p.proc.send_signal(sig)
+        assert p.proc.wait(30) == 0
+        assert p.tail() == ('polca: port0: waiting for the memif server at %s: start it, or stop this '
+                            'one with Ctrl-C (gives up after 5 s)\n'
+                            'polca: stopping (signal %d)\n' % (path, sig))
+    finally:
+        p.kill()
+
+
+def test_a_memif_client_without_server_says_so(sockets):
+    path = os.path.join(sockets, 'nobody')
+    p = Polca(sockets, [port('port0', 'net_memif0,role=client,id=0,socket-abstract=no,socket=' + path,
+                             '10.77.0.2/24')], name='alone')
+    try:
+        p.launch()
+        assert p.proc.wait(60) == 1
+        waiting, failed = p.tail().splitlines()
+        assert 'waiting for the memif server at ' + path in waiting
+        assert failed == ('polca: port0: no memif server listens at %s: start it first (role=server), '
+                          'or give its socket' % path)
+    finally:
+        p.kill()
+
+
 def test_no_such_configuration_file(sockets):
     r = subprocess.run([PROGRAM, '-c', sockets + '/nowhere.json'], stdout=subprocess.PIPE,
                        stderr=subprocess.STDOUT, text=True, timeout=60)

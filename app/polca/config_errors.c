@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * All that is wrong with a configuration, each with its line. jansson keeps no line of a value, so
+ * the text is read once more, along the JSON path that an error begins with.
+ */
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_common.h>
+
+#include "config.h"
+
+/* A place in a JSON text that jansson has accepted. */
+struct cursor {
+	const char *at;
+	unsigned int line;
+	unsigned int found; /* line of the last key or item that the path names */
+};
+
+static void
+step(struct cursor *c)
+{
+	if (*c->at == '\n')
+		c->line++;
+	c->at++;
+}
+
+static void
+skip_blanks(struct cursor *c)
+{
+	while (*c->at != '\0' && strchr(" \t\r\n", *c->at) != NULL)
+		step(c);
+}
+
+/* From the opening quotation mark to behind the closing one. */
+static void
+skip_string(struct cursor *c)
+{
+	step(c);
+	while (*c->at != '\0' && *c->at != '"') {
+		if (*c->at == '\\')
+			step(c);
+		if (*c->at != '\0')
+			step(c);
+	}
+	if (*c->at == '"')
+		step(c);
+}
+
+static void
+skip_value(struct cursor *c)
+{
+	unsigned int depth = 0;
+
+	do {
+		if (*c->at == '"') {
+			skip_string(c);
+			continue;
+		}
+		if (depth == 0 && strchr(",]}", *c->at) != NULL)
+			return;
+		if (*c->at == '{' || *c->at == '[')
+			depth++;
+		if (*c->at == '}' || *c->at == ']')
+			depth--;
+		step(c);
+	} while (*c->at != '\0');
+}
+
+/* Does the path go on with this key? @return what is left of the path, or NULL */
+static const char *
+match_key(const char *path, const char *key, size_t len)
+{
+	path += *path == '.';
+	if (strncmp(path, key, len) != 0)
+		return NULL;
+	return strchr(".[:", path[len]) != NULL ? path + len : NULL;
+}
+
+/* Go to the value that the path names next. @return what is left of the path, or NULL */
+static const char *
+enter_object(struct cursor *c, const char *path)
+{
+	struct cursor key;
+	const char *rest;
+
+	step(c);
+	for (skip_blanks(c); *c->at == '"'; skip_blanks(c)) {
+		key = *c;
+		skip_string(c);
+		rest = match_key(path, key.at + 1, (size_t)(c->at - key.at) - 2);
+		skip_blanks(c);
+		step(c); /* the colon */
+		skip_blanks(c);
+		if (rest != NULL) {
+			c->found = key.line;
+			return rest;
+		}
+		skip_value(c);
+		if (*c->at == ',')
+			step(c);
+	}
+	return NULL;
+}
+
+static const char *
+enter_list(struct cursor *c, const char *path)
+{
+	unsigned long i, index;
+	char *end;
+
+	if (*path != '[')
+		return NULL;
+	index = strtoul(path + 1, &end, 10);
+	if (*end != ']')
+		return NULL;
+	step(c);
+	for (i = 0; i < index && *c->at != '\0'; i++) {
+		skip_value(c);
+		if (*c->at != ',')
+			return NULL;
+		step(c);
+	}
+	skip_blanks(c);
+	c->found = c->line;
+	return end + 1;
+}
+
+unsigned int
+config_line_of(const char *text, const char *path)
+{
+	struct cursor c = { .at = text, .line = 1 };
+
+	skip_blanks(&c);
+	c.found = c.line;
+	do {
+		if (*c.at == '{')
+			path = enter_object(&c, path);
+		else if (*c.at == '[')
+			path = enter_list(&c, path);
+		else
+			path = NULL;
+	} while (path != NULL);
+	return c.found;
+}
+
+void
+config_error_at(struct config_errors *errs, int line, int column, const char *text)
+{
+	struct config_error *e;
+
+	if (errs->num++ >= RTE_DIM(errs->error))
+		return;
+	e = &errs->error[errs->num - 1];
+	e->line = line;
+	e->column = column;
+	snprintf(e->text, sizeof(e->text), "%s", text);
+}
+
+int
+config_error(struct config_errors *errs, const char *fmt, ...)
+{
+	char text[sizeof(errs->error[0].text)];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	config_error_at(errs, (int)config_line_of(errs->json, text), 0, text);
+	return -EINVAL;
+}
+
+bool
+config_errors_below(const struct config_errors *errs, const char *path)
+{
+	size_t len = strlen(path);
+	unsigned int i;
+
+	if (errs->values > RTE_DIM(errs->error))
+		return true; /* not all are known */
+	for (i = 0; i < errs->values; i++)
+		if (strncmp(errs->error[i].text, path, len) == 0 &&
+				strchr(".[:", errs->error[i].text[len]) != NULL)
+			return true;
+	return false;
+}
+
+/* In the order of the file, and of one line in the order in which they were found. */
+static int
+compare(const void *a, const void *b)
+{
+	const struct config_error *const *x = a, *const *y = b;
+
+	if ((*x)->line != (*y)->line)
+		return (*x)->line < (*y)->line ? -1 : 1;
+	return *x < *y ? -1 : *x > *y;
+}
+
+void
+config_errors_print(const struct config_errors *errs, FILE *f)
+{
+	const struct config_error *sorted[RTE_DIM(errs->error)], *e;
+	unsigned int i, n = RTE_MIN(errs->num, (unsigned int)RTE_DIM(errs->error));
+
+	for (i = 0; i < n; i++)
+		sorted[i] = &errs->error[i];
+	qsort(sorted, n, sizeof(sorted[0]), compare);
+	for (i = 0; i < n; i++) {
+		e = sorted[i];
+		fprintf(f, "polca: %s:", errs->file);
+		if (e->line > 0)
+			fprintf(f, "%d:", e->line);
+		if (e->column > 0)
+			fprintf(f, "%d:", e->column);
+		fprintf(f, " %s\n", e->text);
+	}
+	if (errs->num > n)
+		fprintf(f, "polca: %s: and %u more errors\n", errs->file, errs->num - n);
+}

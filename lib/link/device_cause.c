@@ -2,10 +2,13 @@
  * Copyright(c) 2026 Polca contributors
  */
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <glob.h>
 #include <libgen.h>
 #include <linux/capability.h>
+#include <linux/if_ether.h>
+#include <linux/if_packet.h>
 #include <net/if.h>
 #include <stdio.h>
 #include <string.h>
@@ -84,6 +87,37 @@ no_packet_socket(const char *device, char *text, size_t size)
 		return false;
 	snprintf(text, size, "this user may not open packet sockets: run it as root, or with the "
 			"capabilities CAP_NET_RAW and CAP_NET_ADMIN");
+	return true;
+}
+
+/*
+ * The driver joins the fanout group "process ID xor interface index", and never another one. When a
+ * process that was started just before or after has the same number on the interface just before or
+ * after, the kernel refuses the second of them.
+ */
+static bool
+fanout_group_taken(const char *device, char *text, size_t size)
+{
+	struct sockaddr_ll addr = { .sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_ALL) };
+	int arg, fd, rc;
+	char name[64];
+
+	if (!device_value(device, "iface", name, sizeof(name)))
+		return false;
+	addr.sll_ifindex = (int)if_nametoindex(name);
+	arg = ((getpid() ^ addr.sll_ifindex) & 0xffff) | (PACKET_FANOUT_HASH |
+			PACKET_FANOUT_FLAG_DEFRAG | PACKET_FANOUT_FLAG_ROLLOVER) << 16;
+	fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, htons(ETH_P_ALL));
+	if (fd < 0)
+		return false;
+	rc = bind(fd, (struct sockaddr *)&addr, sizeof(addr));
+	if (rc == 0)
+		rc = setsockopt(fd, SOL_PACKET, PACKET_FANOUT, &arg, sizeof(arg)) == 0 ? 0 : errno;
+	close(fd);
+	if (rc != EINVAL)
+		return false;
+	snprintf(text, size, "another process has the packet fanout group %d, which follows from "
+			"our process ID: start it again", arg & 0xffff);
 	return true;
 }
 
@@ -195,9 +229,9 @@ no_vhost_user(const char *device, char *text, size_t size)
 
 static const struct {
 	const char *driver; /* how the names of its devices begin */
-	cause_fn *ask[2];
+	cause_fn *ask[3];
 } drivers[] = {
-	{ "net_af_packet", { no_interface, no_packet_socket } },
+	{ "net_af_packet", { no_interface, no_packet_socket, fanout_group_taken } },
 	{ "net_af_xdp", { no_interface, no_xdp_socket } },
 	{ "net_tap", { no_tun } },
 	{ "net_memif", { no_memif_socket } },

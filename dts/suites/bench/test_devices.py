@@ -5,27 +5,44 @@
 import json
 import os
 import signal
+import socket
+import struct
 
 import pytest
 
 from net import Namespace
 
 
+SOL_PACKET, PACKET_FANOUT, HASH_DEFRAG_ROLLOVER = 263, 18, 0x9000 << 16
+
+
 @pytest.fixture
 def wire():
+    """Both ends in one namespace."""
     with Namespace() as ns:
         ns.veth('b0', 'b1')
-        yield ns
+        yield ns, ns
 
 
-@pytest.mark.parametrize('driver', ['net_af_packet0', 'net_af_xdp0'])
+@pytest.fixture
+def wires():
+    """The ends in namespaces of their own, as on two hosts."""
+    with Namespace() as near, Namespace() as far:
+        near.veth_to('b0', far, 'b1')
+        yield near, far
+
+
+# not net_af_packet with both ends in one namespace: two processes may meet in one fanout group
+@pytest.mark.parametrize('driver,ends', [('net_af_packet0', 'wires'), ('net_af_xdp0', 'wires'),
+                                         ('net_af_xdp0', 'wire')])
 @pytest.mark.parametrize('words', [('send', '-s', '64', '--check'), ('write', 'lat')], ids=' '.join)
-def test_both_ends_of_a_veth_pair(bench, wire, sockets, driver, words):
+def test_both_ends_of_a_veth_pair(bench, request, sockets, driver, ends, words):
     """Each resolves the other's address, and what is sent arrives."""
+    near, far = request.getfixturevalue(ends)
     where = ('--peer', os.path.join(sockets, 'devices'), '--no-huge')
-    server = bench('server', '--link', driver + ',iface=b0', *where, ns=wire)
+    server = bench('server', '--link', driver + ',iface=b0', *where, ns=near)
     server.says('waiting at')
-    client = bench(*words, '-n', '500', '--json', '--link', driver + ',iface=b1', *where, ns=wire)
+    client = bench(*words, '-n', '500', '--json', '--link', driver + ',iface=b1', *where, ns=far)
     assert client.ends() == 0, client.text
     assert server.ends() == 0, server.text
     report = json.loads(client.text[client.text.index('{'):])
@@ -46,3 +63,37 @@ def test_a_memif_without_server_ends_at_once(bench, sockets, number):
                       'one with Ctrl-C (gives up after 5 s)\n'
                       'polca-bench: port0: stopped while it waited for the memif server at %s\n'
                       % (path, path))
+
+
+def test_a_fanout_group_that_is_taken(bench, wire):
+    """net_af_packet's group is its process ID xor the interface's index, and nothing else."""
+    ns, _ = wire
+
+    def take_those_of_the_next_processes():
+        index = socket.if_nametoindex('b1')
+        with open('/proc/loadavg') as f:
+            last = int(f.read().split()[-1])
+        taken = []
+        for pid in range(last, last + 100):
+            s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
+            s.bind(('b0', 3))
+            group = (pid ^ index) & 0xffff
+            try:
+                s.setsockopt(SOL_PACKET, PACKET_FANOUT, struct.pack('I', group | HASH_DEFRAG_ROLLOVER))
+            except OSError:  # this many at once is no promise of the kernel's
+                s.close()
+                continue
+            taken.append(s)
+        return taken
+
+    taken = ns.call(take_those_of_the_next_processes)
+    try:
+        b = bench('send', '--no-huge', '--link', 'net_af_packet0,iface=b1', '--connect', '192.0.2.2:4791',
+                  ns=ns)
+        assert b.ends() == 1
+    finally:
+        for s in taken:
+            s.close()
+    assert ('polca-bench: port0: device net_af_packet0,iface=b1: another process has the packet fanout '
+            'group ') in b.text
+    assert 'start it again' in b.text

@@ -10,6 +10,7 @@ import struct
 import subprocess
 import time
 
+import patience
 import roce
 import umad  # noqa: F401: where ibwire is
 import ibwire
@@ -34,7 +35,7 @@ class Capture:
                               '-B', '65536', '-Z', 'root', '--immediate-mode'] +
                              expression.split(), stdout=log, stderr=log)
         log.close()
-        end = time.monotonic() + 10
+        end = patience.end(10)
         while 'listening on' not in self._log():
             if self.proc.poll() is not None or time.monotonic() > end:
                 raise RuntimeError('tcpdump: ' + self._log())
@@ -48,7 +49,7 @@ class Capture:
         if self.proc:
             time.sleep(0.2)
             self.proc.send_signal(signal.SIGINT)
-            self.proc.wait(10)
+            self.proc.wait(patience.limit(10))
             self.proc = None
         return self
 

@@ -20,6 +20,7 @@ import weakref
 
 import capture
 import cmwire
+import patience
 import umad  # noqa: F401: where ibwire is
 import ibwire
 import services
@@ -304,7 +305,7 @@ class CmPeer:
         return m
 
     def rx(self, timeout=10):
-        m = self.maybe(timeout)
+        m = self.maybe(patience.limit(timeout))
         assert m is not None, 'no message within %g s' % timeout
         return m
 
@@ -367,7 +368,7 @@ class Asking:
         self.thread.start()
 
     def result(self, timeout=60):
-        self.thread.join(timeout)
+        self.thread.join(patience.limit(timeout))
         assert self.box, 'no answer within %g s' % timeout
         self.client.close()
         good, value = self.box[0]

@@ -5,6 +5,7 @@
 import itertools
 import time
 
+import patience
 from roce import NO_CREDITS, Op, Peer, gid_of
 
 PMTU = 1024
@@ -127,10 +128,10 @@ class Conn:
 
 def wait_until(condition, timeout=30, step=0.01):
     """Poll until condition() is true; its value. An AssertionError when it never is."""
-    end = time.monotonic() + timeout
+    end = patience.end(timeout)
     while True:
         value = condition()
         if value:
             return value
-        assert time.monotonic() < end, 'did not come true within %g s' % timeout
+        assert time.monotonic() < end, 'did not come true within %g s (of an idle machine)' % timeout
         time.sleep(step)

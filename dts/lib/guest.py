@@ -23,6 +23,7 @@ import threading
 import time
 
 import net
+import patience
 
 HERE = os.path.dirname(os.path.realpath(__file__))
 BUILD = os.path.join(HERE, '..', 'guest', 'build')
@@ -87,7 +88,7 @@ class Line:
     """A Unix socket that speaks in lines."""
 
     def __init__(self, path, timeout=60):
-        end = time.monotonic() + timeout
+        end = patience.end(timeout)
         while True:
             self.sock = socket.socket(socket.AF_UNIX)
             try:
@@ -139,6 +140,7 @@ class Job:
         return self.guest.run('cat /run/jobs/%s.output' % self.name).output
 
     def wait(self, timeout=60):
+        timeout = patience.limit(timeout)
         r = self.guest.run(
             'n=0; until [ -s /run/jobs/{0}.status ] || [ $n -ge {1} ]; do usleep 50000; '
             'n=$((n + 1)); done; cat /run/jobs/{0}.status'.format(self.name, int(timeout * 20)),
@@ -170,7 +172,7 @@ class Verbs:
     def restart(self):
         """End the session's process, whatever it is doing, and talk to the next one."""
         self.line.send('quit')
-        end = time.monotonic() + 60
+        end = patience.end(60)
         while time.monotonic() < end:
             token = 't%d' % next(_serial)
             self.line.send('ping token=' + token)
@@ -203,7 +205,7 @@ class Verbs:
 
     def __call__(self, command, timeout=30, **values):
         text = ' '.join([command] + ['%s=%s' % (k, v) for k, v in values.items()])
-        line, data = self._raw(text, timeout + values.get('ms', 0) / 1000)
+        line, data = self._raw(text, patience.limit(timeout) + values.get('ms', 0) / 1000)
         if line.startswith('err'):
             raise GuestError('%s: %s' % (text[:200], line))
         out = self._fields(line)
@@ -213,6 +215,7 @@ class Verbs:
 
     def poll(self, qp, n=1, ms=20000, exact=True):
         """n completions as dicts; fewer in the time given is an error unless exact is off."""
+        ms = int(patience.limit(ms)) if exact else ms
         r = self('poll', qp=qp, n=n, ms=ms)
         if exact and r['n'] != n:
             raise GuestError('%d of %d completions within %d ms: %s' % (
@@ -311,7 +314,7 @@ class Guest:
 
     def _boot(self, timeout):
         """False: it did not come up in time."""
-        end = time.monotonic() + timeout
+        end = patience.end(timeout)
         while '@@READY' not in self.console() and self.proc.poll() is None:
             if time.monotonic() > end:
                 return False
@@ -336,7 +339,7 @@ class Guest:
 
     def run(self, command, timeout=30):
         """Run shell text; its exit status (143 or 124: ran over timeout) and its output."""
-        ident = 'r%d' % next(_serial)
+        ident, timeout = 'r%d' % next(_serial), patience.limit(timeout)
         with self.lock:
             self.agent.send('%s %d %s' % (ident, timeout,
                                           base64.b64encode(command.encode()).decode()))
@@ -358,7 +361,7 @@ class Guest:
         return r.output
 
     def spawn(self, command, timeout=120):
-        name = 'j%d' % next(_serial)
+        name, timeout = 'j%d' % next(_serial), patience.limit(timeout)
         self.check('(timeout -k 5 %d sh -c %s </dev/null >/run/jobs/%s.output 2>&1; '
                    'echo $? > /run/jobs/%s.status) >/dev/null 2>&1 &' % (
                        timeout, shlex.quote(command), name, name))

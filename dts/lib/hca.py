@@ -5,8 +5,10 @@
 What a Hca made it also destroys: one per test keeps tests apart on one process.
 """
 
+import time
 import zlib
 
+import patience
 from rpc import RpcError
 
 ALL = ['LOCAL_WRITE', 'REMOTE_WRITE', 'REMOTE_READ', 'REMOTE_ATOMIC']
@@ -17,6 +19,7 @@ OPCODES = {'send': 'SEND', 'send_imm': 'SEND_WITH_IMM', 'send_inv': 'SEND_WITH_I
            'write': 'RDMA_WRITE', 'write_imm': 'RDMA_WRITE_WITH_IMM', 'read': 'RDMA_READ',
            'cmp_swp': 'ATOMIC_CMP_AND_SWP', 'fetch_add': 'ATOMIC_FETCH_AND_ADD',
            'local_inv': 'LOCAL_INV', 'bind_mw': 'BIND_MW'}
+CQ_POLL_MS = 30000  # of one cq_poll, which may wait for at most a minute
 CHUNK = 256 * 1024  # bytes in one mr_read or mr_write
 
 
@@ -166,8 +169,11 @@ class Hca:
         return q
 
     def poll(self, cq, n=1, timeout=20):
-        rows = self.rpc('cq_poll', cq=cq, max=n, min=n, timeout_ms=int(timeout * 1000))['wc'] \
-            if n else []
+        rows, end = [], patience.end(timeout)
+        while len(rows) < n and time.monotonic() < end:
+            ms = min(CQ_POLL_MS, max(0, int(1000 * (end - time.monotonic()))))
+            rows += self.rpc('cq_poll', cq=cq, max=n - len(rows), min=n - len(rows),
+                             timeout_ms=ms)['wc']
         assert len(rows) == n, '%d of %d completions: %s' % (len(rows), n, rows)
         return [Completion(r) for r in rows]
 

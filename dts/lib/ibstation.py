@@ -7,6 +7,7 @@ import socket
 import struct
 import time
 
+import patience
 import umad  # noqa: F401: where ibwire is
 import ibwire
 from roce import mac_bytes
@@ -75,13 +76,13 @@ class IbStation:
 
     def rx(self, timeout=10):
         """The next packet; an error when none comes."""
-        p = self.maybe(timeout)
+        p = self.maybe(patience.limit(timeout))
         assert p is not None, 'no packet within %g s' % timeout
         return p
 
     def trap(self, number, timeout=10):
         """The next Trap of this number; older ones of others are forgotten."""
-        end = time.monotonic() + timeout
+        end = patience.end(timeout)
         while True:
             while self.traps:
                 p = self.traps.pop(0)

@@ -8,6 +8,8 @@ Each side says LID:QPN:PSN:GID in hex text; the client speaks first and ends wit
 import ipaddress
 import socket
 
+import patience
+
 MESSAGE = len('0000:000000:000000:' + 32 * '0') + 1
 
 
@@ -36,14 +38,14 @@ class Server:
 
     def __init__(self, timeout=60):
         self.listener = socket.create_server(('127.0.0.1', 0))
-        self.listener.settimeout(timeout)
+        self.listener.settimeout(patience.limit(timeout))
         self.port = self.listener.getsockname()[1]
 
     def exchange(self, connect):
         """connect(qpn, psn, gid) makes our QP ready and returns our own qpn, psn, gid."""
         s, _ = self.listener.accept()
         with s:
-            s.settimeout(60)
+            s.settimeout(patience.limit(60))
             theirs = decode(_recv(s, MESSAGE))
             s.sendall(encode(*connect(*theirs)))
             _recv(s, 5)  # "done"
@@ -57,7 +59,8 @@ class Client:
     """Polca's side when ibv_rc_pingpong is the server, at a TCP port of this host."""
 
     def __init__(self, port, timeout=60):
-        self.sock = socket.create_connection(('127.0.0.1', port), timeout=timeout)
+        self.sock = socket.create_connection(('127.0.0.1', port),
+                                             timeout=patience.limit(timeout))
 
     def exchange(self, qpn, psn, gid):
         self.sock.sendall(encode(qpn, psn, gid))

@@ -10,6 +10,7 @@ import subprocess
 import time
 
 import net
+import patience
 from rpc import Client, RpcError
 
 BUILD = os.environ.get('POLCA_BUILD') or os.path.join(
@@ -71,7 +72,7 @@ class Polca:
 
     def start(self, timeout=60):
         self.launch()
-        end = time.monotonic() + timeout
+        end = patience.end(timeout)
         while True:
             assert self.alive(), 'polca ended with %s:\n%s' % (self.proc.returncode, self.tail())
             try:
@@ -96,7 +97,8 @@ class Polca:
     def ctl(self, *args, check=True):
         """polca-ctl with these arguments; its output as subprocess gives it."""
         r = subprocess.run([CTL_PROGRAM, '-s', self.socket] + [str(a) for a in args],
-                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60)
+                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                           timeout=patience.limit(60))
         assert not check or r.returncode == 0, (args, r)
         return r
 
@@ -106,7 +108,7 @@ class Polca:
                             'dpdk_telemetry.v2')
         out = []
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
-            s.settimeout(20)
+            s.settimeout(patience.limit(20))
             s.connect(path)
             s.recv(4096)  # its greeting
             for c in commands:
@@ -128,7 +130,7 @@ class Polca:
         self._drop_rpc()
         self.proc.send_signal(signal.SIGTERM)
         try:
-            status = self.proc.wait(timeout)
+            status = self.proc.wait(patience.limit(timeout))
         except subprocess.TimeoutExpired:
             self.kill()
             raise AssertionError('polca does not end on SIGTERM:\n' + self.tail()) from None

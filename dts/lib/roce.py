@@ -24,6 +24,8 @@ from scapy.layers.inet6 import (ICMPv6EchoReply, ICMPv6EchoRequest, ICMPv6ND_NA,
 from scapy.layers.l2 import ARP, Dot1Q, Ether
 from scapy.packet import Packet, Raw, bind_layers
 
+import patience
+
 conf.verb = 0
 ROCE_PORT = 4791
 SOL_PACKET, PACKET_AUXDATA, TP_STATUS_VLAN_VALID = 263, 8, 0x10
@@ -436,7 +438,7 @@ class Peer:
     def rx(self, timeout=10):
         """The next packet for this QP; an error when none comes."""
         try:
-            r = self.queue.get(timeout=timeout)
+            r = self.queue.get(timeout=patience.limit(timeout))
         except queue.Empty:
             raise AssertionError('no packet within %g s' % timeout) from None
         assert r.icrc_ok, 'wrong ICRC: %r' % r

@@ -6,6 +6,8 @@ import json
 import socket
 import time
 
+import patience
+
 
 class RpcError(Exception):
     def __init__(self, method, error):
@@ -19,7 +21,8 @@ class Client:
     def __init__(self, path, timeout=30):
         self.path = path
         self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.settimeout(timeout)
+        self.timeout = timeout
+        self.sock.settimeout(patience.limit(timeout))
         self.sock.connect(path)
         self.buf = b''
         self.next_id = 1
@@ -59,6 +62,7 @@ class Client:
         obj = {'jsonrpc': '2.0', 'id': ident, 'method': method}
         if params is not None:
             obj['params'] = params
+        self.sock.settimeout(patience.limit(self.timeout))
         self.send_raw(json.dumps(obj).encode() + b'\n')
         line = self.recv_line()
         if not line:

@@ -13,6 +13,7 @@ import struct
 import time
 
 import mad
+import patience
 from mad import (AREA1, AREA2, HEADER2, Mad, v1, v2)
 from roce import Op, Peer
 
@@ -94,7 +95,7 @@ class Gsi:
 
     def ask_until_served(self, make, timeout=10):
         """Behind a flood: what came before it has been dealt with once this is answered."""
-        end = time.monotonic() + timeout
+        end = patience.end(timeout)
         while True:
             m = make()
             self.tx(m)
@@ -166,7 +167,7 @@ def receive1(gsi, request, script=None, window=64, first=None, timeout=20):
     expected, since_ack, tries, recovering = 1, 0, 0, False
     data, last_ack, total = bytearray(), 0, None
     window = window or 64
-    end = time.monotonic() + timeout
+    end = patience.end(timeout)
     if first is None:
         gsi.tx(request)
     else:
@@ -259,7 +260,7 @@ def send1(gsi, head, data, script=None, window=64, timeout=20, answer=None):
     s = script or Script()
     packets = segments1(head, data, window)
     n, at, acked, edge, tries = len(packets), 1, 0, window, 0
-    end = time.monotonic() + timeout
+    end = patience.end(timeout)
     while True:
         assert time.monotonic() < end, 'no end within %g s: sent %r' % (timeout, s.sent)
         while at <= min(edge, n):
@@ -306,7 +307,7 @@ def receive2(gsi, request, script=None, step=16, first=None, timeout=20):
     the data of the SA and the last segment's datagram."""
     s = script or Script()
     parts, contiguous, nwl, last, tries = {}, 0, 1, None, 0
-    end = time.monotonic() + timeout
+    end = patience.end(timeout)
     if first is None:
         gsi.tx(request)
     else:
@@ -382,7 +383,7 @@ def send2(gsi, head, data, script=None, timeout=20):
     s = script or Script()
     packets = segments2(head, data)
     n, at, acked, edge, tries = len(packets), 1, 0, 1, 0
-    end = time.monotonic() + timeout
+    end = patience.end(timeout)
     while acked < n:
         assert time.monotonic() < end, 'no end within %g s: sent %r' % (timeout, s.sent)
         while at <= min(edge, n):

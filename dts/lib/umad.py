@@ -13,6 +13,7 @@ import sys
 import time
 
 import net
+import patience
 
 HERE = os.path.join(os.path.dirname(os.path.realpath(__file__)), '..', 'umad')
 sys.path.insert(0, HERE)
@@ -45,7 +46,7 @@ class Bridge:
     def start(self, timeout=20):
         with open(self.log, 'a') as log:
             self.proc = self.ns.popen(self.argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        end = time.monotonic() + timeout
+        end = patience.end(timeout)
         while 'ready' not in self.said():
             assert self.proc.poll() is None and time.monotonic() < end, self.said()
             time.sleep(0.02)
@@ -71,7 +72,7 @@ class Bridge:
         """A tool; its output. check: it must end with 0."""
         r = subprocess.run(self.command(argv), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                            stdin=subprocess.DEVNULL, text=True, errors='replace',
-                           env=self.tool_env(), timeout=timeout)
+                           env=self.tool_env(), timeout=patience.limit(timeout))
         assert not check or r.returncode == 0, '%s: %d\n%s\n%s' % (
             ' '.join(map(str, argv)), r.returncode, r.stdout, r.stderr)
         return r
@@ -117,7 +118,7 @@ def ended(proc, how=signal.SIGTERM, timeout=20):
     if proc.poll() is None:
         proc.send_signal(how)
         try:
-            proc.wait(timeout)
+            proc.wait(patience.limit(timeout))
         except subprocess.TimeoutExpired:
             proc.kill()
             proc.wait()

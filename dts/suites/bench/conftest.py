@@ -10,6 +10,7 @@ import time
 
 import pytest
 
+import patience
 from hugepages import free
 from polca import BUILD
 
@@ -38,7 +39,7 @@ class Bench:
         return bool(data)
 
     def says(self, what):
-        end = time.monotonic() + WAIT
+        end = patience.end(WAIT)
         while what not in self.text:
             assert time.monotonic() < end and self._more(0.2), (what, self.text)
 
@@ -52,7 +53,7 @@ class Bench:
 
     def ends(self):
         """The exit status; what was said is in .text."""
-        end = time.monotonic() + WAIT
+        end = patience.end(WAIT)
         while self._more(0.2):
             assert time.monotonic() < end, self.text
         return self.process.wait(WAIT)

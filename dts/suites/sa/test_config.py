@@ -7,6 +7,7 @@ import time
 import pytest
 
 import mad
+import patience
 import sapeer
 from conn import wait_until
 from mad import NODE, SERVICE, v1
@@ -170,7 +171,7 @@ def test_at_most_seven_resends_then_over(wire, gsi, counted):
     for p in packets[:3]:
         gsi.tx(p)
     resends = 0
-    end = time.monotonic() + 40
+    end = patience.end(40)
     while any(s['qp_num'] == gsi.qpn for s in wire.polca.rpc('sa_sessions')['sessions']):
         assert time.monotonic() < end
         m = gsi.maybe(0.5)

@@ -75,8 +75,8 @@ def bench(sockets, kept):
     b = Bench(sockets, kept)
     try:
         b.server.start(), b.client.start()
-        b.server.rpc.sock.settimeout(300)
-        b.client.rpc.sock.settimeout(300)
+        b.server.rpc.timeout = 300
+        b.client.rpc.timeout = 300
         b.load()
         for m in ('mid0', 'mid1'):
             b.mid.lose(m, LOSS)

@@ -8,6 +8,7 @@ import time
 import pytest
 
 import mad
+import patience
 import sapeer
 from mad import NODE, v1
 from sapeer import receive1, Script
@@ -57,7 +58,7 @@ def finish(gsi, m, at, n=SEGMENTS):
 
 def refused(gsi, m, segment):
     """Ask for a segment that was acknowledged, and mean it: the answer with the status."""
-    end = time.monotonic() + 10
+    end = patience.end(10)
     while time.monotonic() < end:
         gsi.tx(m.turned(flags=mad.RESEND, segment=segment, length=0))
         until = time.monotonic() + 1.2
@@ -71,7 +72,7 @@ def refused(gsi, m, segment):
 
 def over(wire, gsi):
     """The stream is over: its session has gone."""
-    end = time.monotonic() + 30
+    end = patience.end(30)
     while any(s['qp_num'] == gsi.qpn for s in wire.polca.rpc('sa_sessions')['sessions']):
         assert time.monotonic() < end, wire.polca.rpc('sa_sessions')
         time.sleep(0.05)
@@ -317,7 +318,7 @@ def test_nobody_acknowledges(wire, gsi, counted):
     session is over. What probes come before the first of them is Polca's own."""
     gsi.tx(table(window=4))
     burst(gsi, 1, 4)
-    end = time.monotonic() + 40
+    end = patience.end(40)
     seen = 0
     while any(s['qp_num'] == gsi.qpn for s in wire.polca.rpc('sa_sessions')['sessions']):
         assert time.monotonic() < end

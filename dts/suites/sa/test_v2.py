@@ -7,6 +7,7 @@ import time
 import pytest
 
 import mad
+import patience
 import sapeer
 from mad import NODE, PATH, SERVICE, v2
 from sapeer import receive2, Script
@@ -51,7 +52,7 @@ def sessions(wire, gsi):
 
 
 def over(wire, gsi):
-    end = time.monotonic() + 40
+    end = patience.end(40)
     while sessions(wire, gsi):
         assert time.monotonic() < end, sessions(wire, gsi)
         time.sleep(0.05)
@@ -226,7 +227,7 @@ def test_lost_segments(gsi, lose):
 def test_nobody_acknowledges(wire, gsi, counted):
     """Segments are sent again from the last Ack on; then ABORT 126."""
     m = opened(gsi)
-    end = time.monotonic() + 60
+    end = patience.end(60)
     again = []
     while True:
         assert time.monotonic() < end, again

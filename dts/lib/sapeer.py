@@ -85,6 +85,14 @@ class Gsi:
             assert getattr(m, k) == v, 'expected %r, got %r' % (fields, m)
         return m
 
+    def expect_rack(self, request, **fields):
+        """The first Ack of an answer; the request may have been repeated before the answer came."""
+        m = self.rx()
+        while bytes(m) == bytes(request):
+            m = self.rx()
+        self.held.insert(0, m)
+        return self.expect(rmpp_type=mad.RACK, **fields)
+
     def ask(self, m, timeout=10, **kw):
         """A request and its single answer, whatever it says."""
         self.tx(m, **kw)

@@ -114,7 +114,11 @@ def test_repeated_until_repressed(station, polca):
     repress(station, again)
     wait_until(lambda: by_id(polca, n)['state'] == 'REPRESSED')
     sent = by_id(polca, n)['sent']  # more than two where the TrapRepress took an interval
-    time.sleep(2 * INTERVAL)
+    other = raised(polca, 145)  # another trap is repeated meanwhile, at the same interval
+    station.trap(145)
+    station.trap(145)
+    repress(station, station.trap(145))
+    wait_until(lambda: by_id(polca, other)['state'] == 'REPRESSED')
     station.drain()
     assert by_id(polca, n)['sent'] == sent
 

@@ -22,13 +22,15 @@ CONFIG = dict(cm=dict(max_half_open=HALF_OPEN, max_half_open_per_peer=HALF_OPEN_
 
 
 class Steady:
-    """A connection that moves data through it all."""
+    """A connection that moves data through it all; behind each message the flood goes on."""
 
     def __init__(self, peer):
         self.connection, self.sent = peer.connect(ECHO, ack_timeout=18), 0
 
-    def move(self, n):
+    def move(self, n, flood=None):
         for _ in range(n):
+            if flood:
+                flood.burst()
             self.connection.echo(b'in the flood %d' % self.sent, self.sent, tries=20)
             self.sent += 1
 
@@ -50,23 +52,33 @@ def requests(way, n, seed=1):
         private=way.rdma(5), **path)) for _ in range(n)]
 
 
-def flood(station, frames, work, burst=100, pause=0.01):
-    """Send the frames, over and over, in a thread of its own until work() is done. Without pauses
-    both ends would mostly wait for this one."""
-    stop = threading.Event()
+class Flood:
+    """Frames that a thread of its own sends, over and over: a burst for each time it is told, so
+    that their number does not depend on how fast the machine is."""
 
-    def run():
-        for i in itertools.count():
-            station.sock.send(frames[i % len(frames)])
-            if i % burst == burst - 1 and stop.wait(pause):
-                return
-    t = threading.Thread(target=run, daemon=True)
-    t.start()
-    try:
-        work()
-    finally:
-        stop.set()
-        t.join()
+    BURST = 50
+
+    def __init__(self, station, frames):
+        self.station, self.frames = station, itertools.cycle(frames)
+        self.told, self.over = threading.Semaphore(0), False
+        self.thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *exc):
+        self.over = True
+        self.told.release()
+        self.thread.join()
+
+    def burst(self):
+        self.told.release()
+
+    def _run(self):
+        while self.told.acquire() and not self.over:
+            for frame in itertools.islice(self.frames, self.BURST):
+                self.station.sock.send(frame)
 
 
 def settle(wire, peers):
@@ -85,14 +97,15 @@ def test_flood_of_one_peer(wire, steady, peer, counted):
     """It gets its share of half-open connections and no more; who stands moves data, another peer
     connects."""
     with wire.peer('10.78.0.4', guid=4) as other:
-        def work():
-            steady.move(100)
+        with Flood(wire.station, requests(peer.way, 1000)) as flood:
+            steady.move(50, flood)
             for _ in range(5):
+                flood.burst()
                 c = other.connect(ECHO, ack_timeout=18)
+                flood.burst()
                 c.echo(b'newcomer', 0, tries=20)
                 c.disconnect()
             wait_until(lambda: counted['half_open_limit'] > 500, timeout=60)
-        flood(wire.station, requests(peer.way, 1000), work)
     mine = [r for r in wire.connections().values()
             if r['peer'] == STATION_IP and r['state'] == 'REP_SENT']
     assert len(mine) == HALF_OPEN_PEER
@@ -105,10 +118,9 @@ def test_flood_of_many_peers(wire, steady, peer, counted):
     frames = [f for i, p in enumerate(peers) for f in requests(p.way, 200, seed=i)]
     random.Random(7).shuffle(frames)
 
-    def work():
-        steady.move(200)
+    with Flood(wire.station, frames) as flood:
+        steady.move(100, flood)
         wait_until(lambda: counted['half_open_limit'] > 500, timeout=60)
-    flood(wire.station, frames, work)
     rows = wire.connections().values()
     assert len([r for r in rows if r['state'] == 'REP_SENT']) == HALF_OPEN
     settle(wire, peers)
@@ -125,10 +137,9 @@ def test_flood_of_dreqs_and_reps(wire, steady, peer, counted):
         local_id=rng.getrandbits(32), remote_id=rng.getrandbits(32))) for _ in range(1000)]
     held = list(wire.connections())
 
-    def work():
-        steady.move(200)
+    with Flood(wire.station, frames) as flood:
+        steady.move(50, flood)
         wait_until(lambda: counted['unmatched'] > 1000, timeout=60)
-    flood(wire.station, frames, work)
-    assert set(wire.connections()) <= set(held)
-    while peer.maybe(1.0):
-        pass
+    steady.move(1)  # behind the last of the flood
+    assert not set(wire.connections()) - set(held)
+    peer.drain()

@@ -10,6 +10,7 @@ import time
 import pytest
 
 import mad
+import patience
 import sapeer
 from conn import wait_until
 from mad import NODE, v1, v2
@@ -107,7 +108,7 @@ def test_first_only_flood_from_many_addresses(wire, gsi, second, counted):
     second.tx(q)
     m = second.expect(segment=1)
     flood = Flood(gsi, first_only(1), 3000, source=True)
-    time.sleep(0.2)
+    wait_until(lambda: counted['sessions_refused'] > 0, timeout=60)
     assert len(wire.polca.rpc('sa_sessions', max=1000)['sessions']) <= MAX
     # the segment again as a duplicate: its ACK, and the stream goes on to its end
     second.held.append(m)
@@ -204,7 +205,7 @@ def test_storm_of_control_packets(wire, gsi, second, kind):
         gsi.tx(m.turned(flags=mad.RESEND if kind == 'resend' else mad.ACK, length=0,
                         segment=1 if kind == 'resend' else 63))
     both_tables(second)
-    end = time.monotonic() + 30
+    end = patience.end(30)
     while [s for s in wire.polca.rpc('sa_sessions')['sessions'] if s['qp_num'] == gsi.qpn]:
         gsi.tx(m.turned(flags=mad.RESEND, segment=1, length=0))
         time.sleep(0.05)

@@ -76,7 +76,7 @@ build_all() { build build --werror -Dtests=true; }
 # --- the steps of CI ---
 
 step_check() {
-    result "shell scripts" shellcheck -x -S warning .ci/run config/*.sh test/fuzz/run.sh
+    result "shell scripts" shellcheck -x -S warning .ci/run config/*.sh test/fuzz/run.sh test/coverage.sh
     result "rules and their tests" /usr/bin/python3 test/check_conformance.py
     result "documents" /usr/bin/python3 test/check_docs.py
 }

@@ -75,7 +75,6 @@ eal_start(const struct config *c, const char *extra, struct error *err)
 	if (ret != 0)
 		return ret;
 	numa_check_hugepages(c, "/sys", say_warning, NULL);
-	runtime_dir_remove_at_exit();
 	ret = start_environment(c, extra, err);
 	if (ret != 0)
 		return ret;

@@ -21,7 +21,8 @@
 int eal_explain_host(struct error *err);
 
 /**
- * Remove the runtime directory when this process exits, if it is empty then. Call it before
+ * Remove the runtime directory when this process exits, if it is empty then. Only for a directory of this
+ * process alone: another process with the same prefix may be about to use it. Call it before
  * rte_eal_init(): what DPDK removes at exit is gone by then, its telemetry socket among it.
  */
 void runtime_dir_remove_at_exit(void);

@@ -3,6 +3,7 @@
 """A start that fails says in its last line what is missing and what to type, and a run leaves nothing
 behind: no runtime directory, no hugepages."""
 
+import concurrent.futures
 import json
 import os
 import shutil
@@ -160,16 +161,37 @@ def runtime_directories(place):
     return os.listdir(place.path / 'dpdk') if (place.path / 'dpdk').exists() else []
 
 
-def test_polca_leaves_no_runtime_directory(place):
+def left_in_runtime_directory(place):
+    """polca's directory is that of its prefix, which other processes may share: it stays, empty."""
+    return [f for d in runtime_directories(place) for f in os.listdir(place.path / 'dpdk' / d)]
+
+
+def test_polca_leaves_nothing_in_its_runtime_directory(place):
     p = Polca(str(place.path), back_to_back())
     with p:
         assert runtime_directories(place) == [p.config['eal']['file_prefix']]
-    assert runtime_directories(place) == []
+        assert left_in_runtime_directory(place)
+    assert left_in_runtime_directory(place) == []
 
 
-def test_polca_that_fails_leaves_no_runtime_directory(place):
+def test_polca_that_fails_leaves_nothing_in_its_runtime_directory(place):
     run(*place([port('port0', 'net_af_packet0,iface=nosuch0', '10.0.0.1/24')]), env=place.env)
-    assert runtime_directories(place) == []
+    assert left_in_runtime_directory(place) == []
+
+
+def test_one_starts_while_another_with_its_prefix_ends(place):
+    """Neither takes the other's runtime directory away: a start that met an end failed."""
+    program, _, config, *_ = place([port('port0', 'net_af_packet0,iface=nosuch0', '10.0.0.1/24')])
+
+    def come_and_go(sock):
+        for _ in range(10):
+            r = run(program, '-c', config, '-s', sock, env=place.env)
+            assert NO_INTERFACE in r.stdout, r.stdout
+
+    with concurrent.futures.ThreadPoolExecutor(3) as pool:
+        running = [pool.submit(come_and_go, str(place.path / ('%d.sock' % i))) for i in range(3)]
+        for each in running:
+            each.result()
 
 
 @pytest.mark.parametrize('words,status', [
@@ -228,7 +250,7 @@ def test_multi_process_gives_its_hugepages_back(place, hugetlbfs):
         assert len(os.listdir(hugetlbfs)) >= 200
     assert os.listdir(hugetlbfs) == []
     assert hugepages.count()['Free'] == before
-    assert runtime_directories(place) == []
+    assert left_in_runtime_directory(place) == []
 
 
 @pytest.mark.parametrize('again', [SHARED, dict(SHARED, multi_process=False)],

@@ -155,7 +155,7 @@ make_tree(void **state)
 static int
 remove_tree(void **state)
 {
-	static const char *const dirs[] = { "bus/pci/devices/" ADDRESS, "bus/pci/devices", "bus/pci",
+	static const char *const dirs[] = { ("bus/pci/devices/" ADDRESS), "bus/pci/devices", "bus/pci",
 		"bus", "" };
 	char path[256];
 	unsigned int i;

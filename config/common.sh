@@ -57,7 +57,7 @@ watched() {
 
 # need_packages NAME...: install what is missing, or say what to type.
 need_packages() {
-    local missing=() p log
+    local missing=() p logs
     for p in "$@"; do
         dpkg-query -W -f='${Status}' "$p" 2>/dev/null | grep -q 'install ok installed' || missing+=("$p")
     done
@@ -75,15 +75,15 @@ need_packages() {
         watched /dev/null "${root[@]}" dpkg --configure -a
     fi
     stage "installing ${#missing[@]} Debian packages: ${missing[*]}"
-    log=$(mktemp)
+    logs=$(mktemp -d)
     # a failed update is not the end: some other repository of this host may be out of order
-    watched "$log.update" "${root[@]}" "${apt[@]}" update || stage "apt-get update failed; trying with the lists that are there"
-    if ! watched "$log" "${root[@]}" "${apt[@]}" -y install --no-install-recommends "${missing[@]}"; then
-        tail -n 5 "$log.update" "$log" >&2
-        rm -f "$log" "$log.update"
+    watched "$logs/update" "${root[@]}" "${apt[@]}" update || stage "apt-get update failed; trying with the lists that are there"
+    if ! watched "$logs/install" "${root[@]}" "${apt[@]}" -y install --no-install-recommends "${missing[@]}"; then
+        tail -n 5 "$logs"/* >&2
+        rm -rf "$logs"
         die "apt-get install failed (its last lines are above); is the machine online? By hand: apt-get install ${missing[*]}"
     fi
-    rm -f "$log" "$log.update"
+    rm -rf "$logs"
 }
 
 # configure DIR [meson option...]: set DIR up for this tree, or change the options of one that is set up already.

@@ -6,7 +6,7 @@
 # make the tree once with debootstrap (from the mirror that this host's apt uses), copy it, copy this source tree
 # into it, run quickstart.sh there as root and its traffic as an ordinary user, and prove that a header of a test
 # package would have broken the build. With COMMAND, run that in the source tree of the copy instead. Needs root.
-# The trees are kept in POLCA_FRESH (/var/tmp/polca-fresh); a copy is removed when its run ends.
+# The trees are kept in POLCA_FRESH (/var/cache/polca-fresh), which is root's; a copy is removed when its run ends.
 set -u
 . "$(dirname "$0")/common.sh"
 case ${1:-} in
@@ -17,12 +17,14 @@ esac
 [ "$(id -u)" = 0 ] || die "needs root, for debootstrap and chroot"
 need_packages debootstrap || exit 1
 
-STORE=${POLCA_FRESH:-/var/tmp/polca-fresh}
+STORE=${POLCA_FRESH:-/var/cache/polca-fresh}
 BASE=$STORE/$RELEASE
 COPY=$STORE/copy-$$
 SOURCE=/opt/polca # in the copy
 umask 022
-mkdir -p "$STORE" || exit 1
+# root runs programs of these trees: nobody else may have put them there
+mkdir -p "$STORE" && chmod 700 "$STORE" || exit 1
+[ "$(stat -c %u "$STORE")" = 0 ] || die "$STORE does not belong to root: remove it, or set POLCA_FRESH"
 
 # mirror SUITE: where this host's apt gets the suite of its own release that is named like SUITE: "-security" or "".
 mirror() {
@@ -35,10 +37,9 @@ mirror() {
 apt_ways() { apt-config dump | grep -E '^Acquire::(http|https|Check|Retries)' || true; }
 
 make_base() {
-    local main security log=$STORE/$RELEASE.log include=()
+    local main log=$STORE/$RELEASE.log include=()
     main=$(mirror "")
     [ -n "$main" ] || die "this host's apt has no Debian mirror (apt-get update first?)"
-    security=$(mirror -security)
     [ "${main#https}" = "$main" ] || include=(--include=ca-certificates)
     rm -rf --one-file-system "$BASE.new"
     stage "making a minimal Debian tree ($RELEASE), once"
@@ -46,11 +47,7 @@ make_base() {
     export http_proxy https_proxy
     watched "$log" debootstrap --variant=minbase "${include[@]}" "$RELEASE" "$BASE.new" "$main" ||
         { tail -n 20 "$log" >&2; rm -rf --one-file-system "$BASE.new"; die "debootstrap failed"; }
-    {
-        echo "deb $main $RELEASE main"
-        [ -z "$security" ] || echo "deb $security $RELEASE-security main"
-    } >"$BASE.new/etc/apt/sources.list"
-    apt_ways >"$BASE.new/etc/apt/apt.conf.d/90host"
+    : >"$BASE.new/etc/apt/sources.list"
     rm -f "$log"
     mv "$BASE.new" "$BASE"
 }
@@ -58,12 +55,19 @@ make_base() {
 remove_copy() { rm -rf --one-file-system "$COPY"; }
 
 make_copy() {
-    local old
+    local old main security
     for old in "$STORE"/copy-*; do # left by a run that was killed
         [ -e "$old" ] && ! kill -0 "${old##*-}" 2>/dev/null && rm -rf --one-file-system "$old"
     done
     cp -a "$BASE" "$COPY" && mkdir -p "$COPY$SOURCE" || return 1
     cp -L /etc/resolv.conf /etc/hosts "$COPY/etc/"
+    # as this host's apt has it today
+    main=$(mirror "") security=$(mirror -security)
+    {
+        echo "deb $main $RELEASE main"
+        [ -z "$security" ] || echo "deb $security $RELEASE-security main"
+    } >"$COPY/etc/apt/sources.list"
+    apt_ways >"$COPY/etc/apt/apt.conf.d/90host"
     # what git would commit now; an unpacked release has no .git and nothing to leave out but builds
     if [ -e "$ROOT/.git" ]; then
         git -C "$ROOT" ls-files -coz --exclude-standard
@@ -84,13 +88,15 @@ inside() {
             CI="${CI:-}" bash -c "cd \"\$0\" && exec \"\$@\"" "$dir" "$@"' - "$COPY" "$SOURCE" "$@"
 }
 
-# LOG has a line of progress at least every twenty seconds of its time (ten are promised; the machine may stall).
+# LOG's stamps are never more than ten seconds apart while something is installed or built, give or take what the
+# machine may stall: twice that. Then the traffic prints a line for each operation.
 progress_was_reported() {
-    local lines last
-    lines=$(grep -c '^\[ *[0-9]* s\]' "$1")
-    last=$(sed -n 's/^\[ *\([0-9]*\) s\].*/\1/p' "$1" | tail -n 1)
-    [ "$lines" -ge $((${last:-0} / 20)) ] && [ "$lines" -ge 4 ] ||
-        { echo "quickstart.sh printed $lines lines of progress in ${last:-0} s" >&2; return 1; }
+    sed -n -e '/starting polca/q' -e 's/^\[ *\([0-9]*\) s\].*/\1/p' "$1" | awk '
+        NR > 1 && $1 - last > most { most = $1 - last }
+        { last = $1 }
+        END {
+            if (NR < 4 || most > 20) { print "quickstart.sh was silent for " most " s; lines of progress: " NR; exit 1 }
+        }' >&2
 }
 
 # The sources as they would be if lib used what only a test package provides: this must not build here.

@@ -1,8 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""The kernel's hugepages of 2 MiB: how many there are, and more for the time of a test."""
+"""The kernel's hugepages of 2 MiB: how many there are, and more for the time of a test.
+
+They belong to the whole host: a lock keeps tests of other processes (dts/run's lanes) away, while one
+reserves or counts them."""
 
 import contextlib
+import fcntl
+
+LOCK = '/run/polca-dts-hugepages.lock'
 
 
 def count():
@@ -19,11 +25,13 @@ def _reserve(n):
 
 @contextlib.contextmanager
 def free(pages):
-    """At least so many are free; what was reserved for it is given back."""
-    now = count()
-    _reserve(now['Total'] + max(0, pages - now['Free']))
-    try:
-        assert count()['Free'] >= pages, 'the kernel finds no %d MiB in pieces of 2 MiB' % (2 * pages)
-        yield
-    finally:
-        _reserve(now['Total'])
+    """At least so many are free, for the caller alone; what was reserved for it is given back."""
+    with open(LOCK, 'w') as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        now = count()
+        _reserve(now['Total'] + max(0, pages - now['Free']))
+        try:
+            assert count()['Free'] >= pages, 'the kernel finds no %d MiB in pieces of 2 MiB' % (2 * pages)
+            yield
+        finally:
+            _reserve(now['Total'])

@@ -10,7 +10,10 @@ cd "$ROOT" || exit 1
 SECONDS_EACH=${1:-60}
 shift
 TARGETS=${*:-packet qp rpc config mad smp live cm perftest import}
-CC=clang build build-fuzz -Dfuzz=true -Db_lundef=false -Dbuildtype=debugoptimized || exit 1
+CC=clang configure build-fuzz -Dfuzz=true -Db_lundef=false -Dbuildtype=debugoptimized
+# only the targets: the unit tests and the programs are not fuzzed
+# shellcheck disable=SC2086,SC2046 # lists of words
+compile build-fuzz $(printf 'test/fuzz/fuzz_%s ' $TARGETS)
 mkdir -p build-fuzz/found
 /usr/bin/python3 test/fuzz/make_corpus.py build-fuzz/seeds || exit 1
 

@@ -5,15 +5,14 @@
 import json
 import os
 import signal
-import socket
-import struct
+import subprocess
 
 import pytest
 
 from net import Namespace
+from polca import BUILD
 
-
-SOL_PACKET, PACKET_FANOUT, HASH_DEFRAG_ROLLOVER = 263, 18, 0x9000 << 16
+PROGRAM = os.path.join(BUILD, 'app/polca-bench/polca-bench')
 
 
 @pytest.fixture
@@ -65,35 +64,26 @@ def test_a_memif_without_server_ends_at_once(bench, sockets, number):
                       % (path, path))
 
 
-def test_a_fanout_group_that_is_taken(bench, wire):
+# joins the group that this process's ID gives, as another program would have, and becomes polca-bench
+TAKE_AND_RUN = '''
+import os, socket, struct, sys
+s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
+s.bind(('b0', 3))
+group = (os.getpid() ^ socket.if_nametoindex('b1')) & 0xffff
+s.setsockopt(263, 18, struct.pack('I', group | 0x9000 << 16))  # SOL_PACKET, PACKET_FANOUT: as the driver
+os.set_inheritable(s.fileno(), True)
+os.execv(sys.argv[1], sys.argv[1:])
+'''
+
+
+def test_a_fanout_group_that_is_taken(wire):
     """net_af_packet's group is its process ID xor the interface's index, and nothing else."""
     ns, _ = wire
-
-    def take_those_of_the_next_processes():
-        index = socket.if_nametoindex('b1')
-        with open('/proc/loadavg') as f:
-            last = int(f.read().split()[-1])
-        taken = []
-        for pid in range(last, last + 100):
-            s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
-            s.bind(('b0', 3))
-            group = (pid ^ index) & 0xffff
-            try:
-                s.setsockopt(SOL_PACKET, PACKET_FANOUT, struct.pack('I', group | HASH_DEFRAG_ROLLOVER))
-            except OSError:  # this many at once is no promise of the kernel's
-                s.close()
-                continue
-            taken.append(s)
-        return taken
-
-    taken = ns.call(take_those_of_the_next_processes)
-    try:
-        b = bench('send', '--no-huge', '--link', 'net_af_packet0,iface=b1', '--connect', '192.0.2.2:4791',
-                  ns=ns)
-        assert b.ends() == 1
-    finally:
-        for s in taken:
-            s.close()
+    p = ns.popen(['/usr/bin/python3', '-c', TAKE_AND_RUN, PROGRAM, 'send', '--no-huge', '--link',
+                  'net_af_packet0,iface=b1', '--connect', '192.0.2.2:4791'],
+                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    text, _ = p.communicate(timeout=60)
+    assert p.returncode == 1
     assert ('polca-bench: port0: device net_af_packet0,iface=b1: another process has the packet fanout '
-            'group ') in b.text
-    assert 'start it again' in b.text
+            'group ') in text
+    assert 'start it again' in text

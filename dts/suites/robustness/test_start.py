@@ -234,9 +234,11 @@ def hugetlbfs(tmp_path):
     where = tmp_path / 'huge'
     where.mkdir()
     subprocess.run(['mount', '-t', 'hugetlbfs', 'none', where], check=True)
-    with hugepages.free(600):
-        yield where
-    subprocess.run(['umount', where], check=True)
+    try:
+        with hugepages.free(600):
+            yield where
+    finally:
+        subprocess.run(['umount', where], check=True)
 
 
 SHARED = {'hugepages': True, 'multi_process': True, 'memory_mb': 400}

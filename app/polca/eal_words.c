@@ -77,7 +77,9 @@ eal_words_hold(void)
 	held = file;
 	atexit(hand_on_at_exit);
 	for (i = 0; i < RTE_DIM(ends); i++)
-		sigaction(ends[i], &sa, &before[i]);
+		/* what is ignored, such as SIGHUP after nohup, does not end the process */
+		if (sigaction(ends[i], NULL, &before[i]) == 0 && before[i].sa_handler != SIG_IGN)
+			sigaction(ends[i], &sa, NULL);
 }
 
 /* "EAL: text", "ARGPARSE: text" and getopt's "polca: text", but not that arguments are invalid. */

@@ -76,8 +76,8 @@ help(void)
 	       "  polca-ctl port list           the ports and their addresses\n"
 	       "  polca-ctl --help              what can be done with them\n"
 	       "\n"
-	       "SIGTERM and SIGINT let what is under way finish (up to %d s), then polca exits "
-	       "with 0.\n"
+	       "SIGTERM, SIGINT and SIGHUP (unless ignored, see nohup) let what is under way finish\n"
+	       "(up to %d s), then polca exits with 0.\n"
 	       "Exit codes: 0 stopped as asked, 1 cannot start or go on, 2 wrong usage.\n",
 			POLCA_VERSION, DRAIN_MS / 1000);
 }
@@ -202,13 +202,16 @@ choose_socket(struct config *c, const struct options *o, struct error *err)
 	return 0;
 }
 
+/* SIGHUP comes when the terminal is closed; after nohup it is ignored, and stays so. */
 static void
 catch_signals(void)
 {
-	struct sigaction sa = { .sa_handler = on_signal };
+	struct sigaction sa = { .sa_handler = on_signal }, inherited;
 
 	sigaction(SIGTERM, &sa, NULL);
 	sigaction(SIGINT, &sa, NULL);
+	if (sigaction(SIGHUP, NULL, &inherited) == 0 && inherited.sa_handler != SIG_IGN)
+		sigaction(SIGHUP, &sa, NULL);
 	sa.sa_handler = SIG_IGN;
 	sigaction(SIGPIPE, &sa, NULL);
 }
@@ -222,7 +225,7 @@ go_on_waiting(const char *what)
 	return stop_signal == 0;
 }
 
-/* A second signal means: at once. */
+/* A second signal means: at once. Not SIGHUP, which both the kernel and the shell send. */
 static void
 release_signals(void)
 {

@@ -43,25 +43,29 @@ def rpc(path, method, **params):
 class Polca:
     """A running polca, started as this user or another."""
 
-    def __init__(self, directory, *args, uid=None):
+    def __init__(self, directory, *args, uid=None, meanwhile=None):
+        """meanwhile: a signal to send again and again until it is ready."""
         self.socket = directory / "polca.sock"
         self.env = dict(os.environ, XDG_RUNTIME_DIR=str(directory))
         self.process = subprocess.Popen([POLCA, *args], env=self.env, user=uid, group=uid,
                                         extra_groups=[] if uid else None, cwd="/",
                                         stderr=subprocess.PIPE, text=True)
         atexit.register(self.process.kill)
-        if not self.wait_until_ready():
+        if not self.wait_until_ready(meanwhile):
             self.process.kill()
             sys.exit("polca did not get ready:\n" + self.process.communicate()[1])
 
-    def wait_until_ready(self):
-        for _ in range(600):
+    def wait_until_ready(self, meanwhile):
+        limit = time.monotonic() + 60
+        while time.monotonic() < limit:
             if self.process.poll() is not None:
                 return False
             try:
                 return "version" in json.dumps(rpc(self.socket, "version_get"))
             except (FileNotFoundError, ConnectionRefusedError):
-                time.sleep(0.1)
+                if meanwhile is not None:
+                    self.process.send_signal(meanwhile)
+                time.sleep(0.1 if meanwhile is None else 0.001)
         return False
 
     def stop(self, sig=signal.SIGTERM):
@@ -119,6 +123,29 @@ def life(directory, uid):
     check(f"{who}: and removes the socket", p.socket.exists(), False)
     p = Polca(directory, *socket_args, uid=uid)
     check(f"{who}: SIGINT ends it with 0", p.stop(signal.SIGINT)[0], 0)
+
+
+def closed_terminal(directory):
+    """SIGHUP, of which the kernel and the shell may each send one, is an orderly end."""
+    socket_args = ("-s", str(directory / "polca.sock"))
+    p = Polca(directory, *socket_args)
+    while p.process.poll() is None:
+        p.process.send_signal(signal.SIGHUP)
+        time.sleep(0.01)
+    check("SIGHUP, also if it is repeated, ends it with 0", p.process.wait(), 0)
+    check("and removes the socket", p.socket.exists(), False)
+    inherited = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        p = Polca(directory, *socket_args, meanwhile=signal.SIGHUP)
+    finally:
+        signal.signal(signal.SIGHUP, inherited)
+    check("after nohup no SIGHUP ends it while it starts", len(rpc(p.socket, "port_list")["ports"]), 2)
+    p.process.send_signal(signal.SIGHUP)
+    for _ in range(5):
+        check("nor when it runs", len(rpc(p.socket, "port_list")["ports"]), 2)
+    code, said = p.stop()
+    check("and SIGTERM ends it with 0", code, 0)
+    check("and is what ends it", f"stopping (signal {signal.SIGTERM:d})" in said)
 
 
 def telemetry(directory):
@@ -194,6 +221,7 @@ def main():
         directory = pathlib.Path(name)
         broken_device(directory)
         life(directory, None)
+        closed_terminal(directory)
         telemetry(directory)
         crash(directory)
     if os.geteuid() == 0 and os.access(POLCA, os.X_OK):

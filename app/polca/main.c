@@ -42,6 +42,7 @@ struct options {
 };
 
 static volatile sig_atomic_t stop_signal;
+static bool stopped_waiting; /* engine_create() failed as go_on_waiting() told it to */
 
 static void
 on_signal(int sig)
@@ -222,6 +223,8 @@ go_on_waiting(const char *what)
 {
 	if (what != NULL)
 		APP_LOG(NOTICE, "%s", what);
+	else
+		stopped_waiting = stop_signal != 0;
 	return stop_signal == 0;
 }
 
@@ -282,7 +285,7 @@ run(const struct config *c, const struct options *o, struct error *err)
 	e = engine_create(&c->engine, err);
 	if (e == NULL) {
 		eal_end();
-		if (stop_signal == 0)
+		if (!stopped_waiting)
 			return -1;
 		APP_LOG(NOTICE, "stopping (signal %d)", (int)stop_signal);
 		return 0;

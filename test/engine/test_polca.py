@@ -7,9 +7,11 @@ usage: test_polca.py POLCA
 """
 
 import atexit
+import fcntl
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import socket
@@ -148,6 +150,41 @@ def closed_terminal(directory):
     check("and is what ends it", f"stopping (signal {signal.SIGTERM:d})" in said)
 
 
+def signal_while_it_fails(directory):
+    """A start that fails for its own reason says so, also if a signal came meanwhile."""
+    store = directory / "broken-db"
+    store.mkdir(0o700)
+    config = directory / "broken-db.json"
+    config.write_text(json.dumps({
+        "sa": {"path": str(store)},
+        "ports": [{"name": "port0", "back_to_back": "port1", "addresses": ["fe80::1/64"]},
+                  {"name": "port1", "back_to_back": "port0", "addresses": ["fe80::2/64"]}]}))
+    with open(store / "lock.mdb", "wb") as lock:
+        lock.write(bytes(8192))  # not one of LMDB's
+        lock.flush()
+        fcntl.lockf(lock, fcntl.LOCK_EX, 1)  # LMDB waits for it
+        p = subprocess.Popen([POLCA, "-c", str(config), "-s", str(directory / "polca.sock")],
+                             stderr=subprocess.PIPE, text=True)
+        atexit.register(p.kill)
+        limit = time.monotonic() + 60
+        while not re.search(rf"-> POSIX .* {p.pid} ", pathlib.Path("/proc/locks").read_text()):
+            if p.poll() is not None or time.monotonic() > limit:
+                sys.exit("polca did not wait for the lock:\n" + p.stderr.read())
+            time.sleep(0.01)
+        p.send_signal(signal.SIGTERM)
+        while signal_is_pending(p.pid, signal.SIGTERM):
+            time.sleep(0.01)
+        fcntl.lockf(lock, fcntl.LOCK_UN, 1)
+        said = p.communicate(timeout=60)[1]
+    check("a start that fails after a signal fails", p.returncode, 1)
+    check("and says why", said.splitlines()[-1].startswith(f"polca: {store}: "))
+
+
+def signal_is_pending(pid, sig):
+    status = pathlib.Path(f"/proc/{pid}/status").read_text()
+    return int(re.search(r"^ShdPnd:\s*(\w+)", status, re.M)[1], 16) >> (sig - 1) & 1 == 1
+
+
 def telemetry(directory):
     prefix = f"polca-test-{os.getpid()}"
     p = Polca(directory, "-s", str(directory / "polca.sock"), "--eal", f"--file-prefix={prefix}")
@@ -222,6 +259,7 @@ def main():
         broken_device(directory)
         life(directory, None)
         closed_terminal(directory)
+        signal_while_it_fails(directory)
         telemetry(directory)
         crash(directory)
     if os.geteuid() == 0 and os.access(POLCA, os.X_OK):

@@ -4,7 +4,6 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <glob.h>
 #include <libgen.h>
 #include <linux/capability.h>
 #include <linux/if_ether.h>
@@ -19,7 +18,6 @@
 #include <unistd.h>
 
 #include <rte_common.h>
-#include <rte_version.h>
 
 #include "link/device_cause.h"
 #include "link/private.h"
@@ -27,8 +25,6 @@
 #ifndef AF_XDP
 #define AF_XDP 44
 #endif
-
-#define ABI_MAJOR (RTE_VER_YEAR + (RTE_VER_MONTH >= 11)) /* part of the names of Debian's packages */
 
 /* A question about the host: is this what is missing? Then text says so. */
 typedef bool cause_fn(const char *device, char *text, size_t size);
@@ -239,53 +235,32 @@ static const struct {
 	{ "net_virtio_user", { no_vhost_user } },
 };
 
-/* Drivers are plug-ins, each in a package of its own: net_af_xdp0 wants librte_net_af_xdp.so. */
-static bool
-no_driver(const char *device, char *text, size_t size)
+static int
+find_driver(const char *device)
 {
-	char name[64], pattern[256], package[64], *p;
-	glob_t found = { 0 };
-	size_t len;
-	bool none;
+	unsigned int i;
 
-	snprintf(name, sizeof(name), "%.*s", (int)strcspn(device, ","), device);
-	for (len = strlen(name); len > 0 && strchr("0123456789", name[len - 1]) != NULL; len--)
-		name[len - 1] = '\0';
-	if (strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_") != len || len == 0) {
-		snprintf(text, size, "neither a PCI address, such as 0000:3b:00.0, nor a vdev, such as "
-				"net_af_packet0,iface=eth0");
-		return true;
-	}
-	snprintf(pattern, sizeof(pattern), "%s/librte_%s.so*", RTE_EAL_PMD_PATH, name);
-	none = access(RTE_EAL_PMD_PATH, F_OK) == 0 && glob(pattern, 0, NULL, &found) == GLOB_NOMATCH;
-	globfree(&found);
-	if (!none)
-		return false;
-	snprintf(package, sizeof(package), "librte-%s%u", name, ABI_MAJOR);
-	for (p = package; *p != '\0'; p++)
-		if (*p == '_')
-			*p = '-';
-	snprintf(text, size, "DPDK has no driver %s: a typing error, or a package is missing: apt-get "
-			"install %s", name, package);
-	return true;
+	for (i = 0; i < RTE_DIM(drivers); i++)
+		if (strncmp(device, drivers[i].driver, strlen(drivers[i].driver)) == 0)
+			return (int)i;
+	return -1;
 }
 
 bool
-device_cause(const char *device, int rc, const char *sys, char *text, size_t size)
+device_cause(const struct device_host *host, const char *device, int rc, char *text, size_t size)
 {
-	unsigned int i, k;
+	int driver = find_driver(device);
+	unsigned int k;
 
 	if (device_is_pci(device))
-		return device_cause_pci(device, sys, text, size);
-	if (rc == -EFAULT && no_driver(device, text, size)) /* no bus knows the name */
-		return true;
-	for (i = 0; i < RTE_DIM(drivers); i++) {
-		if (strncmp(device, drivers[i].driver, strlen(drivers[i].driver)) != 0)
-			continue;
-		for (k = 0; k < RTE_DIM(drivers[i].ask) && drivers[i].ask[k] != NULL; k++)
-			if (drivers[i].ask[k](device, text, size))
-				return true;
-	}
+		return device_cause_pci(host, device, text, size);
+	if (rc == -EFAULT && device_cause_driver(host, device, driver >= 0, text, size))
+		return true; /* no bus knows the name */
+	if (driver < 0)
+		return false;
+	for (k = 0; k < RTE_DIM(drivers[0].ask) && drivers[driver].ask[k] != NULL; k++)
+		if (drivers[driver].ask[k](device, text, size))
+			return true;
 	return false;
 }
 
@@ -294,7 +269,7 @@ device_error(const char *port, const char *device, int rc, struct error *err)
 {
 	char text[168];
 
-	if (rc != -ENOMEM && device_cause(device, rc, "/sys", text, sizeof(text)))
+	if (rc != -ENOMEM && device_cause(&device_host, device, rc, text, sizeof(text)))
 		return error_set(err, ENODEV, "%s: device %.64s: %s", port, device, text);
 	return error_set(err, rc == -1 ? ENODEV : -rc, "%s: device %.64s cannot be opened (%s): %s", port,
 		device, device_strerror(rc), rc == -ENOMEM ?

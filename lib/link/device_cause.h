@@ -16,15 +16,23 @@
 
 #include "base/error.h"
 
+/** Where to look. Tests have trees of their own. */
+struct device_host {
+	const char *sys;     /**< /sys */
+	const char *drivers; /**< directory of DPDK's plug-ins */
+};
+
+/** This host. */
+extern const struct device_host device_host;
+
 /**
  * Name what is missing, and what to type.
  *
  * @param device  as in ports[].device: a PCI address or a vdev, with its arguments
  * @param rc      what DPDK returned
- * @param sys     "/sys", or another tree in tests
  * @return false: nothing was found, text is unchanged
  */
-bool device_cause(const char *device, int rc, const char *sys, char *text, size_t size);
+bool device_cause(const struct device_host *host, const char *device, int rc, char *text, size_t size);
 
 /**
  * A device could not be opened or started: say so, with its cause and what to type.
@@ -35,6 +43,16 @@ int device_error(const char *port, const char *device, int rc, struct error *err
 
 /* device_cause_pci.c: the part of device_cause() for a PCI address, 0000:3b:00.0 or 3b:00.0. */
 bool device_is_pci(const char *device);
-bool device_cause_pci(const char *device, const char *sys, char *text, size_t size);
+bool device_cause_pci(const struct device_host *host, const char *device, char *text, size_t size);
+
+/*
+ * device_driver.c: the part for a name that no bus knows. known: there is such a driver, so that its
+ * name is no typing error.
+ */
+bool device_cause_driver(const struct device_host *host, const char *device, bool known, char *text,
+	size_t size);
+bool driver_is_installed(const struct device_host *host, const char *driver);
+/* Debian's name of the package with a driver. */
+void driver_package(const char *driver, char *package, size_t size);
 
 #endif

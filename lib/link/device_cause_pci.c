@@ -16,11 +16,11 @@
 
 /* Drivers of DPDK that work beside the kernel's and leave the device to it. */
 static const struct {
-	const char *kernel, *package;
+	const char *kernel, *driver;
 } beside_the_kernel[] = {
-	{ "mlx5_core", "librte-net-mlx5" },
-	{ "mlx4_core", "librte-net-mlx4" },
-	{ "mana", "librte-net-mana" },
+	{ "mlx5_core", "net_mlx5" },
+	{ "mlx4_core", "net_mlx4" },
+	{ "mana", "net_mana" },
 };
 
 static bool
@@ -79,8 +79,23 @@ vfio_cause(const char *dir, char *text, size_t size)
 	return true;
 }
 
+static void
+bifurcated_cause(const struct device_host *host, const char *kernel, const char *driver, char *text,
+	size_t size)
+{
+	char package[64];
+
+	driver_package(driver, package, sizeof(package));
+	if (driver_is_installed(host, driver))
+		snprintf(text, size, "it rightly stays with its kernel driver %s, and DPDK's driver %s is "
+				"installed: the lines above say what that one lacks", kernel, driver);
+	else
+		snprintf(text, size, "it stays with its kernel driver %s, but DPDK's driver for it is "
+				"missing: apt-get install %s", kernel, package);
+}
+
 bool
-device_cause_pci(const char *device, const char *sys, char *text, size_t size)
+device_cause_pci(const struct device_host *host, const char *device, char *text, size_t size)
 {
 	char dir[PATH_MAX], name[PCI_PRI_STR_SIZE], driver[64];
 	struct rte_pci_addr addr;
@@ -89,7 +104,7 @@ device_cause_pci(const char *device, const char *sys, char *text, size_t size)
 	if (!parse(device, &addr))
 		return false;
 	rte_pci_device_name(&addr, name, sizeof(name));
-	snprintf(dir, sizeof(dir), "%s/bus/pci/devices/%s", sys, name);
+	snprintf(dir, sizeof(dir), "%s/bus/pci/devices/%s", host->sys, name);
 	if (access(dir, F_OK) != 0) {
 		snprintf(text, size, "there is no such PCI device: config/setup-host.sh --status lists "
 				"the network cards");
@@ -111,8 +126,7 @@ device_cause_pci(const char *device, const char *sys, char *text, size_t size)
 	for (i = 0; i < RTE_DIM(beside_the_kernel); i++) {
 		if (strcmp(driver, beside_the_kernel[i].kernel) != 0)
 			continue;
-		snprintf(text, size, "it stays with its kernel driver %s: DPDK's driver for it is in the "
-				"package %s", driver, beside_the_kernel[i].package);
+		bifurcated_cause(host, driver, beside_the_kernel[i].driver, text, size);
 		return true;
 	}
 	snprintf(text, size, "the kernel's driver %s has it: config/setup-host.sh %s binds it to "

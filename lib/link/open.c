@@ -229,7 +229,7 @@ start_or_explain(struct link *l, struct link_port *p, struct error *err)
 	char text[168];
 
 	if (rc != 0 && p->hotplugged && !device_is_pci(p->cfg.device) &&
-		device_cause(p->cfg.device, rc, "/sys", text, sizeof(text)))
+		device_cause(&device_host, p->cfg.device, rc, text, sizeof(text)))
 		return error_set(err, ENODEV, "%s: device %.64s: %s", p->cfg.name, p->cfg.device, text);
 	return rc;
 }

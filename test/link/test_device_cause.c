@@ -4,7 +4,7 @@
 
 /*
  * What is said of a device that cannot be opened, here of PCI devices in a tree that stands for /sys,
- * and of paths. Interfaces, users and drivers: dts/suites/robustness/test_start.py.
+ * of drivers in a directory that stands for DPDK's, and of paths. Interfaces and users: dts/suites/robustness/test_start.py.
  */
 
 #include <errno.h>
@@ -20,12 +20,23 @@
 
 #include <cmocka.h>
 
+#include <rte_version.h>
+
 #include "link/device_cause.h"
 
+#if RTE_VER_YEAR == 22
+#define ABI "23"
+#elif RTE_VER_YEAR == 24
+#define ABI "25"
+#else
+#define ABI "26"
+#endif
 #define ADDRESS "0000:3b:00.0"
 
 static char sys[] = "/tmp/polca-test-sys-XXXXXX";
-static char cause[200];
+static char drivers_dir[sizeof(sys) + 8];
+static struct device_host host = { sys, drivers_dir };
+static char cause[168]; /* as device_error() has it */
 
 static void
 make_dir(const char *name)
@@ -50,10 +61,31 @@ bind_to(const char *driver)
 }
 
 static void
+install(const char *driver)
+{
+	char path[256];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/librte_%s.so." ABI, drivers_dir, driver);
+	f = fopen(path, "w");
+	assert_non_null(f);
+	fclose(f);
+}
+
+static void
+uninstall(const char *driver)
+{
+	char path[256];
+
+	snprintf(path, sizeof(path), "%s/librte_%s.so." ABI, drivers_dir, driver);
+	assert_int_equal(unlink(path), 0);
+}
+
+static void
 expect(const char *device, int rc, const char *text)
 {
 	memset(cause, 0, sizeof(cause));
-	assert_true(device_cause(device, rc, sys, cause, sizeof(cause)));
+	assert_true(device_cause(&host, device, rc, cause, sizeof(cause)));
 	assert_string_equal(cause, text);
 }
 
@@ -90,8 +122,64 @@ test_pci_device_that_stays_with_the_kernel(void **state)
 {
 	(void)state;
 	bind_to("mlx5_core");
-	expect(ADDRESS, -ENOTSUP, "it stays with its kernel driver mlx5_core: DPDK's driver for it is in "
-				  "the package librte-net-mlx5");
+	expect(ADDRESS, -ENOTSUP, "it stays with its kernel driver mlx5_core, but DPDK's driver for it is "
+				  "missing: apt-get install librte-net-mlx5-" ABI);
+	install("net_mlx5");
+	expect(ADDRESS, -ENOTSUP, "it rightly stays with its kernel driver mlx5_core, and DPDK's driver "
+				  "net_mlx5 is installed: the lines above say what that one lacks");
+	uninstall("net_mlx5");
+}
+
+static void
+test_interface_in_place_of_a_device(void **state)
+{
+	(void)state;
+	expect("lo", -EFAULT, "that is an interface of the kernel: give net_af_packet0,iface=lo, or the PCI "
+			      "address of its card");
+}
+
+static void
+test_name_that_is_no_device(void **state)
+{
+	static const char neither[] = "neither a PCI address, such as 0000:3b:00.0, nor a vdev, such as "
+				      "net_af_packet0,iface=eth0";
+
+	(void)state;
+	expect("nosuch77", -EFAULT, neither);
+	expect("77", -EFAULT, neither);
+	expect("", -EFAULT, neither);
+	expect("Net 0", -EFAULT, neither);
+}
+
+static void
+test_driver_that_is_not_installed(void **state)
+{
+	(void)state;
+	expect("net_tap0,iface=x", -EFAULT, "DPDK's driver net_tap is missing: apt-get install "
+					    "librte-net-tap" ABI);
+	expect("net_virtio_user0,path=x", -EFAULT, "DPDK's driver net_virtio is missing: apt-get install "
+						   "librte-net-virtio" ABI);
+	expect("net_no_such0", -EFAULT, "DPDK has no driver net_no_such: a typing error, or a package is "
+					"missing: apt-get install librte-net-no-such" ABI);
+	install("net_pcap");
+	expect("net_tap0,iface=x", -EFAULT, "DPDK's driver net_tap is missing: apt-get install "
+					    "librte-net-tap" ABI);
+	uninstall("net_pcap");
+}
+
+static void
+test_typing_error_in_a_driver(void **state)
+{
+	(void)state;
+	install("net_af_packet");
+	install("net_memif");
+	expect("net_af_paket0,iface=x", -EFAULT, "DPDK has no driver net_af_paket: did you mean "
+						 "net_af_packet? If not, a package may be missing: "
+						 "librte-net-af-paket" ABI);
+	expect("memif0", -EFAULT, "DPDK has no driver memif: did you mean net_memif0?");
+	assert_false(device_cause(&host, "net_memif0", -EFAULT, cause, sizeof(cause)));
+	uninstall("net_af_packet");
+	uninstall("net_memif");
 }
 
 /* Which of the two depends on the host. */
@@ -135,9 +223,9 @@ test_nothing_is_said_without_a_cause(void **state)
 
 	(void)state;
 	snprintf(device, sizeof(device), "net_memif0,socket-abstract=no,socket=%s/m", sys);
-	assert_false(device_cause(device, -EINVAL, sys, cause, sizeof(cause)));
-	assert_false(device_cause("net_memif0", -EINVAL, sys, cause, sizeof(cause)));
-	assert_false(device_cause("net_null0", -EINVAL, sys, cause, sizeof(cause)));
+	assert_false(device_cause(&host, device, -EINVAL, cause, sizeof(cause)));
+	assert_false(device_cause(&host, "net_memif0", -EINVAL, cause, sizeof(cause)));
+	assert_false(device_cause(&host, "net_null0", -EINVAL, cause, sizeof(cause)));
 }
 
 static int
@@ -145,6 +233,8 @@ make_tree(void **state)
 {
 	(void)state;
 	assert_non_null(mkdtemp(sys));
+	snprintf(drivers_dir, sizeof(drivers_dir), "%s/drivers", sys);
+	make_dir("drivers");
 	make_dir("bus");
 	make_dir("bus/pci");
 	make_dir("bus/pci/devices");
@@ -156,7 +246,7 @@ static int
 remove_tree(void **state)
 {
 	static const char *const dirs[] = { ("bus/pci/devices/" ADDRESS), "bus/pci/devices", "bus/pci",
-		"bus", "" };
+		"bus", "drivers", "" };
 	char path[256];
 	unsigned int i;
 
@@ -178,6 +268,10 @@ main(void)
 		cmocka_unit_test(test_pci_device_that_the_kernel_has),
 		cmocka_unit_test(test_pci_device_that_stays_with_the_kernel),
 		cmocka_unit_test(test_pci_device_that_vfio_has),
+		cmocka_unit_test(test_interface_in_place_of_a_device),
+		cmocka_unit_test(test_name_that_is_no_device),
+		cmocka_unit_test(test_driver_that_is_not_installed),
+		cmocka_unit_test(test_typing_error_in_a_driver),
 		cmocka_unit_test(test_socket_path_is_too_long),
 		cmocka_unit_test(test_socket_path_is_another_file),
 		cmocka_unit_test(test_nothing_is_said_without_a_cause),

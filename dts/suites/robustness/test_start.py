@@ -32,8 +32,10 @@ DEVICES = [
     ('net_af_packet0', 'iface=NAME is missing, such as net_af_packet0,iface=eth0', 0),
     ('net_no_such0', 'DPDK has no driver net_no_such: a typing error, or a package is missing: '
      'apt-get install librte-net-no-such%d' % ABI, 0),
-    ('eth0', 'DPDK has no driver eth: a typing error, or a package is missing: '
-     'apt-get install librte-eth%d' % ABI, 0),
+    ('nosuch0', 'neither a PCI address, such as 0000:3b:00.0, nor a vdev, such as '
+     'net_af_packet0,iface=eth0', 0),
+    ('lo', 'that is an interface of the kernel: give net_af_packet0,iface=lo, or the PCI address of its '
+     'card', 0),
     ('0000:ff:1f.7', 'there is no such PCI device: config/setup-host.sh --status lists the network '
      'cards', 0),
     ('net_memif0,role=server,socket-abstract=no,socket=/nowhere/m',
@@ -87,9 +89,9 @@ def test_a_device_that_cannot_be_used(place, device, why, uid):
     assert not (place.path / 'polca.sock').exists()
 
 
-# to polca-bench "eth0" is no device, but the name of a link
-@pytest.mark.parametrize('device,why,uid', [d for d in DEVICES if d[0] != 'eth0'],
-                         ids=[i for i in IDS if not i.startswith('eth0')])
+# to polca-bench a word is no device, but the name of a link
+@pytest.mark.parametrize('device,why,uid', [d for d in DEVICES if d[0] not in ('nosuch0', 'lo')],
+                         ids=[i for i in IDS if not i.startswith(('nosuch0', 'lo-'))])
 def test_polca_bench_says_the_same(place, device, why, uid):
     r = run(place.copy(BENCH), 'send', '--link', device, '--connect', '10.0.0.2:7174', '--no-huge', uid=uid,
             env=place.env)

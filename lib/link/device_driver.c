@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * DPDK's drivers are plug-ins, each in a package of its own: net_af_xdp0 wants librte_net_af_xdp.so of
+ * Debian's librte-net-af-xdp23.
+ */
+
+#include <ctype.h>
+#include <glob.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <rte_common.h>
+#include <rte_version.h>
+
+#include "base/nearest.h"
+#include "link/device_cause.h"
+
+#define ABI_MAJOR (RTE_VER_YEAR + (RTE_VER_MONTH >= 11)) /* part of the names of Debian's packages */
+
+const struct device_host device_host = { "/sys", RTE_EAL_PMD_PATH };
+
+/* Debian sets a number apart from one before it: librte-net-tap23, librte-net-mlx5-23. */
+void
+driver_package(const char *driver, char *package, size_t size)
+{
+	size_t len = strlen(driver);
+	char *p;
+
+	snprintf(package, size, "librte-%s%s%u", driver,
+		len > 0 && isdigit((unsigned char)driver[len - 1]) ? "-" : "", ABI_MAJOR);
+	for (p = package; *p != '\0'; p++)
+		if (*p == '_')
+			*p = '-';
+}
+
+/* True also if there is no telling: a DPDK that has its drivers elsewhere. */
+bool
+driver_is_installed(const struct device_host *host, const char *driver)
+{
+	char pattern[256];
+	glob_t found = { 0 };
+	bool none;
+
+	snprintf(pattern, sizeof(pattern), "%s/librte_%s.so*", host->drivers, driver);
+	none = access(host->drivers, F_OK) == 0 && glob(pattern, 0, NULL, &found) == GLOB_NOMATCH;
+	globfree(&found);
+	return !none;
+}
+
+/* Of the drivers that are installed the one whose name, with or without "net_", is nearest. */
+static bool
+nearest_driver(const struct device_host *host, const char *typed, char *driver, size_t size)
+{
+	struct nearest n = nearest_to(typed);
+	char pattern[256], *name;
+	glob_t found = { 0 };
+	size_t i;
+
+	snprintf(pattern, sizeof(pattern), "%s/librte_net_*.so*", host->drivers);
+	if (glob(pattern, 0, NULL, &found) != 0)
+		return false;
+	for (i = 0; i < found.gl_pathc; i++) {
+		name = strrchr(found.gl_pathv[i], '/') + strlen("/librte_");
+		*strstr(name, ".so") = '\0';
+		nearest_try(&n, name);
+		nearest_try(&n, name + strlen("net_"));
+	}
+	if (n.word != NULL)
+		snprintf(driver, size, "%s%s", strncmp(n.word, "net_", 4) == 0 ? "" : "net_", n.word);
+	globfree(&found);
+	return n.word != NULL;
+}
+
+static void
+say_missing(const struct device_host *host, const char *driver, bool known, char *text, size_t size)
+{
+	char package[64], other[48];
+
+	driver_package(driver, package, sizeof(package));
+	if (known)
+		snprintf(text, size, "DPDK's driver %s is missing: apt-get install %s", driver, package);
+	else if (nearest_driver(host, driver, other, sizeof(other)))
+		snprintf(text, size, "DPDK has no driver %s: did you mean %s? If not, a package may be "
+				"missing: %s", driver, other, package);
+	else
+		snprintf(text, size, "DPDK has no driver %s: a typing error, or a package is missing: "
+				"apt-get install %s", driver, package);
+}
+
+bool
+device_cause_driver(const struct device_host *host, const char *device, bool known, char *text,
+	size_t size)
+{
+	char name[64], other[48];
+	size_t len;
+
+	snprintf(name, sizeof(name), "%.*s", (int)strcspn(device, ","), device);
+	if (if_nametoindex(name) != 0) {
+		snprintf(text, size, "that is an interface of the kernel: give net_af_packet0,iface=%s, or "
+				"the PCI address of its card", name);
+		return true;
+	}
+	for (len = strlen(name); len > 0 && isdigit((unsigned char)name[len - 1]); len--)
+		name[len - 1] = '\0';
+	if (strcmp(name, "net_virtio_user") == 0)
+		len = (size_t)snprintf(name, sizeof(name), "net_virtio"); /* it is part of this plug-in */
+	if (strncmp(name, "net_", 4) == 0 &&
+			strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_") == len) {
+		if (driver_is_installed(host, name))
+			return false;
+		say_missing(host, name, known, text, size);
+	} else if (len > 0 && nearest_driver(host, name, other, sizeof(other))) {
+		snprintf(text, size, "DPDK has no driver %s: did you mean %s0?", name, other);
+	} else {
+		snprintf(text, size, "neither a PCI address, such as 0000:3b:00.0, nor a vdev, such as "
+				"net_af_packet0,iface=eth0");
+	}
+	return true;
+}

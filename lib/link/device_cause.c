@@ -154,9 +154,9 @@ no_tun(const char *device, char *text, size_t size)
 	return true;
 }
 
-/* The path of a socket that is made: memif's, vhost's. */
+/* The path of a socket, memif's or vhost's. Only who makes it writes to its directory. */
 static bool
-no_socket_path(const char *path, char *text, size_t size)
+no_socket_path(const char *path, bool make, char *text, size_t size)
 {
 	char copy[256];
 	const char *dir;
@@ -172,7 +172,7 @@ no_socket_path(const char *path, char *text, size_t size)
 	if (access(dir, F_OK) != 0)
 		snprintf(text, size, "there is no directory %.80s for its socket: mkdir %.80s", dir,
 				dir);
-	else if (access(dir, R_OK | W_OK | X_OK) != 0)
+	else if (access(dir, make ? W_OK | X_OK : X_OK) != 0)
 		snprintf(text, size, "this user may not use the directory %.100s of its socket: %s",
 				dir, strerror(errno));
 	else if (stat(path, &st) == 0 && !S_ISSOCK(st.st_mode))
@@ -188,22 +188,26 @@ no_socket_path(const char *path, char *text, size_t size)
 static bool
 no_memif_socket(const char *device, char *text, size_t size)
 {
-	char path[256] = "/run/memif.sock", abstract[8];
+	char path[256] = "/run/memif.sock", role[16] = "client", abstract[8];
+	bool make;
 
 	if (!device_value(device, "socket-abstract", abstract, sizeof(abstract)) ||
 			strcmp(abstract, "no") != 0)
 		return false;
 	device_value(device, "socket", path, sizeof(path));
-	return no_socket_path(path, text, size);
+	device_value(device, "role", role, sizeof(role));
+	make = strcmp(role, "client") != 0 && strcmp(role, "slave") != 0;
+	return no_socket_path(path, make, text, size);
 }
 
 static bool
 no_vhost_socket(const char *device, char *text, size_t size)
 {
-	char path[256];
+	char path[256], client[8] = "0";
 
+	device_value(device, "client", client, sizeof(client));
 	if (device_value(device, "iface", path, sizeof(path)))
-		return no_socket_path(path, text, size);
+		return no_socket_path(path, strcmp(client, "1") != 0, text, size);
 	snprintf(text, size, "iface=PATH, its socket, is missing");
 	return true;
 }

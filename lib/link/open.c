@@ -228,9 +228,9 @@ start_or_explain(struct link *l, struct link_port *p, struct error *err)
 	int rc = start(l, p, err);
 	char text[168];
 
-	if (rc != 0 && p->hotplugged && !device_is_pci(p->cfg.device) &&
+	if (rc != 0 && rc != -EINTR && p->hotplugged && !device_is_pci(p->cfg.device) &&
 		device_cause(&device_host, p->cfg.device, rc, text, sizeof(text)))
-		return error_set(err, ENODEV, "%s: device %.64s: %s", p->cfg.name, p->cfg.device, text);
+		return error_set(err, -rc, "%s: device %.64s: %s", p->cfg.name, p->cfg.device, text);
 	return rc;
 }
 

@@ -47,6 +47,15 @@ make_dir(const char *name)
 	assert_true(mkdir(path, 0700) == 0 || errno == EEXIST);
 }
 
+static void
+set_mode(const char *name, mode_t mode)
+{
+	char path[256];
+
+	snprintf(path, sizeof(path), "%s/%s", sys, name);
+	assert_int_equal(chmod(path, mode), 0);
+}
+
 /* Its driver, as the kernel shows it: a symbolic link. NULL: none. */
 static void
 bind_to(const char *driver)
@@ -216,6 +225,35 @@ test_socket_path_is_another_file(void **state)
 	expect(device, -EINVAL, text);
 }
 
+/* Root may write anywhere: ask as another user. */
+static void
+test_only_a_socket_that_is_made_needs_a_directory_to_write_to(void **state)
+{
+	char device[256], text[256];
+	uid_t user = geteuid();
+
+	(void)state;
+	make_dir("sockets");
+	set_mode("", 0755);
+	set_mode("sockets", 0555);
+	if (user == 0)
+		assert_int_equal(setresuid(65534, 65534, 0), 0);
+	snprintf(device, sizeof(device), "net_memif0,role=client,socket-abstract=no,socket=%s/sockets/m", sys);
+	assert_false(device_cause(&host, device, -ECONNREFUSED, cause, sizeof(cause)));
+	snprintf(device, sizeof(device), "net_memif0,socket-abstract=no,socket=%s/sockets/m", sys);
+	assert_false(device_cause(&host, device, -ECONNREFUSED, cause, sizeof(cause)));
+	snprintf(text, sizeof(text), "this user may not use the directory %s/sockets of its socket: "
+				     "Permission denied", sys);
+	snprintf(device, sizeof(device), "net_memif0,role=server,socket-abstract=no,socket=%s/sockets/m", sys);
+	expect(device, -EIO, text);
+	snprintf(device, sizeof(device), "net_vhost0,iface=%s/sockets/m", sys);
+	expect(device, -EIO, text);
+	snprintf(device, sizeof(device), "net_vhost0,iface=%s/sockets/m,client=1", sys);
+	assert_false(device_cause(&host, device, -EIO, cause, sizeof(cause)));
+	if (user == 0)
+		assert_int_equal(setresuid(0, 0, 0), 0);
+}
+
 static void
 test_nothing_is_said_without_a_cause(void **state)
 {
@@ -246,7 +284,7 @@ static int
 remove_tree(void **state)
 {
 	static const char *const dirs[] = { ("bus/pci/devices/" ADDRESS), "bus/pci/devices", "bus/pci",
-		"bus", "drivers", "" };
+		"bus", "drivers", "sockets", "" };
 	char path[256];
 	unsigned int i;
 
@@ -274,6 +312,7 @@ main(void)
 		cmocka_unit_test(test_typing_error_in_a_driver),
 		cmocka_unit_test(test_socket_path_is_too_long),
 		cmocka_unit_test(test_socket_path_is_another_file),
+		cmocka_unit_test(test_only_a_socket_that_is_made_needs_a_directory_to_write_to),
 		cmocka_unit_test(test_nothing_is_said_without_a_cause),
 	};
 

@@ -9,10 +9,14 @@
  */
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <mntent.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <rte_common.h>
@@ -20,8 +24,46 @@
 
 #include "eal.h"
 
+/* Our own locks would look like another process's; the memory is unmapped. */
 static void
-remove_files(const char *path, const char *begin)
+unlock_hugepages(const char *begin)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	char target[PATH_MAX];
+	const char *name;
+	struct dirent *d;
+	ssize_t n;
+
+	if (dir == NULL)
+		return;
+	while ((d = readdir(dir)) != NULL) {
+		n = readlinkat(dirfd(dir), d->d_name, target, sizeof(target) - 1);
+		if (n < 0)
+			continue;
+		target[n] = '\0';
+		name = strrchr(target, '/');
+		if (name != NULL && strncmp(name + 1, begin, strlen(begin)) == 0)
+			flock(atoi(d->d_name), LOCK_UN);
+	}
+	closedir(dir);
+}
+
+/* Whoever uses a hugepage file has a shared lock on it: the EAL's own test of what may be removed. */
+static bool
+is_held(int dir, const char *name)
+{
+	int fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	bool held;
+
+	if (fd < 0)
+		return true;
+	held = flock(fd, LOCK_EX | LOCK_NB) != 0;
+	close(fd);
+	return held;
+}
+
+static void
+remove_files(const char *path, const char *begin, bool keep_held)
 {
 	DIR *dir = opendir(path);
 	struct dirent *d;
@@ -29,7 +71,8 @@ remove_files(const char *path, const char *begin)
 	if (dir == NULL)
 		return;
 	while ((d = readdir(dir)) != NULL)
-		if (strncmp(d->d_name, begin, strlen(begin)) == 0 && d->d_type != DT_DIR)
+		if (strncmp(d->d_name, begin, strlen(begin)) == 0 && d->d_type != DT_DIR &&
+				!(keep_held && is_held(dirfd(dir), d->d_name)))
 			unlinkat(dirfd(dir), d->d_name, 0);
 	closedir(dir);
 }
@@ -42,14 +85,16 @@ remove_hugepages(const struct eal_args *a)
 	const struct mntent *m;
 	char begin[NAME_MAX];
 
-	snprintf(begin, sizeof(begin), "%smap_", eal_arg_value(a, "--file-prefix"));
+	/* its last part is the prefix, however the EAL was told of it */
+	snprintf(begin, sizeof(begin), "%smap_", strrchr(rte_eal_get_runtime_dir(), '/') + 1);
+	unlock_hugepages(begin);
 	if (huge_dir != NULL)
-		remove_files(huge_dir, begin);
+		remove_files(huge_dir, begin, true);
 	if (mounts == NULL)
 		return;
 	while ((m = getmntent(mounts)) != NULL)
 		if (strcmp(m->mnt_type, "hugetlbfs") == 0)
-			remove_files(m->mnt_dir, begin);
+			remove_files(m->mnt_dir, begin, true);
 	endmntent(mounts);
 }
 
@@ -62,5 +107,5 @@ eal_files_remove(const struct eal_args *a)
 	/* config goes last: it is locked by us, and keeps another primary with this prefix away */
 	remove_hugepages(a);
 	for (i = 0; i < RTE_DIM(names); i++)
-		remove_files(rte_eal_get_runtime_dir(), names[i]);
+		remove_files(rte_eal_get_runtime_dir(), names[i], false);
 }

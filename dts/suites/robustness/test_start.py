@@ -4,6 +4,7 @@
 behind: no runtime directory, no hugepages."""
 
 import concurrent.futures
+import fcntl
 import json
 import os
 import shutil
@@ -255,6 +256,22 @@ def test_multi_process_gives_its_hugepages_back(place, hugetlbfs):
     assert os.listdir(hugetlbfs) == []
     assert hugepages.count()['Free'] == before
     assert left_in_runtime_directory(place) == []
+
+
+@pytest.mark.parametrize('args', [[], ['--file-pre=another']], ids=['', 'abbreviated'])
+def test_multi_process_leaves_the_hugepages_of_others(place, hugetlbfs, args):
+    """What another process has locked stays, as the EAL would leave it; of the prefix in force."""
+    p = Polca(str(place.path), back_to_back(), eal=dict(SHARED, args=args))
+    prefix = 'another' if args else p.config['eal']['file_prefix']
+    held, free = ('%smap_%d' % (prefix, n) for n in (90001, 90002))
+    with p:
+        assert len([f for f in os.listdir(hugetlbfs) if f.startswith(prefix + 'map_')]) >= 200
+        (hugetlbfs / free).touch()
+        with open(hugetlbfs / held, 'w') as f:
+            fcntl.flock(f, fcntl.LOCK_SH)
+            p.stop()
+            assert os.listdir(hugetlbfs) == [held]
+    os.unlink(hugetlbfs / held)
 
 
 @pytest.mark.parametrize('again', [SHARED, dict(SHARED, multi_process=False)],

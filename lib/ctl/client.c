@@ -88,6 +88,9 @@ client_destroy(struct client *cl)
 {
 	close(cl->fd); /* leaves the epoll set by itself */
 	rpc_close(cl->call);
+	if (cl->answered != NULL && (cl->unread || buffer_len(&cl->out) > 0))
+		rpc_undo(cl->answered);
+	rpc_close(cl->answered);
 	free(cl->in.mem);
 	free(cl->out.mem);
 	free(cl);
@@ -101,13 +104,16 @@ append_reply(struct client *cl, const struct rpc_call *call, uint64_t now)
 
 	if (text == NULL)
 		return;
+	rpc_close(cl->answered); /* its reply is no longer the last */
+	cl->answered = NULL;
 	if (buffer_room(&cl->out, len)) {
 		memcpy(cl->out.mem + cl->out.end, text, len);
 		cl->out.end += len;
 		if (cl->stalled_since == 0)
 			cl->stalled_since = now;
 	} else {
-		cl->gone = true; /* no memory for its answer: better no connection than a gap */
+		/* no memory for its answer: better no connection than a gap */
+		cl->gone = cl->unread = true;
 	}
 	free(text);
 }
@@ -172,7 +178,8 @@ read_some(struct client *cl, uint64_t now)
 	} else if (n == 0) {
 		cl->eof = true;
 	} else if (errno != EAGAIN && errno != EINTR) {
-		cl->gone = true;
+		/* ECONNRESET: the client closed before it read all replies */
+		cl->gone = cl->unread = true;
 	}
 }
 
@@ -200,8 +207,10 @@ client_event(struct client *cl, uint32_t events, uint64_t now)
 	if (wants_input(cl) && (events & (EPOLLIN | EPOLLHUP)) != 0)
 		read_some(cl, now);
 	/* closed by the peer, both ways: a call that waits would wait for nobody */
-	if ((events & EPOLLERR) != 0 || ((events & EPOLLHUP) != 0 && cl->call != NULL))
+	if ((events & EPOLLHUP) != 0 && cl->call != NULL)
 		cl->gone = true;
+	if ((events & EPOLLERR) != 0) /* ECONNRESET, as in read_some() */
+		cl->gone = cl->unread = true;
 }
 
 /*
@@ -283,7 +292,10 @@ answer_some(struct client *cl, struct rpc_state *state, uint64_t now)
 		if (cl->waiting != 0)
 			break;
 		append_reply(cl, cl->call, now);
-		rpc_close(cl->call);
+		if (rpc_can_undo(cl->call))
+			cl->answered = cl->call;
+		else
+			rpc_close(cl->call);
 		cl->call = NULL;
 	}
 	return done;

@@ -37,11 +37,17 @@ struct client {
 	size_t scanned; /* bytes of in known to hold no newline */
 	struct rpc_call *call; /* the one under way */
 	int waiting; /* what rpc_step() said of it */
+	/*
+	 * The call of the last reply, if it can be undone: client_destroy() undoes it if the client
+	 * closed before it read that reply. Of earlier replies nobody knows whether they were read.
+	 */
+	struct rpc_call *answered;
 	uint64_t half_since; /* when the incomplete line began; 0: there is none */
 	uint64_t stalled_since; /* when out last moved; 0: out is empty */
 	uint64_t active; /* when a request last came */
 	bool eof; /* nothing more will come */
 	bool gone; /* nobody will read */
+	bool unread; /* the client closed with a reply unread in its socket, or lost one */
 };
 
 /** What a connection wants next. */

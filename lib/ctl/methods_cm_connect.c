@@ -38,7 +38,8 @@ struct connect_args {
 
 	/* where we are */
 	bool started;
-	uint32_t attempt;
+	uint32_t attempt; /* until it is done */
+	cm_id connection; /* 0: not established yet */
 	uint64_t since;
 };
 #define CONNECT_RDMA    (AH_LAST << 1)
@@ -259,9 +260,11 @@ set_grant(json_t *row, const struct engine_cm_outcome *o)
 static int
 established(struct rpc_call *call, const struct engine_cm_outcome *o)
 {
+	struct connect_args *a = call->args;
 	json_t *r = call->result;
 	const char *name = engine_cm_service_name(call->e, o->info.id);
 
+	a->connection = o->info.id;
 	set_int(r, "connection", o->info.id);
 	if (name[0] != '\0')
 		set(r, "service", json_string(name));
@@ -331,13 +334,17 @@ cm_connect_method(struct rpc_call *call)
 	return rc;
 }
 
-/* Nobody is told of the connection, so nobody would end it. */
+/* The client never read the connection's number, so it cannot end the connection. */
 static void
 cm_connect_abandon(struct rpc_call *call)
 {
 	const struct connect_args *a = call->args;
 	struct engine_cm_outcome o = { 0 };
 
+	if (a->connection != 0) {
+		engine_cm_disconnect(call->e, a->connection, &call->err);
+		return;
+	}
 	if (!a->started)
 		return;
 	if (engine_cm_outcome(call->e, a->attempt, &o, &call->err) == 0 && o.info.id != 0)
@@ -347,7 +354,7 @@ cm_connect_abandon(struct rpc_call *call)
 
 const struct rpc_method methods_cm_connect[] = {
 	{ "cm_connect", cm_connect_method, connect_params, sizeof(struct connect_args),
-		"Connect to a service of another channel adapter, or to one of our own. The reply comes when the connection stands, or will not; a client that closes its socket before gives the attempt up. Who drives it is a service of ours, or the caller: then the queue pair is made, and destroyed when the connection is over, by this method's means, and post_send, post_recv and cq_poll use it.",
+		"Connect to a service of another channel adapter, or to one of our own. The reply comes when the connection stands, or will not; a client that closes its socket before it has read the reply gives the attempt, or the connection, up. Who drives it is a service of ours, or the caller: then the queue pair is made, and destroyed when the connection is over, by this method's means, and post_send, post_recv and cq_poll use it.",
 		"connection: its number, for cm_show and cm_disconnect\n"
 		"service: name of the service that drives it, in service_list\n"
 		"qp_num, remote_qpn: queue pairs, ours and the peer's\n"

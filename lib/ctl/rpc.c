@@ -284,6 +284,18 @@ rpc_reply(const struct rpc_call *call, size_t max, size_t *len)
 		len);
 }
 
+bool
+rpc_can_undo(const struct rpc_call *call)
+{
+	return call->done && call->code == 0 && call->id != NULL && call->method->abandon != NULL;
+}
+
+void
+rpc_undo(struct rpc_call *call)
+{
+	call->method->abandon(call);
+}
+
 void
 rpc_close(struct rpc_call *call)
 {

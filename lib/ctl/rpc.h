@@ -53,7 +53,7 @@ struct rpc_method {
 	const char *help; /**< one sentence, then more where needed */
 	const char *result; /**< lines "name: meaning" */
 	const char *example; /**< as polca-ctl would be called */
-	/** The client went away before the reply: undo what was begun. NULL: there is nothing */
+	/** The client closed before it read the reply: undo what was done. NULL: nothing to undo */
 	void (*abandon)(struct rpc_call *call);
 };
 
@@ -111,6 +111,10 @@ int rpc_step(struct rpc_call *call, uint64_t now);
  */
 char *rpc_reply(const struct rpc_call *call, size_t max, size_t *len);
 void rpc_close(struct rpc_call *call);
+/** True if the call succeeded, has a reply, and its method can undo it. */
+bool rpc_can_undo(const struct rpc_call *call);
+/** Undo such a call because its client closed before it read the reply. rpc_close() must follow. */
+void rpc_undo(struct rpc_call *call);
 
 /** The method table as rpc_list returns it. @param name  one method, or NULL for all */
 json_t *rpc_describe(const char *name);

@@ -553,6 +553,92 @@ test_a_wait_ends_with_its_connection(void **state)
 	assert_int_equal(h->e->cq[1].tail - h->e->cq[1].head, 1);
 }
 
+#define CONNECT                                                                                    \
+	"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"cm_connect\",\"params\":{\"dgid\":\"10.0.0.2\","         \
+	"\"port\":7471,\"service\":\"rping\"}}\n"
+
+/* Let the server answer, without reading it. */
+static void
+wait_for_reply(struct house *h, int fd)
+{
+	int turns;
+
+	for (turns = 0; turns < TURNS && recv(fd, h->reply, 1, MSG_PEEK | MSG_DONTWAIT) != 1; turns++)
+		turn(h);
+	assert_true(turns < TURNS);
+}
+
+/* Until the server has noticed that its only client closed: the next one sees nothing of it. */
+static void
+hang_up(struct house *h, int fd)
+{
+	close(fd);
+	assert_alive(h);
+	turn(h);
+}
+
+/* Whoever has not read the connection's number cannot end the connection. */
+static void
+test_a_connection_whose_reply_is_unread_is_ended(void **state)
+{
+	struct house *h = *state;
+	int fd = dial(h);
+
+	h->e->cm.connections = 3;
+	say(h, fd, CONNECT);
+	wait_for_reply(h, fd);
+	assert_int_equal(h->e->cm.disconnected, 0);
+	hang_up(h, fd);
+	assert_int_equal(h->e->cm.disconnected, 1);
+	/* the first half of a reply is no reply */
+	h->e->cm.disconnected = 0;
+	fd = dial(h);
+	say(h, fd, CONNECT);
+	wait_for_reply(h, fd);
+	assert_int_equal(recv(fd, h->reply, 60, MSG_DONTWAIT), 60);
+	hang_up(h, fd);
+	assert_int_equal(h->e->cm.disconnected, 1);
+	/* closed before the server could write it: its own write fails */
+	h->e->cm.disconnected = 0;
+	fd = dial(h);
+	say(h, fd, CONNECT);
+	hang_up(h, fd);
+	assert_int_equal(h->e->cm.disconnected, 1);
+}
+
+static void
+test_a_connection_whose_reply_was_read_stays(void **state)
+{
+	struct house *h = *state;
+	int fd = dial(h);
+
+	h->e->cm.connections = 3;
+	say(h, fd, CONNECT);
+	assert_says(h, fd, "\"id\":1", "\"connection\":1");
+	hang_up(h, fd);
+	assert_int_equal(h->e->cm.disconnected, 0);
+	/* another reply is unread, which may not undo the connection */
+	fd = dial(h);
+	say(h, fd, CONNECT);
+	assert_says(h, fd, "\"id\":1", "\"connection\":1");
+	say(h, fd, PING);
+	wait_for_reply(h, fd);
+	hang_up(h, fd);
+	assert_int_equal(h->e->cm.disconnected, 0);
+	/* a failed one made no connection, and a notification asks for no reply */
+	fd = dial(h);
+	h->e->cm.connect_error = -ENOENT;
+	say(h, fd, CONNECT);
+	wait_for_reply(h, fd);
+	hang_up(h, fd);
+	h->e->cm.connect_error = 0;
+	fd = dial(h);
+	say(h, fd, "{\"jsonrpc\":\"2.0\",\"method\":\"cm_connect\",\"params\":"
+		"{\"dgid\":\"10.0.0.2\",\"port\":7471,\"service\":\"rping\"}}\n");
+	hang_up(h, fd);
+	assert_int_equal(h->e->cm.disconnected, 0);
+}
+
 static void
 test_long_work_keeps_nobody_waiting(void **state)
 {
@@ -824,6 +910,8 @@ main(void)
 		T(test_a_client_that_reads_late_gets_every_reply),
 		T(test_one_who_waits_keeps_nobody_waiting),
 		T(test_a_wait_ends_with_its_connection),
+		T(test_a_connection_whose_reply_is_unread_is_ended),
+		T(test_a_connection_whose_reply_was_read_stays),
 		T(test_long_work_keeps_nobody_waiting),
 		STRICT(test_too_many_clients_are_told),
 		cmocka_unit_test_setup_teardown(test_the_one_idle_for_longest_makes_room,

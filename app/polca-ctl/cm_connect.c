@@ -178,7 +178,7 @@ refused(const struct options *o, json_t *error)
 		rc;
 }
 
-/* The server gives the attempt up when our socket closes. */
+/* The server gives up an attempt, or a connection, whose reply is unread when the socket closes. */
 static int
 interrupted(const char *words)
 {

@@ -136,12 +136,16 @@ interrupted(const struct connection *c)
 	return c->stop != NULL && *c->stop != 0;
 }
 
-/* More bytes into the buffer. @return 1, 0 at the end, or -1 */
+/*
+ * More bytes into the buffer. After a signal only what has already arrived: poll() reports EINTR
+ * even if the reply is in the socket. @return 1, 0 at the end, or -1
+ */
 static int
 receive_some(struct connection *c, uint64_t deadline)
 {
 	struct pollfd pfd = { .fd = c->fd, .events = POLLIN };
 	uint64_t now = now_ms();
+	bool wait = !interrupted(c) && now < deadline;
 	ssize_t n;
 	char *buf;
 
@@ -156,11 +160,13 @@ receive_some(struct connection *c, uint64_t deadline)
 		c->buf = buf;
 		c->size += 256 << 10;
 	}
-	n = poll(&pfd, 1, now < deadline ? (int)(deadline - now) : 0);
+	n = poll(&pfd, 1, wait ? (int)(deadline - now) : 0);
+	if (n < 0 && errno == EINTR)
+		return 1; /* called again, it sees the signal */
 	if (n == 0)
-		errno = ETIMEDOUT;
+		errno = interrupted(c) ? EINTR : ETIMEDOUT;
 	if (n <= 0)
-		return n < 0 && errno == EINTR && !interrupted(c) ? 1 : -1;
+		return -1;
 	n = recv(c->fd, c->buf + c->len, c->size - c->len, 0);
 	if (n > 0)
 		c->len += (size_t)n;

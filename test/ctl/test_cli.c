@@ -25,6 +25,7 @@
 #include <jansson.h>
 
 #include "ctl/ctl.h"
+#include "ctl/rpc.h"
 #include "fake_engine.h"
 
 static const char *program, *completion;
@@ -848,6 +849,111 @@ test_who_interrupts_connect_ends_the_connection(void **state)
 	assert_non_null(strstr(out, "\nrping: 3 of 5 exchanges,"));
 }
 
+/* The state letter of a process: 'S' sleeps in a system call, 'T' is stopped. */
+static char
+process_state(pid_t pid)
+{
+	char name[64], line[256], *end;
+	FILE *f;
+
+	snprintf(name, sizeof(name), "/proc/%d/stat", (int)pid);
+	f = fopen(name, "r");
+	if (f == NULL)
+		return 0;
+	end = fgets(line, sizeof(line), f) != NULL ? strrchr(line, ')') : NULL;
+	fclose(f);
+	return end != NULL && end[1] == ' ' ? end[2] : 0;
+}
+
+static void
+wait_for_state(pid_t pid, char want)
+{
+	int i;
+
+	for (i = 0; i < 20000 && process_state(pid) != want; i++)
+		usleep(1000);
+	if (i == 20000)
+		_exit(1);
+}
+
+/* Answer while the client is stopped in poll(): it wakes up with both a signal and a reply. */
+static void
+reply_with_a_signal(int c, const char *reply, size_t len)
+{
+	struct ucred client;
+	socklen_t size = sizeof(client);
+
+	if (getsockopt(c, SOL_SOCKET, SO_PEERCRED, &client, &size) != 0)
+		_exit(1);
+	wait_for_state(client.pid, 'S');
+	kill(client.pid, SIGSTOP);
+	wait_for_state(client.pid, 'T');
+	if (write(c, reply, len) != (ssize_t)len)
+		_exit(1);
+	kill(client.pid, SIGINT);
+	kill(client.pid, SIGCONT);
+}
+
+/*
+ * A server for one client, which answers cm_connect in a special way. It fails unless the client
+ * disconnects.
+ */
+static void
+serve_one(int fd, void (*reply_to_connect)(int c, const char *reply, size_t len))
+{
+	struct rpc_state state;
+	struct engine *e = fake_engine_create();
+	FILE *in;
+	char line[4096], *reply;
+	size_t len;
+	int c = accept(fd, NULL, NULL);
+	struct rpc_call *call;
+
+	in = fdopen(dup(c), "r");
+	if (in == NULL || rpc_state_init(&state, e) != 0)
+		_exit(1);
+	e->cm.connections = 3;
+	while (fgets(line, sizeof(line), in) != NULL) {
+		call = rpc_open(&state, line, strlen(line), 0);
+		while (rpc_step(call, 0) != 0)
+			;
+		reply = rpc_reply(call, 1 << 20, &len);
+		if (strstr(line, "\"cm_connect\"") != NULL)
+			reply_to_connect(c, reply, len);
+		else if (write(c, reply, len) != (ssize_t)len)
+			_exit(1);
+		free(reply);
+		rpc_close(call);
+	}
+	_exit(e->cm.disconnected == 2 ? 0 : 1); /* the connection of port 8000 */
+}
+
+static void
+test_a_reply_that_comes_with_a_signal_is_read(void **state)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM, 0), status;
+	char line[160];
+	pid_t pid;
+
+	(void)state;
+	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/signal", dir);
+	assert_int_equal(bind(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
+	assert_int_equal(listen(fd, 1), 0);
+	pid = fork();
+	if (pid == 0)
+		serve_one(fd, reply_with_a_signal);
+	snprintf(line, sizeof(line), "-s %s cm connect 10.0.0.2 8000 --service rping",
+		addr.sun_path);
+	gives(line, 0, "\nrping: 3 exchanges, 0 mismatches, 0 errors;");
+	assert_null(strstr(out, "given up"));
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+	close(fd);
+	unlink(addr.sun_path);
+}
+
 /* Without --count nothing but a signal or the peer ends it: it must not go on unseen. */
 static void
 test_connect_without_count_stays_until_a_signal(void **state)
@@ -928,6 +1034,7 @@ main(int argc, char **argv)
 		cmocka_unit_test(test_connect_waits_for_the_exchanges_it_was_asked_for),
 		cmocka_unit_test(test_connect_says_who_does_not_want_it),
 		cmocka_unit_test(test_who_interrupts_connect_ends_the_connection),
+		cmocka_unit_test(test_a_reply_that_comes_with_a_signal_is_read),
 		cmocka_unit_test(test_connect_without_count_stays_until_a_signal),
 		cmocka_unit_test(test_connections_are_a_table),
 		cmocka_unit_test(test_bash_completes_values_from_the_server),

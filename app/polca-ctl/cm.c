@@ -85,14 +85,35 @@ narrow(json_t *rows)
 		drop_zeros(rows, counters[i]);
 }
 
+int
+cm_all_services(const struct options *o, struct connection *c, const char *words, json_t **result)
+{
+	json_t *page, *params = json_pack("{s: i}", "max", CM_SERVICES);
+	int rc = ask_server(o, c, words, "service_list", params, 0, result);
+
+	while (rc == 0 && json_is_integer(json_object_get(*result, "cursor"))) {
+		json_object_set(params, "cursor", json_object_get(*result, "cursor"));
+		rc = ask_server(o, c, words, "service_list", params, 0, &page);
+		if (rc != 0) {
+			json_decref(*result);
+			*result = NULL;
+			break;
+		}
+		json_array_extend(json_object_get(*result, "services"),
+			json_object_get(page, "services"));
+		json_object_set(*result, "cursor", json_object_get(page, "cursor"));
+		json_decref(page);
+	}
+	json_decref(params);
+	return rc;
+}
+
 static int
-services(const struct options *o, struct connection *c, json_t *params)
+services(const struct options *o, struct connection *c)
 {
 	json_t *rows, *result = NULL;
-	int rc;
+	int rc = cm_all_services(o, c, "cm services", &result);
 
-	json_object_set_new(params, "max", json_integer(CM_SERVICES));
-	rc = ask_server(o, c, "cm services", "service_list", params, 0, &result);
 	if (rc != 0)
 		return rc;
 	rows = json_object_get(result, "services");
@@ -143,7 +164,7 @@ cm_run(const struct options *o, struct connection *c, const json_t *command, jso
 	const char *name = method_text(command, "name");
 
 	if (strcmp(name, "cm_services") == 0)
-		return services(o, c, params);
+		return services(o, c);
 	if (strcmp(name, "cm_connect") == 0)
 		return cm_connect_run(o, c, params);
 	return alternate(o, c, params);

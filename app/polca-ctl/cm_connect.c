@@ -36,7 +36,7 @@ pause_ms(long ms)
 	nanosleep(&ts, NULL);
 }
 
-/* The service that drives a connection of ours; NULL: it is gone. */
+/* The service that drives a connection of ours; NULL: the list does not have it. */
 static json_t *
 client_row(const json_t *result, json_int_t connection)
 {
@@ -64,14 +64,21 @@ end_connection(struct connection *c, json_int_t connection)
 	json_decref(error);
 }
 
+static bool
+client_ended(const json_t *row)
+{
+	return row != NULL && strcmp(method_text(row, "state"), "ENDED") == 0;
+}
+
 /*
- * Until the service is done or the peer disconnects. A signal ends the connection, and with it the
- * wait. *row stays NULL if the service was forgotten before.
+ * Wait until the service is done or the peer disconnects. A signal ends the connection, and with it
+ * the wait. *row is the service as last seen, or NULL if it never was: client_ended() says whether
+ * its end was seen.
  */
 static int
 wait_for_end(const struct options *o, struct connection *c, json_int_t connection, json_t **row)
 {
-	json_t *result, *params = json_pack("{s: i}", "max", CM_SERVICES);
+	json_t *result, *seen;
 	int rc = 0, left_ms = ENDING_MS;
 	bool ending = false;
 
@@ -81,21 +88,23 @@ wait_for_end(const struct options *o, struct connection *c, json_int_t connectio
 			ending = true;
 		}
 		left_ms -= ending ? LOOK_MS : 0;
-		rc = ask_server(o, c, "cm connect", "service_list", params, 0, &result);
+		rc = cm_all_services(o, c, "cm connect", &result);
 		if (rc != 0)
 			break;
-		json_decref(*row);
-		*row = client_row(result, connection);
+		seen = client_row(result, connection);
 		json_decref(result);
-		if (*row == NULL || strcmp(method_text(*row, "state"), "ENDED") == 0)
+		if (seen == NULL)
+			break;
+		json_decref(*row);
+		*row = seen;
+		if (client_ended(seen))
 			break;
 		pause_ms(LOOK_MS);
 	}
-	json_decref(params);
 	return rc;
 }
 
-/* What it came to. @param count  0: none was given. @return the exit status */
+/* Print the service's counters. @param count  0: none was given. @return the exit status */
 static int
 print_end(const struct options *o, const json_t *row, json_int_t count)
 {
@@ -114,6 +123,16 @@ print_end(const struct options *o, const json_t *row, json_int_t count)
 			(long long)number(row, "messages_out"), (long long)number(row, "bytes_out"),
 			(long long)number(row, "messages_in"), (long long)number(row, "bytes_in"));
 	return good ? EXIT_DONE : EXIT_STATUS;
+}
+
+/* The service is no longer in service_list, or it did not end in time after a signal. */
+static int
+unseen_end(json_int_t connection, const json_t *row)
+{
+	fprintf(stderr, "polca-ctl: cm connect: the end of connection 0x%08x was not seen: %s; see polca-ctl cm list\n",
+		(unsigned int)connection,
+		row != NULL ? "the counters are the last known" : "there are no counters of its service");
+	return EXIT_STATUS;
 }
 
 /* Private data fills its place in the message with zeros: people do without. */
@@ -137,7 +156,7 @@ established(const struct options *o, struct connection *c, json_t *result, json_
 	bool attached)
 {
 	json_t *row = NULL;
-	int rc = 0;
+	int rc = 0, end = EXIT_DONE;
 
 	if (!o->json) {
 		trim_private(result);
@@ -150,14 +169,16 @@ established(const struct options *o, struct connection *c, json_t *result, json_
 		fprintf(stderr, "connected; Ctrl-C disconnects (--detach leaves the connection to the server)\n");
 	if (attached)
 		rc = wait_for_end(o, c, number(result, "connection"), &row);
-	if (rc == 0 && row != NULL) {
+	if (row != NULL) {
 		json_object_set(result, "counters", row);
-		rc = print_end(o, row, count);
+		end = print_end(o, row, count);
 	}
+	if (attached && rc == 0 && !client_ended(row))
+		end = unseen_end(number(result, "connection"), row);
 	if (o->json)
 		print_json(result);
 	json_decref(row);
-	return rc;
+	return rc != 0 ? rc : end;
 }
 
 /* Said no, or nothing, is not what the server failed at. */

@@ -18,7 +18,7 @@
 #define FAKE_QPS    64
 #define FAKE_CQS    8
 #define FAKE_EVENTS 256
-#define FAKE_SERVICES 32
+#define FAKE_SERVICES 1200 /* more than one page of polca-ctl's */
 #define FAKE_WRS    64 /* a queue holds so many */
 
 struct fake_qp {

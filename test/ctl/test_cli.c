@@ -894,12 +894,15 @@ reply_with_a_signal(int c, const char *reply, size_t len)
 	kill(client.pid, SIGCONT);
 }
 
-/*
- * A server for one client, which answers cm_connect in a special way. It fails unless the client
- * disconnects.
- */
+/* What is special about a server for one client. */
+struct one_client {
+	bool signal; /* the reply to cm_connect comes together with SIGINT, and the client disconnects */
+	unsigned int services; /* already there when the client connects */
+	int looks; /* after so many calls of service_list the list is empty; -1: never */
+};
+
 static void
-serve_one(int fd, void (*reply_to_connect)(int c, const char *reply, size_t len))
+serve_one(int fd, struct one_client how)
 {
 	struct rpc_state state;
 	struct engine *e = fake_engine_create();
@@ -913,45 +916,83 @@ serve_one(int fd, void (*reply_to_connect)(int c, const char *reply, size_t len)
 	if (in == NULL || rpc_state_init(&state, e) != 0)
 		_exit(1);
 	e->cm.connections = 3;
+	for (; e->cm.services < how.services; e->cm.services++)
+		e->cm.service[e->cm.services].id = e->cm.services + 1;
 	while (fgets(line, sizeof(line), in) != NULL) {
+		if (strstr(line, "\"service_list\"") != NULL && how.looks-- == 0)
+			e->cm.services = 0;
 		call = rpc_open(&state, line, strlen(line), 0);
 		while (rpc_step(call, 0) != 0)
 			;
 		reply = rpc_reply(call, 1 << 20, &len);
-		if (strstr(line, "\"cm_connect\"") != NULL)
-			reply_to_connect(c, reply, len);
+		if (how.signal && strstr(line, "\"cm_connect\"") != NULL)
+			reply_with_a_signal(c, reply, len);
 		else if (write(c, reply, len) != (ssize_t)len)
 			_exit(1);
 		free(reply);
 		rpc_close(call);
 	}
-	_exit(e->cm.disconnected == 2 ? 0 : 1); /* the connection of port 8000 */
+	_exit(how.signal && e->cm.disconnected != 2); /* the connection of port 8000 */
 }
 
+/* Run a command with a server of its own. */
 static void
-test_a_reply_that_comes_with_a_signal_is_read(void **state)
+gives_alone(struct one_client how, const char *command, int exit_status, const char *words)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
 	int fd = socket(AF_UNIX, SOCK_STREAM, 0), status;
 	char line[160];
 	pid_t pid;
 
-	(void)state;
-	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/signal", dir);
+	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/one", dir);
+	unlink(addr.sun_path); /* of a test that failed */
 	assert_int_equal(bind(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
 	assert_int_equal(listen(fd, 1), 0);
 	pid = fork();
 	if (pid == 0)
-		serve_one(fd, reply_with_a_signal);
-	snprintf(line, sizeof(line), "-s %s cm connect 10.0.0.2 8000 --service rping",
-		addr.sun_path);
-	gives(line, 0, "\nrping: 3 exchanges, 0 mismatches, 0 errors;");
-	assert_null(strstr(out, "given up"));
+		serve_one(fd, how);
+	snprintf(line, sizeof(line), "-s %s %s", addr.sun_path, command);
+	gives(line, exit_status, words);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_true(WIFEXITED(status));
 	assert_int_equal(WEXITSTATUS(status), 0);
 	close(fd);
 	unlink(addr.sun_path);
+}
+
+static void
+test_a_reply_that_comes_with_a_signal_is_read(void **state)
+{
+	(void)state;
+	gives_alone((struct one_client){ .signal = true, .looks = -1 },
+		"cm connect 10.0.0.2 8000 --service rping", 0,
+		"\nrping: 3 exchanges, 0 mismatches, 0 errors;");
+	assert_null(strstr(out, "given up"));
+}
+
+static void
+test_connect_finds_its_service_among_a_thousand_others(void **state)
+{
+	(void)state;
+	gives_alone((struct one_client){ .services = 1001, .looks = -1 },
+		"cm connect 10.0.0.2 7471 --service rping --count 10", 0,
+		"\nrping: 10 of 10 exchanges,");
+	gives_alone((struct one_client){ .services = 1001, .looks = -1 },
+		"cm services | tail -n 1", 0, "   1001 ");
+}
+
+/* No success without having seen the end: the last counters are printed, if there are any. */
+static void
+test_connect_fails_if_it_does_not_see_the_end(void **state)
+{
+	(void)state;
+	gives_alone((struct one_client){ .looks = 2 },
+		"cm connect 10.0.0.2 8000 --service rping --count 2", 4,
+		"\nrping: 3 of 2 exchanges,");
+	assert_non_null(strstr(out, "the end of connection 0x00000002 was not seen: the counters are the last known; see polca-ctl cm list\n"));
+	gives_alone((struct one_client){ .looks = 0 },
+		"cm connect 10.0.0.2 8000 --service rping --json", 4,
+		"was not seen: there are no counters of its service");
 }
 
 /* Without --count nothing but a signal or the peer ends it: it must not go on unseen. */
@@ -1035,6 +1076,8 @@ main(int argc, char **argv)
 		cmocka_unit_test(test_connect_says_who_does_not_want_it),
 		cmocka_unit_test(test_who_interrupts_connect_ends_the_connection),
 		cmocka_unit_test(test_a_reply_that_comes_with_a_signal_is_read),
+		cmocka_unit_test(test_connect_finds_its_service_among_a_thousand_others),
+		cmocka_unit_test(test_connect_fails_if_it_does_not_see_the_end),
 		cmocka_unit_test(test_connect_without_count_stays_until_a_signal),
 		cmocka_unit_test(test_connections_are_a_table),
 		cmocka_unit_test(test_bash_completes_values_from_the_server),

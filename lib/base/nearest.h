@@ -11,10 +11,11 @@
  */
 
 #include <ctype.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <string.h>
 
-#define NEAREST_MAX 48 /* longer words are like nothing */
+#define NEAREST_MAX 48 /* a longer word is like no other */
 
 struct nearest {
 	const char *typed;
@@ -32,6 +33,8 @@ nearest_fold(char c)
 /**
  * Edit distance: how many characters to insert, delete, replace or swap with their neighbour.
  * (Optimal string alignment: three rows of the table are enough.)
+ *
+ * @return UINT_MAX if a word is longer than NEAREST_MAX
  */
 static inline unsigned int
 nearest_distance(const char *a, const char *b)
@@ -42,7 +45,7 @@ nearest_distance(const char *a, const char *b)
 	bool same;
 
 	if (la > NEAREST_MAX || lb > NEAREST_MAX)
-		return NEAREST_MAX;
+		return UINT_MAX;
 	for (j = 0; j <= lb; j++)
 		one[j] = (unsigned int)j;
 	for (i = 1; i <= la; i++) {

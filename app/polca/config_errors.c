@@ -170,6 +170,10 @@ config_error(struct config_errors *errs, const char *fmt, ...)
 	char text[sizeof(errs->error[0].text)];
 	va_list ap;
 
+	if (errs->num >= RTE_DIM(errs->error)) {
+		errs->num++; /* not kept: do not search the text for its line */
+		return -EINVAL;
+	}
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);

@@ -184,6 +184,18 @@ test_very_many_errors_are_counted(void **state)
 	assert_string_equal(all + strlen(all) - strlen(end), end);
 }
 
+/* The line of an error that is not kept is not looked for: that would read the text each time. */
+static void
+test_errors_beyond_the_list_cost_no_search(void **state)
+{
+	(void)state;
+	memset(&errs, 0, sizeof(errs)); /* no text: to read it would crash */
+	errs.num = CONFIG_ERRORS_MAX;
+	assert_int_equal(config_error(&errs, "a: got %d", 1), -EINVAL);
+	assert_int_equal(config_error(&errs, "b: got %d", 2), -EINVAL);
+	assert_int_equal(errs.num, CONFIG_ERRORS_MAX + 2);
+}
+
 static void
 test_line_of_a_path(void **state)
 {
@@ -750,6 +762,7 @@ main(void)
 		cmocka_unit_test(test_all_errors_are_reported_at_once),
 		cmocka_unit_test(test_what_follows_from_an_error_is_no_other_error),
 		cmocka_unit_test(test_very_many_errors_are_counted),
+		cmocka_unit_test(test_errors_beyond_the_list_cost_no_search),
 		cmocka_unit_test(test_line_of_a_path),
 		cmocka_unit_test(test_unknown_key_names_those_allowed),
 		cmocka_unit_test(test_missing_key_is_named),

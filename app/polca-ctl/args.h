@@ -33,7 +33,7 @@ struct args_path args_find(const json_t *method, const char *option);
 /** What stands before the names of an object's fields, as options: "alt_" or nothing. */
 const char *args_prefix(const json_t *object);
 
-/** Does a parameter take a word without option? Some do that need not be there. */
+/** True if the parameter may be given as a word without its option, required or not. */
 bool args_takes_word(const json_t *param);
 
 /**

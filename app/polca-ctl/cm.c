@@ -17,7 +17,7 @@ number(const json_t *obj, const char *name)
 	return json_integer_value(json_object_get(obj, name));
 }
 
-/* "dest" becomes the method's own parameters. */
+/* Replace "dest" by the method's own parameters, dgid or dlid. */
 int
 cm_take_dest(json_t *params, const char *words)
 {
@@ -33,7 +33,7 @@ cm_take_dest(json_t *params, const char *words)
 
 /* --- services --- */
 
-/* Columns that would be the same nothing in each row. */
+/* Drop a column that is 0 in every row. */
 static void
 drop_zeros(json_t *rows, const char *name)
 {
@@ -63,7 +63,7 @@ drop_nulls(json_t *row)
 	}
 }
 
-/* Of a table the columns that tell something; the service ID where it is no port. */
+/* Drop the columns without information; the service ID is shown only where there is no port. */
 static void
 narrow(json_t *rows)
 {
@@ -129,7 +129,7 @@ services(const struct options *o, struct connection *c)
 	return 0;
 }
 
-/* --- another path --- */
+/* --- cm alternate --- */
 
 static void
 print_agreed(const json_t *result)

@@ -15,7 +15,7 @@ int cm_run(const struct options *o, struct connection *c, const json_t *command,
 
 #define CM_SERVICES 1000 /* rows asked for in one call */
 
-/** "dest" becomes the method's own parameters. @return 0, or the exit status */
+/** Replace "dest" by the method's own parameters, dgid or dlid. @return 0, or the exit status */
 int cm_take_dest(json_t *params, const char *words);
 /**
  * All services, however many pages they take.

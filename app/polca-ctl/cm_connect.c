@@ -3,8 +3,8 @@
  */
 
 /*
- * "cm connect": from the call until the service that drives the connection is done, or a signal ends
- * it.
+ * "cm connect": make a connection, and wait until the service that drives it is done or a signal
+ * ends it.
  */
 
 #include <errno.h>
@@ -18,9 +18,9 @@
 #include "stopped.h"
 #include "table.h"
 
-#define CONNECT_MS 20000 /* the method's own timeout_ms where none is given */
-#define LOOK_MS    50 /* between two looks at a service */
-#define ENDING_MS  5000 /* that a connection may take to end once it is asked to */
+#define CONNECT_MS 20000 /* default of the method's timeout_ms */
+#define LOOK_MS    50 /* between two calls of service_list */
+#define ENDING_MS  5000 /* how long a connection may take to end after cm_disconnect */
 
 static json_int_t
 number(const json_t *obj, const char *name)
@@ -135,7 +135,7 @@ unseen_end(json_int_t connection, const json_t *row)
 	return EXIT_STATUS;
 }
 
-/* Private data fills its place in the message with zeros: people do without. */
+/* Remove the zeros that fill up the private data in the message. */
 static void
 trim_private(json_t *obj)
 {
@@ -150,7 +150,7 @@ trim_private(json_t *obj)
 		json_object_set_new(obj, "private_data", json_stringn(text, len));
 }
 
-/* @param attached  stay until the service that drives the connection is done */
+/* @param attached  wait until the service that drives the connection is done */
 static int
 established(const struct options *o, struct connection *c, json_t *result, json_int_t count,
 	bool attached)
@@ -181,7 +181,7 @@ established(const struct options *o, struct connection *c, json_t *result, json_
 	return rc != 0 ? rc : end;
 }
 
-/* Said no, or nothing, is not what the server failed at. */
+/* A rejection or the peer's silence has an exit status of its own: the server did not fail. */
 static int
 refused(const struct options *o, json_t *error)
 {
@@ -208,7 +208,7 @@ interrupted(const char *words)
 	return EXIT_STATUS;
 }
 
-/* Signals are caught from before the connection stands: none stays behind unseen. */
+/* Catch signals before the call: a connection must not outlive the command unnoticed. */
 int
 cm_connect_run(const struct options *o, struct connection *c, json_t *params)
 {

@@ -3,8 +3,8 @@
  */
 
 /*
- * What may stand where the cursor is: words and options from the tables built in, values from the
- * server.
+ * Completion of the word at the cursor. Commands, options and enum words come from the built-in
+ * tables, and values such as QP numbers from the server.
  */
 
 #include <stdbool.h>
@@ -15,15 +15,15 @@
 #include "complete.h"
 #include "methods.h"
 
-/* What is completed now. */
+/* The command line that is being completed. */
 struct completer {
 	const json_t *methods;
 	const json_t *method;
-	const char *name; /* of the method under the command */
+	const char *name; /* of the RPC method that the command calls */
 	const char *socket;
 };
 
-static unsigned int printed; /* candidates */
+static unsigned int printed; /* number of candidates printed */
 static bool wants_files;
 
 void
@@ -41,7 +41,7 @@ candidate(const char *word, const char *typed)
 	complete_candidate("", word, typed);
 }
 
-/* The word of each method name that stands after those typed. */
+/* Print the next word of each method name that begins with the words typed. */
 static void
 complete_command(const json_t *methods, char **words, int num)
 {
@@ -82,7 +82,7 @@ complete_options(const json_t *params, const char *prefix, const char *typed)
 static void complete_object(const struct completer *k, const json_t *param, const char *before,
 	const char *typed);
 
-/* Words of an enum; of flags the last of a comma list; numbers and names that there are. */
+/* Complete enum words, the last of a comma-separated list of flags, and values from the server. */
 static void
 complete_value(const struct completer *k, const json_t *param, const char *before, const char *typed)
 {
@@ -111,7 +111,7 @@ complete_value(const struct completer *k, const json_t *param, const char *befor
 	complete_values(k->socket, k->name, method_text(param, "name"), before, typed);
 }
 
-/* "key=5,len": of the last part the field's name with "=", or its value */
+/* Complete the last part of "key=5,len": a field's name with "=", or the field's value. */
 static void
 complete_object(const struct completer *k, const json_t *param, const char *before, const char *typed)
 {
@@ -135,7 +135,7 @@ complete_object(const struct completer *k, const json_t *param, const char *befo
 
 /* --- words without option --- */
 
-/* The parameter of "--name" or "-c"; NULL: there is none. */
+/* @return the parameter of the option "--name" or "-c"; NULL: the method has no such option */
 static const json_t *
 option_param(const json_t *method, const char *word)
 {
@@ -155,7 +155,7 @@ option_param(const json_t *method, const char *word)
 	return NULL;
 }
 
-/* Does the option's value stand in the word after it? */
+/* True if the option's value is the next word. */
 static bool
 value_follows(const json_t *param, const char *word)
 {
@@ -164,11 +164,11 @@ value_follows(const json_t *param, const char *word)
 	return word[1] == '-' ? strchr(word, '=') == NULL : word[2] == '\0';
 }
 
-/* What the words typed before the last have given already. */
+/* The parameters given by the words before the cursor. */
 struct typed_words {
-	const char *plain[2]; /* the first words without option */
+	const char *plain[2]; /* the first two words without an option */
 	int num_plain;
-	const json_t *given[64]; /* by options */
+	const json_t *given[64]; /* parameters given by options */
 	int num_given;
 };
 
@@ -205,7 +205,7 @@ given(const struct typed_words *t, const json_t *p)
 	return false;
 }
 
-/* The n-th parameter that needs no option and was given by none. */
+/* @return the n-th of the parameters that need no option and were not given by one */
 static const json_t *
 plain_param(const json_t *method, const struct typed_words *t, int n)
 {
@@ -220,7 +220,7 @@ plain_param(const json_t *method, const struct typed_words *t, int n)
 	return NULL;
 }
 
-/* Names, and the fields of each: what the parameter's value is one of. NULL: nothing that is known */
+/* @return JSON of the values a parameter may have, each with its fields; NULL: not known here */
 static const char *
 names_of(const char *param)
 {
@@ -240,7 +240,7 @@ complete_name(const char *names, const char *typed)
 	json_decref(all);
 }
 
-/* "lid=": the value follows without a blank */
+/* Print the fields of a record or attribute as "lid=": the value follows without a blank. */
 static void
 complete_field(const char *names, const char *name, const char *typed)
 {
@@ -256,7 +256,7 @@ complete_field(const char *names, const char *name, const char *typed)
 	json_decref(all);
 }
 
-/* What stands for itself, where this is known. @return was it? */
+/* Complete a word without an option. @return false: its values are not known, complete options */
 static bool
 complete_plain(const struct completer *k, char **words, int num)
 {
@@ -286,7 +286,7 @@ complete_plain(const struct completer *k, char **words, int num)
 	return false;
 }
 
-/* The value of an option: in its word, or in the word after it. @return was it one? */
+/* Complete "--option=VALUE" or the word after "--option". @return false: the word is no value */
 static bool
 complete_option_value(const struct completer *k, char **words, int num)
 {
@@ -308,7 +308,7 @@ complete_option_value(const struct completer *k, char **words, int num)
 	return true;
 }
 
-/* Nothing but the begin of a command stands there. */
+/* Complete the options that need no command. */
 static void
 complete_global(const char *typed, bool first)
 {

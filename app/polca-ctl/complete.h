@@ -11,22 +11,23 @@
 
 #include <jansson.h>
 
-#define COMPLETE_FILES 10 /* exit status of --complete: the name of a file */
+#define COMPLETE_FILES 10 /* exit status of --complete: the shell completes file names */
 
 /**
- * What may stand where the cursor is, one a line. @param words  after "polca-ctl", the last one
- * being typed. @param socket  of the server that is asked for numbers and names
+ * Print the candidates for the word at the cursor, one a line.
  *
- * @return does the name of a file stand there? The shell knows those
+ * @param words   after "polca-ctl"; the last one is completed
+ * @param socket  of the server that is asked for numbers and names
+ * @return true if the word is a file name, which the shell completes
  */
 bool complete(const json_t *methods, char **words, int num, const char *socket);
 
-/** A candidate is printed if it begins with what was typed. @param before  goes in front of it */
+/** Print a candidate if it begins with what was typed. @param before  printed in front of it */
 void complete_candidate(const char *before, const char *word, const char *typed);
 
 /**
- * complete_values.c: numbers and names that there are, for a parameter of a method. Without a server
- * there are none.
+ * complete_values.c: print the values that a parameter can have now, as the server lists them. Without
+ * a server nothing is printed.
  */
 void complete_values(const char *socket, const char *method, const char *param, const char *before,
 	const char *typed);

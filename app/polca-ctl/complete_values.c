@@ -3,8 +3,8 @@
  */
 
 /*
- * Values of parameters as the running server tells them. The user waits for them with a finger on
- * the key: no server, or a slow one, has none.
+ * Completion of parameter values from the running server. The user waits for it: if there is no
+ * server, or it does not answer within VALUES_MS, nothing is offered.
  */
 
 #include <stdbool.h>
@@ -20,13 +20,13 @@
 
 #define VALUES_MS 300
 
-/* Where the values of a parameter are: a method's list, and the member of its rows. */
+/* The values of a parameter are a member of the rows that a list method returns. */
 static const struct source {
 	const char *param;
-	const char *method; /* of the parameter: the begin of its name; NULL: any other's */
+	const char *method; /* prefix of the methods that have the parameter; NULL: all others */
 	const char *list;
 	const char *member;
-	bool own; /* without those of services, which refuse callers */
+	bool own; /* leave out objects of services, which callers may not use */
 } sources[] = {
 	{ "key", "mw_", "mw_list", "key", true },
 	{ "port", "cm_connect", "service_list", "port", false },
@@ -75,7 +75,7 @@ source_of(const char *method, const char *param)
 	return NULL;
 }
 
-/* As tables have it; a number also in decimal digits, for who began it so. */
+/* Offer a value as tables print it, and in decimal if the user began to type it in decimal. */
 static void
 offer(const char *name, const json_t *v, const char *before, const char *typed)
 {

@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* A command that there is not: what was meant, or what there is. */
+/* Error message for an unknown command: the most similar command, or the commands of its group. */
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 #include "methods.h"
 #include "report.h"
 
-/* "qp" of "qp crate" is known: a verb of it, else a noun, that is like what was typed. */
+/* Find the command most similar to the first unknown word: for "qp crate" a verb of "qp". */
 static bool
 similar_command(const struct options *o, const json_t *methods, int known, char *buf, size_t size)
 {
@@ -45,7 +45,7 @@ similar_command(const struct options *o, const json_t *methods, int known, char 
 	return n.word != NULL;
 }
 
-/* "list qp" for "qp list" */
+/* Recognize verb and noun in the wrong order: "list qp" for "qp list". */
 static bool
 swapped_command(const struct options *o, const json_t *methods, char *buf, size_t size)
 {

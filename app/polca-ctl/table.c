@@ -15,7 +15,7 @@
 #define COLUMNS_MAX 32
 #define WIDE        160 /* of what is no terminal */
 #define ACROSS_MAX  6 /* rows shown side by side when a table is too wide */
-#define DOWN_MAX    16 /* columns; a table of more has its rows side by side on any terminal */
+#define DOWN_MAX    16 /* a table of more columns is always printed with its rows side by side */
 
 static void print_object(FILE *f, const json_t *obj, int indent);
 
@@ -211,7 +211,7 @@ row_width(const struct columns *c, const json_t *row)
 	return width;
 }
 
-/* Names down the side, and of the rows from first on as many beside them as fit. @return the next */
+/* Print names at the left and beside them as many rows as fit. @return the next row to print */
 static size_t
 print_beside(FILE *f, const struct columns *c, const json_t *rows, size_t first, int indent)
 {

@@ -88,7 +88,7 @@ is_qp_number(const char *name)
 		strcmp(name, "remote_qpn") == 0;
 }
 
-/* Numbers that name something look as they do in the server's errors and log. */
+/* Print IDs in the notation of the server's errors and log. */
 static void
 print_integer(const char *name, json_int_t v, char *buf, size_t size)
 {

@@ -279,7 +279,7 @@ check_names(struct decoder *d, const struct key *k, const json_t *v)
 	return ret;
 }
 
-/* Here and in lists decoding goes on behind an error: all of them are reported. */
+/* Objects and lists are decoded to their end despite errors, so that all errors are reported. */
 static int
 decode_object(struct decoder *d, const struct key *k, const json_t *v, void *base)
 {
@@ -454,7 +454,7 @@ parse(const char *text, size_t len, struct config_errors *errs)
 	return root;
 }
 
-/* The components are known when the EAL runs: what is wrong with them then needs its line. */
+/* Log components are checked when the EAL runs: keep the line of each for the error message. */
 static void
 note_lines(struct config *c, const struct config_errors *errs)
 {

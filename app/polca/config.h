@@ -52,7 +52,7 @@ struct config_service {
 struct config_log {
 	char component[64];
 	uint32_t level; /* RTE_LOG_ */
-	unsigned int line; /* of the file */
+	unsigned int line; /* in the file */
 };
 
 struct config_arg {
@@ -60,7 +60,7 @@ struct config_arg {
 };
 
 struct config {
-	const char *file; /* that it was read from; "configuration": from text */
+	const char *file; /* name of the file; "configuration" if it was read from text */
 	char schema[256]; /* "$schema", for editors */
 	char socket[108]; /* empty: the user's default */
 	char lcores[512]; /* empty: made from .workers */
@@ -127,38 +127,38 @@ void config_init(struct config *c);
 
 #define CONFIG_ERRORS_MAX 100
 
-/* One thing that is wrong, "ports[0].vlan: got 4095, expected ...", and where. 0: not known */
+/* One error, such as "ports[0].vlan: got 4095, expected ...". Line and column 0: not known */
 struct config_error {
 	int line;
 	int column;
 	char text[448];
 };
 
-/* All that is wrong with one configuration. */
+/* All errors of one configuration. */
 struct config_errors {
-	const char *file; /* name that goes before a line */
+	const char *file; /* printed in front of the line number */
 	const char *json; /* the text, once it is known to be JSON */
 	struct config_error error[CONFIG_ERRORS_MAX];
 	unsigned int num; /* found; only the first CONFIG_ERRORS_MAX are kept */
-	unsigned int values; /* the first so many are wrong values, not combinations of right ones */
+	unsigned int values; /* of these, errors of single values; those of config_check() follow */
 };
 
-/* From a file, or from text when path is NULL. errs: every error that was found. */
+/* Load a file, or text if path is NULL. errs: all errors found */
 int config_load(struct config *c, const char *path, const char *text, struct config_errors *errs);
-/* Meaning beyond single values: names, pairs, addresses. Of values that are right themselves. */
+/* Check how values go together: names, pairs, addresses. Values that are wrong are left out. */
 void config_check(const struct config *c, struct config_errors *errs);
 
 /* --- config_errors.c --- */
 
-/* The message begins with its JSON path and a colon: the line is found by it. @return -EINVAL */
+/* Add an error. Its text begins with a JSON path and a colon, which give its line. @return -EINVAL */
 int config_error(struct config_errors *errs, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 void config_error_at(struct config_errors *errs, int line, int column, const char *text);
-/* Is the value of this JSON path wrong, or one within it? What follows from that is no news. */
+/* True if the value of this JSON path, or one inside it, is wrong: do not report what follows from it. */
 bool config_errors_below(const struct config_errors *errs, const char *path);
-/* "polca: FILE:LINE: PATH: ...", one line each, in the order of the file. */
+/* Print each error in a line "polca: FILE:LINE: PATH: ...", in the order of the file. */
 void config_errors_print(const struct config_errors *errs, FILE *f);
-/* Line of what a JSON path names in valid JSON text, or of the nearest object or list around it. */
+/* @return the line of a JSON path in valid JSON text, or of the nearest object or list around it */
 unsigned int config_line_of(const char *json, const char *path);
 
 /*

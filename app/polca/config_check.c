@@ -33,7 +33,7 @@ port_is_wrong(const struct config_errors *errs, unsigned int i)
 	return config_errors_below(errs, path);
 }
 
-/* Either a device of its own, or a partner that says the same. */
+/* A port has either a device, or a back-to-back partner that names it in turn. */
 static int
 check_attachment(const struct config *c, unsigned int i, struct config_errors *errs)
 {
@@ -51,7 +51,7 @@ check_attachment(const struct config *c, unsigned int i, struct config_errors *e
 				"ports[%u]: got neither device nor back_to_back, expected one of "
 				"them",
 				i);
-	/* whatever is wrong with another port may be its name */
+	/* the partner may be a port whose name is wrong: that was reported already */
 	peer = port_by_name(c, p->link.back_to_back);
 	if (peer < 0 && config_errors_below(errs, "ports"))
 		return 0;

@@ -3,8 +3,8 @@
  */
 
 /*
- * All that is wrong with a configuration, each with its line. jansson keeps no line of a value, so
- * the text is read once more, along the JSON path that an error begins with.
+ * The errors of a configuration, each with its line. jansson does not keep the lines of values, so
+ * the text is searched again for the JSON path that an error begins with.
  */
 
 #include <errno.h>
@@ -17,11 +17,11 @@
 
 #include "config.h"
 
-/* A place in a JSON text that jansson has accepted. */
+/* A position in JSON text that jansson has accepted. */
 struct cursor {
 	const char *at;
 	unsigned int line;
-	unsigned int found; /* line of the last key or item that the path names */
+	unsigned int found; /* line of the last key or item of the path that was found */
 };
 
 static void
@@ -39,7 +39,7 @@ skip_blanks(struct cursor *c)
 		step(c);
 }
 
-/* From the opening quotation mark to behind the closing one. */
+/* Go from the opening quotation mark to the character after the closing one. */
 static void
 skip_string(struct cursor *c)
 {
@@ -74,7 +74,7 @@ skip_value(struct cursor *c)
 	} while (*c->at != '\0');
 }
 
-/* Does the path go on with this key? @return what is left of the path, or NULL */
+/* @return the rest of the path after this key; NULL: another key comes next in the path */
 static const char *
 match_key(const char *path, const char *key, size_t len)
 {
@@ -84,7 +84,7 @@ match_key(const char *path, const char *key, size_t len)
 	return strchr(".[:", path[len]) != NULL ? path + len : NULL;
 }
 
-/* Go to the value that the path names next. @return what is left of the path, or NULL */
+/* Go to the value of the path's next key. @return the rest of the path; NULL: no such key */
 static const char *
 enter_object(struct cursor *c, const char *path)
 {
@@ -188,7 +188,7 @@ config_errors_below(const struct config_errors *errs, const char *path)
 	unsigned int i;
 
 	if (errs->values > RTE_DIM(errs->error))
-		return true; /* not all are known */
+		return true; /* errors that were not kept may be below the path */
 	for (i = 0; i < errs->values; i++)
 		if (strncmp(errs->error[i].text, path, len) == 0 &&
 				strchr(".[:", errs->error[i].text[len]) != NULL)
@@ -196,7 +196,7 @@ config_errors_below(const struct config_errors *errs, const char *path)
 	return false;
 }
 
-/* In the order of the file, and of one line in the order in which they were found. */
+/* Sort by line, and within a line in the order in which the errors were found. */
 static int
 compare(const void *a, const void *b)
 {

@@ -47,7 +47,7 @@ runtime_dir_remove_at_exit(void)
 	registered = true;
 }
 
-/* "polca-bench-4711" with name "polca-bench": 4711; 0: another's */
+/* @return 4711 for "polca-bench-4711" and name "polca-bench"; 0: not a directory of this name */
 static pid_t
 pid_of(const char *file, const char *name)
 {

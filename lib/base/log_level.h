@@ -25,16 +25,16 @@
 		{ "err", RTE_LOG_ERR }, { "warning", RTE_LOG_WARNING },                            \
 		{ "notice", RTE_LOG_NOTICE }, { "info", RTE_LOG_INFO }, { "debug", RTE_LOG_DEBUG }
 
-/** Called for each log component there is. @return false: no more are wanted */
+/** Called for each log component. @return false: stop */
 typedef bool (*log_component_fn)(void *arg, const char *component, const char *level);
-/** Drivers bring their components when the EAL has started. */
+/** Call @p fn for each log component. Components of drivers exist only after rte_eal_init(). */
 void log_components(log_component_fn fn, void *arg);
 
 /**
- * The level of each component that a pattern of the shell's matches.
+ * Set the level of each component that a shell pattern matches.
  *
- * @retval -EINVAL  it matches none; err says so without naming the parameter, and lists those there
- *                  are of the same kind ("polca.", "lib.", "pmd.")
+ * @retval -EINVAL  no component matches; err lists the components of the same kind ("polca.", "lib.",
+ *                  "pmd.") and does not name the parameter
  */
 int log_level_set(const char *pattern, uint32_t level, struct error *err);
 

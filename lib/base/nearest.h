@@ -7,7 +7,7 @@
 
 /**
  * @file
- * "Did you mean": of the words there are, the one that is nearest to what was typed.
+ * "Did you mean": find the known word that is most similar to what was typed.
  */
 
 #include <ctype.h>
@@ -19,11 +19,11 @@
 
 struct nearest {
 	const char *typed;
-	const char *word; /**< nearest so far, or NULL */
-	unsigned int distance; /**< its distance; more than this is too far */
+	const char *word; /**< most similar so far, or NULL */
+	unsigned int distance; /**< of .word, or the largest allowed */
 };
 
-/* Case does not matter, nor whether words are joined by "-", "_" or a blank. */
+/* Ignore case, and treat "-", "_" and a blank as the same character. */
 static inline char
 nearest_fold(char c)
 {
@@ -31,7 +31,7 @@ nearest_fold(char c)
 }
 
 /**
- * Edit distance: how many characters to insert, delete, replace or swap with their neighbour.
+ * Edit distance: the number of characters to insert, delete, replace or swap with their neighbour.
  * (Optimal string alignment: three rows of the table are enough.)
  *
  * @return UINT_MAX if a word is longer than NEAREST_MAX
@@ -71,7 +71,7 @@ nearest_distance(const char *a, const char *b)
 	return one[lb];
 }
 
-/** A third of the characters may be wrong, at least one. */
+/** Begin a search. A third of the characters may be wrong, at least one. */
 static inline struct nearest
 nearest_to(const char *typed)
 {

@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* cm_connect: held until the connection stands, or will not. */
+/* cm_connect: the reply is held until the connection is established or has failed. */
 
 #include <errno.h>
 #include <string.h>
@@ -36,7 +36,7 @@ struct connect_args {
 	uint32_t timeout_ms;
 	uint32_t worker;
 
-	/* where we are */
+	/* progress of the call */
 	bool started;
 	uint32_t attempt; /* until it is done */
 	cm_id connection; /* 0: not established yet */
@@ -139,7 +139,7 @@ check_worker(struct rpc_call *call, const struct connect_args *a)
 		a->worker, engine_workers(call->e));
 }
 
-/* Somebody drives it: a service, or the caller with a queue pair of its own. */
+/* The connection is driven by a service, or by the caller with a queue pair of its own. */
 static int
 take_driver(struct rpc_call *call, const struct connect_args *a, struct svc_config *config,
 	struct engine_cm_connect *c)
@@ -239,7 +239,7 @@ set_private(json_t *row, const struct engine_cm_outcome *o)
 	set(row, "private_data", json_hex(o->private_data, o->private_len));
 }
 
-/* What a service of kind memory grants, where the peer is one. */
+/* Decode the grant if the peer is a service of kind memory. */
 static void
 set_grant(json_t *row, const struct engine_cm_outcome *o)
 {

@@ -40,7 +40,7 @@ pkey_rows(const struct port_attr *attr)
 	return rows;
 }
 
-/* Every row has the same members: they are null where the port has none. */
+/* Every row has the same members; those that do not apply to the port are null. */
 static void
 set_ib(json_t *row, const struct port_attr *attr)
 {

@@ -20,7 +20,7 @@
 #include "ctl/param.h"
 #include "wire/packet.h"
 
-/** Decimal digits or "0x..." text, all of it. */
+/** Parse decimal digits or "0x..."; the whole text must be a number. */
 bool text_u64(const char *text, uint64_t *out);
 /** An integer >= 0, or text "0x...": numbers beyond 2^63 - 1 fit no JSON integer of ours. */
 bool value_u64(const json_t *v, uint64_t *out);

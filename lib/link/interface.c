@@ -83,7 +83,7 @@ interface_note(struct link_port *p)
 struct changes {
 	bool mtu;
 	bool mac;
-	short flags; /* that are on and were off */
+	short flags; /* that are on, and were off until the device had started */
 };
 
 static bool
@@ -101,6 +101,8 @@ find_changes(const struct link_port *p, const struct interface_state *was, struc
 		memcmp(now.hwaddr.sa_data, was->hwaddr.sa_data, MAC_LEN) != 0 &&
 		memcmp(now.hwaddr.sa_data, p->cfg.mac, MAC_LEN) == 0;
 	c->flags = now.flags & ~was->flags & SHARED_FLAGS;
+	if (was->told)
+		c->flags &= was->set_flags; /* others came later, from somebody else */
 	return c->mtu || c->mac || c->flags != 0;
 }
 
@@ -114,14 +116,19 @@ print_mac(const uint8_t *mac, char text[RTE_ETHER_ADDR_FMT_SIZE])
 }
 
 void
-interface_tell(const struct link_port *p)
+interface_tell(struct link_port *p)
 {
-	const struct interface_state *was;
-	char mac[RTE_ETHER_ADDR_FMT_SIZE], mtu[24], text[176];
+	struct interface_state *was;
+	char mac[RTE_ETHER_ADDR_FMT_SIZE], mtu[24], text[192];
 	struct changes c;
+	bool changed;
 
 	for (was = p->interface; was < p->interface + RTE_DIM(p->interface); was++) {
-		if (!find_changes(p, was, &c))
+		c.flags = 0;
+		changed = find_changes(p, was, &c);
+		was->told = true;
+		was->set_flags = c.flags;
+		if (!changed)
 			continue;
 		print_mac((const uint8_t *)was->hwaddr.sa_data, mac);
 		snprintf(mtu, sizeof(mtu), " mtu %d", was->mtu);
@@ -134,33 +141,49 @@ interface_tell(const struct link_port *p)
 	}
 }
 
+static int
+restore_mac(const struct interface_state *was)
+{
+	struct ifreq req = { .ifr_hwaddr = was->hwaddr };
+
+	return interface_ioctl(was->name, SIOCSIFHWADDR, &req);
+}
+
+static int
+clear_flags(const char *name, short flags)
+{
+	struct ifreq req = { 0 };
+	int rc = interface_ioctl(name, SIOCGIFFLAGS, &req);
+
+	req.ifr_flags &= ~flags;
+	return rc == 0 ? interface_ioctl(name, SIOCSIFFLAGS, &req) : rc;
+}
+
+static void
+check_restored(const struct link_port *p, const char *name, const char *what, int rc)
+{
+	if (rc < 0)
+		LINK_LOG(WARNING, "%s: the %s of %s could not be restored: %s", p->cfg.name, what, name,
+			rte_strerror(-rc));
+}
+
+/* Each by itself: some drivers change no MAC address while the interface is up. */
 void
 interface_restore(struct link_port *p)
 {
 	struct interface_state *was;
-	struct ifreq req = { 0 };
 	struct changes c;
-	int rc;
 
 	for (was = p->interface; was < p->interface + RTE_DIM(p->interface); was++) {
-		rc = 0;
 		if (!find_changes(p, was, &c))
 			continue;
 		if (c.mtu)
-			rc = RTE_MIN(interface_mtu(was->name, was->mtu), 0);
-		if (c.mac && rc == 0) {
-			req.ifr_hwaddr = was->hwaddr;
-			rc = interface_ioctl(was->name, SIOCSIFHWADDR, &req);
-		}
-		if (c.flags != 0 && rc == 0) {
-			rc = interface_ioctl(was->name, SIOCGIFFLAGS, &req);
-			req.ifr_flags &= ~c.flags;
-			if (rc == 0)
-				rc = interface_ioctl(was->name, SIOCSIFFLAGS, &req);
-		}
-		if (rc != 0)
-			LINK_LOG(WARNING, "%s: %s could not be restored: %s", p->cfg.name, was->name,
-				rte_strerror(-rc));
+			check_restored(p, was->name, "MTU", interface_mtu(was->name, was->mtu));
+		if (c.mac)
+			check_restored(p, was->name, "MAC address", restore_mac(was));
+		if (c.flags != 0)
+			check_restored(p, was->name, "promiscuous mode",
+				clear_flags(was->name, c.flags));
 		was->name[0] = '\0';
 	}
 }

@@ -99,6 +99,8 @@ struct interface_state {
 	int mtu;
 	short flags;
 	struct sockaddr hwaddr;
+	bool told; /* interface_tell() saw it: */
+	short set_flags; /* those that were off, and on when the device had started */
 };
 
 struct link_port {
@@ -340,7 +342,7 @@ int device_attach(struct link_port *p, struct error *err);
 int interface_mtu(const char *name, int set);
 /* Before anything is changed; when all has been; at the end. */
 void interface_note(struct link_port *p);
-void interface_tell(const struct link_port *p);
+void interface_tell(struct link_port *p);
 void interface_restore(struct link_port *p);
 void device_detach(struct link_port *p);
 /* device_end.c; not on EAL's interrupt thread */

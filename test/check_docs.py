@@ -109,7 +109,7 @@ NOT_RUN = (
     ('docs/operator-guide.md', 'Connect a Linux host', 'ibv_devinfo',
      'only shows what the next commands need; the guest has no libibverbs-utils of its own'),
     ('docs/operator-guide.md', 'Subnet administration', 'echo /polca/sa',
-     'the script is in dpdk-dev; the suites ask the same socket (test_telemetry_shows_...)'),
+     'the suites ask the same socket without the script (test_telemetry_shows_...)'),
     ('docs/operator-guide.md', 'Watch it', 'echo /polca/port,0', 'the same'),
 )
 

@@ -205,6 +205,8 @@ def test_guide_subnet_administration(terminal):
         imported = next(out for line, out in said.items() if ' sa import ' in line)
         assert imported.startswith('2032 records'), imported
         terminal.type('polca-ctl sa import fabric.json --replace')
+        told = terminal.type(Section('Subnet administration').command('echo /polca/sa'))
+        assert 'get_table' in json.loads(told)['/polca/sa']
     assert os.path.getsize(os.path.join(terminal.dir, 'fabric.json')) > 100000
 
 
@@ -233,6 +235,8 @@ def test_guide_watch_it(terminal):
         terminal.values.update(QP_NUM=column(terminal.type('polca-ctl qp create 1 0'), 'qp_num'))
         terminal.values['10000'] = '100'  # nothing happens for so long
         type_all(terminal, Section('Watch it'))
+        told = terminal.type(Section('Watch it').command('echo /polca/port,0 | dpdk-telemetry.py'))
+        assert 'rx_packets' in json.loads(told)['/polca/port']
 
 
 def test_connect_page(terminal):

@@ -60,14 +60,20 @@ emulate_rdtsc(int number, siginfo_t *info, void *context)
 	greg_t *regs = ((ucontext_t *)context)->uc_mcontext.gregs;
 	uint64_t cycles = base_cycles + (uint64_t)((double)elapsed_us * cycles_per_us);
 
+	const uint8_t *code = (const uint8_t *)regs[REG_RIP];
+
 	(void)info;
-	if (!calibrating || memcmp((const void *)regs[REG_RIP], "\x0f\x31", 2) != 0) {
+	if (calibrating && memcmp(code, "\x0f\x31", 2) == 0) {
+		regs[REG_RIP] += 2;
+	} else if (calibrating && memcmp(code, "\x0f\x01\xf9", 3) == 0) { /* RDTSCP, of the vDSO's clocks */
+		regs[REG_RCX] = 0;
+		regs[REG_RIP] += 3;
+	} else {
 		signal(number, SIG_DFL);	/* a real fault: it happens again */
 		return;
 	}
 	regs[REG_RAX] = (greg_t)(cycles & UINT32_MAX);
 	regs[REG_RDX] = (greg_t)(cycles >> 32);
-	regs[REG_RIP] += 2;
 }
 
 static double

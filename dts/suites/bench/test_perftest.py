@@ -41,7 +41,17 @@ def host(wire, kept):
     """The verbs host; nothing but the benchmark is on its wire."""
     with Guest(kept, Nic.tap(wire.fd), ip=THERE + '/24', ip6=THERE6 + '/64', listen=[PORT]) as g:
         g.start().wait_ready(300)
+        first_report(g)
         yield g
+
+
+def first_report(g):
+    """The first server of perftest's after a boot ended without its report in one of twenty guests, for a
+    reason that is not known; one hundred in a row behind the first did not. So the first one is nobody's
+    peer: it serves a client beside it."""
+    g.check('ib_send_bw -d rxe0 -p 18514 -x 1 -n 5 >/dev/null 2>&1 & for i in $(seq 200); do '
+            '/usr/bin/ss -Hltn | grep -q :18514 && break; sleep 0.1; done; '
+            'ib_send_bw -d rxe0 -p 18514 -x 1 -n 5 127.0.0.1 >/dev/null 2>&1; wait; true', 120)
 
 
 @pytest.fixture
@@ -81,8 +91,8 @@ def rows(text):
 def test_each(serve, measure, program, form):
     job = serve(form, program, '-n 40')
     b = measure(form, program, '-n', '40')
-    assert b.ends() == 0, b.text
-    r = job.wait(100)
+    status, r = b.ends(), job.wait(100)
+    assert status == 0, (r.status, r.output[-800:], b.text[-300:])
     assert r.status == 0 and 'rror' not in r.output, r
     size = 8 if 'atomic' in program else BYTES[program.rsplit('_', 1)[1]]
     row, = rows(b.text)

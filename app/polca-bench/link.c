@@ -8,6 +8,8 @@
 
 #include <rte_common.h>
 
+#include "link/device_value.h"
+
 #include "link.h"
 #include "remote.h"
 
@@ -99,16 +101,5 @@ link_find(const struct bench_options *o, struct error *err)
 bool
 link_value(const struct bench_options *o, const char *key, char *value, size_t size)
 {
-	size_t len = strlen(key);
-	const char *p;
-
-	for (p = strchr(o->link, ','); p != NULL; p = strchr(p, ',')) {
-		p++;
-		if (strncmp(p, key, len) != 0 || p[len] != '=')
-			continue;
-		p += len + 1;
-		snprintf(value, size, "%.*s", (int)strcspn(p, ","), p);
-		return true;
-	}
-	return false;
+	return device_value(o->link, key, value, size, NULL);
 }

@@ -3,10 +3,10 @@
  */
 
 /*
- * Each worker should have a CPU of its own. NUMA: workers' own memory is on the node of their CPU,
- * what they share is on the first worker's, a port's queues and packet buffers are on the card's.
- * Where that could not be had, or the CPUs are on another node than the card, a warning says so at
- * start: nothing fails, all is slower.
+ * Each worker should have a CPU of its own. NUMA: workers' own memory is on the node of their CPU, what
+ * they share is on the first worker's, a port's queues and packet buffers are on the card's. Where that
+ * could not be had, or the CPUs are on another node than the card, a warning says so at start: nothing
+ * fails, all is slower.
  */
 
 #include <stdio.h>

@@ -77,7 +77,7 @@ use_interface_mtu(const struct link *l, struct link_port *p, const struct rte_et
 
 	if (strcmp(p->driver, "net_af_packet") == 0) {
 		p->frame_size = BUFFER_DEFAULT;
-		if (device_arg(p, "framesz=", text, sizeof(text)))
+		if (device_arg(p, "framesz", text, sizeof(text)))
 			p->frame_size = atoi(text);
 		limit = p->frame_size - AF_PACKET_SLOT_HEADER;
 	} else if (strcmp(p->driver, "net_af_xdp") == 0) {
@@ -142,7 +142,7 @@ use_any_mtu(struct link_port *p, struct error *err)
 	p->mtu = p->cfg.mtu ? p->cfg.mtu : p->back_to_back ? BACK_TO_BACK_MTU : RTE_ETHER_MTU;
 	if (strcmp(p->driver, "net_memif") == 0) {
 		limit = BUFFER_DEFAULT;
-		if (device_arg(p, "bsize=", text, sizeof(text)))
+		if (device_arg(p, "bsize", text, sizeof(text)))
 			limit = atoi(text);
 		limit -= MEMIF_FRAME_HEADER;
 	}

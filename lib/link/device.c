@@ -19,40 +19,26 @@
 #include <rte_errno.h>
 
 #include "link/device_cause.h"
+#include "link/device_value.h"
 #include "link/private.h"
 
 /* PMDs that listen on a socket file and fail when an earlier run left one behind. */
 static const struct {
 	const char *driver; /* prefix of the device name */
 	const char *key; /* argument that names the file */
-	const char *fallback;
 } socket_users[] = {
-	{ "net_vhost", "iface=", NULL },
-	{ "eth_vhost", "iface=", NULL },
-	{ "net_memif", "socket=", NULL },
+	{ "net_vhost", "iface" },
+	{ "eth_vhost", "iface" },
+	{ "net_memif", "socket" },
 };
 
+/* A whole value: one that is empty, or too long for its place, is as good as none. */
 static bool
 arg_value(const char *args, const char *key, char *value, size_t size)
 {
-	const char *p = args;
-	size_t n;
+	size_t len;
 
-	while (p != NULL && *p != '\0') {
-		if (strncmp(p, key, strlen(key)) == 0) {
-			p += strlen(key);
-			n = strcspn(p, ",");
-			if (n == 0 || n >= size)
-				return false;
-			memcpy(value, p, n);
-			value[n] = '\0';
-			return true;
-		}
-		p = strchr(p, ',');
-		if (p != NULL)
-			p++;
-	}
-	return false;
+	return device_value(args, key, value, size, &len) && len > 0 && len < size;
 }
 
 enum socket_state {
@@ -94,7 +80,7 @@ is_server(const char *args)
 	char role[16];
 
 	if (strncmp(args, "net_memif", 9) == 0)
-		return arg_value(args, "role=", role, sizeof(role)) &&
+		return arg_value(args, "role", role, sizeof(role)) &&
 			(strcmp(role, "server") == 0 || strcmp(role, "master") == 0);
 	return strstr(args, "client=1") == NULL;
 }
@@ -181,7 +167,7 @@ device_is_client(const struct link_port *p)
 	char role[16];
 
 	return device_is_memif(p) &&
-		(!device_arg(p, "role=", role, sizeof(role)) || strcmp(role, "client") == 0 ||
+		(!device_arg(p, "role", role, sizeof(role)) || strcmp(role, "client") == 0 ||
 			strcmp(role, "slave") == 0);
 }
 

@@ -20,6 +20,7 @@
 #include <rte_common.h>
 
 #include "link/device_cause.h"
+#include "link/device_value.h"
 #include "link/private.h"
 
 #ifndef AF_XDP
@@ -28,24 +29,6 @@
 
 /* A question about the host: is this what is missing? Then text says so. */
 typedef bool cause_fn(const char *device, char *text, size_t size);
-
-/* The value of KEY in "name,KEY=value,...". */
-static bool
-device_value(const char *device, const char *key, char *value, size_t size)
-{
-	const char *p = device;
-	size_t len = strlen(key);
-
-	while ((p = strchr(p, ',')) != NULL) {
-		p++;
-		if (strncmp(p, key, len) != 0 || p[len] != '=')
-			continue;
-		p += len + 1;
-		snprintf(value, size, "%.*s", (int)strcspn(p, ","), p);
-		return true;
-	}
-	return false;
-}
 
 static bool
 capable(unsigned int capability)
@@ -63,7 +46,7 @@ no_interface(const char *device, char *text, size_t size)
 {
 	char name[64];
 
-	if (!device_value(device, "iface", name, sizeof(name))) {
+	if (!device_value(device, "iface", name, sizeof(name), NULL)) {
 		snprintf(text, size, "iface=NAME is missing, such as %.*s,iface=eth0",
 				(int)strcspn(device, ","), device);
 		return true;
@@ -98,7 +81,7 @@ fanout_group_taken(const char *device, char *text, size_t size)
 	int arg, fd, rc;
 	char name[64];
 
-	if (!device_value(device, "iface", name, sizeof(name)))
+	if (!device_value(device, "iface", name, sizeof(name), NULL))
 		return false;
 	addr.sll_ifindex = (int)if_nametoindex(name);
 	arg = ((getpid() ^ addr.sll_ifindex) & 0xffff) | (PACKET_FANOUT_HASH |
@@ -191,11 +174,11 @@ no_memif_socket(const char *device, char *text, size_t size)
 	char path[256] = "/run/memif.sock", role[16] = "client", abstract[8];
 	bool make;
 
-	if (!device_value(device, "socket-abstract", abstract, sizeof(abstract)) ||
+	if (!device_value(device, "socket-abstract", abstract, sizeof(abstract), NULL) ||
 			strcmp(abstract, "no") != 0)
 		return false;
-	device_value(device, "socket", path, sizeof(path));
-	device_value(device, "role", role, sizeof(role));
+	device_value(device, "socket", path, sizeof(path), NULL);
+	device_value(device, "role", role, sizeof(role), NULL);
 	make = strcmp(role, "client") != 0 && strcmp(role, "slave") != 0;
 	return no_socket_path(path, make, text, size);
 }
@@ -205,8 +188,8 @@ no_vhost_socket(const char *device, char *text, size_t size)
 {
 	char path[256], client[8] = "0";
 
-	device_value(device, "client", client, sizeof(client));
-	if (device_value(device, "iface", path, sizeof(path)))
+	device_value(device, "client", client, sizeof(client), NULL);
+	if (device_value(device, "iface", path, sizeof(path), NULL))
 		return no_socket_path(path, strcmp(client, "1") != 0, text, size);
 	snprintf(text, size, "iface=PATH, its socket, is missing");
 	return true;
@@ -217,7 +200,7 @@ no_vhost_user(const char *device, char *text, size_t size)
 {
 	char path[256];
 
-	if (!device_value(device, "path", path, sizeof(path))) {
+	if (!device_value(device, "path", path, sizeof(path), NULL)) {
 		snprintf(text, size, "path= is missing: the socket of vhost, or /dev/vhost-net");
 		return true;
 	}

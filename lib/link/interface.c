@@ -74,7 +74,7 @@ interface_note(struct link_port *p)
 	if (!look(name, &p->interface[0]))
 		p->interface[0].name[0] = '\0';
 	name[0] = '\0';
-	device_arg(p, "remote=", name, sizeof(name));
+	device_arg(p, "remote", name, sizeof(name));
 	if (!look(name, &p->interface[1]))
 		p->interface[1].name[0] = '\0';
 }

@@ -84,7 +84,7 @@ reconnects(const struct link_port *p)
 {
 	char zero_copy[4];
 
-	return device_is_client(p) && (!device_arg(p, "zero-copy=", zero_copy, sizeof(zero_copy)) ||
+	return device_is_client(p) && (!device_arg(p, "zero-copy", zero_copy, sizeof(zero_copy)) ||
 		strcmp(zero_copy, "yes") != 0);
 }
 

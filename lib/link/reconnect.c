@@ -104,7 +104,7 @@ memif_client_start(const struct link *l, struct link_port *p, struct error *err)
 	bool reached = false, told = false;
 	int rc;
 
-	device_arg(p, "socket=", path, sizeof(path));
+	device_arg(p, "socket", path, sizeof(path));
 	while (rte_get_tsc_cycles() < until) {
 		p->started = start_quietly(p->ethdev) == 0;
 		reached |= p->started;

@@ -370,7 +370,7 @@ void memif_guard(struct rte_rcu_qsbr *rcu);
 #define MEMIF_FRAME_HEADER 22
 /* Either driver's buffer when its arguments do not say */
 #define BUFFER_DEFAULT 2048
-/* The value of an argument ("key=") of the device. */
+/* The whole value of an argument of the device; false: it has none, or an empty one. */
 bool device_arg(const struct link_port *p, const char *key, char *value, size_t size);
 
 /* steering.c: is there anything to be said of who receives for whom? */

@@ -412,8 +412,8 @@ def test_out_of_order_is_kept(server, ask):
         server.tx(packets[i])
     server.tx(packets[1])
     q.good(LIDS[:25])
-    acks = [mad.Mad(x.payload) for x in server.drain()]
-    assert acks[-1].segment == 14
+    while server.expect(rmpp_type=mad.RACK).segment != 14:
+        pass  # the Acks of before the first segment was whole
 
 
 def test_last_ack_is_repeated(server, ask):

@@ -25,6 +25,8 @@ struct timer_wheel {
 	uint64_t tick; /* slots before this one's have been run */
 	unsigned int shift; /* log2 of time units in a tick */
 	struct timer *due; /* taken off the slots, not fired or put back yet */
+	struct timer *started; /* in this turn: their packets are not sealed in a group yet */
+	struct timer *sealed; /* their packets may not have left yet */
 	const struct allocator *alloc;
 	uint64_t words_used[WORDS / 64]; /* bit i: used[i] may have bits set */
 	uint64_t used[WORDS]; /* a slot without its bit is empty; one with it may be */
@@ -124,6 +126,64 @@ timer_disarm(struct timer_wheel *w, struct timer *t)
 	t->deadline = UINT64_MAX;
 	if (t->prev != NULL)
 		list_remove(t);
+}
+
+/* slot_time tells timer_arm() and timer_move() that it is in no slot. */
+void
+timer_start(struct timer_wheel *w, struct timer *t, uint64_t wait)
+{
+	if (t->prev != NULL)
+		list_remove(t);
+	t->deadline = wait;
+	t->slot_time = UINT64_MAX;
+	list_push(&w->started, t);
+}
+
+bool
+timer_wheel_seal(struct timer_wheel *w)
+{
+	if (w->started == NULL || w->sealed != NULL)
+		return false;
+	w->sealed = w->started;
+	w->sealed->prev = &w->sealed;
+	w->started = NULL;
+	return true;
+}
+
+bool
+timer_wheel_sealed(const struct timer_wheel *w)
+{
+	return w->sealed != NULL;
+}
+
+void
+timer_wheel_begin(struct timer_wheel *w, uint64_t now)
+{
+	struct timer *t;
+
+	while ((t = w->sealed) != NULL) {
+		list_remove(t);
+		t->deadline += now;
+		slot_add(w, t);
+	}
+}
+
+void
+timer_suspend(struct timer_wheel *w, struct timer *t)
+{
+	uint64_t deadline = t->deadline;
+
+	timer_disarm(w, t);
+	t->deadline = deadline;
+}
+
+void
+timer_resume(struct timer_wheel *w, struct timer *t)
+{
+	if (t->slot_time == UINT64_MAX && t->deadline != UINT64_MAX)
+		timer_start(w, t, t->deadline);
+	else
+		timer_arm(w, t, t->deadline);
 }
 
 /* First word from this one on that may have bits set; WORDS: none */
@@ -259,5 +319,5 @@ timer_wheel_run(struct timer_wheel *w, uint64_t now)
 uint64_t
 timer_wheel_next(const struct timer_wheel *w)
 {
-	return w->bound;
+	return w->started != NULL || w->sealed != NULL ? 0 : w->bound;
 }

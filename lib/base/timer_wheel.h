@@ -30,8 +30,8 @@ typedef void (*timer_fn)(struct timer *t, uint64_t now);
 struct timer {
 	struct timer *next;
 	struct timer **prev; /**< NULL when not on the wheel */
-	uint64_t deadline; /**< when it is due; UINT64_MAX: disarmed */
-	uint64_t slot_time; /**< when the wheel will look at it (may be earlier than deadline) */
+	uint64_t deadline; /**< when it is due; UINT64_MAX: disarmed; started: how long it waits */
+	uint64_t slot_time; /**< when the wheel looks at it, not after deadline; UINT64_MAX: started */
 	timer_fn fn;
 };
 
@@ -64,9 +64,43 @@ timer_move(struct timer_wheel *w, struct timer *t, uint64_t deadline)
 		timer_arm(w, t, deadline);
 }
 
+/**
+ * Arm or re-arm for a wait that begins with a packet sent in this turn. Its deadline is `wait` after
+ * the time that timer_wheel_begin() is given, so nothing that stalls before the packet has left makes
+ * the wait shorter (rc-transport 8).
+ */
+void timer_start(struct timer_wheel *w, struct timer *t, uint64_t wait);
+/**
+ * Close the group of timers started so far: those started later have to wait for packets of their
+ * own. Does nothing while the group before has not begun.
+ *
+ * @retval true  there is a new group: note which packets it waits for
+ */
+bool timer_wheel_seal(struct timer_wheel *w);
+/** The packets of the group that was closed have left. @param now  read after they had */
+void timer_wheel_begin(struct timer_wheel *w, uint64_t now);
+
+/** Is there a group that was closed and has not begun? */
+bool timer_wheel_sealed(const struct timer_wheel *w);
+
+/** For a link that takes all at once: what was sent so far has left by `now`. */
+static inline void
+timer_wheel_sent(struct timer_wheel *w, uint64_t now)
+{
+	if (timer_wheel_seal(w))
+		timer_wheel_begin(w, now);
+}
+
+/** Take a timer off its wheel and let it keep what timer_resume() on another wheel wants. */
+void timer_suspend(struct timer_wheel *w, struct timer *t);
+void timer_resume(struct timer_wheel *w, struct timer *t);
+
 /** Fire what is due. @return number fired */
 unsigned int timer_wheel_run(struct timer_wheel *w, uint64_t now);
-/** @return a time no later than the earliest armed deadline (UINT64_MAX: none): how long an idle worker may sleep */
+/**
+ * @return a time no later than the earliest deadline (UINT64_MAX: none): how long an idle worker may sleep; 0 while a
+ *         timer was started and has not begun
+ */
 uint64_t timer_wheel_next(const struct timer_wheel *w);
 
 #endif

@@ -391,6 +391,93 @@ test_equals_naive_model(void **state)
 		run_model(seed * UINT64_C(0x9e3779b97f4a7c15));
 }
 
+/* A wait that begins with a packet sent: it counts from when the packet has left. */
+static void
+test_started_waits_from_its_begin(void **state)
+{
+	struct timer_wheel *w = timer_wheel_create(&allocator_malloc, TICK, 0);
+	struct probe p, q, r;
+
+	(void)state;
+	probe_init(&p, w);
+	probe_init(&q, w);
+	probe_init(&r, w);
+	timer_arm(w, &p.timer, 50); /* which timer_start() moves */
+	timer_start(w, &p.timer, 1000);
+	timer_start(w, &q.timer, 2000);
+	assert_true(timer_armed(&p.timer));
+	assert_int_equal(timer_wheel_next(w), 0); /* nobody sleeps meanwhile */
+	assert_int_equal(timer_wheel_run(w, 5000), 0);
+	assert_true(timer_wheel_seal(w));
+	assert_true(timer_wheel_sealed(w));
+	timer_start(w, &r.timer, 10); /* its packet is a later one */
+	assert_false(timer_wheel_seal(w));
+	assert_int_equal(timer_wheel_run(w, 10000), 0);
+	timer_wheel_begin(w, 10000);
+	assert_false(timer_wheel_sealed(w));
+	assert_int_equal(timer_wheel_run(w, 10999), 0);
+	assert_int_equal(timer_wheel_run(w, 11000), 1);
+	assert_int_equal(p.fired, 1);
+	timer_wheel_sent(w, 11500);
+	assert_int_equal(timer_wheel_run(w, 12000), 2);
+	assert_int_equal(q.fired + r.fired, 2);
+	assert_int_equal(timer_wheel_next(w), UINT64_MAX);
+	timer_wheel_destroy(w);
+}
+
+static void
+test_started_may_be_moved_or_disarmed(void **state)
+{
+	struct timer_wheel *w = timer_wheel_create(&allocator_malloc, TICK, 0);
+	struct probe p, q, r;
+
+	(void)state;
+	probe_init(&p, w);
+	probe_init(&q, w);
+	probe_init(&r, w);
+	timer_start(w, &p.timer, 1000);
+	timer_start(w, &q.timer, 1000);
+	timer_start(w, &r.timer, 1000);
+	timer_disarm(w, &p.timer);
+	timer_arm(w, &q.timer, 300);
+	timer_move(w, &r.timer, 400);
+	assert_false(timer_wheel_seal(w)); /* none is left */
+	assert_int_equal(timer_wheel_run(w, 300), 1);
+	assert_int_equal(timer_wheel_run(w, 400), 1);
+	assert_int_equal(p.fired, 0);
+	timer_wheel_destroy(w);
+}
+
+/* To another wheel: as a deadline, or as a wait that has not begun. */
+static void
+test_suspended_goes_on_elsewhere(void **state)
+{
+	struct timer_wheel *from = timer_wheel_create(&allocator_malloc, TICK, 0);
+	struct timer_wheel *to = timer_wheel_create(&allocator_malloc, TICK, 0);
+	struct probe p, q, r;
+
+	(void)state;
+	probe_init(&p, to);
+	probe_init(&q, to);
+	probe_init(&r, to);
+	timer_arm(from, &p.timer, 700);
+	timer_start(from, &q.timer, 1000);
+	timer_suspend(from, &p.timer);
+	timer_suspend(from, &q.timer);
+	timer_suspend(from, &r.timer);
+	assert_int_equal(timer_wheel_run(from, 10000), 0);
+	timer_resume(to, &p.timer);
+	timer_resume(to, &q.timer);
+	timer_resume(to, &r.timer);
+	timer_wheel_sent(to, 5000);
+	assert_int_equal(timer_wheel_run(to, 5999), 1);
+	assert_int_equal(timer_wheel_run(to, 6000), 1);
+	assert_int_equal(q.fired_at, 6000);
+	assert_false(timer_armed(&r.timer));
+	timer_wheel_destroy(from);
+	timer_wheel_destroy(to);
+}
+
 int
 main(void)
 {
@@ -409,6 +496,9 @@ main(void)
 		cmocka_unit_test(test_callback_disarms_another_that_is_due),
 		cmocka_unit_test(test_callback_delays_another_that_is_due),
 		cmocka_unit_test(test_next_is_a_lower_bound_that_converges),
+		cmocka_unit_test(test_started_waits_from_its_begin),
+		cmocka_unit_test(test_started_may_be_moved_or_disarmed),
+		cmocka_unit_test(test_suspended_goes_on_elsewhere),
 		cmocka_unit_test(test_equals_naive_model),
 	};
 

@@ -188,6 +188,10 @@ void link_free(struct packet **pkts, unsigned int n);
 struct tx_sink *link_tx_sink(struct link_worker *w);
 /** Push out what is batched. */
 void link_tx_flush(struct link_worker *w, uint64_t now);
+/** Remember what drivers have not taken yet, behind link_tx_flush(). */
+void link_tx_mark(struct link_worker *w);
+/** Has all of it been taken since, or dropped? */
+bool link_tx_left(const struct link_worker *w);
 /** Timed work (neighbour retries and ageing, link state, gratuitous ARP), a few times a second. */
 void link_tick(struct link_worker *w, uint64_t now);
 

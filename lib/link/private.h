@@ -187,6 +187,7 @@ struct tx_port {
 	struct rte_mbuf *mbuf[LINK_BURST];
 	uint64_t bytes; /* in them */
 	unsigned int num;
+	unsigned int marked; /* so many of the first of them link_tx_left() waits for */
 	uint16_t port;
 	uint16_t queue;
 	uint16_t ethdev;

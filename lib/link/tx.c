@@ -77,6 +77,8 @@ tx_burst(struct link_worker *w, struct tx_port *t)
 	t->bytes = 0;
 	if (unlikely(t->num > 0))
 		tx_rest(w, t, sent);
+	if (unlikely(t->marked > 0))
+		t->marked = t->num == 0 ? 0 : t->marked - RTE_MIN(t->marked, sent);
 	/* the worker that owns the queue counts what it is handed */
 	if (likely(sent > 0 && t->way == TX_QUEUE)) {
 		count(&c->tx_packets, sent);
@@ -437,6 +439,26 @@ link_tx_flush(struct link_worker *w, uint64_t now)
 	for (i = 0; i < w->link->num_ports; i++)
 		if (w->tx[i]->num > 0)
 			tx_burst(w, w->tx[i]);
+}
+
+void
+link_tx_mark(struct link_worker *w)
+{
+	unsigned int i;
+
+	for (i = 0; i < w->link->num_ports; i++)
+		w->tx[i]->marked = w->tx[i]->num;
+}
+
+bool
+link_tx_left(const struct link_worker *w)
+{
+	unsigned int i;
+
+	for (i = 0; i < w->link->num_ports; i++)
+		if (w->tx[i]->marked > 0)
+			return false;
+	return true;
 }
 
 /* What rte_pktmbuf_reset() makes of an mbuf's first words. */

@@ -297,7 +297,7 @@ cm_mra(struct cm_conn *c, struct cm_rx *rx)
 	}
 	c->state = mra_of[c->state].next;
 	cm_unwant(c, CM_WORK_SEND);
-	cm_set_timer(c, rx->now + cm_peer_time(c->cm, ms));
+	cm_set_timer(c, cm_peer_time(c->cm, ms), rx->now);
 }
 
 void

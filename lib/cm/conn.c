@@ -16,11 +16,11 @@ cm_be_patient(struct cm_conn *c, uint64_t now)
 }
 
 void
-cm_set_timer(struct cm_conn *c, uint64_t deadline)
+cm_set_timer(struct cm_conn *c, uint64_t wait, uint64_t now)
 {
 	if (c->half_open)
-		deadline = RTE_MIN(deadline, c->patience);
-	timer_arm(c->cm->config.wheel, &c->timer, deadline);
+		wait = RTE_MIN(wait, c->patience > now ? c->patience - now : 0);
+	timer_start(c->cm->config.wheel, &c->timer, wait);
 }
 
 void
@@ -120,7 +120,7 @@ cm_end_timewait(struct cm_conn *c, enum cm_end end, uint16_t reason, const uint8
 	uint8_t len, uint64_t now)
 {
 	leave(c);
-	cm_set_timer(c, now + cm_peer_time(c->cm, cm_timewait_ms(c->ack_timeout)));
+	cm_set_timer(c, cm_peer_time(c->cm, cm_timewait_ms(c->ack_timeout)), now);
 	cm_tell_end(c, end, reason, private_data, len, now);
 }
 

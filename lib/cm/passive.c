@@ -105,7 +105,7 @@ new_conn(const struct cm_rx *rx, const struct cm_request *req)
 static void
 wait_for_user(struct cm_conn *c, uint64_t now)
 {
-	cm_set_timer(c, now + (c->max_retries + 1u) * c->dreq_interval);
+	cm_set_timer(c, (c->max_retries + 1u) * c->dreq_interval, now);
 }
 
 static bool
@@ -280,7 +280,7 @@ cm_passive_req_again(struct cm_conn *c, struct cm_rx *rx)
 		return;
 	c->state = CM_STATE_MRA_REQ_SENT;
 	cm_be_patient(c, rx->now);
-	cm_set_timer(c, rx->now + cm_time(c->cm, cm_ms(CM_MRA_SERVICE_TIMEOUT)));
+	cm_set_timer(c, cm_time(c->cm, cm_ms(CM_MRA_SERVICE_TIMEOUT)), rx->now);
 }
 
 /* The REP was lost, or is on its way. */

@@ -288,7 +288,8 @@ uint16_t cm_request_check(struct cm_rx *rx, struct cm_request *req, struct cm_re
 void cm_fill_info(const struct cm_conn *c, uint64_t now, struct cm_info *info);
 /* Half open, and not for us to move: a minute from here. */
 void cm_be_patient(struct cm_conn *c, uint64_t now);
-void cm_set_timer(struct cm_conn *c, uint64_t deadline);
+/* So long after what is sent in this turn has left. */
+void cm_set_timer(struct cm_conn *c, uint64_t wait, uint64_t now);
 void cm_establish(struct cm_conn *c, const uint8_t *private_data, uint8_t len, uint64_t now);
 /* The user is told, once. The QP is in ERR by then. */
 void cm_tell_end(struct cm_conn *c, enum cm_end end, uint16_t reason, const uint8_t *private_data,

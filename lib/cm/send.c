@@ -76,7 +76,7 @@ cm_ask(struct cm_conn *c, struct cm_msg *m, uint64_t interval, uint64_t now)
 	cm_msg_encode(m, c->mad);
 	c->interval = interval;
 	c->retries_left = c->max_retries;
-	cm_set_timer(c, now + interval);
+	cm_set_timer(c, interval, now);
 	send_kept(c);
 }
 

@@ -14,7 +14,7 @@ try_again(struct cm_conn *c, uint64_t now)
 	if (c->retries_left == 0 || (c->half_open && now >= c->patience))
 		return false;
 	c->retries_left--;
-	cm_set_timer(c, now + c->interval);
+	cm_set_timer(c, c->interval, now);
 	cm_repeat(c);
 	return true;
 }

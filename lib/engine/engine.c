@@ -144,6 +144,7 @@ worker_destroy(struct engine *e, struct worker *w)
 	engine_ring_free(w->commands);
 	engine_ring_free(w->events);
 	mem_free(e->alloc, w->out);
+	mem_free(e->alloc, w->arrived);
 	pthread_mutex_destroy(&w->command_lock);
 	mem_free(e->alloc, w);
 }
@@ -156,12 +157,14 @@ worker_fill(struct engine *e, struct worker *w, struct error *err)
 	unsigned int port;
 
 	w->out = mem_zalloc(e->alloc, e->num_workers * sizeof(w->out[0]), RTE_CACHE_LINE_SIZE);
+	w->arrived = mem_zalloc(e->alloc, e->num_workers * sizeof(w->arrived[0]), RTE_CACHE_LINE_SIZE);
 	w->commands = engine_ring("commands", sizeof(void *), COMMAND_RING, socket,
 			RING_F_SP_ENQ | RING_F_SC_DEQ);
 	w->events = engine_ring("events", sizeof(struct event_record), EVENT_RING, socket,
 			RING_F_SP_ENQ | RING_F_SC_DEQ);
 	w->wheel = timer_wheel_create(e->alloc, wheel_tick(e->hz), rte_get_tsc_cycles());
-	if (w->out == NULL || w->commands == NULL || w->events == NULL || w->wheel == NULL)
+	if (w->out == NULL || w->arrived == NULL || w->commands == NULL || w->events == NULL ||
+			w->wheel == NULL)
 		return error_set(
 				err, ENOMEM, "no memory for worker %u: raise eal.memory_mb", w->id);
 	w->link = link_worker_create(e->link, w->id, err);
@@ -172,6 +175,12 @@ worker_fill(struct engine *e, struct worker *w, struct error *err)
 		w->port_seen[port] = link_port_attr(e->link, port);
 	}
 	return 0;
+}
+
+static uint64_t
+tsc(void)
+{
+	return rte_get_tsc_cycles();
 }
 
 static int
@@ -194,7 +203,7 @@ worker_create(struct engine *e, unsigned int id, unsigned int lcore, struct erro
 	w->rcu = e->rcu;
 	w->icrc_unchecked = e->config.icrc_unchecked;
 	w->tick_cycles = e->hz / WORKER_TICK_HZ;
-	w->lead_cycles = e->hz * WORKER_LEAD_NS / 1000000000;
+	w->clock = e->config.clock != NULL ? e->config.clock : tsc;
 	idle_init(&w->idle, &e->config, e->hz);
 	ret = worker_fill(e, w, err);
 	if (ret != 0)

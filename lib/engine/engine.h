@@ -89,6 +89,8 @@ struct engine_config {
 	/** Which of the EAL's worker lcores: so many, from this one on; .workers 0: all of them */
 	unsigned int first_worker;
 	unsigned int workers;
+	/** What a worker reads in its turn, besides what engine_turn() is given; NULL: the TSC */
+	uint64_t (*clock)(void);
 };
 
 extern const struct engine_config engine_config_default;

@@ -59,7 +59,7 @@ handoff_destroy(struct engine *e)
 void
 handoff_stage(struct worker *w, unsigned int to, struct packet *pkt)
 {
-	struct handoff_out *o = &w->out[to];
+	struct handoff_burst *o = &w->out[to];
 
 	if (o->n == 0)
 		w->out_dirty[w->num_dirty++] = (uint16_t)to;
@@ -96,7 +96,7 @@ hand_over(struct worker *w, unsigned int to, struct packet **pkts, unsigned int 
 void
 handoff_flush(struct worker *w)
 {
-	struct handoff_out *o;
+	struct handoff_burst *o;
 	unsigned int i;
 
 	for (i = 0; i < w->num_dirty; i++) {

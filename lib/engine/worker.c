@@ -3,9 +3,10 @@
  */
 
 /*
- * The poll loop of a worker. Order of a turn: commands, QPs that come from other workers, packets
- * (own queues, then what others handed over), timers, services, what the QPs and the agents on QP1
- * have to send, out. One look at the clock a turn. No lock, no allocation, no log from here down.
+ * The poll loop of a worker. Order of a turn: commands, packets taken in (own queues, and what others
+ * handed over), QPs that come from other workers, the packets' work, timers, services, what the QPs
+ * and the agents on QP1 have to send, out. Two looks at the clock a turn, at its beginning and when
+ * the packets have been taken in. No lock, no allocation, no log from here down.
  */
 
 #include <sys/prctl.h>
@@ -172,35 +173,36 @@ worker_sort(struct worker *w, struct packet **pkts, unsigned int n, uint64_t now
 		receive(w, pkts, own, now, NOBODY);
 }
 
+/* What other workers received for us. @return number of packets */
 static unsigned int
-take_in(struct worker *w, uint64_t now)
+take_over(struct worker *w)
 {
-	struct packet *pkts[LINK_BURST];
-	unsigned int n = link_rx(w->link, now, pkts);
-
-	worker_sort(w, pkts, n, now);
-	return n;
-}
-
-/* What others received for us. A QP destroyed or gone meanwhile is rc_receive()'s to notice. */
-static unsigned int
-take_over(struct worker *w, uint64_t now)
-{
-	struct packet *pkts[LINK_BURST];
-	unsigned int from, i, n, total = 0;
+	unsigned int from, total = 0;
 
 	for (from = 0; from < w->workers; from++) {
 		if (from == w->id)
 			continue;
-		n = handoff_take(w, from, pkts);
-		if (n == 0)
-			continue;
-		for (i = 0; rc_crowd(w->rc) && i < n; i++)
-			rc_prefetch_place(w->rc, pkts[i]->dest_qpn);
-		receive(w, pkts, n, now, (int)from);
-		total += n;
+		w->arrived[from].n = handoff_take(w, from, w->arrived[from].pkt);
+		total += w->arrived[from].n;
 	}
 	return total;
+}
+
+/* A QP destroyed or gone meanwhile is rc_receive()'s to notice. */
+static void
+receive_handed_over(struct worker *w, uint64_t now)
+{
+	struct handoff_burst *in;
+	unsigned int from, i;
+
+	for (from = 0; from < w->workers; from++) {
+		in = &w->arrived[from];
+		if (from == w->id || in->n == 0)
+			continue;
+		for (i = 0; rc_crowd(w->rc) && i < in->n; i++)
+			rc_prefetch_place(w->rc, in->pkt[i]->dest_qpn);
+		receive(w, in->pkt, in->n, now, (int)from);
+	}
 }
 
 static void
@@ -269,24 +271,45 @@ account(struct worker *w, uint64_t now)
 	__atomic_store_n(&w->stats.heartbeat, now, __ATOMIC_RELAXED);
 }
 
+/* Waits for answers to what was sent before begin once the drivers have taken it. */
+static void
+begin_waits(struct worker *w, uint64_t now)
+{
+	if (timer_wheel_sealed(w->wheel) && link_tx_left(w->link))
+		timer_wheel_begin(w->wheel, now);
+}
+
+/*
+ * No wait may be shorter than asked (rc-transport 8), whatever stalls where. One that begins with a
+ * packet sent begins in the next turn. One that begins with a packet received counts from a time
+ * read after all of this turn's had been taken in.
+ */
 bool
 worker_poll(struct worker *w, uint64_t now)
 {
-	unsigned int work;
+	struct packet *pkts[LINK_BURST];
+	unsigned int n, handed_over, work;
 
 	account(w, now);
+	begin_waits(w, now);
 	work = command_run(w);
+	n = link_rx(w->link, now, pkts);
+	handed_over = w->workers > 1 ? take_over(w) : 0;
+	now = w->clock();
 	if (unlikely(rehome_has_mail(w)))
 		work += rehome_take(w, now);
-	work += take_in(w, now);
-	work += take_over(w, now);
+	worker_sort(w, pkts, n, now);
+	if (handed_over > 0)
+		receive_handed_over(w, now);
+	work += n + handed_over;
 	work += timer_wheel_run(w->wheel, now);
 	work += conns_serve(w, now);
-	/* timeouts count from when the packets leave, and may not be short (rc-transport 8) */
-	work += rc_run(w->rc, now + w->lead_cycles, LINK_BURST);
+	work += rc_run(w->rc, now, LINK_BURST);
 	work += cm_run(w->cm, now, WORKER_BUDGET);
 	work += gsi_run(w, now);
 	link_tx_flush(w->link, now);
+	if (timer_wheel_seal(w->wheel))
+		link_tx_mark(w->link);
 	if (unlikely(w->rehome.num_leaving > 0))
 		rehome_give(w);
 	if (unlikely(now >= w->tick))

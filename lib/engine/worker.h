@@ -30,14 +30,13 @@ extern int engine_logtype;
 
 #define WORKER_BUDGET    64 /* packets agents and services may send before the next look */
 #define WORKER_TICK_HZ   100
-#define WORKER_LEAD_NS   3000 /* from the look at the clock until packets leave, as a rule */
 #define WORKER_SA_BUDGET 512 /* records that sa_run() may look at in a turn */
 #define COMMAND_RING     64
 #define EVENT_RING       1024
 #define CONTROL_EVENTS   256
 
 /* --- packets for another worker: handoff.c --- */
-struct handoff_out {
+struct handoff_burst {
 	struct packet *pkt[LINK_BURST];
 	unsigned int n;
 };
@@ -106,12 +105,13 @@ struct worker {
 	uint64_t last; /* time of the last poll */
 	uint64_t tick; /* when link_tick() is due */
 	uint64_t tick_cycles;
-	uint64_t lead_cycles; /* WORKER_LEAD_NS */
+	uint64_t (*clock)(void); /* engine_config */
 	struct idle idle;
 	struct rte_ring *commands; /* of struct command * */
 	struct rte_ring *events; /* of struct event_record */
 	struct rte_ring *in[LINK_WORKERS_MAX]; /* hand-off from each worker; NULL for itself */
-	struct handoff_out *out; /* hand-off to each, being gathered */
+	struct handoff_burst *arrived; /* from each, in this turn */
+	struct handoff_burst *out; /* hand-off to each, being gathered */
 	uint16_t out_dirty[LINK_BURST]; /* those of out[] that hold something */
 	unsigned int num_dirty;
 	uint64_t taken[LINK_WORKERS_MAX]; /* packets taken over from each worker, ever */

@@ -98,8 +98,8 @@ rmpp_arm(struct mad_session *s)
 static void
 request_expired(struct mad_session *s)
 {
-	if (s->w->now < s->rmpp.ack_due) {
-		if (s->w->now >= s->rmpp.probe_due) {
+	if (mad_now(s) < s->rmpp.ack_due) {
+		if (mad_now(s) >= s->rmpp.probe_due) {
 			mad_request_probed(s);
 			s->rmpp.probe_due = UINT64_MAX; /* until it is sent */
 			mad_want(s, RMPP_WORK_SINGLE);
@@ -130,7 +130,7 @@ expire(struct mad_session *s)
 	} else if (s->state == MAD_STATE_REQUESTED) {
 		request_expired(s);
 	} else if (s->state == MAD_STATE_RECV || s->state == MAD_STATE_RECOVER) {
-		if (s->w->now < s->rmpp.overall_due) {
+		if (mad_now(s) < s->rmpp.overall_due) {
 			rmpp_arm(s);
 			return;
 		}
@@ -320,7 +320,7 @@ single_sent(struct mad_session *s)
 
 	if (s->key.requester) {
 		if (s->rmpp.ack_due == UINT64_MAX)
-			s->rmpp.ack_due = s->w->now + mad_response_timeout(s);
+			s->rmpp.ack_due = mad_now(s) + mad_response_timeout(s);
 		s->rmpp.probe_due = mad_request_due(s, UINT64_MAX);
 		rmpp_arm(s);
 		return;
@@ -335,7 +335,7 @@ control_sent(struct mad_session *s, uint32_t bit)
 {
 	mad_count(s->w, ack_sent, 1);
 	if (bit == RMPP_WORK_READY && s->state == MAD_STATE_REQUESTED) {
-		s->rmpp.ack_due = s->w->now + mad_response_timeout(s);
+		s->rmpp.ack_due = mad_now(s) + mad_response_timeout(s);
 		rmpp_arm(s);
 	}
 }

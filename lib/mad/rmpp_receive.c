@@ -124,7 +124,7 @@ acknowledge(struct mad_session *s)
 static void
 tell_gap(struct mad_session *s)
 {
-	uint64_t now = s->w->now;
+	uint64_t now = mad_now(s);
 
 	s->state = MAD_STATE_RECOVER;
 	s->tx.rtt_segment = 0; /* would time the loss */
@@ -153,7 +153,7 @@ rmpp_start_receiving(struct mad_session *s)
 	s->rx.window = 1; /* initially */
 	s->tx.rtt_segment = 0;
 	s->state = MAD_STATE_RECV;
-	s->rmpp.overall_due = s->w->now + mad_ms(s->w, s->w->limits.rmpp_total_ms);
+	s->rmpp.overall_due = mad_now(s) + mad_ms(s->w, s->w->limits.rmpp_total_ms);
 	rmpp_arm(s);
 }
 

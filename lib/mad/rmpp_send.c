@@ -34,7 +34,7 @@ deafen(struct mad_session *s, uint32_t first, uint32_t last)
 {
 	s->rmpp.deaf_first = first;
 	s->rmpp.deaf_last = last;
-	s->rmpp.deaf_until = s->w->now + (s->srtt != 0 ? s->srtt / 2 : mad_probe_delay(s) / 4);
+	s->rmpp.deaf_until = mad_now(s) + (s->srtt != 0 ? s->srtt / 2 : mad_probe_delay(s) / 4);
 }
 
 /*
@@ -60,14 +60,14 @@ arm_probe(struct mad_session *s)
 {
 	unsigned int max = max_probes(s);
 
-	s->rmpp.probe_due = s->tx.probes < max ? s->w->now + mad_probe_delay(s) : UINT64_MAX;
+	s->rmpp.probe_due = s->tx.probes < max ? mad_now(s) + mad_probe_delay(s) : UINT64_MAX;
 	rmpp_arm(s);
 }
 
 static void
 restart_timers(struct mad_session *s)
 {
-	s->rmpp.ack_due = s->w->now + ack_timer(s);
+	s->rmpp.ack_due = mad_now(s) + ack_timer(s);
 	arm_probe(s);
 }
 
@@ -123,7 +123,7 @@ rmpp_missing(struct mad_session *s)
 	struct rmpp_session *r = &s->rmpp;
 	uint32_t n = s->tx.acked + 1;
 
-	if (s->w->now < r->deaf_until && n >= r->deaf_first && n <= r->deaf_last)
+	if (mad_now(s) < r->deaf_until && n >= r->deaf_first && n <= r->deaf_last)
 		return;
 	if (s->tx.next == n)
 		return; /* on its way anyhow */
@@ -179,7 +179,7 @@ take_ack(struct mad_session *s, uint32_t segment, uint32_t window_end)
 		tx->acked = segment;
 		tx->next = RTE_MAX(tx->next, segment + 1);
 		if (tx->probes != 0) /* sent last: a probe */
-			mad_rtt_at_least(s, s->w->now - s->rmpp.probe_time);
+			mad_rtt_at_least(s, mad_now(s) - s->rmpp.probe_time);
 		tx->probes = 0;
 		s->retries_left = s->retries;
 		s->work &= ~(uint32_t)(RMPP_WORK_MISSING | RMPP_WORK_DRAW | RMPP_WORK_TAIL);
@@ -356,7 +356,7 @@ probe(struct mad_session *s)
 		mad_want(s, RMPP_WORK_TAIL);
 	if (s->tx.acked > 0)
 		mad_want(s, RMPP_WORK_DRAW);
-	s->rmpp.probe_time = s->w->now;
+	s->rmpp.probe_time = mad_now(s);
 	arm_probe(s);
 }
 
@@ -372,7 +372,7 @@ end_of_retries(struct mad_session *s)
 void
 rmpp_sender_expired(struct mad_session *s)
 {
-	uint64_t now = s->w->now;
+	uint64_t now = mad_now(s);
 
 	/* it is our turn, not the receiver's: timers start when it ends, however long we wait for it */
 	if (s->state == MAD_STATE_BURST)

@@ -40,9 +40,24 @@ mad_flight(const struct mad_worker *w, uint16_t port)
 }
 
 void
+mad_session_settle(struct mad_session *s)
+{
+	if (s->timer.slot_time == UINT64_MAX) /* what was sent has not left */
+		return;
+	s->lag += s->timer.slot_time - s->due;
+	s->due = s->timer.slot_time;
+}
+
+void
 mad_session_timer(struct mad_session *s, uint64_t deadline)
 {
-	timer_arm(s->w->config.wheel, &s->timer, deadline);
+	uint64_t now, wait;
+
+	mad_session_settle(s);
+	now = mad_now(s);
+	wait = deadline > now ? deadline - now : 0;
+	s->due = s->w->now + wait;
+	timer_start(s->w->config.wheel, &s->timer, wait);
 }
 
 void
@@ -59,7 +74,7 @@ mad_rtt_start(struct mad_session *s, uint32_t n)
 	if (s->tx.rtt_segment != 0)
 		return;
 	s->tx.rtt_segment = n;
-	s->tx.rtt_start = s->w->now;
+	s->tx.rtt_start = mad_now(s);
 }
 
 void
@@ -83,7 +98,7 @@ mad_rtt_stop(struct mad_session *s, uint32_t n)
 	if (s->tx.rtt_segment == 0 || n < s->tx.rtt_segment)
 		return;
 	s->tx.rtt_segment = 0;
-	mad_rtt_sample(s, s->w->now - s->tx.rtt_start);
+	mad_rtt_sample(s, mad_now(s) - s->tx.rtt_start);
 }
 
 void
@@ -121,7 +136,7 @@ mad_request_due(const struct mad_session *s, uint64_t due)
 {
 	uint64_t delay = RTE_MAX(mad_ms(s->w, 10), 8 * s->w->srtt) << s->tx.probes;
 
-	return may_probe(s) ? RTE_MIN(due, s->w->now + delay) : due;
+	return may_probe(s) ? RTE_MIN(due, mad_now(s) + delay) : due;
 }
 
 void
@@ -238,7 +253,7 @@ mad_session_linger(struct mad_session *s, const struct mad_result *r, uint64_t d
 	finish(s, r);
 	s->busy = false;
 	mad_session_reclaimable(s);
-	mad_session_timer(s, s->w->now + duration);
+	mad_session_timer(s, mad_now(s) + duration);
 }
 
 void

@@ -258,6 +258,8 @@ struct mad_session {
 	};
 
 	struct timer timer; /* the one timer; mad_session_timer() */
+	uint64_t due; /* when it would be due if what was sent before had left at once */
+	uint64_t lag; /* how much later all of that left, in sum */
 	uint64_t flight; /* A5, in time units */
 	uint64_t process; /* of whoever answers: the peer's for our calls */
 	uint64_t srtt; /* smoothed round trip, 0: not known */
@@ -313,8 +315,18 @@ bool mad_reply_status(const struct mad_rx *rx, uint16_t status);
 
 /* --- time --- */
 
-/* Arm the session's timer, or move it. expire() is called once the time has come. */
+/*
+ * The session's clock, in which all its times are. It stands still while what the session has sent
+ * waits to leave, so no wait for an answer is shorter than it should be.
+ */
+static inline uint64_t mad_now(const struct mad_session *s);
+/*
+ * Arm the session's timer, or move it: to a time of the session's clock. expire() is called once it
+ * has come.
+ */
 void mad_session_timer(struct mad_session *s, uint64_t deadline);
+/* The timer has begun or ended: take note of how late. */
+void mad_session_settle(struct mad_session *s);
 void mad_session_timer_stop(struct mad_session *s);
 /* ResponseTimeout and SegmentTimeout (A5). */
 static inline uint64_t
@@ -466,6 +478,12 @@ mad_count_abort(struct mad_worker *w, unsigned int received, uint8_t rmpp_status
 
 #define MAD_TRANSPORT_LEN 20 /* BTH and DETH */
 #define MAD_PSN_OFF       8
+
+static inline uint64_t
+mad_now(const struct mad_session *s)
+{
+	return s->w->now - s->lag;
+}
 
 static inline uint8_t *
 mad_packet(struct mad_session *s)

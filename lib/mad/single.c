@@ -34,7 +34,7 @@ send_request(struct mad_session *s)
 	if (s->no_answer)
 		mad_session_end(s, &sent);
 	else
-		mad_session_timer(s, s->w->now + mad_response_timeout(s));
+		mad_session_timer(s, mad_now(s) + mad_response_timeout(s));
 }
 
 /* An answer is kept for its repeats, for a request is not to be executed twice. */

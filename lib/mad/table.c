@@ -65,6 +65,7 @@ timer_expired(struct timer *timer, uint64_t now)
 		offsetof(struct mad_session, timer));
 
 	s->w->now = now;
+	mad_session_settle(s);
 	if (s->state == MAD_STATE_LINGER)
 		mad_session_free(s);
 	else
@@ -349,6 +350,8 @@ session_clear(struct mad_session *s)
 	s->retries = s->w->limits.retries;
 	s->retries_left = s->retries;
 	s->opened = s->w->now;
+	s->lag = 0;
+	s->due = s->timer.slot_time; /* nothing to settle of the session before */
 }
 
 struct mad_session *

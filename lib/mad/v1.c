@@ -187,7 +187,7 @@ v1_start_receive(struct mad_session *s)
 static void
 keepalive_timer(struct mad_session *s)
 {
-	mad_session_timer(s, s->w->now + s->process - s->process / 4);
+	mad_session_timer(s, mad_now(s) + s->process - s->process / 4);
 }
 
 static void
@@ -325,7 +325,7 @@ send_request(struct mad_session *s)
 	else
 		s->tx.rtt_segment = 0;
 	if (s->v1.response_due == 0)
-		s->v1.response_due = s->w->now + mad_response_timeout(s);
+		s->v1.response_due = mad_now(s) + mad_response_timeout(s);
 	mad_session_timer(s, mad_request_due(s, s->v1.response_due));
 	return true;
 }
@@ -333,7 +333,7 @@ send_request(struct mad_session *s)
 static void
 request_expired(struct mad_session *s)
 {
-	if (s->w->now < s->v1.response_due) {
+	if (mad_now(s) < s->v1.response_due) {
 		mad_request_probed(s);
 		mad_want(s, MAD_WORK_REQUEST);
 		return;
@@ -403,7 +403,7 @@ requester_receive(struct mad_session *s, const struct v1_packet *p)
 void
 v1_progress(struct mad_session *s)
 {
-	s->v1.progress = s->w->now;
+	s->v1.progress = mad_now(s);
 }
 
 /* Who waits for what may be kept waiting by a KeepAlive (A5). */
@@ -425,7 +425,7 @@ waits_for_stream(const struct mad_session *s)
 enum verdict
 v1_keepalive(struct mad_session *s)
 {
-	uint64_t now = s->w->now;
+	uint64_t now = mad_now(s);
 
 	if (!waits_for_stream(s) || s->work & MAD_WORK_REQUEST)
 		return VERDICT_MAD_DISCARDED;

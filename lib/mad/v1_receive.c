@@ -43,7 +43,7 @@ kept_until(const struct mad_session *s)
 static void
 segment_timer(struct mad_session *s)
 {
-	uint64_t due = s->w->now + mad_segment_timeout(s);
+	uint64_t due = mad_now(s) + mad_segment_timeout(s);
 
 	mad_session_timer(s, RTE_MIN(due, kept_until(s)));
 }
@@ -54,7 +54,7 @@ static void
 ask_again(struct mad_session *s)
 {
 	s->rx.resends_left--;
-	s->rx.resend_time = s->w->now;
+	s->rx.resend_time = mad_now(s);
 	s->tx.rtt_segment = 0;
 	s->state = MAD_STATE_RECOVER;
 	mad_want(s, V1_WORK_RESEND);
@@ -81,7 +81,7 @@ segment_ahead(struct mad_session *s)
 			ask_again(s);
 		s->state = MAD_STATE_RECOVER;
 	} else if (!timed && s->rx.resends_left > 0 &&
-		s->w->now - s->rx.resend_time > resend_delay(s)) {
+		mad_now(s) - s->rx.resend_time > resend_delay(s)) {
 		ask_again(s);
 	}
 	return VERDICT_MAD_DISCARDED;
@@ -91,7 +91,7 @@ void
 v1_receiver_expire(struct mad_session *s)
 {
 	mad_count(s->w, timeouts, 1);
-	if (s->rx.resends_left == 0 || s->w->now >= kept_until(s)) {
+	if (s->rx.resends_left == 0 || mad_now(s) >= kept_until(s)) {
 		v1_fail(s, MAD_END_TIMEOUT, -ETIMEDOUT);
 		return;
 	}
@@ -144,7 +144,7 @@ v1_send_resend(struct mad_session *s)
 			get_be16(s->mad + SA1_OFF_WINDOW)))
 		return false;
 	s->work &= ~V1_WORK_RESEND;
-	s->rx.resend_time = s->w->now;
+	s->rx.resend_time = mad_now(s);
 	mad_rtt_start(s, s->rx.expected);
 	mad_count(s->w, resend_sent, 1);
 	return true;

@@ -117,7 +117,7 @@ wait_timer(struct mad_session *s)
 	uint64_t due = s->v1.response_due, probe;
 
 	if (s->tx.acked < s->tx.sent && s->tx.probes < PROBES_MAX) {
-		probe = s->w->now + mad_probe_delay(s);
+		probe = mad_now(s) + mad_probe_delay(s);
 		due = RTE_MIN(due, probe);
 	}
 	mad_session_timer(s, due);
@@ -128,7 +128,7 @@ start_waiting(struct mad_session *s)
 {
 	s->work &= ~MAD_WORK_DATA;
 	s->state = MAD_STATE_WAIT;
-	s->v1.response_due = s->w->now + mad_response_timeout(s);
+	s->v1.response_due = mad_now(s) + mad_response_timeout(s);
 	wait_timer(s);
 }
 
@@ -185,8 +185,8 @@ v1_sender_expire(struct mad_session *s)
 {
 	if (s->state == MAD_STATE_BURST)
 		return; /* left over from a WAIT */
-	s->v1.probe_time = s->w->now;
-	if (s->w->now < s->v1.response_due) {
+	s->v1.probe_time = mad_now(s);
+	if (mad_now(s) < s->v1.response_due) {
 		s->tx.probes++;
 		mad_count(s->w, probes, 1);
 	} else {
@@ -199,7 +199,7 @@ v1_sender_expire(struct mad_session *s)
 			return;
 		}
 		s->retries_left--;
-		s->v1.response_due = s->w->now + mad_response_timeout(s);
+		s->v1.response_due = mad_now(s) + mad_response_timeout(s);
 	}
 	mad_want(s, V1_WORK_LAST);
 	/* of a request whose First was lost the receiver knows nothing: it cannot ask for it */
@@ -242,7 +242,7 @@ acked(struct mad_session *s, uint32_t n, uint32_t window)
 	s->tx.window_end = n + window < n ? UINT32_MAX : n + window;
 	s->tx.next = RTE_MAX(s->tx.next, n + 1);
 	if (s->tx.probes != 0)
-		mad_rtt_at_least(s, s->w->now - s->v1.probe_time);
+		mad_rtt_at_least(s, mad_now(s) - s->v1.probe_time);
 	s->tx.probes = 0;
 	s->retries_left = s->retries;
 	s->v1.resend_segment = 0;
@@ -282,10 +282,10 @@ resend_released(struct mad_session *s)
 	if (s->tx.acked == s->tx.total) /* it has everything: the request was overtaken */
 		return VERDICT_MAD_DISCARDED;
 	if (s->v1.doubt_since == 0) {
-		s->v1.doubt_since = s->w->now;
+		s->v1.doubt_since = mad_now(s);
 		return VERDICT_MAD_DISCARDED;
 	}
-	if (s->w->now - s->v1.doubt_since <= s->flight)
+	if (mad_now(s) - s->v1.doubt_since <= s->flight)
 		return VERDICT_MAD_DISCARDED;
 	v1_close(s, MAD_STATUS_INVALID_FIELD);
 	return VERDICT_DATAGRAM;

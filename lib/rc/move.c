@@ -54,16 +54,6 @@ rc_qp_movable(const struct rc_worker *w, uint32_t qpn, unsigned int to, struct e
 	return check(w, qp, to, err);
 }
 
-/* A timer that is on no wheel keeps its deadline. */
-static void
-timer_leave(struct timer_wheel *wheel, struct timer *t)
-{
-	uint64_t deadline = t->deadline;
-
-	timer_disarm(wheel, t);
-	t->deadline = deadline;
-}
-
 static void
 take_out(struct rc_worker *w, struct rc_qp *qp)
 {
@@ -72,7 +62,7 @@ take_out(struct rc_worker *w, struct rc_qp *qp)
 	qp->on_run_queue = false;
 	if (qp->req.held)
 		LIST_REMOVE(qp, grace_link);
-	timer_leave(w->wheel, &qp->req.timer);
+	timer_suspend(w->wheel, &qp->req.timer);
 	rc_rp_disarm(qp);
 	LIST_REMOVE(qp, link);
 	__atomic_store_n(&w->num_qps, w->num_qps - 1, __ATOMIC_RELAXED);
@@ -86,7 +76,7 @@ put_in(struct rc_worker *w, struct rc_qp *qp)
 	qp->worker = w;
 	LIST_INSERT_HEAD(&w->qps, qp, link);
 	__atomic_store_n(&w->num_qps, w->num_qps + 1, __ATOMIC_RELAXED);
-	timer_arm(w->wheel, &qp->req.timer, qp->req.timer.deadline);
+	timer_resume(w->wheel, &qp->req.timer);
 	rc_rp_rearm(qp);
 	if (qp->req.held)
 		LIST_INSERT_HEAD(&w->grace, qp, grace_link);

@@ -198,7 +198,7 @@ sent(struct rc_qp *qp, bool ackreq, uint32_t next, uint32_t payload)
 	/* it detects silence, not each packet: it runs from the first unanswered one (seed 002) */
 	if (unlikely(!req->timing) && req->ack_timeout != 0) {
 		req->timing = true;
-		timer_move(qp->worker->wheel, &req->timer, qp->worker->now + req->ack_timeout);
+		timer_start(qp->worker->wheel, &req->timer, req->ack_timeout);
 	}
 }
 

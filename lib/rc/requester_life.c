@@ -61,7 +61,7 @@ rc_requester_migrated(struct rc_qp *qp)
 		return;
 	req->timing = req->ack_timeout != 0;
 	if (req->timing)
-		timer_arm(qp->worker->wheel, &req->timer, qp->worker->now + req->ack_timeout);
+		timer_start(qp->worker->wheel, &req->timer, req->ack_timeout);
 }
 
 void

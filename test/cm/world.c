@@ -138,6 +138,7 @@ run(struct node *n)
 		if (n->work != NULL)
 			done += n->work(n);
 	} while (done != 0);
+	timer_wheel_sent(n->wheel, now);
 }
 
 void

@@ -269,6 +269,7 @@ run(void)
 	cm_run(b.cm, b.now, 64);
 	mad_run(b.mad, b.now, 64);
 	rc_run(b.rc, b.now, 64);
+	timer_wheel_sent(b.wheel, b.now);
 	while (rc_cq_poll(b.dev, b.cq, wc, 16) > 0)
 		;
 }

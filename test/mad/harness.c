@@ -169,9 +169,11 @@ hand_over(struct manager *from, struct frame *f)
 void
 transmit(struct manager *m)
 {
-	if (m->w != NULL)
-		while (mad_run(m->w, m->h->now, 256) != 0)
-			;
+	if (m->w == NULL)
+		return;
+	while (mad_run(m->w, m->h->now, 256) != 0)
+		;
+	timer_wheel_sent(m->wheel, m->h->now);
 }
 
 void

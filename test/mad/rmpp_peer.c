@@ -443,6 +443,7 @@ run(struct rmpp_peer *p)
 {
 	while (p->room > 0 && mad_run(p->w, p->now, 64) > 0)
 		;
+	timer_wheel_sent(p->wheel, p->now);
 }
 
 void

@@ -81,6 +81,7 @@ transmit(struct node *n)
 		return 0;
 	while ((k = rc_run(n->w, n->pair->now, 1000)) != 0)
 		sent += k;
+	timer_wheel_sent(n->wheel, n->pair->now);
 	return sent;
 }
 
@@ -132,6 +133,9 @@ lose(struct node *n, uint32_t psn)
 void
 pass(struct pair *p, uint64_t ns)
 {
+	timer_wheel_sent(p->a.wheel, p->now);
+	if (p->b.w != NULL)
+		timer_wheel_sent(p->b.wheel, p->now);
 	p->now += ns;
 	timer_wheel_run(p->a.wheel, p->now);
 	if (p->b.w != NULL)

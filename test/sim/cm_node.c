@@ -404,6 +404,7 @@ run(struct sim_node *n)
 	fired = timer_wheel_run(side->wheel, now);
 	mad_run(side->mad, now, n->burst);
 	fired += cm_run(side->cm, now, n->burst);
+	timer_wheel_sent(side->wheel, now);
 	if (fired > 0)
 		cm_side_look(side);
 	return mad_pending(side->mad) || cm_pending(side->cm);

@@ -239,6 +239,7 @@ poll(struct lan_node *n)
 	if (n->turn != NULL)
 		n->turn(n, now);
 	rc_run(n->w, now, LAN_BUDGET);
+	timer_wheel_sent(n->wheel, now);
 	n->busy = max(n->busy, now + POLL_NS);
 }
 

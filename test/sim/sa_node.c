@@ -413,6 +413,7 @@ sa_side_run(struct sa_side *side)
 		if (l->sa != NULL)
 			busy |= run_queries(side, l);
 		mad_run(l->mad, side->sim->now, side->node->burst);
+		timer_wheel_sent(l->wheel, side->sim->now);
 		if (side->watched)
 			look(l);
 		busy |= mad_pending(l->mad);

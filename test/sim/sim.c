@@ -206,6 +206,7 @@ run_nodes(struct sim *s)
 			busy |= sa_side_run(n->sa);
 		if (s->guest != NULL)
 			busy |= s->guest->run(n);
+		timer_wheel_sent(n->wheel, s->now);
 	}
 	return busy;
 }

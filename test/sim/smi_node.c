@@ -289,6 +289,7 @@ smi_side_run(struct smi_side *side)
 	timer_wheel_run(side->wheel, side->sim->now);
 	look(side);
 	mad_run(side->mad, side->sim->now, side->node->burst);
+	timer_wheel_sent(side->wheel, side->sim->now);
 	return mad_pending(side->mad);
 }
 

@@ -162,6 +162,7 @@ turn(struct bench *b)
 	timer_wheel_run(b->wheel, b->now);
 	while (mad_run(b->mad, b->now, 64) != 0)
 		;
+	timer_wheel_sent(b->wheel, b->now);
 }
 
 void

@@ -227,6 +227,7 @@ step(struct side *s, struct frames *in, uint32_t connects, const struct side *to
 	cm_run(s->cm, s->pair->now, 64);
 	mad_run(s->mad, s->pair->now, 64);
 	rc_run(s->rc, s->pair->now, 64);
+	timer_wheel_sent(s->wheel, s->pair->now);
 	s->busy += rte_rdtsc() - start;
 }
 

@@ -188,6 +188,7 @@ turn(struct side *s, struct frames *in)
 	}
 	timer_wheel_run(s->wheel, now);
 	mad_run(s->mad, now, BENCH_SEND_BUDGET);
+	timer_wheel_sent(s->wheel, now);
 }
 
 /* @return cycles from asking to the answer in hand */

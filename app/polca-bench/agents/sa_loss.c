@@ -122,7 +122,9 @@ client_round(struct sa_loss *b)
 		frames_pop(&b->server.out);
 	}
 	n += timer_wheel_run(b->wheel, b->now);
-	return n + mad_run(b->mad, b->now, BENCH_SEND_BUDGET);
+	n += mad_run(b->mad, b->now, BENCH_SEND_BUDGET);
+	timer_wheel_sent(b->wheel, b->now);
+	return n;
 }
 
 static uint64_t

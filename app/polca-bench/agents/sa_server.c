@@ -129,6 +129,7 @@ server_step(struct bench_server *s, struct frames *in, uint64_t now)
 	n += timer_wheel_run(s->wheel, now);
 	n += sa_run(s->worker, now, BENCH_SA_BUDGET);
 	n += mad_run(s->mad, now, BENCH_SEND_BUDGET);
+	timer_wheel_sent(s->wheel, now);
 	s->busy += rte_rdtsc() - start;
 	return n;
 }

@@ -145,6 +145,8 @@ struct link_port {
 	 * elsewhere
 	 */
 	struct rte_ring *tx_ring[LINK_WORKERS_MAX];
+	/* frames of that ring that a driver has taken, or that were dropped; its owner writes */
+	uint32_t tx_ring_left[LINK_WORKERS_MAX];
 
 	/* see state.c */
 	const struct port_attr *attr;
@@ -187,7 +189,8 @@ struct tx_port {
 	struct rte_mbuf *mbuf[LINK_BURST];
 	uint64_t bytes; /* in them */
 	unsigned int num;
-	unsigned int marked; /* so many of the first of them link_tx_left() waits for */
+	uint64_t left; /* frames that are no longer in .mbuf: taken by a driver or a ring, or dropped */
+	uint64_t mark; /* what .left must reach for link_tx_left() */
 	uint16_t port;
 	uint16_t queue;
 	uint16_t ethdev;
@@ -196,6 +199,8 @@ struct tx_port {
 	uint64_t full_since;
 	enum tx_way way;
 	struct rte_ring *ring; /* when ours is none or asleep */
+	uint32_t ringed; /* frames put there, ever */
+	uint32_t ring_mark; /* as .mark, of p->tx_ring_left[] */
 	/* bulk cache */
 	struct rte_mempool *mp;
 	struct rte_mbuf *cache[LINK_BURST];
@@ -207,6 +212,10 @@ struct tx_port {
 /* Another worker's frames that leave through a queue of ours. */
 struct tx_handoff {
 	struct rte_ring *ring;
+	uint32_t *ring_left; /* who put the frames there reads it */
+	uint32_t taken; /* frames out of the ring, ever */
+	uint32_t marked; /* those of them that have left the port's batch by .mark */
+	uint64_t mark; /* of the port's tx_port.left */
 	uint16_t port;
 };
 

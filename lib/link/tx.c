@@ -21,6 +21,16 @@
 
 #define FULL_MS 250 /* longer than a busy machine stalls whoever empties the queue */
 
+/* The worker that owns a queue sends them. @return so many were taken */
+static unsigned int
+to_ring(struct tx_port *t)
+{
+	unsigned int n = rte_ring_sp_enqueue_burst(t->ring, (void **)t->mbuf, t->num, NULL);
+
+	t->ringed += n;
+	return n;
+}
+
 /* What the queue did not take, t->num of them behind the first so many, waits or is dropped. */
 static void __rte_noinline
 tx_rest(struct link_worker *w, struct tx_port *t, unsigned int sent)
@@ -42,7 +52,7 @@ tx_rest(struct link_worker *w, struct tx_port *t, unsigned int sent)
 	if (!t->stuck)
 		return;
 	if (t->ring != NULL && t->way == TX_QUEUE)
-		sent = rte_ring_sp_enqueue_burst(t->ring, (void **)t->mbuf, t->num, NULL);
+		sent = to_ring(t);
 	t->num -= sent;
 	count(&w->counters[t->port].tx_full, t->num);
 	rte_pktmbuf_free_bulk(t->mbuf + sent, t->num);
@@ -54,8 +64,7 @@ tx_rest(struct link_worker *w, struct tx_port *t, unsigned int sent)
 static unsigned int __rte_noinline
 tx_elsewhere(struct tx_port *t)
 {
-	return t->way == TX_STOPPED ? 0 :
-		rte_ring_sp_enqueue_burst(t->ring, (void **)t->mbuf, t->num, NULL);
+	return t->way == TX_STOPPED ? 0 : to_ring(t);
 }
 
 static void
@@ -63,7 +72,7 @@ tx_burst(struct link_worker *w, struct tx_port *t)
 {
 	struct link_counters *c = &w->counters[t->port];
 	uint64_t bytes = t->bytes;
-	unsigned int sent;
+	unsigned int sent, num = t->num;
 
 	if (likely(t->way == TX_QUEUE))
 		sent = rte_eth_tx_burst(t->ethdev, t->queue, t->mbuf, t->num);
@@ -77,8 +86,7 @@ tx_burst(struct link_worker *w, struct tx_port *t)
 	t->bytes = 0;
 	if (unlikely(t->num > 0))
 		tx_rest(w, t, sent);
-	if (unlikely(t->marked > 0))
-		t->marked = t->num == 0 ? 0 : t->marked - RTE_MIN(t->marked, sent);
+	t->left += num - t->num;
 	/* the worker that owns the queue counts what it is handed */
 	if (likely(sent > 0 && t->way == TX_QUEUE)) {
 		count(&c->tx_packets, sent);
@@ -417,8 +425,30 @@ tx_handoff_drain(struct link_worker *w)
 		for (k = 0; k < n; k++)
 			t->bytes += t->mbuf[t->num + k]->pkt_len;
 		t->num += n;
+		h->taken += n;
 		if (t->num == LINK_BURST)
 			tx_burst(w, t);
+	}
+}
+
+/* Tell those who wait for them (link_tx_left()). A queue that is never empty tells by and by. */
+static void
+tx_handoff_tell(struct link_worker *w)
+{
+	struct tx_handoff *h;
+	struct tx_port *t;
+	unsigned int i;
+
+	for (i = 0; i < w->num_handoff; i++) {
+		h = &w->handoff[i];
+		t = w->tx[h->port];
+		if (t->left < h->mark)
+			continue;
+		__atomic_store_n(h->ring_left, h->marked, __ATOMIC_RELEASE);
+		h->marked = h->taken;
+		h->mark = t->left + t->num;
+		if (t->num == 0)
+			__atomic_store_n(h->ring_left, h->marked, __ATOMIC_RELEASE);
 	}
 }
 
@@ -439,25 +469,36 @@ link_tx_flush(struct link_worker *w, uint64_t now)
 	for (i = 0; i < w->link->num_ports; i++)
 		if (w->tx[i]->num > 0)
 			tx_burst(w, w->tx[i]);
+	if (unlikely(w->num_handoff > 0))
+		tx_handoff_tell(w);
 }
 
 void
 link_tx_mark(struct link_worker *w)
 {
+	struct tx_port *t;
 	unsigned int i;
 
-	for (i = 0; i < w->link->num_ports; i++)
-		w->tx[i]->marked = w->tx[i]->num;
+	for (i = 0; i < w->link->num_ports; i++) {
+		t = w->tx[i];
+		t->mark = t->left + t->num;
+		t->ring_mark = t->ringed;
+	}
 }
 
 bool
 link_tx_left(const struct link_worker *w)
 {
+	const struct tx_port *t;
 	unsigned int i;
 
-	for (i = 0; i < w->link->num_ports; i++)
-		if (w->tx[i]->marked > 0)
+	for (i = 0; i < w->link->num_ports; i++) {
+		t = w->tx[i];
+		if (t->left < t->mark || (t->ringed > 0 && (int32_t)(__atomic_load_n(
+				&w->link->port[i].tx_ring_left[w->id], __ATOMIC_ACQUIRE) -
+				t->ring_mark) < 0))
 			return false;
+	}
 	return true;
 }
 

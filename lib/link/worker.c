@@ -47,7 +47,8 @@ assign_handoff(struct link_worker *w)
 			owner = other >= p->ntx ? other % p->ntx : 0;
 			if (p->tx_ring[other] != NULL && owner == w->id)
 				w->handoff[w->num_handoff++] =
-					(struct tx_handoff){ p->tx_ring[other], i };
+					(struct tx_handoff){ .ring = p->tx_ring[other],
+						.ring_left = &p->tx_ring_left[other], .port = i };
 		}
 	}
 }

@@ -207,12 +207,15 @@ test_full_queue_holds_back_then_drops(void **state)
 	assert_int_equal(c->tx_full, 0);
 	/* it does not move for long */
 	link_tx_flush(b.worker[0], b.now);
+	link_tx_mark(b.worker[0]);
 	b.now += 249 * MS;
 	link_tx_flush(b.worker[0], b.now);
 	assert_int_equal(c->tx_full, 0);
+	assert_false(link_tx_left(b.worker[0]));
 	b.now += 2 * MS;
 	link_tx_flush(b.worker[0], b.now);
 	assert_int_equal(c->tx_full, LINK_BURST);
+	assert_true(link_tx_left(b.worker[0]));
 	/* and then holds nobody back */
 	for (sent = 0; sent < 100; sent++)
 		assert_true(send_ack(&b, 0, &path, sent));
@@ -405,10 +408,15 @@ test_worker_without_a_queue_hands_over(void **state)
 	expect_ack(&b, 1, 1);
 	for (i = 0; i < 40; i++)
 		send_ack(&b, 2, &path, i);
+	assert_true(link_tx_left(b.worker[2]));
 	link_tx_flush(b.worker[2], b.now);
+	link_tx_mark(b.worker[2]);
 	bench_expect_nothing(&b);
+	assert_false(link_tx_left(b.worker[2]));
 	link_tx_flush(b.worker[0], b.now);
+	assert_false(link_tx_left(b.worker[2])); /* 32 of 40 */
 	link_tx_flush(b.worker[0], b.now);
+	assert_true(link_tx_left(b.worker[2]));
 	for (i = 0; i < 40; i++)
 		expect_ack(&b, 0, i);
 	/* who sends, counts */

@@ -33,10 +33,11 @@ may_send(const struct sma_port *p)
 	return sma_port_state(p) == PORT_STATE_ACTIVE && sma_master_sm_lid(p) != 0;
 }
 
+/* So long after this one has left */
 static void
-repeat_at(struct sma_trap *t, uint64_t at)
+repeat_later(struct sma_trap *t)
 {
-	timer_arm(t->port->sma->config.wheel, &t->timer, at);
+	timer_start(t->port->sma->config.wheel, &t->timer, interval(t->port));
 }
 
 /* --- sending --- */
@@ -64,7 +65,7 @@ sent(void *arg, const struct mad_result *result)
 		sma_count(t->port, traps_sent);
 		t->info.sent++;
 	}
-	repeat_at(t, t->last + interval(t->port));
+	repeat_later(t);
 }
 
 static void
@@ -114,7 +115,7 @@ send(struct sma_trap *t, uint64_t now)
 	if (mad_call(p->sma->config.mad, &call, now, &t->call) == 0)
 		return;
 	t->calling = false;
-	repeat_at(t, now + interval(p));
+	repeat_later(t);
 }
 
 void
@@ -134,7 +135,7 @@ trap_proceed(struct sma_trap *t, uint64_t now)
 	t->info.state = SMA_TRAP_SENT;
 	/* SubnetTimeOut has grown, or the port was away for a short time only */
 	if (t->info.sent > 0 && now - t->last < interval(p))
-		repeat_at(t, t->last + interval(p));
+		timer_arm(p->sma->config.wheel, &t->timer, t->last + interval(p));
 	else
 		send(t, now);
 }

@@ -130,15 +130,18 @@ reach(struct rc_qp *qp, uint32_t psn, bool *moved)
 }
 
 /*
- * Something behind una was answered and una was not: what una belongs to is asked for again.
- * Responses of the old flight keep coming with rising PSNs and count as the same gap; one that
- * goes back belongs to the new flight, so the answer was lost again.
+ * A response skipped una: the Read or Atomic that una belongs to is requested again. Until that is
+ * answered it is one gap, and costs one retry:
+ * - responses to what was sent before the retry follow with rising PSNs;
+ * - the peer acknowledges each duplicate Send and Write with its newest PSN (rc-transport 7).
+ * A lower PSN answers what was sent after the retry, so una's answer was lost again. If no lower
+ * one tells of a second loss, the transport timer does, which these responses do not restart.
  */
 static void
 skipped(struct rc_qp *qp, uint32_t psn)
 {
 	struct rc_requester *req = &qp->req;
-	bool same = req->gap && rc_from_una(req, psn) > rc_from_una(req, req->gap_psn);
+	bool same = req->gap && rc_from_una(req, psn) >= rc_from_una(req, req->gap_psn);
 
 	rc_count(qp, implied_nak_seq_err, 1);
 	if (same || req->send_psn == req->una) {

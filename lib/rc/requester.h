@@ -89,7 +89,7 @@ struct rc_requester {
 	uint8_t rnr_left;
 	uint8_t rnr_wait; /**< enum rc_rnr */
 	bool timing; /**< timer runs for silence of the responder */
-	bool gap; /**< a response skipped una, which is asked for again */
+	bool gap; /**< a response skipped una, which was requested again and is not answered yet */
 
 	/* a line: the same, as far as time and retries go */
 	uint64_t ack_timeout; /**< Ttr in time units, 0: off */
@@ -107,7 +107,7 @@ struct rc_requester {
 	struct rc_cursor scatter; /**< Read: next byte in */
 
 	/* seldom */
-	uint32_t gap_psn; /**< furthest response seen behind the gap */
+	uint32_t gap_psn; /**< newest response that skipped una, see skipped() */
 	uint32_t round_psn; /**< where the last rewind went */
 	bool drain_notify; /**< EVENT_SQ_DRAINED wanted */
 };

@@ -122,7 +122,6 @@ rc_requester_timer(struct timer *t, uint64_t now)
 		rc_want(qp, WORK_REQUEST);
 	} else if (req->timing) {
 		req->timing = false;
-		req->gap = false;
 		rc_count(qp, local_ack_timeout_err, 1);
 		rc_retry(qp);
 	}

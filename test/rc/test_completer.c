@@ -233,6 +233,54 @@ test_implied_nak_counts_once_a_round(void **state)
 	assert_int_equal(info_of(&p->a).retry_left, 5);
 }
 
+/*
+ * the ACKs of duplicates all have the newest PSN: they are the same gap until what was asked for
+ * again is answered; if that is lost, too, the transport timer tells, which they do not move
+ */
+static void
+test_equal_acks_are_one_gap(void **state)
+{
+	struct pair *p = *state;
+	unsigned int i;
+
+	post(&p->a, WR_RDMA_READ, 1, 1);
+	post(&p->a, WR_RDMA_READ, 2, 1);
+	post(&p->a, WR_RDMA_WRITE, 3, 1);
+	post(&p->a, WR_RDMA_WRITE, 4, 1);
+	forget_sent(&p->a);
+	assert_int_equal(ack(p, 204), VERDICT_IMPLIED_NAK); /* both answers are lost */
+	transmit(&p->a);
+	expect_tx(&p->a, "READ Request 201", "READ Request 202", "WRITE Only 203", "WRITE Only 204");
+	for (i = 0; i < 8; i++) { /* and again; a duplicate Write is acknowledged now and then */
+		pass(p, TTR(14) / 10);
+		assert_int_equal(ack(p, 204), VERDICT_IMPLIED_NAK);
+		transmit(&p->a);
+		expect_silence(&p->a);
+	}
+	assert_int_equal(info_of(&p->a).retry_left, 6);
+	pass(p, TTR(14) - 8 * (TTR(14) / 10));
+	transmit(&p->a);
+	expect_tx(&p->a, "READ Request 201", "READ Request 202", "WRITE Only 203", "WRITE Only 204");
+	for (i = 0; i < 8; i++) /* the timer's round has ACKs, too */
+		assert_int_equal(ack(p, 204), VERDICT_IMPLIED_NAK);
+	transmit(&p->a);
+	expect_silence(&p->a);
+	assert_int_equal(info_of(&p->a).retry_left, 5);
+	/* an answer: behind it the second Read's is a gap of its own */
+	assert_int_equal(read_response(p, RC_READ_RESP_ONLY, 201, 0, 1), VERDICT_RESPONSE);
+	expect_wc(&p->a, 1, WC_SUCCESS);
+	assert_int_equal(info_of(&p->a).retry_left, 7);
+	assert_int_equal(ack(p, 204), VERDICT_IMPLIED_NAK);
+	transmit(&p->a);
+	expect_tx(&p->a, "READ Request 202", "WRITE Only 203", "WRITE Only 204");
+	assert_int_equal(info_of(&p->a).retry_left, 6);
+	assert_int_equal(read_response(p, RC_READ_RESP_ONLY, 202, 0, 1), VERDICT_RESPONSE);
+	assert_int_equal(ack(p, 204), VERDICT_RESPONSE);
+	for (i = 2; i <= 4; i++)
+		expect_wc(&p->a, i, WC_SUCCESS);
+	assert_int_equal(counters_of(&p->a).local_ack_timeout_err, 1);
+}
+
 /* nor does one that was overtaken count while the rewind has not begun */
 static void
 test_overtaken_ack_before_the_rewind(void **state)
@@ -1040,6 +1088,7 @@ main(void)
 		SCRIPTED(test_reserved_syndromes),
 		OWN(test_ack_past_read_is_implied_nak),
 		SCRIPTED(test_implied_nak_counts_once_a_round),
+		SCRIPTED(test_equal_acks_are_one_gap),
 		SCRIPTED(test_overtaken_ack_before_the_rewind),
 		SCRIPTED(test_read_response_acks_earlier_writes),
 		SCRIPTED(test_partial_read_restart),

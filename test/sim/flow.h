@@ -13,7 +13,7 @@
 
 #include "sim.h"
 
-#define FLOW_OPS_MAX   96
+#define FLOW_OPS_MAX   256
 #define FLOW_RECVS_MAX 96
 #define FLOW_SGES      4
 #define FLOW_WORDS     8

@@ -55,6 +55,34 @@ loss(struct sim *s)
 	script_run(s);
 }
 
+/*
+ * 20 Reads among 200 Writes while a packet in ten is lost: the seven retries of retry_cnt are
+ * enough, for each loss costs one at most (rc-transport 8).
+ */
+static void
+conversation(struct sim *s)
+{
+	struct conn_options o;
+	struct flow *f;
+
+	script_create(s);
+	script_nodes(s);
+	o = conn_options_random(s);
+	o.sq_depth = 220;
+	f = &script_connect(s, &o)->flow[0];
+	for (unsigned int i = 0; i < 20; i++) {
+		flow_plan(f, sim_below(s, 11), KIND(WR_RDMA_WRITE));
+		flow_plan(f, 1, KIND(WR_RDMA_READ));
+		flow_plan(f, 11 * (i + 1) - f->ops, KIND(WR_RDMA_WRITE));
+	}
+	for (unsigned int i = 0; i < SIM_NODES; i++) {
+		s->node[i].net.lose = 1000;
+		s->node[i].burst = 1; /* each packet arrives, and is answered, alone */
+	}
+	flow_post(f, f->ops);
+	script_run(s);
+}
+
 /* rc-transport 4: PSNs cross 0xFFFFFF in the middle of everything */
 static void
 wrap(struct sim *s)
@@ -281,6 +309,7 @@ hostile(struct sim *s)
 const struct scenario scenarios[] = {
 	{ "calm", "lossless, both directions", calm, 2 },
 	{ "loss", "loss, duplication, reordering, damage", loss, 4 },
+	{ "conversation", "20 Reads and 200 Writes at 10 % loss; only by name", conversation, 0 },
 	{ "wrap", "PSNs cross 0xFFFFFF", wrap, 2 },
 	{ "rnr", "receives are posted late", rnr, 2 },
 	{ "rnr_exhausted", "receives are not posted", rnr_exhausted, 1 },

@@ -3,13 +3,17 @@
 """Five of a hundred packets are lost in both directions; every byte arrives all the same, and
 every atomic is done exactly once."""
 
+import os
+
 import pytest
 
+from hca import Hca
 from pattern import pattern
 from rxepair import lossy, MIB, RxePair
 
 LOSS = 5
 N, SIZE = 24, 20000  # messages of twenty packets
+CONVERSATIONS = int(os.environ.get('POLCA_CONVERSATIONS', 4))  # 100 take a quarter of an hour
 
 
 @pytest.fixture
@@ -105,3 +109,56 @@ def test_atomics_happen_exactly_once(pair):
     order = b''.join(i.to_bytes(8, 'little') for i in range(n))
     assert p.mr.read(4096, 8 * n) == order and p.rxe_peek(4096, 8 * n) == order
     assert p.mr.read(0, 8) == p.rxe_peek(0, 8) == n.to_bytes(8, 'little')
+
+
+class Conversation:
+    """20 Reads among 200 Writes, all posted at once, a packet each."""
+
+    READS, WRITES, SIZE = 20, 200, 1000
+    OPS, READ_AT = READS + WRITES, WRITES * SIZE
+
+    def __init__(self, hca, guest, verbs, seed):
+        self.p = RxePair(hca, guest, verbs=verbs, qp={'max_send_wr': self.OPS})
+        self.seed = seed
+        self.p.mr.write(0, pattern(seed, self.READ_AT))
+        self.p.v('fill', mr=self.p.rmr['mr'], off=self.READ_AT, len=self.READS * self.SIZE,
+                 seed=seed + 1)
+
+    def post(self):
+        reads = range(5, self.OPS, self.OPS // self.READS)
+        writes = iter(range(0, self.READ_AT, self.SIZE))
+        for i in range(self.OPS):
+            at = self.READ_AT + reads.index(i) * self.SIZE if i in reads else next(writes)
+            self.p.q.post_send('read' if i in reads else 'write', wr_id=i,
+                               sg=[(self.p.mr, at, self.SIZE)], rkey=self.p.rmr['rkey'],
+                               remote_addr=self.p.rmr['addr'] + at)
+
+    def ended(self):
+        """'' or what the first failed request says."""
+        wcs = self.p.q.poll(self.OPS, timeout=300)
+        return ''.join('request %d: status %d' % (w.wr_id, w.status)
+                       for w in [w for w in wcs if w.status][:1])
+
+    def check(self):
+        p = self.p
+        assert p.v.same(p.rmr['mr'], self.seed, self.READ_AT) == ''
+        assert p.mr.same(self.READ_AT, pattern(self.seed + 1, self.READS * self.SIZE))
+
+
+def test_conversations(polca, guest):
+    """Seven retries are enough: the ACKs of duplicates behind a lost answer cost none."""
+    failed = []
+    for first in range(0, CONVERSATIONS, 10):
+        hca, verbs = Hca(polca), guest.rdma()
+        some = [Conversation(hca, guest, verbs, 100 + 2 * i)
+                for i in range(first, min(first + 10, CONVERSATIONS))]
+        with lossy(guest, LOSS):
+            for c in some:
+                c.post()
+            ended = [c.ended() for c in some]
+        for c, why in zip(some, ended):
+            if not why:
+                c.check()
+        failed += [why for why in ended if why]
+        hca.close()
+    assert failed == [], '%d of %d' % (len(failed), CONVERSATIONS)

@@ -41,6 +41,18 @@ has_credit(struct rc_qp *qp)
 	return false;
 }
 
+/*
+ * A message gets its SSN. One that takes no receive uses up no credit, so the limit moves with it:
+ * the Sends behind it still have the credits that the peer told of (rc-transport 3).
+ */
+static inline void
+take_ssn(struct rc_requester *req, bool takes_receive)
+{
+	req->ssn = psn_add(req->ssn, 1);
+	if (unlikely(!req->unlimited) && !takes_receive)
+		req->lsn = psn_add(req->lsn, 1);
+}
+
 /* PSNs a message takes: a packet each, for a Read a response each (rc-transport 4) */
 static uint32_t
 span(const struct rc_qp *qp, const struct rc_sq_wqe *wqe)
@@ -110,7 +122,7 @@ assign(struct rc_qp *qp, struct rc_sq_wqe *wqe)
 	wqe->psn = req->next_psn;
 	wqe->last_psn = psn_add(wqe->psn, span(qp, wqe) - 1);
 	wqe->restart_psn = wqe->psn;
-	req->ssn = psn_add(req->ssn, 1);
+	take_ssn(req, needs_credit(wqe));
 	if (rc_wqe_answered(wqe))
 		req->rd_atomic++;
 }
@@ -421,7 +433,7 @@ send_only(struct rc_qp *qp, struct rc_sq_wqe *wqe)
 	wqe->only = 0;
 	wqe->assigned = true;
 	wqe->psn = wqe->last_psn = psn;
-	req->ssn = psn_add(req->ssn, 1);
+	take_ssn(req, opcode != RC_WRITE_ONLY);
 	req->next_psn = psn = psn_add(psn, 1);
 	req->send++;
 	sent(qp, true, psn, len);

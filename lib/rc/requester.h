@@ -81,7 +81,7 @@ struct rc_requester {
 	uint32_t una; /**< oldest unacknowledged PSN; in a Read: next response */
 	uint32_t window;
 	uint32_t ssn; /**< of the next message; numbers them from 1 (rc-transport 3) */
-	uint32_t lsn; /**< limit sequence number; credits */
+	uint32_t lsn; /**< limit sequence number: what needs a credit goes up to SSN LSN + 1 */
 	bool unlimited; /**< peer sends no credit information */
 	bool credit_stalled; /**< stall already counted */
 	uint8_t rd_atomic; /**< outstanding Reads and Atomics */

@@ -378,12 +378,68 @@ test_first_send_is_a_probe(void **state)
 
 	post(&p->a, WR_RDMA_WRITE, 1, 1);
 	post(&p->a, WR_SEND, 2, 1);
+	post(&p->a, WR_SEND, 3, 1);
 	transmit(&p->a);
-	expect_tx(&p->a, "WRITE Only 201"); /* SSN 1; the Send has SSN 2, LSN + 1 is 1 */
+	/* LSN 1 with the Write; the Sends have SSN 2 and 3 */
+	expect_tx(&p->a, "WRITE Only 201", "SEND Only 202");
 	assert_int_equal(counters_of(&p->a).credit_stall, 1);
-	ack_credits(p, 201, 1, 0); /* LSN = 1 + 0 */
+	ack_credits(p, 202, 2, 0); /* LSN = 2 + 0 */
 	transmit(&p->a);
-	expect_tx(&p->a, "SEND Only 202");
+	expect_tx(&p->a, "SEND Only 203");
+}
+
+/*
+ * Writes, Reads and Atomics take no receive, so LSN moves with their SSN: the Sends behind them
+ * still have the credits that were in hand
+ */
+static void
+test_lsn_moves_with_what_needs_no_credit(void **state)
+{
+	struct pair *p = *state;
+	unsigned int i;
+
+	post(&p->a, WR_SEND, 0, 1);
+	transmit(&p->a);
+	ack_credits(p, 201, 1, 4); /* LSN 5: four credits in hand, and a probe */
+	p->a.seen = p->a.sent_count;
+	for (i = 0; i < 16; i++)
+		post(&p->a, WR_RDMA_WRITE, i, 1);
+	post(&p->a, WR_SEND, 16, 1);
+	for (i = 0; i < 14; i++)
+		post(&p->a, WR_RDMA_WRITE, i, 1);
+	post(&p->a, WR_RDMA_WRITE, 14, 300); /* two packets */
+	post(&p->a, WR_RDMA_READ, 15, 300);
+	post(&p->a, WR_ATOMIC_FETCH_AND_ADD, 16, 8);
+	for (i = 0; i < 5; i++)
+		post(&p->a, i == 1 ? WR_RDMA_WRITE_WITH_IMM : WR_SEND, i, 1);
+	transmit(&p->a);
+	expect_run(&p->a, "WRITE Only", 202, 217);
+	expect_run(&p->a, "SEND Only", 218, 218);
+	expect_run(&p->a, "WRITE Only", 219, 232);
+	expect_tx(&p->a, "WRITE First 233", "WRITE Last 234", "READ Request 235", "FetchAdd 237",
+		"SEND Only 238", "WRITE Only Imm 239", "SEND Only 240", "SEND Only 241");
+}
+
+/* LSN moves when a request gets its SSN, and not when it is sent again */
+static void
+test_lsn_does_not_move_on_a_resend(void **state)
+{
+	struct pair *p = *state;
+	unsigned int i;
+
+	for (i = 0; i < 3; i++)
+		post(&p->a, WR_RDMA_WRITE, i, i == 0 ? 600 : 1); /* 201 to 203, 204, 205 */
+	post(&p->a, WR_SEND, 3, 1);
+	post(&p->a, WR_SEND, 4, 1);
+	transmit(&p->a);
+	expect_tx(&p->a, "WRITE First 201", "WRITE Middle 202", "WRITE Last 203", "WRITE Only 204",
+		"WRITE Only 205", "SEND Only 206");
+	for (i = 0; i < 3; i++) {
+		pass(p, TTR(14));
+		transmit(&p->a);
+		expect_tx(&p->a, "WRITE First 201", "WRITE Middle 202", "WRITE Last 203",
+			"WRITE Only 204", "WRITE Only 205", "SEND Only 206");
+	}
 }
 
 /* a Send or Write with Immediate whose SSN <= LSN + 1 may start; LSN = MSN + credits */
@@ -865,6 +921,8 @@ main(void)
 		SCRIPTED(test_fence_waits_for_reads_and_atomics),
 		SCRIPTED(test_first_send_is_a_probe),
 		SCRIPTED(test_credits_limit_messages),
+		SCRIPTED(test_lsn_moves_with_what_needs_no_credit),
+		SCRIPTED(test_lsn_does_not_move_on_a_resend),
 		SCRIPTED(test_lsn_never_moves_back),
 		SCRIPTED(test_no_credit_information_is_no_limit),
 		SCRIPTED(test_lsn_arithmetic_wraps),

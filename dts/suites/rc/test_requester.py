@@ -546,15 +546,17 @@ def test_one_message_past_the_credits(connect):
 
 
 def test_writes_need_no_credit(connect):
+    """Nor do the Sends behind them lose any: LSN rises with each Write."""
     c = connect()
     c.qp.post_send('send', wr_id=1, sg=[(c.mr, 0, 4)])
     c.peer.ack(c.requests(1)[0].psn, 1, syndrome=0)
     good(c, 1)
     for i in range(4):
         post_write(c, wr_id=i)
-    got = c.requests(4)
-    c.peer.ack(got[-1].psn, 5, syndrome=0)
-    assert [w.status for w in c.qp.poll(4)] == [0] * 4
+    c.qp.post_send('send', wr_id=4, sg=[(c.mr, 0, 4)])
+    got = c.requests(5)
+    c.peer.ack(got[-1].psn, 6, syndrome=0)
+    assert [w.status for w in c.qp.poll(5)] == [0] * 5
 
 
 # ---- errors of our own

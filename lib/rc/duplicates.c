@@ -39,8 +39,7 @@ owe_again(struct rc_qp *qp, struct rc_ack_run *run, uint32_t psn, uint32_t msn)
 			.owed = true,
 			.first = psn,
 			.last = psn,
-			.msn_first = msn,
-			.msn_last = msn,
+			.msn = msn,
 		};
 	}
 	rc_want(qp, WORK_RESPOND);

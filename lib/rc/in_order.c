@@ -41,7 +41,7 @@ owe_ack(struct rc_qp *qp, uint32_t psn)
 	}
 	rc_count(qp, ack_deferred, 1);
 	r->ack.last = psn;
-	r->ack.msn_last = r->msn;
+	r->ack.msn = r->msn;
 }
 
 static inline void

@@ -29,8 +29,7 @@ enum resp_message {
 struct rc_ack_run {
 	uint32_t first;
 	uint32_t last;
-	uint32_t msn_first; /**< MSN after the first packet of the run */
-	uint32_t msn_last; /**< and after the last */
+	uint32_t msn; /**< after the last */
 	bool owed;
 };
 

@@ -208,14 +208,12 @@ send_acks(struct answer *a, struct rc_ack_run *run)
 	if (!run->owed)
 		return true;
 	if (a->qp->ack_per_packet) {
-		/*
-		 * which of them ended a message is not known any more: an MSN may lag, never lead
-		 */
+		/* all of the run is done by now: its newest MSN is the one to tell (seed 002) */
 		for (; run->first != run->last; run->first = psn_add(run->first, 1))
-			if (!send_aeth(a, credits(a->qp), run->first, run->msn_first))
+			if (!send_aeth(a, credits(a->qp), run->first, run->msn))
 				return false;
 	}
-	if (!send_aeth(a, credits(a->qp), run->last, run->msn_last))
+	if (!send_aeth(a, credits(a->qp), run->last, run->msn))
 		return false;
 	run->owed = false;
 	return true;
@@ -381,16 +379,13 @@ rc_owe_ack(struct rc_qp *qp, uint32_t psn)
 	struct answer a = { .qp = qp, .budget = 1, .credit = 1 };
 
 	if (!r->ack.owed) {
-		r->ack = (struct rc_ack_run){
-			.owed = true,
-			.first = psn,
-			.msn_first = r->msn,
-		};
+		r->ack.owed = true;
+		r->ack.first = psn;
 	} else if (!qp->ack_per_packet) {
 		rc_count(qp, ack_deferred, 1);
 	}
 	r->ack.last = psn;
-	r->ack.msn_last = r->msn;
+	r->ack.msn = r->msn;
 	/* one by one they go at once, so that each has its own MSN */
 	if (qp->ack_per_packet && !r->saved_due && r->nak == 0 && send_acks(&a, &r->ack))
 		return;

@@ -374,7 +374,10 @@ test_acks_for_each_packet_go_at_once(void **state)
 	expect_tx(p, "ACK 205", "ACK 206", "NAK-SEQ 207");
 }
 
-/* they wait for the Reads before them, each on its own, with an MSN that never leads */
+/*
+ * they wait for the Reads before them, each on its own; when they go, the "most recent request
+ * completed" (seed 002) is the newest before the next Read
+ */
 static void
 test_acks_for_each_packet_follow_pending_reads_in_order(void **state)
 {
@@ -386,16 +389,19 @@ test_acks_for_each_packet_follow_pending_reads_in_order(void **state)
 	in_read(p, 205, 0, 8);
 	in_write(p, RC_WRITE_ONLY, 206, 0x1000, 8, 8);
 	in_write(p, RC_WRITE_ONLY, 207, 0x1000, 8, 8);
+	in_write(p, RC_WRITE_ONLY, 208, 0x1000, 8, 8);
 	expect_silence(p);
 	while (run_slice(p, 1) > 0)
 		;
 	expect_tx(p, "FIRST 201", "LAST 202", "ACK 203", "ACK 204", "ONLY 205", "ACK 206",
-		"ACK 207");
-	assert_int_equal(answered(p, 2)->msn, 1);
+		"ACK 207", "ACK 208");
+	assert_int_equal(answered(p, 0)->msn, 1);
+	assert_int_equal(answered(p, 2)->msn, 2);
 	assert_int_equal(answered(p, 3)->msn, 2);
 	assert_int_equal(answered(p, 4)->msn, 3);
-	assert_int_equal(answered(p, 5)->msn, 4);
-	assert_int_equal(answered(p, 6)->msn, 5);
+	assert_int_equal(answered(p, 5)->msn, 6);
+	assert_int_equal(answered(p, 6)->msn, 6);
+	assert_int_equal(answered(p, 7)->msn, 6);
 }
 
 /* a long Read goes out in slices; later Writes are executed meanwhile and acknowledged after it */

@@ -76,6 +76,7 @@ enum verdict_kind {
 	X(STALE_NAK, stale_nak, DROPPED, "NAK repeated in a round of retries, or in an RNR wait")  \
 	X(READ_OUT_OF_ORDER, read_out_of_order, DROPPED, "Read response other than the next one")  \
 	X(IMPLIED_NAK, implied_nak_seq_err, DROPPED, "response that skipped a Read or an Atomic")  \
+	X(ACK_PAYLOAD, ack_payload, DROPPED, "Acknowledge or Atomic Acknowledge with a payload")   \
 	X(SYNDROME, syndrome, DROPPED, "reserved AETH syndrome")                                   \
 	/* lib/mad: datagrams for QP1 (sa-multipacket) */                                          \
 	X(MAD_LENGTH, mad_length, DROPPED, "datagram for QP1 is not 256 bytes long")               \

@@ -459,6 +459,8 @@ atomic_response(struct rc_qp *qp, const struct packet *pkt)
 static enum verdict __rte_noinline
 complete_any(struct rc_qp *qp, const struct packet *pkt)
 {
+	if (pkt->op->payload == PAYLOAD_NONE && pkt->payload_len != 0)
+		return VERDICT_ACK_PAYLOAD;
 	if (pkt->opcode == RC_ACK)
 		return acknowledge(qp, pkt);
 	if (pkt->opcode == RC_ATOMIC_ACK)
@@ -470,7 +472,7 @@ enum verdict
 rc_complete(struct rc_qp *qp, const struct packet *pkt)
 {
 	if (likely(pkt->opcode == RC_ACK) && likely(AETH_KIND(pkt->syndrome) == AETH_ACK) &&
-			likely(rc_acknowledge(qp, pkt->psn)))
+			likely(pkt->payload_len == 0) && likely(rc_acknowledge(qp, pkt->psn)))
 		return VERDICT_RESPONSE;
 	return complete_any(qp, pkt);
 }

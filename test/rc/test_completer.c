@@ -171,6 +171,36 @@ test_reserved_syndromes(void **state)
 	assert_int_equal(state_of(&p->a), QPS_RTS);
 }
 
+/* rc-transport 2: an Acknowledge and an Atomic Acknowledge have no payload: dropped, of every kind */
+static void
+test_payload_where_there_is_none(void **state)
+{
+	static const uint8_t syndromes[] = { 31, 0x2C, 0x60, 0x61, 0x62, 0x63 };
+	const uint8_t bytes[4] = { 0 };
+	struct wire_headers h = { .opcode = RC_ACK, .psn = 201 };
+	struct pair *p = *state;
+	unsigned int i;
+
+	post(&p->a, WR_RDMA_WRITE, 1, 1);
+	post(&p->a, WR_ATOMIC_FETCH_AND_ADD, 2, 8);
+	forget_sent(&p->a);
+	for (i = 0; i < sizeof(syndromes); i++) {
+		h.syndrome = syndromes[i];
+		assert_int_equal(answer(p, &h, bytes, 4), VERDICT_ACK_PAYLOAD);
+	}
+	assert_int_equal(answer(p, &h, bytes, 1), VERDICT_ACK_PAYLOAD);
+	h = (struct wire_headers){ .opcode = RC_ATOMIC_ACK, .psn = 202, .syndrome = 31 };
+	assert_int_equal(answer(p, &h, bytes, 4), VERDICT_ACK_PAYLOAD);
+	expect_no_wc(&p->a);
+	transmit(&p->a);
+	expect_silence(&p->a);
+	assert_int_equal(state_of(&p->a), QPS_RTS);
+	assert_int_equal(ack(p, 201), VERDICT_RESPONSE);
+	expect_wc(&p->a, 1, WC_SUCCESS);
+	assert_int_equal(answer(p, &h, NULL, 0), VERDICT_RESPONSE);
+	expect_wc(&p->a, 2, WC_SUCCESS);
+}
+
 /* --- ACKs never complete a Read or an Atomic --- */
 
 /*
@@ -1086,6 +1116,7 @@ main(void)
 		SCRIPTED(test_newest_ack_again),
 		SCRIPTED(test_ghost_naks),
 		SCRIPTED(test_reserved_syndromes),
+		SCRIPTED(test_payload_where_there_is_none),
 		OWN(test_ack_past_read_is_implied_nak),
 		SCRIPTED(test_implied_nak_counts_once_a_round),
 		SCRIPTED(test_equal_acks_are_one_gap),

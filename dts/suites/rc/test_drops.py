@@ -226,6 +226,16 @@ def test_cnp_is_counted(connect):
     dropped(c, 'cnp', c.peer.build(Op.CNP, 0, bytes(16), becn=1))
 
 
+def test_acknowledge_with_a_payload(connect):
+    c = connect()
+    c.qp.post_send('write', sg=[(c.mr, 0, 8)], remote_addr=0x1000, rkey=1)
+    r = c.peer.expect(Op.WRITE_ONLY, c.sq_psn)
+    dropped(c, 'ack_payload', c.peer.build(Op.ACK, r.psn, aeth=(0x1f, 1), payload=bytes(4)))
+    dropped(c, 'ack_payload', c.peer.build(Op.ACK, r.psn, aeth=(0x62, 1), payload=bytes(4)))
+    c.peer.ack(r.psn, 1)
+    assert c.qp.poll()[0].status == 0
+
+
 def test_syndrome_that_is_reserved(connect):
     c = connect()
     c.qp.post_send('write', sg=[(c.mr, 0, 8)], remote_addr=0x1000, rkey=1)

@@ -11,8 +11,10 @@ struct qp_create_args {
 	int worker;
 	struct qp_init_attr init;
 	bool ack_coalescing;
+	bool migreq;
 };
 #define QP_RECV_CQ 0x1
+#define QP_MIGREQ  0x2
 
 #define QP offsetof(struct qp_create_args, init)
 
@@ -29,7 +31,9 @@ static const struct param qp_create_params[] = {
 		.help = "one ACK may answer several request packets; false: each gets its own"),
 	QP_INIT_ROW(QP, flow_control, PARAM_BOOL, .flags = PARAM_DEFAULT, .def = 1,
 		.help = "tell the peer how many receive requests are posted (end-to-end credits)"),
-	QP_INIT_ROW(QP, migreq, PARAM_BOOL, .flags = PARAM_DEFAULT, .help = "send with the BTH's MigReq bit set"),
+	P(struct qp_create_args, migreq, PARAM_BOOL, .bit = QP_MIGREQ,
+		.def_text = "true on native InfiniBand, false on RoCE",
+		.help = "send with the BTH's MigReq bit set, until a path migration is asked for"),
 	P(struct qp_create_args, worker, PARAM_UINT, .flags = PARAM_DEFAULT,
 		.max = RC_WORKERS_MAX - 1, .def = UINT64_MAX,
 		.def_text = "the SRQ's, or the least loaded", .help = "worker that owns it"),
@@ -46,6 +50,8 @@ qp_create(struct rpc_call *call)
 	int rc;
 
 	init.ack_per_packet = !a->ack_coalescing;
+	if (a->present & QP_MIGREQ)
+		init.migreq = a->migreq ? MIGREQ_1 : MIGREQ_0;
 	if ((a->present & QP_RECV_CQ) == 0)
 		init.recv_cq = init.send_cq;
 	rc = engine_qp_create(call->e, a->worker, &init, &qpn, &call->err);
@@ -160,7 +166,8 @@ set_init(json_t *row, const struct qp_init_attr *init)
 	set(row, "sq_sig_all", json_boolean(init->sq_sig_all));
 	set(row, "ack_coalescing", json_boolean(!init->ack_per_packet));
 	set(row, "flow_control", json_boolean(init->flow_control));
-	set(row, "migreq", json_boolean(init->migreq));
+	set(row, "migreq", init->migreq == MIGREQ_OF_LINK ? json_null()
+		: json_boolean(init->migreq == MIGREQ_1));
 }
 
 static void

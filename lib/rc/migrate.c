@@ -15,9 +15,9 @@
  * is not sent again before the timer says so, unless it was the retries that ran out.
  *
  * Choices, where the rules leave some or peers differ:
- * - a QP that was never asked to REARM sends M as configured (rc-transport 1), and whatever M its
- *   peer sends is good. Only that the QP is in REARM gives a received M a meaning, so a peer that
- *   always sends 0 arms us though it cannot follow;
+ * - a QP that was never asked to REARM sends M as configured, else 1 on native IB and 0 on RoCE
+ *   (rc-transport 1), and whatever M its peer sends is good. Only that the QP is in REARM gives a
+ *   received M a meaning, so a peer that always sends 0 arms us though it cannot follow;
  * - RoCE too (Linux has alternate paths on native IB alone);
  * - a migration uses the alternate path up, and REARM without one is refused;
  * - REARM while ARMED only together with a new alternate path, which must be armed anew; asked for
@@ -52,9 +52,18 @@ void
 rc_migration_reset(struct rc_qp *qp)
 {
 	qp->mig_state = MIG_MIGRATED;
-	qp->migreq = qp->init.migreq;
+	qp->migreq = false; /* nothing is sent before rc_migration_start() */
 	qp->mig_err = false;
 	forget_alternate(qp);
+}
+
+void
+rc_migration_start(struct rc_qp *qp)
+{
+	enum migreq m = qp->init.migreq;
+
+	qp->migreq = m == MIGREQ_1 ||
+		(m == MIGREQ_OF_LINK && qp->attr.av.encap == ENCAP_IB);
 }
 
 int

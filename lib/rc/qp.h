@@ -227,6 +227,7 @@ void rc_qp_known(struct rc_qp *qp);
 
 /* migrate.c */
 void rc_migration_reset(struct rc_qp *qp);
+void rc_migration_start(struct rc_qp *qp); /* its path is known */
 /** May ALT_PATH and PATH_MIG_STATE be set so, now? */
 int rc_migration_check(const struct rc_qp *qp, const struct qp_attr *attr, uint32_t mask,
 	struct error *err);

@@ -303,6 +303,7 @@ enter(struct rc_qp *qp, enum qp_state from, enum qp_state to, uint32_t mask)
 {
 	qp->state = (uint8_t)to;
 	if (from == QPS_INIT && to == QPS_RTR) {
+		rc_migration_start(qp);
 		rc_responder_start(qp);
 	} else if (from == QPS_RTR && to == QPS_RTS) {
 		/* told in RTR only, but for those who wait for it (rc-transport 11) */

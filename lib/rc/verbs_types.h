@@ -119,6 +119,13 @@ struct qp_cap {
 
 #define RC_NO_SRQ UINT32_MAX
 
+/** BTH M of an RC queue pair, until path migration is first asked for (rc-transport 1). */
+enum migreq {
+	MIGREQ_OF_LINK, /**< 1 on native IB, 0 on RoCE */
+	MIGREQ_0,
+	MIGREQ_1,
+};
+
 struct qp_init_attr {
 	enum qp_type qp_type;
 	uint32_t pd;
@@ -129,7 +136,7 @@ struct qp_init_attr {
 	bool sq_sig_all;
 	bool ack_per_packet; /**< ack_coalescing off: one ACK per request packet (seed 002's base case) */
 	bool flow_control; /**< advertise end-to-end credits; without: code 31 */
-	bool migreq; /**< send BTH M = 1 (rc-transport 1), until path migration is first asked for */
+	enum migreq migreq;
 	bool comm_est_in_rts; /**< EVENT_COMM_EST also if the first request comes in RTS (cm.md 6) */
 	bool pinned; /**< stays on its worker: who made it there keeps to it (rc_qp_export) */
 };

@@ -350,7 +350,7 @@ test_qp_create_passes_every_attribute(void **state)
 	assert_false(init->sq_sig_all);
 	assert_true(init->ack_per_packet);
 	assert_false(init->flow_control);
-	assert_true(init->migreq);
+	assert_int_equal(init->migreq, MIGREQ_1);
 
 	call(d, "qp_create", "'pd': 1, 'send_cq': 2");
 	init = &d->e->qp[1].init;

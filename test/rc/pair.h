@@ -47,7 +47,7 @@ struct pair_config {
 	bool sig_all;
 	bool ack_per_packet;
 	bool flow_control;
-	bool migreq;
+	enum migreq migreq;
 	bool scripted; /* b is played by the test */
 	bool init_only; /* leave the QPs in RESET */
 	enum encap encap; /* ENCAP_IB: without GRH */

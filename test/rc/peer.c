@@ -169,7 +169,7 @@ peer_init_attr(const struct peer *p, struct qp_init_attr *init)
 			.max_recv_sge = 4 },
 		.ack_per_packet = p->config.ack_per_packet,
 		.flow_control = p->config.flow_control,
-		.migreq = p->config.migreq,
+		.migreq = p->config.migreq ? MIGREQ_1 : MIGREQ_OF_LINK,
 	};
 }
 

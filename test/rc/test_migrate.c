@@ -236,7 +236,8 @@ test_m_bit_by_state(void **state)
 static void
 test_m_bit_as_configured_before_rearm(void **state)
 {
-	static const struct { bool migreq; uint8_t flags; } rows[] = { { false, 0 }, { true, 0x40 } };
+	static const struct { enum migreq migreq; uint8_t flags; } rows[] = {
+		{ MIGREQ_OF_LINK, 0 }, { MIGREQ_1, 0x40 } };
 	struct pair *p;
 	unsigned int i;
 

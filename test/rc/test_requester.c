@@ -226,22 +226,37 @@ test_read_span_wraps(void **state)
 	expect_wc(&p->a, 2, WC_SUCCESS);
 }
 
-/* rc-transport 1, M: 0 on RoCEv2, 1 where configured */
+/* rc-transport 1, M: as configured, else 1 on native IB and 0 on RoCE; of either way to send */
 static void
 test_migreq_as_configured(void **state)
 {
-	struct pair *p = *state;
+	static const struct {
+		enum encap encap;
+		enum migreq configured;
+		bool m;
+	} rows[] = {
+		{ ENCAP_ROCEV2_IPV4, MIGREQ_OF_LINK, false },
+		{ ENCAP_ROCEV1, MIGREQ_OF_LINK, false },
+		{ ENCAP_IB, MIGREQ_OF_LINK, true },
+		{ ENCAP_ROCEV2_IPV4, MIGREQ_1, true },
+		{ ENCAP_IB, MIGREQ_1, true },
+		{ ENCAP_ROCEV2_IPV4, MIGREQ_0, false },
+		{ ENCAP_IB, MIGREQ_0, false },
+	};
+	struct pair *p;
+	unsigned int i;
 
-	post(&p->a, WR_SEND, 1, 1);
-	transmit(&p->a);
-	expect_tx(&p->a, "SEND Only 201");
-	assert_false(sent_packet(&p->a, 0).migreq);
-	pair_destroy(p);
-	*state = p = pair_create(&(struct pair_config){ .migreq = true, .scripted = true });
-	post(&p->a, WR_SEND, 1, 1);
-	transmit(&p->a);
-	expect_tx(&p->a, "SEND Only 201");
-	assert_true(sent_packet(&p->a, 0).migreq);
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		pair_destroy(*state);
+		*state = p = pair_create(&(struct pair_config){ .encap = rows[i].encap,
+			.migreq = rows[i].configured, .scripted = true });
+		post(&p->a, WR_RDMA_WRITE, 1, 1);
+		post(&p->a, WR_RDMA_READ, 2, 1);
+		transmit(&p->a);
+		expect_tx(&p->a, "WRITE Only 201", "READ Request 202");
+		assert_int_equal(sent_packet(&p->a, 0).migreq, rows[i].m);
+		assert_int_equal(sent_packet(&p->a, 1).migreq, rows[i].m);
+	}
 }
 
 /* --- when packets may go --- */

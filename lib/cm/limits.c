@@ -36,11 +36,14 @@ same_address(const struct av *a, const struct av *b)
 	return a->dlid == b->dlid;
 }
 
+/* The address the connection began with counts for all its life: a late REQ may come from there. */
 bool
 cm_is_peer(const struct cm_conn *c, const struct mad_peer *from)
 {
+	union gid addr = address_of(from);
+
 	return same_address(&c->to.av, &from->av) || same_address(&c->path.av, &from->av) ||
-		same_address(&c->alternate.av, &from->av);
+		same_address(&c->alternate.av, &from->av) || gid_equal(&c->peer->addr, &addr);
 }
 
 static struct cm_peer **

@@ -402,6 +402,43 @@ test_messages_follow_the_migration(void **state)
 }
 
 static void
+migrate_to(struct world *w, struct life *l, struct cm_msg *lap, uint8_t from, uint8_t to)
+{
+	struct event ev = { .type = EVENT_PATH_MIG, .element = l->qpn };
+	struct cm_msg apr;
+
+	lap->tid++;
+	lap->lap.alternate.local_gid.raw[15] = to;
+	peer_say_from(w, lap, from);
+	apr = next_message(&w->a, CM_APR);
+	assert_int_equal(apr.apr.status, CM_APR_OK);
+	cm_qp_event(w->a.cm, &ev);
+	run(&w->a);
+	assert_int_equal(info_of(l).path.av.dgid.raw[15], to);
+}
+
+/*
+ * a repeated REQ that was long on its way is known where its address is neither path's any more;
+ * it would open a second connection with the same queue pair
+ */
+static void
+test_late_req_after_two_migrations(void **state)
+{
+	struct world *w = *state;
+	struct cm_msg lap, req;
+	struct life *l = connected(w, &lap);
+
+	migrate_to(w, l, &lap, 2, 3);
+	migrate_to(w, l, &lap, 3, 4);
+	peer_req(w, &req);
+	peer_say(w, &req);
+	assert_ptr_equal(last_life(&w->a), l);
+	assert_int_equal(counters_of(&w->a).duplicates, 1);
+	expect_silence(&w->a);
+	expect_state(&w->a, l->id, CM_STATE_ESTABLISHED);
+}
+
+static void
 test_alternate_path_fails(void **state)
 {
 	struct world *w = *state;
@@ -439,6 +476,7 @@ main(void)
 		S(test_peer_without_migration),
 		T(test_migrated),
 		T(test_messages_follow_the_migration),
+		T(test_late_req_after_two_migrations),
 		T(test_alternate_path_fails),
 	};
 

@@ -106,12 +106,18 @@ class Qp:
     def _sg(sg):
         return [{'addr': mr.va + off, 'length': length, 'lkey': mr.key} for mr, off, length in sg]
 
-    def post_send(self, op, wr_id=0, sg=(), flags=('SIGNALED',), **wr):
+    def send_wr(self, op, wr_id=0, sg=(), flags=('SIGNALED',), **wr):
         """sg: (region, offset, length) each; wr: further fields of ibv_send_wr."""
         row = dict({'wr_id': wr_id, 'opcode': OPCODES[op], 'send_flags': list(flags)}, **wr)
         if sg:
             row['sg_list'] = self._sg(sg)
-        return self.hca.rpc('post_send', qp_num=self.qpn, wr=[row])
+        return row
+
+    def post_send(self, op, **wr):
+        return self.post_sends([self.send_wr(op, **wr)])
+
+    def post_sends(self, rows):
+        return self.hca.rpc('post_send', qp_num=self.qpn, wr=rows)
 
     def post_recv(self, wr_id=0, sg=()):
         return self.hca.rpc('post_recv', qp_num=self.qpn,

@@ -13,7 +13,7 @@ from rxepair import lossy, MIB, RxePair
 
 LOSS = 5
 N, SIZE = 24, 20000  # messages of twenty packets
-CONVERSATIONS = int(os.environ.get('POLCA_CONVERSATIONS', 4))  # 100 take a quarter of an hour
+CONVERSATIONS = int(os.environ.get('POLCA_CONVERSATIONS', 4))  # 100 take minutes
 
 
 @pytest.fixture
@@ -127,11 +127,14 @@ class Conversation:
     def post(self):
         reads = range(5, self.OPS, self.OPS // self.READS)
         writes = iter(range(0, self.READ_AT, self.SIZE))
+        rows = []
         for i in range(self.OPS):
             at = self.READ_AT + reads.index(i) * self.SIZE if i in reads else next(writes)
-            self.p.q.post_send('read' if i in reads else 'write', wr_id=i,
-                               sg=[(self.p.mr, at, self.SIZE)], rkey=self.p.rmr['rkey'],
-                               remote_addr=self.p.rmr['addr'] + at)
+            rows.append(self.p.q.send_wr('read' if i in reads else 'write', wr_id=i,
+                                         sg=[(self.p.mr, at, self.SIZE)],
+                                         rkey=self.p.rmr['rkey'],
+                                         remote_addr=self.p.rmr['addr'] + at))
+        self.p.q.post_sends(rows)
 
     def ended(self):
         """'' or what the first failed request says."""

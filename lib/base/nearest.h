@@ -80,10 +80,25 @@ nearest_to(const char *typed)
 	return (struct nearest){ typed, NULL, len < 6 ? 1 : (unsigned int)len / 3 };
 }
 
+/** True if the word goes on where the typed one ends: "len", "length". Below three letters most do. */
+static inline bool
+nearest_abbreviates(const char *typed, const char *word)
+{
+	size_t i, dashes = strspn(typed, "-");
+
+	for (i = 0; typed[i] != '\0'; i++)
+		if (nearest_fold(typed[i]) != nearest_fold(word[i]))
+			return false;
+	return i >= dashes + 3;
+}
+
 static inline void
 nearest_try(struct nearest *n, const char *word)
 {
 	unsigned int d = nearest_distance(n->typed, word);
+
+	if (d > 1 && nearest_abbreviates(n->typed, word))
+		d = 1; /* as near as a word with one error */
 
 	if (d > n->distance || (n->word != NULL && d == n->distance))
 		return;

@@ -54,6 +54,10 @@ test_only_what_is_near_is_named(void **state)
 	assert_string_equal(nearest("stat"), "stats");
 	assert_string_equal(nearest("neighbor"), "neighbour");
 	assert_string_equal(nearest("rdma_writ"), "RDMA_WRITE");
+	assert_string_equal(nearest("nei"), "neighbour"); /* its beginning */
+	assert_string_equal(nearest("RDMA-R"), "RDMA_READ");
+	assert_null(nearest("ne")); /* many words begin so */
+	assert_null(nearest("--n"));
 	assert_null(nearest("coffee"));
 	assert_null(nearest("xyz"));
 	assert_null(nearest(""));

@@ -11,6 +11,7 @@
 #include <rte_common.h>
 #include <rte_version.h>
 
+#include "base/nearest.h"
 #include "command.h"
 #include "link.h"
 #include "rates.h"
@@ -113,6 +114,7 @@ command_help(const struct command *c)
 static const struct command *
 find_command(const char *name, struct error *err)
 {
+	struct nearest near = nearest_to(name);
 	char allowed[160] = "";
 	unsigned int i;
 
@@ -121,8 +123,11 @@ find_command(const char *name, struct error *err)
 			return &commands[i];
 		snprintf(allowed + strlen(allowed), sizeof(allowed) - strlen(allowed), "%s%s",
 				i > 0 ? ", " : "", commands[i].name);
+		nearest_try(&near, commands[i].name);
 	}
-	error_set(err, EINVAL, "there is no command \"%.32s\", but %s", name, allowed);
+	error_set(err, EINVAL, "there is no command \"%.32s\", but %s%s%s%s", name, allowed,
+			near.word != NULL ? "; did you mean " : "",
+			near.word != NULL ? near.word : "", near.word != NULL ? "?" : "");
 	return NULL;
 }
 

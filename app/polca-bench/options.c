@@ -15,6 +15,7 @@
 
 #include <rte_common.h>
 
+#include "base/nearest.h"
 #include "base/number.h"
 #include "options.h"
 
@@ -179,6 +180,25 @@ take_letters(struct bench_options *o, struct parsed *p, const char *word, const 
 	return ret;
 }
 
+/* @param len  of the option, which may go on with "=VALUE" */
+static int
+no_such_option(const char *word, size_t len, struct error *err)
+{
+	char typed[NEAREST_MAX + 1];
+	struct nearest near;
+	unsigned int i;
+
+	snprintf(typed, sizeof(typed), "%.*s", (int)len - 2, word + 2);
+	near = nearest_to(typed);
+	for (i = 0; i < option_count; i++)
+		if (option_rows[i].name != NULL)
+			nearest_try(&near, option_rows[i].name);
+	if (near.word != NULL)
+		return error_set(err, EINVAL, "there is no option %.*s; did you mean --%s?",
+				(int)len, word, near.word);
+	return error_set(err, EINVAL, "there is no option %.*s", (int)len, word);
+}
+
 static int
 take(struct bench_options *o, struct parsed *p, const char *word, const char *next,
 	struct error *err)
@@ -204,7 +224,7 @@ take(struct bench_options *o, struct parsed *p, const char *word, const char *ne
 		return take_letters(o, p, word, next, err);
 	row = by_name(word + 2, len - 2);
 	if (row == NULL)
-		return error_set(err, EINVAL, "there is no option %.*s", (int)len, word);
+		return no_such_option(word, len, err);
 	return take_option(o, p, row, word[len] == '=' ? word + len + 1 : NULL, next, err);
 }
 

@@ -82,7 +82,9 @@ test_what_is_wrong_is_said(void **state)
 	refused("send -D nan", "-D, --duration: got \"nan\", allowed seconds above 0 up to 1000000");
 	refused("atomic -A add", "-A, --atomic_type: got \"add\", allowed fetch-add, cmp-swap");
 	refused("send -z", "there is no option -z");
-	refused("send --sise 5", "there is no option --sise");
+	refused("send --sise 5", "there is no option --sise; did you mean --size?");
+	refused("send --sise=5", "there is no option --sise; did you mean --size?");
+	refused("send --coffee", "there is no option --coffee");
 	refused("send --json=yes", "--json: takes no value, got \"yes\"");
 	refused("send -D", "-D, --duration: wants SECONDS: how long, for each size (default 1)");
 	refused("a b c d e", "\"e\": too many words");

@@ -17,6 +17,8 @@ COMMANDS = ('send', 'write', 'read', 'atomic', 'server')
 WRONG = [
     ([], 'which command?'),
     (['shout'], 'there is no command "shout", but send, write, read, atomic, server'),
+    (['snd'], 'there is no command "snd", but send, write, read, atomic, server, sa, ping, cm, '
+     'skeleton, timers; did you mean send?'),
     (['send', 'fast'], 'send: got "fast", allowed bw, rate, lat'),
     (['send', 'bw', 'lat'], 'send: "lat" is one word too many'),
     (['server', 'bw'], 'server: "bw" is one word too many'),

@@ -12,6 +12,7 @@
 #include "units.h"
 
 #define CELL_MAX    512
+#define LABEL_MAX   64
 #define COLUMNS_MAX 32
 #define WIDE        160 /* of what is no terminal */
 #define ACROSS_MAX  6 /* rows shown side by side when a table is too wide */
@@ -35,7 +36,7 @@ print_cell(FILE *f, const char *text, int width, bool right, bool last)
 {
 	int pad = width - width_of(text);
 
-	if (pad < 0)
+	if (pad < 0 || (last && text[0] == '\0'))
 		pad = 0;
 	if (right)
 		fprintf(f, "%*s%s", pad, "", text);
@@ -72,34 +73,35 @@ is_number(const json_t *v)
 /* --- tables --- */
 
 struct columns {
-	const char *name[COLUMNS_MAX];
+	const char *name[COLUMNS_MAX]; /* in the JSON objects */
+	char label[COLUMNS_MAX][LABEL_MAX];
 	int width[COLUMNS_MAX];
 	bool right[COLUMNS_MAX];
-	bool stacked; /* names take two lines, to be narrower */
+	bool stacked; /* labels take two lines, to be narrower */
 	int num;
 	int total;
 };
 
-/* Where a name is parted into two lines: at the "_" nearest to its middle. 0: nowhere */
+/* Where a label is parted into two lines: at the "_" nearest to its middle. 0: nowhere */
 static size_t
-part(const char *name)
+part(const char *label)
 {
-	size_t len = strlen(name), at = 0, i;
+	size_t len = strlen(label), at = 0, i;
 
 	for (i = 1; i < len; i++)
-		if (name[i] == '_' && (at == 0 || labs(2 * (long)i - (long)len) <
+		if (label[i] == '_' && (at == 0 || labs(2 * (long)i - (long)len) <
 						       labs(2 * (long)at - (long)len)))
 			at = i;
 	return at;
 }
 
 static int
-name_width(const char *name, bool stacked)
+label_width(const char *label, bool stacked)
 {
-	int above = (int)part(name), below = (int)strlen(name) - above - 1;
+	int above = (int)part(label), below = (int)strlen(label) - above - 1;
 
 	if (!stacked || above == 0)
-		return width_of(name);
+		return width_of(label);
 	return above > below ? above : below;
 }
 
@@ -114,7 +116,8 @@ column_of(struct columns *c, const char *name)
 	if (c->num == COLUMNS_MAX)
 		return -1;
 	c->name[c->num] = name;
-	c->width[c->num] = name_width(name, c->stacked);
+	units_label(name, c->label[c->num], LABEL_MAX);
+	c->width[c->num] = label_width(c->label[c->num], c->stacked);
 	c->right[c->num] = true;
 	return c->num++;
 }
@@ -161,20 +164,20 @@ cell_of(const json_t *row, const char *name, char cell[CELL_MAX])
 }
 
 static void
-print_names(FILE *f, const struct columns *c, int indent, bool above)
+print_labels(FILE *f, const struct columns *c, int indent, bool above)
 {
-	char name[64];
+	char text[LABEL_MAX];
 	size_t at;
 	int i;
 
 	fprintf(f, "%*s", indent, "");
 	for (i = 0; i < c->num; i++) {
-		at = c->stacked ? part(c->name[i]) : 0;
+		at = c->stacked ? part(c->label[i]) : 0;
 		if (above)
-			snprintf(name, sizeof(name), "%.*s", (int)at, c->name[i]);
+			snprintf(text, sizeof(text), "%.*s", (int)at, c->label[i]);
 		else
-			snprintf(name, sizeof(name), "%s", c->name[i] + at + (at > 0));
-		print_cell(f, name, c->width[i], c->right[i], i == c->num - 1);
+			snprintf(text, sizeof(text), "%s", c->label[i] + at + (at > 0));
+		print_cell(f, text, c->width[i], c->right[i], i == c->num - 1);
 	}
 }
 
@@ -187,8 +190,8 @@ print_down(FILE *f, const struct columns *c, const json_t *rows, int indent)
 	int i;
 
 	if (c->stacked)
-		print_names(f, c, indent, true);
-	print_names(f, c, indent, false);
+		print_labels(f, c, indent, true);
+	print_labels(f, c, indent, false);
 	json_array_foreach(rows, r, row)
 	{
 		fprintf(f, "%*s", indent, "");
@@ -211,7 +214,7 @@ row_width(const struct columns *c, const json_t *row)
 	return width;
 }
 
-/* Print names at the left and beside them as many rows as fit. @return the next row to print */
+/* Print labels at the left and beside them as many rows as fit. @return the next row to print */
 static size_t
 print_beside(FILE *f, const struct columns *c, const json_t *rows, size_t first, int indent)
 {
@@ -220,7 +223,7 @@ print_beside(FILE *f, const struct columns *c, const json_t *rows, size_t first,
 	char cell[CELL_MAX];
 
 	for (i = 0; i < c->num; i++)
-		side = width_of(c->name[i]) > side ? width_of(c->name[i]) : side;
+		side = width_of(c->label[i]) > side ? width_of(c->label[i]) : side;
 	total = indent + side;
 	for (n = 0; n < ACROSS_MAX && first + n < num; n++) {
 		width[n] = row_width(c, json_array_get(rows, first + n));
@@ -230,7 +233,7 @@ print_beside(FILE *f, const struct columns *c, const json_t *rows, size_t first,
 	}
 	for (i = 0; i < c->num; i++) {
 		fprintf(f, "%*s", indent, "");
-		print_cell(f, c->name[i], side, false, false);
+		print_cell(f, c->label[i], side, false, false);
 		for (r = 0; r < n; r++)
 			print_cell(f, cell_of(json_array_get(rows, first + r), c->name[i], cell),
 				width[r], false, r == n - 1);
@@ -295,7 +298,7 @@ print_rows(FILE *f, const json_t *rows, int indent)
 
 /* --- objects --- */
 
-/* Rows of "name  value" first, what has parts of its own after them. */
+/* Rows of "label  value" first, what has parts of its own after them. */
 static bool
 is_plain(const char *name, const json_t *v)
 {
@@ -305,7 +308,7 @@ is_plain(const char *name, const json_t *v)
 static void
 print_plain(FILE *f, const json_t *obj, int indent)
 {
-	char cell[CELL_MAX];
+	char cell[CELL_MAX], label[LABEL_MAX];
 	const char *name;
 	int side = 0, value = 0;
 	bool numbers = true;
@@ -316,8 +319,9 @@ print_plain(FILE *f, const json_t *obj, int indent)
 		if (!is_plain(name, v))
 			continue;
 		units_print(name, v, cell, sizeof(cell));
-		if (width_of(name) > side)
-			side = width_of(name);
+		units_label(name, label, sizeof(label));
+		if (width_of(label) > side)
+			side = width_of(label);
 		if (width_of(cell) > value)
 			value = width_of(cell);
 		numbers &= json_is_integer(v);
@@ -327,7 +331,7 @@ print_plain(FILE *f, const json_t *obj, int indent)
 		if (!is_plain(name, v))
 			continue;
 		fprintf(f, "%*s", indent, "");
-		print_cell(f, name, side, false, false);
+		print_cell(f, units_label(name, label, sizeof(label)), side, false, false);
 		print_cell(f, units_print(name, v, cell, sizeof(cell)), value, numbers, true);
 	}
 }

@@ -17,6 +17,21 @@ ends_with(const char *name, const char *end)
 	return n >= e && strcmp(name + n - e, end) == 0;
 }
 
+/* Endings of names whose values are printed with a unit of their own. */
+static const char *const unit_endings[] = { "_us", "_ms", "_mbps" };
+
+const char *
+units_label(const char *name, char *buf, size_t size)
+{
+	size_t i, len = strlen(name);
+
+	for (i = 0; i < sizeof(unit_endings) / sizeof(unit_endings[0]); i++)
+		if (ends_with(name, unit_endings[i]))
+			len = strlen(name) - strlen(unit_endings[i]);
+	snprintf(buf, size, "%.*s", (int)len, name);
+	return buf;
+}
+
 void
 units_time(double us, char *buf, size_t size)
 {

@@ -265,6 +265,22 @@ test_values_carry_the_units_of_their_names(void **state)
 	}
 }
 
+/* The label of a value that carries its unit does not name one. */
+static void
+test_labels_name_no_unit(void **state)
+{
+	static const char *const cases[][2] = { { "speed_mbps", "speed" }, { "age_ms", "age" },
+		{ "longest_gap_us", "longest_gap" }, { "elapsed_us", "elapsed" },
+		{ "handoff_percent", "handoff_percent" }, { "rx_bytes", "rx_bytes" },
+		{ "status", "status" }, { "lkey", "lkey" } };
+	char label[32];
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		assert_string_equal(units_label(cases[i][0], label, sizeof(label)), cases[i][1]);
+}
+
 static int
 load(void **state)
 {
@@ -309,6 +325,7 @@ main(void)
 		cmocka_unit_test(test_fields_of_objects_are_options_too),
 		cmocka_unit_test(test_options_of_one_letter),
 		cmocka_unit_test(test_values_carry_the_units_of_their_names),
+		cmocka_unit_test(test_labels_name_no_unit),
 	};
 
 	return cmocka_run_group_tests(tests, load, unload);

@@ -12,6 +12,7 @@
 
 #include "methods.h"
 #include "sa.h"
+#include "stopped.h"
 
 #define PAGE          500 /* records in a reply */
 #define PAGE_WAIT_MS  500
@@ -45,12 +46,11 @@ stop(int sig)
 static void
 catch_signals(void (*handler)(int))
 {
-	static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGPIPE };
-	struct sigaction sa = { .sa_handler = handler };
+	static const int signals[] = { SIGHUP, SIGTERM, SIGINT, SIGPIPE };
 	size_t i;
 
 	for (i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
-		sigaction(signals[i], &sa, NULL);
+		stopped_set_handler(signals[i], handler);
 }
 
 static uint64_t

@@ -2,6 +2,8 @@
  * Copyright(c) 2026 Polca contributors
  */
 
+#include <stddef.h>
+
 #include "stopped.h"
 
 volatile sig_atomic_t stopped;
@@ -14,11 +16,19 @@ stop(int sig)
 }
 
 void
+stopped_set_handler(int sig, void (*handler)(int))
+{
+	struct sigaction sa = { .sa_handler = handler }, was;
+
+	if (sig == SIGHUP && sigaction(sig, NULL, &was) == 0 && was.sa_handler == SIG_IGN)
+		return;
+	sigaction(sig, &sa, NULL);
+}
+
+void
 stopped_catch(void)
 {
-	struct sigaction sa = { .sa_handler = stop };
-
-	sigaction(SIGINT, &sa, NULL);
-	sigaction(SIGTERM, &sa, NULL);
-	sigaction(SIGHUP, &sa, NULL);
+	stopped_set_handler(SIGHUP, stop);
+	stopped_set_handler(SIGTERM, stop);
+	stopped_set_handler(SIGINT, stop);
 }

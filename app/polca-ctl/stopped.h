@@ -15,5 +15,7 @@
 extern volatile sig_atomic_t stopped; /**< 1: one of them has come, since stopped_catch() */
 
 void stopped_catch(void);
+/** Set a signal's handler. A SIGHUP that is ignored stays ignored: nohup started the program. */
+void stopped_set_handler(int sig, void (*handler)(int));
 
 #endif

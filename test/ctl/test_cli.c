@@ -1036,6 +1036,75 @@ test_connections_are_a_table(void **state)
 	completes("cm ", "listen unlisten services connect list show disconnect alternate load --help");
 }
 
+/* The signals of a line of /proc/PID/status: "SigCgt" those caught, "SigIgn" those ignored. */
+static unsigned long long
+signals_of(pid_t pid, const char *line)
+{
+	char name[64], text[128];
+	unsigned long long set = 0;
+	FILE *f;
+
+	snprintf(name, sizeof(name), "/proc/%d/status", (int)pid);
+	f = fopen(name, "r");
+	assert_non_null(f);
+	while (fgets(text, sizeof(text), f) != NULL)
+		if (strncmp(text, line, strlen(line)) == 0)
+			sscanf(text + strlen(line) + 1, "%llx", &set);
+	fclose(f);
+	return set;
+}
+
+/* Start a command as nohup does, in a process of its own without a shell. */
+static pid_t
+start_without_hangup(const char *line)
+{
+	char copy[256], *words[16], *w;
+	pid_t pid = fork();
+	int num = 1;
+
+	if (pid != 0)
+		return pid;
+	snprintf(copy, sizeof(copy), "%s", line);
+	words[0] = (char *)(uintptr_t)program;
+	for (w = strtok(copy, " "); w != NULL && num < 15; w = strtok(NULL, " "))
+		words[num++] = w;
+	words[num] = NULL;
+	signal(SIGTERM, SIG_DFL);
+	signal(SIGHUP, SIG_IGN);
+	if (freopen("/dev/null", "w", stdout) != NULL && freopen("/dev/null", "w", stderr) != NULL)
+		execv(program, words);
+	_exit(127);
+}
+
+/* nohup starts a program with SIGHUP ignored: what catches signals must leave that one alone. */
+static void
+test_nohup_keeps_a_command_running(void **state)
+{
+	static const char *const commands[] = { "ping 10.0.0.2 -i 60",
+		"cm connect 10.0.0.2 8000 --service rping", "sa table vlarb" };
+	static const unsigned long long hup = 1u << (SIGHUP - 1), interrupt = 1u << (SIGINT - 1);
+	int status, tries;
+	size_t i;
+	pid_t pid;
+
+	(void)state;
+	for (i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+		pid = start_without_hangup(commands[i]);
+		for (tries = 0; tries < 20000 && (signals_of(pid, "SigCgt") & interrupt) == 0; tries++)
+			usleep(1000);
+		if (tries == 20000)
+			print_error("%s does not catch SIGINT\n", commands[i]);
+		assert_true(tries < 20000);
+		/* SIGHUP is the first to be caught */
+		assert_true((signals_of(pid, "SigIgn") & hup) != 0);
+		kill(pid, SIGHUP);
+		assert_int_equal(waitpid(pid, &status, WNOHANG), 0);
+		kill(pid, SIGINT);
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_false(WIFSIGNALED(status) && WTERMSIG(status) == SIGHUP);
+	}
+}
+
 int
 main(int argc, char **argv)
 {
@@ -1080,6 +1149,7 @@ main(int argc, char **argv)
 		cmocka_unit_test(test_connect_fails_if_it_does_not_see_the_end),
 		cmocka_unit_test(test_connect_without_count_stays_until_a_signal),
 		cmocka_unit_test(test_connections_are_a_table),
+		cmocka_unit_test(test_nohup_keeps_a_command_running),
 		cmocka_unit_test(test_bash_completes_values_from_the_server),
 	};
 

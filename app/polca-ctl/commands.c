@@ -251,36 +251,39 @@ commands_add(json_t *methods)
 
 /* Who carries out which, by the method under it. */
 static const struct {
-	const char *method;
+	const char *noun;
 	int (*run)(const struct options *o, struct connection *c, const json_t *command,
 		json_t *params);
 } runs[] = {
-	{ "sa_query", sa_run },
-	{ "sa_import", sa_run },
-	{ "sa_export", sa_run },
-	{ "live_ping", ping_run },
-	{ "service_list", cm_run },
-	{ "cm_connect", cm_run },
-	{ "cm_load_alternate", cm_run },
+	{ "cm", cm_run },
+	{ "live", live_ping_run },
+	{ "ping", ping_run },
+	{ "sa", sa_run },
+	{ "smp", smp_run },
 };
 
 int
 commands_run(const struct options *o, struct connection *c, const json_t *command, json_t *params)
 {
-	const char *method = method_text(command, "command");
-	size_t i;
+	const char *name = method_text(command, "name");
+	size_t i, len = strcspn(name, "_");
 
-	for (i = 0; i < sizeof(runs) / sizeof(runs[0]); i++)
-		if (strcmp(runs[i].method, method) == 0)
-			return runs[i].run(o, c, command, params);
-	return smp_run(o, c, command, params);
+	for (i = 0; strlen(runs[i].noun) != len || strncmp(runs[i].noun, name, len) != 0; i++)
+		;
+	return runs[i].run(o, c, command, params);
 }
+
+/* Methods whose result decides the exit status, or how long they may take. */
+static const char *const own_methods[] = { "live_ping", "smp_get", "smp_set" };
 
 bool
 commands_own(const json_t *method)
 {
 	const char *name = method_text(method, "name");
+	size_t i;
 
-	return json_object_get(method, "command") != NULL || strcmp(name, "smp_get") == 0 ||
-		strcmp(name, "smp_set") == 0;
+	for (i = 0; i < sizeof(own_methods) / sizeof(own_methods[0]); i++)
+		if (strcmp(name, own_methods[i]) == 0)
+			return true;
+	return json_object_get(method, "command") != NULL;
 }

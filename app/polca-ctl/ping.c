@@ -12,6 +12,7 @@
 #include "methods.h"
 #include "ping.h"
 #include "stopped.h"
+#include "table.h"
 
 #define FLOOD_BATCH 100 /* requests in a call at most, while all are answered */
 
@@ -258,5 +259,36 @@ ping_run(const struct options *o, struct connection *c, const json_t *command, j
 		rc = run(&p);
 	json_decref(p.replies);
 	free(dest);
+	return rc;
+}
+
+/* --- live ping --- */
+
+static json_int_t
+number_or(const json_t *params, const char *name, json_int_t def)
+{
+	const json_t *v = json_object_get(params, name);
+
+	return v != NULL ? json_integer_value(v) : def;
+}
+
+int
+live_ping_run(const struct options *o, struct connection *c, const json_t *command, json_t *params)
+{
+	json_int_t ms = number_or(params, "count", 1) * number_or(params, "timeout_ms", 1000);
+	json_t *result = NULL;
+	int rc;
+
+	(void)command;
+	rc = ask_server(o, c, "live ping", "live_ping", params, o->wait_ms + (unsigned int)ms,
+		&result);
+	if (rc != 0)
+		return rc;
+	if (o->json)
+		print_json(result);
+	else
+		table_print(stdout, result);
+	rc = number_or(result, "received", 0) > 0 ? EXIT_DONE : EXIT_SERVER;
+	json_decref(result);
 	return rc;
 }

@@ -20,6 +20,10 @@
  */
 int ping_run(const struct options *o, struct connection *c, const json_t *command, json_t *params);
 
+/** "live ping": one call of the method. @return as ping_run() */
+int live_ping_run(const struct options *o, struct connection *c, const json_t *command,
+	json_t *params);
+
 /* ping_stats.c */
 struct ping_stats {
 	uint64_t sent;

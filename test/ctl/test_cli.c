@@ -772,6 +772,18 @@ test_ping_as_json_is_one_object(void **state)
 	json_decref(json);
 }
 
+static void
+test_live_ping_exits_as_ping_does(void **state)
+{
+	(void)state;
+	gives("live ping 10.0.0.2", 0, "received  1");
+	gives("live ping lid:7 --port 1 --timeout-ms 10 --count 2", 1, "received  0");
+	gives("live ping lid:7 --port 1 --timeout-ms 10 --json", 1, "\"received\": 0");
+	gives("live ping nobody", 2, "allowed: an IPv4");
+	/* each of them may take its timeout */
+	gives("--wait 0.5 live ping lid:7 --port 1 --count 4 --timeout-ms 300", 1, "received  0");
+}
+
 /* --- connections --- */
 
 static void
@@ -1140,6 +1152,7 @@ main(int argc, char **argv)
 		cmocka_unit_test(test_ping_sums_up_when_it_is_interrupted),
 		cmocka_unit_test(test_ping_ends_at_its_deadline),
 		cmocka_unit_test(test_ping_as_json_is_one_object),
+		cmocka_unit_test(test_live_ping_exits_as_ping_does),
 		cmocka_unit_test(test_services_are_a_table_of_what_is_not_0),
 		cmocka_unit_test(test_connect_waits_for_the_exchanges_it_was_asked_for),
 		cmocka_unit_test(test_connect_says_who_does_not_want_it),

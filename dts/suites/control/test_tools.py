@@ -250,6 +250,8 @@ def test_ping_and_live_ping_take_the_same_addresses(polca):
     for dest in (B, '::ffff:' + B):
         assert polca.ctl('ping', dest, '-c', 1).returncode == 0
         assert js(polca, 'live', 'ping', dest)['received'] == 1
+    nobody = ['192.0.2.77', '--dmac', '02:00:00:00:00:77', '--timeout-ms', '100']
+    assert polca.ctl('live', 'ping', *nobody, check=False).returncode == 1
     for dest in ('nobody', 'lid:0xc000'):
         said = [polca.ctl(*words, dest, check=False) for words in (('ping',), ('live', 'ping'))]
         assert [r.returncode for r in said] == [2, 2]

@@ -151,11 +151,19 @@ cm_unlisten_method(struct rpc_call *call)
 
 /* --- service_list --- */
 
+/* A client's connection has ended from TIMEWAIT on, as cm_list says too: what rests there is its QP. */
+static bool
+client_ended(const struct engine_service_info *info)
+{
+	return info->connections == 0 ||
+		(info->counters.established > 0 && info->counters.connections == 0);
+}
+
 static const char *
 state_word(const struct engine_service_info *info)
 {
 	if (info->client)
-		return info->connections > 0 ? "CONNECTED" : "ENDED";
+		return client_ended(info) ? "ENDED" : "CONNECTED";
 	return info->listening ? "LISTENING" : "ENDING";
 }
 
@@ -252,7 +260,7 @@ const struct rpc_method methods_service[] = {
 		"", "polca-ctl cm unlisten rping --disconnect" },
 	{ "service_list", service_list, params_page, sizeof(struct page_args),
 		"List services: those that listen, and those that drive connections of ours, until a minute after their end.",
-		"services: list of service, name, kind, state (LISTENING; ENDING: its last connections are awaited; of a connection of ours CONNECTED or ENDED), connection (of ours), service_id, port_space and port (where it listens), tcp_port (these are null where there is none), and its counters (stats_describe)" PAGE_RESULT,
+		"services: list of service, name, kind, state (LISTENING; ENDING: its last connections are awaited; of a connection of ours CONNECTED, or ENDED from TIMEWAIT on), connection (of ours), service_id, port_space and port (where it listens), tcp_port (these are null where there is none), and its counters (stats_describe)" PAGE_RESULT,
 		"polca-ctl service list" },
 	{ "service_kinds", service_kinds, params_none, 0, "List the kinds of services there are.",
 		"kinds: list of kind, listens (cm_listen takes it), connects (cm_connect does), length, size, depth and max_connections (defaults; null: it has none, or it depends on others), help",

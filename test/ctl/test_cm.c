@@ -210,6 +210,31 @@ test_services_are_listed_with_their_counters(void **state)
 	assert_true(json_is_null(json_object_get(row(r, "kinds", 1), "length")));
 }
 
+static const char *
+client_state(struct desk *d)
+{
+	return str(row(call(d, "service_list", "%s", ""), "services", 0), "state");
+}
+
+/* The queue pair rests in TIMEWAIT when the connection has ended already. */
+static void
+test_a_client_has_ended_from_timewait_on(void **state)
+{
+	struct desk *d = *state;
+	struct engine_service_info *s = &d->e->cm.service[0];
+
+	call(d, "cm_connect", "'dgid': '10.0.0.9', 'port': 1, 'service': 'rping', 'count': 10");
+	s->connections = 1;
+	assert_string_equal(client_state(d), "CONNECTED"); /* it is being made */
+	s->counters.established = 1;
+	s->counters.connections = 1;
+	assert_string_equal(client_state(d), "CONNECTED");
+	s->counters.connections = 0;
+	assert_string_equal(client_state(d), "ENDED");
+	s->connections = 0;
+	assert_string_equal(client_state(d), "ENDED");
+}
+
 /* --- connecting --- */
 
 static void
@@ -639,6 +664,7 @@ main(void)
 		t(test_names_of_services_differ),
 		t(test_a_service_is_ended_by_number_or_name),
 		t(test_services_are_listed_with_their_counters),
+		t(test_a_client_has_ended_from_timewait_on),
 		t(test_a_connection_driven_by_a_service),
 		t(test_a_connection_of_the_callers_own),
 		t(test_private_data_has_the_room_that_the_header_leaves),

@@ -193,6 +193,33 @@ def test_ctrl_c_ends_a_client_without_count(terminal, polca, rping):
     assert terminal.run('echo status $?').strip() == 'status 0'
 
 
+def resting(polca):
+    """Connections that have ended, whose queue pairs rest in TIMEWAIT."""
+    return [c for c in polca.rpc('cm_list')['connections'] if c['state'] == 'TIMEWAIT']
+
+
+# a TIMEWAIT of 9 s
+LONG_REST = ['--packet-life', '20']
+
+
+def test_connect_is_done_when_the_connection_has_ended(polca, rping):
+    """Not when its queue pair has rested: the connection is in TIMEWAIT when the command is back."""
+    out = polca.ctl('cm', 'connect', B, '7174', '--service', 'rping', '--count', 5, *LONG_REST).stdout
+    assert 'rping: 5 of 5 exchanges, 0 mismatches, 0 errors' in out
+    assert resting(polca) and not standing(polca)
+
+
+def test_ctrl_c_is_answered_when_the_connection_has_ended(terminal, polca, rping):
+    terminal.type('pc cm connect %s 7174 --service rping %s\n' % (B, ' '.join(LONG_REST)))
+    terminal.expect('Ctrl-C disconnects')
+    wait_until(lambda: len(standing(polca)) == 2)
+    before = len(resting(polca))
+    terminal.type('\x03')
+    terminal.expect(r'rping: (\d+) exchanges, 0 mismatches, 0 errors')
+    terminal.expect(re.escape(PROMPT) + '$')
+    assert len(resting(polca)) > before
+
+
 @pytest.mark.parametrize('sig', [signal.SIGTERM, signal.SIGHUP])
 def test_signals_end_a_client_too(polca, rping, sig):
     p = subprocess.Popen([CTL_PROGRAM, '-s', polca.socket, 'cm', 'connect', B, '7174', '--service',

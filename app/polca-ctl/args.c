@@ -18,9 +18,12 @@
 struct parser {
 	const json_t *method;
 	json_t *params;
+	char label[96]; /* of the value being parsed, as the user wrote it: "--sg-list length" */
 	char *why;
 	size_t size;
 };
+
+const char *const args_globals[] = { "--socket", "--json", "--wait", "--help", "--version", NULL };
 
 static int
 complain(struct parser *a, const char *fmt, ...)
@@ -106,19 +109,89 @@ args_find(const json_t *method, const char *option)
 	return path;
 }
 
+/* --- names in errors --- */
+
+/* @param path  set to what follows the step. @return the step's parameter; NULL: none, or not the first item */
+static const json_t *
+label_step(const json_t *table, const char **path)
+{
+	size_t i, len = strcspn(*path, ".[");
+	json_t *p;
+
+	json_array_foreach(table, i, p)
+	{
+		if (strlen(method_text(p, "name")) != len ||
+				strncmp(method_text(p, "name"), *path, len) != 0)
+			continue;
+		*path += len;
+		if (strncmp(*path, "[0]", 3) == 0)
+			*path += 3;
+		if (**path == '[')
+			return NULL;
+		*path += **path == '.';
+		return p;
+	}
+	return NULL;
+}
+
+/* A field: "--opcode" where that is plain, else with the option it belongs to: "--sg-list length". */
+static const char *
+label_field(const json_t *method, const json_t *object, const json_t *field, char *buf, size_t size)
+{
+	char name[64];
+	struct args_path path;
+
+	snprintf(name, sizeof(name), "%s%s", args_prefix(object), method_text(field, "name"));
+	path = args_find(method, name);
+	if (path.depth > 0 && !path.ambiguous && path.step[path.depth - 1] == field)
+		return option_of(name, buf, size);
+	option_of(method_text(object, "name"), buf, size);
+	snprintf(buf + strlen(buf), size - strlen(buf), " %s", method_text(field, "name"));
+	return buf;
+}
+
+const char *
+args_label(const json_t *method, const char *path, char *buf, size_t size)
+{
+	const json_t *params = json_object_get(method, "params");
+	const char *rest = path, *dest = "dest";
+	const json_t *object = NULL, *p = label_step(params, &rest);
+
+	/* ping and cm commands take the address as dest */
+	if (p == NULL && strcmp(path, "dgid") == 0 && label_step(params, &dest) != NULL)
+		path = "dest";
+	while (p != NULL && *rest != '\0') {
+		if (strcmp(method_text(p, "type"), "map") == 0)
+			break; /* its words are NAME=VALUE */
+		object = p;
+		p = label_step(json_object_get(p, "fields"), &rest);
+	}
+	if (p == NULL)
+		snprintf(buf, size, "%s", path);
+	else if (*rest != '\0')
+		snprintf(buf, size, "%s", rest);
+	else if (object != NULL)
+		label_field(method, object, p, buf, size);
+	else if (args_takes_word(p))
+		snprintf(buf, size, "%s", path);
+	else
+		option_of(method_text(p, "name"), buf, size);
+	return buf;
+}
+
 /* --- values --- */
 
 static json_t *parse_value(struct parser *a, const json_t *param, const char *text);
 
 /* 4096, 0x1000, 4K, 0x7f00+1K; beyond 2^63 - 1 as "0x..." text */
 static json_t *
-parse_integer(struct parser *a, const char *name, const char *text)
+parse_integer(struct parser *a, const char *text)
 {
 	uint64_t v;
 
 	if (!number_parse_sum(text, &v)) {
 		complain(a, "%s: got \"%s\", wanted a number (4096, 0x1000, 4K) or a sum (0x7f00+1K)",
-			name, text);
+			a->label, text);
 		return NULL;
 	}
 	return v <= INT64_MAX ? json_integer((json_int_t)v)
@@ -126,13 +199,13 @@ parse_integer(struct parser *a, const char *name, const char *text)
 }
 
 static json_t *
-parse_boolean(struct parser *a, const char *name, const char *text)
+parse_boolean(struct parser *a, const char *text)
 {
 	if (strcmp(text, "true") == 0 || strcmp(text, "yes") == 0 || strcmp(text, "1") == 0)
 		return json_true();
 	if (strcmp(text, "false") == 0 || strcmp(text, "no") == 0 || strcmp(text, "0") == 0)
 		return json_false();
-	complain(a, "%s: got \"%s\", wanted true or false", name, text);
+	complain(a, "%s: got \"%s\", wanted true or false", a->label, text);
 	return NULL;
 }
 
@@ -165,20 +238,40 @@ find_field(const json_t *fields, const char *name, size_t len)
 	return NULL;
 }
 
+/* @param name  bytes of the field's name at the beginning of text; len: it is not followed by "=" */
+static int
+no_such_field(struct parser *a, const json_t *param, const char *text, size_t len, size_t name)
+{
+	char typed[64], near[80] = "";
+	struct nearest n;
+	json_t *field;
+	size_t i;
+
+	snprintf(typed, sizeof(typed), "%.*s", (int)name, text);
+	n = nearest_to(typed);
+	json_array_foreach(json_object_get(param, "fields"), i, field)
+		nearest_try(&n, method_text(field, "name"));
+	if (name < len && n.word != NULL)
+		snprintf(near, sizeof(near), "; did you mean \"%s\"?", n.word);
+	return complain(a, "%s: got \"%.*s\", wanted FIELD=VALUE: %s%s", a->label, (int)len, text,
+		method_text(param, "allowed"), near);
+}
+
 /* one "field=value" of an object */
 static int
 parse_field(struct parser *a, const json_t *param, json_t *obj, const char *text, size_t len)
 {
-	size_t name = strcspn(text, "=");
+	size_t name = strcspn(text, "=,"), label = strlen(a->label);
 	const json_t *field = find_field(json_object_get(param, "fields"), text, name);
 	char *value;
 	json_t *v;
 
 	if (name >= len || field == NULL)
-		return complain(a, "%s: got \"%.*s\", wanted FIELD=VALUE: %s",
-			method_text(param, "name"), (int)len, text, method_text(param, "allowed"));
+		return no_such_field(a, param, text, len, name);
 	value = strndup(text + name + 1, len - name - 1);
+	snprintf(a->label + label, sizeof(a->label) - label, " %s", method_text(field, "name"));
 	v = parse_value(a, field, value);
+	a->label[label] = '\0';
 	free(value);
 	if (v == NULL)
 		return -1;
@@ -196,8 +289,7 @@ parse_object(struct parser *a, const json_t *param, const char *text)
 	if (*text == '{' || *text == '[') {
 		obj = json_loads(text, 0, &error);
 		if (obj == NULL)
-			complain(a, "%s: this is no JSON: %s", method_text(param, "name"),
-				error.text);
+			complain(a, "%s: this is no JSON: %s", a->label, error.text);
 		return obj;
 	}
 	obj = json_object();
@@ -234,8 +326,7 @@ parse_map(struct parser *a, const json_t *param, const char *text)
 	if (*text == '{' || *text == '[')
 		return parse_object(a, param, text);
 	if (len == 0) {
-		complain(a, "%s: got \"%s\", wanted NAME=VALUE or JSON", method_text(param, "name"),
-			text);
+		complain(a, "%s: got \"%s\", wanted NAME=VALUE or JSON", a->label, text);
 		return NULL;
 	}
 	v = json_string(text + len + 1);
@@ -253,13 +344,13 @@ parse_map(struct parser *a, const json_t *param, const char *text)
 static json_t *
 parse_value(struct parser *a, const json_t *param, const char *text)
 {
-	const char *type = method_text(param, "type"), *name = method_text(param, "name");
+	const char *type = method_text(param, "type");
 	json_t *v;
 
 	if (strcmp(type, "integer") == 0)
-		return parse_integer(a, name, text);
+		return parse_integer(a, text);
 	if (strcmp(type, "boolean") == 0)
-		return parse_boolean(a, name, text);
+		return parse_boolean(a, text);
 	if (strcmp(type, "flags") == 0)
 		return parse_flags(text);
 	if (strcmp(type, "object") == 0 || strcmp(type, "list") == 0)
@@ -268,7 +359,7 @@ parse_value(struct parser *a, const json_t *param, const char *text)
 		return parse_map(a, param, text);
 	v = json_string(text);
 	if (v == NULL)
-		complain(a, "%s: not UTF-8", name);
+		complain(a, "%s: not UTF-8", a->label);
 	return v;
 }
 
@@ -324,18 +415,20 @@ has(const struct parser *a, const json_t *param)
 		json_object_get(a->params, method_text(param, "instead")) != NULL;
 }
 
+/* @param label  what the user wrote in front of the value, up to a "=" */
 static int
-store(struct parser *a, const struct args_path *path, const char *text)
+store(struct parser *a, const struct args_path *path, const char *label, const char *text)
 {
 	const json_t *param = path->step[path->depth - 1];
 	const char *name = method_text(param, "name"), *instead = method_text(param, "instead");
 	json_t *list, *v, *obj = a->params;
 	int i;
 
+	snprintf(a->label, sizeof(a->label), "%.*s", (int)strcspn(label, "="), label);
 	if (instead[0] != '\0')
 		return dest_parse(text, obj, name, instead)
 			? 0
-			: complain(a, "%s: got \"%s\", allowed: " DEST_ALLOWED, name, text);
+			: complain(a, "%s: got \"%s\", allowed: " DEST_ALLOWED, a->label, text);
 	v = parse_value(a, param, text);
 	if (v == NULL)
 		return -1;
@@ -382,6 +475,7 @@ no_such(struct parser *a, const char *option, const struct args_path *path)
 {
 	char words[128], typed[64], near[64];
 	struct nearest n;
+	size_t i;
 
 	method_words(method_text(a->method, "name"), words, sizeof(words));
 	if (path->depth > 0)
@@ -391,6 +485,8 @@ no_such(struct parser *a, const char *option, const struct args_path *path)
 	snprintf(typed, sizeof(typed), "%.*s", (int)strcspn(option, "="), option);
 	n = nearest_to(typed);
 	nearest_option(&n, json_object_get(a->method, "params"), "", near);
+	for (i = 0; args_globals[i] != NULL; i++)
+		nearest_try(&n, args_globals[i]);
 	if (n.word != NULL)
 		return complain(a, "%s is no option of \"%s\"; did you mean %s? See polca-ctl %s --help",
 			option, words, n.word, words);
@@ -416,13 +512,13 @@ take_option(struct parser *a, char **words, int num)
 	if (negated && (!boolean || value != NULL))
 		return no_such(a, words[0], &(struct args_path){ .depth = 0 });
 	if (value != NULL)
-		return store(a, &path, value + 1) == 0 ? 1 : -1;
+		return store(a, &path, words[0], value + 1) == 0 ? 1 : -1;
 	if (boolean)
-		return store(a, &path, negated ? "false" : "true") == 0 ? 1 : -1;
+		return store(a, &path, words[0], negated ? "false" : "true") == 0 ? 1 : -1;
 	if (num < 2)
 		return complain(a, "%s wants a value: %s", words[0],
 			method_text(path.step[path.depth - 1], "allowed"));
-	return store(a, &path, words[1]) == 0 ? 2 : -1;
+	return store(a, &path, words[0], words[1]) == 0 ? 2 : -1;
 }
 
 /* Those of one letter, as commands that people know from elsewhere have them. */
@@ -448,12 +544,12 @@ take_short(struct parser *a, char **words, int num)
 {
 	const json_t *p = short_param(a->method, words[0]);
 	struct args_path path = { .step = { p }, .depth = 1 };
-	char option[64], rest[64];
+	char option[64], rest[64], letter[] = { '-', words[0][1], '\0' };
 	char *more[2] = { rest, num > 1 ? words[1] : NULL };
 
 	if (strcmp(method_text(p, "type"), "boolean") == 0) {
 		snprintf(rest, sizeof(rest), "-%s", words[0] + 2);
-		if (store(a, &path, "true") != 0)
+		if (store(a, &path, letter, "true") != 0)
 			return -1;
 		if (words[0][2] == '\0')
 			return 1;
@@ -462,12 +558,12 @@ take_short(struct parser *a, char **words, int num)
 		return take_short(a, more, num > 1 ? 2 : 1);
 	}
 	if (words[0][2] != '\0')
-		return store(a, &path, words[0] + 2) == 0 ? 1 : -1;
+		return store(a, &path, letter, words[0] + 2) == 0 ? 1 : -1;
 	if (num < 2)
-		return complain(a, "-%c, %s wants a value: %s", words[0][1],
+		return complain(a, "%s, %s wants a value: %s", letter,
 			option_of(method_text(p, "name"), option, sizeof(option)),
 			method_text(p, "allowed"));
-	return store(a, &path, words[1]) == 0 ? 2 : -1;
+	return store(a, &path, letter, words[1]) == 0 ? 2 : -1;
 }
 
 /* The parameter that NAME=VALUE words belong to: the first that is a map. */
@@ -492,6 +588,45 @@ args_takes_word(const json_t *p)
 		json_is_true(json_object_get(p, "plain"));
 }
 
+/* "takes qp_num" or "takes no value": the values that need no option */
+static void
+print_taken(const json_t *method, char *buf, size_t size)
+{
+	const char *name = map_param(method) != NULL ? "FIELD=VALUE" : NULL;
+	json_t *p;
+	size_t i;
+
+	snprintf(buf, size, "takes");
+	json_array_foreach(json_object_get(method, "params"), i, p)
+	{
+		if (args_takes_word(p))
+			snprintf(buf + strlen(buf), size - strlen(buf), " %s", method_text(p, "name"));
+	}
+	if (name != NULL)
+		snprintf(buf + strlen(buf), size - strlen(buf), " %s...", name);
+	if (strcmp(buf, "takes") == 0)
+		snprintf(buf, size, "takes no value");
+}
+
+/* A word that no parameter takes: an option without its dashes, or one value too many */
+static int
+no_such_value(struct parser *a, const char *text)
+{
+	char words[128], taken[256], typed[64], near[64];
+	struct nearest n;
+
+	snprintf(typed, sizeof(typed), "--%s", text);
+	n = nearest_to(typed);
+	nearest_option(&n, json_object_get(a->method, "params"), "", near);
+	method_words(method_text(a->method, "name"), words, sizeof(words));
+	print_taken(a->method, taken, sizeof(taken));
+	if (n.word != NULL)
+		return complain(a, "\"%s\" is one value too many; did you mean %s? See polca-ctl %s --help",
+			text, n.word, words);
+	return complain(a, "\"%s\" is one value too many: \"%s\" %s, and options begin with --; see polca-ctl %s --help",
+		text, words, taken, words);
+}
+
 /*
  * A value without option belongs to the first parameter of that sort that has none; NAME=VALUE to
  * the map.
@@ -500,23 +635,22 @@ static int
 take_value(struct parser *a, const char *text)
 {
 	struct args_path path = { .depth = 1 };
-	char words[128];
 	json_t *p;
 	size_t i;
 
 	path.step[0] = map_param(a->method);
 	if (path.step[0] != NULL && name_in(text) > 0)
-		return store(a, &path, text) == 0 ? 1 : -1;
+		return store(a, &path, text, text) == 0 ? 1 : -1;
 	json_array_foreach(json_object_get(a->method, "params"), i, p)
 	{
 		if (!args_takes_word(p) || has(a, p))
 			continue;
 		path.step[0] = p;
-		return store(a, &path, text) == 0 ? 1 : -1;
+		return store(a, &path, method_text(p, "name"), text) == 0 ? 1 : -1;
 	}
-	method_words(method_text(a->method, "name"), words, sizeof(words));
-	return complain(a, "\"%s\": what is it? Options begin with --; see polca-ctl %s --help",
-		text, words);
+	if (text[0] == '-' && text[1] != '\0')
+		return no_such(a, text, &(struct args_path){ .depth = 0 });
+	return no_such_value(a, text);
 }
 
 static int

@@ -15,6 +15,9 @@
 
 #include <jansson.h>
 
+/** Options that every command takes; ends with NULL. */
+extern const char *const args_globals[];
+
 #define ARGS_DEPTH 3 /* wr, its sg_list, their fields */
 
 /** Where an option's parameter stands: at the method, or inside objects of it. */
@@ -32,6 +35,15 @@ struct args_path args_find(const json_t *method, const char *option);
 
 /** What stands before the names of an object's fields, as options: "alt_" or nothing. */
 const char *args_prefix(const json_t *object);
+
+/**
+ * A parameter that an error of the server names, as the user writes it: "--length", "--sg-list
+ * length" for "wr[0].sg_list[0].length"; the name itself where the usage line has it without option,
+ * and of what is no parameter.
+ *
+ * @return buf
+ */
+const char *args_label(const json_t *method, const char *path, char *buf, size_t size);
 
 /** True if the parameter may be given as a word without its option, required or not. */
 bool args_takes_word(const json_t *param);

@@ -42,7 +42,19 @@ static const char tail[] =
 	"Numbers may be written 4096, 0x1000 or 4K, and added: 0x7f0000000000+1K. The first values on a line stand for the required parameters.\n"
 	"\n"
 	"Exit status: 0 done; 1 the server refused or failed; 2 the command line is wrong; 3 no connection, or no reply;\n"
-	"4 of sa and smp commands and cm connect: whom the server asked says no, or nothing; of ping 1: nobody answered.\n";
+	"4 of sa and smp commands and cm connect: whom the server asked says no, or nothing; of ping and live ping 1: nobody answered.\n";
+
+void
+help_help(void)
+{
+	printf("Explain commands.\n"
+	       "\n"
+	       "Usage: polca-ctl help [NOUN [VERB]]\n"
+	       "\n"
+	       "  polca-ctl help             all commands, and options for each of them\n"
+	       "  polca-ctl help qp          the commands that begin with qp\n"
+	       "  polca-ctl help qp connect  one command; the same as polca-ctl qp connect --help\n");
+}
 
 /* Text from column on, broken between words. */
 static void

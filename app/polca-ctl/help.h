@@ -12,6 +12,8 @@
 
 #include <jansson.h>
 
+/** What help itself does. */
+void help_help(void);
 /** All commands. */
 void help_all(const json_t *methods);
 /** The commands that begin with these words. */

@@ -23,7 +23,17 @@
 #include "table.h"
 
 #define WAIT_MS  10000
+#define WAIT_ALLOWED "--wait: got \"%s\", allowed: seconds, 0.001 to 1000000"
 #define ROWS_MAX 100000 /* of a list that goes on page by page */
+
+/* True for "--wait" and "--wait=5". */
+static bool
+is_option(const char *word, const char *option)
+{
+	size_t len = strlen(option);
+
+	return strncmp(word, option, len) == 0 && (word[len] == '\0' || word[len] == '=');
+}
 
 /* -s is the size to who comes from ping. */
 static bool
@@ -31,14 +41,16 @@ is_socket(const struct options *o, const char *word)
 {
 	bool ping = o->num > 0 && strcmp(o->words[0], "ping") == 0;
 
-	return strcmp(word, "--socket") == 0 || (strcmp(word, "-s") == 0 && !ping);
+	return is_option(word, "--socket") || (strcmp(word, "-s") == 0 && !ping);
 }
 
 /* @return words used: 0 when it is none of ours, -1 when it is wrong */
 static int
 take_global(struct options *o, char **words, int num)
 {
-	const char *word = words[0], *value = num > 1 ? words[1] : NULL;
+	const char *word = words[0], *equals = strchr(word, '=');
+	const char *value = equals != NULL ? equals + 1 : num > 1 ? words[1] : NULL;
+	int used = equals != NULL ? 1 : 2;
 	char *end;
 	double s;
 
@@ -52,13 +64,13 @@ take_global(struct options *o, char **words, int num)
 		if (value == NULL)
 			return -1;
 		snprintf(o->socket, sizeof(o->socket), "%s", value);
-		return 2;
-	} else if (strcmp(word, "--wait") == 0) {
+		return used;
+	} else if (is_option(word, "--wait")) {
 		s = value != NULL ? strtod(value, &end) : 0;
 		if (value == NULL || *end != '\0' || !(s > 0 && s < 1e6))
 			return -1;
 		o->wait_ms = (unsigned int)(s * 1000);
-		return 2;
+		return used;
 	} else {
 		return 0;
 	}
@@ -75,9 +87,10 @@ take_globals(struct options *o, int argc, char **argv)
 	o->words = calloc((size_t)argc + 1, sizeof(*o->words));
 	for (i = 1; i < argc; i += n) {
 		n = take_global(o, argv + i, argc - i);
+		if (n < 0 && strncmp(argv[i], "--wait=", 7) == 0)
+			return usage_error(WAIT_ALLOWED, argv[i] + 7);
 		if (n < 0 && strcmp(argv[i], "--wait") == 0 && i + 1 < argc)
-			return usage_error("--wait: got \"%s\", allowed: seconds, 0.001 to 1000000",
-				argv[i + 1]);
+			return usage_error(WAIT_ALLOWED, argv[i + 1]);
 		if (n < 0)
 			return usage_error("%s wants a value; see polca-ctl --help", argv[i]);
 		if (n == 0) {
@@ -204,7 +217,9 @@ run_help(const struct options *o, const json_t *methods)
 	int used;
 	const json_t *m = methods_match(methods, o->words, o->num, &used);
 
-	if (m != NULL)
+	if (o->num == 1 && strcmp(o->words[0], "help") == 0)
+		help_help();
+	else if (m != NULL)
 		help_method(m);
 	else if (o->num == 0)
 		help_all(methods);
@@ -216,7 +231,7 @@ run_help(const struct options *o, const json_t *methods)
 }
 
 static int
-run_command(const struct options *o, struct connection *c, int eno, const json_t *methods)
+run_command(struct options *o, struct connection *c, int eno, const json_t *methods)
 {
 	const json_t *method;
 	int used;
@@ -224,6 +239,7 @@ run_command(const struct options *o, struct connection *c, int eno, const json_t
 	method = methods_match(methods, o->words, o->num, &used);
 	if (method == NULL)
 		return no_such_command(o, methods);
+	o->command = method;
 	if (c == NULL)
 		return run_unconnected(o, eno, method, used);
 	return run_method(o, c, method, used);
@@ -234,7 +250,7 @@ run_command(const struct options *o, struct connection *c, int eno, const json_t
  * one.
  */
 static int
-run(const struct options *o)
+run(struct options *o)
 {
 	struct connection *c = connection_open(o->socket);
 	int rc, eno = errno;

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "args.h"
 #include "base/nearest.h"
 #include "help.h"
 #include "methods.h"
@@ -55,6 +56,27 @@ swapped_command(const struct options *o, const json_t *methods, char *buf, size_
 	return methods_find(methods, buf) != NULL;
 }
 
+/* Where a word of the command is expected, only the options of all commands may stand. */
+static int
+no_such_option(const char *word)
+{
+	struct nearest n = nearest_to(word);
+	size_t i;
+
+	fprintf(stderr, "polca-ctl: there is no option \"%s\" before the command", word);
+	for (i = 0; args_globals[i] != NULL; i++)
+		nearest_try(&n, args_globals[i]);
+	if (n.word != NULL) {
+		fprintf(stderr, "; did you mean %s? See polca-ctl --help\n", n.word);
+		return EXIT_USAGE;
+	}
+	fprintf(stderr, ", allowed:");
+	for (i = 0; args_globals[i] != NULL; i++)
+		fprintf(stderr, "%s %s", i > 0 ? "," : "", args_globals[i]);
+	fprintf(stderr, "; see polca-ctl --help\n");
+	return EXIT_USAGE;
+}
+
 int
 no_such_command(const struct options *o, const json_t *methods)
 {
@@ -66,6 +88,8 @@ no_such_command(const struct options *o, const json_t *methods)
 		help_group(methods, o->words, known);
 		return EXIT_USAGE;
 	}
+	if (o->words[known][0] == '-')
+		return no_such_option(o->words[known]);
 	fprintf(stderr, "polca-ctl: there is no command \"");
 	for (i = 0; i < o->num && i <= known; i++)
 		fprintf(stderr, "%s%s", i > 0 ? " " : "", o->words[i]);

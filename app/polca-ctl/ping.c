@@ -60,7 +60,7 @@ take_seconds(json_t *params, const char *name, double min, double max, double *m
 	int rc = 0;
 
 	if (text[0] != '\0' && !ping_seconds(text, min, max, ms)) {
-		fprintf(stderr, "polca-ctl: ping: %s: got \"%s\", allowed: %.10g to %.10g seconds\n", name,
+		fprintf(stderr, "polca-ctl: ping: --%s: got \"%s\", allowed: %.10g to %.10g seconds\n", name,
 			text, min, max);
 		rc = EXIT_USAGE;
 	}
@@ -74,7 +74,7 @@ take_count(struct ping *p, json_t *params)
 	const json_t *count = json_object_get(params, "count");
 
 	if (count != NULL && json_integer_value(count) < 1)
-		return usage_error("ping: count: %s, allowed: 1 and more",
+		return usage_error("ping: --count: %s, allowed: 1 and more",
 			json_is_integer(count) ? "got 0" : "too large");
 	p->count = (uint64_t)json_integer_value(count);
 	json_object_del(params, "count");

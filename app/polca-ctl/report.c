@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "args.h"
 #include "methods.h"
 #include "report.h"
 
@@ -23,12 +24,16 @@ usage_error(const char *fmt, const char *what)
 	return EXIT_USAGE;
 }
 
+/* True if somebody listens there, even if not for this user. What a killed polca left refuses. */
 static bool
-is_socket(const char *path)
+answers(const char *path)
 {
+	struct connection *c = connection_open(path);
+	bool yes = c != NULL || errno == EACCES || errno == EPERM;
 	struct stat st;
 
-	return stat(path, &st) == 0 && S_ISSOCK(st.st_mode);
+	connection_close(c);
+	return yes && stat(path, &st) == 0 && S_ISSOCK(st.st_mode);
 }
 
 /* Where another user's polca listens by default, or this one's without POLCA_SOCKET. */
@@ -45,7 +50,7 @@ other_socket(const char *missing, char *buf, size_t size)
 			snprintf(buf, size, "%s/polca.sock", dir != NULL ? dir : "");
 		else
 			snprintf(buf, size, "/tmp/polca-%u/polca.sock", (unsigned int)geteuid());
-		if (strcmp(buf, missing) != 0 && is_socket(buf))
+		if (strcmp(buf, missing) != 0 && answers(buf))
 			return true;
 	}
 	return false;
@@ -68,6 +73,23 @@ owner_of(const char *path, char *buf, size_t size)
 		snprintf(buf, size, "user %u", (unsigned int)st.st_uid);
 }
 
+/* Nobody listens at the path. */
+static void
+explain_not_running(const char *path, int eno, char *hint, size_t size)
+{
+	const char *why = eno == ENOENT ? "there is no such socket" :
+					  "the socket is left from a polca that has ended";
+	char other[256];
+
+	if (other_socket(path, other, sizeof(other)))
+		snprintf(hint, size, "%s, but polca listens at %s: try --socket %s", why, other,
+			other);
+	else
+		snprintf(hint, size,
+			"polca is not running (%s): start it, or give --socket PATH or POLCA_SOCKET",
+			why);
+}
+
 /* What is wrong with the socket, and what to do. */
 static void
 explain(const char *path, int eno, char *hint, size_t size)
@@ -86,13 +108,10 @@ explain(const char *path, int eno, char *hint, size_t size)
 		snprintf(hint, size, "the path is empty: name polca's socket with -s PATH or POLCA_SOCKET");
 	} else if (stat(path, &st) == 0 && !S_ISSOCK(st.st_mode)) {
 		snprintf(hint, size, "it is no socket: name polca's with -s PATH or POLCA_SOCKET");
-	} else if (eno == ECONNREFUSED) {
-		snprintf(hint, size, "the polca that made this socket has ended: start it again");
-	} else if (eno == ENOENT && other_socket(path, other, sizeof(other))) {
-		snprintf(hint, size, "is polca running? There is a socket at %s: try -s %s", other, other);
+	} else if (eno == ECONNREFUSED || eno == ENOENT) {
+		explain_not_running(path, eno, hint, size);
 	} else {
-		snprintf(hint, size,
-			"is polca running? start it, or name its socket with -s PATH or POLCA_SOCKET");
+		snprintf(hint, size, "is this polca's socket? Give --socket PATH or POLCA_SOCKET");
 	}
 }
 
@@ -117,6 +136,24 @@ no_reply(int eno)
 	return EXIT_CONNECTION;
 }
 
+/* "length: missing" as "--length: missing": the names in front are those the user writes. */
+static void
+print_message(const struct options *o, const char *message)
+{
+	size_t len, head = strspn(message, "abcdefghijklmnopqrstuvwxyz0123456789_.[], ");
+	char name[512], label[512];
+	const char *colon = message + head;
+
+	for (; *colon == ':' && message < colon; message += len) {
+		len = strcspn(message, ",:");
+		snprintf(name, sizeof(name), "%.*s", (int)len, message);
+		fputs(args_label(o->command, name, label, sizeof(label)), stderr);
+		if (message[len] == ',')
+			len += (size_t)fprintf(stderr, ", ");
+	}
+	fputs(message, stderr);
+}
+
 int
 server_error(const struct options *o, json_t *error, const char *words)
 {
@@ -125,8 +162,9 @@ server_error(const struct options *o, json_t *error, const char *words)
 
 	if (o->json)
 		print_json(error);
-	fprintf(stderr, "polca-ctl: %s: %s%s%s%s\n", words, method_text(error, "message"),
-		eno[0] != '\0' ? " (" : "", eno, eno[0] != '\0' ? ")" : "");
+	fprintf(stderr, "polca-ctl: %s: ", words);
+	print_message(o, method_text(error, "message"));
+	fprintf(stderr, "%s%s%s\n", eno[0] != '\0' ? " (" : "", eno, eno[0] != '\0' ? ")" : "");
 	if (json_object_get(data, "posted") != NULL)
 		fprintf(stderr, "  %lld were posted before it\n",
 			(long long)json_integer_value(json_object_get(data, "posted")));

@@ -32,6 +32,7 @@ struct options {
 	unsigned int wait_ms;
 	char **words; /**< what is left for the command */
 	int num;
+	const json_t *command; /**< the one that runs, for the names in its errors; NULL: none yet */
 };
 
 /* Each says what to do next. @return the exit status */

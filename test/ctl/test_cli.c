@@ -221,7 +221,9 @@ test_exit_status_tells_what_failed(void **state)
 	gives("coffee make", 2, "there is no command \"coffee\"; see polca-ctl --help");
 	gives("", 2, "Usage:");
 	gives("--socket", 2, "wants a value");
-	gives("-s /nowhere/s version get", 3, "is polca running?");
+	gives("--socket=/nowhere/s version get", 3, "/nowhere/s");
+	gives("--wait=0.05 version get", 0, "version");
+	gives("-s /nowhere/s version get", 3, "polca is not running");
 	gives("-s /nowhere/s cq create --size 5", 2, "no option");
 	gives("--wait 0.05 cq poll 1 --timeout-ms 100", 0, "wc  -"); /* waits in addition */
 }
@@ -335,6 +337,8 @@ test_help_is_a_word_too(void **state)
 	gives("help coffee", 2, "there is no command \"coffee\"");
 	gives("qp", 2, "\"qp\" needs a verb\nCommands:\n  qp create");
 	assert_null(strstr(out, "there is no command"));
+	gives("help help", 0, "Usage: polca-ctl help [NOUN [VERB]]");
+	gives("-s /nowhere/s help help", 0, "polca-ctl help qp connect");
 }
 
 static void
@@ -354,6 +358,42 @@ test_typing_errors_are_answered_with_what_was_meant(void **state)
 	gives("sa get node lids=3", 1, "; did you mean lid?");
 	gives("coffee make", 2, "there is no command \"coffee\"; see polca-ctl --help");
 	gives("cq create --coffee 5", 2, "--coffee is no option of \"cq create\"; see");
+	gives("--jsn", 2, "there is no option \"--jsn\" before the command; did you mean --json?");
+	gives("--jsn port list", 2, "did you mean --json?");
+	gives("port --jsn list", 2, "did you mean --json?");
+	gives("port list --jsn", 2, "--jsn is no option of \"port list\"; did you mean --json?");
+	gives("-x", 2, "allowed: --socket, --json, --wait, --help, --version; see");
+	gives("port list extra", 2, "\"extra\" is one value too many: \"port list\" takes no value, and options begin with --; see polca-ctl port list --help");
+	gives("qp show 17 18", 2, "\"18\" is one value too many: \"qp show\" takes qp_num, and");
+	gives("mr register 1 length 4096", 2, "\"length\" is one value too many; did you mean --length?");
+	gives("post send 5 --opcode SEND --sg-list len=5", 2, "--sg-list: got \"len=5\", wanted FIELD=VALUE:");
+	gives("post send 5 --opcode SEND --sg-list len=5", 2, "did you mean \"length\"?");
+	gives("post send 5 --opcode SEND --sg-list key=1,legnth=5", 2, "did you mean \"length\"?");
+}
+
+/* An error names a parameter as the user has to write it, whoever finds it. */
+static void
+test_errors_name_options_as_they_are_written(void **state)
+{
+	(void)state;
+	gives("mr register 1", 1, "polca-ctl: mr register: --length: missing, allowed: 1 or more (EINVAL)");
+	gives("mr register one", 2, "polca-ctl: pd: got \"one\", wanted a number");
+	gives("mr register --pd one", 2, "polca-ctl: --pd: got \"one\", wanted a number");
+	gives("mr register 1 --length=x", 2, "polca-ctl: --length: got \"x\"");
+	gives("cq create --depth 0", 1, "polca-ctl: cq create: --depth: got 0, allowed");
+	gives("ping 10.0.0.2 -c x", 2, "polca-ctl: -c: got \"x\"");
+	gives("post send 5 --wr-id 1", 1, "post send: --opcode: missing, allowed: one of");
+	gives("post send 5 --opcode SEND --sg-list key=x", 2, "polca-ctl: --sg-list key: got \"x\"");
+	gives("post send 5 --opcode SEND --sg-list key=1,length=0x100000000", 1, "post send: --sg-list length: got 4294967296");
+	gives("post send 5 --wr opcode=SEND --wr wr_id=1", 1, "post send: wr[1].opcode: missing");
+	gives("qp modify 17 --alt-ah-attr sl=99", 1, "qp modify: --alt-sl: got 99");
+	gives("cm connect 10.0.0.2 7471", 1, "cm connect: --service: missing");
+	gives("ping :: -c 1", 1, "ping: dest: missing, local port 0 is a RoCE port");
+	gives("live ping ::", 1, "live ping: dgid: missing, local port 0 is a RoCE port");
+	gives("cm connect 10.0.0.2 --service rping", 1, "cm connect: port, --service-id: got none of them");
+	gives("sa get link lid=3", 1, "sa get: lid: LinkRecord has no such field; it has from_lid");
+	gives("sa get lnk", 1, "sa get: record: got \"lnk\", allowed: node");
+	gives("smp get portinfo", 1, "smp get: --dlid, --path: got none of them");
 }
 
 /* What is wrong with the socket is told, and what to do about it. */
@@ -365,7 +405,8 @@ test_a_socket_that_does_not_answer_is_explained(void **state)
 	char line[160], other[96];
 
 	(void)state;
-	gives("-s /nowhere/s port list", 3, "/nowhere/s: No such file or directory\n  ");
+	gives("-s /nowhere/s port list", 3,
+		"/nowhere/s: No such file or directory\n  polca is not running (there is no such socket): start it, or give --socket PATH");
 	gives("-s /dev/null port list", 3, "it is no socket");
 	gives("-s /tmp port list", 3, "it is no socket");
 	gives("-s \"\" port list", 3, "the path is empty");
@@ -373,10 +414,14 @@ test_a_socket_that_does_not_answer_is_explained(void **state)
 	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/polca.sock", dir);
 	assert_int_equal(bind(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
 	snprintf(line, sizeof(line), "-s %s port list", addr.sun_path);
-	gives(line, 3, "has ended: start it again");
-	/* a polca of this user, while another place was asked */
+	gives(line, 3, "polca is not running (the socket is left from a polca that has ended): start it, or give --socket PATH");
+	/* in the place of this user's polca it is no better */
 	setenv("XDG_RUNTIME_DIR", dir, 1);
-	snprintf(other, sizeof(other), "is polca running? There is a socket at ");
+	gives("-s /nowhere/s port list", 3, "polca is not running (there is no such socket)");
+	/* until somebody listens there */
+	assert_int_equal(listen(fd, 8), 0);
+	snprintf(other, sizeof(other), "there is no such socket, but polca listens at %s: try --socket %s",
+		addr.sun_path, addr.sun_path);
 	gives("-s /nowhere/s port list", 3, other);
 	unsetenv("XDG_RUNTIME_DIR");
 	close(fd);
@@ -564,12 +609,12 @@ test_sa_status_is_told_by_name_and_exit_status(void **state)
 	(void)state;
 	gives("sa get service", 4, "polca-ctl: sa get: NO_RECORDS: no record matches (0x0300)");
 	gives("sa get service --json", 4, "\"status\":");
-	gives("sa get link lid=3", 1, "fields.lid: LinkRecord has no such field; it has from_lid");
+	gives("sa get link lid=3", 1, "lid: LinkRecord has no such field; it has from_lid");
 	gives("sa get lnk", 1, "record: got \"lnk\", allowed: node, port,");
 	gives("sa get node lid=1 lid=2", 2, "lid is given twice");
 	gives("sa table", 2, "--record is missing");
-	gives("sa table node x", 2, "what is it?");
-	gives("sa table node lid", 2, "what is it?");
+	gives("sa table node x", 2, "\"x\" is one value too many: \"sa table\" takes record FIELD=VALUE...,");
+	gives("sa table node lid", 2, "\"lid\" is one value too many");
 	gives("sa config steal node lid=1", 2, "is one of add, edit, delete");
 	gives("sa config add node", 2, "give FIELD=VALUE words, or --file");
 	gives("sa config add node lid=1", 0, "1 record added\n");
@@ -632,7 +677,7 @@ test_sa_commands_have_help_and_completion(void **state)
 	(void)state;
 	gives("sa table --help", 0, "Usage: polca-ctl sa table record [FIELD=VALUE...]");
 	gives("sa import --help", 0, "(default: what the file looks");
-	gives("--help", 0, "4 of sa and smp commands and cm connect: whom the server asked says no, or nothing; of ping 1: nobody answered.");
+	gives("--help", 0, "4 of sa and smp commands and cm connect: whom the server asked says no, or nothing; of ping and live ping 1: nobody answered.");
 	gives("sa table --help", 0, "--class-version");
 	gives("sa config --help", 0, "Usage: polca-ctl sa config action record");
 	gives("sa", 2, "sa export");
@@ -660,11 +705,11 @@ test_smp_errors_say_what_is_allowed(void **state)
 {
 	(void)state;
 	gives("smp get", 2, "--attribute is missing");
-	gives("smp get portinfo", 1, "dlid, path: got none of them, allowed: one");
+	gives("smp get portinfo", 1, "--dlid, --path: got none of them, allowed: one");
 	gives("smp get portinfo --dlid 7 --port 1", 1, "LID 7: no answer; is somebody there");
 	gives("smp get switchinfo --path 0,2", 4,
 		"polca-ctl: smp get: BAD_METHOD_ATTRIBUTE: it does not have this attribute, or does not do this with it (0x000c)");
-	gives("smp set portinfo --path 0,2 lid=3", 1, "fields.lid: PortInfo has no such field; it has m_key");
+	gives("smp set portinfo --path 0,2 lid=3", 1, "smp set: lid: PortInfo has no such field; it has m_key");
 }
 
 static void
@@ -722,14 +767,14 @@ test_ping_says_what_its_options_may_be(void **state)
 	gives("ping nobody", 2, "dest: got \"nobody\", allowed: an IPv4 or IPv6 address (a GID), or a LID as lid:5 or 5");
 	gives("ping lid:0", 2, "dest: got \"lid:0\"");
 	gives("ping lid:0xc000", 2, "up to 0xbfff");
-	gives("ping 10.0.0.2 -c 0", 2, "count: got 0, allowed: 1 and more");
+	gives("ping 10.0.0.2 -c 0", 2, "--count: got 0, allowed: 1 and more");
 	gives("ping 10.0.0.2 -c", 2, "-c, --count wants a value");
-	gives("ping 10.0.0.2 -W 61", 2, "timeout: got \"61\", allowed: 0.001 to 60 seconds");
-	gives("ping 10.0.0.2 -i x", 2, "interval: got \"x\", allowed: 0 to 3600 seconds");
-	gives("ping 10.0.0.2 -x", 2, "\"-x\": what is it?");
-	gives("ping 10.0.0.2 -c 1 -s 2M", 1, "size: got 2097152, allowed: integer 0..1048576");
-	gives("ping 10.0.0.2 -c 1 --port 2", 1, "port: got 2, there are 2");
-	gives("-s /nowhere/s ping 10.0.0.2", 3, "is polca running?");
+	gives("ping 10.0.0.2 -W 61", 2, "--timeout: got \"61\", allowed: 0.001 to 60 seconds");
+	gives("ping 10.0.0.2 -i x", 2, "--interval: got \"x\", allowed: 0 to 3600 seconds");
+	gives("ping 10.0.0.2 -x", 2, "-x is no option of \"ping\"; see polca-ctl ping --help");
+	gives("ping 10.0.0.2 -c 1 -s 2M", 1, "--size: got 2097152, allowed: integer 0..1048576");
+	gives("ping 10.0.0.2 -c 1 --port 2", 1, "--port: got 2, there are 2");
+	gives("-s /nowhere/s ping 10.0.0.2", 3, "polca is not running");
 	gives("ping --help", 0, "-c, --count");
 }
 
@@ -839,13 +884,11 @@ test_connect_says_who_does_not_want_it(void **state)
 		"polca-ctl: cm connect: rejected: invalid service ID (8): nobody listens there (ECONNREFUSED)\n  private data: dead\n");
 	gives("cm connect 10.0.0.2 9100 --service rping --timeout-ms 50", 4,
 		"no answer within 50 ms: is a communication manager there, and the address right? (ETIMEDOUT)");
-	gives("cm connect 10.0.0.2 7471", 1, "service: missing, allowed: a kind of service, or pd and send_cq");
-	gives("cm connect 10.0.0.2 --service rping", 1, "port, service_id: got none of them");
 	gives("cm connect nobody 7471", 2, "cm connect: dest: got \"nobody\", allowed: an IPv4");
 	gives("cm connect", 2, "--dest is missing");
-	gives("cm connect 10.0.0.2 1 2", 2, "\"2\": what is it?");
+	gives("cm connect 10.0.0.2 1 2", 2, "\"2\" is one value too many: \"cm connect\" takes dest port,");
 	gives("cm connect --help", 0, "Usage: polca-ctl cm connect dest [port] [--PARAMETER VALUE...]");
-	gives("-s /nowhere/s cm connect 10.0.0.2 7471", 3, "is polca running?");
+	gives("-s /nowhere/s cm connect 10.0.0.2 7471", 3, "polca is not running");
 }
 
 static void
@@ -1133,6 +1176,7 @@ main(int argc, char **argv)
 		cmocka_unit_test(test_help_teaches_with_and_without_a_server),
 		cmocka_unit_test(test_help_is_a_word_too),
 		cmocka_unit_test(test_typing_errors_are_answered_with_what_was_meant),
+		cmocka_unit_test(test_errors_name_options_as_they_are_written),
 		cmocka_unit_test(test_a_socket_that_does_not_answer_is_explained),
 		cmocka_unit_test(test_port_list_keeps_one_shape),
 		cmocka_unit_test(test_bash_completes_from_the_method_table),

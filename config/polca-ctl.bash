@@ -58,23 +58,17 @@ _polca_ctl()
 	local cur=${COMP_WORDS[COMP_CWORD]} typed i list
 	local -a cmd vars words
 
-	case ${COMP_WORDS[COMP_CWORD - 1]} in
-	-s | --socket)
-		mapfile -t COMPREPLY < <(compgen -f -- "$cur")
-		return
-		;;
-	esac
 	_polca_ctl_resolve "${COMP_WORDS[0]}"
 	_polca_ctl_words
 	words=("${cmd[@]:1}" "${words[@]}")
 	typed=${words[-1]}
 	list=$(env "${vars[@]}" "${cmd[0]}" --complete "${#words[@]}" polca-ctl "${words[@]}" 2>/dev/null)
-	# the name of a file: bash knows them
-	(($? == 10)) && compopt -o default
+	case $? in
+	10) compopt -o default ;; # the name of a file: bash knows them
+	11) compopt -o nospace ;; # "key=" or "A,B": more of the word may follow
+	esac
 	COMPREPLY=()
 	[[ -n $list ]] && mapfile -t COMPREPLY <<<"$list"
-	# "A,B": more may follow without a blank; after "FIELD=" its value does
-	[[ $typed == *,* || ${COMPREPLY[0]-} == *= ]] && compopt -o nospace
 	# bash replaces what follows the last "=" or ":"
 	[[ $cur =~ ^[=:]+$ ]] && cur=
 	typed=${typed%"$cur"}

@@ -25,14 +25,18 @@ struct completer {
 
 static unsigned int printed; /* number of candidates printed */
 static bool wants_files;
+static bool more_follows; /* "key=" is followed by its value, and a value in a list by a comma */
 
 void
 complete_candidate(const char *before, const char *word, const char *typed)
 {
+	size_t len = strlen(word);
+
 	if (strncmp(word, typed, strlen(typed)) != 0)
 		return;
 	printf("%s%s\n", before, word);
 	printed++;
+	more_follows |= len > 0 && word[len - 1] == '=';
 }
 
 static void
@@ -99,6 +103,7 @@ complete_value(const struct completer *k, const json_t *param, const char *befor
 		complete_object(k, param, before, typed);
 		return;
 	}
+	more_follows |= comma != NULL;
 	if (strcmp(type, "boolean") == 0) {
 		complete_candidate(before, "true", typed);
 		complete_candidate(before, "false", typed);
@@ -121,6 +126,7 @@ complete_object(const struct completer *k, const json_t *param, const char *befo
 	json_t *field;
 	size_t i;
 
+	more_follows = true;
 	snprintf(front, sizeof(front), "%s%.*s", before,
 		(int)((equals != NULL ? equals + 1 : part) - typed), typed);
 	json_array_foreach(json_object_get(param, "fields"), i, field)
@@ -312,20 +318,18 @@ complete_option_value(const struct completer *k, char **words, int num)
 static void
 complete_global(const char *typed, bool first)
 {
-	if (first) {
+	size_t i;
+
+	if (first)
 		candidate("help", typed);
-		if (typed[0] == '-') {
-			candidate("--socket", typed);
-			candidate("--json", typed);
-			candidate("--wait", typed);
-			candidate("--version", typed);
-		}
-	}
-	candidate("--help", typed);
+	for (i = 0; first && typed[0] == '-' && args_globals[i] != NULL; i++)
+		candidate(args_globals[i], typed);
+	if (!first || typed[0] != '-')
+		candidate("--help", typed);
 }
 
-bool
-complete(const json_t *methods, char **words, int num, const char *socket)
+static void
+complete_words(const json_t *methods, char **words, int num, const char *socket)
 {
 	struct completer k = { .methods = methods, .socket = socket };
 	bool help = num > 1 && strcmp(words[0], "help") == 0;
@@ -333,7 +337,7 @@ complete(const json_t *methods, char **words, int num, const char *socket)
 	int used;
 
 	if (num == 0)
-		return false;
+		return;
 	words += help;
 	num -= help;
 	typed = words[num - 1];
@@ -341,17 +345,25 @@ complete(const json_t *methods, char **words, int num, const char *socket)
 	if (k.method == NULL || methods_prefix(methods, words, num - 1) == num - 1)
 		complete_command(methods, words, num);
 	if (help)
-		return false;
+		return;
 	if (k.method == NULL) {
 		complete_global(typed, num == 1);
-		return false;
+		return;
 	}
 	k.name = method_text(k.method, json_object_get(k.method, "command") != NULL ? "command" : "name");
 	if (complete_option_value(&k, words + used, num - used) ||
 			complete_plain(&k, words + used, num - used))
-		return wants_files;
+		return;
 	complete_options(json_object_get(k.method, "params"), "", typed);
 	candidate("--json", typed);
 	candidate("--help", typed);
-	return false;
+}
+
+int
+complete(const json_t *methods, char **words, int num, const char *socket)
+{
+	complete_words(methods, words, num, socket);
+	if (wants_files)
+		return COMPLETE_FILES;
+	return more_follows ? COMPLETE_MORE : 0;
 }

@@ -11,16 +11,20 @@
 
 #include <jansson.h>
 
-#define COMPLETE_FILES 10 /* exit status of --complete: the shell completes file names */
+/** Exit status of --complete besides 0. */
+enum complete_end {
+	COMPLETE_FILES = 10, /**< the shell completes file names */
+	COMPLETE_MORE = 11, /**< more of the word may follow: no blank behind a candidate */
+};
 
 /**
  * Print the candidates for the word at the cursor, one a line.
  *
  * @param words   after "polca-ctl"; the last one is completed
  * @param socket  of the server that is asked for numbers and names
- * @return true if the word is a file name, which the shell completes
+ * @return 0, or an enum complete_end
  */
-bool complete(const json_t *methods, char **words, int num, const char *socket);
+int complete(const json_t *methods, char **words, int num, const char *socket);
 
 /** Print a candidate if it begins with what was typed. @param before  printed in front of it */
 void complete_candidate(const char *before, const char *word, const char *typed);

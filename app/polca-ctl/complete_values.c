@@ -27,13 +27,14 @@ static const struct source {
 	const char *list;
 	const char *member;
 	bool own; /* leave out objects of services, which callers may not use */
+	const char *only; /* member that must not be false; NULL: all rows */
 } sources[] = {
 	{ "key", "mw_", "mw_list", "key", true },
 	{ "port", "cm_connect", "service_list", "port", false },
 	{ "port", "cm_listen", NULL, NULL, false },
-	{ "service", "cm_connect", "service_kinds", "kind", false },
+	{ "service", "cm_connect", "service_kinds", "kind", .only = "connects" },
 	{ "service", "cm_unlisten", "service_list", "name", false },
-	{ "kind", NULL, "service_kinds", "kind", false },
+	{ "kind", "cm_listen", "service_kinds", "kind", .only = "listens" },
 	{ "qp_num", NULL, "qp_list", "qp_num", false },
 	{ "dest_qp_num", NULL, "qp_list", "qp_num", false },
 	{ "pd", NULL, "pd_list", "pd", true },
@@ -111,6 +112,8 @@ offer_rows(const struct source *s, const json_t *result, const char *before, con
 	}
 	json_array_foreach(list, i, row)
 	{
+		if (s->only != NULL && json_is_false(json_object_get(row, s->only)))
+			continue;
 		if (!s->own || !json_is_string(json_object_get(row, "service")))
 			offer(s->member, json_object_get(row, s->member), before, typed);
 	}

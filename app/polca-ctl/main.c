@@ -268,6 +268,15 @@ run(struct options *o)
 	return rc;
 }
 
+/* True if the word to complete is the path of --socket PATH or --socket=PATH. @param cursor  its place */
+static bool
+takes_path(const struct options *o, char **words, int num, long cursor)
+{
+	if (num <= cursor || !is_socket(o, words[0]))
+		return false;
+	return cursor == (strchr(words[0], '=') != NULL ? 0 : 1);
+}
+
 /* polca-ctl --complete CWORD WORD...: as bash has COMP_CWORD and COMP_WORDS */
 static int
 run_completion(int argc, char **argv)
@@ -276,12 +285,17 @@ run_completion(int argc, char **argv)
 	long cword = argc > 2 ? strtol(argv[2], NULL, 10) : 0;
 	struct options o = { .num = 0 }; /* global ones are in nobody's way */
 	char *words[64];
-	int i, n, num = 0;
-	bool files;
+	int i, n, num = 0, end = EXIT_DONE;
 
 	connection_default_path(o.socket, sizeof(o.socket));
 	commands_add(methods);
+	o.words = words;
 	for (i = 4; i < argc && i <= 3 + cword && num < 63; i += n) {
+		o.num = num;
+		if (takes_path(&o, argv + i, argc - i, 3 + cword - i)) {
+			end = COMPLETE_FILES;
+			goto out;
+		}
 		n = i < 3 + cword ? take_global(&o, argv + i, argc - i) : 0;
 		if (n > 0)
 			continue;
@@ -290,9 +304,10 @@ run_completion(int argc, char **argv)
 	}
 	if (cword > 0 && 3 + cword >= argc)
 		words[num++] = (char *)(uintptr_t)""; /* nothing typed yet */
-	files = complete(methods, words, num, o.socket);
+	end = complete(methods, words, num, o.socket);
+out:
 	json_decref(methods);
-	return files ? COMPLETE_FILES : EXIT_DONE;
+	return end;
 }
 
 int

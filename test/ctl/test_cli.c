@@ -508,6 +508,24 @@ test_bash_completes_from_the_method_table(void **state)
 	completes("sa import ", ""); /* files: bash knows them */
 }
 
+/* The exit status tells the shell what may follow a candidate. */
+static void
+test_completion_says_whether_more_may_follow(void **state)
+{
+	(void)state;
+	gives("--complete 2 polca-ctl qp sho", 0, "show\n");
+	gives("--complete 4 polca-ctl sa get link fr", 11, "from_lid=\n");
+	gives("--complete 5 polca-ctl post send 5 --sg-list ke", 11, "key=\n");
+	gives("--complete 5 polca-ctl post send 5 --bind-mw access=REMOTE_A", 11, "access=REMOTE_ATOMIC\n");
+	gives("--complete 4 polca-ctl mr register --access LOCAL_WRITE,REMOTE_A", 11, "LOCAL_WRITE,REMOTE_ATOMIC\n");
+	gives("--complete 4 polca-ctl post send 5 --opcode=RDMA_R", 0, "--opcode=RDMA_READ\n");
+	gives("--complete 2 polca-ctl sa import", 0, "import\n");
+	gives("--complete 3 polca-ctl sa import x", 10, "");
+	gives("--complete 2 polca-ctl -s /", 10, "");
+	gives("--complete 1 polca-ctl --socket=/", 10, "");
+	gives("--complete 4 polca-ctl ping 10.0.0.2 -s 1", 0, ""); /* a size */
+}
+
 /* As completes(), of which candidates there must be. */
 static void
 offers(const char *words, const char *want)
@@ -568,6 +586,9 @@ test_bash_completes_values_from_the_server(void **state)
 	offers("cm connect 10.0.0.2 74", " 7471 ");
 	assert_int_equal(run("cm unlisten mine"), 0);
 	offers("cm disconnect ", " 0x00000002 ");
+	offers("cm listen me", " memory ");
+	completes("cm connect 10.0.0.2 1 --service me", ""); /* which does not connect */
+	completes("cm listen ha", ""); /* hammer only connects */
 	offers("help q", " qp ");
 	offers("help log level ", " get set ");
 	offers("--js", " --json ");
@@ -1180,6 +1201,7 @@ main(int argc, char **argv)
 		cmocka_unit_test(test_a_socket_that_does_not_answer_is_explained),
 		cmocka_unit_test(test_port_list_keeps_one_shape),
 		cmocka_unit_test(test_bash_completes_from_the_method_table),
+		cmocka_unit_test(test_completion_says_whether_more_may_follow),
 		cmocka_unit_test(test_sa_records_print_as_blocks_lines_or_json),
 		cmocka_unit_test(test_sa_status_is_told_by_name_and_exit_status),
 		cmocka_unit_test(test_an_sa_query_that_is_interrupted_is_cancelled),

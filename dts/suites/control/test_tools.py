@@ -158,6 +158,36 @@ def test_completion_of_values_that_there_are(terminal, polca):
             polca.ctl(*words)
 
 
+def test_completion_leaves_out_the_blank_where_more_may_follow(terminal):
+    line = 'pc post send 5 --opcode SEND --sg-list '
+    assert terminal.complete(line + 'ke') == line + 'key='
+    assert terminal.complete(line + 'key=1,len') == line + 'key=1,length='
+    assert terminal.complete('pc sa get node li') == 'pc sa get node lid='
+    line = 'pc post send 5 --opcode BIND_MW --bind-mw access='
+    assert terminal.complete(line + 'REMOTE_A') == line + 'REMOTE_ATOMIC'
+    assert terminal.complete('pc qp modify 5 --path-mig-state REA') == \
+        'pc qp modify 5 --path-mig-state REARM '
+
+
+def test_completion_of_services(terminal):
+    """Those that can take the side in question."""
+    assert terminal.complete('pc cm listen perf') == 'pc cm listen perftest '
+    assert terminal.complete('pc cm listen --kind perf') == 'pc cm listen --kind perftest '
+    line = 'pc cm connect %s 1 --service ' % B
+    assert terminal.complete(line + 'rpi') == line + 'rping '
+    assert terminal.complete(line + 'perf') == line + 'perf'  # perftest only listens
+
+
+@pytest.mark.parametrize('line', ['sa import ', 'sa config add node --file ', '-s ', '--socket=',
+                                  'port list --socket '])
+def test_completion_of_a_directory_ends_with_a_slash(terminal, tmp_path, line):
+    os.mkdir(str(tmp_path / 'directory'))
+    (tmp_path / 'plain').touch()
+    terminal.run('cd %s' % tmp_path)
+    assert terminal.complete('pc %sdir' % line) == 'pc %sdirectory/' % line
+    assert terminal.complete('pc %spl' % line) == 'pc %splain ' % line
+
+
 def test_completion_without_a_server_is_silent(terminal):
     terminal.run('export POLCA_SOCKET=/nowhere/s; cd /')
     assert terminal.candidates('pc mr read --key ') == []  # no files either

@@ -72,7 +72,7 @@ static const struct command {
 		"private_data responder_resources initiator_depth retry_count rnr_retry_count min_rnr_timer path_mtu packet_life pkey_index local_port " PATH
 		"worker timeout_ms",
 		"dest port?",
-		"Connect to a service, and say when the connection stands, or why it does not. With --service stay until the exchanges of --count are done, or without it until Ctrl-C, which disconnects; then say what they came to.",
+		"Connect to a service of a peer, and print what was agreed, or why there is no connection. With --service a client of that kind uses the connection: after --count exchanges, or at Ctrl-C, it disconnects and prints its counters. Without --service give --pd and --send-cq: the queue pair is yours, for post send, post recv and cq poll, until cm disconnect.",
 		"polca-ctl cm connect 10.0.0.2 7471 --service rping --count 10" },
 	{ "cm_alternate", "cm_load_alternate", NULL, "connection dest local_port " PATH,
 		"connection dest",
@@ -83,36 +83,40 @@ static const struct command {
 /* Parameters that commands themselves know. */
 static const struct own {
 	const char *name;
+	const char *command; /* the only one that has it so; NULL: all */
 	const char *type;
 	const char *allowed;
 	const char *def;
 	const char *help;
 } owns[] = {
-	{ "file", "string", "path, or - for standard input or output", NULL, "the file" },
-	{ "action", "enum", "one of add, edit, delete", NULL, "what is done with the records" },
-	{ "oneline", "boolean", "true or false", NULL, "a line for each record" },
-	{ "dest", "string", "IPv4 or IPv6 address, lid:N or N", NULL,
-		"whom to ask: an address, or on a native InfiniBand port a LID (or, to connect, a GID)" },
-	{ "count", "integer", "integer from 1", "until it is interrupted",
+	{ "file", NULL, "string", "path, or - for standard input or output", NULL, "the file" },
+	{ "action", NULL, "enum", "one of add, edit, delete", NULL, "what is done with the records" },
+	{ "oneline", NULL, "boolean", "true or false", NULL, "a line for each record" },
+	{ "dest", "ping", "string", "IPv4 or IPv6 address, lid:N or N", NULL,
+		"whom to ask: an address, or on a native InfiniBand port a LID" },
+	{ "dest", NULL, "string", "IPv4 or IPv6 address, lid:N or N", NULL,
+		"the peer: an address (on a native InfiniBand port a GID), or there its LID" },
+	{ "count", "ping", "integer", "integer from 1", "until it is interrupted",
 		"stop after so many requests" },
-	{ "interval", "seconds", "0 to 3600, 0.2 as well", "1", "wait so long between requests" },
-	{ "flood", "boolean", "true or false", NULL,
+	{ "interval", NULL, "seconds", "0 to 3600, 0.2 as well", "1", "wait so long between requests" },
+	{ "flood", NULL, "boolean", "true or false", NULL,
 		"as fast as answers come; a dot stands for each request that was lost" },
-	{ "deadline", "seconds", "0.001 to 1000000", "none", "stop after so long, whatever is left" },
-	{ "timeout", "seconds", "0.001 to 60", "1", "wait so long for each answer" },
-	{ "detach", "boolean", "true or false", NULL,
-		"with --service: return once the connection stands, and leave it to the server; cm disconnect ends it" },
-	{ "quiet", "boolean", "true or false", NULL, "only what it comes to" },
+	{ "deadline", NULL, "seconds", "0.001 to 1000000", "none", "stop after so long, whatever is left" },
+	{ "timeout", NULL, "seconds", "0.001 to 60", "1", "wait so long for each answer" },
+	{ "detach", NULL, "boolean", "true or false", NULL,
+		"with --service: return as soon as the connection is established, and let polca go on with it; cm disconnect ends it" },
+	{ "quiet", NULL, "boolean", "true or false", NULL, "only what it comes to" },
 };
 
 static json_t *
-own_param(const char *name, size_t len)
+own_param(const char *command, const char *name, size_t len)
 {
 	const struct own *own;
 	json_t *p;
 
 	for (own = owns; own < owns + sizeof(owns) / sizeof(owns[0]); own++) {
-		if (strlen(own->name) != len || strncmp(own->name, name, len) != 0)
+		if (strlen(own->name) != len || strncmp(own->name, name, len) != 0 ||
+				(own->command != NULL && strcmp(own->command, command) != 0))
 			continue;
 		p = json_object();
 		json_object_set_new(p, "name", json_string(own->name));
@@ -173,7 +177,7 @@ params_of(const json_t *method, const struct command *c)
 	for (name = c->params; *name != '\0'; name += word + (name[word] != '\0')) {
 		word = strcspn(name, " ");
 		len = strcspn(name, " /");
-		p = own_param(name, len);
+		p = own_param(c->name, name, len);
 		if (p == NULL)
 			p = method_param(method, name, len);
 		if (p == NULL)
@@ -249,7 +253,7 @@ commands_add(json_t *methods)
 		add_command(methods, &commands[i]);
 }
 
-/* Who carries out which, by the method under it. */
+/* Who carries out which, by the first word of the name. */
 static const struct {
 	const char *noun;
 	int (*run)(const struct options *o, struct connection *c, const json_t *command,

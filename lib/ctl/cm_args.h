@@ -29,11 +29,11 @@ extern const struct param_word words_port_space[];
 		.size = sizeof(((struct service_id_args *)0)->field), __VA_ARGS__ }
 #define SERVICE_ID_ROWS(at)                                                                        \
 	SERVICE_ID_ROW(at, port, PARAM_UINT, .min = 1,                                             \
-		.help = "port, as rdma_cm programs know it: stands for a service ID"),             \
+		.help = "port, as rdma_cm programs have them; with port_space it gives the service ID"),             \
 	SERVICE_ID_ROW(at, port_space, PARAM_ENUM, .flags = PARAM_DEFAULT, .def = CM_PS_TCP,       \
-		.words = words_port_space, .help = "with port: the space that it is of"),          \
+		.words = words_port_space, .help = "with port: its port space"),          \
 	SERVICE_ID_ROW(at, service_id, PARAM_UINT, .min = 1,                                       \
-		.help = "service ID itself, instead of port")
+		.help = "service ID, instead of port")
 
 /**
  * The service ID that is meant.
@@ -67,12 +67,12 @@ struct service_args {
 		.size = sizeof(((struct service_args *)0)->field), __VA_ARGS__ }
 #define KINDS_OWN .flags = PARAM_DEFAULT, .def_text = "the kind's"
 #define SERVICE_ROWS(at)                                                                           \
-	SERVICE_ROW(at, length, PARAM_UINT, KINDS_OWN, .help = "bytes of its memory"),             \
+	SERVICE_ROW(at, length, PARAM_UINT, KINDS_OWN, .help = "bytes of the service's memory"),             \
 	SERVICE_ROW(at, size, PARAM_UINT, KINDS_OWN, .help = "bytes of a message"),                \
 	SERVICE_ROW(at, depth, PARAM_UINT, KINDS_OWN,                                              \
-		.help = "receives kept posted, or sends under way"),                               \
+		.help = "number of receives kept posted, or of sends in flight"),                               \
 	SERVICE_ROW(at, access, PARAM_FLAGS, .flags = PARAM_DEFAULT, .words = words_remote_access, \
-		.def_text = "the kind's", .help = "memory: what peers may do with it")
+		.def_text = "the kind's", .help = "kind memory: what peers may do with its memory")
 
 /**
  * A kind of service by name, and its parameters.

@@ -59,19 +59,19 @@ static const struct param connect_params[] = {
 		.def_text = "true where the service ID is one of rdma_cm's",
 		.help = "put RDMA-CM's header in front of the private data"),
 	P(struct connect_args, src_port, PARAM_UINT, .flags = PARAM_DEFAULT, .def_text = "any",
-		.help = "own port that RDMA-CM's header tells"),
+		.help = "source port in RDMA-CM's header"),
 	AH_ROW_NAMED(AH, "local_port", port, PARAM_UINT, .flags = PARAM_DEFAULT,
 		.max = LINK_PORTS_MAX - 1, .help = "local port to connect from, counted from 0"),
 	P(struct connect_args, service, PARAM_STRING, .max = SVC_NAME_MAX - 1,
-		.def_text = "none: the caller drives it, by post_send and its like",
-		.help = "kind of service that drives the connection; service_kinds lists them"),
+		.def_text = "none: the caller uses the queue pair, by post_send, post_recv and cq_poll",
+		.help = "kind of client that uses the connection; service_kinds lists them"),
 	SERVICE_ROWS(SVC),
-	SERVICE_ROW(SVC, count, PARAM_UINT, KINDS_OWN,
-		.help = "disconnect after so many exchanges"),
+	SERVICE_ROW(SVC, count, PARAM_UINT, .flags = PARAM_DEFAULT,
+		.def_text = "the kind's, or without end", .help = "with service: disconnect after so many exchanges"),
 	SERVICE_ROW(SVC, verify, PARAM_BOOL, .flags = PARAM_DEFAULT,
-		.help = "check the data that comes back"),
+		.help = "with service: check the data that comes back"),
 	SERVICE_ROW(SVC, path, PARAM_STRING, .max = SVC_PATH_MAX - 1, .def_text = "polca.rcopy",
-		.help = "rcopy: what the file is called over there"),
+		.help = "kind rcopy: name of the file at the peer"),
 	QP_INIT_ROW(QP, pd, PARAM_UINT, .bit = CONNECT_PD,
 		.help = "without service: protection domain of the queue pair"),
 	QP_INIT_ROW(QP, send_cq, PARAM_UINT, .bit = CONNECT_SEND_CQ,
@@ -83,17 +83,17 @@ static const struct param connect_params[] = {
 		.def = DEFAULT_ACCESS, .words = words_remote_access,
 		.help = "without service: what the peer may do, where the region allows it too"),
 	P(struct connect_args, private_data, PARAM_BYTES, .max = CM_REQ_PRIVATE,
-		.help = "without service: told to the peer; with RDMA-CM's header 56 bytes at most"),
+		.help = "without service: private data for the peer; with RDMA-CM's header 56 bytes at most"),
 	P(struct connect_args, responder_resources, PARAM_UINT, .flags = PARAM_DEFAULT, .def = 16,
-		.help = "Reads and Atomics under way that the peer may have with us, at most"),
+		.help = "RDMA Reads and Atomics that the peer may have outstanding here, at most"),
 	P(struct connect_args, initiator_depth, PARAM_UINT, .flags = PARAM_DEFAULT, .def = 16,
-		.help = "Reads and Atomics under way that we want to have with the peer, at most"),
+		.help = "RDMA Reads and Atomics that may be outstanding at the peer, at most"),
 	P(struct connect_args, retry_count, PARAM_UINT, .flags = PARAM_DEFAULT, .max = 7, .def = 7,
-		.help = "retries before RETRY_EXC_ERR, of both sides"),
+		.help = "retries of both sides before RETRY_EXC_ERR"),
 	P(struct connect_args, rnr_retry_count, PARAM_UINT, .flags = PARAM_DEFAULT, .max = 7,
-		.def = 7, .help = "retries that the peer makes after our RNR NAKs; 7: without end"),
+		.def = 7, .help = "retries of the peer after our RNR NAKs; 7: without end"),
 	P(struct connect_args, min_rnr_timer, PARAM_UINT, .flags = PARAM_DEFAULT, .max = 31,
-		.def = 12, .help = "code of the wait that our RNR NAKs ask for; 12: 0.64 ms, 0: 655.36 ms"),
+		.def = 12, .help = "code of the time that our RNR NAKs ask the peer to wait; 12: 0.64 ms, 0: 655.36 ms"),
 	P(struct connect_args, path_mtu, PARAM_UINT, .flags = PARAM_DEFAULT, .max = 4096,
 		.def_text = "the port's active_mtu, or what the SA says",
 		.help = "payload bytes of a packet: 256, 512, 1024, 2048 or 4096"),
@@ -104,9 +104,9 @@ static const struct param connect_params[] = {
 		.max = PORT_PKEYS_MAX - 1, .help = "index in the port's P_Key table"),
 	P(struct connect_args, timeout_ms, PARAM_UINT, .flags = PARAM_DEFAULT, .min = 1,
 		.max = TIMEOUT_MAX_MS, .def = 20000,
-		.help = "give up when it does not stand after so long"),
+		.help = "give up if the connection is not established within this time"),
 	P(struct connect_args, worker, PARAM_UINT, .bit = CONNECT_WORKER, .max = RC_WORKERS_MAX - 1,
-		.def_text = "the SRQ's, or each in turn", .help = "worker that owns it"),
+		.def_text = "the SRQ's, or each in turn", .help = "worker that owns the connection"),
 	P_END,
 };
 
@@ -354,15 +354,15 @@ cm_connect_abandon(struct rpc_call *call)
 
 const struct rpc_method methods_cm_connect[] = {
 	{ "cm_connect", cm_connect_method, connect_params, sizeof(struct connect_args),
-		"Connect to a service of another channel adapter, or to one of our own. The reply comes when the connection stands, or will not; a client that closes its socket before it has read the reply gives the attempt, or the connection, up. Who drives it is a service of ours, or the caller: then the queue pair is made, and destroyed when the connection is over, by this method's means, and post_send, post_recv and cq_poll use it.",
+		"Connect to a service of another channel adapter, or of this one. The reply comes when the connection is established or has failed; closing the socket before the reply has been read gives up the attempt or the connection. With service, a service of ours uses the connection. Without it, the caller does: its queue pair is made here, used by post_send, post_recv and cq_poll, and destroyed when the connection is over.",
 		"connection: its number, for cm_show and cm_disconnect\n"
-		"service: name of the service that drives it, in service_list\n"
+		"service: name of the service that uses it, in service_list\n"
 		"qp_num, remote_qpn: queue pairs, ours and the peer's\n"
 		"path_mtu: payload bytes of a packet\n"
-		"responder_resources, initiator_depth: Reads and Atomics under way that the peer may have with us, and we with it, as agreed\n"
-		"private_data: what the peer told, as hex text\n"
+		"responder_resources, initiator_depth: RDMA Reads and Atomics that may be outstanding here, and at the peer, as agreed\n"
+		"private_data: the peer's, as hex text\n"
 		"memory: where that is the grant of a service of kind memory: object of rkey, va, length, access, per_connection (the region is this connection's own)\n"
-		"elapsed_us: from the start until it stood\n"
+		"elapsed_us: from the start until it was established\n"
 		"(error): ECONNREFUSED when it was rejected: data has reason, reason_name and private_data; ETIMEDOUT when nobody answered",
 		"polca-ctl cm connect 10.0.0.2 7471 --service rping --count 10", cm_connect_abandon },
 	{ NULL },

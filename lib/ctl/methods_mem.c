@@ -86,7 +86,7 @@ static const struct param mr_register_params[] = {
 		.help = "protection domain that may use it"),
 	P(struct mr_args, length, PARAM_UINT, .min = 1, .max = UINT64_MAX, .bit = MR_LENGTH,
 		.def_text = "the rest of the file",
-		.help = "bytes; required but with file"),
+		.help = "bytes; required unless file is given"),
 	P(struct mr_args, access, PARAM_FLAGS, .flags = PARAM_DEFAULT,
 		.def = MEM_ACCESS_LOCAL_WRITE, .words = words_access,
 		.help = "what may be done with it besides local reads; remote writes and atomics need LOCAL_WRITE"),

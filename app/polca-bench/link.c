@@ -8,6 +8,7 @@
 
 #include <rte_common.h>
 
+#include "base/pci_address.h"
 #include "link/device_value.h"
 
 #include "link.h"
@@ -78,6 +79,11 @@ link_find(const struct bench_options *o, struct error *err)
 	char allowed[128] = "";
 	unsigned int i;
 
+	if (pci_address_complete(o->link, allowed, sizeof(allowed))) {
+		error_set(err, EINVAL, "--link: got \"%.64s\", expected a PCI address with its "
+				"function, such as %.32s", o->link, allowed);
+		return NULL;
+	}
 	if (options_device(o))
 		return device(o, err);
 	if (o->connect != NULL || o->address != NULL || o->perftest != NULL || options_given(o)) {

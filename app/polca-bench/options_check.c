@@ -10,6 +10,7 @@
 #include <rte_bitops.h>
 #include <rte_common.h>
 
+#include "base/pci_address.h"
 #include "options.h"
 
 #define ALL_SIZES_MAX (8u << 20)
@@ -53,8 +54,7 @@ options_given(const struct bench_options *o)
 bool
 options_pci(const struct bench_options *o)
 {
-	return strncmp(o->link, "mem", 3) != 0 && strncmp(o->link, "net_", 4) != 0 &&
-			strchr(o->link, ':') != NULL;
+	return pci_address_parse(o->link, NULL);
 }
 
 bool

@@ -17,6 +17,7 @@
 #include <rte_ether.h>
 
 #include "base/log_level.h"
+#include "base/pci_address.h"
 #include "config.h"
 
 struct decoder {
@@ -194,7 +195,7 @@ decode_enum(struct decoder *d, const struct key *k, const json_t *v, uint32_t *f
 	char words[160];
 
 	for (w = k->words; text != NULL && w->name != NULL; w++)
-		if (strcmp(w->name, text) == 0) {
+		if (strcasecmp(w->name, text) == 0) {
 			*field = w->value;
 			return 0;
 		}
@@ -358,12 +359,6 @@ decode(struct decoder *d, const struct key *k, const json_t *v, void *field)
 	return -EINVAL;
 }
 
-bool
-config_is_pci(const char *device)
-{
-	return isxdigit((unsigned char)device[0]) && strchr(device, ':') != NULL;
-}
-
 /*
  * The engine's view of the ports. PCI devices are the EAL's to probe, with their arguments; virtual
  * ones are plugged by lib/link, which also clears away the sockets that an earlier run left.
@@ -396,7 +391,7 @@ fill_links(struct config *c)
 		struct config_port *p = &c->port[i];
 
 		memcpy(p->link.device, p->device, sizeof(p->link.device));
-		if (config_is_pci(p->device))
+		if (pci_address_parse(p->device, NULL))
 			p->link.device[strcspn(p->device, ",")] = '\0';
 		fill_ib(p, &c->engine.sma.port[i]);
 		link->port[i] = p->link;
@@ -420,7 +415,10 @@ fill_services(struct config *c)
 	}
 }
 
-/* Whole, with the bytes up to a NUL when there is one: JSON has none. NULL: errno says why. */
+/*
+ * Read the file up to its end, or to the first NUL byte, which is then the last of what is read: the
+ * parser refuses it, as JSON has no NUL. NULL: errno says why.
+ */
 static char *
 read_text(const char *path, size_t *len)
 {
@@ -454,7 +452,7 @@ parse(const char *text, size_t len, struct config_errors *errs)
 	return root;
 }
 
-/* Log components are checked when the EAL runs: keep the line of each for the error message. */
+/* Log components of drivers are checked when the EAL runs: keep the line of each for the error message. */
 static void
 note_lines(struct config *c, const struct config_errors *errs)
 {

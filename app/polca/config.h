@@ -167,9 +167,6 @@ unsigned int config_line_of(const char *json, const char *path);
  */
 int config_apply_log(const struct config *c, struct error *err);
 
-/* A PCI address, with or without arguments? */
-bool config_is_pci(const char *device);
-
 /* Both write indented JSON with a final newline. */
 int config_print(const struct config *c, FILE *f);
 int config_print_schema(FILE *f);

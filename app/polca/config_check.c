@@ -11,6 +11,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <rte_pci.h>
+
+#include "base/log_level.h"
+#include "base/pci_address.h"
 #include "config.h"
 
 static int
@@ -38,12 +42,18 @@ static int
 check_attachment(const struct config *c, unsigned int i, struct config_errors *errs)
 {
 	const struct config_port *p = &c->port[i];
+	char full[PCI_PRI_STR_SIZE];
 	int peer;
 
 	if (p->device[0] != '\0' && p->link.back_to_back[0] != '\0')
 		return config_error(errs,
 				"ports[%u]: got both device and back_to_back, expected one of them",
 				i);
+	if (pci_address_complete(p->device, full, sizeof(full)))
+		return config_error(errs,
+				"ports[%u].device: got \"%.64s\", expected a PCI address with its "
+				"function, such as \"%s\"",
+				i, p->device, full);
 	if (p->device[0] != '\0')
 		return 0;
 	if (p->link.back_to_back[0] == '\0')
@@ -116,7 +126,7 @@ check_unique(const struct config *c, unsigned int port, unsigned int i, struct c
 			if (p != port && gid_is_link_local(&a->gid))
 				continue;
 			return config_error(errs,
-				"ports[%u].addresses[%u]: got \"%s\", which "
+					"ports[%u].addresses[%u]: got \"%s\", which "
 					"ports[%u].addresses[%u] has already",
 					port, i, gid_print(&a->gid, text), p, k);
 		}
@@ -133,7 +143,7 @@ check_lids(const struct link_port_config *p, unsigned int port, struct config_er
 		for (k = 0; k < i; k++)
 			if (p->lids[k].lid == p->lids[i].lid)
 				return config_error(errs,
-				"ports[%u].ib.lids[%u].lid: got %u, which "
+						"ports[%u].ib.lids[%u].lid: got %u, which "
 						"ports[%u].ib.lids[%u] has already",
 						port, i, p->lids[i].lid, port, k);
 	return 0;
@@ -221,6 +231,19 @@ check_service(const struct config *c, unsigned int i, struct config_errors *errs
 					i, all[i].service_id, k);
 }
 
+/* Components of Polca's own exist already; drivers' come when the EAL loads them. */
+static void
+check_log(const struct config *c, struct config_errors *errs)
+{
+	struct error why = { "" };
+	unsigned int i;
+
+	for (i = 0; i < c->num_log; i++)
+		if (strncmp(c->log[i].component, "polca.", strlen("polca.")) == 0 &&
+				log_component_check(c->log[i].component, &why) != 0)
+			config_error(errs, "log[%u].component: %s", i, why.text);
+}
+
 static void
 check_process(const struct config *c, struct config_errors *errs)
 {
@@ -243,6 +266,8 @@ config_check(const struct config *c, struct config_errors *errs)
 
 	errs->values = errs->num;
 	check_process(c, errs);
+	if (!config_errors_below(errs, "log"))
+		check_log(c, errs);
 	for (i = 0; i < c->num_ports; i++)
 		if (!port_is_wrong(errs, i))
 			check_port(c, i, errs);

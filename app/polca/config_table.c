@@ -156,7 +156,8 @@ static const struct key log_keys[] = {
 			.flags = KEY_REQUIRED,
 			FIELD(struct config_log, component),
 			.help = "Log component, with * for any text: \"polca.*\", \"lib.eal\", "
-				"\"pmd.*\"." },
+				"\"pmd.*\". Those of DPDK are known, and checked, only when polca "
+				"starts." },
 	{ .name = "level",
 			.type = KEY_ENUM,
 			.flags = KEY_REQUIRED,

@@ -21,6 +21,7 @@
 
 #include <rte_common.h>
 
+#include "base/pci_address.h"
 #include "eal.h"
 #include "numa.h"
 
@@ -229,7 +230,7 @@ add_devices(struct eal_args *a, const struct config *c)
 	int ret = 0;
 
 	for (i = 0; i < c->num_ports; i++) {
-		if (!config_is_pci(c->port[i].device))
+		if (!pci_address_parse(c->port[i].device, NULL))
 			continue;
 		ret |= add(a, "-a%s", c->port[i].device);
 		pci++;

@@ -15,6 +15,7 @@
 #include <rte_common.h>
 #include <rte_errno.h>
 
+#include "base/pci_address.h"
 #include "eal.h"
 
 /* Hugepages of all sizes in MiB, those in the kernel's file "nr_hugepages" or "free_hugepages". */
@@ -61,7 +62,7 @@ wants_pci(const struct config *c)
 	unsigned int i;
 
 	for (i = 0; i < c->num_ports; i++)
-		if (config_is_pci(c->port[i].device))
+		if (pci_address_parse(c->port[i].device, NULL))
 			return true;
 	return false;
 }

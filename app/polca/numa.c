@@ -10,19 +10,24 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <rte_pci.h>
+
+#include "base/pci_address.h"
 #include "numa.h"
 
-/* @return NUMA node of a PCI address, -1: not known */
+/* @return NUMA node of a PCI device, -1: not known, or another device */
 static int
-node_of_card(const char *sys, const char *address)
+node_of_card(const char *sys, const char *device)
 {
-	char path[512];
+	char path[512], name[PCI_PRI_STR_SIZE];
+	struct rte_pci_addr addr;
 	int node = -1;
 	FILE *f;
 
-	/* 3b:00.0 is short for 0000:3b:00.0 */
-	snprintf(path, sizeof(path), "%s/bus/pci/devices/%s%s/numa_node", sys,
-		strchr(address, ':') == strrchr(address, ':') ? "0000:" : "", address);
+	if (!pci_address_parse(device, &addr))
+		return -1;
+	rte_pci_device_name(&addr, name, sizeof(name));
+	snprintf(path, sizeof(path), "%s/bus/pci/devices/%s/numa_node", sys, name);
 	f = fopen(path, "r");
 	if (f == NULL)
 		return -1;
@@ -67,7 +72,7 @@ wanted_nodes(const struct config *c, const char *sys, cpu_set_t set[LINK_PORTS_M
 
 	for (i = 0; i < c->num_ports; i++) {
 		device = c->engine.link.port[i].device;
-		node = config_is_pci(device) ? node_of_card(sys, device) : -1;
+		node = node_of_card(sys, device);
 		for (k = 0; k < n && seen[k] != node; k++)
 			;
 		if (node < 0 || k < n)
@@ -153,7 +158,7 @@ numa_check_hugepages(const struct config *c, const char *sys, numa_warn_fn warn,
 
 	for (i = 0; c->hugepages && i < c->num_ports; i++) {
 		port = &c->engine.link.port[i];
-		node = config_is_pci(port->device) ? node_of_card(sys, port->device) : -1;
+		node = node_of_card(sys, port->device);
 		if (node < 0 || free_hugepages(sys, node) != 0)
 			continue;
 		snprintf(text, sizeof(text),

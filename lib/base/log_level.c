@@ -87,13 +87,19 @@ refuse_component(const char *pattern, struct error *err)
 }
 
 int
-log_level_set(const char *pattern, uint32_t level, struct error *err)
+log_component_check(const char *pattern, struct error *err)
 {
 	struct match m = { .pattern = pattern };
 
 	log_components(match_component, &m);
-	if (!m.found)
-		return refuse_component(pattern, err);
+	return m.found ? 0 : refuse_component(pattern, err);
+}
+
+int
+log_level_set(const char *pattern, uint32_t level, struct error *err)
+{
+	if (log_component_check(pattern, err) != 0)
+		return -EINVAL;
 	if (rte_log_set_level_pattern(pattern, level) < 0)
 		return error_set(err, EINVAL, "got \"%.40s\", which is no pattern", pattern);
 	return 0;

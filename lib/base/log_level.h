@@ -18,12 +18,16 @@
 
 #include "base/error.h"
 
-/** Rows of a table of names and values: DPDK's names, and syslog's where they differ. */
+/**
+ * Rows of a table of names and values: DPDK's names, and syslog's where they differ. Who reads a name
+ * ignores its case.
+ */
 #define LOG_LEVEL_WORDS                                                                            \
 	{ "emergency", RTE_LOG_EMERG }, { "emerg", RTE_LOG_EMERG }, { "alert", RTE_LOG_ALERT },    \
 		{ "critical", RTE_LOG_CRIT }, { "crit", RTE_LOG_CRIT }, { "error", RTE_LOG_ERR },  \
 		{ "err", RTE_LOG_ERR }, { "warning", RTE_LOG_WARNING },                            \
-		{ "notice", RTE_LOG_NOTICE }, { "info", RTE_LOG_INFO }, { "debug", RTE_LOG_DEBUG }
+		{ "warn", RTE_LOG_WARNING }, { "notice", RTE_LOG_NOTICE },                        \
+		{ "info", RTE_LOG_INFO }, { "debug", RTE_LOG_DEBUG }
 
 /** Called for each log component. @return false: stop */
 typedef bool (*log_component_fn)(void *arg, const char *component, const char *level);
@@ -31,10 +35,17 @@ typedef bool (*log_component_fn)(void *arg, const char *component, const char *l
 void log_components(log_component_fn fn, void *arg);
 
 /**
+ * Does a shell pattern match any component?
+ *
+ * @retval -EINVAL  no; err lists the components of the same kind ("polca.", "lib.", "pmd.") and does not
+ *                  name the parameter
+ */
+int log_component_check(const char *pattern, struct error *err);
+
+/**
  * Set the level of each component that a shell pattern matches.
  *
- * @retval -EINVAL  no component matches; err lists the components of the same kind ("polca.", "lib.",
- *                  "pmd.") and does not name the parameter
+ * @retval -EINVAL  no component matches: see log_component_check()
  */
 int log_level_set(const char *pattern, uint32_t level, struct error *err);
 

@@ -17,7 +17,9 @@
 #include <rte_dev.h>
 #include <rte_devargs.h>
 #include <rte_errno.h>
+#include <rte_pci.h>
 
+#include "base/pci_address.h"
 #include "link/device_cause.h"
 #include "link/device_value.h"
 #include "link/private.h"
@@ -219,17 +221,19 @@ plug(struct link_port *p, struct error *err)
 int
 device_attach(struct link_port *p, struct error *err)
 {
-	char pci[sizeof(p->cfg.device) + 8];
+	char name[PCI_PRI_STR_SIZE];
+	struct rte_pci_addr addr;
 
 	if (p->cfg.device[0] == '\0')
 		return error_set(err, EINVAL, "%s: device is missing: a PCI address or a vdev, or "
 			"back_to_back with the name of another port", p->cfg.name);
 	if (rte_eth_dev_get_port_by_name(p->cfg.device, &p->ethdev) == 0)
 		return clear_socket_of(p, err);
-	/* 01:00.0 is short for 0000:01:00.0 */
-	snprintf(pci, sizeof(pci), "0000:%s", p->cfg.device);
-	if (rte_eth_dev_get_port_by_name(pci, &p->ethdev) == 0)
-		return 0;
+	if (pci_address_parse(p->cfg.device, &addr)) { /* 01:00.0 is short for 0000:01:00.0 */
+		rte_pci_device_name(&addr, name, sizeof(name));
+		if (rte_eth_dev_get_port_by_name(name, &p->ethdev) == 0)
+			return 0;
+	}
 	return plug(p, err);
 }
 

@@ -19,6 +19,7 @@
 
 #include <rte_common.h>
 
+#include "base/pci_address.h"
 #include "link/device_cause.h"
 #include "link/device_value.h"
 #include "link/private.h"
@@ -27,8 +28,8 @@
 #define AF_XDP 44
 #endif
 
-/* A question about the host: is this what is missing? Then text says so. */
-typedef bool cause_fn(const char *device, char *text, size_t size);
+/* A question about the host: is this what is missing? Then text says so. @return errno value, 0: no */
+typedef int cause_fn(const char *device, char *text, size_t size);
 
 static bool
 capable(unsigned int capability)
@@ -41,7 +42,7 @@ capable(unsigned int capability)
 	return (data[capability / 32].effective & (1u << (capability % 32))) != 0;
 }
 
-static bool
+static int
 no_interface(const char *device, char *text, size_t size)
 {
 	char name[64];
@@ -49,24 +50,24 @@ no_interface(const char *device, char *text, size_t size)
 	if (!device_value(device, "iface", name, sizeof(name), NULL)) {
 		snprintf(text, size, "iface=NAME is missing, such as %.*s,iface=eth0",
 				(int)strcspn(device, ","), device);
-		return true;
+		return EINVAL;
 	}
 	if (if_nametoindex(name) != 0)
-		return false;
+		return 0;
 	snprintf(text, size, "there is no interface \"%s\": ip -brief link lists those there are",
 			name);
-	return true;
+	return ENODEV;
 }
 
-static bool
+static int
 no_packet_socket(const char *device, char *text, size_t size)
 {
 	RTE_SET_USED(device);
 	if (capable(CAP_NET_RAW) && capable(CAP_NET_ADMIN))
-		return false;
+		return 0;
 	snprintf(text, size, "this user may not open packet sockets: run it as root, or with the "
 			"capabilities CAP_NET_RAW and CAP_NET_ADMIN");
-	return true;
+	return EPERM;
 }
 
 /*
@@ -74,7 +75,7 @@ no_packet_socket(const char *device, char *text, size_t size)
  * process that was started just before or after has the same number on the interface just before or
  * after, the kernel refuses the second of them.
  */
-static bool
+static int
 fanout_group_taken(const char *device, char *text, size_t size)
 {
 	struct sockaddr_ll addr = { .sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_ALL) };
@@ -82,25 +83,25 @@ fanout_group_taken(const char *device, char *text, size_t size)
 	char name[64];
 
 	if (!device_value(device, "iface", name, sizeof(name), NULL))
-		return false;
+		return 0;
 	addr.sll_ifindex = (int)if_nametoindex(name);
 	arg = ((getpid() ^ addr.sll_ifindex) & 0xffff) | (PACKET_FANOUT_HASH |
 			PACKET_FANOUT_FLAG_DEFRAG | PACKET_FANOUT_FLAG_ROLLOVER) << 16;
 	fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, htons(ETH_P_ALL));
 	if (fd < 0)
-		return false;
+		return 0;
 	rc = bind(fd, (struct sockaddr *)&addr, sizeof(addr));
 	if (rc == 0)
 		rc = setsockopt(fd, SOL_PACKET, PACKET_FANOUT, &arg, sizeof(arg)) == 0 ? 0 : errno;
 	close(fd);
 	if (rc != EINVAL)
-		return false;
+		return 0;
 	snprintf(text, size, "another process has the packet fanout group %d, which follows from "
 			"our process ID: start it again", arg & 0xffff);
-	return true;
+	return EBUSY;
 }
 
-static bool
+static int
 no_xdp_socket(const char *device, char *text, size_t size)
 {
 	int fd;
@@ -110,65 +111,68 @@ no_xdp_socket(const char *device, char *text, size_t size)
 			(!capable(CAP_BPF) && !capable(CAP_SYS_ADMIN))) {
 		snprintf(text, size, "this user may not load AF_XDP programs: run it as root, or "
 				"with the capabilities CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF");
-		return true;
+		return EPERM;
 	}
 	fd = socket(AF_XDP, SOCK_RAW | SOCK_CLOEXEC, 0);
 	if (fd >= 0) {
 		close(fd);
-		return false;
+		return 0;
 	}
-	snprintf(text, size, "this kernel gives no AF_XDP sockets (%s): take net_af_packet0",
-			strerror(errno));
-	return true;
+	snprintf(text, size, "this kernel gives no AF_XDP sockets (%m): take net_af_packet0");
+	return EAFNOSUPPORT;
 }
 
-static bool
+static int
 no_tun(const char *device, char *text, size_t size)
 {
 	RTE_SET_USED(device);
 	if (access("/dev/net/tun", F_OK) != 0) {
 		snprintf(text, size, "there is no /dev/net/tun: modprobe tun");
-		return true;
+		return ENOENT;
 	}
 	if (access("/dev/net/tun", R_OK | W_OK) == 0 && capable(CAP_NET_ADMIN))
-		return false;
+		return 0;
 	snprintf(text, size, "this user may not make interfaces by /dev/net/tun: run it as root, or "
 			"with the capability CAP_NET_ADMIN");
-	return true;
+	return EPERM;
 }
 
 /* The path of a socket, memif's or vhost's. Only who makes it writes to its directory. */
-static bool
+static int
 no_socket_path(const char *path, bool make, char *text, size_t size)
 {
 	char copy[256];
 	const char *dir;
 	struct stat st;
+	int eno = EACCES;
 
 	if (strlen(path) >= sizeof(((struct sockaddr_un *)0)->sun_path)) {
 		snprintf(text, size, "the path of its socket has %zu bytes, allowed up to %zu",
 				strlen(path), sizeof(((struct sockaddr_un *)0)->sun_path) - 1);
-		return true;
+		return ENAMETOOLONG;
 	}
 	snprintf(copy, sizeof(copy), "%s", path);
 	dir = dirname(copy);
-	if (access(dir, F_OK) != 0)
+	if (access(dir, F_OK) != 0) {
 		snprintf(text, size, "there is no directory %.80s for its socket: mkdir %.80s", dir,
 				dir);
-	else if (access(dir, make ? W_OK | X_OK : X_OK) != 0)
+		eno = ENOENT;
+	} else if (access(dir, make ? W_OK | X_OK : X_OK) != 0) {
 		snprintf(text, size, "this user may not use the directory %.100s of its socket: %s",
 				dir, strerror(errno));
-	else if (stat(path, &st) == 0 && !S_ISSOCK(st.st_mode))
+	} else if (stat(path, &st) == 0 && !S_ISSOCK(st.st_mode)) {
 		snprintf(text, size, "%.108s is no socket: name another path", path);
-	else if (stat(path, &st) == 0 && access(path, R_OK | W_OK) != 0)
+		eno = ENOTSOCK;
+	} else if (stat(path, &st) == 0 && access(path, R_OK | W_OK) != 0) {
 		snprintf(text, size, "this user may not use the socket %.108s: %s", path,
 				strerror(errno));
-	else
-		return false;
-	return true;
+	} else {
+		return 0;
+	}
+	return eno;
 }
 
-static bool
+static int
 no_memif_socket(const char *device, char *text, size_t size)
 {
 	char path[256] = "/run/memif.sock", role[16] = "client", abstract[8];
@@ -176,14 +180,14 @@ no_memif_socket(const char *device, char *text, size_t size)
 
 	if (!device_value(device, "socket-abstract", abstract, sizeof(abstract), NULL) ||
 			strcmp(abstract, "no") != 0)
-		return false;
+		return 0;
 	device_value(device, "socket", path, sizeof(path), NULL);
 	device_value(device, "role", role, sizeof(role), NULL);
 	make = strcmp(role, "client") != 0 && strcmp(role, "slave") != 0;
 	return no_socket_path(path, make, text, size);
 }
 
-static bool
+static int
 no_vhost_socket(const char *device, char *text, size_t size)
 {
 	char path[256], client[8] = "0";
@@ -192,22 +196,24 @@ no_vhost_socket(const char *device, char *text, size_t size)
 	if (device_value(device, "iface", path, sizeof(path), NULL))
 		return no_socket_path(path, strcmp(client, "1") != 0, text, size);
 	snprintf(text, size, "iface=PATH, its socket, is missing");
-	return true;
+	return EINVAL;
 }
 
-static bool
+static int
 no_vhost_user(const char *device, char *text, size_t size)
 {
 	char path[256];
+	int eno;
 
 	if (!device_value(device, "path", path, sizeof(path), NULL)) {
 		snprintf(text, size, "path= is missing: the socket of vhost, or /dev/vhost-net");
-		return true;
+		return EINVAL;
 	}
 	if (access(path, R_OK | W_OK) == 0)
-		return false;
-	snprintf(text, size, "path %.108s: %s", path, strerror(errno));
-	return true;
+		return 0;
+	eno = errno;
+	snprintf(text, size, "path %.108s: %s", path, strerror(eno));
+	return eno;
 }
 
 static const struct {
@@ -233,31 +239,31 @@ find_driver(const char *device)
 	return -1;
 }
 
-bool
+int
 device_cause(const struct device_host *host, const char *device, int rc, char *text, size_t size)
 {
-	int driver = find_driver(device);
+	int driver = find_driver(device), eno = 0;
 	unsigned int k;
 
-	if (device_is_pci(device))
+	if (pci_address_parse(device, NULL))
 		return device_cause_pci(host, device, text, size);
 	if (rc == -EFAULT && device_cause_driver(host, device, driver >= 0, text, size))
-		return true; /* no bus knows the name */
+		return ENODEV; /* no bus knows the name */
 	if (driver < 0)
-		return false;
-	for (k = 0; k < RTE_DIM(drivers[0].ask) && drivers[driver].ask[k] != NULL; k++)
-		if (drivers[driver].ask[k](device, text, size))
-			return true;
-	return false;
+		return 0;
+	for (k = 0; eno == 0 && k < RTE_DIM(drivers[0].ask) && drivers[driver].ask[k] != NULL; k++)
+		eno = drivers[driver].ask[k](device, text, size);
+	return eno;
 }
 
 int
 device_error(const char *port, const char *device, int rc, struct error *err)
 {
 	char text[168];
+	int eno = rc != -ENOMEM ? device_cause(&device_host, device, rc, text, sizeof(text)) : 0;
 
-	if (rc != -ENOMEM && device_cause(&device_host, device, rc, text, sizeof(text)))
-		return error_set(err, ENODEV, "%s: device %.64s: %s", port, device, text);
+	if (eno != 0)
+		return error_set(err, eno, "%s: device %.64s: %s", port, device, text);
 	return error_set(err, rc == -1 ? ENODEV : -rc, "%s: device %.64s cannot be opened (%s): %s", port,
 		device, device_strerror(rc), rc == -ENOMEM ?
 		"reserve more hugepages on its NUMA node (config/setup-host.sh)" :

@@ -30,9 +30,9 @@ extern const struct device_host device_host;
  *
  * @param device  as in ports[].device: a PCI address or a vdev, with its arguments
  * @param rc      what DPDK returned
- * @return false: nothing was found, text is unchanged
+ * @return an errno value; 0: nothing was found, text is unchanged
  */
-bool device_cause(const struct device_host *host, const char *device, int rc, char *text, size_t size);
+int device_cause(const struct device_host *host, const char *device, int rc, char *text, size_t size);
 
 /**
  * A device could not be opened or started: say so, with its cause and what to type.
@@ -42,8 +42,7 @@ bool device_cause(const struct device_host *host, const char *device, int rc, ch
 int device_error(const char *port, const char *device, int rc, struct error *err);
 
 /* device_cause_pci.c: the part of device_cause() for a PCI address, 0000:3b:00.0 or 3b:00.0. */
-bool device_is_pci(const char *device);
-bool device_cause_pci(const struct device_host *host, const char *device, char *text, size_t size);
+int device_cause_pci(const struct device_host *host, const char *device, char *text, size_t size);
 
 /*
  * device_driver.c: the part for a name that no bus knows. known: there is such a driver, so that its

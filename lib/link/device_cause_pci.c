@@ -4,6 +4,7 @@
 
 /* A PCI device as the kernel's sysfs shows it: is it there, who has it, may we open it? */
 
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 #include <rte_common.h>
 #include <rte_pci.h>
 
+#include "base/pci_address.h"
 #include "link/device_cause.h"
 
 /* Drivers of DPDK that work beside the kernel's and leave the device to it. */
@@ -22,23 +24,6 @@ static const struct {
 	{ "mlx4_core", "net_mlx4" },
 	{ "mana", "net_mana" },
 };
-
-static bool
-parse(const char *device, struct rte_pci_addr *addr)
-{
-	char text[32];
-
-	snprintf(text, sizeof(text), "%.*s", (int)strcspn(device, ","), device);
-	return rte_pci_addr_parse(text, addr) == 0;
-}
-
-bool
-device_is_pci(const char *device)
-{
-	struct rte_pci_addr addr;
-
-	return parse(device, &addr);
-}
 
 /* The last part of where a symbolic link of the device leads: its driver's name, its group's number. */
 static bool
@@ -57,26 +42,26 @@ link_of(const char *dir, const char *name, char *value, size_t size)
 	return (size_t)snprintf(value, size, "%s", slash != NULL ? slash + 1 : target) < size;
 }
 
-static bool
+static int
 vfio_cause(const char *dir, char *text, size_t size)
 {
 	char group[32], path[64];
 
 	if (access("/dev/vfio/vfio", F_OK) != 0) {
 		snprintf(text, size, "there is no /dev/vfio/vfio: modprobe vfio-pci");
-		return true;
+		return ENOENT;
 	}
 	if (!link_of(dir, "iommu_group", group, sizeof(group))) {
 		snprintf(text, size, "there is no IOMMU for vfio-pci: boot with intel_iommu=on or "
 				"amd_iommu=on, or config/setup-host.sh --driver uio_pci_generic");
-		return true;
+		return ENODEV;
 	}
 	snprintf(path, sizeof(path), "/dev/vfio/%s", group);
 	if (access(path, R_OK | W_OK) == 0)
-		return false;
+		return 0;
 	snprintf(text, size, "this user may not use %s: run it as root, or chown this file and raise "
 			"ulimit -l", path);
-	return true;
+	return EACCES;
 }
 
 static void
@@ -94,42 +79,42 @@ bifurcated_cause(const struct device_host *host, const char *kernel, const char 
 				"missing: apt-get install %s", kernel, package);
 }
 
-bool
+int
 device_cause_pci(const struct device_host *host, const char *device, char *text, size_t size)
 {
 	char dir[PATH_MAX], name[PCI_PRI_STR_SIZE], driver[64];
 	struct rte_pci_addr addr;
 	unsigned int i;
 
-	if (!parse(device, &addr))
-		return false;
+	if (!pci_address_parse(device, &addr))
+		return 0;
 	rte_pci_device_name(&addr, name, sizeof(name));
 	snprintf(dir, sizeof(dir), "%s/bus/pci/devices/%s", host->sys, name);
 	if (access(dir, F_OK) != 0) {
 		snprintf(text, size, "there is no such PCI device: config/setup-host.sh --status lists "
 				"the network cards");
-		return true;
+		return ENODEV;
 	}
 	if (!link_of(dir, "driver", driver, sizeof(driver))) {
 		snprintf(text, size, "no kernel driver gives access to it: config/setup-host.sh %s binds "
 				"it to vfio-pci", name);
-		return true;
+		return ENODEV;
 	}
 	if (strcmp(driver, "vfio-pci") == 0)
 		return vfio_cause(dir, text, size);
 	if (strcmp(driver, "uio_pci_generic") == 0 || strcmp(driver, "igb_uio") == 0) {
 		if (geteuid() == 0)
-			return false;
+			return 0;
 		snprintf(text, size, "%s needs root", driver);
-		return true;
+		return EPERM;
 	}
 	for (i = 0; i < RTE_DIM(beside_the_kernel); i++) {
 		if (strcmp(driver, beside_the_kernel[i].kernel) != 0)
 			continue;
 		bifurcated_cause(host, driver, beside_the_kernel[i].driver, text, size);
-		return true;
+		return ENODEV;
 	}
 	snprintf(text, size, "the kernel's driver %s has it: config/setup-host.sh %s binds it to "
 			"vfio-pci", driver, name);
-	return true;
+	return EBUSY;
 }

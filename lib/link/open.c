@@ -10,6 +10,7 @@
 #include <rte_errno.h>
 #include <rte_malloc.h>
 
+#include "base/pci_address.h"
 #include "link/device_cause.h"
 #include "link/kernel.h"
 #include "link/lids.h"
@@ -225,12 +226,13 @@ tell_of_steering(const struct link *l, const struct link_port *p)
 static int
 start_or_explain(struct link *l, struct link_port *p, struct error *err)
 {
-	int rc = start(l, p, err);
+	int rc = start(l, p, err), eno = 0;
 	char text[168];
 
-	if (rc != 0 && rc != -EINTR && p->hotplugged && !device_is_pci(p->cfg.device) &&
-		device_cause(&device_host, p->cfg.device, rc, text, sizeof(text)))
-		return error_set(err, -rc, "%s: device %.64s: %s", p->cfg.name, p->cfg.device, text);
+	if (rc != 0 && rc != -EINTR && p->hotplugged && !pci_address_parse(p->cfg.device, NULL))
+		eno = device_cause(&device_host, p->cfg.device, rc, text, sizeof(text));
+	if (eno != 0)
+		return error_set(err, eno, "%s: device %.64s: %s", p->cfg.name, p->cfg.device, text);
 	return rc;
 }
 

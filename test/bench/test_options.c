@@ -254,6 +254,7 @@ test_a_device_is_known_by_its_name(void **state)
 		{ "send --link memif,socket=/tmp/a:b --peer /tmp/c", false, false, 4096 },
 		{ "send --link net_af_packet0,iface=eth1", true, false, 1024 },
 		{ "send --link net_tap0,mac=02:00:00:00:00:01", true, false, 1024 },
+		{ "send --link eth_af_packet0,iface=eth0:1", false, false, 4096 },
 		{ "send --link 0000:3b:00.0", true, true, 1024 },
 		{ "send --link 3b:00.0 -m 2048", true, true, 2048 },
 	};

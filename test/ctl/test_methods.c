@@ -886,7 +886,7 @@ test_both_names_of_log_levels(void **state)
 {
 	static const char *const names[][2] = { { "emerg", "emergency" }, { "emergency", "emergency" },
 		{ "crit", "critical" }, { "critical", "critical" }, { "err", "error" },
-		{ "error", "error" } };
+		{ "error", "error" }, { "warn", "warning" }, { "WARNING", "warning" } };
 	struct desk *d = *state;
 	unsigned int i;
 	json_t *r;

@@ -447,10 +447,40 @@ test_both_names_of_log_levels(void **state)
 	assert_int_equal(config.log[0].level, RTE_LOG_CRIT);
 	taken(LOG("err"));
 	assert_int_equal(config.log[0].level, RTE_LOG_ERR);
+	taken(LOG("warn"));
+	assert_int_equal(config.log[0].level, RTE_LOG_WARNING);
+	taken(LOG("WARNING"));
+	assert_int_equal(config.log[0].level, RTE_LOG_WARNING);
 	refused(LOG("loud"),
 			"log[0].level: got \"loud\", expected one of \"emergency\", \"emerg\", "
 			"\"alert\", \"critical\", \"crit\", \"error\", \"err\", \"warning\", "
-			"\"notice\", \"info\", \"debug\"");
+			"\"warn\", \"notice\", \"info\", \"debug\"");
+}
+
+/* Those of Polca are known before the EAL runs; of a driver's nobody can know then. */
+static void
+test_log_component_of_polca_is_checked_at_once(void **state)
+{
+	static const char words[] = "log[0].component: got \"polca.lnik\", allowed polca.";
+
+	(void)state;
+#define COMPONENT(name) "{\"log\": [{\"component\": \"" name "\", \"level\": \"info\"}], " PORTS "}"
+	taken(COMPONENT("polca.link"));
+	taken(COMPONENT("polca.*"));
+	taken(COMPONENT("pmd.net.nosuch"));
+	assert_int_not_equal(config_load(&config, NULL, COMPONENT("polca.lnik"), &errs), 0);
+	assert_int_equal(errs.num, 1);
+	assert_memory_equal(errs.error[0].text, words, sizeof(words) - 1);
+}
+
+static void
+test_pci_address_without_function_is_completed(void **state)
+{
+	(void)state;
+	refused("{\"ports\": [{\"name\": \"a\", \"device\": \"3b:00\"}]}",
+			"ports[0].device: got \"3b:00\", expected a PCI address with its function, "
+			"such as \"0000:3b:00.0\"");
+	taken("{\"ports\": [{\"name\": \"a\", \"device\": \"3b:00.0\"}]}");
 }
 
 static void
@@ -781,6 +811,8 @@ main(void)
 		cmocka_unit_test(test_what_is_not_said_is_the_default),
 		cmocka_unit_test(test_printed_configuration_reads_back),
 		cmocka_unit_test(test_both_names_of_log_levels),
+		cmocka_unit_test(test_log_component_of_polca_is_checked_at_once),
+		cmocka_unit_test(test_pci_address_without_function_is_completed),
 		cmocka_unit_test(test_unknown_log_component_names_its_line),
 		cmocka_unit_test(test_eal_arguments_of_an_ordinary_user),
 		cmocka_unit_test(test_eal_arguments_for_devices),

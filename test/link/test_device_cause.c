@@ -91,11 +91,17 @@ uninstall(const char *driver)
 }
 
 static void
-expect(const char *device, int rc, const char *text)
+expect_errno(int eno, const char *device, int rc, const char *text)
 {
 	memset(cause, 0, sizeof(cause));
-	assert_true(device_cause(&host, device, rc, cause, sizeof(cause)));
+	assert_int_equal(device_cause(&host, device, rc, cause, sizeof(cause)), eno);
 	assert_string_equal(cause, text);
+}
+
+static void
+expect(const char *device, int rc, const char *text)
+{
+	expect_errno(ENODEV, device, rc, text);
 }
 
 static void
@@ -122,7 +128,7 @@ test_pci_device_that_the_kernel_has(void **state)
 {
 	(void)state;
 	bind_to("ixgbe");
-	expect("3b:00.0", -ENOTSUP, "the kernel's driver ixgbe has it: config/setup-host.sh " ADDRESS
+	expect_errno(EBUSY, "3b:00.0", -ENOTSUP, "the kernel's driver ixgbe has it: config/setup-host.sh " ADDRESS
 				    " binds it to vfio-pci");
 }
 
@@ -186,7 +192,7 @@ test_typing_error_in_a_driver(void **state)
 						 "net_af_packet? If not, a package may be missing: "
 						 "librte-net-af-paket" ABI);
 	expect("memif0", -EFAULT, "DPDK has no driver memif: did you mean net_memif0?");
-	assert_false(device_cause(&host, "net_memif0", -EFAULT, cause, sizeof(cause)));
+	assert_int_equal(device_cause(&host, "net_memif0", -EFAULT, cause, sizeof(cause)), 0);
 	uninstall("net_af_packet");
 	uninstall("net_memif");
 }
@@ -198,7 +204,7 @@ test_pci_device_that_vfio_has(void **state)
 	(void)state;
 	bind_to("vfio-pci");
 	if (access("/dev/vfio/vfio", F_OK) != 0)
-		expect(ADDRESS, -EIO, "there is no /dev/vfio/vfio: modprobe vfio-pci");
+		expect_errno(ENOENT, ADDRESS, -EIO, "there is no /dev/vfio/vfio: modprobe vfio-pci");
 	else
 		expect(ADDRESS, -EIO, "there is no IOMMU for vfio-pci: boot with intel_iommu=on or "
 				      "amd_iommu=on, or config/setup-host.sh --driver uio_pci_generic");
@@ -211,7 +217,7 @@ test_socket_path_is_too_long(void **state)
 
 	(void)state;
 	snprintf(device, sizeof(device), "net_memif0,socket-abstract=no,socket=/tmp/%0103d", 0);
-	expect(device, -EINVAL, "the path of its socket has 108 bytes, allowed up to 107");
+	expect_errno(ENAMETOOLONG, device, -EINVAL, "the path of its socket has 108 bytes, allowed up to 107");
 }
 
 static void
@@ -222,7 +228,7 @@ test_socket_path_is_another_file(void **state)
 	(void)state;
 	snprintf(device, sizeof(device), "net_vhost0,iface=%s/bus", sys);
 	snprintf(text, sizeof(text), "%s/bus is no socket: name another path", sys);
-	expect(device, -EINVAL, text);
+	expect_errno(ENOTSOCK, device, -EINVAL, text);
 }
 
 /* Root may write anywhere: ask as another user. */
@@ -239,17 +245,17 @@ test_only_a_socket_that_is_made_needs_a_directory_to_write_to(void **state)
 	if (user == 0)
 		assert_int_equal(setresuid(65534, 65534, 0), 0);
 	snprintf(device, sizeof(device), "net_memif0,role=client,socket-abstract=no,socket=%s/sockets/m", sys);
-	assert_false(device_cause(&host, device, -ECONNREFUSED, cause, sizeof(cause)));
+	assert_int_equal(device_cause(&host, device, -ECONNREFUSED, cause, sizeof(cause)), 0);
 	snprintf(device, sizeof(device), "net_memif0,socket-abstract=no,socket=%s/sockets/m", sys);
-	assert_false(device_cause(&host, device, -ECONNREFUSED, cause, sizeof(cause)));
+	assert_int_equal(device_cause(&host, device, -ECONNREFUSED, cause, sizeof(cause)), 0);
 	snprintf(text, sizeof(text), "this user may not use the directory %s/sockets of its socket: "
 				     "Permission denied", sys);
 	snprintf(device, sizeof(device), "net_memif0,role=server,socket-abstract=no,socket=%s/sockets/m", sys);
-	expect(device, -EIO, text);
+	expect_errno(EACCES, device, -EIO, text);
 	snprintf(device, sizeof(device), "net_vhost0,iface=%s/sockets/m", sys);
-	expect(device, -EIO, text);
+	expect_errno(EACCES, device, -EIO, text);
 	snprintf(device, sizeof(device), "net_vhost0,iface=%s/sockets/m,client=1", sys);
-	assert_false(device_cause(&host, device, -EIO, cause, sizeof(cause)));
+	assert_int_equal(device_cause(&host, device, -EIO, cause, sizeof(cause)), 0);
 	if (user == 0)
 		assert_int_equal(setresuid(0, 0, 0), 0);
 }
@@ -261,9 +267,9 @@ test_nothing_is_said_without_a_cause(void **state)
 
 	(void)state;
 	snprintf(device, sizeof(device), "net_memif0,socket-abstract=no,socket=%s/m", sys);
-	assert_false(device_cause(&host, device, -EINVAL, cause, sizeof(cause)));
-	assert_false(device_cause(&host, "net_memif0", -EINVAL, cause, sizeof(cause)));
-	assert_false(device_cause(&host, "net_null0", -EINVAL, cause, sizeof(cause)));
+	assert_int_equal(device_cause(&host, device, -EINVAL, cause, sizeof(cause)), 0);
+	assert_int_equal(device_cause(&host, "net_memif0", -EINVAL, cause, sizeof(cause)), 0);
+	assert_int_equal(device_cause(&host, "net_null0", -EINVAL, cause, sizeof(cause)), 0);
 }
 
 static int

@@ -99,7 +99,8 @@ struct load {
 	unsigned int worker;
 	struct rc_worker *rc;
 	unsigned int (*turn)(struct load *l); /**< poll and post. @return completions */
-	void (*sent)(struct load *l, uint32_t qp); /**< instead of posting anew; or NULL */
+	/** Counts what is done, and posts anew if that is wanted; NULL: as ever */
+	void (*sent)(struct load *l, uint32_t qp);
 	bool sends, receives;
 	bool stopping; /**< nothing new */
 	bool ready; /**< receives are posted */
@@ -121,7 +122,11 @@ struct load {
 	uint32_t *qp;
 	uint32_t *qpn; /**< their numbers */
 	uint32_t *since_signal;
-	uint64_t *left; /**< counted.c: what a queue pair may still send; or NULL */
+	/* counted.c */
+	uint64_t count; /**< its part of o->iterations */
+	uint64_t *left; /**< what a queue pair may still send */
+	uint64_t *undone; /**< and what is not done of it; NULL: of no interest */
+	uint64_t goal; /**< .done when all of them are */
 	uint64_t ended; /**< TSC, when the last one was done */
 	/* single writer, relaxed readers */
 	uint64_t posted;
@@ -157,11 +162,15 @@ int load_failure(const struct load *l, struct error *err);
 /** Take completions and post anew. @return completions */
 unsigned int load_turn(struct load *l);
 
-/* --- counted.c: just so many messages on each queue pair --- */
-int counted_create(struct load *l, struct error *err);
-void counted_begin(struct load *l);
-/** Instead of load_send()'s. */
-int counted_send(struct load *l, struct error *err);
+/* --- counted.c: just so many messages --- */
+/** Each of @p n loads gets its part of o->iterations; none, if it does not send. */
+void counted_share(struct load *const load[], unsigned int n, const struct bench_options *o);
+/** So many messages more from now on, UINT64_MAX: without end; all before are done. */
+void counted_begin(struct load *l, uint64_t messages);
+/** How many messages does the completion of a queue pair's oldest group tell of? They are done now. */
+uint32_t counted_group(struct load *l, uint32_t qp);
+/** Is its part done? True also of a load that has none. */
+bool counted_done(const struct load *l);
 
 /* --- lat.c: ping-pong instead --- */
 int lat_create(struct load *l, struct error *err);
@@ -241,7 +250,7 @@ struct run {
 	struct runner *runner;
 	unsigned int runners;
 	bool launched; /**< each on a worker lcore; else the one runs here */
-	bool count; /**< with o->iterations: count_messages(), without slices */
+	bool count; /**< with o->iterations: without slices, see run_counts() */
 	bool stop; /**< drain */
 	unsigned int draining; /**< runners that still have something under way */
 	struct run_mark from, to; /**< what is measured, without the warm-up */
@@ -256,6 +265,8 @@ struct run {
 void run_for(struct run *r);
 /** Turn a few milliseconds, outside of a run. */
 void runner_slice(struct runner *r);
+/** Does count_messages() run it, which sends by itself? */
+bool run_counts(const struct run *r);
 uint64_t run_done(const struct run *r);
 uint64_t run_received(const struct run *r);
 void run_mark(const struct run *r, struct run_mark *m);
@@ -267,7 +278,9 @@ bool runner_median(const struct runner *r, struct slice *median);
 struct clock;
 
 void count_messages(struct run *r);
+/** Messages that are sent before those that count. */
+uint64_t count_warm_up(const struct run *r);
 /** What is counted. */
-void roles_count(struct runner *r, struct clock *c, uint64_t n);
+void roles_count(struct run *run, struct clock *c, uint64_t n);
 
 #endif

@@ -68,6 +68,7 @@ create(struct beside *b, struct scene *s, struct error *err)
 	b->o.verb = BENCH_READ;
 	b->o.mode = BENCH_BW;
 	b->o.check = false;
+	b->o.iterations = 0; /* it goes on as long as the ping-pong */
 	for (i = 0; i < ROLES && ret == 0; i++) {
 		ret = end_add(&b->end[i], &s->end[i], &b->o, err);
 		if (ret == 0)

@@ -63,19 +63,18 @@ failed(const struct runner *r)
 }
 
 static void
-messages(struct runner *r, struct clock *c, uint64_t n)
+messages(struct run *run, struct clock *c, uint64_t n)
 {
-	const struct load *l = r->place[REQUESTER].load[0];
-	uint64_t end = l->done + n;
+	uint64_t end = run_done(run) + n;
 
-	while (l->done < end && !failed(r) && bench_stop == 0)
-		both(r, c);
+	while (run_done(run) < end && !failed(&run->runner[0]) && bench_stop == 0)
+		both(&run->runner[0], c);
 }
 
 void __attribute__((noinline))
-roles_count(struct runner *r, struct clock *c, uint64_t n)
+roles_count(struct run *run, struct clock *c, uint64_t n)
 {
-	messages(r, c, n);
+	messages(run, c, n);
 }
 
 static void
@@ -95,27 +94,55 @@ static void
 count_parts(struct run *run, struct clock *c)
 {
 	uint64_t left = run->o->iterations, part = RTE_MIN(PART_MAX, 1 + PART_BYTES / run->o->size);
-	struct runner *r = &run->runner[0];
-	const struct load *l = r->place[REQUESTER].load[0];
 	uint64_t before;
 
-	while (left > 0 && !failed(r) && bench_stop == 0) {
-		before = l->done;
-		roles_count(r, c, RTE_MIN(left, part));
-		left -= RTE_MIN(left, l->done - before);
+	while (left > 0 && !failed(&run->runner[0]) && bench_stop == 0) {
+		before = run_done(run);
+		roles_count(run, c, RTE_MIN(left, part));
+		left -= RTE_MIN(left, run_done(run) - before);
 		if (run->look != NULL)
 			run->look(run, rte_rdtsc());
 	}
 }
 
+static uint64_t
+warm_up_of(const struct load *l)
+{
+	return l->count > 0 ? (uint64_t)WARM_UP * l->o->qps * l->o->depth : 0;
+}
+
+uint64_t
+count_warm_up(const struct run *run)
+{
+	const struct runner *r = &run->runner[0];
+
+	return warm_up_of(r->place[REQUESTER].load[0]) + warm_up_of(r->place[RESPONDER].load[0]);
+}
+
+static void
+begin(struct load *l, uint64_t messages)
+{
+	counted_begin(l, messages);
+	load_send(l, NULL);
+}
+
 void
 count_messages(struct run *run)
 {
-	const struct bench_options *o = run->o;
 	struct clock c = { rte_rdtsc(), TURN_US * (rte_get_tsc_hz() / 1000000) };
+	struct load *l;
+	unsigned int i;
 
-	messages(&run->runner[0], &c, (uint64_t)WARM_UP * o->qps * o->depth);
+	for (i = 0; i < ROLES; i++) {
+		l = run->runner[0].place[i].load[0];
+		begin(l, warm_up_of(l));
+	}
+	messages(run, &c, count_warm_up(run));
 	run_mark(run, &run->from);
+	for (i = 0; i < ROLES; i++) {
+		l = run->runner[0].place[i].load[0];
+		begin(l, l->count);
+	}
 	count_parts(run, &c);
 	run_mark(run, &run->to);
 	drain(&run->runner[0], &c);

@@ -2,70 +2,64 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/*
- * Just o->iterations messages, as many on each queue pair: the other end counts, and has not a
- * receive more.
- */
-
-#include <errno.h>
-#include <stdlib.h>
+/* Just o->iterations messages: as many on each load that sends, and there on each queue pair. */
 
 #include <rte_common.h>
-#include <rte_cycles.h>
 
 #include "bench.h"
 
-/* A group of requests whose last one is signaled. */
-static int
-post_group(struct load *l, uint32_t qp, struct error *err)
+/* Of the two ends of a ping-pong only the one that asks. */
+static bool
+counts(const struct load *l)
 {
-	uint32_t k;
-	int ret = 0;
-
-	if (l->left[qp] == 0)
-		return 0;
-	l->left[qp] -= l->o->signal_every;
-	for (k = 0; k < l->o->signal_every && ret == 0; k++)
-		ret = load_post_send(l, qp, err);
-	return ret;
-}
-
-static void
-sent(struct load *l, uint32_t qp)
-{
-	if (l->done == l->o->iterations)
-		l->ended = rte_rdtsc();
-	if (!l->stopping)
-		post_group(l, qp, NULL);
-}
-
-int
-counted_create(struct load *l, struct error *err)
-{
-	l->left = calloc(l->o->qps, sizeof(*l->left));
-	l->sent = sent;
-	return l->left != NULL ? 0 : error_set(err, ENOMEM, "no memory for %u queue pairs",
-			l->o->qps);
+	return l->sends && l->qps > 0 && !(l->histogram != NULL && l->end->role == RESPONDER);
 }
 
 void
-counted_begin(struct load *l)
+counted_share(struct load *const load[], unsigned int n, const struct bench_options *o)
 {
+	unsigned int i, place = 0, all = 0;
+
+	for (i = 0; i < n; i++)
+		all += counts(load[i]);
+	for (i = 0; i < n; i++) {
+		if (!counts(load[i]))
+			continue;
+		load[i]->count = o->iterations / all + (place < o->iterations % all);
+		place++;
+	}
+}
+
+void
+counted_begin(struct load *l, uint64_t messages)
+{
+	bool endless = messages == UINT64_MAX;
 	uint32_t qp;
 
 	l->ended = 0;
-	for (qp = 0; qp < l->qps; qp++)
-		l->left[qp] = l->o->iterations / l->qps;
+	l->goal = endless ? UINT64_MAX : l->done + messages;
+	for (qp = 0; qp < l->qps; qp++) {
+		l->left[qp] = endless ? UINT64_MAX : messages / l->qps + (qp < messages % l->qps);
+		if (l->undone != NULL)
+			l->undone[qp] = l->left[qp];
+	}
 }
 
-int
-counted_send(struct load *l, struct error *err)
+uint32_t
+counted_group(struct load *l, uint32_t qp)
 {
-	uint32_t i, qp;
-	int ret = 0;
+	uint32_t n = (uint32_t)RTE_MIN(l->undone[qp], (uint64_t)l->o->signal_every);
 
-	for (i = 0; i < l->o->depth / l->o->signal_every && ret == 0; i++)
-		for (qp = 0; qp < l->qps && ret == 0; qp++)
-			ret = post_group(l, qp, err);
-	return ret;
+	l->undone[qp] -= n;
+	return n;
+}
+
+bool
+counted_done(const struct load *l)
+{
+	if (l->count == 0)
+		return true;
+	if (l->histogram != NULL)
+		return __atomic_load_n(&l->turns, __ATOMIC_RELAXED) >= l->count;
+	return __atomic_load_n(&l->done, __ATOMIC_ACQUIRE) == l->goal;
 }

@@ -93,13 +93,13 @@ answered(struct load *l)
 	if (l->start != 0 && (l->pauses == NULL ||
 			__atomic_load_n(l->pauses, __ATOMIC_RELAXED) == l->pauses_then))
 		histogram_add(l->histogram, half ? took / 2 : took);
-	l->turns++;
+	__atomic_store_n(&l->turns, l->turns + 1, __ATOMIC_RELAXED);
 	l->waiting = false;
-	all = l->o->counted && l->posted == l->o->iterations;
+	all = l->count > 0 && l->posted == l->count;
 	if (!all && !l->stopping && ask(l, NULL) != 0)
 		l->failed++;
 	/* the last one is not answered by who asks */
-	if (is_asked(l) && l->posted == l->o->iterations)
+	if (is_asked(l) && l->count > 0 && l->posted == l->count)
 		l->waiting = false;
 }
 
@@ -158,8 +158,8 @@ lat_turn(struct load *l)
 static void
 no_more(struct load *l, uint32_t qp)
 {
-	RTE_SET_USED(l);
 	RTE_SET_USED(qp);
+	__atomic_store_n(&l->done, l->done + 1, __ATOMIC_RELAXED);
 }
 
 int

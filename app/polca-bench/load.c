@@ -13,6 +13,7 @@
 
 #include <rte_branch_prediction.h>
 #include <rte_common.h>
+#include <rte_cycles.h>
 
 #include "bench.h"
 
@@ -134,6 +135,25 @@ load_post_send(struct load *l, uint32_t qp, struct error *err)
 	return post_send(l, qp, err);
 }
 
+/* Requests whose last one is signaled: o->signal_every, or what is left of a number that is counted. */
+static inline int
+post_group(struct load *l, uint32_t qp, struct error *err)
+{
+	uint32_t k, n = l->signal_every;
+	int ret = 0;
+
+	if (unlikely(l->left[qp] < n)) {
+		if (l->left[qp] == 0)
+			return 0;
+		n = (uint32_t)l->left[qp];
+		l->since_signal[qp] = l->signal_every - n;
+	}
+	l->left[qp] -= n;
+	for (k = 0; k < n && ret == 0; k++)
+		ret = post_send(l, qp, err);
+	return ret;
+}
+
 /* As long as the longest message of the run: receives are posted once for all sizes. */
 static inline int
 post_recv(struct load *l, uint32_t qp, struct error *err)
@@ -169,17 +189,21 @@ received(struct load *l, const struct wc *wc)
 static void
 sent(struct load *l, const struct wc *wc)
 {
-	uint32_t k;
+	uint32_t qp = ID_QP(wc->wr_id), n = l->signal_every;
 
 	if (unlikely(l->slot != NULL && l->o->verb == BENCH_READ))
 		memory_check(l, ID_AT(wc->wr_id));
-	count(&l->done, l->signal_every);
 	if (unlikely(l->sent != NULL)) {
-		l->sent(l, ID_QP(wc->wr_id));
+		l->sent(l, qp);
 		return;
 	}
-	for (k = 0; k < l->signal_every && likely(!l->stopping); k++)
-		post_send(l, ID_QP(wc->wr_id), NULL);
+	if (unlikely(l->undone != NULL))
+		n = counted_group(l, qp);
+	if (unlikely(l->done + n == l->goal))
+		l->ended = rte_rdtsc();
+	__atomic_store_n(&l->done, l->done + n, __ATOMIC_RELEASE);
+	if (likely(!l->stopping))
+		post_group(l, qp, NULL);
 }
 
 unsigned int
@@ -233,17 +257,19 @@ load_create(struct load *l, const struct bench_options *o, struct end *end,
 	l->since_signal = calloc(o->qps, sizeof(*l->since_signal));
 	l->qp = calloc(o->qps, sizeof(*l->qp));
 	l->qpn = calloc(o->qps, sizeof(*l->qpn));
+	l->left = calloc(o->qps, sizeof(*l->left));
+	if (o->iterations > 0 && o->signal_every > 1)
+		l->undone = calloc(o->qps, sizeof(*l->undone));
 	if (o->check)
 		l->slot = calloc(o->qps, sizeof(*l->slot));
-	if (l->since_signal == NULL || l->qp == NULL || l->qpn == NULL ||
+	if (l->since_signal == NULL || l->qp == NULL || l->qpn == NULL || l->left == NULL ||
+			(o->iterations > 0 && o->signal_every > 1 && l->undone == NULL) ||
 			(o->check && l->slot == NULL))
 		return error_set(err, ENOMEM, "no memory for %u queue pairs", o->qps);
 	take_qps(l);
 	memory_share(l);
 	l->turn = l->sends || l->receives ? load_turn : nothing;
-	if (o->mode == BENCH_LAT)
-		return lat_create(l, err);
-	return o->counted ? counted_create(l, err) : 0;
+	return o->mode == BENCH_LAT ? lat_create(l, err) : 0;
 }
 
 void
@@ -254,6 +280,7 @@ load_destroy(struct load *l)
 	free(l->qpn);
 	free(l->slot);
 	free(l->left);
+	free(l->undone);
 	histogram_destroy(l->histogram);
 }
 
@@ -272,8 +299,7 @@ load_receive(struct load *l, uint32_t size, struct error *err)
 	l->posted = l->done = l->received = 0;
 	if (l->histogram != NULL)
 		lat_begin(l);
-	if (l->left != NULL)
-		counted_begin(l);
+	counted_begin(l, l->o->iterations > 0 ? l->count : UINT64_MAX);
 	if (!l->receives || !first)
 		return 0;
 	for (i = 0; i < l->o->rx_depth && ret == 0; i++)
@@ -285,16 +311,14 @@ load_receive(struct load *l, uint32_t size, struct error *err)
 int
 load_send(struct load *l, struct error *err)
 {
-	uint32_t i, qp, n = l->o->depth / l->o->signal_every * l->o->signal_every;
+	uint32_t i, qp, n = l->o->depth / l->o->signal_every;
 	int ret = 0;
 
 	if (l->histogram != NULL)
 		return lat_send(l, err);
-	if (l->left != NULL)
-		return counted_send(l, err);
 	for (i = 0; l->sends && i < n && ret == 0; i++)
 		for (qp = 0; qp < l->qps && ret == 0; qp++)
-			ret = load_post_send(l, qp, err);
+			ret = post_group(l, qp, err);
 	return ret;
 }
 

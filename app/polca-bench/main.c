@@ -56,13 +56,20 @@ on_signal(int sig)
 	bench_stop = sig;
 }
 
+/*
+ * A second one ends it at once, but not a second SIGHUP: when the terminal is closed both the kernel and
+ * the shell send one. After nohup SIGHUP is ignored, and stays so.
+ */
 static void
 catch_signals(void)
 {
-	struct sigaction sa = { .sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND };
+	struct sigaction sa = { .sa_handler = on_signal }, inherited;
 
-	sigaction(SIGINT, &sa, NULL);
+	if (sigaction(SIGHUP, NULL, &inherited) == 0 && inherited.sa_handler != SIG_IGN)
+		sigaction(SIGHUP, &sa, NULL);
+	sa.sa_flags = (int)SA_RESETHAND;
 	sigaction(SIGTERM, &sa, NULL);
+	sigaction(SIGINT, &sa, NULL);
 	signal(SIGPIPE, SIG_IGN);
 }
 
@@ -92,7 +99,7 @@ help(void)
 	options_explain(printf("  -h, --help"), "this, or a command's options");
 	links_help();
 	printf("\nFor a start: polca-bench send -s 64; polca-bench write -a; polca-bench send lat\n"
-	       "Exit codes: 0 done, also after Ctrl-C, 1 failed, 2 wrong usage.\n");
+	       "Exit codes: 0 done, also after Ctrl-C (SIGINT, SIGTERM, SIGHUP), 1 failed, 2 wrong usage.\n");
 }
 
 static void

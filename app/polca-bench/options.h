@@ -44,14 +44,13 @@ struct bench_options {
 	uint32_t loss; /**< of so many packets one is lost; 0: none */
 	uint32_t beside; /**< bytes that another queue pair reads at a time; 0: none does */
 	double seconds;
-	uint64_t iterations; /**< messages, 0: for .seconds */
+	uint64_t iterations; /**< just so many messages, 0: for .seconds */
 	const char *link; /**< NAME[,KEY=VALUE...], see link.h */
 	const char *peer; /**< where the other process is told of ours: HOST:PORT or a path */
 	const char *address; /**< ADDRESS/LENGTH of a device's port */
 	const char *connect; /**< HOST:PORT of the service that is the other end */
 	const char *perftest; /**< HOST:PORT of the perftest server that is */
 	bool rdma_cm; /**< it is spoken to, and connected to, by the connection manager */
-	bool counted; /**< the other end counts: just .iterations messages */
 	uint32_t lcores; /**< of the two roles */
 	uint32_t workers;
 	uint32_t handoff; /**< percent of QPs whose packets arrive at another worker */

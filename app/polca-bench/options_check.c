@@ -85,7 +85,6 @@ complete(struct bench_options *o)
 		o->iterations = perftest_iterations(o);
 	if (o->seconds == 0)
 		o->seconds = 1;
-	o->counted = o->iterations > 0 && (o->perftest != NULL || options_given(o));
 	if (o->rx_depth == 0)
 		o->rx_depth = 2 * o->depth;
 	if (o->mtu == 0) /* a device's frames have 1500 bytes, mostly */

@@ -42,7 +42,7 @@ const struct option_row option_rows[] = {
 	{ 'm', "mtu", "BYTES", OPTION_U32, FIELD(mtu), MESSAGES, 256, 4096, NULL,
 		"path MTU: 256, 512, 1024, 2048, 4096 (default 4096)" },
 	{ 'n', "iters", "N", OPTION_U64, FIELD(iterations), TAKES_TIME, 1, UINT64_MAX / 2, NULL,
-		"so many messages, of all queue pairs together, instead of -D" },
+		"just so many messages, of all queue pairs together, instead of -D" },
 	{ 'D', "duration", "SECONDS", OPTION_SECONDS, FIELD(seconds), TAKES_TIME | TAKES_LEAST, 0, 0, NULL,
 		"how long, for each size (default 1)" },
 	{ 'b', "bidirectional", NULL, OPTION_FLAG, FIELD(bidirectional), TAKES_TRAFFIC, 0, 0, NULL,

@@ -185,7 +185,7 @@ look(struct run *run, uint64_t now)
 		p->seen = done;
 		p->moved = now;
 	}
-	if (s->o.counted && done >= s->o.iterations)
+	if (s->o.iterations > 0 && done >= s->o.iterations)
 		return 0;
 	if (now - p->moved > STALL_S * rte_get_tsc_hz())
 		return error_set(&s->lost, ETIMEDOUT, "no message was done for %u s", STALL_S);
@@ -203,7 +203,7 @@ hint(const struct perftest *p, int ret, struct error *err)
 
 	if (ret == 0 || ret == -EINTR)
 		return ret;
-	if (o->counted)
+	if (o->iterations > 0)
 		snprintf(count, sizeof(count), "-n %lu", o->iterations / o->qps);
 	snprintf(what, sizeof(what), "%s", err->text);
 	return error_set(err, -ret, "%.160s. The server must be: %s -s %u %s%s", what,

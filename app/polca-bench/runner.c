@@ -132,6 +132,23 @@ keep(struct runner *r, const struct place *before, uint64_t done, uint64_t cycle
 		r->best = s->rate;
 }
 
+/* Are messages counted, and all of this runner's done? */
+static bool
+runner_counted(const struct runner *r)
+{
+	bool any = false;
+	unsigned int i, k;
+
+	for (i = 0; i < r->places; i++) {
+		for (k = 0; k < r->place[i].loads; k++) {
+			if (!counted_done(r->place[i].load[k]))
+				return false;
+			any |= r->place[i].load[k]->count > 0;
+		}
+	}
+	return any;
+}
+
 static void
 one_slice(struct runner *r, bool measure)
 {
@@ -148,7 +165,7 @@ one_slice(struct runner *r, bool measure)
 		for (i = 0; i < r->places; i++)
 			now = place_turn(&r->place[i], now);
 		clean &= now - last < pause;
-	} while (now - start < slice);
+	} while (now - start < slice && !runner_counted(r));
 	done = runner_sum(r, offsetof(struct load, done)) - done;
 	if (measure)
 		keep(r, before, done, now - start, clean);
@@ -263,6 +280,48 @@ launched(void *arg)
 	return 0;
 }
 
+/* Those of all runners? */
+static bool
+run_counted(const struct run *run)
+{
+	const struct runner *r;
+	unsigned int i, k;
+
+	for (r = run->runner; r < run->runner + run->runners; r++)
+		for (i = 0; i < r->places; i++)
+			for (k = 0; k < r->place[i].loads; k++)
+				if (!counted_done(r->place[i].load[k]))
+					return false;
+	return true;
+}
+
+/* When the last of the counted messages was done. @return 0: not known */
+static uint64_t
+run_ended(const struct run *run)
+{
+	const struct runner *r;
+	uint64_t ended = 0;
+	unsigned int i, k;
+
+	if (run->o->iterations == 0 || !run_counted(run))
+		return 0;
+	for (r = run->runner; r < run->runner + run->runners; r++)
+		for (i = 0; i < r->places; i++)
+			for (k = 0; k < r->place[i].loads; k++)
+				ended = RTE_MAX(ended, r->place[i].load[k]->ended);
+	return ended;
+}
+
+static void
+mark_end(struct run *run)
+{
+	uint64_t ended = run_ended(run);
+
+	run_mark(run, &run->to);
+	if (ended != 0)
+		run->to.time = ended;
+}
+
 static bool
 over(struct run *run)
 {
@@ -274,7 +333,7 @@ over(struct run *run)
 	if (run->look != NULL && run->look(run, now) != 0)
 		return true;
 	if (o->iterations > 0)
-		return run_done(run) - run->from.done >= o->iterations;
+		return run_counted(run);
 	return (double)(now - run->from.time) >= o->seconds * (double)rte_get_tsc_hz();
 }
 
@@ -283,10 +342,9 @@ warm_up_slices(const struct bench_options *o)
 {
 	double tenth = o->seconds * 1000 / SLICE_MS / 10;
 
-	if (o->counted)
+	if (o->iterations > 0)
 		return 0; /* each of them counts */
-
-	return o->iterations > 0 || tenth > WARM_UP ? WARM_UP : (unsigned int)tenth;
+	return tenth > WARM_UP ? WARM_UP : (unsigned int)tenth;
 }
 
 static void
@@ -301,9 +359,7 @@ run_here(struct run *run)
 	do
 		one_slice(r, true);
 	while (!over(run));
-	run_mark(run, &run->to);
-	if (run->o->counted && r->place[0].load[0]->ended != 0)
-		run->to.time = r->place[0].load[0]->ended;
+	mark_end(run);
 	drain(r);
 }
 
@@ -326,10 +382,13 @@ run_launched(struct run *run)
 	struct run_mark last, now;
 	unsigned int i, lcore = rte_get_next_lcore(-1, 1, 0);
 
+	run_mark(run, &run->from);
 	for (i = 0; i < run->runners; i++, lcore = rte_get_next_lcore(lcore, 1, 0))
 		rte_eal_remote_launch(launched, &run->runner[i], lcore);
-	usleep(warm_up_slices(run->o) * SLICE_MS * 1000);
-	run_mark(run, &run->from);
+	if (warm_up_slices(run->o) > 0) {
+		usleep(warm_up_slices(run->o) * SLICE_MS * 1000);
+		run_mark(run, &run->from);
+	}
 	last = run->from;
 	do {
 		usleep(LOOK_US);
@@ -339,9 +398,15 @@ run_launched(struct run *run)
 			run->runner[0].best = rate;
 		last = now;
 	} while (!over(run));
-	run_mark(run, &run->to);
+	mark_end(run);
 	__atomic_store_n(&run->stop, true, __ATOMIC_RELAXED);
 	wait_for_launched();
+}
+
+bool
+run_counts(const struct run *run)
+{
+	return run->count && !run->launched && run->o->iterations > 0;
 }
 
 void
@@ -358,7 +423,7 @@ run_for(struct run *run)
 	}
 	if (run->launched)
 		run_launched(run);
-	else if (run->count && run->o->iterations > 0)
+	else if (run_counts(run))
 		count_messages(run);
 	else
 		run_here(run);

@@ -99,12 +99,18 @@ make_runners(struct scene *s)
 int
 scene_load(struct scene *s, struct error *err)
 {
-	unsigned int i, w;
+	struct load *load[ROLES * BENCH_WORKERS_MAX];
+	unsigned int i, w, n = 0;
 	int ret = 0;
 
-	for (i = s->first; i < s->first + s->ends && ret == 0; i++)
-		for (w = 0; w < s->o.workers && ret == 0; w++)
-			ret = load_create(&s->load[i][w], &s->o, &s->end[i], &s->peer[i], w, err);
+	for (i = s->first; i < s->first + s->ends && ret == 0; i++) {
+		for (w = 0; w < s->o.workers && ret == 0; w++) {
+			load[n] = &s->load[i][w];
+			ret = load_create(load[n++], &s->o, &s->end[i], &s->peer[i], w, err);
+		}
+	}
+	if (ret == 0)
+		counted_share(load, n, &s->o);
 	make_runners(s);
 	return ret;
 }
@@ -182,7 +188,7 @@ scene_run(struct scene *s, struct error *err)
 	unsigned int i, w;
 	int ret = 0;
 
-	for (i = s->first; i < s->first + s->ends && ret == 0; i++)
+	for (i = s->first; i < s->first + s->ends && ret == 0 && !run_counts(&s->run); i++)
 		for (w = 0; w < s->o.workers && ret == 0; w++)
 			ret = load_send(&s->load[i][w], err);
 	if (ret != 0)

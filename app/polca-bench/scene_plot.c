@@ -219,6 +219,8 @@ scene_plot_close(struct scene *s, bool done, struct error *err)
 				strerror(errno));
 	if (!done && p->created)
 		unlink(s->o.plot);
+	if (done && ret == 0)
+		report_note(s->report, "wrote %s", s->o.plot);
 	size_limit_destroy(p->limit);
 	free(p);
 	s->plot = NULL;

@@ -52,6 +52,11 @@ scene_tell_environment(struct scene *s)
 			s->o.qps, s->o.qps == 1 ? "" : "s", s->o.depth, s->o.rx_depth, s->o.mtu,
 			s->o.ack_per_packet ? ", an Ack each" : "",
 			s->o.bidirectional ? ", bidirectional" : "");
+	if (run_counts(&s->run))
+		report_fact(s->report, "messages", "%lu, after %lu to warm up", s->o.iterations,
+				count_warm_up(&s->run));
+	else if (s->o.iterations > 0)
+		report_fact(s->report, "messages", "%lu", s->o.iterations);
 }
 
 void

@@ -9,9 +9,11 @@ import json
 import math
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import xml.etree.ElementTree as xml
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), '../../dts/lib'))
@@ -68,7 +70,22 @@ def look(words, report, sizes):
     assert [row['bytes'] for row in table['rows']] == sizes, table['rows']
     for row in table['rows']:
         assert set(row) == COLUMNS[mode], sorted(row)
-        assert row['iterations'] >= 2000, row
+        assert row['iterations'] == 2000, row
+
+
+# just so many messages: not as many as fill a burst, the queue pairs, a group of -Q or a moment
+COUNTED = [
+    ['write', 'lat', '-n', '100'], ['send', 'lat', '-n', '7'], ['read', 'lat', '-n', '101', '--lcores', '2'],
+    ['send', '-n', '1001', '-Q', '16', '-q', '3', '--check'], ['write', '-n', '1001', '-b', '-q', '3'],
+    ['write', '-n', '501', '-q', '8', '-w', '2'], ['write', '-n', '501', '-b', '--lcores', '2'],
+    ['atomic', '-n', '5', '-q', '3', '--check'], ['send', '-b', '-n', '1'],
+]
+
+
+def look_at_counts(bench):
+    for words in COUNTED:
+        row, = run(bench, words, ['--no-huge', '--json'])['tables'][0]['rows']
+        assert row['iterations'] == int(words[words.index('-n') + 1]), (words, row)
 
 
 # measured by turns without and with something: words, table, columns that are above zero
@@ -216,6 +233,7 @@ def look_at_plot(bench):
                 for row, limit in zip(rows, report['tables'][1]['rows']):
                     assert row['bytes'] == limit['bytes'] and limit['limit_ns'] > 0, limit
                     row.update(limit)
+            assert report['notes'][-1] == 'wrote ' + file, report['notes']
             root = xml.parse(file).getroot()
             assert (root.tag, root.get('version')) == (SVG + 'svg', '1.1')
             texts = [t.text for t in root.iter(SVG + 'text')]
@@ -276,6 +294,35 @@ def look_at_width(bench):
         assert all(len(line.rstrip()) <= WIDTH for line in lines), (words, lines)
 
 
+def cpu_ticks(process):
+    assert process.poll() is None, process.communicate()
+    with open('/proc/%d/stat' % process.pid) as f:
+        return int(f.read().rsplit(')', 1)[1].split()[11])
+
+
+def look_at_hangup(bench):
+    """A closed terminal's SIGHUP ends it as Ctrl-C does: what was measured is told. After nohup it goes on."""
+    for before, seconds in (signal.SIG_DFL, '600'), (signal.SIG_IGN, '2'):
+        p = subprocess.Popen([bench, 'send', '-s', '64', '-D', seconds, '--no-huge'],
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                             preexec_fn=lambda: signal.signal(signal.SIGHUP, before))
+        try:
+            for line in p.stdout:
+                if '#bytes' in line:
+                    break
+            begun = cpu_ticks(p)
+            while cpu_ticks(p) < begun + 10:  # now it measures
+                time.sleep(0.01)
+            for _ in range(2):  # the kernel's and the shell's
+                p.send_signal(signal.SIGHUP)
+            out, err = p.communicate(timeout=60)
+        finally:
+            p.kill()
+            p.wait()
+        assert (p.returncode, err) == (0, ''), (before, p.returncode, err)
+        assert re.match(r' 64 +[1-9]', out), (before, out)
+
+
 # a message longer than the time: no figure is made up
 def look_at_nothing_done(bench):
     report = run(bench, ['write', '-s', '512M', '-t', '1'],
@@ -297,6 +344,8 @@ def main():
         look(words, report, [size or report['options']['size']])
     words = ['write', '-a', '-s', '64']
     look(words, run(bench, words), [2, 4, 8, 16, 32, 64])
+    look_at_counts(bench)
+    look_at_hangup(bench)
     look_at_turns(bench)
     look_at_timers(bench)
     look_at_roofline(bench)
@@ -305,8 +354,8 @@ def main():
     ran = look_at_documented(bench)
     look_at_width(bench)
     look_at_nothing_done(bench)
-    print('%d runs' % (4 * len(default) + len(VARIANTS) + len(BY_TURNS) + len(WIDE) +
-                        len(DRAWN) + ran + 8))
+    print('%d runs' % (4 * len(default) + len(VARIANTS) + len(COUNTED) + len(BY_TURNS) + len(WIDE) +
+                        len(DRAWN) + ran + 10))
 
 
 if __name__ == '__main__':

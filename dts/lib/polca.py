@@ -84,6 +84,16 @@ class Polca:
         self.rpc('version_get')
         return self
 
+    def fails(self, timeout=60):
+        """It does not start. What it said."""
+        if os.path.exists(self.log):
+            os.unlink(self.log)
+        self.launch()
+        status = self.proc.wait(patience.limit(timeout))
+        self.proc = None
+        assert status == 1, 'polca ended with %d:\n%s' % (status, self.tail())
+        return self.tail()
+
     def alive(self):
         return self.proc is not None and self.proc.poll() is None
 

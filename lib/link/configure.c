@@ -24,8 +24,8 @@
  */
 static const struct driver_rule driver_rules[] = {
 	{ "net_ring", QUEUES_ALL, MTU_ANY },
-	{ "net_af_packet", QUEUES_ALL, MTU_INTERFACE },
-	{ "net_af_xdp", QUEUES_ALL, MTU_INTERFACE, .own_pool = true },
+	{ "net_af_packet", QUEUES_ALL, MTU_INTERFACE, .link_of_interface = true },
+	{ "net_af_xdp", QUEUES_ALL, MTU_INTERFACE, .own_pool = true, .link_of_interface = true },
 	{ "net_vhost", QUEUES_ALL, MTU_ANY, .queues_may_sleep = true },
 	{ "net_memif", QUEUES_PER_WORKER, MTU_ANY },
 	{ "net_tap", QUEUES_PER_WORKER, MTU_DEVICE },

@@ -5,7 +5,8 @@
 /*
  * The kernel's interface behind a device. Drivers change it for us (af_packet, af_xdp, tap's
  * remote): MTU, MAC address, promiscuous mode. The kernel keeps that when we are gone, so what was
- * before is noted, and restored at the end, unless somebody else has changed it since.
+ * before is noted, also in a file, and restored at the end, unless somebody else has changed it since.
+ * What a process has changed that was killed is restored by the next one on the interface.
  */
 
 #include <errno.h>
@@ -47,6 +48,20 @@ interface_mtu(const char *name, int set)
 	return rc == 0 ? req.ifr_mtu : rc;
 }
 
+bool
+interface_is_running(const struct link_port *p)
+{
+	struct ifreq req = { 0 };
+	char name[IF_NAMESIZE];
+
+	if (p->interface[0].name[0] == '\0')
+		return true;
+	/* by its index: somebody may have renamed it */
+	return if_indextoname(p->interface[0].index, name) != NULL &&
+		interface_ioctl(name, SIOCGIFFLAGS, &req) == 0 &&
+		(req.ifr_flags & (IFF_UP | IFF_RUNNING)) == (IFF_UP | IFF_RUNNING);
+}
+
 static bool
 look(const char *name, struct interface_state *s)
 {
@@ -54,6 +69,7 @@ look(const char *name, struct interface_state *s)
 
 	if (name[0] == '\0' || interface_ioctl(name, SIOCGIFFLAGS, &req) != 0)
 		return false;
+	s->index = if_nametoindex(name);
 	s->flags = req.ifr_flags;
 	if (interface_ioctl(name, SIOCGIFHWADDR, &req) != 0)
 		return false;
@@ -61,22 +77,6 @@ look(const char *name, struct interface_state *s)
 	s->mtu = interface_mtu(name, 0);
 	snprintf(s->name, sizeof(s->name), "%s", name);
 	return s->mtu > 0;
-}
-
-void
-interface_note(struct link_port *p)
-{
-	struct rte_eth_dev_info info;
-	char name[IF_NAMESIZE] = "";
-
-	if (rte_eth_dev_info_get(p->ethdev, &info) == 0 && info.if_index != 0)
-		if_indextoname(info.if_index, name);
-	if (!look(name, &p->interface[0]))
-		p->interface[0].name[0] = '\0';
-	name[0] = '\0';
-	device_arg(p, "remote", name, sizeof(name));
-	if (!look(name, &p->interface[1]))
-		p->interface[1].name[0] = '\0';
 }
 
 /* What is ours to restore: it differs from what it was, and is what we made of it. */
@@ -87,26 +87,21 @@ struct changes {
 };
 
 static bool
-find_changes(const struct link_port *p, const struct interface_state *was, struct changes *c)
+find_changes(const struct interface_state *was, struct changes *c)
 {
 	struct interface_state now;
 
-	if (was->name[0] == '\0' || !look(was->name, &now))
+	if (was->name[0] == '\0' || was->temporary || !look(was->name, &now))
 		return false;
-	/* tap's own interface ends with the device */
-	if (was == &p->interface[0] && strcmp(p->driver, "net_tap") == 0)
-		return false;
-	c->mtu = now.mtu != was->mtu && now.mtu == p->cfg.mtu;
+	c->mtu = now.mtu != was->mtu && now.mtu == was->set_mtu;
 	c->mac = now.hwaddr.sa_family == ARPHRD_ETHER &&
 		memcmp(now.hwaddr.sa_data, was->hwaddr.sa_data, MAC_LEN) != 0 &&
-		memcmp(now.hwaddr.sa_data, p->cfg.mac, MAC_LEN) == 0;
-	c->flags = now.flags & ~was->flags & SHARED_FLAGS;
-	if (was->told)
-		c->flags &= was->set_flags; /* others came later, from somebody else */
+		memcmp(now.hwaddr.sa_data, was->set_mac, MAC_LEN) == 0;
+	c->flags = now.flags & ~was->flags & was->set_flags; /* others are somebody else's */
 	return c->mtu || c->mac || c->flags != 0;
 }
 
-static void
+void
 print_mac(const uint8_t *mac, char text[RTE_ETHER_ADDR_FMT_SIZE])
 {
 	struct rte_ether_addr a;
@@ -119,17 +114,19 @@ void
 interface_tell(struct link_port *p)
 {
 	struct interface_state *was;
-	char mac[RTE_ETHER_ADDR_FMT_SIZE], mtu[24], text[192];
+	char mac[RTE_ETHER_ADDR_FMT_SIZE], mtu[24], text[224];
 	struct changes c;
 	bool changed;
 
 	for (was = p->interface; was < p->interface + RTE_DIM(p->interface); was++) {
 		c.flags = 0;
-		changed = find_changes(p, was, &c);
-		was->told = true;
+		changed = find_changes(was, &c);
 		was->set_flags = c.flags;
-		if (!changed)
+		if (!changed) {
+			interface_file_remove(was);
 			continue;
+		}
+		interface_file_write(was);
 		print_mac((const uint8_t *)was->hwaddr.sa_data, mac);
 		snprintf(mtu, sizeof(mtu), " mtu %d", was->mtu);
 		snprintf(text, sizeof(text), "ip link set %s%s%s%s%s%s", was->name,
@@ -168,22 +165,87 @@ check_restored(const struct link_port *p, const char *name, const char *what, in
 }
 
 /* Each by itself: some drivers change no MAC address while the interface is up. */
+static bool
+restore(const struct link_port *p, const struct interface_state *was)
+{
+	struct changes c;
+
+	if (!find_changes(was, &c))
+		return false;
+	if (c.mtu)
+		check_restored(p, was->name, "MTU", interface_mtu(was->name, was->mtu));
+	if (c.mac)
+		check_restored(p, was->name, "MAC address", restore_mac(was));
+	if (c.flags != 0)
+		check_restored(p, was->name, "promiscuous mode", clear_flags(was->name, c.flags));
+	return true;
+}
+
 void
 interface_restore(struct link_port *p)
 {
 	struct interface_state *was;
-	struct changes c;
 
 	for (was = p->interface; was < p->interface + RTE_DIM(p->interface); was++) {
-		if (!find_changes(p, was, &c))
+		if (was->name[0] == '\0')
 			continue;
-		if (c.mtu)
-			check_restored(p, was->name, "MTU", interface_mtu(was->name, was->mtu));
-		if (c.mac)
-			check_restored(p, was->name, "MAC address", restore_mac(was));
-		if (c.flags != 0)
-			check_restored(p, was->name, "promiscuous mode",
-				clear_flags(was->name, c.flags));
+		restore(p, was);
+		interface_file_remove(was);
 		was->name[0] = '\0';
 	}
+}
+
+/* The same interface has one of the two addresses, unless another one was made with its index. */
+static bool
+is_same(const struct interface_state *now, const struct interface_state *was)
+{
+	return memcmp(now->hwaddr.sa_data, was->hwaddr.sa_data, MAC_LEN) == 0 ||
+		memcmp(now->hwaddr.sa_data, was->set_mac, MAC_LEN) == 0;
+}
+
+static void
+restore_for_killed(const struct link_port *p, struct interface_state *now)
+{
+	struct interface_state was;
+
+	if (!interface_file_read(now, &was) || !is_same(now, &was) || !restore(p, &was))
+		return;
+	LINK_LOG(NOTICE, "%s: %s was still as a killed process had changed it, and is restored",
+		p->cfg.name, now->name);
+	look(was.name, now);
+}
+
+static void
+note(const struct link_port *p, const char *name, bool temporary, struct interface_state *s)
+{
+	memset(s, 0, sizeof(*s));
+	s->file = -1;
+	if (!look(name, s)) {
+		s->name[0] = '\0';
+		return;
+	}
+	s->temporary = temporary;
+	if (temporary)
+		return;
+	interface_file_open(s);
+	restore_for_killed(p, s);
+	s->set_mtu = p->cfg.mtu;
+	memcpy(s->set_mac, p->cfg.mac, MAC_LEN);
+	s->set_flags = SHARED_FLAGS;
+	interface_file_write(s);
+}
+
+void
+interface_note(struct link_port *p)
+{
+	struct rte_eth_dev_info info = { 0 };
+	char name[IF_NAMESIZE] = "";
+
+	if (rte_eth_dev_info_get(p->ethdev, &info) == 0 && info.if_index != 0)
+		if_indextoname(info.if_index, name);
+	note(p, name, info.driver_name != NULL && strcmp(info.driver_name, "net_tap") == 0,
+		&p->interface[0]);
+	name[0] = '\0';
+	device_arg(p, "remote", name, sizeof(name));
+	note(p, name, false, &p->interface[1]);
 }

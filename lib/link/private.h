@@ -15,6 +15,7 @@
 
 #include <rte_common.h>
 #include <rte_ethdev.h>
+#include <rte_ether.h>
 #include <rte_hash.h>
 #include <rte_log.h>
 #include <rte_mbuf.h>
@@ -75,6 +76,7 @@ struct driver_rule {
 	enum queue_rule queues;
 	enum mtu_rule mtu;
 	bool own_pool;
+	bool link_of_interface; /* reports its link up whatever the kernel's interface is */
 	bool queues_may_sleep; /* the far end decides which but the first are served */
 };
 
@@ -96,11 +98,16 @@ struct lid_table;
 /* Of the kernel's interface behind a device, as it was before: see interface.c */
 struct interface_state {
 	char name[IF_NAMESIZE]; /* "": none */
+	unsigned int index; /* the kernel's */
+	bool temporary; /* made by the driver, and gone with the device */
 	int mtu;
 	short flags;
 	struct sockaddr hwaddr;
-	bool told; /* interface_tell() saw it: */
-	short set_flags; /* those that were off, and on when the device had started */
+	/* what this process makes of it */
+	int set_mtu; /* 0: leaves it */
+	uint8_t set_mac[MAC_LEN]; /* zero: leaves it */
+	short set_flags; /* those that were off, and on when the device had started; until then: any */
+	int file; /* of what it was: see interface_file.c; -1: none */
 };
 
 struct link_port {
@@ -354,6 +361,15 @@ int interface_mtu(const char *name, int set);
 void interface_note(struct link_port *p);
 void interface_tell(struct link_port *p);
 void interface_restore(struct link_port *p);
+/* Is the device's interface up, with a carrier? True when the device has none. */
+bool interface_is_running(const struct link_port *p);
+void print_mac(const uint8_t *mac, char text[RTE_ETHER_ADDR_FMT_SIZE]);
+/* interface_file.c: open and lock the file of .index; when a living process has it, .file is -1 */
+void interface_file_open(struct interface_state *s);
+/* @return false: no killed process has left anything there */
+bool interface_file_read(const struct interface_state *now, struct interface_state *was);
+void interface_file_write(const struct interface_state *s);
+void interface_file_remove(struct interface_state *s);
 void device_detach(struct link_port *p);
 /* device_end.c; not on EAL's interrupt thread */
 void device_stop(struct link_port *p);

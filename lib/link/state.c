@@ -53,6 +53,17 @@ add_gid(struct port_attr *a, const struct link_addr *addr, enum gid_type type)
 	return a->num_gids;
 }
 
+/* @return false: the device does not say */
+static bool
+read_link(const struct link_port *p, struct rte_eth_link *link)
+{
+	if (rte_eth_link_get_nowait(p->ethdev, link) != 0)
+		return false;
+	if (p->driver_rule->link_of_interface && !interface_is_running(p))
+		link->link_status = RTE_ETH_LINK_DOWN;
+	return true;
+}
+
 static bool
 link_up(const struct link_port *p)
 {
@@ -175,8 +186,12 @@ state_init(struct link *l, struct link_port *p, struct error *err)
 		p->memory_node);
 	if (p->attr_copies == NULL)
 		return error_set(err, ENOMEM, "%s: no memory for its attributes", p->cfg.name);
-	if (rte_eth_link_get_nowait(p->ethdev, &p->link) != 0)
+	if (!read_link(p, &p->link))
 		p->link.link_status = RTE_ETH_LINK_DOWN;
+	if (p->driver_rule->link_of_interface && !link_up(p))
+		LINK_LOG(WARNING, "%s: link is down: %s is down or has no carrier; if it is down: "
+			"ip link set %s up", p->cfg.name, p->interface[0].name,
+			p->interface[0].name);
 	p->guid = p->cfg.guid != 0 ? p->cfg.guid : port_eui64(p->mac);
 	settings_init(p);
 	publish(l, p, 0);
@@ -201,7 +216,7 @@ state_update(const struct link *l, struct link_port *p, uint64_t now)
 	bool up;
 	uint16_t mtu = p->mtu;
 
-	if (rte_eth_link_get_nowait(p->ethdev, &link) != 0)
+	if (!read_link(p, &link))
 		return false;
 	/* a device whose MTU was changed behind us (tap, a representor) */
 	if (p->cfg.mtu == 0 && p->driver_rule->mtu == MTU_DEVICE)
@@ -285,7 +300,7 @@ link_state(const struct link *l, unsigned int port, struct link_state *state)
 	struct rte_eth_link link = { 0 };
 
 	memset(state, 0, sizeof(*state));
-	if (rte_eth_link_get_nowait(p->ethdev, &link) != 0)
+	if (!read_link(p, &link))
 		link.link_status = RTE_ETH_LINK_DOWN;
 	state->up = link.link_status == RTE_ETH_LINK_UP;
 	if (link.link_speed != RTE_ETH_SPEED_NUM_UNKNOWN)

@@ -6,12 +6,15 @@
 
 #include <errno.h>
 #include <net/if_arp.h>
+#include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -69,6 +72,14 @@ rte_eth_dev_info_get(uint16_t ethdev, struct rte_eth_dev_info *info)
 }
 
 static struct link_port port;
+static char dir[] = "/tmp/polca-test-interface-XXXXXX", runtime_dir[sizeof(dir) + 8];
+
+/* What killed processes leave stands beside it. */
+const char *
+rte_eal_get_runtime_dir(void)
+{
+	return runtime_dir;
+}
 
 static int
 note(void **state)
@@ -82,6 +93,14 @@ note(void **state)
 	kernel.flags = IFF_UP;
 	memcpy(kernel.mac, old_mac, MAC_LEN);
 	interface_note(&port);
+	return 0;
+}
+
+static int
+forget(void **state)
+{
+	(void)state;
+	interface_restore(&port);
 	return 0;
 }
 
@@ -129,15 +148,138 @@ test_flags_are_restored_after_a_start_that_failed(void **state)
 	assert_int_equal(kernel.flags, IFF_UP);
 }
 
+/* As kill -9 does: its lock ends, its file stays. */
+static void
+kill_it(void)
+{
+	assert_true(port.interface[0].file >= 0);
+	close(port.interface[0].file);
+	memset(&port, 0, sizeof(port));
+	strcpy(port.driver, "net_af_packet");
+}
+
+static void
+test_the_next_process_restores_what_a_killed_one_changed(void **state)
+{
+	(void)state;
+	kernel.mtu = 4200;
+	kernel.flags |= IFF_PROMISC;
+	interface_tell(&port);
+	kill_it();
+	interface_note(&port);
+	assert_int_equal(kernel.mtu, 1500);
+	assert_int_equal(kernel.flags, IFF_UP);
+	assert_int_equal(port.interface[0].mtu, 1500);
+}
+
+static void
+test_it_restores_what_one_changed_that_was_killed_at_its_start(void **state)
+{
+	(void)state;
+	kernel.mtu = 4200;
+	kernel.flags |= IFF_ALLMULTI;
+	kill_it();
+	interface_note(&port);
+	assert_int_equal(kernel.mtu, 1500);
+	assert_int_equal(kernel.flags, IFF_UP);
+}
+
+static void
+test_it_leaves_what_somebody_has_changed_since(void **state)
+{
+	(void)state;
+	kernel.mtu = 4200;
+	interface_tell(&port);
+	kernel.mtu = 2000;
+	kernel.flags |= IFF_PROMISC;
+	kill_it();
+	interface_note(&port);
+	assert_int_equal(kernel.mtu, 2000);
+	assert_int_equal(kernel.flags, IFF_UP | IFF_PROMISC);
+}
+
+/* With the number of one that is gone. */
+static void
+test_another_interface_is_left_alone(void **state)
+{
+	(void)state;
+	kernel.mtu = 4200;
+	interface_tell(&port);
+	kill_it();
+	kernel.mac[5] = 9;
+	interface_note(&port);
+	assert_int_equal(kernel.mtu, 4200);
+}
+
+static void
+test_what_a_living_process_has_changed_stays(void **state)
+{
+	struct link_port other = port;
+
+	(void)state;
+	kernel.mtu = 4200;
+	interface_tell(&port);
+	other.cfg.mtu = 0;
+	interface_note(&other);
+	assert_int_equal(kernel.mtu, 4200);
+	interface_tell(&other);
+	interface_restore(&other);
+	assert_int_equal(kernel.mtu, 4200);
+	interface_restore(&port);
+	assert_int_equal(kernel.mtu, 1500);
+}
+
+static void
+test_running_is_what_the_interface_says(void **state)
+{
+	struct link_port other = port;
+
+	(void)state;
+	kernel.flags = IFF_UP | IFF_RUNNING;
+	assert_true(interface_is_running(&port));
+	kernel.flags = IFF_UP; /* no carrier */
+	assert_false(interface_is_running(&port));
+	kernel.flags = 0;
+	assert_false(interface_is_running(&port));
+	kernel.flags = IFF_UP | IFF_RUNNING;
+	other.interface[0].index = INT_MAX; /* it is gone */
+	assert_false(interface_is_running(&other));
+}
+
+/* No file stays: the directory is empty. */
+static int
+remove_dir(void **state)
+{
+	(void)state;
+	return rmdir(dir);
+}
+
+static int
+make_dir(void **state)
+{
+	(void)state;
+	if (mkdtemp(dir) == NULL)
+		return -1;
+	snprintf(runtime_dir, sizeof(runtime_dir), "%s/polca", dir);
+	return 0;
+}
+
 int
 main(void)
 {
+#define T(test) cmocka_unit_test_setup_teardown(test, note, forget)
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(test_one_step_that_fails_skips_no_other, note),
-		cmocka_unit_test_setup(test_flags_that_somebody_else_sets_stay, note),
-		cmocka_unit_test_setup(test_flags_stay_where_nothing_was_changed, note),
-		cmocka_unit_test_setup(test_flags_are_restored_after_a_start_that_failed, note),
+		T(test_one_step_that_fails_skips_no_other),
+		T(test_flags_that_somebody_else_sets_stay),
+		T(test_flags_stay_where_nothing_was_changed),
+		T(test_flags_are_restored_after_a_start_that_failed),
+		T(test_the_next_process_restores_what_a_killed_one_changed),
+		T(test_it_restores_what_one_changed_that_was_killed_at_its_start),
+		T(test_it_leaves_what_somebody_has_changed_since),
+		T(test_another_interface_is_left_alone),
+		T(test_what_a_living_process_has_changed_stays),
+		T(test_running_is_what_the_interface_says),
 	};
 
-	return cmocka_run_group_tests_name("link: interface", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("link: interface", tests, make_dir, remove_dir);
 }

@@ -174,6 +174,57 @@ def test_what_others_changed_is_not_restored(kept, sockets):
         assert link(ns, 'pv0')[0] == 2000
 
 
+@pytest.mark.parametrize('driver_name', ['af_packet', 'af_xdp'])
+def test_the_interface_is_restored_after_a_kill(kept, sockets, driver_name):
+    """The process that was killed left it changed; the next one restores it, at its start or at its end."""
+    with Namespace() as ns:
+        ns.veth('pv0', 'st0', mac_a=POLCA_MAC, mac_b=STATION_MAC)
+        before = link(ns, 'pv0')
+
+        def polca(**keys):
+            return Polca(sockets, [port('port0', 'net_%s0,iface=pv0' % driver_name, IP + '/24', **keys)],
+                         ns=ns, name='killed-' + driver_name)
+        first, second = polca(mtu=3000, promiscuous=True), polca()
+        with running(kept, second):
+            second.stop()
+            first.start()
+            first.kill()
+            assert link(ns, 'pv0') == (3000, POLCA_MAC, True)
+            second.start()
+            assert link(ns, 'pv0')[0] == second.rpc('port_list')['ports'][0]['mtu'] == 1500
+            assert 'port0: pv0 was still as a killed process had changed it, and is restored' in second.tail()
+        assert link(ns, 'pv0') == before
+
+
+@pytest.mark.parametrize('driver_name', ['af_packet', 'af_xdp'])
+def test_the_port_is_down_when_its_interface_is(kept, sockets, driver_name):
+    """From the start, when it is set down, and when the other end takes its carrier; traffic flows when
+    it is up again."""
+    with Namespace() as ns:
+        ns.veth('pv0', 'st0', mac_a=POLCA_MAC, mac_b=STATION_MAC)
+        p = Polca(sockets, [port('port0', 'net_%s0,iface=pv0' % driver_name, IP + '/24', IP6 + '/64')],
+                  ns=ns, name='down-' + driver_name)
+
+        def state_is(state):
+            wait_until(lambda: p.rpc('port_list')['ports'][0]['state'] == state)
+        ns.ip('link', 'set', 'pv0', 'down')
+        with running(kept, p):
+            assert p.rpc('port_list')['ports'][0]['state'] == 'DOWN'
+            assert 'port0: link is down: pv0 is down or has no carrier' in p.tail()
+            ns.ip('link', 'set', 'pv0', 'up')
+            state_is('ACTIVE')
+            for end in ('st0', 'pv0'):
+                ns.ip('link', 'set', end, 'down')
+                state_is('DOWN')
+                ns.ip('link', 'set', end, 'up')
+                state_is('ACTIVE')
+            wire = Wire(ns, 'st0', p.rpc('port_list')['ports'][0]['mac'])
+            try:
+                exercise(Hca(p), wire)
+            finally:
+                wire.station.close()
+
+
 KERNEL = 'port0: the kernel of this host holds 10.77.0.1 on %s as well and refuses RoCE packets to it ' \
     '(ICMP port unreachable). Type: ip addr del 10.77.0.1/24 dev %s'
 

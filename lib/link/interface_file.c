@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * A process that is killed restores no interface. So what an interface was is in a file, from before the
+ * first change until it is restored; the next process that takes the interface restores it by this file.
+ *
+ * The file is beside EAL's runtime directories (/run/dpdk), and locked as long as its process lives: one
+ * that nobody has locked is that of a killed process. Its name has the network namespace and the
+ * interface's index there.
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <rte_eal.h>
+#include <rte_ether.h>
+
+#include "link/private.h"
+
+#define TRIES      10
+#define RECORD_MAX 256
+
+static bool
+file_path(const struct interface_state *s, char path[PATH_MAX])
+{
+	const char *slash = strrchr(rte_eal_get_runtime_dir(), '/');
+	struct stat ns;
+
+	if (slash == NULL || stat("/proc/self/ns/net", &ns) != 0)
+		return false;
+	return snprintf(path, PATH_MAX, "%.*s/polca-interface-%" PRIu64 "-%u",
+		(int)(slash - rte_eal_get_runtime_dir()), rte_eal_get_runtime_dir(),
+		(uint64_t)ns.st_ino, s->index) < PATH_MAX;
+}
+
+void
+interface_file_open(struct interface_state *s)
+{
+	char path[PATH_MAX];
+	struct stat st;
+	unsigned int i;
+
+	s->file = -1;
+	if (!file_path(s, path))
+		return;
+	for (i = 0; i < TRIES && s->file < 0; i++) {
+		s->file = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+		if (s->file < 0)
+			return;
+		if (flock(s->file, LOCK_EX | LOCK_NB) == 0 && fstat(s->file, &st) == 0 &&
+			st.st_nlink > 0)
+			return;
+		/* of a living process, or removed by one that ended meanwhile: then try again */
+		close(s->file);
+		s->file = -1;
+	}
+}
+
+static bool
+parse_mac(const char *text, uint8_t mac[MAC_LEN])
+{
+	struct rte_ether_addr a;
+
+	if (rte_ether_unformat_addr(text, &a) != 0)
+		return false;
+	memcpy(mac, a.addr_bytes, MAC_LEN);
+	return true;
+}
+
+bool
+interface_file_read(const struct interface_state *now, struct interface_state *was)
+{
+	char text[RECORD_MAX], mac[24], set_mac[24];
+	ssize_t n;
+
+	if (now->file < 0)
+		return false;
+	n = pread(now->file, text, sizeof(text) - 1, 0);
+	if (n <= 0)
+		return false;
+	text[n] = '\0';
+	*was = *now;
+	if (sscanf(text, "mtu %d %d flags %hx %hx mac %hu %23s %23s", &was->mtu, &was->set_mtu,
+		&was->flags, &was->set_flags, &was->hwaddr.sa_family, mac, set_mac) != 7)
+		return false;
+	return parse_mac(mac, (uint8_t *)was->hwaddr.sa_data) && parse_mac(set_mac, was->set_mac);
+}
+
+void
+interface_file_write(const struct interface_state *s)
+{
+	char text[RECORD_MAX], mac[RTE_ETHER_ADDR_FMT_SIZE], set_mac[RTE_ETHER_ADDR_FMT_SIZE];
+	int len;
+
+	if (s->file < 0)
+		return;
+	print_mac((const uint8_t *)s->hwaddr.sa_data, mac);
+	print_mac(s->set_mac, set_mac);
+	len = snprintf(text, sizeof(text), "mtu %d %d flags %hx %hx mac %hu %s %s\n", s->mtu,
+		s->set_mtu, s->flags, s->set_flags, s->hwaddr.sa_family, mac, set_mac);
+	if (pwrite(s->file, text, len, 0) != len || ftruncate(s->file, len) != 0)
+		LINK_LOG(WARNING, "%s: what it was could not be noted: %m", s->name);
+}
+
+void
+interface_file_remove(struct interface_state *s)
+{
+	char path[PATH_MAX];
+
+	if (s->file < 0)
+		return;
+	if (file_path(s, path))
+		unlink(path);
+	close(s->file);
+	s->file = -1;
+}

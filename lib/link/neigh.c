@@ -98,7 +98,7 @@ on_link(const struct link_addr *a, const union gid *dgid)
 }
 
 static bool
-is_own(const struct link_port *p, const union gid *gid)
+has_address(const struct link_port *p, const union gid *gid)
 {
 	unsigned int i;
 
@@ -131,6 +131,22 @@ next_hop(const struct link_port *p, const union gid *sgid, const union gid *dgid
 	return gateway;
 }
 
+/* Nobody else is on the link of a pair, so that an address is the other port's, or a wrong one. */
+static int
+check_pair(const struct link *l, const struct link_port *p, const union gid *gid, struct error *err)
+{
+	const struct link_port *peer = &l->port[p->peer];
+	char got[GID_STRLEN], first[GID_STRLEN] = "none";
+
+	if (gid_is_multicast(gid) || has_address(p, gid) || has_address(peer, gid))
+		return 0;
+	if (peer->cfg.num_addr > 0)
+		gid_print(&peer->cfg.addr[0].gid, first);
+	return error_set(err, EHOSTUNREACH, "dgid: %s is nobody's: %s is joined back to back to %s, "
+		"whose addresses are %s%s", gid_print(gid, got), p->cfg.name, peer->cfg.name, first,
+		peer->cfg.num_addr > 1 ? ", ..." : "");
+}
+
 static int
 make_entry(struct link *l, const struct link_port *p, const union gid *sgid, const union gid *hop,
 	uint32_t *index, struct error *err)
@@ -151,7 +167,7 @@ make_entry(struct link *l, const struct link_port *p, const union gid *sgid, con
 	if (gid_is_multicast(hop)) {
 		group_mac(hop, mac);
 		n->permanent = true;
-	} else if (is_own(p, hop)) {
+	} else if (has_address(p, hop)) {
 		memcpy(mac, p->mac, MAC_LEN);
 		flags |= NEIGH_SELF;
 		n->permanent = true;
@@ -173,7 +189,7 @@ link_neighbour(struct link *l, unsigned int port, const union gid *sgid, const u
 	char from[GID_STRLEN], to[GID_STRLEN];
 	const struct link_port *p;
 	const union gid *hop;
-	int i;
+	int i, rc;
 
 	if (port >= l->num_ports)
 		return error_set(err, EINVAL, "port: got %u, allowed 0..%u", port,
@@ -186,6 +202,9 @@ link_neighbour(struct link *l, unsigned int port, const union gid *sgid, const u
 		return error_set(err, EINVAL,
 			"dgid: got %s, but the source %s is of the other family",
 			gid_print(dgid, to), gid_print(sgid, from));
+	rc = p->back_to_back ? check_pair(l, p, dgid, err) : 0;
+	if (rc != 0)
+		return rc;
 	hop = next_hop(p, sgid, dgid);
 	if (hop == NULL)
 		return error_set(err, ENETUNREACH,

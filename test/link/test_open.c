@@ -125,6 +125,31 @@ test_pair_carries_packets_both_ways(void **state)
 	link_close(l);
 }
 
+/* A typing error would else be known by a timeout only. */
+static void
+test_nobody_else_is_on_the_link_of_a_pair(void **state)
+{
+	struct error err = { 0 };
+	struct link_config c;
+	union gid from, to;
+	struct link *l;
+	uint32_t index;
+
+	(void)state;
+	pair_config(&c, 1);
+	l = link_open(&c, &err);
+	assert_non_null(l);
+	assert_true(gid_parse("10.0.0.1", &from));
+	assert_true(gid_parse("10.0.0.3", &to));
+	assert_int_equal(link_neighbour(l, 0, &from, &to, &index, &err), -EHOSTUNREACH);
+	assert_string_equal(err.text, "dgid: 10.0.0.3 is nobody's: port0 is joined back to back to "
+		"port1, whose addresses are 10.0.0.2");
+	assert_int_equal(link_neighbour(l, 0, &from, &from, &index, &err), 0);
+	assert_true(gid_parse("224.0.0.1", &to));
+	assert_int_equal(link_neighbour(l, 0, &from, &to, &index, &err), 0);
+	link_close(l);
+}
+
 /* open, close and open again: nothing stays behind */
 static void
 test_pair_opens_again(void **state)
@@ -348,6 +373,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_pair_carries_packets_both_ways),
+		cmocka_unit_test(test_nobody_else_is_on_the_link_of_a_pair),
 		cmocka_unit_test(test_pair_opens_again),
 		cmocka_unit_test(test_bad_configurations_are_named),
 		cmocka_unit_test(test_native_pair_finds_its_lids),

@@ -10,6 +10,9 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
+
+#include <linux/bpf.h>
 
 #include <rte_bus.h>
 #include <rte_dev.h>
@@ -66,9 +69,25 @@ choose_queues(const struct link *l, struct link_port *p, const struct rte_eth_de
 	}
 }
 
+/*
+ * The kernel wants each object of an AF_XDP pool within one page: the mempool's header, the mbuf with our
+ * private area, and its data, which begins with the headrooms of DPDK and of the kernel. The mempool adds
+ * cache lines to spread the objects over memory channels.
+ */
+static unsigned int
+xdp_data_room(const struct link *l)
+{
+	unsigned int page = (unsigned int)getpagesize(), room = page;
+	unsigned int rest = sizeof(struct rte_mbuf) + RTE_PKTMBUF_HEADROOM +
+		RTE_ALIGN(l->cfg.mbuf_priv, RTE_MBUF_PRIV_ALIGN);
+
+	while (rte_mempool_calc_obj_size(rest + room, 0, NULL) > page)
+		room -= RTE_CACHE_LINE_SIZE;
+	return room;
+}
+
 static int
-use_interface_mtu(const struct link *l, struct link_port *p, const struct rte_eth_dev_info *info,
-	struct error *err)
+use_interface_mtu(const struct link *l, struct link_port *p, struct error *err)
 {
 	const char *ifname = p->interface[0].name;
 	char text[16];
@@ -81,8 +100,7 @@ use_interface_mtu(const struct link *l, struct link_port *p, const struct rte_et
 			p->frame_size = atoi(text);
 		limit = p->frame_size - AF_PACKET_SLOT_HEADER;
 	} else if (strcmp(p->driver, "net_af_xdp") == 0) {
-		/* a frame, its mbuf and our private area in one page */
-		limit = info->max_mtu - RTE_ALIGN(l->cfg.mbuf_priv, RTE_CACHE_LINE_SIZE);
+		limit = xdp_data_room(l) - XDP_PACKET_HEADROOM - ETH_LEN - VLAN_LEN;
 	}
 	mtu = interface_mtu(ifname, 0);
 	if (mtu <= 0)
@@ -90,7 +108,7 @@ use_interface_mtu(const struct link *l, struct link_port *p, const struct rte_et
 	if (p->cfg.mtu > limit)
 		return error_set(err, EINVAL, "%s: mtu: got %u, %s allows up to %u%s", p->cfg.name,
 			p->cfg.mtu, p->driver, limit,
-			p->frame_size ? " with its framesz argument of now" : "");
+			p->frame_size ? " with its framesz argument of now" : ": a buffer is in one page");
 	if (p->cfg.mtu != 0 && p->cfg.mtu != mtu) {
 		mtu = interface_mtu(ifname, p->cfg.mtu);
 		if (mtu < 0)
@@ -99,6 +117,9 @@ use_interface_mtu(const struct link *l, struct link_port *p, const struct rte_et
 				p->cfg.name, p->cfg.mtu, ifname, rte_strerror(-mtu));
 	}
 	p->mtu = RTE_MIN((unsigned int)mtu, limit);
+	if (strcmp(p->driver, "net_af_xdp") == 0)
+		p->frame_size = RTE_ALIGN(p->mtu + ETH_LEN + VLAN_LEN + XDP_PACKET_HEADROOM,
+			RTE_CACHE_LINE_SIZE);
 	return 0;
 }
 
@@ -159,7 +180,7 @@ set_mtu(const struct link *l, struct link_port *p, const struct rte_eth_dev_info
 {
 	switch (p->driver_rule->mtu) {
 	case MTU_INTERFACE:
-		return use_interface_mtu(l, p, info, err);
+		return use_interface_mtu(l, p, err);
 	case MTU_DEVICE:
 		return use_device_mtu(p, info, err);
 	case MTU_ANY:

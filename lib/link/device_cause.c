@@ -6,11 +6,15 @@
 #include <errno.h>
 #include <libgen.h>
 #include <linux/capability.h>
+#include <linux/ethtool.h>
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
+#include <linux/sockios.h>
 #include <net/if.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -122,6 +126,61 @@ no_xdp_socket(const char *device, char *text, size_t size)
 	return EAFNOSUPPORT;
 }
 
+/* Receive queues that the driver can have; where the kernel's driver does not say, there is one. */
+static unsigned int
+count_queues(const char *name)
+{
+	struct ethtool_channels channels = { .cmd = ETHTOOL_GCHANNELS };
+	struct ifreq req = { .ifr_data = (char *)&channels };
+	unsigned int n = 0;
+	int fd;
+
+	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return 1;
+	snprintf(req.ifr_name, sizeof(req.ifr_name), "%.15s", name);
+	if (ioctl(fd, SIOCETHTOOL, &req) == 0)
+		n = channels.combined_count + channels.rx_count;
+	close(fd);
+	return RTE_MAX(n, 1u);
+}
+
+static int
+no_xdp_queue(const char *device, char *text, size_t size)
+{
+	char name[64] = "", first[12] = "0", count[12] = "1";
+	unsigned int have, end;
+
+	device_value(device, "iface", name, sizeof(name), NULL);
+	device_value(device, "start_queue", first, sizeof(first), NULL);
+	device_value(device, "queue_count", count, sizeof(count), NULL);
+	have = count_queues(name);
+	end = (unsigned int)atoi(first) + (unsigned int)atoi(count);
+	if (end <= have)
+		return 0;
+	snprintf(text, size, "start_queue=%.11s, queue_count=%.11s: %s has %u queue%s, from 0 on; ethtool -l "
+			"%s shows them", first, count, name, have, have == 1 ? "" : "s", name);
+	return EINVAL;
+}
+
+static int
+xdp_refused(const char *device, char *text, size_t size)
+{
+	const char *words = xdp_log_kernel();
+
+	RTE_SET_USED(device);
+	if (words == NULL)
+		return 0;
+	if (words[0] == '\0') {
+		snprintf(text, size, "another program may have the queue. What libbpf says: "
+				"\"log\": [{\"component\": \"polca.link\", \"level\": \"debug\"}]");
+		return EBUSY;
+	}
+	snprintf(text, size, "the kernel says: %.80s%s", words, strcasestr(words, "peer mtu") == NULL ? "" :
+			". Type at the other end: ip link set NAME mtu 1500");
+	return EINVAL;
+}
+
 static int
 no_tun(const char *device, char *text, size_t size)
 {
@@ -218,10 +277,10 @@ no_vhost_user(const char *device, char *text, size_t size)
 
 static const struct {
 	const char *driver; /* how the names of its devices begin */
-	cause_fn *ask[3];
+	cause_fn *ask[4];
 } drivers[] = {
 	{ "net_af_packet", { no_interface, no_packet_socket, fanout_group_taken } },
-	{ "net_af_xdp", { no_interface, no_xdp_socket } },
+	{ "net_af_xdp", { no_interface, no_xdp_socket, no_xdp_queue, xdp_refused } },
 	{ "net_tap", { no_tun } },
 	{ "net_memif", { no_memif_socket } },
 	{ "net_vhost", { no_vhost_socket } },

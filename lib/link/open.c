@@ -226,9 +226,12 @@ tell_of_steering(const struct link *l, const struct link_port *p)
 static int
 start_or_explain(struct link *l, struct link_port *p, struct error *err)
 {
-	int rc = start(l, p, err), eno = 0;
+	int rc, eno = 0;
 	char text[168];
 
+	if (strcmp(p->driver, "net_af_xdp") == 0)
+		xdp_log_begin();
+	rc = start(l, p, err);
 	if (rc != 0 && rc != -EINTR && p->hotplugged && !pci_address_parse(p->cfg.device, NULL))
 		eno = device_cause(&device_host, p->cfg.device, rc, text, sizeof(text));
 	if (eno != 0)

@@ -402,6 +402,12 @@ bool device_arg(const struct link_port *p, const char *key, char *value, size_t 
 /* steering.c: is there anything to be said of who receives for whom? */
 bool steering_words(const struct link_port *p, unsigned int workers, char *text, size_t size);
 
+/* xdp_log.c: before a net_af_xdp device starts; what the kernel has said since then; NULL: not
+ * begun
+ */
+void xdp_log_begin(void);
+const char *xdp_log_kernel(void);
+
 /* configure.c, pool.c: in this order */
 int port_configure(const struct link *l, struct link_port *p, struct error *err);
 void pool_choose(struct link *l, struct link_port *p);

@@ -266,6 +266,48 @@ def test_af_xdp(kept, sockets):
         exercise(Hca(p), wire)
 
 
+def test_af_xdp_with_the_largest_mtu(kept, sockets):
+    """What is beyond it is refused with its bound; a frame of this size, and of others, comes and goes."""
+    with Namespace() as ns:
+        ns.veth('pv0', 'st0', mac_a=POLCA_MAC, mac_b=STATION_MAC)
+
+        def polca(mtu):
+            ns.ip('link', 'set', 'st0', 'mtu', min(mtu, 3246))
+            return Polca(sockets, [port('port0', 'net_af_xdp0,iface=pv0', IP + '/24', mtu=mtu)], ns=ns,
+                         name='xdp-mtu')
+        ns.ip('addr', 'add', '10.77.0.2/24', 'dev', 'st0')
+        said = polca(3247).fails()
+        assert said.splitlines()[-1] == \
+            'polca: port0: mtu: got 3247, net_af_xdp allows up to 3246: a buffer is in one page', said
+        for mtu in (1800, 3000, 3246):
+            p = polca(mtu)
+            with running(kept, p):
+                ns.exec(['ping', '-c', '1', '-w', '10', '-M', 'do', '-s', str(mtu - 28), IP])
+
+
+def test_af_xdp_says_why_it_does_not_start(kept, sockets):
+    """In the last line, with what to do; and a start that goes well says nothing of libbpf's."""
+    with Namespace() as ns:
+        ns.veth('pv0', 'st0', mac_a=POLCA_MAC, mac_b=STATION_MAC)
+
+        def polca(**arg):
+            more = ''.join(',%s=%s' % a for a in arg.items())
+            return Polca(sockets, [port('port0', 'net_af_xdp0,iface=pv0' + more, IP + '/24')], ns=ns,
+                         name='xdp-why')
+        said = polca(start_queue=3).fails().splitlines()
+        assert said[-1] == 'polca: port0: device net_af_xdp0,iface=pv0,start_queue=3: start_queue=3, ' \
+            'queue_count=1: pv0 has 1 queue, from 0 on; ethtool -l pv0 shows them', said
+        ns.ip('link', 'set', 'st0', 'mtu', 9000)
+        said = polca().fails().splitlines()
+        assert said[-1].startswith('polca: port0: device net_af_xdp0,iface=pv0: the kernel says: ') and \
+            said[-1].endswith('Peer MTU is too large to set XDP. Type at the other end: ip link set '
+                              'NAME mtu 1500'), said
+        ns.ip('link', 'set', 'st0', 'mtu', 1500)
+        p = polca()
+        with running(kept, p):
+            assert 'libbpf' not in p.tail() and 'libxdp' not in p.tail(), p.tail()
+
+
 def test_tap(kept, sockets):
     with on_wire(kept, sockets, 'tap', 'net_tap0,iface=pt0', ('pt0', 'pt0')) as (p, wire):
         assert driver(p) == 'net_tap'

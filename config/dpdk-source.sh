@@ -24,9 +24,9 @@ PREFIX=$TOP/prefix
 LIBS=$PREFIX/lib
 BUILD=$TOP/polca
 [ $TESTS = true ] || BUILD=$TOP/programs
-DRIVERS=bus/pci,bus/vdev,mempool/ring,net/af_packet,net/memif,net/null,net/pcap,net/ring,net/tap,net/virtio
+DRIVERS=bus/pci,bus/vdev,mempool/ring,net/af_packet,net/memif,net/null,net/pcap,net/ring,net/tap,net/vhost,net/virtio
 # Beside those that every DPDK has. Versions before 23.11 build all of theirs.
-LIBRARIES=bpf,gso,pcapng,pdump
+LIBRARIES=bpf,cryptodev,dmadev,gso,pcapng,pdump,vhost
 # DPDK reads its ELF files with pyelftools; libpcap is net_pcap's. The rest is what the unit tests run.
 PACKAGES_DPDK="python3-pyelftools libpcap-dev linux-libc-dev"
 [ $TESTS = false ] || PACKAGES_DPDK+=" libcmocka-dev zlib1g-dev python3-scapy python3-jsonschema tshark libopensm-dev"

@@ -252,6 +252,7 @@ def crash(directory):
 
 
 def main():
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # this suite may have been started with nohup
     command_line()
     # not below a directory that only root may enter
     with tempfile.TemporaryDirectory(prefix="polca-test-", dir="/tmp") as name:

@@ -253,7 +253,9 @@ def test_ctrl_c_is_answered_when_the_connection_has_ended(terminal, polca, rping
 @pytest.mark.parametrize('sig', [signal.SIGTERM, signal.SIGHUP])
 def test_signals_end_a_client_too(polca, rping, sig):
     p = subprocess.Popen([CTL_PROGRAM, '-s', polca.socket, 'cm', 'connect', B, '7174', '--service',
-                          'rping'], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+                          'rping'], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                         # this suite may have been started with nohup
+                         preexec_fn=lambda: signal.signal(sig, signal.SIG_DFL))
     wait_until(lambda: len(standing(polca)) == 2)
     p.send_signal(sig)
     out = p.communicate(timeout=20)[0]

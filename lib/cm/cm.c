@@ -107,6 +107,13 @@ qp_failed(struct cm_conn *c, uint64_t now)
 	}
 }
 
+static void
+receives_wanted(const struct cm_conn *c)
+{
+	if (!c->told && c->ops->receives_wanted != NULL)
+		c->ops->receives_wanted(c->user);
+}
+
 /* One piece of work of one connection, which may be gone then. @return false: the sink is full */
 static bool
 work(struct cm_conn *c, uint64_t now)
@@ -122,6 +129,8 @@ work(struct cm_conn *c, uint64_t now)
 		migrated(c);
 	else if (bit == CM_WORK_QP_ERROR)
 		qp_failed(c, now);
+	else if (bit == CM_WORK_RQ_EMPTY)
+		receives_wanted(c);
 	else if (bit == CM_WORK_RELEASE)
 		cm_release(c);
 	return true;
@@ -156,6 +165,8 @@ work_of(enum event_type type)
 	case EVENT_QP_REQ_ERR:
 	case EVENT_QP_ACCESS_ERR:
 		return CM_WORK_QP_ERROR;
+	case EVENT_RQ_EMPTY:
+		return CM_WORK_RQ_EMPTY;
 	default:
 		return 0;
 	}

@@ -182,6 +182,11 @@ struct cm_user {
 		uint8_t len);
 	/** TIMEWAIT is over (or never was) and the QP destroyed: forget it. */
 	void (*released)(void *user);
+	/**
+	 * A message came for which no receive was posted, and an RNR NAK went: post some. Once until
+	 * the next post. May be NULL.
+	 */
+	void (*receives_wanted)(void *user);
 };
 
 struct cm_limits {

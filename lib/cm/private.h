@@ -53,6 +53,7 @@ struct cm_peer {
 #define CM_WORK_COMM_EST 0x2
 #define CM_WORK_MIGRATED 0x4
 #define CM_WORK_QP_ERROR 0x8
+#define CM_WORK_RQ_EMPTY 0x20
 #define CM_WORK_RELEASE  0x10 /* TIMEWAIT is over: many may be at once, and each takes its time */
 
 struct cm_conn {

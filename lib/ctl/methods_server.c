@@ -88,6 +88,7 @@ element_name(enum event_type type)
 	case EVENT_PATH_MIG:
 	case EVENT_PATH_MIG_ERR:
 	case EVENT_QP_LAST_WQE_REACHED:
+	case EVENT_RQ_EMPTY:
 		return "qp_num";
 	case EVENT_WORKER_STALL:
 		return "worker";

@@ -60,6 +60,18 @@ conns_destroy(struct worker *w)
 	w->num_svc = 0;
 }
 
+static bool
+of_service(const struct worker *w, uint32_t qpn)
+{
+	cm_id id = w->cm != NULL ? cm_of_qp(w->cm, qpn) : 0;
+	unsigned int i;
+
+	for (i = 0; id != 0 && i < w->num_svc; i++)
+		if (w->svc[i] != NULL && svc_worker_has(w->svc[i], id))
+			return true;
+	return false;
+}
+
 void
 conns_event(void *worker, const struct event *ev)
 {
@@ -69,6 +81,9 @@ conns_event(void *worker, const struct event *ev)
 		cm_qp_event(w->cm, ev);
 	/* every connection that others open brings one: the manager's business alone */
 	if (ev->type == EVENT_COMM_EST && w->cm != NULL && cm_of_qp(w->cm, ev->element) != 0)
+		return;
+	/* a service counts them: each message of a fast peer may be one */
+	if (ev->type == EVENT_RQ_EMPTY && of_service(w, ev->element))
 		return;
 	events_put(w, ev);
 }

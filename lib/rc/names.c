@@ -109,5 +109,7 @@ event_type_name(enum event_type t)
 		return "CQ_COMPLETION";
 	if (t == EVENT_WORKER_STALL)
 		return "WORKER_STALL";
+	if (t == EVENT_RQ_EMPTY)
+		return "RQ_EMPTY";
 	return pick(names, COUNT(names), t);
 }

@@ -223,6 +223,16 @@ check_support(struct resp_ctx *c)
 	return RESP_CHECK_RESOURCES;
 }
 
+/* seed 001: ask for a receive to be posted before the requester tries again. */
+static void
+ask_for_receives(struct rc_qp *qp)
+{
+	if (qp->rq->missed_at == qp->rq->head)
+		return; /* asked already, and nothing was posted since */
+	qp->rq->missed_at = qp->rq->head;
+	rc_event(qp->worker, EVENT_RQ_EMPTY, qp->qpn);
+}
+
 static enum resp_step __rte_noinline
 not_ready(struct resp_ctx *c)
 {
@@ -232,6 +242,7 @@ not_ready(struct resp_ctx *c)
 	if (c->r->nak == 0) /* else a sequence NAK not yet sent knows of newer ones */
 		c->r->dropped_psn = c->pkt->psn;
 	rc_owe_nak(qp, AETH_RNR_NAK | qp->attr.min_rnr_timer, c->pkt->psn);
+	ask_for_receives(qp);
 	return drop(c, VERDICT_RNR_NAK_SENT);
 }
 

@@ -78,8 +78,10 @@ void
 rc_responder_reset(struct rc_qp *qp)
 {
 	rc_responder_destroy(qp);
-	if (qp->srq == NULL)
+	if (qp->srq == NULL) {
 		qp->rq->tail = qp->rq->head;
+		rc_rq_not_missed(qp->rq);
+	}
 }
 
 void

@@ -47,6 +47,7 @@ rc_rq_init(struct rc_rq *rq, uint32_t pd, uint32_t max_wr, uint32_t max_sge, uin
 		.pd = pd,
 		.wqes = wqes,
 	};
+	rc_rq_not_missed(rq);
 }
 
 /*

@@ -32,6 +32,7 @@ struct rc_rq {
 	uint32_t pd;
 	uint32_t key_hint; /**< of its WQEs' lkeys (mem_access_hint()) */
 	uint8_t *wqes;
+	uint32_t missed_at; /**< head when EVENT_RQ_EMPTY was told last; another: it was not told since */
 };
 
 struct rc_srq { /* its ring follows */
@@ -51,6 +52,13 @@ int rc_rq_post(struct rc_rq *rq, const struct recv_wr *wr, struct error *err);
 /* srq.c */
 /** A WQE has left the SRQ: raise the limit event when armed and due. */
 void rc_srq_taken(struct rc_srq *srq);
+
+/** EVENT_RQ_EMPTY may be told again. */
+static inline void
+rc_rq_not_missed(struct rc_rq *rq)
+{
+	rq->missed_at = rq->head - 1;
+}
 
 static inline uint32_t
 rc_rq_posted(const struct rc_rq *rq)

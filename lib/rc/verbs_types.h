@@ -261,6 +261,8 @@ enum event_type { /* ibv_event_type */
 	/* ours, beyond ibv_event_type */
 	EVENT_CQ_COMPLETION = 0x100, /**< an armed CQ got a completion (ibv_req_notify_cq) */
 	EVENT_WORKER_STALL = 0x101,
+	/** A message found no receive posted and an RNR NAK answers it; once until the next post. */
+	EVENT_RQ_EMPTY = 0x102,
 };
 
 struct event {

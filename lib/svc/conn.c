@@ -241,6 +241,17 @@ released(void *user)
 		c->watcher->released(c->watcher_user);
 }
 
+/* Its receives are posted again as their completions are polled: all there is to do is tell. */
+static void
+receives_wanted(void *user)
+{
+	struct svc_conn *c = user;
+
+	svc_count(c->w->counters, receives_missing, 1);
+	if (c->watcher != NULL && c->watcher->receives_wanted != NULL)
+		c->watcher->receives_wanted(c->watcher_user);
+}
+
 const struct cm_user svc_cm_user = {
 	.name = "service",
 	.request = request,
@@ -248,6 +259,7 @@ const struct cm_user svc_cm_user = {
 	.established = established,
 	.ended = ended,
 	.released = released,
+	.receives_wanted = receives_wanted,
 };
 
 /* --- for kinds --- */

@@ -59,8 +59,8 @@ struct svc_config {
 };
 
 /**
- * A service's figures, by worker; single writer, relaxed readers. All but the last three are counted
- * for the kinds: messages and bytes when their completions are polled.
+ * A service's figures, by worker; single writer, relaxed readers. All but exchanges, mismatches
+ * and violations are counted for the kinds: messages and bytes when their completions are polled.
  */
 #define SVC_COUNTERS(X)                                                                            \
 	X(connections, "connections now")                                                          \
@@ -73,7 +73,8 @@ struct svc_config {
 	X(errors, "work requests that ended in error, flushed ones apart")                         \
 	X(exchanges, "exchanges completed")                                                        \
 	X(mismatches, "exchanges whose data was wrong")                                            \
-	X(violations, "connections ended because the peer broke the kind's rules")
+	X(violations, "connections ended because the peer broke the kind's rules")                 \
+	X(receives_missing, "times a message found no receive posted: the depth is too small")
 
 struct svc_counters {
 #define X(name, help) uint64_t name;

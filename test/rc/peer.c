@@ -173,8 +173,8 @@ peer_init_attr(const struct peer *p, struct qp_init_attr *init)
 	};
 }
 
-uint32_t
-peer_qp(struct peer *p, const struct qp_init_attr *init)
+void
+peer_to_rtr(struct peer *p, uint32_t qpn)
 {
 	struct qp_attr attr = {
 		.qp_state = QPS_INIT,
@@ -192,10 +192,7 @@ peer_qp(struct peer *p, const struct qp_init_attr *init)
 			.smac = { 2, 0, 0, 0, 0, 1 }, .dmac = { 2, 0, 0, 0, 0, 2 } },
 	};
 	struct error err = { "" };
-	uint32_t qpn;
 
-	if (rc_qp_create(p->w, init, &qpn, &err) != 0)
-		fail_msg("%s", err.text);
 	if (rc_qp_modify(p->w, qpn, &attr,
 		    QP_ATTR_STATE | QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_ACCESS_FLAGS,
 		    &err) != 0)
@@ -206,6 +203,17 @@ peer_qp(struct peer *p, const struct qp_init_attr *init)
 			    QP_ATTR_RQ_PSN | QP_ATTR_MAX_DEST_RD_ATOMIC | QP_ATTR_MIN_RNR_TIMER,
 		    &err) != 0)
 		fail_msg("%s", err.text);
+}
+
+uint32_t
+peer_qp(struct peer *p, const struct qp_init_attr *init)
+{
+	struct error err = { "" };
+	uint32_t qpn;
+
+	if (rc_qp_create(p->w, init, &qpn, &err) != 0)
+		fail_msg("%s", err.text);
+	peer_to_rtr(p, qpn);
 	return qpn;
 }
 

@@ -87,6 +87,7 @@ uint32_t peer_register(struct peer *p, uint64_t va, uint32_t offset, uint32_t le
 /* A type 2 window of the QP on the region; returns its key. */
 uint32_t peer_window(struct peer *p, uint32_t at, uint32_t len, uint32_t access);
 uint32_t peer_qp(struct peer *p, const struct qp_init_attr *init);
+void peer_to_rtr(struct peer *p, uint32_t qpn); /* from RESET */
 void peer_init_attr(const struct peer *p, struct qp_init_attr *init);
 
 /* Requests. `at` is an offset into the region. */

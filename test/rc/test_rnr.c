@@ -24,7 +24,41 @@ test_send_without_receive_gets_rnr_nak_with_the_qps_timer(void **state)
 	assert_int_equal(state_of(p), QPS_RTR); /* the QP stays up */
 	assert_int_equal(counters_of(p).send_rnr_err, 1);
 	expect_no_wc(p);
+	expect_event(p, EVENT_RQ_EMPTY);
 	expect_no_event(p);
+}
+
+/*
+ * seed 001: "the RQ Logic takes action to get a WR posted to the RQ": its user is told, once until
+ * something is posted
+ */
+static void
+test_empty_receive_queue_asks_for_receives_once(void **state)
+{
+	struct peer *p = *state;
+	struct qp_attr attr = { .qp_state = QPS_RESET };
+	struct error err;
+
+	post(p, 1, 0x1000, 64);
+	in_send(p, RC_SEND_ONLY, 201, 10);
+	expect_no_event(p); /* the last one is taken; nobody has missed one */
+	assert_int_equal(in_send(p, RC_SEND_ONLY, 202, 10), VERDICT_RNR_NAK_SENT);
+	run(p);
+	expect_event(p, EVENT_RQ_EMPTY);
+	assert_int_equal(p->events[p->event_next - 1].element, p->qpn);
+	assert_int_equal(in_send(p, RC_SEND_ONLY, 202, 10), VERDICT_RNR_NAK_SENT);
+	in_write(p, RC_WRITE_ONLY_IMM, 202, 0x1000, 4, 4);
+	expect_no_event(p);
+	post(p, 2, 0x1000, 64);
+	assert_int_equal(in_send(p, RC_SEND_ONLY, 202, 10), VERDICT_REQUEST);
+	assert_int_equal(in_send(p, RC_SEND_ONLY, 203, 10), VERDICT_RNR_NAK_SENT);
+	expect_event(p, EVENT_RQ_EMPTY);
+	expect_no_event(p);
+	/* another life */
+	assert_int_equal(rc_qp_modify(p->w, p->qpn, &attr, QP_ATTR_STATE, &err), 0);
+	peer_to_rtr(p, p->qpn);
+	assert_int_equal(in_send(p, RC_SEND_ONLY, 201, 10), VERDICT_RNR_NAK_SENT);
+	expect_event(p, EVENT_RQ_EMPTY);
 }
 
 /* what an earlier receive left in the ring is none */
@@ -225,6 +259,7 @@ main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, peer_setup, peer_teardown)
 	const struct CMUnitTest tests[] = {
 		T(test_send_without_receive_gets_rnr_nak_with_the_qps_timer),
+		T(test_empty_receive_queue_asks_for_receives_once),
 		T(test_receives_used_up_are_no_receives),
 		T(test_write_with_immediate_takes_its_receive_at_the_last_packet),
 		T(test_later_psns_are_dropped_without_a_sequence_nak),

@@ -88,6 +88,23 @@ test_limit_event_once_when_fewer_are_posted(void **state)
 	assert_string_equal(err.text, "limit: got 9, allowed 0..8");
 }
 
+/* seed 001: who owns the SRQ is told, with the QP that missed a receive */
+static void
+test_empty_srq_asks_for_receives_once(void **state)
+{
+	struct peer *p = *state;
+
+	assert_int_equal(in_send(p, RC_SEND_ONLY, 201, 8), VERDICT_RNR_NAK_SENT);
+	expect_event(p, EVENT_RQ_EMPTY);
+	assert_int_equal(p->events[p->event_next - 1].element, p->qpn);
+	assert_int_equal(in_send(p, RC_SEND_ONLY, 201, 8), VERDICT_RNR_NAK_SENT);
+	expect_no_event(p);
+	post(p, 1, 0x1000, 64);
+	in_send(p, RC_SEND_ONLY, 201, 8);
+	assert_int_equal(in_send(p, RC_SEND_ONLY, 202, 8), VERDICT_RNR_NAK_SENT);
+	expect_event(p, EVENT_RQ_EMPTY);
+}
+
 static void
 test_qp_in_error_leaves_the_srq_alone_and_tells_of_its_last_wqe(void **state)
 {
@@ -367,6 +384,7 @@ main(void)
 		S(test_srq_serves_its_qps_in_posting_order),
 		S(test_no_credits_with_an_srq),
 		S(test_limit_event_once_when_fewer_are_posted),
+		S(test_empty_srq_asks_for_receives_once),
 		S(test_qp_in_error_leaves_the_srq_alone_and_tells_of_its_last_wqe),
 		S(test_srq_in_use_cannot_be_destroyed),
 		S(test_qp_of_another_worker_is_refused_naming_both),

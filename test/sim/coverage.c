@@ -36,10 +36,17 @@ coverage_status(struct coverage *c, uint32_t status)
 		c->status[status]++;
 }
 
+/* Ours, beyond ibv_event_type, stand behind the others. */
+static unsigned int
+event_slot(enum event_type t)
+{
+	return t < 32 ? t : 32 + (t & 31);
+}
+
 void
 coverage_event(struct coverage *c, enum event_type t)
 {
-	c->event[t < 32 ? t : 32 + (t & 31)]++;
+	c->event[event_slot(t)]++;
 }
 
 /* --- management datagrams --- */
@@ -139,9 +146,9 @@ static const uint8_t statuses[] = { WC_SUCCESS, WC_LOC_LEN_ERR, WC_LOC_QP_OP_ERR
 	WC_LOC_PROT_ERR, WC_WR_FLUSH_ERR, WC_MW_BIND_ERR, WC_BAD_RESP_ERR, WC_REM_INV_REQ_ERR,
 	WC_REM_ACCESS_ERR, WC_REM_OP_ERR, WC_RETRY_EXC_ERR, WC_RNR_RETRY_EXC_ERR };
 
-static const uint8_t events[] = { EVENT_CQ_ERR, EVENT_QP_REQ_ERR, EVENT_QP_ACCESS_ERR,
+static const enum event_type events[] = { EVENT_CQ_ERR, EVENT_QP_REQ_ERR, EVENT_QP_ACCESS_ERR,
 	EVENT_COMM_EST, EVENT_SQ_DRAINED, EVENT_PATH_MIG, EVENT_PATH_MIG_ERR,
-	EVENT_SRQ_LIMIT_REACHED, EVENT_QP_LAST_WQE_REACHED };
+	EVENT_SRQ_LIMIT_REACHED, EVENT_QP_LAST_WQE_REACHED, EVENT_RQ_EMPTY };
 
 /*
  * sa-multipacket A5, B5, B6: as seen between two steps, so that a state passed through within one is
@@ -310,8 +317,9 @@ coverage_report(const struct coverage *c, bool verbose)
 	}
 	for (unsigned int i = 0; i < sizeof(statuses); i++)
 		n += coverage_missing(c->status[statuses[i]], verbose, "status", wc_status_name(statuses[i]));
-	for (unsigned int i = 0; i < sizeof(events); i++)
-		n += coverage_missing(c->event[events[i]], verbose, "event", event_type_name(events[i]));
+	for (unsigned int i = 0; i < sizeof(events) / sizeof(events[0]); i++)
+		n += coverage_missing(c->event[event_slot(events[i])], verbose, "event",
+			event_type_name(events[i]));
 	for (unsigned int i = 0; i < 256; i++)
 		if (OPCODE_CLASS(i) == OPCODE_RC && i < RC_FLUSH && (opcodes[i].flags & OP_VALID))
 			n += coverage_missing(c->opcode[i], verbose, "opcode", opcodes[i].name);

@@ -379,6 +379,7 @@ def test_rnr_for_everything_that_takes_a_receive(connect, op):
     psn = c.next()
     c.peer.tx(op, psn, FULL, ackreq=1, **kw)
     c.peer.expect_nak(RNR + 5, psn)
+    wait_until(lambda: ('RQ_EMPTY', c.qp.qpn) in c.hca.events())
     assert c.qp.state() == 'RTS'
 
 

@@ -210,9 +210,9 @@ sequence_nak(struct rc_qp *qp, const struct packet *pkt)
 	enum verdict v;
 	bool moved;
 
-	rc_count(qp, rcvd_seq_err, 1);
 	if (!in_flight(req, pkt->psn))
 		return not_in_flight(req, pkt->psn);
+	rc_count(qp, rcvd_seq_err, 1);
 	if (!nak_reaches(qp, pkt->psn, &moved, &v))
 		return v;
 	/*
@@ -229,21 +229,39 @@ sequence_nak(struct rc_qp *qp, const struct packet *pkt)
 	return VERDICT_RESPONSE;
 }
 
+/* Send again from una, when the time is over that the RNR NAK names. */
+static void
+wait_rnr(struct rc_qp *qp, uint8_t syndrome)
+{
+	struct rc_requester *req = &qp->req;
+	struct rc_worker *w = qp->worker;
+
+	if (req->send_psn != req->una) /* else skipped() has gone back already */
+		rc_rewind(qp);
+	req->timing = false; /* until something is sent again */
+	req->rnr_wait = RC_RNR_WAIT;
+	timer_arm(w->wheel, &req->timer,
+		w->now + rc_ns_to_time(w->dev, rnr_timer_ns[AETH_VALUE(syndrome)]));
+}
+
 static enum verdict
 rnr_nak(struct rc_qp *qp, const struct packet *pkt)
 {
 	struct rc_requester *req = &qp->req;
-	struct rc_worker *w = qp->worker;
 	enum verdict v;
 	bool moved;
 
-	rc_count(qp, rcvd_rnr_err, 1);
 	if (!in_flight(req, pkt->psn))
 		return not_in_flight(req, pkt->psn);
+	rc_count(qp, rcvd_rnr_err, 1);
 	if (req->rnr_wait == RC_RNR_WAIT)
 		return VERDICT_STALE_NAK;
-	if (!nak_reaches(qp, pkt->psn, &moved, &v))
+	if (!nak_reaches(qp, pkt->psn, &moved, &v)) {
+		/* what it names would follow the Read that is requested again: both wait (seed 001) */
+		if (v == VERDICT_IMPLIED_NAK && qp->state != QPS_ERR)
+			wait_rnr(qp, pkt->syndrome);
 		return v;
+	}
 	if (req->rnr_left == 0) {
 		rc_count(qp, rnr_nak_retry_err, 1);
 		rc_sq_fail(qp, WC_RNR_RETRY_EXC_ERR);
@@ -251,10 +269,7 @@ rnr_nak(struct rc_qp *qp, const struct packet *pkt)
 	}
 	if (req->rnr_retry != 7) /* seven: for ever */
 		req->rnr_left--;
-	rc_rewind(qp);
-	req->rnr_wait = RC_RNR_WAIT;
-	timer_arm(w->wheel, &req->timer,
-		w->now + rc_ns_to_time(w->dev, rnr_timer_ns[AETH_VALUE(pkt->syndrome)]));
+	wait_rnr(qp, pkt->syndrome);
 	return VERDICT_RESPONSE;
 }
 

@@ -121,21 +121,24 @@ count_refusal(struct rc_qp *qp, uint8_t syndrome, enum wc_status status)
 
 /*
  * NAK 0x61, 0x62, 0x63: not executed, ePSN stays, QP to ERR. A request that uses a receive WQE
- * completes it with the error; any other raises an affiliated asynchronous event (seed 001).
+ * completes it with the error; any other raises an affiliated asynchronous event (seed 001). One
+ * that came in the midst of a Send does both: the WQE that the Send fills has its end, too.
  */
 static enum resp_step __rte_cold __rte_noinline
 refuse(struct resp_ctx *c, uint8_t syndrome, enum wc_status status)
 {
 	struct wc wc = { .status = status, .opcode = WC_RECV };
+	bool uses = c->flags & (OP_SEND | OP_RQ_WQE);
 	struct rc_qp *qp = c->qp;
 
 	count_refusal(qp, syndrome, status);
 	rc_owe_nak(qp, syndrome, c->pkt->psn);
 	if (!c->r->wqe_taken && (c->flags & OP_RQ_WQE))
 		take_wqe(qp);
+	uses &= c->r->wqe_taken;
 	if (c->r->wqe_taken)
 		rc_retire_wqe(qp, &wc, false);
-	else
+	if (!uses)
 		rc_event(qp->worker,
 			syndrome == AETH_NAK_REMOTE_ACCESS ? EVENT_QP_ACCESS_ERR : EVENT_QP_REQ_ERR,
 			qp->qpn);

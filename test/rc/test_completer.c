@@ -153,6 +153,9 @@ test_ghost_naks(void **state)
 	assert_int_equal(state_of(&p->a), QPS_RTS);
 	assert_int_equal(info_of(&p->a).retry_left, 7);
 	assert_int_equal(info_of(&p->a).rnr_left, 7);
+	/* anybody may send them: they count as ghosts, and not as NAKs received */
+	assert_int_equal(counters_of(&p->a).rcvd_seq_err, 0);
+	assert_int_equal(counters_of(&p->a).rcvd_rnr_err, 0);
 }
 
 /* rc-transport 3: syndromes 010xxxxx, 1xxxxxxx and NAK codes 4 to 31 are reserved: dropped */
@@ -829,6 +832,46 @@ test_rnr_waits_at_least_the_coded_time(void **state)
 	assert_int_equal(counters_of(&p->a).local_ack_timeout_err, 0);
 }
 
+/* an RNR NAK that skips a Read whose answer is missing: both retries wait */
+static void
+test_rnr_past_an_unanswered_read(void **state)
+{
+	struct pair *p = *state;
+
+	post(&p->a, WR_RDMA_READ, 1, 1);
+	post(&p->a, WR_SEND, 2, 1);
+	post(&p->a, WR_RDMA_WRITE, 3, 1);
+	forget_sent(&p->a);
+	/* seed 001: no request again before the wait is over, though the Read's answer was lost */
+	assert_int_equal(nak(p, 0x2C, 202), VERDICT_IMPLIED_NAK); /* 0.64 ms */
+	transmit(&p->a);
+	pass(p, 639999);
+	transmit(&p->a);
+	expect_silence(&p->a);
+	assert_int_equal(info_of(&p->a).retry_left, 6);
+	assert_int_equal(info_of(&p->a).rnr_left, 7);
+	pass(p, 100000);
+	transmit(&p->a);
+	expect_tx(&p->a, "READ Request 201");
+	assert_int_equal(read_response(p, RC_READ_RESP_ONLY, 201, 0, 1), VERDICT_RESPONSE);
+	transmit(&p->a);
+	expect_tx(&p->a, "SEND Only 202", "WRITE Only 203");
+	/* the answer may only have been late: then the Send alone has to wait */
+	post(&p->a, WR_RDMA_READ, 4, 1);
+	post(&p->a, WR_SEND, 5, 1);
+	ack(p, 203);
+	forget_sent(&p->a);
+	assert_int_equal(nak(p, 0x2C, 205), VERDICT_IMPLIED_NAK);
+	assert_int_equal(read_response(p, RC_READ_RESP_ONLY, 204, 0, 1), VERDICT_RESPONSE);
+	transmit(&p->a);
+	pass(p, 639999);
+	transmit(&p->a);
+	expect_silence(&p->a);
+	pass(p, 100000);
+	transmit(&p->a);
+	expect_tx(&p->a, "SEND Only 205");
+}
+
 /*
  * rc-transport 8: a second RNR NAK during the wait is ignored, and so is 0x60 for the same PSN
  * (rxe sends it)
@@ -1142,6 +1185,7 @@ main(void)
 		SCRIPTED(test_ack_during_rewind),
 		SCRIPTED(test_sequence_nak_inside_read),
 		SCRIPTED(test_rnr_waits_at_least_the_coded_time),
+		SCRIPTED(test_rnr_past_an_unanswered_read),
 		OWN(test_naks_during_rnr_wait),
 		OWN(test_sequence_naks_after_the_rnr_wait),
 		SCRIPTED(test_what_follows_an_rnr_probe),

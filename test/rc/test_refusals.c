@@ -111,7 +111,10 @@ test_wrong_opcode_sequence_is_an_invalid_request(void **state)
 		feed(p);
 		expect_refusal_event(p, "NAK-INV 202", 202, EVENT_QP_REQ_ERR);
 	}
-	/* "The currently active RQ WQE is retired" */
+	/*
+	 * "The currently active RQ WQE is retired"; an event tells of what uses no receive itself and
+	 * came in the midst of a Send
+	 */
 	for (i = 0; i < sizeof(not_in_send); i++) {
 		p = fresh(state);
 		in_send(p, RC_SEND_FIRST, 201, MTU);
@@ -119,6 +122,8 @@ test_wrong_opcode_sequence_is_an_invalid_request(void **state)
 		expect_tx(p, "ACK 201");
 		request(p, not_in_send[i], 202);
 		feed(p);
+		if (!(opcodes[not_in_send[i]].flags & (OP_SEND | OP_RQ_WQE)))
+			expect_event(p, EVENT_QP_REQ_ERR);
 		expect_refusal_wc(p, "NAK-INV 202", 202, WC_REM_INV_REQ_ERR);
 	}
 	/* a Send or Write with Immediate out of sequence: it is the one that uses a receive */
@@ -156,6 +161,7 @@ test_read_or_atomic_within_a_message_is_an_invalid_request(void **state)
 			in_read(p, 202, 0x1000, 8);
 		else
 			in_fetch_add(p, 202, 0x1000, 1);
+		expect_event(p, EVENT_QP_REQ_ERR);
 		expect_refusal_wc(p, "NAK-INV 202", 202, WC_REM_INV_REQ_ERR);
 	}
 }

@@ -80,7 +80,7 @@ def test_wrong_opcode_sequence(connect, name):
                                         (Op.WRITE_MIDDLE, FULL), (Op.WRITE_ONLY, b'x'),
                                         (Op.READ_REQUEST, b''), (Op.FETCH_ADD, b'')])
 def test_wrong_opcode_inside_a_send(connect, op, payload):
-    """The receive that the Send had begun completes in error."""
+    """The receive that the Send had begun completes in error; what uses none raises an event."""
     c = connect()
     send_prologue(c)
     request(c, Op.SEND_FIRST, FULL, ackreq=0)
@@ -89,6 +89,8 @@ def test_wrong_opcode_inside_a_send(connect, op, payload):
     wait_until(lambda: c.qp.state() == 'ERR')
     assert all(wc.status for wc in c.qp.poll(2))
     c.qp.expect_no_completion()
+    event = ('QP_REQ_ERR', c.qp.qpn) in c.hca.events()
+    assert event == (op not in (Op.SEND_FIRST, Op.SEND_ONLY))
 
 
 @pytest.mark.parametrize('op', [0x15, 0x18, 0x1b, 0x1e, 0x1f])

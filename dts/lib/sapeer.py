@@ -192,7 +192,7 @@ def receive1(gsi, request, script=None, window=64, first=None, timeout=20):
         m = gsi.maybe(s.silence)
         if m is None:
             tries += 1
-            if tries > s.tries:
+            if tries > patience.limit(s.tries):
                 raise Failed('silence', latest if expected > 1 or s.seen else None)
             if expected == 1 and not s.seen:
                 gsi.tx(request)
@@ -282,7 +282,7 @@ def send1(gsi, head, data, script=None, window=64, timeout=20, answer=None):
         m = gsi.maybe(s.silence)
         if m is None:
             tries += 1
-            if tries > s.tries:
+            if tries > patience.limit(s.tries):
                 raise Failed('silence')
             # whoever lost the First knows of no stream and cannot ask for anything
             gsi.tx(packets[at - 2 if s.acks or s.resends or answer is None else 0])
@@ -330,7 +330,7 @@ def receive2(gsi, request, script=None, step=16, first=None, timeout=20):
         m = gsi.maybe(s.silence)
         if m is None:
             tries += 1
-            if tries > s.tries:
+            if tries > patience.limit(s.tries):
                 raise Failed('silence')
             if not s.seen:
                 gsi.tx(request)
@@ -403,7 +403,7 @@ def send2(gsi, head, data, script=None, timeout=20):
         m = gsi.maybe(s.silence)
         if m is None:
             tries += 1
-            if tries > s.tries:
+            if tries > patience.limit(s.tries):
                 raise Failed('silence')
             at = acked + 1
             continue

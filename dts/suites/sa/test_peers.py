@@ -6,6 +6,7 @@ their own doing."""
 import os
 import struct
 import threading
+import traceback
 
 import pytest
 
@@ -22,7 +23,7 @@ MAC_A, MAC_B = '02:00:00:00:78:01', '02:00:00:00:78:02'
 
 
 @pytest.fixture(scope='module')
-def pair(kept):
+def stations(kept):
     ns = Namespace()
     ns.veth('sa0', 'sb0', mac_a=MAC_A, mac_b=MAC_B)
     cap = capture.Capture(ns, 'sb0', os.path.join(kept, 'wire.pcap'))
@@ -37,6 +38,14 @@ def pair(kept):
     ns.close()
 
 
+@pytest.fixture
+def pair(stations):
+    """Both; what a failed test has left on the wire is not for the next one."""
+    for g in stations:
+        g.drain()
+    return stations
+
+
 def served(gsi, work):
     """Run the server's part beside the test."""
     out = []
@@ -45,6 +54,7 @@ def served(gsi, work):
         try:
             out.append(work(gsi, gsi.rx()))
         except BaseException as e:
+            traceback.print_exc()  # the test may fail first, for this reason
             out.append(e)
     t = threading.Thread(target=run)
     t.start()

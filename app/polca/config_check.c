@@ -180,6 +180,11 @@ check_ib(const struct config_port *p, unsigned int i, struct config_errors *errs
 				"ports[%u].ib.active: got true, but ports[%u].ib.lid is missing: "
 				"nobody could reach the port",
 				i, i);
+	if (p->sm_state == SMA_SM_MASTER)
+		config_error(errs,
+				"ports[%u].ib.sm.state: got \"master\", but no subnet manager serves "
+				"the port when it starts",
+				i);
 	check_lids(&p->link, i, errs);
 }
 

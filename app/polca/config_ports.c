@@ -50,10 +50,10 @@ static const struct key_word encapsulation_words[] = {
 };
 
 static const struct key_word sm_state_words[] = {
-	{ "not_active", 0 },
-	{ "discovering", 1 },
-	{ "standby", 2 },
-	{ "master", 3 },
+	{ "not_active", SMA_SM_NOT_ACTIVE },
+	{ "discovering", SMA_SM_DISCOVERING },
+	{ "standby", SMA_SM_STANDBY },
+	{ "master", SMA_SM_MASTER },
 	{ NULL, 0 },
 };
 
@@ -63,7 +63,7 @@ static const struct key sm_keys[] = {
 			.type = KEY_ENUM,
 			FIELD(struct config_port, sm_state),
 			.words = sm_state_words,
-			.help = "SMState at start." },
+			.help = "SMState at start, when nobody can be master yet." },
 	END,
 };
 

@@ -124,16 +124,18 @@ def check(path, mac, also=''):
     return kinds
 
 
-def audit(polca, wire, mac, also=''):
+def audit(polca, wire, mac, also='', to_itself=0):
     """The end of a wire between an appliance with one port and a station: its counters equal the
-    capture's, every packet has one verdict, and check() has nothing to say of what it sent."""
+    capture's, every packet has one verdict, and check() has nothing to say of what it sent.
+    to_itself: packets of its own port's to that port, which no wire sees."""
     own, seen = roce.mac_bytes(mac), {}
 
     def agree():
         row = polca.rpc('stats_get')['ports'][0]
         sources = [f[6:12] == own for f in wire.frames()]
         verdicts = sum(row['served'].values()) + sum(row['dropped'].values())
-        seen['counted'] = row['rx_packets'], verdicts, row['tx_packets']
+        seen['counted'] = tuple(n - to_itself for n in (
+            row['rx_packets'], verdicts, row['tx_packets']))
         seen['captured'] = sources.count(False), sources.count(False), sources.count(True)
         return seen['counted'] == seen['captured']
     try:  # now and then Polca says where its addresses are: the two are read apart

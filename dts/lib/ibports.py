@@ -49,6 +49,7 @@ class Wire:
         self.polca = Polca(sockets, [ib_port('port0', 'pv0', **more)], ns=self.ns,
                            sma=dict(SMA, **(sma or {})), **config)
         self.station = self.bridge = None
+        self.to_itself = 0  # packets that the appliance sent to its own port: none of the wire
 
     def by_hand(self, **kw):
         """The other end is a station."""
@@ -67,7 +68,7 @@ class Wire:
         """The appliance's counters equal the capture's; tshark dissects all that it sent."""
         if self.bridge:
             self.bridge.stop()
-        return capture.audit(self.polca, self.capture, MAC)
+        return capture.audit(self.polca, self.capture, MAC, to_itself=self.to_itself)
 
     def close(self):
         self.polca.kill()

@@ -47,7 +47,7 @@ enum verdict_kind {
 	X(UDP_PORT, udp_port, DROPPED, "UDP port is not 4791")                                     \
 	X(UDP_LENGTH, udp_length, DROPPED, "UDP length does not fit the IP length")                \
 	X(NOT_OUR_LID, not_our_lid, DROPPED, "destination LID is not one of the port's")           \
-	X(PORT_STATE, port_state, DROPPED, "data packet on a port that is neither armed nor active") \
+	X(PORT_STATE, port_state, DROPPED, "data packet on a port that is neither armed nor active, any on a disabled one") \
 	X(NO_MBUF, no_mbuf, DROPPED, "no buffer to linearise a chained frame or to answer")        \
 	/* lib/wire: the transport packet itself (rc-transport 5) */                               \
 	X(LENGTH, length, DROPPED, "shorter than the opcode's headers, padding and ICRC")          \

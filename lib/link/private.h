@@ -257,6 +257,7 @@ struct link_worker {
 	unsigned int self_tail;
 	struct rte_mbuf **self; /* [SELF_QUEUE] */
 	bool self_turn;
+	bool from_self; /* what is being received comes from there */
 
 	uint64_t now; /* of the last rx, flush or tick */
 	unsigned int num_rx;

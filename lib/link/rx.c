@@ -153,8 +153,8 @@ own_gid(const struct port_attr *attr, const union gid *gid)
 }
 
 /*
- * Native InfiniBand: SMPs come to our LIDs or to nobody's in particular, in any state of the port;
- * data to our LIDs or a group's, where the port is armed or active, and if they have GIDs, to one of
+ * Native InfiniBand: nothing comes in from the wire where the port is disabled. SMPs come to our
+ * LIDs or to nobody's in particular, in any other state of the port; data to our LIDs or a group's, where the port is armed or active, and if they have GIDs, to one of
  * ours; groups are the transport's matter.
  */
 static enum verdict
@@ -166,6 +166,8 @@ native_ib(struct link_worker *w, const struct rx_frame *f, struct packet *pkt)
 
 	if (!wire_parse(ENCAP_IB, f->l3, f->l3_len, pkt, &why))
 		return why;
+	if (unlikely(attr->disabled) && !w->from_self)
+		return VERDICT_PORT_STATE;
 	smp = pkt->vl == LRH_VL_SMP;
 	ok = port_lid_own(attr, pkt->dlid);
 	if (unlikely(!ok) && pkt->dlid >= PORT_LID_MULTICAST)
@@ -384,7 +386,10 @@ receive_self(struct link_worker *w, struct packet **pkts)
 		mbufs[n++] = m;
 		w->self_tail++;
 	}
-	return receive(w, &w->link->port[mbufs[0]->port], mbufs, n, pkts);
+	w->from_self = true;
+	n = receive(w, &w->link->port[mbufs[0]->port], mbufs, n, pkts);
+	w->from_self = false;
+	return n;
 }
 
 unsigned int

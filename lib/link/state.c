@@ -120,6 +120,7 @@ fill_ib(const struct link_port *p, struct port_attr *a)
 	a->ethertype = p->cfg.ethertype;
 	a->state = link_up(p) ? s->state : PORT_STATE_DOWN;
 	a->up = a->state == PORT_STATE_ACTIVE;
+	a->disabled = s->disabled;
 	a->lid = s->lid;
 	a->lmc = s->lmc;
 	a->sm_lid = s->sm_lid;

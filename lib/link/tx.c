@@ -207,8 +207,8 @@ sink_reserve(struct tx_sink *sink, const struct path *path, uint32_t len)
 }
 
 /*
- * Native InfiniBand: only SMPs leave a port that is not active, and VL 15 is theirs alone: an SL
- * mapped there has no VL. The LID says where to, unless the MAC is known.
+ * Native InfiniBand: only SMPs leave a port that is not active, and of a disabled one, only those to
+ * the port itself. VL 15 is theirs alone: an SL mapped there has no VL. The LID says where to, unless the MAC is known.
  */
 static uint64_t
 ib_next_hop(struct link_worker *w, const struct path *path, const uint8_t *bth)
@@ -225,6 +225,10 @@ ib_next_hop(struct link_worker *w, const struct path *path, const uint8_t *bth)
 	}
 	if (mac == 0)
 		mac = lid_route(p, attr, path->av.dlid) & MAC_MASK;
+	if (unlikely(attr->disabled) && mac != p->mac_word) {
+		count(&c->tx_port_state, 1);
+		return 0;
+	}
 	if (unlikely(mac == 0)) {
 		count(&c->tx_flooded, 1);
 		mac = MAC_MASK;

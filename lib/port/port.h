@@ -69,6 +69,7 @@ struct port_attr {
 	uint8_t sm_sl;
 	uint64_t guid;
 	uint64_t gid_prefix;
+	bool disabled; /**< PortPhysState Disabled: nothing is received from the wire nor sent to it */
 	uint8_t sl_to_vl[PORT_SLS]; /**< 15: nothing leaves on this SL */
 };
 
@@ -78,6 +79,7 @@ struct port_attr {
  */
 struct port_settings {
 	uint8_t state; /**< enum port_state, were the link up */
+	bool disabled; /**< the link is not to be used, whatever its carrier */
 	uint16_t lid; /**< 0: none yet */
 	uint8_t lmc;
 	uint16_t sm_lid;

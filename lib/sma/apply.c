@@ -42,6 +42,7 @@ settings_of(const struct sma_port *p, struct port_settings *s)
 {
 	memset(s, 0, sizeof(*s)); /* padding too: they are compared as bytes */
 	s->state = sma_port_state(p);
+	s->disabled = sma_pi_get(p->info, PI_PHYS_STATE) == SMA_PHYS_DISABLED;
 	s->lid = sma_lid(p);
 	s->lmc = sma_pi_get(p->info, PI_LMC);
 	s->sm_lid = sma_master_sm_lid(p);

@@ -11,14 +11,6 @@
 #define LED_ON 0x80 /* bit 31 of the first word */
 #define NOTICE_EMPTY 0x7F /* Notice.Type: nothing is queued */
 
-/* SMInfo.SMState */
-enum sm_state {
-	SM_NOT_ACTIVE,
-	SM_DISCOVERING,
-	SM_STANDBY,
-	SM_MASTER,
-};
-
 uint16_t
 sma_notice_get(const struct smp *smp, struct sma_port *p, uint8_t *data)
 {
@@ -110,11 +102,11 @@ static const struct {
 	uint8_t from;
 	uint8_t to;
 } sm_commands[] = {
-	[1] = { SM_STANDBY, SM_MASTER }, /* handover */
-	[2] = { SM_MASTER, SM_STANDBY }, /* acknowledge: the other one took over */
-	[3] = { SM_STANDBY, SM_NOT_ACTIVE }, /* disable */
-	[4] = { SM_NOT_ACTIVE, SM_STANDBY }, /* standby */
-	[5] = { SM_STANDBY, SM_DISCOVERING }, /* discover */
+	[1] = { SMA_SM_STANDBY, SMA_SM_MASTER }, /* handover */
+	[2] = { SMA_SM_MASTER, SMA_SM_STANDBY }, /* acknowledge: the other one took over */
+	[3] = { SMA_SM_STANDBY, SMA_SM_NOT_ACTIVE }, /* disable */
+	[4] = { SMA_SM_NOT_ACTIVE, SMA_SM_STANDBY }, /* standby */
+	[5] = { SMA_SM_STANDBY, SMA_SM_DISCOVERING }, /* discover */
 };
 
 uint16_t

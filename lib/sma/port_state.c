@@ -68,10 +68,12 @@ go_down(struct sma_port *p, uint8_t phys, uint64_t now)
 	come_up(p);
 }
 
-/* One step up, or not at all. */
+/* One step up, or not at all. An SM that has missed the answer may say it again (qib). */
 static bool
 climb(struct sma_port *p, uint8_t from, uint8_t to)
 {
+	if (sma_port_state(p) == to)
+		return true;
 	if (sma_port_state(p) != from)
 		return false;
 	sma_pi_put(p->info, PI_PORT_STATE, to);

@@ -46,6 +46,14 @@ enum sma_attribute_id {
 	SMA_LED_INFO = 0x0031,
 };
 
+/** SMInfo.SMState */
+enum sma_sm_state {
+	SMA_SM_NOT_ACTIVE,
+	SMA_SM_DISCOVERING,
+	SMA_SM_STANDBY,
+	SMA_SM_MASTER,
+};
+
 /** What a port is before any subnet manager speaks to it. */
 struct sma_port_config {
 	uint16_t port; /**< local port index; its number in the channel adapter is one more */

@@ -717,6 +717,9 @@ test_native_ib_port_must_make_sense(void **state)
 	refused(IB("\"sm\": {\"state\": \"slave\"}"),
 			"ports[0].ib.sm.state: got \"slave\", expected one of \"not_active\", "
 			"\"discovering\", \"standby\", \"master\"");
+	refused(IB("\"sm\": {\"state\": \"master\"}"),
+			"ports[0].ib.sm.state: got \"master\", but no subnet manager serves the "
+			"port when it starts");
 }
 
 #define SERVICES(list) "{\"services\": [" list "], " PORTS "}"

@@ -221,6 +221,32 @@ test_data_does_not_leave_on_vl_15(void **state)
 	assert_int_equal(counters(b)->tx_port_state, 1);
 }
 
+/* A disabled port is silent, SMPs included, whoever asks for it; itself it reaches all the same. */
+static void
+test_disabled_port_is_silent(void **state)
+{
+	struct bench *b = *state;
+	struct port_settings s = ib_settings(PORT_STATE_DOWN, 0x10, 0);
+	struct path there = ib_path(0x22, 0), itself = ib_path(0x10, 0);
+
+	s.disabled = true;
+	link_port_set(b->worker[0], 0, &s);
+	ib_send(b, &there);
+	bench_expect_nothing(b);
+	assert_int_equal(counters(b)->tx_port_state, 1);
+	bench_verdict(b, SMP(US A, 0x10, 0x22), VERDICT_PORT_STATE);
+	bench_verdict(b, SMP(US A, 0xFFFF, 0xFFFF), VERDICT_PORT_STATE);
+	/* whoever uses our MAC is not us */
+	bench_verdict(b, SMP(US US, 0x10, 0x10), VERDICT_PORT_STATE);
+	ib_send(b, &itself);
+	expect_from_ourselves(b, 0x10);
+	s.disabled = false;
+	link_port_set(b->worker[0], 0, &s);
+	bench_verdict(b, SMP(US A, 0x10, 0x22), VERDICT_COUNT);
+	ib_send(b, &there);
+	ib_expect(b, A, 0x22);
+}
+
 static void
 test_neighbours_are_refused(void **state)
 {
@@ -264,6 +290,7 @@ main(void)
 		cmocka_unit_test(test_configured_peer_stays),
 		WITH_IB(test_only_smps_leave_a_port_that_is_not_active),
 		WITH_IB(test_data_does_not_leave_on_vl_15),
+		WITH_IB(test_disabled_port_is_silent),
 		WITH_IB(test_neighbours_are_refused),
 		WITH_IB(test_port_says_nothing_by_itself),
 	};

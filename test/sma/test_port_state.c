@@ -59,8 +59,8 @@ test_every_pair(void **state)
 		/* set    none    Down  Init Armed  Active  ActiveDefer */
 		[DOWN] = { DOWN, DOWN, 0, 0, 0, 0 },
 		[INIT] = { INIT, AGAIN, 0, ARMED, 0, 0 },
-		[ARMED] = { ARMED, AGAIN, 0, 0, ACTIVE, 0 },
-		[ACTIVE] = { ACTIVE, AGAIN, 0, 0, 0, 0 },
+		[ARMED] = { ARMED, AGAIN, 0, ARMED, ACTIVE, 0 },
+		[ACTIVE] = { ACTIVE, AGAIN, 0, 0, ACTIVE, 0 },
 	};
 
 	for (uint8_t from = DOWN; from <= ACTIVE; from++)
@@ -222,6 +222,41 @@ test_active_without_sm(void **state)
 	expect_state(b, ACTIVE, LINK_UP);
 }
 
+/* The SM has not heard our answer, and says it again: nothing changes, and nobody is told. */
+static void
+test_state_it_is_in(void **state)
+{
+	struct bench *b = *state;
+	const struct sma_counters *c = sma_counters(b->sma, 0);
+	unsigned int applied;
+
+	for (uint8_t to = ARMED; to <= ACTIVE; to++) {
+		bring(b, to);
+		applied = b->applied[0];
+		assert_int_equal(set_state(b, to, 0), OK);
+		expect_state(b, to, LINK_UP);
+		assert_int_equal(b->applied[0], applied);
+		assert_int_equal(c->smp_invalid_field, 0);
+	}
+}
+
+/* Its link layer is to be silent; any other state of PortPhysState is not. */
+static void
+test_disabled_is_told(void **state)
+{
+	struct bench *b = *state;
+
+	bring(b, ACTIVE);
+	assert_false(b->settings[0].disabled);
+	assert_int_equal(set_state(b, DOWN, DISABLED), OK);
+	assert_true(b->settings[0].disabled);
+	sma_link(b->sma, 0, false, b->now);
+	assert_true(b->settings[0].disabled);
+	assert_int_equal(set_state(b, 0, SLEEP), OK);
+	assert_false(b->settings[0].disabled);
+	assert_false(b->settings[1].disabled);
+}
+
 static void
 test_changes_are_counted(void **state)
 {
@@ -251,6 +286,8 @@ main(void)
 		T(test_down_goes_to_the_default_state),
 		T(test_link_down_and_up),
 		cmocka_unit_test_teardown(test_active_without_sm, bench_teardown),
+		T(test_state_it_is_in),
+		T(test_disabled_is_told),
 		T(test_changes_are_counted),
 	};
 

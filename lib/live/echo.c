@@ -25,14 +25,11 @@ fill_echo(const struct live *l, const struct mad_request *req, uint8_t *data)
 	(void)data;
 }
 
-/* A request is answered in the burst it came in: the handler has one time for both stamps. */
+/* The request may have come in many packets: it arrived with its first. Transmit: live_departs(). */
 static void
 fill_timestamp(const struct live *l, const struct mad_request *req, uint8_t *data)
 {
-	uint32_t stamp = live_stamp(l, req->now);
-
-	put_be32(data + AT(LIVE_OFF_RECEIVE), stamp);
-	put_be32(data + AT(LIVE_OFF_TRANSMIT), stamp);
+	put_be32(data + AT(LIVE_OFF_RECEIVE), live_stamp(l, req->arrived));
 }
 
 static uint64_t
@@ -163,6 +160,18 @@ answer_stream(struct live *l, struct mad_request *req, const struct type_row *t)
 	};
 	count(l, t, len - LIVE_HEADER);
 	return MAD_STREAM;
+}
+
+/* --- the answer departs --- */
+
+void
+live_departs(void *arg, uint8_t *mad, uint64_t now)
+{
+	const struct live *l = arg;
+
+	/* an answer with a status and one of ClassPortInfo have other bytes there */
+	if (mad[LIVE_OFF_TYPE] == LIVE_TIMESTAMP_RESPONSE)
+		put_be32(mad + LIVE_OFF_TRANSMIT, live_stamp(l, now));
 }
 
 /* --- requests --- */

@@ -54,14 +54,15 @@ live_set_clock(struct live *l, uint64_t now, uint32_t ms)
 uint32_t
 live_stamp(const struct live *l, uint64_t now)
 {
-	uint64_t per_ms = RTE_MAX(l->config.hz / 1000, 1u);
+	uint64_t per_ms = RTE_MAX(l->config.hz / 1000, 1u), ago;
 
 	if (!l->clock_set)
 		return LIVE_STAMP_NONSTANDARD | (uint32_t)(now / per_ms);
-	/* a burst may have begun before the clock was set */
-	if (now < l->clock_at)
-		return l->clock_ms;
-	return (l->clock_ms + (now - l->clock_at) / per_ms) % LIVE_MS_PER_DAY;
+	if (now >= l->clock_at)
+		return (l->clock_ms + (now - l->clock_at) / per_ms) % LIVE_MS_PER_DAY;
+	/* a request of many packets begins before the clock was told last */
+	ago = (l->clock_at - now + per_ms - 1) / per_ms % LIVE_MS_PER_DAY;
+	return (uint32_t)(l->clock_ms + LIVE_MS_PER_DAY - ago) % LIVE_MS_PER_DAY;
 }
 
 const struct live_counters *

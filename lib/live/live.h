@@ -99,10 +99,10 @@ struct live *live_create(const struct live_config *config);
 void live_destroy(struct live *l);
 /**
  * What time it is, ten times a second or more often: at @p now it was @p ms milliseconds after midnight
- * UTC; between two calls @p now goes on by itself. Before the first call stamps are not standard.
+ * UTC; before and after that @p now goes on by itself. Before the first call stamps are not standard.
  */
 void live_set_clock(struct live *l, uint64_t now, uint32_t ms);
-/** A stamp for @p now: Originate of a request of our own. On the agent's worker. */
+/** A stamp for @p now, which may lie before the last live_set_clock(). On the agent's worker. */
 uint32_t live_stamp(const struct live *l, uint64_t now);
 
 /* X(name, help): single writer, relaxed readers */

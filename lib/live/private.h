@@ -74,6 +74,8 @@ bool live_source_take(struct live *l, const struct mad_request *req);
 
 int live_echo_init(struct live *l);
 enum mad_outcome live_echo_request(struct live *l, struct mad_request *req);
+/* An answer of class 0x34 leaves: the Transmit stamp. */
+void live_departs(void *arg, uint8_t *mad, uint64_t now);
 enum mad_outcome live_ibping_request(struct live *l, struct mad_request *req);
 int live_sysstat_init(struct live *l);
 enum mad_outcome live_sysstat_request(struct live *l, struct mad_request *req);

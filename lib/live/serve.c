@@ -111,11 +111,13 @@ live_serve_init(struct live *l)
 		uint8_t mgmt_class;
 		const char *name;
 		const struct mad_method *methods;
+		void (*departs)(void *arg, uint8_t *mad, uint64_t now);
 		bool wanted;
 	} classes[] = {
-		{ LIVE_CLASS, "liveness", l->methods, true },
-		{ LIVE_CLASS_IBPING, "ibping", l->single_methods, l->config.limits.ibping },
-		{ LIVE_CLASS_SYSSTAT, "ibsysstat", l->single_methods, l->config.limits.sysstat },
+		{ LIVE_CLASS, "liveness", l->methods, live_departs, true },
+		{ LIVE_CLASS_IBPING, "ibping", l->single_methods, NULL, l->config.limits.ibping },
+		{ LIVE_CLASS_SYSSTAT, "ibsysstat", l->single_methods, NULL,
+			l->config.limits.sysstat },
 	};
 	struct mad_agent agent = {
 		.class_version = LIVE_CLASS_VERSION,
@@ -133,6 +135,7 @@ live_serve_init(struct live *l)
 		agent.mgmt_class = classes[i].mgmt_class;
 		agent.name = classes[i].name;
 		agent.methods = classes[i].methods;
+		agent.departs = classes[i].departs;
 		if (classes[i].wanted)
 			rc = mad_agent_add(l->config.mad, &agent);
 	}

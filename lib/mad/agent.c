@@ -147,6 +147,7 @@ open_session(const struct mad_rx *rx, const struct mad_agent *agent, const struc
 	s->agent = agent;
 	s->flags = m->flags;
 	s->method = m->method;
+	s->arrived = rx->pkt->rx_time;
 	s->data_offset = agent->data_offset;
 	s->flight = mad_timeout(w, rx->port->subnet_timeout);
 	s->process = mad_timeout(w, w->limits.resp_time);
@@ -194,6 +195,7 @@ mad_session_request(struct mad_session *s)
 		.mad = s->mad,
 		.body = s->body,
 		.handle = h,
+		.arrived = s->arrived,
 		.now = w->now,
 		.reply = reply,
 		.verdict = VERDICT_DATAGRAM,
@@ -276,6 +278,7 @@ ask_at_once(const struct mad_rx *rx, const struct mad_agent *agent, const struct
 	struct mad_request req = {
 		.peer = &peer,
 		.mad = rx->mad,
+		.arrived = rx->pkt->rx_time,
 		.now = rx->now,
 		.reply = reply,
 		.late = &late,
@@ -292,7 +295,7 @@ ask_at_once(const struct mad_rx *rx, const struct mad_agent *agent, const struct
 			outcome(s, out, &req);
 	} else if (out == MAD_ANSWER) {
 		mad_smp_return(reply);
-		return mad_reply_to(rx->w, &peer, reply) ? VERDICT_DATAGRAM : VERDICT_MAD_REFUSED;
+		return mad_reply_to(rx->w, &peer, agent, reply) ? VERDICT_DATAGRAM : VERDICT_MAD_REFUSED;
 	} else if (out == MAD_STREAM) {
 		/* the method's row says that there is none */
 		if (req.source.release != NULL)

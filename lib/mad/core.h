@@ -88,8 +88,9 @@ void mad_peer_of(struct mad_peer *peer, const struct mad_rx *rx);
 void mad_path_to(struct path *path, uint8_t transport[MAD_TRANSPORT_LEN],
 	const struct mad_peer *to);
 void mad_peer_of_session(struct mad_peer *peer, const struct mad_session *s);
-/* mad_reply() to a peer that is known already. */
-bool mad_reply_to(struct mad_worker *w, const struct mad_peer *peer, const uint8_t *mad);
+/* mad_reply() to a peer that is known already. @param agent  whose answer it is, or NULL */
+bool mad_reply_to(struct mad_worker *w, const struct mad_peer *peer, const struct mad_agent *agent,
+	const uint8_t *mad);
 /* Replies that waited. @return packets sent */
 unsigned int mad_replies_run(struct mad_worker *w, unsigned int budget);
 

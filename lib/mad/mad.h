@@ -151,6 +151,7 @@ struct mad_request {
 	struct mad_body *body;
 	bool take_body;
 	mad_handle handle; /**< 0 for methods without MAD_METHOD_SESSION, until mad_later() */
+	uint64_t arrived; /**< when its first packet was received */
 	uint64_t now;
 	/** MAD_LEN bytes: the request's header with R set, class header fields cleared, no data */
 	uint8_t *reply;
@@ -191,6 +192,12 @@ struct mad_agent {
 	/** A method of the list. Unknown attributes are the handler's to answer (0x000C). */
 	enum mad_outcome (*request)(void *arg, struct mad_request *req);
 	void *arg;
+	/**
+	 * The first packet of an answer goes to the transmit sink at @p now: the last time to write to
+	 * it. Called again when that packet is sent again. NULL: nothing to write. Not for streams
+	 * of MAD_SA1.
+	 */
+	void (*departs)(void *arg, uint8_t *mad, uint64_t now);
 };
 
 /** @retval -EEXIST class and version are taken; -ENOSPC */

@@ -80,7 +80,7 @@ mad_peer_of_session(struct mad_peer *peer, const struct mad_session *s)
 
 static bool
 send_now(struct mad_worker *w, const struct path *path, const uint8_t *transport,
-	const uint8_t *mad)
+	const struct mad_agent *agent, const uint8_t *mad)
 {
 	uint8_t *p = tx_reserve(w->tx, path, MAD_TRANSPORT_LEN + MAD_LEN);
 
@@ -91,19 +91,21 @@ send_now(struct mad_worker *w, const struct path *path, const uint8_t *transport
 	memcpy(p, transport, MAD_TRANSPORT_LEN);
 	put_be32(p + MAD_PSN_OFF, w->psn++ & PSN_MASK);
 	memcpy(p + MAD_TRANSPORT_LEN, mad, MAD_LEN);
+	mad_departs(w, agent, p + MAD_TRANSPORT_LEN);
 	tx_commit(w->tx);
 	mad_count(w, answers, 1);
 	return true;
 }
 
 bool
-mad_reply_to(struct mad_worker *w, const struct mad_peer *peer, const uint8_t *mad)
+mad_reply_to(struct mad_worker *w, const struct mad_peer *peer, const struct mad_agent *agent,
+	const uint8_t *mad)
 {
 	uint8_t transport[MAD_TRANSPORT_LEN];
 	struct mad_waiting_reply *wait;
 
 	mad_path_to(&w->reply_path, transport, peer);
-	if (w->reply_count == 0 && send_now(w, &w->reply_path, transport, mad))
+	if (w->reply_count == 0 && send_now(w, &w->reply_path, transport, agent, mad))
 		return true;
 	if (w->reply_count == MAD_REPLIES)
 		return false;
@@ -111,13 +113,14 @@ mad_reply_to(struct mad_worker *w, const struct mad_peer *peer, const uint8_t *m
 	wait->path = w->reply_path;
 	memcpy(wait->transport, transport, sizeof(transport));
 	memcpy(wait->mad, mad, MAD_LEN);
+	wait->agent = agent;
 	return true;
 }
 
 int
 mad_send(struct mad_worker *w, const struct mad_peer *to, const uint8_t mad[MAD_LEN])
 {
-	return mad_reply_to(w, to, mad) ? 0 : -EAGAIN;
+	return mad_reply_to(w, to, NULL, mad) ? 0 : -EAGAIN;
 }
 
 bool
@@ -126,7 +129,7 @@ mad_reply(const struct mad_rx *rx, const uint8_t *mad)
 	struct mad_peer peer;
 
 	mad_peer_of(&peer, rx);
-	return mad_reply_to(rx->w, &peer, mad);
+	return mad_reply_to(rx->w, &peer, NULL, mad);
 }
 
 unsigned int
@@ -137,7 +140,7 @@ mad_replies_run(struct mad_worker *w, unsigned int budget)
 
 	while (w->reply_count > 0 && sent < budget) {
 		wait = &w->replies[w->reply_head];
-		if (!send_now(w, &wait->path, wait->transport, wait->mad))
+		if (!send_now(w, &wait->path, wait->transport, wait->agent, wait->mad))
 			break;
 		w->reply_head = (w->reply_head + 1) % MAD_REPLIES;
 		w->reply_count--;

@@ -314,6 +314,13 @@ receive(struct mad_session *s, const struct mad_rx *rx)
 /* --- sending --- */
 
 static void
+put_single(const struct mad_session *s, uint8_t *mad)
+{
+	memcpy(mad, s->mad, MAD_LEN);
+	mad_departs(s->w, s->agent, mad);
+}
+
+static void
 single_sent(struct mad_session *s)
 {
 	const struct mad_result ok = { .end = MAD_END_OK };
@@ -364,7 +371,7 @@ send_other(struct mad_session *s, bool *gone)
 	else if (bit == RMPP_WORK_READY)
 		rmpp_put_control(s, mad, &ready);
 	else
-		memcpy(mad, s->mad, MAD_LEN);
+		put_single(s, mad);
 	mad_commit(s);
 	if (bit == RMPP_WORK_SINGLE)
 		single_sent(s);

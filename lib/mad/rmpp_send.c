@@ -324,6 +324,8 @@ rmpp_send_segment(struct mad_session *s, bool *gone)
 	h.segment = n;
 	h.length = rmpp_payload_length(s, n);
 	rmpp_put_header(mad, &h);
+	if (n == 1)
+		mad_departs(s->w, s->agent, mad);
 	mad_commit(s);
 	after_segment(s, n, again);
 	return 1;

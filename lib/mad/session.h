@@ -264,6 +264,7 @@ struct mad_session {
 	uint64_t process; /* of whoever answers: the peer's for our calls */
 	uint64_t srtt; /* smoothed round trip, 0: not known */
 	uint64_t opened;
+	uint64_t arrived; /* responder: when the request's first packet was received */
 
 	struct mad_source source; /* .release NULL: none, or released */
 	struct mad_body *body; /* of a multi-packet request */
@@ -312,6 +313,13 @@ void mad_want(struct mad_session *s, uint32_t bits);
 bool mad_reply(const struct mad_rx *rx, const uint8_t *mad);
 /* The same: the packet's header back with R set and this status, class header and data cleared. */
 bool mad_reply_status(const struct mad_rx *rx, uint16_t status);
+
+/*
+ * The first packet of an answer is about to be committed: what its agent adds. A requester's session
+ * has no agent.
+ */
+static inline void mad_departs(const struct mad_worker *w, const struct mad_agent *agent,
+	uint8_t *mad);
 
 /* --- time --- */
 
@@ -425,6 +433,7 @@ struct mad_waiting_reply {
 	struct path path;
 	uint8_t transport[20];
 	uint8_t mad[MAD_LEN];
+	const struct mad_agent *agent; /* whose answer it is, or NULL */
 };
 
 struct mad_table;
@@ -504,6 +513,13 @@ static inline void
 mad_commit(struct mad_session *s)
 {
 	tx_commit(s->w->tx);
+}
+
+static inline void
+mad_departs(const struct mad_worker *w, const struct mad_agent *agent, uint8_t *mad)
+{
+	if (agent != NULL && agent->departs != NULL)
+		agent->departs(agent->arg, mad, w->now);
 }
 
 static inline mad_handle

@@ -21,6 +21,7 @@ mad_single_send(struct mad_session *s)
 	if (mad == NULL)
 		return 0;
 	memcpy(mad, s->mad, MAD_LEN);
+	mad_departs(s->w, s->agent, mad);
 	mad_commit(s);
 	return 1;
 }

@@ -7,6 +7,7 @@
  * ibsysstat's long answer, and that nobody is made to send more than it was sent.
  */
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,6 +45,20 @@ static void
 expect_ok(const struct pair *p)
 {
 	assert_string_equal(mad_end_name(p->result.end), "OK");
+}
+
+static uint8_t *
+segment_mad(uint8_t *mad, uint8_t method, uint64_t tid, uint8_t type, uint8_t flags,
+	uint32_t segment, uint32_t length)
+{
+	live_mad(mad, method, LIVE_ECHO_REQUEST);
+	put_be64(mad + 8, tid);
+	mad[24] = 1;
+	mad[25] = type;
+	mad[26] = 0xF8 | RMPP_ACTIVE | flags;
+	put_be32(mad + 28, segment);
+	put_be32(mad + 32, length);
+	return mad;
 }
 
 /* --- echo --- */
@@ -163,12 +178,89 @@ test_timestamp_in_a_stream(void **state)
 	assert_int_equal(p->data[0], LIVE_TIMESTAMP_RESPONSE);
 	assert_int_equal(p->data[8], pattern(8)); /* Originate is the sender's */
 	assert_int_equal(get_be32(p->data + 12), 1000);
-	assert_int_equal(get_be32(p->data + 16), 1000);
+	assert_in_range(get_be32(p->data + 16), 1000, 1005); /* it waits for the sink's turn */
 	ask_many(p, LIVE_TIMESTAMP_REQUEST, 1000); /* what comes behind is data, returned */
 	expect_ok(p);
 	assert_int_equal(p->len, 1008);
 	assert_int_equal(p->data[20], pattern(20));
 	assert_int_equal(p->data[1007], pattern(1007));
+}
+
+/* --- how long a request was here: from its first packet to the answer's first --- */
+
+#define EIGHT_O_CLOCK 28800000 /* ms */
+
+static void
+expect_stamps(struct pair *p, uint32_t receive, uint32_t transmit)
+{
+	const uint8_t *mad = next_sent(&p->h->a);
+
+	assert_int_equal(mad[40], LIVE_TIMESTAMP_RESPONSE);
+	assert_int_equal(get_be32(mad + 52), receive);
+	assert_int_equal(get_be32(mad + 56), transmit);
+}
+
+static void
+test_request_of_800_ms(void **state)
+{
+	struct pair *p = *state;
+	uint8_t mad[MAD_LEN];
+
+	live_set_clock(p->live, p->h->now, EIGHT_O_CLOCK);
+	segment_mad(mad, MAD_GET, 6, RMPP_DATA, RMPP_FIRST, 1, 3 * 220);
+	mad[40] = LIVE_TIMESTAMP_REQUEST;
+	say(p->h, mad);
+	pass(p->h, 500 * MS);
+	say(p->h, segment_mad(mad, MAD_GET, 6, RMPP_DATA, 0, 2, 0));
+	live_set_clock(p->live, p->h->now, EIGHT_O_CLOCK + 500);
+	pass(p->h, 300 * MS);
+	skip_sent(&p->h->a);
+	p->h->a.room = 0; /* the answer is ready, and has to wait */
+	say(p->h, segment_mad(mad, MAD_GET, 6, RMPP_DATA, RMPP_LAST, 3, 220));
+	live_set_clock(p->live, p->h->now, EIGHT_O_CLOCK + 800);
+	pass(p->h, 40 * MS);
+	p->h->a.room = UINT_MAX;
+	transmit(&p->h->a);
+	assert_int_equal(next_sent(&p->h->a)[25], RMPP_ACK);
+	expect_stamps(p, EIGHT_O_CLOCK, EIGHT_O_CLOCK + 840);
+}
+
+/* What is sent again departs again. */
+static void
+test_answer_of_many_packets_sent_again(void **state)
+{
+	struct pair *p = *state;
+	uint8_t mad[MAD_LEN];
+	unsigned int i;
+
+	live_set_clock(p->live, p->h->now, EIGHT_O_CLOCK);
+	segment_mad(mad, MAD_GET, 6, RMPP_DATA, RMPP_FIRST | RMPP_LAST, 1, 220);
+	mad[40] = LIVE_TIMESTAMP_REQUEST;
+	say(p->h, mad);
+	assert_int_equal(next_sent(&p->h->a)[25], RMPP_ACK);
+	expect_stamps(p, EIGHT_O_CLOCK, EIGHT_O_CLOCK);
+	for (i = 0; p->h->a.seen == p->h->a.sent; i++)
+		pass(p->h, 1 * MS);
+	assert_in_range(i, 2, 10000);
+	expect_stamps(p, EIGHT_O_CLOCK, EIGHT_O_CLOCK + i);
+}
+
+/* Without a session the answer waits among the worker's replies. */
+static void
+test_answer_of_one_packet_that_waits(void **state)
+{
+	struct pair *p = *state;
+	uint8_t mad[MAD_LEN];
+
+	live_set_clock(p->live, p->h->now, EIGHT_O_CLOCK);
+	pass(p->h, 7 * MS);
+	p->h->a.room = 0;
+	say(p->h, live_mad(mad, MAD_GET, LIVE_TIMESTAMP_REQUEST));
+	pass(p->h, 30 * MS);
+	p->h->a.room = UINT_MAX;
+	transmit(&p->h->a);
+	expect_stamps(p, EIGHT_O_CLOCK + 7, EIGHT_O_CLOCK + 37);
+	expect_silence(&p->h->a);
 }
 
 static void
@@ -196,20 +288,6 @@ test_unknown_type_in_a_stream_is_000c(void **state)
 }
 
 /* --- nobody is made to send more than it was sent --- */
-
-static uint8_t *
-segment_mad(uint8_t *mad, uint8_t method, uint64_t tid, uint8_t type, uint8_t flags,
-	uint32_t segment, uint32_t length)
-{
-	live_mad(mad, method, LIVE_ECHO_REQUEST);
-	put_be64(mad + 8, tid);
-	mad[24] = 1;
-	mad[25] = type;
-	mad[26] = 0xF8 | RMPP_ACTIVE | flags;
-	put_be32(mad + 28, segment);
-	put_be32(mad + 32, length);
-	return mad;
-}
 
 /* How many packets it sent: segments of data, which are all number 1, and others. */
 static void
@@ -496,6 +574,9 @@ main(void)
 		PAIR(test_request_without_header_is_001c),
 		cmocka_unit_test(test_more_bytes_than_memory_is_a_stop),
 		PAIR(test_timestamp_in_a_stream),
+		SCRIPTED(test_request_of_800_ms),
+		SCRIPTED(test_answer_of_many_packets_sent_again),
+		SCRIPTED(test_answer_of_one_packet_that_waits),
 		PAIR(test_lidguid_in_a_stream),
 		PAIR(test_unknown_type_in_a_stream_is_000c),
 		SCRIPTED(test_echo_sends_one_segment_before_it_is_acknowledged),

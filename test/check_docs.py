@@ -59,6 +59,8 @@ RUN = (
      TYPED + 'test_guide_watch_it'),
     ('docs/operator-guide.md', 'Native InfiniBand ports', 'tshark', 'dts/lib/capture.py'),
     ('docs/operator-guide.md', 'Ping over management datagrams', '', TYPED + 'test_guide_ping'),
+    ('docs/operator-guide.md', 'Watch endports', 'polca-ctl',
+     TYPED + 'test_guide_watch_endports'),
     ('docs/operator-guide.md', 'Watch it', 'polca-ctl', TYPED + 'test_guide_watch_it'),
 
     ('docs/connect.md', 'Let something answer', '', TYPED + 'test_connect_page'),
@@ -120,6 +122,7 @@ NOT_RUN = (
 NO_COMMANDS = (
     ('README.md', 'Two commands', 'direction '),
     ('docs/operator-guide.md', 'Congestion', '"congestion"'),
+    ('docs/operator-guide.md', 'Watch endports', '{"time"'),
     ('docs/connect.md', 'Let something answer', '"services"'),
     ('docs/benchmark.md', 'What it prints', 'cpu '),
 )

@@ -437,7 +437,7 @@ store(struct parser *a, const struct args_path *path, const char *label, const c
 	list = json_object_get(obj, name);
 	if (strcmp(method_text(param, "type"), "map") == 0 && list != NULL)
 		return add_to_map(a, list, v);
-	if (strcmp(method_text(param, "type"), "list") != 0)
+	if (strcmp(method_text(param, "type"), "list") != 0 && !args_takes_words(param))
 		return json_object_set_new(obj, name, v);
 	if (list == NULL) {
 		list = json_array();
@@ -588,6 +588,12 @@ args_takes_word(const json_t *p)
 		json_is_true(json_object_get(p, "plain"));
 }
 
+bool
+args_takes_words(const json_t *p)
+{
+	return strcmp(method_text(p, "type"), "words") == 0;
+}
+
 /* "takes qp_num" or "takes no value": the values that need no option */
 static void
 print_taken(const json_t *method, char *buf, size_t size)
@@ -600,7 +606,8 @@ print_taken(const json_t *method, char *buf, size_t size)
 	json_array_foreach(json_object_get(method, "params"), i, p)
 	{
 		if (args_takes_word(p))
-			snprintf(buf + strlen(buf), size - strlen(buf), " %s", method_text(p, "name"));
+			snprintf(buf + strlen(buf), size - strlen(buf), " %s%s",
+				method_text(p, "name"), args_takes_words(p) ? "..." : "");
 	}
 	if (name != NULL)
 		snprintf(buf + strlen(buf), size - strlen(buf), " %s...", name);
@@ -643,7 +650,7 @@ take_value(struct parser *a, const char *text)
 		return store(a, &path, text, text) == 0 ? 1 : -1;
 	json_array_foreach(json_object_get(a->method, "params"), i, p)
 	{
-		if (!args_takes_word(p) || has(a, p))
+		if (!args_takes_word(p) || (has(a, p) && !args_takes_words(p)))
 			continue;
 		path.step[0] = p;
 		return store(a, &path, method_text(p, "name"), text) == 0 ? 1 : -1;

@@ -48,6 +48,9 @@ const char *args_label(const json_t *method, const char *path, char *buf, size_t
 /** True if the parameter may be given as a word without its option, required or not. */
 bool args_takes_word(const json_t *param);
 
+/** True if it takes any number of them: its value is the list of these words. */
+bool args_takes_words(const json_t *param);
+
 /**
  * Words after the command: "--option value", "--flag", "--option=value", and values of required
  * parameters in their order.

@@ -16,6 +16,7 @@
 #include "ping.h"
 #include "sa.h"
 #include "smp.h"
+#include "watch.h"
 
 #define DEST_HELP                                                                                  \
 	"the peer's address, or on a native InfiniBand port its LID as lid:N or N (--dlid does as well; with both there is a GRH)"
@@ -64,6 +65,11 @@ static const struct command {
 		"dest count/c interval/i size/s flood/f deadline/w timeout/W quiet/q mode port pattern pkey_index sgid_index traffic_class flow_label hop_limit sl dlid dmac",
 		"dest", "Ask again and again whether a port is alive, and how long its answers take.",
 		"polca-ctl ping 10.0.0.2 -c 3" },
+	{ "live_watch", "live_ping", NULL,
+		"endport file interval/i timeout/W misses report/r count/c deadline/w mode port pkey_index sgid_index traffic_class flow_label hop_limit sl",
+		"endport?",
+		"Ask endports again and again, tell when one changes its state, and in the end, or every --report seconds, how long answers took. An endport is up while it answers, suspect when it misses a request, and down after --misses in a row. Round trips are figures of the last 1,000 answers; residence_max is how long a request was at the endport itself.",
+		"polca-ctl live watch 10.0.0.2 10.0.0.3 --interval 0.2" },
 	{ "cm_services", "service_list", NULL, "", "",
 		"List services and where they listen, with those counters that are not 0.",
 		"polca-ctl cm services" },
@@ -89,6 +95,8 @@ static const struct own {
 	const char *def;
 	const char *help;
 } owns[] = {
+	{ "file", "live_watch", "string", "path, or - for standard input", NULL,
+		"more endports, the first word of each line; # begins a comment" },
 	{ "file", NULL, "string", "path, or - for standard input or output", NULL, "the file" },
 	{ "action", NULL, "enum", "one of add, edit, delete", NULL, "what is done with the records" },
 	{ "oneline", NULL, "boolean", "true or false", NULL, "a line for each record" },
@@ -96,6 +104,17 @@ static const struct own {
 		"whom to ask: an address, or on a native InfiniBand port a LID" },
 	{ "dest", NULL, "string", "IPv4 or IPv6 address, lid:N or N", NULL,
 		"the peer: an address (on a native InfiniBand port a GID), or there its LID" },
+	{ "endport", NULL, "words", "IPv4 or IPv6 address, lid:N or N", NULL,
+		"whom to watch: addresses, or on a native InfiniBand port LIDs" },
+	{ "interval", "live_watch", "seconds", "0.001 to 3600", "1", "ask each endport so often" },
+	{ "misses", NULL, "integer", "integer from 1", "3",
+		"so many requests in a row without a good answer make an endport down" },
+	{ "report", NULL, "seconds", "0.001 to 1000000", "at the end only",
+		"print all endports' states and times so often" },
+	{ "mode", "live_watch", "enum", "one of timestamp, echo, lidguid, ibping, sysstat_ping", "timestamp",
+		"what to ask: timestamp tells residence times as well; ibping and sysstat_ping are for hosts with those servers" },
+	{ "count", "live_watch", "integer", "integer from 1", "until it is interrupted",
+		"stop when each endport has been asked so often" },
 	{ "count", "ping", "integer", "integer from 1", "until it is interrupted",
 		"stop after so many requests" },
 	{ "interval", NULL, "seconds", "0 to 3600, 0.2 as well", "1", "wait so long between requests" },
@@ -107,6 +126,21 @@ static const struct own {
 		"with --service: return as soon as the connection is established, and let polca go on with it; cm disconnect ends it" },
 	{ "quiet", NULL, "boolean", "true or false", NULL, "only what it comes to" },
 };
+
+/* ["add", "edit"] of "one of add, edit" */
+static json_t *
+words_of(const char *allowed)
+{
+	const char *word = allowed + strlen("one of ");
+	json_t *words = json_array();
+	size_t len;
+
+	for (; *word != '\0'; word += len + strspn(word + len, ", ")) {
+		len = strcspn(word, ",");
+		json_array_append_new(words, json_stringn(word, len));
+	}
+	return words;
+}
 
 static json_t *
 own_param(const char *command, const char *name, size_t len)
@@ -125,9 +159,8 @@ own_param(const char *command, const char *name, size_t len)
 			json_object_set_new(p, "default", json_string(own->def));
 		json_object_set_new(p, "allowed", json_string(own->allowed));
 		json_object_set_new(p, "help", json_string(own->help));
-		if (strcmp(own->name, "action") == 0)
-			json_object_set_new(p, "words",
-				json_pack("[s, s, s]", "add", "edit", "delete"));
+		if (strcmp(own->type, "enum") == 0)
+			json_object_set_new(p, "words", words_of(own->allowed));
 		return p;
 	}
 	return NULL;
@@ -253,6 +286,14 @@ commands_add(json_t *methods)
 		add_command(methods, &commands[i]);
 }
 
+static int
+live_run(const struct options *o, struct connection *c, const json_t *command, json_t *params)
+{
+	bool watch = strcmp(method_text(command, "name"), "live_watch") == 0;
+
+	return (watch ? watch_run : live_ping_run)(o, c, command, params);
+}
+
 /* Who carries out which, by the first word of the name. */
 static const struct {
 	const char *noun;
@@ -260,7 +301,7 @@ static const struct {
 		json_t *params);
 } runs[] = {
 	{ "cm", cm_run },
-	{ "live", live_ping_run },
+	{ "live", live_run },
 	{ "ping", ping_run },
 	{ "sa", sa_run },
 	{ "smp", smp_run },

@@ -234,18 +234,22 @@ request_text(struct connection *c, const char *method, json_t *params, size_t *l
 }
 
 int
-connection_call(struct connection *c, const char *method, json_t *params, unsigned int timeout_ms,
-	json_t **result, json_t **error)
+connection_send(struct connection *c, const char *method, json_t *params)
 {
-	uint64_t deadline = now_ms() + (timeout_ms > 0 ? timeout_ms : TIMEOUT_MS);
 	size_t len = 0;
 	char *text = request_text(c, method, params, &len);
-	json_t *reply = NULL;
+	int rc = text != NULL ? send_all(c, text, len) : -1;
+
+	free(text);
+	return rc;
+}
+
+int
+connection_receive(struct connection *c, unsigned int timeout_ms, json_t **result, json_t **error)
+{
+	json_t *reply = receive_reply(c, now_ms() + timeout_ms);
 
 	*result = *error = NULL;
-	if (text != NULL && send_all(c, text, len) == 0)
-		reply = receive_reply(c, deadline);
-	free(text);
 	if (reply == NULL)
 		return -1;
 	*error = json_incref(json_object_get(reply, "error"));
@@ -256,4 +260,20 @@ connection_call(struct connection *c, const char *method, json_t *params, unsign
 		return -1;
 	}
 	return *error != NULL ? 1 : 0;
+}
+
+int
+connection_fd(const struct connection *c)
+{
+	return c->fd;
+}
+
+int
+connection_call(struct connection *c, const char *method, json_t *params, unsigned int timeout_ms,
+	json_t **result, json_t **error)
+{
+	*result = *error = NULL;
+	if (connection_send(c, method, params) != 0)
+		return -1;
+	return connection_receive(c, timeout_ms > 0 ? timeout_ms : TIMEOUT_MS, result, error);
 }

@@ -29,6 +29,14 @@ void connection_close(struct connection *c);
 /** A signal whose handler sets *stop ends a call that waits: errno is EINTR. */
 void connection_interruptible(struct connection *c, const volatile sig_atomic_t *stop);
 
+/** The two halves of connection_call(). @return 0, or -1: errno says why */
+int connection_send(struct connection *c, const char *method, json_t *params);
+/** @return as connection_call() */
+int connection_receive(struct connection *c, unsigned int timeout_ms, json_t **result,
+	json_t **error);
+/** To wait for a reply with poll(). */
+int connection_fd(const struct connection *c);
+
 /**
  * @param params      may be NULL; not taken over
  * @param timeout_ms  0: ten seconds

@@ -42,7 +42,7 @@ static const char tail[] =
 	"Numbers may be written 4096, 0x1000 or 4K, and added: 0x7f0000000000+1K. The first values on a line stand for the required parameters.\n"
 	"\n"
 	"Exit status: 0 done; 1 the server refused or failed; 2 the command line is wrong; 3 no connection, or no reply;\n"
-	"4 of sa and smp commands and cm connect: whom the server asked says no, or nothing; of ping and live ping 1: nobody answered.\n";
+	"4 of sa and smp commands and cm connect: whom the server asked says no, or nothing; of ping and live ping 1: nobody answered; of live watch 1: not all are up.\n";
 
 void
 help_help(void)
@@ -156,7 +156,7 @@ help_param(const json_t *p, const char *prefix, int indent)
 	if (json_object_get(p, "short") != NULL)
 		at += printf("-%s, ", method_text(p, "short"));
 	at += printf("%s", option_of(name, option, sizeof(option)));
-	if (strcmp(type, "list") == 0)
+	if (strcmp(type, "list") == 0 || args_takes_words(p))
 		at += printf(" ...");
 	wrapped(text, COLUMN + indent - 2, at);
 	json_array_foreach(json_object_get(p, "fields"), i, field)
@@ -213,7 +213,7 @@ help_method(const json_t *method)
 		if (json_is_true(json_object_get(p, "required")))
 			printf(" %s", method_text(p, "name"));
 		else if (json_is_true(json_object_get(p, "plain")))
-			printf(" [%s]", method_text(p, "name"));
+			printf(" [%s%s]", method_text(p, "name"), args_takes_words(p) ? "..." : "");
 	}
 	if (takes_fields(params))
 		printf(" [FIELD=VALUE...]");

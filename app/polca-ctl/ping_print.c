@@ -49,7 +49,8 @@ print_extra(const char *name, const json_t *v)
 static void
 print_answer(const char *dest, uint64_t seq, const json_t *reply)
 {
-	static const char *const extras[] = { "originate", "receive", "transmit", "lid", "guid" };
+	static const char *const extras[] = { "originate", "receive", "transmit", "residence_ms",
+		"lid", "guid" };
 	const json_t *text = json_object_get(reply, "text");
 	size_t i;
 

@@ -169,6 +169,8 @@ ask(struct rpc_call *call, struct ping_args *a, struct engine_mad_answer *answer
 static void
 set_reply(json_t *row, const struct ping_args *a, const struct live_reply *r)
 {
+	bool standard;
+
 	set_int(row, "bytes", a->mode == LIVE_MODE_ECHO ? HEAD + r->len : VENDOR_AREA);
 	switch (a->req.mode) {
 	case LIVE_MODE_ECHO:
@@ -177,8 +179,11 @@ set_reply(json_t *row, const struct ping_args *a, const struct live_reply *r)
 		set_int(row, "originate", r->originate);
 		set_int(row, "receive", r->receive);
 		set_int(row, "transmit", r->transmit);
-		set(row, "standard",
-			json_boolean(((r->receive | r->transmit) & LIVE_STAMP_NONSTANDARD) == 0));
+		standard = ((r->receive | r->transmit) & LIVE_STAMP_NONSTANDARD) == 0;
+		set(row, "standard", json_boolean(standard));
+		if (standard)
+			set_int(row, "residence_ms",
+				(r->transmit + LIVE_MS_PER_DAY - r->receive) % LIVE_MS_PER_DAY);
 		break;
 	case LIVE_MODE_LIDGUID:
 		set_int(row, "lid", r->lid);
@@ -259,7 +264,7 @@ live_ping(struct rpc_call *call)
 const struct rpc_method methods_live[] = {
 	{ "live_ping", live_ping, ping_params, sizeof(struct ping_args),
 		"Ask whether a port is alive, and how long its answer takes.",
-		"replies: list of sequence, time_us (from the request to the answer), bytes (of the answer, from its type on); of timestamp originate, receive and transmit (milliseconds since midnight UTC where standard is true), standard; of lidguid lid and guid; of ibping and sysstat_... text (what the host says of itself); of what was not answered well error (TIMEOUT, BAD_ANSWER, a status' name, ...) and message\n"
+		"replies: list of sequence, time_us (from the request to the answer), bytes (of the answer, from its type on); of timestamp originate, receive and transmit (milliseconds since midnight UTC where standard is true), standard, and then residence_ms (how long the request was there: from its arrival to the answer's departure); of lidguid lid and guid; of ibping and sysstat_... text (what the host says of itself); of what was not answered well error (TIMEOUT, BAD_ANSWER, a status' name, ...) and message\n"
 		"sent, received: requests, and good answers to them",
 		"polca-ctl live ping 10.0.0.2 --count 3" },
 	{ NULL },

@@ -698,7 +698,7 @@ test_sa_commands_have_help_and_completion(void **state)
 	(void)state;
 	gives("sa table --help", 0, "Usage: polca-ctl sa table record [FIELD=VALUE...]");
 	gives("sa import --help", 0, "(default: what the file looks");
-	gives("--help", 0, "4 of sa and smp commands and cm connect: whom the server asked says no, or nothing; of ping and live ping 1: nobody answered.");
+	gives("--help", 0, "4 of sa and smp commands and cm connect: whom the server asked says no, or nothing; of ping and live ping 1: nobody answered; of live watch 1: not all are up.");
 	gives("sa table --help", 0, "--class-version");
 	gives("sa config --help", 0, "Usage: polca-ctl sa config action record");
 	gives("sa", 2, "sa export");
@@ -797,6 +797,56 @@ test_ping_says_what_its_options_may_be(void **state)
 	gives("ping 10.0.0.2 -c 1 --port 2", 1, "--port: got 2, there are 2");
 	gives("-s /nowhere/s ping 10.0.0.2", 3, "polca is not running");
 	gives("ping --help", 0, "-c, --count");
+}
+
+/* --- live watch --- */
+
+static void
+test_watch_tells_changes_and_figures(void **state)
+{
+	(void)state;
+	gives("live watch lid:5 7 --port 1 -c 4 -i 0.01 --mode echo", 1,
+		" lid:5 up: answered in 41.2 us\n");
+	assert_non_null(strstr(out, " 7 suspect: no answer, 1 in a row\n"));
+	assert_non_null(strstr(out, " 7 down: no answer, 3 in a row; suspect for "));
+	assert_non_null(strstr(out, "lid:5    up "));
+	gives("live watch lid:5 --port 1 -c 2 -i 0.01 -r 0.001 --json", 0,
+		"\"event\":\"state\",\"endport\":\"lid:5\",\"state\":\"up\",\"was\":\"new\"");
+	assert_non_null(strstr(out, "\"event\":\"report\",\"endports\":[{\"endport\":\"lid:5\""));
+	gives("live watch lid:5 --port 1 -w 0.05", 0, "lid:5    up ");
+}
+
+static void
+test_watch_takes_endports_from_a_file(void **state)
+{
+	char command[512];
+
+	(void)state;
+	snprintf(command, sizeof(command),
+		"printf '%%s\\n' '# nodes' 'lid:5 node5' '' ' 6' | %s live watch --port 1 --file - 9 -c 1",
+		program);
+	assert_int_equal(shell(command), 0);
+	assert_non_null(strstr(out, " 9 up"));
+	assert_non_null(strstr(out, " lid:5 up"));
+	assert_non_null(strstr(out, " 6 up"));
+}
+
+static void
+test_watch_says_what_its_options_may_be(void **state)
+{
+	(void)state;
+	gives("live watch", 2, "endport is missing: name endports, or a --file of them");
+	gives("live watch 10.0.0.2 nobody", 2, "endport: got \"nobody\", allowed: an IPv4");
+	gives("live watch --file /nowhere/f", 2, "--file: /nowhere/f: No such file");
+	gives("live watch 10.0.0.2 -i 0", 2, "--interval: got \"0\", allowed: 0.001 to 3600 seconds");
+	gives("live watch 10.0.0.2 -r x", 2, "--report: got \"x\"");
+	gives("live watch 10.0.0.2 -c 0", 2, "--count: allowed: 1 and more");
+	gives("live watch 10.0.0.2 --misses 0", 2, "--misses: allowed: 1 and more");
+	gives("live watch 10.0.0.2 --mode x -c 1", 1, "--mode: got \"x\"");
+	gives("live watch 10.0.0.2 -c 1 --port 2", 1, "--port: got 2, there are 2");
+	gives("-s /nowhere/s live watch 10.0.0.2", 3, "polca is not running");
+	gives("live watch --help", 0, "Usage: polca-ctl live watch [endport...]");
+	completes("live watch 10.0.0.2 --mode times", "timestamp");
 }
 
 static void
@@ -1215,6 +1265,9 @@ main(int argc, char **argv)
 		cmocka_unit_test(test_ping_without_any_answer_exits_with_1),
 		cmocka_unit_test(test_ping_f_goes_on_as_fast_as_it_can),
 		cmocka_unit_test(test_ping_says_what_its_options_may_be),
+		cmocka_unit_test(test_watch_tells_changes_and_figures),
+		cmocka_unit_test(test_watch_takes_endports_from_a_file),
+		cmocka_unit_test(test_watch_says_what_its_options_may_be),
 		cmocka_unit_test(test_ping_sums_up_when_it_is_interrupted),
 		cmocka_unit_test(test_ping_ends_at_its_deadline),
 		cmocka_unit_test(test_ping_as_json_is_one_object),

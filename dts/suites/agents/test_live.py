@@ -4,15 +4,20 @@
 ways; sources that send too many (liveness 1 to 4)."""
 
 import datetime
+import json
+import signal
 import struct
+import subprocess
 import threading
 
 import pytest
 
 import madview
+import net
 import rmpp
 from conn import wait_until
 from ibports import LID, PEER_LID, PORT_GUID, STATIC
+from polca import CTL_PROGRAM
 from smp import (BAD_ATTRIBUTE, BAD_METHOD, BAD_VERSION, GET, INVALID_FIELD, live, SEND, SET, Smp,
                  vendor)
 
@@ -351,6 +356,63 @@ def test_a_wrong_answer(station, polca, wrong):
     r = polca.rpc('live_ping', dlid=PEER_LID, identifier=1, timeout_ms=300)
     server.join()
     assert (r['sent'], r['received']) == (1, 0) and 'error' in r['replies'][0], r
+
+
+# ---- live watch
+
+def stamped(mad):
+    """A timestamp's answer: the request was here for 250 ms."""
+    return Server.turned(mad)[:52] + struct.pack('>II', 86399900, 150) + mad[60:]
+
+
+class Watch:
+    """polca-ctl live watch of the station, which answers while it is told to."""
+
+    def __init__(self, wire, *args):
+        self.station, self.events = wire.station, []
+        self.proc = subprocess.Popen(
+            [CTL_PROGRAM, '-s', wire.polca.socket, '--json', 'live', 'watch',
+             'lid:%d' % PEER_LID, '-i', '0.02', '-W', '0.3', *args], text=True,
+            stdout=subprocess.PIPE, preexec_fn=net.die_with_parent)
+        self.reader = threading.Thread(target=self.read, daemon=True)
+        self.reader.start()
+
+    def read(self):
+        for line in self.proc.stdout:
+            self.events.append(json.loads(line))
+
+    def until(self, answers, state):
+        def seen():
+            p = self.station.maybe(0.02)
+            if p is not None and answers:
+                self.station.tx(stamped(p.smp.raw), qpn=1)
+            return self.events and self.events[-1].get('state') == state
+        wait_until(seen, step=0)
+
+    def end(self):
+        self.proc.send_signal(signal.SIGINT)
+        status = self.proc.wait(30)
+        self.reader.join()
+        self.station.drain()
+        return status, self.events[-1]
+
+
+def test_watch(wire, station):
+    """Up, suspect, down after so many misses, up again; figures in the end."""
+    watch = Watch(wire, '--misses', '4')
+    try:
+        for answers, state in ((True, 'up'), (False, 'down'), (True, 'up')):
+            watch.until(answers, state)
+        status, report = watch.end()
+    finally:
+        watch.proc.kill()
+    changes = [(e['was'], e['state'], e['missed']) for e in watch.events[:-1]]
+    assert changes[0] == ('new', 'up', 0)
+    assert changes[-3:] == [('up', 'suspect', 1), ('suspect', 'down', 4), ('down', 'up', 0)]
+    row, = report['endports']
+    assert (status, row['state'], row['residence_max_ms']) == (0, 'up', 250)
+    assert row['received'] >= 2 and row['sent'] >= row['received'] + 4
+    assert 0 < row['rtt_min_us'] <= row['rtt_p50_us'] <= row['rtt_p99_us'] <= row['rtt_max_us']
 
 
 # ---- too many

@@ -228,6 +228,22 @@ def test_guide_ping(terminal, config, mine):
     assert all('10.0.0.2' in line or 'lid:2' in line for line in section.commands())
 
 
+def test_guide_watch_endports(terminal):
+    """One of the two endports is down: the hook's command is told."""
+    with open(os.path.join(terminal.dir, 'nodes'), 'w') as f:
+        f.write('192.0.2.2  node2\n# elsewhere\n192.0.2.99  node3\n')
+    terminal.values.update({'10.0.0.2': '192.0.2.2', '10.0.0.3': 'fe80::2', '3600': '3'})
+    with appliance(terminal, None):
+        said = type_all(terminal, Section('Watch endports'), skip=['polca-ctl live watch --file '])
+        for line, out in said.items():
+            assert re.search(r'^192\.0\.2\.2 +up ', out, re.M), (line, out)
+        for command in Section('Watch endports').commands():
+            if command.startswith('polca-ctl live watch --file '):
+                out = terminal.shell(terminal.fill_in(command)).stdout  # status 1: one is down
+                want = r'node 192\.0\.2\.99 down' if 'hook' in command else r'\.99 +down '
+                assert re.search(want, out), (command, out)
+
+
 def test_guide_watch_it(terminal):
     with appliance(terminal, None):
         terminal.type('polca-ctl pd create')

@@ -16,6 +16,7 @@
 
 #define GUID_WAYS    4
 #define RESTARTS_MAX 3
+#define WORK_PER_HOP 4 /* a switch looked up in tables costs as much as so many links */
 
 struct guid_slot {
 	uint64_t guid;
@@ -23,9 +24,10 @@ struct guid_slot {
 	uint16_t lid;
 };
 
-/* tables that endports are made from; the first GRAPH_TABLES make the graph too */
+/* tables that endports and routes are made from; the first GRAPH_TABLES make the graph too */
 static const uint8_t tables[] = { SA_TABLE_LINK, SA_TABLE_PORT_INFO, SA_TABLE_SWITCH_INFO,
-	SA_TABLE_NODE, SA_TABLE_GUID_INFO, SA_TABLE_PKEY };
+	SA_TABLE_NODE, SA_TABLE_GUID_INFO, SA_TABLE_PKEY, SA_TABLE_LFT, SA_TABLE_RFT,
+	SA_TABLE_SLTOVL, SA_TABLE_PATH_SL };
 #define GRAPH_TABLES 3
 #define TABLES       (sizeof(tables))
 
@@ -48,6 +50,8 @@ struct fabric {
 	const struct store_version *building; /* held */
 	unsigned int restarts; /* graphs given up half made, one after the other */
 	uint64_t building_changed[GRAPH_TABLES];
+	struct fabric_counts counts;
+	unsigned int work;
 	struct port_view direct; /* when an endport was found, but not its slot's to keep */
 };
 
@@ -238,35 +242,62 @@ fabric_pause(struct fabric *f)
 	stop_building(f);
 }
 
-int
-fabric_route(struct fabric *f, const struct port_view *a, const struct port_view *b,
-	struct route *route)
+/* The shortest way there is, for want of tables. */
+static int
+search(struct fabric *f, const struct port_view *a, const struct port_view *b, struct walk *w)
 {
 	uint16_t from = a->node_type == NODE_TYPE_SWITCH ? a->lid : a->link_lid;
 	uint16_t to = b->node_type == NODE_TYPE_SWITCH ? b->lid : b->link_lid;
+	struct route inner;
 
-	*route = (struct route){ .mtu = mtu_min(a->mtu, b->mtu),
-		.rate = rate_min(a->rate, b->rate),
-		.reached = true };
-	if (a->lid == b->lid)
-		return 0;
+	f->counts.searched++;
 	/* two endports with no switch between them */
 	if (from == b->lid && to == a->lid && a->node_type != NODE_TYPE_SWITCH)
 		return 0;
-	if (from != to || !graph_has_switch(f->graph, from)) {
-		struct route inner;
-
-		if (!graph_route(f->graph, from, to, &inner))
-			return graph_overflow(f->graph) ? -ENOSPC : -ENETUNREACH;
-		route->hops = inner.hops;
-		route->mtu = mtu_min(route->mtu, inner.mtu);
-		route->rate = rate_min(route->rate, inner.rate);
-	}
+	if (from == to && graph_has_switch(f->graph, from))
+		return 0;
+	if (!graph_route(f->graph, from, to, &inner))
+		return graph_overflow(f->graph) ? -ENOSPC : -ENETUNREACH;
+	w->hops = inner.hops + 1;
+	w->mtu = mtu_min(w->mtu, inner.mtu);
+	w->rate = rate_min(w->rate, inner.rate);
 	return 0;
+}
+
+int
+fabric_route(struct fabric *f, const struct port_view *a, const struct port_view *b, uint16_t dlid,
+	struct walk *w)
+{
+	struct walk ends = { .mtu = mtu_min(a->mtu, b->mtu),
+		.rate = rate_min(a->rate, b->rate),
+		.sls = UINT16_MAX };
+	int rc = -ENODATA;
+
+	*w = ends;
+	if (a->lid == b->lid)
+		return 0;
+	if (walk_possible(f->version))
+		rc = walk_route(f->version, a, b, dlid, w);
+	if (rc != -ENODATA) {
+		f->counts.walked++;
+		f->work += w->hops * WORK_PER_HOP;
+		return rc;
+	}
+	*w = ends;
+	return search(f, a, b, w);
 }
 
 unsigned int
 fabric_work(struct fabric *f)
 {
-	return graph_work(f->graph);
+	unsigned int work = f->work + graph_work(f->graph);
+
+	f->work = 0;
+	return work;
+}
+
+const struct fabric_counts *
+fabric_counts(const struct fabric *f)
+{
+	return &f->counts;
 }

@@ -18,6 +18,7 @@
 #include "sa/graph.h"
 #include "sa/port_view.h"
 #include "sa/sa.h"
+#include "sa/walk.h"
 
 struct fabric;
 
@@ -40,13 +41,20 @@ bool fabric_ready(struct fabric *f, unsigned int *budget);
 /** Nobody waits for the graph any more: hold no version for what is half built. */
 void fabric_pause(struct fabric *f);
 /**
- * Worst MTU and rate between two ports.
+ * The way from a port to a LID of another: as the forwarding tables say, or, where a switch on it
+ * has none in the store, the shortest one that the links allow.
  *
  * @retval 0, -ENETUNREACH, -ENOSPC  the fabric is larger than the graph
  */
 int fabric_route(struct fabric *f, const struct port_view *a, const struct port_view *b,
-	struct route *route);
+	uint16_t dlid, struct walk *w);
 /** Links looked at since the last call. */
 unsigned int fabric_work(struct fabric *f);
+
+struct fabric_counts {
+	uint64_t walked; /**< routes by forwarding tables */
+	uint64_t searched; /**< and for want of them by search */
+};
+const struct fabric_counts *fabric_counts(const struct fabric *f);
 
 #endif

@@ -44,6 +44,21 @@
 #define PORT_OFF_MTU_CAP   45 /* low 4 bits */
 #define PORT_OFF_SPEED_EXT 66 /* high 4 bits */
 
+#define SWITCH_OFF_DEF_PORT 12
+
+#define SLTOVL_OFF_VLS 8
+#define VL_DROP        15 /* an SL that is mapped to it goes no further */
+
+/* forwarding tables and PathSL: RID = LID | block */
+#define LFT_OFF_PORTS 8
+#define LFT_PORTS     64
+#define LFT_NO_PORT   0xFF
+#define RFT_OFF_ENTRIES 8
+#define RFT_ENTRIES     16
+#define RFT_VALID       0x8000
+#define PATH_SL_OFF_SLS 8
+#define PATH_SL_UNKNOWN 0xFF
+
 #define SMINFO_OFF_SM_KEY 12
 
 #define LINK_OFF_FROM_LID  0
@@ -132,6 +147,7 @@
 #define PR_OFF_MTU        54
 #define PR_OFF_RATE       55
 #define PR_OFF_LIFE       56
+#define PR_OFF_PREFERENCE 57
 #define PR_LEN            64
 #define PR_BIT_DGID       2
 #define PR_BIT_SGID       3

@@ -207,7 +207,7 @@ parse_bytes(const struct sa_field *f, uint8_t *rec, const char *text, struct err
 static int
 parse_list(const struct sa_field *list, uint8_t *rec, const char *text, struct error *err)
 {
-	uint64_t values[32] = { 0 };
+	uint64_t values[SA_LIST_MAX] = { 0 };
 	struct sa_field f = sa_element(list, 0);
 	unsigned int n = 0;
 

@@ -3,7 +3,7 @@
  */
 
 /*
- * Paths between endports (sa-multipacket B10 selectors, B8 status).
+ * Paths between endports (sa-multipacket B10 selectors, B8 status, B12 routes).
  */
 
 #include <errno.h>
@@ -12,11 +12,16 @@
 #include "sa/path.h"
 #include "sa/select.h"
 #include "sa/tables.h"
+#include "sa/walk.h"
 #include "wire/bytes.h"
 
 #define NUMB_PATH_MAX 127
 #define REVERSIBLE    0x80
 #define RATE_LOWEST   2 /* 2.5 Gb/s: where nothing is known */
+#define DEFAULT_SL    0
+#define OVERLAPPING   2 /* preference of opensm's paths that share a LID */
+#define HOP_LIMIT_MAX 0xFF
+#define SCOPE_LOCAL   2
 #define LINKS_PER_STEP 16 /* links looked at for a route that count as one record */
 
 static bool
@@ -62,7 +67,43 @@ find_end(struct path_query *q, struct fabric *f, struct path_end *end, unsigned 
 	return MAD_STATUS_OK;
 }
 
+/* Does the group have what was asked? Its values are no sender's to choose (opensm). */
+static bool
+is_groups_own(const struct path_query *q, const uint8_t *group)
+{
+	uint32_t flow_hop = get_be32(q->tmpl + PR_OFF_FLOW_HOP);
+
+	return (!asked(q, PR_BIT_DLID) || get_be16(q->tmpl + PR_OFF_DLID) == q->group.dlid)
+		&& (!asked(q, PR_BIT_SL) || (get_be16(q->tmpl + PR_OFF_SL) & 0xF) == q->group.sl)
+		&& (!asked(q, PR_BIT_FLOW)
+			|| ((flow_hop ^ q->common.flow_hop) & 0x0FFFFF00) == 0)
+		&& (!asked(q, PR_BIT_HOP) || (flow_hop & 0xFF) == group[MC_OFF_SL_FLOW_HOP + 3])
+		&& (!asked(q, PR_BIT_TCLASS) || q->tmpl[PR_OFF_TCLASS] == q->common.tclass);
+}
+
 /* A multicast destination: the group's own values. */
+static void
+take_group(struct path_query *q, const uint8_t *group)
+{
+	uint32_t sl_flow_hop = get_be32(group + MC_OFF_SL_FLOW_HOP);
+
+	q->group = (struct path_entry){ .dguid = get_be64(group + MC_OFF_MGID + 8),
+		.dlid = get_be16(group + MC_OFF_MLID),
+		.pkey = get_be16(group + MC_OFF_PKEY),
+		.mtu = group[MC_OFF_MTU] & 0x3F,
+		.rate = group[MC_OFF_RATE] & 0x3F,
+		.sl = sl_flow_hop >> 28,
+		.one_way = true };
+	q->common.life = group[MC_OFF_LIFE] & 0x3F;
+	q->common.tclass = group[MC_OFF_TCLASS];
+	q->common.flow_hop = sl_flow_hop & 0x0FFFFFFF;
+	if (!is_groups_own(q, group))
+		q->none = true;
+	/* as opensm: beyond the link a packet may pass routers, whatever the group says */
+	if ((group[MC_OFF_MGID + 1] & 0xF) != SCOPE_LOCAL)
+		q->common.flow_hop |= HOP_LIMIT_MAX;
+}
+
 static uint16_t
 find_group(struct path_query *q, struct fabric *f)
 {
@@ -73,31 +114,20 @@ find_group(struct path_query *q, struct fabric *f)
 
 	q->dst.kind = PATH_GROUP;
 	store_seek_index(&c, fabric_version(f), SA_INDEX_MGID, sa_gid_key(mgid));
-	while ((r = store_next(&c, &key)) != NULL && key == sa_gid_key(mgid)) {
-		if (memcmp(r->bytes + MC_OFF_MGID, mgid, 16) != 0)
-			continue;
-		q->group = (struct path_entry){ .dguid = get_be64(mgid + 8),
-			.dlid = get_be16(r->bytes + MC_OFF_MLID),
-			.pkey = get_be16(r->bytes + MC_OFF_PKEY),
-			.mtu = r->bytes[MC_OFF_MTU] & 0x3F,
-			.rate = r->bytes[MC_OFF_RATE] & 0x3F };
-		q->common.life = r->bytes[MC_OFF_LIFE] & 0x3F;
-		if (asked(q, PR_BIT_DLID) && get_be16(q->tmpl + PR_OFF_DLID) != q->group.dlid)
-			q->none = true;
-		return MAD_STATUS_OK;
-	}
+	while ((r = store_next(&c, &key)) != NULL && key == sa_gid_key(mgid))
+		if (memcmp(r->bytes + MC_OFF_MGID, mgid, 16) == 0) {
+			take_group(q, r->bytes);
+			return MAD_STATUS_OK;
+		}
 	return SA_STATUS_INVALID_GID;
 }
 
-/* Demands that no path of this subnet meets: raw traffic, other SLs and classes of service. */
+/* Demands that no path of this subnet meets: raw traffic, other classes of service. */
 static bool
 impossible(const struct path_query *q)
 {
-	uint16_t qos_sl = get_be16(q->tmpl + PR_OFF_SL);
-
 	return (asked(q, PR_BIT_RAW) && (q->tmpl[PR_OFF_FLOW_HOP] & 0x80) != 0)
-		|| (asked(q, PR_BIT_QOS_CLASS) && qos_sl >> 4 != 0)
-		|| (asked(q, PR_BIT_SL) && (qos_sl & 0xF) != 0);
+		|| (asked(q, PR_BIT_QOS_CLASS) && get_be16(q->tmpl + PR_OFF_SL) >> 4 != 0);
 }
 
 /* What all paths have in common. */
@@ -121,6 +151,13 @@ fill_common(struct path_query *q, const struct sa_config *config)
 		q->common.tclass = q->tmpl[PR_OFF_TCLASS];
 }
 
+static bool
+life_meets(const struct path_query *q, uint8_t *life)
+{
+	return !selects(q, PR_BIT_LIFE_SEL)
+		|| select_life(q->tmpl[PR_OFF_LIFE] >> 6, q->tmpl[PR_OFF_LIFE] & 0x3F, life);
+}
+
 uint16_t
 path_query_init(struct path_query *q, const struct sa_config *config, struct fabric *f,
 	const uint8_t *tmpl, uint64_t mask, bool get)
@@ -131,6 +168,7 @@ path_query_init(struct path_query *q, const struct sa_config *config, struct fab
 	q->mask = mask;
 	memcpy(q->tmpl, tmpl, PR_LEN);
 	q->generation = fabric_generation(f);
+	q->group_prefix = config->gid_prefix;
 	fill_common(q, config);
 	q->none = impossible(q);
 	if (get)
@@ -147,22 +185,28 @@ path_query_init(struct path_query *q, const struct sa_config *config, struct fab
 	else
 		status = find_end(q, f, &q->dst, PR_BIT_DGID, PR_OFF_DGID, PR_BIT_DLID,
 			PR_OFF_DLID);
-	if (selects(q, PR_BIT_LIFE_SEL)
-		&& !select_life(q->tmpl[PR_OFF_LIFE] >> 6, q->tmpl[PR_OFF_LIFE] & 0x3F,
-			&q->common.life))
-		q->none = true;
+	q->no_other = !life_meets(q, &q->common.life);
+	q->no_loopback = !life_meets(q, &q->common.loopback_life);
 	return status;
 }
 
-/* MTU and rate as asked. @return false: the path is not good enough */
+/* MTU, rate and life as asked. @return false: the path is not good enough */
 static bool
 meets(const struct path_query *q, struct path_entry *e)
 {
-	if (selects(q, PR_BIT_MTU_SEL)
-		&& !select_mtu(q->tmpl[PR_OFF_MTU] >> 6, q->tmpl[PR_OFF_MTU] & 0x3F, &e->mtu))
+	uint8_t mtu = e->mtu, rate = e->rate;
+
+	if (e->loopback ? q->no_loopback : q->no_other)
 		return false;
-	return !selects(q, PR_BIT_RATE_SEL)
-		|| select_rate(q->tmpl[PR_OFF_RATE] >> 6, q->tmpl[PR_OFF_RATE] & 0x3F, &e->rate);
+	if (selects(q, PR_BIT_MTU_SEL)
+		&& !select_mtu(q->tmpl[PR_OFF_MTU] >> 6, q->tmpl[PR_OFF_MTU] & 0x3F, &mtu))
+		return false;
+	if (selects(q, PR_BIT_RATE_SEL)
+		&& !select_rate(q->tmpl[PR_OFF_RATE] >> 6, q->tmpl[PR_OFF_RATE] & 0x3F, &rate))
+		return false;
+	e->mtu = mtu;
+	e->rate = rate;
+	return true;
 }
 
 static uint16_t
@@ -171,43 +215,149 @@ asked_pkey(const struct path_query *q)
 	return asked(q, PR_BIT_PKEY) ? get_be16(q->tmpl + PR_OFF_PKEY) : 0;
 }
 
-/* From a port to a group: the port must be in the group's partition. */
+static bool
+has_member(const struct store_version *v, const uint8_t *mgid, uint64_t prefix, uint64_t guid)
+{
+	const struct store_record *r;
+	struct store_cursor c;
+	uint8_t gid[16];
+	uint64_t key, at;
+
+	put_be64(gid, prefix);
+	put_be64(gid + 8, guid);
+	key = sa_member_key(mgid, gid);
+	store_seek_index(&c, v, SA_INDEX_MC_MEMBER, key);
+	while ((r = store_next(&c, &at)) != NULL && at == key)
+		if (memcmp(r->bytes + MC_OFF_MGID, mgid, 16) == 0
+			&& memcmp(r->bytes + MC_OFF_PORT_GID, gid, 16) == 0)
+			return true;
+	return false;
+}
+
+/* From a port to a group: the port must be a member (opensm), and in the group's partition. */
 static int
 path_to_group(struct path_query *q, struct fabric *f, const struct requester *who,
 	const struct path_end *src, path_sink *sink, void *arg)
 {
 	const struct store_version *v = fabric_version(f);
+	const uint8_t *mgid = q->tmpl + PR_OFF_DGID;
 	struct path_entry e = q->group;
 
+	e.sguid = src->guid != 0 ? src->guid : src->port.guid;
+	e.slid = src->lid != 0 ? src->lid : src->port.lid;
+	if (!has_member(v, mgid, q->group_prefix, e.sguid)
+		&& !has_member(v, mgid, GID_LINK_LOCAL, e.sguid))
+		return 0;
 	if (port_member(v, &src->port, e.pkey) == 0
 		|| (asked(q, PR_BIT_PKEY) && ((asked_pkey(q) ^ e.pkey) & ~PKEY_FULL) != 0))
 		return 0;
 	if (!who->trusted && !sa_shares(v, who, &src->port))
 		return 0;
-	e.sguid = src->guid != 0 ? src->guid : src->port.guid;
-	e.slid = src->lid != 0 ? src->lid : src->port.lid;
 	return meets(q, &e) ? sink(arg, &e) : 0;
 }
 
 /*
- * Paths of a pair: LIDs of the one end with LIDs of the other, k-th with k-th, until both have had
- * all of theirs (LMC) or NumbPath is reached.
+ * The SL of a path: the one that the subnet manager gave it; else the one asked for, where the
+ * SLtoVL tables of the whole way say that it arrives; else the default, or where that is dropped
+ * the lowest that arrives. @return false: none is as it should be
+ */
+static bool
+choose_sl(const struct path_query *q, const struct walk *w, int given, struct path_entry *e)
+{
+	unsigned int want = get_be16(q->tmpl + PR_OFF_SL) & 0xF;
+	uint16_t usable = w->sls;
+
+	if (given >= 0)
+		usable &= 1u << given;
+	else if (asked(q, PR_BIT_SL) && !w->sls_known)
+		usable &= 1u << DEFAULT_SL;
+	if (asked(q, PR_BIT_SL))
+		usable &= 1u << want;
+	if (usable == 0)
+		return false;
+	e->sl = __builtin_ctz(usable); /* DEFAULT_SL is the lowest */
+	return true;
+}
+
+/* The way from LID to LID. @retval 0, -ENETUNREACH  none that is good enough, -ENOSPC */
+static int
+find_way(const struct path_query *q, struct fabric *f, const struct path_end *src,
+	const struct path_end *dst, struct path_entry *e)
+{
+	struct walk w;
+	int rc = fabric_route(f, &src->port, &dst->port, e->dlid, &w);
+
+	if (rc != 0)
+		return rc;
+	e->loopback = src->port.lid == dst->port.lid;
+	e->mtu = w.mtu;
+	e->rate = w.rate != 0 ? w.rate : RATE_LOWEST;
+	if (!meets(q, e)
+		|| !choose_sl(q, &w, walk_path_sl(fabric_version(f), e->slid, e->dlid), e))
+		return -ENETUNREACH;
+	return 0;
+}
+
+/* Is the way back as good as what was asked? */
+static bool
+is_reversible(const struct path_query *q, struct fabric *f, const struct path_end *src,
+	const struct path_end *dst, const struct path_entry *e)
+{
+	struct path_entry back = { .slid = e->dlid, .dlid = e->slid };
+
+	return !walk_possible(fabric_version(f)) || find_way(q, f, dst, src, &back) == 0;
+}
+
+/* From one LID to another. @retval 0  *e is a path, -ENETUNREACH, -ENOSPC */
+static int
+path_of_lids(const struct path_query *q, struct fabric *f, const struct path_end *src,
+	const struct path_end *dst, struct path_entry *e)
+{
+	int rc = find_way(q, f, src, dst, e);
+
+	if (rc != 0)
+		return rc;
+	e->one_way = !is_reversible(q, f, src, dst, e);
+	if (e->one_way && asked(q, PR_BIT_REVERSIBLE)
+		&& (q->tmpl[PR_OFF_NUMB_PATH] & REVERSIBLE) != 0)
+		return -ENETUNREACH;
+	return 0;
+}
+
+/*
+ * Paths of a pair, up to NumbPath: each LID of the one end with each of the other (LMC). As opensm,
+ * first those that have no LID in common, the k-th with the k-th.
  */
 static int
-hand_out(struct path_query *q, const struct path_end *src, const struct path_end *dst,
-	struct path_entry *e, path_sink *sink, void *arg)
+hand_out(struct path_query *q, struct fabric *f, const struct path_end *src,
+	const struct path_end *dst, const struct path_entry *common, path_sink *sink, void *arg)
 {
 	unsigned int slids = src->lid != 0 ? 1 : 1u << src->port.lmc;
 	unsigned int dlids = dst->lid != 0 ? 1 : 1u << dst->port.lmc;
-	unsigned int k, n = slids > dlids ? slids : dlids;
-	int rc = 0;
+	unsigned int diagonal = slids < dlids ? slids : dlids;
+	unsigned int k, s, d, found = 0;
+	int rc;
 
-	for (k = 0; k < n && k < q->numb_path && rc == 0; k++) {
-		e->slid = src->lid != 0 ? src->lid : src->port.lid + k % slids;
-		e->dlid = dst->lid != 0 ? dst->lid : dst->port.lid + k % dlids;
-		rc = sink(arg, e);
+	for (k = 0; k < diagonal + slids * dlids && found < q->numb_path; k++) {
+		struct path_entry e = *common;
+
+		e.overlaps = k >= diagonal;
+		s = e.overlaps ? (k - diagonal) / dlids : k;
+		d = e.overlaps ? (k - diagonal) % dlids : k;
+		if (e.overlaps && s == d)
+			continue;
+		e.slid = src->lid != 0 ? src->lid : src->port.lid + s;
+		e.dlid = dst->lid != 0 ? dst->lid : dst->port.lid + d;
+		rc = path_of_lids(q, f, src, dst, &e);
+		if (rc == -ENETUNREACH)
+			continue;
+		if (rc == 0)
+			rc = sink(arg, &e);
+		if (rc != 0)
+			return rc;
+		found++;
 	}
-	return rc;
+	return 0;
 }
 
 static int
@@ -215,23 +365,16 @@ path_pair(struct path_query *q, struct fabric *f, const struct requester *who,
 	const struct path_end *src, const struct path_end *dst, path_sink *sink, void *arg)
 {
 	const struct store_version *v = fabric_version(f);
-	struct path_entry e = { 0 };
-	struct route route;
-	int rc;
+	struct path_entry common = { 0 };
 
 	if (!who->trusted && (!sa_shares(v, who, &src->port) || !sa_shares(v, who, &dst->port)))
 		return 0;
-	e.pkey = port_common_pkey(v, &src->port, &dst->port, asked_pkey(q));
-	if (e.pkey == 0)
+	common.pkey = port_common_pkey(v, &src->port, &dst->port, asked_pkey(q));
+	if (common.pkey == 0)
 		return 0;
-	rc = fabric_route(f, &src->port, &dst->port, &route);
-	if (rc != 0)
-		return rc == -ENETUNREACH ? 0 : rc;
-	e.mtu = route.mtu;
-	e.rate = route.rate != 0 ? route.rate : RATE_LOWEST;
-	e.sguid = src->guid != 0 ? src->guid : src->port.guid;
-	e.dguid = dst->guid != 0 ? dst->guid : dst->port.guid;
-	return meets(q, &e) ? hand_out(q, src, dst, &e, sink, arg) : 0;
+	common.sguid = src->guid != 0 ? src->guid : src->port.guid;
+	common.dguid = dst->guid != 0 ? dst->guid : dst->port.guid;
+	return hand_out(q, f, src, dst, &common, sink, arg);
 }
 
 /* Endport number *at, in the order of NodeRecords. @return false: there are no more */
@@ -340,9 +483,11 @@ path_record(const struct path_common *c, const struct path_entry *e, uint8_t *re
 	put_be16(rec + PR_OFF_SLID, e->slid);
 	put_be32(rec + PR_OFF_FLOW_HOP, c->flow_hop);
 	rec[PR_OFF_TCLASS] = c->tclass;
-	rec[PR_OFF_NUMB_PATH] = REVERSIBLE | 1;
+	rec[PR_OFF_NUMB_PATH] = (e->one_way ? 0 : REVERSIBLE) | 1;
 	put_be16(rec + PR_OFF_PKEY, e->pkey);
+	put_be16(rec + PR_OFF_SL, e->sl);
 	rec[PR_OFF_MTU] = SELECT_EXACTLY << 6 | e->mtu;
 	rec[PR_OFF_RATE] = SELECT_EXACTLY << 6 | e->rate;
-	rec[PR_OFF_LIFE] = SELECT_EXACTLY << 6 | c->life;
+	rec[PR_OFF_LIFE] = SELECT_EXACTLY << 6 | (e->loopback ? c->loopback_life : c->life);
+	rec[PR_OFF_PREFERENCE] = e->overlaps ? OVERLAPPING : 0;
 }

@@ -7,11 +7,12 @@
 
 /**
  * @file
- * PathRecords: computed from endports, switches and partitions when they are asked for.
+ * PathRecords: computed from endports, forwarding tables and partitions when they are asked for
+ * (sa-multipacket B12).
  *
  * A path may be used with a smaller MTU and a lower rate than it has, so "less than" and "exactly"
- * answer the value that was asked for. All paths are on SL 0 and reversible. FlowLabel, TClass and
- * HopLimit are the sender's to choose within a subnet: what was asked is answered.
+ * answer the value that was asked for. FlowLabel, TClass and HopLimit are the sender's to choose
+ * within a subnet: what was asked is answered. A path to a multicast group has the group's.
  */
 
 #include <stdbool.h>
@@ -28,8 +29,12 @@ struct path_entry {
 	uint16_t slid;
 	uint16_t dlid;
 	uint16_t pkey;
-	uint8_t mtu;
-	uint8_t rate;
+	uint16_t mtu : 3; /* codes */
+	uint16_t rate : 6;
+	uint16_t sl : 4;
+	uint16_t one_way : 1; /**< not reversible */
+	uint16_t overlaps : 1; /**< shares a LID with a path of the same pair that is preferred */
+	uint16_t loopback : 1; /**< from a port to itself */
 };
 
 struct path_common {
@@ -38,6 +43,7 @@ struct path_common {
 	uint32_t flow_hop; /**< FlowLabel and HopLimit */
 	uint8_t tclass;
 	uint8_t life;
+	uint8_t loopback_life; /**< of paths from a port to itself */
 };
 
 enum path_end_kind {
@@ -61,8 +67,11 @@ struct path_query {
 	struct path_end src;
 	struct path_end dst;
 	struct path_entry group; /**< PATH_GROUP: all but the source */
+	uint64_t group_prefix; /**< subnet prefix of its members' GIDs */
 	unsigned int numb_path;
 	bool none; /**< nothing can match */
+	bool no_loopback; /**< no path from a port to itself can; no other can: */
+	bool no_other;
 	/* where it stands, of endports in the order of NodeRecords */
 	uint32_t generation;
 	uint64_t src_at;

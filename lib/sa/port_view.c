@@ -15,14 +15,12 @@
 #include "sa/tables.h"
 #include "wire/bytes.h"
 
-#define LINK_LOCAL_PREFIX UINT64_C(0xFE80000000000000)
-
 bool
 gid_in_subnet(uint64_t prefix, const uint8_t *gid)
 {
 	uint64_t upper = get_be64(gid);
 
-	return upper == prefix || upper == LINK_LOCAL_PREFIX;
+	return upper == prefix || upper == GID_LINK_LOCAL;
 }
 
 uint8_t

@@ -19,6 +19,7 @@
 #define PORT_VIEW_MANY  0xFF /* .num_pkeys: more than fit, read them from the store */
 #define PKEY_DEFAULT    0xFFFF
 #define PKEY_FULL       0x8000
+#define GID_LINK_LOCAL  UINT64_C(0xFE80000000000000) /* prefix, good in every subnet */
 
 struct port_view {
 	uint64_t guid;

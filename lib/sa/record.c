@@ -12,6 +12,11 @@
 #include "wire/bits.h"
 #include "wire/bytes.h"
 
+/* where records of forwarding tables have their block, and its parts in a multicast table's */
+#define RID_OFF_BLOCK  2
+#define MCAST_POSITION 0xF000
+#define MCAST_BLOCK    0x01FF
+
 const struct sa_record_type *
 sa_record_type(uint16_t attribute)
 {
@@ -139,7 +144,7 @@ sa_mask_known(const struct sa_record_type *t)
 	return known;
 }
 
-/* sa-multipacket A6: LID(16) | PortNumber(8) | Enumeration(8) */
+/* sa-multipacket A6: LID(16) | PortNumber(8) | Enumeration(8), or a block number in their place */
 uint32_t
 sa_rid(const struct sa_record_type *t, const uint8_t *rec)
 {
@@ -148,6 +153,13 @@ sa_rid(const struct sa_record_type *t, const uint8_t *rec)
 	if (t->rid_len == 0)
 		return 0;
 	rid = (uint32_t)get_be16(rec) << 16;
+	if (t->rid_form == SA_RID_BLOCK)
+		return rid | get_be16(rec + RID_OFF_BLOCK);
+	if (t->rid_form == SA_RID_MULTICAST) {
+		uint16_t place = get_be16(rec + RID_OFF_BLOCK);
+
+		return rid | (place & MCAST_POSITION) | (place & MCAST_BLOCK) << 2;
+	}
 	if (t->rid_port != 0)
 		rid |= (uint32_t)rec[t->rid_port] << 8;
 	if (t->rid_enum != 0)
@@ -162,6 +174,11 @@ sa_rid_put(const struct sa_record_type *t, uint8_t *rec, uint32_t rid)
 		return;
 	memset(rec, 0, t->rid_len);
 	put_be16(rec, (uint16_t)(rid >> 16));
+	if (t->rid_form == SA_RID_BLOCK)
+		put_be16(rec + RID_OFF_BLOCK, (uint16_t)rid);
+	if (t->rid_form == SA_RID_MULTICAST)
+		put_be16(rec + RID_OFF_BLOCK,
+			(uint16_t)((rid & MCAST_POSITION) | (rid >> 2 & MCAST_BLOCK)));
 	if (t->rid_port != 0)
 		rec[t->rid_port] = (uint8_t)(rid >> 8);
 	if (t->rid_enum != 0)

@@ -23,6 +23,7 @@
 #include "base/error.h"
 
 #define SA_RECORD_MAX 256 /* bytes of the longest record, stride included */
+#define SA_LIST_MAX   64 /* numbers of the longest list */
 
 enum sa_attribute {
 	SA_CLASS_PORT_INFO = 0x0001,
@@ -32,6 +33,9 @@ enum sa_attribute {
 	SA_PORT_INFO = 0x0012,
 	SA_SLTOVL = 0x0013,
 	SA_SWITCH_INFO = 0x0014,
+	SA_LFT = 0x0015,
+	SA_RFT = 0x0016,
+	SA_MFT = 0x0017,
 	SA_SM_INFO = 0x0018,
 	SA_LINK = 0x0020,
 	SA_GUID_INFO = 0x0030,
@@ -42,6 +46,7 @@ enum sa_attribute {
 	SA_MCMEMBER = 0x0038,
 	SA_MULTI_PATH = 0x003A,
 	SA_INFORM_INFO_RECORD = 0x00F3,
+	SA_PATH_SL = 0xFF15, /**< ours, in the range of vendors: SLs that a subnet manager gave paths */
 };
 
 /** Tables of the store: .table of the types that are stored. */
@@ -58,6 +63,10 @@ enum sa_table {
 	SA_TABLE_SERVICE,
 	SA_TABLE_MCMEMBER,
 	SA_TABLE_INFORM,
+	SA_TABLE_LFT,
+	SA_TABLE_RFT,
+	SA_TABLE_MFT,
+	SA_TABLE_PATH_SL,
 	SA_TABLES
 };
 
@@ -95,12 +104,20 @@ struct sa_field {
 	const char *help;
 };
 
+/** What the low 16 bits of a RID are (A6). */
+enum sa_rid_form {
+	SA_RID_PORT_ENUM, /**< port and enumeration, at .rid_port and .rid_enum */
+	SA_RID_BLOCK, /**< a 16-bit block number, behind the LID */
+	SA_RID_MULTICAST, /**< position 4, block 10, zero 2; the record has position 4, reserved 3, block 9 */
+};
+
 struct sa_record_type {
 	uint16_t attribute;
 	uint16_t len; /**< bytes of the version 2 form */
 	uint16_t stride; /**< bytes, a multiple of 8: AttributeOffset * 8 */
 	uint8_t rid_len; /**< bytes of the RID part, absent from the version 1 form */
 	uint8_t rid_components; /**< mask bits of the RID part: v1 bit = v2 bit - this (A7) */
+	uint8_t rid_form; /**< enum sa_rid_form */
 	uint8_t rid_port; /**< where a RID's port and enumeration stand; 0: it has none (A6) */
 	uint8_t rid_enum;
 	bool stored; /**< has a table in the store; else computed or synthetic */

@@ -191,6 +191,38 @@ static const struct sa_field vlarb_fields[] = {
 	LIST("entries", 8, 512, 4, SA_HEX_LIST, 32, 1, "VL in the upper byte, weight in the lower"),
 };
 
+static const struct sa_field lft_fields[] = {
+	F("lid", 0, 0, 16, 0, SA_LID, "LID of the switch"),
+	F("block_num", 2, 0, 16, 1, SA_DEC, "which block of 64 LIDs"),
+	RESERVED(4, 0, 32, 2),
+	LIST("ports", 8, 512, 3, SA_DEC_LIST, 64, 1, "port that each LID of the block leaves by; 255: none"),
+};
+
+static const struct sa_field rft_fields[] = {
+	F("lid", 0, 0, 16, 0, SA_LID, "LID of the switch"),
+	F("block_num", 2, 0, 16, 1, SA_DEC, "which block of 16 entries"),
+	RESERVED(4, 0, 32, 2),
+	LIST("entries", 8, 512, 3, SA_HEX_LIST, 16, 1,
+		"LID in the upper 16 bits, 0x8000: valid, LMC in the next 3, port in the lowest 8"),
+};
+
+static const struct sa_field mft_fields[] = {
+	F("lid", 0, 0, 16, 0, SA_LID, "LID of the switch"),
+	F("position", 2, 0, 4, 1, SA_DEC, "which 16 ports: 0 to 15, 16 to 31, ..."),
+	RESERVED(2, 4, 3, 2),
+	F("block_num", 2, 7, 9, 3, SA_DEC, "which block of 32 MLIDs"),
+	RESERVED(4, 0, 32, 4),
+	LIST("masks", 8, 512, 5, SA_HEX_LIST, 32, 1, "ports of each MLID of the block, a bit each"),
+};
+
+/* Ours: nothing of the standard tells the SLs that a routing engine has given paths. */
+static const struct sa_field path_sl_fields[] = {
+	F("lid", 0, 0, 16, 0, SA_LID, "LID that packets come from"),
+	F("block_num", 2, 0, 16, 1, SA_DEC, "which block of 64 LIDs that they go to"),
+	RESERVED(4, 0, 32, 2),
+	LIST("sls", 8, 512, 3, SA_DEC_LIST, 64, 1, "SL to each LID of the block; 255: not known"),
+};
+
 static const struct sa_field service_fields[] = {
 	F("service_id", 0, 0, 64, 0, SA_HEX, "ID of the service"),
 	F("service_gid", 8, 0, 128, 1, SA_GID, "GID of the port that offers it"),
@@ -376,6 +408,18 @@ const struct sa_record_type sa_record_types[] = {
 	{ SA_SWITCH_INFO, 24, 24, RID(4, 2), STORED(SA_TABLE_SWITCH_INFO),
 		.name = "SwitchInfoRecord", .alias = "switch", FIELDS(switch_info_fields),
 		.help = "switches" },
+	{ SA_LFT, 72, 72, RID(8, 3), .rid_form = SA_RID_BLOCK, STORED(SA_TABLE_LFT),
+		.name = "LinearForwardingTableRecord", .alias = "lft", FIELDS(lft_fields),
+		.help = "forwarding tables of switches, in blocks of 64 LIDs" },
+	{ SA_RFT, 72, 72, RID(8, 3), .rid_form = SA_RID_BLOCK, STORED(SA_TABLE_RFT),
+		.name = "RandomForwardingTableRecord", .alias = "rft", FIELDS(rft_fields),
+		.help = "forwarding tables of switches that have no linear one" },
+	{ SA_MFT, 72, 72, RID(8, 5), .rid_form = SA_RID_MULTICAST, STORED(SA_TABLE_MFT),
+		.name = "MulticastForwardingTableRecord", .alias = "mft", FIELDS(mft_fields),
+		.help = "multicast forwarding tables of switches" },
+	{ SA_PATH_SL, 72, 72, RID(8, 3), .rid_form = SA_RID_BLOCK, STORED(SA_TABLE_PATH_SL),
+		.name = "PathSLRecord", .alias = "pathsl", FIELDS(path_sl_fields),
+		.help = "service levels that the subnet manager gave paths" },
 	{ SA_SERVICE, 176, 176, STORED(SA_TABLE_SERVICE), .name = "ServiceRecord",
 		.alias = "service", FIELDS(service_fields), .help = "services that ports offer" },
 	{ SA_MCMEMBER, 52, 56, STORED(SA_TABLE_MCMEMBER), .name = "MCMemberRecord",

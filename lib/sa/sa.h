@@ -129,6 +129,8 @@ int sa_replace(struct sa *sa, const struct sa_change *changes, size_t n, struct 
 	X(config, "Config requests")                                                               \
 	X(records_sent, "records in answers")                                                      \
 	X(records_scanned, "records looked at by queries")                                         \
+	X(routes_walked, "routes of paths read from forwarding tables")                            \
+	X(routes_searched, "routes of paths by search: shortest ones, for want of tables")         \
 	X(no_records, "answered: no records")                                                      \
 	X(too_many, "answered: too many records")                                                  \
 	X(denied, "answered: request denied")                                                      \

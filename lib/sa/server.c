@@ -196,6 +196,8 @@ sa_run(struct sa_worker *w, uint64_t now, unsigned int budget)
 	unsigned int done = 0;
 
 	fabric_sync(w->fabric);
+	w->counters.routes_walked = fabric_counts(w->fabric)->walked;
+	w->counters.routes_searched = fabric_counts(w->fabric)->searched;
 	if (w->id == 0)
 		w->counters.events_lost = sa_events_lost_count(w->sa);
 	if (!TAILQ_EMPTY(&w->queries_running))

@@ -278,8 +278,8 @@ test_wildcard_destination_and_all_pairs(void **state)
 	assert_int_equal(records(b, SA_PATH, 2), 7);
 	w = (struct want){ .table = true };
 	assert_int_equal(ask_path(b, &w), 0);
-	/* sources S1 S2 A B: 7 each; C: S1 S2 A B C, two LIDs each: 10; D: S1 S2 A B D: 5 */
-	assert_int_equal(records(b, SA_PATH, 2), 4 * 7 + 10 + 5);
+	/* sources S1 S2 A B: 7 each; C: S1 S2 A B, two LIDs each, and itself: 12; D: S1 S2 A B D: 5 */
+	assert_int_equal(records(b, SA_PATH, 2), 4 * 7 + 12 + 5);
 	assert_int_equal(ask_path(b, &(struct want){ .src = GUID_A }), 0x0400);
 }
 
@@ -550,8 +550,10 @@ test_path_to_a_multicast_group(void **state)
 	memcpy(rec + PR_OFF_DGID, mgid, 16);
 	assert_int_equal(ask(b, &a), 0x0500);
 	memcpy(c.rec, mgid, 16);
-	set_gid(c.rec + MC_OFF_PORT_GID, GUID_D);
+	set_gid(c.rec + MC_OFF_PORT_GID, GUID_A);
 	put_be16(c.rec + MC_OFF_MLID, 0xC007);
+	put_be32(c.rec + MC_OFF_SL_FLOW_HOP, 0x5ABCDE07);
+	c.rec[MC_OFF_TCLASS] = 0x2C;
 	put_be16(c.rec + MC_OFF_PKEY, 0x8001);
 	c.rec[MC_OFF_MTU] = 0x84;
 	c.rec[MC_OFF_RATE] = 0x83;
@@ -564,7 +566,26 @@ test_path_to_a_multicast_group(void **state)
 	assert_int_equal(path(b, 0)[PR_OFF_MTU], EXACTLY(4));
 	assert_int_equal(path(b, 0)[PR_OFF_RATE], EXACTLY(3));
 	assert_int_equal(path(b, 0)[PR_OFF_LIFE], EXACTLY(16));
-	set_gid(rec + PR_OFF_SGID, GUID_B); /* not in the group's partition */
+	/* what is the group's, the sender does not choose (opensm) */
+	assert_int_equal(get_be16(path(b, 0) + PR_OFF_SL), 5);
+	assert_int_equal(get_be32(path(b, 0) + PR_OFF_FLOW_HOP), 0x0ABCDE07);
+	assert_int_equal(path(b, 0)[PR_OFF_TCLASS], 0x2C);
+	assert_int_equal(path(b, 0)[PR_OFF_NUMB_PATH], 1); /* there is no way back from a group */
+	a.mask |= SA_BIT(PR_BIT_SL);
+	assert_int_equal(ask(b, &a), 0x0300);
+	put_be16(rec + PR_OFF_SL, 5);
+	assert_int_equal(ask(b, &a), 0);
+	a.mask |= SA_BIT(PR_BIT_FLOW) | SA_BIT(PR_BIT_TCLASS) | SA_BIT(PR_BIT_HOP);
+	assert_int_equal(ask(b, &a), 0x0300);
+	put_be32(rec + PR_OFF_FLOW_HOP, 0x0ABCDE07);
+	rec[PR_OFF_TCLASS] = 0x2C;
+	assert_int_equal(ask(b, &a), 0);
+	/* D is in the group's partition, but no member; B is a member, but not in the partition */
+	set_gid(rec + PR_OFF_SGID, GUID_D);
+	assert_int_equal(ask(b, &a), 0x0300);
+	set_gid(c.rec + MC_OFF_PORT_GID, GUID_B);
+	bench_put(b, &c);
+	set_gid(rec + PR_OFF_SGID, GUID_B);
 	assert_int_equal(ask(b, &a), 0x0300);
 }
 

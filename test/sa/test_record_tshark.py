@@ -70,6 +70,11 @@ FIELDS = {
         "outbound_enforce": "switchinfo.outboundenforcementcap",
         "filter_raw_in_cap": "switchinfo.filterrawinboundcap",
         "filter_raw_out_cap": "switchinfo.filterrawoutboundcap", "enhanced_port0": "switchinfo.enhancedportzero"},
+    "LinearForwardingTableRecord": {"lid": "sa.lid", "block_num": "sa.blocknum_sixteenbit"},
+    "RandomForwardingTableRecord": {"lid": "sa.lid", "block_num": "sa.blocknum_sixteenbit"},
+    "MulticastForwardingTableRecord": {"lid": "sa.lid", "position": "sa.position",
+                                       "block_num": "sa.blocknum_ninebit"},
+    "PathSLRecord": {},  # ours
     "ServiceRecord": {
         "service_id": "linkrecord.serviceid", "service_gid": "linkrecord.servicegid",
         "service_pkey": "linkrecord.servicep_key", "service_lease": "linkrecord.servicelease",

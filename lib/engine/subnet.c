@@ -144,6 +144,8 @@ port_tick(struct worker *w, uint16_t port, uint64_t now)
 		add_violations(&t, e->worker[i], port);
 	}
 	sma_link(w->sma, port, link_port_carrier(e->link, port), now);
+	if (link_port_heard_data(e->link, port))
+		sma_data_heard(w->sma, port, now);
 	sma_port_totals(w->sma, port, &t, now);
 }
 

@@ -126,6 +126,11 @@ bool link_reconnect(struct link *l, unsigned int port, uint64_t now);
  * last, a few times a second.
  */
 bool link_port_carrier(const struct link *l, unsigned int port);
+/**
+ * Has a valid packet for a LID of the port's come in on another VL than 15, since it was set Armed?
+ * False in all other states. Any thread.
+ */
+bool link_port_heard_data(const struct link *l, unsigned int port);
 /** ethdev id, for tools (pdump, telemetry). */
 uint16_t link_ethdev(const struct link *l, unsigned int port);
 

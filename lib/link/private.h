@@ -161,6 +161,7 @@ struct link_port {
 	unsigned int attr_next;
 	bool attr_stale; /* a change waits for a free copy */
 	struct port_settings settings; /* native IB: subnet management's */
+	bool heard_data; /* link_port_heard_data(); any worker sets it, link_port_set() clears it */
 	uint64_t guid;
 	struct lid_table *lids; /* native IB; NULL elsewhere */
 	struct rte_eth_link link; /* last seen */

@@ -154,8 +154,9 @@ own_gid(const struct port_attr *attr, const union gid *gid)
 
 /*
  * Native InfiniBand: nothing comes in from the wire where the port is disabled. SMPs come to our
- * LIDs or to nobody's in particular, in any other state of the port; data to our LIDs or a group's, where the port is armed or active, and if they have GIDs, to one of
- * ours; groups are the transport's matter.
+ * LIDs or to nobody's in particular, in any other state of the port; data to our LIDs or a group's,
+ * where the port is armed or active, and if they have GIDs, to one of ours; groups are the
+ * transport's matter. Valid data to our LIDs make an armed port active: worker 0 sees to that.
  */
 static enum verdict
 native_ib(struct link_worker *w, const struct rx_frame *f, struct packet *pkt)
@@ -175,8 +176,12 @@ native_ib(struct link_worker *w, const struct rx_frame *f, struct packet *pkt)
 			smp : !smp && pkt->dest_qpn == QPN_MULTICAST;
 	if (unlikely(!ok))
 		return VERDICT_NOT_OUR_LID;
-	if (unlikely(!smp && attr->state != PORT_STATE_ARMED && attr->state != PORT_STATE_ACTIVE))
-		return VERDICT_PORT_STATE;
+	if (unlikely(!smp && attr->state != PORT_STATE_ACTIVE)) {
+		if (attr->state != PORT_STATE_ARMED)
+			return VERDICT_PORT_STATE;
+		if (port_lid_own(attr, pkt->dlid) && wire_crc_ok(pkt, &why))
+			__atomic_store_n(&f->port->heard_data, true, __ATOMIC_RELAXED);
+	}
 	if (unlikely(pkt->has_grh && !smp && pkt->dgid.raw[0] != 0xFF) &&
 		!own_gid(attr, &pkt->dgid))
 		return VERDICT_NOT_OUR_IP;

@@ -204,6 +204,7 @@ link_port_set(struct link_worker *w, unsigned int port, const struct port_settin
 {
 	struct link_port *p = &w->link->port[port];
 
+	__atomic_store_n(&p->heard_data, false, __ATOMIC_RELAXED);
 	p->settings = *s;
 	publish(w->link, p, w->now);
 }
@@ -286,6 +287,12 @@ const struct port_attr *
 link_port_attr(const struct link *l, unsigned int port)
 {
 	return __atomic_load_n(&l->port[port].attr, __ATOMIC_ACQUIRE);
+}
+
+bool
+link_port_heard_data(const struct link *l, unsigned int port)
+{
+	return __atomic_load_n(&l->port[port].heard_data, __ATOMIC_RELAXED);
 }
 
 bool

@@ -4,9 +4,9 @@
 
 /*
  * PortState and PortPhysState (smp-sma 3): Initialize, Armed and Active are subnet management's to
- * climb, Down is everybody's. A port that is set Down over a live link trains anew and comes up
- * again; Disabled it stays Down until it is set to Polling or Sleep, of which the live peer wakes
- * it.
+ * climb, and the last step is also taken when an Active peer sends data; Down is everybody's. A port
+ * that is set Down over a live link trains anew and comes up again; Disabled it stays Down until it
+ * is set to Polling or Sleep, of which the live peer wakes it.
  *
  * Training takes no time here: the Set that took the port down answers with the state after it, as
  * the response of every Set does. Who uses the port is told of Down all the same. LID, keys and
@@ -134,6 +134,19 @@ sma_port_state_link(struct sma_port *p, bool up)
 		come_up(p);
 	else
 		state_put(p, PORT_STATE_DOWN, sma_pi_get(p->info, PI_DOWN_DEFAULT));
+}
+
+/*
+ * ActiveEnable is taken as true (choice): it stands for the peer's flow-control packets, which our
+ * cable has none of.
+ */
+bool
+sma_port_state_data(struct sma_port *p)
+{
+	if (sma_port_state(p) != PORT_STATE_ARMED)
+		return false;
+	sma_pi_put(p->info, PI_PORT_STATE, PORT_STATE_ACTIVE);
+	return true;
 }
 
 void

@@ -132,6 +132,8 @@ uint32_t sma_capability_mask(const struct sma_port *p);
 void sma_port_state_init(struct sma_port *p);
 /* PortState and PortPhysState of a Set(PortInfo). @retval false one of them is not allowed */
 bool sma_port_state_set(struct sma_port *p, uint8_t state, uint8_t phys, uint64_t now);
+/* A valid packet came in on a data VL. @retval true it has changed the state */
+bool sma_port_state_data(struct sma_port *p);
 void sma_port_state_link(struct sma_port *p, bool up);
 
 /* node.c, tables.c: the other attributes; sma_attribute's get() and set() */

@@ -108,6 +108,16 @@ sma_link(struct sma *s, uint16_t port, bool up, uint64_t now)
 	sma_apply(p, now);
 }
 
+void
+sma_data_heard(struct sma *s, uint16_t port, uint64_t now)
+{
+	struct sma_port *p = sma_port_find(s, port);
+
+	if (p == NULL || !sma_port_state_data(p))
+		return;
+	sma_apply(p, now);
+}
+
 /* Beyond its threshold it is counted anew: one cause each time. */
 static void
 threshold(struct sma_port *p, uint64_t total, uint64_t *since, enum sma_port_info_id limit,

@@ -127,6 +127,9 @@ void sma_start(struct sma *s, uint64_t now);
 /** The link of a port came up or went down: Down, or Initialize (Active if so configured). */
 void sma_link(struct sma *s, uint16_t port, bool up, uint64_t now);
 
+/** A valid packet has come in on another VL than 15: an Armed port becomes Active. */
+void sma_data_heard(struct sma *s, uint16_t port, uint64_t now);
+
 /** Totals of the appliance's workers, since its start. */
 struct sma_totals {
 	uint64_t pkey_violations;

@@ -136,6 +136,25 @@ test_bring_up(void **state)
 	}
 }
 
+/* smp-sma 3: the SM has made one end Active, and its data arrive before the other end's turn */
+static void
+test_data_makes_an_armed_port_active(void **state)
+{
+	struct engine *e = *state;
+	uint8_t mad[MAD_LEN] = { 0 };
+	struct raw raw = { .worker = 1, .dest_qpn = 1, .pkey = 0xFFFF, .mad = mad, .n = 1 };
+
+	set_port(e, 0, 0x21, 0x21, PORT_STATE_ARMED);
+	set_port(e, 1, 0x22, 0x21, PORT_STATE_ARMED);
+	set_port(e, 0, 0, 0, PORT_STATE_ACTIVE);
+	raw.av = av_ib(e, 0, 0x21, 0x22);
+	assert_int_equal(attr_of(e, 1)->state, PORT_STATE_ARMED);
+	send_raw(e, &raw); /* arrives at worker 1; that its Q_Key is none of ours does not matter */
+	eventually(events_of(e, EVENT_PORT_ACTIVE, 1) == 1);
+	assert_int_equal(attr_of(e, 1)->state, PORT_STATE_ACTIVE);
+	assert_int_equal(verdict_total(e, VERDICT_QKEY), 1);
+}
+
 /* nobody there: one try, or as long as total_ms allows */
 static void
 test_timeouts(void **state)
@@ -634,6 +653,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		BARE(test_directed_route),
 		BARE(test_bring_up),
+		BARE(test_data_makes_an_armed_port_active),
 		ACTIVE(test_timeouts),
 		ACTIVE(test_rc_over_ib),
 		OWN(test_path_bits_and_grh),

@@ -218,6 +218,36 @@ test_group_lids_are_for_the_group_s_queue_pair(void **state)
 	bench_verdict(b, ib_frame(ALL A, 15, 0xC000, 0x22, 0xFFFFFF), VERDICT_NOT_OUR_LID);
 }
 
+/* Valid data for our LID, which is 0x22: its CRCs are test_ib_tx.c's, made outside of our code. */
+#define VALID_DATA(icrc, vcrc)                                                                     \
+	US A "88b5 0002 0022 000a 0010 6400ffff 00000001 00000000"                                 \
+	"80010000 00000001 0102030405060708" icrc vcrc
+
+/* smp-sma 3: what makes an armed port active; all of this is taken in anyway */
+static void
+test_armed_port_hears_valid_data(void **state)
+{
+	struct bench *b = *state;
+
+	ib_set(b, PORT_STATE_ARMED, 0x22, 0);
+	assert_false(link_port_heard_data(b->link, 0));
+	bench_verdict(b, VALID_DATA("6352d92b", "57c8"), ACCEPTED);
+	bench_verdict(b, VALID_DATA("6352d92a", "57c9"), ACCEPTED);
+	bench_verdict(b, SMP(US A, 0x22, 0x10), ACCEPTED);
+	bench_verdict(b, ib_frame(ALL A, 0, 0xC000, 0x10, 0xFFFFFF), ACCEPTED);
+	assert_false(link_port_heard_data(b->link, 0));
+	bench_verdict(b, VALID_DATA("6352d92a", "57c8"), ACCEPTED);
+	assert_true(link_port_heard_data(b->link, 0));
+	/* armed anew, it waits anew; other states hear nothing of the kind */
+	ib_set(b, PORT_STATE_INIT, 0x22, 0);
+	assert_false(link_port_heard_data(b->link, 0));
+	bench_verdict(b, VALID_DATA("6352d92a", "57c8"), VERDICT_PORT_STATE);
+	assert_false(link_port_heard_data(b->link, 0));
+	ib_set(b, PORT_STATE_ACTIVE, 0x22, 0);
+	bench_verdict(b, VALID_DATA("6352d92a", "57c8"), ACCEPTED);
+	assert_false(link_port_heard_data(b->link, 0));
+}
+
 static void
 test_data_needs_an_armed_or_active_port_and_smps_none(void **state)
 {
@@ -406,6 +436,7 @@ main(void)
 		WITH_IB(test_global_packets_are_for_our_gids),
 		WITH_IB(test_permissive_lid_is_for_smps),
 		WITH_IB(test_group_lids_are_for_the_group_s_queue_pair),
+		WITH_IB(test_armed_port_hears_valid_data),
 		WITH_IB(test_data_needs_an_armed_or_active_port_and_smps_none),
 		WITH_IB(test_source_lids_are_learned),
 		WITH_IB(test_what_is_no_unicast_lid_of_another_is_not_learned),

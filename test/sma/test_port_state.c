@@ -240,6 +240,23 @@ test_state_it_is_in(void **state)
 	}
 }
 
+/* A valid packet on a data VL: the peer is Active, and so is an armed port. */
+static void
+test_data_makes_an_armed_port_active(void **state)
+{
+	struct bench *b = *state;
+
+	for (uint8_t from = DOWN; from <= ACTIVE; from++) {
+		bring(b, from);
+		sma_data_heard(b->sma, 0, b->now);
+		sma_data_heard(b->sma, 2, b->now); /* has no agent */
+		assert_int_equal(state_of(b), from == ARMED ? ACTIVE : from);
+		assert_int_equal(b->settings[0].state, from == ARMED ? ACTIVE : from);
+	}
+	/* the SM, who wanted that, is told that it is so */
+	assert_int_equal(set_state(b, ACTIVE, 0), OK);
+}
+
 /* Its link layer is to be silent; any other state of PortPhysState is not. */
 static void
 test_disabled_is_told(void **state)
@@ -287,6 +304,7 @@ main(void)
 		T(test_link_down_and_up),
 		cmocka_unit_test_teardown(test_active_without_sm, bench_teardown),
 		T(test_state_it_is_in),
+		T(test_data_makes_an_armed_port_active),
 		T(test_disabled_is_told),
 		T(test_changes_are_counted),
 	};

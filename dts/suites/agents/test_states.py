@@ -89,12 +89,22 @@ def test_armed(station, verdict):
     assert a.status & 0x7fff == INVALID_FIELD and PORT_INFO.get(a.data, 'state') == ARMED
 
 
+def test_first_datagram_makes_it_active(station, polca):
+    """A valid packet on another VL than 15: the other end is Active."""
+    bad = bytearray(station.build(live(1), qpn=1))
+    bad[-5] ^= 1  # of the ICRC
+    station.raw(bytes(bad))
+    assert state(station) == ARMED
+    station.tx(live(1), qpn=1)  # its answer may not leave yet
+    wait_until(lambda: polca.rpc('port_list')['ports'][0]['state'] == 'ACTIVE')
+    assert 'PORT_ACTIVE' in events(polca)
+
+
 def test_active(station, polca):
+    """The manager sets what is so already."""
     a = configure(station, state=ACTIVE)
     assert a.status == D_BIT and PORT_INFO.get(a.data, 'state') == ACTIVE
     assert station.ask(live(1), qpn=1).slid == LID
-    wait_until(lambda: polca.rpc('port_list')['ports'][0]['state'] == 'ACTIVE')
-    assert 'PORT_ACTIVE' in events(polca)
 
 
 @pytest.mark.parametrize('wanted', [INIT, ARMED, 5, 15])

@@ -84,6 +84,8 @@ put_speed(struct filler *f, struct sa_change *c, const struct port_attr *port)
 {
 	const struct port_speed *s = port_speed(f->engine->link, port->index);
 
+	put(c, "capability_mask",
+			SMA_CAP_ANY_PORT | (s->speed_ext != 0 ? SMA_CAP_EXT_SPEEDS : 0));
 	put(c, "link_width_enabled", s->width);
 	put(c, "link_width_supported", s->width);
 	put(c, "link_width_active", s->width);

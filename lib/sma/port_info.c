@@ -13,23 +13,6 @@
 
 #define STICKS_AT 0xFFFF /* violation counters */
 
-/*
- * CapabilityMask (smp-sma 3): what we do. It never changes while the agent runs, nor does
- * NodeDescription: trap 144 has no cause but the operator.
- */
-#define CAP_IS_SM          (1u << 1)
-#define CAP_NOTICE         (1u << 2)
-#define CAP_TRAP           (1u << 3)
-#define CAP_SL_MAPPING     (1u << 6)
-#define CAP_LED_INFO       (1u << 9)
-#define CAP_SYSTEM_IMAGE   (1u << 11)
-#define CAP_EXT_SPEEDS     (1u << 14)
-#define CAP_VENDOR_CLASS   (1u << 20)
-#define CAP_DR_NOTICE      (1u << 21)
-#define CAP_MASK_NOTICE    (1u << 22)
-#define CAP_REREGISTRATION (1u << 25)
-#define CAP_OTHER_CHANGES  (1u << 26)
-
 #define THRESHOLD_DEFAULT      8 /* LocalPhyErrors, OverrunErrors */
 #define SUBNET_TIMEOUT_DEFAULT 18 /* 1.07 s, until an SM knows better */
 #define LINK_LOCAL_PREFIX      0xFE80000000000000ull
@@ -238,16 +221,16 @@ sma_port_info_set(const struct smp *smp, struct sma_port *p, const uint8_t *data
 static uint32_t
 capability_mask(const struct sma_port_config *c)
 {
-	uint32_t mask = CAP_NOTICE | CAP_TRAP | CAP_LED_INFO | CAP_SYSTEM_IMAGE |
-		CAP_VENDOR_CLASS | CAP_DR_NOTICE | CAP_MASK_NOTICE | CAP_REREGISTRATION |
-		CAP_OTHER_CHANGES;
+	uint32_t mask = SMA_CAP_ANY_PORT | SMA_CAP_NOTICE | SMA_CAP_TRAP | SMA_CAP_LED_INFO |
+		SMA_CAP_DR_NOTICE | SMA_CAP_MASK_NOTICE | SMA_CAP_REREGISTRATION |
+		SMA_CAP_OTHER_CHANGES;
 
 	if (c->is_sm)
-		mask |= CAP_IS_SM;
+		mask |= SMA_CAP_IS_SM;
 	if (c->vl_cap > 1)
-		mask |= CAP_SL_MAPPING;
+		mask |= SMA_CAP_SL_MAPPING;
 	if (c->speed_ext != 0)
-		mask |= CAP_EXT_SPEEDS;
+		mask |= SMA_CAP_EXT_SPEEDS;
 	return mask;
 }
 

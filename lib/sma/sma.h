@@ -46,6 +46,28 @@ enum sma_attribute_id {
 	SMA_LED_INFO = 0x0031,
 };
 
+/*
+ * PortInfo.CapabilityMask (smp-sma 3): what we do. It never changes while the agent runs, nor does
+ * NodeDescription: trap 144 has no cause but the operator.
+ */
+#define SMA_CAP_IS_SM          (1u << 1)
+#define SMA_CAP_NOTICE         (1u << 2)
+#define SMA_CAP_TRAP           (1u << 3)
+#define SMA_CAP_AUTO_MIGRATION (1u << 5)
+#define SMA_CAP_SL_MAPPING     (1u << 6)
+#define SMA_CAP_LED_INFO       (1u << 9)
+#define SMA_CAP_SYSTEM_IMAGE   (1u << 11)
+#define SMA_CAP_EXT_SPEEDS     (1u << 14)
+#define SMA_CAP_CM             (1u << 16)
+#define SMA_CAP_VENDOR_CLASS   (1u << 20)
+#define SMA_CAP_DR_NOTICE      (1u << 21)
+#define SMA_CAP_MASK_NOTICE    (1u << 22)
+#define SMA_CAP_REREGISTRATION (1u << 25)
+#define SMA_CAP_OTHER_CHANGES  (1u << 26)
+/** Of every port of ours, RoCE ports too, which have no subnet management agent */
+#define SMA_CAP_ANY_PORT                                                                           \
+	(SMA_CAP_AUTO_MIGRATION | SMA_CAP_SYSTEM_IMAGE | SMA_CAP_CM | SMA_CAP_VENDOR_CLASS)
+
 /** SMInfo.SMState */
 enum sma_sm_state {
 	SMA_SM_NOT_ACTIVE,

@@ -159,6 +159,14 @@ test_a_fresh_sa_knows_its_own_ports(void **state)
 	assert_true(engine_sa_next(e, id, &cursor, &r));
 	assert_int_equal(field(&r, "lid"), 2);
 	assert_false(engine_sa_next(e, id, &cursor, &r));
+	/* what a port can do without a subnet management agent: opensm's ib_types.h */
+	id = expect_records(e, query(SA_OP_TABLE, SA_V2, SA_PORT_INFO), true, -1, 2);
+	cursor = 0;
+	assert_true(engine_sa_next(e, id, &cursor, &r));
+	assert_int_equal(field(&r, "capability_mask"),
+			1 << 5 /* AutomaticMigration */ | 1 << 11 /* SystemImageGUID */ |
+			1 << 16 /* CommunicationManagement */ | 1 << 20 /* VendorClass */);
+	id = expect_records(e, q, true, -1, 2);
 	/* any place may be asked for again */
 	cursor = 1;
 	assert_true(engine_sa_next(e, id, &cursor, &r));

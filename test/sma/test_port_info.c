@@ -224,11 +224,11 @@ test_get_at_first(void **state)
 		0xFE, 0x80, 0, 0, 0, 0, 0, 0,
 		0, 5, 0, 7,
 		/*
-		 * IsSM 1, Notice 2, Trap 3, SLMapping 6, LedInfo 9, SystemImageGUID 11,
-		 * ExtendedSpeeds 14, VendorClass 20, DRNotice 21, CapMaskNotice 22,
+		 * IsSM 1, Notice 2, Trap 3, AutoMigration 5, SLMapping 6, LedInfo 9,
+		 * SystemImageGUID 11, ExtendedSpeeds 14, CM 16, VendorClass 20, DRNotice 21, CapMaskNotice 22,
 		 * ClientReregistration 25, OtherLocalChangesNotice 26
 		 */
-		0x06, 0x70, 0x4A, 0x4E,
+		0x06, 0x71, 0x4A, 0x6E,
 		0, 0, 0, 0, /* DiagCode, lease */
 		1, 0x03, 0x03, 0x02, /* port; widths */
 		0x72, 0x52, /* speeds, Initialize; LinkUp, Polling */
@@ -243,7 +243,7 @@ test_get_at_first(void **state)
 	};
 	static const uint8_t port2[64] = {
 		0, 0, 0, 0, 0, 0, 0, 0, 0xFE, 0x80, 0, 0, 0, 0, 0, 0, 0, 6, 0, 7,
-		0x06, 0x70, 0x0A, 0x0C, 0, 0, 0, 0, 2, 0x02, 0x02, 0x02, 0x12, 0x52, 0x00, 0x11,
+		0x06, 0x71, 0x0A, 0x2C, 0, 0, 0, 0, 2, 0x02, 0x02, 0x02, 0x12, 0x52, 0x00, 0x11,
 		0x50, 0x10, 0x00, 0, 0, 0x05, 0x00, 0x10, 0, 0, 0, 0, 0, 0, 32, 18, 16, 0x88,
 		0, 0, 0, 0, 0, 0, 0, 0, 0x00, 0x00,
 	};

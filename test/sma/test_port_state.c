@@ -200,6 +200,23 @@ test_link_down_and_up(void **state)
 	assert_int_equal(state_of(b), ARMED);
 }
 
+/* No notice of a channel adapter tells of its link: the switch's does, 128 (seed 004's example) */
+static void
+test_link_that_comes_up_is_no_trap(void **state)
+{
+	struct bench *b = *state;
+
+	for (unsigned int i = 0; i < 3; i++) {
+		sma_link(b->sma, 0, false, b->now);
+		bench_pass(b, SECOND);
+		sma_link(b->sma, 0, true, b->now);
+		bring(b, ACTIVE); /* MasterSMLID is known: what is held would leave */
+		bench_pass(b, SECOND);
+	}
+	assert_int_equal(b->traps, 0);
+	assert_int_equal(sma_counters(b->sma, 0)->traps_raised, 0);
+}
+
 static void
 make_active(struct sma_config *c, struct sma_port_config *port)
 {
@@ -302,6 +319,7 @@ main(void)
 		T(test_disabled_stays_down_until_polling),
 		T(test_down_goes_to_the_default_state),
 		T(test_link_down_and_up),
+		T(test_link_that_comes_up_is_no_trap),
 		cmocka_unit_test_teardown(test_active_without_sm, bench_teardown),
 		T(test_state_it_is_in),
 		T(test_data_makes_an_armed_port_active),

@@ -21,14 +21,15 @@ NODE_INFO = {
     'SystemGuid': '0x0002c90300770003', 'Guid': '0x0002c90300770000',
     'PortGuid': '0x0002c90300770001', 'PartCap': '64', 'DevId': '0x1234', 'Revision': '0x000000a0',
     'LocalPort': '1', 'VendorId': '0x000a0b'}
-CAPABILITIES = '''IsNoticeSupported IsTrapSupported IsSLMappingSupported IsLedInfoSupported
-    IsSystemImageGUIDsupported IsVendorClassSupported IsDRNoticeSupported
+CAPABILITIES = '''IsNoticeSupported IsTrapSupported IsAutomaticMigrationSupported IsSLMappingSupported
+    IsLedInfoSupported IsSystemImageGUIDsupported IsCommunicatonManagementSupported
+    IsVendorClassSupported IsDRNoticeSupported
     IsCapabilityMaskNoticeSupported IsClientRegistrationSupported
     IsOtherLocalChangesNoticeSupported'''.split()
 # LinkSpeed and width are the device's: what the port says of itself stands in test_link()
 PORT_INFO = {
     'Mkey': '<not displayed>', 'GidPrefix': '0xfe80000000000000', 'Lid': '2', 'SMLid': '1',
-    'CapMask': '0x6700a4c', 'DiagCode': '0x0000', 'MkeyLeasePeriod': '0', 'LocalPort': '1',
+    'CapMask': '0x6710a6c', 'DiagCode': '0x0000', 'MkeyLeasePeriod': '0', 'LocalPort': '1',
     'LinkState': 'Active', 'PhysLinkState': 'LinkUp', 'LinkDownDefState': 'Polling',
     'ProtectBits': '0', 'LMC': '0', 'NeighborMTU': '1024', 'SMSL': '0', 'VLCap': 'VL0-3',
     'InitType': '0x00', 'VLHighLimit': '0', 'VLArbHighCap': '64', 'VLArbLowCap': '64',

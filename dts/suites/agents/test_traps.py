@@ -21,7 +21,7 @@ CONFIG = dict(ib=STATIC, pkeys=[0xffff, 0x8001],
               sma=dict(trap_interval_ms=int(INTERVAL * 1000), trap_retries=RETRIES, trap_rate=1000,
                        trap_burst=1000))
 URGENT, SECURITY, INFO = 1, 2, 4
-CAP_MASK = 0x06700a4c
+CAP_MASK = 0x06710a6c
 
 
 @pytest.fixture(scope='module', autouse=True)

@@ -15,6 +15,8 @@ PACKAGES_BUILD="gcc meson ninja-build pkg-config libdpdk-dev libnuma-dev libjans
 PACKAGES_TEST="libcmocka-dev clang libclang-rt-dev python3-pytest python3-scapy python3-jsonschema tshark tcpdump
     iproute2 iputils-ping ethtool qemu-system-x86 busybox-static cpio kmod libibverbs-dev libopensm-dev
     infiniband-diags opensm valgrind debootstrap shellcheck dpdk-dev stress-ng"
+# ... and what only the functional suites need.
+PACKAGES_DTS="ibutils"
 # The three programs, as ninja's targets.
 PROGRAMS="app/polca/polca app/polca-ctl/polca-ctl app/polca-bench/polca-bench"
 

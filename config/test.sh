@@ -43,6 +43,7 @@ if [ "${1:-}" != --load ]; then
     done
 fi
 [ "$(id -u)" = 0 ] || die "needs root: the functional suites make network namespaces"
+case " ${RUN:-dts} " in *" dts "*) PACKAGES_TEST+=" $PACKAGES_DTS" ;; esac
 # shellcheck disable=SC2086 # lists of words
 need_packages $PACKAGES_BUILD $PACKAGES_TEST || exit 1
 

@@ -19,6 +19,7 @@
 #include "live/live.h"
 #include "mad/mad.h"
 #include "mem/mem.h"
+#include "pma/pma.h"
 #include "rc/rc.h"
 #include "sa/sa.h"
 #include "sma/sma.h"

@@ -10,6 +10,7 @@
 #include <errno.h>
 
 #include "engine/own_live.h"
+#include "engine/own_pma.h"
 #include "engine/subnet.h"
 #include "engine/verbs_sa.h"
 #include "engine/vl15.h"
@@ -91,6 +92,8 @@ gsi_create(struct worker *w, struct error *err)
 	if (ret == 0 && w->id == 0)
 		ret = vl15_create(w, err);
 	if (ret == 0 && w->id == 0)
+		ret = own_pma_create(w, err);
+	if (ret == 0 && w->id == 0)
 		ret = subnet_create(w, err);
 	return ret;
 }
@@ -106,6 +109,7 @@ gsi_destroy(struct worker *w)
 	if (w->sa != NULL)
 		sa_worker_destroy(w->sa);
 	subnet_destroy(w);
+	own_pma_destroy(w);
 	own_live_destroy(w);
 	vl15_destroy(w);
 	bad_keys_destroy(w);

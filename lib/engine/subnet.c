@@ -169,7 +169,6 @@ subnet_watch(struct engine *e)
 	unsigned int port;
 
 	for (port = 0; port < link_num_ports(e->link); port++)
-		if (e->config.link.port[port].ib &&
-				rte_eth_stats_get(link_ethdev(e->link, port), &stats) == 0)
+		if (rte_eth_stats_get(link_ethdev(e->link, port), &stats) == 0)
 			__atomic_store_n(&e->rx_missed[port], stats.imissed, __ATOMIC_RELAXED);
 }

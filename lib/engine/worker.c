@@ -16,6 +16,7 @@
 
 #include "engine/conns.h"
 #include "engine/own_live.h"
+#include "engine/own_pma.h"
 #include "engine/subnet.h"
 #include "engine/vl15.h"
 #include "engine/worker.h"
@@ -253,6 +254,7 @@ tick(struct worker *w, uint64_t now)
 	worker_look_at_ports(w);
 	subnet_tick(w, now);
 	own_live_tick(w, now);
+	own_pma_tick(w);
 	rehome_tick(w, now);
 }
 

@@ -96,6 +96,7 @@ struct worker {
 	struct svc_worker *svc[ENGINE_SERVICE_PLACES]; /* by the service's place; NULL: none */
 	unsigned int num_svc; /* places up to the last one in use */
 	struct vl15 *vl15; /* worker 0; as the next */
+	struct pma *pma; /* worker 0 */
 	struct sma *sma; /* NULL: no native IB port */
 	struct rte_ring *bad_keys; /* of struct bad_key, to worker 0; the same */
 	uint64_t mad_hash_key;
@@ -185,7 +186,7 @@ struct engine {
 	uint32_t last_service;
 	struct live_cpu *cpu; /* what ibsysstat is told of this host */
 	unsigned int num_cpus;
-	uint64_t rx_missed[LINK_PORTS_MAX]; /* of native IB ports; written by the control thread */
+	uint64_t rx_missed[LINK_PORTS_MAX]; /* frames a device had no room for; written by the control thread */
 	struct mad_asks *asks; /* requests of ours; the control thread's */
 	bool running;
 	bool draining; /* posts are refused */

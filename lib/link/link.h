@@ -220,6 +220,10 @@ struct link_counters {
 	uint64_t lid_moved; /**< native IB: a learned LID was heard from another MAC */
 	/** ICMP port unreachable for RoCE traffic: a kernel holds the peer's address, or ours */
 	uint64_t port_unreachable;
+	/* for performance management */
+	uint64_t rx_pad; /**< native IB: bytes of rx_bytes that pad short frames */
+	uint64_t tx_pad; /**< of tx_bytes, that pad short frames */
+	uint64_t tx_wait; /**< ns that frames waited for a queue that took none */
 	uint64_t verdict[VERDICT_COUNT];
 };
 struct link_counters *link_worker_counters(struct link_worker *w, unsigned int port);

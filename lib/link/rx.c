@@ -163,10 +163,14 @@ native_ib(struct link_worker *w, const struct rx_frame *f, struct packet *pkt)
 {
 	const struct port_attr *attr = link_port_attr(w->link, f->port->index);
 	enum verdict why;
+	uint32_t len;
 	bool smp, ok;
 
 	if (!wire_parse(ENCAP_IB, f->l3, f->l3_len, pkt, &why))
 		return why;
+	len = pkt->icrc_len + ICRC_LEN + VCRC_LEN;
+	if (f->l3_len > len)
+		count(&w->counters[f->port->index].rx_pad, f->l3_len - len);
 	if (unlikely(attr->disabled) && !w->from_self)
 		return VERDICT_PORT_STATE;
 	smp = pkt->vl == LRH_VL_SMP;

@@ -67,6 +67,18 @@ tx_elsewhere(struct tx_port *t)
 	return t->way == TX_STOPPED ? 0 : to_ring(t);
 }
 
+/* The queue takes frames again. */
+static void __rte_noinline
+tx_moves(struct link_worker *w, struct tx_port *t)
+{
+	uint64_t waited = w->now - t->full_since;
+
+	t->full = false;
+	t->stuck = false;
+	count(&w->counters[t->port].tx_wait,
+		(uint64_t)((unsigned __int128)waited * 1000000000 / w->link->cfg.hz));
+}
+
 static void
 tx_burst(struct link_worker *w, struct tx_port *t)
 {
@@ -78,10 +90,8 @@ tx_burst(struct link_worker *w, struct tx_port *t)
 		sent = rte_eth_tx_burst(t->ethdev, t->queue, t->mbuf, t->num);
 	else
 		sent = tx_elsewhere(t);
-	if (likely(sent > 0)) {
-		t->full = false;
-		t->stuck = false;
-	}
+	if (unlikely(t->full) && sent > 0)
+		tx_moves(w, t);
 	t->num -= sent;
 	t->bytes = 0;
 	if (unlikely(t->num > 0))
@@ -299,6 +309,8 @@ sink_commit(struct tx_sink *sink)
 	}
 	if (unlikely(path->neighbour == PATH_NO_NEIGHBOUR))
 		pad = pad_frame(path, bth, w->bth_len);
+	if (unlikely(pad > 0))
+		count(&w->counters[path->av.port].tx_pad, pad);
 	if (w->bth_len <= BTH_LEN + PATH_EXT_MAX) /* headers and no payload */
 		len = path_finish_copy(path, bth, w->bth_len, NULL, 0, w->ip_id++);
 	else

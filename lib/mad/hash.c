@@ -81,13 +81,22 @@ mad_key_call(struct mad_key *key, const struct mad_peer *to, const uint8_t *mad)
 	key->requester = 1;
 }
 
+/* The ports' performance management agent has one state for all who ask. */
+static bool
+is_for_pma(const uint8_t *mad)
+{
+	return mad[MAD_OFF_CLASS] == MAD_CLASS_PERFORMANCE &&
+		(mad[MAD_OFF_METHOD] & MAD_RESPONSE) == 0;
+}
+
 unsigned int
 mad_owner(uint64_t hash_key, unsigned int workers, const struct packet *pkt)
 {
 	struct mad_key key;
 
 	/* QP0's owner is worker 0; and so is whoever counts what is no MAD */
-	if (workers == 1 || pkt->dest_qpn == QPN_SMI || pkt->payload_len != MAD_LEN)
+	if (workers == 1 || pkt->dest_qpn == QPN_SMI || pkt->payload_len != MAD_LEN ||
+		is_for_pma(pkt->payload))
 		return 0;
 	mad_key_of(&key, pkt);
 	return mad_hash_worker(mad_hash(hash_key, &key), workers);

@@ -29,6 +29,7 @@
 
 #define MAD_CLASS_SUBN_LID    0x01 /* SMPs, LID routed */
 #define MAD_CLASS_SUBN_ADM    0x03
+#define MAD_CLASS_PERFORMANCE 0x04
 #define MAD_CLASS_SUBN_ROUTED 0x81 /* SMPs, directed route */
 
 #define MAD_RESPONSE 0x80 /* the R bit of the method */

@@ -87,7 +87,7 @@ void mad_worker_destroy(struct mad_worker *w);
 
 /**
  * Worker whose session or agent a packet for QP1 belongs to; any lcore, before the ICRC check. Of
- * QP0 it is worker 0.
+ * QP0, and for requests of class 0x04, it is worker 0.
  */
 unsigned int mad_owner(uint64_t hash_key, unsigned int workers, const struct packet *pkt);
 

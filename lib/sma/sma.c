@@ -118,18 +118,19 @@ sma_data_heard(struct sma *s, uint16_t port, uint64_t now)
 	sma_apply(p, now);
 }
 
-/* Beyond its threshold it is counted anew: one cause each time. */
-static void
+/* Beyond its threshold it is counted anew: one cause each time. @retval true  it is beyond */
+static bool
 threshold(struct sma_port *p, uint64_t total, uint64_t *since, enum sma_port_info_id limit,
 	uint16_t trap, uint64_t now)
 {
 	uint8_t notice[SMA_DATA_LEN];
 
 	if (total - *since <= sma_pi_get(p->info, limit))
-		return;
+		return false;
 	*since = total;
 	sma_notice_link(p, trap, notice);
 	sma_trap_raise(p, notice, now);
+	return true;
 }
 
 /* The sheet leaves the time of counting open: ours is a second. */
@@ -145,9 +146,12 @@ sma_port_totals(struct sma *s, uint16_t port, const struct sma_totals *t, uint64
 		p->window_end = now + s->config.hz;
 	}
 	p->totals = *t;
-	threshold(p, t->link_errors, &p->since.link_errors, PI_LOCAL_PHY_ERRORS,
-		TRAP_LINK_INTEGRITY, now);
-	threshold(p, t->overruns, &p->since.overruns, PI_OVERRUN_ERRORS, TRAP_BUFFER_OVERRUN, now);
+	if (threshold(p, t->link_errors, &p->since.link_errors, PI_LOCAL_PHY_ERRORS,
+			TRAP_LINK_INTEGRITY, now))
+		sma_count(p, link_integrity_errors);
+	if (threshold(p, t->overruns, &p->since.overruns, PI_OVERRUN_ERRORS, TRAP_BUFFER_OVERRUN,
+			now))
+		sma_count(p, buffer_overrun_errors);
 }
 
 void

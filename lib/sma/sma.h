@@ -235,6 +235,8 @@ const char *sma_trap_state_name(uint8_t state); /* "SENT" */
 	X(mkey_violations, "requests dropped for their M_Key")                                     \
 	X(mkey_expired, "M_Key leases that expired")                                               \
 	X(state_changes, "changes of PortState by a subnet manager")                               \
+	X(link_integrity_errors, "times that LocalPhyErrors was exceeded within a second")         \
+	X(buffer_overrun_errors, "times that OverrunErrors was exceeded within a second")          \
 	X(traps_raised, "causes of traps")                                                         \
 	X(traps_sent, "Traps sent, repeats included")                                              \
 	X(traps_repressed, "traps ended by TrapRepress")                                           \

@@ -32,6 +32,7 @@ test_native_packet_comes_back_parsed(void **state)
 {
 	struct bench *b = *state;
 	const struct packet *p;
+	char padded[512];
 
 	bench_verdict(b, ib_frame(US A, 3, 0x10, 0x22, 1), ACCEPTED);
 	p = b->pkts[0];
@@ -45,6 +46,11 @@ test_native_packet_comes_back_parsed(void **state)
 	assert_false(p->has_grh);
 	assert_int_equal(p->port, 0);
 	assert_memory_equal(p->smac, "\2\0\0\0\0\xA", 6);
+	/* what pads a frame is counted apart */
+	assert_int_equal(link_worker_counters(b->worker[0], 0)->rx_pad, 0);
+	snprintf(padded, sizeof(padded), "%s 00000000", ib_frame(US A, 3, 0x10, 0x22, 1));
+	bench_verdict(b, padded, ACCEPTED);
+	assert_int_equal(link_worker_counters(b->worker[0], 0)->rx_pad, 4);
 	/* to all, by a sender that knows no route */
 	bench_verdict(b, DATA(ALL A, 0x10, 0x22), ACCEPTED);
 	bench_verdict(b, DATA(B A, 0x10, 0x22), VERDICT_NOT_OUR_MAC);

@@ -34,6 +34,7 @@ test_frame_is_complete(void **state)
 		"80010000 00000001 0102030405060708 6352d92a 57c8 00000000");
 	assert_int_equal(counters(b)->tx_packets, 1);
 	assert_int_equal(counters(b)->tx_bytes, 60);
+	assert_int_equal(counters(b)->tx_pad, 4);
 }
 
 static void
@@ -47,6 +48,7 @@ test_longer_frame_is_not_padded(void **state)
 	tx_commit(link_tx_sink(b->worker[0]));
 	link_tx_flush(b->worker[0], b->now);
 	assert_int_equal(counters(b)->tx_bytes, 14 + 8 + 36 + 6);
+	assert_int_equal(counters(b)->tx_pad, 0);
 	bench_discard(b);
 }
 

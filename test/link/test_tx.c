@@ -222,7 +222,9 @@ test_full_queue_holds_back_then_drops(void **state)
 	assert_int_equal(c->tx_full, LINK_BURST + 96);
 	/* until it moves again */
 	bench_discard(&b);
+	assert_int_equal(c->tx_wait, 0);
 	link_tx_flush(b.worker[0], b.now);
+	assert_int_equal(c->tx_wait, 251000000); /* ns */
 	expect_ack(&b, 0, 96);
 	assert_int_equal(c->tx_full, LINK_BURST + 96);
 	assert_int_equal(c->tx_packets, 8 + 1 + 4);

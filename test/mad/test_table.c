@@ -308,6 +308,15 @@ test_owner(void **state)
 		assert_int_equal(mad_owner(42, 4, &pkt), 0);
 	}
 	pkt.dest_qpn = 1;
+	mad[MAD_OFF_CLASS] = MAD_CLASS_PERFORMANCE; /* and who counts is worker 0's */
+	for (i = moved = 0; i < 100; i++) {
+		put_be64(mad + MAD_OFF_TID, i);
+		mad[MAD_OFF_METHOD] = MAD_GET;
+		assert_int_equal(mad_owner(42, 4, &pkt), 0);
+		mad[MAD_OFF_METHOD] = MAD_GET_RESP; /* an answer goes to who has asked */
+		moved += mad_owner(42, 4, &pkt) != 0;
+	}
+	assert_true(moved > 0);
 	pkt.payload_len = 20; /* and nothing beyond the packet is read */
 	assert_true(mad_owner(42, 4, &pkt) < 4);
 }

@@ -258,6 +258,8 @@ test_thresholds(void **state)
 	t.link_errors += 6;
 	sma_port_totals(b->sma, 0, &t, b->now);
 	assert_int_equal(sma_counters(b->sma, 0)->traps_raised, 3);
+	assert_int_equal(sma_counters(b->sma, 0)->link_integrity_errors, 2);
+	assert_int_equal(sma_counters(b->sma, 0)->buffer_overrun_errors, 1);
 	/* a port that is not ours is nobody's */
 	sma_port_totals(b->sma, 2, &t, b->now);
 	sma_port_totals(b->sma, 64, &t, b->now);

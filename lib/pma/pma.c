@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/* The agent as a whole: its ports, and what the engine tells it about them. */
+
+#include "pma/private.h"
+
+#define LANE_SDR_MBPS 2500 /* whose tick of 10 bit times, code 0, is PMA_TICK_NS */
+
+uint8_t
+pma_tick(uint32_t lane_mbps)
+{
+	uint32_t speeds = lane_mbps / LANE_SDR_MBPS;
+
+	return speeds > 256 ? 255 : speeds > 0 ? (uint8_t)(speeds - 1) : 0;
+}
+
+struct pma *
+pma_create(const struct pma_config *config)
+{
+	struct pma *p;
+	unsigned int i;
+
+	if (config->num_ports > PMA_PORTS_MAX)
+		return NULL;
+	p = mem_zalloc(config->alloc, sizeof(*p) + config->num_ports * sizeof(p->port[0]), 64);
+	if (p == NULL)
+		return NULL;
+	p->config = *config;
+	for (i = 0; i < config->num_ports; i++) {
+		p->port[i].pma = p;
+		p->port[i].index = (uint16_t)i;
+		pma_sample_init(&p->port[i]);
+	}
+	if (pma_agent_add(p) != 0) {
+		pma_destroy(p);
+		return NULL;
+	}
+	return p;
+}
+
+void
+pma_destroy(struct pma *p)
+{
+	unsigned int i;
+
+	if (p == NULL)
+		return;
+	for (i = 0; i < p->config.num_ports; i++)
+		pma_sample_fini(&p->port[i]);
+	mem_free(p->config.alloc, p);
+}
+
+void
+pma_link(struct pma *p, uint16_t port, bool up)
+{
+	struct pma_port *pp;
+
+	if (port >= p->config.num_ports)
+		return;
+	pp = &p->port[port];
+	if (pp->known && pp->up && !up)
+		pp->link_downed++;
+	pp->known = true;
+	pp->up = up;
+}
+
+void
+pma_totals(const struct pma_port *p, struct pma_totals *t)
+{
+	memset(t, 0, sizeof(*t));
+	p->pma->config.totals(p->pma->config.arg, p->index, t);
+	t->value[PMA_LINK_DOWNED] = p->link_downed;
+}

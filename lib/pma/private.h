@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#ifndef PMA_PRIVATE_H
+#define PMA_PRIVATE_H
+
+/**
+ * @file
+ * Private to lib/pma: the agent's state and the seams between its files.
+ */
+
+#include "pma/pma.h"
+#include "wire/bytes.h"
+
+#define PMA_OFF_DATA 64 /* of every attribute in a MAD */
+#define PMA_DATA_LEN 192
+
+/* attributes (pma.md 2) */
+#define PMA_CLASS_PORT_INFO     0x0001
+#define PMA_SAMPLES_CONTROL     0x0010
+#define PMA_SAMPLES_RESULT      0x0011
+#define PMA_PORT_COUNTERS       0x0012
+#define PMA_PORT_COUNTERS_EXT   0x001D
+#define PMA_SAMPLES_RESULT_EXT  0x001E
+
+/* PortSelect */
+#define PMA_OFF_PORT_SELECT 1
+#define PMA_ALL_PORTS       0xFF
+
+#define PMA_SAMPLES 15 /* counters of one sample */
+
+enum pma_sample_status {
+	PMA_SAMPLE_DONE,
+	PMA_SAMPLE_STARTED, /* waits for SampleStart */
+	PMA_SAMPLE_RUNNING,
+};
+
+/* What PortSamplesControl asks for, and what came of it. */
+struct pma_sample {
+	struct timer timer;
+	enum pma_sample_status status;
+	uint32_t start, interval; /* ticks */
+	uint16_t tag;
+	uint16_t select[PMA_SAMPLES];
+	uint64_t count[PMA_SAMPLES]; /* while it runs: totals at its beginning; then the result */
+};
+
+struct pma_port {
+	struct pma *pma;
+	uint16_t index;
+	bool known, up; /* known: pma_link() has been called */
+	uint64_t link_downed;
+	uint64_t offset[PMA_COUNTERS]; /* a counter shows the total less this */
+	struct pma_sample sample;
+};
+
+struct pma {
+	struct pma_config config;
+	struct mad_method methods[3];
+	struct pma_port port[]; /* [config.num_ports] */
+};
+
+/* A request of one attribute. */
+struct pma_request {
+	struct pma *pma;
+	struct pma_port *port; /* it came in by */
+	const uint8_t *in; /* the attribute's bytes, PMA_DATA_LEN */
+	uint8_t *out; /* zeroed */
+	uint64_t now;
+};
+/* @return MAD status */
+typedef uint16_t (*pma_handler)(const struct pma_request *r);
+
+/* --- pma.c --- */
+
+void pma_totals(const struct pma_port *p, struct pma_totals *t);
+
+/* --- counters.c --- */
+
+uint16_t pma_counters_get(const struct pma_request *r);
+uint16_t pma_counters_set(const struct pma_request *r);
+uint16_t pma_counters_ext_get(const struct pma_request *r);
+uint16_t pma_counters_ext_set(const struct pma_request *r);
+
+/* --- samples.c --- */
+
+void pma_sample_init(struct pma_port *p);
+void pma_sample_fini(struct pma_port *p);
+uint16_t pma_samples_control_get(const struct pma_request *r);
+uint16_t pma_samples_control_set(const struct pma_request *r);
+uint16_t pma_samples_result_get(const struct pma_request *r);
+uint16_t pma_samples_result_ext_get(const struct pma_request *r);
+
+/* --- serve.c --- */
+
+/* @retval negative errno */
+int pma_agent_add(struct pma *p);
+
+#endif

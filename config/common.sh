@@ -16,7 +16,7 @@ PACKAGES_TEST="libcmocka-dev clang libclang-rt-dev python3-pytest python3-scapy 
     iproute2 iputils-ping ethtool qemu-system-x86 busybox-static cpio kmod libibverbs-dev libopensm-dev
     infiniband-diags opensm valgrind debootstrap shellcheck dpdk-dev stress-ng"
 # ... and what only the functional suites need.
-PACKAGES_DTS="ibutils"
+PACKAGES_DTS="ibutils ibsim-utils"
 # The three programs, as ninja's targets.
 PROGRAMS="app/polca/polca app/polca-ctl/polca-ctl app/polca-bench/polca-bench"
 

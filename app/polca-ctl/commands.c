@@ -55,7 +55,7 @@ static const struct command {
 		"action record",
 		"Add, edit or delete many records at once, all of them or none (class version 1): one as FIELD=VALUE words, or those of a file.",
 		"polca-ctl sa config add link from_lid=1 from_port=1 to_lid=2 to_port=1" },
-	{ "sa_import", "sa_import", NULL, "file format replace", "file",
+	{ "sa_import", "sa_import", NULL, "file format mtu replace", "file",
 		"Put the records of a file into the database, all of them or, if one is wrong, none.",
 		"polca-ctl sa import fabric.json --replace" },
 	{ "sa_export", "sa_export", NULL, "file", "file",

@@ -18,6 +18,7 @@ struct import_args {
 	const char *path;
 	const char *text;
 	uint32_t format;
+	uint32_t mtu;
 	bool replace;
 };
 
@@ -32,6 +33,16 @@ static const struct param_word words_format[] = {
 	{ NULL, 0 },
 };
 
+static const struct param_word words_mtu[] = {
+	{ "unknown", 0 },
+	{ "256", 1 },
+	{ "512", 2 },
+	{ "1024", 3 },
+	{ "2048", 4 },
+	{ "4096", 5 },
+	{ NULL, 0 },
+};
+
 static const engine_sa_parser parsers[] = {
 	[FORMAT_JSON] = sa_import_json,
 	[FORMAT_IBNETDISCOVER] = sa_import_ibnetdiscover,
@@ -43,7 +54,9 @@ static const struct param import_params[] = {
 	P(struct import_args, text, PARAM_STRING, .max = 1 << 20, .help = "what such a file holds"),
 	P(struct import_args, format, PARAM_ENUM, .flags = PARAM_DEFAULT, .def = FORMAT_JSON,
 		.words = words_format,
-		.help = "json: as sa export writes it; ibnetdiscover: that tool's output, LIDs included"),
+		.help = "json: as sa export and sa table --json write it; ibnetdiscover: that tool's output, LIDs included, and dump_fts's behind it or alone"),
+	P(struct import_args, mtu, PARAM_ENUM, .flags = PARAM_DEFAULT, .words = words_mtu,
+		.help = "of ports whose MTU the file does not say, as ibnetdiscover's never does; paths through ports of unknown MTU claim 256"),
 	P(struct import_args, replace, PARAM_BOOL, .flags = PARAM_DEFAULT,
 		.help = "remove everything that is stored before"),
 	P_END,
@@ -74,6 +87,7 @@ sa_import(struct rpc_call *call)
 		.len = a->text != NULL ? strlen(a->text) : 0,
 		.parser = parsers[a->format],
 		.replace = a->replace,
+		.mtu = (uint8_t)a->mtu,
 	};
 	int rc;
 

@@ -107,6 +107,7 @@ struct engine_sa_import {
 	size_t len;
 	engine_sa_parser parser;
 	bool replace; /**< everything stored before is removed */
+	uint8_t mtu; /**< code, of ports whose MTU the file does not say; 0: stays not known */
 };
 struct engine_sa_imported {
 	bool done;

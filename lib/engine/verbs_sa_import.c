@@ -28,6 +28,7 @@ struct sa_import {
 	size_t len;
 	engine_sa_parser parser;
 	bool replace;
+	uint8_t mtu; /* 0: none */
 	uint64_t started;
 	uint64_t ended;
 	struct sa_change *changes;
@@ -97,7 +98,10 @@ take(void *arg, const struct sa_change *change)
 		i->changes = more;
 		i->room = room;
 	}
-	i->changes[i->num++] = *change;
+	i->changes[i->num] = *change;
+	if (i->mtu != 0)
+		sa_import_mtu(&i->changes[i->num], i->mtu);
+	i->num++;
 	return 0;
 }
 
@@ -146,6 +150,7 @@ begin(struct sa_import *i, const struct engine_sa_import *what, struct error *er
 
 	i->parser = what->parser;
 	i->replace = what->replace;
+	i->mtu = what->mtu;
 	i->started = rte_get_tsc_cycles();
 	if (what->path != NULL) {
 		i->path = strdup(what->path);

@@ -30,12 +30,14 @@ struct sa_import_sink {
  * The text of ibnetdiscover, fed in pieces of any size. It must have LIDs: an SM has been through
  * the fabric.
  *
- * A node gives a NodeRecord for each endport (a switch: its port 0), with a PortInfoRecord, block 0
- * of GUIDInfo (the port GUID) and of the P_Key table (0xffff); a switch gives its SwitchInfoRecord
- * too; every cabled port its PortInfoRecord and the LinkRecord from it to the other end. What the
- * text does not say is filled in: MTU 4096 from FDR on, else 2048; one virtual lane unless the text
- * (ibnetdiscover --full) knows more; link down default polling; times of 2^18; 4xQDR on port 0 of
- * switches.
+ * A node gives a NodeRecord for each endport (a switch: its port 0), with a PortInfoRecord and block
+ * 0 of GUIDInfo (the port GUID); a switch gives its SwitchInfoRecord too; every cabled port its
+ * PortInfoRecord and the LinkRecord from it to the other end. What the text does not say is 0, not
+ * known: MTUs, VLs without ibnetdiscover --full, P_Keys, capabilities but for the extended speed of a
+ * link that has one, speeds of port 0 of switches, and all that only SMs and agents know.
+ *
+ * Behind it, or in a file of its own, may stand the text of dump_fts (dump_fts -M): forwarding
+ * tables of the switches.
  */
 struct sa_ibnet;
 
@@ -47,6 +49,7 @@ struct sa_ibnet_counts {
 	uint32_t routers;
 	uint32_t endports; /**< ports with a LID of their own */
 	uint32_t links;    /**< both ways of a cable count */
+	uint32_t tables;   /**< forwarding tables */
 	uint32_t records;
 };
 
@@ -62,7 +65,18 @@ void sa_ibnet_destroy(struct sa_ibnet *in);
 int sa_import_ibnetdiscover(
 		const char *text, size_t len, const struct sa_import_sink *sink, struct error *err);
 
-/** The project's JSON, as an export writes it: {"records": [{"record": "NodeRecord", ...}, ...]} */
+/**
+ * MTU that the operator vouches for where a file did not say it: PortInfoRecords whose MTUs are not
+ * known get it, others stay.
+ *
+ * @param mtu  a code
+ */
+void sa_import_mtu(struct sa_change *c, uint8_t mtu);
+
+/**
+ * The project's JSON, as an export writes it: {"records": [{"record": "NodeRecord", ...}, ...]}.
+ * PathRecords, as sa table has them of a subnet manager's SA, are not stored, but their SLs are.
+ */
 int sa_import_json(
 		const char *text, size_t len, const struct sa_import_sink *sink, struct error *err);
 

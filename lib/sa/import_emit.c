@@ -2,20 +2,16 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* Records from what ibnetdiscover says of a node or port, the rest filled in. */
+/*
+ * Records from what ibnetdiscover says of a node or port. What it does not say is 0, which stands
+ * for "not known" in all of these components.
+ */
 
 #include <string.h>
 
 #include "import_private.h"
 
-#define GID_PREFIX     0xFE80000000000000ull
-#define MTU_2048       4
-#define MTU_4096       5
-#define TIME           18 /* 4.096 us * 2^18 = 1 s */
 #define CAP_EXT_SPEEDS (1u << 14)
-#define PARTITIONS     32 /* what one block of the P_Key table holds */
-#define LINEAR_FDB     49152
-#define MCAST_FDB      4096
 
 static struct sa_change *
 begin(struct sa_ibnet *in, uint16_t attribute)
@@ -57,7 +53,6 @@ emit_node(struct sa_ibnet *in, const struct sa_ibnet_port *p, struct error *err)
 	put(c, "sys_guid", n->sys_guid);
 	put(c, "node_guid", n->guid);
 	put(c, "port_guid", p->guid);
-	put(c, "partition_cap", PARTITIONS);
 	put(c, "device_id", n->device_id);
 	put(c, "port_num", p->num);
 	put(c, "vendor_id", n->vendor_id);
@@ -75,59 +70,45 @@ emit_guid(struct sa_ibnet *in, const struct sa_ibnet_port *p, struct error *err)
 	return emit(in, err);
 }
 
-static int
-emit_pkeys(struct sa_ibnet *in, const struct sa_ibnet_port *p, struct error *err)
-{
-	struct sa_change *c = begin(in, SA_PKEY_TABLE);
-
-	put(c, "lid", p->lid);
-	put(c, "port_num", p->num);
-	memset(c->rec + sa_field_named(c->type, "pkeys")->offset / 8, 0xFF, 2);
-	return emit(in, err);
-}
-
 int
 sa_ibnet_emit_port(struct sa_ibnet *in, const struct sa_ibnet_port *p, struct error *err)
 {
 	struct sa_change *c = begin(in, SA_PORT_INFO);
-	uint8_t mtu = p->speed_ext != 0 ? MTU_4096 : MTU_2048;
 
 	put(c, "lid", p->lid);
 	put(c, "port_num", p->num);
-	put(c, "gid_prefix", GID_PREFIX);
 	put(c, "capability_mask", p->speed_ext != 0 ? CAP_EXT_SPEEDS : 0);
 	put(c, "local_port_num", p->num);
-	put(c, "link_width_supported", p->width);
-	put(c, "link_width_enabled", p->width);
 	put(c, "link_width_active", p->width);
-	put(c, "link_speed_supported", p->speed);
-	put(c, "link_speed_enabled", p->speed);
 	put(c, "link_speed_active", p->speed);
-	put(c, "link_speed_ext_supported", p->speed_ext);
-	put(c, "link_speed_ext_enabled", p->speed_ext);
 	put(c, "link_speed_ext_active", p->speed_ext);
+	/* an SM gave the LIDs, and packets passed the link: it is up */
 	put(c, "port_state", 4);
 	put(c, "port_phys_state", 5);
-	put(c, "link_down_default", 2);
-	put(c, "neighbor_mtu", mtu);
-	put(c, "mtu_cap", mtu);
 	put(c, "vl_cap", p->vls);
-	put(c, "oper_vls", p->vls);
-	put(c, "subnet_timeout", TIME);
-	put(c, "resp_time_value", TIME);
 	if (p->guid != 0) {
 		put(c, "base_lid", p->lid);
 		put(c, "lmc", p->lmc);
-		put(c, "guid_cap", 8);
 	}
 	return emit(in, err);
+}
+
+void
+sa_import_mtu(struct sa_change *c, uint8_t mtu)
+{
+	if (c->type->attribute != SA_PORT_INFO || c->remove
+			|| sa_get_named(c->type, "neighbor_mtu", c->rec) != 0
+			|| sa_get_named(c->type, "mtu_cap", c->rec) != 0)
+		return;
+	put(c, "neighbor_mtu", mtu);
+	put(c, "mtu_cap", mtu);
 }
 
 int
 sa_ibnet_emit_endport(struct sa_ibnet *in, const struct sa_ibnet_port *p, struct error *err)
 {
 	static int (*const records[])(struct sa_ibnet *, const struct sa_ibnet_port *,
-			struct error *) = { emit_node, sa_ibnet_emit_port, emit_guid, emit_pkeys };
+			struct error *) = { emit_node, sa_ibnet_emit_port, emit_guid };
 	int rc = 0;
 
 	for (size_t i = 0; i < sizeof(records) / sizeof(records[0]) && rc == 0; i++)
@@ -141,11 +122,6 @@ sa_ibnet_emit_switch(struct sa_ibnet *in, struct error *err)
 	struct sa_change *c = begin(in, SA_SWITCH_INFO);
 
 	put(c, "lid", in->node.lid);
-	put(c, "lin_cap", LINEAR_FDB);
-	put(c, "mcast_cap", MCAST_FDB);
-	put(c, "lids_per_port", 1);
-	put(c, "part_enforce_cap", PARTITIONS);
-	put(c, "life_time_value", TIME);
 	put(c, "enhanced_port0", in->node.enhanced);
 	return emit(in, err);
 }

@@ -135,14 +135,14 @@ take_speed(const char **at, struct sa_ibnet_port *p)
 		const char *name;
 		uint8_t code;
 	} widths[] = { { "1x", 1 }, { "4x", 2 }, { "8x", 4 }, { "12x", 8 }, { "2x", 16 },
-		{ "??", 1 } };
+		{ "??", 0 } };
 	static const struct {
 		const char *name;
 		uint8_t speed;
 		uint8_t ext;
 	} speeds[] = { { "SDR", 1, 0 }, { "DDR", 2, 0 }, { "QDR", 4, 0 }, { "FDR10", 4, 0 },
 		{ "FDR", 4, 1 }, { "EDR", 4, 2 }, { "HDR", 4, 4 }, { "NDR", 4, 8 },
-		{ "???", 1, 0 } };
+		{ "???", 0, 0 } };
 	uint64_t vls;
 	size_t i;
 
@@ -157,7 +157,7 @@ take_speed(const char **at, struct sa_ibnet_port *p)
 		return false;
 	p->speed = speeds[i].speed;
 	p->speed_ext = speeds[i].ext;
-	p->vls = 1;
+	p->vls = 0;
 	*at = strstr(*at, " v=") != NULL ? strstr(*at, " v=") + 3 : *at + strlen(*at);
 	if (**at != '\0' && take_number(at, 10, 5, &vls) && vls != 0)
 		p->vls = (uint8_t)vls;
@@ -288,7 +288,7 @@ read_switch(struct sa_ibnet *in, const char *at, struct error *err)
 {
 	struct sa_ibnet_node *n = &in->node;
 	/* the port that manages the switch: the text says nothing of it but its LIDs */
-	struct sa_ibnet_port p = { .width = 2, .speed = 4, .vls = 1 };
+	struct sa_ibnet_port p = { 0 };
 	uint64_t lmc;
 	int rc = read_node(in, at, SA_IBNET_SWITCH, 'S', err);
 
@@ -306,6 +306,7 @@ read_switch(struct sa_ibnet *in, const char *at, struct error *err)
 		return rc;
 	if (n->port_guid == 0)
 		n->port_guid = n->guid;
+	in->switches[n->lid] = n->guid;
 	in->counts.switches++;
 	in->counts.endports++;
 	p.lid = n->lid;
@@ -446,6 +447,8 @@ read_line(struct sa_ibnet *in, struct error *err)
 
 	if (in->len > 0 && in->line[in->len - 1] == '\r')
 		in->line[--in->len] = '\0';
+	if (sa_fts_begins(in))
+		return sa_fts_line(in, err);
 	skip_blanks(&at);
 	if (at[0] == '\0' || at[0] == '#')
 		return 0;
@@ -501,9 +504,13 @@ sa_ibnet_end(struct sa_ibnet *in, struct error *err)
 
 	if (rc != 0)
 		return rc;
-	if (in->counts.endports == 0)
+	rc = sa_fts_end(in, err);
+	if (rc != 0)
+		return rc;
+	if (in->counts.endports == 0 && in->counts.tables == 0)
 		return error_set(err, EINVAL,
-				"%u lines without a node: expected the output of ibnetdiscover",
+				"%u lines without a node: expected the output of ibnetdiscover or "
+				"dump_fts",
 				in->counts.lines);
 	for (unsigned int l = 1; l <= SA_IBNET_LIDS; l++)
 		if (in->referred[l] != 0 && in->owner[l] == 0)

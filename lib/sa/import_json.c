@@ -16,6 +16,15 @@
 
 #include "sa/import.h"
 #include "sa/json.h"
+#include "sa/layout.h"
+#include "wire/bytes.h"
+
+#define SL_BLOCKS (LID_UNICAST_END / LFT_PORTS)
+
+/* SLs of the PathRecords from one LID, in blocks of destinations; NULL: none is known. */
+struct sl_row {
+	uint8_t *block[SL_BLOCKS];
+};
 
 struct file {
 	const char *at;
@@ -23,6 +32,7 @@ struct file {
 	unsigned int line; /* where at stands */
 	const struct sa_import_sink *sink;
 	struct sa_change change;
+	struct sl_row **sls; /* by source LID; NULL: no PathRecord was there */
 };
 
 static const char *
@@ -132,12 +142,96 @@ read_record(struct sa_change *c, json_t *record, struct error *err)
 	if (c->type == NULL)
 		return error_set(err, EINVAL, "record: got \"%.40s\", which is no type of records",
 				type);
-	if (!c->type->stored)
+	if (!c->type->stored && c->type->attribute != SA_PATH)
 		return error_set(err, EINVAL, "record: got \"%s\", which is not stored", type);
 	if (!read_rid(c, json_object_get(record, "rid")))
 		return error_set(err, EINVAL, "rid: expected text like \"0x00010000\"");
 	return record_from_json(c->type, record, c->rec, &mask, &unknown, err);
 }
+
+/* --- SLs of paths --- */
+
+static uint8_t *
+sl_block(struct file *f, uint16_t slid, unsigned int block)
+{
+	struct sl_row **row;
+	uint8_t **sls;
+
+	if (f->sls == NULL)
+		f->sls = calloc(LID_UNICAST_END, sizeof(*f->sls));
+	if (f->sls == NULL)
+		return NULL;
+	row = &f->sls[slid];
+	if (*row == NULL)
+		*row = calloc(1, sizeof(**row));
+	if (*row == NULL)
+		return NULL;
+	sls = &(*row)->block[block];
+	if (*sls == NULL) {
+		*sls = malloc(LFT_PORTS);
+		if (*sls != NULL)
+			memset(*sls, PATH_SL_UNKNOWN, LFT_PORTS);
+	}
+	return *sls;
+}
+
+static int
+keep_sl(struct file *f, struct error *err)
+{
+	const uint8_t *rec = f->change.rec;
+	uint16_t slid = get_be16(rec + PR_OFF_SLID), dlid = get_be16(rec + PR_OFF_DLID);
+	uint8_t *block;
+
+	if (slid >= LID_UNICAST_END || slid == 0)
+		return error_set(err, EINVAL, "slid: got %u, expected a LID from 1 to 49151", slid);
+	if (dlid >= LID_UNICAST_END) /* to a multicast group: its record has the SL */
+		return 0;
+	block = sl_block(f, slid, dlid / LFT_PORTS);
+	if (block == NULL)
+		return error_set(err, ENOMEM, "no memory for the SLs of paths");
+	block[dlid % LFT_PORTS] = get_be16(rec + PR_OFF_SL) & 0xF;
+	return 0;
+}
+
+static int
+put_sl_block(struct file *f, uint16_t slid, uint16_t block, const uint8_t *sls)
+{
+	f->change = (struct sa_change){ .type = sa_record_type(SA_PATH_SL) };
+	put_be16(f->change.rec, slid);
+	put_be16(f->change.rec + 2, block);
+	memcpy(f->change.rec + PATH_SL_OFF_SLS, sls, LFT_PORTS);
+	return f->sink->take(f->sink->arg, &f->change);
+}
+
+/* All has been read. */
+static int
+put_sls(struct file *f, struct error *err)
+{
+	unsigned int slid, block;
+	int rc = 0;
+
+	for (slid = 1; f->sls != NULL && slid < LID_UNICAST_END; slid++)
+		for (block = 0; f->sls[slid] != NULL && block < SL_BLOCKS && rc == 0; block++)
+			if (f->sls[slid]->block[block] != NULL)
+				rc = put_sl_block(f, (uint16_t)slid, (uint16_t)block,
+						f->sls[slid]->block[block]);
+	return rc == 0 ? 0 : error_set(err, -rc, "SLs of paths could not be taken: %s", strerror(-rc));
+}
+
+static void
+forget_sls(struct file *f)
+{
+	unsigned int slid, block;
+
+	for (slid = 1; f->sls != NULL && slid < LID_UNICAST_END; slid++) {
+		for (block = 0; f->sls[slid] != NULL && block < SL_BLOCKS; block++)
+			free(f->sls[slid]->block[block]);
+		free(f->sls[slid]);
+	}
+	free(f->sls);
+}
+
+/* --- records --- */
 
 /* Where a record of several lines is wrong, the line of its beginning is named. */
 static int
@@ -159,6 +253,13 @@ take_record(struct file *f, struct error *err)
 	json_decref(record);
 	if (rc != 0)
 		return error_set(err, -rc, "line %u: %s", f->line, why.text);
+	if (f->change.type->attribute == SA_PATH) {
+		rc = keep_sl(f, &why);
+		if (rc != 0)
+			return error_set(err, -rc, "line %u: %s", f->line, why.text);
+		advance(f, (size_t)json_err.position);
+		return 0;
+	}
 	rc = f->sink->take(f->sink->arg, &f->change);
 	if (rc != 0)
 		return error_set(err, -rc, "line %u: the record could not be taken: %s", f->line,
@@ -175,6 +276,21 @@ take_key(struct file *f, const char *key)
 	if (peek(f) != '"' || (size_t)(f->end - f->at) < len || memcmp(f->at, key, len) != 0)
 		return false;
 	advance(f, len);
+	return true;
+}
+
+/* A text without escapes. */
+static bool
+take_string(struct file *f)
+{
+	const char *end;
+
+	if (!take(f, '"'))
+		return false;
+	end = memchr(f->at, '"', (size_t)(f->end - f->at));
+	if (end == NULL)
+		return false;
+	advance(f, (size_t)(end - f->at) + 1);
 	return true;
 }
 
@@ -195,20 +311,51 @@ take_list(struct file *f, struct error *err)
 	return take(f, ']') ? 0 : refuse(f, ", and a record or ]", err);
 }
 
+/* What a query says behind its records: its status and the like. */
+static int
+skip_members(struct file *f, struct error *err)
+{
+	json_error_t why;
+	json_t *value;
+
+	while (take(f, ',')) {
+		value = NULL;
+		if (take_string(f) && take(f, ':'))
+			value = json_loadb(f->at, (size_t)(f->end - f->at),
+					JSON_DISABLE_EOF_CHECK | JSON_DECODE_ANY, &why);
+		if (value == NULL)
+			return refuse(f, "a name and its value", err);
+		json_decref(value);
+		advance(f, (size_t)why.position);
+	}
+	return 0;
+}
+
+static int
+read_file(struct file *f, struct error *err)
+{
+	bool object = take(f, '{');
+	int rc;
+
+	if (object && (!take_key(f, "\"records\"") || !take(f, ':')))
+		return refuse(f, "\"records\": and their list", err);
+	rc = take_list(f, err);
+	if (rc == 0 && object)
+		rc = skip_members(f, err);
+	if (rc != 0)
+		return rc;
+	if (object && !take(f, '}'))
+		return refuse(f, "} behind the records", err);
+	peek(f);
+	return f->at == f->end ? put_sls(f, err) : refuse(f, "the end", err);
+}
+
 int
 sa_import_json(const char *text, size_t len, const struct sa_import_sink *sink, struct error *err)
 {
 	struct file f = { .at = text, .end = text + len, .line = 1, .sink = sink };
-	bool object = take(&f, '{');
-	int rc;
+	int rc = read_file(&f, err);
 
-	if (object && (!take_key(&f, "\"records\"") || !take(&f, ':')))
-		return refuse(&f, "\"records\": and their list", err);
-	rc = take_list(&f, err);
-	if (rc != 0)
-		return rc;
-	if (object && !take(&f, '}'))
-		return refuse(&f, "} behind the records", err);
-	peek(&f);
-	return f.at == f.end ? 0 : refuse(&f, "the end", err);
+	forget_sls(&f);
+	return rc;
 }

@@ -5,7 +5,9 @@
 #ifndef SA_IMPORT_PRIVATE_H
 #define SA_IMPORT_PRIVATE_H
 
-/* Import of ibnetdiscover's text: import_ibnet.c reads lines, import_emit.c makes records of them.
+/*
+ * Import of ibnetdiscover's text: import_ibnet.c reads lines, import_emit.c makes records of them;
+ * import_fts.c does both for dump_fts's.
  */
 
 #include <stdbool.h>
@@ -51,6 +53,20 @@ struct sa_ibnet_port {
 	uint16_t to_lid;
 };
 
+#define SA_FTS_POSITIONS 16
+#define SA_FTS_MLIDS     0x4000
+
+/* A forwarding table as far as it has been read. */
+struct sa_fts {
+	uint8_t kind; /* 0: none is being read */
+	bool columns; /* of a multicast table: their heading has been read */
+	uint16_t lid; /* of the switch, 0: not known yet */
+	uint64_t guid;
+	uint32_t rows;
+	uint8_t port[SA_IBNET_LIDS + 1];
+	uint16_t mask[SA_FTS_POSITIONS][SA_FTS_MLIDS];
+};
+
 struct sa_ibnet {
 	const struct allocator *alloc;
 	struct sa_import_sink sink;
@@ -64,6 +80,8 @@ struct sa_ibnet {
 	char line[SA_IBNET_LINE + 1];
 	uint32_t owner[SA_IBNET_LIDS + 1];    /* line where a LID is a port's own; 0: none */
 	uint32_t referred[SA_IBNET_LIDS + 1]; /* first line where it is at a cable's other end */
+	uint64_t switches[SA_IBNET_LIDS + 1]; /* GUID of the switch with this base LID; 0: none */
+	struct sa_fts fts;
 	struct sa_change change;
 };
 
@@ -72,5 +90,10 @@ int sa_ibnet_emit_endport(struct sa_ibnet *in, const struct sa_ibnet_port *p, st
 int sa_ibnet_emit_port(struct sa_ibnet *in, const struct sa_ibnet_port *p, struct error *err);
 int sa_ibnet_emit_switch(struct sa_ibnet *in, struct error *err);
 int sa_ibnet_emit_link(struct sa_ibnet *in, const struct sa_ibnet_port *p, struct error *err);
+
+/* Is the line one of dump_fts? Read it. */
+bool sa_fts_begins(const struct sa_ibnet *in);
+int sa_fts_line(struct sa_ibnet *in, struct error *err);
+int sa_fts_end(struct sa_ibnet *in, struct error *err);
 
 #endif

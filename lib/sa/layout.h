@@ -53,6 +53,7 @@
 #define LFT_OFF_PORTS 8
 #define LFT_PORTS     64
 #define LFT_NO_PORT   0xFF
+#define MFT_OFF_MASKS 8
 #define RFT_OFF_ENTRIES 8
 #define RFT_ENTRIES     16
 #define RFT_VALID       0x8000

@@ -247,6 +247,10 @@ def main():
          b'\nrtguid=0x3\nRt\t1 "R-3"\t# "b"\n[1](4) \t"H-1"[1] (2) \t\t# lid 4 lmc 2 "a" lid 1 1xQDR s=4 w=1 v=2\n')
     save(out / "import", b'\x03{"records": [{"record": "LinkRecord", "rid": "0x1", "from_lid": 2}, '
          b'{"record": "service", "rid": "0x9", "service_name": "a\\\\x00b", "service_data8": "1,0x2"}]}')
+    save(out / "import", b'\x03[{"record": "path", "slid": 4, "dlid": 66, "sl": 3}]')
+    save(out / "import", b'\x05Unicast lids [0x0-0x4] of switch Lid 2 guid 0x5 (s):\n  Lid  Out\n0x0002 000 : (x)\n0x0004 007\n'
+         b'2 valid lids dumped\n\nMulticast mlids [0xc000-0xc3ff] of switch Lid 2 guid 0x5 (s):\n            0\n'
+         b'     Ports: 0 1 2\n MLid\n0xc000        x x\n1 valid mlids dumped\n')
 
 
 if __name__ == "__main__":

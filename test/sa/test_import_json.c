@@ -95,6 +95,31 @@ test_forms_that_are_taken(void **state)
 	}
 }
 
+/* as sa table path --json writes them: SLs by source LID, in blocks of 64 destinations */
+static void
+test_sls_of_path_records(void **state)
+{
+	static const char text[] = "{\"records\":[\n"
+		"{\"record\":\"path\",\"slid\":4,\"dlid\":66,\"sl\":3},\n"
+		"{\"record\":\"path\",\"slid\":4,\"dlid\":5,\"sl\":1},\n"
+		"{\"record\":\"link\",\"from_lid\":2},\n"
+		"{\"record\":\"path\",\"slid\":2,\"dlid\":4,\"sl\":0},\n"
+		"{\"record\":\"path\",\"slid\":2,\"dlid\":\"0xc000\",\"sl\":2}\n"
+		"],\n\"status\": 0,\"words\": [\"x\"]}";
+	struct taken t;
+	struct error err;
+
+	(void)state;
+	assert_int_equal(import(&t, text, strlen(text), &err), 0);
+	assert_int_equal(t.n, 4);
+	assert_int_equal(t.changes[0].type->attribute, SA_LINK);
+	assert_int_equal(t.changes[1].type->attribute, SA_PATH_SL);
+	assert_memory_equal(t.changes[1].rec, "\0\2\0\0\0\0\0\0\xFF\xFF\xFF\xFF\0\xFF", 14);
+	assert_memory_equal(t.changes[2].rec, "\0\4\0\0\0\0\0\0\xFF\xFF\xFF\xFF\xFF\1\xFF", 15);
+	assert_memory_equal(t.changes[3].rec, "\0\4\0\1\0\0\0\0\xFF\xFF\3\xFF", 12);
+	assert_int_equal(t.changes[3].rec[71], 0xFF);
+}
+
 static void
 test_errors_in_words(void **state)
 {
@@ -115,7 +140,11 @@ test_errors_in_words(void **state)
 		{ "[]]", "got ']', expected the end" },
 		{ "[\n{\"record\":\"node\"},\n{\"record\":\"nodes\"}]",
 				"line 3: record: got \"nodes\", which is no type of records" },
-		{ "[{\"record\":\"path\"}]", "record: got \"path\", which is not stored" },
+		{ "[{\"record\":\"multipath\"}]", "record: got \"multipath\", which is not stored" },
+		{ "[{\"record\":\"path\",\"dlid\":1,\"sl\":1}]",
+				"line 1: slid: got 0, expected a LID" },
+		{ "{\"records\": [], 5}", "got '5', expected a name and its value" },
+		{ "{\"records\": [], \"a\": }", "expected a name and its value" },
 		{ "[{\"record\":\"node\",\n\"lid\":65536}]",
 				"line 1: lid: got \"65536\", allowed: 0 to 65535" },
 		{ "[{\"record\":\"node\",\"lids\":1}]", "lids: NodeRecord has no such field" },
@@ -164,6 +193,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_records_of_an_export),
 		cmocka_unit_test(test_forms_that_are_taken),
+		cmocka_unit_test(test_sls_of_path_records),
 		cmocka_unit_test(test_errors_in_words),
 		cmocka_unit_test(test_sink_that_refuses),
 	};

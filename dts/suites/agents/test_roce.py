@@ -37,7 +37,7 @@ def wire(kept, sockets):
     try:
         w.polca.start()
         w.by_tools(roce=True, ip=TOOLS_IP, peer_ip=PORT_IP)
-        w.polca.ctl('sa', 'import', FABRIC, '--replace')
+        w.polca.ctl('sa', 'import', FABRIC, '--replace', '--mtu', '4096')
         yield w
         w.audit()
     finally:

@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright(c) 2026 Polca contributors
+"""Paths as a live opensm has them: five simulated fabrics, imported, and for every pair of LIDs one
+Get to either SA. Both give the same MTU, rate, SL, P_Key and PacketLifeTime (sa-multipacket B12)."""
+
+import ipaddress
+import json
+import os
+import re
+
+import pytest
+
+import mad
+from ibsim import Fabric, Plan
+from mad import PATH, v2
+from net import Namespace
+from polca import Polca, port
+
+SAME = ('pkey', 'mtu', 'rate', 'sl', 'packet_life', 'sgid', 'dgid', 'reversible', 'tclass',
+        'flow_label', 'hop_limit', 'qos_class')
+MTU = {1: 256, 2: 512, 3: 1024, 4: 2048, 5: 4096}
+RATE = {2: 2.5, 3: 10, 4: 30, 5: 5, 6: 20, 7: 40, 8: 60, 9: 80, 10: 120, 11: 14, 12: 56, 13: 112,
+        14: 168, 15: 25, 16: 100, 17: 200, 18: 300, 19: 28, 20: 50, 21: 400, 22: 600, 23: 800}
+
+
+def two_spines(hosts, slow='4xEDR'):
+    p = Plan()
+    leaves = [p.switch('leaf%d' % i) for i in range(4)]
+    for i in range(hosts):
+        p.host(leaves[i % 4])
+    for s, speed in (('spine0', '4xEDR'), ('spine1', slow)):
+        p.switch(s)
+        for leaf in leaves:
+            p.link(leaf, s, speed)
+    return p
+
+
+def ring():
+    p = Plan()
+    switches = [p.switch('s%d' % i) for i in range(8)]
+    for s in switches:
+        p.host(s), p.host(s, '4xHDR')
+    for i in range(8):
+        p.link(switches[i], switches[(i + 1) % 8])
+    return p
+
+
+def torus():
+    p = Plan()
+    grid = [[p.switch('t%d%d' % (x, y)) for y in range(4)] for x in range(4)]
+    for row in grid:
+        for s in row:
+            p.host(s)
+    for x in range(4):
+        for y in range(4):
+            p.link(grid[x][y], grid[(x + 1) % 4][y], '4xQDR')
+            p.link(grid[x][y], grid[x][(y + 1) % 4], '1xEDR' if x == 1 else '4xQDR')
+    return p
+
+
+FABRICS = {
+    'uniform': (lambda: two_spines(8), []),
+    'mixed-speed': (lambda: two_spines(16, '1xSDR'), []),
+    'lash-ring': (ring, ['-R', 'lash']),
+    'torus': (torus, ['-R', 'dor']),
+    'lmc-1': (lambda: two_spines(6), ['-l', '1']),
+}
+
+
+@pytest.fixture(scope='module')
+def polca(sockets):
+    ns = Namespace()
+    ns.veth('pv0', 'st0')
+    with Polca(sockets, [port('port0', 'net_af_packet0,iface=pv0', '10.78.0.1/24')], ns=ns) as p:
+        yield p
+    ns.close()
+
+
+@pytest.fixture(scope='module', params=list(FABRICS))
+def fabric(request, kept):
+    """With .lids: of each host; .answers: opensm's, of each pair of LIDs of hosts."""
+    plan, options = FABRICS[request.param]
+    f = Fabric(plan(), os.path.join(kept, request.param), *options)
+    f.name = request.param
+    try:
+        f.start()
+        f.topology = f.run('ibnetdiscover')
+        f.tables = f.run('dump_fts') + f.run('dump_fts', '-M')
+        f.lids = {name: list(range(lid, lid + (1 << lmc)))
+                  for name, lid, lmc in hosts_of(f.topology)}
+        f.answers = theirs(f)
+        yield f
+    finally:
+        f.close()
+
+
+def hosts_of(text):
+    """(name, LID, LMC) as ibnetdiscover has them."""
+    return [(name, int(lid), int(lmc)) for name, lid, lmc in re.findall(
+        r'^Ca\t.*# "(.*)"\n\[1\].*# lid (\d+) lmc (\d+) ', text, re.M)]
+
+
+def pairs(fabric):
+    ports = sum(fabric.lids.values(), [])
+    return [(s, d) for s in ports for d in ports]
+
+
+def theirs(fabric):
+    """opensm's answers, in words as ours are; None where it has no path."""
+    client = fabric.client(fabric.plan.hosts[1])
+    sm_lid = fabric.lids[fabric.plan.hosts[0]][0]
+    out = {}
+    for slid, dlid in pairs(fabric):
+        a = mad.Mad(client.ask(bytes(v2(
+            mad.GET, PATH.attr, mask=PATH.mask('slid', 'dlid'), sm_key=1,
+            data=PATH.put(slid=slid, dlid=dlid))), sm_lid))
+        assert (a.method, a.attr) == (mad.GET_RESP, PATH.attr) and a.status in (0, 0x300), a
+        got = {k: PATH.get(a.data, k) for k in SAME}
+        got.update(mtu=MTU.get(got['mtu']), rate=RATE.get(got['rate']))
+        out[slid, dlid] = got if a.status == 0 else None
+    return out
+
+
+def number(text):
+    if ':' in str(text):
+        return int(ipaddress.IPv6Address(text))
+    return float(text) if '.' in str(text) else int(str(text), 0)
+
+
+def ours(polca, slid, dlid):
+    query = polca.rpc('sa_query', op='get', record='path',
+                      fields={'slid': slid, 'dlid': dlid})['query']
+    page = polca.rpc('sa_result', query=query, timeout_ms=5000)
+    polca.rpc('sa_cancel', query=query)
+    return {k: number(page['records'][0][k]) for k in SAME} if page['records'] else None
+
+
+def differing(polca, fabric):
+    """Pairs of which we do not say the same, with both answers."""
+    out = {}
+    for pair in pairs(fabric):
+        mine = ours(polca, *pair)
+        if mine != fabric.answers[pair]:
+            out[pair] = mine, fabric.answers[pair]
+    return out
+
+
+def put(polca, text, **options):
+    return polca.rpc('sa_import', text=text, **options)
+
+
+def routes(polca):
+    s = polca.rpc('sa_stats')['sa']
+    return s['routes_walked'], s['routes_searched']
+
+
+def sls(fabric):
+    """opensm's PathRecords as sa table path --json writes them."""
+    return json.dumps({'records': [dict(record='PathRecord', slid=s, dlid=d, sl=a['sl'])
+                                   for (s, d), a in fabric.answers.items() if a]})
+
+
+def test_every_pair_is_as_opensm_has_it(polca, fabric):
+    before = routes(polca)
+    put(polca, fabric.topology + fabric.tables, format='ibnetdiscover', mtu='2048', replace=True)
+    put(polca, sls(fabric), format='json')
+    assert len(fabric.answers) == len(pairs(fabric)) >= 64 and all(fabric.answers.values())
+    assert differing(polca, fabric) == {}
+    walked, searched = routes(polca)
+    assert walked > before[0] and searched == before[1]
+
+
+def test_without_tables_the_search_says_so(polca, fabric):
+    """What a shortest-hop search knows is not what packets do, where links or SLs differ."""
+    before = routes(polca)
+    put(polca, fabric.topology, format='ibnetdiscover', mtu='2048', replace=True)
+    wrong = len(differing(polca, fabric))
+    print('%s: %d of %d pairs differ' % (fabric.name, wrong, len(fabric.answers)))
+    assert (wrong > 0) == (fabric.name in ('mixed-speed', 'lash-ring', 'torus')), wrong
+    walked, searched = routes(polca)
+    assert walked == before[0] and searched > before[1]
+
+
+def test_unknown_mtu_is_not_claimed(polca, fabric):
+    """ibnetdiscover says nothing of MTUs: 256 is what every link carries."""
+    put(polca, fabric.topology + fabric.tables, format='ibnetdiscover', replace=True)
+    assert ours(polca, *pairs(fabric)[1])['mtu'] == 256

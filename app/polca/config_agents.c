@@ -25,6 +25,9 @@ const struct key config_mad_keys[] = {
 	BOOL(struct config, engine.mad.v1_flags_lsb, "v1_flags_lsb",
 			"Class version 1: read FragmentFlag from its least significant bit, as "
 			"some early managers did."),
+	BOOL(struct config, engine.mad.v1_early_resend, "v1_early_resend",
+			"Class version 1: send again, too, what is overdue by round trips, and not "
+			"only when the standard's timeouts end. A loss then costs milliseconds."),
 	MAD(rmpp_total_ms, 100, 86400000,
 			"RMPP: a message that is not whole after so many milliseconds is given "
 			"up."),

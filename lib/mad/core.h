@@ -36,7 +36,8 @@ mad_key_equal(const struct mad_key *a, const struct mad_key *b)
 
 /* --- table.c --- */
 
-/* What is kept of an address while it has sessions or bodies. */
+/* What is kept of an address while it has sessions or bodies, and of one that has shown that it
+ * listens while there is room. */
 struct mad_peer_entry {
 	union gid addr;
 	struct mad_peer_entry *chain;
@@ -45,6 +46,9 @@ struct mad_peer_entry {
 	uint64_t bytes;
 	struct mad_session_list half_open_list; /* oldest first */
 	struct mad_session_list linger_list;
+	uint64_t proven_until; /* it listens: an Ack came not long ago; 0: none did */
+	bool idle; /* kept for .proven_until alone, on idle_link */
+	TAILQ_ENTRY(mad_peer_entry) idle_link;
 	TAILQ_ENTRY(mad_peer_entry) rank_link; /* among those with as many half-open sessions */
 };
 

@@ -58,6 +58,7 @@ struct mad_limits {
 	uint8_t retries; /**< of a packet, and Resend requests for one; <= 7 */
 	uint8_t resp_time; /**< ClassPortInfo.RespTimeValue of ours, 0..31 */
 	bool v1_flags_lsb; /**< the other reading of FragmentFlag (A3) */
+	bool v1_early_resend; /**< send again by round trips, too, before the timeouts of A5 */
 	uint64_t rmpp_total_ms; /**< overall timer of an incomplete message (B6): ABORT 118 */
 	uint64_t keepalive_total_ms; /**< a session kept only by KeepAlives ends after this */
 };
@@ -116,6 +117,8 @@ struct mad_source {
 	/**
 	 * Copy bytes [offset, offset + len) to @p buf.
 	 * @retval -ESTALE  they are gone: the transfer ends with a status (no resources)
+	 * @retval -EAGAIN  class version 1, more than one packet: they are not ready. Asked again
+	 *                  each turn, KeepAlives meanwhile
 	 */
 	int (*read)(void *arg, uint64_t offset, uint8_t *buf, uint32_t len);
 	/** The session needs them no more; called exactly once. */

@@ -168,14 +168,16 @@ mad_segment_read(struct mad_session *s, uint32_t n, uint8_t *mad)
 	uint32_t area = MAD_LEN - s->data_offset, len;
 	uint64_t offset = (uint64_t)(n - 1) * area;
 	uint8_t *data = mad + s->data_offset;
+	int ret;
 
 	if (offset >= s->source.length) {
 		memset(data, 0, area);
 		return 0;
 	}
 	len = (uint32_t)RTE_MIN(area, s->source.length - offset);
-	if (unlikely(s->source.read(s->source.arg, offset, data, len) < 0))
-		return -ESTALE;
+	ret = s->source.read(s->source.arg, offset, data, len);
+	if (unlikely(ret < 0))
+		return ret == -EAGAIN ? -EAGAIN : -ESTALE;
 	if (len < area)
 		memset(data + len, 0, area - len);
 	return (int)len;

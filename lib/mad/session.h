@@ -184,6 +184,7 @@ struct mad_receiver {
 	uint64_t announced; /* bytes the first segment promised; a hint */
 	uint64_t resend_time; /* when the last Resend was sent */
 	uint8_t resends_left; /* for the missing segment */
+	uint32_t resends_open; /* Resend requests for segments that have come since */
 };
 
 /* Private to v1_*.c. */
@@ -191,12 +192,14 @@ struct v1_session {
 	uint64_t progress; /* when it last came on otherwise than by a KeepAlive */
 	uint64_t response_due; /* end of the ResponseTimer, 0: starts when sent; probes come before */
 	uint64_t probe_time; /* of the last probe or retry */
-	uint64_t doubt_since; /* an acknowledged segment was asked for; 0: none */
-	uint32_t resend_segment; /* of the last Resend request served */
+	uint64_t sent_time; /* of the last segment or KeepAlive */
+	uint64_t resend_served; /* when the last Resend request was served */
+	uint32_t resend_segment; /* which segment that asked for */
 	uint32_t resend_count; /* and how often */
 	uint16_t request_window; /* Window of the request */
 	uint8_t repeat; /* what a lingering session answers: a bit of work, or 0 */
 	bool stale; /* the request's data could not be read */
+	bool released; /* the peer wants an acknowledged segment, and was told that it is gone */
 };
 
 /* Segments out of order: slots of 256 bytes, 16 in a chunk. */
@@ -301,7 +304,7 @@ static inline uint8_t *mad_packet(struct mad_session *s);
 static inline void mad_commit(struct mad_session *s);
 /*
  * Bytes of segment n (from 1) of s->source, put at their place in a packet, padded with zeros.
- * @return bytes, or -ESTALE
+ * @return bytes, or the source's -ESTALE or -EAGAIN
  */
 int mad_segment_read(struct mad_session *s, uint32_t n, uint8_t *mad);
 /* s->work |= bits, and onto the run queue. */
@@ -404,6 +407,10 @@ void mad_chunk_put(struct mad_session *s, uint8_t *chunk);
 void mad_session_request(struct mad_session *s);
 /* The peer has shown that it listens: first Ack, whole request. */
 void mad_session_proven(struct mad_session *s);
+/* Its address has: an Ack came. Later sessions of it may know that for MAD_PROOF_MS. */
+#define MAD_PROOF_MS 600000
+void mad_address_proven(struct mad_session *s);
+bool mad_address_is_proven(const struct mad_session *s);
 /*
  * The session is over. .end, .status, .rmpp_status, .error, .mad are the caller's; bytes, segments,
  * resent and elapsed are filled in. s goes back to the pool.

@@ -34,6 +34,7 @@ struct mad_table {
 	struct mad_peer_entry **peer_buckets;
 	struct mad_peer_entry *peer_free;
 	uint32_t num_peers;
+	struct rank idle_peers; /* no sessions, no bytes, but proven; oldest first */
 	struct rank *rank; /* by number of half-open sessions, 0..max_sessions_per_peer */
 	uint32_t top; /* highest rank that may have an address */
 	size_t memory;
@@ -94,6 +95,7 @@ fill_pools(struct mad_worker *w)
 	for (i = 0; i <= w->limits.max_sessions_per_peer; i++)
 		TAILQ_INIT(&t->rank[i]);
 	TAILQ_INIT(&t->linger);
+	TAILQ_INIT(&t->idle_peers);
 }
 
 int
@@ -158,13 +160,41 @@ peer_find(const struct mad_worker *w, const union gid *addr)
 	return p;
 }
 
+static void
+peer_remove(struct mad_worker *w, struct mad_peer_entry *p)
+{
+	struct mad_table *t = w->table;
+	struct mad_peer_entry **at = &t->peer_buckets[peer_bucket(w, &p->addr)];
+
+	while (*at != p)
+		at = &(*at)->chain;
+	*at = p->chain;
+	TAILQ_REMOVE(&t->rank[0], p, rank_link);
+	p->chain = t->peer_free;
+	t->peer_free = p;
+}
+
+/* It has sessions again, or makes room for another. */
+static void
+peer_wake(struct mad_table *t, struct mad_peer_entry *p)
+{
+	if (p->idle)
+		TAILQ_REMOVE(&t->idle_peers, p, idle_link);
+	p->idle = false;
+}
+
 static struct mad_peer_entry *
 peer_add(struct mad_worker *w, const union gid *addr)
 {
 	struct mad_table *t = w->table;
-	struct mad_peer_entry *p = t->peer_free;
+	struct mad_peer_entry *p = TAILQ_FIRST(&t->idle_peers);
 	struct mad_peer_entry **head;
 
+	if (t->peer_free == NULL && p != NULL) {
+		peer_wake(t, p);
+		peer_remove(w, p);
+	}
+	p = t->peer_free;
 	if (p == NULL)
 		return NULL;
 	t->peer_free = p->chain;
@@ -182,17 +212,14 @@ peer_add(struct mad_worker *w, const union gid *addr)
 static void
 peer_forget(struct mad_worker *w, struct mad_peer_entry *p)
 {
-	struct mad_table *t = w->table;
-	struct mad_peer_entry **at = &t->peer_buckets[peer_bucket(w, &p->addr)];
-
-	if (p->sessions != 0 || p->bytes != 0)
+	if (p->sessions != 0 || p->bytes != 0 || p->idle)
 		return;
-	while (*at != p)
-		at = &(*at)->chain;
-	*at = p->chain;
-	TAILQ_REMOVE(&t->rank[0], p, rank_link);
-	p->chain = t->peer_free;
-	t->peer_free = p;
+	if (p->proven_until <= w->now) {
+		peer_remove(w, p);
+		return;
+	}
+	p->idle = true;
+	TAILQ_INSERT_TAIL(&w->table->idle_peers, p, idle_link);
 }
 
 static void
@@ -241,6 +268,19 @@ mad_session_proven(struct mad_session *s)
 	s->half_open = false;
 	TAILQ_REMOVE(&s->peer->half_open_list, s, peer_link);
 	peer_rank(s->w->table, s->peer, -1);
+}
+
+void
+mad_address_proven(struct mad_session *s)
+{
+	if (s->peer != NULL)
+		s->peer->proven_until = s->w->now + mad_ms(s->w, MAD_PROOF_MS);
+}
+
+bool
+mad_address_is_proven(const struct mad_session *s)
+{
+	return s->peer == NULL || s->peer->proven_until > s->w->now;
 }
 
 void
@@ -385,6 +425,7 @@ mad_session_new(struct mad_worker *w, const struct mad_key *key, uint64_t hash, 
 	s->chain = *bucket;
 	*bucket = s;
 	if (p != NULL) {
+		peer_wake(t, p);
 		s->peer = p;
 		p->sessions++;
 		set_half_open(s);

@@ -92,12 +92,21 @@ v1_kind(const struct mad_rx *rx)
 {
 	struct v1_packet p = parse(rx->w, rx->mad);
 
+	bool config = rx->mad[MAD_OFF_METHOD] == SA1_CONFIG;
+
+	if (config && p.status != 0) /* a requester that gives up, after we have */
+		return MAD_KIND_STRAY;
 	if (is_single(&p))
 		return MAD_KIND_SINGLE;
-	if (p.flags & V1_CONTROL || !(p.flags & SA1_FIRST) || p.segment != 1)
+	if (p.flags & V1_CONTROL)
+		return MAD_KIND_STRAY;
+	/* its First was lost: who expects segment 1 asks for it */
+	if (config && p.segment > 1)
+		return MAD_KIND_FIRST;
+	if (!(p.flags & SA1_FIRST) || p.segment != 1)
 		return MAD_KIND_STRAY;
 	/* A3: "First+Last, SegmentNumber 1" is how some send a request of one packet */
-	if (p.flags & SA1_LAST && rx->mad[MAD_OFF_METHOD] != SA1_CONFIG)
+	if (p.flags & SA1_LAST && !config)
 		return MAD_KIND_SINGLE;
 	return MAD_KIND_FIRST;
 }
@@ -105,7 +114,14 @@ v1_kind(const struct mad_rx *rx)
 static enum verdict
 v1_stray(const struct mad_rx *rx)
 {
-	RTE_SET_USED(rx);
+	struct v1_packet p = parse(rx->w, rx->mad);
+
+	/* of an answer that is all acknowledged, or was given up: the data are gone (seed 000) */
+	if (!rx->key.requester && p.flags & SA1_RESEND && p.segment != 0) {
+		mad_count(rx->w, resend_received, 1);
+		if (mad_reply_status(rx, MAD_STATUS_INVALID_FIELD))
+			mad_count(rx->w, status_sent, 1);
+	}
 	return VERDICT_MAD_UNMATCHED;
 }
 
@@ -126,15 +142,21 @@ v1_fail(struct mad_session *s, enum mad_end end, int error)
 }
 
 void
+v1_status(const struct mad_session *s, uint16_t status, uint8_t mad[MAD_LEN])
+{
+	mad_reply_header(mad, s->mad);
+	if (s->key.requester)
+		mad[MAD_OFF_METHOD] = s->method;
+	put_be16(mad + MAD_OFF_STATUS, status);
+}
+
+void
 v1_close(struct mad_session *s, uint16_t status)
 {
-	uint8_t head[MAD_LEN];
+	uint8_t mad[MAD_LEN];
 
-	mad_reply_header(head, s->mad);
-	if (s->key.requester)
-		head[MAD_OFF_METHOD] = s->method;
-	put_be16(head + MAD_OFF_STATUS, status);
-	memcpy(s->mad, head, MAD_LEN);
+	v1_status(s, status, mad);
+	memcpy(s->mad, mad, MAD_LEN);
 	mad_session_timer_stop(s);
 	s->state = MAD_STATE_CLOSE;
 	s->work = 0;
@@ -238,11 +260,12 @@ v1_start_stream(struct mad_session *s)
 	uint16_t n = v1_window(s->v1.request_window);
 
 	s->work = 0;
-	put_be16(s->mad + SA1_OFF_WINDOW, n);
-	if (v1_segments(s) == 1)
-		single_packet(s);
-	else
+	if (v1_segments(s) > 1) {
 		v1_start_sending(s, n);
+		return;
+	}
+	put_be16(s->mad + SA1_OFF_WINDOW, n);
+	single_packet(s);
 }
 
 /* A repeated request starts no second stream (A5) */
@@ -277,9 +300,11 @@ responder_receive(struct mad_session *s, const struct v1_packet *p)
 	bool receiving = s->state == MAD_STATE_RECV || s->state == MAD_STATE_RECOVER;
 
 	if (p->flags & SA1_KEEPALIVE)
-		return receiving ? v1_keepalive(s) : VERDICT_MAD_DISCARDED;
+		return v1_keepalive(s);
 	if (p->flags & (SA1_ACK | SA1_RESEND))
 		return v1_sender_control(s, p);
+	if (receiving && v1_overtaken(s, p))
+		return VERDICT_MAD_DISCARDED;
 	if (receiving && p->status != 0) {
 		v1_fail(s, MAD_END_STATUS, 0); /* the requester gave up (A5, any state) */
 		return VERDICT_DATAGRAM;
@@ -326,7 +351,9 @@ send_request(struct mad_session *s)
 		s->tx.rtt_segment = 0;
 	if (s->v1.response_due == 0)
 		s->v1.response_due = mad_now(s) + mad_response_timeout(s);
-	mad_session_timer(s, mad_request_due(s, s->v1.response_due));
+	mad_session_timer(s, s->w->limits.v1_early_resend ?
+			mad_request_due(s, s->v1.response_due) :
+			s->v1.response_due);
 	return true;
 }
 
@@ -382,6 +409,8 @@ answer_segment(struct mad_session *s, const struct v1_packet *p)
 static enum verdict
 requester_receive(struct mad_session *s, const struct v1_packet *p)
 {
+	if (v1_overtaken(s, p))
+		return VERDICT_MAD_DISCARDED;
 	/* any state: a response with a status is the end (A5) */
 	if (p->status != 0 && s->state != MAD_STATE_LINGER && s->state != MAD_STATE_CLOSE) {
 		mad_session_answered(s, p->mad);
@@ -406,20 +435,12 @@ v1_progress(struct mad_session *s)
 	s->v1.progress = mad_now(s);
 }
 
-/* Who waits for what may be kept waiting by a KeepAlive (A5). */
+/* Who waits for the peer: for its stream, its Ack or the ConfigResp (table 33-11: either side). */
 static bool
-waits_for_stream(const struct mad_session *s)
+waits(const struct mad_session *s)
 {
-	switch (s->state) {
-	case MAD_STATE_REQUESTED:
-	case MAD_STATE_RECV:
-	case MAD_STATE_RECOVER:
-		return true;
-	case MAD_STATE_WAIT: /* for the ConfigResp */
-		return s->key.requester && s->tx.sent == s->tx.total;
-	default:
-		return false;
-	}
+	return s->state == MAD_STATE_REQUESTED || s->state == MAD_STATE_RECV ||
+		s->state == MAD_STATE_RECOVER || s->state == MAD_STATE_WAIT;
 }
 
 enum verdict
@@ -427,7 +448,7 @@ v1_keepalive(struct mad_session *s)
 {
 	uint64_t now = mad_now(s);
 
-	if (!waits_for_stream(s) || s->work & MAD_WORK_REQUEST)
+	if (!waits(s) || s->work & MAD_WORK_REQUEST)
 		return VERDICT_MAD_DISCARDED;
 	mad_count(s->w, keepalive_received, 1);
 	if (now - s->v1.progress > mad_ms(s->w, s->w->limits.keepalive_total_ms)) {
@@ -453,11 +474,13 @@ v1_receive(struct mad_session *s, const struct mad_rx *rx)
 static bool
 send_keepalive(struct mad_session *s)
 {
-	uint8_t method = mad_response_method(s->key.mgmt_class, 1, s->method);
+	uint8_t method = s->key.requester ? s->method :
+		mad_response_method(s->key.mgmt_class, 1, s->method);
 
 	if (!v1_send_control(s, method, SA1_KEEPALIVE, 0, 0))
 		return false;
 	s->work &= ~V1_WORK_KEEPALIVE;
+	s->v1.sent_time = mad_now(s);
 	mad_count(s->w, keepalive_sent, 1);
 	return true;
 }
@@ -480,7 +503,7 @@ static const struct {
 	{ V1_WORK_ACK, v1_send_ack },
 	{ V1_WORK_RESEND, v1_send_resend },
 	{ V1_WORK_KEEPALIVE, send_keepalive },
-	{ V1_WORK_FIRST, v1_send_first },
+	{ V1_WORK_RELEASED, v1_send_released },
 	{ V1_WORK_LAST, v1_send_last },
 	{ MAD_WORK_REQUEST, send_request },
 	{ MAD_WORK_ANSWER, send_answer }, /* the session may be gone then */

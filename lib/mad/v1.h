@@ -17,7 +17,7 @@
 #define V1_WORK_RESEND    0x20
 #define V1_WORK_KEEPALIVE 0x40
 #define V1_WORK_LAST      0x80 /* the last segment sent, again */
-#define V1_WORK_FIRST     0x100 /* the first one, again */
+#define V1_WORK_RELEASED  0x100 /* the status for a Resend of what was acknowledged */
 
 #define V1_CONTROL (SA1_RESEND | SA1_ACK | SA1_KEEPALIVE)
 
@@ -41,6 +41,8 @@ bool v1_send_control(struct mad_session *s, uint8_t method, uint8_t flag, uint32
 	uint16_t window);
 /* Over, and nothing said: there is no abort packet (A5). */
 void v1_fail(struct mad_session *s, enum mad_end end, int error);
+/* An answer of no data with this status, to the session's packets. */
+void v1_status(const struct mad_session *s, uint16_t status, uint8_t mad[MAD_LEN]);
 /* Over, and the other side is told this status. */
 void v1_close(struct mad_session *s, uint16_t status);
 /*
@@ -52,8 +54,8 @@ void v1_progress(struct mad_session *s);
 /* v1_send.c: the sender's half of A5 */
 void v1_start_sending(struct mad_session *s, uint16_t window);
 unsigned int v1_burst(struct mad_session *s, unsigned int budget);
-bool v1_send_first(struct mad_session *s);
 bool v1_send_last(struct mad_session *s);
+bool v1_send_released(struct mad_session *s);
 enum verdict v1_sender_control(struct mad_session *s, const struct v1_packet *p);
 void v1_sender_expire(struct mad_session *s);
 
@@ -63,5 +65,6 @@ enum verdict v1_segment(struct mad_session *s, const struct v1_packet *p);
 bool v1_send_ack(struct mad_session *s);
 bool v1_send_resend(struct mad_session *s);
 void v1_receiver_expire(struct mad_session *s);
+bool v1_overtaken(struct mad_session *s, const struct v1_packet *p);
 
 #endif

@@ -5,9 +5,9 @@
 /*
  * Class version 1, the side that receives a series: the receiver's table of sa-multipacket A5.
  *
- * Beyond the table: while segments after the missing one still come in a round trip after the
- * Resend request, that request or its answer was lost, and it is repeated without waiting for the
- * SegmentTimer; some of the seven are kept for the timer.
+ * Beyond the table, if mad.v1_early_resend is set: while segments after the missing one still come
+ * in a round trip after the Resend request, that request or its answer was lost, and it is repeated
+ * without waiting for the SegmentTimer; some of the seven are kept for the timer.
  */
 
 #include <errno.h>
@@ -60,6 +60,20 @@ ask_again(struct mad_session *s)
 	mad_want(s, V1_WORK_RESEND);
 }
 
+/*
+ * Does this status answer a Resend request that an Ack of ours overtook? Each request for a segment
+ * that has come since may draw one.
+ */
+bool
+v1_overtaken(struct mad_session *s, const struct v1_packet *p)
+{
+	if (p->status != MAD_STATUS_INVALID_FIELD || s->rx.resends_open == 0 ||
+		(s->state != MAD_STATE_RECV && s->state != MAD_STATE_RECOVER))
+		return false;
+	s->rx.resends_open--;
+	return true;
+}
+
 /* Time for the Resend request to get there and the segment to come back. */
 static uint64_t
 resend_delay(const struct mad_session *s)
@@ -80,7 +94,7 @@ segment_ahead(struct mad_session *s)
 		if (s->rx.resends_left > 0)
 			ask_again(s);
 		s->state = MAD_STATE_RECOVER;
-	} else if (!timed && s->rx.resends_left > 0 &&
+	} else if (s->w->limits.v1_early_resend && !timed && s->rx.resends_left > 0 &&
 		mad_now(s) - s->rx.resend_time > resend_delay(s)) {
 		ask_again(s);
 	}
@@ -157,10 +171,10 @@ static void
 first_segment(struct mad_session *s, const struct v1_packet *p)
 {
 	s->rx.announced = p->length;
-	if (!s->key.requester)
-		return;
 	memcpy(s->mad, p->mad, MAD_LEN);
-	if (p->window != 0)
+	if (!s->key.requester)
+		s->v1.request_window = p->window;
+	else if (p->window != 0)
 		s->rx.window = RTE_MIN(s->rx.window, p->window);
 }
 
@@ -269,6 +283,7 @@ v1_segment(struct mad_session *s, const struct v1_packet *p)
 	mad_rtt_stop(s, p->segment);
 	s->work &= ~V1_WORK_RESEND;
 	s->rx.expected++;
+	s->rx.resends_open += s->retries - s->rx.resends_left;
 	s->rx.resends_left = s->retries;
 	s->state = MAD_STATE_RECV;
 	s->segments++;

@@ -5,10 +5,10 @@
 /*
  * Class version 1, the side that sends a series: the sender's table of sa-multipacket A5.
  *
- * Beyond the table: when the Ack of a window is overdue by what round trips have taken so far, the
- * last segment is sent again as a probe, long before the ResponseTimer ends. A receiver that has it
- * repeats its Ack, one that misses something before it asks for that. Probes are few in a stall,
- * and are no retries.
+ * Beyond the table, if mad.v1_early_resend is set: when the Ack of a window is overdue by what round
+ * trips have taken so far, the last segment is sent again as a probe, long before the ResponseTimer
+ * ends. A receiver that has it repeats its Ack, one that misses something before it asks for that.
+ * Probes are few in a stall, and are among the seven retries.
  */
 
 #include <errno.h>
@@ -17,25 +17,31 @@
 
 #include "mad/v1.h"
 
-#define PROBES_MAX 5 /* in one stall */
+#define RETRIES_KEPT     4 /* of the seven, for the ResponseTimer; the others may be probes */
+#define RETRIES_RELEASED 2 /* for one who has asked for what was acknowledged */
 /*
- * Segments before the first Ack, however large a Window was asked for: a request may name another's
- * address, who would get them. Who does listen acknowledges the probe that follows, a duplicate.
+ * Segments before the first Ack of an address, however large a Window was asked for: a request may
+ * name another's address, who would get them. The answer's Window says where it stops.
  */
 #define UNPROVEN_MAX 1024
 
 void
 v1_start_sending(struct mad_session *s, uint16_t window)
 {
+	uint16_t first = mad_address_is_proven(s) ? window : RTE_MIN(window, UNPROVEN_MAX);
+
+	if (!s->key.requester)
+		put_be16(s->mad + SA1_OFF_WINDOW, first);
 	s->tx = (struct mad_sender){
 		.total = v1_segments(s),
 		.next = 1,
 		.window = window,
-		.window_end = RTE_MIN(window, UNPROVEN_MAX),
+		.window_end = first,
 	};
 	s->retries_left = s->retries;
 	v1_progress(s);
 	s->state = MAD_STATE_BURST;
+	s->v1.sent_time = mad_now(s);
 	mad_want(s, MAD_WORK_DATA);
 }
 
@@ -86,14 +92,19 @@ static enum sent
 send_segment(struct mad_session *s, uint32_t n)
 {
 	uint8_t *mad = mad_packet(s);
+	int ret;
 
 	if (unlikely(mad == NULL))
 		return NOT_NOW;
-	if (unlikely(build(s, n, mad) < 0)) {
+	ret = build(s, n, mad);
+	if (unlikely(ret == -EAGAIN))
+		return NOT_NOW;
+	if (unlikely(ret < 0)) {
 		stale(s);
 		return GONE;
 	}
 	mad_commit(s);
+	s->v1.sent_time = mad_now(s);
 	if (likely(n > s->tx.sent)) {
 		s->tx.sent = n;
 		return SENT;
@@ -110,13 +121,21 @@ burst_end(const struct mad_session *s)
 	return RTE_MIN(s->tx.window_end, s->tx.total);
 }
 
+/* Table 33-11: a stream that stops in its window is kept alive, well within `process`. */
+static void
+keepalive_timer(struct mad_session *s)
+{
+	mad_session_timer(s, s->v1.sent_time + s->process - s->process / 4);
+}
+
 /* When to look again: for a probe, or at the end of the ResponseTimer. */
 static void
 wait_timer(struct mad_session *s)
 {
 	uint64_t due = s->v1.response_due, probe;
 
-	if (s->tx.acked < s->tx.sent && s->tx.probes < PROBES_MAX) {
+	if (s->w->limits.v1_early_resend && s->tx.acked < s->tx.sent &&
+		s->retries_left > RETRIES_KEPT) {
 		probe = mad_now(s) + mad_probe_delay(s);
 		due = RTE_MIN(due, probe);
 	}
@@ -147,44 +166,66 @@ v1_burst(struct mad_session *s, unsigned int budget)
 		sent++;
 	}
 	mad_count(s->w, segments_sent, sent);
-	if (unlikely(r == GONE) || s->tx.next <= end)
+	if (unlikely(r == GONE))
 		return sent;
+	if (s->tx.next <= end) {
+		keepalive_timer(s);
+		return sent;
+	}
 	if (highest < end) /* its last one went out for the first time: the Ack will be for it */
 		mad_rtt_start(s, end);
 	start_waiting(s);
 	return sent;
 }
 
-static bool
-send_again(struct mad_session *s, uint32_t n, uint32_t work)
+/* The last segment again: a probe, or a retry. */
+bool
+v1_send_last(struct mad_session *s)
 {
-	enum sent r = send_segment(s, n);
+	enum sent r = send_segment(s, s->tx.sent);
 
 	if (r == SENT) {
-		s->work &= ~work;
+		s->work &= ~V1_WORK_LAST;
 		mad_count(s->w, segments_sent, 1);
 	}
 	return r == SENT;
 }
 
+/* The session goes on with what is not acknowledged yet. */
 bool
-v1_send_first(struct mad_session *s)
+v1_send_released(struct mad_session *s)
 {
-	return send_again(s, 1, V1_WORK_FIRST);
+	uint8_t *mad = mad_packet(s);
+
+	if (mad == NULL)
+		return false;
+	v1_status(s, MAD_STATUS_INVALID_FIELD, mad);
+	mad_commit(s);
+	s->work &= ~V1_WORK_RELEASED;
+	mad_count(s->w, status_sent, 1);
+	return true;
 }
 
-/* The last segment again: a probe, or a retry. */
-bool
-v1_send_last(struct mad_session *s)
+/* The sink or the source has let no segment through for most of `process`. */
+static void
+burst_stalls(struct mad_session *s)
 {
-	return send_again(s, s->tx.sent, V1_WORK_LAST);
+	uint64_t now = mad_now(s);
+
+	if (s->tx.sent > 0 && now - s->v1.sent_time >= s->process - s->process / 4) {
+		mad_want(s, V1_WORK_KEEPALIVE);
+		s->v1.sent_time = now;
+	}
+	keepalive_timer(s);
 }
 
 void
 v1_sender_expire(struct mad_session *s)
 {
-	if (s->state == MAD_STATE_BURST)
-		return; /* left over from a WAIT */
+	if (s->state == MAD_STATE_BURST) {
+		burst_stalls(s);
+		return;
+	}
 	s->v1.probe_time = mad_now(s);
 	if (mad_now(s) < s->v1.response_due) {
 		s->tx.probes++;
@@ -192,30 +233,28 @@ v1_sender_expire(struct mad_session *s)
 	} else {
 		mad_count(s->w, timeouts, 1);
 		if (s->retries_left == 0) {
-			if (s->v1.doubt_since != 0)
-				v1_close(s, MAD_STATUS_INVALID_FIELD);
+			if (s->v1.released)
+				v1_fail(s, MAD_END_PROTOCOL, 0);
 			else
 				v1_fail(s, MAD_END_TIMEOUT, -ETIMEDOUT);
 			return;
 		}
-		s->retries_left--;
 		s->v1.response_due = mad_now(s) + mad_response_timeout(s);
 	}
+	s->retries_left--;
 	mad_want(s, V1_WORK_LAST);
-	/* of a request whose First was lost the receiver knows nothing: it cannot ask for it */
-	if (s->key.requester && s->tx.acked == 0 && s->tx.sent > 1)
-		mad_want(s, V1_WORK_FIRST);
 	wait_timer(s);
 }
 
 /* --- what the receiver says --- */
 
-/* The timer stays where it is: it means nothing in BURST, and will be moved in WAIT. */
+/* The timer stays where it is: v1_burst() will move it. */
 static void
 go_on(struct mad_session *s)
 {
-	s->work &= ~(V1_WORK_LAST | V1_WORK_FIRST);
+	s->work &= ~V1_WORK_LAST;
 	s->state = MAD_STATE_BURST;
+	s->v1.sent_time = mad_now(s);
 	mad_want(s, MAD_WORK_DATA);
 }
 
@@ -244,17 +283,21 @@ acked(struct mad_session *s, uint32_t n, uint32_t window)
 	if (s->tx.probes != 0)
 		mad_rtt_at_least(s, mad_now(s) - s->v1.probe_time);
 	s->tx.probes = 0;
-	s->retries_left = s->retries;
 	s->v1.resend_segment = 0;
 	s->v1.resend_count = 0;
-	s->v1.doubt_since = 0;
+	s->v1.released = false;
 	v1_progress(s);
 	mad_rtt_stop(s, n);
 	mad_session_proven(s);
-	if (n == s->tx.total)
+	mad_address_proven(s);
+	if (n == s->tx.total) { /* a request's Last, sent again for its answer: seven times in all */
 		all_acked(s);
-	else
-		go_on(s);
+		return;
+	}
+	s->retries_left = s->retries;
+	if (!s->key.requester)
+		put_be16(s->mad + SA1_OFF_WINDOW, (uint16_t)s->tx.window);
+	go_on(s);
 }
 
 static enum verdict
@@ -271,39 +314,57 @@ ack(struct mad_session *s, const struct v1_packet *p)
 }
 
 /*
- * Of an acknowledged segment. Its data may be gone, and that is what the standard wants said. But
- * the Ack may just have overtaken the request on the way; then the receiver will be heard again
- * soon, and asks for later ones. It means what it says if it repeats that after a packet's flight,
- * or is not heard again until the retries are spent.
+ * Of an acknowledged segment: its data are gone, and seed 000 has that said at once. An Ack may just
+ * have overtaken the request on the way. Then the receiver does not mean it any more, and its next
+ * Ack will tell: the session goes on, and waits for that no longer than is reasonable.
  */
 static enum verdict
 resend_released(struct mad_session *s)
 {
-	if (s->tx.acked == s->tx.total) /* it has everything: the request was overtaken */
-		return VERDICT_MAD_DISCARDED;
-	if (s->v1.doubt_since == 0) {
-		s->v1.doubt_since = mad_now(s);
-		return VERDICT_MAD_DISCARDED;
+	if (s->tx.acked < s->tx.total) {
+		s->v1.released = true;
+		s->retries_left = RTE_MIN(s->retries_left, RETRIES_RELEASED);
 	}
-	if (mad_now(s) - s->v1.doubt_since <= s->flight)
-		return VERDICT_MAD_DISCARDED;
-	v1_close(s, MAD_STATUS_INVALID_FIELD);
+	mad_want(s, V1_WORK_RELEASED);
 	return VERDICT_DATAGRAM;
 }
 
-/* A receiver asks for one segment until it comes, never back, at most seven times each. */
+/* For so long the receiver cannot have seen what the last Resend request drew. */
+static uint64_t
+resend_answered(const struct mad_session *s)
+{
+	uint64_t trip = s->srtt != 0 ? s->srtt : s->w->srtt;
+
+	if (s->w->limits.v1_early_resend) /* it may be in as much of a hurry */
+		return s->w->probe_floor / 2;
+	if (trip == 0)
+		trip = 5 * s->w->probe_floor;
+	return RTE_MIN(trip, s->process);
+}
+
+/*
+ * A receiver asks for one segment until it comes, never back, at most seven times each. If it asks
+ * for each packet that it discards, one answer is enough: more would be as many whole windows.
+ */
 static bool
 resend_repeats(struct mad_session *s, uint32_t n)
 {
-	if (n > s->v1.resend_segment) {
-		s->v1.resend_segment = n;
-		s->v1.resend_count = 1;
-		return false;
-	}
+	uint64_t now = mad_now(s);
+
 	if (n < s->v1.resend_segment)
 		return true;
-	/* as many again are forgiven as copies made by the network */
-	return ++s->v1.resend_count > 2u * RTE_MAX(s->retries, 1);
+	if (n == s->v1.resend_segment) {
+		if (now - s->v1.resend_served < resend_answered(s))
+			return true;
+		if (s->v1.resend_count >= RTE_MAX(s->retries, 1))
+			return true;
+	} else {
+		s->v1.resend_count = 0;
+	}
+	s->v1.resend_segment = n;
+	s->v1.resend_count++;
+	s->v1.resend_served = now;
+	return false;
 }
 
 static enum verdict
@@ -319,11 +380,11 @@ resend(struct mad_session *s, const struct v1_packet *p)
 	/* A5: our Ack was lost */
 	if (s->state == MAD_STATE_WAIT && n == s->tx.sent + 1 && n <= s->tx.total) {
 		acked(s, n - 1, s->tx.window);
+		resend_repeats(s, n); /* served: its copies are not served again */
 		return VERDICT_DATAGRAM;
 	}
 	if (n > s->tx.sent || resend_repeats(s, n))
 		return VERDICT_MAD_DISCARDED;
-	s->v1.doubt_since = 0;
 	s->tx.rtt_segment = 0;
 	s->tx.probes = 0;
 	s->tx.next = n;
@@ -337,6 +398,11 @@ v1_sender_control(struct mad_session *s, const struct v1_packet *p)
 {
 	bool is_ack = p->flags & SA1_ACK;
 
+	/* an answer of many packets, all acknowledged */
+	if (s->state == MAD_STATE_LINGER && s->tx.total > 1 && !is_ack && p->segment != 0) {
+		mad_count(s->w, resend_received, 1);
+		return resend_released(s);
+	}
 	if (s->tx.total == 0 || (s->state != MAD_STATE_BURST && s->state != MAD_STATE_WAIT)) {
 		if (is_ack)
 			mad_count(s->w, ack_ignored, 1);

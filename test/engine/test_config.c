@@ -380,7 +380,8 @@ test_keys_of_subnet_administration_arrive(void **state)
 {
 	(void)state;
 	taken("{\"sa\": {\"path\": \"/var/x\", \"trust\": \"all\", \"sm_key\": 77, \"query_mb\": 3}, "
-	      "\"mad\": {\"max_sessions\": 64, \"v1_flags_lsb\": true}, " PORTS "}");
+	      "\"mad\": {\"max_sessions\": 64, \"v1_flags_lsb\": true, "
+	      "\"v1_early_resend\": true}, " PORTS "}");
 	assert_true(config.engine.sa.enabled);
 	assert_string_equal(config.engine.sa.path, "/var/x");
 	assert_int_equal(config.engine.sa.server.trust, SA_TRUST_ALL);
@@ -388,6 +389,7 @@ test_keys_of_subnet_administration_arrive(void **state)
 	assert_int_equal(config.engine.sa.query_mb, 3);
 	assert_int_equal(config.engine.mad.max_sessions, 64);
 	assert_true(config.engine.mad.v1_flags_lsb);
+	assert_true(config.engine.mad.v1_early_resend);
 	assert_int_equal(config.engine.mad.retries, mad_limits_default.retries);
 	taken("{\"sa\": {\"enabled\": false}, " PORTS "}");
 	assert_false(config.engine.sa.enabled);

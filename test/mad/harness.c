@@ -483,6 +483,8 @@ source_read(void *arg, uint64_t offset, uint8_t *buf, uint32_t len)
 	struct harness *h = arg;
 	uint32_t i;
 
+	if (h->late_at != 0 && offset + len > h->late_at)
+		return -EAGAIN;
 	if (h->stale_at != 0 && offset + len > h->stale_at)
 		return -ESTALE;
 	for (i = 0; i < len; i++)

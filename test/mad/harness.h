@@ -94,6 +94,7 @@ struct harness {
 	uint16_t status; /* of MAD_ANSWER */
 	uint64_t table_bytes; /* of MAD_STREAM: bytes of pattern() */
 	uint64_t stale_at; /* the source fails from this byte on, if not 0 */
+	uint64_t late_at; /* it is not ready from this byte on, if not 0 */
 	unsigned int requests;
 	mad_handle handle;
 	uint8_t request[MAD_LEN];

@@ -90,7 +90,55 @@ test_config_is_executed_once(void **state)
 	assert_int_equal(h->requests, 1);
 	pass(h, 1);
 	expect_clean(h);
-	assert_int_equal(segment(h, 3, 400), VERDICT_MAD_UNMATCHED);
+}
+
+/* Seed 000: the packet that was expected but not received is asked for, the First as any other */
+static void
+test_lost_first_is_asked_for(void **state)
+{
+	struct harness *h = *state;
+	const uint8_t *mad;
+
+	h->outcome = MAD_ANSWER;
+	assert_int_equal(segment(h, 2, 400), VERDICT_MAD_DISCARDED);
+	mad = next_sent(&h->a);
+	assert_int_equal(mad[MAD_OFF_METHOD], 0x94);
+	assert_int_equal(mad[48], 0x10);
+	assert_int_equal(get_be32(mad + 40), 1);
+	assert_int_equal(get_be64(mad + MAD_OFF_TID), 0x77);
+	assert_int_equal(segment(h, 3, 400), VERDICT_MAD_DISCARDED);
+	expect_silence(&h->a);
+	segments(h, 1, 3, 400);
+	expect_body(h, 400);
+	assert_int_equal(get_be32(h->request + 40), 1);
+	assert_int_equal(h->request[48], SA1_FIRST);
+	expect_tx(&h->a, "94 single of 0");
+}
+
+/* Seven times at most; and neither control packets nor a status open a session */
+static void
+test_lost_first_is_given_up(void **state)
+{
+	struct harness *h = *state;
+	uint8_t mad[MAD_LEN];
+	unsigned int i;
+
+	segment(h, 3, 400); /* Last */
+	expect_tx(&h->a, "94 Resend 1");
+	for (i = 0; i < 6; i++) {
+		pass(h, SEGMENT_TIMEOUT);
+		expect_tx(&h->a, "94 Resend 1");
+	}
+	pass(h, SEGMENT_TIMEOUT);
+	expect_silence(&h->a);
+	expect_clean(h);
+	say_v1(h, 0x14, SA1_KEEPALIVE, 0, 0, 0);
+	say_v1(h, 0x14, SA1_ACK, 3, 0, 0);
+	put_be16(v1_mad(h, mad, 0x14, 0, 0, 0, 0) + MAD_OFF_STATUS, 0x001C);
+	assert_int_equal(say(h, mad), VERDICT_MAD_UNMATCHED);
+	expect_silence(&h->a);
+	assert_int_equal(h->requests, 0);
+	assert_int_equal(counters_of(&h->a).sessions_opened, 1);
 }
 
 /* Ack after 64 segments, Window as we offer; then after as many as that */
@@ -264,6 +312,9 @@ test_long_config_response(void **state)
 	segment(h, 3, 400);
 	expect_silence(&h->a);
 	assert_int_equal(h->requests, 1);
+	/* what was acknowledged is gone, the last packet too (seed 000) */
+	say_v1(h, 0x14, SA1_RESEND, 3, 0, 0);
+	expect_tx(&h->a, "94 single status 0x001c");
 }
 
 /* A Config of one packet is a single packet; executed once too */
@@ -409,21 +460,96 @@ test_config_response_too_early(void **state)
 	assert_int_equal(h->done, 0);
 }
 
-/* An acknowledged segment asked for again: the status goes out, and it is over */
+/* An acknowledged segment asked for again: the status at once, and no long waiting after it */
 static void
 test_config_segment_asked_again(void **state)
 {
 	struct harness *h = *state;
+	unsigned int i;
 
 	call(h, 100 * 192);
 	say_v1(h, 0x94, SA1_ACK, 64, 0, 64);
 	skip_sent(&h->a);
 	say_v1(h, 0x94, SA1_RESEND, 64, 0, 0);
-	h->now += FLIGHT + 1;
-	say_v1(h, 0x94, SA1_RESEND, 64, 0, 0);
 	expect_tx(&h->a, "14 single status 0x001c");
+	for (i = 0; i < 3; i++)
+		pass(h, RESPONSE_TIMEOUT);
+	expect_tx(&h->a, "14 Last 100 of 192", "14 Last 100 of 192");
 	assert_int_equal(h->done, 1);
 	assert_int_equal(h->result.end, MAD_END_PROTOCOL);
+	expect_clean(h);
+}
+
+/*
+ * Table 33-11: a request whose data are not ready is kept alive, each time within `process`. The
+ * KeepAlive is a packet of the request's own method.
+ */
+static void
+test_config_keepalives(void **state)
+{
+	struct harness *h = *state;
+	uint64_t last;
+	unsigned int n = 0;
+
+	h->late_at = 30 * 192;
+	call(h, 50 * 192);
+	assert_int_equal(get_be32(next_sent(&h->a) + 40), 1);
+	expect_segments(&h->a, 0x14, 2, 30);
+	expect_silence(&h->a);
+	last = h->now;
+	while (n < 5) {
+		pass(h, 10 * US);
+		assert_true(h->now - last <= PROCESS);
+		if (h->a.seen == h->a.sent)
+			continue;
+		expect_tx(&h->a, "14 KeepAlive");
+		last = h->now;
+		n++;
+	}
+	assert_int_equal(counters_of(&h->a).keepalive_sent, 5);
+	assert_int_equal(counters_of(&h->a).segments_resent, 0);
+	h->late_at = 0;
+	pass(h, 1);
+	expect_segments(&h->a, 0x14, 31, 49);
+	expect_tx(&h->a, "14 Last 50 of 192");
+	say_v1(h, 0x94, 0, 0, 0, 0);
+	assert_int_equal(h->result.end, MAD_END_OK);
+}
+
+/* An SA that is slow to acknowledge says so: the timer starts anew, nothing is sent again */
+static void
+test_config_slow_acks(void **state)
+{
+	struct harness *h = *state;
+	unsigned int i;
+
+	call(h, 100 * 192);
+	skip_sent(&h->a);
+	for (i = 0; i < 5; i++) {
+		pass(h, SEGMENT_TIMEOUT - 1);
+		assert_int_equal(say_v1(h, 0x94, SA1_KEEPALIVE, 0, 0, 0), VERDICT_DATAGRAM);
+	}
+	expect_silence(&h->a);
+	say_v1(h, 0x94, SA1_ACK, 64, 0, 64);
+	expect_segments(&h->a, 0x14, 65, 99);
+	expect_tx(&h->a, "14 Last 100 of 192");
+}
+
+/* Its Last goes out again seven times, the Ack between or not */
+static void
+test_config_last_is_resent_seven_times(void **state)
+{
+	struct harness *h = *state;
+	unsigned int i;
+
+	call(h, 400);
+	for (i = 0; i < 3; i++)
+		pass(h, RESPONSE_TIMEOUT);
+	say_v1(h, 0x94, SA1_ACK, 3, 0, 64);
+	for (i = 0; i < 20; i++)
+		pass(h, RESPONSE_TIMEOUT);
+	assert_int_equal(h->done, 1);
+	assert_int_equal(counters_of(&h->a).segments_resent, 7);
 	expect_clean(h);
 }
 
@@ -481,6 +607,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		T(test_config_received),
 		T(test_config_is_executed_once),
+		T(test_lost_first_is_asked_for),
+		T(test_lost_first_is_given_up),
 		cmocka_unit_test(test_config_windows),
 		T(test_config_recovers),
 		T(test_half_a_config),
@@ -498,6 +626,9 @@ main(void)
 		T(test_config_status),
 		T(test_config_response_too_early),
 		T(test_config_segment_asked_again),
+		T(test_config_keepalives),
+		T(test_config_slow_acks),
+		T(test_config_last_is_resent_seven_times),
 		T(test_config_long_response),
 		T(test_config_stale),
 		T(test_config_of_one_packet),

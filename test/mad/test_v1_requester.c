@@ -14,6 +14,16 @@
 
 static const uint8_t table = MAD_METHOD_SESSION | MAD_METHOD_MULTI_RESPONSE;
 
+static struct harness *
+early_harness(uint8_t subnet_timeout)
+{
+	struct harness_config c = { .limits = harness_limits, .scripted = true,
+		.subnet_timeout = subnet_timeout };
+
+	c.limits.v1_early_resend = true;
+	return harness_create(&c);
+}
+
 /* a asks for a table. */
 static mad_handle
 call_method(struct harness *h, uint8_t method)
@@ -220,13 +230,14 @@ test_first_segment_lost(void **state)
 	assert_int_equal(h->taken, 400);
 }
 
-/* Beyond the table: a segment after the missing one, a round trip later: the Resend was lost */
+/* v1_early_resend: a segment after the missing one, a round trip later: the Resend was lost */
 static void
 test_resend_repeated_by_round_trip(void **state)
 {
-	struct harness *h = *state;
+	struct harness *h = early_harness(0);
 	const uint32_t bytes = 50 * 192;
 
+	(void)state;
 	call(h);
 	pass(h, 100 * US); /* the round trip */
 	segments(h, 1, 3, bytes);
@@ -247,6 +258,80 @@ test_resend_repeated_by_round_trip(void **state)
 	pass(h, 300 * US);
 	segment(h, 10, bytes);
 	expect_silence(&h->a);
+	harness_destroy(h);
+}
+
+/*
+ * The status for a Resend request that our Ack overtook ends nothing: what it asked for has come.
+ * But one that answers a request for what is still missing is the end.
+ */
+static void
+test_status_for_an_overtaken_resend(void **state)
+{
+	struct harness *h = *state;
+	const uint32_t bytes = 50 * 192;
+	uint8_t mad[MAD_LEN];
+
+	call(h);
+	segments(h, 1, 3, bytes);
+	segment(h, 5, bytes);
+	expect_tx(&h->a, "12 Resend 4");
+	segments(h, 4, 6, bytes);
+	put_be16(v1_mad(h, mad, 0x92, 0, 0, 0, 0) + MAD_OFF_STATUS, 0x001C);
+	assert_int_equal(say(h, mad), VERDICT_MAD_DISCARDED);
+	segments(h, 7, 8, bytes);
+	segment(h, 10, bytes);
+	expect_tx(&h->a, "12 Resend 9");
+	assert_int_equal(say(h, mad), VERDICT_DATAGRAM);
+	assert_int_equal(h->done, 1);
+	assert_int_equal(h->result.status, 0x001C);
+	expect_clean(h);
+}
+
+/* By default a gap is asked for once, and again when the SegmentTimer ends: all of flight + process */
+static void
+test_resend_is_repeated_by_the_timer(void **state)
+{
+	struct harness *h = *state;
+	const uint32_t bytes = 50 * 192;
+	uint32_t n;
+
+	call(h);
+	segments(h, 1, 3, bytes);
+	segment(h, 5, bytes);
+	expect_tx(&h->a, "12 Resend 4");
+	for (n = 6; n < 20; n++) {
+		pass(h, 1 * MS);
+		segment(h, n, bytes);
+	}
+	pass(h, SEGMENT_TIMEOUT - 1);
+	expect_silence(&h->a);
+	pass(h, 1);
+	expect_tx(&h->a, "12 Resend 4");
+}
+
+/* Seed 000: a request is sent again when the ResponseTimer ends, not before */
+static void
+test_request_waits_for_its_timer(void **state)
+{
+	/* 2 x 4.096 us x 2^14 + 4.096 us x 2^10 */
+	const uint64_t timeout = 138412032;
+	struct harness *h = harness_create(
+		&(struct harness_config){ .scripted = true, .subnet_timeout = 14 });
+	unsigned int i;
+
+	(void)state;
+	call(h);
+	for (i = 0; i < 7; i++) {
+		pass(h, timeout - 1);
+		expect_silence(&h->a);
+		pass(h, 1);
+		expect_tx(&h->a, "12 single of 0");
+	}
+	pass(h, timeout);
+	expect_silence(&h->a);
+	assert_int_equal(h->done, 1);
+	harness_destroy(h);
 }
 
 /* A5: segment < expected: the data are dropped, the Ack is repeated */
@@ -544,8 +629,7 @@ test_request_is_probed(void **state)
 {
 	/* 2 x 4.096 us x 2^14 + 4.096 us x 2^10 */
 	const uint64_t timeout = 138412032, early = 30 * MS;
-	struct harness *h = harness_create(
-		&(struct harness_config){ .scripted = true, .subnet_timeout = 14 });
+	struct harness *h = early_harness(14);
 	unsigned int i;
 
 	(void)state;
@@ -581,8 +665,7 @@ test_request_is_probed(void **state)
 static void
 test_keepalive_ends_request_probes(void **state)
 {
-	struct harness *h = harness_create(
-		&(struct harness_config){ .scripted = true, .subnet_timeout = 14 });
+	struct harness *h = early_harness(14);
 
 	(void)state;
 	call(h);
@@ -601,8 +684,7 @@ test_keepalive_ends_request_probes(void **state)
 static void
 test_set_is_not_probed(void **state)
 {
-	struct harness *h = harness_create(
-		&(struct harness_config){ .scripted = true, .subnet_timeout = 14 });
+	struct harness *h = early_harness(14);
 	uint8_t mad[MAD_LEN];
 	struct mad_call c;
 
@@ -657,7 +739,10 @@ main(void)
 		T(test_segments_beyond_the_window),
 		T(test_recover),
 		T(test_first_segment_lost),
-		T(test_resend_repeated_by_round_trip),
+		cmocka_unit_test(test_resend_repeated_by_round_trip),
+		T(test_status_for_an_overtaken_resend),
+		T(test_resend_is_repeated_by_the_timer),
+		cmocka_unit_test(test_request_waits_for_its_timer),
 		T(test_duplicates),
 		T(test_segment_timeout),
 		T(test_resend_allowance_is_per_segment),

@@ -83,6 +83,7 @@ random_limits(struct sa_script *sc)
 	uint8_t flight = (uint8_t)(6 + sim_below(s, 8)), process = (uint8_t)(8 + sim_below(s, 8));
 	uint8_t retries = sim_below(s, 3) ? 7 : (uint8_t)(5 + sim_below(s, 3));
 	bool lsb = sim_below(s, 8) == 0;
+	bool early = sim_below(s, 2) == 0;
 
 	for (unsigned int i = 0; i < SIM_NODES; i++) {
 		struct mad_limits *l = &sc->side[i].limits;
@@ -98,6 +99,7 @@ random_limits(struct sa_script *sc)
 		l->retries = retries;
 		l->resp_time = process;
 		l->v1_flags_lsb = lsb;
+		l->v1_early_resend = early;
 		random_port(sc, i, flight);
 		sc->side[i].store_latency = 10 * US + sim_below(s, 200 * US);
 		sc->side[i].slice_budget = 1 + sim_below(s, 2000);

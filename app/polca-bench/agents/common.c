@@ -69,6 +69,7 @@ bench_limits(struct mad_limits *limits, const struct bench_config *config)
 	limits->max_sessions = config->sessions;
 	limits->max_sessions_per_peer = config->sessions;
 	limits->resp_time = config->resp_time != 0 ? config->resp_time : 18;
+	limits->v1_early_resend = true;
 	limits->rmpp_window = 64;
 	limits->rmpp_send_max = 64;
 }

@@ -146,6 +146,22 @@ def test_a_gap(gsi):
     assert m.status == 0
 
 
+def test_lost_first_is_asked_for(gsi):
+    """As any other packet (seed 000)."""
+    q, recs = head(), records(100, 5)
+    packets = segments1(q, raw(recs))
+    for p in packets[1:]:
+        gsi.tx(p)
+    r = gsi.expect(flags=mad.RESEND, segment=1)
+    assert (r.method, r.tid, r.length) == (mad.CONFIG_RESP, q.tid, 0)
+    only_resends(gsi, 1)
+    for p in packets:
+        gsi.tx(p)
+    m = gsi.rx()
+    assert (m.flags, m.status) == (0, 0), m
+    assert all(present(gsi, recs))
+
+
 def test_duplicates_are_acknowledged_again(gsi):
     q = head()
     packets = segments1(q, raw(records(100)))

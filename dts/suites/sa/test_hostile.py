@@ -186,7 +186,7 @@ def test_spoofed_transactions(wire, gsi, second, verdicts):
     assert verdicts['mad_unmatched'] + verdicts['mad_discarded'] == 10
     rest = second.drain()
     assert all(x.class_version == 2 and x.segment == 1 or x.class_version == 1 and x.segment == 2
-               for x in map(as_mad, rest)), rest  # probes at most
+               for x in map(as_mad, rest)), rest  # sent again at most
     data, m = receive2(second, q, Script(silence=3), first=m, timeout=40)
     assert len(NODE.split2(data, m.stride)) == NODES
     second.tx(one.but(flags=mad.ACK, segment=2))

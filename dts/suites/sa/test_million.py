@@ -48,9 +48,11 @@ class Bench:
         self.mid.bridge('bridge0', 'mid0', 'mid1')
         device = 'net_af_packet0,iface=%s,framecnt=4096'
         self.server = Polca(sockets, [port('port0', device % 'pol0', A + '/24')], ns=self.a,
-                            name='server', sa=dict(sm_key=5, old_mb=1024))
+                            name='server', sa=dict(sm_key=5, old_mb=1024),
+                            mad=dict(v1_early_resend=True))
         self.client = Polca(sockets, [port('port0', device % 'pol1', B + '/24')], ns=self.b,
-                            name='client', sa=dict(enabled=False, query_mb=512))
+                            name='client', sa=dict(enabled=False, query_mb=512),
+                            mad=dict(v1_early_resend=True))
         self.kept = kept
 
     def load(self):

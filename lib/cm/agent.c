@@ -96,14 +96,14 @@ count_received(struct cm_rx *rx)
 /* --- requests --- */
 
 static enum mad_outcome
-class_port_info(struct mad_request *req)
+class_port_info(const struct cm *cm, struct mad_request *req)
 {
 	uint8_t *data = req->reply + MAD_HEADER_LEN;
 
 	data[CPI_OFF_BASE_VERSION] = MAD_BASE_VERSION;
 	data[CPI_OFF_CLASS_VERSION] = CM_CLASS_VERSION;
 	put_be16(data + CPI_OFF_CAPABILITIES, CPI_RELIABLE_CONNECTED);
-	data[CPI_OFF_RESP_TIME] = mad_limits_default.resp_time;
+	data[CPI_OFF_RESP_TIME] = mad_resp_time(cm->config.mad);
 	return MAD_ANSWER;
 }
 
@@ -115,13 +115,13 @@ status(struct mad_request *req, uint16_t status)
 }
 
 static enum mad_outcome
-other_method(struct mad_request *req)
+other_method(const struct cm *cm, struct mad_request *req)
 {
 	if (req->mad[MAD_OFF_METHOD] != MAD_GET)
 		return status(req, MAD_STATUS_BAD_METHOD);
 	if (get_be16(req->mad + MAD_OFF_ATTRIBUTE) != CPI_ATTRIBUTE)
 		return status(req, MAD_STATUS_BAD_METHOD_ATTR);
-	return class_port_info(req);
+	return class_port_info(cm, req);
 }
 
 static enum mad_outcome
@@ -138,7 +138,7 @@ request(void *arg, struct mad_request *req)
 		.verdict = VERDICT_DATAGRAM };
 
 	if (req->mad[MAD_OFF_METHOD] != MAD_SEND)
-		return other_method(req);
+		return other_method(arg, req);
 	if (cm_msg_decode(req->mad, &rx.msg) != 0) {
 		cm_count(rx.cm, malformed);
 		return silent(req, VERDICT_MAD_UNMATCHED);

@@ -44,6 +44,7 @@ struct sa_query_args {
 #define SA_END_RID (AH_LAST << 5)
 #define SA_SM_KEY  (AH_LAST << 6)
 #define SA_WORKER  (AH_LAST << 7)
+#define SA_RESP_TIME (AH_LAST << 8)
 
 static const struct param_word words_op[] = {
 	{ "get", SA_OP_GET },
@@ -91,8 +92,9 @@ static const struct param query_params[] = {
 	P(struct sa_query_args, timeout_ms, PARAM_UINT, .flags = PARAM_DEFAULT, .max = 86400000,
 		.def_text = "timeouts and retries of the protocol alone",
 		.help = "give up after so many milliseconds"),
-	P(struct sa_query_args, resp_time, PARAM_UINT, .flags = PARAM_DEFAULT, .max = 31,
-		.def = 18, .help = "RespTimeValue of the SA asked: 4.096 us * 2^it to answer"),
+	P(struct sa_query_args, resp_time, PARAM_UINT, .bit = SA_RESP_TIME, .max = 31,
+		.def_text = "what its ClassPortInfo says, asked for once",
+		.help = "RespTimeValue of the SA asked: 4.096 us * 2^it to answer"),
 	P(struct sa_query_args, pkey_index, PARAM_UINT, .flags = PARAM_DEFAULT,
 		.max = PORT_PKEYS_MAX - 1, .help = "P_Key to ask with"),
 	AH_ROW(offsetof(struct sa_query_args, ah), sgid_index, PARAM_UINT, .max = 255,
@@ -210,7 +212,7 @@ take_query(struct rpc_call *call, const struct sa_query_args *a, struct sa_query
 	if (is_config(a->op) != (a->records != NULL))
 		return error_set(&call->err, EINVAL, "records: %s",
 			a->records == NULL ? "missing: what to configure" : "only config_... has them");
-	q->resp_time = a->resp_time;
+	q->resp_time = given(a, SA_RESP_TIME) ? a->resp_time : SA_RESP_TIME_ASK;
 	q->sa_key = a->sa_key;
 	q->by_rid = given(a, SA_RID);
 	q->rid = a->rid;

@@ -48,6 +48,7 @@ create_mad(struct worker *w, struct error *err)
 	w->client = sa_client_create(w->mad, e->alloc, ENGINE_SA_QUERIES);
 	if (w->client == NULL)
 		return error_set(err, ENOMEM, "no memory for worker %u's SA queries", w->id);
+	sa_client_share(w->client, &e->sa_known);
 	sa_client_edit_codes(w->client, e->config.sa.server.edit_codes);
 	return 0;
 }

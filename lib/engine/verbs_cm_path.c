@@ -140,7 +140,7 @@ conn_path_ask(struct engine *e, const struct conn_path_args *a, uint32_t timeout
 			.op = SA_OP_GET,
 			.version = SA_V2,
 			.type = sa_record_type(SA_PATH),
-			.resp_time = e->config.mad.resp_time,
+			.resp_time = SA_RESP_TIME_ASK,
 		},
 		/* PortInfo.MasterSMLID says who it is */
 		.own = engine_sa_enabled(e) &&

@@ -52,6 +52,14 @@ take_end(void *arg, const struct mad_result *result, uint64_t sa_key)
 	__atomic_store_n(&q->done, 1, __ATOMIC_RELEASE);
 }
 
+static void
+take_handle(void *arg, mad_handle h)
+{
+	struct query *q = arg;
+
+	q->handle = h;
+}
+
 struct ask_args {
 	struct query *q;
 	const struct sa_query *query;
@@ -62,7 +70,7 @@ static int
 ask_here(struct worker *w, void *arg)
 {
 	const struct ask_args *a = arg;
-	struct sa_taker taker = { a->q, take_record, take_end };
+	struct sa_taker taker = { a->q, take_record, take_end, take_handle };
 
 	return sa_ask(w->client, a->query, &taker, rte_get_tsc_cycles(), &a->q->handle, a->err);
 }
@@ -78,7 +86,7 @@ cancel_here(struct worker *w, void *arg)
 }
 
 struct look {
-	mad_handle handle;
+	const struct query *q;
 	struct engine_sa_progress *p;
 };
 
@@ -88,7 +96,7 @@ session_here(struct worker *w, void *arg)
 	const struct look *look = arg;
 	struct mad_session_info info;
 
-	if (!mad_session_get(w->mad, look->handle, rte_get_tsc_cycles(), &info))
+	if (!mad_session_get(w->mad, look->q->handle, rte_get_tsc_cycles(), &info))
 		return -ENOENT;
 	look->p->segment = info.segment;
 	look->p->segments = info.segments;
@@ -236,6 +244,8 @@ engine_sa_query(struct engine *e, const struct engine_sa_query *ask, uint32_t *i
 	if (ask->worker >= (int)e->num_workers)
 		return error_set(err, EINVAL, "worker: got %d, there are %u, counted from 0",
 				ask->worker, e->num_workers);
+	if (ask->own && query.resp_time == SA_RESP_TIME_ASK)
+		query.resp_time = e->config.mad.resp_time;
 	ret = fill_peer(e, ask, &query.to, err);
 	if (ret != 0)
 		return ret;
@@ -270,7 +280,7 @@ engine_sa_query(struct engine *e, const struct engine_sa_query *ask, uint32_t *i
 int
 engine_sa_progress(struct engine *e, uint32_t id, struct engine_sa_progress *p, struct error *err)
 {
-	struct look look = { 0, p };
+	struct look look = { NULL, p };
 	struct query *q;
 
 	engine_sa_watch(e);
@@ -282,7 +292,7 @@ engine_sa_progress(struct engine *e, uint32_t id, struct engine_sa_progress *p, 
 	p->bytes = __atomic_load_n(&q->filled, __ATOMIC_ACQUIRE);
 	p->records = relaxed(&q->records);
 	if (!p->done) {
-		look.handle = q->handle;
+		look.q = q;
 		engine_call(e, q->worker, session_here, &look);
 		p->elapsed_us = (rte_get_tsc_cycles() - q->started) / (e->hz / 1000000);
 		return 0;

@@ -173,6 +173,7 @@ struct engine {
 	uint64_t sa_own_key; /* the SM_Key of our requests to it */
 	struct store_thread *store_thread;
 	struct sa_queries *queries; /* of ours; the control thread's */
+	struct sa_known sa_known; /* what other SAs announce; all workers' */
 	struct sa_import *import; /* the same */
 	struct sa_walk walk[SA_WALKS];
 	struct own_seen own_seen[LINK_PORTS_MAX];

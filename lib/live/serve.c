@@ -34,13 +34,13 @@ live_status(struct mad_request *req, uint16_t status)
 }
 
 static enum mad_outcome
-class_port_info(struct mad_request *req)
+class_port_info(const struct live *l, struct mad_request *req)
 {
 	uint8_t *data = req->reply + VENDOR_OFF_DATA;
 
 	data[CPI_OFF_BASE_VERSION] = MAD_BASE_VERSION;
 	data[CPI_OFF_CLASS_VERSION] = LIVE_CLASS_VERSION;
-	data[CPI_OFF_RESP_TIME] = mad_limits_default.resp_time;
+	data[CPI_OFF_RESP_TIME] = mad_resp_time(l->config.mad);
 	return MAD_ANSWER;
 }
 
@@ -51,7 +51,7 @@ serve(struct live *l, struct mad_request *req)
 	switch (req->mad[MAD_OFF_METHOD]) {
 	case MAD_GET:
 		if (get_be16(req->mad + MAD_OFF_ATTRIBUTE) == CPI_ATTRIBUTE)
-			return class_port_info(req);
+			return class_port_info(l, req);
 		break;
 	case MAD_SEND: /* answered with Send */
 		if (req->mad[MAD_OFF_CLASS] != LIVE_CLASS)

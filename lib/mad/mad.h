@@ -83,6 +83,11 @@ struct mad_worker_config {
 	void *violation_arg;
 };
 
+/** RespTimeValue that every class of ours announces. */
+uint8_t mad_resp_time(const struct mad_worker *w);
+/** Attributes of a port as they are now, or NULL. */
+const struct port_attr *mad_port(const struct mad_worker *w, uint16_t port);
+
 struct mad_worker *mad_worker_create(const struct mad_worker_config *config);
 void mad_worker_destroy(struct mad_worker *w);
 

@@ -94,6 +94,18 @@ mad_worker_counters(const struct mad_worker *w)
 	return &w->counters;
 }
 
+uint8_t
+mad_resp_time(const struct mad_worker *w)
+{
+	return w->limits.resp_time;
+}
+
+const struct port_attr *
+mad_port(const struct mad_worker *w, uint16_t port)
+{
+	return w->config.port(w->config.port_arg, port);
+}
+
 const struct port_violations *
 mad_worker_violations(const struct mad_worker *w, uint16_t port)
 {

@@ -15,15 +15,8 @@
 #include "sa/layout.h"
 
 #define SLOTS_MAX 4096
+#define RESP_TIME_UNKNOWN 18 /* opensm's; of an SA that has no ClassPortInfo, too */
 #define MULTI_COUNTS (SA_BIT(MPR_BIT_SGID_COUNT) | SA_BIT(MPR_BIT_DGID_COUNT))
-
-struct sa_client {
-	struct mad_worker *mad;
-	const struct allocator *alloc;
-	struct client_query *slots;
-	struct client_query *free;
-	uint8_t edit_code[SA_EDIT_EDIT + 1];
-};
 
 /* What an operation is on the wire; method 0: that class version has no such thing. */
 static const struct op_info {
@@ -56,6 +49,7 @@ sa_client_create(struct mad_worker *mad, const struct allocator *alloc, unsigned
 		return NULL;
 	c->mad = mad;
 	c->alloc = alloc;
+	c->known = &c->own;
 	sa_client_edit_codes(c, (const uint8_t[]){ 1, 2, 3 });
 	c->slots = mem_zalloc(alloc, max * sizeof(c->slots[0]), _Alignof(struct client_query));
 	if (c->slots == NULL) {
@@ -77,6 +71,12 @@ sa_client_destroy(struct sa_client *c)
 		return;
 	mem_free(c->alloc, c->slots);
 	mem_free(c->alloc, c);
+}
+
+void
+sa_client_share(struct sa_client *c, struct sa_known *known)
+{
+	c->known = known;
 }
 
 void
@@ -341,6 +341,8 @@ answered(void *arg, const struct mad_result *result)
 	uint64_t sa_key = 0;
 	int ret = 0;
 
+	if (r.end == MAD_END_TIMEOUT)
+		client_forget(s); /* it may be another one by now, or slower */
 	if (r.mad != NULL && s->version == SA_V1)
 		sa_key = get_be64(r.mad + SA1_OFF_SA_KEY);
 	if (r.end == MAD_END_OK && (ops[s->op].flags & MAD_METHOD_MULTI_RESPONSE) != 0) {
@@ -371,19 +373,93 @@ fill(struct client_query *s, const struct sa_query *q, const struct sa_taker *ta
 	s->left = 0;
 }
 
+static void
+fill_call(struct client_query *s, const struct sa_query *q)
+{
+	s->call = (struct mad_call){
+		.to = q->to,
+		.protocol = q->version == SA_V1 ? MAD_SA1 : MAD_RMPP,
+		.data_offset = q->version == SA_V1 ? SA1_OFF_DATA : SA2_OFF_DATA,
+		.mad = s->mad,
+		.flags = MAD_METHOD_SESSION | ops[q->op].flags,
+		.resp_time = q->resp_time,
+		.taker = { .arg = s, .done = answered },
+	};
+	if (s->call.flags & MAD_METHOD_MULTI_RESPONSE)
+		s->call.taker.data = take_stream;
+	if (s->call.flags & MAD_METHOD_MULTI_REQUEST)
+		client_source(s, q, &s->call.source);
+}
+
+/* --- the SA's ClassPortInfo, before the first query --- */
+
+static void
+class_answered(void *arg, const struct mad_result *result)
+{
+	struct client_query *s = arg;
+	struct mad_result failed = { .end = MAD_END_REFUSED };
+	mad_handle h = 0;
+
+	s->call.resp_time = RESP_TIME_UNKNOWN;
+	if (result->end == MAD_END_OK)
+		s->call.resp_time =
+			result->mad[s->call.data_offset + CPI_OFF_RESP_TIME] & CPI_RESP_TIME_MASK;
+	else if (result->end != MAD_END_STATUS) {
+		answered(s, result);
+		return;
+	}
+	client_learn(s, s->call.resp_time);
+	failed.error = mad_call(s->client->mad, &s->call, s->asked + result->elapsed, &h);
+	if (failed.error != 0)
+		answered(s, &failed);
+	else if (s->taker.moved != NULL)
+		s->taker.moved(s->taker.arg, h);
+}
+
+static int
+ask_class(struct client_query *s, uint64_t now, mad_handle *h)
+{
+	unsigned int key = s->version == SA_V1 ? SA1_OFF_SM_KEY : SA2_OFF_SM_KEY;
+	uint8_t mad[MAD_LEN] = { 0 };
+	struct mad_call call = {
+		.to = s->call.to,
+		.protocol = s->call.protocol,
+		.data_offset = s->call.data_offset,
+		.flags = MAD_METHOD_SESSION,
+		.mad = mad,
+		.resp_time = RESP_TIME_UNKNOWN,
+		.taker = { .arg = s, .done = class_answered },
+	};
+
+	mad[MAD_OFF_BASE_VERSION] = MAD_BASE_VERSION;
+	mad[MAD_OFF_CLASS] = MAD_CLASS_SUBN_ADM;
+	mad[MAD_OFF_CLASS_VERSION] = (uint8_t)s->version;
+	mad[MAD_OFF_METHOD] = MAD_GET;
+	put_be16(mad + MAD_OFF_ATTRIBUTE, SA_CLASS_PORT_INFO);
+	memcpy(mad + key, s->mad + key, sizeof(uint64_t));
+	return mad_call(s->client->mad, &call, now, h);
+}
+
+static int
+start(struct client_query *s, uint64_t now, mad_handle *h)
+{
+	int known;
+
+	if (s->call.resp_time == SA_RESP_TIME_ASK) {
+		known = client_known(s);
+		if (known < 0)
+			return ask_class(s, now, h);
+		s->call.resp_time = (uint8_t)known;
+	}
+	return mad_call(s->client->mad, &s->call, now, h);
+}
+
 int
 sa_ask(struct sa_client *c, const struct sa_query *q, const struct sa_taker *taker, uint64_t now,
 	mad_handle *h, struct error *err)
 {
 	struct client_query *s = c->free;
 	uint8_t mad[MAD_LEN];
-	struct mad_call call = {
-		.to = q->to,
-		.protocol = q->version == SA_V1 ? MAD_SA1 : MAD_RMPP,
-		.data_offset = q->version == SA_V1 ? SA1_OFF_DATA : SA2_OFF_DATA,
-		.mad = mad,
-		.resp_time = q->resp_time,
-	};
 	int ret;
 
 	ret = check(q, err);
@@ -395,14 +471,10 @@ sa_ask(struct sa_client *c, const struct sa_query *q, const struct sa_taker *tak
 		return error_set(err, ENOSPC, "too many SA queries at one time");
 	c->free = s->next;
 	fill(s, q, taker);
-	call.flags = MAD_METHOD_SESSION | ops[q->op].flags;
-	call.taker.arg = s;
-	call.taker.done = answered;
-	if (call.flags & MAD_METHOD_MULTI_RESPONSE)
-		call.taker.data = take_stream;
-	if (call.flags & MAD_METHOD_MULTI_REQUEST)
-		client_source(s, q, &call.source);
-	ret = mad_call(c->mad, &call, now, h);
+	memcpy(s->mad, mad, MAD_LEN);
+	fill_call(s, q);
+	s->asked = now;
+	ret = start(s, now, h);
 	if (ret == 0)
 		return 0;
 	give_back(s);

@@ -29,13 +29,16 @@ enum sa_op {
 	SA_OP_CONFIG_EDIT,
 };
 
+/** RespTimeValue: what the SA's ClassPortInfo says, which is asked for once and then known. */
+#define SA_RESP_TIME_ASK 0xFF
+
 /** What to ask, and of whom. */
 struct sa_query {
 	enum sa_op op;
 	enum sa_version version;
 	const struct sa_record_type *type; /**< not for SA_OP_BULK */
 	struct mad_peer to;
-	uint8_t resp_time; /**< of the SA */
+	uint8_t resp_time; /**< of the SA, or SA_RESP_TIME_ASK */
 	uint64_t sm_key;
 	uint64_t sa_key; /**< version 1: change token; 0: all */
 	uint64_t mask; /**< version 2's numbering, whatever the version asked in */
@@ -59,6 +62,8 @@ struct sa_taker {
 		const uint8_t *rec);
 	/** Exactly once. @param sa_key  version 1: the table's change token */
 	void (*done)(void *arg, const struct mad_result *result, uint64_t sa_key);
+	/** The SA's ClassPortInfo is here: the query goes on under this handle. May be NULL. */
+	void (*moved)(void *arg, mad_handle h);
 };
 
 struct sa_client;
@@ -66,10 +71,22 @@ struct sa_client;
 struct sa_client *sa_client_create(struct mad_worker *mad, const struct allocator *alloc,
 	unsigned int max);
 void sa_client_destroy(struct sa_client *c);
+/** RespTimeValues that SAs have announced; zero to begin with. */
+#define SA_KNOWN_SLOTS 64
+struct sa_known {
+	uint64_t slot[SA_KNOWN_SLOTS];
+};
+/** Share what is known with the clients of other workers; without this each asks by itself. */
+void sa_client_share(struct sa_client *c, struct sa_known *known);
 /** EditModifier of add, delete, edit; without this 1, 2, 3 (sa-multipacket A6: UNCONFIRMED). */
 void sa_client_edit_codes(struct sa_client *c, const uint8_t codes[3]);
 
-/** @retval -ENOSPC, -EINVAL (err says what); taker.done() is not called then */
+/**
+ * Start a query; with SA_RESP_TIME_ASK, of an SA that is not known, it begins with a
+ * Get(ClassPortInfo).
+ *
+ * @retval -ENOSPC, -EINVAL (err says what); taker.done() is not called then
+ */
 int sa_ask(struct sa_client *c, const struct sa_query *q, const struct sa_taker *taker,
 	uint64_t now, mad_handle *h, struct error *err);
 

@@ -184,7 +184,7 @@
 #define CPI_OFF_CLASS_VERSION 1
 #define CPI_OFF_CAPABILITY 2
 #define CPI_OFF_RESP_TIME 7 /* low 5 bits of CapMask2 | RespTimeValue */
-#define CPI_CAP_OPTIONAL_RECORDS 0x0100
+#define CPI_RESP_TIME_MASK 0x1F
 #define CPI_CAP_UD_MULTICAST     0x0200
 #define CPI_CAP_MULTI_PATH       0x0400
 

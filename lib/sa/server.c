@@ -286,8 +286,9 @@ sa_class_port_info(const struct sa_worker *w, enum sa_version v, uint8_t *data)
 {
 	data[CPI_OFF_BASE_VERSION] = MAD_BASE_VERSION;
 	data[CPI_OFF_CLASS_VERSION] = v;
-	put_be16(data + CPI_OFF_CAPABILITY, CPI_CAP_OPTIONAL_RECORDS | CPI_CAP_UD_MULTICAST
-		| (v == SA_V2 ? CPI_CAP_MULTI_PATH : 0));
+	/* not all optional records: there are no ServiceAssociationRecords (opensm, too, says so) */
+	put_be16(data + CPI_OFF_CAPABILITY,
+		CPI_CAP_UD_MULTICAST | (v == SA_V2 ? CPI_CAP_MULTI_PATH : 0));
 	data[CPI_OFF_RESP_TIME] = w->config->resp_time;
 }
 

@@ -430,6 +430,7 @@ test_class_port_info(void **state)
 	assert_int_equal(get_be16(got + MAD_OFF_STATUS), 0);
 	assert_int_equal(got[24], 1); /* BaseVersion */
 	assert_int_equal(got[25], 2); /* ClassVersion */
+	assert_int_equal(got[31], 11); /* RespTimeValue: the manager's */
 	mad[MAD_OFF_ATTRIBUTE + 1] = 0x10;
 	peer_say_raw(w, mad);
 	assert_int_equal(get_be16(last_mad(w, &pkt) + MAD_OFF_STATUS), MAD_STATUS_BAD_METHOD_ATTR);

@@ -282,6 +282,7 @@ node_create(struct node *n)
 	mc.limits.max_sessions = 64;
 	mc.limits.max_sessions_per_peer = 32;
 	mc.limits.max_bytes = 1 << 20;
+	mc.limits.resp_time = 11;
 	mc.wheel = n->wheel;
 	n->mad = mad_worker_create(&mc);
 	assert_non_null(n->mad);

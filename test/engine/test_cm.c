@@ -961,21 +961,21 @@ test_path_is_asked_for(void **state)
 
 	listen_kind(e, "memory");
 	client_create(e, &c);
-	/* port 1's LID is MasterSMLID: the SA is asked over the wire */
+	/* port 1's LID is MasterSMLID: the SA is asked over the wire, first for its ClassPortInfo */
 	info = connect_ib(e, &c, &by_gid);
 	assert_true(gid_equal(&info.rdma.dst, &by_gid.dgid));
 	assert_int_equal(info.path.av.dlid, 2);
 	assert_int_equal(info.path.av.slid, 1);
 	assert_false(info.path.av.grh);
 	assert_int_equal(info.path.mtu, p0->active_mtu);
-	assert_int_equal(packets(e), 1);
+	assert_int_equal(packets(e), 2);
 	info = connect_ib(e, &c, &by_lid);
 	assert_int_equal(info.path.av.dlid, 2);
 	assert_true(gid_equal(&info.path.av.dgid, &p1->gid[0].gid));
 	/* and its own by its loopback */
 	info = connect_ib(e, &c, &back);
 	assert_int_equal(info.path.av.dlid, 1);
-	assert_int_equal(packets(e), 3);
+	assert_int_equal(packets(e), 4);
 	client_destroy(e, &c);
 }
 

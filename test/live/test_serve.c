@@ -198,8 +198,8 @@ test_class_port_info(void **state)
 		memcpy(reply, request, MAD_LEN);
 		reply[3] = MAD_GET_RESP;
 		memset(reply + 40, 0, 216);
-		/* base version, class version, no capability, RespTimeValue */
-		hex(reply + 40, "01 01 0000 0000000E");
+		/* base version, class version, no capability, the manager's RespTimeValue */
+		hex(reply + 40, "01 01 0000 0000000A");
 		expect_answer(*state, request, reply);
 	}
 }

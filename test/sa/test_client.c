@@ -36,7 +36,16 @@ static struct {
 	unsigned int dones;
 	struct mad_result result;
 	uint64_t sa_key;
+	mad_handle moved;
+	struct port_attr port;
 } seen;
+
+const struct port_attr *
+mad_port(const struct mad_worker *w, uint16_t port)
+{
+	(void)w, (void)port;
+	return &seen.port;
+}
 
 int
 mad_call(struct mad_worker *w, const struct mad_call *call, uint64_t now, mad_handle *h)
@@ -73,6 +82,13 @@ done(void *arg, const struct mad_result *result, uint64_t sa_key)
 	seen.sa_key = sa_key;
 }
 
+static void
+moved(void *arg, mad_handle h)
+{
+	(void)arg;
+	seen.moved = h;
+}
+
 static int
 setup(void **state)
 {
@@ -105,7 +121,7 @@ with(struct sa_query *q, const char *name, uint64_t value)
 static int
 try_ask(struct sa_client *c, const struct sa_query *q, struct error *err)
 {
-	const struct sa_taker taker = { NULL, take, done };
+	const struct sa_taker taker = { NULL, take, done, moved };
 	mad_handle h = 0;
 
 	return sa_ask(c, q, &taker, 0, &h, err);
@@ -628,6 +644,113 @@ test_queries_are_bounded_and_come_back(void **state)
 
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
+/* --- RespTimeValue (seed 000) --- */
+
+/* The last call was a Get(ClassPortInfo); it is answered with this RespTimeValue. */
+static void
+tell_class(enum sa_version v, uint8_t resp_time)
+{
+	unsigned int data = v == SA_V1 ? SA1_OFF_DATA : SA2_OFF_DATA;
+	uint8_t mad[MAD_LEN] = { 0 };
+
+	assert_int_equal(seen.mad[1], 3);
+	assert_int_equal(seen.mad[2], v);
+	assert_int_equal(seen.mad[3], MAD_GET);
+	assert_int_equal(get_be16(seen.mad + MAD_OFF_ATTRIBUTE), 1);
+	mad[data + 7] = 0xE0 | resp_time; /* with CapabilityMask2's last bits */
+	end(MAD_END_OK, mad, 0);
+}
+
+/* Asked for once, kept for that SA and class version; what is given needs no asking. */
+static void
+test_resp_time_is_the_sas(void **state)
+{
+	struct sa_query q = query(SA_OP_TABLE, SA_V2, SA_NODE);
+	struct sa_known known = { { 0 } };
+	enum sa_version v;
+
+	q.resp_time = SA_RESP_TIME_ASK;
+	q.to.av.dgid.raw[15] = 7;
+	sa_client_share(*state, &known);
+	for (v = SA_V1; v <= SA_V2; v++) {
+		q.version = v;
+		seen.moved = 0;
+		ask(*state, &q);
+		tell_class(v, 9 + v);
+		assert_int_equal(seen.dones, v - 1);
+		assert_int_equal(seen.mad[3], SA_GET_TABLE);
+		assert_int_equal(seen.call.resp_time, 9 + v);
+		assert_int_equal(seen.moved, seen.calls);
+		end(MAD_END_OK, NULL, 0);
+	}
+	assert_int_equal(seen.calls, 4);
+	ask(*state, &q);
+	assert_int_equal(seen.calls, 5);
+	assert_int_equal(seen.call.resp_time, 11);
+	end(MAD_END_OK, NULL, 0);
+	/* another SA */
+	q.to.av.dgid.raw[15] = 8;
+	ask(*state, &q);
+	tell_class(SA_V2, 20);
+	assert_int_equal(seen.call.resp_time, 20);
+	end(MAD_END_OK, NULL, 0);
+	q.resp_time = 3;
+	ask(*state, &q);
+	assert_int_equal(seen.calls, 8);
+	assert_int_equal(seen.call.resp_time, 3);
+}
+
+/* When subnet management names another manager (SM_CHANGE), and when the SA has fallen silent */
+static void
+test_sa_is_asked_anew(void **state)
+{
+	struct sa_query q = query(SA_OP_GET, SA_V2, SA_NODE);
+
+	q.resp_time = SA_RESP_TIME_ASK;
+	q.to.av.encap = ENCAP_IB;
+	q.to.av.dlid = 3;
+	seen.port.sm_lid = 3;
+	ask(*state, &q);
+	tell_class(SA_V2, 5);
+	end(MAD_END_STATUS, NULL, 0);
+	seen.port.sm_lid = 4;
+	ask(*state, &q);
+	tell_class(SA_V2, 6);
+	assert_int_equal(seen.call.resp_time, 6);
+	end(MAD_END_TIMEOUT, NULL, 0);
+	assert_int_equal(seen.dones, 2);
+	ask(*state, &q);
+	/* no answer to that either: the query is over */
+	assert_int_equal(get_be16(seen.mad + MAD_OFF_ATTRIBUTE), 1);
+	end(MAD_END_TIMEOUT, NULL, 0);
+	assert_int_equal(seen.dones, 3);
+	assert_int_equal(seen.result.end, MAD_END_TIMEOUT);
+	assert_int_equal(seen.calls, 5);
+}
+
+/* It says that it has none: opensm's value, 18, is taken */
+static void
+test_sa_without_class_port_info(void **state)
+{
+	struct sa_query q = query(SA_OP_TABLE, SA_V1, SA_NODE);
+
+	q.resp_time = SA_RESP_TIME_ASK;
+	ask(*state, &q);
+	end(MAD_END_STATUS, NULL, 0);
+	assert_int_equal(seen.call.resp_time, 18);
+	end(MAD_END_OK, NULL, 0);
+	ask(*state, &q);
+	assert_int_equal(seen.calls, 3);
+	/* no session for the query behind it */
+	q.version = SA_V2;
+	ask(*state, &q);
+	seen.refuse = -ENOSPC;
+	tell_class(SA_V2, 5);
+	assert_int_equal(seen.dones, 2);
+	assert_int_equal(seen.result.end, MAD_END_REFUSED);
+	assert_int_equal(seen.result.error, -ENOSPC);
+}
+
 int
 main(void)
 {
@@ -650,6 +773,9 @@ main(void)
 		T(test_bulk_is_taken_apart_by_its_headers),
 		T(test_single_answers),
 		T(test_queries_are_bounded_and_come_back),
+		T(test_resp_time_is_the_sas),
+		T(test_sa_is_asked_anew),
+		T(test_sa_without_class_port_info),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -188,10 +188,13 @@ test_class_port_info(void **state)
 	assert_int_equal(b->reply[SA2_OFF_DATA], 1);
 	assert_int_equal(b->reply[SA2_OFF_DATA + 1], 2);
 	assert_int_equal(b->reply[SA2_OFF_DATA + 7], 16); /* RespTimeValue */
+	/* multicast and MultiPathRecords; not all optional records, nor traps, nor notices to set */
+	assert_int_equal(get_be16(b->reply + SA2_OFF_DATA + 2), 0x0600);
 	a = v1(MAD_GET, SA_CLASS_PORT_INFO, 0, 0);
 	assert_int_equal(ask(b, &a), 0);
 	assert_int_equal(b->reply[SA1_OFF_DATA + 1], 1);
 	assert_int_equal(b->reply[SA1_OFF_DATA + 7], 16);
+	assert_int_equal(get_be16(b->reply + SA1_OFF_DATA + 2), 0x0200);
 }
 
 /* --- class version 1 --- */

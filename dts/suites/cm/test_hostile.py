@@ -145,8 +145,9 @@ def test_class_port_info(peer):
     peer.way.send(build(REQ, tid=9, method=cmwire.GET, attr=1))
     m = peer.rx()
     assert (m.method, m.attr, m.mad_status, m.tid) == (cmwire.GET_RESP, 1, 0, 9)
-    base, version, capabilities = struct.unpack_from('>BBH', m.mad, 24 + 0)
-    assert (base, version) == (1, 2) and capabilities & 1 << 9  # reliable connections
+    base, version, capabilities, resp_time = struct.unpack_from('>BBHxxxB', m.mad, 24 + 0)
+    assert (base, version) == (1, 2) and capabilities == 1 << 9  # reliable connections
+    assert resp_time == 14  # mad.resp_time by default
 
 
 @pytest.mark.parametrize('method,attr', [(0x01, 0x10), (0x02, 0x10), (0x02, 1), (0x05, 1),

@@ -101,6 +101,29 @@ def test_request_of_version_2(server, ask):
     q.good([5])
 
 
+def test_resp_time_of_the_sa(server, ask):
+    """Get(ClassPortInfo) comes before the first query, and its RespTimeValue is kept: of the next
+    query, which loses its first answer, the retry comes when that is over."""
+    announced = 18  # 1.07 s; 2 flights of 1.07 s are the rest of the Response timeout
+    q = ask(fields={'lid': 5}, resp_time=None)
+    m = server.rx()
+    assert (m.class_version, m.method, m.attr, m.sm_key) == (2, mad.GET, 1, 77)
+    server.tx(m.turned(data=mad.CLASS_PORT_INFO.put(base_version=1, class_version=2,
+                                                    resp_time=announced)))
+    m = server.rx()
+    assert (m.method, m.attr) == (mad.TABLE, NODE.attr)
+    send2(server, m.turned(stride=14), answer2([5]))
+    q.good([5])
+    q = ask(op='get', fields={'lid': 5}, resp_time=None)
+    m = server.rx()
+    t0 = time.monotonic()
+    assert (m.method, m.attr) == (mad.GET, NODE.attr)
+    assert bytes(server.rx()) == bytes(m)
+    assert time.monotonic() - t0 >= 3 * 4.096e-6 * 2**announced * 0.95
+    server.tx(m.turned(data=answer2([5])))
+    q.good([5])
+
+
 def test_rid_range(server, ask):
     q = ask(class_version=1, rid=0x10000, end_rid=0x50000)
     m = server.rx()

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * RespTimeValues that SAs have announced (seed 000: the timeouts of a request come from the SA's).
+ * A slot is one word that workers read and write without a lock: a hash of who the SA is, and its
+ * value. The port's subnet manager is part of who it is, so that another one is asked anew.
+ */
+
+#include <string.h>
+
+#include "sa/client_private.h"
+
+#define RESP_TIME_BITS 5
+#define RESP_TIME_MASK 0x1F
+
+struct identity {
+	union gid gid;
+	uint16_t port;
+	uint16_t lid;
+	uint16_t sm_lid;
+	uint8_t sm_sl;
+	uint8_t class_version;
+};
+
+static uint64_t
+fnv1a(const void *data, size_t len)
+{
+	uint64_t hash = UINT64_C(0xCBF29CE484222325);
+	const uint8_t *p = data;
+	size_t i;
+
+	for (i = 0; i < len; i++)
+		hash = (hash ^ p[i]) * UINT64_C(0x100000001B3);
+	return hash;
+}
+
+/* Its low bits are free for the value; 0 is no identity. */
+static uint64_t
+identity(const struct client_query *s)
+{
+	const struct av *av = &s->call.to.av;
+	const struct port_attr *port = mad_port(s->client->mad, av->port);
+	bool ib = av->encap == ENCAP_IB;
+	struct identity id;
+
+	memset(&id, 0, sizeof(id));
+	if (!ib || av->grh)
+		id.gid = av->dgid;
+	id.port = av->port;
+	id.lid = ib ? av->dlid : 0;
+	id.sm_lid = port != NULL ? port->sm_lid : 0;
+	id.sm_sl = port != NULL ? port->sm_sl : 0;
+	id.class_version = (uint8_t)s->version;
+	return (fnv1a(&id, sizeof(id)) | UINT64_C(1) << 63) & ~(uint64_t)RESP_TIME_MASK;
+}
+
+static uint64_t *
+slot_of(const struct client_query *s, uint64_t id)
+{
+	return &s->client->known->slot[(id >> RESP_TIME_BITS) % SA_KNOWN_SLOTS];
+}
+
+int
+client_known(const struct client_query *s)
+{
+	uint64_t id = identity(s), v = __atomic_load_n(slot_of(s, id), __ATOMIC_RELAXED);
+
+	return (v & ~(uint64_t)RESP_TIME_MASK) == id ? (int)(v & RESP_TIME_MASK) : -1;
+}
+
+void
+client_learn(const struct client_query *s, uint8_t resp_time)
+{
+	uint64_t id = identity(s);
+
+	__atomic_store_n(slot_of(s, id), id | (resp_time & RESP_TIME_MASK), __ATOMIC_RELAXED);
+}
+
+void
+client_forget(const struct client_query *s)
+{
+	if (client_known(s) >= 0)
+		__atomic_store_n(slot_of(s, identity(s)), 0, __ATOMIC_RELAXED);
+}

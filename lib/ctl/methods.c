@@ -26,6 +26,7 @@ const struct rpc_area rpc_areas[] = {
 	{ "The SA's sessions and figures", methods_sa_stats },
 	{ "Subnet management", methods_smp },
 	{ "Traps", methods_trap },
+	{ "The subnet manager behind a port", methods_sm },
 	{ "Liveness", methods_live },
 	{ "Services", methods_service },
 	{ "Connecting", methods_cm_connect },

@@ -31,10 +31,15 @@ extern const struct rpc_method methods_sa_data[];
 extern const struct rpc_method methods_sa_stats[];
 extern const struct rpc_method methods_smp[];
 extern const struct rpc_method methods_trap[];
+extern const struct rpc_method methods_sm[];
 extern const struct rpc_method methods_live[];
 extern const struct rpc_method methods_service[];
 extern const struct rpc_method methods_cm_connect[];
 extern const struct rpc_method methods_cm[];
+
+/** methods_sm.c: a row of sm_take, and of events: what has come in for the subnet manager. */
+struct engine_sm_smp;
+void set_sm_smp(json_t *row, const struct engine_sm_smp *smp);
 
 /* words.c */
 extern const struct param_word words_access[];

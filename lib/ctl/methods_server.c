@@ -13,6 +13,7 @@
 #include "base/log_level.h"
 #include "ctl/event_log.h"
 #include "ctl/methods.h"
+#include "engine/verbs_mad.h"
 #include "wire/crc32.h"
 
 static int
@@ -92,19 +93,26 @@ element_name(enum event_type type)
 		return "qp_num";
 	case EVENT_WORKER_STALL:
 		return "worker";
+	case EVENT_SM_SMP:
+		return "smp";
 	default:
 		return "port";
 	}
 }
 
 static json_t *
-event_row(uint64_t seq, const struct event *ev)
+event_row(struct rpc_call *call, uint64_t seq, const struct event *ev)
 {
+	const struct engine_sm_smp *smp = NULL;
 	json_t *row = json_object();
 
 	set_int(row, "seq", seq);
 	set(row, "event", json_string(event_type_name(ev->type)));
 	set_int(row, element_name(ev->type), ev->element);
+	if (ev->type == EVENT_SM_SMP)
+		smp = engine_sm_find(call->e, ev->element);
+	if (smp != NULL)
+		set_sm_smp(row, smp);
 	return row;
 }
 
@@ -128,7 +136,7 @@ events(struct rpc_call *call)
 		seq = first;
 	rows = json_array();
 	for (; seq < end && json_array_size(rows) < a->max; seq++)
-		json_array_append_new(rows, event_row(seq, event_log_at(log, seq)));
+		json_array_append_new(rows, event_row(call, seq, event_log_at(log, seq)));
 	if (!since)
 		event_log_taken(log, seq);
 	set(call->result, "events", rows);
@@ -213,7 +221,7 @@ const struct rpc_method methods_server[] = {
 		"polca-ctl rpc list --method qp_create" },
 	{ "events", events, events_params, sizeof(struct events_args),
 		"Asynchronous events, oldest first. Without since each is given once, to whoever asks first.",
-		"events: list of seq, event, and what it is about: qp_num, cq, srq, port or worker\n"
+		"events: list of seq, event, and what it is about: qp_num, cq, srq, port or worker; SM_SMP: smp, and what sm_take says of it, notice and all, as long as it is kept\n"
 		"next: pass it as since to go on from here\n"
 		"missed: events older than the oldest that is still kept\n"
 		"lost: events that found no room on their way, since start",

@@ -459,6 +459,7 @@ engine_destroy(struct engine *e)
 	engine_stop(e, 0);
 	sa_queries_destroy(e);
 	mad_asks_destroy(e);
+	sm_inbox_destroy(e);
 	sa_import_destroy(e);
 	sa_walks_end(e);
 	perftest_destroy(e);

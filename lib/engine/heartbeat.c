@@ -34,6 +34,7 @@ engine_watch(struct engine *e)
 
 	engine_sa_watch(e);
 	engine_mad_watch(e);
+	engine_sm_watch(e);
 	engine_cm_watch(e);
 	subnet_watch(e);
 	own_ports_follow(e);

@@ -70,6 +70,7 @@ static const struct own_row {
 	{ SA_PKEY_TABLE, SMA_PKEY_TABLE, pkey_blocks, 0, 0, "port_num", "block_num" },
 	{ SA_SLTOVL, SMA_SLTOVL, one_block, 0, 0, "out_port", NULL },
 	{ SA_VLARB, SMA_VLARB, vlarb_parts, 1, 16, "port_num", "block_num" },
+	{ SA_SM_INFO, SMA_SM_INFO, one_block, 0, 0, NULL, NULL }, /* where an SM is configured */
 	{ SA_LINK, 0, no_block, 0, 0, "from_port", NULL }, /* the agent knows nothing of it */
 };
 
@@ -271,9 +272,9 @@ has_changed(struct engine *e, unsigned int port)
 	struct sma_counters c;
 
 	engine_sma_counters(e, port, &c);
-	if (seen->attr == attr && seen->sets == c.smp_set)
+	if (seen->attr == attr && seen->sets == c.smp_set && seen->sm == c.sm_changes)
 		return false;
-	*seen = (struct own_seen){ attr, c.smp_set };
+	*seen = (struct own_seen){ attr, c.smp_set, c.sm_changes };
 	return true;
 }
 

@@ -85,6 +85,7 @@ subnet_create(struct worker *w, struct error *err)
 		.port = ports,
 		.apply = apply,
 		.event = events_put,
+		.to_sm = sm_smp_put,
 		.arg = w,
 	};
 	unsigned int i;
@@ -94,6 +95,8 @@ subnet_create(struct worker *w, struct error *err)
 			fill_port(e, i, &ports[config.num_managed++]);
 	if (config.num_managed == 0)
 		return 0;
+	if (sm_smps_create(w, err) != 0)
+		return -ENOMEM;
 	fill_node(e, &config);
 	w->sma = sma_create(&config);
 	return w->sma != NULL ? 0 : error_set(err, ENOMEM, "no memory for subnet management");
@@ -105,6 +108,7 @@ subnet_destroy(struct worker *w)
 	if (w->sma != NULL)
 		sma_destroy(w->sma);
 	w->sma = NULL;
+	sm_smps_destroy(w);
 }
 
 void

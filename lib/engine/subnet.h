@@ -27,6 +27,14 @@ void subnet_tick(struct worker *w, uint64_t now);
 /** The control thread, now and then: what workers had better not ask the device for. */
 void subnet_watch(struct engine *e);
 
+/* --- sm_smps.c: what comes in for the subnet manager behind a port --- */
+int sm_smps_create(struct worker *w, struct error *err);
+void sm_smps_destroy(struct worker *w);
+/** struct sma_config.to_sm; arg: worker 0 */
+void sm_smp_put(void *worker, uint16_t port, uint16_t slid, const uint8_t mad[MAD_LEN]);
+/** The control thread's part. */
+void sm_inbox_destroy(struct engine *e);
+
 /* --- bad_keys.c: P_Key and Q_Key violations on any worker, told to worker 0 --- */
 int bad_keys_create(struct worker *w, struct error *err);
 void bad_keys_destroy(struct worker *w);

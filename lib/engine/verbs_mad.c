@@ -212,6 +212,7 @@ fill_call(const struct engine *e, const struct engine_mad_ask *ask, struct ask *
 	call->no_retry = ask->no_retry;
 	call->timeout = (uint64_t)ask->timeout_ms * (e->hz / 1000);
 	call->no_answer = ask->no_answer;
+	call->keep_tid = ask->keep_tid;
 	call->resp_time = e->config.mad.resp_time;
 	call->taker = (struct mad_taker){ a, ask->many ? take_data : NULL, take_end };
 	if (!ask->many)

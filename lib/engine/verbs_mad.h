@@ -32,6 +32,7 @@ struct engine_mad_ask {
 	uint32_t len;
 	uint32_t max_answer; /**< many: bytes of the answer's data that are kept */
 	bool no_answer; /**< Send, Trap, TrapRepress: done once it is sent */
+	bool keep_tid; /**< no_answer: the MAD's own */
 	uint32_t timeout_ms; /**< of each try of a request of one packet; 0: as the protocol has it */
 	uint8_t retries; /**< 0: mad.retries */
 	bool no_retry; /**< one try */
@@ -79,6 +80,36 @@ unsigned int engine_trap_list(struct engine *e, uint32_t *cursor, struct sma_tra
 int engine_trap_send(struct engine *e, unsigned int port, uint16_t number, const uint8_t *notice,
 	uint32_t *id, struct error *err);
 int engine_trap_repress(struct engine *e, uint32_t id, struct error *err);
+
+/* --- the subnet manager behind a port, outside of this process (seed 004) --- */
+
+#define ENGINE_SM_SMPS 256 /* kept, whether taken or not */
+
+/** What has come in for it: Trap(Notice), or a Set(SMInfo) that changes what it is. */
+struct engine_sm_smp {
+	uint32_t number; /**< from 1; EVENT_SM_SMP tells it */
+	uint16_t port;
+	uint16_t slid;
+	uint64_t time; /**< TSC, when it came in */
+	uint64_t age_us; /**< when it was asked for */
+	uint8_t mad[MAD_LEN];
+};
+/**
+ * The SM of a port takes what has come in for it, oldest first; it shows by this that it is there
+ * (sma_sm_alive()).
+ *
+ * @param lost  in all, of all ports: not taken before there was no room for them
+ * @return how many, or a negative errno with words: no SM is configured behind the port
+ */
+int engine_sm_take(struct engine *e, unsigned int port, struct engine_sm_smp *smp, unsigned int n,
+	uint64_t *lost, struct error *err);
+/** One that is kept, or NULL. Good until the next call. */
+const struct engine_sm_smp *engine_sm_find(struct engine *e, uint32_t number);
+/** It says what it is: enum sma_sm_state. */
+int engine_sm_set(struct engine *e, unsigned int port, uint8_t state, uint8_t priority,
+	struct error *err);
+/** Make room where SMPs come in: engine_watch() does this. */
+void engine_sm_watch(struct engine *e);
 
 /** All 0 for a port that is not managed. */
 void engine_sma_counters(const struct engine *e, unsigned int port, struct sma_counters *c);

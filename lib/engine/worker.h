@@ -98,6 +98,9 @@ struct worker {
 	struct vl15 *vl15; /* worker 0; as the next */
 	struct pma *pma; /* worker 0 */
 	struct sma *sma; /* NULL: no native IB port */
+	struct rte_ring *sm_smps; /* of struct engine_sm_smp, to the control thread; worker 0 */
+	uint32_t sm_number; /* of the last one */
+	uint64_t sm_lost;
 	struct rte_ring *bad_keys; /* of struct bad_key, to worker 0; the same */
 	uint64_t mad_hash_key;
 	uint64_t cm_hash_key;
@@ -148,11 +151,13 @@ struct sa_walk {
 struct own_seen {
 	const struct port_attr *attr;
 	uint64_t sets; /* by subnet managers */
+	uint64_t sm; /* what the one behind the port said of itself */
 };
 
 struct store_thread;
 struct sa_queries;
 struct mad_asks;
+struct sm_inbox;
 struct sa_import;
 struct attempts;
 struct perftest_sockets;
@@ -189,6 +194,7 @@ struct engine {
 	unsigned int num_cpus;
 	uint64_t rx_missed[LINK_PORTS_MAX]; /* frames a device had no room for; written by the control thread */
 	struct mad_asks *asks; /* requests of ours; the control thread's */
+	struct sm_inbox *sm_inbox; /* the same */
 	bool running;
 	bool draining; /* posts are refused */
 	/* events that the control thread raises itself */

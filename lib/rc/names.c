@@ -111,5 +111,7 @@ event_type_name(enum event_type t)
 		return "WORKER_STALL";
 	if (t == EVENT_RQ_EMPTY)
 		return "RQ_EMPTY";
+	if (t == EVENT_SM_SMP)
+		return "SM_SMP";
 	return pick(names, COUNT(names), t);
 }

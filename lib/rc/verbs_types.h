@@ -263,6 +263,8 @@ enum event_type { /* ibv_event_type */
 	EVENT_WORKER_STALL = 0x101,
 	/** A message found no receive posted and an RNR NAK answers it; once until the next post. */
 	EVENT_RQ_EMPTY = 0x102,
+	/** An SMP for the subnet manager behind a port has come in; its number is the element. */
+	EVENT_SM_SMP = 0x103,
 };
 
 struct event {

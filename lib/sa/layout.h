@@ -197,6 +197,7 @@
 #define NOTICE_OFF_DETAILS  10
 #define NOTICE_OFF_GID      16 /* of traps 64 to 67 */
 #define NOTICE_OFF_ISSUER_GID 64
+#define NOTICE_SECURITY          2
 #define NOTICE_SUBNET_MANAGEMENT 3
 #define NOTICE_CLASS_MANAGER 4
 #define TRAP_IN_SERVICE     64

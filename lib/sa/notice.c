@@ -4,8 +4,9 @@
 
 /*
  * Report(Notice): what happened, told to those who subscribed, until they answer. Events come from
- * the store's thread by a ring to worker 0, which walks the subscriptions, a few at a time, and
- * keeps within its bound of Reports under way and of Reports per interval.
+ * the store's thread by a ring to worker 0, traps from the subnet manager's port, which is worker 0's
+ * too. It walks the subscriptions, a few at a time, and keeps within its bound of Reports under way
+ * and of Reports per interval.
  */
 
 #include <string.h>
@@ -21,6 +22,21 @@
 #define ANY_TRAP     0xFFFF
 #define ANY_PRODUCER 0xFFFFFF
 
+#define TRAPS 32 /* that wait to be told, a power of two */
+
+/* What is told, and who issued it. */
+struct matter {
+	uint16_t trap;
+	uint16_t type;
+	uint16_t pkey; /* of a group */
+	uint32_t producer;
+	uint8_t gid[16]; /* of the group or port that it is about */
+	/* a trap: another one is the issuer, else this SA, by the address that the subscriber knows */
+	bool is_trap;
+	uint16_t issuer_lid;
+	uint8_t notice[NOTICE_OFF_ISSUER_GID];
+};
+
 struct sa_report {
 	struct sa_worker *w;
 	struct sa_report *next_free;
@@ -33,8 +49,12 @@ struct sa_notices {
 	struct sa_report *free_reports;
 	struct token_bucket rate;
 	uint8_t resp_time;
-	bool telling; /* .event */
-	struct sa_event event;
+	bool telling; /* .matter */
+	struct matter matter;
+	uint8_t trap[TRAPS][NOTICE_OFF_ISSUER_GID];
+	uint32_t trap_head;
+	uint32_t trap_tail;
+	bool trap_told; /* last, so that an event is next if there is one */
 	uint32_t next_rid; /* of the subscription to look at next */
 };
 
@@ -43,7 +63,7 @@ struct sa_notices {
 void
 sa_events_lost(struct sa *sa, unsigned int n)
 {
-	__atomic_store_n(&sa->events.lost, sa->events.lost + n, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&sa->events.lost, n, __ATOMIC_RELAXED);
 }
 
 uint64_t
@@ -75,17 +95,74 @@ ring_empty(const struct sa_worker *w)
 }
 
 static bool
-next_event(struct sa_worker *w)
+no_traps(const struct sa_notices *n)
+{
+	return n->trap_head == n->trap_tail;
+}
+
+void
+sa_trap(struct sa_worker *w, const uint8_t *notice)
+{
+	struct sa_notices *n = w->notices;
+
+	if (!(notice[NOTICE_OFF_TYPE] & GENERIC))
+		return; /* a vendor's: subscriptions to these are not kept apart */
+	if (n->trap_head - n->trap_tail == TRAPS) {
+		sa_events_lost(w->sa, 1);
+		return;
+	}
+	memcpy(n->trap[n->trap_head++ % TRAPS], notice, NOTICE_OFF_ISSUER_GID);
+}
+
+static void
+take_event(struct sa_worker *w, struct matter *m)
 {
 	struct sa_event_ring *r = &w->sa->events;
+	const struct sa_event *e = &r->event[r->tail % SA_EVENTS];
 
-	if (ring_empty(w))
-		return false;
-	w->notices->event = r->event[r->tail % SA_EVENTS];
+	*m = (struct matter){ .trap = e->trap, .type = NOTICE_SUBNET_MANAGEMENT, .pkey = e->pkey,
+		.producer = NOTICE_CLASS_MANAGER };
+	memcpy(m->gid, e->gid.raw, sizeof(m->gid));
 	__atomic_store_n(&r->tail, r->tail + 1, __ATOMIC_RELEASE);
-	w->notices->telling = true;
-	w->notices->next_rid = 0;
-	return true;
+}
+
+/* The issuer's GID is as good as the store knows its LID. */
+static void
+take_trap(struct sa_worker *w, struct matter *m)
+{
+	struct sa_notices *n = w->notices;
+	const uint8_t *notice = n->trap[n->trap_tail++ % TRAPS];
+	const struct port_view *p;
+
+	*m = (struct matter){
+		.is_trap = true,
+		.trap = get_be16(notice + NOTICE_OFF_TRAP),
+		.type = notice[NOTICE_OFF_TYPE] & (GENERIC - 1),
+		.producer = get_be24(notice + NOTICE_OFF_PRODUCER - 1),
+		.issuer_lid = get_be16(notice + NOTICE_OFF_ISSUER_LID),
+	};
+	memcpy(m->notice, notice, sizeof(m->notice));
+	fabric_sync(w->fabric);
+	p = fabric_lid(w->fabric, m->issuer_lid);
+	if (p == NULL)
+		return;
+	put_be64(m->gid, w->config->gid_prefix);
+	put_be64(m->gid + 8, p->guid);
+}
+
+/* Events and traps by turns. */
+static void
+next_matter(struct sa_worker *w)
+{
+	struct sa_notices *n = w->notices;
+
+	if (no_traps(n) || (n->trap_told && !ring_empty(w)))
+		take_event(w, &n->matter);
+	else
+		take_trap(w, &n->matter);
+	n->trap_told = n->matter.is_trap;
+	n->telling = true;
+	n->next_rid = 0;
 }
 
 /* --- set-up --- */
@@ -145,32 +222,33 @@ sa_notices_destroy(struct sa_worker *w)
 
 /* --- who is told --- */
 
-/* Does an InformInfo ask for this trap, of this SA? */
+/* Does an InformInfo ask for this trap, of this issuer? */
 static bool
-asks_for(const uint8_t *info, const struct sa_event *e, const struct subscriber *s)
+asks_for(const uint8_t *info, const struct matter *m, const struct subscriber *s)
 {
 	static const uint8_t any_gid[16];
 	uint16_t type = get_be16(info + INFO_OFF_TYPE), trap = get_be16(info + INFO_OFF_TRAP);
 	uint16_t begin = get_be16(info + INFO_OFF_LID_BEGIN);
-	uint16_t end = get_be16(info + INFO_OFF_LID_END), issuer = s->peer.av.slid;
+	uint16_t end = get_be16(info + INFO_OFF_LID_END);
+	uint16_t issuer = m->is_trap ? m->issuer_lid : s->peer.av.slid;
 	uint32_t producer = get_be24(info + INFO_OFF_PRODUCER - 1);
 
 	if (info[INFO_OFF_GENERIC] != 1
-		|| (type != ANY_TYPE && type != NOTICE_SUBNET_MANAGEMENT)
-		|| (trap != ANY_TRAP && trap != e->trap)
-		|| (producer != ANY_PRODUCER && producer != NOTICE_CLASS_MANAGER))
+		|| (type != ANY_TYPE && type != m->type)
+		|| (trap != ANY_TRAP && trap != m->trap)
+		|| (producer != ANY_PRODUCER && producer != m->producer))
 		return false;
 	/* a GID, if there is one, stands instead of the LIDs: of the issuer or of the port told of */
 	if (memcmp(info + INFO_OFF_GID, any_gid, 16) != 0)
-		return memcmp(info + INFO_OFF_GID, e->gid.raw, 16) == 0
-			|| memcmp(info + INFO_OFF_GID, s->peer.av.sgid.raw, 16) == 0;
+		return memcmp(info + INFO_OFF_GID, m->gid, 16) == 0 || (!m->is_trap
+			&& memcmp(info + INFO_OFF_GID, s->peer.av.sgid.raw, 16) == 0);
 	return begin == ANY_LID || begin == 0
 		|| (issuer >= begin && (issuer <= end || end == 0));
 }
 
-/* Only what the subscriber may see: its partitions' groups, its partitions' ports. */
+/* Only what the subscriber may see: its partitions' groups, its partitions' ports, no keys. */
 static bool
-may_know(struct sa_worker *w, const uint8_t *gid, const struct sa_event *e,
+may_know(struct sa_worker *w, const uint8_t *gid, const struct matter *m,
 	const struct subscriber *s)
 {
 	const struct store_version *v = fabric_version(w->fabric);
@@ -179,6 +257,8 @@ may_know(struct sa_worker *w, const uint8_t *gid, const struct sa_event *e,
 
 	if (s->trusted)
 		return true;
+	if (m->type == NOTICE_SECURITY)
+		return false;
 	p = fabric_gid(w->fabric, gid);
 	if (p != NULL) {
 		who.port = *p;
@@ -186,9 +266,9 @@ may_know(struct sa_worker *w, const uint8_t *gid, const struct sa_event *e,
 		who.stranger = true;
 		port_view_stranger(&who.port);
 	}
-	if (e->pkey != 0)
-		return port_member(v, &who.port, e->pkey) != 0;
-	p = fabric_gid(w->fabric, e->gid.raw);
+	if (m->pkey != 0)
+		return port_member(v, &who.port, m->pkey) != 0;
+	p = fabric_gid(w->fabric, m->gid);
 	return p == NULL || sa_shares(v, &who, p); /* one that has gone has no partition left */
 }
 
@@ -210,7 +290,7 @@ reported(void *arg, const struct mad_result *result)
 }
 
 static void
-fill_report(uint8_t *mad, const struct sa_event *e, const struct subscriber *s)
+fill_report(uint8_t *mad, const struct matter *m, const struct subscriber *s)
 {
 	uint8_t *notice = mad + (s->class_version == SA_V1 ? SA1_OFF_DATA : SA2_OFF_DATA);
 
@@ -220,11 +300,16 @@ fill_report(uint8_t *mad, const struct sa_event *e, const struct subscriber *s)
 	mad[MAD_OFF_CLASS_VERSION] = s->class_version;
 	mad[MAD_OFF_METHOD] = MAD_REPORT;
 	put_be16(mad + MAD_OFF_ATTRIBUTE, SA_NOTICE);
-	notice[NOTICE_OFF_TYPE] = GENERIC | NOTICE_SUBNET_MANAGEMENT;
-	notice[NOTICE_OFF_PRODUCER + 2] = NOTICE_CLASS_MANAGER;
-	put_be16(notice + NOTICE_OFF_TRAP, e->trap);
+	if (m->is_trap) {
+		memcpy(notice, m->notice, sizeof(m->notice));
+		memcpy(notice + NOTICE_OFF_ISSUER_GID, m->gid, 16);
+		return;
+	}
+	notice[NOTICE_OFF_TYPE] = GENERIC | (uint8_t)m->type;
+	notice[NOTICE_OFF_PRODUCER + 2] = (uint8_t)m->producer;
+	put_be16(notice + NOTICE_OFF_TRAP, m->trap);
 	put_be16(notice + NOTICE_OFF_ISSUER_LID, s->peer.av.slid);
-	memcpy(notice + NOTICE_OFF_GID, e->gid.raw, 16);
+	memcpy(notice + NOTICE_OFF_GID, m->gid, 16);
 	memcpy(notice + NOTICE_OFF_ISSUER_GID, s->peer.av.sgid.raw, 16);
 }
 
@@ -239,7 +324,7 @@ report(struct sa_worker *w, const struct subscriber *s, uint64_t now)
 		.data_offset = s->class_version == SA_V1 ? SA1_OFF_DATA : SA2_OFF_DATA,
 		.taker = { .arg = r, .done = reported } };
 
-	fill_report(mad, &n->event, s);
+	fill_report(mad, &n->matter, s);
 	n->free_reports = r->next_free;
 	r->busy = true;
 	if (mad_call(w->mad, &call, now, &r->handle) == 0) {
@@ -269,8 +354,8 @@ tell_next(struct sa_worker *w, uint64_t now)
 		n->telling = false;
 		return true;
 	}
-	if (subscriber_of(r, &s) && asks_for(r->bytes + INFORM_OFF_INFO, &n->event, &s)
-		&& may_know(w, r->bytes + INFORM_OFF_GID, &n->event, &s)) {
+	if (subscriber_of(r, &s) && asks_for(r->bytes + INFORM_OFF_INFO, &n->matter, &s)
+		&& may_know(w, r->bytes + INFORM_OFF_GID, &n->matter, &s)) {
 		if (!token_bucket_take(&n->rate, now))
 			return false;
 		report(w, &s, now);
@@ -282,7 +367,7 @@ tell_next(struct sa_worker *w, uint64_t now)
 bool
 sa_notices_pending(const struct sa_worker *w)
 {
-	return w->notices->free_reports != NULL && (w->notices->telling || !ring_empty(w));
+	return w->notices->free_reports != NULL && (w->notices->telling || !ring_empty(w) || !no_traps(w->notices));
 }
 
 unsigned int
@@ -292,7 +377,7 @@ sa_notices_run(struct sa_worker *w, uint64_t now, unsigned int budget)
 
 	while (done < budget && sa_notices_pending(w)) {
 		if (!w->notices->telling)
-			next_event(w);
+			next_matter(w);
 		if (!tell_next(w, now))
 			break;
 		done++;

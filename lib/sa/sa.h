@@ -92,6 +92,13 @@ void sa_worker_destroy(struct sa_worker *w);
 /** Go on with queries under way. @return records looked at or Reports sent, up to @p budget */
 unsigned int sa_run(struct sa_worker *w, uint64_t now, unsigned int budget);
 bool sa_pending(const struct sa_worker *w);
+/**
+ * Worker 0: a trap has reached the subnet manager that this SA belongs to. Subscribers that asked for
+ * it are told; of security traps (smp-sma 5), trusted ones only.
+ *
+ * @param notice  64 bytes, as the Trap has them
+ */
+void sa_trap(struct sa_worker *w, const uint8_t *notice);
 /** A change has been executed: answer. */
 void sa_write_done(struct sa_worker *w, struct sa_write *write, uint64_t now);
 

@@ -4,7 +4,7 @@
 
 /*
  * Request SMPs (smp-sma 6, seed 004), once lib/mad has seen that they are SMPs and end here: who
- * they are for, M_Key, method, attribute, answer.
+ * they are for, M_Key, method, attribute, answer. Traps are for the SM behind the port.
  */
 
 #include "sma/private.h"
@@ -150,10 +150,13 @@ request(void *arg, struct mad_request *req)
 		.attribute = get_be16(req->mad + MAD_OFF_ATTRIBUTE),
 		.modifier = get_be32(req->mad + MAD_OFF_MODIFIER),
 		.now = req->now,
+		.slid = req->peer->av.dlid,
 	};
 
 	if (smp.port == NULL)
 		return silent(req, VERDICT_SMP);
+	if (smp.method == MAD_TRAP && smp.attribute == SMA_NOTICE && sma_sm_give(&smp))
+		return silent(req, VERDICT_DATAGRAM);
 	if (smp.method & MAD_RESPONSE || smp.method == MAD_TRAP)
 		return silent(req, VERDICT_SMP_NO_SM);
 	if (guarded(smp.method) && !may_pass(&smp))

@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* The channel adapter and who stands behind it: the small attributes of smp-sma 3. */
+/* The channel adapter: the small attributes of smp-sma 3. */
 
 #include "sma/private.h"
 
@@ -76,49 +76,5 @@ sma_led_info_set(const struct smp *smp, struct sma_port *p, const uint8_t *data)
 	if (smp->modifier != 0)
 		return MAD_STATUS_INVALID_FIELD;
 	p->led = (data[0] & LED_ON) != 0;
-	return MAD_STATUS_OK;
-}
-
-/* --- SMInfo --- */
-
-uint16_t
-sma_sm_info_get(const struct smp *smp, struct sma_port *p, uint8_t *data)
-{
-	if (!p->config.is_sm)
-		return MAD_STATUS_BAD_METHOD_ATTR;
-	/* of a Set the modifier is the command */
-	if (smp->method == MAD_GET && smp->modifier != 0)
-		return MAD_STATUS_INVALID_FIELD;
-	put_be64(data, p->guid[0]);
-	/* SM_Key at 8 stays 0: it is told to nobody */
-	put_be32(data + 16, p->sm_act_count);
-	data[20] = p->config.sm_priority << 4 | p->sm_state;
-	p->sm_act_count++;
-	return MAD_STATUS_OK;
-}
-
-/* Set's modifier: which state it leads to, and from which it may (smp-sma 3, 7). */
-static const struct {
-	uint8_t from;
-	uint8_t to;
-} sm_commands[] = {
-	[1] = { SMA_SM_STANDBY, SMA_SM_MASTER }, /* handover */
-	[2] = { SMA_SM_MASTER, SMA_SM_STANDBY }, /* acknowledge: the other one took over */
-	[3] = { SMA_SM_STANDBY, SMA_SM_NOT_ACTIVE }, /* disable */
-	[4] = { SMA_SM_NOT_ACTIVE, SMA_SM_STANDBY }, /* standby */
-	[5] = { SMA_SM_STANDBY, SMA_SM_DISCOVERING }, /* discover */
-};
-
-uint16_t
-sma_sm_info_set(const struct smp *smp, struct sma_port *p, const uint8_t *data)
-{
-	(void)data;
-	if (!p->config.is_sm)
-		return MAD_STATUS_BAD_METHOD_ATTR;
-	if (smp->modifier == 0 || smp->modifier >= sizeof(sm_commands) / sizeof(sm_commands[0]))
-		return MAD_STATUS_INVALID_FIELD;
-	if (p->sm_state != sm_commands[smp->modifier].from)
-		return MAD_STATUS_INVALID_FIELD;
-	p->sm_state = sm_commands[smp->modifier].to;
 	return MAD_STATUS_OK;
 }

@@ -44,8 +44,12 @@ struct sma_port {
 	uint8_t sltovl[8];
 	uint8_t vlarb[SMA_VLARB_TABLES][SMA_DATA_LEN];
 	bool led;
+
+	/* the subnet manager behind it: sm.c */
 	uint8_t sm_state;
 	uint32_t sm_act_count;
+	bool sm_alive; /* it has said so within the lease */
+	struct timer sm_lease;
 
 	/* M_Key: mkey.c */
 	struct timer lease;
@@ -90,6 +94,7 @@ struct smp {
 	uint16_t attribute;
 	uint32_t modifier;
 	uint64_t now;
+	uint16_t slid; /* where it came from */
 	bool hide_m_key; /* mkey.c: PortInfo shows 0 */
 };
 
@@ -143,8 +148,6 @@ uint16_t sma_node_info_get(const struct smp *smp, struct sma_port *p, uint8_t *d
 uint16_t sma_vendor_diag_get(const struct smp *smp, struct sma_port *p, uint8_t *data);
 uint16_t sma_led_info_get(const struct smp *smp, struct sma_port *p, uint8_t *data);
 uint16_t sma_led_info_set(const struct smp *smp, struct sma_port *p, const uint8_t *data);
-uint16_t sma_sm_info_get(const struct smp *smp, struct sma_port *p, uint8_t *data);
-uint16_t sma_sm_info_set(const struct smp *smp, struct sma_port *p, const uint8_t *data);
 uint16_t sma_guid_info_get(const struct smp *smp, struct sma_port *p, uint8_t *data);
 uint16_t sma_guid_info_set(const struct smp *smp, struct sma_port *p, const uint8_t *data);
 uint16_t sma_pkey_table_get(const struct smp *smp, struct sma_port *p, uint8_t *data);
@@ -164,6 +167,14 @@ unsigned int sma_vls(uint8_t code);
 void sma_apply(struct sma_port *p, uint64_t now);
 /* An event of this port, to whoever asked for events. */
 void sma_tell(const struct sma_port *p, enum event_type type);
+
+/* sm.c */
+uint16_t sma_sm_info_get(const struct smp *smp, struct sma_port *p, uint8_t *data);
+uint16_t sma_sm_info_set(const struct smp *smp, struct sma_port *p, const uint8_t *data);
+/* An SMP that is the SM's to see. @retval false there is none behind this port */
+bool sma_sm_give(const struct smp *smp);
+void sma_sm_init(struct sma_port *p);
+void sma_sm_fini(struct sma_port *p);
 
 /* agent.c: @retval -EEXIST, -ENOSPC as mad_agent_add() */
 int sma_agents_add(struct sma *s);

@@ -40,6 +40,7 @@ port_init(struct sma_port *p, struct sma *s, const struct sma_port_config *confi
 	sma_port_state_init(p);
 	sma_mkey_init(p);
 	sma_trap_init(p);
+	sma_sm_init(p);
 	s->port_of[p->index] = p;
 }
 
@@ -84,6 +85,7 @@ sma_destroy(struct sma *s)
 	for (unsigned int i = 0; i < s->num_ports; i++) {
 		sma_trap_fini(&s->port[i]);
 		sma_mkey_fini(&s->port[i]);
+		sma_sm_fini(&s->port[i]);
 	}
 	mem_free(s->config.alloc, s);
 }

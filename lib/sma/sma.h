@@ -135,7 +135,12 @@ struct sma_config {
 	void (*apply)(void *arg, uint16_t port, const struct port_settings *s);
 	/** LID_CHANGE, SM_CHANGE, PKEY_CHANGE, GID_CHANGE, CLIENT_REREGISTER; element: the port. */
 	void (*event)(void *arg, const struct event *ev);
-	void *arg; /**< of both */
+	/**
+	 * An SMP for the subnet manager behind a port: a Trap(Notice), or a Set(SMInfo) that the
+	 * agent has answered and that changes what the SM is. NULL: there is none.
+	 */
+	void (*to_sm)(void *arg, uint16_t port, uint16_t slid, const uint8_t mad[MAD_LEN]);
+	void *arg; /**< of all three */
 };
 
 struct sma;
@@ -223,6 +228,20 @@ int sma_trap_send(struct sma *s, uint16_t port, uint16_t number, const uint8_t *
 int sma_trap_repress(struct sma *s, uint32_t id, uint64_t now);
 const char *sma_trap_state_name(uint8_t state); /* "SENT" */
 
+/* --- the subnet manager behind a port (seed 004): is_sm --- */
+
+#define SMA_SM_LEASE_S      30 /* an SM that has said nothing for so long is gone */
+#define SMA_SM_PRIORITY_MAX 15
+
+/**
+ * It is there, and takes what comes in for it; counts in SMInfo.ActCount.
+ *
+ * @retval -EINVAL  no SM is configured behind this port
+ */
+int sma_sm_alive(struct sma *s, uint16_t port, uint64_t now);
+/** It is there and says what it is, enum sma_sm_state. @retval -EINVAL  as above, or no such state */
+int sma_sm_set(struct sma *s, uint16_t port, uint8_t state, uint8_t priority, uint64_t now);
+
 /* --- what happens, to be seen --- */
 
 /* X(name, help): single writer, relaxed readers */
@@ -242,7 +261,10 @@ const char *sma_trap_state_name(uint8_t state); /* "SENT" */
 	X(traps_repressed, "traps ended by TrapRepress")                                           \
 	X(traps_given_up, "traps ended without TrapRepress")                                       \
 	X(traps_limited, "causes of traps beyond the rate, or without a place to keep them")       \
-	X(repress_unmatched, "TrapRepress for no trap of ours")
+	X(repress_unmatched, "TrapRepress for no trap of ours")                                    \
+	X(sm_smps, "Traps and changes of SMInfo for the subnet manager behind the port")           \
+	X(sm_changes, "changes of its state or priority")                                          \
+	X(sm_gone, "times it said nothing for too long")
 
 struct sma_counters {
 #define X(name, help) uint64_t name;

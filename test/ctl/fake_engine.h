@@ -101,6 +101,10 @@ struct fake_sma {
 	uint16_t number;
 	uint8_t notice[SMA_DATA_LEN];
 	uint32_t repressed;
+	struct engine_sm_smp smp; /* .number 0: none has come in */
+	bool smp_taken;
+	uint8_t sm_state;
+	uint8_t sm_priority;
 	struct link_lid_info lid[3];
 	unsigned int lids;
 	bool forgot;

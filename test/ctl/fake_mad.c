@@ -173,6 +173,41 @@ engine_trap_repress(struct engine *e, uint32_t id, struct error *err)
 	return 0;
 }
 
+static int
+check_sm(struct engine *e, unsigned int port, struct error *err)
+{
+	return e->port[port].ib ? 0 : error_set(err, EINVAL, "port: got %u, no manager", port);
+}
+
+int
+engine_sm_take(struct engine *e, unsigned int port, struct engine_sm_smp *smp, unsigned int n,
+	uint64_t *lost, struct error *err)
+{
+	int rc = check_sm(e, port, err);
+
+	*lost = 4;
+	if (rc != 0 || n == 0 || e->sma.smp.number == 0 || e->sma.smp_taken)
+		return rc;
+	e->sma.smp_taken = true;
+	*smp = e->sma.smp;
+	return 1;
+}
+
+const struct engine_sm_smp *
+engine_sm_find(struct engine *e, uint32_t number)
+{
+	return number == e->sma.smp.number ? &e->sma.smp : NULL;
+}
+
+int
+engine_sm_set(struct engine *e, unsigned int port, uint8_t state, uint8_t priority,
+	struct error *err)
+{
+	e->sma.sm_state = state;
+	e->sma.sm_priority = priority;
+	return check_sm(e, port, err);
+}
+
 /* --- routes --- */
 
 bool

@@ -525,6 +525,93 @@ test_events_of_subnet_management_name_their_port(void **state)
 	}
 }
 
+/* --- the subnet manager behind a port --- */
+
+/* Trap 144 of LID 5, as number 9 on port 1. */
+static void
+bring_trap(struct desk *d)
+{
+	struct engine_sm_smp *s = &d->e->sma.smp;
+
+	*s = (struct engine_sm_smp){ .number = 9, .port = 1, .slid = 5, .age_us = 12345 };
+	memcpy(s->mad, "\1\1\1\5\0\0\0\0\0\0\0\0\0\0\xA\xBC\0\2", 18);
+	memcpy(s->mad + 64, "\x84\0\0\1\0\x90\0\5", 8);
+}
+
+static void
+test_the_manager_takes_what_has_come_in(void **state)
+{
+	struct desk *d = *state;
+	const json_t *r, *s;
+
+	r = call(d, "sm_take", "'port': 1");
+	assert_int_equal(json_array_size(json_object_get(r, "smps")), 0);
+	assert_int_equal(num(r, "lost"), 4);
+	bring_trap(d);
+	r = call(d, "sm_take", "'port': 1, 'timeout_ms': 60000");
+	s = json_array_get(json_object_get(r, "smps"), 0);
+	assert_int_equal(num(s, "smp"), 9);
+	assert_int_equal(num(s, "port"), 1);
+	assert_string_equal(str(s, "method"), "Trap");
+	assert_string_equal(str(s, "attribute"), "Notice");
+	assert_int_equal(num(s, "slid"), 5);
+	assert_string_equal(str(s, "tid"), "0x0000000000000abc");
+	assert_int_equal(num(s, "age_ms"), 12);
+	assert_int_equal(num(json_object_get(s, "notice"), "trap_num"), 144);
+	assert_says(fails(d, "sm_take", "'port': 0"), "no manager");
+}
+
+static void
+test_an_event_tells_the_notice(void **state)
+{
+	struct desk *d = *state;
+	const json_t *rows;
+
+	bring_trap(d);
+	fake_event(d->e, EVENT_SM_SMP, 9);
+	fake_event(d->e, EVENT_SM_SMP, 8); /* no longer kept */
+	rows = json_object_get(call(d, "events", "%s", ""), "events");
+	assert_string_equal(str(json_array_get(rows, 0), "event"), "SM_SMP");
+	assert_int_equal(num(json_array_get(rows, 0), "smp"), 9);
+	assert_int_equal(num(json_array_get(rows, 0), "port"), 1);
+	assert_int_equal(num(json_object_get(json_array_get(rows, 0), "notice"), "trap_num"), 144);
+	assert_int_equal(num(json_array_get(rows, 1), "smp"), 8);
+	assert_null(json_object_get(json_array_get(rows, 1), "notice"));
+}
+
+static void
+test_the_manager_represses_a_trap(void **state)
+{
+	struct desk *d = *state;
+	const struct engine_mad_ask *ask;
+
+	bring_trap(d);
+	call(d, "sm_repress", "'smp': 9, 'm_key': '0x77'");
+	ask = &d->e->mad.asked[(d->e->mad.asks - 1) % 4];
+	assert_true(ask->no_answer && ask->keep_tid);
+	assert_int_equal(d->e->mad.ah.dlid, 5);
+	assert_int_equal(d->e->mad.ah.port, 1);
+	assert_int_equal(ask->mad[3], 0x07);
+	assert_memory_equal(ask->mad + 8, d->e->sma.smp.mad + 8, 16); /* TID, attribute */
+	assert_int_equal(ask->mad[31], 0x77);
+	assert_memory_equal(ask->mad + 64, d->e->sma.smp.mad + 64, 64);
+	assert_true(d->e->mad.forgotten);
+	assert_says(fails(d, "sm_repress", "'smp': 8"), "got 8, which is no Trap");
+}
+
+static void
+test_the_manager_says_what_it_is(void **state)
+{
+	struct desk *d = *state;
+
+	call(d, "sm_set", "'port': 1, 'state': 'master', 'priority': 7");
+	assert_int_equal(d->e->sma.sm_state, SMA_SM_MASTER);
+	assert_int_equal(d->e->sma.sm_priority, 7);
+	assert_says(fails(d, "sm_set", "'state': 'slave'"), "slave");
+	assert_says(fails(d, "sm_set", "'state': 'master', 'priority': 16"), "16");
+	assert_says(fails(d, "sm_set", "'state': 'master'"), "no manager");
+}
+
 #define t(test) cmocka_unit_test_setup_teardown(test, setup, desk_teardown)
 
 int
@@ -552,6 +639,10 @@ main(void)
 		t(test_counters_of_the_agents_are_shown),
 		t(test_a_native_ib_port_shows_what_subnet_management_made_of_it),
 		t(test_events_of_subnet_management_name_their_port),
+		t(test_the_manager_takes_what_has_come_in),
+		t(test_an_event_tells_the_notice),
+		t(test_the_manager_represses_a_trap),
+		t(test_the_manager_says_what_it_is),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

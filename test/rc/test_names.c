@@ -106,6 +106,7 @@ test_asynchronous_events(void **state)
 	(void)state;
 	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		assert_string_equal(event_type_name(i), names[i]);
+	assert_string_equal(event_type_name(EVENT_SM_SMP), "SM_SMP");
 	assert_int_equal(EVENT_CQ_ERR, 0);
 	assert_int_equal(EVENT_QP_REQ_ERR, 2);
 	assert_int_equal(EVENT_QP_ACCESS_ERR, 3);

@@ -149,6 +149,85 @@ test_subscriber_is_told_of_ports(void **state)
 	assert_int_equal(trap_of(b, 3), 64);
 }
 
+/* A trap of a port: generic, number, issuer's LID. */
+static const uint8_t *
+trap_from(uint8_t type, uint16_t number, uint16_t lid)
+{
+	static uint8_t notice[64];
+
+	memset(notice, 0, sizeof(notice));
+	notice[0] = 0x80 | type;
+	notice[3] = 1; /* a channel adapter */
+	put_be16(notice + 4, number);
+	put_be16(notice + 6, lid);
+	memset(notice + 10, 0xEE, sizeof(notice) - 10);
+	return notice;
+}
+
+/* smp-sma 5: what the subnet manager hears of a port, its subscribers do, as it was told */
+static void
+test_subscriber_is_told_of_traps(void **state)
+{
+	struct bench *b = *state;
+	const uint8_t *mad;
+
+	assert_int_equal(subscribe(b, &(struct subscription){ .from = GUID_B, .trap = 144,
+					      .type = 4, .producer = 1 }), 0);
+	sa_trap(b->w, trap_from(1, 129, 4)); /* another one */
+	sa_trap(b->w, trap_from(4, 144, 4));
+	assert_true(sa_pending(b->w));
+	run(b);
+	assert_int_equal(b->num_calls, 1);
+	mad = b->calls[0].mad + SA2_OFF_DATA;
+	assert_memory_equal(mad, trap_from(4, 144, 4), 64);
+	assert_int_equal(get_be64(mad + 64), UINT64_C(0xFE80000000000000)); /* IssuerGID */
+	assert_int_equal(get_be64(mad + 72), GUID_A);
+	/* of an issuer that nobody knows: no GID */
+	sa_trap(b->w, trap_from(4, 144, 0x999));
+	run(b);
+	assert_int_equal(b->num_calls, 2);
+	assert_int_equal(get_be64(b->calls[1].mad + SA2_OFF_DATA + 72), 0);
+	/* a vendor's is nobody's */
+	mad = trap_from(4, 144, 4);
+	((uint8_t *)mad)[0] &= 0x7F;
+	sa_trap(b->w, mad);
+	assert_false(sa_pending(b->w));
+}
+
+/* They have keys in them. */
+static void
+test_security_traps_are_for_the_trusted(void **state)
+{
+	struct bench *b = *state;
+
+	assert_int_equal(subscribe(b, &(struct subscription){ .from = GUID_B }), 0);
+	sa_trap(b->w, trap_from(2, 257, 4));
+	run(b);
+	assert_int_equal(b->num_calls, 0);
+	assert_int_equal(subscribe(b, &(struct subscription){ .from = GUID_B, .ends = true }), 0);
+	assert_int_equal(subscribe(b, &(struct subscription){ .from = GUID_B, .trusted = true }), 0);
+	sa_trap(b->w, trap_from(2, 257, 4));
+	run(b);
+	assert_int_equal(b->num_calls, 1);
+}
+
+/* Both have their turn, and what is too much is counted. */
+static void
+test_events_and_traps_by_turns(void **state)
+{
+	struct bench *b = *state;
+	unsigned int i;
+
+	assert_int_equal(subscribe(b, &(struct subscription){ .from = GUID_B }), 0);
+	join(b, 0xFFFF);
+	for (i = 0; i < 40; i++)
+		sa_trap(b->w, trap_from(4, 144, 4));
+	run(b);
+	assert_int_equal(b->num_calls, 33);
+	assert_true(trap_of(b, 0) == 66 || trap_of(b, 1) == 66);
+	assert_int_equal(sa_worker_counters(b->w)->events_lost, 8);
+}
+
 static void
 test_what_was_not_asked_for_is_not_told(void **state)
 {
@@ -376,6 +455,9 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		T(test_subscriber_is_told_of_groups),
 		T(test_subscriber_is_told_of_ports),
+		T(test_subscriber_is_told_of_traps),
+		T(test_security_traps_are_for_the_trusted),
+		T(test_events_and_traps_by_turns),
 		T(test_what_was_not_asked_for_is_not_told),
 		T(test_other_partitions_groups_are_not_told),
 		T(test_of_a_change_that_failed_nothing_is_told),

@@ -76,6 +76,17 @@ event(void *arg, const struct event *ev)
 }
 
 static void
+to_sm(void *arg, uint16_t port, uint16_t slid, const uint8_t mad[MAD_LEN])
+{
+	struct bench *b = arg;
+
+	b->to_sm++;
+	b->sm_port = port;
+	b->sm_slid = slid;
+	memcpy(b->sm_mad, mad, MAD_LEN);
+}
+
+static void
 make_mad(struct bench *b)
 {
 	struct mad_worker_config mc = { .workers = 1, .hz = SECOND, .alloc = &allocator_malloc,
@@ -103,7 +114,7 @@ make_sma(struct bench *b, void (*change)(struct sma_config *c, struct sma_port_c
 		.node_guid = 0x0002C90300000100ull, .system_image_guid = 0x0002C903000001FFull,
 		.vendor_id = 0x001405, .device_id = 0xBEEF, .revision = 0x000000A1,
 		.num_ports = 3, .resp_time = 16, .port = port, .num_managed = BENCH_PORTS,
-		.limits = sma_limits_default, .apply = apply, .event = event, .arg = b };
+		.limits = sma_limits_default, .apply = apply, .event = event, .to_sm = to_sm, .arg = b };
 
 	if (change != NULL)
 		change(&c, port);

@@ -81,6 +81,11 @@ struct bench {
 	struct port_settings before[BENCH_PORTS]; /* of the call before the last one */
 	struct event event[BENCH_EVENTS];
 	unsigned int num_events, seen_events;
+
+	unsigned int to_sm; /* SMPs given to the SM so far, and the last one */
+	uint16_t sm_port;
+	uint16_t sm_slid;
+	uint8_t sm_mad[MAD_LEN];
 };
 
 int bench_setup(void **state);

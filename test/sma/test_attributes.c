@@ -241,70 +241,6 @@ test_vl_arbitration(void **state)
 	refused(b, SET, 0x0018, 0x10000, BAD_ATTR);
 }
 
-/* --- SMInfo --- */
-
-static void
-test_sm_info(void **state)
-{
-	struct bench *b = *state;
-	uint8_t info[64] = {
-		0x00, 0x02, 0xC9, 0x03, 0x00, 0x00, 0x01, 0x01, /* GUID */
-		0, 0, 0, 0, 0, 0, 0, 0, /* SM_Key: told to nobody */
-		0, 0, 0, 0, /* ActCount */
-		0x52, /* priority 5, standby */
-	};
-
-	assert_int_equal(get(b, 0x0020, 0), OK);
-	assert_memory_equal(b->data, info, 64);
-	info[19] = 1; /* it lives */
-	assert_int_equal(get(b, 0x0020, 0), OK);
-	assert_memory_equal(b->data, info, 64);
-	refused(b, GET, 0x0020, 1, BAD_FIELD);
-	/* no SM behind port 2 */
-	b->port = 1;
-	refused(b, GET, 0x0020, 0, BAD_ATTR);
-	refused(b, SET, 0x0020, 4, BAD_ATTR);
-}
-
-/* In this state this command; the state after it, or refused. */
-static void
-sm_command(struct bench *b, uint32_t command, uint8_t sm_state, bool legal)
-{
-	assert_int_equal(set(b, 0x0020, command, pattern), legal ? OK : BAD_FIELD);
-	/* what is answered is the SMInfo, not the request's */
-	assert_int_equal(get_be16(b->data + 6), 0x0101);
-	assert_int_equal(b->data[20], 0x50 | sm_state);
-}
-
-static void
-test_sm_info_commands(void **state)
-{
-	struct bench *b = *state;
-	enum { NOT_ACTIVE, DISCOVERING, STANDBY, MASTER };
-	enum { HANDOVER = 1, ACKNOWLEDGE, DISABLE, TO_STANDBY, DISCOVER };
-
-	sm_command(b, ACKNOWLEDGE, STANDBY, false);
-	sm_command(b, TO_STANDBY, STANDBY, false);
-	sm_command(b, DISABLE, NOT_ACTIVE, true);
-	sm_command(b, HANDOVER, NOT_ACTIVE, false);
-	sm_command(b, ACKNOWLEDGE, NOT_ACTIVE, false);
-	sm_command(b, DISABLE, NOT_ACTIVE, false);
-	sm_command(b, DISCOVER, NOT_ACTIVE, false);
-	sm_command(b, TO_STANDBY, STANDBY, true);
-	sm_command(b, HANDOVER, MASTER, true);
-	sm_command(b, HANDOVER, MASTER, false);
-	sm_command(b, DISABLE, MASTER, false);
-	sm_command(b, TO_STANDBY, MASTER, false);
-	sm_command(b, DISCOVER, MASTER, false);
-	sm_command(b, ACKNOWLEDGE, STANDBY, true);
-	sm_command(b, 0, STANDBY, false);
-	sm_command(b, 6, STANDBY, false);
-	sm_command(b, 0x10001, STANDBY, false);
-	sm_command(b, DISCOVER, DISCOVERING, true);
-	for (uint32_t command = HANDOVER; command <= DISCOVER; command++)
-		sm_command(b, command, DISCOVERING, false);
-}
-
 /* --- what is not supported --- */
 
 static void
@@ -355,6 +291,7 @@ test_traps_and_responses_are_not_for_an_agent(void **state)
 {
 	struct bench *b = *state;
 
+	b->port = 1; /* no SM behind it */
 	assert_int_equal(ask(b, 0x05, 0x0002, 0, pattern), SILENT);
 	assert_int_equal(b->verdict, VERDICT_SMP_NO_SM);
 	assert_int_equal(ask(b, 0x81, 0x0011, 0, pattern), SILENT);
@@ -498,8 +435,6 @@ main(void)
 		T(test_pkey_table),
 		T(test_sl_to_vl),
 		T(test_vl_arbitration),
-		T(test_sm_info),
-		T(test_sm_info_commands),
 		T(test_unknown_attributes),
 		T(test_unknown_methods),
 		T(test_unknown_class_version),

@@ -13,30 +13,68 @@
 #include "sa/tables.h"
 #include "wire/bytes.h"
 
+/* ::ffff:ffff:ffff:LID, path bits and all: no port has such a GUID */
+#define LID_IDENTITY UINT64_C(0xFFFFFFFFFFFF0000)
+
+static bool
+is_lid_identity(const union gid *gid)
+{
+	return get_be64(gid->raw) == 0 && get_be64(gid->raw + 8) >= LID_IDENTITY;
+}
+
+/*
+ * A port is known by its LID. Of a GRH that is believed only which of its GIDs it goes by, or that
+ * it comes from another subnet, through a router. Else it goes by its first GID.
+ */
+static void
+name_port(uint64_t prefix, struct fabric *f, const struct av *av, struct requester *who)
+{
+	const struct port_view *named = av->grh ? fabric_gid(f, av->dgid.raw) : NULL;
+	bool routed = av->grh && who->port.node_type == NODE_TYPE_ROUTER
+		&& !gid_in_subnet(prefix, av->dgid.raw) && !is_lid_identity(&av->dgid);
+
+	who->stranger = routed; /* it has the router's P_Keys, but is not the router */
+	if (routed || (named != NULL && named->lid == who->port.lid)) {
+		who->gid = av->dgid;
+		return;
+	}
+	put_be64(who->gid.raw, prefix);
+	put_be64(who->gid.raw + 8, who->port.guid);
+}
+
+/* Of an unknown port a GRH tells who it is, if that is nobody else; without one its LID does. */
+static void
+name_stranger(struct fabric *f, const struct av *av, struct requester *who)
+{
+	if (av->grh && fabric_gid(f, av->dgid.raw) == NULL && !is_lid_identity(&av->dgid)) {
+		who->gid = av->dgid;
+		return;
+	}
+	put_be64(who->gid.raw, 0);
+	put_be64(who->gid.raw + 8, LID_IDENTITY | av->dlid);
+}
+
 static void
 own_address(const struct sa_config *config, struct fabric *f, const struct mad_peer *peer,
 	struct requester *who)
 {
-	const struct port_view *p = NULL;
-	bool ib = peer->av.encap == ENCAP_IB;
+	const struct av *av = &peer->av;
+	bool ib = av->encap == ENCAP_IB;
+	const struct port_view *p = ib ? fabric_lid(f, av->dlid) : fabric_gid(f, av->dgid.raw);
 
-	who->gid = peer->av.dgid;
-	who->lid = ib ? peer->av.dlid : 0;
-	if (ib)
-		p = fabric_lid(f, peer->av.dlid);
-	else
-		p = fabric_gid(f, peer->av.dgid.raw);
+	who->gid = av->dgid;
+	if (!ib && is_lid_identity(&who->gid))
+		memset(&who->gid, 0, sizeof(who->gid)); /* nobody's address */
+	who->lid = ib ? av->dlid : 0;
 	who->stranger = p == NULL;
-	if (p == NULL) {
+	if (p != NULL)
+		who->port = *p;
+	else
 		port_view_stranger(&who->port);
-		return;
-	}
-	who->port = *p;
-	/* without a GRH a port goes by its first GID */
-	if (ib && !peer->av.grh) {
-		put_be64(who->gid.raw, config->gid_prefix);
-		put_be64(who->gid.raw + 8, p->guid);
-	}
+	if (ib && who->stranger)
+		name_stranger(f, av, who);
+	else if (ib)
+		name_port(config->gid_prefix, f, av, who);
 }
 
 bool

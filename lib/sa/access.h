@@ -27,7 +27,7 @@ struct requester {
 	bool trusted; /**< sees everything */
 	bool manager; /**< changes everything */
 	bool stranger; /**< no port of the database */
-	union gid gid; /**< its own, for what is said of it */
+	union gid gid; /**< its own, for what is said of it; of an unknown LID ::ffff:ffff:ffff:LID */
 	uint16_t lid; /**< 0: none */
 	struct port_view port; /**< only its P_Keys if a stranger */
 };

@@ -25,6 +25,7 @@
 
 #define NODE_TYPE_CA      1
 #define NODE_TYPE_SWITCH  2
+#define NODE_TYPE_ROUTER  3
 #define NODE_OFF_LID       0
 #define NODE_OFF_TYPE      6
 #define NODE_OFF_NODE_GUID 16

@@ -448,6 +448,11 @@ fill_peer(struct mad_peer *peer, const struct ask *a)
 	if (a->slid != 0) {
 		peer->av.encap = ENCAP_IB;
 		peer->av.dlid = a->slid;
+		peer->av.grh = a->from != 0 || a->sgid != NULL;
+		if (a->from != 0)
+			set_gid(peer->av.dgid.raw, a->from);
+		if (a->sgid != NULL)
+			memcpy(peer->av.dgid.raw, a->sgid, 16);
 		return;
 	}
 	peer->av.encap = ENCAP_ROCEV2_IPV6;

@@ -110,7 +110,8 @@ struct ask {
 	uint8_t edit;
 	uint32_t payload_len; /* version 1, Config */
 	struct mad_body *body;
-	uint16_t slid; /* native IB */
+	uint16_t slid; /* native IB; with .from or .sgid: and a GRH */
+	const uint8_t *sgid; /* a GID of no port */
 };
 /* @return the status of the answer */
 uint16_t ask(struct bench *b, const struct ask *a);

@@ -305,6 +305,110 @@ test_subscriptions_are_seen_by_their_owner(void **state)
 	assert_int_equal(records(b, SA_INFORM_INFO_RECORD, 2), 0);
 }
 
+/* --- who is who on native IB (a requester's LID is its own, a GRH may say anything) --- */
+
+/* A subscription to all traps of this LID's; @return the status */
+static uint16_t
+subscription(struct bench *b, uint16_t slid, uint64_t grh, const uint8_t *sgid, bool begin)
+{
+	uint8_t info[36] = { 0 };
+
+	memset(info + 16, 0xFF, 2);
+	info[22] = 1;
+	info[23] = begin;
+	return ask(b,
+		&(struct ask){ .version = 2, .method = MAD_SET, .attribute = SA_INFORM_INFO,
+			.data = info, .data_len = 36, .slid = slid, .from = grh, .sgid = sgid,
+			.untrusted = true });
+}
+
+/* A service without a GID of its own, ID 7; @return the status */
+static uint16_t
+service(struct bench *b, uint8_t method, uint16_t slid, uint64_t grh)
+{
+	uint8_t rec[176] = { [7] = 7 };
+
+	return ask(b,
+		&(struct ask){ .version = 2, .method = method, .attribute = SA_SERVICE, .mask = 1,
+			.data = rec, .data_len = 176, .slid = slid, .from = grh,
+			.untrusted = true });
+}
+
+/* Ports of which there is no record, without a GRH: LIDs, path bits and all, tell them apart */
+static void
+test_unknown_ports_are_told_apart_by_lid(void **state)
+{
+	struct bench *b = *state;
+	const uint8_t *gid;
+
+	assert_int_equal(subscription(b, 40, 0, NULL, true), 0);
+	assert_int_equal(subscription(b, 41, 0, NULL, true), 0);
+	assert_int_equal(count_of(b, SA_TABLE_INFORM), 2);
+	assert_int_equal(subscription(b, 42, 0, NULL, false), 0x0200); /* none of its own */
+	assert_int_equal(subscription(b, 41, 0, NULL, false), 0);
+	assert_int_equal(count_of(b, SA_TABLE_INFORM), 1);
+	assert_int_equal(service(b, MAD_SET, 40, 0), 0);
+	gid = b->reply + SA2_OFF_DATA + SERVICE_OFF_GID;
+	assert_memory_equal(gid, "\0\0\0\0\0\0\0\0\xff\xff\xff\xff\xff\xff\0\x28", 16);
+	assert_int_equal(service(b, MAD_SET, 41, 0), 0);
+	assert_int_equal(count_of(b, SA_TABLE_SERVICE), 2);
+	assert_int_equal(service(b, SA2_DELETE, 42, 0), 0x0300);
+	assert_int_equal(service(b, SA2_DELETE, 40, 0), 0);
+	assert_int_equal(count_of(b, SA_TABLE_SERVICE), 1);
+	/* and each sees its own alone */
+	assert_int_equal(ask(b, &(struct ask){ .version = 2, .method = SA_GET_TABLE,
+				     .attribute = SA_INFORM_INFO_RECORD, .slid = 41,
+				     .untrusted = true }),
+		0);
+	assert_int_equal(records(b, SA_INFORM_INFO_RECORD, 2), 0);
+}
+
+/* Neither another port's GID nor a LID's name in a GRH makes one another */
+static void
+test_grh_does_not_make_another(void **state)
+{
+	uint8_t named[16] = { [8] = 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0, 40 };
+	struct bench *b = *state;
+
+	assert_int_equal(subscription(b, 4, 0, NULL, true), 0); /* A */
+	assert_int_equal(service(b, MAD_SET, 4, GUID_A), 0);
+	assert_int_equal(subscription(b, 40, 0, NULL, true), 0);
+	assert_int_equal(subscription(b, 5, GUID_A, NULL, false), 0x0200); /* B */
+	assert_int_equal(subscription(b, 41, GUID_A, NULL, false), 0x0200);
+	assert_int_equal(subscription(b, 41, 0, named, false), 0x0200);
+	assert_int_equal(subscription(b, 5, 0, named, false), 0x0200);
+	assert_int_equal(service(b, SA2_DELETE, 5, GUID_A), 0x0300);
+	assert_int_equal(service(b, SA2_DELETE, 41, GUID_A), 0x0300);
+	assert_int_equal(count_of(b, SA_TABLE_INFORM), 2);
+	assert_int_equal(count_of(b, SA_TABLE_SERVICE), 1);
+	/* its own alias does, and a GID that nobody is known to have */
+	assert_int_equal(subscription(b, 4, GUID_A1, NULL, true), 0);
+	assert_int_equal(subscription(b, 41, 0x77, NULL, true), 0);
+	assert_int_equal(subscription(b, 41, 0x77, NULL, false), 0);
+	assert_int_equal(count_of(b, SA_TABLE_INFORM), 3);
+	assert_int_equal(service(b, SA2_DELETE, 4, 0), 0);
+	assert_int_equal(count_of(b, SA_TABLE_SERVICE), 0);
+}
+
+/* Through a router come others, who are not the router */
+static void
+test_requester_behind_a_router(void **state)
+{
+	static const uint8_t far[2][16] = { { 0xFE, 0xC0, [7] = 2, [15] = 1 },
+		{ 0xFE, 0xC0, [7] = 2, [15] = 2 } };
+	struct bench *b = *state;
+
+	put_port(b, 20, 0x20, NODE_TYPE_ROUTER, 0);
+	assert_int_equal(subscription(b, 20, 0, far[0], true), 0);
+	assert_int_equal(subscription(b, 20, 0, far[1], true), 0);
+	assert_int_equal(subscription(b, 20, 0, NULL, false), 0x0200); /* the router */
+	assert_int_equal(count_of(b, SA_TABLE_INFORM), 2);
+	assert_int_equal(subscription(b, 20, 0, far[1], false), 0);
+	/* a port that is no router has no such GID */
+	assert_int_equal(subscription(b, 4, 0, far[0], false), 0x0200);
+	assert_int_equal(count_of(b, SA_TABLE_INFORM), 1);
+}
+
 static uint16_t
 bulk_or_config(struct bench *b, uint8_t method, uint16_t slid, bool untrusted)
 {
@@ -403,6 +507,9 @@ main(void)
 		T(test_of_a_group_others_members_are_not_shown),
 		T(test_others_members_cannot_be_asked_for),
 		T(test_subscriptions_are_seen_by_their_owner),
+		T(test_unknown_ports_are_told_apart_by_lid),
+		T(test_grh_does_not_make_another),
+		T(test_requester_behind_a_router),
 		cmocka_unit_test(test_config_and_bulk_are_for_the_master_sm_and_the_trusted),
 		cmocka_unit_test(test_offsets_agree_with_the_tables),
 	};

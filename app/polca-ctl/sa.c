@@ -301,6 +301,20 @@ print_import(const struct query *q, const json_t *result)
 }
 
 static int
+run_sweep(struct query *q, const json_t *params)
+{
+	json_t *what = json_pack("{s:b}", "replace", json_is_true(json_object_get(params, "replace")));
+	json_t *result = NULL;
+	int rc = ask(q, "sa_sweep", what, IMPORT_MS, &result);
+
+	if (rc == 0)
+		print_import(q, result);
+	json_decref(result);
+	json_decref(what);
+	return rc;
+}
+
+static int
 run_import(struct query *q, json_t *params)
 {
 	const char *file = method_text(params, "file"), *format = format_of(file);
@@ -308,6 +322,10 @@ run_import(struct query *q, json_t *params)
 	json_t *result = NULL;
 	int rc = 0;
 
+	if (json_is_true(json_object_get(params, "sweep")) != (file[0] == '\0'))
+		return usage_error("%s: give a file, or --sweep", q->words);
+	if (file[0] == '\0')
+		return run_sweep(q, params);
 	if (strcmp(file, "-") == 0) {
 		rc = take_stdin(params);
 		if (rc != 0)
@@ -320,6 +338,7 @@ run_import(struct query *q, json_t *params)
 			json_object_set_new(params, "format", json_string(format));
 	}
 	json_object_del(params, "file");
+	json_object_del(params, "sweep");
 	rc = ask(q, "sa_import", params, IMPORT_MS, &result);
 	if (rc == 0)
 		print_import(q, result);

@@ -5,15 +5,19 @@ them, in a namespace of their own."""
 
 import itertools
 import os
+import select
 import socket
 import struct
 import subprocess
+import threading
 import time
 
 import net
 import patience
 from conn import wait_until
-from umad import ended
+from umad import ended  # and where the bridge's modules are
+from ibwire import datagram, PERMISSIVE
+from wire import Cable
 
 MAGIC = 0xdeadbeef
 CONNECT, DISCONNECT = 1, 2
@@ -130,6 +134,66 @@ class Client:
                 if got and struct.unpack_from('>Q', got[0], 8)[0] & 0xffffffff == tid:
                     return got[0]
         raise AssertionError('no answer from LID %d' % lid)
+
+
+class Gateway(threading.Thread):
+    """An appliance's native port in place of a simulated host: what it sends to the fabric is that
+    host's, and what is for the host reaches it. The host answers subnet management itself."""
+
+    POINTER, INITIAL = 6, 128
+
+    def __init__(self, ns, interface, fabric, host, lid):
+        super().__init__(daemon=True)
+        self.client, self.lid = fabric.client(host), lid
+        self.cable = ns.call(Cable, interface)
+        self.cable.arrive, self.cable.bad = self.out, self.bad
+        self.tids, self.serial = {}, itertools.count(1)
+        self.wrong, self.failure, self.ending = [], None, False
+        self.start()
+
+    def bad(self, what):
+        self.wrong.append(what)
+
+    def out(self, p):
+        mad = bytearray(p.mad)
+        if mad[1] == 0x81 and not mad[self.POINTER - 3] & 0x80:
+            assert mad[self.POINTER] == 1 and mad[self.INITIAL + 1] == 1, mad.hex()
+            mad[self.POINTER] = 0  # as a port's own user begins it
+        if not mad[3] & 0x80:
+            tid = next(self.serial)
+            self.tids[tid] = bytes(mad[8:16])
+            mad[8:16] = struct.pack('>Q', tid)
+        self.client.send(bytes(mad), p.dlid, p.dqp)
+
+    def into(self, mad, slid, sqp):
+        mad = bytearray(mad)
+        was = self.tids.pop(struct.unpack_from('>Q', mad, 8)[0] & 0xffffffff, None)
+        if was is None:
+            return  # a request for the host, or an answer that was repeated
+        mad[8:16] = was
+        routed = mad[1] == 0x81
+        if routed:
+            mad[self.POINTER] = 1
+        self.cable.send(datagram(bytes(mad), PERMISSIVE if routed else slid,
+                                 PERMISSIVE if routed else self.lid, sqp, sqp))
+
+    def run(self):
+        try:
+            while not self.ending:
+                ready, _, _ = select.select([self.cable.sock, self.client.data], [], [], 0.2)
+                if self.cable.sock in ready:
+                    self.cable.readable()
+                if self.client.data in ready:
+                    self.into(*self.client.receive(0.1))
+        except BaseException as e:  # told by close()
+            self.failure = e
+
+    def close(self):
+        self.ending = True
+        self.join(10)
+        self.cable.sock.close()
+        assert self.failure is None, self.failure
+        assert not self.wrong, self.wrong
 
 
 class Fabric:

@@ -23,6 +23,7 @@ const struct rpc_area rpc_areas[] = {
 	{ "Work requests", methods_post },
 	{ "Subnet administration", methods_sa },
 	{ "The SA's database", methods_sa_data },
+	{ "The SA's database from the live subnet", methods_sa_sweep },
 	{ "The SA's sessions and figures", methods_sa_stats },
 	{ "Subnet management", methods_smp },
 	{ "Traps", methods_trap },

@@ -28,6 +28,7 @@ extern const struct rpc_method methods_modify[];
 extern const struct rpc_method methods_post[];
 extern const struct rpc_method methods_sa[];
 extern const struct rpc_method methods_sa_data[];
+extern const struct rpc_method methods_sa_sweep[];
 extern const struct rpc_method methods_sa_stats[];
 extern const struct rpc_method methods_smp[];
 extern const struct rpc_method methods_trap[];

@@ -73,6 +73,10 @@ int sa_import_ibnetdiscover(
  */
 void sa_import_mtu(struct sa_change *c, uint8_t mtu);
 
+/** Records as they are: @p text is an array of struct sa_change, @p len its bytes. */
+int sa_import_changes(
+		const char *text, size_t len, const struct sa_import_sink *sink, struct error *err);
+
 /**
  * The project's JSON, as an export writes it: {"records": [{"record": "NodeRecord", ...}, ...]}.
  * PathRecords, as sa table has them of a subnet manager's SA, are not stored, but their SLs are.

@@ -93,6 +93,23 @@ sa_ibnet_emit_port(struct sa_ibnet *in, const struct sa_ibnet_port *p, struct er
 	return emit(in, err);
 }
 
+int
+sa_import_changes(
+		const char *text, size_t len, const struct sa_import_sink *sink, struct error *err)
+{
+	struct sa_change c;
+	size_t at;
+	int rc;
+
+	for (at = 0; at + sizeof(c) <= len; at += sizeof(c)) {
+		memcpy(&c, text + at, sizeof(c));
+		rc = sink->take(sink->arg, &c);
+		if (rc != 0)
+			return error_set(err, -rc, "the records could not be taken: %s", strerror(-rc));
+	}
+	return 0;
+}
+
 void
 sa_import_mtu(struct sa_change *c, uint8_t mtu)
 {

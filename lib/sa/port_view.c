@@ -26,10 +26,11 @@ gid_in_subnet(uint64_t prefix, const uint8_t *gid)
 uint8_t
 port_info_mtu(const uint8_t *rec)
 {
-	uint8_t mtu = rec[PORT_OFF_MTU] >> 4;
+	uint8_t mtu = rec[PORT_OFF_MTU] >> 4, cap = rec[PORT_OFF_MTU_CAP] & 0xF;
 
-	if (mtu == 0) /* base port 0 of a switch negotiates none */
-		mtu = rec[PORT_OFF_MTU_CAP] & 0xF;
+	/* port 0 of a switch has no neighbour, whatever it says of one (opensm) */
+	if (mtu == 0 || (rec[PORT_OFF_PORT] == 0 && cap != 0))
+		mtu = cap;
 	return mtu != 0 ? mtu : 1;
 }
 

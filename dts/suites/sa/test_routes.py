@@ -11,7 +11,8 @@ import re
 import pytest
 
 import mad
-from ibsim import Fabric, Plan
+from ibports import ib_port
+from ibsim import Fabric, Gateway, Plan
 from mad import PATH, v2
 from net import Namespace
 from polca import Polca, port
@@ -76,6 +77,28 @@ def polca(sockets):
     ns.close()
 
 
+@pytest.fixture(scope='module')
+def inside(fabric, sockets):
+    """An appliance in the place of the fabric's last host."""
+    host = fabric.plan.hosts[-1]
+    lid, = fabric.lids[host][:1]
+    ns = Namespace()
+    ns.veth('pv0', 'st0')
+    gateway = Gateway(ns, 'st0', fabric, host, lid)
+    p = Polca(sockets, [ib_port('port0', 'pv0', lid=lid, sm_lid=fabric.sm_lid, active=True,
+                                lmc=len(fabric.lids[host]) - 1,
+                                guid='0x%016x' % fabric.plan.port_guid(host))],
+              ns=ns, name='inside-' + fabric.name,
+              sma=dict(node_guid='0x%016x' % fabric.plan.guid(host)))
+    p.host = host
+    try:
+        yield p.start()
+        gateway.close()
+    finally:
+        p.kill()
+        ns.close()
+
+
 @pytest.fixture(scope='module', params=list(FABRICS))
 def fabric(request, kept):
     """With .lids: of each host; .answers: opensm's, of each pair of LIDs of hosts."""
@@ -88,7 +111,9 @@ def fabric(request, kept):
         f.tables = f.run('dump_fts') + f.run('dump_fts', '-M')
         f.lids = {name: list(range(lid, lid + (1 << lmc)))
                   for name, lid, lmc in hosts_of(f.topology)}
-        f.answers = theirs(f)
+        f.sm_lid = f.lids[f.plan.hosts[0]][0]
+        f.asker = f.client(f.plan.hosts[1])
+        f.answers = theirs(f, pairs(f))
         yield f
     finally:
         f.close()
@@ -105,15 +130,13 @@ def pairs(fabric):
     return [(s, d) for s in ports for d in ports]
 
 
-def theirs(fabric):
+def theirs(fabric, which):
     """opensm's answers, in words as ours are; None where it has no path."""
-    client = fabric.client(fabric.plan.hosts[1])
-    sm_lid = fabric.lids[fabric.plan.hosts[0]][0]
     out = {}
-    for slid, dlid in pairs(fabric):
-        a = mad.Mad(client.ask(bytes(v2(
+    for slid, dlid in which:
+        a = mad.Mad(fabric.asker.ask(bytes(v2(
             mad.GET, PATH.attr, mask=PATH.mask('slid', 'dlid'), sm_key=1,
-            data=PATH.put(slid=slid, dlid=dlid))), sm_lid))
+            data=PATH.put(slid=slid, dlid=dlid))), fabric.sm_lid))
         assert (a.method, a.attr) == (mad.GET_RESP, PATH.attr) and a.status in (0, 0x300), a
         got = {k: PATH.get(a.data, k) for k in SAME}
         got.update(mtu=MTU.get(got['mtu']), rate=RATE.get(got['rate']))
@@ -135,13 +158,13 @@ def ours(polca, slid, dlid):
     return {k: number(page['records'][0][k]) for k in SAME} if page['records'] else None
 
 
-def differing(polca, fabric):
+def differing(polca, answers):
     """Pairs of which we do not say the same, with both answers."""
     out = {}
-    for pair in pairs(fabric):
+    for pair in answers:
         mine = ours(polca, *pair)
-        if mine != fabric.answers[pair]:
-            out[pair] = mine, fabric.answers[pair]
+        if mine != answers[pair]:
+            out[pair] = mine, answers[pair]
     return out
 
 
@@ -154,18 +177,18 @@ def routes(polca):
     return s['routes_walked'], s['routes_searched']
 
 
-def sls(fabric):
+def sls(answers):
     """opensm's PathRecords as sa table path --json writes them."""
     return json.dumps({'records': [dict(record='PathRecord', slid=s, dlid=d, sl=a['sl'])
-                                   for (s, d), a in fabric.answers.items() if a]})
+                                   for (s, d), a in answers.items() if a]})
 
 
 def test_every_pair_is_as_opensm_has_it(polca, fabric):
     before = routes(polca)
     put(polca, fabric.topology + fabric.tables, format='ibnetdiscover', mtu='2048', replace=True)
-    put(polca, sls(fabric), format='json')
+    put(polca, sls(fabric.answers), format='json')
     assert len(fabric.answers) == len(pairs(fabric)) >= 64 and all(fabric.answers.values())
-    assert differing(polca, fabric) == {}
+    assert differing(polca, fabric.answers) == {}
     walked, searched = routes(polca)
     assert walked > before[0] and searched == before[1]
 
@@ -174,7 +197,7 @@ def test_without_tables_the_search_says_so(polca, fabric):
     """What a shortest-hop search knows is not what packets do, where links or SLs differ."""
     before = routes(polca)
     put(polca, fabric.topology, format='ibnetdiscover', mtu='2048', replace=True)
-    wrong = len(differing(polca, fabric))
+    wrong = len(differing(polca, fabric.answers))
     print('%s: %d of %d pairs differ' % (fabric.name, wrong, len(fabric.answers)))
     assert (wrong > 0) == (fabric.name in ('mixed-speed', 'lash-ring', 'torus')), wrong
     walked, searched = routes(polca)
@@ -185,3 +208,22 @@ def test_unknown_mtu_is_not_claimed(polca, fabric):
     """ibnetdiscover says nothing of MTUs: 256 is what every link carries."""
     put(polca, fabric.topology + fabric.tables, format='ibnetdiscover', replace=True)
     assert ours(polca, *pairs(fabric)[1])['mtu'] == 256
+
+
+# ---- by our own packets
+
+def test_sweep(fabric, inside):
+    """Every pair of LIDs, switches' too, but for our own port: it is a real one."""
+    said = inside.ctl('--json', 'sa', 'import', '--sweep', '--replace').stdout
+    swept = json.loads(said)
+    nodes = len(fabric.plan.hosts) + len(fabric.plan.switches)
+    cables = sum(map(len, fabric.plan.cables.values()))
+    assert (swept['nodes'], swept['links'], swept['switches']) == (
+        nodes, cables, len(fabric.plan.switches)), swept
+    assert swept['unanswered'] == swept['without_lid'] == 0, swept
+    switches = [int(lid) for lid in re.findall(r' base port 0 lid (\d+) ', fabric.topology)]
+    ports = switches + sum((lids for host, lids in fabric.lids.items() if host != inside.host), [])
+    answers = theirs(fabric, [(s, d) for s in ports for d in ports])
+    put(inside, sls(answers), format='json')
+    assert differing(inside, answers) == {}
+    assert routes(inside)[1] == 0

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * The SA's database from the live subnet: many Gets of subnet management under way at a time, their
+ * answers taken by sa/sweep.h, and its records imported in the end. One sweep at a time.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ctl/methods.h"
+#include "ctl/smp_build.h"
+#include "engine/verbs_mad.h"
+#include "sa/sweep.h"
+
+#define WINDOW  24 /* Gets under way; other methods need some of ENGINE_MAD_ASKS, too */
+#define SPIN_MS 2 /* answers come at once mostly: look without pause so long after the last one */
+#define IDLE_MS 10000 /* a sweep that nobody steps any more may be ended by the next one */
+
+struct sweep_args {
+	uint16_t port;
+	uint64_t m_key;
+	uint32_t timeout_ms;
+	uint8_t retries;
+	bool replace;
+};
+
+static const struct param sweep_params[] = {
+	P(struct sweep_args, port, PARAM_UINT, .flags = PARAM_DEFAULT, .max = LINK_PORTS_MAX - 1,
+		.help = "native InfiniBand port to begin at"),
+	P(struct sweep_args, replace, PARAM_BOOL, .flags = PARAM_DEFAULT,
+		.help = "remove everything that is stored before"),
+	P(struct sweep_args, m_key, PARAM_UINT, .flags = PARAM_DEFAULT,
+		.help = "M_Key of the ports: without it guarded ports do not answer"),
+	P(struct sweep_args, timeout_ms, PARAM_UINT, .flags = PARAM_DEFAULT, .def = 500, .min = 1,
+		.max = 60000, .help = "wait so long for the answer to each try"),
+	P(struct sweep_args, retries, PARAM_UINT, .flags = PARAM_DEFAULT, .def = 2, .max = 7,
+		.help = "ask again so many times where nobody answers"),
+	P_END,
+};
+
+enum phase {
+	ASKING,
+	IMPORTING,
+};
+
+struct under_way {
+	bool used;
+	uint32_t id;
+	struct sweep_request request;
+};
+
+/* The sweep that is under way, if any. */
+struct job {
+	const struct rpc_call *call;
+	struct engine *e;
+	enum phase phase;
+	uint64_t stepped; /* ms */
+	uint64_t answered;
+	struct sweep *sweep;
+	struct sweep_counts counts;
+	struct under_way ask[WINDOW];
+	struct sa_change *records;
+	size_t num;
+	size_t room;
+};
+static struct job *job;
+
+static void
+end_job(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < WINDOW; i++)
+		if (job->ask[i].used)
+			engine_mad_forget(job->e, job->ask[i].id);
+	sweep_destroy(job->sweep);
+	free(job->records);
+	free(job);
+	job = NULL;
+}
+
+static int
+begin_job(struct rpc_call *call, const struct sweep_args *a)
+{
+	int rc = check_ib_port(call, a->port);
+
+	if (rc != 0)
+		return rc;
+	if (job != NULL && call->now - job->stepped < IDLE_MS)
+		return error_set(&call->err, EBUSY, "another sweep is under way");
+	if (job != NULL)
+		end_job();
+	job = calloc(1, sizeof(*job));
+	if (job != NULL)
+		job->sweep = sweep_create(&allocator_malloc);
+	if (job == NULL || job->sweep == NULL) {
+		free(job);
+		job = NULL;
+		return error_set(&call->err, ENOMEM, "no memory for a sweep");
+	}
+	job->call = call;
+	job->e = call->e;
+	job->answered = call->now;
+	return 0;
+}
+
+static int
+send_one(struct rpc_call *call, const struct sweep_args *a, struct under_way *u)
+{
+	static const uint8_t nothing[SMP_DATA_LEN];
+	struct engine_ah ah = { .port = a->port };
+	struct engine_mad_ask ask = { .ah = &ah, .timeout_ms = a->timeout_ms,
+		.retries = a->retries, .no_retry = a->retries == 0 };
+	struct smp_path path = { .hops = u->request.hops };
+	struct smp_request smp = { .method = MAD_GET, .attribute = u->request.attribute,
+		.modifier = u->request.modifier, .m_key = a->m_key, .data = nothing, .path = &path };
+	int rc;
+
+	memcpy(path.port, u->request.port, sizeof(path.port));
+	smp_build(&smp, ask.mad);
+	rc = engine_mad_ask(call->e, &ask, &u->id, &call->err);
+	u->used = rc == 0;
+	return rc;
+}
+
+/* @return answers taken, or a negative errno */
+static int
+take_answers(struct rpc_call *call)
+{
+	struct engine_mad_answer answer;
+	int taken = 0, rc;
+	unsigned int i;
+
+	for (i = 0; i < WINDOW; i++) {
+		struct under_way *u = &job->ask[i];
+
+		if (!u->used)
+			continue;
+		memset(&answer, 0, sizeof(answer));
+		rc = engine_mad_look(call->e, u->id, &answer, &call->err);
+		if (rc != 0) {
+			u->used = false;
+			return rc;
+		}
+		if (!answer.done)
+			continue;
+		sweep_answer(job->sweep, &u->request,
+			answer.end == MAD_END_OK && answer.has_mad ? answer.mad + SMP_OFF_DATA : NULL);
+		engine_mad_forget(call->e, u->id);
+		u->used = false;
+		taken++;
+	}
+	return taken;
+}
+
+/* @return Gets under way, or a negative errno */
+static int
+send_more(struct rpc_call *call, const struct sweep_args *a)
+{
+	int n = 0, rc;
+	unsigned int i;
+
+	for (i = 0; i < WINDOW; i++) {
+		struct under_way *u = &job->ask[i];
+
+		if (!u->used && sweep_next(job->sweep, &u->request)) {
+			rc = send_one(call, a, u);
+			if (rc != 0)
+				return rc;
+		}
+		n += u->used;
+	}
+	return n;
+}
+
+static int
+take_record(void *arg, const struct sa_change *change)
+{
+	struct job *j = arg;
+	struct sa_change *more;
+	size_t room = j->room * 2 + 1024;
+
+	if (j->num == j->room) {
+		more = realloc(j->records, room * sizeof(*more));
+		if (more == NULL)
+			return -ENOMEM;
+		j->records = more;
+		j->room = room;
+	}
+	j->records[j->num++] = *change;
+	return 0;
+}
+
+/* All has been asked: into the database. */
+static int
+import_records(struct rpc_call *call, const struct sweep_args *a)
+{
+	const struct sa_import_sink sink = { job, take_record };
+	struct engine_sa_import import = { .parser = sa_import_changes, .replace = a->replace };
+	int rc = sweep_error(job->sweep);
+
+	if (rc == 0)
+		rc = sweep_records(job->sweep, &sink);
+	if (rc != 0)
+		return error_set(&call->err, -rc, "the sweep cannot be finished: %s", strerror(-rc));
+	sweep_counts(job->sweep, &job->counts);
+	if (job->num == 0)
+		return error_set(&call->err, ENETUNREACH,
+			"%u nodes answered, none has a LID: has a subnet manager been run?",
+			job->counts.nodes);
+	import.text = (const char *)job->records;
+	import.len = job->num * sizeof(*job->records);
+	rc = engine_sa_import_start(call->e, &import, &call->err);
+	job->phase = IMPORTING;
+	return rc != 0 ? rc : RPC_WAIT;
+}
+
+static int
+step_asking(struct rpc_call *call, const struct sweep_args *a)
+{
+	int taken = take_answers(call), under_way = taken < 0 ? taken : send_more(call, a);
+
+	if (under_way < 0)
+		return under_way;
+	if (under_way == 0)
+		return import_records(call, a);
+	if (taken > 0)
+		job->answered = call->now;
+	return call->now - job->answered < SPIN_MS ? RPC_AGAIN : RPC_WAIT;
+}
+
+static int
+step_importing(struct rpc_call *call)
+{
+	const struct sweep_counts *c = &job->counts;
+	struct engine_sa_imported i;
+
+	engine_sa_import_poll(call->e, &i, &call->err);
+	if (!i.done)
+		return RPC_WAIT;
+	if (i.result != 0)
+		return i.result;
+	set_int(call->result, "records", i.records);
+	set_int(call->result, "nodes", c->nodes);
+	set_int(call->result, "switches", c->switches);
+	set_int(call->result, "links", c->links);
+	set_int(call->result, "without_lid", c->without_lid);
+	set_int(call->result, "asked", c->asked);
+	set_int(call->result, "unanswered", c->unanswered);
+	set_int(call->result, "elapsed_us", (call->now - call->start) * 1000);
+	return 0;
+}
+
+static int
+sa_sweep(struct rpc_call *call)
+{
+	const struct sweep_args *a = call->args;
+	int rc = 0;
+
+	if (call->progress == 0) {
+		rc = begin_job(call, a);
+		call->progress = 1;
+		if (rc != 0)
+			return rc;
+	}
+	if (job == NULL || job->call != call)
+		return error_set(&call->err, ECANCELED, "another sweep took the place of this one");
+	job->stepped = call->now;
+	rc = job->phase == ASKING ? step_asking(call, a) : step_importing(call);
+	if (rc <= 0)
+		end_job();
+	return rc;
+}
+
+const struct rpc_method methods_sa_sweep[] = {
+	{ "sa_sweep", sa_sweep, sweep_params, sizeof(struct sweep_args),
+		"Fill the SA's database from the live subnet: ask every node for its description, ports, links, GUIDs, P_Keys, SLtoVL and forwarding tables, by Gets of subnet management along directed routes, and put all of it in at once. Nothing in the subnet is changed.",
+		"records: how many\n"
+		"nodes: channel adapters' ports, routers' ports and switches that answered\n"
+		"switches: how many of them\n"
+		"links: both ways of a cable count\n"
+		"without_lid: of the nodes those without a LID, which are left out\n"
+		"asked: Gets\n"
+		"unanswered: those that got no answer; a switch with an unanswered block gets no forwarding table\n"
+		"elapsed_us: how long it took",
+		"polca-ctl sa sweep --replace" },
+	{ NULL },
+};

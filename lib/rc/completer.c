@@ -474,7 +474,7 @@ atomic_response(struct rc_qp *qp, const struct packet *pkt)
 static enum verdict __rte_noinline
 complete_any(struct rc_qp *qp, const struct packet *pkt)
 {
-	if (pkt->op->payload == PAYLOAD_NONE && pkt->payload_len != 0)
+	if (pkt->payload_len != 0 && pkt->op->payload == PAYLOAD_NONE)
 		return VERDICT_ACK_PAYLOAD;
 	if (pkt->opcode == RC_ACK)
 		return acknowledge(qp, pkt);

@@ -253,6 +253,21 @@ def test_guide_watch_it(terminal):
         type_all(terminal, Section('Watch it'))
         told = terminal.type(Section('Watch it').command('echo /polca/port,0 | dpdk-telemetry.py'))
         assert 'rx_packets' in json.loads(told)['/polca/port']
+        # a service's runtime directory is in systemd's environment, not in the operator's
+        del terminal.env['RUNTIME_DIRECTORY']
+        terminal.values['/run/polca'] = terminal.dir
+        told = terminal.type(Section('Watch it').command('echo /polca/port,0 | RUNTIME_DIRECTORY'))
+        assert 'rx_packets' in json.loads(told)['/polca/port']
+
+
+def test_guide_install(terminal):
+    """Into a directory of the test's: DESTDIR comes before every path that meson installs to."""
+    terminal.env['DESTDIR'] = root = os.path.join(terminal.dir, 'root')
+    terminal.type(Section('Build and install').command('meson install'))
+    for program in ('polca', 'polca-ctl'):
+        run = subprocess.run([os.path.join(root, 'usr/local/bin', program), '--version'],
+                             capture_output=True, text=True, timeout=60)
+        assert run.returncode == 0 and run.stdout.startswith(program), run
 
 
 def test_connect_page(terminal):

@@ -3,9 +3,13 @@
 """ibv_rc_pingpong, as Debian ships it, against Polca in both roles. The harness speaks its TCP
 exchange for Polca and drives Polca through the control socket."""
 
+import re
+
 import pytest
 
 import pingpong
+from guide import Section
+from lab import GUEST_IP
 
 POLCA_GID = {4: '::ffff:10.99.0.1', 6: 'fd99::1'}
 RX_DEPTH = 32
@@ -97,3 +101,9 @@ def test_polca_as_client(hca, guest, size, iters, family):
     p.play(iters, serve=False)
     r = job.wait()
     assert r.status == 0 and '%d iters in' % iters in r.output, r
+
+
+def test_gids_as_the_guide_shows_them(guest):
+    """GID index 1 is the IPv4 one."""
+    out = guest.check(Section('Connect a Linux host').command('ibv_devinfo'))
+    assert re.search(r'^\s*GID\[\s*1\]:\s*::ffff:%s, RoCE v2$' % GUEST_IP, out, re.M), out

@@ -36,6 +36,16 @@ quietly() {
     watched "$TOP/log" "$@" || { tail -n 40 "$TOP/log" >&2; die "failed: $* (all of its output: $TOP/log)"; }
 }
 
+# EAL loads no driver from below a directory that everybody may write to, such as /tmp.
+safe_place() {
+    local dir=$ROOT
+    while [ "$dir" != / ]; do
+        [ -z "$(find "$dir" -maxdepth 0 -perm -o+w)" ] ||
+            die "DPDK loads no driver from below $dir, which everybody may write to: put this source tree elsewhere"
+        dir=$(dirname "$dir")
+    done
+}
+
 # one_dpdk FILE...: every librte_* that these list comes from our prefix.
 one_dpdk() {
     local foreign
@@ -62,6 +72,7 @@ check_running_polca() {
 }
 
 # shellcheck disable=SC2086 # lists of words
+safe_place
 need_packages $PACKAGES_BUILD $PACKAGES_DPDK || exit 1
 mkdir -p "$TOP" || exit 1
 

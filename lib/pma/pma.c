@@ -4,6 +4,8 @@
 
 /* The agent as a whole: its ports, and what the engine tells it about them. */
 
+#include <rte_common.h>
+
 #include "pma/private.h"
 
 #define LANE_SDR_MBPS 2500 /* whose tick of 10 bit times, code 0, is PMA_TICK_NS */
@@ -66,10 +68,19 @@ pma_link(struct pma *p, uint16_t port, bool up)
 	pp->up = up;
 }
 
+/*
+ * They are read while other workers count, so a total made of several counters may be behind for a
+ * moment: what was read once stands.
+ */
 void
-pma_totals(const struct pma_port *p, struct pma_totals *t)
+pma_totals(struct pma_port *p, struct pma_totals *t)
 {
+	unsigned int c;
+
 	memset(t, 0, sizeof(*t));
 	p->pma->config.totals(p->pma->config.arg, p->index, t);
 	t->value[PMA_LINK_DOWNED] = p->link_downed;
+	for (c = 0; c < PMA_COUNTERS; c++)
+		p->seen.value[c] = RTE_MAX(p->seen.value[c], t->value[c]);
+	*t = p->seen;
 }

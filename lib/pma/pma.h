@@ -52,7 +52,7 @@ enum pma_counter {
 	PMA_COUNTERS
 };
 
-/** What has become of a port's packets since the start; never less than before. */
+/** What has become of a port's packets since the start. */
 struct pma_totals {
 	uint64_t value[PMA_COUNTERS];
 };

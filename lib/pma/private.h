@@ -51,6 +51,7 @@ struct pma_port {
 	uint16_t index;
 	bool known, up; /* known: pma_link() has been called */
 	uint64_t link_downed;
+	struct pma_totals seen; /* the largest so far */
 	uint64_t offset[PMA_COUNTERS]; /* a counter shows the total less this */
 	struct pma_sample sample;
 };
@@ -74,7 +75,7 @@ typedef uint16_t (*pma_handler)(const struct pma_request *r);
 
 /* --- pma.c --- */
 
-void pma_totals(const struct pma_port *p, struct pma_totals *t);
+void pma_totals(struct pma_port *p, struct pma_totals *t);
 
 /* --- counters.c --- */
 

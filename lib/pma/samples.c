@@ -45,7 +45,7 @@ static const uint8_t quantities[] = {
 
 /* What each counter of the sample has in the totals; 0 where nothing is selected that there is. */
 static void
-read_totals(const struct pma_port *p, uint64_t count[PMA_SAMPLES])
+read_totals(struct pma_port *p, uint64_t count[PMA_SAMPLES])
 {
 	struct pma_totals t;
 	unsigned int i;

@@ -11,9 +11,9 @@
 
 #include "mem/table.h"
 
-/* The long way to a record, by the key's permutation. */
+/* Decode the record's index from the key, and store it in *hint. NULL: outside the table. */
 static const struct mem_record *__rte_noinline
-find(const struct mem *mem, uint32_t key, uint32_t *hint)
+record_find(const struct mem *mem, uint32_t key, uint32_t *hint)
 {
 	uint32_t index = key_index(&mem->keys, key);
 
@@ -23,7 +23,7 @@ find(const struct mem *mem, uint32_t key, uint32_t *hint)
 	return &mem->records.record[index];
 }
 
-/* What mem_access_again() does in line, with a word for what is wrong, and beyond the hint. */
+/* As mem_access_again(), and also decodes the key when the hint is wrong and names the error. */
 enum mem_verdict
 mem_access_hint(const struct mem *mem, uint32_t *hint, uint32_t key, uint32_t pd, uint32_t qpn,
 	uint64_t va, uint64_t len, uint32_t access, uint8_t **host)
@@ -34,19 +34,19 @@ mem_access_hint(const struct mem *mem, uint32_t *hint, uint32_t key, uint32_t pd
 	uint64_t offset;
 
 	if (unlikely(*hint >= mem->records.num || !record_read(r, key, &v))) {
-		r = find(mem, key, hint);
+		r = record_find(mem, key, hint);
 		if (r == NULL || !record_read(r, key, &v))
 			return MEM_BAD_KEY;
 	}
 	if (unlikely(v.pd != pd || (v.qpn != MEM_QPN_ANY && v.qpn != qpn)))
 		return MEM_BAD_KEY;
 	if (unlikely((v.rights & need) != need)) {
-		/* a window's key is an R_Key only: as an L_Key it does not exist */
+		/* a window has an R_Key only: used as an L_Key, its key is unknown */
 		if ((v.rights & MEM_RIGHT_LOCAL_READ) == 0 && (need & MEM_ACCESS_REMOTE) == 0)
 			return MEM_BAD_KEY;
 		return MEM_BAD_RIGHTS;
 	}
-	/* va below v.va makes offset huge; neither comparison can wrap */
+	/* a va below v.va makes offset huge, so neither comparison can wrap */
 	offset = va - v.va;
 	if (unlikely(offset > v.length || len > v.length - offset))
 		return MEM_BAD_RANGE;

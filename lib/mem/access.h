@@ -7,13 +7,12 @@
 
 /**
  * @file
- * The check of an access in line, for those who make one a packet. Regions and windows share one
- * array of records, regions first; a record is what an access reads, one cache line each.
+ * The inline access check, for callers that check one access per packet. Regions and windows share
+ * one array of records, regions first. A record is one cache line and holds all that a check reads.
  *
- * A record is published and retracted under a sequence word, so that workers read it without a
- * lock and need no pointer to chase. A reader that meets a change half way sees "no such key",
- * which is as true as anything else while the key is changing. The bytes behind a record outlive
- * it by a grace period.
+ * The writer publishes and retracts a record under its sequence word (.id), so workers read it
+ * without a lock and without following pointers. A reader that overlaps a change reports "no such
+ * key". The memory behind a retracted record stays mapped for a grace period.
  */
 
 #include <rte_branch_prediction.h>
@@ -22,18 +21,18 @@
 #include "mem/mem.h"
 
 #define MEM_QPN_ANY UINT32_MAX
-/* Regions only, besides MEM_ACCESS_: gathering from it. A window's key is no L_Key. */
+/* Local read: every region's record has this right, no window's has it (a window has no L_Key). */
 #define MEM_RIGHT_LOCAL_READ 0x80000000u
 
 /** One region or bound window, as an access sees it. */
 struct mem_view {
-	uint64_t va; /* what the peer calls byte 0 */
+	uint64_t va; /* virtual address of byte 0, as peers and WQEs give it */
 	uint64_t length;
 	uint8_t *base; /* host address of byte 0 */
 	uint32_t pd;
-	uint32_t qpn; /* the one that may use it, or MEM_QPN_ANY */
+	uint32_t qpn; /* the only QP that may use it, or MEM_QPN_ANY */
 	uint32_t rights; /* MEM_ACCESS_ and MEM_RIGHT_ */
-	uint32_t mr_key; /* windows: the region under it */
+	uint32_t mr_key; /* of the region; a window: of the region it is bound to */
 };
 
 struct mem_record {
@@ -44,11 +43,11 @@ struct mem_record {
 #define RECORD_VALID (UINT64_C(1) << 32)
 #define RECORD_VERSION (UINT64_C(1) << 33)
 
-/* Read a field that another worker may be writing; the id tells afterwards whether it was. */
+/* Read a field while another lcore may write it. The caller compares .id before and after. */
 #define RECORD_GET(field) __atomic_load_n(&(field), __ATOMIC_RELAXED)
 #define RECORD_SET(field, value) __atomic_store_n(&(field), (value), __ATOMIC_RELAXED)
 
-/** What struct mem begins with, the rest of which is private. */
+/** The first member of struct mem; the rest of struct mem is private. */
 struct mem_records {
 	struct mem_record *record; /* max_mr, then max_mw */
 	uint32_t num;
@@ -60,7 +59,7 @@ mem_records(const struct mem *mem)
 	return (const struct mem_records *)(const void *)mem;
 }
 
-/* The right to ask for: reading locally has no MEM_ACCESS_ flag. */
+/* Map access 0 (local read), which has no MEM_ACCESS_ flag, to MEM_RIGHT_LOCAL_READ. */
 static __rte_always_inline uint32_t
 mem_need(uint32_t access)
 {
@@ -68,8 +67,8 @@ mem_need(uint32_t access)
 }
 
 /*
- * Is all as it should be, at this place? A record that bears the key is the key's, however it was
- * found.
+ * True if this record carries the key and allows the access; *host is then set. The record need
+ * not be looked up by the key: its .id holds the whole key.
  */
 static __rte_always_inline bool
 mem_record_allows(const struct mem_record *r, uint32_t key, uint32_t pd, uint32_t qpn,
@@ -84,7 +83,7 @@ mem_record_allows(const struct mem_record *r, uint32_t key, uint32_t pd, uint32_
 	if (unlikely(RECORD_GET(r->view.pd) != pd || (owner != MEM_QPN_ANY && owner != qpn) ||
 		    (need & ~RECORD_GET(r->view.rights)) != 0))
 		return false;
-	/* va below that of byte 0 makes offset huge; neither comparison can wrap */
+	/* a va below byte 0 makes offset huge, so neither comparison can wrap */
 	if (unlikely(offset > length || len > length - offset))
 		return false;
 	*host = RECORD_GET(r->view.base) + offset;
@@ -92,7 +91,7 @@ mem_record_allows(const struct mem_record *r, uint32_t key, uint32_t pd, uint32_
 	return likely(RECORD_GET(r->id) == id);
 }
 
-/** mem_access_hint() in line: is it all right where it was the last time? If not, the long way. */
+/** mem_access_hint() that first checks the record at *hint inline, and calls it only on failure. */
 static __rte_always_inline enum mem_verdict
 mem_access_again(const struct mem *mem, uint32_t *hint, uint32_t key, uint32_t pd, uint32_t qpn,
 	uint64_t va, uint64_t len, uint32_t access, uint8_t **host)

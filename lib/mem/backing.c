@@ -43,8 +43,8 @@ numa_check(int node, struct error *err)
 }
 
 /*
- * Preferred, not bound: when the node has run out, a strict policy would end the process at the
- * first touch instead of answering the caller.
+ * The policy is preferred, not strict: if the node has no free page, a strict policy would kill the
+ * process at the first touch instead of failing the request.
  */
 static void
 numa_prefer(void *map, size_t len, int node)
@@ -61,13 +61,13 @@ numa_prefer(void *map, size_t len, int node)
 	numa_free_nodemask(nodes);
 }
 
-/* All pages are there before the first access: no worker takes a page fault. */
+/* Fault in all pages now, so that no worker takes a page fault. */
 static int
 populate(void *map, size_t len, int advice)
 {
 	if (madvise(map, len, advice) == 0)
 		return 0;
-	/* A kernel before 5.14 does not know the advice; pages then come at the first touch. */
+	/* Kernels before 5.14 do not know the advice: their pages fault in at the first touch. */
 	return errno == EINVAL ? 0 : -errno;
 }
 
@@ -135,7 +135,7 @@ map_file(struct backing *b, const struct mem_mr_attr *attr, int fd, bool writabl
 		return error_set(err, EINVAL,
 			"offset: got %" PRIu64 ", must be a multiple of the page size, %" PRIu64,
 			attr->offset, page);
-	/* What lies past the end of a file raises SIGBUS when touched. */
+	/* Touching a page past the end of a file raises SIGBUS. */
 	if (attr->offset > (uint64_t)st.st_size ||
 			attr->length > (uint64_t)st.st_size - attr->offset)
 		return error_set(err, EINVAL,
@@ -144,16 +144,14 @@ map_file(struct backing *b, const struct mem_mr_attr *attr, int fd, bool writabl
 			attr->length, attr->offset, attr->path, (uint64_t)st.st_size);
 	if (!round_up(attr->length, page, &b->map_len))
 		return error_set(err, EINVAL, "length: got %" PRIu64, attr->length);
-	/*
-	 * A file we may only read stays as it is: whatever writes to the region writes to a copy.
-	 */
+	/* A read-only file is mapped privately: local stores go to a copy, the file is not changed. */
 	map = mmap(NULL, b->map_len, PROT_READ | PROT_WRITE, writable ? MAP_SHARED : MAP_PRIVATE,
 		fd, (off_t)attr->offset);
 	if (map == MAP_FAILED)
 		return error_set(err, errno, "path: mmap of %s: %s", attr->path, strerror(errno));
 	numa_prefer(map, b->map_len, attr->numa_node);
 	rc = populate(map, b->map_len, writable ? MADV_POPULATE_WRITE : MADV_POPULATE_READ);
-	if (rc != 0) { /* a sparse file on a full disk, for one */
+	if (rc != 0) { /* for example a sparse file on a full disk */
 		munmap(map, b->map_len);
 		return error_set(err, -rc, "path: cannot fault in %s: %s", attr->path,
 			strerror(-rc));
@@ -174,7 +172,7 @@ open_file(struct backing *b, const struct mem_mr_attr *attr, struct error *err)
 	rc = numa_check(attr->numa_node, err);
 	if (rc != 0)
 		return rc;
-	/* O_NONBLOCK: the path may turn out to be a FIFO */
+	/* O_NONBLOCK: opening a FIFO must not block */
 	fd = open(attr->path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0 && (errno == EACCES || errno == EROFS) &&
 			(attr->access & MEM_ACCESS_LOCAL_WRITE) == 0) {
@@ -212,7 +210,7 @@ open_any(struct backing *b, const struct mem_mr_attr *attr, struct error *err)
 	return error_set(err, EINVAL, "backing: got %d", (int)attr->backing);
 }
 
-/* The kernel's word: what was preferred may have had no room. */
+/* Ask the kernel: a preferred node may have been full. */
 static int
 node_of(void *addr)
 {

@@ -5,19 +5,19 @@
 #ifndef MEM_BACKING_H
 #define MEM_BACKING_H
 
-/* Where a region's bytes come from, and how they go back. */
+/* Map and unmap the memory of a region. */
 
 #include "mem/mem.h"
 
 struct backing {
 	uint8_t *base;
-	void *map; /* NULL: not ours to unmap */
+	void *map; /* backing_close() unmaps it; NULL: the caller's memory (MEM_EXTERNAL) */
 	size_t map_len;
 	bool hugepages;
-	int numa_node; /* of byte 0; -1: the kernel does not say */
+	int numa_node; /* of byte 0; -1: the kernel does not report it */
 };
 
-/* @param any  the node when .numa_node is -1; -1: whichever */
+/* @param any  node to prefer when attr->numa_node is -1; -1: no preference */
 int backing_open(struct backing *b, const struct mem_mr_attr *attr, int any, struct error *err);
 void backing_close(struct backing *b);
 

@@ -33,7 +33,7 @@ key_permute(const struct key_space *k, uint32_t plain)
 	return left << 12 | right;
 }
 
-/* The low byte: for each value of the upper bits another bijection of the wrap count. */
+/* The low byte: a bijection of the wrap count that differs for each value of the upper bits. */
 static uint32_t
 low_byte(const struct key_space *k, uint32_t upper, uint32_t wrap)
 {

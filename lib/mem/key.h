@@ -9,14 +9,14 @@
  * @file
  * Keys of regions and windows (design.md rule 6).
  *
- * The upper 24 bits are a keyed permutation of {generation, table index}, the low 8 are keyed too
- * (or the consumer's, for type 2 windows). Each table index has a serial number that counts the
- * keys it has had; together with the index it fills the 32 bits, so that an index gives no key
- * twice before it has given all of its own.
+ * The upper 24 bits are a keyed permutation of {generation, table index}. The low 8 bits are keyed
+ * too, or chosen by the consumer for type 2 windows. Each table index has a serial number that
+ * counts the keys issued for it. Serial and index together fill 32 bits, so an index issues each
+ * of its keys once before it repeats one.
  *
  * The permutation is a four-round Feistel network over two 12-bit halves, one multiplication a
- * round. It hides table indices from a peer and makes keys hard to guess; it is not a cipher, and
- * protection domain and rights are checked all the same.
+ * round. It hides table indices from peers and makes keys hard to guess. It is not a cipher: every
+ * access also checks protection domain and rights.
  */
 
 #include <stdint.h>
@@ -24,13 +24,13 @@
 #include "base/env.h"
 
 #define KEY_ROUNDS 4
-#define KEY_BITS 24 /* permuted */
+#define KEY_BITS 24 /* width of the permutation */
 #define KEY_INDEX_BITS_MAX 22 /* leaves at least two bits of generation */
 
 struct key_space {
 	uint64_t mask[KEY_ROUNDS];
 	uint64_t factor[KEY_ROUNDS]; /* odd */
-	uint64_t low; /* secret of the low byte */
+	uint64_t low; /* secret that low_byte() mixes in */
 	unsigned int index_bits;
 };
 
@@ -63,8 +63,8 @@ key_unpermute(const struct key_space *k, uint32_t scrambled)
 }
 
 /**
- * Table index a key speaks of; may be out of the table, and the key stale: the caller compares
- * all of it.
+ * Table index encoded in a key. The caller must check that the index is within the table and that
+ * the entry holds this whole key: the key may be stale or invented.
  */
 static inline uint32_t
 key_index(const struct key_space *k, uint32_t key)

@@ -11,8 +11,8 @@
  *
  * One table per device, shared by all workers. The control thread (one, or serialised by the caller) creates and
  * destroys; workers look up on the fast path without locks or atomics beyond a load. A type 2 window once bound
- * belongs to its QP's worker. Whatever other workers may still see is freed after a grace period (RCU; the caller
- * hands the grace mechanism in, so that this room needs no EAL).
+ * belongs to its QP's worker. What other workers may still read is freed after a grace period (RCU; the caller
+ * provides the mechanism as struct mem_grace, so lib/mem needs no EAL).
  *
  * A key's upper 24 bits are the table index through a keyed permutation with a generation, its low 8 bits are
  * random for regions and the consumer's for type 2 windows (design.md rule 6). lkey and rkey of a region are equal.
@@ -36,10 +36,10 @@ struct mem;
 #define MEM_ACCESS_ZERO_BASED    0x20
 #define MEM_ACCESS_REMOTE (MEM_ACCESS_REMOTE_WRITE | MEM_ACCESS_REMOTE_READ | MEM_ACCESS_REMOTE_ATOMIC)
 
-/** Grace periods for what other workers may still see. All NULL: single-threaded use, grace is immediate. */
+/** Grace periods (RCU). All NULL: single-threaded use, every grace period is over at once. */
 struct mem_grace {
-	uint64_t (*start)(void *arg); /**< begin a grace period; any lcore */
-	bool (*done)(void *arg, uint64_t token); /**< has it passed? never waits */
+	uint64_t (*start)(void *arg); /**< begin a grace period, return its token; any lcore */
+	bool (*done)(void *arg, uint64_t token); /**< true if it is over; never waits */
 	void *arg;
 };
 
@@ -50,7 +50,7 @@ struct mem_config {
 	const struct allocator *alloc;
 	const struct rng *rng;
 	struct mem_grace grace;
-	int numa_node; /**< of regions that ask for none; -1: anywhere */
+	int numa_node; /**< for regions that name no node; -1: any */
 };
 
 struct mem *mem_create(const struct mem_config *config);
@@ -58,11 +58,11 @@ void mem_destroy(struct mem *mem);
 
 /* --- protection domains: control thread --- */
 int mem_pd_alloc(struct mem *mem, uint32_t *pd, struct error *err);
-/** The same with the highest free number: for services, so that callers find theirs from 1 on. */
+/** As mem_pd_alloc(), with the highest free number: for services, so that clients get the low numbers. */
 int mem_pd_alloc_top(struct mem *mem, uint32_t *pd, struct error *err);
 /** @retval -EBUSY regions, windows, or references (mem_pd_hold) remain */
 int mem_pd_free(struct mem *mem, uint32_t pd, struct error *err);
-/** QPs and SRQs count as references of their domain. */
+/** Count a reference: QPs and SRQs hold their domain. @retval -ENOENT no such domain */
 int mem_pd_hold(struct mem *mem, uint32_t pd);
 void mem_pd_release(struct mem *mem, uint32_t pd);
 
@@ -70,7 +70,7 @@ void mem_pd_release(struct mem *mem, uint32_t pd);
 
 /** Where a region's bytes come from. */
 enum mem_backing {
-	MEM_ANONYMOUS, /**< pages from the kernel: hugepages when asked for and had, else ordinary */
+	MEM_ANONYMOUS, /**< anonymous pages: hugepages if asked for and available, else ordinary pages */
 	MEM_FILE, /**< mmap of a file, shared */
 	MEM_EXTERNAL, /**< the caller's bytes at .base (a named memzone, a static buffer); not freed here */
 };
@@ -95,15 +95,15 @@ struct mem_mr_info {
 	uint64_t va;
 	uint64_t length;
 	uint8_t *base; /**< host address of byte 0 */
-	bool hugepages; /**< what was had, not what was asked */
-	int numa_node; /**< the same, of byte 0; -1: the kernel does not say */
+	bool hugepages; /**< true if hugepages were obtained, asked for or not */
+	int numa_node; /**< node that holds byte 0; -1: the kernel does not report it */
 };
 
 int mem_mr_register(struct mem *mem, const struct mem_mr_attr *attr, struct mem_mr_info *info,
 	struct error *err);
 /**
- * Deregister: from now on every lookup fails; the bytes are released once the grace period is over. Two steps so that the
- * control thread may wait without holding anything: call until it stops saying -EAGAIN.
+ * Deregister: from the first call on every lookup fails; the memory is released after the grace period. The call never
+ * blocks: the control thread repeats it while it returns -EAGAIN.
  *
  * @retval -EAGAIN  grace period still running, call again
  * @retval -EBUSY   windows are bound to it
@@ -132,7 +132,7 @@ struct mem_mw_info {
 	enum mem_mw_type type;
 	bool bound;
 	uint32_t mr_key;
-	uint32_t qpn; /**< type 2: of the QP it is bound to */
+	uint32_t qpn; /**< type 2: the QP it is bound to */
 	uint32_t access;
 	uint64_t va;
 	uint64_t length;
@@ -142,9 +142,9 @@ bool mem_mw_next(const struct mem *mem, uint32_t *cursor, struct mem_mw_info *in
 
 struct mem_bind {
 	uint32_t mw_key; /**< current key of the window */
-	uint32_t new_key; /**< type 2: the key it gets (same upper 24 bits); type 1: ignored */
+	uint32_t new_key; /**< type 2: key after the bind (same upper 24 bits); type 1: ignored */
 	uint32_t mr_key;
-	uint32_t pd; /**< of the QP that binds */
+	uint32_t pd; /**< of the QP whose WQE binds */
 	uint32_t qpn;
 	uint32_t access; /**< MEM_ACCESS_REMOTE_*, ZERO_BASED */
 	uint64_t va;
@@ -156,7 +156,8 @@ struct mem_bind {
  * write, domains equal, range inside the region).
  *
  * @param key    the key after the bind (type 1: a new one)
- * @param token  non-zero: completion must wait until mem_grace_done() of it (an old binding was visible to others)
+ * @param token  non-zero: the bind's completion must wait until mem_grace_done(token), because other workers may
+ *               still use the previous binding
  * @retval -EINVAL, -EACCES, -ENOENT  the bind fails with a memory window bind error, nothing changed
  */
 int mem_mw_bind(struct mem *mem, const struct mem_bind *bind, uint32_t *key, uint64_t *token);
@@ -169,7 +170,7 @@ int mem_mw_bind(struct mem *mem, const struct mem_bind *bind, uint32_t *key, uin
  */
 int mem_invalidate(struct mem *mem, uint32_t key, uint32_t pd, uint32_t qpn, uint64_t *token);
 
-/** QP destroyed: its type 2 windows become unbound. On the QP's worker. */
+/** The QP's worker destroys the QP: unbind its type 2 windows. */
 void mem_qp_gone(struct mem *mem, uint32_t qpn);
 
 bool mem_grace_done(const struct mem *mem, uint64_t token);
@@ -183,18 +184,18 @@ enum mem_verdict {
 };
 
 /**
- * May this access be made, and where are its bytes?
+ * Check an access and translate its address.
  *
  * @param access  the one MEM_ACCESS_ right needed; 0: local read
- * @param len     > 0; a zero-length access needs no check and must not be asked
+ * @param len     > 0; callers skip the check for a zero-length access, which needs none
  * @param host    host address of va; valid until the worker's next quiescent state
  */
 enum mem_verdict mem_access(const struct mem *mem, uint32_t key, uint32_t pd, uint32_t qpn,
 	uint64_t va, uint64_t len, uint32_t access, uint8_t **host);
 /**
- * mem_access() for one that uses the same key again and again: it keeps where it was found.
+ * mem_access() for a caller that uses the same key repeatedly: *hint caches the key's table index.
  *
- * @param hint  at first 0; a matter of speed only, the check is the same whatever it says
+ * @param hint  initially 0; any value is correct, a wrong one only costs a lookup
  */
 enum mem_verdict mem_access_hint(const struct mem *mem, uint32_t *hint, uint32_t key, uint32_t pd,
 	uint32_t qpn, uint64_t va, uint64_t len, uint32_t access, uint8_t **host);

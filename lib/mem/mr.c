@@ -3,8 +3,7 @@
  */
 
 /*
- * Memory regions: registered and deregistered by the control thread, looked up by everyone
- * (access.c).
+ * Memory regions: the control thread registers and deregisters them. Workers look them up (access.c).
  */
 
 #include <errno.h>
@@ -17,7 +16,7 @@
 	(MEM_ACCESS_LOCAL_WRITE | MEM_ACCESS_REMOTE | MEM_ACCESS_MW_BIND | MEM_ACCESS_ZERO_BASED)
 
 static int
-check_access(uint32_t access, struct error *err)
+mr_check_access(uint32_t access, struct error *err)
 {
 	if ((access & ~(uint32_t)MR_ACCESS) != 0)
 		return error_set(err, EINVAL, "access: unknown bits 0x%x",
@@ -30,9 +29,9 @@ check_access(uint32_t access, struct error *err)
 	return 0;
 }
 
-/* What the peer calls byte 0. */
+/* Choose the virtual address of byte 0. */
 static int
-choose_va(const struct mem_mr_attr *attr, const uint8_t *base, uint64_t *va, struct error *err)
+mr_choose_va(const struct mem_mr_attr *attr, const uint8_t *base, uint64_t *va, struct error *err)
 {
 	*va = attr->va;
 	if ((attr->access & MEM_ACCESS_ZERO_BASED) != 0) {
@@ -47,7 +46,7 @@ choose_va(const struct mem_mr_attr *attr, const uint8_t *base, uint64_t *va, str
 		return error_set(err, EINVAL,
 			"va: 0x%" PRIx64 " and length %" PRIu64 " run past 2^64", *va,
 			attr->length);
-	/* The alignment check of an atomic is on the VA: the host's CPU must find the same. */
+	/* The responder checks an Atomic's alignment on the VA, so VA and host address must agree. */
 	if ((attr->access & MEM_ACCESS_REMOTE_ATOMIC) != 0 && (*va - (uintptr_t)base) % 8 != 0)
 		return error_set(err, EINVAL,
 			"va: 0x%" PRIx64 " is aligned unlike the memory, remote_atomic needs it to "
@@ -56,7 +55,7 @@ choose_va(const struct mem_mr_attr *attr, const uint8_t *base, uint64_t *va, str
 }
 
 static void
-publish(struct mem *mem, uint32_t index, const struct mem_mr *mr)
+mr_publish(struct mem *mem, uint32_t index, const struct mem_mr *mr)
 {
 	const struct mem_view view = {
 		.va = mr->va,
@@ -72,7 +71,7 @@ publish(struct mem *mem, uint32_t index, const struct mem_mr *mr)
 }
 
 static void
-fill_info(const struct mem_mr *mr, struct mem_mr_info *info)
+mr_fill_info(const struct mem_mr *mr, struct mem_mr_info *info)
 {
 	*info = (struct mem_mr_info){
 		.key = mr->key,
@@ -98,7 +97,7 @@ mem_mr_register(struct mem *mem, const struct mem_mr_attr *attr, struct mem_mr_i
 
 	if (attr->length == 0)
 		return error_set(err, EINVAL, "length: must be greater than 0");
-	rc = check_access(attr->access, err);
+	rc = mr_check_access(attr->access, err);
 	if (rc != 0)
 		return rc;
 	if (mem_pd_hold(mem, attr->pd) != 0)
@@ -106,7 +105,7 @@ mem_mr_register(struct mem *mem, const struct mem_mr_attr *attr, struct mem_mr_i
 	rc = backing_open(&backing, attr, mem->numa_node, err);
 	if (rc != 0)
 		goto release_pd;
-	rc = choose_va(attr, backing.base, &va, err);
+	rc = mr_choose_va(attr, backing.base, &va, err);
 	if (rc != 0)
 		goto close_backing;
 	if (!index_get(&mem->free_mr, &index)) {
@@ -122,9 +121,9 @@ mem_mr_register(struct mem *mem, const struct mem_mr_attr *attr, struct mem_mr_i
 	mr->length = attr->length;
 	mr->backing = backing;
 	__atomic_store_n(&mr->windows, 0, __ATOMIC_RELEASE);
-	publish(mem, index, mr);
+	mr_publish(mem, index, mr);
 	if (info != NULL)
-		fill_info(mr, info);
+		mr_fill_info(mr, info);
 	return 0;
 
 close_backing:
@@ -135,7 +134,7 @@ release_pd:
 }
 
 static struct mem_mr *
-find(const struct mem *mem, uint32_t key)
+mr_find(const struct mem *mem, uint32_t key)
 {
 	uint32_t index = key_index(&mem->keys, key);
 
@@ -148,14 +147,14 @@ find(const struct mem *mem, uint32_t key)
 int
 mem_mr_deregister(struct mem *mem, uint32_t key, struct error *err)
 {
-	struct mem_mr *mr = find(mem, key);
+	struct mem_mr *mr = mr_find(mem, key);
 	uint32_t index, windows = 0;
 
 	if (mr == NULL)
 		return error_set(err, ENOENT, "mr: no memory region 0x%08x", key);
 	index = (uint32_t)(mr - mem->mrs);
 	if (mr->state == MR_LIVE) {
-		/* in one step with the check, so that no worker binds a window in between */
+		/* check and set in one step, so that no worker binds a window in between */
 		if (!__atomic_compare_exchange_n(&mr->windows, &windows, MR_NO_BIND, false,
 				    __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
 			return error_set(err, EBUSY,
@@ -195,11 +194,11 @@ mr_release(struct mem_mr *mr)
 int
 mem_mr_query(const struct mem *mem, uint32_t key, struct mem_mr_info *info)
 {
-	const struct mem_mr *mr = find(mem, key);
+	const struct mem_mr *mr = mr_find(mem, key);
 
 	if (mr == NULL || mr->state != MR_LIVE)
 		return -ENOENT;
-	fill_info(mr, info);
+	mr_fill_info(mr, info);
 	return 0;
 }
 
@@ -210,7 +209,7 @@ mem_mr_next(const struct mem *mem, uint32_t *cursor, struct mem_mr_info *info)
 		const struct mem_mr *mr = &mem->mrs[(*cursor)++];
 
 		if (mr->state == MR_LIVE) {
-			fill_info(mr, info);
+			mr_fill_info(mr, info);
 			return true;
 		}
 	}

@@ -3,18 +3,18 @@
  */
 
 /*
- * Memory windows. The control thread makes and frees them, workers bind and invalidate them:
- * whoever changes one first claims its state word. A claim that fails means two consumers at odds
- * over one window, and the later one is told so; nobody waits.
+ * Memory windows. The control thread allocates and frees them, workers bind and invalidate them.
+ * An lcore claims a window's state word before it changes the window. If another lcore holds the
+ * claim, two consumers use one window at the same time: the later operation fails, nothing waits.
  */
 
 #include <errno.h>
 
 #include "mem/table.h"
 
-/* Index in mws of a key's window; the key may still be stale. */
+/* The key's index in mws. The key may change until the window is claimed. */
 static bool
-locate(const struct mem *mem, uint32_t key, uint32_t *i)
+mw_locate(const struct mem *mem, uint32_t key, uint32_t *i)
 {
 	uint32_t index = key_index(&mem->keys, key);
 
@@ -26,40 +26,40 @@ locate(const struct mem *mem, uint32_t key, uint32_t *i)
 }
 
 static void
-set_state(struct mem *mem, uint32_t i, uint32_t state)
+mw_set_state(struct mem *mem, uint32_t i, uint32_t state)
 {
 	__atomic_store_n(&mem->mw_states[i], state, __ATOMIC_RELEASE);
 }
 
 static bool
-claim(struct mem *mem, uint32_t i, uint32_t key, uint32_t state)
+mw_claim(struct mem *mem, uint32_t i, uint32_t key, uint32_t state)
 {
 	if (!__atomic_compare_exchange_n(&mem->mw_states[i], &state, MW_CLAIMED, false,
 			    __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 		return false;
 	if (mem->mws[i].key == key)
 		return true;
-	set_state(mem, i, state); /* it got another key before we had it */
+	mw_set_state(mem, i, state); /* its key changed before the claim */
 	return false;
 }
 
 static struct mem_record *
-record_of(struct mem *mem, uint32_t i)
+mw_record(struct mem *mem, uint32_t i)
 {
 	return &mem->records.record[mem->max_mr + i];
 }
 
 static bool
-is_bound(uint32_t state)
+mw_is_bound(uint32_t state)
 {
 	return state == MW_BOUND_TYPE_1 || (state & MW_BOUND_QP) != 0;
 }
 
-/* Take a claimed window off its region; `state` is what it was before the claim. */
+/* Unbind a claimed window from its region; `state` is its state before the claim. */
 static void
-unbind(struct mem *mem, uint32_t i, uint32_t state)
+mw_unbind(struct mem *mem, uint32_t i, uint32_t state)
 {
-	record_retract(record_of(mem, i));
+	record_retract(mw_record(mem, i));
 	mr_release(&mem->mrs[mem->mws[i].mr_index]);
 	if ((state & MW_BOUND_QP) != 0)
 		__atomic_fetch_sub(qp_bucket(mem, state & 0xffffff), 1, __ATOMIC_RELAXED);
@@ -85,7 +85,7 @@ mem_mw_alloc(struct mem *mem, uint32_t pd, enum mem_mw_type type, uint32_t *key,
 	mw->pd = pd;
 	*key = key_issue(&mem->keys, mem->max_mr + i, &mw->serial);
 	RECORD_SET(mw->key, *key);
-	set_state(mem, i, MW_UNBOUND);
+	mw_set_state(mem, i, MW_UNBOUND);
 	return 0;
 }
 
@@ -95,31 +95,31 @@ mem_mw_free(struct mem *mem, uint32_t key, struct error *err)
 	struct mem_mw *mw;
 	uint32_t i, state;
 
-	if (!locate(mem, key, &i))
+	if (!mw_locate(mem, key, &i))
 		return error_set(err, ENOENT, "mw: no memory window 0x%08x", key);
 	mw = &mem->mws[i];
 	state = __atomic_load_n(&mem->mw_states[i], __ATOMIC_ACQUIRE);
 	if (state != MW_DYING) {
-		if (state == MW_CLAIMED || !claim(mem, i, key, state))
-			return -EAGAIN; /* some worker is just binding or invalidating it */
+		if (state == MW_CLAIMED || !mw_claim(mem, i, key, state))
+			return -EAGAIN; /* a worker is binding or invalidating it */
 		mw->token = 0;
-		if (is_bound(state)) {
-			unbind(mem, i, state);
+		if (mw_is_bound(state)) {
+			mw_unbind(mem, i, state);
 			mw->token = grace_start(mem);
 		}
-		set_state(mem, i, MW_DYING);
+		mw_set_state(mem, i, MW_DYING);
 	}
 	if (!mem_grace_done(mem, mw->token))
 		return -EAGAIN;
-	set_state(mem, i, MW_FREE);
+	mw_set_state(mem, i, MW_FREE);
 	mem_pd_release(mem, mw->pd);
 	index_put(&mem->free_mw, i);
 	return 0;
 }
 
-/* What the window lets its peers see of the region, by the rules of IBA C10-72 to C10-75. */
+/* Check a bind against its region (IBA C10-72 to C10-75) and fill in the window's view. */
 static int
-check_region(const struct mem *mem, const struct mem_bind *b, struct mem_view *window)
+mw_check_region(const struct mem *mem, const struct mem_bind *b, struct mem_view *window)
 {
 	uint32_t index = key_index(&mem->keys, b->mr_key);
 	struct mem_view mr;
@@ -132,7 +132,7 @@ check_region(const struct mem *mem, const struct mem_bind *b, struct mem_view *w
 	if ((b->access & (MEM_ACCESS_REMOTE_WRITE | MEM_ACCESS_REMOTE_ATOMIC)) != 0 &&
 			(mr.rights & MEM_ACCESS_LOCAL_WRITE) == 0)
 		return -EACCES;
-	/* no window over a zero-based region, as verbs and rxe have it */
+	/* as verbs and rxe: no window on a zero-based region */
 	if ((mr.rights & MEM_ACCESS_ZERO_BASED) != 0)
 		return -EINVAL;
 	offset = b->va - mr.va;
@@ -145,16 +145,16 @@ check_region(const struct mem *mem, const struct mem_bind *b, struct mem_view *w
 	window->pd = b->pd;
 	window->rights = b->access;
 	window->mr_key = b->mr_key;
-	/* The alignment check of an atomic is on the VA: the host's CPU must find the same. */
+	/* The responder checks an Atomic's alignment on the VA, so VA and host address must agree. */
 	if ((b->access & MEM_ACCESS_REMOTE_ATOMIC) != 0 &&
 			((uintptr_t)window->base - window->va) % 8 != 0)
 		return -EINVAL;
 	return 0;
 }
 
-/* The window of a bind and its rules, before the region's. */
+/* Check a bind against its window; mw_check_region() follows. */
 static int
-check_window(const struct mem_mw *mw, uint32_t state, const struct mem_bind *b)
+mw_check_window(const struct mem_mw *mw, uint32_t state, const struct mem_bind *b)
 {
 	if (mw->pd != b->pd)
 		return -EACCES;
@@ -171,27 +171,25 @@ check_window(const struct mem_mw *mw, uint32_t state, const struct mem_bind *b)
 	return 0;
 }
 
-/* All that can fail of a bind. On success the region, if any, counts one window more. */
+/* Every check of a bind. On success the region, if one is named, counts one more window. */
 static int
-prepare(struct mem *mem, uint32_t i, uint32_t state, const struct mem_bind *b,
+mw_prepare(struct mem *mem, uint32_t i, uint32_t state, const struct mem_bind *b,
 	struct mem_view *window)
 {
-	int rc = check_window(&mem->mws[i], state, b);
+	int rc = mw_check_window(&mem->mws[i], state, b);
 
 	if (rc != 0 || b->length == 0)
 		return rc;
-	rc = check_region(mem, b, window);
+	rc = mw_check_region(mem, b, window);
 	if (rc != 0)
 		return rc;
-	/*
-	 * Its record was valid just now, so the index is no other region's before a grace period.
-	 */
+	/* The record was valid just now, so the index is not reused before a grace period. */
 	return mr_hold(&mem->mrs[key_index(&mem->keys, b->mr_key)]) ? 0 : -ENOENT;
 }
 
 /* Give a claimed window its new key and binding. @return its new state */
 static uint32_t
-bind(struct mem *mem, uint32_t i, const struct mem_bind *b, struct mem_view *window)
+mw_apply(struct mem *mem, uint32_t i, const struct mem_bind *b, struct mem_view *window)
 {
 	struct mem_mw *mw = &mem->mws[i];
 	uint32_t state, key;
@@ -210,7 +208,7 @@ bind(struct mem *mem, uint32_t i, const struct mem_bind *b, struct mem_view *win
 	if (b->length == 0)
 		return MW_UNBOUND;
 	mw->mr_index = key_index(&mem->keys, b->mr_key);
-	record_publish(record_of(mem, i), key, window);
+	record_publish(mw_record(mem, i), key, window);
 	return state;
 }
 
@@ -222,25 +220,25 @@ mem_mw_bind(struct mem *mem, const struct mem_bind *b, uint32_t *key, uint64_t *
 	int rc;
 
 	*token = 0;
-	if (!locate(mem, b->mw_key, &i))
+	if (!mw_locate(mem, b->mw_key, &i))
 		return -ENOENT;
 	old = __atomic_load_n(&mem->mw_states[i], __ATOMIC_ACQUIRE);
 	if (old == MW_FREE || old == MW_DYING)
 		return -ENOENT;
-	if (old == MW_CLAIMED || !claim(mem, i, b->mw_key, old))
+	if (old == MW_CLAIMED || !mw_claim(mem, i, b->mw_key, old))
 		return -EINVAL;
-	rc = prepare(mem, i, old, b, &window);
+	rc = mw_prepare(mem, i, old, b, &window);
 	if (rc != 0) {
-		set_state(mem, i, old);
+		mw_set_state(mem, i, old);
 		return rc;
 	}
-	if (is_bound(old))
-		unbind(mem, i, old);
-	state = bind(mem, i, b, &window);
+	if (mw_is_bound(old))
+		mw_unbind(mem, i, old);
+	state = mw_apply(mem, i, b, &window);
 	*key = mem->mws[i].key;
-	set_state(mem, i, state);
-	/* Type 1: other workers may still be at the old binding's bytes. */
-	if (is_bound(old))
+	mw_set_state(mem, i, state);
+	/* Type 1: other workers may still access memory through the old binding. */
+	if (mw_is_bound(old))
 		*token = grace_start(mem);
 	return 0;
 }
@@ -250,16 +248,16 @@ mem_invalidate(struct mem *mem, uint32_t key, uint32_t pd, uint32_t qpn, uint64_
 {
 	uint32_t i, state = MW_BOUND_QP | qpn;
 
-	/* Only the QP's worker has reached the bytes through it, or those it had before: done. */
+	/* Only the QP's worker accesses memory through this window, so no grace period is needed. */
 	*token = 0;
-	if (qpn >= MW_BOUND_QP || !locate(mem, key, &i) || !claim(mem, i, key, state))
+	if (qpn >= MW_BOUND_QP || !mw_locate(mem, key, &i) || !mw_claim(mem, i, key, state))
 		return -EACCES;
 	if (mem->mws[i].pd != pd) {
-		set_state(mem, i, state);
+		mw_set_state(mem, i, state);
 		return -EACCES;
 	}
-	unbind(mem, i, state);
-	set_state(mem, i, MW_UNBOUND);
+	mw_unbind(mem, i, state);
+	mw_set_state(mem, i, MW_UNBOUND);
 	return 0;
 }
 
@@ -272,15 +270,15 @@ mem_qp_gone(struct mem *mem, uint32_t qpn)
 		return;
 	for (i = 0; i < mem->max_mw; i++) {
 		if (RECORD_GET(mem->mw_states[i]) != state ||
-				!claim(mem, i, RECORD_GET(mem->mws[i].key), state))
+				!mw_claim(mem, i, RECORD_GET(mem->mws[i].key), state))
 			continue;
-		unbind(mem, i, state);
-		set_state(mem, i, MW_UNBOUND);
+		mw_unbind(mem, i, state);
+		mw_set_state(mem, i, MW_UNBOUND);
 	}
 }
 
 static void
-fill_info(const struct mem *mem, uint32_t i, struct mem_mw_info *info)
+mw_fill_info(const struct mem *mem, uint32_t i, struct mem_mw_info *info)
 {
 	const struct mem_mw *mw = &mem->mws[i];
 	struct mem_view v;
@@ -297,7 +295,7 @@ fill_info(const struct mem *mem, uint32_t i, struct mem_mw_info *info)
 }
 
 static bool
-is_there(const struct mem *mem, uint32_t i)
+mw_exists(const struct mem *mem, uint32_t i)
 {
 	uint32_t state = __atomic_load_n(&mem->mw_states[i], __ATOMIC_ACQUIRE);
 
@@ -309,9 +307,9 @@ mem_mw_query(const struct mem *mem, uint32_t key, struct mem_mw_info *info)
 {
 	uint32_t i;
 
-	if (!locate(mem, key, &i) || !is_there(mem, i))
+	if (!mw_locate(mem, key, &i) || !mw_exists(mem, i))
 		return -ENOENT;
-	fill_info(mem, i, info);
+	mw_fill_info(mem, i, info);
 	return 0;
 }
 
@@ -321,8 +319,8 @@ mem_mw_next(const struct mem *mem, uint32_t *cursor, struct mem_mw_info *info)
 	while (*cursor < mem->max_mw) {
 		uint32_t i = (*cursor)++;
 
-		if (is_there(mem, i)) {
-			fill_info(mem, i, info);
+		if (mw_exists(mem, i)) {
+			mw_fill_info(mem, i, info);
 			return true;
 		}
 	}

@@ -3,9 +3,9 @@
  */
 
 /*
- * Protection domains: a number and a count of what hangs on it. Numbers start at 1, so that a
- * zeroed structure names none. The count is atomic because a worker may make a QP while the
- * control thread frees.
+ * Protection domains: a number and a reference count. Numbers start at 1, so that a zeroed
+ * structure names no domain. The count is atomic because a worker may create a QP in a domain
+ * while the control thread frees it.
  */
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include "mem/table.h"
 
 static int
-alloc(struct mem *mem, bool (*get)(struct index_fifo *, uint32_t *), uint32_t *pd,
+pd_alloc(struct mem *mem, bool (*get)(struct index_fifo *, uint32_t *), uint32_t *pd,
 	struct error *err)
 {
 	uint32_t index;
@@ -30,16 +30,16 @@ alloc(struct mem *mem, bool (*get)(struct index_fifo *, uint32_t *), uint32_t *p
 int
 mem_pd_alloc(struct mem *mem, uint32_t *pd, struct error *err)
 {
-	return alloc(mem, index_get, pd, err);
+	return pd_alloc(mem, index_get, pd, err);
 }
 
 int
 mem_pd_alloc_top(struct mem *mem, uint32_t *pd, struct error *err)
 {
-	return alloc(mem, index_get_top, pd, err);
+	return pd_alloc(mem, index_get_top, pd, err);
 }
 
-/* A number that was never given out counts as free. */
+/* The reference count of a domain; PD_FREE for a number out of range. */
 static uint32_t *
 pd_refs(struct mem *mem, uint32_t pd)
 {

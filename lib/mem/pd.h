@@ -5,7 +5,7 @@
 #ifndef MEM_PD_H
 #define MEM_PD_H
 
-/** @file Which protection domains there are: control thread. */
+/** @file List the protection domains: control thread only. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -17,7 +17,7 @@ struct mem_pd_info {
 	uint32_t users; /**< regions, windows, QPs and SRQs in it */
 };
 
-/** The next domain there is; *cursor is 0 at first. @retval false  there are no more */
+/** Walk the domains: *cursor 0 starts. @retval false at the end */
 bool mem_pd_next(const struct mem *mem, uint32_t *cursor, struct mem_pd_info *info);
 
 #endif

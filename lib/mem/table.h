@@ -6,7 +6,7 @@
 #define MEM_TABLE_H
 
 /*
- * What lib/mem keeps to itself. Records and how they are read and written: access.h.
+ * Private to lib/mem: the tables of domains, regions and windows. Layout of a record: access.h.
  */
 
 #include <stddef.h>
@@ -33,7 +33,10 @@ record_read(const struct mem_record *r, uint32_t key, struct mem_view *v)
 	return likely(RECORD_GET(r->id) == id);
 }
 
-/* One writer at a time: the control thread for a region, the claimer for a window. */
+/*
+ * Make readers fail. A record has one writer at a time: the control thread for a region, the lcore
+ * that claimed it for a window.
+ */
 static inline void
 record_retract(struct mem_record *r)
 {
@@ -58,8 +61,8 @@ record_publish(struct mem_record *r, uint32_t key, const struct mem_view *v)
 }
 
 /*
- * Free table indices, first in first out: an index rests as long as the table allows. Control
- * thread.
+ * Free table indices, first in first out, so that an index is reused as late as possible. Control
+ * thread only.
  */
 struct index_fifo {
 	uint32_t *ring;
@@ -79,7 +82,7 @@ index_get(struct index_fifo *f, uint32_t *index)
 	return true;
 }
 
-/** The highest one, whatever its rest. */
+/** Take the highest free index, however recently it was freed. */
 static inline bool
 index_get_top(struct index_fifo *f, uint32_t *index)
 {
@@ -106,15 +109,15 @@ index_put(struct index_fifo *f, uint32_t index)
 	f->count++;
 }
 
-#define PD_FREE UINT32_MAX /* else the number of references */
+#define PD_FREE UINT32_MAX /* in pd_refs[]; any other value is the number of references */
 
 enum mr_state {
 	MR_FREE,
 	MR_LIVE,
-	MR_DYING, /* retracted, waiting for the grace period */
+	MR_DYING, /* record retracted; memory is released after the grace period */
 };
 
-#define MR_NO_BIND 0x80000000u /* in .windows: no window may be bound any more */
+#define MR_NO_BIND 0x80000000u /* in .windows: deregistered, mr_hold() refuses new windows */
 
 struct mem_mr {
 	enum mr_state state;
@@ -122,7 +125,7 @@ struct mem_mr {
 	uint32_t serial; /* of the next key */
 	uint32_t pd;
 	uint32_t access;
-	uint32_t windows; /* bound to it; atomic: workers bind, the control thread deregisters */
+	uint32_t windows; /* number bound to it; atomic: workers bind, the control thread deregisters */
 	uint64_t va;
 	uint64_t length;
 	uint64_t token;
@@ -130,13 +133,13 @@ struct mem_mr {
 };
 
 /*
- * A window's state is one word, so that whoever changes the window claims it with one compare-
- * and-swap and the QP's end finds its windows in a compact array.
+ * A window's state is one word. An lcore claims a window with one compare-and-swap before it
+ * changes it, and mem_qp_gone() finds a QP's windows by scanning a compact array.
  */
 #define MW_FREE		0u
 #define MW_UNBOUND	1u
 #define MW_BOUND_TYPE_1 2u
-#define MW_CLAIMED	3u /* being changed by some lcore */
+#define MW_CLAIMED	3u /* an lcore is changing it */
 #define MW_DYING	4u /* freed, waiting for the grace period */
 #define MW_BOUND_QP	0x01000000u /* | QPN: bound type 2 window */
 
@@ -152,14 +155,14 @@ struct mem_mw {
 #define QP_BUCKETS 1024
 
 struct mem {
-	struct mem_records records; /* first: mem_records() */
+	struct mem_records records; /* must be first: mem_records() casts */
 	struct key_space keys;
 
 	uint32_t max_pd;
 	uint32_t max_mr;
 	uint32_t max_mw;
 	struct mem_grace grace;
-	int numa_node; /* of regions that ask for none */
+	int numa_node; /* for regions that name no node */
 	const struct allocator *alloc;
 
 	uint32_t *pd_refs;
@@ -180,10 +183,7 @@ qp_bucket(struct mem *mem, uint32_t qpn)
 	return &mem->qp_windows[qpn % QP_BUCKETS];
 }
 
-/**
- * A key an index has not had before. Zero in the upper bits is left out: too many mean "none" by
- * it.
- */
+/** The index's next key. Skips keys whose upper 24 bits are 0: many programs take 0 as "no key". */
 static inline uint32_t
 key_issue(const struct key_space *k, uint32_t index, uint32_t *serial)
 {
@@ -202,7 +202,7 @@ grace_start(const struct mem *mem)
 	return mem->grace.start != NULL ? mem->grace.start(mem->grace.arg) : 0;
 }
 
-/** One more window on a region. @return false: it is being deregistered */
+/** Count one more window bound to a region. @retval false the region is being deregistered */
 bool mr_hold(struct mem_mr *mr);
 void mr_release(struct mem_mr *mr);
 

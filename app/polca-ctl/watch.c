@@ -39,7 +39,7 @@ struct watch {
 	struct watch_endport *endports;
 	size_t num, next; /* next: who is looked at first for the next request */
 	struct lane lane[LANES];
-	unsigned int num_lanes;
+	unsigned int num_lanes, max_lanes;
 	double interval_ms, timeout_ms, deadline_ms, report_ms; /* 0: none */
 	unsigned int misses;
 	uint64_t count; /* 0: no end */
@@ -244,11 +244,13 @@ idle_lane(struct watch *w)
 	for (i = 0; i < w->num_lanes; i++)
 		if (w->lane[i].e == NULL)
 			return &w->lane[i];
-	if (w->num_lanes == LANES)
+	if (w->num_lanes == w->max_lanes)
 		return NULL;
 	w->lane[i].c = connection_open(w->o->socket);
-	if (w->lane[i].c == NULL) /* the server has too many clients: those there are will do */
+	if (w->lane[i].c == NULL) { /* the server has too many clients: those there are will do */
+		w->max_lanes = w->num_lanes;
 		return NULL;
+	}
 	connection_interruptible(w->lane[i].c, &stopped);
 	w->num_lanes++;
 	return &w->lane[i];
@@ -348,7 +350,7 @@ static uint64_t
 next_time(const struct watch *w)
 {
 	uint64_t at = earlier(deadline(w), report_due(w));
-	bool idle = w->num_lanes < LANES;
+	bool idle = w->num_lanes < w->max_lanes;
 	unsigned int i;
 	size_t k;
 
@@ -449,7 +451,8 @@ run(struct watch *w)
 int
 watch_run(const struct options *o, struct connection *c, const json_t *command, json_t *params)
 {
-	struct watch w = { .o = o, .lane = { { .c = c } }, .num_lanes = 1, .started = now_us() };
+	struct watch w = { .o = o, .lane = { { .c = c } }, .num_lanes = 1, .max_lanes = LANES,
+		.started = now_us() };
 	unsigned int i;
 	size_t k;
 	int rc;

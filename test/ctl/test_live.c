@@ -133,6 +133,7 @@ test_each_mode_tells_its_own(void **state)
 	assert_int_equal(asked(d)->mad[40], 3);
 	assert_int_equal(num(reply(r, 0), "receive"), 7);
 	assert_int_equal(num(reply(r, 0), "transmit"), 8);
+	assert_int_equal(num(reply(r, 0), "residence_ms"), 1);
 	assert_true(num(reply(r, 0), "originate") < 86400000);
 	assert_true(json_is_true(json_object_get(reply(r, 0), "standard")));
 	r = call(d, "live_ping", "'dgid': '10.0.0.9', 'mode': 'lidguid'");

@@ -2,7 +2,10 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* The side that connects: REQ out, REP in, RTU out (cm.md 6). And REJ and MRA, for either side. */
+/*
+ * The active side of connection setup: send a REQ, receive a REP, send an RTU (cm.md 6). Received
+ * REJ and MRA are here too, for both sides.
+ */
 
 #include <errno.h>
 
@@ -39,7 +42,7 @@ fill_req(const struct cm_conn *c, const struct cm_connect *what, struct cm_req *
 		cm_path_say(cm, &c->alternate, c->alternate_timeout, &req->alternate);
 }
 
-/* RDMA-CM's header, if it is wanted, and the user's data behind it. */
+/* Write the RDMA-CM header, if wanted, then the user's private data. @return bytes written */
 static uint8_t
 fill_private(const struct cm_connect *what, uint8_t data[CM_REQ_PRIVATE])
 {
@@ -71,7 +74,7 @@ send_req(struct cm_conn *c, const struct cm_connect *what, uint64_t now)
 }
 
 static int
-check(const struct cm *cm, const struct cm_connect *what, struct error *err)
+check_connect(const struct cm *cm, const struct cm_connect *what, struct error *err)
 {
 	const struct port_attr *port = cm_port(cm, what->path.av.port);
 	uint8_t room = what->rdma.present ? CM_REQ_USER_PRIVATE : CM_REQ_PRIVATE;
@@ -88,7 +91,7 @@ check(const struct cm *cm, const struct cm_connect *what, struct error *err)
 }
 
 static struct cm_conn *
-new_conn(struct cm *cm, const struct cm_connect *what, uint64_t now)
+active_conn_new(struct cm *cm, const struct cm_connect *what, uint64_t now)
 {
 	const struct mad_peer to = {
 		.av = what->path.av,
@@ -122,9 +125,9 @@ new_conn(struct cm *cm, const struct cm_connect *what, uint64_t now)
 	return c;
 }
 
-/* Taken back before anybody has heard of it. */
+/* Free a connection whose REQ was not sent, without telling the user. */
 static void
-drop(struct cm_conn *c)
+active_conn_drop(struct cm_conn *c)
 {
 	c->ops = NULL;
 	cm_release(c);
@@ -137,10 +140,10 @@ cm_connect(struct cm *cm, const struct cm_connect *what, uint64_t now, cm_id *id
 	struct cm_conn *c;
 	int ret;
 
-	ret = check(cm, what, err);
+	ret = check_connect(cm, what, err);
 	if (ret != 0)
 		return ret;
-	c = new_conn(cm, what, now);
+	c = active_conn_new(cm, what, now);
 	if (c == NULL) {
 		cm_count(cm, no_resources);
 		return error_set(err, ENOSPC, "worker %u has no more connections for this peer "
@@ -152,7 +155,7 @@ cm_connect(struct cm *cm, const struct cm_connect *what, uint64_t now, cm_id *id
 	ret = cm_qp_create(c, &what->param, err);
 	if (ret != 0) {
 		cm_count(cm, no_resources);
-		drop(c);
+		active_conn_drop(c);
 		return ret;
 	}
 	send_req(c, what, now);
@@ -169,7 +172,7 @@ send_rtu(struct cm_conn *c)
 	cm_say(c, &m);
 }
 
-/* Our side gives up a REP; it had no place in our tables yet. */
+/* Reject the REP and end our connection. */
 static void
 refuse_rep(struct cm_conn *c, struct cm_rx *rx, uint16_t reason)
 {
@@ -179,7 +182,7 @@ refuse_rep(struct cm_conn *c, struct cm_rx *rx, uint16_t reason)
 	cm_end_idle(c, CM_END_REFUSED, reason, NULL, 0, rx->now);
 }
 
-/* cm.md 6, last paragraph. @return 0, or why the REP is refused */
+/* The REP's communication ID and QPN must not be in use (cm.md 6). @return 0 or a REJ reason */
 static uint16_t
 check_rep(const struct cm_rx *rx)
 {
@@ -195,7 +198,10 @@ check_rep(const struct cm_rx *rx)
 	return CM_REJ_STALE;
 }
 
-/* cm.md 4: resources crossed, the PSN is where we start, the timeout counted again. */
+/*
+ * Take over the REP's values (cm.md 4): the peer's responder resources limit our initiator depth
+ * and vice versa, its PSN is where our sending starts, the ack timeout includes its TargetAckDelay.
+ */
 static void
 take_rep(struct cm_conn *c, const struct cm_rx *rx)
 {
@@ -227,7 +233,7 @@ cm_active_rep(struct cm_conn *c, struct cm_rx *rx)
 	}
 	reason = check_rep(rx);
 	if (!cm_lives(c, id))
-		return; /* another one's user gave it up */
+		return; /* ending a stale connection called its user, who gave up this one */
 	if (reason != 0) {
 		refuse_rep(c, rx, reason);
 		return;
@@ -246,7 +252,7 @@ cm_active_rep(struct cm_conn *c, struct cm_rx *rx)
 	cm_establish(c, rx->msg.private_data, rx->msg.private_len, rx->now);
 }
 
-/* The RTU was lost. */
+/* The peer repeats its REP because our RTU was lost: send the RTU again. */
 void
 cm_active_rep_again(struct cm_conn *c, struct cm_rx *rx)
 {
@@ -256,7 +262,7 @@ cm_active_rep_again(struct cm_conn *c, struct cm_rx *rx)
 		send_rtu(c);
 }
 
-/* Of a REQ that we know nothing of (any more): the peer need not wait. */
+/* A REP without a connection here: REJ tells the peer not to wait for an RTU. */
 void
 cm_stray_rep(struct cm_conn *c, struct cm_rx *rx)
 {
@@ -270,7 +276,7 @@ cm_stray_rep(struct cm_conn *c, struct cm_rx *rx)
 
 /* --- MRA, REJ --- */
 
-/* Which message an MRA must be about, by state; and the state it leads to. */
+/* By state: the message an MRA must answer, and the next state. */
 static const struct {
 	uint8_t answers;
 	uint8_t next;
@@ -282,7 +288,7 @@ static const struct {
 	[CM_STATE_ESTABLISHED] = { CM_ANSWERS_LAP, CM_STATE_ESTABLISHED },
 };
 
-/* cm.md 5: the peer works on it; nothing is sent until it has had its time. */
+/* The peer needs more time: no retry is sent until its service timeout is over (cm.md 5). */
 void
 cm_mra(struct cm_conn *c, struct cm_rx *rx)
 {
@@ -309,7 +315,7 @@ cm_rej_timewait(struct cm_conn *c, struct cm_rx *rx)
 		rx->now);
 }
 
-/* Before it stood: forgotten at once, but for a stale one. */
+/* A REJ before the connection is established frees it at once; reason 10 (stale) needs TIMEWAIT. */
 void
 cm_rej_idle(struct cm_conn *c, struct cm_rx *rx)
 {

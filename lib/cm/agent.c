@@ -3,8 +3,8 @@
  */
 
 /*
- * Class 0x07 on QP1: what a datagram says, whose connection it is about, and what is answered
- * without any: ClassPortInfo, other class versions.
+ * The agents of class 0x07 on QP1: decode a MAD, find its connection and dispatch it; answer Get
+ * ClassPortInfo and REQs of other class versions.
  */
 
 #include <errno.h>
@@ -18,11 +18,14 @@
 #define CPI_OFF_RESP_TIME      7
 #define CPI_RELIABLE_CONNECTED (1u << 9)
 
-/* --- whose --- */
+/* --- the connection of a message --- */
 
-/* A REQ again: the same one, not another that uses its ID (passive.c: is_fresh()). */
+/*
+ * The connection of a repeated REQ. A different REQ that uses the same communication ID belongs to
+ * none: is_fresh() (passive.c) rejects it.
+ */
 static struct cm_conn *
-of_req(const struct cm_rx *rx)
+conn_of_req(const struct cm_rx *rx)
 {
 	const struct cm_req *req = &rx->msg.req;
 	struct cm_conn *c = cm_find(rx->cm, CM_KEY_REMOTE_ID, req->ca_guid, rx->msg.local_id,
@@ -34,20 +37,26 @@ of_req(const struct cm_rx *rx)
 	return c;
 }
 
-/* By our ID; the peer's must be right, once it is known. A REJ may leave it out (cm.md 2). */
+/*
+ * Find the connection by our communication ID. The peer's ID must match too, once we know it; a REJ
+ * may leave it out (cm.md 2).
+ */
 static struct cm_conn *
-of_ids(const struct cm_rx *rx)
+conn_of_ids(const struct cm_rx *rx)
 {
 	struct cm_conn *c = cm_conn_of(rx->cm, rx->msg.remote_id);
 
 	if (c == NULL)
 		return NULL;
-	/* IDs can be hit on by trying: nobody but the peer ends a connection */
+	/* an ID can be guessed by trying: only messages from the peer's address count */
 	if (!cm_is_peer(c, rx->peer)) {
 		cm_count(rx->cm, wrong_peer);
 		return NULL;
 	}
-	/* who disconnects what we do not know to stand yet may do so (cm.md 6: no context) */
+	/*
+	 * No REP yet, so the peer's ID is unknown. A DREQ then counts as one without a connection:
+	 * cm_stray_dreq() answers it (cm.md 6).
+	 */
 	if (!(c->keyed & 1u << CM_KEY_REMOTE_ID))
 		return rx->msg.type == CM_DREQ ? NULL : c;
 	if (rx->msg.type == CM_REJ && rx->msg.local_id == 0)
@@ -55,16 +64,16 @@ of_ids(const struct cm_rx *rx)
 	return c->remote_id == rx->msg.local_id ? c : NULL;
 }
 
-/* cm.md 2: who gave up a REQ may not know our ID; the ARI has its GUID */
+/* A peer that gave up its REQ may not know our ID: its GUID is in the ARI of its REJ (cm.md 2). */
 static struct cm_conn *
-of_rej(const struct cm_rx *rx)
+conn_of_rej(const struct cm_rx *rx)
 {
 	const struct cm_rej *rej = &rx->msg.rej;
 
 	if (rej->reason == CM_REJ_TIMEOUT && rx->msg.remote_id == 0 && rej->ari_len >= 8)
 		return cm_find(rx->cm, CM_KEY_REMOTE_ID, get_be64(rej->ari), rx->msg.local_id,
 			rx->peer);
-	return of_ids(rx);
+	return conn_of_ids(rx);
 }
 
 static struct cm_conn *
@@ -72,14 +81,14 @@ conn_of(const struct cm_rx *rx)
 {
 	switch (rx->msg.type) {
 	case CM_REQ:
-		return of_req(rx);
+		return conn_of_req(rx);
 	case CM_REJ:
-		return of_rej(rx);
+		return conn_of_rej(rx);
 	case CM_SIDR_REQ:
 	case CM_SIDR_REP:
 		return NULL;
 	default:
-		return of_ids(rx);
+		return conn_of_ids(rx);
 	}
 }
 
@@ -96,7 +105,7 @@ count_received(struct cm_rx *rx)
 /* --- requests --- */
 
 static enum mad_outcome
-class_port_info(const struct cm *cm, struct mad_request *req)
+cm_class_port_info(const struct cm *cm, struct mad_request *req)
 {
 	uint8_t *data = req->reply + MAD_HEADER_LEN;
 
@@ -108,7 +117,7 @@ class_port_info(const struct cm *cm, struct mad_request *req)
 }
 
 static enum mad_outcome
-status(struct mad_request *req, uint16_t status)
+cm_reply_status(struct mad_request *req, uint16_t status)
 {
 	put_be16(req->reply + MAD_OFF_STATUS, status);
 	return MAD_ANSWER;
@@ -118,21 +127,21 @@ static enum mad_outcome
 other_method(const struct cm *cm, struct mad_request *req)
 {
 	if (req->mad[MAD_OFF_METHOD] != MAD_GET)
-		return status(req, MAD_STATUS_BAD_METHOD);
+		return cm_reply_status(req, MAD_STATUS_BAD_METHOD);
 	if (get_be16(req->mad + MAD_OFF_ATTRIBUTE) != CPI_ATTRIBUTE)
-		return status(req, MAD_STATUS_BAD_METHOD_ATTR);
-	return class_port_info(cm, req);
+		return cm_reply_status(req, MAD_STATUS_BAD_METHOD_ATTR);
+	return cm_class_port_info(cm, req);
 }
 
 static enum mad_outcome
-silent(struct mad_request *req, enum verdict verdict)
+cm_no_reply(struct mad_request *req, enum verdict verdict)
 {
 	req->verdict = verdict;
 	return MAD_SILENT;
 }
 
 static enum mad_outcome
-request(void *arg, struct mad_request *req)
+cm_agent_request(void *arg, struct mad_request *req)
 {
 	struct cm_rx rx = { .cm = arg, .peer = req->peer, .now = req->now,
 		.verdict = VERDICT_DATAGRAM };
@@ -141,14 +150,14 @@ request(void *arg, struct mad_request *req)
 		return other_method(arg, req);
 	if (cm_msg_decode(req->mad, &rx.msg) != 0) {
 		cm_count(rx.cm, malformed);
-		return silent(req, VERDICT_MAD_UNMATCHED);
+		return cm_no_reply(req, VERDICT_MAD_UNMATCHED);
 	}
 	count_received(&rx);
 	cm_dispatch(conn_of(&rx), &rx);
-	return silent(req, rx.verdict);
+	return cm_no_reply(req, rx.verdict);
 }
 
-/* --- another class version: only that of a REQ can be answered, in its own (reason 31) --- */
+/* --- other class versions: only a REQ is answered, by REJ 31 in the REQ's class version --- */
 
 static void
 reject_version(struct cm_rx *rx, const struct mad_request *req)
@@ -174,27 +183,28 @@ reject_version(struct cm_rx *rx, const struct mad_request *req)
 }
 
 static enum mad_outcome
-request_other_version(void *arg, struct mad_request *req)
+cm_agent_other_version(void *arg, struct mad_request *req)
 {
 	struct cm_rx rx = { .cm = arg, .peer = req->peer, .now = req->now };
 
 	if (req->mad[MAD_OFF_METHOD] != MAD_SEND)
-		return status(req, MAD_STATUS_BAD_VERSION);
+		return cm_reply_status(req, MAD_STATUS_BAD_VERSION);
 	if (get_be16(req->mad + MAD_OFF_ATTRIBUTE) != cm_msg_layouts[CM_REQ].attribute) {
 		cm_count(rx.cm, malformed);
-		return silent(req, VERDICT_MAD_UNMATCHED);
+		return cm_no_reply(req, VERDICT_MAD_UNMATCHED);
 	}
 	reject_version(&rx, req);
-	return silent(req, VERDICT_DATAGRAM);
+	return cm_no_reply(req, VERDICT_DATAGRAM);
 }
 
 int
 cm_agents_add(struct cm *cm)
 {
 	const struct mad_agent agents[] = {
-		{ CM_CLASS, CM_CLASS_VERSION, "cm", MAD_SINGLE, MAD_HEADER_LEN, NULL, request, cm },
+		{ CM_CLASS, CM_CLASS_VERSION, "cm", MAD_SINGLE, MAD_HEADER_LEN, NULL,
+			cm_agent_request, cm },
 		{ CM_CLASS, MAD_ANY_VERSION, "cm of another version", MAD_SINGLE, MAD_HEADER_LEN,
-			NULL, request_other_version, cm },
+			NULL, cm_agent_other_version, cm },
 	};
 	unsigned int i;
 	int ret = 0;

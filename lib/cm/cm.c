@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* A worker's communication manager: made, unmade, run, looked at. */
+/* A worker's communication manager: create, destroy, run, query. */
 
 #include <errno.h>
 
@@ -12,27 +12,27 @@
 #define RETRIES_MAX 15
 
 static uint32_t
-clamp(uint32_t v, uint32_t low, uint32_t high)
+cm_clamp(uint32_t v, uint32_t low, uint32_t high)
 {
 	return RTE_MIN(RTE_MAX(v, low), high);
 }
 
 static void
-make_sane(struct cm *cm)
+cm_clamp_limits(struct cm *cm)
 {
 	struct cm_limits *l = &cm->limits;
 
-	l->max_connections = clamp(l->max_connections, 1, 1u << 24);
+	l->max_connections = cm_clamp(l->max_connections, 1, 1u << 24);
 	cm_id_format(&cm->ids, cm->config.workers, l->max_connections);
 	l->max_connections = RTE_MIN(l->max_connections, 1u << cm->ids.slot_bits);
-	l->max_half_open = clamp(l->max_half_open, 1, l->max_connections);
-	l->max_half_open_per_peer = clamp(l->max_half_open_per_peer, 1, l->max_half_open);
-	l->max_connections_per_peer = clamp(l->max_connections_per_peer, 1, l->max_connections);
-	l->max_listeners = clamp(l->max_listeners, 1, UINT16_MAX);
-	l->response_timeout = clamp(l->response_timeout, 0, RESPONSE_TIMEOUT_MAX);
-	l->max_retries = clamp(l->max_retries, 0, RETRIES_MAX);
-	l->ack_delay = clamp(l->ack_delay, 0, CM_TIME_CODE_MAX);
-	l->packet_life = clamp(l->packet_life, 0, CM_TIME_CODE_MAX);
+	l->max_half_open = cm_clamp(l->max_half_open, 1, l->max_connections);
+	l->max_half_open_per_peer = cm_clamp(l->max_half_open_per_peer, 1, l->max_half_open);
+	l->max_connections_per_peer = cm_clamp(l->max_connections_per_peer, 1, l->max_connections);
+	l->max_listeners = cm_clamp(l->max_listeners, 1, UINT16_MAX);
+	l->response_timeout = cm_clamp(l->response_timeout, 0, RESPONSE_TIMEOUT_MAX);
+	l->max_retries = cm_clamp(l->max_retries, 0, RETRIES_MAX);
+	l->ack_delay = cm_clamp(l->ack_delay, 0, CM_TIME_CODE_MAX);
+	l->packet_life = cm_clamp(l->packet_life, 0, CM_TIME_CODE_MAX);
 }
 
 struct cm *
@@ -46,7 +46,7 @@ cm_create(const struct cm_config *config)
 	cm->limits = config->limits;
 	cm->tick = (config->hz + 999) / 1000;
 	cm->tids = rng_u32(config->rng);
-	make_sane(cm);
+	cm_clamp_limits(cm);
 	if (cm_table_create(cm) != 0 || cm_agents_add(cm) != 0) {
 		cm_table_destroy(cm);
 		mem_free(config->alloc, cm);
@@ -71,16 +71,16 @@ cm_destroy(struct cm *cm)
 
 /* --- run --- */
 
-/* A lost RTU: the peer's data stand for it (cm.md 6). */
+/* Data from the peer establish the connection: the RTU was lost or is late (cm.md 6). */
 static void
-comm_est(struct cm_conn *c, uint64_t now)
+cm_comm_est(struct cm_conn *c, uint64_t now)
 {
 	if (c->state == CM_STATE_REP_SENT || c->state == CM_STATE_MRA_REP_RCVD)
 		cm_establish(c, NULL, 0, now);
 }
 
 static void
-migrated(struct cm_conn *c)
+cm_migrated(struct cm_conn *c)
 {
 	struct cm_path path = c->path;
 	uint8_t timeout = c->ack_timeout;
@@ -90,14 +90,14 @@ migrated(struct cm_conn *c)
 	c->alternate = path;
 	c->alternate.present = false;
 	c->alternate_timeout = timeout;
-	/* a DREQ by the path that has failed would never arrive */
+	/* a DREQ sent on the failed path would not arrive */
 	c->to.av = c->path.av;
 	c->to.neighbour = c->path.neighbour;
 	c->to.pkey = c->path.pkey;
 }
 
 static void
-qp_failed(struct cm_conn *c, uint64_t now)
+cm_qp_failed(struct cm_conn *c, uint64_t now)
 {
 	if (c->state == CM_STATE_ESTABLISHED) {
 		cm_send_dreq(c, NULL, 0, now);
@@ -108,15 +108,17 @@ qp_failed(struct cm_conn *c, uint64_t now)
 }
 
 static void
-receives_wanted(const struct cm_conn *c)
+cm_receives_wanted(const struct cm_conn *c)
 {
 	if (!c->told && c->ops->receives_wanted != NULL)
 		c->ops->receives_wanted(c->user);
 }
 
-/* One piece of work of one connection, which may be gone then. @return false: the sink is full */
+/*
+ * Do one piece of a connection's work, which may free the connection. @return false: sink is full
+ */
 static bool
-work(struct cm_conn *c, uint64_t now)
+cm_work(struct cm_conn *c, uint64_t now)
 {
 	uint8_t bit = (uint8_t)(c->work & -c->work);
 
@@ -124,13 +126,13 @@ work(struct cm_conn *c, uint64_t now)
 		return false;
 	cm_unwant(c, bit);
 	if (bit == CM_WORK_COMM_EST)
-		comm_est(c, now);
+		cm_comm_est(c, now);
 	else if (bit == CM_WORK_MIGRATED)
-		migrated(c);
+		cm_migrated(c);
 	else if (bit == CM_WORK_QP_ERROR)
-		qp_failed(c, now);
+		cm_qp_failed(c, now);
 	else if (bit == CM_WORK_RQ_EMPTY)
-		receives_wanted(c);
+		cm_receives_wanted(c);
 	else if (bit == CM_WORK_RELEASE)
 		cm_release(c);
 	return true;
@@ -141,7 +143,7 @@ cm_run(struct cm *cm, uint64_t now, unsigned int budget)
 {
 	unsigned int done = 0;
 
-	while (done < budget && !TAILQ_EMPTY(&cm->work) && work(TAILQ_FIRST(&cm->work), now))
+	while (done < budget && !TAILQ_EMPTY(&cm->work) && cm_work(TAILQ_FIRST(&cm->work), now))
 		done++;
 	return done;
 }
@@ -152,9 +154,9 @@ cm_pending(const struct cm *cm)
 	return !TAILQ_EMPTY(&cm->work);
 }
 
-/* Of other events, and of those that are not a QP's, nothing. */
+/* CM_WORK_... of an event; 0 for events that cm_run() has nothing to do about. */
 static uint8_t
-work_of(enum event_type type)
+cm_work_of(enum event_type type)
 {
 	switch (type) {
 	case EVENT_COMM_EST:
@@ -175,7 +177,7 @@ work_of(enum event_type type)
 void
 cm_qp_event(struct cm *cm, const struct event *ev)
 {
-	uint8_t work = work_of(ev->type);
+	uint8_t work = cm_work_of(ev->type);
 	struct cm_conn *c;
 
 	if (work == 0 && ev->type != EVENT_PATH_MIG_ERR)
@@ -189,7 +191,7 @@ cm_qp_event(struct cm *cm, const struct event *ev)
 		cm_want(c, work);
 }
 
-/* --- to be seen --- */
+/* --- queries --- */
 
 bool
 cm_get(const struct cm *cm, cm_id id, uint64_t now, struct cm_info *info)

@@ -7,17 +7,18 @@
 
 /**
  * @file
- * The communication manager on QP1 (cm.md; class 0x07, version 2): makes and ends RC connections
- * with any IB CM or rdma_cm peer.
+ * The communication manager on QP1 (cm.md; class 0x07, version 2): establishes and ends RC
+ * connections with any IB CM or rdma_cm peer.
  *
- * A connection belongs to one worker, and so does its QP, which the CM makes, moves through its
- * states and destroys. Which worker: of a REQ the hash of the remote CA GUID and QPN, so that
- * duplicates and stale requests meet; of all else our communication ID says so (cm_owner()). One
- * struct cm per worker, used there only, counters apart. Nothing reads a clock, logs or calls EAL;
- * nothing is allocated after creation but what lib/rc takes for a QP.
+ * A connection and its QP belong to one worker. The CM creates the QP, moves it through its states
+ * and destroys it. The worker of a REQ is a hash of the remote CA GUID and QPN, so that repeated
+ * and stale REQs reach the worker of the connection they are about; our communication ID contains
+ * the worker of all other messages (cm_owner()). Each worker has one struct cm; no other thread
+ * uses it, except to read counters. The CM reads no clock, does not log and does not call EAL.
+ * After creation only lib/rc allocates memory, for QPs.
  *
- * Who uses connections (lib/svc, the control plane) is a struct cm_user: functions the CM calls on
- * the connection's worker. They may call back into the CM, for their own connection too.
+ * A user of connections (lib/svc, the control plane) implements struct cm_user: functions that the
+ * CM calls on the connection's worker. They may call the CM, also for the same connection.
  */
 
 #include <stdbool.h>
@@ -37,7 +38,7 @@
 
 /* room for private data (cm.md 2, 7) */
 #define CM_REQ_PRIVATE      92
-#define CM_REQ_USER_PRIVATE 56 /* behind the RDMA-CM header */
+#define CM_REQ_USER_PRIVATE 56 /* after the RDMA-CM header */
 #define CM_REP_PRIVATE      196
 #define CM_RTU_PRIVATE      224
 #define CM_REJ_PRIVATE      148
@@ -46,12 +47,14 @@
 
 struct cm;
 
-/** Names a connection, appliance-wide: our communication ID. 0 names none; stale ones are noticed. */
+/**
+ * Our communication ID of a connection, unique over all workers. 0: none. Stale IDs are detected.
+ */
 typedef uint32_t cm_id;
 
-/** Where the packets of a connection go; of a datagram (UD) too. */
+/** The path of a connection's packets, or of UD datagrams. */
 struct cm_path {
-	struct av av; /**< complete but for dmac, which .neighbour may stand for */
+	struct av av; /**< complete, except dmac if .neighbour provides it */
 	uint32_t neighbour;
 	uint16_t sgid_index;
 	uint8_t src_path_bits;
@@ -60,10 +63,10 @@ struct cm_path {
 	uint16_t mtu; /**< path MTU, bytes */
 	uint8_t rate; /**< PathRecord's code, 0: the port's */
 	uint8_t packet_life; /**< PacketLifeTime code */
-	bool present; /**< of an alternate path: there is one */
+	bool present; /**< alternate paths only: false if there is none */
 };
 
-/** Of an RDMA-CM connection: what stands in front of a REQ's private data (cm.md 7). */
+/** The RDMA-CM header before a REQ's private data (cm.md 7). */
 struct cm_rdma {
 	bool present;
 	uint16_t src_port;
@@ -82,50 +85,50 @@ cm_service_id(uint16_t port_space, uint16_t port)
 	return (uint64_t)port_space << 16 | port;
 }
 
-/** A request to connect, as its REQ says it; host order. */
+/** The contents of a received REQ; host order. */
 struct cm_request {
 	uint64_t service_id;
-	cm_id id; /**< the connection's, for cm_accept() */
-	uint16_t port; /**< local port it came in on */
+	cm_id id; /**< of the connection, for cm_accept() */
+	uint16_t port; /**< local port of the path */
 	uint32_t remote_id;
 	uint64_t remote_ca_guid;
 	uint32_t remote_qpn;
-	uint32_t remote_psn; /**< where our sending starts */
-	uint8_t responder_resources; /**< that the peer has */
-	uint8_t initiator_depth; /**< that the peer wants of us */
+	uint32_t remote_psn; /**< the first PSN that we send */
+	uint8_t responder_resources; /**< Reads and Atomics that the peer answers at once */
+	uint8_t initiator_depth; /**< Reads and Atomics that the peer wants outstanding */
 	uint8_t retry_count;
 	uint8_t rnr_retry_count;
 	bool srq;
 	bool flow_control;
-	struct cm_path path; /**< back to the peer */
+	struct cm_path path; /**< to the peer */
 	struct cm_path alternate;
 	struct cm_rdma rdma;
-	const uint8_t *private_data; /**< behind the RDMA-CM header if there is one */
+	const uint8_t *private_data; /**< after the RDMA-CM header if there is one */
 	uint8_t private_len;
 };
 
-/** How we take part in a connection; of either side. */
+/** Our parameters of a connection, on either side. */
 struct cm_conn_param {
-	struct qp_init_attr qp; /**< of the QP to be made */
+	struct qp_init_attr qp; /**< for the QP that the CM creates */
 	uint32_t access; /**< MEM_ACCESS_REMOTE_... of the QP */
-	uint8_t responder_resources; /**< the most; clipped by the peer's wish and our limits */
+	uint8_t responder_resources; /**< maximum; the peer's values and our limits lower it */
 	uint8_t initiator_depth;
-	uint8_t retry_count; /**< active side: for both */
-	uint8_t rnr_retry_count; /**< that the peer shall have with us; 7: for ever */
+	uint8_t retry_count; /**< active side only: both sides use it */
+	uint8_t rnr_retry_count; /**< RNR retries that the peer shall make; 7: for ever */
 	uint8_t min_rnr_timer;
 	uint8_t private_data[CM_PRIVATE_MAX];
 	uint8_t private_len;
 };
 
-/** How a connection ended, or why there was none. */
+/** Why a connection ended or was not established. */
 enum cm_end {
-	CM_END_DISCONNECTED, /**< DREQ and DREP, or either side's DREQ at last unanswered */
+	CM_END_DISCONNECTED, /**< DREQ from either side, answered by a DREP or not */
 	CM_END_REJECTED, /**< the peer's REJ: .reason */
 	CM_END_REFUSED, /**< our REJ: .reason */
-	CM_END_TIMEOUT, /**< silence */
-	CM_END_STALE, /**< the peer has begun a new life */
-	CM_END_QP_ERROR, /**< the QP went to ERR by itself */
-	CM_END_CANCELLED, /**< by us, before it stood */
+	CM_END_TIMEOUT, /**< the peer did not answer, or our user did not decide */
+	CM_END_STALE, /**< the peer uses its QPN for a new connection */
+	CM_END_QP_ERROR, /**< an error moved the QP to ERR */
+	CM_END_CANCELLED, /**< by us, before it was established */
 	CM_END_COUNT
 };
 
@@ -134,7 +137,7 @@ struct cm_info {
 	uint32_t remote_id;
 	uint64_t tid;
 	uint64_t service_id;
-	bool active; /**< our cm_connect() */
+	bool active; /**< started by our cm_connect() */
 	uint8_t state; /**< enum cm_state (codes.h) */
 	uint32_t qpn;
 	uint32_t remote_qpn;
@@ -144,63 +147,65 @@ struct cm_info {
 	struct cm_rdma rdma;
 	uint8_t responder_resources; /**< as agreed */
 	uint8_t initiator_depth;
-	enum cm_end end; /**< from TIMEWAIT on */
-	uint16_t reason; /**< REJ reason, with REJECTED and REFUSED */
-	uint64_t age; /**< time units since the first message */
+	enum cm_end end; /**< valid from TIMEWAIT on */
+	uint16_t reason; /**< REJ reason if REJECTED or REFUSED */
+	uint64_t age; /**< time units since the connection was created */
 };
 
-#define CM_LATER 0xFFFF /**< struct cm_user.request(): the answer comes later */
+#define CM_LATER 0xFFFF /**< returned by struct cm_user.request(): the user decides later */
 
 /**
- * The user of a connection. All are called on its worker. @p user is what request() or cm_connect()
- * gave; it stays the user's until released().
+ * The user of a connection. The CM calls these functions on the connection's worker. @p user is the
+ * pointer that request() returned or cm_connect() was given; it must stay valid until released().
  */
 struct cm_user {
 	const char *name;
 	/**
-	 * Passive: a REQ for this listener. Fill *param and *user. Once it is not refused, ended()
-	 * and released() will be called.
-	 * @return 0: accept; CM_LATER: cm_accept() or cm_refuse() will follow; else a REJ reason
-	 *         (codes.h), with private data in param if it has any
+	 * Passive side: a REQ for this listener came. Fill *param and *user. Unless this function
+	 * refuses it, the CM will call ended() and released().
+	 * @return 0: accept; CM_LATER: the user will call cm_accept() or cm_refuse(); else a REJ
+	 *         reason (codes.h), the REJ's private data being those in param
 	 */
 	uint16_t (*request)(void *listener, const struct cm_request *req,
 		struct cm_conn_param *param, void **user);
 	/**
-	 * The QP is made and in INIT: post receives. Of the active side called from inside
-	 * cm_connect(). @retval negative errno: REJ no resources, cm_connect() fails
+	 * The QP is created and in INIT: post receives. On the active side called inside
+	 * cm_connect(). @retval negative errno: the CM sends REJ no resources or cm_connect() fails
 	 */
 	int (*prepare)(void *user, cm_id id, uint32_t qpn);
-	/** Both sides may send. @p private_data of the REP (active side) or RTU. */
+	/**
+	 * Both sides may send. @p private_data is that of the REP (active side) or RTU (passive).
+	 */
 	void (*established)(void *user, const struct cm_info *info, const uint8_t *private_data,
 		uint8_t len);
 	/**
-	 * It has ended, or will not be; the QP, if it was made, is in ERR, its completions flush.
-	 * Not called again. Nothing may be posted any more.
-	 * @p private_data of the REJ or DREQ, if there was one.
+	 * The connection ended or will not be established. Its QP, if created, is in ERR and
+	 * flushes its completions. Called once; the user must not post any more.
+	 * @p private_data is that of the received REJ or DREQ, else NULL.
 	 */
 	void (*ended)(void *user, const struct cm_info *info, const uint8_t *private_data,
 		uint8_t len);
-	/** TIMEWAIT is over (or never was) and the QP destroyed: forget it. */
+	/** The QP is destroyed, after TIMEWAIT if there was one. The CM no longer uses @p user. */
 	void (*released)(void *user);
 	/**
-	 * A message came for which no receive was posted, and an RNR NAK went: post some. Once until
-	 * the next post. May be NULL.
+	 * A message came, no receive was posted, and the QP sent an RNR NAK: post some. Not called
+	 * again before the next post. May be NULL.
 	 */
 	void (*receives_wanted)(void *user);
 };
 
 struct cm_limits {
-	uint32_t max_connections; /**< per worker, those in TIMEWAIT included */
-	uint32_t max_half_open; /**< not yet established passive ones, per worker */
-	uint32_t max_half_open_per_peer; /**< peer: a GID or LID */
+	uint32_t max_connections; /**< per worker, including those in TIMEWAIT */
+	uint32_t max_half_open; /**< per worker; half open: passive, not established yet */
+	uint32_t max_half_open_per_peer; /**< a peer is a GID or LID */
 	uint32_t max_connections_per_peer;
 	uint32_t max_listeners;
-	uint8_t response_timeout; /**< CM response timeouts that we announce, a code */
+	uint8_t response_timeout; /**< CM response timeouts in our REQs and LAPs, a code */
 	uint8_t max_retries; /**< MaxCMRetries of our REQs, 0..15 */
 	uint8_t ack_delay; /**< local CA ack delay, a code */
-	uint8_t packet_life; /**< of RoCE paths, a code */
-	uint8_t max_rd_atomic; /**< Reads and Atomics of a QP, either way; lib/rc's limit */
-	bool send_mra; /**< answer a repeated REQ that waits for its user by MRA */
+	uint8_t packet_life; /**< PacketLifeTime of RoCE paths, a code */
+	uint8_t max_rd_atomic; /**< Reads and Atomics of a QP, each direction; lib/rc's limit */
+	bool send_mra; /**< answer a repeated REQ by an MRA while our user has not decided */
 };
 extern const struct cm_limits cm_limits_default;
 
@@ -208,7 +213,7 @@ struct cm_config {
 	unsigned int id;
 	unsigned int workers;
 	uint64_t hz;
-	uint64_t hash_key; /**< secret, the same on all workers */
+	uint64_t hash_key; /**< secret; the same on all workers */
 	const struct allocator *alloc;
 	const struct rng *rng;
 	struct timer_wheel *wheel;
@@ -221,41 +226,49 @@ struct cm_config {
 	struct cm_limits limits;
 };
 
-/** Registers the agent of class 0x07. */
+/** Create a worker's CM and register its agents of class 0x07 with lib/mad. */
 struct cm *cm_create(const struct cm_config *config);
-/** Its connections end without a word; users are told released(). Before rc and mad workers go. */
+/**
+ * Release all connections without sending anything; users get released(), not ended(). Call it
+ * before the rc and mad workers are destroyed.
+ */
 void cm_destroy(struct cm *cm);
 
 /**
- * Worker whose connection a CM message on QP1 belongs to; any lcore, before the ICRC check. Only the
- * REJ of a REQ that its sender gave up before it had our ID says too little (no QPN): with several
- * workers it may get to another than its connection's, which then ends by its own timer.
+ * The worker that owns the connection of a CM message on QP1. Any lcore may call it, before the
+ * ICRC check. It can be wrong for one message: the REJ of a peer that gave up its REQ before it got
+ * our ID has no QPN to hash. The connection then ends by its own timer.
  *
  * @param mad  MAD_LEN bytes
  */
 unsigned int cm_owner(uint64_t hash_key, unsigned int workers, const uint8_t *mad);
-/** Worker of a connection; any lcore. */
+/** The worker of a connection; any lcore may call it. */
 unsigned int cm_worker_of(uint64_t hash_key, unsigned int workers, cm_id id);
 
-/* --- listening: on every worker alike --- */
+/* --- listening: the caller makes the same calls on every worker --- */
 
 /**
- * REQs for service IDs id & mask are @p user's; the more exact mask wins.
+ * Give @p user the REQs whose service ID equals @p service_id in the bits of @p mask. If several
+ * listeners match, the mask with the most bits wins.
  * @retval -EEXIST, -ENOSPC
  */
 int cm_listen(struct cm *cm, uint64_t service_id, uint64_t mask, const struct cm_user *user,
 	void *listener);
-/** Connections that stand stay. @retval -ENOENT */
+/** Stop listening; existing connections stay. @retval -ENOENT */
 int cm_unlisten(struct cm *cm, uint64_t service_id, uint64_t mask);
 
 /**
- * SIDR: the UD QP that answers for a listener; 0, and without this call: SIDR_REQs are answered
+ * Set the UD QP that SIDR_REPs give for a listener. If 0, or before this call, the answer is
  * "unsupported". @retval -ENOENT
  */
 int cm_listen_ud(struct cm *cm, uint64_t service_id, uint64_t mask, uint32_t qpn, uint32_t qkey);
-/** After request() said CM_LATER. @retval -ENOENT it has ended meanwhile; -EINVAL not waiting */
+/**
+ * Accept after request() returned CM_LATER.
+ * @retval -ENOENT  the connection has ended
+ * @retval -EINVAL  it does not wait for its user
+ */
 int cm_accept(struct cm *cm, cm_id id, const struct cm_conn_param *param, uint64_t now);
-/** The same, with a REJ. ended() is called from inside. */
+/** Refuse after request() returned CM_LATER: send a REJ. Calls ended(). */
 int cm_refuse(struct cm *cm, cm_id id, uint16_t reason, const uint8_t *private_data, uint8_t len,
 	uint64_t now);
 
@@ -263,49 +276,55 @@ int cm_refuse(struct cm *cm, cm_id id, uint16_t reason, const uint8_t *private_d
 
 struct cm_connect {
 	uint64_t service_id;
-	struct cm_path path; /**< from the caller: its SA asked, its neighbour resolved */
+	struct cm_path path; /**< the caller has asked the SA and resolved the neighbour */
 	struct cm_path alternate;
-	struct cm_rdma rdma; /**< .present: RDMA-CM's header is put in front of private_data */
+	struct cm_rdma rdma; /**< if .present, the RDMA-CM header precedes the private data */
 	struct cm_conn_param param;
 	const struct cm_user *ops;
 	void *user;
-	uint32_t remote_cm_qpn; /**< 0: 1 */
+	uint32_t remote_cm_qpn; /**< 0 stands for QP1 */
 };
 /**
- * Make a QP on this worker and send the REQ. What becomes of it: the user's functions.
- * @retval -ENOSPC, -ENOMEM, ... err says what; the user's functions are not called
+ * Create a QP on this worker and send the REQ. The user's functions report the result.
+ * @retval -ENOSPC, -ENOMEM, ... @p err says why; ended() and released() are not called
  */
 int cm_connect(struct cm *cm, const struct cm_connect *c, uint64_t now, cm_id *id,
 	struct error *err);
 /**
- * DREQ, if it stands: the QP goes to ERR now, ended() follows with the answer; else it is abandoned
- * (REJ timeout, or consumer), ended() is called from inside.
- * @retval -ENOENT  no such connection; -EALREADY  it is ending
+ * End a connection. If it is established, move its QP to ERR and send a DREQ; ended() is called
+ * when the answer comes. Otherwise send a REJ (active side: timeout; passive side: consumer) and
+ * call ended() at once.
+ * @retval -ENOENT    no such connection
+ * @retval -EALREADY  it is ending
  */
 int cm_disconnect(struct cm *cm, cm_id id, const uint8_t *private_data, uint8_t len, uint64_t now);
-/** LAP: propose an alternate path; its APR arms it on both sides. */
+/** Send a LAP that proposes an alternate path. The peer arms it and answers by APR; then we do. */
 int cm_load_alternate(struct cm *cm, cm_id id, const struct cm_path *path, uint64_t now,
 	struct error *err);
 /**
- * What lib/rc says of a QP: COMM_EST stands for a lost RTU; PATH_MIG swaps the paths, PATH_MIG_ERR
- * takes the alternate one; QP_FATAL, QP_REQ_ERR and QP_ACCESS_ERR end the connection. On the QP's
- * worker, from inside lib/rc's event() too: it is noted here, what follows is cm_run()'s. QPs that
- * are not the CM's are ignored.
+ * An event of a QP. COMM_EST stands for a lost RTU; PATH_MIG makes the alternate path the primary
+ * one; PATH_MIG_ERR removes the alternate path; QP_FATAL, QP_REQ_ERR and QP_ACCESS_ERR end the
+ * connection; RQ_EMPTY calls receives_wanted(). Call it on the QP's worker, also inside lib/rc's
+ * event(): it only notes the event for cm_run(). Events of other QPs are ignored.
  */
 void cm_qp_event(struct cm *cm, const struct event *ev);
 
-/** Send what waits for the sink, act on QP events, forget what is over. @return how many of all */
+/**
+ * Send messages that waited for the sink, act on QP events, release connections after TIMEWAIT.
+ * @return pieces of work done, at most @p budget
+ */
 unsigned int cm_run(struct cm *cm, uint64_t now, unsigned int budget);
+/** True if cm_run() has work. */
 bool cm_pending(const struct cm *cm);
 
-/* --- what happens, to be seen --- */
+/* --- queries and counters --- */
 
 bool cm_get(const struct cm *cm, cm_id id, uint64_t now, struct cm_info *info);
-/** Whose connection it is, if it is one of @p ops; else NULL. */
+/** The user pointer of a connection whose user is @p ops; else NULL. */
 void *cm_user_of(const struct cm *cm, cm_id id, const struct cm_user *ops);
-/** The connection that a QP of this worker belongs to; 0: none. */
+/** The connection of a QP of this worker; 0: none. */
 cm_id cm_of_qp(const struct cm *cm, uint32_t qpn);
-/** Walk the connections: *cursor 0 starts. */
+/** The next connection after *cursor, which starts at 0. @return false: no more */
 bool cm_next(const struct cm *cm, uint32_t *cursor, uint64_t now, struct cm_info *info);
 
 /* X(name, help): single writer, relaxed readers */
@@ -314,16 +333,16 @@ bool cm_next(const struct cm *cm, uint32_t *cursor, uint64_t now, struct cm_info
 	X(disconnects, "connections ended by DREQ, either side's")                                 \
 	X(refused, "requests that we rejected")                                                    \
 	X(rejected, "requests of ours that were rejected")                                         \
-	X(timeouts, "connections given up for silence")                                            \
-	X(stale, "connections ended because the peer began a new life")                            \
+	X(timeouts, "connections given up because nobody answered in time")                        \
+	X(stale, "connections ended because the peer uses their QPN again")                        \
 	X(duplicates, "messages received again")                                                   \
 	X(retries, "messages sent again")                                                          \
-	X(malformed, "messages dropped: impossible values")                                        \
-	X(unmatched, "messages of no connection")                                                  \
+	X(malformed, "messages dropped for impossible values")                                     \
+	X(unmatched, "messages without a connection, or not valid in its state")                   \
 	X(wrong_peer, "messages about a connection from an address that is not its peer's")        \
 	X(half_open_limit, "requests dropped: too many are half open")                             \
 	X(half_open_evicted, "half-open connections ended for newer ones of the same peer")        \
-	X(no_resources, "requests rejected or not made for want of a QP or place")                 \
+	X(no_resources, "requests rejected or not sent for lack of a QP or connection")            \
 	X(tx_stall, "times a message had to wait for the sink")
 
 struct cm_counters {

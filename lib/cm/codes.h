@@ -74,7 +74,7 @@ enum cm_reason {
 #define X(NAME, number, name) CM_REJ_##NAME = number,
 	CM_REASON_LIST(X)
 #undef X
-	CM_REASONS = 36 /* counters: [0] counts unknown ones */
+	CM_REASONS = 36 /* length of arrays by reason; element 0 counts unknown reasons */
 };
 
 /* The states of cm.md 6 */
@@ -126,7 +126,7 @@ enum cm_sidr_status {
 	CM_SIDR_BAD_VERSION,
 };
 
-/** "REQ"; "invalid service ID"; "REP_SENT"; of an unknown number "?". */
+/** Names such as "REQ", "invalid service ID", "REP_SENT"; "?" for an unknown number. */
 const char *cm_message_name(unsigned int message);
 const char *cm_reason_name(unsigned int reason);
 const char *cm_state_name(unsigned int state);

@@ -3,8 +3,8 @@
  */
 
 /*
- * What befalls every connection: it is established, it ends, its user is told, and behind TIMEWAIT
- * it is forgotten (cm.md 5, 6).
+ * The end of setup and the end of life of every connection, active or passive: established, ended,
+ * user told, TIMEWAIT, released (cm.md 5, 6).
  */
 
 #include "cm/private.h"
@@ -104,9 +104,12 @@ cm_tell_end(struct cm_conn *c, enum cm_end end, uint16_t reason, const uint8_t *
 		c->ops->ended(c->user, &info, private_data, len);
 }
 
-/* Whatever was asked is over. TIMEWAIT also while the user is told, whom calls then do not harm. */
+/*
+ * Stop all timers, retries and events. The state is TIMEWAIT before the user is told, so that calls
+ * into the CM from ended() find a connection that is over.
+ */
 static void
-leave(struct cm_conn *c)
+enter_timewait(struct cm_conn *c)
 {
 	timer_disarm(c->cm->config.wheel, &c->timer);
 	cm_unwant(c, CM_WORK_SEND | CM_WORK_COMM_EST | CM_WORK_MIGRATED | CM_WORK_QP_ERROR);
@@ -119,7 +122,7 @@ void
 cm_end_timewait(struct cm_conn *c, enum cm_end end, uint16_t reason, const uint8_t *private_data,
 	uint8_t len, uint64_t now)
 {
-	leave(c);
+	enter_timewait(c);
 	cm_set_timer(c, cm_peer_time(c->cm, cm_timewait_ms(c->ack_timeout)), now);
 	cm_tell_end(c, end, reason, private_data, len, now);
 }
@@ -128,7 +131,7 @@ void
 cm_end_idle(struct cm_conn *c, enum cm_end end, uint16_t reason, const uint8_t *private_data,
 	uint8_t len, uint64_t now)
 {
-	leave(c);
+	enter_timewait(c);
 	cm_tell_end(c, end, reason, private_data, len, now);
 	cm_release(c);
 }

@@ -2,13 +2,13 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* Either side ends it: DREQ and DREP (cm.md 6); or gives up what does not stand yet. */
+/* Ending a connection: DREQ and DREP; REJ if it is not established yet (cm.md 6). */
 
 #include <errno.h>
 
 #include "cm/private.h"
 
-/* --- ours --- */
+/* --- ended by us --- */
 
 void
 cm_send_dreq(struct cm_conn *c, const uint8_t *private_data, uint8_t len, uint64_t now)
@@ -27,9 +27,12 @@ cm_send_dreq(struct cm_conn *c, const uint8_t *private_data, uint8_t len, uint64
 	cm_ask(c, &m, c->dreq_interval, now);
 }
 
-/* What does not stand yet: the peer is told why it will not (cm.md 6: refuse, reject, abandon). */
+/*
+ * End a connection that is not established yet: REJ tells the peer (cm.md 6: refuse, reject,
+ * abandon).
+ */
 static void
-abandon(struct cm_conn *c, const uint8_t *private_data, uint8_t len, uint64_t now)
+cm_abandon(struct cm_conn *c, const uint8_t *private_data, uint8_t len, uint64_t now)
 {
 	const struct cm_refusal consumer = { .answers = CM_ANSWERS_OTHER,
 		.reason = CM_REJ_CONSUMER, .private_data = private_data,
@@ -62,13 +65,13 @@ cm_disconnect(struct cm *cm, cm_id id, const uint8_t *private_data, uint8_t len,
 	case CM_STATE_TIMEWAIT:
 		return -EALREADY;
 	}
-	abandon(c, private_data, len, now);
+	cm_abandon(c, private_data, len, now);
 	return 0;
 }
 
-/* --- the peer's --- */
+/* --- ended by the peer --- */
 
-/* The DREP has the DREQ's TID and its IDs, swapped. */
+/* The DREP has the DREQ's TID and its communication IDs, swapped. */
 static void
 send_drep(const struct cm_rx *rx)
 {
@@ -108,7 +111,7 @@ cm_dreq_again(struct cm_conn *c, struct cm_rx *rx)
 	send_drep(rx);
 }
 
-/* It has ended here long ago; the peer must not wait for it. */
+/* A DREQ without a connection here: answer it, so that the peer does not wait. */
 void
 cm_stray_dreq(struct cm_conn *c, struct cm_rx *rx)
 {

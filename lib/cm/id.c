@@ -3,8 +3,9 @@
  */
 
 /*
- * Communication IDs: {generation, slot, worker} under a keyed permutation, so that who does not
- * know the secret can neither guess one nor aim at a worker; and which worker a message is for.
+ * Communication IDs: {generation, slot, worker} under a keyed permutation, so that an attacker
+ * without the key can neither predict an ID nor choose a worker. And cm_owner(): the worker of a
+ * message.
  */
 
 #include "base/siphash.h"
@@ -13,7 +14,7 @@
 #define GENERATION_BITS_MIN 6
 #define ROUNDS 4
 
-/* where the owner looks before anybody has checked the message (cm.md 2) */
+/* fields that cm_owner() reads, in a message that nobody has checked yet (cm.md 2) */
 #define OFF_ATTRIBUTE  MAD_OFF_ATTRIBUTE
 #define OFF_REMOTE_ID  (MAD_HEADER_LEN + 4)
 #define OFF_LOCAL_ID   MAD_HEADER_LEN
@@ -59,7 +60,7 @@ cm_unscramble(uint64_t key, uint32_t id)
 	return left << 16 | right;
 }
 
-/* --- the parts --- */
+/* --- the parts of an ID --- */
 
 static unsigned int
 bits_for(uint32_t n)
@@ -96,7 +97,7 @@ cm_worker_of(uint64_t hash_key, unsigned int workers, cm_id id)
 {
 	unsigned int bits = bits_for(workers);
 
-	/* of an ID that is none of ours any worker may say so */
+	/* an ID that is not ours may give a worker that does not exist: any worker may reject it */
 	return (cm_unscramble(hash_key, id) & ((1u << bits) - 1)) % workers;
 }
 
@@ -121,7 +122,9 @@ cm_owner(uint64_t hash_key, unsigned int workers, const uint8_t *mad)
 	if (attribute == cm_msg_layouts[CM_REQ].attribute)
 		return hash_worker(hash_key, workers, get_be64(mad + OFF_REQ_GUID),
 			get_be32(mad + OFF_REQ_QPN) >> 8);
-	/* no ID of ours in it: SIDR's RequestID, or who gave up a REQ of whose answer it knows not */
+	/*
+	 * no ID of ours in these: SIDR_REQ (its RequestID), REJ of a peer that never got our answer
+	 */
 	if (attribute == cm_msg_layouts[CM_SIDR_REQ].attribute)
 		return hash_worker(hash_key, workers, 0, get_be32(mad + OFF_LOCAL_ID));
 	if (attribute == cm_msg_layouts[CM_REJ].attribute && remote_id == 0)

@@ -3,9 +3,9 @@
  */
 
 /*
- * What strangers may cost: passive connections that are not established yet are half open, and
- * bounded for each address and in all. A flood can fill no more than that; what stands is not
- * touched, and nobody's half-open connection goes for another's.
+ * Limits against REQ floods. A passive connection is half open until it is established; half-open
+ * connections are limited per peer address and per worker. A flood cannot take more than that,
+ * never ends established connections and never ends the half-open connections of another peer.
  */
 
 #include "base/siphash.h"
@@ -13,9 +13,12 @@
 
 /* --- addresses --- */
 
-/* A peer of the own subnet is its LID; behind a router many share the router's, and have a GID. */
+/*
+ * The address that limits count by: on our own IB subnet the LID, as ::lid; otherwise the GID,
+ * since all peers behind a router share the router's LID.
+ */
 static union gid
-address_of(const struct mad_peer *to)
+peer_address(const struct mad_peer *to)
 {
 	union gid addr = { .word = { 0, 0 } };
 
@@ -25,9 +28,9 @@ address_of(const struct mad_peer *to)
 	return addr;
 }
 
-/* On the own subnet packets of one peer may have a GRH or not: its LID then. */
+/* Packets of a peer on our own IB subnet may or may not have a GRH: without one compare LIDs. */
 static bool
-same_address(const struct av *a, const struct av *b)
+same_peer_address(const struct av *a, const struct av *b)
 {
 	if ((a->encap == ENCAP_IB) != (b->encap == ENCAP_IB))
 		return false;
@@ -36,26 +39,29 @@ same_address(const struct av *a, const struct av *b)
 	return a->dlid == b->dlid;
 }
 
-/* The address the connection began with counts for all its life: a late REQ may come from there. */
+/*
+ * The first address of the connection stays valid after a migration: a late REQ may come from it.
+ */
 bool
 cm_is_peer(const struct cm_conn *c, const struct mad_peer *from)
 {
-	union gid addr = address_of(from);
+	union gid addr = peer_address(from);
 
-	return same_address(&c->to.av, &from->av) || same_address(&c->path.av, &from->av) ||
-		same_address(&c->alternate.av, &from->av) || gid_equal(&c->peer->addr, &addr);
+	return same_peer_address(&c->to.av, &from->av) ||
+		same_peer_address(&c->path.av, &from->av) ||
+		same_peer_address(&c->alternate.av, &from->av) || gid_equal(&c->peer->addr, &addr);
 }
 
 static struct cm_peer **
-bucket_of(const struct cm *cm, const union gid *addr)
+peer_bucket(const struct cm *cm, const union gid *addr)
 {
 	return &cm->peer_buckets[siphash_words(cm->config.hash_key, addr->word, 2) & cm->mask];
 }
 
 static struct cm_peer *
-peer_find(const struct cm *cm, const union gid *addr)
+cm_peer_find(const struct cm *cm, const union gid *addr)
 {
-	struct cm_peer *p = *bucket_of(cm, addr);
+	struct cm_peer *p = *peer_bucket(cm, addr);
 
 	while (p != NULL && !gid_equal(&p->addr, addr))
 		p = p->chain;
@@ -65,8 +71,8 @@ peer_find(const struct cm *cm, const union gid *addr)
 struct cm_peer *
 cm_peer_get(struct cm *cm, const struct mad_peer *to)
 {
-	union gid addr = address_of(to);
-	struct cm_peer *p = peer_find(cm, &addr), **head;
+	union gid addr = peer_address(to);
+	struct cm_peer *p = cm_peer_find(cm, &addr), **head;
 
 	if (p != NULL)
 		return p;
@@ -76,7 +82,7 @@ cm_peer_get(struct cm *cm, const struct mad_peer *to)
 	cm->peer_free = p->chain;
 	*p = (struct cm_peer){ .addr = addr };
 	TAILQ_INIT(&p->half_open_list);
-	head = bucket_of(cm, &addr);
+	head = peer_bucket(cm, &addr);
 	p->chain = *head;
 	*head = p;
 	return p;
@@ -89,7 +95,7 @@ cm_peer_put(struct cm *cm, struct cm_peer *p)
 
 	if (p == NULL || p->connections != 0)
 		return;
-	at = bucket_of(cm, &p->addr);
+	at = peer_bucket(cm, &p->addr);
 	while (*at != p)
 		at = &(*at)->chain;
 	*at = p->chain;
@@ -120,11 +126,11 @@ cm_half_open_remove(struct cm_conn *c)
 }
 
 /*
- * The peer's oldest, if it has let one interval of our REP go by: a peer that opens many at a time
- * must not lose those it is about to complete.
+ * End the peer's oldest half-open connection, if it is older than one retry interval of our REP. A
+ * younger one may be about to complete: a peer that opens many at a time must not lose it.
  */
 static bool
-evict_of(struct cm *cm, struct cm_peer *p, uint64_t now)
+evict_oldest_half_open(struct cm *cm, struct cm_peer *p, uint64_t now)
 {
 	static const struct cm_refusal full = { .answers = CM_ANSWERS_OTHER,
 		.reason = CM_REJ_NO_RESOURCES };
@@ -141,13 +147,13 @@ evict_of(struct cm *cm, struct cm_peer *p, uint64_t now)
 bool
 cm_half_open_room(struct cm *cm, const struct mad_peer *from, uint64_t now)
 {
-	union gid addr = address_of(from);
-	struct cm_peer *p = peer_find(cm, &addr);
+	union gid addr = peer_address(from);
+	struct cm_peer *p = cm_peer_find(cm, &addr);
 
 	if (cm->half_open < cm->limits.max_half_open &&
 			(p == NULL || p->half_open < cm->limits.max_half_open_per_peer))
 		return true;
-	if (evict_of(cm, p, now))
+	if (evict_oldest_half_open(cm, p, now))
 		return true;
 	cm_count(cm, half_open_limit);
 	return false;

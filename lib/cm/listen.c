@@ -2,14 +2,14 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* Listeners by service ID and mask: a short list, the more exact mask first. */
+/* Listeners by service ID and mask: a short list, masks with more bits first. */
 
 #include <errno.h>
 
 #include "cm/private.h"
 
 static struct cm_listener *
-exactly(struct cm *cm, uint64_t service_id, uint64_t mask)
+listener_exact(struct cm *cm, uint64_t service_id, uint64_t mask)
 {
 	uint32_t i;
 
@@ -37,7 +37,7 @@ cm_listen(struct cm *cm, uint64_t service_id, uint64_t mask, const struct cm_use
 {
 	uint32_t i = cm->num_listeners;
 
-	if (exactly(cm, service_id, mask) != NULL)
+	if (listener_exact(cm, service_id, mask) != NULL)
 		return -EEXIST;
 	if (i == cm->limits.max_listeners)
 		return -ENOSPC;
@@ -53,7 +53,7 @@ cm_listen(struct cm *cm, uint64_t service_id, uint64_t mask, const struct cm_use
 int
 cm_unlisten(struct cm *cm, uint64_t service_id, uint64_t mask)
 {
-	struct cm_listener *l = exactly(cm, service_id, mask);
+	struct cm_listener *l = listener_exact(cm, service_id, mask);
 
 	if (l == NULL)
 		return -ENOENT;
@@ -66,7 +66,7 @@ cm_unlisten(struct cm *cm, uint64_t service_id, uint64_t mask)
 int
 cm_listen_ud(struct cm *cm, uint64_t service_id, uint64_t mask, uint32_t qpn, uint32_t qkey)
 {
-	struct cm_listener *l = exactly(cm, service_id, mask);
+	struct cm_listener *l = listener_exact(cm, service_id, mask);
 
 	if (l == NULL)
 		return -ENOENT;

@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* CM messages to bytes and back, as their layouts say. */
+/* Encode and decode CM messages by their layout tables. */
 
 #include <errno.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "wire/bits.h"
 #include "wire/bytes.h"
 
-#define BYTES_WIDTH 128 /* bits, from which on a field is bytes */
+#define BYTES_WIDTH 128 /* bits; a field this wide or wider is copied as bytes */
 
 static uint64_t
 wire_get(const struct cm_msg_field *f, const uint8_t *p)
@@ -25,7 +25,7 @@ wire_put(const struct cm_msg_field *f, uint8_t *p, uint64_t value)
 	put_bits(p + f->byte, f->bit, f->width, value);
 }
 
-/* A bool's byte is 0 or 1, as its field of one bit. */
+/* A bool is a member of size 1: its field has one bit, so its value is 0 or 1. */
 static void
 member_put(uint8_t *member, uint8_t size, uint64_t value)
 {
@@ -95,7 +95,7 @@ encode_fields(const struct cm_msg_layout *l, const struct cm_msg *m, uint8_t *da
 	}
 }
 
-/* Their fields could say more than there is room for. */
+/* The information length fields can hold more than CM_INFO_LEN. */
 static void
 cut_info_len(struct cm_msg *m)
 {
@@ -161,7 +161,7 @@ cm_msg_encode(const struct cm_msg *m, uint8_t mad[MAD_LEN])
 			m->private_len < l->private_len ? m->private_len : l->private_len);
 }
 
-/* cm.md 2: bytes 96 to 139 of the REQ are zero */
+/* cm.md 2: without an alternate path, bytes 96 to 139 of a REQ are zero. */
 bool
 cm_msg_path_present(const struct cm_msg_path *path)
 {

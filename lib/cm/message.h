@@ -7,10 +7,11 @@
 
 /**
  * @file
- * The bytes of CM messages (cm.md 1, 2, 7): a struct of host-order fields for each, and one layout
- * table per message that decoding, encoding, printing and tests read. Pure: any lcore, no state.
+ * Encoding of CM messages (cm.md 1, 2, 7): a struct of host-order fields for each message, and one
+ * layout table per message that decoding, encoding, printing and tests read. Pure functions: any
+ * lcore, no state.
  *
- * "Local" and "remote" are the sender's of the message, as in the standard.
+ * "Local" and "remote" are as the sender of the message sees them, as in the standard.
  */
 
 #include <stdbool.h>
@@ -23,7 +24,7 @@
 
 #define CM_INFO_LEN 72 /* ARI of a REJ, additional information of an APR and a SIDR_REP, bytes */
 
-/* the rest of the private data areas, bytes (cm.h has the others) */
+/* room for private data, bytes; cm.h has the other messages */
 #define CM_MRA_PRIVATE      222
 #define CM_DREP_PRIVATE     224
 #define CM_LAP_PRIVATE      168
@@ -46,7 +47,7 @@ enum cm_answered {
 	CM_ANSWERS_LAP = CM_ANSWERS_OTHER, /* MRA */
 };
 
-/** A path as REQ and LAP carry it. GIDs network order. */
+/** A path as REQ and LAP carry it. GIDs are in network order. */
 struct cm_msg_path {
 	uint16_t local_lid;
 	uint16_t remote_lid;
@@ -65,10 +66,10 @@ struct cm_req {
 	uint32_t vendor_id; /**< 24 bits; with ECE only, else 0 */
 	uint64_t service_id;
 	uint64_t ca_guid;
-	uint32_t qkey; /**< RD's */
+	uint32_t qkey; /**< RD only */
 	uint32_t qpn;
 	uint8_t responder_resources; /**< Reads and Atomics that the sender can answer at once */
-	uint8_t initiator_depth; /**< that it wants to have outstanding */
+	uint8_t initiator_depth; /**< Reads and Atomics that the sender wants outstanding */
 	uint32_t local_eecn;
 	uint32_t remote_eecn;
 	uint8_t remote_response_timeout; /**< code; RemoteCMResponseTimeout */
@@ -147,12 +148,12 @@ struct cm_sidr_rep {
 	uint8_t info[CM_INFO_LEN];
 };
 
-/** A message: RTU and DREP are their IDs only. */
+/** A message; RTU and DREP have no fields but the IDs. */
 struct cm_msg {
 	enum cm_message type;
 	uint64_t tid;
-	uint32_t local_id; /**< the sender's; not of SIDR */
-	uint32_t remote_id; /**< the receiver's; not of REQ and SIDR */
+	uint32_t local_id; /**< the sender's; SIDR messages have none */
+	uint32_t remote_id; /**< the receiver's; REQ and SIDR messages have none */
 	union {
 		struct cm_req req;
 		struct cm_rep rep;
@@ -164,24 +165,24 @@ struct cm_msg {
 		struct cm_sidr_req sidr_req;
 		struct cm_sidr_rep sidr_rep;
 	};
-	/** Decoded: the whole area, within the MAD. To be encoded: NULL or private_len bytes. */
+	/** Decoded: points to the whole area, in the MAD. To encode: NULL or private_len bytes. */
 	const uint8_t *private_data;
 	uint8_t private_len; /**< at most cm_msg_layouts[type].private_len */
 };
 
-/** One field: where it stands on the wire and in struct cm_msg. */
+/** One field: its place on the wire and in struct cm_msg. */
 struct cm_msg_field {
-	const char *name; /**< "LocalQPN" is "qpn": as in the struct */
-	uint16_t byte; /**< behind the MAD header, as in the sheet */
-	uint8_t bit; /**< to skip in that byte, from its top */
-	uint16_t width; /**< bits; 128 and more: bytes that are copied */
+	const char *name; /**< as the member's: "qpn" for LocalQPN */
+	uint16_t byte; /**< first byte, counted from the end of the MAD header as in the sheet */
+	uint8_t bit; /**< bits to skip in that byte, from the most significant */
+	uint16_t width; /**< bits; a field of 128 or more is copied as bytes */
 	uint16_t member; /**< offset in struct cm_msg */
-	uint8_t size; /**< of the member, bytes */
+	uint8_t size; /**< bytes of the member */
 };
 
 struct cm_msg_layout {
 	uint16_t attribute;
-	uint8_t private_offset; /**< behind the MAD header */
+	uint8_t private_offset; /**< from the end of the MAD header */
 	uint8_t private_len; /**< room for private data */
 	const struct cm_msg_field *fields;
 	unsigned int num_fields;
@@ -189,31 +190,30 @@ struct cm_msg_layout {
 extern const struct cm_msg_layout cm_msg_layouts[CM_MESSAGES];
 
 /**
- * Read a message. Any bytes decode that say they are a CM message; values that make no sense (a
- * reserved transport, path MTU 0) are the state machine's matter. Information lengths that are
- * longer than the information are cut to CM_INFO_LEN.
+ * Decode a message. Only header and attribute are checked; the state machine checks the values (a
+ * reserved transport, path MTU 0). Information lengths are cut to CM_INFO_LEN.
  *
  * @param m  private_data points into @p mad
  * @retval -EPROTONOSUPPORT  base version, class or class version
  * @retval -EOPNOTSUPP       method is not Send
- * @retval -EBADMSG          attribute is none of the eleven
+ * @retval -EBADMSG          attribute is not one of the eleven messages
  */
 int cm_msg_decode(const uint8_t mad[MAD_LEN], struct cm_msg *m);
-/** Write a message, all MAD_LEN bytes; what is wider than its field loses its top bits. */
+/** Encode a message, all MAD_LEN bytes. A value too large for its field loses its top bits. */
 void cm_msg_encode(const struct cm_msg *m, uint8_t mad[MAD_LEN]);
 
-/** Has it LIDs or GIDs, or is there none (cm.md 2: "no alternate path")? */
+/** False if all LIDs and GIDs are zero: "no alternate path" (cm.md 2). */
 bool cm_msg_path_present(const struct cm_msg_path *path);
 
 /* --- RDMA-CM's header in front of the private data of a REQ or SIDR_REQ (cm.md 7) --- */
 
 #define CM_RDMA_LEN 36
 
-/** The port space of a service ID of RDMA-CM (CM_PS_...), or 0: it is another's, without header. */
+/** Port space (CM_PS_...) of an RDMA-CM service ID; 0: not RDMA-CM, private data have no header. */
 uint16_t cm_port_space(uint64_t service_id);
 /** @param data  CM_RDMA_LEN bytes. @retval -EINVAL  CMA version not 0, IP version not 4 or 6 */
 int cm_rdma_decode(const uint8_t *data, struct cm_rdma *rdma);
-/** IP version 4 if both addresses are IPv4's. @param data  takes CM_RDMA_LEN bytes */
+/** The IP version is 4 if both addresses are IPv4. @param data  room for CM_RDMA_LEN bytes */
 void cm_rdma_encode(const struct cm_rdma *rdma, uint8_t *data);
 
 #endif

@@ -3,8 +3,8 @@
  */
 
 /*
- * The layouts of the CM messages (cm.md 2): one row per field, in the order of the wire. What has
- * no row is reserved: not looked at, and sent as zero.
+ * The layouts of the CM messages (cm.md 2): one row per field, in wire order. Bits without a row
+ * are reserved: ignored when received, sent as zero.
  */
 
 #include <stddef.h>
@@ -13,7 +13,7 @@
 
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 
-/* member of struct cm_msg; first byte, bits to skip in it, width in bits */
+/* member: of struct cm_msg; byte: the first byte; bit: bits to skip in it; width: in bits */
 #define G(name, member, byte, bit, width)                                                          \
 	{ name, byte, bit, width, offsetof(struct cm_msg, member),                                 \
 		sizeof(((struct cm_msg *)0)->member) }
@@ -22,7 +22,7 @@
 #define LOCAL_ID  G("local_id", local_id, 0, 0, 32)
 #define REMOTE_ID G("remote_id", remote_id, 4, 0, 32)
 
-/* of a path in a REQ, from its first byte */
+/* a path in a REQ; its first byte is a parameter */
 #define REQ_PATH(path, byte)                                                                       \
 	F(req, path.local_lid, (byte), 0, 16), F(req, path.remote_lid, (byte) + 2, 0, 16),         \
 	F(req, path.local_gid, (byte) + 4, 0, 128), F(req, path.remote_gid, (byte) + 20, 0, 128),  \
@@ -76,7 +76,7 @@ static const struct cm_msg_field rep_fields[] = {
 	F(rep, ca_guid, 28, 0, 64),
 };
 
-/* RTU and DREP */
+/* RTU and DREP have no other fields */
 static const struct cm_msg_field id_fields[] = {
 	LOCAL_ID,
 	REMOTE_ID,
@@ -146,12 +146,12 @@ static const struct cm_msg_field sidr_rep_fields[] = {
 	F(sidr_rep, info, 24, 0, 576),
 };
 
-/* where private data begin; their length and the attribute ID have a name for each message */
 enum {
 #define X(NAME, id, name) ATTRIBUTE_##NAME = id,
 	CM_MESSAGE_LIST(X)
 #undef X
 };
+/* private_offset: where the private data begin; NAME gives their length and the attribute ID */
 #define LAYOUT(NAME, private_offset, fields)                                                       \
 	[CM_##NAME] = { ATTRIBUTE_##NAME, private_offset, CM_##NAME##_PRIVATE, fields,             \
 		ARRAY_LEN(fields) }

@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* RDMA-CM over the CM (cm.md 7): service IDs, and the header of private data. */
+/* RDMA-CM (cm.md 7): its service IDs and the header it puts before private data. */
 
 #include <errno.h>
 #include <string.h>
@@ -16,7 +16,7 @@
 #define OFF_SRC_PORT   2
 #define OFF_SRC        4
 #define OFF_DST        20
-#define IPV4_IN_ADDR   12 /* an IPv4 address stands last in its 16 bytes */
+#define IPV4_IN_ADDR   12 /* offset of an IPv4 address in its 16-byte field */
 
 #define CMA_VERSION 0
 
@@ -34,7 +34,7 @@ cm_port_space(uint64_t service_id)
 }
 
 static union gid
-address(const uint8_t *p, bool v4)
+rdma_address(const uint8_t *p, bool v4)
 {
 	union gid gid;
 
@@ -53,8 +53,8 @@ cm_rdma_decode(const uint8_t *data, struct cm_rdma *rdma)
 		return -EINVAL;
 	rdma->present = true;
 	rdma->src_port = get_be16(data + OFF_SRC_PORT);
-	rdma->src = address(data + OFF_SRC, ip == 4);
-	rdma->dst = address(data + OFF_DST, ip == 4);
+	rdma->src = rdma_address(data + OFF_SRC, ip == 4);
+	rdma->dst = rdma_address(data + OFF_DST, ip == 4);
 	return 0;
 }
 

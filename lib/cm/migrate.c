@@ -2,13 +2,13 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* Alternate paths of a connection that stands: LAP and APR (cm.md 2, 3). */
+/* Alternate paths of an established connection: LAP and APR (cm.md 2, 3). */
 
 #include <errno.h>
 
 #include "cm/private.h"
 
-/* --- ours --- */
+/* --- LAPs that we send --- */
 
 int
 cm_load_alternate(struct cm *cm, cm_id id, const struct cm_path *path, uint64_t now,
@@ -20,7 +20,7 @@ cm_load_alternate(struct cm *cm, cm_id id, const struct cm_path *path, uint64_t 
 	if (c == NULL || c->state != CM_STATE_ESTABLISHED)
 		return error_set(err, ENOENT, "id: there is no established connection 0x%08x", id);
 	if (c->lap_waiting)
-		return error_set(err, EBUSY, "id: an alternate path is being proposed already");
+		return error_set(err, EBUSY, "id: a LAP still waits for its APR");
 	if (cm_port(cm, path->av.port) == NULL)
 		return error_set(err, ENODEV, "path: there is no port %u", path->av.port);
 	c->proposed = *path;
@@ -58,7 +58,7 @@ cm_apr(struct cm_conn *c, struct cm_rx *rx)
 	c->alternate_timeout = c->proposed_timeout;
 }
 
-/* --- the peer's --- */
+/* --- LAPs that the peer sends --- */
 
 static void
 send_apr(const struct cm_rx *rx, uint8_t status)
@@ -71,7 +71,7 @@ send_apr(const struct cm_rx *rx, uint8_t status)
 }
 
 static bool
-same_path(const struct cm_path *a, const struct cm_path *b)
+cm_same_path(const struct cm_path *a, const struct cm_path *b)
 {
 	return a->av.port == b->av.port && a->av.encap == b->av.encap &&
 		gid_equal(&a->av.dgid, &b->av.dgid) && gid_equal(&a->av.sgid, &b->av.sgid) &&
@@ -79,7 +79,7 @@ same_path(const struct cm_path *a, const struct cm_path *b)
 }
 
 static uint8_t
-load(struct cm_conn *c, const struct cm_rx *rx)
+load_proposed(struct cm_conn *c, const struct cm_rx *rx)
 {
 	const struct cm_lap *lap = &rx->msg.lap;
 	struct cm_path path;
@@ -91,7 +91,7 @@ load(struct cm_conn *c, const struct cm_rx *rx)
 	reason = cm_path_back(rx, &lap->alternate, &path);
 	if (reason != 0)
 		return cm_reason_apr(reason);
-	if (same_path(&path, &c->path))
+	if (cm_same_path(&path, &c->path))
 		return CM_APR_IS_CURRENT;
 	if (path.mtu < c->path.mtu || !cm_path_take_pkey(c->cm, &path, c->path.pkey))
 		return CM_APR_REJECTED;
@@ -110,7 +110,7 @@ cm_lap(struct cm_conn *c, struct cm_rx *rx)
 	if (c->lap_answered && c->lap_tid == rx->msg.tid) {
 		cm_count(c->cm, duplicates);
 	} else {
-		c->lap_status = load(c, rx);
+		c->lap_status = load_proposed(c, rx);
 		c->lap_tid = rx->msg.tid;
 		c->lap_answered = true;
 	}

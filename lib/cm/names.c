@@ -13,13 +13,13 @@ const struct cm_counter_info cm_counter_infos[CM_COUNTER_COUNT] = {
 const struct cm_limits cm_limits_default = {
 	.max_connections = 16384,
 	.max_half_open = 2048,
-	.max_half_open_per_peer = 512, /* hosts open many at a time */
-	.max_connections_per_peer = 12288, /* one host does not take them all */
+	.max_half_open_per_peer = 512, /* hosts open many connections at a time */
+	.max_connections_per_peer = 12288, /* one host must not take them all */
 	.max_listeners = 64,
 	.response_timeout = 20, /* 4.3 s, as Linux (cm.md 5) */
 	.max_retries = 15,
-	.ack_delay = 15, /* 134 ms: software answers when it is scheduled */
-	.packet_life = 18, /* of RoCE, as Linux */
+	.ack_delay = 15, /* 134 ms: a software CA answers only when it is scheduled */
+	.packet_life = 18, /* for RoCE paths, as Linux */
 	.max_rd_atomic = 16,
 	.send_mra = true,
 };

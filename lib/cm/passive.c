@@ -2,13 +2,16 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* The side that is connected to: REQ in, REP out, RTU or data in (cm.md 6). */
+/*
+ * The passive side of connection setup: receive a REQ, send a REP, receive an RTU or data (cm.md
+ * 6).
+ */
 
 #include <errno.h>
 
 #include "cm/private.h"
 
-/* --- what a new REQ may meet --- */
+/* --- conflicts of a new REQ with existing connections --- */
 
 void
 cm_stale(struct cm_conn *c, uint64_t now)
@@ -20,30 +23,31 @@ cm_stale(struct cm_conn *c, uint64_t now)
 		break;
 	case CM_STATE_DREQ_SENT:
 	case CM_STATE_TIMEWAIT:
-		break; /* it is on its way out */
+		break; /* it is ending already */
 	default:
 		cm_end_timewait(c, CM_END_STALE, CM_REJ_STALE, NULL, 0, now);
 	}
 }
 
 static void
-refuse(const struct cm_rx *rx, const struct cm_refusal *r)
+passive_refuse(const struct cm_rx *rx, const struct cm_refusal *r)
 {
 	cm_count(rx->cm, refused);
 	cm_reject_message(rx, r);
 }
 
 static void
-refuse_reason(const struct cm_rx *rx, uint16_t reason)
+passive_refuse_reason(const struct cm_rx *rx, uint16_t reason)
 {
 	const struct cm_refusal r = { .answers = CM_ANSWERS_REQ, .reason = reason };
 
-	refuse(rx, &r);
+	passive_refuse(rx, &r);
 }
 
 /*
- * cm.md 6: one comm ID, one QP of a peer belong to one connection. Of a peer by GUID and address (a
- * choice): else anybody who knows the GUID could end others' connections, or keep their QPNs.
+ * True if no connection with this peer has the REQ's communication ID or QPN; otherwise the REQ is
+ * rejected (cm.md 6). A peer is a CA GUID and an address (a choice): if the GUID were enough, any
+ * host that knows it could end the connections of that CA or block its QPNs.
  */
 static bool
 is_fresh(const struct cm_rx *rx)
@@ -53,12 +57,12 @@ is_fresh(const struct cm_rx *rx)
 
 	old = cm_find(rx->cm, CM_KEY_REMOTE_QPN, req->ca_guid, req->qpn, rx->peer);
 	if (old != NULL) {
-		refuse_reason(rx, CM_REJ_STALE);
+		passive_refuse_reason(rx, CM_REJ_STALE);
 		cm_stale(old, rx->now);
 		return false;
 	}
 	if (cm_find(rx->cm, CM_KEY_REMOTE_ID, req->ca_guid, rx->msg.local_id, rx->peer) != NULL) {
-		refuse_reason(rx, CM_REJ_DUPLICATE_ID);
+		passive_refuse_reason(rx, CM_REJ_DUPLICATE_ID);
 		return false;
 	}
 	return true;
@@ -67,7 +71,7 @@ is_fresh(const struct cm_rx *rx)
 /* --- a new connection --- */
 
 static struct cm_conn *
-new_conn(const struct cm_rx *rx, const struct cm_request *req)
+passive_conn_new(const struct cm_rx *rx, const struct cm_request *req)
 {
 	const struct cm_req *m = &rx->msg.req;
 	struct cm_conn *c = cm_conn_new(rx->cm, rx->peer, rx->now);
@@ -101,7 +105,7 @@ new_conn(const struct cm_rx *rx, const struct cm_request *req)
 	return c;
 }
 
-/* As long as the peer would wait for our REP. */
+/* The user may take as long as the peer waits for our REP: all retries of its REQ. */
 static void
 wait_for_user(struct cm_conn *c, uint64_t now)
 {
@@ -125,12 +129,12 @@ ask_user(struct cm_conn *c, const struct cm_listener *l, struct cm_request *req,
 	req->id = c->id;
 	reason = l->ops->request(l->listener, req, &param, &c->user);
 	if (!cm_lives(c, req->id) || !waits_for_user(c) || reason == CM_LATER)
-		return; /* its timer runs */
+		return; /* CM_LATER: the timer of wait_for_user() limits the wait */
 	if (reason == 0) {
 		cm_accept(rx->cm, req->id, &param, rx->now);
 		return;
 	}
-	/* never was the user's */
+	/* the user refused inside request(): ended() and released() are not called */
 	r.reason = reason;
 	r.private_data = param.private_data;
 	r.private_len = RTE_MIN(param.private_len, CM_REJ_PRIVATE);
@@ -151,21 +155,21 @@ cm_passive_req(struct cm_conn *c, struct cm_rx *rx)
 		return;
 	l = cm_listener_find(rx->cm, rx->msg.req.service_id);
 	if (l == NULL) {
-		refuse_reason(rx, CM_REJ_INVALID_SERVICE_ID);
+		passive_refuse_reason(rx, CM_REJ_INVALID_SERVICE_ID);
 		return;
 	}
 	if (cm_request_check(rx, &req, &r) != 0) {
-		refuse(rx, &r);
+		passive_refuse(rx, &r);
 		return;
 	}
 	if (!cm_half_open_room(rx->cm, rx->peer, rx->now)) {
 		rx->verdict = VERDICT_MAD_REFUSED;
 		return;
 	}
-	c = new_conn(rx, &req);
+	c = passive_conn_new(rx, &req);
 	if (c == NULL) {
 		cm_count(rx->cm, no_resources);
-		refuse_reason(rx, CM_REJ_NO_RESOURCES);
+		passive_refuse_reason(rx, CM_REJ_NO_RESOURCES);
 		return;
 	}
 	c->ops = l->ops;
@@ -201,7 +205,10 @@ send_rep(struct cm_conn *c, const struct cm_conn_param *param, uint64_t now)
 	cm_ask(c, &m, c->dreq_interval, now);
 }
 
-/* FailoverAccepted: 1 not supported. Without a path of the REQ there is nothing to refuse. */
+/*
+ * Arm the REQ's alternate path, if it has one. FailoverAccepted of the REP: 0 armed, 1 not
+ * supported.
+ */
 static void
 arm_alternate(struct cm_conn *c)
 {
@@ -223,7 +230,9 @@ cm_accept(struct cm *cm, cm_id id, const struct cm_conn_param *param, uint64_t n
 		return -ENOENT;
 	if (!waits_for_user(c) || c->has_qp)
 		return -EINVAL;
-	/* cm.md 4: what the peer wants of us, what it has for us */
+	/*
+	 * cm.md 4: our initiator depth is limited by the peer's responder resources, and vice versa
+	 */
 	wanted = c->initiator_depth;
 	c->initiator_depth = RTE_MIN(RTE_MIN(param->initiator_depth, most),
 		c->responder_resources);
@@ -261,9 +270,9 @@ cm_refuse(struct cm *cm, cm_id id, uint16_t reason, const uint8_t *private_data,
 	return 0;
 }
 
-/* --- what comes again --- */
+/* --- repeated REQs --- */
 
-/* The user has not decided: say that we work on it (cm.md 5). */
+/* The user has not decided yet: an MRA asks the peer to wait longer (cm.md 5). */
 void
 cm_passive_req_again(struct cm_conn *c, struct cm_rx *rx)
 {
@@ -283,7 +292,7 @@ cm_passive_req_again(struct cm_conn *c, struct cm_rx *rx)
 	cm_set_timer(c, cm_time(c->cm, cm_ms(CM_MRA_SERVICE_TIMEOUT)), rx->now);
 }
 
-/* The REP was lost, or is on its way. */
+/* The peer repeats its REQ because our REP was lost or is late: send the REP again. */
 void
 cm_passive_rep_again(struct cm_conn *c, struct cm_rx *rx)
 {
@@ -296,7 +305,7 @@ void
 cm_passive_req_stale(struct cm_conn *c, struct cm_rx *rx)
 {
 	cm_count(c->cm, duplicates);
-	refuse_reason(rx, CM_REJ_STALE);
+	passive_refuse_reason(rx, CM_REJ_STALE);
 }
 
 /* --- RTU --- */

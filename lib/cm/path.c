@@ -2,15 +2,12 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/*
- * Paths: what a REQ or LAP of ours says of one, and the way back along one that a peer's names
- * (cm.md 2, 7).
- */
+/* Paths: encode ours into a REQ or LAP; turn the one of a peer's REQ or LAP around (cm.md 2, 7). */
 
 #include "cm/private.h"
 
-#define HOPS_DEFAULT 64 /* of struct av's 0 */
-#define VL_NONE 15 /* sl_to_vl of an SL that the port drops */
+#define HOPS_DEFAULT 64 /* used if struct av's hop_limit is 0 */
+#define VL_NONE 15 /* in sl_to_vl: the port drops this SL */
 #define RATE_RESERVED 1
 
 const struct port_attr *
@@ -38,9 +35,9 @@ cm_path_take_pkey(const struct cm *cm, struct cm_path *path, uint16_t pkey)
 	return true;
 }
 
-/* --- ours --- */
+/* --- paths that we send --- */
 
-/* cm.md 7: HopLimit > 1 is a routed path */
+/* cm.md 7: HopLimit > 1 means a routed path */
 static void
 say_roce(const struct av *av, struct cm_msg_path *m)
 {
@@ -85,7 +82,7 @@ cm_path_say(const struct cm *cm, const struct cm_path *path, uint8_t ack_timeout
 		say_roce(av, m);
 }
 
-/* --- the peer's --- */
+/* --- paths that a peer sends --- */
 
 static enum gid_type
 gid_type_of(enum encap encap)
@@ -93,7 +90,7 @@ gid_type_of(enum encap encap)
 	return encap == ENCAP_IB ? GID_IB : encap == ENCAP_ROCEV1 ? GID_ROCEV1 : GID_ROCEV2;
 }
 
-/* The port that has this GID: the one the message came in on, else any other. */
+/* The port that has this GID; the one the message came in on is tried first. */
 static const struct port_attr *
 port_of_gid(const struct cm *cm, uint16_t first, const union gid *gid, enum gid_type type,
 	int *index)
@@ -110,7 +107,7 @@ port_of_gid(const struct cm *cm, uint16_t first, const union gid *gid, enum gid_
 	return *index >= 0 ? port : NULL;
 }
 
-/* The same by LID; if none has it, the one it came in on. */
+/* The port that has this LID; if none has it, the one the message came in on. */
 static const struct port_attr *
 port_of_lid(const struct cm *cm, uint16_t first, uint16_t lid)
 {
@@ -125,7 +122,10 @@ port_of_lid(const struct cm *cm, uint16_t first, uint16_t lid)
 	return cm_port(cm, first);
 }
 
-/* Within a subnet LIDs lead there: who knows no more leaves the GIDs out (cm.md 2). */
+/*
+ * True if LIDs alone address the path: within an IB subnet a sender may leave the GIDs zero (cm.md
+ * 2).
+ */
 static bool
 by_lid(const struct cm_msg_path *m, enum encap encap)
 {
@@ -144,7 +144,9 @@ port_named(const struct cm_rx *rx, const struct cm_msg_path *m, int *index)
 	return port_of_lid(rx->cm, av->port, m->remote_lid);
 }
 
-/* As the message came, in the other direction; of another port its own side. */
+/*
+ * Start from the address vector back to the sender; for another port, with that port's own fields.
+ */
 static void
 start_from(const struct cm_rx *rx, const struct port_attr *port, struct av *av)
 {
@@ -157,7 +159,7 @@ start_from(const struct cm_rx *rx, const struct port_attr *port, struct av *av)
 	memcpy(av->smac, port->mac, sizeof(av->smac));
 }
 
-/* RoCEv2: both GIDs are IPv4 addresses or both IPv6, and that is how packets go. */
+/* RoCEv2: both GIDs must be IPv4 or both IPv6. Sets the encapsulation to that IP version. */
 static bool
 family_fits(enum encap *encap, const struct cm_msg_path *m)
 {
@@ -178,7 +180,7 @@ back_ib(const struct cm_msg_path *m, const struct port_attr *port, struct cm_pat
 	av->vl = port->sl_to_vl[m->sl];
 	if (av->vl == VL_NONE)
 		return CM_REJ_INVALID_SL;
-	/* from beyond a router: the LIDs are those of the router's packet, which av has */
+	/* a permissive LID means a router is between us: keep the LIDs of the received packet */
 	if (m->remote_lid != PORT_LID_PERMISSIVE) {
 		if (!port_lid_own(port, m->remote_lid))
 			return CM_REJ_INVALID_LID;

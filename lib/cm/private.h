@@ -7,12 +7,12 @@
 
 /**
  * @file
- * Private to lib/cm: the connection, what it is found by, and the functions of its states.
+ * Private to lib/cm: the connection, the keys it is found by, and the functions of its states.
  *
- * A received message is matched to a connection (agent.c) and given to the function that the table
- * of states and messages names (states.c); time is given to the function of the state (timer.c).
- * A connection keeps the one message that waits for an answer (REQ, REP, DREQ, LAP), to be sent
- * again; all others are built anew when they are needed.
+ * agent.c finds the connection of a received message; states.c has the table of the function for
+ * each state and message; timer.c has the function of each state when the connection's timer
+ * expires. A connection keeps the one message that waits for an answer (REQ, REP, DREQ, LAP), to
+ * send it again; all others are built when they are needed.
  */
 
 #include <sys/queue.h>
@@ -26,35 +26,35 @@
 #include "wire/bytes.h"
 
 #define CM_PORTS_MAX RC_PORTS_MAX
-#define CM_MRA_SERVICE_TIMEOUT 24 /* of ours: 65 s, as Linux's rdma_cm (cm.md 5) */
+#define CM_MRA_SERVICE_TIMEOUT 24 /* in MRAs that we send: 65 s, as Linux's rdma_cm (cm.md 5) */
 
-/* What connections are found by, besides our ID. */
+/* The keys a connection is found by, besides our ID. */
 enum cm_key {
-	CM_KEY_REMOTE_ID, /* remote CA GUID, remote comm ID: duplicates */
-	CM_KEY_REMOTE_QPN, /* remote CA GUID, remote QPN: stale ones */
-	CM_KEY_QPN, /* 0, our QPN: events */
+	CM_KEY_REMOTE_ID, /* remote CA GUID, remote comm ID: finds repeated REQs, duplicate IDs */
+	CM_KEY_REMOTE_QPN, /* remote CA GUID, remote QPN: finds stale connections */
+	CM_KEY_QPN, /* 0, our QPN: finds the connection of a QP event */
 	CM_KEYS
 };
 
 struct cm_conn;
 TAILQ_HEAD(cm_conn_list, cm_conn);
 
-/* What is kept of an address while it has connections. */
+/* A peer address, kept while it has connections; the limits count by it. */
 struct cm_peer {
-	union gid addr; /* GID; on a local IB path ::lid */
+	union gid addr; /* GID; on our own IB subnet ::lid */
 	struct cm_peer *chain;
 	uint32_t connections;
 	uint32_t half_open;
 	struct cm_conn_list half_open_list; /* oldest first */
 };
 
-/* cm_conn.work: for cm_run() */
-#define CM_WORK_SEND     0x1 /* .mad found no room */
+/* cm_conn.work: what cm_run() has to do */
+#define CM_WORK_SEND     0x1 /* send .mad: the transmit sink was full */
 #define CM_WORK_COMM_EST 0x2
 #define CM_WORK_MIGRATED 0x4
 #define CM_WORK_QP_ERROR 0x8
 #define CM_WORK_RQ_EMPTY 0x20
-#define CM_WORK_RELEASE  0x10 /* TIMEWAIT is over: many may be at once, and each takes its time */
+#define CM_WORK_RELEASE  0x10 /* TIMEWAIT is over; work, since many may end in one timer tick */
 
 struct cm_conn {
 	struct cm *cm;
@@ -65,10 +65,10 @@ struct cm_conn {
 	bool active;
 	bool has_qp;
 	bool half_open;
-	bool told; /* ended() was called */
-	bool lap_waiting; /* .mad is a LAP without APR */
-	bool lap_answered; /* the LAP of .lap_tid, with .lap_status */
-	uint8_t keyed; /* bit of each enum cm_key it is found by */
+	bool told; /* the end is recorded and ended() was called */
+	bool lap_waiting; /* .mad is a LAP that waits for its APR */
+	bool lap_answered; /* the peer's LAP with .lap_tid was answered with .lap_status */
+	uint8_t keyed; /* a bit for each enum cm_key the connection is in the hash table of */
 	uint8_t work; /* CM_WORK_... */
 	struct cm_conn *chain[CM_KEYS];
 	struct cm_conn *free;
@@ -77,8 +77,8 @@ struct cm_conn {
 	struct cm_peer *peer;
 
 	struct timer timer;
-	uint64_t patience; /* half open: the time by which the peer has answered, or is given up */
-	uint64_t interval; /* until .mad is sent again, time units */
+	uint64_t patience; /* half open: deadline of the peer, whatever times it asked for */
+	uint64_t interval; /* between retries of .mad, time units */
 	uint64_t dreq_interval;
 	uint8_t retries_left;
 	uint8_t max_retries; /* MaxCMRetries of the REQ */
@@ -97,28 +97,28 @@ struct cm_conn {
 	uint32_t remote_qpn;
 	uint32_t rq_psn;
 	uint32_t sq_psn;
-	/* before they are agreed: of a passive side the peer's, of an active one ours */
+	/* until agreed: on the passive side the peer's values, on the active side ours */
 	uint8_t responder_resources;
 	uint8_t initiator_depth;
 	uint8_t retry_cnt; /* of the QP */
 	uint8_t rnr_retry;
-	uint8_t peer_rnr_retry; /* that the peer shall have with us */
+	uint8_t peer_rnr_retry; /* RNR retry count that the peer shall use */
 	uint8_t min_rnr_timer;
 	uint8_t ack_timeout;
-	uint8_t failover; /* FailoverAccepted of our REP */
+	uint8_t failover; /* FailoverAccepted in our REP */
 	bool srq;
 	bool flow_control;
 	struct cm_path path;
 	struct cm_path alternate;
-	struct cm_path proposed; /* by our LAP */
-	uint8_t alternate_timeout; /* LocalAckTimeout on it */
+	struct cm_path proposed; /* in our LAP */
+	uint8_t alternate_timeout; /* LocalAckTimeout of .alternate */
 	uint8_t proposed_timeout;
 	struct cm_rdma rdma;
 
 	uint64_t lap_tid;
 	uint8_t lap_status;
 
-	struct mad_peer to; /* where messages go */
+	struct mad_peer to; /* the peer's CM: its address and QPN */
 	uint8_t mad[MAD_LEN]; /* the message that waits for an answer */
 };
 
@@ -131,7 +131,7 @@ struct cm_listener {
 	uint32_t qkey_ud;
 };
 
-/* How an ID is put together before it is scrambled: generation, slot, worker (id.c). */
+/* Bit widths of an ID's parts before the permutation: generation, slot, worker (id.c). */
 struct cm_id_format {
 	unsigned int worker_bits;
 	unsigned int slot_bits;
@@ -139,18 +139,18 @@ struct cm_id_format {
 
 struct cm {
 	struct cm_config config;
-	struct cm_limits limits; /* config.limits, made sane */
+	struct cm_limits limits; /* config.limits, clamped to what is possible */
 	struct cm_id_format ids;
 	uint64_t tick; /* time units in a millisecond, rounded up */
 	uint64_t tids;
-	uint64_t now; /* of the call under way */
+	uint64_t now; /* of the current call */
 
 	struct cm_conn *conns;
 	struct cm_conn *free;
 	struct cm_conn **buckets[CM_KEYS];
 	uint32_t mask;
 	uint32_t half_open;
-	uint32_t high; /* no place from here on was ever taken */
+	uint32_t high; /* slots from here on were never used */
 	struct cm_conn_list work;
 	struct cm_peer *peers;
 	struct cm_peer *peer_free;
@@ -178,29 +178,43 @@ struct cm_rx {
 uint32_t cm_scramble(uint64_t hash_key, uint32_t plain);
 uint32_t cm_unscramble(uint64_t hash_key, uint32_t id);
 void cm_id_format(struct cm_id_format *f, unsigned int workers, uint32_t max_connections);
-/* Of the connection's present life. Never 0: a generation that would be is passed over. */
+/*
+ * A new ID, with the next generation of the connection's slot. Never 0: that generation is skipped.
+ */
 cm_id cm_id_make(struct cm_conn *c);
 
 /* --- table.c --- */
 
 int cm_table_create(struct cm *cm);
 void cm_table_destroy(struct cm *cm);
-/* A connection of the pool, with its ID; NULL: none left, or the peer has enough. */
+/*
+ * Take a connection from the pool and give it an ID. NULL: pool empty, or the peer's limit reached.
+ */
 struct cm_conn *cm_conn_new(struct cm *cm, const struct mad_peer *to, uint64_t now);
-/* Back to the pool; nothing is called. */
+/* Return a connection to the pool. The user is not called. */
 void cm_conn_free(struct cm_conn *c);
-/* By our ID, or NULL. */
+/* The connection with this ID of ours, or NULL. */
 struct cm_conn *cm_conn_of(const struct cm *cm, cm_id id);
-/* With this peer, if .from is not NULL: who else names its GUID is another. */
+/*
+ * The connection with this key, or NULL. With @p from, only one whose peer has that address:
+ * another host that names the same GUID is another peer.
+ */
 struct cm_conn *cm_find(const struct cm *cm, enum cm_key key, uint64_t guid, uint32_t number,
 	const struct mad_peer *from);
-/* The fields of the key are set, and no other connection with this peer has them. */
+/*
+ * Add to the hash table of @p key. The key's fields are set; no other connection of the peer has
+ * them.
+ */
 void cm_key_add(struct cm_conn *c, enum cm_key key);
 void cm_key_remove(struct cm_conn *c, enum cm_key key);
+/* Set or clear CM_WORK_... bits for cm_run(). */
 void cm_want(struct cm_conn *c, uint8_t work);
 void cm_unwant(struct cm_conn *c, uint8_t work);
 
-/* Does it still live the life of that ID? Places of the pool stay, so that it can be asked. */
+/*
+ * True if the connection was not released since @p id was read from it; a user's function may
+ * release it. Safe to call then: the pool's memory stays.
+ */
 static inline bool
 cm_lives(const struct cm_conn *c, cm_id id)
 {
@@ -209,12 +223,15 @@ cm_lives(const struct cm_conn *c, cm_id id)
 
 /* --- limits.c --- */
 
-/* Is it the connection's peer who says so: by an address that messages or packets go to? */
+/*
+ * True if @p from is an address of the connection's peer: of its CM, of either path, or its first.
+ */
 bool cm_is_peer(const struct cm_conn *c, const struct mad_peer *from);
 
+/* Find or add the peer of an address; NULL: the pool is empty. cm_peer_put() frees it if unused. */
 struct cm_peer *cm_peer_get(struct cm *cm, const struct mad_peer *to);
 void cm_peer_put(struct cm *cm, struct cm_peer *p);
-/* May one more be half open, for this peer? Ends an old one if that helps. */
+/* True if this peer may have one more half-open connection; may end its oldest one to make room. */
 bool cm_half_open_room(struct cm *cm, const struct mad_peer *from, uint64_t now);
 void cm_half_open_add(struct cm_conn *c);
 void cm_half_open_remove(struct cm_conn *c);
@@ -225,15 +242,15 @@ struct cm_listener *cm_listener_find(struct cm *cm, uint64_t service_id);
 
 /* --- send.c --- */
 
-/* A message that is not kept. */
+/* Send a message once; it is not kept. */
 void cm_send(struct cm *cm, const struct mad_peer *to, const struct cm_msg *m);
-/* A message of the connection's IDs, not kept: of .m only type and contents are set. */
+/* Send a message of the connection once. Fills in both IDs, and the TID if it is 0. */
 void cm_say(struct cm_conn *c, struct cm_msg *m);
-/* The message that waits for an answer: kept, sent, and sent again every .interval. */
+/* Send a message that waits for an answer: it is kept and sent again every @p interval. */
 void cm_ask(struct cm_conn *c, struct cm_msg *m, uint64_t interval, uint64_t now);
-/* .mad goes out again. */
+/* Send the kept message again. */
 void cm_repeat(struct cm_conn *c);
-/* cm_run(): .mad. @return false: still no room */
+/* Try to send the kept message. @return false: the sink is full */
 bool cm_send_waiting(struct cm_conn *c);
 uint64_t cm_new_tid(struct cm_conn *c);
 
@@ -245,62 +262,65 @@ struct cm_refusal {
 	const uint8_t *private_data;
 	uint8_t private_len;
 };
-/* REJ of a message that has no connection, or will have none. */
+/* Send a REJ for a message without a connection. */
 void cm_reject_message(const struct cm_rx *rx, const struct cm_refusal *r);
-/* REJ of a connection's peer. */
+/* Send a REJ to a connection's peer. */
 void cm_reject(struct cm_conn *c, const struct cm_refusal *r);
-/* Reason 4, with our GUID (cm.md 3). */
+/* Send a REJ with reason 4 (timeout) and our GUID as ARI (cm.md 3). */
 void cm_reject_timeout(struct cm_conn *c);
 
 /* --- qp.c --- */
 
-/* Made and in INIT; the user posts receives. @retval -ECANCELED  and ends it meanwhile: c is gone */
+/*
+ * Create the QP, move it to INIT, let the user post receives.
+ * @retval -ECANCELED  the user ended the connection in prepare(): @p c is released
+ */
 int cm_qp_create(struct cm_conn *c, const struct cm_conn_param *param, struct error *err);
-/* RTR, RTS. */
+/* Move the QP to RTR and RTS. */
 int cm_qp_connect(struct cm_conn *c, struct error *err);
 void cm_qp_error(struct cm_conn *c);
 void cm_qp_destroy(struct cm_conn *c);
 /* Arm the alternate path. @return enum cm_apr_status */
 uint8_t cm_qp_arm(struct cm_conn *c, const struct cm_path *path, uint8_t ack_timeout);
 
-/* --- path.c: between cm_path and what messages say of paths --- */
+/* --- path.c: convert between struct cm_path and the paths in messages --- */
 
 const struct port_attr *cm_port(const struct cm *cm, uint16_t port);
-/* PacketLifeTime code: RoCE knows none, ours is the convention. */
+/* PacketLifeTime code of a path. RoCE has none: the configured limits.packet_life is used. */
 uint8_t cm_packet_life(const struct cm *cm, const struct cm_path *path);
-/* A partition as the path's port has it. @return false: it has not */
+/* Use a P_Key on a path: index and value of the port's table. @return false: not in the table */
 bool cm_path_take_pkey(const struct cm *cm, struct cm_path *path, uint16_t pkey);
-/* A path of ours, as REQ and LAP carry it. */
+/* Encode a path of ours for a REQ or LAP. */
 void cm_path_say(const struct cm *cm, const struct cm_path *path, uint8_t ack_timeout,
 	struct cm_msg_path *m);
-/* Back along a path that a message names. @return 0 or a REJ reason, of a primary path */
+/* Our path back along the path in a peer's message. @return 0 or a REJ reason for a primary path */
 uint16_t cm_path_back(const struct cm_rx *rx, const struct cm_msg_path *m, struct cm_path *path);
-/* The same reason, of an alternate path; as an APR status. */
+/* The REJ reason for an alternate path, or the APR status, that corresponds to a primary path's. */
 uint16_t cm_reason_alternate(uint16_t reason);
 uint8_t cm_reason_apr(uint16_t reason);
 
 /* --- request.c --- */
 
-/* Is it a REQ that we could accept? Fills *req. @return 0 or a REJ reason in *r */
+/* Check a REQ and fill *req. @return 0 or the REJ reason, with *r filled */
 uint16_t cm_request_check(struct cm_rx *rx, struct cm_request *req, struct cm_refusal *r);
 
-/* --- conn.c: the way of a connection --- */
+/* --- conn.c: establish, end, release --- */
 
 void cm_fill_info(const struct cm_conn *c, uint64_t now, struct cm_info *info);
-/* Half open, and not for us to move: a minute from here. */
+/* Set .patience, the deadline while half open, to CM_PEER_MS_MAX from now. */
 void cm_be_patient(struct cm_conn *c, uint64_t now);
-/* So long after what is sent in this turn has left. */
+/* Start the timer, for @p wait after this turn's packets are sent; at most until .patience. */
 void cm_set_timer(struct cm_conn *c, uint64_t wait, uint64_t now);
 void cm_establish(struct cm_conn *c, const uint8_t *private_data, uint8_t len, uint64_t now);
-/* The user is told, once. The QP is in ERR by then. */
+/* Move the QP to ERR and tell the user that the connection ended; only the first call does it. */
 void cm_tell_end(struct cm_conn *c, enum cm_end end, uint16_t reason, const uint8_t *private_data,
 	uint8_t len, uint64_t now);
-/* The end, by way of TIMEWAIT; or at once: c is gone then. */
+/* End a connection: cm_end_timewait() goes to TIMEWAIT, cm_end_idle() releases @p c at once. */
 void cm_end_timewait(struct cm_conn *c, enum cm_end end, uint16_t reason,
 	const uint8_t *private_data, uint8_t len, uint64_t now);
 void cm_end_idle(struct cm_conn *c, enum cm_end end, uint16_t reason,
 	const uint8_t *private_data, uint8_t len, uint64_t now);
-/* QP destroyed, user told, back to the pool. */
+/* Destroy the QP, return the connection to the pool, call released(). */
 void cm_release(struct cm_conn *c);
 static inline uint64_t
 cm_time(const struct cm *cm, uint32_t ms)
@@ -308,9 +328,10 @@ cm_time(const struct cm *cm, uint32_t ms)
 	return (uint64_t)ms * cm->tick;
 }
 /*
- * A wait that the peer chose. Codes go up to hours: no stranger gets more than about a minute of a
- * place here (a choice; QPNs rest in lib/rc beyond that), which is what Linux gives for all its
- * retries. That holds for the retries together too, and for MRAs, while a connection is half open.
+ * A wait chosen by the peer, limited to about a minute (a choice): the codes go up to hours, and a
+ * stranger must not hold a connection that long. Linux gives a minute for all its retries. While a
+ * connection is half open, cm_be_patient() limits all retries and MRAs together to the same time.
+ * lib/rc delays the reuse of a QPN beyond that.
  */
 #define CM_PEER_MS_MAX (1u << 16)
 static inline uint64_t
@@ -321,7 +342,7 @@ cm_peer_time(const struct cm *cm, uint32_t ms)
 
 /* --- states.c --- */
 
-/* What a state does about a message; of IDLE there is no connection. */
+/* Handles a message in a state; c is NULL in IDLE. */
 typedef void (*cm_step)(struct cm_conn *c, struct cm_rx *rx);
 void cm_dispatch(struct cm_conn *c, struct cm_rx *rx);
 
@@ -339,14 +360,14 @@ void cm_passive_req_again(struct cm_conn *c, struct cm_rx *rx);
 void cm_passive_rep_again(struct cm_conn *c, struct cm_rx *rx);
 void cm_passive_req_stale(struct cm_conn *c, struct cm_rx *rx);
 void cm_passive_rtu(struct cm_conn *c, struct cm_rx *rx);
-/* The peer has begun a new life: the old connection ends. */
+/* End an old connection: its peer uses the same QPN in a new REQ or REP. */
 void cm_stale(struct cm_conn *c, uint64_t now);
 
 void cm_dreq(struct cm_conn *c, struct cm_rx *rx);
 void cm_dreq_again(struct cm_conn *c, struct cm_rx *rx);
 void cm_stray_dreq(struct cm_conn *c, struct cm_rx *rx);
 void cm_drep(struct cm_conn *c, struct cm_rx *rx);
-/* DREQ goes out: the QP is in ERR from here on. */
+/* Move the QP to ERR and send a DREQ. */
 void cm_send_dreq(struct cm_conn *c, const uint8_t *private_data, uint8_t len, uint64_t now);
 
 void cm_lap(struct cm_conn *c, struct cm_rx *rx);

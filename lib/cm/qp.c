@@ -3,8 +3,9 @@
  */
 
 /*
- * The QP of a connection through its states (cm.md 4): made in INIT, RTR and RTS on the passive
- * side before the REP, on the active side after it, ERR at the end, destroyed behind TIMEWAIT.
+ * The QP states of a connection (cm.md 4): created in INIT; moved to RTR and RTS before the REP is
+ * sent (passive side) or after it is received (active side); ERR at the end; destroyed after
+ * TIMEWAIT.
  */
 
 #include <errno.h>
@@ -18,11 +19,11 @@ rc_of(const struct cm_conn *c)
 }
 
 /*
- * What subnet management gives the port may have changed since the path was made: the QP takes what
- * is so now, as rc_path_changed() lets those do that have a path already.
+ * Subnet management may have changed the port's P_Keys, GIDs or LIDs since the path was made:
+ * refresh the path from the port. rc_path_changed() does the same for QPs that already have a path.
  */
 static void
-follow_port(const struct cm *cm, struct cm_path *path)
+cm_path_follow_port(const struct cm *cm, struct cm_path *path)
 {
 	const struct port_attr *port = cm_port(cm, path->av.port);
 
@@ -33,7 +34,7 @@ follow_port(const struct cm *cm, struct cm_path *path)
 }
 
 static int
-to_init(struct cm_conn *c, uint32_t access, struct error *err)
+cm_qp_to_init(struct cm_conn *c, uint32_t access, struct error *err)
 {
 	const struct qp_attr attr = {
 		.qp_state = QPS_INIT,
@@ -54,9 +55,9 @@ cm_qp_create(struct cm_conn *c, const struct cm_conn_param *param, struct error 
 	struct cm *cm = c->cm;
 	int ret;
 
-	/* data may come before the RTU */
+	/* data may come before the RTU: report it even though the QP is in RTS */
 	init.comm_est_in_rts = !c->active;
-	init.pinned = true; /* the connection's worker follows from its peer */
+	init.pinned = true; /* the connection's worker follows from its ID: the QP must not move */
 	ret = rc_qp_create(rc_of(c), &init, &c->qpn, err);
 	if (ret != 0)
 		return ret;
@@ -66,8 +67,8 @@ cm_qp_create(struct cm_conn *c, const struct cm_conn_param *param, struct error 
 	c->srq = init.srq != RC_NO_SRQ;
 	c->flow_control = init.flow_control;
 	cm_key_add(c, CM_KEY_QPN);
-	follow_port(cm, &c->path);
-	ret = to_init(c, param->access, err);
+	cm_path_follow_port(cm, &c->path);
+	ret = cm_qp_to_init(c, param->access, err);
 	if (ret != 0 || c->ops->prepare == NULL)
 		return ret;
 	ret = c->ops->prepare(c->user, id, c->qpn);
@@ -99,7 +100,7 @@ cm_qp_connect(struct cm_conn *c, struct error *err)
 	};
 	int ret;
 
-	follow_port(c->cm, &c->path);
+	cm_path_follow_port(c->cm, &c->path);
 	attr.av = c->path.av;
 	ret = rc_qp_modify(rc_of(c), c->qpn, &attr, QP_ATTR_STATE | QP_ATTRS_RTR, err);
 	if (ret != 0)

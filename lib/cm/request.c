@@ -3,16 +3,15 @@
  */
 
 /*
- * Could we accept this REQ? One check after the other; the first that says no gives the reason
- * (cm.md 3, 4, 7). P_Key and the RDMA-CM header have no reason of their own: they are the
- * consumer's, 28.
+ * Checks of a received REQ, in order; the first that fails gives the REJ reason (cm.md 3, 4, 7). A
+ * bad P_Key or RDMA-CM header has no reason of its own: it is rejected with 28 (consumer).
  */
 
 #include "cm/private.h"
 #include "wire/wire.h"
 
 static bool
-refuse(struct cm_refusal *r, uint16_t reason)
+request_refuse(struct cm_refusal *r, uint16_t reason)
 {
 	r->answers = CM_ANSWERS_REQ;
 	r->reason = reason;
@@ -20,42 +19,42 @@ refuse(struct cm_refusal *r, uint16_t reason)
 }
 
 static bool
-check_transport(struct cm_rx *rx, struct cm_request *req, struct cm_refusal *r)
+check_req_transport(struct cm_rx *rx, struct cm_request *req, struct cm_refusal *r)
 {
 	RTE_SET_USED(req);
 	return rx->msg.req.transport == CM_TRANSPORT_RC ||
-		refuse(r, CM_REJ_INVALID_TRANSPORT);
+		request_refuse(r, CM_REJ_INVALID_TRANSPORT);
 }
 
-/* QP0, QP1 and the multicast number connect to nothing. */
+/* A REQ cannot ask for a connection to QP0, QP1 or the multicast QPN. */
 static bool
-check_qpn(struct cm_rx *rx, struct cm_request *req, struct cm_refusal *r)
+check_req_qpn(struct cm_rx *rx, struct cm_request *req, struct cm_refusal *r)
 {
 	req->remote_qpn = rx->msg.req.qpn;
 	if (qpn_ordinary(req->remote_qpn))
 		return true;
 	cm_count(rx->cm, malformed);
-	return refuse(r, CM_REJ_UNSUPPORTED);
+	return request_refuse(r, CM_REJ_UNSUPPORTED);
 }
 
 /*
- * RoCE (a choice): data go to where the REQ came from. Who names another GID would have us send to
- * somebody who has asked for nothing, and by the MAC of who has.
+ * Anti-reflection (a choice): on RoCE the primary path must lead back to the GID that the REQ came
+ * from. A REQ that named a victim's GID would make us send data to a host that asked for nothing.
  */
 static bool
-check_primary(struct cm_rx *rx, struct cm_request *req, struct cm_refusal *r)
+check_req_primary(struct cm_rx *rx, struct cm_request *req, struct cm_refusal *r)
 {
 	const struct cm_msg_path *m = &rx->msg.req.primary;
 	const struct av *from = &rx->peer->av;
 	uint16_t reason = cm_path_back(rx, m, &req->path);
 
 	if (from->encap != ENCAP_IB && !gid_equal(&m->local_gid, &from->dgid))
-		return refuse(r, CM_REJ_INVALID_GID);
-	return reason == 0 || refuse(r, reason);
+		return request_refuse(r, CM_REJ_INVALID_GID);
+	return reason == 0 || request_refuse(r, reason);
 }
 
 static bool
-check_alternate(struct cm_rx *rx, struct cm_request *req, struct cm_refusal *r)
+check_req_alternate(struct cm_rx *rx, struct cm_request *req, struct cm_refusal *r)
 {
 	const struct cm_msg_path *m = &rx->msg.req.alternate;
 	uint16_t reason;
@@ -63,12 +62,12 @@ check_alternate(struct cm_rx *rx, struct cm_request *req, struct cm_refusal *r)
 	if (!cm_msg_path_present(m))
 		return true;
 	reason = cm_path_back(rx, m, &req->alternate);
-	return reason == 0 || refuse(r, cm_reason_alternate(reason));
+	return reason == 0 || request_refuse(r, cm_reason_alternate(reason));
 }
 
-/* The ARI says what we can do: a code in one byte. */
+/* REJ 26 carries our largest path MTU in its ARI: a code in one byte. */
 static bool
-check_mtu(struct cm_rx *rx, struct cm_request *req, struct cm_refusal *r)
+check_req_mtu(struct cm_rx *rx, struct cm_request *req, struct cm_refusal *r)
 {
 	uint16_t mtu = port_mtu_bytes(rx->msg.req.mtu), most = req->path.mtu;
 
@@ -80,41 +79,41 @@ check_mtu(struct cm_rx *rx, struct cm_request *req, struct cm_refusal *r)
 		return true;
 	r->ari[0] = port_mtu_code(most);
 	r->ari_len = 1;
-	return refuse(r, CM_REJ_INVALID_MTU);
+	return request_refuse(r, CM_REJ_INVALID_MTU);
 }
 
 static bool
-check_pkey(struct cm_rx *rx, struct cm_request *req, struct cm_refusal *r)
+check_req_pkey(struct cm_rx *rx, struct cm_request *req, struct cm_refusal *r)
 {
 	uint16_t pkey = rx->msg.req.pkey;
 
 	return (cm_path_take_pkey(rx->cm, &req->path, pkey) &&
 		(!req->alternate.present || cm_path_take_pkey(rx->cm, &req->alternate, pkey))) ||
-		refuse(r, CM_REJ_CONSUMER);
+		request_refuse(r, CM_REJ_CONSUMER);
 }
 
 static bool
-check_rdma(struct cm_rx *rx, struct cm_request *req, struct cm_refusal *r)
+check_req_rdma(struct cm_rx *rx, struct cm_request *req, struct cm_refusal *r)
 {
 	req->private_data = rx->msg.private_data;
 	req->private_len = rx->msg.private_len;
 	if (cm_port_space(rx->msg.req.service_id) == 0)
 		return true;
 	if (cm_rdma_decode(req->private_data, &req->rdma) != 0)
-		return refuse(r, CM_REJ_CONSUMER);
+		return request_refuse(r, CM_REJ_CONSUMER);
 	req->private_data += CM_RDMA_LEN;
 	req->private_len -= CM_RDMA_LEN;
 	return true;
 }
 
 static bool (*const checks[])(struct cm_rx *, struct cm_request *, struct cm_refusal *) = {
-	check_transport,
-	check_qpn,
-	check_primary,
-	check_alternate,
-	check_mtu,
-	check_pkey,
-	check_rdma,
+	check_req_transport,
+	check_req_qpn,
+	check_req_primary,
+	check_req_alternate,
+	check_req_mtu,
+	check_req_pkey,
+	check_req_rdma,
 };
 
 uint16_t

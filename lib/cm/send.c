@@ -3,14 +3,15 @@
  */
 
 /*
- * Messages on their way out. One that waits for an answer is kept by its connection and sent again
- * until the answer has come; the others are not missed: what they answer is sent again by the peer.
+ * Sending messages. A connection keeps the message that waits for an answer and sends it again
+ * until the answer comes. Other messages are sent once: if one is lost, the peer repeats what it
+ * answers.
  */
 
 #include "cm/private.h"
 
 static bool
-transmit(struct cm *cm, const struct mad_peer *to, const uint8_t *mad, enum cm_message type)
+cm_transmit(struct cm *cm, const struct mad_peer *to, const uint8_t *mad, enum cm_message type)
 {
 	if (mad_send(cm->config.mad, to, mad) != 0) {
 		cm_count(cm, tx_stall);
@@ -26,11 +27,11 @@ cm_send(struct cm *cm, const struct mad_peer *to, const struct cm_msg *m)
 	uint8_t mad[MAD_LEN];
 
 	cm_msg_encode(m, mad);
-	transmit(cm, to, mad, m->type);
+	cm_transmit(cm, to, mad, m->type);
 }
 
 static void
-name_ids(const struct cm_conn *c, struct cm_msg *m)
+set_ids(const struct cm_conn *c, struct cm_msg *m)
 {
 	m->local_id = c->id;
 	m->remote_id = c->remote_id;
@@ -41,11 +42,11 @@ name_ids(const struct cm_conn *c, struct cm_msg *m)
 void
 cm_say(struct cm_conn *c, struct cm_msg *m)
 {
-	name_ids(c, m);
+	set_ids(c, m);
 	cm_send(c->cm, &c->to, m);
 }
 
-/* Of the message that is kept. */
+/* Type of the kept message, from its attribute ID. */
 static enum cm_message
 kept_type(const struct cm_conn *c)
 {
@@ -57,7 +58,7 @@ kept_type(const struct cm_conn *c)
 bool
 cm_send_waiting(struct cm_conn *c)
 {
-	return transmit(c->cm, &c->to, c->mad, kept_type(c));
+	return cm_transmit(c->cm, &c->to, c->mad, kept_type(c));
 }
 
 static void
@@ -72,7 +73,7 @@ send_kept(struct cm_conn *c)
 void
 cm_ask(struct cm_conn *c, struct cm_msg *m, uint64_t interval, uint64_t now)
 {
-	name_ids(c, m);
+	set_ids(c, m);
 	cm_msg_encode(m, c->mad);
 	c->interval = interval;
 	c->retries_left = c->max_retries;
@@ -87,7 +88,7 @@ cm_repeat(struct cm_conn *c)
 	send_kept(c);
 }
 
-/* Unlike any of this side's before: cm.md 1. */
+/* A TID that this side has not used before (cm.md 1). */
 uint64_t
 cm_new_tid(struct cm_conn *c)
 {
@@ -115,7 +116,7 @@ count_rej(struct cm *cm, uint16_t reason)
 	cm_count(cm, rej_sent[i]);
 }
 
-/* cm.md 2: the REJ of a REQ has LocalCommID 0 */
+/* cm.md 2: a REJ of a REQ has LocalCommID 0; a received REQ has RemoteCommID 0. */
 void
 cm_reject_message(const struct cm_rx *rx, const struct cm_refusal *r)
 {
@@ -127,7 +128,7 @@ cm_reject_message(const struct cm_rx *rx, const struct cm_refusal *r)
 	cm_send(rx->cm, rx->peer, &m);
 }
 
-/* A REQ not yet answered is rejected as one that has no connection. */
+/* In REQ_RCVD the peer does not know our ID yet: LocalCommID is 0 (cm.md 2). */
 void
 cm_reject(struct cm_conn *c, const struct cm_refusal *r)
 {

@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* Service ID resolution: which UD QP answers for a service (cm.md 2, 3). No state. */
+/* SIDR_REQ: answer with the UD QP of a listener (cm.md 2, 3). Keeps no state. */
 
 #include "cm/private.h"
 

@@ -3,15 +3,15 @@
  */
 
 /*
- * cm.md 6, both sides, as one table: what a state does about a message. IDLE is no connection at
- * all. An empty place: the message is not for this state, and nobody cares.
+ * The state machine of cm.md 6, both sides, as one table: the function that handles a message in a
+ * state. IDLE stands for "no connection". A message without a function is counted and dropped.
  */
 
 #include "cm/private.h"
 
-/* What has been answered, or is being: once is enough. */
+/* The message has been answered, or an answer is on its way: only count it. */
 static void
-repeated(struct cm_conn *c, struct cm_rx *rx)
+count_duplicate(struct cm_conn *c, struct cm_rx *rx)
 {
 	RTE_SET_USED(rx);
 	cm_count(c->cm, duplicates);
@@ -37,7 +37,7 @@ static const cm_step steps[CM_STATES][CM_MESSAGES] = {
 		[CM_REJ] = cm_rej_idle,
 	},
 	[CM_STATE_REP_RCVD] = {
-		[CM_REP] = repeated,
+		[CM_REP] = count_duplicate,
 		[CM_REJ] = cm_rej_timewait,
 	},
 	/* passive */
@@ -57,7 +57,7 @@ static const cm_step steps[CM_STATES][CM_MESSAGES] = {
 		[CM_DREQ] = cm_dreq,
 	},
 	[CM_STATE_MRA_REP_RCVD] = {
-		[CM_REQ] = repeated,
+		[CM_REQ] = count_duplicate,
 		[CM_RTU] = cm_passive_rtu,
 		[CM_MRA] = cm_mra,
 		[CM_REJ] = cm_rej_idle,
@@ -65,9 +65,9 @@ static const cm_step steps[CM_STATES][CM_MESSAGES] = {
 	},
 	/* either */
 	[CM_STATE_ESTABLISHED] = {
-		[CM_REQ] = repeated,
+		[CM_REQ] = count_duplicate,
 		[CM_REP] = cm_active_rep_again,
-		[CM_RTU] = repeated,
+		[CM_RTU] = count_duplicate,
 		[CM_MRA] = cm_mra,
 		[CM_REJ] = cm_rej_timewait,
 		[CM_DREQ] = cm_dreq,
@@ -75,19 +75,19 @@ static const cm_step steps[CM_STATES][CM_MESSAGES] = {
 		[CM_APR] = cm_apr,
 	},
 	[CM_STATE_DREQ_SENT] = {
-		[CM_REQ] = repeated,
-		[CM_REP] = repeated,
-		[CM_RTU] = repeated,
+		[CM_REQ] = count_duplicate,
+		[CM_REP] = count_duplicate,
+		[CM_RTU] = count_duplicate,
 		[CM_REJ] = cm_rej_timewait,
 		[CM_DREQ] = cm_dreq,
 		[CM_DREP] = cm_drep,
 	},
 	[CM_STATE_TIMEWAIT] = {
 		[CM_REQ] = cm_passive_req_stale,
-		[CM_REP] = repeated,
-		[CM_RTU] = repeated,
+		[CM_REP] = count_duplicate,
+		[CM_RTU] = count_duplicate,
 		[CM_DREQ] = cm_dreq_again,
-		[CM_DREP] = repeated,
+		[CM_DREP] = count_duplicate,
 	},
 };
 

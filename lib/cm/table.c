@@ -3,8 +3,9 @@
  */
 
 /*
- * The connections of a worker: a pool sized at creation, found by our ID at once, and by what the
- * peer says of itself through hash tables whose hash is keyed.
+ * The connections of a worker: a pool sized at creation. Our communication ID contains the slot;
+ * the peer's ID and QPN are found through hash tables with a keyed hash, so that a peer cannot
+ * choose colliding values.
  */
 
 #include <errno.h>
@@ -18,7 +19,7 @@
 /* --- set-up --- */
 
 static void
-fill_pools(struct cm *cm)
+cm_fill_pools(struct cm *cm)
 {
 	struct cm_conn *c;
 	uint32_t i;
@@ -57,7 +58,7 @@ cm_table_create(struct cm *cm)
 	if (!ok || cm->conns == NULL || cm->peers == NULL || cm->peer_buckets == NULL ||
 			cm->listeners == NULL)
 		return -ENOMEM;
-	fill_pools(cm);
+	cm_fill_pools(cm);
 	return 0;
 }
 
@@ -90,7 +91,7 @@ cm_conn_of(const struct cm *cm, cm_id id)
 	return c->id == id ? c : NULL;
 }
 
-/* All but what fill_pools() set starts from zero. */
+/* Zero all fields but those that cm_fill_pools() set once. */
 static void
 conn_clear(struct cm_conn *c)
 {
@@ -147,7 +148,7 @@ cm_conn_free(struct cm_conn *c)
 /* --- keys --- */
 
 static void
-key_of(const struct cm_conn *c, enum cm_key key, uint64_t word[2])
+conn_key(const struct cm_conn *c, enum cm_key key, uint64_t word[2])
 {
 	word[0] = key == CM_KEY_QPN ? 0 : c->remote_ca_guid;
 	word[1] = key == CM_KEY_QPN ? c->qpn : key == CM_KEY_REMOTE_QPN ? c->remote_qpn
@@ -155,7 +156,7 @@ key_of(const struct cm_conn *c, enum cm_key key, uint64_t word[2])
 }
 
 static struct cm_conn **
-bucket_of(const struct cm *cm, enum cm_key key, const uint64_t word[2])
+conn_bucket(const struct cm *cm, enum cm_key key, const uint64_t word[2])
 {
 	return &cm->buckets[key][siphash_words(cm->config.hash_key, word, 2) & cm->mask];
 }
@@ -167,8 +168,8 @@ cm_find(const struct cm *cm, enum cm_key key, uint64_t guid, uint32_t number,
 	uint64_t want[2] = { guid, number }, has[2];
 	struct cm_conn *c;
 
-	for (c = *bucket_of(cm, key, want); c != NULL; c = c->chain[key]) {
-		key_of(c, key, has);
+	for (c = *conn_bucket(cm, key, want); c != NULL; c = c->chain[key]) {
+		conn_key(c, key, has);
 		if (has[0] == want[0] && has[1] == want[1] && (from == NULL || cm_is_peer(c, from)))
 			return c;
 	}
@@ -181,8 +182,8 @@ cm_key_add(struct cm_conn *c, enum cm_key key)
 	struct cm_conn **head;
 	uint64_t word[2];
 
-	key_of(c, key, word);
-	head = bucket_of(c->cm, key, word);
+	conn_key(c, key, word);
+	head = conn_bucket(c->cm, key, word);
 	c->chain[key] = *head;
 	*head = c;
 	c->keyed |= (uint8_t)(1u << key);
@@ -196,15 +197,15 @@ cm_key_remove(struct cm_conn *c, enum cm_key key)
 
 	if (!(c->keyed & 1u << key))
 		return;
-	key_of(c, key, word);
-	at = bucket_of(c->cm, key, word);
+	conn_key(c, key, word);
+	at = conn_bucket(c->cm, key, word);
 	while (*at != c)
 		at = &(*at)->chain[key];
 	*at = c->chain[key];
 	c->keyed &= (uint8_t)~(1u << key);
 }
 
-/* --- what cm_run() has to do --- */
+/* --- the work list of cm_run() --- */
 
 void
 cm_want(struct cm_conn *c, uint8_t work)

@@ -2,14 +2,14 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* Time is up: what each state does about it (cm.md 5, 6). */
+/* A connection's timer expired: what each state does (cm.md 5, 6). */
 
 #include "cm/private.h"
 
 typedef void (*expire_fn)(struct cm_conn *c, uint64_t now);
 
 static bool
-try_again(struct cm_conn *c, uint64_t now)
+cm_retry(struct cm_conn *c, uint64_t now)
 {
 	if (c->retries_left == 0 || (c->half_open && now >= c->patience))
 		return false;
@@ -19,17 +19,17 @@ try_again(struct cm_conn *c, uint64_t now)
 	return true;
 }
 
-/* REQ, REP: nobody answers; the peer is told, should it have heard of us. */
+/* Our REQ or REP was not answered. After the last retry a REJ tells the peer that we gave up. */
 static void
 expire_connecting(struct cm_conn *c, uint64_t now)
 {
-	if (try_again(c, now))
+	if (cm_retry(c, now))
 		return;
 	cm_reject_timeout(c);
 	cm_end_idle(c, CM_END_TIMEOUT, 0, NULL, 0, now);
 }
 
-/* The user has not decided in time. */
+/* The user did not accept or refuse in time. */
 static void
 expire_user(struct cm_conn *c, uint64_t now)
 {
@@ -40,14 +40,14 @@ expire_user(struct cm_conn *c, uint64_t now)
 static void
 expire_lap(struct cm_conn *c, uint64_t now)
 {
-	if (c->lap_waiting && !try_again(c, now))
+	if (c->lap_waiting && !cm_retry(c, now))
 		cm_lap_give_up(c);
 }
 
 static void
 expire_dreq(struct cm_conn *c, uint64_t now)
 {
-	if (!try_again(c, now))
+	if (!cm_retry(c, now))
 		cm_end_timewait(c, CM_END_DISCONNECTED, 0, NULL, 0, now);
 }
 

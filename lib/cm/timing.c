@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* cm.md 4 and 5: codes of times, and what follows from them. */
+/* Time codes and the intervals computed from them (cm.md 4, 5). */
 
 #include "cm/timing.h"
 
@@ -17,7 +17,9 @@ cm_ms(uint8_t code)
 	return code > MS_CODE ? 1u << (code - MS_CODE) : 1;
 }
 
-/* cm.md 4: the greater of the two; their sum when they are about the same, one code more */
+/*
+ * cm.md 4: the greater code, or one more if the two differ by at most one: then the sum is doubled.
+ */
 uint8_t
 cm_ack_timeout(uint8_t packet_life, uint8_t ack_delay)
 {

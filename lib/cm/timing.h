@@ -19,8 +19,8 @@
 uint32_t cm_ms(uint8_t code);
 
 /**
- * LocalAckTimeout: the time there and back, and the delay of the CA that answers. In a REQ the
- * sender's own delay; when the REP has come the active side counts again with its TargetAckDelay.
+ * LocalAckTimeout: the round trip time plus the ack delay of the responding CA. A REQ is sent with
+ * the sender's own delay; the active side computes it again with the TargetAckDelay of the REP.
  *
  * @param packet_life  PacketLifeTime of the path, a code
  * @param ack_delay    CA ack delay, a code
@@ -28,12 +28,15 @@ uint32_t cm_ms(uint8_t code);
  */
 uint8_t cm_ack_timeout(uint8_t packet_life, uint8_t ack_delay);
 
-/* Until a message is sent again, ms. */
-/** REQ: twice the path and the peer's answer. @param remote_response_timeout  of the REQ */
+/* Retry intervals, ms. */
+/**
+ * REQ: twice the packet life time plus the response timeout. @param remote_response_timeout  of the
+ * REQ
+ */
 uint32_t cm_req_interval_ms(uint8_t packet_life, uint8_t remote_response_timeout);
 /** REP. @param local_response_timeout  of the REQ */
 uint32_t cm_rep_interval_ms(uint8_t local_response_timeout);
-/** After an MRA for our message: longer. @param ack_timeout  of the QP */
+/** After a received MRA: the peer's service timeout plus the ack timeout of the QP. */
 uint32_t cm_mra_interval_ms(uint8_t service_timeout, uint8_t ack_timeout);
 /** How long TIMEWAIT lasts. @param ack_timeout  of the QP */
 uint32_t cm_timewait_ms(uint8_t ack_timeout);

@@ -7,14 +7,14 @@
 
 /**
  * @file
- * Numbers of any width at any bit of a message, as the standard's layouts tell them: counted from
- * the most significant bit of the first byte on, up to 64 bits wide. What tables describe goes
- * through these; on a packet's path bytes.h is.
+ * Read and write numbers of 1 to 64 bits at any bit offset. Offsets count from the most significant
+ * bit of the first byte, as in the standard's layouts. For fields that tables describe; per-packet
+ * code uses bytes.h.
  */
 
 #include <stdint.h>
 
-/** @param offset  bits before it; @param width  1..64 */
+/** @param offset  first bit. @param width  1..64 */
 static inline uint64_t
 get_bits(const uint8_t *p, unsigned int offset, unsigned int width)
 {
@@ -28,7 +28,7 @@ get_bits(const uint8_t *p, unsigned int offset, unsigned int width)
 	return value;
 }
 
-/** Bits around it stay as they are; of @p value the lowest @p width count. */
+/** Write the lowest @p width bits of @p value; other bits of the message do not change. */
 static inline void
 put_bits(uint8_t *p, unsigned int offset, unsigned int width, uint64_t value)
 {

@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* BTH and extension headers, written from the opcode's row (rc-transport 1 and 2). */
+/* Write BTH and the extension headers that the opcode's row names (rc-transport 1, 2). */
 
 #include "wire/put.h"
 
@@ -17,7 +17,7 @@ wire_build(uint8_t *bth, const struct wire_headers *h)
 
 	p = put_bth(bth, h->opcode, flags, h->pkey, h->dest_qpn & 0xFFFFFF, h->psn, h->ackreq);
 	if (h->opcode == OPCODE_CNP)
-		bth[BTH_RESV8A] = BTH_BECN; /* a CNP is the backward notification itself */
+		bth[BTH_RESV8A] = BTH_BECN; /* a CNP is the congestion notification (BECN) */
 	if (headers & HDR_DETH) {
 		put_be32(p, h->qkey);
 		put_be32(p + 4, h->src_qpn & 0xFFFFFF);

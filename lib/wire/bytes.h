@@ -15,7 +15,7 @@
 
 #include <rte_byteorder.h>
 
-/* To big endian and back, in a form that compilers see through; DPDK's is an asm to them. */
+/* To big endian and back. Unlike DPDK's inline assembly, compilers can optimise these. */
 #if RTE_BYTE_ORDER == RTE_LITTLE_ENDIAN
 #define be16(v) __builtin_bswap16(v)
 #define be32(v) __builtin_bswap32(v)
@@ -44,7 +44,7 @@ get_be32(const uint8_t *p)
 	return be32(v);
 }
 
-/** Low 24 bits of the four bytes at @p p: QPN, PSN and MSN stand behind one other byte. */
+/** Low 24 bits of the four bytes at @p p: QPN, PSN and MSN follow one other byte. */
 static inline uint32_t
 get_be24(const uint8_t *p)
 {

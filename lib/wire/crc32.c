@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* CRC-32: the portable kernel, and the choice of one at start. */
+/* CRC-32: the portable kernel, and the choice of a kernel at start. */
 
 #include "wire/crc32.h"
 
@@ -62,7 +62,7 @@ always(void)
 	return true;
 }
 
-/* worst first */
+/* slowest first */
 static const struct kernel {
 	const char *name;
 	uint32_t (*update)(uint32_t crc, const void *buf, size_t len);

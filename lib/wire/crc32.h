@@ -7,16 +7,16 @@
 
 /**
  * @file
- * CRC-32 of Ethernet and the ICRC (reflected 0xEDB88320). Own kernels, chosen at run time,
- * because measurement says so (spec/limits.md); checked against zlib in the tests.
+ * CRC-32 as Ethernet and the ICRC use it (reflected 0xEDB88320). Our own kernels, chosen at run
+ * time, because they measured faster (spec/limits.md); the tests compare them with zlib.
  */
 
 #include <stddef.h>
 #include <stdint.h>
 
 /**
- * Continue a CRC over more bytes, zlib's convention: start with 0, feed the result back in.
- * Any alignment, any length.
+ * Continue a CRC over more bytes, in zlib's convention: start with 0, pass the result to the next
+ * call. Any alignment, any length.
  */
 extern uint32_t (*crc32_update)(uint32_t crc, const void *buf, size_t len);
 
@@ -24,12 +24,12 @@ extern uint32_t (*crc32_update)(uint32_t crc, const void *buf, size_t len);
 #define CRC32_HEAD_MAX 112
 
 /**
- * CRC of a packet while its payload is put into it, behind the head and with zeros up to a
- * multiple of four bytes. The register starts at zero, so that zeros in front do not count.
+ * Copy a payload behind a packet's head, add zeros up to a multiple of four bytes, and compute the
+ * CRC of head, payload and zeros. The CRC register starts at zero, so leading zeros have no effect.
  *
  * @param head    blocks * 16 bytes, 32 at least, CRC32_HEAD_MAX at most
- * @param keep    16 bytes: bits of the first block that count; the others count as zeros
- * @param ones    blocks * 16 bytes: bits of the head that count as ones, whatever they are
+ * @param keep    16 bytes: mask of the first block; bits that are 0 here count as zeros
+ * @param ones    blocks * 16 bytes: mask of the head; bits that are 1 here count as ones
  * @param from    payload; may be NULL when len is 0
  * @return in zlib's convention, as crc32_update()
  */
@@ -37,10 +37,10 @@ extern uint32_t (*crc32_packet)(uint8_t *head, const uint8_t *keep, const uint8_
 	uint32_t blocks, const void *from, uint32_t len);
 
 /**
- * CRC of a packet that stays where it is, and of eight bytes 0xFF in front of it.
+ * CRC of eight bytes 0xFF followed by a packet. The packet is not changed.
  *
  * @param p       len bytes
- * @param ones    blocks * 16 - 8 bytes: bits of the packet's first that count as ones
+ * @param ones    blocks * 16 - 8 bytes: mask of the packet's first bytes; 1 bits count as ones
  * @param blocks  2 at least, CRC32_HEAD_MAX / 16 at most
  * @param len     blocks * 16 - 8 at least
  * @return in zlib's convention, as crc32_update()

@@ -6,8 +6,8 @@
 #define WIRE_CRC32_COPY_H
 
 /*
- * Private to the CRC kernels: a payload goes where it belongs and into the CRC on the way, so that
- * its bytes are read once. Folding as in crc32_fold.h.
+ * Private to the CRC kernels: copy a payload and compute its CRC, reading its bytes once.
+ * crc32_fold.h explains the folding.
  */
 
 #include <stdint.h>
@@ -19,7 +19,7 @@
 #define PADDING(len) (-(len) & 3)
 #define PADDED(len) (((len) + 3) & ~UINT32_C(3))
 
-/* The payload, and zeros up to a multiple of four bytes. */
+/* Copy the payload and add zeros up to a multiple of four bytes. */
 static inline void
 put_payload(uint8_t *to, const void *from, uint32_t len)
 {
@@ -33,7 +33,7 @@ put_payload(uint8_t *to, const void *from, uint32_t len)
 #include "wire/crc32_fold.h"
 
 static TARGET_PCLMUL __rte_always_inline __m128i
-copy(uint8_t *to, const uint8_t *from)
+copy_block(uint8_t *to, const uint8_t *from)
 {
 	__m128i v = load(from);
 
@@ -41,7 +41,7 @@ copy(uint8_t *to, const uint8_t *from)
 	return v;
 }
 
-/* Fewer than 16 bytes, and the padding; they are folded from where they went. */
+/* Fewer than 16 bytes and the padding: copy them, then fold the copy. */
 static TARGET_PCLMUL __rte_noinline __rte_unused uint32_t
 finish_odd(__m128i x, uint8_t *to, const uint8_t *from, uint32_t len)
 {
@@ -49,12 +49,12 @@ finish_odd(__m128i x, uint8_t *to, const uint8_t *from, uint32_t len)
 	return finish(x, to, len + PADDING(len));
 }
 
-/* x stands for everything before; what is left may have any length */
+/* x: CRC state of all bytes before; any length may be left */
 static TARGET_PCLMUL __rte_always_inline uint32_t
 finish_copy(__m128i x, uint8_t *to, const uint8_t *from, uint32_t len)
 {
 	for (; len >= BLOCK; len -= BLOCK, to += BLOCK, from += BLOCK)
-		x = fold(x, K(FOLD_128), copy(to, from));
+		x = fold(x, K(FOLD_128), copy_block(to, from));
 	return len == 0 ? ~reduce(x) : finish_odd(x, to, from, len);
 }
 
@@ -64,31 +64,31 @@ copy_lanes(__m128i x, uint8_t *to, const uint8_t *from, uint32_t len)
 {
 	__m128i x1, x2, x3;
 
-	x = fold(x, K(FOLD_128), copy(to, from));
-	x1 = copy(to + 16, from + 16);
-	x2 = copy(to + 32, from + 32);
-	x3 = copy(to + 48, from + 48);
+	x = fold(x, K(FOLD_128), copy_block(to, from));
+	x1 = copy_block(to + 16, from + 16);
+	x2 = copy_block(to + 32, from + 32);
+	x3 = copy_block(to + 48, from + 48);
 	for (to += 64, from += 64, len -= 64; len >= 64; to += 64, from += 64, len -= 64) {
-		x = fold(x, K(FOLD_512), copy(to, from));
-		x1 = fold(x1, K(FOLD_512), copy(to + 16, from + 16));
-		x2 = fold(x2, K(FOLD_512), copy(to + 32, from + 32));
-		x3 = fold(x3, K(FOLD_512), copy(to + 48, from + 48));
+		x = fold(x, K(FOLD_512), copy_block(to, from));
+		x1 = fold(x1, K(FOLD_512), copy_block(to + 16, from + 16));
+		x2 = fold(x2, K(FOLD_512), copy_block(to + 32, from + 32));
+		x3 = fold(x3, K(FOLD_512), copy_block(to + 48, from + 48));
 	}
 	x = fold(x, K(FOLD_384), fold(x1, K(FOLD_256), fold(x2, K(FOLD_128), x3)));
 	return finish_copy(x, to, from, len);
 }
 
-/* x stands for the head */
+/* Copy the payload and add padding. @param x  CRC state of the head. @return CRC of the packet */
 static TARGET_PCLMUL __rte_always_inline uint32_t
 copy_pclmul(__m128i x, uint8_t *to, const uint8_t *from, uint32_t len)
 {
 	if (len >= 128)
 		return copy_lanes(x, to, from, len);
 	if (len >= 64) {
-		x = fold(x, K(FOLD_128), copy(to, from));
-		x = fold(x, K(FOLD_128), copy(to + 16, from + 16));
-		x = fold(x, K(FOLD_128), copy(to + 32, from + 32));
-		x = fold(x, K(FOLD_128), copy(to + 48, from + 48));
+		x = fold(x, K(FOLD_128), copy_block(to, from));
+		x = fold(x, K(FOLD_128), copy_block(to + 16, from + 16));
+		x = fold(x, K(FOLD_128), copy_block(to + 32, from + 32));
+		x = fold(x, K(FOLD_128), copy_block(to + 48, from + 48));
 		to += 64, from += 64, len -= 64;
 	}
 	return finish_copy(x, to, from, len);

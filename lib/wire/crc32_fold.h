@@ -49,7 +49,7 @@ load(const uint8_t *p)
 	return _mm_loadu_si128((const __m128i *)(const void *)p);
 }
 
-/* x moved ahead by the distance of k */
+/* Move x ahead by the distance of multiplier k. */
 static TARGET_PCLMUL inline __m128i
 move(__m128i x, __m128i k)
 {
@@ -63,8 +63,8 @@ fold(__m128i x, __m128i k, __m128i next)
 }
 
 /*
- * The last 1 to 15 bytes: of the 16 + len bytes "x, tail" the first len become a block of their
- * own, zeros in front, and are folded into the other sixteen. At least 16 bytes stand before end.
+ * Fold the last 1 to 15 bytes. Of the 16 + len bytes "x, tail" the first len, with leading zeros,
+ * form a block that is folded into the other sixteen. At least 16 bytes before end are readable.
  */
 static TARGET_PCLMUL inline __m128i
 fold_tail(__m128i x, const uint8_t *end, size_t len)
@@ -84,8 +84,8 @@ fold_tail(__m128i x, const uint8_t *end, size_t len)
 }
 
 /*
- * 128 bits to the CRC: fold to 96; of those, the multiple of P that has the same first 64 bits
- * leaves the last 32 (Barrett)
+ * Reduce 128 bits to the CRC: fold to 96 bits, then subtract the multiple of P that has the same
+ * first 64 bits; the last 32 bits remain (Barrett).
  */
 static TARGET_PCLMUL inline uint32_t
 reduce(__m128i x)
@@ -99,7 +99,7 @@ reduce(__m128i x)
 	return _mm_extract_epi32(_mm_xor_si128(x, multiple), 2);
 }
 
-/* x stands for everything before p; what is left may have any length */
+/* @param x  CRC state of all bytes before p. @param len  any length */
 static TARGET_PCLMUL inline uint32_t
 finish(__m128i x, const uint8_t *p, size_t len)
 {
@@ -111,7 +111,8 @@ finish(__m128i x, const uint8_t *p, size_t len)
 }
 
 /*
- * The same in four lanes, from 64 bytes on: x stands for everything through the first 16 bytes at p
+ * finish() with four lanes, for 64 bytes or more.
+ * @param x  CRC state of all bytes through the first 16 at p
  */
 static TARGET_PCLMUL inline uint32_t
 finish_lanes(__m128i x, const uint8_t *p, size_t len)
@@ -145,7 +146,7 @@ fold512(__m512i x, __m512i k, __m512i next)
 
 #define K512(...) _mm512_broadcast_i32x4(K(__VA_ARGS__))
 
-/* The block before y's first, moved ahead onto that. */
+/* Fold x, the block before y, into y's first block. */
 static TARGET_VPCLMUL inline __m512i
 onto(__m128i x, __m512i y)
 {
@@ -153,8 +154,9 @@ onto(__m128i x, __m512i y)
 }
 
 /*
- * Four vectors side by side, from 256 bytes on: y stands for everything through the first 64 bytes
- * at p. @return what stands for all, but what is left of 64 bytes
+ * Fold with four vectors in parallel, for 256 bytes or more.
+ * @param y  CRC state of all bytes through the first 64 at p
+ * @return CRC state of all but the last len % 64 bytes
  */
 static TARGET_VPCLMUL inline __m512i
 fold_lanes512(__m512i y, const uint8_t *p, size_t len)
@@ -174,7 +176,7 @@ fold_lanes512(__m512i y, const uint8_t *p, size_t len)
 	return y;
 }
 
-/* the four blocks of a vector, the first one lowest, as one: the last stays where it is */
+/* Fold the four blocks of a vector, the first in the lowest bits, into the last one. */
 static TARGET_VPCLMUL inline __m128i
 together(__m512i y)
 {

@@ -32,7 +32,7 @@ uint32_t crc32_masked_portable(const uint8_t *p, const uint8_t *ones, uint32_t b
 uint32_t crc32_masked_pclmul(const uint8_t *p, const uint8_t *ones, uint32_t blocks, uint32_t len);
 uint32_t crc32_masked_vpclmul(const uint8_t *p, const uint8_t *ones, uint32_t blocks, uint32_t len);
 
-/* Does the ICRC hold that stands behind these bytes, RoCEv2 in IPv4 without options? */
+/* True if the ICRC after these bytes is right: RoCEv2 in IPv4 without options. */
 bool icrc_ipv4_ok_portable(const uint8_t *ip, uint32_t len);
 bool icrc_ipv4_ok_pclmul(const uint8_t *ip, uint32_t len);
 bool icrc_ipv4_ok_vpclmul(const uint8_t *ip, uint32_t len);
@@ -52,15 +52,16 @@ uint32_t path_finish_atomic_portable(const struct path *p, uint8_t *bth, const u
 	uint16_t ip_id);
 uint32_t path_finish_atomic_pclmul(const struct path *p, uint8_t *bth, const uint8_t words[24],
 	uint16_t ip_id);
-/* What they want of an IPv4 path whose header stands: the ICRC of what precedes. */
+/* Precompute the CRC states of a path's header for those functions; the header must be complete. */
 void path_init_states(struct path *p);
 
 /*
- * VCRC's polynomial: the whole blocks of buf, 64 bytes at least, as one block that a register of 0
- * takes to the same CRC. @return bytes folded, a multiple of 16
+ * Fold the whole 16-byte blocks of buf (at least 64 bytes) with VCRC's polynomial into one block
+ * whose VCRC, from a register of 0, is that of the folded bytes. @return bytes folded, a multiple
+ * of 16
  */
 size_t vcrc_fold_pclmul(uint16_t crc, const uint8_t *buf, size_t len, uint8_t block[16]);
-/* The one in use, or NULL: there is only the table. */
+/* The kernel in use; NULL: VCRC uses only its table. */
 extern size_t (*vcrc_fold)(uint16_t crc, const uint8_t *buf, size_t len, uint8_t block[16]);
 
 #endif

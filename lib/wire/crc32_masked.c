@@ -3,8 +3,8 @@
  */
 
 /*
- * CRC-32 of a packet that stays where it is: some bits of its head count as ones, and eight bytes
- * of ones count in front of it (rc-transport 9). Folding as in crc32_fold.h.
+ * crc32_masked(): CRC-32 of a packet with a masked head and eight bytes of ones before it
+ * (rc-transport 9). crc32_fold.h explains the folding.
  */
 
 #include <string.h>
@@ -15,7 +15,7 @@
 #include "wire/crc32_kernels.h"
 
 #define BLOCK 16
-#define ONES  8 /* bytes in front */
+#define ONES  8 /* bytes 0xFF before the packet */
 
 uint32_t
 crc32_masked_portable(const uint8_t *p, const uint8_t *ones, uint32_t blocks, uint32_t len)
@@ -35,12 +35,12 @@ crc32_masked_portable(const uint8_t *p, const uint8_t *ones, uint32_t blocks, ui
 #include "wire/crc32_fold.h"
 
 static TARGET_PCLMUL __rte_always_inline __m128i
-load_masked(const uint8_t *p, const uint8_t *ones)
+load_with_ones(const uint8_t *p, const uint8_t *ones)
 {
 	return _mm_or_si128(load(p), load(ones));
 }
 
-/* The ones in front, of which the first four meet a register of ones, and eight bytes. */
+/* The eight bytes of ones, the first four cancelled by the initial register, and 8 packet bytes. */
 static TARGET_PCLMUL __rte_always_inline __m128i
 first_block(const uint8_t *p, const uint8_t *ones)
 {
@@ -58,7 +58,7 @@ crc32_masked_pclmul(const uint8_t *p, const uint8_t *ones, uint32_t blocks, uint
 
 	len -= blocks * BLOCK - ONES;
 	for (p += ONES, ones += ONES; p < payload; p += BLOCK, ones += BLOCK)
-		x = fold(x, K(FOLD_128), load_masked(p, ones));
+		x = fold(x, K(FOLD_128), load_with_ones(p, ones));
 	if (len < 64)
 		return finish(x, p, len);
 	return finish_lanes(fold(x, K(FOLD_128), load(p)), p, len);

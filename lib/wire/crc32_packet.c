@@ -2,10 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/*
- * CRC-32 of a packet: a head of which some bits count as ones, and a payload, which goes where it
- * belongs on the way.
- */
+/* crc32_packet(): CRC-32 of a masked head and a payload that is copied behind it. */
 
 #include "wire/crc32.h"
 #include "wire/crc32_copy.h"
@@ -21,14 +18,14 @@ crc32_packet_portable(uint8_t *head, const uint8_t *keep, const uint8_t *ones,
 	for (i = 0; i < head_len; i++)
 		masked[i] = (i < BLOCK ? head[i] & keep[i] : head[i]) | ones[i];
 	put_payload(head + head_len, from, len);
-	crc = crc32_portable(UINT32_MAX, masked, head_len); /* a register of zero */
+	crc = crc32_portable(UINT32_MAX, masked, head_len); /* starts with the register at 0 */
 	return crc32_portable(crc, head + head_len, len + PADDING(len));
 }
 
 #ifdef WIRE_CRC32_PCLMUL
 
 static TARGET_PCLMUL __rte_always_inline __m128i
-fold_head(const uint8_t *head, const uint8_t *keep, const uint8_t *ones, uint32_t blocks)
+fold_packet_head(const uint8_t *head, const uint8_t *keep, const uint8_t *ones, uint32_t blocks)
 {
 	__m128i x = _mm_or_si128(_mm_and_si128(load(head), load(keep)), load(ones));
 	uint32_t i;
@@ -42,7 +39,8 @@ TARGET_PCLMUL uint32_t
 crc32_packet_pclmul(uint8_t *head, const uint8_t *keep, const uint8_t *ones,
 	uint32_t blocks, const void *from, uint32_t len)
 {
-	return copy_pclmul(fold_head(head, keep, ones, blocks), head + blocks * BLOCK, from, len);
+	return copy_pclmul(fold_packet_head(head, keep, ones, blocks), head + blocks * BLOCK, from,
+		len);
 }
 
 #endif
@@ -53,7 +51,8 @@ TARGET_VPCLMUL uint32_t
 crc32_packet_vpclmul(uint8_t *head, const uint8_t *keep, const uint8_t *ones,
 	uint32_t blocks, const void *from, uint32_t len)
 {
-	return copy_vpclmul(fold_head(head, keep, ones, blocks), head + blocks * BLOCK, from, len);
+	return copy_vpclmul(fold_packet_head(head, keep, ones, blocks), head + blocks * BLOCK, from,
+		len);
 }
 
 #endif

@@ -2,9 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/*
- * CRC-32 of bytes that stay where they are, and what folding can do for the VCRC (crc32_fold.h).
- */
+/* crc32_update() and the VCRC by carry-less multiplication (crc32_fold.h). */
 
 #include "wire/crc32_fold.h"
 #include "wire/crc32_kernels.h"
@@ -22,8 +20,8 @@ crc32_pclmul(uint32_t crc, const void *buf, size_t len)
 }
 
 /*
- * VCRC, P = 0x1100B. Any multiplier that is right mod P will do, and its last block is the table's
- * work: no reduction of its own.
+ * VCRC, P = 0x1100B. The multipliers need only be right mod P. The caller computes the CRC of the
+ * last block by table, so no reduction is needed here.
  */
 #define VCRC_FOLD_128 UINT64_C(0x1f6500000), UINT64_C(0x17e7e0000)
 #define VCRC_FOLD_256 UINT64_C(0x199ce0000), UINT64_C(0x1d7c40000)

@@ -21,10 +21,7 @@
 
 #define HEAD_MAX (IPV4_LEN_MAX + UDP_LEN + BTH_LEN)
 
-/*
- * The variant fields as bits to set, from the layer-3 header through the BTH, and how many bytes
- * that is.
- */
+/* Mask of the variant fields, from the layer-3 header through the BTH, and its length. */
 struct variant {
 	uint8_t ones[HEAD_MAX];
 	uint32_t len;
@@ -55,9 +52,9 @@ variant_with_options(struct variant *v, uint32_t header_len)
 	v->ones[header_len + UDP_LEN + BTH_RESV8A] = 0xFF;
 }
 
-/* The few of which not that much is there go through a buffer, as do those with LRH or options. */
+/* For short packets and those with an LRH or IP options: mask the head in a buffer. */
 static uint32_t __rte_noinline
-copied_crc(uint32_t crc, const uint8_t *l3, uint32_t len, const struct variant *v)
+icrc_of_copy(uint32_t crc, const uint8_t *l3, uint32_t len, const struct variant *v)
 {
 	uint8_t head[HEAD_MAX];
 	uint32_t i;
@@ -68,14 +65,14 @@ copied_crc(uint32_t crc, const uint8_t *l3, uint32_t len, const struct variant *
 	return crc32_update(crc, l3 + v->len, len - v->len);
 }
 
-/* Blocks of sixteen that cover all the variant bits, with the eight bytes 0xFF in front. */
+/* Blocks of 16 bytes that cover eight bytes 0xFF and `bits` bytes with all variant fields. */
 #define BLOCKS(bits) (((bits) + 8 + 15) / 16)
 
 static __rte_always_inline uint32_t
 masked_crc(const uint8_t *l3, uint32_t len, const struct variant *v, uint32_t blocks)
 {
 	if (unlikely(len < blocks * 16 - 8))
-		return copied_crc(CRC_AFTER_ONES, l3, len, v);
+		return icrc_of_copy(CRC_AFTER_ONES, l3, len, v);
 	return crc32_masked(l3, v->ones, blocks, len);
 }
 
@@ -85,7 +82,7 @@ icrc_with_options(const uint8_t *l3, uint32_t len)
 	struct variant options;
 
 	variant_with_options(&options, (l3[0] & 0x0F) * 4);
-	return copied_crc(CRC_AFTER_ONES, l3, len, &options);
+	return icrc_of_copy(CRC_AFTER_ONES, l3, len, &options);
 }
 
 static inline uint32_t
@@ -102,8 +99,8 @@ icrc(enum encap encap, const uint8_t *l3, uint32_t len)
 	}
 	if (encap == ENCAP_IB) {
 		if ((l3[1] & LRH_LNH_MASK) == LRH_LNH_LOCAL)
-			return copied_crc(0, l3, len, &ib_local);
-		/* of a global packet the whole LRH counts as ones: from there like RoCEv1 */
+			return icrc_of_copy(0, l3, len, &ib_local);
+		/* with a GRH the whole LRH counts as ones; the rest is like RoCEv1 */
 		l3 += LRH_LEN;
 		len -= LRH_LEN;
 	}
@@ -117,8 +114,8 @@ wire_icrc(enum encap encap, const uint8_t *l3, uint32_t len)
 }
 
 /*
- * VCRC: slices as in crc32.c, for the polynomial 0x100B, reflected 0xD008; of what is longer than a
- * few of its blocks, a kernel leaves one.
+ * VCRC: slicing as in crc32.c, for the polynomial 0x100B, reflected 0xD008. If a kernel exists, it
+ * first folds packets of VCRC_FOLD_MIN bytes or more into one block.
  */
 #define VCRC_FOLD_MIN 64
 
@@ -174,7 +171,7 @@ wire_vcrc(const uint8_t *lrh, uint32_t len)
 	return ~vcrc_table(crc, lrh, len);
 }
 
-/* the link's check comes first; bytes that fail it say nothing about the ICRC */
+/* Checked before the ICRC: damaged on the link, a packet must not count as an ICRC error. */
 static bool __rte_noinline
 vcrc_ok(const struct packet *pkt)
 {

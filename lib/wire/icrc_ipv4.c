@@ -3,8 +3,8 @@
  */
 
 /*
- * The ICRC of what nearly all packets are, RoCEv2 in IPv4 without options, checked in one go: what
- * counts as ones in it stands at places that compilers know (rc-transport 9).
+ * Check the ICRC of RoCEv2 in IPv4 without options, the common case: its variant fields are at
+ * offsets known at compile time (rc-transport 9).
  */
 
 #include "wire/bytes.h"
@@ -18,7 +18,7 @@
 #define FRONT    8 /* bytes of ones before layer 3 */
 #define HEAD     (FRONT + HEAD_LEN) /* three blocks */
 
-/* The first four of the bytes in front meet a register of ones. */
+/* The CRC register starts with ones, which cancel the first four of the eight bytes of ones. */
 static const uint8_t ones[HEAD] __rte_aligned(BLOCK) = {
 	[4] = 0xFF, 0xFF, 0xFF, 0xFF,
 	IPV4_ONES(FRONT), UDP_ONES(FRONT + IPV4_LEN), BTH_ONES(FRONT + IPV4_LEN + UDP_LEN),
@@ -35,26 +35,26 @@ icrc_ipv4_ok_portable(const uint8_t *ip, uint32_t len)
 #include "wire/crc32_fold.h"
 
 static TARGET_PCLMUL __rte_always_inline __m128i
-load_masked(const uint8_t *ip, uint32_t at)
+load_ipv4_masked(const uint8_t *ip, uint32_t at)
 {
 	return _mm_or_si128(load(ip + at - FRONT), load(ones + at));
 }
 
 static TARGET_PCLMUL __rte_always_inline __m128i
-fold_head(const uint8_t *ip)
+fold_ipv4_head(const uint8_t *ip)
 {
 	__m128i x = _mm_loadl_epi64((const __m128i *)(const void *)ip);
 
 	x = _mm_or_si128(_mm_slli_si128(x, FRONT), load(ones));
-	x = fold(x, K(FOLD_128), load_masked(ip, BLOCK));
-	return fold(x, K(FOLD_128), load_masked(ip, 2 * BLOCK));
+	x = fold(x, K(FOLD_128), load_ipv4_masked(ip, BLOCK));
+	return fold(x, K(FOLD_128), load_ipv4_masked(ip, 2 * BLOCK));
 }
 
 TARGET_PCLMUL bool
 icrc_ipv4_ok_pclmul(const uint8_t *ip, uint32_t len)
 {
 	const uint8_t *p = ip + HEAD_LEN, *icrc = ip + len;
-	__m128i x = fold_head(ip);
+	__m128i x = fold_ipv4_head(ip);
 
 	len -= HEAD_LEN;
 	if (len >= 128)
@@ -76,9 +76,10 @@ icrc_ipv4_ok_pclmul(const uint8_t *ip, uint32_t len)
 #define STEP 64
 
 /*
- * Steps of 64 bytes, the last of which ends where the packet does, so that there is no tail: zeros
- * in front do not count if what the ones before the packet make of the register is in its first
- * four bytes (rc-transport 9: 0xDEBB20E3).
+ * Steps of 64 bytes, aligned to the end of the packet, so that there is no tail; the first step is
+ * filled with leading zeros, which have no effect on a register of zero. The register after the
+ * eight bytes of ones (0xDEBB20E3, rc-transport 9) is XORed into the packet's first four bytes
+ * instead.
  */
 static const uint8_t late_ones[3 * STEP] = {
 	IPV4_ONES(STEP), UDP_ONES(STEP + IPV4_LEN), BTH_ONES(STEP + IPV4_LEN + UDP_LEN),
@@ -100,7 +101,7 @@ icrc_ipv4_ok_vpclmul(const uint8_t *ip, uint32_t len)
 	const uint8_t *p = ip + first, *icrc = ip + len;
 	__m512i y;
 
-	/* what is in front is not read */
+	/* the mask keeps the load from reading before the packet */
 	y = masked_late(_mm512_maskz_loadu_epi8(~UINT64_C(0) << (STEP - first), p - STEP), first);
 	len -= first;
 	if (len > 0) {

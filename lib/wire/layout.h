@@ -7,8 +7,8 @@
 
 /**
  * @file
- * Where the fields stand (rc-transport 1): byte offsets in each header. For lib/wire and for
- * the few who must touch a frame's bytes themselves.
+ * Byte offsets of the fields in each header (rc-transport 1). For lib/wire and for the few others
+ * that read or write a frame's bytes themselves.
  */
 
 #define ETH_LEN  14
@@ -26,7 +26,7 @@
 #define IPV4_SRC      12
 #define IPV4_DST      16
 
-/* IPv6 header and GRH have one layout */
+/* an IPv6 header and a GRH have the same layout */
 #define IPV6_LEN       40
 #define IPV6_PAYLEN    4
 #define IPV6_NEXT      6
@@ -49,7 +49,7 @@
 #define LRH_LNH_MASK   0x03
 #define LRH_LNH_LOCAL  2
 #define LRH_LNH_GLOBAL 3
-#define LRH_VL_SMP     15 /* SMPs, and nothing else, travel on it */
+#define LRH_VL_SMP     15 /* carries SMPs and nothing else */
 
 #define BTH_FLAGS  1
 #define BTH_PKEY   2

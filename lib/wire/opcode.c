@@ -17,7 +17,9 @@
 #define ROW(op, name, flags, hdrs, rule)                                                           \
 	[op] = { name, OP_VALID | (flags), hdrs, BTH_LEN + LEN(hdrs), PAYLOAD_##rule }
 
-/* Reserved, but of the RC class: it parses, for the responder NAKs it (rc-transport 6) */
+/*
+ * A reserved opcode of the RC class: it must parse, since the responder NAKs it (rc-transport 6).
+ */
 #define RESERVED(op) [op] = { "RC reserved " #op, 0, 0, BTH_LEN, PAYLOAD_ANY }
 
 #define SEND_REQ  (OP_SEND | OP_REQUEST)
@@ -67,7 +69,7 @@ const struct opcode_info opcodes[256] = {
 	RESERVED(0x19),
 	RESERVED(0x1A),
 	RESERVED(0x1B),
-	/* IBA 1.5: named, but without OP_REQUEST, for no QP of ours executes them (NAK 0x61) */
+	/* IBA 1.5: no OP_REQUEST, since our QPs do not execute these (NAK 0x61) */
 	ROW(RC_FLUSH, "FLUSH", OP_ONLY, HDR_FETH | HDR_RETH, NONE),
 	ROW(RC_ATOMIC_WRITE, "ATOMIC WRITE", OP_ONLY, HDR_RETH, SOME),
 	RESERVED(0x1E),
@@ -79,7 +81,7 @@ const struct opcode_info opcodes[256] = {
 	ROW(UD_SEND_ONLY_IMM, "UD SEND Only Imm", SEND_REQ | OP_ONLY | OP_RQ_WQE,
 		HDR_DETH | HDR_IMM, ANY),
 
-	/* 16 reserved bytes follow the BTH; nobody reads them */
+	/* 16 reserved bytes follow the BTH; they are ignored */
 	ROW(OPCODE_CNP, "CNP", OP_ONLY, 0, ANY),
 };
 
@@ -106,7 +108,7 @@ credit_encode(uint32_t posted)
 		return posted;
 	if (posted >= 32768)
 		return 30;
-	/* from 4 on: 2^n has the even code 2n, 1.5 * 2^n the odd one after it */
+	/* from 4 on: 2^n has the code 2n, 1.5 * 2^n the code 2n + 1 */
 	log2 = 31 - __builtin_clz(posted);
 	return 2 * log2 + (posted >> (log2 - 1) & 1);
 }

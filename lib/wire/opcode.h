@@ -7,7 +7,7 @@
 
 /**
  * @file
- * The opcode table: one row is the whole truth about an opcode (rc-transport 2). Parser, builder,
+ * The opcode table: one row has all properties of an opcode (rc-transport 2). Parser, builder,
  * sequence check, printing and tests read it.
  */
 
@@ -45,14 +45,14 @@ enum opcode {
 	RC_FETCH_ADD = 0x14,
 	RC_SEND_LAST_INV = 0x16,
 	RC_SEND_ONLY_INV = 0x17,
-	RC_FLUSH = 0x1C, /* IBA 1.5: known to the table, not supported by a QP */
+	RC_FLUSH = 0x1C, /* IBA 1.5: named in the table, not supported by our QPs */
 	RC_ATOMIC_WRITE = 0x1D,
 	UD_SEND_ONLY = 0x64,
 	UD_SEND_ONLY_IMM = 0x65,
 	OPCODE_CNP = 0x81,
 };
 
-/* opcode_info.flags: place in the message, kind, and what it does */
+/* opcode_info.flags: position in the message, operation, effects */
 #define OP_FIRST    0x0001
 #define OP_MIDDLE   0x0002
 #define OP_LAST     0x0004
@@ -67,7 +67,7 @@ enum opcode {
 #define OP_INVALIDATE 0x0400
 #define OP_VALID    0x8000 /* a defined opcode */
 
-/* opcode_info.headers: extension headers, in the order they stand after the BTH */
+/* opcode_info.headers: extension headers */
 #define HDR_DETH      0x01
 #define HDR_RETH      0x02
 #define HDR_ATOMICETH 0x04
@@ -75,7 +75,7 @@ enum opcode {
 #define HDR_ATOMICACK 0x10
 #define HDR_IMM       0x20
 #define HDR_IETH      0x40
-#define HDR_FETH      0x80 /* before the RETH; its bits are not looked at */
+#define HDR_FETH      0x80 /* before the RETH; its bits are ignored */
 
 enum payload_rule {
 	PAYLOAD_NONE, /* 0 */

@@ -7,9 +7,9 @@
 
 /**
  * @file
- * The packet view: what one received transport packet says, in host byte order. wire_parse() writes
- * it once; everyone reads it; it owns nothing (design.md, the seams). In the engine it lives in the
- * private area of the packet's mbuf, so that it travels with a hand-off.
+ * The packet view: the fields of one received transport packet, in host byte order. wire_parse()
+ * writes it once, all other code only reads it, and it owns no memory (design.md, the seams). The
+ * engine keeps it in the private area of the packet's mbuf, so that it moves with a hand-off.
  */
 
 #include <stdbool.h>
@@ -37,11 +37,11 @@ gid_equal(const union gid *a, const union gid *b)
 	return a->word[0] == b->word[0] && a->word[1] == b->word[1];
 }
 
-/* What every packet of a connected service has is read from the first two cache lines. */
+/* The first two cache lines hold all that packets of connected services need. */
 struct packet {
 	const struct opcode_info *op; /**< row of the opcode table; never NULL after wire_parse() */
 	const uint8_t *payload; /**< first byte after the extension headers */
-	/* the bytes, for the owner's ICRC check and for UD's 40 bytes of GRH space */
+	/* the packet's bytes: the owner checks the ICRC, UD copies 40 bytes of GRH space */
 	const uint8_t *l3; /**< LRH, GRH or IP header */
 	uint32_t payload_len; /**< bytes, padding not counted */
 	uint32_t icrc_len; /**< bytes from l3 through the padding, the ICRC follows */
@@ -59,11 +59,11 @@ struct packet {
 	uint16_t port; /**< local port index it came in on */
 	enum encap encap;
 
-	/* where it came from; more of it below */
+	/* source and destination; more of them below */
 	union gid sgid; /**< source GID or IP address as a GID; zero on a local IB packet */
 	union gid dgid;
 
-	/* extension headers; which of them are set: op->headers */
+	/* extension headers; op->headers tells which are set */
 	uint64_t va; /**< RETH or AtomicETH */
 	uint32_t rkey; /**< RETH, AtomicETH, or IETH */
 	uint32_t dmalen; /**< RETH */
@@ -80,7 +80,7 @@ struct packet {
 	uint64_t rx_time; /**< when its burst was received, in the worker's time */
 	void *mbuf; /**< opaque handle of the buffer that holds the bytes */
 	const uint8_t *bth;
-	/** source MAC of the frame, NULL where there is none: where a datagram's answer goes */
+	/** source MAC of the frame, for answers to datagrams; NULL if there is none */
 	const uint8_t *smac;
 	uint32_t flow_label;
 	uint16_t udp_sport;

@@ -3,8 +3,8 @@
  */
 
 /*
- * From bytes to a packet view. Every length is checked here, against the bytes that are there and
- * against the lengths of the layer around it; nobody below has to look again.
+ * Parse bytes into a packet view. Every length is checked here, against the received bytes and
+ * against the lengths of the enclosing layer; later code relies on it.
  */
 
 #include <string.h>
@@ -23,11 +23,11 @@
 /* more fragments, or an offset: everything but DF and the reserved bit */
 #define IPV4_FRAGMENT_BITS 0x3FFF
 
-/* what is no option, no fragment and UDP says in an IPv4 header's first ten bytes (be64, byte 9) */
+/* first eight bytes of an IPv4 header without options that is not a fragment (plain_ipv4()) */
 #define PLAIN_MASK UINT64_C(0xFF00000000003FFF)
 #define PLAIN      UINT64_C(0x4500000000000000)
 
-/* traffic class, flow label, hop limit and addresses: the same in an IPv6 header and in a GRH */
+/* An IPv6 header and a GRH have these fields at the same offsets. */
 static inline void
 parse_ipv6_fields(const uint8_t *h, struct packet *pkt)
 {
@@ -41,8 +41,8 @@ parse_ipv6_fields(const uint8_t *h, struct packet *pkt)
 }
 
 /*
- * One's complement: 2^16 leaves 1, so words of any size and byte order may be added up. The sum is
- * not 0.
+ * One's complement sum: 2^16 is 1 modulo 2^16 - 1, so words of any size may be added. The version
+ * field is not zero, so a sum of all zeros cannot pass.
  */
 static inline bool
 ipv4_checksum_ok(const uint8_t *h, uint32_t header_len)
@@ -56,8 +56,9 @@ ipv4_checksum_ok(const uint8_t *h, uint32_t header_len)
 }
 
 /*
- * Each of these returns the first byte of the next header, or NULL, and puts into *end where that
- * layer's bytes end.
+ * Each of these functions returns the first byte of the next header, or NULL with *why set, and
+ * sets
+ * *end to the end of its layer's bytes.
  */
 
 static const uint8_t *
@@ -69,7 +70,7 @@ parse_udp(const uint8_t *udp, const uint8_t *end, struct packet *pkt, enum verdi
 		FAIL(UDP_PORT);
 	if (unlikely(get_be16(udp + UDP_LENGTH) != end - udp))
 		FAIL(UDP_LENGTH);
-	/* the checksum is not looked at (rc-transport 10): the ICRC covers more */
+	/* the checksum is ignored (rc-transport 10): the ICRC covers more */
 	pkt->udp_sport = get_be16(udp + UDP_SPORT);
 	return udp + UDP_LEN;
 }
@@ -170,7 +171,7 @@ parse_lrh(const uint8_t *lrh, uint32_t len, struct packet *pkt, const uint8_t **
 	return lrh + LRH_LEN;
 }
 
-/* The opcode's row says which headers stand here, in this order (rc-transport 2). */
+/* Parse the extension headers that the opcode's row names, in this order (rc-transport 2). */
 void
 wire_parse_extension_headers(const uint8_t *p, uint8_t headers, struct packet *pkt)
 {
@@ -211,7 +212,7 @@ wire_parse_extension_headers(const uint8_t *p, uint8_t headers, struct packet *p
 }
 
 static inline bool
-plain(const uint8_t *ip, uint32_t len)
+plain_ipv4(const uint8_t *ip, uint32_t len)
 {
 	return len >= WIRE_PLAIN_LEN && (get_be64(ip) & PLAIN_MASK) == PLAIN &&
 		ip[IPV4_PROTO] == IPPROTO_UDP &&
@@ -219,7 +220,7 @@ plain(const uint8_t *ip, uint32_t len)
 }
 
 static bool __rte_noinline
-parse(enum encap encap, const uint8_t *l3, uint32_t len, struct packet *pkt, enum verdict *why)
+parse_any(enum encap encap, const uint8_t *l3, uint32_t len, struct packet *pkt, enum verdict *why)
 {
 	const uint8_t *bth, *end;
 
@@ -251,8 +252,8 @@ bool
 wire_parse(enum encap encap, const uint8_t *l3, uint32_t len, struct packet *pkt,
 	enum verdict *why)
 {
-	if (likely(encap <= ENCAP_ROCEV2_IPV6 && plain(l3, len)) &&
+	if (likely(encap <= ENCAP_ROCEV2_IPV6 && plain_ipv4(l3, len)) &&
 			likely(wire_parse_plain(l3, len, pkt)))
 		return true;
-	return parse(encap, l3, len, pkt, why);
+	return parse_any(encap, l3, len, pkt, why);
 }

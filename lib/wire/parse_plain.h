@@ -7,7 +7,8 @@
 
 /**
  * @file
- * The straight line of nearly all packets, for lib/wire and for the receive path of lib/link.
+ * The parser of the common packet, RoCEv2 in IPv4 without options, for lib/wire and for the receive
+ * path of lib/link.
  */
 
 #include <stddef.h>
@@ -32,7 +33,7 @@
 		return 0;                                                                          \
 	} while (0)
 
-/* Of ::ffff:a.b.c.d the second half, in one piece; addr as it stands in the packet. */
+/* The second half of ::ffff:a.b.c.d, as one word in network byte order. @param addr  4 bytes */
 static inline uint64_t
 mapped_ipv4(const uint8_t *addr)
 {
@@ -69,8 +70,8 @@ word32(const uint8_t *p)
 }
 
 /*
- * ipv4_checksum_ok() (parse.c) without options. In words of this machine: modulo 2^16 - 1 a swap of
- * bytes multiplies by 2^8, which leaves 0 what it is.
+ * ipv4_checksum_ok() (parse.c) for a header without options. It sums words in host byte order:
+ * modulo 2^16 - 1, swapping bytes multiplies by 2^8, so a sum of 0 stays 0.
  */
 static inline bool
 plain_checksum_ok(const uint8_t *h)
@@ -80,8 +81,8 @@ plain_checksum_ok(const uint8_t *h)
 }
 
 /*
- * The words of a BTH as they stand in a packet view, but for the pad count; four bytes more may be
- * read (the ICRC's).
+ * Fill in the BTH fields of a packet view, except the pad count. May read four bytes after the BTH;
+ * at least the ICRC is there.
  */
 #ifdef __SSSE3__
 #define NONE -1
@@ -90,7 +91,10 @@ plain_checksum_ok(const uint8_t *h)
 static __rte_always_inline void
 parse_bth_fields(const uint8_t *bth, struct packet *pkt)
 {
-	/* for each byte of the view one of the BTH's, the bits of it that are meant, its maximum */
+	/*
+	 * for each byte of the view: the BTH byte it comes from, a mask, and a maximum (1 for a
+	 * bool)
+	 */
 	const __m128i from = _mm_setr_epi8(0, NONE, BTH_FLAGS, BTH_PSN, BTH_FLAGS, BTH_RESV8A,
 		BTH_RESV8A, NONE, 7, 6, 5, NONE, 11, 10, 9, NONE);
 	const __m128i bits = _mm_setr_epi8(ALL, 0, BTH_SE - 0x100, BTH_ACKREQ - 0x100, BTH_M,
@@ -142,7 +146,7 @@ parse_aeth(const uint8_t *p, struct packet *pkt)
 /* Private to lib/wire. */
 void wire_parse_extension_headers(const uint8_t *p, uint8_t headers, struct packet *pkt);
 
-/* BTH through ICRC (rc-transport 5, checks 1 and 2) */
+/* Parse BTH through ICRC (rc-transport 5, checks 1 and 2). @return bth, or NULL and *why */
 static __rte_always_inline const uint8_t *
 parse_bth(const uint8_t *bth, const uint8_t *end, struct packet *pkt, enum verdict *why)
 {
@@ -185,10 +189,10 @@ parse_no_lrh(struct packet *pkt)
 _Static_assert(WIRE_PLAIN_LEN == IPV4_LEN + UDP_LEN + BTH_LEN + ICRC_LEN, "no extension headers");
 
 /**
- * wire_parse() where the caller has seen already that it is RoCEv2 in IPv4 without options, no
- * fragment, to port 4791, and that there are WIRE_PLAIN_LEN bytes.
+ * wire_parse() for a caller that has already checked that the packet is RoCEv2 in IPv4 without
+ * options, not a fragment, to UDP port 4791, and has at least WIRE_PLAIN_LEN bytes.
  *
- * @retval false  something else is wrong: wire_parse() says what
+ * @retval false  another check failed: call wire_parse() for the verdict
  */
 static __rte_always_inline bool
 wire_parse_plain(const uint8_t *ip, uint32_t len, struct packet *pkt)

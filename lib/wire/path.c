@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* An address vector as the bytes before a BTH (rc-transport 1 and 10). */
+/* Compile an address vector into the headers before a BTH (rc-transport 1, 10). */
 
 #include <string.h>
 
@@ -67,8 +67,8 @@ put_ethernet(uint8_t *h, const struct av *av, uint16_t ethertype)
 }
 
 /*
- * The checksum field of the template holds the plain sum of what does not change, total length and
- * ID being zero: path_finish() adds those two.
+ * The checksum field of the template holds the sum of the constant fields, not complemented;
+ * path_finish() adds total length and ID and complements it.
  */
 static uint8_t *
 put_ipv4(uint8_t *h, const struct av *av)

@@ -6,9 +6,8 @@
 #define WIRE_PATH_H
 
 /**
- * @file
- * A path: the address vector of a QP or datagram, compiled into the bytes that stand before each of
- * its BTHs. Pure bytes: the next hop's MAC is filled in by lib/link when the frame leaves.
+ * @file A path: the address vector of a QP or datagram, compiled into a template of the headers
+ * before its BTHs. lib/link fills in the next hop's MAC when it sends the frame.
  */
 
 #include <stddef.h>
@@ -20,7 +19,7 @@
 #define PATH_HEADER_MAX 80
 /** Bytes after the padding: ICRC, and on native IB the VCRC. */
 #define PATH_TRAILER_MAX 6
-/** Extension headers that path_finish_copy() can have before it. */
+/** Most bytes of extension headers that path_finish_copy() accepts. */
 #define PATH_EXT_MAX 28
 #define PATH_NO_NEIGHBOUR UINT32_MAX
 #define PATH_NO_VLAN 0xFFFF
@@ -30,7 +29,7 @@
 #define ECN_ECT0 0x02
 #define ECN_CE   0x03
 
-/** Where a packet goes: ibv_ah_attr with the port's own side filled in. */
+/** An address vector: ibv_ah_attr plus the fields of the local port. */
 struct av {
 	enum encap encap;
 	uint16_t port; /**< local port index */
@@ -45,7 +44,7 @@ struct av {
 	uint32_t flow_label;
 	uint16_t slid; /**< native IB */
 	uint16_t dlid;
-	uint8_t vl; /**< native IB: the port's SL-to-VL mapping of .sl; SMPs go on VL 15 anyway */
+	uint8_t vl; /**< native IB: the port's SL-to-VL mapping of .sl; SMPs always use VL 15 */
 	bool grh; /**< native IB: send a GRH */
 	uint16_t ethertype; /**< native IB: carrier EtherType, 0: 0x88B5 */
 };
@@ -55,17 +54,17 @@ struct path {
 	/** Template; lengths, checksums and IP ID are filled per packet. */
 	union {
 		uint8_t header[PATH_HEADER_MAX];
-		struct { /* IPv4, whose header is shorter; path_send.c */
+		struct { /* IPv4 only: its header is shorter and leaves room (path_send.c) */
 			uint8_t ipv4_header[48];
-			uint8_t icrc_state[16]; /**< of what precedes the UDP length */
-			uint8_t icrc_ack[16]; /**< of what precedes an Ack's BTH */
+			uint8_t icrc_state[16]; /**< CRC of the bytes before the UDP length */
+			uint8_t icrc_ack[16]; /**< CRC of the bytes before the BTH of an Ack */
 		};
 	};
-	uint8_t header_len; /**< bytes from the Ethernet header to before the BTH */
+	uint8_t header_len; /**< bytes before the BTH, from the Ethernet header on */
 	uint8_t l3_off; /**< where the ICRC starts: IP header, GRH or LRH */
 	uint8_t trailer_len; /**< 4, or 6 on native IB */
 	uint16_t udp_sport;
-	/** lib/link's index of the next hop, or PATH_NO_NEIGHBOUR: av.dmac is final. */
+	/** lib/link's index of the next hop; PATH_NO_NEIGHBOUR: use av.dmac. */
 	uint32_t neighbour;
 };
 
@@ -73,18 +72,18 @@ struct path {
 void path_init(struct path *p, const struct av *av, uint32_t lqpn, uint32_t rqpn);
 
 /**
- * Complete a packet whose BTH, extension headers, payload and padding (bth_len bytes) stand at bth:
- * write the header in front of it, lengths, IPv4 ID and checksum, and the ICRC (and VCRC) after it.
- * The caller guarantees header_len bytes of room before and trailer_len after.
+ * Complete a packet. The caller has written BTH, extension headers, payload and padding (bth_len
+ * bytes) at bth. This writes the headers before it with lengths, IPv4 ID and checksum, and the ICRC
+ * (and VCRC) after it. The caller guarantees header_len bytes of room before and trailer_len after.
  *
  * @return length of the whole frame, which starts at bth - p->header_len
  */
 uint32_t path_finish(const struct path *p, uint8_t *bth, uint32_t bth_len, uint16_t ip_id);
 
 /**
- * The same while the payload, which stands elsewhere, is copied behind the headers, with its
- * padding: its bytes are read once. Two bytes more before the header must be readable, and four
- * after the payload writable.
+ * path_finish() that also copies the payload behind the headers and pads it, reading its bytes
+ * once. Two more bytes before the header must be readable, and four more after the payload
+ * writable.
  *
  * @param headers  bytes of BTH and extension headers, those at most PATH_EXT_MAX
  * @param from     the payload, len bytes; may be NULL when there is none
@@ -93,37 +92,37 @@ uint32_t path_finish_copy(const struct path *p, uint8_t *bth, uint32_t headers, 
 	uint32_t len, uint16_t ip_id);
 
 /**
- * The same for a BTH without extension headers, which is put where it belongs: it is taken from
- * the caller's words, eight bytes and four, for they are quicker than the bytes of the packet.
- * Which one it is goes with the CRC kernel (crc32.h), as does the next.
+ * path_finish_copy() for a BTH without extension headers. It writes the BTH itself, from @p words:
+ * the caller stored them as eight and four bytes, and loading them is faster than loading bytes
+ * just written to the packet. crc32_use() sets this pointer and the next two with the CRC kernel.
  */
 extern uint32_t (*path_finish_send)(const struct path *p, uint8_t *bth, const uint8_t words[12],
 	const void *from, uint32_t len, uint16_t ip_id);
 
 /**
- * The same for BTH and four bytes more, without payload: an Ack, for one.
+ * path_finish_send() for a BTH and four more bytes, such as an Ack; no payload.
  *
- * @param words  BTH_LEN + 4 bytes: eight, four and four
+ * @param words  BTH_LEN + 4 bytes, stored as eight, four and four
  */
 extern uint32_t (*path_finish_ack)(const struct path *p, uint8_t *bth, const uint8_t words[16],
 	uint16_t ip_id);
 
 /**
- * The same for BTH and twelve bytes more: an Atomic's answer.
+ * path_finish_send() for a BTH and twelve more bytes: an Atomic Acknowledge.
  *
- * @param words  BTH_LEN + 12 bytes: eight, four, four and eight
+ * @param words  BTH_LEN + 12 bytes, stored as eight, four, four and eight
  */
 extern uint32_t (*path_finish_atomic)(const struct path *p, uint8_t *bth, const uint8_t words[24],
 	uint16_t ip_id);
 
 /**
- * The same as path_finish_copy(), but zeros stand in the ICRC's place: for links whose both ends do
- * without (native IB is not one).
+ * path_finish_copy() with zeros instead of the ICRC, for links whose both ends do not check it. On
+ * native IB it does write the ICRC.
  */
 uint32_t path_finish_bare(const struct path *p, uint8_t *bth, uint32_t headers, const void *from,
 	uint32_t len, uint16_t ip_id);
 
-/** Source port of a flow (rc-transport 10). */
+/** UDP source port of a flow (rc-transport 10). */
 uint16_t rocev2_sport(uint32_t flow_label, uint32_t lqpn, uint32_t rqpn);
 
 #endif

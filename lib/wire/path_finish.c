@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* Completing a packet: what stands before its BTH, and the ICRC behind (rc-transport 1, 9). */
+/* Complete a packet: the headers before its BTH, and the ICRC (rc-transport 1, 9). */
 
 #include <string.h>
 
@@ -68,10 +68,10 @@ path_finish(const struct path *p, uint8_t *bth, uint32_t bth_len, uint16_t ip_id
 }
 
 /*
- * The head of a packet as the ICRC sees it, from 16 bytes before layer 3: eight bytes of ones stand
- * there (rc-transport 9), of which the CRC register's own ones make the first four zeros. So what
- * is before the other four counts for nothing, and the head may begin where its end is a whole
- * number of blocks away.
+ * Masks of a packet's head for crc32_packet(), from 16 bytes before layer 3 on. The ICRC starts
+ * with eight bytes of ones before layer 3 (rc-transport 9); the register's initial ones cancel the
+ * first four. Before the other four only zeros count, which have no effect. So the head may begin
+ * anywhere there, and begins where it has a whole number of blocks.
  */
 #define BLOCK   16
 #define IN_FRONT 16
@@ -130,7 +130,7 @@ finish_bare_any(const struct path *p, uint8_t *bth, uint32_t headers, const void
 	return p->header_len + bth_len + ICRC_LEN;
 }
 
-/* In a straight line, without a call, what most small packets are */
+/* The common case, a short payload over IPv4, is handled here without a call. */
 uint32_t
 path_finish_bare(const struct path *p, uint8_t *bth, uint32_t headers, const void *from,
 	uint32_t len, uint16_t ip_id)

@@ -5,7 +5,7 @@
 #ifndef WIRE_PATH_IPV4_H
 #define WIRE_PATH_IPV4_H
 
-/* Private to lib/wire: what stands in front of a BTH in IPv4. */
+/* Private to lib/wire: write the headers before a BTH of RoCEv2 in IPv4. */
 
 #include <stdint.h>
 #include <string.h>
@@ -16,7 +16,7 @@
 #include "wire/layout.h"
 #include "wire/path.h"
 
-/* IPv4's length, from its header through the ICRC, and ID, as they stand there. */
+/* Total length (IPv4 header through ICRC) and ID as one word, in network byte order. */
 static inline uint32_t
 ipv4_total_id(uint32_t l3_len, uint16_t ip_id)
 {
@@ -24,8 +24,9 @@ ipv4_total_id(uint32_t l3_len, uint16_t ip_id)
 }
 
 /*
- * The template, length, ID and checksum; the UDP length is missing. The sum is of numbers in the
- * packet's byte order: one's complement does not care.
+ * Copy the path's template before the BTH and fill in IPv4 length, ID and checksum. The caller
+ * writes the UDP length. The checksum is computed over words in network byte order: a one's
+ * complement sum is independent of byte order.
  */
 static __rte_always_inline void
 put_ipv4_header(const struct path *p, uint8_t *bth, uint32_t total_id)
@@ -35,13 +36,13 @@ put_ipv4_header(const struct path *p, uint8_t *bth, uint32_t total_id)
 	uint16_t fixed, checksum;
 	uint32_t sum;
 
-	memcpy(frame, header, 16); /* 42 bytes in all, or 46 */
+	memcpy(frame, header, 16); /* the header has 42 bytes, or 46 with a VLAN tag */
 	memcpy(frame + 16, header + 16, 16);
 	memcpy(bth - 16, last, 16);
 	memcpy(l3 + IPV4_TOTAL, &total_id, sizeof(total_id));
 	memcpy(&fixed, header + p->l3_off + IPV4_CHECKSUM, sizeof(fixed));
 	sum = fixed + (total_id & 0xFFFF) + (total_id >> 16);
-	sum += sum << 16 | sum >> 16; /* the upper half takes in the lower one's carry */
+	sum += sum << 16 | sum >> 16; /* add both halves; the upper half gets the carry */
 	checksum = ~(sum >> 16);
 	memcpy(l3 + IPV4_CHECKSUM, &checksum, sizeof(checksum));
 }

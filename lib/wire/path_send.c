@@ -3,12 +3,11 @@
  */
 
 /*
- * Completing what most packets are: a BTH alone, with a payload that stands elsewhere, or an Ack's,
- * or an Atomic's answer.
- * The head of an IPv4 packet is three blocks as the ICRC sees it (path_finish.c), and of the first
- * two only length and ID vary, the checksum counting as ones: so their CRC is computed once a path.
- * The third one, with the BTH, goes from registers into the packet and into the CRC: what was just
- * written in small pieces cannot be loaded as a whole at once.
+ * Fast completion of the common packets over IPv4: a BTH with a payload, an Ack, an Atomic
+ * Acknowledge. For the ICRC the head of such a packet has three blocks (path_finish.c). In the
+ * first two only length and ID vary, since the checksum counts as ones, so path_init() computes
+ * their CRC once. The third block, with the BTH, goes from a register into both packet and CRC:
+ * loading it back as a whole would stall after it was written in small pieces.
  */
 
 #include <string.h>
@@ -56,8 +55,9 @@ path_finish_atomic_portable(const struct path *p, uint8_t *bth, const uint8_t wo
 #define ACK_L3_LEN (IPV4_LEN + UDP_LEN + ACK_LEN + ICRC_LEN)
 
 /*
- * Bytes of ones before layer 3 in the first block, of which a register of ones makes the first four
- * zeros: behind a BTH alone the third block begins with the UDP length, an Ack's with the BTH.
+ * Bytes before layer 3 in the first block. They count as ones, but the register's initial ones
+ * cancel the first four of eight. They are chosen so that the third block ends with the BTH and
+ * begins with the UDP length (Send), or begins with the BTH and ends with the AETH (Ack).
  */
 #define SEND_FRONT 8
 #define ACK_FRONT  4
@@ -69,7 +69,7 @@ static const uint8_t ack_ones[2 * BLOCK] = {
 	0xFF, 0xFF, 0xFF, 0xFF, IPV4_ONES(ACK_FRONT), UDP_ONES(ACK_FRONT + IPV4_LEN)
 };
 
-/* The CRC of two blocks, moved on to where the third one is. */
+/* Write the CRC of two blocks, moved ahead so that it can be added to the third block. */
 static TARGET_PCLMUL void
 put_state(const uint8_t blocks[2 * BLOCK], const uint8_t ones[2 * BLOCK], uint8_t state[BLOCK])
 {
@@ -79,7 +79,7 @@ put_state(const uint8_t blocks[2 * BLOCK], const uint8_t ones[2 * BLOCK], uint8_
 	_mm_storeu_si128((__m128i *)(void *)state, move(x, K(FOLD_128)));
 }
 
-/* What varies is zero here. */
+/* The fields that vary are zero in the template; head_after() adds them. */
 void
 path_init_states(struct path *p)
 {
@@ -97,7 +97,9 @@ path_init_states(struct path *p)
 	put_state(blocks, ack_ones, p->icrc_ack);
 }
 
-/* What varies is in the high half of the first block: that much is missing in the state. */
+/*
+ * Add the fields that vary, which are all in the high half of the first block, and the third block.
+ */
 static TARGET_PCLMUL __rte_always_inline __m128i
 head_after(const uint8_t state[BLOCK], uint64_t vary, __m128i third)
 {
@@ -116,12 +118,14 @@ load_bth(const uint8_t words[BTH_LEN])
 }
 
 static TARGET_PCLMUL __rte_always_inline void
-store(uint8_t *p, __m128i v)
+store_block(uint8_t *p, __m128i v)
 {
 	_mm_storeu_si128((__m128i *)(void *)p, v);
 }
 
-/* Of a packet with bth_len bytes from the BTH to the ICRC. @return the head's CRC */
+/*
+ * Write a packet's headers and BTH. @param bth_len  bytes from BTH to ICRC. @return the head's CRC
+ */
 static TARGET_PCLMUL __rte_always_inline __m128i
 head_of_send(const struct path *p, uint8_t *bth, const uint8_t words[BTH_LEN], uint32_t bth_len,
 	uint16_t ip_id)
@@ -133,7 +137,7 @@ head_of_send(const struct path *p, uint8_t *bth, const uint8_t words[BTH_LEN], u
 		be16(l3_len - IPV4_LEN), 0);
 
 	put_ipv4_header(p, bth, total_id);
-	store(bth + BTH_LEN - BLOCK, third);
+	store_block(bth + BTH_LEN - BLOCK, third);
 	return head_after(p->icrc_state, (uint64_t)total_id << 16, _mm_or_si128(third, ones));
 }
 
@@ -145,7 +149,7 @@ put_icrc(const struct path *p, uint8_t *bth, uint32_t bth_len, uint32_t icrc)
 	return p->header_len + bth_len + ICRC_LEN;
 }
 
-/* @param copy  takes on a CRC, as copy_pclmul() does */
+/* @param copy  copies the payload and continues the CRC x, such as copy_pclmul() */
 static TARGET_PCLMUL __rte_always_inline uint32_t
 finish_send(const struct path *p, uint8_t *bth, const uint8_t words[12], const void *from,
 	uint32_t len, uint16_t ip_id,
@@ -182,12 +186,12 @@ path_finish_ack_pclmul(const struct path *p, uint8_t *bth, const uint8_t words[1
 	third = _mm_insert_epi32(load_bth(words), last, 3);
 	put_ipv4_header(p, bth, total_id);
 	put_be16(bth - UDP_LEN + UDP_LENGTH, ACK_L3_LEN - IPV4_LEN);
-	store(bth, third);
+	store_block(bth, third);
 	x = head_after(p->icrc_ack, total_id >> 16, _mm_or_si128(third, ones));
 	return put_icrc(p, bth, ACK_LEN, ~reduce(x));
 }
 
-/* The head of a Send, and twelve bytes: with the last four of the head's they are one block. */
+/* The head of a Send and twelve bytes; these and the last four bytes of the head form one block. */
 TARGET_PCLMUL uint32_t
 path_finish_atomic_pclmul(const struct path *p, uint8_t *bth, const uint8_t words[24],
 	uint16_t ip_id)
@@ -201,7 +205,7 @@ path_finish_atomic_pclmul(const struct path *p, uint8_t *bth, const uint8_t word
 	tail = _mm_loadl_epi64((const __m128i *)(const void *)(words + ACK_LEN));
 	tail = _mm_insert_epi32(_mm_slli_si128(tail, 4), aeth, 0);
 	x = head_of_send(p, bth, words, ATOMIC_LEN, ip_id);
-	store(bth + BTH_LEN, tail);
+	store_block(bth + BTH_LEN, tail);
 	x = fold(_mm_slli_si128(x, 4), K(FOLD_128), _mm_alignr_epi8(tail, x, 12));
 	return put_icrc(p, bth, ATOMIC_LEN, ~reduce(x));
 }

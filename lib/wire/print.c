@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* A packet as one line of text. */
+/* Print a packet as one line of text. */
 
 #include <inttypes.h>
 

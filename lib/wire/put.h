@@ -7,8 +7,8 @@
 
 /**
  * @file
- * Headers written where they stand (rc-transport 1), for those who write the same few over and
- * over; wire_build() is for all others. Each returns the byte behind its header.
+ * Write single headers in place (rc-transport 1), for hot paths that always write the same ones;
+ * other code uses wire_build(). Each function returns the byte after its header.
  */
 
 #include "wire/bytes.h"
@@ -16,18 +16,18 @@
 #include "wire/packet.h"
 #include "wire/wire.h"
 
-/** What the packets of a queue pair have in common. @param flags  as in put_bth() */
+/** The BTH fields that all packets of a QP share. @param flags  as in put_bth() */
 static inline uint64_t
 bth_common(uint8_t flags, uint16_t pkey, uint32_t dest_qpn)
 {
 	return (uint64_t)flags << 48 | (uint64_t)pkey << 32 | dest_qpn;
 }
 
-/** With it, what else a packet says. @param flags  those not in common */
+/** Write a BTH from bth_common() and the packet's own fields. @param flags  those not in common */
 static inline uint8_t *
 put_bth_of(uint8_t *bth, uint64_t common, uint8_t opcode, uint64_t flags, uint32_t psn, bool ackreq)
 {
-	/* as one number: path_finish_send() reads it as one */
+	/* one 64-bit store: path_finish_send() loads these bytes as one number */
 	put_be64(bth, common | (uint64_t)opcode << 56 | flags << 48);
 	put_be32(bth + BTH_PSN, (uint32_t)ackreq << 31 | (psn & PSN_MASK));
 	return bth + BTH_LEN;

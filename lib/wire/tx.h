@@ -7,9 +7,9 @@
 
 /**
  * @file
- * The transmit sink: protocol code asks it for a packet, fills it, commits it. The engine's
- * sink batches into ethdev bursts; the simulation's is the lossy network; a unit test's is an
- * array.
+ * The transmit sink: protocol code reserves a packet, fills it and commits it. The engine's sink
+ * batches packets into ethdev bursts; the simulation's sink is a lossy network; a unit test's sink
+ * is an array.
  */
 
 #include <stdbool.h>
@@ -20,7 +20,7 @@
 
 #include "wire/path.h"
 
-/** Room for headers, to be copied as a whole: what they do not fill may be anything. */
+/** Buffer for BTH and extension headers. It may be copied whole; unused bytes are undefined. */
 struct tx_headers {
 	uint8_t bytes[48];
 };
@@ -29,14 +29,13 @@ struct tx_sink {
 	/**
 	 * Room for one packet of @p len bytes from the BTH through the padding.
 	 *
-	 * @return where the BTH goes, or NULL when no packet can be had now (pool or queue
-	 *         exhausted): the caller keeps its state and tries again in its next run; the sink
-	 *         counts it
+	 * @return where the BTH goes; NULL if the pool or queue is exhausted: the sink counts it,
+	 *         the caller keeps its state and tries again in its next run
 	 */
 	uint8_t *(*reserve)(struct tx_sink *sink, const struct path *path, uint32_t len);
-	/** Send what was reserved last; headers, ICRC and addresses are the sink's work. */
+	/** Send the packet reserved last. The sink adds outer headers, addresses and ICRC. */
 	void (*commit)(struct tx_sink *sink);
-	/** tx_send() in one step; NULL: the sink has none. */
+	/** Implements tx_send() in one step; NULL: tx_send() uses reserve() and commit(). */
 	bool (*send)(struct tx_sink *sink, const struct path *path,
 		const struct tx_headers *headers, uint32_t headers_len, const void *from,
 		uint32_t len);
@@ -55,7 +54,7 @@ tx_commit(struct tx_sink *s)
 }
 
 /**
- * Send a packet: BTH and extension headers, a payload that stands elsewhere, and its padding.
+ * Send a packet: BTH and extension headers, a payload that is copied, and its padding.
  *
  * @param headers_len  at most BTH_LEN + PATH_EXT_MAX
  * @param from         len bytes; may be NULL when there is none

@@ -6,8 +6,9 @@
 #define WIRE_VARIANT_H
 
 /*
- * Private to lib/wire: the bits that count as ones in an ICRC (rc-transport 9), as initialisers of
- * bytes whose header begins at an offset. An IPv6 header and a GRH have one layout.
+ * Private to lib/wire: the variant fields, whose bits the ICRC takes as ones (rc-transport 9). Each
+ * macro initialises the mask bytes of a header that begins at offset `at`. An IPv6 header and a GRH
+ * have the same layout.
  */
 
 #include "wire/layout.h"

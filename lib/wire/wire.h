@@ -7,7 +7,7 @@
 
 /**
  * @file
- * Bytes on the wire: parse and build. Pure functions without state; any lcore may call.
+ * Parse and build packets. Pure functions without state; any lcore may call them.
  */
 
 #include <stdbool.h>
@@ -27,14 +27,14 @@
 #define BTH_LEN         12
 #define ICRC_LEN        4
 #define VCRC_LEN        2
-#define QPN_SMI         0 /**< of subnet management packets */
-#define QPN_GSI         1 /**< of all other management */
+#define QPN_SMI         0 /**< subnet management packets */
+#define QPN_GSI         1 /**< general management packets */
 #define QPN_MULTICAST   0xFFFFFFu
 #define MTU_MAX         4096
 /** IPv4 without options, UDP, BTH and ICRC: the shortest packet of wire_parse_plain() */
 #define WIRE_PLAIN_LEN  44
 
-/** Not QP0, not QP1 (they are 0 and 1), not multicast (the highest number). */
+/** True if it is not QP0, QP1 or the multicast QPN. */
 static inline bool
 qpn_ordinary(uint32_t qpn)
 {
@@ -45,7 +45,8 @@ qpn_ordinary(uint32_t qpn)
  * Parse a transport packet that starts at its layer-3 header: IPv4 or IPv6 (UDP port 4791), GRH
  * (RoCEv1) or LRH (native IB), as @p encap says. For RoCEv2 pass either RoCEv2 value: the IP
  * version decides. All lengths are checked against @p len, which may exceed the packet (Ethernet
- * padding). The ICRC is not verified here: its owner does, wire_crc_ok().
+ * padding). The ICRC is not verified here: the packet's owner calls
+ * wire_crc_ok().
  *
  * @param l3   contiguous bytes
  * @param pkt  written; port, rx_time, smac and mbuf are left to the caller
@@ -55,11 +56,11 @@ qpn_ordinary(uint32_t qpn)
 bool wire_parse(enum encap encap, const uint8_t *l3, uint32_t len, struct packet *pkt,
 	enum verdict *why);
 
-/* Private to lib/wire: plain IPv4's, by the CRC kernel; and all others' */
+/* Private to lib/wire: the ICRC checks of IPv4 without options (by kernel) and of all others */
 extern bool (*icrc_ipv4_ok)(const uint8_t *ip, uint32_t len);
 bool wire_other_crc_ok(const struct packet *pkt, enum verdict *why);
 
-/** Does the ICRC (on native IB the VCRC too) of a parsed packet hold? *why is set when not. */
+/** True if the ICRC, and on native IB the VCRC, of a parsed packet is right; else *why is set. */
 static inline bool
 wire_crc_ok(const struct packet *pkt, enum verdict *why)
 {
@@ -69,7 +70,7 @@ wire_crc_ok(const struct packet *pkt, enum verdict *why)
 	return wire_other_crc_ok(pkt, why);
 }
 
-/** What protocol code knows of a packet it sends: what BTH and extension headers say. */
+/** The BTH and extension header fields of a packet to send. */
 struct wire_headers {
 	uint8_t opcode;
 	bool solicited;
@@ -107,16 +108,16 @@ wire_pad(uint32_t payload_len)
 }
 
 /**
- * ICRC of a packet's bytes from layer 3 through the padding, the variant fields masked as
- * rc-transport 9 says.
+ * ICRC of a packet's bytes from layer 3 through the padding, the variant fields masked
+ * (rc-transport 9).
  *
- * @return the number whose little-endian bytes stand on the wire
+ * @return the ICRC; little-endian on the wire
  */
 uint32_t wire_icrc(enum encap encap, const uint8_t *l3, uint32_t len);
 /** VCRC over LRH through ICRC; little-endian on the wire. */
 uint16_t wire_vcrc(const uint8_t *lrh, uint32_t len);
 
-/** One line for people: "SEND First psn 201 qp 0x11 len 1024"; always NUL-terminated. */
+/** One readable line: "SEND First psn 201 qp 0x11 len 1024"; always NUL-terminated. */
 void wire_print(const struct packet *pkt, char *buf, size_t size);
 
 #endif

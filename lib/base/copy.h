@@ -7,7 +7,7 @@
 
 /**
  * @file
- * Copies of payloads, of which short ones are not worth a call.
+ * Copy payloads; short ones are copied inline, without a call of memcpy().
  */
 
 #include <stdbool.h>
@@ -19,14 +19,14 @@
 
 #define COPY_PIECE 16 /* a register */
 
-/** One to four pieces? Not for no bytes. */
+/** True for 16 to 64 bytes, the lengths that copy_short() copies. */
 static inline bool
 copy_is_short(uint32_t len)
 {
 	return len - COPY_PIECE <= 3 * COPY_PIECE;
 }
 
-/** So many bytes, in pieces of which two may overlap. */
+/** Copy 16 to 64 bytes, in pieces that may overlap. */
 static __rte_always_inline void
 copy_short(uint8_t *to, const uint8_t *from, uint32_t len)
 {
@@ -38,7 +38,7 @@ copy_short(uint8_t *to, const uint8_t *from, uint32_t len)
 	memcpy(to + len - COPY_PIECE, from + len - COPY_PIECE, COPY_PIECE);
 }
 
-/** As many as there are. */
+/** Copy any number of bytes, also 0. */
 static __rte_always_inline void
 copy_payload(uint8_t *to, const uint8_t *from, uint32_t len)
 {

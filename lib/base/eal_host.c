@@ -18,8 +18,8 @@
 #include "base/eal_host.h"
 
 /*
- * Without /sys/module the EAL ends for VFIO, whether a device needs that or not; without all of /sys it
- * calls the CPUs in its arguments unavailable.
+ * Without /sys/module the EAL fails in its VFIO setup, even if no device needs VFIO; without /sys
+ * it reports the CPUs in its arguments as unavailable.
  */
 int
 eal_explain_host(struct error *err)
@@ -32,7 +32,7 @@ eal_explain_host(struct error *err)
 }
 
 static void
-remove_own(void)
+runtime_dir_remove_own(void)
 {
 	rmdir(rte_eal_get_runtime_dir());
 }
@@ -43,13 +43,13 @@ runtime_dir_remove_at_exit(void)
 	static bool registered;
 
 	if (!registered)
-		atexit(remove_own);
+		atexit(runtime_dir_remove_own);
 	registered = true;
 }
 
 /* @return 4711 for "polca-bench-4711" and name "polca-bench"; 0: not a directory of this name */
 static pid_t
-pid_of(const char *file, const char *name)
+pid_of_runtime_dir(const char *file, const char *name)
 {
 	size_t len = strlen(name);
 	char *end;
@@ -78,7 +78,7 @@ runtime_dir_remove_stale(const char *name)
 	if (dir == NULL)
 		return;
 	while ((d = readdir(dir)) != NULL) {
-		pid = pid_of(d->d_name, name);
+		pid = pid_of_runtime_dir(d->d_name, name);
 		if (pid != 0 && kill(pid, 0) != 0 && errno == ESRCH)
 			unlinkat(dirfd(dir), d->d_name, AT_REMOVEDIR);
 	}

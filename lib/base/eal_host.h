@@ -7,29 +7,30 @@
 
 /**
  * @file
- * What the EAL needs of the host it runs on, and what it leaves there: it makes a runtime directory for
- * each --file-prefix, /run/dpdk/PREFIX.
+ * What the EAL needs from the host, and what it leaves there: a runtime directory for each
+ * --file-prefix, /run/dpdk/PREFIX.
  */
 
 #include "base/error.h"
 
 /**
- * After a failed rte_eal_init(): is it for something that the EAL always needs?
+ * After a failed rte_eal_init(): check whether the host lacks something that the EAL always needs.
  *
- * @return 0: no, else a negative errno value
+ * @return 0: it lacks nothing; else a negative errno value, and err says what
  */
 int eal_explain_host(struct error *err);
 
 /**
- * Remove the runtime directory when this process exits, if it is empty then. Only for a directory of this
- * process alone: another process with the same prefix may be about to use it. Call it before
- * rte_eal_init(): what DPDK removes at exit is gone by then, its telemetry socket among it.
+ * Remove the runtime directory when this process exits, if it is empty then. Only for a directory
+ * that no other process uses: one with the same prefix may be about to use it. Call it before
+ * rte_eal_init(), so that it runs after DPDK has removed its own files (such as the telemetry
+ * socket).
  */
 void runtime_dir_remove_at_exit(void);
 
 /**
- * Remove the empty runtime directories NAME-PID of processes that are gone: nobody else removes those
- * of a process that was killed. Call it after rte_eal_init().
+ * Remove the empty runtime directories NAME-PID of processes that no longer exist; a process that
+ * was killed leaves its directory. Call it after rte_eal_init().
  */
 void runtime_dir_remove_stale(const char *name);
 

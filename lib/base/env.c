@@ -43,7 +43,7 @@ kernel_read(void *buf, size_t len)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
-			abort(); /* no randomness, no keys: there is no honest way on */
+			abort(); /* without randomness keys would be predictable */
 		p += n;
 		len -= (size_t)n;
 	}
@@ -68,7 +68,7 @@ kernel_fill(void *arg, void *buf, size_t len)
 	left -= len;
 	from = pool + left;
 	memcpy(buf, from, len);
-	memset(from, 0, len); /* what was handed out is not kept */
+	memset(from, 0, len); /* do not keep random bytes that a caller uses as a secret */
 }
 
 const struct rng rng_kernel = { kernel_fill, NULL };

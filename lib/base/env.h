@@ -6,15 +6,14 @@
 #define BASE_ENV_H
 
 /**
- * @file
- * What the house hands to protocol code instead of the code taking it (design.md rule 3): memory and
- * randomness. The engine hands in EAL memory and the kernel's generator; the simulation hands in its own.
+ * @file Memory and randomness, which the caller hands to protocol code (design.md rule 3). The
+ * engine hands in EAL memory and the kernel's generator; the simulation hands in its own.
  */
 
 #include <stddef.h>
 #include <stdint.h>
 
-/** Memory for objects. Set-up paths only; nothing on the fast path allocates. */
+/** Memory for objects. Set-up paths only; the fast path does not allocate. */
 struct allocator {
 	/** @return zeroed memory, or NULL */
 	void *(*alloc)(void *arg, size_t size, size_t align);

@@ -7,18 +7,18 @@
 
 /**
  * @file
- * Why a control-plane call failed, in words for its user: which parameter, what was got, what is
- * allowed. Never used on the fast path.
+ * Why a control-plane call failed, in words for its user: the parameter, the value received and the
+ * values allowed. Never used on the fast path.
  */
 
 struct error {
-	char text[256]; /**< empty when nothing was said */
+	char text[256]; /**< empty if no reason was given */
 };
 
 /**
- * Say why, and hand the error on: `return error_set(err, EINVAL, "path_mtu: got %u, ...", mtu);`
+ * Set the text and return the error: `return error_set(err, EINVAL, "path_mtu: got %u, ...", mtu);`
  *
- * @param err   may be NULL: then only the number is kept
+ * @param err   may be NULL: only the number is returned
  * @param eno   positive errno value
  * @return -eno
  */

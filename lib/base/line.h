@@ -7,7 +7,7 @@
 
 /**
  * @file
- * A line of text that grows piece by piece in a buffer, and is cut where that ends.
+ * A line of text, appended piece by piece to a buffer and cut at the buffer's end.
  */
 
 #include <stdarg.h>
@@ -17,7 +17,7 @@
 struct line {
 	char *buf;
 	size_t size;
-	size_t used; /**< size: it is full */
+	size_t used; /**< equals .size when the buffer is full */
 };
 
 static inline void __attribute__((format(printf, 2, 3)))

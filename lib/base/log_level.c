@@ -12,7 +12,7 @@
 
 #define LIST_LEN 140
 
-/* DPDK tells its components in words only: "id 32: polca.link, level is notice". */
+/* DPDK lists its components only as text: "id 32: polca.link, level is notice". */
 void
 log_components(log_component_fn fn, void *arg)
 {
@@ -101,6 +101,6 @@ log_level_set(const char *pattern, uint32_t level, struct error *err)
 	if (log_component_check(pattern, err) != 0)
 		return -EINVAL;
 	if (rte_log_set_level_pattern(pattern, level) < 0)
-		return error_set(err, EINVAL, "got \"%.40s\", which is no pattern", pattern);
+		return error_set(err, EINVAL, "got \"%.40s\", which is not a valid pattern", pattern);
 	return 0;
 }

@@ -7,8 +7,7 @@
 
 /**
  * @file
- * Log components and their levels: names that are accepted everywhere, in the configuration and
- * over the control socket.
+ * Log components and their levels. The configuration and the control socket accept the same names.
  */
 
 #include <stdbool.h>
@@ -19,8 +18,8 @@
 #include "base/error.h"
 
 /**
- * Rows of a table of names and values: DPDK's names, and syslog's where they differ. Who reads a name
- * ignores its case.
+ * Rows of a table of names and values: DPDK's names, and syslog's where they differ. Readers ignore
+ * case.
  */
 #define LOG_LEVEL_WORDS                                                                            \
 	{ "emergency", RTE_LOG_EMERG }, { "emerg", RTE_LOG_EMERG }, { "alert", RTE_LOG_ALERT },    \
@@ -35,9 +34,10 @@ typedef bool (*log_component_fn)(void *arg, const char *component, const char *l
 void log_components(log_component_fn fn, void *arg);
 
 /**
- * Does a shell pattern match any component?
+ * Check that a shell pattern matches a component.
  *
- * @retval -EINVAL  no; err lists the components of the same kind ("polca.", "lib.", "pmd.") and does not
+ * @retval -EINVAL  it matches none; err lists the components of the same kind ("polca.", "lib.",
+ * "pmd.") and does not
  *                  name the parameter
  */
 int log_component_check(const char *pattern, struct error *err);

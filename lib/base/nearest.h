@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#define NEAREST_MAX 48 /* a longer word is like no other */
+#define NEAREST_MAX 48 /* a longer word matches nothing */
 
 struct nearest {
 	const char *typed;
@@ -80,7 +80,10 @@ nearest_to(const char *typed)
 	return (struct nearest){ typed, NULL, len < 6 ? 1 : (unsigned int)len / 3 };
 }
 
-/** True if the word goes on where the typed one ends: "len", "length". Below three letters most do. */
+/**
+ * True if the typed word is an abbreviation of the other: "len" of "length". It must have three
+ * letters: shorter ones abbreviate too many words.
+ */
 static inline bool
 nearest_abbreviates(const char *typed, const char *word)
 {
@@ -98,7 +101,7 @@ nearest_try(struct nearest *n, const char *word)
 	unsigned int d = nearest_distance(n->typed, word);
 
 	if (d > 1 && nearest_abbreviates(n->typed, word))
-		d = 1; /* as near as a word with one error */
+		d = 1; /* counts like a word with one error */
 
 	if (d > n->distance || (n->word != NULL && d == n->distance))
 		return;

@@ -18,9 +18,10 @@
 #include <string.h>
 
 /**
- * All of @p text, with a suffix K, M or G (1024 and its powers) in either case.
+ * Parse a number with an optional suffix K, M or G (powers of 1024) in either case. All of @p text
+ * must belong to it.
  *
- * @retval false  no number, or one of more than 64 bits
+ * @retval false  not a number, or more than 64 bits
  */
 static inline bool
 number_parse(const char *text, uint64_t *value)
@@ -49,9 +50,10 @@ number_parse(const char *text, uint64_t *value)
 }
 
 /**
- * A number, or numbers joined by "+", such as an address and an offset: 0x7f0000000000+4K.
+ * Parse a number or a sum of numbers joined by "+", such as an address and an offset:
+ * 0x7f0000000000+4K.
  *
- * @retval false  a part is no number, or the sum has more than 64 bits
+ * @retval false  a part is not a number, or the sum has more than 64 bits
  */
 static inline bool
 number_parse_sum(const char *text, uint64_t *value)

@@ -12,9 +12,9 @@
 
 #define ADDRESS_MAX 32
 
-/* The part before the arguments. @return false: it is longer than any address */
+/* Copy NAME, the part before the arguments. @return false: it is longer than any address */
 static bool
-name_of(const char *device, char name[ADDRESS_MAX])
+device_name(const char *device, char name[ADDRESS_MAX])
 {
 	int len = (int)strcspn(device, ",");
 
@@ -28,7 +28,7 @@ pci_address_parse(const char *device, struct rte_pci_addr *addr)
 	char name[ADDRESS_MAX];
 
 	/* rte_pci_addr_parse() accepts blanks and signs before a number */
-	return name_of(device, name) && isxdigit((unsigned char)name[0]) &&
+	return device_name(device, name) && isxdigit((unsigned char)name[0]) &&
 			rte_pci_addr_parse(name, addr != NULL ? addr : &unused) == 0;
 }
 
@@ -38,7 +38,7 @@ pci_address_complete(const char *device, char *full, size_t size)
 	char name[ADDRESS_MAX], text[ADDRESS_MAX + sizeof(".0")];
 	struct rte_pci_addr addr;
 
-	if (!name_of(device, name) || strchr(name, '.') != NULL)
+	if (!device_name(device, name) || strchr(name, '.') != NULL)
 		return false;
 	snprintf(text, sizeof(text), "%s.0", name);
 	if (!pci_address_parse(text, &addr) || size < PCI_PRI_STR_SIZE)

@@ -7,7 +7,7 @@
 
 /**
  * @file
- * Does a device's text, "NAME[,KEY=value,...]", name a PCI device?
+ * PCI addresses in device arguments, "NAME[,KEY=value,...]".
  */
 
 #include <stdbool.h>
@@ -16,18 +16,20 @@
 struct rte_pci_addr;
 
 /**
- * Parse the address of a device: 0000:3b:00.0, or 3b:00.0 in domain 0. Arguments do not count.
+ * Parse the address of a device: 0000:3b:00.0, or 3b:00.0 in domain 0. The KEY=value arguments
+ * are ignored.
  *
- * @param addr  gets it; may be NULL
- * @return false: the name is no PCI address
+ * @param addr  set to the address; may be NULL
+ * @return false: NAME is not a PCI address
  */
 bool pci_address_parse(const char *device, struct rte_pci_addr *addr);
 
 /**
- * Complete an address without its function, such as 3b:00 or 0000:3b:00, which DPDK does not understand.
+ * Complete an address without its function, such as 3b:00 or 0000:3b:00, which DPDK does not
+ * understand.
  *
- * @param full  gets the address of function 0, such as 0000:3b:00.0
- * @return false: the name is no such address
+ * @param full  set to the address of function 0, such as 0000:3b:00.0
+ * @return false: NAME is not such an address
  */
 bool pci_address_complete(const char *device, char *full, size_t size);
 

@@ -6,9 +6,8 @@
 #define BASE_SIPHASH_H
 
 /**
- * @file
- * SipHash-1-3 over whole words: a keyed hash for tables that strangers fill. Who does not know the
- * secret can choose no two keys that meet in one bucket.
+ * @file SipHash-1-3 over whole words: a keyed hash for tables whose keys come from the network.
+ * Without the secret an attacker cannot choose keys that collide in one bucket.
  */
 
 #include <stddef.h>
@@ -31,7 +30,7 @@ sip_round(uint64_t v[4])
 	v[2] = SIP_ROTL(v[2], 32);
 }
 
-/** @param n  words; the same for all keys of one table, for the length is not hashed */
+/** @param n  words; the same for all keys of a table, since the length is not hashed */
 static inline uint64_t
 siphash_words(uint64_t secret, const uint64_t *word, size_t n)
 {

@@ -13,23 +13,26 @@
 
 #define LINE      64
 #define CHUNK_MAX (8u << 20)
-/* sizes are multiples of a step, at most so many of it: an eighth is wasted at the most */
+/*
+ * a size is 1 to STEPS steps; the step grows with the octave, so rounding up wastes an eighth at
+ * most
+ */
 #define STEPS   16
-#define OCTAVES 10 /* steps of 1, 2, 4 ... 512 lines; larger objects have a chunk each */
+#define OCTAVES 10 /* steps of 1, 2, 4 ... 512 cache lines; a larger object has its own chunk */
 
 struct slab_chunk {
-	LIST_ENTRY(slab_chunk) link; /* while it has room */
+	LIST_ENTRY(slab_chunk) link; /* in slab_class.open while it has room */
 	struct slab *slab;
-	struct slab_class *class; /* NULL: it is one large object */
-	void *freed; /* list through their first words */
+	struct slab_class *class; /* NULL: one large object */
+	void *freed; /* list of freed objects, linked through their first words */
 	uint32_t used;
-	uint32_t fresh; /* never used, so still zero */
+	uint32_t fresh; /* objects never used, still zero */
 	uint32_t capacity;
 } __attribute__((aligned(LINE)));
 
 struct slab_class {
 	LIST_HEAD(, slab_chunk) open;
-	size_t capacity; /* of all its chunks */
+	size_t capacity; /* objects in all its chunks */
 };
 
 struct slab {
@@ -70,17 +73,17 @@ slab_destroy(struct slab *s)
 
 /* --- sizes --- */
 
-/* An object and, behind it, the pointer to its chunk */
-struct place {
+/* The size class of an object; .bytes includes the pointer to its chunk, in the last word */
+struct slab_place {
 	unsigned int octave, steps;
 	size_t bytes;
 };
 
-static struct place
-place(size_t size)
+static struct slab_place
+slab_place_of(size_t size)
 {
 	size_t lines = (size + sizeof(struct slab_chunk *) + LINE - 1) / LINE;
-	struct place p = { .octave = 0 };
+	struct slab_place p = { .octave = 0 };
 
 	while (p.octave < OCTAVES - 1 && lines > (size_t)STEPS << p.octave)
 		p.octave++;
@@ -91,7 +94,7 @@ place(size_t size)
 }
 
 static struct slab_chunk **
-chunk_of(void *mem, const struct place *p)
+slab_chunk_of(void *mem, const struct slab_place *p)
 {
 	return (struct slab_chunk **)((uint8_t *)mem + p->bytes) - 1;
 }
@@ -99,12 +102,12 @@ chunk_of(void *mem, const struct place *p)
 /* --- chunks --- */
 
 static struct slab_chunk *
-chunk_create(struct slab *s, struct slab_class *class, const struct place *p)
+slab_chunk_create(struct slab *s, struct slab_class *class, const struct slab_place *p)
 {
 	size_t n = 1;
 	struct slab_chunk *c;
 
-	if (class != NULL) { /* as many as there are, so that all of them take few chunks */
+	if (class != NULL) { /* double the class's capacity, up to a chunk of CHUNK_MAX bytes */
 		n = (CHUNK_MAX - sizeof(*c)) / p->bytes;
 		if (class->capacity < n)
 			n = class->capacity > 0 ? class->capacity : 1;
@@ -123,7 +126,7 @@ chunk_create(struct slab *s, struct slab_class *class, const struct place *p)
 }
 
 static void *
-chunk_take(struct slab_chunk *c, const struct place *p)
+slab_chunk_take(struct slab_chunk *c, const struct slab_place *p)
 {
 	void *mem = c->freed;
 
@@ -134,14 +137,14 @@ chunk_take(struct slab_chunk *c, const struct place *p)
 	} else {
 		mem = (uint8_t *)(c + 1) + --c->fresh * p->bytes;
 	}
-	*chunk_of(mem, p) = c;
+	*slab_chunk_of(mem, p) = c;
 	if (c->class != NULL && c->used == c->capacity)
 		LIST_REMOVE(c, link);
 	return mem;
 }
 
 static void
-chunk_put(struct slab_chunk *c, void *mem)
+slab_chunk_put(struct slab_chunk *c, void *mem)
 {
 	struct slab_class *class = c->class;
 
@@ -163,7 +166,7 @@ chunk_put(struct slab_chunk *c, void *mem)
 void *
 slab_alloc(struct slab *s, size_t size)
 {
-	struct place p = place(size);
+	struct slab_place p = slab_place_of(size);
 	struct slab_class *class = p.steps > 0 ? &s->classes[p.octave][p.steps] : NULL;
 	struct slab_chunk *c = NULL;
 	void *mem = NULL;
@@ -172,9 +175,9 @@ slab_alloc(struct slab *s, size_t size)
 	if (class != NULL)
 		c = LIST_FIRST(&class->open);
 	if (c == NULL)
-		c = chunk_create(s, class, &p);
+		c = slab_chunk_create(s, class, &p);
 	if (c != NULL)
-		mem = chunk_take(c, &p);
+		mem = slab_chunk_take(c, &p);
 	unlock(s);
 	return mem;
 }
@@ -182,15 +185,15 @@ slab_alloc(struct slab *s, size_t size)
 void
 slab_free(void *mem, size_t size)
 {
-	struct place p = place(size);
+	struct slab_place p = slab_place_of(size);
 	struct slab_chunk *c;
 	struct slab *s;
 
 	if (mem == NULL)
 		return;
-	c = *chunk_of(mem, &p);
+	c = *slab_chunk_of(mem, &p);
 	s = c->slab;
 	lock(s);
-	chunk_put(c, mem);
+	slab_chunk_put(c, mem);
 	unlock(s);
 }

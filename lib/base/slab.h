@@ -6,15 +6,15 @@
 #define BASE_SLAB_H
 
 /**
- * @file
- * Many objects of a few sizes, cut from big chunks of an allocator: a million of them cost few
- * allocations, lie close together, and what is freed serves the next of its size. Chunks grow with
- * the number of objects, so that a few objects take little; an empty chunk goes back.
+ * @file A slab allocator for many objects of a few sizes. It takes large chunks from another
+ * allocator, so a million objects need few allocations and lie close together; a freed object is
+ * reused for the next of its size class. Chunks grow with the number of objects, so that few
+ * objects take little memory; an empty chunk is returned.
  *
  * Objects are aligned to cache lines and an odd number of lines apart, so that the same field of
- * many objects does not fall into the same few sets of a cache.
+ * many objects is spread over all sets of a cache.
  *
- * Set-up paths only. Any thread may free what another took (a lock that nobody else waits for).
+ * Set-up paths only. Any thread may allocate and free; a spinlock protects the slab.
  */
 
 #include <stddef.h>
@@ -29,7 +29,7 @@ void slab_destroy(struct slab *s);
 
 /** @return zeroed memory, or NULL */
 void *slab_alloc(struct slab *s, size_t size);
-/** @param size  as it was asked for; the slab that it came from is known */
+/** @param size  as passed to slab_alloc(); the object knows its slab */
 void slab_free(void *mem, size_t size);
 
 #endif

@@ -7,7 +7,7 @@
 
 /**
  * @file
- * Nanoseconds in the owner's unit of time.
+ * Convert nanoseconds to the owner's unit of time.
  */
 
 #include <stdint.h>

@@ -3,13 +3,13 @@
  */
 
 /*
- * Slots of one tick each, one turn of SLOTS ticks - so many that a turn of a worker's wheel (0.8 s)
- * is as long as most timeouts: else each of 100,000 timers is looked at again and again before it is
- * due, and each look is a cache miss. A bitmap of slots in use, so that a run after
- * a long pause and the search for the next deadline step over the empty ones. A timer of a later
- * turn stays in its slot and is looked at once a turn.
+ * SLOTS slots of one tick each make a turn. A timer due in a later turn stays in its slot and is
+ * looked at once a turn. A turn of a worker's wheel (0.8 s) is as long as most timeouts: with a
+ * shorter one the wheel would look at each of 100,000 timers several times before it is due, and
+ * each look is a cache miss. A bitmap of the slots in use lets a run after a long pause, and the
+ * search for the next deadline, skip empty slots.
  *
- * `bound` is a time before which nothing can be due. It makes the common run one compare.
+ * No timer is due before `bound`, so the common run is one compare.
  */
 
 #include <string.h>
@@ -22,14 +22,14 @@
 
 struct timer_wheel {
 	uint64_t bound;
-	uint64_t tick; /* slots before this one's have been run */
+	uint64_t tick; /* all slots before this tick's have been run */
 	unsigned int shift; /* log2 of time units in a tick */
 	struct timer *due; /* taken off the slots, not fired or put back yet */
-	struct timer *started; /* in this turn: their packets are not sealed in a group yet */
-	struct timer *sealed; /* their packets may not have left yet */
+	struct timer *started; /* by timer_start(), not in a closed group yet */
+	struct timer *sealed; /* closed group, whose packets may not have left yet */
 	const struct allocator *alloc;
 	uint64_t words_used[WORDS / 64]; /* bit i: used[i] may have bits set */
-	uint64_t used[WORDS]; /* a slot without its bit is empty; one with it may be */
+	uint64_t used[WORDS]; /* bit 0: the slot is empty; bit 1: it may be empty */
 	struct timer *slots[SLOTS];
 };
 
@@ -85,7 +85,7 @@ list_remove(struct timer *t)
 	t->prev = NULL;
 }
 
-/* Put a timer where its deadline says; what is past goes where the next run looks first. */
+/* Put a timer into the slot of its deadline; a past deadline goes into the next slot to be run. */
 static void
 slot_add(struct timer_wheel *w, struct timer *t)
 {
@@ -113,7 +113,7 @@ timer_arm(struct timer_wheel *w, struct timer *t, uint64_t deadline)
 	t->deadline = deadline;
 	if (t->prev != NULL) {
 		if (deadline >= t->slot_time)
-			return; /* the wheel finds out when it looks */
+			return; /* stays in its slot: timer_wheel_run() moves it then */
 		list_remove(t);
 	}
 	slot_add(w, t);
@@ -128,7 +128,7 @@ timer_disarm(struct timer_wheel *w, struct timer *t)
 		list_remove(t);
 }
 
-/* slot_time tells timer_arm() and timer_move() that it is in no slot. */
+/* slot_time UINT64_MAX tells timer_arm() and timer_move() that the timer is in no slot. */
 void
 timer_start(struct timer_wheel *w, struct timer *t, uint64_t wait)
 {
@@ -186,7 +186,7 @@ timer_resume(struct timer_wheel *w, struct timer *t)
 		timer_arm(w, t, t->deadline);
 }
 
-/* First word from this one on that may have bits set; WORDS: none */
+/* The first word at or after `from` that may have bits set; WORDS: none. */
 static unsigned int
 word_find(const struct timer_wheel *w, unsigned int from)
 {
@@ -199,7 +199,7 @@ word_find(const struct timer_wheel *w, unsigned int from)
 	return WORDS;
 }
 
-/* First slot in use from `from` to `to` inclusive; forgets emptied slots on the way. */
+/* Find the first slot in use from `from` to `to` inclusive; clears the bits of empty slots. */
 static bool
 slot_find(struct timer_wheel *w, unsigned int from, unsigned int to, unsigned int *slot)
 {
@@ -225,7 +225,7 @@ slot_find(struct timer_wheel *w, unsigned int from, unsigned int to, unsigned in
 	return false;
 }
 
-/* Distance in ticks from slot `from` to the next one in use, around the wheel: 0 .. SLOTS-1. */
+/* Find the distance in ticks from slot `from` to the next one in use, wrapping: 0 .. SLOTS-1. */
 static bool
 slot_next(struct timer_wheel *w, unsigned int from, unsigned int *distance)
 {
@@ -238,7 +238,9 @@ slot_next(struct timer_wheel *w, unsigned int from, unsigned int *distance)
 	return true;
 }
 
-/* Take off a slot what the wheel should look at by `now`. @return the new tail of the due list */
+/*
+ * Move the timers of a slot to look at by `now` to the due list. @return the new tail of that list
+ */
 static struct timer **
 slot_take(struct timer_wheel *w, unsigned int slot, uint64_t now, struct timer **tail)
 {
@@ -255,7 +257,7 @@ slot_take(struct timer_wheel *w, unsigned int slot, uint64_t now, struct timer *
 	return tail;
 }
 
-/* Nothing is due before this, seen after all slots up to the current one have been run. */
+/* Compute .bound, after all slots up to the current one have been run. */
 static uint64_t
 find_bound(struct timer_wheel *w)
 {
@@ -289,7 +291,7 @@ timer_wheel_run(struct timer_wheel *w, uint64_t now)
 	if (span >= SLOTS)
 		span = SLOTS - 1;
 	slot = w->tick & SLOT_MASK;
-	/* From here on what goes back to a slot is later than now: it must not land behind us. */
+	/* set before callbacks run: a timer they arm must not go into a slot already passed */
 	w->tick = tick;
 	w->bound = UINT64_MAX;
 	while (slot_next(w, slot, &distance) && distance <= span) {
@@ -302,10 +304,10 @@ timer_wheel_run(struct timer_wheel *w, uint64_t now)
 	}
 	w->bound = find_bound(w);
 
-	/* Callbacks may arm and disarm any timer, those still on the due list included. */
+	/* Callbacks may arm and disarm any timer, including those still on the due list. */
 	while ((t = w->due) != NULL) {
 		list_remove(t);
-		if (t->deadline > now) { /* moved on since, maybe by another's callback */
+		if (t->deadline > now) { /* its deadline was moved later */
 			slot_add(w, t);
 			continue;
 		}

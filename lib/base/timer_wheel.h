@@ -10,9 +10,10 @@
  * Per-worker hashed timer wheel (spec/limits.md: rte_timer is too slow per packet).
  *
  * Time is whatever unit the owner counts in (TSC cycles on a worker, virtual nanoseconds in the
- * simulation). One lazily re-armed timer per object: moving a deadline later costs one store; the
- * wheel finds out when the old deadline comes. Arming, disarming and running are O(1) amortised.
- * Only the owning worker may call; nothing here allocates after timer_wheel_create().
+ * simulation). Moving a deadline later costs one store: the timer stays in its slot until the old
+ * deadline, when the wheel puts it into the slot of the new one. Arming, disarming and running are
+ * O(1) amortised. Only the owning worker may call; nothing here allocates after
+ * timer_wheel_create().
  */
 
 #include <stdbool.h>
@@ -23,21 +24,24 @@
 struct timer;
 struct timer_wheel;
 
-/** Called from timer_wheel_run() once the deadline has passed; the timer is disarmed by then and may be armed anew. */
+/**
+ * timer_wheel_run() calls it after the deadline. The timer is disarmed; the function may arm it.
+ */
 typedef void (*timer_fn)(struct timer *t, uint64_t now);
 
 /** Embedded in the object it times; zeroed memory plus timer_init() is a disarmed timer. */
 struct timer {
 	struct timer *next;
-	struct timer **prev; /**< NULL when not on the wheel */
-	uint64_t deadline; /**< when it is due; UINT64_MAX: disarmed; started: how long it waits */
-	uint64_t slot_time; /**< when the wheel looks at it, not after deadline; UINT64_MAX: started */
+	struct timer **prev; /**< NULL if not on the wheel */
+	uint64_t deadline; /**< UINT64_MAX: disarmed; after timer_start(): the length of the wait */
+	/** when the wheel looks at it, not after .deadline; UINT64_MAX after timer_start() */
+	uint64_t slot_time;
 	timer_fn fn;
 };
 
 /**
- * @param tick   width of a slot in time units, a power of two; a timer fires at its deadline or up to
- *               the next run after it, never before: the tick costs memory walks, not accuracy
+ * @param tick   width of a slot in time units, a power of two; a timer fires in the first
+ *               run at or after its deadline, never before it, whatever the tick
  * @param now    the time of creation
  */
 struct timer_wheel *timer_wheel_create(const struct allocator *alloc, uint64_t tick, uint64_t now);
@@ -54,7 +58,7 @@ timer_armed(const struct timer *t)
 	return t->deadline != UINT64_MAX;
 }
 
-/** timer_arm() for one that mostly moves on: in line where the wheel finds out when it looks. */
+/** timer_arm() for timers whose deadline mostly moves later: that case is handled inline. */
 static inline void
 timer_move(struct timer_wheel *w, struct timer *t, uint64_t deadline)
 {
@@ -65,25 +69,25 @@ timer_move(struct timer_wheel *w, struct timer *t, uint64_t deadline)
 }
 
 /**
- * Arm or re-arm for a wait that begins with a packet sent in this turn. Its deadline is `wait` after
- * the time that timer_wheel_begin() is given, so nothing that stalls before the packet has left makes
- * the wait shorter (rc-transport 8).
+ * Arm or re-arm for a wait that begins with a packet sent in this turn. Its deadline is `wait`
+ * after the time given to timer_wheel_begin(), so a stall before the packet has left does not
+ * shorten the wait (rc-transport 8).
  */
 void timer_start(struct timer_wheel *w, struct timer *t, uint64_t wait);
 /**
- * Close the group of timers started so far: those started later have to wait for packets of their
- * own. Does nothing while the group before has not begun.
+ * Close the group of timers started so far; timers started later form the next group, with packets
+ * of their own. Does nothing while the previous closed group waits for timer_wheel_begin().
  *
- * @retval true  there is a new group: note which packets it waits for
+ * @retval true  a new group was closed: the caller notes which packets it waits for
  */
 bool timer_wheel_seal(struct timer_wheel *w);
-/** The packets of the group that was closed have left. @param now  read after they had */
+/** Begin the waits of the closed group: its packets have left. @param now  read after they left */
 void timer_wheel_begin(struct timer_wheel *w, uint64_t now);
 
-/** Is there a group that was closed and has not begun? */
+/** True if a closed group waits for timer_wheel_begin(). */
 bool timer_wheel_sealed(const struct timer_wheel *w);
 
-/** For a link that takes all at once: what was sent so far has left by `now`. */
+/** For a link that sends at once: everything sent so far has left by `now`. */
 static inline void
 timer_wheel_sent(struct timer_wheel *w, uint64_t now)
 {
@@ -91,15 +95,18 @@ timer_wheel_sent(struct timer_wheel *w, uint64_t now)
 		timer_wheel_begin(w, now);
 }
 
-/** Take a timer off its wheel and let it keep what timer_resume() on another wheel wants. */
+/** Take a timer off its wheel; timer_resume() arms it again, also on another wheel. */
 void timer_suspend(struct timer_wheel *w, struct timer *t);
 void timer_resume(struct timer_wheel *w, struct timer *t);
 
-/** Fire what is due. @return number fired */
+/** Fire the timers that are due. @return number fired */
 unsigned int timer_wheel_run(struct timer_wheel *w, uint64_t now);
 /**
- * @return a time no later than the earliest deadline (UINT64_MAX: none): how long an idle worker may sleep; 0 while a
- *         timer was started and has not begun
+ * How long an idle worker may sleep.
+ *
+ * @return a time no later than the earliest deadline; UINT64_MAX: no timer; 0: a started timer
+ * waits
+ *         for timer_wheel_begin()
  */
 uint64_t timer_wheel_next(const struct timer_wheel *w);
 

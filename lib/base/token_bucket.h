@@ -7,8 +7,8 @@
 
 /**
  * @file
- * A small token bucket in the owner's unit of time: limits what a stranger can make us send
- * (ICMP, ARP and ND answers, warnings). One owner, no division, no clock.
+ * A token bucket in the owner's unit of time. It limits what others can make us send or log (ICMP,
+ * ARP and ND answers, warnings). One owner, no division, reads no clock.
  */
 
 #include <stdbool.h>
@@ -16,8 +16,8 @@
 
 struct token_bucket {
 	uint64_t interval; /**< time units per token; 0: no limit */
-	uint64_t slack; /**< how far ahead of `now` it may be drawn: (burst - 1) intervals */
-	uint64_t drawn; /**< the time by which all tokens drawn so far are paid for */
+	uint64_t slack; /**< how far .drawn may be ahead of `now`: (burst - 1) intervals */
+	uint64_t drawn; /**< the time at which the bucket is full again */
 };
 
 /**
@@ -32,7 +32,7 @@ token_bucket_init(struct token_bucket *b, uint64_t interval, uint32_t burst)
 	b->drawn = 0;
 }
 
-/** Take a token if there is one. */
+/** Take a token. @return false: the bucket is empty */
 static inline bool
 token_bucket_take(struct token_bucket *b, uint64_t now)
 {
@@ -44,7 +44,7 @@ token_bucket_take(struct token_bucket *b, uint64_t now)
 	return true;
 }
 
-/** Is there one token at most left, in a bucket that holds more? */
+/** True if at most one token is left in a bucket that holds more. */
 static inline bool
 token_bucket_low(const struct token_bucket *b, uint64_t now)
 {

@@ -7,8 +7,8 @@
 
 /**
  * @file
- * What became of a received packet: every packet ends in exactly one verdict, every verdict has one
- * counter, and the counters of a worker sum to the packets it has taken in (design.md rule 8).
+ * The result of a received packet. Every packet gets exactly one verdict, every verdict has one
+ * counter, and the counters of a worker sum to the packets it received (design.md rule 8).
  *
  * This table is the only list: names in stats_get, on the telemetry socket and in the documents
  * come from it. Names follow the usage of rdma-tool, mlx5 and rxe where they have one.

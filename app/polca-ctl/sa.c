@@ -19,6 +19,8 @@
 #define QUIET_MS      2000 /* what is done by then needs no progress report */
 #define REPORT_MS     2000 /* between two, where they do not overwrite each other */
 #define IMPORT_MS     3600000
+#define EVENTS        1000 /* looked at in one go */
+#define FOLLOW_WAIT_MS 1000 /* between two looks, where nothing happens */
 #define TEXT_MAX      (1 << 19) /* of standard input: it travels in the request */
 
 struct query {
@@ -301,7 +303,7 @@ print_import(const struct query *q, const json_t *result)
 }
 
 static int
-run_sweep(struct query *q, const json_t *params)
+sweep_once(struct query *q, const json_t *params)
 {
 	json_t *what = json_pack("{s:b}", "replace", json_is_true(json_object_get(params, "replace")));
 	json_t *result = NULL;
@@ -309,8 +311,72 @@ run_sweep(struct query *q, const json_t *params)
 
 	if (rc == 0)
 		print_import(q, result);
+	fflush(stdout);
 	json_decref(result);
 	json_decref(what);
+	return rc;
+}
+
+/* Has the subnet changed? By a trap to the SM behind our port, or by what an SM did to the port. */
+static bool
+calls_for_sweep(const json_t *event)
+{
+	static const char *const names[] = { "LID_CHANGE", "SM_CHANGE", "CLIENT_REREGISTER",
+		"PORT_ACTIVE" };
+	/* link state, capabilities or description, system image GUID */
+	static const int traps[] = { 128, 144, 145 };
+	const json_t *notice = json_object_get(event, "notice");
+	size_t i;
+
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (strcmp(method_text(event, "event"), names[i]) == 0)
+			return true;
+	for (i = 0; i < sizeof(traps) / sizeof(traps[0]); i++)
+		if (notice != NULL
+			&& json_integer_value(json_object_get(notice, "trap_num")) == traps[i])
+			return true;
+	return false;
+}
+
+/* Events from *since on, taking none from others. @return 0: *changed tells if one calls for a sweep */
+static int
+look_at_events(struct query *q, json_int_t *since, unsigned int wait_ms, bool *changed, size_t *n)
+{
+	json_t *params = json_pack("{s:I, s:i, s:i}", "since", *since, "max", EVENTS, "timeout_ms",
+		(int)wait_ms);
+	json_t *result = NULL, *event;
+	size_t i;
+	int rc = ask(q, "events", params, q->o->wait_ms + wait_ms, &result);
+
+	*n = json_array_size(json_object_get(result, "events"));
+	json_array_foreach(json_object_get(result, "events"), i, event)
+		*changed |= calls_for_sweep(event);
+	if (rc == 0)
+		*since = json_integer_value(json_object_get(result, "next"));
+	json_decref(result);
+	json_decref(params);
+	return rc;
+}
+
+/* Sweep, and with --follow again whenever the subnet has changed, until we are ended. */
+static int
+run_sweep(struct query *q, const json_t *params)
+{
+	bool follow = json_is_true(json_object_get(params, "follow")), changed = true;
+	json_int_t since = 0;
+	size_t n = follow ? EVENTS : 0;
+	int rc = 0;
+
+	while (n == EVENTS && rc == 0) /* what was before the first sweep */
+		rc = look_at_events(q, &since, 0, &changed, &n);
+	changed = true;
+	do {
+		if (rc == 0 && changed)
+			rc = sweep_once(q, params);
+		changed = false;
+		if (rc == 0 && follow)
+			rc = look_at_events(q, &since, FOLLOW_WAIT_MS, &changed, &n);
+	} while (rc == 0 && follow);
 	return rc;
 }
 
@@ -324,6 +390,8 @@ run_import(struct query *q, json_t *params)
 
 	if (json_is_true(json_object_get(params, "sweep")) != (file[0] == '\0'))
 		return usage_error("%s: give a file, or --sweep", q->words);
+	if (file[0] != '\0' && json_is_true(json_object_get(params, "follow")))
+		return usage_error("%s: --follow goes with --sweep", q->words);
 	if (file[0] == '\0')
 		return run_sweep(q, params);
 	if (strcmp(file, "-") == 0) {
@@ -339,6 +407,7 @@ run_import(struct query *q, json_t *params)
 	}
 	json_object_del(params, "file");
 	json_object_del(params, "sweep");
+	json_object_del(params, "follow");
 	rc = ask(q, "sa_import", params, IMPORT_MS, &result);
 	if (rc == 0)
 		print_import(q, result);

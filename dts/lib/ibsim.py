@@ -177,6 +177,10 @@ class Gateway(threading.Thread):
         self.cable.send(datagram(bytes(mad), PERMISSIVE if routed else slid,
                                  PERMISSIVE if routed else self.lid, sqp, sqp))
 
+    def tell(self, mad, slid):
+        """An SMP from the fabric to the appliance that the host would have got."""
+        self.cable.send(datagram(mad, slid, self.lid, 0, 0))
+
     def run(self):
         try:
             while not self.ending:
@@ -247,6 +251,15 @@ class Fabric:
             return 'SUBNET UP' in self.said('opensm.log')
         wait_until(up, timeout=60, step=0.05)
         return self
+
+    def console(self, command):
+        """As if typed at ibsim's prompt: Unlink "NODE"[PORT], Link, ..."""
+        self.procs[0].stdin.write(command.encode() + b'\n')
+        self.procs[0].stdin.flush()
+
+    def sweeps(self):
+        """Times that opensm was through with the subnet."""
+        return self.said('opensm.log').count('SUBNET UP')
 
     def run(self, *argv, host=None):
         """A tool at a host; its output."""

@@ -7,15 +7,20 @@ import ipaddress
 import json
 import os
 import re
+import select
+import subprocess
 
 import pytest
 
 import mad
+import patience
+from conn import wait_until
 from ibports import ib_port
 from ibsim import Fabric, Gateway, Plan
 from mad import PATH, v2
-from net import Namespace
-from polca import Polca, port
+from net import die_with_parent, Namespace
+from polca import CTL_PROGRAM, Polca, port
+from smp import lid_routed, notice, TRAP
 
 SAME = ('pkey', 'mtu', 'rate', 'sl', 'packet_life', 'sgid', 'dgid', 'reversible', 'tclass',
         'flow_label', 'hop_limit', 'qos_class')
@@ -86,11 +91,12 @@ def inside(fabric, sockets):
     ns.veth('pv0', 'st0')
     gateway = Gateway(ns, 'st0', fabric, host, lid)
     p = Polca(sockets, [ib_port('port0', 'pv0', lid=lid, sm_lid=fabric.sm_lid, active=True,
+                                sm=dict(priority=0, state='standby'),
                                 lmc=len(fabric.lids[host]) - 1,
                                 guid='0x%016x' % fabric.plan.port_guid(host))],
               ns=ns, name='inside-' + fabric.name,
               sma=dict(node_guid='0x%016x' % fabric.plan.guid(host)))
-    p.host = host
+    p.host, p.gateway = host, gateway
     try:
         yield p.start()
         gateway.close()
@@ -212,8 +218,17 @@ def test_unknown_mtu_is_not_claimed(polca, fabric):
 
 # ---- by our own packets
 
-def test_sweep(fabric, inside):
+def agrees(fabric, inside):
     """Every pair of LIDs, switches' too, but for our own port: it is a real one."""
+    switches = [int(lid) for lid in re.findall(r' base port 0 lid (\d+) ', fabric.topology)]
+    ports = switches + sum((lids for host, lids in fabric.lids.items() if host != inside.host), [])
+    answers = theirs(fabric, [(s, d) for s in ports for d in ports])
+    put(inside, sls(answers), format='json')
+    assert differing(inside, answers) == {}
+    assert routes(inside)[1] == 0
+
+
+def test_sweep(fabric, inside):
     said = inside.ctl('--json', 'sa', 'import', '--sweep', '--replace').stdout
     swept = json.loads(said)
     nodes = len(fabric.plan.hosts) + len(fabric.plan.switches)
@@ -221,9 +236,50 @@ def test_sweep(fabric, inside):
     assert (swept['nodes'], swept['links'], swept['switches']) == (
         nodes, cables, len(fabric.plan.switches)), swept
     assert swept['unanswered'] == swept['without_lid'] == 0, swept
-    switches = [int(lid) for lid in re.findall(r' base port 0 lid (\d+) ', fabric.topology)]
-    ports = switches + sum((lids for host, lids in fabric.lids.items() if host != inside.host), [])
-    answers = theirs(fabric, [(s, d) for s in ports for d in ports])
-    put(inside, sls(answers), format='json')
-    assert differing(inside, answers) == {}
-    assert routes(inside)[1] == 0
+    agrees(fabric, inside)
+
+
+def test_sls_asked_of_the_running_sa(fabric, inside):
+    """By our own client, as people do: what it prints is what import reads."""
+    if fabric.name != 'lash-ring':
+        return  # elsewhere all SLs are 0
+    slid = fabric.lids[fabric.plan.hosts[0]][0]
+    asked = {pair: a for pair, a in fabric.answers.items() if pair[0] == slid}
+    records = []
+    for _, dlid in asked:  # ibsim has no RMPP: one Get each, not one table
+        out = inside.ctl('--json', 'sa', 'get', 'path', 'slid=%d' % slid, 'dlid=%d' % dlid,
+                         '--dlid', fabric.sm_lid, '--sm-key', 1).stdout
+        records += json.loads(out)['records']
+        put(inside, out, format='json')
+    put(inside, json.dumps({'records': records}), format='json')
+    got = {dlid: ours(inside, slid, dlid)['sl'] for _, dlid in asked}
+    assert got == {dlid: a['sl'] for (_, dlid), a in asked.items()} and set(got.values()) > {0}
+
+
+def says(proc, text):
+    """Its next line."""
+    ready, _, _ = select.select([proc.stdout], [], [], patience.limit(30))
+    assert ready and text in proc.stdout.readline()
+
+
+def test_a_trap_calls_for_a_sweep(fabric, inside):
+    """A cable is pulled: opensm routes anew, and so do we once a trap 128 has told us."""
+    if fabric.name != 'mixed-speed':
+        return  # one is enough
+    before = fabric.answers
+    ctl = subprocess.Popen([CTL_PROGRAM, '-s', inside.socket, 'sa', 'import', '--sweep',
+                            '--replace', '--follow'], stdout=subprocess.PIPE, text=True,
+                           preexec_fn=die_with_parent)
+    try:
+        says(ctl, 'records in')
+        sweeps = fabric.sweeps()
+        fabric.console('Unlink "leaf1"[%d]' % len(fabric.plan.cables['leaf1']))
+        wait_until(lambda: fabric.sweeps() > sweeps, timeout=30)
+        assert theirs(fabric, before) != before
+        inside.gateway.tell(bytes(lid_routed(TRAP, 2, data=notice(
+            generic=1, type=1, producer=2, number=128, issuer=2))), 2)
+        says(ctl, 'records in')
+    finally:
+        ctl.kill()
+        ctl.wait()
+    agrees(fabric, inside)

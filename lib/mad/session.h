@@ -184,7 +184,7 @@ struct mad_receiver {
 	uint64_t announced; /* bytes the first segment promised; a hint */
 	uint64_t resend_time; /* when the last Resend was sent */
 	uint8_t resends_left; /* for the missing segment */
-	uint32_t resends_open; /* Resend requests for segments that have come since */
+	uint32_t resends_open; /* answers still due to Resend requests for what has come since */
 };
 
 /* Private to v1_*.c. */

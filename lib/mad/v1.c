@@ -91,7 +91,6 @@ static enum mad_kind
 v1_kind(const struct mad_rx *rx)
 {
 	struct v1_packet p = parse(rx->w, rx->mad);
-
 	bool config = rx->mad[MAD_OFF_METHOD] == SA1_CONFIG;
 
 	if (config && p.status != 0) /* a requester that gives up, after we have */

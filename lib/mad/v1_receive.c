@@ -61,14 +61,18 @@ ask_again(struct mad_session *s)
 }
 
 /*
- * Does this status answer a Resend request that an Ack of ours overtook? Each request for a segment
- * that has come since may draw one.
+ * Does this status answer a Resend request that an Ack of ours overtook? It does if we ask for
+ * nothing now; else each request for a segment that has come since may have drawn one, and the
+ * network may have copied it.
  */
 bool
 v1_overtaken(struct mad_session *s, const struct v1_packet *p)
 {
-	if (p->status != MAD_STATUS_INVALID_FIELD || s->rx.resends_open == 0 ||
-		(s->state != MAD_STATE_RECV && s->state != MAD_STATE_RECOVER))
+	if (p->status != MAD_STATUS_INVALID_FIELD || s->rx.resend_time == 0)
+		return false;
+	if (s->state == MAD_STATE_RECV)
+		return true;
+	if (s->state != MAD_STATE_RECOVER || s->rx.resends_open == 0)
 		return false;
 	s->rx.resends_open--;
 	return true;
@@ -283,7 +287,7 @@ v1_segment(struct mad_session *s, const struct v1_packet *p)
 	mad_rtt_stop(s, p->segment);
 	s->work &= ~V1_WORK_RESEND;
 	s->rx.expected++;
-	s->rx.resends_open += s->retries - s->rx.resends_left;
+	s->rx.resends_open += 2 * (s->retries - s->rx.resends_left);
 	s->rx.resends_left = s->retries;
 	s->state = MAD_STATE_RECV;
 	s->segments++;

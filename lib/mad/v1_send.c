@@ -17,8 +17,7 @@
 
 #include "mad/v1.h"
 
-#define RETRIES_KEPT     4 /* of the seven, for the ResponseTimer; the others may be probes */
-#define RETRIES_RELEASED 2 /* for one who has asked for what was acknowledged */
+#define RETRIES_KEPT 4 /* of the seven, for the ResponseTimer; the others may be probes */
 /*
  * Segments before the first Ack of an address, however large a Window was asked for: a request may
  * name another's address, who would get them. The answer's Window says where it stops.
@@ -316,15 +315,12 @@ ack(struct mad_session *s, const struct v1_packet *p)
 /*
  * Of an acknowledged segment: its data are gone, and seed 000 has that said at once. An Ack may just
  * have overtaken the request on the way. Then the receiver does not mean it any more, and its next
- * Ack will tell: the session goes on, and waits for that no longer than is reasonable.
+ * Ack will tell: the session goes on.
  */
 static enum verdict
 resend_released(struct mad_session *s)
 {
-	if (s->tx.acked < s->tx.total) {
-		s->v1.released = true;
-		s->retries_left = RTE_MIN(s->retries_left, RETRIES_RELEASED);
-	}
+	s->v1.released = s->tx.acked < s->tx.total;
 	mad_want(s, V1_WORK_RELEASED);
 	return VERDICT_DATAGRAM;
 }

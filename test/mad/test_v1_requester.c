@@ -282,6 +282,9 @@ test_status_for_an_overtaken_resend(void **state)
 	segments(h, 7, 8, bytes);
 	segment(h, 10, bytes);
 	expect_tx(&h->a, "12 Resend 9");
+	/* it may come now, too, and the network may have made two of it */
+	assert_int_equal(say(h, mad), VERDICT_MAD_DISCARDED);
+	assert_int_equal(say(h, mad), VERDICT_MAD_DISCARDED);
 	assert_int_equal(say(h, mad), VERDICT_DATAGRAM);
 	assert_int_equal(h->done, 1);
 	assert_int_equal(h->result.status, 0x001C);

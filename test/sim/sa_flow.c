@@ -76,13 +76,18 @@ limit_spent(const struct sa_flow *f, const struct mad_result *r)
 		return true;
 	if (r->end == MAD_END_STATUS)
 		return false;
+	/* version 1: the server had given up, began anew and asks for what was acknowledged */
+	if (r->end == MAD_END_PROTOCOL && f->query.version == SA_V1)
+		return t->lost_in_all >= tries;
 	/*
 	 * as many tries as are allowed, and for each a packet that was lost, or an answer too late; or
-	 * nobody there: of scarce sessions a half-open one may have been taken, without a word
+	 * nobody there: of scarce sessions a half-open one may have been taken, without a word. Of
+	 * data the copy that came through is not counted, nor the first one after it; nor a loss that
+	 * a segment before it, which comes later, hides.
 	 */
-	return (t->lost >= tries || sc->side[SA_SERVER].slice != 0 || sc->scarce) &&
-		(t->requests > tries || t->resends >= tries || t->data[0] > tries ||
-			t->data[1] > tries);
+	return (t->lost + 1 >= tries || sc->side[SA_SERVER].slice != 0 || sc->scarce) &&
+		(t->requests > tries || t->resends >= tries || t->data[0] + 1 >= tries ||
+			t->data[1] + 1 >= tries);
 }
 
 static bool
@@ -111,6 +116,8 @@ status_expected(const struct sa_flow *f, uint16_t status)
 		return sc->scarce || sc->crashes;
 	case MAD_STATUS_BUSY:
 		return sc->scarce || sc->side[SA_SERVER].refuse > 0;
+	case MAD_STATUS_INVALID_FIELD: /* a Resend found its session taken */
+		return sc->scarce && f->query.version == SA_V1;
 	case SA_STATUS_INVALID_GID:
 		return f->kind == SA_ASK_PATH;
 	default:

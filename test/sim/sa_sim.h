@@ -205,6 +205,7 @@ struct sa_session {
 	uint64_t tid;
 	uint32_t expected[2]; /**< next segment in order, of data sent by node [] */
 	uint32_t acked[2]; /**< of data sent by node [] */
+	uint32_t final[2]; /**< class version 1: number of the Last; 0: not sent yet */
 	/* since something came through */
 	uint32_t requests; /**< first packets, or the last segment again */
 	uint32_t resends; /**< Resend requests, ACKs repeated */

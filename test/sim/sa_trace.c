@@ -151,6 +151,9 @@ sa_trace_frame(struct sa_script *sc, unsigned int from, const struct packet *pkt
 		return;
 	t = session_of(sc, get_be64(mad + MAD_OFF_TID));
 	kind = kind_of(sc, mad, &segment);
+	if (kind == KIND_DATA && mad[MAD_OFF_CLASS_VERSION] == 1 &&
+		sa_v1_flags(sc, mad) & SA1_LAST)
+		t->final[from] = segment;
 	t->frames[from]++;
 	count_send(t, from, kind, segment);
 	if (kind == KIND_END && mad[RMPP_OFF_STATUS] >= 64 && mad[RMPP_OFF_STATUS] < 128)
@@ -165,7 +168,9 @@ sa_trace_frame(struct sa_script *sc, unsigned int from, const struct packet *pkt
 		came_through(sc, t);
 	} else if (kind == KIND_ACK && segment > t->acked[!from]) {
 		t->acked[!from] = segment;
-		came_through(sc, t);
+		/* a request's Last has its seven retries, acknowledged or not */
+		if (segment != t->final[!from])
+			came_through(sc, t);
 	}
 }
 

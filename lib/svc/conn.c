@@ -3,8 +3,8 @@
  */
 
 /*
- * A connection from its REQ to the end of TIMEWAIT: what the CM says is handed to the kind's row, and
- * what the kind posts is counted, so that completions never exceed what was set aside for them.
+ * A connection from its REQ to the end of TIMEWAIT. The CM's calls are passed on to the kind's
+ * functions; work requests are counted, so that completions never exceed the reserved room.
  */
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 /* --- places --- */
 
 static void
-shape(struct svc_conn *c, struct cm_conn_param *param)
+svc_conn_shape(struct svc_conn *c, struct cm_conn_param *param)
 {
 	const struct svc *s = c->svc;
 	uint32_t cqn = c->w->cqn;
@@ -40,7 +40,7 @@ shape(struct svc_conn *c, struct cm_conn_param *param)
 		.initiator_depth = 16,
 		.retry_count = 7,
 		.rnr_retry_count = 7,
-		.min_rnr_timer = 4, /* 0.04 ms: receives come back soon */
+		.min_rnr_timer = 4, /* 0.04 ms: receives are posted again soon */
 	};
 	if (s->ops->shape != NULL)
 		s->ops->shape(c, param);
@@ -78,7 +78,7 @@ svc_conn_new(struct svc_worker *w, bool active, struct cm_conn_param *param, str
 	TAILQ_INSERT_TAIL(&w->conns, c, link);
 	if (s->ops->turn != NULL)
 		svc_want_turn(c);
-	shape(c, param);
+	svc_conn_shape(c, param);
 	return c;
 }
 
@@ -100,9 +100,9 @@ svc_conn_stop_turns(struct svc_conn *c)
 	TAILQ_REMOVE(&c->w->turning, c, turn);
 }
 
-/* The walk of those to be ended goes on behind it, that of turns without it. */
+/* Before a connection leaves .conns: move .ending past it and take it off .turning. */
 static void
-step_over(struct svc_worker *w, struct svc_conn *c)
+svc_conn_leave_walks(struct svc_worker *w, struct svc_conn *c)
 {
 	if (w->ending == c)
 		w->ending = TAILQ_NEXT(c, link);
@@ -114,7 +114,7 @@ svc_conn_free(struct svc_conn *c)
 {
 	struct svc_worker *w = c->w;
 
-	step_over(w, c);
+	svc_conn_leave_walks(w, c);
 	TAILQ_REMOVE(c->state == SVC_CONN_GONE ? &w->gone : &w->conns, c, link);
 	w->room += c->max_sends + c->max_recvs;
 	w->connections--;
@@ -129,12 +129,12 @@ svc_conn_gone(struct svc_conn *c)
 	struct svc_worker *w = c->w;
 	struct rc_cq_info info = { 0 };
 
-	step_over(w, c);
+	svc_conn_leave_walks(w, c);
 	TAILQ_REMOVE(&w->conns, c, link);
-	if (c->state == SVC_CONN_STANDING) /* cm_destroy() does not say ended() */
+	if (c->state == SVC_CONN_STANDING) /* cm_destroy() does not call ended() */
 		svc_count(w->counters, connections, -1);
 	c->state = SVC_CONN_GONE;
-	/* its QP is destroyed: no completion of its is behind the last one that waits now */
+	/* its QP is destroyed: all its completions are in the queue now */
 	rc_cq_query(c->svc->env.dev, w->cqn, &info);
 	c->last = w->polled + info.pending;
 	TAILQ_INSERT_TAIL(&w->gone, c, link);
@@ -170,10 +170,11 @@ svc_conn_of_wr(const struct svc_worker *w, uint64_t wr_id, bool *recv)
 	return c;
 }
 
-/* --- what the CM says: struct cm_user --- */
+/* --- struct cm_user: called by the CM --- */
 
 static uint16_t
-request(void *listener, const struct cm_request *req, struct cm_conn_param *param, void **user)
+svc_cm_request(void *listener, const struct cm_request *req, struct cm_conn_param *param,
+	void **user)
 {
 	struct svc_worker *w = listener;
 	const struct svc_ops *ops = w->svc->ops;
@@ -188,7 +189,7 @@ request(void *listener, const struct cm_request *req, struct cm_conn_param *para
 		*user = c;
 		return 0;
 	}
-	param->private_len = 0; /* what it says is for who is let in */
+	param->private_len = 0; /* private data, such as an R_Key, only for accepted peers */
 	svc_conn_free(c);
 refused:
 	svc_count(w->counters, refused, 1);
@@ -196,7 +197,7 @@ refused:
 }
 
 static int
-prepare(void *user, cm_id id, uint32_t qpn)
+svc_cm_prepare(void *user, cm_id id, uint32_t qpn)
 {
 	struct svc_conn *c = user;
 
@@ -206,7 +207,7 @@ prepare(void *user, cm_id id, uint32_t qpn)
 }
 
 static void
-established(void *user, const struct cm_info *info, const uint8_t *private_data, uint8_t len)
+svc_cm_established(void *user, const struct cm_info *info, const uint8_t *private_data, uint8_t len)
 {
 	struct svc_conn *c = user;
 
@@ -218,7 +219,7 @@ established(void *user, const struct cm_info *info, const uint8_t *private_data,
 }
 
 static void
-ended(void *user, const struct cm_info *info, const uint8_t *private_data, uint8_t len)
+svc_cm_ended(void *user, const struct cm_info *info, const uint8_t *private_data, uint8_t len)
 {
 	struct svc_conn *c = user;
 
@@ -232,7 +233,7 @@ ended(void *user, const struct cm_info *info, const uint8_t *private_data, uint8
 }
 
 static void
-released(void *user)
+svc_cm_released(void *user)
 {
 	struct svc_conn *c = user;
 
@@ -241,9 +242,9 @@ released(void *user)
 		c->watcher->released(c->watcher_user);
 }
 
-/* Its receives are posted again as their completions are polled: all there is to do is tell. */
+/* Only count and tell the watcher: the kind posts receives again when it gets their completions. */
 static void
-receives_wanted(void *user)
+svc_cm_receives_wanted(void *user)
 {
 	struct svc_conn *c = user;
 
@@ -254,12 +255,12 @@ receives_wanted(void *user)
 
 const struct cm_user svc_cm_user = {
 	.name = "service",
-	.request = request,
-	.prepare = prepare,
-	.established = established,
-	.ended = ended,
-	.released = released,
-	.receives_wanted = receives_wanted,
+	.request = svc_cm_request,
+	.prepare = svc_cm_prepare,
+	.established = svc_cm_established,
+	.ended = svc_cm_ended,
+	.released = svc_cm_released,
+	.receives_wanted = svc_cm_receives_wanted,
 };
 
 /* --- for kinds --- */

@@ -3,24 +3,24 @@
  */
 
 /*
- * Connections without the CM: both sides have told each other their queue pairs by other means
- * (perftest's exchange over TCP). To the kind they are connections like others; who opened one
- * connects and closes it.
+ * Connections without the CM: both sides exchange their queue pairs by other means (perftest's
+ * exchange over TCP). The kind treats them like other connections; the caller of svc_direct_open()
+ * closes them.
  */
 
 #include "svc/private.h"
 
 static int
-step(const struct svc_conn *c, struct qp_attr *attr, enum qp_state state, uint32_t mask,
+direct_qp_to(const struct svc_conn *c, struct qp_attr *attr, enum qp_state state, uint32_t mask,
 	struct error *err)
 {
 	attr->qp_state = state;
 	return rc_qp_modify(c->w->rc, c->qpn, attr, QP_ATTR_STATE | mask, err);
 }
 
-/* INIT, receives, RTR, RTS. */
+/* Move the QP to INIT, post receives, move it to RTR and RTS. */
 static int
-bring_up(struct svc_conn *c, const struct qp_attr *from, const struct cm_conn_param *param,
+direct_bring_up(struct svc_conn *c, const struct qp_attr *from, const struct cm_conn_param *param,
 	struct error *err)
 {
 	struct qp_attr attr = *from;
@@ -30,13 +30,13 @@ bring_up(struct svc_conn *c, const struct qp_attr *from, const struct cm_conn_pa
 	attr.min_rnr_timer = param->min_rnr_timer;
 	attr.retry_cnt = param->retry_count;
 	attr.rnr_retry = param->rnr_retry_count;
-	ret = step(c, &attr, QPS_INIT, QP_ATTRS_INIT, err);
+	ret = direct_qp_to(c, &attr, QPS_INIT, QP_ATTRS_INIT, err);
 	if (ret == 0 && c->svc->ops->prepare != NULL)
 		ret = c->svc->ops->prepare(c);
 	if (ret == 0)
-		ret = step(c, &attr, QPS_RTR, QP_ATTRS_RTR, err);
+		ret = direct_qp_to(c, &attr, QPS_RTR, QP_ATTRS_RTR, err);
 	if (ret == 0)
-		ret = step(c, &attr, QPS_RTS, QP_ATTRS_RTS, err);
+		ret = direct_qp_to(c, &attr, QPS_RTS, QP_ATTRS_RTS, err);
 	return ret;
 }
 
@@ -48,12 +48,12 @@ svc_direct_open(struct svc_worker *w, const struct qp_attr *attr, struct error *
 
 	if (c == NULL)
 		return NULL;
-	param.qp.pinned = true; /* its queue is this worker's own */
+	param.qp.pinned = true; /* only this worker polls its completion queue */
 	if (rc_qp_create(w->rc, &param.qp, &c->qpn, err) != 0) {
 		svc_conn_free(c);
 		return NULL;
 	}
-	if (bring_up(c, attr, &param, err) != 0) {
+	if (direct_bring_up(c, attr, &param, err) != 0) {
 		svc_direct_close(c);
 		return NULL;
 	}

@@ -3,20 +3,20 @@
  */
 
 /*
- * echo: every message comes back, with its immediate data if it has any; of at most size bytes, depth
- * of them at a time. As a client: count messages of size bytes, each expected back; with size 16,
- * count 1 what rdma_client does, and as a server what rdma_client needs.
+ * Kind "echo": sends every message back, with its immediate data if it has any; messages have at
+ * most size bytes. As a client it sends count messages of size bytes, at most depth outstanding,
+ * and expects each back. It works with librdmacm's rdma_server (size 16, count 1) and rdma_client.
  *
- * Buffers of a place: of a client depth for receives and depth for sends; of a server twice depth,
- * because the next message may be here before the completion of the last one's way back was seen.
+ * Buffers of a place: a client has depth for receives and depth for sends; a server has twice
+ * depth, because the next message may arrive before the completion of the last reply is polled.
  */
 
 #include "svc/kinds.h"
 
-/* Of a client: messages. The n-th is sent from buffer n % depth. */
+/* A client's message counts. Message n is sent from buffer n % depth. */
 struct echo_conn {
 	uint64_t sent;
-	uint64_t completed; /* its buffer is ours again */
+	uint64_t completed; /* sends completed, their buffers are free */
 	uint64_t received;
 };
 
@@ -45,7 +45,7 @@ echo_prepare(struct svc_conn *c)
 /* --- server --- */
 
 static void
-serve(struct svc_conn *c, const struct wc *wc)
+echo_send_back(struct svc_conn *c, const struct wc *wc)
 {
 	const struct svc_config *config = svc_config(svc_conn_service(c));
 	struct svc_region r = svc_conn_buffer(c);
@@ -62,14 +62,14 @@ serve(struct svc_conn *c, const struct wc *wc)
 
 	if (wc->opcode == WC_RECV)
 		svc_post_send(c, &wr);
-	else /* it is back, the buffer is free again */
+	else /* the reply is sent: reuse the buffer for a receive */
 		svc_recv(c, i, &r, (uint64_t)i * config->size, config->size);
 }
 
 /* --- client --- */
 
 static void
-send_more(struct svc_conn *c)
+echo_send_more(struct svc_conn *c)
 {
 	const struct svc_config *config = svc_config(svc_conn_service(c));
 	struct echo_conn *e = svc_conn_priv(c);
@@ -86,7 +86,7 @@ send_more(struct svc_conn *c)
 }
 
 static void
-take_back(struct svc_conn *c, const struct wc *wc)
+echo_received_back(struct svc_conn *c, const struct wc *wc)
 {
 	const struct svc_config *config = svc_config(svc_conn_service(c));
 	struct echo_conn *e = svc_conn_priv(c);
@@ -109,7 +109,7 @@ echo_established(struct svc_conn *c, const uint8_t *private_data, uint8_t len)
 	(void)private_data;
 	(void)len;
 	if (svc_conn_active(c))
-		send_more(c);
+		echo_send_more(c);
 }
 
 static void
@@ -118,14 +118,14 @@ echo_completion(struct svc_conn *c, const struct wc *wc)
 	struct echo_conn *e = svc_conn_priv(c);
 
 	if (!svc_conn_active(c)) {
-		serve(c, wc);
+		echo_send_back(c, wc);
 		return;
 	}
 	if (wc->opcode == WC_RECV)
-		take_back(c, wc);
+		echo_received_back(c, wc);
 	else
 		e->completed++;
-	send_more(c);
+	echo_send_more(c);
 }
 
 const struct svc_ops svc_echo = {

@@ -3,10 +3,10 @@
  */
 
 /*
- * Big-endian:
+ * A grant in the private data, big-endian:
  *
  *    0  version, 1
- *    1  flags: 0x01 may be read, 0x02 written, 0x04 reached by Atomics, 0x08 this connection's own
+ *    1  flags: 0x01 RDMA Read, 0x02 RDMA Write, 0x04 Atomics allowed, 0x08 this connection only
  *    2  reserved, 0 (16 bits)
  *    4  R_Key (32)
  *    8  address of the first byte (64)
@@ -40,7 +40,7 @@ svc_grant_put(uint8_t *data, const struct svc_grant *g)
 }
 
 static bool
-all_zero(const uint8_t *data, size_t len)
+grant_all_zero(const uint8_t *data, size_t len)
 {
 	size_t i;
 
@@ -54,8 +54,8 @@ bool
 svc_grant_get(const uint8_t *data, size_t len, struct svc_grant *g)
 {
 	if (len < SVC_GRANT_LEN || data[0] != GRANT_VERSION || (data[1] & ~GRANT_FLAGS) != 0 ||
-			!all_zero(data + 2, 2) ||
-			!all_zero(data + SVC_GRANT_LEN, len - SVC_GRANT_LEN))
+			!grant_all_zero(data + 2, 2) ||
+			!grant_all_zero(data + SVC_GRANT_LEN, len - SVC_GRANT_LEN))
 		return false;
 	*g = (struct svc_grant){
 		.access = (data[1] & GRANT_READ ? MEM_ACCESS_REMOTE_READ : 0) |

@@ -6,9 +6,8 @@
 #define SVC_GRANT_H
 
 /**
- * @file
- * What the service "memory" grants: 24 bytes of the private data of its REP, of its REQ if it
- * connects (docs/services.md, "What memory grants").
+ * @file The grant of a service of kind "memory": 24 bytes in the private data of its REP, or of its
+ * REQ if it connects (docs/services.md, "What memory grants").
  */
 
 #include <stdbool.h>
@@ -19,7 +18,7 @@
 
 struct svc_grant {
 	uint32_t access; /**< MEM_ACCESS_REMOTE_... */
-	bool own; /**< of this connection alone */
+	bool own; /**< for this connection only */
 	uint32_t rkey;
 	uint64_t va; /**< of the first byte */
 	uint64_t length; /**< bytes */
@@ -30,7 +29,7 @@ void svc_grant_put(uint8_t *data, const struct svc_grant *g);
 
 /**
  * @param data  all of the private data
- * @retval false  it is no grant: another program put something else there
+ * @retval false  not a grant: another program's private data
  */
 bool svc_grant_get(const uint8_t *data, size_t len, struct svc_grant *g);
 

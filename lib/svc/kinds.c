@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* What several kinds do. */
+/* Functions that several kinds share. */
 
 #include <errno.h>
 

@@ -6,8 +6,8 @@
 #define SVC_KINDS_H
 
 /**
- * @file
- * The rows of lib/svc's kinds, one a file; svc.c lists them.
+ * @file The kinds of services, each defined in its own file and listed in svc.c, and functions they
+ * share.
  */
 
 #include "svc/svc.h"
@@ -21,19 +21,21 @@ extern const struct svc_ops svc_rstream;
 extern const struct svc_ops svc_ucmatose;
 extern const struct svc_ops svc_perftest;
 
-/** Control thread: is a parameter within its bounds? "size: got 7, allowed: 32 to 65535" */
+/**
+ * Control thread: check that a parameter is within its bounds: "size: got 7, allowed: 32 to 65535"
+ */
 int svc_check(const char *what, uint64_t got, uint64_t min, uint64_t max, struct error *err);
 
-/** In prepare(): receives of size bytes, wr_id 0 on, at the begin of the place's buffer. */
+/** In prepare(): post receives of size bytes, wr_id 0 on, from the start of the place's buffer. */
 int svc_recv_ring(struct svc_conn *c, uint32_t count);
 
-/** Contents of the n-th message of a client. */
+/** Fill or check the contents of a client's n-th message. */
 void svc_fill(uint8_t *bytes, uint32_t length, uint64_t message);
 bool svc_filled(const uint8_t *bytes, uint32_t length, uint64_t message);
 
 /**
- * Keys of connections for their shares of svc_buffers(), which are MEM_ACCESS_MW_BIND: made in open(),
- * freed in close(), each touched only by who has the place.
+ * R_Keys of connections for their parts of svc_buffers(), whose access is MEM_ACCESS_MW_BIND.
+ * Created in open(), freed in close(); only the connection that has a place uses its key.
  */
 struct svc_windows {
 	uint32_t *keys; /**< by place */
@@ -42,9 +44,9 @@ struct svc_windows {
 int svc_windows_make(struct svc *s, struct svc_windows *w, struct error *err);
 /** @retval -EAGAIN */
 int svc_windows_free(struct svc *s, struct svc_windows *w);
-/** What the connection's key will be. */
+/** The key that svc_window_bind() will give the connection. */
 uint32_t svc_window_key(const struct svc_windows *w, const struct svc_conn *c);
-/** In prepare(). */
+/** Bind the connection's window; call it in prepare(). */
 int svc_window_bind(struct svc_windows *w, const struct svc_conn *c, uint64_t length,
 	uint32_t access);
 

@@ -3,11 +3,12 @@
  */
 
 /*
- * memory: grants a region in the private data of our REP, of our REQ if we connect (grant.c).
+ * Kind "memory": grants access to a region in the private data of our REP, or of our REQ if we
+ * connect (grant.c).
  *
- * The region is one for all connections, or a part of it for each (per_connection): then the R_Key
- * is a type 2 window's, bound to the connection's QP, good nowhere else and never again, and the bytes
- * are zero when the connection begins.
+ * All connections share the region, or each has a part of its own (per_connection). A part has the
+ * R_Key of a type 2 memory window bound to the connection's QP: the key works on no other QP and is
+ * invalid afterwards. A part is zeroed before the next connection gets it.
  */
 
 #include <errno.h>
@@ -108,7 +109,7 @@ memory_prepare(struct svc_conn *c)
 	return svc_window_bind(&m->windows, c, config->length, config->access);
 }
 
-/* The next connection in this place begins with zeros. */
+/* Zero the place's part, so that the next connection does not see this one's data. */
 static bool
 memory_clean(struct svc_conn *c)
 {

@@ -80,7 +80,7 @@ targets_of(struct svc_conn *c)
 }
 
 static int
-receive(struct svc_conn *c)
+perftest_post_receive(struct svc_conn *c)
 {
 	struct svc_region r = svc_conn_buffer(c);
 
@@ -150,7 +150,7 @@ perftest_prepare(struct svc_conn *c)
 
 	perftest_targets_clear(targets_of(c));
 	for (i = 0; i < config->depth && ret == 0; i++)
-		ret = receive(c);
+		ret = perftest_post_receive(c);
 	return ret;
 }
 
@@ -201,7 +201,7 @@ answer_exchange(struct svc_conn *c, const uint8_t *message, uint32_t len)
 
 /* On a connection that is not known to carry traffic. */
 static void
-hear(struct svc_conn *c, uint32_t len)
+perftest_hear(struct svc_conn *c, uint32_t len)
 {
 	struct perftest_conn *p = svc_conn_priv(c);
 	uint8_t message[PERFTEST_MESSAGE_MAX];
@@ -219,13 +219,13 @@ hear(struct svc_conn *c, uint32_t len)
 }
 
 static void
-received(struct svc_conn *c, uint32_t len)
+perftest_received(struct svc_conn *c, uint32_t len)
 {
 	struct perftest_conn *p = svc_conn_priv(c);
 
 	if (p->role != ROLE_TRAFFIC)
-		hear(c, len);
-	receive(c);
+		perftest_hear(c, len);
+	perftest_post_receive(c);
 	if (p->role != ROLE_TRAFFIC)
 		return;
 	p->sends++;
@@ -240,7 +240,7 @@ perftest_completion(struct svc_conn *c, const struct wc *wc)
 	struct perftest_conn *p = svc_conn_priv(c);
 
 	if (wc->opcode == WC_RECV || wc->opcode == WC_RECV_RDMA_WITH_IMM)
-		received(c, wc->byte_len);
+		perftest_received(c, wc->byte_len);
 	else
 		p->pace.acknowledged++;
 }

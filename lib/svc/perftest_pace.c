@@ -11,7 +11,7 @@ is_ahead(const struct perftest_pace *p, uint64_t received, bool begun)
 		received - p->acknowledged > PERFTEST_UNACKNOWLEDGED;
 }
 
-/* The first one: has it stood alone for long enough? */
+/* True if nothing has followed the first message for long enough. */
 static bool
 stands_alone(struct perftest_pace *p, uint64_t now, uint64_t patience)
 {

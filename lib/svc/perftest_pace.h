@@ -6,14 +6,13 @@
 #define SVC_PERFTEST_PACE_H
 
 /**
- * @file
- * Does the client wait for an answer to each Send (ib_send_lat), or not (ib_send_bw)? It does not
- * say so, but it shows: who waits is never more than one message ahead.
+ * @file Find out whether the client waits for an answer to each Send (ib_send_lat) or not
+ * (ib_send_bw). It does not tell, but a client that waits is never more than one message ahead.
  *
- * The first message is answered when nothing has followed it for a while; a latency test's first
- * iteration is that much longer. From then on answers go out at once, and the first sign that the
- * client is ahead ends them for good. An answer too many waits for a receive that never comes,
- * and the test goes on.
+ * The first message is answered when no other has followed it for a while, which makes the first
+ * iteration of a latency test that much longer. After that each message is answered at once, until
+ * the client is ahead for the first time; then answers end for good. A needless answer only waits
+ * for a receive that the client never posts.
  */
 
 #include <stdbool.h>

@@ -38,7 +38,7 @@ perftest_target_note(struct perftest_targets *t, const struct perftest_dest *the
 	return true;
 }
 
-/* What was read stands if nothing has been forgotten meanwhile. */
+/* The result is valid if the table was not cleared while it was read. */
 static bool
 find_in(const struct perftest_targets *t, const union gid *gid, uint32_t qpn,
 	struct perftest_target *found)

@@ -6,10 +6,9 @@
 #define SVC_PERFTEST_TARGET_H
 
 /**
- * @file
- * With -R a client speaks on one connection of the memory that another one is to write to; the two
- * may live on different workers. What is said is noted in the table of the first connection's
- * place; the second one looks through all tables.
+ * @file With -R a client describes on one connection the memory that another connection is to write
+ * to. The two may belong to different workers. The first connection notes it in the table of its
+ * place; the second one searches all tables.
  */
 
 #include <stdbool.h>
@@ -26,15 +25,15 @@ struct perftest_target {
 
 /** One writer: the worker of its place. */
 struct perftest_targets {
-	uint32_t life; /**< changes when all is forgotten */
+	uint32_t life; /**< changes when the table is cleared */
 	uint32_t count;
 	struct perftest_target target[PERFTEST_TARGETS];
 } __attribute__((aligned(64)));
 
 void perftest_targets_clear(struct perftest_targets *t);
-/** Again and again the same: once, and counted. @retval false full */
+/** Note a queue pair once, and count how often it is told. @retval false  table full */
 bool perftest_target_note(struct perftest_targets *t, const struct perftest_dest *theirs);
-/** Any worker. @param n  tables */
+/** Find a noted queue pair; any worker may call it. @param n  number of tables */
 bool perftest_target_find(const struct perftest_targets *t, uint32_t n, const union gid *gid,
 	uint32_t qpn, struct perftest_target *found);
 

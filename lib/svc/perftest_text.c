@@ -39,7 +39,7 @@ enum {
 };
 
 static int
-digit(uint8_t c)
+text_digit(uint8_t c)
 {
 	if (c >= '0' && c <= '9')
 		return c - '0';
@@ -49,11 +49,11 @@ digit(uint8_t c)
 }
 
 static bool
-number(const uint8_t *text, unsigned int digits, uint64_t *value)
+text_number(const uint8_t *text, unsigned int digits, uint64_t *value)
 {
 	*value = 0;
 	while (digits-- > 0) {
-		int d = digit(*text++);
+		int d = text_digit(*text++);
 
 		if (d < 0)
 			return false;
@@ -71,7 +71,7 @@ reads(uint64_t out_reads)
 int
 perftest_text_length(const uint8_t *text, size_t len)
 {
-	if (len > 0 && digit(text[0]) < 0)
+	if (len > 0 && text_digit(text[0]) < 0)
 		return -1;
 	if (len <= GID_AT + 2)
 		return 0;
@@ -85,7 +85,7 @@ read_gid(const uint8_t *text, union gid *gid)
 	unsigned int i;
 
 	for (i = 0; i < sizeof(gid->raw); i++, text += 3) {
-		if (!number(text, 2, &byte) || text[2] != ':')
+		if (!text_number(text, 2, &byte) || text[2] != ':')
 			return false;
 		gid->raw[i] = (uint8_t)byte;
 	}
@@ -99,7 +99,7 @@ perftest_text_read(const uint8_t *text, size_t len, struct perftest_dest *d)
 	unsigned int i;
 
 	for (i = 0; i < FIELDS; i++) {
-		if (!number(text + fields[i].at, fields[i].digits, &v[i]) ||
+		if (!text_number(text + fields[i].at, fields[i].digits, &v[i]) ||
 				text[fields[i].at + fields[i].digits] != ':')
 			return false;
 	}

@@ -3,8 +3,8 @@
  */
 
 /*
- * Places of connections. Workers take them when connections come and give them back long after: a
- * chain changed by compare and swap, with a tag so that a head seen before is not taken for the same.
+ * Places of connections: a lock-free chain of free places, shared by all workers. The head is
+ * changed by compare and swap and carries a tag against ABA.
  */
 
 #include <errno.h>

@@ -7,7 +7,7 @@
 
 /**
  * @file
- * Private to lib/svc's frame: service, worker, connection. Kinds use svc.h only.
+ * Private to the frame of lib/svc (service, worker, connection). Kinds of services use svc.h only.
  */
 
 #include <sys/queue.h>
@@ -17,8 +17,8 @@
 #define SVC_CACHE_LINE 64
 
 /*
- * The upper half of a work request's ID: place, generation of the place's connection, which queue.
- * Generations only guard: a place is not given out again before its last completion was polled.
+ * The upper half of a work request's ID: place, generation of the place's connection, queue. The
+ * generation is a safeguard: a place is reused only after its last completion was polled.
  */
 #define SVC_PLACE_BITS      20
 #define SVC_GENERATION_BITS 11
@@ -30,7 +30,7 @@ enum svc_conn_state {
 	SVC_CONN_OPENING, /* not yet established; data may flow */
 	SVC_CONN_STANDING,
 	SVC_CONN_ENDED,
-	SVC_CONN_GONE, /* the CM has forgotten it */
+	SVC_CONN_GONE, /* released by the CM, its QP is destroyed */
 };
 
 struct svc_conn {
@@ -42,14 +42,14 @@ struct svc_conn {
 	uint32_t qpn;
 	uint8_t state; /* enum svc_conn_state */
 	bool active;
-	bool ending; /* svc_disconnect() was said */
+	bool ending; /* svc_disconnect() was called */
 	bool turning; /* on .turning */
 	uint32_t max_sends, max_recvs; /* its share of the completion queue */
 	uint32_t sends, recvs; /* posted, completion not polled */
-	uint64_t last; /* GONE: the worker's .polled by which its completions are */
+	uint64_t last; /* GONE: value of the worker's .polled after its last completion */
 	const struct cm_user *watcher;
 	void *watcher_user;
-	TAILQ_ENTRY(svc_conn) link; /* on .conns, and on .gone from then on */
+	TAILQ_ENTRY(svc_conn) link; /* on .conns; on .gone in state GONE */
 	TAILQ_ENTRY(svc_conn) turn; /* on .turning */
 } __attribute__((aligned(SVC_CACHE_LINE)));
 TAILQ_HEAD(svc_conn_list, svc_conn);
@@ -60,7 +60,7 @@ struct svc_worker {
 	struct rc_worker *rc;
 	uint32_t cqn;
 	bool listening;
-	uint32_t room; /* completions that no connection has a share of */
+	uint32_t room; /* completion queue entries that no connection has reserved */
 	uint32_t connections;
 	uint64_t now;
 	uint64_t polled; /* completions since the start */
@@ -68,13 +68,13 @@ struct svc_worker {
 	struct svc_conn_list conns;
 	struct svc_conn_list gone; /* oldest first */
 	struct svc_conn_list turning; /* those that want turns */
-	struct svc_conn *ending; /* all from here on are to be ended, some in each turn */
+	struct svc_conn *ending; /* svc_worker_disconnect(): next of .conns to end */
 };
 
-/* Places of connections, free ones in a chain; any worker takes and gives back. */
+/* Places of connections; free ones form a chain. Any worker takes and gives places. */
 struct svc_places {
-	uint64_t head; /* tag against ABA, index + 1 of the first */
-	uint32_t *next; /* index + 1 */
+	uint64_t head; /* high half: tag against ABA; low half: index + 1 of the first, 0: none */
+	uint32_t *next; /* by index: index + 1 of the next, 0: none */
 };
 
 struct svc_worker_counters {
@@ -89,7 +89,7 @@ struct svc {
 	bool closed;
 
 	bool has_pd;
-	bool pd_adopted; /* held, not ours */
+	bool pd_adopted; /* the adopted region's: held, not owned */
 	uint32_t pd;
 	uint32_t keys[SVC_REGIONS_MAX]; /* regions to deregister */
 	unsigned int num_keys;
@@ -125,18 +125,18 @@ int svc_regions_drop(struct svc *s);
 /* --- conn.c --- */
 
 extern const struct cm_user svc_cm_user;
-/* A place, with .param as the kind shapes it; NULL: none, or no room for its completions. */
+/* Take a place and fill in *param. @retval NULL  no place, or no room for its completions */
 struct svc_conn *svc_conn_new(struct svc_worker *w, bool active, struct cm_conn_param *param,
 	struct error *err);
-/* It is established, and counted. */
+/* Note and count that the connection is established. */
 void svc_conn_stands(struct svc_conn *c);
-/* Nothing can refer to it any more. */
+/* Free the place; nothing may refer to the connection any more. */
 void svc_conn_free(struct svc_conn *c);
-/* QP gone, the CM has forgotten it: free once its completions are polled and it is clean. */
+/* The QP is destroyed: free the place later, once all completions are polled and it is clean. */
 void svc_conn_gone(struct svc_conn *c);
-/* No turn() any more. */
+/* Stop calling turn(). */
 void svc_conn_stop_turns(struct svc_conn *c);
-/* Which one a completion belongs to, NULL: none any more. *recv: of its receive queue */
+/* The connection of a completion; NULL: gone. *recv is set if it is of the receive queue. */
 struct svc_conn *svc_conn_of_wr(const struct svc_worker *w, uint64_t wr_id, bool *recv);
 
 #endif

@@ -3,9 +3,9 @@
  */
 
 /*
- * rcopy: librdmacm's rcopy, either side, over rsockets. As server it takes files and counts them;
- * with mr_key the last one is kept in that region, which is all that it writes: paths are ignored.
- * As client it sends a file of length bytes, 0, 1, ... 255, 0, ...
+ * Kind "rcopy": librdmacm's rcopy, either side, over rsockets. As server it receives files and
+ * counts them. With mr_key it keeps the last file in that region and writes nowhere else: it
+ * ignores paths. As client it sends a file of length bytes: 0, 1, ... 255, 0, ...
  */
 
 #include <errno.h>
@@ -88,7 +88,7 @@ rcopy_pump(struct svc_conn *c)
 	const struct rcopy *t = svc_state(svc_conn_service(c));
 	uint32_t n;
 
-	/* an answer, or the client's request; then the file behind the request to write */
+	/* an answer or the client's request; after a WRITE request the file */
 	while (r->out_length != 0) {
 		n = rsocket_say(c, r->out, r->out_length);
 		if (n == 0)
@@ -123,9 +123,9 @@ rcopy_adjust(struct svc_config *config)
 		config->length = 1 << 20;
 }
 
-/* It stays the caller's, who may deregister it: it is looked up each time. */
+/* Look up the region of mr_key each time: its owner may deregister it. */
 static int
-find_region(struct svc *s, struct mem_mr_info *file, struct error *err)
+rcopy_find_region(struct svc *s, struct mem_mr_info *file, struct error *err)
 {
 	uint32_t key = svc_config(s)->mr_key;
 
@@ -143,7 +143,7 @@ open_memory(struct svc *s, struct rcopy *t, struct error *err)
 
 	if (config->active)
 		return rsocket_pattern(s, &t->pattern, err);
-	return config->mr_key != 0 ? find_region(s, &t->file, err) : 0;
+	return config->mr_key != 0 ? rcopy_find_region(s, &t->file, err) : 0;
 }
 
 static int

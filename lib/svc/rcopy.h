@@ -6,14 +6,13 @@
 #define SVC_RCOPY_H
 
 /**
- * @file
- * What rcopy.c, rcopy_server.c and rcopy_client.c share. Messages of librdmacm's rcopy, in the
- * byte order that both sides have (the program does not swap):
+ * @file Shared by rcopy.c, rcopy_server.c and rcopy_client.c. The messages of librdmacm's rcopy, in
+ * the byte order of both hosts (the program does not swap bytes):
  *
  *   0 version 0 [8]   1 command [8]   2 bytes of the message [16]   4 data [32]   8 ID [64]
  *
- * OPEN goes on with the file's path, WRITE with its size [64] and then its bytes. Each is answered
- * by a message of 16 bytes: the command with 0x80, in data a status, 0 or an errno.
+ * After OPEN follows the file's path, after WRITE the file's size [64] and its bytes. Each message
+ * is answered by one of 16 bytes: the command plus 0x80, and in data a status, 0 or an errno.
  */
 
 #include "svc/rsocket.h"
@@ -25,31 +24,31 @@
 #define RCOPY_RESPONSE 0x80
 
 enum rcopy_stage {
-	RCOPY_AT_HEAD, /**< 0: a connection begins with it */
+	RCOPY_AT_HEAD, /**< 0: the first stage of a connection */
 	RCOPY_AT_PATH,
 	RCOPY_AT_SIZE,
 	RCOPY_AT_FILE,
-	RCOPY_OVER, /**< what comes is ignored, we leave when our answer is gone */
+	RCOPY_OVER, /**< received bytes are ignored; disconnect once our answer is sent */
 };
 
 struct rcopy {
 	struct rsocket_service rs; /* first */
 	struct mem_mr_info file; /* the caller's region, for a server; of length 0: none */
 	struct svc_region pattern; /* of a client */
-	uint32_t writer; /* place + 1 of who writes .file; atomic */
+	uint32_t writer; /* place + 1 of the connection that writes .file; atomic */
 };
 
 struct rcopy_conn {
 	struct rsocket r; /* first */
 	uint8_t stage; /* enum rcopy_stage */
 	bool open;
-	uint8_t asked; /* command that the client waits for */
+	uint8_t asked; /* command whose answer the client waits for */
 	uint8_t in[RCOPY_HEAD];
 	uint32_t in_length;
 	uint8_t out[SVC_INLINE];
 	uint32_t out_length;
-	uint64_t left; /* bytes of this stage to come */
-	uint64_t at; /* in the file */
+	uint64_t left; /* bytes of this stage still to receive */
+	uint64_t at; /* offset in the file */
 	uint64_t size; /* of the file */
 	uint32_t status; /* of this file */
 	uint64_t id; /* of the request */
@@ -64,7 +63,7 @@ struct rcopy_head {
 	uint64_t id;
 };
 struct rcopy_head rcopy_get_head(const uint8_t *at, bool net);
-/** Into .out, in the connection's byte order. */
+/** Write a head to .out, in the connection's byte order. */
 void rcopy_put_head(struct rcopy_conn *r, const struct rcopy_head *h);
 uint64_t rcopy_get64(const uint8_t *at, bool net);
 void rcopy_put64(uint8_t *at, uint64_t value, bool net);

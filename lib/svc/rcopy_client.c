@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* rcopy's client: opens a file over there, sends it, closes it; each time the answer is awaited. */
+/* The client of rcopy: opens a file, sends it, closes it, and waits for the answer each time. */
 
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 #define PATH_DEFAULT "polca.rcopy"
 
 static void
-ask(struct svc_conn *c, uint8_t command, uint32_t data, uint32_t more)
+rcopy_client_ask(struct svc_conn *c, uint8_t command, uint32_t data, uint32_t more)
 {
 	struct rcopy_conn *r = svc_conn_priv(c);
 
@@ -24,7 +24,7 @@ ask(struct svc_conn *c, uint8_t command, uint32_t data, uint32_t more)
 	r->out_length += more;
 }
 
-/* A path ends with one to eight zeroes, on a multiple of eight. */
+/* A path is followed by one to eight zeros, up to a multiple of eight bytes. */
 void
 rcopy_begin(struct svc_conn *c)
 {
@@ -35,7 +35,7 @@ rcopy_begin(struct svc_conn *c)
 		path = PATH_DEFAULT;
 	memset(r->out, 0, sizeof(r->out));
 	snprintf((char *)r->out + RCOPY_HEAD, sizeof(r->out) - RCOPY_HEAD, "%s", path);
-	ask(c, RCOPY_OPEN, MODE, ((uint32_t)strlen(path) + 8) & ~7u);
+	rcopy_client_ask(c, RCOPY_OPEN, MODE, ((uint32_t)strlen(path) + 8) & ~7u);
 }
 
 static void
@@ -46,11 +46,11 @@ ask_write(struct svc_conn *c)
 	r->size = svc_config(svc_conn_service(c))->length;
 	r->to_send = r->size;
 	rcopy_put64(r->out + RCOPY_HEAD, r->size, r->r.net);
-	ask(c, RCOPY_WRITE, 0, sizeof(uint64_t));
+	rcopy_client_ask(c, RCOPY_WRITE, 0, sizeof(uint64_t));
 }
 
 static void
-refused(struct svc_conn *c)
+rcopy_client_refused(struct svc_conn *c)
 {
 	struct rcopy_conn *r = svc_conn_priv(c);
 
@@ -69,12 +69,12 @@ answer_done(struct svc_conn *c)
 		r->stage = RCOPY_OVER;
 		svc_violation(c);
 	} else if (h.data != 0) {
-		refused(c);
+		rcopy_client_refused(c);
 	} else if (r->asked == RCOPY_OPEN) {
 		ask_write(c);
 	} else if (r->asked == RCOPY_WRITE) {
 		svc_count(svc_conn_counters(c), exchanges, 1);
-		ask(c, RCOPY_CLOSE, 0, 0);
+		rcopy_client_ask(c, RCOPY_CLOSE, 0, 0);
 	} else {
 		r->stage = RCOPY_OVER;
 	}

@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* rcopy's server: one request after the other, each answered before the next may come. */
+/* The server of rcopy: a client may send the next request only after the answer to the last. */
 
 #include <errno.h>
 #include <string.h>
@@ -17,7 +17,7 @@ service_of(struct svc_conn *c)
 	return svc_state(svc_conn_service(c));
 }
 
-/* --- the file that is kept: one writer --- */
+/* --- the file kept in the region of mr_key: one connection writes at a time --- */
 
 static bool
 may_write(struct svc_conn *c)
@@ -42,7 +42,7 @@ rcopy_release(struct svc_conn *c)
 }
 
 static void
-store(struct svc_conn *c, const uint8_t *bytes, uint32_t length)
+rcopy_server_store(struct svc_conn *c, const uint8_t *bytes, uint32_t length)
 {
 	struct rcopy_conn *r = svc_conn_priv(c);
 	const struct mem_mr_info *file = &service_of(c)->file;
@@ -62,13 +62,13 @@ store(struct svc_conn *c, const uint8_t *bytes, uint32_t length)
 /* --- answers --- */
 
 static void
-answer(struct svc_conn *c, uint8_t command, uint32_t status)
+rcopy_server_answer(struct svc_conn *c, uint8_t command, uint32_t status)
 {
 	struct rcopy_conn *r = svc_conn_priv(c);
 
 	r->stage = RCOPY_AT_HEAD;
 	r->in_length = 0;
-	if (r->out_length != 0) { /* it did not wait for the last one */
+	if (r->out_length != 0) { /* the client did not wait for the last answer */
 		svc_violation(c);
 		return;
 	}
@@ -76,13 +76,13 @@ answer(struct svc_conn *c, uint8_t command, uint32_t status)
 		.length = RCOPY_HEAD, .data = status, .id = r->id });
 }
 
-/* As the program: a request that fails is the last one. */
+/* Answer with an error and stop: like librdmacm's rcopy, we serve no request after a failed one. */
 static void
-refuse(struct svc_conn *c, uint8_t command, uint32_t status)
+rcopy_server_refuse(struct svc_conn *c, uint8_t command, uint32_t status)
 {
 	struct rcopy_conn *r = svc_conn_priv(c);
 
-	answer(c, command, status);
+	rcopy_server_answer(c, command, status);
 	r->stage = RCOPY_OVER;
 }
 
@@ -92,14 +92,14 @@ path_done(struct svc_conn *c)
 	struct rcopy_conn *r = svc_conn_priv(c);
 
 	if (r->open || !may_write(c)) {
-		refuse(c, RCOPY_OPEN, EBUSY);
+		rcopy_server_refuse(c, RCOPY_OPEN, EBUSY);
 		return;
 	}
 	r->open = true;
-	answer(c, RCOPY_OPEN, 0);
+	rcopy_server_answer(c, RCOPY_OPEN, 0);
 }
 
-/* One that is not kept was taken to its end, so that its sender reads the answer. */
+/* A file that is not kept was still received completely, so that its sender reads the answer. */
 static void
 file_done(struct svc_conn *c)
 {
@@ -107,7 +107,7 @@ file_done(struct svc_conn *c)
 
 	if (r->status == 0)
 		svc_count(svc_conn_counters(c), exchanges, 1);
-	answer(c, RCOPY_WRITE, r->status);
+	rcopy_server_answer(c, RCOPY_WRITE, r->status);
 }
 
 /* --- requests --- */
@@ -140,9 +140,9 @@ head_done(struct svc_conn *c)
 		stage(c, RCOPY_AT_SIZE, sizeof(uint64_t), NULL);
 	} else if (h.command == RCOPY_CLOSE) {
 		rcopy_release(c);
-		answer(c, RCOPY_CLOSE, 0);
+		rcopy_server_answer(c, RCOPY_CLOSE, 0);
 	} else {
-		refuse(c, h.command, EINVAL);
+		rcopy_server_refuse(c, h.command, EINVAL);
 	}
 }
 
@@ -181,7 +181,7 @@ take_rest(struct svc_conn *c, const uint8_t *bytes, uint32_t length)
 	bool file = r->stage == RCOPY_AT_FILE;
 
 	if (file)
-		store(c, bytes, n);
+		rcopy_server_store(c, bytes, n);
 	r->left -= n;
 	if (r->left == 0)
 		(file ? file_done : path_done)(c);

@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* Protection domain and memory of a service; control thread. */
+/* Protection domain and memory of a service; runs on the control thread. */
 
 #include <errno.h>
 

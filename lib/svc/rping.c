@@ -3,16 +3,16 @@
  */
 
 /*
- * rping: librdmacm's ping-pong, both parts. One exchange:
+ * Kind "rping": librdmacm's ping-pong, both sides. One exchange:
  *
  *   client  Send: address, R_Key and length of its source buffer (struct in rping_info())
- *   server  RDMA Read of it, Send: 16 bytes of any content, "go ahead"
- *   client  Send: the same of its sink buffer
+ *   server  RDMA Read of that buffer, Send "go ahead" (16 bytes of any content)
+ *   client  Send: address, R_Key and length of its sink buffer
  *   server  RDMA Write of what it read, Send "go ahead"
  *
- * The client compares sink and source (verify), ends after count exchanges, and disconnects. Ping data
- * is "rdma-ping-%d: " and a run of characters from 'A' to 'z', a step further in each ping, ended by
- * a zero. One Read or Write at a time; receives of 16 bytes, one at a time.
+ * The client compares sink and source (verify), ends after count exchanges, and disconnects. Ping
+ * data is "rdma-ping-%d: " and a run of characters from 'A' to 'z', a step further in each ping,
+ * ended by a zero. One Read or Write at a time; receives of 16 bytes, one at a time.
  */
 
 #include <errno.h>
@@ -25,16 +25,16 @@
 #define INFO_LENGTH 16
 #define SENDS       16
 #define PING_MIN    32 /* "rdma-ping-", the largest number, ": ", a zero */
-#define PING_MAX    65535 /* the program takes no more */
+#define PING_MAX    65535 /* rping's own limit */
 
 enum rping_step {
-	RPING_READ_ADV, /* server: for the source's address; client: for the Read's go-ahead */
-	RPING_READ, /* server: for its Read */
-	RPING_WRITE_ADV, /* server: for the sink's address */
-	RPING_WRITE, /* server: for its Write; client: for the Write's go-ahead */
+	RPING_READ_ADV, /* server waits for the source's address; client for its go-ahead */
+	RPING_READ, /* server waits for its Read */
+	RPING_WRITE_ADV, /* server waits for the sink's address */
+	RPING_WRITE, /* server waits for its Write; client for its go-ahead */
 };
 
-/* The place's buffer: message received, then of a server the ping, of a client source and sink. */
+/* The place's buffer: the received message, then the ping (server) or source and sink (client). */
 #define AT_MESSAGE 0
 #define AT_SOURCE  64
 static uint64_t
@@ -68,7 +68,7 @@ rping_open(struct svc *s, struct error *err)
 		return ret;
 	if (c->active)
 		access |= MEM_ACCESS_REMOTE_READ | MEM_ACCESS_REMOTE_WRITE;
-	/* acknowledgements may be late: the exchange goes on without them, as the program's */
+	/* room for more sends than one: like rping, do not wait for the completion of a Send */
 	svc_queues(s, SENDS, 1);
 	return svc_buffers(s, at_sink(c) + c->size, access, err);
 }
@@ -76,7 +76,7 @@ rping_open(struct svc *s, struct error *err)
 static void
 rping_shape(struct svc_conn *c, struct cm_conn_param *param)
 {
-	/* as the program has it */
+	/* as rping does */
 	param->responder_resources = 1;
 	param->initiator_depth = 1;
 	if (svc_conn_active(c))
@@ -84,7 +84,7 @@ rping_shape(struct svc_conn *c, struct cm_conn_param *param)
 }
 
 static int
-receive(struct svc_conn *c)
+rping_post_receive(struct svc_conn *c)
 {
 	struct svc_region r = svc_conn_buffer(c);
 
@@ -92,19 +92,19 @@ receive(struct svc_conn *c)
 }
 
 static void
-post(struct svc_conn *c, const struct send_wr *wr)
+rping_post(struct svc_conn *c, const struct send_wr *wr)
 {
 	if (svc_post_send(c, wr) == -ENOBUFS)
 		svc_disconnect(c);
 }
 
 static void
-send_message(struct svc_conn *c, const uint8_t *message)
+rping_send_message(struct svc_conn *c, const uint8_t *message)
 {
 	struct send_wr wr = { .opcode = WR_SEND, .send_flags = SEND_INLINE,
 		.inline_data = message, .inline_len = INFO_LENGTH };
 
-	post(c, &wr);
+	rping_post(c, &wr);
 }
 
 /* --- server --- */
@@ -114,7 +114,7 @@ go_ahead(struct svc_conn *c)
 {
 	static const uint8_t zeros[INFO_LENGTH];
 
-	send_message(c, zeros);
+	rping_send_message(c, zeros);
 }
 
 static void
@@ -130,7 +130,7 @@ rdma(struct svc_conn *c, enum wr_opcode opcode, const uint8_t *info, uint32_t le
 		.rkey = get_be32(info + 8),
 	};
 
-	post(c, &wr);
+	rping_post(c, &wr);
 }
 
 /* rping_rdma_info: address (64), R_Key (32), length (32) */
@@ -149,7 +149,7 @@ server_message(struct svc_conn *c, const struct wc *wc)
 		svc_violation(c);
 		return;
 	}
-	receive(c);
+	rping_post_receive(c);
 	if (p->step == RPING_READ_ADV) {
 		p->step = RPING_READ;
 		p->length = length;
@@ -186,7 +186,7 @@ server_completion(struct svc_conn *c, const struct wc *wc)
 /* --- client --- */
 
 static void
-tell(struct svc_conn *c, uint64_t at)
+rping_send_address(struct svc_conn *c, uint64_t at)
 {
 	struct svc_region r = svc_conn_buffer(c);
 	uint8_t info[INFO_LENGTH];
@@ -194,7 +194,7 @@ tell(struct svc_conn *c, uint64_t at)
 	put_be64(info, r.va + at);
 	put_be32(info + 8, r.rkey);
 	put_be32(info + 12, svc_config(svc_conn_service(c))->size);
-	send_message(c, info);
+	rping_send_message(c, info);
 }
 
 static void
@@ -220,7 +220,7 @@ begin_ping(struct svc_conn *c)
 
 	make_ping(svc_conn_buffer(c).bytes + AT_SOURCE, config->size, p->pings);
 	p->step = RPING_READ_ADV;
-	tell(c, AT_SOURCE);
+	rping_send_address(c, AT_SOURCE);
 }
 
 static void
@@ -255,10 +255,10 @@ client_completion(struct svc_conn *c, const struct wc *wc)
 		svc_violation(c);
 		return;
 	}
-	receive(c);
+	rping_post_receive(c);
 	if (p->step == RPING_READ_ADV) {
 		p->step = RPING_WRITE;
-		tell(c, at_sink(config));
+		rping_send_address(c, at_sink(config));
 	} else {
 		end_ping(c);
 	}
@@ -294,7 +294,7 @@ const struct svc_ops svc_rping = {
 	.adjust = rping_adjust,
 	.open = rping_open,
 	.shape = rping_shape,
-	.prepare = receive,
+	.prepare = rping_post_receive,
 	.established = rping_established,
 	.completion = rping_completion,
 };

@@ -3,12 +3,12 @@
  */
 
 /*
- * rsockets (librdmacm, version 1; test/data/captures/rstream.pcap): each side has a receive buffer
- * in two halves, and a list of two entries {address 64, R_Key 32, length 32} that tells where it
- * may write in the other's buffer. Everything is RDMA Write with immediate data, whose upper 3
- * bits say what: 0 data; 4 credits, whose payload, if there is any, is a half that is free again,
- * written into the other's list; 7 control. Where list and first half are, stands in REQ and REP
- * (rsocket_wire.c).
+ * rsockets (librdmacm, version 1; test/data/captures/rstream.pcap). Each side has a receive buffer
+ * of two halves, and a list of two entries {address 64, R_Key 32, length 32} that tells where it
+ * may write in the other's buffer. All messages are RDMA Writes with immediate data; its upper 3
+ * bits are the operation: 0 data; 4 credits, whose optional payload is the entry of a free half,
+ * written into the other's list; 7 control. The private data of REQ and REP have the addresses of
+ * the list and of the first half (rsocket_wire.c).
  */
 
 #include <errno.h>
@@ -49,9 +49,9 @@ rsocket_close(struct svc *s)
 
 /* --- connecting --- */
 
-/* What we say of ourselves. */
+/* Write our private data. */
 static void
-introduce(struct svc_conn *c, bool net, struct cm_conn_param *param)
+rsocket_put_private(struct svc_conn *c, bool net, struct cm_conn_param *param)
 {
 	struct rsocket_service *rs = rsocket_service_of(c);
 	struct rsocket *r = svc_conn_priv(c);
@@ -70,7 +70,7 @@ introduce(struct svc_conn *c, bool net, struct cm_conn_param *param)
 }
 
 static void
-meet(struct svc_conn *c, const struct rsocket_conn_data *d)
+rsocket_learn_peer(struct svc_conn *c, const struct rsocket_conn_data *d)
 {
 	struct rsocket *r = svc_conn_priv(c);
 	uint8_t *list = svc_conn_buffer(c).bytes;
@@ -89,10 +89,10 @@ void
 rsocket_shape(struct svc_conn *c, struct cm_conn_param *param)
 {
 	if (svc_conn_active(c))
-		introduce(c, false, param);
+		rsocket_put_private(c, false, param);
 }
 
-/* Our list has the byte order that the peer has. */
+/* Use the peer's byte order for our list. */
 uint16_t
 rsocket_request(struct svc_conn *c, const struct cm_request *req, struct cm_conn_param *param)
 {
@@ -100,8 +100,8 @@ rsocket_request(struct svc_conn *c, const struct cm_request *req, struct cm_conn
 
 	if (!rsocket_get_conn_data(req->private_data, req->private_len, &d))
 		return CM_REJ_CONSUMER;
-	introduce(c, d.net, param);
-	meet(c, &d);
+	rsocket_put_private(c, d.net, param);
+	rsocket_learn_peer(c, &d);
 	return 0;
 }
 
@@ -127,9 +127,9 @@ rsocket_prepare(struct svc_conn *c)
 	return ret;
 }
 
-/* Whatever can be done now. */
+/* Grant, send and disconnect as far as possible now. */
 static void
-progress(struct svc_conn *c)
+rsocket_progress(struct svc_conn *c)
 {
 	struct rsocket *r = svc_conn_priv(c);
 
@@ -140,11 +140,11 @@ progress(struct svc_conn *c)
 	rsocket_goodbye(c);
 }
 
-/* --- what comes --- */
+/* --- received messages --- */
 
-/* It lies where the last one ended: the buffer is used in order, half by half. */
+/* The data follow those of the last message: the peer fills the buffer in order, half by half. */
 static void
-take_data(struct svc_conn *c, uint32_t len)
+rsocket_take_data(struct svc_conn *c, uint32_t len)
 {
 	struct rsocket_service *rs = rsocket_service_of(c);
 	struct rsocket *r = svc_conn_priv(c);
@@ -168,7 +168,7 @@ take_data(struct svc_conn *c, uint32_t len)
 }
 
 static void
-take(struct svc_conn *c, const struct wc *wc)
+rsocket_take(struct svc_conn *c, const struct wc *wc)
 {
 	struct rsocket *r = svc_conn_priv(c);
 	uint32_t op = wc->imm_data >> RSOCKET_SHIFT, rest = wc->imm_data & RSOCKET_REST;
@@ -179,7 +179,7 @@ take(struct svc_conn *c, const struct wc *wc)
 	}
 	svc_post_recv(c, &(struct recv_wr){ .num_sge = 0 });
 	if (op == RSOCKET_DATA)
-		take_data(c, rest);
+		rsocket_take_data(c, rest);
 	else if (op == RSOCKET_CREDITS)
 		r->granted = (uint16_t)rest;
 	else if (op == RSOCKET_CONTROL && rest == RSOCKET_DISCONNECT)
@@ -192,14 +192,14 @@ rsocket_completion(struct svc_conn *c, const struct wc *wc)
 	struct rsocket *r = svc_conn_priv(c);
 
 	if (wc->opcode == WC_RECV || wc->opcode == WC_RECV_RDMA_WITH_IMM)
-		take(c, wc);
+		rsocket_take(c, wc);
 	else if (wc->wr_id == WR_DATA)
 		r->sends--;
 	else
 		r->controls--;
 	if (wc->opcode == WC_RDMA_WRITE && wc->wr_id == WR_GOODBYE)
 		svc_disconnect(c);
-	progress(c);
+	rsocket_progress(c);
 }
 
 void
@@ -212,8 +212,8 @@ rsocket_established(struct svc_conn *c, const uint8_t *private_data, uint8_t len
 			svc_violation(c);
 			return;
 		}
-		meet(c, &d);
+		rsocket_learn_peer(c, &d);
 		rsocket_service_of(c)->begin(c);
 	}
-	progress(c); /* the second half */
+	rsocket_progress(c); /* the second half */
 }

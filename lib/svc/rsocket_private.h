@@ -7,17 +7,17 @@
 
 /**
  * @file
- * What rsocket.c and rsocket_send.c share.
+ * Shared by rsocket.c and rsocket_send.c.
  */
 
 #include "svc/rsocket.h"
 #include "svc/rsocket_wire.h"
 
-#define CREDITS      384 /* as the library */
-#define CONTROLS     4 /* messages without credit that either side may have under way */
+#define CREDITS      384 /* as librdmacm */
+#define CONTROLS     4 /* messages without credit that each side may have outstanding */
 #define SENDS        64
 #define LIST_ENTRIES 2
-#define AT_BUFFER    64 /* of a place: the list, then the receive buffer */
+#define AT_BUFFER    64 /* offset of the receive buffer in a place's buffer, after the list */
 
 enum wr_kind {
 	WR_DATA,
@@ -31,9 +31,9 @@ rsocket_service_of(struct svc_conn *c)
 	return svc_state(svc_conn_service(c));
 }
 
-/* A half that is free, or messages enough. */
+/* Grant the peer a free half of the buffer or new credits, if due. */
 void rsocket_grant(struct svc_conn *c);
-/* The last word, once, if it may be said now. */
+/* Send the disconnect message, once, if it is wanted and a control message may be sent. */
 void rsocket_goodbye(struct svc_conn *c);
 
 #endif

@@ -2,12 +2,12 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* rsockets: what is sent, and what it needs: room in the peer's buffer, and its credits. */
+/* rsockets: sending, which needs room in the peer's buffer and its credits. */
 
 #include "svc/rsocket_private.h"
 
 static void
-control(struct svc_conn *c, uint32_t op, uint32_t rest, const uint8_t entry[RSOCKET_ENTRY])
+rsocket_post_control(struct svc_conn *c, uint32_t op, uint32_t rest, const uint8_t entry[RSOCKET_ENTRY])
 {
 	struct rsocket *r = svc_conn_priv(c);
 	struct send_wr wr = {
@@ -39,7 +39,7 @@ rsocket_grant(struct svc_conn *c)
 	rsocket_put_entry(entry, (struct rsocket_entry){
 		svc_conn_buffer(c).va + AT_BUFFER + r->next_half,
 		rs->windows.keys[svc_conn_place(c)], (uint32_t)rs->half }, r->net);
-	control(c, RSOCKET_CREDITS, (uint16_t)(r->received + CREDITS), room ? entry : NULL);
+	rsocket_post_control(c, RSOCKET_CREDITS, (uint16_t)(r->received + CREDITS), room ? entry : NULL);
 	if (!room)
 		return;
 	r->free -= rs->half;
@@ -48,9 +48,9 @@ rsocket_grant(struct svc_conn *c)
 	r->list_at = (r->list_at + 1) % r->list_entries;
 }
 
-/* As much of it as may go in one message. */
+/* Send as much of the data as one message may have now. @return bytes */
 static uint32_t
-post_data(struct svc_conn *c, struct send_wr *wr, struct sge *sge, uint64_t length)
+rsocket_post_data(struct svc_conn *c, struct send_wr *wr, struct sge *sge, uint64_t length)
 {
 	struct rsocket *r = svc_conn_priv(c);
 	uint8_t *at = svc_conn_buffer(c).bytes + r->target_at * RSOCKET_ENTRY;
@@ -61,7 +61,7 @@ post_data(struct svc_conn *c, struct send_wr *wr, struct sge *sge, uint64_t leng
 		len = to.length;
 	if (len == 0 || r->left || r->sent == r->granted || r->sends == SENDS - CONTROLS - 1)
 		return 0;
-	/* before the peer can do so: when all of it is used the entry is the peer's */
+	/* update the entry before the peer can: a used-up entry is the peer's to write */
 	rsocket_put_entry(at, (struct rsocket_entry){ to.va + len, to.key, to.length - len },
 		r->own_net);
 	if (len == to.length)
@@ -88,7 +88,7 @@ rsocket_send(struct svc_conn *c, const struct svc_region *r, uint64_t offset, ui
 	struct sge sge = { .addr = r->va + offset, .lkey = r->lkey };
 	struct send_wr wr = { .num_sge = 1, .sg_list = &sge };
 
-	return post_data(c, &wr, &sge, length);
+	return rsocket_post_data(c, &wr, &sge, length);
 }
 
 uint32_t
@@ -96,7 +96,7 @@ rsocket_say(struct svc_conn *c, const uint8_t *bytes, uint32_t length)
 {
 	struct send_wr wr = { .send_flags = SEND_INLINE, .inline_data = bytes };
 
-	return post_data(c, &wr, NULL, length < SVC_INLINE ? length : SVC_INLINE);
+	return rsocket_post_data(c, &wr, NULL, length < SVC_INLINE ? length : SVC_INLINE);
 }
 
 void
@@ -115,5 +115,5 @@ rsocket_goodbye(struct svc_conn *c)
 	if (!r->leave || r->left || r->controls >= CONTROLS)
 		return;
 	r->left = true;
-	control(c, RSOCKET_CONTROL, RSOCKET_DISCONNECT, NULL);
+	rsocket_post_control(c, RSOCKET_CONTROL, RSOCKET_DISCONNECT, NULL);
 }

@@ -7,7 +7,7 @@
 
 /**
  * @file
- * Bytes and words of the rsockets protocol, version 1. Pure.
+ * Encoding of the rsockets protocol, version 1. Pure functions.
  */
 
 #include <stdbool.h>
@@ -16,29 +16,29 @@
 #define RSOCKET_CONN_DATA 40 /**< bytes of the private data of REQ and REP */
 #define RSOCKET_ENTRY     16
 
-/* immediate data: an operation, and the rest */
+/* immediate data: the operation in the upper 3 bits, its argument in the others */
 #define RSOCKET_SHIFT      29
 #define RSOCKET_REST       0x1FFFFFFFu
-#define RSOCKET_DATA       0u /**< the rest: its length */
-#define RSOCKET_CREDITS    4u /**< the rest: number of the last data message granted, 16 bits */
+#define RSOCKET_DATA       0u /**< argument: length */
+#define RSOCKET_CREDITS    4u /**< argument: number of the last data message granted, 16 bits */
 #define RSOCKET_CONTROL    7u
-#define RSOCKET_DISCONNECT 0u /**< of a control message; 1 keeps alive, 2 sends no more */
+#define RSOCKET_DISCONNECT 0u /**< argument of a control message; 1 is keep-alive, 2 is shutdown */
 
-/** Where somebody may write. */
+/** Memory that the other side may write. */
 struct rsocket_entry {
 	uint64_t va;
 	uint32_t key;
-	uint32_t length; /**< bytes; of a list: its entries */
+	uint32_t length; /**< bytes; for a list: entries */
 };
 
-/** @p net  big-endian, else little-endian: what the list's owner said */
+/** @param net  big-endian, else little-endian, as the list's owner announced */
 struct rsocket_entry rsocket_get_entry(const uint8_t *at, bool net);
 void rsocket_put_entry(uint8_t *at, struct rsocket_entry e, bool net);
 
 /** Private data. */
 struct rsocket_conn_data {
 	bool net; /**< its list is big-endian */
-	uint16_t credits; /**< data messages it takes until it grants more */
+	uint16_t credits; /**< data messages it accepts before it grants more */
 	struct rsocket_entry list;
 	struct rsocket_entry buffer; /**< the first half of its receive buffer */
 };

@@ -3,12 +3,11 @@
  */
 
 /*
- * rstream: what librdmacm's rstream does over rsockets, either side. 16 bytes go there and come
- * back, then count times: depth transfers of size bytes there, and as many back (its -I, -C, -S).
+ * Kind "rstream": librdmacm's rstream over rsockets, either side. The client sends 16 bytes and
+ * gets 16 back; then, count times, depth transfers of size bytes and as many back (its -C, -I, -S).
  *
- * As server nobody tells us the sizes: what comes goes back as soon as there is room for it. Not
- * the same bytes, but what the program's -T v expects, a count that goes on from the client's
- * first byte.
+ * The server is not told the sizes: it sends as many bytes back as it received, as soon as there is
+ * room. Their contents are what rstream's -T v expects: they count on from the client's first byte.
  */
 
 #include <errno.h>
@@ -29,10 +28,10 @@ struct rstream_conn {
 	bool begun;
 
 	/* client */
-	uint64_t awaited; /* bytes to come */
-	uint64_t rounds; /* through, the first 16 bytes apart */
+	uint64_t awaited; /* bytes still to receive */
+	uint64_t rounds; /* done, without the first 16 bytes */
 	uint8_t next; /* byte expected */
-	bool wrong; /* in this round */
+	bool wrong; /* a wrong byte was received in this round */
 };
 
 /* --- service --- */
@@ -81,7 +80,7 @@ rstream_pump(struct svc_conn *c)
 /* --- client --- */
 
 static void
-turn(struct rstream_conn *r, uint64_t bytes)
+rstream_begin_round(struct rstream_conn *r, uint64_t bytes)
 {
 	r->owed = bytes;
 	r->awaited = bytes;
@@ -89,7 +88,7 @@ turn(struct rstream_conn *r, uint64_t bytes)
 }
 
 static void
-check(struct rstream_conn *r, const uint8_t *bytes, uint32_t length)
+rstream_check(struct rstream_conn *r, const uint8_t *bytes, uint32_t length)
 {
 	uint32_t i;
 
@@ -99,7 +98,7 @@ check(struct rstream_conn *r, const uint8_t *bytes, uint32_t length)
 	}
 }
 
-/* All has come back that was sent. */
+/* All bytes of the round have come back. */
 static void
 round_done(struct svc_conn *c)
 {
@@ -114,7 +113,7 @@ round_done(struct svc_conn *c)
 	}
 	r->begun = true;
 	if (r->rounds < config->count)
-		turn(r, (uint64_t)config->size * config->depth);
+		rstream_begin_round(r, (uint64_t)config->size * config->depth);
 	else
 		rsocket_leave(c);
 }
@@ -129,7 +128,7 @@ come_back(struct svc_conn *c, const uint8_t *bytes, uint32_t length)
 		return;
 	}
 	if (svc_config(svc_conn_service(c))->verify)
-		check(r, bytes, length);
+		rstream_check(r, bytes, length);
 	r->awaited -= length;
 	if (r->awaited == 0 && r->owed == 0)
 		round_done(c);
@@ -138,10 +137,10 @@ come_back(struct svc_conn *c, const uint8_t *bytes, uint32_t length)
 static void
 rstream_begin(struct svc_conn *c)
 {
-	turn(svc_conn_priv(c), SYNC);
+	rstream_begin_round(svc_conn_priv(c), SYNC);
 }
 
-/* --- what comes --- */
+/* --- received data --- */
 
 static void
 rstream_data(struct svc_conn *c, const uint8_t *bytes, uint32_t length)

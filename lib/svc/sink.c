@@ -3,8 +3,8 @@
  */
 
 /*
- * sink: receives messages of at most size bytes, depth at a time, and counts them. As a client: sends
- * count messages of size bytes.
+ * Kind "sink": receives messages of at most size bytes, with depth receives posted, and counts
+ * them. As a client it sends count messages of size bytes.
  */
 
 #include "svc/kinds.h"
@@ -33,7 +33,7 @@ sink_prepare(struct svc_conn *c)
 }
 
 static void
-send_more(struct svc_conn *c)
+sink_send_more(struct svc_conn *c)
 {
 	const struct svc_config *config = svc_config(svc_conn_service(c));
 	struct sink_conn *k = svc_conn_priv(c);
@@ -56,7 +56,7 @@ sink_established(struct svc_conn *c, const uint8_t *private_data, uint8_t len)
 	(void)private_data;
 	(void)len;
 	if (svc_conn_active(c))
-		send_more(c);
+		sink_send_more(c);
 }
 
 static void
@@ -75,7 +75,7 @@ sink_completion(struct svc_conn *c, const struct wc *wc)
 	if (++k->completed == config->count)
 		svc_disconnect(c);
 	else
-		send_more(c);
+		sink_send_more(c);
 }
 
 const struct svc_ops svc_sink = {

@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* A service: the list of kinds, parameters, creation and end; control thread. */
+/* A service: list of kinds, parameters, creation and destruction; runs on the control thread. */
 
 #include <errno.h>
 #include <stdio.h>
@@ -74,15 +74,15 @@ set_defaults(struct svc_config *c, const struct svc_ops *ops)
 }
 
 static int
-check_config(struct svc *s, struct error *err)
+svc_check_config(struct svc *s, struct error *err)
 {
 	const struct svc_config *c = &s->config;
 
 	if (c->active && !s->ops->client)
-		return error_set(err, EINVAL, "kind: %s does not connect, it waits to be connected",
+		return error_set(err, EINVAL, "kind: %s does not connect, it only listens",
 			s->ops->name);
 	if (!c->active && !s->ops->server)
-		return error_set(err, EINVAL, "kind: %s does not wait to be connected, it connects",
+		return error_set(err, EINVAL, "kind: %s does not listen, it only connects",
 			s->ops->name);
 	if (c->max_connections == 0 || c->max_connections > SVC_PLACES_MAX)
 		return error_set(err, EINVAL, "max_connections: got %u, allowed: 1 to %u",
@@ -101,7 +101,7 @@ check_config(struct svc *s, struct error *err)
 /* --- creation --- */
 
 static int
-make_queues(struct svc *s, struct error *err)
+svc_make_queues(struct svc *s, struct error *err)
 {
 	uint64_t each = (uint64_t)s->sends + s->recvs, depth = each * s->config.max_connections;
 	int ret;
@@ -124,7 +124,7 @@ make_queues(struct svc *s, struct error *err)
 }
 
 static int
-make_places(struct svc *s, struct error *err)
+svc_make_places(struct svc *s, struct error *err)
 {
 	uint32_t i, n = s->config.max_connections;
 
@@ -145,7 +145,7 @@ make_places(struct svc *s, struct error *err)
 }
 
 static void
-free_all(struct svc *s)
+svc_free_all(struct svc *s)
 {
 	const struct allocator *alloc = s->env.alloc;
 
@@ -179,13 +179,13 @@ svc_create(const struct svc_env *env, const struct svc_config *config, struct er
 	s->sends = 1;
 	s->recvs = 1;
 	set_defaults(&s->config, ops);
-	if (check_config(s, err) != 0 || make_places(s, err) != 0) {
-		free_all(s);
+	if (svc_check_config(s, err) != 0 || svc_make_places(s, err) != 0) {
+		svc_free_all(s);
 		return NULL;
 	}
-	if (ops->open(s, err) == 0 && svc_pd_need(s, err) == 0 && make_queues(s, err) == 0)
+	if (ops->open(s, err) == 0 && svc_pd_need(s, err) == 0 && svc_make_queues(s, err) == 0)
 		return s;
-	/* nobody has seen its memory, but a grace period may be what it takes */
+	/* no worker uses its memory, but freeing it may wait for a grace period */
 	while (svc_destroy(s) == -EAGAIN)
 		;
 	return NULL;
@@ -211,11 +211,11 @@ svc_destroy(struct svc *s)
 	ret = svc_regions_drop(s);
 	if (ret != 0)
 		return ret;
-	free_all(s);
+	svc_free_all(s);
 	return 0;
 }
 
-/* --- what there is --- */
+/* --- queries --- */
 
 const struct svc_config *
 svc_config(const struct svc *s)
@@ -281,7 +281,7 @@ svc_queues(struct svc *s, uint32_t sends, uint32_t recvs)
 }
 
 static void
-add(const struct svc_counters *from, struct svc_counters *sum)
+svc_counters_sum(const struct svc_counters *from, struct svc_counters *sum)
 {
 #define X(name, help) sum->name += __atomic_load_n(&from->name, __ATOMIC_RELAXED);
 	SVC_COUNTERS(X)
@@ -295,6 +295,6 @@ svc_counters_add(const struct svc *s, int worker, struct svc_counters *sum)
 
 	for (i = 0; i < s->env.workers; i++) {
 		if (worker < 0 || (unsigned int)worker == i)
-			add(&s->counters[i].c, sum);
+			svc_counters_sum(&s->counters[i].c, sum);
 	}
 }

@@ -3,10 +3,10 @@
  */
 
 /*
- * ucmatose: the exchange of librdmacm's program (-C count, -S size). The server sends count messages
- * as soon as it is connected, expects as many, and disconnects; the client receives first, then
- * sends. No contents are agreed. The program grants no RNR retries: receives stand ready before the
- * connection does.
+ * Kind "ucmatose": the exchange of librdmacm's program (-C count, -S size). The server sends count
+ * messages as soon as it is connected, expects as many, and disconnects; the client receives first,
+ * then sends. The contents do not matter. The program allows no RNR retries, so all receives are
+ * posted before the connection is established.
  */
 
 #include <errno.h>
@@ -32,7 +32,7 @@ ucmatose_open(struct svc *s, struct error *err)
 	if (ret != 0)
 		return ret;
 	svc_queues(s, count, count);
-	/* one to send, one that all are received into, as the program has it */
+	/* one buffer to send from and one that all messages are received into, as in ucmatose */
 	return svc_buffers(s, 2 * (uint64_t)c->size, MEM_ACCESS_LOCAL_WRITE, err);
 }
 
@@ -51,7 +51,7 @@ ucmatose_prepare(struct svc_conn *c)
 }
 
 static void
-send_all(struct svc_conn *c)
+ucmatose_send_all(struct svc_conn *c)
 {
 	const struct svc_config *config = svc_config(svc_conn_service(c));
 	struct ucmatose_conn *u = svc_conn_priv(c);
@@ -71,7 +71,7 @@ ucmatose_established(struct svc_conn *c, const uint8_t *private_data, uint8_t le
 	(void)private_data;
 	(void)len;
 	if (!svc_conn_active(c))
-		send_all(c);
+		ucmatose_send_all(c);
 }
 
 static void
@@ -85,11 +85,11 @@ ucmatose_completion(struct svc_conn *c, const struct wc *wc)
 	else
 		u->sent++;
 	if (svc_conn_active(c) && u->received == config->count)
-		send_all(c);
+		ucmatose_send_all(c);
 	if (u->received < config->count || u->sent < config->count)
 		return;
 	svc_count(svc_conn_counters(c), exchanges, 1);
-	/* the client waits for the server to do so */
+	/* the server disconnects, the client waits for it */
 	if (!svc_conn_active(c))
 		svc_disconnect(c);
 }

@@ -3,8 +3,9 @@
  */
 
 /*
- * A key for each connection: type 2 windows, one a place, each bound to its share of svc_buffers()
- * and to its connection's QP. It is good on that QP only, dies with it, and the next one differs.
+ * An R_Key for each connection: one type 2 memory window per place, bound to the place's part of
+ * svc_buffers() and to the connection's QP. The key works on that QP only, becomes invalid with it,
+ * and the next connection gets a different one.
  */
 
 #include <errno.h>
@@ -41,7 +42,7 @@ svc_windows_free(struct svc *s, struct svc_windows *w)
 	return 0;
 }
 
-/* A type 2 window's low byte is its consumer's: another one each time. */
+/* The consumer chooses the low byte of a type 2 window's key: use another one each time. */
 uint32_t
 svc_window_key(const struct svc_windows *w, const struct svc_conn *c)
 {

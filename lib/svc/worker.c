@@ -2,15 +2,15 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* One worker's share of a service: it listens, connects, polls, and tidies up behind connections. */
+/* A service on one worker: listen, connect, poll completions, clean up after connections. */
 
 #include <errno.h>
 
 #include "svc/private.h"
 
 #define POLL_BURST   32
-#define CLEAN_SLICES 4 /* slices of cleaning a run */
-#define END_SLICE    64 /* connections ended a run, when all are to be */
+#define CLEAN_SLICES 4 /* calls of clean() in one run */
+#define END_SLICE    64 /* connections that svc_worker_disconnect() ends in one run */
 
 struct svc_worker *
 svc_worker_create(struct svc *s, struct cm *cm, struct rc_worker *rc, unsigned int worker,
@@ -59,7 +59,7 @@ svc_worker_unlisten(struct svc_worker *w)
 {
 	const struct svc_config *c = &w->svc->config;
 
-	if (w->listening) /* else it may be another service's ID */
+	if (w->listening) /* otherwise another service may listen on the ID */
 		cm_unlisten(w->cm, c->service_id, c->service_mask);
 	w->listening = false;
 }
@@ -88,7 +88,7 @@ svc_worker_connect(struct svc_worker *w, struct cm_connect *request, uint64_t no
 	return ret;
 }
 
-/* Thousands at once would keep the worker from everybody else's. */
+/* End some connections: thousands at once would delay all other work of the worker. */
 static unsigned int
 end_some(struct svc_worker *w)
 {
@@ -96,7 +96,7 @@ end_some(struct svc_worker *w)
 	unsigned int n;
 
 	for (n = 0; n < END_SLICE && (c = w->ending) != NULL; n++) {
-		w->ending = TAILQ_NEXT(c, link); /* c may be gone from inside */
+		w->ending = TAILQ_NEXT(c, link); /* svc_disconnect() may free c */
 		svc_disconnect(c);
 	}
 	return n;
@@ -147,7 +147,7 @@ count_success(struct svc_counters *n, const struct wc *wc)
 }
 
 static void
-complete(struct svc_worker *w, struct wc *wc)
+svc_complete(struct svc_worker *w, struct wc *wc)
 {
 	bool recv;
 	struct svc_conn *c = svc_conn_of_wr(w, wc->wr_id, &recv);
@@ -213,7 +213,7 @@ svc_worker_run(struct svc_worker *w, uint64_t now, unsigned int budget)
 			break;
 		w->polled += (unsigned int)got;
 		for (i = 0; i < got; i++)
-			complete(w, &wcs[i]);
+			svc_complete(w, &wcs[i]);
 		done += (unsigned int)got;
 		if ((unsigned int)got < n)
 			break;

@@ -3,14 +3,15 @@
  */
 
 /*
- * Records in LMDB: one table, key {table, RID big-endian}, so that a walk meets them in the order
- * of the tree. Every commit is synchronous. A lock on a file beside the data keeps other processes
- * out: two writers of one subnet's records would each be right about half of it.
+ * The LMDB backend: one table with the key {table, RID big-endian}, so that records are read in
+ * tree order. Every commit is synchronous. A lock file beside the data keeps other processes out: two
+ * writers would each know only a part of the subnet's records.
  *
- * LMDB has no checksums. It believes its file, and where that cannot be true it stops the process:
- * a page beyond the end of the file is SIGBUS, one that is not what it should be an assertion. So a
- * file that was cut short is made as long as it says it is, assertions come back here, so do
- * faults while it is read, and records are counted: what is wrong with a file is said, and no part of it is taken for the whole.
+ * LMDB has no checksums and trusts its file. A damaged file stops the process: a page beyond the
+ * end of the file causes SIGBUS, a bad page fails an assertion. Therefore a file that is too short
+ * is extended to the length it claims, assertions and faults while reading return here, and the
+ * number of records is checked. So a damaged file is reported, and never read in part as if it were
+ * whole.
  */
 
 #include <errno.h>
@@ -37,7 +38,7 @@ struct lmdb {
 	MDB_dbi dbi;
 	int lock;
 	bool damaged;
-	sigjmp_buf *out; /* of a call into LMDB, when it finds its file damaged */
+	sigjmp_buf *out; /* where to return when LMDB finds its file damaged */
 	MDB_txn *reading;
 	MDB_cursor *cursor;
 	char path[];
@@ -61,9 +62,9 @@ damaged(const struct lmdb *l, const char *how, struct error *err)
 		"records anew", l->path, how);
 }
 
-/* LMDB's own numbers are negative, the system's positive. */
+/* Set the error. LMDB's own error numbers are negative, errno values positive. */
 static int
-failed(const struct lmdb *l, int rc, const char *what, struct error *err)
+lmdb_failed(const struct lmdb *l, int rc, const char *what, struct error *err)
 {
 	if (rc == MDB_MAP_FULL)
 		return error_set(err, ENOSPC,
@@ -88,7 +89,7 @@ on_assert(MDB_env *env, const char *msg)
 		siglongjmp(*l->out, 1);
 }
 
-/* What is to be done with the file. */
+/* A call into LMDB and its arguments. */
 struct call {
 	int (*fn)(struct lmdb *l, struct call *c);
 	int (*each)(void *to, const struct store_op *op);
@@ -110,7 +111,7 @@ stop_reading(struct lmdb *l)
 	l->reading = NULL;
 }
 
-/* Of this thread; faults of others are not ours. */
+/* Where a fault of this thread returns to; NULL: faults are not caught. */
 static _Thread_local sigjmp_buf *fault_out;
 
 static void
@@ -123,7 +124,7 @@ on_fault(int sig)
 
 static const int faults[] = { SIGBUS, SIGSEGV };
 
-/* A damaged page may lead anywhere. Whoever reads comes to every page, so only readers are caught. */
+/* Catch faults of reading calls: a damaged page may point anywhere, and load() reads every page. */
 static void
 catch_faults(const struct call *c, sigjmp_buf *out, struct sigaction before[2])
 {
@@ -145,7 +146,7 @@ leave_faults(const struct call *c, const struct sigaction before[2])
 		sigaction(faults[i], &before[i], NULL);
 }
 
-/* Once LMDB has found its file damaged it is asked nothing more. */
+/* Call LMDB, unless it has found its file damaged before. */
 static int
 make_call(struct lmdb *l, struct call *c)
 {
@@ -217,7 +218,7 @@ load(struct lmdb *l, struct call *c)
 	if (said != 0)
 		return said;
 	if (rc != MDB_NOTFOUND)
-		return failed(l, rc, "read", c->err);
+		return lmdb_failed(l, rc, "read", c->err);
 	return n == stat.ms_entries ? 0 : damaged(l, "records are missing", c->err);
 }
 
@@ -245,16 +246,16 @@ apply_one(struct lmdb *l, MDB_txn *txn, const struct store_op *op)
 	return rc == MDB_NOTFOUND ? 0 : rc;
 }
 
-/* @param rc  what writing came to */
+/* @param rc  result of the writes before */
 static int
 end_writing(struct lmdb *l, MDB_txn *txn, int rc, struct error *err)
 {
 	if (rc != 0) {
 		mdb_txn_abort(txn);
-		return failed(l, rc, "write", err);
+		return lmdb_failed(l, rc, "write", err);
 	}
 	rc = mdb_txn_commit(txn);
-	return rc == 0 ? 0 : failed(l, rc, "commit", err);
+	return rc == 0 ? 0 : lmdb_failed(l, rc, "commit", err);
 }
 
 static int
@@ -266,7 +267,7 @@ apply(struct lmdb *l, struct call *c)
 
 	rc = mdb_txn_begin(l->env, NULL, 0, &txn);
 	if (rc != 0)
-		return failed(l, rc, "begin writing", c->err);
+		return lmdb_failed(l, rc, "begin writing", c->err);
 	for (i = 0; rc == 0 && i < c->n; i++)
 		rc = apply_one(l, txn, &c->ops[i]);
 	return end_writing(l, txn, rc, c->err);
@@ -311,7 +312,7 @@ take_lock(struct lmdb *l, struct error *err)
 	return 0;
 }
 
-/* A new store says which format it has. */
+/* Write the format into a new store. */
 static int
 write_format(struct lmdb *l, struct call *c)
 {
@@ -322,11 +323,11 @@ write_format(struct lmdb *l, struct call *c)
 
 	rc = mdb_txn_begin(l->env, NULL, 0, &txn);
 	if (rc != 0)
-		return failed(l, rc, "begin writing", c->err);
+		return lmdb_failed(l, rc, "begin writing", c->err);
 	return end_writing(l, txn, mdb_put(txn, l->dbi, &key, &value, 0), c->err);
 }
 
-/* An old one is asked. @retval 1  it is new */
+/* Check the format of an existing store. @retval 1  the store is new */
 static int
 check_format(struct lmdb *l, struct call *c)
 {
@@ -348,7 +349,7 @@ check_format(struct lmdb *l, struct call *c)
 		return error_set(c->err, EBADMSG, "%s: holds an LMDB database of another program",
 			l->path);
 	if (rc != 0)
-		return failed(l, rc, "read", c->err);
+		return lmdb_failed(l, rc, "read", c->err);
 	if (got.mv_size != sizeof(FORMAT) - 1 || memcmp(got.mv_data, FORMAT, got.mv_size) != 0)
 		return error_set(c->err, EBADMSG,
 			"%s: records of another format than \"%s\"; export them with the program "
@@ -357,8 +358,7 @@ check_format(struct lmdb *l, struct call *c)
 }
 
 /*
- * LMDB need not have written the last pages it has counted, if it has no use for them: a file that
- * is shorter may be sound.
+ * A file shorter than LMDB's page count may be sound: LMDB need not have written unused last pages.
  */
 static int
 check_length(struct lmdb *l, struct error *err)
@@ -392,7 +392,7 @@ sync_directory(const char *path)
 	return rc;
 }
 
-/* The files themselves survive a power failure only when their directories are on disk. */
+/* Sync the directories: without their entries the files do not survive a power failure. */
 static int
 sync_names(const struct lmdb *l, struct error *err)
 {
@@ -414,14 +414,14 @@ open_env(struct lmdb *l, uint64_t map_bytes, struct error *err)
 
 	rc = mdb_env_create(&l->env);
 	if (rc != 0)
-		return failed(l, rc, "create", err);
+		return lmdb_failed(l, rc, "create", err);
 	mdb_env_set_userctx(l->env, l);
 	mdb_env_set_assert(l->env, on_assert);
 	rc = mdb_env_set_mapsize(l->env, map_bytes);
 	if (rc == 0)
 		rc = mdb_env_open(l->env, l->path, MDB_NOTLS | MDB_NORDAHEAD, 0600);
 	if (rc != 0)
-		return failed(l, rc, "open", err);
+		return lmdb_failed(l, rc, "open", err);
 	rc = check_length(l, err);
 	if (rc == 0)
 		rc = make_call(l, &(struct call){ .fn = check_format, .err = err });

@@ -3,13 +3,13 @@
  */
 
 /*
- * What old versions alone still use is freed when nobody can see it: a grace period has passed
- * since the successor of the last version that has it was published, so that no reader looks at it
- * by the way, and nobody holds any version that has it. A version held for long keeps what it has
- * itself, and nothing of what came and went after it.
+ * Free the blocks that only old versions use. A block is freed when no reader holds a version that
+ * contains it, and a grace period has passed since the successor of the last such version was
+ * published, so that no reader uses it without holding it. A version held for long keeps only its
+ * own blocks, not those of versions that came and went after it.
  *
- * Past the bounds the oldest version held is given up: it becomes stale, readers see that before
- * they look at it again, and a grace period later it counts as held no more.
+ * Above the limits the oldest held version is given up: it becomes stale, readers check that before
+ * they use it again, and after a grace period it no longer counts as held.
  */
 
 #include <string.h>
@@ -19,18 +19,18 @@
 #define COMMIT_SHARE 8 /* versions held that one commit looks at, about */
 
 static uint64_t
-grace_start(struct store *s)
+store_grace_start(struct store *s)
 {
 	return s->config.grace.start != NULL ? s->config.grace.start(s->config.grace.arg) : 0;
 }
 
 static bool
-grace_done(struct store *s, uint64_t token)
+store_grace_done(struct store *s, uint64_t token)
 {
 	return s->config.grace.done == NULL || s->config.grace.done(s->config.grace.arg, token);
 }
 
-/* Free the blocks that no version up to this number has; the others stay, in order. */
+/* Free the blocks born after version @p number; the others stay, in order. */
 static void
 free_younger(struct store *s, struct blocks *b, uint64_t number)
 {
@@ -71,12 +71,12 @@ retire_version(struct store *s, const struct store_version *v)
 	s->txn.old = NULL;
 	*r = (struct retired){
 		.number = v->number,
-		.grace = grace_start(s),
+		.grace = store_grace_start(s),
 		.version = (struct store_version *)(uintptr_t)v,
 		.blocks = s->txn.retired,
 	};
 	s->txn.retired = (struct blocks){ 0 };
-	/* what the transaction made and dropped again nobody has ever seen */
+	/* blocks that the transaction made and dropped again were never published */
 	free_younger(s, &r->blocks, r->number);
 	set_bytes(s, r, sizeof(*v) + sum_of(&r->blocks));
 	*s->old_tail = r;
@@ -87,7 +87,7 @@ retire_version(struct store *s, const struct store_version *v)
 
 /* --- who holds what --- */
 
-/* Mark the versions that are held: only the writer frees one, so what it finds is there. */
+/* Mark the versions that are held. Only the writer frees versions, so those it finds exist. */
 static void
 look_at_holders(struct store *s)
 {
@@ -110,13 +110,13 @@ look_at_holders(struct store *s)
 	stat_set(s, versions_held, held);
 }
 
-/* Which versions' grace periods are over. Before anybody is asked what he holds. */
+/* Note which grace periods are over; must come before look_at_holders(). */
 static void
-look_at_grace(struct store *s)
+store_look_at_grace(struct store *s)
 {
-	if (s->stale_done < s->stale_below && grace_done(s, s->stale_grace))
+	if (s->stale_done < s->stale_below && store_grace_done(s, s->stale_grace))
 		s->stale_done = s->stale_below;
-	while (s->in_grace != NULL && grace_done(s, s->in_grace->grace)) {
+	while (s->in_grace != NULL && store_grace_done(s, s->in_grace->grace)) {
 		s->graced = s->in_grace->number;
 		s->in_grace = s->in_grace->next;
 	}
@@ -125,8 +125,8 @@ look_at_grace(struct store *s)
 /* --- freeing --- */
 
 /*
- * Nobody looks at version r any more: what an older one that is held has too becomes that one's,
- * the rest is freed. Without memory to note it, all stays for now.
+ * No reader uses version r any more: blocks that an older held version also contains move to that
+ * one, the others are freed. Without memory for the list all blocks stay for now.
  */
 static bool
 hand_down(struct store *s, struct retired *r, struct retired *older)
@@ -156,15 +156,15 @@ free_version(struct store *s, struct retired *r)
 
 /* What old versions keep because they are held. */
 struct kept {
-	struct retired *newest; /* of those passed */
+	struct retired *newest; /* the newest kept version seen so far */
 	uint64_t oldest;
 	uint64_t bytes;
 	unsigned int versions;
 };
 
-/* @return whether version r must stay */
+/* @return true: version r must stay */
 static bool
-settle(struct store *s, struct retired *r, struct kept *kept)
+reclaim_settle(struct store *s, struct retired *r, struct kept *kept)
 {
 	bool held = r->version->seen_held == s->looks;
 
@@ -174,7 +174,7 @@ settle(struct store *s, struct retired *r, struct kept *kept)
 		kept->newest = r;
 		return true;
 	}
-	/* a holder of a stale version still asks it whether it is stale */
+	/* holders of a stale version still call store_stale() on it */
 	return !hand_down(s, r, kept->newest) || held;
 }
 
@@ -184,7 +184,7 @@ settle_all(struct store *s, struct kept *kept)
 	struct retired **link = &s->old, *r;
 
 	while ((r = *link) != NULL && r->number <= s->graced) {
-		if (settle(s, r, kept)) {
+		if (reclaim_settle(s, r, kept)) {
 			link = &r->next;
 			continue;
 		}
@@ -197,7 +197,7 @@ settle_all(struct store *s, struct kept *kept)
 		kept->bytes += r->bytes;
 }
 
-/* Give up the oldest version held, when too much is kept; one at a time. */
+/* Give up the oldest held version if a limit is exceeded; one at a time. */
 static void
 bound(struct store *s, const struct kept *kept)
 {
@@ -206,7 +206,7 @@ bound(struct store *s, const struct kept *kept)
 	if (kept->bytes <= s->config.max_old_bytes && kept->versions <= s->config.max_versions)
 		return;
 	__atomic_store_n(&s->stale_below, kept->oldest + 1, __ATOMIC_RELEASE);
-	s->stale_grace = grace_start(s);
+	s->stale_grace = store_grace_start(s);
 	stat_add(s, versions_given_up, 1);
 }
 
@@ -215,7 +215,7 @@ store_reclaim(struct store *s)
 {
 	struct kept kept = { 0 };
 
-	look_at_grace(s);
+	store_look_at_grace(s);
 	look_at_holders(s);
 	settle_all(s, &kept);
 	bound(s, &kept);

@@ -2,15 +2,13 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/*
- * Making and ending a store; what its backend has, and what others put there.
- */
+/* Create and destroy a store; load records from the backend, publish batches of others. */
 
 #include <errno.h>
 
 #include "store/private.h"
 
-/* One change that is in the backend already. */
+/* Put one change into the transaction that is already in the backend. */
 static int
 take(void *to, const struct store_op *op)
 {
@@ -28,7 +26,7 @@ take(void *to, const struct store_op *op)
 
 /* Publish what take() has gathered: the backend has it. */
 static int
-publish(struct store *s, struct error *err)
+store_publish(struct store *s, struct error *err)
 {
 	struct store_backend backend = s->config.backend;
 	int rc;
@@ -40,7 +38,7 @@ publish(struct store *s, struct error *err)
 }
 
 static int
-load(struct store *s, struct error *err)
+store_load(struct store *s, struct error *err)
 {
 	const struct store_backend *b = &s->config.backend;
 	int rc;
@@ -52,7 +50,7 @@ load(struct store *s, struct error *err)
 	error_set(err, EIO, "the records that are stored cannot be loaded");
 	rc = b->load(b->arg, take, s, err);
 	if (rc == 0)
-		return publish(s, err);
+		return store_publish(s, err);
 	store_abort(&s->txn);
 	return rc;
 }
@@ -72,7 +70,7 @@ store_watch(struct store *s, struct error *err)
 		store_abort(&s->txn);
 		return batches;
 	}
-	rc = publish(s, err);
+	rc = store_publish(s, err);
 	return rc != 0 ? rc : batches;
 }
 
@@ -133,7 +131,7 @@ store_create(const struct store_config *config, struct error *err)
 	stat_set(s, version, 1);
 	if (make_readers(s) != 0)
 		goto no_memory;
-	if (load(s, err) != 0) {
+	if (store_load(s, err) != 0) {
 		store_destroy(s);
 		return NULL;
 	}

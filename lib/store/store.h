@@ -9,13 +9,13 @@
  * @file
  * The record store: tables of records under 32-bit record identifiers (RIDs), in versions.
  *
- * A version never changes once it is published. One writer makes the next one by copying the paths
- * that a change touches (O(log n)) and publishes it by one pointer; readers take the pointer, never
- * wait, and never touch the disk. What old versions alone still use is freed when no reader holds
- * one so old and a grace period has passed.
+ * A published version never changes. One writer makes the next version by copying the tree paths
+ * that a change touches (O(log n)) and publishes it by storing one pointer. Readers load the
+ * pointer, never wait, and never access the disk. Memory that only old versions use is freed when
+ * no reader holds one of them and a grace period has passed.
  *
- * The store knows nothing of what records mean: index keys come from the functions it is given.
- * Durability is the backend's: a batch is durable before its version is published.
+ * The store does not interpret records: the caller's functions give the index keys. The backend
+ * makes a batch durable before the store publishes its version.
  */
 
 #include <stdbool.h>
@@ -35,9 +35,9 @@ struct store_version;
 struct store_reader;
 struct store_txn;
 
-/** Immutable while a version that has it is held. */
+/** A record; it does not change. Valid while a version that contains it is held. */
 struct store_record {
-	uint64_t born; /**< number of the first version that has it */
+	uint64_t born; /**< number of the first version that contains it */
 	uint32_t rid;
 	uint16_t len; /**< of bytes */
 	uint8_t table;
@@ -45,14 +45,14 @@ struct store_record {
 	uint8_t bytes[];
 };
 
-/** Records of a table under another key; several may share one. */
+/** An index: records of a table by another key, which several records may share. */
 struct store_index {
 	uint8_t table;
 	/** @return number of keys put into keys[STORE_KEYS_MAX] */
 	unsigned int (*keys)(const struct store_record *r, uint64_t *keys);
 };
 
-/** A change: of one record, or (bytes NULL) its removal. */
+/** A change: put one record, or remove it if bytes is NULL. */
 struct store_op {
 	uint8_t table;
 	uint32_t rid;
@@ -61,19 +61,22 @@ struct store_op {
 };
 
 /**
- * Where records survive: the seam behind which a replicated engine can take LMDB's place. Called by
- * the writer only.
+ * Durable storage of the records. A replicated engine could replace LMDB here. Only the writer
+ * calls these functions.
  */
 struct store_backend {
 	void *arg;
-	/** Everything that is stored, in any order. @return 0 or what each() or the engine said */
+	/**
+	 * Call each() for all stored records, in any order. @return 0, or the error of each() or
+	 * the engine
+	 */
 	int (*load)(void *arg, int (*each)(void *to, const struct store_op *op), void *to,
 		struct error *err);
-	/** All or nothing; durable when it returns 0. */
+	/** Store all changes or none; they are durable when it returns 0. */
 	int (*apply)(void *arg, const struct store_op *ops, size_t n, struct error *err);
 	/**
-	 * Batches that somebody else committed since the last call, each as one each() per change
-	 * and one with op NULL at its end; NULL where nobody else can. @return batches
+	 * Report batches that others committed since the last call: for each batch one each() per
+	 * change, then one with op NULL. NULL if nobody else can commit. @return batches
 	 */
 	int (*watch)(void *arg, int (*each)(void *to, const struct store_op *op), void *to,
 		struct error *err);
@@ -96,9 +99,9 @@ struct store_config {
 	unsigned int readers;
 	const struct allocator *alloc; /**< may be called on the writer only */
 	struct store_backend backend; /**< .apply NULL: memory only */
-	/** Bytes that old versions may keep; beyond, the oldest held becomes stale. */
+	/** Bytes that old versions may keep; above it the oldest held version becomes stale. */
 	uint64_t max_old_bytes;
-	/** Held at one time; beyond, the oldest held becomes stale. */
+	/** Versions held at one time; above it the oldest held version becomes stale. */
 	unsigned int max_versions;
 	/** Grace periods, as lib/mem has them: every reader has been quiescent since start(). */
 	struct {
@@ -108,24 +111,24 @@ struct store_config {
 	} grace;
 };
 
-/** Loads what the backend has. Closes it when that fails. */
+/** Create a store and load the backend's records. Closes the backend if that fails. */
 struct store *store_create(const struct store_config *config, struct error *err);
-/** After the readers have gone. Closes the backend. */
+/** Destroy the store and close the backend, after all readers have stopped. */
 void store_destroy(struct store *s);
 
 /* --- readers: one each worker, single-threaded --- */
 
 struct store_reader *store_reader(struct store *s, unsigned int reader);
-/** The newest version; good until the reader's next quiescent point, or while it is held. */
+/** The newest version; valid until the reader's next quiescent point, or while it is held. */
 const struct store_version *store_current(const struct store_reader *r);
 /**
- * Keep a version over quiescent points; counted.
+ * Hold a version across quiescent points; each call needs one store_unhold().
  *
- * @retval -ENOSPC  this reader holds twice as many as there may be, and has not let go of stale ones
+ * @retval -ENOSPC  this reader holds twice max_versions: it has not released its stale ones
  */
 int store_hold(struct store_reader *r, const struct store_version *v);
 void store_unhold(struct store_reader *r, const struct store_version *v);
-/** Has a held version been given up by the bound? Then it must not be read, only unheld. */
+/** True if a held version exceeded a limit. Then it must not be read, only released. */
 bool store_stale(const struct store_version *v);
 uint64_t store_version_number(const struct store_version *v);
 /** Number of the version that last changed a table: a change token (sa-multipacket A6). */
@@ -135,10 +138,10 @@ uint64_t store_count(const struct store_version *v, unsigned int table);
 /** @return the record, or NULL */
 const struct store_record *store_get(const struct store_version *v, unsigned int table,
 	uint32_t rid);
-/** Number of records with a smaller RID: where @p rid stands or would stand, from 0. */
+/** Number of records with a smaller RID. */
 uint64_t store_rank(const struct store_version *v, unsigned int table, uint32_t rid);
 
-/** A place in a table or an index. Holds pointers into its version. */
+/** A position in a table or index of a version; valid as long as the version. */
 struct store_cursor {
 	const struct store_version *version;
 	const void *leaf;
@@ -146,27 +149,27 @@ struct store_cursor {
 	uint16_t tree;
 	uint64_t ordinal; /**< of the next record */
 };
-/** Stand before record number @p ordinal: O(log n); then each next is O(1) amortised. */
+/** Position before record number @p ordinal: O(log n); store_next() is O(1) amortised. */
 void store_seek(struct store_cursor *c, const struct store_version *v, unsigned int table,
 	uint64_t ordinal);
-/** Stand before the first record of an index whose key is >= @p key. */
+/** Position before the first record of an index whose key is >= @p key. */
 void store_seek_index(struct store_cursor *c, const struct store_version *v, unsigned int index,
 	uint64_t key);
-/** @param key  of an index, the entry's key; may be NULL. @return NULL at the end */
+/** @param key  set to the entry's key if on an index; may be NULL. @return NULL at the end */
 const struct store_record *store_next(struct store_cursor *c, uint64_t *key);
 
 /* --- the writer: one thread --- */
 
-/** Begin the next version. @retval NULL  one is open, or no memory */
+/** Begin the next version. @retval NULL  a transaction is open, or no memory */
 struct store_txn *store_begin(struct store *s);
-/** The transaction as readers' functions see it. Changes with every put. */
+/** The transaction's contents as a version, for the readers' functions; store_put() changes it. */
 const struct store_version *store_txn_view(const struct store_txn *t);
 /** Put or replace. @retval -ENOMEM the transaction is as before */
 int store_put(struct store_txn *t, unsigned int table, uint32_t rid, const void *bytes,
 	uint16_t len);
 /** @retval -ENOENT */
 int store_del(struct store_txn *t, unsigned int table, uint32_t rid);
-/** A point to return to: requests of one batch fail alone. */
+/** A point to return to, so that a failing request does not undo the others of its batch. */
 struct store_savepoint {
 	size_t made;
 	size_t retired;
@@ -176,19 +179,22 @@ struct store_savepoint {
 };
 void store_save(struct store_txn *t, struct store_savepoint *sp);
 void store_rollback(struct store_txn *t, const struct store_savepoint *sp);
-/** Durable, then published; without a change nothing is. On an error nothing has changed. Ends the transaction. */
+/**
+ * Make the changes durable, then publish them, if there are any. On an error nothing has changed.
+ * Ends the transaction.
+ */
 int store_commit(struct store_txn *t, struct error *err);
 void store_abort(struct store_txn *t);
-/** Free what nobody can see any more; the writer calls it now and then. */
+/** Free memory that no reader can reach; the writer calls it from time to time. */
 void store_reclaim(struct store *s);
-/** Publish what others committed (backend.watch). @return batches or a negative errno */
+/** Publish batches that others committed (backend.watch). @return batches or a negative errno */
 int store_watch(struct store *s, struct error *err);
 
 struct store_stats {
 	uint64_t version;
 	uint64_t bytes; /**< in use by all versions */
 	uint64_t old_bytes; /**< kept for old versions or a grace period */
-	uint64_t versions_held; /**< stale ones that have not been let go included */
+	uint64_t versions_held; /**< including stale ones not released yet */
 	uint64_t versions_given_up;
 	uint64_t commits;
 	uint64_t ops;

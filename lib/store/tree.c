@@ -22,7 +22,7 @@ equal(const struct tree_node *n, unsigned int i, struct tree_key k)
 	return n->hi[i] == k.hi && n->lo[i] == k.lo;
 }
 
-/* Entries of the node whose key is smaller. */
+/* Number of entries of the node with a smaller key. */
 static inline unsigned int
 lower_bound(const struct tree_node *n, struct tree_key k)
 {
@@ -38,7 +38,7 @@ lower_bound(const struct tree_node *n, struct tree_key k)
 	return base;
 }
 
-/* The child that has the key, or would have it. */
+/* Index of the child that contains the key or would contain it. */
 static inline unsigned int
 child_of(const struct tree_node *n, struct tree_key k)
 {
@@ -143,7 +143,7 @@ writable(struct tree_writer *w, struct tree_node *n)
 	return copy;
 }
 
-/* Room for an entry at i. */
+/* Make room for an entry at i. */
 static void
 open_gap(struct tree_node *n, unsigned int i)
 {
@@ -170,9 +170,9 @@ close_gap(struct tree_node *n, unsigned int i)
 	n->n--;
 }
 
-/* Entries [from, from + k) of one node behind those of another. */
+/* Append entries [from, from + k) of one node to another. */
 static void
-append(struct tree_node *to, const struct tree_node *n, unsigned int from, unsigned int k)
+tree_node_append(struct tree_node *to, const struct tree_node *n, unsigned int from, unsigned int k)
 {
 	memcpy(&to->hi[to->n], &n->hi[from], k * sizeof(n->hi[0]));
 	memcpy(&to->lo[to->n], &n->lo[from], k * sizeof(n->lo[0]));
@@ -192,8 +192,8 @@ set_child(struct tree_node *n, unsigned int i, struct tree_node *child)
 }
 
 /*
- * Split a full node before an entry is put at i. What grows at its end (records that come in order)
- * keeps its left side full.
+ * Split a full node before an entry is put at i. If i is at the end (records put in order), the
+ * left half stays full.
  *
  * @return the right half
  */
@@ -203,7 +203,7 @@ split(struct tree_writer *w, struct tree_node *n, unsigned int i)
 	struct tree_node *right = make(w, n->leaf);
 	unsigned int keep = i == TREE_FAN ? TREE_FAN - 2 : TREE_FAN / 2;
 
-	append(right, n, keep, n->n - keep);
+	tree_node_append(right, n, keep, n->n - keep);
 	n->n = (uint16_t)keep;
 	return right;
 }
@@ -292,7 +292,7 @@ join(struct tree_writer *w, struct tree_node *n, unsigned int i)
 		return;
 	right = n->child[l + 1];
 	left = writable(w, n->child[l]);
-	append(left, right, 0, right->n);
+	tree_node_append(left, right, 0, right->n);
 	w->retire(w, right);
 	close_gap(n, l + 1);
 	set_child(n, l, left);

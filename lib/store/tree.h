@@ -6,10 +6,10 @@
 #define STORE_TREE_H
 
 /**
- * @file
- * Private to lib/store: a persistent B+ tree with counts. A change copies the nodes on its path and
- * leaves the old tree whole; a node that the same step of a transaction made is changed in place.
- * Counts below every child make the n-th entry, and the rank of a key, O(log n).
+ * @file Private to lib/store: a persistent B+ tree with counts. A change copies the nodes on its
+ * path, so the old tree stays intact; a node made in the same step of the transaction is changed in
+ * place. Each inner node has the number of entries below each child, so finding the n-th entry or
+ * the rank of a key is O(log n).
  */
 
 #include <stdbool.h>
@@ -45,13 +45,13 @@ struct tree {
 	unsigned int depth; /**< levels; 0: empty */
 };
 
-/** Where nodes come from and go to: the writer. */
+/** The writer's functions that make and retire nodes. */
 struct tree_writer {
 	uint64_t step;
-	uint64_t version; /**< number of the one that is being made */
-	/** Never NULL: the writer has set aside what a change can take, see tree_nodes_needed(). */
+	uint64_t version; /**< number of the version being made */
+	/** Never NULL: the writer has reserved tree_nodes_needed() nodes before a change. */
 	struct tree_node *(*make)(struct tree_writer *w, bool leaf);
-	/** No longer part of the newest tree. */
+	/** The node is no longer part of the newest tree. */
 	void (*retire)(struct tree_writer *w, struct tree_node *n);
 };
 
@@ -71,7 +71,7 @@ tree_nodes_needed(const struct tree *t)
 /** Put, or replace the record of an equal key. */
 void tree_put(struct tree *t, struct tree_writer *w, struct tree_key key,
 	const struct store_record *rec);
-/** @retval false  there is none */
+/** @retval false  no such key */
 bool tree_del(struct tree *t, struct tree_writer *w, struct tree_key key);
 
 const struct store_record *tree_get(const struct tree *t, struct tree_key key);

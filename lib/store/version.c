@@ -23,7 +23,9 @@ store_current(const struct store_reader *r)
 	return __atomic_load_n(&r->store->current, __ATOMIC_ACQUIRE);
 }
 
-/* The place where a version is held, NULL: a free one; if there is none, the one behind the last. */
+/*
+ * The place where a version is held, NULL: a free one; if there is none, the one behind the last.
+ */
 static unsigned int
 place_of(const struct store_reader *r, const struct store_version *v)
 {

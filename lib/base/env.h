@@ -6,7 +6,8 @@
 #define BASE_ENV_H
 
 /**
- * @file Memory and randomness, which the caller hands to protocol code (design.md rule 3). The
+ * @file
+ * Memory and randomness, which the caller hands to protocol code (design.md rule 3). The
  * engine hands in EAL memory and the kernel's generator; the simulation hands in its own.
  */
 

@@ -6,7 +6,8 @@
 #define BASE_SIPHASH_H
 
 /**
- * @file SipHash-1-3 over whole words: a keyed hash for tables whose keys come from the network.
+ * @file
+ * SipHash-1-3 over whole words: a keyed hash for tables whose keys come from the network.
  * Without the secret an attacker cannot choose keys that collide in one bucket.
  */
 

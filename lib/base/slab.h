@@ -6,7 +6,8 @@
 #define BASE_SLAB_H
 
 /**
- * @file A slab allocator for many objects of a few sizes. It takes large chunks from another
+ * @file
+ * A slab allocator for many objects of a few sizes. It takes large chunks from another
  * allocator, so a million objects need few allocations and lie close together; a freed object is
  * reused for the next of its size class. Chunks grow with the number of objects, so that few
  * objects take little memory; an empty chunk is returned.

@@ -6,7 +6,8 @@
 #define STORE_TREE_H
 
 /**
- * @file Private to lib/store: a persistent B+ tree with counts. A change copies the nodes on its
+ * @file
+ * Private to lib/store: a persistent B+ tree with counts. A change copies the nodes on its
  * path, so the old tree stays intact; a node made in the same step of the transaction is changed in
  * place. Each inner node has the number of entries below each child, so finding the n-th entry or
  * the rank of a key is O(log n).

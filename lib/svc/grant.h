@@ -6,7 +6,8 @@
 #define SVC_GRANT_H
 
 /**
- * @file The grant of a service of kind "memory": 24 bytes in the private data of its REP, or of its
+ * @file
+ * The grant of a service of kind "memory": 24 bytes in the private data of its REP, or of its
  * REQ if it connects (docs/services.md, "What memory grants").
  */
 

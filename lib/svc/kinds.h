@@ -6,7 +6,8 @@
 #define SVC_KINDS_H
 
 /**
- * @file The kinds of services, each defined in its own file and listed in svc.c, and functions they
+ * @file
+ * The kinds of services, each defined in its own file and listed in svc.c, and functions they
  * share.
  */
 

@@ -6,7 +6,8 @@
 #define SVC_PERFTEST_PACE_H
 
 /**
- * @file Find out whether the client waits for an answer to each Send (ib_send_lat) or not
+ * @file
+ * Find out whether the client waits for an answer to each Send (ib_send_lat) or not
  * (ib_send_bw). It does not tell, but a client that waits is never more than one message ahead.
  *
  * The first message is answered when no other has followed it for a while, which makes the first

@@ -6,7 +6,8 @@
 #define SVC_PERFTEST_TARGET_H
 
 /**
- * @file With -R a client describes on one connection the memory that another connection is to write
+ * @file
+ * With -R a client describes on one connection the memory that another connection is to write
  * to. The two may belong to different workers. The first connection notes it in the table of its
  * place; the second one searches all tables.
  */

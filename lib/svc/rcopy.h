@@ -6,7 +6,8 @@
 #define SVC_RCOPY_H
 
 /**
- * @file Shared by rcopy.c, rcopy_server.c and rcopy_client.c. The messages of librdmacm's rcopy, in
+ * @file
+ * Shared by rcopy.c, rcopy_server.c and rcopy_client.c. The messages of librdmacm's rcopy, in
  * the byte order of both hosts (the program does not swap bytes):
  *
  *   0 version 0 [8]   1 command [8]   2 bytes of the message [16]   4 data [32]   8 ID [64]

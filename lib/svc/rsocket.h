@@ -6,7 +6,8 @@
 #define SVC_RSOCKET_H
 
 /**
- * @file Streams over rsockets, for kinds of services on either side. The state of such a kind
+ * @file
+ * Streams over rsockets, for kinds of services on either side. The state of such a kind
  * begins with a struct rsocket_service, that of its connections with a struct rsocket, and its
  * struct svc_ops uses the functions below.
  */

@@ -6,7 +6,8 @@
 #define SVC_SVC_H
 
 /**
- * @file Services: the users of connections. A service answers when a peer connects (cm_listen), or
+ * @file
+ * Services: the users of connections. A service answers when a peer connects (cm_listen), or
  * drives a connection that we open (cm_connect). Each kind of service implements struct svc_ops in
  * a file of its own and has a line in svc.c's list.
  *

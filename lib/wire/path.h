@@ -6,7 +6,8 @@
 #define WIRE_PATH_H
 
 /**
- * @file A path: the address vector of a QP or datagram, compiled into a template of the headers
+ * @file
+ * A path: the address vector of a QP or datagram, compiled into a template of the headers
  * before its BTHs. lib/link fills in the next hop's MAC when it sends the frame.
  */
 

@@ -74,7 +74,7 @@ send_req(struct cm_conn *c, const struct cm_connect *what, uint64_t now)
 }
 
 static int
-check_connect(const struct cm *cm, const struct cm_connect *what, struct error *err)
+cm_check_connect(const struct cm *cm, const struct cm_connect *what, struct error *err)
 {
 	const struct port_attr *port = cm_port(cm, what->path.av.port);
 	uint8_t room = what->rdma.present ? CM_REQ_USER_PRIVATE : CM_REQ_PRIVATE;
@@ -140,7 +140,7 @@ cm_connect(struct cm *cm, const struct cm_connect *what, uint64_t now, cm_id *id
 	struct cm_conn *c;
 	int ret;
 
-	ret = check_connect(cm, what, err);
+	ret = cm_check_connect(cm, what, err);
 	if (ret != 0)
 		return ret;
 	c = active_conn_new(cm, what, now);

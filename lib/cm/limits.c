@@ -53,7 +53,7 @@ cm_is_peer(const struct cm_conn *c, const struct mad_peer *from)
 }
 
 static struct cm_peer **
-peer_bucket(const struct cm *cm, const union gid *addr)
+cm_peer_bucket(const struct cm *cm, const union gid *addr)
 {
 	return &cm->peer_buckets[siphash_words(cm->config.hash_key, addr->word, 2) & cm->mask];
 }
@@ -61,7 +61,7 @@ peer_bucket(const struct cm *cm, const union gid *addr)
 static struct cm_peer *
 cm_peer_find(const struct cm *cm, const union gid *addr)
 {
-	struct cm_peer *p = *peer_bucket(cm, addr);
+	struct cm_peer *p = *cm_peer_bucket(cm, addr);
 
 	while (p != NULL && !gid_equal(&p->addr, addr))
 		p = p->chain;
@@ -82,7 +82,7 @@ cm_peer_get(struct cm *cm, const struct mad_peer *to)
 	cm->peer_free = p->chain;
 	*p = (struct cm_peer){ .addr = addr };
 	TAILQ_INIT(&p->half_open_list);
-	head = peer_bucket(cm, &addr);
+	head = cm_peer_bucket(cm, &addr);
 	p->chain = *head;
 	*head = p;
 	return p;
@@ -95,7 +95,7 @@ cm_peer_put(struct cm *cm, struct cm_peer *p)
 
 	if (p == NULL || p->connections != 0)
 		return;
-	at = peer_bucket(cm, &p->addr);
+	at = cm_peer_bucket(cm, &p->addr);
 	while (*at != p)
 		at = &(*at)->chain;
 	*at = p->chain;

@@ -30,6 +30,7 @@ create_mad(struct worker *w, struct error *err)
 		.rng = &rng_kernel,
 		.wheel = w->wheel,
 		.tx = link_tx_sink(w->link),
+		.smp_tx = link_smp_sink(w->link),
 		.port = worker_port,
 		.port_arg = w,
 		.limits = e->config.mad,

@@ -5,10 +5,38 @@
 /*
  * Packets for other workers. One SPSC ring per ordered pair of workers carries packet views; each
  * stands in its mbuf's private area, so nothing is parsed twice. A full ring is a counted drop,
- * never a wait (design.md rule 1).
+ * never a wait (design.md rule 1). SMPs of native IB ports have rings of their own to worker 0, which
+ * hold as many as a VL15 buffer: no flood of data or of QP1 datagrams takes their place (seed 004).
  */
 
 #include "engine/worker.h"
+
+static bool
+has_vl15(const struct engine *e)
+{
+	unsigned int i = 0;
+
+	while (i < e->config.link.num_ports && !e->config.link.port[i].ib)
+		i++;
+	return i < e->config.link.num_ports;
+}
+
+static int
+create_smp_rings(struct engine *e, struct error *err)
+{
+	struct worker *w = e->worker[0];
+	unsigned int from;
+
+	for (from = 1; from < e->num_workers && has_vl15(e); from++) {
+		w->smps_in[from] = engine_ring("smps", sizeof(struct packet *),
+				rte_align32pow2(e->config.sma.vl15_buffer + 1),
+				(int)rte_lcore_to_socket_id(w->lcore), RING_F_SP_ENQ | RING_F_SC_DEQ);
+		if (w->smps_in[from] == NULL)
+			return error_set(err, ENOMEM, "no memory for hand-off rings of SMPs: lower "
+					"sma.vl15_buffer");
+	}
+	return 0;
+}
 
 int
 handoff_create(struct engine *e, struct error *err)
@@ -33,7 +61,23 @@ handoff_create(struct engine *e, struct error *err)
 						e->config.handoff_ring, e->num_workers);
 		}
 	}
-	return 0;
+	return create_smp_rings(e, err);
+}
+
+static void
+destroy_smp_rings(struct worker *w)
+{
+	struct packet *pkts[LINK_BURST];
+	unsigned int from, n;
+
+	for (from = 1; w != NULL && from < w->workers; from++) {
+		if (w->smps_in[from] == NULL)
+			continue;
+		while ((n = handoff_take_smps(w, from, pkts)) > 0)
+			link_free(pkts, n);
+		engine_ring_free(w->smps_in[from]);
+		w->smps_in[from] = NULL;
+	}
 }
 
 void
@@ -42,6 +86,7 @@ handoff_destroy(struct engine *e)
 	struct packet *pkts[LINK_BURST];
 	unsigned int from, to, n;
 
+	destroy_smp_rings(e->worker[0]);
 	for (to = 0; to < e->num_workers; to++) {
 		struct worker *w = e->worker[to];
 
@@ -108,6 +153,30 @@ handoff_flush(struct worker *w)
 }
 
 void
+handoff_smp(struct worker *w, struct packet *pkt)
+{
+	struct worker *peer = w->engine->worker[0];
+
+	if (rte_ring_sp_enqueue(peer->smps_in[w->id], pkt) != 0) {
+		worker_count(w, pkt, VERDICT_VL15_DROPPED);
+		link_free(&pkt, 1);
+		return;
+	}
+	w->stats.handoff_out++;
+	if (unlikely(__atomic_load_n(&peer->asleep, __ATOMIC_RELAXED) != 0))
+		idle_wake(peer);
+}
+
+unsigned int
+handoff_take_smps(struct worker *w, unsigned int from, struct packet **pkts)
+{
+	unsigned int n = rte_ring_sc_dequeue_burst(w->smps_in[from], (void **)pkts, LINK_BURST, NULL);
+
+	w->stats.handoff_in += n;
+	return n;
+}
+
+void
 handoff_again(struct worker *w, unsigned int to, struct packet *pkt)
 {
 	w->stats.handoff_again += hand_over(w, to, &pkt, 1);
@@ -130,8 +199,11 @@ handoff_depth(const struct worker *w)
 	uint32_t depth = 0;
 	unsigned int from;
 
-	for (from = 0; from < w->workers; from++)
+	for (from = 0; from < w->workers; from++) {
 		if (w->in[from] != NULL)
 			depth += rte_ring_count(w->in[from]);
+		if (w->smps_in[from] != NULL)
+			depth += rte_ring_count(w->smps_in[from]);
+	}
 	return depth;
 }

@@ -103,6 +103,24 @@ serve(struct worker *w, struct packet *pkt, uint64_t now)
 	link_free(&pkt, 1);
 }
 
+/* What other workers have received for us. */
+static void
+take_over(struct worker *w)
+{
+	struct packet *pkts[LINK_BURST];
+	unsigned int from, i, n;
+
+	for (from = 1; from < w->workers && w->smps_in[from] != NULL; from++) {
+		n = handoff_take_smps(w, from, pkts);
+		for (i = 0; i < n; i++) {
+			if (vl15_put(w, pkts[i]))
+				continue;
+			worker_count(w, pkts[i], VERDICT_VL15_DROPPED);
+			link_free(&pkts[i], 1);
+		}
+	}
+}
+
 unsigned int
 vl15_run(struct worker *w, uint64_t now)
 {
@@ -110,6 +128,7 @@ vl15_run(struct worker *w, uint64_t now)
 	struct vl15_port *p;
 	unsigned int n = 0;
 
+	take_over(w);
 	while (v->waiting > 0 && n < VL15_BUDGET) {
 		p = &v->port[v->turn];
 		v->turn = (v->turn + 1) % v->num_ports;

@@ -23,6 +23,7 @@
 #include "wire/wire.h"
 
 #define NOBODY (-1)
+#define VL15_ELSEWHERE (-2) /* worker 0 by VL15's own way */
 
 /* Packets that no QP gets (rc-transport 5.3; RoCEv2 congestion notification; smp-sma 1). */
 static enum verdict
@@ -47,7 +48,7 @@ static int
 manager(const struct worker *w, const struct packet *pkt)
 {
 	if (pkt->dest_qpn == QPN_SMI)
-		return 0;
+		return w->id != 0 && vl15_takes(pkt) ? VL15_ELSEWHERE : 0;
 	if (vl15_takes(pkt))
 		return NOBODY;
 	if (OPCODE_CLASS(pkt->opcode) == OPCODE_UD && conns_message(pkt))
@@ -161,6 +162,8 @@ worker_sort(struct worker *w, struct packet **pkts, unsigned int n, uint64_t now
 		} else if (to >= 0) {
 			if (likely(w->rehome.num_arriving == 0) || !rehome_park(w, pkt))
 				handoff_stage(w, (unsigned int)to, pkt);
+		} else if (to == VL15_ELSEWHERE) {
+			handoff_smp(w, pkt);
 		} else {
 			worker_count(w, pkt, nobodys(w, pkt));
 			lost[nobody++] = pkt;

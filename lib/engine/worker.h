@@ -114,6 +114,7 @@ struct worker {
 	struct rte_ring *commands; /* of struct command * */
 	struct rte_ring *events; /* of struct event_record */
 	struct rte_ring *in[LINK_WORKERS_MAX]; /* hand-off from each worker; NULL for itself */
+	struct rte_ring *smps_in[LINK_WORKERS_MAX]; /* worker 0: VL15's share of it; may be NULL */
 	struct handoff_burst *arrived; /* from each, in this turn */
 	struct handoff_burst *out; /* hand-off to each, being gathered */
 	uint16_t out_dirty[LINK_BURST]; /* those of out[] that hold something */
@@ -235,6 +236,10 @@ void handoff_destroy(struct engine *e);
 /** Gather a packet for another worker; handoff_flush() sends it off. */
 void handoff_stage(struct worker *w, unsigned int to, struct packet *pkt);
 void handoff_flush(struct worker *w);
+/** A packet for VL15 to worker 0, past all others that are on their way there. */
+void handoff_smp(struct worker *w, struct packet *pkt);
+/** Worker 0: @return SMPs taken from another worker, up to LINK_BURST */
+unsigned int handoff_take_smps(struct worker *w, unsigned int from, struct packet **pkts);
 /** One that was taken over goes on to another worker. */
 void handoff_again(struct worker *w, unsigned int to, struct packet *pkt);
 /** No room for them on their way: counted. */

@@ -191,6 +191,12 @@ void link_free(struct packet **pkts, unsigned int n);
 
 /** The worker's transmit sink: batches per port, completes headers and ICRC. */
 struct tx_sink *link_tx_sink(struct link_worker *w);
+/**
+ * Worker 0's sink for SMPs of native IB ports (smp-sma 1): each port's VL15 has its own transmit
+ * buffer and packets, and is served before whatever else waits there, so that no flood of data holds
+ * them up. NULL where there is none: another worker, or no native IB port.
+ */
+struct tx_sink *link_smp_sink(struct link_worker *w);
 /** Push out what is batched. */
 void link_tx_flush(struct link_worker *w, uint64_t now);
 /** Remember what drivers have not taken yet, behind link_tx_flush(). */

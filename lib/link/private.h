@@ -192,7 +192,10 @@ enum tx_way {
 	TX_STOPPED,
 };
 
-/* Frames of one worker on their way out of one port. */
+/*
+ * Frames of one worker on their way out of one port. Of a native IB port worker 0 has two, for VL15's
+ * own goes first.
+ */
 struct tx_port {
 	struct rte_mbuf *mbuf[LINK_BURST];
 	uint64_t bytes; /* in them */
@@ -215,6 +218,7 @@ struct tx_port {
 	unsigned int num_cached;
 	unsigned int room; /* bytes of a frame that fit behind the headroom */
 	uint64_t rearm; /* first words of an mbuf that is about to be filled */
+	struct tx_port *vl15; /* whose frames go before these; NULL: there is none */
 };
 
 /* Another worker's frames that leave through a queue of ours. */
@@ -248,6 +252,7 @@ struct link_worker {
 
 	/* the packet that reserve() gave out */
 	const struct path *path;
+	struct tx_port *from; /* whose mbuf it is */
 	struct rte_mbuf *mbuf;
 	uint32_t bth_len;
 	uint16_t ip_id;
@@ -276,6 +281,11 @@ struct link_worker {
 
 	struct port_limits *limits; /* [num_ports] */
 	struct link_counters *counters; /* [num_ports] */
+	struct smp_sink {
+		struct tx_sink sink; /* first: as above */
+		struct link_worker *worker;
+	} smp_sink;
+	struct tx_port *vl15; /* [num_ports], used of native IB ports; NULL: see link_smp_sink() */
 	struct tx_port *tx[LINK_PORTS_MAX];
 	struct tx_port tx_ports[]; /* [num_ports] */
 };

@@ -12,6 +12,9 @@
  * move for FULL_MS, or its link is down, its frames are dropped and counted, so that one dead port
  * does not stop the others of this worker. A queue that only sleeps (a guest that uses fewer than
  * it was given) has another worker's to turn to first.
+ *
+ * SMPs of a native IB port have a batch of their own, VL15's transmit buffer, with packets set aside
+ * for it: it is offered to the queue before the other one whenever either is.
  */
 
 #include <rte_branch_prediction.h>
@@ -79,17 +82,34 @@ tx_moves(struct link_worker *w, struct tx_port *t)
 		(uint64_t)((unsigned __int128)waited * 1000000000 / w->link->cfg.hz));
 }
 
+static unsigned int
+tx_offer(struct tx_port *t)
+{
+	if (likely(t->way == TX_QUEUE))
+		return rte_eth_tx_burst(t->ethdev, t->queue, t->mbuf, t->num);
+	return tx_elsewhere(t);
+}
+
+static void tx_burst(struct link_worker *w, struct tx_port *t);
+
+/* VL15 goes first. @return false: it still has something that the queue does not take */
+static bool __rte_noinline
+vl15_first(struct link_worker *w, struct tx_port *vl15)
+{
+	if (vl15->num > 0)
+		tx_burst(w, vl15);
+	return vl15->num == 0;
+}
+
 static void
 tx_burst(struct link_worker *w, struct tx_port *t)
 {
 	struct link_counters *c = &w->counters[t->port];
 	uint64_t bytes = t->bytes;
-	unsigned int sent, num = t->num;
+	unsigned int sent = 0, num = t->num;
 
-	if (likely(t->way == TX_QUEUE))
-		sent = rte_eth_tx_burst(t->ethdev, t->queue, t->mbuf, t->num);
-	else
-		sent = tx_elsewhere(t);
+	if (likely(t->vl15 == NULL) || vl15_first(w, t->vl15))
+		sent = tx_offer(t);
 	if (unlikely(t->full) && sent > 0)
 		tx_moves(w, t);
 	t->num -= sent;
@@ -128,13 +148,12 @@ tx_queue(struct link_worker *w, struct tx_port *t, struct rte_mbuf *m, uint32_t 
  * receive), the flags, and the lengths, which leave() writes; the rest only if a flag says so.
  */
 static bool __rte_noinline
-tx_refill(struct link_worker *w, uint16_t port)
+tx_refill(struct link_worker *w, struct tx_port *t)
 {
-	struct tx_port *t = w->tx[port];
 	unsigned int i;
 
 	if (rte_mempool_get_bulk(t->mp, (void **)t->cache, LINK_BURST) != 0) {
-		count(&w->counters[port].tx_no_mbuf, 1);
+		count(&w->counters[t->port].tx_no_mbuf, 1);
 		return false;
 	}
 	for (i = 0; i < LINK_BURST; i++) {
@@ -185,35 +204,39 @@ is_ready(const struct link_worker *w, const struct tx_port *t, const struct path
 
 /* Make sure that it can. */
 static bool __rte_noinline
-make_ready(struct link_worker *w, const struct path *path, uint32_t len)
+make_ready(struct link_worker *w, struct tx_port *t, const struct path *path, uint32_t len)
 {
-	uint16_t port = path->av.port;
-
-	if (!tx_room(w, w->tx[port]) || w->self_head - w->self_tail == SELF_QUEUE)
+	if (!tx_room(w, t) || w->self_head - w->self_tail == SELF_QUEUE)
 		return false;
 	if (w->mbuf != NULL) /* reserved and not committed: taken back */
-		w->tx[w->path->av.port]->cache[w->tx[w->path->av.port]->num_cached++] = w->mbuf;
+		w->from->cache[w->from->num_cached++] = w->mbuf;
 	w->mbuf = NULL;
-	if (len + path->trailer_len > w->tx[port]->room) {
+	if (len + path->trailer_len > t->room) {
 		/* longer than the port's MTU: the caller's path MTU is wrong */
-		count(&w->counters[port].tx_no_mbuf, 1);
+		count(&w->counters[t->port].tx_no_mbuf, 1);
 		return false;
 	}
-	return w->tx[port]->num_cached > 0 || tx_refill(w, port);
+	return t->num_cached > 0 || tx_refill(w, t);
+}
+
+static __rte_always_inline uint8_t *
+reserve(struct link_worker *w, struct tx_port *t, const struct path *path, uint32_t len)
+{
+	if (unlikely(!is_ready(w, t, path, len)) && !make_ready(w, t, path, len))
+		return NULL;
+	w->mbuf = t->cache[--t->num_cached];
+	w->from = t;
+	w->path = path;
+	w->bth_len = len;
+	return bth_of(w->mbuf);
 }
 
 static uint8_t *
 sink_reserve(struct tx_sink *sink, const struct path *path, uint32_t len)
 {
 	struct link_worker *w = (struct link_worker *)sink;
-	struct tx_port *t = w->tx[path->av.port];
 
-	if (unlikely(!is_ready(w, t, path, len)) && !make_ready(w, path, len))
-		return NULL;
-	w->mbuf = t->cache[--t->num_cached];
-	w->path = path;
-	w->bth_len = len;
-	return bth_of(w->mbuf);
+	return reserve(w, w->tx[path->av.port], path, len);
 }
 
 /*
@@ -296,7 +319,7 @@ sink_commit(struct tx_sink *sink)
 {
 	struct link_worker *w = (struct link_worker *)sink;
 	const struct path *path = w->path;
-	struct tx_port *t = w->tx[path->av.port];
+	struct tx_port *t = w->from;
 	struct rte_mbuf *m = w->mbuf;
 	uint8_t *bth = bth_of(m);
 	uint64_t mac = next_hop(w, path, bth);
@@ -321,6 +344,48 @@ sink_commit(struct tx_sink *sink)
 		send_to_self(w, path->av.port, m);
 	else
 		tx_queue(w, t, m, len);
+}
+
+/* --- VL15 --- */
+
+/* What it has used of the packets set aside for it, as far as there are any. */
+static void
+vl15_refill(struct tx_port *t)
+{
+	struct rte_mbuf *m;
+
+	while (t->num_cached + t->num < LINK_BURST &&
+			rte_mempool_get(t->mp, (void **)&m) == 0) {
+		memcpy(&m->rearm_data, &t->rearm, sizeof(t->rearm));
+		m->ol_flags = 0;
+		t->cache[t->num_cached++] = m;
+	}
+}
+
+static uint8_t *
+smp_reserve(struct tx_sink *sink, const struct path *path, uint32_t len)
+{
+	struct link_worker *w = ((struct smp_sink *)sink)->worker;
+	struct tx_port *t = &w->vl15[path->av.port];
+
+	vl15_refill(t);
+	return reserve(w, t, path, len);
+}
+
+static void
+smp_commit(struct tx_sink *sink)
+{
+	sink_commit(&((struct smp_sink *)sink)->worker->sink);
+}
+
+static void
+vl15_flush(struct link_worker *w)
+{
+	unsigned int i;
+
+	for (i = 0; i < w->link->num_ports; i++)
+		if (w->vl15[i].num > 0)
+			tx_burst(w, &w->vl15[i]);
 }
 
 /* The slower way round: a queue that is full or empty, an address that is ours or not resolved. */
@@ -416,7 +481,7 @@ tx_control(struct link_worker *w, struct link_port *p, uint8_t **l3)
 	struct tx_port *t = w->tx[p->index];
 	struct rte_mbuf *m;
 
-	if (t->num_cached == 0 && !tx_refill(w, p->index))
+	if (t->num_cached == 0 && !tx_refill(w, t))
 		return NULL;
 	m = t->cache[--t->num_cached];
 	*l3 = bth_of(m) + ETH_LEN + VLAN_LEN;
@@ -474,6 +539,12 @@ link_tx_sink(struct link_worker *w)
 	return &w->sink;
 }
 
+struct tx_sink *
+link_smp_sink(struct link_worker *w)
+{
+	return w->vl15 != NULL ? &w->smp_sink.sink : NULL;
+}
+
 void
 link_tx_flush(struct link_worker *w, uint64_t now)
 {
@@ -482,6 +553,8 @@ link_tx_flush(struct link_worker *w, uint64_t now)
 	w->now = now;
 	if (unlikely(w->num_handoff > 0))
 		tx_handoff_drain(w);
+	if (unlikely(w->vl15 != NULL))
+		vl15_flush(w);
 	for (i = 0; i < w->link->num_ports; i++)
 		if (w->tx[i]->num > 0)
 			tx_burst(w, w->tx[i]);
@@ -499,6 +572,8 @@ link_tx_mark(struct link_worker *w)
 		t = w->tx[i];
 		t->mark = t->left + t->num;
 		t->ring_mark = t->ringed;
+		if (unlikely(t->vl15 != NULL))
+			t->vl15->mark = t->vl15->left + t->vl15->num;
 	}
 }
 
@@ -513,6 +588,8 @@ link_tx_left(const struct link_worker *w)
 		if (t->left < t->mark || (t->ringed > 0 && (int32_t)(__atomic_load_n(
 				&w->link->port[i].tx_ring_left[w->id], __ATOMIC_ACQUIRE) -
 				t->ring_mark) < 0))
+			return false;
+		if (unlikely(t->vl15 != NULL) && t->vl15->left < t->vl15->mark)
 			return false;
 	}
 	return true;
@@ -531,11 +608,41 @@ rearm_word(void)
 	return word;
 }
 
+static void
+init_port(const struct link_worker *w, struct tx_port *t, uint16_t port)
+{
+	const struct link_port *p = &w->link->port[port];
+
+	t->port = port;
+	t->ethdev = p->ethdev;
+	t->queue = w->id;
+	t->way = w->id < p->ntx ? TX_QUEUE : TX_RING;
+	t->mp = p->pool->mp;
+	t->rearm = rearm_word();
+	t->room = rte_pktmbuf_data_room_size(t->mp) - RTE_PKTMBUF_HEADROOM;
+}
+
+/* Worker 0 has a queue of every port (link.h), so VL15 needs nobody's ring. */
+static void
+init_vl15(struct link_worker *w)
+{
+	unsigned int i;
+
+	w->smp_sink.worker = w;
+	w->smp_sink.sink.reserve = smp_reserve;
+	w->smp_sink.sink.commit = smp_commit;
+	for (i = 0; i < w->link->num_ports; i++) {
+		if (!w->link->port[i].cfg.ib)
+			continue;
+		init_port(w, &w->vl15[i], i);
+		vl15_refill(&w->vl15[i]);
+		w->tx[i]->vl15 = &w->vl15[i];
+	}
+}
+
 void
 tx_init(struct link_worker *w)
 {
-	struct link_port *p;
-	struct tx_port *t;
 	unsigned int i;
 
 	w->sink.reserve = sink_reserve;
@@ -543,17 +650,11 @@ tx_init(struct link_worker *w)
 	w->icrc_off = w->link->cfg.icrc_off;
 	w->sink.send = sink_send;
 	for (i = 0; i < w->link->num_ports; i++) {
-		p = &w->link->port[i];
-		t = w->tx[i];
-		t->port = i;
-		t->ethdev = p->ethdev;
-		t->queue = w->id;
-		t->way = w->id < p->ntx ? TX_QUEUE : TX_RING;
-		t->ring = p->tx_ring[w->id];
-		t->mp = p->pool->mp;
-		t->rearm = rearm_word();
-		t->room = rte_pktmbuf_data_room_size(t->mp) - RTE_PKTMBUF_HEADROOM;
+		init_port(w, w->tx[i], i);
+		w->tx[i]->ring = w->link->port[i].tx_ring[w->id];
 	}
+	if (w->vl15 != NULL)
+		init_vl15(w);
 }
 
 void
@@ -561,12 +662,22 @@ tx_stop(struct tx_port *t, bool stopped)
 {
 	if (t->way != TX_RING)
 		t->way = stopped ? TX_STOPPED : TX_QUEUE;
+	if (t->vl15 != NULL)
+		tx_stop(t->vl15, stopped);
+}
+
+static void
+fini_port(struct tx_port *t)
+{
+	rte_pktmbuf_free_bulk(t->mbuf, t->num);
+	rte_pktmbuf_free_bulk(t->cache, t->num_cached);
+	t->num = 0;
+	t->num_cached = 0;
 }
 
 void
 tx_fini(struct link_worker *w)
 {
-	struct tx_port *t;
 	unsigned int i;
 
 	if (w->mbuf != NULL)
@@ -575,10 +686,8 @@ tx_fini(struct link_worker *w)
 	while (w->self_tail != w->self_head)
 		rte_pktmbuf_free(w->self[w->self_tail++ % SELF_QUEUE]);
 	for (i = 0; i < w->link->num_ports; i++) {
-		t = w->tx[i];
-		rte_pktmbuf_free_bulk(t->mbuf, t->num);
-		rte_pktmbuf_free_bulk(t->cache, t->num_cached);
-		t->num = 0;
-		t->num_cached = 0;
+		fini_port(w->tx[i]);
+		if (w->tx[i]->vl15 != NULL)
+			fini_port(w->tx[i]->vl15);
 	}
 }

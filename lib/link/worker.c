@@ -77,6 +77,16 @@ num_queues(const struct link *l)
 	return n;
 }
 
+static bool
+has_ib(const struct link *l)
+{
+	unsigned int i = 0;
+
+	while (i < l->num_ports && !l->port[i].cfg.ib)
+		i++;
+	return i < l->num_ports;
+}
+
 struct link_worker *
 link_worker_create(struct link *l, unsigned int worker, struct error *err)
 {
@@ -98,7 +108,9 @@ link_worker_create(struct link *l, unsigned int worker, struct error *err)
 	w->counters = rte_zmalloc("link_counters", n * sizeof(w->counters[0]),
 		RTE_CACHE_LINE_SIZE);
 	w->self = rte_zmalloc("link_self", SELF_QUEUE * sizeof(w->self[0]), 0);
-	if (w->self == NULL || w->rx == NULL || w->handoff == NULL || w->limits == NULL ||
+	if (w->id == 0 && has_ib(l))
+		w->vl15 = rte_zmalloc("link_vl15", n * sizeof(w->vl15[0]), RTE_CACHE_LINE_SIZE);
+	if ((w->id == 0 && has_ib(l) && w->vl15 == NULL) || w->self == NULL || w->rx == NULL || w->handoff == NULL || w->limits == NULL ||
 		w->counters == NULL)
 		goto no_memory;
 	assign_rx(w);
@@ -126,6 +138,7 @@ link_worker_destroy(struct link_worker *w)
 	rte_free(w->limits);
 	rte_free(w->counters);
 	rte_free(w->self);
+	rte_free(w->vl15);
 	rte_free(w);
 }
 

@@ -73,6 +73,7 @@ struct mad_worker_config {
 	const struct rng *rng;
 	struct timer_wheel *wheel;
 	struct tx_sink *tx;
+	struct tx_sink *smp_tx; /**< of SMPs, VL15's own (worker 0); NULL: as all else */
 	/** Attributes of a port, or NULL. */
 	const struct port_attr *(*port)(void *arg, uint16_t port);
 	void *port_arg;

@@ -79,10 +79,10 @@ mad_peer_of_session(struct mad_peer *peer, const struct mad_session *s)
 /* --- answers without a session --- */
 
 static bool
-send_now(struct mad_worker *w, const struct path *path, const uint8_t *transport,
-	const struct mad_agent *agent, const uint8_t *mad)
+send_now(struct mad_worker *w, struct tx_sink *tx, const struct path *path,
+	const uint8_t *transport, const struct mad_agent *agent, const uint8_t *mad)
 {
-	uint8_t *p = tx_reserve(w->tx, path, MAD_TRANSPORT_LEN + MAD_LEN);
+	uint8_t *p = tx_reserve(tx, path, MAD_TRANSPORT_LEN + MAD_LEN);
 
 	if (p == NULL) {
 		mad_count(w, tx_stall, 1);
@@ -92,7 +92,7 @@ send_now(struct mad_worker *w, const struct path *path, const uint8_t *transport
 	put_be32(p + MAD_PSN_OFF, w->psn++ & PSN_MASK);
 	memcpy(p + MAD_TRANSPORT_LEN, mad, MAD_LEN);
 	mad_departs(w, agent, p + MAD_TRANSPORT_LEN);
-	tx_commit(w->tx);
+	tx_commit(tx);
 	mad_count(w, answers, 1);
 	return true;
 }
@@ -101,15 +101,17 @@ bool
 mad_reply_to(struct mad_worker *w, const struct mad_peer *peer, const struct mad_agent *agent,
 	const uint8_t *mad)
 {
+	struct mad_reply_queue *q = peer->qpn == QPN_SMI ? &w->smp_replies : &w->replies;
+	struct tx_sink *tx = mad_sink(w, peer->qpn);
 	uint8_t transport[MAD_TRANSPORT_LEN];
 	struct mad_waiting_reply *wait;
 
 	mad_path_to(&w->reply_path, transport, peer);
-	if (w->reply_count == 0 && send_now(w, &w->reply_path, transport, agent, mad))
+	if (q->count == 0 && send_now(w, tx, &w->reply_path, transport, agent, mad))
 		return true;
-	if (w->reply_count == MAD_REPLIES)
+	if (q->count == MAD_REPLIES)
 		return false;
-	wait = &w->replies[(w->reply_head + w->reply_count++) % MAD_REPLIES];
+	wait = &q->wait[(q->head + q->count++) % MAD_REPLIES];
 	wait->path = w->reply_path;
 	memcpy(wait->transport, transport, sizeof(transport));
 	memcpy(wait->mad, mad, MAD_LEN);
@@ -132,21 +134,31 @@ mad_reply(const struct mad_rx *rx, const uint8_t *mad)
 	return mad_reply_to(rx->w, &peer, NULL, mad);
 }
 
-unsigned int
-mad_replies_run(struct mad_worker *w, unsigned int budget)
+static unsigned int
+replies_run(struct mad_worker *w, struct mad_reply_queue *q, struct tx_sink *tx,
+	unsigned int budget)
 {
 	const struct mad_waiting_reply *wait;
 	unsigned int sent = 0;
 
-	while (w->reply_count > 0 && sent < budget) {
-		wait = &w->replies[w->reply_head];
-		if (!send_now(w, &wait->path, wait->transport, wait->agent, wait->mad))
+	while (q->count > 0 && sent < budget) {
+		wait = &q->wait[q->head];
+		if (!send_now(w, tx, &wait->path, wait->transport, wait->agent, wait->mad))
 			break;
-		w->reply_head = (w->reply_head + 1) % MAD_REPLIES;
-		w->reply_count--;
+		q->head = (q->head + 1) % MAD_REPLIES;
+		q->count--;
 		sent++;
 	}
 	return sent;
+}
+
+/* SMPs first */
+unsigned int
+mad_replies_run(struct mad_worker *w, unsigned int budget)
+{
+	unsigned int sent = replies_run(w, &w->smp_replies, w->smp_tx, budget);
+
+	return sent + replies_run(w, &w->replies, w->tx, budget - sent);
 }
 
 bool

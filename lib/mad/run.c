@@ -53,5 +53,5 @@ mad_run(struct mad_worker *w, uint64_t now, unsigned int budget)
 bool
 mad_pending(const struct mad_worker *w)
 {
-	return !TAILQ_EMPTY(&w->run_queue) || w->reply_count > 0;
+	return !TAILQ_EMPTY(&w->run_queue) || w->replies.count > 0 || w->smp_replies.count > 0;
 }

@@ -443,6 +443,12 @@ struct mad_waiting_reply {
 	const struct mad_agent *agent; /* whose answer it is, or NULL */
 };
 
+/* Of one sink: SMPs do not wait behind datagrams of QP1. */
+struct mad_reply_queue {
+	struct mad_waiting_reply *wait; /* [MAD_REPLIES] */
+	unsigned int head, count;
+};
+
 struct mad_table;
 struct mad_pool;
 
@@ -452,6 +458,7 @@ struct mad_worker {
 	uint64_t timeout[32]; /* mad_timeout() of each code */
 	uint64_t probe_floor; /* 200 us: the shortest mad_probe_delay() */
 	struct tx_sink *tx;
+	struct tx_sink *smp_tx; /* of QP0 */
 	uint64_t now; /* of the call under way */
 	uint64_t srtt; /* smoothed round trip of all sessions together */
 	uint32_t psn;
@@ -461,8 +468,8 @@ struct mad_worker {
 	struct mad_agent agents[MAD_AGENTS_MAX];
 	unsigned int num_agents;
 	uint8_t agent_of[256]; /* by class: first agent + 1, 0: none */
-	struct mad_waiting_reply *replies;
-	unsigned int reply_head, reply_count;
+	struct mad_reply_queue replies;
+	struct mad_reply_queue smp_replies;
 	struct path reply_path; /* of the single answer being sent */
 	uint8_t smp[MAD_LEN]; /* being received, its directed route advanced */
 	struct mad_counters counters;
@@ -501,11 +508,18 @@ mad_now(const struct mad_session *s)
 	return s->w->now - s->lag;
 }
 
+/* QP0 and QP1 do not share a sink: VL15 is served first. */
+static inline struct tx_sink *
+mad_sink(const struct mad_worker *w, uint32_t qpn)
+{
+	return unlikely(qpn == QPN_SMI) ? w->smp_tx : w->tx;
+}
+
 static inline uint8_t *
 mad_packet(struct mad_session *s)
 {
 	struct mad_worker *w = s->w;
-	uint8_t *p = tx_reserve(w->tx, &s->path, MAD_TRANSPORT_LEN + MAD_LEN);
+	uint8_t *p = tx_reserve(mad_sink(w, s->qpn), &s->path, MAD_TRANSPORT_LEN + MAD_LEN);
 
 	if (unlikely(p == NULL)) {
 		mad_count(w, tx_stall, 1);
@@ -519,7 +533,7 @@ mad_packet(struct mad_session *s)
 static inline void
 mad_commit(struct mad_session *s)
 {
-	tx_commit(s->w->tx);
+	tx_commit(mad_sink(s->w, s->qpn));
 }
 
 static inline void

@@ -45,6 +45,23 @@ make_sane(struct mad_limits *l)
 	l->resp_time = clamp(l->resp_time, 0, 31);
 }
 
+static bool
+create_replies(struct mad_worker *w)
+{
+	const size_t size = MAD_REPLIES * sizeof(struct mad_waiting_reply);
+
+	w->replies.wait = mem_zalloc(w->config.alloc, size, 64);
+	w->smp_replies.wait = mem_zalloc(w->config.alloc, size, 64);
+	return w->replies.wait != NULL && w->smp_replies.wait != NULL;
+}
+
+static void
+destroy_replies(struct mad_worker *w)
+{
+	mem_free(w->config.alloc, w->replies.wait);
+	mem_free(w->config.alloc, w->smp_replies.wait);
+}
+
 struct mad_worker *
 mad_worker_create(const struct mad_worker_config *config)
 {
@@ -57,12 +74,12 @@ mad_worker_create(const struct mad_worker_config *config)
 	make_sane(&w->limits);
 	mad_time_init(w);
 	w->tx = config->tx;
+	w->smp_tx = config->smp_tx != NULL ? config->smp_tx : config->tx;
 	TAILQ_INIT(&w->run_queue);
-	w->replies = mem_zalloc(config->alloc, MAD_REPLIES * sizeof(*w->replies), 64);
-	if (w->replies == NULL || mad_table_create(w) != 0 || mad_pool_create(w) != 0) {
+	if (!create_replies(w) || mad_table_create(w) != 0 || mad_pool_create(w) != 0) {
 		mad_pool_destroy(w);
 		mad_table_destroy(w);
-		mem_free(config->alloc, w->replies);
+		destroy_replies(w);
 		mem_free(config->alloc, w);
 		return NULL;
 	}
@@ -82,7 +99,7 @@ mad_worker_destroy(struct mad_worker *w)
 		mad_session_end(s, &cancelled);
 	mad_pool_destroy(w);
 	mad_table_destroy(w);
-	mem_free(w->config.alloc, w->replies);
+	destroy_replies(w);
 	mem_free(w->config.alloc, w);
 }
 
@@ -123,7 +140,7 @@ mad_worker_memory(const struct mad_worker *w, uint64_t *used, uint64_t *total)
 {
 	mad_pool_memory(w, used, total);
 	*used += (uint64_t)mad_table_used(w) * sizeof(struct mad_session);
-	*total += mad_table_memory(w) + sizeof(*w) + MAD_REPLIES * sizeof(*w->replies);
+	*total += mad_table_memory(w) + sizeof(*w) + 2 * MAD_REPLIES * sizeof(*w->replies.wait);
 }
 
 static const char *const state_names[MAD_STATE_COUNT] = {

@@ -321,6 +321,46 @@ test_worker_0_has_qp0(void **state)
 	assert_int_equal(s.smp_get, 3);
 }
 
+/* Datagrams of QP1 that nobody reads, all to arrive at worker 1 in bursts. */
+static void
+flood(struct engine *e, uint8_t seed)
+{
+	uint8_t mad[MAD_LEN] = { 1, 0x0A, 1, 1 };
+	struct raw raw = { .worker = 1, .dest_qpn = 1, .src_qpn = 1, .qkey = MAD_QKEY,
+		.pkey = 0xFFFF, .mad = mad, .n = 30 };
+
+	mad[15] = seed; /* of the TID, by which its worker is chosen */
+	raw.av = av_ib(e, 0, 1, 2);
+	send_raw(e, &raw);
+}
+
+/* Seed 004: SMPs have their own share of the hand-off, whatever else is on its way to worker 0. */
+static void
+test_smps_arrive_under_a_flood(void **state)
+{
+	uint8_t mad[MAD_LEN];
+	struct engine *e;
+	struct raw raw = { .worker = 1, .pkey = 0xFFFF, .mad = mad, .n = 24, .vl15 = true };
+	struct sma_counters s;
+	unsigned int i;
+
+	node_config_ib(true)->handoff_ring = 2; /* room for one */
+	*state = e = node_start();
+	eventually(attr_of(e, 0)->up && attr_of(e, 1)->up);
+	smp_head(mad, MAD_CLASS_SUBN_LID, MAD_GET, SMA_NODE_INFO, 0);
+	raw.av = av_ib(e, 0, 1, 2);
+	for (i = 0; i < 40; i++) {
+		flood(e, (uint8_t)i);
+		send_raw(e, &raw);
+		eventually((engine_sma_counters(e, 1, &s), s.smp_get == 24 * (i + 1)));
+	}
+	assert_true(verdict_total(e, VERDICT_HANDOFF_FULL) > 0);
+	assert_int_equal(verdict_total(e, VERDICT_VL15_DROPPED), 0);
+	/* and their answers came to the other end, which had not asked by a call of its own */
+	eventually(verdict_total(e, VERDICT_MAD_UNMATCHED) + verdict_total(e, VERDICT_SMP_NO_SM) >=
+			24 * 40);
+}
+
 /* smp-sma 1: QP0 is VL15's, and VL15 is QP0's */
 static void
 test_vl15_is_for_qp0(void **state)
@@ -659,6 +699,7 @@ main(void)
 		OWN(test_path_bits_and_grh),
 		ACTIVE(test_lid_changes_under_qps),
 		OWN(test_vl15_buffer_overflows),
+		OWN(test_smps_arrive_under_a_flood),
 		ACTIVE(test_worker_0_has_qp0),
 		ACTIVE(test_vl15_is_for_qp0),
 		OWN(test_no_qp0_on_roce),

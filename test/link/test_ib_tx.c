@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "ib.h"
+#include "link/private.h"
 
 static const struct link_counters *
 counters(struct bench *b)
@@ -249,6 +250,122 @@ test_disabled_port_is_silent(void **state)
 	ib_expect(b, A, 0x22);
 }
 
+/* Header and all of an SMP, or of data, with a number in its payload. False: the sink has no room */
+static bool
+send_number(struct bench *b, struct tx_sink *s, const struct path *path, uint8_t number)
+{
+	struct wire_headers h = { .opcode = UD_SEND_ONLY, .pkey = 0xFFFF,
+		.dest_qpn = s == link_tx_sink(b->worker[0]) ? 0x11 : 0, .src_qpn = 1 };
+	uint8_t *bth = tx_reserve(s, path, 24);
+
+	if (bth == NULL)
+		return false;
+	assert_int_equal(wire_build(bth, &h), 20);
+	memset(bth + 20, number, 4);
+	tx_commit(s);
+	return true;
+}
+
+static void
+expect_number(struct bench *b, bool smp, uint8_t number)
+{
+	uint8_t buf[256];
+	enum verdict why;
+	struct packet p;
+	uint32_t len = hex_bytes(bench_sent(b), buf, sizeof(buf));
+
+	assert_true(wire_parse(ENCAP_IB, buf + 14, len - 14, &p, &why));
+	assert_int_equal(p.dest_qpn, smp ? 0 : 0x11);
+	assert_int_equal(p.payload[0], number);
+}
+
+/* Seed 004, "accepted into the VL15 transmit buffer": however full all else is, it goes first. */
+static void
+test_vl15_has_its_own_transmit_buffer(void **state)
+{
+	struct bench b;
+	struct tx_sink *data, *smps;
+	struct path path = ib_path(0x22, 0x11), smp = ib_path(0x22, 0);
+	unsigned int i, n = 0;
+
+	(void)state;
+	ib_config(&b);
+	b.out_depth = 4;
+	bench_open(&b);
+	ib_set(&b, PORT_STATE_ACTIVE, 0x10, 0);
+	data = link_tx_sink(b.worker[0]);
+	smps = link_smp_sink(b.worker[0]);
+	assert_non_null(smps);
+	link_tx_flush(b.worker[0], b.now); /* what time it is */
+	while (send_number(&b, data, &path, n))
+		n++;
+	assert_int_equal(n, 4 + LINK_BURST);
+	link_tx_mark(b.worker[0]);
+	for (i = 0; i < 3; i++)
+		assert_true(send_number(&b, smps, &smp, i));
+	assert_false(send_number(&b, data, &path, 99));
+	link_tx_flush(b.worker[0], b.now);
+	for (i = 0; i < 4; i++)
+		expect_number(&b, false, i); /* that the device had already */
+	link_tx_flush(b.worker[0], b.now);
+	for (i = 0; i < 3; i++)
+		expect_number(&b, true, i);
+	expect_number(&b, false, 4);
+	link_tx_mark(b.worker[0]);
+	assert_true(send_number(&b, smps, &smp, 7)); /* has the first of the four places */
+	link_tx_flush(b.worker[0], b.now);
+	expect_number(&b, true, 7);
+	expect_number(&b, false, 5);
+	assert_false(link_tx_left(b.worker[0]));
+	/* until that is full, too */
+	for (i = 0; send_number(&b, smps, &smp, i) && i < 100; i++)
+		;
+	assert_in_range(i, LINK_BURST, LINK_BURST + 4);
+	b.now += 300 * MS;
+	link_tx_flush(b.worker[0], b.now); /* a device that takes nothing for so long: dropped */
+	link_tx_flush(b.worker[0], b.now);
+	assert_true(send_number(&b, smps, &smp, 0));
+	bench_discard(&b);
+	bench_close(&b);
+}
+
+/* It has packets set aside: a pool that data have emptied does not matter. */
+static void
+test_vl15_has_packets_of_its_own(void **state)
+{
+	struct bench *b = *state;
+	struct tx_sink *smps = link_smp_sink(b->worker[0]);
+	struct rte_mempool *mp = b->link->port[0].pool->mp;
+	static void *taken[1 << 16];
+	struct path path = ib_path(0x22, 0x11), smp = ib_path(0x22, 0);
+	unsigned int i, n = 0;
+
+	while (n < RTE_DIM(taken) && rte_mempool_get(mp, &taken[n]) == 0)
+		n++;
+	assert_in_range(n, 1, RTE_DIM(taken) - 1);
+	assert_false(send_number(b, link_tx_sink(b->worker[0]), &path, 0));
+	for (i = 0; i < LINK_BURST; i++)
+		assert_true(send_number(b, smps, &smp, i));
+	assert_false(send_number(b, smps, &smp, i));
+	rte_mempool_put_bulk(mp, taken, n);
+	assert_true(send_number(b, smps, &smp, i));
+	bench_discard(b);
+}
+
+static void
+test_only_worker_0_has_smps(void **state)
+{
+	struct bench b;
+
+	(void)state;
+	ib_config(&b);
+	b.cfg.workers = 2;
+	bench_open(&b);
+	assert_non_null(link_smp_sink(b.worker[0]));
+	assert_null(link_smp_sink(b.worker[1]));
+	bench_close(&b);
+}
+
 static void
 test_neighbours_are_refused(void **state)
 {
@@ -293,6 +410,9 @@ main(void)
 		WITH_IB(test_only_smps_leave_a_port_that_is_not_active),
 		WITH_IB(test_data_does_not_leave_on_vl_15),
 		WITH_IB(test_disabled_port_is_silent),
+		cmocka_unit_test(test_vl15_has_its_own_transmit_buffer),
+		WITH_IB(test_vl15_has_packets_of_its_own),
+		cmocka_unit_test(test_only_worker_0_has_smps),
 		WITH_IB(test_neighbours_are_refused),
 		WITH_IB(test_port_says_nothing_by_itself),
 	};

@@ -7,17 +7,14 @@ import os
 import re
 import signal
 import struct
-import subprocess
 import time
 
 import patience
 import roce
+import tshark
 import umad  # noqa: F401: where ibwire is
 import ibwire
 from conn import wait_until
-
-LUA = os.path.join(os.path.dirname(os.path.realpath(__file__)), '..', '..', 'config',
-                   'infiniband-ethertype.lua')
 
 # Each frame takes a place of this size in tcpdump's buffer, whatever its length: with its own 256
 # KiB there are 256 places, and a busy machine loses frames. An MTU is 1500 where we capture.
@@ -86,16 +83,12 @@ SPEAKS = {'infiniband', 'arp', 'icmp', 'icmpv6'}
 def dissect(path, mac, fields, also=''):
     """These fields of every frame from mac, as tshark reads them: lists of text."""
     only = 'eth.src == ' + mac + (' && ' + also if also else '')
-    argv = ['tshark', '-n', '-X', 'lua_script:' + LUA, '-r', path, '-Y', only, '-T', 'fields',
-            '-E', 'separator=|']
+    options = ['-Y', only, '-T', 'fields', '-E', 'separator=|']
     for name in GUESSERS:
-        argv += ['--disable-protocol', name]
+        options += ['--disable-protocol', name]
     for f in fields:
-        argv += ['-e', f]
-    env = dict(os.environ, HOME='/nonexistent', LC_ALL='C')
-    r = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env)
-    assert r.returncode == 0, r.stderr
-    return [line.split('|') for line in r.stdout.splitlines()]
+        options += ['-e', f]
+    return [line.split('|') for line in tshark.run(path, *options).splitlines()]
 
 
 def check(path, mac, also=''):

@@ -14,11 +14,13 @@ import ipaddress
 import os
 import random
 import struct
-import subprocess
 import sys
 import tempfile
 
-from wirelib import CARRIERS, Checker, OPCODES, WireTool, random_packet
+sys.path.append(os.path.join(os.path.dirname(os.path.realpath(__file__)), "../../dts/lib"))
+
+import tshark  # noqa: E402
+from wirelib import CARRIERS, Checker, OPCODES, WireTool, random_packet  # noqa: E402
 
 ROUNDS = 6
 LINK_ETHERNET = 1
@@ -88,18 +90,16 @@ def write_pcap(path, link_type, frames):
             f.write(struct.pack("<IIII", 0, 0, len(frame), len(frame)) + frame)
 
 
-def dissect(path, *options, fields=None):
+def dissect(path, *options, fields=None, lua=None):
     fields = fields or ALL
-    command = ["tshark", "-n", "-r", path, "-T", "fields", "-E", "separator=/t",
-               "-E", "occurrence=a", "-o", "ip.check_checksum:TRUE", *options]
+    options += ("-T", "fields", "-E", "separator=/t", "-E", "occurrence=a",
+                "-o", "ip.check_checksum:TRUE")
     for guess in GUESSES:
-        command += ["--disable-heuristic", guess]
+        options += ("--disable-heuristic", guess)
     for field in fields.values():
-        command += ["-e", field]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise SystemExit(f"tshark: exit {done.returncode}: {done.stderr}")
-    return [dict(zip(fields, line.split("\t"))) for line in done.stdout.splitlines()]
+        options += ("-e", field)
+    shown = tshark.run(path, *options, lua=lua)
+    return [dict(zip(fields, line.split("\t"))) for line in shown.splitlines()]
 
 
 def number(text):
@@ -183,29 +183,22 @@ def compare_built(tool, lua, rng, check):
         if not carrier.startswith("ib"):
             views = [show(LINK_ETHERNET, frames)]
         else:
-            views = [show(LINK_ERF, frames), show(LINK_ETHERNET, padded(frames), *load(lua))]
+            views = [show(LINK_ERF, frames), show(LINK_ETHERNET, padded(frames), lua=lua)]
         for shown in views:
             check.equal(f"{carrier} packets", len(shown), len(packets))
             for p, frame, fields in zip(packets, frames, shown):
                 compare(p, frame, fields, check)
 
 
-def show(link_type, frames, *options, fields=None):
+def show(link_type, frames, *options, **how):
     with tempfile.TemporaryDirectory() as tmp:
         path = os.path.join(tmp, "built.pcap")
         write_pcap(path, link_type, frames)
-        return dissect(path, *options, fields=fields)
+        return dissect(path, *options, **how)
 
 
 def padded(frames):
     return [frame.ljust(ETH_MIN, b"\0") for frame in frames]
-
-
-def load(lua, *arguments):
-    options = ["-X", f"lua_script:{lua}"]
-    for argument in arguments:
-        options += ["-X", f"lua_script1:{argument}"]
-    return options
 
 
 def compare_smp(tool, lua, check):
@@ -225,12 +218,13 @@ def compare_smp(tool, lua, check):
     names = {name: names[name] for name in want}
     # our EtherType, and one that the script was told; only then another's frame is not decoded
     other = frame[:12] + b"\x88\xb6" + frame[14:]
-    for script, carried in ((load(lua), frame), (load(lua, "0x88b6"), other)):
-        shown, = show(LINK_ETHERNET, [carried], *script, fields=names)
+    told = ("-X", "lua_script1:0x88b6")
+    for options, carried in (((), frame), (told, other)):
+        shown, = show(LINK_ETHERNET, [carried], *options, fields=names, lua=lua)
         for name, value in want.items():
             text = shown[name].split(",")[0]
             check.equal(f"SMP {name}", number(text) if isinstance(value, int) else text, value)
-    shown, = show(LINK_ETHERNET, [frame], *load(lua, "0x88b6"), fields=names)
+    shown, = show(LINK_ETHERNET, [frame], *told, fields=names, lua=lua)
     check.equal("SMP behind another EtherType", shown["protocols"], "eth:ethertype:data")
 
 

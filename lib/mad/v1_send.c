@@ -352,7 +352,7 @@ resend_repeats(struct mad_session *s, uint32_t n)
 	if (n == s->v1.resend_segment) {
 		if (now - s->v1.resend_served < resend_answered(s))
 			return true;
-		if (s->v1.resend_count >= RTE_MAX(s->retries, 1))
+		if (s->v1.resend_count >= RTE_MAX(s->retries, 1u))
 			return true;
 	} else {
 		s->v1.resend_count = 0;

@@ -53,6 +53,8 @@ RUN = (
      'dts/suites/rxe/test_pingpong.py::test_gids_as_the_guide_shows_them'),
     ('docs/operator-guide.md', 'Subnet administration', 'polca-ctl',
      TYPED + 'test_guide_subnet_administration'),
+    ('docs/operator-guide.md', 'Native InfiniBand ports', 'polca-ctl sm ',
+     TYPED + 'test_guide_subnet_manager_behind_a_port'),
     ('docs/operator-guide.md', 'Native InfiniBand ports', 'polca-ctl',
      TYPED + 'test_guide_native_infiniband_ports'),
     ('docs/operator-guide.md', 'Subnet administration', 'echo /polca/sa',

@@ -102,8 +102,9 @@ def terminal(sockets, tmp_path):
 
 
 @contextlib.contextmanager
-def appliance(terminal, config):
-    """One that the section's commands are for: an example of config/, or the built-in one."""
+def appliance(terminal, config, sm=False):
+    """One that the section's commands are for: an example of config/, or the built-in one. sm: a subnet
+    manager stands behind its first port."""
     socket = terminal.values['/tmp/polca.sock']
     words = '-s ' + socket
     if config:
@@ -111,6 +112,8 @@ def appliance(terminal, config):
             text = json.load(f)
         del text['$schema']
         text['control'] = {'socket': socket}
+        if sm:
+            text['ports'][0]['ib']['sm'] = {}
         with open(os.path.join(terminal.dir, 'example.json'), 'w') as f:
             json.dump(text, f)
         words = '-c example.json'
@@ -212,8 +215,24 @@ def test_guide_subnet_administration(terminal):
 
 def test_guide_native_infiniband_ports(terminal):
     with appliance(terminal, 'infiniband-static.json'):
-        said = type_all(terminal, Section('Native InfiniBand ports'))
+        said = type_all(terminal, Section('Native InfiniBand ports'), skip=['polca-ctl sm '])
         assert 'port_state' in said['polca-ctl smp get PortInfo --dlid 2']
+
+
+def test_guide_subnet_manager_behind_a_port(terminal):
+    """The other port's trap comes in for it."""
+    section = Section('Native InfiniBand ports')
+    with appliance(terminal, 'infiniband-static.json', sm=True):
+        terminal.type(section.command('polca-ctl sm set master'))
+        terminal.type('polca-ctl trap send --number 144 --port 1')
+        taken = terminal.type(section.command('polca-ctl sm take'))
+        terminal.values['3'] = re.search(r'^ +smp +(\d+)$', taken, re.M).group(1)
+        terminal.type(section.command('polca-ctl sm repress'))
+
+        def state():
+            trap, = json.loads(terminal.type('polca-ctl trap list --json'))['traps']
+            return trap['state']
+        wait_until(lambda: state() == 'REPRESSED')
 
 
 @pytest.mark.parametrize('config,mine', [(None, '10.0.0.2'), ('infiniband-static.json', 'lid:2')])

@@ -11,7 +11,7 @@ import cmwire
 import ibports
 from cmpeer import Asking, CmPeer, DREQ, IbWay, RTU
 from ibports import LID, PEER_LID, PORT_GUID, PREFIX
-from mad import Mad, PATH
+from mad import CLASS_PORT_INFO, Mad, PATH
 from rpc import RpcError
 
 SERVICE = 0x1000000012345678
@@ -90,9 +90,13 @@ def test_connects_by_all_that_its_caller_knows(wire, peer):
 
 
 def answer_path(wire, timeout=10, status=0, **record):
-    """The SA's part: the PathRecord that is asked for; the question's data."""
-    p = wire.station.rx(timeout)
-    q = Mad(p.mad)
+    """The SA's part: its ClassPortInfo, which is asked for once, and the PathRecord that is asked for;
+    the question's data."""
+    q = Mad(wire.station.rx(timeout).mad)
+    if q.attr == CLASS_PORT_INFO.attr:
+        data = CLASS_PORT_INFO.put(base_version=1, class_version=2, resp_time=16)
+        wire.station.tx(bytes(q.turned(data=data)), 1)
+        q = Mad(wire.station.rx(timeout).mad)
     assert (q.raw[1], q.attr) == (SUBN_ADM, PATH.attr), q
     assert q.method == 0x01, q  # Get
     data = PATH.put(**dict(dict(dgid=PEER_GID, sgid=POLCA_GID, dlid=PEER_LID, slid=LID,

@@ -188,9 +188,9 @@ def test_timestamps(two):
     lines, counts, _ = ping(two, 2, '-c', 2, '-i', 0, '--mode', 'timestamp')
     assert counts == (2, 2, 0)
     for line in lines:
-        o, r, t = map(int, re.search(r'originate=(\d+) receive=(\d+) transmit=(\d+)$',
-                                     line).groups())
-        assert max(o, r, t) < 86400000 and (t - r) % 86400000 < 1000
+        o, r, t, residence = map(int, re.search(
+            r'originate=(\d+) receive=(\d+) transmit=(\d+) residence_ms=(\d+)$', line).groups())
+        assert max(o, r, t) < 86400000 and residence == (t - r) % 86400000 < 1000
         assert min((r - o) % 86400000, (o - r) % 86400000) < 1000
 
 

@@ -166,8 +166,12 @@ sa_trace_frame(struct sa_script *sc, unsigned int from, const struct packet *pkt
 	if (kind == KIND_DATA && segment == t->expected[from]) {
 		t->expected[from]++;
 		came_through(sc, t);
+	} else if (kind == KIND_RESEND && segment < t->expected[!from]) {
+		/* overtaken by a later one, or behind a gap: the receiver has discarded it */
+		t->expected[!from] = segment;
 	} else if (kind == KIND_ACK && segment > t->acked[!from]) {
 		t->acked[!from] = segment;
+		t->expected[!from] = RTE_MAX(t->expected[!from], segment + 1);
 		/* a request's Last has its seven retries, acknowledged or not */
 		if (segment != t->final[!from])
 			came_through(sc, t);

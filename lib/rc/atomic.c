@@ -5,9 +5,9 @@
 #include "rc/responder.h"
 
 /*
- * An IBA Atomic is one CPU atomic: it excludes Atomics that other workers execute for other QPs,
- * and the atomics of local threads on the same memory. Operand and result are host-endian there
- * (rc-transport 11).
+ * The responder executes an IBA Atomic as one CPU atomic instruction, so it is atomic with respect
+ * to other workers' Atomics and to atomics of local threads on the same memory. Operand and result
+ * are in host byte order in memory (rc-transport 11).
  */
 
 uint64_t
@@ -15,7 +15,7 @@ rc_atomic_cmp_swap(uint8_t *host, uint64_t compare, uint64_t swap)
 {
 	uint64_t original = compare;
 
-	/* on failure the value that was found is stored in original */
+	/* if the comparison fails, the builtin stores the value it found in original */
 	__atomic_compare_exchange_n((uint64_t *)(void *)host, &original, swap, false,
 		__ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 	return original;

@@ -3,21 +3,20 @@
  */
 
 /*
- * Completer: what the peer answers to the requester's packets (rc-transport 4 and 8). Whatever a
- * response says, it says of PSNs in flight; anything else is a duplicate or a ghost and changes
- * nothing.
+ * Completer: processes the responder's packets (rc-transport 4 and 8). Only a response to a PSN in
+ * flight has an effect; any other is a duplicate or a ghost and changes nothing.
  */
 
 #include <string.h>
 
 #include <rte_branch_prediction.h>
 
-#include "rc/dev.h"
+#include "rc/qp_directory.h"
 #include "wire/opcode.h"
 
-/* --- what the responses have in common --- */
+/* --- common to all responses --- */
 
-/* Not in flight: retired long ago, or never sent. */
+/* Verdict on a PSN that is not in flight: below una a duplicate, else never sent. */
 static enum verdict
 not_in_flight(const struct rc_requester *req, uint32_t psn)
 {
@@ -25,14 +24,14 @@ not_in_flight(const struct rc_requester *req, uint32_t psn)
 }
 
 static bool
-in_flight(const struct rc_requester *req, uint32_t psn)
+psn_in_flight(const struct rc_requester *req, uint32_t psn)
 {
 	return rc_from_una(req, psn) < rc_in_flight(req);
 }
 
 /*
- * rc-transport 3: LSN = MSN + credits, never back; "no credit information" once, and there is no
- * limit. @return it moved
+ * rc-transport 3: LSN = MSN + credits, and it never moves back. Credit code 31 ("no credit
+ * information") lifts the limit for good. @return true if the limit moved
  */
 static bool
 take_credits(struct rc_requester *req, const struct packet *pkt)
@@ -55,12 +54,12 @@ take_credits(struct rc_requester *req, const struct packet *pkt)
 }
 
 static bool
-holds(const struct rc_sq_wqe *wqe, uint32_t psn)
+wqe_holds(const struct rc_sq_wqe *wqe, uint32_t psn)
 {
 	return ((psn - wqe->psn) & PSN_MASK) <= ((wqe->last_psn - wqe->psn) & PSN_MASK);
 }
 
-/* The WQE of a PSN in flight */
+/* The WQE that a PSN in flight belongs to */
 static struct rc_sq_wqe *
 find_wqe(const struct rc_requester *req, uint32_t psn)
 {
@@ -69,14 +68,14 @@ find_wqe(const struct rc_requester *req, uint32_t psn)
 
 	for (i = req->ack; ; i++) {
 		wqe = rc_sq_at(req, i);
-		if (!rc_wqe_local(wqe) && holds(wqe, psn))
+		if (!rc_wqe_local(wqe) && wqe_holds(wqe, psn))
 			return wqe;
 	}
 }
 
 /*
- * Move una up to `end`, as far as no Read or Atomic stands without its answer. @return whether it
- * got there
+ * Acknowledge all PSNs before `end`, but stop at a Read or Atomic, which needs its own response.
+ * @return true if una reached `end`
  */
 static inline bool
 ack_before(struct rc_requester *req, uint32_t end)
@@ -92,9 +91,9 @@ ack_before(struct rc_requester *req, uint32_t end)
 			req->ack++;
 			continue;
 		}
-		span = (wqe->last_psn + 1 - (end - left)) & PSN_MASK; /* PSNs it has yet */
+		span = (wqe->last_psn + 1 - (end - left)) & PSN_MASK; /* its unacknowledged PSNs */
 		if (unlikely(left < span)) {
-			left = 0; /* the end is in the midst of it */
+			left = 0; /* `end` is inside this message */
 			break;
 		}
 		left -= span;
@@ -105,12 +104,12 @@ ack_before(struct rc_requester *req, uint32_t end)
 }
 
 enum reach {
-	REACHED, /* una is the PSN, or in the Read that holds it */
-	REACH_SKIPS, /* an older Read or Atomic lacks its answer */
-	REACH_DEAD, /* a WQE that had failed locally became the oldest: the QP is in ERR */
+	REACHED, /* una is the PSN, or both are in the same WQE */
+	REACH_SKIPS, /* an older Read or Atomic has no response yet */
+	REACH_DEAD, /* a locally failed WQE became the oldest: the QP is now in ERR */
 };
 
-/* A response for `psn` says that all before it was received; in_flight(psn). */
+/* A response to `psn`, which is in flight, implicitly acknowledges all PSNs before it. */
 static enum reach
 reach(struct rc_qp *qp, uint32_t psn, bool *moved)
 {
@@ -124,18 +123,19 @@ reach(struct rc_qp *qp, uint32_t psn, bool *moved)
 		if (unlikely(qp->state == QPS_ERR))
 			return REACH_DEAD;
 	}
-	if (all || holds(rc_sq_at(req, req->ack), psn))
+	if (all || wqe_holds(rc_sq_at(req, req->ack), psn))
 		return REACHED;
 	return REACH_SKIPS;
 }
 
 /*
- * A response skipped una: the Read or Atomic that una belongs to is requested again. Until that is
- * answered it is one gap, and costs one retry:
- * - responses to what was sent before the retry follow with rising PSNs;
- * - the peer acknowledges each duplicate Send and Write with its newest PSN (rc-transport 7).
- * A lower PSN answers what was sent after the retry, so una's answer was lost again. If no lower
- * one tells of a second loss, the transport timer does, which these responses do not restart.
+ * A response skipped una (implied NAK): retry the Read or Atomic at una. Until its response comes,
+ * further skips belong to the same gap and use no other retry, because
+ * - responses to packets sent before the retry arrive with rising PSNs;
+ * - the responder acknowledges each duplicate Send or Write with its newest PSN (rc-transport 7).
+ * A response with a lower PSN than the last skip answers a packet sent after the retry, so una's
+ * response was lost again. If no lower PSN shows a second loss, the transport timer expires: these
+ * responses do not restart it.
  */
 static void
 skipped(struct rc_qp *qp, uint32_t psn)
@@ -156,16 +156,16 @@ skipped(struct rc_qp *qp, uint32_t psn)
 
 /* --- Acknowledge packets --- */
 
-/* What rc_acknowledge() leaves */
+/* Any ACK that rc_acknowledge() did not take */
 static enum verdict
-positive(struct rc_qp *qp, const struct packet *pkt)
+complete_ack(struct rc_qp *qp, const struct packet *pkt)
 {
 	struct rc_requester *req = &qp->req;
 	uint32_t una = req->una;
 	bool credits, all;
 
-	if (!in_flight(req, pkt->psn)) {
-		/* the newest ACK again, to tell of new credits */
+	if (!psn_in_flight(req, pkt->psn)) {
+		/* a repeat of the newest ACK may carry new credits */
 		if (psn_add(pkt->psn, 1) != una || !take_credits(req, pkt))
 			return not_in_flight(req, pkt->psn);
 		rc_want(qp, WORK_REQUEST);
@@ -179,13 +179,16 @@ positive(struct rc_qp *qp, const struct packet *pkt)
 		rc_want(qp, WORK_REQUEST);
 	if (all)
 		return VERDICT_RESPONSE;
-	/* an ACK never completes a Read or an Atomic: their answer was lost (rc-transport 4) */
+	/* an ACK never completes a Read or Atomic: its response was lost (rc-transport 4) */
 	if (qp->state != QPS_ERR)
 		skipped(qp, pkt->psn);
 	return VERDICT_IMPLIED_NAK;
 }
 
-/* A NAK of `psn`; in_flight(psn). @retval false  no more than *v is to be made of it */
+/*
+ * Implicit ACK of a NAK for `psn`, which is in flight. @retval false  the NAK has no further effect,
+ * *v is the verdict
+ */
 static bool
 nak_reaches(struct rc_qp *qp, uint32_t psn, bool *moved, enum verdict *v)
 {
@@ -210,33 +213,33 @@ sequence_nak(struct rc_qp *qp, const struct packet *pkt)
 	enum verdict v;
 	bool moved;
 
-	if (!in_flight(req, pkt->psn))
+	if (!psn_in_flight(req, pkt->psn))
 		return not_in_flight(req, pkt->psn);
 	rc_count(qp, rcvd_seq_err, 1);
 	if (!nak_reaches(qp, pkt->psn, &moved, &v))
 		return v;
 	/*
-	 * it neither ends an RNR wait nor costs a retry, not behind the wait either, before what
-	 * follows has gone again; and a round of retries is gone through once (rc-cases). A NAK of
-	 * what lies behind the round's beginning is no repeated one: the round lost a packet, too
+	 * rc-cases: ignore a NAK for the PSN that the current retransmission began with. It answers
+	 * packets sent before the rewind, also after an RNR wait, and costs no second retry. A NAK
+	 * for a later PSN is new: the retransmission lost a packet.
 	 */
 	if (!moved && rc_retrying(req) && pkt->psn == req->round_psn)
 		return VERDICT_STALE_NAK;
-	/* already about to go from there */
+	/* the requester will resend from una anyway */
 	if (req->rnr_wait == RC_RNR_WAIT || req->send_psn == req->una)
 		return VERDICT_RESPONSE;
 	rc_retry(qp);
 	return VERDICT_RESPONSE;
 }
 
-/* Send again from una, when the time is over that the RNR NAK names. */
+/* Resend from una when the RNR NAK's timer value has passed. */
 static void
 wait_rnr(struct rc_qp *qp, uint8_t syndrome)
 {
 	struct rc_requester *req = &qp->req;
 	struct rc_worker *w = qp->worker;
 
-	if (req->send_psn != req->una) /* else skipped() has gone back already */
+	if (req->send_psn != req->una) /* otherwise skipped() has rewound already */
 		rc_rewind(qp);
 	req->timing = false; /* until something is sent again */
 	req->rnr_wait = RC_RNR_WAIT;
@@ -251,13 +254,13 @@ rnr_nak(struct rc_qp *qp, const struct packet *pkt)
 	enum verdict v;
 	bool moved;
 
-	if (!in_flight(req, pkt->psn))
+	if (!psn_in_flight(req, pkt->psn))
 		return not_in_flight(req, pkt->psn);
 	rc_count(qp, rcvd_rnr_err, 1);
 	if (req->rnr_wait == RC_RNR_WAIT)
 		return VERDICT_STALE_NAK;
 	if (!nak_reaches(qp, pkt->psn, &moved, &v)) {
-		/* what it names would follow the Read that is requested again: both wait (seed 001) */
+		/* the refused request follows the retried Read: both wait for the RNR timer (seed 001) */
 		if (v == VERDICT_IMPLIED_NAK && qp->state != QPS_ERR)
 			wait_rnr(qp, pkt->syndrome);
 		return v;
@@ -267,13 +270,13 @@ rnr_nak(struct rc_qp *qp, const struct packet *pkt)
 		rc_sq_fail(qp, WC_RNR_RETRY_EXC_ERR);
 		return VERDICT_RESPONSE;
 	}
-	if (req->rnr_retry != 7) /* seven: for ever */
+	if (req->rnr_retry != 7) /* 7: retry without limit */
 		req->rnr_left--;
 	wait_rnr(qp, pkt->syndrome);
 	return VERDICT_RESPONSE;
 }
 
-/* 0x61 to 0x63: no retry (rc-transport 8) */
+/* NAK 0x61 to 0x63: fail the WQE without a retry (rc-transport 8) */
 static enum verdict
 fatal_nak(struct rc_qp *qp, const struct packet *pkt)
 {
@@ -282,7 +285,7 @@ fatal_nak(struct rc_qp *qp, const struct packet *pkt)
 	enum verdict v;
 	bool moved;
 
-	if (!in_flight(req, pkt->psn))
+	if (!psn_in_flight(req, pkt->psn))
 		return not_in_flight(req, pkt->psn);
 	if (!nak_reaches(qp, pkt->psn, &moved, &v))
 		return v;
@@ -301,11 +304,11 @@ fatal_nak(struct rc_qp *qp, const struct packet *pkt)
 }
 
 static enum verdict
-acknowledge(struct rc_qp *qp, const struct packet *pkt)
+complete_acknowledge(struct rc_qp *qp, const struct packet *pkt)
 {
 	switch (AETH_KIND(pkt->syndrome)) {
 	case AETH_ACK:
-		return positive(qp, pkt);
+		return complete_ack(qp, pkt);
 	case AETH_RNR_NAK:
 		return rnr_nak(qp, pkt);
 	default:
@@ -323,7 +326,7 @@ acknowledge(struct rc_qp *qp, const struct packet *pkt)
 	}
 }
 
-/* --- answers to Reads and Atomics --- */
+/* --- Read responses and Atomic ACKs --- */
 
 static bool
 reserved_syndrome(uint8_t s)
@@ -332,20 +335,20 @@ reserved_syndrome(uint8_t s)
 }
 
 /*
- * What Read responses and Atomic ACKs must pass alike. Afterwards una is the response's PSN, in a
- * WQE of the wanted kind.
+ * The checks common to Read responses and Atomic ACKs.
  *
- * @return whether the answer may be used; else *v says what became of it
+ * @retval true   una is the response's PSN, and its WQE is of the expected kind: use the payload
+ * @retval false  *v is the verdict
  */
 static bool
-check_answer(struct rc_qp *qp, const struct packet *pkt, bool read, enum verdict *v)
+completer_check_response(struct rc_qp *qp, const struct packet *pkt, bool read, enum verdict *v)
 {
 	struct rc_requester *req = &qp->req;
 	bool aeth = pkt->op->headers & HDR_AETH, inside, moved;
 	struct rc_sq_wqe *wqe;
 	enum reach r;
 
-	if (!in_flight(req, pkt->psn)) {
+	if (!psn_in_flight(req, pkt->psn)) {
 		*v = not_in_flight(req, pkt->psn);
 		return false;
 	}
@@ -354,11 +357,11 @@ check_answer(struct rc_qp *qp, const struct packet *pkt, bool read, enum verdict
 		return false;
 	}
 	wqe = find_wqe(req, pkt->psn);
-	if (!rc_wqe_answered(wqe)) { /* no Read or Atomic was sent with this PSN */
+	if (!rc_wqe_answered(wqe)) { /* the PSN belongs to a Send or Write */
 		*v = VERDICT_GHOST_RESPONSE;
 		return false;
 	}
-	inside = wqe == rc_sq_at(req, req->ack); /* of the answer that is due */
+	inside = wqe == rc_sq_at(req, req->ack); /* belongs to the oldest WQE */
 	*v = VERDICT_RESPONSE;
 	r = reach(qp, pkt->psn, &moved);
 	if (r == REACH_DEAD)
@@ -376,7 +379,7 @@ check_answer(struct rc_qp *qp, const struct packet *pkt, bool read, enum verdict
 	return true;
 }
 
-/* Put the bytes where the WQE wants them. */
+/* Copy payload to byte `at` of the WQE's scatter list. @retval false  an lkey does not allow it */
 static bool
 scatter(struct rc_qp *qp, struct rc_sq_wqe *wqe, uint32_t at, const void *from, uint32_t len)
 {
@@ -394,9 +397,9 @@ scatter(struct rc_qp *qp, struct rc_sq_wqe *wqe, uint32_t at, const void *from, 
 	return n >= 0;
 }
 
-/* una has its answer. */
+/* The response to una was used: advance una. */
 static void
-answered(struct rc_qp *qp, const struct rc_sq_wqe *wqe, const struct packet *pkt)
+completer_response_used(struct rc_qp *qp, const struct rc_sq_wqe *wqe, const struct packet *pkt)
 {
 	struct rc_requester *req = &qp->req;
 
@@ -412,9 +415,8 @@ answered(struct rc_qp *qp, const struct rc_sq_wqe *wqe, const struct packet *pkt
 }
 
 /*
- * First, Middle ..., Last, or Only; after a restart from the middle First or Only again
- * (rc-cases). An answer to an earlier request of the same Read may still be under way, so Middle
- * and Last are good there too.
+ * First or Only is valid at the first PSN, and after a retry at the PSN it restarted from
+ * (rc-cases). Middle and Last are valid there too: responses to the first request may still arrive.
  */
 static bool
 read_opcode_fits(const struct rc_sq_wqe *wqe, const struct packet *pkt)
@@ -436,7 +438,7 @@ read_response(struct rc_qp *qp, const struct packet *pkt)
 	uint32_t at, want;
 	enum verdict v;
 
-	if (!check_answer(qp, pkt, true, &v))
+	if (!completer_check_response(qp, pkt, true, &v))
 		return v;
 	wqe = rc_sq_at(req, req->ack);
 	at = ((pkt->psn - wqe->psn) & PSN_MASK) << qp->pmtu_shift;
@@ -449,7 +451,7 @@ read_response(struct rc_qp *qp, const struct packet *pkt)
 		rc_sq_fail(qp, WC_LOC_PROT_ERR);
 		return VERDICT_RESPONSE;
 	}
-	answered(qp, wqe, pkt);
+	completer_response_used(qp, wqe, pkt);
 	return VERDICT_RESPONSE;
 }
 
@@ -459,7 +461,7 @@ atomic_response(struct rc_qp *qp, const struct packet *pkt)
 	struct rc_sq_wqe *wqe;
 	enum verdict v;
 
-	if (!check_answer(qp, pkt, false, &v))
+	if (!completer_check_response(qp, pkt, false, &v))
 		return v;
 	wqe = rc_sq_at(&qp->req, qp->req.ack);
 	/* host byte order in memory (rc-transport 11) */
@@ -467,7 +469,7 @@ atomic_response(struct rc_qp *qp, const struct packet *pkt)
 		rc_sq_fail(qp, WC_LOC_PROT_ERR);
 		return VERDICT_RESPONSE;
 	}
-	answered(qp, wqe, pkt);
+	completer_response_used(qp, wqe, pkt);
 	return VERDICT_RESPONSE;
 }
 
@@ -477,7 +479,7 @@ complete_any(struct rc_qp *qp, const struct packet *pkt)
 	if (pkt->payload_len != 0 && pkt->op->payload == PAYLOAD_NONE)
 		return VERDICT_ACK_PAYLOAD;
 	if (pkt->opcode == RC_ACK)
-		return acknowledge(qp, pkt);
+		return complete_acknowledge(qp, pkt);
 	if (pkt->opcode == RC_ATOMIC_ACK)
 		return atomic_response(qp, pkt);
 	return read_response(qp, pkt);

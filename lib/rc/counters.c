@@ -4,7 +4,7 @@
 
 #include "rc/rc.h"
 
-/* in the order of struct rc_counters */
+/* Name and help of each field of struct rc_counters, in its order */
 #define COUNTERS(X)                                                                                \
 	X(sent_pkts, "packets sent")                                                               \
 	X(rcvd_pkts, "packets received that passed the checks before the queue pair")              \
@@ -53,7 +53,7 @@ const struct rc_counter_info rc_counter_infos[] = {
 _Static_assert(sizeof(rc_counter_infos) / sizeof(rc_counter_infos[0]) == RC_COUNTER_COUNT,
 	"one row per counter");
 
-/* the order is that of the struct */
+/* assert that rows and fields have the same order */
 enum {
 #define X(name, help) AT_##name,
 	COUNTERS(X)

@@ -3,7 +3,7 @@
  */
 
 /*
- * Completion queues. Producer: a worker, its own ring only. Consumer: the one poller.
+ * Completion queues. Each worker writes to its own ring of the CQ; one poller reads all rings.
  */
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include <rte_branch_prediction.h>
 #include <rte_common.h>
 
-#include "rc/move.h"
+#include "rc/qp_move.h"
 
 static uint32_t
 round_up_pow2(uint32_t n)
@@ -30,9 +30,9 @@ cq_find(const struct rc_dev *dev, uint32_t cqn)
 
 /* --- control thread --- */
 
-/* Numbers go round, so that one just freed is not given out at once. @return max_cq: none */
+/* The next free CQ number, round robin, so that a freed one is reused late. @return max_cq: none */
 static uint32_t
-next_free(const struct rc_dev *dev)
+cq_next_free(const struct rc_dev *dev)
 {
 	uint32_t i, n;
 
@@ -45,7 +45,7 @@ next_free(const struct rc_dev *dev)
 }
 
 static uint32_t
-highest_free(const struct rc_dev *dev)
+cq_highest_free(const struct rc_dev *dev)
 {
 	uint32_t n;
 
@@ -56,7 +56,7 @@ highest_free(const struct rc_dev *dev)
 }
 
 static int
-cq_create(struct rc_dev *dev, uint32_t depth, uint32_t n, struct error *err)
+cq_create_number(struct rc_dev *dev, uint32_t depth, uint32_t n, struct error *err)
 {
 	struct rc_cq *cq;
 
@@ -80,8 +80,8 @@ cq_create(struct rc_dev *dev, uint32_t depth, uint32_t n, struct error *err)
 int
 rc_cq_create(struct rc_dev *dev, uint32_t depth, uint32_t *cqn, struct error *err)
 {
-	uint32_t n = next_free(dev);
-	int ret = cq_create(dev, depth, n, err);
+	uint32_t n = cq_next_free(dev);
+	int ret = cq_create_number(dev, depth, n, err);
 
 	if (ret != 0)
 		return ret;
@@ -93,8 +93,8 @@ rc_cq_create(struct rc_dev *dev, uint32_t depth, uint32_t *cqn, struct error *er
 int
 rc_cq_create_top(struct rc_dev *dev, uint32_t depth, uint32_t *cqn, struct error *err)
 {
-	uint32_t n = highest_free(dev);
-	int ret = cq_create(dev, depth, n, err);
+	uint32_t n = cq_highest_free(dev);
+	int ret = cq_create_number(dev, depth, n, err);
 
 	if (ret == 0)
 		*cqn = n;
@@ -176,7 +176,7 @@ rc_cq_next(const struct rc_dev *dev, uint32_t *cursor, struct rc_cq_info *info)
 
 /* --- the poller --- */
 
-/* n entries from index `from` on, which may lie around the ring's end */
+/* Copy n entries from index `from` on; they may wrap around the ring's end. */
 static void
 copy_out(const struct rc_cq *cq, const struct rc_cq_ring *r, uint32_t from, struct wc *wc,
 	uint32_t n)
@@ -204,7 +204,7 @@ ring_take(struct rc_cq *cq, struct rc_cq_ring *r, struct wc *wc, unsigned int n,
 	return n;
 }
 
-/* Each ring once, beginning with another one each time. */
+/* Poll each ring once. Each call begins with the ring after that of the last call. */
 static unsigned int
 cq_take(struct rc_cq *cq, struct wc *wc, unsigned int n, bool *passed)
 {
@@ -229,12 +229,12 @@ rc_cq_poll(struct rc_dev *dev, uint32_t cqn, struct wc *wc, unsigned int n)
 
 	if (cq == NULL)
 		return -ENOENT;
-	do { /* nothing is said to be there only if it is so: behind a fence there may be more */
+	do { /* after passing a fence, look again: 0 may be returned only if all rings are empty */
 		passed = false;
 		got = cq_take(cq, wc, n, &passed);
 	} while (unlikely(passed) && got == 0 && n != 0);
 	cq->turn = cq->turn + 1 == cq->workers ? 0 : cq->turn + 1;
-	/* what came before the overrun is still good */
+	/* completions written before the overrun are still delivered */
 	if (got == 0 && n != 0 && rc_cq_overrun(cq))
 		return -EIO;
 	return (int)got;
@@ -250,7 +250,7 @@ rc_cq_arm(struct rc_dev *dev, uint32_t cqn, bool solicited_only)
 		return -ENOENT;
 	if (__atomic_load_n(&cq->armed, __ATOMIC_RELAXED) < arm)
 		__atomic_store_n(&cq->armed, arm, __ATOMIC_RELAXED);
-	/* whoever arms and then finds nothing to poll will be told: pairs with rc_cq_notify() */
+	/* pairs with rc_cq_notify(): a client that arms, then polls nothing, will get the event */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	return 0;
 }
@@ -317,18 +317,18 @@ count_failure(struct rc_qp *qp, uint32_t status)
 		rc_count(qp, cqe_err, 1);
 }
 
-/* Full as far as we have seen. Once it is so in truth, it has overrun. */
+/* tail_seen says that the ring is full: read the poller's tail. Still full: the CQ overruns. */
 static void
-look_at_tail(struct rc_cq *cq, struct rc_cq_ring *r, struct rc_worker *w)
+cq_refresh_tail(struct rc_cq *cq, struct rc_cq_ring *r, struct rc_worker *w)
 {
 	r->tail_seen = __atomic_load_n(&r->tail, __ATOMIC_ACQUIRE);
 	if (r->head - r->tail_seen >= cq->depth)
 		cq_overflow(cq, w);
 }
 
-/* There is a place for it at the ring's head. */
+/* Write a completion at the ring's head; the caller has checked that there is room. */
 static inline void
-put(struct rc_worker *w, struct rc_cq *cq, struct rc_cq_ring *r, const struct wc *wc,
+cq_ring_put(struct rc_worker *w, struct rc_cq *cq, struct rc_cq_ring *r, const struct wc *wc,
 	bool solicited)
 {
 	r->wcs[r->head & cq->mask] = *wc;
@@ -336,7 +336,7 @@ put(struct rc_worker *w, struct rc_cq *cq, struct rc_cq_ring *r, const struct wc
 }
 
 static void __rte_noinline
-push(struct rc_cq *cq, struct rc_qp *qp, const struct wc *wc, bool solicited)
+cq_push_any(struct rc_cq *cq, struct rc_qp *qp, const struct wc *wc, bool solicited)
 {
 	struct rc_worker *w = qp->worker;
 	struct rc_cq_ring *r = cq->rings[w->id];
@@ -345,14 +345,14 @@ push(struct rc_cq *cq, struct rc_qp *qp, const struct wc *wc, bool solicited)
 	if (failed)
 		count_failure(qp, wc->status);
 	if (r->head - r->tail_seen >= cq->depth)
-		look_at_tail(cq, r, w);
-	if (rc_cq_overrun(cq)) { /* by this worker or another */
-		/* each look at all QPs finds those that are well: what is flushed in vain asks for none */
+		cq_refresh_tail(cq, r, w);
+	if (rc_cq_overrun(cq)) { /* caused by this worker or another */
+		/* have rc_cq_overruns() move the QP to ERR, unless it is there and flushing already */
 		if (qp->state != QPS_ERR)
 			w->cq_overrun = true;
 		return;
 	}
-	put(w, cq, r, wc, solicited || failed);
+	cq_ring_put(w, cq, r, wc, solicited || failed);
 }
 
 void
@@ -362,13 +362,13 @@ rc_cq_push(struct rc_cq *cq, struct rc_qp *qp, const struct wc *wc, bool solicit
 	struct rc_cq_ring *r = cq->rings[w->id];
 
 	if (likely(wc->status == WC_SUCCESS && rc_cq_has_room(cq, r)))
-		put(w, cq, r, wc, solicited);
+		cq_ring_put(w, cq, r, wc, solicited);
 	else
-		push(cq, qp, wc, solicited);
+		cq_push_any(cq, qp, wc, solicited);
 }
 
 static bool
-wakes(uint8_t armed, uint8_t notify)
+cq_wakes(uint8_t armed, uint8_t notify)
 {
 	return armed == CQ_ARMED_ANY ||
 		(armed == CQ_ARMED_SOLICITED && (notify & CQ_ARMED_SOLICITED));
@@ -381,11 +381,11 @@ rc_cq_notify(struct rc_worker *w)
 
 	if (w->notify == NULL)
 		return;
-	/* one fence a run: our completions are out before we look who is armed (rc_cq_arm) */
+	/* one fence per run: publish the completions before reading .armed (see rc_cq_arm()) */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	while ((r = w->notify) != NULL) {
 		w->notify = r->notify_next;
-		if (wakes(__atomic_load_n(&r->cq->armed, __ATOMIC_RELAXED), r->notify) &&
+		if (cq_wakes(__atomic_load_n(&r->cq->armed, __ATOMIC_RELAXED), r->notify) &&
 				__atomic_exchange_n(&r->cq->armed, 0, __ATOMIC_RELAXED) != 0)
 			rc_event(w, EVENT_CQ_COMPLETION, r->cq->cqn);
 		r->notify = 0;

@@ -15,12 +15,15 @@
 
 #include "rc/qp.h"
 
-/* moves of QPs into a ring that may wait for the poller at one time (move.h) */
+/* Fences per ring: QP moves to a worker that may wait for the poller at one time (qp_move.h) */
 #define CQ_FENCES 16
 
 struct rc_cq_ring;
 
-/** In a ring: what comes from .at on is not taken before .after is polled up to here (move.h). */
+/**
+ * A fence in a ring: the poller takes no entry from index .at on before it has polled ring .after up
+ * to .head and passed its fences up to .fence_head (qp_move.h).
+ */
 struct rc_cq_fence {
 	uint32_t at;
 	uint32_t head;
@@ -29,51 +32,51 @@ struct rc_cq_fence {
 };
 
 struct rc_cq_ring {
-	/* the worker writes */
+	/* written by the worker */
 	uint32_t head __attribute__((aligned(CACHE_LINE)));
-	uint32_t tail_seen; /**< the poller's tail, as last read */
-	uint32_t fence_head; /**< fences placed, ever */
+	uint32_t tail_seen; /**< the worker's last reading of .tail */
+	uint32_t fence_head; /**< number of fences placed so far */
 	uint8_t notify; /**< CQ_ARMED_ kinds of completion since the last rc_run() */
 	struct rc_cq_ring *notify_next; /**< on rc_worker.notify while notify != 0 */
 	struct rc_cq *cq;
-	/* the poller writes */
+	/* written by the poller */
 	uint32_t tail __attribute__((aligned(CACHE_LINE)));
-	uint32_t fence_tail; /**< fences passed, ever */
-	/* rarely: those that move QPs here, and the poller */
+	uint32_t fence_tail; /**< number of fences passed so far */
+	/* rarely used: by workers that move QPs to this ring's worker, and by the poller */
 	uint32_t fences_held __attribute__((aligned(CACHE_LINE))); /**< atomic; <= CQ_FENCES */
 	struct rc_cq_fence fences[CQ_FENCES];
 	struct wc wcs[] __attribute__((aligned(CACHE_LINE)));
 };
 
-#define CQ_ARMED_SOLICITED 1 /* wakes on solicited and errors */
-#define CQ_ARMED_ANY       2
+#define CQ_ARMED_SOLICITED 1 /* event on solicited completions and errors only */
+#define CQ_ARMED_ANY       2 /* event on any completion */
 
 struct rc_cq {
 	uint32_t cqn;
 	uint32_t depth;
 	uint32_t mask;
-	uint32_t users; /**< queues of QPs; atomic, set-up only */
-	uint32_t turn; /**< poller: ring to begin with */
-	uint8_t armed; /**< CQ_ARMED_, 0: not */
+	uint32_t users; /**< SQs and RQs that complete here; atomic, changed at QP create and destroy */
+	uint32_t turn; /**< ring the next poll begins with */
+	uint8_t armed; /**< CQ_ARMED_, 0: not armed */
 	uint8_t overrun;
 	unsigned int workers;
 	struct rc_cq_ring *rings[]; /**< by worker; published once, freed with the CQ */
 };
 
-/** A work queue of a QP completes here. @param what  names the parameter in errors */
+/** Count one work queue that completes to this CQ. @param what  parameter's name, for errors */
 int rc_cq_hold(struct rc_worker *w, uint32_t cqn, const char *what, struct rc_cq **held,
 	struct error *err);
 void rc_cq_release(struct rc_cq *cq);
-/** A worker's ring; any lcore. @return NULL: it has none */
+/** A worker's ring; any lcore. @return NULL: the worker has no ring in this CQ */
 static inline struct rc_cq_ring *
 rc_cq_ring(const struct rc_cq *cq, unsigned int worker)
 {
 	return __atomic_load_n(&cq->rings[worker], __ATOMIC_ACQUIRE);
 }
 
-/** The same, made if it has none. @return NULL: no memory */
+/** As rc_cq_ring(), and create the ring if there is none. @return NULL: no memory */
 struct rc_cq_ring *rc_cq_ring_make(struct rc_dev *dev, struct rc_cq *cq, unsigned int worker);
-/** Tell of completions on armed CQs; once a run. */
+/** Raise EVENT_CQ_COMPLETION for armed CQs with new completions; once per rc_run(). */
 void rc_cq_notify(struct rc_worker *w);
 
 static inline bool
@@ -83,18 +86,18 @@ rc_cq_overrun(const struct rc_cq *cq)
 }
 
 /*
- * Completions in place: so many as there is room for are written from the ring's head on, then
- * published together. What finds no room goes through rc_cq_push().
+ * Fast path: write completions directly at the ring's head, then publish them with one store of
+ * the head. If the ring looks full, use rc_cq_push().
  */
 
-/** Is there room, as far as the poller's tail has been seen, and has no worker found none? */
+/** True if tail_seen leaves room for one completion and the CQ has not overrun. */
 static inline bool
 rc_cq_has_room(const struct rc_cq *cq, const struct rc_cq_ring *r)
 {
 	return likely(r->head - r->tail_seen < cq->depth) && likely(!rc_cq_overrun(cq));
 }
 
-/** Success, with nothing else to say, at place @p at: the head or one of those behind it. */
+/** Write a successful completion without immediate at ring index @p at, from .head on. */
 static inline void
 rc_cq_write_done(const struct rc_cq *cq, struct rc_cq_ring *r, uint32_t at, uint64_t wr_id,
 	enum wc_opcode opcode, uint32_t byte_len, uint32_t qpn)
@@ -111,7 +114,7 @@ rc_cq_write_done(const struct rc_cq *cq, struct rc_cq_ring *r, uint32_t at, uint
 	wc->mw_key = 0;
 }
 
-/** All before the new head are there; of such kinds (CQ_ARMED_). */
+/** Publish all entries before the new head. @param notify  their kinds, CQ_ARMED_ bits */
 static inline void
 rc_cq_publish(struct rc_worker *w, struct rc_cq_ring *r, uint32_t head, uint8_t notify)
 {
@@ -129,7 +132,7 @@ rc_cq_kinds(bool solicited)
 	return solicited ? CQ_ARMED_SOLICITED | CQ_ARMED_ANY : CQ_ARMED_ANY;
 }
 
-/** rc_cq_push() of success, with nothing else to say. */
+/** rc_cq_push() for a successful completion without immediate. */
 static inline void
 rc_cq_push_done(struct rc_cq *cq, struct rc_qp *qp, uint64_t wr_id, enum wc_opcode opcode,
 	uint32_t byte_len, bool solicited)

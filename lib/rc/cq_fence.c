@@ -3,14 +3,14 @@
  */
 
 /*
- * Fences between a CQ's rings (move.h). A fence waits for completions and fences that were there
- * before it was; so waiting goes back in time only, never in a circle, whatever QPs move to and
- * fro before the poller comes.
+ * Fences between a CQ's rings (qp_move.h). A fence waits only for completions and fences that are
+ * older than itself. Fences therefore never wait in a circle, however often QPs move back and forth
+ * before the poller runs.
  */
 
 #include <errno.h>
 
-#include "rc/move.h"
+#include "rc/qp_move.h"
 
 /* --- the workers --- */
 
@@ -19,7 +19,7 @@ rc_cq_fence_reserve(struct rc_cq *cq, unsigned int to, struct error *err)
 {
 	struct rc_cq_ring *r = rc_cq_ring(cq, to);
 
-	/* acquire: the poller is done with the place that it gave back */
+	/* acquire: the poller has finished reading the fence whose place it freed */
 	if (__atomic_fetch_add(&r->fences_held, 1, __ATOMIC_ACQUIRE) < CQ_FENCES)
 		return 0;
 	__atomic_fetch_sub(&r->fences_held, 1, __ATOMIC_RELAXED);
@@ -43,7 +43,7 @@ rc_cq_fence_place(struct rc_cq *cq, unsigned int to, unsigned int from)
 
 	if (__atomic_load_n(&old->tail, __ATOMIC_ACQUIRE) == head &&
 			__atomic_load_n(&old->fence_tail, __ATOMIC_ACQUIRE) == last) {
-		rc_cq_fence_cancel(cq, to); /* all of it has been polled */
+		rc_cq_fence_cancel(cq, to); /* the old ring is empty: no fence needed */
 		return;
 	}
 	r->fences[r->fence_head % CQ_FENCES] = (struct rc_cq_fence){

@@ -3,8 +3,8 @@
  */
 
 /*
- * Reaction point: what a QP does about CNPs. Rules and choices: docs/spec/congestion.md, whose
- * numbers stand here. All sums that divide are made when a rate changes, none for a packet.
+ * Reaction point: CNPs reduce a QP's rate. Rules and choices: docs/spec/congestion.md; "congestion N"
+ * cites its sections. Divisions are done when a rate changes, never per packet.
  */
 
 #include <errno.h>
@@ -12,16 +12,16 @@
 #include <rte_common.h>
 
 #include "rc/dcqcn.h"
-#include "rc/dev.h"
+#include "rc/qp_directory.h"
 
 #define MBPS       UINT64_C(1000000)
-#define TIME_SHIFT 20 /* of byte_time */
-#define HEADERS    64 /* congestion 4: what a packet has on the wire beside its payload */
-#define PATIENCE   16384 /* congestion 4: bytes that may be late */
-#define STAGES_MAX 4096 /* congestion 3: expiries made up for at once */
+#define TIME_SHIFT 20 /* fraction bits of byte_time */
+#define HEADERS    64 /* congestion 4: bytes charged per packet besides its payload */
+#define PATIENCE   16384 /* congestion 4: bytes that a late QP may send in a burst to catch up */
+#define STAGES_MAX 4096 /* congestion 3: most timer expiries that rp_catch_up() processes at once */
 
 static const struct rc_congestion *
-params(const struct rc_qp *qp)
+rp_params(const struct rc_qp *qp)
 {
 	return &qp->worker->dev->limits.congestion;
 }
@@ -50,20 +50,20 @@ rc_rp_times(const struct rc_dev *dev)
 /* --- the rate --- */
 
 static void
-set_rate(struct rc_qp *qp, uint64_t rate)
+rp_set_rate(struct rc_qp *qp, uint64_t rate)
 {
 	struct rc_rp *rp = qp->rp;
 
-	rp->rate = RTE_MAX(rate, params(qp)->min_rate * MBPS);
+	rp->rate = RTE_MAX(rate, rp_params(qp)->min_rate * MBPS);
 	rp->byte_time = (8 * qp->worker->dev->hz << TIME_SHIFT) / rp->rate;
 	rp->patience = PATIENCE * rp->byte_time >> TIME_SHIFT;
 }
 
 /* congestion 3.2: fast recovery, additive increase, hyper increase */
 static void
-raise(struct rc_qp *qp)
+rp_raise(struct rc_qp *qp)
 {
-	const struct rc_congestion *c = params(qp);
+	const struct rc_congestion *c = rp_params(qp);
 	struct rc_rp *rp = qp->rp;
 	uint32_t low = RTE_MIN(rp->timer_stage, rp->byte_stage);
 	uint32_t high = RTE_MAX(rp->timer_stage, rp->byte_stage);
@@ -73,19 +73,19 @@ raise(struct rc_qp *qp)
 	else if (high >= c->fast_recovery)
 		rp->target += c->rate_ai * MBPS;
 	rp->target = RTE_MIN(rp->target, c->max_rate * MBPS);
-	set_rate(qp, (rp->rate + rp->target + 1) / 2);
+	rp_set_rate(qp, (rp->rate + rp->target + 1) / 2);
 }
 
-/* congestion 3.3: within this much of the maximum there is no limit any more */
+/* congestion 3.3: within 1 Mbit/s of max_rate the QP is no longer limited */
 static bool
-recovered(const struct rc_qp *qp)
+rp_recovered(const struct rc_qp *qp)
 {
-	return qp->rp->rate + MBPS > params(qp)->max_rate * MBPS;
+	return qp->rp->rate + MBPS > rp_params(qp)->max_rate * MBPS;
 }
 
-/* Timers that have expired since somebody looked. */
+/* Process the timer expiries since the last call. */
 static void
-catch_up(struct rc_qp *qp)
+rp_catch_up(struct rc_qp *qp)
 {
 	const struct rc_rp_times *times = &qp->worker->dev->rp_times;
 	uint64_t now = qp->worker->now;
@@ -93,28 +93,28 @@ catch_up(struct rc_qp *qp)
 	unsigned int n;
 
 	for (n = 0; now >= rp->alpha_at && n < STAGES_MAX; n++) {
-		rp->alpha -= rp->alpha / params(qp)->g;
+		rp->alpha -= rp->alpha / rp_params(qp)->g;
 		rp->alpha_at += times->alpha;
 	}
-	for (n = 0; now >= rp->raise_at && !recovered(qp) && n < STAGES_MAX; n++) {
+	for (n = 0; now >= rp->raise_at && !rp_recovered(qp) && n < STAGES_MAX; n++) {
 		rp->timer_stage++;
-		raise(qp);
+		rp_raise(qp);
 		rp->raise_at += times->raise;
 	}
 	rp->alpha_at = RTE_MAX(rp->alpha_at, now + 1);
 	rp->raise_at = RTE_MAX(rp->raise_at, now + 1);
 }
 
-/* --- what happens to a QP --- */
+/* --- events of a QP --- */
 
-/* congestion 2: as a flow that begins, at full speed and alpha 1 */
+/* congestion 2: the first CNP finds the QP at full rate with alpha 1 */
 static void
-begin(struct rc_qp *qp)
+rp_begin(struct rc_qp *qp)
 {
 	struct rc_rp *rp = qp->rp;
 
 	qp->limited = true;
-	rp->rate = params(qp)->max_rate * MBPS;
+	rp->rate = rp_params(qp)->max_rate * MBPS;
 	rp->alpha = RC_RP_ONE;
 	rp->next_send = qp->worker->now;
 }
@@ -122,7 +122,7 @@ begin(struct rc_qp *qp)
 void
 rc_rp_notified(struct rc_qp *qp)
 {
-	const struct rc_congestion *c = params(qp);
+	const struct rc_congestion *c = rp_params(qp);
 	const struct rc_rp_times *times = &qp->worker->dev->rp_times;
 	uint64_t now = qp->worker->now;
 	struct rc_rp *rp = qp->rp;
@@ -134,11 +134,11 @@ rc_rp_notified(struct rc_qp *qp)
 	}
 	rc_count(qp, rp_cnp_handled, 1);
 	if (qp->limited)
-		catch_up(qp);
+		rp_catch_up(qp);
 	else
-		begin(qp);
+		rp_begin(qp);
 	rp->target = rp->rate;
-	set_rate(qp, rp->rate - rp->rate * rp->alpha / (2 * RC_RP_ONE));
+	rp_set_rate(qp, rp->rate - rp->rate * rp->alpha / (2 * RC_RP_ONE));
 	rp->alpha += (RC_RP_ONE - rp->alpha) / c->g;
 	rp->timer_stage = 0;
 	rp->byte_stage = 0;
@@ -157,8 +157,8 @@ rc_rp_may_send(struct rc_qp *qp)
 	if (!qp->limited)
 		return true;
 	if (now >= RTE_MIN(rp->alpha_at, rp->raise_at))
-		catch_up(qp);
-	if (recovered(qp)) {
+		rp_catch_up(qp);
+	if (rp_recovered(qp)) {
 		rc_rp_release(qp);
 		return true;
 	}
@@ -184,9 +184,9 @@ rc_rp_sent(struct rc_qp *qp, uint32_t payload)
 	rp->byte_left -= (int64_t)bytes;
 	if (rp->byte_left > 0)
 		return;
-	rp->byte_left += params(qp)->byte_counter;
+	rp->byte_left += rp_params(qp)->byte_counter;
 	rp->byte_stage++;
-	raise(qp);
+	rp_raise(qp);
 }
 
 void
@@ -196,10 +196,10 @@ rc_rp_release(struct rc_qp *qp)
 	rc_rp_disarm(qp);
 }
 
-/* --- its timer, its memory --- */
+/* --- timer and memory --- */
 
 static void
-waited(struct timer *t, uint64_t now)
+rp_timer_expired(struct timer *t, uint64_t now)
 {
 	struct rc_rp *rp = (struct rc_rp *)((char *)t - offsetof(struct rc_rp, timer));
 
@@ -225,13 +225,13 @@ rc_rp_rearm(struct rc_qp *qp)
 int
 rc_rp_create(struct rc_qp *qp)
 {
-	if (!params(qp)->dcqcn)
+	if (!rp_params(qp)->dcqcn)
 		return 0;
 	qp->rp = mem_zalloc(qp->worker->dev->alloc, sizeof(*qp->rp), CACHE_LINE);
 	if (qp->rp == NULL)
 		return -ENOMEM;
 	qp->rp->qp = qp;
-	timer_init(&qp->rp->timer, waited);
+	timer_init(&qp->rp->timer, rp_timer_expired);
 	return 0;
 }
 
@@ -249,8 +249,8 @@ rc_rp_rate(struct rc_qp *qp)
 {
 	if (!qp->limited)
 		return 0;
-	catch_up(qp);
-	if (!recovered(qp))
+	rp_catch_up(qp);
+	if (!rp_recovered(qp))
 		return (uint32_t)(qp->rp->rate / 1000);
 	rc_rp_release(qp);
 	if (qp->work != 0)

@@ -9,9 +9,8 @@
  * @file
  * Private to lib/rc: the reaction point of RoCEv2 congestion management (docs/spec/congestion.md).
  *
- * One rate limiter for each QP, made with it where limits.congestion.dcqcn is on. A QP that was
- * told of no congestion lately, or has recovered from it, is not limited: qp->limited is false and
- * nothing here is looked at.
+ * One rate limiter per QP, created with it if limits.congestion.dcqcn is on. While qp->limited is
+ * false (no recent CNP, or the rate has recovered) the limiter is not used.
  */
 
 #include "rc/rc.h"
@@ -23,19 +22,19 @@ struct rc_rp {
 	uint64_t target; /**< R_T, bit/s */
 	uint64_t next_send; /**< earliest time of the next packet */
 	uint64_t byte_time; /**< time units a byte takes at this rate, in 2^-20 */
-	uint64_t patience; /**< lateness that is made up for, time units */
+	uint64_t patience; /**< most lateness that a burst may make up for, time units */
 	int64_t byte_left; /**< until the byte counter expires */
-	uint64_t alpha_at; /**< when alpha decays next */
-	uint64_t raise_at; /**< when the rate increase timer expires next */
-	uint64_t cut_at; /**< CNPs before are for congestion reacted to already */
-	uint32_t alpha; /**< of RC_RP_ONE */
+	uint64_t alpha_at; /**< time of the next decay of alpha */
+	uint64_t raise_at; /**< next expiry of the rate increase timer */
+	uint64_t cut_at; /**< CNPs before this time are ignored: the QP has reacted already */
+	uint32_t alpha; /**< in units of 1 / RC_RP_ONE */
 	uint32_t timer_stage; /**< T: expiries of the timer since the last cut */
-	uint32_t byte_stage; /**< BC: of the byte counter */
-	struct timer timer; /**< brings a waiting QP back to its run queue */
+	uint32_t byte_stage; /**< BC: expiries of the byte counter since the last cut */
+	struct timer timer; /**< puts a waiting QP back on the run queue */
 	struct rc_qp *qp;
 };
 
-/** The parameters that are times, in time units. */
+/** The timer parameters in time units. */
 struct rc_rp_times {
 	uint64_t alpha;
 	uint64_t raise;
@@ -44,21 +43,21 @@ struct rc_rp_times {
 
 struct rc_rp_times rc_rp_times(const struct rc_dev *dev);
 bool rc_rp_params_ok(const struct rc_congestion *c);
-/** @retval -ENOMEM; 0 also where the limiter is off, qp->rp is NULL then */
+/** @retval -ENOMEM @retval 0 also if dcqcn is off: qp->rp stays NULL */
 int rc_rp_create(struct rc_qp *qp);
 void rc_rp_destroy(struct rc_qp *qp);
-/** A CNP for the QP. */
+/** The QP received a CNP. */
 void rc_rp_notified(struct rc_qp *qp);
-/** May a limited QP send now? If not a timer brings it back. It may have ceased to be limited. */
+/** True if the QP may send now; the call may end its limit. False: a timer requeues the QP. */
 bool rc_rp_may_send(struct rc_qp *qp);
-/** A limited QP has sent a packet with so much payload. */
+/** The QP has sent a packet with @p payload bytes. */
 void rc_rp_sent(struct rc_qp *qp, uint32_t payload);
-/** No limit any more: another path, or another life. */
+/** End the limit: the rate has recovered, the path changed, or the QP is reset. */
 void rc_rp_release(struct rc_qp *qp);
-/** The QP leaves its worker, and is on another: its timer, if it waits. */
+/** Stop the timer when the QP leaves its worker, and start it on the new worker. */
 void rc_rp_disarm(struct rc_qp *qp);
 void rc_rp_rearm(struct rc_qp *qp);
-/** What it is limited to now, kbit/s; 0: not at all. */
+/** Current rate limit in kbit/s; 0: not limited. */
 uint32_t rc_rp_rate(struct rc_qp *qp);
 
 #endif

@@ -6,8 +6,8 @@
 #include "wire/wire.h"
 
 /*
- * Requests behind ePSN (rc-transport 7): nothing is executed twice, nothing in them is ever
- * NAKed, and the message in progress does not notice them.
+ * Duplicate requests, with a PSN before ePSN (rc-transport 7). The responder executes no Send, Write
+ * or Atomic twice, never NAKs a duplicate, and leaves the message in progress alone.
  */
 
 static bool
@@ -46,8 +46,8 @@ owe_again(struct rc_qp *qp, struct rc_ack_run *run, uint32_t psn, uint32_t msn)
 }
 
 /*
- * A Send or Write: ACK all that was executed, but nothing from the first Read or Atomic on that
- * is newer than the duplicate, for its answer may be what was lost.
+ * A Send or Write: acknowledge all executed requests, but stop before the first Read or Atomic that
+ * is newer than the duplicate: its response may be what the network lost.
  */
 static enum verdict
 duplicate_message(struct rc_qp *qp, const struct packet *pkt)
@@ -68,7 +68,7 @@ duplicate_message(struct rc_qp *qp, const struct packet *pkt)
 	return VERDICT_DUPLICATE_REQUEST;
 }
 
-/* A Read: executed again, if it asks for a part of the saved one from a packet boundary on. */
+/* A Read: execute it again if it lies within the saved Read and starts at one of its packets. */
 static enum verdict
 duplicate_read(struct rc_qp *qp, const struct packet *pkt)
 {
@@ -84,9 +84,7 @@ duplicate_read(struct rc_qp *qp, const struct packet *pkt)
 		return VERDICT_DUPLICATE_READ;
 
 	if (!s->answered) {
-		/*
-		 * still being answered for the first time: go back if asked to, and on to its end
-		 */
+		/* the first response is still being sent: rewind it if the duplicate asks for the rest */
 		if (psn_diff(pkt->psn, s->next_psn) <= 0 && offset + pkt->dmalen == s->length)
 			s->start_psn = s->next_psn = pkt->psn;
 		return VERDICT_DUPLICATE_REQUEST;
@@ -100,7 +98,7 @@ duplicate_read(struct rc_qp *qp, const struct packet *pkt)
 	return VERDICT_DUPLICATE_REQUEST;
 }
 
-/* An Atomic: the saved result again, or nothing; never executed again. */
+/* An Atomic: repeat the saved result; drop it if no result is saved. Never execute it again. */
 static enum verdict
 duplicate_atomic(struct rc_qp *qp, const struct packet *pkt)
 {

@@ -5,32 +5,32 @@
 /*
  * Alternate paths and Automatic Path Migration: seed 001 (on exhaustion), IBA 17.2.8.
  *
- *   MIGRATED  M 1 is sent. Asked to, with an alternate path loaded: REARM.
- *   REARM     M 0 is sent. A packet with M 0 came by the path in use: ARMED.
- *   ARMED     M 0 is sent. Retries out, asked to, or a packet with M 1 came by the alternate path:
- *             that path is the QP's from now on, EVENT_PATH_MIG, MIGRATED. A packet with M 1 by any
- *             other path is dropped, EVENT_PATH_MIG_ERR.
+ *   MIGRATED  The QP sends M 1. Modify to REARM, with an alternate path loaded: REARM.
+ *   REARM     The QP sends M 0. A packet with M 0 on the primary path: ARMED.
+ *   ARMED     The QP sends M 0. Retries exhausted, modify to MIGRATED, or a packet with M 1 on the
+ *             alternate path: the alternate path becomes the QP's path, EVENT_PATH_MIG, MIGRATED.
+ *             A packet with M 1 on any other path is dropped, EVENT_PATH_MIG_ERR.
  *
- * A migration reloads the retry counter and takes the alternate path's timeout; what is in flight
- * is not sent again before the timer says so, unless it was the retries that ran out.
+ * A migration reloads the retry counter and takes the alternate path's timeout. Packets in flight
+ * are sent again when the timer expires, or at once if exhausted retries caused the migration.
  *
  * Choices, where the rules leave some or peers differ:
- * - a QP that was never asked to REARM sends M as configured, else 1 on native IB and 0 on RoCE
- *   (rc-transport 1), and whatever M its peer sends is good. Only that the QP is in REARM gives a
- *   received M a meaning, so a peer that always sends 0 arms us though it cannot follow;
- * - RoCE too (Linux has alternate paths on native IB alone);
- * - a migration uses the alternate path up, and REARM without one is refused;
- * - REARM while ARMED only together with a new alternate path, which must be armed anew; asked for
- *   the state it is in already, MIGRATED or REARM, a QP stays as it is;
- * - EVENT_PATH_MIG_ERR once for each time the QP was asked to arm, so that no stream of late or
- *   forged packets becomes a stream of events;
- * - a wrong P_Key on the alternate path is a P_Key violation and no EVENT_PATH_MIG_ERR.
+ * - a QP that never was in REARM sends M as configured, else 1 on native IB and 0 on RoCE
+ *   (rc-transport 1), and accepts either M. Only REARM and ARMED give a received M a meaning, so a
+ *   peer that always sends M 0 arms the QP although it cannot migrate itself;
+ * - RoCE has alternate paths too (Linux has them on native IB only);
+ * - a migration uses up the alternate path, and REARM without one is refused;
+ * - REARM while ARMED needs a new alternate path, which must be armed anew; a modify to the present
+ *   state, MIGRATED or REARM, changes nothing;
+ * - EVENT_PATH_MIG_ERR is raised once per REARM, so that late or forged packets cannot flood the
+ *   consumer with events;
+ * - a wrong P_Key on the alternate path counts as P_Key violation and raises no EVENT_PATH_MIG_ERR.
  */
 
 #include <errno.h>
 #include <string.h>
 
-#include "rc/dev.h"
+#include "rc/qp_directory.h"
 
 static void
 forget_alternate(struct rc_qp *qp)
@@ -52,7 +52,7 @@ void
 rc_migration_reset(struct rc_qp *qp)
 {
 	qp->mig_state = MIG_MIGRATED;
-	qp->migreq = false; /* nothing is sent before rc_migration_start() */
+	qp->migreq = false; /* rc_migration_start() sets it before the first packet */
 	qp->mig_err = false;
 	forget_alternate(qp);
 }

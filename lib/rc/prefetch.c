@@ -3,21 +3,22 @@
  */
 
 /*
- * With many QPs at work each packet finds its QP in memory. Its lines (qp.h) are asked for some
- * packets ahead, between the packets at hand rather than a burst's all at once: a core waits for
- * some 16 lines at a time, and whoever asks for more waits with it. Turns: rc_prefetch_turns().
+ * With many active QPs, a packet's QP is usually not in the cache. A worker prefetches the QP's lines
+ * (qp.h) a few packets ahead, interleaved with processing: a core can have only about 16 misses
+ * outstanding, so prefetching a whole burst at once would stall. The run queue's prefetches:
+ * rc_prefetch_turns().
  */
 
 #include <rte_branch_prediction.h>
 #include <rte_prefetch.h>
 
-#include "rc/dev.h"
+#include "rc/qp_directory.h"
 #include "wire/wire.h"
 
-/* with what they lead to some 3 KiB each: twice a first-level cache */
+/* A QP and its queues use some 3 KiB: so many QPs fill twice a first-level cache */
 #define FEW 32
 
-/* Packets ahead: the QP, and what it leads to once it has come */
+/* Packets ahead: first the QP, then the queues that it points to */
 #define AHEAD_QP     8
 #define AHEAD_QUEUES 4
 
@@ -66,7 +67,7 @@ prefetch_queues(const struct rc_worker *w, const struct packet *pkt)
 		rte_prefetch0(rc_sq_at(&qp->req, qp->req.ack));
 		return;
 	}
-	/* of Sends in one packet, each its own */
+	/* assumes that each packet ahead is a Send Only and takes its own WQE */
 	if (pkt->op->flags & OP_RQ_WQE)
 		rte_prefetch0(rc_rq_at(qp->rq, qp->rq->tail + (pkt->psn - qp->resp.epsn)));
 	rc_prefetch_header(qp);

@@ -3,13 +3,12 @@
  */
 
 /*
- * Queue pairs: creation, destruction, the error state, and what can be asked about them. Modify:
- * qp_modify.c.
+ * Queue pairs: create, destroy, query, move to ERR, follow port changes. Modify: qp_modify.c.
  */
 
 #include <errno.h>
 
-#include "rc/move.h"
+#include "rc/qp_move.h"
 #include "rc/rq.h"
 
 static int
@@ -42,7 +41,7 @@ check_init(const struct rc_dev *dev, const struct qp_init_attr *attr, struct err
 	return rc;
 }
 
-/* An SRQ and its QPs live on one worker. */
+/* An SRQ and its QPs must be on the same worker. */
 static int
 attach_srq(struct rc_worker *w, struct rc_qp *qp, uint32_t srqn, struct error *err)
 {
@@ -73,7 +72,7 @@ attach_rq(struct rc_worker *w, struct rc_qp *qp, struct error *err)
 	return 0;
 }
 
-/* The ring of its own RQ */
+/* Size of the QP's own RQ ring */
 static size_t
 rq_bytes(const struct qp_init_attr *attr)
 {
@@ -84,14 +83,14 @@ rq_bytes(const struct qp_init_attr *attr)
 	return (n + CACHE_LINE - 1) & ~(size_t)(CACHE_LINE - 1);
 }
 
-/* A QP and its rings are one piece of memory. */
+/* A QP and its rings are one allocation. */
 static size_t
 bytes_of(const struct qp_init_attr *attr)
 {
 	return sizeof(struct rc_qp) + rq_bytes(attr) + rc_sq_bytes(&attr->cap);
 }
 
-/* Undoes what rc_qp_create() has done so far. */
+/* Undo rc_qp_create(), which may have failed half way. */
 static void
 qp_release(struct rc_qp *qp)
 {
@@ -102,7 +101,7 @@ qp_release(struct rc_qp *qp)
 	rc_requester_destroy(qp);
 	if (qp->srq != NULL)
 		qp->srq->users--;
-	/* a CQ without users may be destroyed at once: nothing of ours may still point to it */
+	/* a CQ without users may be destroyed at once: empty w->notify, which may point to it */
 	rc_cq_notify(w);
 	if (qp->recv_cq != NULL)
 		rc_cq_release(qp->recv_cq);
@@ -315,9 +314,9 @@ rc_av_follow(struct av *av, const struct port_attr *port, uint16_t sgid_index,
 		av->sgid = port->gid[sgid_index].gid;
 }
 
-/* What the QP has from its port's tables, by the indices it was given. */
+/* Look up the QP's P_Key, GID and LID in the port's tables again. */
 static void
-follow_port(struct rc_qp *qp, const struct port_attr *port)
+qp_follow_port(struct rc_qp *qp, const struct port_attr *port)
 {
 	struct qp_attr *a = &qp->attr;
 
@@ -331,7 +330,7 @@ follow_port(struct rc_qp *qp, const struct port_attr *port)
 }
 
 static void
-follow_alt_port(struct rc_qp *qp, const struct port_attr *port)
+qp_follow_alt_port(struct rc_qp *qp, const struct port_attr *port)
 {
 	struct qp_attr *a = &qp->attr;
 
@@ -343,9 +342,9 @@ static void
 path_changed(struct rc_qp *qp, uint16_t port, const struct port_attr *attr)
 {
 	if (qp->attr.port == port && qp->state != QPS_RESET)
-		follow_port(qp, attr);
+		qp_follow_port(qp, attr);
 	if (qp->alt_loaded && qp->attr.alt_port == port)
-		follow_alt_port(qp, attr);
+		qp_follow_alt_port(qp, attr);
 }
 
 void

@@ -7,8 +7,8 @@
 
 /**
  * @file
- * Private to lib/rc: the queue pair and its queues. Requester and responder keep their own state
- * in structs of their own (requester.h, responder.h); what both share stands here.
+ * Private to lib/rc: the queue pair and its worker. Requester and responder have their own structs
+ * (requester.h, responder.h).
  */
 
 #include <sys/queue.h>
@@ -22,25 +22,24 @@
 #include "rc/rq.h"
 #include "wire/wire.h"
 
-/* qp.work: which of the QP's halves want rc_run()'s attention */
+/* qp.work: which half of the QP has packets to send in rc_run() */
 #define WORK_RESPOND 0x1 /* responses, ACK or NAK to send */
 #define WORK_REQUEST 0x2 /* requests to send */
 
-/* What a packet costs of a QP's credit beside its payload (run.c) */
+/* Credit that a packet costs besides its payload (schedule.c) */
 #define RC_PACKET_COST 512
-/* What it gets each turn: two packets of the largest PMTU, 16 of 64 bytes */
+/* Credit a QP gets per turn: two packets of the largest PMTU, or 16 of 64 bytes */
 #define RC_QUANTUM (2 * (MTU_MAX + RC_PACKET_COST))
 
 #define PKEY_FULL 0x8000 /* the membership bit of a P_Key */
 
 /*
- * What a packet touches stands together, a line of 64 bytes for each purpose; a row of the queues
- * is one line more (rq.h, requester.h):
+ * Fields used together share a cache line of 64 bytes; a WQE is one line more (rq.h, requester.h):
  *
  *   every packet                    first line
- *   received: is it the peer's?     path.av
+ *   received, address check         path.av
  *   received request                resp, and own_rq for a Send
- *   sent request, received answer   req: two lines
+ *   sent request, received response req: two lines
  *   sent packet                     path: three lines
  *   all of them                     the first line of counters
  *
@@ -56,7 +55,7 @@ struct rc_qp {
 			uint16_t port;
 			uint32_t encap;
 		};
-		uint64_t known; /**< a packet with these is taken, no more is asked (worker.c) */
+		uint64_t known; /**< the three in one word, for packet_known() (worker.c) */
 	};
 	uint8_t state; /**< enum qp_state */
 	uint8_t type; /**< enum qp_type */
@@ -65,44 +64,44 @@ struct rc_qp {
 	uint16_t pmtu;
 	uint8_t pmtu_shift; /**< log2(pmtu) */
 	uint8_t mig_state; /**< enum mig_state */
-	bool migreq; /**< BTH M of what it sends */
-	bool comm_est; /**< EVENT_COMM_EST told */
-	bool limited; /**< by its rate: rp says when it may send (dcqcn.h) */
-	bool requests_first; /**< its requests go before its Read responses this turn (run.c) */
-	/* of init */
+	bool migreq; /**< BTH M of sent packets */
+	bool comm_est; /**< EVENT_COMM_EST was raised */
+	bool limited; /**< rp limits the rate (dcqcn.h) */
+	bool requests_first; /**< send requests before Read responses this turn (schedule.c) */
+	/* copies from init */
 	bool ack_per_packet;
 	bool flow_control;
 	bool sig_all; /**< sq_sig_all */
 	uint8_t access; /**< qp_access_flags */
-	int32_t credit; /**< bytes it may send before others have their turn (run.c) */
+	int32_t credit; /**< bytes it may still send in this turn (schedule.c) */
 	uint32_t pd;
 	struct rc_worker *worker;
 	STAILQ_ENTRY(rc_qp) run_link;
 	struct rc_rq *rq; /**< own_rq, or its SRQ's */
 
-	/* a Send received */
+	/* received Send */
 	struct rc_rq own_rq __attribute__((aligned(CACHE_LINE)));
 	struct rc_cq *send_cq;
 	LIST_ENTRY(rc_qp) link; /* the worker's QPs */
 
-	/* a request received; the second line is a Write's */
+	/* received request; the second line is for Writes */
 	struct rc_cq *recv_cq __attribute__((aligned(CACHE_LINE)));
 	struct rc_srq *srq; /**< or NULL */
 	struct rc_responder resp;
 
-	/* a packet received, and all that are sent */
+	/* received packet (address check), sent packet */
 	struct path path __attribute__((aligned(CACHE_LINE)));
-	uint64_t bth; /**< what its first words in all its packets have in common (put_bth_of()) */
+	uint64_t bth; /**< BTH fields common to all sent packets (put_bth_of()) */
 
-	/* a request sent, an answer received */
+	/* sent request, received response */
 	struct rc_requester req __attribute__((aligned(CACHE_LINE)));
 	LIST_ENTRY(rc_qp) grace_link; /* req.held: a local operation waits for its grace period */
 
 	struct rc_counters counters __attribute__((aligned(CACHE_LINE))); /* hot ones first */
 
-	/* seldom */
+	/* rarely used */
 	bool alt_loaded; /**< attr.alt_ fields hold an alternate path */
-	bool mig_err; /**< EVENT_PATH_MIG_ERR told since it was asked to arm */
+	bool mig_err; /**< EVENT_PATH_MIG_ERR was raised since the last REARM */
 	uint64_t next_cnp; /* earliest time of the next CNP */
 	struct rc_rp *rp; /* NULL: no limiter */
 	struct qp_attr attr;
@@ -124,14 +123,14 @@ struct rc_worker {
 	uint64_t now; /**< time of the burst being worked on */
 	STAILQ_HEAD(, rc_qp) run_queue;
 	LIST_HEAD(, rc_qp) qps;
-	uint32_t num_qps; /**< read by others, relaxed */
-	uint32_t little; /**< turns for which a QP that sends little is remembered (run.c) */
+	uint32_t num_qps; /**< atomic: other lcores read it */
+	uint32_t little; /**< turns left for which turns stay short (schedule.c) */
 	LIST_HEAD(, rc_qp) grace;
 	struct rc_cq_ring *notify; /**< CQ rings that got completions since the last rc_run() */
-	struct rc_slots *slots; /**< free QP slots (dev.h) */
-	struct slab *slab; /**< for QPs made here */
+	struct rc_slots *slots; /**< free QP slots (qp_directory.h) */
+	struct slab *slab; /**< memory of the QPs created on this worker */
 	unsigned int id;
-	bool cq_overrun; /**< a CQ has overrun: its QPs go to ERR (worker.c) */
+	bool cq_overrun; /**< a CQ has overrun: rc_cq_overruns() moves its QPs to ERR */
 	bool icrc_unchecked;
 	void (*event)(void *arg, const struct event *ev);
 	void *event_arg;
@@ -141,7 +140,7 @@ struct rc_worker {
 	struct port_violations violations[RC_PORTS_MAX];
 };
 
-/** Count in the QP and in its worker. */
+/** Add to a counter of the QP and of its worker. */
 #define rc_count(qp, field, n)                                                                     \
 	do {                                                                                       \
 		(qp)->counters.field += (n);                                                       \
@@ -159,7 +158,7 @@ rc_want(struct rc_qp *qp, uint8_t work)
 	}
 }
 
-/** What a packet to be sent has in front of it. */
+/** Prefetch the header template of packets to send. */
 static inline void
 rc_prefetch_header(const struct rc_qp *qp)
 {
@@ -167,7 +166,7 @@ rc_prefetch_header(const struct rc_qp *qp)
 	rte_prefetch0(qp->path.header + CACHE_LINE);
 }
 
-/** What its turn to send will touch, if there are requests to send. */
+/** Prefetch what the QP's turn in rc_run() will use to send requests. */
 static inline void
 rc_prefetch_turn(const struct rc_qp *qp)
 {
@@ -180,8 +179,8 @@ rc_prefetch_turn(const struct rc_qp *qp)
 }
 
 /**
- * While a QP of the run queue is served: what the next one but one will touch, and of the next one,
- * whose lines have come meanwhile, the work request it will send.
+ * While the first QP of the run queue is served, prefetch the WQE of the second, whose own lines have
+ * arrived, and the lines of the third.
  */
 static inline void
 rc_prefetch_turns(const struct rc_qp *qp)
@@ -200,8 +199,8 @@ rc_prefetch_turns(const struct rc_qp *qp)
 }
 
 /**
- * A duplicate, or a request too early: work without use. Less than a turn's worth is held against
- * the QP.
+ * Charge a QP for a duplicate or out-of-sequence request, which costs the worker time. The debt stays
+ * below one quantum.
  */
 static inline void
 rc_charge(struct rc_qp *qp, const struct packet *pkt)
@@ -214,50 +213,49 @@ rc_charge(struct rc_qp *qp, const struct packet *pkt)
 /* qp.c */
 struct rc_qp *rc_qp_find(const struct rc_worker *w, uint32_t qpn);
 /**
- * To ERR: flush both queues (WR_FLUSH_ERR), disarm timers; the responder keeps the answers already
- * due. With an SRQ: EVENT_QP_LAST_WQE_REACHED.
+ * Move the QP to ERR: flush both queues (WR_FLUSH_ERR), disarm timers. The responder still sends the
+ * responses that rc_forget_answers() keeps. With an SRQ: EVENT_QP_LAST_WQE_REACHED.
  */
 void rc_qp_error(struct rc_qp *qp);
 void rc_qp_free(struct rc_qp *qp);
 
 /* qp_modify.c */
-void rc_qp_path(struct rc_qp *qp); /* compile the address vector */
-/* State, path, P_Key, peer's QPN or migration has changed: what is known of its packets by now. */
+void rc_qp_path(struct rc_qp *qp); /* build qp.path from the address vector */
+/* Update qp.known and qp.bth after a change of state, path, P_Key, peer's QPN or migration state. */
 void rc_qp_known(struct rc_qp *qp);
 
 /* migrate.c */
 void rc_migration_reset(struct rc_qp *qp);
-void rc_migration_start(struct rc_qp *qp); /* its path is known */
-/** May ALT_PATH and PATH_MIG_STATE be set so, now? */
+void rc_migration_start(struct rc_qp *qp); /* INIT -> RTR: set M by the path's encapsulation */
+/** Check PATH_MIG_STATE of a modify. @retval -EINVAL not allowed now */
 int rc_migration_check(const struct rc_qp *qp, const struct qp_attr *attr, uint32_t mask,
 	struct error *err);
-/** They may: do it. */
+/** Apply ALT_PATH and PATH_MIG_STATE after rc_migration_check(). */
 void rc_migration_modify(struct rc_qp *qp, const struct qp_attr *attr, uint32_t mask);
 /** ARMED -> MIGRATED: the alternate path becomes the only one, EVENT_PATH_MIG. */
 void rc_migrate(struct rc_qp *qp);
-/** The peer asks to migrate to a path that is not ours: EVENT_PATH_MIG_ERR. */
+/** A packet with M 1 came on another path than the alternate one: EVENT_PATH_MIG_ERR, once per REARM. */
 void rc_migration_refused(struct rc_qp *qp);
 
 /* worker.c */
 void rc_event(struct rc_worker *w, enum event_type type, uint32_t element);
-void rc_cq_overruns(struct rc_worker *w); /* w->cq_overrun: the QPs of such CQs go to ERR */
+void rc_cq_overruns(struct rc_worker *w); /* move the QPs of overrun CQs to ERR */
 
 /* cq.c */
 /**
- * Append a completion, and count it (cqe_err, cqe_flush_err). Of an overrun CQ nothing is
- * overwritten: the completion is lost, EVENT_CQ_ERR is raised once, and the QPs that complete to
- * it go to ERR when the packet or run in hand is done (never inside this call, so that the
- * caller's state holds).
+ * Append a completion, and count it (cqe_err, cqe_flush_err). If the CQ is full it overruns: the
+ * completion is lost, EVENT_CQ_ERR is raised once, and the CQ's QPs go to ERR after the current
+ * packet or run. This call itself never changes a QP's state.
  *
- * @param solicited  a receive whose packet had BTH SE; errors count as solicited by themselves
+ * @param solicited  true for a receive whose packet had BTH SE; errors always count as solicited
  */
 void rc_cq_push(struct rc_cq *cq, struct rc_qp *qp, const struct wc *wc, bool solicited);
 
 /* requester.c, requester_life.c, sq.c, completer.c */
 enum verdict rc_complete(struct rc_qp *qp, const struct packet *pkt);
 /**
- * Send requests while there is credit. Clears WORK_REQUEST when nothing more can go now; returning
- * less than budget with it set and credit left means that the sink is full.
+ * Send requests while the QP has credit. Clears WORK_REQUEST when nothing more can be sent now. If
+ * it returns less than budget with WORK_REQUEST set and credit left, the sink is full.
  *
  * @return packets sent
  */
@@ -267,30 +265,30 @@ void rc_requester_create(struct rc_qp *qp, uint8_t *wqes); /* the SQ */
 void rc_requester_destroy(struct rc_qp *qp);
 void rc_requester_start(struct rc_qp *qp); /* RTR -> RTS */
 void rc_requester_resume(struct rc_qp *qp); /* SQD -> RTS, SQD -> SQD */
-void rc_requester_migrated(struct rc_qp *qp); /* another path: timeout and retries begin anew */
+void rc_requester_migrated(struct rc_qp *qp); /* new path: reload timeout and retry counter */
 void rc_requester_drain(struct rc_qp *qp); /* RTS -> SQD: EVENT_SQ_DRAINED if asked for */
-bool rc_requester_drained(const struct rc_qp *qp); /* no request begun is without its completion */
+bool rc_requester_drained(const struct rc_qp *qp); /* every started request has completed */
 void rc_requester_flush(struct rc_qp *qp); /* every SQ WQE completes with WR_FLUSH_ERR */
-void rc_requester_reset(struct rc_qp *qp); /* forgotten without completion */
-void rc_requester_grace(struct rc_qp *qp); /* look whether the grace period waited for is over */
+void rc_requester_reset(struct rc_qp *qp); /* drop every SQ WQE without completion */
+void rc_requester_grace(struct rc_qp *qp); /* complete local operations whose grace period is over */
 
-/* congestion.c */
-void rc_congestion(struct rc_qp *qp); /* a packet came with ECN CE */
+/* cnp.c */
+void rc_congestion(struct rc_qp *qp); /* a packet with ECN CE arrived: send a CNP */
 
 /* responder.c, responses.c */
 enum verdict rc_respond(struct rc_qp *qp, const struct packet *pkt);
 /**
- * Send what the responder owes: Read response slices, Atomic ACKs, ACK or NAK, in order; also in
- * ERR, while there is credit. Clears WORK_RESPOND when all is sent; returning less than budget with
- * it set and credit left means that the sink is full.
+ * Send the responses owed, in order: Read responses, Atomic ACKs, ACKs, then a NAK; also in ERR,
+ * while the QP has credit. Clears WORK_RESPOND when all are sent. If it returns less than budget with
+ * WORK_RESPOND set and credit left, the sink is full.
  *
  * @return packets sent
  */
 unsigned int rc_answer(struct rc_qp *qp, unsigned int budget);
 
 /* responder_life.c */
-int rc_responder_create(struct rc_qp *qp); /* room for max_dest_rd_atomic saved requests */
-/** At least so much room; what is saved stays. @retval -ENOMEM */
+int rc_responder_create(struct rc_qp *qp); /* allocate max_dest_rd_atomic saved requests */
+/** Adapt to max_dest_rd_atomic; saved requests are kept. @retval -ENOMEM */
 int rc_responder_resize(struct rc_qp *qp);
 void rc_responder_destroy(struct rc_qp *qp);
 void rc_responder_start(struct rc_qp *qp); /* INIT -> RTR */

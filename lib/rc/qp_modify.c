@@ -3,7 +3,7 @@
  */
 
 /*
- * ibv_modify_qp: which transitions there are and which attributes each needs and allows
+ * ibv_modify_qp: the allowed state transitions, and the attributes each requires and allows
  * (rc-transport 11).
  */
 
@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "rc/dev.h"
+#include "rc/qp_directory.h"
 #include "wire/put.h"
 
 struct transition {
@@ -23,7 +23,7 @@ struct transition {
 #define STATE_PAIR(from, to) [QPS_##from][QPS_##to]
 #define A(name) QP_ATTR_##name
 
-/* "any -> RESET" and "any but RESET -> ERR" stand in find_transition() */
+/* find_transition() adds "any -> RESET" and "any but RESET -> ERR". */
 static const struct transition rc_transitions[QPS_COUNT][QPS_COUNT] = {
 	STATE_PAIR(RESET, INIT) = { true, QP_ATTRS_INIT, 0 },
 	STATE_PAIR(INIT, INIT) = { true, 0, QP_ATTRS_INIT },
@@ -53,7 +53,7 @@ static const char *const attr_names[] = {
 };
 #define ATTR_COUNT (sizeof(attr_names) / sizeof(attr_names[0]))
 
-/* --- in words --- */
+/* --- error texts --- */
 
 static const char *
 add_name(char *buf, size_t size, const char *name)
@@ -209,7 +209,7 @@ rc_qp_path(struct rc_qp *qp)
 {
 	struct av av = qp->attr.av;
 
-	/* congestion 1: a switch marks only what says that it is ECN capable */
+	/* congestion 1: switches mark only packets with an ECN-capable codepoint */
 	if (qp->rp != NULL && av.encap <= ENCAP_ROCEV2_IPV6 && (av.traffic_class & ECN_MASK) == 0)
 		av.traffic_class |= ECN_ECT0;
 	path_init(&qp->path, &av, qp->qpn, qp->dest_qpn);
@@ -219,9 +219,10 @@ rc_qp_path(struct rc_qp *qp)
 #define ENCAP_NONE UINT32_MAX
 
 /*
- * What a packet bears in one word that RTS or SQD takes by the one path there is: any P_Key with
- * the low bits of ours, for we are a full member. Everything else is asked one by one (worker.c).
- * And what the packets it sends have in common.
+ * Update qp.known, the word of P_Key, port and encapsulation that packet_known() compares. The fast
+ * check is valid only for an RC QP in RTS or SQD on RoCE in MIGRATED whose P_Key is a full member's;
+ * for others ENCAP_NONE matches no packet, and packet_admitted() checks step by step (worker.c).
+ * Also update qp.bth.
  */
 void
 rc_qp_known(struct rc_qp *qp)
@@ -283,9 +284,9 @@ take_attrs(struct rc_qp *qp, const struct qp_attr *a, uint32_t mask)
 		rc_qp_path(qp);
 }
 
-/* Everything is forgotten, without completions. */
+/* To RESET: drop all work without completions. */
 static void
-reset(struct rc_qp *qp)
+qp_enter_reset(struct rc_qp *qp)
 {
 	qp->state = QPS_RESET;
 	qp->work = 0;
@@ -299,18 +300,18 @@ reset(struct rc_qp *qp)
 }
 
 static void
-enter(struct rc_qp *qp, enum qp_state from, enum qp_state to, uint32_t mask)
+qp_enter_state(struct rc_qp *qp, enum qp_state from, enum qp_state to, uint32_t mask)
 {
 	qp->state = (uint8_t)to;
 	if (from == QPS_INIT && to == QPS_RTR) {
 		rc_migration_start(qp);
 		rc_responder_start(qp);
 	} else if (from == QPS_RTR && to == QPS_RTS) {
-		/* told in RTR only, but for those who wait for it (rc-transport 11) */
+		/* EVENT_COMM_EST is raised in RTR only, unless comm_est_in_rts (rc-transport 11) */
 		qp->comm_est = qp->comm_est || !qp->init.comm_est_in_rts;
 		rc_requester_start(qp);
 	} else if (from == QPS_RTS && to == QPS_SQD) {
-		/* asked anew at each drain */
+		/* the notification must be requested for each drain */
 		if (!(mask & A(EN_SQD_ASYNC_NOTIFY)))
 			qp->attr.en_sqd_async_notify = false;
 		rc_requester_drain(qp);
@@ -350,7 +351,7 @@ rc_qp_modify(struct rc_worker *w, uint32_t qpn, const struct qp_attr *attr, uint
 		return error_set(err, EBUSY, "modify SQD to SQD: the send queue is still draining");
 
 	if (to == QPS_RESET) {
-		reset(qp);
+		qp_enter_reset(qp);
 		return 0;
 	}
 	if (to == QPS_ERR) {
@@ -363,7 +364,7 @@ rc_qp_modify(struct rc_worker *w, uint32_t qpn, const struct qp_attr *attr, uint
 		rc = error_set(err, ENOMEM, "no memory for %u saved Reads and Atomics",
 			qp->attr.max_dest_rd_atomic);
 	} else {
-		enter(qp, from, to, mask);
+		qp_enter_state(qp, from, to, mask);
 		rc_migration_modify(qp, attr, mask);
 	}
 	rc_qp_known(qp);

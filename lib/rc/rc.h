@@ -224,7 +224,7 @@ void rc_prefetch(const struct rc_worker *w, uint32_t qpn);
 void rc_prefetch_send(const struct rc_worker *w, uint32_t qpn, unsigned int n);
 
 /**
- * Send what is due: by turns the QPs with work, each its share of bytes (deficit round robin, run.c).
+ * Send what is due: by turns the QPs with work, each its share of bytes (deficit round robin, schedule.c).
  * Timers are run by the caller (timer_wheel_run) before.
  *
  * @param budget packets of 1.5 KiB; larger ones count for more, smaller ones for one

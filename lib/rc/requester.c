@@ -3,8 +3,8 @@
  */
 
 /*
- * Requester: turns SQ WQEs into request packets, in order. What the peer answers: completer.c.
- * Where it begins, and goes back to: requester_life.c.
+ * Requester: sends SQ WQEs as request packets, in order. Responses: completer.c. Start, timer and
+ * retries: requester_life.c.
  */
 
 #include <string.h>
@@ -13,13 +13,13 @@
 #include <rte_common.h>
 
 #include "mem/access.h"
-#include "rc/dev.h"
+#include "rc/qp_directory.h"
 #include "wire/put.h"
 
-/* at most so many PSNs unacknowledged (rc-transport 4) */
+/* Most unacknowledged PSNs (rc-transport 4) */
 #define IN_FLIGHT_MAX (1u << 23)
 
-/* --- may the WQE at req->send go on? --- */
+/* --- may the WQE at req->send be sent now? --- */
 
 static bool
 needs_credit(const struct rc_sq_wqe *wqe)
@@ -27,7 +27,7 @@ needs_credit(const struct rc_sq_wqe *wqe)
 	return wqe->opcode != WR_RDMA_WRITE && !rc_wqe_answered(wqe);
 }
 
-/* rc-transport 3: one message past the limit may go, as a probe */
+/* rc-transport 3: one message past the credit limit may be sent, as a probe */
 static bool
 has_credit(struct rc_qp *qp)
 {
@@ -42,8 +42,8 @@ has_credit(struct rc_qp *qp)
 }
 
 /*
- * A message gets its SSN. One that takes no receive uses up no credit, so the limit moves with it:
- * the Sends behind it still have the credits that the peer told of (rc-transport 3).
+ * Give a message its SSN. A message that takes no receive WQE uses no credit, so LSN advances with
+ * the SSN: the Sends after it still have all advertised credits (rc-transport 3).
  */
 static inline void
 take_ssn(struct rc_requester *req, bool takes_receive)
@@ -53,7 +53,7 @@ take_ssn(struct rc_requester *req, bool takes_receive)
 		req->lsn = psn_add(req->lsn, 1);
 }
 
-/* PSNs a message takes: a packet each, for a Read a response each (rc-transport 4) */
+/* PSNs of a message: one per packet, or per response packet of a Read (rc-transport 4) */
 static uint32_t
 span(const struct rc_qp *qp, const struct rc_sq_wqe *wqe)
 {
@@ -62,13 +62,13 @@ span(const struct rc_qp *qp, const struct rc_sq_wqe *wqe)
 	return len == 0 ? 1 : (uint32_t)(((uint64_t)len + qp->pmtu - 1) >> qp->pmtu_shift);
 }
 
-/* A WQE not begun yet */
+/* May a WQE without PSNs be started? */
 static bool
 may_begin(struct rc_qp *qp, struct rc_sq_wqe *wqe)
 {
 	struct rc_requester *req = &qp->req;
 
-	if (qp->state != QPS_RTS) /* SQD: finish, begin nothing */
+	if (qp->state != QPS_RTS) /* SQD finishes started messages and starts none */
 		return false;
 	if ((wqe->flags & SEND_FENCE) && req->rd_atomic != 0)
 		return false;
@@ -76,7 +76,7 @@ may_begin(struct rc_qp *qp, struct rc_sq_wqe *wqe)
 		return true;
 	if (rc_wqe_answered(wqe)) {
 		if (qp->attr.max_rd_atomic == 0) {
-			wqe->status = WC_LOC_QP_OP_ERR; /* it could never be sent */
+			wqe->status = WC_LOC_QP_OP_ERR; /* no Read or Atomic can ever be sent */
 			rc_sq_settle(qp);
 			return false;
 		}
@@ -87,9 +87,10 @@ may_begin(struct rc_qp *qp, struct rc_sq_wqe *wqe)
 }
 
 /*
- * Behind a packet that finds no receive all others are dropped: after the wait it goes alone, and
- * what follows when it is answered. rxe's NAK 0x60 for what was behind it, which may come late,
- * finds it retrying and is stale (rc-transport 8).
+ * After an RNR wait only the packet at una is sent: if it finds no receive WQE again, the responder
+ * would drop all packets after it. The others follow when it is acknowledged. A late sequence NAK
+ * (0x60), which rxe sends for the packets after it, arrives during the retry and is ignored as stale
+ * (rc-transport 8).
  */
 static bool
 may_go_after_rnr(const struct rc_requester *req)
@@ -108,17 +109,17 @@ may_go(struct rc_qp *qp, struct rc_sq_wqe *wqe)
 		return false;
 	if (!wqe->assigned && !may_begin(qp, wqe))
 		return false;
-	/* what was sent once has its place in the window */
+	/* a retransmission is inside the window already */
 	return rc_wqe_local(wqe) || rc_retrying(req) || rc_in_flight(req) < req->window;
 }
 
 static void
-assign(struct rc_qp *qp, struct rc_sq_wqe *wqe)
+assign_psns(struct rc_qp *qp, struct rc_sq_wqe *wqe)
 {
 	struct rc_requester *req = &qp->req;
 
 	wqe->assigned = true;
-	wqe->only = 0; /* what is sent again is not as simple */
+	wqe->only = 0; /* a retransmission uses send_any() */
 	wqe->psn = req->next_psn;
 	wqe->last_psn = psn_add(wqe->psn, span(qp, wqe) - 1);
 	wqe->restart_psn = wqe->psn;
@@ -127,7 +128,7 @@ assign(struct rc_qp *qp, struct rc_sq_wqe *wqe)
 		req->rd_atomic++;
 }
 
-/* --- local operations: executed in their turn; completion may wait (sq.c) --- */
+/* --- local operations: executed in SQ order; their completion may wait (sq.c) --- */
 
 static void
 execute_local(struct rc_qp *qp, struct rc_sq_wqe *wqe)
@@ -167,14 +168,14 @@ execute_local(struct rc_qp *qp, struct rc_sq_wqe *wqe)
 enum sent {
 	SENT,
 	SENT_SINK_FULL,
-	SENT_FAILED, /* a local key does not allow it: wqe->status says so */
-	SENT_NOT_NOW, /* it has to wait for something */
-	SENT_NOTHING, /* a local operation: no packet */
+	SENT_FAILED, /* an lkey does not allow the access: wqe->status is set */
+	SENT_NOT_NOW, /* may_go() refuses for now */
+	SENT_NOTHING, /* a local operation: executed, no packet */
 };
 
 /*
- * Whom to ask for an ACK: the last packet of a message, what is sent again, every ack_interval-th
- * packet, and the last that fits the window, for nothing would come otherwise.
+ * AckReq is set on the last packet of a message, on retransmissions, on every ack_interval-th packet,
+ * and on the packet that fills the window, which would never open again without an ACK.
  */
 static bool
 ask_ack(const struct rc_qp *qp, bool last)
@@ -198,25 +199,25 @@ fill_headers(const struct rc_qp *qp, struct wire_headers *h, uint8_t opcode, boo
 	};
 }
 
-/* A packet is out; `next` is the PSN after it. */
+/* Account for a sent packet; `next` is the PSN after it. */
 static inline void
-sent(struct rc_qp *qp, bool ackreq, uint32_t next, uint32_t payload)
+requester_sent(struct rc_qp *qp, bool ackreq, uint32_t next, uint32_t payload)
 {
 	struct rc_requester *req = &qp->req;
 
 	qp->credit -= (int32_t)(RC_PACKET_COST + payload);
 	req->send_psn = next;
 	req->since_ackreq = ackreq ? 0 : req->since_ackreq + 1;
-	/* it detects silence, not each packet: it runs from the first unanswered one (seed 002) */
+	/* one timer per QP: it starts at the first unacknowledged packet (seed 002) */
 	if (unlikely(!req->timing) && req->ack_timeout != 0) {
 		req->timing = true;
 		timer_start(qp->worker->wheel, &req->timer, req->ack_timeout);
 	}
 }
 
-/* The same, for the first time or again */
+/* Account for a packet that may be a retransmission. */
 static inline void
-sent_of(struct rc_qp *qp, const struct rc_sq_wqe *wqe, bool ackreq, uint32_t next, uint32_t payload)
+requester_sent_wqe(struct rc_qp *qp, const struct rc_sq_wqe *wqe, bool ackreq, uint32_t next, uint32_t payload)
 {
 	struct rc_requester *req = &qp->req;
 
@@ -226,10 +227,10 @@ sent_of(struct rc_qp *qp, const struct rc_sq_wqe *wqe, bool ackreq, uint32_t nex
 		req->next_psn = next;
 	if (next == psn_add(wqe->last_psn, 1))
 		req->send++;
-	sent(qp, ackreq, next, payload);
+	requester_sent(qp, ackreq, next, payload);
 }
 
-/* What stands between the BTH and the payload of a Send or Write */
+/* Write the extension headers of a Send or Write. @return the end */
 static inline uint8_t *
 put_extensions(uint8_t *p, const struct rc_sq_wqe *wqe, uint8_t opcode)
 {
@@ -242,7 +243,7 @@ put_extensions(uint8_t *p, const struct rc_sq_wqe *wqe, uint8_t opcode)
 	return p;
 }
 
-/* The headers of a Send or Write packet with len bytes of payload. @return their length */
+/* Write all headers of a Send or Write packet with len payload bytes. @return their length */
 static inline uint32_t
 put_stream_headers(const struct rc_qp *qp, const struct rc_sq_wqe *wqe,
 	struct tx_headers *h, uint8_t opcode, bool last, bool ackreq, uint32_t len)
@@ -255,7 +256,7 @@ put_stream_headers(const struct rc_qp *qp, const struct rc_sq_wqe *wqe,
 	return put_extensions(p, wqe, opcode) - h->bytes;
 }
 
-/* Pieces are put together in the packet. */
+/* Send a packet whose payload is in several pieces: copy them into the packet. */
 static bool __rte_noinline
 send_pieces(const struct rc_qp *qp, const struct tx_headers *h, uint32_t headers_len,
 	const struct rc_chunk *chunks, int n, uint32_t len)
@@ -278,11 +279,11 @@ send_pieces(const struct rc_qp *qp, const struct tx_headers *h, uint32_t headers
 }
 
 /*
- * Where a packet's payload stands, for most messages in one piece, which needs no walk. @return
- * number of chunks, of which there is one at least, or -1: a local key does not allow it
+ * Find the payload of a packet in host memory. A message of one sge needs no walk of the list.
+ * @return number of chunks, at least one, or -1: an lkey does not allow the access
  */
 static inline int
-gather(struct rc_qp *qp, struct rc_sq_wqe *wqe, uint32_t at, uint32_t len,
+requester_gather(struct rc_qp *qp, struct rc_sq_wqe *wqe, uint32_t at, uint32_t len,
 	struct rc_chunk *chunks, struct rc_cursor *next)
 {
 	struct rc_requester *req = &qp->req;
@@ -292,17 +293,17 @@ gather(struct rc_qp *qp, struct rc_sq_wqe *wqe, uint32_t at, uint32_t len,
 		return mem_access_hint(qp->worker->mem, &req->key_hint, wqe->sge[0].lkey, qp->pd,
 			qp->qpn, wqe->sge[0].addr + at, len, 0,
 			&chunks[0].host) == MEM_OK ? 1 : -1;
-	if (wqe->num_sge <= 1) /* inline, or nothing */
+	if (wqe->num_sge <= 1) /* inline data, or no payload */
 		return 1;
 	*next = (struct rc_cursor){ .wqe = req->send };
-	if (at != 0) { /* of one packet: no need to remember */
+	if (at != 0) { /* continue where the last packet ended */
 		*next = req->gather;
 		rc_cursor_seek(next, wqe, req->send, at);
 	}
 	return rc_cursor_take(qp, next, wqe, len, 0, chunks);
 }
 
-/* A packet of a Send or a Write */
+/* Send one packet of a Send or Write. */
 static enum sent
 send_stream(struct rc_qp *qp, struct rc_sq_wqe *wqe)
 {
@@ -321,7 +322,7 @@ send_stream(struct rc_qp *qp, struct rc_sq_wqe *wqe)
 
 	if (!last)
 		len = qp->pmtu;
-	n = gather(qp, wqe, at, len, chunks, &cursor);
+	n = requester_gather(qp, wqe, at, len, chunks, &cursor);
 	if (unlikely(n < 0)) {
 		wqe->status = WC_LOC_PROT_ERR;
 		return SENT_FAILED;
@@ -335,13 +336,13 @@ send_stream(struct rc_qp *qp, struct rc_sq_wqe *wqe)
 		return SENT_SINK_FULL;
 	if (unlikely(wqe->num_sge > 1 && !last))
 		req->gather = cursor;
-	sent_of(qp, wqe, ackreq, psn_add(req->send_psn, 1), len);
+	requester_sent_wqe(qp, wqe, ackreq, psn_add(req->send_psn, 1), len);
 	return SENT;
 }
 
-/* A Read or Atomic request. A Read asks from the first missing response on (rc-cases). */
+/* Send a Read or Atomic request. A retried Read asks from the first missing response on (rc-cases). */
 static enum sent
-send_request(struct rc_qp *qp, struct rc_sq_wqe *wqe)
+send_read_or_atomic(struct rc_qp *qp, struct rc_sq_wqe *wqe)
 {
 	struct rc_requester *req = &qp->req;
 	struct tx_headers headers;
@@ -367,11 +368,11 @@ send_request(struct rc_qp *qp, struct rc_sq_wqe *wqe)
 			wire_build(headers.bytes, &h), NULL, 0)))
 		return SENT_SINK_FULL;
 	wqe->restart_psn = req->send_psn;
-	sent_of(qp, wqe, true, psn_add(wqe->last_psn, 1), 0);
+	requester_sent_wqe(qp, wqe, true, psn_add(wqe->last_psn, 1), 0);
 	return SENT;
 }
 
-/* Whatever it is */
+/* General path: send one packet of any WQE, or execute a local operation. */
 static enum sent __rte_noinline
 send_any(struct rc_qp *qp, struct rc_sq_wqe *wqe)
 {
@@ -385,13 +386,13 @@ send_any(struct rc_qp *qp, struct rc_sq_wqe *wqe)
 		return SENT_NOTHING;
 	}
 	if (!wqe->assigned)
-		assign(qp, wqe);
-	return rc_wqe_answered(wqe) ? send_request(qp, wqe) : send_stream(qp, wqe);
+		assign_psns(qp, wqe);
+	return rc_wqe_answered(wqe) ? send_read_or_atomic(qp, wqe) : send_stream(qp, wqe);
 }
 
-/* --- what most requests are --- */
+/* --- fast path: a message of one packet --- */
 
-/* Packets that may be sent for the first time with no look at the QP but its credits */
+/* Room in the window for new packets; 0 unless the QP is in RTS without retry or RNR wait. */
 static inline uint32_t
 straight_room(const struct rc_qp *qp)
 {
@@ -403,16 +404,16 @@ straight_room(const struct rc_qp *qp)
 	return in_flight < req->window ? req->window - in_flight : 0;
 }
 
-/* rc-transport 3: it is within the limit, if there is one; has_credit() says what else may go */
+/* rc-transport 3: has_credit() inline, without its accounting */
 static inline bool
 within_credits(const struct rc_requester *req)
 {
 	return likely(req->unlimited) || psn_diff(req->ssn, psn_add(req->lsn, 1)) <= 0;
 }
 
-/* A Send or Write of one piece and one packet, with no fence: as it was when posted (sq.c) */
+/* Send a Send or Write that sq_post_plain() marked: one sge, one packet, neither fence nor SE. */
 static inline enum sent
-send_only(struct rc_qp *qp, struct rc_sq_wqe *wqe)
+request_only(struct rc_qp *qp, struct rc_sq_wqe *wqe)
 {
 	struct rc_requester *req = &qp->req;
 	uint32_t len = wqe->length, psn = req->next_psn;
@@ -436,7 +437,7 @@ send_only(struct rc_qp *qp, struct rc_sq_wqe *wqe)
 	take_ssn(req, opcode != RC_WRITE_ONLY);
 	req->next_psn = psn = psn_add(psn, 1);
 	req->send++;
-	sent(qp, true, psn, len);
+	requester_sent(qp, true, psn, len);
 	return SENT;
 }
 
@@ -455,10 +456,10 @@ send_requests(struct rc_qp *qp, unsigned int budget)
 			return n;
 		wqe = rc_sq_at(req, req->send);
 		if (likely(n < room && wqe->only != 0 && within_credits(req))) {
-			s = send_only(qp, wqe);
+			s = request_only(qp, wqe);
 		} else {
 			s = send_any(qp, wqe);
-			room = 0; /* which holds no longer */
+			room = 0; /* its conditions may no longer hold */
 		}
 		if (likely(s == SENT)) {
 			n++;
@@ -483,7 +484,7 @@ rc_request(struct rc_qp *qp, unsigned int budget)
 	int32_t credit = qp->credit;
 	unsigned int n = send_requests(qp, budget);
 
-	if (n > 0) { /* what they cost says how long they were: sent() */
+	if (n > 0) { /* the credit used gives the payload bytes: requester_sent() */
 		rc_count(qp, sent_pkts, n);
 		rc_count(qp, sent_bytes, (uint32_t)(credit - qp->credit) - n * RC_PACKET_COST);
 	}

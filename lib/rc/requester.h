@@ -7,33 +7,33 @@
 
 /**
  * @file
- * Private to lib/rc: what a QP remembers as requester (rc-transport 4 and 8). Packets are rebuilt
- * from the WQE on retry; no copies are kept.
+ * Private to lib/rc: the requester's state (rc-transport 4 and 8). A retry rebuilds packets from the
+ * WQE; the requester keeps no copies.
  */
 
 #include "base/timer_wheel.h"
 #include "rc/rc.h"
 
-/** A Send, Write or Read of one piece, or with 16 inline bytes, is one cache line. */
+/** A WQE with one sge, or with 16 inline bytes, is one cache line. */
 struct rc_sq_wqe {
 	uint64_t wr_id;
 	uint8_t opcode; /**< enum wr_opcode */
 	uint8_t flags; /**< SEND_ */
 	uint8_t num_sge;
-	bool assigned; /**< has its PSNs; a local operation: has been executed */
-	uint8_t status; /**< enum wc_status: failed locally, tells so when it is the oldest */
-	uint8_t only; /**< not sent yet, one piece, one packet: its opcode; else 0 (send_only()) */
+	bool assigned; /**< PSNs are assigned; a local operation: was executed */
+	uint8_t status; /**< enum wc_status: local failure, completes when the WQE is the oldest */
+	uint8_t only; /**< opcode if request_only() may send it, else 0 */
 	uint32_t length; /**< of the message */
 	uint32_t psn; /**< first PSN, once assigned */
 	uint32_t last_psn;
-	uint32_t restart_psn; /**< Read: PSN last asked from; First or Only comes there */
+	uint32_t restart_psn; /**< Read: PSN of the last request; its response has First or Only there */
 	uint32_t imm; /**< immediate or R_Key to invalidate; BIND_MW: new key */
 	uint32_t rkey; /**< BIND_MW: key of the window */
 	uint64_t remote_addr; /**< BIND_MW: first address */
 	struct sge sge[]; /**< or inline bytes */
 };
 
-/** What only Atomics and local operations have; it ends the WQE's place in the ring. */
+/** Fields of Atomics and local operations only, at the end of the WQE's place in the ring. */
 struct rc_sq_more {
 	uint64_t compare_add; /**< BIND_MW: length */
 	uint64_t swap;
@@ -44,34 +44,33 @@ struct rc_sq_more {
 
 _Static_assert(sizeof(struct rc_sq_wqe) + sizeof(struct sge) == 64, "a cache line");
 
-/** A place in a scatter/gather list, so that going on in order costs no walk. */
+/** A position in a scatter/gather list; continuing from it needs no walk. */
 struct rc_cursor {
 	uint32_t wqe; /**< SQ index */
-	uint32_t at; /**< bytes before it in the message */
+	uint32_t at; /**< offset in the message */
 	uint32_t sge;
 	uint32_t offset; /**< in that sge */
 };
 
-/** After an RNR NAK. */
+/** State after an RNR NAK. */
 enum rc_rnr {
 	RC_RNR_NONE = 0,
-	RC_RNR_WAIT = 1, /**< the timer runs for it */
-	RC_RNR_PROBE = 2, /**< una goes alone, until it is answered */
+	RC_RNR_WAIT = 1, /**< waiting for the RNR timer */
+	RC_RNR_PROBE = 2, /**< only the packet at una is sent until it is acknowledged */
 };
 
 /*
- * Four indices into the SQ ring, which count for ever: tail <= ack <= send <= head. Between tail
- * and ack stand WQEs whose work is done but whose completion waits behind a local operation's
- * grace period; mostly tail == ack.
+ * Four free-running indices into the SQ ring: tail <= ack <= send <= head. The WQEs from tail to ack
+ * are done, but their completion waits for a local operation's grace period; usually tail == ack.
  *
- * Three PSNs: una <= send_psn <= next_psn. send_psn < next_psn while what was sent is sent again.
+ * Three PSNs: una <= send_psn <= next_psn. send_psn < next_psn during a retransmission.
  */
 struct rc_requester {
-	/* a line: sending and being acknowledged */
-	uint32_t head; /**< next free */
-	uint32_t send; /**< being sent; holds send_psn */
-	uint32_t ack; /**< oldest whose work is not done; holds una */
-	uint32_t tail; /**< oldest not completed */
+	/* first line: sending, and processing ACKs */
+	uint32_t head; /**< next free WQE */
+	uint32_t send; /**< WQE that send_psn belongs to */
+	uint32_t ack; /**< oldest WQE that is not done; una belongs to it */
+	uint32_t tail; /**< oldest WQE that is not completed */
 	uint32_t mask;
 	uint32_t stride;
 	uint8_t *wqes;
@@ -80,35 +79,35 @@ struct rc_requester {
 	uint32_t next_psn; /**< nPSN: first PSN never sent */
 	uint32_t una; /**< oldest unacknowledged PSN; in a Read: next response */
 	uint32_t window;
-	uint32_t ssn; /**< of the next message; numbers them from 1 (rc-transport 3) */
-	uint32_t lsn; /**< limit sequence number: what needs a credit goes up to SSN LSN + 1 */
-	bool unlimited; /**< peer sends no credit information */
-	bool credit_stalled; /**< stall already counted */
+	uint32_t ssn; /**< SSN of the next message, from 1 (rc-transport 3) */
+	uint32_t lsn; /**< limit sequence number: messages that need a credit may have SSN <= LSN + 1 */
+	bool unlimited; /**< the peer sends no credit information */
+	bool credit_stalled; /**< this credit stall was counted */
 	uint8_t rd_atomic; /**< outstanding Reads and Atomics */
 	uint8_t retry_left;
 	uint8_t rnr_left;
 	uint8_t rnr_wait; /**< enum rc_rnr */
-	bool timing; /**< timer runs for silence of the responder */
-	bool gap; /**< a response skipped una, which was requested again and is not answered yet */
+	bool timing; /**< the transport timer runs */
+	bool gap; /**< a response skipped una; una was retried and has no response yet */
 
-	/* a line: the same, as far as time and retries go */
+	/* second line: timer and retries */
 	uint64_t ack_timeout; /**< Ttr in time units, 0: off */
 	struct timer timer; /**< transport timer or RNR wait */
 	uint32_t since_ackreq;
-	uint32_t key_hint; /**< of its WQEs' lkeys (mem_access_hint()) */
-	uint32_t max_wr; /**< what was asked for; the ring may be larger */
-	uint8_t retry_cnt; /**< where retry_left and rnr_left begin: qp.attr's */
+	uint32_t key_hint; /**< for lkeys of WQEs (mem_access_hint()) */
+	uint32_t max_wr; /**< as requested; the ring may be larger */
+	uint8_t retry_cnt; /**< copies of qp.attr: initial retry_left and rnr_left */
 	uint8_t rnr_retry;
-	uint8_t max_sge; /**< of a work request */
-	bool held; /**< on the worker's grace list */
+	uint8_t max_sge; /**< per work request */
+	bool held; /**< the QP is on the worker's grace list */
 
 	/* messages of several packets, Reads */
 	struct rc_cursor gather; /**< Send, Write: next byte out */
 	struct rc_cursor scatter; /**< Read: next byte in */
 
-	/* seldom */
-	uint32_t gap_psn; /**< newest response that skipped una, see skipped() */
-	uint32_t round_psn; /**< where the last rewind went */
+	/* rarely used */
+	uint32_t gap_psn; /**< PSN of the last response that skipped una, see skipped() */
+	uint32_t round_psn; /**< una at the last rewind */
 	bool drain_notify; /**< EVENT_SQ_DRAINED wanted */
 };
 
@@ -127,7 +126,7 @@ rc_sq_more(const struct rc_requester *req, struct rc_sq_wqe *wqe)
 	return (struct rc_sq_more *)((uint8_t *)wqe + req->stride) - 1;
 }
 
-/** 24-bit distance from una; PSNs in flight have one below rc_in_flight(). */
+/** 24-bit distance from una. A PSN is in flight if this is less than rc_in_flight(). */
 static inline uint32_t
 rc_from_una(const struct rc_requester *req, uint32_t psn)
 {
@@ -140,7 +139,7 @@ rc_in_flight(const struct rc_requester *req)
 	return rc_from_una(req, req->next_psn);
 }
 
-/** Is what was sent before being sent again? */
+/** True during a retransmission. */
 static inline bool
 rc_retrying(const struct rc_requester *req)
 {
@@ -159,14 +158,14 @@ rc_wqe_atomic(const struct rc_sq_wqe *wqe)
 	return wqe->opcode == WR_ATOMIC_CMP_AND_SWP || wqe->opcode == WR_ATOMIC_FETCH_AND_ADD;
 }
 
-/** Reads and Atomics need an answer of their own: no ACK completes them (rc-transport 4). */
+/** True for Reads and Atomics: they need their own response, no ACK completes them (rc-transport 4). */
 static inline bool
 rc_wqe_answered(const struct rc_sq_wqe *wqe)
 {
 	return wqe->opcode == WR_RDMA_READ || rc_wqe_atomic(wqe);
 }
 
-/** Sends and Writes: the others stand between them in enum wr_opcode. */
+/** True for Sends and Writes: the other opcodes are between them in enum wr_opcode. */
 static inline bool
 rc_wqe_stream(const struct rc_sq_wqe *wqe)
 {
@@ -174,22 +173,22 @@ rc_wqe_stream(const struct rc_sq_wqe *wqe)
 	return wqe->opcode < WR_RDMA_READ || wqe->opcode > WR_BIND_MW;
 }
 
-/** A piece of a message in memory. */
+/** A piece of a message in host memory. */
 struct rc_chunk {
 	uint8_t *host;
 	uint32_t len;
 };
 
-/* sg.c */
+/* sg_cursor.c */
 
-/** Go to byte `at` of a WQE's message. */
+/** Set the cursor to byte `at` of a WQE's message. */
 void rc_cursor_seek(struct rc_cursor *c, const struct rc_sq_wqe *wqe, uint32_t index, uint32_t at);
 /**
- * Where the next len bytes stand, for local read (access 0) or MEM_ACCESS_LOCAL_WRITE; moves the
+ * Translate the next len bytes for local read (access 0) or MEM_ACCESS_LOCAL_WRITE, and move the
  * cursor past them.
  *
  * @param chunks  room for RC_SGE_MAX
- * @return number of chunks, or -1: a local key does not allow it
+ * @return number of chunks, or -1: an lkey does not allow the access
  */
 int rc_cursor_take(struct rc_qp *qp, struct rc_cursor *c, struct rc_sq_wqe *wqe, uint32_t len,
 	uint32_t access, struct rc_chunk *chunks);
@@ -200,46 +199,47 @@ int rc_cursor_take(struct rc_qp *qp, struct rc_cursor *c, struct rc_sq_wqe *wqe,
 #define RC_WR_LAST  0x2
 #define RC_WR_ONLY  (RC_WR_FIRST | RC_WR_LAST)
 
-/** A kind of work request. */
+/** Properties of a work request opcode. */
 struct rc_wr_info {
-	uint8_t flags; /**< sq.c's own */
+	uint8_t flags; /**< private to sq.c */
 	uint8_t wc_opcode;
 	uint8_t packet[4]; /**< a Send's or Write's opcodes, by RC_WR_FIRST and RC_WR_LAST */
-} __attribute__((aligned(8))); /* addresses scale by 8, not by 6 */
+} __attribute__((aligned(8))); /* 8 bytes: cheap to index */
 
 extern const struct rc_wr_info rc_wr_infos[]; /**< by enum wr_opcode */
 
 /**
- * Complete what is done, in order, up to the first that waits; fail the oldest if it has a status;
- * tell of a drained SQ.
+ * Complete the WQEs that are done, in order, up to the first that waits for a grace period. Then fail
+ * the QP if the oldest WQE failed locally, or raise EVENT_SQ_DRAINED if it is due.
  */
 void rc_sq_settle(struct rc_qp *qp);
-/** The oldest unfinished WQE completes so, QP to ERR, the rest flushed (rc-transport 8). */
+/** Complete the oldest unfinished WQE with the status, move the QP to ERR, flush (rc-transport 8). */
 void rc_sq_fail(struct rc_qp *qp, enum wc_status status);
 
 /* requester_life.c: used by completer and sq.c */
 
-/** The transport timer, or the end of an RNR wait. */
+/** Expiry of the transport timer or of an RNR wait. */
 void rc_requester_timer(struct timer *t, uint64_t now);
 
-/** Send again from una. */
+/** Start a retransmission from una. */
 void rc_rewind(struct rc_qp *qp);
 /**
- * The same, if the retry counter allows; else the oldest WQE fails with RETRY_EXC_ERR.
+ * rc_rewind() if retries are left or an armed alternate path takes over; else fail the oldest WQE with
+ * RETRY_EXC_ERR.
  *
  * @retval false it failed
  */
 bool rc_retry(struct rc_qp *qp);
 
-/* acknowledge.c: used by completer */
+/* requester_ack.c: used by completer */
 
-/** una has moved: counters reload, the timer starts anew, requests that waited may go. */
+/** una has advanced: reload counters, restart the timer, complete WQEs, resume sending. */
 void rc_progress(struct rc_qp *qp);
 /**
- * An ACK of @p psn, if it is as most are: of Sends and Writes in flight, none of which is sent
- * again, and no credits are counted. They complete.
+ * Fast path of an ACK for @p psn: complete the Sends and Writes it acknowledges. Requires that no
+ * retry, RNR wait or credit limit is active.
  *
- * @retval false  not so: nothing was done
+ * @retval false  not the common case; nothing was done
  */
 bool rc_acknowledge(struct rc_qp *qp, uint32_t psn);
 

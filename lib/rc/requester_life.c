@@ -3,11 +3,10 @@
  */
 
 /*
- * Where the requester begins, and begins again: a queue pair's states and paths, and what was sent
- * without an answer. How it sends: requester.c.
+ * Requester: start, state changes, migration, retry and timer. Sending: requester.c.
  */
 
-#include "rc/dev.h"
+#include "rc/qp_directory.h"
 
 /* --- states and paths --- */
 
@@ -69,12 +68,12 @@ rc_requester_reset(struct rc_qp *qp)
 {
 	struct rc_requester *req = &qp->req;
 
-	/* as a flush, but nobody hears of it */
+	/* nothing is left to flush, so no completion is written */
 	req->tail = req->ack = req->head;
 	rc_requester_flush(qp);
 }
 
-/* --- going back --- */
+/* --- retry --- */
 
 void
 rc_rewind(struct rc_qp *qp)

@@ -7,17 +7,18 @@
 #include <rte_branch_prediction.h>
 #include <rte_common.h>
 
-#include "rc/dev.h"
+#include "rc/qp_directory.h"
 #include "rc/qp.h"
 #include "rc/rq.h"
 #include "wire/wire.h"
 
 /*
- * Responder: one request packet in, at most one effect and one answer out. Order of checks:
- * rc-transport 6. Duplicates: rc-transport 7 (duplicates.c). How answers go out: responses.c.
+ * Responder: one request packet in, at most one effect and one response out. Order of checks:
+ * rc-transport 6; "row N" cites its table. Duplicates: rc-transport 7 (duplicates.c). Sending of
+ * responses: responses.c.
  *
- * Nothing is written anywhere before every check of the packet has passed. What most packets are is
- * done in in_order.c, with the same checks; the others come here.
+ * No memory is written before every check of the packet has passed. responder_fast.c handles the
+ * most common requests with the same checks; all others come here.
  */
 
 enum resp_step {
@@ -34,7 +35,7 @@ enum resp_step {
 	RESP_DONE,
 };
 
-/* A piece of a Send's payload, and where it goes. */
+/* A piece of a Send's payload: its destination. */
 struct piece {
 	uint8_t *host;
 	uint32_t len;
@@ -46,8 +47,8 @@ struct resp_ctx {
 	const struct packet *pkt;
 	uint16_t flags; /* of the opcode */
 	enum verdict verdict;
-	uint8_t *host; /* Write, Atomic: the memory addressed */
-	unsigned int pieces; /* Send */
+	uint8_t *host; /* Write, Atomic: destination */
+	unsigned int pieces; /* Send: used entries of piece[] */
 	struct piece piece[RC_SGE_MAX];
 };
 
@@ -70,7 +71,8 @@ take_srq_wqe(struct rc_qp *qp)
 }
 
 /*
- * A WQE of the QP's own RQ stays at its tail while it is filled; one of an SRQ leaves it at once.
+ * Take the next receive WQE for a message. A WQE of the QP's own RQ stays at the RQ's tail until it
+ * completes; a WQE of an SRQ is copied and leaves the SRQ at once. @retval false  none is posted
  */
 static inline bool
 take_wqe(struct rc_qp *qp)
@@ -102,7 +104,7 @@ rc_retire_wqe(struct rc_qp *qp, struct wc *wc, bool solicited)
 /* --- refusing --- */
 
 static enum resp_step
-drop(struct resp_ctx *c, enum verdict reason)
+responder_drop(struct resp_ctx *c, enum verdict reason)
 {
 	c->verdict = reason;
 	return RESP_DONE;
@@ -120,12 +122,13 @@ count_refusal(struct rc_qp *qp, uint8_t syndrome, enum wc_status status)
 }
 
 /*
- * NAK 0x61, 0x62, 0x63: not executed, ePSN stays, QP to ERR. A request that uses a receive WQE
- * completes it with the error; any other raises an affiliated asynchronous event (seed 001). One
- * that came in the midst of a Send does both: the WQE that the Send fills has its end, too.
+ * Refuse a request with NAK 0x61, 0x62 or 0x63: it is not executed, ePSN stays, the QP goes to ERR.
+ * A request that uses a receive WQE completes it with the error; any other raises an affiliated
+ * asynchronous event (seed 001). Any other request in the middle of a Send does both, because it
+ * also ends the Send's WQE.
  */
 static enum resp_step __rte_cold __rte_noinline
-refuse(struct resp_ctx *c, uint8_t syndrome, enum wc_status status)
+responder_refuse(struct resp_ctx *c, uint8_t syndrome, enum wc_status status)
 {
 	struct wc wc = { .status = status, .opcode = WC_RECV };
 	bool uses = c->flags & (OP_SEND | OP_RQ_WQE);
@@ -148,14 +151,14 @@ refuse(struct resp_ctx *c, uint8_t syndrome, enum wc_status status)
 }
 
 static enum resp_step
-refuse_invalid(struct resp_ctx *c)
+responder_refuse_invalid(struct resp_ctx *c)
 {
-	return refuse(c, AETH_NAK_INVALID_REQUEST, WC_REM_INV_REQ_ERR);
+	return responder_refuse(c, AETH_NAK_INVALID_REQUEST, WC_REM_INV_REQ_ERR);
 }
 
 /* --- the checks, in the order of rc-transport 6 --- */
 
-/* Rows 1 and 1b. */
+/* Rows 1 and 1b: PSN is not ePSN. */
 static enum resp_step __rte_noinline
 not_expected(struct resp_ctx *c)
 {
@@ -166,17 +169,17 @@ not_expected(struct resp_ctx *c)
 	rc_charge(c->qp, c->pkt);
 	if ((r->nak_sent || r->rnr_sent) && psn_diff(c->pkt->psn, r->dropped_psn) > 0)
 		r->dropped_psn = c->pkt->psn;
-	/* no NAK but to ePSN after an RNR NAK (seed 001, rc-cases) */
+	/* after an RNR NAK, only a request at ePSN may be NAKed (seed 001, rc-cases) */
 	if (r->rnr_sent)
-		return drop(c, VERDICT_RNR_WAIT);
+		return responder_drop(c, VERDICT_RNR_WAIT);
 	rc_count(c->qp, out_of_sequence, 1);
 	/* one sequence NAK until the expected PSN arrives (seed 001) */
 	if (r->nak_sent)
-		return drop(c, VERDICT_OUT_OF_SEQUENCE);
+		return responder_drop(c, VERDICT_OUT_OF_SEQUENCE);
 	r->nak_sent = true;
 	r->dropped_psn = c->pkt->psn;
 	rc_owe_nak(c->qp, AETH_NAK_PSN_SEQUENCE, r->epsn);
-	return drop(c, VERDICT_NAK_SENT);
+	return responder_drop(c, VERDICT_NAK_SENT);
 }
 
 static __rte_always_inline enum resp_step
@@ -189,7 +192,7 @@ check_psn(struct resp_ctx *c)
 	return RESP_CHECK_SEQUENCE;
 }
 
-/* Row 2: what may follow what (rc-transport 2). */
+/* Row 2: opcode sequence (rc-transport 2). */
 static __rte_always_inline enum resp_step
 check_sequence(struct resp_ctx *c)
 {
@@ -200,21 +203,21 @@ check_sequence(struct resp_ctx *c)
 
 	if (c->r->message == RESP_IDLE) {
 		if (!(c->flags & OP_FIRST))
-			return refuse_invalid(c);
+			return responder_refuse_invalid(c);
 	} else if ((c->flags & OP_FIRST) || !(c->flags & kind[c->r->message])) {
-		return refuse_invalid(c);
+		return responder_refuse_invalid(c);
 	}
 	return RESP_CHECK_SUPPORT;
 }
 
-/* Row 3. Sends are always served. */
+/* Row 3: the operation is enabled. Sends always are. */
 static __rte_always_inline enum resp_step
 check_support(struct resp_ctx *c)
 {
 	uint32_t need = 0;
 
 	if (!(c->flags & OP_REQUEST))
-		return refuse_invalid(c);
+		return responder_refuse_invalid(c);
 	if (c->flags & OP_WRITE)
 		need = MEM_ACCESS_REMOTE_WRITE;
 	else if (c->flags & OP_READ)
@@ -222,16 +225,16 @@ check_support(struct resp_ctx *c)
 	else if (c->flags & OP_ATOMIC)
 		need = MEM_ACCESS_REMOTE_ATOMIC;
 	if ((c->qp->access & need) != need)
-		return refuse_invalid(c);
+		return responder_refuse_invalid(c);
 	return RESP_CHECK_RESOURCES;
 }
 
-/* seed 001: ask for a receive to be posted before the requester tries again. */
+/* seed 001: raise EVENT_RQ_EMPTY so that the consumer posts a receive before the requester retries. */
 static void
 ask_for_receives(struct rc_qp *qp)
 {
 	if (qp->rq->missed_at == qp->rq->head)
-		return; /* asked already, and nothing was posted since */
+		return; /* raised already, and nothing was posted since */
 	qp->rq->missed_at = qp->rq->head;
 	rc_event(qp->worker, EVENT_RQ_EMPTY, qp->qpn);
 }
@@ -242,14 +245,14 @@ not_ready(struct resp_ctx *c)
 	struct rc_qp *qp = c->qp;
 
 	c->r->rnr_sent = true;
-	if (c->r->nak == 0) /* else a sequence NAK not yet sent knows of newer ones */
+	if (c->r->nak == 0) /* otherwise a sequence NAK not sent yet has set a newer dropped_psn */
 		c->r->dropped_psn = c->pkt->psn;
 	rc_owe_nak(qp, AETH_RNR_NAK | qp->attr.min_rnr_timer, c->pkt->psn);
 	ask_for_receives(qp);
-	return drop(c, VERDICT_RNR_NAK_SENT);
+	return responder_drop(c, VERDICT_RNR_NAK_SENT);
 }
 
-/* Rows 4 and 4b. */
+/* Rows 4 and 4b: a receive WQE, or room for a Read or Atomic. */
 static __rte_always_inline enum resp_step
 check_resources(struct resp_ctx *c)
 {
@@ -258,7 +261,7 @@ check_resources(struct resp_ctx *c)
 	if ((c->flags & OP_RQ_WQE) && unlikely(!take_wqe(qp)))
 		return not_ready(c);
 	if ((c->flags & (OP_READ | OP_ATOMIC)) && !rc_saved_room(c->r))
-		return refuse_invalid(c);
+		return responder_refuse_invalid(c);
 	return RESP_CHECK_LENGTH;
 }
 
@@ -280,8 +283,8 @@ payload_fits(const struct rc_qp *qp, const struct packet *pkt)
 }
 
 /*
- * Row 5b: a Write's payloads add up to its DMALen, which is a possible one; First and Middle
- * leave at least a byte for the Last.
+ * Row 5b: a Write's payloads add up to its DMALen, which is at most RC_MSG_MAX; First and Middle
+ * leave at least one byte for the Last.
  */
 static bool
 write_length_fits(const struct resp_ctx *c)
@@ -298,24 +301,24 @@ write_length_fits(const struct resp_ctx *c)
 
 /* Rows 5, 5b and 6. */
 static __rte_always_inline enum resp_step
-check_length(struct resp_ctx *c)
+responder_check_length(struct resp_ctx *c)
 {
 	const struct packet *pkt = c->pkt;
 
 	if (!payload_fits(c->qp, pkt))
-		return refuse_invalid(c);
+		return responder_refuse_invalid(c);
 	if (c->flags & OP_SEND) {
 		/* table 17-5: the only Local Length Error */
 		if (pkt->payload_len > current_wqe(c->qp)->length - c->r->wqe_offset)
-			return refuse(c, AETH_NAK_INVALID_REQUEST, WC_LOC_LEN_ERR);
+			return responder_refuse(c, AETH_NAK_INVALID_REQUEST, WC_LOC_LEN_ERR);
 	} else if (c->flags & OP_WRITE) {
 		if (!write_length_fits(c))
-			return refuse_invalid(c);
+			return responder_refuse_invalid(c);
 	} else if (c->flags & OP_READ) {
 		if (pkt->dmalen > RC_MSG_MAX)
-			return refuse_invalid(c);
+			return responder_refuse_invalid(c);
 	} else if (pkt->va & 7) {
-		return refuse_invalid(c);
+		return responder_refuse_invalid(c);
 	}
 	return RESP_CHECK_ACCESS;
 }
@@ -336,15 +339,15 @@ check_remote(struct resp_ctx *c, uint32_t rkey, uint64_t va, uint32_t len, uint3
 		access, &c->host);
 	if (likely(v == MEM_OK))
 		return RESP_EXECUTE;
-	return refuse(c, AETH_NAK_REMOTE_ACCESS,
+	return responder_refuse(c, AETH_NAK_REMOTE_ACCESS,
 		v == MEM_BAD_RANGE ? WC_REM_INV_REQ_ERR : WC_REM_ACCESS_ERR);
 }
 
 /*
- * Row 8: the scatter list is the consumer's, so what is wrong with it is our own fault, 0x63.
- * Then the key that a Send with Invalidate names: it must be invalid before the payload may be
- * seen; if that fails it is an invalid R_Key in the request, NAK 0x62 (seed 001; no source gives
- * the completion: Remote Access Error, as for any bad R_Key).
+ * Row 8: the local consumer posted the scatter list, so an error in it is a remote operational error,
+ * NAK 0x63. Then invalidate the R_Key of a Send with Invalidate, before the consumer can see the
+ * payload. If that fails the request has an invalid R_Key, NAK 0x62 (seed 001; no source gives the
+ * completion status: Remote Access Error, as for any bad R_Key).
  */
 static __rte_always_inline enum resp_step
 check_send(struct resp_ctx *c)
@@ -366,22 +369,22 @@ check_send(struct resp_ctx *c)
 		if (mem_access_hint(qp->worker->mem, &qp->rq->key_hint, sge->lkey, qp->rq->pd,
 			    qp->qpn, sge->addr + offset, p->len, MEM_ACCESS_LOCAL_WRITE,
 			    &p->host) != MEM_OK)
-			return refuse(c, AETH_NAK_REMOTE_OP, WC_LOC_QP_OP_ERR);
+			return responder_refuse(c, AETH_NAK_REMOTE_OP, WC_LOC_QP_OP_ERR);
 		left -= p->len;
 		c->pieces++;
 	}
 	if ((c->flags & OP_INVALIDATE) &&
 		mem_invalidate(qp->worker->mem, c->pkt->rkey, qp->pd, qp->qpn, &token) < 0)
-		return refuse(c, AETH_NAK_REMOTE_ACCESS, WC_REM_ACCESS_ERR);
+		return responder_refuse(c, AETH_NAK_REMOTE_ACCESS, WC_REM_ACCESS_ERR);
 	return RESP_EXECUTE;
 }
 
 /*
- * Rows 7 and 8. A First is checked for the whole message, so that a Write that cannot fit moves
- * no byte at all.
+ * Rows 7 and 8. A Write First is checked for the whole message, so that a Write that does not fit
+ * writes no byte.
  */
 static __rte_always_inline enum resp_step
-check_access(struct resp_ctx *c)
+responder_check_access(struct resp_ctx *c)
 {
 	const struct packet *pkt = c->pkt;
 
@@ -477,7 +480,7 @@ execute(struct resp_ctx *c)
 }
 
 static __rte_always_inline enum resp_step
-complete(struct resp_ctx *c)
+responder_complete(struct resp_ctx *c)
 {
 	const struct packet *pkt = c->pkt;
 	struct wc wc = { .status = WC_SUCCESS };
@@ -502,9 +505,9 @@ complete(struct resp_ctx *c)
 	return RESP_ACKNOWLEDGE;
 }
 
-/* A Read or Atomic is acknowledged by its answer. */
+/* Owe an ACK for a Send or Write; a Read's or Atomic's response acknowledges it. */
 static __rte_always_inline enum resp_step
-acknowledge(struct resp_ctx *c)
+responder_acknowledge(struct resp_ctx *c)
 {
 	if (c->flags & (OP_SEND | OP_WRITE))
 		rc_owe_ack(c->qp, c->pkt->psn);
@@ -512,8 +515,7 @@ acknowledge(struct resp_ctx *c)
 }
 
 /*
- * The straight line: each step in its turn, for as long as it says the next one. What leaves it is
- * done, but for duplicates.
+ * Run the steps in order while each returns the next one. @return RESP_DONE or RESP_DUPLICATE
  */
 static inline enum resp_step
 straight_line(struct resp_ctx *c)
@@ -527,15 +529,15 @@ straight_line(struct resp_ctx *c)
 	if (likely(step == RESP_CHECK_RESOURCES))
 		step = check_resources(c);
 	if (likely(step == RESP_CHECK_LENGTH))
-		step = check_length(c);
+		step = responder_check_length(c);
 	if (likely(step == RESP_CHECK_ACCESS))
-		step = check_access(c);
+		step = responder_check_access(c);
 	if (likely(step == RESP_EXECUTE))
 		step = execute(c);
 	if (likely(step == RESP_COMPLETE))
-		step = complete(c);
+		step = responder_complete(c);
 	if (likely(step == RESP_ACKNOWLEDGE))
-		step = acknowledge(c);
+		step = responder_acknowledge(c);
 	return step;
 }
 

@@ -7,29 +7,29 @@
 
 /**
  * @file
- * Private to lib/rc: what a QP remembers as responder (rc-transport 6 and 7).
+ * Private to lib/rc: the responder's state (rc-transport 6 and 7).
  *
- * Answers are owed in the order of their requests. The ring of saved Reads and Atomics is the
- * spine of that order: each entry carries the ACKs that go out before it, the responder the ACKs
- * that go out after the last entry, and the NAK, which is always last.
+ * The responder answers requests in order. The ring of saved Reads and Atomics keeps that order: each
+ * entry holds the ACKs to send before its response. struct rc_responder holds the ACKs to send after
+ * the last entry, and the NAK, which is always sent last.
  */
 
 #include <rte_byteorder.h>
 
 #include "rc/rc.h"
 
-/** Message in progress: decides which opcodes may come next (rc-transport 2). */
+/** Message in progress: determines which opcodes may follow (rc-transport 2). */
 enum resp_message {
 	RESP_IDLE,
 	RESP_IN_SEND,
 	RESP_IN_WRITE,
 };
 
-/** ACKs owed for a run of PSNs: one of the last, or with ack_per_packet one of each. */
+/** ACKs owed for a range of PSNs: one for the last, or with ack_per_packet one for each. */
 struct rc_ack_run {
 	uint32_t first;
 	uint32_t last;
-	uint32_t msn; /**< after the last */
+	uint32_t msn; /**< MSN after the request at .last */
 	bool owed;
 };
 
@@ -41,36 +41,36 @@ struct rc_saved {
 	uint32_t length; /**< Read: DMALen */
 	uint64_t va;
 	uint64_t result; /**< Atomic: original value */
-	uint32_t msn; /**< after its acceptance */
+	uint32_t msn; /**< MSN after this request */
 	bool atomic;
-	/* answering */
-	bool answered; /**< sent in full once: what is sent now is a replay */
-	bool pending; /**< answer not fully sent */
+	/* progress of the response */
+	bool answered; /**< sent in full once: further responses are replays */
+	bool pending; /**< the response is not fully sent */
 	uint32_t fresh_psn; /**< Read: first response packet never sent yet */
-	uint32_t start_psn; /**< Read: first response packet of this answer */
+	uint32_t start_psn; /**< Read: first packet of this response */
 	uint32_t next_psn; /**< Read: PSN of the next response packet */
 	uint32_t end_psn; /**< Read: last response packet to send this time */
-	uint32_t end; /**< Read: bytes from va where this answer ends */
-	struct rc_ack_run ack; /**< goes out before the answer */
+	uint32_t end; /**< Read: end of this response, as offset from va */
+	struct rc_ack_run ack; /**< sent before the response */
 };
 
-/** rc_responder.turn, of which the message is the first byte. */
+/** rc_responder.turn while the message is in progress and no NAK is outstanding or owed */
 #define RESP_TURN(message) RTE_LE32(message)
 
 struct rc_responder {
-	/* what any request touches: ends the line that begins with qp.recv_cq (qp.h) */
+	/* used by every request: the end of the line that begins with qp.recv_cq (qp.h) */
 	uint32_t epsn;
 	uint32_t msn;
 	union {
 		struct {
 			uint8_t message; /**< enum resp_message */
-			bool nak_sent; /**< sequence NAK outstanding until ePSN comes */
-			bool rnr_sent; /**< RNR NAK outstanding until ePSN comes */
+			bool nak_sent; /**< sequence NAK outstanding until ePSN arrives */
+			bool rnr_sent; /**< RNR NAK outstanding until ePSN arrives */
 			uint8_t nak; /**< syndrome of the NAK owed, 0: none */
 		};
-		uint32_t turn; /**< all of it: RESP_TURN() while there is no NAK */
+		uint32_t turn; /**< the four in one word: RESP_TURN(message) while there is no NAK */
 	};
-	bool saved_due; /**< a saved request has an answer or an ACK to send */
+	bool saved_due; /**< a saved request has a response or an ACK to send */
 	uint8_t saved_count;
 	uint8_t saved_head; /**< index of the oldest */
 	/* the Send being received, or the Write whose immediate takes a WQE */
@@ -81,19 +81,19 @@ struct rc_responder {
 	struct rc_ack_run ack; /**< owed after the saved requests that are pending */
 
 	/* the Write being received */
-	uint64_t write_va; /**< of the next packet */
+	uint64_t write_va; /**< destination of the next packet */
 	uint32_t write_rkey;
 	uint32_t write_dmalen;
 	uint32_t write_done;
-	uint32_t key_hint; /**< of requests' R_Keys (mem_access_hint()) */
+	uint32_t key_hint; /**< for R_Keys of requests (mem_access_hint()) */
 
 	uint32_t nak_psn;
-	uint32_t dropped_psn; /**< newest request dropped since that NAK was decided */
+	uint32_t dropped_psn; /**< newest PSN dropped since the NAK was owed */
 
-	/* ring of saved Reads and Atomics, newest max_dest_rd_atomic ones */
-	uint8_t saved_size; /**< room in the ring */
-	uint8_t saved_limit; /**< so much of it is used: max_dest_rd_atomic */
-	uint8_t saved_done; /**< so many of the oldest have nothing to send */
+	/* ring of the newest max_dest_rd_atomic saved Reads and Atomics */
+	uint8_t saved_size; /**< entries of the ring */
+	uint8_t saved_limit; /**< entries in use at most: max_dest_rd_atomic */
+	uint8_t saved_done; /**< number of oldest entries with nothing to send */
 	struct rc_saved *saved;
 
 	struct rc_rq_wqe *srq_wqe; /**< copy of the SRQ's WQE while a message fills it */
@@ -109,9 +109,9 @@ rc_saved_at(const struct rc_responder *r, unsigned int i)
 }
 
 /**
- * Is there room to save one more (row 4b)? A requester that keeps to its limit has no use for the
- * oldest any more once they were answered, which happens in order. More than one of them: the
- * limit was lowered in SQD.
+ * True if one more Read or Atomic can be saved (row 4b): the ring has a free entry, or the oldest
+ * entries in excess of the limit have been answered. A requester that keeps to its limit has received
+ * their responses. There is more than one in excess only if the limit was lowered in SQD.
  */
 static inline bool
 rc_saved_room(const struct rc_responder *r)
@@ -120,7 +120,7 @@ rc_saved_room(const struct rc_responder *r)
 		rc_saved_at(r, r->saved_count - r->saved_limit)->answered);
 }
 
-/** An old one has something to send again: look at all of them. */
+/** An old entry has something to send again: have send_all_saved() scan all entries. */
 static inline void
 rc_saved_again(struct rc_responder *r)
 {
@@ -129,50 +129,50 @@ rc_saved_again(struct rc_responder *r)
 }
 
 /* responder.c */
-/** Complete the receive WQE that was taken, or the next one; wc says how. */
+/** Complete the receive WQE that was taken, or else the next one of the RQ, as @p wc says. */
 void rc_retire_wqe(struct rc_qp *qp, struct wc *wc, bool solicited);
 
 /* responder_life.c */
-/** To RESET: answers, saved requests and the QP's own RQ are forgotten without completions. */
+/** To RESET: drop responses, saved requests and the QP's own RQ without completions. */
 void rc_responder_reset(struct rc_qp *qp);
 
 /* responses.c */
 /** Response packets of a Read: at least one (rc-transport 4). */
 uint32_t rc_read_packets(const struct rc_qp *qp, uint32_t bytes);
 /**
- * The Read at hand has been accepted (ePSN is behind its packets, MSN counts it), or the Atomic,
- * which is executed now: it is saved, and its answer owed.
+ * Save a Read or Atomic that passed all checks, and owe its response. ePSN and MSN count the request
+ * already. rc_atomic_accepted() executes the Atomic.
  */
 void rc_read_accepted(struct rc_qp *qp, const struct packet *pkt, uint32_t packets);
 void rc_atomic_accepted(struct rc_qp *qp, const struct packet *pkt, uint8_t *host);
-/** Forget what lies too far behind ePSN to be told from what lies ahead. */
+/** Drop saved requests more than 2^23 PSNs before ePSN: such PSNs would look newer than ePSN. */
 void rc_saved_expire(struct rc_responder *r);
-/** Owe an ACK for a request just executed: the first one, or one more. */
+/** Owe an ACK for a request just executed, coalesced with one that is owed already. */
 void rc_owe_ack(struct rc_qp *qp, uint32_t psn);
-/** Owe a NAK; it goes out after all that is owed already. */
+/** Owe a NAK; it is sent after all responses owed already. */
 void rc_owe_nak(struct rc_qp *qp, uint8_t syndrome, uint32_t psn);
-/** ePSN has moved while a NAK was waiting its turn: it is void, or now asks for the new ePSN. */
+/** ePSN has advanced while a NAK waited to be sent: drop the NAK, or let it name the new ePSN. */
 void rc_renew_nak(struct rc_responder *r);
 /**
- * Drop what is owed, except a NAK that ends the QP and what goes before it, and an ACK that could
- * go at once.
+ * Drop the responses owed. Kept are an ACK that waits for no response and, if a fatal NAK is owed,
+ * the NAK and everything before it.
  */
 void rc_forget_answers(struct rc_responder *r);
 
-/* in_order.c */
+/* responder_fast.c */
 /**
- * A Send in one packet, a packet of a Write without immediate, a Read of some bytes or an Atomic,
- * with which nothing is wrong.
+ * Fast path: execute a valid Send Only, packet of a Write without immediate, Read of at least one
+ * byte, or Atomic at ePSN.
  *
- * @retval false  it is something else; nothing has been done
+ * @retval false  not such a request, or a check failed; nothing was done
  */
 bool rc_respond_in_order(struct rc_qp *qp, const struct packet *pkt);
 
 /* duplicates.c */
-/** A request behind ePSN (rc-transport 7). */
+/** Handle a request with a PSN before ePSN (rc-transport 7). */
 enum verdict rc_duplicate(struct rc_qp *qp, const struct packet *pkt);
 
-/* atomic.c: on naturally aligned host memory; the value before */
+/* atomic.c: host memory is naturally aligned. @return the value before */
 uint64_t rc_atomic_cmp_swap(uint8_t *host, uint64_t compare, uint64_t swap);
 uint64_t rc_atomic_fetch_add(uint8_t *host, uint64_t add);
 

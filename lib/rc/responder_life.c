@@ -3,8 +3,8 @@
  */
 
 /*
- * The responder from RESET to RESET: room for what it saves, its start, and what becomes of its
- * receive queue when the queue pair ends. What it does with a request: responder.c.
+ * Responder: memory for saved requests, start, reset, and flush of the receive queue. Processing of
+ * requests: responder.c.
  */
 
 #include <errno.h>

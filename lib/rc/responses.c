@@ -10,14 +10,13 @@
 #include "wire/put.h"
 
 /*
- * What the responder owes, and how it goes out: in the order of the requests, a packet at a time,
- * up to the caller's budget. Everything here can stop at any packet (budget spent, sink full) and
- * go on later.
+ * Responder: send the responses owed, in the order of the requests, up to the caller's budget. Every
+ * function here can stop after any packet (budget used, sink full) and continue later.
  */
 
 /* --- saved requests (rc-transport 7) --- */
 
-/* How far a PSN lies behind ePSN; newer requests lie nearer. */
+/* 24-bit distance of a PSN before ePSN */
 static uint32_t
 behind(const struct rc_responder *r, uint32_t psn)
 {
@@ -31,7 +30,7 @@ rc_read_packets(const struct rc_qp *qp, uint32_t bytes)
 }
 
 static void __rte_noinline
-hand_on(struct rc_responder *r, const struct rc_ack_run *ack)
+ack_run_hand_on(struct rc_responder *r, const struct rc_ack_run *ack)
 {
 	struct rc_ack_run *next = r->saved_count > 1 ? &rc_saved_at(r, 1)->ack : &r->ack;
 
@@ -39,14 +38,14 @@ hand_on(struct rc_responder *r, const struct rc_ack_run *ack)
 		*next = *ack;
 }
 
-/* The oldest entry leaves. An ACK that waited before it is still owed. */
+/* Drop the oldest entry. An ACK owed before it moves to the next entry. */
 static inline void
 saved_drop(struct rc_responder *r)
 {
 	const struct rc_saved *old = rc_saved_at(r, 0);
 
 	if (unlikely(old->ack.owed))
-		hand_on(r, &old->ack);
+		ack_run_hand_on(r, &old->ack);
 	if (r->saved_done > 0)
 		r->saved_done--;
 	r->saved_head = r->saved_head + 1u == r->saved_size ? 0 : r->saved_head + 1;
@@ -83,8 +82,8 @@ saved_add(struct rc_qp *qp, uint32_t psn, uint32_t packets)
 	s->answered = false;
 	s->pending = true;
 	/*
-	 * its answer acknowledges all before it (rc-transport 4), unless each packet is to have
-	 * its own ACK
+	 * its response acknowledges all requests before it (rc-transport 4); with ack_per_packet
+	 * they still get their own ACKs
 	 */
 	s->ack.owed = false;
 	if (unlikely(qp->ack_per_packet))
@@ -138,7 +137,7 @@ struct answer {
 	int32_t credit;
 };
 
-/* What a response says; a Read response in the middle only its PSN. */
+/* Header fields of a response; a Read response Middle has only opcode and PSN. */
 struct response {
 	uint64_t atomic_orig;
 	uint32_t psn;
@@ -148,12 +147,12 @@ struct response {
 };
 
 /*
- * Send one packet. False: not now.
+ * Send one packet. @retval false  not now: budget or credit used, or sink full
  *
- * @param headers  of the opcode: known where it is called, so that each kind is a straight line
+ * @param headers  HDR_ bits of the opcode; a constant in each call, so the compiler folds the branches
  */
 static __rte_always_inline bool
-emit(struct answer *a, const struct response *r, uint8_t headers, const uint8_t *payload,
+response_emit(struct answer *a, const struct response *r, uint8_t headers, const uint8_t *payload,
 	uint32_t len)
 {
 	struct rc_qp *qp = a->qp;
@@ -180,9 +179,9 @@ emit(struct answer *a, const struct response *r, uint8_t headers, const uint8_t 
 	return true;
 }
 
-/* End-to-end credits (rc-transport 3): a WQE that a message is filling is no credit any more. */
+/* Credit code of an AETH (rc-transport 3): the receive WQEs posted, without the one being filled. */
 static uint8_t
-credits(const struct rc_qp *qp)
+response_credits(const struct rc_qp *qp)
 {
 	if (!qp->flow_control || qp->srq != NULL)
 		return AETH_ACK | AETH_NO_CREDITS;
@@ -199,7 +198,7 @@ send_aeth(struct answer *a, uint8_t syndrome, uint32_t psn, uint32_t msn)
 		.msn = msn,
 	};
 
-	return emit(a, &h, HDR_AETH, NULL, 0);
+	return response_emit(a, &h, HDR_AETH, NULL, 0);
 }
 
 static bool
@@ -208,12 +207,12 @@ send_acks(struct answer *a, struct rc_ack_run *run)
 	if (!run->owed)
 		return true;
 	if (a->qp->ack_per_packet) {
-		/* all of the run is done by now: its newest MSN is the one to tell (seed 002) */
+		/* all requests of the run were executed: every ACK has the newest MSN (seed 002) */
 		for (; run->first != run->last; run->first = psn_add(run->first, 1))
-			if (!send_aeth(a, credits(a->qp), run->first, run->msn))
+			if (!send_aeth(a, response_credits(a->qp), run->first, run->msn))
 				return false;
 	}
-	if (!send_aeth(a, credits(a->qp), run->last, run->msn))
+	if (!send_aeth(a, response_credits(a->qp), run->last, run->msn))
 		return false;
 	run->owed = false;
 	return true;
@@ -242,17 +241,17 @@ send_atomic(struct answer *a, struct rc_saved *s)
 	struct response h = {
 		.opcode = RC_ATOMIC_ACK,
 		.psn = s->psn,
-		.syndrome = credits(a->qp),
+		.syndrome = response_credits(a->qp),
 		.msn = s->msn,
 		.atomic_orig = s->result,
 	};
 
-	return emit(a, &h, HDR_AETH | HDR_ATOMICACK, NULL, 0);
+	return response_emit(a, &h, HDR_AETH | HDR_ATOMICACK, NULL, 0);
 }
 
 /*
- * The bytes may not be read any more. The response is replaced by a NAK with its PSN, and nothing
- * after it can be answered (seed 001); a replay just stops, for no error in a duplicate is NAKed.
+ * A Read's memory is no longer accessible. Send a NAK with the PSN of the missing response, drop all
+ * later responses, and move the QP to ERR (seed 001). A replay just stops: duplicates are never NAKed.
  */
 static void
 read_refused(struct rc_qp *qp, struct rc_saved *s)
@@ -271,7 +270,7 @@ read_refused(struct rc_qp *qp, struct rc_saved *s)
 	rc_count(qp, resp_remote_access_errors, 1);
 	rc_owe_nak(qp, AETH_NAK_REMOTE_ACCESS, psn);
 	if (qp->state == QPS_ERR)
-		return; /* a NAK that had to wait for this Read put it there */
+		return; /* an earlier fatal NAK, owed after this Read, moved the QP to ERR */
 	rc_event(qp->worker, EVENT_QP_ACCESS_ERR, qp->qpn);
 	rc_qp_error(qp);
 }
@@ -290,15 +289,15 @@ send_read_packet(struct answer *a, const struct rc_saved *s, const uint8_t *host
 	struct response h = { .opcode = read_opcode(s), .psn = s->next_psn };
 
 	if (h.opcode == RC_READ_RESP_MIDDLE)
-		return emit(a, &h, 0, host, len);
-	h.syndrome = credits(a->qp);
+		return response_emit(a, &h, 0, host, len);
+	h.syndrome = response_credits(a->qp);
 	h.msn = s->msn;
-	return emit(a, &h, HDR_AETH, host, len);
+	return response_emit(a, &h, HDR_AETH, host, len);
 }
 
 /*
- * Response packets of a Read; the key is checked anew for each (rc-cases: deregistered in mid-
- * Read).
+ * Send response packets of a Read. Each packet checks the R_Key again (rc-cases: region deregistered
+ * during a Read).
  */
 static bool
 send_read(struct answer *a, struct rc_saved *s)
@@ -314,7 +313,7 @@ send_read(struct answer *a, struct rc_saved *s)
 				       qp->pd, qp->qpn, s->va + offset, len,
 				       MEM_ACCESS_REMOTE_READ, &host) != MEM_OK) {
 			if (!s->answered && s->next_psn != s->fresh_psn) {
-				/* skip what was sent before, to where a NAK may be sent */
+				/* a repeated packet: skip to the first new one, which may be NAKed */
 				s->next_psn = s->fresh_psn;
 				continue;
 			}
@@ -370,7 +369,7 @@ rc_answer(struct rc_qp *qp, unsigned int budget)
 	return a.sent;
 }
 
-/* --- owing --- */
+/* --- record what is owed --- */
 
 void
 rc_owe_ack(struct rc_qp *qp, uint32_t psn)
@@ -386,7 +385,7 @@ rc_owe_ack(struct rc_qp *qp, uint32_t psn)
 	}
 	r->ack.last = psn;
 	r->ack.msn = r->msn;
-	/* one by one they go at once, so that each has its own MSN */
+	/* with ack_per_packet send it at once if possible, so that it has its own MSN */
 	if (qp->ack_per_packet && !r->saved_due && r->nak == 0 && send_acks(&a, &r->ack))
 		return;
 	rc_want(qp, WORK_RESPOND);
@@ -404,7 +403,7 @@ void
 rc_renew_nak(struct rc_responder *r)
 {
 	if (psn_diff(r->dropped_psn, r->epsn) < 0) {
-		r->nak = 0; /* all that was dropped has come */
+		r->nak = 0; /* all dropped requests have arrived again */
 		return;
 	}
 	r->nak = AETH_NAK_PSN_SEQUENCE;
@@ -423,7 +422,7 @@ rc_forget_answers(struct rc_responder *r)
 	for (i = 0; i < r->saved_count; i++) {
 		struct rc_saved *s = rc_saved_at(r, i);
 
-		s->ack.owed &= !waiting; /* it goes before the answer */
+		s->ack.owed &= !waiting; /* it is sent before this entry's response */
 		waiting |= s->pending;
 		s->pending = false;
 	}

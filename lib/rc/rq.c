@@ -8,12 +8,12 @@
 #include <rte_branch_prediction.h>
 #include <rte_common.h>
 
-#include "rc/dev.h"
+#include "rc/qp_directory.h"
 #include "rc/qp.h"
 #include "rc/rq.h"
 
 static uint32_t
-power_of_two(uint32_t n)
+rq_power_of_two(uint32_t n)
 {
 	uint32_t p = 1;
 
@@ -23,7 +23,7 @@ power_of_two(uint32_t n)
 }
 
 static uint32_t
-wqe_stride(uint32_t max_sge)
+rq_wqe_stride(uint32_t max_sge)
 {
 	size_t stride = sizeof(struct rc_rq_wqe) + max_sge * sizeof(struct sge);
 
@@ -33,17 +33,17 @@ wqe_stride(uint32_t max_sge)
 size_t
 rc_rq_bytes(uint32_t max_wr, uint32_t max_sge)
 {
-	return (size_t)power_of_two(max_wr) * wqe_stride(max_sge);
+	return (size_t)rq_power_of_two(max_wr) * rq_wqe_stride(max_sge);
 }
 
 void
 rc_rq_init(struct rc_rq *rq, uint32_t pd, uint32_t max_wr, uint32_t max_sge, uint8_t *wqes)
 {
 	*rq = (struct rc_rq){
-		.mask = power_of_two(max_wr) - 1,
+		.mask = rq_power_of_two(max_wr) - 1,
 		.max_wr = max_wr,
 		.max_sge = max_sge,
-		.stride = wqe_stride(max_sge),
+		.stride = rq_wqe_stride(max_sge),
 		.pd = pd,
 		.wqes = wqes,
 	};
@@ -51,13 +51,13 @@ rc_rq_init(struct rc_rq *rq, uint32_t pd, uint32_t max_wr, uint32_t max_sge, uin
 }
 
 /*
- * Most are for one piece of memory, and there is room. Field by field: what the caller has just
- * written in small pieces cannot be loaded as a whole at once.
+ * Fast path: post a receive with one sge. Copies field by field: a wide load right after the caller's
+ * narrow stores would miss store forwarding.
  *
- * @retval false  not so: nothing was done
+ * @retval false  not the common case; nothing was done
  */
 static inline bool
-post_plain(struct rc_rq *rq, const struct recv_wr *wr)
+rq_post_plain(struct rc_rq *rq, const struct recv_wr *wr)
 {
 	const struct sge *sge = wr->sg_list;
 	struct rc_rq_wqe *wqe;
@@ -78,9 +78,9 @@ post_plain(struct rc_rq *rq, const struct recv_wr *wr)
 	return true;
 }
 
-/* Everything else, and what is wrong in words */
+/* General path, which also writes the error text */
 static int __rte_noinline
-post_any(struct rc_rq *rq, const struct recv_wr *wr, struct error *err)
+rq_post_any(struct rc_rq *rq, const struct recv_wr *wr, struct error *err)
 {
 	struct rc_rq_wqe *wqe;
 	uint64_t length = 0;
@@ -112,20 +112,20 @@ post_any(struct rc_rq *rq, const struct recv_wr *wr, struct error *err)
 }
 
 static inline int
-post(struct rc_rq *rq, const struct recv_wr *wr, struct error *err)
+rq_post(struct rc_rq *rq, const struct recv_wr *wr, struct error *err)
 {
-	return likely(post_plain(rq, wr)) ? 0 : post_any(rq, wr, err);
+	return likely(rq_post_plain(rq, wr)) ? 0 : rq_post_any(rq, wr, err);
 }
 
 int
 rc_rq_post(struct rc_rq *rq, const struct recv_wr *wr, struct error *err)
 {
-	return post(rq, wr, err);
+	return rq_post(rq, wr, err);
 }
 
-/* No such queue pair, or none to post to, in words */
+/* Error text: no such queue pair, or it does not take receives */
 static int __rte_noinline
-not_here(const struct rc_worker *w, uint32_t qpn, const struct rc_qp *qp, struct error *err)
+rq_not_here(const struct rc_worker *w, uint32_t qpn, const struct rc_qp *qp, struct error *err)
 {
 	if (qp == NULL)
 		return error_set(err, ENOENT, "qp_num: no queue pair 0x%06x on worker %u", qpn,
@@ -145,9 +145,9 @@ rc_post_recv(struct rc_worker *w, uint32_t qpn, const struct recv_wr *wr, struct
 	int rc;
 
 	if (unlikely(qp == NULL || qp->srq != NULL || qp->state == QPS_RESET))
-		return not_here(w, qpn, qp, err);
-	rc = post(&qp->own_rq, wr, err);
-	/* ERR takes work requests and completes them flushed (rc-transport 11) */
+		return rq_not_here(w, qpn, qp, err);
+	rc = rq_post(&qp->own_rq, wr, err);
+	/* in ERR, receives may be posted and are flushed at once (rc-transport 11) */
 	if (unlikely(qp->state == QPS_ERR) && rc == 0)
 		rc_responder_flush(qp);
 	return rc;

@@ -21,18 +21,18 @@ struct rc_rq_wqe {
 	struct sge sge[];
 };
 
-/** A ring of receive WQEs, two of one piece in a cache line; head and tail count for ever, masked on use. */
+/** A ring of receive WQEs; two with one sge fill a cache line. head and tail are free-running. */
 struct rc_rq {
-	uint32_t head; /**< next free */
-	uint32_t tail; /**< next to be taken */
+	uint32_t head; /**< next free WQE */
+	uint32_t tail; /**< next WQE to be taken */
 	uint32_t mask;
-	uint32_t max_wr; /**< what was asked for; the ring may be larger */
+	uint32_t max_wr; /**< as requested; the ring may be larger */
 	uint32_t max_sge;
 	uint32_t stride;
 	uint32_t pd;
-	uint32_t key_hint; /**< of its WQEs' lkeys (mem_access_hint()) */
+	uint32_t key_hint; /**< for lkeys of WQEs (mem_access_hint()) */
 	uint8_t *wqes;
-	uint32_t missed_at; /**< head when EVENT_RQ_EMPTY was told last; another: it was not told since */
+	uint32_t missed_at; /**< head at the last EVENT_RQ_EMPTY; it is not raised again while equal */
 };
 
 struct rc_srq { /* its ring follows */
@@ -50,10 +50,10 @@ void rc_rq_init(struct rc_rq *rq, uint32_t pd, uint32_t max_wr, uint32_t max_sge
 int rc_rq_post(struct rc_rq *rq, const struct recv_wr *wr, struct error *err);
 
 /* srq.c */
-/** A WQE has left the SRQ: raise the limit event when armed and due. */
+/** A WQE was taken from the SRQ: raise EVENT_SRQ_LIMIT_REACHED if armed and due. */
 void rc_srq_taken(struct rc_srq *srq);
 
-/** EVENT_RQ_EMPTY may be told again. */
+/** Allow the next EVENT_RQ_EMPTY. */
 static inline void
 rc_rq_not_missed(struct rc_rq *rq)
 {

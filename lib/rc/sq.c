@@ -12,7 +12,7 @@
 #include <rte_branch_prediction.h>
 #include <rte_common.h>
 
-#include "rc/dev.h"
+#include "rc/qp_directory.h"
 #include "wire/opcode.h"
 
 /* --- what each work request is --- */
@@ -138,7 +138,7 @@ fill_wqe(const struct rc_qp *qp, struct rc_sq_wqe *wqe, const struct send_wr *wr
 /* --- completion --- */
 
 static void
-complete(struct rc_qp *qp, const struct rc_sq_wqe *wqe, enum wc_status status)
+sq_complete(struct rc_qp *qp, const struct rc_sq_wqe *wqe, enum wc_status status)
 {
 	struct wc wc;
 
@@ -165,7 +165,7 @@ complete(struct rc_qp *qp, const struct rc_sq_wqe *wqe, enum wc_status status)
  * @retval false  not so: nothing was done
  */
 static inline bool
-post_plain(struct rc_qp *qp, const struct send_wr *wr)
+sq_post_plain(struct rc_qp *qp, const struct send_wr *wr)
 {
 	struct rc_requester *req = &qp->req;
 	const struct sge *sge = wr->sg_list;
@@ -209,7 +209,7 @@ post_plain(struct rc_qp *qp, const struct send_wr *wr)
 
 /* Everything else, and what is wrong in words */
 static int __rte_noinline
-post_any(struct rc_qp *qp, const struct send_wr *wr, struct error *err)
+sq_post_any(struct rc_qp *qp, const struct send_wr *wr, struct error *err)
 {
 	struct rc_requester *req = &qp->req;
 	uint64_t length = 0;
@@ -241,13 +241,13 @@ rc_post_send(struct rc_worker *w, uint32_t qpn, const struct send_wr *wr, struct
 
 	if (unlikely(qp == NULL))
 		return error_set(err, ENOENT, "qp: there is no queue pair 0x%06x on this worker", qpn);
-	return likely(post_plain(qp, wr)) ? 0 : post_any(qp, wr, err);
+	return likely(sq_post_plain(qp, wr)) ? 0 : sq_post_any(qp, wr, err);
 }
 
 /* --- the queue --- */
 
 static uint32_t
-wqe_stride(const struct qp_cap *cap)
+sq_wqe_stride(const struct qp_cap *cap)
 {
 	uint32_t room = cap->max_send_sge * (uint32_t)sizeof(struct sge);
 
@@ -270,7 +270,7 @@ ring_size(const struct qp_cap *cap)
 size_t
 rc_sq_bytes(const struct qp_cap *cap)
 {
-	return (size_t)ring_size(cap) * wqe_stride(cap);
+	return (size_t)ring_size(cap) * sq_wqe_stride(cap);
 }
 
 void
@@ -279,7 +279,7 @@ rc_requester_create(struct rc_qp *qp, uint8_t *wqes)
 	struct rc_requester *req = &qp->req;
 
 	req->mask = ring_size(&qp->init.cap) - 1;
-	req->stride = wqe_stride(&qp->init.cap);
+	req->stride = sq_wqe_stride(&qp->init.cap);
 	req->max_wr = qp->init.cap.max_send_wr;
 	req->max_sge = (uint8_t)qp->init.cap.max_send_sge;
 	req->wqes = wqes;
@@ -287,7 +287,7 @@ rc_requester_create(struct rc_qp *qp, uint8_t *wqes)
 }
 
 static void
-hold(struct rc_qp *qp)
+sq_hold(struct rc_qp *qp)
 {
 	if (!qp->req.held)
 		LIST_INSERT_HEAD(&qp->worker->grace, qp, grace_link);
@@ -295,7 +295,7 @@ hold(struct rc_qp *qp)
 }
 
 static void
-unhold(struct rc_qp *qp)
+sq_unhold(struct rc_qp *qp)
 {
 	if (qp->req.held)
 		LIST_REMOVE(qp, grace_link);
@@ -308,7 +308,7 @@ rc_requester_destroy(struct rc_qp *qp)
 	if (qp->req.wqes == NULL)
 		return;
 	timer_disarm(qp->worker->wheel, &qp->req.timer);
-	unhold(qp);
+	sq_unhold(qp);
 }
 
 bool
@@ -339,7 +339,7 @@ rc_requester_drain(struct rc_qp *qp)
 
 /* Is the completion of this local operation held back by a grace period? */
 static bool
-waits(struct rc_qp *qp, struct rc_sq_wqe *wqe)
+sq_waits(struct rc_qp *qp, struct rc_sq_wqe *wqe)
 {
 	struct rc_sq_more *more = rc_sq_more(&qp->req, wqe);
 
@@ -353,7 +353,7 @@ waits(struct rc_qp *qp, struct rc_sq_wqe *wqe)
 
 /* Completions from tail to ack, up to a local operation, or as many as the CQ has room for. */
 static inline void
-retire_plain(struct rc_qp *qp)
+sq_retire_plain(struct rc_qp *qp)
 {
 	struct rc_worker *w = qp->worker;
 	struct rc_cq *cq = qp->send_cq;
@@ -380,21 +380,21 @@ retire_plain(struct rc_qp *qp)
 
 /* Completions from tail to ack, up to the first that waits. */
 static void __rte_noinline
-retire(struct rc_qp *qp)
+sq_retire(struct rc_qp *qp)
 {
 	struct rc_requester *req = &qp->req;
 	struct rc_sq_wqe *wqe;
 
 	while (req->tail != req->ack) {
 		wqe = rc_sq_at(req, req->tail);
-		if (waits(qp, wqe)) {
-			hold(qp);
+		if (sq_waits(qp, wqe)) {
+			sq_hold(qp);
 			return;
 		}
 		req->tail++;
-		complete(qp, wqe, WC_SUCCESS);
+		sq_complete(qp, wqe, WC_SUCCESS);
 	}
-	unhold(qp);
+	sq_unhold(qp);
 }
 
 /* Local operations are done when they have been executed and all before them is done. */
@@ -419,9 +419,9 @@ rc_sq_settle(struct rc_qp *qp)
 
 	if (req->ack != req->head && unlikely(rc_wqe_local(rc_sq_at(req, req->ack))))
 		pass_local(req);
-	retire_plain(qp);
+	sq_retire_plain(qp);
 	if (unlikely(req->tail != req->ack || req->held))
-		retire(qp);
+		sq_retire(qp);
 	/* what failed at home waits for those before it, a peer's refusal does not (rc_sq_fail) */
 	if (req->ack != req->head && req->tail == req->ack &&
 			unlikely(rc_sq_at(req, req->ack)->status != WC_SUCCESS))
@@ -441,14 +441,14 @@ rc_requester_grace(struct rc_qp *qp)
  * rely on it.
  */
 static void
-retire_held(struct rc_qp *qp)
+sq_retire_held(struct rc_qp *qp)
 {
 	struct rc_requester *req = &qp->req;
 	struct rc_sq_wqe *wqe;
 
 	while (req->tail != req->ack) {
 		wqe = rc_sq_at(req, req->tail++);
-		complete(qp, wqe, waits(qp, wqe) ? WC_WR_FLUSH_ERR : WC_SUCCESS);
+		sq_complete(qp, wqe, sq_waits(qp, wqe) ? WC_WR_FLUSH_ERR : WC_SUCCESS);
 	}
 }
 
@@ -457,8 +457,8 @@ rc_sq_fail(struct rc_qp *qp, enum wc_status status)
 {
 	struct rc_requester *req = &qp->req;
 
-	retire_held(qp);
-	complete(qp, rc_sq_at(req, req->ack++), status);
+	sq_retire_held(qp);
+	sq_complete(qp, rc_sq_at(req, req->ack++), status);
 	req->tail = req->ack;
 	rc_qp_error(qp);
 }
@@ -469,10 +469,10 @@ rc_requester_flush(struct rc_qp *qp)
 	struct rc_requester *req = &qp->req;
 
 	timer_disarm(qp->worker->wheel, &req->timer);
-	retire_held(qp);
+	sq_retire_held(qp);
 	while (req->tail != req->head)
-		complete(qp, rc_sq_at(req, req->tail++), WC_WR_FLUSH_ERR);
-	unhold(qp);
+		sq_complete(qp, rc_sq_at(req, req->tail++), WC_WR_FLUSH_ERR);
+	sq_unhold(qp);
 	req->ack = req->send = req->head;
 	req->una = req->send_psn = req->next_psn;
 	req->rd_atomic = 0;

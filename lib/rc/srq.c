@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-#include "rc/dev.h"
+#include "rc/qp_directory.h"
 #include "rc/qp.h"
 #include "rc/rq.h"
 
@@ -46,7 +46,7 @@ no_srq(const struct rc_worker *w, uint32_t srqn, struct error *err)
 
 /* Take a free number of the table. */
 static bool
-claim(struct rc_dev *dev, uint32_t *srqn)
+srq_claim(struct rc_dev *dev, uint32_t *srqn)
 {
 	uint8_t expected;
 	uint32_t i;
@@ -63,7 +63,7 @@ claim(struct rc_dev *dev, uint32_t *srqn)
 }
 
 static void
-set_owner(struct rc_dev *dev, uint32_t srqn, uint8_t owner)
+srq_set_owner(struct rc_dev *dev, uint32_t srqn, uint8_t owner)
 {
 	__atomic_store_n(&dev->srq_owners[srqn], owner, __ATOMIC_RELEASE);
 }
@@ -82,23 +82,23 @@ rc_srq_create(struct rc_worker *w, uint32_t pd, uint32_t max_wr, uint32_t max_sg
 	if (max_sge > dev->limits.max_sge)
 		return error_set(err, EINVAL, "max_sge: got %u, allowed 0..%u", max_sge,
 			dev->limits.max_sge);
-	if (!claim(dev, &n))
+	if (!srq_claim(dev, &n))
 		return error_set(err, ENOMEM, "srq: all %u SRQs are in use", dev->limits.max_srq);
 	if (mem_pd_hold(w->mem, pd) < 0) {
-		set_owner(dev, n, RC_NO_OWNER);
+		srq_set_owner(dev, n, RC_NO_OWNER);
 		return error_set(err, ENOENT, "pd: no protection domain %u", pd);
 	}
 	srq = mem_zalloc(dev->alloc, sizeof(*srq) + rc_rq_bytes(max_wr, max_sge), CACHE_LINE);
 	if (srq == NULL) {
 		mem_pd_release(w->mem, pd);
-		set_owner(dev, n, RC_NO_OWNER);
+		srq_set_owner(dev, n, RC_NO_OWNER);
 		return error_set(err, ENOMEM, "max_wr: no memory for %u work requests", max_wr);
 	}
 	rc_rq_init(&srq->rq, pd, max_wr, max_sge, (uint8_t *)(srq + 1));
 	srq->srqn = n;
 	srq->worker = w;
 	dev->srqs[n] = srq;
-	set_owner(dev, n, w->id);
+	srq_set_owner(dev, n, w->id);
 	*srqn = n;
 	return 0;
 }
@@ -114,11 +114,11 @@ rc_srq_destroy(struct rc_worker *w, uint32_t srqn, struct error *err)
 	if (srq->users > 0)
 		return error_set(err, EBUSY, "srq: %u queue pairs receive from SRQ %u", srq->users,
 			srqn);
-	set_owner(dev, srqn, CLAIMED);
+	srq_set_owner(dev, srqn, CLAIMED);
 	dev->srqs[srqn] = NULL;
 	mem_pd_release(w->mem, srq->rq.pd);
 	mem_free(dev->alloc, srq);
-	set_owner(dev, srqn, RC_NO_OWNER);
+	srq_set_owner(dev, srqn, RC_NO_OWNER);
 	return 0;
 }
 

@@ -3,14 +3,14 @@
  */
 
 /*
- * A worker: takes packets in to its queue pairs. How they send, by turns: run.c.
+ * A worker: takes packets in to its queue pairs. How they send, by turns: schedule.c.
  */
 
 #include <string.h>
 
 #include <rte_branch_prediction.h>
 
-#include "rc/dev.h"
+#include "rc/qp_directory.h"
 #include "wire/layout.h"
 #include "wire/wire.h"
 
@@ -219,7 +219,7 @@ receive_cnp(struct rc_qp *qp, const struct packet *pkt)
 
 /* May the QP have it? Question by question; *v says why not, or what else it was. */
 static bool __rte_noinline
-admitted(struct rc_qp *qp, const struct packet *pkt, enum verdict *v)
+packet_admitted(struct rc_qp *qp, const struct packet *pkt, enum verdict *v)
 {
 	bool response = pkt->op->flags & OP_RESPONSE;
 
@@ -262,7 +262,7 @@ _Static_assert(offsetof(struct packet, port) == offsetof(struct packet, pkey) + 
  * encapsulation, the low bits of the P_Key, both addresses.
  */
 static inline bool
-known(const struct rc_qp *qp, const struct packet *pkt)
+packet_known(const struct rc_qp *qp, const struct packet *pkt)
 {
 	const struct av *av = &qp->path.av;
 	uint64_t word;
@@ -275,15 +275,15 @@ known(const struct rc_qp *qp, const struct packet *pkt)
 }
 
 static inline bool
-take(struct rc_worker *w, struct rc_qp *qp, const struct packet *pkt, enum verdict *v)
+packet_take(struct rc_worker *w, struct rc_qp *qp, const struct packet *pkt, enum verdict *v)
 {
-	if (likely(known(qp, pkt)))
+	if (likely(packet_known(qp, pkt)))
 		return w->icrc_unchecked || likely(wire_crc_ok(pkt, v));
-	return admitted(qp, pkt, v);
+	return packet_admitted(qp, pkt, v);
 }
 
 static void __rte_noinline
-established(struct rc_qp *qp)
+qp_established(struct rc_qp *qp)
 {
 	qp->comm_est = true;
 	rc_event(qp->worker, EVENT_COMM_EST, qp->qpn);
@@ -298,7 +298,7 @@ rc_receive(struct rc_worker *w, const struct packet *pkt, uint64_t now)
 	w->now = now;
 	if (unlikely(qp == NULL))
 		return VERDICT_QPN_UNKNOWN;
-	if (unlikely(!take(w, qp, pkt, &v)))
+	if (unlikely(!packet_take(w, qp, pkt, &v)))
 		return v;
 
 	rc_count(qp, rcvd_pkts, 1);
@@ -309,7 +309,7 @@ rc_receive(struct rc_worker *w, const struct packet *pkt, uint64_t now)
 	} else {
 		/* the first one of this life, not of one that had the number before (cm.md 6) */
 		if (unlikely(!qp->comm_est) && pkt->psn == qp->resp.epsn)
-			established(qp);
+			qp_established(qp);
 		v = VERDICT_REQUEST;
 		if (unlikely(!rc_respond_in_order(qp, pkt)))
 			v = rc_respond(qp, pkt);

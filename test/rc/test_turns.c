@@ -3,7 +3,7 @@
  */
 
 /*
- * Turns of the QPs of a worker (lib/rc/run.c): 9216 bytes each, a packet costs its payload and 512.
+ * Turns of the QPs of a worker (lib/rc/schedule.c): 9216 bytes each, a packet costs its payload and 512.
  * So two packets of 4096 bytes are worth 16 of 64.
  */
 

@@ -2,17 +2,18 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-#ifndef RC_DEV_H
-#define RC_DEV_H
+#ifndef RC_QP_DIRECTORY_H
+#define RC_QP_DIRECTORY_H
 
 /**
  * @file
  * Private to lib/rc: the device and its QP directory.
  *
- * A QPN is a slot number under generation bits that differ from life to life of the slot, so that
- * packets for a former life miss. Slots are shared out among the workers at start: each creates
- * in its own share without a lock; what is destroyed elsewhere, having moved, is sent home. Other
- * lcores read only the owner byte; the QP behind it belongs to the owner.
+ * A QPN is a slot number (low bits) and a generation (high bits). Each QP created in a slot gets a
+ * new generation, so packets for its predecessor find no QP. Each worker has a fixed share of the
+ * slots and creates QPs there without a lock. A QP that moved may be destroyed by another worker,
+ * which then returns the slot to its home worker. Other lcores read only the owner byte of a slot;
+ * only the owner may touch the QP.
  */
 
 #include <rte_branch_prediction.h>
@@ -28,13 +29,13 @@ struct rc_srq;
 
 /** A worker's share of QP slots. */
 struct rc_slots {
-	uint32_t *free; /**< picked at random */
+	uint32_t *free; /**< free slots; rc_slot_take() picks one at random */
 	uint32_t free_count;
-	uint32_t *resting; /**< ring: destroyed slots in quarantine, oldest first */
+	uint32_t *resting; /**< ring: slots of destroyed QPs in quarantine, oldest first */
 	uint32_t resting_head;
 	uint32_t resting_count;
 	uint32_t size;
-	uint32_t returned; /**< destroyed by other workers (move.h), newest; RC_NO_SLOT: none */
+	uint32_t returned; /**< newest slot returned by another worker (qp_move.h); RC_NO_SLOT: none */
 };
 
 struct rc_dev {
@@ -48,15 +49,15 @@ struct rc_dev {
 	unsigned int slot_bits;
 	uint32_t slot_mask;
 	uint8_t *owners; /**< by slot: worker, or RC_NO_OWNER */
-	struct rc_qp **qps; /**< by slot; only the owner looks */
-	uint32_t *qpns; /**< by slot: of the present or last life */
-	uint32_t *slot_links; /**< by slot: next one of rc_slots.returned */
+	struct rc_qp **qps; /**< by slot; only the owner reads it */
+	uint32_t *qpns; /**< by slot: QPN of the present or last QP */
+	uint32_t *slot_links; /**< by slot: next slot in the list rc_slots.returned */
 	struct rc_cq **cqs; /**< by CQ number, limits.max_cq */
 	uint32_t cq_next; /**< where the search for a free CQ number starts */
-	struct rc_srq **srqs; /**< by SRQ number; only the owner looks inside (srq.c) */
+	struct rc_srq **srqs; /**< by SRQ number; only the owner reads it (srq.c) */
 	uint8_t *srq_owners; /**< by SRQ number: worker, or RC_NO_OWNER */
 	struct rc_worker *worker[RC_WORKERS_MAX];
-	struct slab *slabs[RC_WORKERS_MAX]; /**< by worker that made the QP, not by its owner */
+	struct slab *slabs[RC_WORKERS_MAX]; /**< by the worker that created the QP, not by its owner */
 };
 
 static inline uint32_t
@@ -65,14 +66,17 @@ rc_slot(const struct rc_dev *dev, uint32_t qpn)
 	return qpn & dev->slot_mask;
 }
 
-/** Worker that owns a slot, or RC_NO_OWNER; any lcore may ask. */
+/** Worker that owns a slot, or RC_NO_OWNER; any lcore. */
 static inline uint8_t
 rc_slot_owner(const struct rc_dev *dev, uint32_t slot)
 {
-	return __atomic_load_n(&dev->owners[slot], __ATOMIC_ACQUIRE); /* pairs with move.c */
+	return __atomic_load_n(&dev->owners[slot], __ATOMIC_ACQUIRE); /* pairs with rc_qp_export() */
 }
 
-/** A QP of this worker, without a look at it: it may have another number by now. */
+/**
+ * The QP in qpn's slot if this worker owns it, else NULL. The caller must compare qp->qpn: the
+ * generation may differ.
+ */
 static inline struct rc_qp *
 rc_qp_there(const struct rc_worker *w, uint32_t qpn)
 {
@@ -82,7 +86,7 @@ rc_qp_there(const struct rc_worker *w, uint32_t qpn)
 	return likely(rc_slot_owner(dev, slot) == w->id) ? dev->qps[slot] : NULL;
 }
 
-/** rc_qp_find() in line. */
+/** This worker's QP of that number, or NULL: rc_qp_find() inline. */
 static inline struct rc_qp *
 rc_qp_at(const struct rc_worker *w, uint32_t qpn)
 {
@@ -91,24 +95,24 @@ rc_qp_at(const struct rc_worker *w, uint32_t qpn)
 	return likely(qp != NULL && qp->qpn == qpn) ? qp : NULL;
 }
 
-/** Worker whose share a slot is of: dealt out by number modulo workers. */
+/** Worker whose share the slot belongs to. */
 static inline unsigned int
 rc_slot_home(const struct rc_dev *dev, uint32_t slot)
 {
 	return slot % dev->workers;
 }
 
-/** Time units, rounded up, so that a wait is never too short. */
+/** Convert to time units, rounded up, so that no wait is too short. */
 static inline uint64_t
 rc_ns_to_time(const struct rc_dev *dev, uint64_t ns)
 {
 	return (uint64_t)(((unsigned __int128)ns * dev->hz + 999999999) / 1000000000);
 }
 
-/* dev.c */
+/* qp_directory.c */
 struct rc_slots *rc_slots_create(struct rc_dev *dev, unsigned int worker);
 void rc_slots_destroy(struct rc_dev *dev, struct rc_slots *s);
-/** Give a QP a slot of the worker's share and a number. @retval -ENOSPC */
+/** Give a QP a slot of the worker's share and a QPN. @retval -ENOSPC no slot is free */
 int rc_slot_take(struct rc_worker *w, struct rc_qp *qp);
 void rc_slot_release(struct rc_worker *w, struct rc_qp *qp);
 

@@ -3,17 +3,17 @@
  */
 
 /*
- * The oldest unacknowledged PSN moves: what that means for retries and the timer, and in a straight
- * line what most ACKs are.
+ * Requester: advance the oldest unacknowledged PSN (una). rc_progress() reloads counters and timer.
+ * rc_acknowledge() is the fast path for the common ACK; completer.c handles all others.
  */
 
 #include <rte_branch_prediction.h>
 
-#include "rc/dev.h"
+#include "rc/qp_directory.h"
 
 /* An outstanding request was retired: both counters reload (rc-transport 8). */
 static inline void
-reload(struct rc_qp *qp)
+requester_reload(struct rc_qp *qp)
 {
 	struct rc_requester *req = &qp->req;
 
@@ -21,7 +21,7 @@ reload(struct rc_qp *qp)
 	req->rnr_left = req->rnr_retry;
 	req->gap = false;
 	if (req->una == req->next_psn)
-		req->timing = false; /* the timer stays on the wheel, it finds nothing to do */
+		req->timing = false; /* the timer stays armed; its handler then does nothing */
 	else if (req->timing)
 		timer_move(qp->worker->wheel, &req->timer, qp->worker->now + req->ack_timeout);
 }
@@ -31,9 +31,9 @@ rc_progress(struct rc_qp *qp)
 {
 	struct rc_requester *req = &qp->req;
 
-	reload(qp);
-	req->rnr_wait &= RC_RNR_WAIT; /* which has to pass in any case */
-	/* acknowledged before it was sent again */
+	requester_reload(qp);
+	req->rnr_wait &= RC_RNR_WAIT; /* progress ends a probe, but not the wait of an RNR NAK */
+	/* PSNs between send_psn and una were acknowledged before they were sent again: skip them */
 	if ((int32_t)(req->send - req->ack) < 0 ||
 			rc_from_una(req, req->send_psn) > rc_in_flight(req)) {
 		req->send = req->ack;
@@ -44,7 +44,7 @@ rc_progress(struct rc_qp *qp)
 		rc_want(qp, WORK_REQUEST);
 }
 
-/* Has the oldest something to say, or may somebody wait for there being none? */
+/* True if rc_sq_settle() has work: QP not in RTS, or the oldest WQE is local or failed. */
 static inline bool
 must_settle(const struct rc_qp *qp)
 {
@@ -72,10 +72,10 @@ rc_acknowledge(struct rc_qp *qp, uint32_t psn)
 	for (; left > 0; at++, left -= span) {
 		wqe = rc_sq_at(req, at);
 		if (unlikely(!rc_wqe_stream(wqe) || head == end))
-			return false; /* what stands behind the ring's head nobody has seen */
+			return false; /* entries past r->head were not published: no harm done */
 		span = (wqe->last_psn + 1 - next) & PSN_MASK;
 		if (left < span)
-			break; /* in the midst of it */
+			break; /* the ACK ends inside this message */
 		next += span;
 		/* an unsignaled request is silent unless it fails */
 		if (likely(wqe->flags & SEND_SIGNALED))
@@ -86,7 +86,7 @@ rc_acknowledge(struct rc_qp *qp, uint32_t psn)
 	req->ack = req->tail = at;
 	if (likely(head != r->head))
 		rc_cq_publish(w, r, head, CQ_ARMED_ANY);
-	reload(qp);
+	requester_reload(qp);
 	if (unlikely(must_settle(qp)))
 		rc_sq_settle(qp);
 	if (req->send != req->head)

@@ -3,35 +3,35 @@
  */
 
 /*
- * What most requests are: the expected packet of a Write, a Send of one packet for one piece of
- * memory, a Read or an Atomic. All of rc-transport 6 is checked here in one go and without a
- * trace: what fails any of it, or is not that simple, goes through responder.c's steps, which say
- * what is wrong.
+ * Fast path of the responder, for the common requests that arrive at ePSN: a Send Only into one sge,
+ * a packet of a Write without immediate, a Read request, an Atomic. Each function makes all checks
+ * of rc-transport 6 before it changes anything. If one fails it returns false, and responder.c
+ * repeats the checks one by one to find the right NAK.
  */
 
 #include <rte_branch_prediction.h>
 
 #include "base/copy.h"
 #include "mem/access.h"
-#include "rc/dev.h"
+#include "rc/qp_directory.h"
 
-/* rows 1 and 2: the expected PSN, of what may come now, and no NAK that it ends */
+/* rows 1 and 2: PSN is ePSN, the opcode may follow, and no NAK is outstanding */
 static inline bool
-expected(const struct rc_responder *r, const struct packet *pkt, enum resp_message message)
+fast_expected(const struct rc_responder *r, const struct packet *pkt, enum resp_message message)
 {
 	return likely(pkt->psn == r->epsn) && likely(r->turn == RESP_TURN(message));
 }
 
 /* row 5: 1 to PMTU bytes */
 static inline bool
-some_payload(const struct rc_qp *qp, uint32_t len)
+fast_some_payload(const struct rc_qp *qp, uint32_t len)
 {
 	return likely(len - 1 < qp->pmtu);
 }
 
-/* One more, with the ACK that has yet to go; or it is the first one. */
+/* rc_owe_ack() with the common case, extending an ACK that is already owed, inline */
 static inline void
-owe_ack(struct rc_qp *qp, uint32_t psn)
+fast_owe_ack(struct rc_qp *qp, uint32_t psn)
 {
 	struct rc_responder *r = &qp->resp;
 
@@ -45,7 +45,7 @@ owe_ack(struct rc_qp *qp, uint32_t psn)
 }
 
 static inline void
-executed(struct rc_qp *qp, const struct packet *pkt, uint32_t len, bool last)
+fast_executed(struct rc_qp *qp, const struct packet *pkt, uint32_t len, bool last)
 {
 	struct rc_responder *r = &qp->resp;
 
@@ -54,22 +54,22 @@ executed(struct rc_qp *qp, const struct packet *pkt, uint32_t len, bool last)
 	if (unlikely(r->saved_count > 0))
 		rc_saved_expire(r);
 	rc_count(qp, rcvd_bytes, len);
-	owe_ack(qp, pkt->psn);
+	fast_owe_ack(qp, pkt->psn);
 }
 
 static bool __rte_noinline
-send_only(struct rc_qp *qp, const struct packet *pkt)
+fast_send_only(struct rc_qp *qp, const struct packet *pkt)
 {
 	uint32_t len = pkt->payload_len;
 	struct rc_rq *rq = &qp->own_rq;
 	const struct rc_rq_wqe *wqe;
 	uint8_t *host;
 
-	if (unlikely(!expected(&qp->resp, pkt, RESP_IDLE) || qp->srq != NULL ||
+	if (unlikely(!fast_expected(&qp->resp, pkt, RESP_IDLE) || qp->srq != NULL ||
 		    rc_rq_posted(rq) == 0))
 		return false;
 	wqe = rc_rq_at(rq, rq->tail);
-	if (unlikely(!some_payload(qp, len) || wqe->num_sge != 1 || len > wqe->length))
+	if (unlikely(!fast_some_payload(qp, len) || wqe->num_sge != 1 || len > wqe->length))
 		return false;
 	if (unlikely(mem_access_again(qp->worker->mem, &rq->key_hint, wqe->sge[0].lkey, rq->pd,
 			qp->qpn, wqe->sge[0].addr, len, MEM_ACCESS_LOCAL_WRITE, &host) != MEM_OK))
@@ -77,22 +77,22 @@ send_only(struct rc_qp *qp, const struct packet *pkt)
 	copy_payload(host, pkt->payload, len);
 	rq->tail++;
 	rc_count(qp, rx_send_requests, 1);
-	executed(qp, pkt, len, true);
+	fast_executed(qp, pkt, len, true);
 	rc_cq_push_done(qp->recv_cq, qp, wqe->wr_id, WC_RECV, len, pkt->solicited);
 	return true;
 }
 
-/* A First is checked for the whole message. */
+/* Write First or Only: checks access to the whole message (row 7). */
 static inline bool
-write_first(struct rc_qp *qp, const struct packet *pkt, bool last)
+fast_write_first(struct rc_qp *qp, const struct packet *pkt, bool last)
 {
 	uint32_t len = pkt->payload_len, total = pkt->dmalen;
 	struct rc_responder *r = &qp->resp;
 	uint8_t *host;
 
-	if (unlikely(!expected(r, pkt, RESP_IDLE) || !(qp->access & MEM_ACCESS_REMOTE_WRITE)))
+	if (unlikely(!fast_expected(r, pkt, RESP_IDLE) || !(qp->access & MEM_ACCESS_REMOTE_WRITE)))
 		return false;
-	if (unlikely(!some_payload(qp, len) || total > RC_MSG_MAX))
+	if (unlikely(!fast_some_payload(qp, len) || total > RC_MSG_MAX))
 		return false;
 	if (unlikely(last ? len != total : len != qp->pmtu || pkt->pad != 0 || len >= total))
 		return false;
@@ -106,20 +106,20 @@ write_first(struct rc_qp *qp, const struct packet *pkt, bool last)
 	r->write_dmalen = total;
 	r->write_done = len;
 	rc_count(qp, rx_write_requests, 1);
-	executed(qp, pkt, len, last);
+	fast_executed(qp, pkt, len, last);
 	return true;
 }
 
 static inline bool
-write_next(struct rc_qp *qp, const struct packet *pkt, bool last)
+fast_write_next(struct rc_qp *qp, const struct packet *pkt, bool last)
 {
 	struct rc_responder *r = &qp->resp;
 	uint32_t len = pkt->payload_len, left = r->write_dmalen - r->write_done;
 	uint8_t *host;
 
-	if (unlikely(!expected(r, pkt, RESP_IN_WRITE) || !(qp->access & MEM_ACCESS_REMOTE_WRITE)))
+	if (unlikely(!fast_expected(r, pkt, RESP_IN_WRITE) || !(qp->access & MEM_ACCESS_REMOTE_WRITE)))
 		return false;
-	if (unlikely(!some_payload(qp, len)))
+	if (unlikely(!fast_some_payload(qp, len)))
 		return false;
 	if (unlikely(last ? len != left : len != qp->pmtu || pkt->pad != 0 || len >= left))
 		return false;
@@ -130,26 +130,26 @@ write_next(struct rc_qp *qp, const struct packet *pkt, bool last)
 	r->message = last ? RESP_IDLE : RESP_IN_WRITE;
 	r->write_va += len;
 	r->write_done += len;
-	executed(qp, pkt, len, last);
+	fast_executed(qp, pkt, len, last);
 	return true;
 }
 
-/* Answered, not acknowledged: what its answer says of ePSN and MSN holds from here on. */
+/* Accept a Read or Atomic: its response, not an ACK, acknowledges it. */
 static inline void
-accepted(struct rc_responder *r, uint32_t packets)
+fast_accepted(struct rc_responder *r, uint32_t packets)
 {
 	r->epsn = psn_add(r->epsn, packets);
 	r->msn = psn_add(r->msn, 1);
 }
 
 static inline bool
-read_request(struct rc_qp *qp, const struct packet *pkt)
+fast_read_request(struct rc_qp *qp, const struct packet *pkt)
 {
 	struct rc_responder *r = &qp->resp;
 	uint32_t len = pkt->dmalen, packets;
 	uint8_t *host;
 
-	if (unlikely(!expected(r, pkt, RESP_IDLE) || !(qp->access & MEM_ACCESS_REMOTE_READ)))
+	if (unlikely(!fast_expected(r, pkt, RESP_IDLE) || !(qp->access & MEM_ACCESS_REMOTE_READ)))
 		return false;
 	if (unlikely(pkt->payload_len != 0 || len == 0 || len > RC_MSG_MAX || !rc_saved_room(r)))
 		return false;
@@ -157,47 +157,47 @@ read_request(struct rc_qp *qp, const struct packet *pkt)
 			pkt->va, len, MEM_ACCESS_REMOTE_READ, &host) != MEM_OK))
 		return false;
 	packets = rc_read_packets(qp, len);
-	accepted(r, packets);
+	fast_accepted(r, packets);
 	rc_read_accepted(qp, pkt, packets);
 	return true;
 }
 
 static inline bool
-atomic(struct rc_qp *qp, const struct packet *pkt)
+fast_atomic(struct rc_qp *qp, const struct packet *pkt)
 {
 	struct rc_responder *r = &qp->resp;
 	uint8_t *host;
 
-	if (unlikely(!expected(r, pkt, RESP_IDLE) || !(qp->access & MEM_ACCESS_REMOTE_ATOMIC)))
+	if (unlikely(!fast_expected(r, pkt, RESP_IDLE) || !(qp->access & MEM_ACCESS_REMOTE_ATOMIC)))
 		return false;
 	if (unlikely(pkt->payload_len != 0 || (pkt->va & 7) != 0 || !rc_saved_room(r)))
 		return false;
 	if (unlikely(mem_access_again(qp->worker->mem, &r->key_hint, pkt->rkey, qp->pd, qp->qpn,
 			pkt->va, sizeof(uint64_t), MEM_ACCESS_REMOTE_ATOMIC, &host) != MEM_OK))
 		return false;
-	accepted(r, 1);
+	fast_accepted(r, 1);
 	rc_atomic_accepted(qp, pkt, host);
 	return true;
 }
 
-/* Out of line, so that a Send saves no registers for it */
+/* Out of line, so that the path of a Send saves no registers for it */
 static bool __rte_noinline
-write_or_answer(struct rc_qp *qp, const struct packet *pkt)
+fast_write_or_answer(struct rc_qp *qp, const struct packet *pkt)
 {
 	switch (pkt->opcode) {
 	case RC_WRITE_ONLY:
-		return write_first(qp, pkt, true);
+		return fast_write_first(qp, pkt, true);
 	case RC_WRITE_FIRST:
-		return write_first(qp, pkt, false);
+		return fast_write_first(qp, pkt, false);
 	case RC_WRITE_MIDDLE:
-		return write_next(qp, pkt, false);
+		return fast_write_next(qp, pkt, false);
 	case RC_WRITE_LAST:
-		return write_next(qp, pkt, true);
+		return fast_write_next(qp, pkt, true);
 	case RC_READ_REQUEST:
-		return read_request(qp, pkt);
+		return fast_read_request(qp, pkt);
 	case RC_CMP_SWAP:
 	case RC_FETCH_ADD:
-		return atomic(qp, pkt);
+		return fast_atomic(qp, pkt);
 	default:
 		return false;
 	}
@@ -207,6 +207,6 @@ bool
 rc_respond_in_order(struct rc_qp *qp, const struct packet *pkt)
 {
 	if (likely(pkt->opcode == RC_SEND_ONLY))
-		return send_only(qp, pkt);
-	return write_or_answer(qp, pkt);
+		return fast_send_only(qp, pkt);
+	return fast_write_or_answer(qp, pkt);
 }

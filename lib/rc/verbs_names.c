@@ -3,7 +3,7 @@
  */
 
 /*
- * Names of the numbers in verbs_types.h, as libibverbs spells them without their prefix.
+ * Names of the enum values in verbs_types.h, as in libibverbs without prefix.
  */
 
 #include "rc/verbs_types.h"
@@ -11,7 +11,7 @@
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
 static const char *
-pick(const char *const *names, unsigned int count, unsigned int i)
+name_pick(const char *const *names, unsigned int count, unsigned int i)
 {
 	return i < count && names[i] != (void *)0 ? names[i] : "unknown";
 }
@@ -29,7 +29,7 @@ qp_state_name(enum qp_state s)
 		[QPS_ERR] = "ERR",
 	};
 
-	return pick(names, COUNT(names), s);
+	return name_pick(names, COUNT(names), s);
 }
 
 const char *
@@ -38,7 +38,7 @@ mig_state_name(enum mig_state s)
 	static const char *const names[] = { "MIGRATED", "REARM", "ARMED" };
 
 	_Static_assert(COUNT(names) == MIG_COUNT, "one name per state");
-	return pick(names, COUNT(names), s);
+	return name_pick(names, COUNT(names), s);
 }
 
 const char *
@@ -54,7 +54,7 @@ wc_status_name(uint32_t status)
 	};
 
 	_Static_assert(COUNT(names) == WC_STATUS_COUNT, "one name per status");
-	return pick(names, COUNT(names), status);
+	return name_pick(names, COUNT(names), status);
 }
 
 const char *
@@ -72,7 +72,7 @@ wc_opcode_name(uint32_t opcode)
 		[WC_RECV_RDMA_WITH_IMM] = "RECV_RDMA_WITH_IMM",
 	};
 
-	return pick(names, COUNT(names), opcode);
+	return name_pick(names, COUNT(names), opcode);
 }
 
 const char *
@@ -91,7 +91,7 @@ wr_opcode_name(uint32_t opcode)
 		[WR_SEND_WITH_INV] = "SEND_WITH_INV",
 	};
 
-	return pick(names, COUNT(names), opcode);
+	return name_pick(names, COUNT(names), opcode);
 }
 
 const char *
@@ -113,5 +113,5 @@ event_type_name(enum event_type t)
 		return "RQ_EMPTY";
 	if (t == EVENT_SM_SMP)
 		return "SM_SMP";
-	return pick(names, COUNT(names), t);
+	return name_pick(names, COUNT(names), t);
 }

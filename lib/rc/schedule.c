@@ -19,7 +19,7 @@
 #include <rte_branch_prediction.h>
 #include <rte_prefetch.h>
 
-#include "rc/dev.h"
+#include "rc/qp_directory.h"
 #include "wire/wire.h"
 
 /*
@@ -55,7 +55,7 @@ rc_pending(const struct rc_worker *w)
 
 /* One half of the QP */
 static inline void
-serve(struct rc_qp *qp, uint8_t work, unsigned int (*half)(struct rc_qp *, unsigned int),
+serve_half(struct rc_qp *qp, uint8_t work, unsigned int (*half)(struct rc_qp *, unsigned int),
 	struct turn *t)
 {
 	unsigned int n;
@@ -72,9 +72,9 @@ serve_both(struct rc_qp *qp, struct turn *t)
 {
 	/* Read responses and the QP's own requests by turns, lest one starve the other */
 	if (unlikely(qp->requests_first && qp->resp.saved_due))
-		serve(qp, WORK_REQUEST, rc_request, t);
-	serve(qp, WORK_RESPOND, rc_answer, t);
-	serve(qp, WORK_REQUEST, rc_request, t);
+		serve_half(qp, WORK_REQUEST, rc_request, t);
+	serve_half(qp, WORK_RESPOND, rc_answer, t);
+	serve_half(qp, WORK_REQUEST, rc_request, t);
 }
 
 /*
@@ -89,7 +89,7 @@ serve_limited(struct rc_qp *qp, struct turn *t)
 	int32_t credit, cost;
 
 	if (!qp->resp.saved_due)
-		serve(qp, WORK_RESPOND, rc_answer, t);
+		serve_half(qp, WORK_RESPOND, rc_answer, t);
 	while (qp->work != 0 && qp->credit > 0 && t->packets > 0 && !t->full) {
 		if (!rc_rp_may_send(qp))
 			return true;
@@ -106,7 +106,7 @@ serve_limited(struct rc_qp *qp, struct turn *t)
 
 /* @retval true  there is work, but not now */
 static inline bool
-visit(struct rc_qp *qp, struct turn *t)
+serve_turn(struct rc_qp *qp, struct turn *t)
 {
 	int32_t credit, cost, left = qp->credit;
 	bool waits = false;
@@ -130,7 +130,7 @@ visit(struct rc_qp *qp, struct turn *t)
 }
 
 static void
-look_at_grace(struct rc_worker *w)
+check_grace_list(struct rc_worker *w)
 {
 	struct rc_qp *qp, *next;
 
@@ -148,11 +148,11 @@ rc_run(struct rc_worker *w, uint64_t now, unsigned int budget)
 	bool waits;
 
 	w->now = now;
-	look_at_grace(w);
+	check_grace_list(w);
 	while (t.packets > 0 && t.bytes > 0 && !t.full &&
 			(qp = STAILQ_FIRST(&w->run_queue)) != NULL) {
 		rc_prefetch_turns(qp);
-		waits = visit(qp, &t);
+		waits = serve_turn(qp, &t);
 		/* cut short: its turn goes on next time. A full sink may be full for it alone. */
 		if (qp->work != 0 && qp->credit > 0 && !t.full && !waits)
 			break;

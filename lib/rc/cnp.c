@@ -2,17 +2,20 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* Notification point of RoCEv2 congestion management: rc-transport 10, "ECN CE on receipt -> answer CNP". */
+/*
+ * Notification point of RoCEv2 congestion management: a packet with ECN CE is answered by a CNP
+ * (rc-transport 10).
+ */
 
 #include <string.h>
 
 #include <rte_branch_prediction.h>
 
-#include "rc/dev.h"
+#include "rc/qp_directory.h"
 #include "rc/qp.h"
 #include "wire/wire.h"
 
-/* A QP tells its peer this often at most (choice; NICs take 4 to 50 us). */
+/* Least time between two CNPs of a QP (choice; NICs use 4 to 50 us). */
 #define CNP_INTERVAL_NS 50000
 #define CNP_PAYLOAD     16 /* zero bytes (rc-transport 2) */
 
@@ -32,7 +35,7 @@ rc_congestion(struct rc_qp *qp)
 	if (w->now < qp->next_cnp)
 		return;
 	p = tx_reserve(w->tx, &qp->path, BTH_LEN + CNP_PAYLOAD);
-	if (p == NULL) { /* the next marked packet tries again */
+	if (p == NULL) { /* sink full: the next packet with ECN CE tries again */
 		rc_count(qp, tx_stall, 1);
 		return;
 	}

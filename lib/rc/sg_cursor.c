@@ -6,7 +6,7 @@
  * Walking the scatter/gather list of an SQ WQE.
  */
 
-#include "rc/dev.h"
+#include "rc/qp_directory.h"
 
 void
 rc_cursor_seek(struct rc_cursor *c, const struct rc_sq_wqe *wqe, uint32_t index, uint32_t at)

@@ -3,18 +3,17 @@
  */
 
 /*
- * A queue pair moves to another worker (design.md rule 1). Its memory, number and state stay what
- * they are; what changes is who may touch it. The old owner takes it out of everything a worker
- * links its QPs into and gives the owner byte away; from then on nobody finds it, until the new
- * owner, told by message, puts it in. Whatever a worker comes to link a QP into, take_out() and
- * put_in() must know.
+ * Move a queue pair to another worker (design.md rule 1). Its memory, QPN and state stay; only the
+ * owner changes. The old owner unlinks the QP from all lists of its worker and sets the owner byte
+ * to the new worker. Nobody finds the QP until the new owner, informed by a message, links it into
+ * its own lists. A new list that a worker links QPs into must be handled in move_take_out() and move_put_in().
  */
 
 #include <errno.h>
 
-#include "rc/move.h"
+#include "rc/qp_move.h"
 
-/* The CQs it completes to: one or two */
+/* The QP's CQs: one or two */
 static unsigned int
 cqs_of(const struct rc_qp *qp, struct rc_cq *cqs[2])
 {
@@ -24,7 +23,7 @@ cqs_of(const struct rc_qp *qp, struct rc_cq *cqs[2])
 }
 
 static int
-check(const struct rc_worker *w, const struct rc_qp *qp, unsigned int to, struct error *err)
+move_check(const struct rc_worker *w, const struct rc_qp *qp, unsigned int to, struct error *err)
 {
 	if (to >= w->dev->workers || w->dev->worker[to] == NULL)
 		return error_set(err, EINVAL, "worker: got %u, there are 0..%u", to,
@@ -51,11 +50,11 @@ rc_qp_movable(const struct rc_worker *w, uint32_t qpn, unsigned int to, struct e
 
 	if (qp == NULL)
 		return error_set(err, ENOENT, "qp: there is no queue pair 0x%06x on this worker", qpn);
-	return check(w, qp, to, err);
+	return move_check(w, qp, to, err);
 }
 
 static void
-take_out(struct rc_worker *w, struct rc_qp *qp)
+move_take_out(struct rc_worker *w, struct rc_qp *qp)
 {
 	if (qp->on_run_queue)
 		STAILQ_REMOVE(&w->run_queue, qp, rc_qp, run_link);
@@ -66,12 +65,12 @@ take_out(struct rc_worker *w, struct rc_qp *qp)
 	rc_rp_disarm(qp);
 	LIST_REMOVE(qp, link);
 	__atomic_store_n(&w->num_qps, w->num_qps - 1, __ATOMIC_RELAXED);
-	/* as when it is destroyed: its CQs may go before we look again (qp.c) */
+	/* as qp_release(): the QP's CQs may be destroyed before this worker's next rc_run() */
 	rc_cq_notify(w);
 }
 
 static void
-put_in(struct rc_worker *w, struct rc_qp *qp)
+move_put_in(struct rc_worker *w, struct rc_qp *qp)
 {
 	qp->worker = w;
 	LIST_INSERT_HEAD(&w->qps, qp, link);
@@ -82,7 +81,7 @@ put_in(struct rc_worker *w, struct rc_qp *qp)
 		LIST_INSERT_HEAD(&w->grace, qp, grace_link);
 	if (qp->work != 0)
 		rc_want(qp, 0);
-	/* the old owner may not have come to it */
+	/* the old owner may not have handled an overrun yet */
 	if (rc_cq_overrun(qp->send_cq) || rc_cq_overrun(qp->recv_cq))
 		w->cq_overrun = true;
 }
@@ -108,7 +107,7 @@ rc_qp_export(struct rc_worker *w, uint32_t qpn, unsigned int to, struct error *e
 			return rc;
 		}
 	}
-	take_out(w, qp);
+	move_take_out(w, qp);
 	qp->qpn |= QPN_MOVING;
 	__atomic_store_n(&dev->owners[rc_slot(dev, qpn)], (uint8_t)to, __ATOMIC_RELEASE);
 	return 0;
@@ -129,14 +128,14 @@ rc_qp_import(struct rc_worker *w, uint32_t qpn, unsigned int from)
 	if (qp->qpn != (qpn | QPN_MOVING))
 		return -ENOENT;
 	qp->qpn = qpn;
-	put_in(w, qp);
+	move_put_in(w, qp);
 	n = cqs_of(qp, cqs);
 	for (i = 0; i < n; i++)
 		rc_cq_fence_place(cqs[i], w->id, from);
 	return 0;
 }
 
-/* --- slots of QPs that were destroyed far from home --- */
+/* --- slots of QPs destroyed on another worker than their home --- */
 
 void
 rc_slot_send_home(struct rc_dev *dev, uint32_t slot)
@@ -146,7 +145,7 @@ rc_slot_send_home(struct rc_dev *dev, uint32_t slot)
 	uint32_t head;
 
 	if (home == NULL)
-		return; /* the device is going */
+		return; /* the device is being destroyed */
 	s = home->slots;
 	head = __atomic_load_n(&s->returned, __ATOMIC_RELAXED);
 	do

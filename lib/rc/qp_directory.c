@@ -3,13 +3,13 @@
  */
 
 /*
- * The device: limits, the tables by number, and the QP directory (dev.h).
+ * The device: limits, tables, and the QP directory, which maps QPNs to slots (qp_directory.h).
  */
 
 #include <errno.h>
 #include <string.h>
 
-#include "rc/move.h"
+#include "rc/qp_move.h"
 
 #define QPN_BITS 24
 
@@ -27,7 +27,7 @@ const struct rc_limits rc_limits_default = {
 	.window = 1024,
 	.ack_interval = 64,
 	.quarantine = 256,
-	/* of the paper, where it gives them (congestion 5) */
+	/* the DCQCN paper's values where it gives any (congestion 5) */
 	.congestion = {
 		.g = 256,
 		.alpha_timer = 55,
@@ -80,7 +80,7 @@ rc_dev_create(const struct rc_dev_config *config)
 	dev->qpns = mem_zalloc(a, dev->limits.max_qp * sizeof(*dev->qpns), CACHE_LINE);
 	dev->slot_links = mem_zalloc(a, dev->limits.max_qp * sizeof(*dev->slot_links), CACHE_LINE);
 	dev->cqs = mem_zalloc(a, dev->limits.max_cq * sizeof(*dev->cqs), CACHE_LINE);
-	/* a device may be without SRQs; the tables are never NULL */
+	/* + 1: max_srq may be 0, and a table is never NULL */
 	dev->srqs = mem_zalloc(a, (dev->limits.max_srq + 1) * sizeof(*dev->srqs), CACHE_LINE);
 	dev->srq_owners = mem_zalloc(a, dev->limits.max_srq + 1, CACHE_LINE);
 	if (dev->owners == NULL || dev->qps == NULL || dev->qpns == NULL ||
@@ -130,9 +130,9 @@ rc_owner(const struct rc_dev *dev, uint32_t qpn)
 
 /* --- slots --- */
 
-/* how many have it as rc_slot_home() */
+/* Number of slots whose rc_slot_home() is the worker */
 static uint32_t
-share(const struct rc_dev *dev, unsigned int worker)
+slot_share(const struct rc_dev *dev, unsigned int worker)
 {
 	return (dev->limits.max_qp + dev->workers - 1 - worker) / dev->workers;
 }
@@ -145,7 +145,7 @@ rc_slots_create(struct rc_dev *dev, unsigned int worker)
 
 	if (s == NULL)
 		return NULL;
-	s->size = share(dev, worker);
+	s->size = slot_share(dev, worker);
 	s->returned = RC_NO_SLOT;
 	s->free = mem_zalloc(dev->alloc, (s->size + 1) * sizeof(*s->free), CACHE_LINE);
 	s->resting = mem_zalloc(dev->alloc, (s->size + 1) * sizeof(*s->resting), CACHE_LINE);
@@ -179,7 +179,7 @@ take_rested(struct rc_slots *s)
 }
 
 static void
-rest(const struct rc_dev *dev, struct rc_slots *s, uint32_t slot)
+slot_rest(const struct rc_dev *dev, struct rc_slots *s, uint32_t slot)
 {
 	s->resting[(s->resting_head + s->resting_count) % s->size] = slot;
 	s->resting_count++;
@@ -187,22 +187,22 @@ rest(const struct rc_dev *dev, struct rc_slots *s, uint32_t slot)
 		s->free[s->free_count++] = take_rested(s);
 }
 
-/* Those that other workers have destroyed */
+/* Take back this worker's slots whose QPs were destroyed on other workers. */
 static void
-take_back(const struct rc_dev *dev, struct rc_slots *s)
+slots_take_back(const struct rc_dev *dev, struct rc_slots *s)
 {
 	uint32_t slot, next;
 
 	for (slot = rc_slots_returned(s); slot != RC_NO_SLOT; slot = next) {
 		next = dev->slot_links[slot];
-		rest(dev, s, slot);
+		slot_rest(dev, s, slot);
 	}
 }
 
 /*
- * Another life, another number: generations of a slot start at random and then count, so that all
- * of them are used before one comes again. QP0, QP1, the fixed numbers and the multicast QPN are
- * left out.
+ * Choose the QPN for the slot's next QP. A slot's generation starts at random and then counts up, so
+ * a QPN repeats only after all generations were used. QP0, QP1, the fixed numbers and the multicast
+ * QPN are skipped.
  */
 static uint32_t
 next_qpn(struct rc_dev *dev, uint32_t slot)
@@ -225,7 +225,7 @@ rc_slot_take(struct rc_worker *w, struct rc_qp *qp)
 	struct rc_slots *s = w->slots;
 	uint32_t slot, i;
 
-	take_back(dev, s);
+	slots_take_back(dev, s);
 	if (s->free_count != 0) {
 		i = rng_u32(dev->rng) % s->free_count;
 		slot = s->free[i];
@@ -250,7 +250,7 @@ rc_slot_release(struct rc_worker *w, struct rc_qp *qp)
 	__atomic_store_n(&dev->owners[slot], RC_NO_OWNER, __ATOMIC_RELAXED);
 	dev->qps[slot] = NULL;
 	if (rc_slot_home(dev, slot) == w->id)
-		rest(dev, w->slots, slot);
+		slot_rest(dev, w->slots, slot);
 	else
 		rc_slot_send_home(dev, slot);
 }

@@ -6,7 +6,8 @@
  * Move a queue pair to another worker (design.md rule 1). Its memory, QPN and state stay; only the
  * owner changes. The old owner unlinks the QP from all lists of its worker and sets the owner byte
  * to the new worker. Nobody finds the QP until the new owner, informed by a message, links it into
- * its own lists. A new list that a worker links QPs into must be handled in move_take_out() and move_put_in().
+ * its own lists. A new list that a worker links QPs into must be handled in move_take_out() and
+ * move_put_in().
  */
 
 #include <errno.h>

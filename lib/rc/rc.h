@@ -10,9 +10,9 @@
  * The RC transport: queue pairs, their queues, and the packets they send and answer.
  *
  * A struct rc_dev is the channel adapter: limits, the QP directory, the completion queues. A struct rc_worker is one
- * lcore's share of it: the QPs it owns, their timers, its transmit sink. Except where said otherwise a function may only be called
- * on the worker that owns the object, and objects are named by number. Nothing here reads a clock, allocates on the
- * packet path, logs, or calls EAL: the same code runs under test/sim's virtual clock.
+ * lcore's share of it: the QPs it owns, their timers, its transmit sink. Unless stated otherwise, a function may be
+ * called only on the worker that owns the object, and objects are named by number. Nothing here reads a clock,
+ * allocates on the packet path, logs, or calls EAL: the same code runs under test/sim's virtual clock.
  *
  * Sources: rc-transport (wire and state rules), seed 001 (NAKs), seed 002 (normal operation), rc-cases.
  */
@@ -37,21 +37,21 @@ struct rc_qp;
 
 #define RC_WORKERS_MAX 128
 #define RC_PORTS_MAX   64
-#define RC_QPN_MIN     16 /* below: QP0, QP1 and room for fixed numbers */
+#define RC_QPN_MIN     16 /* lower QPNs are QP0, QP1 and fixed numbers */
 
-/** Reaction to congestion notifications, DCQCN (docs/spec/congestion.md, which has mlx5's names of these). */
+/** Reaction to CNPs, DCQCN (docs/spec/congestion.md, which also lists mlx5's names of these). */
 struct rc_congestion {
-	bool dcqcn; /**< off: CNPs have no effect and are not asked for */
-	uint32_t g; /**< alpha moves by 1/g of the way, 1 to 65536 */
+	bool dcqcn; /**< off: CNPs have no effect, and packets are not marked as ECN capable */
+	uint32_t g; /**< alpha changes by 1/g of the difference, 1 to 65536 */
 	uint32_t alpha_timer; /**< microseconds without CNP after which alpha decays */
 	uint32_t increase_timer; /**< microseconds after which the rate rises */
 	uint32_t byte_counter; /**< bytes sent after which the rate rises */
-	uint32_t fast_recovery; /**< rises that only go back to where the rate was (F) */
-	uint32_t rate_ai; /**< Mbit/s added by a rise after that */
-	uint32_t rate_hai; /**< Mbit/s added by a rise when both timer and counter are beyond F */
+	uint32_t fast_recovery; /**< F: number of rises that only return towards the rate before the cut */
+	uint32_t rate_ai; /**< Mbit/s added by each rise after F */
+	uint32_t rate_hai; /**< Mbit/s added when both timer and byte counter are beyond F */
 	uint32_t min_rate; /**< Mbit/s */
-	uint32_t max_rate; /**< Mbit/s of the port: a QP that may send so much is not limited */
-	uint32_t cut_interval; /**< microseconds between two reductions at least */
+	uint32_t max_rate; /**< Mbit/s of the port: a QP that reaches it is no longer limited */
+	uint32_t cut_interval; /**< least microseconds between two reductions */
 };
 
 struct rc_limits {
@@ -64,10 +64,10 @@ struct rc_limits {
 	uint32_t max_inline; /**< <= RC_INLINE_MAX */
 	uint32_t max_cqe;
 	uint8_t max_rd_atomic;
-	uint8_t min_ack_timeout; /**< smaller Local ACK Timeouts (but 0) are raised to it (seed 002) */
+	uint8_t min_ack_timeout; /**< smaller Local ACK Timeouts, except 0, are raised to it (seed 002) */
 	uint32_t window; /**< unacknowledged PSNs a QP may have in flight, <= 2^23 */
-	uint32_t ack_interval; /**< AckReq at least every so many request packets */
-	uint32_t quarantine; /**< destroyed QP slots rest until so many others were destroyed, where there are enough */
+	uint32_t ack_interval; /**< AckReq at least once in this many request packets */
+	uint32_t quarantine; /**< a freed QP slot is reused after this many others were freed, unless slots run out */
 	struct rc_congestion congestion;
 };
 
@@ -91,21 +91,21 @@ int rc_owner(const struct rc_dev *dev, uint32_t qpn);
 
 /* --- completion queues: created and destroyed on the control thread; polled by one poller --- */
 int rc_cq_create(struct rc_dev *dev, uint32_t depth, uint32_t *cqn, struct error *err);
-/** The same with the highest free number: for services, so that callers find theirs from 0 on. */
+/** As rc_cq_create(), with the highest free number: for services, so that clients get the low numbers. */
 int rc_cq_create_top(struct rc_dev *dev, uint32_t depth, uint32_t *cqn, struct error *err);
 /** @retval -EBUSY a QP uses it */
 int rc_cq_destroy(struct rc_dev *dev, uint32_t cqn, struct error *err);
-/** The CQ's one poller. @return completions stored, or -ENOENT; -EIO: the CQ has overrun (EVENT_CQ_ERR told of it) */
+/** The CQ's one poller. @return completions stored, or -ENOENT; -EIO: the CQ has overrun (after EVENT_CQ_ERR) */
 int rc_cq_poll(struct rc_dev *dev, uint32_t cqn, struct wc *wc, unsigned int n);
 /**
- * Control thread: memory for completions of QPs that are to move to @p worker; they go nowhere
- * where there is none. A worker on which a QP of the CQ is made has it.
+ * Control thread: allocate the CQ's ring for @p worker. QPs of the CQ can move only to workers that
+ * have a ring. rc_qp_create() allocates the ring of its own worker.
  *
  * @retval -ENOENT  no such completion queue
  * @retval -ENOMEM
  */
 int rc_cq_reserve(struct rc_dev *dev, uint32_t cqn, unsigned int worker, struct error *err);
-/** Ask for one EVENT_CQ_COMPLETION at the next completion (solicited: or error). Any thread. */
+/** Request one EVENT_CQ_COMPLETION at the next completion, or the next solicited or failed one. Any thread. */
 int rc_cq_arm(struct rc_dev *dev, uint32_t cqn, bool solicited_only);
 struct rc_cq_info {
 	uint32_t cqn;
@@ -119,9 +119,9 @@ bool rc_cq_next(const struct rc_dev *dev, uint32_t *cursor, struct rc_cq_info *i
 
 /* --- a worker --- */
 
-/** Counters of a QP and, summed, of a worker: names as rdma-tool, mlx5 and rxe have them. Single writer, relaxed readers. */
+/** Counters of a QP and, summed, of a worker; named as in rdma-tool, mlx5 and rxe. One writer, relaxed readers. */
 struct rc_counters {
-	/* a cache line: what packets in order count */
+	/* first cache line: counters that packets in order change */
 	uint64_t sent_pkts;
 	uint64_t rcvd_pkts;
 	uint64_t sent_bytes; /**< payload */
@@ -156,13 +156,13 @@ struct rc_counters {
 	uint64_t credit_stall; /**< times a Send waited for end-to-end credits */
 	uint64_t np_ecn_marked_roce_packets; /**< received with ECN CE */
 	uint64_t np_cnp_sent; /**< congestion notifications sent for them */
-	uint64_t path_migrations; /**< changes to the alternate path, whoever began */
+	uint64_t path_migrations; /**< changes to the alternate path, started by either side */
 	uint64_t rp_cnp_handled; /**< CNPs that reduced the rate */
 	uint64_t rp_cnp_ignored; /**< CNPs too soon after another, or with dcqcn off */
 	uint64_t rp_rate_limited; /**< times the QP waited for its rate */
 };
 
-/** Names of the fields above, in order, and how many: one table for stats, telemetry and documents. */
+/** Names of the fields above, in order: one table for stats, telemetry and documents. */
 struct rc_counter_info {
 	const char *name;
 	const char *help;
@@ -178,9 +178,7 @@ struct rc_worker_config {
 	void (*event)(void *arg, const struct event *ev);
 	void *event_arg;
 	bool icrc_unchecked; /**< trust the link: do not verify ICRCs */
-	/**
-	 * A packet from @p src_qpn was dropped for its P_Key; may be NULL. As event().
-	 */
+	/** A packet from @p src_qpn was dropped for its P_Key. May be NULL; same rules as event(). */
 	void (*violation)(void *arg, const struct packet *pkt, uint32_t src_qpn);
 	void *violation_arg;
 };
@@ -190,63 +188,62 @@ struct rc_worker *rc_worker_create(struct rc_dev *dev, const struct rc_worker_co
 void rc_worker_destroy(struct rc_worker *w);
 
 /**
- * One packet for a QP of this worker. Order of checks: rc-transport 5 from QP lookup on, then 6 to 8. Effects on memory and completions happen
- * before return; answers may be held until rc_run() so that ACKs coalesce over a burst.
+ * Process one packet for a QP of this worker. Order of checks: rc-transport 5 from QP lookup on, then 6 to 8. Memory and
+ * completions are written before return; responses may wait for rc_run(), so that ACKs coalesce over a burst.
  *
- * @return what became of it; the caller counts it
+ * @return the verdict, which the caller counts
  */
 enum verdict rc_receive(struct rc_worker *w, const struct packet *pkt, uint64_t now);
 
 /**
- * How many packets at the head of a burst are of connected services and for QPs of this worker: no
- * management, no CNP, no multicast. Behind the first that is not there may be more.
+ * Number of leading packets of a burst that are RC packets for QPs of this worker: no management, no
+ * CNP, no multicast. Counting stops at the first other packet.
  */
 unsigned int rc_own(const struct rc_worker *w, struct packet *const *pkts, unsigned int n);
-/** Has the worker more QPs than are likely to be found in the cache? Prefetches do not pay before. */
+/** True if the worker has more QPs than fit its cache; prefetching does not pay with fewer. */
 bool rc_crowd(const struct rc_worker *w);
 /**
- * With many QPs at work each is found in memory. Three steps, each when what the one before has
- * asked for has come: prefetch where the QP is looked up (rc_owner(), too); what will be touched of
- * it; what it leads to. Here the first.
+ * Prefetch in three steps, each of which needs the data of the step before: the directory entry, the
+ * QP, the queues that the QP points to. This is the first step; it also serves rc_owner().
  */
 void rc_prefetch_place(const struct rc_worker *w, uint32_t qpn);
 /**
- * The others for a burst of packets for QPs of this worker, before rc_receive() of pkts[i], i = 0
- * to n - 1 in turn: prefetch what the packets after it will touch.
+ * Second and third step, for a burst of packets for QPs of this worker: call before rc_receive() of
+ * each pkts[i]. Prefetches what the packets after pkts[i] will use.
  */
 void rc_look_ahead(const struct rc_worker *w, struct packet *const *pkts, unsigned int n,
 	unsigned int i);
 /**
- * The others for who posts: what rc_post_send(), and rc_run() after it, will touch of the QP; and
- * the places of its next n work requests.
+ * Second and third step for posting: prefetch what rc_post_send() and the following rc_run() use of
+ * the QP; prefetch the places of its next n WQEs.
  */
 void rc_prefetch(const struct rc_worker *w, uint32_t qpn);
 void rc_prefetch_send(const struct rc_worker *w, uint32_t qpn, unsigned int n);
 
 /**
- * Send what is due: by turns the QPs with work, each its share of bytes (deficit round robin, schedule.c).
- * Timers are run by the caller (timer_wheel_run) before.
+ * Send packets of the QPs with work, by deficit round robin in bytes (schedule.c). The caller runs the
+ * timers (timer_wheel_run) first.
  *
- * @param budget packets of 1.5 KiB; larger ones count for more, smaller ones for one
- * @return packets sent; whether there is more to do at once: rc_pending()
+ * @param budget  packets to send at most; a run also ends after a cost of budget * 4096 bytes
+ * @return packets sent; rc_pending() tells whether more can be sent at once
  */
 unsigned int rc_run(struct rc_worker *w, uint64_t now, unsigned int budget);
 /** Is there work that rc_run() could do at once? */
 bool rc_pending(const struct rc_worker *w);
 
 const struct rc_counters *rc_worker_counters(const struct rc_worker *w);
-/** Queue pairs it owns. Any lcore. */
+/** Number of QPs the worker owns. Any lcore. */
 uint32_t rc_worker_qps(const struct rc_worker *w);
-/** P_Key violations of a port's QPs, as this worker saw them; NULL: no such port. Any lcore. */
+/** P_Key violations that this worker counted for a port; NULL: no such port. Any lcore. */
 const struct port_violations *rc_worker_violations(const struct rc_worker *w, uint16_t port);
 
 /* --- queue pairs --- */
 int rc_qp_create(struct rc_worker *w, const struct qp_init_attr *attr, uint32_t *qpn,
 	struct error *err);
-/** State and attribute checks of ibv_modify_qp (rc-transport 11): what is missing or not allowed is named. */
+/** ibv_modify_qp (rc-transport 11); err names attributes that are missing or not allowed. */
 int rc_qp_modify(struct rc_worker *w, uint32_t qpn, const struct qp_attr *attr, uint32_t mask,
 	struct error *err);
-/** At any time; outstanding work requests vanish without completion, as ibv_destroy_qp. */
+/** In any state; as ibv_destroy_qp, outstanding work requests are dropped without completion. */
 int rc_qp_destroy(struct rc_worker *w, uint32_t qpn, struct error *err);
 
 struct rc_qp_info {
@@ -261,25 +258,25 @@ struct rc_qp_info {
 	uint32_t retry_left;
 	uint32_t rnr_left;
 	uint16_t udp_sport;
-	bool alt_loaded; /**< there is an alternate path: attr.alt_ fields */
-	uint32_t rate_limit; /**< kbit/s it is limited to for congestion, 0: it is not */
+	bool alt_loaded; /**< attr.alt_ fields hold an alternate path */
+	uint32_t rate_limit; /**< kbit/s, by congestion control; 0: not limited */
 };
 int rc_qp_query(const struct rc_worker *w, uint32_t qpn, struct rc_qp_info *info);
 /** Walk this worker's QPs: *cursor 0 starts. @retval false at the end */
 bool rc_qp_next(const struct rc_worker *w, uint32_t *cursor, uint32_t *qpn);
 /**
- * Any lcore: walk the numbers of all workers' QPs, in an order that moves do not change. What is
- * there from the first call to the last is found once.
+ * Any lcore: walk the QPNs of all workers, in slot order, which moves do not change. A QP that exists
+ * during the whole walk is found exactly once.
  */
 bool rc_dev_qp_next(const struct rc_dev *dev, uint32_t *cursor, uint32_t *qpn);
 
-/** What has come in, for a user that looks at each turn: Writes without immediate tell nobody else. */
+/** Progress of received requests, for a consumer that polls it: a Write without immediate has no completion. */
 struct rc_qp_received {
-	uint64_t packets; /**< of any kind that got as far as the QP */
-	uint64_t writes; /**< complete ones */
-	uint64_t requests; /**< Reads and Atomics too */
-	uint64_t bytes; /**< payload of all requests */
-	bool partial; /**< a message has begun and is not complete */
+	uint64_t packets; /**< counters.rcvd_pkts */
+	uint64_t writes; /**< complete Writes */
+	uint64_t requests; /**< Sends, Writes, Reads and Atomics, complete or not */
+	uint64_t bytes; /**< counters.rcvd_bytes */
+	bool partial; /**< a message is in progress */
 };
 int rc_qp_received(const struct rc_worker *w, uint32_t qpn, struct rc_qp_received *r);
 
@@ -290,40 +287,40 @@ void rc_av_follow(struct av *av, const struct port_attr *port, uint16_t sgid_ind
 	uint8_t src_path_bits);
 
 /**
- * Attributes of a port changed: the QPs that use it take the P_Key of their pkey_index, and on
- * native IB their source LID (with their path bits), the GID of their sgid_index and the VL of
- * their SL; their paths are compiled anew. So for their alternate paths.
+ * Attributes of a port changed. Each QP that uses the port takes the P_Key at its pkey_index, and on
+ * native IB its source LID (with its path bits), the GID at its sgid_index and the VL of its SL; its
+ * path is built again. Alternate paths likewise.
  */
 void rc_path_changed(struct rc_worker *w, uint16_t port, const struct port_attr *attr);
 
-/** The same for one QP: it has come from a worker that may have seen less. */
+/** As rc_path_changed() for one QP, which moved from a worker that may not have seen the change. */
 void rc_qp_path_changed(struct rc_worker *w, uint32_t qpn, uint16_t port,
 	const struct port_attr *attr);
 
 /* --- moving a queue pair to another worker --- */
 
 /**
- * May this QP move to worker @p to, now?
+ * Check whether this QP can move to worker @p to now.
  *
- * @retval -EINVAL  no such worker, or it has an SRQ
+ * @retval -EINVAL  no such worker, or the QP has an SRQ
  * @retval -EBUSY   qp_init_attr.pinned
- * @retval -ENOMEM  no rc_cq_reserve() of a CQ of it for that worker
+ * @retval -ENOMEM  one of its CQs has no ring for that worker (rc_cq_reserve())
  */
 int rc_qp_movable(const struct rc_worker *w, uint32_t qpn, unsigned int to, struct error *err);
 /**
- * Old owner, not while it is receiving or sending: give the QP to worker @p to, in whatever state
- * it is. From now on rc_owner() names @p to, but the QP is found nowhere, its packets get
- * VERDICT_QPN_UNKNOWN, its timer does not run, until that worker has called rc_qp_import(). What
- * it has sent should be with the device before (link_tx_flush), or later packets overtake.
+ * Old owner, outside rc_receive() and rc_run(): give the QP to worker @p to, in any state. From now on
+ * rc_owner() names @p to. Until that worker calls rc_qp_import(), no worker finds the QP, its packets
+ * get VERDICT_QPN_UNKNOWN and its timer does not run. Flush sent packets to the device before
+ * (link_tx_flush), or the new owner's packets may overtake them.
  *
- * @retval -EAGAIN  too many completions from before earlier moves wait in a CQ of it: poll that
+ * @retval -EAGAIN  one of its CQs has no free fence: poll that CQ (qp_move.h)
  */
 int rc_qp_export(struct rc_worker *w, uint32_t qpn, unsigned int to, struct error *err);
 /**
- * New owner, told by a message from @p from, which has called rc_qp_export(). Completions of each
- * of its work queues stay in order for the poller.
+ * New owner, on a message from worker @p from, which has called rc_qp_export(). The poller still gets
+ * the completions of each work queue in order.
  *
- * @retval -ENOENT  there is no QP of this number on its way here
+ * @retval -ENOENT  no such QP was exported to this worker
  */
 int rc_qp_import(struct rc_worker *w, uint32_t qpn, unsigned int from);
 

@@ -77,7 +77,7 @@ rc_acknowledge(struct rc_qp *qp, uint32_t psn)
 		if (left < span)
 			break; /* the ACK ends inside this message */
 		next += span;
-		/* an unsignaled request is silent unless it fails */
+		/* an unsignaled request has no completion unless it fails */
 		if (likely(wqe->flags & SEND_SIGNALED))
 			rc_cq_write_done(cq, r, head++, wqe->wr_id,
 				rc_wr_infos[wqe->opcode].wc_opcode, wqe->length, qp->qpn);

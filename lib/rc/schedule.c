@@ -3,17 +3,17 @@
  */
 
 /*
- * Whose turn it is to send: deficit round robin over the queue pairs with work, in bytes.
+ * The scheduler: deficit round robin, in bytes, over the QPs with packets to send.
  *
- * A packet costs its payload and RC_PACKET_COST for the work any packet is. A QP without credit
- * gets a quantum when its turn comes and sends while it has some; it overdraws by less than a
- * packet, which its next turn pays. What it does not use it keeps, and gets no more before that is
- * gone. So a QP with little to send waits for one turn of each other at the most, whatever they
- * send: Read responses, long Sends, what a flood of duplicates asks for again.
+ * A packet costs its payload and RC_PACKET_COST for the fixed work per packet. At its turn, a QP
+ * without credit gets a quantum; it sends while its credit is positive. It may overdraw by less than
+ * the cost of a packet, which its next quantum pays. It keeps unused credit, and gets a new quantum
+ * only when that is used up. A QP with little to send therefore waits for at most one turn of each
+ * other QP, whether they send Read responses, long Sends or replays for a flood of duplicates.
  *
- * Packets that bring nothing are charged to their QP, too (rc_charge()), or one that is flooded
- * with them would have the worker's time for them beside its share. It still sends a packet each
- * turn, for they may come from a loss, which what it sends repairs.
+ * Duplicate and out-of-sequence requests are charged to their QP (rc_charge()), because receiving
+ * them costs the worker time beyond the QP's share. The charge is limited so that the QP still sends
+ * at least one packet per turn: such requests may follow a loss, which its packets repair.
  */
 
 #include <rte_branch_prediction.h>
@@ -23,27 +23,27 @@
 #include "wire/wire.h"
 
 /*
- * rc_run()'s budget is in packets of so many bytes: the engine's 32 are 29 of the largest. A turn
- * of a worker is short then, and no more than a peer takes in with one burst: more would go out,
- * and again, before it can say what it misses.
+ * rc_run() also limits the cost of a run, to this much per packet of budget: the engine's budget of 32
+ * allows 29 packets of the largest PMTU. So a run is short and sends no more than a peer receives in
+ * one burst; a longer run would send, and send again, before the peer can report a loss.
  */
 #define MEAN_COST 4096
 
 /*
- * What a QP with a small message sends next waits for the end of this turn, and the answer for the
- * end of the peer's, which takes in what was sent in this one. So for a while after such a message
- * those with more work than their share count for so many times what they send: turns are short.
+ * A QP that exchanges small messages waits for the end of the worker's run before it sends, and its
+ * peer's response waits for the peer's run. So for LITTLE_TURNS runs after a small message, a QP that
+ * still has work after its turn is counted at LITTLE_TIMES its cost, which makes runs short.
  */
-#define LITTLE       (4 * RC_PACKET_COST) /* a small message and an Ack */
+#define LITTLE       (4 * RC_PACKET_COST) /* most that a small message and an ACK cost */
 #define LITTLE_TURNS 256
 #define LITTLE_TIMES 16
 
-/* What is left of rc_run()'s turn */
+/* What rc_run() may still send in this run */
 struct turn {
 	unsigned int packets;
 	int64_t bytes;
-	bool full; /* the sink takes no more */
-	bool little; /* a small message went out */
+	bool full; /* the sink is full */
+	bool little; /* a small message was sent */
 };
 
 bool
@@ -53,7 +53,7 @@ rc_pending(const struct rc_worker *w)
 		w->cq_overrun;
 }
 
-/* One half of the QP */
+/* Let one half of the QP, responder or requester, send. */
 static inline void
 serve_half(struct rc_qp *qp, uint8_t work, unsigned int (*half)(struct rc_qp *, unsigned int),
 	struct turn *t)
@@ -70,7 +70,7 @@ serve_half(struct rc_qp *qp, uint8_t work, unsigned int (*half)(struct rc_qp *, 
 static inline void
 serve_both(struct rc_qp *qp, struct turn *t)
 {
-	/* Read responses and the QP's own requests by turns, lest one starve the other */
+	/* alternate who sends first, so that Read responses and requests cannot starve each other */
 	if (unlikely(qp->requests_first && qp->resp.saved_due))
 		serve_half(qp, WORK_REQUEST, rc_request, t);
 	serve_half(qp, WORK_RESPOND, rc_answer, t);
@@ -78,10 +78,10 @@ serve_both(struct rc_qp *qp, struct turn *t)
 }
 
 /*
- * The QP's rate is limited (dcqcn.c): packet by packet, as far as its rate allows. Acknowledgements
- * go as ever, but for those that Read responses owed before hold up.
+ * Serve a QP with a rate limit (dcqcn.c): packet by packet, as far as its rate allows. ACKs are not
+ * limited, unless they are owed after a Read response.
  *
- * @retval true  it waits, and a timer brings it back
+ * @retval true  the QP must wait; a timer requeues it
  */
 static bool __attribute__((noinline))
 serve_limited(struct rc_qp *qp, struct turn *t)
@@ -94,7 +94,7 @@ serve_limited(struct rc_qp *qp, struct turn *t)
 		if (!rc_rp_may_send(qp))
 			return true;
 		credit = qp->credit;
-		qp->credit = 1; /* for one packet */
+		qp->credit = 1; /* allows one packet */
 		serve_both(qp, t);
 		cost = 1 - qp->credit;
 		qp->credit = credit - cost;
@@ -104,7 +104,7 @@ serve_limited(struct rc_qp *qp, struct turn *t)
 	return false;
 }
 
-/* @retval true  there is work, but not now */
+/* One turn of a QP. @retval true  it has work, but must wait for its rate */
 static inline bool
 serve_turn(struct rc_qp *qp, struct turn *t)
 {
@@ -125,7 +125,7 @@ serve_turn(struct rc_qp *qp, struct turn *t)
 	if (qp->work != 0)
 		t->bytes -= qp->worker->little > 0 ? (LITTLE_TIMES - 1) * cost : 0;
 	else if (left > 0 && cost > RC_PACKET_COST && cost <= LITTLE)
-		t->little = true; /* more than an Ack, and no more */
+		t->little = true; /* more than an ACK, at most a small message */
 	return waits;
 }
 
@@ -153,7 +153,10 @@ rc_run(struct rc_worker *w, uint64_t now, unsigned int budget)
 			(qp = STAILQ_FIRST(&w->run_queue)) != NULL) {
 		rc_prefetch_turns(qp);
 		waits = serve_turn(qp, &t);
-		/* cut short: its turn goes on next time. A full sink may be full for it alone. */
+		/*
+		 * The budget cut the turn short: the QP stays first and continues in the next run.
+		 * With a full sink it goes to the end, because the sink may be full for it alone.
+		 */
 		if (qp->work != 0 && qp->credit > 0 && !t.full && !waits)
 			break;
 		STAILQ_REMOVE_HEAD(&w->run_queue, run_link);

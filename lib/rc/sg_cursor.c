@@ -3,7 +3,7 @@
  */
 
 /*
- * Walking the scatter/gather list of an SQ WQE.
+ * Walk the scatter/gather list of an SQ WQE.
  */
 
 #include "rc/qp_directory.h"

@@ -3,7 +3,7 @@
  */
 
 /*
- * The send queue: what may be posted, and how work requests complete - in order, each once.
+ * The send queue: check and post work requests, and complete each of them once, in order.
  */
 
 #include <errno.h>
@@ -15,12 +15,12 @@
 #include "rc/qp_directory.h"
 #include "wire/opcode.h"
 
-/* --- what each work request is --- */
+/* --- properties of work request opcodes --- */
 
-#define WR_INLINE 0x1 /* may be inline */
+#define WR_INLINE 0x1 /* allows SEND_INLINE */
 #define WR_DATA   0x2 /* has a scatter/gather list */
-#define WR_EIGHT  0x4 /* of exactly 8 bytes */
-#define WR_PLAIN  0x8 /* nothing but what stands in struct send_wr's first fields */
+#define WR_EIGHT  0x4 /* length must be 8 bytes */
+#define WR_PLAIN  0x8 /* sq_post_plain() can post it: needs no invalidate_rkey, Atomic or bind_mw field */
 
 const struct rc_wr_info rc_wr_infos[] = {
 	[WR_RDMA_WRITE] = { WR_DATA | WR_INLINE | WR_PLAIN, WC_RDMA_WRITE,
@@ -142,7 +142,7 @@ sq_complete(struct rc_qp *qp, const struct rc_sq_wqe *wqe, enum wc_status status
 {
 	struct wc wc;
 
-	/* an unsignaled request is silent unless it fails */
+	/* an unsignaled request has no completion unless it fails */
 	if (status == WC_SUCCESS && !(wqe->flags & SEND_SIGNALED))
 		return;
 	wc = (struct wc){
@@ -159,10 +159,10 @@ sq_complete(struct rc_qp *qp, const struct rc_sq_wqe *wqe, enum wc_status status
 /* --- posting --- */
 
 /*
- * Most are Sends, Writes or Reads, in one piece of memory, and there is room. Field by field: what
- * the caller has just written in small pieces cannot be loaded as a whole at once.
+ * Fast path: post a Send, Write or Read with one sge. Copies field by field: a wide load right after
+ * the caller's narrow stores would miss store forwarding.
  *
- * @retval false  not so: nothing was done
+ * @retval false  not the common case; nothing was done
  */
 static inline bool
 sq_post_plain(struct rc_qp *qp, const struct send_wr *wr)
@@ -182,7 +182,7 @@ sq_post_plain(struct rc_qp *qp, const struct send_wr *wr)
 	if (unlikely(!(info->flags & WR_PLAIN)))
 		return false;
 	length = sge->length;
-	if (likely(length - 1 < qp->pmtu)) /* not for no bytes: 0 - 1 is large */
+	if (likely(length - 1 < qp->pmtu)) /* 1 to PMTU bytes: for length 0 the difference wraps */
 		only = wr->send_flags & (SEND_FENCE | SEND_SOLICITED) ? 0 : info->packet[RC_WR_ONLY];
 	else if (unlikely(length > RC_MSG_MAX))
 		return false;
@@ -207,7 +207,7 @@ sq_post_plain(struct rc_qp *qp, const struct send_wr *wr)
 	return true;
 }
 
-/* Everything else, and what is wrong in words */
+/* General path, which also writes the error text */
 static int __rte_noinline
 sq_post_any(struct rc_qp *qp, const struct send_wr *wr, struct error *err)
 {
@@ -320,7 +320,7 @@ rc_requester_drained(const struct rc_qp *qp)
 		(req->ack == req->head || !rc_sq_at(req, req->ack)->assigned);
 }
 
-/* rc-transport 11, SQD: tell once that what was outstanding is finished. */
+/* rc-transport 11, SQD: raise EVENT_SQ_DRAINED once, when all started requests have completed. */
 static void
 tell_drained(struct rc_qp *qp)
 {
@@ -337,7 +337,7 @@ rc_requester_drain(struct rc_qp *qp)
 	tell_drained(qp);
 }
 
-/* Is the completion of this local operation held back by a grace period? */
+/* True if this local operation's completion must wait for its grace period. */
 static bool
 sq_waits(struct rc_qp *qp, struct rc_sq_wqe *wqe)
 {
@@ -351,7 +351,7 @@ sq_waits(struct rc_qp *qp, struct rc_sq_wqe *wqe)
 	return false;
 }
 
-/* Completions from tail to ack, up to a local operation, or as many as the CQ has room for. */
+/* Fast path: complete WQEs from tail to ack, up to a local operation or until the CQ looks full. */
 static inline void
 sq_retire_plain(struct rc_qp *qp)
 {
@@ -368,7 +368,7 @@ sq_retire_plain(struct rc_qp *qp)
 		wqe = rc_sq_at(req, tail);
 		if (unlikely(rc_wqe_local(wqe)))
 			break;
-		/* an unsignaled request is silent unless it fails */
+		/* an unsignaled request has no completion unless it fails */
 		if (likely(wqe->flags & SEND_SIGNALED))
 			rc_cq_write_done(cq, r, head++, wqe->wr_id,
 				rc_wr_infos[wqe->opcode].wc_opcode, wqe->length, qp->qpn);
@@ -378,7 +378,7 @@ sq_retire_plain(struct rc_qp *qp)
 		rc_cq_publish(w, r, head, CQ_ARMED_ANY);
 }
 
-/* Completions from tail to ack, up to the first that waits. */
+/* Complete WQEs from tail to ack, up to the first that waits for a grace period. */
 static void __rte_noinline
 sq_retire(struct rc_qp *qp)
 {
@@ -397,7 +397,7 @@ sq_retire(struct rc_qp *qp)
 	sq_unhold(qp);
 }
 
-/* Local operations are done when they have been executed and all before them is done. */
+/* Advance ack past local operations that were executed: all WQEs before them are done. */
 static void __rte_noinline
 pass_local(struct rc_requester *req)
 {
@@ -422,7 +422,7 @@ rc_sq_settle(struct rc_qp *qp)
 	sq_retire_plain(qp);
 	if (unlikely(req->tail != req->ack || req->held))
 		sq_retire(qp);
-	/* what failed at home waits for those before it, a peer's refusal does not (rc_sq_fail) */
+	/* a local failure waits until all earlier WQEs completed; a NAK does not (rc_sq_fail()) */
 	if (req->ack != req->head && req->tail == req->ack &&
 			unlikely(rc_sq_at(req, req->ack)->status != WC_SUCCESS))
 		rc_sq_fail(qp, rc_sq_at(req, req->ack)->status);
@@ -437,8 +437,8 @@ rc_requester_grace(struct rc_qp *qp)
 }
 
 /*
- * What waits for a grace period when the QP fails: the operation itself is done, but nobody may
- * rely on it.
+ * The QP fails: complete the WQEs that are done. A local operation whose grace period is not over was
+ * executed, but other workers may not see it yet, so it completes as flushed.
  */
 static void
 sq_retire_held(struct rc_qp *qp)

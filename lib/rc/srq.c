@@ -9,12 +9,12 @@
 #include "rc/rq.h"
 
 /*
- * A shared receive queue lives on one worker, and so do the QPs attached to it (design.md, who
- * owns what). Its number is an index of the device's table: workers claim entries against each
- * other, everything else is the owner's.
+ * A shared receive queue and its QPs are on one worker (design.md, who owns what). Its number is an
+ * index of the device's table. Workers claim free entries with an atomic; only the owner touches the
+ * rest.
  */
 
-#define CLAIMED 0xFE /* owner while an SRQ is being created or destroyed */
+#define CLAIMED 0xFE /* in srq_owners[] while an SRQ is created or destroyed */
 
 int
 rc_srq_owner(const struct rc_dev *dev, uint32_t srqn)
@@ -44,7 +44,7 @@ no_srq(const struct rc_worker *w, uint32_t srqn, struct error *err)
 		owner, w->id);
 }
 
-/* Take a free number of the table. */
+/* Claim a free SRQ number. */
 static bool
 srq_claim(struct rc_dev *dev, uint32_t *srqn)
 {
@@ -183,6 +183,6 @@ rc_srq_taken(struct rc_srq *srq)
 {
 	if (srq->limit == 0 || rc_rq_posted(&srq->rq) >= srq->limit)
 		return;
-	srq->limit = 0; /* once, until armed again */
+	srq->limit = 0; /* disarm: the event is raised once */
 	rc_event(srq->worker, EVENT_SRQ_LIMIT_REACHED, srq->srqn);
 }

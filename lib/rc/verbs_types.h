@@ -7,8 +7,8 @@
 
 /**
  * @file
- * The nouns of the verbs, spelled and numbered as libibverbs has them (rc-transport 11). None holds a pointer to
- * private memory: keys, offsets and numbers only, so that rings in shared memory can carry them.
+ * Types and constants of the verbs, named and numbered as in libibverbs (rc-transport 11). None points to private
+ * memory of lib/rc.
  */
 
 #include <stdbool.h>
@@ -59,7 +59,7 @@ enum qp_state {
 #define QP_ATTR_CAP                 (1u << 19)
 #define QP_ATTR_DEST_QPN            (1u << 20)
 
-/** What it has to be told on its way from RESET to RTS, beside the state (rc-transport 11) */
+/** Attributes required for INIT, RTR and RTS, besides the state (rc-transport 11) */
 #define QP_ATTRS_INIT (QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_ACCESS_FLAGS)
 #define QP_ATTRS_RTR                                                                               \
 	(QP_ATTR_AV | QP_ATTR_PATH_MTU | QP_ATTR_DEST_QPN | QP_ATTR_RQ_PSN |                       \
@@ -85,19 +85,19 @@ struct qp_attr {
 	uint16_t port; /**< local port index */
 	struct av av; /**< resolved by the caller: sgid, smac, encap, dmac or zero */
 	uint32_t neighbour; /**< next hop's index, or PATH_NO_NEIGHBOUR (path.h) */
-	uint16_t sgid_index; /**< native IB: av.sgid follows this entry; else for queries only */
+	uint16_t sgid_index; /**< native IB: av.sgid is kept equal to this GID entry; RoCE: for queries only */
 	uint8_t src_path_bits; /**< native IB: av.slid is the port's LID with these low bits */
 	uint16_t path_mtu; /**< bytes: 256..4096 */
 	uint8_t timeout; /**< Local ACK Timeout, 0..31 */
-	uint8_t retry_cnt; /**< 0..7, seven means seven */
-	uint8_t rnr_retry; /**< 0..7, seven means for ever */
+	uint8_t retry_cnt; /**< 0..7; 7 is a count like the others */
+	uint8_t rnr_retry; /**< 0..7; 7: retry without limit */
 	uint8_t min_rnr_timer; /**< 0..31; 0 is 655.36 ms */
 	uint8_t max_rd_atomic; /**< outstanding Reads and Atomics as requester */
 	uint8_t max_dest_rd_atomic; /**< and as responder */
 	uint32_t rq_psn;
 	uint32_t sq_psn;
 	uint32_t dest_qp_num;
-	/* ALT_PATH: as their namesakes above; all zero when no alternate path is loaded */
+	/* ALT_PATH: as the fields above; all zero if no alternate path is loaded */
 	struct av alt_av;
 	uint32_t alt_neighbour;
 	uint16_t alt_pkey_index;
@@ -106,7 +106,7 @@ struct qp_attr {
 	uint16_t alt_sgid_index;
 	uint8_t alt_src_path_bits;
 	uint8_t alt_timeout;
-	enum mig_state path_mig_state; /**< ARMED can be read but not asked for (migrate.c) */
+	enum mig_state path_mig_state; /**< a modify cannot set ARMED (migrate.c) */
 };
 
 struct qp_cap {
@@ -119,7 +119,7 @@ struct qp_cap {
 
 #define RC_NO_SRQ UINT32_MAX
 
-/** BTH M of an RC queue pair, until path migration is first asked for (rc-transport 1). */
+/** BTH M of an RC QP until its first modify to REARM (rc-transport 1). */
 enum migreq {
 	MIGREQ_OF_LINK, /**< 1 on native IB, 0 on RoCE */
 	MIGREQ_0,
@@ -135,10 +135,10 @@ struct qp_init_attr {
 	struct qp_cap cap;
 	bool sq_sig_all;
 	bool ack_per_packet; /**< ack_coalescing off: one ACK per request packet (seed 002's base case) */
-	bool flow_control; /**< advertise end-to-end credits; without: code 31 */
+	bool flow_control; /**< advertise end-to-end credits; false: credit code 31 */
 	enum migreq migreq;
 	bool comm_est_in_rts; /**< EVENT_COMM_EST also if the first request comes in RTS (cm.md 6) */
-	bool pinned; /**< stays on its worker: who made it there keeps to it (rc_qp_export) */
+	bool pinned; /**< must stay on its worker, where its creator runs (rc_qp_export()) */
 };
 
 enum wr_opcode {
@@ -173,7 +173,7 @@ struct send_wr {
 	const struct sge *sg_list; /**< copied by the call */
 	const uint8_t *inline_data; /**< SEND_INLINE: the bytes themselves, copied by the call */
 	uint32_t inline_len;
-	uint32_t imm_data; /**< host order of the wire number */
+	uint32_t imm_data; /**< in host byte order */
 	uint32_t invalidate_rkey; /**< SEND_WITH_INV, LOCAL_INV */
 	uint64_t remote_addr; /**< RDMA and Atomics */
 	uint32_t rkey;
@@ -258,12 +258,12 @@ enum event_type { /* ibv_event_type */
 	EVENT_QP_LAST_WQE_REACHED = 16,
 	EVENT_CLIENT_REREGISTER = 17,
 	EVENT_GID_CHANGE = 18,
-	/* ours, beyond ibv_event_type */
+	/* Polca's own events, not in ibv_event_type */
 	EVENT_CQ_COMPLETION = 0x100, /**< an armed CQ got a completion (ibv_req_notify_cq) */
 	EVENT_WORKER_STALL = 0x101,
-	/** A message found no receive posted and an RNR NAK answers it; once until the next post. */
+	/** A message found no receive WQE and gets an RNR NAK; raised once until the next post. */
 	EVENT_RQ_EMPTY = 0x102,
-	/** An SMP for the subnet manager behind a port has come in; its number is the element. */
+	/** An SMP for the subnet manager behind a port has arrived; the element is the port number. */
 	EVENT_SM_SMP = 0x103,
 };
 

@@ -3,7 +3,7 @@
  */
 
 /*
- * A worker: takes packets in to its queue pairs. How they send, by turns: schedule.c.
+ * A worker: receives packets for its QPs. Sending: schedule.c.
  */
 
 #include <string.h>
@@ -24,7 +24,7 @@ rc_worker_create(struct rc_dev *dev, const struct rc_worker_config *config)
 	w = mem_zalloc(dev->alloc, sizeof(*w), CACHE_LINE);
 	if (w == NULL)
 		return NULL;
-	if (dev->slabs[config->id] == NULL) /* it goes with the device: QPs may live elsewhere */
+	if (dev->slabs[config->id] == NULL) /* freed with the device: its QPs may be on other workers */
 		dev->slabs[config->id] = slab_create(dev->alloc);
 	w->slab = dev->slabs[config->id];
 	w->slots = rc_slots_create(dev, config->id);
@@ -115,14 +115,14 @@ rc_own(const struct rc_worker *w, struct packet *const *pkts, unsigned int n)
 #define TAKES_REQUESTS  0x1
 #define TAKES_RESPONSES 0x2
 
-/* rc-transport 11, receive packets */
+/* rc-transport 11: which packets each QP state accepts */
 static const uint8_t state_takes[QPS_COUNT] = {
 	[QPS_RTR] = TAKES_REQUESTS,
 	[QPS_RTS] = TAKES_REQUESTS | TAKES_RESPONSES,
 	[QPS_SQD] = TAKES_REQUESTS | TAKES_RESPONSES,
 };
 
-/* 5.4: opcodes of the QP's service class */
+/* rc-transport 5.4: the opcode belongs to the QP's service class */
 static bool
 class_fits(const struct rc_qp *qp, const struct packet *pkt)
 {
@@ -130,8 +130,8 @@ class_fits(const struct rc_qp *qp, const struct packet *pkt)
 }
 
 /*
- * 5.5: it comes from the QP's peer and is for the QP's address; the peer may choose any UDP source
- * port
+ * rc-transport 5.5: the packet is from the QP's peer and to the QP's address. The peer may use any UDP
+ * source port.
  */
 static inline bool
 address_fits(const struct av *av, const struct packet *pkt)
@@ -160,8 +160,8 @@ pkey_violation(struct rc_qp *qp, const struct packet *pkt)
 }
 
 /*
- * ARMED, and the peer has migrated: only the alternate path will do (migrate.c). True: the packet
- * may go on, by what is now the QP's path.
+ * A packet with M 1 for an ARMED QP: the peer has migrated. If the packet is on the alternate path,
+ * migrate (migrate.c). @retval true  migrated; check the packet against the QP's new path
  */
 static bool
 migration_request(struct rc_qp *qp, const struct packet *pkt, enum verdict *v)
@@ -181,7 +181,7 @@ migration_request(struct rc_qp *qp, const struct packet *pkt, enum verdict *v)
 	return true;
 }
 
-/* What completes to the CQ that overran cannot go on. */
+/* QPs whose send or receive CQ has overrun go to ERR. */
 void
 rc_cq_overruns(struct rc_worker *w)
 {
@@ -193,10 +193,10 @@ rc_cq_overruns(struct rc_worker *w)
 				(rc_cq_overrun(qp->send_cq) || rc_cq_overrun(qp->recv_cq)))
 			rc_qp_error(qp);
 	}
-	w->cq_overrun = false; /* set again by completions flushed in vain */
+	w->cq_overrun = false; /* flushed completions that found no room may have set it again */
 }
 
-/* No packet of a service: its opcode is neither RC nor UD. Congestion 2. */
+/* The opcode is not of the QP's service class: process a CNP (congestion 2), drop others. */
 static enum verdict
 receive_cnp(struct rc_qp *qp, const struct packet *pkt)
 {
@@ -217,7 +217,7 @@ receive_cnp(struct rc_qp *qp, const struct packet *pkt)
 	return VERDICT_CNP;
 }
 
-/* May the QP have it? Question by question; *v says why not, or what else it was. */
+/* General path: check a packet step by step (rc-transport 5). @retval false  *v is the verdict */
 static bool __rte_noinline
 packet_admitted(struct rc_qp *qp, const struct packet *pkt, enum verdict *v)
 {
@@ -250,7 +250,7 @@ packet_admitted(struct rc_qp *qp, const struct packet *pkt, enum verdict *v)
 _Static_assert(offsetof(struct packet, port) == offsetof(struct packet, pkey) + 2 &&
 	offsetof(struct packet, encap) == offsetof(struct packet, pkey) + 4, "struct rc_qp");
 
-/* A P_Key's membership bit, in a word that begins with it */
+/* The P_Key's membership bit in qp.known */
 #if RTE_BYTE_ORDER == RTE_LITTLE_ENDIAN
 #define MEMBERSHIP ((uint64_t)PKEY_FULL)
 #else
@@ -258,8 +258,8 @@ _Static_assert(offsetof(struct packet, port) == offsetof(struct packet, pkey) + 
 #endif
 
 /*
- * All that is asked but the ICRC, in a few words (rc_qp_known()): service class, state, port,
- * encapsulation, the low bits of the P_Key, both addresses.
+ * Fast path: all checks of packet_admitted() except the ICRC in a few comparisons. qp.known covers
+ * state, port, encapsulation and the low bits of the P_Key (rc_qp_known()).
  */
 static inline bool
 packet_known(const struct rc_qp *qp, const struct packet *pkt)
@@ -307,7 +307,7 @@ rc_receive(struct rc_worker *w, const struct packet *pkt, uint64_t now)
 	if (pkt->op->flags & OP_RESPONSE) {
 		v = rc_complete(qp, pkt);
 	} else {
-		/* the first one of this life, not of one that had the number before (cm.md 6) */
+		/* the PSN shows that the packet is for this QP and not for a predecessor (cm.md 6) */
 		if (unlikely(!qp->comm_est) && pkt->psn == qp->resp.epsn)
 			qp_established(qp);
 		v = VERDICT_REQUEST;

@@ -11,9 +11,9 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "connection.h"
 
 #define TIMEOUT_MS 10000
@@ -121,15 +121,6 @@ send_all(struct connection *c, const char *text, size_t len)
 	return 0;
 }
 
-static uint64_t
-now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
-}
-
 static bool
 interrupted(const struct connection *c)
 {
@@ -144,7 +135,7 @@ static int
 receive_some(struct connection *c, uint64_t deadline)
 {
 	struct pollfd pfd = { .fd = c->fd, .events = POLLIN };
-	uint64_t now = now_ms();
+	uint64_t now = clock_us() / 1000;
 	bool wait = !interrupted(c) && now < deadline;
 	ssize_t n;
 	char *buf;
@@ -247,7 +238,7 @@ connection_send(struct connection *c, const char *method, json_t *params)
 int
 connection_receive(struct connection *c, unsigned int timeout_ms, json_t **result, json_t **error)
 {
-	json_t *reply = receive_reply(c, now_ms() + timeout_ms);
+	json_t *reply = receive_reply(c, clock_us() / 1000 + timeout_ms);
 
 	*result = *error = NULL;
 	if (reply == NULL)

@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "dest.h"
 #include "methods.h"
 #include "ping.h"
@@ -32,15 +33,6 @@ struct ping {
 	struct ping_stats stats;
 	json_t *replies; /* for --json */
 };
-
-static uint64_t
-now_us(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
-}
 
 /* --- the command line --- */
 
@@ -128,7 +120,7 @@ take_reply(struct ping *p, json_t *reply)
 static void
 print_end(const struct ping *p)
 {
-	uint64_t ms = (now_us() - p->started) / 1000;
+	uint64_t ms = (clock_us() - p->started) / 1000;
 
 	if (p->o->json)
 		ping_print_json(p->dest, p->replies, &p->stats, ms);
@@ -144,7 +136,7 @@ left_ms(const struct ping *p)
 {
 	if (p->deadline_ms == 0)
 		return 1e12;
-	return p->deadline_ms - (double)(now_us() - p->started) / 1000;
+	return p->deadline_ms - (double)(clock_us() - p->started) / 1000;
 }
 
 static bool
@@ -206,7 +198,7 @@ ask(struct ping *p, unsigned int n)
 static void
 pause_until(const struct ping *p, uint64_t at)
 {
-	uint64_t now = now_us();
+	uint64_t now = clock_us();
 	struct timespec ts;
 
 	if (p->flood || now >= at || !goes_on(p))
@@ -229,9 +221,9 @@ run(struct ping *p)
 	connection_interruptible(p->c, &stopped);
 	if (!p->o->json)
 		ping_print_head(p->dest, p->params);
-	p->started = now_us();
+	p->started = clock_us();
 	while (rc == 0 && goes_on(p)) {
-		began = now_us();
+		began = clock_us();
 		n = next_batch(p, lost);
 		lost = p->stats.sent - p->stats.received;
 		rc = ask(p, n);

@@ -7,9 +7,9 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "methods.h"
 #include "sa.h"
 #include "stopped.h"
@@ -55,15 +55,6 @@ catch_signals(void (*handler)(int))
 		stopped_set_handler(signals[i], handler);
 }
 
-static uint64_t
-now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
-}
-
 static int
 ask(const struct query *q, const char *method, json_t *params, unsigned int wait_ms, json_t **result)
 {
@@ -83,7 +74,7 @@ clear_report(struct query *q)
 static void
 report(struct query *q, const json_t *page)
 {
-	uint64_t now = now_ms(), ms = now - q->started;
+	uint64_t now = clock_us() / 1000, ms = now - q->started;
 	json_int_t n = json_integer_value(json_object_get(page, "received"));
 	const json_t *percent = json_object_get(page, "percent");
 
@@ -161,7 +152,7 @@ run_query(struct query *q, json_t *params)
 		return rc;
 	q->number = json_integer_value(json_object_get(result, "query"));
 	json_decref(result);
-	q->started = now_ms();
+	q->started = clock_us() / 1000;
 	q->on_terminal = isatty(STDERR_FILENO);
 	q->records_scroll = isatty(STDOUT_FILENO);
 	catch_signals(stop);

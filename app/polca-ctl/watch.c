@@ -13,9 +13,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "dest.h"
 #include "methods.h"
 #include "ping.h"
@@ -45,15 +45,6 @@ struct watch {
 	uint64_t count; /* 0: no end */
 	uint64_t started, reported;
 };
-
-static uint64_t
-now_us(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
-}
 
 /* --- whom to watch --- */
 
@@ -284,7 +275,7 @@ take_row(struct watch *w, struct watch_endport *e, const json_t *row)
 {
 	struct watch_change change;
 
-	if (row != NULL && watch_reply(e, row, w->misses, now_us(), &change))
+	if (row != NULL && watch_reply(e, row, w->misses, clock_us(), &change))
 		watch_print_change(w->o, e, &change, row);
 }
 
@@ -371,7 +362,7 @@ static int
 wait_and_take(struct watch *w)
 {
 	struct pollfd pfd[LANES];
-	uint64_t now = now_us(), at = next_time(w);
+	uint64_t now = clock_us(), at = next_time(w);
 	unsigned int i;
 	int rc = 0, ms = at <= now ? 0 : at - now > 60000000 ? 60000 : (int)((at - now) / 1000) + 1;
 
@@ -379,7 +370,7 @@ wait_and_take(struct watch *w)
 		pfd[i] = (struct pollfd){ .fd = connection_fd(w->lane[i].c), .events = POLLIN };
 	if (poll(pfd, w->num_lanes, ms) < 0)
 		return errno == EINTR ? 0 : no_reply(errno);
-	now = now_us();
+	now = clock_us();
 	for (i = 0; rc == 0 && i < w->num_lanes; i++) {
 		if (pfd[i].revents != 0 && w->lane[i].e == NULL)
 			rc = no_reply(ECONNRESET); /* nothing is owed: the server has closed it */
@@ -408,7 +399,7 @@ goes_on(const struct watch *w)
 {
 	size_t i;
 
-	if (stopped != 0 || now_us() >= deadline(w))
+	if (stopped != 0 || clock_us() >= deadline(w))
 		return false;
 	for (i = 0; i < w->num; i++)
 		if (!asked_enough(w, &w->endports[i]))
@@ -435,7 +426,7 @@ run(struct watch *w)
 
 	stopped_catch();
 	while (rc == 0 && goes_on(w)) {
-		now = now_us();
+		now = clock_us();
 		if (now >= report_due(w))
 			report(w, now);
 		rc = ask_all_due(w, now);
@@ -444,7 +435,7 @@ run(struct watch *w)
 	}
 	if (rc != 0)
 		return rc;
-	report(w, now_us());
+	report(w, clock_us());
 	return all_up(w) ? EXIT_DONE : EXIT_SERVER;
 }
 
@@ -452,7 +443,7 @@ int
 watch_run(const struct options *o, struct connection *c, const json_t *command, json_t *params)
 {
 	struct watch w = { .o = o, .lane = { { .c = c } }, .num_lanes = 1, .max_lanes = LANES,
-		.started = now_us() };
+		.started = clock_us() };
 	unsigned int i;
 	size_t k;
 	int rc;

@@ -3,8 +3,8 @@
  */
 
 /*
- * The life of an endport as one sees it who asks: up while requests are answered, suspect from the
- * first that is not, down after some in a row.
+ * The state of an endport as its requester sees it: up while it answers, suspect from the first
+ * request without an answer, down after `misses` of them in a row.
  */
 
 #include <stdlib.h>

@@ -27,8 +27,8 @@ put(struct sa_change *c, const char *name, uint64_t value)
 	sa_put_named(c->type, name, c->rec, value);
 }
 
-static int
-emit(struct sa_ibnet *in, struct error *err)
+int
+sa_ibnet_emit(struct sa_ibnet *in, struct error *err)
 {
 	int rc = in->sink.take(in->sink.arg, &in->change);
 
@@ -57,7 +57,7 @@ emit_node(struct sa_ibnet *in, const struct sa_ibnet_port *p, struct error *err)
 	put(c, "port_num", p->num);
 	put(c, "vendor_id", n->vendor_id);
 	memcpy(c->rec + sa_field_named(c->type, "node_desc")->offset / 8, n->desc, n->desc_len);
-	return emit(in, err);
+	return sa_ibnet_emit(in, err);
 }
 
 static int
@@ -67,7 +67,7 @@ emit_guid(struct sa_ibnet *in, const struct sa_ibnet_port *p, struct error *err)
 
 	put(c, "lid", p->lid);
 	put(c, "guid0", p->guid);
-	return emit(in, err);
+	return sa_ibnet_emit(in, err);
 }
 
 int
@@ -90,7 +90,7 @@ sa_ibnet_emit_port(struct sa_ibnet *in, const struct sa_ibnet_port *p, struct er
 		put(c, "base_lid", p->lid);
 		put(c, "lmc", p->lmc);
 	}
-	return emit(in, err);
+	return sa_ibnet_emit(in, err);
 }
 
 int
@@ -140,7 +140,7 @@ sa_ibnet_emit_switch(struct sa_ibnet *in, struct error *err)
 
 	put(c, "lid", in->node.lid);
 	put(c, "enhanced_port0", in->node.enhanced);
-	return emit(in, err);
+	return sa_ibnet_emit(in, err);
 }
 
 int
@@ -152,5 +152,5 @@ sa_ibnet_emit_link(struct sa_ibnet *in, const struct sa_ibnet_port *p, struct er
 	put(c, "from_port", p->num);
 	put(c, "to_port", p->to_port);
 	put(c, "to_lid", p->to_lid);
-	return emit(in, err);
+	return sa_ibnet_emit(in, err);
 }

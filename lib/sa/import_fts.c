@@ -49,18 +49,6 @@ refuse(struct sa_ibnet *in, const char *expected, struct error *err)
 			in->line, in->len > 48 ? "..." : "", expected);
 }
 
-static int
-emit(struct sa_ibnet *in, struct error *err)
-{
-	int rc = in->sink.take(in->sink.arg, &in->change);
-
-	if (rc != 0)
-		return error_set(err, -rc, "line %u: its records could not be taken: %s",
-				in->counts.lines, strerror(-rc));
-	in->counts.records++;
-	return 0;
-}
-
 /* A record of the table's switch: block is the 16 bits behind the LID. */
 static void
 begin_record(struct sa_ibnet *in, uint16_t attribute, uint16_t block)
@@ -167,7 +155,7 @@ end_unicast(struct sa_ibnet *in, struct error *err)
 			continue;
 		begin_record(in, SA_LFT, (uint16_t)i);
 		memcpy(in->change.rec + LFT_OFF_PORTS, ports, LFT_PORTS);
-		rc = emit(in, err);
+		rc = sa_ibnet_emit(in, err);
 	}
 	return rc;
 }
@@ -185,7 +173,7 @@ emit_masks(struct sa_ibnet *in, unsigned int position, unsigned int block, struc
 	begin_record(in, SA_MFT, (uint16_t)(position << 12 | block));
 	for (i = 0; i < MLIDS; i++)
 		put_be16(in->change.rec + MFT_OFF_MASKS + 2 * i, mask[i]);
-	return emit(in, err);
+	return sa_ibnet_emit(in, err);
 }
 
 static int

@@ -85,6 +85,8 @@ struct sa_ibnet {
 	struct sa_change change;
 };
 
+/* Give in->change, a record, to the sink. */
+int sa_ibnet_emit(struct sa_ibnet *in, struct error *err);
 /* Node, PortInfo, GUIDInfo and P_Key table of a port with a LID. */
 int sa_ibnet_emit_endport(struct sa_ibnet *in, const struct sa_ibnet_port *p, struct error *err);
 int sa_ibnet_emit_port(struct sa_ibnet *in, const struct sa_ibnet_port *p, struct error *err);

@@ -10,6 +10,7 @@
 
 #include <string.h>
 
+#include "base/siphash.h"
 #include "sa/client_private.h"
 
 #define RESP_TIME_BITS 5
@@ -23,18 +24,8 @@ struct identity {
 	uint8_t sm_sl;
 	uint8_t class_version;
 };
-
-static uint64_t
-fnv1a(const void *data, size_t len)
-{
-	uint64_t hash = UINT64_C(0xCBF29CE484222325);
-	const uint8_t *p = data;
-	size_t i;
-
-	for (i = 0; i < len; i++)
-		hash = (hash ^ p[i]) * UINT64_C(0x100000001B3);
-	return hash;
-}
+_Static_assert(sizeof(struct identity) % sizeof(uint64_t) == 0, "it is hashed in words");
+#define IDENTITY_WORDS (sizeof(struct identity) / sizeof(uint64_t))
 
 /* Its low bits are free for the value; 0 is no identity. */
 static uint64_t
@@ -43,6 +34,7 @@ identity(const struct client_query *s)
 	const struct av *av = &s->call.to.av;
 	const struct port_attr *port = mad_port(s->client->mad, av->port);
 	bool ib = av->encap == ENCAP_IB;
+	uint64_t words[IDENTITY_WORDS];
 	struct identity id;
 
 	memset(&id, 0, sizeof(id));
@@ -53,7 +45,9 @@ identity(const struct client_query *s)
 	id.sm_lid = port != NULL ? port->sm_lid : 0;
 	id.sm_sl = port != NULL ? port->sm_sl : 0;
 	id.class_version = (uint8_t)s->version;
-	return (fnv1a(&id, sizeof(id)) | UINT64_C(1) << 63) & ~(uint64_t)RESP_TIME_MASK;
+	memcpy(words, &id, sizeof(words));
+	return (siphash_words(0, words, IDENTITY_WORDS) | UINT64_C(1) << 63) &
+		~(uint64_t)RESP_TIME_MASK;
 }
 
 static uint64_t *

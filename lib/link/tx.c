@@ -14,7 +14,7 @@
  * it was given) has another worker's to turn to first.
  *
  * SMPs of a native IB port have a batch of their own, VL15's transmit buffer, with packets set aside
- * for it: it is offered to the queue before the other one whenever either is.
+ * for it. Whenever either batch goes to the queue, VL15's goes first.
  */
 
 #include <rte_branch_prediction.h>
@@ -240,8 +240,9 @@ sink_reserve(struct tx_sink *sink, const struct path *path, uint32_t len)
 }
 
 /*
- * Native InfiniBand: only SMPs leave a port that is not active, and of a disabled one, only those to
- * the port itself. VL 15 is theirs alone: an SL mapped there has no VL. The LID says where to, unless the MAC is known.
+ * Native InfiniBand: only SMPs leave a port that is not active, and a disabled port sends only those
+ * to itself. VL 15 is for SMPs alone: an SL that is mapped to it has no VL. The LID gives the MAC
+ * address, unless the path already has one.
  */
 static uint64_t
 ib_next_hop(struct link_worker *w, const struct path *path, const uint8_t *bth)

@@ -11,11 +11,11 @@
 #include <rte_common.h>
 #include <rte_version.h>
 
+#include "agents/rates.h"
 #include "base/nearest.h"
 #include "command.h"
-#include "link.h"
-#include "rates.h"
-#include "remote.h"
+#include "peers/bench_link.h"
+#include "peers/remote.h"
 #include "wire/crc32.h"
 
 enum { STATUS_DONE, STATUS_FAILED, STATUS_USAGE };

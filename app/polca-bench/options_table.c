@@ -6,8 +6,8 @@
 
 #include <rte_common.h>
 
+#include "agents/rates.h"
 #include "options.h"
-#include "rates.h"
 
 #define FIELD(f) ((uint16_t)offsetof(struct bench_options, f))
 #define MESSAGES (TAKES_TRAFFIC | TAKES_LEAST)

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "../../app/polca-bench/loss_gap.h"
+#include "../../app/polca-bench/traffic/loss_gap.h"
 #include "../../app/polca-bench/median.h"
 
 #define LOSSES 200000

@@ -7,7 +7,7 @@
 
 /* What the programs here have in common, beside polca-bench's agents. */
 
-#include "agents.h"
+#include "agents/agents.h"
 
 #define BENCH_RUNS_MAX 99
 /*

@@ -11,7 +11,7 @@
 
 #include <rte_cycles.h>
 
-#include "agents.h"
+#include "agents/agents.h"
 
 void
 answer_add(struct frames *requests, const struct mad_peer *to, const uint8_t *mad)

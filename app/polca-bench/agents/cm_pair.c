@@ -14,7 +14,7 @@
 #include <rte_common.h>
 #include <rte_cycles.h>
 
-#include "agents.h"
+#include "agents/agents.h"
 #include "cm/cm.h"
 #include "rc/rc.h"
 

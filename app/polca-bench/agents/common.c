@@ -12,7 +12,7 @@
 
 #include <rte_cycles.h>
 
-#include "agents.h"
+#include "agents/agents.h"
 
 void
 die(const char *what)

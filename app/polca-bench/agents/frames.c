@@ -9,7 +9,7 @@
 #include <rte_common.h>
 #include <rte_prefetch.h>
 
-#include "agents.h"
+#include "agents/agents.h"
 
 #define ETHER_LEN 14
 

@@ -13,7 +13,7 @@
 #include <rte_common.h>
 #include <rte_cycles.h>
 
-#include "agents.h"
+#include "agents/agents.h"
 #include "live/live.h"
 
 #define REQUESTS   1024 /* of as many sources */

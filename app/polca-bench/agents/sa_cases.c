@@ -8,7 +8,7 @@
 
 #include <rte_common.h>
 
-#include "agents.h"
+#include "agents/agents.h"
 
 #define BRIEF 100 /* a short run has one of so many */
 

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agents.h"
+#include "agents/agents.h"
 #include "wire/bytes.h"
 
 #define QUEUE       (1u << 18)

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agents.h"
+#include "agents/agents.h"
 
 #define NS           UINT64_C(1000000000)
 #define PACKET_NS    200

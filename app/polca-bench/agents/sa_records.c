@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agents.h"
+#include "agents/agents.h"
 
 #define LEAF_PORTS  200
 #define SPINES      25

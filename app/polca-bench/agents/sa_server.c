@@ -6,7 +6,7 @@
 
 #include <rte_cycles.h>
 
-#include "agents.h"
+#include "agents/agents.h"
 
 #define WHEEL_TICK 32768 /* 13 us at 2.6 GHz, as the engine has it */
 

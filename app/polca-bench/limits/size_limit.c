@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include <rte_common.h>
+
+#include "limits/limit.h"
+#include "limits/size_limit.h"
+#include "median.h"
+
+#define ROUNDS        5
+#define ROUND_SECONDS 0.004 /* of each limit */
+#define PARTS_MAX     3
+
+struct size_limit {
+	uint32_t mtu;
+	unsigned int part[PARTS_MAX]; /**< limits whose sum it is */
+	unsigned int parts;
+	struct skeleton_endpoint end[ROLES];
+	struct limits limits;
+};
+
+static void
+choose_parts(struct size_limit *l, bool icrc)
+{
+	l->part[l->parts++] = icrc ? LIMIT_COPIED_CRC : LIMIT_COPIED;
+	if (icrc)
+		l->part[l->parts++] = LIMIT_CRC;
+	l->part[l->parts++] = LIMIT_COPY;
+}
+
+int
+size_limit_create(struct size_limit **made, const struct bench_options *o, struct error *err)
+{
+	struct size_limit *l = calloc(1, sizeof(*l));
+	struct skeleton_config config = {
+		.size = o->mtu,
+		.mtu = o->mtu,
+		.qps = 1,
+		.window = SKELETON_WINDOW,
+		.ack_every = SKELETON_ACK_EVERY,
+		.footprint = RTE_MAX(o->footprint, o->size), /* memory_next() goes as far */
+		.icrc = o->icrc,
+	};
+	char device[ROLES][256];
+	unsigned int i;
+	int ret;
+
+	*made = l;
+	if (l == NULL)
+		return error_set(err, ENOMEM, "no memory for the limits");
+	l->mtu = o->mtu;
+	choose_parts(l, o->icrc);
+	ret = link_memory_pair("limit", device, err);
+	for (i = 0; i < ROLES && ret == 0; i++)
+		ret = skeleton_create(&l->end[i], &config, i, device[i], err);
+	return ret == 0 ? limits_create(&l->limits, l->end, err) : ret;
+}
+
+void
+size_limit_destroy(struct size_limit *l)
+{
+	unsigned int i;
+
+	if (l == NULL)
+		return;
+	limits_destroy(&l->limits);
+	for (i = 0; i < ROLES; i++)
+		skeleton_destroy(&l->end[i]);
+	free(l);
+}
+
+/* @return ns a packet; 0: one of the parts was interrupted all the time */
+static double
+measure_once(struct size_limit *l)
+{
+	double part, sum = 0;
+	unsigned int i;
+
+	for (i = 0; i < l->parts; i++) {
+		part = limit_measure(&l->limits, l->part[i], ROUND_SECONDS);
+		if (part == 0)
+			return 0;
+		sum += part;
+	}
+	return sum;
+}
+
+double
+size_limit_measure(struct size_limit *l, uint32_t size)
+{
+	unsigned int i, n = 0;
+	double ns[ROUNDS];
+
+	limits_set_payload(&l->limits, RTE_MIN(size, l->mtu));
+	for (i = 0; i < ROUNDS; i++) {
+		ns[n] = measure_once(l);
+		if (ns[n] > 0)
+			n++;
+	}
+	return n > 0 ? median(ns, n) * RTE_MAX(size / l->mtu, 1u) : 0;
+}

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * polca-bench skeleton: the least work by itself, both roles by turns in this process, or one role
+ * here and the other in another process. The two processes tell each other nothing: give both the
+ * same options.
+ */
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <rte_cycles.h>
+#include <rte_dev.h>
+#include <rte_ethdev.h>
+
+#include "command.h"
+#include "limits/skeleton.h"
+#include "median.h"
+#include "peers/remote.h"
+
+enum { BOTH, REQUESTER_ONLY, RESPONDER_ONLY };
+
+#define SLICE_MS  3
+#define PAUSE_US  100
+#define SLICES    400
+#define LINK_UP_MS 30000
+#define QUIET_MS  2000 /* the other process has ended */
+#define MIB       (UINT64_C(1) << 20)
+#define BUFFER    4222 /* of memif: a path MTU of 4096 and its headers, as Polca's ports have it */
+
+struct run_of_it {
+	struct skeleton_endpoint end[ROLES];
+	unsigned int first, ends;
+	double rate[SLICES], ns[ROLES][SLICES];
+	unsigned int n, slices;
+	bool clean; /* nothing disturbed the slices that count */
+};
+
+static void
+turn(struct run_of_it *v)
+{
+	if (v->first == REQUESTER)
+		skeleton_request(&v->end[REQUESTER]);
+	if (v->first + v->ends > RESPONDER)
+		skeleton_respond(&v->end[RESPONDER]);
+}
+
+static uint64_t
+messages(const struct run_of_it *v)
+{
+	return v->end[v->first].messages;
+}
+
+static void
+slice(struct run_of_it *v)
+{
+	uint64_t hz = rte_get_tsc_hz(), now = rte_rdtsc(), start = now, last;
+	uint64_t done = messages(v);
+	bool clean = true;
+	unsigned int i;
+
+	for (i = 0; i < ROLES; i++)
+		v->end[i].busy = 0;
+	do {
+		last = now;
+		turn(v);
+		now = rte_rdtsc();
+		clean &= now - last < PAUSE_US * (hz / 1000000);
+	} while (now - start < SLICE_MS * (hz / 1000));
+	done = messages(v) - done;
+	v->slices++;
+	if (done == 0)
+		return;
+	if (clean && !v->clean) { /* the first undisturbed slice: those before it no longer count */
+		v->clean = true;
+		v->n = 0;
+	}
+	if (clean != v->clean || v->n == SLICES)
+		return;
+	v->rate[v->n] = (double)done * (double)hz / (double)(now - start);
+	for (i = 0; i < ROLES; i++)
+		v->ns[i][v->n] = (double)v->end[i].busy * 1e9 / (double)hz / (double)done;
+	v->n++;
+}
+
+/* Responder alone: until nothing has come for a while, once something has. */
+static void
+run_responder(struct run_of_it *v)
+{
+	uint64_t hz = rte_get_tsc_hz(), last = rte_rdtsc(), before;
+
+	while (bench_stop == 0) {
+		before = v->end[RESPONDER].packets;
+		slice(v);
+		if (v->end[RESPONDER].packets != before || before == 0)
+			last = rte_rdtsc();
+		else if (rte_rdtsc() - last > QUIET_MS * (hz / 1000))
+			break;
+	}
+}
+
+static void
+run_requester(struct run_of_it *v, double seconds)
+{
+	uint64_t end;
+
+	skeleton_start(&v->end[REQUESTER]);
+	slice(v);
+	v->n = v->slices = 0;
+	v->clean = false;
+	end = rte_rdtsc() + (uint64_t)(seconds * (double)rte_get_tsc_hz());
+	while (rte_rdtsc() < end && bench_stop == 0) {
+		slice(v);
+		report_progress("%u slices", (unsigned int)v->slices);
+	}
+}
+
+/* --- ports --- */
+
+static int
+wait_for_link(uint16_t ethdev, struct error *err)
+{
+	struct rte_eth_link link;
+	unsigned int ms;
+
+	for (ms = 0; ms < LINK_UP_MS && bench_stop == 0; ms += 10) {
+		if (rte_eth_link_get_nowait(ethdev, &link) == 0 &&
+				link.link_status == RTE_ETH_LINK_UP)
+			return 0;
+		usleep(10000);
+	}
+	return error_set(err, ETIMEDOUT, "the other process did not come within %u s",
+			LINK_UP_MS / 1000);
+}
+
+/* memif's; net_ring's ports stand already. Leaves the device's name alone in @p device. */
+static int
+plug(const struct bench_options *o, enum bench_role role, char *device, size_t size,
+	struct error *err)
+{
+	char socket[200];
+
+	if (role == RESPONDER && link_value(o, "socket", socket, sizeof(socket)))
+		unlink(socket); /* left by a killed one */
+	snprintf(device + strlen(device), size - strlen(device), ",bsize=%u", BUFFER);
+	if (rte_dev_probe(device) != 0)
+		return error_set(err, ENODEV, "%s cannot be opened", device);
+	device[strcspn(device, ",")] = '\0';
+	return 0;
+}
+
+static int
+create(struct run_of_it *v, const struct bench_options *o, const struct bench_link *link,
+	struct error *err)
+{
+	struct skeleton_config config = {
+		.write = o->size > o->mtu,
+		.size = o->size,
+		.mtu = o->mtu,
+		.qps = o->qps,
+		.window = SKELETON_WINDOW,
+		.ack_every = o->ack_per_packet ? 1 : SKELETON_ACK_EVERY,
+		.footprint = o->footprint,
+		.icrc = o->icrc,
+	};
+	char device[ROLES][256];
+	unsigned int i;
+	int ret = 0;
+
+	if (!link->remote)
+		ret = link_memory_pair("skeleton", device, err);
+	for (i = v->first; i < v->first + v->ends && ret == 0; i++) {
+		if (link->remote) {
+			ret = link->create(o, i, device, err);
+			if (ret == 0)
+				ret = plug(o, i, device[i], sizeof(device[i]), err);
+		}
+		if (ret == 0)
+			ret = skeleton_create(&v->end[i], &config, i, device[i], err);
+		if (ret == 0 && link->remote)
+			ret = wait_for_link(v->end[i].ethdev, err);
+	}
+	return ret;
+}
+
+/* --- the command --- */
+
+static const struct report_column columns[] = {
+	{ "bytes", "#bytes", 10, 0 },
+	{ "msg_rate_peak_mpps", "peak[Mpps]", 12, 6 },
+	{ "msg_rate_mpps", "MsgRate[Mpps]", 15, 6 },
+	{ "requester_ns", "requester[ns]", 14, 1 },
+	{ "responder_ns", "responder[ns]", 14, 1 },
+};
+
+static int
+tell(struct run_of_it *v, const struct bench_options *o, struct report *r, struct error *err)
+{
+	double row[RTE_DIM(columns)], best = 0;
+	unsigned int i;
+
+	if (v->n == 0)
+		return error_set(err, ETIME, "no message was answered in %u slices: is the other "
+				"process there?", v->slices);
+	for (i = 0; i < v->n; i++)
+		best = RTE_MAX(best, v->rate[i]);
+	row[0] = o->size;
+	row[1] = best / 1e6;
+	row[2] = median(v->rate, v->n) / 1e6;
+	row[3] = median(v->ns[REQUESTER], v->n);
+	row[4] = median(v->ns[RESPONDER], v->n);
+	report_table(r, "skeleton", columns, RTE_DIM(columns));
+	report_row(r, row);
+	report_note(r, "medians of %u slices of %u; %lu bad packets", v->n, v->slices,
+			v->end[0].bad + v->end[1].bad);
+	if (!v->clean)
+		report_note(r, "no slice was undisturbed: all of them count");
+	return 0;
+}
+
+static int
+check(const struct bench_options *o, const struct bench_link *link, struct error *err)
+{
+	if (link == NULL)
+		return -EINVAL;
+	if (o->size % 4 != 0 || o->qps > SKELETON_QPS)
+		return error_set(err, EINVAL, "skeleton: multiples of 4 bytes, up to %u queue pairs",
+				SKELETON_QPS);
+	if (link->remote == ((unsigned int)o->mode == BOTH))
+		return error_set(err, EINVAL, "skeleton: both roles with --link memory; requester or "
+				"responder with --link memif, each in its process");
+	return 0;
+}
+
+int
+skeleton_run_command(const struct command *c, const struct bench_options *o, struct report *r,
+	struct error *err)
+{
+	struct run_of_it *v = calloc(1, sizeof(*v));
+	const struct bench_link *link = link_find(o, err);
+	struct eal_wish wish = { .bytes = 256 * MIB };
+	unsigned int i;
+	int ret = check(o, link, err);
+
+	RTE_SET_USED(c);
+	if (ret != 0)
+		goto out;
+	v->first = (unsigned int)o->mode == RESPONDER_ONLY ? RESPONDER : REQUESTER;
+	v->ends = (unsigned int)o->mode == BOTH ? ROLES : 1;
+	wish.first_cpu = v->first;
+	ret = bench_eal_start(o, &wish, err);
+	if (ret == 0)
+		ret = create(v, o, link, err);
+	if (ret != 0)
+		goto out;
+	report_environment(r, o);
+	report_fact(r, "port", "%s, link %s", link->remote ? "net_memif" : "net_ring", o->link);
+	report_fact(r, "queues", "%u queue pair%s, window %u, PMTU %u%s", o->qps,
+			o->qps == 1 ? "" : "s", SKELETON_WINDOW, o->mtu,
+			o->ack_per_packet ? ", an Ack each" : "");
+	if ((unsigned int)o->mode == RESPONDER_ONLY)
+		run_responder(v);
+	else
+		run_requester(v, o->seconds);
+	ret = tell(v, o, r, err);
+	for (i = v->first; i < v->first + v->ends; i++)
+		skeleton_destroy(&v->end[i]);
+out:
+	free(v);
+	return ret;
+}

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/* The client of a run over two processes. */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_common.h>
+
+#include "peers/exchange.h"
+#include "peers/remote.h"
+
+#define START_MS  30000 /* the other process starts DPDK, makes its queue pairs */
+#define ANSWER_MS 10000
+
+/* @return nonzero: the other process is gone, or says that it cannot go on */
+static int
+listen_to_server(struct run *run)
+{
+	struct benchmark *s = run->arg;
+	json_t *m = NULL;
+	const char *type;
+	int ret = exchange_poll(s->exchange, &m, &s->lost);
+
+	if (ret <= 0)
+		return ret;
+	type = json_string_value(json_object_get(m, "type"));
+	if (type != NULL && strcmp(type, "figures") == 0) {
+		s->far.busy = json_real_value(json_object_get(m, "busy"));
+		s->far.wrong = (uint64_t)json_integer_value(json_object_get(m, "wrong"));
+		s->far.own = (uint64_t)json_integer_value(json_object_get(m, "done"));
+		s->far.told = true;
+	} else {
+		error_set(&s->lost, EIO, "the other process: %s", type != NULL &&
+				strcmp(type, "error") == 0 ?
+				json_string_value(json_object_get(m, "text")) : "unexpected words");
+	}
+	json_decref(m);
+	return s->lost.text[0] != '\0';
+}
+
+static int
+look(struct run *run, uint64_t now)
+{
+	benchmark_look(run->arg, now);
+	return listen_to_server(run);
+}
+
+/* Nothing of ours is under way. The server looks at what arrived, so it has to be all of it. */
+static int
+say_done(struct benchmark *s)
+{
+	const struct load *l = &s->load[REQUESTER][0];
+	bool all = load_idle(l);
+
+	if (s->far.done || (!all && l->failed == 0 && bench_stop == 0))
+		return 0;
+	s->far.done = true;
+	return exchange_send(s->exchange, json_pack("{s:s, s:I}", "type", "done", "messages",
+			all ? (json_int_t)l->done : -1), &s->lost);
+}
+
+/* We have stopped. @return 1: the server too, negative: it is gone */
+static int
+others(struct run *run)
+{
+	struct benchmark *s = run->arg;
+	int ret;
+
+	if (!s->far.asked) {
+		s->far.asked = true;
+		ret = exchange_send(s->exchange, json_pack("{s:s}", "type", "stop"), &s->lost);
+		if (ret != 0)
+			return ret;
+	}
+	ret = say_done(s);
+	if (ret == 0)
+		ret = listen_to_server(run);
+	return ret != 0 ? -1 : s->far.told;
+}
+
+static int
+one_size(struct benchmark *s, uint32_t size, struct error *err)
+{
+	json_t *m;
+	int ret;
+
+	memset(&s->far, 0, sizeof(s->far));
+	ret = exchange_send(s->exchange, json_pack("{s:s, s:i}", "type", "size", "size", (int)size),
+			err);
+	if (ret != 0)
+		return ret;
+	m = exchange_wait(s->exchange, "go", ANSWER_MS, err);
+	if (m == NULL)
+		return -ECONNRESET;
+	json_decref(m);
+	ret = benchmark_prepare(s, size, err);
+	if (ret == 0)
+		ret = benchmark_run(s, err);
+	if (ret != 0)
+		return ret;
+	s->far.messages = run_done(&s->run);
+	benchmark_tell(s, &s->far);
+	return s->far.wrong == 0 ? 0 : error_set(err, EBADMSG, "%lu messages did not arrive as they "
+			"were sent", s->far.wrong);
+}
+
+/* Each knows the other's end, and the way there. */
+static int
+meet(struct benchmark *s, struct error *err)
+{
+	json_t *m = exchange_wait(s->exchange, "ready", START_MS, err);
+	int ret;
+
+	if (m == NULL)
+		return -ECONNRESET;
+	ret = benchmark_create(s, err);
+	if (ret == 0)
+		ret = message_take_end(m, s->o.qps, &s->peer[REQUESTER], err);
+	if (ret == 0)
+		ret = exchange_send(s->exchange, message_end("end", &s->end[REQUESTER]), err);
+	json_decref(m);
+	return ret != 0 ? ret : benchmark_connect(s, err);
+}
+
+static int
+sizes(struct benchmark *s, struct error *err)
+{
+	uint32_t size = s->o.all_sizes ? 2 : s->o.size;
+	int ret = 0;
+
+	benchmark_tell_environment(s);
+	benchmark_tell_head(s);
+	s->run.look = look;
+	s->run.others = others;
+	s->run.arg = s;
+	for (; size <= s->o.size && ret == 0 && bench_stop == 0; size *= 2)
+		ret = one_size(s, size, err);
+	if (ret == 0)
+		exchange_send(s->exchange, json_pack("{s:s}", "type", "bye"), NULL);
+	else if (s->lost.text[0] == '\0')
+		exchange_send(s->exchange, json_pack("{s:s, s:s}", "type", "error", "text",
+				err->text), NULL);
+	return ret;
+}
+
+/* The run has not begun. If the server has said why, or has gone, that is the reason. */
+static int
+not_begun(struct benchmark *s, int ret, struct error *err)
+{
+	struct error why = { "" };
+	json_t *m = NULL;
+	const char *text;
+
+	if (ret == -ECONNRESET)
+		return ret;
+	if (exchange_poll(s->exchange, &m, &why) < 0)
+		return error_set(err, ECONNRESET, "%s", why.text);
+	text = json_string_value(json_object_get(m, "text"));
+	if (text != NULL)
+		ret = error_set(err, EIO, "the other process: %s", text);
+	else
+		exchange_send(s->exchange, json_pack("{s:s, s:s}", "type", "error", "text",
+				err->text), NULL);
+	json_decref(m);
+	return ret;
+}
+
+int
+remote_run(struct benchmark *s, struct error *err)
+{
+	struct eal_wish wish = { .share_memory = link_memif_zero_copy(&s->o) };
+	char where[256];
+	int ret;
+
+	remote_address(&s->o, where, sizeof(where));
+	s->exchange = exchange_connect(where, err);
+	if (s->exchange == NULL)
+		return -ECONNREFUSED;
+	benchmark_wish(&s->o, s->link, REQUESTER, &wish);
+	ret = exchange_send(s->exchange, message_options(&s->o), err);
+	if (ret == 0)
+		ret = bench_eal_start(&s->o, &wish, err);
+	if (ret == 0)
+		ret = meet(s, err);
+	return ret != 0 ? not_begun(s, ret, err) : sizes(s, err);
+}

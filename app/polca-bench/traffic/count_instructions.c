@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * A number of messages on one lcore, whose instructions are counted from outside: valgrind --tool=callgrind
+ * --toggle-collect=roles_count (test/perf/count_instructions.py). Nothing here depends on how fast
+ * the machine is: the clock that the engines see goes a step on with each turn.
+ */
+
+#include "command.h"
+#include "traffic/bench.h"
+
+#include <rte_common.h>
+#include <rte_cycles.h>
+
+#define PART_MAX   (UINT64_C(1) << 20) /* messages until somebody looks */
+#define PART_BYTES (UINT64_C(1) << 30)
+#define TURN_US   2 /* about what a turn with a burst takes */
+#define WARM_UP   10 /* times what the send queues hold */
+#define IDLE_MAX  (5 * 1000 * 1000 / TURN_US) /* turns without progress: it will not end */
+
+struct clock {
+	uint64_t now, step;
+};
+
+static void
+turn(struct place *p, uint64_t now)
+{
+	uint64_t start = rte_rdtsc();
+	bool busy = engine_turn(p->engine, p->worker, now);
+
+	busy |= p->load[0]->turn(p->load[0]) > 0;
+	if (busy)
+		p->busy += rte_rdtsc() - start;
+}
+
+/* A function each, so that their counts are told apart. */
+static void __attribute__((noinline))
+requester_count(struct runner *r, uint64_t now)
+{
+	turn(&r->place[REQUESTER], now);
+}
+
+static void __attribute__((noinline))
+responder_count(struct runner *r, uint64_t now)
+{
+	turn(&r->place[RESPONDER], now);
+}
+
+static void
+both(struct runner *r, struct clock *c)
+{
+	requester_count(r, c->now);
+	responder_count(r, c->now);
+	c->now += c->step;
+}
+
+static bool
+failed(const struct runner *r)
+{
+	return r->place[REQUESTER].load[0]->failed + r->place[RESPONDER].load[0]->failed > 0;
+}
+
+static void
+messages(struct run *run, struct clock *c, uint64_t n)
+{
+	uint64_t end = run_done(run) + n;
+
+	while (run_done(run) < end && !failed(&run->runner[0]) && bench_stop == 0)
+		both(&run->runner[0], c);
+}
+
+void __attribute__((noinline))
+roles_count(struct run *run, struct clock *c, uint64_t n)
+{
+	messages(run, c, n);
+}
+
+static void
+drain(struct runner *r, struct clock *c)
+{
+	struct load *l = r->place[REQUESTER].load[0];
+	struct load *other = r->place[RESPONDER].load[0];
+	unsigned int i;
+
+	l->stopping = other->stopping = true;
+	for (i = 0; i < IDLE_MAX && !failed(r) && !(load_idle(l) && load_idle(other)); i++)
+		both(r, c);
+}
+
+/* In parts, only for the live line: what is counted is the same. */
+static void
+count_parts(struct run *run, struct clock *c)
+{
+	uint64_t left = run->o->iterations, part = RTE_MIN(PART_MAX, 1 + PART_BYTES / run->o->size);
+	uint64_t before;
+
+	while (left > 0 && !failed(&run->runner[0]) && bench_stop == 0) {
+		before = run_done(run);
+		roles_count(run, c, RTE_MIN(left, part));
+		left -= RTE_MIN(left, run_done(run) - before);
+		if (run->look != NULL)
+			run->look(run, rte_rdtsc());
+	}
+}
+
+static uint64_t
+warm_up_of(const struct load *l)
+{
+	return l->count > 0 ? (uint64_t)WARM_UP * l->o->qps * l->o->depth : 0;
+}
+
+uint64_t
+count_warm_up(const struct run *run)
+{
+	const struct runner *r = &run->runner[0];
+
+	return warm_up_of(r->place[REQUESTER].load[0]) + warm_up_of(r->place[RESPONDER].load[0]);
+}
+
+static void
+begin(struct load *l, uint64_t messages)
+{
+	iterations_begin(l, messages);
+	load_send(l, NULL);
+}
+
+void
+count_messages(struct run *run)
+{
+	struct clock c = { rte_rdtsc(), TURN_US * (rte_get_tsc_hz() / 1000000) };
+	struct load *l;
+	unsigned int i;
+
+	for (i = 0; i < ROLES; i++) {
+		l = run->runner[0].place[i].load[0];
+		begin(l, warm_up_of(l));
+	}
+	messages(run, &c, count_warm_up(run));
+	run_mark(run, &run->from);
+	for (i = 0; i < ROLES; i++) {
+		l = run->runner[0].place[i].load[0];
+		begin(l, l->count);
+	}
+	count_parts(run, &c);
+	run_mark(run, &run->to);
+	drain(&run->runner[0], &c);
+}

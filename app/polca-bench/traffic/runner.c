@@ -1,0 +1,460 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * Threads that turn workers and their loads. What a message costs each role is measured in slices:
+ * one in which a turn took suspiciously long (somebody else had the CPU) does not count, unless
+ * there are no others.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <rte_common.h>
+#include <rte_cycles.h>
+#include <rte_launch.h>
+#include <rte_lcore.h>
+
+#include "command.h"
+#include "median.h"
+#include "report.h"
+#include "traffic/bench.h"
+
+#define SLICE_MS   3
+#define WARM_UP    20 /* slices, or a tenth of the run */
+#define PAUSE_US   100 /* a turn longer than this was interrupted */
+#define DRAIN_MS   5000 /* without any progress */
+#define STOP_MS    1000 /* in all, when the user wants it to end */
+#define LOOK_US    20000
+#define LAUNCHED_US 200
+
+/* @return the TSC after it */
+static uint64_t
+place_turn(struct place *p, uint64_t now)
+{
+	bool busy = engine_turn(p->engine, p->worker, now);
+	unsigned int i;
+	uint64_t end;
+
+	for (i = 0; i < p->loads; i++)
+		busy |= p->load[i]->turn(p->load[i]) > 0;
+	end = rte_rdtsc();
+	if (busy)
+		p->busy += end - now;
+	return end;
+}
+
+static uint64_t
+runner_sum(const struct runner *r, size_t counter)
+{
+	uint64_t sum = 0;
+	unsigned int i, k;
+
+	for (i = 0; i < r->places; i++)
+		for (k = 0; k < r->place[i].loads; k++)
+			sum += __atomic_load_n((const uint64_t *)(const void *)
+					((const char *)r->place[i].load[k] + counter),
+					__ATOMIC_RELAXED);
+	return sum;
+}
+
+static uint64_t
+run_sum(const struct run *run, size_t counter)
+{
+	uint64_t sum = 0;
+	unsigned int i;
+
+	for (i = 0; i < run->runners; i++)
+		sum += runner_sum(&run->runner[i], counter);
+	return sum;
+}
+
+uint64_t
+run_done(const struct run *run)
+{
+	return run_sum(run, offsetof(struct load, done));
+}
+
+uint64_t
+run_received(const struct run *run)
+{
+	return run_sum(run, offsetof(struct load, received));
+}
+
+static bool
+run_failed(const struct run *run)
+{
+	return run_sum(run, offsetof(struct load, failed)) > 0;
+}
+
+static void
+run_busy(const struct run *run, uint64_t busy[ROLES])
+{
+	const struct place *p;
+	unsigned int i, k;
+
+	busy[REQUESTER] = busy[RESPONDER] = 0;
+	for (i = 0; i < run->runners; i++) {
+		for (k = 0; k < run->runner[i].places; k++) {
+			p = &run->runner[i].place[k];
+			busy[p->role] += __atomic_load_n(&p->busy, __ATOMIC_RELAXED);
+		}
+	}
+}
+
+void
+run_mark(const struct run *run, struct run_mark *m)
+{
+	m->time = rte_rdtsc();
+	m->done = run_done(run);
+	run_busy(run, m->busy);
+}
+
+/* --- slices --- */
+
+static void
+keep(struct runner *r, const struct place *before, uint64_t done, uint64_t cycles, bool clean)
+{
+	double hz = (double)rte_get_tsc_hz();
+	struct slice *s;
+	unsigned int i, *n = clean ? &r->clean : &r->unclean;
+
+	r->slices++;
+	if (done == 0)
+		return;
+	s = &r->slice[clean][(*n)++ % BENCH_SLICES];
+	s->rate = (double)done * hz / (double)cycles;
+	for (i = 0; i < r->places; i++)
+		s->ns[i] = (double)(r->place[i].busy - before[i].busy) * 1e9 / hz / (double)done;
+	if (s->rate > r->best)
+		r->best = s->rate;
+}
+
+/* Are messages counted, and all of this runner's done? */
+static bool
+runner_iterations_done(const struct runner *r)
+{
+	bool any = false;
+	unsigned int i, k;
+
+	for (i = 0; i < r->places; i++) {
+		for (k = 0; k < r->place[i].loads; k++) {
+			if (!iterations_done(r->place[i].load[k]))
+				return false;
+			any |= r->place[i].load[k]->count > 0;
+		}
+	}
+	return any;
+}
+
+static void
+one_slice(struct runner *r, bool measure)
+{
+	uint64_t slice = SLICE_MS * (rte_get_tsc_hz() / 1000);
+	uint64_t pause = PAUSE_US * (rte_get_tsc_hz() / 1000000);
+	uint64_t now = rte_rdtsc(), start = now, last;
+	uint64_t done = runner_sum(r, offsetof(struct load, done));
+	struct place before[ROLES] = { r->place[0], r->place[1] };
+	bool clean = true;
+	unsigned int i;
+
+	do {
+		last = now;
+		for (i = 0; i < r->places; i++)
+			now = place_turn(&r->place[i], now);
+		clean &= now - last < pause;
+	} while (now - start < slice && !runner_iterations_done(r));
+	done = runner_sum(r, offsetof(struct load, done)) - done;
+	if (measure)
+		keep(r, before, done, now - start, clean);
+}
+
+void
+runner_slice(struct runner *r)
+{
+	one_slice(r, false);
+}
+
+static void
+stop_loads(struct runner *r)
+{
+	unsigned int i, k;
+
+	for (i = 0; i < r->places; i++)
+		for (k = 0; k < r->place[i].loads; k++)
+			r->place[i].load[k]->stopping = true;
+}
+
+static bool
+all_idle(const struct runner *r)
+{
+	const struct load *l;
+	unsigned int i, k;
+
+	for (i = 0; i < r->places; i++) {
+		for (k = 0; k < r->place[i].loads; k++) {
+			l = r->place[i].load[k];
+			if (!load_idle(l) && l->failed == 0)
+				return false;
+		}
+	}
+	return true;
+}
+
+/* Processes elsewhere; only a run of one runner has them. */
+static int
+ask_others(struct runner *r, bool *done)
+{
+	int ret = r->run->others(r->run);
+
+	if (ret > 0) {
+		*done = true;
+		__atomic_sub_fetch(&r->run->draining, 1, __ATOMIC_ACQ_REL);
+	}
+	return ret < 0 ? ret : 0;
+}
+
+/* Until when? Never later once the user wants it to end. */
+static void
+be_patient(uint64_t *end, uint64_t now, bool progress, bool *stopped)
+{
+	uint64_t ms = rte_get_tsc_hz() / 1000;
+
+	if (*stopped)
+		return;
+	*stopped = bench_stop != 0;
+	if (*stopped)
+		*end = now + STOP_MS * ms;
+	else if (progress)
+		*end = now + DRAIN_MS * ms;
+}
+
+static uint64_t
+under_way(const struct runner *r)
+{
+	return runner_sum(r, offsetof(struct load, posted)) -
+			runner_sum(r, offsetof(struct load, done));
+}
+
+/* Nothing new; go on until nobody has anything under way. */
+static void
+drain(struct runner *r)
+{
+	uint64_t now = rte_rdtsc(), end = now, done = 0, before;
+	bool idle = false, stopped = false, others = r->run->others == NULL;
+	unsigned int i;
+
+	stop_loads(r);
+	be_patient(&end, now, true, &stopped);
+	/* who was idle may have answered somebody since, and waits for that to be acknowledged */
+	while (now < end && (!all_idle(r) ||
+			__atomic_load_n(&r->run->draining, __ATOMIC_ACQUIRE) > 0)) {
+		for (i = 0; i < r->places; i++)
+			now = place_turn(&r->place[i], now);
+		before = done;
+		done = run_done(r->run);
+		be_patient(&end, now, done != before, &stopped);
+		if (!r->run->launched)
+			report_progress("waiting for the last %lu messages", under_way(r));
+		if (!idle && all_idle(r)) {
+			idle = true;
+			__atomic_sub_fetch(&r->run->draining, 1, __ATOMIC_ACQ_REL);
+		}
+		if (!others && ask_others(r, &others) != 0)
+			return;
+	}
+}
+
+/* --- the whole run --- */
+
+static int
+launched(void *arg)
+{
+	struct runner *r = arg;
+
+	while (!__atomic_load_n(&r->run->stop, __ATOMIC_RELAXED))
+		one_slice(r, false);
+	drain(r);
+	return 0;
+}
+
+/* Those of all runners? */
+static bool
+run_counted(const struct run *run)
+{
+	const struct runner *r;
+	unsigned int i, k;
+
+	for (r = run->runner; r < run->runner + run->runners; r++)
+		for (i = 0; i < r->places; i++)
+			for (k = 0; k < r->place[i].loads; k++)
+				if (!iterations_done(r->place[i].load[k]))
+					return false;
+	return true;
+}
+
+/* When the last of the counted messages was done. @return 0: not known */
+static uint64_t
+run_ended(const struct run *run)
+{
+	const struct runner *r;
+	uint64_t ended = 0;
+	unsigned int i, k;
+
+	if (run->o->iterations == 0 || !run_counted(run))
+		return 0;
+	for (r = run->runner; r < run->runner + run->runners; r++)
+		for (i = 0; i < r->places; i++)
+			for (k = 0; k < r->place[i].loads; k++)
+				ended = RTE_MAX(ended, r->place[i].load[k]->ended);
+	return ended;
+}
+
+static void
+mark_end(struct run *run)
+{
+	uint64_t ended = run_ended(run);
+
+	run_mark(run, &run->to);
+	if (ended != 0)
+		run->to.time = ended;
+}
+
+static bool
+over(struct run *run)
+{
+	const struct bench_options *o = run->o;
+	uint64_t now = rte_rdtsc();
+
+	if (bench_stop != 0 || run_failed(run))
+		return true;
+	if (run->look != NULL && run->look(run, now) != 0)
+		return true;
+	if (o->iterations > 0)
+		return run_counted(run);
+	return (double)(now - run->from.time) >= o->seconds * (double)rte_get_tsc_hz();
+}
+
+static unsigned int
+warm_up_slices(const struct bench_options *o)
+{
+	double tenth = o->seconds * 1000 / SLICE_MS / 10;
+
+	if (o->iterations > 0)
+		return 0; /* each of them counts */
+	return tenth > WARM_UP ? WARM_UP : (unsigned int)tenth;
+}
+
+static void
+run_here(struct run *run)
+{
+	unsigned int i, warm = warm_up_slices(run->o);
+	struct runner *r = &run->runner[0];
+
+	for (i = 0; i < warm && !run_failed(run); i++)
+		one_slice(r, false);
+	run_mark(run, &run->from);
+	do
+		one_slice(r, true);
+	while (!over(run));
+	mark_end(run);
+	drain(r);
+}
+
+/* rte_eal_mp_wait_lcore() spins, on a CPU that one of those has that it waits for. */
+static void
+wait_for_launched(void)
+{
+	unsigned int lcore;
+
+	RTE_LCORE_FOREACH_WORKER(lcore)
+		while (rte_eal_get_lcore_state(lcore) == RUNNING)
+			usleep(LAUNCHED_US);
+	rte_eal_mp_wait_lcore();
+}
+
+static void
+run_launched(struct run *run)
+{
+	double rate, hz = (double)rte_get_tsc_hz();
+	struct run_mark last, now;
+	unsigned int i, lcore = rte_get_next_lcore(-1, 1, 0);
+
+	run_mark(run, &run->from);
+	for (i = 0; i < run->runners; i++, lcore = rte_get_next_lcore(lcore, 1, 0))
+		rte_eal_remote_launch(launched, &run->runner[i], lcore);
+	if (warm_up_slices(run->o) > 0) {
+		usleep(warm_up_slices(run->o) * SLICE_MS * 1000);
+		run_mark(run, &run->from);
+	}
+	last = run->from;
+	do {
+		usleep(LOOK_US);
+		run_mark(run, &now);
+		rate = (double)(now.done - last.done) * hz / (double)(now.time - last.time);
+		if (rate > run->runner[0].best)
+			run->runner[0].best = rate;
+		last = now;
+	} while (!over(run));
+	mark_end(run);
+	__atomic_store_n(&run->stop, true, __ATOMIC_RELAXED);
+	wait_for_launched();
+}
+
+bool
+run_counts(const struct run *run)
+{
+	return run->count && !run->launched && run->o->iterations > 0;
+}
+
+void
+run_for(struct run *run)
+{
+	unsigned int i;
+
+	run->stop = false;
+	run->draining = run->runners + (run->others != NULL);
+	for (i = 0; i < run->runners; i++) {
+		run->runner[i].run = run;
+		run->runner[i].slices = run->runner[i].clean = run->runner[i].unclean = 0;
+		run->runner[i].best = 0;
+	}
+	if (run->launched)
+		run_launched(run);
+	else if (run_counts(run))
+		count_messages(run);
+	else
+		run_here(run);
+}
+
+/* --- what came out --- */
+
+static double
+median_of(const struct slice *s, unsigned int n, size_t field)
+{
+	double v[BENCH_SLICES];
+	unsigned int i;
+
+	for (i = 0; i < n; i++)
+		v[i] = *(const double *)(const void *)((const char *)&s[i] + field);
+	return median(v, n);
+}
+
+bool
+runner_median(const struct runner *r, struct slice *m)
+{
+	bool clean = r->clean > 0;
+	unsigned int n = clean ? r->clean : r->unclean;
+
+	if (n > BENCH_SLICES)
+		n = BENCH_SLICES;
+	*m = (struct slice){ .rate = 0 };
+	if (n == 0)
+		return false;
+	m->rate = median_of(r->slice[clean], n, offsetof(struct slice, rate));
+	m->ns[0] = median_of(r->slice[clean], n, offsetof(struct slice, ns[0]));
+	m->ns[1] = median_of(r->slice[clean], n, offsetof(struct slice, ns[1]));
+	return clean;
+}

@@ -354,9 +354,22 @@ void tx_l3(struct link_worker *w, struct link_port *p, struct rte_mbuf *m, uint8
 	uint32_t l3_len, uint64_t dmac, uint16_t ethertype);
 /* A new mbuf with room for a control frame; l3 points behind the Ethernet header. NULL: counted */
 struct rte_mbuf *tx_control(struct link_worker *w, struct link_port *p, uint8_t **l3);
+/* A packet of len bytes from BTH on, to be written and committed; NULL: not now. */
+uint8_t *tx_port_reserve(struct link_worker *w, struct tx_port *t, const struct path *path,
+	uint32_t len);
+/* Offer the batch to the queue. What is not taken waits, or is dropped if the queue is stuck. */
+void tx_burst(struct link_worker *w, struct tx_port *t);
+void tx_handoff_drain(struct link_worker *w);
+void tx_sink_init(struct link_worker *w);
+
+/* tx_vl15.c: SMPs' own transmit buffer */
+void tx_vl15_init(struct link_worker *w);
+void tx_vl15_flush(struct link_worker *w);
+
+/* tx_setup.c */
 void tx_init(struct link_worker *w);
 void tx_fini(struct link_worker *w);
-void tx_handoff_drain(struct link_worker *w);
+void tx_port_init(const struct link_worker *w, struct tx_port *t, uint16_t port);
 /* The device's queue is not to be touched, or may be again. */
 void tx_stop(struct tx_port *t, bool stopped);
 

@@ -13,8 +13,8 @@
  * does not stop the others of this worker. A queue that only sleeps (a guest that uses fewer than
  * it was given) has another worker's to turn to first.
  *
- * SMPs of a native IB port have a batch of their own, VL15's transmit buffer, with packets set aside
- * for it. Whenever either batch goes to the queue, VL15's goes first.
+ * A native IB port has a second batch for VL15 (tx_vl15.c). Whenever either goes to the queue, VL15's
+ * goes first.
  */
 
 #include <rte_branch_prediction.h>
@@ -90,8 +90,6 @@ tx_offer(struct tx_port *t)
 	return tx_elsewhere(t);
 }
 
-static void tx_burst(struct link_worker *w, struct tx_port *t);
-
 /* VL15 goes first. @return false: it still has something that the queue does not take */
 static bool __rte_noinline
 vl15_first(struct link_worker *w, struct tx_port *vl15)
@@ -101,7 +99,7 @@ vl15_first(struct link_worker *w, struct tx_port *vl15)
 	return vl15->num == 0;
 }
 
-static void
+void
 tx_burst(struct link_worker *w, struct tx_port *t)
 {
 	struct link_counters *c = &w->counters[t->port];
@@ -231,6 +229,12 @@ reserve(struct link_worker *w, struct tx_port *t, const struct path *path, uint3
 	return bth_of(w->mbuf);
 }
 
+uint8_t *
+tx_port_reserve(struct link_worker *w, struct tx_port *t, const struct path *path, uint32_t len)
+{
+	return reserve(w, t, path, len);
+}
+
 static uint8_t *
 sink_reserve(struct tx_sink *sink, const struct path *path, uint32_t len)
 {
@@ -345,48 +349,6 @@ sink_commit(struct tx_sink *sink)
 		send_to_self(w, path->av.port, m);
 	else
 		tx_queue(w, t, m, len);
-}
-
-/* --- VL15 --- */
-
-/* What it has used of the packets set aside for it, as far as there are any. */
-static void
-vl15_refill(struct tx_port *t)
-{
-	struct rte_mbuf *m;
-
-	while (t->num_cached + t->num < LINK_BURST &&
-			rte_mempool_get(t->mp, (void **)&m) == 0) {
-		memcpy(&m->rearm_data, &t->rearm, sizeof(t->rearm));
-		m->ol_flags = 0;
-		t->cache[t->num_cached++] = m;
-	}
-}
-
-static uint8_t *
-smp_reserve(struct tx_sink *sink, const struct path *path, uint32_t len)
-{
-	struct link_worker *w = ((struct smp_sink *)sink)->worker;
-	struct tx_port *t = &w->vl15[path->av.port];
-
-	vl15_refill(t);
-	return reserve(w, t, path, len);
-}
-
-static void
-smp_commit(struct tx_sink *sink)
-{
-	sink_commit(&((struct smp_sink *)sink)->worker->sink);
-}
-
-static void
-vl15_flush(struct link_worker *w)
-{
-	unsigned int i;
-
-	for (i = 0; i < w->link->num_ports; i++)
-		if (w->vl15[i].num > 0)
-			tx_burst(w, &w->vl15[i]);
 }
 
 /* The slower way round: a queue that is full or empty, an address that is ours or not resolved. */
@@ -540,12 +502,6 @@ link_tx_sink(struct link_worker *w)
 	return &w->sink;
 }
 
-struct tx_sink *
-link_smp_sink(struct link_worker *w)
-{
-	return w->vl15 != NULL ? &w->smp_sink.sink : NULL;
-}
-
 void
 link_tx_flush(struct link_worker *w, uint64_t now)
 {
@@ -555,7 +511,7 @@ link_tx_flush(struct link_worker *w, uint64_t now)
 	if (unlikely(w->num_handoff > 0))
 		tx_handoff_drain(w);
 	if (unlikely(w->vl15 != NULL))
-		vl15_flush(w);
+		tx_vl15_flush(w);
 	for (i = 0; i < w->link->num_ports; i++)
 		if (w->tx[i]->num > 0)
 			tx_burst(w, w->tx[i]);
@@ -596,99 +552,10 @@ link_tx_left(const struct link_worker *w)
 	return true;
 }
 
-/* What rte_pktmbuf_reset() makes of an mbuf's first words. */
-static uint64_t
-rearm_word(void)
-{
-	struct rte_mbuf m = { .data_off = RTE_PKTMBUF_HEADROOM, .nb_segs = 1,
-		.port = RTE_MBUF_PORT_INVALID };
-	uint64_t word;
-
-	rte_mbuf_refcnt_set(&m, 1);
-	memcpy(&word, &m.rearm_data, sizeof(word));
-	return word;
-}
-
-static void
-init_port(const struct link_worker *w, struct tx_port *t, uint16_t port)
-{
-	const struct link_port *p = &w->link->port[port];
-
-	t->port = port;
-	t->ethdev = p->ethdev;
-	t->queue = w->id;
-	t->way = w->id < p->ntx ? TX_QUEUE : TX_RING;
-	t->mp = p->pool->mp;
-	t->rearm = rearm_word();
-	t->room = rte_pktmbuf_data_room_size(t->mp) - RTE_PKTMBUF_HEADROOM;
-}
-
-/* Worker 0 has a queue of every port (link.h), so VL15 needs nobody's ring. */
-static void
-init_vl15(struct link_worker *w)
-{
-	unsigned int i;
-
-	w->smp_sink.worker = w;
-	w->smp_sink.sink.reserve = smp_reserve;
-	w->smp_sink.sink.commit = smp_commit;
-	for (i = 0; i < w->link->num_ports; i++) {
-		if (!w->link->port[i].cfg.ib)
-			continue;
-		init_port(w, &w->vl15[i], i);
-		vl15_refill(&w->vl15[i]);
-		w->tx[i]->vl15 = &w->vl15[i];
-	}
-}
-
 void
-tx_init(struct link_worker *w)
+tx_sink_init(struct link_worker *w)
 {
-	unsigned int i;
-
 	w->sink.reserve = sink_reserve;
 	w->sink.commit = sink_commit;
-	w->icrc_off = w->link->cfg.icrc_off;
 	w->sink.send = sink_send;
-	for (i = 0; i < w->link->num_ports; i++) {
-		init_port(w, w->tx[i], i);
-		w->tx[i]->ring = w->link->port[i].tx_ring[w->id];
-	}
-	if (w->vl15 != NULL)
-		init_vl15(w);
-}
-
-void
-tx_stop(struct tx_port *t, bool stopped)
-{
-	if (t->way != TX_RING)
-		t->way = stopped ? TX_STOPPED : TX_QUEUE;
-	if (t->vl15 != NULL)
-		tx_stop(t->vl15, stopped);
-}
-
-static void
-fini_port(struct tx_port *t)
-{
-	rte_pktmbuf_free_bulk(t->mbuf, t->num);
-	rte_pktmbuf_free_bulk(t->cache, t->num_cached);
-	t->num = 0;
-	t->num_cached = 0;
-}
-
-void
-tx_fini(struct link_worker *w)
-{
-	unsigned int i;
-
-	if (w->mbuf != NULL)
-		rte_pktmbuf_free(w->mbuf);
-	w->mbuf = NULL;
-	while (w->self_tail != w->self_head)
-		rte_pktmbuf_free(w->self[w->self_tail++ % SELF_QUEUE]);
-	for (i = 0; i < w->link->num_ports; i++) {
-		fini_port(w->tx[i]);
-		if (w->tx[i]->vl15 != NULL)
-			fini_port(w->tx[i]->vl15);
-	}
 }

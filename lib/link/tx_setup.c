@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * Set-up and end of a worker's transmit side.
+ */
+
+#include "link/private.h"
+
+/* What rte_pktmbuf_reset() makes of an mbuf's first words. */
+static uint64_t
+rearm_word(void)
+{
+	struct rte_mbuf m = { .data_off = RTE_PKTMBUF_HEADROOM, .nb_segs = 1,
+		.port = RTE_MBUF_PORT_INVALID };
+	uint64_t word;
+
+	rte_mbuf_refcnt_set(&m, 1);
+	memcpy(&word, &m.rearm_data, sizeof(word));
+	return word;
+}
+
+void
+tx_port_init(const struct link_worker *w, struct tx_port *t, uint16_t port)
+{
+	const struct link_port *p = &w->link->port[port];
+
+	t->port = port;
+	t->ethdev = p->ethdev;
+	t->queue = w->id;
+	t->way = w->id < p->ntx ? TX_QUEUE : TX_RING;
+	t->mp = p->pool->mp;
+	t->rearm = rearm_word();
+	t->room = rte_pktmbuf_data_room_size(t->mp) - RTE_PKTMBUF_HEADROOM;
+}
+
+void
+tx_init(struct link_worker *w)
+{
+	unsigned int i;
+
+	tx_sink_init(w);
+	w->icrc_off = w->link->cfg.icrc_off;
+	for (i = 0; i < w->link->num_ports; i++) {
+		tx_port_init(w, w->tx[i], i);
+		w->tx[i]->ring = w->link->port[i].tx_ring[w->id];
+	}
+	if (w->vl15 != NULL)
+		tx_vl15_init(w);
+}
+
+void
+tx_stop(struct tx_port *t, bool stopped)
+{
+	if (t->way != TX_RING)
+		t->way = stopped ? TX_STOPPED : TX_QUEUE;
+	if (t->vl15 != NULL)
+		tx_stop(t->vl15, stopped);
+}
+
+static void
+fini_port(struct tx_port *t)
+{
+	rte_pktmbuf_free_bulk(t->mbuf, t->num);
+	rte_pktmbuf_free_bulk(t->cache, t->num_cached);
+	t->num = 0;
+	t->num_cached = 0;
+}
+
+void
+tx_fini(struct link_worker *w)
+{
+	unsigned int i;
+
+	if (w->mbuf != NULL)
+		rte_pktmbuf_free(w->mbuf);
+	w->mbuf = NULL;
+	while (w->self_tail != w->self_head)
+		rte_pktmbuf_free(w->self[w->self_tail++ % SELF_QUEUE]);
+	for (i = 0; i < w->link->num_ports; i++) {
+		fini_port(w->tx[i]);
+		if (w->tx[i]->vl15 != NULL)
+			fini_port(w->tx[i]->vl15);
+	}
+}

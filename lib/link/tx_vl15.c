@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * VL15's transmit buffer: SMPs of a native IB port have a batch of their own, with packets set aside
+ * for it, so that neither data nor QP1 datagrams keep them waiting (seed 004).
+ */
+
+#include "link/private.h"
+
+/* What it has used of the packets set aside for it, as far as there are any. */
+static void
+vl15_refill(struct tx_port *t)
+{
+	struct rte_mbuf *m;
+
+	while (t->num_cached + t->num < LINK_BURST &&
+			rte_mempool_get(t->mp, (void **)&m) == 0) {
+		memcpy(&m->rearm_data, &t->rearm, sizeof(t->rearm));
+		m->ol_flags = 0;
+		t->cache[t->num_cached++] = m;
+	}
+}
+
+static uint8_t *
+smp_reserve(struct tx_sink *sink, const struct path *path, uint32_t len)
+{
+	struct link_worker *w = ((struct smp_sink *)sink)->worker;
+	struct tx_port *t = &w->vl15[path->av.port];
+
+	vl15_refill(t);
+	return tx_port_reserve(w, t, path, len);
+}
+
+static void
+smp_commit(struct tx_sink *sink)
+{
+	struct link_worker *w = ((struct smp_sink *)sink)->worker;
+
+	w->sink.commit(&w->sink);
+}
+
+void
+tx_vl15_flush(struct link_worker *w)
+{
+	unsigned int i;
+
+	for (i = 0; i < w->link->num_ports; i++)
+		if (w->vl15[i].num > 0)
+			tx_burst(w, &w->vl15[i]);
+}
+
+/* Worker 0 has a queue of every port (link.h), so VL15 needs nobody's ring. */
+void
+tx_vl15_init(struct link_worker *w)
+{
+	unsigned int i;
+
+	w->smp_sink.worker = w;
+	w->smp_sink.sink.reserve = smp_reserve;
+	w->smp_sink.sink.commit = smp_commit;
+	for (i = 0; i < w->link->num_ports; i++) {
+		if (!w->link->port[i].cfg.ib)
+			continue;
+		tx_port_init(w, &w->vl15[i], i);
+		vl15_refill(&w->vl15[i]);
+		w->tx[i]->vl15 = &w->vl15[i];
+	}
+}
+
+struct tx_sink *
+link_smp_sink(struct link_worker *w)
+{
+	return w->vl15 != NULL ? &w->smp_sink.sink : NULL;
+}

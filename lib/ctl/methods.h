@@ -92,6 +92,14 @@ uint32_t start_psn_choose(struct rpc_call *call, uint32_t qpn);
 uint32_t start_psn_of(struct rpc_call *call, uint32_t qpn);
 void start_psn_forget(struct rpc_call *call, uint32_t qpn);
 
+/* methods_sa_data.c */
+/**
+ * How the import that was started ends: its records and its time in the result.
+ *
+ * @return RPC_WAIT, 0 or what it failed with
+ */
+int wait_for_import(struct rpc_call *call);
+
 /* methods_stats.c */
 /** Takes counters into an object: what counters_rc() and the others call, with this as argument. */
 struct counter_sink {

@@ -62,8 +62,8 @@ static const struct param import_params[] = {
 	P_END,
 };
 
-static int
-import_end(struct rpc_call *call)
+int
+wait_for_import(struct rpc_call *call)
 {
 	struct engine_sa_imported i;
 
@@ -92,7 +92,7 @@ sa_import(struct rpc_call *call)
 	int rc;
 
 	if (call->progress != 0)
-		return import_end(call);
+		return wait_for_import(call);
 	if ((a->path == NULL) == (a->text == NULL))
 		return error_set(&call->err, EINVAL, "path, text: give one of them");
 	rc = engine_sa_import_start(call->e, &import, &call->err);

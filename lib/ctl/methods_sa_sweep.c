@@ -237,21 +237,17 @@ static int
 step_importing(struct rpc_call *call)
 {
 	const struct sweep_counts *c = &job->counts;
-	struct engine_sa_imported i;
+	int rc = wait_for_import(call);
 
-	engine_sa_import_poll(call->e, &i, &call->err);
-	if (!i.done)
-		return RPC_WAIT;
-	if (i.result != 0)
-		return i.result;
-	set_int(call->result, "records", i.records);
+	if (rc != 0)
+		return rc;
 	set_int(call->result, "nodes", c->nodes);
 	set_int(call->result, "switches", c->switches);
 	set_int(call->result, "links", c->links);
 	set_int(call->result, "without_lid", c->without_lid);
 	set_int(call->result, "asked", c->asked);
 	set_int(call->result, "unanswered", c->unanswered);
-	set_int(call->result, "elapsed_us", (call->now - call->start) * 1000);
+	set_int(call->result, "elapsed_us", (call->now - call->start) * 1000); /* the asking, too */
 	return 0;
 }
 

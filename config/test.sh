@@ -8,7 +8,7 @@
 #   config/test.sh               every step, as CI runs it
 #   config/test.sh unit sim      only these steps: check build unit count asan sim fuzz fresh12 fresh13 dts
 #                                (fresh is fresh12 and fresh13: the first command on minimal Debian trees)
-#   config/test.sh --long STEP   what is too long for CI: seeds fuzz debian13 coverage mutation soak
+#   config/test.sh --long STEP   what is too long for CI: functional seeds fuzz debian13 coverage mutation soak
 #   config/test.sh --load MODULE one functional module (cm/test_perftest.py) or suite beside ten busy processes
 set -u
 . "$(dirname "$0")/common.sh"
@@ -16,7 +16,7 @@ set -u
 # Each step with its share of CI's time in minutes. CI ends at 90 minutes; the plan is 60, of which 16 are reserved for
 # suites to come. A new suite brings its share, and saves it elsewhere.
 STEPS="check=2 build=4 unit=4 count=2 asan=6 sim=3 fuzz=2.5 fresh12=8 fresh13=5 dts=10"
-LONG="seeds=40 fuzz=40 debian13=40 coverage=40 mutation=40 soak=40"
+LONG="functional=40 seeds=40 fuzz=40 debian13=40 coverage=40 mutation=40 soak=40"
 
 steps_of() { local s out=; for s in $1; do out+="${out:+ }${s%%=*}"; done; echo "$out"; }
 share_of() { local s; for s in $KNOWN; do [ "${s%%=*}" = "$1" ] && echo "${s#*=}"; done; }
@@ -43,7 +43,7 @@ if [ "${1:-}" != --load ]; then
     done
 fi
 [ "$(id -u)" = 0 ] || die "needs root: the functional suites make network namespaces"
-case " ${RUN:-dts} " in *" dts "*) PACKAGES_TEST+=" $PACKAGES_DTS" ;; esac
+case " ${RUN:-dts} " in *" dts "* | *" functional "*) PACKAGES_TEST+=" $PACKAGES_DTS" ;; esac
 # shellcheck disable=SC2086 # lists of words
 need_packages $PACKAGES_BUILD $PACKAGES_TEST || exit 1
 
@@ -114,13 +114,18 @@ step_fuzz() { result "fuzzing, $FUZZ_SECONDS s a target" test/fuzz/run.sh "$FUZZ
 step_fresh12() { result "first command on a fresh Debian 12" config/fresh.sh bookworm; }
 step_fresh13() { result "first command on a fresh Debian 13" config/fresh.sh trixie; }
 
-step_dts() {
+# functional_suites [OPTION...]
+functional_suites() {
     build_all
-    dts/run --junit "$RESULTS/dts.junit.xml" || true
+    dts/run "$@" --junit "$RESULTS/dts.junit.xml" || true
     [ -s "$RESULTS/dts.junit.xml" ] || echo "not ok functional suites: no result" >>"$RESULTS/steps.txt"
 }
 
+step_dts() { functional_suites; }
+
 # --- too long for CI ---
+
+long_functional() { functional_suites --full; }
 
 long_seeds() {
     build_all

@@ -10,11 +10,13 @@ import pytest
 
 from conn import wait_until
 from lab import GUEST_IP, POLCA_IP, POLCA_IP6
+from scale import scaled
 from services import connections
 
 CAPTURE = ''
 TEST_SECONDS = 240
 RPING, ECHO, SINK, UCMATOSE, MEMORY, NOBODY = 7174, 7, 9, 7471, 4791, 9999
+IN_A_ROW = scaled(40, 200)
 
 
 def told(job):
@@ -75,8 +77,9 @@ def test_rdma_xclient(listen, guest):
     ('rping -c -a {0} -p {1} -C 1', 'RDMA_CM_EVENT_REJECTED, error 8'),
     ('rdma_client -s {0} -p {1}', 'rdma_connect: Connection refused'),
     ('ucmatose -s {0} -p {1}', 'RDMA_CM_EVENT_REJECTED, error: 8'),
-    # it polls until it is connected: the error is the one of rconnect() or that of rpoll()
-    ('rstream -s {0} -p {1}', 'Connection refused|rpoll: Transport endpoint is not connected'),
+    # it polls until it is connected: the error is that of rconnect(), or rpoll() has failed and
+    # perror() prints whatever an earlier call left in errno
+    ('rstream -s {0} -p {1}', 'Connection refused|rpoll: '),
     ('rcopy /etc/hosts {0}:/tmp/copy -p {1}', 'Connection refused')])
 def test_unknown_port_is_refused(polca, guest, program, says):
     before = polca.rpc('stats_get')['cm']
@@ -109,16 +112,17 @@ def test_udaddy_is_told_that_no_datagrams_are_served(polca, guest):
             after['sent_sidr_rep'] - before['sent_sidr_rep']) == (1, 1)
 
 
-def test_two_hundred_in_a_row(listen, guest):
+def test_many_in_a_row(listen, guest):
     """Connect, one message there and back, disconnect; the QPs of those before rest meanwhile."""
     s = listen('echo', ECHO)
-    jobs = [guest.spawn('i=0; while [ $i -lt 100 ]; do rdma_client -s %s -p %d >/dev/null || '
-                        'exit 1; i=$((i + 1)); done' % (POLCA_IP, ECHO), timeout=200)
+    jobs = [guest.spawn('i=0; while [ $i -lt %d ]; do rdma_client -s %s -p %d >/dev/null || '
+                        'exit 1; i=$((i + 1)); done' % (IN_A_ROW // 2, POLCA_IP, ECHO),
+                        timeout=200)
             for _ in range(2)]
     for job in jobs:
         assert job.wait(200).status == 0
     # the program does not wait until its last ACK is on its way
-    s.wait(established=200, messages_in=200, refused=0, connections=0)
+    s.wait(established=IN_A_ROW, messages_in=IN_A_ROW, refused=0, connections=0)
 
 
 def test_what_the_list_says(listen, polca, guest):

@@ -7,6 +7,7 @@ import pytest
 from conn import wait_until
 from lab import GUEST_IP, GUEST_IP6
 from rpc import RpcError
+from scale import scaled
 from services import connect, connections, done, driver
 
 CAPTURE = ''
@@ -65,10 +66,10 @@ def ended(polca, connection):
         return e.data['errno'] == 'ENOENT'
 
 
-def test_two_hundred_in_a_row(polca, guest, serve):
+def test_many_in_a_row(polca, guest, serve):
     """rping -P serves one after the other; each is one exchange with its data checked."""
     serve('rping -s -P -a %s -p 7175' % GUEST_IP)
-    for _ in range(200):
+    for _ in range(scaled(40, 200)):
         c = connect(polca, 7175, 'rping', count=1, verify=True)
         wait_until(lambda: ended(polca, c['connection']), timeout=30)
         row = driver(polca, c['connection'])

@@ -64,7 +64,7 @@ static const struct param connect_params[] = {
 		.max = LINK_PORTS_MAX - 1, .help = "local port to connect from, counted from 0"),
 	P(struct connect_args, service, PARAM_STRING, .max = SVC_NAME_MAX - 1,
 		.def_text = "none: the caller uses the queue pair, by post_send, post_recv and cq_poll",
-		.help = "kind of client that uses the connection; service_kinds lists them"),
+		.help = "kind of client that uses the connection (polca-ctl service kinds lists all)"),
 	SERVICE_ROWS(SVC),
 	SERVICE_ROW(SVC, count, PARAM_UINT, .flags = PARAM_DEFAULT,
 		.def_text = "the kind's, or without end", .help = "with service: disconnect after so many exchanges"),

@@ -69,7 +69,7 @@ struct listen_args {
 
 static const struct param listen_params[] = {
 	P(struct listen_args, kind, PARAM_STRING, .flags = PARAM_REQUIRED, .max = SVC_NAME_MAX - 1,
-		.help = "what answers: memory, echo, rping, ...; service_kinds lists them"),
+		.help = "kind of service: memory, echo, rping, ... (polca-ctl service kinds lists all)"),
 	SERVICE_ID_ROWS(offsetof(struct listen_args, id)),
 	P(struct listen_args, service_mask, PARAM_UINT, .flags = PARAM_DEFAULT, .def = UINT64_MAX,
 		.def_text = "all", .help = "bits of the service ID that count"),

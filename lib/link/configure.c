@@ -32,6 +32,7 @@ static const struct driver_rule driver_rules[] = {
 	{ "net_vhost", QUEUES_ALL, MTU_ANY, .queues_may_sleep = true },
 	{ "net_memif", QUEUES_PER_WORKER, MTU_ANY },
 	{ "net_tap", QUEUES_PER_WORKER, MTU_DEVICE },
+	{ "net_pcap", QUEUES_RSS, MTU_DEVICE, .link_of_interface = true },
 };
 static const struct driver_rule driver_rule_other = { "", QUEUES_RSS, MTU_DEVICE };
 

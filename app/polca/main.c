@@ -17,6 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <rte_cycles.h>
 #include <rte_log.h>
 #include <rte_version.h>
 
@@ -25,6 +26,7 @@
 #include "default_config.h"
 #include "eal.h"
 #include "engine/verbs_cm.h"
+#include "notify.h"
 
 #define DRAIN_MS 2000
 #define WATCH_MS 200
@@ -236,10 +238,28 @@ release_signals(void)
 	signal(SIGINT, SIG_DFL);
 }
 
+/*
+ * Feed the service manager's watchdog, but not while a worker is stalled: then the service manager
+ * restarts Polca, as it does when this thread hangs.
+ */
+static void
+feed_watchdog(const struct engine *e, uint64_t every_ms, uint64_t *last)
+{
+	uint64_t now = rte_get_tsc_cycles();
+
+	if (every_ms == 0 || now - *last < every_ms * rte_get_tsc_hz() / 1000)
+		return;
+	if (engine_stalled(e) != 0)
+		return;
+	notify("WATCHDOG=1");
+	*last = now;
+}
+
 static int
 serve(struct engine *e, const char *socket, struct error *err)
 {
 	struct ctl *ctl = ctl_create(e, socket, err);
+	uint64_t watchdog_ms = notify_watchdog_ms(), fed = 0;
 	int ret = 0;
 
 	if (ctl == NULL)
@@ -252,14 +272,18 @@ serve(struct engine *e, const char *socket, struct error *err)
 	ctl_telemetry(e);
 	APP_LOG(NOTICE, "ready: %u ports, %u workers, control socket %s",
 			link_num_ports(engine_link(e)), engine_workers(e), socket);
+	notify("READY=1\nSTATUS=%u ports, %u workers, control socket %s",
+			link_num_ports(engine_link(e)), engine_workers(e), socket);
 	while (stop_signal == 0 && ret == 0) {
 		ret = ctl_run_once(ctl, WATCH_MS);
 		engine_watch(e);
+		feed_watchdog(e, watchdog_ms, &fed);
 	}
 	if (ret != 0)
 		error_set(err, -ret, "control socket %s: %s", socket, strerror(-ret));
 	else
 		APP_LOG(NOTICE, "stopping (signal %d)", (int)stop_signal);
+	notify("STOPPING=1\nSTATUS=%s", ret != 0 ? err->text : "letting what is under way finish");
 	ctl_telemetry(NULL);
 	ctl_destroy(ctl);
 	return ret;

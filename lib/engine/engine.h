@@ -156,6 +156,8 @@ void engine_worker_info(const struct engine *e, unsigned int worker, struct work
  * stopped.
  */
 void engine_watch(struct engine *e);
+/** Control thread: the number of workers that engine_watch() found stalled. */
+unsigned int engine_stalled(const struct engine *e);
 
 /**
  * Sum of a port's counters over the workers, or of one worker (>= 0). Verdicts include those given

@@ -59,6 +59,16 @@ engine_watch(struct engine *e)
 	}
 }
 
+unsigned int
+engine_stalled(const struct engine *e)
+{
+	unsigned int i, n = 0;
+
+	for (i = 0; i < e->num_workers; i++)
+		n += e->worker[i]->stalled;
+	return n;
+}
+
 static double
 handoff_percent(const struct worker *w)
 {

@@ -7,7 +7,7 @@
 
 /**
  * @file
- * From words on the command line to a method's parameters.
+ * Parse the words after a command into the parameters of its method.
  */
 
 #include <stdbool.h>
@@ -18,28 +18,29 @@
 /** Options that every command takes; ends with NULL. */
 extern const char *const args_globals[];
 
-#define ARGS_DEPTH 3 /* wr, its sg_list, their fields */
+#define ARGS_DEPTH 3 /* wr, its sg_list, and the fields of that */
 
-/** Where an option's parameter stands: at the method, or inside objects of it. */
+/** The path to a parameter: from the method's own parameters down through nested objects. */
 struct args_path {
-	const json_t *step[ARGS_DEPTH]; /**< the last one is the parameter itself */
-	int depth; /**< 0: there is none */
+	const json_t *step[ARGS_DEPTH]; /**< the last step is the parameter itself */
+	int depth; /**< 0: no such parameter */
 	bool ambiguous;
 };
 
 /**
- * The parameter that "--name" means: the method's own, else the only one of that name inside its
- * objects, the nearest first; of an object alt_X by "--alt-name", for X has the same fields.
+ * Find the parameter of the option "--name": the method's own parameter of that name, else the one
+ * nearest to the top among the fields of its objects. Fields of an object "alt_X" are named
+ * "--alt-NAME", because X has the same fields.
  */
 struct args_path args_find(const json_t *method, const char *option);
 
-/** What stands before the names of an object's fields, as options: "alt_" or nothing. */
+/** The prefix of an object's fields when they are given as options: "alt_" or "". */
 const char *args_prefix(const json_t *object);
 
 /**
- * A parameter that an error of the server names, as the user writes it: "--length", "--sg-list
- * length" for "wr[0].sg_list[0].length"; the name itself where the usage line has it without option,
- * and of what is no parameter.
+ * Translate a parameter path from a server error into what the user typed: "--length", or
+ * "--sg-list length" for "wr[0].sg_list[0].length". A parameter that needs no option, or a name
+ * that is no parameter, is returned as it is.
  *
  * @return buf
  */
@@ -48,14 +49,14 @@ const char *args_label(const json_t *method, const char *path, char *buf, size_t
 /** True if the parameter may be given as a word without its option, required or not. */
 bool args_takes_word(const json_t *param);
 
-/** True if it takes any number of them: its value is the list of these words. */
+/** True if the parameter takes any number of words; its value is the list of them. */
 bool args_takes_words(const json_t *param);
 
 /**
- * Words after the command: "--option value", "--flag", "--option=value", and values of required
- * parameters in their order.
+ * Parse "--option value", "--option=value", "--flag", and values without an option, which go to the
+ * required parameters in their order.
  *
- * @param why  on failure: what is wrong and what to do
+ * @param why  set on failure: what is wrong and what to do
  * @return parameters, or NULL
  */
 json_t *args_params(const json_t *method, char **words, int num, char *why, size_t size);

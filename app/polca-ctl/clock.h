@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <time.h>
 
-/** Microseconds of a clock that nobody sets. */
+/** Microseconds of the monotonic clock, which no one can set. */
 static inline uint64_t
 clock_us(void)
 {

@@ -12,12 +12,11 @@
 #include "table.h"
 
 static json_int_t
-number(const json_t *obj, const char *name)
+cm_number(const json_t *obj, const char *name)
 {
 	return json_integer_value(json_object_get(obj, name));
 }
 
-/* Replace "dest" by the method's own parameters, dgid or dlid. */
 int
 cm_take_dest(json_t *params, const char *words)
 {
@@ -42,7 +41,7 @@ drop_zeros(json_t *rows, const char *name)
 
 	json_array_foreach(rows, i, row)
 	{
-		if (number(row, name) != 0)
+		if (cm_number(row, name) != 0)
 			return;
 	}
 	json_array_foreach(rows, i, row)
@@ -63,7 +62,9 @@ drop_nulls(json_t *row)
 	}
 }
 
-/* Drop the columns without information; the service ID is shown only where there is no port. */
+/*
+ * Drop columns that carry no information. The service ID is shown only for services without a port.
+ */
 static void
 narrow(json_t *rows)
 {
@@ -109,7 +110,7 @@ cm_all_services(const struct options *o, struct connection *c, const char *words
 }
 
 static int
-services(const struct options *o, struct connection *c)
+print_services(const struct options *o, struct connection *c)
 {
 	json_t *rows, *result = NULL;
 	int rc = cm_all_services(o, c, "cm services", &result);
@@ -143,7 +144,7 @@ print_agreed(const json_t *result)
 }
 
 static int
-alternate(const struct options *o, struct connection *c, json_t *params)
+load_alternate(const struct options *o, struct connection *c, json_t *params)
 {
 	json_t *result = NULL;
 	int rc = cm_take_dest(params, "cm alternate");
@@ -159,13 +160,13 @@ alternate(const struct options *o, struct connection *c, json_t *params)
 }
 
 int
-cm_run(const struct options *o, struct connection *c, const json_t *command, json_t *params)
+cm_command_run(const struct options *o, struct connection *c, const json_t *command, json_t *params)
 {
 	const char *name = method_text(command, "name");
 
 	if (strcmp(name, "cm_services") == 0)
-		return services(o, c);
+		return print_services(o, c);
 	if (strcmp(name, "cm_connect") == 0)
 		return cm_connect_run(o, c, params);
-	return alternate(o, c, params);
+	return load_alternate(o, c, params);
 }

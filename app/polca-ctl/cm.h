@@ -5,23 +5,27 @@
 #ifndef POLCA_CTL_CM_H
 #define POLCA_CTL_CM_H
 
-/** @file "cm": connections and the services behind them, where they are more than a method. */
+/**
+ * @file
+ * The "cm" commands that need more than one call of a method.
+ */
 
 #include "connection.h"
 #include "report.h"
 
-/** @return the exit status: 4 where the peer says no, or nothing */
-int cm_run(const struct options *o, struct connection *c, const json_t *command, json_t *params);
+/** @return the exit status: 4 if the peer rejects or does not answer */
+int cm_command_run(const struct options *o, struct connection *c, const json_t *command,
+	json_t *params);
 
-#define CM_SERVICES 1000 /* rows asked for in one call */
+#define CM_SERVICES 1000 /* rows per service_list call */
 
 /** Replace "dest" by the method's own parameters, dgid or dlid. @return 0, or the exit status */
 int cm_take_dest(json_t *params, const char *words);
 /**
- * All services, however many pages they take.
+ * Call service_list until all its pages are read.
  *
  * @param words  the command
- * @return 0: *result is service_list's with all rows; else the exit status
+ * @return 0: *result is the first reply with all rows; else the exit status
  */
 int cm_all_services(const struct options *o, struct connection *c, const char *words,
 	json_t **result);

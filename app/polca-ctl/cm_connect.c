@@ -23,13 +23,13 @@
 #define ENDING_MS  5000 /* how long a connection may take to end after cm_disconnect */
 
 static json_int_t
-number(const json_t *obj, const char *name)
+cm_connect_number(const json_t *obj, const char *name)
 {
 	return json_integer_value(json_object_get(obj, name));
 }
 
 static void
-pause_ms(long ms)
+sleep_ms(long ms)
 {
 	struct timespec ts = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 };
 
@@ -46,7 +46,7 @@ client_row(const json_t *result, json_int_t connection)
 	json_array_foreach(json_object_get(result, "services"), i, row)
 	{
 		if (json_object_get(row, "connection") != NULL &&
-				number(row, "connection") == connection)
+				cm_connect_number(row, "connection") == connection)
 			return json_incref(row);
 	}
 	return NULL;
@@ -65,15 +65,15 @@ end_connection(struct connection *c, json_int_t connection)
 }
 
 static bool
-client_ended(const json_t *row)
+service_row_ended(const json_t *row)
 {
 	return row != NULL && strcmp(method_text(row, "state"), "ENDED") == 0;
 }
 
 /*
  * Wait until the service is done or the peer disconnects. A signal ends the connection, and with it
- * the wait. *row is the service as last seen, or NULL if it never was: client_ended() says whether
- * its end was seen.
+ * the wait. *row is the service as last seen, or NULL if it was never seen; service_row_ended()
+ * tells whether its end was seen.
  */
 static int
 wait_for_end(const struct options *o, struct connection *c, json_int_t connection, json_t **row)
@@ -97,31 +97,31 @@ wait_for_end(const struct options *o, struct connection *c, json_int_t connectio
 			break;
 		json_decref(*row);
 		*row = seen;
-		if (client_ended(seen))
+		if (service_row_ended(seen))
 			break;
-		pause_ms(LOOK_MS);
+		sleep_ms(LOOK_MS);
 	}
 	return rc;
 }
 
 /* Print the service's counters. @param count  0: none was given. @return the exit status */
 static int
-print_end(const struct options *o, const json_t *row, json_int_t count)
+print_service_end(const struct options *o, const json_t *row, json_int_t count)
 {
 	char of[32] = "";
 
-	bool good = number(row, "exchanges") >= count && number(row, "mismatches") == 0 &&
-		number(row, "errors") == 0 && number(row, "violations") == 0;
+	bool good = cm_connect_number(row, "exchanges") >= count && cm_connect_number(row, "mismatches") == 0 &&
+		cm_connect_number(row, "errors") == 0 && cm_connect_number(row, "violations") == 0;
 
 	if (count > 0)
 		snprintf(of, sizeof(of), " of %lld", (long long)count);
 	if (!o->json)
 		printf("\n%s: %lld%s exchanges, %lld mismatches, %lld errors; %lld messages and %lld bytes out, %lld and %lld in\n",
-			method_text(row, "kind"), (long long)number(row, "exchanges"),
-			of, (long long)number(row, "mismatches"),
-			(long long)(number(row, "errors") + number(row, "violations")),
-			(long long)number(row, "messages_out"), (long long)number(row, "bytes_out"),
-			(long long)number(row, "messages_in"), (long long)number(row, "bytes_in"));
+			method_text(row, "kind"), (long long)cm_connect_number(row, "exchanges"),
+			of, (long long)cm_connect_number(row, "mismatches"),
+			(long long)(cm_connect_number(row, "errors") + cm_connect_number(row, "violations")),
+			(long long)cm_connect_number(row, "messages_out"), (long long)cm_connect_number(row, "bytes_out"),
+			(long long)cm_connect_number(row, "messages_in"), (long long)cm_connect_number(row, "bytes_in"));
 	return good ? EXIT_DONE : EXIT_STATUS;
 }
 
@@ -152,7 +152,7 @@ trim_private(json_t *obj)
 
 /* @param attached  wait until the service that drives the connection is done */
 static int
-established(const struct options *o, struct connection *c, json_t *result, json_int_t count,
+print_established(const struct options *o, struct connection *c, json_t *result, json_int_t count,
 	bool attached)
 {
 	json_t *row = NULL;
@@ -168,13 +168,13 @@ established(const struct options *o, struct connection *c, json_t *result, json_
 	if (attached && count == 0)
 		fprintf(stderr, "connected; Ctrl-C disconnects (--detach leaves the connection to the server)\n");
 	if (attached)
-		rc = wait_for_end(o, c, number(result, "connection"), &row);
+		rc = wait_for_end(o, c, cm_connect_number(result, "connection"), &row);
 	if (row != NULL) {
 		json_object_set(result, "counters", row);
-		end = print_end(o, row, count);
+		end = print_service_end(o, row, count);
 	}
-	if (attached && rc == 0 && !client_ended(row))
-		end = unseen_end(number(result, "connection"), row);
+	if (attached && rc == 0 && !service_row_ended(row))
+		end = unseen_end(cm_connect_number(result, "connection"), row);
 	if (o->json)
 		print_json(result);
 	json_decref(row);
@@ -183,7 +183,7 @@ established(const struct options *o, struct connection *c, json_t *result, json_
 
 /* A rejection or the peer's silence has an exit status of its own: the server did not fail. */
 static int
-refused(const struct options *o, json_t *error)
+report_refused(const struct options *o, json_t *error)
 {
 	json_t *data = json_object_get(error, "data");
 	int rc = server_error(o, error, "cm connect");
@@ -201,7 +201,7 @@ refused(const struct options *o, json_t *error)
 
 /* The server gives up an attempt, or a connection, whose reply is unread when the socket closes. */
 static int
-interrupted(const char *words)
+report_interrupted(const char *words)
 {
 	fprintf(stderr, "polca-ctl: %s: interrupted before the connection stood; it is given up\n",
 		words);
@@ -214,7 +214,7 @@ cm_connect_run(const struct options *o, struct connection *c, json_t *params)
 {
 	bool detach = json_is_true(json_object_get(params, "detach"));
 	bool attached = !detach && json_object_get(params, "service") != NULL;
-	json_int_t count = number(params, "count"), ms = number(params, "timeout_ms");
+	json_int_t count = cm_connect_number(params, "count"), ms = cm_connect_number(params, "timeout_ms");
 	json_t *result = NULL, *error = NULL;
 	int rc = cm_take_dest(params, "cm connect");
 
@@ -228,11 +228,11 @@ cm_connect_run(const struct options *o, struct connection *c, json_t *params)
 		o->wait_ms + (unsigned int)(ms > 0 ? ms : CONNECT_MS), &result, &error);
 	connection_interruptible(c, NULL);
 	if (rc == 0)
-		rc = established(o, c, result, count, attached);
+		rc = print_established(o, c, result, count, attached);
 	else if (rc > 0)
-		rc = refused(o, error);
+		rc = report_refused(o, error);
 	else if (errno == EINTR)
-		rc = interrupted("cm connect");
+		rc = report_interrupted("cm connect");
 	else
 		rc = no_reply(errno);
 	json_decref(result);

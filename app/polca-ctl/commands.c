@@ -3,8 +3,8 @@
  */
 
 /*
- * The commands as rows beside the methods: what each asks for, and which parameters of the method
- * under it are its own.
+ * The commands as rows of the method table: which method each calls, and which parameters it takes
+ * from that method or adds.
  */
 
 #include <stdio.h>
@@ -19,7 +19,7 @@
 #include "watch.h"
 
 #define DEST_HELP                                                                                  \
-	"the peer's address, or on a native InfiniBand port its LID as lid:N or N (--dlid does as well; with both there is a GRH)"
+	"the peer's address, or on a native InfiniBand port its LID as lid:N or N (also as --dlid; an address and a LID together select a GRH)"
 #define TARGET    "to port class_version "
 #define KEYS      "sm_key timeout_ms resp_time pkey_index sgid_index dlid dmac worker "
 #define PATH      "sgid_index traffic_class flow_label hop_limit sl dlid dmac "
@@ -30,48 +30,53 @@
 static const struct command {
 	const char *name;
 	const char *method;
-	const char *op; /* of sa_query; NULL: another method, or the words say */
-	const char *params; /* our own and the method's, in this order; "size/s" has -s too */
-	const char *required; /* "port?": it needs no option, but may be missing */
+	/* of sa_query; NULL: the command calls another method, or takes the op from the words */
+	const char *op;
+	/*
+	 * names, of owns[] below or else the method's, in the order of the help; "size/s" also has
+	 * the short option -s
+	 */
+	const char *params;
+	const char *required; /* "port?": optional, but may be given without its option */
 	const char *help;
 	const char *example;
 } commands[] = {
 	{ "sa_get", "sa_query", "get", CHOICE KEYS "oneline", "record",
-		"Get the one record that has the fields given; several are an error.",
+		"Get the one record that matches the given fields; more than one is an error.",
 		"polca-ctl sa get node lid=2" },
 	{ "sa_table", "sa_query", "table", CHOICE "end_rid sa_key " KEYS "oneline", "record",
-		"Get all records that have the fields given, every one where none is.",
+		"Get all records that match the given fields, or every record if none are given.",
 		"polca-ctl sa table path sgid=fe80::1 dgid=fe80::2" },
 	{ "sa_bulk", "sa_query", "bulk", TARGET "sa_key " KEYS "oneline", "",
 		"Get the whole database, or what has changed since sa_key.",
 		"polca-ctl sa bulk --to fe80::2 --oneline" },
 	{ "sa_set", "sa_query", "set", CHOICE KEYS "oneline", "record",
-		"Put a record: offer a service, join a multicast group, subscribe to notices.",
+		"Add or update a record: offer a service, join a multicast group, subscribe to notices.",
 		"polca-ctl sa set service service_id=0x1234 service_gid=fe80::1 service_pkey=0xffff service_lease=60 service_name=mine" },
 	{ "sa_delete", "sa_query", "delete", CHOICE KEYS "oneline", "record",
-		"Take a record away: withdraw a service, leave a multicast group (in class version 1 by --rid).",
+		"Remove a record: withdraw a service, leave a multicast group (in class version 1 by --rid).",
 		"polca-ctl sa delete service service_id=0x1234 service_gid=fe80::1 service_pkey=0xffff" },
 	{ "sa_config", "sa_query", NULL, "action record fields records " TARGET KEYS "file",
 		"action record",
-		"Add, edit or delete many records at once, all of them or none (class version 1): one as FIELD=VALUE words, or those of a file.",
+		"Add, edit or delete records, all of them or none (class version 1): one given as FIELD=VALUE words, or all those of a file.",
 		"polca-ctl sa config add link from_lid=1 from_port=1 to_lid=2 to_port=1" },
 	{ "sa_import", "sa_import", NULL, "file format mtu replace sweep follow", "file?",
-		"Put the records of a file, or with --sweep of the live subnet (sa sweep has more options), into the database, all of them or, if one is wrong, none.",
+		"Put the records of a file, or with --sweep of the live subnet (sa sweep has more options), into the database; if one is wrong, none is taken.",
 		"polca-ctl sa import fabric.json --replace" },
 	{ "sa_export", "sa_export", NULL, "file", "file",
 		"Write all records of the database to a file (- is standard output), as sa import reads them.",
 		"polca-ctl sa export fabric.json" },
 	{ "ping", "live_ping", NULL,
 		"dest count/c interval/i size/s flood/f deadline/w timeout/W quiet/q mode port pattern pkey_index sgid_index traffic_class flow_label hop_limit sl dlid dmac",
-		"dest", "Ask again and again whether a port is alive, and how long its answers take.",
+		"dest", "Send liveness requests to a port, and measure the round-trip times.",
 		"polca-ctl ping 10.0.0.2 -c 3" },
 	{ "live_watch", "live_ping", NULL,
 		"endport file interval/i timeout/W misses report/r count/c deadline/w mode port pkey_index sgid_index traffic_class flow_label hop_limit sl",
 		"endport?",
-		"Ask endports again and again, tell when one changes its state, and in the end, or every --report seconds, how long answers took. An endport is up while it answers, suspect when it misses a request, and down after --misses in a row. Round trips are figures of the last 1,000 answers; residence_max is how long a request was at the endport itself.",
+		"Send liveness requests to endports, print each change of an endport's state, and at the end, or every --report seconds, a table of states and round-trip times. An endport is up while it answers, suspect after one missed request, and down after --misses missed requests in a row. Round trips are those of the last 1,000 answers; residence_max is the longest time that a request spent inside the endport.",
 		"polca-ctl live watch 10.0.0.2 10.0.0.3 --interval 0.2" },
 	{ "cm_services", "service_list", NULL, "", "",
-		"List services and where they listen, with those counters that are not 0.",
+		"List services and where they listen, with all counters that are not 0.",
 		"polca-ctl cm services" },
 	{ "cm_connect", "cm_connect", NULL,
 		"dest port port_space service_id service count detach size length depth access verify path rdma_cm src_port " QUEUES
@@ -82,14 +87,14 @@ static const struct command {
 		"polca-ctl cm connect 10.0.0.2 7471 --service rping --count 10" },
 	{ "cm_alternate", "cm_load_alternate", NULL, "connection dest local_port " PATH,
 		"connection dest",
-		"Propose an alternate path to the peer; the event PATH_MIG tells when it is used.",
+		"Propose an alternate path to the peer; the event PATH_MIG reports when it comes into use.",
 		"polca-ctl cm alternate 4711 10.0.1.2 --local-port 1" },
 };
 
-/* Parameters that commands themselves know. */
+/* Parameters that the method does not have: the command itself uses them. */
 static const struct own {
 	const char *name;
-	const char *command; /* the only one that has it so; NULL: all */
+	const char *command; /* the only command with this row; NULL: all */
 	const char *type;
 	const char *allowed;
 	const char *def;
@@ -97,43 +102,43 @@ static const struct own {
 } owns[] = {
 	{ "file", "live_watch", "string", "path, or - for standard input", NULL,
 		"more endports, the first word of each line; # begins a comment" },
-	{ "file", NULL, "string", "path, or - for standard input or output", NULL, "the file" },
-	{ "action", NULL, "enum", "one of add, edit, delete", NULL, "what is done with the records" },
+	{ "file", NULL, "string", "path, or - for standard input or output", NULL, "the file to read or write" },
+	{ "action", NULL, "enum", "one of add, edit, delete", NULL, "what to do with the records" },
 	{ "sweep", NULL, "boolean", "true or false", NULL,
-		"no file: ask the nodes of the live subnet themselves" },
+		"instead of a file: read the records from the nodes of the live subnet" },
 	{ "follow", NULL, "boolean", "true or false", NULL,
-		"with --sweep: go on, and sweep again whenever a trap to the SM behind our port, or an SM's Set, tells of a change" },
-	{ "oneline", NULL, "boolean", "true or false", NULL, "a line for each record" },
+		"with --sweep: keep running, and sweep again whenever a trap to the SM behind our port, or a Set by an SM, reports a change" },
+	{ "oneline", NULL, "boolean", "true or false", NULL, "print each record on one line" },
 	{ "dest", "ping", "string", "IPv4 or IPv6 address, lid:N or N", NULL,
-		"whom to ask: an address, or on a native InfiniBand port a LID" },
+		"the port to ask: an address, or on a native InfiniBand port a LID" },
 	{ "dest", NULL, "string", "IPv4 or IPv6 address, lid:N or N", NULL,
 		"the peer: an address (on a native InfiniBand port a GID), or there its LID" },
 	{ "endport", NULL, "words", "IPv4 or IPv6 address, lid:N or N", NULL,
-		"whom to watch: addresses, or on a native InfiniBand port LIDs" },
-	{ "interval", "live_watch", "seconds", "0.001 to 3600", "1", "ask each endport so often" },
+		"the endports to watch: addresses, or on a native InfiniBand port LIDs" },
+	{ "interval", "live_watch", "seconds", "0.001 to 3600", "1", "time between two requests to the same endport" },
 	{ "misses", NULL, "integer", "integer from 1", "3",
-		"so many requests in a row without a good answer make an endport down" },
+		"an endport is down after this many requests in a row without a good answer" },
 	{ "report", NULL, "seconds", "0.001 to 1000000", "at the end only",
-		"print all endports' states and times so often" },
+		"time between two reports of all endports' states and round trips" },
 	{ "mode", "live_watch", "enum", "one of timestamp, echo, lidguid, ibping, sysstat_ping", "timestamp",
-		"what to ask: timestamp tells residence times as well; ibping and sysstat_ping are for hosts with those servers" },
+		"which request to send: timestamp also measures residence times; ibping and sysstat_ping need those servers on the peer" },
 	{ "count", "live_watch", "integer", "integer from 1", "until it is interrupted",
-		"stop when each endport has been asked so often" },
+		"stop after this many requests to each endport" },
 	{ "count", "ping", "integer", "integer from 1", "until it is interrupted",
-		"stop after so many requests" },
-	{ "interval", NULL, "seconds", "0 to 3600, 0.2 as well", "1", "wait so long between requests" },
+		"stop after this many requests" },
+	{ "interval", NULL, "seconds", "0 to 3600, fractions allowed", "1", "time between two requests" },
 	{ "flood", NULL, "boolean", "true or false", NULL,
-		"as fast as answers come; a dot stands for each request that was lost" },
-	{ "deadline", NULL, "seconds", "0.001 to 1000000", "none", "stop after so long, whatever is left" },
-	{ "timeout", NULL, "seconds", "0.001 to 60", "1", "wait so long for each answer" },
+		"send the next request as soon as the last is answered; print a dot for each lost request" },
+	{ "deadline", NULL, "seconds", "0.001 to 1000000", "none", "stop after this time, even if requests are left" },
+	{ "timeout", NULL, "seconds", "0.001 to 60", "1", "how long to wait for each answer" },
 	{ "detach", NULL, "boolean", "true or false", NULL,
-		"with --service: return as soon as the connection is established, and let polca go on with it; cm disconnect ends it" },
-	{ "quiet", NULL, "boolean", "true or false", NULL, "only what it comes to" },
+		"with --service: return as soon as the connection is established, and leave the connection to polca; cm disconnect ends it" },
+	{ "quiet", NULL, "boolean", "true or false", NULL, "print only the statistics at the end" },
 };
 
-/* ["add", "edit"] of "one of add, edit" */
+/* Turn "one of add, edit" into ["add", "edit"]. */
 static json_t *
-words_of(const char *allowed)
+enum_words_of(const char *allowed)
 {
 	const char *word = allowed + strlen("one of ");
 	json_t *words = json_array();
@@ -164,7 +169,7 @@ own_param(const char *command, const char *name, size_t len)
 		json_object_set_new(p, "allowed", json_string(own->allowed));
 		json_object_set_new(p, "help", json_string(own->help));
 		if (strcmp(own->type, "enum") == 0)
-			json_object_set_new(p, "words", words_of(own->allowed));
+			json_object_set_new(p, "words", enum_words_of(own->allowed));
 		return p;
 	}
 	return NULL;
@@ -183,7 +188,7 @@ method_param(const json_t *method, const char *name, size_t len)
 				strncmp(method_text(p, "name"), name, len) != 0)
 			continue;
 		p = json_copy(p);
-		if (strcmp(method_text(p, "name"), "format") == 0) /* sa.c looks into the file */
+		if (strcmp(method_text(p, "name"), "format") == 0) /* run_import() detects it */
 			json_object_set_new(p, "default", json_string("what the file looks like"));
 		return p;
 	}
@@ -218,7 +223,7 @@ params_of(const json_t *method, const struct command *c)
 		if (p == NULL)
 			p = method_param(method, name, len);
 		if (p == NULL)
-			continue; /* an older server */
+			continue; /* an older server does not know it */
 		json_object_set_new(p, "required", json_boolean(listed(c->required, name, len)));
 		snprintf(optional, sizeof(optional), "%.*s?", (int)len, name);
 		if (listed(c->required, optional, len + 1))
@@ -237,7 +242,7 @@ add_command(json_t *methods, const struct command *c)
 	size_t i;
 
 	if (method == NULL)
-		return; /* an older server */
+		return; /* an older server does not know it */
 	row = json_object();
 	json_object_set_new(row, "command", json_string(c->method));
 	if (c->op != NULL)
@@ -248,7 +253,7 @@ add_command(json_t *methods, const struct command *c)
 	json_object_set_new(row, "params", params_of(method, c));
 	json_object_set_new(row, "result", json_string(""));
 	json_object_set_new(row, "example", json_string(c->example));
-	/* in the method's place, or before it */
+	/* replace the method of the same name, else insert the command before its method */
 	for (i = 0; json_array_get(methods, i) != method; i++)
 		;
 	if (strcmp(c->name, c->method) == 0)
@@ -258,11 +263,11 @@ add_command(json_t *methods, const struct command *c)
 }
 
 /*
- * An address parameter that takes a LID too, which goes to another parameter. One that is required
- * may stand without its option.
+ * Let an address parameter accept a LID, which is then sent as dlid. With @required, the parameter
+ * needs no option.
  */
 static void
-take_lid(json_t *methods, const char *name, const char *param, bool required, const char *help)
+accept_lid(json_t *methods, const char *name, const char *param, bool required, const char *help)
 {
 	json_t *p, *method = methods_find(methods, name);
 	size_t i;
@@ -282,10 +287,10 @@ commands_add(json_t *methods)
 {
 	size_t i;
 
-	take_lid(methods, "qp_connect", "dgid", true, DEST_HELP);
-	take_lid(methods, "live_ping", "dgid", true, DEST_HELP);
-	take_lid(methods, "sa_query", "to", false, "address of the SA to ask, or its LID as lid:N or N");
-	take_lid(methods, "cm_load_alternate", "dgid", true, DEST_HELP);
+	accept_lid(methods, "qp_connect", "dgid", true, DEST_HELP);
+	accept_lid(methods, "live_ping", "dgid", true, DEST_HELP);
+	accept_lid(methods, "sa_query", "to", false, "address of the SA to ask, or its LID as lid:N or N");
+	accept_lid(methods, "cm_load_alternate", "dgid", true, DEST_HELP);
 	for (i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
 		add_command(methods, &commands[i]);
 }
@@ -298,16 +303,16 @@ live_run(const struct options *o, struct connection *c, const json_t *command, j
 	return (watch ? watch_run : live_ping_run)(o, c, command, params);
 }
 
-/* Who carries out which, by the first word of the name. */
+/* The function that runs a command, by the first word of its name. */
 static const struct {
 	const char *noun;
 	int (*run)(const struct options *o, struct connection *c, const json_t *command,
 		json_t *params);
 } runs[] = {
-	{ "cm", cm_run },
+	{ "cm", cm_command_run },
 	{ "live", live_run },
-	{ "ping", ping_run },
-	{ "sa", sa_run },
+	{ "ping", ping_command_run },
+	{ "sa", sa_command_run },
 	{ "smp", smp_run },
 };
 
@@ -322,7 +327,10 @@ commands_run(const struct options *o, struct connection *c, const json_t *comman
 	return runs[i].run(o, c, command, params);
 }
 
-/* Methods whose result decides the exit status, or how long they may take. */
+/*
+ * Methods with their own function: they compute the exit status, or wait longer, from the
+ * parameters.
+ */
 static const char *const own_methods[] = { "live_ping", "smp_get", "smp_set" };
 
 bool

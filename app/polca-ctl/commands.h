@@ -7,8 +7,8 @@
 
 /**
  * @file
- * Commands that are more than one call, or print a result in a way of their own. Their help and
- * completion come from the methods under them.
+ * Commands that make several calls, or print their result in their own format. Their help and
+ * completion are derived from the methods they call.
  */
 
 #include <stdbool.h>
@@ -18,10 +18,15 @@
 #include "connection.h"
 #include "report.h"
 
-/** Add them to the method table, as methods that have a "command" member: the method under each. */
+/**
+ * Add the commands to the method table. Their rows have a member "command": the method they call.
+ */
 void commands_add(json_t *methods);
 
-/** Is it one of these, or is it called and its result printed as a table? */
+/**
+ * True if the method is a command of this file or has its own function here; other methods are
+ * called once and their result is printed as a table.
+ */
 bool commands_own(const json_t *method);
 /** @return the exit status */
 int commands_run(const struct options *o, struct connection *c, const json_t *command,

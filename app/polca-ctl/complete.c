@@ -201,7 +201,7 @@ read_typed(const json_t *method, char **words, int num, struct typed_words *t)
 }
 
 static bool
-given(const struct typed_words *t, const json_t *p)
+param_given(const struct typed_words *t, const json_t *p)
 {
 	int i;
 
@@ -220,7 +220,7 @@ plain_param(const json_t *method, const struct typed_words *t, int n)
 
 	json_array_foreach(json_object_get(method, "params"), i, p)
 	{
-		if (args_takes_word(p) && !given(t, p) && n-- == 0)
+		if (args_takes_word(p) && !param_given(t, p) && n-- == 0)
 			return p;
 	}
 	return NULL;
@@ -228,7 +228,7 @@ plain_param(const json_t *method, const struct typed_words *t, int n)
 
 /* @return JSON of the values a parameter may have, each with its fields; NULL: not known here */
 static const char *
-names_of(const char *param)
+field_names_of(const char *param)
 {
 	if (strcmp(param, "record") == 0)
 		return records_built_in;
@@ -276,8 +276,8 @@ complete_plain(const struct completer *k, char **words, int num)
 	read_typed(k->method, words, num, &t);
 	p = plain_param(k->method, &t, t.num_plain);
 	name = p != NULL ? method_text(p, "name") : "";
-	if (names_of(name) != NULL) {
-		complete_name(names_of(name), typed);
+	if (field_names_of(name) != NULL) {
+		complete_name(field_names_of(name), typed);
 		return true;
 	}
 	if (p != NULL) {
@@ -286,8 +286,8 @@ complete_plain(const struct completer *k, char **words, int num)
 	}
 	for (r = 0; r < 2 && r < t.num_plain; r++) {
 		p = plain_param(k->method, &t, r);
-		if (typed[0] != '\0' && p != NULL && names_of(method_text(p, "name")) != NULL)
-			complete_field(names_of(method_text(p, "name")), t.plain[r], typed);
+		if (typed[0] != '\0' && p != NULL && field_names_of(method_text(p, "name")) != NULL)
+			complete_field(field_names_of(method_text(p, "name")), t.plain[r], typed);
 	}
 	return false;
 }
@@ -360,7 +360,7 @@ complete_words(const json_t *methods, char **words, int num, const char *socket)
 }
 
 int
-complete(const json_t *methods, char **words, int num, const char *socket)
+complete_print(const json_t *methods, char **words, int num, const char *socket)
 {
 	complete_words(methods, words, num, socket);
 	if (wants_files)

@@ -5,7 +5,10 @@
 #ifndef POLCA_CTL_COMPLETE_H
 #define POLCA_CTL_COMPLETE_H
 
-/** @file Completion: commands and options from the method table, values from the running server. */
+/**
+ * @file
+ * Completion: commands and options from the method table, values from the running server.
+ */
 
 #include <stdbool.h>
 
@@ -18,20 +21,20 @@ enum complete_end {
 };
 
 /**
- * Print the candidates for the word at the cursor, one a line.
+ * Print the candidates for the word at the cursor, one per line.
  *
- * @param words   after "polca-ctl"; the last one is completed
- * @param socket  of the server that is asked for numbers and names
+ * @param words   the words after "polca-ctl"; the last one is completed
+ * @param socket  the control socket of the server that lists numbers and names
  * @return 0, or an enum complete_end
  */
-int complete(const json_t *methods, char **words, int num, const char *socket);
+int complete_print(const json_t *methods, char **words, int num, const char *socket);
 
-/** Print a candidate if it begins with what was typed. @param before  printed in front of it */
+/** Print the candidate if it begins with the typed text. @param before  printed before it */
 void complete_candidate(const char *before, const char *word, const char *typed);
 
 /**
- * complete_values.c: print the values that a parameter can have now, as the server lists them. Without
- * a server nothing is printed.
+ * complete_values.c: print the current values of a parameter, as the server lists them. Without a
+ * server, print nothing.
  */
 void complete_values(const char *socket, const char *method, const char *param, const char *before,
 	const char *typed);

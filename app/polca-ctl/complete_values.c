@@ -78,7 +78,7 @@ source_of(const char *method, const char *param)
 
 /* Offer a value as tables print it, and in decimal if the user began to type it in decimal. */
 static void
-offer(const char *name, const json_t *v, const char *before, const char *typed)
+complete_cell(const char *name, const json_t *v, const char *before, const char *typed)
 {
 	char text[256];
 	json_t *item;
@@ -86,7 +86,7 @@ offer(const char *name, const json_t *v, const char *before, const char *typed)
 
 	if (json_is_array(v)) {
 		json_array_foreach(v, i, item)
-			offer("gid", json_object_get(item, "gid"), before, typed);
+			complete_cell("gid", json_object_get(item, "gid"), before, typed);
 		return;
 	}
 	if (!json_is_integer(v) && !json_is_string(v))
@@ -99,7 +99,7 @@ offer(const char *name, const json_t *v, const char *before, const char *typed)
 }
 
 static void
-offer_rows(const struct source *s, const json_t *result, const char *before, const char *typed)
+complete_rows(const struct source *s, const json_t *result, const char *before, const char *typed)
 {
 	json_t *list = NULL, *row;
 	const char *name;
@@ -115,7 +115,7 @@ offer_rows(const struct source *s, const json_t *result, const char *before, con
 		if (s->only != NULL && json_is_false(json_object_get(row, s->only)))
 			continue;
 		if (!s->own || !json_is_string(json_object_get(row, "service")))
-			offer(s->member, json_object_get(row, s->member), before, typed);
+			complete_cell(s->member, json_object_get(row, s->member), before, typed);
 	}
 }
 
@@ -133,7 +133,7 @@ complete_values(const char *socket, const char *method, const char *param, const
 	if (c == NULL)
 		return;
 	if (connection_call(c, s->list, NULL, VALUES_MS, &result, &error) == 0)
-		offer_rows(s, result, before, typed);
+		complete_rows(s, result, before, typed);
 	json_decref(result);
 	json_decref(error);
 	connection_close(c);

@@ -33,7 +33,7 @@ connection_default_path(char *buf, size_t size)
 {
 	const char *path = getenv("POLCA_SOCKET"), *dir = getenv("XDG_RUNTIME_DIR");
 
-	/* the same choice as the server's */
+	/* the server chooses its default in the same way */
 	if (path != NULL && path[0] != '\0')
 		snprintf(buf, size, "%s", path);
 	else if (geteuid() == 0)
@@ -45,7 +45,10 @@ connection_default_path(char *buf, size_t size)
 	return buf;
 }
 
-/* A socket in a place that others can write to may be anybody's. */
+/*
+ * Check the server's user: another user could have created a socket in a shared directory such as
+ * /tmp.
+ */
 static int
 check_server(int fd)
 {
@@ -113,7 +116,11 @@ send_all(struct connection *c, const char *text, size_t len)
 		n = send(c->fd, text, len, MSG_NOSIGNAL);
 		if (n < 0 && errno == EINTR)
 			continue;
-		if (n < 0) /* the server may have said why before it closed: read that first */
+		/*
+		 * the server may have sent an error before it closed the connection: read that
+		 * first
+		 */
+		if (n < 0)
 			return errno == EPIPE ? 0 : -1;
 		text += n;
 		len -= (size_t)n;
@@ -122,21 +129,21 @@ send_all(struct connection *c, const char *text, size_t len)
 }
 
 static bool
-interrupted(const struct connection *c)
+connection_interrupted(const struct connection *c)
 {
 	return c->stop != NULL && *c->stop != 0;
 }
 
 /*
- * More bytes into the buffer. After a signal only what has already arrived: poll() reports EINTR
- * even if the reply is in the socket. @return 1, 0 at the end, or -1
+ * Read more bytes into the buffer. After a signal, read only what has already arrived: poll()
+ * reports EINTR even if the reply is in the socket. @return 1, 0 at the end, or -1
  */
 static int
 receive_some(struct connection *c, uint64_t deadline)
 {
 	struct pollfd pfd = { .fd = c->fd, .events = POLLIN };
 	uint64_t now = clock_us() / 1000;
-	bool wait = !interrupted(c) && now < deadline;
+	bool wait = !connection_interrupted(c) && now < deadline;
 	ssize_t n;
 	char *buf;
 
@@ -153,9 +160,9 @@ receive_some(struct connection *c, uint64_t deadline)
 	}
 	n = poll(&pfd, 1, wait ? (int)(deadline - now) : 0);
 	if (n < 0 && errno == EINTR)
-		return 1; /* called again, it sees the signal */
+		return 1; /* the next call sees the signal */
 	if (n == 0)
-		errno = interrupted(c) ? EINTR : ETIMEDOUT;
+		errno = connection_interrupted(c) ? EINTR : ETIMEDOUT;
 	if (n <= 0)
 		return -1;
 	n = recv(c->fd, c->buf + c->len, c->size - c->len, 0);
@@ -187,8 +194,8 @@ receive_line(struct connection *c, uint64_t deadline)
 }
 
 /*
- * Ours: not one that came too late for an earlier call. A null id is the server's word on the
- * connection itself.
+ * Return the reply to the current call, and skip late replies to earlier ones. A null id is an
+ * error about the connection itself.
  */
 static json_t *
 receive_reply(struct connection *c, uint64_t deadline)
@@ -219,7 +226,7 @@ request_text(struct connection *c, const char *method, json_t *params, size_t *l
 	json_decref(req);
 	if (text != NULL) {
 		*len = strlen(text);
-		text[(*len)++] = '\n'; /* in place of the terminating NUL */
+		text[(*len)++] = '\n'; /* replaces the terminating NUL */
 	}
 	return text;
 }

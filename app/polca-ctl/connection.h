@@ -18,29 +18,31 @@
 struct connection;
 
 /**
- * Where the server listens when nobody says: $POLCA_SOCKET, or the default of this user. @return
- * buf
+ * The default path of the control socket: $POLCA_SOCKET, or the default of this user. @return buf
  */
 const char *connection_default_path(char *buf, size_t size);
 
-/** @return NULL: errno says why */
+/** @return NULL: errno is set */
 struct connection *connection_open(const char *path);
 void connection_close(struct connection *c);
-/** A signal whose handler sets *stop ends a call that waits: errno is EINTR. */
+/** Make a waiting call return EINTR once a signal handler has set *stop. */
 void connection_interruptible(struct connection *c, const volatile sig_atomic_t *stop);
 
-/** The two halves of connection_call(). @return 0, or -1: errno says why */
+/** The first half of connection_call(). @return 0, or -1: errno is set */
 int connection_send(struct connection *c, const char *method, json_t *params);
-/** @return as connection_call() */
+/** The second half of connection_call(). @return as connection_call() */
 int connection_receive(struct connection *c, unsigned int timeout_ms, json_t **result,
 	json_t **error);
-/** To wait for a reply with poll(). */
+/** The socket, to wait for a reply with poll(). */
 int connection_fd(const struct connection *c);
 
 /**
+ * Call a method and wait for its reply.
+ *
  * @param params      may be NULL; not taken over
  * @param timeout_ms  0: ten seconds
- * @return 0: *result is set; 1: the server said no, *error is set; -1: no reply, errno says why
+ * @return 0: *result is set; 1: the server returned an error, *error is set; -1: no reply, errno is
+ * set
  */
 int connection_call(struct connection *c, const char *method, json_t *params,
 	unsigned int timeout_ms, json_t **result, json_t **error);

@@ -5,7 +5,10 @@
 #ifndef POLCA_CTL_DEST_H
 #define POLCA_CTL_DEST_H
 
-/** @file The address of a peer, as every command takes it. */
+/**
+ * @file
+ * The address of a peer, in the form that every command accepts.
+ */
 
 #include <stdbool.h>
 
@@ -14,9 +17,10 @@
 #define DEST_ALLOWED "an IPv4 or IPv6 address (a GID), or a LID as lid:5 or 5, up to 0xbfff"
 
 /**
- * Set @p lid_name of @p params from "lid:5", "lid:0x5", "0x5" and "5", and @p gid_name from addresses.
+ * Parse "lid:5", "lid:0x5", "0x5" or "5" into the parameter @p lid_name, and an IP address into @p
+ * gid_name.
  *
- * @retval false  it is none of them
+ * @retval false  the text is neither
  */
 bool dest_parse(const char *text, json_t *params, const char *gid_name, const char *lid_name);
 

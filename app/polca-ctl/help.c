@@ -33,16 +33,16 @@ static const char tail[] =
 	"  polca-ctl pd create                       # -> pd 1\n"
 	"  polca-ctl mr register --pd 1 --length 1M --access LOCAL_WRITE,REMOTE_WRITE,REMOTE_READ\n"
 	"  polca-ctl cq create                       # -> cq 0\n"
-	"  polca-ctl qp create --pd 1 --send-cq 0    # once for either end: -> qp_num and sq_psn\n"
+	"  polca-ctl qp create --pd 1 --send-cq 0    # once for each end: -> qp_num and sq_psn\n"
 	"  polca-ctl qp connect QPN ADDRESS --dest-qp-num PEER --rq-psn PEERS_SQ_PSN [--port 1]\n"
 	"  polca-ctl post send QPN --opcode RDMA_WRITE --sg-list key=KEY,length=1M --remote-addr VA --rkey KEY\n"
 	"  polca-ctl cq poll 0 --timeout-ms 1000\n"
-	"  polca-ctl cm listen rping --port 7471     # or let both ends agree by themselves: rping -c connects here\n"
+	"  polca-ctl cm listen rping --port 7471     # or let both ends negotiate all this: rping -c connects here\n"
 	"\n"
 	"Numbers may be written 4096, 0x1000 or 4K, and added: 0x7f0000000000+1K. The first values on a line stand for the required parameters.\n"
 	"\n"
 	"Exit status: 0 done; 1 the server refused or failed; 2 the command line is wrong; 3 no connection, or no reply;\n"
-	"4 of sa and smp commands and cm connect: whom the server asked says no, or nothing; of ping and live ping 1: nobody answered; of live watch 1: not all are up.\n";
+	"4 (sa, smp, cm connect) the peer refused or did not answer. For ping and live ping, 1 means no answer; for live watch, 1 means that not all endports are up.\n";
 
 void
 help_help(void)
@@ -56,9 +56,9 @@ help_help(void)
 	       "  polca-ctl help qp connect  one command; the same as polca-ctl qp connect --help\n");
 }
 
-/* Text from column on, broken between words. */
+/* Print text from a column on, broken between words. @param at  the current column */
 static void
-wrapped(const char *text, int column, int at)
+print_wrapped(const char *text, int column, int at)
 {
 	size_t len;
 
@@ -88,7 +88,7 @@ list_method(const json_t *m)
 	const char *help = method_text(m, "help");
 
 	snprintf(text, sizeof(text), "%.*s", first_sentence(help), help);
-	wrapped(text, COLUMN,
+	print_wrapped(text, COLUMN,
 		printf("  %s", method_words(method_text(m, "name"), words, sizeof(words))));
 }
 
@@ -158,7 +158,7 @@ help_param(const json_t *p, const char *prefix, int indent)
 	at += printf("%s", option_of(name, option, sizeof(option)));
 	if (strcmp(type, "list") == 0 || args_takes_words(p))
 		at += printf(" ...");
-	wrapped(text, COLUMN + indent - 2, at);
+	print_wrapped(text, COLUMN + indent - 2, at);
 	json_array_foreach(json_object_get(p, "fields"), i, field)
 		help_param(field, args_prefix(p), indent + 2);
 }
@@ -178,11 +178,11 @@ help_result(const char *text)
 		colon = strchr(text, ':');
 		at = printf("  %.*s", (int)(colon - text), text);
 		snprintf(line, sizeof(line), "%.*s", (int)(end - colon - 2), colon + 2);
-		wrapped(line, COLUMN, at);
+		print_wrapped(line, COLUMN, at);
 	}
 }
 
-/* Words NAME=VALUE belong to a map (args_params()). */
+/* True if a parameter is of type map, which takes NAME=VALUE words (see args_params()). */
 static bool
 takes_fields(const json_t *params)
 {
@@ -205,7 +205,7 @@ help_method(const json_t *method)
 	bool nested = false;
 	size_t i;
 
-	wrapped(method_text(method, "help"), 0, 0);
+	print_wrapped(method_text(method, "help"), 0, 0);
 	printf("\nUsage: polca-ctl %s", method_words(method_text(method, "name"), words,
 		sizeof(words)));
 	json_array_foreach(params, i, p)
@@ -226,8 +226,8 @@ help_method(const json_t *method)
 		nested |= json_object_get(p, "fields") != NULL;
 	}
 	if (nested)
-		printf("\nFields of an object are options too, where the name is plain, or go together: --sg-list "
-		       "key=0x1a2b,length=4K.\nAn option marked ... may be given again, for one more; JSON does as well.\n");
+		printf("\nFields of an object are options too, if their name is unambiguous, or are given together: --sg-list "
+		       "key=0x1a2b,length=4K.\nRepeat an option marked ... for each further item, or give JSON.\n");
 	help_result(method_text(method, "result"));
 	printf("\nExample:\n  %s\n", method_text(method, "example"));
 }

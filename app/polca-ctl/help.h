@@ -7,18 +7,18 @@
 
 /**
  * @file
- * Help, from the method table.
+ * Print help from the method table.
  */
 
 #include <jansson.h>
 
-/** What help itself does. */
+/** Explain the help command itself. */
 void help_help(void);
-/** All commands. */
+/** List all commands. */
 void help_all(const json_t *methods);
-/** The commands that begin with these words. */
+/** List the commands that begin with these words. */
 void help_group(const json_t *methods, char **words, int num);
-/** One command. */
+/** Explain one command. */
 void help_method(const json_t *method);
 
 #endif

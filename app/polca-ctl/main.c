@@ -4,7 +4,7 @@
 
 /*
  * polca-ctl: the command-line client of the control socket. Its commands, their help and their
- * completion come from the server's method table, or from the one built in when no server answers.
+ * completion come from the server's method table, or from the built-in one if no server answers.
  */
 
 #include <errno.h>
@@ -24,7 +24,7 @@
 
 #define WAIT_MS  10000
 #define WAIT_ALLOWED "--wait: got \"%s\", allowed: seconds, 0.001 to 1000000"
-#define ROWS_MAX 100000 /* of a list that goes on page by page */
+#define ROWS_MAX 100000 /* limit for lists that are read page by page */
 
 /* True for "--wait" and "--wait=5". */
 static bool
@@ -35,7 +35,7 @@ is_option(const char *word, const char *option)
 	return strncmp(word, option, len) == 0 && (word[len] == '\0' || word[len] == '=');
 }
 
-/* -s is the size to who comes from ping. */
+/* For ping, -s is the size, as users of ping expect; otherwise it is the socket. */
 static bool
 is_socket(const struct options *o, const char *word)
 {
@@ -44,7 +44,7 @@ is_socket(const struct options *o, const char *word)
 	return is_option(word, "--socket") || (strcmp(word, "-s") == 0 && !ping);
 }
 
-/* @return words used: 0 when it is none of ours, -1 when it is wrong */
+/* @return the number of words used; 0: no global option; -1: a wrong one */
 static int
 take_global(struct options *o, char **words, int num)
 {
@@ -101,7 +101,7 @@ take_globals(struct options *o, int argc, char **argv)
 	return 0;
 }
 
-/* "help qp" is "qp --help". */
+/* Treat "help qp" as "qp --help". */
 static void
 take_help(struct options *o)
 {
@@ -112,7 +112,7 @@ take_help(struct options *o)
 	memmove(o->words, o->words + 1, (size_t)o->num * sizeof(*o->words));
 }
 
-/* The first list of a result: what a page adds to. */
+/* The first list of a result; further pages are appended to it. */
 static json_t *
 list_in(json_t *result)
 {
@@ -127,7 +127,7 @@ list_in(json_t *result)
 	return NULL;
 }
 
-/* A list that goes on is asked for to its end, unless the user turns its pages. */
+/* Fetch all further pages of a list, unless the user gave cursor or max. */
 static int
 rest_of_list(struct connection *c, const char *name, json_t *params, json_t *result, json_t **error)
 {
@@ -150,7 +150,7 @@ rest_of_list(struct connection *c, const char *name, json_t *params, json_t *res
 }
 
 static void
-print_result(const struct options *o, const json_t *result)
+print_method_result(const struct options *o, const json_t *result)
 {
 	json_t *w;
 	size_t i;
@@ -164,7 +164,7 @@ print_result(const struct options *o, const json_t *result)
 		fprintf(stderr, "warning: %s\n", json_string_value(w));
 }
 
-/* A wrong line is told from a missing server, where the table built in knows. */
+/* Without a server, the built-in table still tells a wrong command line from a missing server. */
 static int
 run_unconnected(const struct options *o, int eno, const json_t *method, int used)
 {
@@ -200,7 +200,7 @@ run_method(const struct options *o, struct connection *c, const json_t *method, 
 	if (rc == 0)
 		rc = rest_of_list(c, name, params, result, &error);
 	if (rc == 0)
-		print_result(o, result);
+		print_method_result(o, result);
 	else if (rc > 0)
 		rc = server_error(o, error, method_words(name, words, sizeof(words)));
 	else
@@ -245,12 +245,9 @@ run_command(struct options *o, struct connection *c, int eno, const json_t *meth
 	return run_method(o, c, method, used);
 }
 
-/*
- * The server may know more, or less, than this program was built with: it is asked, where there is
- * one.
- */
+/* Ask the server for its method table: its version may have other methods than this program's. */
 static int
-run(struct options *o)
+run_words(struct options *o)
 {
 	struct connection *c = connection_open(o->socket);
 	int rc, eno = errno;
@@ -268,7 +265,10 @@ run(struct options *o)
 	return rc;
 }
 
-/* True if the word to complete is the path of --socket PATH or --socket=PATH. @param cursor  its place */
+/*
+ * True if the word to complete is the path of --socket PATH or --socket=PATH. @param cursor  index
+ * of that word
+ */
 static bool
 takes_path(const struct options *o, char **words, int num, long cursor)
 {
@@ -277,13 +277,13 @@ takes_path(const struct options *o, char **words, int num, long cursor)
 	return cursor == (strchr(words[0], '=') != NULL ? 0 : 1);
 }
 
-/* polca-ctl --complete CWORD WORD...: as bash has COMP_CWORD and COMP_WORDS */
+/* polca-ctl --complete CWORD WORD...: bash's COMP_CWORD and COMP_WORDS */
 static int
 run_completion(int argc, char **argv)
 {
 	json_t *methods = methods_load(NULL, 0);
 	long cword = argc > 2 ? strtol(argv[2], NULL, 10) : 0;
-	struct options o = { .num = 0 }; /* global ones are in nobody's way */
+	struct options o = { .num = 0 }; /* global options are parsed, but change nothing here */
 	char *words[64];
 	int i, n, num = 0, end = EXIT_DONE;
 
@@ -303,8 +303,8 @@ run_completion(int argc, char **argv)
 		n = 1;
 	}
 	if (cword > 0 && 3 + cword >= argc)
-		words[num++] = (char *)(uintptr_t)""; /* nothing typed yet */
-	end = complete(methods, words, num, o.socket);
+		words[num++] = (char *)(uintptr_t)""; /* an empty word is at the cursor */
+	end = complete_print(methods, words, num, o.socket);
 out:
 	json_decref(methods);
 	return end;
@@ -325,7 +325,7 @@ main(int argc, char **argv)
 	if (o.version)
 		printf("polca-ctl %s\n", POLCA_VERSION);
 	else
-		rc = run(&o);
+		rc = run_words(&o);
 out:
 	free(o.words);
 	return rc;

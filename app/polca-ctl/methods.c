@@ -41,7 +41,7 @@ methods_find(const json_t *methods, const char *name)
 }
 
 static void
-join(char name[NAME_MAX], char **words, int num)
+join_words(char name[NAME_MAX], char **words, int num)
 {
 	int i;
 
@@ -62,7 +62,7 @@ methods_match(const json_t *methods, char **words, int num, int *used)
 
 	/* the longest name wins */
 	for (*used = num < NAME_WORDS ? num : NAME_WORDS; *used > 0; --*used) {
-		join(name, words, *used);
+		join_words(name, words, *used);
 		m = methods_find(methods, name);
 		if (m != NULL)
 			return m;
@@ -71,7 +71,7 @@ methods_match(const json_t *methods, char **words, int num, int *used)
 }
 
 static bool
-begins(const json_t *methods, const char *name)
+is_prefix_of_method(const json_t *methods, const char *name)
 {
 	size_t i, len = strlen(name);
 	json_t *m;
@@ -91,8 +91,8 @@ methods_prefix(const json_t *methods, char **words, int num)
 	char name[NAME_MAX];
 
 	for (num = num < NAME_WORDS ? num : NAME_WORDS; num > 0; num--) {
-		join(name, words, num);
-		if (begins(methods, name))
+		join_words(name, words, num);
+		if (is_prefix_of_method(methods, name))
 			break;
 	}
 	return num;

@@ -7,7 +7,7 @@
 
 /**
  * @file
- * The method table on the client's side: the server's, else the one built in.
+ * The method table of the client: the server's, or the built-in one.
  */
 
 #include <stddef.h>
@@ -17,20 +17,23 @@
 #include "connection.h"
 
 extern const char methods_built_in[]; /* made at build time from the method table */
-extern const char records_built_in[]; /* the same: {RECORD: [FIELD, ...]} of subnet administration */
-extern const char attributes_built_in[]; /* and of subnet management */
+/* likewise: {RECORD: [FIELD, ...]} of subnet administration */
+extern const char records_built_in[];
+extern const char attributes_built_in[]; /* likewise, of subnet management */
 
-/** @param c  NULL: built in. @return list of methods, as rpc_list describes them */
+/**
+ * @param c  NULL: use the built-in table. @return the list of methods, as rpc_list describes them
+ */
 json_t *methods_load(struct connection *c, unsigned int timeout_ms);
-/** @return borrowed, or NULL */
+/** @return a borrowed reference, or NULL */
 json_t *methods_find(const json_t *methods, const char *name);
 /**
- * The method that the first words name: "qp" "create" is qp_create, and so is "qp_create".
+ * Find the method that the first words name: "qp" "create" is qp_create, and so is "qp_create".
  *
- * @param used  how many words the name took
+ * @param used  set to the number of words in the name
  */
 json_t *methods_match(const json_t *methods, char **words, int num, int *used);
-/** How many of the first words begin some method's name. */
+/** The number of leading words with which some method's name begins. */
 int methods_prefix(const json_t *methods, char **words, int num);
 
 const char *method_text(const json_t *obj, const char *key);
@@ -38,7 +41,7 @@ const char *method_text(const json_t *obj, const char *key);
 const char *method_words(const char *name, char *buf, size_t size);
 /** "--dest-qp-num" for "dest_qp_num"; @return buf */
 const char *option_of(const char *name, char *buf, size_t size);
-/** First sentence of a text. @return its length */
+/** @return the length of the first sentence */
 int first_sentence(const char *text);
 
 #endif

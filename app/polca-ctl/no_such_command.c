@@ -56,9 +56,9 @@ swapped_command(const struct options *o, const json_t *methods, char *buf, size_
 	return methods_find(methods, buf) != NULL;
 }
 
-/* Where a word of the command is expected, only the options of all commands may stand. */
+/* Report an unknown option before the command; only the global options are allowed there. */
 static int
-no_such_option(const char *word)
+no_such_global_option(const char *word)
 {
 	struct nearest n = nearest_to(word);
 	size_t i;
@@ -89,7 +89,7 @@ no_such_command(const struct options *o, const json_t *methods)
 		return EXIT_USAGE;
 	}
 	if (o->words[known][0] == '-')
-		return no_such_option(o->words[known]);
+		return no_such_global_option(o->words[known]);
 	fprintf(stderr, "polca-ctl: there is no command \"");
 	for (i = 0; i < o->num && i <= known; i++)
 		fprintf(stderr, "%s%s", i > 0 ? " " : "", o->words[i]);

@@ -15,7 +15,7 @@
 #include "stopped.h"
 #include "table.h"
 
-#define FLOOD_BATCH 100 /* requests in a call at most, while all are answered */
+#define FLOOD_BATCH 100 /* most requests per call, while all are answered */
 
 struct ping {
 	const struct options *o;
@@ -28,7 +28,7 @@ struct ping {
 	double timeout_ms;
 	bool flood;
 	bool quiet;
-	unsigned int batch; /* of a flood */
+	unsigned int batch; /* current number of requests per call, of a flood */
 	uint64_t started;
 	struct ping_stats stats;
 	json_t *replies; /* for --json */
@@ -46,7 +46,7 @@ take_flag(json_t *params, const char *name)
 }
 
 static int
-take_seconds(json_t *params, const char *name, double min, double max, double *ms)
+ping_take_seconds(json_t *params, const char *name, double min, double max, double *ms)
 {
 	const char *text = method_text(params, name);
 	int rc = 0;
@@ -74,7 +74,7 @@ take_count(struct ping *p, json_t *params)
 }
 
 static int
-take_options(struct ping *p, json_t *params)
+ping_take_options(struct ping *p, json_t *params)
 {
 	int rc = take_count(p, params);
 
@@ -82,11 +82,11 @@ take_options(struct ping *p, json_t *params)
 	p->quiet = take_flag(params, "quiet");
 	p->interval_ms = p->timeout_ms = 1000;
 	if (rc == 0)
-		rc = take_seconds(params, "interval", 0, 3600, &p->interval_ms);
+		rc = ping_take_seconds(params, "interval", 0, 3600, &p->interval_ms);
 	if (rc == 0)
-		rc = take_seconds(params, "deadline", 0.001, 1e6, &p->deadline_ms);
+		rc = ping_take_seconds(params, "deadline", 0.001, 1e6, &p->deadline_ms);
 	if (rc == 0)
-		rc = take_seconds(params, "timeout", 0.001, 60, &p->timeout_ms);
+		rc = ping_take_seconds(params, "timeout", 0.001, 60, &p->timeout_ms);
 	if (rc == 0 && !dest_parse(p->dest, params, "dgid", "dlid"))
 		rc = usage_error("ping: dest: got \"%s\", allowed: " DEST_ALLOWED, p->dest);
 	json_object_set_new(params, "identifier", json_integer(getpid() & 0xffff));
@@ -96,10 +96,10 @@ take_options(struct ping *p, json_t *params)
 	return rc;
 }
 
-/* --- what is told --- */
+/* --- printing --- */
 
 static void
-take_reply(struct ping *p, json_t *reply)
+ping_take_reply(struct ping *p, json_t *reply)
 {
 	bool lost = json_object_get(reply, "error") != NULL;
 
@@ -118,7 +118,7 @@ take_reply(struct ping *p, json_t *reply)
 }
 
 static void
-print_end(const struct ping *p)
+ping_print_end(const struct ping *p)
 {
 	uint64_t ms = (clock_us() - p->started) / 1000;
 
@@ -128,9 +128,9 @@ print_end(const struct ping *p)
 		ping_stats_print(stdout, &p->stats, p->dest, ms);
 }
 
-/* --- asking --- */
+/* --- requests --- */
 
-/* Until the deadline; what is left of it bounds the wait for an answer too. */
+/* Time until the deadline; it also limits the wait for an answer. */
 static double
 left_ms(const struct ping *p)
 {
@@ -140,12 +140,15 @@ left_ms(const struct ping *p)
 }
 
 static bool
-goes_on(const struct ping *p)
+ping_goes_on(const struct ping *p)
 {
 	return stopped == 0 && (p->count == 0 || p->stats.sent < p->count) && left_ms(p) > 0;
 }
 
-/* A flood asks for many at a time, but one by one where answers fail: each of those takes long. */
+/*
+ * A flood sends many requests per call, but single ones after a loss, because each loss takes a
+ * timeout.
+ */
 static unsigned int
 next_batch(struct ping *p, uint64_t lost_before)
 {
@@ -171,9 +174,9 @@ set_request(struct ping *p, unsigned int n)
 	return p->o->wait_ms + n * (unsigned int)ms;
 }
 
-/* @return 0, or the exit status of what is no matter of answers */
+/* @return 0, or the exit status of a failure other than a missing answer */
 static int
-ask(struct ping *p, unsigned int n)
+ping_request(struct ping *p, unsigned int n)
 {
 	unsigned int wait_ms = set_request(p, n);
 	json_t *result, *error, *reply;
@@ -181,7 +184,7 @@ ask(struct ping *p, unsigned int n)
 	int rc = connection_call(p->c, "live_ping", p->params, wait_ms, &result, &error);
 
 	if (rc < 0 && errno == EINTR && stopped != 0) {
-		p->stats.sent++; /* the one under way */
+		p->stats.sent++; /* the request under way */
 		rc = 0;
 	} else if (rc < 0) {
 		rc = no_reply(errno);
@@ -189,7 +192,7 @@ ask(struct ping *p, unsigned int n)
 		rc = server_error(p->o, error, "ping");
 	}
 	json_array_foreach(json_object_get(result, "replies"), i, reply)
-		take_reply(p, reply);
+		ping_take_reply(p, reply);
 	json_decref(result);
 	json_decref(error);
 	return rc;
@@ -201,17 +204,17 @@ pause_until(const struct ping *p, uint64_t at)
 	uint64_t now = clock_us();
 	struct timespec ts;
 
-	if (p->flood || now >= at || !goes_on(p))
+	if (p->flood || now >= at || !ping_goes_on(p))
 		return;
 	if (left_ms(p) * 1000 < (double)(at - now))
 		at = now + (uint64_t)(left_ms(p) * 1000);
 	ts.tv_sec = (time_t)((at - now) / 1000000);
 	ts.tv_nsec = (long)((at - now) % 1000000) * 1000;
-	nanosleep(&ts, NULL); /* a signal ends it */
+	nanosleep(&ts, NULL); /* a signal interrupts it */
 }
 
 static int
-run(struct ping *p)
+ping_loop(struct ping *p)
 {
 	uint64_t lost = 0, began;
 	unsigned int n;
@@ -222,22 +225,23 @@ run(struct ping *p)
 	if (!p->o->json)
 		ping_print_head(p->dest, p->params);
 	p->started = clock_us();
-	while (rc == 0 && goes_on(p)) {
+	while (rc == 0 && ping_goes_on(p)) {
 		began = clock_us();
 		n = next_batch(p, lost);
 		lost = p->stats.sent - p->stats.received;
-		rc = ask(p, n);
+		rc = ping_request(p, n);
 		if (rc == 0)
 			pause_until(p, began + (uint64_t)(p->interval_ms * 1000));
 	}
 	if (rc != 0 && p->stats.sent == 0)
 		return rc;
-	print_end(p);
+	ping_print_end(p);
 	return rc != 0 ? rc : p->stats.received > 0 ? EXIT_DONE : EXIT_SERVER;
 }
 
 int
-ping_run(const struct options *o, struct connection *c, const json_t *command, json_t *params)
+ping_command_run(const struct options *o, struct connection *c, const json_t *command,
+	json_t *params)
 {
 	struct ping p = { .o = o, .c = c };
 	char *dest = strdup(method_text(params, "dest"));
@@ -246,9 +250,9 @@ ping_run(const struct options *o, struct connection *c, const json_t *command, j
 	(void)command;
 	p.dest = dest;
 	json_object_del(params, "dest");
-	rc = take_options(&p, params);
+	rc = ping_take_options(&p, params);
 	if (rc == 0)
-		rc = run(&p);
+		rc = ping_loop(&p);
 	json_decref(p.replies);
 	free(dest);
 	return rc;

@@ -5,7 +5,10 @@
 #ifndef POLCA_CTL_PING_H
 #define POLCA_CTL_PING_H
 
-/** @file "ping": liveness requests as ping has its echoes, told and counted the same way. */
+/**
+ * @file
+ * "ping": liveness requests, printed and counted as ping prints and counts echoes.
+ */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -15,12 +18,13 @@
 #include "report.h"
 
 /**
- * @return the exit status: 0 if anything was answered, else 1; 2 for a wrong command line, 3
+ * @return the exit status: 0 if any request was answered, else 1; 2 for a wrong command line, 3
  * without a server
  */
-int ping_run(const struct options *o, struct connection *c, const json_t *command, json_t *params);
+int ping_command_run(const struct options *o, struct connection *c, const json_t *command,
+	json_t *params);
 
-/** "live ping": one call of the method. @return as ping_run() */
+/** "live ping": one call of the method. @return as ping_command_run() */
 int live_ping_run(const struct options *o, struct connection *c, const json_t *command,
 	json_t *params);
 
@@ -34,20 +38,20 @@ struct ping_stats {
 void ping_stats_reply(struct ping_stats *s, double us);
 double ping_stats_loss(const struct ping_stats *s); /**< percent */
 double ping_stats_avg(const struct ping_stats *s);
-/** Mean deviation as ping has it: the root of the mean square less the square of the mean. */
+/** Mean deviation as ping computes it: the root of the mean square less the square of the mean. */
 double ping_stats_mdev(const struct ping_stats *s);
-/** The two lines at the end. @param ms  from first to last */
+/** Print the two lines at the end. @param ms  from the first request to the end */
 void ping_stats_print(FILE *f, const struct ping_stats *s, const char *dest, uint64_t ms);
 
 /* ping_print.c: on standard output */
 /** @param params  of live_ping */
 void ping_print_head(const char *dest, const json_t *params);
-/** @param reply  as live_ping tells it */
+/** @param reply  a row of live_ping's replies */
 void ping_print_reply(const char *dest, uint64_t seq, const json_t *reply);
 void ping_print_json(const char *dest, json_t *replies, const struct ping_stats *s, uint64_t ms);
 
 /* ping_stats.c */
-/** "1", "0.2" as milliseconds. @retval false  no number, or not within min and max */
+/** Parse "1" or "0.2" into milliseconds. @retval false  not a number, or not within min and max */
 bool ping_seconds(const char *text, double min, double max, double *ms);
 
 #endif

@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* Answers as users of ping know them, and all of it as JSON. */
+/* Print answers in ping's format, or everything as JSON. */
 
 #include <string.h>
 
@@ -24,7 +24,7 @@ ping_print_head(const char *dest, const json_t *params)
 	printf("\n");
 }
 
-/* What a host says of itself may have several lines. */
+/* Print a host's description of itself on one line: it may have several. */
 static void
 print_text(const char *text)
 {

@@ -9,7 +9,7 @@
 
 #include "ping.h"
 
-/* --- figures --- */
+/* --- statistics --- */
 
 void
 ping_stats_reply(struct ping_stats *s, double us)
@@ -58,7 +58,7 @@ ping_stats_print(FILE *f, const struct ping_stats *s, const char *dest, uint64_t
 			ping_stats_avg(s), s->max, ping_stats_mdev(s));
 }
 
-/* --- words --- */
+/* --- parsing --- */
 
 bool
 ping_seconds(const char *text, double min, double max, double *ms)

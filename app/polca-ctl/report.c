@@ -24,9 +24,12 @@ usage_error(const char *fmt, const char *what)
 	return EXIT_USAGE;
 }
 
-/* True if somebody listens there, even if not for this user. What a killed polca left refuses. */
+/*
+ * True if a server listens at the path, even one that does not serve this user. The socket of a
+ * killed polca refuses connections.
+ */
 static bool
-answers(const char *path)
+socket_has_server(const char *path)
 {
 	struct connection *c = connection_open(path);
 	bool yes = c != NULL || errno == EACCES || errno == EPERM;
@@ -36,7 +39,10 @@ answers(const char *path)
 	return yes && stat(path, &st) == 0 && S_ISSOCK(st.st_mode);
 }
 
-/* Where another user's polca listens by default, or this one's without POLCA_SOCKET. */
+/*
+ * Find a polca that listens at another default path: root's, or this user's if POLCA_SOCKET names
+ * none.
+ */
 static bool
 other_socket(const char *missing, char *buf, size_t size)
 {
@@ -50,7 +56,7 @@ other_socket(const char *missing, char *buf, size_t size)
 			snprintf(buf, size, "%s/polca.sock", dir != NULL ? dir : "");
 		else
 			snprintf(buf, size, "/tmp/polca-%u/polca.sock", (unsigned int)geteuid());
-		if (strcmp(buf, missing) != 0 && answers(buf))
+		if (strcmp(buf, missing) != 0 && socket_has_server(buf))
 			return true;
 	}
 	return false;
@@ -73,7 +79,7 @@ owner_of(const char *path, char *buf, size_t size)
 		snprintf(buf, size, "user %u", (unsigned int)st.st_uid);
 }
 
-/* Nobody listens at the path. */
+/* Explain that no polca listens at the path. */
 static void
 explain_not_running(const char *path, int eno, char *hint, size_t size)
 {
@@ -90,9 +96,9 @@ explain_not_running(const char *path, int eno, char *hint, size_t size)
 			why);
 }
 
-/* What is wrong with the socket, and what to do. */
+/* Explain what is wrong with the socket and what to do. */
 static void
-explain(const char *path, int eno, char *hint, size_t size)
+explain_connect_error(const char *path, int eno, char *hint, size_t size)
 {
 	char other[256];
 	struct stat st;
@@ -100,7 +106,7 @@ explain(const char *path, int eno, char *hint, size_t size)
 	if (eno == EACCES || eno == EPERM) {
 		owner_of(path, other, sizeof(other));
 		snprintf(hint, size,
-			"it belongs to %s, and polca serves its own user and root: run polca-ctl as one of them (sudo)",
+			"it belongs to %s, and polca serves only its own user and root: run polca-ctl as one of them (sudo)",
 			other);
 	} else if (eno == ENAMETOOLONG) {
 		snprintf(hint, size, "the path of a socket has 107 bytes at most");
@@ -115,13 +121,12 @@ explain(const char *path, int eno, char *hint, size_t size)
 	}
 }
 
-/* Errors say what to do next. */
 int
 no_connection(const struct options *o, int eno)
 {
 	char hint[640];
 
-	explain(o->socket, eno, hint, sizeof(hint));
+	explain_connect_error(o->socket, eno, hint, sizeof(hint));
 	fprintf(stderr, "polca-ctl: cannot connect to %s: %s\n  %s\n",
 		o->socket[0] != '\0' ? o->socket : "\"\"", strerror(eno), hint);
 	return EXIT_CONNECTION;
@@ -136,7 +141,10 @@ no_reply(int eno)
 	return EXIT_CONNECTION;
 }
 
-/* "length: missing" as "--length: missing": the names in front are those the user writes. */
+/*
+ * Print "length: missing" as "--length: missing": replace the parameter names in front by the
+ * options the user writes.
+ */
 static void
 print_message(const struct options *o, const char *message)
 {

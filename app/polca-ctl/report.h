@@ -7,7 +7,7 @@
 
 /**
  * @file
- * The command line's options, and how a command ends: what is said on stderr, and the exit status.
+ * The global options, and how a command ends: its message on stderr and its exit status.
  */
 
 #include <stdbool.h>
@@ -21,7 +21,7 @@ enum exit_status {
 	EXIT_SERVER = 1,
 	EXIT_USAGE = 2,
 	EXIT_CONNECTION = 3,
-	EXIT_STATUS = 4, /**< whom the server asked for us said no, or nothing */
+	EXIT_STATUS = 4, /**< the peer that the server asked refused or did not answer */
 };
 
 struct options {
@@ -30,12 +30,13 @@ struct options {
 	bool help;
 	bool version;
 	unsigned int wait_ms;
-	char **words; /**< what is left for the command */
+	char **words; /**< the words without global options */
 	int num;
-	const json_t *command; /**< the one that runs, for the names in its errors; NULL: none yet */
+	/** the command that runs, for option names in its errors; NULL: not yet known */
+	const json_t *command;
 };
 
-/* Each says what to do next. @return the exit status */
+/* Print an error and what to do next. @return the exit status */
 int usage_error(const char *fmt, const char *what);
 int no_connection(const struct options *o, int eno);
 int no_reply(int eno);
@@ -44,14 +45,14 @@ int no_such_command(const struct options *o, const json_t *methods);
 int server_error(const struct options *o, json_t *error, const char *words);
 
 /**
- * A call whose failure is told.
+ * Call a method and report a failure.
  *
  * @param words  the command
  * @return 0: *result is set; else the exit status
  */
 int ask_server(const struct options *o, struct connection *c, const char *words, const char *method,
 	json_t *params, unsigned int wait_ms, json_t **result);
-/** A result's "status": nothing to say of OK, others by name. @return the exit status */
+/** Report a result's "status" unless it is OK. @return the exit status */
 int status_end(const char *words, const json_t *result);
 void print_json(const json_t *result);
 

@@ -3,8 +3,8 @@
  */
 
 /*
- * polca-rpcdoc: the method table as docs/rpc.md, and as the C text that polca-ctl keeps for when
- * no server can be asked. Runs at build time.
+ * polca-rpcdoc: writes the method table as docs/rpc.md, and as the C text that polca-ctl uses when
+ * no server answers. It runs at build time.
  */
 
 #include <ctype.h>
@@ -21,13 +21,13 @@
 static const char intro[] =
 	"# The control socket\n"
 	"\n"
-	"This page is made from the method table by `polca-rpcdoc --markdown`; a test fails when the two differ.\n"
+	"This page is generated from the method table by `polca-rpcdoc --markdown`; a test fails when the two differ.\n"
 	"\n"
 	"`polca` listens on a Unix stream socket: `/run/polca/polca.sock` for root, `$XDG_RUNTIME_DIR/polca.sock` for\n"
-	"others (`/tmp/polca-UID/polca.sock` where that is not set), or what its configuration says. Its mode is 0600, and only\n"
+	"others (`/tmp/polca-UID/polca.sock` where that is not set), or the path given in its configuration. The socket's mode is 0600, and only\n"
 	"root and the server's own user are served.\n"
 	"\n"
-	"The protocol is [JSON-RPC 2.0](https://www.jsonrpc.org/specification), one object a line:\n"
+	"The protocol is [JSON-RPC 2.0](https://www.jsonrpc.org/specification), one object per line:\n"
 	"\n"
 	"```\n"
 	"--> {\"jsonrpc\": \"2.0\", \"id\": 1, \"method\": \"cq_create\", \"params\": {\"depth\": 1024}}\n"
@@ -39,32 +39,32 @@ static const char intro[] =
 	"\n"
 	"(The last reply is one line.)\n"
 	"\n"
-	"* Parameters go by name. Unknown ones are errors.\n"
-	"* Requests of one connection are answered in their order. A method that waits (`timeout_ms`) holds back the later requests of\n"
+	"* Parameters are passed by name. Unknown ones are errors.\n"
+	"* Requests of one connection are answered in order. A method that waits (`timeout_ms`) holds back the later requests of\n"
 	"  its own connection only.\n"
-	"* A request without `id` is a notification: it is carried out and not answered. Batch arrays are refused.\n"
+	"* A request without `id` is a notification: it is executed and not answered. Batch arrays are rejected.\n"
 	"* Integers may be given as text `\"0x...\"`. In replies, numbers up to 2^63 - 1 are integers, greater ones `\"0x...\"` text.\n"
-	"* Lists page: while `cursor` is not null, pass it to get the rows that follow.\n"
-	"* Names are those of libibverbs (`ibv_qp_attr`, `ibv_send_wr`, `ibv_wc`); ports and workers are counted from 0.\n"
+	"* Lists come in pages: while `cursor` is not null, pass it to get the rows that follow.\n"
+	"* Names are taken from libibverbs (`ibv_qp_attr`, `ibv_send_wr`, `ibv_wc`); ports and workers are counted from 0.\n"
 	"* Bounds: a request of 1 MiB and 16 open brackets, a reply of 4 MiB, 256 connections. A line that does not end within 30 s, or a\n"
 	"  client that reads nothing for 10 s while replies wait for it, ends the connection.\n"
 	"\n"
 	"| Error code | Meaning |\n"
 	"|---|---|\n"
-	"| -32700 | the line is no JSON |\n"
-	"| -32600 | it is no request, or over a bound |\n"
+	"| -32700 | the line is not JSON |\n"
+	"| -32600 | not a request, or larger than allowed |\n"
 	"| -32601 | no such method |\n"
-	"| -32602 | parameters: `data.parameter`, `data.got`, `data.allowed` say which, what and what else |\n"
-	"| -32603 | out of memory, or a reply over its bound |\n"
+	"| -32602 | wrong parameters: `data.parameter`, `data.got` and `data.allowed` name the parameter, its value and the allowed values |\n"
+	"| -32603 | out of memory, or a reply larger than allowed |\n"
 	"| -errno | the method failed: `data.errno` names the number (`EBUSY`, `ENOENT`, `ENOMEM`, ...), `message` says why |\n"
 	"\n"
-	"`polca-ctl` knows every method as `polca-ctl noun verb`; `polca-ctl --help` begins there. The counters are also on DPDK's\n"
+	"`polca-ctl` calls every method as `polca-ctl noun verb`; see `polca-ctl --help`. The counters are also on DPDK's\n"
 	"telemetry socket, under `/polca/ports`, `/polca/port,N`, `/polca/sma,N`, `/polca/rc`, `/polca/sa`, `/polca/live`, `/polca/cm` and\n"
 	"`/polca/worker,N` (`dpdk-telemetry.py`).\n";
 
-/* Text in a table's cell. */
+/* Print the text of a table cell. */
 static void
-cell(FILE *f, const char *text)
+print_table_cell(FILE *f, const char *text)
 {
 	for (; *text != '\0'; text++) {
 		if (*text == '|')
@@ -74,7 +74,7 @@ cell(FILE *f, const char *text)
 }
 
 static void
-parameters(FILE *f, const json_t *params, const char *prefix)
+print_parameters(FILE *f, const json_t *params, const char *prefix)
 {
 	const char *def;
 	char name[128];
@@ -89,20 +89,20 @@ parameters(FILE *f, const json_t *params, const char *prefix)
 		if (json_is_true(json_object_get(p, "required")))
 			def = "required";
 		fprintf(f, "| `%s` | ", name);
-		cell(f, json_string_value(json_object_get(p, "allowed")));
+		print_table_cell(f, json_string_value(json_object_get(p, "allowed")));
 		fprintf(f, " | ");
-		cell(f, def != NULL ? def : "");
+		print_table_cell(f, def != NULL ? def : "");
 		fprintf(f, " | ");
-		cell(f, json_string_value(json_object_get(p, "help")));
+		print_table_cell(f, json_string_value(json_object_get(p, "help")));
 		fprintf(f, " |\n");
 		snprintf(name + strlen(name), sizeof(name) - strlen(name), ".");
-		parameters(f, json_object_get(p, "fields"), name);
+		print_parameters(f, json_object_get(p, "fields"), name);
 	}
 }
 
-/* Lines "name: meaning". */
+/* Print lines "name: meaning" as a list. */
 static void
-results(FILE *f, const char *text)
+print_results(FILE *f, const char *text)
 {
 	const char *colon, *end;
 
@@ -120,7 +120,7 @@ results(FILE *f, const char *text)
 }
 
 static void
-markdown(FILE *f)
+print_markdown(FILE *f)
 {
 	json_t *m, *params, *methods = rpc_describe(NULL);
 	const char *area, *last = "";
@@ -138,16 +138,16 @@ markdown(FILE *f)
 		params = json_object_get(m, "params");
 		if (json_array_size(params) > 0) {
 			fprintf(f, "| Parameter | Allowed | Default | Meaning |\n|---|---|---|---|\n");
-			parameters(f, params, "");
+			print_parameters(f, params, "");
 			fprintf(f, "\n");
 		}
-		results(f, json_string_value(json_object_get(m, "result")));
+		print_results(f, json_string_value(json_object_get(m, "result")));
 		fprintf(f, "```\n%s\n```\n", json_string_value(json_object_get(m, "example")));
 	}
 	json_decref(methods);
 }
 
-/* The same table as a C string, a method a line. */
+/* Print JSON as the inside of a C string literal. */
 static void
 c_string(FILE *f, const json_t *value)
 {
@@ -161,7 +161,7 @@ c_string(FILE *f, const json_t *value)
 	free(text);
 }
 
-/* The records of subnet administration and their fields, for completion. */
+/* Print the records of subnet administration and their fields, for completion. */
 static void
 c_records(FILE *f)
 {
@@ -179,7 +179,7 @@ c_records(FILE *f)
 	fprintf(f, "\"}\";\n");
 }
 
-/* "portinfo", or what smpquery calls it */
+/* Print an attribute's name, "portinfo", or the name that smpquery uses. */
 static void
 c_attribute(FILE *f, const struct smp_attribute *t)
 {
@@ -189,7 +189,7 @@ c_attribute(FILE *f, const struct smp_attribute *t)
 		putc(tolower((unsigned char)*c), f);
 }
 
-/* The attributes of subnet management and theirs. */
+/* Print the attributes of subnet management and their fields, for completion. */
 static void
 c_attributes(FILE *f)
 {
@@ -228,16 +228,16 @@ c_text(FILE *f)
 	c_attributes(f);
 }
 
-/* @return is the file what markdown() would write? */
+/* Compare the file with what print_markdown() would write. @return 0: equal */
 static int
-check(const char *path)
+check_markdown(const char *path)
 {
 	char *want = NULL, *got;
 	size_t want_len, got_len;
 	FILE *f = open_memstream(&want, &want_len);
 	int same;
 
-	markdown(f);
+	print_markdown(f);
 	fclose(f);
 	f = fopen(path, "r");
 	if (f == NULL) {
@@ -261,7 +261,7 @@ int
 main(int argc, char **argv)
 {
 	if (argc == 2 && strcmp(argv[1], "--markdown") == 0) {
-		markdown(stdout);
+		print_markdown(stdout);
 		return 0;
 	}
 	if (argc == 2 && strcmp(argv[1], "--c") == 0) {
@@ -269,7 +269,7 @@ main(int argc, char **argv)
 		return 0;
 	}
 	if (argc == 3 && strcmp(argv[1], "--check") == 0)
-		return check(argv[2]);
+		return check_markdown(argv[2]);
 	fprintf(stderr, "usage: polca-rpcdoc --markdown | --c | --check FILE\n");
 	return 2;
 }

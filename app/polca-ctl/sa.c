@@ -14,14 +14,14 @@
 #include "sa.h"
 #include "stopped.h"
 
-#define PAGE          500 /* records in a reply */
+#define PAGE          500 /* records per reply */
 #define PAGE_WAIT_MS  500
-#define QUIET_MS      2000 /* what is done by then needs no progress report */
-#define REPORT_MS     2000 /* between two, where they do not overwrite each other */
+#define QUIET_MS      2000 /* a query that ends sooner shows no progress report */
+#define REPORT_MS     2000 /* time between two progress reports that are not on a terminal */
 #define IMPORT_MS     3600000
-#define EVENTS        1000 /* looked at in one go */
-#define FOLLOW_WAIT_MS 1000 /* between two looks, where nothing happens */
-#define TEXT_MAX      (1 << 19) /* of standard input: it travels in the request */
+#define EVENTS        1000 /* events per call */
+#define FOLLOW_WAIT_MS 1000 /* how long one call waits for an event */
+#define TEXT_MAX      (1 << 19) /* limit for standard input, which is sent inside the request */
 
 struct query {
 	const struct options *o;
@@ -31,22 +31,23 @@ struct query {
 	struct sa_printer printer;
 	uint64_t started; /* ms */
 	uint64_t reported;
-	bool on_terminal; /* progress reports overwrite each other */
-	bool records_scroll; /* by on the terminal: once they come, they are the progress */
-	bool shown; /* a report stands in the terminal's line */
+	bool on_terminal; /* stderr is a terminal: a progress report overwrites the last one */
+	/* stdout is a terminal: once records are printed, no reports are needed */
+	bool records_scroll;
+	bool shown; /* a report is on the terminal's current line */
 };
 
-/* The signal that ends us, once what the server keeps for us is given back. */
+/* The signal that ends the program, after the server has freed the query. */
 static volatile sig_atomic_t stop_signal;
 
 static void
-stop(int sig)
+sa_stop(int sig)
 {
 	stop_signal = sig;
 }
 
 static void
-catch_signals(void (*handler)(int))
+sa_catch_signals(void (*handler)(int))
 {
 	static const int signals[] = { SIGHUP, SIGTERM, SIGINT, SIGPIPE };
 	size_t i;
@@ -56,7 +57,8 @@ catch_signals(void (*handler)(int))
 }
 
 static int
-ask(const struct query *q, const char *method, json_t *params, unsigned int wait_ms, json_t **result)
+sa_ask(const struct query *q, const char *method, json_t *params, unsigned int wait_ms,
+	json_t **result)
 {
 	return ask_server(q->o, q->c, q->words, method, params, wait_ms, result);
 }
@@ -72,7 +74,7 @@ clear_report(struct query *q)
 }
 
 static void
-report(struct query *q, const json_t *page)
+print_progress(struct query *q, const json_t *page)
 {
 	uint64_t now = clock_us() / 1000, ms = now - q->started;
 	json_int_t n = json_integer_value(json_object_get(page, "received"));
@@ -98,7 +100,7 @@ report(struct query *q, const json_t *page)
 /* --- queries --- */
 
 static void
-print_end(struct query *q, json_t *page)
+sa_print_query_end(struct query *q, json_t *page)
 {
 	json_object_del(page, "records");
 	json_object_del(page, "cursor");
@@ -106,7 +108,7 @@ print_end(struct query *q, json_t *page)
 	sa_print_end(&q->printer, page);
 }
 
-/* Page after page until there will be no more. */
+/* Fetch page after page until the last. */
 static int
 fetch(struct query *q)
 {
@@ -120,21 +122,21 @@ fetch(struct query *q)
 	sa_print_begin(&q->printer);
 	while (more && rc == 0 && stop_signal == 0) {
 		json_decref(page);
-		rc = ask(q, "sa_result", params, q->o->wait_ms + PAGE_WAIT_MS, &page);
+		rc = sa_ask(q, "sa_result", params, q->o->wait_ms + PAGE_WAIT_MS, &page);
 		if (rc != 0)
 			break;
 		if (json_array_size(json_object_get(page, "records")) > 0)
 			clear_report(q);
 		json_array_foreach(json_object_get(page, "records"), i, record)
 			sa_print_record(&q->printer, record);
-		report(q, page);
+		print_progress(q, page);
 		more = !json_is_null(json_object_get(page, "cursor"));
 		json_object_set(params, "cursor", json_object_get(page, "cursor"));
 	}
 	clear_report(q);
 	if (rc == 0 && stop_signal == 0) {
 		rc = status_end(q->words, page);
-		print_end(q, page);
+		sa_print_query_end(q, page);
 	}
 	json_decref(page);
 	json_decref(params);
@@ -147,7 +149,7 @@ run_query(struct query *q, json_t *params)
 	json_t *result = NULL, *forget = NULL, *none = NULL;
 	int rc;
 
-	rc = ask(q, "sa_query", params, q->o->wait_ms, &result);
+	rc = sa_ask(q, "sa_query", params, q->o->wait_ms, &result);
 	if (rc != 0)
 		return rc;
 	q->number = json_integer_value(json_object_get(result, "query"));
@@ -155,22 +157,22 @@ run_query(struct query *q, json_t *params)
 	q->started = clock_us() / 1000;
 	q->on_terminal = isatty(STDERR_FILENO);
 	q->records_scroll = isatty(STDOUT_FILENO);
-	catch_signals(stop);
+	sa_catch_signals(sa_stop);
 	rc = fetch(q);
 	forget = json_pack("{s:I}", "query", q->number);
 	connection_call(q->c, "sa_cancel", forget, q->o->wait_ms, &result, &none);
 	json_decref(forget);
 	json_decref(result);
 	json_decref(none);
-	catch_signals(SIG_DFL);
+	sa_catch_signals(SIG_DFL);
 	if (stop_signal != 0)
 		raise(stop_signal);
 	return rc;
 }
 
-/* Nothing at all would leave in doubt whether there was an answer. */
+/* Say "no records" rather than nothing, so that the user knows that there was an answer. */
 static int
-look_up(struct query *q, json_t *params)
+run_lookup(struct query *q, json_t *params)
 {
 	int rc = run_query(q, params);
 
@@ -188,7 +190,9 @@ file_error(const char *file)
 	return EXIT_USAGE;
 }
 
-/* The records of a Config: a list of them, or an object that has one, as sa export writes it. */
+/*
+ * Read the records of a Config: a list of them, or an object with a list, as sa export writes it.
+ */
 static int
 config_file(const char *file, json_t *params)
 {
@@ -203,7 +207,7 @@ config_file(const char *file, json_t *params)
 	list = json_is_object(json) ? json_object_get(json, "records") : json;
 	if (!json_is_array(list)) {
 		json_decref(json);
-		return usage_error("%s: expected a list of records, or {\"records\": [...]}", file);
+		return usage_error("%s: wrong content, allowed: a list of records, or {\"records\": [...]}", file);
 	}
 	json_object_set(params, "records", list);
 	json_decref(json);
@@ -220,7 +224,7 @@ run_config(struct query *q, json_t *params)
 	int rc;
 
 	if (strcmp(action, "add") != 0 && strcmp(action, "edit") != 0 && strcmp(action, "delete") != 0)
-		return usage_error("sa config: \"%s\": what is done with the records is one of add, edit, delete",
+		return usage_error("sa config: action: got \"%s\", allowed: add, edit, delete",
 			action);
 	snprintf(op, sizeof(op), "config_%s", action);
 	json_object_set_new(params, "op", json_string(op));
@@ -245,7 +249,7 @@ run_config(struct query *q, json_t *params)
 	return rc;
 }
 
-/* JSON begins with a brace or a bracket; what ibnetdiscover writes does not. */
+/* JSON begins with a brace or a bracket; the output of ibnetdiscover does not. */
 static const char *
 format_of(const char *file)
 {
@@ -298,7 +302,7 @@ sweep_once(struct query *q, const json_t *params)
 {
 	json_t *what = json_pack("{s:b}", "replace", json_is_true(json_object_get(params, "replace")));
 	json_t *result = NULL;
-	int rc = ask(q, "sa_sweep", what, IMPORT_MS, &result);
+	int rc = sa_ask(q, "sa_sweep", what, IMPORT_MS, &result);
 
 	if (rc == 0)
 		print_import(q, result);
@@ -308,7 +312,10 @@ sweep_once(struct query *q, const json_t *params)
 	return rc;
 }
 
-/* Has the subnet changed? By a trap to the SM behind our port, or by what an SM did to the port. */
+/*
+ * True if the event reports a change of the subnet: a trap to the SM behind our port, or an SM's
+ * change to the port.
+ */
 static bool
 calls_for_sweep(const json_t *event)
 {
@@ -329,7 +336,10 @@ calls_for_sweep(const json_t *event)
 	return false;
 }
 
-/* Events from *since on, taking none from others. @return 0: *changed tells if one calls for a sweep */
+/*
+ * Read events from *since on, without removing them for other readers. @return 0: *changed is set
+ * if one calls for a sweep
+ */
 static int
 look_at_events(struct query *q, json_int_t *since, unsigned int wait_ms, bool *changed, size_t *n)
 {
@@ -337,7 +347,7 @@ look_at_events(struct query *q, json_int_t *since, unsigned int wait_ms, bool *c
 		(int)wait_ms);
 	json_t *result = NULL, *event;
 	size_t i;
-	int rc = ask(q, "events", params, q->o->wait_ms + wait_ms, &result);
+	int rc = sa_ask(q, "events", params, q->o->wait_ms + wait_ms, &result);
 
 	*n = json_array_size(json_object_get(result, "events"));
 	json_array_foreach(json_object_get(result, "events"), i, event)
@@ -349,7 +359,9 @@ look_at_events(struct query *q, json_int_t *since, unsigned int wait_ms, bool *c
 	return rc;
 }
 
-/* Sweep, and with --follow again whenever the subnet has changed, until we are ended. */
+/*
+ * Sweep, and with --follow again after each change of the subnet, until a signal ends the program.
+ */
 static int
 run_sweep(struct query *q, const json_t *params)
 {
@@ -358,7 +370,7 @@ run_sweep(struct query *q, const json_t *params)
 	size_t n = follow ? EVENTS : 0;
 	int rc = 0;
 
-	while (n == EVENTS && rc == 0) /* what was before the first sweep */
+	while (n == EVENTS && rc == 0) /* skip the events before the first sweep */
 		rc = look_at_events(q, &since, 0, &changed, &n);
 	changed = true;
 	do {
@@ -399,7 +411,7 @@ run_import(struct query *q, json_t *params)
 	json_object_del(params, "file");
 	json_object_del(params, "sweep");
 	json_object_del(params, "follow");
-	rc = ask(q, "sa_import", params, IMPORT_MS, &result);
+	rc = sa_ask(q, "sa_import", params, IMPORT_MS, &result);
 	if (rc == 0)
 		print_import(q, result);
 	json_decref(result);
@@ -415,7 +427,7 @@ export_pages(struct query *q)
 
 	do {
 		json_decref(page);
-		rc = ask(q, "sa_export", params, q->o->wait_ms, &page);
+		rc = sa_ask(q, "sa_export", params, q->o->wait_ms, &page);
 		if (rc != 0)
 			break;
 		if (q->printer.records == 0)
@@ -424,7 +436,7 @@ export_pages(struct query *q)
 			sa_print_record(&q->printer, record);
 		json_object_set(params, "cursor", json_object_get(page, "cursor"));
 	} while (!json_is_null(json_object_get(page, "cursor")));
-	if (rc == 0) /* what has no end must not look whole */
+	if (rc == 0) /* an incomplete export must not be valid JSON */
 		sa_print_end(&q->printer, NULL);
 	json_decref(page);
 	json_decref(params);
@@ -454,10 +466,10 @@ run_export(struct query *q, json_t *params)
 	return rc;
 }
 
-/* --- any --- */
+/* --- all sa commands --- */
 
 int
-sa_run(const struct options *o, struct connection *c, const json_t *command, json_t *params)
+sa_command_run(const struct options *o, struct connection *c, const json_t *command, json_t *params)
 {
 	const char *method = method_text(command, "command"), *op = method_text(command, "op");
 	bool oneline = json_is_true(json_object_get(params, "oneline"));
@@ -476,5 +488,5 @@ sa_run(const struct options *o, struct connection *c, const json_t *command, jso
 	json_object_set_new(params, "op", json_string(op));
 	if (strcmp(op, "set") == 0 || strcmp(op, "delete") == 0)
 		return run_query(&q, params);
-	return look_up(&q, params);
+	return run_lookup(&q, params);
 }

@@ -7,9 +7,9 @@
 
 /**
  * @file
- * Commands of subnet administration that are more than one call: "sa get", "sa table", "sa bulk",
- * "sa set", "sa delete", "sa config" start a query and fetch what it brings; "sa import" and
- * "sa export" read and write files. Their help and completion come from the methods under them.
+ * The subnet administration commands that make several calls: "sa get", "sa table", "sa bulk", "sa
+ * set", "sa delete" and "sa config" start a query and fetch its result; "sa import" and "sa export"
+ * read and write files. Their help and completion are derived from the methods they call.
  */
 
 #include <stdint.h>
@@ -21,13 +21,14 @@
 #include "report.h"
 
 /** @return the exit status */
-int sa_run(const struct options *o, struct connection *c, const json_t *command, json_t *params);
+int sa_command_run(const struct options *o, struct connection *c, const json_t *command,
+	json_t *params);
 
-/* sa_print.c: records as they come */
+/* sa_print.c: print records one by one */
 enum sa_form {
-	SA_BLOCKS, /**< a record is a heading and its components below */
-	SA_ONE_LINE, /**< a record is a line of NAME=VALUE */
-	SA_JSON, /**< all is one JSON object */
+	SA_BLOCKS, /**< a heading, then one component per line */
+	SA_ONE_LINE, /**< one line of NAME=VALUE */
+	SA_JSON, /**< all records in one JSON object */
 };
 struct sa_printer {
 	FILE *f;
@@ -36,7 +37,7 @@ struct sa_printer {
 };
 void sa_print_begin(struct sa_printer *p);
 void sa_print_record(struct sa_printer *p, const json_t *record);
-/** @param rest  members of the object besides the records, or NULL */
+/** @param rest  further members of the JSON object, or NULL */
 void sa_print_end(struct sa_printer *p, const json_t *rest);
 
 #endif

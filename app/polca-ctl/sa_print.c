@@ -2,9 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/*
- * Records for people and for programs, one by one: a table may be longer than memory.
- */
+/* Print records one by one, for people or for programs: a table may be larger than memory. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +22,7 @@ print_value(FILE *f, const json_t *v)
 		fprintf(f, "%" JSON_INTEGER_FORMAT, json_integer_value(v));
 }
 
-/* Units of plain numbers. */
+/* The units of integer components. */
 static const struct {
 	const char *name;
 	const char *unit;
@@ -37,7 +35,7 @@ static const struct {
 	{ "m_key_lease_period", "s" },
 };
 
-/* Times that are written as n of 4.096 us * 2^n */
+/* True if the value n means 4.096 us * 2^n. */
 static bool
 is_exponent(const char *name)
 {
@@ -61,7 +59,7 @@ print_unit(FILE *f, const char *name, const json_t *v)
 			fprintf(f, " %s", units[i].unit);
 }
 
-/* "NodeRecord 0x00010000" and a component a line, as saquery's users know it */
+/* Print "NodeRecord 0x00010000" and one component per line, in saquery's format. */
 static void
 print_block(FILE *f, const json_t *record)
 {
@@ -86,7 +84,7 @@ print_block(FILE *f, const json_t *record)
 }
 
 static void
-print_line(FILE *f, const json_t *record)
+print_record_line(FILE *f, const json_t *record)
 {
 	const char *name;
 	json_t *v;
@@ -97,7 +95,7 @@ print_line(FILE *f, const json_t *record)
 		if (strcmp(name, "record") == 0)
 			continue;
 		fprintf(f, " %s=", name);
-		/* text with blanks would fall apart */
+		/* quote text with blanks */
 		if (json_is_string(v) && strpbrk(json_string_value(v), " \"") != NULL)
 			json_dumpf(v, f, JSON_ENCODE_ANY);
 		else
@@ -121,7 +119,7 @@ sa_print_record(struct sa_printer *p, const json_t *record)
 		print_block(p->f, record);
 		break;
 	case SA_ONE_LINE:
-		print_line(p->f, record);
+		print_record_line(p->f, record);
 		break;
 	case SA_JSON:
 		fputs(p->records > 0 ? ",\n" : "\n", p->f);

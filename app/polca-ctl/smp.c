@@ -10,7 +10,7 @@
 
 #define HEX_WIDTH 64 /* characters of raw data in a line */
 
-/* Of what has no names the bytes. */
+/* Print the bytes of an attribute whose components have no names. */
 static void
 print_raw(const json_t *result)
 {
@@ -35,7 +35,7 @@ print_fields(const json_t *result, json_t *fields)
 }
 
 static void
-print_result(const struct options *o, const json_t *result)
+smp_print_result(const struct options *o, const json_t *result)
 {
 	json_t *fields = json_object_get(result, "fields");
 
@@ -48,18 +48,18 @@ print_result(const struct options *o, const json_t *result)
 }
 
 static json_int_t
-number(const json_t *params, const char *name, json_int_t def)
+smp_param_or(const json_t *params, const char *name, json_int_t def)
 {
 	const json_t *v = json_object_get(params, name);
 
 	return v != NULL ? json_integer_value(v) : def;
 }
 
-/* How long the server may take: a Get and a Set, each tried again and again. */
+/* How long the server may take: a Get and a Set, each with its retries. */
 static unsigned int
 wait_of(const struct options *o, const json_t *params)
 {
-	json_int_t tries = 1 + number(params, "retries", 2), ms = number(params, "timeout_ms", 1000);
+	json_int_t tries = 1 + smp_param_or(params, "retries", 2), ms = smp_param_or(params, "timeout_ms", 1000);
 
 	return o->wait_ms + (unsigned int)(2 * tries * ms);
 }
@@ -75,7 +75,7 @@ smp_run(const struct options *o, struct connection *c, const json_t *command, js
 	method_words(method, words, sizeof(words));
 	rc = ask_server(o, c, words, method, params, wait_of(o, params), &result);
 	if (rc == 0) {
-		print_result(o, result);
+		smp_print_result(o, result);
 		rc = status_end(words, result);
 	}
 	json_decref(result);

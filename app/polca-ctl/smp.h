@@ -5,7 +5,10 @@
 #ifndef POLCA_CTL_SMP_H
 #define POLCA_CTL_SMP_H
 
-/** @file "smp get" and "smp set": an attribute's components a line each, as smpquery has them. */
+/**
+ * @file
+ * "smp get" and "smp set": one component per line, in smpquery's format.
+ */
 
 #include "connection.h"
 #include "report.h"

@@ -9,7 +9,7 @@
 volatile sig_atomic_t stopped;
 
 static void
-stop(int sig)
+on_stop_signal(int sig)
 {
 	(void)sig;
 	stopped = 1;
@@ -28,7 +28,7 @@ stopped_set_handler(int sig, void (*handler)(int))
 void
 stopped_catch(void)
 {
-	stopped_set_handler(SIGHUP, stop);
-	stopped_set_handler(SIGTERM, stop);
-	stopped_set_handler(SIGINT, stop);
+	stopped_set_handler(SIGHUP, on_stop_signal);
+	stopped_set_handler(SIGTERM, on_stop_signal);
+	stopped_set_handler(SIGINT, on_stop_signal);
 }

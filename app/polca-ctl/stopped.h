@@ -7,15 +7,15 @@
 
 /**
  * @file
- * Commands that SIGINT, SIGTERM and SIGHUP end in good order.
+ * Commands that clean up after SIGINT, SIGTERM or SIGHUP.
  */
 
 #include <signal.h>
 
-extern volatile sig_atomic_t stopped; /**< 1: one of them has come, since stopped_catch() */
+extern volatile sig_atomic_t stopped; /**< 1: one of them arrived after stopped_catch() */
 
 void stopped_catch(void);
-/** Set a signal's handler. A SIGHUP that is ignored stays ignored: nohup started the program. */
+/** Set a signal's handler. An ignored SIGHUP stays ignored, because nohup started the program. */
 void stopped_set_handler(int sig, void (*handler)(int));
 
 #endif

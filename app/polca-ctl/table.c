@@ -14,13 +14,13 @@
 #define CELL_MAX    512
 #define LABEL_MAX   64
 #define COLUMNS_MAX 32
-#define WIDE        160 /* of what is no terminal */
-#define ACROSS_MAX  6 /* rows shown side by side when a table is too wide */
-#define DOWN_MAX    16 /* a table of more columns is always printed with its rows side by side */
+#define WIDE        160 /* width if the output is not a terminal */
+#define ACROSS_MAX  6 /* most rows shown side by side when a table is too wide */
+#define DOWN_MAX    16 /* a table with more columns is always printed with its rows side by side */
 
 static void print_object(FILE *f, const json_t *obj, int indent);
 
-/* Bytes of UTF-8 text that take a column. */
+/* The number of terminal columns that UTF-8 text takes. */
 static int
 width_of(const char *text)
 {
@@ -56,7 +56,7 @@ terminal_width(FILE *f)
 	return columns != NULL && atoi(columns) > 20 ? atoi(columns) : WIDE;
 }
 
-/* A table within a table; a port's addresses fit a cell. */
+/* True for a nested table. A port's addresses are printed in one cell. */
 static bool
 is_table(const char *name, const json_t *v)
 {
@@ -82,9 +82,9 @@ struct columns {
 	int total;
 };
 
-/* Where a label is parted into two lines: at the "_" nearest to its middle. 0: nowhere */
+/* Where to split a label into two lines: at the "_" nearest to its middle. 0: it has none */
 static size_t
-part(const char *label)
+label_split(const char *label)
 {
 	size_t len = strlen(label), at = 0, i;
 
@@ -98,7 +98,7 @@ part(const char *label)
 static int
 label_width(const char *label, bool stacked)
 {
-	int above = (int)part(label), below = (int)strlen(label) - above - 1;
+	int above = (int)label_split(label), below = (int)strlen(label) - above - 1;
 
 	if (!stacked || above == 0)
 		return width_of(label);
@@ -123,7 +123,7 @@ column_of(struct columns *c, const char *name)
 }
 
 static void
-measure(struct columns *c, const json_t *rows, bool stacked)
+measure_columns(struct columns *c, const json_t *rows, bool stacked)
 {
 	char cell[CELL_MAX];
 	const char *name;
@@ -172,7 +172,7 @@ print_labels(FILE *f, const struct columns *c, int indent, bool above)
 
 	fprintf(f, "%*s", indent, "");
 	for (i = 0; i < c->num; i++) {
-		at = c->stacked ? part(c->label[i]) : 0;
+		at = c->stacked ? label_split(c->label[i]) : 0;
 		if (above)
 			snprintf(text, sizeof(text), "%.*s", (int)at, c->label[i]);
 		else
@@ -214,7 +214,9 @@ row_width(const struct columns *c, const json_t *row)
 	return width;
 }
 
-/* Print labels at the left and beside them as many rows as fit. @return the next row to print */
+/*
+ * Print the labels at the left, and as many rows as fit next to them. @return the next row to print
+ */
 static size_t
 print_beside(FILE *f, const struct columns *c, const json_t *rows, size_t first, int indent)
 {
@@ -278,9 +280,9 @@ print_rows(FILE *f, const json_t *rows, int indent)
 	json_t *row;
 	size_t r;
 
-	measure(&c, rows, false);
+	measure_columns(&c, rows, false);
 	if (c.total > terminal_width(f))
-		measure(&c, rows, true);
+		measure_columns(&c, rows, true);
 	if (!has_objects(rows) && c.num <= DOWN_MAX && c.total <= terminal_width(f)) {
 		print_down(f, &c, rows, indent);
 	} else if (!has_objects(rows) &&
@@ -298,7 +300,7 @@ print_rows(FILE *f, const json_t *rows, int indent)
 
 /* --- objects --- */
 
-/* Rows of "label  value" first, what has parts of its own after them. */
+/* Plain values are printed first, as "label  value" rows; nested objects and tables follow. */
 static bool
 is_plain(const char *name, const json_t *v)
 {

@@ -7,7 +7,7 @@
 
 /**
  * @file
- * A result for people: tables that align, numbers with their units.
+ * Print a result for people: aligned tables, numbers with their units.
  */
 
 #include <stdio.h>

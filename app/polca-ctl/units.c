@@ -17,7 +17,7 @@ ends_with(const char *name, const char *end)
 	return n >= e && strcmp(name + n - e, end) == 0;
 }
 
-/* Endings of names whose values are printed with a unit of their own. */
+/* Name suffixes whose values units_print() prints with a unit. */
 static const char *const unit_endings[] = { "_us", "_ms", "_mbps" };
 
 const char *
@@ -45,9 +45,12 @@ units_time(double us, char *buf, size_t size)
 		snprintf(buf, size, "%.1f s", us / 1e6);
 }
 
-/* Exact in the largest unit that divides it, else rounded once it is long. */
+/*
+ * Exact in the largest unit that divides the number, else rounded once it has more than four
+ * digits.
+ */
 static void
-print_bytes(uint64_t n, char *buf, size_t size)
+units_bytes(uint64_t n, char *buf, size_t size)
 {
 	static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB" };
 	double v = (double)n;
@@ -103,7 +106,7 @@ is_qp_number(const char *name)
 		strcmp(name, "remote_qpn") == 0;
 }
 
-/* Print IDs in the notation of the server's errors and log. */
+/* Print IDs in the same notation as the server's errors and log. */
 static void
 print_integer(const char *name, json_int_t v, char *buf, size_t size)
 {
@@ -121,7 +124,7 @@ print_integer(const char *name, json_int_t v, char *buf, size_t size)
 			strcmp(name, "byte_len") == 0 || strcmp(name, "bytes") == 0 ||
 			strcmp(name, "bytes_in") == 0 || strcmp(name, "bytes_out") == 0 ||
 			strcmp(name, "memory_used") == 0 || strcmp(name, "memory_total") == 0)
-		print_bytes((uint64_t)v, buf, size);
+		units_bytes((uint64_t)v, buf, size);
 	else if (ends_with(name, "_us"))
 		units_time((double)v, buf, size);
 	else if (ends_with(name, "_ms"))
@@ -150,7 +153,7 @@ print_real(const char *name, double v, char *buf, size_t size)
 		snprintf(buf, size, "%g", v);
 }
 
-/* Members of a list in one cell; of objects what tells them apart. */
+/* Print the members of a list in one cell; of an object only its GID. */
 static void
 print_list(const char *name, const json_t *list, char *buf, size_t size)
 {

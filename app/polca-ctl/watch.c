@@ -3,8 +3,8 @@
  */
 
 /*
- * The endports are asked side by side: a connection to the server carries one request at a time, so
- * there are several ("lanes"), and one that is down costs its lane a timeout and the others nothing.
+ * Requests to endports run in parallel. A connection to the server carries one request at a time,
+ * so watch opens several ("lanes"); an endport that is down delays only its own lane by a timeout.
  */
 
 #include <ctype.h>
@@ -22,22 +22,22 @@
 #include "stopped.h"
 #include "watch.h"
 
-#define LANES        32 /* half of what the server has under way at one time */
+#define LANES        32 /* half of the requests that the server accepts at a time */
 #define ENDPORTS_MAX 10000
 #define LINE_LEN     256
-#define REPLY_MS     1000 /* for the rest of a reply that has begun to come */
+#define REPLY_MS     1000 /* limit for the rest of a reply whose beginning has arrived */
 
 struct lane {
 	struct connection *c;
-	struct watch_endport *e; /* whom it asks; NULL: idle */
+	struct watch_endport *e; /* the endport being asked; NULL: idle */
 	uint64_t deadline; /* for the server's reply */
 };
 
 struct watch {
 	const struct options *o;
-	json_t *params; /* of live_ping, but for the endport */
+	json_t *params; /* of live_ping, without the endport */
 	struct watch_endport *endports;
-	size_t num, next; /* next: who is looked at first for the next request */
+	size_t num, next; /* next: index where the search for the next request begins */
 	struct lane lane[LANES];
 	unsigned int num_lanes, max_lanes;
 	double interval_ms, timeout_ms, deadline_ms, report_ms; /* 0: none */
@@ -46,7 +46,7 @@ struct watch {
 	uint64_t started, reported;
 };
 
-/* --- whom to watch --- */
+/* --- endports --- */
 
 static int
 add_endport(struct watch *w, const char *name)
@@ -66,7 +66,7 @@ add_endport(struct watch *w, const char *name)
 	return 0;
 }
 
-/* A line's first word; what follows it, or a #, is for people. */
+/* Read a line's first word; the rest of the line, and what follows a #, is a comment. */
 static int
 add_line(struct watch *w, char *line)
 {
@@ -118,7 +118,7 @@ add_endports(struct watch *w, json_t *params)
 /* --- the command line --- */
 
 static int
-take_seconds(json_t *params, const char *name, double min, double max, double *ms)
+watch_take_seconds(json_t *params, const char *name, double min, double max, double *ms)
 {
 	const char *text = method_text(params, name);
 
@@ -130,7 +130,7 @@ take_seconds(json_t *params, const char *name, double min, double max, double *m
 }
 
 static int
-take_number(json_t *params, const char *name, uint64_t *value)
+watch_take_number(json_t *params, const char *name, uint64_t *value)
 {
 	const json_t *v = json_object_get(params, name);
 
@@ -148,18 +148,18 @@ take_times(struct watch *w, json_t *params)
 	int rc;
 
 	w->interval_ms = w->timeout_ms = 1000;
-	rc = take_seconds(params, "interval", 0.001, 3600, &w->interval_ms);
+	rc = watch_take_seconds(params, "interval", 0.001, 3600, &w->interval_ms);
 	if (rc == 0)
-		rc = take_seconds(params, "timeout", 0.001, 60, &w->timeout_ms);
+		rc = watch_take_seconds(params, "timeout", 0.001, 60, &w->timeout_ms);
 	if (rc == 0)
-		rc = take_seconds(params, "deadline", 0.001, 1e6, &w->deadline_ms);
+		rc = watch_take_seconds(params, "deadline", 0.001, 1e6, &w->deadline_ms);
 	if (rc == 0)
-		rc = take_seconds(params, "report", 0.001, 1e6, &w->report_ms);
+		rc = watch_take_seconds(params, "report", 0.001, 1e6, &w->report_ms);
 	return rc;
 }
 
 static int
-take_options(struct watch *w, json_t *params)
+watch_take_options(struct watch *w, json_t *params)
 {
 	static const char *const ours[] = { "endport", "file", "interval", "timeout", "deadline",
 		"report", "misses", "count" };
@@ -170,9 +170,9 @@ take_options(struct watch *w, json_t *params)
 	if (rc == 0)
 		rc = take_times(w, params);
 	if (rc == 0)
-		rc = take_number(params, "misses", &misses);
+		rc = watch_take_number(params, "misses", &misses);
 	if (rc == 0)
-		rc = take_number(params, "count", &w->count);
+		rc = watch_take_number(params, "count", &w->count);
 	for (i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
 		json_object_del(params, ours[i]);
 	if (json_object_get(params, "mode") == NULL)
@@ -185,7 +185,7 @@ take_options(struct watch *w, json_t *params)
 	return rc;
 }
 
-/* --- asking --- */
+/* --- requests --- */
 
 static bool
 asked_enough(const struct watch *w, const struct watch_endport *e)
@@ -193,7 +193,7 @@ asked_enough(const struct watch *w, const struct watch_endport *e)
 	return w->count != 0 && e->sent >= w->count;
 }
 
-/* Who is to be asked now; NULL: nobody. */
+/* The next endport whose request is due, or NULL. */
 static struct watch_endport *
 next_due(struct watch *w, uint64_t now)
 {
@@ -211,7 +211,7 @@ next_due(struct watch *w, uint64_t now)
 }
 
 static int
-ask(struct watch *w, struct lane *lane, struct watch_endport *e, uint64_t now)
+watch_request(struct watch *w, struct lane *lane, struct watch_endport *e, uint64_t now)
 {
 	json_object_update_missing(e->params, w->params);
 	json_object_set_new(e->params, "sequence", json_integer((e->sent + 1) & 0xffff));
@@ -219,14 +219,14 @@ ask(struct watch *w, struct lane *lane, struct watch_endport *e, uint64_t now)
 		return no_reply(errno);
 	e->busy = true;
 	e->due += (uint64_t)(w->interval_ms * 1000);
-	if (e->due < now) /* never two at once to make up for what was late */
+	if (e->due < now) /* skip requests that are late, rather than send two at once */
 		e->due = now;
 	lane->e = e;
 	lane->deadline = now + (uint64_t)((w->timeout_ms + w->o->wait_ms) * 1000);
 	return 0;
 }
 
-/* The idle lane for the next request, opened if need be; NULL: all are busy. */
+/* An idle lane, opened if needed; NULL: all are busy. */
 static struct lane *
 idle_lane(struct watch *w)
 {
@@ -238,7 +238,8 @@ idle_lane(struct watch *w)
 	if (w->num_lanes == w->max_lanes)
 		return NULL;
 	w->lane[i].c = connection_open(w->o->socket);
-	if (w->lane[i].c == NULL) { /* the server has too many clients: those there are will do */
+	if (w->lane[i].c == NULL) {
+		/* the server has too many clients: use the lanes already open */
 		w->max_lanes = w->num_lanes;
 		return NULL;
 	}
@@ -263,7 +264,7 @@ ask_all_due(struct watch *w, uint64_t now)
 			w->next = next;
 			break;
 		}
-		rc = ask(w, lane, e, now);
+		rc = watch_request(w, lane, e, now);
 	}
 	return rc;
 }
@@ -279,14 +280,14 @@ take_row(struct watch *w, struct watch_endport *e, const json_t *row)
 		watch_print_change(w->o, e, &change, row);
 }
 
-/* The server could not ask. @return 0, or the exit status of what will not get better */
+/* Handle an error of the server. @return 0, or the exit status if retrying is useless */
 static int
 take_error(struct watch *w, struct watch_endport *e, json_t *error)
 {
 	const char *why = method_text(json_object_get(error, "data"), "errno");
 	json_t *row;
 
-	if (strcmp(why, "ENOSPC") == 0) /* others have too many requests under way: later */
+	if (strcmp(why, "ENOSPC") == 0) /* too many requests are under way at the server: retry later */
 		return 0;
 	if (strcmp(why, "EHOSTUNREACH") != 0 && strcmp(why, "ENETUNREACH") != 0)
 		return server_error(w->o, error, "live watch");
@@ -297,7 +298,7 @@ take_error(struct watch *w, struct watch_endport *e, json_t *error)
 }
 
 static int
-take_reply(struct watch *w, struct lane *lane)
+watch_take_reply(struct watch *w, struct lane *lane)
 {
 	struct watch_endport *e = lane->e;
 	json_t *result, *error;
@@ -331,33 +332,33 @@ report_due(const struct watch *w)
 }
 
 static uint64_t
-earlier(uint64_t a, uint64_t b)
+earlier_time(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
 }
 
-/* When there is something to do, if no answer comes before. */
+/* When the next action is due if no answer arrives before. */
 static uint64_t
 next_time(const struct watch *w)
 {
-	uint64_t at = earlier(deadline(w), report_due(w));
+	uint64_t at = earlier_time(deadline(w), report_due(w));
 	bool idle = w->num_lanes < w->max_lanes;
 	unsigned int i;
 	size_t k;
 
 	for (i = 0; i < w->num_lanes; i++) {
 		if (w->lane[i].e != NULL)
-			at = earlier(at, w->lane[i].deadline);
+			at = earlier_time(at, w->lane[i].deadline);
 		else
 			idle = true;
 	}
 	for (k = 0; idle && k < w->num; k++)
 		if (!w->endports[k].busy && !asked_enough(w, &w->endports[k]))
-			at = earlier(at, w->endports[k].due);
+			at = earlier_time(at, w->endports[k].due);
 	return at;
 }
 
-/* Until an answer comes, a signal, or something is due. */
+/* Wait for an answer, a signal, or the next due action. */
 static int
 wait_and_take(struct watch *w)
 {
@@ -373,9 +374,9 @@ wait_and_take(struct watch *w)
 	now = clock_us();
 	for (i = 0; rc == 0 && i < w->num_lanes; i++) {
 		if (pfd[i].revents != 0 && w->lane[i].e == NULL)
-			rc = no_reply(ECONNRESET); /* nothing is owed: the server has closed it */
+			rc = no_reply(ECONNRESET); /* an idle lane: the server closed it */
 		else if (pfd[i].revents != 0)
-			rc = take_reply(w, &w->lane[i]);
+			rc = watch_take_reply(w, &w->lane[i]);
 		else if (w->lane[i].e != NULL && now >= w->lane[i].deadline)
 			rc = no_reply(ETIMEDOUT);
 	}
@@ -383,7 +384,7 @@ wait_and_take(struct watch *w)
 }
 
 static void
-report(struct watch *w, uint64_t now)
+watch_print_states(struct watch *w, uint64_t now)
 {
 	json_t *rows = json_array();
 	size_t i;
@@ -395,7 +396,7 @@ report(struct watch *w, uint64_t now)
 }
 
 static bool
-goes_on(const struct watch *w)
+watch_goes_on(const struct watch *w)
 {
 	size_t i;
 
@@ -419,23 +420,23 @@ all_up(const struct watch *w)
 }
 
 static int
-run(struct watch *w)
+watch_loop(struct watch *w)
 {
 	uint64_t now;
 	int rc = 0;
 
 	stopped_catch();
-	while (rc == 0 && goes_on(w)) {
+	while (rc == 0 && watch_goes_on(w)) {
 		now = clock_us();
 		if (now >= report_due(w))
-			report(w, now);
+			watch_print_states(w, now);
 		rc = ask_all_due(w, now);
 		if (rc == 0)
 			rc = wait_and_take(w);
 	}
 	if (rc != 0)
 		return rc;
-	report(w, clock_us());
+	watch_print_states(w, clock_us());
 	return all_up(w) ? EXIT_DONE : EXIT_SERVER;
 }
 
@@ -451,9 +452,9 @@ watch_run(const struct options *o, struct connection *c, const json_t *command, 
 	(void)command;
 	w.reported = w.started;
 	connection_interruptible(c, &stopped);
-	rc = take_options(&w, params);
+	rc = watch_take_options(&w, params);
 	if (rc == 0)
-		rc = run(&w);
+		rc = watch_loop(&w);
 	for (i = 1; i < w.num_lanes; i++)
 		connection_close(w.lane[i].c);
 	for (k = 0; k < w.num; k++)

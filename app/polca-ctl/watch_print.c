@@ -2,9 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/*
- * What is watched, for people in lines and tables, for programs as one JSON object a line.
- */
+/* Print changes and reports: lines and tables for people, one JSON object per line for programs. */
 
 #include <stdio.h>
 #include <time.h>
@@ -31,9 +29,9 @@ time_text(char text[TIME_LEN])
 	return text;
 }
 
-/* Takes v. */
+/* Print and free v. */
 static void
-print_line(json_t *v)
+print_json_line(json_t *v)
 {
 	json_dumpf(v, stdout, JSON_COMPACT);
 	printf("\n");
@@ -56,7 +54,7 @@ print_change_json(const struct watch_endport *e, const struct watch_change *chan
 		json_object_set_new(v, "message", json_string(message));
 	else
 		json_object_set(v, "rtt_us", json_object_get(row, "time_us"));
-	print_line(v);
+	print_json_line(v);
 }
 
 void
@@ -89,7 +87,7 @@ watch_print_report(const struct options *o, json_t *rows)
 	json_t *v;
 
 	if (o->json) {
-		print_line(json_pack("{s:s, s:s, s:o}", "time", time_text(time), "event", "report",
+		print_json_line(json_pack("{s:s, s:s, s:o}", "time", time_text(time), "event", "report",
 			"endports", rows));
 		return;
 	}

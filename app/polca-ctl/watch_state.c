@@ -3,8 +3,8 @@
  */
 
 /*
- * The state of an endport as its requester sees it: up while it answers, suspect from the first
- * request without an answer, down after `misses` of them in a row.
+ * The state of an endport: up while it answers, suspect from the first request without an answer,
+ * down after `misses` of them in a row.
  */
 
 #include <stdlib.h>
@@ -83,14 +83,14 @@ watch_reply(struct watch_endport *e, const json_t *row, unsigned int misses, uin
 /* --- figures --- */
 
 static int
-compare(const void *a, const void *b)
+compare_doubles(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;
 
 	return (x > y) - (x < y);
 }
 
-/* The least sample that so many percent of them do not exceed. */
+/* The smallest sample that is not exceeded by this percentage of the samples. */
 static double
 percentile(const double *sorted, size_t n, unsigned int percent)
 {
@@ -116,7 +116,7 @@ add_round_trips(json_t *row, const struct watch_endport *e, size_t n)
 	size_t i;
 
 	memcpy(sorted, e->rtt, n * sizeof(sorted[0]));
-	qsort(sorted, n, sizeof(sorted[0]), compare);
+	qsort(sorted, n, sizeof(sorted[0]), compare_doubles);
 	for (i = 0; i < sizeof(figures) / sizeof(figures[0]); i++)
 		json_object_set_new(row, figures[i].name,
 			n == 0 ? json_null()

@@ -698,7 +698,7 @@ test_sa_commands_have_help_and_completion(void **state)
 	(void)state;
 	gives("sa table --help", 0, "Usage: polca-ctl sa table record [FIELD=VALUE...]");
 	gives("sa import --help", 0, "(default: what the file looks");
-	gives("--help", 0, "4 of sa and smp commands and cm connect: whom the server asked says no, or nothing; of ping and live ping 1: nobody answered; of live watch 1: not all are up.");
+	gives("--help", 0, "4 (sa, smp, cm connect) the peer refused or did not answer. For ping and live ping, 1 means no answer; for live watch, 1 means that not all endports are up.");
 	gives("sa table --help", 0, "--class-version");
 	gives("sa config --help", 0, "Usage: polca-ctl sa config action record");
 	gives("sa", 2, "sa export");

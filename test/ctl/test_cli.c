@@ -636,7 +636,7 @@ test_sa_status_is_told_by_name_and_exit_status(void **state)
 	gives("sa table", 2, "--record is missing");
 	gives("sa table node x", 2, "\"x\" is one value too many: \"sa table\" takes record FIELD=VALUE...,");
 	gives("sa table node lid", 2, "\"lid\" is one value too many");
-	gives("sa config steal node lid=1", 2, "is one of add, edit, delete");
+	gives("sa config steal node lid=1", 2, "action: got \"steal\", allowed: add, edit, delete");
 	gives("sa config add node", 2, "give FIELD=VALUE words, or --file");
 	gives("sa config add node lid=1", 0, "1 record added\n");
 	gives("sa config add node --file /nowhere/f", 2, "/nowhere/f");

@@ -15,7 +15,7 @@ set -u
 
 # Each step with its share of CI's time in minutes. CI ends at 90 minutes; the plan is 60, of which 16 are reserved for
 # suites to come. A new suite brings its share, and saves it elsewhere.
-STEPS="check=2 build=4 unit=4 count=2 asan=6 sim=3 fuzz=2.5 fresh12=8 fresh13=5 dts=10"
+STEPS="check=2 build=4 unit=4 count=1.5 asan=6 sim=3 fuzz=3 fresh12=8 fresh13=5 dts=10"
 LONG="functional=40 seeds=40 fuzz=40 debian13=40 coverage=40 mutation=40 soak=40"
 
 steps_of() { local s out=; for s in $1; do out+="${out:+ }${s%%=*}"; done; echo "$out"; }

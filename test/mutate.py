@@ -28,6 +28,8 @@ import tempfile
 import threading
 import time
 
+from interruptible import interruptible
+
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 FOLDERS = ("rc", "wire", "mem", "mad", "cm", "sa")
 # Text for people, and hints to the CPU: a change there breaks no rule.
@@ -300,10 +302,6 @@ def report(run, total, seed):
     return (run.count("killed") / judged if judged else 0), judged
 
 
-def interrupted(*_):
-    raise KeyboardInterrupt
-
-
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     p.add_argument("--minutes", type=float, default=10, help="time for the mutants; building the copies comes on top")
@@ -319,8 +317,7 @@ def main():
     if a.list:
         print("\n".join(show(m) for m in mutants))
         return 0
-    for number in (signal.SIGINT, signal.SIGTERM):  # SIGINT too: a shell that is not interactive lets it be ignored
-        signal.signal(number, interrupted)
+    interruptible()
     processes = Processes()
     folders = sorted({m[0].split("/")[1] for m in mutants})
     scratch = pathlib.Path(tempfile.mkdtemp(prefix="polca-mutate-"))

@@ -16,7 +16,6 @@ import os
 import pathlib
 import random
 import shutil
-import signal
 import socket
 import subprocess
 import sys
@@ -29,6 +28,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "config"))
 sys.dont_write_bytecode = True
 import quickstart  # noqa: E402
+from interruptible import interruptible  # noqa: E402
 from quickstart import Control, End, Failed  # noqa: E402
 
 # Growth since the end of the warm-up that is still no leak.
@@ -450,10 +450,6 @@ class Soak:
             self.polca.wait()
 
 
-def interrupted(*_):
-    raise KeyboardInterrupt
-
-
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     p.add_argument("--minutes", type=int, default=5, help="with load; warm-up and the last look come on top")
@@ -462,8 +458,7 @@ def main():
     a = p.parse_args()
     if a.minutes < 1:
         p.error(f"--minutes: got {a.minutes}, allowed: 1 and more")
-    for number in (signal.SIGINT, signal.SIGTERM):  # SIGINT too: a shell that is not interactive lets it be ignored
-        signal.signal(number, interrupted)
+    interruptible()
     folder = pathlib.Path(tempfile.mkdtemp(prefix="polca-soak-"))
     soak = None
     try:

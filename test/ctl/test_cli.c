@@ -459,8 +459,12 @@ test_port_list_keeps_one_shape(void **state)
 	unsetenv("COLUMNS");
 }
 
+/*
+ * Complete these words as bash does: COMP_WORDS, COMP_CWORD, then the function; the blank at the end is one more,
+ * empty, word. Afterwards `out` has the candidates, with a blank before and after each.
+ */
 static void
-completes(const char *words, const char *want)
+complete_words(const char *words)
 {
 	char command[1024];
 	const char *w;
@@ -468,16 +472,32 @@ completes(const char *words, const char *want)
 
 	for (w = words; *w != '\0'; w++)
 		n += *w == ' ';
-	/*
-	 * as bash does it: COMP_WORDS, COMP_CWORD, then the function; the blank at the end is one
-	 * more, empty, word
-	 */
 	snprintf(command, sizeof(command),
-		"bash -c 'source %s; COMP_WORDS=(%s %s%s); COMP_CWORD=%d; _polca_ctl 2>/dev/null; echo ${COMPREPLY[*]}'",
+		"bash -c 'source %s; COMP_WORDS=(%s %s%s); COMP_CWORD=%d; _polca_ctl 2>/dev/null; echo \" ${COMPREPLY[*]} \"'",
 		completion, program, words, words[0] == '\0' || w[-1] == ' ' ? "\"\"" : "", n);
 	assert_int_equal(shell(command), 0);
 	out[strcspn(out, "\n")] = '\0';
-	assert_string_equal(out, want);
+}
+
+/* The candidates are exactly these. */
+static void
+completes(const char *words, const char *want)
+{
+	char padded[1024];
+
+	complete_words(words);
+	snprintf(padded, sizeof(padded), " %s ", want);
+	assert_string_equal(out, padded);
+}
+
+/* @p want, with a blank before and after it, is among the candidates. */
+static void
+offers(const char *words, const char *want)
+{
+	complete_words(words);
+	if (strstr(out, want) == NULL)
+		print_error("%s: %s\n", words, out);
+	assert_non_null(strstr(out, want));
 }
 
 static void
@@ -524,25 +544,6 @@ test_completion_says_whether_more_may_follow(void **state)
 	gives("--complete 2 polca-ctl -s /", 10, "");
 	gives("--complete 1 polca-ctl --socket=/", 10, "");
 	gives("--complete 4 polca-ctl ping 10.0.0.2 -s 1", 0, ""); /* a size */
-}
-
-/* As completes(), of which candidates there must be. */
-static void
-offers(const char *words, const char *want)
-{
-	char command[1024];
-	const char *w;
-	int n = 1;
-
-	for (w = words; *w != '\0'; w++)
-		n += *w == ' ';
-	snprintf(command, sizeof(command),
-		"bash -c 'source %s; COMP_WORDS=(%s %s%s); COMP_CWORD=%d; _polca_ctl 2>/dev/null; echo \" ${COMPREPLY[*]} \"'",
-		completion, program, words, w[-1] == ' ' ? "\"\"" : "", n);
-	assert_int_equal(shell(command), 0);
-	if (strstr(out, want) == NULL)
-		print_error("%s: %s\n", words, out);
-	assert_non_null(strstr(out, want));
 }
 
 /* Numbers and names as the server has them now. */

@@ -11,6 +11,7 @@
 #include <rte_ethdev.h>
 
 #include "limits/limit.h"
+#include "peers/bench_link.h"
 #include "wire/crc32.h"
 
 #define RING_SIZE 1024
@@ -37,9 +38,19 @@ limits_set_payload(struct limits *l, uint32_t payload)
 }
 
 int
-limits_create(struct limits *l, struct skeleton_endpoint end[ROLES], struct error *err)
+limits_create(struct limits *l, struct skeleton_endpoint end[ROLES], const char *name,
+	const struct skeleton_config *config, struct error *err)
 {
+	char device[ROLES][256];
+	unsigned int i;
+	int ret;
+
 	*l = (struct limits){ .end = end };
+	ret = link_memory_pair(name, device, err);
+	for (i = 0; i < ROLES && ret == 0; i++)
+		ret = skeleton_create(&end[i], config, i, device[i], err);
+	if (ret != 0)
+		return ret;
 	limits_set_payload(l, RTE_MIN(end->config.size, end->config.mtu));
 	l->ring = rte_ring_create("limits", RING_SIZE, SOCKET_ID_ANY,
 			RING_F_SP_ENQ | RING_F_SC_DEQ);
@@ -49,7 +60,11 @@ limits_create(struct limits *l, struct skeleton_endpoint end[ROLES], struct erro
 void
 limits_destroy(struct limits *l)
 {
+	unsigned int i;
+
 	rte_ring_free(l->ring);
+	for (i = 0; l->end != NULL && i < ROLES; i++)
+		skeleton_destroy(&l->end[i]);
 }
 
 /* Buffers from the pool, out of one port, in at the other, back into the pool. */

@@ -45,7 +45,12 @@ struct limits {
 
 extern const char *const limit_names[LIMITS];
 
-int limits_create(struct limits *l, struct skeleton_endpoint end[ROLES], struct error *err);
+/**
+ * Create the two skeletons @p end of @p config, on a pair of ports in memory called @p name, and what measures
+ * the limits on them. limits_destroy() destroys all of it, also after an error.
+ */
+int limits_create(struct limits *l, struct skeleton_endpoint end[ROLES], const char *name,
+	const struct skeleton_config *config, struct error *err);
 void limits_destroy(struct limits *l);
 /** Packets of @p payload bytes from now on, at most what the ends were made for. */
 void limits_set_payload(struct limits *l, uint32_t payload);

@@ -164,8 +164,6 @@ roofline_create(struct roofline **made, const struct bench_options *o, struct er
 		.footprint = o->footprint,
 		.icrc = o->icrc,
 	};
-	char device[ROLES][256];
-	unsigned int i;
 	int ret;
 
 	*made = rl;
@@ -174,11 +172,7 @@ roofline_create(struct roofline **made, const struct bench_options *o, struct er
 	rl->o = o;
 	rl->skeleton = o->size % 4 == 0 && (o->verb == BENCH_WRITE ||
 			(o->verb == BENCH_SEND && o->size <= o->mtu));
-	ret = link_memory_pair("skeleton", device, err);
-	for (i = 0; i < ROLES && ret == 0; i++)
-		ret = skeleton_create(&rl->end[i], &config, i, device[i], err);
-	if (ret == 0)
-		ret = limits_create(&rl->limits, rl->end, err);
+	ret = limits_create(&rl->limits, rl->end, "skeleton", &config, err);
 	if (ret == 0 && rl->skeleton)
 		skeleton_start(&rl->end[REQUESTER]);
 	return ret;
@@ -187,13 +181,9 @@ roofline_create(struct roofline **made, const struct bench_options *o, struct er
 void
 roofline_destroy(struct roofline *rl)
 {
-	unsigned int i;
-
 	if (rl == NULL)
 		return;
 	limits_destroy(&rl->limits);
-	for (i = 0; i < ROLES; i++)
-		skeleton_destroy(&rl->end[i]);
 	free(rl);
 }
 

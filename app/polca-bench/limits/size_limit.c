@@ -45,31 +45,21 @@ size_limit_create(struct size_limit **made, const struct bench_options *o, struc
 		.footprint = RTE_MAX(o->footprint, o->size), /* memory_next() goes as far */
 		.icrc = o->icrc,
 	};
-	char device[ROLES][256];
-	unsigned int i;
-	int ret;
 
 	*made = l;
 	if (l == NULL)
 		return error_set(err, ENOMEM, "no memory for the limits");
 	l->mtu = o->mtu;
 	choose_parts(l, o->icrc);
-	ret = link_memory_pair("limit", device, err);
-	for (i = 0; i < ROLES && ret == 0; i++)
-		ret = skeleton_create(&l->end[i], &config, i, device[i], err);
-	return ret == 0 ? limits_create(&l->limits, l->end, err) : ret;
+	return limits_create(&l->limits, l->end, "limit", &config, err);
 }
 
 void
 size_limit_destroy(struct size_limit *l)
 {
-	unsigned int i;
-
 	if (l == NULL)
 		return;
 	limits_destroy(&l->limits);
-	for (i = 0; i < ROLES; i++)
-		skeleton_destroy(&l->end[i]);
 	free(l);
 }
 

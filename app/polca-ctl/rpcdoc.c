@@ -100,17 +100,41 @@ print_parameters(FILE *f, const json_t *params, const char *prefix)
 	}
 }
 
+/* Print rows of a result, those of lists and objects indented below them. */
+static void
+print_members(FILE *f, const json_t *rows, int depth)
+{
+	const char *help;
+	json_t *row;
+	size_t i;
+
+	json_array_foreach(rows, i, row)
+	{
+		help = json_string_value(json_object_get(row, "help"));
+		fprintf(f, "%*s* `%s` (%s)%s%s\n", 2 * depth, "",
+			json_string_value(json_object_get(row, "name")),
+			json_string_value(json_object_get(row, "type")), help[0] != '\0' ? ": " : "",
+			help);
+		print_members(f, json_object_get(row, "fields"), depth + 1);
+	}
+}
+
 /* Print lines "name: meaning" as a list. */
 static void
-print_results(FILE *f, const char *text)
+print_results(FILE *f, const json_t *m)
 {
-	const char *colon, *end;
+	const char *text = json_string_value(json_object_get(m, "result")), *colon, *end;
 
 	if (*text == '\0') {
 		fprintf(f, "Result: an empty object.\n\n");
 		return;
 	}
 	fprintf(f, "Result:\n\n");
+	if (json_object_get(m, "results") != NULL) {
+		print_members(f, json_object_get(m, "results"), 0);
+		fprintf(f, "\n");
+		return;
+	}
 	for (; *text != '\0'; text = *end == '\n' ? end + 1 : end) {
 		end = strchrnul(text, '\n');
 		colon = strchr(text, ':');
@@ -122,7 +146,7 @@ print_results(FILE *f, const char *text)
 static void
 print_markdown(FILE *f)
 {
-	json_t *m, *params, *methods = rpc_describe(NULL);
+	json_t *m, *params, *methods = rpc_describe(NULL, true);
 	const char *area, *last = "";
 	size_t i;
 
@@ -141,7 +165,7 @@ print_markdown(FILE *f)
 			print_parameters(f, params, "");
 			fprintf(f, "\n");
 		}
-		print_results(f, json_string_value(json_object_get(m, "result")));
+		print_results(f, m);
 		fprintf(f, "```\n%s\n```\n", json_string_value(json_object_get(m, "example")));
 	}
 	json_decref(methods);
@@ -212,7 +236,7 @@ c_attributes(FILE *f)
 static void
 c_text(FILE *f)
 {
-	json_t *m, *methods = rpc_describe(NULL);
+	json_t *m, *methods = rpc_describe(NULL, false);
 	size_t i;
 
 	fprintf(f, "/* made by polca-rpcdoc */\n#include \"methods.h\"\nconst char methods_built_in[] =\n\"[\"\n");

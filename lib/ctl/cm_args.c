@@ -11,7 +11,7 @@
 
 /* --- service IDs (cm.md 7) --- */
 
-const struct param_word words_port_space[] = {
+const struct table_word words_port_space[] = {
 	{ "TCP", CM_PS_TCP },
 	{ "UDP", CM_PS_UDP },
 	{ "IB", CM_PS_IB },
@@ -32,7 +32,7 @@ service_id_of(struct rpc_call *call, const struct service_id_args *a, uint64_t *
 static const char *
 port_space_of(uint64_t id)
 {
-	const struct param_word *w;
+	const struct table_word *w;
 
 	for (w = words_port_space; w->name != NULL; w++)
 		if (w->value == id >> 16)

@@ -22,17 +22,17 @@ struct service_id_args {
 	uint16_t port; /**< 0: not given */
 };
 
-extern const struct param_word words_port_space[];
+extern const struct table_word words_port_space[];
 
 #define SERVICE_ID_ROW(at, field, t, ...)                                                          \
 	{ .name = #field, .type = t, .offset = (at) + offsetof(struct service_id_args, field),     \
 		.size = sizeof(((struct service_id_args *)0)->field), __VA_ARGS__ }
 #define SERVICE_ID_ROWS(at)                                                                        \
-	SERVICE_ID_ROW(at, port, PARAM_UINT, .min = 1,                                             \
+	SERVICE_ID_ROW(at, port, TABLE_UINT, .min = 1,                                             \
 		.help = "port, as rdma_cm programs have them; with port_space it gives the service ID"),             \
-	SERVICE_ID_ROW(at, port_space, PARAM_ENUM, .flags = PARAM_DEFAULT, .def = CM_PS_TCP,       \
+	SERVICE_ID_ROW(at, port_space, TABLE_ENUM, .flags = TABLE_DEFAULT, .def = CM_PS_TCP,       \
 		.words = words_port_space, .help = "with port: its port space"),          \
-	SERVICE_ID_ROW(at, service_id, PARAM_UINT, .min = 1,                                       \
+	SERVICE_ID_ROW(at, service_id, TABLE_UINT, .min = 1,                                       \
 		.help = "service ID, instead of port")
 
 /**
@@ -65,13 +65,13 @@ struct service_args {
 #define SERVICE_ROW(at, field, t, ...)                                                             \
 	{ .name = #field, .type = t, .offset = (at) + offsetof(struct service_args, field),        \
 		.size = sizeof(((struct service_args *)0)->field), __VA_ARGS__ }
-#define KINDS_OWN .flags = PARAM_DEFAULT, .def_text = "the kind's"
+#define KINDS_OWN .flags = TABLE_DEFAULT, .def_text = "the kind's"
 #define SERVICE_ROWS(at)                                                                           \
-	SERVICE_ROW(at, length, PARAM_UINT, KINDS_OWN, .help = "bytes of the service's memory"),             \
-	SERVICE_ROW(at, size, PARAM_UINT, KINDS_OWN, .help = "bytes of a message"),                \
-	SERVICE_ROW(at, depth, PARAM_UINT, KINDS_OWN,                                              \
+	SERVICE_ROW(at, length, TABLE_UINT, KINDS_OWN, .help = "bytes of the service's memory"),             \
+	SERVICE_ROW(at, size, TABLE_UINT, KINDS_OWN, .help = "bytes of a message"),                \
+	SERVICE_ROW(at, depth, TABLE_UINT, KINDS_OWN,                                              \
 		.help = "number of receives kept posted, or of sends in flight"),                               \
-	SERVICE_ROW(at, access, PARAM_FLAGS, .flags = PARAM_DEFAULT, .words = words_remote_access, \
+	SERVICE_ROW(at, access, TABLE_FLAGS, .flags = TABLE_DEFAULT, .words = words_remote_access, \
 		.def_text = "the kind's", .help = "kind memory: what peers may do with its memory")
 
 /**

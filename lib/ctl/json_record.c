@@ -5,7 +5,7 @@
 #include <inttypes.h>
 
 #include "ctl/json_record.h"
-#include "ctl/value.h"
+#include "table/value.h"
 
 json_t *
 json_field(const struct sa_field *f, const uint8_t *rec)

@@ -35,15 +35,38 @@ const struct rpc_area rpc_areas[] = {
 	{ NULL, NULL },
 };
 
-const struct param params_none[] = { P_END };
+const struct table_row params_none[] = { ROW_END };
 
-const struct param params_page[] = {
-	P(struct page_args, cursor, PARAM_UINT, .flags = PARAM_DEFAULT,
+const struct table_row params_page[] = {
+	ROW(struct page_args, cursor, TABLE_UINT, .flags = TABLE_DEFAULT,
 		.help = "where to go on: the cursor of the reply before; 0: from the start"),
-	P(struct page_args, max, PARAM_UINT, .flags = PARAM_DEFAULT, .min = 1, .max = PAGE_MAX,
+	ROW(struct page_args, max, TABLE_UINT, .flags = TABLE_DEFAULT, .min = 1, .max = PAGE_MAX,
 		.def = 100, .help = "rows in a reply"),
-	P_END,
+	ROW_END,
 };
+
+int
+page_list(struct rpc_call *call)
+{
+	const struct page_args *a = call->args;
+	struct page_reply *reply = call->reply;
+	uint64_t cursor = a->cursor;
+	void *row;
+	int rc;
+
+	while (reply->rows.num < a->max) {
+		row = list_add(&call->arena, &reply->rows, call->method->results[0].item_size);
+		if (row == NULL)
+			return -ENOMEM;
+		rc = call->method->next(call, &cursor, row);
+		if (rc != 1) {
+			reply->rows.num--;
+			return rc;
+		}
+	}
+	reply->cursor = cursor;
+	return 0;
+}
 
 void
 set_page(struct rpc_call *call, const char *key, json_t *rows, bool more, uint64_t cursor)

@@ -10,9 +10,9 @@
  * What the method files share: their tables, words for numbers, small helpers.
  */
 
-#include "ctl/param.h"
+#include "ctl/forms.h"
 #include "ctl/rpc.h"
-#include "ctl/value.h"
+#include "table/value.h"
 #include "engine/verbs.h"
 
 extern const struct rpc_method methods_server[];
@@ -43,19 +43,19 @@ struct engine_sm_smp;
 void set_sm_smp(json_t *row, const struct engine_sm_smp *smp);
 
 /* words.c */
-extern const struct param_word words_access[];
-extern const struct param_word words_remote_access[];
-extern const struct param_word words_qp_type[];
-extern const struct param_word words_qp_state[];
-extern const struct param_word words_mig_state[];
-extern const struct param_word words_wr_opcode[];
-extern const struct param_word words_send_flags[];
-extern const struct param_word words_wc_flags[];
-extern const struct param_word words_mw_type[];
-extern const struct param_word words_gid_type[];
+extern const struct table_word words_access[];
+extern const struct table_word words_remote_access[];
+extern const struct table_word words_qp_type[];
+extern const struct table_word words_qp_state[];
+extern const struct table_word words_mig_state[];
+extern const struct table_word words_wr_opcode[];
+extern const struct table_word words_send_flags[];
+extern const struct table_word words_wc_flags[];
+extern const struct table_word words_mw_type[];
+extern const struct table_word words_gid_type[];
 
 /** A method without parameters. */
-extern const struct param params_none[];
+extern const struct table_row params_none[];
 
 /** Parameters of every list: where to go on, and how many rows at most. */
 #define PAGE_MAX 1000
@@ -63,8 +63,29 @@ struct page_args {
 	uint64_t cursor;
 	uint32_t max;
 };
-extern const struct param params_page[];
+extern const struct table_row params_page[];
+
+/** The result of every list: rows, which are structures S, and where to go on. */
+struct page_reply {
+	struct table_list rows;
+	uint64_t cursor; /**< 0: that was all */
+};
+#define PAGE_ROWS(text, S, table)                                                                  \
+	ROW_NAMED(struct page_reply, text, rows, TABLE_LIST, .fields = table,                      \
+		.item_size = sizeof(S)),                                                           \
+	ROW(struct page_reply, cursor, TABLE_UINT, .flags = TABLE_NULL, .min = 1,                  \
+		.help = "pass it to get the rows that follow; null: there are none")
+/** Handler of all lists: args begin with struct page_args, and the method has .next. */
+int page_list(struct rpc_call *call);
+
+/** Append a row to a list of the reply. @return the zeroed row; NULL: no memory */
+#define ADD(call, list, S) ((S *)list_add(&(call)->arena, list, sizeof(S)))
+
 #define PAGE_RESULT "\ncursor: pass it to get the rows that follow; null: there are none"
+/** Whose an object is. */
+#define SERVICE_NAME_ROW(S)                                                                        \
+	ROW(S, service, TABLE_STRING, .flags = TABLE_NULL,                                         \
+		.help = "whose it is; null: a caller's own")
 /** Whose an object is: null for a caller's own. */
 void set_service(json_t *row, const char *name);
 /** Set result[key] and its cursor: 0 becomes null. */
@@ -114,11 +135,11 @@ json_t *json_rc_counters(const struct rc_counters *c, bool nonzero);
 	{ .name = #field, .type = t, .offset = (at) + offsetof(struct qp_init_attr, field),        \
 		.size = sizeof(((struct qp_init_attr *)0)->field), __VA_ARGS__ }
 #define QP_CAP_ROW(at, field, ...)                                                                 \
-	{ .name = #field, .type = PARAM_UINT, .flags = PARAM_DEFAULT,                              \
+	{ .name = #field, .type = TABLE_UINT, .flags = TABLE_DEFAULT,                              \
 		.offset = (at) + offsetof(struct qp_init_attr, cap.field),                         \
 		.size = sizeof(uint32_t), __VA_ARGS__ }
 #define QP_QUEUE_ROWS(at)                                                                          \
-	QP_INIT_ROW(at, srq, PARAM_UINT, .flags = PARAM_DEFAULT, .def = RC_NO_SRQ,                 \
+	QP_INIT_ROW(at, srq, TABLE_UINT, .flags = TABLE_DEFAULT, .def = RC_NO_SRQ,                 \
 		.def_text = "none", .help = "shared receive queue in place of one of its own"),    \
 	QP_CAP_ROW(at, max_send_wr, .def = 128, .help = "work requests the send queue holds"),     \
 	QP_CAP_ROW(at, max_recv_wr, .def = 128,                                                    \
@@ -129,20 +150,25 @@ json_t *json_rc_counters(const struct rc_counters *c, bool nonzero);
 		.help = "scatter entries of a receive request"),                                   \
 	QP_CAP_ROW(at, max_inline_data, .def = 64, .max = RC_INLINE_MAX,                           \
 		.help = "bytes of inline_data"),                                                   \
-	QP_INIT_ROW(at, sq_sig_all, PARAM_BOOL, .flags = PARAM_DEFAULT, .def = 1,                  \
+	QP_INIT_ROW(at, sq_sig_all, TABLE_BOOL, .flags = TABLE_DEFAULT, .def = 1,                  \
 		.help = "every work request completes, SIGNALED or not")
 
 /* methods_post.c */
 struct recv_wr_args {
 	uint64_t wr_id;
-	struct param_list sg_list;
+	struct table_list sg_list;
 };
-extern const struct param params_recv_wr[];
+extern const struct table_row params_recv_wr[];
+/** What post_send, post_recv and srq_post reply. */
+struct posted_reply {
+	uint64_t posted;
+};
+extern const struct table_row results_posted[];
 typedef int recv_poster(struct engine *e, uint32_t queue, const struct recv_wr *wr, unsigned int n,
 	struct error *err);
 /** Post decoded receive requests one after the other, and tell how many: posted. */
 int post_recv_wrs(struct rpc_call *call, recv_poster *post, uint32_t queue,
-	const struct param_list *list);
+	const struct table_list *list);
 
 /* addr.c */
 
@@ -173,21 +199,21 @@ struct ah_args {
 		.size = sizeof(((struct ah_args *)0)->field), __VA_ARGS__ }
 #define AH_ROW(at, field, t, ...) AH_ROW_NAMED(at, #field, field, t, __VA_ARGS__)
 #define AH_ROWS(at)                                                                                \
-	AH_ROW(at, dgid, PARAM_GID,                                                                \
+	AH_ROW(at, dgid, TABLE_GID,                                                                \
 		.help = "the peer's address; native IB: its GID, where packets shall have a GRH"), \
-	AH_ROW(at, sgid_index, PARAM_UINT, .max = 255, .bit = AH_SGID_INDEX,                       \
+	AH_ROW(at, sgid_index, TABLE_UINT, .max = 255, .bit = AH_SGID_INDEX,                       \
 		.def_text = "the first that suits the peer's address",                             \
 		.help = "own address: index in the port's list (port_list)"),                      \
-	AH_ROW(at, traffic_class, PARAM_UINT, .flags = PARAM_DEFAULT,                              \
+	AH_ROW(at, traffic_class, TABLE_UINT, .flags = TABLE_DEFAULT,                              \
 		.help = "DSCP and ECN bits (IPv4 TOS, IPv6 traffic class)"),                       \
-	AH_ROW(at, flow_label, PARAM_UINT, .flags = PARAM_DEFAULT, .max = 0xfffff,                 \
+	AH_ROW(at, flow_label, TABLE_UINT, .flags = TABLE_DEFAULT, .max = 0xfffff,                 \
 		.help = "IPv6 flow label; also chooses the UDP source port"),                      \
-	AH_ROW(at, hop_limit, PARAM_UINT, .flags = PARAM_DEFAULT, .def = 64, .min = 1,             \
+	AH_ROW(at, hop_limit, TABLE_UINT, .flags = TABLE_DEFAULT, .def = 64, .min = 1,             \
 		.help = "IPv4 TTL, IPv6 hop limit"),                                               \
-	AH_ROW(at, sl, PARAM_UINT, .flags = PARAM_DEFAULT, .max = 15,                              \
+	AH_ROW(at, sl, TABLE_UINT, .flags = TABLE_DEFAULT, .max = 15,                              \
 		.help = "service level; the VLAN's PCP where there is a VLAN"),                    \
-	AH_ROW(at, dlid, PARAM_UINT, .flags = PARAM_DEFAULT, .help = "native IB: the peer's LID"), \
-	AH_ROW(at, dmac, PARAM_MAC, .bit = AH_DMAC, .def_text = "found by ARP or IPv6 ND",         \
+	AH_ROW(at, dlid, TABLE_UINT, .flags = TABLE_DEFAULT, .help = "native IB: the peer's LID"), \
+	AH_ROW(at, dmac, TABLE_MAC, .bit = AH_DMAC, .def_text = "found by ARP or IPv6 ND",         \
 		.help = "MAC address of the next hop")
 
 /**

@@ -25,46 +25,46 @@ struct bytes_args {
 	uint64_t offset;
 	uint64_t length;
 	uint64_t seed;
-	struct param_bytes data;
+	struct table_bytes data;
 };
 #define BYTES_LENGTH 0x1
 
 #define ROW_KEY                                                                                    \
-	P(struct bytes_args, key, PARAM_UINT, .flags = PARAM_REQUIRED, .help = "key of the region")
+	ROW(struct bytes_args, key, TABLE_UINT, .flags = TABLE_REQUIRED, .help = "key of the region")
 #define ROW_OFFSET                                                                                 \
-	P(struct bytes_args, offset, PARAM_UINT, .flags = PARAM_DEFAULT,                           \
+	ROW(struct bytes_args, offset, TABLE_UINT, .flags = TABLE_DEFAULT,                           \
 		.help = "first byte, counted from the region's first")
 #define ROW_LENGTH(limit)                                                                          \
-	P(struct bytes_args, length, PARAM_UINT, .max = limit, .bit = BYTES_LENGTH,                \
+	ROW(struct bytes_args, length, TABLE_UINT, .max = limit, .bit = BYTES_LENGTH,                \
 		.def_text = "the rest of the region", .help = "bytes")
 
-static const struct param mr_read_params[] = {
+static const struct table_row mr_read_params[] = {
 	ROW_KEY,
 	ROW_OFFSET,
-	{ "length", PARAM_UINT, PARAM_REQUIRED, offsetof(struct bytes_args, length),
+	{ "length", TABLE_UINT, TABLE_REQUIRED, offsetof(struct bytes_args, length),
 		sizeof(uint64_t), .max = READ_MAX, .help = "bytes" },
-	P_END,
+	ROW_END,
 };
 
-static const struct param mr_write_params[] = {
+static const struct table_row mr_write_params[] = {
 	ROW_KEY,
 	ROW_OFFSET,
-	P(struct bytes_args, data, PARAM_BYTES, .flags = PARAM_REQUIRED, .max = WRITE_MAX,
+	ROW(struct bytes_args, data, TABLE_BYTES, .flags = TABLE_REQUIRED, .max = WRITE_MAX,
 		.help = "the bytes"),
-	P_END,
+	ROW_END,
 };
 
-static const struct param mr_fill_params[] = {
+static const struct table_row mr_fill_params[] = {
 	ROW_KEY,
 	ROW_OFFSET,
 	ROW_LENGTH(UINT64_MAX),
-	P(struct bytes_args, seed, PARAM_UINT, .flags = PARAM_DEFAULT,
+	ROW(struct bytes_args, seed, TABLE_UINT, .flags = TABLE_DEFAULT,
 		.help = "start of the SplitMix64 sequence"),
-	P_END,
+	ROW_END,
 };
 
-static const struct param mr_checksum_params[] = { ROW_KEY, ROW_OFFSET, ROW_LENGTH(UINT64_MAX),
-	P_END };
+static const struct table_row mr_checksum_params[] = { ROW_KEY, ROW_OFFSET, ROW_LENGTH(UINT64_MAX),
+	ROW_END };
 
 static int
 mr_read(struct rpc_call *call)

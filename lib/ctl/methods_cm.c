@@ -10,10 +10,10 @@
 
 #define CONNECTION_HELP "the connection: number of cm_connect or cm_list"
 
-static const struct param connection_params[] = {
-	{ "connection", PARAM_UINT, PARAM_REQUIRED, offsetof(struct number_args, number),
+static const struct table_row connection_params[] = {
+	{ "connection", TABLE_UINT, TABLE_REQUIRED, offsetof(struct number_args, number),
 		sizeof(uint32_t), .min = 1, .help = CONNECTION_HELP },
-	P_END,
+	ROW_END,
 };
 
 /* --- what there is --- */
@@ -144,13 +144,13 @@ struct alternate_args {
 #define AGREE_MS  1000 /* that the reply waits for the peer */
 #define AH offsetof(struct alternate_args, ah)
 
-static const struct param alternate_params[] = {
-	P(struct alternate_args, connection, PARAM_UINT, .flags = PARAM_REQUIRED, .min = 1,
+static const struct table_row alternate_params[] = {
+	ROW(struct alternate_args, connection, TABLE_UINT, .flags = TABLE_REQUIRED, .min = 1,
 		.help = CONNECTION_HELP),
 	AH_ROWS(AH),
-	AH_ROW_NAMED(AH, "local_port", port, PARAM_UINT, .bit = AH_PORT, .max = LINK_PORTS_MAX - 1,
+	AH_ROW_NAMED(AH, "local_port", port, TABLE_UINT, .bit = AH_PORT, .max = LINK_PORTS_MAX - 1,
 		.def_text = "the connection's", .help = "local port that the path begins at"),
-	P_END,
+	ROW_END,
 };
 
 /* The port that the connection's queue pair uses now. */

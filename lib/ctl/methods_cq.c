@@ -9,29 +9,31 @@
 #define POLL_MAX    1024
 #define TIMEOUT_MAX 60000
 
-static const struct param cq_params[] = {
-	{ "cq", PARAM_UINT, PARAM_REQUIRED, offsetof(struct number_args, number), sizeof(uint32_t),
+static const struct table_row cq_params[] = {
+	{ "cq", TABLE_UINT, TABLE_REQUIRED, offsetof(struct number_args, number), sizeof(uint32_t),
 		.help = "number of the completion queue" },
-	P_END,
+	ROW_END,
 };
 
-static const struct param cq_create_params[] = {
-	{ "depth", PARAM_UINT, PARAM_DEFAULT, offsetof(struct number_args, number),
+static const struct table_row cq_create_params[] = {
+	{ "depth", TABLE_UINT, TABLE_DEFAULT, offsetof(struct number_args, number),
 		sizeof(uint32_t), .min = 1, .max = 1 << 24, .def = 256,
 		.help = "completions it holds; one more makes it overrun (event CQ_ERR)" },
-	P_END,
+	ROW_END,
+};
+
+static const struct table_row cq_create_results[] = {
+	ROW_NAMED(struct number_args, "cq", number, TABLE_UINT, .help = "its number"),
+	ROW_END,
 };
 
 static int
 cq_create(struct rpc_call *call)
 {
 	const struct number_args *a = call->args;
-	uint32_t cqn;
-	int rc = engine_cq_create(call->e, a->number, &cqn, &call->err);
+	struct number_args *reply = call->reply;
 
-	if (rc == 0)
-		set_int(call->result, "cq", cqn);
-	return rc;
+	return engine_cq_create(call->e, a->number, &reply->number, &call->err);
 }
 
 static int
@@ -42,37 +44,37 @@ cq_destroy(struct rpc_call *call)
 	return engine_cq_destroy(call->e, a->number, &call->err);
 }
 
-static json_t *
-cq_row(struct engine *e, const struct rc_cq_info *info)
-{
-	json_t *row = json_object();
+struct cq_row {
+	struct rc_cq_info info;
+	const char *service;
+};
 
-	set_int(row, "cq", info->cqn);
-	set_int(row, "depth", info->depth);
-	set_int(row, "pending", info->pending);
-	set_int(row, "users", info->users);
-	set(row, "overrun", json_boolean(info->overrun));
-	set_service(row, engine_cq_service(e, info->cqn));
-	return row;
-}
+#define CQ(field, t, ...) ROW_NAMED(struct cq_row, #field, info.field, t, __VA_ARGS__)
+
+static const struct table_row cq_rows[] = {
+	ROW_NAMED(struct cq_row, "cq", info.cqn, TABLE_UINT),
+	CQ(depth, TABLE_UINT),
+	CQ(pending, TABLE_UINT, .help = "completions waiting"),
+	CQ(users, TABLE_UINT, .help = "queue pairs"),
+	CQ(overrun, TABLE_BOOL),
+	SERVICE_NAME_ROW(struct cq_row),
+	ROW_END,
+};
+
+static const struct table_row cq_list_results[] = { PAGE_ROWS("cqs", struct cq_row, cq_rows),
+	ROW_END };
 
 static int
-cq_list(struct rpc_call *call)
+next_cq(struct rpc_call *call, uint64_t *cursor, void *item)
 {
-	const struct page_args *a = call->args;
-	uint32_t cursor = (uint32_t)a->cursor;
-	json_t *rows = json_array();
-	struct rc_cq_info info;
+	struct cq_row *row = item;
+	uint32_t at = (uint32_t)*cursor;
 
-	while (json_array_size(rows) < a->max) {
-		if (!engine_cq_next(call->e, &cursor, &info)) {
-			set_page(call, "cqs", rows, false, 0);
-			return 0;
-		}
-		json_array_append_new(rows, cq_row(call->e, &info));
-	}
-	set_page(call, "cqs", rows, true, cursor);
-	return 0;
+	if (!engine_cq_next(call->e, &at, &row->info))
+		return 0;
+	*cursor = at;
+	row->service = engine_cq_service(call->e, row->info.cqn);
+	return 1;
 }
 
 struct cq_poll_args {
@@ -82,64 +84,101 @@ struct cq_poll_args {
 	uint32_t min;
 };
 
-static const struct param cq_poll_params[] = {
-	P(struct cq_poll_args, cq, PARAM_UINT, .flags = PARAM_REQUIRED,
+static const struct table_row cq_poll_params[] = {
+	ROW(struct cq_poll_args, cq, TABLE_UINT, .flags = TABLE_REQUIRED,
 		.help = "number of the completion queue"),
-	P(struct cq_poll_args, max, PARAM_UINT, .flags = PARAM_DEFAULT, .min = 1, .max = POLL_MAX,
+	ROW(struct cq_poll_args, max, TABLE_UINT, .flags = TABLE_DEFAULT, .min = 1, .max = POLL_MAX,
 		.def = 16, .help = "completions in the reply at most"),
-	P(struct cq_poll_args, timeout_ms, PARAM_UINT, .flags = PARAM_DEFAULT, .max = TIMEOUT_MAX,
+	ROW(struct cq_poll_args, timeout_ms, TABLE_UINT, .flags = TABLE_DEFAULT, .max = TIMEOUT_MAX,
 		.help = "wait so long for min completions; fewer, or none, come back when it is over"),
-	P(struct cq_poll_args, min, PARAM_UINT, .flags = PARAM_DEFAULT, .min = 1, .max = POLL_MAX,
+	ROW(struct cq_poll_args, min, TABLE_UINT, .flags = TABLE_DEFAULT, .min = 1, .max = POLL_MAX,
 		.def = 1, .help = "completions to wait for"),
-	P_END,
+	ROW_END,
 };
 
-static json_t *
-wc_row(const struct wc *wc)
-{
-	json_t *row = json_object();
+/* As ibv_poll_cq: only wr_id, status and qp_num say anything of a work request that failed. */
+struct wc_row {
+	uint32_t present;
+	const char *status;
+	const char *opcode;
+	struct wc wc;
+};
+#define WC_SUCCEEDED 0x1
+#define WC_IMM       0x2
+#define WC_INV       0x4
+#define WC_MW        0x8
 
-	set_int(row, "wr_id", wc->wr_id);
-	set(row, "status", json_string(wc_status_name(wc->status)));
-	set_int(row, "qp_num", wc->qp_num);
-	/* as ibv_poll_cq: only wr_id, status and qp_num say anything unless it succeeded */
+#define COMPLETION(name, field, t, ...)                                                            \
+	ROW_NAMED(struct wc_row, name, wc.field, t, __VA_ARGS__)
+
+static const struct table_row wc_rows[] = {
+	COMPLETION("wr_id", wr_id, TABLE_UINT),
+	ROW(struct wc_row, status, TABLE_STRING),
+	COMPLETION("qp_num", qp_num, TABLE_UINT),
+	ROW(struct wc_row, opcode, TABLE_STRING, .bit = WC_SUCCEEDED,
+		.help = "this and what follows: where status is SUCCESS"),
+	COMPLETION("byte_len", byte_len, TABLE_UINT, .bit = WC_SUCCEEDED),
+	COMPLETION("wc_flags", wc_flags, TABLE_FLAGS, .words = words_wc_flags,
+		.bit = WC_SUCCEEDED),
+	COMPLETION("imm_data", imm_data, TABLE_UINT, .bit = WC_IMM, .help = "WITH_IMM"),
+	COMPLETION("invalidated_rkey", imm_data, TABLE_UINT, .bit = WC_INV, .help = "WITH_INV"),
+	COMPLETION("mw_key", mw_key, TABLE_UINT, .bit = WC_MW, .help = "a TYPE_1 bind"),
+	ROW_END,
+};
+
+struct cq_poll_reply {
+	struct table_list wc;
+};
+
+static const struct table_row cq_poll_results[] = {
+	ROW_LIST(struct cq_poll_reply, wc, struct wc_row, wc_rows),
+	ROW_END,
+};
+
+static int
+add_completion(struct rpc_call *call, const struct wc *wc)
+{
+	struct cq_poll_reply *reply = call->reply;
+	struct wc_row *row = ADD(call, &reply->wc, struct wc_row);
+
+	if (row == NULL)
+		return -ENOMEM;
+	row->wc = *wc;
+	row->status = wc_status_name(wc->status);
 	if (wc->status != WC_SUCCESS)
-		return row;
-	set(row, "opcode", json_string(wc_opcode_name(wc->opcode)));
-	set_int(row, "byte_len", wc->byte_len);
-	set(row, "wc_flags", json_flags(words_wc_flags, wc->wc_flags));
+		return 0;
+	row->opcode = wc_opcode_name(wc->opcode);
+	row->present = WC_SUCCEEDED;
 	if ((wc->wc_flags & WC_WITH_IMM) != 0)
-		set_int(row, "imm_data", wc->imm_data);
+		row->present |= WC_IMM;
 	if ((wc->wc_flags & WC_WITH_INV) != 0)
-		set_int(row, "invalidated_rkey", wc->imm_data);
+		row->present |= WC_INV;
 	if (wc->opcode == WC_BIND_MW && wc->mw_key != 0)
-		set_int(row, "mw_key", wc->mw_key);
-	return row;
+		row->present |= WC_MW;
+	return 0;
 }
 
 static int
 cq_poll(struct rpc_call *call)
 {
 	const struct cq_poll_args *a = call->args;
-	json_t *rows = json_object_get(call->result, "wc");
+	struct cq_poll_reply *reply = call->reply;
 	struct wc wc[64];
-	unsigned int room;
+	size_t room;
 	int i, n;
 
-	if (rows == NULL) {
-		rows = json_array();
-		set(call->result, "wc", rows);
-	}
 	do {
-		room = a->max - (unsigned int)json_array_size(rows);
-		n = engine_cq_poll(call->e, a->cq, wc, room < 64 ? room : 64, &call->err);
+		room = a->max - reply->wc.num;
+		n = engine_cq_poll(call->e, a->cq, wc, room < 64 ? (unsigned int)room : 64,
+			&call->err);
 		/* completions already taken out are not lost to an error that comes after them */
-		if (n < 0 && json_array_size(rows) == 0)
+		if (n < 0 && reply->wc.num == 0)
 			return n;
 		for (i = 0; i < n; i++)
-			json_array_append_new(rows, wc_row(&wc[i]));
+			if (add_completion(call, &wc[i]) != 0)
+				return -ENOMEM;
 	} while (n == 64);
-	if (n >= 0 && json_array_size(rows) < a->max && json_array_size(rows) < a->min &&
+	if (n >= 0 && reply->wc.num < a->max && reply->wc.num < a->min &&
 			!waited(call, a->timeout_ms))
 		return RPC_WAIT;
 	return 0;
@@ -150,12 +189,12 @@ struct cq_arm_args {
 	bool solicited_only;
 };
 
-static const struct param cq_arm_params[] = {
-	P(struct cq_arm_args, cq, PARAM_UINT, .flags = PARAM_REQUIRED,
+static const struct table_row cq_arm_params[] = {
+	ROW(struct cq_arm_args, cq, TABLE_UINT, .flags = TABLE_REQUIRED,
 		.help = "number of the completion queue"),
-	P(struct cq_arm_args, solicited_only, PARAM_BOOL, .flags = PARAM_DEFAULT,
+	ROW(struct cq_arm_args, solicited_only, TABLE_BOOL, .flags = TABLE_DEFAULT,
 		.help = "only a solicited completion, or an error, counts"),
-	P_END,
+	ROW_END,
 };
 
 static int
@@ -168,19 +207,20 @@ cq_arm(struct rpc_call *call)
 
 const struct rpc_method methods_cq[] = {
 	{ "cq_create", cq_create, cq_create_params, sizeof(struct number_args),
-		"Make a completion queue.", "cq: its number", "polca-ctl cq create --depth 1024" },
+		"Make a completion queue.", NULL, "polca-ctl cq create --depth 1024",
+		RESULTS(cq_create_results, struct number_args) },
 	{ "cq_destroy", cq_destroy, cq_params, sizeof(struct number_args),
-		"Destroy a completion queue. EBUSY while a queue pair uses it.", "",
+		"Destroy a completion queue. EBUSY while a queue pair uses it.", NULL,
 		"polca-ctl cq destroy 1" },
-	{ "cq_list", cq_list, params_page, sizeof(struct page_args), "List completion queues.",
-		"cqs: list of cq, depth, pending (completions waiting), users (queue pairs), overrun, service (whose it is; null: a caller's own)" PAGE_RESULT,
-		"polca-ctl cq list" },
+	{ "cq_list", page_list, params_page, sizeof(struct page_args), "List completion queues.",
+		NULL, "polca-ctl cq list", RESULTS(cq_list_results, struct page_reply),
+		.next = next_cq },
 	{ "cq_poll", cq_poll, cq_poll_params, sizeof(struct cq_poll_args),
 		"Take completions from a queue, waiting for them if asked to. While it waits, later requests of the same connection wait too; other connections do not.",
-		"wc: list of wr_id, status, qp_num, and of those with status SUCCESS: opcode, byte_len, wc_flags, imm_data (WITH_IMM), invalidated_rkey (WITH_INV), mw_key (a TYPE_1 bind)",
-		"polca-ctl cq poll 1 --max 16 --timeout-ms 1000" },
+		NULL, "polca-ctl cq poll 1 --max 16 --timeout-ms 1000",
+		RESULTS(cq_poll_results, struct cq_poll_reply) },
 	{ "cq_arm", cq_arm, cq_arm_params, sizeof(struct cq_arm_args),
-		"Ask for one event CQ_COMPLETION at the next completion (ibv_req_notify_cq).", "",
+		"Ask for one event CQ_COMPLETION at the next completion (ibv_req_notify_cq).", NULL,
 		"polca-ctl cq arm 1" },
 	{ NULL },
 };

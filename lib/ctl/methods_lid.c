@@ -10,82 +10,78 @@
 
 /* --- lid_list --- */
 
-struct list_args {
+struct lid_list_args {
+	struct page_args page;
 	uint32_t port;
-	uint64_t cursor;
-	uint32_t max;
 };
 
-static const struct param list_params[] = {
-	P(struct list_args, port, PARAM_UINT, .flags = PARAM_DEFAULT, .max = LINK_PORTS_MAX - 1,
-		.help = "native InfiniBand port"),
-	P(struct list_args, cursor, PARAM_UINT, .flags = PARAM_DEFAULT, .max = UINT32_MAX,
-		.help = "where to go on: the cursor of the reply before; 0: from the start"),
-	P(struct list_args, max, PARAM_UINT, .flags = PARAM_DEFAULT, .min = 1, .max = PAGE_MAX,
-		.def = 100, .help = "rows in a reply"),
-	P_END,
+static const struct table_row lid_list_params[] = {
+	ROW(struct lid_list_args, port, TABLE_UINT, .flags = TABLE_DEFAULT,
+		.max = LINK_PORTS_MAX - 1, .help = "native InfiniBand port"),
+	ROW_INCLUDE(struct lid_list_args, page, params_page),
+	ROW_END,
 };
 
-static json_t *
-lid_row(const struct link_lid_info *info)
-{
-	json_t *row = json_object();
+struct lid_row {
+	struct link_lid_info info;
+	const char *origin;
+};
 
-	set_int(row, "lid", info->lid);
-	set(row, "mac", json_mac(info->mac));
-	set(row, "origin", json_string(info->fixed ? "FIXED" : "LEARNED"));
-	return row;
-}
+static const struct table_row lid_rows[] = {
+	ROW_NAMED(struct lid_row, "lid", info.lid, TABLE_UINT),
+	ROW_NAMED(struct lid_row, "mac", info.mac, TABLE_MAC),
+	ROW(struct lid_row, origin, TABLE_STRING,
+		.help = "FIXED: configured or set; LEARNED: heard from there"),
+	ROW_END,
+};
+
+static const struct table_row lid_list_results[] = { PAGE_ROWS("lids", struct lid_row, lid_rows),
+	ROW_END };
 
 static int
-lid_list(struct rpc_call *call)
+next_lid(struct rpc_call *call, uint64_t *cursor, void *item)
 {
-	const struct list_args *a = call->args;
-	uint32_t cursor = (uint32_t)a->cursor;
-	struct link_lid_info info;
-	bool more = true;
-	json_t *rows;
+	const struct lid_list_args *a = call->args;
+	struct lid_row *row = item;
+	uint32_t at = (uint32_t)*cursor;
 
 	if (check_ib_port(call, a->port) != 0)
 		return -EINVAL;
-	rows = json_array();
-	while (more && json_array_size(rows) < a->max) {
-		more = link_lid_next(engine_link(call->e), a->port, &cursor, &info);
-		if (more)
-			json_array_append_new(rows, lid_row(&info));
-	}
-	set_page(call, "lids", rows, more, cursor);
-	return 0;
+	if (!link_lid_next(engine_link(call->e), a->port, &at, &row->info))
+		return 0;
+	*cursor = at;
+	row->origin = row->info.fixed ? "FIXED" : "LEARNED";
+	return 1;
 }
 
 /* --- lid_set --- */
 
-struct set_args {
+struct lid_set_args {
 	uint32_t present;
 	uint32_t port;
 	uint16_t lid;
 	uint8_t mac[6];
 	bool forget;
 };
-#define SET_MAC 0x1
+#define LID_SET_MAC 0x1
 
-static const struct param set_params[] = {
-	P(struct set_args, lid, PARAM_UINT, .flags = PARAM_REQUIRED, .min = 1, .max = 0xbfff,
+static const struct table_row lid_set_params[] = {
+	ROW(struct lid_set_args, lid, TABLE_UINT, .flags = TABLE_REQUIRED, .min = 1, .max = 0xbfff,
 		.help = "unicast LID"),
-	P(struct set_args, mac, PARAM_MAC, .bit = SET_MAC,
+	ROW(struct lid_set_args, mac, TABLE_MAC, .bit = LID_SET_MAC,
 		.help = "MAC address that it is reached by from now on, whatever is heard"),
-	P(struct set_args, forget, PARAM_BOOL, .flags = PARAM_DEFAULT,
+	ROW(struct lid_set_args, forget, TABLE_BOOL, .flags = TABLE_DEFAULT,
 		.help = "take the route away instead, fixed or learned"),
-	P(struct set_args, port, PARAM_UINT, .flags = PARAM_DEFAULT, .max = LINK_PORTS_MAX - 1,
+	ROW(struct lid_set_args, port, TABLE_UINT, .flags = TABLE_DEFAULT, .max = LINK_PORTS_MAX - 1,
 		.help = "native InfiniBand port"),
-	P_END,
+	ROW_END,
 };
 
 static int
 lid_set(struct rpc_call *call)
 {
-	const struct set_args *a = call->args;
-	bool given = (a->present & SET_MAC) != 0;
+	const struct lid_set_args *a = call->args;
+	bool given = (a->present & LID_SET_MAC) != 0;
 
 	if (given == a->forget)
 		return error_set(&call->err, EINVAL, "mac, forget: got %s of them, allowed: one",
@@ -97,12 +93,12 @@ lid_set(struct rpc_call *call)
 }
 
 const struct rpc_method methods_lid[] = {
-	{ "lid_list", lid_list, list_params, sizeof(struct list_args),
+	{ "lid_list", page_list, lid_list_params, sizeof(struct lid_list_args),
 		"Which MAC address each LID is reached by from a native InfiniBand port. Packets to other LIDs are broadcast.",
-		"lids: list of lid, mac, origin (FIXED: configured or set; LEARNED: heard from there)" PAGE_RESULT,
-		"polca-ctl lid list --port 0" },
-	{ "lid_set", lid_set, set_params, sizeof(struct set_args),
-		"Give a LID a fixed route, or forget the one it has.", "",
+		NULL, "polca-ctl lid list --port 0", RESULTS(lid_list_results, struct page_reply),
+		.next = next_lid },
+	{ "lid_set", lid_set, lid_set_params, sizeof(struct lid_set_args),
+		"Give a LID a fixed route, or forget the one it has.", NULL,
 		"polca-ctl lid set 5 --mac 02:00:00:00:00:05" },
 	{ NULL },
 };

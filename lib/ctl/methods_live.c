@@ -21,7 +21,7 @@ struct ping_args {
 	struct ah_args ah;
 	uint32_t mode;
 	uint32_t size;
-	struct param_bytes pattern;
+	struct table_bytes pattern;
 	uint16_t identifier;
 	uint16_t sequence;
 	uint16_t pkey_index;
@@ -40,7 +40,7 @@ struct ping_args {
 };
 #define PING_SIZE (AH_LAST << 1)
 
-static const struct param_word words_mode[] = {
+static const struct table_word words_mode[] = {
 	{ "echo", LIVE_MODE_ECHO },
 	{ "timestamp", LIVE_MODE_TIMESTAMP },
 	{ "lidguid", LIVE_MODE_LIDGUID },
@@ -51,28 +51,28 @@ static const struct param_word words_mode[] = {
 	{ NULL, 0 },
 };
 
-static const struct param ping_params[] = {
+static const struct table_row ping_params[] = {
 	AH_ROWS(offsetof(struct ping_args, ah)),
-	AH_ROW(offsetof(struct ping_args, ah), port, PARAM_UINT, .flags = PARAM_DEFAULT,
+	AH_ROW(offsetof(struct ping_args, ah), port, TABLE_UINT, .flags = TABLE_DEFAULT,
 		.max = LINK_PORTS_MAX - 1, .help = "local port to ask from"),
-	P(struct ping_args, mode, PARAM_ENUM, .flags = PARAM_DEFAULT, .def = LIVE_MODE_ECHO,
+	ROW(struct ping_args, mode, TABLE_ENUM, .flags = TABLE_DEFAULT, .def = LIVE_MODE_ECHO,
 		.words = words_mode,
 		.help = "echo: data and back; timestamp: when it was there; lidguid: the port's LID and GUID; ibping: as ibping, answered with the host's name; sysstat_...: as ibsysstat, its ping, host and cpu"),
-	P(struct ping_args, size, PARAM_UINT, .bit = PING_SIZE, .max = ECHO_MAX, .def_text = "56",
+	ROW(struct ping_args, size, TABLE_UINT, .bit = PING_SIZE, .max = ECHO_MAX, .def_text = "56",
 		.help = "echo: bytes of data; more than 208 go as many packets, by RMPP"),
-	P(struct ping_args, pattern, PARAM_BYTES, .max = 208, .def_text = "00 to ff",
+	ROW(struct ping_args, pattern, TABLE_BYTES, .max = 208, .def_text = "00 to ff",
 		.help = "echo: what the data is made of, over and over"),
-	P(struct ping_args, identifier, PARAM_UINT, .flags = PARAM_DEFAULT,
+	ROW(struct ping_args, identifier, TABLE_UINT, .flags = TABLE_DEFAULT,
 		.help = "to tell one sender's requests from another's"),
-	P(struct ping_args, sequence, PARAM_UINT, .flags = PARAM_DEFAULT, .def = 1,
+	ROW(struct ping_args, sequence, TABLE_UINT, .flags = TABLE_DEFAULT, .def = 1,
 		.help = "number of the first request; the others count on"),
-	P(struct ping_args, count, PARAM_UINT, .flags = PARAM_DEFAULT, .def = 1, .min = 1,
+	ROW(struct ping_args, count, TABLE_UINT, .flags = TABLE_DEFAULT, .def = 1, .min = 1,
 		.max = COUNT_MAX, .help = "requests, each once the one before is answered or given up"),
-	P(struct ping_args, timeout_ms, PARAM_UINT, .flags = PARAM_DEFAULT, .def = 1000, .min = 1,
+	ROW(struct ping_args, timeout_ms, TABLE_UINT, .flags = TABLE_DEFAULT, .def = 1000, .min = 1,
 		.max = TIMEOUT_MAX_MS, .help = "wait so long for each answer; nothing of one packet is sent twice"),
-	P(struct ping_args, pkey_index, PARAM_UINT, .flags = PARAM_DEFAULT,
+	ROW(struct ping_args, pkey_index, TABLE_UINT, .flags = TABLE_DEFAULT,
 		.max = PORT_PKEYS_MAX - 1, .help = "P_Key to ask with"),
-	P_END,
+	ROW_END,
 };
 
 /* --- what is asked for --- */

@@ -10,10 +10,10 @@
 
 /* --- protection domains --- */
 
-static const struct param pd_params[] = {
-	{ "pd", PARAM_UINT, PARAM_REQUIRED, offsetof(struct number_args, number), sizeof(uint32_t),
+static const struct table_row pd_params[] = {
+	{ "pd", TABLE_UINT, TABLE_REQUIRED, offsetof(struct number_args, number), sizeof(uint32_t),
 		.help = "number of the protection domain" },
-	P_END,
+	ROW_END,
 };
 
 static int
@@ -81,29 +81,29 @@ struct mr_args {
 };
 #define MR_LENGTH 0x1
 
-static const struct param mr_register_params[] = {
-	P(struct mr_args, pd, PARAM_UINT, .flags = PARAM_REQUIRED,
+static const struct table_row mr_register_params[] = {
+	ROW(struct mr_args, pd, TABLE_UINT, .flags = TABLE_REQUIRED,
 		.help = "protection domain that may use it"),
-	P(struct mr_args, length, PARAM_UINT, .min = 1, .max = UINT64_MAX, .bit = MR_LENGTH,
+	ROW(struct mr_args, length, TABLE_UINT, .min = 1, .max = UINT64_MAX, .bit = MR_LENGTH,
 		.def_text = "the rest of the file",
 		.help = "bytes; required unless file is given"),
-	P(struct mr_args, access, PARAM_FLAGS, .flags = PARAM_DEFAULT,
+	ROW(struct mr_args, access, TABLE_FLAGS, .flags = TABLE_DEFAULT,
 		.def = MEM_ACCESS_LOCAL_WRITE, .words = words_access,
 		.help = "what may be done with it besides local reads; remote writes and atomics need LOCAL_WRITE"),
-	P(struct mr_args, va, PARAM_UINT, .flags = PARAM_DEFAULT, .def = UINT64_MAX,
+	ROW(struct mr_args, va, TABLE_UINT, .flags = TABLE_DEFAULT, .def = UINT64_MAX,
 		.def_text = "the address in the server's memory",
 		.help = "address that work requests and remote peers use for its first byte"),
-	P(struct mr_args, file, PARAM_STRING, .max = 4095,
+	ROW(struct mr_args, file, TABLE_STRING, .max = 4095,
 		.help = "map this file of the server's host, shared, instead of fresh zeroed memory"),
-	P(struct mr_args, memzone, PARAM_STRING, .max = 31,
+	ROW(struct mr_args, memzone, TABLE_STRING, .max = 31,
 		.help = "use this named DPDK memzone"),
-	P(struct mr_args, offset, PARAM_UINT, .flags = PARAM_DEFAULT,
+	ROW(struct mr_args, offset, TABLE_UINT, .flags = TABLE_DEFAULT,
 		.help = "first byte of the file or memzone; of a file a multiple of the page size"),
-	P(struct mr_args, hugepages, PARAM_BOOL, .flags = PARAM_DEFAULT,
+	ROW(struct mr_args, hugepages, TABLE_BOOL, .flags = TABLE_DEFAULT,
 		.help = "take hugepages where there are any; the reply says what was had"),
-	P(struct mr_args, numa_node, PARAM_UINT, .flags = PARAM_DEFAULT, .max = 1023,
+	ROW(struct mr_args, numa_node, TABLE_UINT, .flags = TABLE_DEFAULT, .max = 1023,
 		.def = UINT64_MAX, .def_text = "the first worker's", .help = "NUMA node of fresh memory, if it has room; the reply says what was had"),
-	P_END,
+	ROW_END,
 };
 
 static void
@@ -175,10 +175,10 @@ mr_register(struct rpc_call *call)
 	return 0;
 }
 
-static const struct param key_params[] = {
-	{ "key", PARAM_UINT, PARAM_REQUIRED, offsetof(struct number_args, number), sizeof(uint32_t),
+static const struct table_row key_params[] = {
+	{ "key", TABLE_UINT, TABLE_REQUIRED, offsetof(struct number_args, number), sizeof(uint32_t),
 		.help = "key of the region (its lkey and rkey are this one number)" },
-	P_END,
+	ROW_END,
 };
 
 static int
@@ -218,19 +218,19 @@ struct mw_args {
 	uint32_t type;
 };
 
-static const struct param mw_create_params[] = {
-	P(struct mw_args, pd, PARAM_UINT, .flags = PARAM_REQUIRED,
+static const struct table_row mw_create_params[] = {
+	ROW(struct mw_args, pd, TABLE_UINT, .flags = TABLE_REQUIRED,
 		.help = "protection domain that may use it"),
-	P(struct mw_args, type, PARAM_ENUM, .flags = PARAM_DEFAULT, .def = MEM_MW_TYPE_2,
+	ROW(struct mw_args, type, TABLE_ENUM, .flags = TABLE_DEFAULT, .def = MEM_MW_TYPE_2,
 		.words = words_mw_type,
 		.help = "TYPE_1: valid for every QP of the domain; TYPE_2: bound to one QP, which chooses the key's low 8 bits and may invalidate it"),
-	P_END,
+	ROW_END,
 };
 
-static const struct param mw_key_params[] = {
-	{ "key", PARAM_UINT, PARAM_REQUIRED, offsetof(struct number_args, number), sizeof(uint32_t),
+static const struct table_row mw_key_params[] = {
+	{ "key", TABLE_UINT, TABLE_REQUIRED, offsetof(struct number_args, number), sizeof(uint32_t),
 		.help = "current key of the window" },
-	P_END,
+	ROW_END,
 };
 
 static int

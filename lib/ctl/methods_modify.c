@@ -97,49 +97,49 @@ struct modify_args {
 	struct qp_attr attr;
 };
 
-static const struct param params_ah[] = { AH_ROWS(0),
-	AH_ROW(0, port, PARAM_UINT, .max = LINK_PORTS_MAX - 1, .bit = AH_PORT,
+static const struct table_row params_ah[] = { AH_ROWS(0),
+	AH_ROW(0, port, TABLE_UINT, .max = LINK_PORTS_MAX - 1, .bit = AH_PORT,
 		.def_text = "the queue pair's", .help = HELP_PORT),
-	P_END };
+	ROW_END };
 
 #define ALT_AH (1u << 31) /* in .mask, beyond the verbs' own bits */
 
 #define M(field, t, mask, ...) ATTR(struct modify_args, field, t, QP_ATTR_##mask, __VA_ARGS__)
 
-static const struct param qp_modify_params[] = {
-	P(struct modify_args, qp_num, PARAM_UINT, .flags = PARAM_REQUIRED, .max = 0xffffff,
+static const struct table_row qp_modify_params[] = {
+	ROW(struct modify_args, qp_num, TABLE_UINT, .flags = TABLE_REQUIRED, .max = 0xffffff,
 		.help = "the queue pair"),
-	M(qp_state, PARAM_ENUM, STATE, .words = words_qp_state, .help = "state to go to"),
-	M(cur_qp_state, PARAM_ENUM, CUR_STATE, .words = words_qp_state,
+	M(qp_state, TABLE_ENUM, STATE, .words = words_qp_state, .help = "state to go to"),
+	M(cur_qp_state, TABLE_ENUM, CUR_STATE, .words = words_qp_state,
 		.help = "state it is believed to be in"),
-	M(pkey_index, PARAM_UINT, PKEY_INDEX, .help = HELP_PKEY_INDEX),
-	M(port, PARAM_UINT, PORT, .max = LINK_PORTS_MAX - 1, .help = HELP_PORT),
-	M(qp_access_flags, PARAM_FLAGS, ACCESS_FLAGS, .words = words_remote_access,
+	M(pkey_index, TABLE_UINT, PKEY_INDEX, .help = HELP_PKEY_INDEX),
+	M(port, TABLE_UINT, PORT, .max = LINK_PORTS_MAX - 1, .help = HELP_PORT),
+	M(qp_access_flags, TABLE_FLAGS, ACCESS_FLAGS, .words = words_remote_access,
 		.help = HELP_ACCESS),
-	P(struct modify_args, ah_attr, PARAM_OBJECT, .bit = QP_ATTR_AV, .fields = params_ah,
+	ROW(struct modify_args, ah_attr, TABLE_OBJECT, .bit = QP_ATTR_AV, .fields = params_ah,
 		.help = "where its packets go"),
-	M(path_mtu, PARAM_UINT, PATH_MTU, .min = 256, .max = 4096, .help = HELP_PATH_MTU),
-	M(dest_qp_num, PARAM_UINT, DEST_QPN, .max = 0xffffff, .help = HELP_DEST_QP),
-	M(rq_psn, PARAM_UINT, RQ_PSN, .max = 0xffffff, .help = HELP_RQ_PSN),
-	M(sq_psn, PARAM_UINT, SQ_PSN, .max = 0xffffff, .help = HELP_SQ_PSN),
-	M(timeout, PARAM_UINT, TIMEOUT, .max = 31, .help = HELP_TIMEOUT),
-	M(retry_cnt, PARAM_UINT, RETRY_CNT, .max = 7, .help = HELP_RETRY),
-	M(rnr_retry, PARAM_UINT, RNR_RETRY, .max = 7, .help = HELP_RNR_RETRY),
-	M(min_rnr_timer, PARAM_UINT, MIN_RNR_TIMER, .max = 31, .help = HELP_MIN_RNR),
-	M(max_rd_atomic, PARAM_UINT, MAX_QP_RD_ATOMIC, .help = HELP_RD_ATOMIC),
-	M(max_dest_rd_atomic, PARAM_UINT, MAX_DEST_RD_ATOMIC, .help = HELP_DEST_RD),
-	M(en_sqd_async_notify, PARAM_BOOL, EN_SQD_ASYNC_NOTIFY,
+	M(path_mtu, TABLE_UINT, PATH_MTU, .min = 256, .max = 4096, .help = HELP_PATH_MTU),
+	M(dest_qp_num, TABLE_UINT, DEST_QPN, .max = 0xffffff, .help = HELP_DEST_QP),
+	M(rq_psn, TABLE_UINT, RQ_PSN, .max = 0xffffff, .help = HELP_RQ_PSN),
+	M(sq_psn, TABLE_UINT, SQ_PSN, .max = 0xffffff, .help = HELP_SQ_PSN),
+	M(timeout, TABLE_UINT, TIMEOUT, .max = 31, .help = HELP_TIMEOUT),
+	M(retry_cnt, TABLE_UINT, RETRY_CNT, .max = 7, .help = HELP_RETRY),
+	M(rnr_retry, TABLE_UINT, RNR_RETRY, .max = 7, .help = HELP_RNR_RETRY),
+	M(min_rnr_timer, TABLE_UINT, MIN_RNR_TIMER, .max = 31, .help = HELP_MIN_RNR),
+	M(max_rd_atomic, TABLE_UINT, MAX_QP_RD_ATOMIC, .help = HELP_RD_ATOMIC),
+	M(max_dest_rd_atomic, TABLE_UINT, MAX_DEST_RD_ATOMIC, .help = HELP_DEST_RD),
+	M(en_sqd_async_notify, TABLE_BOOL, EN_SQD_ASYNC_NOTIFY,
 		.help = "to SQD: raise the event SQ_DRAINED"),
-	P(struct modify_args, alt_ah_attr, PARAM_OBJECT, .bit = QP_ATTR_ALT_PATH | ALT_AH,
+	ROW(struct modify_args, alt_ah_attr, TABLE_OBJECT, .bit = QP_ATTR_ALT_PATH | ALT_AH,
 		.fields = params_ah,
 		.help = "alternate path: where its packets go after a migration"),
-	M(alt_pkey_index, PARAM_UINT, ALT_PATH, .flags = PARAM_DEFAULT,
+	M(alt_pkey_index, TABLE_UINT, ALT_PATH, .flags = TABLE_DEFAULT,
 		.help = "with alt_ah_attr: index in that port's P_Key table"),
-	M(alt_timeout, PARAM_UINT, ALT_PATH, .flags = PARAM_DEFAULT, .max = 31, .def = 14,
+	M(alt_timeout, TABLE_UINT, ALT_PATH, .flags = TABLE_DEFAULT, .max = 31, .def = 14,
 		.help = "with alt_ah_attr: Local ACK Timeout there"),
-	M(path_mig_state, PARAM_ENUM, PATH_MIG_STATE, .words = words_mig_state,
+	M(path_mig_state, TABLE_ENUM, PATH_MIG_STATE, .words = words_mig_state,
 		.help = "REARM: use the alternate path when retries run out or the peer does; MIGRATED: now"),
-	P_END,
+	ROW_END,
 };
 
 /* The port an address is about: its own word, the one set with it, or the QP's. */
@@ -226,35 +226,35 @@ struct connect_args {
 
 #define C(field, t, mask, ...) ATTR(struct connect_args, field, t, mask, __VA_ARGS__)
 
-static const struct param qp_connect_params[] = {
-	P(struct connect_args, qp_num, PARAM_UINT, .flags = PARAM_REQUIRED, .max = 0xffffff,
+static const struct table_row qp_connect_params[] = {
+	ROW(struct connect_args, qp_num, TABLE_UINT, .flags = TABLE_REQUIRED, .max = 0xffffff,
 		.help = "our queue pair, in state RESET"),
 	AH_ROWS(0),
-	C(dest_qp_num, PARAM_UINT, 0, .flags = PARAM_REQUIRED, .max = 0xffffff,
+	C(dest_qp_num, TABLE_UINT, 0, .flags = TABLE_REQUIRED, .max = 0xffffff,
 		.help = HELP_DEST_QP),
-	C(rq_psn, PARAM_UINT, 0, .flags = PARAM_REQUIRED, .max = 0xffffff, .help = HELP_RQ_PSN),
-	C(sq_psn, PARAM_UINT, CONNECT_SQ_PSN, .max = 0xffffff,
+	C(rq_psn, TABLE_UINT, 0, .flags = TABLE_REQUIRED, .max = 0xffffff, .help = HELP_RQ_PSN),
+	C(sq_psn, TABLE_UINT, CONNECT_SQ_PSN, .max = 0xffffff,
 		.def_text = "the one that qp_create chose", .help = HELP_SQ_PSN),
-	C(port, PARAM_UINT, 0, .flags = PARAM_DEFAULT, .max = LINK_PORTS_MAX - 1,
+	C(port, TABLE_UINT, 0, .flags = TABLE_DEFAULT, .max = LINK_PORTS_MAX - 1,
 		.help = HELP_PORT),
-	C(pkey_index, PARAM_UINT, 0, .flags = PARAM_DEFAULT, .help = HELP_PKEY_INDEX),
-	C(qp_access_flags, PARAM_FLAGS, 0, .flags = PARAM_DEFAULT, .def = DEFAULT_ACCESS,
+	C(pkey_index, TABLE_UINT, 0, .flags = TABLE_DEFAULT, .help = HELP_PKEY_INDEX),
+	C(qp_access_flags, TABLE_FLAGS, 0, .flags = TABLE_DEFAULT, .def = DEFAULT_ACCESS,
 		.words = words_remote_access, .help = HELP_ACCESS),
-	C(path_mtu, PARAM_UINT, CONNECT_PATH_MTU, .min = 256, .max = 4096,
+	C(path_mtu, TABLE_UINT, CONNECT_PATH_MTU, .min = 256, .max = 4096,
 		.def_text = "the port's active_mtu", .help = HELP_PATH_MTU),
-	C(timeout, PARAM_UINT, 0, .flags = PARAM_DEFAULT, .max = 31, .def = 14,
+	C(timeout, TABLE_UINT, 0, .flags = TABLE_DEFAULT, .max = 31, .def = 14,
 		.help = HELP_TIMEOUT),
-	C(retry_cnt, PARAM_UINT, 0, .flags = PARAM_DEFAULT, .max = 7, .def = 7,
+	C(retry_cnt, TABLE_UINT, 0, .flags = TABLE_DEFAULT, .max = 7, .def = 7,
 		.help = HELP_RETRY),
-	C(rnr_retry, PARAM_UINT, 0, .flags = PARAM_DEFAULT, .max = 7, .def = 7,
+	C(rnr_retry, TABLE_UINT, 0, .flags = TABLE_DEFAULT, .max = 7, .def = 7,
 		.help = HELP_RNR_RETRY),
-	C(min_rnr_timer, PARAM_UINT, 0, .flags = PARAM_DEFAULT, .max = 31, .def = 12,
+	C(min_rnr_timer, TABLE_UINT, 0, .flags = TABLE_DEFAULT, .max = 31, .def = 12,
 		.help = HELP_MIN_RNR),
-	C(max_rd_atomic, PARAM_UINT, 0, .flags = PARAM_DEFAULT, .def = RD_ATOMIC_DEFAULT,
+	C(max_rd_atomic, TABLE_UINT, 0, .flags = TABLE_DEFAULT, .def = RD_ATOMIC_DEFAULT,
 		.help = HELP_RD_ATOMIC),
-	C(max_dest_rd_atomic, PARAM_UINT, 0, .flags = PARAM_DEFAULT, .def = RD_ATOMIC_DEFAULT,
+	C(max_dest_rd_atomic, TABLE_UINT, 0, .flags = TABLE_DEFAULT, .def = RD_ATOMIC_DEFAULT,
 		.help = HELP_DEST_RD),
-	P_END,
+	ROW_END,
 };
 
 /* What each step of RESET -> INIT -> RTR -> RTS takes (rc-transport 11). */

@@ -2,65 +2,31 @@
  * Copyright(c) 2026 Polca contributors
  */
 
+#include <errno.h>
+
 #include <rte_ethdev.h>
 
 #include "ctl/methods.h"
 
 /* --- ports --- */
 
-static json_t *
-gid_rows(const struct port_attr *attr)
-{
-	json_t *row, *rows = json_array();
-	unsigned int i;
+struct gid_row {
+	unsigned int index;
+	struct port_gid gid;
+};
 
-	for (i = 0; i < attr->num_gids; i++) {
-		if (gid_is_zero(&attr->gid[i].gid))
-			continue; /* a free entry of GUIDInfo */
-		row = json_object();
-		set_int(row, "index", i);
-		set(row, "gid", json_gid(&attr->gid[i].gid));
-		set_int(row, "prefix_len", attr->gid[i].prefix_len);
-		set(row, "type", json_word(words_gid_type, attr->gid[i].type));
-		set(row, "gateway", gid_is_zero(&attr->gid[i].gateway)
-				? json_null() : json_gid(&attr->gid[i].gateway));
-		json_array_append_new(rows, row);
-	}
-	return rows;
-}
-
-static json_t *
-pkey_rows(const struct port_attr *attr)
-{
-	json_t *rows = json_array();
-	unsigned int i;
-
-	for (i = 0; i < attr->num_pkeys; i++)
-		json_array_append_new(rows, json_integer(attr->pkey[i]));
-	return rows;
-}
-
-/* Every row has the same members; those that do not apply to the port are null. */
-static void
-set_ib(json_t *row, const struct port_attr *attr)
-{
-	static const char *const names[] = { "lid", "lmc", "sm_lid", "sm_sl", "guid", "gid_prefix" };
-	size_t i;
-
-	for (i = 0; !attr->ib && i < sizeof(names) / sizeof(names[0]); i++)
-		set(row, names[i], json_null());
-	if (!attr->ib)
-		return;
-	set_int(row, "lid", attr->lid);
-	set_int(row, "lmc", attr->lmc);
-	set_int(row, "sm_lid", attr->sm_lid);
-	set_int(row, "sm_sl", attr->sm_sl);
-	set(row, "guid", json_sprintf("0x%016llx", (unsigned long long)attr->guid));
-	set(row, "gid_prefix", json_sprintf("0x%016llx", (unsigned long long)attr->gid_prefix));
-}
+static const struct table_row gid_rows[] = {
+	ROW(struct gid_row, index, TABLE_UINT),
+	ROW_NAMED(struct gid_row, "gid", gid.gid, TABLE_GID),
+	ROW_NAMED(struct gid_row, "prefix_len", gid.prefix_len, TABLE_UINT),
+	ROW_NAMED(struct gid_row, "type", gid.type, TABLE_ENUM, .words = words_gid_type),
+	ROW_NAMED(struct gid_row, "gateway", gid.gateway, TABLE_GID, .flags = TABLE_NULL,
+		.help = "null where there is none"),
+	ROW_END,
+};
 
 /* PortInfo.PortState (smp-sma 3); a RoCE port is DOWN or ACTIVE. */
-static const struct param_word words_port_state[] = {
+static const struct table_word words_port_state[] = {
 	{ "DOWN", PORT_STATE_DOWN },
 	{ "INIT", PORT_STATE_INIT },
 	{ "ARMED", PORT_STATE_ARMED },
@@ -77,160 +43,256 @@ state_of(const struct port_attr *attr, const struct link_state *state)
 }
 
 /* What the device hashes to choose a receive queue */
-static json_t *
-rss_names(uint64_t rss)
-{
-	static const struct {
-		uint64_t bits;
-		const char *name;
-	} functions[] = {
-		{ RTE_ETH_RSS_NONFRAG_IPV4_UDP, "ipv4-udp" },
-		{ RTE_ETH_RSS_NONFRAG_IPV6_UDP | RTE_ETH_RSS_IPV6_UDP_EX, "ipv6-udp" },
-		{ RTE_ETH_RSS_IPV4 | RTE_ETH_RSS_FRAG_IPV4 | RTE_ETH_RSS_NONFRAG_IPV4_OTHER, "ipv4" },
-		{ RTE_ETH_RSS_IPV6 | RTE_ETH_RSS_FRAG_IPV6 | RTE_ETH_RSS_NONFRAG_IPV6_OTHER |
-			RTE_ETH_RSS_IPV6_EX, "ipv6" },
-	};
-	json_t *names = json_array();
-	size_t i;
+enum rss_function {
+	RSS_IPV4_UDP = 1,
+	RSS_IPV6_UDP = 2,
+	RSS_IPV4 = 4,
+	RSS_IPV6 = 8,
+};
 
-	for (i = 0; i < sizeof(functions) / sizeof(functions[0]); i++)
-		if (rss & functions[i].bits)
-			json_array_append_new(names, json_string(functions[i].name));
-	return names;
+static const struct table_word words_rss[] = {
+	{ "ipv4-udp", RSS_IPV4_UDP },
+	{ "ipv6-udp", RSS_IPV6_UDP },
+	{ "ipv4", RSS_IPV4 },
+	{ "ipv6", RSS_IPV6 },
+	{ NULL, 0 },
+};
+
+static uint32_t
+rss_functions(uint64_t rss)
+{
+	uint32_t functions = 0;
+
+	if (rss & RTE_ETH_RSS_NONFRAG_IPV4_UDP)
+		functions |= RSS_IPV4_UDP;
+	if (rss & (RTE_ETH_RSS_NONFRAG_IPV6_UDP | RTE_ETH_RSS_IPV6_UDP_EX))
+		functions |= RSS_IPV6_UDP;
+	if (rss & (RTE_ETH_RSS_IPV4 | RTE_ETH_RSS_FRAG_IPV4 | RTE_ETH_RSS_NONFRAG_IPV4_OTHER))
+		functions |= RSS_IPV4;
+	if (rss & (RTE_ETH_RSS_IPV6 | RTE_ETH_RSS_FRAG_IPV6 | RTE_ETH_RSS_NONFRAG_IPV6_OTHER |
+		    RTE_ETH_RSS_IPV6_EX))
+		functions |= RSS_IPV6;
+	return functions;
 }
 
-static json_t *
-port_row(struct link *l, unsigned int port)
-{
-	const struct port_attr *attr = link_port_attr(l, port);
-	struct link_state state = { 0 };
-	json_t *row = json_object();
+struct port_row {
+	uint32_t present;
+	unsigned int port;
+	uint32_t state;
+	const char *link_layer;
+	const char *encapsulation;
+	uint32_t rss;
+	struct table_list gids;
+	struct link_state link;
+	struct port_attr attr;
+};
+#define PORT_IB 0x1
 
-	link_state(l, port, &state);
-	set_int(row, "port", port);
-	set(row, "name", json_string(attr->name));
-	set(row, "state", json_word(words_port_state, state_of(attr, &state)));
-	set(row, "link_layer", json_string(attr->ib ? "InfiniBand" : "Ethernet"));
-	set(row, "encapsulation", json_string(attr->ib ? "ib" : "roce"));
-	set(row, "mac", json_mac(attr->mac));
-	set_int(row, "speed_mbps", state.speed_mbps);
-	set_int(row, "mtu", attr->mtu);
-	set_int(row, "active_mtu", attr->active_mtu);
-	set(row, "vlan", attr->vlan == PATH_NO_VLAN ? json_null() : json_integer(attr->vlan));
-	set(row, "driver", json_string(state.driver));
-	set(row, "numa_node", json_integer(state.numa_node));
-	set(row, "memory_node", json_integer(state.memory_node));
-	set_int(row, "rx_queues", state.rx_queues);
-	set_int(row, "tx_queues", state.tx_queues);
-	set(row, "rss", rss_names(state.rss));
-	set(row, "gids", gid_rows(attr));
-	set(row, "pkeys", pkey_rows(attr));
-	set_ib(row, attr);
-	return row;
+#define ATTR(field, t, ...) ROW_NAMED(struct port_row, #field, attr.field, t, __VA_ARGS__)
+#define LINK(field, t, ...) ROW_NAMED(struct port_row, #field, link.field, t, __VA_ARGS__)
+#define IB(field, ...)      ATTR(field, TABLE_UINT, .flags = TABLE_NULL, .bit = PORT_IB, __VA_ARGS__)
+
+static const struct table_row pkey_value[] = {
+	{ .name = "pkey", .type = TABLE_UINT, .size = sizeof(uint16_t) },
+};
+
+static const struct table_row port_rows[] = {
+	ROW(struct port_row, port, TABLE_UINT, .help = "its number"),
+	ATTR(name, TABLE_CHARS),
+	ROW(struct port_row, state, TABLE_ENUM, .words = words_port_state,
+		.help = "DOWN, ACTIVE; of an InfiniBand port also INIT, ARMED"),
+	ROW(struct port_row, link_layer, TABLE_STRING, .help = "Ethernet, InfiniBand"),
+	ROW(struct port_row, encapsulation, TABLE_STRING, .help = "roce, ib"),
+	ATTR(mac, TABLE_MAC),
+	LINK(speed_mbps, TABLE_UINT),
+	ATTR(mtu, TABLE_UINT),
+	ATTR(active_mtu, TABLE_UINT, .help = "largest path MTU that fits"),
+	ATTR(vlan, TABLE_UINT, .flags = TABLE_NULL, .max = PATH_NO_VLAN - 1),
+	LINK(driver, TABLE_CHARS),
+	LINK(numa_node, TABLE_INT),
+	LINK(memory_node, TABLE_INT,
+		.help = "of its packet buffers; -1: not known, without hugepages"),
+	LINK(rx_queues, TABLE_UINT),
+	LINK(tx_queues, TABLE_UINT),
+	ROW(struct port_row, rss, TABLE_FLAGS, .words = words_rss,
+		.help = "what the device hashes to choose a receive queue; empty: it does not"),
+	ROW_LIST(struct port_row, gids, struct gid_row, gid_rows),
+	ROW_NAMED(struct port_row, "pkeys", attr.pkey, TABLE_LIST, .flags = TABLE_INLINE | TABLE_VALUES, .fields = pkey_value,
+		.item_size = sizeof(uint16_t), .count = offsetof(struct port_row, attr.num_pkeys)),
+	IB(lid, .help = "this and what follows: null unless the port is an InfiniBand port"),
+	IB(lmc),
+	IB(sm_lid),
+	IB(sm_sl),
+	IB(guid, .digits = 16),
+	IB(gid_prefix, .digits = 16),
+	ROW_END,
+};
+
+struct rows_reply {
+	struct table_list rows;
+};
+
+static const struct table_row port_list_results[] = {
+	ROW_NAMED(struct rows_reply, "ports", rows, TABLE_LIST, .fields = port_rows,
+		.item_size = sizeof(struct port_row)),
+	ROW_END,
+};
+
+static int
+add_gids(struct rpc_call *call, struct port_row *row)
+{
+	const struct port_gid *gid = row->attr.gid;
+	struct gid_row *g;
+	unsigned int i;
+
+	for (i = 0; i < row->attr.num_gids; i++) {
+		if (gid_is_zero(&gid[i].gid))
+			continue; /* a free entry of GUIDInfo */
+		g = ADD(call, &row->gids, struct gid_row);
+		if (g == NULL)
+			return -ENOMEM;
+		*g = (struct gid_row){ i, gid[i] };
+	}
+	return 0;
 }
 
 static int
 port_list(struct rpc_call *call)
 {
 	struct link *l = engine_link(call->e);
-	json_t *rows = json_array();
+	struct rows_reply *reply = call->reply;
+	struct port_row *row;
 	unsigned int port;
 
-	for (port = 0; port < link_num_ports(l); port++)
-		json_array_append_new(rows, port_row(l, port));
-	set(call->result, "ports", rows);
+	for (port = 0; port < link_num_ports(l); port++) {
+		row = ADD(call, &reply->rows, struct port_row);
+		if (row == NULL)
+			return -ENOMEM;
+		row->attr = *link_port_attr(l, port);
+		link_state(l, port, &row->link);
+		row->present = row->attr.ib ? PORT_IB : 0;
+		row->port = port;
+		row->state = state_of(&row->attr, &row->link);
+		row->link_layer = row->attr.ib ? "InfiniBand" : "Ethernet";
+		row->encapsulation = row->attr.ib ? "ib" : "roce";
+		row->rss = rss_functions(row->link.rss);
+		if (add_gids(call, row) != 0)
+			return -ENOMEM;
+	}
 	return 0;
 }
 
-static json_t *
-neighbour_row(const struct link_neighbour_info *info)
-{
-	json_t *row = json_object();
+/* --- neighbours --- */
 
-	set_int(row, "port", info->port);
-	set(row, "gid", json_gid(&info->gid));
-	set(row, "state", json_string(info->resolved ? "RESOLVED" : "RESOLVING"));
-	set(row, "mac", info->resolved ? json_mac(info->mac) : json_null());
-	set_int(row, "age_ms", info->age_ms);
-	return row;
-}
+struct neighbour_row {
+	uint32_t present;
+	const char *state;
+	struct link_neighbour_info info;
+};
+#define NEIGHBOUR_RESOLVED 0x1
+
+#define NEIGHBOUR(field, t, ...) ROW_NAMED(struct neighbour_row, #field, info.field, t, __VA_ARGS__)
+
+static const struct table_row neighbour_rows[] = {
+	NEIGHBOUR(port, TABLE_UINT),
+	NEIGHBOUR(gid, TABLE_GID),
+	ROW(struct neighbour_row, state, TABLE_STRING, .help = "RESOLVED, RESOLVING"),
+	NEIGHBOUR(mac, TABLE_MAC, .flags = TABLE_NULL, .bit = NEIGHBOUR_RESOLVED),
+	NEIGHBOUR(age_ms, TABLE_UINT, .help = "since last confirmed"),
+	ROW_END,
+};
+
+static const struct table_row neighbour_list_results[] = {
+	PAGE_ROWS("neighbours", struct neighbour_row, neighbour_rows),
+	ROW_END,
+};
 
 static int
-neighbour_list(struct rpc_call *call)
+next_neighbour(struct rpc_call *call, uint64_t *cursor, void *item)
 {
-	const struct page_args *a = call->args;
-	uint32_t cursor = (uint32_t)a->cursor;
-	struct link_neighbour_info info;
-	json_t *rows = json_array();
+	struct neighbour_row *row = item;
+	uint32_t at = (uint32_t)*cursor;
 
-	while (json_array_size(rows) < a->max) {
-		if (!link_neighbour_next(engine_link(call->e), &cursor, &info)) {
-			set_page(call, "neighbours", rows, false, 0);
-			return 0;
-		}
-		json_array_append_new(rows, neighbour_row(&info));
-	}
-	set_page(call, "neighbours", rows, true, cursor);
-	return 0;
+	if (!link_neighbour_next(engine_link(call->e), &at, &row->info))
+		return 0;
+	*cursor = at;
+	row->present = row->info.resolved ? NEIGHBOUR_RESOLVED : 0;
+	row->state = row->info.resolved ? "RESOLVED" : "RESOLVING";
+	return 1;
 }
 
 /* --- workers --- */
 
-static json_t *
-worker_row(const struct engine *e, unsigned int worker)
-{
-	json_t *row = json_object();
-	struct worker_info info = { 0 };
+struct worker_row {
+	unsigned int worker;
+	struct worker_info info;
+};
 
-	engine_worker_info(e, worker, &info);
-	set_int(row, "worker", worker);
-	set_int(row, "lcore", info.lcore);
-	set(row, "cpu", json_integer(info.cpu));
-	set(row, "numa_node", json_integer(info.numa_node));
-	set(row, "memory_node", json_integer(info.memory_node));
-	set(row, "stalled", json_boolean(info.stalled));
-	set_int(row, "heartbeat_age_us", info.heartbeat_age_us);
-	set(row, "busy_share", json_real(info.busy_share));
-	set(row, "longest_gap_us", json_real(info.longest_gap_us));
-	set_int(row, "qps", info.qps);
-	set_int(row, "polls", info.polls);
-	set_int(row, "busy_polls", info.busy_polls);
-	set_int(row, "sleeps", info.sleeps);
-	set_int(row, "handoff_out", info.handoff_out);
-	set_int(row, "handoff_in", info.handoff_in);
-	set_int(row, "handoff_full", info.handoff_full);
-	set_int(row, "handoff_again", info.handoff_again);
-	set(row, "handoff_percent", json_real(info.handoff_percent));
-	set_int(row, "rehomed_out", info.rehomed_out);
-	set_int(row, "rehomed_in", info.rehomed_in);
-	set_int(row, "handoff_depth", info.handoff_depth);
-	set_int(row, "commands", info.commands);
-	return row;
-}
+#define WORKER(field, t, ...) ROW_NAMED(struct worker_row, #field, info.field, t, __VA_ARGS__)
+
+static const struct table_row worker_rows[] = {
+	ROW(struct worker_row, worker, TABLE_UINT, .help = "its number"),
+	WORKER(lcore, TABLE_UINT),
+	WORKER(cpu, TABLE_INT),
+	WORKER(numa_node, TABLE_INT),
+	WORKER(memory_node, TABLE_INT,
+		.help = "of its tables and rings; -1: not known, without hugepages"),
+	WORKER(stalled, TABLE_BOOL, .help = "its heartbeat is overdue"),
+	WORKER(heartbeat_age_us, TABLE_UINT),
+	WORKER(busy_share, TABLE_REAL, .help = "of time since start, 0 to 1"),
+	WORKER(longest_gap_us, TABLE_REAL, .help = "between two polls"),
+	WORKER(qps, TABLE_UINT),
+	WORKER(polls, TABLE_UINT),
+	WORKER(busy_polls, TABLE_UINT),
+	WORKER(sleeps, TABLE_UINT),
+	WORKER(handoff_out, TABLE_UINT,
+		.help = "packets that reached the wrong worker here and were sent on"),
+	WORKER(handoff_in, TABLE_UINT,
+		.help = "those taken over from others; all that is sent is taken over"),
+	WORKER(handoff_full, TABLE_UINT, .help = "those dropped for want of room"),
+	WORKER(handoff_again, TABLE_UINT,
+		.help = "those taken over and sent on once more, since their queue pair had moved"),
+	WORKER(handoff_percent, TABLE_REAL,
+		.help = "of the packets of its own receive queues, those sent on"),
+	WORKER(rehomed_out, TABLE_UINT, .help = "queue pairs that moved from here"),
+	WORKER(rehomed_in, TABLE_UINT, .help = "queue pairs that moved to here"),
+	WORKER(handoff_depth, TABLE_UINT, .help = "waiting now"),
+	WORKER(commands, TABLE_UINT, .help = "waiting now"),
+	ROW_END,
+};
+
+static const struct table_row worker_list_results[] = {
+	ROW_NAMED(struct rows_reply, "workers", rows, TABLE_LIST, .fields = worker_rows,
+		.item_size = sizeof(struct worker_row)),
+	ROW_END,
+};
 
 static int
 worker_list(struct rpc_call *call)
 {
-	json_t *rows = json_array();
+	struct rows_reply *reply = call->reply;
+	struct worker_row *row;
 	unsigned int w;
 
-	for (w = 0; w < engine_workers(call->e); w++)
-		json_array_append_new(rows, worker_row(call->e, w));
-	set(call->result, "workers", rows);
+	for (w = 0; w < engine_workers(call->e); w++) {
+		row = ADD(call, &reply->rows, struct worker_row);
+		if (row == NULL)
+			return -ENOMEM;
+		row->worker = w;
+		engine_worker_info(call->e, w, &row->info);
+	}
 	return 0;
 }
 
 const struct rpc_method methods_port[] = {
-	{ "port_list", port_list, params_none, 0, "Ports and their addresses.",
-		"ports: list of port (its number), name, state (DOWN, ACTIVE; of an InfiniBand port also INIT, ARMED), link_layer (Ethernet, InfiniBand), encapsulation (roce, ib), mac, speed_mbps, mtu, active_mtu (largest path MTU that fits), vlan, driver, numa_node, memory_node (of its packet buffers; -1: not known, without hugepages), rx_queues, tx_queues, rss (what the device hashes to choose a receive queue: ipv4-udp, ipv6-udp, ipv4, ipv6; empty: it does not), gids (list of index, gid, prefix_len, type, gateway; gateway is null where there is none), pkeys, and lid, lmc, sm_lid, sm_sl, guid, gid_prefix, which are null unless the port is an InfiniBand port",
-		"polca-ctl port list" },
-	{ "neighbour_list", neighbour_list, params_page, sizeof(struct page_args),
-		"Next hops that ARP and IPv6 neighbour discovery have found or look for.",
-		"neighbours: list of port, gid, state (RESOLVED, RESOLVING), mac, age_ms (since last confirmed)" PAGE_RESULT,
-		"polca-ctl neighbour list" },
+	{ "port_list", port_list, params_none, 0, "Ports and their addresses.", NULL,
+		"polca-ctl port list", RESULTS(port_list_results, struct rows_reply) },
+	{ "neighbour_list", page_list, params_page, sizeof(struct page_args),
+		"Next hops that ARP and IPv6 neighbour discovery have found or look for.", NULL,
+		"polca-ctl neighbour list", RESULTS(neighbour_list_results, struct page_reply),
+		.next = next_neighbour },
 	{ "worker_list", worker_list, params_none, 0,
-		"The lcores that do the work, and how they fare.",
-		"workers: list of worker (its number), lcore, cpu, numa_node, memory_node (of its tables and rings; -1: not known, without hugepages), stalled (its heartbeat is overdue), heartbeat_age_us, busy_share (of time since start, 0 to 1), longest_gap_us (between two polls), qps, polls, busy_polls, sleeps, handoff_out, handoff_in, handoff_full, handoff_again (packets that reached the wrong worker: sent on, taken over, dropped for want of room, sent on once more since their queue pair had moved; all that is sent is taken over), handoff_percent (of the packets of its own receive queues, those sent on), rehomed_out, rehomed_in (queue pairs that moved from here, to here), handoff_depth (waiting now), commands (waiting now)",
-		"polca-ctl worker list" },
+		"The lcores that do the work, and how they fare.", NULL, "polca-ctl worker list",
+		RESULTS(worker_list_results, struct rows_reply) },
 	{ NULL },
 };

@@ -29,21 +29,21 @@ struct sge_args {
 #define SGE_KEY    0x4
 #define SGE_OFFSET 0x8
 
-static const struct param params_sge[] = {
-	P(struct sge_args, length, PARAM_UINT, .flags = PARAM_REQUIRED, .help = "bytes"),
-	P(struct sge_args, key, PARAM_UINT, .bit = SGE_KEY,
+static const struct table_row params_sge[] = {
+	ROW(struct sge_args, length, TABLE_UINT, .flags = TABLE_REQUIRED, .help = "bytes"),
+	ROW(struct sge_args, key, TABLE_UINT, .bit = SGE_KEY,
 		.help = "key of the region, with offset; or say it by lkey and addr"),
-	P(struct sge_args, offset, PARAM_UINT, .bit = SGE_OFFSET, .def_text = "0",
+	ROW(struct sge_args, offset, TABLE_UINT, .bit = SGE_OFFSET, .def_text = "0",
 		.help = "first byte, counted from the region's first"),
-	P(struct sge_args, lkey, PARAM_UINT, .bit = SGE_LKEY,
+	ROW(struct sge_args, lkey, TABLE_UINT, .bit = SGE_LKEY,
 		.help = "key of the region, with addr, as in ibv_sge"),
-	P(struct sge_args, addr, PARAM_UINT, .bit = SGE_ADDR,
+	ROW(struct sge_args, addr, TABLE_UINT, .bit = SGE_ADDR,
 		.help = "address of the first byte in the region's own addresses (its va)"),
-	P_END,
+	ROW_END,
 };
 
 #define SG_LIST_ROW(S)                                                                             \
-	P(S, sg_list, PARAM_LIST, .max = RC_SGE_MAX, .fields = params_sge,                         \
+	ROW(S, sg_list, TABLE_LIST, .max = RC_SGE_MAX, .fields = params_sge,                         \
 		.item_size = sizeof(struct sge_args), .def_text = "no bytes",                      \
 		.help = "the pieces of memory it works on")
 
@@ -70,7 +70,7 @@ make_sge(struct rpc_call *call, const struct sge_args *a, struct sge *sge)
 }
 
 static int
-make_sg_list(struct rpc_call *call, const struct param_list *list, const struct sge **sg_list,
+make_sg_list(struct rpc_call *call, const struct table_list *list, const struct sge **sg_list,
 	uint32_t *num_sge)
 {
 	const struct sge_args *items = list->items;
@@ -88,28 +88,36 @@ make_sg_list(struct rpc_call *call, const struct param_list *list, const struct 
 	return rc;
 }
 
-/* Of an error: what went before it. */
+const struct table_row results_posted[] = {
+	ROW(struct posted_reply, posted, TABLE_UINT,
+		.help = "how many; of an error, data.posted says how many went before it"),
+	ROW_END,
+};
+
 static int
 tell_posted(struct rpc_call *call, int rc, size_t posted)
 {
-	if (rc < 0 && call->data == NULL)
-		call->data = json_object();
-	set_int(rc < 0 ? call->data : call->result, "posted", posted);
-	return rc < 0 ? rc : 0;
+	struct posted_reply *reply = call->reply;
+
+	reply->posted = posted;
+	if (rc >= 0)
+		return 0;
+	call->data = table_encode(results_posted, reply);
+	return rc;
 }
 
 /* --- receive requests --- */
 
-const struct param params_recv_wr[] = {
-	P(struct recv_wr_args, wr_id, PARAM_UINT, .flags = PARAM_DEFAULT, .max = UINT64_MAX,
+const struct table_row params_recv_wr[] = {
+	ROW(struct recv_wr_args, wr_id, TABLE_UINT, .flags = TABLE_DEFAULT, .max = UINT64_MAX,
 		.help = "comes back in the completion"),
 	SG_LIST_ROW(struct recv_wr_args),
-	P_END,
+	ROW_END,
 };
 
 /* In the verbs' form, in the call's arena */
 static int
-make_recv_wrs(struct rpc_call *call, const struct param_list *list, struct recv_wr **wrs)
+make_recv_wrs(struct rpc_call *call, const struct table_list *list, struct recv_wr **wrs)
 {
 	const struct recv_wr_args *items = list->items;
 	struct recv_wr *wr = arena_alloc(&call->arena, (list->num + 1) * sizeof(*wr));
@@ -128,7 +136,7 @@ make_recv_wrs(struct rpc_call *call, const struct param_list *list, struct recv_
 
 int
 post_recv_wrs(struct rpc_call *call, recv_poster *post, uint32_t queue,
-	const struct param_list *list)
+	const struct table_list *list)
 {
 	struct recv_wr *wrs;
 	size_t posted = 0;
@@ -145,19 +153,19 @@ post_recv_wrs(struct rpc_call *call, recv_poster *post, uint32_t queue,
 
 struct post_args {
 	uint32_t qp_num;
-	struct param_list wr;
+	struct table_list wr;
 };
 
 #define QP_ROW                                                                                     \
-	P(struct post_args, qp_num, PARAM_UINT, .flags = PARAM_REQUIRED, .max = 0xffffff,          \
+	ROW(struct post_args, qp_num, TABLE_UINT, .flags = TABLE_REQUIRED, .max = 0xffffff,          \
 		.help = "the queue pair")
 
-static const struct param post_recv_params[] = {
+static const struct table_row post_recv_params[] = {
 	QP_ROW,
-	P(struct post_args, wr, PARAM_LIST, .flags = PARAM_REQUIRED, .min = 1, .max = WRS_MAX,
+	ROW(struct post_args, wr, TABLE_LIST, .flags = TABLE_REQUIRED, .min = 1, .max = WRS_MAX,
 		.fields = params_recv_wr, .item_size = sizeof(struct recv_wr_args),
 		.help = "receive requests, posted in order"),
-	P_END,
+	ROW_END,
 };
 
 static int
@@ -179,20 +187,20 @@ struct bind_args {
 	uint64_t length;
 };
 
-static const struct param params_bind[] = {
-	P(struct bind_args, mw_key, PARAM_UINT, .flags = PARAM_REQUIRED,
+static const struct table_row params_bind[] = {
+	ROW(struct bind_args, mw_key, TABLE_UINT, .flags = TABLE_REQUIRED,
 		.help = "current key of the window"),
-	P(struct bind_args, mr_key, PARAM_UINT, .flags = PARAM_DEFAULT,
+	ROW(struct bind_args, mr_key, TABLE_UINT, .flags = TABLE_DEFAULT,
 		.help = "key of the region it opens on"),
-	P(struct bind_args, addr, PARAM_UINT, .flags = PARAM_DEFAULT,
+	ROW(struct bind_args, addr, TABLE_UINT, .flags = TABLE_DEFAULT,
 		.help = "first byte, in the region's own addresses (its va)"),
-	P(struct bind_args, length, PARAM_UINT, .flags = PARAM_DEFAULT,
+	ROW(struct bind_args, length, TABLE_UINT, .flags = TABLE_DEFAULT,
 		.help = "bytes; 0 unbinds"),
-	P(struct bind_args, access, PARAM_FLAGS, .flags = PARAM_DEFAULT, .words = words_access,
+	ROW(struct bind_args, access, TABLE_FLAGS, .flags = TABLE_DEFAULT, .words = words_access,
 		.help = "what the peer may do"),
-	P(struct bind_args, new_key, PARAM_UINT, .flags = PARAM_DEFAULT,
+	ROW(struct bind_args, new_key, TABLE_UINT, .flags = TABLE_DEFAULT,
 		.help = "TYPE_2: the key it gets: the same upper 24 bits, low 8 bits as you like"),
-	P_END,
+	ROW_END,
 };
 
 struct send_wr_args {
@@ -206,48 +214,48 @@ struct send_wr_args {
 	uint64_t remote_addr;
 	uint64_t compare_add;
 	uint64_t swap;
-	struct param_list sg_list;
-	struct param_bytes inline_data;
+	struct table_list sg_list;
+	struct table_bytes inline_data;
 	struct bind_args bind_mw;
 };
 #define SEND_HAS_INLINE 0x1
 #define SEND_HAS_BIND   0x2
 
-static const struct param params_send_wr[] = {
-	P(struct send_wr_args, opcode, PARAM_ENUM, .flags = PARAM_REQUIRED,
+static const struct table_row params_send_wr[] = {
+	ROW(struct send_wr_args, opcode, TABLE_ENUM, .flags = TABLE_REQUIRED,
 		.words = words_wr_opcode, .help = "the operation"),
-	P(struct send_wr_args, wr_id, PARAM_UINT, .flags = PARAM_DEFAULT, .max = UINT64_MAX,
+	ROW(struct send_wr_args, wr_id, TABLE_UINT, .flags = TABLE_DEFAULT, .max = UINT64_MAX,
 		.help = "comes back in the completion"),
 	SG_LIST_ROW(struct send_wr_args),
-	P(struct send_wr_args, send_flags, PARAM_FLAGS, .flags = PARAM_DEFAULT,
+	ROW(struct send_wr_args, send_flags, TABLE_FLAGS, .flags = TABLE_DEFAULT,
 		.words = words_send_flags,
 		.help = "SIGNALED matters on queue pairs made with sq_sig_all false; INLINE is set by inline_data"),
-	P(struct send_wr_args, inline_data, PARAM_BYTES, .max = RC_INLINE_MAX,
+	ROW(struct send_wr_args, inline_data, TABLE_BYTES, .max = RC_INLINE_MAX,
 		.bit = SEND_HAS_INLINE,
 		.help = "the bytes themselves, in place of sg_list"),
-	P(struct send_wr_args, imm_data, PARAM_UINT, .flags = PARAM_DEFAULT,
+	ROW(struct send_wr_args, imm_data, TABLE_UINT, .flags = TABLE_DEFAULT,
 		.help = "..._WITH_IMM: 32 bits that reach the peer's completion"),
-	P(struct send_wr_args, invalidate_rkey, PARAM_UINT, .flags = PARAM_DEFAULT,
+	ROW(struct send_wr_args, invalidate_rkey, TABLE_UINT, .flags = TABLE_DEFAULT,
 		.help = "SEND_WITH_INV: the peer's key to invalidate; LOCAL_INV: our own"),
-	P(struct send_wr_args, remote_addr, PARAM_UINT, .flags = PARAM_DEFAULT,
+	ROW(struct send_wr_args, remote_addr, TABLE_UINT, .flags = TABLE_DEFAULT,
 		.max = UINT64_MAX, .help = "RDMA and Atomics: address at the peer"),
-	P(struct send_wr_args, rkey, PARAM_UINT, .flags = PARAM_DEFAULT,
+	ROW(struct send_wr_args, rkey, TABLE_UINT, .flags = TABLE_DEFAULT,
 		.help = "RDMA and Atomics: the peer's key"),
-	P(struct send_wr_args, compare_add, PARAM_UINT, .flags = PARAM_DEFAULT,
+	ROW(struct send_wr_args, compare_add, TABLE_UINT, .flags = TABLE_DEFAULT,
 		.max = UINT64_MAX, .help = "Atomics: value to compare with, or to add"),
-	P(struct send_wr_args, swap, PARAM_UINT, .flags = PARAM_DEFAULT, .max = UINT64_MAX,
+	ROW(struct send_wr_args, swap, TABLE_UINT, .flags = TABLE_DEFAULT, .max = UINT64_MAX,
 		.help = "ATOMIC_CMP_AND_SWP: value to store when equal"),
-	P(struct send_wr_args, bind_mw, PARAM_OBJECT, .bit = SEND_HAS_BIND, .fields = params_bind,
+	ROW(struct send_wr_args, bind_mw, TABLE_OBJECT, .bit = SEND_HAS_BIND, .fields = params_bind,
 		.help = "BIND_MW: what to bind"),
-	P_END,
+	ROW_END,
 };
 
-static const struct param post_send_params[] = {
+static const struct table_row post_send_params[] = {
 	QP_ROW,
-	P(struct post_args, wr, PARAM_LIST, .flags = PARAM_REQUIRED, .min = 1, .max = WRS_MAX,
+	ROW(struct post_args, wr, TABLE_LIST, .flags = TABLE_REQUIRED, .min = 1, .max = WRS_MAX,
 		.fields = params_send_wr, .item_size = sizeof(struct send_wr_args),
 		.help = "work requests, posted in order"),
-	P_END,
+	ROW_END,
 };
 
 static int
@@ -311,11 +319,13 @@ post_send(struct rpc_call *call)
 const struct rpc_method methods_post[] = {
 	{ "post_send", post_send, post_send_params, sizeof(struct post_args),
 		"Post work requests to the send queue. ENOMEM: the queue is full; poll completions and post again.",
-		"posted: how many; of an error, data.posted says how many went before it",
-		"polca-ctl post send 17 --opcode RDMA_WRITE --sg-list key=0x1a2b3c4d,length=4096 --remote-addr 0x7f0000000000 --rkey 0x5e6f7a8b" },
+		NULL,
+		"polca-ctl post send 17 --opcode RDMA_WRITE --sg-list key=0x1a2b3c4d,length=4096 --remote-addr 0x7f0000000000 --rkey 0x5e6f7a8b",
+		RESULTS(results_posted, struct posted_reply) },
 	{ "post_recv", post_recv, post_recv_params, sizeof(struct post_args),
 		"Post receive requests to the receive queue.",
-		"posted: how many; of an error, data.posted says how many went before it",
-		"polca-ctl post recv 17 --wr-id 7 --sg-list key=0x1a2b3c4d,length=4096" },
+		NULL,
+		"polca-ctl post recv 17 --wr-id 7 --sg-list key=0x1a2b3c4d,length=4096",
+		RESULTS(results_posted, struct posted_reply) },
 	{ NULL },
 };

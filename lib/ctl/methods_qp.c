@@ -18,26 +18,26 @@ struct qp_create_args {
 
 #define QP offsetof(struct qp_create_args, init)
 
-static const struct param qp_create_params[] = {
-	QP_INIT_ROW(QP, pd, PARAM_UINT, .flags = PARAM_REQUIRED, .help = "protection domain"),
-	QP_INIT_ROW(QP, send_cq, PARAM_UINT, .flags = PARAM_REQUIRED,
+static const struct table_row qp_create_params[] = {
+	QP_INIT_ROW(QP, pd, TABLE_UINT, .flags = TABLE_REQUIRED, .help = "protection domain"),
+	QP_INIT_ROW(QP, send_cq, TABLE_UINT, .flags = TABLE_REQUIRED,
 		.help = "completion queue of the send queue"),
-	QP_INIT_ROW(QP, recv_cq, PARAM_UINT, .bit = QP_RECV_CQ, .def_text = "the same as send_cq",
+	QP_INIT_ROW(QP, recv_cq, TABLE_UINT, .bit = QP_RECV_CQ, .def_text = "the same as send_cq",
 		.help = "completion queue of the receive queue"),
-	QP_INIT_ROW(QP, qp_type, PARAM_ENUM, .flags = PARAM_DEFAULT, .def = QPT_RC, .words = words_qp_type,
+	QP_INIT_ROW(QP, qp_type, TABLE_ENUM, .flags = TABLE_DEFAULT, .def = QPT_RC, .words = words_qp_type,
 		.help = "reliable connected"),
 	QP_QUEUE_ROWS(QP),
-	P(struct qp_create_args, ack_coalescing, PARAM_BOOL, .flags = PARAM_DEFAULT, .def = 1,
+	ROW(struct qp_create_args, ack_coalescing, TABLE_BOOL, .flags = TABLE_DEFAULT, .def = 1,
 		.help = "one ACK may answer several request packets; false: each gets its own"),
-	QP_INIT_ROW(QP, flow_control, PARAM_BOOL, .flags = PARAM_DEFAULT, .def = 1,
+	QP_INIT_ROW(QP, flow_control, TABLE_BOOL, .flags = TABLE_DEFAULT, .def = 1,
 		.help = "tell the peer how many receive requests are posted (end-to-end credits)"),
-	P(struct qp_create_args, migreq, PARAM_BOOL, .bit = QP_MIGREQ,
+	ROW(struct qp_create_args, migreq, TABLE_BOOL, .bit = QP_MIGREQ,
 		.def_text = "true on native InfiniBand, false on RoCE",
 		.help = "send with the BTH's MigReq bit set, until a path migration is asked for"),
-	P(struct qp_create_args, worker, PARAM_UINT, .flags = PARAM_DEFAULT,
+	ROW(struct qp_create_args, worker, TABLE_UINT, .flags = TABLE_DEFAULT,
 		.max = RC_WORKERS_MAX - 1, .def = UINT64_MAX,
 		.def_text = "the SRQ's, or the least loaded", .help = "worker that owns it"),
-	P_END,
+	ROW_END,
 };
 
 static int
@@ -65,10 +65,10 @@ qp_create(struct rpc_call *call)
 }
 
 #define QP_NUM_ROW                                                                                 \
-	{ "qp_num", PARAM_UINT, PARAM_REQUIRED, offsetof(struct number_args, number),              \
+	{ "qp_num", TABLE_UINT, TABLE_REQUIRED, offsetof(struct number_args, number),              \
 		sizeof(uint32_t), .max = 0xffffff, .help = "the queue pair" }
 
-static const struct param qp_params[] = { QP_NUM_ROW, P_END };
+static const struct table_row qp_params[] = { QP_NUM_ROW, ROW_END };
 
 static int
 qp_destroy(struct rpc_call *call)
@@ -86,12 +86,12 @@ struct qp_rehome_args {
 	uint32_t worker;
 };
 
-static const struct param qp_rehome_params[] = {
-	P(struct qp_rehome_args, qp_num, PARAM_UINT, .flags = PARAM_REQUIRED, .max = 0xffffff,
+static const struct table_row qp_rehome_params[] = {
+	ROW(struct qp_rehome_args, qp_num, TABLE_UINT, .flags = TABLE_REQUIRED, .max = 0xffffff,
 		.help = "the queue pair"),
-	P(struct qp_rehome_args, worker, PARAM_UINT, .flags = PARAM_REQUIRED,
+	ROW(struct qp_rehome_args, worker, TABLE_UINT, .flags = TABLE_REQUIRED,
 		.max = RC_WORKERS_MAX - 1, .help = "worker that is to own it"),
-	P_END,
+	ROW_END,
 };
 
 static int

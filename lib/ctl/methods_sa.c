@@ -46,7 +46,7 @@ struct sa_query_args {
 #define SA_WORKER  (AH_LAST << 7)
 #define SA_RESP_TIME (AH_LAST << 8)
 
-static const struct param_word words_op[] = {
+static const struct table_word words_op[] = {
 	{ "get", SA_OP_GET },
 	{ "table", SA_OP_TABLE },
 	{ "bulk", SA_OP_BULK },
@@ -58,55 +58,55 @@ static const struct param_word words_op[] = {
 	{ NULL, 0 },
 };
 
-static const struct param query_params[] = {
-	P(struct sa_query_args, op, PARAM_ENUM, .flags = PARAM_DEFAULT, .def = SA_OP_TABLE,
+static const struct table_row query_params[] = {
+	ROW(struct sa_query_args, op, TABLE_ENUM, .flags = TABLE_DEFAULT, .def = SA_OP_TABLE,
 		.words = words_op,
 		.help = "get: one record; table: all that match; bulk: the whole database; set and delete: one record; config_...: many, all or none. bulk and config_... are of class version 1"),
-	P(struct sa_query_args, record, PARAM_STRING, .max = 64,
+	ROW(struct sa_query_args, record, TABLE_STRING, .max = 64,
 		.help = "type of record by name (node, port, link, path, ...; NodeRecord) or attribute ID; required but for bulk"),
-	P(struct sa_query_args, fields, PARAM_MAP,
+	ROW(struct sa_query_args, fields, TABLE_MAP,
 		.help = "components by name: what a record must have to match, or what is set; a name that does not exist is answered with those that do"),
-	{ .name = "to", .type = PARAM_GID, .offset = offsetof(struct sa_query_args, ah.dgid),
+	{ .name = "to", .type = TABLE_GID, .offset = offsetof(struct sa_query_args, ah.dgid),
 		.size = sizeof(union gid), .bit = SA_TO,
 		.def_text = "this appliance's own SA",
 		.help = "address of the SA to ask" },
-	AH_ROW(offsetof(struct sa_query_args, ah), port, PARAM_UINT, .bit = AH_PORT,
+	AH_ROW(offsetof(struct sa_query_args, ah), port, TABLE_UINT, .bit = AH_PORT,
 		.max = LINK_PORTS_MAX - 1, .def_text = "0", .help = "local port to ask from"),
-	{ .name = "class_version", .type = PARAM_UINT,
+	{ .name = "class_version", .type = TABLE_UINT,
 		.offset = offsetof(struct sa_query_args, class_version), .size = 1, .min = 1,
 		.max = 2, .bit = SA_VERSION, .def_text = "2; of bulk and config_... 1",
 		.help = "1: IBA 1.0's SA and its multi-packet protocol; 2: today's, with RMPP" },
-	P(struct sa_query_args, component_mask, PARAM_UINT, .bit = SA_MASK,
+	ROW(struct sa_query_args, component_mask, TABLE_UINT, .bit = SA_MASK,
 		.def_text = "of the fields given",
 		.help = "components that count, in class version 2's numbering"),
-	P(struct sa_query_args, rid, PARAM_UINT, .bit = SA_RID,
+	ROW(struct sa_query_args, rid, TABLE_UINT, .bit = SA_RID,
 		.help = "class version 1: record identifier instead of fields"),
-	P(struct sa_query_args, end_rid, PARAM_UINT, .bit = SA_END_RID, .def_text = "rid",
+	ROW(struct sa_query_args, end_rid, TABLE_UINT, .bit = SA_END_RID, .def_text = "rid",
 		.help = "class version 1: the last of a range"),
-	P(struct sa_query_args, sm_key, PARAM_UINT, .bit = SA_SM_KEY,
+	ROW(struct sa_query_args, sm_key, TABLE_UINT, .bit = SA_SM_KEY,
 		.def_text = "the own SA's, 0 to others", .help = "makes a trusted requester"),
-	P(struct sa_query_args, sa_key, PARAM_UINT, .flags = PARAM_DEFAULT,
+	ROW(struct sa_query_args, sa_key, TABLE_UINT, .flags = TABLE_DEFAULT,
 		.help = "class version 1: only what has changed since this token (sa_result tells it); 0: everything"),
-	P(struct sa_query_args, records, PARAM_MAPS, .min = 1, .max = CONFIG_MAX,
+	ROW(struct sa_query_args, records, TABLE_MAPS, .min = 1, .max = CONFIG_MAX,
 		.help = "config_...: the records, components by name, rid as well"),
-	P(struct sa_query_args, timeout_ms, PARAM_UINT, .flags = PARAM_DEFAULT, .max = 86400000,
+	ROW(struct sa_query_args, timeout_ms, TABLE_UINT, .flags = TABLE_DEFAULT, .max = 86400000,
 		.def_text = "timeouts and retries of the protocol alone",
 		.help = "give up after so many milliseconds"),
-	P(struct sa_query_args, resp_time, PARAM_UINT, .bit = SA_RESP_TIME, .max = 31,
+	ROW(struct sa_query_args, resp_time, TABLE_UINT, .bit = SA_RESP_TIME, .max = 31,
 		.def_text = "what its ClassPortInfo says, asked for once",
 		.help = "RespTimeValue of the SA asked: 4.096 us * 2^it to answer"),
-	P(struct sa_query_args, pkey_index, PARAM_UINT, .flags = PARAM_DEFAULT,
+	ROW(struct sa_query_args, pkey_index, TABLE_UINT, .flags = TABLE_DEFAULT,
 		.max = PORT_PKEYS_MAX - 1, .help = "P_Key to ask with"),
-	AH_ROW(offsetof(struct sa_query_args, ah), sgid_index, PARAM_UINT, .max = 255,
+	AH_ROW(offsetof(struct sa_query_args, ah), sgid_index, TABLE_UINT, .max = 255,
 		.bit = AH_SGID_INDEX, .def_text = "the first that suits",
 		.help = "own address to ask from"),
-	AH_ROW(offsetof(struct sa_query_args, ah), dlid, PARAM_UINT, .flags = PARAM_DEFAULT,
+	AH_ROW(offsetof(struct sa_query_args, ah), dlid, TABLE_UINT, .flags = TABLE_DEFAULT,
 		.help = "native IB: LID of the SA"),
-	AH_ROW(offsetof(struct sa_query_args, ah), dmac, PARAM_MAC, .bit = AH_DMAC,
+	AH_ROW(offsetof(struct sa_query_args, ah), dmac, TABLE_MAC, .bit = AH_DMAC,
 		.def_text = "found by ARP or IPv6 ND", .help = "MAC address of the next hop"),
-	P(struct sa_query_args, worker, PARAM_UINT, .bit = SA_WORKER, .max = RC_WORKERS_MAX - 1,
+	ROW(struct sa_query_args, worker, TABLE_UINT, .bit = SA_WORKER, .max = RC_WORKERS_MAX - 1,
 		.def_text = "each in turn", .help = "worker that asks"),
-	P_END,
+	ROW_END,
 };
 
 static bool
@@ -260,23 +260,23 @@ struct sa_result_args {
 	uint32_t timeout_ms;
 };
 
-static const struct param result_params[] = {
-	P(struct sa_result_args, query, PARAM_UINT, .flags = PARAM_REQUIRED,
+static const struct table_row result_params[] = {
+	ROW(struct sa_result_args, query, TABLE_UINT, .flags = TABLE_REQUIRED,
 		.help = "number of the query"),
-	P(struct sa_result_args, cursor, PARAM_UINT, .flags = PARAM_DEFAULT,
+	ROW(struct sa_result_args, cursor, TABLE_UINT, .flags = TABLE_DEFAULT,
 		.help = "where to go on: the cursor of the reply before; 0: from the first record"),
-	P(struct sa_result_args, max, PARAM_UINT, .flags = PARAM_DEFAULT, .max = PAGE_MAX,
+	ROW(struct sa_result_args, max, TABLE_UINT, .flags = TABLE_DEFAULT, .max = PAGE_MAX,
 		.def = 100, .help = "records in a reply; 0: only how it goes"),
-	P(struct sa_result_args, timeout_ms, PARAM_UINT, .flags = PARAM_DEFAULT,
+	ROW(struct sa_result_args, timeout_ms, TABLE_UINT, .flags = TABLE_DEFAULT,
 		.max = WAIT_MAX_MS,
 		.help = "wait so long for the query's end, or for a whole page of records"),
-	P_END,
+	ROW_END,
 };
 
-static const struct param cancel_params[] = {
-	P(struct sa_result_args, query, PARAM_UINT, .flags = PARAM_REQUIRED,
+static const struct table_row cancel_params[] = {
+	ROW(struct sa_result_args, query, TABLE_UINT, .flags = TABLE_REQUIRED,
 		.help = "number of the query"),
-	P_END,
+	ROW_END,
 };
 
 /* One word for how it ended: the status' name where there is one. */

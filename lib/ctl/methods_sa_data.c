@@ -27,13 +27,13 @@ enum import_format {
 	FORMAT_IBNETDISCOVER,
 };
 
-static const struct param_word words_format[] = {
+static const struct table_word words_format[] = {
 	{ "json", FORMAT_JSON },
 	{ "ibnetdiscover", FORMAT_IBNETDISCOVER },
 	{ NULL, 0 },
 };
 
-static const struct param_word words_mtu[] = {
+static const struct table_word words_mtu[] = {
 	{ "unknown", 0 },
 	{ "256", 1 },
 	{ "512", 2 },
@@ -48,18 +48,18 @@ static const engine_sa_parser parsers[] = {
 	[FORMAT_IBNETDISCOVER] = sa_import_ibnetdiscover,
 };
 
-static const struct param import_params[] = {
-	P(struct import_args, path, PARAM_STRING, .max = 4095,
+static const struct table_row import_params[] = {
+	ROW(struct import_args, path, TABLE_STRING, .max = 4095,
 		.help = "file on the server's host; it or text is required"),
-	P(struct import_args, text, PARAM_STRING, .max = 1 << 20, .help = "what such a file holds"),
-	P(struct import_args, format, PARAM_ENUM, .flags = PARAM_DEFAULT, .def = FORMAT_JSON,
+	ROW(struct import_args, text, TABLE_STRING, .max = 1 << 20, .help = "what such a file holds"),
+	ROW(struct import_args, format, TABLE_ENUM, .flags = TABLE_DEFAULT, .def = FORMAT_JSON,
 		.words = words_format,
 		.help = "json: as sa export and sa table --json write it; ibnetdiscover: that tool's output, LIDs included, and dump_fts's behind it or alone"),
-	P(struct import_args, mtu, PARAM_ENUM, .flags = PARAM_DEFAULT, .words = words_mtu,
+	ROW(struct import_args, mtu, TABLE_ENUM, .flags = TABLE_DEFAULT, .words = words_mtu,
 		.help = "of ports whose MTU the file does not say, as ibnetdiscover's never does; paths through ports of unknown MTU claim 256"),
-	P(struct import_args, replace, PARAM_BOOL, .flags = PARAM_DEFAULT,
+	ROW(struct import_args, replace, TABLE_BOOL, .flags = TABLE_DEFAULT,
 		.help = "remove everything that is stored before"),
-	P_END,
+	ROW_END,
 };
 
 int

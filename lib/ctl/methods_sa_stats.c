@@ -106,14 +106,14 @@ struct sa_stats_args {
 };
 #define STATS_WORKER 0x1
 
-static const struct param stats_params[] = {
-	P(struct sa_stats_args, worker, PARAM_UINT, .bit = STATS_WORKER, .max = RC_WORKERS_MAX - 1,
+static const struct table_row stats_params[] = {
+	ROW(struct sa_stats_args, worker, TABLE_UINT, .bit = STATS_WORKER, .max = RC_WORKERS_MAX - 1,
 		.def_text = "the sum of all", .help = "what this worker counted"),
-	P(struct sa_stats_args, per_worker, PARAM_BOOL, .flags = PARAM_DEFAULT,
+	ROW(struct sa_stats_args, per_worker, TABLE_BOOL, .flags = TABLE_DEFAULT,
 		.help = "each worker's share too, as workers"),
-	P(struct sa_stats_args, nonzero, PARAM_BOOL, .flags = PARAM_DEFAULT,
+	ROW(struct sa_stats_args, nonzero, TABLE_BOOL, .flags = TABLE_DEFAULT,
 		.help = "leave out counters that are 0"),
-	P_END,
+	ROW_END,
 };
 
 static json_t *

@@ -28,18 +28,18 @@ struct sweep_args {
 	bool replace;
 };
 
-static const struct param sweep_params[] = {
-	P(struct sweep_args, port, PARAM_UINT, .flags = PARAM_DEFAULT, .max = LINK_PORTS_MAX - 1,
+static const struct table_row sweep_params[] = {
+	ROW(struct sweep_args, port, TABLE_UINT, .flags = TABLE_DEFAULT, .max = LINK_PORTS_MAX - 1,
 		.help = "native InfiniBand port to begin at"),
-	P(struct sweep_args, replace, PARAM_BOOL, .flags = PARAM_DEFAULT,
+	ROW(struct sweep_args, replace, TABLE_BOOL, .flags = TABLE_DEFAULT,
 		.help = "remove everything that is stored before"),
-	P(struct sweep_args, m_key, PARAM_UINT, .flags = PARAM_DEFAULT,
+	ROW(struct sweep_args, m_key, TABLE_UINT, .flags = TABLE_DEFAULT,
 		.help = "M_Key of the ports: without it guarded ports do not answer"),
-	P(struct sweep_args, timeout_ms, PARAM_UINT, .flags = PARAM_DEFAULT, .def = 500, .min = 1,
+	ROW(struct sweep_args, timeout_ms, TABLE_UINT, .flags = TABLE_DEFAULT, .def = 500, .min = 1,
 		.max = 60000, .help = "wait so long for the answer to each try"),
-	P(struct sweep_args, retries, PARAM_UINT, .flags = PARAM_DEFAULT, .def = 2, .max = 7,
+	ROW(struct sweep_args, retries, TABLE_UINT, .flags = TABLE_DEFAULT, .def = 2, .max = 7,
 		.help = "ask again so many times where nobody answers"),
-	P_END,
+	ROW_END,
 };
 
 enum phase {

@@ -30,12 +30,15 @@ version_get(struct rpc_call *call)
 
 struct rpc_list_args {
 	const char *method;
+	bool schema;
 };
 
-static const struct param rpc_list_params[] = {
-	P(struct rpc_list_args, method, PARAM_STRING, .max = 63, .def_text = "all",
+static const struct table_row rpc_list_params[] = {
+	ROW(struct rpc_list_args, method, TABLE_STRING, .max = 63, .def_text = "all",
 		.help = "this method only"),
-	P_END,
+	ROW(struct rpc_list_args, schema, TABLE_BOOL, .flags = TABLE_DEFAULT,
+		.help = "the JSON schemas of parameters and result, too"),
+	ROW_END,
 };
 
 static int
@@ -45,7 +48,7 @@ rpc_list(struct rpc_call *call)
 
 	if (a->method != NULL && rpc_find(a->method) == NULL)
 		return error_set(&call->err, ENOENT, "method: there is none of that name");
-	set(call->result, "methods", rpc_describe(a->method));
+	set(call->result, "methods", rpc_describe(a->method, a->schema));
 	return 0;
 }
 
@@ -59,15 +62,15 @@ struct events_args {
 };
 #define EVENTS_SINCE 0x1
 
-static const struct param events_params[] = {
-	P(struct events_args, max, PARAM_UINT, .flags = PARAM_DEFAULT, .min = 1, .max = 1000,
+static const struct table_row events_params[] = {
+	ROW(struct events_args, max, TABLE_UINT, .flags = TABLE_DEFAULT, .min = 1, .max = 1000,
 		.def = 100, .help = "events in the reply at most"),
-	P(struct events_args, since, PARAM_UINT, .bit = EVENTS_SINCE,
+	ROW(struct events_args, since, TABLE_UINT, .bit = EVENTS_SINCE,
 		.def_text = "those that nobody has taken yet",
 		.help = "from this number on, taking none from others: next of the reply before"),
-	P(struct events_args, timeout_ms, PARAM_UINT, .flags = PARAM_DEFAULT, .max = 60000,
+	ROW(struct events_args, timeout_ms, TABLE_UINT, .flags = TABLE_DEFAULT, .max = 60000,
 		.help = "wait so long for one"),
-	P_END,
+	ROW_END,
 };
 
 /* What an event's element is the number of. */
@@ -147,25 +150,25 @@ events(struct rpc_call *call)
 
 /* --- logs --- */
 
-static const struct param_word words_log_level[] = { LOG_LEVEL_WORDS, { NULL, 0 } };
+static const struct table_word words_log_level[] = { LOG_LEVEL_WORDS, { NULL, 0 } };
 
 struct log_args {
 	const char *component;
 	uint32_t level;
 };
 
-static const struct param log_set_params[] = {
-	P(struct log_args, component, PARAM_STRING, .flags = PARAM_REQUIRED, .max = 127,
+static const struct table_row log_set_params[] = {
+	ROW(struct log_args, component, TABLE_STRING, .flags = TABLE_REQUIRED, .max = 127,
 		.help = "log component, or a pattern as the shell has them: \"polca.*\""),
-	P(struct log_args, level, PARAM_ENUM, .flags = PARAM_REQUIRED, .words = words_log_level,
+	ROW(struct log_args, level, TABLE_ENUM, .flags = TABLE_REQUIRED, .words = words_log_level,
 		.help = "least urgent level that is still shown"),
-	P_END,
+	ROW_END,
 };
 
-static const struct param log_get_params[] = {
-	P(struct log_args, component, PARAM_STRING, .max = 127, .def_text = "all",
+static const struct table_row log_get_params[] = {
+	ROW(struct log_args, component, TABLE_STRING, .max = 127, .def_text = "all",
 		.help = "components whose name begins so"),
-	P_END,
+	ROW_END,
 };
 
 struct log_rows {

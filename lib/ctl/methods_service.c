@@ -67,26 +67,26 @@ struct listen_args {
 };
 #define SVC offsetof(struct listen_args, svc)
 
-static const struct param listen_params[] = {
-	P(struct listen_args, kind, PARAM_STRING, .flags = PARAM_REQUIRED, .max = SVC_NAME_MAX - 1,
+static const struct table_row listen_params[] = {
+	ROW(struct listen_args, kind, TABLE_STRING, .flags = TABLE_REQUIRED, .max = SVC_NAME_MAX - 1,
 		.help = "kind of service: memory, echo, rping, ... (polca-ctl service kinds lists all)"),
 	SERVICE_ID_ROWS(offsetof(struct listen_args, id)),
-	P(struct listen_args, service_mask, PARAM_UINT, .flags = PARAM_DEFAULT, .def = UINT64_MAX,
+	ROW(struct listen_args, service_mask, TABLE_UINT, .flags = TABLE_DEFAULT, .def = UINT64_MAX,
 		.def_text = "all", .help = "bits of the service ID that count"),
-	P(struct listen_args, name, PARAM_STRING, .max = SVC_NAME_MAX - 1, .def_text = "the kind",
+	ROW(struct listen_args, name, TABLE_STRING, .max = SVC_NAME_MAX - 1, .def_text = "the kind",
 		.help = "what it is called"),
 	SERVICE_ROWS(SVC),
-	SERVICE_ROW(SVC, mr, PARAM_UINT, .flags = PARAM_DEFAULT, .def_text = "a new one; rcopy: none",
+	SERVICE_ROW(SVC, mr, TABLE_UINT, .flags = TABLE_DEFAULT, .def_text = "a new one; rcopy: none",
 		.help = "memory, rcopy: key of a region that is there"),
-	SERVICE_ROW(SVC, per_connection, PARAM_BOOL, .flags = PARAM_DEFAULT,
+	SERVICE_ROW(SVC, per_connection, TABLE_BOOL, .flags = TABLE_DEFAULT,
 		.help = "memory: each connection has its own"),
-	SERVICE_ROW(SVC, max_connections, PARAM_UINT, KINDS_OWN,
+	SERVICE_ROW(SVC, max_connections, TABLE_UINT, KINDS_OWN,
 		.help = "more than so many are refused"),
-	SERVICE_ROW(SVC, tcp_port, PARAM_UINT, .flags = PARAM_DEFAULT, .def_text = "none",
+	SERVICE_ROW(SVC, tcp_port, TABLE_UINT, .flags = TABLE_DEFAULT, .def_text = "none",
 		.help = "perftest: TCP port for who exchanges addresses there, without rdma_cm"),
-	SERVICE_ROW(SVC, count, PARAM_UINT, KINDS_OWN,
+	SERVICE_ROW(SVC, count, TABLE_UINT, KINDS_OWN,
 		.help = "end a connection after so many exchanges"),
-	P_END,
+	ROW_END,
 };
 
 static int
@@ -129,12 +129,12 @@ struct unlisten_args {
 	bool disconnect;
 };
 
-static const struct param unlisten_params[] = {
-	P(struct unlisten_args, service, PARAM_NAME, .flags = PARAM_REQUIRED,
+static const struct table_row unlisten_params[] = {
+	ROW(struct unlisten_args, service, TABLE_NAME, .flags = TABLE_REQUIRED,
 		.max = SVC_NAME_MAX - 1, .help = "the service: number or name"),
-	P(struct unlisten_args, disconnect, PARAM_BOOL, .flags = PARAM_DEFAULT,
+	ROW(struct unlisten_args, disconnect, TABLE_BOOL, .flags = TABLE_DEFAULT,
 		.help = "end its connections too; else they stay until either side ends them"),
-	P_END,
+	ROW_END,
 };
 
 static int

@@ -15,7 +15,7 @@
 #include "ctl/smp_attribute.h"
 #include "wire/bytes.h"
 
-static const struct param_word words_sm_state[] = {
+static const struct table_word words_sm_state[] = {
 	{ "not_active", SMA_SM_NOT_ACTIVE },
 	{ "discovering", SMA_SM_DISCOVERING },
 	{ "standby", SMA_SM_STANDBY },
@@ -31,14 +31,14 @@ struct set_args {
 	uint8_t priority;
 };
 
-static const struct param set_params[] = {
-	P(struct set_args, state, PARAM_ENUM, .flags = PARAM_REQUIRED, .words = words_sm_state,
+static const struct table_row set_params[] = {
+	ROW(struct set_args, state, TABLE_ENUM, .flags = TABLE_REQUIRED, .words = words_sm_state,
 		.help = "SMInfo.SMState from now on"),
-	P(struct set_args, priority, PARAM_UINT, .flags = PARAM_DEFAULT, .max = SMA_SM_PRIORITY_MAX,
+	ROW(struct set_args, priority, TABLE_UINT, .flags = TABLE_DEFAULT, .max = SMA_SM_PRIORITY_MAX,
 		.help = "SMInfo.Priority from now on"),
-	P(struct set_args, port, PARAM_UINT, .flags = PARAM_DEFAULT, .max = LINK_PORTS_MAX - 1,
+	ROW(struct set_args, port, TABLE_UINT, .flags = TABLE_DEFAULT, .max = LINK_PORTS_MAX - 1,
 		.help = "the port that it is behind"),
-	P_END,
+	ROW_END,
 };
 
 static int
@@ -57,14 +57,14 @@ struct take_args {
 	uint32_t timeout_ms;
 };
 
-static const struct param take_params[] = {
-	P(struct take_args, port, PARAM_UINT, .flags = PARAM_DEFAULT, .max = LINK_PORTS_MAX - 1,
+static const struct table_row take_params[] = {
+	ROW(struct take_args, port, TABLE_UINT, .flags = TABLE_DEFAULT, .max = LINK_PORTS_MAX - 1,
 		.help = "the port that it is behind"),
-	P(struct take_args, max, PARAM_UINT, .flags = PARAM_DEFAULT, .min = 1,
+	ROW(struct take_args, max, TABLE_UINT, .flags = TABLE_DEFAULT, .min = 1,
 		.max = ENGINE_SM_SMPS, .def = 32, .help = "rows in the reply at most"),
-	P(struct take_args, timeout_ms, PARAM_UINT, .flags = PARAM_DEFAULT, .max = 60000,
+	ROW(struct take_args, timeout_ms, TABLE_UINT, .flags = TABLE_DEFAULT, .max = 60000,
 		.help = "wait so long for one"),
-	P_END,
+	ROW_END,
 };
 
 void
@@ -119,12 +119,12 @@ struct repress_args {
 	struct mad_asked asked;
 };
 
-static const struct param repress_params[] = {
-	P(struct repress_args, smp, PARAM_UINT, .flags = PARAM_REQUIRED,
+static const struct table_row repress_params[] = {
+	ROW(struct repress_args, smp, TABLE_UINT, .flags = TABLE_REQUIRED,
 		.help = "number of the Trap (sm_take)"),
-	P(struct repress_args, m_key, PARAM_UINT, .flags = PARAM_DEFAULT,
+	ROW(struct repress_args, m_key, TABLE_UINT, .flags = TABLE_DEFAULT,
 		.help = "M_Key of the port that sent it"),
-	P_END,
+	ROW_END,
 };
 
 /* The Trap's own MAD goes back, with method TrapRepress and the key (smp-sma 5). */

@@ -30,7 +30,7 @@ struct smp_args {
 	uint8_t retries;
 	const char *attribute;
 	const char *path;
-	struct param_bytes data;
+	struct table_bytes data;
 	json_t *fields;
 
 	/* made of them, and where we are */
@@ -45,32 +45,32 @@ struct smp_args {
 #define SMP_DLID    0x2
 
 #define SMP_ROWS                                                                                   \
-	P(struct smp_args, attribute, PARAM_STRING, .flags = PARAM_REQUIRED, .max = 32,            \
+	ROW(struct smp_args, attribute, TABLE_STRING, .flags = TABLE_REQUIRED, .max = 32,            \
 		.help = "attribute by name (PortInfo, NodeInfo, ... or as smpquery has it: pkeys, sl2vl, ...) or number"), \
-	P(struct smp_args, modifier, PARAM_UINT, .flags = PARAM_DEFAULT,                           \
+	ROW(struct smp_args, modifier, TABLE_UINT, .flags = TABLE_DEFAULT,                           \
 		.help = "attribute modifier: of PortInfo the port, 0 being the one asked; of tables the block"), \
-	P(struct smp_args, dlid, PARAM_UINT, .bit = SMP_DLID, .min = 1,                            \
+	ROW(struct smp_args, dlid, TABLE_UINT, .bit = SMP_DLID, .min = 1,                            \
 		.max = PORT_LID_MULTICAST - 1, .help = "ask the port of this LID"),                \
-	P(struct smp_args, path, PARAM_STRING, .max = 256,                                         \
+	ROW(struct smp_args, path, TABLE_STRING, .max = 256,                                         \
 		.help = "ask along a directed route: 0 is this port itself, and then the ports to leave by: \"0,1,2\""), \
-	P(struct smp_args, port, PARAM_UINT, .bit = SMP_PORT, .max = LINK_PORTS_MAX - 1,           \
+	ROW(struct smp_args, port, TABLE_UINT, .bit = SMP_PORT, .max = LINK_PORTS_MAX - 1,           \
 		.def_text = "the one that path leaves by, else 0",                                 \
 		.help = "local port to ask from; in path it is this number and one"),              \
-	P(struct smp_args, m_key, PARAM_UINT, .flags = PARAM_DEFAULT,                              \
+	ROW(struct smp_args, m_key, TABLE_UINT, .flags = TABLE_DEFAULT,                              \
 		.help = "M_Key of the port asked: without it guarded ports do not answer"),        \
-	P(struct smp_args, timeout_ms, PARAM_UINT, .flags = PARAM_DEFAULT, .def = 1000, .min = 1,  \
+	ROW(struct smp_args, timeout_ms, TABLE_UINT, .flags = TABLE_DEFAULT, .def = 1000, .min = 1,  \
 		.max = TIMEOUT_MAX_MS, .help = "wait so long for the answer to each try"),         \
-	P(struct smp_args, retries, PARAM_UINT, .flags = PARAM_DEFAULT, .def = 2,                  \
+	ROW(struct smp_args, retries, TABLE_UINT, .flags = TABLE_DEFAULT, .def = 2,                  \
 		.max = RETRIES_MAX, .help = "ask again so many times where nobody answers")
 
-static const struct param get_params[] = { SMP_ROWS, P_END };
-static const struct param set_params[] = {
+static const struct table_row get_params[] = { SMP_ROWS, ROW_END };
+static const struct table_row set_params[] = {
 	SMP_ROWS,
-	P(struct smp_args, fields, PARAM_MAP,
+	ROW(struct smp_args, fields, TABLE_MAP,
 		.help = "components to set, by name; without data the others are read first, and stay"),
-	P(struct smp_args, data, PARAM_BYTES, .max = SMP_DATA_LEN,
+	ROW(struct smp_args, data, TABLE_BYTES, .max = SMP_DATA_LEN,
 		.help = "the whole attribute, what is missing being 0; nothing is read first"),
-	P_END,
+	ROW_END,
 };
 
 /* --- what is asked for --- */

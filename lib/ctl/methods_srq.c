@@ -11,21 +11,21 @@ struct srq_create_args {
 	int worker;
 };
 
-static const struct param srq_create_params[] = {
-	P(struct srq_create_args, pd, PARAM_UINT, .flags = PARAM_REQUIRED,
+static const struct table_row srq_create_params[] = {
+	ROW(struct srq_create_args, pd, TABLE_UINT, .flags = TABLE_REQUIRED,
 		.help = "protection domain of its buffers"),
-	P(struct srq_create_args, max_wr, PARAM_UINT, .flags = PARAM_DEFAULT, .min = 1, .def = 256,
+	ROW(struct srq_create_args, max_wr, TABLE_UINT, .flags = TABLE_DEFAULT, .min = 1, .def = 256,
 		.help = "receive requests it holds"),
-	P(struct srq_create_args, max_sge, PARAM_UINT, .flags = PARAM_DEFAULT, .min = 1, .def = 1,
+	ROW(struct srq_create_args, max_sge, TABLE_UINT, .flags = TABLE_DEFAULT, .min = 1, .def = 1,
 		.max = RC_SGE_MAX, .help = "scatter entries of a request"),
-	P(struct srq_create_args, worker, PARAM_UINT, .flags = PARAM_DEFAULT,
+	ROW(struct srq_create_args, worker, TABLE_UINT, .flags = TABLE_DEFAULT,
 		.max = RC_WORKERS_MAX - 1, .def = UINT64_MAX, .def_text = "the least loaded",
 		.help = "worker that owns it; the queue pairs that use it live there too"),
-	P_END,
+	ROW_END,
 };
 
 #define SRQ_ROW                                                                                    \
-	{ "srq", PARAM_UINT, PARAM_REQUIRED, 0, sizeof(uint32_t),                                  \
+	{ "srq", TABLE_UINT, TABLE_REQUIRED, 0, sizeof(uint32_t),                                  \
 		.help = "number of the shared receive queue" }
 
 struct srq_modify_args {
@@ -35,37 +35,39 @@ struct srq_modify_args {
 
 struct srq_post_args {
 	uint32_t srq;
-	struct param_list wr;
+	struct table_list wr;
 };
 
-static const struct param srq_params[] = { SRQ_ROW, P_END };
+static const struct table_row srq_params[] = { SRQ_ROW, ROW_END };
 
-static const struct param srq_modify_params[] = {
+static const struct table_row srq_modify_params[] = {
 	SRQ_ROW,
-	P(struct srq_modify_args, limit, PARAM_UINT, .flags = PARAM_REQUIRED,
+	ROW(struct srq_modify_args, limit, TABLE_UINT, .flags = TABLE_REQUIRED,
 		.help = "raise the event SRQ_LIMIT_REACHED once when fewer requests are posted; 0: do not"),
-	P_END,
+	ROW_END,
 };
 
-static const struct param srq_post_params[] = {
+static const struct table_row srq_post_params[] = {
 	SRQ_ROW,
-	P(struct srq_post_args, wr, PARAM_LIST, .flags = PARAM_REQUIRED, .min = 1, .max = 4096,
+	ROW(struct srq_post_args, wr, TABLE_LIST, .flags = TABLE_REQUIRED, .min = 1, .max = 4096,
 		.fields = params_recv_wr, .item_size = sizeof(struct recv_wr_args),
 		.help = "receive requests, posted in order"),
-	P_END,
+	ROW_END,
+};
+
+static const struct table_row srq_create_results[] = {
+	ROW_NAMED(struct number_args, "srq", number, TABLE_UINT, .help = "its number"),
+	ROW_END,
 };
 
 static int
 srq_create(struct rpc_call *call)
 {
 	const struct srq_create_args *a = call->args;
-	uint32_t srqn;
-	int rc = engine_srq_create(call->e, a->worker, a->pd, a->max_wr, a->max_sge, &srqn,
-		&call->err);
+	struct number_args *reply = call->reply;
 
-	if (rc == 0)
-		set_int(call->result, "srq", srqn);
-	return rc;
+	return engine_srq_create(call->e, a->worker, a->pd, a->max_wr, a->max_sge, &reply->number,
+		&call->err);
 }
 
 static int
@@ -84,39 +86,29 @@ srq_destroy(struct rpc_call *call)
 	return engine_srq_destroy(call->e, a->number, &call->err);
 }
 
-static json_t *
-srq_row(const struct rc_srq_info *info)
-{
-	json_t *row = json_object();
+#define SRQ(field, ...) ROW(struct rc_srq_info, field, TABLE_UINT, __VA_ARGS__)
 
-	set_int(row, "srq", info->srqn);
-	set_int(row, "worker", info->worker);
-	set_int(row, "pd", info->pd);
-	set_int(row, "max_wr", info->max_wr);
-	set_int(row, "max_sge", info->max_sge);
-	set_int(row, "posted", info->posted);
-	set_int(row, "limit", info->limit);
-	set_int(row, "users", info->users);
-	return row;
-}
+static const struct table_row srq_rows[] = {
+	ROW_NAMED(struct rc_srq_info, "srq", srqn, TABLE_UINT),
+	SRQ(worker),
+	SRQ(pd),
+	SRQ(max_wr),
+	SRQ(max_sge),
+	SRQ(posted),
+	SRQ(limit),
+	SRQ(users),
+	ROW_END,
+};
+
+static const struct table_row srq_list_results[] = {
+	PAGE_ROWS("srqs", struct rc_srq_info, srq_rows),
+	ROW_END,
+};
 
 static int
-srq_list(struct rpc_call *call)
+next_srq(struct rpc_call *call, uint64_t *cursor, void *row)
 {
-	const struct page_args *a = call->args;
-	uint64_t cursor = a->cursor;
-	json_t *rows = json_array();
-	struct rc_srq_info info;
-
-	while (json_array_size(rows) < a->max) {
-		if (!engine_srq_next(call->e, &cursor, &info)) {
-			set_page(call, "srqs", rows, false, 0);
-			return 0;
-		}
-		json_array_append_new(rows, srq_row(&info));
-	}
-	set_page(call, "srqs", rows, true, cursor);
-	return 0;
+	return engine_srq_next(call->e, cursor, row);
 }
 
 static int
@@ -129,20 +121,20 @@ srq_post(struct rpc_call *call)
 
 const struct rpc_method methods_srq[] = {
 	{ "srq_create", srq_create, srq_create_params, sizeof(struct srq_create_args),
-		"Make a shared receive queue.", "srq: its number", "polca-ctl srq create --pd 1" },
+		"Make a shared receive queue.", NULL, "polca-ctl srq create --pd 1",
+		RESULTS(srq_create_results, struct number_args) },
 	{ "srq_modify", srq_modify, srq_modify_params, sizeof(struct srq_modify_args),
-		"Arm the limit event of a shared receive queue.", "",
+		"Arm the limit event of a shared receive queue.", NULL,
 		"polca-ctl srq modify 1 --limit 16" },
 	{ "srq_destroy", srq_destroy, srq_params, sizeof(struct number_args),
-		"Destroy a shared receive queue. EBUSY while a queue pair uses it.", "",
+		"Destroy a shared receive queue. EBUSY while a queue pair uses it.", NULL,
 		"polca-ctl srq destroy 1" },
-	{ "srq_list", srq_list, params_page, sizeof(struct page_args),
-		"List shared receive queues.",
-		"srqs: list of srq, worker, pd, max_wr, max_sge, posted, limit, users" PAGE_RESULT,
-		"polca-ctl srq list" },
+	{ "srq_list", page_list, params_page, sizeof(struct page_args),
+		"List shared receive queues.", NULL, "polca-ctl srq list",
+		RESULTS(srq_list_results, struct page_reply), .next = next_srq },
 	{ "srq_post", srq_post, srq_post_params, sizeof(struct srq_post_args),
-		"Post receive requests to a shared receive queue.",
-		"posted: how many; of an error, data.posted says how many went before it",
-		"polca-ctl srq post 1 --wr wr_id=7 --sg-list key=0x1a2b3c4d,length=4096" },
+		"Post receive requests to a shared receive queue.", NULL,
+		"polca-ctl srq post 1 --wr wr_id=7 --sg-list key=0x1a2b3c4d,length=4096",
+		RESULTS(results_posted, struct posted_reply) },
 	{ NULL },
 };

@@ -20,18 +20,18 @@ struct stats_args {
 #define STATS_WORKER 0x2
 #define STATS_QP     0x4
 
-static const struct param stats_params[] = {
-	P(struct stats_args, port, PARAM_UINT, .bit = STATS_PORT, .max = LINK_PORTS_MAX - 1,
+static const struct table_row stats_params[] = {
+	ROW(struct stats_args, port, TABLE_UINT, .bit = STATS_PORT, .max = LINK_PORTS_MAX - 1,
 		.def_text = "all", .help = "this port only"),
-	P(struct stats_args, worker, PARAM_UINT, .bit = STATS_WORKER, .max = RC_WORKERS_MAX - 1,
+	ROW(struct stats_args, worker, TABLE_UINT, .bit = STATS_WORKER, .max = RC_WORKERS_MAX - 1,
 		.def_text = "the sum of all", .help = "what this worker counted"),
-	P(struct stats_args, qp_num, PARAM_UINT, .bit = STATS_QP, .max = 0xffffff,
+	ROW(struct stats_args, qp_num, TABLE_UINT, .bit = STATS_QP, .max = 0xffffff,
 		.help = "counters of this queue pair instead"),
-	P(struct stats_args, per_worker, PARAM_BOOL, .flags = PARAM_DEFAULT,
+	ROW(struct stats_args, per_worker, TABLE_BOOL, .flags = TABLE_DEFAULT,
 		.help = "each worker's share too, as workers"),
-	P(struct stats_args, nonzero, PARAM_BOOL, .flags = PARAM_DEFAULT,
+	ROW(struct stats_args, nonzero, TABLE_BOOL, .flags = TABLE_DEFAULT,
 		.help = "leave out counters that are 0"),
-	P_END,
+	ROW_END,
 };
 
 void

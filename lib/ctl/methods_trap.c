@@ -24,16 +24,16 @@ struct list_args {
 
 #define TRAPS_AT_ONCE 32 /* asked of the worker */
 
-static const struct param list_params[] = {
-	P(struct list_args, port, PARAM_UINT, .bit = LIST_PORT, .max = LINK_PORTS_MAX - 1,
+static const struct table_row list_params[] = {
+	ROW(struct list_args, port, TABLE_UINT, .bit = LIST_PORT, .max = LINK_PORTS_MAX - 1,
 		.def_text = "all", .help = "of this port only"),
-	P(struct list_args, notice, PARAM_BOOL, .flags = PARAM_DEFAULT,
+	ROW(struct list_args, notice, TABLE_BOOL, .flags = TABLE_DEFAULT,
 		.help = "each one's notice too, by its components"),
-	P(struct list_args, cursor, PARAM_UINT, .flags = PARAM_DEFAULT, .max = UINT32_MAX,
+	ROW(struct list_args, cursor, TABLE_UINT, .flags = TABLE_DEFAULT, .max = UINT32_MAX,
 		.help = "where to go on: the cursor of the reply before; 0: from the start"),
-	P(struct list_args, max, PARAM_UINT, .flags = PARAM_DEFAULT, .min = 1, .max = PAGE_MAX,
+	ROW(struct list_args, max, TABLE_UINT, .flags = TABLE_DEFAULT, .min = 1, .max = PAGE_MAX,
 		.def = 100, .help = "rows in a reply"),
-	P_END,
+	ROW_END,
 };
 
 static json_t *
@@ -88,18 +88,18 @@ struct send_args {
 	uint32_t present;
 	uint32_t port;
 	uint16_t number;
-	struct param_bytes notice;
+	struct table_bytes notice;
 };
 #define SEND_NUMBER 0x1
 
-static const struct param send_params[] = {
-	P(struct send_args, port, PARAM_UINT, .flags = PARAM_DEFAULT, .max = LINK_PORTS_MAX - 1,
+static const struct table_row send_params[] = {
+	ROW(struct send_args, port, TABLE_UINT, .flags = TABLE_DEFAULT, .max = LINK_PORTS_MAX - 1,
 		.help = "port that sends it"),
-	P(struct send_args, number, PARAM_UINT, .bit = SEND_NUMBER,
+	ROW(struct send_args, number, TABLE_UINT, .bit = SEND_NUMBER,
 		.help = "129 local link integrity, 130 buffer overrun, 131 flow control watchdog, 144 capability or local change, 145 system image GUID changed: details come from the port"),
-	P(struct send_args, notice, PARAM_BYTES, .max = SMA_DATA_LEN,
+	ROW(struct send_args, notice, TABLE_BYTES, .max = SMA_DATA_LEN,
 		.help = "any notice, what is missing being 0; its IssuerLID and toggle bit are put in"),
-	P_END,
+	ROW_END,
 };
 
 static bool
@@ -137,11 +137,11 @@ trap_send(struct rpc_call *call)
 
 /* --- trap_repress --- */
 
-static const struct param repress_params[] = {
-	{ .name = "trap", .type = PARAM_UINT, .flags = PARAM_REQUIRED,
+static const struct table_row repress_params[] = {
+	{ .name = "trap", .type = TABLE_UINT, .flags = TABLE_REQUIRED,
 		.offset = offsetof(struct number_args, number), .size = sizeof(uint32_t),
 		.help = "number of the trap (trap_list)" },
-	P_END,
+	ROW_END,
 };
 
 static int

@@ -9,7 +9,7 @@
 
 #include "ctl/event_log.h"
 #include "ctl/rpc.h"
-#include "ctl/value.h"
+#include "table/value.h"
 
 int
 rpc_state_init(struct rpc_state *s, struct engine *e)
@@ -106,12 +106,12 @@ request_fault(const json_t *req)
 }
 
 static void
-fail_params(struct rpc_call *call, const struct param_error *e)
+fail_params(struct rpc_call *call, const struct table_error *e)
 {
 	fail(call, RPC_INVALID_PARAMS, e->text);
 	call->data = json_object();
-	if (e->parameter[0] != '\0')
-		set(call->data, "parameter", json_string(e->parameter));
+	if (e->member[0] != '\0')
+		set(call->data, "parameter", json_string(e->member));
 	if (e->got[0] != '\0')
 		set(call->data, "got", json_string(e->got));
 	if (e->allowed[0] != '\0')
@@ -123,7 +123,7 @@ prepare(struct rpc_call *call)
 {
 	json_t *params = json_object_get(call->request, "params");
 	const char *name = json_string_value(json_object_get(call->request, "method"));
-	struct param_error e;
+	struct table_decoder d = { .arena = &call->arena };
 	char brief[64];
 	int rc;
 
@@ -141,16 +141,17 @@ prepare(struct rpc_call *call)
 		return;
 	}
 	call->args = arena_alloc(&call->arena, call->method->args_size + sizeof(uint64_t));
+	call->reply = arena_alloc(&call->arena, call->method->result_size);
 	call->result = json_object();
-	if (call->args == NULL || call->result == NULL) {
+	if (call->args == NULL || call->reply == NULL || call->result == NULL) {
 		fail(call, RPC_INTERNAL_ERROR, "out of memory");
 		return;
 	}
-	rc = param_decode(call->method->params, params, call->args, &call->arena, &e);
+	rc = table_decode(&d, call->method->params, params, call->args);
 	if (rc == -ENOMEM)
 		fail(call, RPC_INTERNAL_ERROR, "out of memory");
 	else if (rc != 0)
-		fail_params(call, &e);
+		fail_params(call, &d.err);
 }
 
 struct rpc_call *
@@ -217,6 +218,17 @@ fail_errno(struct rpc_call *call, int eno)
 	set(call->data, "errno", json_string(name != NULL ? name : "EIO"));
 }
 
+static void
+encode_result(struct rpc_call *call)
+{
+	if (call->method->results == NULL)
+		return;
+	json_decref(call->result);
+	call->result = table_encode(call->method->results, call->reply);
+	if (call->result == NULL)
+		fail(call, RPC_INTERNAL_ERROR, "out of memory");
+}
+
 int
 rpc_step(struct rpc_call *call, uint64_t now)
 {
@@ -231,6 +243,8 @@ rpc_step(struct rpc_call *call, uint64_t now)
 	call->done = true;
 	if (rc < 0)
 		fail_errno(call, -rc);
+	else
+		encode_result(call);
 	return 0;
 }
 

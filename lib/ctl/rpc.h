@@ -18,7 +18,7 @@
 
 #include "base/error.h"
 #include "ctl/ctl.h"
-#include "ctl/param.h"
+#include "table/table.h"
 
 #define RPC_DEPTH_MAX 16 /* brackets open at once in a request; our deepest needs 6 */
 
@@ -44,24 +44,40 @@ typedef int (*rpc_handler)(struct rpc_call *call);
 #define RPC_AGAIN 1
 #define RPC_WAIT  2
 
+/**
+ * The next row of a list.
+ *
+ * @param cursor  where to go on; moved behind the row
+ * @param row  zeroed structure of the list's item
+ * @return 1: there is one; 0: there are none left; a negative errno: call->err says why
+ */
+typedef int (*rpc_next)(struct rpc_call *call, uint64_t *cursor, void *row);
+
 /** One row of the method table. Tables end with a row without name. */
 struct rpc_method {
 	const char *name; /**< noun_verb */
 	rpc_handler handler;
-	const struct param *params;
+	const struct table_row *params;
 	size_t args_size; /**< of the structure that params decode into */
 	const char *help; /**< one sentence, then more where needed */
-	const char *result; /**< lines "name: meaning" */
+	const char *result; /**< lines "name: meaning"; NULL: .results says it */
 	const char *example; /**< as polca-ctl would be called */
 	/** The client closed before it read the reply: undo what was done. NULL: nothing to undo */
 	void (*abandon)(struct rpc_call *call);
+	const struct table_row *results; /**< of the structure that the handler fills */
+	size_t result_size;
+	rpc_next next; /**< of a method that lists objects page by page */
 };
+
+/** The result of a method: its rows, and the structure that they describe. */
+#define RESULTS(rows, S) .results = rows, .result_size = sizeof(S)
 
 struct rpc_call {
 	struct engine *e;
 	struct rpc_state *state;
 	const struct rpc_method *method;
 	void *args;
+	void *reply; /**< zeroed structure of the method's results, for the handler to fill */
 	json_t *result; /**< an empty object for the handler to fill */
 	json_t *data; /**< members to add to an error's data, or NULL */
 	struct error err;
@@ -116,7 +132,9 @@ bool rpc_can_undo(const struct rpc_call *call);
 /** Undo such a call because its client closed before it read the reply. rpc_close() must follow. */
 void rpc_undo(struct rpc_call *call);
 
+/** JSON schema of a method's result. */
+json_t *rpc_result_schema(const struct rpc_method *m);
 /** The method table as rpc_list returns it. @param name  one method, or NULL for all */
-json_t *rpc_describe(const char *name);
+json_t *rpc_describe(const char *name, bool schema);
 
 #endif

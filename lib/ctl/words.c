@@ -6,7 +6,7 @@
 
 /* Names as libibverbs has them, without their IBV_ prefixes. */
 
-const struct param_word words_access[] = {
+const struct table_word words_access[] = {
 	{ "LOCAL_WRITE", MEM_ACCESS_LOCAL_WRITE },
 	{ "REMOTE_WRITE", MEM_ACCESS_REMOTE_WRITE },
 	{ "REMOTE_READ", MEM_ACCESS_REMOTE_READ },
@@ -16,19 +16,19 @@ const struct param_word words_access[] = {
 	{ NULL, 0 },
 };
 
-const struct param_word words_remote_access[] = {
+const struct table_word words_remote_access[] = {
 	{ "REMOTE_WRITE", MEM_ACCESS_REMOTE_WRITE },
 	{ "REMOTE_READ", MEM_ACCESS_REMOTE_READ },
 	{ "REMOTE_ATOMIC", MEM_ACCESS_REMOTE_ATOMIC },
 	{ NULL, 0 },
 };
 
-const struct param_word words_qp_type[] = {
+const struct table_word words_qp_type[] = {
 	{ "RC", QPT_RC },
 	{ NULL, 0 },
 };
 
-const struct param_word words_qp_state[] = {
+const struct table_word words_qp_state[] = {
 	{ "RESET", QPS_RESET },
 	{ "INIT", QPS_INIT },
 	{ "RTR", QPS_RTR },
@@ -39,14 +39,14 @@ const struct param_word words_qp_state[] = {
 	{ NULL, 0 },
 };
 
-const struct param_word words_mig_state[] = {
+const struct table_word words_mig_state[] = {
 	{ "MIGRATED", MIG_MIGRATED },
 	{ "REARM", MIG_REARM },
 	{ "ARMED", MIG_ARMED },
 	{ NULL, 0 },
 };
 
-const struct param_word words_wr_opcode[] = {
+const struct table_word words_wr_opcode[] = {
 	{ "SEND", WR_SEND },
 	{ "SEND_WITH_IMM", WR_SEND_WITH_IMM },
 	{ "SEND_WITH_INV", WR_SEND_WITH_INV },
@@ -60,7 +60,7 @@ const struct param_word words_wr_opcode[] = {
 	{ NULL, 0 },
 };
 
-const struct param_word words_send_flags[] = {
+const struct table_word words_send_flags[] = {
 	{ "FENCE", SEND_FENCE },
 	{ "SIGNALED", SEND_SIGNALED },
 	{ "SOLICITED", SEND_SOLICITED },
@@ -68,19 +68,19 @@ const struct param_word words_send_flags[] = {
 	{ NULL, 0 },
 };
 
-const struct param_word words_wc_flags[] = {
+const struct table_word words_wc_flags[] = {
 	{ "WITH_IMM", WC_WITH_IMM },
 	{ "WITH_INV", WC_WITH_INV },
 	{ NULL, 0 },
 };
 
-const struct param_word words_mw_type[] = {
+const struct table_word words_mw_type[] = {
 	{ "TYPE_1", MEM_MW_TYPE_1 },
 	{ "TYPE_2", MEM_MW_TYPE_2 },
 	{ NULL, 0 },
 };
 
-const struct param_word words_gid_type[] = {
+const struct table_word words_gid_type[] = {
 	{ "RoCEv1", GID_ROCEV1 },
 	{ "RoCEv2", GID_ROCEV2 },
 	{ "IB", GID_IB },

@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "ask.h"
+#include "table/schema.h"
 
 int
 desk_setup(void **state)
@@ -38,11 +39,27 @@ desk_teardown(void **state)
 	return 0;
 }
 
+/* Every result is what its method's rows promise. */
+static void
+check_result(const struct rpc_method *m, const json_t *result)
+{
+	json_t *schema;
+	char why[300];
+
+	if (m == NULL || result == NULL || m->result != NULL)
+		return;
+	schema = rpc_result_schema(m);
+	if (!schema_accepts(schema, result, why, sizeof(why)))
+		fail_msg("%s: %s", m->name, why);
+	json_decref(schema);
+}
+
 const char *
 ask(struct desk *d, const char *line)
 {
 	struct rpc_call *c = rpc_open(&d->state, line, strlen(line), d->now);
 	uint64_t end = d->now + 1001;
+	const struct rpc_method *m;
 	size_t len;
 
 	assert_non_null(c);
@@ -54,6 +71,7 @@ ask(struct desk *d, const char *line)
 	json_decref(d->json);
 	d->json = NULL;
 	d->reply = rpc_reply(c, 1 << 20, &len);
+	m = c->method;
 	rpc_close(c);
 	if (d->reply == NULL)
 		return NULL;
@@ -62,6 +80,7 @@ ask(struct desk *d, const char *line)
 	assert_null(strchr(d->reply, '\n'));
 	d->json = json_loads(d->reply, 0, NULL);
 	assert_non_null(d->json);
+	check_result(m, json_object_get(d->json, "result"));
 	return d->reply;
 }
 

@@ -132,9 +132,9 @@ test_bad_parameters_say_which_what_and_what_is_allowed(void **state)
 	assert_string_equal(str(data, "got"), "0");
 	assert_string_equal(str(data, "allowed"), "integer 1..16777216");
 	refused(d, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"cq_create\",\"params\":{\"size\":1}}",
-		-32602, "size: unknown parameter, allowed: depth");
+		-32602, "size: unknown name, allowed: depth");
 	refused(d, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"pd_create\",\"params\":{\"x\":1}}",
-		-32602, "x: unknown parameter, allowed: no parameters");
+		-32602, "x: unknown name, allowed: none");
 	refused(d, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"cq_create\",\"params\":[4]}", -32602,
 		"by name");
 }
@@ -191,28 +191,56 @@ test_a_reply_too_long_becomes_an_error(void **state)
  * due
  */
 static void
-check_table(const struct param *table)
+check_table(const struct table_row *table)
 {
-	const struct param *p, *q;
+	const struct table_row *p, *q;
 
 	for (p = table; p->name != NULL; p++) {
+		if (p->type == TABLE_INCLUDE) {
+			check_table(p->fields);
+			continue;
+		}
 		assert_non_null(p->help);
 		for (q = table; q != p; q++)
 			assert_string_not_equal(p->name, q->name);
-		assert_false((p->flags & PARAM_REQUIRED) != 0 && (p->flags & PARAM_DEFAULT) != 0);
-		if (p->type == PARAM_ENUM || p->type == PARAM_FLAGS) {
+		assert_false((p->flags & TABLE_REQUIRED) != 0 && (p->flags & TABLE_DEFAULT) != 0);
+		if (p->type == TABLE_ENUM || p->type == TABLE_FLAGS) {
 			assert_non_null(p->words);
 			assert_int_equal(p->size, 4);
 		}
-		if (p->type == PARAM_UINT)
+		if (p->type == TABLE_UINT)
 			assert_true(p->size == 1 || p->size == 2 || p->size == 4 || p->size == 8);
-		if (p->type == PARAM_STRING || p->type == PARAM_BYTES || p->type == PARAM_LIST)
+		if (p->type == TABLE_STRING || p->type == TABLE_BYTES || p->type == TABLE_LIST)
 			assert_true(p->max > 0);
-		if (p->type == PARAM_OBJECT || p->type == PARAM_LIST)
+		if (p->type == TABLE_OBJECT || p->type == TABLE_LIST)
 			check_table(p->fields);
 		else
 			assert_null(p->fields);
 	}
+}
+
+/* Every member lies within the structure, and has its own name. */
+static void
+check_members(const struct table_row *rows, size_t size)
+{
+	const struct table_row *p, *q;
+
+	for (p = rows; p->name != NULL; p++) {
+		assert_true(p->offset + p->size <= size);
+		for (q = rows; q != p; q++)
+			assert_true(p->name[0] == '\0' || strcmp(p->name, q->name) != 0);
+		if (p->type == TABLE_LIST && (p->flags & TABLE_VALUES) == 0)
+			check_members(p->fields, p->item_size);
+		if (p->type == TABLE_OBJECT)
+			check_members(p->fields, p->size);
+	}
+}
+
+static void
+check_results(const struct rpc_method *m)
+{
+	if (m->results != NULL)
+		check_members(m->results, m->result_size);
 }
 
 static void
@@ -220,14 +248,14 @@ test_the_method_table_is_sound(void **state)
 {
 	const struct rpc_area *a;
 	const struct rpc_method *m;
-	const struct param *p;
+	const struct table_row *p;
 
 	(void)state;
 	for (a = rpc_areas; a->title != NULL; a++)
 		for (m = a->methods; m->name != NULL; m++) {
 			assert_ptr_equal(rpc_find(m->name), m); /* no name twice */
 			assert_non_null(m->help);
-			assert_non_null(m->result);
+			check_results(m);
 			assert_int_equal(strncmp(m->example, "polca-ctl ", 10), 0);
 			check_table(m->params);
 			for (p = m->params; p->name != NULL; p++)

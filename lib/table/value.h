@@ -2,13 +2,12 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-#ifndef CTL_VALUE_H
-#define CTL_VALUE_H
+#ifndef TABLE_VALUE_H
+#define TABLE_VALUE_H
 
 /**
  * @file
- * Values between JSON and C that JSON itself has no word for: 64-bit numbers, bytes, flags,
- * addresses.
+ * Values that JSON itself has no type for: 64-bit numbers, bytes, flags.
  */
 
 #include <stdbool.h>
@@ -17,8 +16,7 @@
 
 #include <jansson.h>
 
-#include "ctl/param.h"
-#include "wire/packet.h"
+#include "table/table.h"
 
 /** Parse decimal digits or "0x..."; the whole text must be a number. */
 bool text_u64(const char *text, uint64_t *out);
@@ -31,14 +29,10 @@ json_t *json_u64(uint64_t v);
 long hex_decode(const char *text, size_t len, uint8_t *out, size_t size);
 json_t *json_hex(const uint8_t *data, size_t len);
 
-json_t *json_gid(const union gid *gid);
-json_t *json_mac(const uint8_t mac[6]);
-bool mac_parse(const char *text, uint8_t mac[6]);
-
 /** List of the words whose bits are set. */
-json_t *json_flags(const struct param_word *words, uint32_t value);
+json_t *json_flags(const struct table_word *words, uint32_t value);
 /** The word of a value; the number itself as text when there is none. */
-json_t *json_word(const struct param_word *words, uint32_t value);
+json_t *json_word(const struct table_word *words, uint32_t value);
 
 /** A value in a few characters, for error messages; always valid UTF-8. @return buf */
 const char *json_brief(const json_t *v, char *buf, size_t size);

@@ -11,8 +11,9 @@
 
 #include <cmocka.h>
 
-#include "ctl/param.h"
-#include "ctl/value.h"
+#include "table/table.h"
+#include "table/value.h"
+#include "ctl/forms.h"
 #include "port/port.h"
 
 struct inner {
@@ -30,49 +31,49 @@ struct outer {
 	bool flag;
 	const char *text;
 	const char *id;
-	struct param_bytes data;
+	struct table_bytes data;
 	uint32_t mode;
 	uint32_t access;
 	union gid gid;
 	uint8_t mac[6];
 	struct inner one;
-	struct param_list many;
+	struct table_list many;
 };
 #define OUTER_VA 0x4
 
-static const struct param_word words_mode[] = { { "FAST", 3 }, { "SLOW", 5 }, { NULL, 0 } };
-static const struct param_word words_access[] = { { "READ", 1 }, { "WRITE", 2 }, { NULL, 0 } };
+static const struct table_word words_mode[] = { { "FAST", 3 }, { "SLOW", 5 }, { NULL, 0 } };
+static const struct table_word words_access[] = { { "READ", 1 }, { "WRITE", 2 }, { NULL, 0 } };
 
-static const struct param inner_params[] = {
-	P(struct inner, length, PARAM_UINT, .flags = PARAM_REQUIRED, .help = "bytes"),
-	P(struct inner, code, PARAM_UINT, .max = 31, .bit = INNER_CODE, .help = "a code"),
-	P_END,
+static const struct table_row inner_params[] = {
+	ROW(struct inner, length, TABLE_UINT, .flags = TABLE_REQUIRED, .help = "bytes"),
+	ROW(struct inner, code, TABLE_UINT, .max = 31, .bit = INNER_CODE, .help = "a code"),
+	ROW_END,
 };
 
-static const struct param outer_params[] = {
-	P(struct outer, count, PARAM_UINT, .flags = PARAM_REQUIRED, .min = 2, .max = 10,
+static const struct table_row outer_params[] = {
+	ROW(struct outer, count, TABLE_UINT, .flags = TABLE_REQUIRED, .min = 2, .max = 10,
 		.help = "how many"),
-	P(struct outer, va, PARAM_UINT, .bit = OUTER_VA, .help = "an address"),
-	P(struct outer, worker, PARAM_UINT, .flags = PARAM_DEFAULT, .max = 127, .def = UINT64_MAX,
+	ROW(struct outer, va, TABLE_UINT, .bit = OUTER_VA, .help = "an address"),
+	ROW(struct outer, worker, TABLE_UINT, .flags = TABLE_DEFAULT, .max = 127, .def = UINT64_MAX,
 		.def_text = "any", .help = "a worker"),
-	P(struct outer, flag, PARAM_BOOL, .flags = PARAM_DEFAULT, .def = 1, .help = "a flag"),
-	P(struct outer, text, PARAM_STRING, .max = 5, .help = "a text"),
-	P(struct outer, data, PARAM_BYTES, .max = 4, .help = "bytes"),
-	P(struct outer, mode, PARAM_ENUM, .flags = PARAM_DEFAULT, .def = 3, .words = words_mode,
+	ROW(struct outer, flag, TABLE_BOOL, .flags = TABLE_DEFAULT, .def = 1, .help = "a flag"),
+	ROW(struct outer, text, TABLE_STRING, .max = 5, .help = "a text"),
+	ROW(struct outer, data, TABLE_BYTES, .max = 4, .help = "bytes"),
+	ROW(struct outer, mode, TABLE_ENUM, .flags = TABLE_DEFAULT, .def = 3, .words = words_mode,
 		.help = "a mode"),
-	P(struct outer, access, PARAM_FLAGS, .words = words_access, .help = "rights"),
-	P(struct outer, gid, PARAM_GID, .help = "an address"),
-	P(struct outer, mac, PARAM_MAC, .help = "a MAC"),
-	P(struct outer, one, PARAM_OBJECT, .fields = inner_params, .help = "an object"),
-	P(struct outer, many, PARAM_LIST, .min = 1, .max = 3, .fields = inner_params,
+	ROW(struct outer, access, TABLE_FLAGS, .words = words_access, .help = "rights"),
+	ROW(struct outer, gid, TABLE_GID, .help = "an address"),
+	ROW(struct outer, mac, TABLE_MAC, .help = "a MAC"),
+	ROW(struct outer, one, TABLE_OBJECT, .fields = inner_params, .help = "an object"),
+	ROW(struct outer, many, TABLE_LIST, .min = 1, .max = 3, .fields = inner_params,
 		.item_size = sizeof(struct inner), .help = "objects"),
-	P(struct outer, id, PARAM_NAME, .max = 5, .help = "a number or a name"),
-	P_END,
+	ROW(struct outer, id, TABLE_NAME, .max = 5, .help = "a number or a name"),
+	ROW_END,
 };
 
 struct fixture {
 	struct arena arena;
-	struct param_error err;
+	struct table_decoder d;
 	struct outer out;
 	json_t *json;
 };
@@ -85,7 +86,8 @@ decode(struct fixture *f, const char *text)
 	memset(&f->out, 0, sizeof(f->out));
 	f->json = json_loads(text, 0, NULL);
 	assert_non_null(f->json);
-	return param_decode(outer_params, f->json, &f->out, &f->arena, &f->err);
+	f->d = (struct table_decoder){ .arena = &f->arena };
+	return table_decode(&f->d, outer_params, f->json, &f->out);
 }
 
 static void
@@ -93,10 +95,10 @@ refused(struct fixture *f, const char *text, const char *parameter, const char *
 	const char *allowed)
 {
 	assert_int_equal(decode(f, text), -EINVAL);
-	assert_string_equal(f->err.parameter, parameter);
-	assert_string_equal(f->err.got, got);
-	assert_string_equal(f->err.allowed, allowed);
-	assert_non_null(strstr(f->err.text, parameter));
+	assert_string_equal(f->d.err.member, parameter);
+	assert_string_equal(f->d.err.got, got);
+	assert_string_equal(f->d.err.allowed, allowed);
+	assert_non_null(strstr(f->d.err.text, parameter));
 }
 
 static int
@@ -251,8 +253,8 @@ test_the_path_leads_to_the_fault(void **state)
 		"integer 0..4294967295");
 	refused(f, "{\"count\": 2, \"many\": []}", "many", "a list of 0",
 		"an object, or a list of 1..3 objects, of length, code");
-	refused(f, "{\"count\": 2, \"many\": [{\"length\": 1}, 5]}", "many", "5",
-		"an object, or a list of 1..3 objects, of length, code");
+	refused(f, "{\"count\": 2, \"many\": [{\"length\": 1}, 5]}", "many[1]", "5",
+		"object of length, code");
 	refused(f,
 		"{\"count\": 2, \"many\": [{\"length\": 1},{\"length\": 1},{\"length\": 1},{\"length\": 1}]}",
 		"many", "a list of 4", "an object, or a list of 1..3 objects, of length, code");
@@ -271,12 +273,12 @@ test_long_text_is_cut_between_characters(void **state)
 		strcat(text, n == 0 ? "x" : "\xe2\x82\xac");
 	strcat(text, "\"}");
 	assert_int_equal(decode(f, text), -EINVAL);
-	assert_true(strlen(f->err.got) < sizeof(f->err.got));
-	assert_non_null(strstr(f->err.got, "\xe2\x82\xac...\""));
-	back = json_string(f->err.got);
+	assert_true(strlen(f->d.err.got) < sizeof(f->d.err.got));
+	assert_non_null(strstr(f->d.err.got, "\xe2\x82\xac...\""));
+	back = json_string(f->d.err.got);
 	assert_non_null(back);
 	json_decref(back);
-	back = json_string(f->err.text);
+	back = json_string(f->d.err.text);
 	assert_non_null(back);
 	json_decref(back);
 }
@@ -284,21 +286,21 @@ test_long_text_is_cut_between_characters(void **state)
 static void
 test_defaults_are_told_in_words(void **state)
 {
-	static const struct param none[] = {
-		P(struct outer, access, PARAM_FLAGS, .flags = PARAM_DEFAULT, .words = words_access),
-		P(struct outer, access, PARAM_FLAGS, .flags = PARAM_DEFAULT, .def = 3,
+	static const struct table_row none[] = {
+		ROW(struct outer, access, TABLE_FLAGS, .flags = TABLE_DEFAULT, .words = words_access),
+		ROW(struct outer, access, TABLE_FLAGS, .flags = TABLE_DEFAULT, .def = 3,
 			.words = words_access),
-		P_END,
+		ROW_END,
 	};
 	char buf[64];
 
 	(void)state;
-	assert_null(param_default(&outer_params[0], buf, sizeof(buf)));
-	assert_string_equal(param_default(&outer_params[2], buf, sizeof(buf)), "any");
-	assert_string_equal(param_default(&outer_params[3], buf, sizeof(buf)), "true");
-	assert_string_equal(param_default(&outer_params[6], buf, sizeof(buf)), "FAST");
-	assert_string_equal(param_default(&none[0], buf, sizeof(buf)), "none");
-	assert_string_equal(param_default(&none[1], buf, sizeof(buf)), "READ, WRITE");
+	assert_null(table_default(&outer_params[0], buf, sizeof(buf)));
+	assert_string_equal(table_default(&outer_params[2], buf, sizeof(buf)), "any");
+	assert_string_equal(table_default(&outer_params[3], buf, sizeof(buf)), "true");
+	assert_string_equal(table_default(&outer_params[6], buf, sizeof(buf)), "FAST");
+	assert_string_equal(table_default(&none[0], buf, sizeof(buf)), "none");
+	assert_string_equal(table_default(&none[1], buf, sizeof(buf)), "READ, WRITE");
 }
 
 static void

@@ -10,8 +10,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "ctl/value.h"
-#include "port/port.h"
+#include "table/value.h"
 
 bool
 text_u64(const char *text, uint64_t *out)
@@ -100,37 +99,7 @@ json_hex(const uint8_t *data, size_t len)
 }
 
 json_t *
-json_gid(const union gid *gid)
-{
-	char buf[GID_STRLEN];
-
-	return json_string(gid_print(gid, buf));
-}
-
-json_t *
-json_mac(const uint8_t mac[6])
-{
-	return json_sprintf("%02x:%02x:%02x:%02x:%02x:%02x", mac[0], mac[1], mac[2], mac[3], mac[4],
-		mac[5]);
-}
-
-bool
-mac_parse(const char *text, uint8_t mac[6])
-{
-	int i;
-
-	for (i = 0; i < 6; i++) {
-		if (hex_decode(text, strnlen(text, 2), mac + i, 1) != 1)
-			return false;
-		text += 2;
-		if (i < 5 && *text++ != ':')
-			return false;
-	}
-	return *text == '\0';
-}
-
-json_t *
-json_flags(const struct param_word *words, uint32_t value)
+json_flags(const struct table_word *words, uint32_t value)
 {
 	json_t *list = json_array();
 
@@ -141,7 +110,7 @@ json_flags(const struct param_word *words, uint32_t value)
 }
 
 json_t *
-json_word(const struct param_word *words, uint32_t value)
+json_word(const struct table_word *words, uint32_t value)
 {
 	for (; words->name != NULL; words++)
 		if (words->value == value)

@@ -7,7 +7,7 @@
 
 /**
  * @file
- * The commands: a row each in main.c.
+ * The commands; main.c has a row for each.
  */
 
 #include <signal.h>
@@ -18,47 +18,49 @@
 struct command {
 	const char *name;
 	const char *help; /**< one line */
-	const char *const *modes; /**< second word, the first one is the default; NULL: none */
+	/** allowed second words, the first one is the default; NULL: none */
+	const char *const *modes;
 	unsigned int takes; /**< TAKES_ */
 	enum bench_verb verb;
-	/** Starts the EAL itself (bench_eal_start), fills the report. */
+	/** Run the command: start the EAL (bench_eal_start()) and fill in the report. */
 	int (*run)(const struct command *c, const struct bench_options *o, struct report *r,
 		struct error *err);
 };
 
-/** The user wants it to end: report what there is. */
+/** Set by a signal: end the run and report the results so far. */
 extern volatile sig_atomic_t bench_stop;
 
-/* traffic.c: send, write, read, atomic */
+/* traffic/traffic.c: send, write, read, atomic */
 int traffic_run(const struct command *c, const struct bench_options *o, struct report *r,
 	struct error *err);
 
-/* timers.c */
+/* traffic/timers.c */
 int timers_run(const struct command *c, const struct bench_options *o, struct report *r,
 	struct error *err);
 
-/* skeleton_command.c */
+/* limits/skeleton_command.c */
 int skeleton_run_command(const struct command *c, const struct bench_options *o, struct report *r,
 	struct error *err);
 
 /* --- eal.c --- */
 
-/** What a run asks of the EAL. */
+/** The resources a run needs from the EAL. */
 struct eal_wish {
-	unsigned int workers; /**< lcores besides the main one that work; 0: main does it all */
-	unsigned int first_cpu; /**< of those allowed: which the first lcore takes */
-	uint64_t bytes; /**< memory */
-	bool share_memory; /**< another process maps it: hugepages in one file */
+	/** working lcores besides the main one; 0: the main lcore does all work */
+	unsigned int workers;
+	unsigned int first_cpu; /**< index of the first lcore's CPU among the allowed ones */
+	uint64_t bytes; /**< bytes of memory */
+	bool share_memory; /**< another process maps the memory: hugepages in one file */
 };
-/** Memory is hugepages when enough of them are free. */
+/** Start the EAL. Its memory is hugepages if enough of them are free. */
 int bench_eal_start(const struct bench_options *o, const struct eal_wish *wish, struct error *err);
-/** Is its memory hugepages? */
+/** True if its memory is hugepages. */
 bool bench_eal_huge(void);
-/** Lines that DPDK has logged as errors since it was started. */
+/** The errors that DPDK logged since the EAL's start. */
 const char *bench_eal_log(void);
-/** "1 on CPU 0": those that work. */
+/** The working lcores: "1 on CPU 0". */
 const char *bench_eal_lcores(void);
-/** Bytes it was started with. */
+/** The size of its memory in bytes. */
 uint64_t bench_eal_bytes(void);
 
 #endif

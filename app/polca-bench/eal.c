@@ -3,8 +3,8 @@
  */
 
 /*
- * The EAL with just what a run needs, and without its words: what goes wrong is told in a sentence
- * of ours.
+ * Start the EAL with the resources a run needs. DPDK's messages are hidden; failures are reported
+ * in one sentence of ours.
  */
 
 #include <errno.h>
@@ -24,7 +24,7 @@
 
 #define MIB          (UINT64_C(1) << 20)
 #define EAL_ARGS     16
-#define HUGE_SPARE   8 /* pages: what a heap loses at its ends */
+#define HUGE_SPARE   8 /* pages that the EAL's heap may lose at its ends */
 #define LCORES_TEXT  512
 
 static uint64_t eal_bytes;
@@ -79,12 +79,12 @@ allowed_cpus(unsigned int *cpu)
 }
 
 /*
- * Main lcore 0 does everything itself when there are no others: then lcore 1 is a name only, which
- * the engine wants. Else 0 shares the first CPU and sleeps, and each worker has a CPU while they
- * last.
+ * Without workers, the main lcore 0 does everything, and lcore 1 exists only because the engine
+ * asks for one. Otherwise lcore 0 shares the first CPU and sleeps, and each worker gets a CPU of
+ * its own while there are any.
  */
 static void
-lcores(const struct eal_wish *wish, char *text, size_t size)
+bench_eal_lcore_option(const struct eal_wish *wish, char *text, size_t size)
 {
 	unsigned int cpu[CPU_SETSIZE], n = allowed_cpus(cpu), i;
 	unsigned int engines = RTE_MAX(wish->workers, 1u);
@@ -106,9 +106,9 @@ bench_eal_lcores(void)
 	return eal_lcores;
 }
 
-/* What DPDK says of errors is kept, as long as there is room: the first ones are the reason. */
+/* Keep DPDK's error messages while there is room: the first ones name the cause. */
 static ssize_t
-keep_words(void *cookie, const char *text, size_t len)
+keep_log_line(void *cookie, const char *text, size_t len)
 {
 	size_t at = strlen(dpdk_words);
 
@@ -120,7 +120,7 @@ keep_words(void *cookie, const char *text, size_t len)
 static void
 listen_to_dpdk(void)
 {
-	const cookie_io_functions_t io = { .write = keep_words };
+	const cookie_io_functions_t io = { .write = keep_log_line };
 	FILE *log = fopencookie(NULL, "w", io);
 
 	if (log == NULL)
@@ -135,7 +135,7 @@ bench_eal_log(void)
 	return dpdk_words;
 }
 
-/* Some of the EAL's words go to stderr whatever its log level is. */
+/* Hide stderr: the EAL writes some messages there at any log level. */
 static int
 silent_init(int argc, char **argv)
 {
@@ -156,7 +156,7 @@ silent_init(int argc, char **argv)
 }
 
 static int
-failed(const struct bench_options *o, uint64_t bytes, struct error *err)
+bench_eal_failed(const struct bench_options *o, uint64_t bytes, struct error *err)
 {
 	if (eal_explain_host(err) != 0)
 		return -ENOENT;
@@ -169,7 +169,7 @@ failed(const struct bench_options *o, uint64_t bytes, struct error *err)
 			rte_strerror(rte_errno), o->qps, o->depth);
 }
 
-/* More would be given out page by page, until the kernel ends somebody. */
+/* Fail now: otherwise the kernel would hand out pages until its OOM killer ends a process. */
 static int
 check_fits(const struct bench_options *o, uint64_t bytes, struct error *err)
 {
@@ -185,7 +185,7 @@ check_fits(const struct bench_options *o, uint64_t bytes, struct error *err)
 int
 bench_eal_start(const struct bench_options *o, const struct eal_wish *wish, struct error *err)
 {
-	/* the EAL keeps pointers to them */
+	/* static: the EAL keeps pointers to its arguments */
 	static char fixed[][32] = { "polca-bench", "--no-telemetry", "--no-shconf",
 		"--log-level=error" };
 	static char cores[LCORES_TEXT], memory[32], prefix[48], pci[64] = "--no-pci";
@@ -203,7 +203,7 @@ bench_eal_start(const struct bench_options *o, const struct eal_wish *wish, stru
 	if (!eal_huge && check_fits(o, wish->bytes, err) != 0)
 		return -ENOMEM;
 	eal_bytes = RTE_ALIGN_CEIL(wish->bytes, 2 * MIB);
-	lcores(wish, cores, sizeof(cores));
+	bench_eal_lcore_option(wish, cores, sizeof(cores));
 	snprintf(memory, sizeof(memory), "-m%lu", eal_bytes / MIB);
 	snprintf(prefix, sizeof(prefix), "--file-prefix=polca-bench-%d", getpid());
 	for (i = 0; i < RTE_DIM(fixed); i++)
@@ -220,7 +220,7 @@ bench_eal_start(const struct bench_options *o, const struct eal_wish *wish, stru
 	listen_to_dpdk();
 	runtime_dir_remove_at_exit();
 	if (silent_init(argc, argv) < 0)
-		return failed(o, wish->bytes, err);
+		return bench_eal_failed(o, wish->bytes, err);
 	dpdk_words[0] = '\0';
 	runtime_dir_remove_stale("polca-bench");
 	return 0;

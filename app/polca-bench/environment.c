@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* Where and how a figure was taken: without it the figure says little. */
+/* Report where and how a result was measured; without this, the result means little. */
 
 #include <stdio.h>
 #include <string.h>
@@ -35,7 +35,10 @@ cpu_name(char *buf, size_t size)
 	fclose(f);
 }
 
-/* What the compiler may use everywhere; kernels for more are chosen at run time. */
+/*
+ * The instruction set that the compiler may use everywhere. Functions for larger ones are chosen at
+ * run time.
+ */
 static const char *
 instructions(void)
 {
@@ -48,7 +51,7 @@ instructions(void)
 #elif defined(__ARM_NEON)
 	return "NEON";
 #else
-	return "the architecture's least";
+	return "the architecture's baseline";
 #endif
 }
 

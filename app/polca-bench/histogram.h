@@ -7,8 +7,8 @@
 
 /**
  * @file
- * Samples of any size in bounded memory: exact below 256, to 1/128 above. Least, largest and
- * moments are exact.
+ * A histogram of 64-bit samples in bounded memory: exact below 256, within 1/128 above. Minimum,
+ * maximum and moments are exact.
  */
 
 #include <stdint.h>
@@ -24,7 +24,7 @@ uint64_t histogram_min(const struct histogram *h);
 uint64_t histogram_max(const struct histogram *h);
 double histogram_mean(const struct histogram *h);
 double histogram_stdev(const struct histogram *h);
-/** The value that @p percent of the samples do not exceed. */
+/** The value that this percentage of the samples does not exceed. */
 double histogram_percentile(const struct histogram *h, double percent);
 
 #endif

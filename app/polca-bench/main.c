@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* polca-bench: how fast is it, and what bounds it? */
+/* polca-bench: measures how fast Polca is, and what limits it. */
 
 #include <errno.h>
 #include <stdio.h>
@@ -34,36 +34,36 @@ static const struct command commands[] = {
 	{ "read", "RDMA Reads", traffic_modes, TRAFFIC, BENCH_READ, traffic_run },
 	{ "atomic", "Fetch-and-adds or compare-and-swaps of 8 bytes", traffic_modes,
 		TRAFFIC | TAKES_ATOMIC, BENCH_ATOMIC, traffic_run },
-	{ "server", "the other end, for one run of those above from another process", NULL,
+	{ "server", "the responder of one run of a command above, for another process", NULL,
 		TAKES_COMMON | TAKES_LINK, BENCH_SEND, server_run },
 	{ "sa", "subnet administration in memory: segments, tables, path queries a second", NULL,
-		TAKES_COMMON | TAKES_ROUNDS | TAKES_CASE, BENCH_SEND, sa_run_command },
+		TAKES_COMMON | TAKES_ROUNDS | TAKES_CASE, BENCH_SEND, bench_sa_run },
 	{ "ping", "liveness in memory: echoes a second, the time of an echo", NULL,
-		TAKES_COMMON | TAKES_ROUNDS, BENCH_SEND, ping_run },
+		TAKES_COMMON | TAKES_ROUNDS, BENCH_SEND, bench_ping_run },
 	{ "cm", "connections in memory: connects and disconnects a second", NULL,
-		TAKES_COMMON | TAKES_ROUNDS, BENCH_SEND, cm_run_command },
-	{ "skeleton", "the least work that Sends (Writes, beyond -m) can be, to compare with",
+		TAKES_COMMON | TAKES_ROUNDS, BENCH_SEND, bench_cm_run },
+	{ "skeleton", "the least possible work for Sends (Writes, if longer than -m), to compare with",
 		skeleton_modes, TAKES_COMMON | TAKES_LEAST, BENCH_SKELETON, skeleton_run_command },
-	{ "timers", "when packets go again, against RNR and Local ACK Timeout", NULL,
+	{ "timers", "when packets are retransmitted, compared with RNR and Local ACK Timeout", NULL,
 		TAKES_COMMON | TAKES_TIME, BENCH_SEND, timers_run },
 };
 
 volatile sig_atomic_t bench_stop;
 
 static void
-on_signal(int sig)
+bench_on_signal(int sig)
 {
 	bench_stop = sig;
 }
 
 /*
- * A second one ends it at once, but not a second SIGHUP: when the terminal is closed both the kernel and
- * the shell send one. After nohup SIGHUP is ignored, and stays so.
+ * A second SIGINT or SIGTERM ends the program at once. A second SIGHUP does not: when the terminal
+ * is closed, both the kernel and the shell send one. An ignored SIGHUP (nohup) stays ignored.
  */
 static void
-catch_signals(void)
+bench_catch_signals(void)
 {
-	struct sigaction sa = { .sa_handler = on_signal }, inherited;
+	struct sigaction sa = { .sa_handler = bench_on_signal }, inherited;
 
 	if (sigaction(SIGHUP, NULL, &inherited) == 0 && inherited.sa_handler != SIG_IGN)
 		sigaction(SIGHUP, &sa, NULL);
@@ -84,21 +84,21 @@ links_help(void)
 }
 
 static void
-help(void)
+bench_help(void)
 {
 	unsigned int i;
 
-	printf("polca-bench %s: how fast Polca is here, with the figures perftest prints\n\n"
+	printf("polca-bench %s: measures Polca on this machine, with perftest's figures\n\n"
 	       "usage: polca-bench COMMAND [MODE] [OPTION...]\n"
 	       "       polca-bench COMMAND --help\n\nCommands:\n", POLCA_VERSION);
 	for (i = 0; i < RTE_DIM(commands); i++)
 		options_explain(printf("  %s", commands[i].name), commands[i].help);
-	printf("\n%s\nOptions of all:\n", modes_help);
+	printf("\n%s\nOptions of all commands:\n", modes_help);
 	options_help(TAKES_COMMON);
-	options_explain(printf("  -V, --version"), "versions, and exit");
-	options_explain(printf("  -h, --help"), "this, or a command's options");
+	options_explain(printf("  -V, --version"), "print the versions");
+	options_explain(printf("  -h, --help"), "print this help, or that of a command");
 	links_help();
-	printf("\nFor a start: polca-bench send -s 64; polca-bench write -a; polca-bench send lat\n"
+	printf("\nTo begin with: polca-bench send -s 64; polca-bench write -a; polca-bench send lat\n"
 	       "Exit codes: 0 done, also after Ctrl-C (SIGINT, SIGTERM, SIGHUP), 1 failed, 2 wrong usage.\n");
 }
 
@@ -132,7 +132,7 @@ find_command(const char *name, struct error *err)
 				i > 0 ? ", " : "", commands[i].name);
 		nearest_try(&near, commands[i].name);
 	}
-	error_set(err, EINVAL, "there is no command \"%.32s\", but %s%s%s%s", name, allowed,
+	error_set(err, EINVAL, "command: got \"%.32s\", allowed: %s%s%s%s", name, allowed,
 			near.word != NULL ? "; did you mean " : "",
 			near.word != NULL ? near.word : "", near.word != NULL ? "?" : "");
 	return NULL;
@@ -160,14 +160,14 @@ find_mode(const struct command *c, const struct parsed *p, struct bench_options 
 }
 
 static int
-usage(const struct error *err)
+bench_usage(const struct error *err)
 {
 	fprintf(stderr, "polca-bench: %s\nTry 'polca-bench --help'.\n", err->text);
 	return STATUS_USAGE;
 }
 
 static int
-run(const struct command *c, const struct bench_options *o)
+bench_run_command(const struct command *c, const struct bench_options *o)
 {
 	struct error err = { "" };
 	struct report *r;
@@ -176,11 +176,11 @@ run(const struct command *c, const struct bench_options *o)
 	if (o->crc != NULL && crc32_use(o->crc) != 0) {
 		error_set(&err, EINVAL, "--crc: got \"%.32s\", allowed of portable, pclmul, vpclmul "
 				"what this CPU has", o->crc);
-		return usage(&err);
+		return bench_usage(&err);
 	}
 	r = report_create(c->name, o->json);
 	report_options(r, o, c->takes);
-	catch_signals();
+	bench_catch_signals();
 	ret = c->run(c, o, r, &err);
 	if (report_end(r) != 0 && ret == 0)
 		ret = error_set(&err, EIO, "the report could not be written");
@@ -201,7 +201,7 @@ main(int argc, char **argv)
 	struct parsed p;
 
 	if (options_parse(&o, &p, argc, argv, &err) != 0)
-		return usage(&err);
+		return bench_usage(&err);
 	if (p.version) {
 		printf("polca-bench %s, %s\n", POLCA_VERSION, rte_version());
 		return STATUS_DONE;
@@ -209,18 +209,18 @@ main(int argc, char **argv)
 	if (p.words > 0)
 		c = find_command(p.word[0], &err);
 	if (p.words > 0 && c == NULL)
-		return usage(&err);
+		return bench_usage(&err);
 	if (p.help) {
-		c != NULL ? command_help(c) : help();
+		c != NULL ? command_help(c) : bench_help();
 		return STATUS_DONE;
 	}
 	if (c == NULL) {
-		error_set(&err, EINVAL, "which command?");
-		return usage(&err);
+		error_set(&err, EINVAL, "a command is missing");
+		return bench_usage(&err);
 	}
 	o.verb = c->verb;
 	if (find_mode(c, &p, &o, &err) != 0 || options_allowed(&p, c->name, c->takes, &err) != 0 ||
 			options_complete(&o, &err) != 0)
-		return usage(&err);
-	return run(c, &o);
+		return bench_usage(&err);
+	return bench_run_command(c, &o);
 }

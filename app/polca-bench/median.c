@@ -8,7 +8,7 @@
 #include "median.h"
 
 static int
-by_value(const void *a, const void *b)
+compare_values(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;
 
@@ -22,7 +22,7 @@ quantile(double *v, unsigned int n, double part)
 
 	if (n == 0)
 		return NAN;
-	qsort(v, n, sizeof(*v), by_value);
+	qsort(v, n, sizeof(*v), compare_values);
 	return v[at < n ? at : n - 1];
 }
 

@@ -7,12 +7,12 @@
 
 /**
  * @file
- * Of a few values: what stands in the middle, or at another part of them. They are sorted.
+ * Median and quantiles of a few values. The functions sort the values.
  */
 
-/** @return NAN of nothing */
+/** @return NAN if n is 0 */
 double median(double *v, unsigned int n);
-/** @param part  0: the least, 1: the greatest */
+/** @param part  0: the smallest, 1: the largest */
 double quantile(double *v, unsigned int n, double part);
 
 #endif

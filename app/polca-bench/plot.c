@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* The picture, from top to bottom: title, facts, legend, panels, sizes, foot. */
+/* The picture from top to bottom: title, facts, legend, panels, sizes, last line. */
 
 #include <errno.h>
 #include <math.h>
@@ -12,16 +12,16 @@
 #include "plot.h"
 
 #define WIDTH        900
-#define LEFT         84 /* of the panels: value labels stand there */
+#define LEFT         84 /* left margin of the panels, for the value labels */
 #define RIGHT        24
 #define PANEL_WIDTH  (WIDTH - LEFT - RIGHT)
 #define PANEL_HEIGHT 260
 #define PANEL_GAP    28
-#define LINE         18 /* of facts */
-#define DECADES_ALL  6 /* up to so many decades get the lines between them */
-#define LABELS_ALL   2 /* and up to so many labels at 2 and 5 */
+#define LINE         18 /* height of a line of facts */
+#define DECADES_ALL  6 /* most decades with lines between them */
+#define LABELS_ALL   2 /* most decades with labels at 2 and 5 */
 
-/* A series: colour, pattern of its line, width. The last one is what bounds the others. */
+/* Colour, dashes and width of each series. The last one is the limit. */
 static const struct {
 	const char *colour, *dashes;
 	double width;
@@ -31,14 +31,14 @@ static const struct {
 	{ "#c2410c", "7 4", 2.0 },
 };
 
-/** Where the values of a panel are on the page. */
+/** The scale of a panel's value axis. */
 struct scale {
 	double low, high; /**< decimal logarithms of the axis' ends */
 	double top; /**< y of the panel's upper edge */
 };
 
 static void
-put_text(FILE *f, const char *text)
+svg_put_text(FILE *f, const char *text)
 {
 	for (; *text != '\0'; text++) {
 		switch (*text) {
@@ -61,11 +61,11 @@ static void
 put_line(FILE *f, double x, double y, int size, const char *more, const char *text)
 {
 	fprintf(f, "<text x=\"%.1f\" y=\"%.1f\" font-size=\"%d\"%s>", x, y, size, more);
-	put_text(f, text);
+	svg_put_text(f, text);
 	fputs("</text>\n", f);
 }
 
-/* "512", "2K", "8M": as -s takes it. */
+/* "512", "2K", "8M", as option -s takes it. */
 static const char *
 size_name(uint32_t bytes, char *buf, size_t len)
 {
@@ -119,7 +119,7 @@ is_there(const struct plot *p, const struct plot_panel *panel, unsigned int seri
 	return p->series[series] != NULL && isfinite(v) && v > 0;
 }
 
-/* The next 1, 2 or 5 of a decade, downwards or upwards. */
+/* The next 1, 2 or 5 times a power of ten, downwards or upwards. */
 static double
 nice_end(double v, bool up)
 {
@@ -157,7 +157,7 @@ find_scale(const struct plot *p, const struct plot_panel *panel, struct scale *s
 	s->high = nice_end(high * 1.1, true);
 }
 
-/* A line across, and its label where there is to be one. */
+/* Draw a horizontal line, and its label if the line has one. */
 static void
 put_value_line(FILE *f, const struct plot_panel *panel, const struct scale *s, double v,
 	bool strong, bool label)
@@ -196,11 +196,11 @@ put_axes(const struct plot *p, const struct plot_panel *panel, const struct scal
 	}
 	fprintf(f, "<text transform=\"translate(22,%.1f) rotate(-90)\" font-size=\"13\" "
 			"text-anchor=\"middle\" fill=\"#1f2933\">", s->top + PANEL_HEIGHT / 2.0);
-	put_text(f, panel->label);
+	svg_put_text(f, panel->label);
 	fputs("</text>\n", f);
 }
 
-/* A line through its points; each point says what it is when the mouse is over it. */
+/* Draw a series. Each point has a tooltip with its values. */
 static void
 put_series(const struct plot *p, const struct plot_panel *panel, const struct scale *s,
 	unsigned int series, FILE *f)
@@ -223,10 +223,10 @@ put_series(const struct plot *p, const struct plot_panel *panel, const struct sc
 		fprintf(f, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"%d\" fill=\"%s\"><title>", x_of(p, i),
 				y_of(s, log10(panel->value[series][i])),
 				series == PLOT_SERIES - 1 ? 2 : 3, colour);
-		put_text(f, p->series[series]);
+		svg_put_text(f, p->series[series]);
 		fprintf(f, ", %s: %.6g ", size_name(p->size[i], size, sizeof(size)),
 				panel->value[series][i]);
-		put_text(f, panel->figure_unit);
+		svg_put_text(f, panel->figure_unit);
 		fputs("</title></circle>\n", f);
 	}
 }

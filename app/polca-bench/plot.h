@@ -7,8 +7,8 @@
 
 /**
  * @file
- * Figures over message sizes as a picture: SVG 1.1, which every browser shows. Both axes are
- * logarithmic. The picture needs no script, style sheet or font of its own.
+ * Draw values over message sizes as SVG 1.1. Both axes are logarithmic. The picture needs no
+ * script, style sheet or font of its own.
  */
 
 #include <stdint.h>
@@ -19,7 +19,7 @@
 #define PLOT_PANELS 2
 #define PLOT_FACTS  3
 
-/** How the labels of a value axis are written. */
+/** How the labels of the value axis are written. */
 enum plot_unit {
 	PLOT_NUMBER, /**< 0.1, 1, 10 */
 	PLOT_COUNT, /**< 100, 1 k, 10 k, 1 M */
@@ -27,24 +27,24 @@ enum plot_unit {
 };
 
 struct plot_panel {
-	const char *label; /**< of its axis: "Gb/s", "half a round trip" */
+	const char *label; /**< of its value axis: "Gb/s", "half a round trip" */
 	const char *figure_unit; /**< of .value: "Gb/s", "us" */
 	enum plot_unit unit;
-	double value[PLOT_SERIES][PLOT_POINTS]; /**< NAN or 0: there is none */
+	double value[PLOT_SERIES][PLOT_POINTS]; /**< NAN or 0: no value */
 };
 
 struct plot {
 	const char *title;
 	const char *fact[PLOT_FACTS]; /**< lines under the title, or NULL */
-	const char *foot; /**< a line at the end, or NULL */
-	const char *series[PLOT_SERIES]; /**< names; NULL: there is no such series */
+	const char *foot; /**< last line of the picture, or NULL */
+	const char *series[PLOT_SERIES]; /**< names; NULL: no such series */
 	unsigned int panels;
-	struct plot_panel panel[PLOT_PANELS]; /**< one below the other, over the same sizes */
+	struct plot_panel panel[PLOT_PANELS]; /**< one below the other */
 	unsigned int points;
 	uint32_t size[PLOT_POINTS]; /**< bytes, ascending */
 };
 
-/** @retval -EIO  the file does not take it */
+/** @retval -EIO  the file cannot be written */
 int plot_write(const struct plot *p, FILE *f);
 
 #endif

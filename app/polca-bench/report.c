@@ -18,10 +18,10 @@
 struct report {
 	bool json;
 	bool terminal;
-	bool live; /* a line stands there to be overwritten */
+	bool live; /* a live line is on the terminal */
 	time_t next_progress;
 	json_t *root;
-	json_t *rows; /* of the table that is being written */
+	json_t *rows; /* of the current table */
 	const struct report_column *columns;
 	unsigned int num_columns;
 };
@@ -29,7 +29,7 @@ struct report {
 #define PROGRESS_S 2
 #define WIDTH      120
 
-static struct report *the_report; /* of this process, for report_progress() */
+static struct report *the_report; /* the process's only report, for report_progress() */
 
 struct report *
 report_create(const char *command, bool json)
@@ -159,16 +159,16 @@ report_table(struct report *r, const char *name, const struct report_column *col
 }
 
 static json_t *
-figure(const struct report_column *c, double v)
+report_figure(const struct report_column *c, double v)
 {
 	if (!isfinite(v))
 		return json_null();
 	return c->decimals == 0 ? json_integer((json_int_t)v) : json_real(v);
 }
 
-/* Into the row, and on the line. */
+/* Write a cell to the row and to the printed line. */
 static void
-put_text(struct report *r, json_t *row, const struct report_column *c, const char *text)
+report_put_text(struct report *r, json_t *row, const struct report_column *c, const char *text)
 {
 	json_object_set_new(row, c->key, json_string(text));
 	if (!r->json)
@@ -178,7 +178,7 @@ put_text(struct report *r, json_t *row, const struct report_column *c, const cha
 static void
 put_figure(struct report *r, json_t *row, const struct report_column *c, double v)
 {
-	json_object_set_new(row, c->key, figure(c, v));
+	json_object_set_new(row, c->key, report_figure(c, v));
 	if (r->json)
 		return;
 	if (!isfinite(v))
@@ -195,7 +195,7 @@ report_named_row(struct report *r, const char *name, const double *values)
 
 	clear_live(r);
 	if (name != NULL)
-		put_text(r, row, c++, name);
+		report_put_text(r, row, c++, name);
 	for (; c < r->columns + r->num_columns; c++)
 		put_figure(r, row, c, *values++);
 	json_array_append_new(r->rows, row);
@@ -210,9 +210,9 @@ report_row(struct report *r, const double *values)
 	report_named_row(r, NULL, values);
 }
 
-/* Lines of WIDTH characters at most. */
+/* Print text in lines of at most WIDTH characters. */
 static void
-print_wrapped(const char *text)
+report_wrapped(const char *text)
 {
 	size_t len = strlen(text), n;
 
@@ -237,7 +237,7 @@ report_note(struct report *r, const char *fmt, ...)
 	va_end(ap);
 	clear_live(r);
 	if (!r->json)
-		print_wrapped(json_string_value(text));
+		report_wrapped(json_string_value(text));
 	json_array_append_new(json_object_get(r->root, "notes"), text);
 	fflush(stdout);
 }

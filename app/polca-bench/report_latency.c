@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* Times: perftest's columns, but of 120 characters in all. */
+/* The table of times: perftest's columns, in lines of 120 characters. */
 
 #include <rte_common.h>
 #include <rte_cycles.h>

@@ -73,11 +73,11 @@ register_bytes(struct side *s, uint32_t messages)
 
 	s->bytes = aligned_alloc(4096, RTE_ALIGN_CEIL(attr.length, 4096));
 	if (s->bytes == NULL)
-		die("no memory for messages");
+		bench_die("no memory for messages");
 	memset(s->bytes, 1, attr.length);
 	attr.base = s->bytes;
 	if (mem_mr_register(s->mem, &attr, &info, &err) != 0)
-		die(err.text);
+		bench_die(err.text);
 	s->key = info.key;
 }
 
@@ -103,7 +103,7 @@ create(struct side *s, uint32_t ip, uint32_t qps, const struct allocator *alloc)
 	s->qpn = calloc(qps, sizeof(*s->qpn));
 	if (s->w == NULL || s->qpn == NULL || mem_pd_alloc(s->mem, &s->pd, NULL) != 0 ||
 			rc_cq_create(s->dev, CQ_DEPTH, &s->cq, NULL) != 0)
-		die("no memory for queue pairs");
+		bench_die("no memory for queue pairs");
 }
 
 static void
@@ -128,7 +128,7 @@ create_qp(struct side *s, uint32_t depth, bool ack_per_packet)
 	struct error err;
 
 	if (rc_qp_create(s->w, &attr, &s->qpn[s->n], &err) != 0)
-		die(err.text);
+		bench_die(err.text);
 	s->n++;
 }
 
@@ -159,7 +159,7 @@ modify(struct side *s, uint32_t i, const struct side *to, uint32_t dest)
 	for (k = 0; k < RTE_DIM(steps); k++) {
 		attr.qp_state = steps[k].state;
 		if (rc_qp_modify(s->w, s->qpn[i], &attr, steps[k].mask | QP_ATTR_STATE, &err) != 0)
-			die(err.text);
+			bench_die(err.text);
 	}
 }
 
@@ -200,7 +200,7 @@ arena_init(struct arena *a, size_t size)
 	*a = (struct arena){ .size = size, .mapped = mmap(NULL, size + HUGEPAGE,
 		PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) };
 	if (a->mapped == MAP_FAILED)
-		die("no memory for queue pairs");
+		bench_die("no memory for queue pairs");
 	a->bytes = RTE_PTR_ALIGN_CEIL(a->mapped, HUGEPAGE);
 	madvise(a->bytes, size, MADV_HUGEPAGE); /* small ones will do */
 	memset(a->bytes, 0, size);
@@ -298,7 +298,7 @@ repost(struct side *s, uint32_t i)
 	struct error err;
 
 	if (rc_post_recv(s->w, s->qpn[i], &wr, &err) != 0)
-		die(err.text);
+		bench_die(err.text);
 }
 
 static void
@@ -310,7 +310,7 @@ post(struct side *s, uint32_t i, bool signaled)
 	struct error err;
 
 	if (rc_post_send(s->w, s->qpn[i], &wr, &err) != 0)
-		die(err.text);
+		bench_die(err.text);
 }
 
 /* As the engine's receive: the burst is parsed, sorted, executed. */
@@ -328,7 +328,7 @@ take_in(struct side *s, struct frames *in, uint64_t now)
 		rc_prefetch_place(s->w, pkts[i]->dest_qpn);
 	for (i = 0; i < n; i++)
 		if (rc_owner(s->dev, pkts[i]->dest_qpn) != 0)
-			die("a packet for nobody");
+			bench_die("a packet for nobody");
 	for (i = 0; i < n; i++) {
 		rc_look_ahead(s->w, pkts, n, i);
 		rc_receive(s->w, pkts[i], now);
@@ -345,7 +345,7 @@ poll(struct side *s, bool receiver)
 
 	for (i = 0; i < n; i++) {
 		if (wc[i].status != WC_SUCCESS)
-			die(wc_status_name(wc[i].status));
+			bench_die(wc_status_name(wc[i].status));
 		if (receiver)
 			repost(s, (uint32_t)wc[i].wr_id);
 	}

@@ -77,7 +77,7 @@ create_sma(struct adapter *a)
 
 	a->sma = sma_create(&c);
 	if (a->sma == NULL)
-		die("no memory for the agent");
+		bench_die("no memory for the agent");
 	sma_start(a->sma, rte_rdtsc());
 	sma_link(a->sma, 0, true, rte_rdtsc());
 }
@@ -98,7 +98,7 @@ create(struct adapter *a)
 	};
 
 	memset(a, 0, sizeof(*a));
-	bench_limits(&mad.limits, &config);
+	agents_limits(&mad.limits, &config);
 	mad.limits.max_bytes = mad.limits.max_bytes_per_peer = 1 << 20;
 	bench_port(&a->port, 1, 18);
 	a->port.ib = true;
@@ -108,7 +108,7 @@ create(struct adapter *a)
 	mad.wheel = a->wheel;
 	a->mad = mad_worker_create(&mad);
 	if (a->mad == NULL)
-		die("no memory for the sessions");
+		bench_die("no memory for the sessions");
 	create_sma(a);
 }
 
@@ -180,7 +180,7 @@ check(const uint8_t *mad, uint16_t attribute, bool directed)
 
 	if (mad[MAD_OFF_METHOD] != MAD_GET_RESP || status != (directed ? SMP_RETURNING : 0) ||
 			get_be16(mad + MAD_OFF_ATTRIBUTE) != attribute)
-		die("not an answer");
+		bench_die("not an answer");
 }
 
 static double

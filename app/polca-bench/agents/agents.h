@@ -6,12 +6,12 @@
 #define BENCH_AGENTS_H
 
 /*
- * The agents of QP1 on a link in memory, without EAL and engine. Every frame has its Ethernet, IPv4, UDP and BTH
- * headers and its ICRC, made by path_finish() and checked again by mad_receive(); what a NIC's
- * driver costs is all that is missing.
+ * The agents of QP1 on a link in memory, without EAL and engine. Every frame has Ethernet, IPv4,
+ * UDP and BTH headers and an ICRC; path_finish() writes them and mad_receive() checks them. Only
+ * the cost of a NIC driver is missing.
  *
- * The server's clock is its own time: it stands still while the client works, so that one core can
- * play both and the timeouts are those of a server that is never idle.
+ * The server's clock is its busy time: it stands still while the client works. So one core can run
+ * both, and timeouts are those of a server that is never idle.
  */
 
 #include <stdbool.h>
@@ -23,7 +23,7 @@
 #include "wire/wire.h"
 
 #define FRAME_ROOM        448
-#define BENCH_BURST       32 /* packets taken in at a time, as the engine does */
+#define BENCH_BURST       32 /* packets per receive burst, as in the engine */
 #define BENCH_SEND_BUDGET 64
 #define BENCH_SA_BUDGET   256
 #define BENCH_PEERS       1024
@@ -31,7 +31,7 @@
 /* --- frames.c: one direction of the link --- */
 
 struct frame {
-	uint64_t due; /* when it arrives, for links that take time */
+	uint64_t due; /* arrival time, for links with a delay */
 	uint32_t start, len;
 	uint8_t bytes[FRAME_ROOM];
 };
@@ -41,9 +41,9 @@ struct frames {
 	struct frame *frame;
 	uint32_t size, head, tail;
 	enum encap encap; /* RoCEv2 over IPv4, unless set */
-	const struct path *path; /* of the packet reserved */
+	const struct path *path; /* of the reserved packet */
 	uint32_t reserved;
-	/* links that take time and lose packets; all 0: neither */
+	/* links with delay and loss; all 0: neither */
 	uint64_t now, delay, gap, last_due;
 	uint32_t loss; /* lost of 2^32 */
 	uint64_t random;
@@ -52,7 +52,7 @@ struct frames {
 
 void frames_init(struct frames *q, uint32_t size);
 void frames_free(struct frames *q);
-/* The oldest frame, parsed; it stays until frames_pop(). NULL: none, or not due yet. */
+/* Parse the oldest frame, which stays until frames_pop(). NULL: none, or not due yet. */
 const struct packet *frames_front(struct frames *q, struct packet *pkt, uint64_t now);
 void frames_pop(struct frames *q);
 uint64_t frames_next_due(const struct frames *q); /* UINT64_MAX: empty */
@@ -60,10 +60,10 @@ uint64_t bench_random(uint64_t *state);
 
 /* --- common.c --- */
 
-void die(const char *what);
+void bench_die(const char *what);
 uint64_t bench_hz(void); /* of the TSC */
 int bench_by_value(const void *a, const void *b); /* doubles, for qsort() */
-/* Of n sorted values, the one that this share of them is below. */
+/* The value below which this share of n sorted values lies. */
 double bench_quantile(const double *sorted, unsigned int n, double share);
 
 struct bench_config {
@@ -73,21 +73,21 @@ struct bench_config {
 	uint32_t queue;                    /* frames, a power of two; 0: 4096 */
 };
 void bench_port(struct port_attr *port, uint32_t ip, uint8_t subnet_timeout);
-void bench_limits(struct mad_limits *limits, const struct bench_config *config);
+void agents_limits(struct mad_limits *limits, const struct bench_config *config);
 
-/* --- answer.c: requests of one packet, the same over and over --- */
+/* --- answer.c: the same requests of one packet, repeated --- */
 
-/* One more request to be asked; its sender need not be anywhere. */
+/* Add a request; no reply reaches its sender. */
 void answer_add(struct frames *requests, const struct mad_peer *to, const uint8_t *mad);
 /*
- * Answers a second of a worker that takes in bursts of these requests; each must be answered.
+ * Answers per second of a worker that receives these requests in bursts. Each must be answered.
  *
- * @param out  where its answers go; the last burst's are still there afterwards
+ * @param out  for the answers; those of the last burst stay there
  */
 double answer_rate(struct frames *requests, struct frames *out, struct mad_worker *w,
 		enum verdict (*receive)(struct mad_worker *w, const struct packet *pkt, uint64_t now),
 		uint64_t count);
-/* MAD of the last answer. */
+/* The MAD of the last answer. */
 const uint8_t *answer_last(const struct frames *out);
 
 /* --- sa_server.c --- */
@@ -105,23 +105,26 @@ struct bench_server {
 
 void server_create(struct bench_server *s, const struct bench_config *config);
 void server_destroy(struct bench_server *s);
-/* What a worker's round does with the packets of in; its time is added to busy. @return packets */
+/*
+ * One iteration of a worker's loop: process the packets of in, and add the time to busy. @return
+ * packets
+ */
 unsigned int server_step(struct bench_server *s, struct frames *in, uint64_t now);
 void server_load(struct bench_server *s, const struct sa_change *changes, size_t n);
 
 /* --- sa_records.c --- */
 
-/* n NodeRecords, LIDs from 1 on. */
+/* Load n NodeRecords with LIDs from 1 on. */
 void load_nodes(struct bench_server *s, uint32_t n);
 /*
- * A fat tree of n channel adapters: leaves of 200 adapters, 25 spines, two links from each leaf to
- * each spine. LIDs from 1 on: adapters, then switches.
+ * Load a fat tree of n channel adapters: leaves of 200 adapters, 25 spines, two links from each
+ * leaf to each spine. LIDs from 1 on, first of the adapters, then of the switches.
  */
 void load_fabric(struct bench_server *s, uint32_t n);
 #define BENCH_GUID(lid) (UINT64_C(0x0002c90300000000) + (lid))
 #define BENCH_PREFIX    UINT64_C(0xfe80000000000000)
 
-/* --- sa_client.c: many sessions, and as little work for each as can be --- */
+/* --- sa_client.c: many sessions, each with the least possible work --- */
 
 enum ask {
 	ASK_NODES, /* GetTable(NodeRecord), all */
@@ -135,60 +138,60 @@ struct bench_client {
 	uint8_t request[MAD_LEN];
 	struct client_session *session;
 	uint32_t sessions, ports;
-	uint32_t begun; /* sessions that have been */
+	uint32_t begun; /* sessions begun so far */
 	unsigned int version;
 	enum ask ask;
 	uint64_t random;
-	/* what came */
+	/* what arrived */
 	uint64_t segments; /* in order */
 	uint64_t completed;
 	uint64_t failed; /* answered with a status, or aborted */
 	uint64_t out_of_order;
 };
 
-void client_create(struct bench_client *c, enum ask ask, unsigned int version, uint32_t sessions,
-		uint32_t ports);
-void client_destroy(struct bench_client *c);
-/* Begin with all sessions not begun yet, as far as the link has room. @return sessions begun */
+void bench_client_create(struct bench_client *c, enum ask ask, unsigned int version,
+		uint32_t sessions, uint32_t ports);
+void bench_client_destroy(struct bench_client *c);
+/* Begin as many of the remaining sessions as the link has room for. @return sessions begun */
 uint32_t client_start(struct bench_client *c);
-/* Take all that the server sent. */
+/* Process all that the server sent. */
 void client_step(struct bench_client *c, struct frames *in);
 
-/* --- sa_loss.c: one transfer on a link that takes time and loses packets --- */
+/* --- sa_loss.c: one transfer over a link with delay and loss --- */
 
 struct sa_loss;
-/* Tables of this many records, over a link with this round trip. */
+/* Transfer tables of this many records over a link with this round-trip time. */
 struct sa_loss *sa_loss_create(uint32_t records, uint64_t rtt_ns);
 void sa_loss_destroy(struct sa_loss *b);
 
 struct sa_loss_result {
-	uint64_t ns; /* how long the transfer took */
+	uint64_t ns; /* duration of the transfer */
 	uint32_t records;
-	uint32_t lost; /* packets, both ways */
+	uint32_t lost; /* packets, both directions */
 	struct mad_result result;
 };
-/* One table, losing one packet in so many (0: none). */
+/* Transfer a table once, and lose one packet in one_in (0: none). */
 void sa_loss_run(struct sa_loss *b, unsigned int version, uint32_t one_in, uint64_t seed,
 		struct sa_loss_result *result);
 
-/* --- sa_cases.c: what a worker serves in a second --- */
+/* --- sa_cases.c: what a worker serves per second --- */
 
 struct sa_case {
 	const char *name, *unit;
 	enum ask ask;
 	unsigned int version;
 	uint32_t sessions;
-	uint32_t count; /* segments or answers to be measured */
+	uint32_t count; /* segments or answers to measure */
 };
 
 extern const struct sa_case sa_cases[];
 extern const unsigned int sa_case_count;
 /*
- * One measurement, with a database of its own.
+ * Run one measurement with its own database.
  *
  * @param brief     a hundredth of everything
- * @param repeated  share of the packets that came out of order or twice
- * @return segments or answers a second of the server's time
+ * @param repeated  set to the share of packets out of order or duplicated
+ * @return segments or answers per second of the server's time
  */
 double sa_case_rate(const struct sa_case *k, bool brief, double *repeated);
 
@@ -196,14 +199,14 @@ double sa_case_rate(const struct sa_case *k, bool brief, double *repeated);
 
 extern const char *const ping_cases[];
 extern const unsigned int ping_case_count;
-/* Answers a second of a worker, to requests of many sources. */
+/* Answers per second of a worker to requests of many sources. */
 double ping_rate(unsigned int which, uint64_t count);
 
-/* Two workers; one asks the other for an echo of len bytes. */
+/* Two workers, one of which asks the other for an echo of len bytes. */
 struct ping_pair;
 struct ping_pair *ping_create(uint32_t len);
 void ping_destroy(struct ping_pair *p);
-/* @return TSC cycles from asking to the answer in hand */
+/* @return TSC cycles from the request to the received answer */
 uint64_t ping_echo(struct ping_pair *p);
 
 /* --- cm_pair.c: two communication managers --- */
@@ -215,11 +218,11 @@ struct cm_cost {
 };
 struct cm_pair *cm_pair_create(void);
 void cm_pair_destroy(struct cm_pair *p);
-/* So many connections, each released as soon as it stands. */
+/* Make this many connections, and release each as soon as it is established. */
 struct cm_cost cm_pair_connect(struct cm_pair *p, uint64_t n);
-/* As many more that stay. */
+/* Make this many more connections that stay. */
 void cm_pair_stand(struct cm_pair *p, uint64_t n);
-/* Until all has been released but these; nothing else may be left. */
+/* Run until all other connections are released; anything left over is an error. */
 void cm_pair_settle(struct cm_pair *p);
 
 #endif

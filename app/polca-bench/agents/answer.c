@@ -3,8 +3,8 @@
  */
 
 /*
- * How many requests of one packet a worker answers: packets in, checked, answered, packets out. The
- * requests are built beforehand and come again and again; what becomes of answers is not timed.
+ * How many requests of one packet a worker answers: receive, check, answer, send. The requests are
+ * built beforehand and repeated; what happens to the answers is not timed.
  */
 
 #include <string.h>
@@ -24,7 +24,7 @@ answer_add(struct frames *requests, const struct mad_peer *to, const uint8_t *ma
 	path_init(&path, &to->av, to->qpn, to->qpn);
 	p = tx_reserve(&requests->sink, &path, 20 + MAD_LEN);
 	if (p == NULL)
-		die("no room for a request");
+		bench_die("no room for a request");
 	p += wire_build(p, &h);
 	memcpy(p, mad, MAD_LEN);
 	tx_commit(&requests->sink);
@@ -51,7 +51,7 @@ answer_rate(struct frames *requests, struct frames *out, struct mad_worker *w,
 		mad_run(w, start, BENCH_SEND_BUDGET);
 		busy += rte_rdtsc() - start;
 		if (out->tail - out->head != n)
-			die("a request was not answered");
+			bench_die("a request was not answered");
 		answered += n;
 	}
 	return (double)answered * (double)bench_hz() / (double)busy;

@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* polca-bench cm: connects and disconnects a second, alone and beside many that stand. */
+/* The command cm: connects and disconnects per second, with few and with many other connections. */
 
 #include <rte_common.h>
 
@@ -15,8 +15,8 @@
 #define STANDING_BRIEF 500
 
 static void
-measure(struct cm_pair *p, const struct bench_options *o, struct report *r, const char *active_name,
-	const char *passive_name)
+cm_measure(struct cm_pair *p, const struct bench_options *o, struct report *r,
+	const char *active_name, const char *passive_name)
 {
 	double active[RATES_ROUNDS_MAX], passive[RATES_ROUNDS_MAX];
 	double n = o->brief ? CONNECTS_BRIEF : CONNECTS, hz = (double)bench_hz();
@@ -35,7 +35,7 @@ measure(struct cm_pair *p, const struct bench_options *o, struct report *r, cons
 }
 
 int
-cm_run_command(const struct command *c, const struct bench_options *o, struct report *r,
+bench_cm_run(const struct command *c, const struct bench_options *o, struct report *r,
 	struct error *err)
 {
 	unsigned int standing = o->brief ? STANDING_BRIEF : STANDING;
@@ -46,15 +46,15 @@ cm_run_command(const struct command *c, const struct bench_options *o, struct re
 	if (ret != 0)
 		return ret;
 	p = cm_pair_create();
-	report_note(r, "connects and disconnects; the time of each side is counted apart, so a figure is "
-			"that of a core with one side");
-	cm_pair_connect(p, CONNECTS_BRIEF); /* memory touched, tables warm */
+	report_note(r, "connects and disconnects; the time of each side is measured separately, so a rate is "
+			"that of a core that runs one side");
+	cm_pair_connect(p, CONNECTS_BRIEF); /* warm the memory and the tables */
 	rates_table(r, "cm");
-	measure(p, o, r, "connecting side", "listening side");
+	cm_measure(p, o, r, "connecting side", "listening side");
 	cm_pair_stand(p, standing);
 	cm_pair_settle(p);
 	report_note(r, "%u connections stand", standing);
-	measure(p, o, r, "connecting side, beside them", "listening side, beside them");
+	cm_measure(p, o, r, "connecting side, beside them", "listening side, beside them");
 	cm_pair_destroy(p);
 	return 0;
 }

@@ -3,9 +3,9 @@
  */
 
 /*
- * Connects and disconnects a second: two communication managers, each with lib/rc and lib/mad as a
- * worker has them, on a link in memory with real frames. One core plays both sides by turns; the
- * time of each is counted apart, so that the figures are those of a core that has one side only.
+ * Connects and disconnects per second: two communication managers, each with lib/rc and lib/mad as
+ * in a worker, on a link in memory with real frames. One core alternates between both sides; the
+ * time of each is measured separately, so that the rates are those of a core with one side only.
  */
 
 #include <stdlib.h>
@@ -35,7 +35,7 @@ struct side {
 	struct cm_conn_param param;
 	uint64_t busy; /* TSC cycles */
 	uint64_t begun, established, released;
-	bool keep; /* do not disconnect what is established */
+	bool keep; /* do not disconnect established connections */
 };
 
 struct cm_pair {
@@ -47,7 +47,8 @@ struct cm_pair {
 /* --- users --- */
 
 static uint16_t
-on_request(void *listener, const struct cm_request *req, struct cm_conn_param *param, void **user)
+side_on_request(void *listener, const struct cm_request *req, struct cm_conn_param *param,
+	void **user)
 {
 	struct side *s = listener;
 
@@ -58,7 +59,7 @@ on_request(void *listener, const struct cm_request *req, struct cm_conn_param *p
 }
 
 static void
-on_established(void *user, const struct cm_info *info, const uint8_t *data, uint8_t len)
+side_on_established(void *user, const struct cm_info *info, const uint8_t *data, uint8_t len)
 {
 	struct side *s = user;
 
@@ -70,7 +71,7 @@ on_established(void *user, const struct cm_info *info, const uint8_t *data, uint
 }
 
 static void
-on_released(void *user)
+side_on_released(void *user)
 {
 	struct side *s = user;
 
@@ -79,15 +80,15 @@ on_released(void *user)
 
 static const struct cm_user user = {
 	.name = "bench",
-	.request = on_request,
-	.established = on_established,
-	.released = on_released,
+	.request = side_on_request,
+	.established = side_on_established,
+	.released = side_on_released,
 };
 
-/* --- set-up --- */
+/* --- creation --- */
 
 static const struct port_attr *
-get_port(void *arg, uint16_t port)
+side_get_port(void *arg, uint16_t port)
 {
 	struct side *s = arg;
 
@@ -95,7 +96,7 @@ get_port(void *arg, uint16_t port)
 }
 
 static void
-take_event(void *arg, const struct event *ev)
+side_take_event(void *arg, const struct event *ev)
 {
 	struct side *s = arg;
 
@@ -111,7 +112,7 @@ create_rc(struct side *s)
 	struct rc_dev_config dc = { .limits = rc_limits_default, .workers = 1, .hz = 1000000000,
 		.alloc = &allocator_malloc, .rng = &rng_kernel };
 	struct rc_worker_config wc = { .wheel = s->wheel, .tx = &s->out.sink,
-		.event = take_event, .event_arg = s };
+		.event = side_take_event, .event_arg = s };
 	uint32_t pd = 0, cq = 0;
 
 	s->mem = mem_create(&mc);
@@ -121,7 +122,7 @@ create_rc(struct side *s)
 	s->rc = s->dev != NULL ? rc_worker_create(s->dev, &wc) : NULL;
 	if (s->rc == NULL || mem_pd_alloc(s->mem, &pd, NULL) != 0 ||
 			rc_cq_create(s->dev, 64, &cq, NULL) != 0)
-		die("no memory for queue pairs");
+		bench_die("no memory for queue pairs");
 	s->param = (struct cm_conn_param){
 		.qp = { .qp_type = QPT_RC, .pd = pd, .send_cq = cq, .recv_cq = cq,
 			.srq = RC_NO_SRQ,
@@ -136,28 +137,28 @@ create_rc(struct side *s)
 }
 
 static void
-create(struct side *s, struct cm_pair *pair, uint32_t ip)
+side_create(struct side *s, struct cm_pair *pair, uint32_t ip)
 {
 	struct bench_config config = { .sessions = 64 };
 	struct mad_worker_config mc = { .workers = 1, .hash_key = ip, .hz = 1000000000,
 		.alloc = &allocator_malloc, .rng = &rng_kernel, .tx = &s->out.sink,
-		.port = get_port, .port_arg = s };
+		.port = side_get_port, .port_arg = s };
 	struct cm_config cc = { .workers = 1, .hash_key = ip, .hz = 1000000000,
 		.alloc = &allocator_malloc, .rng = &rng_kernel, .ca_guid = ip,
-		.port = get_port, .port_arg = s, .limits = cm_limits_default };
+		.port = side_get_port, .port_arg = s, .limits = cm_limits_default };
 
 	*s = (struct side){ .pair = pair };
 	bench_port(&s->port, ip, 18);
 	frames_init(&s->out, QUEUE);
 	s->wheel = timer_wheel_create(&allocator_malloc, 1 << 16, 0);
 	create_rc(s);
-	bench_limits(&mc.limits, &config);
+	agents_limits(&mc.limits, &config);
 	mc.wheel = s->wheel;
 	s->mad = mad_worker_create(&mc);
 	cc.limits.max_connections = 32768;
 	cc.limits.max_connections_per_peer = 32768;
 	cc.limits.max_half_open_per_peer = cc.limits.max_half_open;
-	/* TIMEWAIT of milliseconds: it is its work that counts, not its wait */
+	/* a TIMEWAIT of milliseconds: the benchmark measures its work, not its length */
 	cc.limits.packet_life = 8;
 	cc.limits.ack_delay = 8;
 	cc.wheel = s->wheel;
@@ -165,11 +166,11 @@ create(struct side *s, struct cm_pair *pair, uint32_t ip)
 	cc.rc = s->rc;
 	s->cm = s->mad != NULL ? cm_create(&cc) : NULL;
 	if (s->cm == NULL || cm_listen(s->cm, SERVICE, UINT64_MAX, &user, s) != 0)
-		die("no memory for connections");
+		bench_die("no memory for connections");
 }
 
 static void
-destroy(struct side *s)
+side_destroy(struct side *s)
 {
 	cm_destroy(s->cm);
 	s->cm = NULL;
@@ -181,10 +182,10 @@ destroy(struct side *s)
 	frames_free(&s->out);
 }
 
-/* --- the work --- */
+/* --- iterations --- */
 
 static void
-connect_one(struct side *s, const struct side *to)
+side_connect(struct side *s, const struct side *to)
 {
 	struct cm_connect c = {
 		.service_id = SERVICE,
@@ -204,13 +205,13 @@ connect_one(struct side *s, const struct side *to)
 	memcpy(c.path.av.smac, s->port.mac, 6);
 	memcpy(c.path.av.dmac, to->port.mac, 6);
 	if (cm_connect(s->cm, &c, s->pair->now, &id, &err) != 0)
-		die(err.text);
+		bench_die(err.text);
 	s->begun++;
 }
 
-/* A round of a worker: what has arrived, timers, what is to be sent. */
+/* One iteration of a worker: received frames, timers, transmission. */
 static void
-step(struct side *s, struct frames *in, uint32_t connects, const struct side *to)
+side_step(struct side *s, struct frames *in, uint32_t connects, const struct side *to)
 {
 	uint64_t start = rte_rdtsc();
 	const struct packet *p;
@@ -222,7 +223,7 @@ step(struct side *s, struct frames *in, uint32_t connects, const struct side *to
 		frames_pop(in);
 	}
 	for (; connects > 0; connects--)
-		connect_one(s, to);
+		side_connect(s, to);
 	timer_wheel_run(s->wheel, s->pair->now);
 	cm_run(s->cm, s->pair->now, 64);
 	mad_run(s->mad, s->pair->now, 64);
@@ -231,9 +232,9 @@ step(struct side *s, struct frames *in, uint32_t connects, const struct side *to
 	s->busy += rte_rdtsc() - start;
 }
 
-/* Until total have been established; at most FLIGHT under way. */
+/* Run until total connections have been established, at most FLIGHT at a time. */
 static void
-run(struct cm_pair *p, uint64_t total)
+cm_pair_run(struct cm_pair *p, uint64_t total)
 {
 	struct side *active = &p->active, *passive = &p->passive;
 	uint64_t goal = active->established + total, last = active->begun + total, room;
@@ -241,10 +242,10 @@ run(struct cm_pair *p, uint64_t total)
 	while (active->established < goal || active->out.head != active->out.tail ||
 			passive->out.head != passive->out.tail) {
 		room = FLIGHT - (active->begun - active->established);
-		p->now += 20000; /* a round's time, about */
-		step(active, &passive->out, (uint32_t)RTE_MIN(RTE_MIN(room, last - active->begun),
-			16u), passive);
-		step(passive, &active->out, 0, NULL);
+		p->now += 20000; /* about the time of an iteration */
+		side_step(active, &passive->out, (uint32_t)RTE_MIN(RTE_MIN(room,
+			last - active->begun), 16u), passive);
+		side_step(passive, &active->out, 0, NULL);
 	}
 }
 
@@ -254,17 +255,17 @@ cm_pair_create(void)
 	struct cm_pair *p = calloc(1, sizeof(*p));
 
 	if (p == NULL)
-		die("no memory");
-	create(&p->active, p, 1);
-	create(&p->passive, p, 2);
+		bench_die("no memory");
+	side_create(&p->active, p, 1);
+	side_create(&p->passive, p, 2);
 	return p;
 }
 
 void
 cm_pair_destroy(struct cm_pair *p)
 {
-	destroy(&p->active);
-	destroy(&p->passive);
+	side_destroy(&p->active);
+	side_destroy(&p->passive);
 	free(p);
 }
 
@@ -273,7 +274,7 @@ cm_pair_connect(struct cm_pair *p, uint64_t n)
 {
 	struct cm_cost before = { p->active.busy, p->passive.busy };
 
-	run(p, n);
+	cm_pair_run(p, n);
 	return (struct cm_cost){ p->active.busy - before.active,
 		p->passive.busy - before.passive };
 }
@@ -282,7 +283,7 @@ void
 cm_pair_stand(struct cm_pair *p, uint64_t n)
 {
 	p->active.keep = true;
-	run(p, n);
+	cm_pair_run(p, n);
 	p->active.keep = false;
 	p->standing += n;
 }
@@ -294,10 +295,10 @@ cm_pair_settle(struct cm_pair *p)
 
 	for (i = 0; i < 1000; i++) {
 		p->now += 1000000;
-		step(&p->active, &p->passive.out, 0, NULL);
-		step(&p->passive, &p->active.out, 0, NULL);
+		side_step(&p->active, &p->passive.out, 0, NULL);
+		side_step(&p->passive, &p->active.out, 0, NULL);
 	}
 	if (p->active.established - p->active.released != p->standing ||
 			p->passive.established - p->passive.released != p->standing)
-		die("connections are left behind");
+		bench_die("connections are left behind");
 }

@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* What the agents' benchmarks have in common: clock, port, limits, figures. */
+/* Shared by the agents' benchmarks: clock, port, limits, statistics. */
 
 #include <errno.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@
 #include "agents/agents.h"
 
 void
-die(const char *what)
+bench_die(const char *what)
 {
 	fprintf(stderr, "%s: %s\n", program_invocation_short_name, what);
 	exit(1);
@@ -63,7 +63,7 @@ bench_port(struct port_attr *port, uint32_t ip, uint8_t subnet_timeout)
 }
 
 void
-bench_limits(struct mad_limits *limits, const struct bench_config *config)
+agents_limits(struct mad_limits *limits, const struct bench_config *config)
 {
 	*limits = mad_limits_default;
 	limits->max_sessions = config->sessions;
@@ -74,7 +74,7 @@ bench_limits(struct mad_limits *limits, const struct bench_config *config)
 	limits->rmpp_send_max = 64;
 }
 
-/* --- figures --- */
+/* --- statistics --- */
 
 int
 bench_by_value(const void *a, const void *b)

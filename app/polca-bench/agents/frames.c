@@ -24,7 +24,7 @@ bench_random(uint64_t *state)
 }
 
 static uint8_t *
-reserve(struct tx_sink *sink, const struct path *path, uint32_t len)
+frames_reserve(struct tx_sink *sink, const struct path *path, uint32_t len)
 {
 	struct frames *q = container_of(sink, struct frames, sink);
 
@@ -36,7 +36,7 @@ reserve(struct tx_sink *sink, const struct path *path, uint32_t len)
 }
 
 static void
-commit(struct tx_sink *sink)
+frames_commit(struct tx_sink *sink)
 {
 	struct frames *q = container_of(sink, struct frames, sink);
 	struct frame *f = &q->frame[q->tail & (q->size - 1)];
@@ -54,10 +54,10 @@ commit(struct tx_sink *sink)
 void
 frames_init(struct frames *q, uint32_t size)
 {
-	*q = (struct frames){ .sink = { reserve, commit }, .size = size };
+	*q = (struct frames){ .sink = { frames_reserve, frames_commit }, .size = size };
 	q->frame = calloc(size, sizeof(*q->frame));
 	if (q->frame == NULL)
-		die("no memory for the link");
+		bench_die("no memory for the link");
 }
 
 void
@@ -83,7 +83,7 @@ frames_front(struct frames *q, struct packet *pkt, uint64_t now)
 	rte_prefetch0(q->frame[(q->head + 1) & (q->size - 1)].bytes);
 	if (!wire_parse(q->encap, f->bytes + f->start + ETHER_LEN, f->len - ETHER_LEN, pkt,
 			    &why))
-		die(verdict_infos[why].name);
+		bench_die(verdict_infos[why].name);
 	pkt->port = 0;
 	pkt->smac = f->bytes + f->start + 6;
 	pkt->rx_time = now;

@@ -3,8 +3,8 @@
  */
 
 /*
- * Liveness: requests that one worker answers, and how long an echo takes between two workers of
- * lib/mad that one core runs by turns, calls and answers included.
+ * Liveness: how many requests a worker answers, and how long an echo takes between two workers of
+ * lib/mad that share a core, including the calls on both sides.
  */
 
 #include <stdlib.h>
@@ -16,7 +16,7 @@
 #include "agents/agents.h"
 #include "live/live.h"
 
-#define REQUESTS   1024 /* of as many sources */
+#define REQUESTS   1024 /* each from its own source */
 #define WHEEL_TICK 32768
 
 /* --- a worker --- */
@@ -30,13 +30,13 @@ struct side {
 };
 
 static const struct port_attr *
-port_of(void *arg, uint16_t port)
+ping_port_of(void *arg, uint16_t port)
 {
 	return port == 0 ? arg : NULL;
 }
 
 static void
-side_create(struct side *s, uint32_t ip)
+echo_side_create(struct side *s, uint32_t ip)
 {
 	const struct bench_config config = { .sessions = 4096 };
 	struct mad_worker_config mad = {
@@ -46,7 +46,7 @@ side_create(struct side *s, uint32_t ip)
 		.alloc = &allocator_malloc,
 		.rng = &rng_kernel,
 		.tx = &s->out.sink,
-		.port = port_of,
+		.port = ping_port_of,
 		.port_arg = &s->port,
 	};
 	struct live_config live = {
@@ -55,28 +55,28 @@ side_create(struct side *s, uint32_t ip)
 		.hz = mad.hz,
 		.limits = live_limits_default,
 		.host = "bench.example",
-		.port = port_of,
+		.port = ping_port_of,
 		.port_arg = &s->port,
 	};
 
-	bench_limits(&mad.limits, &config);
+	agents_limits(&mad.limits, &config);
 	bench_port(&s->port, ip, 18);
 	frames_init(&s->out, 4096);
 	s->wheel = timer_wheel_create(&allocator_malloc, WHEEL_TICK, rte_rdtsc());
 	mad.wheel = s->wheel;
 	s->mad = mad_worker_create(&mad);
 	if (s->mad == NULL)
-		die("no memory for the sessions");
+		bench_die("no memory for the sessions");
 	live.mad = s->mad;
-	live.limits.rate = UINT32_MAX; /* each source is looked up, none has too many */
+	live.limits.rate = UINT32_MAX; /* sources are looked up, but never limited */
 	s->live = live_create(&live);
 	if (s->live == NULL)
-		die("no memory for the agent");
+		bench_die("no memory for the agent");
 	live_set_clock(s->live, rte_rdtsc(), 0);
 }
 
 static void
-side_destroy(struct side *s)
+echo_side_destroy(struct side *s)
 {
 	mad_worker_destroy(s->mad);
 	live_destroy(s->live);
@@ -84,9 +84,9 @@ side_destroy(struct side *s)
 	frames_free(&s->out);
 }
 
-/* From one address to another: 10.0.x.y. */
+/* The peer from one address to another: 10.0.x.y. */
 static struct mad_peer
-peer(uint32_t from, uint32_t to)
+ping_peer(uint32_t from, uint32_t to)
 {
 	const uint8_t s[4] = { 10, 0, (uint8_t)(from >> 8), (uint8_t)from };
 	const uint8_t d[4] = { 10, 0, (uint8_t)(to >> 8), (uint8_t)to };
@@ -99,7 +99,7 @@ peer(uint32_t from, uint32_t to)
 	};
 }
 
-/* --- answers a second --- */
+/* --- answers per second --- */
 
 static const struct live_request requests_of[] = {
 	{ .mode = LIVE_MODE_ECHO },
@@ -120,19 +120,19 @@ ping_rate(unsigned int which, uint64_t count)
 	double rate;
 	uint32_t i;
 
-	side_create(&s, 1);
+	echo_side_create(&s, 1);
 	frames_init(&requests, REQUESTS);
 	live_build(&requests_of[which], mad, NULL);
 	for (i = 0; i < REQUESTS; i++) {
 		mad[MAD_OFF_TID + 7] = (uint8_t)i;
-		to = peer(2 + i, 1);
+		to = ping_peer(2 + i, 1);
 		answer_add(&requests, &to, mad);
 	}
 	rate = answer_rate(&requests, &s.out, s.mad, mad_receive, count);
 	if (answer_last(&s.out)[MAD_OFF_METHOD] != MAD_GET_RESP || answer_last(&s.out)[5] != 0)
-		die("not an answer");
+		bench_die("not an answer");
 	frames_free(&requests);
-	side_destroy(&s);
+	echo_side_destroy(&s);
 	return rate;
 }
 
@@ -147,7 +147,7 @@ struct echo {
 };
 
 static int
-read_body(void *arg, uint64_t offset, uint8_t *buf, uint32_t len)
+echo_read_body(void *arg, uint64_t offset, uint8_t *buf, uint32_t len)
 {
 	const struct echo *e = arg;
 
@@ -156,7 +156,7 @@ read_body(void *arg, uint64_t offset, uint8_t *buf, uint32_t len)
 }
 
 static int
-take(void *arg, uint64_t offset, const uint8_t *data, uint32_t len)
+side_receive(void *arg, uint64_t offset, const uint8_t *data, uint32_t len)
 {
 	struct echo *e = arg;
 
@@ -166,7 +166,7 @@ take(void *arg, uint64_t offset, const uint8_t *data, uint32_t len)
 }
 
 static void
-done(void *arg, const struct mad_result *r)
+echo_done(void *arg, const struct mad_result *r)
 {
 	struct echo *e = arg;
 
@@ -177,7 +177,7 @@ done(void *arg, const struct mad_result *r)
 }
 
 static void
-turn(struct side *s, struct frames *in)
+side_turn(struct side *s, struct frames *in)
 {
 	uint64_t now = rte_rdtsc();
 	struct packet pkt;
@@ -191,17 +191,17 @@ turn(struct side *s, struct frames *in)
 	timer_wheel_sent(s->wheel, now);
 }
 
-/* @return cycles from asking to the answer in hand */
+/* @return cycles from the request to the received answer */
 static uint64_t
-echo(struct side *server, struct side *client, const struct live_request *req, struct echo *e)
+run_echo(struct side *server, struct side *client, const struct live_request *req, struct echo *e)
 {
 	struct live_reply reply;
 	struct mad_call call = {
-		.to = peer(2, 1),
+		.to = ping_peer(2, 1),
 		.protocol = MAD_RMPP,
 		.data_offset = VENDOR_OFF_DATA,
 		.resp_time = 18,
-		.taker = { .arg = e, .data = take, .done = done },
+		.taker = { .arg = e, .data = side_receive, .done = echo_done },
 	};
 	uint64_t start = rte_rdtsc(), end;
 	uint8_t mad[MAD_LEN];
@@ -211,20 +211,20 @@ echo(struct side *server, struct side *client, const struct live_request *req, s
 	if (live_build(req, mad, e->body)) {
 		call.flags = MAD_METHOD_MULTI_REQUEST | MAD_METHOD_MULTI_RESPONSE;
 		call.source = (struct mad_source){ .arg = e, .length = 8 + (uint64_t)req->len,
-			.read = read_body };
+			.read = echo_read_body };
 	}
 	call.mad = mad;
 	if (mad_call(client->mad, &call, start, NULL) != 0)
-		die("no session");
+		bench_die("no session");
 	while (!e->done) {
-		turn(client, &server->out);
-		turn(server, &client->out);
+		side_turn(client, &server->out);
+		side_turn(server, &client->out);
 	}
 	end = rte_rdtsc();
 	live_check(req, e->mad, e->got != 0 ? e->back : e->mad + VENDOR_OFF_DATA,
 			e->got != 0 ? e->got : VENDOR_AREA, &reply);
 	if (e->end != MAD_END_OK || reply.error != NULL)
-		die(reply.error != NULL ? reply.error : mad_end_name(e->end));
+		bench_die(reply.error != NULL ? reply.error : mad_end_name(e->end));
 	return end - start;
 }
 
@@ -242,25 +242,25 @@ ping_create(uint32_t len)
 	uint32_t i;
 
 	if (p == NULL)
-		die("no memory");
+		bench_die("no memory");
 	p->data = malloc(len);
 	p->echo.body = malloc(8 + (size_t)len);
 	p->echo.back = malloc(8 + (size_t)len);
 	if (p->data == NULL || p->echo.body == NULL || p->echo.back == NULL)
-		die("no memory");
+		bench_die("no memory");
 	for (i = 0; i < len; i++)
 		p->data[i] = (uint8_t)(i * 7 + (i >> 8));
 	p->req = (struct live_request){ .mode = LIVE_MODE_ECHO, .data = p->data, .len = len };
-	side_create(&p->server, 1);
-	side_create(&p->client, 2);
+	echo_side_create(&p->server, 1);
+	echo_side_create(&p->client, 2);
 	return p;
 }
 
 void
 ping_destroy(struct ping_pair *p)
 {
-	side_destroy(&p->client);
-	side_destroy(&p->server);
+	echo_side_destroy(&p->client);
+	echo_side_destroy(&p->server);
 	free(p->echo.body);
 	free(p->echo.back);
 	free(p->data);
@@ -271,5 +271,5 @@ uint64_t
 ping_echo(struct ping_pair *p)
 {
 	p->req.sequence++;
-	return echo(&p->server, &p->client, &p->req, &p->echo);
+	return run_echo(&p->server, &p->client, &p->req, &p->echo);
 }

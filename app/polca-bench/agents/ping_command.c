@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* polca-bench ping: requests of liveness that a worker answers, and the time of an echo. */
+/* The command ping: how many liveness requests a worker answers, and how long an echo takes. */
 
 #include <errno.h>
 
@@ -27,7 +27,7 @@ static const struct {
 };
 
 static void
-answers(const struct bench_options *o, struct report *r)
+measure_answers(const struct bench_options *o, struct report *r)
 {
 	double rate[CASES_MAX][RATES_ROUNDS_MAX];
 	unsigned int i, n;
@@ -51,7 +51,7 @@ echoes(struct report *r, struct histogram *h, uint32_t bytes, uint32_t count)
 	uint32_t i;
 
 	histogram_reset(h);
-	for (i = 0; i < count / 10; i++) /* caches and round trips */
+	for (i = 0; i < count / 10; i++) /* warm the caches and the round-trip estimates */
 		ping_echo(p);
 	for (i = 0; i < count && bench_stop == 0; i++)
 		histogram_add(h, ping_echo(p));
@@ -61,7 +61,7 @@ echoes(struct report *r, struct histogram *h, uint32_t bytes, uint32_t count)
 }
 
 int
-ping_run(const struct command *c, const struct bench_options *o, struct report *r,
+bench_ping_run(const struct command *c, const struct bench_options *o, struct report *r,
 	struct error *err)
 {
 	struct histogram *h;
@@ -71,7 +71,7 @@ ping_run(const struct command *c, const struct bench_options *o, struct report *
 	RTE_SET_USED(c);
 	if (ret != 0)
 		return ret;
-	answers(o, r);
+	measure_answers(o, r);
 	if (bench_stop != 0)
 		return 0;
 	h = histogram_create();

@@ -9,7 +9,7 @@
 #include "agents/agents.h"
 #include "agents/rates.h"
 
-#define EAL_BYTES (32u << 20) /* the agents take theirs from the heap */
+#define EAL_BYTES (32u << 20) /* small: the agents allocate from the C heap */
 
 static const struct report_column columns[] = {
 	{ "case", "case", 36, 0 },

@@ -10,7 +10,7 @@
 
 #include "agents/agents.h"
 
-#define BRIEF 100 /* a short run has one of so many */
+#define BRIEF 100 /* a short run does one part in this many */
 
 const struct sa_case sa_cases[] = {
 	{ "v1-segments-1", "segments/s", ASK_NODES, 1, 1, 400000 },
@@ -42,7 +42,7 @@ progress(const struct bench_client *c)
 	return c->ask == ASK_NODES ? c->segments : c->completed;
 }
 
-/* Let it run until so much has come. */
+/* Run until this many segments or answers have arrived. */
 static void
 run_until(struct bench_server *s, struct bench_client *c, uint64_t count)
 {
@@ -56,12 +56,12 @@ run_until(struct bench_server *s, struct bench_client *c, uint64_t count)
 		client_step(c, &s->out);
 		idle = n + begun != 0 || progress(c) != before ? 0 : idle + 1;
 		if (idle > 100000000)
-			die("nothing moves any more");
+			bench_die("no progress");
 	}
 }
 
 static double
-measure(const struct sa_case *k, bool brief, struct bench_server *s, uint32_t ports,
+sa_case_measure(const struct sa_case *k, bool brief, struct bench_server *s, uint32_t ports,
 		double *repeated)
 {
 	struct bench_client *c = calloc(1, sizeof(*c));
@@ -70,17 +70,17 @@ measure(const struct sa_case *k, bool brief, struct bench_server *s, uint32_t po
 	double rate;
 
 	if (c == NULL)
-		die("no memory");
-	client_create(c, k->ask, k->version, sessions, ports);
-	run_until(s, c, sessions + count / 10); /* every session has begun */
+		bench_die("no memory");
+	bench_client_create(c, k->ask, k->version, sessions, ports);
+	run_until(s, c, sessions + count / 10); /* all sessions have begun */
 	from = progress(c);
 	start = s->busy;
 	run_until(s, c, from + count);
 	rate = (double)(progress(c) - from) * (double)bench_hz() / (double)(s->busy - start);
 	if (c->failed != 0)
-		die("a transfer failed");
+		bench_die("a transfer failed");
 	*repeated = (double)c->out_of_order / (double)progress(c);
-	client_destroy(c);
+	bench_client_destroy(c);
 	free(c);
 	return rate;
 }
@@ -98,7 +98,7 @@ sa_case_rate(const struct sa_case *k, bool brief, double *repeated)
 		load_nodes(&s, scaled(20000, brief));
 	else
 		load_fabric(&s, ports);
-	rate = measure(k, brief, &s, ports, repeated);
+	rate = sa_case_measure(k, brief, &s, ports, repeated);
 	server_destroy(&s);
 	return rate;
 }

@@ -3,7 +3,7 @@
  */
 
 /*
- * A client of many sessions, which does no more than a lossless link asks for: a request, an Ack
+ * A client with many sessions, which does only what a lossless link needs: a request, and an Ack
  * for each window.
  */
 
@@ -65,7 +65,7 @@ compile_request(struct bench_client *c)
 }
 
 void
-client_create(struct bench_client *c, enum ask ask, unsigned int version, uint32_t sessions,
+bench_client_create(struct bench_client *c, enum ask ask, unsigned int version, uint32_t sessions,
 		uint32_t ports)
 {
 	*c = (struct bench_client){
@@ -76,18 +76,18 @@ client_create(struct bench_client *c, enum ask ask, unsigned int version, uint32
 	compile_request(c);
 	c->session = calloc(sessions, sizeof(*c->session));
 	if (c->session == NULL)
-		die("no memory for the client");
+		bench_die("no memory for the client");
 }
 
 void
-client_destroy(struct bench_client *c)
+bench_client_destroy(struct bench_client *c)
 {
 	frames_free(&c->out);
 	free(c->session);
 }
 
 static void
-send(struct bench_client *c, uint32_t i, const uint8_t *mad)
+client_send(struct bench_client *c, uint32_t i, const uint8_t *mad)
 {
 	const struct wire_headers h = { .opcode = UD_SEND_ONLY,
 		.pkey = 0xFFFF,
@@ -97,7 +97,7 @@ send(struct bench_client *c, uint32_t i, const uint8_t *mad)
 	uint8_t *bth = tx_reserve(&c->out.sink, &c->path[i % BENCH_PEERS], PAYLOAD_OFF + MAD_LEN);
 
 	if (bth == NULL)
-		die("the client's link is full");
+		bench_die("the client's link is full");
 	wire_build(bth, &h);
 	memcpy(bth + PAYLOAD_OFF, mad, MAD_LEN);
 	tx_commit(&c->out.sink);
@@ -128,7 +128,7 @@ fill_query(struct bench_client *c, uint8_t *m)
 }
 
 static void
-begin(struct bench_client *c, uint32_t i)
+client_begin_session(struct bench_client *c, uint32_t i)
 {
 	struct client_session *s = &c->session[i];
 	uint8_t m[MAD_LEN];
@@ -140,7 +140,7 @@ begin(struct bench_client *c, uint32_t i)
 	put_be64(m + MAD_OFF_TID, (uint64_t)s->generation << 32 | i);
 	if (c->ask != ASK_NODES)
 		fill_query(c, m);
-	send(c, i, m);
+	client_send(c, i, m);
 }
 
 uint32_t
@@ -148,23 +148,23 @@ client_start(struct bench_client *c)
 {
 	uint32_t before = c->begun;
 
-	/* half of the link is for requests, half for Acks */
+	/* half of the link is for requests, the other half for Acks */
 	while (c->begun < c->sessions && c->out.tail - c->out.head < QUEUE / 2)
-		begin(c, c->begun++);
+		client_begin_session(c, c->begun++);
 	return c->begun - before;
 }
 
 static void
-end(struct bench_client *c, uint32_t i, bool good)
+client_end_session(struct bench_client *c, uint32_t i, bool good)
 {
 	if (good)
 		c->completed++;
 	else
 		c->failed++;
-	begin(c, i);
+	client_begin_session(c, i);
 }
 
-/* @return false: the session goes on */
+/* @return false: the session is not finished */
 static bool
 take_v1(struct bench_client *c, struct client_session *s, uint32_t i, const uint8_t *mad)
 {
@@ -188,7 +188,7 @@ take_v1(struct bench_client *c, struct client_session *s, uint32_t i, const uint
 		ack[MAD_OFF_METHOD] ^= MAD_RESPONSE;
 		ack[SA1_OFF_FRAGMENT] = SA1_ACK;
 		put_be32(ack + SA1_OFF_PAYLOAD_LEN, 0);
-		send(c, i, ack);
+		client_send(c, i, ack);
 	}
 	return last;
 }
@@ -218,28 +218,28 @@ take_v2(struct bench_client *c, struct client_session *s, uint32_t i, const uint
 		ack[RMPP_OFF_TYPE] = RMPP_ACK;
 		ack[RMPP_OFF_FLAGS] = RMPP_ACTIVE;
 		put_be32(ack + RMPP_OFF_LENGTH, s->window_end);
-		send(c, i, ack);
+		client_send(c, i, ack);
 	}
 	return last;
 }
 
 static void
-take(struct bench_client *c, const uint8_t *mad)
+client_take(struct bench_client *c, const uint8_t *mad)
 {
 	uint64_t tid = get_be64(mad + MAD_OFF_TID);
 	uint32_t i = (uint32_t)tid;
 	struct client_session *s = &c->session[i < c->sessions ? i : 0];
 
 	if (i >= c->sessions || tid >> 32 != s->generation) {
-		c->out_of_order++; /* of a session that is over */
+		c->out_of_order++; /* for a finished session */
 		return;
 	}
 	if (get_be16(mad + MAD_OFF_STATUS) != 0 ||
 			(c->version == 2 && (mad[RMPP_OFF_FLAGS] & RMPP_ACTIVE) &&
 					mad[RMPP_OFF_TYPE] != RMPP_DATA))
-		end(c, i, false);
+		client_end_session(c, i, false);
 	else if (c->version == 1 ? take_v1(c, s, i, mad) : take_v2(c, s, i, mad))
-		end(c, i, true);
+		client_end_session(c, i, true);
 }
 
 void
@@ -248,7 +248,7 @@ client_step(struct bench_client *c, struct frames *in)
 	struct packet pkt;
 
 	while (frames_front(in, &pkt, UINT64_MAX) != NULL) {
-		take(c, pkt.payload);
+		client_take(c, pkt.payload);
 		frames_pop(in);
 	}
 }

@@ -3,8 +3,8 @@
  */
 
 /*
- * polca-bench sa: what one worker of subnet administration serves, and how long a table takes on a
- * link that loses packets.
+ * The command sa: what one worker of subnet administration serves, and how long a table takes over
+ * a link that loses packets.
  */
 
 #include <errno.h>
@@ -19,7 +19,7 @@
 #define LOSS_RECORDS   1000
 #define LOSS_RTT_NS    20000
 #define LOSS_TRANSFERS 1000
-#define BRIEF          50 /* a short run has one of so many */
+#define BRIEF          50 /* a short run does one part in this many */
 
 struct measured {
 	double rate[RATES_ROUNDS_MAX], repeated[RATES_ROUNDS_MAX];
@@ -32,7 +32,7 @@ chosen(const struct bench_options *o, const char *name)
 	return o->only == NULL || strstr(name, o->only) != NULL;
 }
 
-/* "loss" is a case of its own, see loss(). */
+/* "loss" is a case of its own, see measure_loss(). */
 static bool
 any_chosen(const struct bench_options *o)
 {
@@ -88,7 +88,7 @@ throughput(const struct bench_options *o, struct report *r, struct error *err)
 	return 0;
 }
 
-/* --- loss, in virtual time: the same figures everywhere --- */
+/* --- loss, in virtual time: the results are the same on every machine --- */
 
 static const struct report_column loss_columns[] = {
 	{ "class_version", "class version", 14, 0 },
@@ -130,7 +130,7 @@ loss_row(struct sa_loss *b, const struct bench_options *o, unsigned int version,
 }
 
 static int
-loss(const struct bench_options *o, struct report *r, struct error *err)
+measure_loss(const struct bench_options *o, struct report *r, struct error *err)
 {
 	uint32_t records = o->brief ? LOSS_RECORDS / BRIEF : LOSS_RECORDS;
 	unsigned int version;
@@ -153,7 +153,7 @@ loss(const struct bench_options *o, struct report *r, struct error *err)
 }
 
 int
-sa_run_command(const struct command *c, const struct bench_options *o, struct report *r,
+bench_sa_run(const struct command *c, const struct bench_options *o, struct report *r,
 	struct error *err)
 {
 	int ret;
@@ -165,5 +165,5 @@ sa_run_command(const struct command *c, const struct bench_options *o, struct re
 	ret = rates_begin(o, r, err);
 	if (ret == 0)
 		ret = throughput(o, r, err);
-	return ret != 0 ? ret : loss(o, r, err);
+	return ret != 0 ? ret : measure_loss(o, r, err);
 }

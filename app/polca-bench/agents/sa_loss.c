@@ -3,8 +3,8 @@
  */
 
 /*
- * Client and server under a virtual clock of nanoseconds, a link between them that takes half the
- * round trip each way, 200 ns for a packet (5 million a second), and loses some.
+ * Client and server under a virtual clock of nanoseconds. The link takes half the round-trip time
+ * in each direction and 200 ns per packet (5 million per second), and loses packets.
  */
 
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 #define NS           UINT64_C(1000000000)
 #define PACKET_NS    200
 #define WHEEL_TICK   1024
-#define LOSS_SECONDS 600 /* of virtual time: longer than any retries last */
+#define LOSS_SECONDS 600 /* virtual time, longer than any retries last */
 
 struct sa_loss {
 	struct bench_server server;
@@ -30,7 +30,7 @@ struct sa_loss {
 };
 
 static const struct port_attr *
-port_of(void *arg, uint16_t port)
+loss_port_of(void *arg, uint16_t port)
 {
 	return port == 0 ? arg : NULL;
 }
@@ -44,19 +44,19 @@ create_client(struct sa_loss *b, const struct bench_config *config)
 		.alloc = &allocator_malloc,
 		.rng = &rng_kernel,
 		.tx = &b->out.sink,
-		.port = port_of,
+		.port = loss_port_of,
 		.port_arg = &b->port };
 
-	bench_limits(&mad.limits, config);
+	agents_limits(&mad.limits, config);
 	bench_port(&b->port, 2, 18);
 	b->wheel = timer_wheel_create(&allocator_malloc, WHEEL_TICK, 0);
 	mad.wheel = b->wheel;
 	b->mad = mad_worker_create(&mad);
 	if (b->mad == NULL)
-		die("no memory for the client");
+		bench_die("no memory for the client");
 	b->client = sa_client_create(b->mad, &allocator_malloc, 1);
 	if (b->client == NULL)
-		die("no memory for the client");
+		bench_die("no memory for the client");
 }
 
 struct sa_loss *
@@ -66,7 +66,7 @@ sa_loss_create(uint32_t records, uint64_t rtt_ns)
 	struct sa_loss *b = calloc(1, sizeof(*b));
 
 	if (b == NULL)
-		die("no memory");
+		bench_die("no memory");
 	server_create(&b->server, &config);
 	load_nodes(&b->server, records);
 	frames_init(&b->out, 4096);
@@ -89,7 +89,7 @@ sa_loss_destroy(struct sa_loss *b)
 }
 
 static int
-take_record(void *arg, const struct sa_record_type *type, uint32_t rid, const uint8_t *rec)
+loss_take_record(void *arg, const struct sa_record_type *type, uint32_t rid, const uint8_t *rec)
 {
 	struct sa_loss *b = arg;
 
@@ -101,7 +101,7 @@ take_record(void *arg, const struct sa_record_type *type, uint32_t rid, const ui
 }
 
 static void
-take_end(void *arg, const struct mad_result *result, uint64_t sa_key)
+loss_take_end(void *arg, const struct mad_result *result, uint64_t sa_key)
 {
 	struct sa_loss *b = arg;
 
@@ -128,17 +128,18 @@ client_round(struct sa_loss *b)
 }
 
 static uint64_t
-min(uint64_t a, uint64_t b)
+earlier_of(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
 }
 
-/* On to the next moment at which anything happens. */
+/* Advance to the time of the next event. */
 static void
-pass(struct sa_loss *b)
+loss_advance(struct sa_loss *b)
 {
-	uint64_t next = min(min(frames_next_due(&b->out), frames_next_due(&b->server.out)),
-			min(timer_wheel_next(b->wheel), timer_wheel_next(b->server.wheel)));
+	uint64_t next = earlier_of(earlier_of(frames_next_due(&b->out),
+			frames_next_due(&b->server.out)),
+			earlier_of(timer_wheel_next(b->wheel), timer_wheel_next(b->server.wheel)));
 
 	if (next <= b->now || mad_pending(b->mad) || mad_pending(b->server.mad) ||
 			sa_pending(b->server.worker))
@@ -147,13 +148,13 @@ pass(struct sa_loss *b)
 }
 
 static void
-ask(struct sa_loss *b, unsigned int version)
+loss_ask(struct sa_loss *b, unsigned int version)
 {
 	struct sa_query q = { .op = SA_OP_TABLE,
 		.version = (enum sa_version)version,
 		.type = sa_record_type(SA_NODE),
 		.resp_time = 18 };
-	const struct sa_taker taker = { b, take_record, take_end };
+	const struct sa_taker taker = { b, loss_take_record, loss_take_end };
 	struct error err = { 0 };
 	mad_handle h;
 
@@ -168,7 +169,7 @@ ask(struct sa_loss *b, unsigned int version)
 	q.to.pkey = 0xFFFF;
 	q.to.neighbour = PATH_NO_NEIGHBOUR;
 	if (sa_ask(b->client, &q, &taker, b->now, &h, &err) != 0)
-		die(err.text);
+		bench_die(err.text);
 }
 
 void
@@ -188,14 +189,14 @@ sa_loss_run(struct sa_loss *b, unsigned int version, uint32_t one_in, uint64_t s
 		links[i]->lost = 0;
 		links[i]->now = b->now;
 	}
-	ask(b, version);
+	loss_ask(b, version);
 	while (!b->done && b->now - start < LOSS_SECONDS * NS) {
 		links[0]->now = links[1]->now = b->now;
 		if (client_round(b) + server_step(&b->server, &b->out, b->now) == 0)
-			pass(b);
+			loss_advance(b);
 	}
 	if (!b->done)
-		die("a transfer does not end");
+		bench_die("a transfer does not end");
 	result->ns = b->now - start;
 	result->lost = (uint32_t)(links[0]->lost + links[1]->lost);
 }

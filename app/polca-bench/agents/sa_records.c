@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* What the server serves: records made by number. */
+/* The server's records, generated from their numbers. */
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,12 +28,12 @@ struct batch {
 };
 
 static void
-begin(struct batch *b, struct bench_server *s)
+batch_begin(struct batch *b, struct bench_server *s)
 {
 	*b = (struct batch){ .s = s, .room = 4096 };
 	b->change = calloc(b->room, sizeof(*b->change));
 	if (b->change == NULL)
-		die("no memory for records");
+		bench_die("no memory for records");
 }
 
 static void
@@ -45,14 +45,14 @@ flush(struct batch *b)
 }
 
 static void
-end(struct batch *b)
+batch_commit(struct batch *b)
 {
 	flush(b);
 	free(b->change);
 }
 
 static uint8_t *
-next(struct batch *b, uint16_t attribute)
+batch_next(struct batch *b, uint16_t attribute)
 {
 	struct sa_change *c;
 
@@ -64,10 +64,10 @@ next(struct batch *b, uint16_t attribute)
 }
 
 static void
-node(struct batch *b, uint16_t lid, uint8_t type, uint64_t guid, uint8_t ports)
+put_node_record(struct batch *b, uint16_t lid, uint8_t type, uint64_t guid, uint8_t ports)
 {
 	const struct sa_record_type *t = sa_record_type(SA_NODE);
-	uint8_t *rec = next(b, SA_NODE);
+	uint8_t *rec = batch_next(b, SA_NODE);
 	char name[64];
 
 	sa_put_named(t, "lid", rec, lid);
@@ -86,7 +86,7 @@ static void
 port(struct batch *b, uint16_t lid, uint8_t num)
 {
 	const struct sa_record_type *t = sa_record_type(SA_PORT_INFO);
-	uint8_t *rec = next(b, SA_PORT_INFO);
+	uint8_t *rec = batch_next(b, SA_PORT_INFO);
 
 	sa_put_named(t, "lid", rec, lid);
 	sa_put_named(t, "port_num", rec, num);
@@ -104,7 +104,7 @@ static void
 one_way(struct batch *b, uint16_t from, uint8_t from_port, uint16_t to, uint8_t to_port)
 {
 	const struct sa_record_type *t = sa_record_type(SA_LINK);
-	uint8_t *rec = next(b, SA_LINK);
+	uint8_t *rec = batch_next(b, SA_LINK);
 
 	sa_put_named(t, "from_lid", rec, from);
 	sa_put_named(t, "from_port", rec, from_port);
@@ -123,7 +123,7 @@ static void
 partition(struct batch *b, uint16_t lid)
 {
 	const struct sa_record_type *t = sa_record_type(SA_PKEY_TABLE);
-	uint8_t *rec = next(b, SA_PKEY_TABLE);
+	uint8_t *rec = batch_next(b, SA_PKEY_TABLE);
 
 	sa_put_named(t, "lid", rec, lid);
 	memset(rec + 8, 0xFF, 2); /* the first P_Key: full member of the default partition */
@@ -132,7 +132,7 @@ partition(struct batch *b, uint16_t lid)
 static void
 adapter(struct batch *b, uint16_t lid)
 {
-	node(b, lid, NODE_CA, BENCH_GUID(lid), 1);
+	put_node_record(b, lid, NODE_CA, BENCH_GUID(lid), 1);
 	port(b, lid, 1);
 	partition(b, lid);
 }
@@ -143,8 +143,8 @@ switch_with(struct batch *b, uint16_t lid, uint8_t ports)
 	const struct sa_record_type *t = sa_record_type(SA_SWITCH_INFO);
 	unsigned int i;
 
-	node(b, lid, NODE_SWITCH, BENCH_GUID(lid), ports);
-	sa_put_named(t, "lid", next(b, SA_SWITCH_INFO), lid);
+	put_node_record(b, lid, NODE_SWITCH, BENCH_GUID(lid), ports);
+	sa_put_named(t, "lid", batch_next(b, SA_SWITCH_INFO), lid);
 	for (i = 0; i <= ports; i++)
 		port(b, lid, (uint8_t)i);
 }
@@ -155,10 +155,10 @@ load_nodes(struct bench_server *s, uint32_t n)
 	struct batch b;
 	uint32_t i;
 
-	begin(&b, s);
+	batch_begin(&b, s);
 	for (i = 0; i < n; i++)
-		node(&b, (uint16_t)(i + 1), NODE_CA, BENCH_GUID(i + 1), 1);
-	end(&b);
+		put_node_record(&b, (uint16_t)(i + 1), NODE_CA, BENCH_GUID(i + 1), 1);
+	batch_commit(&b);
 }
 
 void
@@ -168,7 +168,7 @@ load_fabric(struct bench_server *s, uint32_t n)
 	uint16_t leaf = (uint16_t)(n + 1), spine = (uint16_t)(leaf + leaves);
 	struct batch b;
 
-	begin(&b, s);
+	batch_begin(&b, s);
 	for (i = 0; i < leaves; i++)
 		switch_with(&b, (uint16_t)(leaf + i), LEAF_PORTS + SPINES * SPINE_LINKS);
 	for (i = 0; i < SPINES; i++)
@@ -185,5 +185,5 @@ load_fabric(struct bench_server *s, uint32_t n)
 						(uint8_t)(LEAF_PORTS + j * SPINE_LINKS + k + 1),
 						(uint16_t)(spine + j),
 						(uint8_t)(i * SPINE_LINKS + k + 1));
-	end(&b);
+	batch_commit(&b);
 }

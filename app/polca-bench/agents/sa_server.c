@@ -2,29 +2,29 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* One worker that serves, and a round of its loop. */
+/* A worker that serves, and one iteration of its loop. */
 
 #include <rte_cycles.h>
 
 #include "agents/agents.h"
 
-#define WHEEL_TICK 32768 /* 13 us at 2.6 GHz, as the engine has it */
+#define WHEEL_TICK 32768 /* 13 us at 2.6 GHz, as in the engine */
 
 static const struct port_attr *
-port_of(void *arg, uint16_t port)
+server_port_of(void *arg, uint16_t port)
 {
 	return port == 0 ? arg : NULL;
 }
 
 static uint64_t
-grace_start(void *arg)
+server_grace_start(void *arg)
 {
 	(void)arg;
 	return 0;
 }
 
 static bool
-grace_done(void *arg, uint64_t token)
+server_grace_done(void *arg, uint64_t token)
 {
 	(void)arg;
 	(void)token;
@@ -40,7 +40,7 @@ no_writes(void *arg, struct sa_write *write)
 }
 
 static void
-create_sa(struct bench_server *s, uint64_t hz, uint8_t resp_time, uint32_t sessions)
+server_create_sa(struct bench_server *s, uint64_t hz, uint8_t resp_time, uint32_t sessions)
 {
 	struct store_config store = {
 		.tables = sa_num_tables,
@@ -50,14 +50,14 @@ create_sa(struct bench_server *s, uint64_t hz, uint8_t resp_time, uint32_t sessi
 		.alloc = &allocator_malloc,
 		.max_old_bytes = 1u << 30,
 		.max_versions = 1 << 20,
-		.grace = { grace_start, grace_done, NULL },
+		.grace = { server_grace_start, server_grace_done, NULL },
 	};
 	struct sa_config config = sa_config_default;
 	struct error err = { 0 };
 
 	s->store = store_create(&store, &err);
 	if (s->store == NULL)
-		die(err.text);
+		bench_die(err.text);
 	config.store = s->store;
 	config.hz = hz;
 	config.alloc = &allocator_malloc;
@@ -69,7 +69,7 @@ create_sa(struct bench_server *s, uint64_t hz, uint8_t resp_time, uint32_t sessi
 	config.max_transfers = sessions;
 	s->sa = sa_create(&config, &err);
 	if (s->sa == NULL)
-		die(err.text);
+		bench_die(err.text);
 }
 
 void
@@ -82,32 +82,32 @@ server_create(struct bench_server *s, const struct bench_config *config)
 		.alloc = &allocator_malloc,
 		.rng = &rng_kernel,
 		.tx = &s->out.sink,
-		.port = port_of,
+		.port = server_port_of,
 		.port_arg = &s->port,
 	};
 	struct sa_worker_config worker = { .submit = no_writes };
 
 	*s = (struct bench_server){ 0 };
-	bench_limits(&mad.limits, config);
+	agents_limits(&mad.limits, config);
 	bench_port(&s->port, 1, config->subnet_timeout != 0 ? config->subnet_timeout : 18);
 	frames_init(&s->out, config->queue != 0 ? config->queue : 4096);
 	s->wheel = timer_wheel_create(&allocator_malloc, WHEEL_TICK, 0);
 	mad.wheel = s->wheel;
 	s->mad = mad_worker_create(&mad);
 	if (s->mad == NULL)
-		die("no memory for the sessions");
-	create_sa(s, mad.hz, mad.limits.resp_time, config->sessions);
+		bench_die("no memory for the sessions");
+	server_create_sa(s, mad.hz, mad.limits.resp_time, config->sessions);
 	worker.mad = s->mad;
 	worker.reader = store_reader(s->store, 0);
 	s->worker = sa_worker_create(s->sa, &worker);
 	if (s->worker == NULL)
-		die("no memory for the SA");
+		bench_die("no memory for the SA");
 }
 
 void
 server_destroy(struct bench_server *s)
 {
-	mad_worker_destroy(s->mad); /* its sessions call back into the SA */
+	mad_worker_destroy(s->mad); /* do this first: its sessions call into the SA */
 	sa_worker_destroy(s->worker);
 	sa_destroy(s->sa);
 	store_destroy(s->store);
@@ -140,6 +140,6 @@ server_load(struct bench_server *s, const struct sa_change *changes, size_t n)
 	struct error err = { 0 };
 
 	if (sa_change(s->sa, changes, n, &err) != 0)
-		die(err.text);
+		bench_die(err.text);
 	store_reclaim(s->store);
 }

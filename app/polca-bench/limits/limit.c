@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* Packet io, copy, CRC and ring transfer, each alone. */
+/* Measure packet I/O, copy, CRC and ring transfer, each alone. */
 
 #include <errno.h>
 #include <string.h>
@@ -15,9 +15,9 @@
 #include "wire/crc32.h"
 
 #define RING_SIZE 1024
-#define COVERED   (LIMIT_HEADERS - 14 - 4 + 8) /* of them, what the ICRC goes over */
-#define LARGE     1024 /* bytes of a payload */
-#define PAUSE_US  100 /* a burst longer than this was interrupted */
+#define COVERED   (LIMIT_HEADERS - 14 - 4 + 8) /* bytes of headers that the ICRC covers */
+#define LARGE     1024 /* a large payload in bytes */
+#define PAUSE_US  100 /* a longer burst was interrupted */
 
 const char *const limit_names[LIMITS] = {
 	[LIMIT_PACKET_IO] = "packet io with buffers alone",
@@ -67,9 +67,9 @@ limits_destroy(struct limits *l)
 		skeleton_destroy(&l->end[i]);
 }
 
-/* Buffers from the pool, out of one port, in at the other, back into the pool. */
+/* Allocate buffers, send them from one port, receive them at the other, free them. */
 static void
-packet_io(struct limits *l)
+packet_io_burst(struct limits *l)
 {
 	struct rte_mbuf *m[SKELETON_BURST];
 	unsigned int i, n;
@@ -98,7 +98,7 @@ limit_next_offset(struct limits *l)
 }
 
 static void
-copy(struct limits *l)
+copy_burst(struct limits *l)
 {
 	unsigned int i;
 
@@ -111,7 +111,7 @@ copy(struct limits *l)
 }
 
 static void
-crc(struct limits *l)
+crc_burst(struct limits *l)
 {
 	volatile uint32_t result;
 	unsigned int i;
@@ -123,7 +123,7 @@ crc(struct limits *l)
 }
 
 static void
-ring(struct limits *l)
+ring_burst(struct limits *l)
 {
 	void *object[SKELETON_BURST] = { l };
 
@@ -132,38 +132,38 @@ ring(struct limits *l)
 }
 
 static void
-copied_crc(struct limits *l)
+copied_crc_burst(struct limits *l)
 {
 	limit_payload(l, false, true);
 }
 
 static void
-referred_crc(struct limits *l)
+referred_crc_burst(struct limits *l)
 {
 	limit_payload(l, true, true);
 }
 
 static void
-copied(struct limits *l)
+copied_burst(struct limits *l)
 {
 	limit_payload(l, false, false);
 }
 
 static void
-referred(struct limits *l)
+referred_burst(struct limits *l)
 {
 	limit_payload(l, true, false);
 }
 
 static void (*const bursts[LIMITS])(struct limits *l) = {
-	[LIMIT_PACKET_IO] = packet_io,
-	[LIMIT_COPY] = copy,
-	[LIMIT_CRC] = crc,
-	[LIMIT_RING] = ring,
-	[LIMIT_COPIED_CRC] = copied_crc,
-	[LIMIT_REFERRED_CRC] = referred_crc,
-	[LIMIT_COPIED] = copied,
-	[LIMIT_REFERRED] = referred,
+	[LIMIT_PACKET_IO] = packet_io_burst,
+	[LIMIT_COPY] = copy_burst,
+	[LIMIT_CRC] = crc_burst,
+	[LIMIT_RING] = ring_burst,
+	[LIMIT_COPIED_CRC] = copied_crc_burst,
+	[LIMIT_REFERRED_CRC] = referred_crc_burst,
+	[LIMIT_COPIED] = copied_burst,
+	[LIMIT_REFERRED] = referred_burst,
 };
 
 double
@@ -171,7 +171,10 @@ limit_measure(struct limits *l, unsigned int limit, double seconds)
 {
 	uint64_t hz = rte_get_tsc_hz(), pause = PAUSE_US * (hz / 1000000);
 	uint64_t start = rte_rdtsc(), last = start, now = start, packets = 0, used = 0;
-	/* large packets out of memory take a microsecond each: so many must not look like a pause */
+	/*
+	 * large packets from memory take a microsecond each: a smaller batch, so that it does not
+	 * look like an interruption
+	 */
 	unsigned int i, n = l->payload > LARGE ? 1 : 8;
 
 	while ((double)(now - start) < seconds * (double)hz) {

@@ -7,7 +7,7 @@
 
 /**
  * @file
- * What bounds any data path over this port, each by itself: nanoseconds a packet.
+ * The limits of any data path over this port, each measured alone in nanoseconds per packet.
  */
 
 #include <rte_ring.h>
@@ -19,7 +19,7 @@ enum {
 	LIMIT_COPY,
 	LIMIT_CRC,
 	LIMIT_RING,
-	/* packet io with a payload that comes from a region */
+	/* packet I/O with a payload from a region */
 	LIMIT_COPIED_CRC,
 	LIMIT_REFERRED_CRC,
 	LIMIT_COPIED,
@@ -30,16 +30,19 @@ enum {
 /** RoCEv2 over IPv4, and the ICRC */
 #define LIMIT_HEADERS (14 + 20 + 8 + 12 + 4)
 
-/** Packets that refer to a region: it may go away when they are equal. One writer each. */
+/**
+ * References to a region lent to packets: the region may be freed once both are equal. Each has one
+ * writer.
+ */
 struct lent {
 	uint64_t out, back;
 };
 
 struct limits {
-	struct skeleton_endpoint *end; /**< both of them; their ports and memory are used */
+	struct skeleton_endpoint *end; /**< [ROLES]; their ports and memory are used */
 	struct rte_ring *ring;
 	uint32_t payload; /**< bytes of a packet */
-	uint32_t frame; /**< and with its headers */
+	uint32_t frame; /**< bytes of the packet with its headers */
 	struct lent lent;
 };
 
@@ -52,16 +55,16 @@ extern const char *const limit_names[LIMITS];
 int limits_create(struct limits *l, struct skeleton_endpoint end[ROLES], const char *name,
 	const struct skeleton_config *config, struct error *err);
 void limits_destroy(struct limits *l);
-/** Packets of @p payload bytes from now on, at most what the ends were made for. */
+/** Use packets of @p payload bytes, at most the size that the endpoints were created for. */
 void limits_set_payload(struct limits *l, uint32_t payload);
-/** For @p seconds. @return ns a packet */
+/** Measure for @p seconds. @return ns per packet */
 double limit_measure(struct limits *l, unsigned int limit, double seconds);
 
 /* --- for limit_payload.c --- */
 
-/** As the messages go through the memory. */
+/** The offset of the next message, in the same order as real messages. */
 uint64_t limit_next_offset(struct limits *l);
-/** A burst of payloads through both ports, copied or by reference. */
+/** Send a burst of payloads from port to port, copied or by reference. */
 void limit_payload(struct limits *l, bool reference, bool crc);
 
 #endif

@@ -3,9 +3,9 @@
  */
 
 /*
- * A payload through both ports: copied into the packet's buffer, or by reference to the region.
- * Then the packet is of three pieces, for the ICRC stands behind the payload, and its last
- * reference has to be counted back before the region may go away.
+ * Send a payload from port to port, either copied into the packet's buffer or by reference to the
+ * region. By reference, a packet has three segments, because the ICRC follows the payload, and the
+ * region may only be freed once all references have been returned.
  */
 
 #include <string.h>
@@ -15,16 +15,16 @@
 #include "limits/limit.h"
 #include "wire/crc32.h"
 
-#define BLOCKS    3 /* of the headers, that the ICRC goes over */
+#define BLOCKS    3 /* 16-byte blocks of headers that the ICRC covers */
 #define HEAD      (BLOCKS * 16)
 #define HEAD_AT   (LIMIT_HEADERS - ICRC - HEAD)
 #define ICRC      4
 
-/* Whose bits count does not matter here. */
+/* For timing it does not matter which bits the ICRC masks. */
 static const uint8_t zeros[HEAD];
 
 static void
-came_back(void *payload, void *region)
+reference_returned(void *payload, void *region)
 {
 	struct lent *lent = region;
 
@@ -33,7 +33,7 @@ came_back(void *payload, void *region)
 }
 
 static void
-copy(const struct limits *l, struct rte_mbuf *m, const uint8_t *payload, bool crc)
+send_copied(const struct limits *l, struct rte_mbuf *m, const uint8_t *payload, bool crc)
 {
 	uint8_t *head = rte_pktmbuf_mtod_offset(m, uint8_t *, HEAD_AT), *to = head + HEAD;
 	uint32_t icrc = 0;
@@ -46,9 +46,9 @@ copy(const struct limits *l, struct rte_mbuf *m, const uint8_t *payload, bool cr
 	m->data_len = m->pkt_len = l->frame;
 }
 
-/* What is known of the region stands in the buffer that its piece does not use. */
+/* The reference count is stored in the unused buffer of the payload's segment. */
 static void
-refer(struct limits *l, struct rte_mbuf *m, struct rte_mbuf *piece, struct rte_mbuf *end,
+send_referred(struct limits *l, struct rte_mbuf *m, struct rte_mbuf *piece, struct rte_mbuf *end,
 	uint8_t *payload, bool crc)
 {
 	struct rte_mbuf_ext_shared_info *shared = (void *)rte_mbuf_to_baddr(piece);
@@ -58,7 +58,7 @@ refer(struct limits *l, struct rte_mbuf *m, struct rte_mbuf *piece, struct rte_m
 	if (crc)
 		icrc = crc32_update(crc32_update(0, head, HEAD), payload, l->payload);
 	memcpy(rte_pktmbuf_mtod(end, void *), &icrc, sizeof(icrc));
-	shared->free_cb = came_back;
+	shared->free_cb = reference_returned;
 	shared->fcb_opaque = &l->lent;
 	rte_mbuf_ext_refcnt_set(shared, 1);
 	rte_pktmbuf_attach_extbuf(piece, payload, RTE_BAD_IOVA, (uint16_t)l->payload, shared);
@@ -73,7 +73,7 @@ refer(struct limits *l, struct rte_mbuf *m, struct rte_mbuf *piece, struct rte_m
 }
 
 static bool
-take_buffers(struct limits *l, struct rte_mbuf *m[][SKELETON_BURST], unsigned int kinds)
+alloc_buffers(struct limits *l, struct rte_mbuf *m[][SKELETON_BURST], unsigned int kinds)
 {
 	unsigned int i;
 
@@ -93,15 +93,15 @@ limit_payload(struct limits *l, bool reference, bool crc)
 	struct rte_mbuf *m[3][SKELETON_BURST];
 	unsigned int i, n;
 
-	if (!take_buffers(l, m, reference ? 3 : 1))
+	if (!alloc_buffers(l, m, reference ? 3 : 1))
 		return;
 	for (i = 0; i < SKELETON_BURST; i++) {
 		uint8_t *payload = l->end[REQUESTER].mr[1].base + limit_next_offset(l);
 
 		if (reference)
-			refer(l, m[0][i], m[1][i], m[2][i], payload, crc);
+			send_referred(l, m[0][i], m[1][i], m[2][i], payload, crc);
 		else
-			copy(l, m[0][i], payload, crc);
+			send_copied(l, m[0][i], payload, crc);
 	}
 	n = rte_eth_tx_burst(l->end[REQUESTER].ethdev, 0, m[0], SKELETON_BURST);
 	if (n < SKELETON_BURST)

@@ -19,23 +19,23 @@
 #define PAUSE_US         100
 
 struct round {
-	double ours[ROLES], skeleton[ROLES]; /* ns a message */
-	double limit[LIMITS]; /* ns a packet */
+	double ours[ROLES], skeleton[ROLES]; /* ns per message */
+	double limit[LIMITS]; /* ns per packet */
 };
 
 struct roofline {
 	const struct bench_options *o;
-	bool skeleton; /* there is one for these messages */
+	bool skeleton; /* the skeleton supports these messages */
 	struct skeleton_endpoint end[ROLES];
 	struct limits limits;
 	struct round round[ROOFLINE_ROUNDS];
 	unsigned int rounds;
 };
 
-/* --- figures --- */
+/* --- medians --- */
 
 static double
-median_of(const struct roofline *rl, double (*value)(const struct round *r, unsigned int i),
+roofline_median(const struct roofline *rl, double (*value)(const struct round *r, unsigned int i),
 	unsigned int i)
 {
 	double v[ROOFLINE_ROUNDS];
@@ -47,32 +47,32 @@ median_of(const struct roofline *rl, double (*value)(const struct round *r, unsi
 }
 
 static double
-ours(const struct round *r, unsigned int role)
+ours_ns(const struct round *r, unsigned int role)
 {
 	return r->ours[role];
 }
 
 static double
-skeleton(const struct round *r, unsigned int role)
+skeleton_ns(const struct round *r, unsigned int role)
 {
 	return r->skeleton[role];
 }
 
 static double
-ratio(const struct round *r, unsigned int role)
+skeleton_ratio(const struct round *r, unsigned int role)
 {
 	return r->skeleton[role] / r->ours[role];
 }
 
 static double
-limit(const struct round *r, unsigned int i)
+limit_ns(const struct round *r, unsigned int i)
 {
 	return r->limit[i];
 }
 
 /* --- rounds --- */
 
-/* A few milliseconds. @retval false  something interrupted it */
+/* Run for a few milliseconds. @retval false  interrupted */
 static bool
 skeleton_slice(struct roofline *rl, double ns[ROLES])
 {
@@ -103,7 +103,7 @@ run_skeleton(struct roofline *rl, struct round *r)
 	uint64_t end = rte_rdtsc() + (uint64_t)(SKELETON_SECONDS * (double)rte_get_tsc_hz());
 	unsigned int i, n = 0;
 
-	skeleton_slice(rl, ns); /* warm */
+	skeleton_slice(rl, ns); /* warm the caches */
 	do {
 		if (!skeleton_slice(rl, ns) && rte_rdtsc() < end)
 			continue;
@@ -115,9 +115,9 @@ run_skeleton(struct roofline *rl, struct round *r)
 		r->skeleton[i] = median(v[i], n);
 }
 
-/* What is under way arrives, so that the rings are empty for the limits. */
+/* Let packets under way arrive, so that the rings are empty for the limits. */
 static void
-settle(struct roofline *rl)
+drain_skeleton(struct roofline *rl)
 {
 	uint32_t window = rl->end[REQUESTER].config.window;
 	unsigned int i;
@@ -144,7 +144,7 @@ roofline_round(struct roofline *rl, const struct slice *traffic)
 	}
 	if (rl->skeleton)
 		run_skeleton(rl, r);
-	settle(rl);
+	drain_skeleton(rl);
 	for (i = 0; i < LIMITS; i++)
 		r->limit[i] = limit_measure(&rl->limits, i, LIMIT_SECONDS);
 	rl->rounds++;
@@ -187,9 +187,9 @@ roofline_destroy(struct roofline *rl)
 	free(rl);
 }
 
-/* --- what came out --- */
+/* --- results --- */
 
-/* What a message costs each role, beside the least it can cost: the same slices, the same machine. */
+/* Report the cost of a message for each role, and the skeleton's cost for comparison. */
 static void
 tell_roles(const struct roofline *rl, struct report *r)
 {
@@ -202,12 +202,12 @@ tell_roles(const struct roofline *rl, struct report *r)
 	};
 	unsigned int i;
 
-	if (!isfinite(median_of(rl, ratio, REQUESTER)))
-		return; /* messages longer than its slices */
+	if (!isfinite(roofline_median(rl, skeleton_ratio, REQUESTER)))
+		return; /* a message takes longer than a slice */
 	report_table(r, "roofline", columns, RTE_DIM(columns));
 	for (i = 0; i < ROLES; i++) {
-		double v[] = { median_of(rl, ours, i), median_of(rl, skeleton, i),
-			median_of(rl, ratio, i) };
+		double v[] = { roofline_median(rl, ours_ns, i), roofline_median(rl, skeleton_ns, i),
+			roofline_median(rl, skeleton_ratio, i) };
 
 		report_named_row(r, roles[i], v);
 	}
@@ -225,10 +225,10 @@ roofline_tell(const struct roofline *rl, struct report *r)
 	if (rl->skeleton)
 		tell_roles(rl, r);
 	for (i = 0; i < LIMITS; i++)
-		report_note(r, "roofline: %s: %.1f ns a packet of %u bytes", limit_names[i],
-				median_of(rl, limit, i), rl->limits.payload);
+		report_note(r, "roofline: %s: %.1f ns per packet of %u bytes", limit_names[i],
+				roofline_median(rl, limit_ns, i), rl->limits.payload);
 	report_note(r, "roofline: medians of %u rounds, interleaved", rl->rounds);
 	if (bad > 0)
-		report_note(r, "roofline: the skeleton saw %lu bad packets: its figures are void",
+		report_note(r, "roofline: the skeleton saw %lu bad packets: its results are invalid",
 				bad);
 }

@@ -7,9 +7,9 @@
 
 /**
  * @file
- * --roofline: a run in rounds; each has a part of the traffic, then the skeleton and the limits of
- * limit.h, so that all of them see the same mood of the machine. What is told is the median over
- * the rounds of each ratio.
+ * --roofline: a run in rounds. Each round measures part of the traffic, then the skeleton, then the
+ * limits of limit.h, so that all meet the same load of the machine. The result is the median of
+ * each value over the rounds.
  */
 
 #include "traffic/benchmark.h"
@@ -18,10 +18,10 @@
 
 struct roofline;
 
-/** For the scene's options; the skeleton does Sends of one packet, and Writes. */
+/** @param o  of the benchmark; the skeleton supports Sends of one packet, and Writes */
 int roofline_create(struct roofline **rl, const struct bench_options *o, struct error *err);
 void roofline_destroy(struct roofline *rl);
-/** After a part of the traffic: what its messages cost each role. */
+/** Measure a round. @param traffic  the cost of the traffic's messages in this round */
 void roofline_round(struct roofline *rl, const struct slice *traffic);
 void roofline_tell(const struct roofline *rl, struct report *r);
 

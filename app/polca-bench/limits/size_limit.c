@@ -12,12 +12,12 @@
 #include "median.h"
 
 #define ROUNDS        5
-#define ROUND_SECONDS 0.004 /* of each limit */
+#define ROUND_SECONDS 0.004 /* per limit */
 #define PARTS_MAX     3
 
 struct size_limit {
 	uint32_t mtu;
-	unsigned int part[PARTS_MAX]; /**< limits whose sum it is */
+	unsigned int part[PARTS_MAX]; /**< limits to add up */
 	unsigned int parts;
 	struct skeleton_endpoint end[ROLES];
 	struct limits limits;
@@ -42,7 +42,8 @@ size_limit_create(struct size_limit **made, const struct bench_options *o, struc
 		.qps = 1,
 		.window = SKELETON_WINDOW,
 		.ack_every = SKELETON_ACK_EVERY,
-		.footprint = RTE_MAX(o->footprint, o->size), /* memory_next() goes as far */
+		/* memory_next() uses at least one message's size */
+		.footprint = RTE_MAX(o->footprint, o->size),
 		.icrc = o->icrc,
 	};
 
@@ -63,7 +64,7 @@ size_limit_destroy(struct size_limit *l)
 	free(l);
 }
 
-/* @return ns a packet; 0: one of the parts was interrupted all the time */
+/* @return ns per packet; 0: all measurements of one part were interrupted */
 static double
 measure_once(struct size_limit *l)
 {

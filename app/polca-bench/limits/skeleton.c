@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* The skeleton's ports, memory, queues, and what both roles do to a packet. */
+/* The skeleton's ports, memory and queues, and the packet functions of both roles. */
 
 #include <errno.h>
 #include <stdio.h>
@@ -17,17 +17,18 @@
 #include "wire/crc32.h"
 
 #define ROCE_PORT  4791
-#define POOL_SIZE  1023 /* small pools stay in the cache */
+#define POOL_SIZE  1023 /* a small pool stays in the cache */
 #define DESC       1024
-#define ROOM       (RTE_PKTMBUF_HEADROOM + 192) /* beside the payload */
+#define ROOM       (RTE_PKTMBUF_HEADROOM + 192) /* room for headers besides the payload */
 #define SPARE      (UINT64_C(4) << 20)
 #define HUGE_PAGE  (UINT64_C(2) << 20)
 
 /* --- packets --- */
 
 /*
- * The ICRC's view of the headers from eight bytes before the IP header: ones there, of which the
- * register's own make the first four zeros, and ones in the fields that routers change.
+ * The bytes that the ICRC covers, from eight bytes before the IP header. The first eight are ones
+ * (IBA: a masked LRH); inverting the CRC register makes zeros of the first four. Fields that
+ * routers change are masked with ones.
  */
 #define FRONT 8
 #define HEAD  (FRONT + 20 + 8 + 12)
@@ -97,7 +98,7 @@ skeleton_start(struct skeleton_endpoint *s)
 }
 
 static void
-fill_header(struct skeleton_headers *h, enum bench_role role)
+skeleton_fill_header(struct skeleton_headers *h, enum bench_role role)
 {
 	*h = (struct skeleton_headers){ .flags = 0x40, .pkey = RTE_BE16(0xFFFF) };
 	h->ether.ether_type = RTE_BE16(RTE_ETHER_TYPE_IPV4);
@@ -124,12 +125,12 @@ make_queues(struct skeleton_endpoint *s)
 		s->qp[i].cqe = calloc(SKELETON_CQ, sizeof(*s->qp[i].cqe));
 		if (s->qp[i].wqe == NULL || s->qp[i].cqe == NULL)
 			return -ENOMEM;
-		fill_header(&s->qp[i].header, s->role);
+		skeleton_fill_header(&s->qp[i].header, s->role);
 	}
 	return 0;
 }
 
-/* Receives are posted once: their ring is gone through again and again. */
+/* Receives are posted once; their ring is reused forever. */
 static void
 post_receives(struct skeleton_endpoint *s)
 {
@@ -143,7 +144,7 @@ post_receives(struct skeleton_endpoint *s)
 }
 
 static int
-make_memory(struct skeleton_endpoint *s)
+skeleton_make_memory(struct skeleton_endpoint *s)
 {
 	uint64_t length = RTE_ALIGN_CEIL(s->config.footprint + SPARE, HUGE_PAGE);
 	uint64_t i;
@@ -159,7 +160,7 @@ make_memory(struct skeleton_endpoint *s)
 }
 
 static int
-make_port(struct skeleton_endpoint *s, const char *device, struct error *err)
+skeleton_make_port(struct skeleton_endpoint *s, const char *device, struct error *err)
 {
 	struct rte_eth_conf conf = { 0 };
 	char name[32];
@@ -188,11 +189,11 @@ skeleton_create(struct skeleton_endpoint *s, const struct skeleton_config *confi
 	enum bench_role role, const char *device, struct error *err)
 {
 	*s = (struct skeleton_endpoint){ .config = *config, .role = role };
-	if (make_memory(s) != 0 || make_queues(s) != 0)
+	if (skeleton_make_memory(s) != 0 || make_queues(s) != 0)
 		return error_set(err, ENOMEM, "no memory for the skeleton");
 	if (role == RESPONDER)
 		post_receives(s);
-	return make_port(s, device, err);
+	return skeleton_make_port(s, device, err);
 }
 
 void

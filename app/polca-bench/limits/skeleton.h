@@ -7,9 +7,10 @@
 
 /**
  * @file
- * The least work that a correct RC data path can do, as a measuring stick: headers, ICRC, PSN,
- * bounds, copy, work request, completion, Ack. No loss, no other order, no control plane, one kind
- * of packet. Whatever Polca takes longer is the price of the rest of the standard, or waste.
+ * The skeleton: the least work that a correct RC data path can do, as a reference. It does headers,
+ * ICRC, PSN, bounds, copy, work request, completion and Ack, for one kind of packet, without loss,
+ * reordering or control plane. Any time that Polca needs beyond it is the price of the rest of the
+ * standard, or waste.
  */
 
 #include <rte_ether.h>
@@ -21,11 +22,11 @@
 
 #define SKELETON_QPS    64 /* a power of two */
 #define SKELETON_QUEUE  1024 /* work requests of a queue */
-#define SKELETON_CQ     64 /* completions remembered of a QP */
+#define SKELETON_CQ     64 /* completions kept per QP */
 #define SKELETON_BURST  32
-#define SKELETON_TURN   16 /* packets a QP sends before the next one may */
+#define SKELETON_TURN   16 /* packets that a QP sends before it is the next one's turn */
 #define SKELETON_WRITE_KEY 2
-/* what Polca is compared with */
+/* the values that Polca is compared with */
 #define SKELETON_WINDOW    32
 #define SKELETON_ACK_EVERY 16
 
@@ -34,13 +35,13 @@ struct skeleton_config {
 	uint32_t size; /**< bytes of a message */
 	uint32_t mtu;
 	uint32_t qps;
-	uint32_t window; /**< packets without an Ack, of a QP */
-	uint32_t ack_every; /**< one Ack for so many packets, where one is asked for */
+	uint32_t window; /**< most unacknowledged packets of a QP */
+	uint32_t ack_every; /**< packets per Ack, where the requester asks for one */
 	uint32_t footprint;
 	bool icrc;
 };
 
-/* Of RoCEv2 over IPv4 */
+/* RoCEv2 over IPv4 */
 struct skeleton_headers {
 	struct rte_ether_hdr ether;
 	struct rte_ipv4_hdr ip;
@@ -70,7 +71,7 @@ struct skeleton_wqe {
 struct skeleton_cqe {
 	uint64_t wr_id;
 	uint32_t opcode, length, qpn, status;
-	uint64_t reserved[5]; /* as large as ours */
+	uint64_t reserved[5]; /* the size of Polca's completions */
 };
 
 struct skeleton_mr {
@@ -80,12 +81,12 @@ struct skeleton_mr {
 
 struct skeleton_qp {
 	uint32_t psn; /**< next to send, or expected */
-	uint32_t una; /**< oldest without an Ack */
+	uint32_t una; /**< oldest unacknowledged PSN */
 	uint32_t head, next, tail; /**< posted, being sent, oldest not completed */
 	uint32_t msn;
 	uint32_t unacked; /**< packets since the last Ack */
 	uint32_t completions;
-	/* the message under way */
+	/* the message being sent or received */
 	uint32_t left;
 	uint64_t at, remote_at;
 	bool begun;
@@ -94,41 +95,44 @@ struct skeleton_qp {
 	struct skeleton_headers header;
 } __rte_cache_aligned;
 
-/** One side. */
+/** The requester or the responder. */
 struct skeleton_endpoint {
 	struct skeleton_config config;
 	enum bench_role role;
 	uint16_t ethdev;
 	struct rte_mempool *pool;
 	struct skeleton_qp *qp;
-	struct skeleton_mr mr[4]; /**< by key */
+	struct skeleton_mr mr[4]; /**< index is the key */
 	uint8_t *memory;
-	uint32_t turn; /**< QP that sends next */
-	uint64_t offset; /**< of the next message posted */
-	uint64_t messages; /**< completed, or taken in */
+	uint32_t turn; /**< the QP that sends next */
+	uint64_t offset; /**< of the next message to post */
+	uint64_t messages; /**< completed, or received */
 	uint64_t packets;
-	uint64_t bad; /**< not what was expected: there must be none */
-	uint64_t busy; /**< TSC cycles of turns that found work */
+	uint64_t bad; /**< unexpected packets: must stay 0 */
+	uint64_t busy; /**< TSC cycles of iterations that found work */
 };
 
-/** On an ethdev that is not configured yet. */
+/** @param device  an ethdev that is not yet configured */
 int skeleton_create(struct skeleton_endpoint *s, const struct skeleton_config *config,
 	enum bench_role role, const char *device, struct error *err);
 void skeleton_destroy(struct skeleton_endpoint *s);
 /** Fill the send queues. */
 void skeleton_start(struct skeleton_endpoint *s);
 
-/** A turn of the requester or the responder. @return packets in and out */
+/** Run the requester or the responder once. @return packets received and sent */
 unsigned int skeleton_request(struct skeleton_endpoint *s);
 unsigned int skeleton_respond(struct skeleton_endpoint *s);
 
-/* --- skeleton.c, for the two --- */
+/* --- skeleton.c, for both roles --- */
 
 void skeleton_post(struct skeleton_endpoint *s, struct skeleton_qp *qp);
-/** The frame's headers and ICRC; payload is copied behind them. @return bytes of the frame */
+/**
+ * Complete the headers, copy the payload after them, and append the ICRC. @return length of the
+ * frame
+ */
 uint32_t skeleton_finish(const struct skeleton_endpoint *s, struct skeleton_headers *h,
 	uint32_t extension, const void *payload, uint32_t length);
-/** @param ip_length  of the packet, its ICRC included */
+/** @param ip_length  of the packet with its ICRC */
 bool skeleton_icrc_ok(const struct skeleton_headers *h, uint32_t ip_length, uint32_t extension);
 
 static inline struct skeleton_wqe *

@@ -3,9 +3,8 @@
  */
 
 /*
- * polca-bench skeleton: the least work by itself, both roles by turns in this process, or one role
- * here and the other in another process. The two processes tell each other nothing: give both the
- * same options.
+ * The command skeleton: both roles alternate in this process, or this process has one role and
+ * another process the other. The two processes do not negotiate: give both the same options.
  */
 
 #include <errno.h>
@@ -29,20 +28,20 @@ enum { BOTH, REQUESTER_ONLY, RESPONDER_ONLY };
 #define PAUSE_US  100
 #define SLICES    400
 #define LINK_UP_MS 30000
-#define QUIET_MS  2000 /* the other process has ended */
+#define QUIET_MS  2000 /* without packets: the other process has ended */
 #define MIB       (UINT64_C(1) << 20)
-#define BUFFER    4222 /* of memif: a path MTU of 4096 and its headers, as Polca's ports have it */
+#define BUFFER    4222 /* of memif: a path MTU of 4096 and its headers, as in Polca's ports */
 
 struct run_of_it {
 	struct skeleton_endpoint end[ROLES];
 	unsigned int first, ends;
 	double rate[SLICES], ns[ROLES][SLICES];
 	unsigned int n, slices;
-	bool clean; /* nothing disturbed the slices that count */
+	bool clean; /* the slices that count were not interrupted */
 };
 
 static void
-turn(struct run_of_it *v)
+skeleton_iteration(struct run_of_it *v)
 {
 	if (v->first == REQUESTER)
 		skeleton_request(&v->end[REQUESTER]);
@@ -51,16 +50,16 @@ turn(struct run_of_it *v)
 }
 
 static uint64_t
-messages(const struct run_of_it *v)
+skeleton_messages(const struct run_of_it *v)
 {
 	return v->end[v->first].messages;
 }
 
 static void
-slice(struct run_of_it *v)
+skeleton_run_slice(struct run_of_it *v)
 {
 	uint64_t hz = rte_get_tsc_hz(), now = rte_rdtsc(), start = now, last;
-	uint64_t done = messages(v);
+	uint64_t done = skeleton_messages(v);
 	bool clean = true;
 	unsigned int i;
 
@@ -68,15 +67,15 @@ slice(struct run_of_it *v)
 		v->end[i].busy = 0;
 	do {
 		last = now;
-		turn(v);
+		skeleton_iteration(v);
 		now = rte_rdtsc();
 		clean &= now - last < PAUSE_US * (hz / 1000000);
 	} while (now - start < SLICE_MS * (hz / 1000));
-	done = messages(v) - done;
+	done = skeleton_messages(v) - done;
 	v->slices++;
 	if (done == 0)
 		return;
-	if (clean && !v->clean) { /* the first undisturbed slice: those before it no longer count */
+	if (clean && !v->clean) { /* the first uninterrupted slice: discard those before it */
 		v->clean = true;
 		v->n = 0;
 	}
@@ -88,7 +87,7 @@ slice(struct run_of_it *v)
 	v->n++;
 }
 
-/* Responder alone: until nothing has come for a while, once something has. */
+/* Run the responder until no packet has arrived for a while, after the first one. */
 static void
 run_responder(struct run_of_it *v)
 {
@@ -96,7 +95,7 @@ run_responder(struct run_of_it *v)
 
 	while (bench_stop == 0) {
 		before = v->end[RESPONDER].packets;
-		slice(v);
+		skeleton_run_slice(v);
 		if (v->end[RESPONDER].packets != before || before == 0)
 			last = rte_rdtsc();
 		else if (rte_rdtsc() - last > QUIET_MS * (hz / 1000))
@@ -110,12 +109,12 @@ run_requester(struct run_of_it *v, double seconds)
 	uint64_t end;
 
 	skeleton_start(&v->end[REQUESTER]);
-	slice(v);
+	skeleton_run_slice(v);
 	v->n = v->slices = 0;
 	v->clean = false;
 	end = rte_rdtsc() + (uint64_t)(seconds * (double)rte_get_tsc_hz());
 	while (rte_rdtsc() < end && bench_stop == 0) {
-		slice(v);
+		skeleton_run_slice(v);
 		report_progress("%u slices", (unsigned int)v->slices);
 	}
 }
@@ -138,15 +137,17 @@ wait_for_link(uint16_t ethdev, struct error *err)
 			LINK_UP_MS / 1000);
 }
 
-/* memif's; net_ring's ports stand already. Leaves the device's name alone in @p device. */
+/*
+ * Open a memif device; ring devices are already open. Leaves only the device's name in @p device.
+ */
 static int
-plug(const struct bench_options *o, enum bench_role role, char *device, size_t size,
+open_memif(const struct bench_options *o, enum bench_role role, char *device, size_t size,
 	struct error *err)
 {
 	char socket[200];
 
 	if (role == RESPONDER && link_value(o, "socket", socket, sizeof(socket)))
-		unlink(socket); /* left by a killed one */
+		unlink(socket); /* left behind by a killed process */
 	snprintf(device + strlen(device), size - strlen(device), ",bsize=%u", BUFFER);
 	if (rte_dev_probe(device) != 0)
 		return error_set(err, ENODEV, "%s cannot be opened", device);
@@ -155,8 +156,8 @@ plug(const struct bench_options *o, enum bench_role role, char *device, size_t s
 }
 
 static int
-create(struct run_of_it *v, const struct bench_options *o, const struct bench_link *link,
-	struct error *err)
+skeleton_open_ports(struct run_of_it *v, const struct bench_options *o,
+	const struct bench_link *link, struct error *err)
 {
 	struct skeleton_config config = {
 		.write = o->size > o->mtu,
@@ -178,7 +179,7 @@ create(struct run_of_it *v, const struct bench_options *o, const struct bench_li
 		if (link->remote) {
 			ret = link->create(o, i, device, err);
 			if (ret == 0)
-				ret = plug(o, i, device[i], sizeof(device[i]), err);
+				ret = open_memif(o, i, device[i], sizeof(device[i]), err);
 		}
 		if (ret == 0)
 			ret = skeleton_create(&v->end[i], &config, i, device[i], err);
@@ -199,7 +200,8 @@ static const struct report_column columns[] = {
 };
 
 static int
-tell(struct run_of_it *v, const struct bench_options *o, struct report *r, struct error *err)
+skeleton_report(struct run_of_it *v, const struct bench_options *o, struct report *r,
+	struct error *err)
 {
 	double row[RTE_DIM(columns)], best = 0;
 	unsigned int i;
@@ -216,20 +218,20 @@ tell(struct run_of_it *v, const struct bench_options *o, struct report *r, struc
 	row[4] = median(v->ns[RESPONDER], v->n);
 	report_table(r, "skeleton", columns, RTE_DIM(columns));
 	report_row(r, row);
-	report_note(r, "medians of %u slices of %u; %lu bad packets", v->n, v->slices,
+	report_note(r, "medians of %u of %u slices; %lu bad packets", v->n, v->slices,
 			v->end[0].bad + v->end[1].bad);
 	if (!v->clean)
-		report_note(r, "no slice was undisturbed: all of them count");
+		report_note(r, "every slice was interrupted: all of them count");
 	return 0;
 }
 
 static int
-check(const struct bench_options *o, const struct bench_link *link, struct error *err)
+skeleton_check(const struct bench_options *o, const struct bench_link *link, struct error *err)
 {
 	if (link == NULL)
 		return -EINVAL;
 	if (o->size % 4 != 0 || o->qps > SKELETON_QPS)
-		return error_set(err, EINVAL, "skeleton: multiples of 4 bytes, up to %u queue pairs",
+		return error_set(err, EINVAL, "skeleton: allowed multiples of 4 bytes, up to %u queue pairs",
 				SKELETON_QPS);
 	if (link->remote == ((unsigned int)o->mode == BOTH))
 		return error_set(err, EINVAL, "skeleton: both roles with --link memory; requester or "
@@ -245,7 +247,7 @@ skeleton_run_command(const struct command *c, const struct bench_options *o, str
 	const struct bench_link *link = link_find(o, err);
 	struct eal_wish wish = { .bytes = 256 * MIB };
 	unsigned int i;
-	int ret = check(o, link, err);
+	int ret = skeleton_check(o, link, err);
 
 	RTE_SET_USED(c);
 	if (ret != 0)
@@ -255,7 +257,7 @@ skeleton_run_command(const struct command *c, const struct bench_options *o, str
 	wish.first_cpu = v->first;
 	ret = bench_eal_start(o, &wish, err);
 	if (ret == 0)
-		ret = create(v, o, link, err);
+		ret = skeleton_open_ports(v, o, link, err);
 	if (ret != 0)
 		goto out;
 	report_environment(r, o);
@@ -267,7 +269,7 @@ skeleton_run_command(const struct command *c, const struct bench_options *o, str
 		run_responder(v);
 	else
 		run_requester(v, o->seconds);
-	ret = tell(v, o, r, err);
+	ret = skeleton_report(v, o, r, err);
 	for (i = v->first; i < v->first + v->ends; i++)
 		skeleton_destroy(&v->end[i]);
 out:

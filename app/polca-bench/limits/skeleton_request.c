@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* The skeleton's requester: Acks in, packets out. */
+/* The skeleton's requester: receive Acks, send packets. */
 
 #include <string.h>
 
@@ -20,7 +20,7 @@
 /* --- Acks --- */
 
 static void
-retire(struct skeleton_endpoint *s, struct skeleton_qp *qp, uint32_t qpn, uint32_t psn)
+skeleton_retire(struct skeleton_endpoint *s, struct skeleton_qp *qp, uint32_t qpn, uint32_t psn)
 {
 	while (qp->tail != qp->next) {
 		const struct skeleton_wqe *w = skeleton_wqe(qp, qp->tail);
@@ -42,7 +42,7 @@ retire(struct skeleton_endpoint *s, struct skeleton_qp *qp, uint32_t qpn, uint32
 }
 
 static bool
-take_ack(struct skeleton_endpoint *s, const struct rte_mbuf *m)
+skeleton_take_ack(struct skeleton_endpoint *s, const struct rte_mbuf *m)
 {
 	const struct skeleton_headers *h = rte_pktmbuf_mtod(m, const struct skeleton_headers *);
 	uint32_t qpn, psn;
@@ -57,7 +57,7 @@ take_ack(struct skeleton_endpoint *s, const struct rte_mbuf *m)
 	psn = rte_be_to_cpu_32(h->psn) & PSN_BITS;
 	if (qpn >= SKELETON_QPS)
 		return false;
-	retire(s, &s->qp[qpn], qpn, psn);
+	skeleton_retire(s, &s->qp[qpn], qpn, psn);
 	return true;
 }
 
@@ -70,7 +70,7 @@ take_acks(struct skeleton_endpoint *s)
 	for (i = 0; i < n; i++)
 		rte_prefetch0(rte_pktmbuf_mtod(m[i], void *));
 	for (i = 0; i < n; i++)
-		if (unlikely(!take_ack(s, m[i])))
+		if (unlikely(!skeleton_take_ack(s, m[i])))
 			s->bad++;
 	if (n > 0)
 		rte_pktmbuf_free_bulk(m, n);
@@ -85,9 +85,9 @@ in_flight(const struct skeleton_qp *qp)
 	return (qp->psn - qp->una) & PSN_BITS;
 }
 
-/* The next message of the queue, if there is one. */
+/* Begin the queue's next message. @return false: the queue is empty */
 static bool
-begin(struct skeleton_endpoint *s, struct skeleton_qp *qp)
+skeleton_begin_message(struct skeleton_endpoint *s, struct skeleton_qp *qp)
 {
 	const struct skeleton_wqe *w = skeleton_wqe(qp, qp->next);
 
@@ -147,7 +147,7 @@ send_packet(struct skeleton_endpoint *s, struct skeleton_qp *qp, uint32_t qpn, s
 		qp->next++;
 }
 
-/* @return packets, of a QP's turn */
+/* Send a QP's packets in its turn. @return their number */
 static unsigned int
 send_turn(struct skeleton_endpoint *s, struct skeleton_qp *qp, uint32_t qpn, struct rte_mbuf **m,
 	unsigned int room)
@@ -155,7 +155,8 @@ send_turn(struct skeleton_endpoint *s, struct skeleton_qp *qp, uint32_t qpn, str
 	unsigned int n;
 
 	for (n = 0; n < RTE_MIN(room, (unsigned int)SKELETON_TURN); n++) {
-		if (in_flight(qp) >= s->config.window || (qp->left == 0 && !begin(s, qp)))
+		if (in_flight(qp) >= s->config.window || (qp->left == 0 &&
+				!skeleton_begin_message(s, qp)))
 			break;
 		send_packet(s, qp, qpn, m[n]);
 	}
@@ -163,7 +164,7 @@ send_turn(struct skeleton_endpoint *s, struct skeleton_qp *qp, uint32_t qpn, str
 }
 
 static unsigned int
-send_packets(struct skeleton_endpoint *s)
+skeleton_send_packets(struct skeleton_endpoint *s)
 {
 	struct rte_mbuf *m[SKELETON_BURST];
 	unsigned int n = 0, visits, sent;
@@ -176,7 +177,7 @@ send_packets(struct skeleton_endpoint *s)
 		n += send_turn(s, &s->qp[qpn], qpn, m + n, SKELETON_BURST - n);
 	}
 	sent = n > 0 ? rte_eth_tx_burst(s->ethdev, 0, m, (uint16_t)n) : 0;
-	s->bad += n - sent; /* the rings are deeper than all windows */
+	s->bad += n - sent; /* cannot happen: the rings are larger than all windows together */
 	if (sent < SKELETON_BURST)
 		rte_pktmbuf_free_bulk(m + sent, SKELETON_BURST - sent);
 	s->packets += sent;
@@ -189,7 +190,7 @@ skeleton_request(struct skeleton_endpoint *s)
 	uint64_t start = rte_rdtsc();
 	unsigned int n = take_acks(s);
 
-	n += send_packets(s);
+	n += skeleton_send_packets(s);
 	if (n > 0)
 		s->busy += rte_rdtsc() - start;
 	return n;

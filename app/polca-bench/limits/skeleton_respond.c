@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* The skeleton's responder: packets in, their bytes placed, Acks out. */
+/* The skeleton's responder: receive packets, place their payload, send Acks. */
 
 #include <string.h>
 
@@ -15,10 +15,10 @@
 
 #define PSN_BITS 0xFFFFFFu
 #define ACK_ASKED (UINT32_C(1) << 31)
-#define BTH_END  (20 + 8 + 12) /* from the IP header */
+#define BTH_END  (20 + 8 + 12) /* offset of the BTH's end from the IP header */
 #define AETH_ACK UINT32_C(0x1F000000) /* no credits */
 
-/* What a packet says. */
+/* A parsed packet. */
 struct arrival {
 	const struct skeleton_headers *h;
 	uint32_t ip_length;
@@ -29,7 +29,7 @@ struct arrival {
 };
 
 static inline bool
-parse(const struct skeleton_endpoint *s, const struct rte_mbuf *m, struct arrival *a)
+skeleton_parse(const struct skeleton_endpoint *s, const struct rte_mbuf *m, struct arrival *a)
 {
 	const struct skeleton_headers *h = rte_pktmbuf_mtod(m, const struct skeleton_headers *);
 	uint32_t psn = rte_be_to_cpu_32(h->psn);
@@ -51,9 +51,9 @@ parse(const struct skeleton_endpoint *s, const struct rte_mbuf *m, struct arriva
 	return a->qpn < SKELETON_QPS && a->length <= s->config.mtu;
 }
 
-/* Where its bytes go. NULL: not into a region */
+/* The address for the payload. NULL: outside of the region */
 static inline uint8_t *
-place(struct skeleton_endpoint *s, struct skeleton_qp *qp, const struct arrival *a)
+skeleton_place(struct skeleton_endpoint *s, struct skeleton_qp *qp, const struct arrival *a)
 {
 	const struct skeleton_reth *reth = (const struct skeleton_reth *)(a->h + 1);
 	const struct skeleton_mr *mr;
@@ -78,7 +78,8 @@ place(struct skeleton_endpoint *s, struct skeleton_qp *qp, const struct arrival 
 }
 
 static inline void
-complete(struct skeleton_endpoint *s, struct skeleton_qp *qp, const struct arrival *a)
+skeleton_complete_message(struct skeleton_endpoint *s, struct skeleton_qp *qp,
+	const struct arrival *a)
 {
 	struct skeleton_cqe *c;
 
@@ -94,7 +95,7 @@ complete(struct skeleton_endpoint *s, struct skeleton_qp *qp, const struct arriv
 }
 
 static void
-acknowledge(struct skeleton_endpoint *s, struct skeleton_qp *qp, const struct arrival *a,
+skeleton_acknowledge(struct skeleton_endpoint *s, struct skeleton_qp *qp, const struct arrival *a,
 	struct rte_mbuf *m)
 {
 	struct skeleton_headers *h = rte_pktmbuf_mtod(m, struct skeleton_headers *);
@@ -108,16 +109,16 @@ acknowledge(struct skeleton_endpoint *s, struct skeleton_qp *qp, const struct ar
 	m->pkt_len = m->data_len;
 }
 
-/* @return an Ack is due */
+/* @return true: an Ack is due */
 static inline bool
-take(struct skeleton_endpoint *s, const struct arrival *a)
+skeleton_receive(struct skeleton_endpoint *s, const struct arrival *a)
 {
 	struct skeleton_qp *qp = &s->qp[a->qpn];
 	uint8_t op = a->h->opcode, *to;
 
 	if (unlikely(a->psn != (qp->psn & PSN_BITS)))
 		goto bad;
-	to = place(s, qp, a);
+	to = skeleton_place(s, qp, a);
 	if (unlikely(to == NULL))
 		goto bad;
 	/* no byte is placed before the ICRC has verified */
@@ -126,7 +127,7 @@ take(struct skeleton_endpoint *s, const struct arrival *a)
 	memcpy(to, (const uint8_t *)(a->h + 1) + a->extension, a->length);
 	qp->psn++;
 	if (op != SKELETON_WRITE_FIRST && op != SKELETON_WRITE_MIDDLE) {
-		complete(s, qp, a);
+		skeleton_complete_message(s, qp, a);
 		s->messages++;
 	}
 	qp->unacked++;
@@ -158,10 +159,10 @@ skeleton_respond(struct skeleton_endpoint *s)
 		return n;
 	}
 	for (i = 0; i < n; i++) {
-		if (unlikely(!parse(s, m[i], &a)))
+		if (unlikely(!skeleton_parse(s, m[i], &a)))
 			s->bad++;
-		else if (take(s, &a))
-			acknowledge(s, &s->qp[a.qpn], &a, ack[acks++]);
+		else if (skeleton_receive(s, &a))
+			skeleton_acknowledge(s, &s->qp[a.qpn], &a, ack[acks++]);
 	}
 	sent = acks > 0 ? rte_eth_tx_burst(s->ethdev, 0, ack, (uint16_t)acks) : 0;
 	s->bad += acks - sent;

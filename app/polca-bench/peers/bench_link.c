@@ -21,7 +21,7 @@ const struct bench_link bench_links[] = {
 		link_memory_create },
 	{ "memif", "shared memory with 'polca-bench server' [,socket=PATH][,zero-copy=yes]",
 		link_memif_keys, link_memif_check, true, link_memif_create },
-	{ "DEVICE", "as in polca's configuration: net_af_packet0,iface=eth1, a PCI address; with "
+	{ "DEVICE", "named as in polca's configuration (net_af_packet0,iface=eth1 or a PCI address); with "
 		"--connect, --perftest or --peer", no_keys, NULL, true, link_device_create },
 };
 const unsigned int bench_link_count = RTE_DIM(bench_links);
@@ -62,7 +62,7 @@ check_keys(const struct bench_link *l, const struct bench_options *o, struct err
 }
 
 static const struct bench_link *
-device(const struct bench_options *o, struct error *err)
+device_link(const struct bench_options *o, struct error *err)
 {
 	if (o->connect != NULL || o->peer != NULL || o->perftest != NULL)
 		return &bench_links[RTE_DIM(bench_links) - 1];
@@ -80,12 +80,12 @@ link_find(const struct bench_options *o, struct error *err)
 	unsigned int i;
 
 	if (pci_address_complete(o->link, allowed, sizeof(allowed))) {
-		error_set(err, EINVAL, "--link: got \"%.64s\", expected a PCI address with its "
+		error_set(err, EINVAL, "--link: got \"%.64s\", allowed a PCI address with its "
 				"function, such as %.32s", o->link, allowed);
 		return NULL;
 	}
 	if (options_device(o))
-		return device(o, err);
+		return device_link(o, err);
 	if (o->connect != NULL || o->address != NULL || o->perftest != NULL || options_given(o)) {
 		error_set(err, EINVAL, "--connect, --perftest, --peer gid=... and --address: with "
 				"--link DEVICE, as net_af_packet0,iface=eth1");

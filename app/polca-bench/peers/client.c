@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* The client of a run over two processes. */
+/* The client of a run of two processes. */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -13,10 +13,10 @@
 #include "peers/exchange.h"
 #include "peers/remote.h"
 
-#define START_MS  30000 /* the other process starts DPDK, makes its queue pairs */
+#define START_MS  30000 /* the other process starts DPDK and creates its queue pairs */
 #define ANSWER_MS 10000
 
-/* @return nonzero: the other process is gone, or says that it cannot go on */
+/* Read a message of the server. @return nonzero: the server is gone or has failed */
 static int
 listen_to_server(struct run *run)
 {
@@ -36,22 +36,22 @@ listen_to_server(struct run *run)
 	} else {
 		error_set(&s->lost, EIO, "the other process: %s", type != NULL &&
 				strcmp(type, "error") == 0 ?
-				json_string_value(json_object_get(m, "text")) : "unexpected words");
+				json_string_value(json_object_get(m, "text")) : "unexpected message");
 	}
 	json_decref(m);
 	return s->lost.text[0] != '\0';
 }
 
 static int
-look(struct run *run, uint64_t now)
+client_look(struct run *run, uint64_t now)
 {
 	benchmark_look(run->arg, now);
 	return listen_to_server(run);
 }
 
-/* Nothing of ours is under way. The server looks at what arrived, so it has to be all of it. */
+/* Tell the server that all our requests are completed: it then checks what arrived. */
 static int
-say_done(struct benchmark *s)
+client_say_done(struct benchmark *s)
 {
 	const struct load *l = &s->load[REQUESTER][0];
 	bool all = load_idle(l);
@@ -63,9 +63,11 @@ say_done(struct benchmark *s)
 			all ? (json_int_t)l->done : -1), &s->lost);
 }
 
-/* We have stopped. @return 1: the server too, negative: it is gone */
+/*
+ * Tell the server to stop, and wait until it has drained. @return 1: it has, negative: it is gone
+ */
 static int
-others(struct run *run)
+client_others(struct run *run)
 {
 	struct benchmark *s = run->arg;
 	int ret;
@@ -76,14 +78,14 @@ others(struct run *run)
 		if (ret != 0)
 			return ret;
 	}
-	ret = say_done(s);
+	ret = client_say_done(s);
 	if (ret == 0)
 		ret = listen_to_server(run);
 	return ret != 0 ? -1 : s->far.told;
 }
 
 static int
-one_size(struct benchmark *s, uint32_t size, struct error *err)
+client_one_size(struct benchmark *s, uint32_t size, struct error *err)
 {
 	json_t *m;
 	int ret;
@@ -108,9 +110,9 @@ one_size(struct benchmark *s, uint32_t size, struct error *err)
 			"were sent", s->far.wrong);
 }
 
-/* Each knows the other's end, and the way there. */
+/* Exchange the endpoints' numbers and connect. */
 static int
-meet(struct benchmark *s, struct error *err)
+client_meet(struct benchmark *s, struct error *err)
 {
 	json_t *m = exchange_wait(s->exchange, "ready", START_MS, err);
 	int ret;
@@ -127,18 +129,18 @@ meet(struct benchmark *s, struct error *err)
 }
 
 static int
-sizes(struct benchmark *s, struct error *err)
+client_sizes(struct benchmark *s, struct error *err)
 {
 	uint32_t size = s->o.all_sizes ? 2 : s->o.size;
 	int ret = 0;
 
 	benchmark_tell_environment(s);
 	benchmark_tell_head(s);
-	s->run.look = look;
-	s->run.others = others;
+	s->run.look = client_look;
+	s->run.others = client_others;
 	s->run.arg = s;
 	for (; size <= s->o.size && ret == 0 && bench_stop == 0; size *= 2)
-		ret = one_size(s, size, err);
+		ret = client_one_size(s, size, err);
 	if (ret == 0)
 		exchange_send(s->exchange, json_pack("{s:s}", "type", "bye"), NULL);
 	else if (s->lost.text[0] == '\0')
@@ -147,9 +149,9 @@ sizes(struct benchmark *s, struct error *err)
 	return ret;
 }
 
-/* The run has not begun. If the server has said why, or has gone, that is the reason. */
+/* The run could not begin: find out whether the server has reported a reason or is gone. */
 static int
-not_begun(struct benchmark *s, int ret, struct error *err)
+client_not_begun(struct benchmark *s, int ret, struct error *err)
 {
 	struct error why = { "" };
 	json_t *m = NULL;
@@ -185,6 +187,6 @@ remote_run(struct benchmark *s, struct error *err)
 	if (ret == 0)
 		ret = bench_eal_start(&s->o, &wish, err);
 	if (ret == 0)
-		ret = meet(s, err);
-	return ret != 0 ? not_begun(s, ret, err) : sizes(s, err);
+		ret = client_meet(s, err);
+	return ret != 0 ? client_not_begun(s, ret, err) : client_sizes(s, err);
 }

@@ -63,7 +63,8 @@ connection_turn(struct endpoint *end)
 }
 
 static int
-wait_for(struct connector *c, uint32_t attempt, struct engine_cm_outcome *out, struct error *err)
+connector_wait(struct connector *c, uint32_t attempt, struct engine_cm_outcome *out,
+	struct error *err)
 {
 	struct engine *e = c->end->engine;
 	int ret;
@@ -88,14 +89,14 @@ connector_open(struct connector *c, struct engine_cm_outcome *out, struct error 
 
 	*out = (struct engine_cm_outcome){ .done = false };
 	if (ret == 0)
-		ret = wait_for(c, attempt, out, err);
+		ret = connector_wait(c, attempt, out, err);
 	if (ret == 0)
 		c->end->connection[c->end->connections++] = out->info.id;
 	return ret;
 }
 
 static bool
-gone(struct endpoint *end, cm_id id)
+connection_gone(struct endpoint *end, cm_id id)
 {
 	struct cm_info info;
 
@@ -113,6 +114,6 @@ connections_close(struct endpoint *end)
 		engine_cm_disconnect(end->engine, end->connection[i], NULL);
 	for (i = 0; i < end->connections && rte_get_tsc_cycles() < until; ) {
 		connection_turn(end);
-		i += gone(end, end->connection[i]);
+		i += connection_gone(end, end->connection[i]);
 	}
 }

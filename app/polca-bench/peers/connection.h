@@ -7,7 +7,7 @@
 
 /**
  * @file
- * Connections of an end's by the connection manager, one after the other.
+ * Connect an endpoint's queue pairs through the connection manager, one after the other.
  */
 
 #include "engine/verbs_cm.h"
@@ -15,22 +15,26 @@
 
 struct connector {
 	struct endpoint *end;
-	const char *option; /**< that named it: "--connect" */
+	const char *option; /**< the option that named the address: "--connect" */
 	struct engine_ah ah;
-	struct engine_cm_connect connect; /**< .param.qp is as the end's; may be changed */
+	/** .param.qp has the endpoint's attributes; the caller may change them */
+	struct engine_cm_connect connect;
 };
 
 /**
- * To a service on port @p port of @p where, unless that names one (where.h). The end has room for
- * @p most connections from now on.
+ * Prepare connections to @p where (see host_port.h), at port @p port unless it names one. The
+ * endpoint gets room for @p most connections.
  */
 int connector_init(struct connector *c, struct endpoint *end, const struct bench_options *o,
 	const char *option, const char *where, uint16_t port, uint32_t most, struct error *err);
-/** One more; the peer's private data are in @p out. On failure, too, where a REJ had any. */
+/**
+ * Open one connection. @p out has the peer's private data, and after a REJ with private data, also
+ * on failure.
+ */
 int connector_open(struct connector *c, struct engine_cm_outcome *out, struct error *err);
-/** Engine and connection manager go on. */
+/** Run the engine and the connection manager once. */
 void connection_turn(struct endpoint *end);
-/** The other side is told that it is over, of all connections. */
+/** Disconnect all connections and tell the peer. */
 void connections_close(struct endpoint *end);
 
 #endif

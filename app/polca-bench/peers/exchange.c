@@ -43,9 +43,9 @@ unix_address(const char *where, struct sockaddr_un *a, struct error *err)
 	return 0;
 }
 
-/* Does anybody listen there? */
+/* True if a process listens there. */
 static bool
-alive(const struct sockaddr_un *a)
+socket_alive(const struct sockaddr_un *a)
 {
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	bool yes = fd >= 0 && connect(fd, (const struct sockaddr *)a, sizeof(*a)) == 0;
@@ -63,11 +63,11 @@ listen_unix(const char *where, struct error *err)
 
 	if (unix_address(where, &a, err) != 0)
 		return -1;
-	if (alive(&a)) {
+	if (socket_alive(&a)) {
 		error_set(err, EADDRINUSE, "another program listens on %s", where);
 		return -1;
 	}
-	unlink(where); /* a killed server's */
+	unlink(where); /* left behind by a killed server */
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd < 0 || bind(fd, (struct sockaddr *)&a, sizeof(a)) != 0 || listen(fd, 1) != 0) {
 		error_set(err, errno, "cannot listen on %s: %s", where, strerror(errno));
@@ -101,7 +101,7 @@ listen_tcp(const char *where, struct error *err)
 }
 
 static struct exchange *
-make(int fd, struct error *err)
+exchange_create(int fd, struct error *err)
 {
 	struct exchange *x = fd >= 0 ? calloc(1, sizeof(*x)) : NULL;
 
@@ -120,9 +120,12 @@ exchange_listen(const char *where, struct error *err)
 	return is_tcp(where) ? listen_tcp(where, err) : listen_unix(where, err);
 }
 
-/* A client speaks first. Who goes without a word only looked who listens, as alive() does. */
+/*
+ * A client sends first. A connection that closes without data only probed the socket,
+ * as socket_alive() does.
+ */
 static bool
-speaks(int fd)
+client_speaks(int fd)
 {
 	struct pollfd p = { .fd = fd, .events = POLLIN };
 	char c;
@@ -142,16 +145,16 @@ exchange_accept(int listener, const char *where, struct error *err)
 		while (bench_stop == 0 && poll(&p, 1, POLL_MS) <= 0)
 			;
 		fd = bench_stop == 0 ? accept4(listener, NULL, NULL, SOCK_CLOEXEC) : -1;
-		if (fd < 0 || speaks(fd))
+		if (fd < 0 || client_speaks(fd))
 			break;
 		close(fd);
 	}
 	if (fd < 0)
-		error_set(err, EINTR, "nobody came to %s", where);
+		error_set(err, EINTR, "no client connected to %s", where);
 	close(listener);
 	if (!is_tcp(where))
 		unlink(where);
-	return make(fd, err);
+	return exchange_create(fd, err);
 }
 
 static int
@@ -165,7 +168,7 @@ dial_unix(const char *where, struct error *err)
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd >= 0 && connect(fd, (struct sockaddr *)&a, sizeof(a)) == 0)
 		return fd;
-	ret = error_set(err, errno, "nobody listens on %s (%s)", where, strerror(errno));
+	ret = error_set(err, errno, "no process listens on %s (%s)", where, strerror(errno));
 	if (fd >= 0)
 		close(fd);
 	return ret;
@@ -183,7 +186,7 @@ exchange_dial_tcp(const char *option, const char *where, uint16_t port, struct e
 		fd = socket(t->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 		if (fd >= 0 && connect(fd, t->ai_addr, t->ai_addrlen) == 0)
 			break;
-		ret = error_set(err, errno, "%s: nobody listens on %s (%s)", option,
+		ret = error_set(err, errno, "%s: no process listens on %s (%s)", option,
 				host_port_print(&w, text), strerror(errno));
 		if (fd >= 0)
 			close(fd);
@@ -197,7 +200,7 @@ exchange_dial_tcp(const char *option, const char *where, uint16_t port, struct e
 }
 
 static int
-dial(const char *where, struct error *err)
+exchange_dial(const char *where, struct error *err)
 {
 	return is_tcp(where) ? exchange_dial_tcp("--peer", where, 0, err) : dial_unix(where, err);
 }
@@ -206,10 +209,10 @@ struct exchange *
 exchange_connect(const char *where, struct error *err)
 {
 	struct error why = { "" };
-	int fd = dial(where, &why);
+	int fd = exchange_dial(where, &why);
 
 	if (fd >= 0)
-		return make(fd, err);
+		return exchange_create(fd, err);
 	error_set(err, ECONNREFUSED, fd == -EINVAL ? "%s" : "%s: start 'polca-bench server' first",
 			why.text);
 	return NULL;
@@ -226,14 +229,14 @@ exchange_destroy(struct exchange *x)
 }
 
 static int
-gone(struct error *err)
+exchange_gone(struct error *err)
 {
 	return error_set(err, ECONNRESET, "the other process is gone");
 }
 
 /* @return 1: a line is complete, 0: not yet, negative: closed */
 static int
-fill(struct exchange *x, struct error *err)
+exchange_fill(struct exchange *x, struct error *err)
 {
 	char *more;
 	ssize_t n;
@@ -243,7 +246,7 @@ fill(struct exchange *x, struct error *err)
 			more = x->size < LINE_MAX_BYTES ? realloc(x->line, 2 * x->size + 65536)
 							: NULL;
 			if (more == NULL)
-				return error_set(err, EMSGSIZE, "the other process says too much");
+				return error_set(err, EMSGSIZE, "the other process sent too long a message");
 			x->line = more;
 			x->size = 2 * x->size + 65536;
 		}
@@ -251,7 +254,7 @@ fill(struct exchange *x, struct error *err)
 		if (n < 0 && (errno == EAGAIN || errno == EINTR))
 			return 0;
 		if (n <= 0)
-			return gone(err);
+			return exchange_gone(err);
 		x->len += (size_t)n;
 	}
 	return 1;
@@ -260,7 +263,7 @@ fill(struct exchange *x, struct error *err)
 int
 exchange_poll(struct exchange *x, json_t **message, struct error *err)
 {
-	int ret = fill(x, err);
+	int ret = exchange_fill(x, err);
 	const char *end;
 	size_t len;
 
@@ -272,12 +275,12 @@ exchange_poll(struct exchange *x, json_t **message, struct error *err)
 	memmove(x->line, end + 1, x->len - len - 1);
 	x->len -= len + 1;
 	return *message != NULL ? 1
-			: error_set(err, EPROTO, "the other process is no polca-bench");
+			: error_set(err, EPROTO, "the other process is not polca-bench");
 }
 
-/* Who has gone may have said why. @return negative */
+/* The other process is gone: read its last messages for an error text. @return negative */
 static int
-last_words(struct exchange *x, struct error *err)
+exchange_last_error(struct exchange *x, struct error *err)
 {
 	const char *type, *text;
 	json_t *m = NULL;
@@ -293,7 +296,7 @@ last_words(struct exchange *x, struct error *err)
 		}
 		json_decref(m);
 	}
-	return ret != 0 ? ret : gone(err);
+	return ret != 0 ? ret : exchange_gone(err);
 }
 
 int
@@ -317,11 +320,11 @@ exchange_send(struct exchange *x, json_t *message, struct error *err)
 		at += (size_t)n;
 	}
 	free(text);
-	return at == len ? 0 : last_words(x, err);
+	return at == len ? 0 : exchange_last_error(x, err);
 }
 
 static uint64_t
-now_ms(void)
+clock_ms(void)
 {
 	struct timespec ts;
 
@@ -333,13 +336,13 @@ json_t *
 exchange_wait(struct exchange *x, const char *type, unsigned int ms, struct error *err)
 {
 	struct pollfd p = { .fd = x->fd, .events = POLLIN };
-	uint64_t end = now_ms() + ms;
+	uint64_t end = clock_ms() + ms;
 	json_t *message = NULL;
 	const char *got;
 	int ret;
 
 	while ((ret = exchange_poll(x, &message, err)) == 0) {
-		if (now_ms() >= end || bench_stop != 0) {
+		if (clock_ms() >= end || bench_stop != 0) {
 			error_set(err, ETIMEDOUT, bench_stop != 0 ? "interrupted" :
 					"the other process does not answer");
 			return NULL;

@@ -12,7 +12,7 @@
 #include "peers/host_port.h"
 
 static bool
-take_port(const char *text, uint16_t *port)
+parse_port(const char *text, uint16_t *port)
 {
 	uint64_t v;
 
@@ -22,7 +22,9 @@ take_port(const char *text, uint16_t *port)
 	return true;
 }
 
-/* The colon before the port; an IPv6 address alone has none where it need not have one. */
+/*
+ * The colon before the port. An IPv6 address without brackets has no port, if there is a default.
+ */
 static const char *
 colon_of(const char *text, uint16_t standard)
 {
@@ -41,7 +43,7 @@ host_port_parse(const char *text, uint16_t standard, struct host_port *w)
 	size_t len = colon != NULL ? (size_t)(colon - text) : strlen(text);
 
 	w->port = standard;
-	if (colon != NULL ? !take_port(colon + 1, &w->port) : standard == 0)
+	if (colon != NULL ? !parse_port(colon + 1, &w->port) : standard == 0)
 		return false;
 	if (len >= 2 && text[0] == '[' && text[len - 1] == ']') {
 		text++;

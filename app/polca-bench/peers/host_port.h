@@ -7,7 +7,7 @@
 
 /**
  * @file
- * HOST, HOST:PORT and [ADDRESS]:PORT, as options name other programs by them.
+ * HOST, HOST:PORT and [ADDRESS]:PORT in options.
  */
 
 #include <stdbool.h>
@@ -24,15 +24,18 @@ struct host_port {
 
 #define HOST_PORT_TEXT 272
 
-/** @param standard  the port where none is named; 0: one has to be. @return is it one of these? */
+/**
+ * @param standard  the default port; 0: the text must name one. @return true if the text is valid
+ */
 bool host_port_parse(const char *text, uint16_t standard, struct host_port *w);
-/** HOST:PORT or [ADDRESS]:PORT. @return text, of HOST_PORT_TEXT */
+/** Write HOST:PORT or [ADDRESS]:PORT. @return text, of HOST_PORT_TEXT bytes */
 const char *host_port_print(const struct host_port *w, char *text);
 /**
- * Its TCP addresses, to listen on or to connect to.
- * @param option  that it was said with
- * @param w       what it says
- * @return the caller's, freeaddrinfo(); NULL: it is none of these, or there is no such host
+ * Resolve the TCP addresses to listen on or connect to.
+ *
+ * @param option  the option that had the text, for errors
+ * @param w       set to the parsed text
+ * @return to be freed by freeaddrinfo(); NULL: the text is invalid or the host unknown
  */
 struct addrinfo *host_port_resolve(const char *option, const char *text, uint16_t standard,
 	bool passive, struct host_port *w, struct error *err);

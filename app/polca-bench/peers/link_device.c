@@ -3,8 +3,8 @@
  */
 
 /*
- * A network device of this host, called as in polca's configuration. The other end is a Polca service
- * elsewhere (--connect) or another polca-bench (--peer).
+ * A network device of this host, named as in polca's configuration. The other endpoint is a Polca
+ * service (--connect), perftest's server (--perftest) or another polca-bench (--peer).
  */
 
 #include <errno.h>
@@ -28,9 +28,9 @@ link_device_create(const struct bench_options *o, enum bench_role role, char dev
 	return 0;
 }
 
-/* "10.0.0.1/24": the length may be missing. */
+/* Parse "10.0.0.1/24" or "10.0.0.1". */
 static bool
-parse(const char *text, struct link_addr *a)
+parse_device_address(const char *text, struct link_addr *a)
 {
 	const char *slash = strchr(text, '/');
 	char host[64];
@@ -53,7 +53,7 @@ parse(const char *text, struct link_addr *a)
 int
 link_device_address(const struct bench_options *o, struct link_addr *a, struct error *err)
 {
-	if (o->address == NULL || parse(o->address, a))
+	if (o->address == NULL || parse_device_address(o->address, a))
 		return 0;
 	return error_set(err, EINVAL, "--address: got \"%.64s\", allowed ADDRESS/LENGTH, as "
 			"10.0.0.1/24", o->address);

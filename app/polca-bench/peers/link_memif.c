@@ -3,8 +3,9 @@
  */
 
 /*
- * Shared memory between two processes. The server's end is memif's server: it makes the socket, the
- * client brings the memory. Copying, or, on hugepages, without: zero-copy=yes at the client.
+ * Shared memory between two processes. The server's endpoint is the memif server and creates the
+ * socket; the client provides the memory. Payloads are copied, or, with hugepages and zero-copy=yes
+ * at the client, not copied.
  */
 
 #include <errno.h>

@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* Two ports of this process: what one sends, the other receives, a ring each way. */
+/* Two ports of this process, joined by one ring in each direction. */
 
 #include <stdio.h>
 
@@ -39,7 +39,7 @@ link_memory_pair(const char *name, char device[ROLES][256], struct error *err)
 						SOCKET_ID_ANY) < 0)
 			return error_set(err, rte_errno, "no port in memory: %s",
 					rte_strerror(rte_errno));
-		/* the driver puts its name in front */
+		/* the ring driver prepends its name */
 		snprintf(device[i], sizeof(device[i]), "net_ring_%s", text);
 	}
 	return 0;

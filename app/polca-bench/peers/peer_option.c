@@ -3,8 +3,8 @@
  */
 
 /*
- * The other end is any program that says what its queue pair is called, and is told what ours is:
- * --peer gid=...,qpn=...,psn=..., or --peer -, where such a line comes from standard input.
+ * --peer gid=...,qpn=...,psn=... or --peer -: the other endpoint is any program. Print our queue
+ * pair's numbers for it, and take its numbers from the option or from standard input.
  */
 
 #include <errno.h>
@@ -25,7 +25,7 @@
 struct given_peer {
 	union gid gid;
 	uint64_t qpn, psn, va, rkey, length;
-	unsigned int told; /* bits: rows of keys */
+	unsigned int told; /* bits: index in keys[] */
 };
 
 enum { GID, QPN, PSN, VA, RKEY, LENGTH, KEYS };
@@ -43,7 +43,7 @@ static const struct {
 };
 
 static bool
-take_value(struct given_peer *g, unsigned int key, const char *value)
+given_take_value(struct given_peer *g, unsigned int key, const char *value)
 {
 	uint64_t v;
 
@@ -55,9 +55,9 @@ take_value(struct given_peer *g, unsigned int key, const char *value)
 	return true;
 }
 
-/* "qpn=0x11": which one? KEYS: none */
+/* The index of the key in a word such as "qpn=0x11". KEYS: unknown */
 static unsigned int
-key_of(const char *word)
+given_key_of(const char *word)
 {
 	unsigned int i;
 	size_t len;
@@ -71,7 +71,7 @@ key_of(const char *word)
 }
 
 static int
-parse(const char *text, struct given_peer *g, struct error *err)
+given_parse(const char *text, struct given_peer *g, struct error *err)
 {
 	char line[LINE_MAX_BYTES], *word, *save = NULL;
 	unsigned int key;
@@ -80,8 +80,8 @@ parse(const char *text, struct given_peer *g, struct error *err)
 	snprintf(line, sizeof(line), "%s", text);
 	for (word = strtok_r(line, ", \t\r\n", &save); word != NULL;
 			word = strtok_r(NULL, ", \t\r\n", &save)) {
-		key = key_of(word);
-		if (key == KEYS || !take_value(g, key, strchr(word, '=') + 1))
+		key = given_key_of(word);
+		if (key == KEYS || !given_take_value(g, key, strchr(word, '=') + 1))
 			return error_set(err, EINVAL, "--peer: got \"%.64s\", allowed gid=ADDRESS, "
 					"qpn=N and psn=N up to 0xffffff, va=N, rkey=N, length=N",
 					word);
@@ -91,7 +91,7 @@ parse(const char *text, struct given_peer *g, struct error *err)
 }
 
 static int
-check(const struct given_peer *g, const struct bench_options *o, struct error *err)
+given_check(const struct given_peer *g, const struct bench_options *o, struct error *err)
 {
 	unsigned int needed = 1u << GID | 1u << QPN | 1u << PSN, i;
 
@@ -107,7 +107,7 @@ check(const struct given_peer *g, const struct bench_options *o, struct error *e
 }
 
 static void
-tell_ours(struct benchmark *s)
+given_print_ours(struct benchmark *s)
 {
 	FILE *out = s->o.json ? stderr : stdout;
 	struct endpoint *end = &s->end[REQUESTER];
@@ -121,9 +121,12 @@ tell_ours(struct benchmark *s)
 	fflush(out);
 }
 
-/* A line of standard input; the engine goes on, for the peer may ask for our address. */
+/*
+ * Read a line of standard input. The engine keeps running, so that it answers ARP requests of the
+ * peer.
+ */
 static int
-read_line(struct benchmark *s, char *line, size_t size, struct error *err)
+read_stdin_line(struct benchmark *s, char *line, size_t size, struct error *err)
 {
 	struct pollfd p = { .fd = STDIN_FILENO, .events = POLLIN };
 	size_t len = 0;
@@ -143,19 +146,19 @@ read_line(struct benchmark *s, char *line, size_t size, struct error *err)
 }
 
 static int
-learn(struct benchmark *s, struct given_peer *g, struct error *err)
+given_exchange(struct benchmark *s, struct given_peer *g, struct error *err)
 {
 	bool asked = strcmp(s->o.peer, "-") == 0;
 	char line[LINE_MAX_BYTES];
 	int ret;
 
-	tell_ours(s);
+	given_print_ours(s);
 	if (!asked && isatty(STDIN_FILENO))
 		fprintf(stderr, "Enter when the other side has been told that\n");
-	ret = read_line(s, line, sizeof(line), err);
+	ret = read_stdin_line(s, line, sizeof(line), err);
 	if (ret == 0 && asked)
-		ret = parse(line, g, err);
-	return ret == 0 ? check(g, &s->o, err) : ret;
+		ret = given_parse(line, g, err);
+	return ret == 0 ? given_check(g, &s->o, err) : ret;
 }
 
 static int
@@ -176,20 +179,20 @@ connect_given(struct benchmark *s, const struct given_peer *g, struct error *err
 }
 
 static int
-look(struct run *run, uint64_t now)
+given_look(struct run *run, uint64_t now)
 {
 	benchmark_look(run->arg, now);
 	return 0;
 }
 
 static int
-measure(struct benchmark *s, struct error *err)
+given_measure(struct benchmark *s, struct error *err)
 {
 	int ret;
 
 	benchmark_tell_environment(s);
 	benchmark_tell_head(s);
-	s->run.look = look;
+	s->run.look = given_look;
 	s->run.arg = s;
 	ret = benchmark_prepare(s, s->o.size, err);
 	if (ret == 0)
@@ -206,11 +209,11 @@ peer_option_run(struct benchmark *s, struct error *err)
 	struct given_peer g;
 	int ret = 0;
 
-	/* a wrong one is told before anything is done */
+	/* report a wrong option before anything is started */
 	if (strcmp(s->o.peer, "-") != 0) {
-		ret = parse(s->o.peer, &g, err);
+		ret = given_parse(s->o.peer, &g, err);
 		if (ret == 0)
-			ret = check(&g, &s->o, err);
+			ret = given_check(&g, &s->o, err);
 	}
 	benchmark_wish(&s->o, s->link, REQUESTER, &wish);
 	if (ret == 0)
@@ -218,11 +221,11 @@ peer_option_run(struct benchmark *s, struct error *err)
 	if (ret == 0)
 		ret = benchmark_create(s, err);
 	if (ret == 0)
-		ret = learn(s, &g, err);
+		ret = given_exchange(s, &g, err);
 	if (ret == 0)
 		ret = connect_given(s, &g, err);
 	if (ret == 0)
-		ret = measure(s, err);
+		ret = given_measure(s, err);
 	free(s->peer[REQUESTER].qpn);
 	return ret;
 }

@@ -15,7 +15,7 @@
 #include "svc/perftest_client.h"
 
 #define READS      16
-#define RETRY_S    10 /* the server begins to listen again after each connection */
+#define RETRY_S    10 /* the server listens again some time after each connection */
 #define STALL_S    20
 #define MIB        1048576.0
 
@@ -25,8 +25,8 @@ struct perftest {
 	struct perftest_talk talk;
 	struct connector connector;
 	struct perftest_dest *ours, *theirs;
-	uint64_t seen; /* messages done */
-	uint64_t moved; /* TSC, when there were more */
+	uint64_t seen; /* completed messages */
+	uint64_t moved; /* TSC when .seen last changed */
 };
 
 static enum perftest_program
@@ -41,7 +41,7 @@ needs_memory(const struct bench_options *o)
 	return o->verb != BENCH_SEND;
 }
 
-/* --- what the sides know of each other --- */
+/* --- addresses, keys and queue pair numbers of both sides --- */
 
 static void
 describe_ours(struct perftest *p)
@@ -83,14 +83,14 @@ take_theirs(struct perftest *p, struct error *err)
 		peer->qpn[i] = d[i].qpn;
 		peer->psns[i] = d[i].psn;
 		if (d[i].rkey != d->rkey)
-			return error_set(err, ENOTSUP, "the server has memory for each queue pair: "
+			return error_set(err, ENOTSUP, "the server has separate memory for each queue pair: "
 					"leave out --mr_per_qp there, or -q");
 	}
 	return 0;
 }
 
 static int
-make_room(struct perftest *p, struct error *err)
+perftest_alloc(struct perftest *p, struct error *err)
 {
 	struct peer *peer = &p->s->peer[REQUESTER];
 	uint32_t n = p->s->o.qps;
@@ -115,7 +115,7 @@ connect_by_address(struct perftest *p, struct error *err)
 
 	s->o.mtu = p->client.mtu;
 	if (ret == 0 && gid_is_ipv4(&p->ours->gid) != gid_is_ipv4(&p->theirs->gid))
-		ret = error_set(err, EAFNOSUPPORT, "the server's address is of another kind than "
+		ret = error_set(err, EAFNOSUPPORT, "the server's address family differs from "
 				"ours: choose another one with -x there");
 	if (ret == 0)
 		ret = endpoint_connect(end, &s->peer[REQUESTER], &s->o, err);
@@ -123,7 +123,7 @@ connect_by_address(struct perftest *p, struct error *err)
 }
 
 static bool
-not_yet(const struct engine_cm_outcome *out)
+perftest_not_listening(const struct engine_cm_outcome *out)
 {
 	return out->done && out->info.reason == CM_REJ_INVALID_SERVICE_ID;
 }
@@ -140,7 +140,7 @@ connect_by_cm(struct perftest *p, struct error *err)
 		ret = connector_open(&p->connector, &out, err);
 		if (ret == 0)
 			end->qpn[end->qps++] = out.info.qpn;
-		else if (!not_yet(&out) || rte_get_tsc_cycles() > until)
+		else if (!perftest_not_listening(&out) || rte_get_tsc_cycles() > until)
 			return ret;
 	}
 	describe_ours(p);
@@ -149,9 +149,9 @@ connect_by_cm(struct perftest *p, struct error *err)
 
 /* --- the run --- */
 
-/* Say what there is to say, up to a step of another kind. */
+/* Exchange messages until the next step is not a message. */
 static int
-converse(struct perftest *p, struct error *err)
+perftest_converse(struct perftest *p, struct error *err)
 {
 	struct perftest_client *c = &p->client;
 	uint8_t message[PERFTEST_MESSAGE_MAX], answer[PERFTEST_MESSAGE_MAX];
@@ -174,7 +174,7 @@ converse(struct perftest *p, struct error *err)
 }
 
 static int
-look(struct run *run, uint64_t now)
+perftest_look(struct run *run, uint64_t now)
 {
 	struct perftest *p = run->arg;
 	struct benchmark *s = p->s;
@@ -194,12 +194,12 @@ look(struct run *run, uint64_t now)
 	return 0;
 }
 
-/* What goes wrong there is most often that the two were not told the same. */
+/* Add what the server's command line must be: most often the two differ. */
 static int
-hint(const struct perftest *p, int ret, struct error *err)
+perftest_hint(const struct perftest *p, int ret, struct error *err)
 {
 	const struct bench_options *o = &p->s->o;
-	char what[sizeof(err->text)], count[40] = "-D as here";
+	char what[sizeof(err->text)], count[40] = "and the same -D";
 
 	if (ret == 0 || ret == -EINTR)
 		return ret;
@@ -208,11 +208,11 @@ hint(const struct perftest *p, int ret, struct error *err)
 	snprintf(what, sizeof(what), "%s", err->text);
 	return error_set(err, -ret, "%.160s. The server must be: %s -s %u %s%s", what,
 			perftest_program_name(program_of(o)), o->size, count,
-			o->qps > 1 ? ", the same -q" : "");
+			o->qps > 1 ? ", and the same -q" : "");
 }
 
 static void
-fill_report(struct perftest *p)
+perftest_fill_report(struct perftest *p)
 {
 	const struct benchmark *s = p->s;
 	double best, average = benchmark_rate(s, &best);
@@ -227,7 +227,7 @@ fill_report(struct perftest *p)
 }
 
 static int
-measure(struct perftest *p, struct error *err)
+perftest_measure(struct perftest *p, struct error *err)
 {
 	struct benchmark *s = p->s;
 	int ret = s->o.rdma_cm ? take_theirs(p, err) : 0;
@@ -241,20 +241,20 @@ measure(struct perftest *p, struct error *err)
 			perftest_program_name(program_of(&s->o)), s->o.rdma_cm ? " -R" : "",
 			p->client.version);
 	benchmark_tell_head(s);
-	s->run.look = look;
+	s->run.look = perftest_look;
 	s->run.arg = p;
 	ret = benchmark_prepare(s, s->o.size, err);
 	if (ret == 0)
 		ret = benchmark_run(s, err);
 	if (ret == 0) {
 		benchmark_tell(s, NULL);
-		fill_report(p);
+		perftest_fill_report(p);
 	}
-	return hint(p, ret, err);
+	return perftest_hint(p, ret, err);
 }
 
 static int
-begin(struct perftest *p, struct error *err)
+perftest_begin(struct perftest *p, struct error *err)
 {
 	struct eal_wish wish = { .workers = 0 };
 	struct benchmark *s = p->s;
@@ -271,7 +271,8 @@ begin(struct perftest *p, struct error *err)
 	if (ret != 0)
 		return ret;
 	if (s->o.mode == BENCH_LAT && s->o.verb == BENCH_WRITE)
-		memset(end->mr.base, 0, end->mr.length); /* the first Write may come at any time */
+		/* the server's first Write may arrive at any time */
+		memset(end->mr.base, 0, end->mr.length);
 	if (!s->o.rdma_cm) {
 		describe_ours(p);
 		return 0;
@@ -282,29 +283,29 @@ begin(struct perftest *p, struct error *err)
 }
 
 static int
-whole(struct perftest *p, struct error *err)
+perftest_run_all(struct perftest *p, struct error *err)
 {
 	struct perftest_client *c = &p->client;
-	int ret = make_room(p, err);
+	int ret = perftest_alloc(p, err);
 
 	if (ret == 0)
-		ret = begin(p, err);
+		ret = perftest_begin(p, err);
 	*c = (struct perftest_client){ .stream = !p->s->o.rdma_cm, .mtu = (uint16_t)p->s->o.mtu,
 		.num_qps = p->s->o.qps, .ours = p->ours, .theirs = p->theirs };
 	perftest_client_begin(c, program_of(&p->s->o));
 	if (ret == 0)
-		ret = converse(p, err);
+		ret = perftest_converse(p, err);
 	if (ret == 0)
 		ret = c->stream ? connect_by_address(p, err) : connect_by_cm(p, err);
 	perftest_client_done(c);
 	if (ret == 0)
-		ret = converse(p, err);
+		ret = perftest_converse(p, err);
 	if (ret == 0)
-		ret = measure(p, err);
+		ret = perftest_measure(p, err);
 	perftest_client_done(c);
 	if (ret != 0 || bench_stop != 0)
 		return ret;
-	return hint(p, converse(p, err), err);
+	return perftest_hint(p, perftest_converse(p, err), err);
 }
 
 int
@@ -312,7 +313,7 @@ perftest_run(struct benchmark *s, struct error *err)
 {
 	struct perftest p = { .s = s, .talk = { .fd = -1, .end = &s->end[REQUESTER] } };
 	struct peer *peer = &s->peer[REQUESTER];
-	int ret = whole(&p, err);
+	int ret = perftest_run_all(&p, err);
 
 	perftest_talk_end(&p.talk);
 	free(peer->qpn);

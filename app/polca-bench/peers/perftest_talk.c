@@ -27,10 +27,10 @@ perftest_talk_tcp(struct perftest_talk *t, const char *where, struct error *err)
 	return t->fd < 0 ? t->fd : 0;
 }
 
-/* --- over a connection: it has completions of its own, and one answer at a time --- */
+/* --- over a connection with its own completion queue and one posted receive --- */
 
 static int
-post_receive(struct perftest_talk *t, struct error *err)
+talk_post_receive(struct perftest_talk *t, struct error *err)
 {
 	struct sge sge = { t->mr.va, BUFFER, t->mr.key };
 	struct recv_wr wr = { .num_sge = 1, .sg_list = &sge };
@@ -59,7 +59,7 @@ perftest_talk_cm(struct perftest_talk *t, struct connector *c, struct error *err
 		.max_send_sge = 1, .max_recv_sge = 1, .max_inline_data = PERFTEST_MESSAGE_MAX };
 	ret = connector_open(&control, &out, err);
 	t->qpn = out.info.qpn;
-	return ret == 0 ? post_receive(t, err) : ret;
+	return ret == 0 ? talk_post_receive(t, err) : ret;
 }
 
 void
@@ -73,7 +73,7 @@ perftest_talk_end(struct perftest_talk *t)
 /* --- a message --- */
 
 static int
-say(struct perftest_talk *t, const uint8_t *message, size_t len, struct error *err)
+talk_send(struct perftest_talk *t, const uint8_t *message, size_t len, struct error *err)
 {
 	struct send_wr wr = { .opcode = WR_SEND, .send_flags = SEND_INLINE,
 		.inline_data = message, .inline_len = (uint32_t)len };
@@ -85,9 +85,9 @@ say(struct perftest_talk *t, const uint8_t *message, size_t len, struct error *e
 	return error_set(err, ECONNRESET, "the perftest server is gone (%s)", strerror(errno));
 }
 
-/* @return bytes that have come, 0: none yet, negative: nobody is there any more */
+/* @return bytes received, 0: none yet, negative: the server is gone */
 static int
-hear_cm(struct perftest_talk *t, uint8_t *answer)
+talk_receive_cm(struct perftest_talk *t, uint8_t *answer)
 {
 	struct wc wc;
 
@@ -98,11 +98,11 @@ hear_cm(struct perftest_talk *t, uint8_t *answer)
 	if (wc.opcode != WC_RECV || wc.byte_len > PERFTEST_MESSAGE_MAX)
 		return wc.opcode == WC_RECV ? -EMSGSIZE : 0;
 	memcpy(answer, t->mr.base, wc.byte_len);
-	return post_receive(t, NULL) == 0 ? (int)wc.byte_len : -ECONNRESET;
+	return talk_post_receive(t, NULL) == 0 ? (int)wc.byte_len : -ECONNRESET;
 }
 
 static int
-hear_tcp(struct perftest_talk *t, uint8_t *answer, size_t room)
+talk_receive_tcp(struct perftest_talk *t, uint8_t *answer, size_t room)
 {
 	ssize_t n = recv(t->fd, answer, room, MSG_DONTWAIT);
 
@@ -111,9 +111,9 @@ hear_tcp(struct perftest_talk *t, uint8_t *answer, size_t room)
 	return n < 0 && (errno == EAGAIN || errno == EINTR) ? 0 : -ECONNRESET;
 }
 
-/* The peer may ask for our address meanwhile. */
+/* Keep the engine running: the peer may ask for our MAC address. */
 static void
-let_go_on(struct perftest_talk *t)
+talk_keep_running(struct perftest_talk *t)
 {
 	if (t->end->engine != NULL)
 		connection_turn(t->end);
@@ -122,27 +122,28 @@ let_go_on(struct perftest_talk *t)
 }
 
 static int
-hear(struct perftest_talk *t, uint8_t *answer, size_t len, struct error *err)
+talk_receive(struct perftest_talk *t, uint8_t *answer, size_t len, struct error *err)
 {
 	uint64_t until = rte_get_tsc_cycles() + ANSWER_S * rte_get_tsc_hz();
 	size_t got = 0;
 	int n;
 
 	while (got < len) {
-		n = t->fd < 0 ? hear_cm(t, answer) : hear_tcp(t, answer + got, len - got);
+		n = t->fd < 0 ? talk_receive_cm(t, answer) : talk_receive_tcp(t, answer + got,
+				len - got);
 		if (n < 0)
-			return error_set(err, ECONNRESET, "the perftest server is gone: what it "
-					"says there is the reason");
+			return error_set(err, ECONNRESET, "the perftest server is gone: see "
+					"its own messages for the reason");
 		got += (size_t)n;
 		if (n > 0 && t->fd < 0 && got != len)
-			return error_set(err, EPROTO, "the perftest server answers with "
-					"something else");
+			return error_set(err, EPROTO, "the perftest server sent an "
+					"unexpected answer");
 		if (bench_stop != 0)
 			return error_set(err, EINTR, "interrupted");
 		if (rte_get_tsc_cycles() > until)
 			return error_set(err, ETIMEDOUT, "the perftest server does not answer");
 		report_progress("waiting for the perftest server");
-		let_go_on(t);
+		talk_keep_running(t);
 	}
 	return 0;
 }
@@ -151,9 +152,9 @@ int
 perftest_talk(struct perftest_talk *t, const uint8_t *message, size_t len, uint8_t *answer,
 	struct error *err)
 {
-	int ret = say(t, message, len, err);
+	int ret = talk_send(t, message, len, err);
 
-	return ret == 0 ? hear(t, answer, len, err) : ret;
+	return ret == 0 ? talk_receive(t, answer, len, err) : ret;
 }
 
 bool
@@ -162,6 +163,6 @@ perftest_talk_quiet(struct perftest_talk *t)
 	uint8_t answer[PERFTEST_MESSAGE_MAX];
 
 	if (t->fd < 0)
-		return hear_cm(t, answer) == 0;
+		return talk_receive_cm(t, answer) == 0;
 	return recv(t->fd, answer, 1, MSG_DONTWAIT | MSG_PEEK) < 0 && errno == EAGAIN;
 }

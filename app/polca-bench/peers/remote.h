@@ -7,15 +7,15 @@
 
 /**
  * @file
- * A run over two processes: the server has the responder's end, the client the requester's and the
- * say. Over the exchange goes, client first:
+ * A run of two processes. The server has the responder's endpoint, the client has the requester's
+ * and controls the run. They exchange these messages, the client's on the left:
  *
- *   options              what the run is to be
- *           ready        the server's end, whose port now waits
- *   end                  the client's
+ *   options              the options of the run
+ *           ready        the server's endpoint; its port waits for the client
+ *   end                  the client's endpoint
  *   size        go       for each size: receives are posted
- *   stop                 nothing new
- *   done        figures  nothing is under way any more; what it cost the server
+ *   stop                 send nothing new
+ *   done        figures  all requests are completed; the server's measurements
  *   bye
  */
 
@@ -24,22 +24,22 @@
 #include "command.h"
 #include "traffic/benchmark.h"
 
-/** The client's side, instead of a run in one process; s->o and s->link are set. */
+/** The client's run; s->o and s->link are set. */
 int remote_run(struct benchmark *s, struct error *err);
-/** given.c: one end here, the other one is given; s->o and s->link are set. */
+/** peer_option.c: run against a program given by --peer; s->o and s->link are set. */
 int peer_option_run(struct benchmark *s, struct error *err);
-/** The command. */
+/** The command server. */
 int server_run(const struct command *c, const struct bench_options *o, struct report *r,
 	struct error *err);
 
 /* remote_message.c */
 json_t *message_options(const struct bench_options *o);
-/** What the client wants; the rest of @p o stays ours. */
+/** Apply the client's options; @p o keeps all others. */
 int message_take_options(const json_t *message, struct bench_options *o, struct error *err);
 json_t *message_end(const char *type, struct endpoint *end);
-/** @param qps  how many queue pairs it must have. .qpn is allocated */
+/** @param qps  number of queue pairs that it must have. .qpn is allocated */
 int message_take_end(const json_t *message, uint32_t qps, struct peer *p, struct error *err);
-/** Where the two meet: o->peer, or as the link has it. */
+/** The socket at which the two processes meet: o->peer, or a path chosen by the link. */
 void remote_address(const struct bench_options *o, char *where, size_t size);
 
 /* link_memif.c */

@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* What client and server of a run tell each other, as JSON. */
+/* The JSON messages between client and server of a run. */
 
 #include <errno.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@
 
 #define PROTOCOL 2
 
-/* Those of the client's options that the server has to follow. */
+/* The options of the client that the server must follow. */
 #define FIELD(name) { #name, offsetof(struct bench_options, name), \
 	sizeof(((struct bench_options *)0)->name) }
 static const struct {
@@ -60,7 +60,7 @@ message_take_options(const json_t *message, struct bench_options *o, struct erro
 	for (i = 0; i < RTE_DIM(fields); i++) {
 		value = json_object_get(message, fields[i].name);
 		if (!json_is_integer(value))
-			return error_set(err, EPROTO, "the other process leaves out %s",
+			return error_set(err, EPROTO, "the other process does not send %s",
 					fields[i].name);
 		field = (char *)o + fields[i].offset;
 		v = (uint32_t)json_integer_value(value);
@@ -116,7 +116,7 @@ message_take_end(const json_t *message, uint32_t qps, struct peer *p, struct err
 			"psn", &psn, "va", &va, "key", &key, "qpn", &list) != 0 ||
 			strlen(gid) != 2 * sizeof(union gid) || !take_gid(gid, &p->gid) ||
 			json_array_size(list) != qps)
-		return error_set(err, EPROTO, "the other process does not describe its end");
+		return error_set(err, EPROTO, "the other process describes its end incorrectly");
 	p->psn = (uint32_t)psn;
 	p->va = (uint64_t)va;
 	p->key = (uint32_t)key;

@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* polca-bench server: the responder's end of a run, for one client in another process. */
+/* The command server: the responder's endpoint of a run, for one client in another process. */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -18,15 +18,15 @@
 
 struct server {
 	struct benchmark bench;
-	bool stopping; /* the client has: nothing new */
-	bool done; /* nothing is under way there; figures are due when nothing is here either */
-	json_int_t messages; /* that the client has done; -1: some are not */
+	bool stopping; /* the client has sent "stop": post nothing new */
+	bool done; /* the client has sent "done": send figures once we have drained as well */
+	json_int_t messages; /* completed by the client; -1: some are not */
 	bool ended;
-	uint64_t busy; /* when a size began */
+	uint64_t busy; /* its value when the current size began */
 };
 
 static int
-start(struct benchmark *s, struct error *err)
+server_start(struct benchmark *s, struct error *err)
 {
 	struct eal_wish wish = { .workers = 0 };
 	json_t *m = exchange_wait(s->exchange, "options", START_MS, err);
@@ -55,7 +55,7 @@ start(struct benchmark *s, struct error *err)
 }
 
 static int
-begin_size(struct server *v, const json_t *m, struct error *err)
+server_begin_size(struct server *v, const json_t *m, struct error *err)
 {
 	struct benchmark *s = &v->bench;
 	json_int_t size = json_integer_value(json_object_get(m, "size"));
@@ -73,14 +73,14 @@ begin_size(struct server *v, const json_t *m, struct error *err)
 }
 
 static int
-take(struct server *v, const json_t *m, struct error *err)
+server_take_message(struct server *v, const json_t *m, struct error *err)
 {
 	const char *type = json_string_value(json_object_get(m, "type"));
 
 	if (type == NULL)
-		return error_set(err, EPROTO, "the other process is no polca-bench");
+		return error_set(err, EPROTO, "the other process is not polca-bench");
 	if (strcmp(type, "size") == 0)
-		return begin_size(v, m, err);
+		return server_begin_size(v, m, err);
 	if (strcmp(type, "stop") == 0) {
 		v->stopping = v->bench.load[RESPONDER][0].stopping = true;
 		return 0;
@@ -99,7 +99,7 @@ take(struct server *v, const json_t *m, struct error *err)
 }
 
 static int
-tell_figures(struct server *v, struct error *err)
+server_send_figures(struct server *v, struct error *err)
 {
 	struct benchmark *s = &v->bench;
 	struct load *l = &s->load[RESPONDER][0];
@@ -120,7 +120,7 @@ tell_figures(struct server *v, struct error *err)
 }
 
 static int
-serve(struct server *v, struct error *err)
+server_serve(struct server *v, struct error *err)
 {
 	struct benchmark *s = &v->bench;
 	struct load *l = &s->load[RESPONDER][0];
@@ -131,7 +131,7 @@ serve(struct server *v, struct error *err)
 		runner_slice(&s->runner[0]);
 		ret = load_failure(l, err);
 		if (ret == 0 && v->stopping && v->done && load_idle(l))
-			ret = tell_figures(v, err);
+			ret = server_send_figures(v, err);
 		if (ret != 0)
 			return ret;
 		ret = exchange_poll(s->exchange, &m, err);
@@ -139,7 +139,7 @@ serve(struct server *v, struct error *err)
 			return ret;
 		if (ret == 0)
 			continue;
-		ret = take(v, m, err);
+		ret = server_take_message(v, m, err);
 		json_decref(m);
 		if (ret != 0)
 			return ret;
@@ -148,7 +148,7 @@ serve(struct server *v, struct error *err)
 }
 
 static int
-run(struct server *v, struct error *err)
+server_wait(struct server *v, struct error *err)
 {
 	struct benchmark *s = &v->bench;
 	char where[256];
@@ -156,10 +156,10 @@ run(struct server *v, struct error *err)
 
 	if (options_given(&s->o))
 		return error_set(err, EINVAL, "server: --peer: got \"%.64s\", allowed HOST:PORT or "
-				"a path, where the client comes", s->o.peer);
+				"a path, where it waits for the client", s->o.peer);
 	if (options_device(&s->o) && s->o.peer == NULL)
-		return error_set(err, EINVAL, "server: --link %.64s: wants --peer HOST:PORT, where "
-				"the client comes", s->o.link);
+		return error_set(err, EINVAL, "server: --link %.64s: needs --peer HOST:PORT, where "
+				"it waits for the client", s->o.link);
 	s->link = link_find(&s->o, err);
 	if (s->link == NULL)
 		return -EINVAL;
@@ -174,10 +174,10 @@ run(struct server *v, struct error *err)
 	s->exchange = exchange_accept(listener, where, err);
 	if (s->exchange == NULL)
 		return bench_stop != 0 ? 0 : -ECONNABORTED;
-	ret = start(s, err);
+	ret = server_start(s, err);
 	if (ret == 0) {
 		benchmark_tell_environment(s);
-		ret = serve(v, err);
+		ret = server_serve(v, err);
 	}
 	if (ret != 0)
 		exchange_send(s->exchange, json_pack("{s:s, s:s}", "type", "error", "text",
@@ -198,7 +198,7 @@ server_run(const struct command *c, const struct bench_options *o, struct report
 	v->bench.o = *o;
 	v->bench.report = r;
 	v->bench.first = RESPONDER;
-	ret = run(v, err);
+	ret = server_wait(v, err);
 	benchmark_destroy(&v->bench);
 	free(v);
 	return ret;

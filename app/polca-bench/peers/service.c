@@ -3,8 +3,8 @@
  */
 
 /*
- * The other end is a Polca service (docs/services.md): queue pairs are connected by the connection
- * manager, as any RDMA program's are.
+ * The other endpoint is a Polca service (docs/services.md), connected through the connection
+ * manager as any RDMA program does.
  */
 
 #include <errno.h>
@@ -12,9 +12,9 @@
 #include "peers/connection.h"
 #include "svc/grant.h"
 
-#define PORT 7471 /* of librdmacm's programs */
+#define PORT 7471 /* the port of librdmacm's example programs */
 
-/* What this connection may reach, the same as the ones before. */
+/* Take the memory grant from a connection's private data. All connections must have the same. */
 static int
 take_grant(struct peer *p, const struct engine_cm_outcome *out, uint32_t nth, uint64_t *length,
 	const struct bench_options *o, struct error *err)
@@ -26,19 +26,19 @@ take_grant(struct peer *p, const struct engine_cm_outcome *out, uint32_t nth, ui
 	if (o->verb == BENCH_SEND)
 		return 0;
 	if (!svc_grant_get(out->private_data, out->private_len, &grant))
-		return error_set(err, EPROTO, "%s: is no service of kind memory: it grants nothing",
+		return error_set(err, EPROTO, "%s: it grants no memory: is it a service of kind memory?",
 				o->connect);
 	if ((grant.access & needed[o->verb]) == 0)
-		return error_set(err, EACCES, "%s: its memory does not allow that (access)",
+		return error_set(err, EACCES, "%s: its memory does not allow this access",
 				o->connect);
 	if (nth > 0 && p->key != grant.rkey)
-		return error_set(err, ENOTSUP, "%s: memory per_connection: leave out -q", o->connect);
+		return error_set(err, ENOTSUP, "%s: it has memory per connection: leave out -q", o->connect);
 	p->key = grant.rkey;
 	p->va = grant.va;
 	*length = grant.length;
 	if (*length < memory_bytes(o))
-		return error_set(err, ENOSPC, "%s: its memory has %lu bytes, these messages go through "
-				"%lu: less with -s and -F", o->connect, *length, memory_bytes(o));
+		return error_set(err, ENOSPC, "%s: its memory has %lu bytes, these messages need "
+				"%lu: reduce -s or -F", o->connect, *length, memory_bytes(o));
 	return 0;
 }
 

@@ -2,7 +2,10 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* Ends, loads and runners of a run: one lcore, one each, several workers, or one end only. */
+/*
+ * Set up and run a benchmark. The endpoints share one lcore, have one lcore each, or share several
+ * workers; of a remote link, only one endpoint is here.
+ */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -14,15 +17,15 @@
 #include "traffic/benchmark.h"
 
 #define MIB (UINT64_C(1) << 20)
-/* of an end, without its queue pairs: tables, agents, packet buffers */
+/* per endpoint, without its queue pairs: tables, agents, packet buffers */
 #define END_BYTES    (256 * MIB)
 #define WORKER_BYTES (32 * MIB)
 #define QP_BYTES     2048
-#define WQE_BYTES    128 /* and what stands for it in a completion queue, twice rounded up */
+#define WQE_BYTES    128 /* with its completion queue entry, both rounded up twice */
 #define SGE_BYTES    16
 
 static bool
-on_workers(const struct bench_options *o)
+benchmark_on_workers(const struct bench_options *o)
 {
 	return o->workers > 1;
 }
@@ -34,7 +37,7 @@ benchmark_wish(const struct bench_options *o, const struct bench_link *link,
 	uint64_t qp = QP_BYTES + (uint64_t)o->depth * (WQE_BYTES + SGE_BYTES + o->inline_size) +
 			(uint64_t)o->rx_depth * WQE_BYTES;
 
-	wish->workers = on_workers(o) ? o->workers : o->lcores > 1 ? o->lcores : 0;
+	wish->workers = benchmark_on_workers(o) ? o->workers : o->lcores > 1 ? o->lcores : 0;
 	wish->first_cpu = link->remote ? role : 0;
 	wish->bytes = (END_BYTES + o->qps * qp) * (link->remote ? 1 : ROLES) +
 			wish->workers * WORKER_BYTES;
@@ -47,7 +50,7 @@ benchmark_create(struct benchmark *s, struct error *err)
 	unsigned int i;
 	int ret;
 
-	if (on_workers(&s->o)) {
+	if (benchmark_on_workers(&s->o)) {
 		s->ends = ROLES;
 		return endpoints_create(s->end, &s->o, err);
 	}
@@ -63,7 +66,7 @@ benchmark_create(struct benchmark *s, struct error *err)
 }
 
 static void
-add_place(struct runner *r, struct benchmark *s, enum bench_role role, unsigned int worker)
+runner_add_place(struct runner *r, struct benchmark *s, enum bench_role role, unsigned int worker)
 {
 	struct place *p = &r->place[r->places++];
 
@@ -72,27 +75,27 @@ add_place(struct runner *r, struct benchmark *s, enum bench_role role, unsigned 
 }
 
 static void
-make_runners(struct benchmark *s)
+benchmark_make_runners(struct benchmark *s)
 {
 	unsigned int i;
 
 	s->run = (struct run){ .o = &s->o, .runner = s->runner };
-	if (on_workers(&s->o)) {
+	if (benchmark_on_workers(&s->o)) {
 		for (i = 0; i < s->o.workers; i++) {
-			add_place(&s->runner[i], s, REQUESTER, i);
+			runner_add_place(&s->runner[i], s, REQUESTER, i);
 			s->runner[i].place[0].load[s->runner[i].place[0].loads++] =
 					&s->load[RESPONDER][i];
 		}
 		s->run.runners = s->o.workers;
 	} else if (s->ends < ROLES) {
-		add_place(&s->runner[0], s, s->first, 0);
+		runner_add_place(&s->runner[0], s, s->first, 0);
 		s->run.runners = 1;
 	} else {
 		for (i = 0; i < ROLES; i++)
-			add_place(&s->runner[s->o.lcores > 1 ? i : 0], s, i, 0);
+			runner_add_place(&s->runner[s->o.lcores > 1 ? i : 0], s, i, 0);
 		s->run.runners = s->o.lcores;
 	}
-	s->run.launched = on_workers(&s->o) || s->o.lcores > 1;
+	s->run.launched = benchmark_on_workers(&s->o) || s->o.lcores > 1;
 	s->run.count = !s->link->remote && s->o.mode != BENCH_LAT;
 }
 
@@ -111,7 +114,7 @@ benchmark_load(struct benchmark *s, struct error *err)
 	}
 	if (ret == 0)
 		iterations_share(load, n, &s->o);
-	make_runners(s);
+	benchmark_make_runners(s);
 	return ret;
 }
 
@@ -158,7 +161,7 @@ benchmark_prepare(struct benchmark *s, uint32_t size, struct error *err)
 }
 
 static int
-check(struct benchmark *s, struct error *err)
+benchmark_check(struct benchmark *s, struct error *err)
 {
 	struct load *l;
 	unsigned int i, w;
@@ -166,7 +169,7 @@ check(struct benchmark *s, struct error *err)
 
 	if (s->lost.text[0] != '\0')
 		return error_set(err, ECONNRESET, "%s", s->lost.text);
-	/* in one process, all that was asked for is done */
+	/* within one process, every request is completed by now */
 	if (s->o.check && s->ends == ROLES)
 		s->load[RESPONDER][0].wrong += memory_check_left(&s->end[RESPONDER], &s->o,
 				s->size, run_done(&s->run));
@@ -194,5 +197,5 @@ benchmark_run(struct benchmark *s, struct error *err)
 	if (ret != 0)
 		return ret;
 	run_for(&s->run);
-	return check(s, err);
+	return benchmark_check(s, err);
 }

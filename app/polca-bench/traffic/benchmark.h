@@ -7,7 +7,7 @@
 
 /**
  * @file
- * Private to the traffic commands: ends, loads and runners of one run, and its report.
+ * One benchmark of a traffic command: its endpoints, loads and runners, and its report.
  */
 
 #include "command.h"
@@ -16,79 +16,86 @@
 struct exchange;
 struct benchmark_plot;
 
-/** What the other process measured, of a remote link. */
+/** What the other process of a remote link has measured. */
 struct far_side {
-	bool asked, done, told;
+	bool asked, done, told; /**< "stop" sent, "done" sent, "figures" received */
 	double busy; /**< seconds */
-	uint64_t messages; /**< that it was busy for */
-	uint64_t own; /**< messages done that it sent */
+	uint64_t messages; /**< messages during that time */
+	uint64_t own; /**< messages that the other process sent and completed */
 	uint64_t wrong;
 };
 
-/** Packets that came in at another worker than their queue pair's, and all. */
+/** Packets that arrived at another worker than their queue pair's. */
 struct handed {
-	uint64_t out, received; /**< packets sent on to another worker, of those that came in */
-	uint64_t moved; /**< queue pairs, to where their packets come in */
+	uint64_t out, received; /**< packets handed to another worker, and all received packets */
+	uint64_t moved; /**< queue pairs moved to the worker at which their packets arrive */
 };
 
+/** One run of a traffic command. */
 struct benchmark {
-	struct bench_options o; /**< .size is the largest one of the run */
+	struct bench_options o; /**< .size is the largest message of the run */
 	const struct bench_link *link;
 	struct report *report;
-	enum bench_role first; /**< a remote link: the one end that is here */
-	unsigned int ends; /**< end[first], ... that are here */
+	enum bench_role first; /**< a remote link: the role of the only endpoint in this process */
+	unsigned int ends; /**< endpoints in this process: end[first] and those after it */
 	struct endpoint end[ROLES];
-	struct peer peer[ROLES]; /**< of end[i] */
+	struct peer peer[ROLES]; /**< peer[i] is the peer of end[i] */
 	struct load load[ROLES][BENCH_WORKERS_MAX];
 	struct runner runner[BENCH_WORKERS_MAX];
 	struct run run;
-	struct exchange *exchange; /**< a remote link: the other process */
-	struct error lost; /**< why the other process is no longer there */
+	struct exchange *exchange; /**< a remote link: the connection to the other process */
+	struct error lost; /**< why the other process is gone */
 	struct far_side far;
 	uint64_t next_live; /**< TSC */
 	struct run_mark last_live;
-	struct handed handed; /**< when it began to be measured */
-	uint64_t handed_of; /**< the run's beginning that it belongs to */
+	struct handed handed; /**< at the beginning of the measurement */
+	uint64_t handed_of; /**< start time of the run that .handed belongs to */
 	struct benchmark_plot *plot; /**< with --plot */
 	uint64_t grant; /**< bytes of the service's memory; 0: none */
-	uint32_t size; /**< now */
+	uint32_t size; /**< current message size */
 };
 
-/** Lcores and memory that it needs. */
+/** The lcores and memory that it needs. */
 void benchmark_wish(const struct bench_options *o, const struct bench_link *link,
 	enum bench_role role, struct eal_wish *wish);
-/** Ends with their queue pairs. */
+/** Create the endpoints with their queue pairs. */
 int benchmark_create(struct benchmark *s, struct error *err);
-/** After .peer is known of all ends: connected, with loads and runners. */
+/** Connect the endpoints, whose .peer is set, and create loads and runners. */
 int benchmark_connect(struct benchmark *s, struct error *err);
-/** The latter alone, of ends that are connected. */
+/** Create loads and runners; the endpoints are connected. */
 int benchmark_load(struct benchmark *s, struct error *err);
 void benchmark_destroy(struct benchmark *s);
-/** Receives are posted for messages of @p size. */
+/** Prepare for messages of @p size and post receives. */
 int benchmark_prepare(struct benchmark *s, uint32_t size, struct error *err);
-/** Messages of that size, until it is over; what failed is told. */
+/** Send messages of that size until the run is over, and report a failure in err. */
 int benchmark_run(struct benchmark *s, struct error *err);
 
-/** benchmark_report.c: facts, the table's head, a row. */
+/** benchmark_report.c: report the environment, the table's head, a row. */
 void benchmark_tell_environment(struct benchmark *s);
 void benchmark_tell_head(struct benchmark *s);
 void benchmark_tell(struct benchmark *s, const struct far_side *far);
-/** Messages a second, and of the best few milliseconds. */
+/** Messages per second on average. @param best  set to the highest rate of a slice */
 double benchmark_rate(const struct benchmark *s, double *best);
 /**
- * benchmark_plot.c, all of them nothing without --plot. Before the run: the file can be written.
+ * benchmark_plot.c: without --plot, these functions do nothing. Open the file before the run.
  *
- * @retval -EINVAL  it cannot
+ * @retval -EINVAL  the file cannot be written
  */
 int benchmark_plot_open(struct benchmark *s, struct error *err);
-/** The EAL is there: measure limits from now on, where they hold. */
+/** After the start of the EAL: prepare to measure the limit, if this run has one. */
 int benchmark_plot_limits(struct benchmark *s, struct error *err);
-/** Figures of s->size (NAN: there is none), in the order of the picture's legend; its limit is measured now. */
+/**
+ * Add two values of s->size (NAN: none), in the order of the legend, and measure the limit of that
+ * size.
+ */
 void benchmark_plot_add(struct benchmark *s, double first, double second);
-/** The table of limits, and the picture of the sizes that were added, if @p done; else no file. */
+/**
+ * If @p done, report the limits and draw the picture; else remove a file that benchmark_plot_open()
+ * created.
+ */
 int benchmark_plot_close(struct benchmark *s, bool done, struct error *err);
 
-/** A line each second while it runs. */
+/** Print a progress line once a second during the run. */
 void benchmark_look(struct benchmark *s, uint64_t now);
 
 #endif

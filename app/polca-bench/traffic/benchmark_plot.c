@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* --plot: figures of each size are kept as they are told, and drawn at the end. */
+/* --plot: collect the values of each size, and draw them at the end. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -22,9 +22,9 @@
 
 struct benchmark_plot {
 	FILE *file;
-	bool created; /**< by us: goes away again when the run fails */
-	struct size_limit *limit; /**< NULL: nothing is known that bounds this run */
-	double limit_ns[PLOT_POINTS]; /**< a message; NAN: not measured */
+	bool created; /**< the file did not exist: remove it if the run fails */
+	struct size_limit *limit; /**< NULL: no limit is known for this run */
+	double limit_ns[PLOT_POINTS]; /**< per message; NAN: not measured */
 	struct plot plot;
 	char title[TEXT], fact[PLOT_FACTS][TEXT];
 };
@@ -37,12 +37,12 @@ static const struct report_column limit_columns[] = {
 	{ "limit_gbps", "limit[Gb/s]", 15, 3 },
 };
 
-/* As the legend names them. */
+/* Names in the legend. */
 static const char *const rate_names[LIMIT_SERIES] = { "average", "undisturbed: the time that both roles work" };
 static const char *const latency_names[LIMIT_SERIES] = { "median", "99 %" };
 
-static const char limit_is[] = "The limit is what one lcore needs for a message's packets at both "
-	"ends without any protocol; measured in turn with the sizes.";
+static const char limit_is[] = "The limit is the time that one lcore needs for a message's packets at both "
+	"ends without any protocol, measured after each size.";
 static const char no_limit[] = "No limit is drawn: it is measured only when one lcore does the work "
 	"of both ends in memory.";
 
@@ -58,7 +58,8 @@ benchmark_plot_open(struct benchmark *s, struct error *err)
 	if (p == NULL)
 		return error_set(err, ENOMEM, "no memory for the plot");
 	p->created = access(s->o.plot, F_OK) != 0;
-	fd = open(s->o.plot, O_WRONLY | O_CREAT, 0666); /* what is there stays until the end */
+	/* do not truncate an existing file before the end */
+	fd = open(s->o.plot, O_WRONLY | O_CREAT, 0666);
 	p->file = fd >= 0 ? fdopen(fd, "w") : NULL;
 	if (p->file == NULL) {
 		error_set(err, EINVAL, "--plot: cannot write %.128s: %s", s->o.plot,
@@ -80,9 +81,9 @@ benchmark_plot_limits(struct benchmark *s, struct error *err)
 	return s->plot != NULL && holds ? size_limit_create(&s->plot->limit, &s->o, err) : 0;
 }
 
-/* Both panels tell the same messages, once as bits. */
+/* The panels show the same messages, in Gb/s and in messages/s. */
 static void
-add_rates(struct plot *p, unsigned int series, unsigned int at, double rate)
+plot_add_rates(struct plot *p, unsigned int series, unsigned int at, double rate)
 {
 	p->panel[0].value[series][at] = rate * p->size[at] * 8 / 1e9;
 	p->panel[1].value[series][at] = rate;
@@ -109,13 +110,13 @@ benchmark_plot_add(struct benchmark *s, double first, double second)
 		plot->panel[0].value[LIMIT_SERIES][at] = p->limit_ns[at] / 1000;
 		return;
 	}
-	add_rates(plot, 0, at, first);
-	add_rates(plot, 1, at, second);
-	add_rates(plot, LIMIT_SERIES, at, 1e9 / p->limit_ns[at]);
+	plot_add_rates(plot, 0, at, first);
+	plot_add_rates(plot, 1, at, second);
+	plot_add_rates(plot, LIMIT_SERIES, at, 1e9 / p->limit_ns[at]);
 }
 
 static void
-tell_limits(const struct benchmark *s)
+report_limits(const struct benchmark *s)
 {
 	const struct benchmark_plot *p = s->plot;
 	unsigned int i;
@@ -131,7 +132,7 @@ tell_limits(const struct benchmark *s)
 }
 
 static const char *
-fact(const struct benchmark *s, const char *key)
+plot_fact(const struct benchmark *s, const char *key)
 {
 	const char *text = report_fact_text(s->report, key);
 
@@ -148,7 +149,7 @@ describe_panel(struct plot_panel *panel, const char *label, const char *figure_u
 }
 
 static void
-describe(struct benchmark *s)
+plot_describe(struct benchmark *s)
 {
 	static const char *const verbs[] = { "Sends", "RDMA Writes", "RDMA Reads", "Atomics" };
 	static const char *const modes[] = { "bandwidth", "message rate", "latency" };
@@ -159,19 +160,20 @@ describe(struct benchmark *s)
 
 	snprintf(p->title, TEXT, "Polca: %s of %s over message size", modes[s->o.mode],
 			verbs[s->o.verb]);
-	snprintf(p->fact[0], TEXT, "%s; lcores: %s; %s", fact(s, "cpu"), fact(s, "lcores"),
-			fact(s, "memory"));
-	snprintf(p->fact[1], TEXT, "%s%s; %s; ICRC %s", fact(s, "port"),
-			strcmp(s->o.link, "memory") == 0 ? ", no NIC" : "", fact(s, "queues"),
-			fact(s, "icrc"));
-	snprintf(p->fact[2], TEXT, "polca-bench %s, %s, %s", POLCA_VERSION, fact(s, "build"),
-			fact(s, "dpdk"));
+	snprintf(p->fact[0], TEXT, "%s; lcores: %s; %s", plot_fact(s, "cpu"), plot_fact(s, "lcores"),
+			plot_fact(s, "memory"));
+	snprintf(p->fact[1], TEXT, "%s%s; %s; ICRC %s", plot_fact(s, "port"),
+			strcmp(s->o.link, "memory") == 0 ? ", no NIC" : "", plot_fact(s, "queues"),
+			plot_fact(s, "icrc"));
+	snprintf(p->fact[2], TEXT, "polca-bench %s, %s, %s", POLCA_VERSION, plot_fact(s, "build"),
+			plot_fact(s, "dpdk"));
 	plot->title = p->title;
 	for (i = 0; i < PLOT_FACTS; i++)
 		plot->fact[i] = p->fact[i];
 	for (i = 0; i < LIMIT_SERIES; i++)
 		plot->series[i] = latency ? latency_names[i] : rate_names[i];
-	if (p->limit == NULL && !latency) /* roles that work at the same time */
+	/* the roles run at the same time, so their times do not add up */
+	if (p->limit == NULL && !latency)
 		plot->series[1] = NULL;
 	if (p->limit != NULL)
 		plot->series[LIMIT_SERIES] = s->o.icrc ? "limit: packet I/O, two copies and two CRCs"
@@ -187,13 +189,13 @@ describe(struct benchmark *s)
 }
 
 static int
-draw(struct benchmark *s, struct error *err)
+plot_draw(struct benchmark *s, struct error *err)
 {
 	struct benchmark_plot *p = s->plot;
 
 	if (p->limit != NULL)
-		tell_limits(s);
-	describe(s);
+		report_limits(s);
+	plot_describe(s);
 	if (ftruncate(fileno(p->file), 0) != 0 && errno != EINVAL) /* a pipe has no length */
 		return error_set(err, EIO, "--plot: cannot write %.128s: %s", s->o.plot,
 				strerror(errno));
@@ -213,7 +215,7 @@ benchmark_plot_close(struct benchmark *s, bool done, struct error *err)
 		return 0;
 	done = done && p->plot.points > 0;
 	if (done)
-		ret = draw(s, err);
+		ret = plot_draw(s, err);
 	if (fclose(p->file) != 0 && ret == 0)
 		ret = error_set(err, EIO, "--plot: cannot write %.128s: %s", s->o.plot,
 				strerror(errno));

@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* What a run tells: perftest's columns and ours. */
+/* Report a run: perftest's columns and further ones. */
 
 #include <math.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 #include "traffic/benchmark.h"
 
 #define MIB 1048576.0
-#define MESSAGES_SLICE 4 /* at least, on an average */
+#define MESSAGES_SLICE 4 /* fewest messages per slice on average for slices to be useful */
 
 static const struct report_column bw_columns[] = {
 	{ "bytes", "#bytes", 10, 0 },
@@ -78,14 +78,17 @@ benchmark_tell_head(struct benchmark *s)
 }
 
 static double
-seconds(uint64_t cycles)
+cycles_to_seconds(uint64_t cycles)
 {
 	return (double)cycles / (double)rte_get_tsc_hz();
 }
 
-/* Do the slices tell? Not of messages that take as long as one, or are done many at a time. */
+/*
+ * True if the slices give a rate: most have messages, and several of them. A slice is too short for
+ * messages that take as long, or complete many at a time.
+ */
 static bool
-sliced(const struct benchmark *s)
+slices_useful(const struct benchmark *s)
 {
 	const struct runner *r = &s->runner[0];
 
@@ -93,7 +96,7 @@ sliced(const struct benchmark *s)
 			s->run.to.done - s->run.from.done >= MESSAGES_SLICE * (uint64_t)r->slices;
 }
 
-/* Time that a role was busy for a message: by slices where one thread turns both roles. */
+/* The busy time of each role per message: from the slices if one thread runs both roles. */
 static void
 role_ns(const struct benchmark *s, const struct far_side *far, double ns[ROLES], double *rate)
 {
@@ -105,14 +108,15 @@ role_ns(const struct benchmark *s, const struct far_side *far, double ns[ROLES],
 	if (s->o.bidirectional && s->ends == ROLES)
 		messages /= 2;
 	for (i = 0; i < ROLES; i++)
-		ns[i] = seconds(run->to.busy[i] - run->from.busy[i]) * 1e9 / messages;
+		ns[i] = cycles_to_seconds(run->to.busy[i] - run->from.busy[i]) * 1e9 / messages;
 	if (s->o.workers > 1)
 		ns[RESPONDER] = NAN;
 	if (s->link->remote)
 		ns[!s->first] = far != NULL && far->messages > 0
 				? far->busy * 1e9 / (double)far->messages : NAN;
-	*rate = (double)(run->to.done - run->from.done) / seconds(run->to.time - run->from.time);
-	if (run->runners > 1 || s->runner[0].places < ROLES || !sliced(s))
+	*rate = (double)(run->to.done - run->from.done) /
+			cycles_to_seconds(run->to.time - run->from.time);
+	if (run->runners > 1 || s->runner[0].places < ROLES || !slices_useful(s))
 		return;
 	runner_median(&s->runner[0], &m);
 	*rate = m.rate;
@@ -121,24 +125,24 @@ role_ns(const struct benchmark *s, const struct far_side *far, double ns[ROLES],
 }
 
 static void
-tell_words(const struct benchmark *s, double rate, const double ns[ROLES])
+report_words(const struct benchmark *s, double rate, const double ns[ROLES])
 {
 	const struct runner *r = &s->runner[0];
 	char slices[48] = "";
 
 	if (s->run.to.done == s->run.from.done && bench_stop == 0)
-		report_note(s->report, "no message was done in the time: more of it with -D");
+		report_note(s->report, "no message completed in this time: run longer with -D");
 	if (s->o.json || !isfinite(ns[RESPONDER]) || !isfinite(ns[REQUESTER]))
 		return;
-	if (sliced(s)) /* two lcores have none */
+	if (slices_useful(s)) /* a run on two lcores has no slices */
 		snprintf(slices, sizeof(slices), " (%u of %u slices)", r->clean, r->slices);
 	report_note(s->report, "%u byte%s: %.2f M messages/s, %.2f Gb/s; requester %.1f ns, "
 			"responder %.1f ns a message%s", s->size, s->size == 1 ? "" : "s", rate / 1e6,
 			rate * s->size * 8 / 1e9, ns[REQUESTER], ns[RESPONDER], slices);
-	if (sliced(s) && r->clean == 0)
-		report_note(s->report, s->o.check ? "with --check turns are so long that what "
-				"interrupts them is not noticed" : "something else had the CPU in each "
-				"of the slices: the machine is busy");
+	if (slices_useful(s) && r->clean == 0)
+		report_note(s->report, s->o.check ? "with --check, iterations are so long that "
+				"interruptions go unnoticed" : "every slice was "
+				"interrupted: the machine is busy");
 }
 
 double
@@ -146,16 +150,16 @@ benchmark_rate(const struct benchmark *s, double *best)
 {
 	const struct run *run = &s->run;
 	double average = (double)(run->to.done - run->from.done) /
-			seconds(run->to.time - run->from.time);
+			cycles_to_seconds(run->to.time - run->from.time);
 
-	/* two lcores have no slices, but a best moment */
-	*best = s->runner[0].best > average && (s->runner[0].slices == 0 || sliced(s))
+	/* a run on two lcores has no slices, but a best interval */
+	*best = s->runner[0].best > average && (s->runner[0].slices == 0 || slices_useful(s))
 			? s->runner[0].best : average;
 	return average;
 }
 
 static void
-tell_bandwidth(struct benchmark *s, const struct far_side *far)
+report_bandwidth(struct benchmark *s, const struct far_side *far)
 {
 	double messages = (double)(s->run.to.done - s->run.from.done);
 	double best, average = benchmark_rate(s, &best);
@@ -173,15 +177,15 @@ tell_bandwidth(struct benchmark *s, const struct far_side *far)
 
 		report_row(s->report, row);
 	}
-	/* a message of one direction costs what both directions pay, halved */
+	/* a bidirectional message is charged half the busy time of both directions */
 	benchmark_plot_add(s, average, (s->o.bidirectional ? 2 : 1) * 1e9 /
 			(ns[REQUESTER] + ns[RESPONDER]));
 	if (!s->o.all_sizes)
-		tell_words(s, typical, ns);
+		report_words(s, typical, ns);
 }
 
 static void
-tell_latency(struct benchmark *s)
+report_lat_row(struct benchmark *s)
 {
 	const struct histogram *h = s->load[REQUESTER][0].histogram;
 	double us = 1e6 / (double)rte_get_tsc_hz();
@@ -211,7 +215,7 @@ count_handed(const struct benchmark *s, struct handed *h)
 }
 
 static void
-tell_handed(const struct benchmark *s)
+report_handed(const struct benchmark *s)
 {
 	struct handed now;
 	uint64_t out, received;
@@ -231,23 +235,24 @@ void
 benchmark_tell(struct benchmark *s, const struct far_side *far)
 {
 	if (s->o.mode == BENCH_LAT)
-		tell_latency(s);
+		report_lat_row(s);
 	else
-		tell_bandwidth(s, far);
-	tell_handed(s);
+		report_bandwidth(s, far);
+	report_handed(s);
 }
 
 static void
-live(struct benchmark *s, uint64_t now)
+print_live(struct benchmark *s, uint64_t now)
 {
 	struct run_mark mark = { .time = now, .done = run_done(&s->run) };
 	double rate;
 
-	if (s->last_live.time < s->run.from.time) /* of the size before */
+	if (s->last_live.time < s->run.from.time) /* belongs to the previous size */
 		s->last_live = s->run.from;
-	rate = (double)(mark.done - s->last_live.done) / seconds(now - s->last_live.time);
+	rate = (double)(mark.done - s->last_live.done) / cycles_to_seconds(now - s->last_live.time);
 	report_live(s->report, " %u bytes: %.3f M messages/s, %.2f MiB/s, %.0f s", s->size,
-			rate / 1e6, rate * s->size / MIB, seconds(now - s->run.from.time));
+			rate / 1e6, rate * s->size / MIB,
+					cycles_to_seconds(now - s->run.from.time));
 	s->last_live = mark;
 }
 
@@ -261,6 +266,6 @@ benchmark_look(struct benchmark *s, uint64_t now)
 	if (now < s->next_live)
 		return;
 	if (s->next_live != 0)
-		live(s, now);
+		print_live(s, now);
 	s->next_live = now + rte_get_tsc_hz();
 }

@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* One end of a benchmark: a port, a region, completion queues and queue pairs of an engine. */
+/* An endpoint of a benchmark: a port of an engine, a region, completion queues and queue pairs. */
 
 #include <errno.h>
 #include <stdio.h>
@@ -26,7 +26,7 @@ endpoint_sends(const struct bench_options *o, enum bench_role role)
 {
 	if (role == REQUESTER || o->bidirectional)
 		return true;
-	/* a ping-pong's answer */
+	/* in a ping-pong, the responder answers */
 	return o->mode == BENCH_LAT && (o->verb == BENCH_SEND || o->verb == BENCH_WRITE);
 }
 
@@ -37,7 +37,10 @@ endpoint_receives(const struct bench_options *o, enum bench_role role)
 			(role == RESPONDER || o->bidirectional || o->mode == BENCH_LAT);
 }
 
-/* A ping-pong's answer may come before the ACK of what it answers, or that ACK be lost. */
+/*
+ * Room for several requests: a ping-pong's answer may arrive before the ACK of the request, or that
+ * ACK may be lost.
+ */
 static uint32_t
 send_wr(const struct bench_options *o)
 {
@@ -45,15 +48,15 @@ send_wr(const struct bench_options *o)
 }
 
 static int
-take_worker(struct worker *w, void *arg)
+get_rc_worker(struct worker *w, void *arg)
 {
 	*(struct rc_worker **)arg = worker_rc(w);
 	return 0;
 }
 
-/* A port between two of ours has a MAC and an MTU of our choice, a device's are its own. */
+/* A port of a link in memory gets a MAC and an MTU; a device has its own. */
 static int
-fill_port(struct link_port_config *p, const struct bench_options *o, const char *device,
+endpoint_fill_port(struct link_port_config *p, const struct bench_options *o, const char *device,
 	enum bench_role role, struct error *err)
 {
 	const uint8_t ip[4] = { 192, 0, 2, (uint8_t)(role + 1) };
@@ -72,9 +75,12 @@ fill_port(struct link_port_config *p, const struct bench_options *o, const char 
 	return 0;
 }
 
-/* For link_open(): DPDK's log is not shown, and a signal ends the wait. */
+/*
+ * Callback of link_open(): print what it waits for, since DPDK's log is hidden, and stop after a
+ * signal.
+ */
 static bool
-go_on_waiting(const char *what)
+bench_go_on_waiting(const char *what)
 {
 	if (what != NULL)
 		fprintf(stderr, "polca-bench: %s\n", what);
@@ -82,7 +88,7 @@ go_on_waiting(const char *what)
 }
 
 static void
-fill_config(struct engine_config *c, const struct bench_options *o, uint32_t qps)
+endpoint_fill_config(struct engine_config *c, const struct bench_options *o, uint32_t qps)
 {
 	*c = engine_config_default;
 	c->limits = rc_limits_default;
@@ -98,22 +104,22 @@ fill_config(struct engine_config *c, const struct bench_options *o, uint32_t qps
 	c->max_pd = 8;
 	c->max_mr = 64;
 	c->max_mw = 64;
-	c->link.go_on_waiting = go_on_waiting;
+	c->link.go_on_waiting = bench_go_on_waiting;
 }
 
 /*
- * A queue pair that we post to stays where it is posted. One that is the target only may follow
- * its packets.
+ * A queue pair with posted work requests stays on its worker. One that is only a target may follow
+ * its packets to another worker.
  */
 static bool
-pinned(const struct bench_options *o, enum bench_role role)
+endpoint_pinned(const struct bench_options *o, enum bench_role role)
 {
 	return !o->rehome || endpoint_sends(o, role) || endpoint_receives(o, role);
 }
 
-/* Of the queue pairs of a worker, as many as asked have their peer on the next worker. */
+/* With --handoff, this share of a worker's queue pairs has its peer on the next worker. */
 static unsigned int
-worker_of(const struct endpoint *end, const struct bench_options *o, uint32_t i)
+endpoint_worker_of(const struct endpoint *end, const struct bench_options *o, uint32_t i)
 {
 	uint32_t nth = i / end->workers;
 	bool away = (nth + 1) * o->handoff / 100 != nth * o->handoff / 100;
@@ -129,7 +135,7 @@ endpoint_qp_attr(const struct endpoint *end, const struct bench_options *o, stru
 		.pd = end->pd,
 		.srq = RC_NO_SRQ,
 		.ack_per_packet = o->ack_per_packet,
-		.pinned = pinned(o, end->role),
+		.pinned = endpoint_pinned(o, end->role),
 		.cap = { .max_send_wr = endpoint_sends(o, end->role) ? send_wr(o) : 1,
 			.max_recv_wr = endpoint_receives(o, end->role) ? o->rx_depth : 1,
 			.max_send_sge = 1, .max_recv_sge = 1, .max_inline_data = o->inline_size },
@@ -137,7 +143,7 @@ endpoint_qp_attr(const struct endpoint *end, const struct bench_options *o, stru
 }
 
 static int
-make_qps(struct endpoint *end, const struct bench_options *o, struct error *err)
+endpoint_make_qps(struct endpoint *end, const struct bench_options *o, struct error *err)
 {
 	struct qp_init_attr init;
 	unsigned int worker;
@@ -148,14 +154,14 @@ make_qps(struct endpoint *end, const struct bench_options *o, struct error *err)
 	if (end->qpn == NULL)
 		return error_set(err, ENOMEM, "no memory for %u queue pairs", o->qps);
 	if (options_connects(o))
-		return 0; /* connections bring theirs */
+		return 0; /* the connection manager creates the queue pairs */
 	endpoint_qp_attr(end, o, &init);
 	for (i = 0; i < o->qps && ret == 0; i++) {
 		if (i % PROGRESS_QPS == 0)
 			report_progress("queue pair %u of %u", i, o->qps);
 		if (bench_stop != 0)
 			return error_set(err, EINTR, "interrupted");
-		worker = worker_of(end, o, i);
+		worker = endpoint_worker_of(end, o, i);
 		init.send_cq = init.recv_cq = end->cq[worker];
 		ret = engine_qp_create(end->engine, (int)worker, &init, &end->qpn[i], err);
 	}
@@ -164,7 +170,7 @@ make_qps(struct endpoint *end, const struct bench_options *o, struct error *err)
 }
 
 static int
-make_objects(struct endpoint *end, const struct bench_options *o, struct error *err)
+endpoint_make_objects(struct endpoint *end, const struct bench_options *o, struct error *err)
 {
 	struct mem_mr_attr mr = {
 		.access = MEM_ACCESS_LOCAL_WRITE | MEM_ACCESS_REMOTE,
@@ -179,7 +185,7 @@ make_objects(struct endpoint *end, const struct bench_options *o, struct error *
 	int ret;
 
 	for (i = 0; i < end->workers; i++)
-		engine_call(end->engine, i, take_worker, &end->rc[i]);
+		engine_call(end->engine, i, get_rc_worker, &end->rc[i]);
 	end->psn = (uint32_t)rng_u64(&rng_kernel) & 0xFFFFFF;
 	ret = engine_pd_alloc(end->engine, &end->pd, err);
 	mr.pd = end->pd;
@@ -190,7 +196,7 @@ make_objects(struct endpoint *end, const struct bench_options *o, struct error *
 	if (ret != 0)
 		return ret;
 	memory_fill(end, o);
-	return make_qps(end, o, err);
+	return endpoint_make_qps(end, o, err);
 }
 
 int
@@ -200,14 +206,14 @@ endpoint_create(struct endpoint *end, const struct bench_options *o, const char 
 	struct engine_config config;
 
 	*end = (struct endpoint){ .role = role, .workers = 1 };
-	fill_config(&config, o, o->qps);
+	endpoint_fill_config(&config, o, o->qps);
 	config.link.num_ports = 1;
-	if (fill_port(&config.link.port[0], o, device, role, err) != 0)
+	if (endpoint_fill_port(&config.link.port[0], o, device, role, err) != 0)
 		return -EINVAL;
 	config.first_worker = lcore;
 	config.workers = 1;
 	end->engine = engine_create(&config, err);
-	return end->engine != NULL ? make_objects(end, o, err) : -EIO;
+	return end->engine != NULL ? endpoint_make_objects(end, o, err) : -EIO;
 }
 
 int
@@ -217,12 +223,12 @@ endpoints_create(struct endpoint end[ROLES], const struct bench_options *o, stru
 	unsigned int i;
 	int ret = 0;
 
-	fill_config(&config, o, 2 * o->qps);
+	endpoint_fill_config(&config, o, 2 * o->qps);
 	config.link.num_ports = ROLES;
 	config.workers = o->workers;
 	for (i = 0; i < ROLES; i++) {
 		end[i] = (struct endpoint){ .role = i, .workers = o->workers, .port = (uint16_t)i };
-		fill_port(&config.link.port[i], o, "", i, err);
+		endpoint_fill_port(&config.link.port[i], o, "", i, err);
 	}
 	end[RESPONDER].shared = true;
 	snprintf(config.link.port[0].back_to_back, sizeof(config.link.port[0].back_to_back), "%s",
@@ -231,7 +237,7 @@ endpoints_create(struct endpoint end[ROLES], const struct bench_options *o, stru
 	if (end[0].engine == NULL)
 		return -EIO;
 	for (i = 0; i < ROLES && ret == 0; i++)
-		ret = make_objects(&end[i], o, err);
+		ret = endpoint_make_objects(&end[i], o, err);
 	return ret;
 }
 
@@ -240,7 +246,7 @@ endpoint_add(struct endpoint *end, const struct endpoint *of, const struct bench
 {
 	*end = (struct endpoint){ .engine = of->engine, .shared = true, .role = of->role,
 		.port = of->port, .workers = of->workers };
-	return make_objects(end, o, err);
+	return endpoint_make_objects(end, o, err);
 }
 
 void

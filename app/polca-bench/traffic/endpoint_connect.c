@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* Each queue pair of an end with one of its peer's, by numbers that were told before. */
+/* Connect each queue pair of an endpoint with one of its peer's, whose numbers are known. */
 
 #include <errno.h>
 

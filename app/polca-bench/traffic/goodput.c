@@ -3,8 +3,8 @@
  */
 
 /*
- * --loss: the same messages without and with loss, by turns. A part ends when its last message is
- * done, so that what a loss at its end costs is in its rate.
+ * --loss: alternate the same messages without and with loss. A part ends when its last message
+ * completes, so its rate includes the cost of a loss at its end.
  */
 
 #include <rte_common.h>
@@ -29,12 +29,12 @@ static const struct report_column columns[] = {
 };
 
 struct goodput {
-	struct paired rate; /* messages/s */
+	struct paired rate; /* of all parts */
 	double messages[2], seconds[2]; /* of all parts */
 };
 
 static void
-count(const struct benchmark *s, struct rc_counters *sum)
+sum_rc_counters(const struct benchmark *s, struct rc_counters *sum)
 {
 	struct rc_counters c;
 	unsigned int i;
@@ -51,7 +51,8 @@ count(const struct benchmark *s, struct rc_counters *sum)
 }
 
 static int
-part(struct benchmark *s, struct goodput *g, unsigned int lossy, uint32_t size, struct error *err)
+goodput_part(struct benchmark *s, struct goodput *g, unsigned int lossy, uint32_t size,
+	struct error *err)
 {
 	double messages, seconds;
 	int ret;
@@ -70,12 +71,12 @@ part(struct benchmark *s, struct goodput *g, unsigned int lossy, uint32_t size, 
 }
 
 static void
-tell(struct benchmark *s, const struct goodput *g, uint32_t size, const struct loss *loss)
+goodput_report(struct benchmark *s, const struct goodput *g, uint32_t size, const struct loss *loss)
 {
 	struct paired_result r = paired_medians(&g->rate);
 	struct rc_counters c;
 
-	count(s, &c);
+	sum_rc_counters(s, &c);
 	double row[] = { size, s->o.loss, r.median[0] * size / MIB, r.median[1] * size / MIB,
 		r.ratio,
 		g->messages[1] / g->seconds[1] / (g->messages[0] / g->seconds[0]),
@@ -84,8 +85,8 @@ tell(struct benchmark *s, const struct goodput *g, uint32_t size, const struct l
 
 	report_table(s->report, "loss", columns, RTE_DIM(columns));
 	report_row(s->report, row);
-	report_note(s->report, "loss: medians of %u pairs, interleaved; the totals have each stall in "
-			"them, the medians those that most parts have", g->rate.pairs);
+	report_note(s->report, "loss: medians of %u interleaved pairs; the totals include every stall, "
+			"the medians only those that most parts have", g->rate.pairs);
 }
 
 int
@@ -101,12 +102,12 @@ goodput_run(struct benchmark *s, uint32_t size, struct error *err)
 	while (g.rate.pairs < PAIRS && ret == 0 && bench_stop == 0) {
 		for (lossy = 0; lossy < 2 && ret == 0; lossy++) {
 			loss_set(loss, lossy);
-			ret = part(s, &g, lossy, size, err);
+			ret = goodput_part(s, &g, lossy, size, err);
 		}
 		g.rate.pairs += ret == 0;
 	}
 	if (ret == 0)
-		tell(s, &g, size, loss);
+		goodput_report(s, &g, size, loss);
 	loss_destroy(loss);
 	return ret;
 }

@@ -2,15 +2,18 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* Just o->iterations messages: as many on each load that sends, and there on each queue pair. */
+/*
+ * --iterations: share o->iterations messages evenly among the loads that send, and among their
+ * queue pairs.
+ */
 
 #include <rte_common.h>
 
 #include "traffic/bench.h"
 
-/* Of the two ends of a ping-pong only the one that asks. */
+/* True if the load's messages count: of a ping-pong, only the requester's. */
 static bool
-counts(const struct load *l)
+load_counts(const struct load *l)
 {
 	return l->sends && l->qps > 0 && !(l->histogram != NULL && l->end->role == RESPONDER);
 }
@@ -21,9 +24,9 @@ iterations_share(struct load *const load[], unsigned int n, const struct bench_o
 	unsigned int i, place = 0, all = 0;
 
 	for (i = 0; i < n; i++)
-		all += counts(load[i]);
+		all += load_counts(load[i]);
 	for (i = 0; i < n; i++) {
-		if (!counts(load[i]))
+		if (!load_counts(load[i]))
 			continue;
 		load[i]->count = o->iterations / all + (place < o->iterations % all);
 		place++;

@@ -3,9 +3,9 @@
  */
 
 /*
- * Latency, as perftest has it: of Sends and Writes half a ping-pong, where each end answers the
- * other's message (a Write is seen by looking at the memory's last byte); of Reads and Atomics the
- * whole round trip.
+ * Latency as perftest measures it. For Sends and Writes it is half a ping-pong, in which each side
+ * answers the other's message; a Write is detected by its last byte in memory. For Reads and
+ * Atomics it is the whole round trip.
  */
 
 #include <errno.h>
@@ -15,9 +15,10 @@
 
 #include "traffic/bench.h"
 
-#define ARRIVALS   l->stride /* offset of what the other end writes; what it is sent from is at 0 */
+/* offset at which the peer's Writes arrive; our own are sent from offset 0 */
+#define ARRIVALS   l->stride
 
-#define PAUSE_US 200 /* longer than a turn that takes in a burst and gives one out */
+#define PAUSE_US 200 /* longer than an iteration that receives and sends a burst */
 
 static bool
 is_target(const struct load *l)
@@ -25,22 +26,22 @@ is_target(const struct load *l)
 	return l->end->role == RESPONDER;
 }
 
-/* perftest's server of Writes asks, the others are asked. */
+/* In perftest's write latency test, the server sends first. */
 static bool
 is_asked(const struct load *l)
 {
 	return l->o->perftest != NULL && l->o->verb == BENCH_WRITE;
 }
 
-/* The last byte of the nth Write: none is like the one before. perftest's counts. */
+/* The last byte of the nth Write differs from that of the previous one. perftest uses a counter. */
 static uint8_t
-mark(const struct load *l, uint64_t nth)
+lat_mark(const struct load *l, uint64_t nth)
 {
 	return (uint8_t)(1 + (is_asked(l) ? nth : nth % 255));
 }
 
 static int
-post_write(struct load *l, struct error *err)
+lat_post_write(struct load *l, struct error *err)
 {
 	struct sge sge = { l->end->mr.va, l->size, l->end->mr.key };
 	struct send_wr wr = {
@@ -53,7 +54,7 @@ post_write(struct load *l, struct error *err)
 	};
 	int ret;
 
-	l->end->mr.base[l->size - 1] = mark(l, l->turns - is_asked(l));
+	l->end->mr.base[l->size - 1] = lat_mark(l, l->turns - is_asked(l));
 	if (l->size <= l->o->inline_size) {
 		wr.send_flags |= SEND_INLINE;
 		wr.num_sge = 0;
@@ -66,24 +67,24 @@ post_write(struct load *l, struct error *err)
 }
 
 static int
-post(struct load *l, struct error *err)
+lat_post(struct load *l, struct error *err)
 {
-	return l->o->verb == BENCH_WRITE ? post_write(l, err) : load_post_send(l, 0, err);
+	return l->o->verb == BENCH_WRITE ? lat_post_write(l, err) : load_post_send(l, 0, err);
 }
 
-/* Ask, and look at the clock. */
+/* Send a request and take the time. */
 static int
-ask(struct load *l, struct error *err)
+lat_ask(struct load *l, struct error *err)
 {
 	l->waiting = true;
 	if (l->pauses != NULL)
 		l->pauses_then = __atomic_load_n(l->pauses, __ATOMIC_RELAXED);
 	l->start = rte_rdtsc();
-	return post(l, err);
+	return lat_post(l, err);
 }
 
 static void
-answered(struct load *l)
+lat_answered(struct load *l)
 {
 	uint64_t took = rte_rdtsc() - l->start;
 	bool half = l->o->verb == BENCH_SEND || l->o->verb == BENCH_WRITE;
@@ -96,36 +97,36 @@ answered(struct load *l)
 	__atomic_store_n(&l->turns, l->turns + 1, __ATOMIC_RELAXED);
 	l->waiting = false;
 	all = l->count > 0 && l->posted == l->count;
-	if (!all && !l->stopping && ask(l, NULL) != 0)
+	if (!all && !l->stopping && lat_ask(l, NULL) != 0)
 		l->failed++;
-	/* the last one is not answered by who asks */
+	/* the requester of a perftest ping-pong gets no answer to its last message */
 	if (is_asked(l) && l->count > 0 && l->posted == l->count)
 		l->waiting = false;
 }
 
-/* The other end's message is there. */
+/* The peer's message has arrived. */
 static void
-arrived(struct load *l)
+lat_arrived(struct load *l)
 {
 	if (!is_target(l)) {
-		answered(l);
+		lat_answered(l);
 		return;
 	}
-	if (post(l, NULL) != 0)
+	if (lat_post(l, NULL) != 0)
 		l->failed++;
 	l->turns++;
 }
 
 static bool
-written(const struct load *l)
+lat_written(const struct load *l)
 {
 	const uint8_t *last = l->end->mr.base + ARRIVALS + l->size - 1;
 
 	return (l->waiting || is_target(l)) &&
-			__atomic_load_n(last, __ATOMIC_ACQUIRE) == mark(l, l->turns);
+			__atomic_load_n(last, __ATOMIC_ACQUIRE) == lat_mark(l, l->turns);
 }
 
-/* Did somebody else have the CPU since the last turn? */
+/* Count an interruption: another thread had the CPU since the last iteration. */
 static void
 look_for_pause(struct load *l)
 {
@@ -147,16 +148,16 @@ lat_turn(struct load *l)
 	n = load_turn(l);
 	if (l->received != received ||
 			(l->o->verb >= BENCH_READ && l->done != done) ||
-			(l->o->verb == BENCH_WRITE && written(l))) {
-		arrived(l);
+			(l->o->verb == BENCH_WRITE && lat_written(l))) {
+		lat_arrived(l);
 		n++;
 	}
 	return n;
 }
 
-/* One at a time: the answer decides. */
+/* Do not post the next request yet: the answer triggers it. */
 static void
-no_more(struct load *l, uint32_t qp)
+lat_sent(struct load *l, uint32_t qp)
 {
 	RTE_SET_USED(qp);
 	__atomic_store_n(&l->done, l->done + 1, __ATOMIC_RELAXED);
@@ -168,7 +169,7 @@ lat_create(struct load *l, struct error *err)
 	if (!l->sends)
 		return 0;
 	l->turn = lat_turn;
-	l->sent = no_more;
+	l->sent = lat_sent;
 	l->histogram = histogram_create();
 	return l->histogram != NULL ? 0 : error_set(err, ENOMEM, "no memory for samples");
 }
@@ -179,7 +180,8 @@ lat_begin(struct load *l)
 	histogram_reset(l->histogram);
 	l->turns = 0;
 	l->waiting = false;
-	if (l->o->verb == BENCH_WRITE && !is_asked(l)) /* who asks may have done so */
+	/* perftest's server may already have written */
+	if (l->o->verb == BENCH_WRITE && !is_asked(l))
 		l->end->mr.base[ARRIVALS + l->size - 1] = 0;
 }
 
@@ -188,5 +190,5 @@ lat_send(struct load *l, struct error *err)
 {
 	l->start = 0;
 	l->waiting = is_asked(l);
-	return is_target(l) || is_asked(l) ? 0 : ask(l, err);
+	return is_target(l) || is_asked(l) ? 0 : lat_ask(l, err);
 }

@@ -3,8 +3,8 @@
  */
 
 /*
- * send lat --beside: a ping-pong alone, and beside a queue pair of the same workers on which the
- * requester reads so many bytes, in one Read after the other: by turns.
+ * send lat --beside: alternate a ping-pong alone with a ping-pong while a second queue pair of the
+ * same workers reads o->beside bytes in one Read after the other.
  */
 
 #include <rte_common.h>
@@ -42,9 +42,9 @@ struct background_reads {
 	double bytes, seconds; /* of the Reads */
 };
 
-/* Instead of the small one it was made with. */
+/* Replace the small region that endpoint_add() registered. */
 static int
-make_region(struct endpoint *end, uint64_t bytes, struct error *err)
+reads_make_region(struct endpoint *end, uint64_t bytes, struct error *err)
 {
 	struct mem_mr_attr mr = {
 		.access = MEM_ACCESS_LOCAL_WRITE | MEM_ACCESS_REMOTE,
@@ -59,7 +59,7 @@ make_region(struct endpoint *end, uint64_t bytes, struct error *err)
 }
 
 static int
-create(struct background_reads *b, struct benchmark *s, struct error *err)
+reads_create(struct background_reads *b, struct benchmark *s, struct error *err)
 {
 	unsigned int i;
 	int ret = 0;
@@ -68,11 +68,11 @@ create(struct background_reads *b, struct benchmark *s, struct error *err)
 	b->o.verb = BENCH_READ;
 	b->o.mode = BENCH_BW;
 	b->o.check = false;
-	b->o.iterations = 0; /* it goes on as long as the ping-pong */
+	b->o.iterations = 0; /* the Reads last as long as the ping-pong */
 	for (i = 0; i < ROLES && ret == 0; i++) {
 		ret = endpoint_add(&b->end[i], &s->end[i], &b->o, err);
 		if (ret == 0)
-			ret = make_region(&b->end[i], s->o.beside, err);
+			ret = reads_make_region(&b->end[i], s->o.beside, err);
 		endpoint_describe(&b->end[i], &b->peer[!i]);
 	}
 	for (i = 0; i < ROLES && ret == 0; i++)
@@ -84,7 +84,7 @@ create(struct background_reads *b, struct benchmark *s, struct error *err)
 }
 
 static void
-destroy(struct background_reads *b)
+reads_destroy(struct background_reads *b)
 {
 	unsigned int i;
 
@@ -93,9 +93,9 @@ destroy(struct background_reads *b)
 		endpoint_destroy(&b->end[i]);
 }
 
-/* The requester's place turns it, in the parts that have it. */
+/* In the parts with Reads, the requester's place also runs their load. */
 static void
-join(struct benchmark *s, struct background_reads *b, bool with)
+reads_join(struct benchmark *s, struct background_reads *b, bool with)
 {
 	struct place *p = &s->runner[0].place[0];
 
@@ -104,7 +104,8 @@ join(struct benchmark *s, struct background_reads *b, bool with)
 }
 
 static int
-part(struct benchmark *s, struct background_reads *b, bool with, uint32_t size, struct error *err)
+lat_with_reads_part(struct benchmark *s, struct background_reads *b, bool with, uint32_t size,
+	struct error *err)
 {
 	const struct histogram *h = s->load[REQUESTER][0].histogram;
 	double us = 1e6 / (double)rte_get_tsc_hz();
@@ -112,7 +113,7 @@ part(struct benchmark *s, struct background_reads *b, bool with, uint32_t size, 
 	unsigned int i;
 	int ret;
 
-	join(s, b, with);
+	reads_join(s, b, with);
 	ret = benchmark_prepare(s, size, err);
 	if (ret == 0)
 		ret = load_receive(&b->load, b->o.size, err);
@@ -136,7 +137,7 @@ part(struct benchmark *s, struct background_reads *b, bool with, uint32_t size, 
 }
 
 static void
-tell(struct benchmark *s, const struct background_reads *b, uint32_t size)
+lat_with_reads_report(struct benchmark *s, const struct background_reads *b, uint32_t size)
 {
 	struct paired_result r[MEASURES];
 	unsigned int i;
@@ -151,7 +152,7 @@ tell(struct benchmark *s, const struct background_reads *b, uint32_t size)
 	report_row(s->report, row);
 	report_note(s->report, "beside: medians of %u pairs, interleaved: alone, then while another "
 			"queue pair reads %u bytes at a time; without the samples in which something "
-			"else had the CPU: %lu times", b->latency[P99].pairs, b->o.size, b->pauses);
+			"else ran on the CPU: %lu times", b->latency[P99].pairs, b->o.size, b->pauses);
 }
 
 int
@@ -159,19 +160,19 @@ lat_with_reads_run(struct benchmark *s, uint32_t size, struct error *err)
 {
 	struct background_reads b = { .bytes = 0 };
 	unsigned int i, with, pairs;
-	int ret = create(&b, s, err);
+	int ret = reads_create(&b, s, err);
 
 	s->o.seconds /= 2 * PAIRS;
 	for (i = 0; i < ROLES; i++)
 		s->load[i][0].pauses = &b.pauses;
 	for (pairs = 0; pairs < PAIRS && ret == 0 && bench_stop == 0; pairs++) {
 		for (with = 0; with < 2 && ret == 0 && bench_stop == 0; with++)
-			ret = part(s, &b, with, size, err);
+			ret = lat_with_reads_part(s, &b, with, size, err);
 		for (i = 0; i < MEASURES; i++)
 			b.latency[i].pairs += ret == 0 && with == 2;
 	}
 	if (ret == 0 && b.latency[0].pairs > 0)
-		tell(s, &b, size);
-	destroy(&b);
+		lat_with_reads_report(s, &b, size);
+	reads_destroy(&b);
 	return ret;
 }

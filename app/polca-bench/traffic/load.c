@@ -3,9 +3,8 @@
  */
 
 /*
- * What an end does beside its engine's work: it keeps its send queues and receive queues full.
- * Requests are posted in groups of o->signal_every, the last of which is signaled, so that what is
- * done is known of all.
+ * A load keeps an endpoint's send and receive queues full on one worker. It posts requests in
+ * groups of o->signal_every and signals only the last, whose completion completes the whole group.
  */
 
 #include <errno.h>
@@ -19,7 +18,7 @@
 
 #define POLL_BURST 32
 
-/* wr_id: a receive's mark, the message's place, the queue pair */
+/* wr_id: receive flag, offset of the message, index of the queue pair */
 #define ID_RECV    (UINT64_C(1) << 63)
 #define ID_QP_BITS 20
 #define ID_QP(id)  ((uint32_t)(id) & ((1u << ID_QP_BITS) - 1))
@@ -33,19 +32,19 @@ static const enum wr_opcode opcodes[] = {
 };
 
 static inline void
-count(uint64_t *counter, uint64_t n)
+load_count(uint64_t *counter, uint64_t n)
 {
 	__atomic_store_n(counter, *counter + n, __ATOMIC_RELAXED);
 }
 
-/* With --check what is sent stands at the beginning, and what arrives in slots. */
+/* With --check, messages are sent from the beginning of the region and arrive in slots. */
 static bool
 from_beginning(const struct load *l)
 {
 	return l->slot != NULL && (l->o->verb == BENCH_SEND || l->o->verb == BENCH_WRITE);
 }
 
-/* All but place, number and signal of a request. */
+/* Set all fields of a request except addresses, ID and flags. */
 static void
 prepare_request(struct load *l)
 {
@@ -71,7 +70,7 @@ prepare_request(struct load *l)
 	l->wr.inline_len = l->size;
 }
 
-/* The last of each signal_every */
+/* Signal the last request of each group. */
 static inline uint32_t
 signal_flag(struct load *l, uint32_t qp)
 {
@@ -83,12 +82,12 @@ signal_flag(struct load *l, uint32_t qp)
 	return SEND_SIGNALED;
 }
 
-/* With --check: from the beginning, or to the slots */
+/* With --check: the source is the beginning of the region, or the target is a slot. */
 static uint64_t __rte_noinline
 place_checked(struct load *l, uint32_t qp)
 {
 	bool beginning = from_beginning(l);
-	/* a Send's place is the receive's business */
+	/* the receive decides where a Send arrives */
 	uint64_t at = beginning && l->o->verb == BENCH_SEND ? 0 : memory_next(l, qp);
 
 	l->sge.addr = l->va + (beginning ? 0 : at);
@@ -97,7 +96,7 @@ place_checked(struct load *l, uint32_t qp)
 }
 
 static inline uint64_t
-place(struct load *l, uint32_t qp)
+load_place(struct load *l, uint32_t qp)
 {
 	uint64_t at;
 
@@ -110,12 +109,12 @@ place(struct load *l, uint32_t qp)
 }
 
 static inline int
-post_send(struct load *l, uint32_t qp, struct error *err)
+load_post_one(struct load *l, uint32_t qp, struct error *err)
 {
 	struct send_wr *wr = &l->wr;
 	int ret;
 
-	wr->wr_id = place(l, qp) << ID_QP_BITS | qp;
+	wr->wr_id = load_place(l, qp) << ID_QP_BITS | qp;
 	wr->send_flags = signal_flag(l, qp);
 	if (wr->num_sge == 0) {
 		wr->send_flags |= SEND_INLINE;
@@ -123,7 +122,7 @@ post_send(struct load *l, uint32_t qp, struct error *err)
 	}
 	ret = rc_post_send(l->rc, l->qpn[qp], wr, err);
 	if (unlikely(ret != 0))
-		count(&l->failed, 1);
+		load_count(&l->failed, 1);
 	else
 		l->posted++;
 	return ret;
@@ -132,12 +131,12 @@ post_send(struct load *l, uint32_t qp, struct error *err)
 int
 load_post_send(struct load *l, uint32_t qp, struct error *err)
 {
-	return post_send(l, qp, err);
+	return load_post_one(l, qp, err);
 }
 
-/* Requests whose last one is signaled: o->signal_every, or what is left of a number that is counted. */
+/* Post a group whose last request is signaled. With --iterations, the last group may be smaller. */
 static inline int
-post_group(struct load *l, uint32_t qp, struct error *err)
+load_post_group(struct load *l, uint32_t qp, struct error *err)
 {
 	uint32_t k, n = l->signal_every;
 	int ret = 0;
@@ -150,13 +149,13 @@ post_group(struct load *l, uint32_t qp, struct error *err)
 	}
 	l->left[qp] -= n;
 	for (k = 0; k < n && ret == 0; k++)
-		ret = post_send(l, qp, err);
+		ret = load_post_one(l, qp, err);
 	return ret;
 }
 
-/* As long as the longest message of the run: receives are posted once for all sizes. */
+/* Receives are as long as the run's longest message, so they are posted once for all sizes. */
 static inline int
-post_recv(struct load *l, uint32_t qp, struct error *err)
+load_post_recv(struct load *l, uint32_t qp, struct error *err)
 {
 	uint64_t at = memory_next(l, qp);
 	int ret;
@@ -165,29 +164,29 @@ post_recv(struct load *l, uint32_t qp, struct error *err)
 	l->recv_wr.wr_id = ID_RECV | at << ID_QP_BITS | qp;
 	ret = rc_post_recv(l->rc, l->qpn[qp], &l->recv_wr, err);
 	if (unlikely(ret != 0))
-		count(&l->failed, 1);
+		load_count(&l->failed, 1);
 	return ret;
 }
 
 static void
-fail(struct load *l, const struct wc *wc)
+load_fail(struct load *l, const struct wc *wc)
 {
 	if (l->failed == 0)
 		l->first_failure = *wc;
-	count(&l->failed, 1);
+	load_count(&l->failed, 1);
 }
 
 static void
-received(struct load *l, const struct wc *wc)
+load_received(struct load *l, const struct wc *wc)
 {
-	count(&l->received, 1);
+	load_count(&l->received, 1);
 	if (unlikely(l->slot != NULL))
 		memory_check(l, ID_AT(wc->wr_id));
-	post_recv(l, ID_QP(wc->wr_id), NULL);
+	load_post_recv(l, ID_QP(wc->wr_id), NULL);
 }
 
 static void
-sent(struct load *l, const struct wc *wc)
+load_sent(struct load *l, const struct wc *wc)
 {
 	uint32_t qp = ID_QP(wc->wr_id), n = l->signal_every;
 
@@ -203,7 +202,7 @@ sent(struct load *l, const struct wc *wc)
 		l->ended = rte_rdtsc();
 	__atomic_store_n(&l->done, l->done + n, __ATOMIC_RELEASE);
 	if (likely(!l->stopping))
-		post_group(l, qp, NULL);
+		load_post_group(l, qp, NULL);
 }
 
 unsigned int
@@ -215,25 +214,25 @@ load_turn(struct load *l)
 	n = engine_cq_poll(l->end->engine, l->end->cq[l->worker], wc, POLL_BURST, NULL);
 	for (i = 0; i < n; i++) {
 		if (unlikely(wc[i].status != WC_SUCCESS))
-			fail(l, &wc[i]);
+			load_fail(l, &wc[i]);
 		else if ((wc[i].wr_id & ID_RECV) != 0)
-			received(l, &wc[i]);
+			load_received(l, &wc[i]);
 		else
-			sent(l, &wc[i]);
+			load_sent(l, &wc[i]);
 	}
 	return n > 0 ? (unsigned int)n : 0;
 }
 
 static unsigned int
-nothing(struct load *l)
+load_no_turn(struct load *l)
 {
 	RTE_SET_USED(l);
 	return 0;
 }
 
-/* The queue pairs that were made on this worker. */
+/* Collect the queue pairs that were created on this worker. */
 static void
-take_qps(struct load *l)
+load_collect_qps(struct load *l)
 {
 	struct rc_qp_info info;
 	uint32_t i;
@@ -266,9 +265,9 @@ load_create(struct load *l, const struct bench_options *o, struct endpoint *end,
 			(o->iterations > 0 && o->signal_every > 1 && l->undone == NULL) ||
 			(o->check && l->slot == NULL))
 		return error_set(err, ENOMEM, "no memory for %u queue pairs", o->qps);
-	take_qps(l);
+	load_collect_qps(l);
 	memory_share(l);
-	l->turn = l->sends || l->receives ? load_turn : nothing;
+	l->turn = l->sends || l->receives ? load_turn : load_no_turn;
 	return o->mode == BENCH_LAT ? lat_create(l, err) : 0;
 }
 
@@ -304,7 +303,7 @@ load_receive(struct load *l, uint32_t size, struct error *err)
 		return 0;
 	for (i = 0; i < l->o->rx_depth && ret == 0; i++)
 		for (qp = 0; qp < l->qps && ret == 0; qp++)
-			ret = post_recv(l, qp, err);
+			ret = load_post_recv(l, qp, err);
 	return ret;
 }
 
@@ -318,7 +317,7 @@ load_send(struct load *l, struct error *err)
 		return lat_send(l, err);
 	for (i = 0; l->sends && i < n && ret == 0; i++)
 		for (qp = 0; qp < l->qps && ret == 0; qp++)
-			ret = post_group(l, qp, err);
+			ret = load_post_group(l, qp, err);
 	return ret;
 }
 

@@ -14,7 +14,7 @@
 
 #define SEED UINT64_C(0x9E3779B97F4A7C15)
 
-/* A receive queue: one lcore's */
+/* The filter of one receive queue, used by one lcore. */
 struct loss_queue {
 	uint32_t one_of;
 	bool on;
@@ -30,7 +30,7 @@ struct loss {
 	unsigned int queues;
 };
 
-/* @return packets that are left */
+/* Drop packets. @return the number of packets that remain */
 static uint16_t __rte_noinline
 lose_some(struct loss_queue *q, struct rte_mbuf **pkts, uint16_t n)
 {
@@ -48,7 +48,7 @@ lose_some(struct loss_queue *q, struct rte_mbuf **pkts, uint16_t n)
 }
 
 static uint16_t
-on_receive(uint16_t port, uint16_t queue, struct rte_mbuf **pkts, uint16_t n, uint16_t max,
+loss_on_receive(uint16_t port, uint16_t queue, struct rte_mbuf **pkts, uint16_t n, uint16_t max,
 	void *arg)
 {
 	struct loss_queue *q = arg;
@@ -72,7 +72,7 @@ add_queue(struct loss *l, uint16_t port, uint16_t queue, uint32_t one_of)
 	*q = (struct loss_queue){ .one_of = one_of, .port = port, .queue = queue };
 	q->state = SEED * l->queues;
 	q->left = loss_gap(&q->state, one_of);
-	q->callback = rte_eth_add_rx_callback(port, queue, on_receive, q);
+	q->callback = rte_eth_add_rx_callback(port, queue, loss_on_receive, q);
 	return q->callback != NULL ? 0 : -ENOTSUP;
 }
 

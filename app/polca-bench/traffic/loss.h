@@ -7,20 +7,20 @@
 
 /**
  * @file
- * --loss: of the packets that come in at either end one of so many is lost, at random, in the same
- * places each time.
+ * --loss: drop received packets of both endpoints at random, one of @p one_of, and the same ones in
+ * each run.
  */
 
 #include "traffic/bench.h"
 
 struct loss;
 
-/** Between the ports of both ends and what they lead to; nothing is lost yet. */
+/** Install the filters on the ports of both endpoints; they drop nothing yet. */
 struct loss *loss_create(const struct endpoint end[ROLES], uint32_t one_of, struct error *err);
 void loss_destroy(struct loss *l);
-/** From now on, or no more; while nobody turns the workers. */
+/** Turn the loss on or off. The workers must not run meanwhile. */
 void loss_set(struct loss *l, bool on);
-/** Packets lost so far. */
+/** The number of packets lost so far. */
 uint64_t loss_count(const struct loss *l);
 
 #endif

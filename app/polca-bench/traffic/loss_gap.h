@@ -7,13 +7,17 @@
 
 /**
  * @file
- * Where packets are lost, each with the same probability: one random number a loss, not a packet.
+ * Choose lost packets, each with the same probability, by one random number per loss instead of per
+ * packet.
  */
 
 #include <math.h>
 #include <stdint.h>
 
-/** Packets until the next one to be lost, itself counted. @param state  not 0, changes */
+/**
+ * The number of packets up to and including the next lost one. @param state  of the generator, not
+ * 0; updated
+ */
 static inline uint64_t
 loss_gap(uint64_t *state, uint32_t one_of)
 {

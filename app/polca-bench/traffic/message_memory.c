@@ -3,9 +3,9 @@
  */
 
 /*
- * Where messages are. Usually they go through a small piece of memory in turn, as in perftest. With
- * --check each work request has a slot of its own, so that what arrived can be compared and wiped
- * before the slot is used again; all messages are then sent from the region's beginning.
+ * Place messages in a region. Usually they cycle through a small part of it, as in perftest. With
+ * --check, all messages are sent from the region's beginning, and each work request has a slot of
+ * its own in which its message is compared and cleared before the slot is used again.
  */
 
 #include <string.h>
@@ -26,7 +26,7 @@ slots_of(const struct bench_options *o)
 	return RTE_MAX(o->depth, o->rx_depth);
 }
 
-/* With --check: the message itself, then the slots. */
+/* With --check, the message is followed by the slots. */
 uint64_t
 memory_bytes(const struct bench_options *o)
 {
@@ -43,16 +43,16 @@ memory_arrivals(const struct bench_options *o)
 }
 
 static uint8_t
-pattern(uint64_t i)
+memory_pattern(uint64_t i)
 {
 	return (uint8_t)(i * 2654435761u >> 11);
 }
 
-/* Never zero: a wiped byte is told from one that arrived. */
+/* Never zero, so that a received byte differs from a cleared one. */
 static uint8_t
 message_byte(uint64_t i)
 {
-	return pattern(i) | 1;
+	return memory_pattern(i) | 1;
 }
 
 void
@@ -65,7 +65,7 @@ memory_fill(struct endpoint *end, const struct bench_options *o)
 	if (o->verb == BENCH_ATOMIC && o->check)
 		return;
 	for (i = 0; i < (o->check ? o->size : end->mr.length); i++)
-		end->mr.base[i] = o->check ? message_byte(i) : pattern(i);
+		end->mr.base[i] = o->check ? message_byte(i) : memory_pattern(i);
 }
 
 void
@@ -111,7 +111,7 @@ memory_check(struct load *l, uint64_t at)
 	memset(p, 0, l->size);
 }
 
-/* Each of them added 1 somewhere. */
+/* Each Fetch-and-add has added 1 to some word. */
 static uint64_t
 check_sum(const struct endpoint *end, uint64_t messages)
 {
@@ -131,7 +131,7 @@ memory_check_left(const struct endpoint *end, const struct bench_options *o, uin
 	bool any = false;
 
 	if (o->verb == BENCH_ATOMIC)
-		/* 1 is never found where 0 stands, so a compare-and-swap leaves that */
+		/* the words are 0, and the compare-and-swaps expect 1: they change nothing */
 		return check_sum(end, o->atomic == 0 ? messages : 0);
 	if (o->verb != BENCH_WRITE)
 		return 0;
@@ -139,7 +139,7 @@ memory_check_left(const struct endpoint *end, const struct bench_options *o, uin
 		uint8_t *p = end->mr.base + at;
 
 		if (p[0] == 0 && p[size - 1] == 0)
-			continue; /* not used */
+			continue; /* unused slot */
 		any = true;
 		wrong += !as_sent(p, size);
 		memset(p, 0, size);

@@ -7,21 +7,21 @@
 
 /**
  * @file
- * Runs in pairs, each with a part without something and a part with it, so that both see the same
- * mood of the machine: --loss, --beside.
+ * Runs in pairs of parts, one without and one with a change, so that both meet the same load of the
+ * machine: --loss, --beside.
  */
 
 #include "traffic/benchmark.h"
 
 #define PAIRS 9
 
-/** Values of each pair: [0] without, [1] with it. */
+/** The values of the pairs: [0] without, [1] with the change. */
 struct paired {
 	double value[2][PAIRS];
 	unsigned int pairs;
 };
 
-/** Medians, and the one of [1] over the one of [0]. */
+/** The two medians, and [1] divided by [0]. */
 struct paired_result {
 	double median[2];
 	double ratio;
@@ -29,9 +29,9 @@ struct paired_result {
 
 struct paired_result paired_medians(const struct paired *p);
 
-/** goodput.c: --loss. The scene is connected. */
+/** goodput.c: --loss. The benchmark is connected. */
 int goodput_run(struct benchmark *s, uint32_t size, struct error *err);
-/** beside.c: --beside. The scene is connected. */
+/** lat_with_reads.c: --beside. The benchmark is connected. */
 int lat_with_reads_run(struct benchmark *s, uint32_t size, struct error *err);
 
 #endif

@@ -3,9 +3,9 @@
  */
 
 /*
- * Threads that turn workers and their loads. What a message costs each role is measured in slices:
- * one in which a turn took suspiciously long (somebody else had the CPU) does not count, unless
- * there are no others.
+ * Threads that run workers and their loads. The cost of a message for each role is measured in
+ * slices. A slice does not count if an iteration took so long that the thread must have been
+ * interrupted, unless this is true of all slices.
  */
 
 #include <errno.h>
@@ -23,14 +23,14 @@
 #include "traffic/bench.h"
 
 #define SLICE_MS   3
-#define WARM_UP    20 /* slices, or a tenth of the run */
-#define PAUSE_US   100 /* a turn longer than this was interrupted */
-#define DRAIN_MS   5000 /* without any progress */
-#define STOP_MS    1000 /* in all, when the user wants it to end */
+#define WARM_UP    20 /* slices, but at most a tenth of the run */
+#define PAUSE_US   100 /* a longer iteration was interrupted */
+#define DRAIN_MS   5000 /* after the last progress */
+#define STOP_MS    1000 /* in total, after the user's signal */
 #define LOOK_US    20000
 #define LAUNCHED_US 200
 
-/* @return the TSC after it */
+/* Run the worker and its loads once. @return the TSC afterwards */
 static uint64_t
 place_turn(struct place *p, uint64_t now)
 {
@@ -112,10 +112,10 @@ run_mark(const struct run *run, struct run_mark *m)
 	run_busy(run, m->busy);
 }
 
-/* --- slices --- */
 
 static void
-keep(struct runner *r, const struct place *before, uint64_t done, uint64_t cycles, bool clean)
+runner_keep_slice(struct runner *r, const struct place *before, uint64_t done, uint64_t cycles,
+	bool clean)
 {
 	double hz = (double)rte_get_tsc_hz();
 	struct slice *s;
@@ -132,7 +132,7 @@ keep(struct runner *r, const struct place *before, uint64_t done, uint64_t cycle
 		r->best = s->rate;
 }
 
-/* Are messages counted, and all of this runner's done? */
+/* True if messages are counted and this runner's are all completed. */
 static bool
 runner_iterations_done(const struct runner *r)
 {
@@ -150,7 +150,7 @@ runner_iterations_done(const struct runner *r)
 }
 
 static void
-one_slice(struct runner *r, bool measure)
+runner_one_slice(struct runner *r, bool measure)
 {
 	uint64_t slice = SLICE_MS * (rte_get_tsc_hz() / 1000);
 	uint64_t pause = PAUSE_US * (rte_get_tsc_hz() / 1000000);
@@ -168,13 +168,13 @@ one_slice(struct runner *r, bool measure)
 	} while (now - start < slice && !runner_iterations_done(r));
 	done = runner_sum(r, offsetof(struct load, done)) - done;
 	if (measure)
-		keep(r, before, done, now - start, clean);
+		runner_keep_slice(r, before, done, now - start, clean);
 }
 
 void
 runner_slice(struct runner *r)
 {
-	one_slice(r, false);
+	runner_one_slice(r, false);
 }
 
 static void
@@ -188,7 +188,7 @@ stop_loads(struct runner *r)
 }
 
 static bool
-all_idle(const struct runner *r)
+runner_idle(const struct runner *r)
 {
 	const struct load *l;
 	unsigned int i, k;
@@ -203,9 +203,9 @@ all_idle(const struct runner *r)
 	return true;
 }
 
-/* Processes elsewhere; only a run of one runner has them. */
+/* Ask the process at the other end of a remote link, which only a run with one runner has. */
 static int
-ask_others(struct runner *r, bool *done)
+runner_ask_others(struct runner *r, bool *done)
 {
 	int ret = r->run->others(r->run);
 
@@ -216,9 +216,9 @@ ask_others(struct runner *r, bool *done)
 	return ret < 0 ? ret : 0;
 }
 
-/* Until when? Never later once the user wants it to end. */
+/* Set the end of the wait. A signal of the user shortens it once and for all. */
 static void
-be_patient(uint64_t *end, uint64_t now, bool progress, bool *stopped)
+extend_drain(uint64_t *end, uint64_t now, bool progress, bool *stopped)
 {
 	uint64_t ms = rte_get_tsc_hz() / 1000;
 
@@ -232,37 +232,37 @@ be_patient(uint64_t *end, uint64_t now, bool progress, bool *stopped)
 }
 
 static uint64_t
-under_way(const struct runner *r)
+runner_pending(const struct runner *r)
 {
 	return runner_sum(r, offsetof(struct load, posted)) -
 			runner_sum(r, offsetof(struct load, done));
 }
 
-/* Nothing new; go on until nobody has anything under way. */
+/* Post nothing new, and run until no load has requests under way. */
 static void
-drain(struct runner *r)
+runner_drain(struct runner *r)
 {
 	uint64_t now = rte_rdtsc(), end = now, done = 0, before;
 	bool idle = false, stopped = false, others = r->run->others == NULL;
 	unsigned int i;
 
 	stop_loads(r);
-	be_patient(&end, now, true, &stopped);
-	/* who was idle may have answered somebody since, and waits for that to be acknowledged */
-	while (now < end && (!all_idle(r) ||
+	extend_drain(&end, now, true, &stopped);
+	/* an idle load may have answered a ping-pong since, and now waits for the ACK */
+	while (now < end && (!runner_idle(r) ||
 			__atomic_load_n(&r->run->draining, __ATOMIC_ACQUIRE) > 0)) {
 		for (i = 0; i < r->places; i++)
 			now = place_turn(&r->place[i], now);
 		before = done;
 		done = run_done(r->run);
-		be_patient(&end, now, done != before, &stopped);
+		extend_drain(&end, now, done != before, &stopped);
 		if (!r->run->launched)
-			report_progress("waiting for the last %lu messages", under_way(r));
-		if (!idle && all_idle(r)) {
+			report_progress("waiting for the last %lu messages", runner_pending(r));
+		if (!idle && runner_idle(r)) {
 			idle = true;
 			__atomic_sub_fetch(&r->run->draining, 1, __ATOMIC_ACQ_REL);
 		}
-		if (!others && ask_others(r, &others) != 0)
+		if (!others && runner_ask_others(r, &others) != 0)
 			return;
 	}
 }
@@ -270,17 +270,17 @@ drain(struct runner *r)
 /* --- the whole run --- */
 
 static int
-launched(void *arg)
+runner_main(void *arg)
 {
 	struct runner *r = arg;
 
 	while (!__atomic_load_n(&r->run->stop, __ATOMIC_RELAXED))
-		one_slice(r, false);
-	drain(r);
+		runner_one_slice(r, false);
+	runner_drain(r);
 	return 0;
 }
 
-/* Those of all runners? */
+/* True if all runners have completed their messages. */
 static bool
 run_counted(const struct run *run)
 {
@@ -295,7 +295,7 @@ run_counted(const struct run *run)
 	return true;
 }
 
-/* When the last of the counted messages was done. @return 0: not known */
+/* The time at which the last counted message completed. @return 0: unknown */
 static uint64_t
 run_ended(const struct run *run)
 {
@@ -323,7 +323,7 @@ mark_end(struct run *run)
 }
 
 static bool
-over(struct run *run)
+run_over(struct run *run)
 {
 	const struct bench_options *o = run->o;
 	uint64_t now = rte_rdtsc();
@@ -343,7 +343,7 @@ warm_up_slices(const struct bench_options *o)
 	double tenth = o->seconds * 1000 / SLICE_MS / 10;
 
 	if (o->iterations > 0)
-		return 0; /* each of them counts */
+		return 0; /* every message counts */
 	return tenth > WARM_UP ? WARM_UP : (unsigned int)tenth;
 }
 
@@ -354,16 +354,16 @@ run_here(struct run *run)
 	struct runner *r = &run->runner[0];
 
 	for (i = 0; i < warm && !run_failed(run); i++)
-		one_slice(r, false);
+		runner_one_slice(r, false);
 	run_mark(run, &run->from);
 	do
-		one_slice(r, true);
-	while (!over(run));
+		runner_one_slice(r, true);
+	while (!run_over(run));
 	mark_end(run);
-	drain(r);
+	runner_drain(r);
 }
 
-/* rte_eal_mp_wait_lcore() spins, on a CPU that one of those has that it waits for. */
+/* Sleep, because rte_eal_mp_wait_lcore() spins on a CPU that it may share with a runner. */
 static void
 wait_for_launched(void)
 {
@@ -384,7 +384,7 @@ run_launched(struct run *run)
 
 	run_mark(run, &run->from);
 	for (i = 0; i < run->runners; i++, lcore = rte_get_next_lcore(lcore, 1, 0))
-		rte_eal_remote_launch(launched, &run->runner[i], lcore);
+		rte_eal_remote_launch(runner_main, &run->runner[i], lcore);
 	if (warm_up_slices(run->o) > 0) {
 		usleep(warm_up_slices(run->o) * SLICE_MS * 1000);
 		run_mark(run, &run->from);
@@ -397,7 +397,7 @@ run_launched(struct run *run)
 		if (rate > run->runner[0].best)
 			run->runner[0].best = rate;
 		last = now;
-	} while (!over(run));
+	} while (!run_over(run));
 	mark_end(run);
 	__atomic_store_n(&run->stop, true, __ATOMIC_RELAXED);
 	wait_for_launched();
@@ -429,10 +429,10 @@ run_for(struct run *run)
 		run_here(run);
 }
 
-/* --- what came out --- */
+/* --- results --- */
 
 static double
-median_of(const struct slice *s, unsigned int n, size_t field)
+slice_median(const struct slice *s, unsigned int n, size_t field)
 {
 	double v[BENCH_SLICES];
 	unsigned int i;
@@ -453,8 +453,8 @@ runner_median(const struct runner *r, struct slice *m)
 	*m = (struct slice){ .rate = 0 };
 	if (n == 0)
 		return false;
-	m->rate = median_of(r->slice[clean], n, offsetof(struct slice, rate));
-	m->ns[0] = median_of(r->slice[clean], n, offsetof(struct slice, ns[0]));
-	m->ns[1] = median_of(r->slice[clean], n, offsetof(struct slice, ns[1]));
+	m->rate = slice_median(r->slice[clean], n, offsetof(struct slice, rate));
+	m->ns[0] = slice_median(r->slice[clean], n, offsetof(struct slice, ns[0]));
+	m->ns[1] = slice_median(r->slice[clean], n, offsetof(struct slice, ns[1]));
 	return clean;
 }

@@ -3,9 +3,9 @@
  */
 
 /*
- * timers: when a packet goes again, against when it should, by the stamps of what both ports send.
- * RNR: from the receiver's NAK on; Local ACK Timeout: from the packet on that is lost on its way
- * in. Both ends by turns on one lcore.
+ * The command timers: when packets are retransmitted, compared with when they should be, by
+ * timestamps of the packets that both ports send. RNR: from the receiver's NAK; Local ACK Timeout:
+ * from the packet, which is dropped on arrival. One lcore runs both endpoints.
  */
 
 #include <errno.h>
@@ -24,10 +24,10 @@
 #include "wire/wire.h"
 
 #define SAMPLES_MAX 100000
-#define LOST        5 /* of a packet's goes, before the retries are used up */
+#define LOST        5 /* transmissions of a packet that are dropped, fewer than the retry count */
 #define PATIENCE_MS 10000
 #define SIZE        64
-#define PAUSE_US    50 /* no turn takes that long */
+#define PAUSE_US    50 /* no iteration takes that long */
 
 enum timer_kind { RNR, ACK };
 
@@ -49,7 +49,7 @@ static const struct report_column columns[] = {
 	{ "disturbed", "disturbed", 9, 0 },
 };
 
-/* Packets of one opcode that a port sends: how many, and when the last one. */
+/* The packets of one opcode that a port sends: their number, and the time of the last one. */
 struct tap {
 	uint8_t opcode;
 	uint64_t count;
@@ -59,17 +59,20 @@ struct tap {
 struct bed {
 	struct benchmark *s;
 	struct tap tap[ROLES];
-	uint64_t lose; /* packets that are lost on their way to the responder */
-	double sample[SAMPLES_MAX]; /* TSC cycles after the right time */
+	uint64_t lose; /* packets still to drop on arrival at the responder */
+	double sample[SAMPLES_MAX]; /* TSC cycles after the exact time */
 	unsigned int samples;
 	uint64_t last_turn; /* TSC */
-	uint64_t resumed; /* when something else last gave the CPU back */
-	uint64_t disturbed; /* samples in which it had the CPU when the time was over */
+	uint64_t resumed; /* when the thread last continued after an interruption */
+	uint64_t disturbed; /* samples during which the thread was interrupted at the exact time */
 };
 
-/* --- what stands on the wire --- */
+/* --- packets --- */
 
-/* @return  of RoCEv2 over IPv4, else 0 (SEND First, which is not used here) */
+/*
+ * The opcode of a RoCEv2 packet over IPv4. @return 0 for others (that is SEND First, which is not
+ * used here)
+ */
 static uint8_t
 opcode_of(const struct rte_mbuf *m)
 {
@@ -83,7 +86,7 @@ opcode_of(const struct rte_mbuf *m)
 }
 
 static uint16_t
-on_send(uint16_t port, uint16_t queue, struct rte_mbuf **pkts, uint16_t n, void *arg)
+timers_on_send(uint16_t port, uint16_t queue, struct rte_mbuf **pkts, uint16_t n, void *arg)
 {
 	struct tap *t = arg;
 	uint16_t i;
@@ -100,7 +103,7 @@ on_send(uint16_t port, uint16_t queue, struct rte_mbuf **pkts, uint16_t n, void 
 }
 
 static uint16_t
-on_receive(uint16_t port, uint16_t queue, struct rte_mbuf **pkts, uint16_t n, uint16_t max,
+timers_on_receive(uint16_t port, uint16_t queue, struct rte_mbuf **pkts, uint16_t n, uint16_t max,
 	void *arg)
 {
 	struct bed *b = arg;
@@ -121,17 +124,17 @@ on_receive(uint16_t port, uint16_t queue, struct rte_mbuf **pkts, uint16_t n, ui
 }
 
 static int
-listen_in(struct bed *b, struct error *err)
+timers_tap_ports(struct bed *b, struct error *err)
 {
 	uint16_t port[ROLES];
 	unsigned int i;
 
 	for (i = 0; i < ROLES; i++) {
 		port[i] = link_ethdev(engine_link(b->s->end[i].engine), 0);
-		if (rte_eth_add_tx_callback(port[i], 0, on_send, &b->tap[i]) == NULL)
+		if (rte_eth_add_tx_callback(port[i], 0, timers_on_send, &b->tap[i]) == NULL)
 			return error_set(err, ENOTSUP, "no filter before a transmit queue");
 	}
-	if (rte_eth_add_rx_callback(port[RESPONDER], 0, on_receive, b) == NULL)
+	if (rte_eth_add_rx_callback(port[RESPONDER], 0, timers_on_receive, b) == NULL)
 		return error_set(err, ENOTSUP, "no filter before a receive queue");
 	return 0;
 }
@@ -139,7 +142,7 @@ listen_in(struct bed *b, struct error *err)
 /* --- turns --- */
 
 static void
-turn(struct bed *b)
+timers_iteration(struct bed *b)
 {
 	uint64_t now = rte_rdtsc();
 	unsigned int i;
@@ -151,7 +154,7 @@ turn(struct bed *b)
 		engine_turn(b->s->end[i].engine, 0, rte_rdtsc());
 }
 
-/* Until an end has sent so many. */
+/* Wait until an endpoint has sent this many packets. */
 static int
 wait_sent(struct bed *b, enum bench_role role, uint64_t count, uint64_t *when, struct error *err)
 {
@@ -159,9 +162,9 @@ wait_sent(struct bed *b, enum bench_role role, uint64_t count, uint64_t *when, s
 	uint64_t end = rte_rdtsc() + PATIENCE_MS * (rte_get_tsc_hz() / 1000);
 
 	while (t->count < count) {
-		turn(b);
+		timers_iteration(b);
 		if (rte_rdtsc() > end)
-			return error_set(err, ETIMEDOUT, "nothing was sent again for %d ms",
+			return error_set(err, ETIMEDOUT, "nothing was retransmitted for %d ms",
 					PATIENCE_MS);
 	}
 	*when = t->time;
@@ -175,7 +178,7 @@ wait_done(struct bed *b, const struct endpoint *end, struct error *err)
 	struct wc wc;
 
 	while (rte_rdtsc() < until) {
-		turn(b);
+		timers_iteration(b);
 		if (engine_cq_poll(end->engine, end->cq[0], &wc, 1, NULL) != 1)
 			continue;
 		return wc.status == WC_SUCCESS ? 0 : error_set(err, EIO, "a request failed: %s",
@@ -185,7 +188,8 @@ wait_done(struct bed *b, const struct endpoint *end, struct error *err)
 }
 
 static int
-post(const struct endpoint *end, const struct peer *peer, enum wr_opcode opcode, struct error *err)
+timers_post(const struct endpoint *end, const struct peer *peer, enum wr_opcode opcode,
+	struct error *err)
 {
 	struct sge sge = { end->mr.va, SIZE, end->mr.key };
 	struct send_wr wr = { .opcode = opcode, .num_sge = 1, .sg_list = &sge,
@@ -197,7 +201,7 @@ post(const struct endpoint *end, const struct peer *peer, enum wr_opcode opcode,
 /* --- samples --- */
 
 static void
-add(struct bed *b, uint64_t from, uint64_t to, double cycles)
+timers_add_sample(struct bed *b, uint64_t from, uint64_t to, double cycles)
 {
 	if ((double)b->resumed > (double)from + cycles)
 		b->disturbed++;
@@ -206,7 +210,7 @@ add(struct bed *b, uint64_t from, uint64_t to, double cycles)
 }
 
 static bool
-enough(const struct bed *b, uint64_t start)
+timers_enough(const struct bed *b, uint64_t start)
 {
 	const struct bench_options *o = &b->s->o;
 
@@ -218,7 +222,7 @@ enough(const struct bed *b, uint64_t start)
 	return (double)(rte_rdtsc() - start) >= o->seconds * (double)rte_get_tsc_hz();
 }
 
-/* A Send finds no receive, again and again, until there is one. */
+/* Send to a queue without receives, retry after RNR, and at the end post a receive. */
 static int
 sample_rnr(struct bed *b, const struct endpoint end[ROLES], const struct peer peer[ROLES],
 	double cycles, struct error *err)
@@ -231,20 +235,20 @@ sample_rnr(struct bed *b, const struct endpoint end[ROLES], const struct peer pe
 
 	b->tap[REQUESTER] = (struct tap){ .opcode = RC_SEND_ONLY };
 	b->tap[RESPONDER] = (struct tap){ .opcode = RC_ACK };
-	ret = post(&end[REQUESTER], &peer[REQUESTER], WR_SEND, err);
-	while (ret == 0 && !enough(b, start)) {
+	ret = timers_post(&end[REQUESTER], &peer[REQUESTER], WR_SEND, err);
+	while (ret == 0 && !timers_enough(b, start)) {
 		ret = wait_sent(b, RESPONDER, ++naks, &nak, err);
 		if (ret == 0)
 			ret = wait_sent(b, REQUESTER, naks + 1, &when, err);
 		if (ret == 0)
-			add(b, nak, when, cycles);
+			timers_add_sample(b, nak, when, cycles);
 	}
 	if (ret == 0)
 		ret = rc_post_recv(to->rc[0], to->qpn[0], &wr, err);
 	return ret == 0 ? wait_done(b, &end[REQUESTER], err) : ret;
 }
 
-/* A packet is lost a few times. */
+/* Drop each packet a few times. */
 static int
 sample_ack(struct bed *b, const struct endpoint end[ROLES], const struct peer peer[ROLES],
 	double cycles, struct error *err)
@@ -254,14 +258,14 @@ sample_ack(struct bed *b, const struct endpoint end[ROLES], const struct peer pe
 	int ret = 0;
 
 	b->tap[RESPONDER] = (struct tap){ .opcode = RC_ACK };
-	while (ret == 0 && !enough(b, start)) {
+	while (ret == 0 && !timers_enough(b, start)) {
 		b->tap[REQUESTER] = (struct tap){ .opcode = RC_WRITE_ONLY };
 		b->lose = LOST;
-		ret = post(&end[REQUESTER], &peer[REQUESTER], WR_RDMA_WRITE, err);
+		ret = timers_post(&end[REQUESTER], &peer[REQUESTER], WR_RDMA_WRITE, err);
 		for (i = 0; i <= LOST && ret == 0; i++) {
 			ret = wait_sent(b, REQUESTER, i + 1, &when, err);
 			if (ret == 0 && i > 0)
-				add(b, before, when, cycles);
+				timers_add_sample(b, before, when, cycles);
 			before = when;
 		}
 		if (ret == 0)
@@ -270,9 +274,11 @@ sample_ack(struct bed *b, const struct endpoint end[ROLES], const struct peer pe
 	return ret;
 }
 
-/* Early: before the time. Late: after four times that. Without the disturbed ones. */
+/*
+ * Early: before the exact time. Late: after four times that time. Interrupted samples do not count.
+ */
 static void
-tell(struct bed *b, const struct timed *t, double cycles)
+timers_report(struct bed *b, const struct timed *t, double cycles)
 {
 	double us = 1e6 / (double)rte_get_tsc_hz(), early = 0, late = 0;
 	unsigned int i, n = b->samples;
@@ -289,7 +295,7 @@ tell(struct bed *b, const struct timed *t, double cycles)
 }
 
 static int
-measure(struct bed *b, const struct timed *t, struct error *err)
+timers_measure(struct bed *b, const struct timed *t, struct error *err)
 {
 	double ns = t->kind == RNR ? (double)rnr_timer_ns[t->code] : 4096.0 * (1u << t->code);
 	double cycles = ns * (double)rte_get_tsc_hz() / 1e9;
@@ -311,14 +317,14 @@ measure(struct bed *b, const struct timed *t, struct error *err)
 	if (ret == 0)
 		ret = (t->kind == RNR ? sample_rnr : sample_ack)(b, end, peer, cycles, err);
 	if (ret == 0)
-		tell(b, t, cycles);
+		timers_report(b, t, cycles);
 	for (i = 0; i < ROLES; i++)
 		endpoint_destroy(&end[i]);
 	return ret;
 }
 
 static int
-run(struct bed *b, struct error *err)
+timers_run_all(struct bed *b, struct error *err)
 {
 	static const char *const names[] = { [RNR] = "rnr", [ACK] = "ack" };
 	struct benchmark *s = b->s;
@@ -332,18 +338,18 @@ run(struct bed *b, struct error *err)
 		endpoint_describe(&s->end[!i], &s->peer[i]);
 	ret = benchmark_connect(s, err);
 	if (ret == 0)
-		ret = listen_in(b, err);
+		ret = timers_tap_ports(b, err);
 	if (ret != 0)
 		return ret;
 	benchmark_tell_environment(s);
 	for (i = 0; i < RTE_DIM(timed) && ret == 0 && bench_stop == 0; i++) {
 		if (i == 0 || timed[i].kind != timed[i - 1].kind) {
 			report_note(s->report, "%s:", timed[i].kind == RNR ?
-					"RNR NAK to the packet's next go" :
-					"Local ACK Timeout, from one go to the next");
+					"RNR NAK to the packet's retransmission" :
+					"Local ACK Timeout, from one transmission to the next");
 			report_table(s->report, names[timed[i].kind], columns, RTE_DIM(columns));
 		}
-		ret = measure(b, &timed[i], err);
+		ret = timers_measure(b, &timed[i], err);
 	}
 	return ret;
 }
@@ -370,7 +376,7 @@ timers_run(const struct command *c, const struct bench_options *o, struct report
 		ret = bench_eal_start(&s->o, &wish, err);
 	}
 	if (ret == 0)
-		ret = run(b, err);
+		ret = timers_run_all(b, err);
 	if (s != NULL)
 		benchmark_destroy(s);
 	free(s);

@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* send, write, read and atomic: messages between queue pairs. */
+/* The commands send, write, read and atomic: messages between queue pairs. */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -17,14 +17,14 @@
 #include "traffic/paired.h"
 
 static int
-look(struct run *run, uint64_t now)
+traffic_look(struct run *run, uint64_t now)
 {
 	benchmark_look(run->arg, now);
 	return 0;
 }
 
 static int
-one_size(struct benchmark *s, uint32_t size, struct error *err)
+traffic_one_size(struct benchmark *s, uint32_t size, struct error *err)
 {
 	int ret = benchmark_prepare(s, size, err);
 
@@ -35,9 +35,9 @@ one_size(struct benchmark *s, uint32_t size, struct error *err)
 	return ret;
 }
 
-/* In rounds, with the limits in between. */
+/* Run in rounds, and measure the limits between them. */
 static int
-one_size_roofline(struct benchmark *s, uint32_t size, struct error *err)
+traffic_one_size_roofline(struct benchmark *s, uint32_t size, struct error *err)
 {
 	struct roofline *rl;
 	struct slice median;
@@ -45,7 +45,7 @@ one_size_roofline(struct benchmark *s, uint32_t size, struct error *err)
 	int ret;
 
 	s->o.seconds /= ROOFLINE_ROUNDS;
-	s->run.count = false; /* it is slices that are compared */
+	s->run.count = false; /* the comparison needs slices */
 	ret = roofline_create(&rl, &s->o, err);
 	for (i = 0; i < ROOFLINE_ROUNDS && ret == 0 && bench_stop == 0; i++) {
 		ret = benchmark_prepare(s, size, err);
@@ -64,7 +64,7 @@ one_size_roofline(struct benchmark *s, uint32_t size, struct error *err)
 }
 
 static int
-run(struct benchmark *s, struct error *err)
+traffic_run_sizes(struct benchmark *s, struct error *err)
 {
 	uint32_t size = s->o.all_sizes ? 2 : s->o.size;
 	unsigned int i;
@@ -81,17 +81,17 @@ run(struct benchmark *s, struct error *err)
 	benchmark_tell_environment(s);
 	if (s->o.loss == 0 && s->o.beside == 0)
 		benchmark_tell_head(s);
-	s->run.look = look;
+	s->run.look = traffic_look;
 	s->run.arg = s;
 	if (s->o.loss > 0)
 		return goodput_run(s, size, err);
 	if (s->o.beside > 0)
 		return lat_with_reads_run(s, size, err);
 	if (s->o.roofline)
-		return one_size_roofline(s, size, err);
+		return traffic_one_size_roofline(s, size, err);
 	ret = benchmark_plot_limits(s, err);
 	for (; size <= s->o.size && ret == 0 && bench_stop == 0; size *= 2)
-		ret = one_size(s, size, err);
+		ret = traffic_one_size(s, size, err);
 	return ret;
 }
 
@@ -120,7 +120,7 @@ traffic_run(const struct command *c, const struct bench_options *o, struct repor
 		benchmark_wish(o, s->link, REQUESTER, &wish);
 		ret = bench_eal_start(o, &wish, err);
 		if (ret == 0)
-			ret = run(s, err);
+			ret = traffic_run_sizes(s, err);
 	}
 	if (benchmark_plot_close(s, ret == 0, err) != 0 && ret == 0)
 		ret = -EIO;

@@ -15,9 +15,9 @@ from polca import BUILD
 COMMANDS = ('send', 'write', 'read', 'atomic', 'server')
 
 WRONG = [
-    ([], 'which command?'),
-    (['shout'], 'there is no command "shout", but send, write, read, atomic, server'),
-    (['snd'], 'there is no command "snd", but send, write, read, atomic, server, sa, ping, cm, '
+    ([], 'a command is missing'),
+    (['shout'], 'command: got "shout", allowed: send, write, read, atomic, server'),
+    (['snd'], 'command: got "snd", allowed: send, write, read, atomic, server, sa, ping, cm, '
      'skeleton, timers; did you mean send?'),
     (['send', 'fast'], 'send: got "fast", allowed bw, rate, lat'),
     (['send', 'bw', 'lat'], 'send: "lat" is one word too many'),
@@ -53,7 +53,7 @@ WRONG = [
      '--link memif: zero-copy: got "maybe", allowed yes, no'),
     (['server', '--link', 'memif,socket=/tmp/' + 96 * 'x'],
      '--link memif: socket: got 101 bytes, allowed up to 100'),
-    (['server', '--link', 'net_ring0'], 'server: --link net_ring0: wants --peer HOST:PORT'),
+    (['server', '--link', 'net_ring0'], 'server: --link net_ring0: needs --peer HOST:PORT'),
     (['server', '--link', 'net_ring0', '--peer', '-'], 'server: --peer: got "-", allowed'),
     (['skeleton', '-b'], '-b, --bidirectional: is no option of skeleton'),
     (['skeleton', '-n', '5'], '-n, --iters: is no option of skeleton'),

@@ -16,6 +16,13 @@
 /* ::ffff:ffff:ffff:LID, path bits and all: no port has such a GUID */
 #define LID_IDENTITY UINT64_C(0xFFFFFFFFFFFF0000)
 
+void
+sa_gid_of_lid(uint16_t lid, union gid *gid)
+{
+	put_be64(gid->raw, 0);
+	put_be64(gid->raw + 8, LID_IDENTITY | lid);
+}
+
 static bool
 is_lid_identity(const union gid *gid)
 {
@@ -50,8 +57,7 @@ name_stranger(struct fabric *f, const struct av *av, struct requester *who)
 		who->gid = av->dgid;
 		return;
 	}
-	put_be64(who->gid.raw, 0);
-	put_be64(who->gid.raw + 8, LID_IDENTITY | av->dlid);
+	sa_gid_of_lid(av->dlid, &who->gid);
 }
 
 static void

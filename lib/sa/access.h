@@ -32,6 +32,8 @@ struct requester {
 	struct port_view port; /**< only its P_Keys if a stranger */
 };
 
+/** Under this GID stands what a requester says whose LID is no port's: ::ffff:ffff:ffff:LID. */
+void sa_gid_of_lid(uint16_t lid, union gid *gid);
 /** @retval false  the SM_Key is wrong: denied */
 bool sa_requester(const struct sa_config *config, struct fabric *f, const struct mad_peer *peer,
 	uint64_t sm_key, struct requester *who);

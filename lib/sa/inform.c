@@ -39,14 +39,14 @@ same_info(const uint8_t *a, const uint8_t *b)
 }
 
 /*
- * The requester's subscription to the same, and an Enum that none of its own has. @return how many
- * it has
+ * A subscriber's subscription to the same, and an Enum that none of its own has. @return how many it
+ * has
  */
 static unsigned int
-look_up(const struct write_batch *b, const struct sa_write *w, const struct store_record **same,
-	uint16_t *free_enum)
+look_up(const struct write_batch *b, const uint8_t *gid, const uint8_t *info,
+	const struct store_record **same, uint16_t *free_enum)
 {
-	uint64_t key = sa_gid_key(w->who.gid.raw), used = 0, at;
+	uint64_t key = sa_gid_key(gid), used = 0, at;
 	const struct store_record *r;
 	struct store_cursor c;
 	unsigned int n = 0;
@@ -56,12 +56,12 @@ look_up(const struct write_batch *b, const struct sa_write *w, const struct stor
 	while ((r = store_next(&c, &at)) != NULL && at == key) {
 		uint16_t number = get_be16(r->bytes + INFORM_OFF_ENUM);
 
-		if (memcmp(r->bytes + INFORM_OFF_GID, w->who.gid.raw, 16) != 0)
+		if (memcmp(r->bytes + INFORM_OFF_GID, gid, 16) != 0)
 			continue;
 		n++;
 		if (number < SUBSCRIPTIONS_PER_PORT)
 			used |= UINT64_C(1) << number;
-		if (same_info(r->bytes + INFORM_OFF_INFO, w->rec))
+		if (same_info(r->bytes + INFORM_OFF_INFO, info))
 			*same = r;
 	}
 	*free_enum = used != UINT64_MAX ? __builtin_ctzll(~used) : SUBSCRIPTIONS_PER_PORT;
@@ -104,7 +104,7 @@ write_subscribe(struct write_batch *b, struct sa_write *w)
 	/* the QP that subscribes is the one that is told */
 	put_be32(w->rec + INFO_OFF_QPN,
 		w->peer.qpn << 8 | (get_be32(w->rec + INFO_OFF_QPN) & 0x1F));
-	n = look_up(b, w, &same, &number);
+	n = look_up(b, w->who.gid.raw, w->rec, &same, &number);
 	if (w->rec[INFO_OFF_SUBSCRIBE] == 0) {
 		if (same == NULL)
 			return SA_STATUS_REQ_INVALID;
@@ -113,4 +113,21 @@ write_subscribe(struct write_batch *b, struct sa_write *w)
 	if (same == NULL && (n >= SUBSCRIPTIONS_PER_PORT || number >= SUBSCRIPTIONS_PER_PORT))
 		return SA_STATUS_NO_RESOURCES;
 	return subscribe(b, w, same, number);
+}
+
+uint16_t
+write_subscriber(struct write_batch *b, const struct store_record *r, const uint8_t *gid)
+{
+	const struct sa_record_type *t = sa_table_type(SA_TABLE_INFORM);
+	const struct store_record *same;
+	uint8_t rec[SA_RECORD_MAX];
+	uint16_t number;
+
+	look_up(b, gid, r->bytes + INFORM_OFF_INFO, &same, &number);
+	if (same != NULL || number >= SUBSCRIPTIONS_PER_PORT)
+		return write_del(b, t, r->rid);
+	memcpy(rec, r->bytes, t->len);
+	memcpy(rec + INFORM_OFF_GID, gid, 16);
+	put_be16(rec + INFORM_OFF_ENUM, number);
+	return write_put(b, t, r->rid, rec, r->bytes + t->len, r->len - t->len);
 }

@@ -128,6 +128,19 @@ write_service_delete(struct write_batch *b, struct sa_write *w)
 	return fits ? write_del(b, w->type, w->rid) : SA_STATUS_DENIED;
 }
 
+uint16_t
+write_service_owner(struct write_batch *b, const struct store_record *r, const uint8_t *gid)
+{
+	const struct sa_record_type *t = sa_table_type(SA_TABLE_SERVICE);
+	uint8_t rec[SA_RECORD_MAX];
+
+	memcpy(rec, r->bytes, t->len);
+	memcpy(rec + SERVICE_OFF_GID, gid, 16);
+	if (write_same(b, t, rec) != 0)
+		return write_del(b, t, r->rid);
+	return write_put(b, t, r->rid, rec, r->bytes + t->len, r->len - t->len);
+}
+
 /* Version 1, by RID: there is no room for a ServiceKey, the owner's address must do. */
 uint16_t
 write_rid_delete(struct write_batch *b, struct sa_write *w)

@@ -145,7 +145,7 @@ write_put(struct write_batch *b, const struct sa_record_type *t, uint32_t rid, c
 		port_event(b, TRAP_OUT_OF_SERVICE, old);
 	if (node && !known)
 		port_event(b, TRAP_IN_SERVICE, guid);
-	return MAD_STATUS_OK;
+	return node || t->table == SA_TABLE_PORT_INFO ? write_adopt(b, rid >> 16) : MAD_STATUS_OK;
 }
 
 uint16_t

@@ -95,6 +95,19 @@ uint16_t write_config(struct write_batch *b, struct sa_write *w);
 uint16_t mc_remove_member(struct write_batch *b, struct sa_write *w,
 	const struct store_record *r, uint8_t leave_states);
 
+/**
+ * Give a subscription, or a service, to another GID; if that has an equal one (or, of subscriptions,
+ * no room), it just ends. @return a MAD status
+ */
+uint16_t write_subscriber(struct write_batch *b, const struct store_record *r, const uint8_t *gid);
+uint16_t write_service_owner(struct write_batch *b, const struct store_record *r,
+	const uint8_t *gid);
+/**
+ * adopt.c: a record that makes a LID known has been put. What the LIDs of its port have said of
+ * themselves as strangers becomes the port's. @return a MAD status
+ */
+uint16_t write_adopt(struct write_batch *b, uint16_t lid);
+
 /* what the files that change records share (write.c) */
 const struct store_version *write_view(const struct write_batch *b);
 /** Put a record and what is kept behind it; tell of ports that come. @return a MAD status */

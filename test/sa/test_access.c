@@ -8,6 +8,9 @@
 
 #include "bench.h"
 
+#include "sa/tables.h"
+#include "sa/write.h"
+
 static uint16_t
 table(struct bench *b, uint16_t attribute, uint64_t from)
 {
@@ -409,6 +412,106 @@ test_requester_behind_a_router(void **state)
 	assert_int_equal(count_of(b, SA_TABLE_INFORM), 1);
 }
 
+/* LID 40 and its path bits are a port by now, which the operator has imported */
+static void
+import_lid_40(struct bench *b, uint8_t lmc)
+{
+	put_port(b, 40, 0x40, NODE_TYPE_CA, 0);
+	put_port_info(b, 40, 1, lmc, 4, 0, 0);
+}
+
+/* The service of ID 7 that PREFIX:@p guid has, as stored, with when its lease ends; NULL: none */
+static const struct store_record *
+stored_service(struct bench *b, uint64_t guid)
+{
+	const struct store_version *v = store_current(b->reader);
+	const struct store_record *r;
+	struct store_cursor c;
+
+	store_seek(&c, v, SA_TABLE_SERVICE, 0);
+	while ((r = store_next(&c, NULL)) != NULL)
+		if (get_be64(r->bytes + SERVICE_OFF_GID) == PREFIX
+			&& get_be64(r->bytes + SERVICE_OFF_GID + 8) == guid)
+			return r;
+	return NULL;
+}
+
+/* What an unknown LID has said of itself is the port's once the LID is known to be the port's */
+static void
+test_records_of_a_lid_become_its_ports(void **state)
+{
+	uint8_t rec[SERVICE_LEN] = { [7] = 7, [31] = 60 };
+	struct ask lease = { .version = 2, .method = MAD_SET, .attribute = SA_SERVICE,
+		.mask = 1 | 1 << 4, .data = rec, .data_len = SERVICE_LEN, .slid = 40,
+		.untrusted = true };
+	struct bench *b = *state;
+
+	b->seconds = 1000;
+	assert_int_equal(subscription(b, 40, 0, NULL, true), 0);
+	assert_int_equal(subscription(b, 42, 0, NULL, true), 0);
+	assert_int_equal(ask(b, &lease), 0);
+	assert_int_equal(service(b, MAD_SET, 42, 0), 0);
+	b->seconds = 1030;
+	import_lid_40(b, 0);
+	/* it sees its own, replaces it, and the lease goes on */
+	assert_int_equal(ask(b, &(struct ask){ .version = 2, .method = SA_GET_TABLE,
+				     .attribute = SA_INFORM_INFO_RECORD, .slid = 40,
+				     .untrusted = true }),
+		0);
+	assert_int_equal(records(b, SA_INFORM_INFO_RECORD, 2), 1);
+	assert_int_equal(get_be64(b->data + 8), 0x40);
+	assert_non_null(stored_service(b, 0x40));
+	assert_int_equal(service_lease_end(stored_service(b, 0x40)), 1060);
+	assert_int_equal(subscription(b, 40, 0, NULL, true), 0);
+	assert_int_equal(service(b, MAD_SET, 40, 0), 0);
+	assert_int_equal(count_of(b, SA_TABLE_INFORM), 2);
+	assert_int_equal(count_of(b, SA_TABLE_SERVICE), 2);
+	/* and ends it; another LID's stays */
+	assert_int_equal(subscription(b, 40, 0, NULL, false), 0);
+	assert_int_equal(service(b, SA2_DELETE, 40, 0), 0);
+	assert_int_equal(count_of(b, SA_TABLE_INFORM), 1);
+	assert_int_equal(count_of(b, SA_TABLE_SERVICE), 1);
+	assert_int_equal(subscription(b, 42, 0, NULL, false), 0);
+	assert_int_equal(service(b, SA2_DELETE, 42, 0), 0);
+}
+
+/* Where it is still told: the QP that subscribed */
+static void
+test_subscription_of_a_lid_is_told_as_its_ports(void **state)
+{
+	struct bench *b = *state;
+
+	assert_int_equal(subscription(b, 40, 0, NULL, true), 0);
+	import_lid_40(b, 0);
+	sa_trap(b->w, (const uint8_t[64]){ 0x80, 0, 0, 0, 0, 0, 0, 4 });
+	bench_run(b);
+	assert_int_equal(b->num_calls, 1);
+	assert_int_equal(b->calls[0].call.to.av.dlid, 40);
+}
+
+/* LIDs told apart by path bits are one port's: of equal records one is left */
+static void
+test_records_of_all_path_bits_become_their_ports(void **state)
+{
+	struct bench *b = *state;
+	uint16_t lid;
+
+	for (lid = 40; lid <= 42; lid++) {
+		assert_int_equal(subscription(b, lid, 0, NULL, true), 0);
+		assert_int_equal(service(b, MAD_SET, lid, 0), 0);
+	}
+	/* by a GRH, too, it has said who it is before anybody knew */
+	assert_int_equal(subscription(b, 41, 0x40, NULL, true), 0);
+	assert_int_equal(service(b, MAD_SET, 41, 0x40), 0);
+	import_lid_40(b, 1);
+	assert_int_equal(count_of(b, SA_TABLE_INFORM), 2); /* with LID 42's */
+	assert_int_equal(count_of(b, SA_TABLE_SERVICE), 2);
+	assert_int_equal(subscription(b, 41, 0, NULL, false), 0);
+	assert_int_equal(service(b, SA2_DELETE, 40, 0), 0);
+	assert_int_equal(count_of(b, SA_TABLE_INFORM), 1);
+	assert_int_equal(count_of(b, SA_TABLE_SERVICE), 1);
+}
+
 static uint16_t
 bulk_or_config(struct bench *b, uint8_t method, uint16_t slid, bool untrusted)
 {
@@ -508,6 +611,9 @@ main(void)
 		T(test_others_members_cannot_be_asked_for),
 		T(test_subscriptions_are_seen_by_their_owner),
 		T(test_unknown_ports_are_told_apart_by_lid),
+		T(test_records_of_a_lid_become_its_ports),
+		T(test_subscription_of_a_lid_is_told_as_its_ports),
+		T(test_records_of_all_path_bits_become_their_ports),
 		T(test_grh_does_not_make_another),
 		T(test_requester_behind_a_router),
 		cmocka_unit_test(test_config_and_bulk_are_for_the_master_sm_and_the_trusted),

@@ -21,6 +21,7 @@
 #define IMPORT_MS     3600000
 #define EVENTS        1000 /* events per call */
 #define FOLLOW_WAIT_MS 1000 /* how long one call waits for an event */
+#define EVERY_S       60 /* seconds between two sweeps with --follow */
 #define TEXT_MAX      (1 << 19) /* limit for standard input, which is sent inside the request */
 
 struct query {
@@ -359,27 +360,40 @@ look_at_events(struct query *q, json_int_t *since, unsigned int wait_ms, bool *c
 	return rc;
 }
 
+/* The SM of another port keeps the subnet's traps: sweep after this time even if we hear nothing. */
+static uint64_t
+sweep_interval_us(const json_t *params)
+{
+	const json_t *every = json_object_get(params, "every");
+
+	return (uint64_t)(every != NULL ? json_integer_value(every) : EVERY_S) * 1000000;
+}
+
 /*
- * Sweep, and with --follow again after each change of the subnet, until a signal ends the program.
+ * Sweep. With --follow, sweep again after each change of the subnet and after each interval, until a
+ * signal ends the program.
  */
 static int
 run_sweep(struct query *q, const json_t *params)
 {
-	bool follow = json_is_true(json_object_get(params, "follow")), changed = true;
+	bool follow = json_is_true(json_object_get(params, "follow")), changed = false;
+	uint64_t interval = sweep_interval_us(params), swept = clock_us();
 	json_int_t since = 0;
 	size_t n = follow ? EVENTS : 0;
 	int rc = 0;
 
 	while (n == EVENTS && rc == 0) /* skip the events before the first sweep */
 		rc = look_at_events(q, &since, 0, &changed, &n);
-	changed = true;
-	do {
-		if (rc == 0 && changed)
-			rc = sweep_once(q, params);
+	if (rc == 0)
+		rc = sweep_once(q, params);
+	while (rc == 0 && follow) {
 		changed = false;
-		if (rc == 0 && follow)
-			rc = look_at_events(q, &since, FOLLOW_WAIT_MS, &changed, &n);
-	} while (rc == 0 && follow);
+		rc = look_at_events(q, &since, FOLLOW_WAIT_MS, &changed, &n);
+		if (rc != 0 || (!changed && (interval == 0 || clock_us() - swept < interval)))
+			continue;
+		sweep_once(q, params); /* prints why it fails; the next one may succeed */
+		swept = clock_us();
+	}
 	return rc;
 }
 
@@ -387,6 +401,7 @@ static int
 run_import(struct query *q, json_t *params)
 {
 	const char *file = method_text(params, "file"), *format = format_of(file);
+	const json_t *every = json_object_get(params, "every");
 	char path[PATH_MAX];
 	json_t *result = NULL;
 	int rc = 0;
@@ -395,6 +410,10 @@ run_import(struct query *q, json_t *params)
 		return usage_error("%s: give a file, or --sweep", q->words);
 	if (file[0] != '\0' && json_is_true(json_object_get(params, "follow")))
 		return usage_error("%s: --follow goes with --sweep", q->words);
+	if (every != NULL && !json_is_true(json_object_get(params, "follow")))
+		return usage_error("%s: --every goes with --follow", q->words);
+	if (every != NULL && (json_integer_value(every) < 0 || json_integer_value(every) > 86400))
+		return usage_error("%s: --every: allowed: 0 to 86400", q->words);
 	if (file[0] == '\0')
 		return run_sweep(q, params);
 	if (strcmp(file, "-") == 0) {
@@ -411,6 +430,7 @@ run_import(struct query *q, json_t *params)
 	json_object_del(params, "file");
 	json_object_del(params, "sweep");
 	json_object_del(params, "follow");
+	json_object_del(params, "every");
 	rc = sa_ask(q, "sa_import", params, IMPORT_MS, &result);
 	if (rc == 0)
 		print_import(q, result);

@@ -86,7 +86,7 @@ sa_import(struct rpc_call *call)
 		.text = a->text,
 		.len = a->text != NULL ? strlen(a->text) : 0,
 		.parser = parsers[a->format],
-		.replace = a->replace,
+		.replace = a->replace ? SA_REPLACE_ALL : SA_REPLACE_NOTHING,
 		.mtu = (uint8_t)a->mtu,
 	};
 	int rc;

@@ -32,7 +32,7 @@ static const struct table_row sweep_params[] = {
 	ROW(struct sweep_args, port, TABLE_UINT, .flags = TABLE_DEFAULT, .max = LINK_PORTS_MAX - 1,
 		.help = "native InfiniBand port to begin at"),
 	ROW(struct sweep_args, replace, TABLE_BOOL, .flags = TABLE_DEFAULT,
-		.help = "remove everything that is stored before"),
+		.help = "remove what is stored of the subnet before; services, groups, subscriptions and SLs of PathRecords stay"),
 	ROW(struct sweep_args, m_key, TABLE_UINT, .flags = TABLE_DEFAULT,
 		.help = "M_Key of the ports: without it guarded ports do not answer"),
 	ROW(struct sweep_args, timeout_ms, TABLE_UINT, .flags = TABLE_DEFAULT, .def = 500, .min = 1,
@@ -200,7 +200,8 @@ static int
 import_records(struct rpc_call *call, const struct sweep_args *a)
 {
 	const struct sa_import_sink sink = { job, take_record };
-	struct engine_sa_import import = { .parser = sa_import_changes, .replace = a->replace };
+	struct engine_sa_import import = { .parser = sa_import_changes,
+		.replace = a->replace ? SA_REPLACE_SUBNET : SA_REPLACE_NOTHING };
 	int rc = sweep_error(job->sweep);
 
 	if (rc == 0)

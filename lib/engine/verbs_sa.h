@@ -106,7 +106,7 @@ struct engine_sa_import {
 	const char *text;
 	size_t len;
 	engine_sa_parser parser;
-	bool replace; /**< everything stored before is removed */
+	enum sa_replaced replace; /**< what is removed first */
 	uint8_t mtu; /**< code, of ports whose MTU the file does not say; 0: stays not known */
 };
 struct engine_sa_imported {

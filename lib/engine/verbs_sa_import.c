@@ -27,7 +27,7 @@ struct sa_import {
 	char *text; /* what was given, or read from the file */
 	size_t len;
 	engine_sa_parser parser;
-	bool replace;
+	enum sa_replaced replace;
 	uint8_t mtu; /* 0: none */
 	uint64_t started;
 	uint64_t ended;
@@ -77,9 +77,7 @@ apply(struct engine *e, void *arg)
 {
 	struct sa_import *i = arg;
 
-	if (i->replace)
-		return sa_replace(e->sa, i->changes, i->num, &i->err);
-	return sa_change(e->sa, i->changes, i->num, &i->err);
+	return sa_replace(e->sa, i->replace, i->changes, i->num, &i->err);
 }
 
 /* One record of the file. */

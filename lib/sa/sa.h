@@ -123,8 +123,15 @@ struct sa_change {
 	uint8_t rec[SA_RECORD_MAX];
 };
 int sa_change(struct sa *sa, const struct sa_change *changes, size_t n, struct error *err);
-/** The same, and everything that was stored before is removed. */
-int sa_replace(struct sa *sa, const struct sa_change *changes, size_t n, struct error *err);
+/** What is removed first. */
+enum sa_replaced {
+	SA_REPLACE_NOTHING,
+	/** what a sweep finds: not services, groups and subscriptions, nor SLs of PathRecords */
+	SA_REPLACE_SUBNET,
+	SA_REPLACE_ALL,
+};
+int sa_replace(struct sa *sa, enum sa_replaced what, const struct sa_change *changes, size_t n,
+	struct error *err);
 
 /* --- what happens, to be seen --- */
 

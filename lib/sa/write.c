@@ -392,35 +392,49 @@ apply_change(struct write_batch *b, const struct sa_change *c, struct error *err
 }
 
 static int
-remove_all(struct write_batch *b, struct error *err)
+remove_table(struct write_batch *b, unsigned int table, struct error *err)
 {
-	unsigned int table;
+	const struct sa_record_type *t = sa_table_type(table);
+	struct store_cursor c;
 
-	for (table = 0; table < SA_TABLES; table++) {
-		const struct sa_record_type *t = sa_table_type(table);
-
-		while (store_count(write_view(b), table) > 0) {
-			struct store_cursor c;
-
-			store_seek(&c, write_view(b), table, 0);
-			if (write_del(b, t, store_next(&c, NULL)->rid) != MAD_STATUS_OK)
-				return error_set(err, ENOSPC, "%s: no room in the store", t->name);
-		}
+	while (store_count(write_view(b), table) > 0) {
+		store_seek(&c, write_view(b), table, 0);
+		if (write_del(b, t, store_next(&c, NULL)->rid) != MAD_STATUS_OK)
+			return error_set(err, ENOSPC, "%s: no room in the store", t->name);
 	}
 	return 0;
 }
 
+/* Is this what a sweep finds in the subnet? The rest others have told the SA. */
+static bool
+is_of_subnet(unsigned int table)
+{
+	return !sa_rid_assigned(table) && table != SA_TABLE_PATH_SL;
+}
+
 static int
-change(struct sa *sa, const struct sa_change *changes, size_t n, bool replace, struct error *err)
+remove_before(struct write_batch *b, enum sa_replaced what, struct error *err)
+{
+	unsigned int table;
+	int rc = 0;
+
+	for (table = 0; table < SA_TABLES && rc == 0; table++)
+		if (what == SA_REPLACE_ALL || (what == SA_REPLACE_SUBNET && is_of_subnet(table)))
+			rc = remove_table(b, table, err);
+	return rc;
+}
+
+int
+sa_replace(struct sa *sa, enum sa_replaced what, const struct sa_change *changes, size_t n,
+	struct error *err)
 {
 	struct write_batch b;
 	size_t i;
-	int rc = 0;
+	int rc;
 
 	if (!begin(&b, sa))
 		return error_set(err, ENOMEM, "no memory for a transaction");
-	if (replace)
-		rc = remove_all(&b, err);
+	rc = remove_before(&b, what, err);
 	for (i = 0; i < n && rc == 0; i++)
 		rc = apply_change(&b, &changes[i], err);
 	if (rc != 0) {
@@ -433,11 +447,5 @@ change(struct sa *sa, const struct sa_change *changes, size_t n, bool replace, s
 int
 sa_change(struct sa *sa, const struct sa_change *changes, size_t n, struct error *err)
 {
-	return change(sa, changes, n, false, err);
-}
-
-int
-sa_replace(struct sa *sa, const struct sa_change *changes, size_t n, struct error *err)
-{
-	return change(sa, changes, n, true, err);
+	return sa_replace(sa, SA_REPLACE_NOTHING, changes, n, err);
 }

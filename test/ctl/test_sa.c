@@ -398,11 +398,11 @@ test_an_import_is_waited_for(void **state)
 	assert_string_equal(d->e->sa.import_text, "Switch 4");
 	assert_true(d->e->sa.import.parser == sa_import_ibnetdiscover);
 	assert_int_equal(d->e->sa.import.len, 8);
-	assert_true(d->e->sa.import.replace);
+	assert_int_equal(d->e->sa.import.replace, SA_REPLACE_ALL);
 	call(d, "sa_import", "'path': '/tmp/x.json'");
 	assert_string_equal(d->e->sa.import_text, "/tmp/x.json");
 	assert_true(d->e->sa.import.parser == sa_import_json);
-	assert_false(d->e->sa.import.replace);
+	assert_int_equal(d->e->sa.import.replace, SA_REPLACE_NOTHING);
 }
 
 static void

@@ -430,7 +430,7 @@ import(struct engine *e, const char *path, const char *text, struct error *why)
 {
 	struct engine_sa_import what = { .path = path, .text = text,
 		.len = text != NULL ? strlen(text) : 0, .parser = sa_import_ibnetdiscover,
-		.replace = true };
+		.replace = SA_REPLACE_ALL };
 	struct engine_sa_imported done;
 	struct error err = { "" };
 

@@ -682,9 +682,39 @@ test_operators_changes_are_all_or_nothing(void **state)
 	assert_int_equal(sa_change(b->sa, c, 2, &err), -EINVAL);
 	assert_int_equal(count_of(b, SA_TABLE_NODE), 6);
 	assert_int_equal(sa_change(b->sa, c, 1, &err), 0);
-	assert_int_equal(sa_replace(b->sa, c, 1, &err), 0);
+	assert_int_equal(sa_replace(b->sa, SA_REPLACE_ALL, c, 1, &err), 0);
 	assert_int_equal(count_of(b, SA_TABLE_NODE), 1);
 	assert_int_equal(count_of(b, SA_TABLE_LINK), 0);
+}
+
+/* A sweep finds ports and links; what others have told the SA it does not know */
+static void
+test_a_sweep_replaces_the_subnet_alone(void **state)
+{
+	static const struct {
+		uint16_t attribute;
+		const char *lid;
+	} told[] = { { SA_SERVICE, NULL }, { SA_MCMEMBER, NULL }, { SA_INFORM_INFO_RECORD, NULL },
+		{ SA_PATH_SL, "lid" } };
+	struct bench *b = *state;
+	struct sa_change c;
+	struct error err;
+	unsigned int i;
+
+	for (i = 0; i < sizeof(told) / sizeof(told[0]); i++) {
+		c = change_of(told[i].attribute);
+		if (told[i].lid != NULL)
+			set_field(&c, told[i].lid, 4);
+		bench_put(b, &c);
+	}
+	c = change_of(SA_NODE);
+	set_field(&c, "lid", 40);
+	assert_int_equal(sa_replace(b->sa, SA_REPLACE_SUBNET, &c, 1, &err), 0);
+	assert_int_equal(count_of(b, SA_TABLE_NODE), 1);
+	assert_int_equal(count_of(b, SA_TABLE_PORT_INFO), 0);
+	assert_int_equal(count_of(b, SA_TABLE_LINK), 0);
+	for (i = 0; i < sizeof(told) / sizeof(told[0]); i++)
+		assert_int_equal(count_of(b, sa_record_type(told[i].attribute)->table), 1);
 }
 
 static void
@@ -736,6 +766,7 @@ main(void)
 		T(test_each_request_of_a_batch_succeeds_or_fails_alone),
 		T(test_no_room_for_a_change_is_said),
 		T(test_operators_changes_are_all_or_nothing),
+		T(test_a_sweep_replaces_the_subnet_alone),
 		T(test_operators_member_and_service_keep_their_rid),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,9 +2,9 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* Starting DPDK's environment, and ending it. */
+/* Start and end DPDK's environment (EAL). */
 
-#define ALLOW_EXPERIMENTAL_API /* handles of interrupts, stable in the next DPDK */
+#define ALLOW_EXPERIMENTAL_API /* interrupt handles: experimental here, stable in the next DPDK */
 
 #include <errno.h>
 #include <stdio.h>
@@ -22,13 +22,13 @@
 
 #include "base/eal_host.h"
 #include "eal.h"
-#include "eal_words.h"
+#include "eal_output.h"
 #include "numa.h"
 
 #define LOOK_US 100
 
-static struct eal_args args; /* the EAL keeps pointers to them */
-static bool shares_memory; /* files in hugetlbfs and in the runtime directory */
+static struct eal_args args; /* static: the EAL keeps pointers to its arguments */
+static bool shares_memory; /* the EAL has files in hugetlbfs and in the runtime directory */
 
 static void
 say_warning(void *arg, const char *text)
@@ -45,19 +45,19 @@ start_environment(const struct config *c, const char *extra, struct error *err)
 	bool failed, refused;
 
 	memcpy(argv, args.argv, sizeof(argv));
-	eal_words_hold();
+	eal_output_hold();
 	failed = rte_eal_init(args.argc, argv) < 0;
-	refused = eal_words_release(failed, reason, sizeof(reason));
+	refused = eal_output_release(failed, reason, sizeof(reason));
 	if (failed && eal_explain_host(err) != 0)
 		return -ENOENT;
 	if (refused)
-		return error_set(err, EINVAL, "DPDK refuses its arguments: %s. Check %s%.60s%s",
+		return error_set(err, EINVAL, "DPDK rejects its arguments: %s. Check %s%.60s%s",
 				reason, extra != NULL ? "--eal \"" : "eal.lcores, eal.args",
 				extra != NULL ? extra : "", extra != NULL ? "\" and eal.args" : "");
 	return failed ? eal_explain(c, &args, err) : 0;
 }
 
-/* For dpdk-dumpcap. Polca can do without. */
+/* Enable dpdk-dumpcap. Polca also works without it. */
 static void
 serve_captures(void)
 {
@@ -95,9 +95,10 @@ stay(void *arg)
 }
 
 /*
- * EAL's interrupt thread goes on to the end of the process, and goes through all its sources when
- * one leaves, as the alarms' does in rte_eal_cleanup(). memif leaves its listening socket's there
- * (DPDK 22.11), in memory that is unmapped then. So the thread ends in a callback before.
+ * Stop the EAL's interrupt thread: block it in a callback. It would otherwise run until the process
+ * exits, and walk its sources when one is removed, as rte_eal_cleanup() does with the alarm's.
+ * memif (DPDK 22.11) leaves its listening socket's source there, in memory that is unmapped by
+ * then.
  */
 static void
 hold_interrupts(void)
@@ -110,7 +111,7 @@ hold_interrupts(void)
 			rte_intr_callback_register(h, stay, &there) == 0)
 		while (__atomic_load_n(&there, __ATOMIC_ACQUIRE) == 0)
 			rte_delay_us_sleep(LOOK_US);
-	rte_intr_instance_free(h); /* EAL has a copy */
+	rte_intr_instance_free(h); /* the EAL has a copy */
 }
 
 void

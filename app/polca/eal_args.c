@@ -3,13 +3,13 @@
  */
 
 /*
- * The EAL's command line. Lcore 0, the lowest and so the EAL's main lcore, is the control thread and
- * floats over the CPUs this process may use; each worker is bound to one CPU, in turn, so that any number
- * of CPUs will do.
+ * Build the EAL's command line. Lcore 0, the lowest and so the EAL's main lcore, is the control
+ * thread and may run on any CPU of this process. Each worker is bound to one CPU; if there are more
+ * workers than CPUs, they share them in turn.
  *
- * The defaults come first, then eal.args of the configuration, then --eal. An option that is given
- * again replaces the earlier one, since DPDK 25.11 refuses a repetition; those of which the EAL takes
- * several add up.
+ * The defaults come first, then eal.args of the configuration, then --eal. A repeated option
+ * replaces the earlier one, since DPDK 25.11 rejects repetitions; options that the EAL accepts
+ * several times add up.
  */
 
 #include <errno.h>
@@ -25,17 +25,17 @@
 #include "eal.h"
 #include "numa.h"
 
-#define PLAIN_MB_BASE   192 /* without hugepages */
+#define PLAIN_MB_BASE   192 /* MiB, without hugepages */
 #define PLAIN_MB_PORT   64
 #define PLAIN_MB_WORKER 64
 
 /*
- * Options that have a short form, that mean the same as another, or of which there may be several. All
- * others replace themselves.
+ * Options with a short form, with synonyms, or that may be given several times. All others replace
+ * only themselves.
  */
 static const struct {
 	char letter;      /* 0: none */
-	const char *name; /* DPDK 25.11 has one for each letter */
+	const char *name; /* DPDK 25.11 has a long name for each letter */
 	const char *role; /* a later option replaces earlier ones of the same role; NULL: they add up */
 } options[] = {
 	{ 'a', "allow", NULL },
@@ -66,7 +66,7 @@ is_long_option(const char *word)
 	return strncmp(word, "--", 2) == 0;
 }
 
-/* The row of an option, with or without a value: --lcores=0, -l0. */
+/* The row of an option, with or without a value: --lcores=0, -l0; -1: none. */
 static int
 find_option(const char *word)
 {
@@ -118,7 +118,8 @@ remove_role(struct eal_args *a, const char *option)
 	a->argv[kept] = NULL;
 }
 
-static int __attribute__((format(printf, 2, 3))) add(struct eal_args *a, const char *fmt, ...)
+static int __attribute__((format(printf, 2, 3)))
+eal_arg_add(struct eal_args *a, const char *fmt, ...)
 {
 	va_list ap;
 	int ret;
@@ -134,7 +135,10 @@ static int __attribute__((format(printf, 2, 3))) add(struct eal_args *a, const c
 	return 0;
 }
 
-/* One word of the user's: an option, which replaces what it repeats, or the value of the one before. */
+/*
+ * Add a word of the user: an option, which replaces an earlier one, or the value of the option
+ * before.
+ */
 static int
 add_word(struct eal_args *a, const char *word, struct error *err)
 {
@@ -143,32 +147,32 @@ add_word(struct eal_args *a, const char *word, struct error *err)
 
 	if (word[0] == '-') {
 		remove_role(a, word);
-		/* a device of the user's own: the PCI bus is wanted */
+		/* the user names a device, so the PCI bus is needed */
 		if (find_option(word) == find_option("--allow"))
 			remove_role(a, "--no-pci");
 		a->last_is_users = true;
-		return add(a, "%s", word);
+		return eal_arg_add(a, "%s", word);
 	}
 	if (!a->last_is_users || has_value(option))
 		return error_set(err, EINVAL,
-				"eal: got \"%.64s\", expected an option of DPDK's EAL, such as "
+				"eal: got \"%.64s\", allowed: an option of DPDK's EAL, such as "
 				"--file-prefix=NAME",
 				word);
 	a->argv[--a->argc] = NULL;
-	ret = add(a, is_long_option(option) ? "%s=%s" : "%s%s", option, word);
+	ret = eal_arg_add(a, is_long_option(option) ? "%s=%s" : "%s%s", option, word);
 	free(option);
 	return ret;
 }
 
 static unsigned int
-worker_count(const struct config *c, unsigned int cpus)
+eal_worker_count(const struct config *c, unsigned int cpus)
 {
 	if (c->workers > 0)
 		return c->workers;
 	return RTE_MAX(1u, RTE_MIN(c->num_ports, cpus));
 }
 
-/* "0@(0,1),1@0,2@1": for two workers on CPUs 0 and 1; first those beside the network cards */
+/* "0@(0,1),1@0,2@1" for two workers on CPUs 0 and 1. CPUs near the network cards come first. */
 static int
 add_lcores(struct eal_args *a, const struct config *c)
 {
@@ -179,13 +183,13 @@ add_lcores(struct eal_args *a, const struct config *c)
 	int ret;
 
 	if (c->lcores[0] != '\0')
-		return add(a, "--lcores=%s", c->lcores);
+		return eal_arg_add(a, "--lcores=%s", c->lcores);
 	if (sched_getaffinity(0, sizeof(set), &set) != 0)
 		return -errno;
 	for (i = 0; i < CPU_SETSIZE; i++)
 		if (CPU_ISSET(i, &set))
 			cpu[n++] = i;
-	workers = worker_count(c, n);
+	workers = eal_worker_count(c, n);
 	size = 16 * (n + workers + 1);
 	text = malloc(size);
 	if (text == NULL)
@@ -197,7 +201,7 @@ add_lcores(struct eal_args *a, const struct config *c)
 	numa_order_cpus(c, "/sys", cpu, n);
 	for (i = 0; i < workers; i++)
 		len += (size_t)snprintf(text + len, size - len, ",%u@%u", i + 1, cpu[i % n]);
-	ret = add(a, "--lcores=%s", text);
+	ret = eal_arg_add(a, "--lcores=%s", text);
 	free(text);
 	return ret;
 }
@@ -208,18 +212,21 @@ add_memory(struct eal_args *a, const struct config *c)
 	unsigned int mb = c->memory_mb;
 	int ret = 0;
 
-	/* no files: nothing is left behind by kill -9. Without hugepages --in-memory is refused */
+	/*
+	 * without files, nothing is left behind by kill -9; without hugepages, the EAL rejects
+	 * --in-memory
+	 */
 	if (c->hugepages && !c->multi_process)
-		ret |= add(a, "--in-memory");
+		ret |= eal_arg_add(a, "--in-memory");
 	if (!c->hugepages) {
-		ret |= add(a, "--no-huge");
-		ret |= add(a, "--no-shconf");
+		ret |= eal_arg_add(a, "--no-huge");
+		ret |= eal_arg_add(a, "--no-shconf");
 		if (mb == 0)
 			mb = PLAIN_MB_BASE + PLAIN_MB_PORT * c->num_ports +
-			     PLAIN_MB_WORKER * worker_count(c, CPU_SETSIZE);
+			     PLAIN_MB_WORKER * eal_worker_count(c, CPU_SETSIZE);
 	}
 	if (mb > 0)
-		ret |= add(a, "-m%u", mb);
+		ret |= eal_arg_add(a, "-m%u", mb);
 	return ret;
 }
 
@@ -232,11 +239,11 @@ add_devices(struct eal_args *a, const struct config *c)
 	for (i = 0; i < c->num_ports; i++) {
 		if (!pci_address_parse(c->port[i].device, NULL))
 			continue;
-		ret |= add(a, "-a%s", c->port[i].device);
+		ret |= eal_arg_add(a, "-a%s", c->port[i].device);
 		pci++;
 	}
 	if (pci == 0)
-		ret |= add(a, "--no-pci");
+		ret |= eal_arg_add(a, "--no-pci");
 	return ret;
 }
 
@@ -262,10 +269,10 @@ add_defaults(struct eal_args *a, const struct config *c)
 {
 	int ret;
 
-	ret = add(a, "polca");
-	ret |= add(a, "--log-level=lib.eal:notice");
-	ret |= add(a, "--log-level=lib.telemetry:error");
-	ret |= add(a, "--file-prefix=%s", c->file_prefix);
+	ret = eal_arg_add(a, "polca");
+	ret |= eal_arg_add(a, "--log-level=lib.eal:notice");
+	ret |= eal_arg_add(a, "--log-level=lib.telemetry:error");
+	ret |= eal_arg_add(a, "--file-prefix=%s", c->file_prefix);
 	ret |= add_lcores(a, c);
 	ret |= add_memory(a, c);
 	ret |= add_devices(a, c);

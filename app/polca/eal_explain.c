@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* Why the EAL did not start, and what to do about it: the likeliest reasons first. */
+/* Explain why the EAL did not start, and what to do: the most likely causes first. */
 
 #include <errno.h>
 #include <inttypes.h>
@@ -18,7 +18,7 @@
 #include "base/pci_address.h"
 #include "eal.h"
 
-/* Hugepages of all sizes in MiB, those in the kernel's file "nr_hugepages" or "free_hugepages". */
+/* MiB of hugepages of all sizes, from the kernel's file "nr_hugepages" or "free_hugepages". */
 static uint64_t
 hugepages_mib(const char *file)
 {
@@ -67,7 +67,7 @@ wants_pci(const struct config *c)
 	return false;
 }
 
-/* @return 0: hugepages are not the reason */
+/* @return 0: hugepages are not the cause */
 static int
 explain_hugepages(const struct eal_args *a, const char *why, struct error *err)
 {
@@ -82,7 +82,7 @@ explain_hugepages(const struct eal_args *a, const char *why, struct error *err)
 				why);
 	if (free == 0 || free < wanted)
 		return error_set(err, ENOMEM,
-				"DPDK does not start (%s): %" PRIu64 " MiB of hugepages are wanted, "
+				"DPDK does not start (%s): %" PRIu64 " MiB of hugepages are needed, "
 				"%" PRIu64 " MiB of %" PRIu64 " MiB are free. Reserve more: "
 				"config/setup-host.sh --hugepages %" PRIu64,
 				why, RTE_MAX(wanted, 2u), free, all,
@@ -114,7 +114,7 @@ eal_explain(const struct config *c, const struct eal_args *a, struct error *err)
 				"device to vfio-pci: config/setup-host.sh ADDRESS",
 				why);
 	return error_set(err, EIO,
-			"DPDK does not start (%s): its own words stand above. Check eal.*, each "
+			"DPDK does not start (%s): see its messages above. Check eal.*, each "
 			"ports[].device and --eal",
 			why);
 }

@@ -3,9 +3,9 @@
  */
 
 /*
- * With eal.multi_process, memory consists of files in hugetlbfs, PREFIXmap_N, and the pages stay taken
- * as long as the files are there. The EAL removes those that nobody holds when the next process starts,
- * also after a kill, but leaves them at its own end.
+ * With eal.multi_process, memory consists of files in hugetlbfs, PREFIXmap_N, and their pages stay
+ * in use while the files exist. The EAL removes files without a user when the next process starts,
+ * also after a kill, but not when it ends itself: this file does that.
  */
 
 #include <dirent.h>
@@ -24,7 +24,9 @@
 
 #include "eal.h"
 
-/* Our own locks would look like another process's; the memory is unmapped. */
+/*
+ * Release our own locks, which would look like another process's. The memory is already unmapped.
+ */
 static void
 unlock_hugepages(const char *begin)
 {
@@ -48,9 +50,12 @@ unlock_hugepages(const char *begin)
 	closedir(dir);
 }
 
-/* Whoever uses a hugepage file has a shared lock on it: the EAL's own test of what may be removed. */
+/*
+ * True if a process uses the hugepage file. Users hold a shared lock on it; the EAL tests this in
+ * the same way.
+ */
 static bool
-is_held(int dir, const char *name)
+hugepage_file_in_use(int dir, const char *name)
 {
 	int fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	bool held;
@@ -72,7 +77,7 @@ remove_files(const char *path, const char *begin, bool keep_held)
 		return;
 	while ((d = readdir(dir)) != NULL)
 		if (strncmp(d->d_name, begin, strlen(begin)) == 0 && d->d_type != DT_DIR &&
-				!(keep_held && is_held(dirfd(dir), d->d_name)))
+				!(keep_held && hugepage_file_in_use(dirfd(dir), d->d_name)))
 			unlinkat(dirfd(dir), d->d_name, 0);
 	closedir(dir);
 }
@@ -85,7 +90,7 @@ remove_hugepages(const struct eal_args *a)
 	const struct mntent *m;
 	char begin[NAME_MAX];
 
-	/* its last part is the prefix, however the EAL was told of it */
+	/* the last part of the runtime directory is the prefix, whichever option set it */
 	snprintf(begin, sizeof(begin), "%smap_", strrchr(rte_eal_get_runtime_dir(), '/') + 1);
 	unlock_hugepages(begin);
 	if (huge_dir != NULL)
@@ -104,7 +109,10 @@ eal_files_remove(const struct eal_args *a)
 	static const char *const names[] = { "fbarray_", "hugepage_", "mp_socket", "config" };
 	unsigned int i;
 
-	/* config goes last: it is locked by us, and keeps another primary with this prefix away */
+	/*
+	 * remove config last: we hold its lock, which keeps other primary processes with this
+	 * prefix away
+	 */
 	remove_hugepages(a);
 	for (i = 0; i < RTE_DIM(names); i++)
 		remove_files(rte_eal_get_runtime_dir(), names[i], false);

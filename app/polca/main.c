@@ -3,8 +3,8 @@
  */
 
 /*
- * polca: the appliance. Reads its configuration, starts DPDK, the engine and the control socket,
- * serves until told to stop.
+ * polca: the appliance. It reads its configuration, starts DPDK, the engine and the control socket,
+ * and serves until a signal stops it.
  */
 
 #include <errno.h>
@@ -44,16 +44,17 @@ struct options {
 };
 
 static volatile sig_atomic_t stop_signal;
-static bool stopped_waiting; /* engine_create() failed as go_on_waiting() told it to */
+/* engine_create() failed because polca_go_on_waiting() returned false */
+static bool stopped_waiting;
 
 static void
-on_signal(int sig)
+polca_on_signal(int sig)
 {
 	stop_signal = sig;
 }
 
 static void
-help(void)
+polca_help(void)
 {
 	printf("polca %s: a software RDMA channel adapter in user space, on DPDK\n"
 	       "\n"
@@ -61,14 +62,14 @@ help(void)
 	       "\n"
 	       "Without -c it needs no NIC, no hugepages and no privileges: two ports, 192.0.2.1 "
 	       "and\n"
-	       "192.0.2.2, are joined back to back inside the process. With -c, FILE says which "
+	       "192.0.2.2, are joined back to back inside the process. With -c, FILE selects the "
 	       "NICs,\n"
 	       "addresses, CPUs and limits to use; the files in config/ are examples to start "
 	       "from.\n"
 	       "\n"
 	       "  -c, --config FILE   JSON configuration\n"
 	       "  -s, --socket PATH   control socket, instead of the configuration's\n"
-	       "      --eal \"ARGS\"    more arguments for DPDK's EAL, separated by blanks\n"
+	       "      --eal \"ARGS\"    further arguments for DPDK's EAL, separated by blanks\n"
 	       "      --print-config  check the configuration, print it with all defaults, and "
 	       "exit\n"
 	       "      --print-schema  print the configuration's JSON schema, and exit\n"
@@ -79,21 +80,21 @@ help(void)
 	       "  polca-ctl port list           the ports and their addresses\n"
 	       "  polca-ctl --help              what can be done with them\n"
 	       "\n"
-	       "SIGTERM, SIGINT and SIGHUP (unless ignored, see nohup) let what is under way finish\n"
-	       "(up to %d s), then polca exits with 0.\n"
-	       "Exit codes: 0 stopped as asked, 1 cannot start or go on, 2 wrong usage.\n",
+	       "SIGTERM, SIGINT and SIGHUP (unless ignored, see nohup) stop polca: requests under way\n"
+	       "may finish for up to %d s.\n"
+	       "Exit codes: 0 stopped by a signal, 1 cannot start or continue, 2 wrong usage.\n",
 			POLCA_VERSION, DRAIN_MS / 1000);
 }
 
 static void
-usage_error(const char *text)
+exit_usage(const char *text)
 {
 	fprintf(stderr, "polca: %s\nTry 'polca --help'.\n", text);
 	exit(2);
 }
 
 static void
-parse(int argc, char **argv, struct options *o)
+parse_options(int argc, char **argv, struct options *o)
 {
 	enum { OPT_EAL = 256, OPT_PRINT_CONFIG, OPT_PRINT_SCHEMA };
 	static const struct option longs[] = {
@@ -129,7 +130,7 @@ parse(int argc, char **argv, struct options *o)
 			printf("polca %s, %s\n", POLCA_VERSION, rte_version());
 			exit(0);
 		case 'h':
-			help();
+			polca_help();
 			exit(0);
 		default:
 			fprintf(stderr, "Try 'polca --help'.\n");
@@ -137,10 +138,10 @@ parse(int argc, char **argv, struct options *o)
 		}
 	}
 	if (optind < argc)
-		usage_error("there are no arguments besides options");
+		exit_usage("arguments other than options are not allowed");
 }
 
-/* A directory under /tmp is taken only if nobody else can have a hand in it. */
+/* Create or accept a directory under /tmp only if no other user can write to it. */
 static int
 private_dir(const char *path, struct error *err)
 {
@@ -152,7 +153,7 @@ private_dir(const char *path, struct error *err)
 		return error_set(err, errno, "%s: %s", path, strerror(errno));
 	if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 077) != 0)
 		return error_set(err, EPERM,
-				"%s: not a directory of ours alone: remove it, set "
+				"%s: other users can write here: remove it, set "
 				"XDG_RUNTIME_DIR, or use -s",
 				path);
 	return 0;
@@ -178,9 +179,12 @@ default_socket(char *path, size_t size, struct error *err)
 	return ret;
 }
 
-/* Other sockets (memif, vhost) may stand in the same directory, and are opened before ours. */
+/*
+ * Create the socket's directory early: memif and vhost may place sockets there, which are opened
+ * first.
+ */
 static int
-make_directory(const char *socket, struct error *err)
+make_socket_directory(const char *socket, struct error *err)
 {
 	char copy[108];
 	const char *dir;
@@ -189,7 +193,7 @@ make_directory(const char *socket, struct error *err)
 	dir = dirname(copy);
 	if (mkdir(dir, 0755) == 0 || errno == EEXIST)
 		return 0;
-	return error_set(err, errno, "control.socket: cannot make %s: %s; make it, or use -s", dir,
+	return error_set(err, errno, "control.socket: cannot create %s: %s; create it, or use -s", dir,
 			strerror(errno));
 }
 
@@ -199,17 +203,17 @@ choose_socket(struct config *c, const struct options *o, struct error *err)
 	if (o->socket == NULL)
 		return c->socket[0] != '\0' ? 0 : default_socket(c->socket, sizeof(c->socket), err);
 	if (strlen(o->socket) >= sizeof(c->socket))
-		return error_set(err, EINVAL, "--socket: got %zu bytes, expected at most %zu",
+		return error_set(err, EINVAL, "--socket: got %zu bytes, allowed up to %zu",
 				strlen(o->socket), sizeof(c->socket) - 1);
 	strcpy(c->socket, o->socket);
 	return 0;
 }
 
-/* SIGHUP comes when the terminal is closed; after nohup it is ignored, and stays so. */
+/* SIGHUP is sent when the terminal is closed. If it is ignored (nohup), it stays ignored. */
 static void
-catch_signals(void)
+polca_catch_signals(void)
 {
-	struct sigaction sa = { .sa_handler = on_signal }, inherited;
+	struct sigaction sa = { .sa_handler = polca_on_signal }, inherited;
 
 	sigaction(SIGTERM, &sa, NULL);
 	sigaction(SIGINT, &sa, NULL);
@@ -219,9 +223,9 @@ catch_signals(void)
 	sigaction(SIGPIPE, &sa, NULL);
 }
 
-/* For link_open(): whoever waits for a far end does so until the first signal. */
+/* Callback of link_open(): wait for the peer until the first signal. */
 static bool
-go_on_waiting(const char *what)
+polca_go_on_waiting(const char *what)
 {
 	if (what != NULL)
 		APP_LOG(NOTICE, "%s", what);
@@ -230,7 +234,7 @@ go_on_waiting(const char *what)
 	return stop_signal == 0;
 }
 
-/* A second signal means: at once. Not SIGHUP, which both the kernel and the shell send. */
+/* A second signal stops polca at once, except SIGHUP, which both the kernel and the shell send. */
 static void
 release_signals(void)
 {
@@ -256,7 +260,7 @@ feed_watchdog(const struct engine *e, uint64_t every_ms, uint64_t *last)
 }
 
 static int
-serve(struct engine *e, const char *socket, struct error *err)
+polca_serve(struct engine *e, const char *socket, struct error *err)
 {
 	struct ctl *ctl = ctl_create(e, socket, err);
 	uint64_t watchdog_ms = notify_watchdog_ms(), fed = 0;
@@ -283,19 +287,19 @@ serve(struct engine *e, const char *socket, struct error *err)
 		error_set(err, -ret, "control socket %s: %s", socket, strerror(-ret));
 	else
 		APP_LOG(NOTICE, "stopping (signal %d)", (int)stop_signal);
-	notify("STOPPING=1\nSTATUS=%s", ret != 0 ? err->text : "letting what is under way finish");
+	notify("STOPPING=1\nSTATUS=%s", ret != 0 ? err->text : "finishing requests under way");
 	ctl_telemetry(NULL);
 	ctl_destroy(ctl);
 	return ret;
 }
 
 static int
-run(const struct config *c, const struct options *o, struct error *err)
+polca_run(const struct config *c, const struct options *o, struct error *err)
 {
 	struct engine *e;
 	int ret;
 
-	ret = make_directory(c->socket, err);
+	ret = make_socket_directory(c->socket, err);
 	if (ret == 0)
 		ret = eal_start(c, o->eal, err);
 	if (ret != 0)
@@ -305,7 +309,7 @@ run(const struct config *c, const struct options *o, struct error *err)
 		eal_end();
 		return ret;
 	}
-	catch_signals();
+	polca_catch_signals();
 	e = engine_create(&c->engine, err);
 	if (e == NULL) {
 		eal_end();
@@ -316,7 +320,7 @@ run(const struct config *c, const struct options *o, struct error *err)
 	}
 	ret = engine_start(e, err);
 	if (ret == 0)
-		ret = serve(e, c->socket, err);
+		ret = polca_serve(e, c->socket, err);
 	release_signals();
 	engine_stop(e, DRAIN_MS);
 	engine_destroy(e);
@@ -333,19 +337,19 @@ main(int argc, char **argv)
 	static struct config c;
 	int ret;
 
-	parse(argc, argv, &o);
+	parse_options(argc, argv, &o);
 	if (o.print_schema)
 		return config_print_schema(stdout) == 0 ? 0 : 1;
 	if (config_load(&c, o.file, default_config, &errs) != 0) {
 		config_errors_print(&errs, stderr);
 		return 1;
 	}
-	c.engine.link.go_on_waiting = go_on_waiting;
+	c.engine.link.go_on_waiting = polca_go_on_waiting;
 	ret = choose_socket(&c, &o, &err);
 	if (ret == 0 && o.print_config)
 		return config_print(&c, stdout) == 0 ? 0 : 1;
 	if (ret == 0)
-		ret = run(&c, &o, &err);
+		ret = polca_run(&c, &o, &err);
 	if (ret == 0)
 		return 0;
 	fprintf(stderr, "polca: %s\n", err.text);

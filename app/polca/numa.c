@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* The EAL does not run yet: nodes of cards and CPUs are read where it reads them too. */
+/* The EAL does not run yet, so the nodes of cards and CPUs are read from sysfs, as the EAL does. */
 
 #include <dirent.h>
 #include <inttypes.h>
@@ -15,7 +15,7 @@
 #include "base/pci_address.h"
 #include "numa.h"
 
-/* @return NUMA node of a PCI device, -1: not known, or another device */
+/* @return the NUMA node of a PCI device; -1: unknown, or not a PCI device */
 static int
 node_of_card(const char *sys, const char *device)
 {
@@ -37,7 +37,7 @@ node_of_card(const char *sys, const char *device)
 	return node;
 }
 
-/* "0-3,8-11" */
+/* Parse a list such as "0-3,8-11". */
 static void
 cpus_of_node(const char *sys, int node, cpu_set_t *set)
 {
@@ -62,7 +62,9 @@ cpus_of_node(const char *sys, int node, cpu_set_t *set)
 	fclose(f);
 }
 
-/* @return nodes of the cards, each once, in the order of the ports */
+/*
+ * The CPUs of the cards' nodes, each node once, in the order of the ports. @return number of nodes
+ */
 static unsigned int
 wanted_nodes(const struct config *c, const char *sys, cpu_set_t set[LINK_PORTS_MAX])
 {
@@ -83,9 +85,9 @@ wanted_nodes(const struct config *c, const char *sys, cpu_set_t set[LINK_PORTS_M
 	return n;
 }
 
-/* Take the next one of a set, or of all, that nobody has yet. */
+/* Take the next free CPU of a set, or of all CPUs if set is NULL. */
 static bool
-take(const unsigned int *cpu, unsigned int n, const cpu_set_t *set, cpu_set_t *taken,
+take_cpu(const unsigned int *cpu, unsigned int n, const cpu_set_t *set, cpu_set_t *taken,
 	unsigned int *out)
 {
 	unsigned int i;
@@ -111,14 +113,14 @@ numa_order_cpus(const struct config *c, const char *sys, unsigned int *cpu, unsi
 	do {
 		before = done;
 		for (i = 0; i < nodes && done < n; i++)
-			done += take(cpu, n, &set[i], &taken, &order[done]);
+			done += take_cpu(cpu, n, &set[i], &taken, &order[done]);
 	} while (done > before);
-	while (done < n && take(cpu, n, NULL, &taken, &order[done]))
+	while (done < n && take_cpu(cpu, n, NULL, &taken, &order[done]))
 		done++;
 	memcpy(cpu, order, done * sizeof(*cpu));
 }
 
-/* Free bytes in hugepages of all sizes on a node; -1: there is no telling. */
+/* Free bytes in hugepages of all sizes on a node; -1: unknown. */
 static int64_t
 free_hugepages(const char *sys, int node)
 {

@@ -7,25 +7,25 @@
 
 /**
  * @file
- * NUMA nodes as they are before the EAL starts: which CPUs workers get when the configuration does
- * not say, and whether the nodes of the network cards have hugepages. Hosts without NUMA, and cards
- * whose firmware does not tell, change nothing. @p sys is where sysfs is mounted.
+ * NUMA nodes before the EAL starts: the default choice of CPUs for the workers, and a check for
+ * hugepages on the nodes of the network cards. Hosts without NUMA, and cards without a known node,
+ * change nothing. @p sys is the mount point of sysfs.
  */
 
 #include "config.h"
 
 /**
- * Bring CPUs into the order in which workers take them: one of each card's node in turn, then the
- * others, each as they came.
+ * Sort CPUs into the order in which workers take them: one of each card's node in turn, then the
+ * others. The order is otherwise kept.
  */
 void numa_order_cpus(const struct config *c, const char *sys, unsigned int *cpu, unsigned int n);
 
-/** @param text  what is wrong and what to do about it, one line */
+/** @param text  the problem and its remedy, one line */
 typedef void (*numa_warn_fn)(void *arg, const char *text);
 /**
- * Warn of each card on a node without a free hugepage, which some drivers do not start on.
+ * Warn about each card on a node without a free hugepage: some drivers do not start there.
  *
- * @return warnings given
+ * @return number of warnings
  */
 unsigned int numa_check_hugepages(
 		const struct config *c, const char *sys, numa_warn_fn warn, void *arg);

@@ -619,7 +619,7 @@ test_eal_arguments_are_options(void **state)
 	(void)state;
 	taken("{" PORTS "}");
 	assert_int_equal(eal_args(&config, "net_null0", &a, &err), -EINVAL);
-	assert_string_equal(err.text, "eal: got \"net_null0\", expected an option of DPDK's EAL, such as "
+	assert_string_equal(err.text, "eal: got \"net_null0\", allowed: an option of DPDK's EAL, such as "
 				      "--file-prefix=NAME");
 	assert_int_equal(eal_args(&config, "-m100 200", &a, &err), -EINVAL);
 	assert_non_null(strstr(err.text, "got \"200\""));

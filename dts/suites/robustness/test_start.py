@@ -109,7 +109,7 @@ def test_a_bad_argument_of_the_eal_is_one_line_that_names_it(place, extra, named
     r = run(PROGRAM, '-s', str(place.path / 'polca.sock'), '--eal', extra, env=place.env)
     assert r.returncode == 1
     line, = r.stdout.splitlines()
-    assert line.startswith('polca: DPDK refuses its arguments: '), line
+    assert line.startswith('polca: DPDK rejects its arguments: '), line
     assert named in line.split('. Check ')[0], line
     assert line.endswith('. Check --eal "%s" and eal.args' % extra), line
 
@@ -117,7 +117,7 @@ def test_a_bad_argument_of_the_eal_is_one_line_that_names_it(place, extra, named
 def test_a_word_that_is_no_argument_of_the_eal(place):
     r = run(PROGRAM, '--eal', 'file-prefix=x', env=place.env)
     assert r.returncode == 1
-    assert r.stdout == ('polca: eal: got "file-prefix=x", expected an option of DPDK\'s EAL, such as '
+    assert r.stdout == ('polca: eal: got "file-prefix=x", allowed: an option of DPDK\'s EAL, such as '
                         '--file-prefix=NAME\n')
 
 
@@ -153,7 +153,7 @@ def test_too_few_hugepages_are_counted(place):
         r = run(*place(back_to_back(), eal={'hugepages': True, 'memory_mb': 2 * free}), env=place.env)
     assert r.returncode == 1
     assert r.stdout.splitlines()[-1] == (
-        'polca: DPDK does not start (Cannot allocate memory): %d MiB of hugepages are wanted, %d MiB of '
+        'polca: DPDK does not start (Cannot allocate memory): %d MiB of hugepages are needed, %d MiB of '
         '%d MiB are free. Reserve more: config/setup-host.sh --hugepages %d' % (
             2 * free, free, total, total + free))
 

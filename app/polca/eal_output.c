@@ -3,9 +3,9 @@
  */
 
 /*
- * What DPDK prints while it starts is held back in a file in memory: about a bad argument it prints its
- * whole usage, a hundred lines of which one names the argument. Then that line is all that is told.
- * In all other cases the text is handed on, also when the process ends while it starts.
+ * Hold back what DPDK prints while it starts, in a memory file. After a wrong argument DPDK prints
+ * its whole usage, a hundred lines, of which one names the argument: only that line is reported. In
+ * all other cases the text is printed afterwards, also when the process ends during the start.
  */
 
 #include <errno.h>
@@ -19,17 +19,17 @@
 
 #include <rte_common.h>
 
-#include "eal_words.h"
+#include "eal_output.h"
 
 static const int ends[] = { SIGABRT, SIGSEGV, SIGBUS, SIGINT, SIGTERM, SIGHUP, SIGQUIT };
 
-static int held = -1; /* the file */
+static int held = -1; /* the memory file; -1: nothing is held back */
 static int kept_stdout, kept_stderr;
 static struct sigaction before[RTE_DIM(ends)];
 
-/* Async-signal-safe. */
+/* Print the held text. Async-signal-safe. */
 static void
-hand_on(void)
+print_held(void)
 {
 	char text[512];
 	ssize_t n;
@@ -46,25 +46,25 @@ hand_on(void)
 }
 
 static void
-hand_on_and_end(int sig)
+print_held_and_raise(int sig)
 {
-	hand_on();
-	raise(sig); /* SA_RESETHAND: this time it ends the process */
+	print_held();
+	raise(sig); /* SA_RESETHAND: now the signal ends the process */
 }
 
 static void
-hand_on_at_exit(void)
+print_held_at_exit(void)
 {
 	if (held >= 0)
 		fflush(stdout);
-	hand_on();
+	print_held();
 }
 
 void
-eal_words_hold(void)
+eal_output_hold(void)
 {
-	struct sigaction sa = { .sa_handler = hand_on_and_end, .sa_flags = (int)SA_RESETHAND };
-	int file = memfd_create("eal-words", MFD_CLOEXEC);
+	struct sigaction sa = { .sa_handler = print_held_and_raise, .sa_flags = (int)SA_RESETHAND };
+	int file = memfd_create("eal-output", MFD_CLOEXEC);
 	unsigned int i;
 
 	fflush(stdout);
@@ -73,16 +73,19 @@ eal_words_hold(void)
 	if (file < 0 || kept_stdout < 0 || kept_stderr < 0 ||
 			fcntl(file, F_SETFL, O_APPEND) != 0 || dup2(file, STDOUT_FILENO) < 0 ||
 			dup2(file, STDERR_FILENO) < 0)
-		return; /* then all of it is shown */
+		return; /* nothing is held back */
 	held = file;
-	atexit(hand_on_at_exit);
+	atexit(print_held_at_exit);
 	for (i = 0; i < RTE_DIM(ends); i++)
-		/* what is ignored, such as SIGHUP after nohup, does not end the process */
+		/* a signal that is ignored, such as SIGHUP after nohup, does not end the process */
 		if (sigaction(ends[i], NULL, &before[i]) == 0 && before[i].sa_handler != SIG_IGN)
 			sigaction(ends[i], &sa, NULL);
 }
 
-/* "EAL: text", "ARGPARSE: text" and getopt's "polca: text", but not that arguments are invalid. */
+/*
+ * True for "EAL: text", "ARGPARSE: text" and getopt's "polca: text", except the line that only says
+ * that arguments are invalid.
+ */
 static bool
 is_reason(const char *line)
 {
@@ -117,7 +120,7 @@ find_bad_argument(FILE *text, char *reason, size_t size)
 }
 
 bool
-eal_words_release(bool failed, char *reason, size_t size)
+eal_output_release(bool failed, char *reason, size_t size)
 {
 	bool bad = false;
 	unsigned int i;
@@ -141,7 +144,7 @@ eal_words_release(bool failed, char *reason, size_t size)
 	file = held;
 	if (bad && ftruncate(file, 0) != 0)
 		bad = false;
-	hand_on();
+	print_held();
 	close(file);
 	close(kept_stdout);
 	close(kept_stderr);

@@ -60,6 +60,27 @@ test_address_without_function(void **state)
 	assert_false(pci_address_complete("02:00:00:00:00:01", full, sizeof(full)));
 }
 
+/* Longer than any address: not cut to one. */
+static void
+test_name_that_is_too_long(void **state)
+{
+	char full[PCI_PRI_STR_SIZE];
+
+	(void)state;
+	assert_false(pci_address_parse("00000000000000000000000003b:00.0", NULL));
+	assert_false(pci_address_complete("00000000000000000000000003b:00.0", full, sizeof(full)));
+}
+
+static void
+test_address_without_function_needs_room(void **state)
+{
+	char full[PCI_PRI_STR_SIZE] = "before";
+
+	(void)state;
+	assert_false(pci_address_complete("3b:00", full, sizeof(full) - 1));
+	assert_string_equal(full, "before");
+}
+
 int
 main(void)
 {
@@ -67,6 +88,8 @@ main(void)
 		cmocka_unit_test(test_address_with_and_without_domain_and_arguments),
 		cmocka_unit_test(test_other_devices),
 		cmocka_unit_test(test_address_without_function),
+		cmocka_unit_test(test_name_that_is_too_long),
+		cmocka_unit_test(test_address_without_function_needs_room),
 	};
 
 	return cmocka_run_group_tests_name("base: PCI address", tests, NULL, NULL);

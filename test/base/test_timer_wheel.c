@@ -60,6 +60,24 @@ test_tick_must_be_a_power_of_two(void **state)
 	assert_null(timer_wheel_create(&allocator_malloc, 1000, 0));
 }
 
+static void *
+no_memory(void *arg, size_t size, size_t align)
+{
+	(void)arg;
+	(void)size;
+	(void)align;
+	return NULL;
+}
+
+static void
+test_there_is_no_wheel_without_memory(void **state)
+{
+	const struct allocator none = { .alloc = no_memory };
+
+	(void)state;
+	assert_null(timer_wheel_create(&none, TICK, 0));
+}
+
 static void
 test_fires_at_deadline_never_before(void **state)
 {
@@ -298,6 +316,24 @@ test_next_is_a_lower_bound_that_converges(void **state)
 	timer_wheel_destroy(w);
 }
 
+static void
+test_clock_that_went_back_fires_what_is_past(void **state)
+{
+	struct timer_wheel *w = timer_wheel_create(&allocator_malloc, TICK, 100 * TICK);
+	struct probe past, later;
+
+	(void)state;
+	probe_init(&past, w);
+	probe_init(&later, w);
+	timer_arm(w, &past.timer, 5);
+	timer_arm(w, &later.timer, 101 * TICK);
+	assert_int_equal(timer_wheel_run(w, 10 * TICK), 1);
+	assert_int_equal(past.fired, 1);
+	assert_int_equal(timer_wheel_run(w, 101 * TICK - 1), 0);
+	assert_int_equal(timer_wheel_run(w, 101 * TICK), 1);
+	timer_wheel_destroy(w);
+}
+
 /* --- random arm, disarm and run against a list of deadlines --- */
 
 #define PROBES 200
@@ -483,6 +519,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_tick_must_be_a_power_of_two),
+		cmocka_unit_test(test_there_is_no_wheel_without_memory),
 		cmocka_unit_test(test_fires_at_deadline_never_before),
 		cmocka_unit_test(test_past_deadline_fires_at_next_run),
 		cmocka_unit_test(test_later_deadline_only_stores),
@@ -499,6 +536,7 @@ main(void)
 		cmocka_unit_test(test_started_waits_from_its_begin),
 		cmocka_unit_test(test_started_may_be_moved_or_disarmed),
 		cmocka_unit_test(test_suspended_goes_on_elsewhere),
+		cmocka_unit_test(test_clock_that_went_back_fires_what_is_past),
 		cmocka_unit_test(test_equals_naive_model),
 	};
 

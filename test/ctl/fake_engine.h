@@ -74,6 +74,14 @@ struct fake_sa {
 	uint64_t exported;
 };
 
+/* A request that a subnet of the test's answers. */
+struct fake_smp {
+	bool used;
+	uint32_t id;
+	unsigned int looks; /* left until its answer is there */
+	struct engine_mad_answer answer;
+};
+
 /*
  * Datagrams: SMPs read and write one attribute, whatever its name; liveness requests are answered.
  * Some are lost, or answered with a status, as a test says.
@@ -93,6 +101,13 @@ struct fake_mad {
 	uint8_t attribute[SMA_DATA_LEN];
 	struct engine_mad_answer answer;
 	uint8_t data[(1 << 20) + 8]; /* of a request, and then of its answer, of many packets */
+	/* A subnet in place of the one attribute: many requests at a time. @return false: nobody answers */
+	bool (*subnet)(void *arg, const uint8_t *smp, uint8_t *data);
+	void *subnet_arg;
+	struct fake_smp smp[ENGINE_MAD_ASKS];
+	unsigned int under_way;
+	unsigned int most_under_way;
+	unsigned int asks_left; /* of a subnet: then there is no more room; 0: no such bound */
 };
 
 struct fake_sma {

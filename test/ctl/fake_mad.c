@@ -3,7 +3,13 @@
  */
 
 #include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <string.h>
+
+#include <cmocka.h>
 
 #include "fake_engine.h"
 #include "wire/bytes.h"
@@ -57,13 +63,48 @@ answer_live(struct fake_mad *m, const uint8_t *mad, uint8_t *data)
 	}
 }
 
+static int
+subnet_ask(struct fake_mad *m, const struct engine_mad_ask *ask, uint32_t *id, struct error *err)
+{
+	struct fake_smp *smp = m->smp;
+
+	if (m->asks_left == 1)
+		return error_set(err, EBUSY, "64 requests are under way");
+	m->asks_left -= m->asks_left > 0;
+	while (smp->used)
+		assert_true(++smp < m->smp + ENGINE_MAD_ASKS);
+	m->asked[m->asks % 4] = *ask;
+	m->ah = *ask->ah;
+	*id = 0x40 + m->asks++;
+	*smp = (struct fake_smp){ .used = true, .id = *id, .looks = m->polls };
+	memcpy(smp->answer.mad, ask->mad, MAD_LEN);
+	memset(smp->answer.mad + SMP_OFF_DATA, 0, SMP_DATA_LEN);
+	smp->answer.has_mad = m->subnet(m->subnet_arg, ask->mad, smp->answer.mad + SMP_OFF_DATA);
+	smp->answer.end = smp->answer.has_mad ? MAD_END_OK : MAD_END_TIMEOUT;
+	if (++m->under_way > m->most_under_way)
+		m->most_under_way = m->under_way;
+	return 0;
+}
+
+static struct fake_smp *
+subnet_find(struct fake_mad *m, uint32_t id)
+{
+	unsigned int i;
+
+	for (i = 0; i < ENGINE_MAD_ASKS; i++)
+		if (m->smp[i].used && m->smp[i].id == id)
+			return &m->smp[i];
+	return NULL;
+}
+
 int
 engine_mad_ask(struct engine *e, const struct engine_mad_ask *ask, uint32_t *id, struct error *err)
 {
 	struct fake_mad *m = &e->mad;
 	struct engine_mad_answer *a = &m->answer;
 
-	(void)err;
+	if (m->subnet != NULL)
+		return subnet_ask(m, ask, id, err);
 	m->asked[m->asks % 4] = *ask;
 	m->ah = *ask->ah;
 	memset(a, 0, sizeof(*a));
@@ -96,7 +137,15 @@ engine_mad_ask(struct engine *e, const struct engine_mad_ask *ask, uint32_t *id,
 int
 engine_mad_look(struct engine *e, uint32_t id, struct engine_mad_answer *a, struct error *err)
 {
-	if (e->mad.forgotten || id != 0x40 + e->mad.asks - 1)
+	struct fake_smp *smp = subnet_find(&e->mad, id);
+
+	if (smp != NULL) {
+		*a = smp->answer;
+		a->done = smp->looks == 0;
+		smp->looks -= !a->done;
+		return 0;
+	}
+	if (e->mad.subnet != NULL || e->mad.forgotten || id != 0x40 + e->mad.asks - 1)
 		return error_set(err, ENOENT, "there is no request %u (any more)", id);
 	*a = e->mad.answer;
 	a->done = e->mad.looks == 0;
@@ -107,6 +156,12 @@ engine_mad_look(struct engine *e, uint32_t id, struct engine_mad_answer *a, stru
 void
 engine_mad_forget(struct engine *e, uint32_t id)
 {
+	struct fake_smp *smp = subnet_find(&e->mad, id);
+
+	if (smp != NULL) {
+		smp->used = false;
+		e->mad.under_way--;
+	}
 	e->mad.forgotten |= id == 0x40 + e->mad.asks - 1;
 }
 

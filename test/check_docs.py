@@ -70,7 +70,7 @@ RUN = (
      TYPED + 'test_guide_watch_endports'),
     ('docs/operator-guide.md', 'Watch it', 'polca-ctl', TYPED + 'test_guide_watch_it'),
 
-    ('docs/connect.md', 'Let something answer', '', TYPED + 'test_connect_page'),
+    ('docs/connect.md', 'Start a service', '', TYPED + 'test_connect_page'),
     ('docs/connect.md', 'From a Linux host', 'rping', CLIENTS + 'test_rping'),
     ('docs/connect.md', 'From a Linux host', 'rdma_client', CLIENTS + 'test_rdma_client'),
     ('docs/connect.md', 'From a Linux host', 'ucmatose', CLIENTS + 'test_ucmatose'),
@@ -124,7 +124,7 @@ NO_COMMANDS = (
     ('README.md', 'Two commands', 'direction '),
     ('docs/operator-guide.md', 'Congestion', '"congestion"'),
     ('docs/operator-guide.md', 'Watch endports', '{"time"'),
-    ('docs/connect.md', 'Let something answer', '"services"'),
+    ('docs/connect.md', 'Start a service', '"services"'),
     ('docs/benchmark.md', 'What it prints', 'cpu '),
 )
 # lines within a block of commands that are what a program says

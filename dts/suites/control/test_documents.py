@@ -297,7 +297,7 @@ def test_connect_page(terminal):
         for s in services:
             if s['kind'] == 'rping':  # the section's own comes in its place
                 terminal.type('polca-ctl cm unlisten %s' % s['service'])
-        type_all(terminal, Section('Let something answer', 'docs/connect.md'))
+        type_all(terminal, Section('Start a service', 'docs/connect.md'))
         type_all(terminal, Section('From a Linux host', 'docs/connect.md'))
         type_all(terminal, Section('Measure with perftest', 'docs/connect.md'))
         # without a service the queue pair is the caller's, and the connection stays

@@ -38,7 +38,7 @@ bad_keys_destroy(struct worker *w)
 }
 
 static void
-put(struct worker *w, const struct packet *pkt, bool qkey, uint32_t src_qpn)
+bad_keys_put(struct worker *w, const struct packet *pkt, bool qkey, uint32_t src_qpn)
 {
 	struct bad_key bad = {
 		.port = pkt->port,
@@ -65,13 +65,13 @@ put(struct worker *w, const struct packet *pkt, bool qkey, uint32_t src_qpn)
 void
 bad_key_rc(void *worker, const struct packet *pkt, uint32_t src_qpn)
 {
-	put(worker, pkt, false, src_qpn);
+	bad_keys_put(worker, pkt, false, src_qpn);
 }
 
 void
 bad_key_mad(void *worker, const struct packet *pkt, bool qkey)
 {
-	put(worker, pkt, qkey, pkt->src_qpn);
+	bad_keys_put(worker, pkt, qkey, pkt->src_qpn);
 }
 
 void

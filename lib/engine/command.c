@@ -28,7 +28,7 @@ struct patience {
 };
 
 static void
-wait_a_little(struct patience *p)
+command_pause(struct patience *p)
 {
 	struct timespec ts = { 0, p->ns };
 
@@ -60,12 +60,12 @@ engine_call(struct engine *e, unsigned int worker, worker_fn fn, void *arg)
 		queued = rte_ring_sp_enqueue(w->commands, &cmd);
 		pthread_mutex_unlock(&w->command_lock);
 		if (queued != 0)
-			wait_a_little(&p);
+			command_pause(&p);
 	} while (queued != 0);
 	idle_wake(w);
 	p = (struct patience){ 0, NAP_MIN_NS };
 	while (__atomic_load_n(&cmd.done, __ATOMIC_ACQUIRE) == 0)
-		wait_a_little(&p);
+		command_pause(&p);
 	return cmd.result;
 }
 

@@ -15,8 +15,8 @@
 #include <rte_lcore.h>
 #include <rte_malloc.h>
 
-#include "engine/conns.h"
-#include "engine/own_live.h"
+#include "engine/connections.h"
+#include "engine/live_agent.h"
 #include "engine/perftest.h"
 #include "engine/placement.h"
 #include "engine/subnet.h"
@@ -58,13 +58,13 @@ const struct engine_config engine_config_default = {
 	       */
 
 uint64_t
-grace_start(void *rcu)
+engine_grace_start(void *rcu)
 {
 	return rte_rcu_qsbr_start(rcu);
 }
 
 bool
-grace_done(void *rcu, uint64_t token)
+engine_grace_done(void *rcu, uint64_t token)
 {
 	return rte_rcu_qsbr_check(rcu, token, false) == 1;
 }
@@ -93,7 +93,7 @@ create_device(struct engine *e, struct error *err)
 		.max_mw = e->config.max_mw,
 		.alloc = e->alloc,
 		.rng = &rng_kernel,
-		.grace = { grace_start, grace_done, e->rcu },
+		.grace = { engine_grace_start, engine_grace_done, e->rcu },
 		.numa_node = memory_home_node(),
 	};
 	struct rc_dev_config dev = {
@@ -124,7 +124,7 @@ create_device(struct engine *e, struct error *err)
 }
 
 static uint64_t
-wheel_tick(uint64_t hz)
+engine_wheel_tick(uint64_t hz)
 {
 	uint64_t tick = 1;
 
@@ -162,7 +162,7 @@ worker_fill(struct engine *e, struct worker *w, struct error *err)
 			RING_F_SP_ENQ | RING_F_SC_DEQ);
 	w->events = engine_ring("events", sizeof(struct event_record), EVENT_RING, socket,
 			RING_F_SP_ENQ | RING_F_SC_DEQ);
-	w->wheel = timer_wheel_create(e->alloc, wheel_tick(e->hz), rte_get_tsc_cycles());
+	w->wheel = timer_wheel_create(e->alloc, engine_wheel_tick(e->hz), rte_get_tsc_cycles());
 	if (w->out == NULL || w->arrived == NULL || w->commands == NULL || w->events == NULL ||
 			w->wheel == NULL)
 		return error_set(
@@ -178,7 +178,7 @@ worker_fill(struct engine *e, struct worker *w, struct error *err)
 }
 
 static uint64_t
-tsc(void)
+engine_read_tsc(void)
 {
 	return rte_get_tsc_cycles();
 }
@@ -186,7 +186,7 @@ tsc(void)
 static int
 worker_create(struct engine *e, unsigned int id, unsigned int lcore, struct error *err)
 {
-	struct rc_worker_config rc = { .id = id, .event = conns_event, .violation = bad_key_rc };
+	struct rc_worker_config rc = { .id = id, .event = connections_event, .violation = bad_key_rc };
 	struct worker *w;
 	int ret;
 
@@ -203,7 +203,7 @@ worker_create(struct engine *e, unsigned int id, unsigned int lcore, struct erro
 	w->rcu = e->rcu;
 	w->icrc_unchecked = e->config.icrc_unchecked;
 	w->tick_cycles = e->hz / WORKER_TICK_HZ;
-	w->clock = e->config.clock != NULL ? e->config.clock : tsc;
+	w->clock = e->config.clock != NULL ? e->config.clock : engine_read_tsc;
 	idle_init(&w->idle, &e->config, e->hz);
 	ret = worker_fill(e, w, err);
 	if (ret != 0)
@@ -217,7 +217,7 @@ worker_create(struct engine *e, unsigned int id, unsigned int lcore, struct erro
 	if (w->rc == NULL)
 		return error_set(err, ENOMEM, "no memory for worker %u's queue pairs", id);
 	ret = gsi_create(w, err);
-	return ret != 0 ? ret : conns_create(w, err);
+	return ret != 0 ? ret : connections_create(w, err);
 }
 
 static int
@@ -270,7 +270,7 @@ create_shared(struct engine *e, struct error *err)
 }
 
 static int
-create(struct engine *e, struct error *err)
+engine_create_parts(struct engine *e, struct error *err)
 {
 	unsigned int lcores = rte_lcore_count() - 1;
 	int ret;
@@ -308,7 +308,7 @@ create(struct engine *e, struct error *err)
 	e->config.link.hz = e->hz;
 	ret = create_shared(e, err);
 	if (ret == 0)
-		ret = own_host_create(e, err);
+		ret = live_agent_host_create(e, err);
 	if (ret == 0)
 		ret = sa_store_create(e, err);
 	if (ret == 0)
@@ -339,7 +339,7 @@ engine_create(const struct engine_config *config, struct error *err)
 	}
 	e->alloc = alloc;
 	e->config = *config;
-	if (create(e, err) != 0) {
+	if (engine_create_parts(e, err) != 0) {
 		engine_destroy(e);
 		return NULL;
 	}
@@ -372,7 +372,7 @@ engine_start(struct engine *e, struct error *err)
  * Has this worker still something under way? Work requests of QPs in error are done by definition.
  */
 static int
-is_busy(struct worker *w, void *arg)
+engine_worker_is_busy(struct worker *w, void *arg)
 {
 	uint32_t cursor = 0, qpn;
 	struct rc_qp_info info;
@@ -390,7 +390,7 @@ is_busy(struct worker *w, void *arg)
 
 /* @return workers that still are, at @p end */
 static unsigned int
-wait_while(struct engine *e, worker_fn busy_fn, uint64_t end)
+engine_wait_while(struct engine *e, worker_fn busy_fn, uint64_t end)
 {
 	unsigned int i, busy;
 
@@ -406,19 +406,19 @@ wait_while(struct engine *e, worker_fn busy_fn, uint64_t end)
 
 /* What was posted may end within the first half; then connections are ended, both sides knowing. */
 static void
-drain(struct engine *e, unsigned int ms)
+engine_drain(struct engine *e, unsigned int ms)
 {
 	uint64_t start = rte_get_tsc_cycles(), time = ms * (e->hz / 1000);
 	unsigned int i, busy, standing;
 
 	e->draining = true;
 	services_unlisten(e);
-	busy = wait_while(e, is_busy, start + time / 2);
+	busy = engine_wait_while(e, engine_worker_is_busy, start + time / 2);
 	for (i = 0; i < e->num_workers; i++)
-		engine_call(e, i, conns_end, NULL);
-	standing = wait_while(e, conns_busy, start + time);
+		engine_call(e, i, connections_end, NULL);
+	standing = engine_wait_while(e, connections_busy, start + time);
 	if (busy > 0)
-		busy = wait_while(e, is_busy, start + time);
+		busy = engine_wait_while(e, engine_worker_is_busy, start + time);
 	if (busy > 0)
 		ENGINE_LOG(WARNING, "%u workers still had work under way after %u ms", busy, ms);
 	if (standing > 0)
@@ -435,7 +435,7 @@ engine_stop(struct engine *e, unsigned int drain_ms)
 		return;
 	sa_import_finish(e);
 	if (drain_ms > 0)
-		drain(e, drain_ms);
+		engine_drain(e, drain_ms);
 	for (i = 0; i < e->num_workers; i++) {
 		__atomic_store_n(&e->worker[i]->stop, 1, __ATOMIC_SEQ_CST);
 		idle_wake(e->worker[i]);
@@ -465,7 +465,7 @@ engine_destroy(struct engine *e)
 	perftest_destroy(e);
 	for (i = 0; i < e->num_workers; i++)
 		if (e->worker[i] != NULL)
-			conns_destroy(e->worker[i]);
+			connections_destroy(e->worker[i]);
 	attempts_destroy(e);
 	handoff_destroy(e);
 	rehome_destroy(e);
@@ -493,7 +493,7 @@ engine_destroy(struct engine *e)
 		mem_destroy(e->mem);
 	if (e->link != NULL)
 		link_close(e->link);
-	own_host_destroy(e);
+	live_agent_host_destroy(e);
 	rte_free(e->rcu);
 	mem_free(e->alloc, e);
 }

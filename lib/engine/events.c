@@ -40,7 +40,7 @@ events_put_control(struct engine *e, enum event_type type, uint32_t element)
 
 /* The oldest event of a worker, taken out of its ring to be looked at. */
 static const struct event_record *
-head(struct worker *w)
+events_head(struct worker *w)
 {
 	if (!w->has_staged)
 		w->has_staged = rte_ring_sc_dequeue_elem(
@@ -49,7 +49,7 @@ head(struct worker *w)
 }
 
 static bool
-take_oldest(struct engine *e, struct event *ev)
+events_take_oldest(struct engine *e, struct event *ev)
 {
 	const struct event_record *best = NULL, *rec;
 	struct worker *from = NULL;
@@ -58,7 +58,7 @@ take_oldest(struct engine *e, struct event *ev)
 	if (e->control_head != e->control_tail)
 		best = &e->control_event[e->control_head % CONTROL_EVENTS];
 	for (i = 0; i < e->num_workers; i++) {
-		rec = head(e->worker[i]);
+		rec = events_head(e->worker[i]);
 		if (rec != NULL && (best == NULL || rec->time < best->time)) {
 			best = rec;
 			from = e->worker[i];
@@ -80,7 +80,7 @@ engine_events(struct engine *e, struct event *ev, unsigned int n, uint64_t *lost
 	uint64_t total = e->control_lost;
 	unsigned int i, got = 0;
 
-	while (got < n && take_oldest(e, &ev[got]))
+	while (got < n && events_take_oldest(e, &ev[got]))
 		got++;
 	for (i = 0; i < e->num_workers; i++)
 		total += relaxed(&e->worker[i]->stats.events_lost);

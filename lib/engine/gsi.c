@@ -9,8 +9,8 @@
 
 #include <errno.h>
 
-#include "engine/own_live.h"
-#include "engine/own_pma.h"
+#include "engine/live_agent.h"
+#include "engine/pma_agent.h"
 #include "engine/subnet.h"
 #include "engine/verbs_sa.h"
 #include "engine/vl15.h"
@@ -18,7 +18,7 @@
 #define WRITTEN_BURST 32
 
 static int
-create_mad(struct worker *w, struct error *err)
+gsi_create_mad(struct worker *w, struct error *err)
 {
 	struct engine *e = w->engine;
 	struct mad_worker_config config = {
@@ -55,7 +55,7 @@ create_mad(struct worker *w, struct error *err)
 }
 
 static int
-create_sa(struct worker *w, struct error *err)
+gsi_create_sa(struct worker *w, struct error *err)
 {
 	struct engine *e = w->engine;
 	struct sa_worker_config config = {
@@ -83,18 +83,18 @@ create_sa(struct worker *w, struct error *err)
 int
 gsi_create(struct worker *w, struct error *err)
 {
-	int ret = create_mad(w, err);
+	int ret = gsi_create_mad(w, err);
 
 	if (ret == 0 && w->engine->sa != NULL)
-		ret = create_sa(w, err);
+		ret = gsi_create_sa(w, err);
 	if (ret == 0)
-		ret = own_live_create(w, err);
+		ret = live_agent_create(w, err);
 	if (ret == 0)
 		ret = bad_keys_create(w, err);
 	if (ret == 0 && w->id == 0)
 		ret = vl15_create(w, err);
 	if (ret == 0 && w->id == 0)
-		ret = own_pma_create(w, err);
+		ret = pma_agent_create(w, err);
 	if (ret == 0 && w->id == 0)
 		ret = subnet_create(w, err);
 	return ret;
@@ -111,8 +111,8 @@ gsi_destroy(struct worker *w)
 	if (w->sa != NULL)
 		sa_worker_destroy(w->sa);
 	subnet_destroy(w);
-	own_pma_destroy(w);
-	own_live_destroy(w);
+	pma_agent_destroy(w);
+	live_agent_destroy(w);
 	vl15_destroy(w);
 	bad_keys_destroy(w);
 	engine_ring_free(w->written);
@@ -123,7 +123,7 @@ gsi_destroy(struct worker *w)
 }
 
 static unsigned int
-take_written(struct worker *w, uint64_t now)
+gsi_take_written(struct worker *w, uint64_t now)
 {
 	void *done[WRITTEN_BURST];
 	unsigned int i, n;
@@ -140,7 +140,7 @@ gsi_run(struct worker *w, uint64_t now)
 	unsigned int work = 0;
 
 	if (w->sa != NULL) {
-		work += take_written(w, now);
+		work += gsi_take_written(w, now);
 		work += sa_run(w->sa, now, WORKER_SA_BUDGET);
 	}
 	if (w->vl15 != NULL)

@@ -124,7 +124,7 @@ handoff_drop(struct worker *w, struct packet **pkts, unsigned int n)
 
 /* @return packets sent; the others are dropped */
 static unsigned int
-hand_over(struct worker *w, unsigned int to, struct packet **pkts, unsigned int n)
+handoff_send(struct worker *w, unsigned int to, struct packet **pkts, unsigned int n)
 {
 	struct worker *peer = w->engine->worker[to];
 	unsigned int sent;
@@ -146,7 +146,7 @@ handoff_flush(struct worker *w)
 
 	for (i = 0; i < w->num_dirty; i++) {
 		o = &w->out[w->out_dirty[i]];
-		w->stats.handoff_out += hand_over(w, w->out_dirty[i], o->pkt, o->n);
+		w->stats.handoff_out += handoff_send(w, w->out_dirty[i], o->pkt, o->n);
 		o->n = 0;
 	}
 	w->num_dirty = 0;
@@ -179,7 +179,7 @@ handoff_take_smps(struct worker *w, unsigned int from, struct packet **pkts)
 void
 handoff_again(struct worker *w, unsigned int to, struct packet *pkt)
 {
-	w->stats.handoff_again += hand_over(w, to, &pkt, 1);
+	w->stats.handoff_again += handoff_send(w, to, &pkt, 1);
 }
 
 unsigned int

@@ -6,7 +6,7 @@
  * Into an empty database go this appliance's own ports, so that a fresh SA has something to show:
  * one channel adapter, its ports, their addresses and P_Keys, and links between ports that are
  * joined back to back. A RoCE port has no LID: port i is given i + 1. Native IB ports have a subnet
- * management agent, whose bytes own_follow.c takes.
+ * management agent, whose bytes own_ports_follow.c takes.
  */
 
 #include <errno.h>
@@ -27,14 +27,14 @@ struct filler {
 };
 
 static uint16_t
-lid_of(const struct port_attr *port)
+own_ports_lid(const struct port_attr *port)
 {
 	return (uint16_t)(port->index + 1);
 }
 
 /* What stands behind fe80:: in the port's address, so that paths are found by it. */
 static uint64_t
-guid_of(const struct port_attr *port)
+own_ports_guid(const struct port_attr *port)
 {
 	unsigned int i;
 
@@ -45,7 +45,7 @@ guid_of(const struct port_attr *port)
 }
 
 static struct sa_change *
-add(struct filler *f, uint16_t attribute)
+own_ports_add(struct filler *f, uint16_t attribute)
 {
 	struct sa_change *c = &f->changes[f->num++];
 
@@ -54,27 +54,27 @@ add(struct filler *f, uint16_t attribute)
 }
 
 static void
-put(struct sa_change *c, const char *field, uint64_t value)
+own_ports_put(struct sa_change *c, const char *field, uint64_t value)
 {
 	sa_put_named(c->type, field, c->rec, value);
 }
 
 static void
-add_node(struct filler *f, const struct port_attr *port)
+own_ports_add_node(struct filler *f, const struct port_attr *port)
 {
-	struct sa_change *c = add(f, SA_NODE);
+	struct sa_change *c = own_ports_add(f, SA_NODE);
 	char text[64];
 
-	put(c, "lid", lid_of(port));
-	put(c, "base_version", 1);
-	put(c, "class_version", 1);
-	put(c, "node_type", 1);
-	put(c, "num_ports", link_num_ports(f->engine->link));
-	put(c, "sys_guid", f->node_guid);
-	put(c, "node_guid", f->node_guid);
-	put(c, "port_guid", guid_of(port));
-	put(c, "partition_cap", PORT_PKEYS_MAX);
-	put(c, "port_num", port->index + 1u);
+	own_ports_put(c, "lid", own_ports_lid(port));
+	own_ports_put(c, "base_version", 1);
+	own_ports_put(c, "class_version", 1);
+	own_ports_put(c, "node_type", 1);
+	own_ports_put(c, "num_ports", link_num_ports(f->engine->link));
+	own_ports_put(c, "sys_guid", f->node_guid);
+	own_ports_put(c, "node_guid", f->node_guid);
+	own_ports_put(c, "port_guid", own_ports_guid(port));
+	own_ports_put(c, "partition_cap", PORT_PKEYS_MAX);
+	own_ports_put(c, "port_num", port->index + 1u);
 	snprintf(text, sizeof(text), "polca %s", port->name);
 	sa_parse(sa_field_named(c->type, "node_desc"), c->rec, text, NULL);
 }
@@ -84,46 +84,46 @@ put_speed(struct filler *f, struct sa_change *c, const struct port_attr *port)
 {
 	const struct port_speed *s = port_speed(f->engine->link, port->index);
 
-	put(c, "capability_mask",
+	own_ports_put(c, "capability_mask",
 			SMA_CAP_ANY_PORT | (s->speed_ext != 0 ? SMA_CAP_EXT_SPEEDS : 0));
-	put(c, "link_width_enabled", s->width);
-	put(c, "link_width_supported", s->width);
-	put(c, "link_width_active", s->width);
-	put(c, "link_speed_enabled", s->speed);
-	put(c, "link_speed_supported", s->speed);
-	put(c, "link_speed_active", s->speed);
-	put(c, "link_speed_ext_enabled", s->speed_ext);
-	put(c, "link_speed_ext_supported", s->speed_ext);
-	put(c, "link_speed_ext_active", s->speed_ext);
+	own_ports_put(c, "link_width_enabled", s->width);
+	own_ports_put(c, "link_width_supported", s->width);
+	own_ports_put(c, "link_width_active", s->width);
+	own_ports_put(c, "link_speed_enabled", s->speed);
+	own_ports_put(c, "link_speed_supported", s->speed);
+	own_ports_put(c, "link_speed_active", s->speed);
+	own_ports_put(c, "link_speed_ext_enabled", s->speed_ext);
+	own_ports_put(c, "link_speed_ext_supported", s->speed_ext);
+	own_ports_put(c, "link_speed_ext_active", s->speed_ext);
 }
 
 static void
 add_port_info(struct filler *f, const struct port_attr *port)
 {
-	struct sa_change *c = add(f, SA_PORT_INFO);
+	struct sa_change *c = own_ports_add(f, SA_PORT_INFO);
 
-	put(c, "lid", lid_of(port));
-	put(c, "port_num", port->index + 1u);
-	put(c, "gid_prefix", LINK_LOCAL_PREFIX);
-	put(c, "base_lid", lid_of(port));
-	put(c, "local_port_num", port->index + 1u);
-	put(c, "port_state", port->up ? 4 : 1);
-	put(c, "port_phys_state", port->up ? 5 : 2);
-	put(c, "neighbor_mtu", port_mtu_code(port->active_mtu));
-	put(c, "mtu_cap", port_mtu_code(port->active_mtu));
-	put(c, "vl_cap", 1);
-	put(c, "oper_vls", 1);
-	put(c, "guid_cap", GUIDS_IN_BLOCK);
-	put(c, "subnet_timeout", port->subnet_timeout);
-	put(c, "resp_time_value", f->engine->config.mad.resp_time);
+	own_ports_put(c, "lid", own_ports_lid(port));
+	own_ports_put(c, "port_num", port->index + 1u);
+	own_ports_put(c, "gid_prefix", LINK_LOCAL_PREFIX);
+	own_ports_put(c, "base_lid", own_ports_lid(port));
+	own_ports_put(c, "local_port_num", port->index + 1u);
+	own_ports_put(c, "port_state", port->up ? 4 : 1);
+	own_ports_put(c, "port_phys_state", port->up ? 5 : 2);
+	own_ports_put(c, "neighbor_mtu", port_mtu_code(port->active_mtu));
+	own_ports_put(c, "mtu_cap", port_mtu_code(port->active_mtu));
+	own_ports_put(c, "vl_cap", 1);
+	own_ports_put(c, "oper_vls", 1);
+	own_ports_put(c, "guid_cap", GUIDS_IN_BLOCK);
+	own_ports_put(c, "subnet_timeout", port->subnet_timeout);
+	own_ports_put(c, "resp_time_value", f->engine->config.mad.resp_time);
 	put_speed(f, c, port);
 }
 
 static void
 add_guids(struct filler *f, const struct port_attr *port)
 {
-	struct sa_change *c = add(f, SA_GUID_INFO);
-	uint64_t guids[GUIDS_IN_BLOCK] = { guid_of(port) }, guid;
+	struct sa_change *c = own_ports_add(f, SA_GUID_INFO);
+	uint64_t guids[GUIDS_IN_BLOCK] = { own_ports_guid(port) }, guid;
 	unsigned int i, k, n = 1;
 	char name[16];
 
@@ -134,22 +134,22 @@ add_guids(struct filler *f, const struct port_attr *port)
 		if (k == n)
 			guids[n++] = guid;
 	}
-	put(c, "lid", lid_of(port));
+	own_ports_put(c, "lid", own_ports_lid(port));
 	for (i = 0; i < n; i++) {
 		snprintf(name, sizeof(name), "guid%u", i);
-		put(c, name, guids[i]);
+		own_ports_put(c, name, guids[i]);
 	}
 }
 
 static void
 add_pkeys(struct filler *f, const struct port_attr *port)
 {
-	struct sa_change *c = add(f, SA_PKEY_TABLE);
+	struct sa_change *c = own_ports_add(f, SA_PKEY_TABLE);
 	char text[PKEYS_IN_BLOCK * 8] = "";
 	unsigned int i;
 
-	put(c, "lid", lid_of(port));
-	put(c, "port_num", port->index + 1u);
+	own_ports_put(c, "lid", own_ports_lid(port));
+	own_ports_put(c, "port_num", port->index + 1u);
 	for (i = 0; i < PKEYS_IN_BLOCK; i++)
 		snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s0x%04x",
 				i > 0 ? "," : "", i < port->num_pkeys ? port->pkey[i] : 0);
@@ -157,7 +157,7 @@ add_pkeys(struct filler *f, const struct port_attr *port)
 }
 
 static void
-add_link(struct filler *f, const struct port_attr *port)
+own_ports_add_link(struct filler *f, const struct port_attr *port)
 {
 	const struct link_config *config = &f->engine->config.link;
 	const struct port_attr *peer;
@@ -168,16 +168,16 @@ add_link(struct filler *f, const struct port_attr *port)
 		if (strcmp(config->port[port->index].back_to_back, config->port[i].name) != 0)
 			continue;
 		peer = link_port_attr(f->engine->link, i);
-		c = add(f, SA_LINK);
-		put(c, "from_lid", lid_of(port));
-		put(c, "from_port", port->index + 1u);
-		put(c, "to_port", peer->index + 1u);
-		put(c, "to_lid", lid_of(peer));
+		c = own_ports_add(f, SA_LINK);
+		own_ports_put(c, "from_lid", own_ports_lid(port));
+		own_ports_put(c, "from_port", port->index + 1u);
+		own_ports_put(c, "to_port", peer->index + 1u);
+		own_ports_put(c, "to_lid", own_ports_lid(peer));
 	}
 }
 
 static bool
-is_empty(struct engine *e)
+own_ports_store_is_empty(struct engine *e)
 {
 	const struct store_version *v = store_current(store_reader(e->store, e->num_workers));
 	unsigned int table;
@@ -195,7 +195,7 @@ own_ports_store(struct engine *e, struct error *err)
 	struct filler f = { .engine = e };
 	int ret;
 
-	if (!is_empty(e))
+	if (!own_ports_store_is_empty(e))
 		return 0;
 	f.changes = calloc(n, RECORDS_A_PORT * sizeof(f.changes[0]));
 	if (f.changes == NULL)
@@ -205,12 +205,12 @@ own_ports_store(struct engine *e, struct error *err)
 		const struct port_attr *port = link_port_attr(e->link, i);
 
 		if (port->ib)
-			continue; /* own_follow.c */
-		add_node(&f, port);
+			continue; /* own_ports_follow.c */
+		own_ports_add_node(&f, port);
 		add_port_info(&f, port);
 		add_guids(&f, port);
 		add_pkeys(&f, port);
-		add_link(&f, port);
+		own_ports_add_link(&f, port);
 	}
 	ret = sa_change(e->sa, f.changes, f.num, err);
 	free(f.changes);

@@ -9,7 +9,7 @@
 
 #include <errno.h>
 
-#include "engine/conns.h"
+#include "engine/connections.h"
 #include "engine/perftest.h"
 #include "engine/verbs_private.h"
 #include "svc/perftest.h"
@@ -48,7 +48,7 @@ open_here(struct worker *w, void *arg)
 }
 
 static int
-again_here(struct worker *w, void *arg)
+perftest_again_here(struct worker *w, void *arg)
 {
 	RTE_SET_USED(w);
 	perftest_direct_again(arg);
@@ -67,7 +67,7 @@ close_here(struct worker *w, void *arg)
 
 /* One on the peer's subnet is better than one with a gateway, and that than any of its family. */
 static unsigned int
-suits(const struct port_gid *ours, const union gid *theirs)
+perftest_gid_rank(const struct port_gid *ours, const union gid *theirs)
 {
 	if (ours->type != GID_ROCEV2 || gid_is_ipv4(&ours->gid) != gid_is_ipv4(theirs))
 		return 0;
@@ -85,7 +85,7 @@ find_ethernet(const struct engine *e, const struct perftest_dest *theirs, struct
 	for (i = 0; i < link_num_ports(e->link); i++) {
 		p = link_port_attr(e->link, i);
 		for (k = 0; k < p->num_gids; k++) {
-			found = suits(&p->gid[k], &theirs->gid);
+			found = perftest_gid_rank(&p->gid[k], &theirs->gid);
 			if (found <= best)
 				continue;
 			best = found;
@@ -114,7 +114,7 @@ find_native(const struct engine *e, const struct perftest_dest *theirs, struct e
 }
 
 static int
-find_path(struct engine *e, const struct perftest_dest *theirs, struct qp_attr *attr,
+perftest_find_path(struct engine *e, const struct perftest_dest *theirs, struct qp_attr *attr,
 		const struct port_attr **port, struct error *err)
 {
 	struct engine_ah ah = { 0 };
@@ -144,7 +144,7 @@ perftest_mtu(const struct engine *e)
 /* --- a session's --- */
 
 static int
-open_qp(struct perftest_session *s, const struct perftest_dest *theirs, struct error *err)
+perftest_open_qp(struct perftest_session *s, const struct perftest_dest *theirs, struct error *err)
 {
 	struct engine *e = s->engine;
 	struct perftest_qp *qp = &s->qp[s->num_qps];
@@ -163,7 +163,7 @@ open_qp(struct perftest_session *s, const struct perftest_dest *theirs, struct e
 		.max_rd_atomic = 1,
 		.max_dest_rd_atomic = e->config.limits.max_rd_atomic,
 	};
-	ret = find_path(e, theirs, &a.attr, &a.port, err);
+	ret = perftest_find_path(e, theirs, &a.attr, &a.port, err);
 	if (ret != 0)
 		return ret;
 	qp->worker = e->perftest_turn++ % e->num_workers;
@@ -188,8 +188,8 @@ perftest_dest(void *session, const struct perftest_dest *theirs, struct perftest
 	for (i = 0; i < s->num_qps && s->qp[i].remote_qpn != theirs->qpn; i++)
 		;
 	if (i < s->num_qps) {
-		engine_call(s->engine, s->qp[i].worker, again_here, s->qp[i].conn);
-	} else if (open_qp(s, theirs, &err) != 0) {
+		engine_call(s->engine, s->qp[i].worker, perftest_again_here, s->qp[i].conn);
+	} else if (perftest_open_qp(s, theirs, &err) != 0) {
 		ENGINE_LOG(WARNING, "perftest: no queue pair for a client: %s", err.text);
 		return false;
 	}

@@ -17,7 +17,7 @@
 
 #include <rte_cycles.h>
 
-#include "engine/conns.h"
+#include "engine/connections.h"
 #include "engine/perftest.h"
 
 #define SESSIONS_MAX 64
@@ -37,7 +37,7 @@ struct perftest_sockets {
 
 /* What epoll says: a listener's place, or behind all of them a session's. */
 static int
-wait_for(struct perftest_sockets *t, int fd, unsigned int number)
+perftest_tcp_add_epoll(struct perftest_sockets *t, int fd, unsigned int number)
 {
 	struct epoll_event ev = { .events = EPOLLIN, .data.u32 = number };
 
@@ -81,7 +81,7 @@ begin_session(struct engine *e, unsigned int place, int fd)
 	while (s < t->session + SESSIONS_MAX && s->used)
 		s++;
 	if (s == t->session + SESSIONS_MAX ||
-			wait_for(t, fd, ENGINE_SERVICE_PLACES + (unsigned int)(s - t->session)) != 0)
+			perftest_tcp_add_epoll(t, fd, ENGINE_SERVICE_PLACES + (unsigned int)(s - t->session)) != 0)
 		return false;
 	set_options(fd);
 	s->used = true;
@@ -113,7 +113,7 @@ accept_all(struct engine *e, unsigned int place)
 
 /* Answers are short and one at a time: a socket that does not take one is not read. */
 static bool
-answer(struct perftest_session *s, size_t len)
+perftest_tcp_answer(struct perftest_session *s, size_t len)
 {
 	uint8_t out[PERFTEST_MESSAGE_MAX];
 	int n = perftest_answer(&s->exchange, s->in, len, out);
@@ -127,7 +127,7 @@ answer(struct perftest_session *s, size_t len)
 
 /* @retval false  it is over, one way or the other */
 static bool
-serve(struct perftest_session *s)
+perftest_tcp_serve(struct perftest_session *s)
 {
 	ssize_t got = recv(s->fd, s->in + s->len, sizeof(s->in) - s->len, 0);
 	int len;
@@ -136,7 +136,7 @@ serve(struct perftest_session *s)
 		return got < 0 && (errno == EAGAIN || errno == EINTR);
 	s->len += (size_t)got;
 	while ((len = perftest_frame(&s->exchange, s->in, s->len)) > 0)
-		if (!answer(s, (size_t)len))
+		if (!perftest_tcp_answer(s, (size_t)len))
 			return false;
 	return len == 0 && s->exchange.step != PERFTEST_DONE;
 }
@@ -165,7 +165,7 @@ engine_sockets_run(void *engine)
 			continue;
 		}
 		s = &t->session[ev[i].data.u32 - ENGINE_SERVICE_PLACES];
-		if (s->used && !serve(s))
+		if (s->used && !perftest_tcp_serve(s))
 			end_session(s);
 	}
 }
@@ -225,7 +225,7 @@ perftest_listen(struct engine *e, unsigned int place, const struct svc_config *c
 		return error_set(err, -fd, "tcp_port: cannot listen on %u: %s", config->tcp_port,
 				strerror(-fd));
 	t->listener[place] = fd;
-	if (wait_for(t, fd, place) == 0)
+	if (perftest_tcp_add_epoll(t, fd, place) == 0)
 		return 0;
 	perftest_unlisten(e, place, false);
 	return error_set(err, ENOMEM, "tcp_port: no memory to wait for it");

@@ -26,7 +26,7 @@ struct report {
 	char text[512];
 };
 
-static void __attribute__((format(printf, 2, 3))) say(struct report *r, const char *fmt, ...)
+static void __attribute__((format(printf, 2, 3))) placement_say(struct report *r, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -38,20 +38,20 @@ static void __attribute__((format(printf, 2, 3))) say(struct report *r, const ch
 }
 
 static bool
-apart(int a, int b)
+placement_nodes_differ(int a, int b)
 {
 	return a >= 0 && b >= 0 && a != b;
 }
 
 /* "workers 0, 2": those that poll the port from another node */
 static unsigned int
-strangers(const struct placement *p, const struct placement_port *port, char *text, size_t size)
+placement_remote_pollers(const struct placement *p, const struct placement_port *port, char *text, size_t size)
 {
 	unsigned int i, n = 0;
 	size_t len = 0;
 
 	for (i = 0; i < p->num_workers && i < port->pollers; i++) {
-		if (!apart(port->node, p->worker[i].node))
+		if (!placement_nodes_differ(port->node, p->worker[i].node))
 			continue;
 		if (len < size)
 			len += (size_t)snprintf(text + len, size - len, "%s%u", n > 0 ? ", " : "", i);
@@ -61,7 +61,7 @@ strangers(const struct placement *p, const struct placement_port *port, char *te
 }
 
 static void
-check_port(const struct placement *p, const struct placement_port *port, struct report *r)
+placement_check_port(const struct placement *p, const struct placement_port *port, struct report *r)
 {
 	char workers[128] = "";
 	unsigned int n;
@@ -69,28 +69,28 @@ check_port(const struct placement *p, const struct placement_port *port, struct 
 	if (!port->physical)
 		return;
 	if (!p->hugepages)
-		say(r, "%s is a network card, and eal.hugepages is false: every packet pays for it, "
+		placement_say(r, "%s is a network card, and eal.hugepages is false: every packet pays for it, "
 			"and under uio_pci_generic nothing arrives. Reserve some with " SETUP
 			" and set eal.hugepages", port->name);
-	if (apart(port->node, port->memory_node))
-		say(r, "%s is on NUMA node %d, its packet buffers are on node %d: node %d has too few "
+	if (placement_nodes_differ(port->node, port->memory_node))
+		placement_say(r, "%s is on NUMA node %d, its packet buffers are on node %d: node %d has too few "
 			"free hugepages. Reserve more with " SETUP " --node %d --hugepages MIB, or set "
 			"ports[].mbufs lower", port->name, port->node, port->memory_node, port->node,
 			port->node);
-	n = strangers(p, port, workers, sizeof(workers));
+	n = placement_remote_pollers(p, port, workers, sizeof(workers));
 	if (n > 0)
-		say(r, "%s is on NUMA node %d, but is polled from another node, by worker%s %s. Give "
+		placement_say(r, "%s is on NUMA node %d, but is polled from another node, by worker%s %s. Give "
 			"workers CPUs of node %d%s%s%s (eal.lcores), or put the card into a slot of "
 			"theirs", port->name, port->node, n > 1 ? "s" : "", workers, port->node,
 			port->cpus[0] != '\0' ? " (" : "", port->cpus, port->cpus[0] != '\0' ? ")" : "");
 }
 
 static void
-check_cpus(const struct placement *p, struct report *r)
+placement_check_cpus(const struct placement *p, struct report *r)
 {
 	if (p->num_cpus == 0 || p->num_workers <= p->num_cpus)
 		return;
-	say(r, "%u workers run on %u CPU%s: those that share one wait for each other, some "
+	placement_say(r, "%u workers run on %u CPU%s: those that share one wait for each other, some "
 		"milliseconds at a time, and packets are lost meanwhile. Set workers.count to %u, or "
 		"run polca on more CPUs (eal.lcores, taskset, CPUAffinity= of its service)",
 		p->num_workers, p->num_cpus, p->num_cpus > 1 ? "s" : "", p->num_cpus);
@@ -103,13 +103,13 @@ placement_check(const struct placement *p, placement_warn_fn warn, void *arg)
 	const struct placement_worker *w;
 	unsigned int i;
 
-	check_cpus(p, &r);
+	placement_check_cpus(p, &r);
 	for (i = 0; i < p->num_ports; i++)
-		check_port(p, &p->port[i], &r);
+		placement_check_port(p, &p->port[i], &r);
 	for (i = 0; i < p->num_workers; i++) {
 		w = &p->worker[i];
-		if (apart(w->node, w->memory_node))
-			say(&r, "worker %u runs on NUMA node %d (CPU %d), its memory is on node %d: node "
+		if (placement_nodes_differ(w->node, w->memory_node))
+			placement_say(&r, "worker %u runs on NUMA node %d (CPU %d), its memory is on node %d: node "
 				"%d has too few free hugepages. Reserve more with " SETUP " --node %d "
 				"--hugepages MIB", i, w->node, w->cpu, w->memory_node, w->node, w->node);
 	}
@@ -127,7 +127,7 @@ placement_node(unsigned int lcore)
 }
 
 static void
-read_cpus(int node, char cpus[PLACEMENT_CPUS_LEN])
+placement_read_cpus(int node, char cpus[PLACEMENT_CPUS_LEN])
 {
 	char path[64];
 	FILE *f;
@@ -144,7 +144,7 @@ read_cpus(int node, char cpus[PLACEMENT_CPUS_LEN])
 }
 
 static void
-look_at_port(const struct engine *e, unsigned int i, struct placement_port *port)
+placement_look_at_port(const struct engine *e, unsigned int i, struct placement_port *port)
 {
 	struct link_state state;
 
@@ -154,11 +154,11 @@ look_at_port(const struct engine *e, unsigned int i, struct placement_port *port
 	port->pollers = state.rx_queues;
 	port->node = rte_socket_count() < 2 ? -1 : state.numa_node;
 	port->memory_node = state.memory_node;
-	read_cpus(state.numa_node, port->cpus);
+	placement_read_cpus(state.numa_node, port->cpus);
 }
 
 static void
-log_warning(void *arg, const char *text)
+placement_log_warning(void *arg, const char *text)
 {
 	RTE_SET_USED(arg);
 	ENGINE_LOG(WARNING, "%s", text);
@@ -176,7 +176,7 @@ placement_look(const struct engine *e)
 	p.num_ports = link_num_ports(e->link);
 	p.num_workers = e->num_workers;
 	for (i = 0; i < p.num_ports; i++)
-		look_at_port(e, i, &p.port[i]);
+		placement_look_at_port(e, i, &p.port[i]);
 	for (i = 0; i < p.num_workers; i++) {
 		engine_worker_info(e, i, &info);
 		cpus = rte_lcore_cpuset(info.lcore);
@@ -185,7 +185,7 @@ placement_look(const struct engine *e)
 			.node = placement_node(info.lcore), .memory_node = info.memory_node };
 	}
 	p.num_cpus = (unsigned int)CPU_COUNT(&used);
-	placement_check(&p, log_warning, NULL);
+	placement_check(&p, placement_log_warning, NULL);
 }
 
 /* --- where the main thread allocates --- */
@@ -195,7 +195,7 @@ placement_look(const struct engine *e)
  * when pages are touched first.
  */
 static void
-move_to(const rte_cpuset_t *cpus)
+placement_move_to(const rte_cpuset_t *cpus)
 {
 	rte_cpuset_t copy = *cpus;
 
@@ -210,12 +210,12 @@ placement_enter(unsigned int lcore)
 	rte_cpuset_t before, there = rte_lcore_cpuset(lcore);
 
 	rte_thread_get_affinity(&before);
-	move_to(&there);
+	placement_move_to(&there);
 	return before;
 }
 
 void
 placement_leave(const rte_cpuset_t *before)
 {
-	move_to(before);
+	placement_move_to(before);
 }

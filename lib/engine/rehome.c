@@ -37,7 +37,7 @@ _Static_assert(3 * REHOME_OUT < MAIL_RING, "a message always has room");
 /* --- mail --- */
 
 static void
-post(struct worker *w, unsigned int to, enum move_what what, uint32_t qpn)
+rehome_post(struct worker *w, unsigned int to, enum move_what what, uint32_t qpn)
 {
 	struct move_message m = { what, qpn };
 	struct worker *peer = w->engine->worker[to];
@@ -60,7 +60,7 @@ find_leaving(const struct worker *w, uint32_t qpn)
 }
 
 static struct arriving *
-place_of(const struct worker *w, uint32_t qpn)
+rehome_place_of(const struct worker *w, uint32_t qpn)
 {
 	unsigned int i;
 
@@ -74,7 +74,7 @@ place_of(const struct worker *w, uint32_t qpn)
 static struct arriving *
 find_arriving(const struct worker *w, uint32_t qpn)
 {
-	return w->rehome.num_arriving > 0 && qpn != 0 ? place_of(w, qpn) : NULL;
+	return w->rehome.num_arriving > 0 && qpn != 0 ? rehome_place_of(w, qpn) : NULL;
 }
 
 /* --- the old owner --- */
@@ -95,7 +95,7 @@ rehome_offer(struct worker *w, uint32_t qpn, unsigned int to, struct error *err)
 		l++;
 	*l = (struct leaving){ .qpn = qpn, .step = LEAVING_OFFERED, .to = (uint16_t)to };
 	r->num_leaving++;
-	post(w, to, MOVE_OFFER, qpn);
+	rehome_post(w, to, MOVE_OFFER, qpn);
 	return 0;
 }
 
@@ -106,7 +106,7 @@ rehome_is_leaving(const struct worker *w, uint32_t qpn)
 }
 
 static void
-stays(struct worker *w, struct leaving *l)
+rehome_stays(struct worker *w, struct leaving *l)
 {
 	l->step = LEAVING_FREE;
 	w->rehome.num_leaving--;
@@ -114,7 +114,7 @@ stays(struct worker *w, struct leaving *l)
 
 /* What the new owner had handed over when it said so is on our ring: that first. */
 static void
-ready(struct worker *w, struct leaving *l)
+rehome_ready(struct worker *w, struct leaving *l)
 {
 	l->step = LEAVING_READY;
 	l->target = w->taken[l->to] + rte_ring_count(w->in[l->to]);
@@ -133,33 +133,33 @@ rehome_give(struct worker *w)
 			continue;
 		/* it may have been destroyed, or be unable to go just now */
 		if (rc_qp_export(w->rc, l->qpn, l->to, NULL) == 0) {
-			post(w, l->to, MOVE_TAKE, l->qpn);
+			rehome_post(w, l->to, MOVE_TAKE, l->qpn);
 			w->stats.rehomed_out++;
 		} else {
-			post(w, l->to, MOVE_CANCEL, l->qpn);
+			rehome_post(w, l->to, MOVE_CANCEL, l->qpn);
 		}
-		stays(w, l);
+		rehome_stays(w, l);
 	}
 }
 
 /* --- the new owner --- */
 
 static void
-offered(struct worker *w, unsigned int from, uint32_t qpn)
+rehome_offered(struct worker *w, unsigned int from, uint32_t qpn)
 {
-	struct arriving *a = place_of(w, 0);
+	struct arriving *a = rehome_place_of(w, 0);
 
 	if (a == NULL) {
-		post(w, from, MOVE_REFUSED, qpn);
+		rehome_post(w, from, MOVE_REFUSED, qpn);
 		return;
 	}
 	*a = (struct arriving){ .qpn = qpn, .from = (uint16_t)from };
 	w->rehome.num_arriving++;
-	post(w, from, MOVE_READY, qpn);
+	rehome_post(w, from, MOVE_READY, qpn);
 }
 
 static void
-park(struct worker *w, struct arriving *a, struct packet *pkt)
+rehome_park_at(struct worker *w, struct arriving *a, struct packet *pkt)
 {
 	if (a->parked < REHOME_PARK && w->rehome.parked < REHOME_PARK_ALL) {
 		a->pkt[a->parked++] = pkt;
@@ -176,13 +176,13 @@ rehome_park(struct worker *w, struct packet *pkt)
 
 	if (likely(a == NULL))
 		return false;
-	park(w, a, pkt);
+	rehome_park_at(w, a, pkt);
 	return true;
 }
 
 /* The move is over: what was kept goes where it belongs now. */
 static void
-unpark(struct worker *w, struct arriving *a, uint64_t now)
+rehome_unpark(struct worker *w, struct arriving *a, uint64_t now)
 {
 	struct packet *pkts[REHOME_PARK];
 	unsigned int i, n, num = a->parked;
@@ -199,7 +199,7 @@ unpark(struct worker *w, struct arriving *a, uint64_t now)
 }
 
 static void
-arrived(struct worker *w, unsigned int from, uint32_t qpn)
+rehome_import(struct worker *w, unsigned int from, uint32_t qpn)
 {
 	const struct link *link = w->engine->link;
 	unsigned int port;
@@ -214,27 +214,27 @@ arrived(struct worker *w, unsigned int from, uint32_t qpn)
 }
 
 static void
-read_message(struct worker *w, unsigned int from, const struct move_message *m, uint64_t now)
+rehome_read_message(struct worker *w, unsigned int from, const struct move_message *m, uint64_t now)
 {
 	struct leaving *l = find_leaving(w, m->qpn);
 	struct arriving *a = find_arriving(w, m->qpn);
 
 	switch ((enum move_what)m->what) {
 	case MOVE_OFFER:
-		offered(w, from, m->qpn);
+		rehome_offered(w, from, m->qpn);
 		break;
 	case MOVE_READY:
-		ready(w, l);
+		rehome_ready(w, l);
 		break;
 	case MOVE_REFUSED:
-		stays(w, l);
+		rehome_stays(w, l);
 		break;
 	case MOVE_TAKE:
-		arrived(w, from, m->qpn);
-		unpark(w, a, now);
+		rehome_import(w, from, m->qpn);
+		rehome_unpark(w, a, now);
 		break;
 	case MOVE_CANCEL:
-		unpark(w, a, now);
+		rehome_unpark(w, a, now);
 		break;
 	}
 }
@@ -250,7 +250,7 @@ rehome_take(struct worker *w, uint64_t now)
 	for (from = 0; from < w->workers; from++)
 		while (from != w->id && rte_ring_sc_dequeue_elem(w->rehome.mail[from], &m,
 				sizeof(m)) == 0) {
-			read_message(w, from, &m, now);
+			rehome_read_message(w, from, &m, now);
 			n++;
 		}
 	return n;
@@ -287,7 +287,7 @@ rehome_stray(struct worker *w, struct packet *pkt, uint64_t now, enum verdict *v
 	a = find_arriving(w, pkt->dest_qpn);
 	if (a == NULL)
 		return false;
-	park(w, a, pkt);
+	rehome_park_at(w, a, pkt);
 	return true;
 }
 
@@ -303,7 +303,7 @@ has_queue_per_worker(const struct engine *e, unsigned int port)
 }
 
 static int
-create(struct engine *e, struct worker *w)
+rehome_create_worker(struct engine *e, struct worker *w)
 {
 	struct rehome *r = &w->rehome;
 	unsigned int i, entries = RTE_MIN(e->config.limits.max_qp, (uint32_t)REHOME_TABLE);
@@ -334,14 +334,14 @@ rehome_create(struct engine *e, struct error *err)
 	unsigned int i;
 
 	for (i = 0; i < e->num_workers; i++)
-		if (create(e, e->worker[i]) != 0)
+		if (rehome_create_worker(e, e->worker[i]) != 0)
 			return error_set(err, ENOMEM, "no memory for moves between %u workers: "
 					"raise eal.memory_mb", e->num_workers);
 	return 0;
 }
 
 static void
-destroy(struct engine *e, struct worker *w)
+rehome_destroy_worker(struct engine *e, struct worker *w)
 {
 	struct rehome *r = &w->rehome;
 	struct move_message m;
@@ -369,5 +369,5 @@ rehome_destroy(struct engine *e)
 
 	for (i = 0; i < e->num_workers; i++)
 		if (e->worker[i] != NULL)
-			destroy(e, e->worker[i]);
+			rehome_destroy_worker(e, e->worker[i]);
 }

@@ -19,13 +19,13 @@
 #define LOAD_ONE     256 /* a worker that is always busy */
 
 static struct handed *
-entry(const struct worker *w, uint32_t qpn)
+rehome_entry(const struct worker *w, uint32_t qpn)
 {
 	return &w->rehome.handed[qpn & w->rehome.handed_mask];
 }
 
 static uint32_t
-received(const struct worker *w, uint32_t qpn)
+rehome_received(const struct worker *w, uint32_t qpn)
 {
 	struct rc_qp_received r;
 
@@ -34,7 +34,7 @@ received(const struct worker *w, uint32_t qpn)
 
 /* Counting begins, with the packet at hand. One QP at a time has the entry, until it is stale. */
 static void
-begin(struct worker *w, struct handed *h, unsigned int from, uint32_t qpn)
+rehome_count_from(struct worker *w, struct handed *h, unsigned int from, uint32_t qpn)
 {
 	uint32_t tick = w->rehome.tick;
 
@@ -44,7 +44,7 @@ begin(struct worker *w, struct handed *h, unsigned int from, uint32_t qpn)
 		.qpn = qpn,
 		.from = (uint16_t)from,
 		.count = 1,
-		.base = received(w, qpn) - 1,
+		.base = rehome_received(w, qpn) - 1,
 		.rest = h->qpn == qpn ? h->rest : tick,
 		.tick = tick,
 	};
@@ -54,12 +54,12 @@ void
 rehome_note(struct worker *w, unsigned int from, const struct packet *pkt)
 {
 	struct rehome *r = &w->rehome;
-	struct handed *h = entry(w, pkt->dest_qpn);
+	struct handed *h = rehome_entry(w, pkt->dest_qpn);
 
 	if (unlikely(!r->enabled || !r->steered[pkt->port]))
 		return;
 	if (unlikely(h->qpn != pkt->dest_qpn || h->count == 0)) {
-		begin(w, h, from, pkt->dest_qpn);
+		rehome_count_from(w, h, from, pkt->dest_qpn);
 		return;
 	}
 	if (h->from != from) /* lowers the other's share */
@@ -73,7 +73,7 @@ rehome_note(struct worker *w, unsigned int from, const struct packet *pkt)
 void
 rehome_settle(struct worker *w, uint32_t qpn)
 {
-	*entry(w, qpn) = (struct handed){ .qpn = qpn, .rest = w->rehome.tick + REST_TICKS };
+	*rehome_entry(w, qpn) = (struct handed){ .qpn = qpn, .rest = w->rehome.tick + REST_TICKS };
 }
 
 /* --- the tick --- */
@@ -93,7 +93,7 @@ measure_load(struct worker *w, uint64_t now)
 
 /* A worker that is always busy gets nothing from one that is not: handing over is then the help. */
 static bool
-has_time(const struct worker *w, unsigned int to)
+rehome_has_time(const struct worker *w, unsigned int to)
 {
 	uint64_t load = relaxed(&w->engine->worker[to]->stats.load);
 
@@ -105,23 +105,23 @@ has_time(const struct worker *w, unsigned int to)
  * arrive at the queue they were sent from, do not change places for ever.
  */
 static bool
-by_chance(uint64_t now)
+rehome_by_chance(uint64_t now)
 {
 	return (now >> 5 & 3) == 0;
 }
 
 static void
-look_at(struct worker *w, uint32_t qpn, uint64_t now)
+rehome_consider(struct worker *w, uint32_t qpn, uint64_t now)
 {
-	struct handed *h = entry(w, qpn);
+	struct handed *h = rehome_entry(w, qpn);
 	uint32_t total;
 
 	if (h->qpn != qpn || h->count < ENOUGH)
 		return; /* it has come, or another QP has the entry */
-	total = received(w, qpn) - h->base;
+	total = rehome_received(w, qpn) - h->base;
 	if (w->rehome.tick - h->tick < STALE_TICKS && h->count >= SHARE(total) &&
-			(int32_t)(w->rehome.tick - h->rest) >= 0 && has_time(w, h->from) &&
-			by_chance(now))
+			(int32_t)(w->rehome.tick - h->rest) >= 0 && rehome_has_time(w, h->from) &&
+			rehome_by_chance(now))
 		rehome_offer(w, qpn, h->from, NULL);
 	h->count = 0; /* counted anew, if it stays */
 }
@@ -137,6 +137,6 @@ rehome_tick(struct worker *w, uint64_t now)
 	r->tick++;
 	measure_load(w, now);
 	for (i = 0; i < r->num_due; i++)
-		look_at(w, r->due[i], now + i * 32);
+		rehome_consider(w, r->due[i], now + i * 32);
 	r->num_due = 0;
 }

@@ -25,7 +25,7 @@ open_store(struct engine *e, struct error *err)
 		.alloc = &allocator_malloc,
 		.max_old_bytes = c->old_mb * MIB,
 		.max_versions = c->max_versions,
-		.grace = { grace_start, grace_done, e->rcu },
+		.grace = { engine_grace_start, engine_grace_done, e->rcu },
 	};
 	int ret;
 

@@ -13,7 +13,7 @@
 
 #include <rte_cycles.h>
 
-#include "engine/conns.h"
+#include "engine/connections.h"
 #include "engine/perftest.h"
 #include "engine/verbs_private.h"
 
@@ -96,7 +96,7 @@ unlisten_here(struct worker *w, void *arg)
 }
 
 static int
-disconnect_here(struct worker *w, void *arg)
+service_disconnect_here(struct worker *w, void *arg)
 {
 	struct svc_worker *s = service_here(w, ((const struct place_args *)arg)->place);
 
@@ -165,7 +165,7 @@ remove_service(struct engine *e, struct service *s, unsigned int tries)
 }
 
 static struct service *
-find(struct engine *e, uint32_t id)
+service_find(struct engine *e, uint32_t id)
 {
 	struct service *s = e->services;
 
@@ -176,7 +176,7 @@ find(struct engine *e, uint32_t id)
 }
 
 const struct svc *
-service_that(const struct engine *e, bool (*has)(const struct svc *, uint32_t), uint32_t number)
+service_owning(const struct engine *e, bool (*has)(const struct svc *, uint32_t), uint32_t number)
 {
 	const struct service *s;
 	unsigned int i;
@@ -191,7 +191,7 @@ service_that(const struct engine *e, bool (*has)(const struct svc *, uint32_t), 
 
 /* A free place, or that of a client that has been over for longest. */
 static struct service *
-place(struct engine *e, struct error *err)
+service_place(struct engine *e, struct error *err)
 {
 	struct service *s, *oldest = NULL;
 
@@ -209,7 +209,7 @@ place(struct engine *e, struct error *err)
 
 /* On the workers from @p first to before @p end, or on none. */
 static int
-add_service(struct engine *e, const struct svc_config *config, unsigned int first,
+service_add(struct engine *e, const struct svc_config *config, unsigned int first,
 		unsigned int end, struct service **added, struct error *err)
 {
 	struct svc_env env = {
@@ -223,7 +223,7 @@ add_service(struct engine *e, const struct svc_config *config, unsigned int firs
 		.max_qp_wr = e->config.limits.max_qp_wr,
 		.numa_node = -1,
 	};
-	struct service *s = place(e, err);
+	struct service *s = service_place(e, err);
 	/* without a service ID it is found by other means (tcp_port) */
 	struct place_args a = { .listen = !config->active && config->service_id != 0, .err = err };
 	unsigned int i;
@@ -267,7 +267,7 @@ engine_cm_listen(struct engine *e, const struct svc_config *config, uint32_t *id
 	c.active = false;
 	if (c.service_mask == 0)
 		c.service_mask = UINT64_MAX;
-	ret = add_service(e, &c, 0, e->num_workers, &s, err);
+	ret = service_add(e, &c, 0, e->num_workers, &s, err);
 	if (ret != 0)
 		return ret;
 	ret = perftest_listen(e, (unsigned int)(s - e->services), &c, err);
@@ -281,7 +281,7 @@ engine_cm_listen(struct engine *e, const struct svc_config *config, uint32_t *id
 int
 engine_cm_unlisten(struct engine *e, uint32_t id, bool disconnect, struct error *err)
 {
-	struct service *s = find(e, id);
+	struct service *s = service_find(e, id);
 
 	if (s == NULL)
 		return error_set(err, ENOENT, "there is no service %u (any more)", id);
@@ -290,13 +290,13 @@ engine_cm_unlisten(struct engine *e, uint32_t id, bool disconnect, struct error 
 	s->listening = false;
 	s->ending = true;
 	if (disconnect)
-		on_all_workers(e, s, disconnect_here);
+		on_all_workers(e, s, service_disconnect_here);
 	services_watch(e, rte_get_tsc_cycles());
 	return 0;
 }
 
 static void
-fill_info(struct engine *e, struct service *s, struct engine_service_info *info)
+service_fill_info(struct engine *e, struct service *s, struct engine_service_info *info)
 {
 	*info = (struct engine_service_info){
 		.id = s->id,
@@ -318,7 +318,7 @@ engine_service_next(struct engine *e, uint32_t *cursor, struct engine_service_in
 		s = &e->services[(*cursor)++];
 		if (s->id == 0)
 			continue;
-		fill_info(e, s, info);
+		service_fill_info(e, s, info);
 		return true;
 	}
 	return false;
@@ -344,7 +344,7 @@ service_client(struct engine *e, const struct svc_config *config, unsigned int w
 	int ret;
 
 	c.active = true;
-	ret = add_service(e, &c, worker, worker + 1, &s, err);
+	ret = service_add(e, &c, worker, worker + 1, &s, err);
 	if (ret != 0)
 		return ret;
 	s->awaited = true;
@@ -365,7 +365,7 @@ service_connected(struct engine *e, unsigned int place, cm_id id)
 /* --- their end --- */
 
 static void
-watch(struct engine *e, struct service *s, uint64_t now)
+service_watch(struct engine *e, struct service *s, uint64_t now)
 {
 	if (s->removing) {
 		remove_service(e, s, 1);
@@ -386,7 +386,7 @@ services_watch(struct engine *e, uint64_t now)
 
 	for (; s != NULL && s < e->services + ENGINE_SERVICE_PLACES; s++)
 		if (s->id != 0)
-			watch(e, s, now);
+			service_watch(e, s, now);
 	if (e->perftest != NULL)
 		perftest_watch(e, now);
 }

@@ -66,7 +66,7 @@ sm_smp_put(void *worker, uint16_t port, uint16_t slid, const uint8_t mad[MAD_LEN
 /* --- the control thread --- */
 
 static void
-keep(struct sm_inbox *in, const struct engine_sm_smp *smp)
+sm_inbox_keep(struct sm_inbox *in, const struct engine_sm_smp *smp)
 {
 	unsigned int place = smp->number % ENGINE_SM_SMPS;
 
@@ -90,7 +90,7 @@ engine_sm_watch(struct engine *e)
 	if (e->sm_inbox == NULL)
 		return;
 	while (rte_ring_sc_dequeue_elem(w->sm_smps, &smp, sizeof(smp)) == 0)
-		keep(e->sm_inbox, &smp);
+		sm_inbox_keep(e->sm_inbox, &smp);
 }
 
 void
@@ -101,7 +101,7 @@ sm_inbox_destroy(struct engine *e)
 }
 
 static void
-set_age(const struct engine *e, struct engine_sm_smp *smp)
+sm_smp_set_age(const struct engine *e, struct engine_sm_smp *smp)
 {
 	smp->age_us = (rte_get_tsc_cycles() - smp->time) / RTE_MAX(e->hz / 1000000, 1u);
 }
@@ -115,7 +115,7 @@ engine_sm_find(struct engine *e, uint32_t number)
 	smp = e->sm_inbox != NULL ? &e->sm_inbox->smp[number % ENGINE_SM_SMPS] : NULL;
 	if (smp == NULL || number == 0 || smp->number != number)
 		return NULL;
-	set_age(e, smp);
+	sm_smp_set_age(e, smp);
 	return smp;
 }
 
@@ -127,7 +127,7 @@ struct sm_args {
 };
 
 static int
-speak_here(struct worker *w, void *arg)
+sm_call_here(struct worker *w, void *arg)
 {
 	const struct sm_args *a = arg;
 	uint64_t now = rte_get_tsc_cycles();
@@ -138,12 +138,12 @@ speak_here(struct worker *w, void *arg)
 
 /* The SM itself calls: it is there. */
 static int
-speak(struct engine *e, unsigned int port, struct sm_args *a, struct error *err)
+sm_call(struct engine *e, unsigned int port, struct sm_args *a, struct error *err)
 {
 	if (known_port(e, port, err) == NULL)
 		return -EINVAL;
 	a->port = (uint16_t)port;
-	if (engine_sma_managed(e, port) && engine_call(e, 0, speak_here, a) == 0)
+	if (engine_sma_managed(e, port) && engine_call(e, 0, sm_call_here, a) == 0)
 		return 0;
 	return error_set(err, EINVAL,
 			"port: got %u, behind which no subnet manager is configured (ib.sm)", port);
@@ -155,12 +155,12 @@ engine_sm_set(struct engine *e, unsigned int port, uint8_t state, uint8_t priori
 {
 	struct sm_args a = { .set = true, .state = state, .priority = priority };
 
-	return speak(e, port, &a, err);
+	return sm_call(e, port, &a, err);
 }
 
 /* Oldest first: what is kept are the last ENGINE_SM_SMPS numbers. */
 static unsigned int
-take(const struct engine *e, unsigned int port, struct engine_sm_smp *smp, unsigned int n)
+sm_inbox_take(const struct engine *e, unsigned int port, struct engine_sm_smp *smp, unsigned int n)
 {
 	struct sm_inbox *in = e->sm_inbox;
 	unsigned int got = 0, i, place;
@@ -170,7 +170,7 @@ take(const struct engine *e, unsigned int port, struct engine_sm_smp *smp, unsig
 		if (in->smp[place].number == 0 || in->taken[place] || in->smp[place].port != port)
 			continue;
 		in->taken[place] = true;
-		set_age(e, &in->smp[place]);
+		sm_smp_set_age(e, &in->smp[place]);
 		smp[got++] = in->smp[place];
 	}
 	return got;
@@ -181,11 +181,11 @@ engine_sm_take(struct engine *e, unsigned int port, struct engine_sm_smp *smp, u
 		uint64_t *lost, struct error *err)
 {
 	struct sm_args a = { .set = false };
-	int ret = speak(e, port, &a, err);
+	int ret = sm_call(e, port, &a, err);
 
 	if (ret != 0)
 		return ret;
 	engine_sm_watch(e);
 	*lost = relaxed(&e->worker[0]->sm_lost) + (e->sm_inbox != NULL ? e->sm_inbox->lost : 0);
-	return e->sm_inbox != NULL ? (int)take(e, port, smp, n) : 0;
+	return e->sm_inbox != NULL ? (int)sm_inbox_take(e, port, smp, n) : 0;
 }

@@ -57,7 +57,7 @@ wall_seconds(void)
 /* --- sleeping --- */
 
 static void
-wake(struct store_thread *t)
+store_thread_wake(struct store_thread *t)
 {
 	rte_atomic_thread_fence(__ATOMIC_SEQ_CST);
 	if (__atomic_load_n(&t->asleep, __ATOMIC_RELAXED) == 0)
@@ -67,7 +67,7 @@ wake(struct store_thread *t)
 }
 
 static bool
-has_work(struct store_thread *t)
+store_thread_has_work(struct store_thread *t)
 {
 	unsigned int i;
 
@@ -81,7 +81,7 @@ has_work(struct store_thread *t)
 }
 
 static void
-sleep_a_while(struct store_thread *t)
+store_thread_sleep(struct store_thread *t)
 {
 	struct timespec ts = { 0, SLEEP_MS * 1000000l };
 	uint64_t now = rte_get_tsc_cycles();
@@ -91,7 +91,7 @@ sleep_a_while(struct store_thread *t)
 				(long)((t->reclaim - now) * 1000 / (t->engine->hz / 1000000 + 1)));
 	__atomic_store_n(&t->asleep, 1, __ATOMIC_SEQ_CST);
 	rte_atomic_thread_fence(__ATOMIC_SEQ_CST);
-	if (!has_work(t))
+	if (!store_thread_has_work(t))
 		syscall(SYS_futex, &t->asleep, FUTEX_WAIT_PRIVATE, 1, &ts, NULL, 0);
 	__atomic_store_n(&t->asleep, 0, __ATOMIC_RELAXED);
 }
@@ -106,13 +106,13 @@ store_thread_submit(void *arg, struct sa_write *write)
 
 	if (rte_ring_sp_enqueue(t->in[w->id], write) != 0)
 		return false;
-	wake(t);
+	store_thread_wake(t);
 	return true;
 }
 
 /* From each worker its share, so that one's storm does not hold up the others. */
 static unsigned int
-gather(struct store_thread *t)
+store_thread_gather(struct store_thread *t)
 {
 	unsigned int i, n = 0, share = BATCH_MAX / t->engine->num_workers;
 
@@ -122,7 +122,7 @@ gather(struct store_thread *t)
 }
 
 static void
-hand_back(struct store_thread *t, unsigned int n)
+store_thread_hand_back(struct store_thread *t, unsigned int n)
 {
 	struct engine *e = t->engine;
 	unsigned int i;
@@ -140,21 +140,21 @@ hand_back(struct store_thread *t, unsigned int n)
 }
 
 static bool
-run_batch(struct store_thread *t)
+store_thread_run_batch(struct store_thread *t)
 {
-	unsigned int n = gather(t);
+	unsigned int n = store_thread_gather(t);
 
 	if (n == 0)
 		return false;
 	sa_write_execute(t->engine->sa, t->batch, n, wall_seconds());
-	hand_back(t, n);
+	store_thread_hand_back(t, n);
 	return true;
 }
 
 /* --- what the control thread asks for --- */
 
 static bool
-run_job(struct store_thread *t)
+store_thread_run_job(struct store_thread *t)
 {
 	struct store_job *job;
 
@@ -184,7 +184,7 @@ store_thread_call(struct engine *e, int (*fn)(struct engine *e, void *arg), void
 	while (t->job != NULL)
 		pthread_cond_wait(&t->job_done, &t->lock);
 	__atomic_store_n(&t->job, &job, __ATOMIC_RELAXED);
-	wake(t);
+	store_thread_wake(t);
 	while (!job.done)
 		pthread_cond_wait(&t->job_done, &t->lock);
 	pthread_mutex_unlock(&t->lock);
@@ -206,7 +206,7 @@ store_thread_busy(struct engine *e)
 /* --- the thread --- */
 
 static void
-now_and_then(struct store_thread *t)
+store_thread_timed_work(struct store_thread *t)
 {
 	uint64_t now = rte_get_tsc_cycles(), ms = t->engine->hz / 1000;
 
@@ -231,14 +231,14 @@ store_main(void *arg)
 	sigfillset(&all); /* signals are the control thread's */
 	pthread_sigmask(SIG_BLOCK, &all, NULL);
 	while (__atomic_load_n(&t->stop, __ATOMIC_RELAXED) == 0) {
-		work = run_batch(t);
-		work |= run_job(t);
-		now_and_then(t);
+		work = store_thread_run_batch(t);
+		work |= store_thread_run_job(t);
+		store_thread_timed_work(t);
 		if (!work)
-			sleep_a_while(t);
+			store_thread_sleep(t);
 	}
 	/* the workers have stopped: what they submitted before is made durable */
-	while (run_batch(t) || run_job(t))
+	while (store_thread_run_batch(t) || store_thread_run_job(t))
 		;
 	return NULL;
 }
@@ -295,7 +295,7 @@ store_thread_stop(struct engine *e)
 	if (t == NULL || !t->started)
 		return;
 	__atomic_store_n(&t->stop, 1, __ATOMIC_SEQ_CST);
-	wake(t);
+	store_thread_wake(t);
 	pthread_join(t->thread, NULL);
 	t->started = false;
 }

@@ -17,7 +17,7 @@
 
 /* Subnet management changes a port: this worker goes by it at once, others at their next tick. */
 static void
-apply(void *worker, uint16_t port, const struct port_settings *s)
+subnet_apply(void *worker, uint16_t port, const struct port_settings *s)
 {
 	struct worker *w = worker;
 
@@ -34,7 +34,7 @@ node_guid(const struct engine *e)
 }
 
 static void
-fill_node(const struct engine *e, struct sma_config *c)
+subnet_fill_node(const struct engine *e, struct sma_config *c)
 {
 	const struct engine_sma_config *node = &e->config.sma;
 	char host[SMA_NODE_DESC_LEN] = "";
@@ -57,7 +57,7 @@ fill_node(const struct engine *e, struct sma_config *c)
 
 /* What the port is by itself; its attributes were made of the device and of its configuration. */
 static void
-fill_port(const struct engine *e, unsigned int port, struct sma_port_config *c)
+subnet_fill_port(const struct engine *e, unsigned int port, struct sma_port_config *c)
 {
 	const struct port_attr *attr = link_port_attr(e->link, port);
 	const struct port_speed *speed = port_speed(e->link, port);
@@ -83,7 +83,7 @@ subnet_create(struct worker *w, struct error *err)
 		.rng = &rng_kernel,
 		.hz = e->hz,
 		.port = ports,
-		.apply = apply,
+		.apply = subnet_apply,
 		.event = events_put,
 		.to_sm = sm_smp_put,
 		.arg = w,
@@ -92,12 +92,12 @@ subnet_create(struct worker *w, struct error *err)
 
 	for (i = 0; i < link_num_ports(e->link); i++)
 		if (e->config.link.port[i].ib)
-			fill_port(e, i, &ports[config.num_managed++]);
+			subnet_fill_port(e, i, &ports[config.num_managed++]);
 	if (config.num_managed == 0)
 		return 0;
 	if (sm_smps_create(w, err) != 0)
 		return -ENOMEM;
-	fill_node(e, &config);
+	subnet_fill_node(e, &config);
 	w->sma = sma_create(&config);
 	return w->sma != NULL ? 0 : error_set(err, ENOMEM, "no memory for subnet management");
 }
@@ -134,7 +134,7 @@ add_violations(struct sma_totals *t, const struct worker *w, uint16_t port)
 }
 
 static void
-port_tick(struct worker *w, uint16_t port, uint64_t now)
+subnet_port_tick(struct worker *w, uint16_t port, uint64_t now)
 {
 	const struct engine *e = w->engine;
 	struct sma_totals t = { .overruns = relaxed(&e->rx_missed[port]) };
@@ -162,7 +162,7 @@ subnet_tick(struct worker *w, uint64_t now)
 		return;
 	for (port = 0; port < link_num_ports(w->engine->link); port++)
 		if (w->engine->config.link.port[port].ib)
-			port_tick(w, port, now);
+			subnet_port_tick(w, port, now);
 	bad_keys_take(w, now);
 }
 

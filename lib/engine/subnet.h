@@ -44,11 +44,11 @@ void bad_key_mad(void *worker, const struct packet *pkt, bool qkey);
 /** Worker 0: give the agent what all workers have noticed. */
 void bad_keys_take(struct worker *w, uint64_t now);
 
-/* --- own_ports.c, own_follow.c: blocks of GUIDInfo and of the P_Key table --- */
+/* --- own_ports.c, own_ports_follow.c: blocks of GUIDInfo and of the P_Key table --- */
 #define GUIDS_IN_BLOCK 8
 #define PKEYS_IN_BLOCK 32
 
-/* --- speeds.c --- */
+/* --- port_speed.c --- */
 struct port_speed {
 	uint32_t mbps;
 	uint8_t width;

@@ -13,7 +13,7 @@
 #include "engine/verbs_private.h"
 
 static int
-check_index(const struct port_attr *port, const struct engine_ah *ah, struct error *err)
+ah_check_index(const struct port_attr *port, const struct engine_ah *ah, struct error *err)
 {
 	if (port->num_gids == 0)
 		return error_set(err, EINVAL, "sgid_index: %s has no address", port->name);
@@ -69,7 +69,7 @@ encap_of(const struct port_gid *gid)
 }
 
 static int
-next_hop(struct engine *e, const struct engine_ah *ah, struct av *av, uint32_t *neighbour,
+ah_next_hop(struct engine *e, const struct engine_ah *ah, struct av *av, uint32_t *neighbour,
 		struct error *err)
 {
 	*neighbour = PATH_NO_NEIGHBOUR;
@@ -86,7 +86,7 @@ resolve_roce(struct engine *e, const struct engine_ah *ah, struct av *av, uint32
 {
 	int ret = check_family(&av->sgid, &av->dgid, err);
 
-	return ret != 0 ? ret : next_hop(e, ah, av, neighbour, err);
+	return ret != 0 ? ret : ah_next_hop(e, ah, av, neighbour, err);
 }
 
 /* LIDs name both ends on a native IB link; the GRH is there when a GID is given. */
@@ -154,7 +154,7 @@ ah_resolve(struct engine *e, const struct engine_ah *ah, struct av *av, uint32_t
 
 	if (port == NULL)
 		return -EINVAL;
-	ret = check_index(port, ah, err);
+	ret = ah_check_index(port, ah, err);
 	if (ret == 0)
 		ret = check_dgid(&ah->dgid, err);
 	if (ret != 0)

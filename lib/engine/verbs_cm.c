@@ -13,7 +13,7 @@
 
 #include <rte_cycles.h>
 
-#include "engine/conns.h"
+#include "engine/connections.h"
 #include "engine/verbs_private.h"
 
 #define FORGET_S   60 /* one that nobody looks at */
@@ -66,14 +66,14 @@ struct attempts {
 /* --- on the worker --- */
 
 static void
-note(void *user, const struct cm_info *info, const uint8_t *private_data, uint8_t len,
-		bool established)
+attempt_note_outcome(void *user, const struct cm_info *info, const uint8_t *private_data,
+		uint8_t len, bool was_established)
 {
 	struct attempt *a = user;
 
 	if (__atomic_load_n(&a->id, __ATOMIC_RELAXED) != info->id || a->done != 0)
 		return;
-	a->established = established;
+	a->established = was_established;
 	a->info = *info;
 	a->private_len = RTE_MIN(len, CM_PRIVATE_MAX);
 	if (a->private_len > 0)
@@ -85,17 +85,17 @@ note(void *user, const struct cm_info *info, const uint8_t *private_data, uint8_
 static void
 established(void *user, const struct cm_info *info, const uint8_t *private_data, uint8_t len)
 {
-	note(user, info, private_data, len, true);
+	attempt_note_outcome(user, info, private_data, len, true);
 }
 
 static void
-ended(void *user, const struct cm_info *info, const uint8_t *private_data, uint8_t len)
+attempt_ended(void *user, const struct cm_info *info, const uint8_t *private_data, uint8_t len)
 {
-	note(user, info, private_data, len, false);
+	attempt_note_outcome(user, info, private_data, len, false);
 }
 
 static void
-released(void *user)
+attempt_released(void *user)
 {
 	RTE_SET_USED(user);
 }
@@ -103,8 +103,8 @@ released(void *user)
 static const struct cm_user attempt_user = {
 	.name = "control plane",
 	.established = established,
-	.ended = ended,
-	.released = released,
+	.ended = attempt_ended,
+	.released = attempt_released,
 };
 
 static int
@@ -126,7 +126,7 @@ connect_here(struct worker *w, void *arg)
 }
 
 static int
-cancel_here(struct worker *w, void *arg)
+attempt_cancel_here(struct worker *w, void *arg)
 {
 	struct attempt *a = arg;
 
@@ -148,33 +148,33 @@ let_go_here(struct worker *w, void *arg)
 /* --- the table --- */
 
 static bool
-is_done(const struct attempt *a)
+attempt_is_done(const struct attempt *a)
 {
 	return __atomic_load_n(&a->done, __ATOMIC_ACQUIRE) != 0;
 }
 
 static uint32_t
-number_of(const struct attempts *all, const struct attempt *a)
+attempt_number(const struct attempts *all, const struct attempt *a)
 {
 	return place_number(a->generation, ENGINE_CM_ATTEMPTS, (size_t)(a - all->attempt));
 }
 
 /* What it ended as is known: nothing is asked for it any more. */
 static void
-over(struct engine *e, struct attempt *a)
+attempt_end(struct engine *e, struct attempt *a)
 {
 	if (a->step == STEP_ASK)
 		engine_sa_cancel(e, a->query, NULL);
 	if (a->place != NO_SERVICE && a->step != STEP_OVER)
-		service_connected(e, a->place, a->step == STEP_SENT && (!is_done(a) || a->established)
+		service_connected(e, a->place, a->step == STEP_SENT && (!attempt_is_done(a) || a->established)
 						? a->id : 0);
 	a->step = STEP_OVER;
 }
 
 static void
-forget(struct engine *e, struct attempt *a)
+attempt_forget(struct engine *e, struct attempt *a)
 {
-	over(e, a);
+	attempt_end(e, a);
 	if (a->id != 0)
 		engine_call(e, a->worker, let_go_here, a);
 	a->used = false;
@@ -182,18 +182,18 @@ forget(struct engine *e, struct attempt *a)
 }
 
 static struct attempt *
-find(struct engine *e, uint32_t number)
+attempt_find(struct engine *e, uint32_t number)
 {
 	struct attempt *a = &e->attempts->attempt[number % ENGINE_CM_ATTEMPTS];
 
-	if (!a->used || number_of(e->attempts, a) != number)
+	if (!a->used || attempt_number(e->attempts, a) != number)
 		return NULL;
 	a->seen = rte_get_tsc_cycles();
 	return a;
 }
 
 static struct attempt *
-place(struct engine *e, struct error *err)
+attempt_place(struct engine *e, struct error *err)
 {
 	struct attempt *a, *oldest = NULL;
 	uint64_t now = rte_get_tsc_cycles();
@@ -205,7 +205,7 @@ place(struct engine *e, struct error *err)
 			oldest = a;
 	}
 	if (oldest != NULL && now > oldest->seen && now - oldest->seen > REPLACE_S * e->hz) {
-		forget(e, oldest);
+		attempt_forget(e, oldest);
 		return oldest;
 	}
 	error_set(err, ENOSPC, "%d connections are being made already: wait", ENGINE_CM_ATTEMPTS);
@@ -215,9 +215,9 @@ place(struct engine *e, struct error *err)
 /* --- step by step --- */
 
 static void
-give_up(struct engine *e, struct attempt *a, int error)
+attempt_fail(struct engine *e, struct attempt *a, int error)
 {
-	over(e, a);
+	attempt_end(e, a);
 	a->error = error;
 	a->ended = rte_get_tsc_cycles();
 	a->done = 1;
@@ -237,7 +237,7 @@ fill_rdma(struct attempt *a)
 }
 
 static void
-send_request(struct engine *e, struct attempt *a)
+attempt_send_request(struct engine *e, struct attempt *a)
 {
 	int ret;
 
@@ -246,13 +246,13 @@ send_request(struct engine *e, struct attempt *a)
 	a->why.text[0] = '\0';
 	ret = engine_call(e, a->worker, connect_here, a);
 	if (ret != 0)
-		give_up(e, a, ret);
+		attempt_fail(e, a, ret);
 	else
 		a->step = STEP_SENT;
 }
 
 static void
-take_answer(struct engine *e, struct attempt *a)
+attempt_take_path(struct engine *e, struct attempt *a)
 {
 	int ret = conn_path_answer(e, a->query, &a->path, &a->connect.path, &a->why);
 
@@ -260,33 +260,33 @@ take_answer(struct engine *e, struct attempt *a)
 		return;
 	a->step = STEP_NEXT_HOP;
 	if (ret != 0)
-		give_up(e, a, ret);
+		attempt_fail(e, a, ret);
 	else
-		send_request(e, a);
+		attempt_send_request(e, a);
 }
 
 static void
 look_for_hop(struct engine *e, struct attempt *a, uint64_t now)
 {
 	if (conn_path_hop(e, &a->connect.path, &a->why) == 0)
-		send_request(e, a);
+		attempt_send_request(e, a);
 	else if (now > a->started && now - a->started > NEXT_HOP_S * e->hz)
-		give_up(e, a, -EHOSTUNREACH);
+		attempt_fail(e, a, -EHOSTUNREACH);
 }
 
 static void
-advance(struct engine *e, struct attempt *a, uint64_t now)
+attempt_advance(struct engine *e, struct attempt *a, uint64_t now)
 {
 	switch (a->step) {
 	case STEP_ASK:
-		take_answer(e, a);
+		attempt_take_path(e, a);
 		break;
 	case STEP_NEXT_HOP:
 		look_for_hop(e, a, now);
 		break;
 	case STEP_SENT:
-		if (is_done(a))
-			over(e, a);
+		if (attempt_is_done(a))
+			attempt_end(e, a);
 		break;
 	case STEP_OVER:
 		break;
@@ -294,12 +294,12 @@ advance(struct engine *e, struct attempt *a, uint64_t now)
 }
 
 static void
-time_is_up(struct engine *e, struct attempt *a)
+attempt_time_out(struct engine *e, struct attempt *a)
 {
 	if (a->step == STEP_SENT)
-		engine_call(e, a->worker, cancel_here, a);
+		engine_call(e, a->worker, attempt_cancel_here, a);
 	else
-		give_up(e, a, -ETIMEDOUT);
+		attempt_fail(e, a, -ETIMEDOUT);
 	/* it may have been established in the last moment */
 	a->timed_out = !a->established;
 	if (a->timed_out)
@@ -307,16 +307,16 @@ time_is_up(struct engine *e, struct attempt *a)
 }
 
 static void
-watch(struct engine *e, struct attempt *a, uint64_t now)
+attempt_watch(struct engine *e, struct attempt *a, uint64_t now)
 {
-	advance(e, a, now);
+	attempt_advance(e, a, now);
 	if (a->step != STEP_OVER && a->timeout > 0 && now > a->started &&
 			now - a->started > a->timeout) {
-		time_is_up(e, a);
-		advance(e, a, now);
+		attempt_time_out(e, a);
+		attempt_advance(e, a, now);
 	}
 	if (now > a->seen && now - a->seen > FORGET_S * e->hz && a->step == STEP_OVER)
-		forget(e, a);
+		attempt_forget(e, a);
 }
 
 void
@@ -327,14 +327,14 @@ engine_cm_watch(struct engine *e)
 
 	for (i = 0; e->attempts != NULL && i < ENGINE_CM_ATTEMPTS; i++)
 		if (e->attempts->attempt[i].used)
-			watch(e, &e->attempts->attempt[i], now);
+			attempt_watch(e, &e->attempts->attempt[i], now);
 	services_watch(e, now);
 }
 
 /* --- connecting --- */
 
 static int
-choose(struct engine *e, const struct engine_cm_connect *c, struct error *err)
+attempt_choose_worker(struct engine *e, const struct engine_cm_connect *c, struct error *err)
 {
 	if (c->service == NULL && c->param.qp.srq != RC_NO_SRQ)
 		return qp_worker_for(e, c->worker, &c->param.qp, err);
@@ -368,7 +368,7 @@ sa_time(const struct engine_cm_connect *c)
 }
 
 static int
-begin(struct engine *e, const struct engine_cm_connect *c, struct attempt *a)
+attempt_begin(struct engine *e, const struct engine_cm_connect *c, struct attempt *a)
 {
 	int ret = conn_path_begin(e, &a->path, &a->connect.path, &a->why);
 
@@ -384,9 +384,9 @@ begin(struct engine *e, const struct engine_cm_connect *c, struct attempt *a)
 	if (ret == CONN_PATH_ASK)
 		return conn_path_ask(e, &a->path, sa_time(c), &a->query, &a->why);
 	if (ret == CONN_PATH_READY)
-		send_request(e, a);
+		attempt_send_request(e, a);
 	else
-		advance(e, a, a->started);
+		attempt_advance(e, a, a->started);
 	return a->error;
 }
 
@@ -403,29 +403,29 @@ engine_cm_connect(struct engine *e, const struct engine_cm_connect *c, uint32_t 
 				 : callers_new_qp(e, &c->param.qp, err);
 	if (ret != 0)
 		return ret;
-	worker = choose(e, c, err);
+	worker = attempt_choose_worker(e, c, err);
 	if (worker < 0)
 		return worker;
-	a = place(e, err);
+	a = attempt_place(e, err);
 	if (a == NULL)
 		return -ENOSPC;
 	*a = (struct attempt){ .generation = a->generation, .used = true };
 	a->worker = (unsigned int)worker;
 	fill_attempt(e, c, a);
-	ret = begin(e, c, a);
+	ret = attempt_begin(e, c, a);
 	if (ret == 0) {
-		*attempt = number_of(e->attempts, a);
+		*attempt = attempt_number(e->attempts, a);
 		return 0;
 	}
 	error_set(err, -ret, "%s", a->why.text);
-	forget(e, a);
+	attempt_forget(e, a);
 	return ret;
 }
 
 /* --- how it goes --- */
 
 static void
-say_why(const struct attempt *a, struct error *why)
+attempt_say_why(const struct attempt *a, struct error *why)
 {
 	static const char *const words[CM_END_COUNT] = {
 		[CM_END_DISCONNECTED] = "the peer disconnected",
@@ -452,11 +452,11 @@ engine_cm_outcome(struct engine *e, uint32_t attempt, struct engine_cm_outcome *
 	struct attempt *a;
 
 	engine_cm_watch(e);
-	a = find(e, attempt);
+	a = attempt_find(e, attempt);
 	memset(o, 0, sizeof(*o));
 	if (a == NULL)
 		return error_set(err, ENOENT, "there is no attempt %u (any more)", attempt);
-	o->done = is_done(a);
+	o->done = attempt_is_done(a);
 	o->info.id = a->id;
 	o->elapsed_us = ((o->done ? a->ended : a->seen) - a->started) / (e->hz / 1000000);
 	if (!o->done)
@@ -465,7 +465,7 @@ engine_cm_outcome(struct engine *e, uint32_t attempt, struct engine_cm_outcome *
 	o->timed_out = a->timed_out;
 	o->error = a->error;
 	if (!a->established)
-		say_why(a, &o->why);
+		attempt_say_why(a, &o->why);
 	o->info = a->info;
 	o->info.age = a->info.age / (e->hz / 1000000);
 	o->private_len = a->private_len;
@@ -476,10 +476,10 @@ engine_cm_outcome(struct engine *e, uint32_t attempt, struct engine_cm_outcome *
 void
 engine_cm_forget(struct engine *e, uint32_t attempt)
 {
-	struct attempt *a = find(e, attempt);
+	struct attempt *a = attempt_find(e, attempt);
 
 	if (a != NULL)
-		forget(e, a);
+		attempt_forget(e, a);
 }
 
 int

@@ -10,13 +10,13 @@
 #include <errno.h>
 #include <string.h>
 
-#include "engine/conns.h"
+#include "engine/connections.h"
 #include "engine/verbs_private.h"
 
 #define TIME_CODES 32 /* 4.096 us * 2^n, five bits */
 
 static int
-check(struct engine *e, const struct conn_path_args *a, const struct port_attr **found,
+conn_path_check(struct engine *e, const struct conn_path_args *a, const struct port_attr **found,
 		struct error *err)
 {
 	const struct port_attr *port = known_port(e, a->ah.port, err);
@@ -42,7 +42,7 @@ conn_path_plain(struct engine *e, const struct conn_path_args *a, struct cm_path
 		struct error *err)
 {
 	const struct port_attr *port;
-	int ret = check(e, a, &port, err);
+	int ret = conn_path_check(e, a, &port, err);
 
 	if (ret != 0)
 		return ret;
@@ -64,13 +64,13 @@ conn_path_plain(struct engine *e, const struct conn_path_args *a, struct cm_path
 /* --- native IB --- */
 
 static bool
-sa_known(const struct engine *e, const struct port_attr *port)
+conn_path_has_sa(const struct engine *e, const struct port_attr *port)
 {
 	return port->sm_lid != 0 || engine_sa_enabled(e);
 }
 
 static bool
-all_said(const struct conn_path_args *a)
+conn_path_is_complete(const struct conn_path_args *a)
 {
 	return a->ah.dlid != 0 && !gid_is_zero(&a->ah.dgid) && a->path_mtu != 0 && a->packet_life != 0;
 }
@@ -80,14 +80,14 @@ conn_path_begin(struct engine *e, const struct conn_path_args *a, struct cm_path
 		struct error *err)
 {
 	const struct port_attr *port;
-	int ret = check(e, a, &port, err);
+	int ret = conn_path_check(e, a, &port, err);
 
 	if (ret != 0)
 		return ret;
 	if (port->ib && a->ah.dlid == 0 && gid_is_zero(&a->ah.dgid))
 		return error_set(err, EINVAL, "peer: %s is an InfiniBand port: its LID or GID",
 				port->name);
-	if (port->ib && !all_said(a) && sa_known(e, port))
+	if (port->ib && !conn_path_is_complete(a) && conn_path_has_sa(e, port))
 		return CONN_PATH_ASK;
 	ret = conn_path_plain(e, a, path, err);
 	if (ret != 0)
@@ -159,7 +159,7 @@ conn_path_ask(struct engine *e, const struct conn_path_args *a, uint32_t timeout
 
 /* The record's view of the path, but what the caller has set himself. */
 static int
-take_record(struct engine *e, const struct engine_sa_record *r, struct conn_path_args *a,
+conn_path_take_record(struct engine *e, const struct engine_sa_record *r, struct conn_path_args *a,
 		struct cm_path *path, struct error *err)
 {
 	const struct port_attr *port = link_port_attr(e->link, a->ah.port);
@@ -200,7 +200,7 @@ conn_path_answer(struct engine *e, uint32_t query, struct conn_path_args *a, str
 	if (!p.done)
 		return -EAGAIN;
 	if (p.end == MAD_END_OK && engine_sa_next(e, query, &cursor, &r))
-		ret = take_record(e, &r, a, path, err);
+		ret = conn_path_take_record(e, &r, a, path, err);
 	else if (p.end == MAD_END_STATUS || p.end == MAD_END_OK)
 		ret = error_set(err, ENOENT, "the SA knows no path to the peer (%s)",
 				mad_status_name(p.status));

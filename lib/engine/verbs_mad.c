@@ -51,7 +51,7 @@ struct mad_asks {
 /* --- on the worker --- */
 
 static int
-read_request(void *arg, uint64_t offset, uint8_t *buf, uint32_t len)
+mad_ask_read_request(void *arg, uint64_t offset, uint8_t *buf, uint32_t len)
 {
 	const struct ask *a = arg;
 
@@ -60,7 +60,7 @@ read_request(void *arg, uint64_t offset, uint8_t *buf, uint32_t len)
 }
 
 static int
-take_data(void *arg, uint64_t offset, const uint8_t *data, uint32_t len)
+mad_ask_take_data(void *arg, uint64_t offset, const uint8_t *data, uint32_t len)
 {
 	struct ask *a = arg;
 
@@ -72,7 +72,7 @@ take_data(void *arg, uint64_t offset, const uint8_t *data, uint32_t len)
 }
 
 static void
-take_end(void *arg, const struct mad_result *result)
+mad_ask_take_end(void *arg, const struct mad_result *result)
 {
 	struct ask *a = arg;
 
@@ -89,7 +89,7 @@ struct call_args {
 };
 
 static int
-call_here(struct worker *w, void *arg)
+mad_ask_call_here(struct worker *w, void *arg)
 {
 	const struct call_args *c = arg;
 
@@ -97,7 +97,7 @@ call_here(struct worker *w, void *arg)
 }
 
 static int
-cancel_here(struct worker *w, void *arg)
+mad_ask_cancel_here(struct worker *w, void *arg)
 {
 	struct ask *a = arg;
 
@@ -109,22 +109,22 @@ cancel_here(struct worker *w, void *arg)
 /* --- the table --- */
 
 static bool
-is_done(const struct ask *a)
+mad_ask_is_done(const struct ask *a)
 {
 	return __atomic_load_n(&a->done, __ATOMIC_ACQUIRE) != 0;
 }
 
 static uint32_t
-id_of(const struct mad_asks *all, const struct ask *a)
+mad_ask_id(const struct mad_asks *all, const struct ask *a)
 {
 	return place_number(a->generation, ENGINE_MAD_ASKS, (size_t)(a - all->ask));
 }
 
 static void
-forget(struct engine *e, struct ask *a)
+mad_ask_forget(struct engine *e, struct ask *a)
 {
-	if (!is_done(a))
-		engine_call(e, a->worker, cancel_here, a);
+	if (!mad_ask_is_done(a))
+		engine_call(e, a->worker, mad_ask_cancel_here, a);
 	if (a->mem != NULL)
 		munmap(a->mem, a->mem_size);
 	a->mem = NULL;
@@ -133,29 +133,29 @@ forget(struct engine *e, struct ask *a)
 }
 
 static struct ask *
-find(struct engine *e, uint32_t id)
+mad_ask_find(struct engine *e, uint32_t id)
 {
 	struct ask *a = e->asks != NULL ? &e->asks->ask[id % ENGINE_MAD_ASKS] : NULL;
 
-	if (a == NULL || !a->used || id_of(e->asks, a) != id)
+	if (a == NULL || !a->used || mad_ask_id(e->asks, a) != id)
 		return NULL;
 	a->seen = rte_get_tsc_cycles();
 	return a;
 }
 
 static struct ask *
-oldest_done(struct mad_asks *all)
+mad_ask_oldest_done(struct mad_asks *all)
 {
 	struct ask *a, *oldest = NULL;
 
 	for (a = all->ask; a < all->ask + ENGINE_MAD_ASKS; a++)
-		if (a->used && is_done(a) && (oldest == NULL || a->seen < oldest->seen))
+		if (a->used && mad_ask_is_done(a) && (oldest == NULL || a->seen < oldest->seen))
 			oldest = a;
 	return oldest;
 }
 
 static struct ask *
-place(struct engine *e, struct error *err)
+mad_ask_place(struct engine *e, struct error *err)
 {
 	uint64_t now = rte_get_tsc_cycles();
 	struct ask *a;
@@ -169,9 +169,9 @@ place(struct engine *e, struct error *err)
 	for (a = e->asks->ask; a < e->asks->ask + ENGINE_MAD_ASKS; a++)
 		if (!a->used)
 			return a;
-	a = oldest_done(e->asks);
+	a = mad_ask_oldest_done(e->asks);
 	if (a != NULL && now > a->seen && now - a->seen > REPLACE_S * e->hz) {
-		forget(e, a);
+		mad_ask_forget(e, a);
 		return a;
 	}
 	error_set(err, ENOSPC, "there are %d requests under way already: wait", ENGINE_MAD_ASKS);
@@ -182,7 +182,7 @@ place(struct engine *e, struct error *err)
 
 /* Room for what goes out and what comes in; the request's data are the caller's. */
 static int
-set_memory_aside(struct ask *a, const struct engine_mad_ask *ask, struct error *err)
+mad_ask_map_memory(struct ask *a, const struct engine_mad_ask *ask, struct error *err)
 {
 	if (!ask->many)
 		return 0;
@@ -202,7 +202,7 @@ set_memory_aside(struct ask *a, const struct engine_mad_ask *ask, struct error *
 }
 
 static void
-fill_call(const struct engine *e, const struct engine_mad_ask *ask, struct ask *a,
+mad_ask_fill_call(const struct engine *e, const struct engine_mad_ask *ask, struct ask *a,
 		struct mad_call *call)
 {
 	call->protocol = ask->many ? MAD_RMPP : MAD_SINGLE;
@@ -214,18 +214,18 @@ fill_call(const struct engine *e, const struct engine_mad_ask *ask, struct ask *
 	call->no_answer = ask->no_answer;
 	call->keep_tid = ask->keep_tid;
 	call->resp_time = e->config.mad.resp_time;
-	call->taker = (struct mad_taker){ a, ask->many ? take_data : NULL, take_end };
+	call->taker = (struct mad_taker){ a, ask->many ? mad_ask_take_data : NULL, mad_ask_take_end };
 	if (!ask->many)
 		return;
 	call->flags = MAD_METHOD_MULTI_RESPONSE;
 	if (a->len == 0)
 		return;
 	call->flags |= MAD_METHOD_MULTI_REQUEST;
-	call->source = (struct mad_source){ .arg = a, .length = a->len, .read = read_request };
+	call->source = (struct mad_source){ .arg = a, .length = a->len, .read = mad_ask_read_request };
 }
 
 static int
-start(struct engine *e, struct ask *a, struct mad_call *call, struct error *err)
+mad_ask_start(struct engine *e, struct ask *a, struct mad_call *call, struct error *err)
 {
 	struct call_args args = { a, call };
 	int ret;
@@ -233,7 +233,7 @@ start(struct engine *e, struct ask *a, struct mad_call *call, struct error *err)
 	a->worker = call->to.qpn == QPN_SMI ? 0 : e->asks->turn++ % e->num_workers;
 	a->started = a->seen = rte_get_tsc_cycles();
 	a->done = 0;
-	ret = engine_call(e, a->worker, call_here, &args);
+	ret = engine_call(e, a->worker, mad_ask_call_here, &args);
 	if (ret == 0)
 		return 0;
 	a->done = 1;
@@ -253,20 +253,20 @@ engine_mad_ask(struct engine *e, const struct engine_mad_ask *ask, uint32_t *id,
 	ret = mad_ask_peer(e, ask, &call.to, err);
 	if (ret != 0)
 		return ret;
-	a = place(e, err);
+	a = mad_ask_place(e, err);
 	if (a == NULL)
 		return -ENOSPC;
 	*a = (struct ask){ .generation = a->generation, .used = true, .done = 1 };
 	a->total = (uint64_t)ask->total_ms * (e->hz / 1000);
-	ret = set_memory_aside(a, ask, err);
+	ret = mad_ask_map_memory(a, ask, err);
 	if (ret == 0) {
-		fill_call(e, ask, a, &call);
-		ret = start(e, a, &call, err);
+		mad_ask_fill_call(e, ask, a, &call);
+		ret = mad_ask_start(e, a, &call, err);
 	}
 	if (ret != 0)
-		forget(e, a);
+		mad_ask_forget(e, a);
 	else
-		*id = id_of(e->asks, a);
+		*id = mad_ask_id(e->asks, a);
 	return ret;
 }
 
@@ -278,11 +278,11 @@ engine_mad_look(struct engine *e, uint32_t id, struct engine_mad_answer *answer,
 	struct ask *a;
 
 	engine_mad_watch(e);
-	a = find(e, id);
+	a = mad_ask_find(e, id);
 	memset(answer, 0, sizeof(*answer));
 	if (a == NULL)
 		return error_set(err, ENOENT, "there is no request %u (any more)", id);
-	answer->done = is_done(a);
+	answer->done = mad_ask_is_done(a);
 	if (!answer->done)
 		return 0;
 	answer->end = a->result.end;
@@ -302,21 +302,21 @@ engine_mad_look(struct engine *e, uint32_t id, struct engine_mad_answer *answer,
 void
 engine_mad_forget(struct engine *e, uint32_t id)
 {
-	struct ask *a = find(e, id);
+	struct ask *a = mad_ask_find(e, id);
 
 	if (a != NULL)
-		forget(e, a);
+		mad_ask_forget(e, a);
 }
 
 static void
-watch(struct engine *e, struct ask *a, uint64_t now)
+mad_ask_watch(struct engine *e, struct ask *a, uint64_t now)
 {
-	if (!is_done(a) && a->total > 0 && now > a->started && now - a->started > a->total) {
+	if (!mad_ask_is_done(a) && a->total > 0 && now > a->started && now - a->started > a->total) {
 		a->timed_out = true;
-		engine_call(e, a->worker, cancel_here, a);
+		engine_call(e, a->worker, mad_ask_cancel_here, a);
 	}
 	if (now > a->seen && now - a->seen > FORGET_S * e->hz)
-		forget(e, a);
+		mad_ask_forget(e, a);
 }
 
 void
@@ -327,7 +327,7 @@ engine_mad_watch(struct engine *e)
 
 	for (i = 0; e->asks != NULL && i < ENGINE_MAD_ASKS; i++)
 		if (e->asks->ask[i].used)
-			watch(e, &e->asks->ask[i], now);
+			mad_ask_watch(e, &e->asks->ask[i], now);
 }
 
 void
@@ -337,7 +337,7 @@ mad_asks_destroy(struct engine *e)
 
 	for (i = 0; e->asks != NULL && i < ENGINE_MAD_ASKS; i++)
 		if (e->asks->ask[i].used)
-			forget(e, &e->asks->ask[i]);
+			mad_ask_forget(e, &e->asks->ask[i]);
 	mem_free(&allocator_malloc, e->asks);
 	e->asks = NULL;
 }

@@ -14,9 +14,9 @@
 #include <rte_branch_prediction.h>
 #include <rte_cycles.h>
 
-#include "engine/conns.h"
-#include "engine/own_live.h"
-#include "engine/own_pma.h"
+#include "engine/connections.h"
+#include "engine/live_agent.h"
+#include "engine/pma_agent.h"
 #include "engine/subnet.h"
 #include "engine/vl15.h"
 #include "engine/worker.h"
@@ -51,7 +51,7 @@ manager(const struct worker *w, const struct packet *pkt)
 		return w->id != 0 && vl15_takes(pkt) ? VL15_ELSEWHERE : 0;
 	if (vl15_takes(pkt))
 		return NOBODY;
-	if (OPCODE_CLASS(pkt->opcode) == OPCODE_UD && conns_message(pkt))
+	if (OPCODE_CLASS(pkt->opcode) == OPCODE_UD && connections_message(pkt))
 		return (int)cm_owner(w->cm_hash_key, w->workers, pkt->payload);
 	if (OPCODE_CLASS(pkt->opcode) == OPCODE_UD)
 		return (int)mad_owner(w->mad_hash_key, w->workers, pkt);
@@ -256,8 +256,8 @@ tick(struct worker *w, uint64_t now)
 	link_tick(w->link, now);
 	worker_look_at_ports(w);
 	subnet_tick(w, now);
-	own_live_tick(w, now);
-	own_pma_tick(w);
+	live_agent_tick(w, now);
+	pma_agent_tick(w);
 	rehome_tick(w, now);
 }
 
@@ -308,7 +308,7 @@ worker_poll(struct worker *w, uint64_t now)
 		receive_handed_over(w, now);
 	work += n + handed_over;
 	work += timer_wheel_run(w->wheel, now);
-	work += conns_serve(w, now);
+	work += connections_serve(w, now);
 	work += rc_run(w->rc, now, LINK_BURST);
 	work += cm_run(w->cm, now, WORKER_BUDGET);
 	work += gsi_run(w, now);

@@ -289,8 +289,8 @@ int store_thread_call(struct engine *e, int (*fn)(struct engine *e, void *arg), 
 bool store_thread_busy(struct engine *e);
 
 /* engine.c: grace periods of e->rcu, which is the argument */
-uint64_t grace_start(void *rcu);
-bool grace_done(void *rcu, uint64_t token);
+uint64_t engine_grace_start(void *rcu);
+bool engine_grace_done(void *rcu, uint64_t token);
 
 /* sa_store.c */
 /** The store, what it holds on disk, and the SA over it; nothing when it is not enabled. */
@@ -301,7 +301,7 @@ void sa_store_destroy(struct engine *e);
 /** Into an empty database: this appliance's own ports. */
 int own_ports_store(struct engine *e, struct error *err);
 
-/* own_follow.c */
+/* own_ports_follow.c */
 /** Native IB ports: what subnet management has changed since the last call, into the database. */
 void own_ports_follow(struct engine *e);
 

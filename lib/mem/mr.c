@@ -161,7 +161,7 @@ mem_mr_deregister(struct mem *mem, uint32_t key, struct error *err)
 				"mr: %u memory windows are bound to region 0x%08x", windows, key);
 		record_retract(&mem->records.record[index]);
 		mr->state = MR_DYING;
-		mr->token = grace_start(mem);
+		mr->token = mem_grace_start(mem);
 	}
 	if (!mem_grace_done(mem, mr->token))
 		return -EAGAIN;

@@ -105,7 +105,7 @@ mem_mw_free(struct mem *mem, uint32_t key, struct error *err)
 		mw->token = 0;
 		if (mw_is_bound(state)) {
 			mw_unbind(mem, i, state);
-			mw->token = grace_start(mem);
+			mw->token = mem_grace_start(mem);
 		}
 		mw_set_state(mem, i, MW_DYING);
 	}
@@ -239,7 +239,7 @@ mem_mw_bind(struct mem *mem, const struct mem_bind *b, uint32_t *key, uint64_t *
 	mw_set_state(mem, i, state);
 	/* Type 1: other workers may still access memory through the old binding. */
 	if (mw_is_bound(old))
-		*token = grace_start(mem);
+		*token = mem_grace_start(mem);
 	return 0;
 }
 

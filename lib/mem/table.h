@@ -197,7 +197,7 @@ key_issue(const struct key_space *k, uint32_t index, uint32_t *serial)
 
 /** @return token of a grace period that starts now; 0 when none is needed */
 static inline uint64_t
-grace_start(const struct mem *mem)
+mem_grace_start(const struct mem *mem)
 {
 	return mem->grace.start != NULL ? mem->grace.start(mem->grace.arg) : 0;
 }

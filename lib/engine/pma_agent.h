@@ -2,8 +2,8 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-#ifndef ENGINE_OWN_PMA_H
-#define ENGINE_OWN_PMA_H
+#ifndef ENGINE_PMA_AGENT_H
+#define ENGINE_PMA_AGENT_H
 
 /**
  * @file
@@ -13,10 +13,10 @@
 
 #include "engine/worker.h"
 
-int own_pma_create(struct worker *w, struct error *err);
+int pma_agent_create(struct worker *w, struct error *err);
 /** After its mad_worker is gone. */
-void own_pma_destroy(struct worker *w);
+void pma_agent_destroy(struct worker *w);
 /** Many times a second: have links gone down? */
-void own_pma_tick(struct worker *w);
+void pma_agent_tick(struct worker *w);
 
 #endif

@@ -109,7 +109,7 @@ read_block(struct worker *w, struct own *own, const struct own_row *row, unsigne
 
 /* A NodeRecord is NodeInfo and, behind it, the description. */
 static void
-add_description(struct worker *w, struct own *own)
+follow_add_description(struct worker *w, struct own *own)
 {
 	struct sa_change *c = &own->put[0];
 	uint8_t data[SMA_DATA_LEN];
@@ -120,7 +120,7 @@ add_description(struct worker *w, struct own *own)
 }
 
 static int
-read_here(struct worker *w, void *arg)
+follow_read_here(struct worker *w, void *arg)
 {
 	struct own *own = arg;
 	unsigned int i, block;
@@ -129,7 +129,7 @@ read_here(struct worker *w, void *arg)
 		for (block = 0; block < own_rows[i].blocks(&own->port); block++)
 			read_block(w, own, &own_rows[i], block);
 		if (i == 0)
-			add_description(w, own);
+			follow_add_description(w, own);
 	}
 	return 0;
 }
@@ -137,14 +137,14 @@ read_here(struct worker *w, void *arg)
 /* --- on the store's thread: what is stored --- */
 
 static void
-add_change(struct own *own, const struct sa_change *c)
+follow_add_change(struct own *own, const struct sa_change *c)
 {
 	if (own->num_change < OWN_CHANGES)
 		own->change[own->num_change++] = *c;
 }
 
 static bool
-is_put(const struct own *own, const struct store_record *r)
+follow_is_put(const struct own *own, const struct store_record *r)
 {
 	size_t i;
 
@@ -171,14 +171,14 @@ remove_of_lid(struct own *own, const struct store_version *v, const struct own_r
 		if (row->port_field != NULL &&
 				sa_get_named(t, row->port_field, r->bytes) != own->port.index + 1u)
 			continue; /* another port's of this LID */
-		if (!is_put(own, r))
-			add_change(own, &gone);
+		if (!follow_is_put(own, r))
+			follow_add_change(own, &gone);
 	}
 }
 
 /* Under which LIDs is the port known? */
 static void
-remove_old(struct own *own, const struct store_version *v)
+follow_remove_old(struct own *own, const struct store_version *v)
 {
 	const struct store_record *r;
 	struct store_cursor c;
@@ -192,7 +192,7 @@ remove_old(struct own *own, const struct store_version *v)
 }
 
 static void
-put_new(struct own *own, const struct store_version *v)
+follow_put_new(struct own *own, const struct store_version *v)
 {
 	const struct store_record *r;
 	size_t i;
@@ -203,19 +203,19 @@ put_new(struct own *own, const struct store_version *v)
 		r = store_get(v, c->type->table, sa_rid(c->type, c->rec));
 		if (r == NULL || r->len != c->type->len ||
 				memcmp(r->bytes, c->rec, c->type->len) != 0)
-			add_change(own, c);
+			follow_add_change(own, c);
 	}
 }
 
 /* The one writer may read its current version without more ado. */
 static int
-change_there(struct engine *e, void *arg)
+follow_change_store(struct engine *e, void *arg)
 {
 	const struct store_version *v = store_current(store_reader(e->store, e->num_workers));
 	struct own *own = arg;
 
-	remove_old(own, v);
-	put_new(own, v);
+	follow_remove_old(own, v);
+	follow_put_new(own, v);
 	return own->num_change > 0 ? sa_change(e->sa, own->change, own->num_change, &own->err) : 0;
 }
 
@@ -223,7 +223,7 @@ change_there(struct engine *e, void *arg)
 
 /* A port that is joined to another one of ours. */
 static void
-add_link(struct own *own)
+follow_add_link(struct own *own)
 {
 	const struct link_config *config = &own->engine->config.link;
 	const struct sa_record_type *t = sa_record_type(SA_LINK);
@@ -246,7 +246,7 @@ add_link(struct own *own)
 }
 
 static void
-follow(struct engine *e, const struct port_attr *port)
+follow_port(struct engine *e, const struct port_attr *port)
 {
 	struct own *own = calloc(1, sizeof(*own));
 
@@ -255,17 +255,17 @@ follow(struct engine *e, const struct port_attr *port)
 	own->engine = e;
 	own->port = *port;
 	if (port->lid != 0) {
-		engine_call(e, 0, read_here, own);
-		add_link(own);
+		engine_call(e, 0, follow_read_here, own);
+		follow_add_link(own);
 	}
-	if (store_thread_call(e, change_there, own) != 0)
+	if (store_thread_call(e, follow_change_store, own) != 0)
 		ENGINE_LOG(WARNING, "%s: its records in the SA are not up to date: %s", port->name,
 				own->err.text);
 	free(own);
 }
 
 static bool
-has_changed(struct engine *e, unsigned int port)
+follow_has_changed(struct engine *e, unsigned int port)
 {
 	struct own_seen *seen = &e->own_seen[port];
 	const struct port_attr *attr = link_port_attr(e->link, port);
@@ -286,9 +286,9 @@ own_ports_follow(struct engine *e)
 	if (e->sa == NULL || e->worker[0]->sma == NULL || store_thread_busy(e))
 		return;
 	for (port = 0; port < link_num_ports(e->link); port++)
-		changed += engine_sma_managed(e, port) && has_changed(e, port);
+		changed += engine_sma_managed(e, port) && follow_has_changed(e, port);
 	/* links have two ends: one port's change may be another's */
 	for (port = 0; changed > 0 && port < link_num_ports(e->link); port++)
 		if (engine_sma_managed(e, port))
-			follow(e, link_port_attr(e->link, port));
+			follow_port(e, link_port_attr(e->link, port));
 }

@@ -10,11 +10,11 @@
 
 #include <rte_cycles.h>
 
-#include "engine/conns.h"
+#include "engine/connections.h"
 #include "engine/subnet.h"
 
 int
-conns_create(struct worker *w, struct error *err)
+connections_create(struct worker *w, struct error *err)
 {
 	const struct engine *e = w->engine;
 	struct cm_config config = {
@@ -44,7 +44,7 @@ conns_create(struct worker *w, struct error *err)
 }
 
 void
-conns_destroy(struct worker *w)
+connections_destroy(struct worker *w)
 {
 	unsigned int i;
 
@@ -61,7 +61,7 @@ conns_destroy(struct worker *w)
 }
 
 static bool
-of_service(const struct worker *w, uint32_t qpn)
+connections_is_service(const struct worker *w, uint32_t qpn)
 {
 	cm_id id = w->cm != NULL ? cm_of_qp(w->cm, qpn) : 0;
 	unsigned int i;
@@ -73,7 +73,7 @@ of_service(const struct worker *w, uint32_t qpn)
 }
 
 void
-conns_event(void *worker, const struct event *ev)
+connections_event(void *worker, const struct event *ev)
 {
 	struct worker *w = worker;
 
@@ -83,13 +83,13 @@ conns_event(void *worker, const struct event *ev)
 	if (ev->type == EVENT_COMM_EST && w->cm != NULL && cm_of_qp(w->cm, ev->element) != 0)
 		return;
 	/* a service counts them: each message of a fast peer may be one */
-	if (ev->type == EVENT_RQ_EMPTY && of_service(w, ev->element))
+	if (ev->type == EVENT_RQ_EMPTY && connections_is_service(w, ev->element))
 		return;
 	events_put(w, ev);
 }
 
 unsigned int
-conns_serve(struct worker *w, uint64_t now)
+connections_serve(struct worker *w, uint64_t now)
 {
 	unsigned int i, work = 0;
 
@@ -100,13 +100,13 @@ conns_serve(struct worker *w, uint64_t now)
 }
 
 static bool
-is_over(const struct cm_info *info)
+connections_is_over(const struct cm_info *info)
 {
 	return info->state == CM_STATE_TIMEWAIT || info->state == CM_STATE_IDLE;
 }
 
 int
-conns_busy(struct worker *w, void *arg)
+connections_busy(struct worker *w, void *arg)
 {
 	uint64_t now = rte_get_tsc_cycles();
 	struct cm_info info;
@@ -114,13 +114,13 @@ conns_busy(struct worker *w, void *arg)
 
 	RTE_SET_USED(arg);
 	while (cm_next(w->cm, &cursor, now, &info))
-		if (!is_over(&info))
+		if (!connections_is_over(&info))
 			return 1;
 	return 0;
 }
 
 int
-conns_end(struct worker *w, void *arg)
+connections_end(struct worker *w, void *arg)
 {
 	uint64_t now = rte_get_tsc_cycles();
 	struct cm_info info;
@@ -128,7 +128,7 @@ conns_end(struct worker *w, void *arg)
 
 	RTE_SET_USED(arg);
 	while (cm_next(w->cm, &cursor, now, &info))
-		if (!is_over(&info) && info.state != CM_STATE_DREQ_SENT)
+		if (!connections_is_over(&info) && info.state != CM_STATE_DREQ_SENT)
 			cm_disconnect(w->cm, info.id, NULL, 0, now);
 	return 0;
 }

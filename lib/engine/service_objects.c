@@ -9,11 +9,11 @@
 
 #include <errno.h>
 
-#include "engine/conns.h"
+#include "engine/connections.h"
 #include "engine/verbs_private.h"
 
 static const char *
-name_of(const struct svc *s)
+service_name_of(const struct svc *s)
 {
 	return s != NULL ? svc_config(s)->name : "";
 }
@@ -21,42 +21,42 @@ name_of(const struct svc *s)
 const char *
 engine_pd_service(const struct engine *e, uint32_t pd)
 {
-	return name_of(service_that(e, svc_has_pd, pd));
+	return service_name_of(service_owning(e, svc_has_pd, pd));
 }
 
 const char *
 engine_cq_service(const struct engine *e, uint32_t cqn)
 {
-	return name_of(service_that(e, svc_has_cq, cqn));
+	return service_name_of(service_owning(e, svc_has_cq, cqn));
 }
 
 int
 callers_pd(const struct engine *e, uint32_t pd, struct error *err)
 {
-	const struct svc *s = service_that(e, svc_has_pd, pd);
+	const struct svc *s = service_owning(e, svc_has_pd, pd);
 
-	return s == NULL ? 0 : error_set(err, EPERM, "pd: %u is of service \"%s\"", pd, name_of(s));
+	return s == NULL ? 0 : error_set(err, EPERM, "pd: %u is of service \"%s\"", pd, service_name_of(s));
 }
 
 int
 callers_cq(const struct engine *e, const char *what, uint32_t cqn, struct error *err)
 {
-	const struct svc *s = service_that(e, svc_has_cq, cqn);
+	const struct svc *s = service_owning(e, svc_has_cq, cqn);
 
 	return s == NULL ? 0
 			 : error_set(err, EPERM, "%s: %u is of service \"%s\"", what, cqn,
-					   name_of(s));
+					   service_name_of(s));
 }
 
 /* What there is not is said by the verb. */
 static int
 callers_key(const struct engine *e, const char *what, uint32_t key, uint32_t pd, struct error *err)
 {
-	const struct svc *s = service_that(e, svc_has_pd, pd);
+	const struct svc *s = service_owning(e, svc_has_pd, pd);
 
 	return s == NULL ? 0
 			 : error_set(err, EPERM, "%s: 0x%08x is of service \"%s\"", what, key,
-					   name_of(s));
+					   service_name_of(s));
 }
 
 int
@@ -90,11 +90,11 @@ callers_new_qp(const struct engine *e, const struct qp_init_attr *init, struct e
 int
 callers_qp(const struct engine *e, const struct rc_qp_info *info, struct error *err)
 {
-	const struct svc *s = service_that(e, svc_has_cq, info->init.send_cq);
+	const struct svc *s = service_owning(e, svc_has_cq, info->init.send_cq);
 
 	return s == NULL ? 0
 			 : error_set(err, EPERM, "qp: 0x%06x is of service \"%s\"", info->qpn,
-					   name_of(s));
+					   service_name_of(s));
 }
 
 int

@@ -11,7 +11,7 @@
 
 #include <rte_cycles.h>
 
-#include "engine/conns.h"
+#include "engine/connections.h"
 #include "engine/verbs_private.h"
 
 struct conn_args {
@@ -22,7 +22,7 @@ struct conn_args {
 };
 
 static int
-call_owner(struct engine *e, worker_fn fn, struct conn_args *a)
+conn_call_owner(struct engine *e, worker_fn fn, struct conn_args *a)
 {
 	int ret = engine_call(e, cm_worker_of(e->cm_hash_key, e->num_workers, a->id), fn, a);
 
@@ -39,7 +39,7 @@ in_microseconds(const struct worker *w, struct cm_info *info)
 }
 
 static int
-get_here(struct worker *w, void *arg)
+conn_get_here(struct worker *w, void *arg)
 {
 	const struct conn_args *a = arg;
 
@@ -54,11 +54,11 @@ engine_cm_get(struct engine *e, cm_id id, struct cm_info *info, struct error *er
 {
 	struct conn_args a = { .id = id, .info = info, .err = err };
 
-	return call_owner(e, get_here, &a);
+	return conn_call_owner(e, conn_get_here, &a);
 }
 
 static int
-next_here(struct worker *w, void *arg)
+conn_next_here(struct worker *w, void *arg)
 {
 	struct walk *walk = arg;
 
@@ -71,11 +71,11 @@ next_here(struct worker *w, void *arg)
 bool
 engine_cm_next(struct engine *e, uint64_t *cursor, struct cm_info *info)
 {
-	return walk_workers(e, cursor, next_here, info);
+	return walk_workers(e, cursor, conn_next_here, info);
 }
 
 static int
-disconnect_here(struct worker *w, void *arg)
+conn_disconnect_here(struct worker *w, void *arg)
 {
 	const struct conn_args *a = arg;
 
@@ -86,7 +86,7 @@ int
 engine_cm_disconnect(struct engine *e, cm_id id, struct error *err)
 {
 	struct conn_args a = { .id = id, .err = err };
-	int ret = call_owner(e, disconnect_here, &a);
+	int ret = conn_call_owner(e, conn_disconnect_here, &a);
 
 	if (ret == -EALREADY)
 		return error_set(err, EALREADY, "connection 0x%08x is ending already", id);
@@ -120,7 +120,7 @@ engine_cm_load_alternate(struct engine *e, cm_id id, const struct engine_ah *ah,
 	if (ret != 0)
 		return ret;
 	a.path = &alternate;
-	return call_owner(e, load_alternate_here, &a);
+	return conn_call_owner(e, load_alternate_here, &a);
 }
 
 void

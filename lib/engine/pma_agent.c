@@ -10,7 +10,7 @@
 
 #include <rte_ether.h>
 
-#include "engine/own_pma.h"
+#include "engine/pma_agent.h"
 #include "engine/subnet.h"
 #include "wire/path.h"
 #include "wire/wire.h"
@@ -20,16 +20,16 @@
 
 /* Bytes around each packet that are not its own: Ethernet's header, a native IB packet's VCRC. */
 static uint64_t
-around(const struct port_attr *port)
+pma_agent_overhead(const struct port_attr *port)
 {
 	return RTE_ETHER_HDR_LEN + (port->vlan != PATH_NO_VLAN ? RTE_VLAN_HLEN : 0) +
 		(port->ib ? VCRC_LEN : 0);
 }
 
 static uint64_t
-data(const struct port_attr *port, uint64_t bytes, uint64_t pad, uint64_t packets)
+pma_agent_data_words(const struct port_attr *port, uint64_t bytes, uint64_t pad, uint64_t packets)
 {
-	uint64_t less = pad + packets * around(port);
+	uint64_t less = pad + packets * pma_agent_overhead(port);
 
 	return bytes > less ? (bytes - less) / UNIT : 0;
 }
@@ -50,7 +50,7 @@ receive_errors(const struct link_counters *c, uint64_t missed)
 }
 
 static void
-totals(void *worker, uint16_t port, struct pma_totals *t)
+pma_agent_totals(void *worker, uint16_t port, struct pma_totals *t)
 {
 	const struct worker *w = worker;
 	const struct engine *e = w->engine;
@@ -69,8 +69,8 @@ totals(void *worker, uint16_t port, struct pma_totals *t)
 	t->value[PMA_VL15_DROPPED] = c.verdict[VERDICT_VL15_DROPPED];
 	t->value[PMA_QP1_DROPPED] = c.verdict[VERDICT_MAD_REFUSED] +
 		c.verdict[VERDICT_RATE_LIMITED];
-	t->value[PMA_XMIT_DATA] = data(attr, c.tx_bytes, c.tx_pad, c.tx_packets);
-	t->value[PMA_RCV_DATA] = data(attr, c.rx_bytes, c.rx_pad, c.rx_packets);
+	t->value[PMA_XMIT_DATA] = pma_agent_data_words(attr, c.tx_bytes, c.tx_pad, c.tx_packets);
+	t->value[PMA_RCV_DATA] = pma_agent_data_words(attr, c.rx_bytes, c.rx_pad, c.rx_packets);
 	t->value[PMA_XMIT_PKTS] = t->value[PMA_UNICAST_XMIT] = c.tx_packets;
 	t->value[PMA_RCV_PKTS] = c.rx_packets;
 	t->value[PMA_MULTICAST_RCV] = c.verdict[VERDICT_MULTICAST];
@@ -85,7 +85,7 @@ lane_mbps(const struct port_speed *speed)
 }
 
 int
-own_pma_create(struct worker *w, struct error *err)
+pma_agent_create(struct worker *w, struct error *err)
 {
 	const struct engine *e = w->engine;
 	struct pma_config config = {
@@ -95,7 +95,7 @@ own_pma_create(struct worker *w, struct error *err)
 		.hz = e->hz,
 		.num_ports = link_num_ports(e->link),
 		.resp_time = e->config.mad.resp_time,
-		.totals = totals,
+		.totals = pma_agent_totals,
 		.arg = w,
 	};
 	unsigned int i;
@@ -107,14 +107,14 @@ own_pma_create(struct worker *w, struct error *err)
 }
 
 void
-own_pma_destroy(struct worker *w)
+pma_agent_destroy(struct worker *w)
 {
 	pma_destroy(w->pma);
 	w->pma = NULL;
 }
 
 void
-own_pma_tick(struct worker *w)
+pma_agent_tick(struct worker *w)
 {
 	unsigned int i;
 

@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "engine/own_live.h"
+#include "engine/live_agent.h"
 
 #define NO_DOMAIN "(none)"
 
@@ -21,7 +21,7 @@
 
 /* "key<blanks>: value" of /proc/cpuinfo; the value, or NULL. */
 static const char *
-value_of(const char *line, const char *key)
+live_agent_value_of(const char *line, const char *key)
 {
 	const char *colon;
 
@@ -32,33 +32,33 @@ value_of(const char *line, const char *key)
 }
 
 static void
-take(char *to, size_t size, const char *value)
+live_agent_copy_value(char *to, size_t size, const char *value)
 {
 	if (value != NULL)
 		snprintf(to, size, "%.*s", (int)strcspn(value, "\n"), value);
 }
 
 static void
-read_cpus(struct engine *e, FILE *f)
+live_agent_read_cpus(struct engine *e, FILE *f)
 {
 	struct live_cpu *cpu = NULL;
 	char line[1024];
 
 	while (fgets(line, sizeof(line), f) != NULL) {
-		if (value_of(line, "processor") != NULL) {
+		if (live_agent_value_of(line, "processor") != NULL) {
 			if (e->num_cpus == LIVE_CPUS_MAX)
 				return;
 			cpu = &e->cpu[e->num_cpus++];
 		}
 		if (cpu == NULL)
 			continue;
-		take(cpu->model, sizeof(cpu->model), value_of(line, "model name"));
-		take(cpu->mhz, sizeof(cpu->mhz), value_of(line, "cpu MHz"));
+		live_agent_copy_value(cpu->model, sizeof(cpu->model), live_agent_value_of(line, "model name"));
+		live_agent_copy_value(cpu->mhz, sizeof(cpu->mhz), live_agent_value_of(line, "cpu MHz"));
 	}
 }
 
 int
-own_host_create(struct engine *e, struct error *err)
+live_agent_host_create(struct engine *e, struct error *err)
 {
 	FILE *f;
 
@@ -68,13 +68,13 @@ own_host_create(struct engine *e, struct error *err)
 	f = fopen("/proc/cpuinfo", "r");
 	if (f == NULL)
 		return 0; /* nothing to tell */
-	read_cpus(e, f);
+	live_agent_read_cpus(e, f);
 	fclose(f);
 	return 0;
 }
 
 void
-own_host_destroy(struct engine *e)
+live_agent_host_destroy(struct engine *e)
 {
 	mem_free(&allocator_malloc, e->cpu);
 	e->cpu = NULL;
@@ -82,7 +82,7 @@ own_host_destroy(struct engine *e)
 
 /* "host.domain", as ibping's server has it (liveness 3). */
 static void
-host_name(char *name, size_t size)
+live_agent_host_name(char *name, size_t size)
 {
 	char host[LIVE_HOST_MAX / 2] = "", domain[LIVE_HOST_MAX / 2 - 1] = "";
 
@@ -95,7 +95,7 @@ host_name(char *name, size_t size)
 /* --- the agent --- */
 
 int
-own_live_create(struct worker *w, struct error *err)
+live_agent_create(struct worker *w, struct error *err)
 {
 	const struct engine *e = w->engine;
 	struct live_config config = {
@@ -110,7 +110,7 @@ own_live_create(struct worker *w, struct error *err)
 		.num_cpus = e->num_cpus,
 	};
 
-	host_name(config.host, sizeof(config.host));
+	live_agent_host_name(config.host, sizeof(config.host));
 	w->live = live_create(&config);
 	return w->live != NULL ? 0
 			       : error_set(err, ENOMEM,
@@ -120,7 +120,7 @@ own_live_create(struct worker *w, struct error *err)
 }
 
 void
-own_live_destroy(struct worker *w)
+live_agent_destroy(struct worker *w)
 {
 	if (w->live != NULL)
 		live_destroy(w->live);
@@ -128,7 +128,7 @@ own_live_destroy(struct worker *w)
 }
 
 void
-own_live_tick(struct worker *w, uint64_t now)
+live_agent_tick(struct worker *w, uint64_t now)
 {
 	struct timespec ts;
 

@@ -2,8 +2,8 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-#ifndef ENGINE_CONNS_H
-#define ENGINE_CONNS_H
+#ifndef ENGINE_CONNECTIONS_H
+#define ENGINE_CONNECTIONS_H
 
 /**
  * @file
@@ -15,32 +15,32 @@
 #include "engine/verbs.h"
 #include "engine/worker.h"
 
-/* --- conns.c: on each worker --- */
+/* --- connections.c: on each worker --- */
 
 /** After its mad_worker and rc_worker. */
-int conns_create(struct worker *w, struct error *err);
+int connections_create(struct worker *w, struct error *err);
 /** Services take no requests any more and their connections end without a word. Before rc goes. */
-void conns_destroy(struct worker *w);
+void connections_destroy(struct worker *w);
 /** struct rc_worker_config.event */
-void conns_event(void *worker, const struct event *ev);
+void connections_event(void *worker, const struct event *ev);
 /** Completions of services' connections: what they post in answer leaves in the same turn. */
-unsigned int conns_serve(struct worker *w, uint64_t now);
+unsigned int connections_serve(struct worker *w, uint64_t now);
 /** A message of the communication manager, which knows better whose it is than its addresses do? */
 static inline bool
-conns_message(const struct packet *pkt)
+connections_message(const struct packet *pkt)
 {
 	return pkt->payload_len == MAD_LEN && pkt->payload[MAD_OFF_CLASS] == CM_CLASS &&
 		pkt->payload[MAD_OFF_METHOD] == MAD_SEND;
 }
 /** worker_fn: may it stop as far as connections are concerned? @return 1: one is not over yet */
-int conns_busy(struct worker *w, void *arg);
+int connections_busy(struct worker *w, void *arg);
 /** worker_fn: end all connections that are not ending yet. */
-int conns_end(struct worker *w, void *arg);
+int connections_end(struct worker *w, void *arg);
 
 /* --- services.c --- */
 
 int services_create(struct engine *e, struct error *err);
-/** After conns_destroy() on all workers, whose QPs have gone too: callers' may hold what is a service's. */
+/** After connections_destroy() on all workers, whose QPs have gone too: callers' may hold what is a service's. */
 void services_destroy(struct engine *e);
 /** The control thread, before the workers stop: nobody connects any more. */
 void services_unlisten(struct engine *e);
@@ -51,7 +51,7 @@ void services_watch(struct engine *e, uint64_t now);
 int service_client(struct engine *e, const struct svc_config *config, unsigned int worker,
 	unsigned int *place, struct error *err);
 /** The service that has this number, as @p has says (svc_has_pd(), svc_has_cq()), or NULL. */
-const struct svc *service_that(const struct engine *e, bool (*has)(const struct svc *, uint32_t),
+const struct svc *service_owning(const struct engine *e, bool (*has)(const struct svc *, uint32_t),
 	uint32_t number);
 /** On its worker: struct svc_worker of a place. */
 struct svc_worker *service_here(const struct worker *w, unsigned int place);
@@ -90,7 +90,7 @@ int conn_path_plain(struct engine *e, const struct conn_path_args *a, struct cm_
 
 /* --- verbs_cm.c --- */
 int attempts_create(struct engine *e, struct error *err);
-/** After conns_destroy() on all workers. */
+/** After connections_destroy() on all workers. */
 void attempts_destroy(struct engine *e);
 
 #endif

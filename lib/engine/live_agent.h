@@ -2,8 +2,8 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-#ifndef ENGINE_OWN_LIVE_H
-#define ENGINE_OWN_LIVE_H
+#ifndef ENGINE_LIVE_AGENT_H
+#define ENGINE_LIVE_AGENT_H
 
 /**
  * @file
@@ -13,13 +13,13 @@
 #include "engine/worker.h"
 
 /** Look at this host, once, before there are workers. */
-int own_host_create(struct engine *e, struct error *err);
-void own_host_destroy(struct engine *e);
+int live_agent_host_create(struct engine *e, struct error *err);
+void live_agent_host_destroy(struct engine *e);
 
-int own_live_create(struct worker *w, struct error *err);
+int live_agent_create(struct worker *w, struct error *err);
 /** After the worker's mad_worker is gone. */
-void own_live_destroy(struct worker *w);
+void live_agent_destroy(struct worker *w);
 /** Its clock. */
-void own_live_tick(struct worker *w, uint64_t now);
+void live_agent_tick(struct worker *w, uint64_t now);
 
 #endif

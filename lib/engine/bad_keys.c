@@ -3,9 +3,9 @@
  */
 
 /*
- * Packets of native IB ports that were dropped for their P_Key or Q_Key, on their way from the
- * worker that noticed to the agent that sends traps 257 and 258. A full ring loses the details;
- * the violation itself was counted before.
+ * P_Key and Q_Key violations of packets from native IB ports: the worker that dropped the packet
+ * tells worker 0, whose SMA sends traps 257 and 258. If the ring is full, the details are lost; the
+ * violation was counted before.
  */
 
 #include <errno.h>
@@ -54,7 +54,7 @@ bad_keys_put(struct worker *w, const struct packet *pkt, bool qkey, uint32_t src
 	};
 
 	if (pkt->encap != ENCAP_IB || w->bad_keys == NULL)
-		return; /* a RoCE port has no agent */
+		return; /* a RoCE port has no SMA */
 	if (pkt->has_grh) {
 		bad.key.gid1 = pkt->sgid;
 		bad.key.gid2 = pkt->dgid;
@@ -80,7 +80,7 @@ bad_keys_take(struct worker *w, uint64_t now)
 	struct bad_key bad[BAD_KEY_RING];
 	unsigned int i, k, n;
 
-	/* a ringful of each at most: a flood may fill them faster than they are emptied */
+	/* at most one ringful per worker: a flood may fill the rings faster than this empties them */
 	for (i = 0; i < w->workers; i++) {
 		n = rte_ring_sc_dequeue_burst_elem(w->engine->worker[i]->bad_keys, bad,
 				sizeof(bad[0]), BAD_KEY_RING, NULL);

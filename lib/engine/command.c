@@ -3,9 +3,9 @@
  */
 
 /*
- * Commands: the control thread asks, the worker does it between two bursts. The caller waits, so a
- * command may stand on its stack; it never reads the worker's memory itself. A command is never
- * dropped: a full ring is waited for.
+ * Commands: a worker runs a function for the control thread between two bursts. The caller waits for
+ * the result, so the command can be on its stack, and it need not touch the worker's memory itself.
+ * A command is never dropped: if the ring is full, the caller waits.
  */
 
 #include <errno.h>
@@ -19,8 +19,8 @@
 #define NAP_MAX_NS 500000
 
 /*
- * Yield a little, then sleep in growing steps: on a small machine the worker may need this CPU to
- * answer.
+ * Yield a few times, then sleep in growing steps: on a small machine the worker may need this CPU
+ * to answer.
  */
 struct patience {
 	unsigned int spins;
@@ -54,7 +54,7 @@ engine_call(struct engine *e, unsigned int worker, worker_fn fn, void *arg)
 		return -EINVAL;
 	w = e->worker[worker];
 	if (!e->running)
-		return fn(w, arg); /* nobody else is there */
+		return fn(w, arg); /* no worker thread runs */
 	do {
 		pthread_mutex_lock(&w->command_lock);
 		queued = rte_ring_sp_enqueue(w->commands, &cmd);
@@ -79,7 +79,7 @@ command_run(struct worker *w)
 		struct command *cmd = obj;
 
 		cmd->result = cmd->fn(w, cmd->arg);
-		/* from here on the caller may be gone, and the command with it */
+		/* after this store the caller may return, which ends the life of *cmd */
 		__atomic_store_n(&cmd->done, 1, __ATOMIC_RELEASE);
 		n++;
 	}

@@ -79,10 +79,10 @@ connections_event(void *worker, const struct event *ev)
 
 	if (w->cm != NULL)
 		cm_qp_event(w->cm, ev);
-	/* every connection that others open brings one: the manager's business alone */
+	/* every accepted connection raises one; it concerns only the communication manager */
 	if (ev->type == EVENT_COMM_EST && w->cm != NULL && cm_of_qp(w->cm, ev->element) != 0)
 		return;
-	/* a service counts them: each message of a fast peer may be one */
+	/* services count these themselves; each message of a fast peer may raise one */
 	if (ev->type == EVENT_RQ_EMPTY && connections_is_service(w, ev->element))
 		return;
 	events_put(w, ev);

@@ -7,8 +7,8 @@
 
 /**
  * @file
- * Private to lib/engine: connections and the services behind them. Each worker has a communication
- * manager and its part of every service; the control thread has the tables of services and of
+ * Private to lib/engine: connections and the services that use them. Each worker has a communication
+ * manager and its part of every service. The control thread has the tables of services and of
  * attempts to connect.
  */
 
@@ -17,80 +17,81 @@
 
 /* --- connections.c: on each worker --- */
 
-/** After its mad_worker and rc_worker. */
+/** Call after the worker's mad_worker and rc_worker were created. */
 int connections_create(struct worker *w, struct error *err);
-/** Services take no requests any more and their connections end without a word. Before rc goes. */
+/** Services stop to listen and their connections end without a DREQ. Call before rc_worker_destroy(). */
 void connections_destroy(struct worker *w);
 /** struct rc_worker_config.event */
 void connections_event(void *worker, const struct event *ev);
-/** Completions of services' connections: what they post in answer leaves in the same turn. */
+/** Run the services on their completions, before rc_run(), so that what they post leaves in the same turn. */
 unsigned int connections_serve(struct worker *w, uint64_t now);
-/** A message of the communication manager, which knows better whose it is than its addresses do? */
+/** True for a CM message: its communication ID names the owner, not a hash of its addresses. */
 static inline bool
 connections_message(const struct packet *pkt)
 {
 	return pkt->payload_len == MAD_LEN && pkt->payload[MAD_OFF_CLASS] == CM_CLASS &&
 		pkt->payload[MAD_OFF_METHOD] == MAD_SEND;
 }
-/** worker_fn: may it stop as far as connections are concerned? @return 1: one is not over yet */
+/** worker_fn. @return 1 if a connection of the worker has not ended yet, else 0 */
 int connections_busy(struct worker *w, void *arg);
-/** worker_fn: end all connections that are not ending yet. */
+/** worker_fn: disconnect all connections that are not ending yet. */
 int connections_end(struct worker *w, void *arg);
 
 /* --- services.c --- */
 
 int services_create(struct engine *e, struct error *err);
-/** After connections_destroy() on all workers, whose QPs have gone too: callers' may hold what is a service's. */
+/** Call after connections_destroy() on all workers and after all QPs, which may use objects of services. */
 void services_destroy(struct engine *e);
-/** The control thread, before the workers stop: nobody connects any more. */
+/** Control thread, before the workers stop: no service accepts connections any more. */
 void services_unlisten(struct engine *e);
-/** Services whose last connection is gone. */
+/** Remove services whose last connection has ended. */
 void services_watch(struct engine *e, uint64_t now);
 
-/** A service for one connection of ours, on @p worker; it stays until service_done(). */
+/** Create a service on @p worker for one connection that we open; then call service_connected(). */
 int service_client(struct engine *e, const struct svc_config *config, unsigned int worker,
 	unsigned int *place, struct error *err);
-/** The service that has this number, as @p has says (svc_has_pd(), svc_has_cq()), or NULL. */
+/** The service that owns an object, or NULL. @param has  svc_has_pd() or svc_has_cq() */
 const struct svc *service_owning(const struct engine *e, bool (*has)(const struct svc *, uint32_t),
 	uint32_t number);
-/** On its worker: struct svc_worker of a place. */
+/** On a worker: its part of the service at a place, or NULL. */
 struct svc_worker *service_here(const struct worker *w, unsigned int place);
-/** Its connection, 0: there is none and will be none. It goes when that has gone. */
+/** Report the connection of a service from service_client(); 0: it will not have one. */
 void service_connected(struct engine *e, unsigned int place, cm_id id);
 
 /* --- verbs_cm_path.c --- */
 
-/** What a path still needs. */
+/** What is still missing to use a path. */
 enum conn_path_step {
 	CONN_PATH_READY,
-	CONN_PATH_ASK, /* the SA: conn_path_ask() */
-	CONN_PATH_NEXT_HOP, /* its neighbour's MAC: conn_path_hop() */
+	CONN_PATH_ASK, /* a PathRecord of the SA: conn_path_ask() */
+	CONN_PATH_NEXT_HOP, /* the next hop's MAC: conn_path_hop() */
 };
 
-/** Of a connection of ours, or of an alternate path. */
+/** The caller's attributes of a connection's path or alternate path. */
 struct conn_path_args {
 	struct engine_ah ah;
 	uint16_t pkey_index;
 	uint16_t path_mtu;
-	uint8_t packet_life; /* 0: the SA's, or cm.packet_life */
+	uint8_t packet_life; /* 0: from the PathRecord, or cm.packet_life */
 };
-/** As far as it can be said without asking anybody. @return enum conn_path_step, or negative */
+/** Build the path as far as possible without the SA. @return enum conn_path_step, or a negative errno */
 int conn_path_begin(struct engine *e, const struct conn_path_args *a, struct cm_path *path,
 	struct error *err);
+/** Query the SA for a PathRecord. */
 int conn_path_ask(struct engine *e, const struct conn_path_args *a, uint32_t timeout_ms,
 	uint32_t *query, struct error *err);
-/** What the SA said. @return 0, -EAGAIN: it has not answered yet; else the query is forgotten */
+/** Build the path from the SA's answer. @retval -EAGAIN no answer yet; otherwise the query has been cancelled */
 int conn_path_answer(struct engine *e, uint32_t query, struct conn_path_args *a,
 	struct cm_path *path, struct error *err);
-/** @return 0, -EAGAIN: the next hop's MAC is not known yet */
+/** @retval -EAGAIN  the next hop's MAC is not resolved yet */
 int conn_path_hop(struct engine *e, const struct cm_path *path, struct error *err);
-/** Without the SA: of alternate paths. */
+/** Build the whole path without the SA. */
 int conn_path_plain(struct engine *e, const struct conn_path_args *a, struct cm_path *path,
 	struct error *err);
 
 /* --- verbs_cm.c --- */
 int attempts_create(struct engine *e, struct error *err);
-/** After connections_destroy() on all workers. */
+/** Call after connections_destroy() on all workers. */
 void attempts_destroy(struct engine *e);
 
 #endif

@@ -3,7 +3,7 @@
  */
 
 /*
- * Making, starting and stopping the engine.
+ * Create, start, stop and destroy the engine.
  */
 
 #include <errno.h>
@@ -24,8 +24,8 @@
 RTE_LOG_REGISTER(engine_logtype, polca.engine, INFO);
 
 /*
- * .limits all zero: rc_limits_default; .mad all zero: mad_limits_default; the same of .sa.server,
- * .sma.limits, .live and .cm.
+ * Left zero: .limits, .mad, .sa.server, .sma.limits, .live and .cm; the engine then uses
+ * rc_limits_default, mad_limits_default, ...
  */
 const struct engine_config engine_config_default = {
 	.max_pd = 1024,
@@ -69,7 +69,7 @@ engine_grace_done(void *rcu, uint64_t token)
 	return rte_rcu_qsbr_check(rcu, token, false) == 1;
 }
 
-/* The workers, and the control thread as a reader of the SA's store. */
+/* The readers are the workers, and the control thread because it reads the SA's store. */
 static int
 create_rcu(struct engine *e, struct error *err)
 {
@@ -83,7 +83,7 @@ create_rcu(struct engine *e, struct error *err)
 	return 0;
 }
 
-/* Memory, keys and the channel adapter: what all workers share. */
+/* Objects that all workers share: protection domains, regions, windows and the channel adapter. */
 static int
 create_device(struct engine *e, struct error *err)
 {
@@ -149,7 +149,7 @@ worker_destroy(struct engine *e, struct worker *w)
 	mem_free(e->alloc, w);
 }
 
-/* The rings, the clock and the ports' share of a worker. */
+/* A worker's rings, timer wheel and share of the ports. */
 static int
 worker_fill(struct engine *e, struct worker *w, struct error *err)
 {
@@ -245,7 +245,7 @@ create_workers(struct engine *e, struct error *err)
 	return ret != 0 ? ret : rehome_create(e, err);
 }
 
-/* On the first worker's node. */
+/* Objects that all workers share are allocated on the first worker's NUMA node. */
 static int
 create_shared(struct engine *e, struct error *err)
 {
@@ -368,9 +368,7 @@ engine_start(struct engine *e, struct error *err)
 	return 0;
 }
 
-/*
- * Has this worker still something under way? Work requests of QPs in error are done by definition.
- */
+/* True if the worker has pending work. Work requests count only while their QP is in RTS. */
 static int
 engine_worker_is_busy(struct worker *w, void *arg)
 {
@@ -380,7 +378,7 @@ engine_worker_is_busy(struct worker *w, void *arg)
 	RTE_SET_USED(arg);
 	if (rc_pending(w->rc) || gsi_pending(w) || handoff_depth(w) > 0 ||
 			w->rehome.num_leaving > 0 || w->rehome.num_arriving > 0)
-		return 1; /* a queue pair between two workers is found on neither */
+		return 1; /* neither worker finds a QP that is moving between them */
 	while (rc_qp_next(w->rc, &cursor, &qpn))
 		if (rc_qp_query(w->rc, qpn, &info) == 0 && info.sq_posted > 0 &&
 				info.attr.qp_state == QPS_RTS)
@@ -388,7 +386,7 @@ engine_worker_is_busy(struct worker *w, void *arg)
 	return 0;
 }
 
-/* @return workers that still are, at @p end */
+/* Wait while busy_fn is true for any worker, until @p end. @return number of workers still busy */
 static unsigned int
 engine_wait_while(struct engine *e, worker_fn busy_fn, uint64_t end)
 {
@@ -404,7 +402,10 @@ engine_wait_while(struct engine *e, worker_fn busy_fn, uint64_t end)
 	return busy;
 }
 
-/* What was posted may end within the first half; then connections are ended, both sides knowing. */
+/*
+ * Posted work has half of the time to finish. Then all connections are disconnected by DREQ, so that
+ * the peers know.
+ */
 static void
 engine_drain(struct engine *e, unsigned int ms)
 {
@@ -471,8 +472,8 @@ engine_destroy(struct engine *e)
 	rehome_destroy(e);
 	store_thread_destroy(e);
 	/*
-	 * QPs release what they hold of services and of the shared tables, so workers go first and
-	 * the ports last
+	 * QPs hold references to objects of services and to shared tables, so they are destroyed
+	 * first, and the ports last
 	 */
 	for (i = 0; i < e->num_workers; i++)
 		if (e->worker[i] != NULL && e->worker[i]->rc != NULL) {
@@ -483,7 +484,7 @@ engine_destroy(struct engine *e)
 	for (i = 0; i < e->num_workers; i++)
 		if (e->worker[i] != NULL)
 			worker_destroy(e, e->worker[i]);
-	/* after the last engine_turn() nobody waits for its worker */
+	/* after the last engine_turn() no grace period may wait for its worker */
 	for (i = 0; e->rcu != NULL && i < e->num_workers; i++)
 		rte_rcu_qsbr_thread_offline(e->rcu, i);
 	sa_store_destroy(e);

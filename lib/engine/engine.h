@@ -7,7 +7,8 @@
 
 /**
  * @file
- * The engine: worker lcores that tie link and rc together, hand-off and commands between them.
+ * The engine: worker lcores that connect lib/link with lib/rc and the management agents, hand-off of
+ * packets between workers, and commands from the control thread.
  */
 
 #include <stdbool.h>
@@ -30,24 +31,24 @@ struct worker;
 
 enum idle_mode {
 	IDLE_POLL, /**< never sleep */
-	IDLE_BACKOFF, /**< spin a while, then sleep in growing steps up to .idle_sleep_us */
+	IDLE_BACKOFF, /**< spin for a while, then sleep in growing steps up to .idle_sleep_us */
 };
 
 /** Subnet administration of this appliance. */
 struct engine_sa_config {
-	bool enabled; /**< serve; asking others works without */
+	bool enabled; /**< serve an SA; queries to other SAs work without */
 	char path[256]; /**< directory of the database; "": memory only */
-	uint32_t map_mb; /**< the most it may grow to */
-	uint32_t max_versions; /**< of the database held by transfers at one time */
-	uint32_t old_mb; /**< memory that old versions may keep */
+	uint32_t map_mb; /**< largest size of the database */
+	uint32_t max_versions; /**< versions of the database that transfers may hold at one time */
+	uint32_t old_mb; /**< memory that old versions may occupy */
 	/**
-	 * .max_queries 0: sa_config_default. .store, .hz, .alloc, .rng, .workers, .own_key and
-	 * .resp_time are filled in by the engine, .path_ports is rounded up to a power of two
+	 * .max_queries 0: sa_config_default. The engine fills in .store, .hz, .alloc, .rng, .workers,
+	 * .own_key and .resp_time, and rounds .path_ports up to a power of two.
 	 */
 	struct sa_config server;
-	uint32_t max_result_mb; /**< for .server.max_result_bytes */
+	uint32_t max_result_mb; /**< .server.max_result_bytes, in MiB */
 	/* as a client */
-	uint32_t query_mb; /**< memory for the records that one query of ours may bring */
+	uint32_t query_mb; /**< memory for the records of one query of ours */
 };
 
 /** The channel adapter as subnet management sees it. */
@@ -58,14 +59,14 @@ struct engine_sma_config {
 	uint32_t vendor_id;
 	uint16_t device_id;
 	uint32_t revision;
-	uint32_t vl15_buffer; /**< SMPs that wait in a port's VL15 buffer, 1..VL15_MAX */
+	uint32_t vl15_buffer; /**< SMPs that a port's VL15 buffer holds, 1..ENGINE_VL15_MAX */
 	struct sma_limits limits;
-	/** By port; of native IB ports only. .port, .guid, .mtu, speeds: filled in by the engine */
+	/** Indexed by port; native IB ports only. The engine fills in .port, .guid, .mtu and the speeds. */
 	struct sma_port_config port[LINK_PORTS_MAX];
 };
 #define ENGINE_VL15_MAX 256
 
-#define ENGINE_SERVICES_MAX 64 /* that listen from the start */
+#define ENGINE_SERVICES_MAX 64 /* services of the configuration, which listen from the start */
 
 struct engine_config {
 	struct link_config link; /**< .workers, .mbuf_priv and .hz are filled in by the engine */
@@ -77,7 +78,7 @@ struct engine_config {
 	uint32_t idle_spin_us;
 	uint32_t idle_sleep_us;
 	uint32_t handoff_ring; /**< entries per ordered pair of workers, a power of two */
-	bool rehome; /**< QPs move by themselves to the worker where their packets arrive */
+	bool rehome; /**< QPs move automatically to the worker where their packets arrive */
 	uint32_t stall_ms; /**< heartbeat older than this raises EVENT_WORKER_STALL */
 	bool icrc_unchecked;
 	struct mad_limits mad; /**< .max_sessions 0: mad_limits_default */
@@ -85,42 +86,41 @@ struct engine_config {
 	struct engine_sma_config sma;
 	struct live_limits live;
 	struct cm_limits cm; /**< .max_connections 0: cm_limits_default */
-	struct svc_config service[ENGINE_SERVICES_MAX]; /**< that listen from the start */
+	struct svc_config service[ENGINE_SERVICES_MAX]; /**< services that listen from the start */
 	unsigned int num_services;
-	/** Which of the EAL's worker lcores: so many, from this one on; .workers 0: all of them */
+	/** EAL worker lcores to skip before the first one used */
 	unsigned int first_worker;
-	unsigned int workers;
-	/** What a worker reads in its turn, besides what engine_turn() is given; NULL: the TSC */
+	unsigned int workers; /**< number of lcores used; 0: all */
+	/** Clock that a worker reads within its turn; NULL: the TSC */
 	uint64_t (*clock)(void);
 };
 
 extern const struct engine_config engine_config_default;
 
-/** After rte_eal_init(), on the main lcore: workers are the EAL's worker lcores. */
+/** Call after rte_eal_init(), on the main lcore. The workers are EAL's worker lcores. */
 struct engine *engine_create(const struct engine_config *config, struct error *err);
 int engine_start(struct engine *e, struct error *err);
-/** Stop taking in, let what is under way drain up to @p drain_ms, stop the workers. */
+/** Accept no new work, let pending work finish for up to @p drain_ms, then stop the workers. */
 void engine_stop(struct engine *e, unsigned int drain_ms);
 void engine_destroy(struct engine *e);
 
 /**
- * For programs that run the workers themselves, instead of engine_start(): one turn of a worker's
- * poll loop, always on the same thread; @p now is the TSC. Calls to the engine's verbs then belong
- * between the turns.
+ * For programs that run the workers themselves instead of engine_start(): one turn of a worker's
+ * poll loop, always on the same thread; @p now is the TSC. Call the engine's verbs only between
+ * turns.
  *
- * @return was there anything to do?
+ * @return true if the turn found work
  */
 bool engine_turn(struct engine *e, unsigned int worker, uint64_t now);
 
 unsigned int engine_workers(const struct engine *e);
 struct link *engine_link(struct engine *e);
 
-/** Runs on the worker; its return value is the call's. */
+/** A command: runs on the worker; engine_call() returns its result. */
 typedef int (*worker_fn)(struct worker *w, void *arg);
 /**
- * Command to a worker from the control thread: run fn there, between bursts, and wait for its
- * result. Commands are never dropped. @retval -ETIMEDOUT never: a stalled worker is waited for, its
- * alarm tells of it
+ * Control thread: run fn on a worker, between two bursts, and wait for its result. There is no time
+ * limit: a stalled worker raises EVENT_WORKER_STALL, and the call waits for it.
  */
 int engine_call(struct engine *e, unsigned int worker, worker_fn fn, void *arg);
 struct rc_worker *worker_rc(struct worker *w);
@@ -130,7 +130,7 @@ struct worker_info {
 	unsigned int lcore;
 	int cpu;
 	int numa_node;
-	int memory_node; /**< of what is the worker's own; -1: not known, without hugepages */
+	int memory_node; /**< NUMA node of the worker's own memory; -1: not known, without hugepages */
 	uint64_t polls;
 	uint64_t busy_polls;
 	double busy_share; /**< of time since start, 0..1 */
@@ -141,19 +141,19 @@ struct worker_info {
 	uint64_t handoff_out;
 	uint64_t handoff_in;
 	uint64_t handoff_full;
-	uint64_t handoff_again; /**< taken over and sent on: their queue pairs had gone */
-	double handoff_percent; /**< of the packets of its own queues, those sent on to others */
-	uint64_t rehomed_out; /**< queue pairs that moved from it to others */
+	uint64_t handoff_again; /**< received by hand-off and forwarded, because the QP had moved */
+	double handoff_percent; /**< share of the packets from its own queues that it handed off */
+	uint64_t rehomed_out; /**< QPs that moved to other workers */
 	uint64_t rehomed_in;
-	uint32_t handoff_depth; /**< entries waiting now, all rings to this worker */
-	uint32_t commands; /**< waiting now */
+	uint32_t handoff_depth; /**< packets that wait now in all hand-off rings to this worker */
+	uint32_t commands; /**< commands that wait now */
 	uint32_t qps;
 };
 void engine_worker_info(const struct engine *e, unsigned int worker, struct worker_info *info);
 
 /**
  * Control thread, a few times a second: raise EVENT_WORKER_STALL for a worker whose heartbeat has
- * stopped.
+ * stopped, and do the timed work of requests, connections, ports and the SA.
  */
 void engine_watch(struct engine *e);
 /** Control thread: the number of workers that engine_watch() found stalled. */
@@ -167,7 +167,7 @@ void engine_port_counters(const struct engine *e, unsigned int port, int worker,
 	struct link_counters *sum);
 /** Sum of the workers' rc counters, or of one worker (>= 0). */
 void engine_rc_counters(const struct engine *e, int worker, struct rc_counters *sum);
-/** The same of management datagrams, and of the SA (all 0 when it is not enabled). */
+/** Likewise the counters of management datagrams, and of the SA (all 0 if it is not enabled). */
 void engine_mad_counters(const struct engine *e, int worker, struct mad_counters *sum);
 void engine_sa_counters(const struct engine *e, int worker, struct sa_counters *sum);
 

@@ -3,9 +3,9 @@
  */
 
 /*
- * Asynchronous events. Each worker has an SPSC ring to the control thread; the control thread
- * merges them by time with those it raises itself. What has no room is lost and counted: events
- * tell of a change, the state itself can always be asked for.
+ * Asynchronous events. Each worker has an SPSC ring to the control thread, which merges them by time
+ * with the events that it raises itself. An event that finds its ring full is lost and counted: an
+ * event only reports a change, and the state itself can always be queried.
  */
 
 #include <rte_cycles.h>
@@ -38,7 +38,7 @@ events_put_control(struct engine *e, enum event_type type, uint32_t element)
 	rec->time = rte_get_tsc_cycles();
 }
 
-/* The oldest event of a worker, taken out of its ring to be looked at. */
+/* The oldest event of a worker; it is dequeued and kept until it is the oldest of all. */
 static const struct event_record *
 events_head(struct worker *w)
 {

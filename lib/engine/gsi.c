@@ -3,8 +3,7 @@
  */
 
 /*
- * QP0 and QP1 of a worker: management datagrams, the agents that answer them and the client that
- * asks others.
+ * QP0 and QP1 of a worker: management datagrams, the agents that answer them, and the SA client.
  */
 
 #include <errno.h>
@@ -66,7 +65,7 @@ gsi_create_sa(struct worker *w, struct error *err)
 		.submit_arg = w,
 	};
 
-	/* all that may be under way comes back at once at worst */
+	/* in the worst case all outstanding changes complete at once */
 	w->written = engine_ring("written", sizeof(void *),
 			rte_align32pow2(e->config.sa.server.max_writes + 1),
 			(int)rte_lcore_to_socket_id(w->lcore), RING_F_SP_ENQ | RING_F_SC_DEQ);
@@ -103,7 +102,7 @@ gsi_create(struct worker *w, struct error *err)
 void
 gsi_destroy(struct worker *w)
 {
-	/* sessions that end here call back into the others */
+	/* ending sessions call back into the SA, the client and the agents, so this goes first */
 	if (w->mad != NULL)
 		mad_worker_destroy(w->mad);
 	if (w->client != NULL)

@@ -3,10 +3,11 @@
  */
 
 /*
- * Packets for other workers. One SPSC ring per ordered pair of workers carries packet views; each
- * stands in its mbuf's private area, so nothing is parsed twice. A full ring is a counted drop,
- * never a wait (design.md rule 1). SMPs of native IB ports have rings of their own to worker 0, which
- * hold as many as a VL15 buffer: no flood of data or of QP1 datagrams takes their place (seed 004).
+ * Hand-off of packets to other workers. One SPSC ring per ordered pair of workers carries pointers
+ * to parsed packets, which are in their mbufs' private areas, so nothing is parsed twice. If a ring
+ * is full, the packet is dropped and counted; a worker never waits (design.md rule 1). SMPs of
+ * native IB ports use separate rings to worker 0, as deep as a VL15 buffer, so that a flood of data
+ * or of QP1 datagrams cannot displace them (seed 004).
  */
 
 #include "engine/worker.h"
@@ -132,7 +133,7 @@ handoff_send(struct worker *w, unsigned int to, struct packet **pkts, unsigned i
 	sent = rte_ring_sp_enqueue_burst(peer->in[w->id], (void *const *)pkts, n, NULL);
 	if (unlikely(sent < n))
 		handoff_drop(w, pkts + sent, n - sent);
-	/* one that falls asleep at this very moment looks at its rings first, or sleeps briefly */
+	/* a relaxed load is enough: a worker checks its rings before it sleeps, and sleeps are short */
 	if (unlikely(__atomic_load_n(&peer->asleep, __ATOMIC_RELAXED) != 0))
 		idle_wake(peer);
 	return sent;

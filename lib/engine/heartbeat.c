@@ -3,8 +3,8 @@
  */
 
 /*
- * Is a worker alive, and how well is it? Everything read here is written by the worker alone and
- * read relaxed.
+ * Heartbeats, statistics and counters of the workers. Each value has one writer, the worker; the
+ * control thread reads it with relaxed loads.
  */
 
 #include <errno.h>

@@ -3,9 +3,9 @@
  */
 
 /*
- * What a worker does when there is nothing to do: spin, or after a while sleep in growing steps so
- * that the default does not burn a core. Sleeps end at the next timer, the next tick, and when a
- * command comes.
+ * What a worker does without work: it spins, and after a while sleeps in growing steps, so that an
+ * idle worker does not use a whole core. A sleep ends at the next timer, at the next tick, or when
+ * another thread puts something on one of the worker's rings.
  */
 
 #include <linux/futex.h>
@@ -17,7 +17,7 @@
 
 #include "engine/worker.h"
 
-#define SLEEP_MIN_US 8 /* shorter waits are spun */
+#define SLEEP_MIN_US 8 /* for shorter waits the worker spins */
 
 void
 idle_init(struct idle *idle, const struct engine_config *config, uint64_t hz)
@@ -37,9 +37,9 @@ idle_end(struct idle *idle, uint64_t now)
 }
 
 /*
- * The word is 1 while the worker sleeps or is about to. Whoever put something on its ring clears it
- * and wakes: either the worker sees the ring filled after it set the word, or the other sees the
- * word set.
+ * The futex word is 1 while the worker sleeps or is about to. A thread that has put something on a
+ * ring of the worker clears the word and wakes it. The two fences guarantee that either the worker
+ * sees the ring entry after it set the word, or the other thread sees the word set.
  */
 static void
 futex_sleep(struct worker *w, uint32_t us)
@@ -51,7 +51,7 @@ futex_sleep(struct worker *w, uint32_t us)
 	if (rte_ring_empty(w->commands) && handoff_depth(w) == 0 && !rehome_has_mail(w) &&
 			(w->written == NULL || rte_ring_empty(w->written)) &&
 			__atomic_load_n(&w->stop, __ATOMIC_RELAXED) == 0) {
-		/* asleep the worker holds no reference: grace periods need not wait for it */
+		/* a sleeping worker holds no reference: grace periods need not wait for it */
 		rte_rcu_qsbr_thread_offline(w->rcu, w->id);
 		syscall(SYS_futex, &w->asleep, FUTEX_WAIT_PRIVATE, 1, &ts, NULL, 0);
 		rte_rcu_qsbr_thread_online(w->rcu, w->id);

@@ -3,8 +3,8 @@
  */
 
 /*
- * Liveness: one agent per worker. The name and the CPUs of this host are looked up once; the time
- * of day is told at each tick (liveness 2: fifteen times a second at least).
+ * Liveness: one agent per worker. The name and the CPUs of this host are read once; the time of day
+ * is set at each tick (liveness 2: at least fifteen times a second).
  */
 
 #include <errno.h>
@@ -67,7 +67,7 @@ live_agent_host_create(struct engine *e, struct error *err)
 		return error_set(err, ENOMEM, "no memory for what ibsysstat tells of this host");
 	f = fopen("/proc/cpuinfo", "r");
 	if (f == NULL)
-		return 0; /* nothing to tell */
+		return 0; /* the agents report no CPUs */
 	live_agent_read_cpus(e, f);
 	fclose(f);
 	return 0;
@@ -80,7 +80,7 @@ live_agent_host_destroy(struct engine *e)
 	e->cpu = NULL;
 }
 
-/* "host.domain", as ibping's server has it (liveness 3). */
+/* "host.domain", as ibping's server reports it (liveness 3). */
 static void
 live_agent_host_name(char *name, size_t size)
 {

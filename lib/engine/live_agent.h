@@ -7,19 +7,20 @@
 
 /**
  * @file
- * Private to lib/engine: the liveness agent of each worker, and what it says of this host.
+ * Private to lib/engine: the liveness agent of each worker, and the description of this host that it
+ * reports.
  */
 
 #include "engine/worker.h"
 
-/** Look at this host, once, before there are workers. */
+/** Read the description of this host, once, before the workers are created. */
 int live_agent_host_create(struct engine *e, struct error *err);
 void live_agent_host_destroy(struct engine *e);
 
 int live_agent_create(struct worker *w, struct error *err);
-/** After the worker's mad_worker is gone. */
+/** Call after mad_worker_destroy(). */
 void live_agent_destroy(struct worker *w);
-/** Its clock. */
+/** Set the agent's time of day. */
 void live_agent_tick(struct worker *w, uint64_t now);
 
 #endif

@@ -3,10 +3,10 @@
  */
 
 /*
- * Memory for objects and rings. With hugepages: EAL's, on the caller's NUMA node (objects are made
- * on the worker that owns them), or where a thread without one has its home; on another one, rather
- * than not at all. Without: the C library's, untouched pages cost nothing and the EAL's small arena
- * stays for mbufs.
+ * Memory for objects and rings. With hugepages it comes from EAL: on the caller's NUMA node (the
+ * owning worker creates its objects), for a thread that is bound to no node on memory_home_node(),
+ * and if that node is full, on any other. Without hugepages it comes from the C library: pages that
+ * are not touched cost nothing, and EAL's small arena stays free for mbufs.
  */
 
 #include <stdlib.h>
@@ -58,8 +58,8 @@ huge_free(void *arg, void *mem)
 }
 
 /*
- * calloc() leaves large blocks untouched, but knows no alignment: the block's start stands before
- * the object.
+ * calloc() leaves large blocks untouched but does not align them: a pointer to the start of the
+ * block is stored in front of the object.
  */
 static void *
 plain_alloc(void *arg, size_t size, size_t align)

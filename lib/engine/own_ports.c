@@ -3,10 +3,10 @@
  */
 
 /*
- * Into an empty database go this appliance's own ports, so that a fresh SA has something to show:
- * one channel adapter, its ports, their addresses and P_Keys, and links between ports that are
- * joined back to back. A RoCE port has no LID: port i is given i + 1. Native IB ports have a subnet
- * management agent, whose bytes own_ports_follow.c takes.
+ * If the SA's database is empty, it gets records of this appliance's own RoCE ports, so that a new
+ * SA is not empty: one channel adapter, its ports, their addresses and P_Keys, and links between
+ * ports that are joined back to back. A RoCE port has no LID, so port i gets LID i + 1. Records of
+ * native IB ports come from their subnet management agent (own_ports_follow.c).
  */
 
 #include <errno.h>
@@ -32,7 +32,7 @@ own_ports_lid(const struct port_attr *port)
 	return (uint16_t)(port->index + 1);
 }
 
-/* What stands behind fe80:: in the port's address, so that paths are found by it. */
+/* The interface ID of the port's link-local address, so that path queries by GID find the port. */
 static uint64_t
 own_ports_guid(const struct port_attr *port)
 {

@@ -3,9 +3,9 @@
  */
 
 /*
- * Our own native IB ports in our own SA: their records are the bytes of their subnet management
- * agent, and follow when subnet management changes a port. What there was of a port before, under
- * whatever LID, is found by its GUID. A port without LID has no records.
+ * Records of our own native IB ports in our own SA. They are copies of the attributes of the port's
+ * subnet management agent, and are updated whenever subnet management changes a port. Old records of
+ * a port are found by its GUID, whatever LID they have. A port without LID has no records.
  */
 
 #include <errno.h>
@@ -17,10 +17,10 @@
 #include "sa/tables.h"
 #include "wire/bytes.h"
 
-#define OWN_RECORDS    16 /* of a port, at most: see own_rows */
-#define OWN_CHANGES    64 /* those, and what is removed for them */
+#define OWN_RECORDS    16 /* most records of a port: see own_rows */
+#define OWN_CHANGES    64 /* most changes for a port: records put and removed */
 
-/* Blocks of an attribute that are in use. */
+/* Number of blocks of an attribute that are in use. */
 static unsigned int
 no_block(const struct port_attr *port)
 {
@@ -54,15 +54,15 @@ vlarb_parts(const struct port_attr *port)
 	return 4;
 }
 
-/* Which attribute makes which record; the modifier of block i is (first + i) << shift. */
+/* The attribute from which each record is made; the modifier of block i is (first + i) << shift. */
 static const struct own_row {
 	uint16_t record;
 	uint16_t attribute;
 	unsigned int (*blocks)(const struct port_attr *port);
 	uint8_t first;
 	uint8_t shift;
-	const char *port_field; /* of the RID part, the port's number; NULL: it has none */
-	const char *block_field;
+	const char *port_field; /* field of the RID with the port's number; NULL: none */
+	const char *block_field; /* field of the RID with the block's number; NULL: none */
 } own_rows[] = {
 	{ SA_NODE, SMA_NODE_INFO, one_block, 0, 0, NULL, NULL },
 	{ SA_PORT_INFO, SMA_PORT_INFO, one_block, 0, 0, "port_num", NULL },
@@ -70,13 +70,13 @@ static const struct own_row {
 	{ SA_PKEY_TABLE, SMA_PKEY_TABLE, pkey_blocks, 0, 0, "port_num", "block_num" },
 	{ SA_SLTOVL, SMA_SLTOVL, one_block, 0, 0, "out_port", NULL },
 	{ SA_VLARB, SMA_VLARB, vlarb_parts, 1, 16, "port_num", "block_num" },
-	{ SA_SM_INFO, SMA_SM_INFO, one_block, 0, 0, NULL, NULL }, /* where an SM is configured */
-	{ SA_LINK, 0, no_block, 0, 0, "from_port", NULL }, /* the agent knows nothing of it */
+	{ SA_SM_INFO, SMA_SM_INFO, one_block, 0, 0, NULL, NULL }, /* if an SM is configured (ib.sm) */
+	{ SA_LINK, 0, no_block, 0, 0, "from_port", NULL }, /* not from the agent: follow_add_link() */
 };
 
 struct own {
 	struct engine *engine;
-	struct port_attr port; /* a copy: the store may take its time */
+	struct port_attr port; /* a copy, because the store's thread may use it late */
 	struct sa_change put[OWN_RECORDS];
 	size_t num_put;
 	struct sa_change change[OWN_CHANGES]; /* of the store */
@@ -84,7 +84,7 @@ struct own {
 	struct error err;
 };
 
-/* --- on worker 0: what the agent says --- */
+/* --- on worker 0: read the agent's attributes --- */
 
 static void
 read_block(struct worker *w, struct own *own, const struct own_row *row, unsigned int block)
@@ -96,7 +96,7 @@ read_block(struct worker *w, struct own *own, const struct own_row *row, unsigne
 	if (own->num_put == OWN_RECORDS ||
 			sma_read(w->sma, own->port.index, row->attribute,
 					(row->first + block) << row->shift, data) != MAD_STATUS_OK)
-		return; /* the port has no such table */
+		return; /* the port does not have this attribute */
 	*c = (struct sa_change){ .type = t };
 	sa_put_named(t, "lid", c->rec, own->port.lid);
 	if (row->port_field != NULL)
@@ -107,7 +107,7 @@ read_block(struct worker *w, struct own *own, const struct own_row *row, unsigne
 	own->num_put++;
 }
 
-/* A NodeRecord is NodeInfo and, behind it, the description. */
+/* A NodeRecord is NodeInfo followed by NodeDescription. */
 static void
 follow_add_description(struct worker *w, struct own *own)
 {
@@ -134,7 +134,7 @@ follow_read_here(struct worker *w, void *arg)
 	return 0;
 }
 
-/* --- on the store's thread: what is stored --- */
+/* --- on the store's thread: compare with the stored records --- */
 
 static void
 follow_add_change(struct own *own, const struct sa_change *c)
@@ -155,7 +155,7 @@ follow_is_put(const struct own *own, const struct store_record *r)
 	return false;
 }
 
-/* Records of a LID that was the port's, but for those that are put anyway. */
+/* Remove the port's records of a LID it had, except those that are about to be put. */
 static void
 remove_of_lid(struct own *own, const struct store_version *v, const struct own_row *row,
 		uint16_t lid)
@@ -176,7 +176,7 @@ remove_of_lid(struct own *own, const struct store_version *v, const struct own_r
 	}
 }
 
-/* Under which LIDs is the port known? */
+/* Remove outdated records under every LID that the database has for the port. */
 static void
 follow_remove_old(struct own *own, const struct store_version *v)
 {
@@ -207,7 +207,7 @@ follow_put_new(struct own *own, const struct store_version *v)
 	}
 }
 
-/* The one writer may read its current version without more ado. */
+/* The store's thread is the only writer, so it may read the current version without a hold. */
 static int
 follow_change_store(struct engine *e, void *arg)
 {
@@ -221,7 +221,7 @@ follow_change_store(struct engine *e, void *arg)
 
 /* --- on the control thread --- */
 
-/* A port that is joined to another one of ours. */
+/* LinkRecords to other ports of ours that are joined back to back with this one. */
 static void
 follow_add_link(struct own *own)
 {
@@ -287,7 +287,7 @@ own_ports_follow(struct engine *e)
 		return;
 	for (port = 0; port < link_num_ports(e->link); port++)
 		changed += engine_sma_managed(e, port) && follow_has_changed(e, port);
-	/* links have two ends: one port's change may be another's */
+	/* update all ports: a change of one may change the LinkRecord of another */
 	for (port = 0; changed > 0 && port < link_num_ports(e->link); port++)
 		if (engine_sma_managed(e, port))
 			follow_port(e, link_port_attr(e->link, port));

@@ -7,16 +7,15 @@
 
 /**
  * @file
- * Private to lib/engine: perftest's exchange over TCP, of services of that kind with a tcp_port.
- * All on the control thread, which waits for the sockets with others of its own
- * (engine_sockets_fd()). A client is a session: its socket and the queue pairs that were made for
- * it.
+ * Private to lib/engine: perftest's parameter exchange over TCP, for services of kind "perftest"
+ * with a tcp_port. All functions run on the control thread, which polls the sockets by
+ * engine_sockets_fd(). A session is a client: its socket and the QPs that were created for it.
  */
 
 #include "engine/worker.h"
 #include "svc/perftest_exchange.h"
 
-#define PERFTEST_QPS 64 /* of a session: -q */
+#define PERFTEST_QPS 64 /* QPs of a session (perftest's option -q) */
 
 struct perftest_qp {
 	unsigned int worker;
@@ -29,7 +28,7 @@ struct perftest_session {
 	bool used;
 	int fd;
 	struct engine *engine;
-	unsigned int place; /* of its service */
+	unsigned int place; /* place of its service */
 	uint64_t started; /* TSC */
 	struct perftest_exchange exchange;
 	uint8_t in[PERFTEST_MESSAGE_MAX];
@@ -42,20 +41,20 @@ struct perftest_session {
 
 int perftest_create(struct engine *e, struct error *err);
 void perftest_destroy(struct engine *e);
-/** A service, if it is one with a tcp_port. Called once for each that listens. */
+/** Open the listening socket of a service that has a tcp_port; for others do nothing. */
 int perftest_listen(struct engine *e, unsigned int place, const struct svc_config *config,
 	struct error *err);
-/** @param sessions  end them too */
+/** Close the listening socket of a service. @param sessions  end its sessions too */
 void perftest_unlisten(struct engine *e, unsigned int place, bool sessions);
-/** Sockets that say nothing. */
+/** Close sessions that have not sent their version in time. */
 void perftest_watch(struct engine *e, uint64_t now);
 
 /* --- perftest_qp.c --- */
 
-/** struct perftest_exchange.dest of a session. */
+/** Callback perftest_exchange.dest: create or reuse a QP for the client's QP @p theirs. */
 bool perftest_dest(void *session, const struct perftest_dest *theirs, struct perftest_dest *ours);
 void perftest_close_qps(struct perftest_session *s);
-/** What every port can carry, bytes. */
+/** Largest path MTU that every port supports, in bytes. */
 uint16_t perftest_mtu(const struct engine *e);
 
 #endif

@@ -3,8 +3,8 @@
  */
 
 /*
- * Queue pairs of perftest's clients: each one that a client tells of gets one of ours, connected by
- * the address it told.
+ * QPs for perftest's clients: for each QP that a client announces, one of ours is created and
+ * connected to the announced address.
  */
 
 #include <errno.h>
@@ -19,7 +19,7 @@
 struct qp_args {
 	unsigned int place;
 	struct qp_attr attr;
-	const struct port_attr *port; /* that attr was made with */
+	const struct port_attr *port; /* the port attributes from which .attr was made */
 	const struct perftest_dest *theirs;
 	struct perftest_qp *qp;
 	struct error *err;
@@ -40,7 +40,7 @@ open_here(struct worker *w, void *arg)
 	if (a->qp->conn == NULL)
 		return -EIO;
 	perftest_direct(a->qp->conn, a->theirs, &a->qp->ours);
-	/* subnet management may have been here since */
+	/* subnet management may have changed the port since .attr was made */
 	now = link_port_attr(w->engine->link, a->attr.port);
 	if (now != a->port)
 		rc_path_changed(w->rc, a->attr.port, now);
@@ -63,9 +63,12 @@ close_here(struct worker *w, void *arg)
 	return 0;
 }
 
-/* --- which of our addresses --- */
+/* --- the choice of our address --- */
 
-/* One on the peer's subnet is better than one with a gateway, and that than any of its family. */
+/*
+ * Rank of an address as source of packets to the peer: 3 on the peer's subnet, 2 with a gateway,
+ * 1 of the same family, 0 not usable.
+ */
 static unsigned int
 perftest_gid_rank(const struct port_gid *ours, const union gid *theirs)
 {
@@ -97,7 +100,7 @@ find_ethernet(const struct engine *e, const struct perftest_dest *theirs, struct
 	return best > 0;
 }
 
-/* A GRH is not needed on the subnet. */
+/* The first native IB port; within the subnet no GRH is needed. */
 static bool
 find_native(const struct engine *e, const struct perftest_dest *theirs, struct engine_ah *ah)
 {
@@ -141,7 +144,7 @@ perftest_mtu(const struct engine *e)
 	return least;
 }
 
-/* --- a session's --- */
+/* --- the QPs of a session --- */
 
 static int
 perftest_open_qp(struct perftest_session *s, const struct perftest_dest *theirs, struct error *err)

@@ -3,8 +3,9 @@
  */
 
 /*
- * The sockets of perftest's exchange. The client speaks and waits for the answer: whoever sends
- * more than one message ahead, reads nothing, or says nothing at first, is closed.
+ * The sockets of perftest's exchange. A client sends a message and waits for the answer. A session
+ * ends if its client sends more than one message ahead, does not read an answer, or does not send
+ * its version within GREETING_S.
  */
 
 #include <errno.h>
@@ -21,10 +22,10 @@
 #include "engine/perftest.h"
 
 #define SESSIONS_MAX 64
-#define GREETING_S   10 /* until the version has come */
+#define GREETING_S   10 /* time for the client's version */
 #define BACKLOG      16
 #define EVENTS       32
-/* a client that has vanished is noticed within a minute */
+/* TCP keep-alive: a vanished client is noticed within a minute */
 #define KEEP_IDLE_S  30
 #define KEEP_EVERY_S 10
 #define KEEP_COUNT   3
@@ -35,7 +36,7 @@ struct perftest_sockets {
 	struct perftest_session session[SESSIONS_MAX];
 };
 
-/* What epoll says: a listener's place, or behind all of them a session's. */
+/* The number is what epoll reports: a listener's place, or ENGINE_SERVICE_PLACES + a session's index. */
 static int
 perftest_tcp_add_epoll(struct perftest_sockets *t, int fd, unsigned int number)
 {
@@ -111,7 +112,7 @@ accept_all(struct engine *e, unsigned int place)
 			close(fd);
 }
 
-/* Answers are short and one at a time: a socket that does not take one is not read. */
+/* Answers are short and sent one at a time: if the socket has no room for one, the client does not read. */
 static bool
 perftest_tcp_answer(struct perftest_session *s, size_t len)
 {
@@ -125,7 +126,7 @@ perftest_tcp_answer(struct perftest_session *s, size_t len)
 	return true;
 }
 
-/* @retval false  it is over, one way or the other */
+/* Read and answer messages. @retval false  the session has ended, with success or not */
 static bool
 perftest_tcp_serve(struct perftest_session *s)
 {
@@ -141,7 +142,7 @@ perftest_tcp_serve(struct perftest_session *s)
 	return len == 0 && s->exchange.step != PERFTEST_DONE;
 }
 
-/* --- the control thread's --- */
+/* --- the event loop of the control thread --- */
 
 int
 engine_sockets_fd(const struct engine *e)
@@ -183,7 +184,7 @@ perftest_watch(struct engine *e, uint64_t now)
 
 /* --- services --- */
 
-/* IPv6's and IPv4's at once; IPv4's alone where there is no other. */
+/* A socket for IPv6 and IPv4; if the host has no IPv6, for IPv4 only. */
 static int
 open_listener(uint16_t port)
 {

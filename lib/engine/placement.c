@@ -3,10 +3,10 @@
  */
 
 /*
- * Each worker should have a CPU of its own. NUMA: workers' own memory is on the node of their CPU, what
- * they share is on the first worker's, a port's queues and packet buffers are on the card's. Where that
- * could not be had, or the CPUs are on another node than the card, a warning says so at start: nothing
- * fails, all is slower.
+ * Each worker should have a CPU of its own. On a NUMA host a worker's own memory is on the node of
+ * its CPU, shared memory is on the first worker's node, and a port's queues and packet buffers are
+ * on the card's node. If that is not possible, or the CPUs are on another node than the card,
+ * everything works but slower, and a warning says so at start.
  */
 
 #include <stdio.h>
@@ -26,7 +26,8 @@ struct report {
 	char text[512];
 };
 
-static void __attribute__((format(printf, 2, 3))) placement_say(struct report *r, const char *fmt, ...)
+static void __attribute__((format(printf, 2, 3)))
+placement_say(struct report *r, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -43,9 +44,10 @@ placement_nodes_differ(int a, int b)
 	return a >= 0 && b >= 0 && a != b;
 }
 
-/* "workers 0, 2": those that poll the port from another node */
+/* Print the numbers of the workers that poll the port from another node, as "0, 2". @return how many */
 static unsigned int
-placement_remote_pollers(const struct placement *p, const struct placement_port *port, char *text, size_t size)
+placement_remote_pollers(const struct placement *p, const struct placement_port *port, char *text,
+		size_t size)
 {
 	unsigned int i, n = 0;
 	size_t len = 0;
@@ -116,7 +118,7 @@ placement_check(const struct placement *p, placement_warn_fn warn, void *arg)
 	return r.warnings;
 }
 
-/* --- what there is --- */
+/* --- the actual placement --- */
 
 int
 placement_node(unsigned int lcore)
@@ -188,11 +190,11 @@ placement_look(const struct engine *e)
 	placement_check(&p, placement_log_warning, NULL);
 }
 
-/* --- where the main thread allocates --- */
+/* --- the node from which the main thread allocates --- */
 
 /*
- * The EAL takes memory from the node that the calling thread is bound to, and so does the kernel
- * when pages are touched first.
+ * EAL allocates from the node to which the calling thread is bound, and the kernel from the node of
+ * the CPU that touches a page first.
  */
 static void
 placement_move_to(const rte_cpuset_t *cpus)

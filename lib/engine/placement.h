@@ -7,8 +7,8 @@
 
 /**
  * @file
- * Private to lib/engine: on which CPU and NUMA node things are made, and what is said at start when
- * they are not where they should be. A node of -1: unknown, or this host has only one.
+ * Private to lib/engine: placement of workers and memory on CPUs and NUMA nodes, and warnings at
+ * start when it is bad for performance. A node of -1: unknown, or this host has only one.
  */
 
 #include <stdbool.h>
@@ -23,11 +23,11 @@ struct engine;
 
 struct placement_port {
 	const char *name;
-	bool physical; /* a card, not a device made of software */
+	bool physical; /* a network card, not a software device */
 	int node;
-	int memory_node; /* of its packet buffers */
-	unsigned int pollers; /* workers 0 to this one, excluded, poll it */
-	char cpus[PLACEMENT_CPUS_LEN]; /* of its node, as "2-3"; "": not known */
+	int memory_node; /* node of its packet buffers */
+	unsigned int pollers; /* the first workers, this many, poll it */
+	char cpus[PLACEMENT_CPUS_LEN]; /* CPUs of its node, as "2-3"; "": not known */
 };
 
 struct placement_worker {
@@ -40,33 +40,33 @@ struct placement {
 	bool hugepages;
 	unsigned int num_ports;
 	unsigned int num_workers;
-	unsigned int num_cpus; /* that the workers run on together */
+	unsigned int num_cpus; /* CPUs on which any worker may run */
 	struct placement_port port[LINK_PORTS_MAX];
 	struct placement_worker worker[LINK_WORKERS_MAX];
 };
 
-/** @param text  what is wrong and what to do about it, one line */
+/** @param text  one line: the problem and its remedy */
 typedef void (*placement_warn_fn)(void *arg, const char *text);
-/** Pure. @return warnings given */
+/** Check a placement; has no side effects but the warnings. @return number of warnings */
 unsigned int placement_check(
 		const struct placement *p, placement_warn_fn warn, void *arg);
 
-/** After all has been made: check, and warn in the log. */
+/** After engine_create() has created everything: check the placement and log warnings. */
 void placement_look(const struct engine *e);
 
 /**
- * Main thread: memory that it takes from now on comes from the node of this lcore, as far as there
- * is any. @return what placement_leave() wants
+ * Main thread: allocate from the NUMA node of this lcore from now on, as far as that node has free
+ * memory. @return the argument for placement_leave()
  */
 rte_cpuset_t placement_enter(unsigned int lcore);
 void placement_leave(const rte_cpuset_t *before);
 
 /* memory.c */
-/** The node on which threads that are bound to none allocate; -1: any. */
+/** Set the node from which threads that are bound to no node allocate; -1: any. */
 void memory_home(int numa_node);
 int memory_home_node(void);
 
-/** Which node an lcore is on; -1: this host has only one. */
+/** The NUMA node of an lcore; -1: this host has only one. */
 int placement_node(unsigned int lcore);
 
 #endif

@@ -3,7 +3,7 @@
  */
 
 /*
- * Performance management: the agent on worker 0, and what our counters are called there (pma.md 3).
+ * Performance management: the agent on worker 0, and the mapping of our counters to its (pma.md 3).
  */
 
 #include <errno.h>
@@ -16,9 +16,9 @@
 #include "wire/wire.h"
 
 #define WIDTH_4X 2 /* PortInfo's code */
-#define UNIT 4 /* octets that PortXmitData and PortRcvData count in */
+#define UNIT 4 /* PortXmitData and PortRcvData count units of 4 octets */
 
-/* Bytes around each packet that are not its own: Ethernet's header, a native IB packet's VCRC. */
+/* Bytes per frame that do not count: the Ethernet header, and a native IB packet's VCRC. */
 static uint64_t
 pma_agent_overhead(const struct port_attr *port)
 {
@@ -34,7 +34,7 @@ pma_agent_data_words(const struct port_attr *port, uint64_t bytes, uint64_t pad,
 	return bytes > less ? (bytes - less) / UNIT : 0;
 }
 
-/* PortRcvErrors: packets that are damaged or malformed, and those there was no buffer for. */
+/* PortRcvErrors: packets that were damaged or malformed, or that found no buffer. */
 static uint64_t
 receive_errors(const struct link_counters *c, uint64_t missed)
 {

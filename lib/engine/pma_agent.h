@@ -14,9 +14,9 @@
 #include "engine/worker.h"
 
 int pma_agent_create(struct worker *w, struct error *err);
-/** After its mad_worker is gone. */
+/** Call after mad_worker_destroy(). */
 void pma_agent_destroy(struct worker *w);
-/** Many times a second: have links gone down? */
+/** Every tick: tell the agent the state of the links. */
 void pma_agent_tick(struct worker *w);
 
 #endif

@@ -3,7 +3,7 @@
  */
 
 /*
- * A netdev's speed in PortInfo's codes (smp-sma 3): the fastest that is not faster.
+ * A device's speed in PortInfo's codes (smp-sma 3): the fastest code that does not exceed it.
  */
 
 #include "engine/subnet.h"

@@ -3,7 +3,7 @@
  */
 
 /*
- * Ports that have lost the server they are connected to, and try again: off the poll loops first.
+ * Reconnect ports that have lost their memif server. No worker polls a port while it reconnects.
  */
 
 #include <rte_cycles.h>

@@ -3,8 +3,8 @@
  */
 
 /*
- * The messages by which a queue pair moves (rehome.h). Nothing of this is on the path of a packet
- * that arrives where it belongs.
+ * The messages that move a QP between workers (rehome.h). A packet that arrives at the worker that
+ * owns its QP does not run this code.
  */
 
 #include <errno.h>
@@ -28,8 +28,8 @@ struct move_message {
 };
 
 /*
- * From A to B: for each move of A's an OFFER and the TAKE of the move before that had its place,
- * and one answer for each of B's
+ * Most messages from A to B at a time: for each place of A's an OFFER, and the TAKE of the move that
+ * used the place before; and one answer for each move of B's
  */
 #define MAIL_RING 64
 _Static_assert(3 * REHOME_OUT < MAIL_RING, "a message always has room");
@@ -70,7 +70,7 @@ rehome_place_of(const struct worker *w, uint32_t qpn)
 	return NULL;
 }
 
-/* QP0 never moves, and its number means a free place. */
+/* QP0 never moves, and qpn 0 marks a free place, so it is never found. */
 static struct arriving *
 find_arriving(const struct worker *w, uint32_t qpn)
 {
@@ -112,7 +112,7 @@ rehome_stays(struct worker *w, struct leaving *l)
 	w->rehome.num_leaving--;
 }
 
-/* What the new owner had handed over when it said so is on our ring: that first. */
+/* Packets that the new owner handed off before READY are on our ring: process those first. */
 static void
 rehome_ready(struct worker *w, struct leaving *l)
 {
@@ -131,7 +131,7 @@ rehome_give(struct worker *w)
 
 		if (l->step != LEAVING_READY || w->taken[l->to] < l->target)
 			continue;
-		/* it may have been destroyed, or be unable to go just now */
+		/* this fails if the QP was destroyed, or cannot move now */
 		if (rc_qp_export(w->rc, l->qpn, l->to, NULL) == 0) {
 			rehome_post(w, l->to, MOVE_TAKE, l->qpn);
 			w->stats.rehomed_out++;
@@ -180,7 +180,7 @@ rehome_park(struct worker *w, struct packet *pkt)
 	return true;
 }
 
-/* The move is over: what was kept goes where it belongs now. */
+/* The move is over, or cancelled: dispatch the parked packets again. */
 static void
 rehome_unpark(struct worker *w, struct arriving *a, uint64_t now)
 {
@@ -188,7 +188,7 @@ rehome_unpark(struct worker *w, struct arriving *a, uint64_t now)
 	unsigned int i, n, num = a->parked;
 
 	memcpy(pkts, a->pkt, num * sizeof(pkts[0]));
-	a->parked = 0; /* no more ours to free */
+	a->parked = 0; /* worker_sort() owns them now */
 	w->rehome.parked -= num;
 	a->qpn = 0;
 	w->rehome.num_arriving--;
@@ -208,7 +208,7 @@ rehome_import(struct worker *w, unsigned int from, uint32_t qpn)
 		return;
 	w->stats.rehomed_in++;
 	rehome_settle(w, qpn);
-	/* what the old owner had not seen */
+	/* apply port changes that the old owner had not seen */
 	for (port = 0; port < link_num_ports(link); port++)
 		rc_qp_path_changed(w->rc, qpn, (uint16_t)port, link_port_attr(link, port));
 }
@@ -274,7 +274,7 @@ rehome_stray(struct worker *w, struct packet *pkt, uint64_t now, enum verdict *v
 
 	if (to < 0)
 		return false;
-	if (to != (int)w->id) { /* it has gone */
+	if (to != (int)w->id) { /* the QP moved away */
 		handoff_again(w, (unsigned int)to, pkt);
 		return true;
 	}

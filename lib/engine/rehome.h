@@ -7,26 +7,26 @@
 
 /**
  * @file
- * Private to lib/engine: queue pairs move to the worker at whose queues their packets arrive
- * (design.md rule 1). Worker A has a QP, worker B gets it:
+ * Private to lib/engine: a QP moves to the worker whose queues receive its packets (design.md rule
+ * 1). To move a QP from worker A to worker B:
  *
- *     A -> B  OFFER   from now on B keeps packets of the QP that arrive at its queues
- *     B -> A  READY   what B had handed over before is on A's ring; or REFUSED
- *     A -> B  TAKE    A has taken all of that in and given the QP away; or CANCEL
- *     B               puts the QP in, then takes in what it has kept
+ *     A -> B  OFFER   B now parks packets of the QP that arrive at its queues
+ *     B -> A  READY   all packets that B handed off before are on A's ring; or REFUSED
+ *     A -> B  TAKE    A has processed those packets and exported the QP; or CANCEL
+ *     B               imports the QP, then processes the parked packets
  *
- * So the packets of B's queues, which are those the move is made for, stay in order and none is
- * lost. Others sent to the old owner meanwhile are sent on to the new one.
+ * So packets from B's queues, because of which the QP moves, keep their order and none is lost.
+ * Packets that other workers hand to A in the meantime are forwarded to B.
  *
- * Messages carry the QPN with its generation, and are never dropped: a ring for each ordered pair
- * of workers has room for all that there can be at a time.
+ * Messages carry the QPN with its generation. They are never dropped: the ring of each ordered pair
+ * of workers has room for the most messages that can be outstanding.
  */
 
 #include "engine/engine.h"
 
-#define REHOME_OUT  16 /* moves that a worker has begun, at a time */
-#define REHOME_IN   16 /* moves to a worker, at a time */
-/* packets kept for each of these, and for all of a worker: more are dropped, and counted */
+#define REHOME_OUT  16 /* simultaneous moves away from a worker */
+#define REHOME_IN   16 /* simultaneous moves to a worker */
+/* most packets parked for one move, and for all moves to a worker: more are dropped and counted */
 #define REHOME_PARK     256
 #define REHOME_PARK_ALL 512
 
@@ -40,7 +40,7 @@ struct leaving {
 	uint32_t qpn;
 	uint8_t step; /* enum leaving_step */
 	uint16_t to;
-	uint64_t target; /* packets to be taken over from .to before it goes */
+	uint64_t target; /* value of worker.taken[to] from which the QP may leave */
 };
 
 struct arriving {
@@ -50,34 +50,34 @@ struct arriving {
 	struct packet *pkt[REHOME_PARK];
 };
 
-/** Packets of one QP that one other worker has handed over lately. */
+/** Recent count of packets of one QP that one other worker handed off. */
 struct handed {
 	uint32_t qpn;
 	uint16_t from;
 	uint16_t count;
 	uint32_t base; /* packets the QP had received when counting began */
-	uint32_t rest; /* tick before which it does not move (again), */
-	uint32_t tick; /* and at which counting began */
+	uint32_t rest; /* the QP does not move before this tick */
+	uint32_t tick; /* when counting began */
 };
 
-#define REHOME_TABLE 16384 /* entries of handed[] at the most: 1 for each QP up to there */
+#define REHOME_TABLE 16384 /* most entries of handed[]; with fewer QP slots, one per slot */
 #define REHOME_DUE   64
 
 struct rte_ring;
 
 struct rehome {
-	bool enabled; /* by itself; a verb may always */
-	bool steered[LINK_PORTS_MAX]; /* each worker has a queue of the port */
+	bool enabled; /* QPs move automatically; engine_qp_rehome() works without */
+	bool steered[LINK_PORTS_MAX]; /* each worker has a receive queue of the port */
 	unsigned int num_leaving;
 	unsigned int num_arriving;
-	unsigned int parked; /* for all of them */
+	unsigned int parked; /* packets, for all arriving QPs */
 	struct rte_ring *mail[LINK_WORKERS_MAX]; /* from each worker; NULL for itself */
 	struct leaving leaving[REHOME_OUT];
 	struct arriving *arriving; /* [REHOME_IN] */
 	/* rehome_choose.c */
 	struct handed *handed; /* by QP slot */
 	uint32_t handed_mask;
-	uint32_t due[REHOME_DUE]; /* QPs whose count is to be looked at */
+	uint32_t due[REHOME_DUE]; /* QPs that the next tick considers */
 	unsigned int num_due;
 	uint32_t tick;
 	uint64_t tick_time;
@@ -86,37 +86,38 @@ struct rehome {
 
 /* --- rehome.c --- */
 int rehome_create(struct engine *e, struct error *err);
-/** What is on its way arrives, for the workers to destroy. */
+/** Import QPs that are between two workers, so that their new owners destroy them. */
 void rehome_destroy(struct engine *e);
 
 /**
- * Give a QP of this worker's to another. Whether it has gone: rehome_is_leaving(), rc_owner().
+ * Start to move a QP of this worker to another. rehome_is_leaving() and rc_owner() tell when and
+ * whether it has moved.
  *
- * @retval -EBUSY  it is about to move, or as many as can be; or see rc_qp_movable()
+ * @retval -EBUSY  the QP is moving already, REHOME_OUT others are, or see rc_qp_movable()
  */
 int rehome_offer(struct worker *w, uint32_t qpn, unsigned int to, struct error *err);
 bool rehome_is_leaving(const struct worker *w, uint32_t qpn);
-/** Is it given to this worker, but not here yet? Looks for it in the mail. */
+/** True if this worker owns the QP but has not imported it yet. Reads waiting messages first. */
 bool rehome_is_arriving(struct worker *w, uint32_t qpn);
 
-/** Messages of other workers; before packets are taken in. @return messages */
+/** Process messages of other workers, before the turn's packets. @return messages */
 unsigned int rehome_take(struct worker *w, uint64_t now);
-/** QPs that are ready to go; after all that was sent in this turn is with the device. */
+/** Export the QPs that are ready to leave, after this turn's packets were flushed to the device. */
 void rehome_give(struct worker *w);
-/** A packet to be handed over: is it kept here, since its QP is on its way? */
+/** Before a packet is handed off: park it if its QP is moving to this worker. @return parked */
 bool rehome_park(struct worker *w, struct packet *pkt);
 /**
- * A packet whose QP is not here (VERDICT_QPN_UNKNOWN).
+ * Process a packet whose QP this worker does not have (VERDICT_QPN_UNKNOWN).
  *
- * @retval true   it has been sent on, kept, or dropped and counted
- * @retval false  *v says what has become of it
+ * @retval true   it was forwarded, parked, or dropped and counted
+ * @retval false  *v is its verdict; the caller still owns it
  */
 bool rehome_stray(struct worker *w, struct packet *pkt, uint64_t now, enum verdict *v);
 
 /* --- rehome_choose.c --- */
-/** Another worker has handed this packet over, and its QP has received it. */
+/** Count a packet that worker @p from handed off and whose QP has received it. */
 void rehome_note(struct worker *w, unsigned int from, const struct packet *pkt);
-/** A QP has come: it stays for a while. */
+/** A QP was imported: do not move it again for a while. */
 void rehome_settle(struct worker *w, uint32_t qpn);
 void rehome_tick(struct worker *w, uint64_t now);
 

@@ -3,19 +3,19 @@
  */
 
 /*
- * Which queue pairs move by themselves: those of which nearly all packets come by way of one other
- * worker. Counted only where packets are taken over, looked at in the tick.
+ * The choice of QPs that move automatically: those of which nearly all packets come by hand-off from
+ * one other worker. Only packets received by hand-off are counted; the tick decides.
  *
- * Only of ports with a receive queue for each worker: where there are fewer, one worker receives
- * for others, and that is how these have a share of the work.
+ * Only ports with a receive queue for each worker count. With fewer queues one worker must receive
+ * for the others, and hand-off is how those get their share of the work.
  */
 
 #include "engine/worker.h"
 
-#define ENOUGH       64 /* packets before anything is said of them */
-#define SHARE(n)     ((n) - (n) / 8) /* of n so many are nearly all */
-#define REST_TICKS   WORKER_TICK_HZ /* a QP that has come stays at least so long */
-#define STALE_TICKS  WORKER_TICK_HZ /* what was counted in longer than this says nothing */
+#define ENOUGH       64 /* packets to count before a QP may move */
+#define SHARE(n)     ((n) - (n) / 8) /* seven eighths: "nearly all" of n */
+#define REST_TICKS   WORKER_TICK_HZ /* least time between two moves of a QP */
+#define STALE_TICKS  WORKER_TICK_HZ /* a count that took longer is discarded */
 #define LOAD_ONE     256 /* a worker that is always busy */
 
 static struct handed *
@@ -32,7 +32,10 @@ rehome_received(const struct worker *w, uint32_t qpn)
 	return rc_qp_received(w->rc, qpn, &r) == 0 ? (uint32_t)r.packets : 0;
 }
 
-/* Counting begins, with the packet at hand. One QP at a time has the entry, until it is stale. */
+/*
+ * Begin to count, with the current packet as the first. Several QPs may share an entry: one keeps
+ * it until its count is stale.
+ */
 static void
 rehome_count_from(struct worker *w, struct handed *h, unsigned int from, uint32_t qpn)
 {
@@ -62,11 +65,11 @@ rehome_note(struct worker *w, unsigned int from, const struct packet *pkt)
 		rehome_count_from(w, h, from, pkt->dest_qpn);
 		return;
 	}
-	if (h->from != from) /* lowers the other's share */
+	if (h->from != from) /* not counted, so it lowers the share of h->from */
 		return;
 	if (++h->count == ENOUGH && r->num_due < REHOME_DUE)
 		r->due[r->num_due++] = pkt->dest_qpn;
-	else if (unlikely(h->count > 2 * ENOUGH)) /* the tick had no time for it */
+	else if (unlikely(h->count > 2 * ENOUGH)) /* due[] was full: count again */
 		h->count = 0;
 }
 
@@ -78,7 +81,7 @@ rehome_settle(struct worker *w, uint32_t qpn)
 
 /* --- the tick --- */
 
-/* The share of time this worker had work, over the last ticks. */
+/* Moving average of the share of time in which this worker was busy. */
 static void
 measure_load(struct worker *w, uint64_t now)
 {
@@ -91,7 +94,10 @@ measure_load(struct worker *w, uint64_t now)
 	__atomic_store_n(&w->stats.load, (w->stats.load * 7 + load + 4) / 8, __ATOMIC_RELAXED);
 }
 
-/* A worker that is always busy gets nothing from one that is not: handing over is then the help. */
+/*
+ * A nearly always busy worker receives no QPs from one that is less than half as busy: there,
+ * hand-off relieves the busy worker.
+ */
 static bool
 rehome_has_time(const struct worker *w, unsigned int to)
 {
@@ -101,8 +107,9 @@ rehome_has_time(const struct worker *w, unsigned int to)
 }
 
 /*
- * By chance, so that the two ends of a link whose queues are joined one to one, and where packets
- * arrive at the queue they were sent from, do not change places for ever.
+ * Move with a probability of one quarter. On a link whose queues are joined one to one, packets
+ * arrive at the queue with the sender's number: if both ends always moved, they would swap workers
+ * for ever.
  */
 static bool
 rehome_by_chance(uint64_t now)
@@ -117,13 +124,13 @@ rehome_consider(struct worker *w, uint32_t qpn, uint64_t now)
 	uint32_t total;
 
 	if (h->qpn != qpn || h->count < ENOUGH)
-		return; /* it has come, or another QP has the entry */
+		return; /* the QP has just moved, or another QP has the entry */
 	total = rehome_received(w, qpn) - h->base;
 	if (w->rehome.tick - h->tick < STALE_TICKS && h->count >= SHARE(total) &&
 			(int32_t)(w->rehome.tick - h->rest) >= 0 && rehome_has_time(w, h->from) &&
 			rehome_by_chance(now))
 		rehome_offer(w, qpn, h->from, NULL);
-	h->count = 0; /* counted anew, if it stays */
+	h->count = 0; /* count again if it stays */
 }
 
 void

@@ -7,7 +7,7 @@
 
 /**
  * @file
- * Private to lib/engine: SA queries of our own.
+ * Private to lib/engine: the table of our SA queries.
  */
 
 #include "engine/verbs_private.h"
@@ -22,24 +22,24 @@ struct query_entry {
 };
 
 struct query {
-	/* the control thread's */
+	/* used by the control thread only */
 	bool used;
 	bool timed_out;
 	uint32_t generation;
 	unsigned int worker;
 	uint64_t started; /* TSC */
-	uint64_t seen; /* when somebody last looked */
+	uint64_t seen; /* TSC of the last access by a client */
 	uint64_t timeout; /* TSC; 0: none */
-	uint64_t page; /* where the last page ended: a record's number, and where it stands */
-	uint64_t page_at;
+	uint64_t page; /* number of the record after the last page read */
+	uint64_t page_at; /* its offset in .buf */
 	uint8_t *buf;
 	size_t size;
-	uint8_t *records_sent; /* of a Config */
+	uint8_t *records_sent; /* a copy of the records of a Config request */
 	size_t records_size;
-	/* the worker's, until .done */
+	/* written by the worker until .done */
 	mad_handle handle;
-	uint64_t filled; /* bytes of buf; published */
-	uint64_t records; /* the same in records, relaxed */
+	uint64_t filled; /* bytes of .buf in use; stored with release */
+	uint64_t records; /* number of records in .buf; relaxed */
 	uint64_t ended;
 	struct mad_result result;
 	uint64_t sa_key;
@@ -48,7 +48,7 @@ struct query {
 
 struct sa_queries {
 	struct query query[ENGINE_SA_QUERIES];
-	unsigned int turn; /* the worker whose turn it is */
+	unsigned int turn; /* round robin over the workers */
 };
 
 static inline uint32_t

@@ -3,7 +3,7 @@
  */
 
 /*
- * The SA and the store under it: opened at start, closed when the workers have gone.
+ * The SA and its store: opened at start, closed after the workers were destroyed.
  */
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 
 #define MIB (UINT64_C(1) << 20)
 
-/* Records are many and small: they come from the C library, whose size nobody has to foresee. */
+/* Records are many and small: they come from the C library, so no memory must be reserved for them. */
 static int
 open_store(struct engine *e, struct error *err)
 {

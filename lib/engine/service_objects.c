@@ -3,8 +3,9 @@
  */
 
 /*
- * Whose an object is: a service's domains and completion queues, and what is in or on them, are no
- * business of callers. They could take its completions, or hold it when it should go.
+ * Protection of a service's objects from clients: its protection domains and CQs, and the regions,
+ * windows and QPs that belong to them. A client could otherwise take a service's completions, or
+ * keep its objects in use when the service ends.
  */
 
 #include <errno.h>
@@ -35,7 +36,7 @@ callers_pd(const struct engine *e, uint32_t pd, struct error *err)
 {
 	const struct svc *s = service_owning(e, svc_has_pd, pd);
 
-	return s == NULL ? 0 : error_set(err, EPERM, "pd: %u is of service \"%s\"", pd, service_name_of(s));
+	return s == NULL ? 0 : error_set(err, EPERM, "pd: %u belongs to service \"%s\"", pd, service_name_of(s));
 }
 
 int
@@ -44,18 +45,18 @@ callers_cq(const struct engine *e, const char *what, uint32_t cqn, struct error 
 	const struct svc *s = service_owning(e, svc_has_cq, cqn);
 
 	return s == NULL ? 0
-			 : error_set(err, EPERM, "%s: %u is of service \"%s\"", what, cqn,
+			 : error_set(err, EPERM, "%s: %u belongs to service \"%s\"", what, cqn,
 					   service_name_of(s));
 }
 
-/* What there is not is said by the verb. */
+/* A key without object is not an error here: the verb reports it. */
 static int
 callers_key(const struct engine *e, const char *what, uint32_t key, uint32_t pd, struct error *err)
 {
 	const struct svc *s = service_owning(e, svc_has_pd, pd);
 
 	return s == NULL ? 0
-			 : error_set(err, EPERM, "%s: 0x%08x is of service \"%s\"", what, key,
+			 : error_set(err, EPERM, "%s: 0x%08x belongs to service \"%s\"", what, key,
 					   service_name_of(s));
 }
 
@@ -93,7 +94,7 @@ callers_qp(const struct engine *e, const struct rc_qp_info *info, struct error *
 	const struct svc *s = service_owning(e, svc_has_cq, info->init.send_cq);
 
 	return s == NULL ? 0
-			 : error_set(err, EPERM, "qp: 0x%06x is of service \"%s\"", info->qpn,
+			 : error_set(err, EPERM, "qp: 0x%06x belongs to service \"%s\"", info->qpn,
 					   service_name_of(s));
 }
 

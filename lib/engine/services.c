@@ -3,9 +3,9 @@
  */
 
 /*
- * Services: made on the control thread, then told to every worker. One that has listened goes with
- * its last connection; one that drives a connection of ours stays for a while after that one's end,
- * so that its figures can be looked at.
+ * Services: the control thread creates a service and adds it to every worker. A service that no
+ * longer listens is removed with its last connection. A service for a connection of ours stays for
+ * LINGER_S after that connection's end, so that its statistics can be read.
  */
 
 #include <errno.h>
@@ -18,7 +18,7 @@
 #include "engine/verbs_private.h"
 
 #define LINGER_S 60
-/* a grace period is over by then; who waits longer waits for the next watch */
+/* long enough for a grace period; if it is not, services_watch() tries again */
 #define REMOVE_TRIES 8
 
 struct service {
@@ -26,11 +26,11 @@ struct service {
 	struct svc *svc;
 	bool listening;
 	bool client;
-	bool ending; /* no longer wanted */
-	bool removing; /* no worker has a part of it, but somebody something of it */
-	bool awaited; /* a client's: its attempt has not ended */
-	cm_id connection; /* the same */
-	uint64_t over; /* TSC; 0: it has connections, or may get some */
+	bool ending; /* to be removed with its last connection */
+	bool removing; /* removed from all workers, but its objects are still in use */
+	bool awaited; /* client: the attempt to connect has not ended */
+	cm_id connection; /* client: its connection */
+	uint64_t over; /* TSC of the end of the last connection; 0: it has or may get connections */
 };
 
 struct place_args {
@@ -140,10 +140,10 @@ on_all_workers(struct engine *e, struct service *s, worker_fn fn)
 }
 
 /*
- * Its connections are gone, or there never were any. Workers may still see its memory, for a grace
- * period: looked at again a few times, as this thread waits for nobody without end.
+ * Remove a service without connections. Workers may use its memory until a grace period has passed;
+ * this thread tries a limited number of times, because it must not wait without bound.
  *
- * @retval -EAGAIN  not yet: again later
+ * @retval -EAGAIN  still in use: try again later
  */
 static int
 remove_service(struct engine *e, struct service *s, unsigned int tries)
@@ -181,7 +181,7 @@ service_owning(const struct engine *e, bool (*has)(const struct svc *, uint32_t)
 	const struct service *s;
 	unsigned int i;
 
-	for (i = 0; i < e->num_services; i++) { /* asked with each poll of a CQ */
+	for (i = 0; i < e->num_services; i++) { /* each poll of a CQ runs this loop */
 		s = &e->services[i];
 		if (s->svc != NULL && has(s->svc, number))
 			return s->svc;
@@ -189,7 +189,7 @@ service_owning(const struct engine *e, bool (*has)(const struct svc *, uint32_t)
 	return NULL;
 }
 
-/* A free place, or that of a client that has been over for longest. */
+/* A free place, or the place of the client service that ended first. */
 static struct service *
 service_place(struct engine *e, struct error *err)
 {
@@ -207,7 +207,7 @@ service_place(struct engine *e, struct error *err)
 	return NULL;
 }
 
-/* On the workers from @p first to before @p end, or on none. */
+/* Add a service to the workers first to end - 1, or on error to none. */
 static int
 service_add(struct engine *e, const struct svc_config *config, unsigned int first,
 		unsigned int end, struct service **added, struct error *err)
@@ -224,7 +224,7 @@ service_add(struct engine *e, const struct svc_config *config, unsigned int firs
 		.numa_node = -1,
 	};
 	struct service *s = service_place(e, err);
-	/* without a service ID it is found by other means (tcp_port) */
+	/* without a service ID, clients find it by its tcp_port */
 	struct place_args a = { .listen = !config->active && config->service_id != 0, .err = err };
 	unsigned int i;
 	int ret = 0;
@@ -243,7 +243,7 @@ service_add(struct engine *e, const struct svc_config *config, unsigned int firs
 		ret = engine_call(e, i, add_here, &a);
 	s->id = ++e->last_service;
 	*added = s;
-	/* where it listened already somebody may have come */
+	/* a worker on which it listened already may have accepted a connection */
 	if (ret != 0)
 		engine_cm_unlisten(e, s->id, true, NULL);
 	return ret;
@@ -333,7 +333,7 @@ engine_cm_service_name(struct engine *e, cm_id id)
 	return n >= 0 ? svc_config(e->services[n].svc)->name : "";
 }
 
-/* --- services that drive a connection of ours --- */
+/* --- services for connections that we open --- */
 
 int
 service_client(struct engine *e, const struct svc_config *config, unsigned int worker,
@@ -362,7 +362,7 @@ service_connected(struct engine *e, unsigned int place, cm_id id)
 	s->ending |= id == 0;
 }
 
-/* --- their end --- */
+/* --- the end of a service --- */
 
 static void
 service_watch(struct engine *e, struct service *s, uint64_t now)

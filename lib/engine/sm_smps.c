@@ -3,9 +3,10 @@
  */
 
 /*
- * SMPs for the subnet manager behind a port, on their way from worker 0, whose agent has received
- * them, to the control thread, where the SM takes them; and to the SA's subscribers, who are told of
- * traps. The last ones are kept, taken or not, so that an event can be followed to its notice.
+ * SMPs for the subnet manager behind a port. The agent on worker 0 receives them and passes them to
+ * the control thread, where the SM takes them; traps also go to the SA's subscribers. The newest
+ * SMPs are kept even after the SM has taken them, so that a client can find the notice that belongs
+ * to an event.
  */
 
 #include <errno.h>
@@ -21,10 +22,10 @@
 #define SM_RING 256
 
 struct sm_inbox {
-	struct engine_sm_smp smp[ENGINE_SM_SMPS]; /* by number */
+	struct engine_sm_smp smp[ENGINE_SM_SMPS]; /* indexed by number modulo ENGINE_SM_SMPS */
 	bool taken[ENGINE_SM_SMPS];
 	uint32_t next; /* the number after the newest */
-	uint64_t lost; /* not taken, and replaced by newer ones */
+	uint64_t lost; /* SMPs that newer ones replaced before the SM took them */
 };
 
 /* --- worker 0 --- */
@@ -136,7 +137,7 @@ sm_call_here(struct worker *w, void *arg)
 		      : sma_sm_alive(w->sma, a->port, now);
 }
 
-/* The SM itself calls: it is there. */
+/* The SM makes a call, which also shows that it is alive. */
 static int
 sm_call(struct engine *e, unsigned int port, struct sm_args *a, struct error *err)
 {
@@ -158,7 +159,7 @@ engine_sm_set(struct engine *e, unsigned int port, uint8_t state, uint8_t priori
 	return sm_call(e, port, &a, err);
 }
 
-/* Oldest first: what is kept are the last ENGINE_SM_SMPS numbers. */
+/* Oldest first; the inbox keeps the last ENGINE_SM_SMPS numbers. */
 static unsigned int
 sm_inbox_take(const struct engine *e, unsigned int port, struct engine_sm_smp *smp, unsigned int n)
 {

@@ -3,10 +3,10 @@
  */
 
 /*
- * The store's thread: the one writer of the SA's database, no lcore and no worker. Changes come over
- * one SPSC ring per worker; all that wait are executed as one durable batch, so a storm of them
- * commits in groups and a worker never waits for the disk. Between batches: what the control thread
- * asks for, leases that ran out, memory that no reader sees any more.
+ * The store's thread: the only writer of the SA's database. It is an ordinary thread, no lcore. It
+ * receives changes by one SPSC ring per worker and executes all waiting changes as one durable
+ * batch, so that many changes share a commit and a worker never waits for the disk. Between batches
+ * it runs calls of the control thread, expires leases and frees memory that no reader uses.
  */
 
 #include <errno.h>
@@ -43,7 +43,7 @@ struct store_thread {
 	struct sa_write *batch[BATCH_MAX];
 	uint64_t expire; /* TSC, when due */
 	uint64_t reclaim;
-	pthread_mutex_t lock; /* of .job */
+	pthread_mutex_t lock; /* protects .job */
 	pthread_cond_t job_done;
 	struct store_job *job;
 };
@@ -110,7 +110,7 @@ store_thread_submit(void *arg, struct sa_write *write)
 	return true;
 }
 
-/* From each worker its share, so that one's storm does not hold up the others. */
+/* Each worker gets an equal share of the batch, so that a flood from one does not delay the others. */
 static unsigned int
 store_thread_gather(struct store_thread *t)
 {
@@ -130,7 +130,7 @@ store_thread_hand_back(struct store_thread *t, unsigned int n)
 	for (i = 0; i < n; i++) {
 		struct worker *w = e->worker[sa_write_worker(t->batch[i])];
 
-		/* the ring has room for all that a worker may have under way */
+		/* full only for a moment: the ring is as large as the number of outstanding changes */
 		while (rte_ring_sp_enqueue(w->written, t->batch[i]) != 0)
 			sched_yield();
 	}
@@ -151,7 +151,7 @@ store_thread_run_batch(struct store_thread *t)
 	return true;
 }
 
-/* --- what the control thread asks for --- */
+/* --- calls of the control thread --- */
 
 static bool
 store_thread_run_job(struct store_thread *t)
@@ -179,7 +179,7 @@ store_thread_call(struct engine *e, int (*fn)(struct engine *e, void *arg), void
 	struct store_job job = { .fn = fn, .arg = arg };
 
 	if (!t->started)
-		return fn(e, arg); /* nobody else is there */
+		return fn(e, arg); /* the store's thread does not run */
 	pthread_mutex_lock(&t->lock);
 	while (t->job != NULL)
 		pthread_cond_wait(&t->job_done, &t->lock);
@@ -237,7 +237,7 @@ store_main(void *arg)
 		if (!work)
 			store_thread_sleep(t);
 	}
-	/* the workers have stopped: what they submitted before is made durable */
+	/* the workers have stopped: execute what they submitted before */
 	while (store_thread_run_batch(t) || store_thread_run_job(t))
 		;
 	return NULL;

@@ -15,7 +15,7 @@
 
 #include "engine/subnet.h"
 
-/* Subnet management changes a port: this worker goes by it at once, others at their next tick. */
+/* Subnet management changed a port: worker 0 applies it at once, other workers at their next tick. */
 static void
 subnet_apply(void *worker, uint16_t port, const struct port_settings *s)
 {
@@ -55,7 +55,7 @@ subnet_fill_node(const struct engine *e, struct sma_config *c)
 	c->limits = node->limits;
 }
 
-/* What the port is by itself; its attributes were made of the device and of its configuration. */
+/* The fixed attributes of a port, from its device and its configuration. */
 static void
 subnet_fill_port(const struct engine *e, unsigned int port, struct sma_port_config *c)
 {
@@ -120,7 +120,7 @@ subnet_start(struct engine *e)
 		sma_start(w->sma, rte_get_tsc_cycles());
 }
 
-/* --- what the workers have seen of a port --- */
+/* --- totals over all workers --- */
 
 static void
 add_violations(struct sma_totals *t, const struct worker *w, uint16_t port)

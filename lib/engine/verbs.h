@@ -7,18 +7,15 @@
 
 /**
  * @file
- * The verbs of the control plane: what the control socket, services and a benchmark call. All on
- * the control thread; each reaches the owning worker by a command. Objects are numbers. All return
- * 0 or a negative errno and put words into @p err. What services have is theirs: -EPERM.
+ * The verbs of the control plane, for the control socket, services and benchmarks. All run on the
+ * control thread and reach the owning worker by a command. Objects are named by number. All return
+ * 0, or a negative errno with an explanation in @p err; -EPERM for an object that a service owns.
  */
 
 #include "engine/engine.h"
 #include "engine/verbs_sa.h"
 
-/**
- * Where a QP's packets go, as its user says it (ibv_ah_attr); resolved to a struct av by the
- * engine.
- */
+/** The destination of packets as a user gives it (ibv_ah_attr); the engine resolves it to a struct av. */
 struct engine_ah {
 	uint16_t port;
 	uint16_t sgid_index;
@@ -28,22 +25,22 @@ struct engine_ah {
 	uint8_t hop_limit; /**< 0: 64 */
 	uint8_t sl; /**< VLAN PCP */
 	uint16_t dlid; /**< native IB */
-	uint8_t src_path_bits; /**< native IB: which of the port's 2^LMC LIDs packets come from */
-	bool has_dmac; /**< .dmac instead of neighbour resolution */
+	uint8_t src_path_bits; /**< native IB: selects the source LID among the port's 2^LMC LIDs */
+	bool has_dmac; /**< use .dmac instead of neighbour resolution */
 	uint8_t dmac[6];
 };
 
 int engine_pd_alloc(struct engine *e, uint32_t *pd, struct error *err);
 int engine_pd_free(struct engine *e, uint32_t pd, struct error *err);
-/** Name of the service whose domain it is, with the regions and windows in it; "": a caller's own. */
+/** Name of the service that owns the domain, and its regions and windows; "": a client's own. */
 const char *engine_pd_service(const struct engine *e, uint32_t pd);
 
-/** MEM_EXTERNAL with .path set: the named memzone of that name. */
+/** MEM_EXTERNAL with .path set: register the memzone of that name. */
 int engine_mr_register(struct engine *e, const struct mem_mr_attr *attr, struct mem_mr_info *info,
 	struct error *err);
-/** Returns when no worker can touch the region any more. */
+/** Returns when no worker can access the region any more. */
 int engine_mr_deregister(struct engine *e, uint32_t key, struct error *err);
-/** Bytes of a region, from offset; for the control socket. */
+/** Copy bytes of a region; for the control socket. */
 int engine_mr_read(struct engine *e, uint32_t key, uint64_t offset, void *buf, uint64_t len,
 	struct error *err);
 int engine_mr_write(struct engine *e, uint32_t key, uint64_t offset, const void *buf, uint64_t len,
@@ -56,7 +53,7 @@ int engine_mw_free(struct engine *e, uint32_t key, struct error *err);
 bool engine_mw_next(struct engine *e, uint32_t *cursor, struct mem_mw_info *info);
 
 int engine_cq_create(struct engine *e, uint32_t depth, uint32_t *cqn, struct error *err);
-/** Name of the service whose it is, "": a caller's own. */
+/** Name of the service that owns the CQ; "": a client's own. */
 const char *engine_cq_service(const struct engine *e, uint32_t cqn);
 int engine_cq_destroy(struct engine *e, uint32_t cqn, struct error *err);
 /** @return completions stored or a negative errno */
@@ -71,21 +68,21 @@ int engine_srq_modify(struct engine *e, uint32_t srqn, uint32_t limit, struct er
 int engine_srq_destroy(struct engine *e, uint32_t srqn, struct error *err);
 int engine_srq_query(struct engine *e, uint32_t srqn, struct rc_srq_info *info, struct error *err);
 /**
- * @return work requests posted (all, or those before the first error, err saying why), or a
- * negative errno if none
+ * @return work requests posted: all, or those before the first error, which err describes; a
+ * negative errno if none was posted
  */
 int engine_srq_post(struct engine *e, uint32_t srqn, const struct recv_wr *wr, unsigned int n,
 	struct error *err);
 /** Walk over all workers: *cursor 0 starts. */
 bool engine_srq_next(struct engine *e, uint64_t *cursor, struct rc_srq_info *info);
 
-/** @param worker  -1: the SRQ's, or the least loaded */
+/** @param worker  -1: the SRQ's worker, or the least loaded */
 int engine_qp_create(struct engine *e, int worker, const struct qp_init_attr *attr, uint32_t *qpn,
 	struct error *err);
 /**
  * @param ah  required when mask has QP_ATTR_AV; attr->av is filled from it
  * @param alt_ah  required when mask has QP_ATTR_ALT_PATH; attr->alt_av and alt_port are filled from
- *  it, attr->alt_pkey_index and alt_timeout are the caller's
+ *  it; the caller sets attr->alt_pkey_index and alt_timeout
  */
 int engine_qp_modify_paths(struct engine *e, uint32_t qpn, struct qp_attr *attr,
 	const struct engine_ah *ah, const struct engine_ah *alt_ah, uint32_t mask,
@@ -100,11 +97,11 @@ engine_qp_modify(struct engine *e, uint32_t qpn, struct qp_attr *attr, const str
 }
 int engine_qp_query(struct engine *e, uint32_t qpn, struct rc_qp_info *info, struct error *err);
 /**
- * Move it to another worker; returns when it has gone there.
+ * Move a QP to another worker; returns when it has moved.
  *
- * @retval -EBUSY   it belongs to a connection, or is moving
+ * @retval -EBUSY   it belongs to a connection, or is moving already
  * @retval -EINVAL  it has an SRQ, or there is no such worker
- * @retval -EAGAIN  not now: its completions wait to be polled, or too many QPs move there
+ * @retval -EAGAIN  try again: completions from before earlier moves wait to be polled, or too many QPs move
  */
 int engine_qp_rehome(struct engine *e, uint32_t qpn, unsigned int worker, struct error *err);
 int engine_qp_destroy(struct engine *e, uint32_t qpn, struct error *err);
@@ -117,8 +114,10 @@ int engine_post_recv(struct engine *e, uint32_t qpn, const struct recv_wr *wr, u
 	struct error *err);
 
 /**
- * Asynchronous events in order, oldest first. @return how many were stored; *lost counts those the
- * queue had no room for
+ * Take asynchronous events, oldest first.
+ *
+ * @param lost  total of events that found a queue full
+ * @return number of events stored
  */
 unsigned int engine_events(struct engine *e, struct event *ev, unsigned int n, uint64_t *lost);
 

@@ -3,8 +3,8 @@
  */
 
 /*
- * An address handle says where packets go; a path needs to know how: encapsulation, our own
- * addresses, the next hop.
+ * Resolve an address handle to what a path needs: the encapsulation, our own addresses and the next
+ * hop.
  */
 
 #include <errno.h>
@@ -26,7 +26,7 @@ ah_check_index(const struct port_attr *port, const struct engine_ah *ah, struct 
 	return 0;
 }
 
-/* What we send has one receiver, on any link. */
+/* RC packets and requests of ours have exactly one receiver, so the DGID must not be a group. */
 static int
 check_dgid(const union gid *dgid, struct error *err)
 {
@@ -38,7 +38,7 @@ check_dgid(const union gid *dgid, struct error *err)
 	return 0;
 }
 
-/* Both ends of a path speak one family. */
+/* Both ends of a path have addresses of one family. */
 static int
 check_family(const union gid *sgid, const union gid *dgid, struct error *err)
 {
@@ -89,7 +89,7 @@ resolve_roce(struct engine *e, const struct engine_ah *ah, struct av *av, uint32
 	return ret != 0 ? ret : ah_next_hop(e, ah, av, neighbour, err);
 }
 
-/* LIDs name both ends on a native IB link; the GRH is there when a GID is given. */
+/* On a native IB link LIDs name both ends; packets carry a GRH if a GID is given. */
 static int
 resolve_ib(const struct port_attr *port, const struct engine_ah *ah, struct av *av,
 		uint32_t *neighbour, struct error *err)

@@ -3,9 +3,9 @@
  */
 
 /*
- * Connections of ours: the control thread gathers what the path needs, the worker connects and
- * notes how it went. A connection's user is its attempt; one that is forgotten is known by the ID
- * that no longer fits.
+ * Connections that we open. The control thread resolves the path, then a worker connects and notes
+ * the outcome. The attempt is the connection's user. When an attempt is forgotten its ID is cleared,
+ * so that late callbacks of the connection, whose ID no longer matches, are ignored.
  */
 
 #include <errno.h>
@@ -16,11 +16,11 @@
 #include "engine/connections.h"
 #include "engine/verbs_private.h"
 
-#define FORGET_S   60 /* one that nobody looks at */
-#define REPLACE_S  1 /* when its place is wanted */
-#define NEXT_HOP_S 2 /* that ARP may take */
+#define FORGET_S   60 /* an attempt is forgotten this long after the last query of its outcome */
+#define REPLACE_S  1 /* its place may be reused this long after */
+#define NEXT_HOP_S 2 /* time for ARP or ND to resolve the next hop */
 #define NO_SERVICE UINT32_MAX
-/* of source ports that nobody asked for */
+/* range of source ports that we choose */
 #define PORT_FIRST 32768
 #define PORTS      28232
 
@@ -32,24 +32,24 @@ enum step {
 };
 
 struct attempt {
-	/* the control thread's */
+	/* used by the control thread only */
 	bool used;
 	bool timed_out;
 	uint32_t generation;
 	enum step step;
 	unsigned int worker;
 	uint64_t started; /* TSC */
-	uint64_t seen; /* when somebody last looked */
+	uint64_t seen; /* TSC of the last access by a client */
 	uint64_t timeout; /* TSC; 0: none */
 	uint32_t timeout_ms;
-	uint32_t query; /* of the SA */
-	unsigned int place; /* of its service */
+	uint32_t query; /* number of the SA query */
+	unsigned int place; /* place of its service, or NO_SERVICE */
 	struct conn_path_args path;
 	struct cm_connect connect;
 	int error;
 	struct error why;
-	/* the worker's, until .done */
-	cm_id id; /* 0: the connection is none of ours any more; written on the worker only */
+	/* written by the worker until .done */
+	cm_id id; /* 0: no connection, or the attempt was forgotten */
 	bool established;
 	struct cm_info info;
 	uint8_t private_data[CM_PRIVATE_MAX];
@@ -60,7 +60,7 @@ struct attempt {
 
 struct attempts {
 	struct attempt attempt[ENGINE_CM_ATTEMPTS];
-	unsigned int turn; /* the worker whose turn it is */
+	unsigned int turn; /* round robin over the workers */
 };
 
 /* --- on the worker --- */
@@ -159,7 +159,7 @@ attempt_number(const struct attempts *all, const struct attempt *a)
 	return place_number(a->generation, ENGINE_CM_ATTEMPTS, (size_t)(a - all->attempt));
 }
 
-/* What it ended as is known: nothing is asked for it any more. */
+/* The outcome is known: cancel the SA query and tell the service. */
 static void
 attempt_end(struct engine *e, struct attempt *a)
 {
@@ -300,7 +300,7 @@ attempt_time_out(struct engine *e, struct attempt *a)
 		engine_call(e, a->worker, attempt_cancel_here, a);
 	else
 		attempt_fail(e, a, -ETIMEDOUT);
-	/* it may have been established in the last moment */
+	/* it may have been established while it was cancelled */
 	a->timed_out = !a->established;
 	if (a->timed_out)
 		error_set(&a->why, ETIMEDOUT, "not established within %u ms", a->timeout_ms);
@@ -360,7 +360,7 @@ fill_attempt(const struct engine *e, const struct engine_cm_connect *c, struct a
 	};
 }
 
-/* By LID it goes on without the SA, for which there must be time left. */
+/* With a LID the attempt can continue without the SA, so it leaves half of the time for that. */
 static uint32_t
 sa_time(const struct engine_cm_connect *c)
 {
@@ -422,7 +422,7 @@ engine_cm_connect(struct engine *e, const struct engine_cm_connect *c, uint32_t 
 	return ret;
 }
 
-/* --- how it goes --- */
+/* --- the outcome --- */
 
 static void
 attempt_say_why(const struct attempt *a, struct error *why)
@@ -431,9 +431,9 @@ attempt_say_why(const struct attempt *a, struct error *why)
 		[CM_END_DISCONNECTED] = "the peer disconnected",
 		[CM_END_REFUSED] = "the peer's answer could not be used",
 		[CM_END_TIMEOUT] = "the peer does not answer",
-		[CM_END_STALE] = "the peer has begun a new life",
+		[CM_END_STALE] = "the peer has restarted",
 		[CM_END_QP_ERROR] = "the queue pair failed",
-		[CM_END_CANCELLED] = "it was given up",
+		[CM_END_CANCELLED] = "it was cancelled",
 	};
 
 	if (a->timed_out || a->error != 0)

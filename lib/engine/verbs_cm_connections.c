@@ -3,7 +3,7 @@
  */
 
 /*
- * All connections, whoever began them: an ID says which worker has one.
+ * Verbs on any connection, whichever side opened it: its ID tells which worker owns it.
  */
 
 #include <errno.h>

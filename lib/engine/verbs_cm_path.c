@@ -3,8 +3,9 @@
  */
 
 /*
- * The path of a connection of ours. RoCE: the next hop's MAC is waited for, as a REQ lost for want
- * of it costs seconds. Native IB: the SA is asked for the PathRecord, unless the caller knows all.
+ * The path of a connection that we open. RoCE: wait until the next hop's MAC is resolved, because a
+ * REQ that is lost without it is repeated only after seconds. Native IB: query the SA for a
+ * PathRecord, unless the caller gave all attributes.
  */
 
 #include <errno.h>
@@ -56,7 +57,7 @@ conn_path_plain(struct engine *e, const struct conn_path_args *a, struct cm_path
 		.present = true,
 	};
 	ret = ah_resolve(e, &a->ah, &path->av, &path->neighbour, err);
-	/* a REQ names GIDs anyway, packets only beyond a router */
+	/* the REQ contains GIDs in any case; packets need a GRH only to pass a router */
 	path->av.grh = port->ib && a->ah.hop_limit > 1;
 	return ret;
 }
@@ -142,7 +143,7 @@ conn_path_ask(struct engine *e, const struct conn_path_args *a, uint32_t timeout
 			.type = sa_record_type(SA_PATH),
 			.resp_time = SA_RESP_TIME_ASK,
 		},
-		/* PortInfo.MasterSMLID says who it is */
+		/* our own SA if PortInfo.MasterSMLID is unset or one of our LIDs */
 		.own = engine_sa_enabled(e) &&
 			(port->sm_lid == 0 || port_lid_own(port, port->sm_lid)),
 		.ah = &sa,
@@ -157,7 +158,7 @@ conn_path_ask(struct engine *e, const struct conn_path_args *a, uint32_t timeout
 	return engine_sa_query(e, &q, query, err);
 }
 
-/* The record's view of the path, but what the caller has set himself. */
+/* Take the path from the record, except the attributes that the caller has set. */
 static int
 conn_path_take_record(struct engine *e, const struct engine_sa_record *r, struct conn_path_args *a,
 		struct cm_path *path, struct error *err)
@@ -205,7 +206,7 @@ conn_path_answer(struct engine *e, uint32_t query, struct conn_path_args *a, str
 		ret = error_set(err, ENOENT, "the SA knows no path to the peer (%s)",
 				mad_status_name(p.status));
 	else if (a->ah.dlid != 0)
-		ret = conn_path_plain(e, a, path, err); /* the LID leads there, by what we know */
+		ret = conn_path_plain(e, a, path, err); /* the LID is enough to reach the peer */
 	else
 		ret = error_set(err, ETIMEDOUT, "the SA did not answer (%s)",
 				mad_end_name(p.end));

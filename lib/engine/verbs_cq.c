@@ -3,7 +3,7 @@
  */
 
 /*
- * Completion queues: made and polled by the control thread itself, which is their one poller.
+ * Completion queues: the control thread creates them, and is their only poller.
  */
 
 #include <errno.h>

@@ -3,9 +3,9 @@
  */
 
 /*
- * Management datagrams of our own: asked on a worker, looked at by the control thread. An answer of
- * many packets is gathered in memory that was set aside when it was asked for; one that would need
- * more ends with an error that says so.
+ * Our own MAD requests: a worker sends them, the control thread reads the answers. The answer of an
+ * RMPP request is stored in memory that was mapped when the request began; an answer that does not
+ * fit ends the request with an error.
  */
 
 #include <errno.h>
@@ -18,23 +18,23 @@
 #include "engine/verbs_private.h"
 #include "wire/wire.h"
 
-#define FORGET_S  60 /* one that nobody looks at */
-#define REPLACE_S 1 /* when its place is wanted */
+#define FORGET_S  60 /* a request is forgotten this long after the last access by a client */
+#define REPLACE_S 1 /* the place of a finished request may be reused this long after */
 
 struct ask {
-	/* the control thread's */
+	/* used by the control thread only */
 	bool used;
 	bool timed_out;
 	uint32_t generation;
 	unsigned int worker;
 	uint64_t started; /* TSC */
-	uint64_t seen; /* when somebody last looked */
-	uint64_t total; /* TSC; 0: none */
-	uint8_t *mem; /* the request's data, then room for the answer's */
+	uint64_t seen; /* TSC of the last access by a client */
+	uint64_t total; /* time limit in TSC cycles; 0: none */
+	uint8_t *mem; /* the request's data, then room for the answer's data */
 	size_t mem_size;
 	uint32_t len; /* of the request's data */
-	uint32_t room; /* for the answer's */
-	/* the worker's, until .done */
+	uint32_t room; /* for the answer's data */
+	/* written by the worker until .done */
 	mad_handle handle;
 	uint64_t got; /* bytes of the answer */
 	struct mad_result result;
@@ -45,7 +45,7 @@ struct ask {
 
 struct mad_asks {
 	struct ask ask[ENGINE_MAD_ASKS];
-	unsigned int turn; /* the worker whose turn it is */
+	unsigned int turn; /* round robin over the workers */
 };
 
 /* --- on the worker --- */
@@ -180,7 +180,7 @@ mad_ask_place(struct engine *e, struct error *err)
 
 /* --- asking --- */
 
-/* Room for what goes out and what comes in; the request's data are the caller's. */
+/* Map memory for the request's data, which is copied, and for the answer's data. */
 static int
 mad_ask_map_memory(struct ask *a, const struct engine_mad_ask *ask, struct error *err)
 {
@@ -270,7 +270,7 @@ engine_mad_ask(struct engine *e, const struct engine_mad_ask *ask, uint32_t *id,
 	return ret;
 }
 
-/* --- how it goes --- */
+/* --- reading the state --- */
 
 int
 engine_mad_look(struct engine *e, uint32_t id, struct engine_mad_answer *answer, struct error *err)

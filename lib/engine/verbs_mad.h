@@ -7,8 +7,8 @@
 
 /**
  * @file
- * Management datagrams for the control plane: one request to another manager and what it answers.
- * As all verbs on the control thread. SMPs, pings and whatever else is one exchange go this way; SA
+ * Management datagrams for the control plane: a request to another node and its answer. Like all
+ * verbs, these run on the control thread. SMPs, pings and other single exchanges use them; SA
  * queries have verbs_sa.h.
  */
 
@@ -18,25 +18,25 @@
 
 struct engine_ah;
 
-#define ENGINE_MAD_ASKS 64 /* at one time, finished ones included */
+#define ENGINE_MAD_ASKS 64 /* most requests at one time, finished ones included */
 
 struct engine_mad_ask {
-	/** of whom; of a directed route .port alone counts */
+	/** destination; with a directed route only .port counts */
 	const struct engine_ah *ah;
-	uint32_t qpn; /**< 0: an SMP, 1: a general service */
+	uint32_t qpn; /**< 0: an SMP; 1: any other management class */
 	uint16_t pkey_index; /**< qpn 1 */
-	uint8_t mad[MAD_LEN]; /**< header and data; the TID is put in */
-	bool many; /**< by RMPP, when it or its answer may have many packets */
-	uint8_t data_offset; /**< many: where data begins in a MAD */
+	uint8_t mad[MAD_LEN]; /**< header and data; the TID is filled in */
+	bool many; /**< use RMPP: the request or the answer may have many packets */
+	uint8_t data_offset; /**< many: offset of the data in a MAD */
 	const uint8_t *data; /**< many: the request's data; copied */
 	uint32_t len;
-	uint32_t max_answer; /**< many: bytes of the answer's data that are kept */
+	uint32_t max_answer; /**< many: room for the answer's data, bytes */
 	bool no_answer; /**< Send, Trap, TrapRepress: done once it is sent */
-	bool keep_tid; /**< no_answer: the MAD's own */
-	uint32_t timeout_ms; /**< of each try of a request of one packet; 0: as the protocol has it */
+	bool keep_tid; /**< no_answer: keep the TID of .mad */
+	uint32_t timeout_ms; /**< per try of a request of one packet; 0: the protocol's */
 	uint8_t retries; /**< 0: mad.retries */
 	bool no_retry; /**< one try */
-	uint32_t total_ms; /**< in all; 0: no bound but the protocol's */
+	uint32_t total_ms; /**< in all; 0: only the protocol's limits */
 };
 
 struct engine_mad_answer {
@@ -48,32 +48,32 @@ struct engine_mad_answer {
 	int error;
 	bool has_mad;
 	uint8_t mad[MAD_LEN]; /**< first packet of the answer */
-	const uint8_t *data; /**< many: from .data_offset on; stays until it is forgotten */
+	const uint8_t *data; /**< many: data from .data_offset on; valid until the request is forgotten */
 	uint64_t len;
 	uint32_t resent;
-	uint64_t elapsed_ns; /**< from call to answer, on the worker */
+	uint64_t elapsed_ns; /**< from call to answer, measured on the worker */
 };
 
 int engine_mad_ask(struct engine *e, const struct engine_mad_ask *ask, uint32_t *id,
 	struct error *err);
-/** How it goes. @retval -ENOENT  forgotten */
+/** Read the state of a request. @retval -ENOENT  no such request, or forgotten */
 int engine_mad_look(struct engine *e, uint32_t id, struct engine_mad_answer *a, struct error *err);
-/** End it, if it still runs, and forget it. */
+/** Cancel a request if it still runs, and forget it. */
 void engine_mad_forget(struct engine *e, uint32_t id);
-/** Deadlines, and what nobody fetches: engine_watch() does this. */
+/** Check deadlines, and forget requests that no client reads; engine_watch() calls this. */
 void engine_mad_watch(struct engine *e);
 
 /* --- our own ports' subnet management agent, on worker 0 --- */
 
-/** Is it a native IB port? The others have no SMA. */
+/** True for a native IB port; other ports have no SMA. */
 bool engine_sma_managed(const struct engine *e, unsigned int port);
-/** sma_read() of a port. @return MAD status, or a negative errno with words */
+/** sma_read() of a port. @return MAD status, or a negative errno */
 int engine_sma_read(struct engine *e, unsigned int port, uint16_t attribute, uint32_t modifier,
 	uint8_t data[SMA_DATA_LEN], struct error *err);
 /**
- * Up to @p n traps that are kept, from *cursor on (0 starts); ages in microseconds.
+ * List up to @p n of the kept traps, from *cursor on (0 starts); ages in microseconds.
  *
- * @return how many
+ * @return number of traps listed
  */
 unsigned int engine_trap_list(struct engine *e, uint32_t *cursor, struct sma_trap_info *info,
 	unsigned int n);
@@ -83,37 +83,37 @@ int engine_trap_repress(struct engine *e, uint32_t id, struct error *err);
 
 /* --- the subnet manager behind a port, outside of this process (seed 004) --- */
 
-#define ENGINE_SM_SMPS 256 /* kept, whether taken or not */
+#define ENGINE_SM_SMPS 256 /* newest SMPs kept, whether taken or not */
 
-/** What has come in for it: Trap(Notice), or a Set(SMInfo) that changes what it is. */
+/** An SMP for the SM: Trap(Notice), or a Set(SMInfo) that changes the SM's state. */
 struct engine_sm_smp {
-	uint32_t number; /**< from 1; EVENT_SM_SMP tells it */
+	uint32_t number; /**< from 1; the element of EVENT_SM_SMP */
 	uint16_t port;
 	uint16_t slid;
-	uint64_t time; /**< TSC, when it came in */
-	uint64_t age_us; /**< when it was asked for */
+	uint64_t time; /**< TSC of its arrival */
+	uint64_t age_us; /**< age when it was read */
 	uint8_t mad[MAD_LEN];
 };
 /**
- * The SM of a port takes what has come in for it, oldest first; it shows by this that it is there
+ * The SM of a port takes the SMPs for it, oldest first. The call also shows that the SM is alive
  * (sma_sm_alive()).
  *
- * @param lost  in all, of all ports: not taken before there was no room for them
- * @return how many, or a negative errno with words: no SM is configured behind the port
+ * @param lost  total of SMPs of all ports that were lost for want of room
+ * @return number of SMPs, or a negative errno: no SM is configured behind the port
  */
 int engine_sm_take(struct engine *e, unsigned int port, struct engine_sm_smp *smp, unsigned int n,
 	uint64_t *lost, struct error *err);
-/** One that is kept, or NULL. Good until the next call. */
+/** A kept SMP, or NULL. Valid until the next call. */
 const struct engine_sm_smp *engine_sm_find(struct engine *e, uint32_t number);
-/** It says what it is: enum sma_sm_state. */
+/** The SM reports its state: enum sma_sm_state. */
 int engine_sm_set(struct engine *e, unsigned int port, uint8_t state, uint8_t priority,
 	struct error *err);
-/** Make room where SMPs come in: engine_watch() does this. */
+/** Empty the ring of incoming SMPs; engine_watch() calls this. */
 void engine_sm_watch(struct engine *e);
 
-/** All 0 for a port that is not managed. */
+/** Counters of a port's SMA; all 0 for a port without SMA. */
 void engine_sma_counters(const struct engine *e, unsigned int port, struct sma_counters *c);
-/** Sum of the workers', or of one worker (>= 0). */
+/** Sum over the workers, or the counters of one worker (>= 0). */
 void engine_live_counters(const struct engine *e, int worker, struct live_counters *sum);
 
 #endif

@@ -3,7 +3,7 @@
  */
 
 /*
- * Whom a management datagram of our own goes to.
+ * The destination of our own MAD requests.
  */
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include "wire/layout.h"
 #include "wire/wire.h"
 
-/* QP0 of another port of the subnet, or of whoever is at the end of the directed route. */
+/* QP0 of another port of the subnet, by LID or by directed route. */
 static int
 smp_peer(const struct port_attr *port, const struct engine_mad_ask *ask, struct mad_peer *to,
 		struct error *err)

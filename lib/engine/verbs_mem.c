@@ -3,8 +3,8 @@
  */
 
 /*
- * Protection domains, regions, windows: tables that all workers share, changed by the control
- * thread alone. What workers may still see is waited for here, never on a worker.
+ * Protection domains, regions and windows: tables that all workers read and only the control thread
+ * changes. The control thread, never a worker, waits until no worker uses a removed entry.
  */
 
 #include <errno.h>
@@ -47,8 +47,8 @@ engine_pd_next(const struct engine *e, uint32_t *cursor, struct mem_pd_info *inf
 }
 
 /*
- * A named memzone: memory that another part of this process, or a DPDK secondary process, shares
- * with the wire.
+ * Use a named memzone: memory that also belongs to another part of this process, or to a DPDK
+ * secondary process.
  */
 static int
 from_memzone(struct mem_mr_attr *attr, struct error *err)

@@ -3,8 +3,8 @@
  */
 
 /*
- * To the worker that has a queue pair. It may move between the look at its owner and the command:
- * then the worker says so, and the new one is asked.
+ * Run a command on the worker that owns a QP. The QP may move after its owner was looked up: then
+ * the worker says so, and the command goes to the new owner.
  */
 
 #include <errno.h>

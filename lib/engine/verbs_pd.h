@@ -5,13 +5,13 @@
 #ifndef ENGINE_VERBS_PD_H
 #define ENGINE_VERBS_PD_H
 
-/** @file Protection domains, beside verbs.h: which there are. */
+/** @file List of protection domains; the other verbs of domains are in verbs.h. */
 
 #include "mem/pd.h"
 
 struct engine;
 
-/** mem_pd_next() of the engine's domains, those of services among them: engine_pd_service(). */
+/** mem_pd_next() of the engine's domains, including those of services (engine_pd_service()). */
 bool engine_pd_next(const struct engine *e, uint32_t *cursor, struct mem_pd_info *info);
 
 #endif

@@ -3,7 +3,7 @@
  */
 
 /*
- * Queue pairs: each lives on one worker, which alone touches it.
+ * Queue pairs: each is owned by one worker, and only that worker accesses it.
  */
 
 #include <errno.h>
@@ -15,7 +15,7 @@ struct qp_args {
 	const struct qp_init_attr *init;
 	const struct qp_attr *attr;
 	uint32_t mask;
-	/* ports that attr was resolved with, or NULL */
+	/* port attributes with which .attr was resolved, or NULL */
 	const struct port_attr *port;
 	const struct port_attr *alt_port;
 	struct rc_qp_info *info;
@@ -69,7 +69,7 @@ create(struct worker *w, void *arg)
 	return rc_qp_create(w->rc, a->init, &a->qpn, a->err);
 }
 
-/* QPs that share a receive queue live where it does (design.md, who owns what). */
+/* QPs with an SRQ are on the SRQ's worker (design.md, "Who owns what"). */
 int
 qp_worker_for(struct engine *e, int asked, const struct qp_init_attr *attr, struct error *err)
 {
@@ -86,7 +86,10 @@ qp_worker_for(struct engine *e, int asked, const struct qp_init_attr *attr, stru
 	return owner;
 }
 
-/* Moves are no time to allocate. What there is no memory for stays where it is. */
+/*
+ * Moving a QP does not allocate, so reserve completion rings on all workers now. Without memory the
+ * QP cannot move to that worker.
+ */
 static void
 get_ready_to_move(struct engine *e, unsigned int worker, const struct qp_init_attr *attr)
 {
@@ -135,7 +138,7 @@ engine_qp_query(struct engine *e, uint32_t qpn, struct rc_qp_info *info, struct 
 	return call_owner(e, query, &a);
 }
 
-/* The port these attributes are about: the one they name, else the QP's. */
+/* The port of a modify: the one the attributes name, else the QP's. */
 static int
 port_of(struct engine *e, const struct qp_attr *attr, uint32_t mask, const struct rc_qp_info *now,
 		const struct port_attr **port, struct error *err)
@@ -182,7 +185,7 @@ resolve_av(struct engine *e, const struct port_attr *port, const struct engine_a
 	return ah_resolve(e, ah, &attr->av, &attr->neighbour, err);
 }
 
-/* The alternate path has the MTU of the one in use (IBA 17.2.8), and a port of its own. */
+/* The alternate path has the MTU of the primary path (IBA 17.2.8), and may use another port. */
 static int
 resolve_alt(struct engine *e, const struct engine_ah *ah, uint16_t path_mtu, struct qp_attr *attr,
 		const struct port_attr **seen, struct error *err)
@@ -211,7 +214,7 @@ resolve_alt(struct engine *e, const struct engine_ah *ah, uint16_t path_mtu, str
 	return ah_resolve(e, ah, &attr->alt_av, &attr->alt_neighbour, err);
 }
 
-/* Everything a worker would have to look up elsewhere is looked up here. */
+/* Look up everything that the worker cannot look up itself. */
 static int
 resolve(struct engine *e, struct qp_attr *attr, const struct engine_ah *ah, uint32_t mask,
 		const struct rc_qp_info *now, const struct port_attr **seen, struct error *err)
@@ -232,7 +235,7 @@ resolve(struct engine *e, struct qp_attr *attr, const struct engine_ah *ah, uint
 	return ret;
 }
 
-/* Subnet management may have been here since. */
+/* Subnet management may have changed the port since the attributes were resolved. */
 static void
 look_again(struct worker *w, const struct port_attr *seen)
 {
@@ -302,14 +305,14 @@ engine_qp_destroy(struct engine *e, uint32_t qpn, struct error *err)
 	return call_owner(e, destroy, &a);
 }
 
-/* Not worker by worker: a QP that moves meanwhile would be found twice, or not at all. */
+/* Walks the QP directory, not the workers: a QP that moves meanwhile is still found exactly once. */
 bool
 engine_qp_next(struct engine *e, uint64_t *cursor, struct rc_qp_info *info)
 {
 	uint32_t place = (uint32_t)RTE_MIN(*cursor, UINT64_C(0xffffffff)), qpn;
 	bool found = false;
 
-	while (!found && rc_dev_qp_next(e->dev, &place, &qpn)) /* it may be destroyed just now */
+	while (!found && rc_dev_qp_next(e->dev, &place, &qpn)) /* skip a QP destroyed meanwhile */
 		found = engine_qp_query(e, qpn, info, NULL) == 0;
 	*cursor = place;
 	return found;

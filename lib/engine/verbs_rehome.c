@@ -3,7 +3,7 @@
  */
 
 /*
- * A queue pair is moved because somebody asks for it.
+ * Move a QP to another worker on request.
  */
 
 #include <errno.h>
@@ -16,11 +16,11 @@
 struct rehome_args {
 	uint32_t qpn;
 	unsigned int to;
-	unsigned int from; /* out: worker that it was on */
+	unsigned int from; /* out: the worker that owned it */
 	struct error *err;
 };
 
-/* As the worker would make it, on its node. */
+/* Allocate the rings on the worker's NUMA node. */
 int
 reserve_completions(struct engine *e, const struct qp_init_attr *init, unsigned int worker,
 		struct error *err)
@@ -54,7 +54,7 @@ is_leaving(struct worker *w, void *arg)
 	return rehome_is_leaving(w, a->qpn);
 }
 
-/* Nobody polls: what a turn of each worker would do. */
+/* The workers do not run: do their part of the move. */
 static void
 turn_all(struct engine *e)
 {

@@ -3,9 +3,9 @@
  */
 
 /*
- * Queries: asked on a worker, read by the control thread. The worker appends records to memory that
- * was set aside when the query began (mapped, so that what is not used costs nothing) and publishes
- * how far it has come; a query that would need more ends with an error that says so.
+ * Our SA queries: a worker sends them and appends the records to memory that was mapped when the
+ * query began (pages that are not touched cost nothing). It publishes the number of bytes filled,
+ * and the control thread reads up to there. A query whose records do not fit ends with an error.
  */
 
 #include <errno.h>
@@ -18,8 +18,8 @@
 #include "engine/verbs_private.h"
 #include "wire/wire.h"
 
-#define FORGET_S      300 /* a query that nobody looks at */
-#define REPLACE_S     10 /* when its place is wanted */
+#define FORGET_S      300 /* a query is forgotten this long after the last access by a client */
+#define REPLACE_S     10 /* the place of a finished query may be reused this long after */
 
 /* --- on the worker --- */
 
@@ -183,7 +183,7 @@ map(size_t size)
 	return mem != MAP_FAILED ? mem : NULL;
 }
 
-/* A Config's records outlive the request that named them. */
+/* Copy the records of a Config request, which must stay until the query ends. */
 static int
 keep_records(struct query *q, struct sa_query *query, struct error *err)
 {
@@ -275,7 +275,7 @@ engine_sa_query(struct engine *e, const struct engine_sa_query *ask, uint32_t *i
 	return ret;
 }
 
-/* --- how it goes --- */
+/* --- progress and records --- */
 
 int
 engine_sa_progress(struct engine *e, uint32_t id, struct engine_sa_progress *p, struct error *err)
@@ -315,7 +315,7 @@ entry_size(const struct query_entry *entry)
 	return sizeof(*entry) + RTE_ALIGN_CEIL((size_t)entry->type->len, 8);
 }
 
-/* Stand at record number n: pages follow one another, so it is rarely far. */
+/* Find record number n. Pages are read in order, so the search begins where the last page ended. */
 static const struct query_entry *
 entry_at(struct query *q, uint64_t n)
 {
@@ -354,7 +354,7 @@ engine_sa_cancel(struct engine *e, uint32_t id, struct error *err)
 	return 0;
 }
 
-/* --- what nobody waits for any more --- */
+/* --- deadlines --- */
 
 static void
 watch(struct engine *e, struct query *q, uint64_t now)

@@ -7,12 +7,12 @@
 
 /**
  * @file
- * Subnet administration for the control plane: queries of other managers or of our own, what the
- * database holds, sessions and figures. As all verbs on the control thread.
+ * Subnet administration for the control plane: queries to other SAs or to our own, the contents of
+ * our database, sessions and statistics. Like all verbs, these run on the control thread.
  *
- * A query runs on a worker; its records gather in memory of a fixed bound that the control thread
- * reads. It stays, with what it brought, until it is cancelled, or until nobody has looked at it
- * for some minutes.
+ * A query runs on a worker, which stores the records in memory of fixed size; the control thread
+ * reads them. A query and its records stay until it is cancelled, or until no client has read it for
+ * some minutes.
  */
 
 #include "engine/engine.h"
@@ -21,31 +21,31 @@
 
 struct engine_ah;
 
-#define ENGINE_SA_QUERIES 32 /* at one time, finished ones included */
+#define ENGINE_SA_QUERIES 32 /* most queries at one time, finished ones included */
 
-/** What to ask: struct sa_query with the control plane's ideas of an address. */
+/** A query: struct sa_query, with the address as the control plane gives it. */
 struct engine_sa_query {
 	struct sa_query query; /**< .to, .records and .rids as below */
 	bool own; /**< ask this appliance's own SA, over the loopback of .ah->port */
-	const struct engine_ah *ah; /**< of whom; own: .port alone counts */
+	const struct engine_ah *ah; /**< the SA's address; own: only .port counts */
 	uint16_t pkey_index;
-	uint32_t timeout_ms; /**< in all; 0: as the protocol's timeouts and retries have it */
-	int worker; /**< -1: one after the other */
+	uint32_t timeout_ms; /**< in all; 0: the protocol's timeouts and retries */
+	int worker; /**< -1: round robin */
 };
 
-/** Starts a query; records of a Config are copied. */
+/** Start a query; the records of a Config request are copied. */
 int engine_sa_query(struct engine *e, const struct engine_sa_query *q, uint32_t *id,
 	struct error *err);
 
 struct engine_sa_progress {
 	bool done;
-	/* while it runs, and after */
+	/* valid while it runs, and after */
 	uint64_t records;
 	uint64_t bytes; /**< of records in the buffer */
 	uint32_t segment; /**< received in order */
 	uint32_t segments; /**< in all, 0: not known */
 	uint64_t elapsed_us;
-	/* once done */
+	/* valid once done */
 	enum mad_end end;
 	bool timed_out; /**< by .timeout_ms */
 	uint16_t status; /**< of the answer */
@@ -57,23 +57,23 @@ struct engine_sa_progress {
 int engine_sa_progress(struct engine *e, uint32_t id, struct engine_sa_progress *p,
 	struct error *err);
 
-/** A record; bytes stay where they are as long as the query. */
+/** A record; .bytes is valid as long as the query. */
 struct engine_sa_record {
 	const struct sa_record_type *type;
 	uint32_t rid; /**< record identifier; 0: the type has none */
-	const uint8_t *bytes; /**< the house's form */
+	const uint8_t *bytes; /**< encoded as in the store (sa/record.h) */
 };
-/** Next record a query brought: *cursor 0 starts. @retval false  none, or none yet */
+/** The next record of a query: *cursor 0 starts. @retval false  no more records, or none yet */
 bool engine_sa_next(struct engine *e, uint32_t id, uint64_t *cursor, struct engine_sa_record *r);
 
-/** End it, if it still runs, and forget it. */
+/** Cancel a query if it still runs, and forget it. */
 int engine_sa_cancel(struct engine *e, uint32_t id, struct error *err);
-/** Deadlines, and what nobody fetches: engine_watch() does this. */
+/** Check deadlines, and forget queries that no client reads; engine_watch() calls this. */
 void engine_sa_watch(struct engine *e);
 
-/** Does this appliance serve? */
+/** True if this appliance serves an SA. */
 bool engine_sa_enabled(const struct engine *e);
-/** Key that its own trusted requesters give. */
+/** The SM_Key by which our SA trusts requests of this process. */
 uint64_t engine_sa_key(const struct engine *e);
 
 /** Walk the sessions of all workers: *cursor 0 starts. */
@@ -90,51 +90,51 @@ struct engine_sa_stats {
 	uint64_t aborts_received[256];
 	uint64_t memory_used; /**< of sessions and request bodies, bytes */
 	uint64_t memory_total;
-	struct store_stats store; /**< whole appliance; zero where it does not serve */
+	struct store_stats store; /**< of the whole appliance; zero if it serves no SA */
 };
-/** @param worker  -1: the sum of all */
+/** @param worker  -1: the sum over all workers */
 void engine_sa_stats(const struct engine *e, int worker, struct engine_sa_stats *s);
 
 /* --- the database --- */
 
-/** Takes a file apart: sa_import_ibnetdiscover(), or the caller's. Runs on the import's thread. */
+/** Parser of a file: sa_import_ibnetdiscover(), or the caller's own. Runs on the import's thread. */
 typedef int (*engine_sa_parser)(const char *text, size_t len, const struct sa_import_sink *sink,
 	struct error *err);
 
 struct engine_sa_import {
-	const char *path; /**< of a file, or */
+	const char *path; /**< a file; NULL: .text */
 	const char *text;
-	size_t len;
+	size_t len; /**< of .text */
 	engine_sa_parser parser;
 	enum sa_replaced replace; /**< what is removed first */
-	uint8_t mtu; /**< code, of ports whose MTU the file does not say; 0: stays not known */
+	uint8_t mtu; /**< MTU code of ports whose MTU the file does not contain; 0: unknown */
 };
 struct engine_sa_imported {
 	bool done;
-	int result; /**< negative errno: err of engine_sa_import_poll() says why */
+	int result; /**< 0, or a negative errno; engine_sa_import_poll() fills in err */
 	uint64_t records;
 	uint64_t elapsed_us;
 };
 /**
- * Put records into the database, all or none, beside the control thread.
+ * Put records into the database, all or none, on a thread of its own.
  *
  * @retval -EBUSY  another import is under way
  */
 int engine_sa_import_start(struct engine *e, const struct engine_sa_import *import,
 	struct error *err);
-/** How it goes. Once done, the next may start. */
+/** Read the state of the import. Once it is done, the next may start. */
 void engine_sa_import_poll(struct engine *e, struct engine_sa_imported *i, struct error *err);
 
-/** Put or remove records at once; all or nothing. Waits for the store. */
+/** Put or remove records, all or none. Waits for the store. */
 int engine_sa_change(struct engine *e, const struct sa_change *changes, size_t n,
 	struct error *err);
 
 /**
- * Walk what is stored, as it was when *cursor was 0. A walk that is left alone for minutes, or
- * that the database has changed away under, ends.
+ * Walk the records of the database as it was when *cursor was 0. The walk ends if it is not
+ * continued for two minutes, or if the database changes so much that the old version is dropped.
  *
  * @param bytes  room for SA_RECORD_MAX
- * @return 1: a record; 0: the end; -ESTALE, -ENOSPC, -EINVAL with words
+ * @return 1: a record; 0: the end; -ESTALE, -ENOSPC or -EINVAL
  */
 int engine_sa_export(struct engine *e, uint64_t *cursor, const struct sa_record_type **type,
 	uint32_t *rid, uint8_t *bytes, struct error *err);

@@ -3,8 +3,8 @@
  */
 
 /*
- * The SA's database as a whole. Walks read a version that is held for them; the control thread is a
- * reader as the workers are, online only while it looks.
+ * The SA's database as a whole. An export reads a version that is held for it. The control thread is
+ * an RCU reader like the workers, but online only while it reads.
  */
 
 #include <errno.h>
@@ -16,9 +16,9 @@
 #include "engine/verbs_private.h"
 #include "sa/tables.h"
 
-#define FORGET_S 120 /* a walk that nobody goes on with */
+#define FORGET_S 120 /* an export that is not continued ends after this time */
 
-/* A cursor: whose walk, which table, how many of its records have been seen. */
+/* Layout of a cursor: the walk's index and serial, the table, the number of its records read. */
 #define CURSOR_WALK(c)    ((unsigned int)((c) >> 56) - 1)
 #define CURSOR_SERIAL(c)  ((uint8_t)((c) >> 48))
 #define CURSOR_TABLE(c)   ((unsigned int)((c) >> 40) & 0xFF)
@@ -92,7 +92,7 @@ next_record(struct sa_walk *w, uint64_t *cursor, const struct sa_record_type **t
 	uint64_t ordinal = CURSOR_ORDINAL(*cursor);
 	const struct store_record *r = NULL;
 
-	/* a page goes on where the record before stood */
+	/* continue after the last record, or seek if the caller repeats a page */
 	if (w->next != *cursor)
 		store_seek(&w->place, w->version, table, ordinal);
 	for (; table < sa_num_tables; table++, ordinal = 0) {

@@ -3,8 +3,8 @@
  */
 
 /*
- * Import: reading and taking apart a large file takes seconds, so a thread of its own does it; the
- * store's thread then puts the records in as one batch.
+ * Import: reading and parsing a large file takes seconds, so a thread of its own does it. The
+ * store's thread then stores the records as one batch.
  */
 
 #include <errno.h>
@@ -22,9 +22,9 @@
 struct sa_import {
 	struct engine *engine;
 	pthread_t thread;
-	bool joinable; /* the control thread's */
+	bool joinable; /* used by the control thread only */
 	char *path;
-	char *text; /* what was given, or read from the file */
+	char *text; /* a copy of the caller's text, or the contents of the file */
 	size_t len;
 	engine_sa_parser parser;
 	enum sa_replaced replace;
@@ -39,7 +39,7 @@ struct sa_import {
 	uint32_t done; /* published last */
 };
 
-/* --- on its thread --- */
+/* --- on the import's thread --- */
 
 static int
 read_file(struct sa_import *i)
@@ -210,7 +210,7 @@ engine_sa_import_poll(struct engine *e, struct engine_sa_imported *im, struct er
 	im->elapsed_us = (i->ended - i->started) / (e->hz / 1000000);
 	if (i->result != 0)
 		error_set(err, -i->result, "%s", i->err.text);
-	/* what was read is needed no more */
+	/* the text and the changes are no longer needed */
 	free(i->text);
 	free(i->changes);
 	i->text = NULL;

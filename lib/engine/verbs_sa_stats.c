@@ -3,7 +3,7 @@
  */
 
 /*
- * Sessions and figures of subnet administration.
+ * Sessions and statistics of subnet administration.
  */
 
 #include <string.h>

@@ -3,7 +3,7 @@
  */
 
 /*
- * The subnet management agent of our own ports, asked by commands to worker 0.
+ * Verbs on the subnet management agent of our own ports; they run as commands on worker 0.
  */
 
 #include <errno.h>

@@ -3,7 +3,7 @@
  */
 
 /*
- * Shared receive queues: each lives on one worker.
+ * Shared receive queues: each is owned by one worker.
  */
 
 #include <errno.h>

@@ -14,15 +14,15 @@
 
 struct vl15_port {
 	struct packet **pkt; /* NULL: the port has no VL15 */
-	uint32_t head; /* next to be served */
+	uint32_t head; /* next packet to serve */
 	uint32_t num;
 };
 
 struct vl15 {
-	uint32_t size; /* packets of a buffer */
-	uint32_t waiting; /* in all */
+	uint32_t size; /* packets that a buffer holds */
+	uint32_t waiting; /* packets in all buffers */
 	unsigned int num_ports;
-	unsigned int turn; /* port that is served next */
+	unsigned int turn; /* the next port to serve */
 	struct vl15_port port[LINK_PORTS_MAX];
 };
 
@@ -103,7 +103,7 @@ serve(struct worker *w, struct packet *pkt, uint64_t now)
 	link_free(&pkt, 1);
 }
 
-/* What other workers have received for us. */
+/* Take the SMPs that other workers received. */
 static void
 take_over(struct worker *w)
 {

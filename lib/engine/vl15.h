@@ -9,8 +9,8 @@
  * @file
  * Private to lib/engine: VL15 receive buffers of native IB ports, on worker 0 (smp-sma 1).
  *
- * VL15 has no credits: a packet that finds its port's buffer full is discarded silently. Those that
- * wait are served a few a turn, so that a flood of SMPs starves nobody.
+ * VL15 has no credits: an SMP that finds its port's buffer full is dropped. A turn of the worker
+ * serves at most VL15_BUDGET SMPs, so that a flood of them does not starve other work.
  */
 
 #include "engine/worker.h"
@@ -18,17 +18,17 @@
 
 /** Memory for the buffers of all native IB ports. */
 int vl15_create(struct worker *w, struct error *err);
-/** Packets that still wait are freed; they get no verdict. */
+/** Free packets that still wait, without verdict. */
 void vl15_destroy(struct worker *w);
-/** Does the packet belong into a buffer? What it says is mad_receive_smp()'s to judge. */
+/** True for a packet on VL15 of a native IB port; mad_receive_smp() checks its contents later. */
 static inline bool
 vl15_takes(const struct packet *pkt)
 {
 	return pkt->encap == ENCAP_IB && pkt->vl == LRH_VL_SMP;
 }
-/** Keep a packet until it is served. @retval false  the buffer is full: it is still the caller's */
+/** Put a packet into its port's buffer. @retval false  the buffer is full; the caller keeps the packet */
 bool vl15_put(struct worker *w, struct packet *pkt);
-/** Serve what waits, ports in turn. @return packets */
+/** Serve waiting packets, ports in turn. @return packets served */
 unsigned int vl15_run(struct worker *w, uint64_t now);
 bool vl15_pending(const struct worker *w);
 

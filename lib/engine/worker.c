@@ -3,10 +3,11 @@
  */
 
 /*
- * The poll loop of a worker. Order of a turn: commands, packets taken in (own queues, and what others
- * handed over), QPs that come from other workers, the packets' work, timers, services, what the QPs
- * and the agents on QP1 have to send, out. Two looks at the clock a turn, at its beginning and when
- * the packets have been taken in. No lock, no allocation, no log from here down.
+ * The poll loop of a worker. A turn runs the commands, takes a burst from the worker's queues and
+ * from the hand-off rings, imports QPs that other workers gave it, processes the packets, runs the
+ * timers and the services, lets QPs, the CM and the agents send, and flushes. It reads the clock
+ * twice: at its beginning, and after it has taken the packets. Nothing from here down takes a lock,
+ * allocates or logs.
  */
 
 #include <sys/prctl.h>
@@ -23,9 +24,9 @@
 #include "wire/wire.h"
 
 #define NOBODY (-1)
-#define VL15_ELSEWHERE (-2) /* worker 0 by VL15's own way */
+#define VL15_ELSEWHERE (-2) /* worker 0, by its SMP ring */
 
-/* Packets that no QP gets (rc-transport 5.3; RoCEv2 congestion notification; smp-sma 1). */
+/* The verdict of a packet without owner (rc-transport 5.3; RoCEv2 congestion notification; smp-sma 1). */
 static enum verdict
 nobodys(const struct worker *w, const struct packet *pkt)
 {
@@ -41,8 +42,9 @@ nobodys(const struct worker *w, const struct packet *pkt)
 }
 
 /*
- * Worker 0 has QP0, and VL15 is for nothing else. A datagram's owner is its connection's or its
- * session's; what is no datagram is refused where it arrived.
+ * Owner of a packet to QP0 or QP1. Worker 0 owns QP0, and only QP0 may use VL15. The owner of a
+ * QP1 datagram follows from its connection or its session. A packet that is no UD datagram stays
+ * here, where lib/mad drops it.
  */
 static int
 manager(const struct worker *w, const struct packet *pkt)
@@ -58,14 +60,14 @@ manager(const struct worker *w, const struct packet *pkt)
 	return (int)w->id;
 }
 
-/* They are for the QP that is too fast, if it can be slower (congestion 2). */
+/* With DCQCN a CNP goes to the owner of the QP that is to slow down (congestion 2). */
 static int
 cnp_owner(const struct worker *w, const struct packet *pkt)
 {
 	return w->engine->config.limits.congestion.dcqcn ? rc_owner(w->dev, pkt->dest_qpn) : NOBODY;
 }
 
-/* Of a packet that is no ordinary queue pair's. */
+/* Owner of a packet that is not for an ordinary QP: QP0, QP1, VL15, CNP or multicast. */
 static int __rte_noinline
 odd_owner(const struct worker *w, const struct packet *pkt)
 {
@@ -85,7 +87,7 @@ owner(const struct worker *w, const struct packet *pkt)
 	return rc_owner(w->dev, pkt->dest_qpn);
 }
 
-/* @retval false  it waits in the VL15 buffer */
+/* A packet for QP0 or QP1. @retval false  it waits in the VL15 buffer, which now owns it */
 static bool
 receive_managed(struct worker *w, struct packet *pkt, uint64_t now)
 {
@@ -94,7 +96,7 @@ receive_managed(struct worker *w, struct packet *pkt, uint64_t now)
 	if (pkt->dest_qpn == QPN_GSI)
 		v = mad_receive(w->mad, pkt, now);
 	else if (!vl15_takes(pkt))
-		v = mad_receive_smp(w->mad, pkt, now); /* it says what is wrong */
+		v = mad_receive_smp(w->mad, pkt, now); /* not on VL15: this finds the verdict */
 	else if (vl15_put(w, pkt))
 		return false;
 	else
@@ -103,7 +105,7 @@ receive_managed(struct worker *w, struct packet *pkt, uint64_t now)
 	return true;
 }
 
-/* Did it get as far as its QP, which counts it (rcvd_pkts)? */
+/* True if the packet reached its QP, which counted it (rcvd_pkts). */
 static inline bool
 reached(enum verdict v)
 {
@@ -112,9 +114,9 @@ reached(enum verdict v)
 }
 
 /*
- * Packets of our own QPs.
+ * Process packets that this worker owns, and free them.
  *
- * @param from  worker that has handed them over, or NOBODY
+ * @param from  the worker that handed them off, or NOBODY
  */
 static __rte_always_inline void
 receive(struct worker *w, struct packet **pkts, unsigned int n, uint64_t now, int from)
@@ -152,7 +154,7 @@ worker_sort(struct worker *w, struct packet **pkts, unsigned int n, uint64_t now
 
 	for (i = 0; crowd && i < n; i++)
 		rc_prefetch_place(w->rc, pkts[i]->dest_qpn);
-	own = rc_own(w->rc, pkts, n); /* most often all */
+	own = rc_own(w->rc, pkts, n); /* usually all */
 	for (i = own; i < n; i++) {
 		struct packet *pkt = pkts[i];
 		int to = owner(w, pkt);
@@ -177,7 +179,7 @@ worker_sort(struct worker *w, struct packet **pkts, unsigned int n, uint64_t now
 		receive(w, pkts, own, now, NOBODY);
 }
 
-/* What other workers received for us. @return number of packets */
+/* Dequeue what other workers received for this one. @return number of packets */
 static unsigned int
 take_over(struct worker *w)
 {
@@ -192,7 +194,7 @@ take_over(struct worker *w)
 	return total;
 }
 
-/* A QP destroyed or gone meanwhile is rc_receive()'s to notice. */
+/* rc_receive() notices when the QP was destroyed or moved in the meantime. */
 static void
 receive_handed_over(struct worker *w, uint64_t now)
 {
@@ -248,7 +250,7 @@ worker_port(void *worker, uint16_t port)
 						      : NULL;
 }
 
-/* Many times a second: ports' attributes, the link's timed work, the agents' clocks. */
+/* Timed work, WORKER_TICK_HZ times a second: link, port attributes, agents, QP moves. */
 static void
 tick(struct worker *w, uint64_t now)
 {
@@ -261,7 +263,7 @@ tick(struct worker *w, uint64_t now)
 	rehome_tick(w, now);
 }
 
-/* The time since the last poll was work if that poll found some. */
+/* The time since the last poll counts as busy if that poll found work. */
 static inline void
 account(struct worker *w, uint64_t now)
 {
@@ -276,7 +278,7 @@ account(struct worker *w, uint64_t now)
 	__atomic_store_n(&w->stats.heartbeat, now, __ATOMIC_RELAXED);
 }
 
-/* Waits for answers to what was sent before begin once the drivers have taken it. */
+/* Start the timers that wait for answers once the drivers have taken the packets sent before. */
 static void
 begin_waits(struct worker *w, uint64_t now)
 {
@@ -285,9 +287,10 @@ begin_waits(struct worker *w, uint64_t now)
 }
 
 /*
- * No wait may be shorter than asked (rc-transport 8), whatever stalls where. One that begins with a
- * packet sent begins in the next turn. One that begins with a packet received counts from a time
- * read after all of this turn's had been taken in.
+ * No timer may expire early (rc-transport 8), even if the worker is stalled anywhere in its turn. A
+ * timer that begins with a sent packet starts in a later turn, when the drivers have taken it. A
+ * timer that begins with a received packet counts from a clock read after the turn's last packet
+ * was taken from the device.
  */
 bool
 worker_poll(struct worker *w, uint64_t now)
@@ -319,7 +322,7 @@ worker_poll(struct worker *w, uint64_t now)
 		rehome_give(w);
 	if (unlikely(now >= w->tick))
 		tick(w, now);
-	/* nothing of what was looked up in this turn is held any more */
+	/* no pointer looked up in this turn is used any more */
 	rte_rcu_qsbr_quiescent(w->rcu, w->id);
 	w->was_busy = work > 0 || rc_pending(w->rc) || cm_pending(w->cm) || gsi_pending(w);
 	w->stats.busy_polls += w->was_busy;
@@ -332,7 +335,7 @@ worker_main(void *arg)
 	struct worker *w = arg;
 	uint64_t now, until;
 
-	/* sleeps are short and end at timers: the kernel's 50 us of slack would show */
+	/* sleeps are short and end at timers: the kernel's default slack of 50 us is too much */
 	prctl(PR_SET_TIMERSLACK, 1000);
 	rte_rcu_qsbr_thread_online(w->rcu, w->id);
 	now = rte_get_tsc_cycles();
@@ -345,7 +348,7 @@ worker_main(void *arg)
 			idle_end(&w->idle, now);
 			continue;
 		}
-		/* what was slept on purpose is no gap */
+		/* an intended sleep does not count as a gap between polls */
 		until = idle_wait(w, now);
 		if (until > 0)
 			w->last = RTE_MIN(until, rte_get_tsc_cycles());

@@ -7,8 +7,8 @@
 
 /**
  * @file
- * Private to lib/engine: the engine and its workers. What a worker writes, what the control thread
- * writes and what both look at stand on cache lines of their own.
+ * Private to lib/engine: the engine and its workers. The fields that a worker writes, those that the
+ * control thread writes and those that both read are on separate cache lines.
  */
 
 #include <pthread.h>
@@ -28,7 +28,7 @@ extern int engine_logtype;
 #define ENGINE_LOG(level, fmt, ...)                                                                \
 	rte_log(RTE_LOG_##level, engine_logtype, "engine: " fmt "\n", ##__VA_ARGS__)
 
-#define WORKER_BUDGET    64 /* packets agents and services may send before the next look */
+#define WORKER_BUDGET    64 /* packets that the CM, the agents and each service may send in a turn */
 #define WORKER_TICK_HZ   100
 #define WORKER_SA_BUDGET 512 /* records that sa_run() may look at in a turn */
 #define COMMAND_RING     64
@@ -69,15 +69,15 @@ struct worker_stats {
 	uint64_t handoff_out;
 	uint64_t handoff_in;
 	uint64_t handoff_full;
-	uint64_t handoff_again; /* taken over, and sent on: the queue pair had gone */
-	uint64_t rehomed_out; /* queue pairs */
+	uint64_t handoff_again; /* received by hand-off and forwarded, because the QP had moved */
+	uint64_t rehomed_out; /* QPs that moved away */
 	uint64_t rehomed_in;
-	uint64_t load; /* of time of late, in 1/256 (rehome_choose.c) */
+	uint64_t load; /* recent share of busy time, in 1/256 (rehome_choose.c) */
 	uint64_t events_lost;
 };
 
 struct worker {
-	/* the poll loop's own */
+	/* used by the poll loop only */
 	struct engine *engine;
 	unsigned int id;
 	unsigned int lcore;
@@ -90,18 +90,18 @@ struct worker {
 	struct mad_worker *mad;
 	struct sa_worker *sa; /* NULL: not enabled */
 	struct sa_client *client;
-	struct rte_ring *written; /* of struct sa_write *, executed by the store's thread */
+	struct rte_ring *written; /* of struct sa_write *, completed by the store's thread */
 	struct live *live;
 	struct cm *cm;
-	struct svc_worker *svc[ENGINE_SERVICE_PLACES]; /* by the service's place; NULL: none */
-	unsigned int num_svc; /* places up to the last one in use */
-	struct vl15 *vl15; /* worker 0; as the next */
-	struct pma *pma; /* worker 0 */
-	struct sma *sma; /* NULL: no native IB port */
-	struct rte_ring *sm_smps; /* of struct engine_sm_smp, to the control thread; worker 0 */
+	struct svc_worker *svc[ENGINE_SERVICE_PLACES]; /* indexed by the service's place; NULL: none */
+	unsigned int num_svc; /* highest place in use, plus 1 */
+	struct vl15 *vl15; /* worker 0 only */
+	struct pma *pma; /* worker 0 only */
+	struct sma *sma; /* worker 0 only; NULL: no native IB port */
+	struct rte_ring *sm_smps; /* of struct engine_sm_smp, to the control thread; worker 0 only */
 	uint32_t sm_number; /* of the last one */
-	uint64_t sm_lost;
-	struct rte_ring *bad_keys; /* of struct bad_key, to worker 0; the same */
+	uint64_t sm_lost; /* SMPs that found sm_smps full */
+	struct rte_ring *bad_keys; /* of struct bad_key, to worker 0 */
 	uint64_t mad_hash_key;
 	uint64_t cm_hash_key;
 	bool icrc_unchecked;
@@ -114,45 +114,45 @@ struct worker {
 	struct rte_ring *commands; /* of struct command * */
 	struct rte_ring *events; /* of struct event_record */
 	struct rte_ring *in[LINK_WORKERS_MAX]; /* hand-off from each worker; NULL for itself */
-	struct rte_ring *smps_in[LINK_WORKERS_MAX]; /* worker 0: VL15's share of it; may be NULL */
-	struct handoff_burst *arrived; /* from each, in this turn */
-	struct handoff_burst *out; /* hand-off to each, being gathered */
-	uint16_t out_dirty[LINK_BURST]; /* those of out[] that hold something */
+	struct rte_ring *smps_in[LINK_WORKERS_MAX]; /* worker 0: SMPs from each worker; may be NULL */
+	struct handoff_burst *arrived; /* received by hand-off in this turn, from each worker */
+	struct handoff_burst *out; /* batch of packets to hand off, to each worker */
+	uint16_t out_dirty[LINK_BURST]; /* indexes of the batches in out[] that are not empty */
 	unsigned int num_dirty;
-	uint64_t taken[LINK_WORKERS_MAX]; /* packets taken over from each worker, ever */
+	uint64_t taken[LINK_WORKERS_MAX]; /* total of packets received by hand-off from each worker */
 	struct rehome rehome;
 	struct link_counters *counters[LINK_PORTS_MAX];
 	const struct port_attr *port_seen[LINK_PORTS_MAX];
 
 	struct worker_stats stats __rte_cache_aligned;
 
-	/* both look at it: the futex word a sleeping worker waits on */
-	uint32_t asleep __rte_cache_aligned;
-	uint32_t mail; /* there are messages on rehome.mail */
+	/* shared with other threads */
+	uint32_t asleep __rte_cache_aligned; /* the futex word that a sleeping worker waits on */
+	uint32_t mail; /* 1: rehome.mail may hold messages */
 	uint32_t stop;
 
-	/* the control thread's */
+	/* used by the control thread only */
 	pthread_mutex_t command_lock __rte_cache_aligned; /* one producer of commands at a time */
 	bool stalled;
 	bool has_staged;
-	struct event_record staged; /* head of .events, taken out to be compared with others' */
+	struct event_record staged; /* oldest event, dequeued to compare it with other workers' */
 } __rte_cache_aligned;
 
-/* An export under way. */
+/* An export of the SA's database in progress. */
 #define SA_WALKS 4
 struct sa_walk {
 	const struct store_version *version; /* held; NULL: free */
-	struct store_cursor place; /* before the record that .next names */
+	struct store_cursor place; /* stands before the record that .next names */
 	uint64_t next;
 	uint64_t seen; /* TSC */
 	uint8_t serial;
 };
 
-/* What the SA's records of a native IB port were made of. */
+/* The state of a native IB port from which its records in the SA were last made. */
 struct own_seen {
 	const struct port_attr *attr;
-	uint64_t sets; /* by subnet managers */
-	uint64_t sm; /* what the one behind the port said of itself */
+	uint64_t sets; /* Sets by subnet managers */
+	uint64_t sm; /* state changes of the subnet manager behind the port */
 };
 
 struct store_thread;
@@ -176,36 +176,38 @@ struct engine {
 	const struct allocator *alloc;
 	struct store *store; /* NULL: no SA */
 	struct sa *sa;
-	uint64_t sa_own_key; /* the SM_Key of our requests to it */
+	uint64_t sa_own_key; /* the SM_Key of this process's own requests to its SA */
 	struct store_thread *store_thread;
-	struct sa_queries *queries; /* of ours; the control thread's */
-	struct sa_known sa_known; /* what other SAs announce; all workers' */
-	struct sa_import *import; /* the same */
+	struct sa_queries *queries; /* our SA queries; control thread only */
+	struct sa_known sa_known; /* capabilities that other SAs announced; shared by all workers */
+	struct sa_import *import; /* control thread only */
 	struct sa_walk walk[SA_WALKS];
 	struct own_seen own_seen[LINK_PORTS_MAX];
 	uint64_t mad_hash_key;
 	uint64_t cm_hash_key;
-	struct attempts *attempts; /* to connect; the control thread's */
-	struct service *services; /* ENGINE_SERVICE_PLACES of them; the same */
-	unsigned int num_services; /* places up to the last one ever in use; the same */
-	struct perftest_sockets *perftest; /* the same */
-	unsigned int perftest_turn; /* the worker whose turn it is */
-	uint32_t last_service;
-	struct live_cpu *cpu; /* what ibsysstat is told of this host */
+	/* used by the control thread only */
+	struct attempts *attempts; /* our attempts to connect */
+	struct service *services; /* [ENGINE_SERVICE_PLACES] */
+	unsigned int num_services; /* highest place ever used, plus 1 */
+	struct perftest_sockets *perftest;
+	unsigned int perftest_turn; /* the worker that gets the next QP, modulo num_workers */
+	uint32_t last_service; /* ID of the newest service */
+	struct live_cpu *cpu; /* what the liveness agents tell ibsysstat about this host */
 	unsigned int num_cpus;
-	uint64_t rx_missed[LINK_PORTS_MAX]; /* frames a device had no room for; written by the control thread */
-	struct mad_asks *asks; /* requests of ours; the control thread's */
-	struct sm_inbox *sm_inbox; /* the same */
+	/* frames that a device dropped for want of buffers; the control thread writes, worker 0 reads */
+	uint64_t rx_missed[LINK_PORTS_MAX];
+	struct mad_asks *asks; /* our single MAD requests */
+	struct sm_inbox *sm_inbox;
 	bool running;
-	bool draining; /* posts are refused */
-	/* events that the control thread raises itself */
+	bool draining; /* posts and new connections are rejected */
+	/* events that the control thread raises */
 	struct event_record control_event[CONTROL_EVENTS];
 	unsigned int control_head;
 	unsigned int control_tail;
 	uint64_t control_lost;
 };
 
-/** What became of a packet. */
+/** Count the verdict of a packet at its port. */
 static inline void
 worker_count(struct worker *w, const struct packet *pkt, enum verdict v)
 {
@@ -219,33 +221,34 @@ relaxed(const uint64_t *counter)
 }
 
 /* worker.c */
-/** What rte_eal_remote_launch() runs. */
+/** The lcore function of a worker, for rte_eal_remote_launch(). */
 int worker_main(void *worker);
-/** One turn of the poll loop. @return was there anything to do? */
+/** One turn of the poll loop. @return true if it found work */
 bool worker_poll(struct worker *w, uint64_t now);
-/** Packets to whom they belong: our QPs and agents, other workers, nobody. @param n  <= LINK_BURST */
+/** Dispatch a burst: process it, hand it off to the owner, or drop it with a verdict. @param n  <= LINK_BURST */
 void worker_sort(struct worker *w, struct packet **pkts, unsigned int n, uint64_t now);
-/** Take in what has become of the ports since the last look. */
+/** Apply the changes of port attributes since the last call. */
 void worker_look_at_ports(struct worker *w);
-/** What the worker's agents ask for a port by. @return NULL: there is no such port */
+/** Callback of the worker's agents: attributes of a port. @return NULL: there is no such port */
 const struct port_attr *worker_port(void *worker, uint16_t port);
 
 /* handoff.c */
 int handoff_create(struct engine *e, struct error *err);
 void handoff_destroy(struct engine *e);
-/** Gather a packet for another worker; handoff_flush() sends it off. */
+/** Add a packet to the batch for another worker; handoff_flush() sends the batches. */
 void handoff_stage(struct worker *w, unsigned int to, struct packet *pkt);
 void handoff_flush(struct worker *w);
-/** A packet for VL15 to worker 0, past all others that are on their way there. */
+/** Hand a VL15 packet to worker 0 by the SMP ring, which no other traffic uses. */
 void handoff_smp(struct worker *w, struct packet *pkt);
-/** Worker 0: @return SMPs taken from another worker, up to LINK_BURST */
+/** Worker 0: @return SMPs taken from another worker's SMP ring, up to LINK_BURST */
 unsigned int handoff_take_smps(struct worker *w, unsigned int from, struct packet **pkts);
-/** One that was taken over goes on to another worker. */
+/** Forward a packet that came by hand-off to another worker. */
 void handoff_again(struct worker *w, unsigned int to, struct packet *pkt);
-/** No room for them on their way: counted. */
+/** Drop packets for which a ring or a parking place had no room, and count them. */
 void handoff_drop(struct worker *w, struct packet **pkts, unsigned int n);
 /** @return packets taken from one other worker's ring, up to LINK_BURST */
 unsigned int handoff_take(struct worker *w, unsigned int from, struct packet **pkts);
+/** Packets that wait in all hand-off rings to this worker. */
 uint32_t handoff_depth(const struct worker *w);
 
 /* rehome.h */
@@ -262,13 +265,13 @@ struct command {
 	int result;
 	uint32_t done;
 };
-/** Run what waits on the command ring. @return commands run */
+/** Run the commands on the ring. @return commands run */
 unsigned int command_run(struct worker *w);
 
-/* gsi.c: datagrams on QP0 and QP1 and those who answer or send them */
+/* gsi.c: datagrams on QP0 and QP1, and the agents and clients that process and send them */
 int gsi_create(struct worker *w, struct error *err);
 void gsi_destroy(struct worker *w);
-/** Changes that are done, sessions' packets, queries' next slices. @return work done */
+/** Process completed changes of the SA, queries, waiting SMPs and sessions' packets. @return work done */
 unsigned int gsi_run(struct worker *w, uint64_t now);
 bool gsi_pending(const struct worker *w);
 
@@ -276,16 +279,16 @@ bool gsi_pending(const struct worker *w);
 int store_thread_create(struct engine *e, struct error *err);
 void store_thread_destroy(struct engine *e);
 int store_thread_start(struct engine *e, struct error *err);
-/** After the workers have stopped: what they have submitted is executed before. */
+/** Call after the workers have stopped. The thread executes all submitted changes before it ends. */
 void store_thread_stop(struct engine *e);
 /** On a worker: struct sa_worker_config.submit. @param worker  the struct worker */
 bool store_thread_submit(void *worker, struct sa_write *write);
 /**
  * Run fn on the store's thread and wait for it; any thread but a worker. While the engine does not
- * run, here.
+ * run, fn runs on the calling thread.
  */
 int store_thread_call(struct engine *e, int (*fn)(struct engine *e, void *arg), void *arg);
-/** Would a call have to wait for another one, an import for instance? */
+/** True if store_thread_call() would have to wait for another call, for example an import. */
 bool store_thread_busy(struct engine *e);
 
 /* engine.c: grace periods of e->rcu, which is the argument */
@@ -293,16 +296,16 @@ uint64_t engine_grace_start(void *rcu);
 bool engine_grace_done(void *rcu, uint64_t token);
 
 /* sa_store.c */
-/** The store, what it holds on disk, and the SA over it; nothing when it is not enabled. */
+/** Open the store, with its database on disk if configured, and the SA; does nothing without sa.enabled. */
 int sa_store_create(struct engine *e, struct error *err);
 void sa_store_destroy(struct engine *e);
 
 /* own_ports.c */
-/** Into an empty database: this appliance's own ports. */
+/** Put this appliance's own RoCE ports into the database if it is empty. */
 int own_ports_store(struct engine *e, struct error *err);
 
 /* own_ports_follow.c */
-/** Native IB ports: what subnet management has changed since the last call, into the database. */
+/** Update the SA's records of our native IB ports that subnet management changed since the last call. */
 void own_ports_follow(struct engine *e);
 
 /* reconnect.c: control thread */
@@ -319,22 +322,24 @@ void add_counters(void *sum, const void *from, size_t size);
 void mad_asks_destroy(struct engine *e);
 
 /* verbs_sa_data.c */
-/** End exports that nobody goes on with, or all. */
+/** End exports that no client has continued for some time. */
 void sa_walks_watch(struct engine *e);
+/** End all exports. */
 void sa_walks_end(struct engine *e);
 
 /* verbs_sa_import.c */
-/** Wait for the end of one that is under way. */
+/** Wait for the end of a running import. */
 void sa_import_finish(struct engine *e);
 void sa_import_destroy(struct engine *e);
 
 /* idle.c */
 void idle_init(struct idle *idle, const struct engine_config *config, uint64_t hz);
-/** There was work at @p now. */
+/** The worker found work at @p now: the next sleep is short again. */
 void idle_end(struct idle *idle, uint64_t now);
 /**
- * Nothing to do: sleep if it is time to. @return the time until which the sleep was meant to last,
- * 0: did not sleep
+ * The worker found no work: sleep if it has been idle for long enough.
+ *
+ * @return the time at which the sleep was due to end; 0: did not sleep
  */
 uint64_t idle_wait(struct worker *w, uint64_t now);
 /** Any thread: end the worker's sleep. */
@@ -348,7 +353,7 @@ void events_put_control(struct engine *e, enum event_type type, uint32_t element
 
 /* memory.c */
 const struct allocator *engine_allocator(void);
-/** A ring that appears in no list and uses up no memzone. @param esize  a multiple of 4 */
+/** A ring outside of DPDK's ring list, which needs no memzone. @param esize  a multiple of 4 */
 struct rte_ring *engine_ring(const char *name, unsigned int esize, unsigned int count, int socket,
 	unsigned int flags);
 void engine_ring_free(struct rte_ring *r);

@@ -216,12 +216,12 @@ test_domain_is_the_services(void **state)
 	uint32_t n;
 
 	end_create(e, &own, 0);
-	refused(engine_pd_free(e, its.pd, &err), "pd: %u is of service \"mine\"", its.pd);
-	refused(engine_mr_register(e, &mr, &info, &err), "pd: %u is of service \"mine\"", its.pd);
+	refused(engine_pd_free(e, its.pd, &err), "pd: %u belongs to service \"mine\"", its.pd);
+	refused(engine_mr_register(e, &mr, &info, &err), "pd: %u belongs to service \"mine\"", its.pd);
 	refused(engine_mw_alloc(e, its.pd, MEM_MW_TYPE_1, &n, &err),
-			"pd: %u is of service \"mine\"", its.pd);
+			"pd: %u belongs to service \"mine\"", its.pd);
 	refused(engine_srq_create(e, 0, its.pd, 1, 1, &n, &err),
-			"pd: %u is of service \"mine\"", its.pd);
+			"pd: %u belongs to service \"mine\"", its.pd);
 	assert_string_equal(engine_pd_service(e, its.pd), "mine");
 	assert_string_equal(engine_pd_service(e, own.pd), "");
 	end_destroy(e, &own);
@@ -238,14 +238,14 @@ test_memory_is_the_services(void **state)
 	uint32_t id;
 
 	refused(engine_mr_read(e, its.key, 0, &byte, 1, &err),
-			"key: 0x%08x is of service \"mine\"", its.key);
+			"key: 0x%08x belongs to service \"mine\"", its.key);
 	refused(engine_mr_write(e, its.key, 0, &byte, 1, &err),
-			"key: 0x%08x is of service \"mine\"", its.key);
-	refused(engine_mr_deregister(e, its.key, &err), "key: 0x%08x is of service \"mine\"",
+			"key: 0x%08x belongs to service \"mine\"", its.key);
+	refused(engine_mr_deregister(e, its.key, &err), "key: 0x%08x belongs to service \"mine\"",
 			its.key);
-	refused(engine_mw_free(e, its.window, &err), "key: 0x%08x is of service \"mine\"",
+	refused(engine_mw_free(e, its.window, &err), "key: 0x%08x belongs to service \"mine\"",
 			its.window);
-	refused(engine_cm_listen(e, &c, &id, &err), "mr_key: 0x%08x is of service \"mine\"",
+	refused(engine_cm_listen(e, &c, &id, &err), "mr_key: 0x%08x belongs to service \"mine\"",
 			its.key);
 }
 
@@ -265,22 +265,22 @@ test_completions_are_the_services(void **state)
 
 	end_create(e, &own, 0);
 	assert_ok(engine_qp_query(e, own.qpn, &qp, &err));
-	refused(engine_cq_poll(e, its.cq, &wc, 1, &err), "cq: %u is of service \"mine\"", its.cq);
-	refused(engine_cq_arm(e, its.cq, false, &err), "cq: %u is of service \"mine\"", its.cq);
-	refused(engine_cq_destroy(e, its.cq, &err), "cq: %u is of service \"mine\"", its.cq);
+	refused(engine_cq_poll(e, its.cq, &wc, 1, &err), "cq: %u belongs to service \"mine\"", its.cq);
+	refused(engine_cq_arm(e, its.cq, false, &err), "cq: %u belongs to service \"mine\"", its.cq);
+	refused(engine_cq_destroy(e, its.cq, &err), "cq: %u belongs to service \"mine\"", its.cq);
 	init = qp.init;
 	init.send_cq = its.cq;
-	refused(engine_qp_create(e, -1, &init, &n, &err), "send_cq: %u is of service \"mine\"",
+	refused(engine_qp_create(e, -1, &init, &n, &err), "send_cq: %u belongs to service \"mine\"",
 			its.cq);
 	r.param.qp = init;
-	refused(engine_cm_connect(e, &r, &n, &err), "send_cq: %u is of service \"mine\"", its.cq);
+	refused(engine_cm_connect(e, &r, &n, &err), "send_cq: %u belongs to service \"mine\"", its.cq);
 	init = qp.init;
 	init.recv_cq = its.cq;
-	refused(engine_qp_create(e, -1, &init, &n, &err), "recv_cq: %u is of service \"mine\"",
+	refused(engine_qp_create(e, -1, &init, &n, &err), "recv_cq: %u belongs to service \"mine\"",
 			its.cq);
 	init = qp.init;
 	init.pd = its.pd;
-	refused(engine_qp_create(e, -1, &init, &n, &err), "pd: %u is of service \"mine\"", its.pd);
+	refused(engine_qp_create(e, -1, &init, &n, &err), "pd: %u belongs to service \"mine\"", its.pd);
 	assert_string_equal(engine_cq_service(e, its.cq), "mine");
 	assert_string_equal(engine_cq_service(e, own.cq), "");
 	end_destroy(e, &own);
@@ -298,12 +298,12 @@ test_queue_pair_is_the_services(void **state)
 	listen_echo(e);
 	s = stray(e);
 	refused(engine_qp_modify(e, s.qpn, &attr, NULL, QP_ATTR_STATE, &err),
-			"qp: 0x%06x is of service \"echo\"", s.qpn);
-	refused(engine_post_send(e, s.qpn, &send, 1, &err), "qp: 0x%06x is of service \"echo\"",
+			"qp: 0x%06x belongs to service \"echo\"", s.qpn);
+	refused(engine_post_send(e, s.qpn, &send, 1, &err), "qp: 0x%06x belongs to service \"echo\"",
 			s.qpn);
-	refused(engine_post_recv(e, s.qpn, &recv, 1, &err), "qp: 0x%06x is of service \"echo\"",
+	refused(engine_post_recv(e, s.qpn, &recv, 1, &err), "qp: 0x%06x belongs to service \"echo\"",
 			s.qpn);
-	refused(engine_qp_destroy(e, s.qpn, &err), "qp: 0x%06x is of service \"echo\"", s.qpn);
+	refused(engine_qp_destroy(e, s.qpn, &err), "qp: 0x%06x belongs to service \"echo\"", s.qpn);
 }
 
 /* A memory service over an operator's region: that stays his, with its domain. */

@@ -178,7 +178,7 @@ def test_refusals_in_words(appliance):
                     'EBUSY', 'qp: 0x%06x belongs to a connection or a service, which has its '
                     'worker' % both['ACTIVE'])
             assert refused(p, qp_num=both['PASSIVE'], worker=worker) == (
-                'EPERM', 'qp: 0x%06x is of service "echo"' % both['PASSIVE'])
+                'EPERM', 'qp: 0x%06x belongs to service "echo"' % both['PASSIVE'])
     for _ in range(3):  # and what may move does, also to where it is
         p.rpc('qp_rehome', qp_num=q.qpn, worker=1)
     assert worker_of(q) == 1

@@ -47,6 +47,28 @@ static const struct key_word trust_words[] = {
 	{ NULL, 0 },
 };
 
+static const struct key partition_keys[] = {
+	{ .name = "pkey",
+			.type = KEY_HEX,
+			.flags = KEY_REQUIRED,
+			FIELD(struct sa_partition, pkey),
+			.min = 1,
+			.max = 0xFFFF,
+			.help = "Its P_Key, in either membership." },
+	{ .name = "sl",
+			.type = KEY_UINT,
+			.flags = KEY_REQUIRED,
+			FIELD(struct sa_partition, sl),
+			.min = 0,
+			.max = 15,
+			.help = "The SL." },
+	END,
+};
+
+static const struct key partition_item[] = {
+	{ .name = "partition", .type = KEY_OBJECT, .fields = partition_keys },
+};
+
 const struct key config_sa_keys[] = {
 	BOOL(struct config, engine.sa.enabled, "enabled",
 			"Serve subnet administration. Asking others works without."),
@@ -72,6 +94,11 @@ const struct key config_sa_keys[] = {
 	EDIT(1, "edit_delete", "The one that deletes."),
 	EDIT(2, "edit_edit", "The one that edits."),
 	SERVER(packet_life, 0, 63, "PacketLifeTime of computed paths: 4.096 us * 2^it."),
+	LIST(struct config, engine.sa.server.partition, engine.sa.server.num_partitions,
+			"partitions", SA_PARTITIONS_MAX, partition_item, NULL,
+			"SLs of partitions, as sl= in opensm's partitions.conf: computed paths of "
+			"the partition have it unless an SL was imported for them, and so have "
+			"multicast groups whose creator names none. Others have SL 0."),
 	SERVER(max_results, 1, 1 << 24, "Records that a filtered query may gather."),
 	SA(max_result_mb, 1, 4095, "Memory of gathered results, per worker, MiB."),
 	SERVER(max_queries, 1, 1 << 20, "Queries that are not answered yet, per worker."),

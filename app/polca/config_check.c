@@ -249,6 +249,26 @@ check_log(const struct config *c, struct config_errors *errs)
 			config_error(errs, "log[%u].component: %s", i, why.text);
 }
 
+/* A partition is its P_Key's lower 15 bits: 0 is none, and it has one SL. */
+static void
+check_partitions(const struct config *c, struct config_errors *errs)
+{
+	const struct sa_config *sa = &c->engine.sa.server;
+	unsigned int i, k;
+
+	for (i = 0; i < sa->num_partitions; i++) {
+		if ((sa->partition[i].pkey & 0x7FFF) == 0)
+			config_error(errs, "sa.partitions[%u].pkey: got 0x%04x, which is no P_Key", i,
+					sa->partition[i].pkey);
+		for (k = 0; k < i; k++)
+			if (((sa->partition[k].pkey ^ sa->partition[i].pkey) & 0x7FFF) == 0)
+				config_error(errs,
+						"sa.partitions[%u]: the partition of P_Key 0x%04x "
+						"has an SL already, in sa.partitions[%u]",
+						i, sa->partition[i].pkey, k);
+	}
+}
+
 static void
 check_process(const struct config *c, struct config_errors *errs)
 {
@@ -273,6 +293,8 @@ config_check(const struct config *c, struct config_errors *errs)
 	check_process(c, errs);
 	if (!config_errors_below(errs, "log"))
 		check_log(c, errs);
+	if (!config_errors_below(errs, "sa"))
+		check_partitions(c, errs);
 	for (i = 0; i < c->num_ports; i++)
 		if (!port_is_wrong(errs, i))
 			check_port(c, i, errs);

@@ -252,15 +252,29 @@ new_limits(const struct write_batch *b, struct sa_write *w, const struct port_vi
 	return true;
 }
 
+/* The creator may leave the SL to the operator who gave the partition one. */
+static uint64_t
+take_partition_sl(const struct write_batch *b, struct sa_write *w)
+{
+	int sl = sa_partition_sl(&b->sa->config, get_be16(w->rec + MC_OFF_PKEY));
+	uint8_t *at = w->rec + MC_OFF_SL_FLOW_HOP;
+
+	if (asked(w, MC_BIT_SL) || !asked(w, MC_BIT_PKEY) || sl < 0)
+		return CREATE_MASK;
+	*at = (uint8_t)(sl << 4 | (*at & 0xF));
+	return CREATE_MASK & ~SA_BIT(MC_BIT_SL);
+}
+
 static uint16_t
 create(struct write_batch *b, struct sa_write *w, const struct port_view *port, bool own_mgid)
 {
 	uint16_t pkey = get_be16(w->rec + MC_OFF_PKEY), mlid, status;
+	uint64_t needed = take_partition_sl(b, w);
 	uint8_t scope, *rec = w->rec;
 
 	if ((rec[MC_OFF_SCOPE_STATE] & MC_FULL_MEMBER) == 0)
 		return SA_STATUS_REQ_INVALID;
-	if ((w->mask & CREATE_MASK) != CREATE_MASK)
+	if ((w->mask & needed) != needed)
 		return SA_STATUS_INSUFFICIENT;
 	status = new_scope(w, own_mgid, &scope);
 	if (status != MAD_STATUS_OK)

@@ -168,7 +168,7 @@ path_query_init(struct path_query *q, const struct sa_config *config, struct fab
 	q->mask = mask;
 	memcpy(q->tmpl, tmpl, PR_LEN);
 	q->generation = fabric_generation(f);
-	q->group_prefix = config->gid_prefix;
+	q->config = config;
 	fill_common(q, config);
 	q->none = impossible(q);
 	if (get)
@@ -245,7 +245,7 @@ path_to_group(struct path_query *q, struct fabric *f, const struct requester *wh
 
 	e.sguid = src->guid != 0 ? src->guid : src->port.guid;
 	e.slid = src->lid != 0 ? src->lid : src->port.lid;
-	if (!has_member(v, mgid, q->group_prefix, e.sguid)
+	if (!has_member(v, mgid, q->config->gid_prefix, e.sguid)
 		&& !has_member(v, mgid, GID_LINK_LOCAL, e.sguid))
 		return 0;
 	if (port_member(v, &src->port, e.pkey) == 0
@@ -258,24 +258,26 @@ path_to_group(struct path_query *q, struct fabric *f, const struct requester *wh
 
 /*
  * The SL of a path: the one that the subnet manager gave it; else the one asked for, where the
- * SLtoVL tables of the whole way say that it arrives; else the default, or where that is dropped
- * the lowest that arrives. @return false: none is as it should be
+ * SLtoVL tables of the whole way say that it arrives; else its partition's or the default, or where
+ * that is dropped the lowest that arrives. @return false: none is as it should be
  */
 static bool
 choose_sl(const struct path_query *q, const struct walk *w, int given, struct path_entry *e)
 {
 	unsigned int want = get_be16(q->tmpl + PR_OFF_SL) & 0xF;
+	int partition = sa_partition_sl(q->config, e->pkey);
+	unsigned int usual = partition >= 0 ? (unsigned int)partition : DEFAULT_SL;
 	uint16_t usable = w->sls;
 
 	if (given >= 0)
 		usable &= 1u << given;
 	else if (asked(q, PR_BIT_SL) && !w->sls_known)
-		usable &= 1u << DEFAULT_SL;
+		usable &= 1u << usual;
 	if (asked(q, PR_BIT_SL))
 		usable &= 1u << want;
 	if (usable == 0)
 		return false;
-	e->sl = __builtin_ctz(usable); /* DEFAULT_SL is the lowest */
+	e->sl = (usable & 1u << usual) != 0 ? usual : (unsigned int)__builtin_ctz(usable);
 	return true;
 }
 
@@ -303,7 +305,7 @@ static bool
 is_reversible(const struct path_query *q, struct fabric *f, const struct path_end *src,
 	const struct path_end *dst, const struct path_entry *e)
 {
-	struct path_entry back = { .slid = e->dlid, .dlid = e->slid };
+	struct path_entry back = { .slid = e->dlid, .dlid = e->slid, .pkey = e->pkey };
 
 	return !walk_possible(fabric_version(f)) || find_way(q, f, dst, src, &back) == 0;
 }

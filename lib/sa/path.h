@@ -67,7 +67,7 @@ struct path_query {
 	struct path_end src;
 	struct path_end dst;
 	struct path_entry group; /**< PATH_GROUP: all but the source */
-	uint64_t group_prefix; /**< subnet prefix of its members' GIDs */
+	const struct sa_config *config;
 	unsigned int numb_path;
 	bool none; /**< nothing can match */
 	bool no_loopback; /**< no path from a port to itself can; no other can: */

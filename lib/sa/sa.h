@@ -35,6 +35,13 @@ enum sa_trust {
 /** opensm's and saquery's, out of the box. Everybody knows it: who gives it sees all, no more. */
 #define SA_SM_KEY_WELL_KNOWN 1
 
+/** The operator's SL for paths and groups of a partition, as opensm's partitions.conf has it. */
+struct sa_partition {
+	uint16_t pkey; /**< either membership */
+	uint8_t sl;
+};
+#define SA_PARTITIONS_MAX 64
+
 struct sa_config {
 	struct store *store;
 	uint64_t hz;
@@ -49,6 +56,8 @@ struct sa_config {
 	uint64_t gid_prefix;
 	uint8_t resp_time; /**< RespTimeValue we announce and keep */
 	uint8_t packet_life; /**< PacketLifeTime of computed paths, a code */
+	struct sa_partition partition[SA_PARTITIONS_MAX];
+	unsigned int num_partitions;
 	uint32_t max_results; /**< records a filtered query may gather */
 	uint32_t max_result_bytes; /**< memory of gathered results, per worker */
 	uint32_t max_writes; /**< changes under way, per worker */
@@ -74,6 +83,9 @@ extern const unsigned int sa_num_tables;
  * store_create().
  */
 void sa_index_secret(uint64_t key);
+
+/** SL that the operator gave a partition; -1: none. */
+int sa_partition_sl(const struct sa_config *config, uint16_t pkey);
 
 struct sa *sa_create(const struct sa_config *config, struct error *err);
 void sa_destroy(struct sa *sa);

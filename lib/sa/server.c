@@ -74,6 +74,17 @@ edit_codes_ok(const uint8_t codes[3])
 		&& codes[1] != codes[2] && codes[0] != codes[2];
 }
 
+int
+sa_partition_sl(const struct sa_config *config, uint16_t pkey)
+{
+	unsigned int i;
+
+	for (i = 0; i < config->num_partitions; i++)
+		if (((config->partition[i].pkey ^ pkey) & ~PKEY_FULL) == 0)
+			return config->partition[i].sl;
+	return -1;
+}
+
 struct sa *
 sa_create(const struct sa_config *config, struct error *err)
 {

@@ -747,6 +747,29 @@ test_services_arrive(void **state)
 }
 
 static void
+test_partitions(void **state)
+{
+	const struct sa_config *sa = &config.engine.sa.server;
+
+	(void)state;
+	taken("{" PORTS ", \"sa\": {\"partitions\": [{\"pkey\": \"0x7fff\", \"sl\": 3}, "
+	      "{\"pkey\": 32769, \"sl\": 15}]}}");
+	assert_int_equal(sa->num_partitions, 2);
+	assert_int_equal(sa->partition[0].pkey, 0x7FFF);
+	assert_int_equal(sa->partition[0].sl, 3);
+	assert_int_equal(sa->partition[1].pkey, 0x8001);
+	assert_int_equal(sa->partition[1].sl, 15);
+	refused("{" PORTS ", \"sa\": {\"partitions\": [{\"pkey\": \"0x8000\", \"sl\": 3}]}}",
+			"sa.partitions[0].pkey: got 0x8000, which is no P_Key");
+	refused("{" PORTS ", \"sa\": {\"partitions\": [{\"pkey\": \"0x8001\", \"sl\": 3}, "
+		"{\"pkey\": 1, \"sl\": 4}]}}",
+			"sa.partitions[1]: the partition of P_Key 0x0001 has an SL already, in "
+			"sa.partitions[0]");
+	refused("{" PORTS ", \"sa\": {\"partitions\": [{\"pkey\": 1}]}}",
+			"sa.partitions[0].sl: missing");
+}
+
+static void
 test_services_must_make_sense(void **state)
 {
 	(void)state;
@@ -812,6 +835,7 @@ main(void)
 		cmocka_unit_test(test_native_ib_port_by_default),
 		cmocka_unit_test(test_native_ib_port_must_make_sense),
 		cmocka_unit_test(test_services_arrive),
+		cmocka_unit_test(test_partitions),
 		cmocka_unit_test(test_services_must_make_sense),
 		cmocka_unit_test(test_what_is_not_said_is_the_default),
 		cmocka_unit_test(test_printed_configuration_reads_back),

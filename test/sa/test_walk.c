@@ -21,6 +21,7 @@ struct want {
 	uint8_t numb;
 	uint8_t sl;
 	uint8_t life;
+	uint16_t pkey; /* 0: any */
 	bool table;
 };
 
@@ -42,6 +43,9 @@ ask_path(struct bench *b, const struct want *w)
 	rec[PR_OFF_NUMB_PATH] = w->numb;
 	put_be16(rec + PR_OFF_SL, w->sl);
 	rec[PR_OFF_LIFE] = w->life;
+	if (w->pkey != 0)
+		a.mask |= SA_BIT(PR_BIT_PKEY);
+	put_be16(rec + PR_OFF_PKEY, w->pkey);
 	return ask(b, &a);
 }
 
@@ -83,15 +87,21 @@ put_second_link(struct bench *b)
 }
 
 static int
-setup(void **state)
+setup_with(void **state, void (*change)(struct sa_config *config))
 {
-	struct bench *b = bench_create(NULL);
+	struct bench *b = bench_create(change);
 
 	put_second_link(b);
 	put_lft(b, 1, s1, sizeof(s1));
 	put_lft(b, 2, s2, sizeof(s2));
 	*state = b;
 	return 0;
+}
+
+static int
+setup(void **state)
+{
+	return setup_with(state, NULL);
 }
 
 static void
@@ -372,6 +382,61 @@ test_sls_that_sltovl_drops_are_not_used(void **state)
 	assert_int_equal(ask_path(b, &w), 0x0300);
 }
 
+static void
+partitions_have_sls(struct sa_config *config)
+{
+	config->partition[0] = (struct sa_partition){ .pkey = 0x7FFF, .sl = 3 };
+	config->partition[1] = (struct sa_partition){ .pkey = 0x8001, .sl = 5 };
+	config->num_partitions = 2;
+}
+
+/* as opensm's partitions.conf: whatever the membership that the P_Key tells */
+static void
+test_sl_of_the_partition(void **state)
+{
+	struct want w = { .src = GUID_A, .dst = GUID_D };
+	struct bench *b;
+
+	assert_int_equal(setup_with(state, partitions_have_sls), 0);
+	b = *state;
+	assert_int_equal(ask_path(b, &w), 0);
+	assert_int_equal(get_be16(path(b, 0) + PR_OFF_PKEY), 0xFFFF);
+	assert_int_equal(sl_of(path(b, 0)), 3);
+	assert_int_equal(path(b, 0)[PR_OFF_NUMB_PATH], 0x81);
+	w.pkey = 1;
+	assert_int_equal(ask_path(b, &w), 0);
+	assert_int_equal(sl_of(path(b, 0)), 5);
+	/* another is granted only where all SLtoVL tables are known, as without partitions */
+	w.mask = SA_BIT(PR_BIT_SL);
+	w.sl = 5;
+	assert_int_equal(ask_path(b, &w), 0);
+	w.sl = 0;
+	assert_int_equal(ask_path(b, &w), 0x0300);
+	bench_teardown(state);
+}
+
+static void
+test_sl_of_the_partition_that_does_not_arrive(void **state)
+{
+	struct want w = { .src = GUID_A, .dst = GUID_D };
+	struct sa_change c = change_of(SA_PATH_SL);
+	struct bench *b;
+
+	assert_int_equal(setup_with(state, partitions_have_sls), 0);
+	b = *state;
+	put_sltovl(b, 1, 1, 11, "15,1,2,15,4,5,6,7,0,0,0,0,0,0,0,0");
+	assert_int_equal(ask_path(b, &w), 0);
+	assert_int_equal(sl_of(path(b, 0)), 1);
+	/* the routing engine's is before the partition's */
+	set_field(&c, "lid", 4);
+	memset(c.rec + PATH_SL_OFF_SLS, PATH_SL_UNKNOWN, LFT_PORTS);
+	c.rec[PATH_SL_OFF_SLS + 12] = 2;
+	bench_put(b, &c);
+	assert_int_equal(ask_path(b, &w), 0);
+	assert_int_equal(sl_of(path(b, 0)), 2);
+	bench_teardown(state);
+}
+
 int
 main(void)
 {
@@ -388,6 +453,8 @@ main(void)
 		T(test_a_port_is_at_no_distance_from_itself),
 		T(test_an_sl_that_was_given_is_the_paths),
 		T(test_sls_that_sltovl_drops_are_not_used),
+		cmocka_unit_test(test_sl_of_the_partition),
+		cmocka_unit_test(test_sl_of_the_partition_that_does_not_arrive),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

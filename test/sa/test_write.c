@@ -341,6 +341,35 @@ test_group_needs_its_components(void **state)
 }
 
 static void
+partition_has_an_sl(struct sa_config *config)
+{
+	config->partition[0] = (struct sa_partition){ .pkey = 0x8001, .sl = 5 };
+	config->num_partitions = 1;
+}
+
+/* Where the operator has given a partition an SL, its groups have it unless their creator says another */
+static void
+test_group_of_a_partition_with_an_sl(void **state)
+{
+	struct member m = { .port = GUID_A, .state = FULL, .mgid = 1, .pkey = 0x8001,
+		.mask = CREATE & ~SA_BIT(MC_BIT_SL) };
+	struct bench *b = bench_create(partition_has_an_sl);
+
+	assert_int_equal(member(b, &m), 0);
+	assert_int_equal(b->reply[SA2_OFF_DATA + MC_OFF_SL_FLOW_HOP] >> 4, 5);
+	m.mgid = 2;
+	m.mask = CREATE;
+	assert_int_equal(member(b, &m), 0);
+	assert_int_equal(b->reply[SA2_OFF_DATA + MC_OFF_SL_FLOW_HOP] >> 4, 0);
+	m.mgid = 3;
+	m.pkey = 0xFFFF;
+	m.mask = CREATE & ~SA_BIT(MC_BIT_SL);
+	assert_int_equal(member(b, &m), 0x0600);
+	*state = b;
+	bench_teardown(state);
+}
+
+static void
 test_group_is_not_created(void **state)
 {
 	static const struct {
@@ -751,6 +780,7 @@ main(void)
 		T(test_v1_set_adds_and_deletes_but_does_not_edit),
 		T(test_first_full_member_creates_the_group),
 		T(test_group_needs_its_components),
+		cmocka_unit_test(test_group_of_a_partition_with_an_sl),
 		T(test_group_is_not_created),
 		T(test_group_takes_the_mtu_and_rate_asked_for),
 		T(test_groups_of_a_port_are_bounded),

@@ -71,6 +71,9 @@ FABRICS = {
     'torus': (torus, ['-R', 'dor']),
     'lmc-1': (lambda: two_spines(6), ['-l', '1']),
 }
+# opensm gives partitions an SL only with QoS (-Q)
+WITH_PARTITIONS = dict(FABRICS, partitions=(lambda: two_spines(5), ['-Q']))
+PARTITIONS = {0x7fff: 3, 0x0001: 2}  # their SLs
 
 
 @pytest.fixture(scope='module')
@@ -95,6 +98,8 @@ def inside(fabric, sockets):
                                 lmc=len(fabric.lids[host]) - 1,
                                 guid='0x%016x' % fabric.plan.port_guid(host))],
               ns=ns, name='inside-' + fabric.name,
+              sa=dict(partitions=[dict(pkey='0x%04x' % pkey, sl=sl)
+                                  for pkey, sl in fabric.partitions.items()]),
               sma=dict(node_guid='0x%016x' % fabric.plan.guid(host)))
     p.host, p.gateway = host, gateway
     try:
@@ -108,9 +113,13 @@ def inside(fabric, sockets):
 @pytest.fixture(scope='module', params=list(FABRICS))
 def fabric(request, kept):
     """With .lids: of each host; .answers: opensm's, of each pair of LIDs of hosts."""
-    plan, options = FABRICS[request.param]
+    plan, options = WITH_PARTITIONS[request.param]
     f = Fabric(plan(), os.path.join(kept, request.param), *options)
     f.name = request.param
+    f.partitions = PARTITIONS if f.name == 'partitions' else {}
+    if f.partitions:
+        f.options += ['-P', f.write('partitions.conf', ''.join(
+            'p%x=0x%04x,sl=%d:ALL=full;\n' % (pkey, pkey, sl) for pkey, sl in f.partitions.items()))]
     try:
         f.start()
         f.topology = f.run('ibnetdiscover')
@@ -136,13 +145,13 @@ def pairs(fabric):
     return [(s, d) for s in ports for d in ports]
 
 
-def theirs(fabric, which):
+def theirs(fabric, which, **more):
     """opensm's answers, in words as ours are; None where it has no path."""
     out = {}
     for slid, dlid in which:
         a = mad.Mad(fabric.asker.ask(bytes(v2(
-            mad.GET, PATH.attr, mask=PATH.mask('slid', 'dlid'), sm_key=1,
-            data=PATH.put(slid=slid, dlid=dlid))), fabric.sm_lid))
+            mad.GET, PATH.attr, mask=PATH.mask('slid', 'dlid', *more), sm_key=1,
+            data=PATH.put(slid=slid, dlid=dlid, **more))), fabric.sm_lid))
         assert (a.method, a.attr) == (mad.GET_RESP, PATH.attr) and a.status in (0, 0x300), a
         got = {k: PATH.get(a.data, k) for k in SAME}
         got.update(mtu=MTU.get(got['mtu']), rate=RATE.get(got['rate']))
@@ -156,19 +165,19 @@ def number(text):
     return float(text) if '.' in str(text) else int(str(text), 0)
 
 
-def ours(polca, slid, dlid):
+def ours(polca, slid, dlid, **more):
     query = polca.rpc('sa_query', op='get', record='path',
-                      fields={'slid': slid, 'dlid': dlid})['query']
+                      fields=dict(slid=slid, dlid=dlid, **more))['query']
     page = polca.rpc('sa_result', query=query, timeout_ms=5000)
     polca.rpc('sa_cancel', query=query)
     return {k: number(page['records'][0][k]) for k in SAME} if page['records'] else None
 
 
-def differing(polca, answers):
+def differing(polca, answers, **more):
     """Pairs of which we do not say the same, with both answers."""
     out = {}
     for pair in answers:
-        mine = ours(polca, *pair)
+        mine = ours(polca, *pair, **more)
         if mine != answers[pair]:
             out[pair] = mine, answers[pair]
     return out
@@ -237,6 +246,17 @@ def test_sweep(fabric, inside):
         nodes, cables, len(fabric.plan.switches)), swept
     assert swept['unanswered'] == swept['without_lid'] == 0, swept
     agrees(fabric, inside)
+
+
+@pytest.mark.parametrize('fabric', ['partitions'], indirect=True)
+def test_sls_of_partitions(fabric, inside):
+    """As opensm's partitions.conf has them: of the partition that is asked for."""
+    inside.ctl('sa', 'import', '--sweep', '--replace')
+    others = [pair for pair in pairs(fabric) if not set(pair) & set(fabric.lids[inside.host])]
+    for pkey, sl in PARTITIONS.items():
+        answers = theirs(fabric, others, pkey=0x8000 | pkey)
+        assert {a['sl'] for a in answers.values()} == {sl}
+        assert differing(inside, answers, pkey=0x8000 | pkey) == {}
 
 
 def test_sls_asked_of_the_running_sa(fabric, inside):

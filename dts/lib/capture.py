@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""Captures of a test's wire, and what must hold of every frame Polca put on it."""
+"""Captures of a test's wire, and checks that every frame sent by Polca must pass."""
 
 import collections
 import os
@@ -16,14 +16,14 @@ import umad  # noqa: F401: where ibwire is
 import ibwire
 from conn import wait_until
 
-# Each frame takes a place of this size in tcpdump's buffer, whatever its length: with its own 256
-# KiB there are 256 places, and a busy machine loses frames. An MTU is 1500 where we capture.
+# Each frame takes a slot of this size in tcpdump's buffer, whatever its length. The default size,
+# 256 KiB, leaves 256 slots, and a busy machine loses frames. The MTU is 1500 on captured wires.
 SNAPLEN = 1800
 
 
 class Capture:
-    """tcpdump on an interface of a namespace, from start to stop; of all frames, or of what a filter
-    takes."""
+    """tcpdump on an interface of a namespace, from start to stop, of all frames or of those that
+    match a filter."""
 
     def __init__(self, ns, ifname, path, expression='', snaplen=SNAPLEN):
         self.path, self.text = path, ''
@@ -74,14 +74,14 @@ def frames(path):
     return out
 
 
-# Dissectors that guess at the bytes of a payload, which here mean nothing
+# Dissectors that guess the contents of a payload, which is arbitrary here
 GUESSERS = '''rpcordma smc smb_direct nvme-rdma lnet iser infiniband.eoib infiniband_sdp
     fcoib'''.split()
 SPEAKS = {'infiniband', 'arp', 'icmp', 'icmpv6'}
 
 
 def dissect(path, mac, fields, also=''):
-    """These fields of every frame from mac, as tshark reads them: lists of text."""
+    """These fields of every frame from mac, as tshark dissects them: lists of text."""
     only = 'eth.src == ' + mac + (' && ' + also if also else '')
     options = ['-Y', only, '-T', 'fields', '-E', 'separator=|']
     for name in GUESSERS:
@@ -92,11 +92,10 @@ def dissect(path, mac, fields, also=''):
 
 
 def check(path, mac, also=''):
-    """Every frame from mac: tshark reads it as what we speak, nothing malformed, the ICRC right,
-    and the VCRC where there is one.
-    also: a display filter of those that tshark is to read.
-
-    Returns how many there were of each kind."""
+    """Check every frame from mac: tshark dissects it as one of our protocols without a malformed
+    mark, and the ICRC is right, and the VCRC if there is one.
+    also: a display filter for the frames that tshark dissects.
+    Returns the number of frames of each kind."""
     kinds, bad = collections.Counter(), []
     rows = dissect(path, mac, ['frame.number', 'frame.protocols', '_ws.malformed',
                                '_ws.short', 'infiniband.bth.opcode'], also)
@@ -118,9 +117,10 @@ def check(path, mac, also=''):
 
 
 def audit(polca, wire, mac, also='', to_itself=0):
-    """The end of a wire between an appliance with one port and a station: its counters equal the
-    capture's, every packet has one verdict, and check() has nothing to say of what it sent.
-    to_itself: packets of its own port's to that port, which no wire sees."""
+    """Check one end of a wire between an appliance with one port and a station: its counters
+    equal the capture's, every packet has one verdict, and check() finds no error in the frames
+    it sent.
+    to_itself: packets that the appliance sent to its own port, which are not on the wire."""
     own, seen = roce.mac_bytes(mac), {}
 
     def agree():
@@ -131,7 +131,7 @@ def audit(polca, wire, mac, also='', to_itself=0):
             row['rx_packets'], verdicts, row['tx_packets']))
         seen['captured'] = sources.count(False), sources.count(False), sources.count(True)
         return seen['counted'] == seen['captured']
-    try:  # now and then Polca says where its addresses are: the two are read apart
+    try:  # Polca may announce its addresses between the two readings
         wait_until(agree, timeout=10, step=0.3)
     except AssertionError:
         raise AssertionError('received, given a verdict, sent: %r; the capture lost %d' % (

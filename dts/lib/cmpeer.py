@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""A communication manager whose every message the test writes out, and connections of its: bytes
-from cmwire, nothing from Polca's code.
+"""A communication manager for which a test writes every message, and its connections: bytes from
+cmwire, without Polca's code.
 
     with wire.peer() as p:
-        c = p.connect(7)            # REQ, REP, RTU, each looked at
+        c = p.connect(7)            # REQ, REP, RTU, each checked
         c.data.send_only(...)       # roce.Peer
         c.disconnect()
 """
@@ -34,7 +34,7 @@ POLCA_MAC, STATION_MAC = '02:00:00:00:78:01', '02:00:00:00:78:02'
 POLCA_IP, POLCA_IP6, STATION_IP, STATION_IP6 = '10.78.0.1', 'fd78::1', '10.78.0.2', 'fd78::2'
 POLCA_IP_SECOND, STATION_IP_SECOND = '10.78.0.11', '10.78.0.12'
 PEER_GUID = 0x0200deadbeef0001
-LOCAL_TIMEOUT = 18  # of our REQs, a second: REP and DREQ of Polca come again so often
+LOCAL_TIMEOUT = 18  # of our REQs: a second, after which Polca repeats REP and DREQ
 ACK_TIMEOUT = 16  # of our REQs: TIMEWAIT lasts 256 ms
 
 _numbers = itertools.count(1)
@@ -43,7 +43,8 @@ _numbers = itertools.count(1)
 # ---- how datagrams travel
 
 class RoceWay:
-    """QP1 of a station, over RoCEv2. Its addresses share it: each takes what is for it."""
+    """QP1 of a station, over RoCEv2. The station's addresses share it: each takes the packets
+    for itself."""
 
     encapsulation = 'roce'
     aside = weakref.WeakKeyDictionary()  # station: {address: packets}
@@ -52,7 +53,7 @@ class RoceWay:
         self.station, self.ip, self.remote_ip, self.mac = station, ip, remote_ip, mac
         self.qp1 = Peer(station, 1, ip, mac, remote_ip, remote_qpn=1)
         self.mine = self.others().setdefault(ip, collections.deque())
-        while self.receive(0) is not None:  # it was for who had the address before
+        while self.receive(0) is not None:  # for the previous owner of the address
             pass
 
     def others(self):
@@ -82,7 +83,7 @@ class RoceWay:
         return r.payload
 
     def path(self):
-        """What a REQ says of it, and what one of Polca's must say (cm 7)."""
+        """The path as a REQ describes it, and as Polca's REQ must describe it (cm 7)."""
         return dict(local_lid=0xffff, remote_lid=0xffff, local_gid=cmwire.gid(self.ip),
                     remote_gid=cmwire.gid(self.remote_ip), hop_limit=64)
 
@@ -105,7 +106,7 @@ class IbWay:
         self.station.tx(mad, 1, **kw)
 
     def receive(self, timeout):
-        """The next MAD, or None; data packets are for nobody here."""
+        """The next MAD, or None; data packets are ignored here."""
         p = self.station.maybe(timeout)
         while p is not None and p.mad is None:
             p = self.station.maybe(timeout)
@@ -126,12 +127,12 @@ class IbWay:
 # ---- the peer
 
 class Connection:
-    """One of the peer's: its numbers and Polca's, and the peer's queue pair in .data."""
+    """A connection of the peer: its numbers and Polca's; .data is the peer's queue pair."""
 
     def __init__(self, peer, **numbers):
         self.peer = peer
         self.local_id, self.qpn = next(peer.ids), next(peer.qpns)
-        self.psn, self.remote_psn = 0xfffff0, None  # where Polca starts, where we start
+        self.psn, self.remote_psn = 0xfffff0, None  # Polca's first PSN, our first PSN
         self.remote_id = self.remote_qpn = 0
         self.tid = next(peer.tids)
         self.data, self.open = None, True
@@ -144,15 +145,15 @@ class Connection:
         if way.encapsulation == 'roce':
             self.data = Peer(way.station, self.qpn, way.ip, way.mac, way.remote_ip)
 
-    # ---- out: each with what is right, but for what is said
+    # ---- send: each message is right except for the fields given
 
     def say(self, kind, **over):
         return self.peer.say(kind, **dict(dict(tid=self.tid, local_id=self.local_id,
                                                remote_id=self.remote_id), **over))
 
     def req(self, service_id, private=b'', header=None, **over):
-        """private: of the user; RDMA-CM's header (or another) is put in front where the service ID
-        has one."""
+        """private: the user's private data; RDMA-CM's header (or another) precedes it if the
+        service ID has one."""
         if header is None and service_id >> 16 in (cmwire.PS_TCP, cmwire.PS_UDP, cmwire.PS_IB):
             header = self.peer.way.rdma(self.local_id & 0xffff)
         private = (header or b'') + private
@@ -190,7 +191,7 @@ class Connection:
     # ---- in
 
     def expect(self, kind, timeout=10, **fields):
-        """The next message, which is this connection's."""
+        """The next message, which must be for this connection."""
         m = self.peer.expect(kind, timeout, remote_id=self.local_id, **fields)
         if kind not in (REJ, MRA):
             assert m.local_id == self.remote_id, m
@@ -202,7 +203,7 @@ class Connection:
         return m
 
     def learn(self, m):
-        """Polca's numbers, of its REP or REQ."""
+        """Take Polca's numbers from its REP or REQ."""
         self.remote_id, self.remote_qpn, self.remote_psn = m.local_id, m.qpn, m.psn
         if self.data is not None:
             self.data.remote_qpn = m.qpn
@@ -226,8 +227,9 @@ class Connection:
     # ---- data: Sends against an echo service
 
     def echo(self, data, n, tries=1):
-        """The n-th message (from 0) there and back; our receive is there. What came before may come
-        again: our ACK may have been late. tries: where packets get lost."""
+        """Send the n-th message (from 0) and receive its echo; our receive is posted. An earlier
+        packet may be repeated, because our ACK may have been late. tries: for wires that lose
+        packets."""
         psn, theirs = self.remote_psn + n & 0xffffff, self.psn + n & 0xffffff
         acked = back = False
         self.data.send_only(psn, data)
@@ -255,7 +257,7 @@ class CmPeer:
 
     def __init__(self, way, guid=PEER_GUID):
         self.way, self.guid = way, guid
-        # no number is used twice in a run: nothing of one test is another's
+        # no number is used twice in a run, so that tests do not affect each other
         self.tids = (0x1122334400000000 + i for i in _numbers)
         self.ids = (0x50000000 + i * 0x10001 & 0xffffffff for i in _numbers)
         self.qpns = (0x400 + i for i in _numbers)
@@ -274,7 +276,7 @@ class CmPeer:
             self.way.close()
 
     def end_all(self):
-        """Take leave of what stands; nothing else may have come that the test has not taken."""
+        """Disconnect all connections; no other message may be pending."""
         left = self.drain()
         assert not left, left
         for c in self.made:
@@ -338,14 +340,15 @@ class CmPeer:
         return c
 
     def expect_req(self, timeout=20, **fields):
-        """A REQ of Polca's: the connection, not answered yet, and the message."""
+        """A REQ of Polca: the connection, not yet answered, and the message."""
         m = self.expect(REQ, timeout, **fields)
         c = self.new(tid=m.tid)
         c.learn(m)
         return c, m
 
     def accept(self, asking, **rep):
-        """As passive side: Polca's cm_connect under way in asking; the connection."""
+        """As passive side: complete the cm_connect of Polca that asking has started; returns the
+        connection."""
         c, _ = self.expect_req()
         c.rep(**rep)
         c.expect(RTU)
@@ -354,7 +357,7 @@ class CmPeer:
 
 
 class Asking:
-    """A call of the control socket that takes its time: asked(polca, 'cm_connect', ...).result()"""
+    """A call of the control socket that takes time: asked(polca, 'cm_connect', ...).result()"""
 
     def __init__(self, polca, method, **params):
         self.box, self.client = [], polca.client(timeout=100)
@@ -362,7 +365,7 @@ class Asking:
         def work():
             try:
                 self.box.append((True, self.client(method, **params)))
-            except BaseException as e:  # handed to who asks for the result
+            except BaseException as e:  # raised in result()
                 self.box.append((False, e))
         self.thread = threading.Thread(target=work, daemon=True)
         self.thread.start()
@@ -399,7 +402,7 @@ class Wire:
         return CmPeer(RoceWay(self.station, POLCA_MAC, ip, remote), **kw)
 
     def cm(self):
-        # reasons that did not occur are not told
+        # reasons that did not occur are missing
         return collections.Counter(self.polca.rpc('stats_get')['cm'])
 
     def verdicts(self):
@@ -410,19 +413,19 @@ class Wire:
         return services.connections(self.polca)
 
     def stands(self, c):
-        """Until Polca has seen the RTU."""
+        """Wait until Polca has received the RTU."""
         wait_until(lambda: self.connections()[c.remote_id]['state'] == 'ESTABLISHED')
 
     def gone(self, c):
-        """Until Polca has forgotten the connection."""
+        """Wait until Polca has removed the connection."""
         wait_until(lambda: c.remote_id not in self.connections(), timeout=20, step=0.02)
 
     def wait_idle(self, timeout=20):
-        """Until there is no connection, in TIMEWAIT neither."""
+        """Wait until there is no connection, not even in TIMEWAIT."""
         wait_until(lambda: not self.connections(), timeout=timeout, step=0.05)
 
     def audit(self, whole=True):
-        """whole: no packet was lost on the way into either."""
+        """whole: no packet was lost on the way to either side."""
         if whole:
             capture.audit(self.polca, self.capture, POLCA_MAC)
             return

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""Messages of the communication manager as bytes, each by its fields (cm 1, 2, 7). Written from the
-sheet.
+"""Messages of the communication manager as bytes, by field (cm 1, 2, 7). Written from the sheet.
 
     build(REQ, tid=5, local_id=1, qpn=0x101)
     m = Message(mad); m.kind is REP; m.psn
@@ -74,7 +73,7 @@ def gid(address):
 
 
 def ip16(address):
-    """An address as RDMA-CM's header has it: IPv4 in the last four bytes, the rest zero."""
+    """An address as in RDMA-CM's header: IPv4 in the last four bytes, the rest zero."""
     if ':' in address:
         return socket.inet_pton(socket.AF_INET6, address)
     return bytes(12) + socket.inet_aton(address)
@@ -88,13 +87,14 @@ def rdma(src, dst, port=0, **over):
 
 def build(kind, tid, class_version=CLASS_VERSION, method=SEND, base_version=1, mad_status=0,
           modifier=0, cls=CLASS, attr=None, **fields):
-    """A whole MAD; what is not given of a message's fields is 0."""
+    """A whole MAD; fields of the message that are not given are 0."""
     return struct.pack('>BBBBHHQHxxI', base_version, cls, class_version, method, mad_status, 0, tid,
                        kind.attr if attr is None else attr, modifier) + kind.put(**fields)
 
 
 class Message:
-    """One that came in: .kind, .tid, and its fields by name; bytes where they are no numbers."""
+    """A received message: .kind, .tid, and its fields by name; fields that are not numbers are
+    bytes."""
 
     def __init__(self, mad):
         assert len(mad) == 256, len(mad)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""A Polca queue pair connected to a peer whose every packet the test writes out."""
+"""A Polca queue pair connected to a peer for which the test writes every packet."""
 
 import itertools
 import time
@@ -9,14 +9,15 @@ import patience
 from roce import NO_CREDITS, Op, Peer, gid_of
 
 PMTU = 1024
-PEER_PSN = 0x1000  # of the first request the peer sends
-POLCA_PSN = 0x2000  # of the first request Polca sends
+PEER_PSN = 0x1000  # of the peer's first request
+POLCA_PSN = 0x2000  # of Polca's first request
 
 _peer_qpns = itertools.count(0x101)
 
 
 class Conn:
-    """psn: of the peer's next request; msn: of Polca's last answer; mr: a region open to all."""
+    """psn: of the peer's next request; msn: of Polca's last answer; mr: a region with all access
+    rights."""
 
     def __init__(self, hca, wire, length=65536, mr_access=None, psn=PEER_PSN, sq_psn=POLCA_PSN,
                  qp=None, ipv6=False, peer_ip=None, polca_ip=None, next_hop=None, **attr):
@@ -30,7 +31,7 @@ class Conn:
         self.psn, self.sq_psn, self.msn = psn, sq_psn, 0
         self.qp.connect(dest_qp_num=self.peer.qpn, dgid=gid_of(peer_ip), rq_psn=psn, sq_psn=sq_psn,
                         path_mtu=PMTU, **attr)
-        # an answer is not sent before its next hop is known, and here nobody asks twice
+        # Polca answers only when the next hop is known, and the peer does not repeat requests
         hop = next_hop or peer_ip
         wait_until(lambda: any(n['gid'] == hop and n['state'] == 'RESOLVED'
                                for n in hca.rpc('neighbour_list')['neighbours']))
@@ -44,14 +45,14 @@ class Conn:
         return self.mr.key
 
     def next(self, n=1):
-        """PSN of the next request (n packets or responses long); counts on."""
+        """PSN of the next request, which takes n packets or responses."""
         psn = self.psn
         self.psn = (self.psn + n) & 0xffffff
         return psn
 
     def sync(self):
-        """A Write of no bytes and its ACK: what was sent before has been dealt with by now, and
-        nothing but this ACK came of it."""
+        """An empty Write and its ACK: when it arrives, everything sent before has been
+        processed, and caused no other packet than this ACK."""
         psn = self.next()
         self.peer.write_only(psn, 0, 0)
         r = self.peer.expect_ack(psn)
@@ -59,8 +60,8 @@ class Conn:
         return r
 
     def prime(self):
-        """An ACK that says there are no credits to mind: Sends may follow one another from now on
-        (until the first answer only one may be under way, rc-transport 3)."""
+        """Send an ACK that disables credits, so that Sends may follow one another (before the
+        first answer, only one may be under way, rc-transport 3)."""
         self.qp.post_send('write', wr_id=999, remote_addr=0, rkey=0)
         r = self.peer.expect(Op.WRITE_ONLY, self.sq_psn)
         self.peer.ack(r.psn, 1)
@@ -75,7 +76,7 @@ class Conn:
 
     def message(self, first, middle, last, data, ackreq_last=1, first_kw=None, last_kw=None,
                 only=None):
-        """Send data as the packets of one message; its PSNs."""
+        """Send data as the packets of one message; returns its PSNs."""
         n = max(1, -(-len(data) // PMTU))
         psns = [self.next() for _ in range(n)]
         for i, psn in enumerate(psns):
@@ -98,7 +99,7 @@ class Conn:
                             only=Op.WRITE_ONLY, first_kw=dict(reth=reth), **kw)
 
     def read_answer(self, psn, length, timeout=10):
-        """Take the responses to a Read request of that PSN; the data."""
+        """Receive the responses to a Read request with that PSN; returns the data."""
         n = max(1, -(-length // PMTU))
         data = b''
         for i in range(n):
@@ -127,7 +128,7 @@ class Conn:
 
 
 def wait_until(condition, timeout=30, step=0.01):
-    """Poll until condition() is true; its value. An AssertionError when it never is."""
+    """Poll until condition() is true; returns its value. Fails with AssertionError on timeout."""
     end = patience.end(timeout)
     while True:
         value = condition()

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""A Linux soft-RoCE host in QEMU (software emulation): boot it, run commands, drive its verbs.
+"""A Linux soft-RoCE host in QEMU (software emulation): boot it, run commands, and drive its
+verbs.
 
     guest = Guest(dir, nic=Nic.tap(fd), ip='10.99.0.2/24')
     guest.start(); guest.wait_ready()
@@ -8,9 +9,9 @@
     v = guest.rdma()
     qp = v('qp', sq=16, rq=16)
 
-What was seen of this peer (Linux 6.1): GID 0 is fe80::, GID 1 the IPv4 address, GID 2 the IPv6
+Observations of this peer (Linux 6.1): GID 0 is fe80::, GID 1 the IPv4 address, GID 2 the IPv6
 one. MTU 1500 gives PMTU 1024, 4200 gives 4096. It sends UDP checksum 0, M = 0, P_Key 0xffff, no
-credits in its ACKs (syndrome 31). A damaged ICRC is dropped without a counter.
+credits in its ACKs (syndrome 31). It drops a packet with a damaged ICRC without counting it.
 """
 
 import base64
@@ -34,7 +35,7 @@ _serial = itertools.count(1)
 
 
 def image():
-    """The directory of the guest's kernel and initramfs, built when it is not current."""
+    """The directory of the guest's kernel and initramfs, rebuilt if it is out of date."""
     r = subprocess.run([BUILD, '--print-dir'], stdout=subprocess.PIPE, text=True)
     if r.returncode:
         raise RuntimeError('the guest image could not be built')
@@ -42,9 +43,9 @@ def image():
 
 
 class Nic:
-    """What the guest's eth0 is joined to."""
+    """The other end of the guest's eth0."""
 
-    # no offloads: what leaves the guest is what a wire would carry
+    # no offloads, so that the guest sends frames as on a wire
     OFF = ''.join(',%s=off' % o for o in '''csum guest_csum gso guest_tso4 guest_tso6 guest_ecn
         guest_ufo host_tso4 host_tso6 host_ecn host_ufo'''.split())
 
@@ -67,7 +68,7 @@ class Nic:
 
     @classmethod
     def stream(cls, path, server):
-        """The other guest, over a Unix socket; the server starts first."""
+        """The other guest, over a Unix socket; start the server first."""
         return cls(['-netdev', 'stream,id=n0,server=%s,addr.type=unix,addr.path=%s' % (
             'on' if server else 'off', path)])
 
@@ -85,7 +86,7 @@ class GuestError(Exception):
 
 
 class Line:
-    """A Unix socket that speaks in lines."""
+    """A Unix socket with a line protocol."""
 
     def __init__(self, path, timeout=60):
         end = patience.end(timeout)
@@ -127,7 +128,7 @@ class Line:
 
 
 class Job:
-    """A command that runs in the guest while other commands are given."""
+    """A command that runs in the guest in the background."""
 
     def __init__(self, guest, name):
         self.guest, self.name = guest, name
@@ -151,7 +152,7 @@ class Job:
 
 
 class Verbs:
-    """A session of guest/rdmacli.c. Call it with a command and its values; a dict comes back."""
+    """A session of guest/rdmacli.c. Call it with a command and its values; it returns a dict."""
 
     def __init__(self, path):
         self.line = Line(path)
@@ -170,7 +171,7 @@ class Verbs:
             data.append(line)
 
     def restart(self):
-        """End the session's process, whatever it is doing, and talk to the next one."""
+        """End the session's process in any state, and connect to the next one."""
         self.line.send('quit')
         end = patience.end(60)
         while time.monotonic() < end:
@@ -184,7 +185,7 @@ class Verbs:
         raise GuestError('rdmacli does not answer')
 
     def fresh(self):
-        """Free everything of the session; a new process when that does not work."""
+        """Free all objects of the session; if that fails, start a new process."""
         try:
             self('reset', timeout=5)
             self.events()
@@ -214,7 +215,7 @@ class Verbs:
         return out
 
     def poll(self, qp, n=1, ms=20000, exact=True):
-        """n completions as dicts; fewer in the time given is an error unless exact is off."""
+        """n completions as dicts; fewer within the time is an error unless exact is False."""
         ms = int(patience.limit(ms)) if exact else ms
         r = self('poll', qp=qp, n=n, ms=ms)
         if exact and r['n'] != n:
@@ -226,7 +227,7 @@ class Verbs:
         return self('events').get('lines', [])
 
     def same(self, mr, seed, length, off=0):
-        """Empty when the range holds the pattern, else what differs."""
+        """An empty text if the range holds the pattern, else the difference."""
         r = self('check', mr=mr, off=off, len=length, seed=seed)
         return '' if r['same'] else 'byte %(at)d is 0x%(got)02x, not 0x%(want)02x' % r
 
@@ -253,7 +254,7 @@ class Guest:
     def host_port(self, port):
         return self.listen[port]
 
-    # what makes a machine of another kind differ (metal.py)
+    # overridden for other machines (metal.py)
 
     def _machine(self):
         return ['-M', 'q35', '-cpu', 'max', '-smp', str(self.smp), '-m', MEMORY]
@@ -270,7 +271,7 @@ class Guest:
         return a
 
     def _kernel_words(self):
-        """What /init and the kernel are told."""
+        """Arguments for /init and the kernel."""
         return ['polca.%s=%s' % kv for kv in dict(
             ip=self.ip, ip6=self.ip6, mtu=self.mtu, name=self.name, tcp=int(self.tcp)).items()
             if kv[1] != '']
@@ -286,7 +287,7 @@ class Guest:
         a += ['-nographic', '-nodefaults', '-no-reboot', '-monitor', 'none', '-serial',
               'file:' + self.log, '-device', 'virtio-rng-pci', '-kernel', where + '/vmlinuz',
               '-initrd', self._initrd(where), '-append',
-              # no_timer_check: on a busy host the interrupts it waits for come too late
+              # no_timer_check: on a busy host, the timer check misses its interrupts
               'console=ttyS0 quiet panic=-1 mitigations=off nokaslr nowatchdog tsc=reliable '
               'no_timer_check net.ifnames=0 ' + ' '.join(self._kernel_words())]
         a += self._nics() + ['-device', 'virtio-serial-pci,bus=pcie.0']
@@ -313,7 +314,7 @@ class Guest:
             return ''
 
     def _boot(self, timeout):
-        """False: it did not come up in time."""
+        """False: it did not boot in time."""
         end = patience.end(timeout)
         while '@@READY' not in self.console() and self.proc.poll() is None:
             if time.monotonic() > end:
@@ -322,7 +323,7 @@ class Guest:
         return '@@READY' in self.console()
 
     def wait_ready(self, timeout=120):
-        """A kernel under emulation hangs in its boot once in a hundred times: it gets a second."""
+        """About one boot in a hundred hangs under emulation: try a second time."""
         if not self._boot(timeout) and self.proc.poll() is None:
             os.replace(self.log, self.log + '.hung')
             self.proc.kill()
@@ -338,7 +339,8 @@ class Guest:
         return self
 
     def run(self, command, timeout=30):
-        """Run shell text; its exit status (143 or 124: ran over timeout) and its output."""
+        """Run shell text; returns its exit status (143 or 124: it exceeded timeout) and its
+        output."""
         ident, timeout = 'r%d' % next(_serial), patience.limit(timeout)
         with self.lock:
             self.agent.send('%s %d %s' % (ident, timeout,
@@ -353,7 +355,7 @@ class Guest:
         raise GuestError('guest %s: no answer to %r' % (self.name, command))
 
     def check(self, command, timeout=30):
-        """Run shell text that must succeed; its output."""
+        """Run shell text that must succeed; returns its output."""
         r = self.run(command, timeout)
         if r.status:
             raise GuestError('guest %s: %r gave %d: %s' % (
@@ -368,7 +370,7 @@ class Guest:
         return Job(self, name)
 
     def rdma(self):
-        """A fresh verbs session; the one before is ended."""
+        """A new verbs session; the previous one is ended."""
         if self._verbs is None:
             self._verbs = Verbs(self.rdma_path)
             return self._verbs

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""Commands of the documents, so that a suite runs what people read. A command is an indented line;
-what follows a # is a comment, and one that says "there" or "on the Linux host" is another host's."""
+"""Commands of the documents, so that a suite runs exactly these. A command is an indented line;
+text after # is a comment. A command whose comment says "there" or "on the Linux host" is for
+another host."""
 
 import os
 import re
@@ -27,7 +28,7 @@ def split(line):
     lexer.whitespace_split, lexer.commenters = True, ''
     try:
         words = list(lexer)
-    except ValueError:  # output of a program, with a quote of its own
+    except ValueError:  # program output with an unmatched quote
         words = line.split()
     at = next((i for i, w in enumerate(words) if w.startswith('#')), len(words))
     if at == len(words):
@@ -38,7 +39,7 @@ def split(line):
 
 
 def blocks(path):
-    """(section, its lines) of each indented block; a line that ends with \\ goes on in the next."""
+    """(section, lines) of each indented block; a line that ends with \\ continues on the next."""
     section, block = '', []
     with open(os.path.join(ROOT, path)) as f:
         lines = f.read().split('\n')
@@ -57,7 +58,7 @@ def blocks(path):
 
 
 class Section:
-    """The commands of one section, in their order."""
+    """The commands of one section, in order."""
 
     def __init__(self, title, path=GUIDE, twice=False):
         self.all = [Command(*split(line)) for section, block in blocks(path)
@@ -74,7 +75,7 @@ class Section:
         return [c for c in self.all if not c.there]
 
     def command(self, start):
-        """The one command that starts so; from now on it has been run."""
+        """The only command that starts with this text; it now counts as run."""
         found = [c for c in self.commands() if c.startswith(start)]
         exact = [c for c in found if c == start]
         assert len(exact or found) == 1, 'commands "%s...": %r' % (start, found)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""Verbs objects of a running appliance, made through its control socket.
+"""Verbs objects of a running appliance, created through its control socket.
 
-What a Hca made it also destroys: one per test keeps tests apart on one process.
+A Hca destroys the objects that it created: one per test keeps tests independent.
 """
 
 import time
@@ -24,7 +24,7 @@ CHUNK = 256 * 1024  # bytes in one mr_read or mr_write
 
 
 def number(v):
-    """The control socket says numbers beyond 2^63 - 1 as hex text."""
+    """The control socket returns numbers above 2^63 - 1 as hex text."""
     return int(v, 16) if isinstance(v, str) else v
 
 
@@ -65,7 +65,8 @@ class Region:
         return self.hca.rpc('mr_checksum', key=self.key, offset=off, length=length)['crc32']
 
     def same(self, off, data):
-        """Do these bytes stand there? Big ones are compared by their CRC first."""
+        """True if the region has these bytes at this offset. Large ones are compared by CRC
+        first."""
         if len(data) > CHUNK:
             return self.crc(off, len(data)) == zlib.crc32(data)
         return self.read(off, len(data)) == data
@@ -124,7 +125,7 @@ class Qp:
                             wr=[{'wr_id': wr_id, 'sg_list': self._sg(sg)}])
 
     def poll(self, n=1, timeout=20):
-        """n completions; fewer within the time given is an error."""
+        """n completions; fewer within the time is an error."""
         return self.hca.poll(self.cq, n, timeout)
 
     def expect_no_completion(self):
@@ -141,7 +142,7 @@ class Hca:
         self.polca, self.rpc, self.port = polca, polca.rpc, port
         self.mine = {'qp': [], 'mr': [], 'cq': [], 'pd': [], 'srq': []}
         self._pd = None
-        self.events()  # those of the tests before
+        self.events()  # discard events of earlier tests
 
     @property
     def pd(self):
@@ -195,12 +196,12 @@ class Hca:
         return self.rpc('stats_get', port=self.port)['ports'][0]
 
     def verdicts(self):
-        """What became of the packets received on the port: reason to count."""
+        """Outcomes of the packets received on the port: reason to count."""
         row = self.port_stats()
         return dict(row['served'], **row['dropped'])
 
     def close(self):
-        """Destroy what was made; keys and numbers may be gone already."""
+        """Destroy all created objects; some may already be gone."""
         for q in self.mine['qp']:
             if q.live:
                 self._quiet('qp_destroy', qp_num=q.qpn)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""The kernel's hugepages of 2 MiB: how many there are, and more for the time of a test.
+"""The kernel's hugepages of 2 MiB: count them, and reserve more during a test.
 
-They belong to the whole host: a lock keeps tests of other processes (dts/run's lanes) away, while one
-reserves or counts them."""
+They belong to the whole host: while a test reserves or counts them, a lock excludes tests of
+other processes (dts/run's lanes)."""
 
 import contextlib
 import fcntl
@@ -25,7 +25,8 @@ def _reserve(n):
 
 @contextlib.contextmanager
 def free(pages):
-    """At least so many are free, for the caller alone; what was reserved for it is given back."""
+    """Reserve until at least this many pages are free, for the caller only; the reservation is
+    undone afterwards."""
     with open(LOCK, 'w') as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         now = count()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""Appliances on native InfiniBand ports, and what surrounds them in suites agents and fabric."""
+"""Appliances on native InfiniBand ports, and their surroundings in the suites agents and fabric."""
 
 import os
 import shutil
@@ -24,7 +24,7 @@ STATIC = dict(lid=LID, sm_lid=PEER_LID, active=True, guid='0x%016x' % PORT_GUID)
 
 
 def ib_port(name, interface, **more):
-    """A native port as the configuration has it; more: keys of "ib", and pkeys."""
+    """A native port for the configuration; more: keys of "ib", and pkeys."""
     p = dict(name=name, device='net_af_packet%d,iface=%s,framecnt=2048' % (
         int(name[-1]), interface), encapsulation='ib')
     if 'pkeys' in more:
@@ -38,7 +38,7 @@ def verdicts(polca, port=0):
 
 
 class Wire:
-    """A namespace with a veth pair: pv0 is the appliance's, st0 the other end's."""
+    """A namespace with a veth pair: pv0 belongs to the appliance, st0 to its peer."""
 
     def __init__(self, kept, sockets, ib=STATIC, sma=None, pkeys=None, **config):
         self.kept, self.sockets = kept, sockets
@@ -49,15 +49,15 @@ class Wire:
         self.polca = Polca(sockets, [ib_port('port0', 'pv0', **more)], ns=self.ns,
                            sma=dict(SMA, **(sma or {})), **config)
         self.station = self.bridge = None
-        self.to_itself = 0  # packets that the appliance sent to its own port: none of the wire
+        self.to_itself = 0  # packets from the appliance to its own port: not on the wire
 
     def by_hand(self, **kw):
-        """The other end is a station."""
+        """The peer is a station."""
         self.station = IbStation(self.ns, 'st0', PEER_MAC, MAC, PEER_LID, LID, **kw)
         return self
 
     def by_tools(self, **options):
-        """The other end is the bridge, with tools behind it."""
+        """The peer is the bridge, with fabric tools behind it."""
         self.bridge = Bridge(self.ns, 'st0', self.sockets, **options).start()
         return self
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""A simulated fabric: ibsim's switches and hosts, opensm as their manager, both as Debian ships
-them, in a namespace of their own."""
+"""A simulated fabric: ibsim's switches and hosts, managed by opensm, both unmodified from
+Debian, in a namespace of their own."""
 
 import itertools
 import os
@@ -28,7 +28,7 @@ HOST_GUID, SWITCH_GUID = 0x0002c90300500000, 0x0002c90300600000
 
 
 class Plan:
-    """What ibsim is to simulate. Hosts have one port; link() takes the next free ports of switches."""
+    """The fabric to simulate. Hosts have one port; link() takes the next free ports of switches."""
 
     def __init__(self, ports=12):
         self.ports, self.switches, self.hosts = ports, [], []
@@ -73,7 +73,7 @@ class Plan:
 
 
 class Client:
-    """A port of the simulated fabric: management datagrams from it and to it."""
+    """A port of the simulated fabric that sends and receives management datagrams."""
 
     def __init__(self, ns, host):
         self.number = os.getpid() * 100 + next(_serial)
@@ -112,7 +112,7 @@ class Client:
                                    socket.htonl(qpn), 0) + struct.pack('>Q', MAD_LEN) + mad)
 
     def receive(self, timeout):
-        """(MAD, LID of the sender, its queue pair); None when nothing comes."""
+        """(MAD, LID of the sender, its queue pair); None after the timeout."""
         self.data.settimeout(timeout)
         try:
             raw = self.data.recv(512)
@@ -122,7 +122,7 @@ class Client:
         return raw[32:32 + MAD_LEN], socket.ntohs(slid & 0xffff), socket.ntohl(sqp)
 
     def ask(self, mad, lid, qpn=1):
-        """A request and its answer; ibsim keeps the upper 16 bits of the TID to itself."""
+        """Send a request and return its answer; ibsim replaces the upper 16 bits of the TID."""
         tid = next(self.tids)
         mad = mad[:8] + struct.pack('>Q', tid) + mad[16:]
         end = patience.end(20)
@@ -137,8 +137,9 @@ class Client:
 
 
 class Gateway(threading.Thread):
-    """An appliance's native port in place of a simulated host: what it sends to the fabric is that
-    host's, and what is for the host reaches it. The host answers subnet management itself."""
+    """Connects an appliance's native port in place of a simulated host: packets from the
+    appliance go to the fabric as the host's, and packets for the host go to the appliance. The
+    host itself answers subnet management."""
 
     POINTER, INITIAL = 6, 128
 
@@ -158,7 +159,7 @@ class Gateway(threading.Thread):
         mad = bytearray(p.mad)
         if mad[1] == 0x81 and not mad[self.POINTER - 3] & 0x80:
             assert mad[self.POINTER] == 1 and mad[self.INITIAL + 1] == 1, mad.hex()
-            mad[self.POINTER] = 0  # as a port's own user begins it
+            mad[self.POINTER] = 0  # the start value of a route at its first port
         if not mad[3] & 0x80:
             tid = next(self.serial)
             self.tids[tid] = bytes(mad[8:16])
@@ -169,7 +170,7 @@ class Gateway(threading.Thread):
         mad = bytearray(mad)
         was = self.tids.pop(struct.unpack_from('>Q', mad, 8)[0] & 0xffffffff, None)
         if was is None:
-            return  # a request for the host, or an answer that was repeated
+            return  # a request for the host, or a repeated answer
         mad[8:16] = was
         routed = mad[1] == 0x81
         if routed:
@@ -178,7 +179,7 @@ class Gateway(threading.Thread):
                                  PERMISSIVE if routed else self.lid, sqp, sqp))
 
     def tell(self, mad, slid):
-        """An SMP from the fabric to the appliance that the host would have got."""
+        """Pass an SMP from the fabric, which is meant for the host, to the appliance."""
         self.cable.send(datagram(mad, slid, self.lid, 0, 0))
 
     def run(self):
@@ -189,7 +190,7 @@ class Gateway(threading.Thread):
                     self.cable.readable()
                 if self.client.data in ready:
                     self.into(*self.client.receive(0.1))
-        except BaseException as e:  # told by close()
+        except BaseException as e:  # raised by close()
             self.failure = e
 
     def close(self):
@@ -201,7 +202,7 @@ class Gateway(threading.Thread):
 
 
 class Fabric:
-    """ibsim on a plan, and opensm at the first host once start() is through."""
+    """ibsim with a plan; start() also starts opensm at the first host."""
 
     def __init__(self, plan, directory, *options, conf=''):
         self.plan, self.dir, self.options = plan, directory, list(options)
@@ -253,16 +254,16 @@ class Fabric:
         return self
 
     def console(self, command):
-        """As if typed at ibsim's prompt: Unlink "NODE"[PORT], Link, ..."""
+        """Type at ibsim's prompt: Unlink "NODE"[PORT], Link, ..."""
         self.procs[0].stdin.write(command.encode() + b'\n')
         self.procs[0].stdin.flush()
 
     def sweeps(self):
-        """Times that opensm was through with the subnet."""
+        """The number of completed sweeps of opensm."""
         return self.said('opensm.log').count('SUBNET UP')
 
     def run(self, *argv, host=None):
-        """A tool at a host; its output."""
+        """Run a tool at a host; returns its output."""
         r = subprocess.run(self.ns.prefix() + ['ibsim-run'] + list(argv), cwd=self.dir,
                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                            stdin=subprocess.DEVNULL, timeout=patience.limit(60),

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""The other end of a native InfiniBand port, by hand: every frame is written out by the test, every
-frame that comes must be whole and have both CRCs right."""
+"""The peer of a native InfiniBand port: the test writes every frame it sends, and every frame it
+receives must be complete with both CRCs right."""
 
 import socket
 import struct
@@ -18,7 +18,7 @@ SO_RCVBUFFORCE = 33
 
 
 class IbStation:
-    """On an interface of a namespace; lid is ours, remote_lid and mac those of the port."""
+    """On an interface of a namespace; lid is ours, remote_lid and mac are those of the port."""
 
     def __init__(self, ns, ifname, mac, remote_mac, lid, remote_lid, ethertype=ibwire.ETHERTYPE):
         self.mac, self.remote_mac = mac, remote_mac
@@ -38,12 +38,12 @@ class IbStation:
     # ---- out
 
     def raw(self, packet, dst=None, ethertype=None):
-        """An LRH and what follows it, or anything else."""
+        """Send an LRH with what follows it, or any other bytes."""
         self.sock.send(mac_bytes(dst or self.remote_mac) + mac_bytes(self.mac) +
                        struct.pack('>H', ethertype or self.ethertype) + packet)
 
     def build(self, mad, qpn=0, permissive=False, **kw):
-        """kw: as ibwire.build() has them."""
+        """kw: as for ibwire.build()."""
         self.psn = self.psn + 1 & 0xffffff
         both = ibwire.PERMISSIVE if permissive else None
         return ibwire.build(mad, **dict(dict(slid=both or self.lid, dlid=both or self.remote_lid,
@@ -55,7 +55,7 @@ class IbStation:
     # ---- in
 
     def maybe(self, timeout=0.0):
-        """The next packet, or None. Traps come when they like: they are put aside."""
+        """The next packet, or None. Traps may arrive at any time and are set aside."""
         end = time.monotonic() + timeout
         while True:
             self.sock.settimeout(max(0.0001, end - time.monotonic()))
@@ -75,13 +75,13 @@ class IbStation:
             return p
 
     def rx(self, timeout=10):
-        """The next packet; an error when none comes."""
+        """The next packet; an error after the timeout."""
         p = self.maybe(patience.limit(timeout))
         assert p is not None, 'no packet within %g s' % timeout
         return p
 
     def trap(self, number, timeout=10):
-        """The next Trap of this number; older ones of others are forgotten."""
+        """The next Trap of this number; earlier ones of other numbers are discarded."""
         end = patience.end(timeout)
         while True:
             while self.traps:
@@ -103,7 +103,7 @@ class IbStation:
             out.append(p)
 
     def ask(self, mad, qpn=0, timeout=10, **kw):
-        """A request and what comes next, which must be its answer."""
+        """Send a request and return the next packet, which must be its answer."""
         self.tx(mad, qpn, **kw)
         p = self.rx(timeout)
         assert p.smp.tid == Smp(mad).tid and p.smp.method & 0x80, (Smp(mad), p, p.smp)

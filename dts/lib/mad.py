@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
 """Management datagrams as bytes: header fields by name, records by component (sa-multipacket A1,
-B1, B10, B11). Written from the sheet, not from Polca's own tables.
+B1, B10, B11). Written from the sheet, not from Polca's tables.
 
     m = v1(0x12, NODE.attr, tid=5, window=64, mask=NODE.mask1('lid'), data=NODE.bare(lid=7))
     m.segment, m['flags'], bytes(m)
@@ -54,8 +54,7 @@ AREA1, AREA2, HEADER2 = 192, 200, 20
 
 
 class Mad:
-    """256 bytes, or as many as a test cares to send; fields by name as its class version has
-    them."""
+    """256 bytes, or any other number; fields by the names of its class version."""
 
     def __init__(self, raw=bytes(MAD_LEN)):
         object.__setattr__(self, 'raw', bytearray(raw))
@@ -87,14 +86,14 @@ class Mad:
         return bytes(self.raw[64 if self.raw[2] == 1 else 56:])
 
     def but(self, **fields):
-        """A copy with other values."""
+        """A copy with some fields changed."""
         m = Mad(self.raw)
         for k, v in fields.items():
             setattr(m, k, v)
         return m
 
     def turned(self, **fields):
-        """The header sent back with the R bit inverted (A3, B6), without data."""
+        """The header with the R bit inverted (A3, B6), without data."""
         m = self.but(method=self.method ^ R)
         m.data = bytes(MAD_LEN - (64 if self.class_version == 1 else 56))
         return m.but(**fields)
@@ -130,9 +129,9 @@ def v2(method, attr=0, data=b'', **fields):
 
 
 class Record:
-    """One record type: components in order, (name, bits) each, None for reserved ones.
+    """One record type: its components in order, (name, bits) each, None for reserved ones.
 
-    A component is one mask bit, in order (B11); 'spread' ones take a bit for each part."""
+    A component has one mask bit, in order (B11); 'spread' ones have a bit for each part."""
 
     def __init__(self, name, attr, rid_bytes, stride, text):
         self.name, self.attr, self.rid_bytes, self.stride = name, attr, rid_bytes, stride
@@ -152,7 +151,7 @@ class Record:
                                   if self.at[n][0] < rid_bytes * 8)
 
     def put(self, **values):
-        """The record in its class version 2 form, padding to the stride not included."""
+        """The record in its class version 2 form, without the padding to the stride."""
         whole = 0
         for k, v in values.items():
             at, width = self.at[k]
@@ -163,7 +162,7 @@ class Record:
         return whole.to_bytes(self.len, 'big')
 
     def bare(self, **values):
-        """The attribute without its RID part, as class version 1 has it."""
+        """The attribute without its RID part, as in class version 1."""
         return self.put(**values)[self.rid_bytes:]
 
     def get(self, raw, name):
@@ -183,7 +182,7 @@ class Record:
         return m
 
     def mask1(self, *names):
-        """The same in version 1: the RID part does not count (A7)."""
+        """The same in version 1, where the RID part has no bits (A7)."""
         return self.mask(*names) >> self.rid_components
 
     @property

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""A congested switch: joins two interfaces of a namespace, and marks when it is told to."""
+"""A congested switch: joins two interfaces of a namespace, and marks packets on request."""
 
 import socket
 import threading
@@ -21,8 +21,8 @@ def marked(frame):
 
 
 class Marker:
-    """.marking: does it mark what is ECN capable? .marked, .incapable: packets it has, and those
-    that did not let it. What is no IPv4 passes."""
+    """.marking: set ECN CE on ECN-capable packets. .marked, .incapable: the numbers of packets
+    marked, and of those that were not ECN-capable. Packets other than IPv4 pass unchanged."""
 
     def __init__(self, ns, *ifnames):
         self.marking, self.marked, self.incapable = False, 0, 0

@@ -27,7 +27,7 @@ ROOT = os.path.join(os.path.dirname(os.path.realpath(__file__)), '..', '..')
 LIBDIR = 'usr/lib/x86_64-linux-gnu'
 VIRTIO, E1000E = '0000:3b:00.0', '0000:3c:00.0'
 DRIVERS = 'bus_pci bus_vdev mempool_ring net_virtio net_e1000'.split()
-MEMORY = 3072  # MiB; the host gives what is touched
+MEMORY = 3072  # MiB; the host only provides pages that are touched
 
 
 def _copy(src, dst):
@@ -42,7 +42,7 @@ def _libraries(path):
 
 
 def _drivers():
-    """DPDK's plug-ins, where the EAL looks for them."""
+    """DPDK's drivers, in the directory where the EAL looks for them."""
     for name in DRIVERS:
         found = glob.glob('/%s/dpdk/pmds-*/librte_%s.so.*.*' % (LIBDIR, name))
         assert found, 'DPDK has no driver %s: install librte-%s' % (name, name.replace('_', '-'))
@@ -50,20 +50,20 @@ def _drivers():
 
 
 def _put(top, src):
-    """A library, under the name that programs ask the loader for, and what it needs."""
+    """Copy a library under the name by which programs load it, with its dependencies."""
     for path in [src] + _libraries(src):
         name = re.sub(r'(\.so\.\d+)\.\d+$', r'\1', os.path.basename(path))
         _copy(path, os.path.join(top, LIBDIR, name))
 
 
 def overlay(top):
-    """What lies in the machine beside the soft-RoCE guest's programs."""
+    """The files of the machine in addition to the soft-RoCE guest's."""
     for program in (PROGRAM, CTL_PROGRAM):
         _copy(program, os.path.join(top, 'usr/local/bin', os.path.basename(program)))
         for lib in _libraries(program):
             _put(top, lib)
     for driver in _drivers():
-        # one file under both names, as Debian has it: loaded twice, a bus ends the process
+        # one file under both names, as in Debian: a bus driver loaded twice ends the process
         _put(top, driver)
         link = os.path.join(top, driver[1:])
         os.makedirs(os.path.dirname(link), exist_ok=True)
@@ -74,7 +74,7 @@ def overlay(top):
 
 
 class Metal(Guest):
-    """nics: of each address the open tap. Run commands as an operator would type them: shell()."""
+    """nics: the open tap of each address. shell() runs commands as an operator would type them."""
 
     def __init__(self, directory, virtio, e1000e, name='metal'):
         super().__init__(directory, Nic([], fds=(virtio, e1000e)), ip='', name=name, tcp=False,
@@ -82,7 +82,7 @@ class Metal(Guest):
         self.taps = {VIRTIO: virtio, E1000E: e1000e}
 
     def _initrd(self, where):
-        """The kernel unpacks one archive over the other."""
+        """The kernel unpacks both archives, the second over the first."""
         path = os.path.join(self.dir, self.name + '.cpio')
         with tempfile.TemporaryDirectory() as top, open(path, 'wb') as out:
             with open(super()._initrd(where), 'rb') as base:
@@ -93,7 +93,8 @@ class Metal(Guest):
         return path
 
     def _kernel_words(self):
-        # init_on_alloc: Debian's kernel clears hugepages when they are reserved, all 2 GiB of them
+        # init_on_alloc=0: otherwise Debian's kernel clears all 2 GiB of hugepages when they are
+        # reserved
         return ['intel_iommu=on', 'iommu=pt', 'init_on_alloc=0', 'polca.rxe=0',
                 'polca.name=' + self.name, 'polca.modules=e1000e']
 

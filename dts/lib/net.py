@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""Network namespaces, veth pairs and taps that are always taken down again.
+"""Network namespaces, veth pairs and taps that are always removed again.
 
-Every namespace is named polca-dts-PID-N, so that sweep() can remove what a killed run left behind.
+Every namespace is named polca-dts-PID-N, so that sweep() can remove those of killed runs.
 """
 
 import atexit
@@ -27,7 +27,7 @@ IFF_TAP, IFF_NO_PI = 0x0002, 0x1000
 
 
 def die_with_parent():
-    """preexec_fn: nothing that a test starts outlives it, even when pytest is killed."""
+    """preexec_fn: child processes end with the test, even if pytest is killed."""
     _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
@@ -39,7 +39,7 @@ def sh(argv, check=True):
 
 
 def sweep():
-    """Remove the namespaces of runs that are no more."""
+    """Remove the namespaces of runs that have ended."""
     for line in sh(['ip', 'netns', 'list'], check=False).splitlines():
         name = line.split()[0] if line.split() else ''
         if name.startswith(PREFIX):
@@ -49,7 +49,7 @@ def sweep():
 
 
 class Namespace:
-    """A network namespace in which the kernel has no address and says nothing of its own."""
+    """A network namespace in which the kernel has no address and sends no packets of its own."""
 
     def __init__(self):
         self.name = '%s%d-%d' % (PREFIX, os.getpid(), next(_serial))
@@ -84,7 +84,7 @@ class Namespace:
         return subprocess.Popen(self.prefix() + argv, preexec_fn=die_with_parent, **kw)
 
     def call(self, fn, *args):
-        """Run fn in the namespace and give its result: for sockets opened from Python."""
+        """Run fn in the namespace and return its result, for sockets opened from Python."""
         box = []
 
         def work():
@@ -93,7 +93,7 @@ class Namespace:
                     if _libc.setns(ns.fileno(), CLONE_NEWNET):
                         raise OSError(ctypes.get_errno(), 'setns')
                 box.append((True, fn(*args)))
-            except BaseException as e:  # handed to the caller, whatever it is
+            except BaseException as e:  # raised in the caller
                 box.append((False, e))
         t = threading.Thread(target=work)
         t.start()
@@ -111,16 +111,16 @@ class Namespace:
             self.ip('link', 'set', name, 'up')
 
     def veth_to(self, a, other, b, mtu=1500, mac_a=None):
-        """A veth pair with its far end in another namespace."""
+        """A veth pair whose other end is in another namespace."""
         self.veth(a, b, mtu, mac_a)
         self.ip('link', 'set', b, 'netns', other.name)
         other.ip('link', 'set', b, 'up')
 
     def lose(self, name, percent):
-        """Lose so many of a hundred packets that leave through an interface: a classifier throws
-        dice, and what it picks goes to a queue without room. (netem is not in every kernel. On the
-        interface that a program sends on a loss is an error which the program sees: lose packets
-        where they are forwarded.)"""
+        """Lose this percentage of the packets that leave through an interface: a classifier
+        picks them at random and sends them to a queue without room. (Some kernels lack netem. If
+        a program sends on this interface, it sees the loss as an error: lose packets where they
+        are forwarded.)"""
         odds = round(percent / 100 * (1 << 32))
         dice = '4,32 0 0 4294963256,37 1 0 %d,6 0 0 4294967295,6 0 0 0,' % odds
 
@@ -134,12 +134,12 @@ class Namespace:
         tc('filter', 'add', 'dev', name, 'parent', '1:', 'bpf', 'bytecode', dice, 'flowid', '1:2')
 
     def lost(self, name):
-        """How many lose() has taken there."""
+        """The number of packets lost by lose() on this interface."""
         stats = sh(['tc', '-n', self.name, '-s', '-j', 'qdisc', 'show', 'dev', name])
         return next(q['drops'] for q in json.loads(stats) if q.get('parent') == '1:2')
 
     def tap(self, name, mtu=1500):
-        """A tap as QEMU wants it: the open file; the interface lives as long as it is open."""
+        """A tap for QEMU: an open file. The interface exists while the file is open."""
         def make():
             fd = os.open('/dev/net/tun', os.O_RDWR | os.O_NONBLOCK)
             fcntl.ioctl(fd, TUNSETIFF, struct.pack('16sH22x', name.encode(), IFF_TAP | IFF_NO_PI))

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""A pytest plugin: a failure prints one page at most, however large the values it compares.
+"""A pytest plugin: a failure prints at most one page, however large the compared values are.
 
-pytest itself truncates nothing when the environment says that it runs in CI, and never a message
-that a test wrote."""
+pytest itself does not truncate anything in CI, and never a message written by a test."""
 
 import pytest
 
@@ -17,7 +16,7 @@ def _short(line):
 
 
 def cut(lines):
-    """The first two thirds of a page, and its end."""
+    """The first two thirds of a page, and the end."""
     out = list(lines)
     if len(out) > LINES:
         head, tail = LINES * 2 // 3, LINES // 3

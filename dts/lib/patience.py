@@ -2,8 +2,8 @@
 # Copyright(c) 2026 Polca contributors
 """Time limits that grow with the machine's load.
 
-A limit only ends a test that would otherwise hang: it is never what a test proves. On a machine
-with five runnable processes for each CPU, everything takes five times as long."""
+A limit only ends a test that would otherwise hang; it never proves anything. With five runnable
+processes per CPU, everything takes five times as long."""
 
 import os
 import time
@@ -18,10 +18,10 @@ def stretch():
 
 
 def limit(seconds):
-    """This limit of an idle machine, as it is now."""
+    """The limit for an idle machine, scaled to the present load."""
     return seconds * stretch()
 
 
 def end(seconds):
-    """When a wait of at most so many seconds, which begins now, is given up."""
+    """The time at which a wait that begins now and may take this many seconds ends."""
     return time.monotonic() + limit(seconds)

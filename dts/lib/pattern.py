@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""The test bytes of a seed, the same as those of guest/rdmacli.c."""
+"""The test bytes of a seed, equal to those of guest/rdmacli.c."""
 
 import array
 import functools
@@ -9,7 +9,7 @@ import sys
 
 @functools.lru_cache(maxsize=64)
 def pattern(seed, length):
-    """Little-endian words (seed + k) * 2654435761 of k = 0, 1, ..., cut to length."""
+    """Little-endian words (seed + k) * 2654435761 for k = 0, 1, ..., cut to length."""
     a = array.array('I', ((seed + k) * 2654435761 & 0xffffffff for k in range((length + 3) // 4)))
     if sys.byteorder == 'big':
         a.byteswap()
@@ -17,7 +17,8 @@ def pattern(seed, length):
 
 
 def first_difference(a, b):
-    """Where two byte strings part, as text for an assertion; empty when they are the same."""
+    """The first difference of two byte strings, as text for an assertion; empty if they are
+    equal."""
     if a == b:
         return ''
     if len(a) != len(b):

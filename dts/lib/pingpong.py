@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""The TCP side of ibv_rc_pingpong, spoken for an adapter that has no TCP.
+"""The TCP exchange of ibv_rc_pingpong, on behalf of an adapter without TCP.
 
-Each side says LID:QPN:PSN:GID in hex text; the client speaks first and ends with "done".
+Each side sends LID:QPN:PSN:GID in hex text; the client sends first and ends with "done".
 """
 
 import ipaddress
@@ -34,7 +34,7 @@ def _recv(s, n):
 
 
 class Server:
-    """Polca's side when ibv_rc_pingpong is the client."""
+    """Polca's side if ibv_rc_pingpong is the client."""
 
     def __init__(self, timeout=60):
         self.listener = socket.create_server(('127.0.0.1', 0))
@@ -42,7 +42,7 @@ class Server:
         self.port = self.listener.getsockname()[1]
 
     def exchange(self, connect):
-        """connect(qpn, psn, gid) makes our QP ready and returns our own qpn, psn, gid."""
+        """connect(qpn, psn, gid) connects our QP and returns our own qpn, psn, gid."""
         s, _ = self.listener.accept()
         with s:
             s.settimeout(patience.limit(60))
@@ -56,7 +56,7 @@ class Server:
 
 
 class Client:
-    """Polca's side when ibv_rc_pingpong is the server, at a TCP port of this host."""
+    """Polca's side if ibv_rc_pingpong is the server, at a TCP port of this host."""
 
     def __init__(self, port, timeout=60):
         self.sock = socket.create_connection(('127.0.0.1', port),

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""The appliance as a process: start it on a configuration, talk to it, stop it."""
+"""The appliance as a process: start it with a configuration, send it commands, stop it."""
 
 import json
 import os
@@ -24,7 +24,7 @@ def port(name, device, *addresses, **more):
 
 
 class Polca:
-    """directory takes its configuration, socket and log; ns is the namespace it runs in."""
+    """directory has its configuration, socket and log; ns is the namespace in which it runs."""
 
     def __init__(self, directory, ports, ns=None, name='polca', workers=1, **config):
         self.dir, self.ns, self.name = directory, ns, name
@@ -34,7 +34,7 @@ class Polca:
         self.config = {
             'control': {'socket': self.socket},
             'eal': {'file_prefix': '%s-%d' % (name, os.getpid())},
-            # other processes of the test need the machine's CPUs too
+            # other processes of the test also need CPUs
             'workers': {'count': workers, 'idle': 'backoff'},
             'limits': {},
             'ports': ports,
@@ -56,12 +56,12 @@ class Polca:
             self.kill()
 
     def launch(self):
-        """Start the process and nothing more."""
+        """Start the process without waiting for it."""
         with open(self.config_path, 'w') as f:
             json.dump(self.config, f, indent=1)
         argv = [PROGRAM, '-c', self.config_path]
         log = open(self.log, 'a')
-        # the EAL never removes its runtime directory: it belongs to the test, too
+        # the EAL never removes its runtime directory, so it is inside the test's directory
         kw = dict(stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                   env=dict(os.environ, RUNTIME_DIRECTORY=self.dir))
         if self.ns is None:
@@ -85,7 +85,7 @@ class Polca:
         return self
 
     def fails(self, timeout=60):
-        """It does not start. What it said."""
+        """Expect the start to fail; returns its output."""
         if os.path.exists(self.log):
             os.unlink(self.log)
         self.launch()
@@ -105,7 +105,7 @@ class Polca:
         return Client(self.socket, timeout)
 
     def ctl(self, *args, check=True):
-        """polca-ctl with these arguments; its output as subprocess gives it."""
+        """Run polca-ctl with these arguments; returns what subprocess.run() returns."""
         r = subprocess.run([CTL_PROGRAM, '-s', self.socket] + [str(a) for a in args],
                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                            timeout=patience.limit(60))
@@ -113,7 +113,7 @@ class Polca:
         return r
 
     def telemetry(self, *commands):
-        """DPDK's telemetry socket: the answers to these commands, as JSON."""
+        """The answers of DPDK's telemetry socket to these commands, as JSON."""
         path = os.path.join(self.dir, 'dpdk', self.config['eal']['file_prefix'],
                             'dpdk_telemetry.v2')
         out = []
@@ -132,7 +132,7 @@ class Polca:
             self.rpc = None
 
     def stop(self, timeout=30):
-        """SIGTERM drains and exits 0."""
+        """SIGTERM: it drains and exits with 0."""
         if self.proc is None:
             return
         assert self.alive(), 'polca ended by itself with %s:\n%s' % (
@@ -156,7 +156,7 @@ class Polca:
 
 
 def refused(path):
-    """Does nobody listen on this socket?"""
+    """True if no process listens on this socket."""
     with socket.socket(socket.AF_UNIX) as s:
         return s.connect_ex(path) != 0
 

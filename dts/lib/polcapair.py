@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""Two connected queue pairs of Polca: of one process or of two, over whatever joins their ports."""
+"""Two connected queue pairs of Polca, of one process or of two, over any kind of port."""
 
 from pattern import pattern
 from roce import gid_of
@@ -11,13 +11,13 @@ RECEIVING = ('send', 'send_imm', 'write_imm')
 
 
 def back_to_back():
-    """Ports 0 and 1 of one process, joined, with the addresses A and B."""
+    """Ports 0 and 1 of one process, joined back to back, with the addresses A and B."""
     return [{'name': 'port0', 'back_to_back': 'port1', 'addresses': [A + '/24']},
             {'name': 'port1', 'back_to_back': 'port0', 'addresses': [B + '/24']}]
 
 
 def path_to(address):
-    """IP addresses are RoCE's; a number is a LID."""
+    """An IP address is a RoCE path; a number is a LID."""
     return dict(dlid=address) if isinstance(address, int) else dict(dgid=gid_of(address))
 
 

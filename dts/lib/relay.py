@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""TCP ports of this host that lead to a namespace's, where the appliance listens, and back."""
+"""TCP ports of this host that are forwarded to a namespace, where the appliance listens, and
+vice versa."""
 
 import socket
 import threading
 
 
 class Relay:
-    """with Relay(ns, 18515) as r: what connects to r.port talks to 127.0.0.1:18515 in ns."""
+    """with Relay(ns, 18515) as r: connections to r.port reach 127.0.0.1:18515 in ns."""
 
     def __init__(self, ns, port):
         self.ns, self.target = ns, port
@@ -20,7 +21,7 @@ class Relay:
         return self
 
     def __exit__(self, *exc):
-        # a close alone does not wake accept()
+        # close() alone does not wake accept()
         for s in [self.listener] + self.sockets:
             try:
                 s.shutdown(socket.SHUT_RDWR)
@@ -40,7 +41,7 @@ class Relay:
             try:
                 far = self._far()
             except OSError:
-                near.close()  # as a port where nobody listens
+                near.close()  # like a port without a listener
                 continue
             far.settimeout(None)
             self.sockets += [near, far]
@@ -61,7 +62,7 @@ class Relay:
 
 
 class Reach(Relay):
-    """The other way: 127.0.0.1:r.port of the namespace talks to that port of this host."""
+    """The other direction: 127.0.0.1:r.port in the namespace reaches that port of this host."""
 
     def __init__(self, ns, port):
         self.ns, self.target = ns, port

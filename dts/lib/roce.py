@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""RoCEv2 packets in Scapy, and a station on a wire that speaks them by hand.
+"""RoCEv2 packets in Scapy, and a station on a wire for which a test writes every packet.
 
-A Station is an Ethernet host on one end of a veth pair: it answers ARP, neighbour solicitations and
-pings for its addresses and sorts the RoCE packets that come in by destination QP. A Peer is one RC
-queue pair of a station without any state of its own: each packet it sends is written out by the
-test, each answer is taken in order, so a test can be as right or as wrong as it likes.
+A Station is an Ethernet host at one end of a veth pair: it answers ARP, neighbour solicitations
+and pings for its addresses, and sorts received RoCE packets by destination QP. A Peer is one RC
+queue pair of a station without any state: the test writes each packet it sends, and takes each
+answer in order, so that it can violate any rule.
 """
 
 import queue
@@ -110,7 +110,7 @@ _SIZE = {RETH: 16, AETH: 4, AtomicETH: 28, AtomicAckETH: 8, ImmDt: 4, IETH: 4, D
 
 
 def icrc(packet):
-    """ICRC, as wire bytes, of an IP packet that stops short of it (rc-transport 9)."""
+    """The ICRC, as wire bytes, of an IP packet that ends before it (rc-transport 9)."""
     b = bytearray(packet)
     if b[0] >> 4 == 4:
         udp = (b[0] & 15) * 4
@@ -136,7 +136,7 @@ def gid_of(address):
 
 
 class Received:
-    """One RoCE packet that came in: header fields by name, payload without its padding."""
+    """One received RoCE packet: header fields by name, payload without padding."""
 
     def __init__(self, frame, when):
         self.frame, self.when = frame, when
@@ -184,7 +184,7 @@ class Received:
 
 
 def retagged(frame, aux):
-    """The frame as it was on the wire: the kernel takes its VLAN tag out and tells it apart."""
+    """The frame as it was on the wire: the kernel removes the VLAN tag and passes it separately."""
     for level, kind, data in aux:
         if (level, kind) == (SOL_PACKET, PACKET_AUXDATA):
             status, = struct.unpack_from('I', data)
@@ -201,8 +201,8 @@ class Station:
         self.mac, self.ip, self.ip6, self.ifname = mac, ip, ip6, ifname
         self.mute = False  # no ARP, ND or echo answers
         self.sent = self.received = 0
-        self.other = queue.Queue()  # what is not RoCE: Scapy packets
-        self.stray = queue.Queue()  # RoCE for a QP nobody listens on
+        self.other = queue.Queue()  # packets other than RoCE, as Scapy packets
+        self.stray = queue.Queue()  # RoCE packets for a QP without a listener
         self._qps, self._lock, self._stop = {}, threading.Lock(), False
 
         def opened():
@@ -237,7 +237,7 @@ class Station:
             self.received += 1
             try:
                 self._take(retagged(frame, aux), time.monotonic())
-            except Exception as e:  # a frame that cannot be read is for a test to see
+            except Exception as e:  # keep a frame that cannot be parsed, for the test
                 self.other.put(e)
 
     def _take(self, frame, when):
@@ -294,7 +294,8 @@ class Station:
         return frame
 
     def wait_for(self, match, timeout=5):
-        """The next packet that is not RoCE for which match(packet) holds; None when none comes."""
+        """The next packet other than RoCE for which match(packet) is true; None after the
+        timeout."""
         end = time.monotonic() + timeout
         while True:
             try:
@@ -307,7 +308,7 @@ class Station:
                 return p
 
     def ask_mac(self, ip, timeout=5, tries=5):
-        """Resolve an address by ARP or neighbour solicitation; None when nobody answers."""
+        """Resolve an address by ARP or neighbour solicitation; None if there is no answer."""
         for _ in range(tries):
             if ':' in ip:
                 self.send(Ether(src=self.mac, dst=solicited_mac(ip)) /
@@ -346,7 +347,8 @@ def solicited_mac(ip):
 
 
 class Peer:
-    """One end of an RC connection, by hand. psn counts what we send, epsn what we expect."""
+    """One end of an RC connection, without a state machine. psn counts the packets we send, epsn
+    the expected ones."""
 
     def __init__(self, station, qpn, ip, mac, remote_ip, remote_qpn=0):
         self.station, self.qpn, self.ip, self.mac = station, qpn, ip, mac
@@ -362,10 +364,11 @@ class Peer:
     def build(self, op, psn, payload=b'', reth=None, atomic=None, aeth=None, original=None,
               imm=None, inv=None, deth=None, ackreq=0, solicited=0, pad=None, icrc_xor=0, cut=0, vlan=None,
               ttl=64, eth=None, ip=None, udp=None, l4=None, **bth):
-        """A frame of bytes. What is not given is right; bth, ip, udp and eth override fields.
+        """A frame of bytes. Fields that are not given are right; bth, ip, udp and eth override
+        fields.
 
         pad: number of padding bytes, else as needed; icrc_xor: damages the ICRC; cut: octets
-        removed from the end of the transport packet before the ICRC is made; l4: these bytes
+        removed from the end of the transport packet before the ICRC is computed; l4: these bytes
         instead of BTH and all after it.
         """
         if pad is None:
@@ -436,7 +439,7 @@ class Peer:
     # ---- in
 
     def rx(self, timeout=10):
-        """The next packet for this QP; an error when none comes."""
+        """The next packet for this QP; an error after the timeout."""
         try:
             r = self.queue.get(timeout=patience.limit(timeout))
         except queue.Empty:
@@ -445,7 +448,7 @@ class Peer:
         return r
 
     def expect(self, op, psn=None, timeout=10, **fields):
-        """The next packet must be this one."""
+        """The next packet, which must be this one."""
         r = self.rx(timeout)
         want = 'expected %s psn=%s %s, got %r' % (OP_NAMES[op], psn, fields, r)
         assert r.op == op, want
@@ -455,14 +458,14 @@ class Peer:
         return r
 
     def expect_ack(self, psn, msn=None, **kw):
-        """An ACK, whatever its credits."""
+        """An ACK with any credits."""
         r = self.expect(Op.ACK, psn, **kw)
         assert r.syndrome >> 5 == 0, 'expected an ACK, got %r' % r
         assert msn is None or r.msn == msn & PSN_MASK, 'expected MSN %d, got %r' % (msn, r)
         return r
 
     def expect_acked(self, psn, msn=None):
-        """ACKs until the one for psn has come; what comes before it must be older."""
+        """Receive ACKs until the one for psn has arrived; those before it must be older."""
         while True:
             r = self.expect_ack(None)
             assert (psn - r.psn) & PSN_MASK < 0x800000, 'ACK beyond %d: %r' % (psn, r)
@@ -474,7 +477,7 @@ class Peer:
         return self.expect(Op.ACK, psn, syndrome=code, **kw)
 
     def expect_naked(self, code, psn):
-        """The NAK, behind any ACKs of requests before it."""
+        """The NAK, after any ACKs of earlier requests."""
         while True:
             r = self.expect(Op.ACK)
             if r.syndrome == code and r.psn == psn & PSN_MASK:
@@ -483,7 +486,7 @@ class Peer:
                 'expected NAK 0x%x of %d, got %r' % (code, psn, r)
 
     def expect_nothing(self, quiet=0.0):
-        """Nothing has come that was not taken. Call it behind something that orders the wire."""
+        """No other packet has arrived. Call it after an event that orders the wire."""
         if quiet:
             time.sleep(quiet)
         try:
@@ -493,7 +496,7 @@ class Peer:
         raise AssertionError('unexpected %r' % r)
 
     def drain(self):
-        """What has come and was not taken."""
+        """Discard packets that have arrived but were not taken."""
         out = []
         while True:
             try:

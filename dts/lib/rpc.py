@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""A client of the control socket: JSON-RPC 2.0, one object a line."""
+"""A client of the control socket: JSON-RPC 2.0, one object per line."""
 
 import json
 import socket
@@ -40,7 +40,7 @@ class Client:
         self.sock.sendall(data)
 
     def recv_line(self, timeout=None):
-        """The next line without its end; b'' when the connection was closed."""
+        """The next line without its end; b'' if the connection was closed."""
         end = None if timeout is None else time.monotonic() + timeout
         while b'\n' not in self.buf:
             if end is not None:
@@ -56,7 +56,7 @@ class Client:
         return line
 
     def request(self, method, params=None):
-        """Send a request and give the whole response object."""
+        """Send a request and return the whole response object."""
         ident = self.next_id
         self.next_id += 1
         obj = {'jsonrpc': '2.0', 'id': ident, 'method': method}

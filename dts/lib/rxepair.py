@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""A Polca queue pair connected to one of a Linux soft-RoCE guest, a region on each side."""
+"""A Polca queue pair connected to one of a Linux soft-RoCE guest, with a region on each side."""
 
 import contextlib
 
@@ -15,7 +15,7 @@ RXE_OPCODE = {'send': 0, 'send_imm': 0, 'send_inv': 0, 'write': 1, 'write_imm': 
 
 
 class RxePair:
-    """.q, .mr: Polca's; .v, .rq, .rmr: the guest's. PSNs start near the wrap on purpose."""
+    """.q, .mr: Polca's; .v, .rq, .rmr: the guest's. PSNs start near the wrap-around on purpose."""
 
     def __init__(self, hca, guest, polca_ip='10.99.0.1', ipv6=False, mtu=1024, size=2 * MIB,
                  timeout=18, polca_rnr=7, rxe_rnr=7, min_rnr_timer=12, rd=16, access=None,
@@ -36,7 +36,7 @@ class RxePair:
                        min_rnr_timer=min_rnr_timer, max_rd_atomic=rd, max_dest_rd_atomic=rd)
         self.v('rts', qp=self.rq, psn=rxe_psn, timeout=timeout, rnr=rxe_rnr, rd=rd)
 
-    # ---- one operation, verified at both ends
+    # ---- one operation, verified at both sides
 
     def from_polca(self, op, size, seed, inv=None):
         data = pattern(seed, size)
@@ -90,7 +90,7 @@ class RxePair:
         else:
             assert self.mr.same(0, data)
 
-    # ---- pieces of it
+    # ---- parts of an operation
 
     def rxe_post(self, op, size, off=0, raddr=None, rkey=None, **kw):
         self.v('post', qp=self.rq, op=op, mr=self.rmr['mr'], off=off, len=size,

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""A peer for subnet administration that a test can make as right or as wrong as it likes.
+"""A peer for subnet administration that can violate any rule.
 
-Gsi is a queue pair of a station that speaks datagrams; it has no protocol of its own. On it stand
-the four machines of the two protocols (sa-multipacket A5, B5, B6), each as client or as server:
-they keep to the rules, except where the test's script says what to lose, repeat or say instead.
+Gsi is a queue pair of a station that sends and receives datagrams; it implements no protocol.
+The four state machines of the two protocols (sa-multipacket A5, B5, B6), each as client and as
+server, use it: they obey the rules, except where the test's script makes them lose, repeat or
+change packets.
 """
 
 import itertools
@@ -27,7 +28,7 @@ def new_tid():
 
 
 class Gsi:
-    """Datagrams to QP1 of one address and from it to this queue pair."""
+    """Datagrams between QP1 of one address and this queue pair."""
 
     def __init__(self, station, mac, remote_ip, ip=None, qpn=None):
         self.peer = Peer(station, next(_qpns) if qpn is None else qpn, ip or station.ip, mac,
@@ -51,11 +52,11 @@ class Gsi:
                                deth=(qkey, kw.pop('sqpn', self.qpn)), **kw)
 
     def tx(self, m, **kw):
-        """Send a datagram; keywords as Peer.build() has them, or qkey, sqpn."""
+        """Send a datagram; keywords as for Peer.build(), or qkey, sqpn."""
         self.station.send(self.frame(m, **kw))
 
     def rx(self, timeout=10):
-        """The next datagram; an error when none comes."""
+        """The next datagram; an error after the timeout."""
         if self.held:
             return self.held.pop(0)
         r = self.peer.rx(timeout)
@@ -79,7 +80,7 @@ class Gsi:
         return m
 
     def expect(self, timeout=10, **fields):
-        """The next datagram must have these."""
+        """The next datagram, which must have these fields."""
         m = self.rx(timeout)
         for k, v in fields.items():
             assert getattr(m, k) == v, 'expected %r, got %r' % (fields, m)
@@ -94,7 +95,7 @@ class Gsi:
         return self.expect(rmpp_type=mad.RACK, **fields)
 
     def ask(self, m, timeout=10, **kw):
-        """A request and its single answer, whatever it says."""
+        """Send a request and return its single answer."""
         self.tx(m, **kw)
         a = self.rx(timeout)
         assert (a.tid, a.method) == (m.tid, m.method | mad.R) or m.method == mad.SET or \
@@ -102,7 +103,8 @@ class Gsi:
         return a
 
     def ask_until_served(self, make, timeout=10):
-        """Behind a flood: what came before it has been dealt with once this is answered."""
+        """Wait until a request is answered: then everything that a flood sent before it has been
+        processed."""
         end = patience.end(timeout)
         while True:
             m = make()
@@ -112,21 +114,21 @@ class Gsi:
                 a = self.maybe(until - time.monotonic())
                 if a is not None and a.tid == m.tid:
                     return a
-            assert time.monotonic() < end, 'nobody is served'
+            assert time.monotonic() < end, 'the request is not answered'
 
     def drain(self):
         held, self.held = self.held, []
         return held + self.peer.drain()
 
     def expect_nothing(self, quiet=0.0):
-        """Nothing has come. Call it behind something that orders the wire."""
+        """No datagram has arrived. Call it after an event that orders the wire."""
         assert not self.held, self.held
         self.peer.expect_nothing(quiet)
 
 
     def expect_no_more(self, segment, quiet=0.05):
-        """Nothing beyond this segment; what was sent may come again, for nobody waits for a timer
-        when a copy can tell sooner what became of the Ack."""
+        """No segment beyond this one arrives. Earlier segments may be repeated, because Polca
+        retransmits rather than wait for a timer if our Ack may have been lost."""
         time.sleep(quiet)
         for m in map(as_mad, self.drain()):
             assert m.segment <= segment and m.status == 0, 'expected no more than %d, got %r' % (
@@ -147,14 +149,14 @@ class Failed(AssertionError):
 
 
 class Script:
-    """What goes wrong: segments to lose (each number once, or as often as it is listed), segments
-    to send twice; silence is how long to wait for what should come."""
+    """Deviations: segments to lose (each number once, or as often as it is listed), segments to
+    send twice; silence is how long to wait for the next packet."""
 
     def __init__(self, lose=(), twice=(), silence=0.5, tries=7):
         self.lose, self.twice = list(lose), set(twice)
         self.silence, self.tries = silence, tries
-        self.seen = []  # segments as they came in, the lost ones too
-        self.sent = []  # segments as they went out
+        self.seen = []  # received segments, including those lost on purpose
+        self.sent = []  # segments sent
         self.acks, self.resends, self.keepalives = [], [], 0
 
     def loses(self, segment):
@@ -167,10 +169,11 @@ class Script:
 # ---- version 1
 
 def receive1(gsi, request, script=None, window=64, first=None, timeout=20):
-    """Receiver of a version 1 stream: the answer to request, or (first given) a Config coming in.
+    """Receiver of a version 1 stream: the answer to request, or (if first is given) an incoming
+    Config.
 
-    Gives the data and the last segment's datagram. As the rules say: Ack when a window is full, on
-    Last and on a duplicate; Resend once when a gap shows and again after silence."""
+    Returns the data and the last segment's datagram. It follows the rules: Ack when a window is
+    full, on Last and on a duplicate; Resend once on a gap, and again after silence."""
     s = script or Script()
     expected, since_ack, tries, recovering = 1, 0, 0, False
     data, last_ack, total = bytearray(), 0, None
@@ -249,7 +252,7 @@ def receive1(gsi, request, script=None, window=64, first=None, timeout=20):
 
 
 def segments1(head, data, window=64):
-    """The datagrams of a version 1 stream; head has method, attribute, keys, TID."""
+    """The datagrams of a version 1 stream; head has method, attribute, keys and TID."""
     n = max(1, -(-len(data) // AREA1))
     if n == 1:
         return [head.but(segment=0, length=len(data), window=window, flags=0, data=data)]
@@ -264,7 +267,7 @@ def segments1(head, data, window=64):
 
 def send1(gsi, head, data, script=None, window=64, timeout=20, answer=None):
     """Sender of a version 1 stream: a Config (answer: the method that ends it), or a server's
-    response. Gives the answer, or the last Ack."""
+    response. Returns the answer, or the last Ack."""
     s = script or Script()
     packets = segments1(head, data, window)
     n, at, acked, edge, tries = len(packets), 1, 0, window, 0
@@ -278,13 +281,13 @@ def send1(gsi, head, data, script=None, window=64, timeout=20, answer=None):
                     gsi.tx(packets[at - 1])
             at += 1
         if n == 1 and answer is None:
-            return None  # one packet is no stream: nobody acknowledges it
+            return None  # one packet is not a stream and is not acknowledged
         m = gsi.maybe(s.silence)
         if m is None:
             tries += 1
             if tries > patience.limit(s.tries):
                 raise Failed('silence')
-            # whoever lost the First knows of no stream and cannot ask for anything
+            # a receiver that lost the First does not know the stream and cannot request a Resend
             gsi.tx(packets[at - 2 if s.acks or s.resends or answer is None else 0])
             continue
         if m.tid != head.tid or m.class_version != 1:
@@ -311,8 +314,8 @@ def send1(gsi, head, data, script=None, window=64, timeout=20, answer=None):
 # ---- version 2
 
 def receive2(gsi, request, script=None, step=16, first=None, timeout=20):
-    """Receiver of RMPP DATA: the answer to request, or (first given) a request coming in. Gives
-    the data of the SA and the last segment's datagram."""
+    """Receiver of RMPP DATA: the answer to request, or (if first is given) an incoming request.
+    Returns the SA's data and the last segment's datagram."""
     s = script or Script()
     parts, contiguous, nwl, last, tries = {}, 0, 1, None, 0
     end = patience.end(timeout)
@@ -387,7 +390,7 @@ def segments2(head, data):
 
 
 def send2(gsi, head, data, script=None, timeout=20):
-    """Sender of RMPP DATA, until all is acknowledged."""
+    """Send RMPP DATA until all of it is acknowledged."""
     s = script or Script()
     packets = segments2(head, data)
     n, at, acked, edge, tries = len(packets), 1, 0, 1, 0
@@ -423,7 +426,7 @@ def send2(gsi, head, data, script=None, timeout=20):
 
 def table(gsi, version, record, mask=0, script=None, timeout=20, window=64, step=16, sm_key=0,
           template=None, **fields):
-    """A whole GetTable in either version: the records as they stand on the wire there."""
+    """A whole GetTable in either version: the records as bytes of that version."""
     template = template or {}
     if version == 1:
         req = v1(mad.TABLE, record.attr, record.bare(**template), tid=new_tid(), window=window,

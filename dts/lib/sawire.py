@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""Polca with a database at one end of a wire, a station that speaks management datagrams at the
-other; and the records that the tests put there."""
+"""Polca with a database at one end of a wire, a station that sends management datagrams at the
+other end, and the records of the tests."""
 
 import json
 import os
@@ -25,7 +25,7 @@ GUID = 0x0002c90300000000
 
 
 def node_values(lid):
-    """Components of node number lid."""
+    """The components of node number lid."""
     return dict(lid=lid, base_version=1, class_version=1, node_type=1, num_ports=1,
                 sys_guid=GUID + lid, node_guid=GUID + lid, port_guid=GUID + lid, partition_cap=32,
                 device_id=0x1234, revision=0xa0, local_port=1, vendor_id=0x2c9,
@@ -41,7 +41,7 @@ def node_json(lid):
 
 
 def node_bytes(lid):
-    """The same as class version 2 has it, without padding."""
+    """The same in class version 2, without padding."""
     return NODE.put(**node_values(lid))
 
 
@@ -57,7 +57,7 @@ def gid(lid):
 
 
 class Wire:
-    """polca and station on one wire, and its capture."""
+    """polca and a station on one wire, and its capture."""
 
     polca_mac, polca_ip, station_ip = POLCA_MAC, POLCA_IP, STATION_IP
 
@@ -72,7 +72,7 @@ class Wire:
         self.kept, self.nodes = kept, 0
 
     def load(self, nodes):
-        """A database of so many nodes, LIDs from 1 on."""
+        """A database of this many nodes, with LIDs from 1 on."""
         self.nodes = nodes
         path = os.path.join(self.kept, 'nodes.json')
         with open(path, 'w') as f:
@@ -112,12 +112,12 @@ class Wire:
             shutil.copy(self.polca.log, self.kept)
 
 
-# tshark knows class version 2 of the SA alone
+# tshark only dissects class version 2 of the SA
 V2_ONLY = '!(infiniband.mad.mgmtclass == 3 && infiniband.mad.classversion == 1)'
 
 
 class Delta:
-    """How much counters have grown since it was made."""
+    """How much counters have grown since this object was created."""
 
     def __init__(self, read):
         self.read, self.base = read, read()
@@ -132,7 +132,7 @@ class Delta:
 
 
 def config(gsi, edit, records, record=NODE, sm_key=SM_KEY, script=None, timeout=30, **fields):
-    """A Config of these (RID, bare attribute) records; the ConfigResp."""
+    """Send a Config of these (RID, bare attribute) records; returns the ConfigResp."""
     data = b''.join(rid.to_bytes(4, 'big') + bare for rid, bare in records)
     head = v1(mad.CONFIG, record.attr, tid=fields.pop('tid', None) or sapeer.new_tid(), edit=edit,
               sm_key=sm_key, **fields)
@@ -145,7 +145,7 @@ def config(gsi, edit, records, record=NODE, sm_key=SM_KEY, script=None, timeout=
 
 
 def nodes1(gsi, **fields):
-    """All NodeRecords as version 1 tells them: {RID: bare attribute}."""
+    """All NodeRecords in version 1: {RID: bare attribute}."""
     req = v1(mad.TABLE, NODE.attr, tid=sapeer.new_tid(), window=64, modifier=0,
              end_rid=mad.ALL_RIDS, sm_key=SM_KEY, **fields)
     data, m = sapeer.receive1(gsi, req)

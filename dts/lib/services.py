@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""Services and connections of a running appliance, made through its control socket."""
+"""Services and connections of a running appliance, created through its control socket."""
 
 from conn import wait_until
 from lab import GUEST_IP
@@ -16,22 +16,22 @@ def paged(polca, method, key):
 
 
 def connections(polca):
-    """All of them: dicts by connection."""
+    """All connections: dicts by connection ID."""
     return {r['connection']: r for r in paged(polca, 'cm_list', 'connections')}
 
 
 def services(polca):
-    """All of them: listeners, and those that drive connections of ours."""
+    """All services: listeners, and those that drive our own connections."""
     return paged(polca, 'service_list', 'services')
 
 
 def driver(polca, connection):
-    """The service that drives a connection of ours."""
+    """The service that drives one of our connections."""
     return next(r for r in services(polca) if r.get('connection') == connection)
 
 
 def done(polca, connection, timeout=60):
-    """Its row when it has ended."""
+    """Wait until it has ended; returns its row."""
     def over():
         row = driver(polca, connection)
         return row if row['state'] == 'ENDED' else None
@@ -39,7 +39,7 @@ def done(polca, connection, timeout=60):
 
 
 def connect(polca, port, service, address=GUEST_IP, **more):
-    """A connection of ours, to a program of the guest."""
+    """Connect to a program of the guest."""
     return polca.rpc('cm_connect', dgid=address, port=port, service=service, **more)
 
 
@@ -48,17 +48,17 @@ def established(polca):
 
 
 class Service:
-    """One that listens."""
+    """A listening service."""
 
     def __init__(self, polca, row):
         self.polca, self.id, self.name = polca, row['service'], row['name']
 
     def show(self):
-        """Its row of service_list; None when it is gone."""
+        """Its row of service_list; None if it has ended."""
         return next((r for r in services(self.polca) if r['service'] == self.id), None)
 
     def wait(self, timeout=30, **counters):
-        """Until its counters are these."""
+        """Wait until its counters have these values."""
         def there():
             row = self.show()
             return all(row[k] == v for k, v in counters.items())

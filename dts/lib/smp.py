@@ -41,7 +41,7 @@ _tids = itertools.count(0x0dd0000000000001)
 
 
 class Smp:
-    """A MAD with its fields by name; data is the attribute."""
+    """A MAD with its fields by name; .data is the attribute."""
 
     def __init__(self, raw):
         self.raw = bytes(raw)
@@ -59,7 +59,7 @@ class Smp:
 
 def lid_routed(method, attr, modifier=0, data=b'', m_key=0, tid=None, base=1, cls=LID_ROUTED,
                version=1, status=0, specific=0):
-    """A LID-routed SMP; with another class the header of any MAD."""
+    """A LID-routed SMP; with another class, the header of any MAD."""
     head = struct.pack('>BBBBHHQHxxIQ', base, cls, version, method, status, specific,
                        next(_tids) if tid is None else tid, attr, modifier, m_key)
     return (head.ljust(64, b'\0') + data).ljust(256, b'\0')
@@ -67,7 +67,7 @@ def lid_routed(method, attr, modifier=0, data=b'', m_key=0, tid=None, base=1, cl
 
 def directed(method, attr, modifier=0, data=b'', path=(1,), pointer=None, hops=None, status=0,
              dr_slid=PERMISSIVE, dr_dlid=PERMISSIVE, back=b'', **kw):
-    """A directed-route SMP as it is on the last link of its path."""
+    """A directed-route SMP as on the last link of its path."""
     hops = len(path) if hops is None else hops
     pointer = hops if pointer is None else pointer
     m = bytearray(lid_routed(method, attr, modifier, data, cls=DIRECTED, status=status,
@@ -79,7 +79,7 @@ def directed(method, attr, modifier=0, data=b'', path=(1,), pointer=None, hops=N
 
 
 def notice(**values):
-    """A Notice; details as bytes."""
+    """A Notice; its details are bytes."""
     return NOTICE.put(**values)
 
 

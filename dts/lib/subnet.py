@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""A subnet with opensm as its manager: appliances on unconfigured native InfiniBand ports, cabled
-to the bridge, opensm and fabric tools behind it."""
+"""A subnet managed by opensm: appliances on unconfigured native InfiniBand ports, cabled to the
+bridge, with opensm and fabric tools behind it."""
 
 import os
 import shutil
@@ -16,12 +16,12 @@ from umad import Bridge, ended
 GUID = 0x0002c90300880000
 TOOLS_GUID = 0x0002c9fffe000011
 SWITCH_GUID = 0x0002c9fffe000110
-# it is slow to write its log otherwise, and to look again
+# otherwise, opensm writes its log and sweeps only seldom
 CONF = 'force_log_flush TRUE\nsweep_interval 1\n'
 
 
 class OpenSm:
-    """opensm as Debian ships it; what it knows about LIDs lies in directory."""
+    """opensm, unmodified from Debian; directory has its knowledge of LIDs."""
 
     def __init__(self, bridge, directory, kept):
         self.bridge, self.dir, self.kept, self.starts = bridge, directory, kept, 0
@@ -47,7 +47,7 @@ class OpenSm:
             return f.read()
 
     def errors(self):
-        """What it found wrong: its lines of level ERROR."""
+        """The errors it reported: its log lines of level ERROR."""
         return [line for line in self.said().splitlines() if ' ERR ' in line]
 
     def wait(self, text, times=1, timeout=30):
@@ -66,7 +66,7 @@ class OpenSm:
 
 
 class Subnet:
-    """names: an appliance each, .polca[name]; several are joined by the bridge's switch."""
+    """names: one appliance each, .polca[name]; several are joined by the bridge's switch."""
 
     def __init__(self, kept, sockets, names, ib=None, **options):
         self.kept, self.names = kept, names
@@ -109,7 +109,8 @@ class Subnet:
         return self.port(name)['lid']
 
     def audit(self):
-        """All frames of the appliances are what tshark reads without a mark, CRCs right."""
+        """Check that tshark dissects all frames of the appliances without a malformed mark, and
+        that the CRCs are right."""
         self.opensm.stop()
         self.bridge.stop()
         for i, name in enumerate(self.names):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""An interactive bash on a terminal, typed into key by key as a user does."""
+"""An interactive bash on a terminal, with keys typed as by a user."""
 
 import os
 import pty
@@ -21,9 +21,9 @@ class Terminal:
                                      stdout=slave, stderr=slave, env=env, start_new_session=True,
                                      preexec_fn=lambda: self.own_terminal())
         os.close(slave)
-        self.text = ''  # what came since the last type()
+        self.text = ''  # output since the last type()
         self.expect(re.escape(PROMPT))
-        # long candidate lists come at once, without a question
+        # print long candidate lists at once, without a question
         self.run("bind 'set completion-query-items 0'; bind 'set page-completions off'")
 
     @staticmethod
@@ -40,7 +40,7 @@ class Terminal:
         return True
 
     def expect(self, pattern, timeout=30):
-        """Until the pattern is in what has come since the last type(); the match."""
+        """Wait until the pattern is in the output since the last type(); returns the match."""
         end = time.monotonic() + timeout
         while True:
             found = re.search(pattern, self.text)
@@ -53,13 +53,13 @@ class Terminal:
         os.write(self.master, keys.encode())
 
     def run(self, line):
-        """The output of a command, which ends."""
+        """Run a command that ends; returns its output."""
         self.type(line + '\n')
         self.expect(r'\n(.*\n)*' + re.escape(PROMPT) + '$')
         return self.text.split('\n', 1)[1].rsplit(PROMPT, 1)[0]
 
     def complete(self, line):
-        """The command line after TAB was pressed at the end of this one; it is left again."""
+        """Type this line and TAB; returns the completed command line, which is then discarded."""
         self.type(line + '\t\x05<')  # TAB, the end of the line, a mark
         self.expect('<$')
         typed = self.text.rsplit(PROMPT, 1)[-1][:-1]
@@ -67,7 +67,7 @@ class Terminal:
         return typed
 
     def candidates(self, line):
-        """What TABs list: the first may add what all of them have in common."""
+        """The candidates that TAB lists: the first TAB may only add their common prefix."""
         self.type(line + '\t\t\t\x05<')
         self.expect('<$')
         lines = self.text.split('\n')[1:]
@@ -79,5 +79,5 @@ class Terminal:
         self.expect('\n' + re.escape(PROMPT) + '$')
 
     def close(self):
-        os.close(self.master)  # the terminal hangs up: bash has SIGHUP, and its input ends
+        os.close(self.master)  # the terminal hangs up: bash gets SIGHUP and end of input
         self.proc.wait(10)

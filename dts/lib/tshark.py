@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""tshark with the Lua script of config/. From version 4.4 on it loads no script for root, and says
-nothing of it, so root runs it as nobody, who need not be able to reach the files: they are open."""
+"""tshark with the Lua script of config/. From version 4.4 on it silently ignores scripts for
+root, so root runs it as nobody. That user may not be able to open the files, so they are passed
+open."""
 
 import os
 import subprocess
@@ -12,7 +13,7 @@ AS_NOBODY = ['setpriv', '--reuid=nobody', '--regid=nogroup', '--clear-groups']
 
 
 def run(path, *options, lua=LUA):
-    """What tshark prints of a capture file. lua: the script it loads, or None."""
+    """Run tshark on a capture file; returns its output. lua: the script to load, or None."""
     argv = AS_NOBODY[:] if os.geteuid() == 0 else []
     argv += ['tshark', '-n', '-r', '-']
     env = dict(os.environ, HOME='/nonexistent', LC_ALL='C.UTF-8')

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""The bridge of dts/umad around a test: tools that use libibumad run as they are, and what they
-print can be read field by field."""
+"""The bridge of dts/umad for a test: runs unmodified tools that use libibumad, and parses their
+output."""
 
 import copy
 import os
@@ -28,7 +28,7 @@ def preload(directory):
 
 
 class Bridge:
-    """interfaces of ns are where the devices are; options as bridge.py has them, _ for -."""
+    """interfaces: those of ns with a device; options: as for bridge.py, with _ for -."""
 
     def __init__(self, ns, interfaces, directory, name='bridge', **options):
         self.ns, self.dir = ns, os.path.join(directory, name)
@@ -57,11 +57,11 @@ class Bridge:
             return f.read()
 
     def wrong(self):
-        """What a device sent that no device may send: CRCs, lengths, RMPP."""
+        """Errors of the devices that the bridge has found: CRCs, lengths, RMPP."""
         return [line for line in self.said().splitlines() if line.startswith('BAD')]
 
     def command(self, argv):
-        # preloaded into the tool alone: nothing else has to do with the bridge
+        # preload into the tool only; no other process uses the bridge
         return self.ns.prefix() + ['env', 'LD_PRELOAD=' + self.preload] + [str(a) for a in argv]
 
     def tool_env(self):
@@ -69,7 +69,7 @@ class Bridge:
                     HOME=self.dir)
 
     def run(self, *argv, check=True, timeout=60):
-        """A tool; its output. check: it must end with 0."""
+        """Run a tool; returns its output. check: it must exit with 0."""
         r = subprocess.run(self.command(argv), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                            stdin=subprocess.DEVNULL, text=True, errors='replace',
                            env=self.tool_env(), timeout=patience.limit(timeout))
@@ -78,14 +78,14 @@ class Bridge:
         return r
 
     def popen(self, argv, log):
-        """A tool that goes on running: opensm, or a server."""
+        """Start a tool that keeps running: opensm, or a server."""
         with open(log, 'w') as out:
             return subprocess.Popen(self.command(argv), stdout=out, stderr=out,
                                     stdin=subprocess.DEVNULL, env=self.tool_env(),
                                     preexec_fn=net.die_with_parent)
 
     def asking(self, lid):
-        """The same for tools that are to take this LID for the subnet manager's."""
+        """The same, for tools that must use this LID as the subnet manager's."""
         other = copy.copy(self)
         other.dir = '%s-sm%d' % (self.dir, lid)
         shutil.rmtree(other.dir, ignore_errors=True)
@@ -98,7 +98,7 @@ class Bridge:
         return other
 
     def stop(self):
-        """No device may have sent a wrong CRC, a bad length, or RMPP against its rules."""
+        """Stop. No device may have sent a wrong CRC, a bad length, or invalid RMPP."""
         if self.proc is None:
             return
         assert self.proc.poll() is None, self.said()
@@ -114,7 +114,7 @@ class Bridge:
 
 
 def ended(proc, how=signal.SIGTERM, timeout=20):
-    """End a tool that popen() started."""
+    """End a tool started by popen()."""
     if proc.poll() is None:
         proc.send_signal(how)
         try:
@@ -125,7 +125,7 @@ def ended(proc, how=signal.SIGTERM, timeout=20):
 
 
 def fields(text):
-    """'Key:....value' lines as a dictionary: what smpquery and saquery print."""
+    """Parse 'Key:....value' lines, the output of smpquery and saquery, into a dictionary."""
     out = {}
     for line in text.splitlines():
         m = re.match(r'\s*((?:[^.:]|\.(?!\.))+?)(?::\.+|\.{2,})\s*(.*?)\s*$', line)
@@ -135,6 +135,6 @@ def fields(text):
 
 
 def dumps(text):
-    """saquery's records: 'XRecord dump:' and the fields of each."""
+    """Parse saquery's records: 'XRecord dump:' and the fields of each."""
     parts = re.split(r'^\s*(\w[\w ]*) dump:\s*$', text, flags=re.M)
     return [(kind, fields(body)) for kind, body in zip(parts[1::2], parts[2::2])]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""What every suite has: a directory of its own, a limit on each test's time, a Hca per test."""
+"""Used by every suite: a directory of its own, a time limit for each test, a Hca per test."""
 
 import os
 import shutil
@@ -31,8 +31,8 @@ def pytest_sessionstart(session):
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_protocol(item, nextitem):
-    """No test, with its set-up and tear-down, outlives its time (a module may need more). On a
-    loaded machine its time is longer: see patience."""
+    """Limit the time of a test with its set-up and tear-down (a module may need more). On a
+    loaded machine the limit is longer: see patience."""
     seconds = getattr(item.module, 'TEST_SECONDS', TEST_SECONDS)
     begin = time.monotonic()
 
@@ -52,7 +52,7 @@ def pytest_runtest_protocol(item, nextitem):
 
 @pytest.fixture(scope='module')
 def kept(request):
-    """Where this module's logs and captures stay: BUILD/dts/SUITE/MODULE."""
+    """The directory of this module's logs and captures: BUILD/dts/SUITE/MODULE."""
     path = request.path
     d = os.path.join(BUILD, 'dts', path.parent.name, path.stem)
     shutil.rmtree(d, ignore_errors=True)
@@ -69,7 +69,7 @@ def sockets():
 
 @pytest.fixture(scope='session')
 def lab():
-    """The soft-RoCE guest and an appliance on its wire: booted once."""
+    """The soft-RoCE guest and an appliance on its wire, booted once."""
     with tempfile.TemporaryDirectory(prefix='polca-dts-') as d:
         made = Lab(d)
         try:
@@ -86,7 +86,7 @@ def guest(lab):
 
 @pytest.fixture
 def hca(polca):
-    """Objects of this test on the module's appliance; a dead one is started again."""
+    """Objects of this test on the module's appliance, which is restarted if it died."""
     if not polca.alive():
         polca.kill()
         polca.start()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""One wire for each module: an appliance on a native InfiniBand port; at the other end the bridge
-with fabric tools behind it (a module with BRIDGE = dict(...)), or a station whose every frame the
-test writes. When the module is done the wire is audited."""
+"""One wire for each module: an appliance on a native InfiniBand port, and as its peer the bridge
+with fabric tools behind it (for a module with BRIDGE = dict(...)), or a station for which the
+test writes every frame. After the module the wire is audited."""
 
 import pytest
 
@@ -11,7 +11,7 @@ from ibports import Wire
 
 @pytest.fixture(scope='module')
 def wire(kept, sockets, request):
-    """A module says how it wants its appliance with CONFIG = dict(...)."""
+    """A module configures its appliance with CONFIG = dict(...)."""
     w = Wire(kept, sockets, **getattr(request.module, 'CONFIG', {}))
     try:
         w.polca.start()
@@ -34,7 +34,7 @@ def polca(wire):
 
 @pytest.fixture
 def tool(wire):
-    """Run a tool: what it printed."""
+    """Run a tool; returns its output."""
     yield lambda *argv, **kw: wire.bridge.run(*argv, **kw).stdout
     assert wire.polca.alive(), wire.polca.tail()
     assert not wire.bridge.wrong()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""The bridge itself, against a device written by hand: its bytes are the sheet's, and what a device
-does wrong does not pass unseen."""
+"""The bridge itself, against a device for which the test writes every packet: its bytes are the
+sheet's, and it detects what a device does wrong."""
 
 import struct
 
@@ -98,7 +98,7 @@ def test_a_wrong_frame_fails_the_test(device, wrong):
 
 
 def test_wrong_rmpp_fails_the_test(device, tmp_path):
-    """A last segment whose PayloadLength cannot be."""
+    """A last segment with an impossible PayloadLength."""
     proc = device.bridge.popen(['saquery', '-t', '2000', 'NR'], str(tmp_path / 'out'))
     mad = device.station.rx().smp.raw
     answer = bytearray(rmpp.segments(mad[:3] + b'\x92' + mad[4:26] + b'\x01' + mad[27:56] +
@@ -115,7 +115,7 @@ def test_wrong_rmpp_fails_the_test(device, tmp_path):
 
 
 def test_timeout(device):
-    """A tool that nobody answers learns it after the time it gave."""
+    """A tool without an answer is told so after its timeout."""
     r = device.bridge.run('smpquery', '-t', '100', 'nodeinfo', 2, check=False)
     assert r.returncode != 0 and 'timed out' in r.stderr, r
     asked = {(p.vl, p.slid, p.dlid, p.smp.attr) for p in device.station.drain()}
@@ -124,7 +124,7 @@ def test_timeout(device):
 
 @pytest.mark.parametrize('lose', [1, 2, 70, 150])
 def test_a_lost_segment(device, tmp_path, lose):
-    """A table of 168 segments, one of them lost: repeated, and whole in the end."""
+    """A table of 168 segments, one of them lost: it is repeated, and the table is complete."""
     proc = device.bridge.popen(['saquery', '-t', '5000', 'NR'], str(tmp_path / 'out'))
     mad = device.station.rx().smp.raw
     records = b''.join(struct.pack('>HHBBBB', i + 1, 0, 1, 1, 1, 1).ljust(112, b'\0')

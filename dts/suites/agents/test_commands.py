@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""polca-ctl smp, ping and lid of one appliance against another at the other end of its cable, and
-queue pairs between the two by the LIDs of their configurations."""
+"""polca-ctl smp, ping and lid of one appliance against another at the other end of its cable,
+and queue pairs between the two by the LIDs of their configurations."""
 
 import os
 import re
@@ -28,7 +28,7 @@ class Two:
     def __init__(self, kept, sockets):
         self.kept, self.ns = kept, Namespace()
         self.ns.veth('pv0', 'pv1', mac_a=A_MAC, mac_b=B_MAC)
-        # a sender's own frames pass its interface's capture by
+        # a capture does not see frames sent on its own interface
         self.captures = [(mac, capture.Capture(self.ns, far, os.path.join(kept, far + '.pcap')))
                          for mac, far in ((A_MAC, 'pv1'), (B_MAC, 'pv0'))]
         self.a, self.b = (
@@ -109,7 +109,7 @@ def test_attributes(two, way, attribute, key, value):
 
 @WAYS
 def test_set(two, way):
-    """The answer to a Set is what it is then; the other end's own view agrees."""
+    """The answer to a Set shows the new values, and so does the other end's own Get."""
     try:
         got = shown(ctl(two, 'smp', 'set', 'PortInfo', 'vl_high_limit=7', *way))
         assert got['vl_high_limit'] == '7' and got['base_lid'] == '2'
@@ -132,7 +132,7 @@ def test_set_of_raw_bytes(two):
     (('get', 'PortInfo', '--modifier', 9), 'INVALID_FIELD'),
     (('set', 'PortInfo', 'base_lid=0'), 'INVALID_FIELD')], ids=str)
 def test_status(two, args, name):
-    """A status of the other end: exit status 4, by name."""
+    """An error status of the other end: exit status 4, and its name."""
     r = two.a.ctl('smp', *args, '--dlid', 2, check=False)
     assert r.returncode == 4 and name in r.stderr, r
 
@@ -144,7 +144,7 @@ def test_nobody_there(two, where):
 
 
 def test_m_key(two):
-    """Without the key no answer; with it as before."""
+    """No answer without the key; with it, as before."""
     ctl(two, 'smp', 'set', 'PortInfo', 'm_key=' + KEY, 'm_key_protect_bits=2', '--dlid', 2)
     try:
         r = two.a.ctl('smp', 'get', 'PortInfo', '--dlid', 2, '--timeout-ms', 50, '--retries', 0,
@@ -165,7 +165,7 @@ RTT = re.compile(r'^rtt min/avg/max/mdev = ([\d.]+)/([\d.]+)/([\d.]+)/([\d.]+) u
 
 
 def ping(two, *args, status=0):
-    """Lines of replies, and what they come to."""
+    """Lines of replies, and the statistics."""
     r = two.a.ctl('ping', *args, check=False)
     assert r.returncode == status, r
     return re.findall(r'^\d+ bytes from .*$', r.stdout, re.M), \
@@ -223,23 +223,24 @@ def test_interval(two):
 
 
 def test_deadline(two):
-    """It ends by itself, though no count was given."""
+    """It ends by itself, without --count."""
     _, (sent, received, loss), _ = ping(two, 2, '-w', 0.5, '-i', 0.1)
     assert 1 <= sent <= 6 and sent == received
 
 
 @pytest.mark.parametrize('more', [(), ('-f',)], ids=['each', 'flood'])
 def test_no_answer(two, more):
-    """All is lost: exit status 1, no times."""
+    """All requests are lost: exit status 1, no times."""
     lines, counts, text = ping(two, 9, '-c', 2, '-i', 0, '-W', 0.05, *more, status=1)
     assert lines == [] and counts == (2, 0, 100) and not RTT.search(text)
 
 
 def test_interrupted(two):
-    """As of ping: what it has come to is told; the exit status says whether anybody was there."""
+    """As with ping: the statistics are printed, and the exit status says whether any request was
+    answered."""
     p = subprocess.Popen([CTL_PROGRAM, '-s', two.a.socket, 'ping', '2', '-i', '0.05'],
                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    while 'seq=2' not in p.stdout.readline():  # it is under way
+    while 'seq=2' not in p.stdout.readline():  # the ping is running
         assert p.poll() is None
     p.send_signal(signal.SIGINT)
     text, _ = p.communicate(timeout=10)
@@ -258,7 +259,7 @@ def test_bad_arguments(two, args):
 # ---- LIDs
 
 def test_lid_routes(two):
-    """Learned from what came; a fixed one goes before it, and may be forgotten."""
+    """A LID is learned from received packets; a fixed route overrides it, and may be removed."""
     ping(two, 2, '-c', 1)
 
     def route():
@@ -270,7 +271,7 @@ def test_lid_routes(two):
     ping(two, 2, '-c', 1, '-W', 0.1, status=1)
     ctl(two, 'lid', 'set', '--lid', 2, '--forget')
     assert route() is None
-    ping(two, 2, '-c', 1)  # to all, and learned again
+    ping(two, 2, '-c', 1)  # broadcast, and learned again
     assert route() == (B_MAC, 'LEARNED')
 
 
@@ -278,7 +279,7 @@ def test_lid_routes(two):
 
 @pytest.mark.parametrize('mtu', [256, 1024])
 def test_traffic(two, mtu):
-    """Every operation by LIDs alone."""
+    """All operations by LIDs without GIDs."""
     a, b = Hca(two.a), Hca(two.b)
     try:
         pair = PolcaPair(a, 1, b, 2, mtu=mtu)

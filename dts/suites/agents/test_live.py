@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""Class 0x34, and its neighbours, by hand: every byte of the answers; echoes of many packets both
-ways; sources that send too many (liveness 1 to 4)."""
+"""Class 0x34 and its neighbours, packet by packet: every byte of the answers; echoes of many
+packets in both directions; sources that send too many requests (liveness 1 to 4)."""
 
 import datetime
 import json
@@ -30,7 +30,7 @@ def text(mad, at, length):
 
 
 def still_there(station):
-    """An answer, and nothing before it."""
+    """Receive the answer; nothing else arrives before it."""
     p = station.ask(live(5), qpn=1)
     assert p.smp.raw[40] == 6
 
@@ -99,8 +99,8 @@ def stamp():
 
 
 def test_timestamp(station):
-    """Originate as it came; Receive and Transmit milliseconds since midnight UT, right within a
-    second; identifier and sequence copied."""
+    """Originate is copied; Receive and Transmit are milliseconds since midnight UT, right within
+    a second; identifier and sequence are copied."""
     sent = stamp()
     p = station.ask(live(3, 0xabcd, 0x1234, struct.pack('>I', 0x01020304)), qpn=1)
     assert text(p.smp.raw, 40, 12) == '04000000abcd123401020304'
@@ -117,7 +117,7 @@ def test_lid_and_guid(station):
     assert p.smp.raw[58:] == bytes(198)
 
 
-# ---- what is answered with a status, what not at all
+# ---- requests answered with a status, and requests not answered
 
 @pytest.mark.parametrize('mad, status', [
     (live(1, version=2), BAD_VERSION), (live(1, version=0), BAD_VERSION),
@@ -129,7 +129,7 @@ def test_status(station, mad, status):
 
 @pytest.mark.parametrize('kind', [2, 4, 6])
 def test_responses_are_not_answered(station, verdict, kind):
-    """No loops of answers: responses of nobody's request are dropped, Get or GetResp."""
+    """No loops of answers: responses without a request, Get or GetResp, are dropped."""
     dropped(station, verdict, 'mad_unmatched', live(kind), live(kind, method=0x81),
             live(kind, method=SEND))
 
@@ -177,7 +177,7 @@ def test_length(station, verdict, octets):
 # ---- ibping and ibsysstat
 
 def test_ibping(station):
-    """liveness 4: the answer is the request but for the R bit and the name."""
+    """liveness 4: the answer equals the request except for the R bit and the name."""
     p = station.ask(bytes.fromhex('01320101' '00000000' '0000000000000005').ljust(36, b'\0') +
                     bytes.fromhex('00001405') + bytes(216), qpn=1)
     assert text(p.smp.raw, 0, 40) == '01320181' '00000000' '0000000000000005'.ljust(72, '0') + \
@@ -200,7 +200,7 @@ def test_ibsysstat_of_no_such_attribute(station):
 # ---- echoes of many packets
 
 def request(size, **kw):
-    """An echo request as a user of RMPP hands it over."""
+    """An echo request as a user of RMPP passes it."""
     data = bytes(i * 7 + i // 256 & 0xff for i in range(size))
     head = bytearray(live(1, 0x55, 0x66, **kw)[:48])
     head[24:28] = bytes((1, 0, 1, 0))
@@ -208,8 +208,8 @@ def request(size, **kw):
 
 
 def echo(station, head, data, lose=()):
-    """Both transfers of an echo, as its asker; the answer's whole MAD, also when it is one packet
-    without RMPP. lose: packets of ours that are sent only when they are repeated."""
+    """Both transfers of an echo, as its requester; returns the answer's whole MAD, also if it is
+    one packet without RMPP. lose: our packets that are only sent when they are repeated."""
     lose = list(lose)
 
     def emit(m):
@@ -236,7 +236,7 @@ def echo(station, head, data, lose=()):
             assert p.smp.raw[25] == madview.ACK, p.smp
             sender.take(p.smp.raw)
     late = station.maybe(0.1)
-    while late is not None:  # what was repeated
+    while late is not None:  # repeated packets
         assert late.smp.tid == Smp(head).tid and late.smp.raw[25] in (madview.ACK, madview.DATA)
         late = station.maybe(0.1)
     return receiver.result
@@ -265,8 +265,8 @@ def test_echo_too_long(station):
 
 
 def test_no_reflection(station):
-    """An asker who opens no window gets one packet for its last one, and no more: what it does not
-    acknowledge is repeated at most."""
+    """A requester that opens no window gets one packet for its last one, and no more; at most,
+    unacknowledged packets are repeated."""
     head, data = request(50000)
     packets = rmpp.segments(head + data)
     sender = rmpp.Sender(head + data, lambda m: station.tx(m, qpn=1))
@@ -284,7 +284,7 @@ def test_no_reflection(station):
     data_of = [x for x in first if x.smp.raw[25] == madview.DATA]
     assert {struct.unpack_from('>I', x.smp.raw, 28)[0] for x in data_of} == {1}
     assert len(data_of) <= 8 < len(packets)
-    # nobody is there any more: stop it
+    # the requester has gone: stop the transfer
     station.tx(rmpp.control(data_of[0].smp.raw, madview.STOP, status=1), qpn=1)
     still_there(station)
 
@@ -292,7 +292,7 @@ def test_no_reflection(station):
 # ---- the appliance asks
 
 class Server(threading.Thread):
-    """Answers echoes of the appliance, of many packets too, until it has seen so many."""
+    """Answers this many echoes of the appliance, also those of many packets."""
 
     def __init__(self, station, count=1, change=lambda mad: mad):
         super().__init__(daemon=True)
@@ -351,7 +351,7 @@ def test_we_ask_for_an_echo(station, polca, size):
     lambda m: m[:4] + b'\x00\x08' + m[6:]], ids=['data', 'identifier', 'sequence', 'type',
                                                  'status'])
 def test_a_wrong_answer(station, polca, wrong):
-    """It is no reply, and says so."""
+    """It does not count as a reply, and the error says so."""
     server = Server(station, change=wrong)
     r = polca.rpc('live_ping', dlid=PEER_LID, identifier=1, timeout_ms=300)
     server.join()
@@ -361,7 +361,7 @@ def test_a_wrong_answer(station, polca, wrong):
 # ---- live watch
 
 def stamped(mad):
-    """A timestamp's answer: the request was here for 250 ms."""
+    """An answer with time stamps: the request spent 250 ms here."""
     return Server.turned(mad)[:52] + struct.pack('>II', 86399900, 150) + mad[60:]
 
 
@@ -398,7 +398,7 @@ class Watch:
 
 
 def test_watch(wire, station):
-    """Up, suspect, down after so many misses, up again; figures in the end."""
+    """Up, suspect, down after enough missed requests, up again; statistics at the end."""
     watch = Watch(wire, '--misses', '4')
     try:
         for answers, state in ((True, 'up'), (False, 'down'), (True, 'up')):
@@ -418,10 +418,10 @@ def test_watch(wire, station):
 # ---- too many
 
 def test_rate_limit(station, verdict, polca):
-    """Beyond its burst a source is served at its rate; another source is not held back."""
+    """Beyond its burst a source is served at its rate; other sources are not delayed."""
     before = polca.rpc('stats_get')['live']['rate_limited']
     got = 0
-    for _ in range(25):  # no more at once than the device's queue takes
+    for _ in range(25):  # at most as many at once as the device's queue holds
         for _ in range(100):
             station.tx(live(1), qpn=1)
         while station.maybe(0.05):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""An SA that nobody has filled tells of its own port what the port's agent tells: two tools, two
-ways, the same answers."""
+"""An SA without imported records returns the same about its own port as the port's agent: two
+tools, two ways, the same answers."""
 
 import re
 
@@ -35,7 +35,7 @@ def test_node(tool):
 
 
 def test_port(tool):
-    """PortInfoRecord and Get(PortInfo): all fields, but for the counters of the moment."""
+    """PortInfoRecord and Get(PortInfo): all fields except the changing counters."""
     record, info = port_record(tool), port_info(tool)
     assert len(record) > 40
     for k in record:
@@ -60,7 +60,7 @@ def test_no_switch_no_links(tool, what):
 
 
 def test_it_follows_the_port(wire, tool):
-    """A manager gives another LID: who asks there finds it in the record."""
+    """A manager assigns another LID: a query to the new LID finds it in the record."""
     tool('ibportstate', '-D', '0,1', 1, 'smlid', 5)
     tool('ibportstate', '-D', '0,1', 1, 'lid', 17)
     try:

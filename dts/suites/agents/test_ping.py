@@ -21,19 +21,19 @@ def domain():
         return f.read().strip()
 
 
-# the tools append a domain even when there is none
+# the tools append a domain even if there is none
 NAMES = (socket.gethostname(), socket.gethostname() + '.' + domain())
 
 
 def cpus():
-    """model name and cpu MHz of each, as /proc/cpuinfo has them."""
+    """Model name and MHz of each CPU, as in /proc/cpuinfo."""
     with open('/proc/cpuinfo') as f:
         return re.findall(r'^model name\s*:\s*(.*)$', f.read(), re.M)
 
 
 @pytest.fixture(params=['ibping', 'ibsysstat'])
 def server(wire, request):
-    """A tool's server behind the bridge, once it is there."""
+    """A tool's server behind the bridge, once it has registered."""
     mode = {'ibping': 'ibping', 'ibsysstat': 'sysstat_ping'}[request.param]
     log = os.path.join(wire.kept, request.param + '.out')
     proc = wire.bridge.popen([request.param, '-S'], log)
@@ -46,7 +46,7 @@ def server(wire, request):
         ended(proc)
 
 
-# ---- they ask us
+# ---- the tools query the appliance
 
 def test_ibping(tool, polca):
     text = tool('ibping', '-c', '3', '-f', '2')
@@ -60,7 +60,7 @@ def test_ibping_says_who_answered(tool):
 
 
 def test_ibping_of_another_vendor(wire):
-    """Its class, but not its OUI: nobody answers (liveness 1)."""
+    """The right class with another OUI: no answer (liveness 1)."""
     r = wire.bridge.run('ibping', '-c', '1', '-o', '0x32', '-t', '200', '2', check=False)
     assert '1 packets transmitted, 0 received, 100% packet loss' in r.stdout, r
 
@@ -89,7 +89,7 @@ def test_counters(polca, tool):
     assert now['ibping'] - before['ibping'] == 2 and now['sysstat'] - before['sysstat'] == 1
 
 
-# ---- we ask them
+# ---- the appliance queries the tools
 
 MODES = {'ibping': 'ibping', 'ibsysstat': 'sysstat_ping'}
 
@@ -116,7 +116,7 @@ def test_rpc_asks_ibsysstat(server, polca):
 
 
 def test_command_against_a_server(server, polca):
-    """A line for each answer, then what users of ping look for."""
+    """A line for each answer, then the statistics that users of ping expect."""
     r = polca.ctl('ping', TOOLS_LID, '--mode', MODES[server], '-c', 3, '-i', 0)
     who = re.findall(r'^216 bytes from 1: seq=[123] time=[\d.]+ us(?:: (\S+))?$', r.stdout, re.M)
     assert len(who) == 3 and set(who) <= (set(NAMES) if server == 'ibping' else {''}), r
@@ -125,7 +125,7 @@ def test_command_against_a_server(server, polca):
 
 
 def test_command_that_nobody_answers(polca):
-    """Exit status 1, and all is lost."""
+    """Exit status 1, all requests lost."""
     r = polca.ctl('ping', TOOLS_LID, '--mode', 'ibping', '-c', 2, '-i', 0, '-W', 0.1, check=False)
     assert r.returncode == 1, r
     assert '2 packets transmitted, 0 received, 100% packet loss' in r.stdout, r

@@ -80,7 +80,7 @@ def test_saquery_all_paths(tool):
 
 
 def test_no_smp_agent(wire, verdict):
-    """SMPs of tools are native packets: a RoCE port does not speak that EtherType."""
+    """SMPs of tools are native packets: a RoCE port ignores that EtherType."""
     r = wire.bridge.run('smpquery', '-t', '100', 'nodeinfo', 2, check=False)
     assert r.returncode != 0 and 'timed out' in r.stderr
     assert verdict['ethertype'] >= 1
@@ -88,7 +88,7 @@ def test_no_smp_agent(wire, verdict):
 
 @pytest.fixture
 def sender(wire):
-    """Frames of the tools' host, by hand: the bridge takes the answers."""
+    """Frames from the tools' host, written by the test; the bridge receives the answers."""
     def opened():
         s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
         s.bind(('st0', 0))
@@ -103,12 +103,13 @@ def sender(wire):
 @pytest.mark.parametrize('qkey', [0, 0x80010000])
 @pytest.mark.parametrize('cls', [1, 0x81])
 def test_qp0_over_roce(wire, sender, verdict, qkey, cls):
-    """Dropped and counted as no SMP; nothing is answered: between two pings' answers nothing is on
-    the wire."""
+    """Dropped and counted as not an SMP; nothing is answered: no packet is sent between the
+    answers of two pings."""
     tids = [next(_tids) for _ in range(2)]
 
     def answers():
-        """TIDs of what the appliance sent over RoCE (it says ARP when it likes)."""
+        """TIDs of the packets that the appliance sent over RoCE (it may also send ARP at any
+        time)."""
         return [int.from_bytes(f[70:78], 'big') for f in wire.capture.frames()
                 if f[6:14] == mac_bytes(ibports.MAC) + b'\x08\x00']
     sender(live(1, tid=tids[0]), 1)

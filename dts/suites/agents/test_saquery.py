@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""saquery as Debian ships it, against subnet administration of the appliance: every record type it
-asks for, each record compared with what was imported; tables of thousands by RMPP."""
+"""saquery, unmodified from Debian, against subnet administration of the appliance: every record
+type that it queries, each record compared with the imported one; tables of thousands by RMPP."""
 
 import json
 import os
@@ -19,7 +19,8 @@ NODES = HOSTS + SWITCHES
 
 
 def load(wire):
-    """The example fabric, as an operator does, and the default P_Key: the file says nothing of it."""
+    """The example fabric, imported as an operator does, and the default P_Key, which the file
+    lacks."""
     wire.polca.ctl('sa', 'import', FABRIC, '--replace', '--mtu', '4096')
     with open(FABRIC) as f:
         lids = set(re.findall(r'# "[^"]*" base port 0 lid (\d+)|# lid (\d+) lmc', f.read()))
@@ -30,7 +31,7 @@ def load(wire):
 
 @pytest.fixture(scope='module')
 def fabric(wire):
-    """Its records by type, as exported."""
+    """The exported records by type."""
     load(wire)
     by_type, cursor = {}, 0
     while cursor is not None:
@@ -104,7 +105,7 @@ def test_ports(tool, fabric):
         assert row['LinkState'].lower() == w['port_state']
         assert row['PhysLinkState'].lower() == w['port_phys_state'].replace('_', '')
         assert row['NeighborMTU'] == w['neighbor_mtu'] and row['MtuCap'] == w['mtu_cap']
-        # port 0 of a switch: the file does not say
+        # port 0 of a switch: the file has no value
         assert row['LinkWidthActive'].lower().replace('undefined (0)', '0x0') == \
             w['link_width_active']
     assert not want
@@ -144,7 +145,7 @@ def test_pkeys(tool, fabric):
 
 def test_all_paths(tool, fabric):
     """50,176 PathRecords in one answer of 16,057 segments, each pair of ports once."""
-    text = tool('saquery', '-t', 30000, 'PR')  # it waits no longer for the whole table
+    text = tool('saquery', '-t', 30000, 'PR')  # its limit for the whole table
     pairs = re.findall(r'dgid\.+(\S+)\s+sgid\.+(\S+)\s+dlid\.+(\d+)\s+slid\.+(\d+)\s', text)
     assert len(pairs) == NODES * NODES == len(set(pairs))
 
@@ -166,13 +167,13 @@ def test_one_path(tool, fabric):
 
 @pytest.mark.parametrize('query', ['SL2VL', 'VLAR', 'SMIR', 'MCMR', 'SR', 'IIR'])
 def test_tables_without_records(wire, fabric, query):
-    """Success, and nothing (sa-multipacket B7)."""
+    """Success, and no records (sa-multipacket B7)."""
     r = wire.bridge.run('saquery', query)
     assert dumps(r.stdout) == [] and r.stderr == '', r
 
 
 def test_forwarding_tables(wire, tool, fabric):
-    """Of one switch, as long as this test: paths would follow them."""
+    """Forwarding tables of one switch, only during this test, because paths would follow them."""
     lid = fabric['SwitchInfoRecord'][0]['lid']
     lft = [dict(record='LinearForwardingTableRecord', lid=lid, block_num=b,
                 ports=','.join(str(b + i % 8) for i in range(64))) for b in (0, 3)]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""A subnet manager behind the port, as a client of the socket, and a subnet written by hand in front
-of it: seed 004's inbound and outbound methods on the wire."""
+"""A subnet manager behind the port, as a client of the control socket, and a subnet for which
+the test writes every packet: seed 004's inbound and outbound methods on the wire."""
 
 import concurrent.futures
 import struct
@@ -30,7 +30,7 @@ def trap(number=144, tid=None):
 
 
 def sa(method, attribute, data=b''):
-    """A MAD of the SA: its data stand behind the RMPP and the SA header."""
+    """A MAD of the SA: its data follow the RMPP and the SA header."""
     return lid_routed(method, attribute, cls=3, version=2)[:56] + data.ljust(200, b'\0')
 
 
@@ -42,7 +42,7 @@ def sm_info(station):
 
 
 def test_a_trap_reaches_it(station, polca, verdict):
-    """It waits in the queue, an event tells of it, and nothing answers it."""
+    """The SMP waits in the queue, an event reports it, and Polca does not answer it."""
     next_one = polca.rpc('events', since=0, max=1000)['next']
     station.tx(trap(tid=0x1122334455667788))
     event = polca.rpc('events', since=next_one, timeout_ms=10000)['events'][0]
@@ -57,7 +57,7 @@ def test_a_trap_reaches_it(station, polca, verdict):
 
 
 def test_it_ends_the_trap(station, polca):
-    """TrapRepress to who sent it: the Trap's own notice and TID."""
+    """TrapRepress to the Trap's sender, with the Trap's own notice and TID."""
     station.tx(trap())
     smp, = take(polca, timeout_ms=10000)
     polca.rpc('sm_repress', smp=smp['smp'], m_key='0x77')
@@ -69,7 +69,7 @@ def test_it_ends_the_trap(station, polca):
 
 
 def test_it_asks_others(station, polca):
-    """Get and Set go out from QP0 to QP0 on VL 15, and the answer comes home."""
+    """Get and Set are sent from QP0 to QP0 on VL 15, and the answer returns to the client."""
     def answered(call, method):
         with concurrent.futures.ThreadPoolExecutor() as pool:
             asked = pool.submit(call)
@@ -85,7 +85,7 @@ def test_it_asks_others(station, polca):
 
 
 def test_traps_of_its_own_port(wire, station, polca):
-    """By the port's own LID they come back to it."""
+    """SMPs to the port's own LID come back to it."""
     number = polca.rpc('trap_send', number=144)['trap']
     smp, = take(polca, timeout_ms=10000)
     assert (smp['slid'], smp['notice']['trap_num']) == (LID, 144)
@@ -99,7 +99,7 @@ def test_traps_of_its_own_port(wire, station, polca):
 
 
 def test_what_it_is(station, polca):
-    """SMInfo says so, and ActCount that it lives."""
+    """SMInfo shows this, and its ActCount that the manager is alive."""
     acts, priority, state = sm_info(station)
     assert (priority, state) == (5, STANDBY)
     take(polca)
@@ -109,7 +109,7 @@ def test_what_it_is(station, polca):
 
 
 def test_record(station, polca):
-    """SMInfoRecord of the SA: the port's LID, and what the manager last said."""
+    """SMInfoRecord of the SA: the port's LID, and the manager's latest values."""
     def record():
         a = station.ask(sa(GET, SA_SM_INFO), qpn=1)
         return a.mad[56:56 + 4 + 21]
@@ -119,7 +119,7 @@ def test_record(station, polca):
 
 
 def test_commands_of_another_manager(station, polca):
-    """Set(SMInfo) is answered, changes the state, and is told to the manager."""
+    """Set(SMInfo) is answered, changes the state, and is reported to the manager."""
     polca.rpc('sm_set', state='master', priority=5)
     a = station.ask(lid_routed(SET, SM_INFO, ACKNOWLEDGE)).smp
     assert (a.status, a.data[20]) == (0, 0x50 | STANDBY)
@@ -132,7 +132,7 @@ def test_commands_of_another_manager(station, polca):
 
 
 def test_subscribers_are_told(station, polca):
-    """Who subscribed to trap 144 at the SA hears of one as the manager did: all of its notice."""
+    """A subscriber to trap 144 at the SA receives the same whole notice as the manager."""
     inform = INFORM_INFO.put(lid_begin=0xffff, is_generic=1, subscribe=1, type=0xffff,
                              trap_number=144, qpn=1, resp_time=18, producer_type=0xffffff)
     assert station.ask(sa(SET, SA_INFORM, inform), qpn=1).mad[4:6] == b'\0\0'

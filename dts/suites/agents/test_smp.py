@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""SMPs by hand: what is answered and how, and what is dropped and counted as what (smp-sma 1, 2, 4,
-6). Behind each packet that must not be answered stands one that is: nothing came in between."""
+"""SMPs, packet by packet: the answers to valid ones, and the drop reason of invalid ones
+(smp-sma 1, 2, 4, 6). After each packet that must not be answered, a valid one is sent: no other
+answer may come before its answer."""
 
 import random
 
@@ -26,7 +27,7 @@ def ask(station, kind, *args, **kw):
 
 
 def still_there(station):
-    """An answer, and nothing before it."""
+    """Receive the answer; nothing else arrives before it."""
     p = station.ask(lid_routed(GET, NODE_DESC))
     assert p.smp.data == DESCRIPTION.encode().ljust(64, b'\0'), p.smp
 
@@ -54,7 +55,7 @@ def test_answer_by_directed_route(station):
 
 
 def test_hop_pointer_already_advanced(station):
-    """smp-sma 2: HopPointer == HopCount + 1 is accepted, and what it has stays in the path."""
+    """smp-sma 2: HopPointer == HopCount + 1 is accepted, and the path entry there is kept."""
     p = station.ask(directed(GET, NODE_DESC, pointer=2, back=b'\0\x07'), permissive=True)
     assert (p.smp.status, p.smp.hop_pointer, p.smp.hops) == (D_BIT, 1, 1)
 
@@ -73,7 +74,7 @@ def test_the_longest_route(station):
 
 
 def test_directed_route_that_begins_at_a_lid(station):
-    """DrSLID is the asker's LID; LRH LIDs are the request's, swapped."""
+    """DrSLID is the requester's LID; LRH LIDs are the request's, swapped."""
     p = station.ask(directed(GET, NODE_DESC, path=(), pointer=0, dr_slid=PEER_LID))
     assert (p.slid, p.dlid, p.smp.raw[32:36].hex()) == (LID, PEER_LID, '%04xffff' % PEER_LID)
 
@@ -84,7 +85,7 @@ def test_lid_routed_to_the_permissive_lid(station, dlid):
     assert (p.dlid, p.smp.status) == (PEER_LID, 0)
 
 
-# ---- what is answered with a status
+# ---- answered with a status
 
 @BOTH
 @pytest.mark.parametrize('fields, status', [
@@ -112,10 +113,10 @@ def test_status(station, kind, fields, status):
     assert bool(p.smp.status & D_BIT) == (kind == 'route')
 
 
-# ---- what is dropped, and as what
+# ---- dropped, by reason
 
 def dropped(station, verdict, why, *packets):
-    """Each of these packets is dropped for this reason alone."""
+    """Each of these packets is dropped for exactly this reason."""
     for send in packets:
         send()
     still_there(station)
@@ -140,7 +141,7 @@ def test_too_many_hops(station, verdict, pointer, hops):
 
 
 def test_route_that_goes_on_by_lid(station, verdict):
-    """DrDLID is not permissive: the end is somewhere else."""
+    """DrDLID is not permissive: the destination is another node."""
     dropped(station, verdict, 'smp_route', lambda: station.tx(
         directed(GET, NODE_DESC, dr_dlid=LID), permissive=True))
 
@@ -197,7 +198,7 @@ def test_other_classes_on_qp0(station, verdict, cls):
 
 @pytest.mark.parametrize('cls', [1, DIRECTED])
 def test_smps_on_qp1(station, cls):
-    """QP1 has no such class: nobody answers as if it were an SMP."""
+    """QP1 has no such class: it is not answered like an SMP."""
     p = station.ask(lid_routed(GET, NODE_DESC, cls=cls), qpn=1)
     assert (p.dqp, p.smp.status, p.smp.data) == (1, BAD_VERSION, bytes(64)), p.smp
     still_there(station)
@@ -261,7 +262,7 @@ def test_another_ethertype(station, verdict):
 
 
 def test_another_mac(station, verdict):
-    """The LID is what counts; a frame for another MAC is not for this port."""
+    """The LID decides; a frame for another MAC is not for this port."""
     station.tx(lid_routed(GET, NODE_DESC), dst='02:00:00:00:77:99')
     still_there(station)
     grown = verdict.grown()
@@ -269,13 +270,14 @@ def test_another_mac(station, verdict):
 
 
 def test_broadcast(station):
-    """Directed-route SMPs of one who does not know our MAC."""
+    """Directed-route SMPs from a sender that does not know our MAC."""
     station.tx(directed(GET, NODE_DESC), dst='ff:ff:ff:ff:ff:ff', permissive=True)
     assert station.rx().smp.status == D_BIT
 
 
 def test_garbage(station, verdict):
-    """Frames of random octets, short and long: each one verdict, and the port lives."""
+    """Frames of random octets, short and long: each gets one verdict, and the port keeps
+    working."""
     dice = random.Random(5)
     for n in list(range(0, 64)) + [100, 290, 291, 600, 1500]:
         station.raw(dice.randbytes(n))
@@ -311,7 +313,8 @@ def set_info(station, kind='lid', m_key=0, base=None, **values):
     dict(state=ARMED), dict(state=5), dict(phys_state=2, state=ARMED), dict(width_enabled=8),
     dict(speed_enabled=8), dict(mtu=0), dict(mtu=6), dict(oper_vls=5)], ids=str)
 def test_invalid_field_of_portinfo(station, kind, values):
-    """0x001C, the field keeps its value, the others are set, the answer shows what is."""
+    """Status 0x001C: the wrong field keeps its value, the others are set, and the answer shows
+    the result."""
     before = info(station).data
     a = set_info(station, kind, vl_high_limit=9, **values)
     assert (a.method, a.status & 0x7fff) == (GET_RESP, INVALID_FIELD), a
@@ -351,7 +354,7 @@ KEY = 0x1122334455667788
 
 @pytest.fixture
 def guarded(station, request):
-    """The port has an M_Key and these protect bits."""
+    """Configure the port with an M_Key and these protect bits."""
     protect = getattr(request, 'param', 1)
     a = set_info(station, base=info(station).data, **{'protect': protect})
     a = ask(station, 'lid', SET, PORT_INFO.attr, 0, data=with_fields(
@@ -366,7 +369,7 @@ def guarded(station, request):
 
 
 def guarded_ask(station, mad):
-    """The answer, or None: then the one behind it came first."""
+    """The answer, or None if the answer to the next packet came first."""
     end = lid_routed(GET, NODE_DESC, m_key=KEY)
     station.tx(mad)
     station.tx(end)
@@ -379,7 +382,7 @@ def guarded_ask(station, mad):
 
 @pytest.mark.parametrize('guarded', [0, 1, 2, 3], indirect=True)
 def test_get_without_key(station, guarded):
-    """Protect bits 0: all is told; 1: all but the key; 2 and 3: no answer."""
+    """Protect bits 0: everything is shown; 1: all but the key; 2 and 3: no answer."""
     a = guarded_ask(station, lid_routed(GET, PORT_INFO.attr))
     if guarded >= 2:
         assert a is None
@@ -416,7 +419,7 @@ def test_right_key(station, guarded, kind):
 # ---- the VL15 buffer
 
 def test_burst(station, verdict):
-    """Many at once: each is answered, or dropped and counted; none is lost without a word."""
+    """Many at once: each is answered, or dropped and counted."""
     for _ in range(300):
         station.tx(lid_routed(GET, NODE_DESC))
     got = 0
@@ -427,7 +430,8 @@ def test_burst(station, verdict):
 
 
 def test_down(station):
-    """The port goes down, trains, and its answer tells that it is Active again, as configured."""
+    """The port goes down and trains, and its answer shows that it is Active again, as
+    configured."""
     a = set_info(station, state=DOWN)
     assert a.status == 0 and PORT_INFO.get(a.data, 'state') == ACTIVE
     assert PORT_INFO.get(info(station).data, 'lid') == PORT_INFO.get(a.data, 'lid') != 0

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""A port that nobody has configured, and a subnet manager written by hand: what it may be asked in
-each state, and the only ways from one state to the next (smp-sma 3, 4, 6, 7)."""
+"""An unconfigured port, and a subnet manager for which the test writes every packet: the
+requests allowed in each state, and the only transitions between states (smp-sma 3, 4, 6, 7)."""
 
 import struct
 import time
@@ -25,7 +25,8 @@ def info(station, **kw):
 
 
 def configure(station, m_key=0, **values):
-    """Set(PortInfo) along the route; the answer. State and PhysState are left alone by default."""
+    """Send Set(PortInfo) along the route; returns the answer. State and PhysState are unchanged
+    by default."""
     data = info(station, m_key=m_key)
     fields = {n: PORT_INFO.get(data, n) for n in PORT_INFO.fields}
     fields.update(dict(dict(state=0, phys_state=0, reregister=0, lid=fields['lid'] or LID,
@@ -42,7 +43,7 @@ def events(polca):
     return [e['event'] for e in polca.rpc('events')['events']]
 
 
-# the tests follow each other
+# the tests build on each other
 
 def test_initialize(station, polca):
     data = info(station)
@@ -52,7 +53,7 @@ def test_initialize(station, polca):
 
 
 def test_without_a_lid(station, verdict):
-    """SMPs find it by the permissive LID; nothing else does."""
+    """SMPs to the permissive LID reach it; other packets do not."""
     p = station.ask(lid_routed(GET, NODE_DESC), dlid=PERMISSIVE)
     assert p.smp.status == 0 and p.dlid == PEER_LID
     for dlid in (LID, 1, 0):
@@ -70,7 +71,7 @@ def test_no_way_from_initialize(station, wanted):
 def test_lid(station, polca):
     a = configure(station, reregister=1)
     assert a.status == D_BIT and PORT_INFO.get(a.data, 'lid') == LID
-    assert PORT_INFO.get(a.data, 'reregister') == 1  # echoed, and no state of the port
+    assert PORT_INFO.get(a.data, 'reregister') == 1  # echoed, but not stored in the port
     assert PORT_INFO.get(info(station), 'reregister') == 0
     assert station.ask(lid_routed(GET, NODE_DESC)).slid == LID
     wait_until(lambda: set(events(polca)) >= {'LID_CHANGE', 'SM_CHANGE', 'CLIENT_REREGISTER'})
@@ -90,18 +91,18 @@ def test_armed(station, verdict):
 
 
 def test_first_datagram_makes_it_active(station, polca):
-    """A valid packet on another VL than 15: the other end is Active."""
+    """A valid packet on another VL than 15: the peer is Active."""
     bad = bytearray(station.build(live(1), qpn=1))
-    bad[-5] ^= 1  # of the ICRC
+    bad[-5] ^= 1  # damage the ICRC
     station.raw(bytes(bad))
     assert state(station) == ARMED
-    station.tx(live(1), qpn=1)  # its answer may not leave yet
+    station.tx(live(1), qpn=1)  # its answer may not be sent yet
     wait_until(lambda: polca.rpc('port_list')['ports'][0]['state'] == 'ACTIVE')
     assert 'PORT_ACTIVE' in events(polca)
 
 
 def test_active(station, polca):
-    """The manager sets what is so already."""
+    """The manager sets the present values again."""
     a = configure(station, state=ACTIVE)
     assert a.status == D_BIT and PORT_INFO.get(a.data, 'state') == ACTIVE
     assert station.ask(live(1), qpn=1).slid == LID
@@ -114,7 +115,7 @@ def test_no_way_back(station, wanted):
 
 
 def test_lmc(station):
-    """2^LMC LIDs from the LID on are the port's."""
+    """The 2^LMC LIDs from the LID on belong to the port."""
     assert configure(station, lid=0x40, lmc=3).status == D_BIT
     for lid in (0x40, 0x43, 0x47):
         assert station.ask(lid_routed(GET, NODE_DESC), dlid=lid).slid == lid
@@ -131,7 +132,7 @@ def test_gid_prefix(station, polca):
 
 
 def test_down_and_initialize_again(station, polca):
-    """A port that an SM took down trains again, says so in its answer, and waits for the SM."""
+    """A port that an SM took down trains again, shows this in its answer, and waits for the SM."""
     seq = polca.rpc('events')['events'][-1]['seq']
     a = configure(station, state=DOWN)
     assert a.status == D_BIT
@@ -146,7 +147,7 @@ def test_down_and_initialize_again(station, polca):
 
 
 def test_lease_of_an_m_key(station, polca):
-    """A violation starts the lease; when it is over the protection is gone, the key stays."""
+    """A violation starts the lease; when it expires the protection ends, and the key stays."""
     key = 0x0123456789abcdef
     assert configure(station, m_key_lease=1).status == D_BIT
     data = bytearray(info(station))
@@ -173,7 +174,7 @@ def test_lease_of_an_m_key(station, polca):
 
 
 def test_sm_info(station):
-    """Served where the configuration has a manager: GUID, priority and state."""
+    """Served if the configuration has a manager: GUID, priority and state."""
     a = station.ask(lid_routed(GET, SM_INFO)).smp
     assert a.status == 0
     assert a.data[:8] == struct.pack('>Q', PORT_GUID) and a.data[20] == 5 << 4 | 2

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""infiniband-diags as Debian ships them, against the subnet management agent: every field they
-print is what the configuration says, by LID and by directed route."""
+"""infiniband-diags, unmodified from Debian, against the subnet management agent: every printed
+field equals the configuration, by LID and by directed route."""
 
 import re
 
@@ -26,7 +26,7 @@ CAPABILITIES = '''IsNoticeSupported IsTrapSupported IsAutomaticMigrationSupporte
     IsVendorClassSupported IsDRNoticeSupported
     IsCapabilityMaskNoticeSupported IsClientRegistrationSupported
     IsOtherLocalChangesNoticeSupported'''.split()
-# LinkSpeed and width are the device's: what the port says of itself stands in test_link()
+# LinkSpeed and width depend on the device: test_link() checks them
 PORT_INFO = {
     'Mkey': '<not displayed>', 'GidPrefix': '0xfe80000000000000', 'Lid': '2', 'SMLid': '1',
     'CapMask': '0x6710a6c', 'DiagCode': '0x0000', 'MkeyLeasePeriod': '0', 'LocalPort': '1',
@@ -73,7 +73,7 @@ def test_portinfo_of_a_port_that_is_not_there(wire):
 
 
 def test_link(tool, polca):
-    """Width and speed hold together: what is active is enabled, what is enabled is supported."""
+    """Width and speed are consistent: active values are enabled, enabled values are supported."""
     got = fields(tool('smpquery', 'portinfo', '2', '1'))
     assert got['LinkWidthActive'] == got['LinkWidthEnabled'] == '4X', got
     assert got['LinkWidthSupported'].startswith(('4X', '1X or 4X')), got
@@ -151,7 +151,8 @@ def test_smpdump(tool, to):
     (0x12, 'SMP status: 0xc'), (0x19, 'SMP status: 0xc'), (0x20, 'SMP status: 0xc'),
     (0xff00, 'SMP status: 0xc'), (0x30, ''), (0x31, '')])
 def test_smpdump_of_attributes(tool, attribute, status):
-    """0x000C to those of switches, of managers and of vendors; VendorDiag and LedInfo are empty."""
+    """Status 0x000C for attributes of switches, managers and vendors; VendorDiag and LedInfo are
+    empty."""
     text = tool('smpdump', '2', '0x%x' % attribute)
     assert words(text) == bytes(64) and text.split('\n', 4)[4].strip() == status, text
 
@@ -179,7 +180,7 @@ def test_ibportstate_query(tool, to):
 
 
 def test_iblinkinfo(tool):
-    """Both ends of the cable, each as the other sees it."""
+    """Both ends of the cable, each as seen by the other."""
     text = tool('iblinkinfo')
     assert re.search(r'CA: polca agents:\s*\n\s+0x0002c90300770001\s+2\s+1\[ *\] ==\( *4X .*Active/'
                      r' *LinkUp\)==>\s+1\s+1\[ *\] "bridge"', text), text
@@ -224,8 +225,8 @@ def heard(polca):
 @BOTH
 @pytest.mark.parametrize('how', ['down', 'reset'])
 def test_ibportstate_down_and_up(tool, polca, heard, to, how):
-    """A link that is taken down trains again: the answer shows it, and without a subnet manager
-    this port is Active again. Users hear of it."""
+    """A link that is taken down trains again: the answer shows this, and without a subnet
+    manager this port becomes Active again. An event reports it."""
     first, then = tool('ibportstate', *to, '1', how).split('After PortInfo set:')
     assert fields(first)['LinkState'] == 'Active'
     for got in (fields(then), fields(tool('ibportstate', '-D', '0,1', '1', 'query'))):
@@ -235,8 +236,8 @@ def test_ibportstate_down_and_up(tool, polca, heard, to, how):
 
 @BOTH
 def test_ibportstate_disable(wire, tool, polca, heard, to):
-    """A disabled port is silent on the wire, the answer to that Set included; who is at the
-    appliance wakes it."""
+    """A disabled port sends nothing, not even the answer to that Set; only a local command
+    enables it again."""
     r = wire.bridge.run('ibportstate', '-t', '100', *to, '1', 'disable', check=False)
     assert r.returncode != 0, r
     wait_until(lambda: heard() == ['PORT_ERR'])
@@ -252,15 +253,15 @@ def test_ibportstate_disable(wire, tool, polca, heard, to):
 
 
 def test_ibportstate_active_again(tool):
-    """The state that the port is in, set once more."""
+    """Set the port's present state again."""
     then = tool('ibportstate', '2', '1', 'active').split('After PortInfo set:')[1]
     assert fields(then)['LinkState'] == 'Active'
 
 
 @pytest.mark.parametrize('what', [('width', '8'), ('speed', '4'), ('arm',)])
 def test_ibportstate_refused(wire, tool, what):
-    """A width or speed that the port lacks, a state that does not follow: 0x001C, and the field
-    stays."""
+    """An unsupported width or speed, or an invalid state: status 0x001C, and the field is
+    unchanged."""
     before = fields(tool('smpquery', 'portinfo', '2', '1'))
     r = wire.bridge.run('ibportstate', '2', '1', *what, check=False)
     assert r.returncode != 0 and 'smp set portinfo failed' in r.stdout, r
@@ -275,7 +276,7 @@ def test_ibportstate_changes_the_mtu(tool, polca, mtu, shown):
 
 
 def test_ibportstate_changes_the_lid(wire, tool, polca):
-    """A new LID holds at once: the old one is not answered, the new one is."""
+    """A new LID is valid at once: the old one is not answered, the new one is."""
     try:
         wire.bridge.run('ibportstate', '-D', '0,1', '1', 'lid', '9', check=False)
         assert fields(tool('smpquery', '-D', 'portinfo', '0,1', '1'))['Lid'] == '9'

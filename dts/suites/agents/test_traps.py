@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""Traps on the wire, byte for byte, repeated until they are repressed or given up; tshark reads the
-same in them (smp-sma 5)."""
+"""Traps on the wire, byte for byte, repeated until they are repressed or given up; tshark
+dissects the same values (smp-sma 5)."""
 
 import struct
 import time
@@ -16,7 +16,7 @@ from smp import (directed, GET, LED_INFO, lid_routed, live, NODE_DESC, NOTICE, P
 
 INTERVAL = 0.3
 RETRIES = 3
-# SubnetTimeOut may ask for longer intervals than the configuration: 17 is half a second
+# SubnetTimeOut may require longer intervals than the configuration: 17 is half a second
 CONFIG = dict(ib=STATIC, pkeys=[0xffff, 0x8001],
               sma=dict(trap_interval_ms=int(INTERVAL * 1000), trap_retries=RETRIES, trap_rate=1000,
                        trap_burst=1000))
@@ -26,7 +26,7 @@ CAP_MASK = 0x06710a6c
 
 @pytest.fixture(scope='module', autouse=True)
 def subnet_timeout(wire):
-    """Short, so that repeats are the configuration's."""
+    """A short SubnetTimeOut, so that the configuration sets the interval."""
     s = wire.station
     info = bytearray(s.ask(lid_routed(GET, PORT_INFO.attr)).smp.data)
     info[32], info[33], info[51] = info[32] & 0xf0, info[33] & 0x0f, 10
@@ -42,7 +42,7 @@ def by_id(polca, ident):
 
 
 def repress(station, p, **kw):
-    """TrapRepress as a manager sends it: the Trap's own MAD, method 7."""
+    """TrapRepress as a manager sends it: the Trap's own MAD with method 7."""
     raw = p.smp.raw
     station.tx(raw[:3] + bytes((REPRESS,)) + raw[4:], **kw)
 
@@ -52,7 +52,7 @@ def raised(polca, number):
 
 
 def check_head(p, number, kind):
-    """What all have in common."""
+    """The checks that all traps share."""
     m = p.smp
     assert (p.vl, p.sl, p.slid, p.dlid, p.grh, p.qkey, p.sqp, p.dqp, p.pkey) == (
         15, 0, LID, PEER_LID, None, 0, 0, 0, 0xffff)
@@ -113,7 +113,7 @@ def test_repeated_until_repressed(station, polca):
     assert again.smp.raw == first.smp.raw and again.psn != first.psn
     repress(station, again)
     wait_until(lambda: by_id(polca, n)['state'] == 'REPRESSED')
-    sent = by_id(polca, n)['sent']  # more than two where the TrapRepress took an interval
+    sent = by_id(polca, n)['sent']  # more than two if the TrapRepress took longer than an interval
     other = raised(polca, 145)  # another trap is repeated meanwhile, at the same interval
     station.trap(145)
     station.trap(145)
@@ -124,7 +124,7 @@ def test_repeated_until_repressed(station, polca):
 
 
 def test_given_up(station, polca):
-    """Sent once and repeated so often; then no more."""
+    """Sent once, repeated as often as configured, then no more."""
     n = raised(polca, 145)
     sent = [station.trap(145) for _ in range(1 + RETRIES)]
     assert len({p.smp.raw for p in sent}) == 1
@@ -136,7 +136,7 @@ def test_given_up(station, polca):
 
 @pytest.mark.parametrize('change', ['number', 'type'])
 def test_repress_of_another_notice(station, polca, change):
-    """It is not ours: the trap goes on."""
+    """It is not ours: the trap is repeated."""
     n = raised(polca, 144)
     p = station.trap(144)
     raw = bytearray(p.smp.raw)
@@ -181,14 +181,14 @@ def guarded(station, polca):
 
 
 def test_bad_m_key(station, polca, verdict, guarded):
-    """256: which method and attribute, and the key it had; the LID is the port's own, as qib has
-    it. Its TrapRepress needs the key as well."""
+    """256: method, attribute and key of the violation; the LID is the port's own, as in qib. Its
+    TrapRepress also needs the key."""
     station.tx(lid_routed(SET, PORT_INFO.attr, 1, m_key=0xbad0bad0bad0bad0))
     p = station.trap(256)
     assert check_head(p, 256, SECURITY) == bytes.fromhex(
         '0000' '%04x' '0000' '02' '00' '0015' '00000001' 'bad0bad0bad0bad0' % LID).ljust(54, b'\0')
     assert verdict['mkey_violation'] == 1
-    repress(station, p)  # without the key: a violation of its own
+    repress(station, p)  # without the key, this is another violation
     wait_until(lambda: verdict['mkey_violation'] == 2)
     raw = bytearray(p.smp.raw)
     raw[3], raw[24:32] = REPRESS, struct.pack('>Q', KEY)
@@ -198,7 +198,7 @@ def test_bad_m_key(station, polca, verdict, guarded):
 
 
 def test_bad_m_key_by_directed_route(station, polca, guarded):
-    """DRNotice, the number of hops and the way back."""
+    """DRNotice, the number of hops and the return path."""
     station.tx(directed(SET, LED_INFO, path=(1, 4, 6), back=bytes((0, 9, 8)), m_key=7),
                permissive=True)
     p = station.trap(256)
@@ -246,7 +246,7 @@ def test_bad_q_key(station, polca):
 
 
 def test_no_storm(station, polca):
-    """A flood of one cause: each packet counts as a violation, few are told."""
+    """A flood with one cause: each packet counts as a violation, but few traps are sent."""
     def counter():
         return PORT_INFO.get(station.ask(lid_routed(GET, PORT_INFO.attr)).smp.data,
                              'pkey_violations')
@@ -263,7 +263,7 @@ def test_no_storm(station, polca):
     station.drain()
 
 
-# ---- the same as tshark reads it
+# ---- tshark's dissection
 
 FIELDS = ['infiniband.notice.trapnumberdeviceid', 'infiniband.notice.issuerlid',
           'infiniband.notice.type', 'infiniband.notice.isgeneric',
@@ -288,7 +288,7 @@ def test_dissection(wire):
 
 
 def test_details_in_the_dissection(wire):
-    """tshark's own reading of what 257 tells."""
+    """tshark's dissection of trap 257."""
     rows = capture.dissect(wire.capture.path, MAC, [
         'infiniband.trap.lidaddr1', 'infiniband.trap.lidaddr2', 'infiniband.trap.key'],
         'infiniband.notice.trapnumberdeviceid == 257')

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""Two workers: whichever a packet reaches, QP0 has one owner, and what a manager sets holds for all
-at once."""
+"""Two workers: whichever receives a packet, QP0 has one owner, and a manager's settings apply to
+both at once."""
 
 import struct
 
@@ -29,7 +29,8 @@ def wire(kept, sockets):
 
 
 def replies(station, n, **kw):
-    """Echoes of many sources, spread over the workers: how many were answered, from which LIDs."""
+    """Echoes of many sources, spread over the workers: how many were answered, and from which
+    LIDs."""
     lids = set()
     for i in range(n):
         station.tx(live(1), qpn=1, sqp=0x1000 + i, **kw)
@@ -43,7 +44,7 @@ def replies(station, n, **kw):
 
 
 def test_smps_and_echoes(station):
-    """In any order, each answered."""
+    """In any order, each is answered."""
     for i in range(SOURCES):
         station.tx(lid_routed(GET, NODE_DESC))
         station.tx(live(1), qpn=1, sqp=0x1000 + i)

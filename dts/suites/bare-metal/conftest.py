@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""A machine with two cards and a soft-RoCE host on one segment, and the operator guide's section
-"On bare metal", whose commands the tests run. Both are booted once; tests go on where the ones
-before them ended, as an operator does."""
+"""A machine with two cards and a soft-RoCE host on one segment. The tests run the commands of
+the operator guide's section "On bare metal". Both machines are booted once; each test continues
+where the previous one ended, as an operator does."""
 
 import contextlib
 import json
@@ -65,7 +65,7 @@ class Bench:
     # ---- its Polca
 
     def launch(self, command):
-        """Start it, and wait for what it says: that it is ready, or why not."""
+        """Start it and wait for its output: that it is ready, or why not."""
         assert self.job is None
         self.job = self.metal.spawn('cd /opt/polca && exec ' + command, timeout=600)
 
@@ -80,7 +80,7 @@ class Bench:
         return said
 
     def stop_polca(self):
-        """As Ctrl-C or systemd does."""
+        """Stop it as Ctrl-C or systemd does."""
         if self.job is None:
             return
         job, self.job = self.job, None
@@ -91,7 +91,7 @@ class Bench:
         assert r.status == 0, r
 
     def ask(self, command):
-        """What polca-ctl answers, as a dict."""
+        """The output of polca-ctl as a dict."""
         return json.loads(self.check(command + ' --json'))
 
     def stop_services(self):
@@ -100,7 +100,7 @@ class Bench:
 
     @contextlib.contextmanager
     def captured(self, port, mac):
-        """What is put on a card's wire meanwhile. Every frame Polca sent is checked."""
+        """Capture a card's wire meanwhile, and check every frame that Polca sent."""
         path = os.path.join(self.kept, port + '.pcap')
         c = capture.Capture(self.ns, port, path, snaplen=MTU + 100)
         try:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""The operator guide's section "On bare metal", command by command, and what each must have done.
-The one thing that is changed: workers sleep when there is nothing to do, as the machine is an
-emulated one and shares its CPUs with its peer."""
+"""The operator guide's section "On bare metal", command by command, with the result that each
+must have. One setting differs: idle workers sleep, because the emulated machine shares its CPUs
+with its peer."""
 
 import re
 
@@ -83,13 +83,13 @@ def test_workers_are_on_the_cards_node(bench, guide):
     workers = bench.ask('polca-ctl worker list')['workers']
     assert [w['cpu'] for w in workers] == [2, 3]
     assert [(w['numa_node'], w['memory_node']) for w in workers] == [(1, 1)] * 2
-    # what the kernel says of the threads
+    # the kernel's view of the threads
     out = bench.check('grep -h Cpus_allowed_list /proc/$(pidof polca)/task/*/status')
     assert {'2', '3'} <= set(re.findall(r'(\S+)$', out, re.M)), out
 
 
 def test_hugepages_are_used_on_the_cards_node(bench):
-    """The EAL itself takes one or two wherever its main lcore is."""
+    """The EAL itself takes one or two pages on its main lcore's node."""
     used = [pages(bench, n, 'nr') - pages(bench, n, 'free') for n in (0, 1)]
     assert used[0] <= 2 and used[1] > 20, used
 
@@ -101,13 +101,13 @@ def test_regions_are_on_the_cards_node(bench, guide):
     bench.check(guide.command('polca-ctl mr list'))
     region, = bench.ask('polca-ctl mr list')['regions']
     assert (region['numa_node'], region['hugepages'], region['length']) == (1, True, 16 << 20)
-    # and another one where it is asked for
+    # and on another node if requested
     out = bench.check('polca-ctl mr register 1 --length 4M --numa-node 0')
     assert re.search(r'^numa_node +0$', out, re.M), out
 
 
 def test_one_binary_for_all_cpus(bench, guide):
-    """It was built where it was built, and runs on what DPDK needs at the least."""
+    """The binary was built on another CPU, and runs on the oldest one that DPDK supports."""
     assert 'portable' in bench.check(guide.command('polca-ctl version get'))
     flags = set(bench.check('grep -m1 ^flags /proc/cpuinfo').split())
     assert 'sse4_2' in flags and not {'pclmulqdq', 'avx', 'avx2', 'bmi2', 'aes'} & flags
@@ -174,7 +174,7 @@ def test_services_and_counters(bench, guide):
         verdicts = sum(row['served'].values()) + sum(row['dropped'].values())
         assert row['rx_packets'] > 100 and verdicts == row['rx_packets'], row
         assert row['dropped'].get('icrc', 0) == 0 and row['tx_full'] == 0
-    # the cards have written where they were told to, and nowhere else
+    # the cards wrote to permitted addresses only
     assert 'fault' not in bench.check('dmesg | grep DMAR')
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""What Polca says at start when cards, CPUs and memory are on different NUMA nodes: nothing fails,
-and each warning says what to do. Both cards are on node 1."""
+"""Polca's warnings at start when cards, CPUs and memory are on different NUMA nodes: it still
+starts, and each warning says what to do. Both cards are on node 1."""
 
 import json
 import re
@@ -21,7 +21,8 @@ def put_back(bench):
 
 
 def configure(bench, setup, **eal):
-    """Hugepages and cards; the example's configuration with these keys of eal."""
+    """Reserve hugepages and bind the cards; write the example's configuration with these keys of
+    eal."""
     bench.check('config/setup-host.sh %s %s %s' % (setup, VIRTIO, E1000E))
     config = json.loads(bench.check('cat config/bare-metal.json'))
     config['eal'].update(eal)
@@ -30,7 +31,7 @@ def configure(bench, setup, **eal):
 
 
 def start(bench, setup, **eal):
-    """What the appliance warns of."""
+    """The warnings of the appliance."""
     configure(bench, setup, **eal)
     out = bench.start_polca('polca -c /etc/polca.json')
     return sorted(re.findall(r'^engine: (.*)$', out, re.M))
@@ -41,7 +42,7 @@ def nodes(bench, what):
 
 
 def test_node_of_the_cards_has_no_hugepages(bench):
-    """The virtio driver wants its rings there and nowhere else: the one case in which Polca does not
+    """The virtio driver needs its rings on that node: the only case in which Polca does not
     start."""
     configure(bench, '--hugepages 512 --node 0')
     r = bench.run('polca -c /etc/polca.json')
@@ -55,7 +56,7 @@ def test_node_of_the_cards_has_no_hugepages(bench):
 
 
 def test_node_of_the_cards_has_too_few_hugepages(bench):
-    """Enough for the drivers, not for the packets."""
+    """Enough for the drivers, but not for the packets."""
     bench.check('config/setup-host.sh --hugepages 512 --node 0')
     said = start(bench, '--hugepages 24 --node 1')
     assert [s for s in said if s.startswith('port')] == [
@@ -73,7 +74,7 @@ def test_what_the_warning_says_helps(bench):
 
 
 def test_workers_of_another_node_than_the_cards(bench):
-    """Each card has one receive queue, which worker 0 polls."""
+    """Each card has one receive queue, polled by worker 0."""
     said = start(bench, '--hugepages 512', lcores='0@3,1@0,2@2')
     assert said == [
         'port%d is on NUMA node 1, but is polled from another node, by worker 0. Give workers CPUs '
@@ -84,7 +85,7 @@ def test_workers_of_another_node_than_the_cards(bench):
 
 
 def test_cards_without_hugepages(bench):
-    """Behind an IOMMU it works all the same."""
+    """Behind an IOMMU it works as well."""
     said = start(bench, '--hugepages 0', hugepages=False)
     assert said == [
         'port%d is a network card, and eal.hugepages is false: every packet pays for it, and under '

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""What the set-up script refuses, on a real kernel. (What needs another machine, as one without an
-IOMMU, is test/engine/test_setup_host.py's.)"""
+"""What the set-up script refuses, on a real kernel. (test/engine/test_setup_host.py tests the
+refusals that need another machine, such as one without an IOMMU.)"""
 
 import pytest
 
@@ -23,7 +23,7 @@ def address(bench):
 def test_interface_in_use(bench, address):
     refused(bench, '0000:3b:00.0 0000:3c:00.0', '0000:3c:00.0: eth1 is in use: it has address '
             '10.9.9.9/24. If your own connection does not depend on it: --force')
-    # all are checked before any is touched
+    # all cards are checked before any is changed
     assert bench.check('ls /sys/class/net').split() == ['eth0', 'eth1', 'lo']
     out = bench.check(SCRIPT + '--dry-run --force eth1')
     assert 'eth1 was in use: it has address 10.9.9.9/24' in out

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""Cards through uio_pci_generic, as on a machine without an IOMMU (here it passes all through:
-iommu=pt)."""
+"""Cards with uio_pci_generic, as on a machine without an IOMMU (here, iommu=pt passes all
+accesses)."""
 
 import re
 
@@ -20,7 +20,7 @@ def put_back(bench):
 
 
 def test_uio_takes_the_cards_from_the_kernel(bench):
-    """By their interfaces' names."""
+    """Bind them by the names of their interfaces."""
     out = bench.check('config/setup-host.sh --hugepages 256 --driver uio_pci_generic eth0 eth1')
     assert '0000:3b:00.0: virtio-pci (eth0) -> uio_pci_generic (NUMA node 1)' in out
     assert '0000:3c:00.0: e1000e (eth1) -> uio_pci_generic (NUMA node 1)' in out
@@ -41,7 +41,7 @@ def test_rping_through_both_cards(bench):
 
 
 def test_from_one_driver_to_the_other(bench):
-    """Without a stop at the kernel's; --undo remembers what the kernel had."""
+    """Rebind without returning to the kernel's driver; --undo still remembers the kernel's."""
     bench.stop_polca()
     out = bench.check('config/setup-host.sh --hugepages 256 %s' % E1000E)
     assert '0000:3c:00.0: uio_pci_generic -> vfio-pci' in out

@@ -79,7 +79,7 @@ def test_over_tcp_instead_of_a_path(bench, memif):
 def test_nobody_there(bench, memif):
     client = bench('send', *memif)
     assert client.ends() == 1
-    assert 'nobody listens on' in client.text and "start 'polca-bench server' first" in client.text
+    assert 'no process listens on' in client.text and "start 'polca-bench server' first" in client.text
 
 
 def test_two_servers_at_one_place(bench, memif):

@@ -220,12 +220,12 @@ def test_another_version(wire, bench, answer, why):
 def test_nobody_listens(wire, bench):
     b = bench('send', *LINK, '--perftest', '127.0.0.1:1', ns=wire)
     assert b.ends() == 1
-    assert 'nobody listens on 127.0.0.1:1 (Connection refused)' in b.text
+    assert 'no process listens on 127.0.0.1:1 (Connection refused)' in b.text
 
 
 @pytest.mark.parametrize('where,status,why', [
-    ('::1', 1, 'nobody listens on [::1]:18515 ('),
-    ('[::1]:1', 1, 'nobody listens on [::1]:1 ('),
+    ('::1', 1, 'no process listens on [::1]:18515 ('),
+    ('[::1]:1', 1, 'no process listens on [::1]:1 ('),
     ('127.0.0.1:99999', 2, 'got "127.0.0.1:99999", allowed HOST, HOST:PORT, [ADDRESS]:PORT, '
      'ports 1 to 65535'),
     ('/tmp/x', 2, '"/tmp/x": Name or service not known'),

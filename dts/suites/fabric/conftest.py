@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""One subnet for each module: NAMES are its appliances, all unconfigured; opensm is not started."""
+"""One subnet for each module: NAMES are its appliances, all unconfigured; opensm is not yet
+started."""
 
 import pytest
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""Performance management (pma.md): perfquery and ibqueryerrors of infiniband-diags and ibutils'
-ibdiagnet, as Debian ships them, read the appliance's counters and clear them, and nothing of that
-shows in its own statistics."""
+"""Performance management (pma.md): perfquery and ibqueryerrors of infiniband-diags and ibdiagnet
+of ibutils, unmodified from Debian, read and clear the appliance's counters, which does not
+change its own statistics."""
 
 import os
 import re
@@ -24,7 +24,7 @@ TOOLS_MAC = '02:00:00:00:88:f0'
 def managed(subnet):
     subnet.opensm.start()
     wait_until(lambda: subnet.port('a')['state'] == 'ACTIVE')
-    subnet.opensm.stop()  # it would sweep meanwhile
+    subnet.opensm.stop()  # its sweeps would change the counters
     return subnet
 
 
@@ -39,7 +39,7 @@ def stats(subnet):
 
 
 def damaged(subnet, n):
-    """So many packets with a wrong VCRC arrive."""
+    """This many packets with a wrong VCRC arrive."""
     before = verdicts(subnet.polca['a'])['vcrc']
     station = IbStation(subnet.ns, 'ta', TOOLS_MAC, subnet.mac(0), 1, subnet.lid('a'))
     try:
@@ -65,7 +65,7 @@ def test_traffic_is_counted_in_units_of_four_octets(managed):
 
 
 def test_reset(managed):
-    """perfquery -R and -r set the counters back, the statistics go on."""
+    """perfquery -R and -r reset the counters; the statistics continue."""
     damaged(managed, 3)
     before = stats(managed)
     shown = perfquery(managed, '-r', 1)
@@ -106,7 +106,7 @@ def errors_of(text):
 
 @pytest.fixture
 def manager(managed):
-    """ibqueryerrors asks it for paths."""
+    """ibqueryerrors queries it for paths."""
     managed.opensm.start()
     yield managed
     managed.opensm.stop()
@@ -125,7 +125,7 @@ def test_ibqueryerrors(manager):
 
 
 def ibdiagnet(subnet, *args):
-    """What it says of the counters of each port: ibdiagnet.pm."""
+    """Its output for the counters of each port: ibdiagnet.pm."""
     subnet.bridge.run('ibdiagnet', '-o', subnet.kept, *args)
     with open(os.path.join(subnet.kept, 'ibdiagnet.pm')) as f:
         ports = re.split(r'^-+\n(?=\S+/P1 lid)', f.read(), flags=re.M)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""The other end of the cable has one virtual lane, the appliance eight: opensm gives OperVLs and
-takes the link down for it; the port trains again at once, and the manager finds nothing wrong."""
+"""The peer has one virtual lane, the appliance eight: opensm sets OperVLs and takes the link
+down for this; the port trains again at once, and the manager reports no error."""
 
 from conn import wait_until
 from umad import fields

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""opensm as Debian ships it manages an appliance at the other end of its cable: from a port without
-a LID, in state Initialize, to a subnet that is up. The tests follow each other."""
+"""opensm, unmodified from Debian, manages an appliance at the other end of its cable: from a
+port without a LID in state Initialize to an active subnet. The tests build on each other."""
 
 import re
 
@@ -17,7 +17,7 @@ SM_LID = 1
 
 @pytest.fixture(scope='module')
 def managed(subnet):
-    """A subnet manager has been here."""
+    """True if a subnet manager has configured the port."""
     if subnet.opensm.proc is None:
         subnet.opensm.start()
     wait_until(lambda: subnet.port('a')['state'] == 'ACTIVE')
@@ -41,7 +41,7 @@ def raise_trap(subnet, *args):
     return int(re.search(r'trap\s+(\d+)', text).group(1))
 
 
-# ---- before there is a manager
+# ---- without a manager
 
 def test_an_unconfigured_port(subnet):
     port = subnet.port('a')
@@ -52,16 +52,16 @@ def test_an_unconfigured_port(subnet):
 
 
 def test_a_trap_waits_for_a_manager(subnet):
-    """smp-sma 5: nothing is sent before the port is Active and knows its SM."""
+    """smp-sma 5: no trap is sent before the port is Active and knows its SM."""
     n = raise_trap(subnet, '--number', '144')
-    # traps are looked at one after the other: when the later one is held, the first has had its turn
+    # traps are handled one after the other: when the later one is held, the first has been handled
     later = raise_trap(subnet, '--number', '144')
     for ident in (later, n):
         wait_until(lambda: trap(subnet, ident)['state'] == 'HELD')
         assert trap(subnet, ident)['sent'] == 0, trap(subnet, ident)
 
 
-# ---- opensm comes
+# ---- opensm starts
 
 def test_subnet_up(subnet):
     subnet.opensm.start()
@@ -76,7 +76,7 @@ def test_subnet_up(subnet):
 
 
 def test_events(managed):
-    """What an application sees of it, in this order."""
+    """The events for an application, in this order."""
     names = [e for e in events(managed) if e != 'PORT_ERR']
     for name in ('LID_CHANGE', 'SM_CHANGE', 'CLIENT_REREGISTER', 'PORT_ACTIVE'):
         assert name in names, names
@@ -84,7 +84,7 @@ def test_events(managed):
 
 
 def test_the_waiting_trap_went(managed):
-    """Once the port was Active; opensm repressed it."""
+    """Sent once the port was Active, and repressed by opensm."""
     wait_until(lambda: managed.polca['a'].rpc('trap_list')['traps'][0]['state'] == 'REPRESSED')
     t, = managed.polca['a'].rpc('trap_list')['traps']
     assert (t['number'], t['sent']) == (144, 1)
@@ -116,7 +116,7 @@ def test_ibping_by_the_new_lid(managed):
 
 @pytest.mark.parametrize('number, kind', [(144, 4), (145, 4), (129, 1), (130, 1), (131, 1)])
 def test_trap_is_repressed(managed, number, kind):
-    """opensm says it got it, and its TrapRepress ends it after the first sending."""
+    """opensm logs it, and its TrapRepress ends it after the first transmission."""
     n = raise_trap(managed, '--number', number)
     wait_until(lambda: trap(managed, n)['state'] == 'REPRESSED')
     t = trap(managed, n)
@@ -128,8 +128,8 @@ def test_trap_is_repressed(managed, number, kind):
 
 
 def test_bad_m_key_is_told(managed):
-    """A Set with a wrong M_Key is not answered; opensm hears of it by trap 256. Its TrapRepress has
-    no M_Key either, so the trap is repeated for as long as the port is guarded (smp-sma 4)."""
+    """A Set with a wrong M_Key is not answered; trap 256 reports it to opensm. Its TrapRepress
+    has no M_Key either, so the trap is repeated while the port is protected (smp-sma 4)."""
     a, key = managed.polca['a'], '0x1122334455667788'
     newest = max(t['trap'] for t in a.rpc('trap_list')['traps'])
 
@@ -151,14 +151,15 @@ def test_bad_m_key_is_told(managed):
 # ---- two views of one port
 
 def record(bridge, what, of):
-    """What the SA that these tools ask says of a port; opensm trusts who knows its SM_Key."""
+    """A port's record in the SA that these tools query; opensm trusts requesters with its
+    SM_Key."""
     text = bridge.run('saquery', '--smkey', 1, what, of).stdout
     return [kind for kind, _ in dumps(text)], dict(dumps(text)[-1][1])
 
 
 @pytest.mark.parametrize('what, of', [('NR', '%d'), ('PIR', '%d'), ('GIR', '%d/0')])
 def test_views_agree(managed, what, of):
-    """The manager's record of the port and our SA's, field by field."""
+    """The manager's record of the port and that of our SA, field by field."""
     lid = managed.lid('a')
     theirs = record(managed.bridge, what, of % lid)
     ours = record(managed.bridge.asking(lid), what, of % lid)
@@ -166,7 +167,7 @@ def test_views_agree(managed, what, of):
 
 
 def test_paths_of_both_views_agree(managed):
-    """From the appliance to itself: what either SA tells of LIDs, GIDs, P_Key, MTU and rate."""
+    """From the appliance to itself: LIDs, GIDs, P_Key, MTU and rate of both SAs."""
     lid = managed.lid('a')
     gid = 'fe80::2:c903:88:1'
     both = [dumps(b.run('saquery', 'PR', '--slid', lid, '--dlid', lid).stdout)
@@ -179,10 +180,10 @@ def test_paths_of_both_views_agree(managed):
         assert ours[k] == theirs[k], (k, ours, theirs)
 
 
-# ---- the manager goes and comes
+# ---- the manager stops and starts
 
 def test_killed_and_started_again(managed):
-    """The port stays as it is without a manager, and keeps its LID under the next."""
+    """The port is unchanged without a manager, and keeps its LID with the next one."""
     lid = managed.lid('a')
     managed.opensm.kill()
     text = managed.bridge.run('ibping', '-c', '1', '-f', lid).stdout
@@ -194,7 +195,7 @@ def test_killed_and_started_again(managed):
 
 
 def test_a_port_that_fell_while_nobody_looked(managed):
-    """Down and up again it is in Initialize; the next manager brings it to Active."""
+    """After down and up it is in Initialize; the next manager makes it Active."""
     lid, seq = managed.lid('a'), last_event(managed)
     managed.opensm.kill()
     managed.bridge.run('ibportstate', '-D', '0,1', 1, 'reset')
@@ -207,10 +208,10 @@ def test_a_port_that_fell_while_nobody_looked(managed):
 
 
 def test_a_new_appliance_process(managed):
-    """kill -9: the port comes back without LID; the manager's next look gives it the old one."""
+    """kill -9: the port returns without a LID; the manager's next sweep assigns the old one."""
     lid, a = managed.lid('a'), managed.polca['a']
     a.kill()
     a.start()
-    # opensm looks again when a sweep finds the port changed
+    # opensm configures the port when a sweep finds it changed
     wait_until(lambda: managed.port('a')['state'] == 'ACTIVE', timeout=30, step=0.2)
     assert managed.lid('a') == lid

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""Two appliances on one switch: opensm gives LIDs and routes, queue pairs talk by them."""
+"""Two appliances on one switch: opensm assigns LIDs and routes, and queue pairs communicate by
+them."""
 
 import re
 
@@ -58,7 +59,7 @@ def test_directed_route_over_the_switch(managed):
 
 
 def test_appliances_see_each_other(managed):
-    """polca-ctl smp get over the switch: by directed route and by LID."""
+    """polca-ctl smp get across the switch: by directed route and by LID."""
     a, b = managed.polca['a'], managed.polca['b']
     for args in (['--path', '0,1,3'], ['--dlid', managed.lid('b')]):
         text = a.ctl('smp', 'get', 'NodeDescription', *args).stdout
@@ -72,7 +73,7 @@ def test_ping(managed):
 
 
 def test_path_of_the_manager(managed):
-    """The manager's PathRecord between the two: by LIDs, and by GUIDs as -G asks for it."""
+    """The manager's PathRecord between the two: by LIDs, and by GUIDs as -G queries it."""
     pairs = {(r['slid'], r['dlid']) for _, r in dumps(
         managed.bridge.run('saquery', 'PR').stdout)}
     a, b = str(managed.lid('a')), str(managed.lid('b'))
@@ -82,7 +83,8 @@ def test_path_of_the_manager(managed):
 
 
 def test_traffic(managed, pair):
-    """Send, Write and Read, with and without immediate data, of all sizes; every byte compared."""
+    """Send, Write and Read, with and without immediate data, of all sizes; every byte is
+    compared."""
     pair.all_operations(sizes=(0, 1, 255, 1024, 5003, 100000))
 
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""One wire for each module: a veth pair, Polca on net_af_packet at one end, Scapy at the other.
+"""One wire for each module: a veth pair with Polca on net_af_packet at one end and Scapy at the
+other.
 
-When the module is done the wire is audited: see audit()."""
+After the module the wire is audited: see audit()."""
 
 import os
 import shutil
@@ -37,14 +38,14 @@ class Wire:
                            ns=self.ns, **(config or {}))
 
     def audit(self):
-        """Everything that was on the wire is accounted for: Polca's counters and the capture say
-        the same, every packet taken in has one verdict, and every frame Polca sent dissects."""
+        """Account for everything on the wire: Polca's counters equal the capture's, every
+        received packet has one verdict, and every frame that Polca sent dissects."""
         capture.audit(self.polca, self.capture, POLCA_MAC)
 
 
 @pytest.fixture(scope='module')
 def wire(kept, sockets, request):
-    """A module says what its port is like with WIRE = dict(...); in it config: the appliance."""
+    """A module configures its port with WIRE = dict(...); its key config is for the appliance."""
     w = Wire(kept, sockets, **getattr(request.module, 'WIRE', {}))
     try:
         w.polca.start()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""What an operator tries first: ARP, IPv6 neighbour discovery, ping; and how Polca finds
-its peers."""
+"""What an operator tries first: ARP, IPv6 neighbour discovery, ping; and how Polca resolves its
+peers."""
 
 import pytest
 from scapy.layers.inet import ICMP, IP
@@ -25,7 +25,8 @@ def station(wire, hca):
 
 
 def unanswered(wire, hca, station, packet, match, reason=None):
-    """Nothing comes back for this packet; an ARP answer later it has been dealt with."""
+    """This packet is not answered: it has been processed before the answer to a later ARP
+    request."""
     before = hca.verdicts()
     station.send(packet)
     station.send(Ether(src=station.mac, dst=BROADCAST) /
@@ -137,7 +138,7 @@ def test_ping_to_the_broadcast_address(wire, hca, station):
 
 
 def test_a_flood_of_pings_is_answered_within_bounds(wire, hca, station):
-    """Nobody uses Polca to hammer a third host: echo answers are rationed."""
+    """Polca cannot be used to flood a third host: echo answers are rate-limited."""
     frame = bytes(Ether(src=station.mac, dst=wire.polca_mac) /
                   IP(src=station.ip, dst=wire.polca_ip) / ICMP(type=8, id=9, seq=9))
     before = hca.port_stats()
@@ -150,10 +151,10 @@ def test_a_flood_of_pings_is_answered_within_bounds(wire, hca, station):
     assert after['tx_packets'] - before['tx_packets'] < 5000
 
 
-# ---- how Polca finds its peers
+# ---- how Polca resolves its peers
 
 def test_a_peer_that_moves(wire, connect, hca):
-    """A gratuitous ARP tells the new MAC; the next packet goes there."""
+    """A gratuitous ARP announces the new MAC; the next packet is sent there."""
     c = connect()
     psn = c.next()
     c.peer.write_only(psn, c.va, c.key, b'x')
@@ -176,7 +177,7 @@ def test_a_peer_that_moves(wire, connect, hca):
 
 @pytest.mark.parametrize('ipv6', [False, True])
 def test_first_packet_to_a_peer_that_answers_late(wire, hca, station, ipv6):
-    """The address is resolved again and again until somebody answers; then the request goes."""
+    """The address is resolved again until there is an answer; then the request is sent."""
     from roce import gid_of, Peer
     ip = 'fd77::77' if ipv6 else '10.77.0.77'
     peer = Peer(station, 0x4444, ip, wire.polca_mac, wire.polca_ip6 if ipv6 else wire.polca_ip)

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""Reaction to congestion notification packets with `congestion.dcqcn` on (docs/spec/congestion.md).
+"""Reaction to congestion notification packets with `congestion.dcqcn` on
+(docs/spec/congestion.md).
 
-The timers never expire, the rates are low: what a test sees is what CNPs and bytes sent have done,
-and packets keep a distance that shows on any machine. Times are bounded from below only."""
+The timers never expire and the rates are low: only CNPs and sent bytes have an effect, and the
+distances between packets are measurable on any machine. Tests only assert lower bounds of time."""
 
 import time
 
@@ -22,7 +23,7 @@ ECT0 = 2
 
 
 def rate(c):
-    """What the queue pair is limited to, kbit/s; None: it is not."""
+    """The queue pair's rate limit in kbit/s; None: not limited."""
     shown = c.qp.show().get('rate_limit')
     row, = [q for q in c.hca.rpc('qp_list')['qps'] if q['qp_num'] == c.qp.qpn]
     assert (row.get('rate_limit') is None) == (shown is None)
@@ -30,7 +31,7 @@ def rate(c):
 
 
 def notify(c, n=1):
-    """n CNPs, each with an effect of its own."""
+    """n CNPs, each with its own effect."""
     for _ in range(n):
         before = c.qp.counters()['rp_cnp_handled']
         c.peer.tx(Op.CNP, 0, bytes(16), becn=1)
@@ -61,7 +62,7 @@ def test_all_packets_are_ecn_capable(connect, ipv6):
 
 
 def test_cnps_halve_the_rate(connect):
-    """Section 2: the first finds alpha 1, and so do those right behind it."""
+    """Section 2: the first CNP finds alpha 1, and so do those that follow at once."""
     c = connect()
     assert rate(c) is None
     for want in (500000, 250000, 125000, 62500):
@@ -70,13 +71,13 @@ def test_cnps_halve_the_rate(connect):
     k = c.qp.counters()
     assert (k['rp_cnp_handled'], k['rp_cnp_ignored']) == (4, 0)
     other = connect()
-    assert rate(other) is None  # it is nobody else's
+    assert rate(other) is None  # other queue pairs are not affected
 
 
 @pytest.mark.parametrize('who', ['requests', 'responses'])
 def test_packets_keep_their_distance(connect, who):
-    """Section 4: 200 packets at 4 Mbit/s, 8 at the most as the byte counter expires; less what a
-    late one may make up for. They take no time when nobody has said anything."""
+    """Section 4: 200 packets at 4 Mbit/s, at most 8 at once as the byte counter expires, minus
+    what a late packet may catch up. Without a rate limit they take no time."""
     packets = 200
     c = connect(length=packets * PMTU)
     notify(c, 8)
@@ -95,8 +96,7 @@ def test_packets_keep_their_distance(connect, who):
 
 
 def test_acks_do_not_wait(connect):
-    """Section 4: at 1 Mbit/s a hundred of them would take 100 * 64 bytes: they are counted for
-    nothing."""
+    """Section 4: at 1 Mbit/s, a hundred ACKs would take 100 * 64 bytes: they are not counted."""
     c = connect()
     notify(c, 10)
     for _ in range(100):
@@ -105,8 +105,8 @@ def test_acks_do_not_wait(connect):
 
 
 def test_rate_recovers_with_the_bytes_sent(connect):
-    """Section 3.2: half of the way back each time the byte counter expires, and not before; 3.3: in
-    the end it is not limited, and begins anew."""
+    """Section 3.2: each time the byte counter expires, and only then, the rate recovers half of
+    the way; 3.3: at the end it is not limited, and starts anew."""
     c = connect(length=128 * PMTU)
     notify(c, 2)
     assert rate(c) == 250000  # R_T is 500000
@@ -129,7 +129,8 @@ def test_rate_recovers_with_the_bytes_sent(connect):
 
 
 def test_only_the_peer_is_heard(connect):
-    """Section 2: by its address, with a good ICRC and P_Key, for a queue pair there is."""
+    """Section 2: a CNP counts if its address, ICRC and P_Key are right and the queue pair
+    exists."""
     c = connect()
     before = c.hca.verdicts()
     cnp = dict(op=Op.CNP, psn=0, payload=bytes(16), becn=1)
@@ -144,7 +145,8 @@ def test_only_the_peer_is_heard(connect):
 
 
 def test_marked_packets_are_answered_with_cnps(connect):
-    """Section 2: executed as any, and what the peer is told is counted; at most so often."""
+    """Section 2: a marked packet is executed like any other, and the CNPs for the peer are
+    counted; their rate is limited."""
     c = connect()
     for i in range(20):
         c.peer.write_only(c.next(), c.va + i, c.key, b'%c' % (65 + i), ip={'tos': 3})
@@ -156,4 +158,4 @@ def test_marked_packets_are_answered_with_cnps(connect):
     assert c.mr.read(0, 20) == b'ABCDEFGHIJKLMNOPQRST'
     assert k['np_ecn_marked_roce_packets'] == 20
     assert 1 <= cnps == k['np_cnp_sent'] <= 20
-    assert rate(c) is None  # it is the peer that is too fast
+    assert rate(c) is None  # the peer must slow down, not this side

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""Without `congestion.dcqcn` CNPs change nothing (docs/spec/congestion.md 2); and with it on one of
-two appliances, a switch between them that marks slows that one down."""
+"""Without `congestion.dcqcn`, CNPs change nothing (docs/spec/congestion.md 2). With it on one of
+two appliances, a marking switch between them slows that one down."""
 
 import contextlib
 
@@ -32,14 +32,14 @@ def test_cnps_change_nothing(connect):
     assert (k['rp_cnp_handled'], k['rp_cnp_ignored'], k['rp_rate_limited']) == (0, 0, 0)
     c.qp.post_send('write', sg=[(c.mr, 0, 2 * PMTU)], remote_addr=0x1000, rkey=1)
     got = c.requests(2)
-    assert [r.tclass & 3 for r in got] == [0, 0]  # no switch may mark them
+    assert [r.tclass & 3 for r in got] == [0, 0]  # not ECN-capable: no switch may mark them
     c.peer.ack(got[-1].psn, 1)
     assert c.qp.poll()[0].status == 0
 
 
 @contextlib.contextmanager
 def over_a_switch(sockets, **congestion):
-    """A pair from A, with this configuration, to B, which has none; and the switch between."""
+    """A pair from A, with this configuration, to B, without it; and the switch between them."""
     with Namespace() as ns:
         for i in '01':
             ns.veth('pv' + i, 'sw' + i)
@@ -55,15 +55,15 @@ def over_a_switch(sockets, **congestion):
 
 
 def test_marked_on_the_way(sockets):
-    """Slower while the switch marks, and in the end as before when it has ceased to; every CNP sent
-    is counted by both, and no byte is wrong. Timers never expire: it is bytes sent that raise the
-    rate, however slow the machine."""
+    """Slower while the switch marks, and as before after it has stopped; every CNP is counted by
+    both sides, and no byte is wrong. Timers never expire: only sent bytes raise the rate,
+    however slow the machine is."""
     with over_a_switch(sockets, dcqcn=True, max_rate=1000, min_rate=20, alpha_timer=NEVER,
                        increase_timer=NEVER, byte_counter=65536, rate_ai=200) as (pair, switch):
         pair.move('write', SIZE, seed=1)
         assert pair.qb.counters()['np_cnp_sent'] == 0
         switch.marking = True
-        for i in range(4):  # the first may have been sent when its first mark comes
+        for i in range(4):  # the first may be sent completely before the first mark arrives
             pair.move('write', SIZE, seed=2 + i)
         switch.marking = False
         assert switch.marked >= 4 * SIZE // 1024
@@ -82,7 +82,7 @@ def test_marked_on_the_way(sockets):
 
 
 def test_marked_on_the_way_without_dcqcn(sockets):
-    """Its packets are not ECN capable: a switch could only drop them."""
+    """Its packets are not ECN-capable: a switch could only drop them."""
     with over_a_switch(sockets) as (pair, switch):
         switch.marking = True
         pair.move('write', SIZE, seed=4)

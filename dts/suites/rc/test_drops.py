@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""What is dropped in silence: each reason has one counter, and the packet has no other effect
-(rc-transport 5)."""
+"""Packets that are dropped silently: each increments exactly one counter, and has no other
+effect (rc-transport 5)."""
 
 import socket
 import struct
@@ -15,7 +15,8 @@ from roce import BTH, gid_of, Op
 
 
 def dropped(c, reason, frame, n=1):
-    """These bytes raise that counter and no other, get no answer, and leave the QP as it was."""
+    """These bytes increment this counter and no other, are not answered, and do not change the
+    QP."""
     before = c.hca.verdicts()
     c.station.send(frame)
     wait_until(lambda: c.hca.verdicts()[reason] == before[reason] + n)
@@ -27,7 +28,7 @@ def dropped(c, reason, frame, n=1):
 
 
 def write(c, **kw):
-    """A Write that would be good, but for what kw says. Its PSN is not used up."""
+    """A Write that is valid except for kw. Its PSN is not consumed."""
     kw.setdefault('reth', (c.va, c.key, 4))
     return c.peer.build(kw.pop('op', Op.WRITE_ONLY), c.psn, kw.pop('payload', b'evil'), ackreq=1,
                         **kw)

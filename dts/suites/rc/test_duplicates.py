@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""Polca as responder: requests that come again (rc-transport 7, rc-cases)."""
+"""Polca as responder: repeated requests (rc-transport 7, rc-cases)."""
 
 from conn import PMTU, wait_until
 from pattern import pattern
@@ -8,7 +8,7 @@ from roce import Op
 
 
 def dropped(c, reason, send):
-    """send() makes a packet that is dropped for that reason and answered with nothing."""
+    """send() sends a packet that is dropped for that reason and not answered."""
     before = c.hca.verdicts()[reason]
     send()
     wait_until(lambda: c.hca.verdicts()[reason] == before + 1)
@@ -84,7 +84,8 @@ def test_duplicate_read_does_not_disturb_the_opcode_sequence(connect):
 
 
 def test_duplicate_read_of_a_part(connect):
-    """The requester asks again from response 2 on: VA and length advanced, its PSN."""
+    """The requester repeats from response 2 on: VA and length advanced, with the PSN of response
+    2."""
     c = connect()
     data = pattern(7, 5 * PMTU + 10)
     c.mr.write(0, data)
@@ -143,7 +144,7 @@ def test_duplicate_atomic_is_replayed(connect):
     c.peer.expect(Op.ATOMIC_ACK, other, original=5)
     c.peer.fetch_add(psn, c.va, c.key, 5)
     c.peer.expect(Op.ATOMIC_ACK, psn, original=0)
-    c.peer.cmp_swap(other, c.va, c.key, 10, 99)  # another operation under the PSN: the kept result
+    c.peer.cmp_swap(other, c.va, c.key, 10, 99)  # another operation with the PSN: the saved result
     c.peer.expect(Op.ATOMIC_ACK, other, original=5)
     assert c.mr.read(0, 8) == (10).to_bytes(8, 'little')
 
@@ -170,7 +171,7 @@ def test_duplicate_across_the_psn_wrap(connect):
 
 
 def test_middle_of_a_message_again(connect):
-    """A Send whose ACK was lost comes again as a whole: one completion."""
+    """A Send whose ACK was lost is repeated completely: one completion."""
     c = connect()
     c.post_buffer(4096)
     data = pattern(8, 3 * PMTU)
@@ -184,6 +185,6 @@ def test_middle_of_a_message_again(connect):
         r = c.peer.expect(Op.ACK)
         if r.psn == end:
             break
-        assert (r.psn, r.msn, r.syndrome >> 5) == (psns[-1], 1, 0)  # one ACK or one a packet
+        assert (r.psn, r.msn, r.syndrome >> 5) == (psns[-1], 1, 0)  # one ACK, or one per packet
     assert len(c.qp.poll(1)) == 1
     c.qp.expect_no_completion()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""Credits, shared receive queues, ACK policy, draining, and the walk-through of seed 002 on
-a wire."""
+"""Credits, shared receive queues, ACK policy, draining, and the walk-through of seed 002 on a
+wire."""
 
 import pytest
 
@@ -13,7 +13,8 @@ from roce import NO_CREDITS, Op, RNR
 @pytest.mark.parametrize('posted,code', [(0, 0), (1, 1), (4, 4), (5, 4), (6, 5), (7, 5), (12, 7),
                                          (31, 9), (100, 13)])
 def test_ack_tells_the_receives_posted(connect, posted, code):
-    """The largest code of rc-transport 3's table whose credits do not exceed what is posted."""
+    """The largest code of rc-transport 3's table that promises no more credits than receives are
+    posted."""
     c = connect()
     c.post_buffer(0, n=posted)
     psn = c.next()

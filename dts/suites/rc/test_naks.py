@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""Polca as responder: every NAK, and what becomes of the queue pair (rc-transport 6, seed 001)."""
+"""Polca as responder: every NAK, and its effect on the queue pair (rc-transport 6, seed 001)."""
 
 import pytest
 
@@ -13,9 +13,11 @@ REMOTE = ['remote_write', 'remote_read', 'remote_atomic']
 
 
 def fatal(c, code, psn, event=None, recv=None):
-    """A NAK came that ends the QP: earlier requests stand, ePSN does not move, all else is dropped.
+    """A NAK that moves the QP to ERR: earlier requests are complete, ePSN does not move, all
+    later packets are dropped.
 
-    event: the affiliated asynchronous error, when no receive was used; recv: its status otherwise.
+    event: the affiliated asynchronous error, if no receive was used; recv: the receive's status
+    otherwise.
     """
     c.peer.expect_naked(code, psn)
     wait_until(lambda: c.qp.state() == 'ERR')
@@ -80,7 +82,8 @@ def test_wrong_opcode_sequence(connect, name):
                                         (Op.WRITE_MIDDLE, FULL), (Op.WRITE_ONLY, b'x'),
                                         (Op.READ_REQUEST, b''), (Op.FETCH_ADD, b'')])
 def test_wrong_opcode_inside_a_send(connect, op, payload):
-    """The receive that the Send had begun completes in error; what uses none raises an event."""
+    """The receive that the Send has begun completes in error; a request without a receive raises
+    an event."""
     c = connect()
     send_prologue(c)
     request(c, Op.SEND_FIRST, FULL, ackreq=0)
@@ -311,7 +314,7 @@ def test_operational_error_flushes_the_send_queue_too(connect, hca):
     c.qp.post_recv(wr_id=0, sg=[(other, 0, 64)])
     other.deregister()
     c.qp.post_send('write', wr_id=50, sg=[(c.mr, 0, 8)], remote_addr=0x1000, rkey=1)
-    c.peer.expect(Op.WRITE_ONLY, c.sq_psn)  # and stays unanswered
+    c.peer.expect(Op.WRITE_ONLY, c.sq_psn)  # which stays unanswered
     psn = c.next()
     c.peer.send_only(psn, b'x')
     c.peer.expect_nak(NAK_OPERATIONAL, psn)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""Polca as requester: what it sends, and what it makes of every answer (rc-transport 4, 8;
-seeds 001, 002; rc-cases)."""
+"""Polca as requester: its packets, and its reaction to every answer (rc-transport 4, 8; seeds
+001, 002; rc-cases)."""
 
 import time
 
@@ -32,7 +32,7 @@ def good(c, wr_id=1, opcode=None):
     return wc
 
 
-# ---- what goes out
+# ---- requests
 
 @pytest.mark.parametrize('size', [0, 1, PMTU, PMTU + 1, 3 * PMTU, 3 * PMTU + 2])
 @pytest.mark.parametrize('kind', ['send', 'send_imm', 'write', 'write_imm'])
@@ -182,13 +182,13 @@ def test_no_more_reads_than_max_rd_atomic(connect):
     assert c.mr.read(0, 32) == b''.join(bytes([i]) * 8 for i in (1, 2, 3, 4))
 
 
-# ---- NAKs that end it
+# ---- NAKs that move it to ERR
 
 @pytest.mark.parametrize('code,status', [(NAK_INVALID, 9), (NAK_ACCESS, 10),
                                          (NAK_OPERATIONAL, 11)])
 @pytest.mark.parametrize('op', [Op.WRITE_ONLY, Op.READ_REQUEST])
 def test_fatal_nak(connect, code, status, op):
-    """No retry; what was sent before is done, what stands behind is flushed (seed 001)."""
+    """No retry: earlier requests complete, later ones are flushed (seed 001)."""
     c = connect()
     post_write(c, wr_id=1)
     (post_write if op == Op.WRITE_ONLY else post_read)(c, wr_id=2)
@@ -232,7 +232,8 @@ def test_sequence_nak_acks_what_is_before_it(connect):
 
 
 def test_repeated_sequence_nak_makes_no_storm(connect):
-    """At most one round for each; how many of them fall into one round is a matter of timing."""
+    """At most one retransmission round per loss; the timing decides how many losses share a
+    round."""
     c = connect()
     for i in range(4):
         post_write(c, wr_id=i)
@@ -341,7 +342,7 @@ def test_rnr_retry_seven_never_ends(connect):
 
 
 def test_sequence_nak_during_the_rnr_wait_is_ignored(connect):
-    """rxe sends it whenever packets follow the one that was not ready for."""
+    """rxe sends a sequence NAK whenever packets follow the one that got an RNR NAK."""
     c = connect(retry_cnt=0).prime()
     for i in (1, 2):
         c.qp.post_send('send', wr_id=i, sg=[(c.mr, 0, 4)])
@@ -359,8 +360,8 @@ def test_sequence_nak_during_the_rnr_wait_is_ignored(connect):
 
 
 def test_sequence_nak_after_the_rnr_wait_is_ignored(connect):
-    """The same, late. Nothing goes behind the packet before it is answered, so nothing could be out
-    of sequence, and no retry is spent."""
+    """The same, but late. No packet follows the one under RNR before it is answered, so none can
+    be out of sequence, and no retry is consumed."""
     c = connect(retry_cnt=0).prime()
     c.qp.post_send('send', wr_id=1, sg=[(c.mr, 0, 3 * PMTU)])
     assert [r.psn for r in c.requests(3)] == [c.sq_psn, c.sq_psn + 1, c.sq_psn + 2]
@@ -439,7 +440,7 @@ def test_ack_that_jumps_over_a_read_does_not_complete_it(connect):
 
 @pytest.mark.parametrize('lost', [0, 1, 3])
 def test_read_response_lost(connect, lost):
-    """The Read is asked for again from the missing PSN on, VA and length advanced."""
+    """The Read is repeated from the missing PSN on, VA and length advanced."""
     c = connect()
     data = pattern(9, 4 * PMTU + 100)
     post_read(c, len(data))
@@ -457,7 +458,7 @@ def test_read_response_lost(connect, lost):
 
 
 def test_last_read_response_lost(connect):
-    """Nothing follows that would tell: the timer does."""
+    """No later packet shows the loss: the timer expires."""
     c = connect(timeout=14)
     data = pattern(9, 2 * PMTU)
     post_read(c, len(data))
@@ -546,7 +547,7 @@ def test_one_message_past_the_credits(connect):
 
 
 def test_writes_need_no_credit(connect):
-    """Nor do the Sends behind them lose any: LSN rises with each Write."""
+    """The Sends after Writes lose no credit either: LSN rises with each Write."""
     c = connect()
     c.qp.post_send('send', wr_id=1, sg=[(c.mr, 0, 4)])
     c.peer.ack(c.requests(1)[0].psn, 1, syndrome=0)
@@ -559,7 +560,7 @@ def test_writes_need_no_credit(connect):
     assert [w.status for w in c.qp.poll(5)] == [0] * 5
 
 
-# ---- errors of our own
+# ---- local errors
 
 def test_local_key_that_is_gone(connect, hca):
     c = connect()

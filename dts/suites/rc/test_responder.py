@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""Polca as responder: requests that are right (rc-transport 2 to 4, 6, 7; seed 002)."""
+"""Polca as responder: valid requests (rc-transport 2 to 4, 6, 7; seed 002)."""
 
 import pytest
 
@@ -93,7 +93,7 @@ def test_compare_and_swap(connect):
     a, b = c.next(), c.next()
     c.peer.cmp_swap(a, c.va + 8, c.key, 0x1122334455667788, 5)
     r = c.peer.expect(Op.ATOMIC_ACK, a, original=0x1122334455667788, msn=1)
-    c.peer.cmp_swap(b, c.va + 8, c.key, 6, 99)  # does not compare: stays 5
+    c.peer.cmp_swap(b, c.va + 8, c.key, 6, 99)  # the comparison fails: the value stays 5
     r = c.peer.expect(Op.ATOMIC_ACK, b, original=5, msn=2)
     assert r.syndrome >> 5 == 0
     assert c.mr.read(8, 8) == (5).to_bytes(8, 'little')
@@ -119,7 +119,7 @@ def test_zero_length_with_a_bad_key_is_fine(connect):
 
 
 def test_ack_covers_the_requests_before_it(connect):
-    """Writes without AckReq, then one with it: whatever ACKs come, the last names the last PSN."""
+    """Writes without AckReq, then one with it: whatever ACKs arrive, the last has the last PSN."""
     c = connect()
     psns = [c.next() for _ in range(8)]
     for i, psn in enumerate(psns):
@@ -138,7 +138,7 @@ def test_read_answer_acks_the_writes_before_it(connect):
     c.peer.write_only(w, c.va, c.key, b'ab', ackreq=0)
     c.peer.read(r, c.va, c.key, 2)
     p = c.peer.rx()
-    if p.op == Op.ACK:  # it may come on its own as well
+    if p.op == Op.ACK:  # a separate ACK may also arrive
         assert p.psn == w
         p = c.peer.rx()
     assert (p.op, p.psn, p.payload, p.msn) == (Op.READ_ONLY, r, b'ab', 2)

@@ -11,7 +11,7 @@ OPEN = ALL + ['MW_BIND']
 
 
 def window(c, kind='TYPE_2', off=4096, length=4096, access=('REMOTE_WRITE', 'REMOTE_READ')):
-    """A window on the connection's region, bound by its QP: its key."""
+    """A window on the connection's region, bound by its QP; returns its key."""
     key = c.hca.rpc('mw_create', pd=c.hca.pd, type=kind)['key']
     c.windows = getattr(c, 'windows', []) + [key]
     return bind(c, key, kind, off, length, access)
@@ -100,7 +100,8 @@ def test_window_of_type_1_is_its_domains(opened):
 
 @pytest.mark.parametrize('kind', ['TYPE_1', 'TYPE_2'])
 def test_bind_again_ends_the_old_key(opened, kind):
-    """A window of type 2 is invalidated first (o10-37.2.30), one of type 1 is simply bound anew."""
+    """A type 2 window must be invalidated first (o10-37.2.30); a type 1 window is simply bound
+    again."""
     c = opened()
     old = window(c, kind)
     if kind == 'TYPE_2':
@@ -125,7 +126,7 @@ def test_bound_window_of_type_2_is_not_bound_again(opened, hca):
 
 
 def test_send_with_invalidate(opened):
-    """The window is gone by the time of the completion, which says so."""
+    """The window is invalid when the completion reports it."""
     c = opened()
     key = window(c)
     c.post_buffer(64)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""Subnet management agents of the nodes that the bridge itself is: the tools' channel adapter and
-the switch between it and the devices. Equipment of the tests: no model of what Polca should say.
+"""Subnet management agents of the nodes that the bridge implements: the tools' channel adapter,
+and the switch between it and the devices. They are test equipment, not a reference for Polca's
+answers.
 """
 
 import struct
@@ -39,7 +40,7 @@ class Port:
         struct.pack_into('>I', self.info, 20, bits | CAP_SM if on else bits & ~CAP_SM)
 
     def set_info(self, d):
-        """Set(PortInfo): what a subnet manager writes."""
+        """Set(PortInfo): the fields that a subnet manager writes."""
         pi = self.info
         # M_Key .. MasterSMLID; lease; VLHighLimit; violations; SubnetTimeOut
         for a, b in ((0, 20), (26, 28), (38, 39), (44, 50), (51, 52)):
@@ -63,7 +64,7 @@ class Port:
 
 
 class Node:
-    """ports[n] is port n; of a channel adapter ports[0] does not count."""
+    """ports[n] is port n; a channel adapter does not use ports[0]."""
 
     def __init__(self, kind, guid, description, ports):
         self.kind, self.guid, self.description, self.ports = kind, guid, description, ports
@@ -76,7 +77,7 @@ class Node:
         return self.guid if self.kind == SWITCH else self.guid + number
 
     def info(self, number):
-        """NodeInfo as the port of this number shows it."""
+        """NodeInfo as seen through this port."""
         return (struct.pack('>BBBBQQQHHI', 1, 1, self.kind, self.num_ports, self.guid, self.guid,
                             self.port_guid(number), 32, 1, 1) +
                 struct.pack('>I', number << 24 | 0xc0ffee)).ljust(64, b'\0')
@@ -89,7 +90,8 @@ class Node:
             (0, self.description.encode().ljust(64, b'\0'))
 
     def which(self, wanted, number):
-        """The port that a modifier means: on a channel adapter 0 is the one it came in by."""
+        """The port that a modifier selects: on a channel adapter, 0 is the port that received
+        the SMP."""
         return number if self.kind == CA and wanted == 0 else wanted
 
     def port_info(self, m, number):
@@ -115,7 +117,7 @@ class Node:
             (0, struct.pack('>Q', self.port_guid(number)).ljust(64, b'\0'))
 
     def answer(self, mad, number):
-        """The GetResp to an SMP that came in by this port; its hops are the caller's."""
+        """The GetResp to an SMP received on this port; the caller sets the hop fields."""
         m, data = bytearray(mad), None
         handler = self.attributes.get(mv.attribute(mad))
         if mad[0] != 1 or mad[2] != 1:
@@ -133,7 +135,7 @@ class Node:
         return m
 
     def counters(self, mad):
-        """Performance management: ClassPortInfo, and counters that are all 0."""
+        """Performance management: ClassPortInfo, and counters that are always 0."""
         m, status = bytearray(mad), 0
         m[3] = mv.GET_RESP
         which = mv.attribute(mad)

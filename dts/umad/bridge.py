@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""Between tools that use libibumad and devices on Ethernet interfaces; README.md tells how.
+"""Connects tools that use libibumad with devices on Ethernet interfaces; see README.md.
 
-Ends with status 1 when a device sent something that no device may send.
+Exits with status 1 if a device sent something that no device may send.
 """
 
 import argparse
@@ -22,11 +22,11 @@ from usermad import UserMad
 from wire import Cable
 
 CLIENT_IDS = 0x7000
-TICK = 0.02  # while somebody waits for an answer
+TICK = 0.02  # while a tool waits for an answer
 
 
 class SwitchPort:
-    """The end of a cable at a switch, for the node at its other end."""
+    """The end of a cable at a switch, as seen by the node at its other end."""
 
     def __init__(self, switch, number):
         self.switch, self.number = switch, number
@@ -72,7 +72,7 @@ class Bridge:
         for i, c in enumerate(self.cables):
             c.arrive = lambda p, number=i + 2: self.switch.arrive(number, p)
 
-    # ---- what happens
+    # ---- messages
 
     def log(self, text, *args):
         if self.verbose:
@@ -90,7 +90,7 @@ class Bridge:
         if os.path.exists(path):
             if self.listener.connect_ex(path) == 0:
                 sys.exit('bridge: another one serves %s' % os.path.dirname(path))
-            os.unlink(path)  # of one that has ended
+            os.unlink(path)  # left by a previous bridge
         self.listener.bind(path)
         self.listener.listen(32)
         self.poll.register(self.listener, selectors.EVENT_READ, self.accept)
@@ -138,16 +138,16 @@ def number(text):
 
 def arguments():
     p = argparse.ArgumentParser(description=__doc__)
-    p.add_argument('directory', help='of the socket and the tree of /sys')
+    p.add_argument('directory', help='directory of the socket and the tree of /sys')
     p.add_argument('-i', '--interface', action='append', required=True,
-                   help='where a device is; several are joined by a switch')
-    p.add_argument('--switch', action='store_true', help='a switch before a single device')
-    p.add_argument('--roce', action='store_true', help='QP1 by RoCEv2')
+                   help='interface of a device; several are joined by a switch')
+    p.add_argument('--switch', action='store_true', help='use a switch even for a single device')
+    p.add_argument('--roce', action='store_true', help='carry QP1 by RoCEv2')
     p.add_argument('--ip', default='192.0.2.1')
     p.add_argument('--peer-ip', default='192.0.2.2')
-    p.add_argument('--lid', type=number, default=1, help="of the tools' port; 0: none yet")
+    p.add_argument('--lid', type=number, default=1, help="LID of the tools' port; 0: none yet")
     p.add_argument('--sm-lid', type=number, default=2)
-    p.add_argument('--state', type=int, default=4, help="of it: 2 Initialize, 4 Active")
+    p.add_argument('--state', type=int, default=4, help="its state: 2 Initialize, 4 Active")
     p.add_argument('--vl-cap', type=int, default=4, help='VLCap: 1 is VL0, 4 is VL0-7')
     p.add_argument('--guid', type=number, default=0x0002c9fffe000010)
     p.add_argument('--description', default='bridge')

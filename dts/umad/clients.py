@@ -2,8 +2,8 @@
 # Copyright(c) 2026 Polca contributors
 """Tools at the bridge's socket: one connection for each open /dev/infiniband/umadN or issmN.
 
-preload.c has the other end. A message is u32 type and its body; to the tool it is a struct
-ib_user_mad and the MAD, and a MAD too long for a message comes as an open file.
+preload.c is the other end. A message is a u32 type and its body; to the tool it is a struct
+ib_user_mad and the MAD, and a MAD too long for a message is passed as an open file.
 """
 
 import os
@@ -14,14 +14,14 @@ from ibwire import QP1_QKEY
 
 REGISTER, UNREGISTER, MAD, IS_SM = range(1, 5)
 HEADER = 64  # struct ib_user_mad
-INLINE = 32768  # longer ones as a file
+INLINE = 32768  # longer ones are passed as a file
 MOST = 1 << 22
 BUFFER = 8 << 20
 SO_SNDBUFFORCE, SO_RCVBUFFORCE = 32, 33
 
 
 class Agent:
-    """struct ib_user_mad_reg_req, but for its id."""
+    """struct ib_user_mad_reg_req, without its id."""
 
     def __init__(self, raw):
         self.methods = int.from_bytes(raw[:16], 'little')

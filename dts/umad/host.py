@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""The tools' own channel adapter: one port, the subnet management interface in front of it
-(smp-sma 2), and the way up to the tools."""
+"""The tools' own channel adapter: one port, its subnet management interface (smp-sma 2), and the
+connection to the tools."""
 
 import madview as mv
 from agent import CA, Node, Port
@@ -11,7 +11,7 @@ DR_SLID = 32
 
 
 class Host:
-    """link: what port 1 is cabled to; user: where MADs for tools go."""
+    """link: the cable of port 1; user: receives the MADs for tools."""
 
     def __init__(self, guid, description, lid, sm_lid, state, vls, log):
         self.port = Port(1, lid, sm_lid, state, vls=vls)
@@ -20,10 +20,10 @@ class Host:
 
     lid = property(lambda self: self.port.lid)
 
-    # ---- out
+    # ---- send
 
     def send(self, mad, dlid, qpn, sl=0, qkey=None):
-        """A tool's MAD, or an answer of ours."""
+        """A tool's MAD, or an answer of the host's agent."""
         if mad[1] == mv.DIRECTED and qpn == 0:
             return self.send_directed(bytearray(mad), dlid)
         if dlid and dlid == self.lid:
@@ -35,7 +35,7 @@ class Host:
         if m[4] & 0x80:  # a subnet manager here answers
             m[6] -= 1
         elif m[DR_SLID:DR_SLID + 2] != b'\xff\xff' and dlid != self.lid:
-            # the route begins where LIDs lead
+            # the directed part begins after a LID-routed part
             return self.link.send(datagram(bytes(m), self.lid, dlid, 0, 0))
         elif hops == 0:
             return self.loop(bytes(m), 0)
@@ -46,7 +46,7 @@ class Host:
         self.link.send(datagram(bytes(m), PERMISSIVE, PERMISSIVE, 0, 0))
 
     def loop(self, mad, qpn):
-        """To this very port."""
+        """The destination is this port itself."""
         if mv.is_response(mad):
             return self.user.response(mad, self.lid, qpn)
         if qpn == 0 and not mv.for_sm(mad):
@@ -55,10 +55,10 @@ class Host:
             return self.user.response(self.node.counters(mad), self.lid, 1)
         self.user.unsolicited(mad, self.lid, qpn)
 
-    # ---- in
+    # ---- receive
 
     def arrive(self, p):
-        """A packet came in by port 1."""
+        """A packet was received on port 1."""
         if p.mad is None:
             return self.log('not a datagram: %r', p)
         if p.dqp == 0 and p.mad[1] == mv.DIRECTED:

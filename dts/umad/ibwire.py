@@ -2,8 +2,8 @@
 # Copyright(c) 2026 Polca contributors
 """InfiniBand packets as bytes: native (LRH .. VCRC) and RoCEv2 over IPv4 (rc-transport 1, 9).
 
-build() writes a native packet with any field wrong that a caller wants wrong; parse() reads one and
-raises WireError when it is not what the wire may carry. dts/suites/agents/test_bridge.py checks it
+build() writes a native packet, in which the caller may set any field to a wrong value; parse()
+reads one and raises WireError if it is invalid. dts/suites/agents/test_bridge.py checks it
 against the sheet's vectors.
 """
 
@@ -41,7 +41,8 @@ _CRC16, _CRC16_PAIRS = _tables()
 
 
 def vcrc(data):
-    """The two bytes behind LRH .. ICRC. Two octets a step: this is what costs most a packet."""
+    """The two bytes after LRH .. ICRC. It takes two octets per step, because this is the most
+    expensive part of a packet."""
     c, pairs = 0xffff, array.array('H', data[:len(data) & ~1])
     if sys.byteorder == 'big':
         pairs.byteswap()
@@ -54,7 +55,7 @@ def vcrc(data):
 
 
 def icrc(packet):
-    """The four bytes behind LRH .. padding: what may change on the way counts as ones."""
+    """The four bytes after LRH .. padding: fields that may change on the way count as ones."""
     b = bytearray(packet)
     bth = 8
     if b[1] & 3 == GLOBAL:
@@ -70,7 +71,7 @@ def icrc(packet):
 
 
 def grh(sgid, dgid, length, hop_limit=1, next_header=0x1b):
-    """length: of what follows, BTH .. ICRC."""
+    """length: of BTH .. ICRC."""
     return struct.pack('>IHBB', 6 << 28, length, next_header, hop_limit) + sgid + dgid
 
 
@@ -80,8 +81,8 @@ def lrh(dlid, slid, words, vl=0, sl=0, lnh=LOCAL, lver=0):
 
 def build(mad, slid, dlid, dqp=0, sqp=None, vl=None, sl=0, lver=0, lnh=None, words=None, gids=None,
           opcode=UD_SEND_ONLY, flags=0, pkey=0xffff, psn=0, qkey=None, icrc_xor=0, vcrc_xor=0):
-    """LRH .. VCRC of a datagram. gids: (source, destination) of a GRH. What is not given is right
-    for a MAD to that queue pair."""
+    """LRH .. VCRC of a datagram. gids: (source, destination) of a GRH. The default values are
+    right for a MAD to that queue pair."""
     sqp = dqp if sqp is None else sqp
     qkey = (0 if dqp == 0 else QP1_QKEY) if qkey is None else qkey
     body = struct.pack('>BBHIIII', opcode, flags, pkey, dqp, psn & 0xffffff, qkey, sqp) + mad
@@ -97,7 +98,8 @@ def build(mad, slid, dlid, dqp=0, sqp=None, vl=None, sl=0, lver=0, lnh=None, wor
 
 
 class Packet:
-    """A packet's fields by name; raw: as it came in, LRH .. VCRC, or None; smp: for its users."""
+    """A packet's fields by name; raw: the received bytes, LRH .. VCRC, or None; smp: for its
+    users."""
 
     __slots__ = ('vl', 'sl', 'slid', 'dlid', 'grh', 'opcode', 'pkey', 'dqp', 'psn', 'qkey', 'sqp',
                  'mad', 'raw', 'smp')
@@ -118,7 +120,7 @@ def datagram(mad, slid, dlid, dqp, sqp, sl=0, qkey=None, pkey=0xffff):
 
 
 def _transport(p, ib):
-    """BTH and, of a datagram, DETH and MAD."""
+    """BTH and, for a datagram, DETH and MAD."""
     if len(ib) < 12:
         raise WireError('no BTH')
     p.opcode, flags, p.pkey, p.dqp, p.psn = struct.unpack_from('>BBHII', ib)
@@ -136,9 +138,9 @@ def _transport(p, ib):
 
 
 def parse(buf):
-    """A packet that starts with its LRH; Ethernet's padding may follow it."""
+    """A packet that starts with its LRH; Ethernet's padding may follow."""
     if len(buf) < 26:
-        raise WireError('%d bytes are no packet' % len(buf))
+        raise WireError('%d bytes are not a packet' % len(buf))
     b0, b1, dlid, words, slid = struct.unpack_from('>BBHHH', buf)
     n = (words & 0x7ff) * 4
     if b0 & 15 or b1 & 3 not in (LOCAL, GLOBAL):
@@ -189,7 +191,7 @@ def build_udp(p, sip, dip):
 
 
 def parse_udp(buf):
-    """An IPv4 packet: a Packet without LIDs, or None when it is not RoCEv2."""
+    """Parse an IPv4 packet: a Packet without LIDs, or None if it is not RoCEv2."""
     if len(buf) < 28 or buf[0] != 0x45 or buf[9] != 17 or \
             struct.unpack_from('>H', buf, 22)[0] != ROCE_PORT:
         return None

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""What the bridge reads in a MAD, and what it writes there (smp-sma 2, sa-multipacket B1)."""
+"""The MAD fields that the bridge reads and writes (smp-sma 2, sa-multipacket B1)."""
 
 import struct
 
@@ -35,12 +35,12 @@ def modifier(mad):
 
 
 def is_response(mad):
-    """As the kernel's: the R bit, or TrapRepress."""
+    """True for a response, as the kernel decides: the R bit, or TrapRepress."""
     return bool(mad[3] & 0x80) or mad[3] == REPRESS
 
 
 def for_sm(mad):
-    """Is an SMP the subnet manager's, not the agent's?"""
+    """True if an SMP is for the subnet manager, not for the agent."""
     return attribute(mad) == SM_INFO or mad[3] in (TRAP, REPRESS)
 
 
@@ -53,7 +53,7 @@ def is_rmpp(mad):
 
 
 def data_offset(mad):
-    """Where the data of a class that may use RMPP begins."""
+    """The offset of the data of a class that may use RMPP."""
     return 56 if mad[1] == SUBN_ADM else 40
 
 

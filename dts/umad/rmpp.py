@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""Reliable multi-packet transfers, both ends, for tools whose kernel would do them
+"""Reliable multi-packet transfers, sent and received, for tools whose kernel would do them
 (sa-multipacket B4 to B6).
 
-The receiver opens a window wide enough for the sender never to wait, and does for each segment in
-order no more than look at its number and keep its bytes.
+The receiver opens a window so large that the sender never waits. For each segment in order, it
+only checks the number and keeps the bytes.
 """
 
 import struct
@@ -12,12 +12,12 @@ import time
 
 import madview as mv
 
-WINDOW = 128  # segments; an ACK every half of it
+WINDOW = 128  # segments; an ACK after each half of it
 BAD_LAST, BAD_FIRST = 119, 120
 
 
 def control(mad, kind, segment=0, window_last=0, status=0):
-    """An ACK, STOP or ABORT in answer to this segment."""
+    """An ACK, STOP or ABORT that answers this segment."""
     at = mv.data_offset(mad)
     m = bytearray(mad[:at].ljust(256, b'\0'))
     m[3] ^= 0x80
@@ -27,7 +27,7 @@ def control(mad, kind, segment=0, window_last=0, status=0):
 
 
 def segments(mad):
-    """A MAD of any length, as the kernel's users hand it over, cut into packets."""
+    """Divide a MAD of any length, as passed by the kernel's users, into packets."""
     at = mv.data_offset(mad)
     area, header = 256 - at, at - 36
     data = mad[at:]
@@ -44,8 +44,8 @@ def segments(mad):
 
 
 class Receiver:
-    """take() each DATA packet: what to send back, or None. result: the whole MAD, once it is here;
-    error: what the sender did wrong; failed: the transfer is over without a result."""
+    """take() each DATA packet; returns the packet to send back, or None. result: the whole MAD,
+    once complete; error: the sender's error; failed: the transfer ended without a result."""
 
     def __init__(self):
         self.parts, self.expected, self.acked, self.window_last = [], 1, 0, 1
@@ -60,7 +60,7 @@ class Receiver:
             self.error = 'RMPP segment %d beyond the window %d' % (segment, self.window_last)
             return None
         if segment != self.expected or self.result is not None:
-            return self._ack(mad)  # again, or one was lost: go back
+            return self._ack(mad)  # a duplicate, or a segment was lost: repeat the ACK
         if bool(flags & mv.FIRST) != (segment == 1):
             return self._abort(mad, BAD_FIRST, 'RMPP: First flag of segment %d' % segment)
         self.parts.append(mad)
@@ -97,7 +97,7 @@ class Receiver:
 
 
 class Sender:
-    """Segments of one MAD, pushed as far as the other end's window lets them."""
+    """The segments of one MAD, sent as far as the receiver's window allows."""
 
     TRIES, WAIT = 5, 0.5
 
@@ -115,7 +115,7 @@ class Sender:
             self.sent += 1
 
     def take(self, mad):
-        """An ACK, STOP or ABORT has come."""
+        """An ACK, STOP or ABORT was received."""
         kind, status, segment, last = mad[25], mad[27], *struct.unpack_from('>II', mad, 28)
         if kind != mv.ACK or status:
             self.done = True
@@ -126,7 +126,7 @@ class Sender:
             self._push()
 
     def late(self):
-        """Nothing came for a while: go back to what is not acknowledged."""
+        """No answer for a while: return to the first unacknowledged segment."""
         self.tries += 1
         self.done = self.tries > self.TRIES
         self.sent = self.acked

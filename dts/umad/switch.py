@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""A switch between the tools' channel adapter and several devices: as much of one as a subnet
-manager must see to route through it."""
+"""A switch between the tools' channel adapter and several devices, with the functions that a
+subnet manager needs to route through it."""
 
 import struct
 
@@ -14,7 +14,7 @@ NOWHERE = 0xff
 
 
 class Switch:
-    """ports: what is cabled to port 1, 2, ...: anything with send(packet)."""
+    """ports: the objects cabled to port 1, 2, ..., each with send(packet)."""
 
     def __init__(self, guid, description, cables, vls, log):
         self.cables, self.log = [None] + cables, log
@@ -49,7 +49,7 @@ class Switch:
         self.cables[number].send(p)
 
     def arrive(self, number, p):
-        """A packet came in by a port."""
+        """A packet was received on a port."""
         smp = p.dqp == 0 and p.mad is not None
         if smp and p.mad[1] == mv.DIRECTED:
             return self.directed(number, p)
@@ -75,7 +75,7 @@ class Switch:
         at, hops = m[6], m[7]
         if hops > mv.MAX_HOPS:
             return self.log('switch: %d hops', hops)
-        if m[4] & 0x80:  # on its way back
+        if m[4] & 0x80:  # a response returning
             if not 2 <= at <= hops:
                 return self.log('switch: response with hop pointer %d of %d', at, hops)
             m[6] -= 1

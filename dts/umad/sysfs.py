@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""The tree under /sys/class that libibumad reads about the tools' own port."""
+"""The tree under /sys/class that libibumad reads for the tools' own port."""
 
 import os
 import struct
@@ -17,7 +17,7 @@ def _quads(b):
 
 
 def contents(node, port, pkeys):
-    """Path under the root: line. node, port: NodeInfo and PortInfo as on the wire."""
+    """Path under the root: line of text. node, port: NodeInfo and PortInfo as on the wire."""
     lid, sm_lid, capabilities = struct.unpack_from('>HHI', port, 16)
     lanes = LANES[port[31]]
     mad, device = 'sys/class/infiniband_mad/', 'sys/class/infiniband/%s/' % DEVICE
@@ -44,7 +44,7 @@ def contents(node, port, pkeys):
 
 
 class Tree:
-    """Files that change in one step, and only when they change."""
+    """Write files atomically, and only when they change."""
 
     def __init__(self, root):
         self.root, self.now = root, {}

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""What the kernel's user-MAD layer does for its users: TIDs that find their way back, repeats and
-timeouts, RMPP in both directions, and requests given to the agent that registered for them."""
+"""The functions of the kernel's user-MAD layer: TIDs that identify the tool of an answer,
+retries and timeouts, RMPP in both directions, and requests dispatched to the agent that
+registered for them."""
 
 import collections
 import errno
@@ -10,7 +11,7 @@ import time
 import madview as mv
 import rmpp
 
-KEPT = 256  # finished transfers whose last ACK may have to be said again
+KEPT = 256  # finished transfers whose last ACK may have to be repeated
 
 
 class Request:
@@ -27,7 +28,7 @@ class Request:
 
 
 class UserMad:
-    """host: the port that sends; bad: who is told of what a device did wrong."""
+    """host: the port that sends; bad: called with the errors of a device."""
 
     def __init__(self, host, log, bad):
         self.host, self.log, self.bad = host, log, bad
@@ -42,7 +43,7 @@ class UserMad:
 
     def from_tool(self, client, agent, mad, lid, qpn, sl, timeout, retries, qkey):
         whole = mv.can_rmpp(mad) and mad[26] & mv.ACTIVE and mad[25] in (0, mv.DATA)
-        if not whole:  # a tool that uses RMPP itself leaves Active; the rest is one packet
+        if not whole:  # if a tool does RMPP itself, each of its MADs is one packet
             mad = mad.ljust(256, b'\0')
         if not mv.is_response(mad):
             mad = mv.with_tid(mad, client.id << 48 | agent << 32 | mv.tid(mad) & 0xffffffff)

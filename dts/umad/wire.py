@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""The cable to a device: an Ethernet interface that carries native InfiniBand packets, and, if so
-told, datagrams to QP1 as RoCEv2."""
+"""The cable to a device: an Ethernet interface that carries native InfiniBand packets and, if
+requested, datagrams to QP1 as RoCEv2."""
 
 import socket
 import struct
@@ -15,8 +15,8 @@ BURST = 64
 
 
 class Cable:
-    """arrive: who takes packets; bad: who is told of frames that no device may send.
-    roce: (our address, the device's) when QP1 goes by RoCEv2; every LID is the device then."""
+    """arrive: called with received packets; bad: called with the errors of invalid frames.
+    roce: (our address, the device's) if QP1 uses RoCEv2; then every LID is the device."""
 
     def __init__(self, interface, roce=None, ethertype=ibwire.ETHERTYPE):
         self.sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL))
@@ -28,7 +28,7 @@ class Cable:
         self.ethertype, self.peer, self.waiting, self.psn = ethertype, None, [], 0
         self.arrive = self.bad = None
 
-    # ---- out
+    # ---- send
 
     def send(self, p):
         if self.roce and p.dqp == 1:
@@ -53,7 +53,7 @@ class Cable:
         self.sock.send(mac + self.mac + b'\x08\x06\0\1\x08\0\6\4' + struct.pack('>H', op) +
                        self.mac + socket.inet_aton(self.roce[0]) + target_mac + target)
 
-    # ---- in
+    # ---- receive
 
     def readable(self):
         for _ in range(BURST):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""polca-bench as a process: started with words, waited for by what it says, always ended."""
+"""polca-bench as a process: started with arguments, awaited by its output, always ended."""
 
 import os
 import pty
@@ -16,7 +16,7 @@ from polca import BUILD
 
 PROGRAM = os.path.join(BUILD, 'app/polca-bench/polca-bench')
 WAIT = 60
-PAGES = 400  # of 2 MiB: what two processes take
+PAGES = 400  # of 2 MiB, for two processes
 
 
 class Bench:
@@ -44,7 +44,7 @@ class Bench:
             assert time.monotonic() < end and self._more(0.2), (what, self.text)
 
     def tell(self, line):
-        """On its standard input."""
+        """Type this on its standard input."""
         self.process.stdin.write(line.encode() + b'\n')
         self.process.stdin.flush()
 
@@ -52,7 +52,7 @@ class Bench:
         self.process.send_signal(number)
 
     def ends(self):
-        """The exit status; what was said is in .text."""
+        """Wait for its end; returns the exit status, and .text has the output."""
         end = patience.end(WAIT)
         while self._more(0.2):
             assert time.monotonic() < end, self.text
@@ -80,7 +80,7 @@ def bench():
 
 @pytest.fixture
 def memif(sockets):
-    """The words of the link; no file of it is left behind."""
+    """The link's arguments; its files are removed afterwards."""
     path = os.path.join(sockets, 'bench')
     yield '--link', 'memif,socket=' + path
     for name in (path, path + '.bench'):
@@ -90,6 +90,6 @@ def memif(sockets):
 
 @pytest.fixture
 def hugepages():
-    """So many free ones that both processes have enough."""
+    """Reserve enough pages for both processes."""
     with free(PAGES):
         yield

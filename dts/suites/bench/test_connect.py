@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""The other end is elsewhere: a running appliance's services, connected by the connection manager, or
-another polca-bench on a network device. What was measured has really arrived there."""
+"""The other end is a running appliance's service, connected by the connection manager, or
+another polca-bench on a network device. The tests check that the messages arrived."""
 
 import json
 import re
@@ -55,7 +55,7 @@ def refused(bench, wire, number, *words):
 
 
 def pattern(i):
-    """What polca-bench sends from offset i of its memory."""
+    """The bytes that polca-bench sends from offset i of its memory."""
     return (i * 2654435761 >> 11) & 0xFF
 
 
@@ -125,7 +125,8 @@ def test_an_appliance_that_dies(polca, wire, bench):
 
 def test_two_processes_on_devices(bench, sockets):
     where = ('--peer', sockets + '/two')
-    # in one namespace net_af_packet's fan-out groups may meet: they are named by PID and interface
+    # in one namespace, net_af_packet's fan-out groups may collide: they are named by PID and
+    # interface
     with Namespace() as here, Namespace() as there:
         here.veth_to('b0', there, 'b1')
         server = bench('server', '--link', 'net_af_packet0,iface=b1', *where, '--no-huge', ns=there)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""Two polca-bench processes, a network device each, the kernel's wire between them."""
+"""Two polca-bench processes, each with a network device, connected by the kernel."""
 
 import json
 import os
@@ -25,18 +25,18 @@ def wire():
 
 @pytest.fixture
 def wires():
-    """The ends in namespaces of their own, as on two hosts."""
+    """Each end in its own namespace, as on two hosts."""
     with Namespace() as near, Namespace() as far:
         near.veth_to('b0', far, 'b1')
         yield near, far
 
 
-# not net_af_packet with both ends in one namespace: two processes may meet in one fanout group
+# not net_af_packet with both ends in one namespace: two processes may get the same fanout group
 @pytest.mark.parametrize('driver,ends', [('net_af_packet0', 'wires'), ('net_af_xdp0', 'wires'),
                                          ('net_af_xdp0', 'wire')])
 @pytest.mark.parametrize('words', [('send', '-s', '64', '--check'), ('write', 'lat')], ids=' '.join)
 def test_both_ends_of_a_veth_pair(bench, request, sockets, driver, ends, words):
-    """Each resolves the other's address, and what is sent arrives."""
+    """Each resolves the other's address, and the messages arrive."""
     near, far = request.getfixturevalue(ends)
     where = ('--peer', os.path.join(sockets, 'devices'), '--no-huge')
     server = bench('server', '--link', driver + ',iface=b0', *where, ns=near)
@@ -51,7 +51,7 @@ def test_both_ends_of_a_veth_pair(bench, request, sockets, driver, ends, words):
 
 @pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
 def test_a_memif_without_server_ends_at_once(bench, sockets, number):
-    """One line says whom it waits for."""
+    """One line says what it waits for."""
     path = os.path.join(sockets, 'nobody')
     b = bench('send', '--no-huge', '--connect', '192.0.2.2:4791', '--link',
               'net_memif0,role=client,id=0,socket-abstract=no,socket=' + path)
@@ -64,20 +64,22 @@ def test_a_memif_without_server_ends_at_once(bench, sockets, number):
                       % (path, path))
 
 
-# joins the group that this process's ID gives, as another program would have, and becomes polca-bench
+# joins the fanout group of this process's ID, as another program would have done, and executes
+# polca-bench
 TAKE_AND_RUN = '''
 import os, socket, struct, sys
 s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
 s.bind(('b0', 3))
 group = (os.getpid() ^ socket.if_nametoindex('b1')) & 0xffff
-s.setsockopt(263, 18, struct.pack('I', group | 0x9000 << 16))  # SOL_PACKET, PACKET_FANOUT: as the driver
+s.setsockopt(263, 18, struct.pack('I', group | 0x9000 << 16))  # SOL_PACKET, PACKET_FANOUT
 os.set_inheritable(s.fileno(), True)
 os.execv(sys.argv[1], sys.argv[1:])
 '''
 
 
 def test_a_fanout_group_that_is_taken(wire):
-    """net_af_packet's group is its process ID xor the interface's index, and nothing else."""
+    """net_af_packet's group is its process ID xor the interface's index, without anything
+    random."""
     ns, _ = wire
     p = ns.popen(['/usr/bin/python3', '-c', TAKE_AND_RUN, PROGRAM, 'send', '--no-huge', '--link',
                   'net_af_packet0,iface=b1', '--connect', '192.0.2.2:4791'],

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""A run over two processes: what arrives is what was sent, and the end of either side, however it
-comes, is told by the other."""
+"""A run of two processes: the messages arrive unchanged, and if either side ends, however that
+happens, the other reports it."""
 
 import json
 import os
@@ -88,7 +88,7 @@ def test_two_servers_at_one_place(bench, memif):
     other = bench('server', *memif)
     other.says('another program listens on')
     assert other.ends() == 1
-    # which did the first one no harm
+    # the first one is not affected
     client = bench('send', '-s', '64', *memif, *SHORT)
     assert client.ends() == 0, client.text
     assert server.ends() == 0, server.text

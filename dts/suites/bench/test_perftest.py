@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""The other end is a verbs host's program, unmodified: perftest's servers, over TCP and -R, and
-whatever tells of its queue pair by hand. Both sides say how often, and are content."""
+"""The other end is an unmodified program on a verbs host: perftest's servers, over TCP and with
+-R, and any program with which queue pair numbers are exchanged by hand. The tests check the
+counts and exit statuses of both sides."""
 
 import re
 import signal
@@ -27,7 +28,7 @@ LINK = ('--no-huge', '--link', 'net_af_packet0,iface=rt0', '--address', OWN + '/
 
 @pytest.fixture(scope='module')
 def wire(lab):
-    """The guest's wire; the appliance has left it to the benchmark."""
+    """The guest's wire, used by the benchmark instead of the appliance."""
     lab.polca.stop()
     yield lab.ns
     lab.alive()
@@ -41,7 +42,7 @@ def host(wire, guest):
 
 @pytest.fixture
 def serve(host):
-    """serve(form, command): a server of perftest's that listens, and the job that it is."""
+    """serve(form, command): start a perftest server; returns its job."""
     def start(form, program, args):
         show = 'rdma resource show cm_id' if form == 'cm' else '/usr/bin/ss -Hltn'
         have = len(host.check(show).splitlines())
@@ -55,7 +56,7 @@ def serve(host):
 
 @pytest.fixture
 def measure(bench, wire, host):
-    """measure(form, program, words): polca-bench as its client, started."""
+    """measure(form, program, words): start polca-bench as its client."""
     with Reach(wire, host.host_port(PORT)) as reach:
         def start(form, program, *words):
             _, verb, mode = program.split('_')
@@ -66,7 +67,7 @@ def measure(bench, wire, host):
 
 
 def rows(text):
-    """Of the tables in a text: lists of numbers."""
+    """The tables in a text: lists of numbers."""
     return [[float(x) for x in line.split() if x != '-'] for line in text.splitlines()
             if re.fullmatch(r'\s*\d+\s+\d+(\s+(-|-?[\d.]+))+\s*', line)]
 
@@ -81,11 +82,12 @@ def test_each(serve, measure, program, form):
     assert r.status == 0 and 'rror' not in r.output, r
     size = 8 if 'atomic' in program else BYTES[program.rsplit('_', 1)[1]]
     row, = rows(b.text)
-    # the first of the server's Writes is no answer
+    # the server's first Write is not an answer
     assert row[:2] == [size, 39 if program == 'ib_write_lat' else 40]
-    # messages of a second, for MB/s of eight bytes may be printed as none; or the largest latency
+    # messages per second, because MB/s of eight bytes may be printed as 0; or the largest latency
     assert row[4 if program.endswith('bw') else 3] > 0
-    # the servers of read_lat and atomic_lat have no report; of one-sided tests it is the client's
+    # the servers of read_lat and atomic_lat print no report; for one-sided tests the report is the
+    # client's
     if program not in ('ib_read_lat', 'ib_atomic_lat'):
         theirs, = rows(r.output)
         assert theirs[:2] == [size, 40]
@@ -106,7 +108,7 @@ def test_several_queue_pairs(serve, measure, program, form):
 
 
 def test_more_writes_than_a_byte_counts(serve, measure):
-    """The last byte of each Write is its number: it goes round."""
+    """The last byte of each Write is its number, which wraps around."""
     job = serve('tcp', 'ib_write_lat', '-n 600 -s 100')
     b = measure('tcp', 'ib_write_lat', '-n', '600', '-s', '100')
     assert b.ends() == 0, b.text
@@ -124,7 +126,7 @@ def test_one_completion_of_several(serve, measure):
 
 
 def test_ipv6(serve, bench, wire, host):
-    """The server's third GID; ours is chosen to match."""
+    """The server uses its third GID; ours is chosen to match."""
     job = serve('tcp', 'ib_write_bw', '-x 2 -n 40')
     link = ('--no-huge', '--link', 'net_af_packet0,iface=rt0', '--address', OWN6 + '/64')
     with Reach(wire, host.host_port(PORT)) as reach:
@@ -185,7 +187,7 @@ def test_a_server_that_is_killed(host, serve, measure, form):
 
 
 def test_ctrl_c(serve, measure):
-    """What was measured is printed; the server sees that nobody is there."""
+    """The measured values are printed; the server detects that the client is gone."""
     job = serve('tcp', 'ib_write_bw', '-D 100 -s 1024')
     b = measure('tcp', 'ib_write_bw', '-D', '100', '-s', '1024', '-t', '4096')
     b.says('#bytes')
@@ -242,10 +244,10 @@ def test_nobody_listens_with_cm(host, wire, bench):
     assert 'invalid service ID' in b.text
 
 
-# ---- a queue pair told by hand
+# ---- a queue pair whose numbers are exchanged by hand
 
 def ours(bench):
-    """What polca-bench prints for the other side."""
+    """The line that polca-bench prints for the other side."""
     bench.says('length=')
     line, = [line for line in bench.text.splitlines() if line.startswith('gid=')]
     return dict(word.split('=') for word in line.split(','))
@@ -270,7 +272,7 @@ def test_pingpong_told_by_hand(host, wire, bench, serve, size):
 @pytest.mark.parametrize('words', [('write', '-s', '1000'), ('read', '-s', '5000'),
                                    ('read', 'lat'), ('atomic',), ('atomic', 'lat')], ids=' '.join)
 def test_memory_told_by_hand(host, wire, bench, words):
-    """The verbs program is driven line by line; its memory is what the messages go to."""
+    """The verbs program executes commands line by line; the messages use its memory."""
     v = host.rdma()
     made = v('qp', sq=16, rq=16)
     mr = v('mr', size=8192, access=15)

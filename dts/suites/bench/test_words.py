@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""polca-bench's help, and what it says of a wrong command line: which, what was got, what is
-allowed. Exit status 2."""
+"""polca-bench's help, and its errors for a wrong command line: the option, its value, the
+allowed values. Exit status 2."""
 
 import os
 import re
@@ -139,7 +139,7 @@ def test_a_report_that_cannot_be_written():
 
 
 def test_too_little_memory_is_one_sentence(bench):
-    """Ours, not DPDK's."""
+    """A sentence of polca-bench, not of DPDK."""
     b = bench('send', '-q', '1000000', '-t', '16384', '--no-huge')
     assert b.ends() == 1
     assert len(b.text.splitlines()) == 1, b.text

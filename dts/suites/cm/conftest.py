@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""Two benches. By hand: an appliance on a wire, a peer at the other end whose every CM message the
-test writes (`wire`, `peer`). With Linux: the appliance on the soft-RoCE guest's wire (`polca`,
+"""Two set-ups. On a wire: an appliance, and as its peer a CM for which the test writes every
+message (`wire`, `peer`). With Linux: the appliance on the soft-RoCE guest's wire (`polca`,
 `guest`)."""
 
 import pytest
@@ -13,12 +13,12 @@ from sawire import Delta
 from services import Services
 
 
-# ---- by hand
+# ---- on a wire
 
 @pytest.fixture(scope='module')
 def wire(kept, sockets, request):
-    """A module says how it wants its appliance with CONFIG = dict(...), and with WHOLE = False that
-    it sends more than the wire takes."""
+    """A module configures its appliance with CONFIG = dict(...), and sets WHOLE = False if it
+    sends more packets than the wire can take."""
     w = Wire(kept, sockets, **getattr(request.module, 'CONFIG', {}))
     try:
         w.polca.start()
@@ -30,7 +30,7 @@ def wire(kept, sockets, request):
 
 @pytest.fixture
 def peer(wire):
-    """The peer; what is left of its connections ends with the test."""
+    """The peer; its remaining connections end with the test."""
     with wire.peer() as p:
         yield p
     assert wire.polca.alive(), wire.polca.tail()
@@ -46,7 +46,7 @@ def counted(wire):
 
 @pytest.fixture(scope='module')
 def tapped(lab, request):
-    """The module's capture: of datagrams, or of what its CAPTURE says ('': all)."""
+    """The module's capture: of datagrams, or of packets that match its CAPTURE ('': all)."""
     with lab.captured('cm_' + request.path.stem,
                       getattr(request.module, 'CAPTURE', labs.DATAGRAMS)) as c:
         yield c
@@ -54,7 +54,7 @@ def tapped(lab, request):
 
 @pytest.fixture
 def polca(lab, tapped):
-    """The appliance, alive; services and connections of the test before are gone."""
+    """The appliance, running; services and connections of the previous test have been removed."""
     p = lab.alive()
     yield p
     assert p.alive(), p.tail()
@@ -62,16 +62,16 @@ def polca(lab, tapped):
 
 @pytest.fixture
 def listen(polca):
-    """listen(kind, port, ...): a service of this test's, ended with its connections behind it."""
+    """listen(kind, port, ...): a service of this test, removed afterwards with its connections."""
     with Services(polca) as s:
         yield s.listen
 
 
 @pytest.fixture
 def serve(guest):
-    """serve(command): a program that listens, and the job that it is."""
+    """serve(command): start a program that listens; returns its job."""
     def start(command, timeout=200):
-        """Until rdma_cm has its listener."""
+        """Wait until rdma_cm has its listener."""
         have = len(guest.check('rdma resource show cm_id').splitlines())
         job = guest.spawn(command, timeout)
         wait_until(lambda: len(guest.check('rdma resource show cm_id').splitlines()) > have,

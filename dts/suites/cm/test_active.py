@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""Polca connects: REQ out, REP in, RTU out (cm 4, 5, 6, 7), field by field; what is refused,
-repeated, late or wrong."""
+"""Polca connects: REQ sent, REP received, RTU sent (cm 4, 5, 6, 7), field by field; rejected,
+repeated, late and wrong messages."""
 
 import pytest
 
@@ -12,8 +12,8 @@ from rpc import RpcError
 from services import driver
 
 PORT = 4711
-# a REQ comes again after twice the path's 64 ms and the peer's 512 ms: 640 ms, which a peer that is
-# slow with its answer keeps
+# a REQ is repeated after twice the path's 64 ms plus the peer's 512 ms, that is 640 ms, within
+# which even a slow peer answers
 RESPONSE_TIMEOUT, PACKET_LIFE, ACK_DELAY, RETRIES = 17, 14, 14, 3
 CONFIG = dict(cm=dict(response_timeout=RESPONSE_TIMEOUT, packet_life=PACKET_LIFE,
                       ack_delay=ACK_DELAY, max_retries=RETRIES))
@@ -21,7 +21,7 @@ CONFIG = dict(cm=dict(response_timeout=RESPONSE_TIMEOUT, packet_life=PACKET_LIFE
 
 @pytest.fixture
 def ask(wire):
-    """ask(...): a cm_connect under way, to the peer's port."""
+    """ask(...): start a cm_connect to the peer's port."""
     def start(address=STATION_IP, service='echo', port=PORT, **more):
         return Asking(wire.polca, 'cm_connect', dgid=address, service=service, port=port,
                       **dict(dict(count=1, size=16), **more))
@@ -40,7 +40,7 @@ def refused(asking):
 
 
 def serve_one(c, n=0):
-    """An echo of the n-th Send of Polca's."""
+    """Echo the n-th Send of Polca."""
     r = c.data.rx()
     c.data.ack(r.psn, n + 1)
     c.data.send_only(c.remote_psn + n, r.payload)
@@ -62,7 +62,7 @@ def test_connect_transfer_disconnect(wire, peer, ask, counted):
     assert (req.local_lid, req.remote_lid, req.subnet_local) == (0xffff, 0xffff, 0)
     assert req.hop_limit > 1 and (req.rate, req.sl, req.traffic_class) == (0, 0, 0)
     assert req.local_gid == cmwire.gid(POLCA_IP) and req.remote_gid == cmwire.gid(STATION_IP)
-    # seed 002: the larger of delay and lifetime + 1, and one more as they are near each other
+    # seed 002: the larger of delay and lifetime + 1, plus one if they are close to each other
     assert req.ack_timeout == PACKET_LIFE + 2
     assert not any(req.data[96:140])  # no alternate path
     assert req.qpn > 1 and req.ca_guid and req.local_id
@@ -75,13 +75,13 @@ def test_connect_transfer_disconnect(wire, peer, ask, counted):
     answer = asking.result()
     assert (answer['connection'], answer['remote_qpn'], answer['qp_num']) == (
         c.remote_id, c.qpn, c.remote_qpn)
-    # crossed; the timeout counted again with the peer's delay: max(20, 15)
+    # crossed; the timeout is computed again with the peer's delay: max(20, 15)
     qp = wire.polca.rpc('qp_show', qp_num=c.remote_qpn)
     assert (qp['qp_state'], qp['max_rd_atomic'], qp['max_dest_rd_atomic'], qp['rnr_retry'],
             qp['timeout'], qp['retry_cnt']) == (
         'RTS', min(3, req.initiator_depth), min(2, req.responder_resources), 5, 20, 7)
     r = serve_one(c)
-    assert (r.psn, len(r.payload)) == (c.psn, 16)  # our REP said where it starts
+    assert (r.psn, len(r.payload)) == (c.psn, 16)  # with the first PSN of our REP
     dreq = c.expect(DREQ, qpn=c.qpn)
     c.drep(dreq)
     wait_until(lambda: counted['disconnects'])
@@ -108,7 +108,7 @@ def test_request_comes_again_the_same(peer, ask, counted):
     for _ in range(RETRIES):
         assert peer.expect(REQ).mad == req.mad
     c.rep()
-    while peer.expect_any(RTU, REQ).kind is not RTU:  # one more may have been under way
+    while peer.expect_any(RTU, REQ).kind is not RTU:  # another REQ may have been under way
         pass
     asking.result()
     serve_one(c)
@@ -117,7 +117,7 @@ def test_request_comes_again_the_same(peer, ask, counted):
 
 
 def test_silence(wire, peer, ask, counted):
-    """cm 6: retries out: REJ timeout, an error that says so; nothing is left."""
+    """cm 6: retries exhausted: REJ timeout, and an error that says so; nothing is left."""
     e = ask()
     mads = [peer.expect(REQ).mad for _ in range(RETRIES + 1)]
     assert len(set(mads)) == 1
@@ -132,7 +132,7 @@ def test_silence(wire, peer, ask, counted):
 
 @pytest.mark.parametrize('reason', list(range(1, 34)) + [35, 36, 0, 0xffff])
 def test_rejected(wire, peer, ask, reason, counted):
-    """Each reason, known or not, ends the attempt and is told."""
+    """Each reason, known or not, ends the attempt and is reported."""
     asking = ask(service='sink')
     c, req = peer.expect_req()
     c.open = False
@@ -145,7 +145,7 @@ def test_rejected(wire, peer, ask, reason, counted):
 
 
 def test_mra_of_the_request_is_waited_for(wire, peer, ask, counted):
-    """cm 5: longer than all its retries would have lasted."""
+    """cm 5: the MRA's time is longer than all retries would have lasted."""
     asking = ask(timeout_ms=60000)
     c, _ = peer.expect_req()
     c.mra(cmwire.OF_REQ, 21)  # eight seconds
@@ -196,7 +196,7 @@ def test_reply_of_a_queue_pair_that_is_connected(wire, peer, ask):
 
 @pytest.mark.parametrize('qpn', [0, 1])
 def test_reply_with_an_impossible_queue_pair(peer, ask, qpn, counted):
-    """Dropped; the right one is still welcome."""
+    """A wrong one is dropped; the right one is still accepted."""
     asking = ask()
     c, _ = peer.expect_req()
     c.rep(qpn=qpn)
@@ -209,7 +209,7 @@ def test_reply_with_an_impossible_queue_pair(peer, ask, qpn, counted):
 
 
 def test_late_reply(wire, peer, ask):
-    """Given up meanwhile: REJ 6 of a REP, the peer need not wait."""
+    """The attempt was given up meanwhile: REJ 6 for the REP, so the peer need not wait."""
     asking = ask()
     c, req = peer.expect_req()
     for _ in range(RETRIES):
@@ -223,7 +223,7 @@ def test_late_reply(wire, peer, ask):
 
 
 def test_given_up_by_its_owner(wire, peer, ask):
-    """cm 6: abandoned before it stood: REJ timeout."""
+    """cm 6: abandoned before it was established: REJ timeout."""
     asking = ask(service='sink')
     c, req = peer.expect_req()
     wire.polca.rpc('cm_disconnect', connection=req.local_id)
@@ -265,8 +265,8 @@ def test_peer_disconnects_in_mid_transfer(wire, peer, ask):
 
 
 def test_peer_falls_silent(wire, peer, ask):
-    """Retry exceeded: the QP is in error, DREQs go out until they are exhausted, and all is
-    freed."""
+    """Retry exceeded: the QP is in ERR, DREQs are sent until their retries are exhausted, and
+    everything is freed."""
     asking = ask(service='sink', count=1000000)
     c, _ = peer.expect_req()
     c.rep(ack_delay=0)
@@ -281,7 +281,7 @@ def test_peer_falls_silent(wire, peer, ask):
 
 
 def test_disconnects_cross(wire, peer, ask):
-    """cm 6: both DREQs under way: each gets its DREP or is done without."""
+    """cm 6: both DREQs under way: each side gets its DREP or ends without it."""
     asking = ask(service='sink', count=1000000)
     c, _ = peer.expect_req()
     c.rep()
@@ -297,7 +297,7 @@ def test_disconnects_cross(wire, peer, ask):
 
 
 def test_callers_own_queue_pair(wire, peer):
-    """Without a service the caller's own calls drive the connection."""
+    """Without a service, the caller's own calls drive the connection."""
     rpc = wire.polca.rpc
     pd, cq = rpc('pd_create')['pd'], rpc('cq_create', depth=16)['cq']
     mr = rpc('mr_register', pd=pd, length=4096, access=['LOCAL_WRITE'])

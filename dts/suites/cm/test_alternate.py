@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""Alternate paths: LAP and APR both ways, and what each status is said for (cm 2, 3). The other
-path is the second address of either side."""
+"""Alternate paths: LAP and APR in both directions, and the reason for each status (cm 2, 3). The
+alternate path is the second address of either side."""
 
 import pytest
 
@@ -78,7 +78,7 @@ def ours(wire, peer):
     yield c
     wire.polca.rpc('cm_disconnect', connection=c.remote_id)
     while (m := c.peer.expect_any(DREQ, LAP)).kind is LAP:
-        pass  # again, before it was answered
+        pass  # repeated before it was answered
     c.drep(m)
 
 
@@ -88,7 +88,7 @@ def propose(wire, c):
 
 
 def sgid_index(wire):
-    """Of the second address, in the port's table."""
+    """The index of the second address in the port's table."""
     table = wire.polca.rpc('port_list')['ports'][0]['gids']
     return next(g['index'] for g in table if g['gid'].endswith(POLCA_IP_SECOND))
 
@@ -120,6 +120,6 @@ def test_proposal_is_refused(wire, ours, counted):
     m = c.expect(LAP)
     c.say(APR, tid=m.tid, status=UNSUPPORTED)
     assert not asking.result()['agreed'] and counted['received_apr'] == 1
-    c.peer.drain()  # one may have been under way
+    c.peer.drain()  # a message may have been under way
     assert c.peer.maybe(1.0) is None
     assert alternate(wire, c) is None

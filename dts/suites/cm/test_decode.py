@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""A third opinion: tshark reads whole exchanges by their names (cm 8), and the IDs in Polca's
-messages as the peer knows them."""
+"""A third implementation: tshark dissects whole exchanges by field name (cm 8), and the IDs in
+Polca's messages are those of the peer."""
 
 import os
 
@@ -17,7 +17,7 @@ FULL = ['ConnectRequest', 'ConnectReply', 'ReadyToUse', 'DisconnectRequest', 'Di
 
 
 class Taken:
-    """A capture of its own; .rows: (from Polca?, message) in order of the wire."""
+    """A capture of its own; .rows: (sent by Polca?, message) in the order of the wire."""
 
     def __init__(self, wire, name):
         self.c = capture.Capture(wire.ns, 'st0', os.path.join(wire.kept, name + '.pcap'))

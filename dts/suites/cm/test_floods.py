@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""Floods of requests and of all else from strangers: what they may hold is bounded for each and in
-all, and who is connected moves data meanwhile (cm 2, 6)."""
+"""Floods of requests and of other messages from unknown senders: their resources are limited for
+each sender and in total, and established connections keep moving data (cm 2, 6)."""
 
 import itertools
 import random
@@ -22,7 +22,8 @@ CONFIG = dict(cm=dict(max_half_open=HALF_OPEN, max_half_open_per_peer=HALF_OPEN_
 
 
 class Steady:
-    """A connection that moves data through it all; behind each message the flood goes on."""
+    """A connection that moves data during the whole flood; each message is followed by more of
+    the flood."""
 
     def __init__(self, peer):
         self.connection, self.sent = peer.connect(ECHO, ack_timeout=18), 0
@@ -53,8 +54,8 @@ def requests(way, n, seed=1):
 
 
 class Flood:
-    """Frames that a thread of its own sends, over and over: a burst for each time it is told, so
-    that their number does not depend on how fast the machine is."""
+    """Frames sent repeatedly by a thread: one burst per signal, so that their number does not
+    depend on the speed of the machine."""
 
     BURST = 50
 
@@ -82,7 +83,7 @@ class Flood:
 
 
 def settle(wire, peers):
-    """The flooders reject what they have got, until nothing is half open."""
+    """The flooders reject all they received, until no connection is half open."""
     def over():
         for p in peers:
             for m in p.drain():
@@ -94,8 +95,8 @@ def settle(wire, peers):
 
 
 def test_flood_of_one_peer(wire, steady, peer, counted):
-    """It gets its share of half-open connections and no more; who stands moves data, another peer
-    connects."""
+    """A flooder gets its share of half-open connections and no more; established connections
+    move data, and another peer connects."""
     with wire.peer('10.78.0.4', guid=4) as other:
         with Flood(wire.station, requests(peer.way, 1000)) as flood:
             steady.move(50, flood)
@@ -113,7 +114,8 @@ def test_flood_of_one_peer(wire, steady, peer, counted):
 
 
 def test_flood_of_many_peers(wire, steady, peer, counted):
-    """All half-open places are taken; who stands still moves data; when it is over all is well."""
+    """All half-open places are taken; established connections still move data; afterwards
+    everything works again."""
     peers = [wire.peer('10.78.0.%d' % (100 + i)) for i in range(16)]
     frames = [f for i, p in enumerate(peers) for f in requests(p.way, 200, seed=i)]
     random.Random(7).shuffle(frames)
@@ -130,7 +132,7 @@ def test_flood_of_many_peers(wire, steady, peer, counted):
 
 
 def test_flood_of_dreqs_and_reps(wire, steady, peer, counted):
-    """Answered each by one message, or none; nothing is kept of them."""
+    """Each is answered by at most one message, and leaves no state."""
     rng = random.Random(11)
     frames = [peer.way.frame(build(
         rng.choice([DREQ, REP, RTU, REJ, MRA, cmwire.LAP]), tid=rng.getrandbits(64),
@@ -140,6 +142,6 @@ def test_flood_of_dreqs_and_reps(wire, steady, peer, counted):
     with Flood(wire.station, frames) as flood:
         steady.move(50, flood)
         wait_until(lambda: counted['unmatched'] > 1000, timeout=60)
-    steady.move(1)  # behind the last of the flood
+    steady.move(1)  # after the end of the flood
     assert not set(wire.connections()) - set(held)
     peer.drain()

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""Requests that cannot be, messages that are none, strangers who want to do harm (cm 2, 3, 7):
-each gets the answer that it deserves, and a connection beside it goes on.
+"""Impossible requests, malformed messages, and unknown senders with bad intent (cm 2, 3, 7):
+each gets the right answer, and another connection continues.
 
-The raw part needs no state of Polca's but one connection, which moves data through every test."""
+The low-level part needs no state of Polca except one connection, which moves data during every
+test."""
 
 import random
 import struct
@@ -25,7 +26,7 @@ PLAIN = 0x1234567800000001  # a service ID without RDMA-CM's header
 
 @pytest.fixture(scope='module')
 def steady(wire):
-    """A connection of another peer, which stands all the time."""
+    """A connection of another peer, established during all tests."""
     with wire.peer('10.78.0.3', guid=0x0200feed00000003) as p:
         c = p.connect(ECHO)
         c.sent = 0
@@ -44,7 +45,7 @@ def goes_on(wire, steady):
     assert wire.polca.alive()
 
 
-# ---- requests that are refused, by reason
+# ---- requests that are rejected, by reason
 
 V6 = gid('fd78::2')
 REFUSED = {
@@ -86,7 +87,7 @@ def test_refused(wire, peer, counted, case):
     wanted = fields.get('service_id', service_id(ECHO))
     c.req(wanted, **{k: v for k, v in fields.items() if k != 'service_id'})
     m = c.expect_rej(reason)
-    if reason == cmwire.INVALID_MTU:  # cm 3: the ARI says what would do
+    if reason == cmwire.INVALID_MTU:  # cm 3: the ARI has an acceptable value
         assert (m.info_length, m.ari[0]) == (1, 3)
     c.open = False
     grown = counted.grown()
@@ -96,7 +97,7 @@ def test_refused(wire, peer, counted, case):
 
 
 def test_no_place_in_the_service(wire, peer):
-    """REJ 3; TIMEWAIT takes a place too."""
+    """REJ 3; a connection in TIMEWAIT also takes a place."""
     name = wire.polca.rpc('cm_listen', kind='echo', port=70, max_connections=1)['name']
     one = peer.connect(70)
     two = peer.new()
@@ -111,7 +112,7 @@ def test_no_place_in_the_service(wire, peer):
 
 
 def test_service_id_without_rdma_header(peer):
-    """A service ID that is no port space's: private data belong to the consumer whole."""
+    """A service ID of no port space: all private data belong to the consumer."""
     c = peer.new()
     c.req(PLAIN, b'\xff' * 92)
     c.expect_rep()
@@ -123,7 +124,7 @@ def test_service_id_without_rdma_header(peer):
 
 @pytest.mark.parametrize('version', [0, 1, 3, 255])
 def test_class_version_of_a_request(peer, version):
-    """cm 3: REJ 31 in the version asked, the ARI says ours."""
+    """cm 3: REJ 31 in the requested version; the ARI has ours."""
     c = peer.new()
     c.req(service_id(ECHO), class_version=version)
     m = peer.rx()
@@ -135,7 +136,7 @@ def test_class_version_of_a_request(peer, version):
 
 @pytest.mark.parametrize('kind', [REP, RTU, MRA, REJ, DREQ], ids=lambda k: k.name)
 def test_class_version_of_another_message(steady, peer, counted, kind):
-    """Dropped: nothing says what it means."""
+    """Dropped, because nothing defines its meaning."""
     peer.say(kind, tid=5, class_version=1, local_id=steady.local_id, remote_id=steady.remote_id)
     wait_until(lambda: counted['malformed'] == 1)
     assert not peer.drain()
@@ -153,7 +154,7 @@ def test_class_port_info(peer):
 @pytest.mark.parametrize('method,attr', [(0x01, 0x10), (0x02, 0x10), (0x02, 1), (0x05, 1),
                                          (0x7f, 0x15)])
 def test_method_that_is_none(peer, method, attr):
-    """A status that says so, never a connection."""
+    """An error status, never a connection."""
     peer.way.send(build(REQ, tid=9, method=method, attr=attr))
     m = peer.rx()
     assert m.tid == 9 and m.mad_status in (0x08, 0x0c), m
@@ -167,8 +168,8 @@ def test_attribute_that_is_none(peer, counted, attr):
 
 
 def test_answers_to_nobody(peer, counted):
-    """A response bit, an unknown ID: no answer, so no two sides ever talk to each other for
-    ever."""
+    """A response bit or an unknown ID: no answer, so two sides never answer each other
+    endlessly."""
     for kind in cmwire.KINDS.values():
         peer.way.send(build(kind, tid=9, method=0x83))
     for kind in (RTU, MRA, REJ, cmwire.DREP, cmwire.APR):
@@ -178,14 +179,15 @@ def test_answers_to_nobody(peer, counted):
 
 
 def test_lap_of_nothing(peer):
-    """Alternate path for a connection that is none: APR 1."""
+    """An alternate path for an unknown connection: APR 1."""
     peer.say(cmwire.LAP, tid=9, local_id=1, remote_id=2, qpn=3)
     m = peer.expect(cmwire.APR, remote_id=1, tid=9)
     assert m.status == 1
 
 
 def test_lap_that_cannot_be(steady, peer):
-    """For the connection that stands, from a stranger: its IDs are not the connection's."""
+    """For the established connection, but from an unknown sender: its IDs are not the
+    connection's."""
     peer.say(cmwire.LAP, tid=9, local_id=steady.local_id ^ 1, remote_id=steady.remote_id,
              qpn=steady.remote_qpn)
     assert peer.expect(cmwire.APR, tid=9).status == 1
@@ -193,7 +195,7 @@ def test_lap_that_cannot_be(steady, peer):
 
 @pytest.mark.parametrize('space', [cmwire.PS_UDP, cmwire.PS_TCP])
 def test_service_id_resolution(peer, space):
-    """SIDR: no datagrams are served: status 1, unsupported."""
+    """SIDR: datagrams are not supported: status 1."""
     peer.say(cmwire.SIDR_REQ, tid=0x77, request_id=0x1234, pkey=0xffff,
              service_id=service_id(ECHO, space))
     m = peer.expect(cmwire.SIDR_REP, tid=0x77, request_id=0x1234)
@@ -228,11 +230,11 @@ def test_packet_that_is_not_for_qp1(wire, peer, edit, verdict):
     assert not peer.drain()
 
 
-# ---- strangers
+# ---- unknown senders
 
 def test_stranger_cannot_end_a_connection(steady, peer, counted):
-    """Who knows all its numbers but is not at the peer's address ends nothing: a DREQ is answered as
-    of a connection that is no more."""
+    """A sender that knows all numbers, but has another address than the peer, ends nothing: its
+    DREQ is answered as for an unknown connection."""
     them = dict(local_id=steady.local_id, remote_id=steady.remote_id)
     peer.say(DREQ, tid=1, qpn=steady.remote_qpn, **them)
     peer.expect(cmwire.DREP, tid=1)
@@ -249,7 +251,7 @@ def test_stranger_cannot_end_a_connection(steady, peer, counted):
 
 
 def test_wrong_numbers_of_the_peer_itself(steady, counted):
-    """Of another connection of its, or of none: not this one's."""
+    """Of another connection of the sender, or of none: not of this one."""
     p = steady.peer
     wrong = dict(local_id=steady.local_id ^ 1, remote_id=steady.remote_id)
     p.say(DREQ, tid=1, qpn=steady.remote_qpn ^ 1, local_id=steady.local_id,
@@ -264,8 +266,8 @@ def test_wrong_numbers_of_the_peer_itself(steady, counted):
 
 
 def test_random_messages(wire, steady, peer):
-    """Right headers, random contents, from a seed; IDs and a service that exist among them. Nothing
-    stands in the end but what stood before."""
+    """Valid headers with random contents from a seed, with some existing IDs and a service. At
+    the end only the previous connections exist."""
     rng = random.Random(5)
     for _ in range(3000):
         kind = rng.choice(list(cmwire.KINDS.values()))

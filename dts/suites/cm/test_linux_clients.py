@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""Programs of Linux connect to Polca, unmodified, over soft-RoCE.
+"""Unmodified programs of Linux connect to Polca over soft-RoCE.
 
-Quirk of the peer: udaddy's -p is a port space, its port is always 7174."""
+Deviation of the peer: udaddy's -p is a port space, its port is always 7174."""
 
 import re
 
@@ -20,7 +20,7 @@ IN_A_ROW = scaled(40, 200)
 
 
 def told(job):
-    """The client was told of the end. (Whether it ends itself then, rping leaves to chance.)"""
+    """The client was told of the end. (Whether rping itself then ends is random.)"""
     wait_until(lambda: 'client DISCONNECT EVENT' in job.output(), timeout=30, step=0.1)
     job.guest.check('killall -q -9 rping; true')
 
@@ -29,7 +29,7 @@ def told(job):
     (POLCA_IP, 64, 20), (POLCA_IP, 32, 5), (POLCA_IP, 4000, 20), (POLCA_IP, 65000, 5),
     (POLCA_IP6, 1500, 5)])
 def test_rping(listen, guest, address, size, count):
-    """-V: the client compares what comes back with what it sent."""
+    """-V: the client compares the returned data with the data it sent."""
     s = listen('rping', RPING)
     out = guest.check('rping -c -a %s -p %d -v -V -S %d -C %d' % (
         address, RPING, size, count), timeout=60)
@@ -39,10 +39,10 @@ def test_rping(listen, guest, address, size, count):
 
 
 def test_rping_against_a_small_service(listen, guest):
-    """A message that is too long for the service ends that connection and no other."""
+    """A message that is too long for the service ends this connection and no other."""
     s = listen('rping', RPING, size=128)
     out = guest.check('rping -c -a %s -p %d -V -S 4000 -C 3' % (POLCA_IP, RPING))
-    assert 'wait for RDMA_' in out, out  # its status is 0 all the same
+    assert 'wait for RDMA_' in out, out  # its status is 0 nevertheless
     assert guest.run('rping -c -a %s -p %d -V -S 100 -C 3' % (POLCA_IP, RPING)).status == 0
     s.wait(established=2, violations=1, exchanges=3, connections=0)
 
@@ -65,7 +65,7 @@ def test_rdma_client(listen, guest, address):
 
 
 def test_rdma_xclient(listen, guest):
-    """It sends one message and wants none back. Its default is RC; XRC soft-RoCE does not have."""
+    """It sends one message and expects none. Its default is RC; soft-RoCE does not support XRC."""
     s = listen('sink', SINK)
     assert 'rdma_xclient: end 0' in guest.check('rdma_xclient -s %s -p %d' % (POLCA_IP, SINK))
     s.wait(established=1, messages_in=1, bytes_in=16, connections=0)
@@ -91,7 +91,7 @@ def test_unknown_port_is_refused(polca, guest, program, says):
 
 
 def test_service_without_room_refuses(listen, guest):
-    """REJ no resources, which the program shows as error 3."""
+    """REJ no resources, which the program prints as error 3."""
     s = listen('rping', RPING, max_connections=1)
     job = guest.spawn('rping -c -a %s -p %d -V -C 1000000' % (POLCA_IP, RPING))
     s.wait(connections=1, established=1)
@@ -103,7 +103,7 @@ def test_service_without_room_refuses(listen, guest):
 
 
 def test_udaddy_is_told_that_no_datagrams_are_served(polca, guest):
-    """Polca has no UD queue pair of a user's (design.md): SIDR says "unsupported" (cm 3)."""
+    """Polca has no UD queue pairs for users (design.md): SIDR is answered "unsupported" (cm 3)."""
     before = polca.rpc('stats_get')['cm']
     r = guest.run('udaddy -s %s' % POLCA_IP)
     assert r.status != 0 and 'RDMA_CM_EVENT_UNREACHABLE, error: 1' in r.output, r
@@ -113,7 +113,8 @@ def test_udaddy_is_told_that_no_datagrams_are_served(polca, guest):
 
 
 def test_many_in_a_row(listen, guest):
-    """Connect, one message there and back, disconnect; the QPs of those before rest meanwhile."""
+    """Connect, one message in each direction, disconnect; the earlier QPs are in TIMEWAIT
+    meanwhile."""
     s = listen('echo', ECHO)
     jobs = [guest.spawn('i=0; while [ $i -lt %d ]; do rdma_client -s %s -p %d >/dev/null || '
                         'exit 1; i=$((i + 1)); done' % (IN_A_ROW // 2, POLCA_IP, ECHO),
@@ -121,7 +122,7 @@ def test_many_in_a_row(listen, guest):
             for _ in range(2)]
     for job in jobs:
         assert job.wait(200).status == 0
-    # the program does not wait until its last ACK is on its way
+    # the program does not wait until its last ACK has been sent
     s.wait(established=IN_A_ROW, messages_in=IN_A_ROW, refused=0, connections=0)
 
 

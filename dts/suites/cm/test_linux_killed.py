@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""A side dies in mid-transfer; the other is soft-RoCE or Polca, and what comes after is as if
-nothing had been.
+"""One side dies in mid-transfer, soft-RoCE or Polca; afterwards everything works as before.
 
-Quirks of the peer: with a retry count of 7, which most programs set, soft-RoCE sends again without
-end, so a program there never learns that Polca died before somebody tells it. When a program dies,
-Linux sends the DREQ in its name."""
+Deviations of the peer: with a retry count of 7, which most programs set, soft-RoCE repeats
+packets without end, so a program there does not learn that Polca died until something else tells
+it. When a program dies, Linux sends the DREQ for it."""
 
 import pytest
 
@@ -23,7 +22,7 @@ def rping_works(guest):
 
 
 def rc_qps(guest):
-    """Those of rping; a verbs session of another suite may have left some of its own."""
+    """The queue pairs of rping; a verbs session of another suite may have left some of its own."""
     return [ln for ln in guest.check('rdma resource show qp link rxe0/1').splitlines()
             if 'type RC' in ln and 'comm rping' in ln]
 
@@ -35,7 +34,7 @@ def kill_all(guest):
 
 
 def under_way(service):
-    """Until exchanges are going on."""
+    """Wait until exchanges are running."""
     wait_until(lambda: service.show()['exchanges'] > 20, timeout=30)
 
 
@@ -75,8 +74,8 @@ def test_server_is_killed(polca, guest, kill_all):
 
 
 def test_polca_is_killed_and_comes_back(lab, polca, guest, kill_all):
-    """Nothing of the old life is taken for the new one's: its packets find no queue pair, its DREQ
-    is answered (cm 6: no context)."""
+    """The new process accepts nothing of the old connection: its packets find no queue pair, and
+    its DREQ is answered (cm 6: no context)."""
     s = Services(polca).listen('rping', PORT)
     guest.spawn(CLIENT)
     under_way(s)
@@ -84,7 +83,7 @@ def test_polca_is_killed_and_comes_back(lab, polca, guest, kill_all):
     assert lab.alive() is polca
     with Services(polca) as again:
         s = again.listen('rping', PORT)
-        rping_works(guest)  # while the old one still tries, or waits
+        rping_works(guest)  # while the old one still repeats packets, or waits
         assert len(rc_qps(guest)) == 1
         kill_all()
         wait_until(lambda: not rc_qps(guest), timeout=60, step=0.1)
@@ -95,7 +94,8 @@ def test_polca_is_killed_and_comes_back(lab, polca, guest, kill_all):
 
 
 def test_polca_ends_in_good_order(lab, polca, guest, kill_all):
-    """SIGTERM with a connection under traffic: it ends, status 0; a new life serves again."""
+    """SIGTERM with a connection under traffic: it ends with status 0; a new process serves
+    again."""
     s = Services(polca).listen('rping', PORT)
     guest.spawn(CLIENT)
     under_way(s)

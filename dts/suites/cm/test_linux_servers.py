@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""Polca connects to programs of Linux, unmodified, over soft-RoCE."""
+"""Polca connects to unmodified programs of Linux over soft-RoCE."""
 
 import pytest
 
@@ -59,7 +59,7 @@ def test_nobody_at_the_address(polca):
 
 
 def ended(polca, connection):
-    """It is in TIMEWAIT, or that is over, too."""
+    """It is in TIMEWAIT, or TIMEWAIT is over."""
     try:
         return polca.rpc('cm_show', connection=connection)['state'] == 'TIMEWAIT'
     except RpcError as e:
@@ -67,7 +67,7 @@ def ended(polca, connection):
 
 
 def test_many_in_a_row(polca, guest, serve):
-    """rping -P serves one after the other; each is one exchange with its data checked."""
+    """rping -P serves one client after the other; each is one exchange with checked data."""
     serve('rping -s -P -a %s -p 7175' % GUEST_IP)
     for _ in range(scaled(40, 200)):
         c = connect(polca, 7175, 'rping', count=1, verify=True)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""CM on a native InfiniBand port, by hand: who is connected to, and who connects with the path
-that the SA gave (cm 2, 4)."""
+"""CM on a native InfiniBand port, message by message: incoming connections, and connections with
+the path returned by the SA (cm 2, 4)."""
 
 import struct
 
@@ -90,8 +90,8 @@ def test_connects_by_all_that_its_caller_knows(wire, peer):
 
 
 def answer_path(wire, timeout=10, status=0, **record):
-    """The SA's part: its ClassPortInfo, which is asked for once, and the PathRecord that is asked for;
-    the question's data."""
+    """The SA's part: its ClassPortInfo, which Polca queries once, and the PathRecord; returns
+    the query's data."""
     q = Mad(wire.station.rx(timeout).mad)
     if q.attr == CLASS_PORT_INFO.attr:
         data = CLASS_PORT_INFO.put(base_version=1, class_version=2, resp_time=16)
@@ -108,13 +108,13 @@ def answer_path(wire, timeout=10, status=0, **record):
 
 
 def test_asks_the_sa_for_the_path(wire, peer):
-    """MTU, lifetime and rate of the PathRecord stand in the REQ."""
+    """MTU, lifetime and rate of the PathRecord are in the REQ."""
     asking = connect(wire, dgid=PEER_GID_TEXT)
     q = answer_path(wire)
     assert PATH.get(q.data, 'dgid') == int.from_bytes(PEER_GID, 'big')
     c, req = peer.expect_req()
     assert (req.local_lid, req.remote_lid, req.mtu, req.rate) == (LID, PEER_LID, 2, 3)
-    assert req.ack_timeout in (18, 19)  # 17 + 1, and our delay near it or not
+    assert req.ack_timeout in (18, 19)  # 17 + 1, plus one if our delay is close to it
     c.rej(cmwire.CONSUMER, local_id=0)
     c.open = False
     with pytest.raises(RpcError) as e:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""Two appliances, their services from the configuration, and an operator with polca-ctl."""
+"""Two appliances with services from their configurations, and an operator with polca-ctl."""
 
 import json
 import os
@@ -32,7 +32,7 @@ class Two:
                        name='b', cm=CM, services=SERVICES)
 
     def ctl(self, *words, of='a', status=0):
-        """polca-ctl's output; JSON as what it means."""
+        """polca-ctl's output, JSON decoded."""
         p = self.a if of == 'a' else self.b
         r = p.ctl(*words, check=False)
         assert r.returncode == status, (words, r)
@@ -132,7 +132,8 @@ def test_each_ends_the_others(two):
 
 
 def test_a_hundred_at_a_time(two):
-    """They stand together, both ways; unlisten with its connections ends them all."""
+    """They exist at the same time, in both directions; unlisten with its connections ends them
+    all."""
     for p in (two.a, two.b):
         p.rpc('cm_listen', kind='memory', name='many', port=78, length=4096)
     for _ in range(50):
@@ -156,8 +157,8 @@ def test_two_hundred_in_a_row(two):
 
 
 def test_kill_9_of_who_serves(two):
-    """Its peer, which has always something under way, notices by the QP's retries, and connects
-    again to the next life."""
+    """Its peer, which always has requests under way, detects this by the QP's retries, and
+    connects again to the new process."""
     c = two.a.rpc('cm_connect', dgid=B, service_id=SINK, service='sink', count=100000000)
     wait_until(lambda: established(two.b))
     two.b.kill()
@@ -171,15 +172,15 @@ def test_kill_9_of_who_serves(two):
 
 
 def test_kill_9_of_who_connected(two):
-    """The server's side: retries run out, its DREQ is answered by the next life; its place is
-    free."""
+    """The server's side: its retries are exhausted, the new process answers its DREQ, and its
+    place is free."""
     two.a.rpc('cm_connect', dgid=B, port=RPING, service='rping', count=100000000)
     wait_until(lambda: established(two.b))
     two.a.kill()
     two.a.start()
     text = two.ctl('cm', 'connect', B, str(RPING), '--service', 'rping', '--count', '5', '--verify')
     assert '5 of 5 exchanges' in text
-    if established(two.b):  # rping's server only waits: an operator ends it
+    if established(two.b):  # rping's server only waits, so an operator ends it
         for row in established(two.b):
             two.b.rpc('cm_disconnect', connection=row['connection'])
     two.quiet()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""Polca is connected to: REQ in, REP out, RTU in (cm 4, 6), field by field; what is repeated, lost
-or crossed; and the end."""
+"""Polca accepts connections: REQ received, REP sent, RTU received (cm 4, 6), field by field;
+repeated, lost and crossed messages; and disconnecting."""
 
 import pytest
 
@@ -23,7 +23,7 @@ def test_connect_transfer_disconnect(wire, peer, counted):
     c = peer.new()
     req = c.req(service_id(ECHO))
     rep = c.expect_rep()
-    # cm 4: crossed and clipped; the RNR count is Polca's own; its ack delay as configured
+    # cm 4: crossed and limited; the RNR count is Polca's own; its ack delay is configured
     assert rep.responder_resources <= req.initiator_depth
     assert rep.initiator_depth <= req.responder_resources
     assert (rep.ack_delay, rep.qkey, rep.eecn, rep.srq) == (13, 0, 0, 0)
@@ -50,22 +50,23 @@ def test_connect_transfer_disconnect(wire, peer, counted):
 
 
 def test_answer_nobody_waits_for(wire, peer):
-    """perftest answers a Send that stands alone for a while, though its client may be one that
-    measures bandwidth and was only slow: the answer finds no receive, for ever, and as rxe does it
-    a NAK 0x60 follows each RNR NAK, here always late. Nothing fails of it."""
+    """The perftest service answers a Send that is followed by no other for a while, because it
+    may be a latency test; but the client measures bandwidth and was only slow. The answer never
+    finds a receive, and as with rxe, each RNR NAK is followed by a NAK 0x60, which arrives late
+    here. Nothing fails because of this."""
     name = wire.polca.rpc('cm_listen', kind='perftest', port=PERFTEST)['name']
     c = peer.connect(PERFTEST, ack_timeout=18)
     data = b'x' * 3000
     for i, op in enumerate([Op.SEND_FIRST, Op.SEND_MIDDLE, Op.SEND_LAST]):
         c.data.tx(op, c.remote_psn + i & 0xffffff, data[i * PMTU:(i + 1) * PMTU], ackreq=i == 2)
     seen = []
-    while not seen or seen[-1].op != Op.SEND_LAST:  # the whole answer, behind the ACK
+    while not seen or seen[-1].op != Op.SEND_LAST:  # the whole answer, after the ACK
         seen.append(c.data.rx())
     for _ in range(20):
         c.data.nak(RNR + 1, c.psn, 0)
         c.data.expect(Op.SEND_FIRST, c.psn)
         c.data.nak(NAK_SEQUENCE, c.psn, 0)
-    # the client goes on
+    # the client continues
     last = c.remote_psn + 19 & 0xffffff
     for i in range(3, 20):
         c.data.send_only(c.remote_psn + i & 0xffffff, b'y')
@@ -80,8 +81,7 @@ def test_answer_nobody_waits_for(wire, peer):
 
 @pytest.mark.parametrize('resources,depth', [(0, 0), (1, 1), (255, 255)])
 def test_resources_are_crossed_and_clipped(wire, peer, resources, depth):
-    """cm 4: the peer's InitiatorDepth bounds Polca's ResponderResources, and the other way
-    round."""
+    """cm 4: the peer's InitiatorDepth limits Polca's ResponderResources, and vice versa."""
     c = peer.connect(ECHO, responder_resources=resources, initiator_depth=depth)
     rep = c.rep_seen
     assert rep.responder_resources <= depth and rep.initiator_depth <= resources
@@ -114,15 +114,15 @@ def test_duplicate_request_gets_the_same_reply(wire, peer, counted):
         assert c.expect_rep().mad == first.mad
     c.rtu()
     c.echo(b'once', 0)
-    c.rtu()  # again: nothing comes of it
-    c.req(service_id(ECHO))  # late: nothing either
+    c.rtu()  # repeated: no effect
+    c.req(service_id(ECHO))  # late: no effect either
     c.echo(b'twice', 1)
     assert counted['duplicates'] == 5 and counted['connections'] == 1
     assert not peer.drain()
 
 
 def test_reply_comes_again_until_it_is_taken(wire, peer, counted):
-    """cm 5: every ms(LocalCMResponseTimeout), here 64 ms, up to MaxCMRetries."""
+    """cm 5: every ms(LocalCMResponseTimeout), here 64 ms, at most MaxCMRetries times."""
     c = peer.new()
     c.req(service_id(ECHO), local_timeout=14, max_cm_retries=15)
     first = c.expect_rep()
@@ -130,18 +130,18 @@ def test_reply_comes_again_until_it_is_taken(wire, peer, counted):
         assert c.expect_rep().mad == first.mad
     c.rtu()
     c.echo(b'at last', 0)
-    peer.drain()  # one may have been under way
+    peer.drain()  # a REP may have been under way
     assert counted['retries'] >= 3 and counted['connections'] == 1
 
 
 def test_reply_that_nobody_takes(wire, peer, counted):
-    """Retries out: REJ timeout (cm 6), and nothing is left."""
+    """Retries exhausted: REJ timeout (cm 6), and nothing is left."""
     c = peer.new()
     c.req(service_id(ECHO), local_timeout=12, max_cm_retries=2)
     reps = [c.expect_rep() for _ in range(3)]
     assert len({r.mad for r in reps}) == 1
     m = peer.expect(REJ, remote_id=c.local_id, tid=c.tid, reason=cmwire.TIMEOUT)
-    # cm 3: with reason 4 its GUID stands in the ARI
+    # cm 3: with reason 4 the ARI has its GUID
     assert m.info_length == 8 and int.from_bytes(m.ari[:8], 'big') == reps[0].ca_guid
     c.open = False
     wire.gone(c)
@@ -167,7 +167,7 @@ def test_mra_of_the_reply_is_waited_for(wire, peer, counted):
     c.expect_rep()
     c.mra(cmwire.OF_REP, 20)  # four seconds
     wait_until(lambda: wire.connections()[c.remote_id]['state'] == 'MRA_REP_RCVD')
-    peer.drain()  # of before the MRA
+    peer.drain()  # sent before the MRA
     assert peer.maybe(1.0) is None  # 16 of its intervals
     c.rtu()
     c.echo(b'slow', 0)
@@ -208,8 +208,8 @@ def test_peer_gives_up_without_knowing_our_id(wire, peer, counted):
 
 
 def test_stale_connection(wire, peer, counted):
-    """cm 6: the same QPN of the same channel adapter under another ID: the peer has begun a new
-    life. REJ 10 for the REQ, DREQ for the old connection."""
+    """cm 6: the same QPN of the same channel adapter under another ID: the peer has restarted.
+    REJ 10 for the REQ, DREQ for the old connection."""
     old = peer.connect(ECHO)
     old.echo(b'alive', 0)
     new = peer.new(qpn=old.qpn, data=old.data)
@@ -220,7 +220,7 @@ def test_stale_connection(wire, peer, counted):
     assert (dreq.local_id, dreq.remote_id, dreq.qpn) == (old.remote_id, old.local_id, old.qpn)
     old.drep(dreq)
     wire.gone(old)
-    # behind TIMEWAIT it is welcome
+    # after TIMEWAIT it is accepted
     again = peer.new(qpn=old.qpn)
     again.req(service_id(ECHO))
     again.expect_rep()
@@ -255,14 +255,14 @@ def test_disconnect_asked_by_polca(wire, peer, counted):
     c = peer.connect(SINK)
     wire.stands(c)
     wire.polca.rpc('cm_disconnect', connection=c.remote_id)
-    dreq = c.expect(DREQ, qpn=c.qpn)  # RemoteQPN: of who receives it
+    dreq = c.expect(DREQ, qpn=c.qpn)  # RemoteQPN is the receiver's
     c.drep(dreq)
     wire.gone(c)
     assert counted['disconnects'] == 1
 
 
 def test_lost_drep(wire, peer, counted):
-    """The DREQ comes again every interval of the peer's, up to MaxCMRetries of its REQ."""
+    """The DREQ is repeated after each of the peer's intervals, up to MaxCMRetries of its REQ."""
     c = peer.connect(SINK, local_timeout=13, max_cm_retries=3)
     wire.stands(c)
     wire.polca.rpc('cm_disconnect', connection=c.remote_id)
@@ -274,7 +274,7 @@ def test_lost_drep(wire, peer, counted):
 
 
 def test_lost_drep_of_ours(wire, peer):
-    """In TIMEWAIT, and when nothing is left: the DREP comes again."""
+    """In TIMEWAIT, and when nothing is left: the DREP is repeated."""
     c = peer.connect(SINK)
     c.disconnect()
     for _ in range(3):
@@ -296,7 +296,7 @@ def test_both_disconnect_at_once(wire, peer):
     c.expect(DREP, tid=c.tid)
     assert theirs.tid != c.tid
     c.open = False
-    wire.gone(c)  # without a DREP of ours
+    wire.gone(c)  # without our DREP
 
 
 def test_dreq_of_nothing(wire, peer, counted):
@@ -316,7 +316,7 @@ def test_dreq_for_another_queue_pair(wire, peer, counted):
 
 
 def test_reply_of_nothing(wire, peer, counted):
-    """A REP that nobody asked for: REJ 6, of a REP."""
+    """A REP without a request: REJ 6 for it."""
     c = peer.new(remote_id=0x0badcafe)
     c.rep()
     peer.expect(REJ, reason=cmwire.INVALID_ID, answers=cmwire.OF_REP, remote_id=c.local_id,
@@ -325,7 +325,8 @@ def test_reply_of_nothing(wire, peer, counted):
 
 
 def test_private_data_travels(wire, peer):
-    """memory's grant stands in the REP (polca-ctl cm listen --help tells its layout)."""
+    """The grant of service memory is in the REP (polca-ctl cm listen --help explains its
+    layout)."""
     service = wire.polca.rpc('cm_listen', kind='memory', port=4791, length=65536)['name']
     try:
         c = peer.connect(4791)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""Debian's perftest measures the appliance: each of the eight clients, with addresses exchanged over
-TCP and with -R. What the client prints, and that it is content, is the whole proof."""
+"""Debian's perftest measures the appliance: each of the eight clients, with addresses exchanged
+over TCP and with -R. The test checks the client's output and exit status."""
 
 import re
 import socket
@@ -13,11 +13,11 @@ from lab import POLCA_IP
 
 PORT = 18515
 TEST_SECONDS = 300
-STREAM_SECONDS = 120  # that a stream may take until it is under way
+STREAM_SECONDS = 120  # longest time until a stream is running
 PROGRAMS = ['ib_%s_%s' % (verb, test) for verb in ('send', 'write', 'read', 'atomic')
             for test in ('bw', 'lat')]
 FORMS = ['tcp', 'cm']
-# the service that serves them all
+# one service for all programs
 BYTES = {'bw': 65536, 'lat': 2}
 
 
@@ -27,7 +27,8 @@ def perftest(listen):
 
 
 def many(perftest, job, messages=100):
-    """Until the client's job has sent so many; what it says when it ends before that."""
+    """Wait until the client's job has sent this many messages; if it ends before that, raise
+    with its output."""
     def there():
         if perftest.show()['messages_in'] > messages:
             return True
@@ -63,7 +64,7 @@ class Client:
         return '%s -d rxe0 -x 1 -p %d %s %s' % (program, self.port, args, self.address)
 
     def run(self, form, program, args, seconds=120):
-        """The rows of the table it prints: a list of lists of numbers."""
+        """The rows of the printed table: a list of lists of numbers."""
         r = self.guest.run(self.line(form, program, args), seconds)
         assert r.status == 0, r
         assert 'rror' not in r.output, r
@@ -83,9 +84,9 @@ def test_each(client, perftest, program, form):
     row, = client.run(form, program, '-n 20')
     size = 8 if 'atomic' in program else BYTES[program.rsplit('_', 1)[1]]
     assert row[:2] == [size, 20]
-    # messages of a second, for MB/s of eight bytes may be printed as none; or the largest latency
+    # messages per second, because MB/s of eight bytes may be printed as 0; or the largest latency
     assert row[4 if program.endswith('bw') else 3] > 0
-    # its connections end with it, and nothing went wrong on them
+    # its connections end with it, without errors
     perftest.wait(connections=0, errors=0, violations=0)
 
 
@@ -115,7 +116,7 @@ def test_latency_of_larger_messages(client, program, form, size):
 
 
 def test_write_latency_beyond_a_page(lab, listen):
-    """Nobody tells the server of the size: its parameter does, as -s of perftest's own."""
+    """The server is not told the size: its parameter sets it, like -s of perftest's own server."""
     listen('perftest', PORT, tcp_port=PORT, size=65536)
     with Client(lab) as c:
         row, = c.run('tcp', 'ib_write_lat', '-n 20 -s 65536')
@@ -130,13 +131,14 @@ def test_all_sizes(client, program):
 
 @pytest.mark.parametrize('program', ['ib_write_bw', 'ib_send_lat'])
 def test_ipv6(client, program):
-    """The client's third GID: ours is chosen to match."""
+    """The client uses its third GID: ours is chosen to match."""
     row, = client.run('tcp', program, '-n 20 -x 2')
     assert row[1] == 20
 
 
 def test_writes_both_ways(client):
-    """The server's part is missing (perftest could not tell), but the client gets through its own."""
+    """The server's own direction is missing (perftest does not request it), but the client
+    completes its own."""
     row, = client.run('tcp', 'ib_write_bw', '-b -n 20')
     assert row[:2] == [65536, 20]
 
@@ -150,7 +152,7 @@ def test_two_at_a_time(client, guest):
 
 @pytest.mark.parametrize('form', FORMS)
 def test_killed_client(client, guest, perftest, form):
-    """What it left behind goes, and the next one is served."""
+    """What the killed client left behind is removed, and the next one is served."""
     job = guest.spawn(client.line(form, 'ib_send_bw', '-D %d' % (2 * STREAM_SECONDS)),
                       2 * STREAM_SECONDS + 60)
     many(perftest, job)
@@ -161,10 +163,10 @@ def test_killed_client(client, guest, perftest, form):
     assert row[:2] == [65536, 20]
 
 
-# ---- the TCP port by hand
+# ---- the TCP port, message by message
 
 def knock(lab, data):
-    """What comes back until the appliance closes."""
+    """All data until the appliance closes."""
     with lab.ns.call(socket.create_connection, ('127.0.0.1', PORT), 10) as s:
         s.settimeout(30)
         s.sendall(data)
@@ -188,7 +190,7 @@ GREETING = VERSION + b'\0\0\x10\0' + b'\0\0\0\x40' + b'3\0'
     (b'5.50'.ljust(16, b'\0'), b''),
     (VERSION + b'\0\0\x10\0' + b'\0\0\0\x40' + b'9\0', VERSION + b'\0\0\x10\0' + b'\0\0\0\x40'),
     (GREETING + b'!' * 108, GREETING),
-    # a LID, and no InfiniBand port
+    # a LID, but this is not an InfiniBand port
     (GREETING + b'0001:0001:000011:5d0108:000003fd:00007f152ac5f000:' + b'20:' * 16 +
      b'00000000:\0', GREETING),
     (GREETING + b'done\0', GREETING + b'done\0'),
@@ -216,7 +218,8 @@ def test_port_that_is_taken(polca, perftest):
 
 
 def test_greeting_that_outlives_the_service(lab, polca, listen):
-    """Another service has taken its place: the client is gone, and finds nothing of it."""
+    """Another service has taken the place: the client is gone, and the new service keeps nothing
+    of it."""
     first = listen('perftest', PORT, tcp_port=PORT)
     with lab.ns.call(socket.create_connection, ('127.0.0.1', PORT), 10) as s:
         s.settimeout(30)

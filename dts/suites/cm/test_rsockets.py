@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""rstream and rcopy of Linux, unmodified, against Polca, and Polca against them, over rsockets.
+"""Unmodified rstream and rcopy of Linux against Polca, in both roles, over rsockets.
 
-Quirk of the peer: rcopy's server answers that it has opened a file even when it could not; the request
-to write then fails."""
+Deviation of the peer: rcopy's server reports that it has opened a file even if it could not; the
+request to write then fails."""
 
 import binascii
 import hashlib
@@ -20,11 +20,11 @@ RSTREAM, RCOPY, GUEST_RSTREAM, GUEST_RCOPY = 7471, 7427, 7472, 7428
 
 
 def row_of(output):
-    """Name, bytes, transfers, iterations, total of the line that rstream prints at its end."""
+    """Name, bytes, transfers, iterations, total from the line that rstream prints at its end."""
     return re.search(r'^custom +(\S+) +(\S+) +(\S+) +(\S+) +[\d.]+s', output, re.M).groups()
 
 
-# ---- rstream -s: -T v compares what comes back
+# ---- rstream -s: -T v compares the returned data
 
 @pytest.mark.parametrize('options,row', [
     ('-S 64 -C 1 -I 200', ('64', '1', '200', '25k')),  # latency
@@ -83,7 +83,7 @@ def test_rstream_is_killed(listen, guest):
     (GUEST_IP, 64, 1, 100, ''), (GUEST_IP, 64, 1, 50, '-T a'), (GUEST_IP, 100000, 3, 3, '-T b'),
     (GUEST_IP, 1000000, 2, 2, ''), (GUEST_IP, 1000, 10, 2, '-B 4096'), (GUEST_IP6, 1000, 10, 2, '')])
 def test_rstream_server(polca, serve, address, size, depth, count, options):
-    """-T v: the program compares what comes, and what goes back counts on."""
+    """-T v: the program checks the received data, and the returned data count on."""
     job = serve('rstream -p %d -b %s -T v -S %d -C %d -I %d %s' % (
         GUEST_RSTREAM, address, size, depth, count, options))
     c = connect(polca, GUEST_RSTREAM, 'rstream', address, size=size, depth=depth, count=count,
@@ -95,7 +95,7 @@ def test_rstream_server(polca, serve, address, size, depth, count, options):
 
 
 def test_rstream_server_without_verify(polca, serve):
-    """It sends what it received last: as many bytes, other ones."""
+    """It sends what it received last: as many bytes, but different ones."""
     job = serve('rstream -p %d -S 1000 -C 10 -I 2' % GUEST_RSTREAM)
     c = connect(polca, GUEST_RSTREAM, 'rstream', size=1000, depth=10, count=2)
     row = done(polca, c['connection'])
@@ -121,7 +121,7 @@ def test_rstream_server_that_ends_early(polca, serve):
 
 @pytest.fixture
 def files(guest):
-    """Names of files in the guest: 1 byte, 3,000,001 and 200,000 random ones."""
+    """Names of files in the guest: 1, 3,000,001 and 200,000 random bytes."""
     guest.check('for n in 1 200000 3000001; do head -c $n /dev/urandom > /tmp/of$n; done')
     yield {n: '/tmp/of%d' % n for n in (1, 200000, 3000001)}
     guest.check('rm -f /tmp/of* /tmp/polca*')
@@ -132,7 +132,7 @@ def rcopy(guest, path, more=''):
 
 
 def crc32(guest, path):
-    """From the end of what gzip makes of it."""
+    """Taken from the end of gzip's output."""
     out = guest.check("gzip -c %s | tail -c 8 | hexdump -v -e '/1 \"%%02x\"'" % path)
     return int.from_bytes(binascii.unhexlify(out.strip())[:4], 'little')
 
@@ -152,7 +152,7 @@ def test_rcopy_on_another_port(listen, guest, files):
 
 @pytest.fixture
 def region(polca):
-    """A region of the caller's: its key. It goes behind the service."""
+    """A region of the caller; returns its key. It is removed after the service."""
     pd = polca.rpc('pd_create')['pd']
     key = polca.rpc('mr_register', pd=pd, length=200000, access=['LOCAL_WRITE'])['key']
     yield key
@@ -162,7 +162,7 @@ def region(polca):
 
 def test_rcopy_into_a_region(region, listen, polca, guest, files):
     s = listen('rcopy', RCOPY, mr=region)
-    for n in range(3):  # the last one stays
+    for n in range(3):  # the last file stays
         guest.check('head -c 200000 /dev/urandom > ' + files[200000])
         r = rcopy(guest, files[200000])
         assert r.status == 0, r
@@ -189,7 +189,7 @@ def test_rcopies_at_a_time(listen, guest, files):
 
 
 def test_rcopy_without_a_file_says_nothing(listen, guest):
-    """It connects first, and goes when it has no file."""
+    """It connects first, and disconnects if it has no file."""
     s = listen('rcopy', RCOPY)
     assert rcopy(guest, '/nonexistent').status != 0
     s.wait(established=1, exchanges=0, connections=0, violations=0)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""An appliance with two ports joined back to back, and a connected pair of queue pairs on it that
-must go on working whatever happens on the control socket."""
+"""An appliance with two ports joined back to back, and a connected pair of queue pairs on it,
+which must keep working whatever happens on the control socket."""
 
 import os
 import shutil
@@ -31,7 +31,8 @@ def traffic(polca):
 
 @pytest.fixture(autouse=True)
 def undisturbed(polca, traffic):
-    """After every test: the process lives, a new client is served, data moves, no worker stalls."""
+    """After every test: the process is alive, a new client is served, data moves, no worker
+    stalls."""
     pid = polca.rpc('version_get')['pid']
     yield
     assert polca.alive(), polca.tail()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""What README.md and the guides tell to type is typed here, taken from their text. Words in capitals
-are replaced by what the commands before have said, addresses of the example by those of the
-appliance at hand; nothing else is changed, but that a ping ends."""
+"""The commands in README.md and the guides are typed here, taken from their text. Words in
+capitals are replaced by the output of earlier commands, addresses of the examples by those of
+the appliance; nothing else is changed, except that pings get a count."""
 
 import contextlib
 import json
@@ -22,11 +22,11 @@ LINK_RECORDS = [{'from_lid': 7, 'from_port': 1, 'to_lid': 8, 'to_port': 1}]
 
 
 class Terminal:
-    """A shell in a directory that looks like the source tree, with the programs that were built."""
+    """A shell in a directory that looks like the source tree, with the built programs."""
 
     def __init__(self, directory):
         self.dir = directory
-        self.lines = []  # that stay in force: export, alias
+        self.lines = []  # that stay in effect: export, alias
         self.values = {}
         self.said = {}
         self.job = None
@@ -51,7 +51,7 @@ class Terminal:
                               stderr=subprocess.STDOUT, timeout=60)
 
     def type(self, line):
-        """As it stands in the document; its output."""
+        """Run a command as written in the document; returns its output."""
         line = self.fill_in(line)
         if line.startswith(('export ', 'alias ')):
             self.lines.append(line)
@@ -61,7 +61,7 @@ class Terminal:
         return r.stdout
 
     def start(self, line):
-        """What stays in the foreground of another terminal, until it is ready."""
+        """Run a command in the foreground of another terminal, until it is ready."""
         log = os.path.join(self.dir, 'polca.log')
         with open(log, 'w') as f:
             self.job = subprocess.Popen(['bash', '-c', 'exec ' + self.fill_in(line)],
@@ -88,7 +88,7 @@ class Terminal:
 
 @pytest.fixture(autouse=True)
 def undisturbed():
-    """The suite's own appliance is not asked for here: each test starts what its document says."""
+    """These tests do not use the suite's own appliance: each starts what its document says."""
 
 
 @pytest.fixture
@@ -103,8 +103,8 @@ def terminal(sockets, tmp_path):
 
 @contextlib.contextmanager
 def appliance(terminal, config, sm=False):
-    """One that the section's commands are for: an example of config/, or the built-in one. sm: a subnet
-    manager stands behind its first port."""
+    """The appliance for the section's commands: an example of config/, or the built-in
+    configuration. sm: a subnet manager uses its first port."""
     socket = terminal.values['/tmp/polca.sock']
     words = '-s ' + socket
     if config:
@@ -124,14 +124,14 @@ def appliance(terminal, config, sm=False):
 
 
 def column(out, name):
-    """Of a table of one column."""
+    """The values of a table with one column."""
     found = re.search(r'^%s +(\S+)' % name, out, re.M)
     assert found, (name, out)
     return found.group(1)
 
 
 def learn(terminal, line, out):
-    """The words in capitals of the lines that follow."""
+    """Find values for the words in capitals of the following lines."""
     values = terminal.values
     if ' mr register ' in line:
         values['KEY'], va = column(out, 'key'), int(column(out, 'va'), 0)
@@ -141,7 +141,7 @@ def learn(terminal, line, out):
         values[name], values['PSN_' + name] = column(out, 'qp_num'), column(out, 'sq_psn')
 
 
-SAYS = {  # what a reader looks for
+SAYS = {  # the output a reader expects
     'pc port list': r'192\.0\.2\.1(.|\n)*192\.0\.2\.2',
     'pc qp connect': r'RTS',
     'pc mr read': r'68656c6c6f',
@@ -155,14 +155,14 @@ SAYS = {  # what a reader looks for
 
 
 def test_readme_first_session(terminal):
-    """Word by word: hello goes from the first kilobyte of the region to the second."""
+    """hello is copied from the first kilobyte of the region to the second."""
     section = Section('A first session', 'README.md', twice=True)
     ran = []
     for command in section.here():
         line = command.text
         if line.startswith('build/app/polca/polca '):
             terminal.start(line)
-        elif line.startswith('pc cq poll'):  # a reader's finger is slower than the wire
+        elif line.startswith('pc cq poll'):  # a reader types more slowly than the wire works
             wait_until(lambda text=line: 'SUCCESS' in terminal.type(text), timeout=30, step=0.05)
         else:
             out = terminal.type(line)
@@ -177,7 +177,7 @@ def test_readme_first_session(terminal):
 
 
 def type_all(terminal, section, skip=()):
-    """The polca-ctl commands of a section; what else it has is in test/check_docs.py's list."""
+    """The polca-ctl commands of a section; test/check_docs.py lists its other commands."""
     for command in section.here():
         if not command.text.startswith('polca-ctl ') or command.text.startswith(tuple(skip)):
             continue
@@ -189,7 +189,7 @@ def type_all(terminal, section, skip=()):
 
 
 def test_guide_connect_a_linux_host(terminal):
-    """Port 0 is the guide's Polca, port 1 its Linux host."""
+    """Port 0 is the guide's Polca, port 1 stands for its Linux host."""
     terminal.values.update({'10.0.0.2': '192.0.2.2', 'PEER_QP_NUM': 0x1234, 'PEER_PSN': 77})
     with appliance(terminal, None):
         for command in Section('Connect a Linux host').here():
@@ -220,7 +220,7 @@ def test_guide_native_infiniband_ports(terminal):
 
 
 def test_guide_subnet_manager_behind_a_port(terminal):
-    """The other port's trap comes in for it."""
+    """The other port's trap arrives at it."""
     section = Section('Native InfiniBand ports')
     with appliance(terminal, 'infiniband-static.json', sm=True):
         terminal.type(section.command('polca-ctl sm set master'))
@@ -237,7 +237,7 @@ def test_guide_subnet_manager_behind_a_port(terminal):
 
 @pytest.mark.parametrize('config,mine', [(None, '10.0.0.2'), ('infiniband-static.json', 'lid:2')])
 def test_guide_ping(terminal, config, mine):
-    """Those to an address on a RoCE port, those to a LID on a native one."""
+    """Pings to an address run on a RoCE port, those to a LID on a native one."""
     section = Section('Ping over management datagrams')
     other = [c.text for c in section.here() if mine not in c.text]
     terminal.values['10.0.0.2'] = '192.0.2.2'
@@ -248,7 +248,7 @@ def test_guide_ping(terminal, config, mine):
 
 
 def test_guide_watch_endports(terminal):
-    """One of the two endports is down: the hook's command is told."""
+    """One of the two endports is down: the hook's command is run with it."""
     with open(os.path.join(terminal.dir, 'nodes'), 'w') as f:
         f.write('192.0.2.2  node2\n# elsewhere\n192.0.2.99  node3\n')
     terminal.values.update({'10.0.0.2': '192.0.2.2', '10.0.0.3': 'fe80::2', '3600': '3'})
@@ -268,11 +268,11 @@ def test_guide_watch_it(terminal):
         terminal.type('polca-ctl pd create')
         terminal.type('polca-ctl cq create')
         terminal.values.update(QP_NUM=column(terminal.type('polca-ctl qp create 1 0'), 'qp_num'))
-        terminal.values['10000'] = '100'  # nothing happens for so long
+        terminal.values['10000'] = '100'  # no events arrive during this time
         type_all(terminal, Section('Watch it'))
         told = terminal.type(Section('Watch it').command('echo /polca/port,0 | dpdk-telemetry.py'))
         assert 'rx_packets' in json.loads(told)['/polca/port']
-        # a service's runtime directory is in systemd's environment, not in the operator's
+        # a service's runtime directory is only in systemd's environment, not in the operator's
         del terminal.env['RUNTIME_DIRECTORY']
         terminal.values['/run/polca'] = terminal.dir
         told = terminal.type(Section('Watch it').command('echo /polca/port,0 | RUNTIME_DIRECTORY'))
@@ -280,7 +280,8 @@ def test_guide_watch_it(terminal):
 
 
 def test_guide_install(terminal):
-    """Into a directory of the test's: DESTDIR comes before every path that meson installs to."""
+    """Install into a directory of the test: DESTDIR is prepended to every path that meson
+    installs to."""
     terminal.env['DESTDIR'] = root = os.path.join(terminal.dir, 'root')
     terminal.type(Section('Build and install').command('meson install'))
     for program in ('polca', 'polca-ctl'):
@@ -290,12 +291,12 @@ def test_guide_install(terminal):
 
 
 def test_connect_page(terminal):
-    """Port 0 is connect.md's Polca, the service on port 1 its Linux host."""
+    """Port 0 is connect.md's Polca, the service on port 1 stands for its Linux host."""
     terminal.values['10.0.0.2'] = '192.0.2.2'
     with appliance(terminal, None):
         services = json.loads(terminal.type('polca-ctl cm services --json'))['services']
         for s in services:
-            if s['kind'] == 'rping':  # the section's own comes in its place
+            if s['kind'] == 'rping':  # the section's own replaces it
                 terminal.type('polca-ctl cm unlisten %s' % s['service'])
         type_all(terminal, Section('Start a service', 'docs/connect.md'))
         type_all(terminal, Section('From a Linux host', 'docs/connect.md'))
@@ -314,7 +315,7 @@ def test_connect_page(terminal):
 
 
 def test_services_page_rcopy(terminal):
-    """The region's key is that of a region."""
+    """The region's key is used as the key."""
     with appliance(terminal, None):
         terminal.type('polca-ctl pd create')
         terminal.values['0x1a2b3c4d'] = column(terminal.type(

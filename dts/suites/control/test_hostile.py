@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""Clients that mean harm or know no better: the control socket stays up for the others, memory and
-descriptors stay bounded (and conftest.undisturbed looks at the data path after each)."""
+"""Malicious or broken clients: the control socket keeps serving the others, memory and
+descriptors stay bounded (and conftest.undisturbed checks the data path after each test)."""
 
 import json
 import os
@@ -33,7 +33,7 @@ def open_sockets(path, n):
 
 
 def closed(s, timeout=10):
-    """Does the server close this connection?"""
+    """True if the server closes this connection."""
     s.settimeout(timeout)
     try:
         while s.recv(1 << 20):
@@ -50,7 +50,7 @@ def test_socket_is_the_owners_alone(polca):
 
 
 def test_another_user_is_not_served(polca):
-    """Even where the file's mode would let him in."""
+    """Even if the file's mode would admit the user."""
     program = ('import os,socket,sys\n'
                'os.setgroups([]); os.setgid(65534); os.setuid(65534)\n'
                's = socket.socket(socket.AF_UNIX); s.settimeout(10)\n'
@@ -84,7 +84,7 @@ def test_a_line_without_end(polca, usage, megabytes):
                 c.send_raw(b'a' * 65536)
                 sent += 65536
         except OSError:
-            pass  # it hung up: good
+            pass  # it closed the connection, as it should
         assert closed(c.sock)
     assert usage()[0] - before[0] < 32768
 
@@ -104,7 +104,7 @@ def test_a_huge_number_of_small_things_in_one_request(polca, traffic):
 
 
 def test_half_a_request(polca):
-    """It holds up nobody; hanging up in the middle is fine."""
+    """It delays no other client; closing in the middle is allowed."""
     s, = open_sockets(polca.socket, 1)
     s.sendall(b'{"jsonrpc":"2.0","id":1,')
     with polca.client() as c:
@@ -131,7 +131,7 @@ def test_ten_thousand_connects(polca, usage):
 
 
 def test_more_clients_at_once_than_there_is_room_for(polca, usage):
-    """Those too many are told so or closed; those served before go on being served."""
+    """Connections beyond the limit are told so or closed; earlier ones are still served."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 8192), hard))
     before = usage()
@@ -148,11 +148,11 @@ def test_more_clients_at_once_than_there_is_room_for(polca, usage):
 
 
 def test_a_client_that_never_reads(polca, usage):
-    """It costs bounded memory and nobody's time."""
+    """It costs limited memory, and delays no other client."""
     before = usage()
     s, = open_sockets(polca.socket, 1)
     s.setblocking(False)
-    full = 0  # times in a row that nothing was taken
+    full = 0  # consecutive sends without progress
     while full < 100:
         try:
             s.send(REQUEST * 100)
@@ -198,7 +198,7 @@ def test_a_waiting_client_holds_up_nobody(polca, hca):
 
 
 def test_random_damage(polca):
-    """Requests with octets changed, cut, doubled: every line gets one line of JSON back."""
+    """Requests with octets changed, cut, doubled: every line gets one line of JSON as answer."""
     rng = random.Random(20260101)
     good = [json.dumps({'jsonrpc': '2.0', 'id': 5, 'method': m, 'params': p}).encode() for m, p in (
         ('qp_create', {'pd': 1, 'send_cq': 1, 'max_send_wr': 16, 'qp_type': 'RC'}),

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""The harness: a failure prints one page at most."""
+"""The harness: a failure prints at most one page."""
 
 import os
 import subprocess

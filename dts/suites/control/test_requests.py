@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""JSON-RPC 2.0 on the control socket: what is right is answered, what is wrong gets a clear
-error."""
+"""JSON-RPC 2.0 on the control socket: valid requests are answered, wrong ones get a clear error."""
 
 import json
 
@@ -12,7 +11,7 @@ GOOD = '{"jsonrpc":"2.0","id":%s,"method":"version_get"}'
 
 
 def ask(polca, line):
-    """One line there, one line back."""
+    """Send one line, receive one line."""
     with polca.client() as c:
         c.send_raw((line if isinstance(line, bytes) else line.encode()) + b'\n')
         return json.loads(c.recv_line(10))
@@ -46,7 +45,7 @@ def test_invalid_request(polca, line):
 @pytest.mark.parametrize('depth', [20, 1000, 100000])
 @pytest.mark.parametrize('bracket', ['[]', '{}'])
 def test_deep_document(polca, depth, bracket):
-    """A parser that recurses must not be driven into the end of its stack."""
+    """Deep nesting must not overflow the stack of a recursive parser."""
     text = '[' * depth + ']' * depth if bracket == '[]' else '{"a":' * depth + '1' + '}' * depth
     r = ask(polca, '{"jsonrpc":"2.0","id":1,"method":"version_get","params":%s}' % text)
     assert r['error']['code'] in (INVALID, PARSE, PARAMS)

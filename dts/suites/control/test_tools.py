@@ -25,7 +25,7 @@ def js(polca, *args):
 
 
 def test_a_first_session_by_hand(polca):
-    """Two queue pairs made, connected and used by nothing but polca-ctl; the bytes arrive."""
+    """Two queue pairs created, connected and used with polca-ctl only; the bytes arrive."""
     pd = js(polca, 'pd', 'create')['pd']
     cq = js(polca, 'cq', 'create', '--depth', 64)['cq']
     access = 'LOCAL_WRITE,REMOTE_WRITE,REMOTE_READ,REMOTE_ATOMIC'
@@ -60,8 +60,8 @@ def test_tables_for_people_and_json_for_programs(polca, words):
     assert isinstance(js(polca, *words), dict)
 
 
-# commands whose words are not their method's: they read and write files
-# commands with words of their own in place of some parameters
+# commands whose options differ from their method's parameters: they read and write files, or
+# replace some parameters
 OWN_WORDS = {'sa_import': ['file', '--format', '--replace'], 'sa_export': ['file'],
              'cm_connect': ['dest', '--service', '--count', '--private-data', '--pd']}
 
@@ -91,7 +91,7 @@ def test_nobody_listens(sockets):
 
 
 def complete(*words):
-    """What bash offers for the last of these words."""
+    """The candidates that bash offers for the last of these words."""
     script = ('source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); '
               'COMP_LINE="$*"; COMP_POINT=${#COMP_LINE}; '
               'f=$(complete -p polca-ctl | sed "s/.*-F \\([^ ]*\\).*/\\1/"); '
@@ -110,7 +110,7 @@ def test_bash_completion():
 
 @pytest.fixture
 def terminal(polca):
-    """bash with an alias of polca-ctl and its completion, as README sets them up."""
+    """bash with an alias of polca-ctl and its completion, set up as in README."""
     t = Terminal({'POLCA_SOCKET': polca.socket})
     try:
         t.run('alias pc=' + CTL_PROGRAM)
@@ -128,7 +128,7 @@ def test_completion_through_an_alias(terminal):
     assert terminal.complete('pc post send 5 --opcode=RDMA_R') == 'pc post send 5 --opcode=RDMA_READ '
     assert {'port', 'qp', 'cm', 'help'} <= set(terminal.candidates('pc '))
     assert terminal.complete('pc log level g') == 'pc log level get '
-    # one that is made later, with an option of its own
+    # an alias made later, with an option of its own
     terminal.run("alias later='%s --json'" % CTL_PROGRAM)
     terminal.run('complete -F _polca_ctl later')
     assert terminal.complete('later neigh') == 'later neighbour '
@@ -145,7 +145,7 @@ def test_completion_of_values_that_there_are(terminal, polca):
         assert terminal.complete('pc qp show %d' % qp) == 'pc qp show %d ' % qp
         key = '0x%08x' % mr['key']
         assert terminal.complete('pc mr read ' + key[:-1]) in (
-            'pc mr read %s ' % key, 'pc mr read ' + key[:-1])  # a key may differ in the last digit
+            'pc mr read %s ' % key, 'pc mr read ' + key[:-1])  # keys may differ in the last digit only
         line = 'pc post send 5 --opcode SEND --sg-list key=' + key
         assert terminal.complete(line).rstrip() == line
         assert str(pd) in terminal.candidates('pc pd destroy ') or \
@@ -170,12 +170,12 @@ def test_completion_leaves_out_the_blank_where_more_may_follow(terminal):
 
 
 def test_completion_of_services(terminal):
-    """Those that can take the side in question."""
+    """The kinds that support this side."""
     assert terminal.complete('pc cm listen perf') == 'pc cm listen perftest '
     assert terminal.complete('pc cm listen --kind perf') == 'pc cm listen --kind perftest '
     line = 'pc cm connect %s 1 --service ' % B
     assert terminal.complete(line + 'rpi') == line + 'rping '
-    assert terminal.complete(line + 'perf') == line + 'perf'  # perftest only listens
+    assert terminal.complete(line + 'perf') == line + 'perf'  # perftest cannot connect
 
 
 @pytest.mark.parametrize('line', ['sa import ', 'sa config add node --file ', '-s ', '--socket=',
@@ -190,7 +190,7 @@ def test_completion_of_a_directory_ends_with_a_slash(terminal, tmp_path, line):
 
 def test_completion_without_a_server_is_silent(terminal):
     terminal.run('export POLCA_SOCKET=/nowhere/s; cd /')
-    assert terminal.candidates('pc mr read --key ') == []  # no files either
+    assert terminal.candidates('pc mr read --key ') == []  # and no file names
     assert 'etc/' in terminal.candidates('pc sa import ')
     assert terminal.complete('pc pd destroy 1') == 'pc pd destroy 1'
     assert terminal.complete('pc qp sho') == 'pc qp show '
@@ -210,7 +210,7 @@ def rping(polca):
 
 
 def test_ctrl_c_ends_a_client_without_count(terminal, polca, rping):
-    """cm connect without --count stays, and leaves no connection when it is interrupted."""
+    """cm connect without --count waits, and leaves no connection when it is interrupted."""
     terminal.type('pc cm connect %s 7174 --service rping --verify\n' % B)
     terminal.expect('Ctrl-C disconnects')
     wait_until(lambda: len(standing(polca)) == 2)
@@ -224,7 +224,7 @@ def test_ctrl_c_ends_a_client_without_count(terminal, polca, rping):
 
 
 def resting(polca):
-    """Connections that have ended, whose queue pairs rest in TIMEWAIT."""
+    """Connections that have ended, whose queue pairs are in TIMEWAIT."""
     return [c for c in polca.rpc('cm_list')['connections'] if c['state'] == 'TIMEWAIT']
 
 
@@ -233,7 +233,7 @@ LONG_REST = ['--packet-life', '20']
 
 
 def test_connect_is_done_when_the_connection_has_ended(polca, rping):
-    """Not when its queue pair has rested: the connection is in TIMEWAIT when the command is back."""
+    """The command returns while the connection is still in TIMEWAIT."""
     out = polca.ctl('cm', 'connect', B, '7174', '--service', 'rping', '--count', 5, *LONG_REST).stdout
     assert 'rping: 5 of 5 exchanges, 0 mismatches, 0 errors' in out
     assert resting(polca) and not standing(polca)
@@ -264,7 +264,7 @@ def test_signals_end_a_client_too(polca, rping, sig):
 
 
 def test_a_killed_client_leaves_no_attempt(polca):
-    """Whoever dies before the connection stands gives it up: nobody would know of it."""
+    """If the command dies before the connection is established, the connection is given up."""
     p = subprocess.Popen([CTL_PROGRAM, '-s', polca.socket, 'cm', 'connect', '192.0.2.77', '7199',
                           '--service', 'rping', '--dmac', '02:00:00:00:00:77', '--timeout-ms',
                           '60000'], stderr=subprocess.DEVNULL)

@@ -26,7 +26,7 @@ IP, IP6 = '10.77.0.1', 'fd77::1'
 
 @contextlib.contextmanager
 def running(kept, *polcas):
-    """Start them in order; at the end all stop with status 0 and their logs are kept."""
+    """Start them in order; at the end all must stop with status 0, and their logs are kept."""
     try:
         for p in polcas:
             p.start()
@@ -41,7 +41,7 @@ def running(kept, *polcas):
 
 
 class Wire:
-    """What conn.Conn needs to know of a wire whose other end is Scapy."""
+    """The parameters of conn.Conn for a wire whose other end is Scapy."""
 
     polca_ip, polca_ip6 = IP, IP6
 
@@ -51,7 +51,7 @@ class Wire:
 
 
 def exercise(hca, wire, **attr):
-    """The main things in both directions, by hand."""
+    """The main operations in both directions, packet by packet."""
     for ipv6 in (False, True):
         c = Conn(hca, wire, ipv6=ipv6, **attr)
         c.post_buffer(8192)
@@ -82,7 +82,7 @@ def exercise(hca, wire, **attr):
 def by_hand(kept, sockets, name, device, ifnames, workers=1, before=None, **more):
     """Polca on device in a namespace, Scapy on the other end, everything captured and checked.
 
-    ifnames: Polca's interface and Scapy's; the same one when the driver makes a tap."""
+    ifnames: Polca's interface and Scapy's; they are the same if the driver creates a tap."""
     with Namespace() as ns:
         if ifnames[0] != ifnames[1]:
             ns.veth(*ifnames, mac_a=POLCA_MAC, mac_b=STATION_MAC)
@@ -114,7 +114,7 @@ def test_af_packet(kept, sockets):
 
 
 def test_af_packet_with_two_queues_and_workers(kept, sockets):
-    """Packets reach their queue pair whichever queue the kernel puts them on: by hand-off."""
+    """Packets reach their queue pair whichever queue the kernel chooses: by hand-off."""
     with on_wire(kept, sockets, 'afp2', 'net_af_packet0,iface=pv0,qpairs=2', ('pv0', 'st0'),
                  workers=2) as (p, wire):
         assert p.rpc('port_list')['ports'][0]['rx_queues'] == 2
@@ -127,7 +127,7 @@ def test_af_packet_with_two_queues_and_workers(kept, sockets):
 
 
 def test_fewer_queues_than_workers(kept, sockets):
-    """It is said at start, and all works: one worker hands the other its packets."""
+    """Polca reports this at start, and everything works: one worker hands packets to the other."""
     with on_wire(kept, sockets, 'afp1', 'net_af_packet0,iface=pv0', ('pv0', 'st0'),
                  workers=2) as (p, wire):
         assert ('port0: net_af_packet has 1 receive queue for 2 workers: worker 0 hands the '
@@ -136,15 +136,15 @@ def test_fewer_queues_than_workers(kept, sockets):
 
 
 def link(ns, name):
-    """What the kernel has of an interface: MTU, MAC address, and whether it is promiscuous."""
+    """The kernel's settings of an interface: MTU, MAC address, and whether it is promiscuous."""
     row, = json.loads(ns.exec(['ip', '-j', '-d', 'link', 'show', 'dev', name]))
     return row['mtu'], row['address'], 'PROMISC' in row['flags']
 
 
 @pytest.mark.parametrize('driver_name', ['af_packet', 'af_xdp'])
 def test_the_interface_is_restored(kept, sockets, driver_name):
-    """A larger MTU and another MAC address are the interface's while Polca runs: path MTU 4096 works
-    over af_packet. Afterwards it is as it was."""
+    """While Polca runs, the interface has a larger MTU and another MAC address: path MTU 4096
+    works over af_packet. Afterwards the old values are restored."""
     mtu = {'af_packet': 4200, 'af_xdp': 3000}[driver_name]
     mac = '02:00:00:00:77:09'
     with Namespace() as ns:
@@ -176,7 +176,8 @@ def test_what_others_changed_is_not_restored(kept, sockets):
 
 @pytest.mark.parametrize('driver_name', ['af_packet', 'af_xdp'])
 def test_the_interface_is_restored_after_a_kill(kept, sockets, driver_name):
-    """The process that was killed left it changed; the next one restores it, at its start or at its end."""
+    """A killed process left the interface changed; the next one restores it, at its start or at
+    its end."""
     with Namespace() as ns:
         ns.veth('pv0', 'st0', mac_a=POLCA_MAC, mac_b=STATION_MAC)
         before = link(ns, 'pv0')
@@ -198,8 +199,8 @@ def test_the_interface_is_restored_after_a_kill(kept, sockets, driver_name):
 
 @pytest.mark.parametrize('driver_name', ['af_packet', 'af_xdp', 'pcap'])
 def test_the_port_is_down_when_its_interface_is(kept, sockets, driver_name):
-    """From the start, when it is set down, and when the other end takes its carrier; traffic flows when
-    it is up again. net_pcap does not open an interface that is down."""
+    """At start, when it is set down, and when the other end takes its carrier; traffic resumes
+    when it is up. net_pcap does not open an interface that is down."""
     with Namespace() as ns:
         ns.veth('pv0', 'st0', mac_a=POLCA_MAC, mac_b=STATION_MAC)
         p = Polca(sockets, [port('port0', 'net_%s0,iface=pv0' % driver_name, IP + '/24', IP6 + '/64')],
@@ -237,7 +238,7 @@ KERNEL = 'port0: the kernel of this host holds 10.77.0.1 on %s as well and refus
     ('net_memif0,role=server,socket-abstract=no,socket=%s/km', 'dm0', False),
     ('net_vhost0,iface=%s/kv,queues=1', 'dm0', False)])
 def test_a_kernel_with_our_address_is_noticed_at_start(kept, sockets, device, holder, told):
-    """Where the kernel sees the port's packets, and only there."""
+    """Where, and only where, the kernel sees the port's packets."""
     with Namespace() as ns:
         ns.veth('pv0', 'st0')
         ns.veth('dm0', 'dm1')
@@ -269,7 +270,8 @@ def test_af_xdp(kept, sockets):
 
 
 def test_af_xdp_with_the_largest_mtu(kept, sockets):
-    """What is beyond it is refused with its bound; a frame of this size, and of others, comes and goes."""
+    """A larger MTU is rejected with the limit; frames of this size and of others are sent and
+    received."""
     with Namespace() as ns:
         ns.veth('pv0', 'st0', mac_a=POLCA_MAC, mac_b=STATION_MAC)
 
@@ -288,7 +290,7 @@ def test_af_xdp_with_the_largest_mtu(kept, sockets):
 
 
 def test_af_xdp_says_why_it_does_not_start(kept, sockets):
-    """In the last line, with what to do; and a start that goes well says nothing of libbpf's."""
+    """The last line says what to do; a successful start prints nothing of libbpf's."""
     with Namespace() as ns:
         ns.veth('pv0', 'st0', mac_a=POLCA_MAC, mac_b=STATION_MAC)
 
@@ -319,7 +321,7 @@ def test_tap(kept, sockets):
 
 
 def fragments_are_dropped(h, wire):
-    """Here, because the kernel puts fragments together before an AF_PACKET ring sees them."""
+    """Tested here, because the kernel reassembles fragments before an AF_PACKET ring sees them."""
     c = Conn(h, wire)
     for ip in ({'flags': 'MF'}, {'frag': 5}):
         before = h.verdicts()
@@ -344,7 +346,7 @@ def pair_of(kept, sockets, ports_a, ports_b, mtu=1024):
 
 @pytest.mark.parametrize('mtu', [1024, 4096])
 def test_memif(kept, sockets, mtu):
-    """Two processes and shared memory between them."""
+    """Two processes with shared memory between them."""
     path = os.path.join(sockets, 'memif')
     device = 'net_memif0,role=%s,id=0,socket-abstract=no,socket=' + path + ',bsize=8192'
     keys = {'mtu': mtu + 80} if mtu > 1024 else {}
@@ -371,8 +373,8 @@ def test_back_to_back(kept, sockets, mtu):
 
 
 def test_vhost(kept, sockets):
-    """A QEMU guest's own NIC, with jumbo frames: soft-RoCE at the path MTUs a standard MTU has no
-    room for."""
+    """A QEMU guest's own NIC with jumbo frames: soft-RoCE at path MTUs that do not fit a
+    standard MTU."""
     path = os.path.join(sockets, 'vhost')
     p = Polca(sockets, [port('port0', 'net_vhost0,iface=%s,queues=1,client=0' % path,
                              '10.99.0.1/24', 'fd99::1/64', mtu=4200)])

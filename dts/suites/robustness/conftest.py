@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""Each test brings its own wire and appliance, for most of them end badly."""
+"""Each test has its own wire and appliance, because most tests break them."""
 
 import contextlib
 import os
@@ -48,7 +48,7 @@ class Wire:
 
 @pytest.fixture
 def bench(kept, sockets, request):
-    """bench(...): a Wire that is taken down whatever happens; the appliance's log is kept."""
+    """bench(...): a Wire that is always removed; the appliance's log is kept."""
     made = []
 
     @contextlib.contextmanager

@@ -92,7 +92,7 @@ def test_the_watchdog_is_fed_until_a_worker_hangs_and_again_when_it_polls(servic
     wait_until(lambda: len(manager.said('WATCHDOG')) >= 3)
     tid = worker_thread(polca.proc.pid)
     ptrace(PTRACE_SEIZE, tid)
-    ptrace(PTRACE_INTERRUPT, tid)  # this one thread stops; the control thread goes on
+    ptrace(PTRACE_INTERRUPT, tid)  # only this thread stops; the control thread continues
     os.waitpid(tid, 0x40000000)  # __WALL
     wait_until(lambda: polca.rpc('worker_list')['workers'][0]['stalled'])
     manager.listen()

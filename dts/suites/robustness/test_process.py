@@ -36,7 +36,7 @@ def test_a_signal_drains_and_ends_with_status_0(bench, sig):
 
 
 def test_killed_and_started_again(bench):
-    """The stale socket is no obstacle; the old life's packets are dropped; new traffic flows."""
+    """The stale socket is replaced; the old process's packets are dropped; new traffic works."""
     with bench() as w:
         w.start()
         c = Conn(w.hca(), w)
@@ -62,7 +62,7 @@ def test_killed_and_started_again(bench):
 
 
 def test_killed_ten_times(sockets):
-    """Nothing piles up that keeps it from starting: sockets, memory, runtime files."""
+    """Nothing accumulates that would prevent a start: sockets, memory, runtime files."""
     p = Polca(sockets, PAIR, name='again')
     try:
         for _ in range(10):
@@ -76,8 +76,8 @@ def test_killed_ten_times(sockets):
 
 
 def test_killed_beside_a_living_peer_over_memif(sockets):
-    """The client comes back to a server that lived on; then both come back, over the socket file
-    that the killed server left behind."""
+    """The client reconnects to a server that kept running; then both restart, over the socket
+    file that the killed server left behind."""
     path = os.path.join(sockets, 'mi')
     device = 'net_memif0,role=%s,id=0,socket-abstract=no,socket=' + path
     a = Polca(sockets, [port('port0', device % 'server', '10.77.0.1/24')], name='mia')
@@ -116,7 +116,7 @@ def test_a_memif_client_finds_a_server_that_comes_back(sockets):
             PolcaPair(Hca(a), '10.77.0.1', Hca(b), '10.77.0.2').all_operations(sizes=(5000,))
             way()
             wait_until(lambda: state() == 'DOWN', timeout=30)
-            time.sleep(2.5)  # tries that find nobody
+            time.sleep(2.5)  # attempts without a server
             a.start()
         wait_until(lambda: state() == 'ACTIVE', timeout=30)
         PolcaPair(Hca(a), '10.77.0.1', Hca(b), '10.77.0.2').all_operations(sizes=(5000,))
@@ -127,8 +127,8 @@ def test_a_memif_client_finds_a_server_that_comes_back(sockets):
 
 
 def test_both_ends_of_a_memif_leave_again_and_again(sockets):
-    """What the driver still does of a peer that has left, or of its socket, on a thread of its own
-    does not meet the end of the process."""
+    """The driver's own thread may still handle the peer or its socket; this does not collide
+    with the end of the process."""
     device = 'net_memif0,role=%s,id=0,socket-abstract=no,socket=' + os.path.join(sockets, 'me')
     a = Polca(sockets, [port('port0', device % 'server', '10.77.0.1/24')], name='mea')
     b = Polca(sockets, [port('port0', device % 'client', '10.77.0.2/24')], name='meb')
@@ -142,7 +142,7 @@ def test_both_ends_of_a_memif_leave_again_and_again(sockets):
 
 
 def test_the_peer_is_killed(bench):
-    """Requests end with RETRY_EXC_ERR, in the time that the attributes say and no less."""
+    """Requests end with RETRY_EXC_ERR, not before the time given by the attributes."""
     with bench() as w:
         w.start()
         c = Conn(w.hca(), w, timeout=14, retry_cnt=3)
@@ -193,8 +193,8 @@ def test_a_bad_configuration_says_what_is_wrong(sockets, text, words):
 
 
 def test_all_errors_of_a_configuration_are_told_with_their_lines(sockets):
-    """At once, each on a line of its own, with nothing of DPDK's in between; when it is only checked,
-    too."""
+    """All at once, each on its own line, without output of DPDK between them; also with
+    --print-config."""
     path = os.path.join(sockets, 'lines.json')
     with open(path, 'w') as f:
         f.write('{ "workers": { "count": "two" },\n'
@@ -222,7 +222,7 @@ def test_a_log_level_for_no_component(sockets):
 
 
 def test_more_workers_than_cpus(sockets):
-    """It is said what happens and what to do, and all works."""
+    """Warnings say what happens and what to do, and everything works."""
     cpu = min(os.sched_getaffinity(0))
     p = Polca(sockets, PAIR, name='crowd', workers=2, eal={'lcores': '(0-2)@%d' % cpu})
     with p:
@@ -232,7 +232,7 @@ def test_more_workers_than_cpus(sockets):
 
 @pytest.mark.parametrize('sig', [signal.SIGTERM, signal.SIGINT])
 def test_a_memif_client_that_waits_ends_on_a_signal(sockets, sig):
-    """One line says whom it waits for; it ends as it was asked to, with status 0."""
+    """One line says whom it waits for; a signal ends it with status 0."""
     path = os.path.join(sockets, 'nobody')
     p = Polca(sockets, [port('port0', 'net_memif0,role=client,id=0,socket-abstract=no,socket=' + path,
                              '10.77.0.2/24')], name='waits%d' % sig)

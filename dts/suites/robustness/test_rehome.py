@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""Queue pairs change their worker on an appliance of two, whose ports are back to back: what worker
-w sends on one port arrives at worker w's queue of the other. A pair on two workers has all of its
-packets handed over, in both directions."""
+"""Queue pairs move between the two workers of an appliance whose ports are joined back to back:
+packets that worker w sends on one port arrive at worker w's queue of the other. If the two queue
+pairs of a pair are on different workers, all packets are handed over, in both directions."""
 
 import itertools
 import os
@@ -48,8 +48,8 @@ def workers(p):
 
 
 def packets(p):
-    """What the workers took in, and how much of it they handed over; when all is quiet. Each packet
-    has one verdict then, wherever it was when its queue pair moved."""
+    """How many packets the workers received, and how many they handed over, when no packet is
+    under way. Each packet then has one verdict, whichever worker had it."""
     def quiet():
         rows = p.rpc('stats_get')['ports']
         return rows if all(sum(r['served'].values()) + sum(r['dropped'].values()) ==
@@ -63,18 +63,18 @@ def dropped(p, reason):
 
 
 def apart(p):
-    """PAIRS pairs, either end on the other worker."""
+    """PAIRS pairs, the two queue pairs of each on different workers."""
     a, b = Hca(p, 0), Hca(p, 1)
     return [PolcaPair(a, A, b, B, workers=(i % 2, 1 - i % 2)) for i in range(PAIRS)]
 
 
 def test_what_is_handed_over_falls_to_nothing(appliance):
-    """From 100 % to none, by itself; every byte is right on the way."""
+    """From 100 % to 0 without a command; every byte stays right meanwhile."""
     p = appliance(rehome=True)
     pairs = apart(p)
     seen, handed = packets(p)
     for i, pair in enumerate(pairs):
-        pair.move('write', 8, seed=i)  # too little for a move
+        pair.move('write', 8, seed=i)  # too few packets for a move
     now, handed_now = packets(p)
     assert now - seen >= 2 * PAIRS and handed_now - handed == now - seen
     assert not any(w['rehomed_in'] for w in workers(p))
@@ -98,7 +98,7 @@ def test_what_is_handed_over_falls_to_nothing(appliance):
 
 
 def posts(pair, n, first):
-    """n work requests for pair.a, with wr_id counting from first: Writes, and Reads of other
+    """n work requests for pair.a, with wr_id counting from first: Writes, and Reads of different
     bytes."""
     def row(wr_id):
         read = wr_id % 3 == 0
@@ -110,7 +110,8 @@ def posts(pair, n, first):
 
 
 def test_to_and_fro_a_thousand_times_under_traffic(appliance):
-    """Both ends by turns: no error, completions in order, every byte right, nothing lost."""
+    """Move both queue pairs alternately: no error, completions in order, every byte right,
+    nothing lost."""
     p = appliance(rehome=False)
     pair = PolcaPair(Hca(p, 0), A, Hca(p, 1), B, workers=(0, 1))
     written, read = pattern(1, 20000), pattern(2, 20000)
@@ -127,10 +128,10 @@ def test_to_and_fro_a_thousand_times_under_traffic(appliance):
                 p.rpc('qp_rehome', qp_num=q.qpn, worker=worker)
                 assert worker_of(q) == worker
                 moved += 1
-            except RpcError as e:  # completions wait to be polled
+            except RpcError as e:  # completions must be polled first
                 assert e.data['errno'] == 'EAGAIN', e
             if moved % 4:
-                continue  # so that they stand in both workers' rings
+                continue  # so that both workers' rings have some
         for row in p.rpc('cq_poll', cq=pair.qa.cq, max=64)['wc']:
             wc = Completion(row)
             assert (wc.wr_id, wc.status) == (done, 0)
@@ -157,7 +158,7 @@ def test_refusals_in_words(appliance):
     h = Hca(p)
     q = h.qp(worker=0)
     assert refused(p, qp_num=q.qpn, worker=2) == ('EINVAL', 'worker: got 2, there are 0..1')
-    for unknown in (q.qpn ^ 1, q.qpn ^ 1 << 23):  # another slot, another life of this one
+    for unknown in (q.qpn ^ 1, q.qpn ^ 1 << 23):  # another slot, another generation of this slot
         assert refused(p, qp_num=unknown, worker=1)[0] == 'ENOENT'
     srq = p.rpc('srq_create', pd=h.pd, worker=1)['srq']
     s = h.qp(srq=srq)
@@ -172,14 +173,14 @@ def test_refusals_in_words(appliance):
         for worker in (0, 1):
             if next(r for r in p.rpc('qp_list')['qps']
                     if r['qp_num'] == both['ACTIVE'])['worker'] == worker:
-                p.rpc('qp_rehome', qp_num=both['ACTIVE'], worker=worker)  # it is there
+                p.rpc('qp_rehome', qp_num=both['ACTIVE'], worker=worker)  # it is there already
             else:
                 assert refused(p, qp_num=both['ACTIVE'], worker=worker) == (
                     'EBUSY', 'qp: 0x%06x belongs to a connection or a service, which has its '
                     'worker' % both['ACTIVE'])
             assert refused(p, qp_num=both['PASSIVE'], worker=worker) == (
                 'EPERM', 'qp: 0x%06x belongs to service "echo"' % both['PASSIVE'])
-    for _ in range(3):  # and what may move does, also to where it is
+    for _ in range(3):  # queue pairs that may move do move, also to their present worker
         p.rpc('qp_rehome', qp_num=q.qpn, worker=1)
     assert worker_of(q) == 1
     r = p.ctl('qp', 'rehome', q.qpn, '--worker', 0)
@@ -203,13 +204,13 @@ def test_each_queue_pair_is_listed_once(appliance):
             rows, cursor = rows + page['qps'], page['cursor']
         assert sorted((r['qp_num'], r['worker']) for r in rows) == sorted(made.items())
         assert [w['qps'] for w in workers(p)] == [list(made.values()).count(w) for w in (0, 1)]
-    for qpn in made:  # far from home or not
+    for qpn in made:  # moved or not
         p.rpc('qp_destroy', qp_num=qpn)
     assert p.rpc('qp_list')['qps'] == []
 
 
 def test_others_destroyed_while_they_move(appliance):
-    """Moved, put in error and destroyed under traffic; a steady pair does not notice."""
+    """Moved, put in error and destroyed under traffic; another pair is not affected."""
     p = appliance(rehome=False)
     a, b = Hca(p, 0), Hca(p, 1)
     steady = PolcaPair(a, A, b, B, workers=(0, 1))
@@ -237,8 +238,8 @@ def test_others_destroyed_while_they_move(appliance):
 
 
 def test_where_the_driver_puts_the_packets(bench):
-    """Two queues of a real driver, which sorts by addresses and UDP ports: queue pairs on either
-    worker, whose peers' packets look alike to it, come together, and nothing is handed over."""
+    """Two queues of a real driver, which distributes packets by addresses and UDP ports: the
+    queue pairs of peers with equal hashes gather on one worker, and nothing is handed over."""
     with bench('net_af_packet0,iface=pv0,qpairs=2', workers=2) as w:
         w.start()
         h = w.hca()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""A start that fails says in its last line what is missing and what to type, and a run leaves nothing
+"""A failing start says in its last line what is missing and what to type. A run leaves nothing
 behind: no runtime directory, no hugepages."""
 
 import concurrent.futures
@@ -58,7 +58,7 @@ def run(program, *argv, uid=0, **kw):
 
 @pytest.fixture
 def place(tmp_path):
-    """A directory that anybody may use, with a configuration in it."""
+    """A directory that any user may use, with a configuration in it."""
     for d in (tmp_path, *tmp_path.parents):
         if str(d).startswith('/tmp/pytest'):
             d.chmod(0o755)
@@ -70,7 +70,7 @@ def place(tmp_path):
         return [PROGRAM, '-c', str(path), '-s', str(tmp_path / 'polca.sock')]
 
     def copy(program):
-        """That an ordinary user can read, wherever the source tree is."""
+        """A copy that an ordinary user can read, wherever the source tree is."""
         return shutil.copy(program, tmp_path)
     configuration.copy = copy
     configuration.path = tmp_path
@@ -90,7 +90,7 @@ def test_a_device_that_cannot_be_used(place, device, why, uid):
     assert not (place.path / 'polca.sock').exists()
 
 
-# to polca-bench a word is no device, but the name of a link
+# for polca-bench, a word without a comma is the name of a link, not a device
 @pytest.mark.parametrize('device,why,uid', [d for d in DEVICES if d[0] not in ('nosuch0', 'lo')],
                          ids=[i for i in IDS if not i.startswith(('nosuch0', 'lo-'))])
 def test_polca_bench_says_the_same(place, device, why, uid):
@@ -123,7 +123,7 @@ def test_a_word_that_is_no_argument_of_the_eal(place):
 
 @pytest.mark.parametrize('extra', ['--file-prefix=another', '--file-prefix another'])
 def test_an_argument_given_again_replaces_the_default(place, extra):
-    """DPDK 25.11 refuses a repetition."""
+    """DPDK 25.11 rejects repeated arguments."""
     p = subprocess.Popen([PROGRAM, '-s', str(place.path / 'polca.sock'), '--eal', extra + ' -m 600'],
                          env=place.env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
@@ -134,7 +134,7 @@ def test_an_argument_given_again_replaces_the_default(place, extra):
         assert p.wait(30) == 0
 
 
-# ---- what the host lacks
+# ---- resources that the host lacks
 
 @pytest.mark.parametrize('program', [[PROGRAM], [BENCH, 'send', '--no-huge']],
                          ids=['polca', 'polca-bench'])
@@ -165,7 +165,8 @@ def runtime_directories(place):
 
 
 def left_in_runtime_directory(place):
-    """polca's directory is that of its prefix, which other processes may share: it stays, empty."""
+    """polca's directory is that of its prefix, which other processes may share: it stays, but
+    empty."""
     return [f for d in runtime_directories(place) for f in os.listdir(place.path / 'dpdk' / d)]
 
 
@@ -183,7 +184,7 @@ def test_polca_that_fails_leaves_nothing_in_its_runtime_directory(place):
 
 
 def test_one_starts_while_another_with_its_prefix_ends(place):
-    """Neither takes the other's runtime directory away: a start that met an end failed."""
+    """Neither removes the other's runtime directory: a start during another's end failed."""
     program, _, config, *_ = place([port('port0', 'net_af_packet0,iface=nosuch0', '10.0.0.1/24')])
 
     def come_and_go(sock):
@@ -225,7 +226,7 @@ def test_the_next_polca_bench_removes_the_directory_of_a_killed_one(place):
     p.kill()
     p.wait(60)
     assert runtime_directories(place) == ['polca-bench-%d' % p.pid]
-    (place.path / 'dpdk' / ('polca-bench-%d' % os.getpid())).mkdir()  # of a living process
+    (place.path / 'dpdk' / ('polca-bench-%d' % os.getpid())).mkdir()  # of a running process
     assert run(BENCH, 'send', '--no-huge', '-n', '1000', env=place.env).returncode == 0
     assert runtime_directories(place) == ['polca-bench-%d' % os.getpid()]
 
@@ -260,7 +261,8 @@ def test_multi_process_gives_its_hugepages_back(place, hugetlbfs):
 
 @pytest.mark.parametrize('args', [[], ['--file-pre=another']], ids=['', 'abbreviated'])
 def test_multi_process_leaves_the_hugepages_of_others(place, hugetlbfs, args):
-    """What another process has locked stays, as the EAL would leave it; of the prefix in force."""
+    """Hugepages locked by another process stay, as with the EAL; only those of the current
+    prefix are removed."""
     p = Polca(str(place.path), back_to_back(), eal=dict(SHARED, args=args))
     prefix = 'another' if args else p.config['eal']['file_prefix']
     held, free = ('%smap_%d' % (prefix, n) for n in (90001, 90002))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""Wires that go bad: links down, garbage, kernels that answer in Polca's name, objects destroyed
-under traffic."""
+"""Failing wires: links down, garbage, kernels that answer for Polca, objects destroyed under
+traffic."""
 
 import random
 
@@ -11,7 +11,7 @@ from roce import NO_CREDITS, Op
 
 
 def quiet_burst(w, h, frames, batch=100):
-    """Send them so that none is lost on the way in; all have a verdict when this returns."""
+    """Send the frames so that none is lost on the way; when this returns, all have a verdict."""
     def seen():
         return h.port_stats()['rx_packets']
     start, sent = seen(), 0
@@ -32,7 +32,7 @@ def works(c):
 
 
 def test_link_down_and_up(bench):
-    """Events tell of it, retries carry the traffic over it."""
+    """Events report it, and retries carry the traffic over it."""
     with bench('net_tap0,iface=pt0', ('pt0', 'pt0')) as w:
         w.start()
         h = w.hca()
@@ -64,14 +64,14 @@ def test_carrier_lost_and_found_on_af_packet(bench):
         r = c.peer.expect(Op.WRITE_ONLY, c.sq_psn, timeout=20)
         c.peer.ack(r.psn, 1)
         assert c.qp.poll()[0].status == 0
-        c.peer.drain()  # copies that were under way
+        c.peer.drain()  # repeated packets that were under way
         works(c)
         w.polca.stop()
 
 
 def test_garbage(bench):
     """Random octets, and good packets with some of their octets changed, cut or repeated."""
-    # a tap hands everything over; between veth and AF_PACKET the kernel sorts some of it out
+    # a tap delivers everything; between veth and AF_PACKET the kernel drops some packets
     with bench('net_tap0,iface=pt0', ('pt0', 'pt0')) as w:
         w.start()
         h = w.hca()
@@ -137,7 +137,7 @@ def test_damaged_copies_of_our_own_connections_packets(bench):
 
 
 def test_destroyed_under_traffic(bench):
-    """Connections come and go while their packets keep arriving; the others do not notice."""
+    """Connections begin and end while their packets keep arriving; the others are not affected."""
     with bench(workers=2) as w:
         w.start()
         h = w.hca()
@@ -186,7 +186,7 @@ def test_a_thousand_queue_pairs(bench):
 
 
 def test_the_kernel_holds_our_address(bench):
-    """It answers port 4791 with ICMP port unreachable: that is detected and said."""
+    """It answers port 4791 with ICMP port unreachable: Polca detects this and warns."""
     with bench() as w:
         w.start()
         h = w.hca()
@@ -201,7 +201,7 @@ def test_the_kernel_holds_our_address(bench):
 
 
 def test_completion_queue_overrun(bench):
-    """CQ error event, the QPs in error, nothing overwritten; others are not touched."""
+    """CQ error event, the QPs in ERR, nothing overwritten; others are not affected."""
     with bench() as w:
         w.start()
         h = w.hca()
@@ -218,7 +218,7 @@ def test_completion_queue_overrun(bench):
 
 
 def test_a_read_of_much_does_not_starve_the_others(bench):
-    """Answers are sliced: a Write's ACK gets through while a long Read is being answered."""
+    """Answers are divided: a Write's ACK is sent while a long Read is being answered."""
     with bench() as w:
         w.start()
         h = w.hca()

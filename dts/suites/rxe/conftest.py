@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""The appliance on the guest's wire (lib/lab.py), with a capture of what a module put there."""
+"""The appliance on the guest's wire (lib/lab.py), with a capture of each module's packets."""
 
 import pytest
 

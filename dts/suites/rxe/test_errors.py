@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""Errors between Polca and Linux soft-RoCE: each side reports what the standard names."""
+"""Errors between Polca and Linux soft-RoCE: each side reports the error that the standard
+defines."""
 
 import pytest
 
@@ -10,7 +11,7 @@ from rxepair import RxePair
 REM_INV_REQ, REM_ACCESS, REM_OP, RNR_EXC, FLUSH = 9, 10, 11, 13, 5
 
 
-# ---- rxe asks for what it may not have: Polca NAKs, rxe reports
+# ---- rxe requests something it may not: Polca NAKs, rxe reports
 
 def rxe_fails(p, status):
     """The completion at rxe, and both queue pairs in error."""
@@ -82,7 +83,7 @@ def test_earlier_requests_of_rxe_stand(hca, guest):
     assert p.mr.read(0, 4) == b'good'
 
 
-# ---- Polca asks for what it may not have: rxe NAKs, Polca reports
+# ---- Polca requests something it may not: rxe NAKs, Polca reports
 
 @pytest.mark.parametrize('op', ['write', 'read', 'fetch_add'])
 def test_wrong_rkey_from_polca(hca, guest, op):
@@ -103,7 +104,7 @@ def test_unaligned_atomic_from_polca(hca, guest):
 
 
 def test_too_long_send_from_polca(hca, guest):
-    """rxe answers a Send that does not fit with NAK 0x63, and that is what Polca reports."""
+    """rxe answers a Send that does not fit with NAK 0x63, and Polca reports that."""
     p = RxePair(hca, guest)
     p.rxe_recv(16)
     p.q.post_send('send', wr_id=1, sg=[(p.mr, 0, 64)])
@@ -165,7 +166,7 @@ def test_rnr_at_rxe_until_a_receive_is_posted(hca, guest):
 
 
 def test_rnr_at_rxe_with_more_behind_it(hca, guest):
-    """rxe sends sequence NAKs during the wait: they cost no retry."""
+    """rxe sends sequence NAKs during the wait: they consume no retry."""
     p = RxePair(hca, guest, min_rnr_timer=20)
     p.from_polca('write', 8, seed=1)  # credits are known to be unlimited from here on
     from pattern import pattern

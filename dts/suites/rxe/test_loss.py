@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""Five of a hundred packets are lost in both directions; every byte arrives all the same, and
-every atomic is done exactly once."""
+"""Five per cent of the packets are lost in both directions; nevertheless every byte arrives, and
+every atomic is executed exactly once."""
 
 import os
 
@@ -137,7 +137,7 @@ class Conversation:
         self.p.q.post_sends(rows)
 
     def ended(self):
-        """'' or what the first failed request says."""
+        """'' or the status of the first failed request."""
         wcs = self.p.q.poll(self.OPS, timeout=300)
         return ''.join('request %d: status %d' % (w.wr_id, w.status)
                        for w in [w for w in wcs if w.status][:1])
@@ -149,7 +149,7 @@ class Conversation:
 
 
 def test_conversations(polca, guest):
-    """Seven retries are enough: the ACKs of duplicates behind a lost answer cost none."""
+    """Seven retries are enough: the ACKs of duplicates after a lost answer consume none."""
     failed = []
     for first in range(0, CONVERSATIONS, 10):
         hca, verbs = Hca(polca), guest.rdma()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""ibv_rc_pingpong, as Debian ships it, against Polca in both roles. The harness speaks its TCP
-exchange for Polca and drives Polca through the control socket."""
+"""ibv_rc_pingpong, unmodified from Debian, against Polca in both roles. The harness performs the
+TCP exchange for Polca and drives Polca through the control socket."""
 
 import re
 
@@ -17,7 +17,7 @@ SEND, RECV = 1, 2
 
 
 class Player:
-    """What pingpong.c does, on Polca."""
+    """The operations of pingpong.c, on Polca."""
 
     def __init__(self, hca, size, family):
         self.size, self.gid = size, POLCA_GID[family]

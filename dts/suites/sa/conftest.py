@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""One wire for each module: Polca with a database at one end, a station that speaks management
-datagrams at the other. When the module is done the wire is audited."""
+"""One wire for each module: Polca with a database at one end, a station that sends management
+datagrams at the other. After the module the wire is audited."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from sawire import Delta, NODES, Wire
 
 @pytest.fixture(scope='module')
 def wire(kept, sockets, request):
-    """A module says how it wants its appliance with CONFIG = dict(...)."""
+    """A module configures its appliance with CONFIG = dict(...)."""
     w = Wire(kept, sockets, **getattr(request.module, 'CONFIG', {}))
     try:
         w.start(getattr(request.module, 'DATABASE', NODES))
@@ -22,7 +22,8 @@ def wire(kept, sockets, request):
 
 @pytest.fixture
 def gsi(wire):
-    """A queue pair of this test; no session is left behind, and nothing unasked came."""
+    """A queue pair of this test; afterwards no session is left, and no unexpected packet
+    arrived."""
     with wire.gsi() as g:
         yield g
     assert wire.polca.alive(), wire.polca.tail()
@@ -30,7 +31,7 @@ def gsi(wire):
 
 @pytest.fixture
 def other(wire):
-    """A second one, undisturbed."""
+    """A second queue pair, which must not be affected."""
     with wire.gsi() as g:
         yield g
 

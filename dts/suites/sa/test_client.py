@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""Polca asks, a scripted server answers: what it sends, and what it makes of right and wrong
-answers (sa-multipacket A5, B6)."""
+"""Polca queries a scripted server: its requests, and its reaction to right and wrong answers
+(sa-multipacket A5, B6)."""
 
 import time
 
@@ -37,7 +37,7 @@ class Query:
         self.id = self.rpc('sa_query', **{k: v for k, v in params.items() if v is not None})['query']
 
     def end(self, timeout=60):
-        """How it ended, and its records."""
+        """How the query ended, and its records."""
         end = patience.end(timeout)
         while True:
             r = self.rpc('sa_result', query=self.id, max=0, timeout_ms=1000)
@@ -77,7 +77,7 @@ def answer2(lids):
 LIDS = range(1, N + 1)
 
 
-# ---- what it sends
+# ---- requests
 
 def test_request_of_version_1(server, ask):
     q = ask(class_version=1, fields={'port_guid': '0x1234'}, sa_key=99)
@@ -102,8 +102,8 @@ def test_request_of_version_2(server, ask):
 
 
 def test_resp_time_of_the_sa(server, ask):
-    """Get(ClassPortInfo) comes before the first query, and its RespTimeValue is kept: of the next
-    query, which loses its first answer, the retry comes when that is over."""
+    """Get(ClassPortInfo) precedes the first query, and its RespTimeValue is used later: the next
+    query loses its first answer, and is repeated after that time."""
     announced = 18  # 1.07 s; 2 flights of 1.07 s are the rest of the Response timeout
     q = ask(fields={'lid': 5}, resp_time=None)
     m = server.rx()
@@ -156,7 +156,7 @@ def test_bulk(server, ask):
 
 @pytest.mark.parametrize('lose', [(), (1,), (64,), (65,), (100, 101), (5, 5, 5), (169,)])
 def test_table_of_version_1(server, ask, lose):
-    """Ack at each window's end and at Last, once each where nothing is lost."""
+    """One Ack at each window's end and one at Last, if nothing is lost."""
     q = ask(class_version=1)
     m = server.rx()
     s = Script(lose=lose, silence=3)
@@ -229,7 +229,7 @@ def test_duplicates_are_acknowledged_again(server, ask):
 
 
 def test_last_counts_not_the_first_total(server, ask):
-    """A4: the database may change: First said more, or less."""
+    """A4: the database may change: First announced more, or less."""
     for total in (0, 1, 1 << 20):
         q = ask(class_version=1)
         m = server.rx()
@@ -242,7 +242,7 @@ def test_last_counts_not_the_first_total(server, ask):
 
 
 def test_keepalive_before_the_answer(server, ask):
-    """The request is not repeated as long as KeepAlives come in time."""
+    """The request is not repeated while KeepAlives arrive in time."""
     q = ask(class_version=1)
     m = server.rx()
     for _ in range(6):
@@ -261,7 +261,7 @@ def test_request_is_repeated_seven_times(server, ask, version):
     assert r['end'] == 'TIMEOUT' or 'TIMEOUT' in r['status'], r
     got = [mad.Mad(x.payload) for x in server.drain()]
     assert 2 <= len(got) <= 8 and len({bytes(m) for m in got}) == 1
-    # a Response timeout (2 * flight + process) lies between two of them, but for two early repeats
+    # between two of them is a Response timeout (2 * flight + process), except for two early repeats
     # of version 2
     early = 2 if version == 2 else 0
     assert time.monotonic() - t0 >= (len(got) - early) * (2 * 4.096e-6 * 2**18) * 0.9
@@ -313,13 +313,14 @@ def test_config(server, ask, lose):
     assert first.length == N * NODE.stride1 and (first.edit, first.sm_key) == (mad.ADD, 77)
     data, m = receive1(server, first, Script(lose=lose, silence=1), first=first)
     assert data == answer1(LIDS)
-    server.tx(m.turned(flags=0, segment=0, length=0))  # stands for the last Ack
+    server.tx(m.turned(flags=0, segment=0, length=0))  # counts as the last Ack
     assert q.end()['status'] == 'OK'
     server.drain()
 
 
 def segments(server, m, last):
-    """Those up to last of the Config that m began, in order; what is sent again meanwhile does not count."""
+    """The segments of the Config that m began, up to last, in order; repeated segments do not
+    count."""
     while m.segment < last:
         x = server.rx()
         if x.tid == m.tid and x.segment > m.segment:
@@ -330,7 +331,7 @@ def segments(server, m, last):
 
 @pytest.mark.parametrize('window', [0, 1, 63, 64, 100])
 def test_window_of_a_config(server, ask, window):
-    """64 at first; an Ack's Window below 64 counts as 64."""
+    """64 at first; a Window below 64 in an Ack counts as 64."""
     q = config(ask)
     first = server.rx()
     last = segments(server, first, 64)
@@ -344,7 +345,7 @@ def test_window_of_a_config(server, ask, window):
 
 
 def test_config_asked_for_what_was_acknowledged(server, ask):
-    """Seed 000: a MAD with status 0x001C, at once; the end is the SA's to say."""
+    """Seed 000: a MAD with status 0x001C ends it at once; only the SA decides the end."""
     q = config(ask)
     m = segments(server, server.rx(), 64)
     server.tx(m.turned(flags=mad.ACK, window=64, length=0))
@@ -414,7 +415,7 @@ def test_acks_of_version_2(server, ask):
     server.tx(packets[33])
     server.tx(packets[17])
     server.expect_nothing(0.05)
-    # a duplicate that the last ACK covers: that ACK again
+    # a duplicate covered by the last ACK: repeat that ACK
     server.tx(packets[4])
     again = server.expect(rmpp_type=mad.RACK)
     assert again.segment in (17, 18)
@@ -425,7 +426,7 @@ def test_acks_of_version_2(server, ask):
 
 
 def test_out_of_order_is_kept(server, ask):
-    """What came before its turn is not needed again."""
+    """Segments that arrived out of order are not requested again."""
     q = ask()
     m = server.rx()
     packets = segments2(m.turned(stride=14), answer2(LIDS[:25]))  # 14 segments
@@ -436,7 +437,7 @@ def test_out_of_order_is_kept(server, ask):
     server.tx(packets[1])
     q.good(LIDS[:25])
     while server.expect(rmpp_type=mad.RACK).segment != 14:
-        pass  # the Acks of before the first segment was whole
+        pass  # the Acks before the first segment was complete
 
 
 def test_last_ack_is_repeated(server, ask):
@@ -486,14 +487,14 @@ def test_stop_and_abort_end_it_without_an_answer(server, ask, kind, status):
 
 
 def test_total_time(server, ask):
-    """B6: an incomplete message after its time: ABORT 118."""
+    """B6: an incomplete message times out: ABORT 118."""
     q = ask()
     m = server.rx()
     packets = segments2(m.turned(stride=14), answer2(LIDS))
     server.tx(packets[0])
     server.expect_rack(m)
     end, at = patience.end(30), 2
-    while True:  # a segment now and then is no progress enough
+    while True:  # a segment now and then is not enough progress
         assert time.monotonic() < end
         server.tx(packets[at - 1])
         at += 1
@@ -505,7 +506,7 @@ def test_total_time(server, ask):
 
 
 def test_cancelled(server, ask):
-    """The server is told."""
+    """The server receives an ABORT."""
     q = ask()
     m = server.rx()
     server.tx(segments2(m.turned(stride=14), answer2(LIDS))[0])
@@ -526,7 +527,7 @@ def test_tids_of_two_queries_differ(server, ask):
 
 
 def test_answers_from_elsewhere_are_not_taken(server, wire, ask, verdicts):
-    """The right TID from another queue pair or address."""
+    """The right TID, but from another queue pair or address."""
     q = ask()
     m = server.rx()
     with wire.gsi(ip='10.79.0.99') as far:

@@ -39,7 +39,7 @@ def raw(recs):
 
 @pytest.fixture(autouse=True)
 def clean(wire):
-    """The database as it was."""
+    """The database is unchanged."""
     yield
     wire.load(DATABASE)
 
@@ -81,7 +81,7 @@ def test_first_and_last_in_one_segment_is_accepted(gsi):
 
 
 def test_acks_are_the_header_with_r_set(gsi):
-    """A3: Ack of a Config 0x14 goes out as 0x94, same TID and keys, PayloadLength 0."""
+    """A3: the Ack of a Config 0x14 is sent as 0x94, with the same TID and keys, PayloadLength 0."""
     q = head()
     packets = segments1(q, raw(records(100)))
     for p in packets[:64]:
@@ -114,15 +114,15 @@ def test_gaps(gsi, lose):
 
 
 def only_resends(gsi, segment):
-    """Requests for this segment, seven at most: one tells of the gap, others come when it was
-    long ago and the segment has not come."""
+    """Resends for this segment, at most seven: one because of the gap, further ones when the
+    segment has not arrived for a while."""
     time.sleep(0.05)
     got = [sapeer.as_mad(x) for x in gsi.drain()]
     assert len(got) < 7 and all((m.flags, m.segment) == (mad.RESEND, segment) for m in got), got
 
 
 def test_a_gap(gsi):
-    """All after the missing segment is discarded; it alone goes on."""
+    """All segments after the missing one are discarded; it alone is accepted."""
     q = head()
     packets = segments1(q, raw(records(100)))
     for i in (1, 2, 4, 5, 6, 7):
@@ -131,7 +131,7 @@ def test_a_gap(gsi):
     assert (r.method, r.tid, r.length) == (mad.CONFIG_RESP, q.tid, 0)
     only_resends(gsi, 3)
     gsi.tx(packets[2])
-    gsi.tx(packets[4])  # 5, and 4 was discarded
+    gsi.tx(packets[4])  # segment 5, which is next after the discarded 4
     gsi.expect(flags=mad.RESEND, segment=4)
     only_resends(gsi, 4)
     for p in packets[3:67]:
@@ -182,7 +182,7 @@ def test_duplicates_are_acknowledged_again(gsi):
 
 
 def test_at_most_seven_resends_then_over(wire, gsi, counted):
-    """The SegmentTimer, while packets are due: Resend, not more than seven times."""
+    """The SegmentTimer, while packets are outstanding: Resend, at most seven times."""
     packets = segments1(head(), raw(records(100)))
     for p in packets[:3]:
         gsi.tx(p)
@@ -203,7 +203,7 @@ def test_at_most_seven_resends_then_over(wire, gsi, counted):
 
 @pytest.mark.parametrize('off', [-192, -109, 192, 1 << 31])
 def test_segments_that_disagree_with_the_total(gsi, off):
-    """A4: status 0x001C, and nothing is done."""
+    """A4: status 0x001C, and nothing is executed."""
     packets = segments1(head(), raw(records(100, 10)))
     packets[0].length = packets[0].length + off & 0xffffffff
     for p in packets:
@@ -214,7 +214,7 @@ def test_segments_that_disagree_with_the_total(gsi, off):
 
 
 def test_length_of_the_last_segment_is_reserved(gsi):
-    """A4, the literal reading: the tail comes from the first segment's total."""
+    """A4, read literally: the length of the tail follows from the first segment's total."""
     recs = records(100, 10)
     packets = segments1(head(), raw(recs))
     packets[-1].length = 1
@@ -232,7 +232,7 @@ def test_half_a_record_is_refused(gsi):
     assert count(gsi) == DATABASE
 
 
-# ---- executed once, as a whole or not at all
+# ---- executed once, completely or not at all
 
 def test_config_resp_is_repeated_and_nothing_done_twice(wire, gsi):
     recs = records(100)
@@ -253,7 +253,7 @@ def test_config_resp_is_repeated_and_nothing_done_twice(wire, gsi):
 
 
 def test_all_or_nothing(gsi):
-    """One record of them is there already: none is added."""
+    """One of the records already exists: none is added."""
     recs = records(DATABASE - 3, N)
     a = config(gsi, mad.ADD, recs)
     assert a.status != 0
@@ -285,7 +285,8 @@ def test_untrusted(gsi, key):
 
 
 def test_keepalive_of_the_client_keeps_the_session(wire, gsi):
-    """Seed 000: the receiver's timer starts anew; longer than a Segment timeout, and no Resend."""
+    """Seed 000: the receiver's timer restarts; there is no Resend for longer than a Segment
+    timeout."""
     packets = segments1(head(), raw(records(100, 10)))
     for p in packets[:3]:
         gsi.tx(p)
@@ -300,7 +301,7 @@ def test_keepalive_of_the_client_keeps_the_session(wire, gsi):
 
 
 def test_two_at_once(gsi, other):
-    """Interleaved packet by packet."""
+    """Two Configs, interleaved packet by packet."""
     ones, twos = records(100), records(500)
     a, b = segments1(head(), raw(ones)), segments1(head(), raw(twos))
     for p, q in zip(a[:64], b[:64]):
@@ -331,7 +332,7 @@ def set1(**fields):
 
 
 def test_set_add_and_delete(gsi):
-    """Add: RID 0, the answer brings RID and record; delete by that RID."""
+    """Add: RID 0, the answer has the RID and the record; delete by that RID."""
     mask = SERVICE.mask('service_id', 'gid', 'pkey', 'lease', 'name')
     a = gsi.ask(set1(edit=mad.ADD, mask=mask, data=SERVICE.put(**service())))
     assert (a.method, a.status, a.sa_key) == (mad.GET_RESP, 0, 0)
@@ -346,7 +347,7 @@ def test_set_add_and_delete(gsi):
 
 
 def test_repeated_set_is_done_once(wire, gsi):
-    """The answer was lost: the same answer again; or a KeepAlive, while the disk is at work."""
+    """The answer was lost: it is repeated; or a KeepAlive is sent while the disk is busy."""
     mask = SERVICE.mask('service_id', 'gid', 'pkey', 'lease', 'name')
     q = set1(edit=mad.ADD, mask=mask, data=SERVICE.put(**service(number=0x2000)))
     gsi.tx(q)

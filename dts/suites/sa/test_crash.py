@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""kill -9 in a loop, in the middle of Configs and Sets, over a database on disk: what was
-acknowledged is there, no Config is there by half, and nothing else has come."""
+"""kill -9 in a loop, during Configs and Sets, over a database on disk: acknowledged changes are
+there, no Config is there partly, and there are no other changes."""
 
 import os
 import random
@@ -27,12 +27,12 @@ def node(lid, round_):
 
 
 class Writer(threading.Thread):
-    """Configs of whole batches, one after the other, until the peer is no more."""
+    """Configs of whole batches, one after the other, until the peer is dead."""
 
     def __init__(self, gsi, known, round_):
         super().__init__(daemon=True)
         self.gsi, self.known, self.round, self.stop = gsi, known, round_, False
-        self.pending = None  # the change whose answer has not come
+        self.pending = None  # the change whose answer has not arrived
 
     def run(self):
         rnd = random.Random(self.round)
@@ -96,13 +96,13 @@ def wire(kept, sockets):
 
 
 def compare_nodes(g, known, pending):
-    """Each batch as it was acknowledged, or as the one change under way would have left it."""
+    """Each batch is as it was acknowledged, or as the one change under way would have left it."""
     have, _ = nodes1(g)
     found = {}
     for batch in range(8):
         rows = [have.get((batch * BATCH + i + 1) << 16) for i in range(BATCH)]
         marks = {None if r is None else NODE.get_bare(r, 'device_id') for r in rows}
-        assert len(marks) == 1, 'batch %d is there by half: %r' % (batch, marks)
+        assert len(marks) == 1, 'batch %d is there partly: %r' % (batch, marks)
         found[batch] = marks.pop()
     for batch in range(8):
         allowed = {known.get(batch)}

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""Datagrams that are dropped, each for exactly one reason, and classes that Polca does not speak."""
+"""Datagrams that are dropped, each for exactly one reason, and classes that Polca does not
+support."""
 
 import pytest
 
@@ -23,7 +24,7 @@ def get(version=2, **fields):
 
 
 def dropped(gsi, verdicts, reason, send):
-    """One datagram, no answer, one reason; what follows is served."""
+    """One datagram, no answer, one reason; the next one is served."""
     send()
     a = gsi.ask(get())
     assert a.status == 0
@@ -33,7 +34,7 @@ def dropped(gsi, verdicts, reason, send):
 
 @pytest.fixture(autouse=True)
 def known(gsi):
-    """Polca has answered the station before: no ARP comes between."""
+    """Polca has answered the station before, so no ARP is needed."""
     assert gsi.ask(get()).status == 0
 
 
@@ -85,7 +86,7 @@ def test_control_packets_of_no_session(gsi, verdicts):
 
 
 def test_resend_of_no_session(gsi, verdicts):
-    """What is asked for is not there any more (seed 000): 0x001C."""
+    """The requested session no longer exists (seed 000): 0x001C."""
     for method in (mad.TABLE, mad.CONFIG):
         q = v1(method, NODE.attr, tid=sapeer.new_tid(), segment=3, flags=mad.RESEND)
         a = gsi.ask(q)
@@ -94,7 +95,7 @@ def test_resend_of_no_session(gsi, verdicts):
 
 
 def test_middle_of_a_config_that_never_began(gsi, verdicts):
-    """Its First is asked for."""
+    """Its First is requested."""
     gsi.tx(v1(mad.CONFIG, NODE.attr, tid=sapeer.new_tid(), segment=7, sm_key=SM_KEY))
     gsi.expect(flags=mad.RESEND, segment=1)
 
@@ -118,7 +119,7 @@ def test_other_queue_pairs_know_no_mads(gsi, verdicts, number):
 @pytest.mark.parametrize('cls,version', [(0x03, 0), (0x03, 3), (0x03, 255), (0x09, 1), (0x0f, 1),
                                          (0x30, 1)])
 def test_unknown_class_or_version_is_answered(gsi, counted, cls, version):
-    """B2: 0x0004, in the header that came."""
+    """B2: 0x0004, in the received header."""
     q = get().but(mgmt_class=cls, class_version=version)
     gsi.tx(q)
     a = gsi.rx()
@@ -134,7 +135,7 @@ def test_unknown_class_of_a_response_is_not_answered(gsi, verdicts):
 
 @pytest.mark.parametrize('method', [0x05, 0x07])
 def test_traps_are_not_answered_with_a_loop(gsi, method):
-    """Trap and TrapRepress have no answer that could be answered again."""
+    """Trap and TrapRepress get no answer, which could be answered in turn."""
     gsi.tx(get().but(method=method))
     m = gsi.maybe(0.2)
     assert m is None or m.status == mad.NO_METHOD
@@ -146,7 +147,7 @@ def test_answer_comes_from_qp1_to_the_queue_pair_that_asked(gsi):
 
 
 def test_garbage(wire, gsi):
-    """Random bytes behind a right Q_Key: every packet has one verdict, and nobody dies of it."""
+    """Random bytes with a right Q_Key: every packet has one verdict, and Polca survives."""
     import random
     rnd = random.Random(3)
     before = wire.verdicts()

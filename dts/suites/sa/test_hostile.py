@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""Peers that mean harm: bounded, counted, answered as the standard says, and a second client does
-not notice."""
+"""Malicious peers: limited, counted, answered as the standard requires; a second client is not
+affected."""
 
 import struct
 import threading
@@ -30,7 +30,7 @@ def first_only(tid, length=19200, **fields):
 
 
 class Flood:
-    """Frames of one template with other TIDs, sent beside the test."""
+    """Frames of one template with different TIDs, sent in parallel to the test."""
 
     def __init__(self, gsi, m, n, pace=0.0003, source=False):
         self.gsi, self.n, self.pace, self.source = gsi, n, pace, source
@@ -71,13 +71,13 @@ def both_tables(gsi):
 
 @pytest.fixture
 def second(wire):
-    """The second client has an address of its own: what a peer may have is counted by address."""
+    """The second client has its own address, because limits are per address."""
     with wire.gsi(ip='10.79.0.99') as g:
         yield g
 
 
 def quiet(wire):
-    """All sessions have gone, and their memory."""
+    """All sessions are gone, and their memory is freed."""
     wait_until(lambda: wire.polca.rpc('sa_stats')['sessions'] == 0 or not
                wire.polca.rpc('sa_sessions')['sessions'] or lingering(wire), timeout=60, step=0.3)
 
@@ -87,7 +87,8 @@ def lingering(wire):
 
 
 def test_first_only_flood(wire, gsi, second, counted):
-    """Half-open Configs: no more than a peer may have, the rest refused; then reclaimed."""
+    """Half-open Configs: no more than a peer may have, further ones are rejected; then they are
+    reclaimed."""
     flood = Flood(gsi, first_only(1), 5000)
     both_tables(second)
     live = [s for s in wire.polca.rpc('sa_sessions', max=1000)['sessions']
@@ -103,14 +104,14 @@ def test_first_only_flood(wire, gsi, second, counted):
 
 
 def test_first_only_flood_from_many_addresses(wire, gsi, second, counted):
-    """The total is bounded, too; a client whose transfer had begun goes on."""
+    """The total is limited as well; a client whose transfer had begun continues."""
     q = v2(mad.TABLE, NODE.attr, tid=sapeer.new_tid(), sm_key=SM_KEY)
     second.tx(q)
     m = second.expect(segment=1)
     flood = Flood(gsi, first_only(1), 3000, source=True)
     wait_until(lambda: counted['sessions_refused'] > 0, timeout=60)
     assert len(wire.polca.rpc('sa_sessions', max=1000)['sessions']) <= MAX
-    # the segment again as a duplicate: its ACK, and the stream goes on to its end
+    # repeat the segment as a duplicate: Polca repeats its ACK, and the stream completes
     second.held.append(m)
     data, m = receive2(second, q, Script(silence=3), first=m, timeout=40)
     assert NODE.split2(data, m.stride) == [node_bytes(lid) for lid in range(1, NODES + 1)]
@@ -122,7 +123,8 @@ def test_first_only_flood_from_many_addresses(wire, gsi, second, counted):
 
 @pytest.mark.parametrize('length', [0xffffffff, 1 << 19, 0x7fffffff])
 def test_lying_payload_length(wire, gsi, second, length):
-    """More than a peer may send: refused at once or when it comes true; memory stays bounded."""
+    """More than a peer may send: rejected at once, or when the data arrive; memory stays
+    limited."""
     gsi.tx(first_only(sapeer.new_tid(), length=length))
     gsi.maybe(0.2)
     both_tables(second)
@@ -133,7 +135,7 @@ def test_lying_payload_length(wire, gsi, second, length):
 
 
 def test_too_much_is_refused(wire, gsi, second):
-    """A Config beyond max_bytes_per_peer ends with a status; nothing of it is done."""
+    """A Config beyond max_bytes_per_peer ends with a status, and nothing of it is executed."""
     data = bytes(300000)
     head = v1(mad.CONFIG, NODE.attr, tid=sapeer.new_tid(), edit=mad.ADD, sm_key=SM_KEY)
     with pytest.raises(sapeer.Failed) as e:
@@ -143,7 +145,7 @@ def test_too_much_is_refused(wire, gsi, second):
 
 
 def test_endless_keepalive(wire, gsi, counted):
-    """A session that only KeepAlives keep ends all the same."""
+    """A session kept alive only by KeepAlives ends nevertheless."""
     m = first_only(sapeer.new_tid())
     gsi.tx(m)
     alive = m.but(flags=mad.KEEPALIVE, segment=0, length=0)
@@ -158,7 +160,7 @@ def test_endless_keepalive(wire, gsi, counted):
 
 
 def segment_of(gsi, number):
-    """This segment of a version 1 stream, beside whatever else comes."""
+    """This segment of a version 1 stream, ignoring other packets."""
     m = gsi.rx()
     while m.class_version != 1 or m.segment != number:
         m = gsi.rx()
@@ -167,14 +169,14 @@ def segment_of(gsi, number):
 
 def test_spoofed_transactions(wire, gsi, second, verdicts):
     """Acks, Resends, KeepAlives and ABORTs with a session's TID, but from another queue pair or
-    another address: none of them is its."""
+    another address: none of them affects it."""
     q = v2(mad.TABLE, NODE.attr, tid=sapeer.new_tid(), sm_key=SM_KEY)
     second.tx(q)
     m = second.expect(segment=1)
     one = v1(mad.TABLE, NODE.attr, tid=q.tid, window=2, end_rid=mad.ALL_RIDS, sm_key=SM_KEY)
     second.tx(one)
     segment_of(second, 1), segment_of(second, 2)
-    for sqpn in (gsi.qpn, second.qpn):  # its own queue pair's number from a wrong address, too
+    for sqpn in (gsi.qpn, second.qpn):  # also the right queue pair's number from a wrong address
         gsi.tx(m.turned(rmpp_type=mad.ABORT, rmpp_flags=mad.ACTIVE, rmpp_status=mad.UNSPEC),
                sqpn=sqpn)
         gsi.tx(m.turned(rmpp_type=mad.RACK, rmpp_flags=mad.ACTIVE, segment=1, new_window_last=99),
@@ -185,7 +187,7 @@ def test_spoofed_transactions(wire, gsi, second, verdicts):
                                     mask=NODE.mask('lid'), sm_key=SM_KEY))
     assert verdicts['mad_unmatched'] + verdicts['mad_discarded'] == 10
     rest = second.drain()
-    # sent again at most; and its number's Resend, from where there is no such transaction, is refused
+    # at most a repeated segment; a Resend from an address without this transaction is rejected
     assert all(x.class_version == 2 and x.segment == 1 or
                x.class_version == 1 and (x.segment == 2 or x.status == mad.INVALID)
                for x in map(as_mad, rest)), rest
@@ -197,7 +199,7 @@ def test_spoofed_transactions(wire, gsi, second, verdicts):
 
 @pytest.mark.parametrize('kind', ['resend', 'ack'])
 def test_storm_of_control_packets(wire, gsi, second, kind):
-    """Each Resend of a whole window costs a window: bounded, and the second client goes on."""
+    """Each Resend of a whole window costs a window: limited, and the second client continues."""
     q = v1(mad.TABLE, NODE.attr, tid=sapeer.new_tid(), window=64, end_rid=mad.ALL_RIDS,
            sm_key=SM_KEY)
     gsi.tx(q)

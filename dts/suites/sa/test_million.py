@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""Two appliances in two namespaces: a table of a million records, one packet in a hundred lost
-either way. They are PortInfoRecords: 49151 unicast LIDs make no more NodeRecords.
+"""Two appliances in two namespaces: a table of a million records, with one per cent loss in each
+direction. They are PortInfoRecords, because there are only 49151 unicast LIDs for NodeRecords.
 
-CI's table has as many records as make more than 65,536 segments, so that no segment number fits
-into 16 bits; tables of a million are simulated there (scenario sa_million)."""
+CI's table has enough records for more than 65,536 segments, so that segment numbers exceed 16
+bits; tables of a million are simulated there (scenario sa_million)."""
 
 import os
 import time
@@ -19,12 +19,12 @@ TEST_SECONDS = 900
 RECORDS, FILES = scaled(200000, 1000000), 10
 LOSS = 1  # percent
 A, B = '10.80.0.1', '10.80.0.2'
-PORTS = 255  # of a LID
+PORTS = 255  # per LID
 M = (1 << 64) - 1
 
 
 def mixed(i):
-    """A number that looks like none of its neighbours'."""
+    """A number that differs from those of its neighbours."""
     z = (i + 1) * 0x9e3779b97f4a7c15 & M
     z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9 & M
     return z ^ z >> 27
@@ -117,7 +117,7 @@ def test_a_million_records(bench, kept, version):
     with open(os.path.join(kept, 'times'), 'a') as f:
         f.write(line + '\n')
     assert lost > RECORDS / 3 / 100 * LOSS / 2
-    # count and checksum: every record once, in order, with its own numbers
+    # count and checksum: every record once, in order, with its own values
     count = total = 0
     cursor = 0
     while cursor is not None:

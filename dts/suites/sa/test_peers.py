@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""The harness's own machines against each other, without Polca: what they find wrong later is not
-their own doing."""
+"""The harness's own state machines against each other, without Polca, so that errors they report
+later are not their own."""
 
 import os
 import struct
@@ -40,21 +40,21 @@ def stations(kept):
 
 @pytest.fixture
 def pair(stations):
-    """Both; what a failed test has left on the wire is not for the next one."""
+    """Both; packets left by a failed test are discarded."""
     for g in stations:
         g.drain()
     return stations
 
 
 def served(gsi, work):
-    """Run the server's part beside the test."""
+    """Run the server's part in parallel to the test."""
     out = []
 
     def run():
         try:
             out.append(work(gsi, gsi.rx()))
         except BaseException as e:
-            traceback.print_exc()  # the test may fail first, for this reason
+            traceback.print_exc()  # print it: the test may fail first because of it
             out.append(e)
     t = threading.Thread(target=run)
     t.start()

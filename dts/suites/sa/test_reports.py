@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""Subscribers are told: Report(Notice), again until ReportResp; partitions of the untrusted."""
+"""Subscribers receive Report(Notice), repeated until ReportResp; partitions of untrusted
+subscribers."""
 
 import json
 import time
@@ -31,7 +32,7 @@ def inform(gsi, subscribe, trap=0xffff):
 
 
 def ready(wire):
-    """Ports for what follows."""
+    """Ports for the following tests."""
     wire.polca.rpc('sa_import', text=json.dumps(
         {'records': [node_json(lid) for lid in (1, 2)] + [port_json(lid) for lid in (1, 2)]}))
 
@@ -61,7 +62,7 @@ def report(gsi, trap):
 
 
 def next_report(gsi):
-    """The next Report, whatever it tells of: its trap's number."""
+    """The next Report of any kind: its trap's number."""
     while True:
         m = gsi.rx()
         if m.method == mad.REPORT:
@@ -81,9 +82,9 @@ def test_report_until_it_is_answered(wire, gsi, other):
     assert join(other, mad.DELETE).status == 0
     m, trap = next_report(gsi)
     assert trap == GROUP_DELETED
-    # never answered: repeated as often as is configured, and no more
+    # never answered: repeated as often as configured, and no more
     wait_until(lambda: wire.polca.rpc('sa_stats')['sa']['reports_given_up'] == 1, timeout=30)
-    # in this time the one that was answered would have been repeated, too
+    # in this time, an answered one would also have been repeated
     reports = [a for a in map(sapeer.as_mad, gsi.drain()) if a.method == mad.REPORT]
     assert [a.tid for a in reports] == [m.tid]
     assert inform(gsi, 0).status == 0
@@ -96,7 +97,7 @@ def test_no_report_after_the_end_of_the_subscription(wire, gsi, other):
     assert join(other).status == 0
     inform(gsi, 1)
     assert join(other, mad.DELETE).status == 0
-    m, trap = next_report(gsi)  # of what came after, and of nothing before
+    m, trap = next_report(gsi)  # of the later event, and of no earlier one
     assert trap == GROUP_DELETED
     gsi.tx(m.turned())
     inform(gsi, 0)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""Paths as a live opensm has them: five simulated fabrics, imported, and for every pair of LIDs one
-Get to either SA. Both give the same MTU, rate, SL, P_Key and PacketLifeTime (sa-multipacket B12)."""
+"""Paths compared with a live opensm: five simulated fabrics are imported, and for every pair of
+LIDs, one Get is sent to either SA. Both return the same MTU, rate, SL, P_Key and PacketLifeTime
+(sa-multipacket B12)."""
 
 import ipaddress
 import json
@@ -87,7 +88,7 @@ def polca(sockets):
 
 @pytest.fixture(scope='module')
 def inside(fabric, sockets):
-    """An appliance in the place of the fabric's last host."""
+    """An appliance in place of the fabric's last host."""
     host = fabric.plan.hosts[-1]
     lid, = fabric.lids[host][:1]
     ns = Namespace()
@@ -112,7 +113,7 @@ def inside(fabric, sockets):
 
 @pytest.fixture(scope='module', params=list(FABRICS))
 def fabric(request, kept):
-    """With .lids: of each host; .answers: opensm's, of each pair of LIDs of hosts."""
+    """With .lids: of each host; .answers: opensm's answer for each pair of hosts' LIDs."""
     plan, options = WITH_PARTITIONS[request.param]
     f = Fabric(plan(), os.path.join(kept, request.param), *options)
     f.name = request.param
@@ -135,7 +136,7 @@ def fabric(request, kept):
 
 
 def hosts_of(text):
-    """(name, LID, LMC) as ibnetdiscover has them."""
+    """(name, LID, LMC) from ibnetdiscover."""
     return [(name, int(lid), int(lmc)) for name, lid, lmc in re.findall(
         r'^Ca\t.*# "(.*)"\n\[1\].*# lid (\d+) lmc (\d+) ', text, re.M)]
 
@@ -146,7 +147,7 @@ def pairs(fabric):
 
 
 def theirs(fabric, which, **more):
-    """opensm's answers, in words as ours are; None where it has no path."""
+    """opensm's answers in our own terms; None if it has no path."""
     out = {}
     for slid, dlid in which:
         a = mad.Mad(fabric.asker.ask(bytes(v2(
@@ -174,7 +175,7 @@ def ours(polca, slid, dlid, **more):
 
 
 def differing(polca, answers, **more):
-    """Pairs of which we do not say the same, with both answers."""
+    """Pairs with different answers, with both of them."""
     out = {}
     for pair in answers:
         mine = ours(polca, *pair, **more)
@@ -193,7 +194,7 @@ def routes(polca):
 
 
 def sls(answers):
-    """opensm's PathRecords as sa table path --json writes them."""
+    """opensm's PathRecords in the form of sa table path --json."""
     return json.dumps({'records': [dict(record='PathRecord', slid=s, dlid=d, sl=a['sl'])
                                    for (s, d), a in answers.items() if a]})
 
@@ -209,7 +210,7 @@ def test_every_pair_is_as_opensm_has_it(polca, fabric):
 
 
 def test_without_tables_the_search_says_so(polca, fabric):
-    """What a shortest-hop search knows is not what packets do, where links or SLs differ."""
+    """A shortest-hop search differs from the real routes if links or SLs differ."""
     before = routes(polca)
     put(polca, fabric.topology, format='ibnetdiscover', mtu='2048', replace=True)
     wrong = len(differing(polca, fabric.answers))
@@ -220,7 +221,7 @@ def test_without_tables_the_search_says_so(polca, fabric):
 
 
 def test_unknown_mtu_is_not_claimed(polca, fabric):
-    """ibnetdiscover says nothing of MTUs: 256 is what every link carries."""
+    """ibnetdiscover has no MTUs: 256 works on every link."""
     put(polca, fabric.topology + fabric.tables, format='ibnetdiscover', replace=True)
     assert ours(polca, *pairs(fabric)[1])['mtu'] == 256
 
@@ -228,7 +229,7 @@ def test_unknown_mtu_is_not_claimed(polca, fabric):
 # ---- by our own packets
 
 def agrees(fabric, inside):
-    """Every pair of LIDs, switches' too, but for our own port: it is a real one."""
+    """Every pair of LIDs, also switches', except for our own port, which is a real one."""
     switches = [int(lid) for lid in re.findall(r' base port 0 lid (\d+) ', fabric.topology)]
     ports = switches + sum((lids for host, lids in fabric.lids.items() if host != inside.host), [])
     answers = theirs(fabric, [(s, d) for s in ports for d in ports])
@@ -250,7 +251,7 @@ def test_sweep(fabric, inside):
 
 @pytest.mark.parametrize('fabric', ['partitions'], indirect=True)
 def test_sls_of_partitions(fabric, inside):
-    """As opensm's partitions.conf has them: of the partition that is asked for."""
+    """As in opensm's partitions.conf: the SL of the queried partition."""
     inside.ctl('sa', 'import', '--sweep', '--replace')
     others = [pair for pair in pairs(fabric) if not set(pair) & set(fabric.lids[inside.host])]
     for pkey, sl in PARTITIONS.items():
@@ -260,9 +261,9 @@ def test_sls_of_partitions(fabric, inside):
 
 
 def test_sls_asked_of_the_running_sa(fabric, inside):
-    """By our own client, as people do: what it prints is what import reads."""
+    """By our own client, as people do: import reads what it printed."""
     if fabric.name != 'lash-ring':
-        return  # elsewhere all SLs are 0
+        return  # in the other fabrics all SLs are 0
     slid = fabric.lids[fabric.plan.hosts[0]][0]
     asked = {pair: a for pair, a in fabric.answers.items() if pair[0] == slid}
     records = []
@@ -277,7 +278,7 @@ def test_sls_asked_of_the_running_sa(fabric, inside):
 
 
 class Following:
-    """sa import --sweep --replace --follow, until the end of the block."""
+    """Run sa import --sweep --replace --follow until the end of the block."""
 
     def __init__(self, polca, *options):
         self.argv = [CTL_PROGRAM, '-s', polca.socket, 'sa', 'import', '--sweep', '--replace',
@@ -290,7 +291,7 @@ class Following:
         return self
 
     def swept(self):
-        """One more sweep is done."""
+        """Wait until one more sweep is complete."""
         says(self.proc, 'records in')
 
     def __exit__(self, *exc):
@@ -306,7 +307,7 @@ def says(proc, text):
 
 
 def pull_slow_cable(fabric, leaf):
-    """To the slow spine. When this is through, opensm has another way for all."""
+    """Move a cable to the slow spine; afterwards opensm routes all paths differently."""
     sweeps, before = fabric.sweeps(), theirs(fabric, fabric.answers)
     fabric.console('Unlink "%s"[%d]' % (leaf, len(fabric.plan.cables[leaf])))
     wait_until(lambda: fabric.sweeps() > sweeps, timeout=30)
@@ -314,7 +315,8 @@ def pull_slow_cable(fabric, leaf):
 
 
 def test_a_trap_calls_for_a_sweep(fabric, inside):
-    """A cable is pulled: opensm routes anew, and so do we once a trap 128 has told us."""
+    """A cable is pulled: opensm computes new routes, and Polca follows once trap 128 has
+    arrived."""
     if fabric.name != 'mixed-speed':
         return  # one is enough
     with Following(inside, '--every', 0) as following:
@@ -326,11 +328,11 @@ def test_a_trap_calls_for_a_sweep(fabric, inside):
 
 
 def test_a_foreign_managers_subnet_is_followed(fabric, inside):
-    """Its traps are opensm's alone, so that we hear of nothing and look again now and then."""
+    """The traps go to opensm only, so Polca receives none and sweeps at intervals."""
     if fabric.name != 'mixed-speed':
         return
     with Following(inside, '--every', 1) as following:
         pull_slow_cable(fabric, 'leaf2')
-        following.swept()  # it may have begun before
+        following.swept()  # the first may have begun before
         following.swept()
     agrees(fabric, inside)

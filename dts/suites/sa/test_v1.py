@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""Class version 1, Polca answers: single packets, streams in windows, and what may go wrong with
-them (sa-multipacket A1 to A8, seed 000)."""
+"""Class version 1, Polca answers: single packets, streams in windows, and their errors
+(sa-multipacket A1 to A8, seed 000)."""
 
 import time
 
@@ -29,12 +29,12 @@ def get(**fields):
 
 
 def burst(gsi, first, last, n=SEGMENTS, **fields):
-    """These segments, in order."""
+    """Receive these segments, in order."""
     got = []
     for i in range(first, last + 1):
         m = gsi.rx()
         while got and m.segment == got[-1].segment or m.segment == first - 1:
-            m = gsi.rx()  # sent again: the Ack took its time
+            m = gsi.rx()  # repeated: our Ack was late
         for k, v in dict(fields, segment=i, status=0).items():
             assert getattr(m, k) == v, (k, v, m)
         assert m.flags == (mad.FIRST if i == 1 else 0) | (mad.LAST if i == n else 0), m
@@ -47,7 +47,7 @@ def ack(gsi, m, segment, window=64, **fields):
 
 
 def finish(gsi, m, at, n=SEGMENTS):
-    """Take the rest of the stream, from segment at on."""
+    """Receive the rest of the stream, from segment at on."""
     while at <= n:
         m = gsi.rx()
         if m.segment == at:
@@ -57,7 +57,7 @@ def finish(gsi, m, at, n=SEGMENTS):
 
 
 def refused(gsi, m, segment):
-    """Ask once for a segment that was acknowledged: the answer with the status."""
+    """Request a segment that was acknowledged; returns the answer with the status."""
     gsi.tx(m.turned(flags=mad.RESEND, segment=segment, length=0))
     a = gsi.rx()
     assert (a.status, a.method, a.tid) == (mad.INVALID, mad.TABLE_RESP, m.tid), a
@@ -65,7 +65,7 @@ def refused(gsi, m, segment):
 
 
 def over(wire, gsi):
-    """The stream is over: its session has gone."""
+    """The stream is over: its session is gone."""
     end = patience.end(30)
     while any(s['qp_num'] == gsi.qpn for s in wire.polca.rpc('sa_sessions')['sessions']):
         assert time.monotonic() < end, wire.polca.rpc('sa_sessions')
@@ -76,7 +76,7 @@ def over(wire, gsi):
 # ---- single packets (A1, A2, A6)
 
 def test_get_by_template(gsi):
-    """The answer: R bit, the request's TID, RID and attribute, and no flag of a stream."""
+    """The answer: R bit, the request's TID, RID and attribute, and no stream flags."""
     q = get(modifier=mad.BY_TEMPLATE, mask=NODE.mask1('port_guid'),
             data=NODE.bare(port_guid=GUID + 7))
     a = gsi.ask(q)
@@ -162,7 +162,7 @@ def test_no_match_is_a_table_of_no_records(gsi):
 
 
 def test_change_token(gsi):
-    """A6: SA_Key of the last answer in a request: only what has changed since."""
+    """A6: the last answer's SA_Key in a request: only changed tables are returned."""
     data, m = receive1(gsi, table())
     assert m.sa_key != 0
     a = gsi.ask(table(sa_key=m.sa_key))
@@ -174,7 +174,7 @@ def test_change_token(gsi):
 @pytest.mark.parametrize('window,first', [(0, 64), (1, 1), (63, 63), (64, 64), (65, 65),
                                           (65535, SEGMENTS)])
 def test_window(wire, gsi, window, first):
-    """n packets, then an Ack is waited for; n stands in each response; 0 counts as 64."""
+    """n packets, then Polca waits for an Ack; each response has n; 0 counts as 64."""
     said = window or 64
     gsi.tx(table(window=window))
     m = burst(gsi, 1, first, window=said)[-1]
@@ -184,7 +184,7 @@ def test_window(wire, gsi, window, first):
         m = burst(gsi, first + 1, min(first + said, SEGMENTS), window=said)[-1]
         gsi.expect_no_more(m.segment)
     ack(gsi, m, SEGMENTS if m.segment == SEGMENTS else m.segment, 65535)
-    if m.segment < SEGMENTS:  # an Ack may open the window, and never narrows it
+    if m.segment < SEGMENTS:  # an Ack may open the window, but never narrows it
         burst(gsi, m.segment + 1, SEGMENTS)
         ack(gsi, m, SEGMENTS)
     over(wire, gsi)
@@ -217,7 +217,7 @@ def test_ack_in_the_middle_of_a_window(wire, gsi):
 
 @pytest.mark.parametrize('start', [1, 33, 64])
 def test_resend(wire, gsi, start):
-    """The stream goes on from the segment asked for, to the same window's end."""
+    """The stream continues from the requested segment, to the same window's end."""
     gsi.tx(table())
     first = burst(gsi, 1, 64)
     m = first[-1]
@@ -230,7 +230,7 @@ def test_resend(wire, gsi, start):
 
 
 def test_resend_of_the_next_segment_is_an_ack(wire, gsi):
-    """A5, WAIT: our Ack was lost; nobody waits for a timer."""
+    """A5, WAIT: our Ack was lost; it is repeated without waiting for a timer."""
     gsi.tx(table())
     m = burst(gsi, 1, 64)[-1]
     gsi.tx(m.turned(flags=mad.RESEND, segment=65, length=0))
@@ -251,8 +251,8 @@ def test_resend_beyond_is_ignored(wire, gsi, counted):
 
 
 def test_acknowledged_segment_asked_again_is_001c(wire, gsi, counted):
-    """Seed 000: Invalid Attribute, at the first time, and after the final Ack. An Ack may just have
-    overtaken a Resend: who goes on with Acks gets the rest."""
+    """Seed 000: Invalid Attribute, at the first Resend and after the final Ack. An Ack may just
+    have overtaken a Resend: if Acks follow, the rest is sent."""
     gsi.tx(table())
     m = burst(gsi, 1, 64)[-1]
     ack(gsi, m, 64)
@@ -266,8 +266,8 @@ def test_acknowledged_segment_asked_again_is_001c(wire, gsi, counted):
 
 
 def test_keepalive_and_slow_acks(wire, gsi, counted):
-    """A slow requester says so (table 33-11): for longer than a Response timeout nothing is sent
-    twice."""
+    """A slow requester announces it (table 33-11): nothing is repeated for longer than a
+    Response timeout."""
     gsi.tx(table())
     m = burst(gsi, 1, 64)[-1]
     end = time.monotonic() + 2.5  # 2 * 1.07 s + 67 ms is the Response timeout
@@ -325,8 +325,8 @@ def test_lost_segments(gsi, lose):
 
 
 def test_nobody_acknowledges(wire, gsi, counted):
-    """The last segment sent is sent again, at most seven times a Response timeout apart; then the
-    session is over."""
+    """The last segment is repeated, at most seven times, a Response timeout apart; then the
+    session ends."""
     gsi.tx(table(window=4))
     burst(gsi, 1, 4)
     end = patience.end(40)
@@ -343,7 +343,7 @@ def test_nobody_acknowledges(wire, gsi, counted):
 
 
 def test_version_1_and_2_of_one_transaction_are_two(wire, gsi):
-    """The same TID from the same queue pair in both versions: nothing mixes."""
+    """The same TID from the same queue pair in both versions: the transfers do not mix."""
     q = table(window=1)
     gsi.tx(q)
     burst(gsi, 1, 1)
@@ -356,7 +356,7 @@ def test_version_1_and_2_of_one_transaction_are_two(wire, gsi):
     gsi.drain()
     ack(gsi, q.but(method=mad.TABLE_RESP), 1, window=1)
     m = gsi.expect(class_version=1, segment=2)
-    refused(gsi, m, 1)  # the end of it
+    refused(gsi, m, 1)  # the last one
     over(wire, gsi)
 
 

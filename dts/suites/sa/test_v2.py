@@ -38,7 +38,7 @@ def data_segments(gsi, first, last):
     for i in range(first, last + 1):
         m = gsi.rx()
         while m.segment < i:
-            m = gsi.rx()  # sent again: the ACK took its time
+            m = gsi.rx()  # repeated: our ACK was late
         assert (m.rmpp_type, m.segment, m.status, m.rmpp_status, m.rmpp_version) == (
             mad.DATA, i, 0, 0, 1), m
         assert m.rflags == mad.ACTIVE | (mad.RFIRST if i == 1 else 0) | \
@@ -60,7 +60,7 @@ def over(wire, gsi):
 
 
 def opened(gsi, nwl=17):
-    """A stream in its middle: the first window has come and been acknowledged."""
+    """A stream in progress: its first window has arrived and been acknowledged."""
     q = table()
     gsi.tx(q)
     m = data_segments(gsi, 1, 1)[0]
@@ -102,12 +102,12 @@ def test_each_mask_bit_of_node(gsi, bit):
     raw[at] ^= 0x80
     rest = NODE.mask(*[n for n in NODE.fields if n != name and n != 'r1'])
     assert gsi.ask(get(mask=rest, data=bytes(raw))).status == 0
-    if name != 'r1':  # what is reserved matches anything
+    if name != 'r1':  # reserved fields match anything
         assert gsi.ask(get(mask=rest | 1 << bit, data=bytes(raw))).status == mad.NO_RECORDS
 
 
 def test_rmpp_fields_are_not_examined_without_active(gsi):
-    """B3: byte 25 and on mean nothing then."""
+    """B3: byte 25 and the following have no meaning then."""
     q = get(mask=NODE.mask('lid'), data=NODE.put(lid=7), rmpp_version=9, rmpp_type=77,
             rmpp_flags=6, rmpp_status=99, segment=12345, length=999)
     a = gsi.ask(q)
@@ -156,7 +156,7 @@ def test_set_get_delete_of_a_service(gsi):
 
 
 def test_path_without_ports_is_an_answer(gsi):
-    """PathRecords are computed: of ports that the database does not have there are none."""
+    """PathRecords are computed: there are none for ports that are not in the database."""
     q = get(PATH, PATH.mask('dgid', 'sgid'), PATH.put(dgid=gid(60000), sgid=gid(60001)))
     assert gsi.ask(q).status in (mad.NO_RECORDS, mad.BAD_GID)
 
@@ -173,7 +173,7 @@ def test_whole_table(gsi):
 
 
 def test_one_segment(gsi):
-    """Active, First and Last even so."""
+    """Active, First and Last are set in a single packet too."""
     q = table(NODE.mask('lid'), NODE.put(lid=9))
     gsi.tx(q)
     m = gsi.rx()
@@ -193,7 +193,7 @@ def test_no_match_is_success_without_records(gsi):
 
 @pytest.mark.parametrize('step', [1, 2, 16, 100])
 def test_windows(wire, gsi, step):
-    """One segment first; after each ACK as many as NewWindowLast says, and no more."""
+    """One segment first; after each ACK as many as NewWindowLast allows, and no more."""
     gsi.tx(table())
     at, m = 1, None
     for window_end in (1, 1 + step, 1 + 2 * step, 1 + 3 * step):
@@ -201,7 +201,7 @@ def test_windows(wire, gsi, step):
             m = data_segments(gsi, at, at)[0]
             at += 1
             if (at - 1) % 60 == 0 and at <= window_end:
-                gsi.tx(rack(m, at - 1, window_end))  # what Polca keeps in flight is its own choice
+                gsi.tx(rack(m, at - 1, window_end))  # Polca may send fewer
         gsi.expect_no_more(window_end)
         gsi.tx(rack(m, window_end, window_end + step))
     give_up(wire, gsi, m)
@@ -226,7 +226,7 @@ def test_lost_segments(gsi, lose):
 
 
 def test_nobody_acknowledges(wire, gsi, counted):
-    """Segments are sent again from the last Ack on; then ABORT 126."""
+    """Segments are repeated from the last Ack on; then ABORT 126."""
     m = opened(gsi)
     end = patience.end(60)
     again = []
@@ -257,7 +257,7 @@ def test_repeated_request_starts_no_second_stream(wire, gsi, counted):
     give_up(wire, gsi, m)
 
 
-# ---- what breaks the protocol (B3, B5)
+# ---- protocol errors (B3, B5)
 
 @pytest.mark.parametrize('fields,status', [
     (dict(rmpp_status=1), mad.BAD_STATUS),
@@ -303,7 +303,7 @@ def test_ack_of_no_transfer_is_dropped(gsi, verdicts):
 
 
 def test_data_for_a_single_packet_method(gsi):
-    """A segmented Get is no Get: refused one way or the other, and no session stays."""
+    """A segmented Get is invalid: it is rejected in any case, and no session stays."""
     q = get(mask=NODE.mask('lid'), data=NODE.put(lid=1), rmpp_version=1, rmpp_type=mad.DATA,
             rmpp_flags=mad.NO_RESPTIME | mad.ACTIVE | mad.RFIRST, segment=1, length=400)
     gsi.tx(q)
@@ -312,7 +312,7 @@ def test_data_for_a_single_packet_method(gsi):
 
 
 def test_get_multi_is_answered(gsi):
-    """MultiPathRecord without GIDs asks for nothing: 0x0200; of ports that there are not: 0x0500."""
+    """MultiPathRecord without GIDs: status 0x0200; for unknown ports: 0x0500."""
     gsi.tx(v2(mad.MULTI, 0x3a, tid=sapeer.new_tid(), sm_key=SM_KEY))
     assert gsi.rx().status == 0x0200
     record = bytes(15) + b'\1\1' + bytes(7)

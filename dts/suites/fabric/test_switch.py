@@ -3,6 +3,7 @@
 """Two appliances on one switch: opensm assigns LIDs and routes, and queue pairs communicate by
 them."""
 
+import json
 import re
 
 import pytest
@@ -80,6 +81,21 @@ def test_path_of_the_manager(managed):
     assert (a, b) in pairs and (b, a) in pairs
     text = managed.bridge.run('smpquery', '-G', 'nodedesc', '0x%x' % managed.guid('a')).stdout
     assert text.rstrip().endswith('polca a')
+
+
+def test_all_paths_at_once(managed):
+    """sa table path asks opensm for all of them, in one RMPP transfer: as saquery has them. sa import
+    takes their SLs."""
+    a = managed.polca['a']
+    said = a.ctl('--json', 'sa', 'table', 'path', '--dlid', 1, '--sm-key', 1).stdout
+    records = json.loads(said)['records']
+    keys = ('slid', 'dlid', 'sl')
+    theirs = {tuple(int(r[k], 0) for k in keys) for _, r in dumps(managed.bridge.run('saquery', 'PR').stdout)}
+    assert {tuple(r[k] for k in keys) for r in records} == theirs
+    assert len(theirs) > 3  # more than one packet has room for
+    a.rpc('sa_import', text=said, format='json')
+    stored = a.rpc('sa_export', max=1000)['records']
+    assert {r['lid'] for r in stored if r['record'] == 'PathSLRecord'} == {r['slid'] for r in records}
 
 
 def test_traffic(managed, pair):

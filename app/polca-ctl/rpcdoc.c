@@ -119,30 +119,6 @@ print_members(FILE *f, const json_t *rows, int depth)
 	}
 }
 
-/* Print lines "name: meaning" as a list. */
-static void
-print_results(FILE *f, const json_t *m)
-{
-	const char *text = json_string_value(json_object_get(m, "result")), *colon, *end;
-
-	if (*text == '\0') {
-		fprintf(f, "Result: an empty object.\n\n");
-		return;
-	}
-	fprintf(f, "Result:\n\n");
-	if (json_object_get(m, "results") != NULL) {
-		print_members(f, json_object_get(m, "results"), 0);
-		fprintf(f, "\n");
-		return;
-	}
-	for (; *text != '\0'; text = *end == '\n' ? end + 1 : end) {
-		end = strchrnul(text, '\n');
-		colon = strchr(text, ':');
-		fprintf(f, "* `%.*s`%.*s\n", (int)(colon - text), text, (int)(end - colon), colon);
-	}
-	fprintf(f, "\n");
-}
-
 static void
 print_markdown(FILE *f)
 {
@@ -165,7 +141,10 @@ print_markdown(FILE *f)
 			print_parameters(f, params, "");
 			fprintf(f, "\n");
 		}
-		print_results(f, m);
+		fprintf(f, json_array_size(json_object_get(m, "results")) > 0
+				? "Result:\n\n" : "Result: an empty object.\n");
+		print_members(f, json_object_get(m, "results"), 0);
+		fprintf(f, "\n");
 		fprintf(f, "```\n%s\n```\n", json_string_value(json_object_get(m, "example")));
 	}
 	json_decref(methods);

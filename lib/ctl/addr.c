@@ -103,18 +103,15 @@ hop_known(struct rpc_call *call, const struct engine_ah *ah)
 	return !link_neighbour_next(engine_link(call->e), &cursor, &hop) || hop.resolved;
 }
 
-json_t *
-json_ah(const struct av *av)
-{
-	json_t *v = json_object();
+#define AV(field, t, ...) ROW(struct av, field, t, __VA_ARGS__)
 
-	set(v, "dgid", json_gid(&av->dgid));
-	set(v, "sgid", json_gid(&av->sgid));
-	set_int(v, "traffic_class", av->traffic_class);
-	set_int(v, "flow_label", av->flow_label);
-	set_int(v, "hop_limit", av->hop_limit);
-	set_int(v, "sl", av->sl);
-	if (av->encap == ENCAP_IB)
-		set_int(v, "dlid", av->dlid);
-	return v;
-}
+const struct table_row rows_ah[] = {
+	AV(dgid, TABLE_GID),
+	AV(sgid, TABLE_GID),
+	AV(traffic_class, TABLE_UINT),
+	AV(flow_label, TABLE_UINT),
+	AV(hop_limit, TABLE_UINT),
+	AV(sl, TABLE_UINT),
+	AV(dlid, TABLE_UINT, .min = 1, .help = "native InfiniBand"),
+	ROW_END,
+};

@@ -29,31 +29,28 @@ service_id_of(struct rpc_call *call, const struct service_id_args *a, uint64_t *
 	return 0;
 }
 
-static const char *
-port_space_of(uint64_t id)
+bool
+service_id_is_rdma(uint64_t id)
 {
 	const struct table_word *w;
 
 	for (w = words_port_space; w->name != NULL; w++)
 		if (w->value == id >> 16)
-			return w->name;
-	return NULL;
+			return true;
+	return false;
 }
 
-bool
-service_id_is_rdma(uint64_t id)
-{
-	return port_space_of(id) != NULL;
-}
+const struct table_row rows_service_id[] = { SERVICE_ID_RESULT_ROWS(0), ROW_END };
 
-void
-set_service_id(json_t *row, uint64_t id)
+struct service_id_info
+service_id_info(uint64_t id)
 {
-	set(row, "service_id", json_sprintf("0x%016llx", (unsigned long long)id));
-	if (!service_id_is_rdma(id))
-		return;
-	set(row, "port_space", json_string(port_space_of(id)));
-	set_int(row, "port", id & 0xffff);
+	return (struct service_id_info){
+		.present = SERVICE_ID_GIVEN | (service_id_is_rdma(id) ? SERVICE_ID_RDMA : 0),
+		.port_space = (uint32_t)(id >> 16),
+		.service_id = id,
+		.port = (uint16_t)id,
+	};
 }
 
 /* --- services --- */
@@ -163,12 +160,15 @@ cm_reason_text(uint16_t reason)
 	return "";
 }
 
-json_t *
-json_cm_peer(const struct cm_info *info)
+const char *
+cm_peer_text(struct rpc_call *call, const struct cm_info *info)
 {
+	const union gid *gid = &info->path.av.dgid;
+	char text[GID_STRLEN];
+
 	if (info->rdma.present)
-		return json_gid(info->active ? &info->rdma.dst : &info->rdma.src);
-	if (!gid_is_zero(&info->path.av.dgid))
-		return json_gid(&info->path.av.dgid);
-	return json_sprintf("lid:%u", info->path.av.dlid);
+		gid = info->active ? &info->rdma.dst : &info->rdma.src;
+	else if (gid_is_zero(gid))
+		return arena_printf(&call->arena, "lid:%u", info->path.av.dlid);
+	return arena_printf(&call->arena, "%s", gid_print(gid, text));
 }

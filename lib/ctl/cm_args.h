@@ -43,8 +43,25 @@ extern const struct table_word words_port_space[];
  */
 int service_id_of(struct rpc_call *call, const struct service_id_args *a, uint64_t *id);
 bool service_id_is_rdma(uint64_t id);
-/** service_id, and where it is one of rdma_cm's port and port_space. */
-void set_service_id(json_t *row, uint64_t id);
+
+/** A service ID in a result, and where it is one of rdma_cm's its port and port_space. */
+struct service_id_info {
+	uint32_t present;
+	uint32_t port_space;
+	uint64_t service_id;
+	uint16_t port;
+};
+#define SERVICE_ID_GIVEN 0x1
+#define SERVICE_ID_RDMA  0x2
+#define SERVICE_ID_RESULT_ROWS(more)                                                               \
+	ROW(struct service_id_info, service_id, TABLE_UINT, .flags = more, .digits = 16,           \
+		.bit = SERVICE_ID_GIVEN),                                                          \
+	ROW(struct service_id_info, port_space, TABLE_ENUM, .flags = more,                         \
+		.words = words_port_space, .bit = SERVICE_ID_RDMA,                                 \
+		.help = "where the service ID is one of rdma_cm's"),                               \
+	ROW(struct service_id_info, port, TABLE_UINT, .flags = more, .bit = SERVICE_ID_RDMA)
+extern const struct table_row rows_service_id[];
+struct service_id_info service_id_info(uint64_t id);
 
 /* --- parameters of a service, of either side --- */
 
@@ -89,7 +106,7 @@ int service_config_of(struct rpc_call *call, const char *what, const char *kind,
 const char *cm_end_word(enum cm_end end);
 /** What a REJ reason means to who asked, and what to do; "": no more than its name says. */
 const char *cm_reason_text(uint16_t reason);
-/** Where the peer is: its address, or "lid:5". */
-json_t *json_cm_peer(const struct cm_info *info);
+/** Where the peer is: its address, or "lid:5". NULL: no memory */
+const char *cm_peer_text(struct rpc_call *call, const struct cm_info *info);
 
 #endif

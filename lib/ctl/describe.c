@@ -10,10 +10,16 @@
 
 #include "ctl/methods.h"
 
+const struct table_row *
+rpc_results(const struct rpc_method *m)
+{
+	return m->results != NULL ? m->results : params_none;
+}
+
 json_t *
 rpc_result_schema(const struct rpc_method *m)
 {
-	return table_schema(m->results != NULL ? m->results : params_none, TABLE_OUT, NULL);
+	return table_schema(rpc_results(m), TABLE_OUT, NULL);
 }
 
 static json_t *
@@ -25,11 +31,10 @@ describe_method(const char *area, const struct rpc_method *m, bool schema)
 	set(row, "name", json_string(m->name));
 	set(row, "help", json_string(m->help));
 	set(row, "params", table_describe(m->params));
-	set(row, "result", m->result != NULL ? json_string(m->result) : table_summary(m->results));
+	set(row, "result", table_summary(rpc_results(m)));
 	set(row, "example", json_string(m->example));
 	if (schema) {
-		if (m->results != NULL)
-			set(row, "results", table_describe(m->results));
+		set(row, "results", table_describe(rpc_results(m)));
 		set(row, "params_schema", table_schema(m->params, TABLE_IN, NULL));
 		set(row, "result_schema", rpc_result_schema(m));
 	}

@@ -3,6 +3,7 @@
  */
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -45,6 +46,25 @@ const struct table_row params_page[] = {
 	ROW_END,
 };
 
+const struct table_row value_text[] = {
+	{ .name = "text", .type = TABLE_STRING, .size = sizeof(const char *) },
+};
+
+void
+add_warning(struct rpc_call *call, struct table_list *warnings, const char *fmt, ...)
+{
+	const char **item = ADD(call, warnings, const char *);
+	char text[200];
+	va_list ap;
+
+	if (item == NULL)
+		return;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	*item = arena_printf(&call->arena, "%s", text);
+}
+
 int
 page_list(struct rpc_call *call)
 {
@@ -66,19 +86,6 @@ page_list(struct rpc_call *call)
 	}
 	reply->cursor = cursor;
 	return 0;
-}
-
-void
-set_page(struct rpc_call *call, const char *key, json_t *rows, bool more, uint64_t cursor)
-{
-	set(call->result, key, rows);
-	set(call->result, "cursor", more ? json_u64(cursor) : json_null());
-}
-
-void
-set_service(json_t *row, const char *name)
-{
-	set(row, "service", name[0] != '\0' ? json_string(name) : json_null());
 }
 
 int

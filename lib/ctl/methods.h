@@ -14,6 +14,8 @@
 #include "ctl/rpc.h"
 #include "table/value.h"
 #include "engine/verbs.h"
+#include "engine/verbs_mad.h"
+#include "engine/verbs_sa.h"
 
 extern const struct rpc_method methods_server[];
 extern const struct rpc_method methods_port[];
@@ -39,8 +41,19 @@ extern const struct rpc_method methods_cm_connect[];
 extern const struct rpc_method methods_cm[];
 
 /** methods_sm.c: a row of sm_take, and of events: what has come in for the subnet manager. */
-struct engine_sm_smp;
-void set_sm_smp(json_t *row, const struct engine_sm_smp *smp);
+struct sm_smp_row {
+	struct engine_sm_smp info;
+	const char *method;
+	const char *attribute;
+	uint32_t modifier;
+	uint64_t tid;
+	uint64_t age_ms;
+	json_t *notice;
+	struct table_bytes data;
+};
+extern const struct table_row rows_sm_smp[];
+/** Fill what follows from .info. @retval -ENOMEM */
+int fill_sm_smp(struct rpc_call *call, struct sm_smp_row *row);
 
 /* words.c */
 extern const struct table_word words_access[];
@@ -78,23 +91,28 @@ struct page_reply {
 /** Handler of all lists: args begin with struct page_args, and the method has .next. */
 int page_list(struct rpc_call *call);
 
+/** A list of texts. */
+extern const struct table_row value_text[];
+#define WARNINGS_ROW(S)                                                                            \
+	ROW(S, warnings, TABLE_LIST, .flags = TABLE_OPTIONAL | TABLE_VALUES, .fields = value_text, \
+		.item_size = sizeof(const char *),                                                 \
+		.help = "list of text, when there is something to warn of")
+void add_warning(struct rpc_call *call, struct table_list *warnings, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
 /** Append a row to a list of the reply. @return the zeroed row; NULL: no memory */
 #define ADD(call, list, S) ((S *)list_add(&(call)->arena, list, sizeof(S)))
 
-#define PAGE_RESULT "\ncursor: pass it to get the rows that follow; null: there are none"
 /** Whose an object is. */
 #define SERVICE_NAME_ROW(S)                                                                        \
 	ROW(S, service, TABLE_STRING, .flags = TABLE_NULL,                                         \
 		.help = "whose it is; null: a caller's own")
-/** Whose an object is: null for a caller's own. */
-void set_service(json_t *row, const char *name);
-/** Set result[key] and its cursor: 0 becomes null. */
-void set_page(struct rpc_call *call, const char *key, json_t *rows, bool more, uint64_t cursor);
 
-/** One object, by number. */
+/** One object, by number: the parameter of a method, or the result of one that makes an object. */
 struct number_args {
 	uint32_t number;
 };
+#define NUMBER_ROW(text, ...) ROW_NAMED(struct number_args, text, number, TABLE_UINT, __VA_ARGS__)
 
 /** The region whose key this is. @retval -ENOENT call->err says so */
 int find_region(struct rpc_call *call, uint32_t key, struct mem_mr_info *info);
@@ -115,20 +133,21 @@ void start_psn_forget(struct rpc_call *call, uint32_t qpn);
 
 /* methods_sa_data.c */
 /**
- * How the import that was started ends: its records and its time in the result.
+ * How the import that was started ends.
  *
  * @return RPC_WAIT, 0 or what it failed with
  */
-int wait_for_import(struct rpc_call *call);
+int wait_for_import(struct rpc_call *call, struct engine_sa_imported *imported);
 
 /* methods_stats.c */
 /** Takes counters into an object: what counters_rc() and the others call, with this as argument. */
 struct counter_sink {
-	json_t *obj;
+	json_t *obj; /**< lives as long as the call */
 	bool nonzero; /**< leave out those that are 0 */
 };
+struct counter_sink counter_sink(struct rpc_call *call, bool nonzero);
 void counter_take(void *sink, const char *name, uint64_t value);
-json_t *json_rc_counters(const struct rc_counters *c, bool nonzero);
+json_t *json_rc_counters(struct rpc_call *call, const struct rc_counters *c, bool nonzero);
 
 /* --- queue pairs to be made: rows of a structure that has a struct qp_init_attr at @p at --- */
 #define QP_INIT_ROW(at, field, t, ...)                                                             \
@@ -226,7 +245,7 @@ int make_ah(struct rpc_call *call, const struct ah_args *a, uint16_t port, struc
 /** Is the next hop known? A datagram sent before is lost, and costs a timeout. */
 bool hop_known(struct rpc_call *call, const struct engine_ah *ah);
 #define NEXT_HOP_WAIT_MS 500
-/** A QP's address as ah_attr has it. */
-json_t *json_ah(const struct av *av);
+/** A QP's address as ah_attr has it: rows of struct av. */
+extern const struct table_row rows_ah[];
 
 #endif

@@ -41,8 +41,8 @@ struct bytes_args {
 static const struct table_row mr_read_params[] = {
 	ROW_KEY,
 	ROW_OFFSET,
-	{ "length", TABLE_UINT, TABLE_REQUIRED, offsetof(struct bytes_args, length),
-		sizeof(uint64_t), .max = READ_MAX, .help = "bytes" },
+	ROW(struct bytes_args, length, TABLE_UINT, .flags = TABLE_REQUIRED, .max = READ_MAX,
+		.help = "bytes"),
 	ROW_END,
 };
 
@@ -66,31 +66,49 @@ static const struct table_row mr_fill_params[] = {
 static const struct table_row mr_checksum_params[] = { ROW_KEY, ROW_OFFSET, ROW_LENGTH(UINT64_MAX),
 	ROW_END };
 
+static const struct table_row mr_read_results[] = {
+	{ .name = "data", .type = TABLE_BYTES, .size = sizeof(struct table_bytes),
+		.help = "the bytes as hex text" },
+	ROW_END,
+};
+
+struct bytes_reply {
+	uint64_t length;
+	uint32_t crc32;
+};
+
+static const struct table_row mr_write_results[] = {
+	ROW(struct bytes_reply, length, TABLE_UINT, .help = "bytes written"),
+	ROW_END,
+};
+
+static const struct table_row mr_checksum_results[] = {
+	ROW(struct bytes_reply, length, TABLE_UINT, .help = "bytes it covers"),
+	ROW(struct bytes_reply, crc32, TABLE_UINT, .help = "the checksum"),
+	ROW_END,
+};
+
 static int
 mr_read(struct rpc_call *call)
 {
 	const struct bytes_args *a = call->args;
+	struct table_bytes *reply = call->reply;
 	uint8_t *buf = arena_alloc(&call->arena, a->length + 1);
-	int rc;
 
 	if (buf == NULL)
 		return -ENOMEM;
-	rc = engine_mr_read(call->e, a->key, a->offset, buf, a->length, &call->err);
-	if (rc == 0)
-		set(call->result, "data", json_hex(buf, a->length));
-	return rc;
+	*reply = (struct table_bytes){ buf, a->length };
+	return engine_mr_read(call->e, a->key, a->offset, buf, a->length, &call->err);
 }
 
 static int
 mr_write(struct rpc_call *call)
 {
 	const struct bytes_args *a = call->args;
-	int rc = engine_mr_write(call->e, a->key, a->offset, a->data.data, a->data.len,
-		&call->err);
+	struct bytes_reply *reply = call->reply;
 
-	if (rc == 0)
-		set_int(call->result, "length", a->data.len);
-	return rc;
+	reply->length = a->data.len;
+	return engine_mr_write(call->e, a->key, a->offset, a->data.data, a->data.len, &call->err);
 }
 
 /* On the first slice: the length when none was given. */
@@ -145,6 +163,7 @@ static int
 in_pieces(struct rpc_call *call, int (*piece)(struct rpc_call *call, uint8_t *buf, size_t n))
 {
 	const struct bytes_args *a = call->args;
+	struct bytes_reply *reply = call->reply;
 	uint8_t buf[CHUNK];
 	uint64_t left, stop;
 	size_t n;
@@ -163,7 +182,7 @@ in_pieces(struct rpc_call *call, int (*piece)(struct rpc_call *call, uint8_t *bu
 	} while (call->progress < a->length && call->progress < stop);
 	if (call->progress < a->length)
 		return RPC_AGAIN;
-	set_int(call->result, "length", a->length);
+	reply->length = a->length;
 	return 0;
 }
 
@@ -186,35 +205,34 @@ static int
 checksum_piece(struct rpc_call *call, uint8_t *buf, size_t n)
 {
 	const struct bytes_args *a = call->args;
+	struct bytes_reply *reply = call->reply;
 	int rc = engine_mr_read(call->e, a->key, a->offset + call->progress, buf, n, &call->err);
 
 	if (rc == 0)
-		call->acc = crc32(call->acc, buf, (uInt)n);
+		reply->crc32 = (uint32_t)crc32(reply->crc32, buf, (uInt)n);
 	return rc;
 }
 
 static int
 mr_checksum(struct rpc_call *call)
 {
-	int rc = in_pieces(call, checksum_piece);
-
-	if (rc == 0)
-		set_int(call->result, "crc32", call->acc);
-	return rc;
+	return in_pieces(call, checksum_piece);
 }
 
 const struct rpc_method methods_bytes[] = {
 	{ "mr_read", mr_read, mr_read_params, sizeof(struct bytes_args),
-		"Read bytes of a region.", "data: the bytes as hex text",
-		"polca-ctl mr read 0x1a2b3c4d --length 64" },
+		"Read bytes of a region.", "polca-ctl mr read 0x1a2b3c4d --length 64",
+		RESULTS(mr_read_results, struct table_bytes) },
 	{ "mr_write", mr_write, mr_write_params, sizeof(struct bytes_args),
-		"Write bytes into a region.", "length: bytes written",
-		"polca-ctl mr write 0x1a2b3c4d --data 68656c6c6f" },
+		"Write bytes into a region.", "polca-ctl mr write 0x1a2b3c4d --data 68656c6c6f",
+		RESULTS(mr_write_results, struct bytes_reply) },
 	{ "mr_fill", mr_fill, mr_fill_params, sizeof(struct bytes_args),
 		"Fill a region with the SplitMix64 sequence that starts at seed, 64-bit words in little-endian order, the last one cut short.",
-		"length: bytes written", "polca-ctl mr fill 0x1a2b3c4d --seed 7" },
+		"polca-ctl mr fill 0x1a2b3c4d --seed 7",
+		RESULTS(mr_write_results, struct bytes_reply) },
 	{ "mr_checksum", mr_checksum, mr_checksum_params, sizeof(struct bytes_args),
 		"CRC-32 (as zlib, gzip and Ethernet have it) over bytes of a region.",
-		"crc32: the checksum\nlength: bytes it covers", "polca-ctl mr checksum 0x1a2b3c4d" },
+		"polca-ctl mr checksum 0x1a2b3c4d",
+		RESULTS(mr_checksum_results, struct bytes_reply) },
 	{ NULL },
 };

@@ -11,8 +11,7 @@
 #define CONNECTION_HELP "the connection: number of cm_connect or cm_list"
 
 static const struct table_row connection_params[] = {
-	{ "connection", TABLE_UINT, TABLE_REQUIRED, offsetof(struct number_args, number),
-		sizeof(uint32_t), .min = 1, .help = CONNECTION_HELP },
+	NUMBER_ROW("connection", .flags = TABLE_REQUIRED, .min = 1, .help = CONNECTION_HELP),
 	ROW_END,
 };
 
@@ -25,100 +24,126 @@ has_ended(const struct cm_info *info)
 	return info->state == CM_STATE_TIMEWAIT || info->state == CM_STATE_IDLE;
 }
 
-static void
-set_end(json_t *row, const struct cm_info *info)
-{
-	if (!has_ended(info))
-		return;
-	set(row, "end", json_string(cm_end_word(info->end)));
-	if (info->end != CM_END_REJECTED && info->end != CM_END_REFUSED)
-		return;
-	set_int(row, "reason", info->reason);
-	set(row, "reason_name", json_string(cm_reason_name(info->reason)));
-}
+struct connection_row {
+	uint32_t present;
+	struct cm_info info;
+	struct service_id_info id;
+	const char *state;
+	const char *side;
+	const char *service;
+	const char *peer;
+	const char *end;
+	const char *reason_name;
+};
+#define CONNECTION_ENDED     0x1
+#define CONNECTION_REJECTED  0x2
+#define CONNECTION_RDMA      0x4
+#define CONNECTION_ALTERNATE 0x8
+
+#define CONN(field, t, ...)       ROW(struct connection_row, field, t, __VA_ARGS__)
+#define INFO(name, field, t, ...) ROW_NAMED(struct connection_row, name, info.field, t, __VA_ARGS__)
+
+static const struct table_row connection_rows[] = {
+	INFO("connection", id, TABLE_UINT),
+	CONN(state, TABLE_STRING),
+	CONN(side, TABLE_STRING, .help = "ACTIVE: our cm_connect; PASSIVE"),
+	SERVICE_NAME_ROW(struct connection_row),
+	CONN(peer, TABLE_STRING, .help = "its address, or lid:N"),
+	ROW_INCLUDE(struct connection_row, id, rows_service_id),
+	INFO("qp_num", qpn, TABLE_UINT),
+	INFO("remote_qpn", remote_qpn, TABLE_UINT),
+	INFO("age_us", age, TABLE_UINT, .help = "since the first message"),
+	CONN(end, TABLE_STRING, .bit = CONNECTION_ENDED,
+		.help = "of one that has ended: DISCONNECTED, REJECTED, REFUSED by us, TIMEOUT, STALE, QP_ERROR, CANCELLED"),
+	INFO("reason", reason, TABLE_UINT, .bit = CONNECTION_REJECTED),
+	CONN(reason_name, TABLE_STRING, .bit = CONNECTION_REJECTED),
+	ROW_END,
+};
+
+static const struct table_row cm_list_results[] = {
+	PAGE_ROWS("connections", struct connection_row, connection_rows),
+	ROW_END,
+};
 
 static void
-set_head(struct rpc_call *call, json_t *row, const struct cm_info *info)
+fill_connection(struct rpc_call *call, struct connection_row *row)
 {
-	set_int(row, "connection", info->id);
-	set(row, "state", json_string(cm_state_name(info->state)));
-	set(row, "side", json_string(info->active ? "ACTIVE" : "PASSIVE"));
-	set_service(row, engine_cm_service_name(call->e, info->id));
-	set(row, "peer", json_cm_peer(info));
-	set_service_id(row, info->service_id);
-	set_int(row, "qp_num", info->qpn);
-	set_int(row, "remote_qpn", info->remote_qpn);
-	set_int(row, "age_us", info->age);
-	set_end(row, info);
+	const struct cm_info *info = &row->info;
+
+	row->id = service_id_info(info->service_id);
+	row->state = cm_state_name(info->state);
+	row->side = info->active ? "ACTIVE" : "PASSIVE";
+	row->service = engine_cm_service_name(call->e, info->id);
+	row->peer = cm_peer_text(call, info);
+	row->end = cm_end_word(info->end);
+	row->reason_name = cm_reason_name(info->reason);
+	if (!has_ended(info))
+		return;
+	row->present |= CONNECTION_ENDED;
+	if (info->end == CM_END_REJECTED || info->end == CM_END_REFUSED)
+		row->present |= CONNECTION_REJECTED;
 }
 
 static int
-cm_list(struct rpc_call *call)
+next_connection(struct rpc_call *call, uint64_t *cursor, void *item)
 {
-	const struct page_args *a = call->args;
-	uint64_t cursor = a->cursor;
-	json_t *row, *rows = json_array();
-	struct cm_info info;
+	struct connection_row *row = item;
 
-	while (json_array_size(rows) < a->max) {
-		if (!engine_cm_next(call->e, &cursor, &info)) {
-			set_page(call, "connections", rows, false, 0);
-			return 0;
-		}
-		row = json_object();
-		set_head(call, row, &info);
-		json_array_append_new(rows, row);
-	}
-	set_page(call, "connections", rows, true, cursor);
-	return 0;
+	if (!engine_cm_next(call->e, cursor, &row->info))
+		return 0;
+	fill_connection(call, row);
+	return 1;
 }
 
-static json_t *
-json_path(const struct cm_path *path)
-{
-	json_t *v = json_ah(&path->av);
+#define PATH(name, field, ...) ROW_NAMED(struct cm_path, name, field, TABLE_UINT, __VA_ARGS__)
 
-	set_int(v, "sgid_index", path->sgid_index);
-	set(v, "pkey", json_sprintf("0x%04x", path->pkey));
-	set_int(v, "path_mtu", path->mtu);
-	set_int(v, "rate", path->rate);
-	set_int(v, "packet_life", path->packet_life);
-	return v;
-}
+static const struct table_row path_rows[] = {
+	ROW_INCLUDE(struct cm_path, av, rows_ah),
+	PATH("sgid_index", sgid_index),
+	PATH("pkey", pkey, .digits = 4),
+	PATH("path_mtu", mtu),
+	PATH("rate", rate, .help = "code"),
+	PATH("packet_life", packet_life, .help = "code"),
+	ROW_END,
+};
 
-static void
-set_rdma(json_t *row, const struct cm_rdma *rdma)
-{
-	json_t *v = json_object();
+static const struct table_row rdma_rows[] = {
+	ROW(struct cm_rdma, src, TABLE_GID),
+	ROW(struct cm_rdma, src_port, TABLE_UINT),
+	ROW(struct cm_rdma, dst, TABLE_GID),
+	ROW_END,
+};
 
-	set(v, "src", json_gid(&rdma->src));
-	set_int(v, "src_port", rdma->src_port);
-	set(v, "dst", json_gid(&rdma->dst));
-	set(row, "rdma_cm", v);
-}
+static const struct table_row cm_show_results[] = {
+	{ .name = "", .type = TABLE_INCLUDE, .fields = connection_rows },
+	INFO("remote_id", remote_id, TABLE_UINT, .help = "how the peer calls it"),
+	INFO("remote_ca_guid", remote_ca_guid, TABLE_UINT, .digits = 16, .help = "who the peer is"),
+	INFO("tid", tid, TABLE_UINT, .digits = 16, .help = "the transaction it was made in"),
+	INFO("responder_resources", responder_resources, TABLE_UINT,
+		.help = "Reads and Atomics under way that the peer may have with us, as agreed"),
+	INFO("initiator_depth", initiator_depth, TABLE_UINT, .help = "and we with it"),
+	INFO("rdma_cm", rdma, TABLE_OBJECT, .fields = rdma_rows, .bit = CONNECTION_RDMA,
+		.help = "where RDMA-CM's header came or went, as its sender says"),
+	INFO("path", path, TABLE_OBJECT, .fields = path_rows),
+	INFO("alternate", alternate, TABLE_OBJECT, .fields = path_rows,
+		.bit = CONNECTION_ALTERNATE, .help = "the alternate path, if there is one"),
+	ROW_END,
+};
 
 static int
 cm_show(struct rpc_call *call)
 {
 	const struct number_args *a = call->args;
-	json_t *row = call->result;
-	struct cm_info info;
-	int rc = engine_cm_get(call->e, a->number, &info, &call->err);
+	struct connection_row *reply = call->reply;
+	int rc = engine_cm_get(call->e, a->number, &reply->info, &call->err);
 
 	if (rc != 0)
 		return rc;
-	set_head(call, row, &info);
-	set_int(row, "remote_id", info.remote_id);
-	set(row, "remote_ca_guid",
-		json_sprintf("0x%016llx", (unsigned long long)info.remote_ca_guid));
-	set(row, "tid", json_sprintf("0x%016llx", (unsigned long long)info.tid));
-	set_int(row, "responder_resources", info.responder_resources);
-	set_int(row, "initiator_depth", info.initiator_depth);
-	if (info.rdma.present)
-		set_rdma(row, &info.rdma);
-	set(row, "path", json_path(&info.path));
-	if (info.alternate.present)
-		set(row, "alternate", json_path(&info.alternate));
+	fill_connection(call, reply);
+	if (reply->info.rdma.present)
+		reply->present |= CONNECTION_RDMA;
+	if (reply->info.alternate.present)
+		reply->present |= CONNECTION_ALTERNATE;
 	return 0;
 }
 
@@ -193,10 +218,23 @@ agreed(const struct cm_info *info, const struct engine_ah *ah)
 		info->alternate.sgid_index == ah->sgid_index;
 }
 
+struct alternate_reply {
+	bool agreed;
+	struct table_list warnings;
+};
+
+static const struct table_row cm_load_alternate_results[] = {
+	ROW(struct alternate_reply, agreed, TABLE_BOOL,
+		.help = "is it the connection's alternate path now (cm_show)?"),
+	WARNINGS_ROW(struct alternate_reply),
+	ROW_END,
+};
+
 static int
 cm_load_alternate_method(struct rpc_call *call)
 {
 	struct alternate_args *a = call->args;
+	struct alternate_reply *reply = call->reply;
 	struct cm_info info;
 	bool ok;
 	int rc = a->proposed ? 0 : propose(call, a);
@@ -208,36 +246,28 @@ cm_load_alternate_method(struct rpc_call *call)
 	ok = agreed(&info, &a->to);
 	if (!ok && call->now - a->since < AGREE_MS)
 		return RPC_WAIT;
-	set(call->result, "agreed", json_boolean(ok));
+	reply->agreed = ok;
 	if (!ok)
-		set(call->result, "warnings",
-			json_pack("[s]", "the peer has not agreed: it does not want that path, uses it already, or has not answered yet"));
+		add_warning(call, &reply->warnings,
+			"the peer has not agreed: it does not want that path, uses it already, or has not answered yet");
 	return 0;
 }
 
-#define HEAD_RESULT                                                                                \
-	"connection, state, side (ACTIVE: our cm_connect; PASSIVE), service (the name of who has it; null: a caller's own), peer (its address, or lid:N), service_id, port_space and port (where it is one of rdma_cm's), qp_num, remote_qpn, age_us (since the first message), and of one that has ended end (DISCONNECTED, REJECTED, REFUSED by us, TIMEOUT, STALE, QP_ERROR, CANCELLED), reason and reason_name"
-
 const struct rpc_method methods_cm[] = {
-	{ "cm_list", cm_list, params_page, sizeof(struct page_args),
+	{ "cm_list", page_list, params_page, sizeof(struct page_args),
 		"List connections, those that are being made and those that rest in TIMEWAIT too.",
-		"connections: list of " HEAD_RESULT PAGE_RESULT, "polca-ctl cm list" },
+		"polca-ctl cm list", RESULTS(cm_list_results, struct page_reply),
+		.next = next_connection },
 	{ "cm_show", cm_show, connection_params, sizeof(struct number_args),
-		"Everything about one connection.",
-		"(members): " HEAD_RESULT "\n"
-		"remote_id, remote_ca_guid, tid: how the peer calls it, who the peer is, and the transaction it was made in\n"
-		"responder_resources, initiator_depth: Reads and Atomics under way that the peer may have with us, and we with it, as agreed\n"
-		"rdma_cm: where RDMA-CM's header came or went: object of src, src_port, dst, as its sender says\n"
-		"path: object of dgid, sgid, traffic_class, flow_label, hop_limit, sl, dlid (native InfiniBand), sgid_index, pkey, path_mtu, rate and packet_life (codes)\n"
-		"alternate: the same of the alternate path, if there is one",
-		"polca-ctl cm show 4711" },
+		"Everything about one connection.", "polca-ctl cm show 4711",
+		RESULTS(cm_show_results, struct connection_row) },
 	{ "cm_disconnect", cm_disconnect_method, connection_params, sizeof(struct number_args),
 		"End a connection, or the attempt to make one. The reply comes at once: the peer is asked meanwhile, and the queue pair, in ERR now, is destroyed when TIMEWAIT is over.",
-		"", "polca-ctl cm disconnect 4711" },
+		"polca-ctl cm disconnect 4711" },
 	{ "cm_load_alternate", cm_load_alternate_method, alternate_params,
 		sizeof(struct alternate_args),
 		"Propose an alternate path to the peer, and wait up to a second for its answer. Once it agrees both sides are armed; the event PATH_MIG tells when the path is used.",
-		"agreed: is it the connection's alternate path now (cm_show)?\n"
-		"warnings: list of text, when it is not", "polca-ctl cm alternate 4711 10.0.1.2 --local-port 1" },
+		"polca-ctl cm alternate 4711 10.0.1.2 --local-port 1",
+		RESULTS(cm_load_alternate_results, struct alternate_reply) },
 	{ NULL },
 };

@@ -233,49 +233,81 @@ start(struct rpc_call *call, struct connect_args *a)
 
 /* --- what became of it --- */
 
-static void
-set_private(json_t *row, const struct engine_cm_outcome *o)
-{
-	set(row, "private_data", json_hex(o->private_data, o->private_len));
-}
+struct connect_reply {
+	uint32_t present;
+	struct cm_info info;
+	const char *service;
+	struct table_bytes private_data;
+	struct svc_grant memory;
+	uint64_t elapsed_us;
+	const char *reason_name;
+};
+#define CONNECT_MEMORY 0x1
 
-/* Decode the grant if the peer is a service of kind memory. */
-static void
-set_grant(json_t *row, const struct engine_cm_outcome *o)
-{
-	struct svc_grant grant;
-	json_t *v;
+static const struct table_row grant_rows[] = {
+	ROW(struct svc_grant, rkey, TABLE_UINT),
+	ROW(struct svc_grant, va, TABLE_UINT),
+	ROW(struct svc_grant, length, TABLE_UINT),
+	ROW(struct svc_grant, access, TABLE_FLAGS, .words = words_remote_access),
+	ROW_NAMED(struct svc_grant, "per_connection", own, TABLE_BOOL,
+		.help = "the region is this connection's own"),
+	ROW_END,
+};
 
-	if (!svc_grant_get(o->private_data, o->private_len, &grant))
-		return;
-	v = json_object();
-	set_int(v, "rkey", grant.rkey);
-	set_int(v, "va", grant.va);
-	set_int(v, "length", grant.length);
-	set(v, "access", json_flags(words_remote_access, grant.access));
-	set(v, "per_connection", json_boolean(grant.own));
-	set(row, "memory", v);
+#define REPLY(field, t, ...)     ROW(struct connect_reply, field, t, __VA_ARGS__)
+#define INFO(name, field, ...) ROW_NAMED(struct connect_reply, name, info.field, TABLE_UINT, __VA_ARGS__)
+#define PRIVATE_ROW            REPLY(private_data, TABLE_BYTES, .help = "the peer's, as hex text")
+
+static const struct table_row cm_connect_results[] = {
+	INFO("connection", id, .help = "its number, for cm_show and cm_disconnect"),
+	REPLY(service, TABLE_STRING, .flags = TABLE_OPTIONAL,
+		.help = "name of the service that uses it, in service_list"),
+	INFO("qp_num", qpn, .help = "our queue pair"),
+	INFO("remote_qpn", remote_qpn, .help = "the peer's queue pair"),
+	INFO("path_mtu", path.mtu, .help = "payload bytes of a packet"),
+	INFO("responder_resources", responder_resources,
+		.help = "RDMA Reads and Atomics that may be outstanding here, as agreed"),
+	INFO("initiator_depth", initiator_depth, .help = "and at the peer"),
+	PRIVATE_ROW,
+	REPLY(memory, TABLE_OBJECT, .fields = grant_rows, .bit = CONNECT_MEMORY,
+		.help = "where that is the grant of a service of kind memory"),
+	REPLY(elapsed_us, TABLE_UINT, .help = "from the start until it was established"),
+	ROW_END,
+};
+
+/* data of the error */
+static const struct table_row rejected_rows[] = {
+	INFO("reason", reason),
+	REPLY(reason_name, TABLE_STRING),
+	PRIVATE_ROW,
+	ROW_END,
+};
+
+/* The outcome as a reply; memory is the peer's grant if it is a service of kind memory. */
+static void
+fill_reply(struct connect_reply *reply, const struct engine_cm_outcome *o)
+{
+	reply->info = o->info;
+	reply->private_data = (struct table_bytes){ o->private_data, o->private_len };
+	reply->elapsed_us = o->elapsed_us;
+	reply->reason_name = cm_reason_name(o->info.reason);
+	if (svc_grant_get(o->private_data, o->private_len, &reply->memory))
+		reply->present = CONNECT_MEMORY;
 }
 
 static int
 established(struct rpc_call *call, const struct engine_cm_outcome *o)
 {
 	struct connect_args *a = call->args;
-	json_t *r = call->result;
-	const char *name = engine_cm_service_name(call->e, o->info.id);
+	struct connect_reply *reply = call->reply;
+	uint8_t *data = arena_alloc(&call->arena, sizeof(o->private_data));
 
 	a->connection = o->info.id;
-	set_int(r, "connection", o->info.id);
-	if (name[0] != '\0')
-		set(r, "service", json_string(name));
-	set_int(r, "qp_num", o->info.qpn);
-	set_int(r, "remote_qpn", o->info.remote_qpn);
-	set_int(r, "path_mtu", o->info.path.mtu);
-	set_int(r, "responder_resources", o->info.responder_resources);
-	set_int(r, "initiator_depth", o->info.initiator_depth);
-	set_private(r, o);
-	set_grant(r, o);
-	set_int(r, "elapsed_us", o->elapsed_us);
+	if (data == NULL)
+		return -ENOMEM;
+	fill_reply(reply, o);
+	reply->private_data.data = memcpy(data, o->private_data, sizeof(o->private_data));
+	reply->service = engine_cm_service_name(call->e, o->info.id);
 	return 0;
 }
 
@@ -286,11 +318,10 @@ rejected(struct rpc_call *call, const struct engine_cm_outcome *o)
 	uint16_t reason = o->info.reason;
 	bool ours = o->info.end == CM_END_REFUSED;
 	const char *text = ours ? "" : cm_reason_text(reason);
+	struct connect_reply reply = { 0 };
 
-	call->data = json_object();
-	set_int(call->data, "reason", reason);
-	set(call->data, "reason_name", json_string(cm_reason_name(reason)));
-	set_private(call->data, o);
+	fill_reply(&reply, o);
+	call->data = table_encode(rejected_rows, &reply);
 	return error_set(&call->err, ECONNREFUSED, "%s: %s (%u)%s%s",
 		ours ? "we rejected the peer's answer" : "rejected", cm_reason_name(reason), reason,
 		text[0] != '\0' ? ": " : "", text);
@@ -354,16 +385,8 @@ cm_connect_abandon(struct rpc_call *call)
 
 const struct rpc_method methods_cm_connect[] = {
 	{ "cm_connect", cm_connect_method, connect_params, sizeof(struct connect_args),
-		"Connect to a service of another channel adapter, or of this one. The reply comes when the connection is established or has failed; closing the socket before the reply has been read gives up the attempt or the connection. With service, a service of ours uses the connection. Without it, the caller does: its queue pair is made here, used by post_send, post_recv and cq_poll, and destroyed when the connection is over.",
-		"connection: its number, for cm_show and cm_disconnect\n"
-		"service: name of the service that uses it, in service_list\n"
-		"qp_num, remote_qpn: queue pairs, ours and the peer's\n"
-		"path_mtu: payload bytes of a packet\n"
-		"responder_resources, initiator_depth: RDMA Reads and Atomics that may be outstanding here, and at the peer, as agreed\n"
-		"private_data: the peer's, as hex text\n"
-		"memory: where that is the grant of a service of kind memory: object of rkey, va, length, access, per_connection (the region is this connection's own)\n"
-		"elapsed_us: from the start until it was established\n"
-		"(error): ECONNREFUSED when it was rejected: data has reason, reason_name and private_data; ETIMEDOUT when nobody answered",
-		"polca-ctl cm connect 10.0.0.2 7471 --service rping --count 10", cm_connect_abandon },
+		"Connect to a service of another channel adapter, or of this one. The reply comes when the connection is established or has failed; closing the socket before the reply has been read gives up the attempt or the connection. With service, a service of ours uses the connection. Without it, the caller does: its queue pair is made here, used by post_send, post_recv and cq_poll, and destroyed when the connection is over. Errors: ECONNREFUSED when it was rejected, with reason, reason_name and private_data in data; ETIMEDOUT when nobody answered.",
+		"polca-ctl cm connect 10.0.0.2 7471 --service rping --count 10", cm_connect_abandon,
+		RESULTS(cm_connect_results, struct connect_reply) },
 	{ NULL },
 };

@@ -10,20 +10,18 @@
 #define TIMEOUT_MAX 60000
 
 static const struct table_row cq_params[] = {
-	{ "cq", TABLE_UINT, TABLE_REQUIRED, offsetof(struct number_args, number), sizeof(uint32_t),
-		.help = "number of the completion queue" },
+	NUMBER_ROW("cq", .flags = TABLE_REQUIRED, .help = "number of the completion queue"),
 	ROW_END,
 };
 
 static const struct table_row cq_create_params[] = {
-	{ "depth", TABLE_UINT, TABLE_DEFAULT, offsetof(struct number_args, number),
-		sizeof(uint32_t), .min = 1, .max = 1 << 24, .def = 256,
-		.help = "completions it holds; one more makes it overrun (event CQ_ERR)" },
+	NUMBER_ROW("depth", .flags = TABLE_DEFAULT, .min = 1, .max = 1 << 24, .def = 256,
+		.help = "completions it holds; one more makes it overrun (event CQ_ERR)"),
 	ROW_END,
 };
 
 static const struct table_row cq_create_results[] = {
-	ROW_NAMED(struct number_args, "cq", number, TABLE_UINT, .help = "its number"),
+	NUMBER_ROW("cq", .help = "its number"),
 	ROW_END,
 };
 
@@ -207,20 +205,18 @@ cq_arm(struct rpc_call *call)
 
 const struct rpc_method methods_cq[] = {
 	{ "cq_create", cq_create, cq_create_params, sizeof(struct number_args),
-		"Make a completion queue.", NULL, "polca-ctl cq create --depth 1024",
+		"Make a completion queue.", "polca-ctl cq create --depth 1024",
 		RESULTS(cq_create_results, struct number_args) },
 	{ "cq_destroy", cq_destroy, cq_params, sizeof(struct number_args),
-		"Destroy a completion queue. EBUSY while a queue pair uses it.", NULL,
-		"polca-ctl cq destroy 1" },
+		"Destroy a completion queue. EBUSY while a queue pair uses it.", "polca-ctl cq destroy 1" },
 	{ "cq_list", page_list, params_page, sizeof(struct page_args), "List completion queues.",
-		NULL, "polca-ctl cq list", RESULTS(cq_list_results, struct page_reply),
+		"polca-ctl cq list", RESULTS(cq_list_results, struct page_reply),
 		.next = next_cq },
 	{ "cq_poll", cq_poll, cq_poll_params, sizeof(struct cq_poll_args),
 		"Take completions from a queue, waiting for them if asked to. While it waits, later requests of the same connection wait too; other connections do not.",
-		NULL, "polca-ctl cq poll 1 --max 16 --timeout-ms 1000",
+		"polca-ctl cq poll 1 --max 16 --timeout-ms 1000",
 		RESULTS(cq_poll_results, struct cq_poll_reply) },
 	{ "cq_arm", cq_arm, cq_arm_params, sizeof(struct cq_arm_args),
-		"Ask for one event CQ_COMPLETION at the next completion (ibv_req_notify_cq).", NULL,
-		"polca-ctl cq arm 1" },
+		"Ask for one event CQ_COMPLETION at the next completion (ibv_req_notify_cq).", "polca-ctl cq arm 1" },
 	{ NULL },
 };

@@ -95,10 +95,9 @@ lid_set(struct rpc_call *call)
 const struct rpc_method methods_lid[] = {
 	{ "lid_list", page_list, lid_list_params, sizeof(struct lid_list_args),
 		"Which MAC address each LID is reached by from a native InfiniBand port. Packets to other LIDs are broadcast.",
-		NULL, "polca-ctl lid list --port 0", RESULTS(lid_list_results, struct page_reply),
+		"polca-ctl lid list --port 0", RESULTS(lid_list_results, struct page_reply),
 		.next = next_lid },
 	{ "lid_set", lid_set, lid_set_params, sizeof(struct lid_set_args),
-		"Give a LID a fixed route, or forget the one it has.", NULL,
-		"polca-ctl lid set 5 --mac 02:00:00:00:00:05" },
+		"Give a LID a fixed route, or forget the one it has.", "polca-ctl lid set 5 --mac 02:00:00:00:00:05" },
 	{ NULL },
 };

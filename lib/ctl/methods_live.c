@@ -35,8 +35,6 @@ struct ping_args {
 	uint8_t *data;
 	uint8_t *body; /* of a request of many packets */
 	struct mad_asked asked;
-	uint32_t sent;
-	uint32_t received;
 };
 #define PING_SIZE (AH_LAST << 1)
 
@@ -75,6 +73,61 @@ static const struct table_row ping_params[] = {
 	ROW_END,
 };
 
+struct ping_row {
+	uint32_t present;
+	uint16_t sequence;
+	double time_us;
+	uint64_t bytes;
+	uint32_t residence_ms;
+	bool standard;
+	struct live_reply said;
+	const char *text;
+	const char *error;
+	const char *message;
+};
+#define PING_ANSWERED  0x01
+#define PING_GOOD      0x02
+#define PING_TIMESTAMP 0x04
+#define PING_STANDARD  0x08
+#define PING_LIDGUID   0x10
+
+#define PING(field, t, ...) ROW(struct ping_row, field, t, __VA_ARGS__)
+#define SAID(field, ...)    ROW_NAMED(struct ping_row, #field, said.field, TABLE_UINT, __VA_ARGS__)
+
+static const struct table_row ping_rows[] = {
+	PING(sequence, TABLE_UINT),
+	PING(time_us, TABLE_REAL, .bit = PING_ANSWERED, .help = "from the request to the answer"),
+	PING(bytes, TABLE_UINT, .bit = PING_GOOD, .help = "of the answer, from its type on"),
+	SAID(originate, .bit = PING_TIMESTAMP,
+		.help = "of timestamp: milliseconds since midnight UTC, where standard is true"),
+	SAID(receive, .bit = PING_TIMESTAMP),
+	SAID(transmit, .bit = PING_TIMESTAMP),
+	PING(standard, TABLE_BOOL, .bit = PING_TIMESTAMP),
+	PING(residence_ms, TABLE_UINT, .bit = PING_STANDARD,
+		.help = "how long the request was there: from its arrival to the answer's departure"),
+	SAID(lid, .bit = PING_LIDGUID, .help = "of lidguid"),
+	SAID(guid, .bit = PING_LIDGUID, .digits = 16, .help = "of lidguid"),
+	PING(text, TABLE_STRING, .flags = TABLE_OPTIONAL,
+		.help = "of ibping and sysstat_...: what the host says of itself"),
+	PING(error, TABLE_STRING, .flags = TABLE_OPTIONAL,
+		.help = "of what was not answered well: TIMEOUT, BAD_ANSWER, a status' name, ..."),
+	PING(message, TABLE_STRING, .flags = TABLE_OPTIONAL, .help = "what the error means"),
+	ROW_END,
+};
+
+struct ping_reply {
+	struct table_list replies;
+	uint32_t sent;
+	uint32_t received;
+};
+
+static const struct table_row live_ping_results[] = {
+	ROW_LIST(struct ping_reply, replies, struct ping_row, ping_rows),
+	ROW(struct ping_reply, sent, TABLE_UINT, .help = "requests"),
+	ROW(struct ping_reply, received, TABLE_UINT, .help = "good answers to them"),
+	ROW_END,
+};
+
 /* --- what is asked for --- */
 
 static int
@@ -109,7 +162,7 @@ make_data(struct rpc_call *call, struct ping_args *a)
 }
 
 static int
-start(struct rpc_call *call, struct ping_args *a)
+start_ping(struct rpc_call *call, struct ping_args *a)
 {
 	int rc = check_args(call, a);
 
@@ -122,7 +175,6 @@ start(struct rpc_call *call, struct ping_args *a)
 	a->req.mode = (enum live_mode)a->mode;
 	a->req.identifier = a->identifier;
 	a->started = true;
-	set(call->result, "replies", json_array());
 	return make_data(call, a);
 }
 
@@ -139,13 +191,14 @@ stamp(void)
 }
 
 static int
-ask(struct rpc_call *call, struct ping_args *a, struct engine_mad_answer *answer)
+send_ping(struct rpc_call *call, struct ping_args *a, struct engine_mad_answer *answer)
 {
+	const struct ping_reply *reply = call->reply;
 	struct engine_mad_ask ask = { .ah = &a->to, .qpn = QPN_GSI, .pkey_index = a->pkey_index,
 		.no_retry = true, .timeout_ms = a->timeout_ms, .data_offset = LIVE_OFF_TYPE };
 
 	if (!a->asked.under_way) {
-		a->req.sequence = (uint16_t)(a->sequence + a->sent);
+		a->req.sequence = (uint16_t)(a->sequence + reply->sent);
 		a->req.originate = a->mode == LIVE_MODE_TIMESTAMP ? stamp() : 0;
 		ask.many = live_build(&a->req, ask.mad, a->body);
 	}
@@ -167,39 +220,29 @@ ask(struct rpc_call *call, struct ping_args *a, struct engine_mad_answer *answer
 /* --- replies --- */
 
 static void
-set_reply(json_t *row, const struct ping_args *a, const struct live_reply *r)
+fill_ping(struct rpc_call *call, struct ping_row *row)
 {
-	bool standard;
+	const struct ping_args *a = call->args;
+	const struct live_reply *r = &row->said;
 
-	set_int(row, "bytes", a->mode == LIVE_MODE_ECHO ? HEAD + r->len : VENDOR_AREA);
+	row->present |= PING_GOOD;
+	row->bytes = a->mode == LIVE_MODE_ECHO ? HEAD + r->len : VENDOR_AREA;
 	switch (a->req.mode) {
 	case LIVE_MODE_ECHO:
 		break;
 	case LIVE_MODE_TIMESTAMP:
-		set_int(row, "originate", r->originate);
-		set_int(row, "receive", r->receive);
-		set_int(row, "transmit", r->transmit);
-		standard = ((r->receive | r->transmit) & LIVE_STAMP_NONSTANDARD) == 0;
-		set(row, "standard", json_boolean(standard));
-		if (standard)
-			set_int(row, "residence_ms",
-				(r->transmit + LIVE_MS_PER_DAY - r->receive) % LIVE_MS_PER_DAY);
+		row->present |= PING_TIMESTAMP;
+		row->standard = ((r->receive | r->transmit) & LIVE_STAMP_NONSTANDARD) == 0;
+		if (row->standard)
+			row->present |= PING_STANDARD;
+		row->residence_ms = (r->transmit + LIVE_MS_PER_DAY - r->receive) % LIVE_MS_PER_DAY;
 		break;
 	case LIVE_MODE_LIDGUID:
-		set_int(row, "lid", r->lid);
-		set(row, "guid", json_sprintf("0x%016llx", (unsigned long long)r->guid));
+		row->present |= PING_LIDGUID;
 		break;
 	default:
-		if (r->text[0] != '\0')
-			set(row, "text", json_string(r->text));
+		row->text = arena_printf(&call->arena, "%s", r->text);
 	}
-}
-
-static void
-set_failure(json_t *row, const char *error, const char *message)
-{
-	set(row, "error", json_string(error));
-	set(row, "message", json_string(message));
 }
 
 /* Is it the answer, and what does it say? */
@@ -218,54 +261,56 @@ check_answer(struct ping_args *a, const struct engine_mad_answer *answer, struct
 	return r->error;
 }
 
-static json_t *
-reply_row(struct ping_args *a, const struct engine_mad_answer *answer)
+static int
+add_reply(struct rpc_call *call, const struct engine_mad_answer *answer)
 {
-	json_t *row = json_object();
-	struct live_reply r;
-	const char *why;
+	struct ping_args *a = call->args;
+	struct ping_reply *reply = call->reply;
+	struct ping_row *row = ADD(call, &reply->replies, struct ping_row);
 
-	set_int(row, "sequence", a->req.sequence);
+	if (row == NULL)
+		return -ENOMEM;
+	row->sequence = a->req.sequence;
 	if (!mad_answered(answer) || answer->end != MAD_END_OK || !answer->has_mad) {
-		set_failure(row, mad_answer_word(answer), mad_answer_text(answer));
-		return row;
+		row->error = mad_answer_word(answer);
+		row->message = mad_answer_text(answer);
+		return 0;
 	}
-	set(row, "time_us", json_real((double)answer->elapsed_ns / 1000));
-	why = check_answer(a, answer, &r);
-	if (why != NULL) {
-		set_failure(row, "BAD_ANSWER", why);
-		return row;
+	row->present = PING_ANSWERED;
+	row->time_us = (double)answer->elapsed_ns / 1000;
+	row->message = check_answer(a, answer, &row->said);
+	if (row->message != NULL) {
+		row->error = "BAD_ANSWER";
+		return 0;
 	}
-	set_reply(row, a, &r);
-	a->received++;
-	return row;
+	fill_ping(call, row);
+	reply->received++;
+	return 0;
 }
 
 static int
 live_ping(struct rpc_call *call)
 {
 	struct ping_args *a = call->args;
+	struct ping_reply *reply = call->reply;
 	struct engine_mad_answer answer;
-	int rc = a->started ? 0 : start(call, a);
+	int rc = a->started ? 0 : start_ping(call, a);
 
 	if (rc == 0)
-		rc = ask(call, a, &answer);
+		rc = send_ping(call, a, &answer);
 	if (rc != 0)
 		return rc;
-	json_array_append_new(json_object_get(call->result, "replies"), reply_row(a, &answer));
+	rc = add_reply(call, &answer);
 	mad_asked_forget(call, &a->asked);
-	if (++a->sent < a->count)
-		return RPC_AGAIN;
-	set_int(call->result, "sent", a->sent);
-	set_int(call->result, "received", a->received);
-	return 0;
+	if (rc != 0)
+		return rc;
+	return ++reply->sent < a->count ? RPC_AGAIN : 0;
 }
 
 const struct rpc_method methods_live[] = {
 	{ "live_ping", live_ping, ping_params, sizeof(struct ping_args),
 		"Ask whether a port is alive, and how long its answer takes.",
-		"replies: list of sequence, time_us (from the request to the answer), bytes (of the answer, from its type on); of timestamp originate, receive and transmit (milliseconds since midnight UTC where standard is true), standard, and then residence_ms (how long the request was there: from its arrival to the answer's departure); of lidguid lid and guid; of ibping and sysstat_... text (what the host says of itself); of what was not answered well error (TIMEOUT, BAD_ANSWER, a status' name, ...) and message\n"
-		"sent, received: requests, and good answers to them",
-		"polca-ctl live ping 10.0.0.2 --count 3" },
+		"polca-ctl live ping 10.0.0.2 --count 3",
+		RESULTS(live_ping_results, struct ping_reply) },
 	{ NULL },
 };

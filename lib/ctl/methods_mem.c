@@ -11,20 +11,19 @@
 /* --- protection domains --- */
 
 static const struct table_row pd_params[] = {
-	{ "pd", TABLE_UINT, TABLE_REQUIRED, offsetof(struct number_args, number), sizeof(uint32_t),
-		.help = "number of the protection domain" },
+	NUMBER_ROW("pd", .flags = TABLE_REQUIRED, .help = "number of the protection domain"),
 	ROW_END,
 };
+
+static const struct table_row pd_create_results[] = { NUMBER_ROW("pd", .help = "its number"),
+	ROW_END };
 
 static int
 pd_create(struct rpc_call *call)
 {
-	uint32_t pd;
-	int rc = engine_pd_alloc(call->e, &pd, &call->err);
+	struct number_args *reply = call->reply;
 
-	if (rc == 0)
-		set_int(call->result, "pd", pd);
-	return rc;
+	return engine_pd_alloc(call->e, &reply->number, &call->err);
 }
 
 static int
@@ -35,34 +34,35 @@ pd_destroy(struct rpc_call *call)
 	return engine_pd_free(call->e, a->number, &call->err);
 }
 
-static json_t *
-domain_row(struct engine *e, const struct mem_pd_info *info)
-{
-	json_t *row = json_object();
+struct domain_row {
+	struct mem_pd_info info;
+	const char *service;
+};
 
-	set_int(row, "pd", info->pd);
-	set_int(row, "users", info->users);
-	set_service(row, engine_pd_service(e, info->pd));
-	return row;
-}
+static const struct table_row domain_rows[] = {
+	ROW_NAMED(struct domain_row, "pd", info.pd, TABLE_UINT),
+	ROW_NAMED(struct domain_row, "users", info.users, TABLE_UINT,
+		.help = "regions, windows, queue pairs and shared receive queues in it"),
+	SERVICE_NAME_ROW(struct domain_row),
+	ROW_END,
+};
+
+static const struct table_row pd_list_results[] = {
+	PAGE_ROWS("domains", struct domain_row, domain_rows),
+	ROW_END,
+};
 
 static int
-pd_list(struct rpc_call *call)
+next_domain(struct rpc_call *call, uint64_t *cursor, void *item)
 {
-	const struct page_args *a = call->args;
-	uint32_t cursor = (uint32_t)a->cursor;
-	json_t *rows = json_array();
-	struct mem_pd_info info;
+	struct domain_row *row = item;
+	uint32_t at = (uint32_t)*cursor;
 
-	while (json_array_size(rows) < a->max) {
-		if (!engine_pd_next(call->e, &cursor, &info)) {
-			set_page(call, "domains", rows, false, 0);
-			return 0;
-		}
-		json_array_append_new(rows, domain_row(call->e, &info));
-	}
-	set_page(call, "domains", rows, true, cursor);
-	return 0;
+	if (!engine_pd_next(call->e, &at, &row->info))
+		return 0;
+	*cursor = at;
+	row->service = engine_pd_service(call->e, row->info.pd);
+	return 1;
 }
 
 /* --- memory regions --- */
@@ -106,17 +106,27 @@ static const struct table_row mr_register_params[] = {
 	ROW_END,
 };
 
-static void
-set_region(json_t *row, const struct mem_mr_info *info)
-{
-	set_int(row, "key", info->key);
-	set_int(row, "pd", info->pd);
-	set_int(row, "va", info->va);
-	set_int(row, "length", info->length);
-	set(row, "access", json_flags(words_access, info->access));
-	set(row, "hugepages", json_boolean(info->hugepages));
-	set(row, "numa_node", json_integer(info->numa_node));
-}
+#define REGION(field, t, ...) ROW(struct mem_mr_info, field, t, __VA_ARGS__)
+
+static const struct table_row region_rows[] = {
+	REGION(key, TABLE_UINT),
+	REGION(pd, TABLE_UINT),
+	REGION(va, TABLE_UINT, .help = "address of its first byte in work requests"),
+	REGION(length, TABLE_UINT),
+	REGION(access, TABLE_FLAGS, .words = words_access),
+	REGION(hugepages, TABLE_BOOL, .help = "whether hugepages were had"),
+	REGION(numa_node, TABLE_INT, .help = "of its first byte"),
+	ROW_END,
+};
+
+static const struct table_row mr_register_results[] = {
+	{ .name = "", .type = TABLE_INCLUDE, .fields = region_rows },
+	ROW_NAMED(struct mem_mr_info, "lkey", key, TABLE_UINT,
+		.help = "as key and rkey: one number, which names the region in work requests here"),
+	ROW_NAMED(struct mem_mr_info, "rkey", key, TABLE_UINT,
+		.help = "the same number, for work requests of remote peers"),
+	ROW_END,
+};
 
 /* Length of a file from an offset on. */
 static int
@@ -147,7 +157,6 @@ mr_register(struct rpc_call *call)
 		.hugepages = a->hugepages,
 		.numa_node = a->numa_node,
 	};
-	struct mem_mr_info info;
 	int rc;
 
 	if (a->file != NULL && a->memzone != NULL)
@@ -166,18 +175,12 @@ mr_register(struct rpc_call *call)
 		if (rc != 0)
 			return rc;
 	}
-	rc = engine_mr_register(call->e, &attr, &info, &call->err);
-	if (rc != 0)
-		return rc;
-	set_region(call->result, &info);
-	set_int(call->result, "lkey", info.key);
-	set_int(call->result, "rkey", info.key);
-	return 0;
+	return engine_mr_register(call->e, &attr, call->reply, &call->err);
 }
 
 static const struct table_row key_params[] = {
-	{ "key", TABLE_UINT, TABLE_REQUIRED, offsetof(struct number_args, number), sizeof(uint32_t),
-		.help = "key of the region (its lkey and rkey are this one number)" },
+	NUMBER_ROW("key", .flags = TABLE_REQUIRED,
+		.help = "key of the region (its lkey and rkey are this one number)"),
 	ROW_END,
 };
 
@@ -189,26 +192,33 @@ mr_deregister(struct rpc_call *call)
 	return engine_mr_deregister(call->e, a->number, &call->err);
 }
 
-static int
-mr_list(struct rpc_call *call)
-{
-	const struct page_args *a = call->args;
-	uint32_t cursor = (uint32_t)a->cursor;
-	json_t *row, *rows = json_array();
+struct region_row {
 	struct mem_mr_info info;
+	const char *service;
+};
 
-	while (json_array_size(rows) < a->max) {
-		if (!engine_mr_next(call->e, &cursor, &info)) {
-			set_page(call, "regions", rows, false, 0);
-			return 0;
-		}
-		row = json_object();
-		set_region(row, &info);
-		set_service(row, engine_pd_service(call->e, info.pd));
-		json_array_append_new(rows, row);
-	}
-	set_page(call, "regions", rows, true, cursor);
-	return 0;
+static const struct table_row mr_list_rows[] = {
+	ROW_INCLUDE(struct region_row, info, region_rows),
+	SERVICE_NAME_ROW(struct region_row),
+	ROW_END,
+};
+
+static const struct table_row mr_list_results[] = {
+	PAGE_ROWS("regions", struct region_row, mr_list_rows),
+	ROW_END,
+};
+
+static int
+next_region(struct rpc_call *call, uint64_t *cursor, void *item)
+{
+	struct region_row *row = item;
+	uint32_t at = (uint32_t)*cursor;
+
+	if (!engine_mr_next(call->e, &at, &row->info))
+		return 0;
+	*cursor = at;
+	row->service = engine_pd_service(call->e, row->info.pd);
+	return 1;
 }
 
 /* --- memory windows --- */
@@ -228,8 +238,12 @@ static const struct table_row mw_create_params[] = {
 };
 
 static const struct table_row mw_key_params[] = {
-	{ "key", TABLE_UINT, TABLE_REQUIRED, offsetof(struct number_args, number), sizeof(uint32_t),
-		.help = "current key of the window" },
+	NUMBER_ROW("key", .flags = TABLE_REQUIRED, .help = "current key of the window"),
+	ROW_END,
+};
+
+static const struct table_row mw_create_results[] = {
+	NUMBER_ROW("key", .help = "of the unbound window"),
 	ROW_END,
 };
 
@@ -237,12 +251,10 @@ static int
 mw_create(struct rpc_call *call)
 {
 	const struct mw_args *a = call->args;
-	uint32_t key;
-	int rc = engine_mw_alloc(call->e, a->pd, (enum mem_mw_type)a->type, &key, &call->err);
+	struct number_args *reply = call->reply;
 
-	if (rc == 0)
-		set_int(call->result, "key", key);
-	return rc;
+	return engine_mw_alloc(call->e, a->pd, (enum mem_mw_type)a->type, &reply->number,
+		&call->err);
 }
 
 static int
@@ -253,76 +265,81 @@ mw_destroy(struct rpc_call *call)
 	return engine_mw_free(call->e, a->number, &call->err);
 }
 
-static json_t *
-window_row(struct engine *e, const struct mem_mw_info *info)
-{
-	json_t *row = json_object();
+struct window_row {
+	uint32_t present;
+	struct mem_mw_info info;
+	const char *service;
+};
+#define WINDOW_BOUND    0x1
+#define WINDOW_BOUND_QP 0x2
 
-	set_int(row, "key", info->key);
-	set_int(row, "pd", info->pd);
-	set(row, "type", json_word(words_mw_type, info->type));
-	set(row, "bound", json_boolean(info->bound));
-	set_service(row, engine_pd_service(e, info->pd));
-	if (!info->bound)
-		return row;
-	set_int(row, "mr_key", info->mr_key);
-	if (info->type == MEM_MW_TYPE_2)
-		set_int(row, "qp_num", info->qpn);
-	set_int(row, "va", info->va);
-	set_int(row, "length", info->length);
-	set(row, "access", json_flags(words_access, info->access));
-	return row;
-}
+#define WINDOW(field, t, ...) ROW_NAMED(struct window_row, #field, info.field, t, __VA_ARGS__)
+
+static const struct table_row window_rows[] = {
+	WINDOW(key, TABLE_UINT),
+	WINDOW(pd, TABLE_UINT),
+	WINDOW(type, TABLE_ENUM, .words = words_mw_type),
+	WINDOW(bound, TABLE_BOOL),
+	SERVICE_NAME_ROW(struct window_row),
+	WINDOW(mr_key, TABLE_UINT, .bit = WINDOW_BOUND,
+		.help = "this and what follows: of those bound"),
+	ROW_NAMED(struct window_row, "qp_num", info.qpn, TABLE_UINT, .bit = WINDOW_BOUND_QP,
+		.help = "TYPE_2"),
+	WINDOW(va, TABLE_UINT, .bit = WINDOW_BOUND),
+	WINDOW(length, TABLE_UINT, .bit = WINDOW_BOUND),
+	WINDOW(access, TABLE_FLAGS, .words = words_access, .bit = WINDOW_BOUND),
+	ROW_END,
+};
+
+static const struct table_row mw_list_results[] = {
+	PAGE_ROWS("windows", struct window_row, window_rows),
+	ROW_END,
+};
 
 static int
-mw_list(struct rpc_call *call)
+next_window(struct rpc_call *call, uint64_t *cursor, void *item)
 {
-	const struct page_args *a = call->args;
-	uint32_t cursor = (uint32_t)a->cursor;
-	json_t *rows = json_array();
-	struct mem_mw_info info;
+	struct window_row *row = item;
+	uint32_t at = (uint32_t)*cursor;
 
-	while (json_array_size(rows) < a->max) {
-		if (!engine_mw_next(call->e, &cursor, &info)) {
-			set_page(call, "windows", rows, false, 0);
-			return 0;
-		}
-		json_array_append_new(rows, window_row(call->e, &info));
-	}
-	set_page(call, "windows", rows, true, cursor);
-	return 0;
+	if (!engine_mw_next(call->e, &at, &row->info))
+		return 0;
+	*cursor = at;
+	row->service = engine_pd_service(call->e, row->info.pd);
+	if (row->info.bound)
+		row->present = WINDOW_BOUND;
+	if (row->info.bound && row->info.type == MEM_MW_TYPE_2)
+		row->present |= WINDOW_BOUND_QP;
+	return 1;
 }
 
 const struct rpc_method methods_mem[] = {
 	{ "pd_create", pd_create, params_none, 0,
 		"Make a protection domain: regions, windows and queue pairs of one domain may work together.",
-		"pd: its number", "polca-ctl pd create" },
+		"polca-ctl pd create", RESULTS(pd_create_results, struct number_args) },
 	{ "pd_destroy", pd_destroy, pd_params, sizeof(struct number_args),
-		"Destroy a protection domain. EBUSY while anything belongs to it.", "",
-		"polca-ctl pd destroy 1" },
-	{ "pd_list", pd_list, params_page, sizeof(struct page_args), "List protection domains.",
-		"domains: list of pd, users (regions, windows, queue pairs and shared receive queues in it), service (whose it is; null: a caller's own)" PAGE_RESULT,
-		"polca-ctl pd list" },
+		"Destroy a protection domain. EBUSY while anything belongs to it.", "polca-ctl pd destroy 1" },
+	{ "pd_list", page_list, params_page, sizeof(struct page_args), "List protection domains.",
+		"polca-ctl pd list", RESULTS(pd_list_results, struct page_reply),
+		.next = next_domain },
 	{ "mr_register", mr_register, mr_register_params, sizeof(struct mr_args),
 		"Register a memory region: fresh zeroed memory of the server, a file, or a DPDK memzone.",
-		"key, lkey, rkey: one number, which names the region in work requests here and at remote peers\n"
-		"pd, length, access: as registered\n"
-		"va: address of its first byte in work requests\n"
-		"hugepages: whether hugepages were had; numa_node: of its first byte",
-		"polca-ctl mr register --pd 1 --length 1048576 --access LOCAL_WRITE,REMOTE_WRITE,REMOTE_READ" },
+		"polca-ctl mr register --pd 1 --length 1048576 --access LOCAL_WRITE,REMOTE_WRITE,REMOTE_READ",
+		RESULTS(mr_register_results, struct mem_mr_info) },
 	{ "mr_deregister", mr_deregister, key_params, sizeof(struct number_args),
 		"Deregister a region and free its memory. EBUSY while windows are bound to it. When the reply comes no packet can reach it any more.",
-		"", "polca-ctl mr deregister 0x1a2b3c4d" },
-	{ "mr_list", mr_list, params_page, sizeof(struct page_args), "List memory regions.",
-		"regions: list of key, pd, va, length, access, hugepages, numa_node (of its first byte), service (whose it is; null: a caller's own)" PAGE_RESULT,
-		"polca-ctl mr list" },
+		"polca-ctl mr deregister 0x1a2b3c4d" },
+	{ "mr_list", page_list, params_page, sizeof(struct page_args), "List memory regions.",
+		"polca-ctl mr list", RESULTS(mr_list_results, struct page_reply),
+		.next = next_region },
 	{ "mw_create", mw_create, mw_create_params, sizeof(struct mw_args),
 		"Make a memory window; a BIND_MW work request binds it to a part of a region.",
-		"key: of the unbound window", "polca-ctl mw create --pd 1 --type TYPE_2" },
+		"polca-ctl mw create --pd 1 --type TYPE_2",
+		RESULTS(mw_create_results, struct number_args) },
 	{ "mw_destroy", mw_destroy, mw_key_params, sizeof(struct number_args),
-		"Destroy a memory window, bound or not.", "", "polca-ctl mw destroy 0x1a2b3c4d" },
-	{ "mw_list", mw_list, params_page, sizeof(struct page_args), "List memory windows.",
-		"windows: list of key, pd, type, bound, service (whose it is; null: a caller's own), and of those bound: mr_key, qp_num (TYPE_2), va, length, access" PAGE_RESULT,
-		"polca-ctl mw list" },
+		"Destroy a memory window, bound or not.", "polca-ctl mw destroy 0x1a2b3c4d" },
+	{ "mw_list", page_list, params_page, sizeof(struct page_args), "List memory windows.",
+		"polca-ctl mw list", RESULTS(mw_list_results, struct page_reply),
+		.next = next_window },
 	{ NULL },
 };

@@ -18,24 +18,39 @@
 #define WARN_RNR_TIMER                                                                             \
 	"min_rnr_timer 0 means 655.36 ms, the longest of all; 12 (0.64 ms) is usual"
 
-static void
-warn(struct rpc_call *call, const char *text)
-{
-	json_t *list = json_object_get(call->result, "warnings");
+struct modify_reply {
+	uint32_t qp_state;
+	uint32_t sq_psn;
+	uint16_t path_mtu;
+	uint16_t sgid_index;
+	struct table_list warnings; /* of const char * */
+};
 
-	if (list == NULL) {
-		list = json_array();
-		set(call->result, "warnings", list);
-	}
-	json_array_append_new(list, json_string(text));
-}
+#define CHANGED(field, t, ...) ROW(struct modify_reply, field, t, __VA_ARGS__)
+
+static const struct table_row qp_modify_results[] = {
+	CHANGED(qp_state, TABLE_ENUM, .words = words_qp_state, .help = "the state it is in now"),
+	WARNINGS_ROW(struct modify_reply),
+	ROW_END,
+};
+
+static const struct table_row qp_connect_results[] = {
+	CHANGED(qp_state, TABLE_ENUM, .words = words_qp_state, .help = "RTS"),
+	CHANGED(sq_psn, TABLE_UINT, .help = "start PSN used"),
+	CHANGED(path_mtu, TABLE_UINT, .help = "bytes, as used"),
+	CHANGED(sgid_index, TABLE_UINT, .help = "own address used"),
+	WARNINGS_ROW(struct modify_reply),
+	ROW_END,
+};
 
 /* Legal, and hardly ever meant. */
 static void
 warn_rnr_timer(struct rpc_call *call, uint8_t min_rnr_timer)
 {
+	struct modify_reply *reply = call->reply;
+
 	if (min_rnr_timer == 0)
-		warn(call, WARN_RNR_TIMER);
+		add_warning(call, &reply->warnings, WARN_RNR_TIMER);
 }
 
 /*
@@ -45,9 +60,10 @@ warn_rnr_timer(struct rpc_call *call, uint8_t min_rnr_timer)
 static int
 wait_next_hop(struct rpc_call *call, uint32_t qpn)
 {
+	struct modify_reply *reply = call->reply;
 	struct link_neighbour_info hop;
 	struct rc_qp_info info;
-	char text[160], addr[GID_STRLEN];
+	char addr[GID_STRLEN];
 	uint32_t cursor;
 
 	if (engine_qp_query(call->e, qpn, &info, NULL) != 0)
@@ -60,10 +76,9 @@ wait_next_hop(struct rpc_call *call, uint32_t qpn)
 		call->progress = 1;
 		return RPC_WAIT;
 	}
-	snprintf(text, sizeof(text),
+	add_warning(call, &reply->warnings,
 		"next hop %s does not answer %s yet: is it up, on this link, and the address right?",
 		gid_print(&hop.gid, addr), gid_is_ipv4(&hop.gid) ? "ARP" : "neighbour discovery");
-	warn(call, text);
 	return 0;
 }
 
@@ -89,7 +104,7 @@ wait_next_hop(struct rpc_call *call, uint32_t qpn)
 
 /* --- qp_modify --- */
 
-struct modify_args {
+struct qp_modify_args {
 	uint32_t mask;
 	uint32_t qp_num;
 	struct ah_args ah_attr;
@@ -104,10 +119,10 @@ static const struct table_row params_ah[] = { AH_ROWS(0),
 
 #define ALT_AH (1u << 31) /* in .mask, beyond the verbs' own bits */
 
-#define M(field, t, mask, ...) ATTR(struct modify_args, field, t, QP_ATTR_##mask, __VA_ARGS__)
+#define M(field, t, mask, ...) ATTR(struct qp_modify_args, field, t, QP_ATTR_##mask, __VA_ARGS__)
 
 static const struct table_row qp_modify_params[] = {
-	ROW(struct modify_args, qp_num, TABLE_UINT, .flags = TABLE_REQUIRED, .max = 0xffffff,
+	ROW(struct qp_modify_args, qp_num, TABLE_UINT, .flags = TABLE_REQUIRED, .max = 0xffffff,
 		.help = "the queue pair"),
 	M(qp_state, TABLE_ENUM, STATE, .words = words_qp_state, .help = "state to go to"),
 	M(cur_qp_state, TABLE_ENUM, CUR_STATE, .words = words_qp_state,
@@ -116,7 +131,7 @@ static const struct table_row qp_modify_params[] = {
 	M(port, TABLE_UINT, PORT, .max = LINK_PORTS_MAX - 1, .help = HELP_PORT),
 	M(qp_access_flags, TABLE_FLAGS, ACCESS_FLAGS, .words = words_remote_access,
 		.help = HELP_ACCESS),
-	ROW(struct modify_args, ah_attr, TABLE_OBJECT, .bit = QP_ATTR_AV, .fields = params_ah,
+	ROW(struct qp_modify_args, ah_attr, TABLE_OBJECT, .bit = QP_ATTR_AV, .fields = params_ah,
 		.help = "where its packets go"),
 	M(path_mtu, TABLE_UINT, PATH_MTU, .min = 256, .max = 4096, .help = HELP_PATH_MTU),
 	M(dest_qp_num, TABLE_UINT, DEST_QPN, .max = 0xffffff, .help = HELP_DEST_QP),
@@ -130,7 +145,7 @@ static const struct table_row qp_modify_params[] = {
 	M(max_dest_rd_atomic, TABLE_UINT, MAX_DEST_RD_ATOMIC, .help = HELP_DEST_RD),
 	M(en_sqd_async_notify, TABLE_BOOL, EN_SQD_ASYNC_NOTIFY,
 		.help = "to SQD: raise the event SQ_DRAINED"),
-	ROW(struct modify_args, alt_ah_attr, TABLE_OBJECT, .bit = QP_ATTR_ALT_PATH | ALT_AH,
+	ROW(struct qp_modify_args, alt_ah_attr, TABLE_OBJECT, .bit = QP_ATTR_ALT_PATH | ALT_AH,
 		.fields = params_ah,
 		.help = "alternate path: where its packets go after a migration"),
 	M(alt_pkey_index, TABLE_UINT, ALT_PATH, .flags = TABLE_DEFAULT,
@@ -144,7 +159,7 @@ static const struct table_row qp_modify_params[] = {
 
 /* The port an address is about: its own word, the one set with it, or the QP's. */
 static int
-port_of_ah(struct rpc_call *call, const struct modify_args *a, const struct ah_args *ah,
+port_of_ah(struct rpc_call *call, const struct qp_modify_args *a, const struct ah_args *ah,
 	uint16_t *port)
 {
 	struct rc_qp_info info;
@@ -164,7 +179,7 @@ port_of_ah(struct rpc_call *call, const struct modify_args *a, const struct ah_a
 }
 
 static int
-modify_ah(struct rpc_call *call, const struct modify_args *a, const struct ah_args *args,
+modify_ah(struct rpc_call *call, const struct qp_modify_args *a, const struct ah_args *args,
 	struct engine_ah *ah)
 {
 	uint16_t port;
@@ -176,16 +191,17 @@ modify_ah(struct rpc_call *call, const struct modify_args *a, const struct ah_ar
 static void
 set_state(struct rpc_call *call, uint32_t qpn)
 {
+	struct modify_reply *reply = call->reply;
 	struct rc_qp_info info;
 
 	if (engine_qp_query(call->e, qpn, &info, NULL) == 0)
-		set(call->result, "qp_state", json_word(words_qp_state, info.attr.qp_state));
+		reply->qp_state = info.attr.qp_state;
 }
 
 static int
 qp_modify(struct rpc_call *call)
 {
-	const struct modify_args *a = call->args;
+	const struct qp_modify_args *a = call->args;
 	struct qp_attr attr = a->attr;
 	bool av = a->mask & QP_ATTR_AV, alt = a->mask & QP_ATTR_ALT_PATH;
 	uint32_t mask = a->mask & ~ALT_AH;
@@ -216,7 +232,7 @@ qp_modify(struct rpc_call *call)
 
 /* --- qp_connect --- */
 
-struct connect_args {
+struct qp_connect_args {
 	struct ah_args ah; /* first: its bits and ours share a word */
 	uint32_t qp_num;
 	struct qp_attr attr;
@@ -224,10 +240,10 @@ struct connect_args {
 #define CONNECT_SQ_PSN   (AH_LAST << 1)
 #define CONNECT_PATH_MTU (AH_LAST << 2)
 
-#define C(field, t, mask, ...) ATTR(struct connect_args, field, t, mask, __VA_ARGS__)
+#define C(field, t, mask, ...) ATTR(struct qp_connect_args, field, t, mask, __VA_ARGS__)
 
 static const struct table_row qp_connect_params[] = {
-	ROW(struct connect_args, qp_num, TABLE_UINT, .flags = TABLE_REQUIRED, .max = 0xffffff,
+	ROW(struct qp_connect_args, qp_num, TABLE_UINT, .flags = TABLE_REQUIRED, .max = 0xffffff,
 		.help = "our queue pair, in state RESET"),
 	AH_ROWS(0),
 	C(dest_qp_num, TABLE_UINT, 0, .flags = TABLE_REQUIRED, .max = 0xffffff,
@@ -294,7 +310,8 @@ run_steps(struct rpc_call *call, uint32_t qpn, const struct qp_attr *attr,
 static int
 qp_connect(struct rpc_call *call)
 {
-	const struct connect_args *a = call->args;
+	const struct qp_connect_args *a = call->args;
+	struct modify_reply *reply = call->reply;
 	struct qp_attr attr = a->attr;
 	struct rc_qp_info info;
 	struct engine_ah ah;
@@ -320,26 +337,21 @@ qp_connect(struct rpc_call *call)
 	if (rc != 0)
 		return rc;
 	set_state(call, a->qp_num);
-	set_int(call->result, "sq_psn", attr.sq_psn);
-	set_int(call->result, "path_mtu", attr.path_mtu);
-	set_int(call->result, "sgid_index", ah.sgid_index);
+	reply->sq_psn = attr.sq_psn;
+	reply->path_mtu = attr.path_mtu;
+	reply->sgid_index = ah.sgid_index;
 	warn_rnr_timer(call, attr.min_rnr_timer);
 	return wait_next_hop(call, a->qp_num);
 }
 
 const struct rpc_method methods_modify[] = {
-	{ "qp_connect", qp_connect, qp_connect_params, sizeof(struct connect_args),
+	{ "qp_connect", qp_connect, qp_connect_params, sizeof(struct qp_connect_args),
 		"Take a queue pair from RESET to RTS in one go. If a step fails the queue pair is back in RESET. The reply waits up to half a second for the next hop's MAC address.",
-		"qp_state: RTS\n"
-		"sq_psn: start PSN used\n"
-		"path_mtu: bytes, as used\n"
-		"sgid_index: own address used\n"
-		"warnings: list of text, when there is something to warn of",
-		"polca-ctl qp connect 17 10.0.0.2 --dest-qp-num 18 --rq-psn 4711" },
-	{ "qp_modify", qp_modify, qp_modify_params, sizeof(struct modify_args),
+		"polca-ctl qp connect 17 10.0.0.2 --dest-qp-num 18 --rq-psn 4711",
+		RESULTS(qp_connect_results, struct modify_reply) },
+	{ "qp_modify", qp_modify, qp_modify_params, sizeof(struct qp_modify_args),
 		"Change a queue pair's state and attributes, as ibv_modify_qp: exactly the attributes given are set, and each transition needs and allows what the verbs say.",
-		"qp_state: the state it is in now\n"
-		"warnings: list of text, when there is something to warn of",
-		"polca-ctl qp modify 17 --qp-state INIT --pkey-index 0 --port 0 --qp-access-flags REMOTE_WRITE,REMOTE_READ" },
+		"polca-ctl qp modify 17 --qp-state INIT --pkey-index 0 --port 0 --qp-access-flags REMOTE_WRITE,REMOTE_READ",
+		RESULTS(qp_modify_results, struct modify_reply) },
 	{ NULL },
 };

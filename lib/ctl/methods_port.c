@@ -285,14 +285,12 @@ worker_list(struct rpc_call *call)
 }
 
 const struct rpc_method methods_port[] = {
-	{ "port_list", port_list, params_none, 0, "Ports and their addresses.", NULL,
-		"polca-ctl port list", RESULTS(port_list_results, struct rows_reply) },
+	{ "port_list", port_list, params_none, 0, "Ports and their addresses.", "polca-ctl port list", RESULTS(port_list_results, struct rows_reply) },
 	{ "neighbour_list", page_list, params_page, sizeof(struct page_args),
-		"Next hops that ARP and IPv6 neighbour discovery have found or look for.", NULL,
-		"polca-ctl neighbour list", RESULTS(neighbour_list_results, struct page_reply),
+		"Next hops that ARP and IPv6 neighbour discovery have found or look for.", "polca-ctl neighbour list", RESULTS(neighbour_list_results, struct page_reply),
 		.next = next_neighbour },
 	{ "worker_list", worker_list, params_none, 0,
-		"The lcores that do the work, and how they fare.", NULL, "polca-ctl worker list",
+		"The lcores that do the work, and how they fare.", "polca-ctl worker list",
 		RESULTS(worker_list_results, struct rows_reply) },
 	{ NULL },
 };

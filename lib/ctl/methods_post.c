@@ -319,12 +319,10 @@ post_send(struct rpc_call *call)
 const struct rpc_method methods_post[] = {
 	{ "post_send", post_send, post_send_params, sizeof(struct post_args),
 		"Post work requests to the send queue. ENOMEM: the queue is full; poll completions and post again.",
-		NULL,
 		"polca-ctl post send 17 --opcode RDMA_WRITE --sg-list key=0x1a2b3c4d,length=4096 --remote-addr 0x7f0000000000 --rkey 0x5e6f7a8b",
 		RESULTS(results_posted, struct posted_reply) },
 	{ "post_recv", post_recv, post_recv_params, sizeof(struct post_args),
 		"Post receive requests to the receive queue.",
-		NULL,
 		"polca-ctl post recv 17 --wr-id 7 --sg-list key=0x1a2b3c4d,length=4096",
 		RESULTS(results_posted, struct posted_reply) },
 	{ NULL },

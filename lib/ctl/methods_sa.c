@@ -222,6 +222,11 @@ take_query(struct rpc_call *call, const struct sa_query_args *a, struct sa_query
 	return take_fields(call, a, q);
 }
 
+static const struct table_row sa_query_results[] = {
+	NUMBER_ROW("query", .help = "its number, for sa_result and sa_cancel"),
+	ROW_END,
+};
+
 static int
 sa_query(struct rpc_call *call)
 {
@@ -234,7 +239,7 @@ sa_query(struct rpc_call *call)
 		.timeout_ms = a->timeout_ms,
 		.worker = given(a, SA_WORKER) ? (int)a->worker : -1,
 	};
-	uint32_t id;
+	struct number_args *reply = call->reply;
 	int rc;
 
 	rc = take_query(call, a, &q.query);
@@ -245,10 +250,7 @@ sa_query(struct rpc_call *call)
 	if (!q.own && !hop_known(call, &ah) && !waited(call, NEXT_HOP_WAIT_MS))
 		return RPC_WAIT;
 	q.query.sm_key = given(a, SA_SM_KEY) ? a->sm_key : q.own ? engine_sa_key(call->e) : 0;
-	rc = engine_sa_query(call->e, &q, &id, &call->err);
-	if (rc == 0)
-		set_int(call->result, "query", id);
-	return rc;
+	return engine_sa_query(call->e, &q, &reply->number, &call->err);
 }
 
 /* --- sa_result --- */
@@ -345,60 +347,100 @@ explain(const struct engine_sa_progress *p)
 	return p->end == MAD_END_STATUS ? explain_status(p->status) : words[p->end];
 }
 
+struct sa_result_reply {
+	uint32_t present;
+	uint32_t query;
+	struct engine_sa_progress progress;
+	const char *state;
+	uint32_t percent;
+	const char *status;
+	const char *message;
+	const char *end;
+	json_t *records;
+	uint64_t cursor;
+};
+#define SA_DONE      0x1
+#define SA_OK        0x2
+#define SA_FAILED    0x4
+#define SA_SEGMENTED 0x8
+#define SA_MORE      0x10 /* records may follow */
+
+#define RESULT(field, t, ...) ROW(struct sa_result_reply, field, t, __VA_ARGS__)
+#define PROGRESS(name, field, ...)                                                                 \
+	ROW_NAMED(struct sa_result_reply, name, progress.field, TABLE_UINT, __VA_ARGS__)
+
+static const struct table_row sa_result_results[] = {
+	RESULT(query, TABLE_UINT, .help = "its number"),
+	RESULT(state, TABLE_STRING, .help = "running or done"),
+	PROGRESS("received", records, .help = "records that have come"),
+	PROGRESS("segment", segment, .help = "packets of the answer received in order"),
+	PROGRESS("segments", segments, .help = "packets in all; 0: not known"),
+	RESULT(percent, TABLE_UINT, .bit = SA_SEGMENTED,
+		.help = "of segments, where they are known"),
+	PROGRESS("elapsed_us", elapsed_us, .help = "from the first request to the end, or until now"),
+	RESULT(status, TABLE_STRING, .bit = SA_DONE,
+		.help = "once done: OK, a status of the SA (NO_RECORDS, TOO_MANY_RECORDS, ...) or of the transfer (TIMEOUT, ...)"),
+	PROGRESS("sa_key", sa_key, .bit = SA_OK,
+		.help = "once done well: change token of class version 1"),
+	RESULT(message, TABLE_STRING, .bit = SA_FAILED,
+		.help = "what the status means, where it is not OK"),
+	RESULT(end, TABLE_STRING, .bit = SA_DONE, .help = "once done: how the transfer ended"),
+	PROGRESS("mad_status", status, .bit = SA_DONE, .min = 1, .digits = 4,
+		.help = "once done: the answer's status, where it is not 0"),
+	PROGRESS("rmpp_status", rmpp_status, .bit = SA_DONE, .min = 1,
+		.help = "once done: RMPP's, where it is not 0"),
+	PROGRESS("resent", resent, .bit = SA_DONE, .help = "once done: packets sent again"),
+	RECORDS_ROW(struct sa_result_reply),
+	RESULT(cursor, TABLE_UINT, .flags = TABLE_NULL, .bit = SA_MORE,
+		.help = "pass it to get the records that follow; null: there are none and none will come"),
+	ROW_END,
+};
+
 static void
-set_end(json_t *r, const struct engine_sa_progress *p)
+fill_progress(struct sa_result_reply *r)
 {
+	const struct engine_sa_progress *p = &r->progress;
 	bool ok = p->end == MAD_END_OK && !p->timed_out;
 
-	set(r, "status", json_string(ok ? "OK" : status_word(p)));
-	if (ok)
-		set_int(r, "sa_key", p->sa_key);
-	else
-		set(r, "message", json_string(explain(p)));
-	set(r, "end", json_string(mad_end_name(p->end)));
-	if (p->status != 0)
-		set(r, "mad_status", json_sprintf("0x%04x", p->status));
-	if (p->rmpp_status != 0)
-		set_int(r, "rmpp_status", p->rmpp_status);
-	set_int(r, "resent", p->resent);
-}
-
-static void
-set_progress(json_t *r, const struct engine_sa_progress *p)
-{
-	set(r, "state", json_string(p->done ? "done" : "running"));
-	set_int(r, "received", p->records);
-	set_int(r, "segment", p->segment);
-	set_int(r, "segments", p->segments);
+	r->state = p->done ? "done" : "running";
+	r->percent = 100;
 	if (p->segments > 0)
-		set_int(r, "percent", p->done ? 100 : (uint64_t)p->segment * 100 / p->segments);
-	set_int(r, "elapsed_us", p->elapsed_us);
+		r->present |= SA_SEGMENTED;
+	if (p->segments > 0 && !p->done)
+		r->percent = (uint32_t)((uint64_t)p->segment * 100 / p->segments);
+	if (!p->done)
+		return;
+	r->present |= SA_DONE | (ok ? SA_OK : SA_FAILED);
+	r->status = ok ? "OK" : status_word(p);
+	r->message = ok ? NULL : explain(p);
+	r->end = mad_end_name(p->end);
 }
 
 static int
 sa_result(struct rpc_call *call)
 {
 	const struct sa_result_args *a = call->args;
-	struct engine_sa_progress p;
+	struct sa_result_reply *reply = call->reply;
+	const struct engine_sa_progress *p = &reply->progress;
 	struct engine_sa_record rec;
 	uint64_t cursor = a->cursor;
-	json_t *rows;
 	int rc;
 
-	rc = engine_sa_progress(call->e, a->query, &p, &call->err);
+	rc = engine_sa_progress(call->e, a->query, &reply->progress, &call->err);
 	if (rc != 0)
 		return rc;
-	if (!p.done && p.records < a->cursor + (a->max > 0 ? a->max : 1) && !waited(call, a->timeout_ms))
+	if (!p->done && p->records < a->cursor + (a->max > 0 ? a->max : 1) &&
+			!waited(call, a->timeout_ms))
 		return RPC_WAIT;
-	rows = json_array();
-	while (json_array_size(rows) < a->max &&
+	reply->query = a->query;
+	reply->records = arena_json(&call->arena, json_array());
+	while (json_array_size(reply->records) < a->max &&
 			engine_sa_next(call->e, a->query, &cursor, &rec))
-		json_array_append_new(rows, json_record(rec.type, rec.rid, rec.bytes));
-	set_int(call->result, "query", a->query);
-	set_progress(call->result, &p);
-	if (p.done)
-		set_end(call->result, &p);
-	set_page(call, "records", rows, !p.done || cursor < p.records, cursor);
+		json_array_append_new(reply->records, json_record(rec.type, rec.rid, rec.bytes));
+	fill_progress(reply);
+	reply->cursor = cursor;
+	if (!p->done || cursor < p->records)
+		reply->present |= SA_MORE;
 	return 0;
 }
 
@@ -413,25 +455,13 @@ sa_cancel(struct rpc_call *call)
 const struct rpc_method methods_sa[] = {
 	{ "sa_query", sa_query, query_params, sizeof(struct sa_query_args),
 		"Ask a subnet administrator, this appliance's own or another. The reply comes at once; sa_result brings the records.",
-		"query: its number, for sa_result and sa_cancel",
-		"polca-ctl sa query --op table --record path sgid=fe80::1 dgid=fe80::2" },
+		"polca-ctl sa query --op table --record path sgid=fe80::1 dgid=fe80::2",
+		RESULTS(sa_query_results, struct number_args) },
 	{ "sa_result", sa_result, result_params, sizeof(struct sa_result_args),
 		"How a query goes, and records that it brought, page by page. What it brought is kept until sa_cancel, or until nobody has asked for five minutes.",
-		"query: its number\n"
-		"state: running or done\n"
-		"received: records that have come\n"
-		"segment, segments: packets of the answer received in order, and in all (0: not known)\n"
-		"percent: of segments, where they are known\n"
-		"elapsed_us: from the first request to the end, or until now\n"
-		"status: once done: OK, a status of the SA (NO_RECORDS, TOO_MANY_RECORDS, ...) or of the transfer (TIMEOUT, ...)\n"
-		"message: what that means, where it is not OK\n"
-		"sa_key: once done well: change token of class version 1\n"
-		"end, mad_status, rmpp_status, resent: once done: how the transfer ended, its numbers, packets sent again\n"
-		"records: list of objects: record (its type), rid (record identifier, where the type has one), components by name\n"
-		"cursor: pass it to get the records that follow; null: there are none and none will come",
-		"polca-ctl sa result 33 --timeout-ms 1000" },
+		"polca-ctl sa result 33 --timeout-ms 1000",
+		RESULTS(sa_result_results, struct sa_result_reply) },
 	{ "sa_cancel", sa_cancel, cancel_params, sizeof(struct sa_result_args),
-		"End a query, if it still runs, and forget what it brought.", "",
-		"polca-ctl sa cancel 33" },
+		"End a query, if it still runs, and forget what it brought.", "polca-ctl sa cancel 33" },
 	{ NULL },
 };

@@ -63,19 +63,17 @@ static const struct table_row import_params[] = {
 };
 
 int
-wait_for_import(struct rpc_call *call)
+wait_for_import(struct rpc_call *call, struct engine_sa_imported *imported)
 {
-	struct engine_sa_imported i;
-
-	engine_sa_import_poll(call->e, &i, &call->err);
-	if (!i.done)
-		return RPC_WAIT;
-	if (i.result != 0)
-		return i.result;
-	set_int(call->result, "records", i.records);
-	set_int(call->result, "elapsed_us", i.elapsed_us);
-	return 0;
+	engine_sa_import_poll(call->e, imported, &call->err);
+	return imported->done ? imported->result : RPC_WAIT;
 }
+
+static const struct table_row sa_import_results[] = {
+	ROW(struct engine_sa_imported, records, TABLE_UINT, .help = "how many"),
+	ROW(struct engine_sa_imported, elapsed_us, TABLE_UINT, .help = "how long it took"),
+	ROW_END,
+};
 
 static int
 sa_import(struct rpc_call *call)
@@ -92,7 +90,7 @@ sa_import(struct rpc_call *call)
 	int rc;
 
 	if (call->progress != 0)
-		return wait_for_import(call);
+		return wait_for_import(call, call->reply);
 	if ((a->path == NULL) == (a->text == NULL))
 		return error_set(&call->err, EINVAL, "path, text: give one of them");
 	rc = engine_sa_import_start(call->e, &import, &call->err);
@@ -104,40 +102,49 @@ sa_import(struct rpc_call *call)
 
 /* --- sa_export --- */
 
+struct export_reply {
+	json_t *records;
+	uint64_t cursor; /* 0: that was all */
+};
+
+static const struct table_row sa_export_results[] = {
+	RECORDS_ROW(struct export_reply),
+	ROW(struct export_reply, cursor, TABLE_UINT, .flags = TABLE_NULL, .min = 1,
+		.help = "pass it to get the rows that follow; null: there are none"),
+	ROW_END,
+};
+
 static int
 sa_export(struct rpc_call *call)
 {
 	const struct page_args *a = call->args;
+	struct export_reply *reply = call->reply;
 	const struct sa_record_type *t;
 	uint8_t rec[SA_RECORD_MAX];
 	uint64_t cursor = a->cursor;
-	json_t *rows = json_array();
 	uint32_t rid;
 	int rc = 1;
 
-	while (json_array_size(rows) < a->max) {
+	reply->records = arena_json(&call->arena, json_array());
+	while (rc == 1 && json_array_size(reply->records) < a->max) {
 		rc = engine_sa_export(call->e, &cursor, &t, &rid, rec, &call->err);
-		if (rc != 1)
-			break;
-		json_array_append_new(rows, json_record(t, rid, rec));
+		if (rc == 1 && json_array_append_new(reply->records, json_record(t, rid, rec)) != 0)
+			return -ENOMEM;
 	}
-	if (rc < 0) {
-		json_decref(rows);
+	if (rc < 0)
 		return rc;
-	}
-	set_page(call, "records", rows, rc == 1, cursor);
+	reply->cursor = rc == 1 ? cursor : 0;
 	return 0;
 }
 
 const struct rpc_method methods_sa_data[] = {
 	{ "sa_import", sa_import, import_params, sizeof(struct import_args),
 		"Put records into the SA's database, all of them or, if one is wrong, none. The reply comes when they are on disk.",
-		"records: how many\n"
-		"elapsed_us: how long it took",
-		"polca-ctl sa import fabric.json --replace" },
+		"polca-ctl sa import fabric.json --replace",
+		RESULTS(sa_import_results, struct engine_sa_imported) },
 	{ "sa_export", sa_export, params_page, sizeof(struct page_args),
 		"What the SA's database holds, as it was when the first page was asked for. A walk that rests for minutes, or that the database has changed away under, ends with ESTALE.",
-		"records: list of objects: record (its type), rid, components by name" PAGE_RESULT,
-		"polca-ctl sa export fabric.json" },
+		"polca-ctl sa export fabric.json",
+		RESULTS(sa_export_results, struct export_reply) },
 	{ NULL },
 };

@@ -27,8 +27,8 @@ static const struct {
 };
 
 /* Of the SA's methods and records their names, as the commands have them; of others the numbers. */
-static json_t *
-json_method(const struct mad_session_info *i)
+static const char *
+method_name(struct rpc_call *call, const struct mad_session_info *i)
 {
 	size_t m;
 
@@ -36,64 +36,70 @@ json_method(const struct mad_session_info *i)
 		if (i->mgmt_class != MAD_CLASS_SUBN_ADM || i->method != method_names[m].method)
 			continue;
 		if (method_names[m].version == 0 || method_names[m].version == i->class_version)
-			return json_string(method_names[m].name);
+			return method_names[m].name;
 	}
-	return json_sprintf("0x%02x", i->method);
+	return arena_printf(&call->arena, "0x%02x", i->method);
 }
 
-static json_t *
-json_attribute(const struct mad_session_info *i)
+static const char *
+attribute_name(struct rpc_call *call, const struct mad_session_info *i)
 {
 	const struct sa_record_type *t = sa_record_type(i->attribute);
 
 	if (i->mgmt_class == MAD_CLASS_SUBN_ADM && t != NULL)
-		return json_string(t->alias);
-	return json_sprintf("0x%04x", i->attribute);
+		return t->alias;
+	return arena_printf(&call->arena, "0x%04x", i->attribute);
 }
 
-static json_t *
-session_row(const struct engine_sa_session *s)
-{
-	const struct mad_session_info *i = &s->info;
-	json_t *row = json_object();
+struct session_row {
+	struct engine_sa_session s;
+	const char *method;
+	const char *attribute;
+	const char *role;
+	uint64_t age_ms;
+};
 
-	set_int(row, "worker", s->worker);
-	set(row, "peer", json_gid(&i->gid));
-	if (i->lid != 0)
-		set_int(row, "lid", i->lid);
-	set_int(row, "qp_num", i->qpn);
-	set(row, "tid", json_sprintf("0x%016llx", (unsigned long long)i->tid));
-	set_int(row, "mgmt_class", i->mgmt_class);
-	set_int(row, "class_version", i->class_version);
-	set(row, "method", json_method(i));
-	set(row, "attribute", json_attribute(i));
-	set(row, "role", json_string(i->requester ? "requester" : "responder"));
-	set(row, "state", json_string(i->state));
-	set_int(row, "segment", i->segment);
-	set_int(row, "segments", i->segments);
-	set_int(row, "window", i->window);
-	set_int(row, "retries_left", i->retries_left);
-	set_int(row, "age_ms", i->age / 1000);
-	return row;
-}
+#define SESSION(field, t, ...) ROW(struct session_row, field, t, __VA_ARGS__)
+#define INFO(name, field, ...)                                                                     \
+	ROW_NAMED(struct session_row, name, s.info.field, TABLE_UINT, __VA_ARGS__)
+
+static const struct table_row session_rows[] = {
+	ROW_NAMED(struct session_row, "worker", s.worker, TABLE_UINT),
+	ROW_NAMED(struct session_row, "peer", s.info.gid, TABLE_GID),
+	INFO("lid", lid, .min = 1, .help = "native IB"),
+	INFO("qp_num", qpn),
+	INFO("tid", tid, .digits = 16),
+	INFO("mgmt_class", mgmt_class),
+	INFO("class_version", class_version),
+	SESSION(method, TABLE_STRING, .help = "Get, GetTable, ...; a number where it is not the SA's"),
+	SESSION(attribute, TABLE_STRING, .help = "node, path, ...; a number where it is not the SA's"),
+	SESSION(role, TABLE_STRING, .help = "requester, responder"),
+	ROW_NAMED(struct session_row, "state", s.info.state, TABLE_STRING),
+	INFO("segment", segment, .help = "last acknowledged or received in order"),
+	INFO("segments", segments, .help = "0: not known"),
+	INFO("window", window),
+	INFO("retries_left", retries_left),
+	SESSION(age_ms, TABLE_UINT),
+	ROW_END,
+};
+
+static const struct table_row sa_sessions_results[] = {
+	PAGE_ROWS("sessions", struct session_row, session_rows),
+	ROW_END,
+};
 
 static int
-sa_sessions(struct rpc_call *call)
+next_session(struct rpc_call *call, uint64_t *cursor, void *item)
 {
-	const struct page_args *a = call->args;
-	struct engine_sa_session s;
-	uint64_t cursor = a->cursor;
-	json_t *rows = json_array();
+	struct session_row *row = item;
 
-	while (json_array_size(rows) < a->max) {
-		if (!engine_sa_session_next(call->e, &cursor, &s)) {
-			set_page(call, "sessions", rows, false, 0);
-			return 0;
-		}
-		json_array_append_new(rows, session_row(&s));
-	}
-	set_page(call, "sessions", rows, true, cursor);
-	return 0;
+	if (!engine_sa_session_next(call->e, cursor, &row->s))
+		return 0;
+	row->method = method_name(call, &row->s.info);
+	row->attribute = attribute_name(call, &row->s.info);
+	row->role = row->s.info.requester ? "requester" : "responder";
+	row->age_ms = row->s.info.age / 1000;
+	return 1;
 }
 
 /* --- sa_stats --- */
@@ -116,23 +122,93 @@ static const struct table_row stats_params[] = {
 	ROW_END,
 };
 
+struct sa_share {
+	uint64_t sessions;
+	json_t *mad;
+	json_t *sa;
+	json_t *aborts_sent;
+	json_t *aborts_received;
+	struct engine_sa_stats stats;
+};
+
+#define SHARE(name, field, t, ...) ROW_NAMED(struct sa_share, name, field, t, __VA_ARGS__)
+
+static const struct table_row sa_share_rows[] = {
+	SHARE("sessions", sessions, TABLE_UINT, .help = "live now"),
+	SHARE("mad", mad, TABLE_COUNTS,
+		.help = "sessions, segments, Acks, Resend requests, KeepAlives, timeouts, ..."),
+	SHARE("sa", sa, TABLE_COUNTS,
+		.help = "requests by method, records, answers by status, changes, Reports"),
+	SHARE("aborts_sent", aborts_sent, TABLE_COUNTS,
+		.help = "RMPP sessions that we ended by ABORT or STOP, by status"),
+	SHARE("aborts_received", aborts_received, TABLE_COUNTS,
+		.help = "RMPP sessions that peers ended, by status"),
+	SHARE("memory_used", stats.memory_used, TABLE_UINT,
+		.help = "bytes of sessions and requests"),
+	SHARE("memory_total", stats.memory_total, TABLE_UINT, .help = "bytes that there are for them"),
+	ROW_END,
+};
+
+struct sa_worker {
+	unsigned int worker;
+	struct sa_share share;
+};
+
+static const struct table_row sa_worker_rows[] = {
+	ROW(struct sa_worker, worker, TABLE_UINT),
+	ROW_INCLUDE(struct sa_worker, share, sa_share_rows),
+	ROW_END,
+};
+
+#define STORE(field) ROW(struct store_stats, field, TABLE_UINT)
+
+static const struct table_row store_rows[] = {
+	STORE(version),
+	STORE(bytes),
+	STORE(old_bytes),
+	STORE(versions_held),
+	STORE(versions_given_up),
+	STORE(commits),
+	STORE(ops),
+	ROW_END,
+};
+
+struct sa_stats_reply {
+	uint32_t present;
+	bool enabled;
+	struct sa_share share;
+	struct table_list workers;
+};
+#define SA_ENABLED 0x1
+#define SA_WORKERS 0x2
+
+static const struct table_row sa_stats_results[] = {
+	ROW(struct sa_stats_reply, enabled, TABLE_BOOL, .help = "whether this appliance serves an SA"),
+	ROW_INCLUDE(struct sa_stats_reply, share, sa_share_rows),
+	ROW_NAMED(struct sa_stats_reply, "store", share.stats.store, TABLE_OBJECT,
+		.fields = store_rows, .bit = SA_ENABLED, .help = "where it serves an SA"),
+	ROW_LIST(struct sa_stats_reply, workers, struct sa_worker, sa_worker_rows,
+		.bit = SA_WORKERS, .help = "with per_worker"),
+	ROW_END,
+};
+
 static json_t *
-aborts(const uint64_t count[256])
+json_aborts(struct rpc_call *call, const uint64_t count[256])
 {
-	json_t *obj = json_object();
+	struct counter_sink s = counter_sink(call, true);
 	unsigned int i;
 
 	for (i = 0; i < 256; i++)
-		if (count[i] != 0)
-			set_int(obj, rmpp_status_name((uint8_t)i), count[i]);
-	return obj;
+		counter_take(&s, rmpp_status_name((uint8_t)i), count[i]);
+	return s.obj;
 }
 
 static void
-set_share(struct rpc_call *call, json_t *obj, int worker, struct engine_sa_stats *s)
+fill_share(struct rpc_call *call, struct sa_share *share, int worker)
 {
 	const struct sa_stats_args *a = call->args;
-	struct counter_sink mad = { json_object(), a->nonzero }, sa = { json_object(), a->nonzero };
+	struct counter_sink mad = counter_sink(call, a->nonzero), sa = counter_sink(call, a->nonzero);
+	struct engine_sa_stats *s = &share->stats;
 	uint64_t ended;
 
 	engine_sa_stats(call->e, worker, s);
@@ -140,74 +216,44 @@ set_share(struct rpc_call *call, json_t *obj, int worker, struct engine_sa_stats
 	counters_sa(&s->sa, counter_take, &sa);
 	/* the counters are read one after the other while workers count: an end may be seen first */
 	ended = s->mad.sessions_completed + s->mad.sessions_failed;
-	set_int(obj, "sessions", s->mad.sessions_opened > ended ? s->mad.sessions_opened - ended : 0);
-	set(obj, "mad", mad.obj);
-	set(obj, "sa", sa.obj);
-	set(obj, "aborts_sent", aborts(s->aborts_sent));
-	set(obj, "aborts_received", aborts(s->aborts_received));
-	set_int(obj, "memory_used", s->memory_used);
-	set_int(obj, "memory_total", s->memory_total);
-}
-
-static json_t *
-json_store(const struct store_stats *s)
-{
-	json_t *obj = json_object();
-
-	set_int(obj, "version", s->version);
-	set_int(obj, "bytes", s->bytes);
-	set_int(obj, "old_bytes", s->old_bytes);
-	set_int(obj, "versions_held", s->versions_held);
-	set_int(obj, "versions_given_up", s->versions_given_up);
-	set_int(obj, "commits", s->commits);
-	set_int(obj, "ops", s->ops);
-	return obj;
+	share->sessions = s->mad.sessions_opened > ended ? s->mad.sessions_opened - ended : 0;
+	share->mad = mad.obj;
+	share->sa = sa.obj;
+	share->aborts_sent = json_aborts(call, s->aborts_sent);
+	share->aborts_received = json_aborts(call, s->aborts_received);
 }
 
 static int
 sa_stats(struct rpc_call *call)
 {
 	const struct sa_stats_args *a = call->args;
+	struct sa_stats_reply *reply = call->reply;
 	bool one = (a->present & STATS_WORKER) != 0;
-	struct engine_sa_stats s;
-	json_t *row, *rows;
+	struct sa_worker *row;
 	unsigned int w;
 
 	if (one && a->worker >= engine_workers(call->e))
 		return error_set(&call->err, EINVAL, "worker: got %u, there are %u, counted from 0",
 			a->worker, engine_workers(call->e));
-	set(call->result, "enabled", json_boolean(engine_sa_enabled(call->e)));
-	set_share(call, call->result, one ? (int)a->worker : -1, &s);
-	if (engine_sa_enabled(call->e))
-		set(call->result, "store", json_store(&s.store));
-	if (!a->per_worker)
-		return 0;
-	rows = json_array();
-	for (w = 0; w < engine_workers(call->e); w++) {
-		row = json_object();
-		set_int(row, "worker", w);
-		set_share(call, row, (int)w, &s);
-		json_array_append_new(rows, row);
+	reply->enabled = engine_sa_enabled(call->e);
+	reply->present = (reply->enabled ? SA_ENABLED : 0) | (a->per_worker ? SA_WORKERS : 0);
+	fill_share(call, &reply->share, one ? (int)a->worker : -1);
+	for (w = 0; a->per_worker && w < engine_workers(call->e); w++) {
+		row = ADD(call, &reply->workers, struct sa_worker);
+		if (row == NULL)
+			return -ENOMEM;
+		row->worker = w;
+		fill_share(call, &row->share, (int)w);
 	}
-	set(call->result, "workers", rows);
 	return 0;
 }
 
 const struct rpc_method methods_sa_stats[] = {
-	{ "sa_sessions", sa_sessions, params_page, sizeof(struct page_args),
+	{ "sa_sessions", page_list, params_page, sizeof(struct page_args),
 		"List sessions: transfers of many packets, and requests whose answer comes later.",
-		"sessions: list of worker, peer, lid (native IB), qp_num, tid, mgmt_class, class_version, method (Get, GetTable, ...) and attribute (node, path, ...; numbers where they are not the SA's), role (requester, responder), state, segment (last acknowledged or received in order), segments (0: not known), window, retries_left, age_ms" PAGE_RESULT,
-		"polca-ctl sa sessions" },
+		"polca-ctl sa sessions", RESULTS(sa_sessions_results, struct page_reply),
+		.next = next_session },
 	{ "sa_stats", sa_stats, stats_params, sizeof(struct sa_stats_args),
-		"Figures of management datagrams, of the SA and of its store.",
-		"enabled: whether this appliance serves an SA\n"
-		"sessions: live now\n"
-		"mad: object: sessions, segments, Acks, Resend requests, KeepAlives, timeouts, ...\n"
-		"sa: object: requests by method, records, answers by status, changes, Reports\n"
-		"aborts_sent, aborts_received: RMPP sessions ended by ABORT or STOP, by status\n"
-		"memory_used, memory_total: bytes of sessions and requests\n"
-		"store: version, bytes, old_bytes, versions_held, versions_given_up, commits, ops\n"
-		"workers: with per_worker: list of worker and all of these but enabled and store",
-		"polca-ctl sa stats --nonzero" },
+		"Figures of management datagrams, of the SA and of its store.", "polca-ctl sa stats --nonzero", RESULTS(sa_stats_results, struct sa_stats_reply) },
 	{ NULL },
 };

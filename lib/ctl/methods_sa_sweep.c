@@ -234,22 +234,36 @@ step_asking(struct rpc_call *call, const struct sweep_args *a)
 	return call->now - job->answered < SPIN_MS ? RPC_AGAIN : RPC_WAIT;
 }
 
+struct sweep_reply {
+	struct engine_sa_imported imported;
+	struct sweep_counts counts;
+	uint64_t elapsed_us; /* the asking, too */
+};
+
+#define COUNT(field, ...)                                                                          \
+	ROW_NAMED(struct sweep_reply, #field, counts.field, TABLE_UINT, __VA_ARGS__)
+
+static const struct table_row sa_sweep_results[] = {
+	ROW_NAMED(struct sweep_reply, "records", imported.records, TABLE_UINT, .help = "how many"),
+	COUNT(nodes, .help = "channel adapters' ports, routers' ports and switches that answered"),
+	COUNT(switches, .help = "how many of them"),
+	COUNT(links, .help = "both ways of a cable count"),
+	COUNT(without_lid, .help = "of the nodes those without a LID, which are left out"),
+	COUNT(asked, .help = "Gets"),
+	COUNT(unanswered,
+		.help = "those that got no answer; a switch with an unanswered block gets no forwarding table"),
+	ROW(struct sweep_reply, elapsed_us, TABLE_UINT, .help = "how long it took"),
+	ROW_END,
+};
+
 static int
 step_importing(struct rpc_call *call)
 {
-	const struct sweep_counts *c = &job->counts;
-	int rc = wait_for_import(call);
+	struct sweep_reply *reply = call->reply;
 
-	if (rc != 0)
-		return rc;
-	set_int(call->result, "nodes", c->nodes);
-	set_int(call->result, "switches", c->switches);
-	set_int(call->result, "links", c->links);
-	set_int(call->result, "without_lid", c->without_lid);
-	set_int(call->result, "asked", c->asked);
-	set_int(call->result, "unanswered", c->unanswered);
-	set_int(call->result, "elapsed_us", (call->now - call->start) * 1000); /* the asking, too */
-	return 0;
+	reply->counts = job->counts;
+	reply->elapsed_us = (call->now - call->start) * 1000;
+	return wait_for_import(call, &reply->imported);
 }
 
 static int
@@ -276,14 +290,6 @@ sa_sweep(struct rpc_call *call)
 const struct rpc_method methods_sa_sweep[] = {
 	{ "sa_sweep", sa_sweep, sweep_params, sizeof(struct sweep_args),
 		"Fill the SA's database from the live subnet: ask every node for its description, ports, links, GUIDs, P_Keys, SLtoVL and forwarding tables, by Gets of subnet management along directed routes, and put all of it in at once. Nothing in the subnet is changed.",
-		"records: how many\n"
-		"nodes: channel adapters' ports, routers' ports and switches that answered\n"
-		"switches: how many of them\n"
-		"links: both ways of a cable count\n"
-		"without_lid: of the nodes those without a LID, which are left out\n"
-		"asked: Gets\n"
-		"unanswered: those that got no answer; a switch with an unanswered block gets no forwarding table\n"
-		"elapsed_us: how long it took",
-		"polca-ctl sa sweep --replace" },
+		"polca-ctl sa sweep --replace", RESULTS(sa_sweep_results, struct sweep_reply) },
 	{ NULL },
 };

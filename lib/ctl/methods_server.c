@@ -16,13 +16,30 @@
 #include "engine/verbs_mad.h"
 #include "wire/crc32.h"
 
+struct version_reply {
+	const char *version;
+	const char *dpdk;
+	int pid;
+	const char *crc32;
+};
+
+#define VERSION(field, t, ...) ROW(struct version_reply, field, t, __VA_ARGS__)
+
+static const struct table_row version_get_results[] = {
+	VERSION(version, TABLE_STRING, .help = "of Polca"),
+	VERSION(dpdk, TABLE_STRING, .help = "version of DPDK"),
+	VERSION(pid, TABLE_INT, .help = "process number"),
+	VERSION(crc32, TABLE_STRING,
+		.help = "how the ICRC is computed, chosen at start by what this CPU can do (portable, pclmul, vpclmul)"),
+	ROW_END,
+};
+
 static int
 version_get(struct rpc_call *call)
 {
-	set(call->result, "version", json_string(POLCA_VERSION));
-	set(call->result, "dpdk", json_string(rte_version()));
-	set_int(call->result, "pid", (uint64_t)getpid());
-	set(call->result, "crc32", json_string(crc32_kernel()));
+	struct version_reply *reply = call->reply;
+
+	*reply = (struct version_reply){ POLCA_VERSION, rte_version(), getpid(), crc32_kernel() };
 	return 0;
 }
 
@@ -41,14 +58,21 @@ static const struct table_row rpc_list_params[] = {
 	ROW_END,
 };
 
+static const struct table_row rpc_list_results[] = {
+	{ .name = "methods", .type = TABLE_MAPS, .size = sizeof(json_t *),
+		.help = "list of area, name, help, params (list of name, type, required, default, allowed, unit, help, and where they apply words, fields), result, example; with schema also results (rows as params), params_schema, result_schema" },
+	ROW_END,
+};
+
 static int
 rpc_list(struct rpc_call *call)
 {
 	const struct rpc_list_args *a = call->args;
+	json_t **reply = call->reply;
 
 	if (a->method != NULL && rpc_find(a->method) == NULL)
 		return error_set(&call->err, ENOENT, "method: there is none of that name");
-	set(call->result, "methods", rpc_describe(a->method, a->schema));
+	*reply = arena_json(&call->arena, rpc_describe(a->method, a->schema));
 	return 0;
 }
 
@@ -73,17 +97,32 @@ static const struct table_row events_params[] = {
 	ROW_END,
 };
 
-/* What an event's element is the number of. */
-static const char *
-element_name(enum event_type type)
+/* What an event is about: a member of its own for each kind of object. */
+struct event_row {
+	uint32_t present;
+	uint64_t seq;
+	const char *event;
+	uint32_t element;
+	struct sm_smp_row smp;
+};
+#define EVENT_OF_CQ     0x01
+#define EVENT_OF_SRQ    0x02
+#define EVENT_OF_QP     0x04
+#define EVENT_OF_WORKER 0x08
+#define EVENT_OF_SMP    0x10
+#define EVENT_OF_PORT   0x20
+#define EVENT_SMP_KEPT  0x40
+
+static uint32_t
+event_object(enum event_type type)
 {
 	switch (type) {
 	case EVENT_CQ_ERR:
 	case EVENT_CQ_COMPLETION:
-		return "cq";
+		return EVENT_OF_CQ;
 	case EVENT_SRQ_ERR:
 	case EVENT_SRQ_LIMIT_REACHED:
-		return "srq";
+		return EVENT_OF_SRQ;
 	case EVENT_QP_FATAL:
 	case EVENT_QP_REQ_ERR:
 	case EVENT_QP_ACCESS_ERR:
@@ -93,40 +132,81 @@ element_name(enum event_type type)
 	case EVENT_PATH_MIG_ERR:
 	case EVENT_QP_LAST_WQE_REACHED:
 	case EVENT_RQ_EMPTY:
-		return "qp_num";
+		return EVENT_OF_QP;
 	case EVENT_WORKER_STALL:
-		return "worker";
+		return EVENT_OF_WORKER;
 	case EVENT_SM_SMP:
-		return "smp";
+		return EVENT_OF_SMP;
 	default:
-		return "port";
+		return EVENT_OF_PORT;
 	}
 }
 
-static json_t *
-event_row(struct rpc_call *call, uint64_t seq, const struct event *ev)
-{
-	const struct engine_sm_smp *smp = NULL;
-	json_t *row = json_object();
+#define ABOUT(name, of, ...)                                                                       \
+	ROW_NAMED(struct event_row, name, element, TABLE_UINT, .bit = of, __VA_ARGS__)
 
-	set_int(row, "seq", seq);
-	set(row, "event", json_string(event_type_name(ev->type)));
-	set_int(row, element_name(ev->type), ev->element);
+static const struct table_row event_rows[] = {
+	ROW(struct event_row, seq, TABLE_UINT),
+	ROW(struct event_row, event, TABLE_STRING),
+	ABOUT("qp_num", EVENT_OF_QP, .help = "this, or one of the next five: what it is about"),
+	ABOUT("cq", EVENT_OF_CQ),
+	ABOUT("srq", EVENT_OF_SRQ),
+	ABOUT("port", EVENT_OF_PORT),
+	ABOUT("worker", EVENT_OF_WORKER),
+	ABOUT("smp", EVENT_OF_SMP,
+		.help = "SM_SMP: with what sm_take says of it, as long as it is kept"),
+	{ .name = "", .type = TABLE_INCLUDE, .offset = offsetof(struct event_row, smp),
+		.fields = rows_sm_smp, .bit = EVENT_SMP_KEPT },
+	ROW_END,
+};
+
+struct events_reply {
+	struct table_list events;
+	uint64_t next;
+	uint64_t missed;
+	uint64_t lost;
+};
+
+#define EVENTS(field, ...) ROW(struct events_reply, field, TABLE_UINT, __VA_ARGS__)
+
+static const struct table_row events_results[] = {
+	ROW_LIST(struct events_reply, events, struct event_row, event_rows),
+	EVENTS(next, .help = "pass it as since to go on from here"),
+	EVENTS(missed, .help = "events older than the oldest that is still kept"),
+	EVENTS(lost, .help = "events that found no room on their way, since start"),
+	ROW_END,
+};
+
+static int
+add_event(struct rpc_call *call, uint64_t seq, const struct event *ev)
+{
+	struct events_reply *reply = call->reply;
+	struct event_row *row = ADD(call, &reply->events, struct event_row);
+	const struct engine_sm_smp *smp = NULL;
+
+	if (row == NULL)
+		return -ENOMEM;
+	row->present = event_object(ev->type);
+	row->seq = seq;
+	row->event = event_type_name(ev->type);
+	row->element = ev->element;
 	if (ev->type == EVENT_SM_SMP)
 		smp = engine_sm_find(call->e, ev->element);
-	if (smp != NULL)
-		set_sm_smp(row, smp);
-	return row;
+	if (smp == NULL)
+		return 0;
+	row->present |= EVENT_SMP_KEPT;
+	row->smp.info = *smp;
+	return fill_sm_smp(call, &row->smp);
 }
 
 static int
 events(struct rpc_call *call)
 {
 	const struct events_args *a = call->args;
+	struct events_reply *reply = call->reply;
 	struct event_log *log = call->state->events;
 	bool since = (a->present & EVENTS_SINCE) != 0;
 	uint64_t end, seq, first;
-	json_t *rows;
 
 	event_log_fill(log, call->e);
 	end = event_log_end(log);
@@ -134,17 +214,16 @@ events(struct rpc_call *call)
 	first = event_log_first(log);
 	if (seq >= end && !waited(call, a->timeout_ms))
 		return RPC_WAIT;
-	set_int(call->result, "missed", seq < first ? first - (seq == 0 ? 1 : seq) : 0);
+	reply->missed = seq < first ? first - (seq == 0 ? 1 : seq) : 0;
 	if (seq < first)
 		seq = first;
-	rows = json_array();
-	for (; seq < end && json_array_size(rows) < a->max; seq++)
-		json_array_append_new(rows, event_row(call, seq, event_log_at(log, seq)));
+	for (; seq < end && reply->events.num < a->max; seq++)
+		if (add_event(call, seq, event_log_at(log, seq)) != 0)
+			return -ENOMEM;
 	if (!since)
 		event_log_taken(log, seq);
-	set(call->result, "events", rows);
-	set_int(call->result, "next", seq);
-	set_int(call->result, "lost", event_log_lost(log));
+	reply->next = seq;
+	reply->lost = event_log_lost(log);
 	return 0;
 }
 
@@ -171,34 +250,48 @@ static const struct table_row log_get_params[] = {
 	ROW_END,
 };
 
-struct log_rows {
-	const char *prefix; /* NULL: all */
-	json_t *rows;
+struct log_row {
+	const char *component;
+	const char *level;
+};
+
+static const struct table_row log_rows[] = {
+	ROW(struct log_row, component, TABLE_STRING),
+	ROW(struct log_row, level, TABLE_STRING),
+	ROW_END,
+};
+
+struct log_reply {
+	struct table_list components;
+};
+
+static const struct table_row log_level_get_results[] = {
+	ROW_LIST(struct log_reply, components, struct log_row, log_rows),
+	ROW_END,
 };
 
 static bool
 add_log_row(void *arg, const char *component, const char *level)
 {
-	struct log_rows *l = arg;
-	json_t *row;
+	struct rpc_call *call = arg;
+	const struct log_args *a = call->args;
+	struct log_reply *reply = call->reply;
+	struct log_row *row;
 
-	if (l->prefix != NULL && strncmp(component, l->prefix, strlen(l->prefix)) != 0)
+	if (a->component != NULL && strncmp(component, a->component, strlen(a->component)) != 0)
 		return true;
-	row = json_object();
-	set(row, "component", json_string(component));
-	set(row, "level", json_string(level));
-	json_array_append_new(l->rows, row);
+	row = ADD(call, &reply->components, struct log_row);
+	if (row == NULL)
+		return false;
+	row->component = arena_printf(&call->arena, "%s", component);
+	row->level = arena_printf(&call->arena, "%s", level);
 	return true;
 }
 
 static int
 get_log_level(struct rpc_call *call)
 {
-	const struct log_args *a = call->args;
-	struct log_rows l = { .prefix = a->component, .rows = json_array() };
-
-	log_components(add_log_row, &l);
-	set(call->result, "components", l.rows);
+	log_components(add_log_row, call);
 	return 0;
 }
 
@@ -214,26 +307,19 @@ set_log_level(struct rpc_call *call)
 }
 
 const struct rpc_method methods_server[] = {
-	{ "version_get", version_get, params_none, 0, "Which server this is.",
-		"version: of Polca\ndpdk: version of DPDK\npid: process number\n"
-		"crc32: how the ICRC is reckoned, chosen at start by what this CPU can do (portable, pclmul, vpclmul)",
-		"polca-ctl version get" },
+	{ "version_get", version_get, params_none, 0, "Which server this is.", "polca-ctl version get", RESULTS(version_get_results, struct version_reply) },
 	{ "rpc_list", rpc_list, rpc_list_params, sizeof(struct rpc_list_args),
 		"Describe the methods: what help, completion and the reference are made from.",
-		"methods: list of area, name, help, params (list of name, type, required, default, allowed, help, and where they apply words, fields), result, example",
-		"polca-ctl rpc list --method qp_create" },
+		"polca-ctl rpc list --method qp_create",
+		RESULTS(rpc_list_results, json_t *) },
 	{ "events", events, events_params, sizeof(struct events_args),
 		"Asynchronous events, oldest first. Without since each is given once, to whoever asks first.",
-		"events: list of seq, event, and what it is about: qp_num, cq, srq, port or worker; SM_SMP: smp, and what sm_take says of it, notice and all, as long as it is kept\n"
-		"next: pass it as since to go on from here\n"
-		"missed: events older than the oldest that is still kept\n"
-		"lost: events that found no room on their way, since start",
-		"polca-ctl events --timeout-ms 1000" },
+		"polca-ctl events --timeout-ms 1000",
+		RESULTS(events_results, struct events_reply) },
 	{ "log_level_get", get_log_level, log_get_params, sizeof(struct log_args),
-		"Log components and their levels.", "components: list of component, level",
-		"polca-ctl log level get --component polca" },
+		"Log components and their levels.", "polca-ctl log level get --component polca",
+		RESULTS(log_level_get_results, struct log_reply) },
 	{ "log_level_set", set_log_level, log_set_params, sizeof(struct log_args),
-		"Set how much log components say.", "",
-		"polca-ctl log level set --component 'polca.*' --level debug" },
+		"Set how much log components say.", "polca-ctl log level set --component 'polca.*' --level debug" },
 	{ NULL },
 };

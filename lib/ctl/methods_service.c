@@ -89,12 +89,25 @@ static const struct table_row listen_params[] = {
 	ROW_END,
 };
 
+struct listen_reply {
+	uint32_t service;
+	char name[SVC_NAME_MAX];
+	struct service_id_info id;
+};
+
+static const struct table_row cm_listen_results[] = {
+	ROW(struct listen_reply, service, TABLE_UINT, .help = "its number, for cm_unlisten"),
+	ROW(struct listen_reply, name, TABLE_CHARS, .help = "what it is called"),
+	ROW_INCLUDE(struct listen_reply, id, rows_service_id),
+	ROW_END,
+};
+
 static int
 cm_listen_method(struct rpc_call *call)
 {
 	const struct listen_args *a = call->args;
 	struct svc_config config;
-	uint32_t id;
+	struct listen_reply *reply = call->reply;
 	int rc;
 
 	rc = service_config_of(call, "kind", a->kind, &a->svc, false, &config);
@@ -112,14 +125,10 @@ cm_listen_method(struct rpc_call *call)
 		snprintf(config.name, sizeof(config.name), "%s", a->name);
 	else
 		choose_name(call, &config);
-	rc = engine_cm_listen(call->e, &config, &id, &call->err);
-	if (rc != 0)
-		return rc;
-	set_int(call->result, "service", id);
-	set(call->result, "name", json_string(config.name));
+	memcpy(reply->name, config.name, sizeof(reply->name));
 	if (config.service_id != 0)
-		set_service_id(call->result, config.service_id);
-	return 0;
+		reply->id = service_id_info(config.service_id);
+	return engine_cm_listen(call->e, &config, &reply->service, &call->err);
 }
 
 /* --- cm_unlisten --- */
@@ -167,103 +176,116 @@ state_word(const struct engine_service_info *info)
 	return info->listening ? "LISTENING" : "ENDING";
 }
 
-/* Every row has the same members. */
-static json_t *
-service_row(const struct engine_service_info *info)
-{
-	static const char *const where[] = { "connection", "service_id", "port_space", "port",
-		"tcp_port" };
-	struct counter_sink s = { json_object(), false };
-	size_t i;
+struct service_row {
+	uint32_t present;
+	struct engine_service_info info;
+	struct service_id_info id;
+	const char *state;
+	json_t *counters;
+};
+#define SERVICE_CLIENT 0x1
 
-	set_int(s.obj, "service", info->id);
-	set(s.obj, "name", json_string(info->config.name));
-	set(s.obj, "kind", json_string(info->config.kind));
-	set(s.obj, "state", json_string(state_word(info)));
-	for (i = 0; i < sizeof(where) / sizeof(where[0]); i++)
-		set(s.obj, where[i], json_null());
-	if (info->client)
-		set_int(s.obj, "connection", info->connection);
-	else if (info->config.service_id != 0)
-		set_service_id(s.obj, info->config.service_id);
-	if (info->config.tcp_port != 0)
-		set_int(s.obj, "tcp_port", info->config.tcp_port);
-	counters_svc(&info->counters, counter_take, &s);
-	return s.obj;
-}
+static const struct table_row service_id_or_null[] = { SERVICE_ID_RESULT_ROWS(TABLE_NULL), ROW_END };
+
+#define INFO(name, field, t, ...) ROW_NAMED(struct service_row, name, info.field, t, __VA_ARGS__)
+
+/* Every row has the same members: those that do not apply are null. */
+static const struct table_row service_rows[] = {
+	INFO("service", id, TABLE_UINT),
+	INFO("name", config.name, TABLE_CHARS),
+	INFO("kind", config.kind, TABLE_CHARS),
+	ROW(struct service_row, state, TABLE_STRING,
+		.help = "LISTENING; ENDING: its last connections are awaited; of a connection of ours CONNECTED, or ENDED from TIMEWAIT on"),
+	INFO("connection", connection, TABLE_UINT, .flags = TABLE_NULL, .bit = SERVICE_CLIENT,
+		.help = "of ours"),
+	ROW_INCLUDE(struct service_row, id, service_id_or_null),
+	INFO("tcp_port", config.tcp_port, TABLE_UINT, .flags = TABLE_NULL, .min = 1),
+	ROW(struct service_row, counters, TABLE_MEMBERS, .help = "stats_describe says what they mean"),
+	ROW_END,
+};
+
+static const struct table_row service_list_results[] = {
+	PAGE_ROWS("services", struct service_row, service_rows),
+	ROW_END,
+};
 
 static int
-service_list(struct rpc_call *call)
+next_service(struct rpc_call *call, uint64_t *cursor, void *item)
 {
-	const struct page_args *a = call->args;
-	uint32_t cursor = (uint32_t)a->cursor;
-	json_t *rows = json_array();
-	struct engine_service_info info;
+	struct counter_sink s = counter_sink(call, false);
+	struct service_row *row = item;
+	const struct engine_service_info *info = &row->info;
+	uint32_t at = (uint32_t)*cursor;
 
-	while (json_array_size(rows) < a->max) {
-		if (!engine_service_next(call->e, &cursor, &info)) {
-			set_page(call, "services", rows, false, 0);
-			return 0;
-		}
-		json_array_append_new(rows, service_row(&info));
-	}
-	set_page(call, "services", rows, true, cursor);
-	return 0;
+	if (!engine_service_next(call->e, &at, &row->info))
+		return 0;
+	*cursor = at;
+	row->state = state_word(info);
+	if (info->client)
+		row->present = SERVICE_CLIENT;
+	else if (info->config.service_id != 0)
+		row->id = service_id_info(info->config.service_id);
+	counters_svc(&info->counters, counter_take, &s);
+	row->counters = s.obj;
+	return 1;
 }
 
 /* --- service_kinds --- */
 
-/* null: it has none, or it depends on other parameters */
-static void
-set_default(json_t *row, const char *name, uint64_t value)
-{
-	set(row, name, value != 0 ? json_u64(value) : json_null());
-}
+#define KIND(name, field, t, ...) ROW_NAMED(struct svc_ops, name, field, t, __VA_ARGS__)
+#define KIND_DEFAULT(field, ...)                                                                   \
+	KIND(#field, defaults.field, TABLE_UINT, .flags = TABLE_NULL, .min = 1, __VA_ARGS__)
 
-static json_t *
-kind_row(const struct svc_ops *ops)
-{
-	json_t *row = json_object();
+static const struct table_row kind_rows[] = {
+	KIND("kind", name, TABLE_STRING),
+	KIND("listens", server, TABLE_BOOL, .help = "cm_listen takes it"),
+	KIND("connects", client, TABLE_BOOL, .help = "cm_connect does"),
+	KIND_DEFAULT(length, .help = "default; null, as in the next three: none, or it depends on others"),
+	KIND_DEFAULT(size),
+	KIND_DEFAULT(depth),
+	KIND_DEFAULT(max_connections),
+	KIND("help", help, TABLE_STRING),
+	ROW_END,
+};
 
-	set(row, "kind", json_string(ops->name));
-	set(row, "listens", json_boolean(ops->server));
-	set(row, "connects", json_boolean(ops->client));
-	set_default(row, "length", ops->defaults.length);
-	set_default(row, "size", ops->defaults.size);
-	set_default(row, "depth", ops->defaults.depth);
-	set_default(row, "max_connections", ops->defaults.max_connections);
-	set(row, "help", json_string(ops->help));
-	return row;
-}
+struct kinds_reply {
+	struct table_list kinds;
+};
+
+static const struct table_row service_kinds_results[] = {
+	ROW_LIST(struct kinds_reply, kinds, struct svc_ops, kind_rows),
+	ROW_END,
+};
 
 static int
 service_kinds(struct rpc_call *call)
 {
-	json_t *rows = json_array();
+	struct kinds_reply *reply = call->reply;
+	struct svc_ops *row;
 	unsigned int i;
 
-	for (i = 0; svc_kinds[i] != NULL; i++)
-		json_array_append_new(rows, kind_row(svc_kinds[i]));
-	set(call->result, "kinds", rows);
+	for (i = 0; svc_kinds[i] != NULL; i++) {
+		row = ADD(call, &reply->kinds, struct svc_ops);
+		if (row == NULL)
+			return -ENOMEM;
+		*row = *svc_kinds[i];
+	}
 	return 0;
 }
 
 const struct rpc_method methods_service[] = {
 	{ "cm_listen", cm_listen_method, listen_params, sizeof(struct listen_args),
-		"Let a service answer who connects. It is served on all ports and workers.",
-		"service: its number, for cm_unlisten\n"
-		"name: what it is called\n"
-		"service_id, port_space, port: where it listens, if not on TCP alone; the last two where it is one of rdma_cm's",
-		"polca-ctl cm listen rping --port 7471" },
+		"Let a service answer who connects. It is served on all ports and workers.", "polca-ctl cm listen rping --port 7471",
+		RESULTS(cm_listen_results, struct listen_reply) },
 	{ "cm_unlisten", cm_unlisten_method, unlisten_params, sizeof(struct unlisten_args),
 		"Let a service listen no more. It is gone when its last connection is; one that drives a connection of ours may be ended so too.",
-		"", "polca-ctl cm unlisten rping --disconnect" },
-	{ "service_list", service_list, params_page, sizeof(struct page_args),
+		"polca-ctl cm unlisten rping --disconnect" },
+	{ "service_list", page_list, params_page, sizeof(struct page_args),
 		"List services: those that listen, and those that drive connections of ours, until a minute after their end.",
-		"services: list of service, name, kind, state (LISTENING; ENDING: its last connections are awaited; of a connection of ours CONNECTED, or ENDED from TIMEWAIT on), connection (of ours), service_id, port_space and port (where it listens), tcp_port (these are null where there is none), and its counters (stats_describe)" PAGE_RESULT,
-		"polca-ctl service list" },
+		"polca-ctl service list", RESULTS(service_list_results, struct page_reply),
+		.next = next_service },
 	{ "service_kinds", service_kinds, params_none, 0, "List the kinds of services there are.",
-		"kinds: list of kind, listens (cm_listen takes it), connects (cm_connect does), length, size, depth and max_connections (defaults; null: it has none, or it depends on others), help",
-		"polca-ctl service kinds" },
+		"polca-ctl service kinds",
+		RESULTS(service_kinds_results, struct kinds_reply) },
 	{ NULL },
 };

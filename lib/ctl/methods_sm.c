@@ -25,18 +25,18 @@ static const struct table_word words_sm_state[] = {
 
 /* --- sm_set --- */
 
-struct set_args {
+struct sm_set_args {
 	uint32_t port;
 	uint32_t state;
 	uint8_t priority;
 };
 
-static const struct table_row set_params[] = {
-	ROW(struct set_args, state, TABLE_ENUM, .flags = TABLE_REQUIRED, .words = words_sm_state,
+static const struct table_row sm_set_params[] = {
+	ROW(struct sm_set_args, state, TABLE_ENUM, .flags = TABLE_REQUIRED, .words = words_sm_state,
 		.help = "SMInfo.SMState from now on"),
-	ROW(struct set_args, priority, TABLE_UINT, .flags = TABLE_DEFAULT, .max = SMA_SM_PRIORITY_MAX,
+	ROW(struct sm_set_args, priority, TABLE_UINT, .flags = TABLE_DEFAULT, .max = SMA_SM_PRIORITY_MAX,
 		.help = "SMInfo.Priority from now on"),
-	ROW(struct set_args, port, TABLE_UINT, .flags = TABLE_DEFAULT, .max = LINK_PORTS_MAX - 1,
+	ROW(struct sm_set_args, port, TABLE_UINT, .flags = TABLE_DEFAULT, .max = LINK_PORTS_MAX - 1,
 		.help = "the port that it is behind"),
 	ROW_END,
 };
@@ -44,92 +44,127 @@ static const struct table_row set_params[] = {
 static int
 sm_set(struct rpc_call *call)
 {
-	const struct set_args *a = call->args;
+	const struct sm_set_args *a = call->args;
 
 	return engine_sm_set(call->e, a->port, (uint8_t)a->state, a->priority, &call->err);
 }
 
 /* --- sm_take --- */
 
-struct take_args {
+struct sm_take_args {
 	uint32_t port;
 	uint32_t max;
 	uint32_t timeout_ms;
 };
 
-static const struct table_row take_params[] = {
-	ROW(struct take_args, port, TABLE_UINT, .flags = TABLE_DEFAULT, .max = LINK_PORTS_MAX - 1,
+static const struct table_row sm_take_params[] = {
+	ROW(struct sm_take_args, port, TABLE_UINT, .flags = TABLE_DEFAULT, .max = LINK_PORTS_MAX - 1,
 		.help = "the port that it is behind"),
-	ROW(struct take_args, max, TABLE_UINT, .flags = TABLE_DEFAULT, .min = 1,
+	ROW(struct sm_take_args, max, TABLE_UINT, .flags = TABLE_DEFAULT, .min = 1,
 		.max = ENGINE_SM_SMPS, .def = 32, .help = "rows in the reply at most"),
-	ROW(struct take_args, timeout_ms, TABLE_UINT, .flags = TABLE_DEFAULT, .max = 60000,
+	ROW(struct sm_take_args, timeout_ms, TABLE_UINT, .flags = TABLE_DEFAULT, .max = 60000,
 		.help = "wait so long for one"),
 	ROW_END,
 };
 
-void
-set_sm_smp(json_t *row, const struct engine_sm_smp *smp)
-{
-	const struct smp_attribute *t = smp_attribute(get_be16(smp->mad + MAD_OFF_ATTRIBUTE));
+#define SMP(field, t, ...) ROW(struct sm_smp_row, field, t, __VA_ARGS__)
+#define INFO(name, field, ...)                                                                     \
+	ROW_NAMED(struct sm_smp_row, name, info.field, TABLE_UINT, __VA_ARGS__)
 
-	set_int(row, "smp", smp->number);
-	set_int(row, "port", smp->port);
-	set(row, "method", json_string(smp->mad[MAD_OFF_METHOD] == MAD_TRAP ? "Trap" : "Set"));
-	set(row, "attribute", json_string(t->name));
-	set_int(row, "modifier", get_be32(smp->mad + MAD_OFF_MODIFIER));
-	set_int(row, "slid", smp->slid);
-	set(row, "tid", json_sprintf("0x%016llx",
-		(unsigned long long)get_be64(smp->mad + MAD_OFF_TID)));
-	set_int(row, "age_ms", smp->age_us / 1000);
-	if (smp->mad[MAD_OFF_METHOD] == MAD_TRAP)
-		set(row, "notice", smp_fields(t, smp->mad + SMP_OFF_DATA));
-	set(row, "data", json_hex(smp->mad + SMP_OFF_DATA, SMP_DATA_LEN));
+const struct table_row rows_sm_smp[] = {
+	INFO("smp", number, .help = "its number"),
+	INFO("port", port),
+	SMP(method, TABLE_STRING, .help = "Trap, or Set of SMInfo"),
+	SMP(attribute, TABLE_STRING),
+	SMP(modifier, TABLE_UINT,
+		.help = "of SMInfo: 1 handover, 2 acknowledge, 3 disable, 4 standby, 5 discover"),
+	INFO("slid", slid),
+	SMP(tid, TABLE_UINT, .digits = 16),
+	SMP(age_ms, TABLE_UINT),
+	SMP(notice, TABLE_MAP, .flags = TABLE_OPTIONAL,
+		.help = "of a Trap: object of its components"),
+	SMP(data, TABLE_BYTES),
+	ROW_END,
+};
+
+int
+fill_sm_smp(struct rpc_call *call, struct sm_smp_row *row)
+{
+	const uint8_t *mad = row->info.mad;
+	const struct smp_attribute *t = smp_attribute(get_be16(mad + MAD_OFF_ATTRIBUTE));
+	bool trap = mad[MAD_OFF_METHOD] == MAD_TRAP;
+	uint8_t *data = arena_alloc(&call->arena, SMP_DATA_LEN);
+
+	if (data == NULL)
+		return -ENOMEM;
+	row->method = trap ? "Trap" : "Set";
+	row->attribute = t->name;
+	row->modifier = get_be32(mad + MAD_OFF_MODIFIER);
+	row->tid = get_be64(mad + MAD_OFF_TID);
+	row->age_ms = row->info.age_us / 1000;
+	if (trap)
+		row->notice = arena_json(&call->arena, smp_fields(t, mad + SMP_OFF_DATA));
+	row->data.data = memcpy(data, mad + SMP_OFF_DATA, SMP_DATA_LEN);
+	row->data.len = SMP_DATA_LEN;
+	return 0;
 }
+
+struct sm_take_reply {
+	struct table_list smps;
+	uint64_t lost;
+};
+
+static const struct table_row sm_take_results[] = {
+	ROW_LIST(struct sm_take_reply, smps, struct sm_smp_row, rows_sm_smp),
+	ROW(struct sm_take_reply, lost, TABLE_UINT,
+		.help = "those that found no room before they were taken, of all ports, since start"),
+	ROW_END,
+};
 
 static int
 sm_take(struct rpc_call *call)
 {
-	const struct take_args *a = call->args;
+	const struct sm_take_args *a = call->args;
+	struct sm_take_reply *reply = call->reply;
 	struct engine_sm_smp smp[ENGINE_SM_SMPS];
-	uint64_t lost = 0;
-	json_t *rows, *row;
+	struct sm_smp_row *row;
 	int i, n;
 
-	n = engine_sm_take(call->e, a->port, smp, a->max, &lost, &call->err);
+	n = engine_sm_take(call->e, a->port, smp, a->max, &reply->lost, &call->err);
 	if (n < 0)
 		return n;
 	if (n == 0 && !waited(call, a->timeout_ms))
 		return RPC_WAIT;
-	rows = json_array();
 	for (i = 0; i < n; i++) {
-		row = json_object();
-		set_sm_smp(row, &smp[i]);
-		json_array_append_new(rows, row);
+		row = ADD(call, &reply->smps, struct sm_smp_row);
+		if (row == NULL)
+			return -ENOMEM;
+		row->info = smp[i];
+		if (fill_sm_smp(call, row) != 0)
+			return -ENOMEM;
 	}
-	set(call->result, "smps", rows);
-	set_int(call->result, "lost", lost);
 	return 0;
 }
 
 /* --- sm_repress --- */
 
-struct repress_args {
+struct sm_repress_args {
 	uint32_t smp;
 	uint64_t m_key;
 	struct mad_asked asked;
 };
 
-static const struct table_row repress_params[] = {
-	ROW(struct repress_args, smp, TABLE_UINT, .flags = TABLE_REQUIRED,
+static const struct table_row sm_repress_params[] = {
+	ROW(struct sm_repress_args, smp, TABLE_UINT, .flags = TABLE_REQUIRED,
 		.help = "number of the Trap (sm_take)"),
-	ROW(struct repress_args, m_key, TABLE_UINT, .flags = TABLE_DEFAULT,
+	ROW(struct sm_repress_args, m_key, TABLE_UINT, .flags = TABLE_DEFAULT,
 		.help = "M_Key of the port that sent it"),
 	ROW_END,
 };
 
 /* The Trap's own MAD goes back, with method TrapRepress and the key (smp-sma 5). */
 static int
-fill_repress(struct rpc_call *call, const struct repress_args *a, struct engine_ah *ah,
+fill_repress(struct rpc_call *call, const struct sm_repress_args *a, struct engine_ah *ah,
 	struct engine_mad_ask *ask)
 {
 	const struct engine_sm_smp *smp = engine_sm_find(call->e, a->smp);
@@ -149,7 +184,7 @@ fill_repress(struct rpc_call *call, const struct repress_args *a, struct engine_
 static int
 sm_repress(struct rpc_call *call)
 {
-	struct repress_args *a = call->args;
+	struct sm_repress_args *a = call->args;
 	struct engine_ah ah = { 0 };
 	struct engine_mad_ask ask = { .ah = &ah, .no_answer = true, .keep_tid = true };
 	struct engine_mad_answer answer;
@@ -166,16 +201,14 @@ sm_repress(struct rpc_call *call)
 }
 
 const struct rpc_method methods_sm[] = {
-	{ "sm_set", sm_set, set_params, sizeof(struct set_args),
+	{ "sm_set", sm_set, sm_set_params, sizeof(struct sm_set_args),
 		"Say what the subnet manager behind a port is: SMInfo and the SMInfoRecord tell it. The port's configuration has ib.sm. A manager that calls neither this nor sm_take for 30 s is gone: it is master no longer.",
-		"", "polca-ctl sm set master --priority 5" },
-	{ "sm_take", sm_take, take_params, sizeof(struct take_args),
+		"polca-ctl sm set master --priority 5" },
+	{ "sm_take", sm_take, sm_take_params, sizeof(struct sm_take_args),
 		"Take what has come in for the subnet manager behind a port, oldest first: traps, and commands of other managers that have changed its state.",
-		"smps: list of smp (its number), port, method (Trap, or Set of SMInfo), attribute, modifier (of SMInfo: 1 handover, 2 acknowledge, 3 disable, 4 standby, 5 discover), slid, tid, age_ms, notice (of a Trap: object of its components), data\n"
-		"lost: those that found no room before they were taken, of all ports, since start",
-		"polca-ctl sm take --timeout-ms 10000" },
-	{ "sm_repress", sm_repress, repress_params, sizeof(struct repress_args),
-		"Send TrapRepress to who sent a trap: it stops repeating it.", "",
-		"polca-ctl sm repress 3" },
+		"polca-ctl sm take --timeout-ms 10000",
+		RESULTS(sm_take_results, struct sm_take_reply) },
+	{ "sm_repress", sm_repress, sm_repress_params, sizeof(struct sm_repress_args),
+		"Send TrapRepress to who sent a trap: it stops repeating it.", "polca-ctl sm repress 3" },
 	{ NULL },
 };

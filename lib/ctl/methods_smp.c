@@ -203,27 +203,57 @@ no_answer(struct rpc_call *call, const struct smp_args *a, const struct engine_m
 		mad_answer_text(answer));
 }
 
+struct smp_reply {
+	const char *status;
+	uint16_t mad_status;
+	const char *message;
+	const char *method;
+	const char *attribute;
+	uint32_t modifier;
+	struct table_bytes data;
+	json_t *fields;
+	double time_us;
+	uint8_t bytes[SMP_DATA_LEN];
+};
+
+#define REPLY(field, t, ...) ROW(struct smp_reply, field, t, __VA_ARGS__)
+
+static const struct table_row smp_results[] = {
+	REPLY(status, TABLE_STRING, .help = "OK, or the name of the status that was answered"),
+	REPLY(mad_status, TABLE_UINT, .digits = 4, .help = "the status itself"),
+	REPLY(message, TABLE_STRING, .flags = TABLE_OPTIONAL,
+		.help = "what it means, where it is not OK"),
+	REPLY(method, TABLE_STRING, .help = "what was answered: Get or Set"),
+	REPLY(attribute, TABLE_STRING, .help = "its name, or its number"),
+	REPLY(modifier, TABLE_UINT, .help = "as asked"),
+	REPLY(data, TABLE_BYTES, .help = "the attribute's 64 bytes as hex"),
+	REPLY(fields, TABLE_MAP, .flags = TABLE_OPTIONAL,
+		.help = "object of its components, where the attribute is known"),
+	REPLY(time_us, TABLE_REAL, .help = "from the request to the answer"),
+	ROW_END,
+};
+
 static void
-set_result(struct rpc_call *call, const struct smp_args *a, const char *method,
+fill_smp_reply(struct rpc_call *call, const struct smp_args *a, const char *method,
 	const struct engine_mad_answer *answer)
 {
-	const uint8_t *data = answer->mad + SMP_OFF_DATA;
+	struct smp_reply *reply = call->reply;
 	/* a refused Set shows what the attribute is now, a refused Get nothing (smp-sma 3) */
 	bool shown = answer->end == MAD_END_OK ||
 		(strcmp(method, "Set") == 0 && answer->status == MAD_STATUS_INVALID_FIELD);
 
-	set(call->result, "status", json_string(mad_answer_word(answer)));
-	set(call->result, "mad_status", json_sprintf("0x%04x", answer->status));
-	if (answer->end != MAD_END_OK)
-		set(call->result, "message", json_string(mad_answer_text(answer)));
-	set(call->result, "method", json_string(method));
-	set(call->result, "attribute", a->known != NULL ? json_string(a->known->name) :
-							   json_sprintf("0x%04x", a->id));
-	set_int(call->result, "modifier", a->modifier);
-	set(call->result, "data", json_hex(data, SMP_DATA_LEN));
+	memcpy(reply->bytes, answer->mad + SMP_OFF_DATA, SMP_DATA_LEN);
+	reply->status = mad_answer_word(answer);
+	reply->mad_status = answer->status;
+	reply->message = answer->end != MAD_END_OK ? mad_answer_text(answer) : NULL;
+	reply->method = method;
+	reply->attribute = a->known != NULL ? a->known->name :
+					      arena_printf(&call->arena, "0x%04x", a->id);
+	reply->modifier = a->modifier;
+	reply->data = (struct table_bytes){ reply->bytes, SMP_DATA_LEN };
 	if (a->known != NULL && shown)
-		set(call->result, "fields", smp_fields(a->known, data));
-	set(call->result, "time_us", json_real((double)answer->elapsed_ns / 1000));
+		reply->fields = arena_json(&call->arena, smp_fields(a->known, reply->bytes));
+	reply->time_us = (double)answer->elapsed_ns / 1000;
 }
 
 /* The answer to a request, and the end of it. */
@@ -234,7 +264,7 @@ finish(struct rpc_call *call, struct smp_args *a, const char *method,
 	int rc = 0;
 
 	if (mad_answered(answer) && answer->has_mad)
-		set_result(call, a, method, answer);
+		fill_smp_reply(call, a, method, answer);
 	else
 		rc = no_answer(call, a, answer);
 	mad_asked_forget(call, &a->asked);
@@ -312,23 +342,14 @@ smp_set(struct rpc_call *call)
 	return rc != 0 ? rc : finish(call, a, "Set", &answer);
 }
 
-#define SMP_RESULT                                                                                 \
-	"status: OK, or the name of the status that was answered\n"                                \
-	"mad_status: the status itself\n"                                                          \
-	"message: what it means, where it is not OK\n"                                             \
-	"method: what was answered: Get or Set\n"                                                  \
-	"attribute: its name, or its number\n"                                                     \
-	"modifier: as asked\n"                                                                     \
-	"data: the attribute's 64 bytes as hex\n"                                                  \
-	"fields: object of its components, where the attribute is known\n"                         \
-	"time_us: from the request to the answer"
-
 const struct rpc_method methods_smp[] = {
 	{ "smp_get", smp_get, get_params, sizeof(struct smp_args),
 		"Read an attribute of subnet management: of this port, along a directed route, or of a LID.",
-		SMP_RESULT, "polca-ctl smp get PortInfo --path 0,1" },
+		"polca-ctl smp get PortInfo --path 0,1",
+		RESULTS(smp_results, struct smp_reply) },
 	{ "smp_set", smp_set, set_params, sizeof(struct smp_args),
 		"Write an attribute of subnet management, and see what it is then. States that 0 leaves alone (port_state, link_width_enabled, ...) are written only where they are given.",
-		SMP_RESULT, "polca-ctl smp set PortInfo --path 0,1 base_lid=5 sm_lid=1" },
+		"polca-ctl smp set PortInfo --path 0,1 base_lid=5 sm_lid=1",
+		RESULTS(smp_results, struct smp_reply) },
 	{ NULL },
 };

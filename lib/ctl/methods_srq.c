@@ -56,7 +56,7 @@ static const struct table_row srq_post_params[] = {
 };
 
 static const struct table_row srq_create_results[] = {
-	ROW_NAMED(struct number_args, "srq", number, TABLE_UINT, .help = "its number"),
+	NUMBER_ROW("srq", .help = "its number"),
 	ROW_END,
 };
 
@@ -121,20 +121,17 @@ srq_post(struct rpc_call *call)
 
 const struct rpc_method methods_srq[] = {
 	{ "srq_create", srq_create, srq_create_params, sizeof(struct srq_create_args),
-		"Make a shared receive queue.", NULL, "polca-ctl srq create --pd 1",
+		"Make a shared receive queue.", "polca-ctl srq create --pd 1",
 		RESULTS(srq_create_results, struct number_args) },
 	{ "srq_modify", srq_modify, srq_modify_params, sizeof(struct srq_modify_args),
-		"Arm the limit event of a shared receive queue.", NULL,
-		"polca-ctl srq modify 1 --limit 16" },
+		"Arm the limit event of a shared receive queue.", "polca-ctl srq modify 1 --limit 16" },
 	{ "srq_destroy", srq_destroy, srq_params, sizeof(struct number_args),
-		"Destroy a shared receive queue. EBUSY while a queue pair uses it.", NULL,
-		"polca-ctl srq destroy 1" },
+		"Destroy a shared receive queue. EBUSY while a queue pair uses it.", "polca-ctl srq destroy 1" },
 	{ "srq_list", page_list, params_page, sizeof(struct page_args),
-		"List shared receive queues.", NULL, "polca-ctl srq list",
+		"List shared receive queues.", "polca-ctl srq list",
 		RESULTS(srq_list_results, struct page_reply), .next = next_srq },
 	{ "srq_post", srq_post, srq_post_params, sizeof(struct srq_post_args),
-		"Post receive requests to a shared receive queue.", NULL,
-		"polca-ctl srq post 1 --wr wr_id=7 --sg-list key=0x1a2b3c4d,length=4096",
+		"Post receive requests to a shared receive queue.", "polca-ctl srq post 1 --wr wr_id=7 --sg-list key=0x1a2b3c4d,length=4096",
 		RESULTS(results_posted, struct posted_reply) },
 	{ NULL },
 };

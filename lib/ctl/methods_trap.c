@@ -13,78 +13,111 @@
 
 /* --- trap_list --- */
 
-struct list_args {
-	uint32_t present;
-	uint32_t port;
-	uint64_t cursor;
-	uint32_t max;
-	bool notice;
-};
-#define LIST_PORT 0x1
-
 #define TRAPS_AT_ONCE 32 /* asked of the worker */
 
-static const struct table_row list_params[] = {
-	ROW(struct list_args, port, TABLE_UINT, .bit = LIST_PORT, .max = LINK_PORTS_MAX - 1,
-		.def_text = "all", .help = "of this port only"),
-	ROW(struct list_args, notice, TABLE_BOOL, .flags = TABLE_DEFAULT,
+struct trap_list_args {
+	struct page_args page;
+	uint32_t port; /* or ALL_PORTS */
+	bool notice;
+
+	/* traps that the worker has told, and are not in the reply yet */
+	struct sma_trap_info got[TRAPS_AT_ONCE];
+	unsigned int num;
+	unsigned int used;
+};
+#define ALL_PORTS UINT32_MAX
+
+static const struct table_row trap_list_params[] = {
+	ROW(struct trap_list_args, port, TABLE_UINT, .flags = TABLE_DEFAULT,
+		.max = LINK_PORTS_MAX - 1, .def = ALL_PORTS, .def_text = "all",
+		.help = "of this port only"),
+	ROW(struct trap_list_args, notice, TABLE_BOOL, .flags = TABLE_DEFAULT,
 		.help = "each one's notice too, by its components"),
-	ROW(struct list_args, cursor, TABLE_UINT, .flags = TABLE_DEFAULT, .max = UINT32_MAX,
-		.help = "where to go on: the cursor of the reply before; 0: from the start"),
-	ROW(struct list_args, max, TABLE_UINT, .flags = TABLE_DEFAULT, .min = 1, .max = PAGE_MAX,
-		.def = 100, .help = "rows in a reply"),
+	ROW_INCLUDE(struct trap_list_args, page, params_page),
 	ROW_END,
 };
 
-static json_t *
-trap_row(const struct sma_trap_info *t, bool notice)
-{
-	json_t *row = json_object(), *fields = smp_fields(smp_attribute(SMA_NOTICE), t->notice);
+struct trap_row {
+	struct sma_trap_info info;
+	const char *type;
+	const char *state;
+	uint64_t age_ms;
+	json_t *notice;
+};
 
-	set_int(row, "trap", t->id);
-	set_int(row, "port", t->port);
-	set_int(row, "number", t->number);
-	set(row, "type", json_incref(json_object_get(fields, "type")));
-	set(row, "state", json_string(sma_trap_state_name(t->state)));
-	set_int(row, "sent", t->sent);
-	set_int(row, "raised", t->raised);
-	set_int(row, "age_ms", t->age / 1000);
-	set(row, "tid", json_sprintf("0x%016llx", (unsigned long long)t->tid));
-	if (notice)
-		set(row, "notice", json_incref(fields));
-	json_decref(fields);
-	return row;
+#define TRAP(field, t, ...) ROW_NAMED(struct trap_row, #field, info.field, t, __VA_ARGS__)
+
+static const struct table_row trap_rows[] = {
+	ROW_NAMED(struct trap_row, "trap", info.id, TABLE_UINT, .help = "its number here"),
+	TRAP(port, TABLE_UINT),
+	TRAP(number, TABLE_UINT, .help = "129, 144, 256, ..."),
+	ROW(struct trap_row, type, TABLE_STRING, .help = "urgent, security, ..."),
+	ROW(struct trap_row, state, TABLE_STRING,
+		.help = "HELD: the port is not Active or knows no SM; SENT: is repeated; REPRESSED; GIVEN_UP"),
+	TRAP(sent, TABLE_UINT, .help = "times"),
+	TRAP(raised, TABLE_UINT, .help = "times its cause came up"),
+	ROW(struct trap_row, age_ms, TABLE_UINT),
+	TRAP(tid, TABLE_UINT, .digits = 16),
+	ROW(struct trap_row, notice, TABLE_MAP, .flags = TABLE_OPTIONAL,
+		.help = "with notice: object of its components"),
+	ROW_END,
+};
+
+static const struct table_row trap_list_results[] = {
+	PAGE_ROWS("traps", struct trap_row, trap_rows),
+	ROW_END,
+};
+
+static int
+fill_trap(struct rpc_call *call, struct trap_row *row)
+{
+	const struct trap_list_args *a = call->args;
+	json_t *fields = arena_json(&call->arena,
+		smp_fields(smp_attribute(SMA_NOTICE), row->info.notice));
+
+	if (fields == NULL)
+		return -ENOMEM;
+	row->type = json_string_value(json_object_get(fields, "type"));
+	row->state = sma_trap_state_name(row->info.state);
+	row->age_ms = row->info.age / 1000;
+	row->notice = a->notice ? fields : NULL;
+	return 1;
+}
+
+/* Ask for no more traps than the page has room for: its cursor is behind all of them. */
+static bool
+ask_for_traps(struct rpc_call *call, struct trap_list_args *a, uint64_t *cursor)
+{
+	const struct page_reply *reply = call->reply;
+	size_t room = a->page.max - (reply->rows.num - 1);
+	uint32_t at = (uint32_t)*cursor;
+
+	a->num = engine_trap_list(call->e, &at, a->got,
+		room < TRAPS_AT_ONCE ? (unsigned int)room : TRAPS_AT_ONCE);
+	a->used = 0;
+	*cursor = at;
+	return a->num > 0;
 }
 
 static int
-trap_list(struct rpc_call *call)
+next_trap(struct rpc_call *call, uint64_t *cursor, void *item)
 {
-	const struct list_args *a = call->args;
-	bool one = (a->present & LIST_PORT) != 0, more = true;
-	uint32_t cursor = (uint32_t)a->cursor;
-	struct sma_trap_info t[TRAPS_AT_ONCE];
-	unsigned int i, n, got;
-	json_t *rows;
+	struct trap_list_args *a = call->args;
+	struct trap_row *row = item;
 
-	if (one && check_ib_port(call, a->port) != 0)
+	if (a->port != ALL_PORTS && check_ib_port(call, a->port) != 0)
 		return -EINVAL;
-	rows = json_array();
-	while (more && json_array_size(rows) < a->max) {
-		n = (unsigned int)(a->max - json_array_size(rows));
-		n = n < TRAPS_AT_ONCE ? n : TRAPS_AT_ONCE;
-		got = engine_trap_list(call->e, &cursor, t, n);
-		more = got == n;
-		for (i = 0; i < got; i++)
-			if (!one || t[i].port == a->port)
-				json_array_append_new(rows, trap_row(&t[i], a->notice));
-	}
-	set_page(call, "traps", rows, more, cursor);
-	return 0;
+	do {
+		if (a->used == a->num && !ask_for_traps(call, a, cursor))
+			return 0;
+		row->info = a->got[a->used++];
+	} while (a->port != ALL_PORTS && row->info.port != a->port);
+	return fill_trap(call, row);
 }
 
 /* --- trap_send --- */
 
-struct send_args {
+struct trap_send_args {
 	uint32_t present;
 	uint32_t port;
 	uint16_t number;
@@ -92,35 +125,40 @@ struct send_args {
 };
 #define SEND_NUMBER 0x1
 
-static const struct table_row send_params[] = {
-	ROW(struct send_args, port, TABLE_UINT, .flags = TABLE_DEFAULT, .max = LINK_PORTS_MAX - 1,
+static const struct table_row trap_send_params[] = {
+	ROW(struct trap_send_args, port, TABLE_UINT, .flags = TABLE_DEFAULT, .max = LINK_PORTS_MAX - 1,
 		.help = "port that sends it"),
-	ROW(struct send_args, number, TABLE_UINT, .bit = SEND_NUMBER,
+	ROW(struct trap_send_args, number, TABLE_UINT, .bit = SEND_NUMBER,
 		.help = "129 local link integrity, 130 buffer overrun, 131 flow control watchdog, 144 capability or local change, 145 system image GUID changed: details come from the port"),
-	ROW(struct send_args, notice, TABLE_BYTES, .max = SMA_DATA_LEN,
+	ROW(struct trap_send_args, notice, TABLE_BYTES, .max = SMA_DATA_LEN,
 		.help = "any notice, what is missing being 0; its IssuerLID and toggle bit are put in"),
 	ROW_END,
 };
 
 static bool
-by_hand(uint16_t number)
+raised_by_hand(uint16_t number)
 {
 	return (number >= 129 && number <= 131) || number == 144 || number == 145;
 }
 
+static const struct table_row trap_send_results[] = {
+	NUMBER_ROW("trap", .help = "its number, for trap_repress"),
+	ROW_END,
+};
+
 static int
 trap_send(struct rpc_call *call)
 {
-	const struct send_args *a = call->args;
+	const struct trap_send_args *a = call->args;
 	bool numbered = (a->present & SEND_NUMBER) != 0;
 	uint8_t notice[SMA_DATA_LEN] = { 0 };
-	uint32_t id;
+	struct number_args *reply = call->reply;
 	int rc;
 
 	if (numbered == (a->notice.data != NULL))
 		return error_set(&call->err, EINVAL, "number, notice: got %s of them, allowed: one",
 			numbered ? "both" : "none");
-	if (numbered && !by_hand(a->number))
+	if (numbered && !raised_by_hand(a->number))
 		return error_set(&call->err, EINVAL,
 			"number: got %u, allowed: 129, 130, 131, 144, 145 (others as notice)", a->number);
 	rc = check_ib_port(call, a->port);
@@ -128,19 +166,14 @@ trap_send(struct rpc_call *call)
 		return rc;
 	if (!numbered)
 		memcpy(notice, a->notice.data, a->notice.len);
-	rc = engine_trap_send(call->e, a->port, a->number, numbered ? NULL : notice, &id,
-		&call->err);
-	if (rc == 0)
-		set_int(call->result, "trap", id);
-	return rc;
+	return engine_trap_send(call->e, a->port, a->number, numbered ? NULL : notice,
+		&reply->number, &call->err);
 }
 
 /* --- trap_repress --- */
 
-static const struct table_row repress_params[] = {
-	{ .name = "trap", .type = TABLE_UINT, .flags = TABLE_REQUIRED,
-		.offset = offsetof(struct number_args, number), .size = sizeof(uint32_t),
-		.help = "number of the trap (trap_list)" },
+static const struct table_row trap_repress_params[] = {
+	NUMBER_ROW("trap", .flags = TABLE_REQUIRED, .help = "number of the trap (trap_list)"),
 	ROW_END,
 };
 
@@ -153,15 +186,14 @@ trap_repress(struct rpc_call *call)
 }
 
 const struct rpc_method methods_trap[] = {
-	{ "trap_list", trap_list, list_params, sizeof(struct list_args),
+	{ "trap_list", page_list, trap_list_params, sizeof(struct trap_list_args),
 		"Traps of native InfiniBand ports: sent to the master SM again and again until it represses them.",
-		"traps: list of trap (its number here), port, number (129, 144, 256, ...), type (urgent, security, ...), state (HELD: the port is not Active or knows no SM; SENT: is repeated; REPRESSED; GIVEN_UP), sent (times), raised (times its cause came up), age_ms, tid, with notice: notice (object of its components)" PAGE_RESULT,
-		"polca-ctl trap list" },
-	{ "trap_send", trap_send, send_params, sizeof(struct send_args),
-		"Raise a trap by hand.", "trap: its number, for trap_repress",
-		"polca-ctl trap send --port 0 --number 144" },
-	{ "trap_repress", trap_repress, repress_params, sizeof(struct number_args),
-		"Stop repeating a trap, as the SM's TrapRepress does.", "",
-		"polca-ctl trap repress 3" },
+		"polca-ctl trap list", RESULTS(trap_list_results, struct page_reply),
+		.next = next_trap },
+	{ "trap_send", trap_send, trap_send_params, sizeof(struct trap_send_args),
+		"Raise a trap by hand.", "polca-ctl trap send --port 0 --number 144",
+		RESULTS(trap_send_results, struct number_args) },
+	{ "trap_repress", trap_repress, trap_repress_params, sizeof(struct number_args),
+		"Stop repeating a trap, as the SM's TrapRepress does.", "polca-ctl trap repress 3" },
 	{ NULL },
 };

@@ -142,8 +142,7 @@ prepare(struct rpc_call *call)
 	}
 	call->args = arena_alloc(&call->arena, call->method->args_size + sizeof(uint64_t));
 	call->reply = arena_alloc(&call->arena, call->method->result_size);
-	call->result = json_object();
-	if (call->args == NULL || call->reply == NULL || call->result == NULL) {
+	if (call->args == NULL || call->reply == NULL) {
 		fail(call, RPC_INTERNAL_ERROR, "out of memory");
 		return;
 	}
@@ -221,10 +220,7 @@ fail_errno(struct rpc_call *call, int eno)
 static void
 encode_result(struct rpc_call *call)
 {
-	if (call->method->results == NULL)
-		return;
-	json_decref(call->result);
-	call->result = table_encode(call->method->results, call->reply);
+	call->result = table_encode(rpc_results(call->method), call->reply);
 	if (call->result == NULL)
 		fail(call, RPC_INTERNAL_ERROR, "out of memory");
 }

@@ -37,7 +37,7 @@ struct rpc_state;
 /**
  * Carry a call out, or a slice of it.
  *
- * @return 0: call->result is the answer; a negative errno: call->err says why; RPC_AGAIN: there is
+ * @return 0: call->reply is the answer; a negative errno: call->err says why; RPC_AGAIN: there is
  *         more to do, call again at once; RPC_WAIT: nothing to do yet, call again a little later
  */
 typedef int (*rpc_handler)(struct rpc_call *call);
@@ -60,11 +60,11 @@ struct rpc_method {
 	const struct table_row *params;
 	size_t args_size; /**< of the structure that params decode into */
 	const char *help; /**< one sentence, then more where needed */
-	const char *result; /**< lines "name: meaning"; NULL: .results says it */
 	const char *example; /**< as polca-ctl would be called */
 	/** The client closed before it read the reply: undo what was done. NULL: nothing to undo */
 	void (*abandon)(struct rpc_call *call);
-	const struct table_row *results; /**< of the structure that the handler fills */
+	/** Of the structure that the handler fills; NULL: the result is an empty object. */
+	const struct table_row *results;
 	size_t result_size;
 	rpc_next next; /**< of a method that lists objects page by page */
 };
@@ -78,19 +78,18 @@ struct rpc_call {
 	const struct rpc_method *method;
 	void *args;
 	void *reply; /**< zeroed structure of the method's results, for the handler to fill */
-	json_t *result; /**< an empty object for the handler to fill */
 	json_t *data; /**< members to add to an error's data, or NULL */
 	struct error err;
 	uint64_t start; /**< milliseconds, when the call came */
 	uint64_t now;
 	uint64_t progress; /**< the handler's own, between slices */
-	uint64_t acc;
 	struct arena arena;
 
 	/* rpc.c's own */
 	json_t *request;
 	json_t *id; /**< NULL: a notification, no reply */
 	bool done;
+	json_t *result; /**< .reply as JSON */
 	int code; /**< 0: result stands */
 	char text[1024];
 };
@@ -132,6 +131,8 @@ bool rpc_can_undo(const struct rpc_call *call);
 /** Undo such a call because its client closed before it read the reply. rpc_close() must follow. */
 void rpc_undo(struct rpc_call *call);
 
+/** Rows of a method's result. */
+const struct table_row *rpc_results(const struct rpc_method *m);
 /** JSON schema of a method's result. */
 json_t *rpc_result_schema(const struct rpc_method *m);
 /** The method table as rpc_list returns it. @param name  one method, or NULL for all */

@@ -305,8 +305,7 @@ table_summary(const struct table_row *rows)
 
 	if (f == NULL)
 		return NULL;
-	if (rows != NULL)
-		print_lines(f, rows, "");
+	print_lines(f, rows, "");
 	fclose(f);
 	v = json_string(text);
 	free(text);
@@ -357,7 +356,8 @@ add_members(const struct table_row *rows, enum table_way way, const void *base, 
 		const void *at = base != NULL ? (const char *)base + rows->offset : NULL;
 
 		if (rows->type == TABLE_INCLUDE) {
-			add_members(rows->fields, way, at, properties, required, others);
+			add_members(rows->fields, way, at, properties,
+				rows->bit == 0 ? required : NULL, others);
 			continue;
 		}
 		if (rows->type == TABLE_MEMBERS) {
@@ -365,6 +365,8 @@ add_members(const struct table_row *rows, enum table_way way, const void *base, 
 			continue;
 		}
 		set(properties, rows->name, schema_of(rows, way, base));
+		if (required == NULL)
+			continue;
 		if (way == TABLE_IN ? (rows->flags & TABLE_REQUIRED) != 0 : !may_be_left_out(rows))
 			json_array_append_new(required, json_string(rows->name));
 	}

@@ -162,7 +162,9 @@ encode_members(const struct table_row *rows, const void *base, json_t *obj)
 	int rc = 0;
 
 	for (; rows->name != NULL && rc == 0; rows++) {
-		if (rows->type == TABLE_INCLUDE) {
+		if (rows->type == TABLE_INCLUDE && table_empty(rows, base)) {
+			continue;
+		} else if (rows->type == TABLE_INCLUDE) {
 			rc = encode_members(rows->fields, (const char *)base + rows->offset, obj);
 		} else if (rows->type == TABLE_MEMBERS) {
 			v = *(json_t *const *)((const char *)base + rows->offset);

@@ -7,6 +7,7 @@ import socket
 import time
 
 import patience
+import schema
 
 
 class RpcError(Exception):
@@ -18,6 +19,8 @@ class RpcError(Exception):
 
 
 class Client:
+    schemas = None  # method -> schema of its result: the same for every server of this build
+
     def __init__(self, path, timeout=30):
         self.path = path
         self.sock = socket.socket(socket.AF_UNIX)
@@ -75,4 +78,13 @@ class Client:
         answer = self.request(method, params)
         if 'error' in answer:
             raise RpcError(method, answer['error'])
+        self.check(method, answer['result'])
         return answer['result']
+
+    def check(self, method, result):
+        """Every result is what its method's schema promises."""
+        if Client.schemas is None:
+            methods = self.request('rpc_list', {'schema': True})['result']['methods']
+            Client.schemas = {m['name']: m['result_schema'] for m in methods}
+        why = schema.fault(Client.schemas[method], result)
+        assert why is None, '%s: %s' % (method, why)

@@ -91,7 +91,7 @@ def test_all_paths_at_once(managed):
     records = json.loads(said)['records']
     keys = ('slid', 'dlid', 'sl')
     theirs = {tuple(int(r[k], 0) for k in keys) for _, r in dumps(managed.bridge.run('saquery', 'PR').stdout)}
-    assert {tuple(r[k] for k in keys) for r in records} == theirs
+    assert {tuple(int(r[k]) for k in keys) for r in records} == theirs
     assert len(theirs) > 3  # more than one packet has room for
     a.rpc('sa_import', text=said, format='json')
     stored = a.rpc('sa_export', max=1000)['records']

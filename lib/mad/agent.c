@@ -3,8 +3,8 @@
  */
 
 /*
- * Who answers a request: one table of class and class version, and each row's methods. What is not
- * in it is answered with the standard's status (sa-multipacket B2).
+ * Find and call the agent that answers a request. Each class and class version has a row in one
+ * table, with its methods. Requests without a row get the standard's status (sa-multipacket B2).
  */
 
 #include <errno.h>
@@ -26,7 +26,7 @@ mad_protocol_of(enum mad_protocol_id id)
 }
 
 static const struct mad_agent *
-row_of(const struct mad_worker *w, uint8_t mgmt_class, uint8_t class_version)
+agent_row(const struct mad_worker *w, uint8_t mgmt_class, uint8_t class_version)
 {
 	unsigned int i;
 
@@ -42,15 +42,15 @@ row_of(const struct mad_worker *w, uint8_t mgmt_class, uint8_t class_version)
 const struct mad_agent *
 mad_agent_find(const struct mad_worker *w, uint8_t mgmt_class, uint8_t class_version)
 {
-	const struct mad_agent *a = row_of(w, mgmt_class, class_version);
+	const struct mad_agent *a = agent_row(w, mgmt_class, class_version);
 
-	return a != NULL ? a : row_of(w, mgmt_class, MAD_ANY_VERSION);
+	return a != NULL ? a : agent_row(w, mgmt_class, MAD_ANY_VERSION);
 }
 
 int
 mad_agent_add(struct mad_worker *w, const struct mad_agent *agent)
 {
-	if (row_of(w, agent->mgmt_class, agent->class_version) != NULL)
+	if (agent_row(w, agent->mgmt_class, agent->class_version) != NULL)
 		return -EEXIST;
 	if (w->num_agents == MAD_AGENTS_MAX)
 		return -ENOSPC;
@@ -99,14 +99,16 @@ mad_reply_header(uint8_t reply[MAD_LEN], const uint8_t *request)
 		mad_smp_reply(reply, request);
 }
 
-/* Does anyone wait for an answer to this method? */
+/* True if the requester expects an answer to this method. */
 static bool
 wants_answer(uint8_t method)
 {
 	return method != MAD_SEND && method != MAD_TRAP && method != MAD_TRAP_REPRESS;
 }
 
-/* smp-sma 6: is it for the subnet manager, who would have an agent here? */
+/*
+ * True for Trap and Report SMPs: they are meant for a subnet manager, and none is here (smp-sma 6).
+ */
 static bool
 for_the_sm(const struct mad_rx *rx)
 {
@@ -130,7 +132,8 @@ answer_status(const struct mad_rx *rx, uint16_t status)
 /* --- requests with a session --- */
 
 static struct mad_session *
-open_session(const struct mad_rx *rx, const struct mad_agent *agent, const struct mad_method *m)
+agent_open_session(const struct mad_rx *rx, const struct mad_agent *agent,
+	const struct mad_method *m)
 {
 	struct mad_worker *w = rx->w;
 	struct mad_session *s = mad_session_new(w, &rx->key, rx->hash, true);
@@ -156,16 +159,16 @@ open_session(const struct mad_rx *rx, const struct mad_agent *agent, const struc
 }
 
 static void
-start_answer(struct mad_session *s, const uint8_t *mad)
+agent_start_answer(struct mad_session *s, const uint8_t *mad)
 {
 	memcpy(s->mad, mad, MAD_LEN);
 	mad_smp_return(s->mad);
 	s->protocol->start_answer(s);
 }
 
-/* The agent's word on a session's request; it may have answered by handle meanwhile. */
+/* Act on the agent's outcome; the agent may already have answered by handle. */
 static void
-outcome(struct mad_session *s, enum mad_outcome out, struct mad_request *req)
+agent_outcome(struct mad_session *s, enum mad_outcome out, struct mad_request *req)
 {
 	static const struct mad_result silent = { .end = MAD_END_OK };
 
@@ -174,7 +177,7 @@ outcome(struct mad_session *s, enum mad_outcome out, struct mad_request *req)
 		memcpy(s->mad, req->reply, MAD_LEN);
 		s->protocol->start_stream(s);
 	} else if (out == MAD_ANSWER) {
-		start_answer(s, req->reply);
+		agent_start_answer(s, req->reply);
 	} else if (out == MAD_SILENT) {
 		mad_session_end(s, &silent);
 	} else if (s->state == MAD_STATE_PREP) {
@@ -214,14 +217,14 @@ mad_session_request(struct mad_session *s)
 	if (!req.take_body)
 		mad_body_free(w, s->body);
 	s->body = NULL;
-	outcome(s, out, &req);
+	agent_outcome(s, out, &req);
 }
 
 static enum verdict
 start_session(const struct mad_rx *rx, const struct mad_agent *agent, const struct mad_method *m,
 	enum mad_kind kind)
 {
-	struct mad_session *s = open_session(rx, agent, m);
+	struct mad_session *s = agent_open_session(rx, agent, m);
 
 	if (s == NULL) {
 		mad_count(rx->w, sessions_refused, 1);
@@ -240,7 +243,7 @@ start_session(const struct mad_rx *rx, const struct mad_agent *agent, const stru
 
 /* --- requests of one packet without a session --- */
 
-/* What a session would be made of. */
+/* What mad_later() needs to open a session. */
 struct mad_late {
 	const struct mad_rx *rx;
 	const struct mad_agent *agent;
@@ -255,7 +258,7 @@ mad_later(struct mad_request *req)
 
 	if (req->handle != 0 || l == NULL || !(l->method->flags & MAD_METHOD_LATER))
 		return req->handle;
-	s = open_session(l->rx, l->agent, l->method);
+	s = agent_open_session(l->rx, l->agent, l->method);
 	if (s == NULL) {
 		mad_count(l->rx->w, sessions_refused, 1);
 		return 0;
@@ -292,12 +295,12 @@ ask_at_once(const struct mad_rx *rx, const struct mad_agent *agent, const struct
 	if (unlikely(req.handle != 0)) {
 		s = mad_session_of(rx->w, req.handle);
 		if (s != NULL)
-			outcome(s, out, &req);
+			agent_outcome(s, out, &req);
 	} else if (out == MAD_ANSWER) {
 		mad_smp_return(reply);
 		return mad_reply_to(rx->w, &peer, agent, reply) ? VERDICT_DATAGRAM : VERDICT_MAD_REFUSED;
 	} else if (out == MAD_STREAM) {
-		/* the method's row says that there is none */
+			/* the method's row announces no stream */
 		if (req.source.release != NULL)
 			req.source.release(req.source.arg);
 		return answer_status(rx, MAD_STATUS_BAD_METHOD);
@@ -316,7 +319,9 @@ mad_dispatch(const struct mad_rx *rx)
 	const struct mad_method *m;
 	enum mad_kind kind;
 
-	/* the subnet management agent is not to be reached past QP0 and its checks */
+		/*
+		 * security: an SMP reaches the subnet management agent only by QP0 and its checks
+		 */
 	if (agent == NULL || mad_is_smp(rx->mad) != (rx->pkt->dest_qpn == QPN_SMI))
 		return answer_status(rx, MAD_STATUS_BAD_VERSION);
 	protocol = mad_protocol_of(agent->protocol);
@@ -333,7 +338,7 @@ mad_dispatch(const struct mad_rx *rx)
 	return start_session(rx, agent, m, kind);
 }
 
-/* --- answers that come later --- */
+/* --- late answers --- */
 
 static struct mad_session *
 waiting(struct mad_worker *w, mad_handle h, uint64_t now)
@@ -354,7 +359,7 @@ mad_answer(struct mad_worker *w, mad_handle h, const uint8_t *mad, uint64_t now)
 
 	if (s == NULL)
 		return -ENOENT;
-	start_answer(s, mad);
+	agent_start_answer(s, mad);
 	return 0;
 }
 

@@ -3,9 +3,10 @@
  */
 
 /*
- * Requests being reassembled: chunks of a pool made at creation. A body is found through its first
- * chunk as a file through its inode: direct slots for the first megabyte, then slots that point to
- * chunks of slots. Memory follows the data that came, never what a PayloadLength promises.
+ * Bodies: requests being reassembled, in chunks of a pool allocated at creation. The first chunk is
+ * like a file's inode: direct slots for the first megabyte, then slots that point to chunks of
+ * slots. Memory grows with the data received, never by what a PayloadLength announces, so a peer
+ * cannot reserve memory by a promise.
  */
 
 #include <errno.h>
@@ -23,7 +24,7 @@ struct mad_pool {
 
 struct mad_body {
 	uint64_t length;
-	uint64_t bytes; /* of its chunks, this one included */
+	uint64_t bytes; /* of its chunks, including this one */
 	struct mad_peer_entry *peer;
 	uint64_t reserved;
 	uint8_t *slot[];
@@ -110,7 +111,7 @@ void
 mad_chunk_put(struct mad_session *s, uint8_t *chunk)
 {
 	chunk_give(s->w, chunk);
-	/* the session itself keeps the entry */
+	/* the entry lives on while the session does */
 	mad_peer_discharge(s->w, s->peer, MAD_CHUNK);
 }
 
@@ -141,9 +142,9 @@ body_new(struct mad_session *s)
 	return b;
 }
 
-/* The slot of chunk i, or NULL: its chunk of slots is not there. */
+/* The slot of chunk i; NULL: its chunk of slots does not exist. */
 static uint8_t **
-slot_of(const struct mad_body *b, uint64_t i)
+body_slot(const struct mad_body *b, uint64_t i)
 {
 	uint8_t **indirect;
 
@@ -154,7 +155,7 @@ slot_of(const struct mad_body *b, uint64_t i)
 	return indirect != NULL ? &indirect[i % INDIRECT] : NULL;
 }
 
-/* Where chunk i is, made if need be. */
+/* Chunk i, allocated if needed; NULL: no memory or too far. */
 static uint8_t *
 chunk_at(struct mad_worker *w, struct mad_body *b, uint64_t i)
 {
@@ -162,10 +163,10 @@ chunk_at(struct mad_worker *w, struct mad_body *b, uint64_t i)
 
 	if (i >= CHUNKS_MAX)
 		return NULL;
-	slot = slot_of(b, i);
+	slot = body_slot(b, i);
 	if (slot == NULL) {
 		b->slot[DIRECT + (i - DIRECT) / INDIRECT] = body_chunk(w, b);
-		slot = slot_of(b, i);
+		slot = body_slot(b, i);
 	}
 	if (slot != NULL && *slot == NULL)
 		*slot = body_chunk(w, b);
@@ -216,7 +217,7 @@ mad_body_read(const struct mad_body *b, uint64_t offset, void *buf, size_t len)
 	for (; len > 0; offset += part, out += part, len -= part) {
 		in = offset % MAD_CHUNK;
 		part = RTE_MIN(len, MAD_CHUNK - in);
-		slot = slot_of(b, offset / MAD_CHUNK);
+		slot = body_slot(b, offset / MAD_CHUNK);
 		if (slot != NULL && *slot != NULL)
 			memcpy(out, *slot + in, part);
 		else

@@ -3,8 +3,8 @@
  */
 
 /*
- * Calls: requests of our own. Their transaction IDs come from the random generator, so that no
- * stranger can guess one, and are picked so that the answer gets to this worker.
+ * Calls: requests that we send. TransactionIDs come from the random generator, so that no stranger
+ * can guess one and forge an answer, and are chosen so that the answer hashes to this worker.
  */
 
 #include <errno.h>
@@ -13,14 +13,14 @@
 
 #include "mad/core.h"
 
-/* Would the answer get to this worker? */
+/* True if the answer reaches this worker. */
 static bool
 comes_back(const struct mad_worker *w, const struct mad_call *call, uint64_t hash)
 {
 	return call->to.qpn == QPN_SMI || mad_hash_worker(hash, w->config.workers) == w->config.id;
 }
 
-/* Tries are as many as workers on average; a key taken already is as good as impossible. */
+/* Takes as many tries as there are workers on average; a TID already in use is very unlikely. */
 static void
 choose_tid(struct mad_worker *w, const struct mad_call *call, struct mad_key *key, uint64_t *hash)
 {
@@ -30,7 +30,7 @@ choose_tid(struct mad_worker *w, const struct mad_call *call, struct mad_key *ke
 	} while (!comes_back(w, call, *hash) || mad_session_find(w, key, *hash) != NULL);
 }
 
-/* The caller's own TID. */
+/* Check the caller's own TID. */
 static int
 take_tid(struct mad_worker *w, const struct mad_call *call, const struct mad_key *key,
 	uint64_t *hash)
@@ -42,7 +42,7 @@ take_tid(struct mad_worker *w, const struct mad_call *call, const struct mad_key
 }
 
 static int
-open_session(struct mad_worker *w, const struct mad_call *call, struct mad_session **s)
+call_open_session(struct mad_worker *w, const struct mad_call *call, struct mad_session **s)
 {
 	struct mad_key key;
 	uint64_t hash;
@@ -61,7 +61,7 @@ open_session(struct mad_worker *w, const struct mad_call *call, struct mad_sessi
 	return *s != NULL ? 0 : -ENOSPC;
 }
 
-/* Where it goes; of an SMP the MAD has a say in it. */
+/* Set the session's destination. An SMP's directed route changes it. */
 static void
 fill_path(struct mad_session *s, const struct mad_call *call)
 {
@@ -83,7 +83,7 @@ fill_path(struct mad_session *s, const struct mad_call *call)
 	s->pkey = to.pkey;
 }
 
-/* A5's formula, or what the caller says instead. */
+/* The formula of A5, or the caller's timeout. */
 static void
 fill_times(struct mad_session *s, const struct mad_call *call)
 {
@@ -126,7 +126,7 @@ mad_call(struct mad_worker *w, const struct mad_call *call, uint64_t now, mad_ha
 	int ret;
 
 	w->now = now;
-	ret = open_session(w, call, &s);
+	ret = call_open_session(w, call, &s);
 	if (ret != 0) {
 		if (call->source.release != NULL)
 			call->source.release(call->source.arg);
@@ -150,7 +150,7 @@ mad_cancel(struct mad_worker *w, mad_handle h, uint64_t now)
 		return -ENOENT;
 	w->now = now;
 	if (s->busy)
-		s->cancelled = true; /* from inside its own data(): mad_session_deliver() sees to it */
+		s->cancelled = true; /* called by its own data(): mad_session_deliver() ends it */
 	else
 		s->protocol->give_up(s, &cancelled);
 	return 0;

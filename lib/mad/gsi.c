@@ -3,12 +3,12 @@
  */
 
 /*
- * The general service interface, QP1: what a packet must be before anybody looks at what it says.
+ * The general service interface, QP1: check a packet, then pass it to its session or agent.
  */
 
 #include "mad/core.h"
 
-/* Any entry of the P_Key table will do; the answer carries that entry. */
+/* Any entry of the P_Key table may match; the answer carries that entry. */
 static bool
 pkey_ok(struct mad_rx *rx)
 {
@@ -20,7 +20,7 @@ pkey_ok(struct mad_rx *rx)
 }
 
 static void
-violation(struct mad_worker *w, const struct packet *pkt, bool qkey)
+gsi_violation(struct mad_worker *w, const struct packet *pkt, bool qkey)
 {
 	struct port_violations *v;
 
@@ -32,9 +32,9 @@ violation(struct mad_worker *w, const struct packet *pkt, bool qkey)
 		w->config.violation(w->config.violation_arg, pkt, qkey);
 }
 
-/* The session of a packet, if there is one. SMPs are QP0's, and nothing else is. */
+/* The session of a packet, or NULL. SMPs are valid only on QP0, other MADs only on QP1. */
 static struct mad_session *
-match(struct mad_rx *rx)
+gsi_find_session(struct mad_rx *rx)
 {
 	mad_key_of(&rx->key, rx->pkt);
 	if (unlikely(mad_is_smp(rx->mad) != (rx->pkt->dest_qpn == QPN_SMI)))
@@ -43,9 +43,9 @@ match(struct mad_rx *rx)
 	return mad_session_find(rx->w, &rx->key, rx->hash);
 }
 
-/* An answer nobody waits for, or a control packet of no session. */
+/* A response that no call waits for, or a control packet without a session. */
 static enum verdict
-unmatched(const struct mad_rx *rx)
+gsi_unmatched(const struct mad_rx *rx)
 {
 	const struct mad_agent *agent = mad_agent_find(rx->w, rx->key.mgmt_class,
 		rx->key.class_version);
@@ -58,11 +58,11 @@ unmatched(const struct mad_rx *rx)
 enum verdict
 mad_hand_over(struct mad_rx *rx)
 {
-	struct mad_session *s = match(rx);
+	struct mad_session *s = gsi_find_session(rx);
 
 	if (likely(s != NULL))
 		return s->protocol->receive(s, rx);
-	return rx->key.requester ? unmatched(rx) : mad_dispatch(rx);
+	return rx->key.requester ? gsi_unmatched(rx) : mad_dispatch(rx);
 }
 
 enum verdict
@@ -80,11 +80,11 @@ mad_receive(struct mad_worker *w, const struct packet *pkt, uint64_t now)
 	if (unlikely(rx.port == NULL))
 		return VERDICT_ADDRESS;
 	if (unlikely(!pkey_ok(&rx))) {
-		violation(w, pkt, false);
+		gsi_violation(w, pkt, false);
 		return VERDICT_PKEY;
 	}
 	if (unlikely(pkt->qkey != MAD_QKEY)) {
-		violation(w, pkt, true);
+		gsi_violation(w, pkt, true);
 		return VERDICT_QKEY;
 	}
 	if (unlikely(pkt->payload_len != MAD_LEN))

@@ -3,8 +3,8 @@
  */
 
 /*
- * Which session, and so which worker, a packet belongs to. The hash is keyed: who does not know the
- * secret can aim at no bucket and no worker.
+ * The session key of a packet, and the worker that owns it. The hash is keyed: without the secret
+ * nobody can aim packets at one bucket or one worker.
  */
 
 #include <rte_common.h>
@@ -12,7 +12,7 @@
 #include "base/siphash.h"
 #include "mad/core.h"
 
-/* The method is left out: it only tells sessions of one TID apart. */
+/* Leaves out the method: it only distinguishes sessions with the same TID. */
 uint64_t
 mad_hash(uint64_t secret, const struct mad_key *k)
 {
@@ -27,7 +27,9 @@ mad_hash(uint64_t secret, const struct mad_key *k)
 	return siphash_words(secret, word, RTE_DIM(word));
 }
 
-/* A peer of the own subnet is its LID; behind a router many share the router's, and have a GID. */
+/*
+ * Without GRH a peer is identified by its LID. Behind a router many peers share a LID: use the GID.
+ */
 static void
 key_addr(struct mad_key *key, const union gid *gid, bool local, uint16_t lid)
 {
@@ -45,7 +47,7 @@ key_mad(struct mad_key *key, const uint8_t *mad)
 	key->class_version = mad[MAD_OFF_CLASS_VERSION];
 }
 
-/* B7: GetTraceTable is answered by GetTableResp, and that is what its Acks look like. */
+/* GetTraceTable is answered by GetTableResp, and the requester's ACKs are GetTable (B7). */
 static uint8_t
 key_method(const uint8_t *mad)
 {
@@ -81,7 +83,7 @@ mad_key_call(struct mad_key *key, const struct mad_peer *to, const uint8_t *mad)
 	key->requester = 1;
 }
 
-/* The ports' performance management agent has one state for all who ask. */
+/* The performance management agent keeps one state for all requesters, so one worker owns it. */
 static bool
 is_for_pma(const uint8_t *mad)
 {
@@ -94,7 +96,7 @@ mad_owner(uint64_t hash_key, unsigned int workers, const struct packet *pkt)
 {
 	struct mad_key key;
 
-	/* QP0's owner is worker 0; and so is whoever counts what is no MAD */
+	/* worker 0 owns QP0, and counts packets that are no MADs */
 	if (workers == 1 || pkt->dest_qpn == QPN_SMI || pkt->payload_len != MAD_LEN ||
 		is_for_pma(pkt->payload))
 		return 0;

@@ -7,12 +7,12 @@
 
 /**
  * @file
- * The bytes of a management datagram (sa-multipacket A1, B1): offsets from its first byte, all
- * fields big-endian, and the numbers that stand in them.
+ * Layout of a management datagram (sa-multipacket A1, B1): offsets from its first byte, all fields
+ * big-endian, and the values of the fields.
  */
 
 #define MAD_LEN      256
-#define MAD_QKEY     0x80010000u /* of QP1 */
+#define MAD_QKEY     0x80010000u /* the Q_Key of QP1 */
 #define MAD_BASE_VERSION 1
 
 /* common header */
@@ -50,7 +50,7 @@
 #define MAD_STATUS_BAD_METHOD_ATTR  0x000C
 #define MAD_STATUS_INVALID_FIELD    0x001C
 
-/* SMPs (smp-sma 2); with a directed route the status' top bit says that it returns */
+/* SMPs (smp-sma 2); the top bit of a directed-route status is D: the SMP returns */
 #define SMP_OFF_M_KEY        24
 #define SMP_OFF_DATA         64
 #define SMP_DATA_LEN         64
@@ -63,7 +63,7 @@
 #define SMP_PATH_LEN         64 /* byte 0 unused: up to 63 hops */
 #define SMP_RETURNING        0x8000
 
-/* vendor classes with OUI and, if they like, RMPP (liveness 1) */
+/* vendor classes with an OUI and optional RMPP (liveness 1) */
 #define VENDOR_CLASS_FIRST 0x30
 #define VENDOR_CLASS_LAST  0x4F
 #define VENDOR_OFF_OUI  37
@@ -132,10 +132,10 @@
 #define SA2_OFF_ATTR_OFFSET 44 /* record stride in 8-byte units */
 #define SA2_OFF_MASK        48
 #define SA2_OFF_DATA        56
-#define SA2_HEADER_LEN      20 /* of the class, counted in every PayloadLength (B4) */
+#define SA2_HEADER_LEN      20 /* class header, included in every PayloadLength (B4) */
 #define SA2_AREA            200
 
-/* methods of the SA (A2, B7): the number means what the class version says */
+/* methods of the SA (A2, B7): the class version decides what 0x13 and 0x14 mean */
 #define SA1_INFORM      0x10
 #define SA_GET_TABLE    0x12
 #define SA1_GET_BULK    0x13

@@ -7,16 +7,17 @@
 
 /**
  * @file
- * Management datagrams on QP0 and QP1: receive, check, dispatch to agents; calls to other managers
- * with timeout and retries; and the two reliable multi-packet protocols, class version 1 of the SA
- * (sa-multipacket A) and RMPP (B), as sessions of the worker that owns them.
+ * Management datagrams (MADs) on QP0 and QP1: check received packets and dispatch them to agents,
+ * call other managers with timeout and retries, and run the two reliable multi-packet protocols,
+ * class version 1 of the SA (sa-multipacket A) and RMPP (B), as sessions of the owning worker.
  *
- * Everything here belongs to one worker and may be called on it only, mad_owner() and reading
- * counters apart. Nothing reads a clock, allocates after creation, logs or calls EAL.
+ * All state belongs to one worker. Call these functions only on that worker, except mad_owner() and
+ * functions that read counters. No function reads a clock, allocates after creation, logs or calls
+ * EAL.
  *
  * A session is one multi-packet transaction, or one whose answer comes later. Its key is {peer
- * address, peer QP, port, class, class version, TID, method without R, role}; its packets all hash
- * to one worker.
+ * address, peer QP, port, class, class version, TransactionID (TID), method without R, role}; its
+ * packets all hash to one worker.
  */
 
 #include <stdbool.h>
@@ -35,32 +36,32 @@
 
 struct mad_worker;
 
-/** The other end of a datagram: where one came from, and so where its answer goes. */
+/** The other end of a datagram: a received one came from it, its answer goes to it. */
 struct mad_peer {
 	struct av av; /**< complete: av.dmac is the MAC it came from, both GIDs or LIDs are set */
 	uint32_t qpn;
-	uint32_t qkey; /**< that it wants: MAD_QKEY for QP1, else the same by convention */
-	uint16_t pkey; /**< our table's entry that matched */
-	uint32_t neighbour; /**< lib/link's next hop, or PATH_NO_NEIGHBOUR: av.dmac is final */
+	uint32_t qkey; /**< Q_Key to send with: MAD_QKEY for QP1 */
+	uint16_t pkey; /**< the entry of our P_Key table that matched */
+	uint32_t neighbour; /**< next hop in lib/link, or PATH_NO_NEIGHBOUR: send to av.dmac */
 };
 
-/** Names a session of this worker; 0 names none. Stale handles are noticed. */
+/** Names a session of this worker; 0 names none. A handle of an ended session is detected. */
 typedef uint64_t mad_handle;
 
 struct mad_limits {
-	uint32_t max_sessions; /**< of a worker */
-	uint32_t max_sessions_per_peer; /**< peer: a GID or LID */
-	uint64_t max_bytes; /**< of requests being reassembled, per worker */
+	uint32_t max_sessions; /**< per worker */
+	uint32_t max_sessions_per_peer; /**< a peer is a GID or LID */
+	uint64_t max_bytes; /**< memory for reassembled requests, per worker */
 	uint64_t max_bytes_per_peer;
-	uint16_t v1_window; /**< asked for in our requests, >= 64 */
+	uint16_t v1_window; /**< Window of our requests, >= 64 */
 	uint16_t rmpp_window; /**< step of NewWindowLast (B6) */
-	uint16_t rmpp_send_max; /**< segments in flight at most, whatever the peer allows */
-	uint8_t retries; /**< of a packet, and Resend requests for one; <= 7 */
-	uint8_t resp_time; /**< ClassPortInfo.RespTimeValue of ours, 0..31 */
-	bool v1_flags_lsb; /**< the other reading of FragmentFlag (A3) */
-	bool v1_early_resend; /**< send again by round trips, too, before the timeouts of A5 */
+	uint16_t rmpp_send_max; /**< most segments in flight, whatever window the peer grants */
+	uint8_t retries; /**< retries of a packet, and Resend requests for one segment; <= 7 */
+	uint8_t resp_time; /**< our ClassPortInfo.RespTimeValue, 0..31 */
+	bool v1_flags_lsb; /**< read FragmentFlag with bit 0 as the least significant (A3) */
+	bool v1_early_resend; /**< also resend after a few round trips, before the timeouts of A5 */
 	uint64_t rmpp_total_ms; /**< overall timer of an incomplete message (B6): ABORT 118 */
-	uint64_t keepalive_total_ms; /**< a session kept only by KeepAlives ends after this */
+	uint64_t keepalive_total_ms; /**< a session that only KeepAlives prolong ends after this */
 };
 extern const struct mad_limits mad_limits_default;
 
@@ -73,107 +74,107 @@ struct mad_worker_config {
 	const struct rng *rng;
 	struct timer_wheel *wheel;
 	struct tx_sink *tx;
-	struct tx_sink *smp_tx; /**< of SMPs, VL15's own (worker 0); NULL: as all else */
-	/** Attributes of a port, or NULL. */
+	struct tx_sink *smp_tx; /**< VL15's own sink for SMPs (worker 0); NULL: use .tx */
+	/** Return a port's attributes, or NULL if there is no such port. */
 	const struct port_attr *(*port)(void *arg, uint16_t port);
 	void *port_arg;
 	struct mad_limits limits;
 	bool icrc_unchecked;
-	/** A packet for QP1 was dropped for its Q_Key, or else its P_Key; may be NULL. */
+	/** Report a packet for QP1 dropped for its Q_Key (@p qkey true) or P_Key; may be NULL. */
 	void (*violation)(void *arg, const struct packet *pkt, bool qkey);
 	void *violation_arg;
 };
 
-/** RespTimeValue that every class of ours announces. */
+/** RespTimeValue that all our classes announce. */
 uint8_t mad_resp_time(const struct mad_worker *w);
-/** Attributes of a port as they are now, or NULL. */
+/** Current attributes of a port, or NULL. */
 const struct port_attr *mad_port(const struct mad_worker *w, uint16_t port);
 
 struct mad_worker *mad_worker_create(const struct mad_worker_config *config);
 void mad_worker_destroy(struct mad_worker *w);
 
 /**
- * Worker whose session or agent a packet for QP1 belongs to; any lcore, before the ICRC check. Of
- * QP0, and for requests of class 0x04, it is worker 0.
+ * Worker that owns the session or agent of a management packet; callable on any lcore, before the
+ * ICRC check. Worker 0 owns QP0 and requests of class 0x04.
  */
 unsigned int mad_owner(uint64_t hash_key, unsigned int workers, const struct packet *pkt);
 
 /**
- * One packet for QP1, header-parsed. Checks in this order: opcode class, ICRC, P_Key (any table
- * entry), Q_Key, length, base version; then agent, transaction or session.
+ * Process one header-parsed packet for QP1. Order of checks: opcode class, ICRC, P_Key (any table
+ * entry), Q_Key, length, base version. A packet that passes goes to its session or to an agent.
  */
 enum verdict mad_receive(struct mad_worker *w, const struct packet *pkt, uint64_t now);
 /**
- * One packet for QP0 of a native IB port, header-parsed; worker 0 only. Checks in this order
- * (smp-sma 6): port type, VL 15, no GRH, UD, CRCs, length, base version, class 0x01 or 0x81; of a
- * directed route, that it ends here (smp-sma 2). P_Key and Q_Key are not looked at. Then as
- * mad_receive(): a response to a call of ours, or the agent of class and version.
+ * Process one header-parsed packet for QP0 of a native IB port; worker 0 only. Order of checks
+ * (smp-sma 6): port type, VL 15, no GRH, UD, CRCs, length, base version, class 0x01 or 0x81, and
+ * that a directed route ends here (smp-sma 2). P_Key and Q_Key are ignored. A packet that passes
+ * goes to the call it answers or to the agent of its class and version.
  */
 enum verdict mad_receive_smp(struct mad_worker *w, const struct packet *pkt, uint64_t now);
-/** Send what sessions have due, round robin. @return packets sent */
+/** Send what sessions have to send, round robin. @return packets sent */
 unsigned int mad_run(struct mad_worker *w, uint64_t now, unsigned int budget);
 bool mad_pending(const struct mad_worker *w);
 
 /* --- bytes of many packets --- */
 
-/** Data to send: random access, so that any segment can be sent again without a copy. */
+/** Data to send. Random access: any segment can be read and sent again without a copy. */
 struct mad_source {
 	void *arg;
-	uint64_t length; /**< bytes in all */
+	uint64_t length; /**< total bytes */
 	/**
 	 * Copy bytes [offset, offset + len) to @p buf.
-	 * @retval -ESTALE  they are gone: the transfer ends with a status (no resources)
-	 * @retval -EAGAIN  class version 1, more than one packet: they are not ready. Asked again
-	 *                  each turn, KeepAlives meanwhile
+	 * @retval -ESTALE  the data is gone: the transfer ends with the status for no resources
+	 * @retval -EAGAIN  the data is not ready yet; only in class version 1 with more than one
+	 *                  packet. The session asks again each turn and sends KeepAlives meanwhile
 	 */
 	int (*read)(void *arg, uint64_t offset, uint8_t *buf, uint32_t len);
-	/** The session needs them no more; called exactly once. */
+	/** Called exactly once, when the session no longer needs the data. */
 	void (*release)(void *arg);
 };
 
-/** A request's data, reassembled; in chunks of the worker's pool. */
+/** The reassembled data of a request, stored in chunks of the worker's pool. */
 struct mad_body;
 uint64_t mad_body_length(const struct mad_body *b);
-/** Copy out; the caller keeps within the length. */
+/** Copy bytes out; offset + len must not exceed the length. */
 void mad_body_read(const struct mad_body *b, uint64_t offset, void *buf, size_t len);
-/** On the worker it came from. */
+/** Free a body; call on the worker that made it. */
 void mad_body_free(struct mad_worker *w, struct mad_body *b);
 
-/* --- agents: those who answer --- */
+/* --- agents answer requests --- */
 
 enum mad_outcome {
 	MAD_ANSWER, /**< send req->reply */
 	MAD_SILENT, /**< no answer */
 	/**
-	 * Send req->reply's header with req->source's data, segmented. RMPP, other classes than the
-	 * SA's: what fits one packet answers a request without RMPP as one packet without RMPP.
+	 * Segment req->source's data behind req->reply's header. RMPP agents other than the SA
+	 * answer a request without RMPP by one packet without RMPP if the data fits.
 	 */
 	MAD_STREAM,
-	MAD_LATER, /**< mad_answer() or mad_stream() with req->handle will follow */
+	MAD_LATER, /**< the agent calls mad_answer() or mad_stream() with req->handle later */
 };
 
-/** A request that has arrived as a whole. */
+/** A complete request. */
 struct mad_request {
 	const struct mad_peer *peer;
-	const uint8_t *mad; /**< MAD_LEN bytes; of a multi-packet request its first segment */
-	/** of a multi-packet request; the handler owns it if it sets take_body */
+	const uint8_t *mad; /**< MAD_LEN bytes; the first segment of a multi-packet request */
+	/** data of a multi-packet request; the handler owns it if it sets take_body */
 	struct mad_body *body;
 	bool take_body;
 	mad_handle handle; /**< 0 for methods without MAD_METHOD_SESSION, until mad_later() */
-	uint64_t arrived; /**< when its first packet was received */
+	uint64_t arrived; /**< receive time of the first packet */
 	uint64_t now;
 	/** MAD_LEN bytes: the request's header with R set, class header fields cleared, no data */
 	uint8_t *reply;
 	struct mad_source source;
-	const struct mad_late *late; /**< for mad_later() */
-	/** what a request that is not answered ends as; DATAGRAM until the handler says otherwise */
+	const struct mad_late *late; /**< private to mad_later() */
+	/** verdict of a request that gets MAD_SILENT; the handler may change it from DATAGRAM */
 	enum verdict verdict;
 };
 
-#define MAD_METHOD_SESSION 0x1 /**< a repeated request is recognised while the first is answered */
-#define MAD_METHOD_MULTI_REQUEST 0x2 /**< may come in many packets, and then has a session */
-#define MAD_METHOD_MULTI_RESPONSE 0x4 /**< its answer is a stream, if only of one packet */
-#define MAD_METHOD_LATER 0x8 /**< mostly answered at once; a session only when mad_later() asks */
+#define MAD_METHOD_SESSION 0x1 /**< open a session, so that repeated requests are recognised */
+#define MAD_METHOD_MULTI_REQUEST 0x2 /**< the request may have many packets, and then a session */
+#define MAD_METHOD_MULTI_RESPONSE 0x4 /**< the answer is a stream, possibly of one packet */
+#define MAD_METHOD_LATER 0x8 /**< usually answered at once; mad_later() opens a session if needed */
 
 struct mad_method {
 	uint8_t method; /**< 0 ends a list */
@@ -181,150 +182,156 @@ struct mad_method {
 };
 
 enum mad_protocol_id {
-	MAD_SINGLE, /**< never more than one packet */
-	MAD_SA1, /**< sa-multipacket A */
+	MAD_SINGLE, /**< one packet each way */
+	MAD_SA1, /**< class version 1 of the SA (sa-multipacket A) */
 	MAD_RMPP, /**< sa-multipacket B */
 };
 
-#define MAD_ANY_VERSION 0xFF /**< those versions of a class that no other row has */
+#define MAD_ANY_VERSION 0xFF /**< matches class versions that have no row of their own */
 
-/** A row of the dispatch table. Unknown class or version, method: answered with B2's status. */
+/**
+ * A row of the dispatch table. Requests of an unknown class, version or method are answered with
+ * the status of B2.
+ */
 struct mad_agent {
 	uint8_t mgmt_class;
 	uint8_t class_version; /**< or MAD_ANY_VERSION */
 	const char *name;
 	enum mad_protocol_id protocol;
-	/** where data begins in a MAD: 64, 56, 40 (vendor classes 0x30 to 0x4F), 36 */
+	/** offset of the data in a MAD: 64, 56, 40 (vendor classes 0x30 to 0x4F) or 36 */
 	uint8_t data_offset;
-	/** NULL: the handler sees all but responses, and answers 0x0008 itself (QP0: M_Key first) */
+	/**
+	 * NULL: the handler gets every method except responses and answers unknown ones itself
+	 * (status 0x0008). QP0 needs this because the M_Key check comes first.
+	 */
 	const struct mad_method *methods;
-	/** A method of the list. Unknown attributes are the handler's to answer (0x000C). */
+	/** Handle a method of the list. The handler answers unknown attributes itself (0x000C). */
 	enum mad_outcome (*request)(void *arg, struct mad_request *req);
 	void *arg;
 	/**
-	 * The first packet of an answer goes to the transmit sink at @p now: the last time to write to
-	 * it. Called again when that packet is sent again. NULL: nothing to write. Not for streams
-	 * of MAD_SA1.
+	 * The first packet of an answer is about to be committed to the transmit sink at @p now:
+	 * the agent may write to it (time stamps). Called again when the packet is sent again.
+	 * NULL: nothing to write. Not called for streams of MAD_SA1.
 	 */
 	void (*departs)(void *arg, uint8_t *mad, uint64_t now);
 };
 
-/** @retval -EEXIST class and version are taken; -ENOSPC */
+/** @retval -EEXIST the class and version have an agent already; -ENOSPC the table is full */
 int mad_agent_add(struct mad_worker *w, const struct mad_agent *agent);
 
 /**
- * From inside the handler, before it says MAD_LATER: the handle of the session that the answer will
- * have, opened now if the method has none.
+ * Call inside the handler before it returns MAD_LATER. Returns the handle for mad_answer(), after
+ * opening a session if the method has none.
  *
- * @return 0: there is no session to be had, the request must be answered at once
+ * @return 0: no session is free, the request must be answered at once
  */
 mad_handle mad_later(struct mad_request *req);
-/** Answer a request kept by MAD_LATER. @retval -ENOENT its session has ended meanwhile */
+/** Answer a request that got MAD_LATER. @retval -ENOENT its session has ended */
 int mad_answer(struct mad_worker *w, mad_handle h, const uint8_t *mad, uint64_t now);
-/** The same with a stream; the source is released also when this fails. */
+/** Answer it with a stream. The source is released also when this fails. */
 int mad_stream(struct mad_worker *w, mad_handle h, const uint8_t *mad,
 	const struct mad_source *source, uint64_t now);
 
 /**
- * One datagram without a session, neither repeated nor matched: for classes that do both
- * themselves. The MAD is copied. @retval -EAGAIN  too many wait for the sink already
+ * Send one datagram without a session: it is not repeated and no answer is matched. For classes
+ * that do both themselves. The MAD is copied. @retval -EAGAIN too many MADs wait for the sink
  */
 int mad_send(struct mad_worker *w, const struct mad_peer *to, const uint8_t mad[MAD_LEN]);
 
-/* --- calls: those who ask --- */
+/* --- calls to other managers --- */
 
 enum mad_end {
-	MAD_END_OK, /**< answered with status 0; for a call without answer: sent */
-	MAD_END_STATUS, /**< answered with a status */
-	MAD_END_TIMEOUT, /**< retries exhausted, silence */
-	MAD_END_ABORTED, /**< the peer sent ABORT or STOP: .rmpp_status */
-	MAD_END_PROTOCOL, /**< the peer broke the protocol: .rmpp_status is what we sent */
-	MAD_END_REFUSED, /**< our own side could not take the data: .error */
+	MAD_END_OK, /**< answered with status 0; a call without answer: sent */
+	MAD_END_STATUS, /**< answered with another status */
+	MAD_END_TIMEOUT, /**< no answer after all retries */
+	MAD_END_ABORTED, /**< the peer sent ABORT or STOP with .rmpp_status */
+	MAD_END_PROTOCOL, /**< the peer broke the protocol; .rmpp_status is what we sent */
+	MAD_END_REFUSED, /**< we could not take or supply the data: .error */
 	MAD_END_CANCELLED,
 	MAD_END_COUNT
 };
 
 struct mad_result {
 	enum mad_end end;
-	uint16_t status; /**< of the answer */
+	uint16_t status; /**< status of the answer */
 	uint8_t rmpp_status;
 	int error; /**< negative errno */
 	const uint8_t *mad; /**< first packet of the answer, or NULL */
 	uint64_t bytes; /**< data received */
-	uint32_t segments; /**< received, duplicates not counted */
-	uint32_t resent; /**< packets we sent again */
+	uint32_t segments; /**< segments received, without duplicates */
+	uint32_t resent; /**< packets that we sent again */
 	uint64_t elapsed; /**< time units since mad_call() */
 };
 
-/** Who takes the answer. Called on the worker; may not call mad_call() from inside data(). */
+/** Receives the answer. Called on the worker; data() must not call mad_call(). */
 struct mad_taker {
 	void *arg;
 	/**
-	 * Data of the answer, each byte once and in order; offset counts from the first. NULL: a
-	 * single-packet answer is expected. What comes as a single packet is in result.mad only.
-	 * @retval negative errno: end the session
+	 * Data of the answer, each byte once and in order; offset counts from the first byte.
+	 * NULL: expect a single-packet answer. MAD_SINGLE and RMPP report an answer of one packet
+	 * in result.mad only.
 	 */
 	int (*data)(void *arg, uint64_t offset, const uint8_t *data, uint32_t len);
-	/** Exactly once; the session has ended. */
+	/** The session has ended; called exactly once. */
 	void (*done)(void *arg, const struct mad_result *result);
 };
 
 struct mad_call {
 	/**
-	 * qpn 1, qkey MAD_QKEY for the GSI; qpn 0, qkey 0, pkey 0xFFFF for an SMP. Of a directed
-	 * route the MAD says where it goes: .hop_pointer 0, the LIDs and the MAC of .to.av are the
-	 * permissive LID and whoever is at the other end of the link, or, with hop count 0, this
-	 * port (smi.c).
+	 * qpn 1, qkey MAD_QKEY for the GSI; qpn 0, qkey 0, pkey 0xFFFF for an SMP. The MAD gives
+	 * a directed route, with hop pointer 0; .to.av then has the permissive LID and the MAC
+	 * of the port at the other end of the link, or, with hop count 0, of this port (smi.c).
 	 */
 	struct mad_peer to;
 	enum mad_protocol_id protocol;
 	uint8_t data_offset;
 	uint8_t flags; /**< MAD_METHOD_* of the method */
-	const uint8_t *mad; /**< header and data; the TID is put in */
+	const uint8_t *mad; /**< header and data; mad_call() writes the TID */
 	/**
-	 * The MAD's own TID is kept: a Trap is told again as itself. Calls without answer, and those
-	 * to QP0; of others the answer might get to another worker.
+	 * Keep the MAD's own TID, as a repeated Trap must. Allowed for calls without answer and
+	 * calls to QP0, or if the answer's key hashes to this worker.
 	 */
 	bool keep_tid;
-	struct mad_source source; /**< of a multi-packet request; .read NULL: none */
-	/** ClassPortInfo.RespTimeValue of the peer: its share of the timeouts (A5) */
+	struct mad_source source; /**< data of a multi-packet request; .read NULL: none */
+	/** the peer's ClassPortInfo.RespTimeValue: its share of the timeouts (A5) */
 	uint8_t resp_time;
-	uint8_t retries; /**< 0: the limit */
+	uint8_t retries; /**< 0: as many as mad_limits allows */
 	bool no_retry; /**< one try, whatever .retries says */
-	/** of each try of a request of one packet, time units; 0: the formula of A5 */
+	/** timeout of each try of a single-packet request, time units; 0: the formula of A5 */
 	uint64_t timeout;
-	bool no_answer; /**< fire and forget: done() is called once it is sent */
+	bool no_answer; /**< expect no answer: done() is called once the request is sent */
 	struct mad_taker taker;
 };
 
 /**
- * Calls to QP0 are worker 0's.
+ * Send a request. Calls to QP0 are made on worker 0.
  *
- * When it fails, taker.done() is not called and the source is released.
+ * On failure taker.done() is not called and the source is released.
  *
- * @retval -ENOSPC  no session to be had
- * @retval -EINVAL  QP0 on another worker than 0; a TID kept whose answer would not come here
- * @retval -EEXIST  a TID kept that a call to the same peer has already, which has not ended
+ * @retval -ENOSPC  no session is free
+ * @retval -EINVAL  QP0 on a worker other than 0; or keep_tid, and the answer would reach another
+ *                  worker
+ * @retval -EEXIST  keep_tid, and an open call to the same peer has this TID
  */
 int mad_call(struct mad_worker *w, const struct mad_call *call, uint64_t now, mad_handle *h);
-/** taker.done() is called from inside. @retval -ENOENT */
+/** Ends the call; taker.done() is called from inside. @retval -ENOENT no such call is open */
 int mad_cancel(struct mad_worker *w, mad_handle h, uint64_t now);
 
-/* --- what happens, to be seen --- */
+/* --- counters and status --- */
 
-/* X(name, help): single writer, relaxed readers */
+/* X(name, help): one writer, relaxed readers */
 #define MAD_COUNTERS(X)                                                                            \
 	X(sessions_opened, "sessions opened, either side")                                         \
-	X(sessions_completed, "sessions that ended well")                                          \
+	X(sessions_completed, "sessions that ended successfully")                                  \
 	X(sessions_failed, "sessions that ended with a status, a timeout or an abort")             \
-	X(sessions_refused, "requests refused for want of a session or of memory")                 \
+	X(sessions_refused, "requests refused because no session or memory was free")              \
 	X(requests, "requests given to an agent")                                                  \
 	X(answers, "single-packet answers sent")                                                   \
 	X(calls, "requests of our own sent, repeats not counted")                                  \
 	X(repeated_requests, "requests recognised as repeats")                                     \
 	X(bad_version, "answered: unknown class or class version")                                 \
 	X(bad_method, "answered: method not supported")                                            \
-	X(segments_sent, "segments sent, the repeated ones too")                                   \
+	X(segments_sent, "segments sent, including repeats")                                       \
 	X(segments_received, "segments received and used")                                         \
 	X(segments_resent, "segments sent again")                                                  \
 	X(segments_discarded, "segments received out of order or twice")                           \
@@ -334,13 +341,13 @@ int mad_cancel(struct mad_worker *w, mad_handle h, uint64_t now);
 	X(keepalive_received, "KeepAlives received")                                               \
 	X(ack_sent, "Acks sent")                                                                   \
 	X(ack_received, "Acks received")                                                           \
-	X(ack_ignored, "Acks for the past or the future")                                          \
+	X(ack_ignored, "Acks ignored as old or for segments not sent")                             \
 	X(probes, "last segments sent again because an Ack was overdue by round-trip time")        \
 	X(timeouts, "Response and Segment timeouts")                                               \
 	X(abort_sent, "RMPP ABORT or STOP sent")                                                   \
 	X(abort_received, "RMPP ABORT or STOP received")                                           \
-	X(status_sent, "streams ended by us with a status")                                        \
-	X(tx_stall, "times the transmit sink had no packet")
+	X(status_sent, "streams that we ended with a status")                                      \
+	X(tx_stall, "times the transmit sink had no free packet")
 
 struct mad_counters {
 #define X(name, help) uint64_t name;
@@ -354,11 +361,11 @@ struct mad_counter_info {
 #define MAD_COUNTER_COUNT (sizeof(struct mad_counters) / sizeof(uint64_t))
 extern const struct mad_counter_info mad_counter_infos[MAD_COUNTER_COUNT];
 const struct mad_counters *mad_worker_counters(const struct mad_worker *w);
-/** P_Key and Q_Key violations on QP1 of a port, as this worker saw them; NULL: no such port. */
+/** P_Key and Q_Key violations that this worker saw on a port's QP1; NULL: no such port. */
 const struct port_violations *mad_worker_violations(const struct mad_worker *w, uint16_t port);
-/** How RMPP sessions ended, by RMPP status; sent [0] and received [1]. */
+/** ABORTs and STOPs with this RMPP status: sent (@p received 0) or received (1). */
 uint64_t mad_worker_aborts(const struct mad_worker *w, unsigned int received, uint8_t rmpp_status);
-/** Memory of sessions and bodies, bytes: in use, and what was set aside at creation. */
+/** Memory of sessions and bodies in bytes: used, and allocated at creation. */
 void mad_worker_memory(const struct mad_worker *w, uint64_t *used, uint64_t *total);
 
 struct mad_session_info {
@@ -371,22 +378,22 @@ struct mad_session_info {
 	uint8_t class_version;
 	uint8_t method; /**< of the request */
 	uint16_t attribute;
-	bool requester; /**< our call */
-	const char *state; /**< of the sheet's machine: "PREP", "BURST", "WAIT", "RECV", ... */
-	uint32_t segment; /**< last one sent and acknowledged, or received in order */
-	uint32_t segments; /**< in all, 0: not known */
+	bool requester; /**< true: our call */
+	const char *state; /**< state machine: "PREP", "BURST", "WAIT", "RECV", ... */
+	uint32_t segment; /**< last one acknowledged by the peer, or received in order */
+	uint32_t segments; /**< total, 0: not known */
 	uint32_t window;
 	uint32_t retries_left;
 	uint64_t age; /**< time units */
 };
-/** One session, at once. @retval false  it has ended */
+/** Look at one session. @retval false  it has ended */
 bool mad_session_get(const struct mad_worker *w, mad_handle h, uint64_t now,
 	struct mad_session_info *info);
-/** Walk the sessions: *cursor 0 starts. Costs as good as nothing for places that are free. */
+/** Walk the sessions; start with *cursor 0. Free entries cost almost nothing. */
 bool mad_session_next(const struct mad_worker *w, uint32_t *cursor, uint64_t now,
 	struct mad_session_info *info);
 
-/** "NO_RECORDS" and so on, of a MAD status; of an RMPP status; of a mad_end. Never NULL. */
+/** Name of a MAD status ("NO_RECORDS"), of an RMPP status, of a mad_end. Never NULL. */
 const char *mad_status_name(uint16_t status);
 const char *rmpp_status_name(uint8_t status);
 const char *mad_end_name(enum mad_end end);

@@ -3,8 +3,8 @@
  */
 
 /*
- * Where datagrams go: back to where they came from, as the addresses of the request say, or where a
- * call says. And answers of one packet that no session sends.
+ * Destinations of datagrams: back to a packet's source, or where a call says. And answers of one
+ * packet that no session sends.
  */
 
 #include <errno.h>
@@ -43,7 +43,7 @@ mad_peer_of(struct mad_peer *peer, const struct mad_rx *rx)
 		peer->av.dgid = pkt->sgid;
 	}
 	memcpy(peer->av.smac, port->mac, sizeof(port->mac));
-	/* the MAC it came from: no neighbour need be known to answer */
+	/* answer to the source MAC: no neighbour entry is needed */
 	if (pkt->smac != NULL)
 		memcpy(peer->av.dmac, pkt->smac, sizeof(peer->av.dmac));
 }
@@ -56,7 +56,7 @@ mad_path_to(struct path *path, uint8_t transport[MAD_TRANSPORT_LEN], const struc
 		.pkey = to->pkey,
 		.dest_qpn = to->qpn,
 		.qkey = to->qkey,
-		.src_qpn = to->qpn == QPN_SMI ? QPN_SMI : QPN_GSI, /* QP0 talks to QP0 only, QP1 to all others */
+		.src_qpn = to->qpn == QPN_SMI ? QPN_SMI : QPN_GSI, /* QP0 sends only to QP0 */
 	};
 
 	path_init(path, &to->av, h.src_qpn, to->qpn);
@@ -152,7 +152,7 @@ replies_run(struct mad_worker *w, struct mad_reply_queue *q, struct tx_sink *tx,
 	return sent;
 }
 
-/* SMPs first */
+/* Send waiting replies, SMPs first. */
 unsigned int
 mad_replies_run(struct mad_worker *w, unsigned int budget)
 {
@@ -168,7 +168,7 @@ mad_reply_status(const struct mad_rx *rx, uint16_t status)
 
 	mad_reply_header(reply, rx->mad);
 	put_be16(reply + MAD_OFF_STATUS, status);
-	if (rx->pkt->dest_qpn == QPN_SMI) { /* an SMP: data come back unchanged */
+	if (rx->pkt->dest_qpn == QPN_SMI) { /* an SMP's data is returned unchanged */
 		memcpy(reply + SMP_OFF_DATA, rx->mad + SMP_OFF_DATA, SMP_DATA_LEN);
 		mad_smp_return(reply);
 	}

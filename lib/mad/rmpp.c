@@ -3,7 +3,7 @@
  */
 
 /*
- * RMPP: the session's way from request to end, in either role, and packets of no session.
+ * RMPP: the life of a session from request to end, in either role, and packets without a session.
  */
 
 #include <errno.h>
@@ -55,11 +55,11 @@ put_close(struct mad_session *s, uint8_t *mad, uint8_t type, uint8_t status)
 }
 
 /*
- * Cancelled or refused by our own side. The packet goes out at once or not at all, for the caller
- * wants the end now.
+ * The call was cancelled or our side refused its data. The caller wants the end now: send the STOP
+ * or ABORT at once, or not at all.
  */
 static void
-give_up(struct mad_session *s, const struct mad_result *why)
+rmpp_give_up(struct mad_session *s, const struct mad_result *why)
 {
 	bool resources = why->end == MAD_END_REFUSED &&
 			 (why->error == -ENOMEM || why->error == -ENOSPC);
@@ -94,9 +94,9 @@ rmpp_arm(struct mad_session *s)
 		mad_session_timer_stop(s);
 }
 
-/* No answer to our request: it, or that we are ready for its reply, is said again. */
+/* The requester got no answer: repeat the request, or the ACK 0 that asks for the reply. */
 static void
-request_expired(struct mad_session *s)
+rmpp_request_expired(struct mad_session *s)
 {
 	if (mad_now(s) < s->rmpp.ack_due) {
 		if (mad_now(s) >= s->rmpp.probe_due) {
@@ -123,12 +123,12 @@ request_expired(struct mad_session *s)
 }
 
 static void
-expire(struct mad_session *s)
+rmpp_expire(struct mad_session *s)
 {
 	if (rmpp_sending(s)) {
 		rmpp_sender_expired(s);
 	} else if (s->state == MAD_STATE_REQUESTED) {
-		request_expired(s);
+		rmpp_request_expired(s);
 	} else if (s->state == MAD_STATE_RECV || s->state == MAD_STATE_RECOVER) {
 		if (mad_now(s) < s->rmpp.overall_due) {
 			rmpp_arm(s);
@@ -142,13 +142,13 @@ expire(struct mad_session *s)
 /* --- the start --- */
 
 static void
-start_receive(struct mad_session *s)
+rmpp_start_receive(struct mad_session *s)
 {
 	rmpp_start_receiving(s);
 }
 
 static void
-start_call(struct mad_session *s)
+rmpp_start_call(struct mad_session *s)
 {
 	if (s->source.read != NULL) {
 		rmpp_start_sending(s);
@@ -161,14 +161,14 @@ start_call(struct mad_session *s)
 }
 
 static void
-prepare(struct mad_session *s)
+rmpp_prepare(struct mad_session *s)
 {
 	s->state = MAD_STATE_PREP;
 	mad_session_timer_stop(s);
 }
 
 static void
-start_answer(struct mad_session *s)
+rmpp_start_answer(struct mad_session *s)
 {
 	s->state = MAD_STATE_ANSWER;
 	s->rmpp.single = true;
@@ -177,8 +177,8 @@ start_answer(struct mad_session *s)
 }
 
 /*
- * Only the SA's streams are RMPP even if they fit a packet (B7). Whoever asks another class without
- * RMPP expects none, unless there is no other way.
+ * The SA's streams use RMPP even if they fit one packet (B7). Other classes answer a request
+ * without RMPP by one packet without RMPP if the data fits.
  */
 static bool
 fits_plain_packet(const struct mad_session *s)
@@ -188,7 +188,7 @@ fits_plain_packet(const struct mad_session *s)
 }
 
 static void
-start_stream(struct mad_session *s)
+rmpp_start_stream(struct mad_session *s)
 {
 	if (!fits_plain_packet(s)) {
 		rmpp_start_sending(s);
@@ -199,13 +199,13 @@ start_stream(struct mad_session *s)
 		memset(s->mad + s->data_offset, 0, rmpp_area(s));
 		put_be16(s->mad + MAD_OFF_STATUS, MAD_STATUS_BUSY);
 	}
-	start_answer(s);
+	rmpp_start_answer(s);
 }
 
 /* --- packets of no session --- */
 
 static enum mad_kind
-kind(const struct mad_rx *rx)
+rmpp_kind(const struct mad_rx *rx)
 {
 	if (!rmpp_active(rx->mad))
 		return MAD_KIND_SINGLE;
@@ -216,7 +216,7 @@ kind(const struct mad_rx *rx)
 }
 
 static enum verdict
-stray(const struct mad_rx *rx)
+rmpp_stray(const struct mad_rx *rx)
 {
 	uint8_t fault;
 
@@ -231,7 +231,7 @@ stray(const struct mad_rx *rx)
 }
 
 static void
-refuse(const struct mad_rx *rx)
+rmpp_refuse(const struct mad_rx *rx)
 {
 	if (rmpp_active(rx->mad))
 		rmpp_answer(rx, RMPP_STOP, RMPP_STATUS_RESX);
@@ -243,7 +243,7 @@ refuse(const struct mad_rx *rx)
 
 /* --- packets of a session --- */
 
-/* Without RMPP, R = 0: a request once more. */
+/* A packet without RMPP and with R = 0: a repeated request. */
 static enum verdict
 repeated_request(struct mad_session *s)
 {
@@ -252,13 +252,13 @@ repeated_request(struct mad_session *s)
 		mad_want(s, RMPP_WORK_SINGLE);
 		return VERDICT_DATAGRAM;
 	}
-	/* it would not ask again if it had the first segment */
+	/* the requester would not repeat it if it had received segment 1 */
 	if (rmpp_sending(s) && s->tx.acked == 0 && s->tx.sent > 0)
 		rmpp_missing(s);
 	return VERDICT_MAD_DISCARDED;
 }
 
-/* Without RMPP, R = 1: a single-packet answer, or the status that ends a reply under way. */
+/* A packet without RMPP and with R = 1: a single-packet answer, or a status that ends the reply. */
 static enum verdict
 receive_plain(struct mad_session *s, const struct mad_rx *rx)
 {
@@ -276,7 +276,7 @@ receive_plain(struct mad_session *s, const struct mad_rx *rx)
 	return VERDICT_DATAGRAM;
 }
 
-/* Valid ones are not answered (B3). */
+/* STOP or ABORT: a valid one is not answered (B3). */
 static enum verdict
 receive_end(struct mad_session *s, const struct mad_rx *rx)
 {
@@ -290,7 +290,7 @@ receive_end(struct mad_session *s, const struct mad_rx *rx)
 }
 
 static enum verdict
-receive(struct mad_session *s, const struct mad_rx *rx)
+rmpp_receive(struct mad_session *s, const struct mad_rx *rx)
 {
 	static enum verdict (*const receivers[])(struct mad_session *, const struct mad_rx *) = {
 		[RMPP_DATA] = rmpp_receive_data,
@@ -347,9 +347,9 @@ control_sent(struct mad_session *s, uint32_t bit)
 	}
 }
 
-/* One packet that is no segment, the most urgent first. @return 1, 0: no room in the sink */
+/* Send one packet that is not a segment, the most urgent first. @return 1; 0: the sink is full */
 static unsigned int
-send_other(struct mad_session *s, bool *gone)
+rmpp_send_other(struct mad_session *s, bool *gone)
 {
 	static const struct rmpp_header ready = { .type = RMPP_ACK, .segment = 0, .length = 1 };
 	uint8_t *mad = mad_packet(s);
@@ -364,7 +364,7 @@ send_other(struct mad_session *s, bool *gone)
 		return 1;
 	}
 	bit = s->work & (RMPP_WORK_ACK | RMPP_WORK_READY | RMPP_WORK_SINGLE);
-	bit &= -bit; /* in the order of their numbers */
+	bit &= -bit; /* the lowest bit first */
 	s->work &= ~bit;
 	if (bit == RMPP_WORK_ACK)
 		rmpp_put_ack(s, mad);
@@ -383,13 +383,13 @@ send_other(struct mad_session *s, bool *gone)
 #define RMPP_WORK_OTHER (RMPP_WORK_CLOSE | RMPP_WORK_ACK | RMPP_WORK_READY | RMPP_WORK_SINGLE)
 
 static unsigned int
-send(struct mad_session *s, unsigned int budget)
+rmpp_send(struct mad_session *s, unsigned int budget)
 {
 	unsigned int sent = 0, one;
 	bool gone = false;
 
 	while (sent < budget && s->work != 0) {
-		one = s->work & RMPP_WORK_OTHER ? send_other(s, &gone)
+		one = s->work & RMPP_WORK_OTHER ? rmpp_send_other(s, &gone)
 						: rmpp_send_segment(s, &gone);
 		sent += one;
 		if (gone)
@@ -402,16 +402,16 @@ send(struct mad_session *s, unsigned int budget)
 
 const struct mad_protocol mad_protocol_rmpp = {
 	.name = "rmpp",
-	.kind = kind,
-	.stray = stray,
-	.refuse = refuse,
-	.start_receive = start_receive,
-	.start_call = start_call,
-	.prepare = prepare,
-	.start_answer = start_answer,
-	.start_stream = start_stream,
-	.receive = receive,
-	.send = send,
-	.expire = expire,
-	.give_up = give_up,
+	.kind = rmpp_kind,
+	.stray = rmpp_stray,
+	.refuse = rmpp_refuse,
+	.start_receive = rmpp_start_receive,
+	.start_call = rmpp_start_call,
+	.prepare = rmpp_prepare,
+	.start_answer = rmpp_start_answer,
+	.start_stream = rmpp_start_stream,
+	.receive = rmpp_receive,
+	.send = rmpp_send,
+	.expire = rmpp_expire,
+	.give_up = rmpp_give_up,
 };

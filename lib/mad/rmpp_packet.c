@@ -3,7 +3,7 @@
  */
 
 /*
- * RMPP: the bytes (sa-multipacket B1, B3, B4), and what can be said of a packet by itself.
+ * RMPP: the packet format (sa-multipacket B1, B3, B4), and checks that need no session.
  */
 
 #include "mad/rmpp.h"
@@ -24,7 +24,7 @@ rmpp_put_control(const struct mad_session *s, uint8_t *mad, const struct rmpp_he
 {
 	memcpy(mad, s->mad, s->data_offset);
 	memset(mad + s->data_offset, 0, MAD_LEN - s->data_offset);
-	/* a responder sends with the R bit, a requester without; s->mad may be either's */
+	/* a responder sets the R bit, a requester does not; s->mad may be from either */
 	if (s->key.requester)
 		mad[MAD_OFF_METHOD] &= (uint8_t)~MAD_RESPONSE;
 	else
@@ -44,7 +44,7 @@ rmpp_payload_length(const struct mad_session *s, uint32_t n)
 		       (uint32_t)(s->source.length - (uint64_t)(n - 1) * rmpp_area(s));
 	if (n > 1)
 		return 0;
-	return total > UINT32_MAX ? 0 : (uint32_t)total; /* 0: not known */
+	return total > UINT32_MAX ? 0 : (uint32_t)total; /* 0: unknown */
 }
 
 static uint8_t
@@ -103,7 +103,7 @@ rmpp_fault(const uint8_t *mad)
 	return faults[type](mad);
 }
 
-/* Where data begin, as far as classes are known that may use RMPP (B1). */
+/* Where data begins in classes that we know may use RMPP (B1). */
 static uint32_t
 class_data_offset(uint8_t mgmt_class)
 {

@@ -3,18 +3,18 @@
  */
 
 /*
- * RMPP: the receiver machine (sa-multipacket B6).
+ * RMPP: the receiver's state machine (sa-multipacket B6).
  *
- * Segments out of order are held as long as there is memory for them. On a gap the ACK of what is
- * complete is repeated at once, window unchanged: a sender that listens sends what is missing
- * without waiting for its timer, one that does not takes it for an old ACK.
+ * Segments out of order are held while there is memory for them. On a gap the receiver repeats at
+ * once the ACK of the segments before it, window unchanged. A sender that understands this sends
+ * the missing segment without waiting for its timer; others take it for an old ACK.
  */
 
 #include <rte_common.h>
 
 #include "mad/rmpp.h"
 
-/* step of NewWindowLast */
+/* Step of NewWindowLast. */
 static uint32_t
 window_step(const struct mad_session *s)
 {
@@ -36,13 +36,13 @@ write_body(struct mad_session *s, uint32_t n, const uint8_t *data)
 /*
  * --- segments out of order ---
  *
- * A request's go to their place in the body. An answer's, which its taker wants in order, are held
- * in slots, one for each number of the window.
+ * Segments of a request go to their place in the body. An answer's taker wants them in order: they
+ * are held in slots, one for each segment number of the window.
  */
 
-/* Where segment n is held: the window's numbers have a slot each. NULL: no memory yet. */
+/* Where segment n is held. NULL: its chunk is not allocated. */
 static uint8_t *
-slot_of(const struct mad_session *s, uint32_t n)
+rmpp_hold_slot(const struct mad_session *s, uint32_t n)
 {
 	uint32_t slot = n % window_step(s);
 	uint8_t *chunk = s->rmpp.hold[slot * RMPP_HOLD_SLOT / MAD_CHUNK];
@@ -59,12 +59,12 @@ put_in_slot(struct mad_session *s, uint32_t n, const uint8_t *data)
 		*chunk = mad_chunk_get(s);
 	if (*chunk == NULL)
 		return false;
-	memcpy(slot_of(s, n), data, rmpp_area(s));
+	memcpy(rmpp_hold_slot(s, n), data, rmpp_area(s));
 	return true;
 }
 
 static bool
-hold(struct mad_session *s, uint32_t n, const uint8_t *data)
+rmpp_hold(struct mad_session *s, uint32_t n, const uint8_t *data)
 {
 	if (s->key.requester ? !put_in_slot(s, n, data) : write_body(s, n, data) != 0)
 		return false;
@@ -73,7 +73,7 @@ hold(struct mad_session *s, uint32_t n, const uint8_t *data)
 }
 
 static bool
-is_held(const struct mad_session *s, uint32_t n)
+rmpp_is_held(const struct mad_session *s, uint32_t n)
 {
 	return s->rmpp.held >> (n - s->rx.expected - 1) & 1;
 }
@@ -106,9 +106,9 @@ rmpp_put_ack(struct mad_session *s, uint8_t *mad)
 	rmpp_put_control(s, mad, &h);
 }
 
-/* What is complete, and the next window. */
+/* Acknowledge all complete segments and open the next window. */
 static void
-acknowledge(struct mad_session *s)
+rmpp_acknowledge(struct mad_session *s)
 {
 	uint32_t complete = s->rx.expected - 1;
 
@@ -120,14 +120,14 @@ acknowledge(struct mad_session *s)
 	mad_want(s, RMPP_WORK_ACK);
 }
 
-/* A segment is missing: repeat the ACK, once for each, and again after a round trip. */
+/* A segment is missing: repeat the ACK once for each such segment, and again after a round trip. */
 static void
 tell_gap(struct mad_session *s)
 {
 	uint64_t now = mad_now(s);
 
 	s->state = MAD_STATE_RECOVER;
-	s->tx.rtt_segment = 0; /* would time the loss */
+	s->tx.rtt_segment = 0; /* the sample would include the loss */
 	if (s->rmpp.gap_told == s->rx.expected &&
 			(s->srtt == 0 || now - s->rx.resend_time < s->srtt))
 		return;
@@ -137,7 +137,7 @@ tell_gap(struct mad_session *s)
 }
 
 static enum verdict
-discard(struct mad_session *s)
+rmpp_discard(struct mad_session *s)
 {
 	mad_count(s->w, segments_discarded, 1);
 	return VERDICT_MAD_DISCARDED;
@@ -157,7 +157,7 @@ rmpp_start_receiving(struct mad_session *s)
 	rmpp_arm(s);
 }
 
-/* The stream has ended; what now, is up to the role. */
+/* The stream is complete: call the agent or the taker. */
 static void
 received_all(struct mad_session *s)
 {
@@ -166,8 +166,11 @@ received_all(struct mad_session *s)
 	s->rmpp.complete = true;
 	rmpp_drop_held(s);
 	mad_session_timer_stop(s);
-	acknowledge(s);
-	/* a second segment is sent once our ACK of the first has come; a single one shows nothing */
+	rmpp_acknowledge(s);
+	/*
+	 * security: only our ACK of segment 1 brings segment 2, so a single segment proves no
+	 * address
+	 */
 	if (s->rx.last > 1)
 		mad_session_proven(s);
 	if (!s->key.requester) {
@@ -182,9 +185,12 @@ received_all(struct mad_session *s)
 	mad_session_linger(s, &r, mad_ms(s->w, RMPP_LINGER_MS));
 }
 
-/* Segment `expected` to its taker; data NULL: it is there. @retval false  the session is ending */
+/*
+ * Take segment `expected`. @param data  NULL: the body has it already
+ * @retval false  the session is ending
+ */
 static bool
-take(struct mad_session *s, const uint8_t *data)
+rmpp_take_segment(struct mad_session *s, const uint8_t *data)
 {
 	uint32_t n = s->rx.expected, len = data_length(s, n);
 	int rc;
@@ -208,19 +214,19 @@ take(struct mad_session *s, const uint8_t *data)
 	return true;
 }
 
-/* Segment `expected` has come, and with it those held behind it. */
+/* Segment `expected` has arrived: take it, and the held segments behind it. */
 static void
-advance(struct mad_session *s, const uint8_t *data)
+rmpp_advance(struct mad_session *s, const uint8_t *data)
 {
 	bool more;
 
 	mad_rtt_stop(s, s->rx.expected);
 	do {
-		if (!take(s, data))
+		if (!rmpp_take_segment(s, data))
 			return;
 		more = s->rmpp.held & 1;
 		s->rmpp.held >>= 1;
-		data = more && s->key.requester ? slot_of(s, s->rx.expected) : NULL;
+		data = more && s->key.requester ? rmpp_hold_slot(s, s->rx.expected) : NULL;
 	} while (more);
 	if (s->rx.expected - 1 == s->rx.last) {
 		received_all(s);
@@ -230,8 +236,8 @@ advance(struct mad_session *s, const uint8_t *data)
 		rmpp_drop_held(s);
 		s->state = MAD_STATE_RECV;
 	}
-	if (s->rx.expected - 1 == s->rx.window) /* at first: segment 1 */
-		acknowledge(s);
+		if (s->rx.expected - 1 == s->rx.window) /* the first window is segment 1 alone */
+		rmpp_acknowledge(s);
 	else if (s->rmpp.held != 0)
 		tell_gap(s);
 }
@@ -239,15 +245,15 @@ advance(struct mad_session *s, const uint8_t *data)
 static enum verdict
 out_of_order(struct mad_session *s, uint32_t n, const uint8_t *data)
 {
-	if (is_held(s, n)) { /* the sender asks for an ACK */
+	if (rmpp_is_held(s, n)) { /* sent again: the sender wants an ACK */
 		mad_want(s, RMPP_WORK_ACK);
-		return discard(s);
+		return rmpp_discard(s);
 	}
 	tell_gap(s);
-	return hold(s, n, data) ? VERDICT_DATAGRAM : discard(s);
+	return rmpp_hold(s, n, data) ? VERDICT_DATAGRAM : rmpp_discard(s);
 }
 
-/* The Last segment says how long the data are; there is one, and nothing comes behind it. */
+/* The Last segment tells the data's length. Only one is allowed, and no segment behind it. */
 static bool
 note_last(struct mad_session *s, uint32_t n, const uint8_t *mad)
 {
@@ -271,21 +277,21 @@ receive_segment(struct mad_session *s, const uint8_t *mad)
 	if (n < s->rx.expected) {
 		if (n <= s->rx.acked) /* the ACK was lost */
 			mad_want(s, RMPP_WORK_ACK);
-		return discard(s);
+		return rmpp_discard(s);
 	}
 	if (n > s->rx.window || (s->rx.last != 0 && n > s->rx.last))
-		return discard(s);
+		return rmpp_discard(s);
 	if ((mad[RMPP_OFF_FLAGS] & RMPP_LAST) && n != s->rx.last && !note_last(s, n, mad))
 		return rmpp_reject(s, RMPP_STATUS_BAD_LEN);
 	if (n != s->rx.expected)
 		return out_of_order(s, n, data);
 	if (n == 1)
 		s->rx.announced = get_be32(mad + RMPP_OFF_LENGTH);
-	advance(s, data);
+	rmpp_advance(s, data);
 	return VERDICT_DATAGRAM;
 }
 
-/* Segment 1 of the reply: our request has arrived, whatever its ACKs say. */
+/* Segment 1 of the reply arrived: so our request did, whatever ACKs are missing. */
 static void
 start_reply(struct mad_session *s, const uint8_t *mad)
 {
@@ -301,14 +307,14 @@ rmpp_receive_data(struct mad_session *s, const struct mad_rx *rx)
 		return receive_segment(s, rx->mad);
 	if (s->rmpp.complete) { /* the last ACK was lost */
 		mad_want(s, RMPP_WORK_ACK);
-		return discard(s);
+		return rmpp_discard(s);
 	}
 	if (!s->key.requester || s->state == MAD_STATE_LINGER)
 		return VERDICT_MAD_UNMATCHED;
 	if (!mad_answers(s, rx->mad))
 		return VERDICT_MAD_UNMATCHED;
 	if (get_be32(rx->mad + RMPP_OFF_SEGMENT) != 1)
-		return discard(s);
+		return rmpp_discard(s);
 	if (s->taker.data == NULL)
 		return rmpp_reject(s, RMPP_STATUS_UNSPECIFIED);
 	start_reply(s, rx->mad);

@@ -3,21 +3,22 @@
  */
 
 /*
- * RMPP: the sender machine (sa-multipacket B5).
+ * RMPP: the sender's state machine (sa-multipacket B5).
  *
- * A lost packet shows in one of three ways, the quickest first. An ACK that opens no window while
- * later segments are on their way says that the one after it is missing: it is sent again, and if
- * then the next is missing too, all from there on. When nothing is heard for some round trips, the
- * last segment is sent again, and the last acknowledged one, which every receiver answers with an
- * ACK (B6). Last comes the ACK timer, go-back-N, and its retries.
+ * Three signs tell of a lost packet, the quickest first. 1: an ACK opens no window while later
+ * segments are on their way, so the segment after it is missing: send that segment again; if the
+ * next one is missing too, send all from there on. 2: nothing is heard for some round trips: send
+ * the last segment again, and the last acknowledged one, which every receiver answers with an ACK
+ * (B6). 3: the ACK timer expires: go back to the first unacknowledged segment, a limited number of
+ * times.
  */
 
 #include <rte_common.h>
 
 #include "mad/rmpp.h"
 
-#define PROBES_MAX      10 /* in one stall */
-#define PROBES_UNPROVEN 5 /* before the peer has shown that it listens: in all, of the SA */
+#define PROBES_MAX      10 /* probes without progress */
+#define PROBES_UNPROVEN 5 /* SA: probes in all before the first ACK */
 #define STRANGER_RETRIES 2
 
 #define WORK_SEGMENTS (MAD_WORK_DATA | RMPP_WORK_MISSING | RMPP_WORK_DRAW | RMPP_WORK_TAIL)
@@ -28,9 +29,9 @@ ack_timer(const struct mad_session *s)
 	return RTE_MIN(mad_response_timeout(s), mad_ms(s->w, RMPP_ACK_TIMER_MS));
 }
 
-/* No ACK before `until` can know of segments first..last: they were sent a moment ago. */
+/* Segments first..last were just sent: until `until` no ACK can have seen them. */
 static void
-deafen(struct mad_session *s, uint32_t first, uint32_t last)
+rmpp_deafen(struct mad_session *s, uint32_t first, uint32_t last)
 {
 	s->rmpp.deaf_first = first;
 	s->rmpp.deaf_last = last;
@@ -38,8 +39,9 @@ deafen(struct mad_session *s, uint32_t first, uint32_t last)
 }
 
 /*
- * A stranger's address may be another's, who never asked. But from the SA he gets segment 1, twice
- * more in case his ACK was lost, and no word at the end.
+ * Anti-amplification: before its first ACK a requester's address is unproven and may be forged.
+ * Send it only segment 1, at most three times, and no ABORT at the end. The SA may repeat segment 1
+ * more often.
  */
 static bool
 is_stranger(const struct mad_session *s)
@@ -85,7 +87,7 @@ flight_full(const struct mad_session *s)
 	return s->tx.next - 1 - s->tx.acked >= s->w->limits.rmpp_send_max;
 }
 
-/* BURST while segments may go out, else WAIT. */
+/* State BURST while segments may be sent, else WAIT. */
 static void
 open_or_wait(struct mad_session *s)
 {
@@ -107,7 +109,7 @@ rmpp_start_sending(struct mad_session *s)
 	memset(&s->tx, 0, sizeof(s->tx));
 	s->tx.total = s->source.length == 0 ? 1 : (uint32_t)((s->source.length + area - 1) / area);
 	s->tx.next = 1;
-	/* double-sided: with the window the requester announced */
+	/* double-sided: start with the window that the requester announced */
 	s->tx.window_end = RTE_MAX(announced, 1u);
 	s->retries_left = is_stranger(s) ? RTE_MIN(s->retries, STRANGER_RETRIES) : s->retries;
 	s->rmpp.deaf_until = 0;
@@ -126,12 +128,12 @@ rmpp_missing(struct mad_session *s)
 	if (mad_now(s) < r->deaf_until && n >= r->deaf_first && n <= r->deaf_last)
 		return;
 	if (s->tx.next == n)
-		return; /* on its way anyhow */
+		return; /* it is the next to be sent anyhow */
 	if (n > 1 && r->deaf_first == n - 1 && r->deaf_last == n - 1) {
-		/* the last one was missing alone, and this one too: the receiver keeps nothing */
+		/* this one and the one before were missing: the receiver holds no later segments */
 		s->tx.next = n;
 		s->tx.rtt_segment = 0;
-		deafen(s, n, UINT32_MAX);
+		rmpp_deafen(s, n, UINT32_MAX);
 		open_or_wait(s);
 		return;
 	}
@@ -149,7 +151,7 @@ sent_all(struct mad_session *s)
 		mad_session_linger(s, &ok, MAD_LINGER * mad_response_timeout(s));
 		return;
 	}
-	/* double-sided (B5): now for the reply */
+	/* double-sided (B5): wait for the reply */
 	s->state = MAD_STATE_REQUESTED;
 	s->retries_left = s->retries;
 	s->rmpp.ack_due = s->rmpp.probe_due = UINT64_MAX; /* until the ACK is sent */
@@ -158,14 +160,14 @@ sent_all(struct mad_session *s)
 }
 
 static enum verdict
-take_ack(struct mad_session *s, uint32_t segment, uint32_t window_end)
+rmpp_take_ack(struct mad_session *s, uint32_t segment, uint32_t window_end)
 {
 	struct mad_sender *tx = &s->tx;
 	bool opened = window_end > tx->window_end;
 	bool advanced = segment > tx->acked;
 	bool idle = segment == tx->sent;
 
-	if (segment > tx->sent) /* so beyond the window or the Last too */
+	if (segment > tx->sent) /* covers ACKs beyond the window or the Last segment */
 		return rmpp_reject(s, RMPP_STATUS_S2B);
 	if (window_end < tx->window_end || segment < tx->acked) {
 		mad_count(s->w, ack_ignored, 1);
@@ -178,7 +180,7 @@ take_ack(struct mad_session *s, uint32_t segment, uint32_t window_end)
 		mad_rtt_stop(s, segment);
 		tx->acked = segment;
 		tx->next = RTE_MAX(tx->next, segment + 1);
-		if (tx->probes != 0) /* sent last: a probe */
+		if (tx->probes != 0) /* the last packet sent was a probe */
 			mad_rtt_at_least(s, mad_now(s) - s->rmpp.probe_time);
 		tx->probes = 0;
 		s->retries_left = s->retries;
@@ -188,9 +190,9 @@ take_ack(struct mad_session *s, uint32_t segment, uint32_t window_end)
 		sent_all(s);
 		return VERDICT_DATAGRAM;
 	}
-	if (idle) /* all that goes out now is new to the receiver */
-		deafen(s, segment + 1, UINT32_MAX);
-	if (advanced || (opened && idle)) /* an open window alone does not keep a stream alive */
+	if (idle) /* whatever we send now is new to the receiver */
+		rmpp_deafen(s, segment + 1, UINT32_MAX);
+	if (advanced || (opened && idle)) /* opening the window alone does not prolong a stream */
 		restart_timers(s);
 	if (!opened && segment < tx->sent)
 		rmpp_missing(s);
@@ -206,7 +208,7 @@ rmpp_receive_ack(struct mad_session *s, const struct mad_rx *rx)
 
 	mad_count(s->w, ack_received, 1);
 	if (rmpp_sending(s))
-		return take_ack(s, segment, window_end);
+		return rmpp_take_ack(s, segment, window_end);
 	/* our final ACK 0 was lost */
 	if (s->state == MAD_STATE_REQUESTED && s->tx.total != 0 && segment == s->tx.total) {
 		mad_want(s, RMPP_WORK_READY);
@@ -223,18 +225,18 @@ rmpp_receive_ack(struct mad_session *s, const struct mad_rx *rx)
 /* --- segments --- */
 
 /*
- * The next segment to send; *again: it was sent before, by this or that sign.
+ * Choose the next segment to send. *again: it was sent before.
  * @return 0: none
  */
 static uint32_t
-choose(struct mad_session *s, bool *again)
+choose_segment(struct mad_session *s, bool *again)
 {
 	struct mad_sender *tx = &s->tx;
 
 	*again = true;
 	if (s->work & RMPP_WORK_MISSING) {
 		s->work &= ~(uint32_t)RMPP_WORK_MISSING;
-		deafen(s, tx->acked + 1, tx->acked + 1);
+		rmpp_deafen(s, tx->acked + 1, tx->acked + 1);
 		return tx->acked + 1;
 	}
 	if (s->work & RMPP_WORK_TAIL) {
@@ -249,7 +251,7 @@ choose(struct mad_session *s, bool *again)
 	return window_open(s) && !flight_full(s) ? tx->next++ : 0;
 }
 
-/* The source's data are gone: resources, says the STOP. */
+/* The source's data is gone: send a STOP for lack of resources and end. */
 static void
 put_stop(struct mad_session *s, uint8_t *mad, int error)
 {
@@ -271,10 +273,10 @@ after_segment(struct mad_session *s, uint32_t n, bool again)
 		mad_count(s->w, segments_resent, 1);
 		s->resent++;
 		if (n == tx->rtt_segment || n == tx->acked + 1)
-			tx->rtt_segment = 0; /* its ACK would tell nothing */
+			tx->rtt_segment = 0; /* the ACK may answer either copy */
 	} else {
 		tx->sent = n;
-		/* the ones that are answered at once */
+		/* the receiver acknowledges these at once */
 		if (n == tx->total || n == tx->window_end)
 			mad_rtt_start(s, n);
 	}
@@ -287,8 +289,8 @@ after_segment(struct mad_session *s, uint32_t n, bool again)
 	open_or_wait(s);
 	restart_timers(s);
 	if (s->rmpp.deaf_last == UINT32_MAX)
-		deafen(s, s->rmpp.deaf_first, UINT32_MAX);
-	/* held back by our own limit: the receiver owes no ACK yet, so draw one */
+		rmpp_deafen(s, s->rmpp.deaf_first, UINT32_MAX);
+	/* our own limit stopped us, so the receiver owes no ACK yet: draw one */
 	if (window_open(s) && tx->acked > 0)
 		mad_want(s, RMPP_WORK_DRAW);
 }
@@ -302,7 +304,7 @@ rmpp_send_segment(struct mad_session *s, bool *gone)
 	bool again;
 	int len;
 
-	n = choose(s, &again);
+	n = choose_segment(s, &again);
 	if (n == 0) {
 		s->work &= ~(uint32_t)WORK_SEGMENTS;
 		return 0;
@@ -341,15 +343,15 @@ go_back(struct mad_session *s)
 		s->tx.probes = 0;
 	s->tx.rtt_segment = 0;
 	s->work &= ~(uint32_t)WORK_SEGMENTS;
-	deafen(s, s->tx.next, UINT32_MAX);
+	rmpp_deafen(s, s->tx.next, UINT32_MAX);
 	open_or_wait(s);
-	if (!window_open(s)) /* the receiver closed it: ask whether it is open again */
+	if (!window_open(s)) /* the receiver closed the window: ask whether it is open again */
 		mad_want(s, RMPP_WORK_DRAW);
 	restart_timers(s);
 }
 
 static void
-probe(struct mad_session *s)
+rmpp_probe(struct mad_session *s)
 {
 	mad_count(s->w, probes, 1);
 	s->tx.probes++;
@@ -376,14 +378,16 @@ rmpp_sender_expired(struct mad_session *s)
 {
 	uint64_t now = mad_now(s);
 
-	/* it is our turn, not the receiver's: timers start when it ends, however long we wait for it */
+	/*
+	 * we still send: the timers start when the burst ends, however long it waits for the sink
+	 */
 	if (s->state == MAD_STATE_BURST)
 		return;
 	if (now < s->rmpp.ack_due) {
 		if (now < s->rmpp.probe_due)
 			rmpp_arm(s);
 		else
-			probe(s);
+			rmpp_probe(s);
 		return;
 	}
 	mad_count(s->w, timeouts, 1);

@@ -3,8 +3,8 @@
  */
 
 /*
- * Sessions send by turns: a slice each, so that a long table starves nobody. A session without
- * anything to send is not on the queue and costs nothing.
+ * Sessions send in turns of one slice each, so that a long table delays no other session. A session
+ * with nothing to send is not on the queue and costs nothing.
  */
 
 #include <rte_prefetch.h>
@@ -12,9 +12,9 @@
 #include "mad/core.h"
 
 #define SLICE  64u /* packets a session sends in one turn */
-#define STALLS 8 /* turns in vain until the sink is taken to be full */
+#define STALLS 8 /* turns in which nothing was sent before the sink counts as full */
 
-/* The next in turn will be sent for: its lines are fetched meanwhile. */
+/* Prefetch the session that sends next. */
 static void
 prefetch_next(const struct mad_worker *w)
 {
@@ -45,7 +45,7 @@ mad_run(struct mad_worker *w, uint64_t now, unsigned int budget)
 		sent += n;
 		if (n == 0)
 			stalls++;
-		mad_want(s, 0); /* a session that ended has no work */
+		mad_want(s, 0); /* queue it again if it has work left; an ended session has none */
 	}
 	return sent;
 }

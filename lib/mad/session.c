@@ -3,7 +3,7 @@
  */
 
 /*
- * What both protocols need of a session: its timer, its turn to send, its data, its end.
+ * What both protocols need of a session: timer, round-trip times, queueing, data, end.
  */
 
 #include <errno.h>
@@ -42,7 +42,7 @@ mad_flight(const struct mad_worker *w, uint16_t port)
 void
 mad_session_settle(struct mad_session *s)
 {
-	if (s->timer.slot_time == UINT64_MAX) /* what was sent has not left */
+	if (s->timer.slot_time == UINT64_MAX) /* the packets sent have not left yet */
 		return;
 	s->lag += s->timer.slot_time - s->due;
 	s->due = s->timer.slot_time;
@@ -85,7 +85,10 @@ mad_rtt_sample(struct mad_session *s, uint64_t rtt)
 	if (rtt == 0)
 		rtt = 1;
 	*all = *all - *all / 8 + rtt / 8;
-	/* RFC 6298's weight, one in eight; but a first one that held the answer's making goes at once */
+	/*
+	 * RFC 6298's weight of one eighth. But take a much lower sample at once: the first one may
+	 * include the time to prepare the answer.
+	 */
 	if (s->srtt == 0 || rtt < s->srtt / 2)
 		s->srtt = rtt;
 	else
@@ -115,13 +118,13 @@ mad_probe_delay(const struct mad_session *s)
 {
 	uint64_t floor = s->w->probe_floor, delay = 4 * s->srtt;
 
-	/* what others see tells of queues, here too: in a storm of requests Acks wait behind them */
+	/* use other sessions' srtt too: in a storm of requests all Acks wait in the same queues */
 	if (delay == 0)
 		delay = s->w->srtt != 0 ? 8 * s->w->srtt : 5 * floor;
 	return RTE_MAX(delay, floor) << s->tx.probes;
 }
 
-/* What only reads, and is answered by a stream. */
+/* True for requests that only read and are answered by a stream, while probes are left. */
 static bool
 may_probe(const struct mad_session *s)
 {
@@ -208,9 +211,9 @@ mad_session_deliver(struct mad_session *s, const uint8_t *data, uint32_t len)
 
 /* --- the end --- */
 
-/* Everything but the session itself: the agent's, the source's and the taker's part is over. */
+/* End the session for its agent, source and taker; the session itself stays. */
 static void
-finish(struct mad_session *s, const struct mad_result *r)
+session_finish(struct mad_session *s, const struct mad_result *r)
 {
 	struct mad_worker *w = s->w;
 	struct mad_taker taker = s->taker;
@@ -218,7 +221,7 @@ finish(struct mad_session *s, const struct mad_result *r)
 	struct mad_result result = *r;
 
 	if (s->state == MAD_STATE_LINGER)
-		return; /* was over before */
+		return; /* ended before */
 	if (r->end == MAD_END_OK)
 		mad_count(w, sessions_completed, 1);
 	else
@@ -234,7 +237,9 @@ finish(struct mad_session *s, const struct mad_result *r)
 	result.bytes = s->delivered;
 	result.segments = s->segments;
 	result.resent = s->resent;
-	/* a command's clock may be ahead of the turn's it came in */
+	/*
+	 * `opened` may be newer than w->now: a command's clock can be ahead of the turn it runs in
+	 */
 	result.elapsed = w->now > s->opened ? w->now - s->opened : 0;
 	taker.done(taker.arg, &result);
 }
@@ -242,9 +247,9 @@ finish(struct mad_session *s, const struct mad_result *r)
 void
 mad_session_end(struct mad_session *s, const struct mad_result *r)
 {
-	s->busy = true; /* done() may want a session of its own: not this one */
+	s->busy = true; /* done() may open a session, which must not reclaim this one */
 	mad_session_timer_stop(s);
-	finish(s, r);
+	session_finish(s, r);
 	mad_session_free(s);
 }
 
@@ -252,7 +257,7 @@ void
 mad_session_linger(struct mad_session *s, const struct mad_result *r, uint64_t duration)
 {
 	s->busy = true;
-	finish(s, r);
+	session_finish(s, r);
 	s->busy = false;
 	mad_session_reclaimable(s);
 	mad_session_timer(s, mad_now(s) + duration);

@@ -3,8 +3,8 @@
  */
 
 /*
- * Transactions of one packet each way: the whole of a class without multi-packet transactions, and
- * the short ones of the other protocols.
+ * Transactions of one packet each way: for classes without multi-packet transactions, and for the
+ * single-packet cases of the other protocols.
  */
 
 #include <errno.h>
@@ -27,7 +27,7 @@ mad_single_send(struct mad_session *s)
 }
 
 static void
-send_request(struct mad_session *s)
+single_request_sent(struct mad_session *s)
 {
 	static const struct mad_result sent = { .end = MAD_END_OK };
 
@@ -38,9 +38,9 @@ send_request(struct mad_session *s)
 		mad_session_timer(s, mad_now(s) + mad_response_timeout(s));
 }
 
-/* An answer is kept for its repeats, for a request is not to be executed twice. */
+/* Keep the answer to send it again on repeats: a request must not be executed twice. */
 static void
-send_answer(struct mad_session *s)
+single_answer_sent(struct mad_session *s)
 {
 	static const struct mad_result sent = { .end = MAD_END_OK };
 
@@ -56,9 +56,9 @@ single_send(struct mad_session *s, unsigned int budget)
 	if (budget == 0 || mad_single_send(s) == 0)
 		return 0;
 	if (s->work & MAD_WORK_REQUEST)
-		send_request(s);
+		single_request_sent(s);
 	else
-		send_answer(s);
+		single_answer_sent(s);
 	return 1;
 }
 

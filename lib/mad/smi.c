@@ -3,8 +3,8 @@
  */
 
 /*
- * The subnet management interface, QP0: what a packet must be to be an SMP for this port (smp-sma 1
- * and 6), and the two ends of a directed route (smp-sma 2).
+ * The subnet management interface, QP0: check that a packet is an SMP for this port (smp-sma 1 and
+ * 6), and handle both ends of a directed route (smp-sma 2).
  */
 
 #include "mad/core.h"
@@ -18,56 +18,56 @@ struct route {
 	uint8_t *smp;
 	unsigned int pointer;
 	unsigned int count;
-	uint8_t port; /* number of the receiving port */
+	uint8_t port; /* number of the receiving port, from 1 */
 };
 
 static bool
-too_long(const struct route *r)
+route_too_long(const struct route *r)
 {
 	return r->count > HOPS_MAX;
 }
 
 static bool
-at_the_end(const struct route *r)
+route_at_end(const struct route *r)
 {
 	return r->pointer == r->count;
 }
 
 static bool
-beyond_the_end(const struct route *r)
+route_beyond_end(const struct route *r)
 {
 	return r->pointer == r->count + 1;
 }
 
 static bool
-one_hop_left(const struct route *r)
+route_one_hop_left(const struct route *r)
 {
 	return r->pointer == 1;
 }
 
 static bool
-no_hop_left(const struct route *r)
+route_no_hop_left(const struct route *r)
 {
 	return r->pointer == 0;
 }
 
 static bool
-discard(const struct route *r)
+route_discard(const struct route *r)
 {
 	(void)r;
 	return false;
 }
 
 static bool
-accept(const struct route *r)
+route_accept(const struct route *r)
 {
 	(void)r;
 	return true;
 }
 
-/* The last hop notes where it came in; nothing goes on from a channel adapter. */
+/* The last hop: note the receiving port in the return path. A channel adapter does not forward. */
 static bool
-arrive(const struct route *r)
+route_arrive(const struct route *r)
 {
 	if (r->count != 0)
 		r->smp[SMP_OFF_RETURN_PATH + r->pointer] = r->port;
@@ -75,9 +75,9 @@ arrive(const struct route *r)
 	return get_be16(r->smp + SMP_OFF_DR_DLID) == PORT_LID_PERMISSIVE;
 }
 
-/* Back where it began, unless a LID-routed part follows. */
+/* A response is back at its requester, unless a LID-routed part follows. */
 static bool
-come_home(const struct route *r)
+route_returned(const struct route *r)
 {
 	r->smp[SMP_OFF_HOP_POINTER] = 0;
 	return get_be16(r->smp + SMP_OFF_DR_SLID) == PORT_LID_PERMISSIVE;
@@ -88,21 +88,21 @@ enum direction {
 	BACK = 2, /* D = 1: response */
 };
 
-/* smp-sma 2: the first row that applies decides; none: a channel adapter does not forward */
+/* smp-sma 2: the first row that applies decides. If none does, discard: we do not forward. */
 static const struct route_row {
 	unsigned int direction;
 	bool (*applies)(const struct route *r);
 	bool (*is_ours)(const struct route *r);
 } route_rows[] = {
-	{ OUT | BACK, too_long, discard },
-	{ OUT, at_the_end, arrive },
-	{ OUT, beyond_the_end, accept },
-	{ BACK, one_hop_left, come_home },
-	{ BACK, no_hop_left, accept },
+	{ OUT | BACK, route_too_long, route_discard },
+	{ OUT, route_at_end, route_arrive },
+	{ OUT, route_beyond_end, route_accept },
+	{ BACK, route_one_hop_left, route_returned },
+	{ BACK, route_no_hop_left, route_accept },
 };
 
 static bool
-ends_here(uint8_t *smp, uint16_t port)
+route_ends_here(uint8_t *smp, uint16_t port)
 {
 	bool returning = get_be16(smp + MAD_OFF_STATUS) & SMP_RETURNING;
 	const struct route r = {
@@ -113,7 +113,7 @@ ends_here(uint8_t *smp, uint16_t port)
 	};
 	unsigned int i;
 
-	/* responses return, and nothing else does */
+	/* D must be set in responses and only there */
 	if (returning != (smp[MAD_OFF_METHOD] >> 7))
 		return false;
 	for (i = 0; i < sizeof(route_rows) / sizeof(route_rows[0]); i++) {
@@ -151,7 +151,7 @@ mad_receive_smp(struct mad_worker *w, const struct packet *pkt, uint64_t now)
 	if (!mad_is_smp(pkt->payload))
 		return VERDICT_SMP;
 	memcpy(w->smp, pkt->payload, MAD_LEN);
-	if (mad_is_directed(w->smp) && !ends_here(w->smp, pkt->port))
+	if (mad_is_directed(w->smp) && !route_ends_here(w->smp, pkt->port))
 		return VERDICT_SMP_ROUTE;
 	return mad_hand_over(&rx);
 }
@@ -164,7 +164,7 @@ mad_smp_reply(uint8_t reply[MAD_LEN], const uint8_t *request)
 	memcpy(reply + SMP_OFF_M_KEY, request + SMP_OFF_M_KEY, 8);
 	if (!mad_is_directed(request))
 		return;
-	/* it was HopCount + 1; the first hop back has been taken when it is on the wire */
+	/* it was HopCount + 1; HopCount on the wire means that the first hop back is done */
 	reply[SMP_OFF_HOP_POINTER] = request[SMP_OFF_HOP_COUNT];
 	memcpy(reply + SMP_OFF_DR_SLID, request + SMP_OFF_DR_SLID, 4);
 	memcpy(reply + SMP_OFF_INITIAL_PATH, request + SMP_OFF_INITIAL_PATH, 2 * SMP_PATH_LEN);
@@ -177,7 +177,7 @@ mad_smp_return(uint8_t *mad)
 		put_be16(mad + MAD_OFF_STATUS, get_be16(mad + MAD_OFF_STATUS) | SMP_RETURNING);
 }
 
-/* Does the SMP end at the port that sends it? */
+/* True if the SMP is addressed to the port that sends it. */
 static bool
 is_loopback(const struct port_attr *port, uint16_t dlid, const uint8_t *mad)
 {

@@ -3,12 +3,13 @@
  */
 
 /*
- * The sessions of a worker: a pool sized at creation, a hash table over it, and for each address
- * that has some a count of them, so that one stranger cannot have them all.
+ * The sessions of a worker: a pool sized at creation, a hash table over it, and an entry for each
+ * address with sessions, which limits how many of them one stranger can have.
  *
- * A session whose peer has not shown yet that it listens is half-open. Addresses are ranked by how
- * many half-open sessions they have: when the pool is empty, what lingers goes first, then the
- * oldest half-open session of an address at the top. Everything here is O(1).
+ * A session is half-open until its peer has proven that it receives our packets. Addresses are
+ * ranked by their number of half-open sessions. When the pool is empty, the oldest lingering
+ * session is reclaimed first, then the oldest half-open session of an address with the highest
+ * rank, so that an address that floods us displaces its own sessions first. Everything is O(1).
  */
 
 #include <errno.h>
@@ -24,26 +25,26 @@ TAILQ_HEAD(rank, mad_peer_entry);
 struct mad_table {
 	struct mad_session *sessions;
 	struct mad_session **buckets;
-	uint64_t *live; /* a bit for each of .sessions: a walk skips 64 at a time */
-	struct mad_session *free; /* by .chain */
+	uint64_t *live; /* a bit for each of .sessions, so that walks skip 64 at a time */
+	struct mad_session *free; /* list linked by .chain */
 	uint32_t size;
 	uint32_t used;
 	uint32_t mask;
-	struct mad_session_list linger; /* of all addresses, oldest first */
+	struct mad_session_list linger; /* over all addresses, oldest first */
 	struct mad_peer_entry *peers;
 	struct mad_peer_entry **peer_buckets;
 	struct mad_peer_entry *peer_free;
 	uint32_t num_peers;
-	struct rank idle_peers; /* no sessions, no bytes, but proven; oldest first */
-	struct rank *rank; /* by number of half-open sessions, 0..max_sessions_per_peer */
-	uint32_t top; /* highest rank that may have an address */
+	struct rank idle_peers; /* proven addresses without sessions and bytes, oldest first */
+	struct rank *rank; /* index: number of half-open sessions, 0..max_sessions_per_peer */
+	uint32_t top; /* no address has a higher rank */
 	size_t memory;
 };
 
 /* --- set-up --- */
 
 static void *
-table_alloc(struct mad_worker *w, size_t n, size_t size)
+session_table_alloc(struct mad_worker *w, size_t n, size_t size)
 {
 	void *mem = mem_zalloc(w->config.alloc, n * size, 64);
 
@@ -52,7 +53,9 @@ table_alloc(struct mad_worker *w, size_t n, size_t size)
 	return mem;
 }
 
-/* A chunk is two pages of bookkeeping at least: body.c. */
+/*
+ * One entry per session, and one per chunk: each body (body.c) may be its address's only holding.
+ */
 static uint32_t
 peers_needed(const struct mad_worker *w)
 {
@@ -109,12 +112,12 @@ mad_table_create(struct mad_worker *w)
 	t->size = w->limits.max_sessions;
 	t->num_peers = peers_needed(w);
 	t->mask = rte_align32pow2(t->num_peers) - 1;
-	t->sessions = table_alloc(w, t->size, sizeof(*t->sessions));
-	t->buckets = table_alloc(w, (size_t)t->mask + 1, sizeof(*t->buckets));
-	t->live = table_alloc(w, t->size / 64 + 1, sizeof(*t->live));
-	t->peers = table_alloc(w, t->num_peers, sizeof(*t->peers));
-	t->peer_buckets = table_alloc(w, (size_t)t->mask + 1, sizeof(*t->peer_buckets));
-	t->rank = table_alloc(w, w->limits.max_sessions_per_peer + 1, sizeof(*t->rank));
+	t->sessions = session_table_alloc(w, t->size, sizeof(*t->sessions));
+	t->buckets = session_table_alloc(w, (size_t)t->mask + 1, sizeof(*t->buckets));
+	t->live = session_table_alloc(w, t->size / 64 + 1, sizeof(*t->live));
+	t->peers = session_table_alloc(w, t->num_peers, sizeof(*t->peers));
+	t->peer_buckets = session_table_alloc(w, (size_t)t->mask + 1, sizeof(*t->peer_buckets));
+	t->rank = session_table_alloc(w, w->limits.max_sessions_per_peer + 1, sizeof(*t->rank));
 	if (t->sessions == NULL || t->buckets == NULL || t->live == NULL || t->peers == NULL ||
 		t->peer_buckets == NULL || t->rank == NULL)
 		return -ENOMEM;
@@ -174,7 +177,7 @@ peer_remove(struct mad_worker *w, struct mad_peer_entry *p)
 	t->peer_free = p;
 }
 
-/* It has sessions again, or makes room for another. */
+/* The address gets a session again, or is about to be removed. */
 static void
 peer_wake(struct mad_table *t, struct mad_peer_entry *p)
 {
@@ -308,16 +311,16 @@ reclaim_half_open(struct mad_worker *w, const struct mad_peer_entry *newcomer)
 	p = TAILQ_FIRST(&t->rank[t->top]);
 	TAILQ_FOREACH(s, &p->half_open_list, peer_link) {
 		if (s->busy)
-			continue; /* at most one or two: those whose agent is being called */
+			continue; /* its agent is being called; true for at most two sessions */
 		mad_session_end(s, &reclaimed);
 		return true;
 	}
 	return false;
 }
 
-/* Make room for a session of this address (NULL: it has none yet, or the session is our own). */
+/* Make room for a session of this address. @param p  NULL: no entry yet, or the call is our own */
 static bool
-make_room(struct mad_worker *w, const struct mad_peer_entry *p)
+session_make_room(struct mad_worker *w, const struct mad_peer_entry *p)
 {
 	struct mad_table *t = w->table;
 
@@ -344,7 +347,7 @@ mad_session_find(struct mad_worker *w, const struct mad_key *key, uint64_t hash)
 	struct mad_session *s = w->table->buckets[hash & w->table->mask];
 	const char *line = (const char *)s;
 
-	/* what its protocol is about to look at, all of it at once */
+	/* prefetch at once what the protocol will read */
 	if (s != NULL)
 		for (; line < (const char *)s->mad; line += 64)
 			rte_prefetch0(line);
@@ -365,7 +368,7 @@ mad_session_of(const struct mad_worker *w, mad_handle h)
 	return s->state != MAD_STATE_FREE && s->generation == h >> 32 ? s : NULL;
 }
 
-/* What of a session starts from zero: all but what fill_pools() set, MAD and path. */
+/* Clear a reused session, except what fill_pools() set, the MAD and the path. */
 static void
 session_clear(struct mad_session *s)
 {
@@ -391,7 +394,7 @@ session_clear(struct mad_session *s)
 	s->retries_left = s->retries;
 	s->opened = s->w->now;
 	s->lag = 0;
-	s->due = s->timer.slot_time; /* nothing to settle of the session before */
+	s->due = s->timer.slot_time; /* nothing to settle from the previous session */
 }
 
 struct mad_session *
@@ -403,9 +406,9 @@ mad_session_new(struct mad_worker *w, const struct mad_key *key, uint64_t hash, 
 
 	if (stranger)
 		p = peer_find(w, &key->addr);
-	if (!make_room(w, p))
+	if (!session_make_room(w, p))
 		return NULL;
-	/* its last session may just have been reclaimed, and the entry with it */
+	/* session_make_room() may have reclaimed the address's last session and freed its entry */
 	if (stranger) {
 		p = peer_find(w, &key->addr);
 		if (p == NULL)

@@ -3,8 +3,8 @@
  */
 
 /*
- * SA class version 1: a transaction's way from request to answer, in both roles. Its streams are
- * in v1_send.c and v1_receive.c.
+ * SA class version 1: the life of a transaction from request to answer, in both roles. v1_send.c
+ * and v1_receive.c transfer its streams.
  */
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 
 /* --- packets --- */
 
-/* A3: the two readings of FragmentFlag are each other's mirror image */
+/* A3: FragmentFlag can be read from either end; one reading is the mirror image of the other. */
 uint8_t
 v1_flags(const struct mad_worker *w, uint8_t f)
 {
@@ -27,11 +27,11 @@ v1_flags(const struct mad_worker *w, uint8_t f)
 }
 
 static struct v1_packet
-parse(const struct mad_worker *w, const uint8_t *mad)
+v1_parse(const struct mad_worker *w, const uint8_t *mad)
 {
 	return (struct v1_packet){
 		.mad = mad,
-		.flags = v1_flags(w, mad[SA1_OFF_FRAGMENT]) & SA1_FLAGS, /* the rest: reserved */
+		.flags = v1_flags(w, mad[SA1_OFF_FRAGMENT]) & SA1_FLAGS, /* ignore reserved bits */
 		.status = get_be16(mad + MAD_OFF_STATUS),
 		.window = get_be16(mad + SA1_OFF_WINDOW),
 		.segment = get_be32(mad + SA1_OFF_SEGMENT),
@@ -85,26 +85,26 @@ v1_send_control(struct mad_session *s, uint8_t method, uint8_t flag, uint32_t se
 	return true;
 }
 
-/* --- what belongs to no session --- */
+/* --- packets without a session --- */
 
 static enum mad_kind
 v1_kind(const struct mad_rx *rx)
 {
-	struct v1_packet p = parse(rx->w, rx->mad);
+	struct v1_packet p = v1_parse(rx->w, rx->mad);
 	bool config = rx->mad[MAD_OFF_METHOD] == SA1_CONFIG;
 
-	if (config && p.status != 0) /* a requester that gives up, after we have */
+	if (config && p.status != 0) /* the requester gives up a request that we already dropped */
 		return MAD_KIND_STRAY;
 	if (is_single(&p))
 		return MAD_KIND_SINGLE;
 	if (p.flags & V1_CONTROL)
 		return MAD_KIND_STRAY;
-	/* its First was lost: who expects segment 1 asks for it */
+	/* the First was lost: start receiving, so that the receiver asks for segment 1 */
 	if (config && p.segment > 1)
 		return MAD_KIND_FIRST;
 	if (!(p.flags & SA1_FIRST) || p.segment != 1)
 		return MAD_KIND_STRAY;
-	/* A3: "First+Last, SegmentNumber 1" is how some send a request of one packet */
+	/* A3: some requesters send single-packet requests as "First+Last, SegmentNumber 1" */
 	if (p.flags & SA1_LAST && !config)
 		return MAD_KIND_SINGLE;
 	return MAD_KIND_FIRST;
@@ -113,9 +113,12 @@ v1_kind(const struct mad_rx *rx)
 static enum verdict
 v1_stray(const struct mad_rx *rx)
 {
-	struct v1_packet p = parse(rx->w, rx->mad);
+	struct v1_packet p = v1_parse(rx->w, rx->mad);
 
-	/* of an answer that is all acknowledged, or was given up: the data are gone (seed 000) */
+	/*
+	 * Resend request for an answer that was acknowledged or given up: its data is gone (seed
+	 * 000)
+	 */
 	if (!rx->key.requester && p.flags & SA1_RESEND && p.segment != 0) {
 		mad_count(rx->w, resend_received, 1);
 		if (mad_reply_status(rx, MAD_STATUS_INVALID_FIELD))
@@ -168,7 +171,7 @@ v1_give_up(struct mad_session *s, const struct mad_result *why)
 	mad_session_end(s, why);
 }
 
-/* The answer or the status is out. What was executed is kept to answer repeats. */
+/* The answer or status was sent. Keep the answer of an executed request, to answer repeats. */
 static void
 answer_sent(struct mad_session *s)
 {
@@ -204,9 +207,9 @@ v1_start_receive(struct mad_session *s)
 	v1_start_receiving(s, SA1_WINDOW_DEFAULT);
 }
 
-/* A5 PREP: a KeepAlive within `process`, and again */
+/* A5 PREP: send a KeepAlive before `process` is over, again and again. */
 static void
-keepalive_timer(struct mad_session *s)
+v1_prepare_timer(struct mad_session *s)
 {
 	mad_session_timer(s, mad_now(s) + s->process - s->process / 4);
 }
@@ -215,17 +218,17 @@ static void
 v1_prepare(struct mad_session *s)
 {
 	s->state = MAD_STATE_PREP;
-	keepalive_timer(s);
+	v1_prepare_timer(s);
 }
 
 static void
 prepare_expire(struct mad_session *s)
 {
-	/* the ConfigResp will be late: it cannot stand for the last Ack */
+	/* the ConfigResp will be late, so it cannot replace the last Ack: send the Ack */
 	if (s->rx.last != 0 && s->rx.acked != s->rx.last)
 		mad_want(s, V1_WORK_ACK);
 	mad_want(s, V1_WORK_KEEPALIVE);
-	keepalive_timer(s);
+	v1_prepare_timer(s);
 }
 
 static void
@@ -237,7 +240,7 @@ v1_start_answer(struct mad_session *s)
 	mad_want(s, MAD_WORK_ANSWER);
 }
 
-/* A3: an answer that fits one packet is no series */
+/* A3: send an answer that fits one packet without segment numbers. */
 static void
 single_packet(struct mad_session *s)
 {
@@ -267,9 +270,9 @@ v1_start_stream(struct mad_session *s)
 	single_packet(s);
 }
 
-/* A repeated request starts no second stream (A5) */
+/* A5: a repeated request starts no second stream. */
 static enum verdict
-repeated(struct mad_session *s)
+v1_repeated_request(struct mad_session *s)
 {
 	mad_count(s->w, repeated_requests, 1);
 	if (s->state == MAD_STATE_PREP)
@@ -281,7 +284,7 @@ repeated(struct mad_session *s)
 	return VERDICT_DATAGRAM;
 }
 
-/* A segment of a request that has all come. */
+/* A segment of a request that is already complete. */
 static enum verdict
 repeated_segment(struct mad_session *s)
 {
@@ -310,12 +313,12 @@ responder_receive(struct mad_session *s, const struct v1_packet *p)
 	}
 	if (receiving)
 		return v1_segment(s, p);
-	return is_single(p) || s->rx.last == 0 ? repeated(s) : repeated_segment(s);
+	return is_single(p) || s->rx.last == 0 ? v1_repeated_request(s) : repeated_segment(s);
 }
 
 /* --- requester --- */
 
-/* A Config of one packet goes out as such; of more, as a series. */
+/* A Config that fits one packet is sent as one, a longer one in segments. */
 static void
 v1_start_call(struct mad_session *s)
 {
@@ -339,7 +342,7 @@ v1_start_call(struct mad_session *s)
 }
 
 static bool
-send_request(struct mad_session *s)
+v1_send_request(struct mad_session *s)
 {
 	if (mad_single_send(s) == 0)
 		return false;
@@ -357,7 +360,7 @@ send_request(struct mad_session *s)
 }
 
 static void
-request_expired(struct mad_session *s)
+v1_request_expired(struct mad_session *s)
 {
 	if (mad_now(s) < s->v1.response_due) {
 		mad_request_probed(s);
@@ -368,7 +371,7 @@ request_expired(struct mad_session *s)
 	mad_single_expire(s);
 }
 
-/* A4: of a single-packet answer PayloadLength counts if it can be true */
+/* A4: use PayloadLength of a single-packet answer, but at most the data area. */
 static enum verdict
 single_answer(struct mad_session *s, const struct v1_packet *p)
 {
@@ -376,7 +379,7 @@ single_answer(struct mad_session *s, const struct v1_packet *p)
 
 	if (!mad_answers(s, p->mad))
 		return VERDICT_MAD_UNMATCHED;
-	/* of a Config this answer stands for the last Ack: it must all have been sent */
+	/* a Config's answer also acknowledges its last segment: all segments must have been sent */
 	if (s->state != MAD_STATE_REQUESTED &&
 		(s->tx.total == 0 || s->tx.sent < s->tx.total || s->rx.expected > 1))
 		return VERDICT_MAD_DISCARDED;
@@ -388,7 +391,7 @@ single_answer(struct mad_session *s, const struct v1_packet *p)
 	return VERDICT_DATAGRAM;
 }
 
-/* A segment of the answer's series, the first one from wherever we are. */
+/* A segment of the answer. The first one starts reception from any state. */
 static enum verdict
 answer_segment(struct mad_session *s, const struct v1_packet *p)
 {
@@ -410,7 +413,7 @@ requester_receive(struct mad_session *s, const struct v1_packet *p)
 {
 	if (v1_overtaken(s, p))
 		return VERDICT_MAD_DISCARDED;
-	/* any state: a response with a status is the end (A5) */
+	/* A5, any state: a response with a status ends the session */
 	if (p->status != 0 && s->state != MAD_STATE_LINGER && s->state != MAD_STATE_CLOSE) {
 		mad_session_answered(s, p->mad);
 		return VERDICT_DATAGRAM;
@@ -434,9 +437,9 @@ v1_progress(struct mad_session *s)
 	s->v1.progress = mad_now(s);
 }
 
-/* Who waits for the peer: for its stream, its Ack or the ConfigResp (table 33-11: either side). */
+/* True while we wait for the peer's stream, Ack or ConfigResp (table 33-11: either side). */
 static bool
-waits(const struct mad_session *s)
+v1_waits(const struct mad_session *s)
 {
 	return s->state == MAD_STATE_REQUESTED || s->state == MAD_STATE_RECV ||
 		s->state == MAD_STATE_RECOVER || s->state == MAD_STATE_WAIT;
@@ -447,7 +450,7 @@ v1_keepalive(struct mad_session *s)
 {
 	uint64_t now = mad_now(s);
 
-	if (!waits(s) || s->work & MAD_WORK_REQUEST)
+	if (!v1_waits(s) || s->work & MAD_WORK_REQUEST)
 		return VERDICT_MAD_DISCARDED;
 	mad_count(s->w, keepalive_received, 1);
 	if (now - s->v1.progress > mad_ms(s->w, s->w->limits.keepalive_total_ms)) {
@@ -455,7 +458,7 @@ v1_keepalive(struct mad_session *s)
 		return VERDICT_DATAGRAM;
 	}
 	s->tx.rtt_segment = 0;
-	if (s->state == MAD_STATE_REQUESTED) /* the request has arrived */
+	if (s->state == MAD_STATE_REQUESTED) /* the request has arrived: no probes */
 		s->tx.probes = MAD_REQUEST_PROBES;
 	s->v1.response_due = now + mad_segment_timeout(s);
 	mad_session_timer(s, s->v1.response_due);
@@ -465,7 +468,7 @@ v1_keepalive(struct mad_session *s)
 static enum verdict
 v1_receive(struct mad_session *s, const struct mad_rx *rx)
 {
-	struct v1_packet p = parse(s->w, rx->mad);
+	struct v1_packet p = v1_parse(s->w, rx->mad);
 
 	return s->key.requester ? requester_receive(s, &p) : responder_receive(s, &p);
 }
@@ -485,7 +488,7 @@ send_keepalive(struct mad_session *s)
 }
 
 static bool
-send_answer(struct mad_session *s)
+v1_send_answer(struct mad_session *s)
 {
 	if (mad_single_send(s) == 0)
 		return false;
@@ -494,7 +497,7 @@ send_answer(struct mad_session *s)
 	return true;
 }
 
-/* In this order (A5: the last Ack before KeepAlives). */
+/* Order of sending (A5: the last Ack before KeepAlives). */
 static const struct {
 	uint32_t bit;
 	bool (*send)(struct mad_session *s);
@@ -504,8 +507,8 @@ static const struct {
 	{ V1_WORK_KEEPALIVE, send_keepalive },
 	{ V1_WORK_RELEASED, v1_send_released },
 	{ V1_WORK_LAST, v1_send_last },
-	{ MAD_WORK_REQUEST, send_request },
-	{ MAD_WORK_ANSWER, send_answer }, /* the session may be gone then */
+	{ MAD_WORK_REQUEST, v1_send_request },
+	{ MAD_WORK_ANSWER, v1_send_answer }, /* last: it may end the session */
 };
 
 static unsigned int
@@ -536,7 +539,7 @@ v1_expire(struct mad_session *s)
 {
 	switch (s->state) {
 	case MAD_STATE_REQUESTED:
-		request_expired(s);
+		v1_request_expired(s);
 		break;
 	case MAD_STATE_PREP:
 		prepare_expire(s);

@@ -3,11 +3,11 @@
  */
 
 /*
- * Class version 1, the side that receives a series: the receiver's table of sa-multipacket A5.
+ * Class version 1, receiver of segments: the receiver's table of sa-multipacket A5.
  *
- * Beyond the table, if mad.v1_early_resend is set: while segments after the missing one still come
- * in a round trip after the Resend request, that request or its answer was lost, and it is repeated
- * without waiting for the SegmentTimer; some of the seven are kept for the timer.
+ * Beyond the table, if mad.v1_early_resend is set: if later segments still arrive after a round
+ * trip since the Resend request, the request or its answer was lost. It is repeated without waiting
+ * for the SegmentTimer; TIMED_RESENDS of the seven requests are kept for the timer.
  */
 
 #include <errno.h>
@@ -30,13 +30,13 @@ v1_start_receiving(struct mad_session *s, uint16_t window)
 	s->state = MAD_STATE_RECV;
 }
 
-/* When what comes without bringing the series on, copies or later segments, has kept it enough. */
+/* When a session ends that receives only copies or later segments, and so makes no progress. */
 static uint64_t
 kept_until(const struct mad_session *s)
 {
 	uint64_t total = mad_ms(s->w, s->w->limits.keepalive_total_ms);
 
-	/* never before the Resend requests are spent */
+	/* not before the Resend requests are used up */
 	return s->v1.progress + RTE_MAX(total, 8 * mad_segment_timeout(s));
 }
 
@@ -61,9 +61,9 @@ ask_again(struct mad_session *s)
 }
 
 /*
- * Does this status answer a Resend request that an Ack of ours overtook? It does if we ask for
- * nothing now; else each request for a segment that has come since may have drawn one, and the
- * network may have copied it.
+ * True if a status answers a Resend request of ours that an Ack of ours has overtaken. In state
+ * RECV no segment is missing, so it does. In RECOVER, each Resend request for a segment that has
+ * since arrived may have drawn a status, twice if the network copied it.
  */
 bool
 v1_overtaken(struct mad_session *s, const struct v1_packet *p)
@@ -78,7 +78,7 @@ v1_overtaken(struct mad_session *s, const struct v1_packet *p)
 	return true;
 }
 
-/* Time for the Resend request to get there and the segment to come back. */
+/* Time for the Resend request to arrive and the segment to come back. */
 static uint64_t
 resend_delay(const struct mad_session *s)
 {
@@ -128,7 +128,7 @@ segment_repeated(struct mad_session *s)
 	return VERDICT_MAD_DISCARDED;
 }
 
-/* A3: Acks and Resend requests go out as the opposite of the stream's method. */
+/* A3: Acks and Resend requests have the opposite R bit of the stream. */
 static uint8_t
 control_method(const struct mad_session *s)
 {
@@ -139,7 +139,7 @@ bool
 v1_send_ack(struct mad_session *s)
 {
 	uint32_t n = s->rx.expected - 1;
-	/* of a Config it is our offer; else as the responses have it */
+	/* as requester repeat the first segment's Window, as receiver of a Config offer our own */
 	uint16_t window = s->key.requester ? get_be16(s->mad + SA1_OFF_WINDOW) :
 		s->w->limits.v1_window;
 
@@ -170,7 +170,7 @@ v1_send_resend(struct mad_session *s)
 
 /* --- segments --- */
 
-/* The packet that the session's Acks are made of, and what done() will see. */
+/* Keep the first segment: Acks copy its header, and done() gets it. */
 static void
 first_segment(struct mad_session *s, const struct v1_packet *p)
 {
@@ -183,10 +183,10 @@ first_segment(struct mad_session *s, const struct v1_packet *p)
 }
 
 /*
- * A4: valid bytes of this segment. Of a request the first segment's total counts, of a response the
- * last one's own length.
+ * A4: valid bytes of this segment. In a request the total of the first segment decides, in a
+ * response the length in the last one.
  *
- * @retval -1  they contradict each other
+ * @retval -1  the lengths contradict each other
  */
 static int
 valid_bytes(const struct mad_session *s, const struct v1_packet *p)
@@ -199,7 +199,7 @@ valid_bytes(const struct mad_session *s, const struct v1_packet *p)
 		if (last)
 			len = s->rx.announced - before;
 		else if (s->rx.announced <= before + SA1_AREA)
-			return -1; /* there would be nothing left for the Last */
+			return -1; /* no data would be left for the Last segment */
 	} else if (last) {
 		len = p->length;
 	}
@@ -208,9 +208,9 @@ valid_bytes(const struct mad_session *s, const struct v1_packet *p)
 	return (int)len;
 }
 
-/* The first segment promises more than the peer may have: better said now than later. */
+/* The first segment announces more than the peer may store: refuse now rather than later. */
 static bool
-too_long(const struct mad_session *s)
+v1_too_long(const struct mad_session *s)
 {
 	return !s->key.requester && s->rx.announced > s->w->limits.max_bytes_per_peer;
 }
@@ -223,9 +223,9 @@ no_room(struct mad_session *s)
 	return VERDICT_MAD_REFUSED;
 }
 
-/* @return false: the session is over */
+/* @retval false  the session is over */
 static bool
-store(struct mad_session *s, const uint8_t *data, uint32_t len)
+v1_store(struct mad_session *s, const uint8_t *data, uint32_t len)
 {
 	if (s->key.requester)
 		return mad_session_deliver(s, data, len);
@@ -247,15 +247,15 @@ bad_length(struct mad_session *s)
 	return VERDICT_DATAGRAM;
 }
 
-/* Last stored: the response is acknowledged, the request executed (A5). */
+/* The Last segment is stored: acknowledge a response, execute a request (A5). */
 static void
-complete(struct mad_session *s)
+v1_complete(struct mad_session *s)
 {
 	struct mad_result r = { .end = MAD_END_OK, .mad = s->mad };
 
 	mad_session_timer_stop(s);
 	if (!s->key.requester) {
-		s->work = 0; /* the ConfigResp stands for the Ack */
+		s->work = 0; /* the ConfigResp replaces the Ack */
 		mad_session_proven(s);
 		mad_session_request(s);
 		return;
@@ -277,12 +277,12 @@ v1_segment(struct mad_session *s, const struct v1_packet *p)
 		return p->segment != 0 ? segment_repeated(s) : VERDICT_MAD_DISCARDED;
 	if (unlikely(p->segment == 1))
 		first_segment(s, p);
-	if (unlikely(p->segment == 1 && too_long(s)))
+	if (unlikely(p->segment == 1 && v1_too_long(s)))
 		return no_room(s);
 	len = valid_bytes(s, p);
 	if (unlikely(len < 0))
 		return bad_length(s);
-	if (unlikely(!store(s, p->mad + SA1_OFF_DATA, (uint32_t)len)))
+	if (unlikely(!v1_store(s, p->mad + SA1_OFF_DATA, (uint32_t)len)))
 		return VERDICT_MAD_REFUSED;
 	mad_rtt_stop(s, p->segment);
 	s->work &= ~V1_WORK_RESEND;
@@ -295,7 +295,7 @@ v1_segment(struct mad_session *s, const struct v1_packet *p)
 	mad_count(s->w, segments_received, 1);
 	if (unlikely(p->flags & SA1_LAST)) {
 		s->rx.last = p->segment;
-		complete(s);
+		v1_complete(s);
 		return VERDICT_DATAGRAM;
 	}
 	if (p->segment - s->rx.acked >= s->rx.window)

@@ -3,12 +3,12 @@
  */
 
 /*
- * Class version 1, the side that sends a series: the sender's table of sa-multipacket A5.
+ * Class version 1, sender of segments: the sender's table of sa-multipacket A5.
  *
- * Beyond the table, if mad.v1_early_resend is set: when the Ack of a window is overdue by what round
- * trips have taken so far, the last segment is sent again as a probe, long before the ResponseTimer
- * ends. A receiver that has it repeats its Ack, one that misses something before it asks for that.
- * Probes are few in a stall, and are among the seven retries.
+ * Beyond the table, if mad.v1_early_resend is set: when an Ack is overdue by the round trips
+ * measured so far, the last segment is sent again as a probe, long before the ResponseTimer
+ * expires. A receiver that has it repeats its Ack; one that misses an earlier segment asks for it.
+ * The probes are few and count among the seven retries.
  */
 
 #include <errno.h>
@@ -17,10 +17,11 @@
 
 #include "mad/v1.h"
 
-#define RETRIES_KEPT 4 /* of the seven, for the ResponseTimer; the others may be probes */
+#define RETRIES_KEPT 4 /* retries kept for the ResponseTimer; the others may be probes */
 /*
- * Segments before the first Ack of an address, however large a Window was asked for: a request may
- * name another's address, who would get them. The answer's Window says where it stops.
+ * Anti-amplification: an address that has never acknowledged may be forged. Send it at most this
+ * many segments before its first Ack, whatever Window its request asks for; the Window of the
+ * answer tells the limit.
  */
 #define UNPROVEN_MAX 1024
 
@@ -46,9 +47,9 @@ v1_start_sending(struct mad_session *s, uint16_t window)
 
 /* --- segments --- */
 
-/* A4: the total in the first, the rest in the last */
+/* A4: the first segment has the total length, the last one its own. */
 static int
-build(struct mad_session *s, uint32_t n, uint8_t *mad)
+v1_build_segment(struct mad_session *s, uint32_t n, uint8_t *mad)
 {
 	uint32_t length = 0;
 	uint8_t flags = 0;
@@ -71,9 +72,9 @@ build(struct mad_session *s, uint32_t n, uint8_t *mad)
 	return 0;
 }
 
-/* The data are gone: the responder says so, the requester's caller knows. */
+/* The data is gone: a responder sends a status, a requester's call ends with -ESTALE. */
 static void
-stale(struct mad_session *s)
+v1_source_stale(struct mad_session *s)
 {
 	if (s->key.requester)
 		v1_fail(s, MAD_END_REFUSED, -ESTALE);
@@ -95,11 +96,11 @@ send_segment(struct mad_session *s, uint32_t n)
 
 	if (unlikely(mad == NULL))
 		return NOT_NOW;
-	ret = build(s, n, mad);
+	ret = v1_build_segment(s, n, mad);
 	if (unlikely(ret == -EAGAIN))
 		return NOT_NOW;
 	if (unlikely(ret < 0)) {
-		stale(s);
+		v1_source_stale(s);
 		return GONE;
 	}
 	mad_commit(s);
@@ -120,14 +121,14 @@ burst_end(const struct mad_session *s)
 	return RTE_MIN(s->tx.window_end, s->tx.total);
 }
 
-/* Table 33-11: a stream that stops in its window is kept alive, well within `process`. */
+/* Table 33-11: a stream stopped inside its window sends KeepAlives, well within `process`. */
 static void
-keepalive_timer(struct mad_session *s)
+v1_burst_timer(struct mad_session *s)
 {
 	mad_session_timer(s, s->v1.sent_time + s->process - s->process / 4);
 }
 
-/* When to look again: for a probe, or at the end of the ResponseTimer. */
+/* Set the timer to the next probe, or to the end of the ResponseTimer. */
 static void
 wait_timer(struct mad_session *s)
 {
@@ -168,16 +169,16 @@ v1_burst(struct mad_session *s, unsigned int budget)
 	if (unlikely(r == GONE))
 		return sent;
 	if (s->tx.next <= end) {
-		keepalive_timer(s);
+		v1_burst_timer(s);
 		return sent;
 	}
-	if (highest < end) /* its last one went out for the first time: the Ack will be for it */
+	if (highest < end) /* the last segment was sent for the first time: time its Ack */
 		mad_rtt_start(s, end);
 	start_waiting(s);
 	return sent;
 }
 
-/* The last segment again: a probe, or a retry. */
+/* Send the last segment again, as a probe or a retry. */
 bool
 v1_send_last(struct mad_session *s)
 {
@@ -190,7 +191,7 @@ v1_send_last(struct mad_session *s)
 	return r == SENT;
 }
 
-/* The session goes on with what is not acknowledged yet. */
+/* Send the status that tells that a segment is gone. The session continues. */
 bool
 v1_send_released(struct mad_session *s)
 {
@@ -205,7 +206,7 @@ v1_send_released(struct mad_session *s)
 	return true;
 }
 
-/* The sink or the source has let no segment through for most of `process`. */
+/* The sink or the source has blocked segments for most of `process`: send a KeepAlive. */
 static void
 burst_stalls(struct mad_session *s)
 {
@@ -215,7 +216,7 @@ burst_stalls(struct mad_session *s)
 		mad_want(s, V1_WORK_KEEPALIVE);
 		s->v1.sent_time = now;
 	}
-	keepalive_timer(s);
+	v1_burst_timer(s);
 }
 
 void
@@ -245,11 +246,11 @@ v1_sender_expire(struct mad_session *s)
 	wait_timer(s);
 }
 
-/* --- what the receiver says --- */
+/* --- control packets of the receiver --- */
 
-/* The timer stays where it is: v1_burst() will move it. */
+/* Leaves the timer running: v1_burst() moves it. */
 static void
-go_on(struct mad_session *s)
+v1_go_on(struct mad_session *s)
 {
 	s->work &= ~V1_WORK_LAST;
 	s->state = MAD_STATE_BURST;
@@ -262,7 +263,7 @@ all_acked(struct mad_session *s)
 {
 	struct mad_result r = { .end = MAD_END_OK };
 
-	if (s->key.requester) { /* the ConfigResp is still to come */
+	if (s->key.requester) { /* the ConfigResp must still come */
 		s->work = 0;
 		start_waiting(s);
 	} else if (v1_executes(s)) {
@@ -274,7 +275,7 @@ all_acked(struct mad_session *s)
 }
 
 static void
-acked(struct mad_session *s, uint32_t n, uint32_t window)
+v1_acked(struct mad_session *s, uint32_t n, uint32_t window)
 {
 	s->tx.acked = n;
 	s->tx.window_end = n + window < n ? UINT32_MAX : n + window;
@@ -289,33 +290,34 @@ acked(struct mad_session *s, uint32_t n, uint32_t window)
 	mad_rtt_stop(s, n);
 	mad_session_proven(s);
 	mad_address_proven(s);
-	if (n == s->tx.total) { /* a request's Last, sent again for its answer: seven times in all */
+	/* keep retries_left: the Last of a request is sent seven times in all */
+	if (n == s->tx.total) {
 		all_acked(s);
 		return;
 	}
 	s->retries_left = s->retries;
 	if (!s->key.requester)
 		put_be16(s->mad + SA1_OFF_WINDOW, (uint16_t)s->tx.window);
-	go_on(s);
+	v1_go_on(s);
 }
 
 static enum verdict
-ack(struct mad_session *s, const struct v1_packet *p)
+v1_take_ack(struct mad_session *s, const struct v1_packet *p)
 {
 	mad_count(s->w, ack_received, 1);
 	if (p->segment <= s->tx.acked || p->segment > s->tx.sent) {
 		mad_count(s->w, ack_ignored, 1);
 		return VERDICT_MAD_DISCARDED;
 	}
-	/* A5: never below the window of the first burst; of a Config that is 64 */
-	acked(s, p->segment, RTE_MAX(s->tx.window, p->window));
+	/* A5: never below the window of the first burst, which is 64 for a Config */
+	v1_acked(s, p->segment, RTE_MAX(s->tx.window, p->window));
 	return VERDICT_DATAGRAM;
 }
 
 /*
- * Of an acknowledged segment: its data are gone, and seed 000 has that said at once. An Ack may just
- * have overtaken the request on the way. Then the receiver does not mean it any more, and its next
- * Ack will tell: the session goes on.
+ * A Resend request for an acknowledged segment: its data is gone, and seed 000 requires a status at
+ * once. But an Ack may have overtaken the request on the way. Then the receiver no longer wants
+ * that segment and its next Ack will show it, so the session continues.
  */
 static enum verdict
 resend_released(struct mad_session *s)
@@ -325,13 +327,13 @@ resend_released(struct mad_session *s)
 	return VERDICT_DATAGRAM;
 }
 
-/* For so long the receiver cannot have seen what the last Resend request drew. */
+/* For this long the receiver cannot have seen our answer to its last Resend request. */
 static uint64_t
 resend_answered(const struct mad_session *s)
 {
 	uint64_t trip = s->srtt != 0 ? s->srtt : s->w->srtt;
 
-	if (s->w->limits.v1_early_resend) /* it may be in as much of a hurry */
+	if (s->w->limits.v1_early_resend) /* the peer may resend early, too */
 		return s->w->probe_floor / 2;
 	if (trip == 0)
 		trip = 5 * s->w->probe_floor;
@@ -339,8 +341,9 @@ resend_answered(const struct mad_session *s)
 }
 
 /*
- * A receiver asks for one segment until it comes, never back, at most seven times each. If it asks
- * for each packet that it discards, one answer is enough: more would be as many whole windows.
+ * True if a Resend request needs no answer. A receiver asks for one segment until it comes, never
+ * for an earlier one, and at most seven times. If it asks once for each packet that it discards,
+ * one answer is enough: each further one would be a whole window.
  */
 static bool
 resend_repeats(struct mad_session *s, uint32_t n)
@@ -364,7 +367,7 @@ resend_repeats(struct mad_session *s, uint32_t n)
 }
 
 static enum verdict
-resend(struct mad_session *s, const struct v1_packet *p)
+v1_take_resend(struct mad_session *s, const struct v1_packet *p)
 {
 	uint32_t n = p->segment;
 
@@ -373,10 +376,10 @@ resend(struct mad_session *s, const struct v1_packet *p)
 		return VERDICT_MAD_DISCARDED;
 	if (n <= s->tx.acked)
 		return resend_released(s);
-	/* A5: our Ack was lost */
+	/* A5: the receiver asks for what comes next, so its Ack was lost */
 	if (s->state == MAD_STATE_WAIT && n == s->tx.sent + 1 && n <= s->tx.total) {
-		acked(s, n - 1, s->tx.window);
-		resend_repeats(s, n); /* served: its copies are not served again */
+		v1_acked(s, n - 1, s->tx.window);
+		resend_repeats(s, n); /* count it as served, so that copies are ignored */
 		return VERDICT_DATAGRAM;
 	}
 	if (n > s->tx.sent || resend_repeats(s, n))
@@ -385,7 +388,7 @@ resend(struct mad_session *s, const struct v1_packet *p)
 	s->tx.probes = 0;
 	s->tx.next = n;
 	mad_session_proven(s);
-	go_on(s);
+	v1_go_on(s);
 	return VERDICT_DATAGRAM;
 }
 
@@ -394,7 +397,7 @@ v1_sender_control(struct mad_session *s, const struct v1_packet *p)
 {
 	bool is_ack = p->flags & SA1_ACK;
 
-	/* an answer of many packets, all acknowledged */
+	/* an answer of many packets that is completely acknowledged */
 	if (s->state == MAD_STATE_LINGER && s->tx.total > 1 && !is_ack && p->segment != 0) {
 		mad_count(s->w, resend_received, 1);
 		return resend_released(s);
@@ -404,5 +407,5 @@ v1_sender_control(struct mad_session *s, const struct v1_packet *p)
 			mad_count(s->w, ack_ignored, 1);
 		return VERDICT_MAD_DISCARDED;
 	}
-	return is_ack ? ack(s, p) : resend(s, p);
+	return is_ack ? v1_take_ack(s, p) : v1_take_resend(s, p);
 }

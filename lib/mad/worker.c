@@ -3,7 +3,7 @@
  */
 
 /*
- * A worker's part of the room: made, unmade, looked at.
+ * Create and destroy a worker's MAD state, and report on it.
  */
 
 #include <rte_common.h>
@@ -103,7 +103,7 @@ mad_worker_destroy(struct mad_worker *w)
 	mem_free(w->config.alloc, w);
 }
 
-/* --- to be seen --- */
+/* --- status --- */
 
 const struct mad_counters *
 mad_worker_counters(const struct mad_worker *w)
@@ -149,7 +149,7 @@ static const char *const state_names[MAD_STATE_COUNT] = {
 #undef X
 };
 
-/* Sender or receiver, whichever part the session is in. */
+/* The session's position as sender or receiver, whichever it is. */
 static void
 progress_info(const struct mad_session *s, struct mad_session_info *info)
 {

@@ -3,35 +3,39 @@
  */
 
 /*
- * Request SMPs (smp-sma 6, seed 004), once lib/mad has seen that they are SMPs and end here: who
- * they are for, M_Key, method, attribute, answer. Traps are for the SM behind the port.
+ * Process request SMPs (smp-sma 6, seed 004) that lib/mad has checked: find the port, check the
+ * M_Key, execute the method on the attribute, answer. Traps go to the SM behind the port.
  */
 
 #include "sma/private.h"
 
 #define CLASS_VERSION 1
-/* PortInfo's modifier: the SM knows extended speeds. No port number, and nothing to do for us. */
+/*
+ * PortInfo modifier bit: the SM knows extended speeds. Not part of the port number; we ignore it.
+ */
 #define SM_EXT_SPEEDS (1u << 31)
 
 /* --- attributes --- */
 
-/* The port whose attribute it is (smp-sma 3); NULL: PortInfo's modifier names none. */
+/*
+ * The port whose attribute is meant (smp-sma 3); NULL: PortInfo's modifier names no managed port.
+ */
 static struct sma_port *
-target_of(const struct smp *smp)
+smp_target_port(const struct smp *smp)
 {
 	uint32_t number = smp->modifier & ~SM_EXT_SPEEDS;
 
 	if (smp->attribute != SMA_PORT_INFO || number == 0)
 		return smp->port;
-	/* ports without an agent (RoCE) have no PortInfo either */
+	/* RoCE ports have no agent, and so no PortInfo */
 	return sma_port_find(smp->port->sma, number - 1);
 }
 
 static uint16_t
-get(const struct smp *smp, uint8_t *data)
+smp_get_attribute(const struct smp *smp, uint8_t *data)
 {
 	const struct sma_attribute *a = sma_attribute_find(smp->attribute);
-	struct sma_port *p = target_of(smp);
+	struct sma_port *p = smp_target_port(smp);
 
 	if (a == NULL)
 		return MAD_STATUS_BAD_METHOD_ATTR;
@@ -41,10 +45,10 @@ get(const struct smp *smp, uint8_t *data)
 }
 
 static uint16_t
-set(const struct smp *smp)
+smp_set_attribute(const struct smp *smp)
 {
 	const struct sma_attribute *a = sma_attribute_find(smp->attribute);
-	struct sma_port *p = target_of(smp);
+	struct sma_port *p = smp_target_port(smp);
 
 	if (a == NULL || a->set == NULL)
 		return MAD_STATUS_BAD_METHOD_ATTR;
@@ -56,7 +60,7 @@ set(const struct smp *smp)
 /* --- answers --- */
 
 static void
-count(struct sma_port *p, uint8_t method, uint16_t status)
+smp_count_answer(struct sma_port *p, uint8_t method, uint16_t status)
 {
 	if (method == MAD_GET)
 		sma_count(p, smp_get);
@@ -70,23 +74,23 @@ count(struct sma_port *p, uint8_t method, uint16_t status)
 		sma_count(p, smp_invalid_field);
 }
 
-/* @return MAD status; data, zero before, is what the answer says if it is not the request's */
+/* Execute the method. @param result  true: answer with data, else with the request's data */
 static uint16_t
-serve(const struct smp *smp, uint8_t *data, bool *result)
+smp_serve(const struct smp *smp, uint8_t *data, bool *result)
 {
 	uint16_t status;
 
 	switch (smp->method) {
 	case MAD_GET:
-		status = get(smp, data);
+		status = smp_get_attribute(smp, data);
 		*result = status == MAD_STATUS_OK;
 		return status;
 	case MAD_SET:
-		status = set(smp);
+		status = smp_set_attribute(smp);
 		if (status == MAD_STATUS_BAD_METHOD_ATTR)
 			return status;
-		/* seed 004: the answer is read back */
-		*result = get(smp, data) == MAD_STATUS_OK;
+		/* seed 004: the answer shows the attribute after the Set, like a Get */
+		*result = smp_get_attribute(smp, data) == MAD_STATUS_OK;
 		return status;
 	default:
 		return MAD_STATUS_BAD_METHOD;
@@ -94,17 +98,17 @@ serve(const struct smp *smp, uint8_t *data, bool *result)
 }
 
 static enum mad_outcome
-answer(const struct smp *smp, struct mad_request *req)
+smp_answer(const struct smp *smp, struct mad_request *req)
 {
 	uint8_t data[SMA_DATA_LEN] = { 0 };
 	bool result = false;
-	uint16_t status = serve(smp, data, &result);
+	uint16_t status = smp_serve(smp, data, &result);
 
-	count(smp->port, smp->method, status);
-	/* smp-sma 6.6: whatever the method was */
+	smp_count_answer(smp->port, smp->method, status);
+	/* smp-sma 6.6: the same for every method */
 	req->reply[MAD_OFF_METHOD] = MAD_GET_RESP;
 	put_be16(req->reply + MAD_OFF_STATUS, status);
-	/* smp-sma 2: an error gives the request's data back, but where a Get result is due */
+	/* smp-sma 2: an error returns the request's data, except after a Set */
 	memcpy(req->reply + SMP_OFF_DATA, result ? data : smp->mad + SMP_OFF_DATA, SMP_DATA_LEN);
 	return MAD_ANSWER;
 }
@@ -112,35 +116,35 @@ answer(const struct smp *smp, struct mad_request *req)
 /* --- requests --- */
 
 static enum mad_outcome
-silent(struct mad_request *req, enum verdict verdict)
+smp_silent(struct mad_request *req, enum verdict verdict)
 {
 	req->verdict = verdict;
 	return MAD_SILENT;
 }
 
 static bool
-guarded(uint8_t method)
+smp_needs_mkey(uint8_t method)
 {
 	return method == MAD_GET || method == MAD_SET || method == MAD_TRAP_REPRESS;
 }
 
-/* The port's own M_Key, and of another port's PortInfo that port's too (smp-sma 3). */
+/* Check the receiving port's M_Key, and for another port's PortInfo that port's too (smp-sma 3). */
 static bool
-may_pass(struct smp *smp)
+smp_mkey_ok(struct smp *smp)
 {
-	struct sma_port *target = target_of(smp);
+	struct sma_port *target = smp_target_port(smp);
 
 	if (sma_mkey_check(smp, smp->port) == SMA_MKEY_FAILED)
 		return false;
 	if (target == NULL || target == smp->port || smp->method == MAD_TRAP_REPRESS)
 		return true;
-	/* what is hidden is the key of the port that is shown */
+	/* the second check decides whether the shown port's own M_Key is hidden */
 	smp->hide_m_key = false;
 	return sma_mkey_check(smp, target) != SMA_MKEY_FAILED;
 }
 
 static enum mad_outcome
-request(void *arg, struct mad_request *req)
+smp_request(void *arg, struct mad_request *req)
 {
 	struct sma *s = arg;
 	struct smp smp = {
@@ -154,18 +158,18 @@ request(void *arg, struct mad_request *req)
 	};
 
 	if (smp.port == NULL)
-		return silent(req, VERDICT_SMP);
+		return smp_silent(req, VERDICT_SMP);
 	if (smp.method == MAD_TRAP && smp.attribute == SMA_NOTICE && sma_sm_give(&smp))
-		return silent(req, VERDICT_DATAGRAM);
+		return smp_silent(req, VERDICT_DATAGRAM);
 	if (smp.method & MAD_RESPONSE || smp.method == MAD_TRAP)
-		return silent(req, VERDICT_SMP_NO_SM);
-	if (guarded(smp.method) && !may_pass(&smp))
-		return silent(req, VERDICT_MKEY);
+		return smp_silent(req, VERDICT_SMP_NO_SM);
+	if (smp_needs_mkey(smp.method) && !smp_mkey_ok(&smp))
+		return smp_silent(req, VERDICT_MKEY);
 	if (smp.method == MAD_TRAP_REPRESS) {
 		sma_trap_repressed(smp.port, smp.mad, smp.now);
-		return silent(req, VERDICT_DATAGRAM);
+		return smp_silent(req, VERDICT_DATAGRAM);
 	}
-	return answer(&smp, req);
+	return smp_answer(&smp, req);
 }
 
 int
@@ -177,7 +181,7 @@ sma_agents_add(struct sma *s)
 		.name = "SMA",
 		.protocol = MAD_SINGLE,
 		.data_offset = SMP_OFF_DATA,
-		.request = request,
+		.request = smp_request,
 		.arg = s,
 	};
 	int ret = mad_agent_add(s->config.mad, &agent);
@@ -201,5 +205,5 @@ sma_read(struct sma *s, uint16_t port, uint16_t attribute, uint32_t modifier,
 	};
 
 	memset(data, 0, SMA_DATA_LEN);
-	return smp.port != NULL ? get(&smp, data) : MAD_STATUS_INVALID_FIELD;
+	return smp.port != NULL ? smp_get_attribute(&smp, data) : MAD_STATUS_INVALID_FIELD;
 }

@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* What the attributes mean for the port: settings for lib/link, events for its users. */
+/* Turn the attributes into port settings for lib/link, and changes into events for applications. */
 
 #include "sma/port_info.h"
 #include "sma/private.h"
@@ -28,7 +28,7 @@ pkeys_in_use(const struct sma_port *p)
 	return n;
 }
 
-/* VLs that are not operational, and 15, carry no data (smp-sma 3). */
+/* The VL of an SL. 15 means that the SL carries no data: its VL is not operational (smp-sma 3). */
 static uint8_t
 data_vl(const struct sma_port *p, unsigned int sl)
 {
@@ -40,7 +40,7 @@ data_vl(const struct sma_port *p, unsigned int sl)
 static void
 settings_of(const struct sma_port *p, struct port_settings *s)
 {
-	memset(s, 0, sizeof(*s)); /* padding too: they are compared as bytes */
+	memset(s, 0, sizeof(*s)); /* clear padding: settings are compared with memcmp() */
 	s->state = sma_port_state(p);
 	s->disabled = sma_pi_get(p->info, PI_PHYS_STATE) == SMA_PHYS_DISABLED;
 	s->lid = sma_lid(p);
@@ -93,7 +93,7 @@ sma_apply(struct sma_port *p, uint64_t now)
 	p->applied = s;
 	if (c->apply != NULL)
 		c->apply(c->arg, p->index, &s);
-	if (old.state != 0) /* not the first time */
+	if (old.state != 0) /* not at the first call */
 		tell_changes(p, &old, &s);
 	sma_trap_resume(p, now);
 }

@@ -2,13 +2,13 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* The attributes that this agent has (smp-sma 3); all others are answered 0x000C. */
+/* The attributes that this agent supports (smp-sma 3); others are answered with status 0x000C. */
 
 #include "sma/private.h"
 
 static const struct sma_attribute attributes[] = {
 	{ SMA_NOTICE, "Notice", sma_notice_get, NULL },
-	/* Set: with CapabilityMask2 bit 0 only (smp-sma 8) */
+		/* no Set: it needs CapabilityMask2 bit 0, which we do not offer (smp-sma 8) */
 	{ SMA_NODE_DESCRIPTION, "NodeDescription", sma_node_desc_get, NULL },
 	{ SMA_NODE_INFO, "NodeInfo", sma_node_info_get, NULL },
 	{ SMA_GUID_INFO, "GUIDInfo", sma_guid_info_get, sma_guid_info_set },

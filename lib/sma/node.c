@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* The channel adapter: the small attributes of smp-sma 3. */
+/* Attributes of the channel adapter, and a port's small ones (smp-sma 3). */
 
 #include "sma/private.h"
 
@@ -47,12 +47,12 @@ sma_node_info_get(const struct smp *smp, struct sma_port *p, uint8_t *data)
 	put_be16(data + 28, PORT_PKEYS_MAX);
 	put_be16(data + 30, c->device_id);
 	put_be32(data + 32, c->revision);
-	/* LocalPortNum 8, VendorID 24 */
+	/* LocalPortNum in 8 bits, VendorID in 24 */
 	put_be32(data + 36, (uint32_t)(smp->port->index + 1) << 24 | (c->vendor_id & 0xFFFFFF));
 	return MAD_STATUS_OK;
 }
 
-/* One page without anything to tell: NextIndex 0 says that there is no other. */
+/* One empty page; NextIndex 0 means that there is no other. */
 uint16_t
 sma_vendor_diag_get(const struct smp *smp, struct sma_port *p, uint8_t *data)
 {

@@ -3,8 +3,8 @@
  */
 
 /*
- * The notices that a channel adapter issues (smp-sma 5), as bytes. Toggle and Count stay 0: they
- * belong to a queue that is read by Get, and a Trap is none (as qib has it).
+ * Build the notices that a channel adapter issues (smp-sma 5). NoticeToggle and NoticeCount stay 0:
+ * they describe a queue read by Get, and a Trap does not come from it (qib does the same).
  */
 
 #include "sma/notice.h"
@@ -12,7 +12,7 @@
 #include "sma/private.h"
 
 static void
-begin(struct sma_port *p, enum sma_notice_type type, uint16_t number, uint8_t *notice)
+notice_begin(struct sma_port *p, enum sma_notice_type type, uint16_t number, uint8_t *notice)
 {
 	memset(notice, 0, SMA_DATA_LEN);
 	notice[NOTICE_OFF_TYPE] = NOTICE_GENERIC | type;
@@ -22,23 +22,23 @@ begin(struct sma_port *p, enum sma_notice_type type, uint16_t number, uint8_t *n
 }
 
 static void
-begin_of_port(struct sma_port *p, enum sma_notice_type type, uint16_t number, uint8_t *notice)
+notice_begin_port(struct sma_port *p, enum sma_notice_type type, uint16_t number, uint8_t *notice)
 {
-	begin(p, type, number, notice);
+	notice_begin(p, type, number, notice);
 	put_be16(notice + NOTICE_OFF_LID, sma_lid(p));
 }
 
 void
 sma_notice_link(struct sma_port *p, uint16_t number, uint8_t notice[SMA_DATA_LEN])
 {
-	begin_of_port(p, NOTICE_URGENT, number, notice);
+	notice_begin_port(p, NOTICE_URGENT, number, notice);
 	notice[NOTICE_OFF_PORT] = (uint8_t)(p->index + 1);
 }
 
 void
 sma_notice_change(struct sma_port *p, uint16_t flags, uint8_t notice[SMA_DATA_LEN])
 {
-	begin_of_port(p, NOTICE_INFORMATIONAL, TRAP_LOCAL_CHANGE, notice);
+	notice_begin_port(p, NOTICE_INFORMATIONAL, TRAP_LOCAL_CHANGE, notice);
 	notice[NOTICE_OFF_OTHER_CHANGES] = flags != 0;
 	put_be32(notice + NOTICE_OFF_CAP_MASK, sma_capability_mask(p));
 	put_be16(notice + NOTICE_OFF_CHANGE_FLAGS, flags);
@@ -48,13 +48,13 @@ sma_notice_change(struct sma_port *p, uint16_t flags, uint8_t notice[SMA_DATA_LE
 void
 sma_notice_image(struct sma_port *p, uint8_t notice[SMA_DATA_LEN])
 {
-	begin_of_port(p, NOTICE_INFORMATIONAL, TRAP_SYSTEM_IMAGE, notice);
+	notice_begin_port(p, NOTICE_INFORMATIONAL, TRAP_SYSTEM_IMAGE, notice);
 	put_be64(notice + NOTICE_OFF_IMAGE_GUID, p->sma->config.system_image_guid);
 }
 
 /*
- * The way the SMP came: ReturnPath from its byte 0 on, which is unused, so that hops keep their
- * indices (UNCONFIRMED); Truncated when the last hop's byte is beyond the 30 there are.
+ * Copy the SMP's return path from byte 0 on. Byte 0 is unused; copying it keeps the hops' indices
+ * (UNCONFIRMED). Truncated is set if the last hop does not fit the notice's 30 bytes.
  */
 static void
 put_return_path(const uint8_t *mad, uint8_t *notice)
@@ -75,7 +75,7 @@ sma_notice_mkey(struct sma_port *p, const struct smp *smp, uint8_t notice[SMA_DA
 {
 	const uint8_t *mad = smp->mad;
 
-	begin_of_port(p, NOTICE_SECURITY, TRAP_BAD_M_KEY, notice);
+	notice_begin_port(p, NOTICE_SECURITY, TRAP_BAD_M_KEY, notice);
 	notice[NOTICE_OFF_METHOD] = smp->method;
 	put_be16(notice + NOTICE_OFF_ATTRIBUTE, smp->attribute);
 	put_be32(notice + NOTICE_OFF_MODIFIER, smp->modifier);
@@ -87,7 +87,7 @@ sma_notice_mkey(struct sma_port *p, const struct smp *smp, uint8_t notice[SMA_DA
 void
 sma_notice_key(struct sma_port *p, const struct sma_bad_key *k, uint8_t notice[SMA_DATA_LEN])
 {
-	begin(p, NOTICE_SECURITY, k->qkey ? TRAP_BAD_Q_KEY : TRAP_BAD_P_KEY, notice);
+	notice_begin(p, NOTICE_SECURITY, k->qkey ? TRAP_BAD_Q_KEY : TRAP_BAD_P_KEY, notice);
 	put_be16(notice + NOTICE_OFF_LID1, k->lid1);
 	put_be16(notice + NOTICE_OFF_LID2, k->lid2);
 	put_be32(notice + NOTICE_OFF_KEY, k->key);

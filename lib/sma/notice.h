@@ -42,7 +42,7 @@ enum sma_trap_number {
 	TRAP_BAD_Q_KEY = 258,
 };
 
-/* 129 to 131, 144, 145, 256: the port's own LID */
+/* 129 to 131, 144, 145, 256: LID of the port */
 #define NOTICE_OFF_LID 12
 /* 129 to 131 */
 #define NOTICE_OFF_PORT 14

@@ -3,21 +3,21 @@
  */
 
 /*
- * PortInfo (smp-sma 3): every field has a row, a Set walks the rows. A field that is not allowed
- * leaves its old value and sets the status, the others apply all the same.
+ * PortInfo (smp-sma 3): one table row per field; a Set walks the rows. A field with a value that is
+ * not allowed keeps its old value and sets the status; the other fields still apply.
  */
 
 #include "sma/port_info.h"
 #include "sma/private.h"
 #include "wire/bits.h"
 
-#define STICKS_AT 0xFFFF /* violation counters */
+#define VIOLATIONS_MAX 0xFFFF /* violation counters stop here */
 
 #define THRESHOLD_DEFAULT      8 /* LocalPhyErrors, OverrunErrors */
-#define SUBNET_TIMEOUT_DEFAULT 18 /* 1.07 s, until an SM knows better */
+#define SUBNET_TIMEOUT_DEFAULT 18 /* 1.07 s, until an SM sets it */
 #define LINK_LOCAL_PREFIX      0xFE80000000000000ull
 
-/* A Set on its way through the rows. */
+/* A Set in progress. */
 struct sma_set {
 	struct sma_port *p;
 	const uint8_t *data;
@@ -73,7 +73,7 @@ rule_lid(struct sma_set *set, const struct sma_port_info_field *f, uint64_t valu
 	return unicast(value) && rule_any(set, f, value);
 }
 
-/* It counts LIDs from the LID on: without a valid one there is nothing to count. */
+/* LMC belongs to the LID: ignore it if the Set's LID is not valid. */
 static bool
 rule_lmc(struct sma_set *set, const struct sma_port_info_field *f, uint64_t value)
 {
@@ -82,7 +82,7 @@ rule_lmc(struct sma_set *set, const struct sma_port_info_field *f, uint64_t valu
 	return true;
 }
 
-/* 0: no change; all ones: all that is supported; else some of that */
+/* 0: no change; all ones: everything supported; otherwise a subset of it. */
 static bool
 rule_subset(struct sma_set *set, const struct sma_port_info_field *f, uint64_t value)
 {
@@ -144,7 +144,7 @@ rule_q_key_violations(struct sma_set *set, const struct sma_port_info_field *f, 
 	return true;
 }
 
-/* Not kept: an event, and echoed in the response. */
+/* ClientReregister is not stored: it causes an event, and the response repeats it. */
 static bool
 rule_reregister(struct sma_set *set, const struct sma_port_info_field *f, uint64_t value)
 {
@@ -163,11 +163,11 @@ const struct sma_port_info_field sma_port_info_fields[PI_COUNT] = {
 /* --- Get and Set --- */
 
 static uint16_t
-violations(uint64_t total, uint64_t cleared)
+violations_since(uint64_t total, uint64_t cleared)
 {
 	uint64_t n = total - cleared;
 
-	return n < STICKS_AT ? n : STICKS_AT;
+	return n < VIOLATIONS_MAX ? n : VIOLATIONS_MAX;
 }
 
 uint16_t
@@ -177,9 +177,9 @@ sma_port_info_get(const struct smp *smp, struct sma_port *p, uint8_t *data)
 	sma_pi_put(data, PI_LOCAL_PORT, smp->port->index + 1);
 	sma_pi_put(data, PI_M_KEY_VIOLATIONS, p->mkey_violations);
 	sma_pi_put(data, PI_P_KEY_VIOLATIONS,
-		violations(p->totals.pkey_violations, p->cleared.pkey_violations));
+		violations_since(p->totals.pkey_violations, p->cleared.pkey_violations));
 	sma_pi_put(data, PI_Q_KEY_VIOLATIONS,
-		violations(p->totals.qkey_violations, p->cleared.qkey_violations));
+		violations_since(p->totals.qkey_violations, p->cleared.qkey_violations));
 	if (smp->hide_m_key)
 		sma_pi_put(data, PI_M_KEY, 0);
 	if (smp->method == MAD_SET && p == smp->port)
@@ -189,7 +189,7 @@ sma_port_info_get(const struct smp *smp, struct sma_port *p, uint8_t *data)
 }
 
 static bool
-set_field(struct sma_set *set, const struct sma_port_info_field *f)
+port_info_set_field(struct sma_set *set, const struct sma_port_info_field *f)
 {
 	uint64_t value = bits_get(set->data, f);
 
@@ -204,10 +204,10 @@ sma_port_info_set(const struct smp *smp, struct sma_port *p, const uint8_t *data
 	struct sma_set set = { .p = p, .data = data };
 	bool valid = true;
 
-	if (p != smp->port) /* changes nothing, answers as a Get */
+	if (p != smp->port) /* another port's PortInfo is read only: answer like a Get */
 		return MAD_STATUS_OK;
 	for (unsigned int i = 0; i < PI_COUNT; i++)
-		valid &= set_field(&set, &sma_port_info_fields[i]);
+		valid &= port_info_set_field(&set, &sma_port_info_fields[i]);
 	valid &= sma_port_state_set(p, sma_pi_get(data, PI_PORT_STATE),
 		sma_pi_get(data, PI_PHYS_STATE), smp->now);
 	sma_apply(p, smp->now);
@@ -216,7 +216,7 @@ sma_port_info_set(const struct smp *smp, struct sma_port *p, const uint8_t *data
 	return valid ? MAD_STATUS_OK : MAD_STATUS_INVALID_FIELD;
 }
 
-/* --- before anybody has set it --- */
+/* --- initial values --- */
 
 static uint32_t
 capability_mask(const struct sma_port_config *c)
@@ -260,7 +260,7 @@ sma_port_info_init(struct sma_port *p)
 	sma_pi_put(info, PI_NEIGHBOR_MTU, port_mtu_code(c->mtu));
 	sma_pi_put(info, PI_VL_CAP, c->vl_cap);
 	sma_pi_put(info, PI_OPER_VLS, c->vl_cap);
-	/* without arbitration tables there is nothing to have room in */
+	/* with one VL there are no arbitration tables, so their size is 0 */
 	sma_pi_put(info, PI_VL_ARB_HIGH_CAP, c->vl_cap > 1 ? SMA_VLARB_ENTRIES : 0);
 	sma_pi_put(info, PI_VL_ARB_LOW_CAP, c->vl_cap > 1 ? SMA_VLARB_ENTRIES : 0);
 	sma_pi_put(info, PI_GUID_CAP, PORT_GIDS_MAX);
@@ -270,7 +270,7 @@ sma_port_info_init(struct sma_port *p)
 	sma_pi_put(info, PI_OVERRUN_ERRORS, THRESHOLD_DEFAULT);
 }
 
-/* --- what others ask for --- */
+/* --- fields for other files --- */
 
 uint16_t
 sma_lid(const struct sma_port *p)

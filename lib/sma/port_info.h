@@ -5,7 +5,7 @@
 #ifndef SMA_PORT_INFO_H
 #define SMA_PORT_INFO_H
 
-/* PortInfo, field by field (smp-sma 3). */
+/* The fields of PortInfo (smp-sma 3). */
 
 #include <stdint.h>
 
@@ -13,12 +13,12 @@
 
 /*
  * X(ID, name, byte, bits to skip in it, width, access, rule, bound): names as in lib/sa's record.
- * RO: a Set does not look at it; RW: the rule decides; CLEAR: written only as 0; STATE: set after
- * all others, together. bound: the RO field that the rule compares with.
+ * RO: a Set ignores the field; RW: the rule decides; CLEAR: only 0 may be written; STATE: both
+ * state fields are set together after all others. bound: the RO field with which the rule compares.
  *
  * Partition enforcement and raw filters are stored without effect: a CA checks every P_Key anyway
- * and takes no raw packets. Suppression of multicast P_Key traps is not offered (CapabilityMask bit
- * 29), so its bits stay 0.
+ * and accepts no raw packets. We do not offer suppression of multicast P_Key traps (CapabilityMask
+ * bit 29), so its bits stay 0.
  */
 #define SMA_PORT_INFO_FIELDS(X)                                                                    \
 	X(M_KEY, m_key, 0, 0, 64, RW, any, 0)                                                      \
@@ -96,13 +96,13 @@ struct sma_port_info_field {
 	uint8_t bits;
 	uint8_t access; /* enum sma_access */
 	uint8_t bound; /* enum sma_port_info_id */
-	/* Take the value. @retval false it is not allowed: nothing changes */
+	/* Store the value. @retval false it is not allowed, nothing changed */
 	bool (*rule)(struct sma_set *set, const struct sma_port_info_field *f, uint64_t value);
 };
 extern const struct sma_port_info_field sma_port_info_fields[PI_COUNT];
 
 uint64_t sma_pi_get(const uint8_t *info, enum sma_port_info_id id);
-/* Bits of value beyond the field's width are not looked at. */
+/* Bits of value beyond the field's width are ignored. */
 void sma_pi_put(uint8_t *info, enum sma_port_info_id id, uint64_t value);
 
 /* PortPhysState */

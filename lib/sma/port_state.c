@@ -3,14 +3,13 @@
  */
 
 /*
- * PortState and PortPhysState (smp-sma 3): Initialize, Armed and Active are subnet management's to
- * climb, and the last step is also taken when an Active peer sends data; Down is everybody's. A port
- * that is set Down over a live link trains anew and comes up again; Disabled it stays Down until it
- * is set to Polling or Sleep, of which the live peer wakes it.
+ * PortState and PortPhysState (smp-sma 3). Subnet management moves a port from Initialize to Armed
+ * and Active; an Armed port also becomes Active when data arrives. Subnet management and the link
+ * can take it Down. A port set Down on a live link trains again and comes up; a Disabled port stays
+ * Down until it is set to Polling or Sleep and the live link brings it up.
  *
- * Training takes no time here: the Set that took the port down answers with the state after it, as
- * the response of every Set does. Who uses the port is told of Down all the same. LID, keys and
- * tables outlive it.
+ * Training takes no time here, so the answer to the Set that took the port down already shows the
+ * state after training. Users of the port are still told of Down. LID, keys and tables survive it.
  */
 
 #include "sma/port_info.h"
@@ -31,7 +30,7 @@ state_put(struct sma_port *p, uint8_t state, uint8_t phys)
 	sma_pi_put(p->info, PI_PHYS_STATE, phys);
 }
 
-/* The best of what is enabled. */
+/* The highest bit that is enabled. */
 static uint64_t
 best_of(const struct sma_port *p, enum sma_port_info_id enabled)
 {
@@ -43,7 +42,7 @@ best_of(const struct sma_port *p, enum sma_port_info_id enabled)
 }
 
 static void
-come_up(struct sma_port *p)
+port_come_up(struct sma_port *p)
 {
 	sma_pi_put(p->info, PI_WIDTH_ACTIVE, best_of(p, PI_WIDTH_ENABLED));
 	sma_pi_put(p->info, PI_SPEED_ACTIVE, best_of(p, PI_SPEED_ENABLED));
@@ -52,7 +51,7 @@ come_up(struct sma_port *p)
 }
 
 static void
-go_down(struct sma_port *p, uint8_t phys, uint64_t now)
+port_go_down(struct sma_port *p, uint8_t phys, uint64_t now)
 {
 	if (phys == NO_CHANGE) {
 		phys = sma_pi_get(p->info, PI_PHYS_STATE);
@@ -65,12 +64,14 @@ go_down(struct sma_port *p, uint8_t phys, uint64_t now)
 	if (!p->link_up || phys == SMA_PHYS_DISABLED)
 		return;
 	sma_apply(p, now);
-	come_up(p);
+	port_come_up(p);
 }
 
-/* One step up, or not at all. An SM that has missed the answer may say it again (qib). */
+/*
+ * One step up. Setting the current state again is allowed: the SM may have lost the answer (qib).
+ */
 static bool
-climb(struct sma_port *p, uint8_t from, uint8_t to)
+port_state_climb(struct sma_port *p, uint8_t from, uint8_t to)
 {
 	if (sma_port_state(p) == to)
 		return true;
@@ -88,20 +89,20 @@ settable(uint8_t phys)
 }
 
 static bool
-change(struct sma_port *p, uint8_t state, uint8_t phys, uint64_t now)
+port_state_change(struct sma_port *p, uint8_t state, uint8_t phys, uint64_t now)
 {
 	switch (state) {
 	case NO_CHANGE:
 		if (phys != NO_CHANGE)
-			go_down(p, phys, now);
+			port_go_down(p, phys, now);
 		return true;
 	case PORT_STATE_DOWN:
-		go_down(p, phys, now);
+		port_go_down(p, phys, now);
 		return true;
 	case PORT_STATE_ARMED:
-		return climb(p, PORT_STATE_INIT, state);
+		return port_state_climb(p, PORT_STATE_INIT, state);
 	case PORT_STATE_ACTIVE:
-		return climb(p, PORT_STATE_ARMED, state);
+		return port_state_climb(p, PORT_STATE_ARMED, state);
 	default:
 		return false;
 	}
@@ -112,12 +113,12 @@ sma_port_state_set(struct sma_port *p, uint8_t state, uint8_t phys, uint64_t now
 {
 	bool valid = true;
 
-	/* a PhysState that is not allowed is a field of its own: PortState applies all the same */
+	/* an invalid PhysState does not keep PortState from being applied */
 	if (phys != NO_CHANGE && (!settable(phys) || state > PORT_STATE_DOWN)) {
 		valid = false;
 		phys = NO_CHANGE;
 	}
-	return change(p, state, phys, now) && valid;
+	return port_state_change(p, state, phys, now) && valid;
 }
 
 void
@@ -131,14 +132,14 @@ sma_port_state_link(struct sma_port *p, bool up)
 	if (phys == SMA_PHYS_DISABLED)
 		return;
 	if (up)
-		come_up(p);
+		port_come_up(p);
 	else
 		state_put(p, PORT_STATE_DOWN, sma_pi_get(p->info, PI_DOWN_DEFAULT));
 }
 
 /*
- * ActiveEnable is taken as true (choice): it stands for the peer's flow-control packets, which our
- * cable has none of.
+ * We assume that ActiveEnable is true (choice): it becomes true by the peer's flow-control packets,
+ * which our links do not have.
  */
 bool
 sma_port_state_data(struct sma_port *p)

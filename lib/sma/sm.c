@@ -3,12 +3,11 @@
  */
 
 /*
- * The subnet manager behind a port (seed 004; smp-sma 3, 6 and 7): SMInfo, which speaks for it, and
- * what comes in for it.
+ * The subnet manager (SM) behind a port (seed 004; smp-sma 3, 6 and 7): answer SMInfo for it, and
+ * pass it the SMPs meant for it.
  *
- * It lives outside of this process and shows that it is there by calling sma_sm_alive(). A master is
- * claimed only while it does: when it has said nothing for SMA_SM_LEASE_S seconds its state is Not
- * Active, and nobody can hand over to a port without it.
+ * The SM is another process. It shows that it is alive by calling sma_sm_alive(). If it is silent
+ * for SMA_SM_LEASE_S seconds, a Master becomes Not Active, and nobody can hand over to this port.
  */
 
 #include <errno.h>
@@ -22,18 +21,18 @@ sma_sm_info_get(const struct smp *smp, struct sma_port *p, uint8_t *data)
 {
 	if (!p->config.is_sm)
 		return MAD_STATUS_BAD_METHOD_ATTR;
-	/* of a Set the modifier is the command */
+	/* the modifier of a Set is a command, not an index */
 	if (smp->method == MAD_GET && smp->modifier != 0)
 		return MAD_STATUS_INVALID_FIELD;
 	put_be64(data, p->guid[0]);
-	/* SM_Key at 8 stays 0: it is told to nobody */
+	/* security: SM_Key at offset 8 stays 0, it is shown to nobody */
 	put_be32(data + 16, p->sm_act_count);
 	data[20] = p->config.sm_priority << 4 | p->sm_state;
 	return MAD_STATUS_OK;
 }
 
 static void
-change_state(struct sma_port *p, uint8_t state)
+sm_change_state(struct sma_port *p, uint8_t state)
 {
 	if (p->sm_state == state)
 		return;
@@ -43,13 +42,13 @@ change_state(struct sma_port *p, uint8_t state)
 
 #define HANDOVER 1
 
-/* Set's modifier: which state it leads to, and from which it may (smp-sma 3, 7). */
+/* By a Set's modifier: the state it requires and the state it leads to (smp-sma 3, 7). */
 static const struct {
 	uint8_t from;
 	uint8_t to;
 } sm_commands[] = {
 	[HANDOVER] = { SMA_SM_STANDBY, SMA_SM_MASTER },
-	[2] = { SMA_SM_MASTER, SMA_SM_STANDBY }, /* acknowledge: the other one took over */
+	[2] = { SMA_SM_MASTER, SMA_SM_STANDBY }, /* acknowledge: the other SM took over */
 	[3] = { SMA_SM_STANDBY, SMA_SM_NOT_ACTIVE }, /* disable */
 	[4] = { SMA_SM_NOT_ACTIVE, SMA_SM_STANDBY }, /* standby */
 	[5] = { SMA_SM_STANDBY, SMA_SM_DISCOVERING }, /* discover */
@@ -66,12 +65,12 @@ sma_sm_info_set(const struct smp *smp, struct sma_port *p, const uint8_t *data)
 	if (p->sm_state != sm_commands[smp->modifier].from ||
 			(smp->modifier == HANDOVER && !p->sm_alive))
 		return MAD_STATUS_INVALID_FIELD;
-	change_state(p, sm_commands[smp->modifier].to);
+	sm_change_state(p, sm_commands[smp->modifier].to);
 	sma_sm_give(smp);
 	return MAD_STATUS_OK;
 }
 
-/* --- what comes in for it --- */
+/* --- SMPs for the SM --- */
 
 bool
 sma_sm_give(const struct smp *smp)
@@ -85,10 +84,10 @@ sma_sm_give(const struct smp *smp)
 	return true;
 }
 
-/* --- it shows itself --- */
+/* --- calls by the SM --- */
 
 static void
-lease_expired(struct timer *t, uint64_t now)
+sm_lease_expired(struct timer *t, uint64_t now)
 {
 	struct sma_port *p = (struct sma_port *)((char *)t - offsetof(struct sma_port, sm_lease));
 
@@ -96,7 +95,7 @@ lease_expired(struct timer *t, uint64_t now)
 	p->sm_alive = false;
 	sma_count(p, sm_gone);
 	if (p->sm_state == SMA_SM_MASTER)
-		change_state(p, SMA_SM_NOT_ACTIVE);
+		sm_change_state(p, SMA_SM_NOT_ACTIVE);
 }
 
 static struct sma_port *
@@ -128,7 +127,7 @@ sma_sm_set(struct sma *s, uint16_t port, uint8_t state, uint8_t priority, uint64
 	if (p == NULL || state > SMA_SM_MASTER || priority > SMA_SM_PRIORITY_MAX)
 		return -EINVAL;
 	sma_sm_alive(s, port, now);
-	change_state(p, state);
+	sm_change_state(p, state);
 	if (p->config.sm_priority != priority)
 		sma_count(p, sm_changes);
 	p->config.sm_priority = priority;
@@ -138,7 +137,7 @@ sma_sm_set(struct sma *s, uint16_t port, uint8_t state, uint8_t priority, uint64
 void
 sma_sm_init(struct sma_port *p)
 {
-	timer_init(&p->sm_lease, lease_expired);
+	timer_init(&p->sm_lease, sm_lease_expired);
 }
 
 void

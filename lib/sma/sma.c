@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* The agent as a whole: its ports, and what the engine tells it about them. */
+/* The agent as a whole: create its ports, and process what the engine reports about them. */
 
 #include "sma/notice.h"
 #include "sma/port_info.h"
@@ -13,7 +13,7 @@
 #define WIDTH_4X   2
 #define SPEED_SDR  1
 
-/* What is left out in a port's configuration. */
+/* Fill in what a port's configuration leaves out. */
 static void
 port_defaults(struct sma_port_config *c)
 {
@@ -120,7 +120,9 @@ sma_data_heard(struct sma *s, uint16_t port, uint64_t now)
 	sma_apply(p, now);
 }
 
-/* Beyond its threshold it is counted anew: one cause each time. @retval true  it is beyond */
+/*
+ * Raise the trap if the count exceeds its threshold, and start counting anew. @retval true  raised
+ */
 static bool
 threshold(struct sma_port *p, uint64_t total, uint64_t *since, enum sma_port_info_id limit,
 	uint16_t trap, uint64_t now)
@@ -135,7 +137,7 @@ threshold(struct sma_port *p, uint64_t total, uint64_t *since, enum sma_port_inf
 	return true;
 }
 
-/* The sheet leaves the time of counting open: ours is a second. */
+/* The sheet does not give a counting period; we use one second. */
 void
 sma_port_totals(struct sma *s, uint16_t port, const struct sma_totals *t, uint64_t now)
 {

@@ -2,14 +2,14 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* A port's tables (smp-sma 3): GUIDs and P_Keys in blocks, SL to VL, VL arbitration. */
+/* A port's tables (smp-sma 3): GUIDInfo and P_KeyTable in blocks, SL to VL, VL arbitration. */
 
 #include "sma/private.h"
 
 #define GUID_BLOCKS  (PORT_GIDS_MAX / SMA_BLOCK_GUIDS)
 #define PKEY_BLOCKS  (PORT_PKEYS_MAX / SMA_BLOCK_PKEYS)
 #define PKEY_DEFAULT 0xFFFF
-#define VLARB_LEN    2 /* of an entry: reserved 4, VL 4, weight 8 */
+#define VLARB_LEN    2 /* bytes of an entry: reserved 4 bits, VL 4, weight 8 */
 #define VLARB_VL     0x0F
 
 _Static_assert(PORT_GIDS_MAX % SMA_BLOCK_GUIDS == 0, "whole blocks");
@@ -39,7 +39,7 @@ sma_guid_info_get(const struct smp *smp, struct sma_port *p, uint8_t *data)
 uint16_t
 sma_guid_info_set(const struct smp *smp, struct sma_port *p, const uint8_t *data)
 {
-	unsigned int first = smp->modifier == 0 ? 1 : 0; /* the port's GUID is read only */
+	unsigned int first = smp->modifier == 0 ? 1 : 0; /* GUID 0, the port's own, is read only */
 	uint64_t *guid;
 
 	if (smp->modifier >= GUID_BLOCKS)
@@ -53,7 +53,7 @@ sma_guid_info_set(const struct smp *smp, struct sma_port *p, const uint8_t *data
 
 /* --- P_KeyTable --- */
 
-/* The block that a modifier means, or NULL. */
+/* The block that a modifier names, or NULL. */
 static uint16_t *
 pkey_block(const struct smp *smp, struct sma_port *p)
 {
@@ -89,14 +89,14 @@ sma_pkey_table_set(const struct smp *smp, struct sma_port *p, const uint8_t *dat
 	return MAD_STATUS_OK;
 }
 
-/* --- SLtoVLMappingTable: with one VL there is nothing to map --- */
+/* --- SLtoVLMappingTable: not supported with only one VL --- */
 
 static uint16_t
 sltovl_check(const struct smp *smp, const struct sma_port *p)
 {
 	if (p->config.vl_cap == 1)
 		return MAD_STATUS_BAD_METHOD_ATTR;
-	/* the high half, reserved, is 0 as well then */
+	/* input and output port; this also requires the reserved upper half to be 0 */
 	if (!sma_port_number(p, smp->modifier >> 8) || !sma_port_number(p, smp->modifier & 0xFF))
 		return MAD_STATUS_INVALID_FIELD;
 	return MAD_STATUS_OK;
@@ -163,7 +163,7 @@ sma_vlarb_set(const struct smp *smp, struct sma_port *p, const uint8_t *data)
 	return MAD_STATUS_OK;
 }
 
-/* --- before anybody has set them --- */
+/* --- initial values --- */
 
 unsigned int
 sma_vls(uint8_t code)
@@ -185,7 +185,7 @@ sma_tables_init(struct sma_port *p)
 	memcpy(p->pkey, c->pkeys, c->num_pkeys * sizeof(p->pkey[0]));
 	for (unsigned int sl = 0; sl < PORT_SLS; sl += 2)
 		p->sltovl[sl / 2] = (sl % vls) << 4 | (sl + 1) % vls;
-	/* low priority: all VLs in turn, the same weight to each */
+	/* low-priority table: all VLs in turn with equal weight */
 	for (unsigned int vl = 0; vl < vls && vls > 1; vl++) {
 		p->vlarb[0][VLARB_LEN * vl] = vl;
 		p->vlarb[0][VLARB_LEN * vl + 1] = 1;

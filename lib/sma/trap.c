@@ -3,9 +3,9 @@
  */
 
 /*
- * Traps (smp-sma 5, seed 004): a cause becomes a notice, kept and sent to the master SM until that
- * represses it, or nobody has listened for long enough. The next repeat is due an interval after
- * the last one has left; while one still waits for the transmit sink no timer runs.
+ * Traps (smp-sma 5, seed 004): a cause becomes a notice, which is sent to the master SM until the
+ * SM represses it or the retries are used up. The next repeat is due one interval after the last
+ * one has left; while a Trap waits for the transmit sink no timer runs.
  */
 
 #include "base/time.h"
@@ -14,11 +14,11 @@
 #define QP0       0
 #define PKEY_FULL 0xFFFF
 
-/* --- when --- */
+/* --- timing --- */
 
-/* Between repeats, at least: ours, or 4.096 us * 2^SubnetTimeOut if that is longer. */
+/* Time between repeats: our interval, or 4.096 us * 2^SubnetTimeOut if that is longer. */
 static uint64_t
-interval(const struct sma_port *p)
+trap_interval(const struct sma_port *p)
 {
 	const struct sma_config *c = &p->sma->config;
 	uint64_t ours = time_of_ns(c->hz, UINT64_C(1000000) * c->limits.trap_interval_ms);
@@ -28,16 +28,16 @@ interval(const struct sma_port *p)
 }
 
 static bool
-may_send(const struct sma_port *p)
+trap_may_send(const struct sma_port *p)
 {
 	return sma_port_state(p) == PORT_STATE_ACTIVE && sma_master_sm_lid(p) != 0;
 }
 
-/* So long after this one has left */
+/* Start the timer when the Trap has left. */
 static void
 repeat_later(struct sma_trap *t)
 {
-	timer_start(t->port->sma->config.wheel, &t->timer, interval(t->port));
+	timer_start(t->port->sma->config.wheel, &t->timer, trap_interval(t->port));
 }
 
 /* --- sending --- */
@@ -53,7 +53,7 @@ trap_refresh(struct sma_trap *t)
 }
 
 static void
-sent(void *arg, const struct mad_result *result)
+trap_sent(void *arg, const struct mad_result *result)
 {
 	struct sma_trap *t = arg;
 
@@ -81,9 +81,9 @@ fill_mad(const struct sma_trap *t, uint8_t mad[MAD_LEN])
 	memcpy(mad + SMP_OFF_DATA, t->info.notice, SMA_DATA_LEN);
 }
 
-/* smp-sma 5: from our LID to the master SM's, on VL 15; repeats keep their TID. */
+/* smp-sma 5: from our LID to the master SM's on VL 15. Repeats keep their TransactionID. */
 static void
-send(struct sma_trap *t, uint64_t now)
+trap_send(struct sma_trap *t, uint64_t now)
 {
 	const struct sma_port *p = t->port;
 	uint8_t mad[MAD_LEN];
@@ -105,13 +105,13 @@ send(struct sma_trap *t, uint64_t now)
 		.mad = mad,
 		.no_answer = true,
 		.keep_tid = true,
-		.taker = { .arg = t, .done = sent },
+		.taker = { .arg = t, .done = trap_sent },
 	};
 
 	trap_refresh(t);
 	fill_mad(t, mad);
 	t->called = now;
-	t->calling = true; /* before, for done() could be called from inside */
+	t->calling = true; /* set first: mad_call() may call done() */
 	if (mad_call(p->sma->config.mad, &call, now, &t->call) == 0)
 		return;
 	t->calling = false;
@@ -128,20 +128,20 @@ trap_proceed(struct sma_trap *t, uint64_t now)
 		sma_count(p, traps_given_up);
 		return;
 	}
-	if (!may_send(p)) {
+	if (!trap_may_send(p)) {
 		t->info.state = SMA_TRAP_HELD;
 		return;
 	}
 	t->info.state = SMA_TRAP_SENT;
-	/* SubnetTimeOut has grown, or the port was away for a short time only */
-	if (t->info.sent > 0 && now - t->last < interval(p))
-		timer_arm(p->sma->config.wheel, &t->timer, t->last + interval(p));
+	/* not yet due: SubnetTimeOut has grown, or the port was not Active only briefly */
+	if (t->info.sent > 0 && now - t->last < trap_interval(p))
+		timer_arm(p->sma->config.wheel, &t->timer, t->last + trap_interval(p));
 	else
-		send(t, now);
+		trap_send(t, now);
 }
 
 static void
-repeat(struct timer *timer, uint64_t now)
+trap_repeat(struct timer *timer, uint64_t now)
 {
 	trap_proceed((struct sma_trap *)((char *)timer - offsetof(struct sma_trap, timer)), now);
 }
@@ -156,7 +156,7 @@ trap_stop(struct sma_trap *t, uint64_t now)
 		mad_cancel(s->config.mad, t->call, now);
 }
 
-/* What waits for the sink was made for the port of before: once more, or it is held. */
+/* A Trap that waits for the sink has the port's old addresses: send it anew, or hold it. */
 void
 sma_trap_resume(struct sma_port *p, uint64_t now)
 {
@@ -179,7 +179,7 @@ sma_trap_init(struct sma_port *p)
 		l->trap_burst);
 	for (unsigned int i = 0; i < SMA_TRAPS_MAX; i++) {
 		p->trap[i].port = p;
-		timer_init(&p->trap[i].timer, repeat);
+		timer_init(&p->trap[i].timer, trap_repeat);
 	}
 }
 

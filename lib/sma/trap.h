@@ -6,9 +6,9 @@
 #define SMA_TRAP_H
 
 /*
- * Private to lib/sma's trap*.c: trap_raise.c makes a trap of a cause, trap.c sends and repeats it,
- * trap_match.c says what is the same trap and represses, trap_list.c is for the operator and the
- * agent.
+ * Private to trap*.c of lib/sma: trap_raise.c turns a cause into a trap, trap.c sends and repeats
+ * it, trap_match.c recognises the same cause and TrapRepress, trap_list.c lists and raises traps
+ * for the operator.
  */
 
 #include "sma/notice.h"
@@ -26,15 +26,15 @@ trap_older(const struct sma_trap *a, const struct sma_trap *b)
 	return (int32_t)(a->info.id - b->info.id) < 0;
 }
 
-/* sma_trap_raise(), told whether the details have our own LID at NOTICE_OFF_LID. */
+/* sma_trap_raise(). @param own_lid  the details have our own LID at NOTICE_OFF_LID */
 struct sma_trap *trap_raise(struct sma_port *p, const uint8_t *notice, bool own_lid, uint64_t now);
-/* The port's LID may have changed since: IssuerLID, and the LID that the details tell. */
+/* Write the port's current LID to IssuerLID, and to the details if they have it. */
 void trap_refresh(struct sma_trap *t);
-/* Send, wait for the port, or give up: what a pending trap does when its time has come. */
+/* A pending trap is due: send it, hold it until the port is ready, or give it up. */
 void trap_proceed(struct sma_trap *t, uint64_t now);
-/* Nothing is sent any more, not even what waits for the sink. */
+/* Stop the timer, and cancel a Trap that waits for the sink. */
 void trap_stop(struct sma_trap *t, uint64_t now);
-/* The pending trap of this very cause, or NULL. */
+/* The pending trap of the same cause, or NULL. */
 struct sma_trap *trap_find_cause(struct sma_port *p, const uint8_t *notice, bool own_lid);
 
 #endif

@@ -3,18 +3,16 @@
  */
 
 /*
- * Traps as the operator sees and makes them, and the Notice attribute.
+ * List and raise traps for the operator, and the Notice attribute.
  */
 
 #include <errno.h>
 
 #include "sma/trap.h"
 
-/*
- * The newest of a port's traps that is older than @p than, or of all. NULL: none
- */
+/* The newest trap of a port that is older than @p than (NULL: of all). NULL: none */
 static const struct sma_trap *
-next_older(const struct sma_port *p, const struct sma_trap *than)
+trap_next_older(const struct sma_port *p, const struct sma_trap *than)
 {
 	const struct sma_trap *next = NULL;
 
@@ -28,7 +26,7 @@ next_older(const struct sma_port *p, const struct sma_trap *than)
 	return next;
 }
 
-/* The cursor is the place, counted from 1 over all ports, of the trap that was told last. */
+/* The cursor is the position, from 1 and over all ports, of the trap returned last. */
 bool
 sma_trap_next(const struct sma *s, uint32_t *cursor, uint64_t now, struct sma_trap_info *info)
 {
@@ -39,9 +37,9 @@ sma_trap_next(const struct sma *s, uint32_t *cursor, uint64_t now, struct sma_tr
 		return false;
 	if (*cursor != 0)
 		t = &s->port[i].trap[last % SMA_TRAPS_MAX];
-	t = next_older(&s->port[i], t);
+	t = trap_next_older(&s->port[i], t);
 	while (t == NULL && ++i < s->num_ports)
-		t = next_older(&s->port[i], NULL);
+		t = trap_next_older(&s->port[i], NULL);
 	if (t == NULL)
 		return false;
 	*cursor = i * SMA_TRAPS_MAX + (uint32_t)(t - s->port[i].trap) + 1;
@@ -50,9 +48,11 @@ sma_trap_next(const struct sma *s, uint32_t *cursor, uint64_t now, struct sma_tr
 	return true;
 }
 
-/* Details from the port. @retval false  not a trap that can be made up */
+/*
+ * Build a notice with details from the port. @retval false  not a trap that can be raised by hand
+ */
 static bool
-make_notice(struct sma_port *p, uint16_t number, uint8_t *notice)
+trap_make_notice(struct sma_port *p, uint16_t number, uint8_t *notice)
 {
 	switch (number) {
 	case TRAP_LINK_INTEGRITY:
@@ -84,11 +84,11 @@ sma_trap_send(struct sma *s, uint16_t port, uint16_t number, const uint8_t *noti
 			port);
 	if (number == 0 && notice != NULL)
 		t = trap_raise(p, notice, false, now);
-	else if (make_notice(p, number, made))
+	else if (trap_make_notice(p, number, made))
 		t = sma_trap_raise(p, made, now);
 	else
 		return error_set(err, EINVAL,
-			"number: got %u, expected 129, 130, 131, 144, 145, or 0 with a notice",
+			"number: got %u, allowed: 129, 130, 131, 144, 145, or 0 with a notice",
 			number);
 	if (t == NULL)
 		return error_set(err, EBUSY, "port %u: %u traps a second is the limit, and %u "
@@ -100,10 +100,10 @@ sma_trap_send(struct sma *s, uint16_t port, uint16_t number, const uint8_t *noti
 bool
 sma_trap_newest(const struct sma_port *p, uint8_t notice[SMA_DATA_LEN])
 {
-	const struct sma_trap *t = next_older(p, NULL);
+	const struct sma_trap *t = trap_next_older(p, NULL);
 
 	while (t != NULL && t->info.state == SMA_TRAP_REPRESSED)
-		t = next_older(p, t);
+		t = trap_next_older(p, t);
 	if (t != NULL)
 		memcpy(notice, t->info.notice, SMA_DATA_LEN);
 	return t != NULL;

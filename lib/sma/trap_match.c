@@ -3,7 +3,7 @@
  */
 
 /*
- * Which trap is meant: by a cause that comes up again, by a TrapRepress, by its id.
+ * Find the trap that a repeated cause, a TrapRepress or an id refers to.
  */
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 
 /* --- the same cause --- */
 
-/* Our own LID apart, for it may have changed since. */
+/* Compare details without our own LID, which may have changed. */
 static bool
 same_details(const struct sma_trap *t, const uint8_t *notice)
 {
@@ -27,7 +27,7 @@ same_details(const struct sma_trap *t, const uint8_t *notice)
 	return memcmp(ours + rest, notice + rest, SMA_DATA_LEN - rest) == 0;
 }
 
-/* Number, type and details the same; Toggle, Count and IssuerLID are nothing of the cause. */
+/* Compares number, type and details; Toggle, Count and IssuerLID do not describe the cause. */
 struct sma_trap *
 trap_find_cause(struct sma_port *p, const uint8_t *notice, bool own_lid)
 {
@@ -45,7 +45,7 @@ trap_find_cause(struct sma_port *p, const uint8_t *notice, bool own_lid)
 /* --- repressing --- */
 
 static void
-repressed(struct sma_trap *t, uint64_t now)
+trap_set_repressed(struct sma_trap *t, uint64_t now)
 {
 	t->info.state = SMA_TRAP_REPRESSED;
 	sma_count(t->port, traps_repressed);
@@ -53,12 +53,12 @@ repressed(struct sma_trap *t, uint64_t now)
 }
 
 /*
- * Is it this trap that a TrapRepress means? Number and type must be the same, and the details if
- * it has any; that its TID must be the Trap's is UNCONFIRMED (smp-sma 5), so it is not looked at.
- * What was never sent cannot be meant.
+ * True if a TrapRepress means this trap: number and type must match, and the details if it has any.
+ * The TransactionID is ignored: that it must match is UNCONFIRMED (smp-sma 5). A trap never sent
+ * cannot be repressed.
  */
 static bool
-is_meant(const struct sma_trap *t, const uint8_t *notice)
+trap_is_meant(const struct sma_trap *t, const uint8_t *notice)
 {
 	static const uint8_t no_details[SMA_DATA_LEN - NOTICE_OFF_DETAILS];
 
@@ -73,16 +73,16 @@ void
 sma_trap_repressed(struct sma_port *p, const uint8_t *mad, uint64_t now)
 {
 	const uint8_t *notice = mad + SMP_OFF_DATA;
-	bool known = false; /* one that is over already: the SM says it twice */
+	bool known = false; /* also true for a trap repressed before: the SM repeats itself */
 
 	for (unsigned int i = 0; i < SMA_TRAPS_MAX; i++) {
 		struct sma_trap *t = &p->trap[i];
 
-		if (t->info.state == SMA_TRAP_FREE || !is_meant(t, notice))
+		if (t->info.state == SMA_TRAP_FREE || !trap_is_meant(t, notice))
 			continue;
 		known = true;
 		if (trap_pending(t))
-			repressed(t, now);
+			trap_set_repressed(t, now);
 	}
 	if (!known)
 		sma_count(p, repress_unmatched);
@@ -97,7 +97,7 @@ sma_trap_repress(struct sma *s, uint32_t id, uint64_t now)
 
 			if (t->info.id != id || !trap_pending(t))
 				continue;
-			repressed(t, now);
+			trap_set_repressed(t, now);
 			return 0;
 		}
 	}

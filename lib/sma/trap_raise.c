@@ -3,24 +3,24 @@
  */
 
 /*
- * A cause becomes a trap: once while it is pending, at a bounded rate, in a bounded number of places.
+ * Raise a trap for a cause: only one while it is pending, with limited rate and number.
  */
 
 #include "sma/trap.h"
 
-#define PLACES_KEPT 8
+#define PLACES_KEPT 8 /* not available to security traps */
 
 /*
- * Whoever sends bad keys can cause as many of these as he likes: some places, and the last token,
- * are not for them, so that the SM still learns of what the port itself has to tell.
+ * Anti-flood: anybody can cause security traps by sending bad keys. They may not use the last
+ * PLACES_KEPT places and the last token, so that the port's own traps still reach the SM.
  */
 static bool
-by_strangers(const uint8_t *notice)
+trap_by_strangers(const uint8_t *notice)
 {
 	return (notice[NOTICE_OFF_TYPE] & NOTICE_TYPE_MASK) == NOTICE_SECURITY;
 }
 
-/* A free place is better than that of a trap which is over, and of these the oldest is best. */
+/* A free place is best, then that of the oldest finished trap. */
 static bool
 better_place(const struct sma_trap *t, const struct sma_trap *than)
 {
@@ -32,7 +32,7 @@ better_place(const struct sma_trap *t, const struct sma_trap *than)
 }
 
 static struct sma_trap *
-find_place(struct sma_port *p, bool strangers)
+trap_find_place(struct sma_port *p, bool strangers)
 {
 	unsigned int left = 0, kept = strangers ? PLACES_KEPT : 0;
 	struct sma_trap *place = NULL;
@@ -50,7 +50,7 @@ find_place(struct sma_port *p, bool strangers)
 }
 
 static bool
-take_token(struct sma_port *p, bool strangers, uint64_t now)
+trap_take_token(struct sma_port *p, bool strangers, uint64_t now)
 {
 	if (strangers && token_bucket_low(&p->trap_rate, now))
 		return false;
@@ -69,15 +69,15 @@ struct sma_trap *
 trap_raise(struct sma_port *p, const uint8_t *notice, bool own_lid, uint64_t now)
 {
 	struct sma_trap *t = trap_find_cause(p, notice, own_lid);
-	bool strangers = by_strangers(notice);
+	bool strangers = trap_by_strangers(notice);
 
 	sma_count(p, traps_raised);
 	if (t != NULL) {
 		t->info.raised++;
 		return t;
 	}
-	t = find_place(p, strangers);
-	if (t == NULL || !take_token(p, strangers, now)) {
+	t = trap_find_place(p, strangers);
+	if (t == NULL || !trap_take_token(p, strangers, now)) {
 		sma_count(p, traps_limited);
 		return NULL;
 	}

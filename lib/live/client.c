@@ -3,7 +3,7 @@
  */
 
 /*
- * The client's bytes: a request of each mode, and whether an answer is the one to it.
+ * The client: encode the request of each mode, and check that an answer belongs to it.
  */
 
 #include <string.h>
@@ -20,17 +20,19 @@ struct mode {
 		struct live_reply *reply);
 };
 
-/* --- answers; data begins with Type, or is the text --- */
+/* --- check answers; data begins with Type, or is the text --- */
 
 static bool
-all_zero(const uint8_t *p, uint64_t len)
+area_is_zero(const uint8_t *p, uint64_t len)
 {
 	while (len > 0 && p[len - 1] == 0)
 		len--;
 	return len == 0;
 }
 
-/* Of one packet the whole area comes back, of many the bytes that were sent (liveness 2). */
+/*
+ * A single-packet echo returns the whole data area, a multi-packet one the bytes sent (liveness 2).
+ */
 static const char *
 check_echo(const struct live_request *req, const uint8_t *data, uint64_t len,
 	struct live_reply *reply)
@@ -42,7 +44,7 @@ check_echo(const struct live_request *req, const uint8_t *data, uint64_t len,
 		return "not as many bytes as were sent";
 	data += LIVE_HEADER;
 	if ((req->len != 0 && memcmp(data, req->data, req->len) != 0) ||
-		!all_zero(data + req->len, area - req->len))
+		!area_is_zero(data + req->len, area - req->len))
 		return "not the bytes that were sent";
 	reply->len = req->len;
 	return NULL;
@@ -72,7 +74,7 @@ check_lidguid(const struct live_request *req, const uint8_t *data, uint64_t len,
 	return NULL;
 }
 
-/* Printed, and put into JSON: a stranger's text is ASCII in lines, whatever it was. */
+/* Security: the peer's text is printed and put into JSON, so replace all but ASCII and newlines. */
 static const char *
 check_text(const struct live_request *req, const uint8_t *data, uint64_t len,
 	struct live_reply *reply)
@@ -137,12 +139,12 @@ live_build(const struct live_request *req, uint8_t mad[MAD_LEN], uint8_t *body)
 	mad[MAD_OFF_CLASS_VERSION] = LIVE_CLASS_VERSION;
 	mad[MAD_OFF_METHOD] = MAD_GET;
 	put_be16(mad + MAD_OFF_ATTRIBUTE, m->attribute);
-	put_be32(mad + VENDOR_OFF_OUI - 1, LIVE_OUI); /* the byte before it is reserved */
+	put_be32(mad + VENDOR_OFF_OUI - 1, LIVE_OUI); /* the byte before the OUI is reserved */
 	put_data(req, m, many ? body : mad + VENDOR_OFF_DATA);
 	return many;
 }
 
-/* --- is it the answer? --- */
+/* --- does the answer belong to the request? --- */
 
 static const char *
 check_header(const struct mode *m, const uint8_t *mad)

@@ -3,9 +3,9 @@
  */
 
 /*
- * Class 0x34 (liveness 2): echo, timestamp, LID/GUID. The answer is the request's data with another
- * Type and what the type fills in; of one packet as it stands, of many packets as a stream out of
- * the request's own memory.
+ * Class 0x34 (liveness 2): echo, timestamp, LID/GUID. The answer is the request's data with the
+ * response Type and the fields of that type filled in. A multi-packet answer is streamed from the
+ * request's own body.
  */
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 
 #include "live/private.h"
 
-/* --- what the types fill in; data begins with Type --- */
+/* --- the fields of each type; data begins with Type --- */
 
 static void
 fill_echo(const struct live *l, const struct mad_request *req, uint8_t *data)
@@ -25,7 +25,7 @@ fill_echo(const struct live *l, const struct mad_request *req, uint8_t *data)
 	(void)data;
 }
 
-/* The request may have come in many packets: it arrived with its first. Transmit: live_departs(). */
+/* Receive is the arrival of the request's first packet. live_departs() writes Transmit. */
 static void
 fill_timestamp(const struct live *l, const struct mad_request *req, uint8_t *data)
 {
@@ -33,7 +33,7 @@ fill_timestamp(const struct live *l, const struct mad_request *req, uint8_t *dat
 }
 
 static uint64_t
-guid_of(const struct port_attr *port)
+echo_port_guid(const struct port_attr *port)
 {
 	return port->guid != 0 ? port->guid : port_eui64(port->mac);
 }
@@ -44,14 +44,14 @@ fill_lidguid(const struct live *l, const struct mad_request *req, uint8_t *data)
 	const struct port_attr *port = l->config.port(l->config.port_arg, req->peer->av.port);
 
 	put_be16(data + AT(LIVE_OFF_LID), port != NULL && port->ib ? port->lid : 0);
-	put_be64(data + AT(LIVE_OFF_GUID), port != NULL ? guid_of(port) : 0);
+	put_be64(data + AT(LIVE_OFF_GUID), port != NULL ? echo_port_guid(port) : 0);
 }
 
-/* A request type, or a response type: nobody here waits for those. */
+/* A request type, or a response type, which is never answered. */
 struct type_row {
 	void (*fill)(const struct live *l, const struct mad_request *req, uint8_t *data);
 	size_t counter; /* in struct live_counters */
-	uint32_t len; /* the answer has these bytes at least */
+	uint32_t len; /* minimum length of the answer */
 	bool response;
 };
 
@@ -67,15 +67,15 @@ static const struct type_row types[] = {
 };
 
 static void
-fill(struct live *l, const struct mad_request *req, const struct type_row *t, uint8_t *data)
+echo_fill(struct live *l, const struct mad_request *req, const struct type_row *t, uint8_t *data)
 {
-	data[AT(LIVE_OFF_TYPE)]++; /* the response follows the request */
+	data[AT(LIVE_OFF_TYPE)]++; /* a response type is its request type + 1 */
 	memset(data + AT(LIVE_OFF_TYPE) + 1, 0, 3);
 	t->fill(l, req, data);
 }
 
 static void
-count(struct live *l, const struct type_row *t, uint64_t bytes)
+echo_count(struct live *l, const struct type_row *t, uint64_t bytes)
 {
 	uint64_t *c = (uint64_t *)((char *)&l->counters + t->counter);
 
@@ -84,7 +84,7 @@ count(struct live *l, const struct type_row *t, uint64_t bytes)
 		live_count(l, echo_bytes, bytes);
 }
 
-/* --- many packets --- */
+/* --- multi-packet echo --- */
 
 int
 live_echo_init(struct live *l)
@@ -130,26 +130,26 @@ stream_release(void *arg)
 }
 
 static enum mad_outcome
-refuse(struct live *l, struct mad_request *req, uint16_t status)
+echo_refuse(struct live *l, struct mad_request *req, uint16_t status)
 {
 	live_count(l, refused, 1);
 	return live_status(req, status);
 }
 
 static enum mad_outcome
-answer_stream(struct live *l, struct mad_request *req, const struct type_row *t)
+echo_answer_stream(struct live *l, struct mad_request *req, const struct type_row *t)
 {
 	uint64_t len = mad_body_length(req->body);
 	struct live_stream *s = l->streams_free;
 
 	if (len < LIVE_HEADER || len - LIVE_HEADER > l->config.limits.max_echo)
-		return refuse(l, req, MAD_STATUS_INVALID_FIELD);
+		return echo_refuse(l, req, MAD_STATUS_INVALID_FIELD);
 	if (s == NULL)
-		return refuse(l, req, MAD_STATUS_BUSY);
+		return echo_refuse(l, req, MAD_STATUS_BUSY);
 	l->streams_free = s->next_free;
 	memset(s->head, 0, sizeof(s->head));
 	mad_body_read(req->body, 0, s->head, RTE_MIN(len, sizeof(s->head)));
-	fill(l, req, t, s->head);
+	echo_fill(l, req, t, s->head);
 	s->body = req->body;
 	req->take_body = true;
 	req->source = (struct mad_source){
@@ -158,18 +158,18 @@ answer_stream(struct live *l, struct mad_request *req, const struct type_row *t)
 		.read = stream_read,
 		.release = stream_release,
 	};
-	count(l, t, len - LIVE_HEADER);
+	echo_count(l, t, len - LIVE_HEADER);
 	return MAD_STREAM;
 }
 
-/* --- the answer departs --- */
+/* --- sending --- */
 
 void
 live_departs(void *arg, uint8_t *mad, uint64_t now)
 {
 	const struct live *l = arg;
 
-	/* an answer with a status and one of ClassPortInfo have other bytes there */
+	/* other answers (status, ClassPortInfo) do not have this Type */
 	if (mad[LIVE_OFF_TYPE] == LIVE_TIMESTAMP_RESPONSE)
 		put_be32(mad + LIVE_OFF_TRANSMIT, live_stamp(l, now));
 }
@@ -177,7 +177,7 @@ live_departs(void *arg, uint8_t *mad, uint64_t now)
 /* --- requests --- */
 
 static const struct type_row *
-type_of(const struct mad_request *req)
+echo_type(const struct mad_request *req)
 {
 	uint8_t type = req->mad[LIVE_OFF_TYPE];
 
@@ -189,19 +189,19 @@ type_of(const struct mad_request *req)
 enum mad_outcome
 live_echo_request(struct live *l, struct mad_request *req)
 {
-	const struct type_row *t = type_of(req);
+	const struct type_row *t = echo_type(req);
 	uint8_t *data = req->reply + VENDOR_OFF_DATA;
 
 	if (t == NULL) {
 		live_count(l, unknown_type, 1);
 		return live_status(req, MAD_STATUS_BAD_METHOD_ATTR);
 	}
-	if (t->response) /* never answered: no reply may start a loop */
+	if (t->response) /* never answer a response: that could start a loop */
 		return live_silent(req, VERDICT_MAD_UNMATCHED);
 	if (req->body != NULL)
-		return answer_stream(l, req, t);
+		return echo_answer_stream(l, req, t);
 	memcpy(data, req->mad + VENDOR_OFF_DATA, VENDOR_AREA);
-	fill(l, req, t, data);
-	count(l, t, LIVE_AREA);
+	echo_fill(l, req, t, data);
+	echo_count(l, t, LIVE_AREA);
 	return MAD_ANSWER;
 }

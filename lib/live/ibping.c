@@ -3,7 +3,7 @@
  */
 
 /*
- * Class 0x32: ibping's server (liveness 3) says its name, NUL-terminated.
+ * Class 0x32, ibping's server (liveness 3): answer with this host's name, NUL-terminated.
  */
 
 #include "live/private.h"

@@ -3,7 +3,7 @@
  */
 
 /*
- * The agent of a worker: its making, its clock, its counters.
+ * A worker's liveness agent: creation, clock, counters.
  */
 
 #include <rte_common.h>
@@ -60,7 +60,7 @@ live_stamp(const struct live *l, uint64_t now)
 		return LIVE_STAMP_NONSTANDARD | (uint32_t)(now / per_ms);
 	if (now >= l->clock_at)
 		return (l->clock_ms + (now - l->clock_at) / per_ms) % LIVE_MS_PER_DAY;
-	/* a request of many packets begins before the clock was told last */
+	/* a multi-packet request may have arrived before the clock was last set */
 	ago = (l->clock_at - now + per_ms - 1) / per_ms % LIVE_MS_PER_DAY;
 	return (uint32_t)(l->clock_ms + LIVE_MS_PER_DAY - ago) % LIVE_MS_PER_DAY;
 }

@@ -7,12 +7,13 @@
 
 /**
  * @file
- * Endport liveness (liveness.md): the server of class 0x34 (echo, timestamp, LID/GUID), of 0x32
- * (ibping) and of 0x33 (ibsysstat) on every port; and the bytes of a client's requests, which travel
- * by lib/mad's calls.
+ * Endport liveness (liveness.md): the servers of class 0x34 (echo, timestamp, LID/GUID), 0x32
+ * (ibping) and 0x33 (ibsysstat) on every port; and the client's encoding and checking of requests,
+ * which are sent by lib/mad's calls.
  *
- * One struct live per worker, used there only; counters and the functions of the client apart, which
- * anyone may call. Nothing reads a clock, allocates after creation, logs or calls EAL.
+ * One struct live per worker: call these functions only on that worker, except live_counters(),
+ * live_build() and live_check(), which any thread may call. No function reads a clock, allocates
+ * after creation, logs or calls EAL.
  */
 
 #include <stdbool.h>
@@ -28,12 +29,12 @@
 #define LIVE_CLASS_VERSION   1
 #define LIVE_OUI             0x001405 /* OpenIB */
 
-/* of class 0x34, MAD offsets */
+/* offsets in a MAD of class 0x34 */
 #define LIVE_OFF_TYPE       40
 #define LIVE_OFF_IDENTIFIER 44
 #define LIVE_OFF_SEQUENCE   46
 #define LIVE_OFF_DATA       48
-#define LIVE_AREA           208 /* data of one packet */
+#define LIVE_AREA           208 /* data bytes in one packet */
 #define LIVE_OFF_ORIGINATE  48
 #define LIVE_OFF_RECEIVE    52
 #define LIVE_OFF_TRANSMIT   56
@@ -54,10 +55,10 @@ enum live_type {
 #define SYSSTAT_HOST 0x11
 #define SYSSTAT_CPU  0x12
 
-#define LIVE_HOST_MAX 216 /* of the host name, its NUL included */
+#define LIVE_HOST_MAX 216 /* host name with its NUL */
 #define LIVE_CPUS_MAX 256
 
-/** What /proc/cpuinfo says of a CPU, as ibsysstat shows it. */
+/** A CPU as ibsysstat shows it, from /proc/cpuinfo. */
 struct live_cpu {
 	char model[64];
 	char mhz[16];
@@ -65,12 +66,15 @@ struct live_cpu {
 
 struct live_limits {
 	bool ibping; /**< serve class 0x32 */
-	bool sysstat; /**< serve class 0x33: tells strangers about this host */
-	/** requests a second of one source on this worker, 0: no limit; a source's TIDs spread */
+	bool sysstat; /**< serve class 0x33, which tells any peer about this host */
+	/**
+	 * requests per second from one source on this worker, 0: no limit. A source's requests
+	 * spread over the workers by TID, so its total may be higher
+	 */
 	uint32_t rate;
 	uint32_t burst;
-	uint32_t sources; /**< that are told apart, a power of two */
-	uint32_t max_echo; /**< bytes of a many-packet echo */
+	uint32_t sources; /**< size of the table of sources; rounded up to a power of two */
+	uint32_t max_echo; /**< most bytes in a multi-packet echo */
 };
 extern const struct live_limits live_limits_default;
 
@@ -80,43 +84,43 @@ struct live_config {
 	const struct rng *rng; /**< keys the table of sources */
 	uint64_t hz;
 	struct live_limits limits;
-	char host[LIVE_HOST_MAX]; /**< "host.domain", as ibping names it */
-	/** For LID/GUID: attributes of a port, or NULL. */
+	char host[LIVE_HOST_MAX]; /**< "host.domain", the answer to ibping */
+	/** Return a port's attributes (for LID/GUID), or NULL. */
 	const struct port_attr *(*port)(void *arg, uint16_t port);
 	void *port_arg;
-	const struct live_cpu *cpu; /**< lives as long as the agent */
+	const struct live_cpu *cpu; /**< read by live_create() only */
 	unsigned int num_cpus;
 };
 
 struct live;
 
 /**
- * Registers the agents, which cannot be taken back. NULL: no memory, or the classes are taken; the
- * worker is then of no use.
+ * Register the agents; they cannot be removed. NULL: no memory, or a class has an agent; the
+ * mad_worker must then not be used.
  */
 struct live *live_create(const struct live_config *config);
-/** After its mad_worker is gone. */
+/** Call after its mad_worker is destroyed. */
 void live_destroy(struct live *l);
 /**
- * What time it is, ten times a second or more often: at @p now it was @p ms milliseconds after midnight
- * UTC; before and after that @p now goes on by itself. Before the first call stamps are not standard.
+ * Tell the time of day, at least ten times a second: @p ms milliseconds after midnight UTC at
+ * @p now. Time stamps are extrapolated from there; before the first call they are not standard.
  */
 void live_set_clock(struct live *l, uint64_t now, uint32_t ms);
-/** A stamp for @p now, which may lie before the last live_set_clock(). On the agent's worker. */
+/** Time stamp of @p now, which may be before the last live_set_clock(). */
 uint32_t live_stamp(const struct live *l, uint64_t now);
 
-/* X(name, help): single writer, relaxed readers */
+/* X(name, help): one writer, relaxed readers */
 #define LIVE_COUNTERS(X)                                                                           \
 	X(echo, "echo requests answered")                                                          \
-	X(echo_bytes, "bytes of their data")                                                       \
+	X(echo_bytes, "data bytes of those requests")                                              \
 	X(timestamp, "timestamp requests answered")                                                \
 	X(lidguid, "LID/GUID requests answered")                                                   \
 	X(ibping, "requests of ibping answered")                                                   \
 	X(sysstat, "requests of ibsysstat answered")                                               \
 	X(other_oui, "requests of another vendor, not answered")                                   \
 	X(unknown_type, "answered 0x000C: no such type or attribute")                            \
-	X(refused, "answered 0x0001 or 0x001C: no room for their answer, or too long an echo")         \
-	X(rate_limited, "requests dropped: their source sent too many")
+	X(refused, "answered 0x0001 or 0x001C: no room for the answer, or the echo is too long")   \
+	X(rate_limited, "requests dropped because their source sent too many")
 
 struct live_counters {
 #define X(name, help) uint64_t name;
@@ -131,7 +135,7 @@ struct live_counter_info {
 extern const struct live_counter_info live_counter_infos[LIVE_COUNTER_COUNT];
 const struct live_counters *live_counters(const struct live *l);
 
-/* --- the client's bytes --- */
+/* --- client: requests and answers --- */
 
 enum live_mode {
 	LIVE_MODE_ECHO,
@@ -148,25 +152,25 @@ struct live_request {
 	uint16_t identifier;
 	uint16_t sequence;
 	const uint8_t *data; /**< ECHO */
-	uint32_t len; /**< more than LIVE_AREA: many packets */
+	uint32_t len; /**< ECHO; more than LIVE_AREA: multi-packet */
 	uint32_t originate; /**< TIMESTAMP: live_stamp() */
 };
 /**
- * The request's MAD, all of it but the TID; and, of one of many packets, its data from LIVE_OFF_TYPE on
- * into @p body (8 + len bytes). @retval true  it has many packets
+ * Build the request's MAD without the TID. The data of a multi-packet request, from LIVE_OFF_TYPE
+ * on, goes to @p body (8 + len bytes). @retval true  the request is multi-packet
  */
 bool live_build(const struct live_request *req, uint8_t mad[MAD_LEN], uint8_t *body);
 
 struct live_reply {
-	const char *error; /**< what is wrong with it, or NULL */
-	uint32_t len; /**< ECHO: bytes that came back */
+	const char *error; /**< why the answer is wrong, or NULL */
+	uint32_t len; /**< ECHO: bytes received */
 	uint32_t originate, receive, transmit; /**< TIMESTAMP */
 	uint16_t lid; /**< LIDGUID */
 	uint64_t guid;
-	char text[2048]; /**< IBPING, SYSSTAT: what the other end says of itself, lines joined by \n */
+	char text[2048]; /**< IBPING, SYSSTAT: the peer's text, lines separated by \n */
 };
 /**
- * Is this the answer to that request, byte for byte?
+ * Check that the answer belongs to the request and repeats it byte for byte.
  *
  * @param mad   first packet of the answer
  * @param data  all data from LIVE_OFF_TYPE on, @p len bytes
@@ -174,7 +178,7 @@ struct live_reply {
 void live_check(const struct live_request *req, const uint8_t *mad, const uint8_t *data,
 	uint64_t len, struct live_reply *reply);
 
-/** Milliseconds since midnight UTC as a stamp; 2^31 and more mark a stamp that is not standard. */
+/** Time stamps are milliseconds since midnight UTC; from 2^31 on they are not standard. */
 #define LIVE_STAMP_NONSTANDARD 0x80000000u
 #define LIVE_MS_PER_DAY        86400000u
 

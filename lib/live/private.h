@@ -7,7 +7,7 @@
 
 /**
  * @file
- * Private to lib/live: the agent's state and the seams between its files.
+ * Private to lib/live: the agent's state, and the functions its files share.
  */
 
 #include "base/token_bucket.h"
@@ -19,12 +19,12 @@
 #define AT(mad_offset) ((mad_offset) - VENDOR_OFF_DATA)
 #define LIVE_HEADER    AT(LIVE_OFF_DATA) /* Type, reserved, Identifier, Sequence */
 
-#define LIVE_STREAMS     1024 /* answers of many packets under way at once */
-#define LIVE_STREAM_HEAD 24 /* bytes that a type may change, up to Transmit */
-/* the answer of ibsysstat: a line for each CPU, and its NUL */
+#define LIVE_STREAMS     1024 /* multi-packet answers in progress at once */
+#define LIVE_STREAM_HEAD 24 /* bytes that the answer may change, up to Transmit */
+/* the answer of ibsysstat has a line for each CPU, and a NUL */
 #define LIVE_CPU_LINE (sizeof("cpu 255: model  MHZ \n") + sizeof(struct live_cpu))
 
-/* A request of many packets on its way back. */
+/* A multi-packet request that is being sent back. */
 struct live_stream {
 	struct live *live;
 	struct live_stream *next_free;
@@ -35,7 +35,8 @@ struct live_stream {
 struct live {
 	struct live_config config;
 	struct mad_method methods[MAD_RESPONSE];
-	struct mad_method single_methods[MAD_RESPONSE]; /* requests of one packet only */
+	/* classes with single-packet requests only */
+	struct mad_method single_methods[MAD_RESPONSE];
 	/* source.c */
 	struct token_bucket *sources;
 	uint32_t source_mask;
@@ -48,7 +49,7 @@ struct live {
 	struct live_stream *streams, *streams_free;
 	/* sysstat.c */
 	char *cpu_text;
-	uint32_t cpu_text_len; /* its NUL included */
+	uint32_t cpu_text_len; /* with its NUL */
 	struct live_counters counters;
 };
 
@@ -59,22 +60,22 @@ struct live {
 
 /* Register the three classes. @retval negative errno */
 int live_serve_init(struct live *l);
-/* The request is not answered; the packet ends as this. */
+/* Do not answer the request; count its packet as `verdict`. */
 enum mad_outcome live_silent(struct mad_request *req, enum verdict verdict);
-/* Answered with a status, but a Send: its answer could start a loop. */
+/* Answer with a status; but never answer a Send so, because that could start a loop. */
 enum mad_outcome live_status(struct mad_request *req, uint16_t status);
 
 /* --- source.c --- */
 
 int live_source_init(struct live *l);
-/* May the source of this request send one more? */
+/* Anti-flood: true if the source of this request may send one more now. */
 bool live_source_take(struct live *l, const struct mad_request *req);
 
-/* --- of each class --- */
+/* --- the classes --- */
 
 int live_echo_init(struct live *l);
 enum mad_outcome live_echo_request(struct live *l, struct mad_request *req);
-/* An answer of class 0x34 leaves: the Transmit stamp. */
+/* mad_agent.departs of class 0x34: write the Transmit stamp. */
 void live_departs(void *arg, uint8_t *mad, uint64_t now);
 enum mad_outcome live_ibping_request(struct live *l, struct mad_request *req);
 int live_sysstat_init(struct live *l);

@@ -3,11 +3,10 @@
  */
 
 /*
- * What the three classes have in common (liveness 2, 3): whose request it is, how many its source
- * may send, the method, ClassPortInfo.
+ * What the three classes share (liveness 2, 3): OUI check, rate limit, methods, ClassPortInfo.
  *
- * A request of one packet is answered at once, without a session: only what comes or goes in many
- * packets has one.
+ * A single-packet request is answered at once without a session. Only multi-packet requests and
+ * answers have one.
  */
 
 #include "live/private.h"
@@ -34,7 +33,7 @@ live_status(struct mad_request *req, uint16_t status)
 }
 
 static enum mad_outcome
-class_port_info(const struct live *l, struct mad_request *req)
+live_class_port_info(const struct live *l, struct mad_request *req)
 {
 	uint8_t *data = req->reply + VENDOR_OFF_DATA;
 
@@ -44,21 +43,21 @@ class_port_info(const struct live *l, struct mad_request *req)
 	return MAD_ANSWER;
 }
 
-/* The request is ours, and its source has not sent too many. */
+/* Serve a request that passed the OUI check and the rate limit. */
 static enum mad_outcome
-serve(struct live *l, struct mad_request *req)
+live_serve(struct live *l, struct mad_request *req)
 {
 	switch (req->mad[MAD_OFF_METHOD]) {
 	case MAD_GET:
 		if (get_be16(req->mad + MAD_OFF_ATTRIBUTE) == CPI_ATTRIBUTE)
-			return class_port_info(l, req);
+			return live_class_port_info(l, req);
 		break;
-	case MAD_SEND: /* answered with Send */
+	case MAD_SEND: /* class 0x34 answers Send with Send */
 		if (req->mad[MAD_OFF_CLASS] != LIVE_CLASS)
 			return live_silent(req, VERDICT_MAD_UNMATCHED);
 		req->reply[MAD_OFF_METHOD] = MAD_SEND;
 		break;
-	case MAD_TRAP: /* nobody waits for an answer */
+	case MAD_TRAP: /* expects no answer */
 	case MAD_TRAP_REPRESS:
 		return live_silent(req, VERDICT_MAD_UNMATCHED);
 	default:
@@ -75,7 +74,7 @@ serve(struct live *l, struct mad_request *req)
 }
 
 static enum mad_outcome
-request(void *arg, struct mad_request *req)
+live_receive(void *arg, struct mad_request *req)
 {
 	const uint8_t *oui = req->mad + VENDOR_OFF_OUI;
 	struct live *l = arg;
@@ -89,10 +88,10 @@ request(void *arg, struct mad_request *req)
 		return live_silent(req, VERDICT_RATE_LIMITED);
 	}
 	memcpy(req->reply + VENDOR_OFF_OUI, oui, VENDOR_OFF_DATA - VENDOR_OFF_OUI);
-	return serve(l, req);
+	return live_serve(l, req);
 }
 
-/* Every method is a row, for the OUI comes first: another vendor's are not ours to refuse. */
+/* List all methods: the OUI must be checked first, another vendor's request gets no status. */
 static void
 list_methods(struct mad_method *m, uint8_t get_flags)
 {
@@ -123,7 +122,7 @@ live_serve_init(struct live *l)
 		.class_version = LIVE_CLASS_VERSION,
 		.protocol = MAD_RMPP,
 		.data_offset = VENDOR_OFF_DATA,
-		.request = request,
+		.request = live_receive,
 		.arg = l,
 	};
 	unsigned int i;

@@ -3,8 +3,9 @@
  */
 
 /*
- * Anyone can send, so each source has a token bucket (liveness 2). The table is fixed: sources that
- * meet in a bucket share its rate, and nobody can choose whom to meet.
+ * Anti-flood: anyone can send requests, so each source has a token bucket (liveness 2). The table
+ * has a fixed size. Sources with the same hash share a bucket; the hash is keyed, so that nobody
+ * can choose whose bucket to share.
  */
 
 #include <errno.h>
@@ -43,7 +44,7 @@ live_source_take(struct live *l, const struct mad_request *req)
 
 	if (l->sources == NULL)
 		return true;
-	if (!av->grh) { /* of the own subnet */
+	if (!av->grh) { /* without GRH the LID identifies the source */
 		word[0] = 0;
 		word[1] = av->dlid;
 	}

@@ -3,8 +3,8 @@
  */
 
 /*
- * Class 0x33: ibsysstat's server (liveness 3). Its answers are text that the client prints as it is:
- * the host's name, and a line for each CPU. What does not fit a packet goes by RMPP.
+ * Class 0x33, ibsysstat's server (liveness 3). Answers are text that the client prints unchanged:
+ * the host name, or a line for each CPU. Text that does not fit one packet is sent by RMPP.
  */
 
 #include <errno.h>
@@ -36,7 +36,7 @@ live_sysstat_init(struct live *l)
 }
 
 static int
-text_read(void *arg, uint64_t offset, uint8_t *buf, uint32_t len)
+sysstat_text_read(void *arg, uint64_t offset, uint8_t *buf, uint32_t len)
 {
 	const struct live *l = arg;
 
@@ -45,7 +45,7 @@ text_read(void *arg, uint64_t offset, uint8_t *buf, uint32_t len)
 }
 
 static enum mad_outcome
-cpu_info(struct live *l, struct mad_request *req)
+sysstat_cpu(struct live *l, struct mad_request *req)
 {
 	if (l->cpu_text_len <= VENDOR_AREA) {
 		memcpy(req->reply + VENDOR_OFF_DATA, l->cpu_text, l->cpu_text_len);
@@ -58,7 +58,7 @@ cpu_info(struct live *l, struct mad_request *req)
 	req->source = (struct mad_source){
 		.arg = l,
 		.length = l->cpu_text_len,
-		.read = text_read,
+		.read = sysstat_text_read,
 	};
 	return MAD_STREAM;
 }
@@ -74,7 +74,7 @@ live_sysstat_request(struct live *l, struct mad_request *req)
 		break;
 	case SYSSTAT_CPU:
 		live_count(l, sysstat, 1);
-		return cpu_info(l, req);
+		return sysstat_cpu(l, req);
 	default:
 		live_count(l, unknown_type, 1);
 		return live_status(req, MAD_STATUS_BAD_METHOD_ATTR);

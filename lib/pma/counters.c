@@ -3,8 +3,8 @@
  */
 
 /*
- * PortCounters and PortCountersExtended (pma.md 3): one table each says where a counter stands and
- * which bit selects it. Both show the same counters.
+ * PortCounters and PortCountersExtended (pma.md 3) show the same counters. One table each gives
+ * every counter's position and its bit in CounterSelect.
  */
 
 #include <rte_common.h>
@@ -17,9 +17,9 @@
 
 struct field {
 	uint8_t counter; /* enum pma_counter */
-	uint8_t select; /* bit of CounterSelect, or 16 and more: of CounterSelect2 */
+	uint8_t select; /* bit of CounterSelect; from 16 on: bit of CounterSelect2 */
 	uint8_t bits; /* 4, 8, 16, 32, 64 */
-	uint16_t at; /* the first bit */
+	uint16_t at; /* offset in bits */
 };
 
 #define BYTE(n) ((n) * 8)
@@ -117,7 +117,7 @@ field_put(uint8_t *data, const struct field *f, uint64_t value)
 	}
 }
 
-/* --- which ports --- */
+/* --- selected ports --- */
 
 struct selection {
 	unsigned int first, end;
@@ -147,7 +147,7 @@ add_saturated(uint64_t a, uint64_t b)
 }
 
 static uint16_t
-get(const struct pma_request *r, const struct field *fields, size_t num)
+pma_show_counters(const struct pma_request *r, const struct field *fields, size_t num)
 {
 	uint64_t shown[PMA_COUNTERS] = { 0 };
 	struct pma_totals t;
@@ -168,9 +168,10 @@ get(const struct pma_request *r, const struct field *fields, size_t num)
 	return MAD_STATUS_OK;
 }
 
-/* A counter that is selected shows the value that was written from now on; tools write 0. */
+/* Selected counters continue from the value written, which tools set to 0. */
 static uint16_t
-set(const struct pma_request *r, const struct field *fields, size_t num, uint64_t select)
+pma_set_counters(const struct pma_request *r, const struct field *fields, size_t num,
+	uint64_t select)
 {
 	struct pma_totals t;
 	struct selection s;
@@ -178,7 +179,7 @@ set(const struct pma_request *r, const struct field *fields, size_t num, uint64_
 	uint8_t c;
 
 	if (!select_ports(r, &s))
-		return get(r, fields, num);
+		return pma_show_counters(r, fields, num);
 	for (i = s.first; i < s.end; i++) {
 		pma_totals(&r->pma->port[i], &t);
 		for (k = 0; k < num; k++) {
@@ -188,13 +189,13 @@ set(const struct pma_request *r, const struct field *fields, size_t num, uint64_
 					t.value[c] - field_get(r->in, &fields[k]);
 		}
 	}
-	return get(r, fields, num);
+	return pma_show_counters(r, fields, num);
 }
 
 uint16_t
 pma_counters_get(const struct pma_request *r)
 {
-	return get(r, port_counters, RTE_DIM(port_counters));
+	return pma_show_counters(r, port_counters, RTE_DIM(port_counters));
 }
 
 uint16_t
@@ -202,13 +203,13 @@ pma_counters_set(const struct pma_request *r)
 {
 	uint64_t select = get_be16(r->in + OFF_SELECT) | (uint64_t)r->in[OFF_SELECT2] << 16;
 
-	return set(r, port_counters, RTE_DIM(port_counters), select);
+	return pma_set_counters(r, port_counters, RTE_DIM(port_counters), select);
 }
 
 uint16_t
 pma_counters_ext_get(const struct pma_request *r)
 {
-	return get(r, port_counters_ext, RTE_DIM(port_counters_ext));
+	return pma_show_counters(r, port_counters_ext, RTE_DIM(port_counters_ext));
 }
 
 uint16_t
@@ -217,5 +218,5 @@ pma_counters_ext_set(const struct pma_request *r)
 	uint64_t select = get_be16(r->in + OFF_SELECT) |
 		(uint64_t)get_be32(r->in + OFF_EXT_SELECT2) << 16;
 
-	return set(r, port_counters_ext, RTE_DIM(port_counters_ext), select);
+	return pma_set_counters(r, port_counters_ext, RTE_DIM(port_counters_ext), select);
 }

@@ -2,13 +2,13 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* The agent as a whole: its ports, and what the engine tells it about them. */
+/* The agent as a whole: create its ports, and process what the engine reports about them. */
 
 #include <rte_common.h>
 
 #include "pma/private.h"
 
-#define LANE_SDR_MBPS 2500 /* whose tick of 10 bit times, code 0, is PMA_TICK_NS */
+#define LANE_SDR_MBPS 2500 /* at this speed Tick 0, 10 bit times, is PMA_TICK_NS */
 
 uint8_t
 pma_tick(uint32_t lane_mbps)
@@ -69,8 +69,8 @@ pma_link(struct pma *p, uint16_t port, bool up)
 }
 
 /*
- * They are read while other workers count, so a total made of several counters may be behind for a
- * moment: what was read once stands.
+ * Totals are read while other workers count, so a total that sums several counters may briefly seem
+ * to fall behind an earlier reading. Never show less than was read before.
  */
 void
 pma_totals(struct pma_port *p, struct pma_totals *t)

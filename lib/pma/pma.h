@@ -8,12 +8,12 @@
 /**
  * @file
  * The performance management agent (pma.md): class 0x04 on QP1 of every port. It shows the ports'
- * totals less an offset of its own; who sets or resets a counter moves that offset, so that
+ * totals minus an offset of its own. Setting or resetting a counter only changes that offset, so
  * telemetry and statistics never go back.
  *
- * One struct pma serves all ports of the channel adapter. It belongs to worker 0, to whom lib/mad
- * gives all requests of the class, and may be called there only. Nothing reads a clock, allocates
- * after creation, logs or calls EAL.
+ * One struct pma serves all ports of the channel adapter. It belongs to worker 0, to which lib/mad
+ * passes all requests of the class; call these functions only there. No function reads a clock,
+ * allocates after creation, logs or calls EAL.
  */
 
 #include <stdbool.h>
@@ -24,7 +24,7 @@
 #include "mad/mad.h"
 
 #define PMA_PORTS_MAX 64
-#define PMA_TICK_NS   4 /* of PortSamplesControl and PortXmitWait */
+#define PMA_TICK_NS   4 /* tick of PortSamplesControl and PortXmitWait */
 
 enum pma_counter {
 	PMA_SYMBOL_ERROR,
@@ -40,7 +40,7 @@ enum pma_counter {
 	PMA_EXCESSIVE_OVERRUN,
 	PMA_VL15_DROPPED,
 	PMA_QP1_DROPPED,
-	PMA_XMIT_DATA, /**< units of 4 octets, as the next */
+	PMA_XMIT_DATA, /**< units of 4 octets, like PMA_RCV_DATA */
 	PMA_RCV_DATA,
 	PMA_XMIT_PKTS,
 	PMA_RCV_PKTS,
@@ -52,19 +52,19 @@ enum pma_counter {
 	PMA_COUNTERS
 };
 
-/** What has become of a port's packets since the start. */
+/** A port's totals since the start. */
 struct pma_totals {
 	uint64_t value[PMA_COUNTERS];
 };
 
 struct pma_config {
-	struct mad_worker *mad; /**< of worker 0 */
+	struct mad_worker *mad; /**< worker 0's */
 	struct timer_wheel *wheel;
 	const struct allocator *alloc;
 	uint64_t hz;
-	unsigned int num_ports; /**< of the channel adapter: numbers 1 to this, indices from 0 */
-	uint8_t tick[PMA_PORTS_MAX]; /**< PortSamplesControl.Tick of each port (pma_tick()) */
-	uint8_t resp_time; /**< RespTimeValue, a code */
+	unsigned int num_ports; /**< of the channel adapter; port index = port number - 1 */
+	uint8_t tick[PMA_PORTS_MAX]; /**< PortSamplesControl.Tick of each port: pma_tick() */
+	uint8_t resp_time; /**< RespTimeValue code */
 	/** All but PMA_LINK_DOWNED, which pma_link() counts. */
 	void (*totals)(void *arg, uint16_t port, struct pma_totals *t);
 	void *arg;
@@ -74,11 +74,11 @@ struct pma;
 
 /** The Tick whose interval is PMA_TICK_NS on a link with lanes of this speed. */
 uint8_t pma_tick(uint32_t lane_mbps);
-/** Registers the agent. NULL: no memory, too many ports, or the class is taken. */
+/** Register the agent. NULL: no memory, too many ports, or the class has an agent. */
 struct pma *pma_create(const struct pma_config *config);
-/** After its mad_worker is gone. */
+/** Call after its mad_worker is destroyed. */
 void pma_destroy(struct pma *p);
-/** Often: is the link of this port up? */
+/** Call often with the link state of each port: counts PMA_LINK_DOWNED. */
 void pma_link(struct pma *p, uint16_t port, bool up);
 
 #endif

@@ -7,13 +7,13 @@
 
 /**
  * @file
- * Private to lib/pma: the agent's state and the seams between its files.
+ * Private to lib/pma: the agent's state, and the functions its files share.
  */
 
 #include "pma/pma.h"
 #include "wire/bytes.h"
 
-#define PMA_OFF_DATA 64 /* of every attribute in a MAD */
+#define PMA_OFF_DATA 64 /* data of every attribute in a MAD */
 #define PMA_DATA_LEN 192
 
 /* attributes (pma.md 2) */
@@ -32,18 +32,18 @@
 
 enum pma_sample_status {
 	PMA_SAMPLE_DONE,
-	PMA_SAMPLE_STARTED, /* waits for SampleStart */
+	PMA_SAMPLE_STARTED, /* waits until SampleStart has passed */
 	PMA_SAMPLE_RUNNING,
 };
 
-/* What PortSamplesControl asks for, and what came of it. */
+/* A sample as PortSamplesControl requests it, and its result. */
 struct pma_sample {
 	struct timer timer;
 	enum pma_sample_status status;
 	uint32_t start, interval; /* ticks */
 	uint16_t tag;
 	uint16_t select[PMA_SAMPLES];
-	uint64_t count[PMA_SAMPLES]; /* while it runs: totals at its beginning; then the result */
+	uint64_t count[PMA_SAMPLES]; /* while running: totals at the start; then the result */
 };
 
 struct pma_port {
@@ -51,8 +51,8 @@ struct pma_port {
 	uint16_t index;
 	bool known, up; /* known: pma_link() has been called */
 	uint64_t link_downed;
-	struct pma_totals seen; /* the largest so far */
-	uint64_t offset[PMA_COUNTERS]; /* a counter shows the total less this */
+	struct pma_totals seen; /* highest totals read so far */
+	uint64_t offset[PMA_COUNTERS]; /* shown value = total - offset */
 	struct pma_sample sample;
 };
 
@@ -62,11 +62,11 @@ struct pma {
 	struct pma_port port[]; /* [config.num_ports] */
 };
 
-/* A request of one attribute. */
+/* A request for one attribute. */
 struct pma_request {
 	struct pma *pma;
-	struct pma_port *port; /* it came in by */
-	const uint8_t *in; /* the attribute's bytes, PMA_DATA_LEN */
+	struct pma_port *port; /* receiving port */
+	const uint8_t *in; /* the request's data, PMA_DATA_LEN bytes */
 	uint8_t *out; /* zeroed */
 	uint64_t now;
 };

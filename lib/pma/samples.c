@@ -3,8 +3,8 @@
  */
 
 /*
- * Sampling (pma.md 4): after SampleStart ticks up to 15 counters are counted for SampleInterval
- * ticks. A sample is of the totals: who resets a counter meanwhile does not disturb it.
+ * Sampling (pma.md 4): SampleStart ticks after the request, up to 15 counters are counted for
+ * SampleInterval ticks. Samples use the totals, so resetting a counter does not disturb them.
  */
 
 #include <rte_common.h>
@@ -22,7 +22,7 @@
 #define OFF_INTERVAL        32
 #define OFF_TAG             36
 #define OFF_SELECT          38
-/* PortSamplesResult; of the extended one counters begin later and are of 64 bits */
+/* PortSamplesResult; in PortSamplesResultExtended counters start later and have 64 bits */
 #define OFF_RESULT_STATUS   2
 #define OFF_RESULT          4
 #define OFF_RESULT_WIDTH    4
@@ -30,11 +30,11 @@
 
 #define WIDTH_32_BITS 4
 #define WIDTH_64_BITS 0x80000000u
-/* of each counter three bits: 1, it counts the mandatory quantities */
+/* CounterMasks, three bits per counter: 1 means it can count the mandatory quantities */
 #define MASKS_0_TO_9   01111111111u
 #define MASKS_10_TO_14 011111u
 
-/* CounterSelect: the mandatory quantities */
+/* Quantities by CounterSelect: the mandatory ones. */
 static const uint8_t quantities[] = {
 	[1] = PMA_XMIT_DATA,
 	[2] = PMA_RCV_DATA,
@@ -43,7 +43,7 @@ static const uint8_t quantities[] = {
 	[5] = PMA_XMIT_WAIT,
 };
 
-/* What each counter of the sample has in the totals; 0 where nothing is selected that there is. */
+/* The totals of the sample's counters; 0 where no known quantity is selected. */
 static void
 read_totals(struct pma_port *p, uint64_t count[PMA_SAMPLES])
 {
@@ -59,25 +59,25 @@ read_totals(struct pma_port *p, uint64_t count[PMA_SAMPLES])
 	}
 }
 
-/* --- in time --- */
+/* --- timing --- */
 
 static void
-arm(struct pma_port *p, uint64_t now, uint32_t ticks)
+sample_arm(struct pma_port *p, uint64_t now, uint32_t ticks)
 {
 	timer_arm(p->pma->config.wheel, &p->sample.timer,
 		now + time_of_ns(p->pma->config.hz, (uint64_t)ticks * PMA_TICK_NS));
 }
 
 static void
-begin(struct pma_port *p, uint64_t now)
+sample_begin(struct pma_port *p, uint64_t now)
 {
 	read_totals(p, p->sample.count);
 	p->sample.status = PMA_SAMPLE_RUNNING;
-	arm(p, now, p->sample.interval);
+	sample_arm(p, now, p->sample.interval);
 }
 
 static void
-end(struct pma_port *p)
+sample_end(struct pma_port *p)
 {
 	uint64_t count[PMA_SAMPLES];
 	unsigned int i;
@@ -89,20 +89,20 @@ end(struct pma_port *p)
 }
 
 static void
-expired(struct timer *t, uint64_t now)
+sample_expired(struct timer *t, uint64_t now)
 {
 	struct pma_port *p = container_of(t, struct pma_port, sample.timer);
 
 	if (p->sample.status == PMA_SAMPLE_STARTED)
-		begin(p, now);
+		sample_begin(p, now);
 	else
-		end(p);
+		sample_end(p);
 }
 
 void
 pma_sample_init(struct pma_port *p)
 {
-	timer_init(&p->sample.timer, expired);
+	timer_init(&p->sample.timer, sample_expired);
 }
 
 void
@@ -113,7 +113,7 @@ pma_sample_fini(struct pma_port *p)
 
 /* --- PortSamplesControl --- */
 
-/* Samples are of the port that is asked: their result names none. */
+/* Only the receiving port can be sampled, because PortSamplesResult names no port. */
 static bool
 is_own_port(const struct pma_request *r)
 {
@@ -143,7 +143,7 @@ pma_samples_control_get(const struct pma_request *r)
 	return MAD_STATUS_OK;
 }
 
-/* While a sample is being taken nothing changes: the answer tells. */
+/* A Set during a sample changes nothing; the answer shows that. */
 uint16_t
 pma_samples_control_set(const struct pma_request *r)
 {
@@ -159,15 +159,15 @@ pma_samples_control_set(const struct pma_request *r)
 		s->select[i] = get_be16(r->in + OFF_SELECT + 2 * i);
 	memset(s->count, 0, sizeof(s->count));
 	s->status = PMA_SAMPLE_STARTED;
-	arm(r->port, r->now, s->start);
+	sample_arm(r->port, r->now, s->start);
 	return pma_samples_control_get(r);
 }
 
 /* --- PortSamplesResult --- */
 
-/* The counters' values are those of the last sample; of one under way there are none. */
+/* A counter's value in the last sample; 0 while a sample is running. */
 static uint64_t
-result(const struct pma_sample *s, unsigned int i)
+sample_result(const struct pma_sample *s, unsigned int i)
 {
 	return s->status == PMA_SAMPLE_DONE ? s->count[i] : 0;
 }
@@ -187,7 +187,7 @@ pma_samples_result_get(const struct pma_request *r)
 	put_result_head(r);
 	for (i = 0; i < PMA_SAMPLES; i++)
 		put_be32(r->out + OFF_RESULT + 4 * i,
-			(uint32_t)RTE_MIN(result(&r->port->sample, i), UINT32_MAX));
+			(uint32_t)RTE_MIN(sample_result(&r->port->sample, i), UINT32_MAX));
 	return MAD_STATUS_OK;
 }
 
@@ -199,6 +199,6 @@ pma_samples_result_ext_get(const struct pma_request *r)
 	put_result_head(r);
 	put_be32(r->out + OFF_RESULT_WIDTH, WIDTH_64_BITS);
 	for (i = 0; i < PMA_SAMPLES; i++)
-		put_be64(r->out + OFF_RESULT_EXT + 8 * i, result(&r->port->sample, i));
+		put_be64(r->out + OFF_RESULT_EXT + 8 * i, sample_result(&r->port->sample, i));
 	return MAD_STATUS_OK;
 }

@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* Requests of class 0x04: the attributes there are (pma.md 2), and ClassPortInfo, which tells. */
+/* Requests of class 0x04: dispatch to the attributes (pma.md 2), and ClassPortInfo. */
 
 #include <rte_common.h>
 
@@ -12,16 +12,16 @@
 
 /* ClassPortInfo */
 #define OFF_CAPABILITY  2
-#define OFF_CAPABILITY2 4 /* 27 bits, RespTimeValue behind them */
+#define OFF_CAPABILITY2 4 /* 27 bits, followed by RespTimeValue */
 #define RESP_TIME_BITS  5
 #define CAP_ALL_PORT_SELECT 0x0100
 #define CAP_EXTENDED_WIDTH  0x0200
 #define CAP_XMIT_WAIT       0x1000
 #define CAP_QP1_DROPPED     0x8000
-#define CAP2_ERRORS_EXTENDED 0x2 /* PortCountersExtended has the error counters, too */
+#define CAP2_ERRORS_EXTENDED 0x2 /* PortCountersExtended includes the error counters */
 
 static uint16_t
-class_port_info(const struct pma_request *r)
+pma_class_port_info(const struct pma_request *r)
 {
 	r->out[0] = MAD_BASE_VERSION;
 	r->out[1] = CLASS_VERSION;
@@ -35,9 +35,9 @@ class_port_info(const struct pma_request *r)
 static const struct {
 	uint16_t id;
 	pma_handler get;
-	pma_handler set; /* NULL: it cannot be set */
+	pma_handler set; /* NULL: read only */
 } attributes[] = {
-	{ PMA_CLASS_PORT_INFO, class_port_info, NULL },
+	{ PMA_CLASS_PORT_INFO, pma_class_port_info, NULL },
 	{ PMA_SAMPLES_CONTROL, pma_samples_control_get, pma_samples_control_set },
 	{ PMA_SAMPLES_RESULT, pma_samples_result_get, NULL },
 	{ PMA_PORT_COUNTERS, pma_counters_get, pma_counters_set },
@@ -46,7 +46,7 @@ static const struct {
 };
 
 static pma_handler
-handler_of(const uint8_t *mad)
+pma_handler_of(const uint8_t *mad)
 {
 	uint16_t id = get_be16(mad + MAD_OFF_ATTRIBUTE);
 	unsigned int i;
@@ -59,10 +59,10 @@ handler_of(const uint8_t *mad)
 }
 
 static enum mad_outcome
-request(void *arg, struct mad_request *req)
+pma_serve(void *arg, struct mad_request *req)
 {
 	struct pma *p = arg;
-	pma_handler handler = handler_of(req->mad);
+	pma_handler handler = pma_handler_of(req->mad);
 	uint16_t status = MAD_STATUS_BAD_METHOD_ATTR;
 	struct pma_request r = {
 		.pma = p,
@@ -89,7 +89,7 @@ pma_agent_add(struct pma *p)
 		.protocol = MAD_SINGLE,
 		.data_offset = PMA_OFF_DATA,
 		.methods = p->methods,
-		.request = request,
+		.request = pma_serve,
 		.arg = p,
 	};
 

@@ -35,7 +35,8 @@ uint16_t
 port_mtu_to_pmtu(uint16_t mtu)
 {
 	/*
-	 * rxe's allowance for headers (rc-transport 10): both ends must come to the same path MTU
+		 * Keep 80 bytes for headers as rxe does (rc-transport 10): both ends must compute
+		 * the same path MTU.
 	 */
 	const unsigned int headers = 80;
 	unsigned int pmtu;

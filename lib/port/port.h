@@ -6,9 +6,8 @@
 #define PORT_PORT_H
 
 /**
- * @file
- * A port's attributes: one immutable struct, published anew when something changes, read once a
- * burst (design.md, who owns what). Pure data and helpers; lib/link owns the publishing.
+ * @file A port's attributes: one immutable struct, published anew when something changes and read
+ * once per burst (design.md, who owns what). Only data and helpers are here; lib/link publishes it.
  */
 
 #include <stdbool.h>
@@ -30,7 +29,7 @@ enum port_state {
 };
 
 #define PORT_LID_PERMISSIVE 0xFFFF
-#define PORT_LID_MULTICAST  0xC000 /**< unicast LIDs are below, but 0 */
+#define PORT_LID_MULTICAST  0xC000 /**< multicast LIDs start here; unicast ones are 1 to 0xBFFF */
 #define PORT_SLS            16
 
 enum gid_type {
@@ -42,7 +41,7 @@ enum gid_type {
 struct port_gid {
 	union gid gid;
 	enum gid_type type;
-	uint8_t prefix_len; /**< of the IPv4 or IPv6 address */
+	uint8_t prefix_len; /**< prefix length of the IPv4 or IPv6 address */
 	union gid gateway; /**< zero: none */
 };
 
@@ -50,58 +49,58 @@ struct port_attr {
 	char name[PORT_NAME_MAX];
 	uint16_t index; /**< local port index */
 	uint8_t mac[6];
-	uint16_t mtu; /**< of the netdev, bytes */
-	uint16_t active_mtu; /**< path MTU that fits: 256..4096 */
+	uint16_t mtu; /**< MTU of the netdev, bytes */
+	uint16_t active_mtu; /**< largest path MTU that fits: 256..4096 */
 	uint16_t vlan; /**< or PATH_NO_VLAN */
 	bool up;
 	bool ib; /**< native IB encapsulation */
-	uint8_t subnet_timeout; /**< PortInfo.SubnetTimeout: 4.096 us * 2^it is a packet's flight */
+	uint8_t subnet_timeout; /**< PortInfo.SubnetTimeOut: packet life time 4.096 us * 2^code */
 	struct port_gid gid[PORT_GIDS_MAX];
 	unsigned int num_gids;
 	uint16_t pkey[PORT_PKEYS_MAX];
 	unsigned int num_pkeys;
 	uint8_t state; /**< enum port_state */
 	/* native IB */
-	uint16_t ethertype; /**< that carries its packets */
+	uint16_t ethertype; /**< EtherType that carries its packets */
 	uint16_t lid;
 	uint8_t lmc;
 	uint16_t sm_lid;
 	uint8_t sm_sl;
 	uint64_t guid;
 	uint64_t gid_prefix;
-	bool disabled; /**< PortPhysState Disabled: nothing is received from the wire nor sent to it */
-	uint8_t sl_to_vl[PORT_SLS]; /**< 15: nothing leaves on this SL */
+	bool disabled; /**< PortPhysState Disabled: do not receive or send packets */
+	uint8_t sl_to_vl[PORT_SLS]; /**< 15: nothing may be sent on this SL */
 };
 
 /**
- * What subnet management decides about a native IB port: the SMA's wish, which lib/link publishes
- * as attributes. Indices of GIDs and P_Keys are the tables' own, unused entries are 0.
+ * What subnet management sets on a native IB port. The SMA requests it, lib/link publishes it as
+ * attributes. GID and P_Key indices are those of the tables; unused entries are 0.
  */
 struct port_settings {
-	uint8_t state; /**< enum port_state, were the link up */
-	bool disabled; /**< the link is not to be used, whatever its carrier */
-	uint16_t lid; /**< 0: none yet */
+	uint8_t state; /**< enum port_state while the link is up */
+	bool disabled; /**< do not use the link, whatever its carrier */
+	uint16_t lid; /**< 0: none */
 	uint8_t lmc;
 	uint16_t sm_lid;
 	uint8_t sm_sl;
 	uint8_t subnet_timeout;
 	uint16_t mtu; /**< NeighborMTU in bytes: 256..4096 */
 	uint64_t gid_prefix;
-	uint64_t guid[PORT_GIDS_MAX]; /**< [0] is the port's */
+	uint64_t guid[PORT_GIDS_MAX]; /**< [0] is the port GUID */
 	unsigned int num_guids; /**< entries up to the last one in use */
 	uint16_t pkey[PORT_PKEYS_MAX];
 	unsigned int num_pkeys; /**< entries up to the last one in use */
 	uint8_t sl_to_vl[PORT_SLS];
 };
 
-/** Is it one of the port's 2^LMC LIDs? */
+/** True if @p lid is one of the port's 2^LMC LIDs. */
 static inline bool
 port_lid_own(const struct port_attr *port, uint16_t lid)
 {
 	return port->lid != 0 && lid != 0 && lid >> port->lmc == port->lid >> port->lmc;
 }
 
-/** The LID that packets of ours carry: the port's with a QP's source path bits; 0: has none. */
+/** SLID of our packets: the port's LID with a QP's source path bits; 0: the port has no LID. */
 static inline uint16_t
 port_slid(const struct port_attr *port, uint8_t src_path_bits)
 {
@@ -114,7 +113,7 @@ port_slid(const struct port_attr *port, uint8_t src_path_bits)
 static inline bool
 port_pkey_match(uint16_t a, uint16_t b)
 {
-	/* low bits of zero are the invalid P_Key and match nothing */
+	/* the invalid P_Key, low bits zero, matches nothing */
 	return (a & 0x7fff) != 0 && (a & 0x7fff) == (b & 0x7fff) && ((a | b) & 0x8000) != 0;
 }
 /** @return index of the first table entry that matches, or -1 */
@@ -122,13 +121,13 @@ int port_pkey_find(const struct port_attr *port, uint16_t pkey);
 /** @return index in the GID table, or -1; the zero GID marks unused entries and is never found */
 int port_gid_find(const struct port_attr *port, const union gid *gid, enum gid_type type);
 /**
- * Largest of 256..4096 that fits the netdev MTU; as rxe, 80 bytes are kept for headers. 0: too
- * small
+ * Largest path MTU, 256..4096, that fits the netdev MTU with 80 bytes kept for headers, as in rxe.
+ * 0: the MTU is too small
  */
 uint16_t port_mtu_to_pmtu(uint16_t mtu);
-/** Code of the largest path MTU up to @p mtu bytes, 1 (256) to 5 (4096). 0: there is none */
+/** Code of the largest path MTU up to @p mtu bytes, 1 (256) to 5 (4096). 0: none is that small */
 uint8_t port_mtu_code(uint16_t mtu);
-/** Bytes of such a code. 0: it is none */
+/** Path MTU in bytes for such a code. 0: invalid code */
 uint16_t port_mtu_bytes(uint8_t code);
 
 /** EUI-64 of a MAC, in host byte order: its interface identifier (RFC 4291, appendix A). */
@@ -136,7 +135,7 @@ uint64_t port_eui64(const uint8_t mac[6]);
 
 bool gid_is_ipv4(const union gid *gid);
 bool gid_is_link_local(const union gid *gid);
-/** Of a group of endports, IPv4 or IPv6: nobody's own. */
+/** True for a multicast group's GID, IPv4 or IPv6; no endport owns one. */
 bool gid_is_multicast(const union gid *gid);
 bool gid_is_zero(const union gid *gid);
 union gid gid_from_ipv4(const uint8_t addr[4]);
@@ -147,20 +146,20 @@ bool gid_parse(const char *text, union gid *gid);
 #define GID_STRLEN 48
 /** IPv4-mapped GIDs print as IPv4. @return buf */
 const char *gid_print(const union gid *gid, char buf[GID_STRLEN]);
-/** Are the two within one prefix? prefix_len counts in the address's own family. */
+/** True if both GIDs share a prefix. prefix_len counts in the address's own family. */
 bool gid_same_subnet(const union gid *a, const union gid *b, uint8_t prefix_len);
 
 /**
- * Packets dropped for a key that does not match. Kept apart from the attributes: one per worker
- * and port, written by that worker only. They only grow; PortInfo's 16 bits, their clearing and
- * their sticking at the top are the SMA's.
+ * Packets dropped for a P_Key or Q_Key that does not match. One struct per worker and port, written
+ * only by that worker. The counters only grow; the SMA derives PortInfo's 16-bit counters, which
+ * can be cleared and stop at their maximum.
  */
 struct port_violations {
 	uint64_t pkey;
 	uint64_t qkey;
 };
 
-/** The worker's own counter, one up; readers on other lcores see it whole. */
+/** Increment the worker's own counter; readers on other lcores never see a torn value. */
 static inline void
 port_violation(uint64_t *counter)
 {

@@ -2,20 +2,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
 #
-# Sourced by the scripts of this folder: where the tree is, what it needs, how to install, configure and build,
-# and how to report progress.
+# Sourced by the scripts of this folder: the tree and its packages, and functions that install, configure, build
+# and report progress.
 
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
-# What building and running the three programs takes; docs/dependencies.md gives the reasons.
+# Packages to build and run the three programs; docs/dependencies.md gives the reasons.
 PACKAGES_BUILD="gcc meson ninja-build pkg-config libdpdk-dev libnuma-dev libjansson-dev
     zlib1g-dev liblmdb-dev python3"
-# What building and running the tests takes on top. Only test.sh may install these: the `fresh` step proves
-# that the programs need none of them.
+# Further packages to build and run the tests. Only test.sh may install these: the `fresh` step proves that
+# the programs need none of them.
 PACKAGES_TEST="libcmocka-dev clang libclang-rt-dev python3-pytest python3-scapy python3-jsonschema tshark tcpdump
     iproute2 iputils-ping ethtool qemu-system-x86 busybox-static cpio kmod libibverbs-dev libopensm-dev
     infiniband-diags opensm valgrind debootstrap shellcheck dpdk-dev stress-ng"
-# ... and what only the functional suites need.
+# Packages that only the functional suites need.
 PACKAGES_DTS="ibutils ibsim-utils"
 # The three programs, as ninja's targets.
 PROGRAMS="app/polca/polca app/polca-ctl/polca-ctl app/polca-bench/polca-bench"
@@ -25,10 +25,10 @@ say() { printf '\n== %s\n' "$*"; }
 stage() { printf '[%4d s] %s\n' "$SECONDS" "$*"; }
 die() { printf '%s: %s\n' "$(basename "$0")" "$*" >&2; exit 1; }
 
-# last_line LOG: the last line of LOG that says something, shortened.
+# last_line LOG: the last line of LOG that is not empty, shortened.
 last_line() { tail -c 4000 "$1" | tr '\r' '\n' | grep -a '[^[:space:]]' | tail -n 1 | cut -c1-90; }
 
-# watched LOG COMMAND...: run COMMAND with its output in LOG, and tell how far it is: on a terminal once a
+# watched LOG COMMAND...: run COMMAND with its output in LOG, and print its progress: on a terminal once a
 # second in the same line, else with a line every ten seconds.
 watched() {
     local log=$1 pid every=10 next rc
@@ -57,7 +57,7 @@ watched() {
     return $rc
 }
 
-# need_packages NAME...: install what is missing, or say what to type.
+# need_packages NAME...: install missing packages, or print the command to type.
 need_packages() {
     local missing=() p logs
     for p in "$@"; do
@@ -72,14 +72,14 @@ need_packages() {
         fi
         root=(sudo "${root[@]}")
     fi
-    if [ -n "$(dpkg --audit 2>/dev/null)" ]; then # an installation was killed; apt would refuse to go on
+    if [ -n "$(dpkg --audit 2>/dev/null)" ]; then # an installation was killed; apt would refuse to continue
         stage "finishing an interrupted installation (dpkg --configure -a)"
         watched /dev/null "${root[@]}" dpkg --configure -a
     fi
     stage "installing ${#missing[@]} Debian packages: ${missing[*]}"
     logs=$(mktemp -d)
-    # a failed update is not the end: some other repository of this host may be out of order
-    watched "$logs/update" "${root[@]}" "${apt[@]}" update || stage "apt-get update failed; trying with the lists that are there"
+    # continue after a failed update: the error may concern another repository of this host
+    watched "$logs/update" "${root[@]}" "${apt[@]}" update || stage "apt-get update failed; trying with the existing package lists"
     if ! watched "$logs/install" "${root[@]}" "${apt[@]}" -y install --no-install-recommends "${missing[@]}"; then
         tail -n 5 "$logs"/* >&2
         rm -rf "$logs"
@@ -88,8 +88,8 @@ need_packages() {
     rm -rf "$logs"
 }
 
-# configure DIR [meson option...]: set DIR up for this tree, or change the options of one that is set up already.
-# A directory that was left half configured, or belongs to another tree or compiler, is made anew.
+# configure DIR [meson option...]: set DIR up for this tree, or change its options if it is set up already. A
+# directory that is half configured, or belongs to another tree or compiler, is created again.
 configure() {
     local dir=$1 log=$1.log was want
     shift
@@ -97,7 +97,7 @@ configure() {
     was=$(cat "$dir/polca.options" 2>/dev/null)
     if [ -e "$dir/build.ninja" ] && grep -qF "\"source\": \"$ROOT\"" "$dir/meson-info/meson-info.json" 2>/dev/null; then
         { [ $# = 0 ] || [ "$was" = "$want" ]; } && return 0
-        # by --reconfigure, as `meson configure` knows no --werror
+        # use --reconfigure, because `meson configure` has no --werror
         [ "${was%% *}" = "${CC:-cc}" ] && meson setup --reconfigure "$dir" "$ROOT" "$@" >"$log" 2>&1 &&
             echo "$want" >"$dir/polca.options" && rm -f "$log" && return 0
     fi

@@ -1,10 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""Count what test.sh ran: count_results.py DIR
+"""Count the results of test.sh: count_results.py DIR
 
-DIR holds *.meson.json (meson's testlog), *.junit.xml (pytest) and steps.txt. Prints a row a suite, the
-names of what failed, and `N passed, N failed`; exits 0 only when something passed and nothing failed.
+DIR has *.meson.json (meson's testlog), *.junit.xml (pytest) and steps.txt. Prints a row per
+suite, the names of failed tests, and `N passed, N failed`; exits with 0 only if at least one
+test passed and none failed.
 """
 import json
 import pathlib
@@ -22,7 +23,7 @@ def meson(path):
         bad = re.findall(r"^\[  FAILED  \] (\S+)$", out, re.M)
         if run["result"] in ("OK", "EXPECTEDFAIL") and not bad:
             yield from ((f"{run['name']}: {t}", True) for t in ok or ["(program)"])
-        else:  # a crash counts even when every test before it passed; a skip is a failure
+        else:  # a crash counts even if every test before it passed; a skip is a failure
             yield from ((f"{run['name']}: {t}", True) for t in ok)
             yield from ((f"{run['name']}: {t}", False) for t in sorted(set(bad)) or [run["result"]])
 

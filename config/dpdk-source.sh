@@ -5,8 +5,8 @@
 # dpdk-source.sh [--programs] DIR - try Polca with another DPDK than Debian's. DIR is an unpacked DPDK source
 # tree (dpdk-25.11.tar.xz, or a git clone). Builds the drivers that Polca's tests and the quickstart use into
 # a prefix of their own, builds Polca against them, checks that no library of another DPDK is mixed in, and
-# runs the unit tests and the quickstart's traffic; with --programs only the latter. Everything lies in
-# build-dpdk-VERSION/; the installed DPDK and build/ stay as they are. Needs root, or sudo, only to install
+# runs the unit tests and the quickstart's traffic; with --programs only the latter. All files are in
+# build-dpdk-VERSION/; the installed DPDK and build/ are not changed. Needs root, or sudo, only to install
 # missing Debian packages.
 set -u
 . "$(dirname "$0")/common.sh"
@@ -25,28 +25,28 @@ LIBS=$PREFIX/lib
 BUILD=$TOP/polca
 [ $TESTS = true ] || BUILD=$TOP/programs
 DRIVERS=bus/pci,bus/vdev,mempool/ring,net/af_packet,net/memif,net/null,net/pcap,net/ring,net/tap,net/vhost,net/virtio
-# Beside those that every DPDK has. Versions before 23.11 build all of theirs.
+# Drivers in addition to those of every DPDK. Versions before 23.11 build all of theirs.
 LIBRARIES=bpf,cryptodev,dmadev,gso,pcapng,pdump,vhost
-# DPDK reads its ELF files with pyelftools; libpcap is net_pcap's. The rest is what the unit tests run.
+# DPDK reads its ELF files with pyelftools; net_pcap needs libpcap. The unit tests run the rest.
 PACKAGES_DPDK="python3-pyelftools libpcap-dev linux-libc-dev"
 [ $TESTS = false ] || PACKAGES_DPDK+=" libcmocka-dev zlib1g-dev python3-scapy python3-jsonschema tshark libopensm-dev"
 
-# quietly COMMAND...: tell how far it is; its output is for the case that it fails.
+# quietly COMMAND...: print its progress, and its output only if it fails.
 quietly() {
     watched "$TOP/log" "$@" || { tail -n 40 "$TOP/log" >&2; die "failed: $* (all of its output: $TOP/log)"; }
 }
 
-# EAL loads no driver from below a directory that everybody may write to, such as /tmp.
+# The EAL loads no driver from below a world-writable directory such as /tmp.
 safe_place() {
     local dir=$ROOT
     while [ "$dir" != / ]; do
         [ -z "$(find "$dir" -maxdepth 0 -perm -o+w)" ] ||
-            die "DPDK loads no driver from below $dir, which everybody may write to: put this source tree elsewhere"
+            die "DPDK loads no driver from below $dir, which is world-writable: move this source tree elsewhere"
         dir=$(dirname "$dir")
     done
 }
 
-# one_dpdk FILE...: every librte_* that these list comes from our prefix.
+# one_dpdk FILE...: check that every librte_* listed in these files comes from our prefix.
 one_dpdk() {
     local foreign
     foreign=$(grep -ho '/[^ ]*/librte_[^ ]*' "$@" | sort -u | grep -v "^$LIBS/")
@@ -54,7 +54,7 @@ one_dpdk() {
     grep -q "$LIBS/librte_eal" "$@" || die "$LIBS/librte_eal.so is not used at all"
 }
 
-# Drivers are loaded at run time, so look at what a running polca has mapped.
+# Drivers are loaded at run time, so check the files that a running polca has mapped.
 check_running_polca() {
     local polca=$BUILD/app/polca/polca socket=$TOP/check.sock pid i
     "$polca" -s "$socket" >"$TOP/check.log" 2>&1 &
@@ -66,7 +66,7 @@ check_running_polca() {
     done
     cat /proc/$pid/maps >"$TOP/maps"
     kill -TERM $pid
-    wait $pid || { cat "$TOP/check.log" >&2; die "polca did not end as told"; }
+    wait $pid || { cat "$TOP/check.log" >&2; die "polca did not stop with status 0"; }
     grep -q "/librte_mempool_ring" "$TOP/maps" || die "polca did not load the drivers of $LIBS"
     one_dpdk "$TOP/maps"
 }

@@ -1,11 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""Run a command for each endport that goes down or comes up. usage: polca-ctl --json live watch ... |
-endport-hook.py COMMAND [ARGUMENT...]
+"""Run a command for each endport that goes down or comes up. usage: polca-ctl --json live watch
+... | endport-hook.py COMMAND [ARGUMENT...]
 
-Reads what live watch tells and runs COMMAND ARGUMENT... ENDPORT STATE MESSAGE: STATE is "down" or
-"up", MESSAGE why. An endport that answers at the first request is no news; suspect ones neither.
+Reads the events of live watch and runs COMMAND ARGUMENT... ENDPORT STATE MESSAGE: STATE is
+"down" or "up", MESSAGE the reason. The command does not run for an endport that answers its
+first request, nor for suspect ones.
 """
 
 import json
@@ -14,7 +15,7 @@ import sys
 
 
 def main(command):
-    told = {}  # endport -> the state that the command was told
+    told = {}  # endport -> the state last passed to the command
     for line in sys.stdin:
         event = json.loads(line)
         if event['event'] != 'state' or event['state'] not in ('up', 'down'):

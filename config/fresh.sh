@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
 #
-# fresh.sh bookworm|trixie [COMMAND...] - the first command of the README on a minimal Debian that has nothing else:
-# make the tree once with debootstrap (from the mirror that this host's apt uses), copy it, copy this source tree
+# fresh.sh bookworm|trixie [COMMAND...] - run the README's first command on a minimal Debian without other
+# packages: create the tree once with debootstrap (from the mirror that this host's apt uses), copy it, copy this source tree
 # into it, run quickstart.sh there as root and its traffic as an ordinary user, and prove that a header of a test
 # package would have broken the build. With COMMAND, run that in the source tree of the copy instead. Needs root.
 # The trees are kept in POLCA_FRESH (/var/cache/polca-fresh), which is root's; a copy is removed when its run ends.
@@ -22,18 +22,18 @@ BASE=$STORE/$RELEASE
 COPY=$STORE/copy-$$
 SOURCE=/opt/polca # in the copy
 umask 022
-# root runs programs of these trees: nobody else may have put them there
+# root runs programs of these trees: no other user may have put them there
 mkdir -p "$STORE" && chmod 700 "$STORE" || exit 1
 [ "$(stat -c %u "$STORE")" = 0 ] || die "$STORE does not belong to root: remove it, or set POLCA_FRESH"
 
-# mirror SUITE: where this host's apt gets the suite of its own release that is named like SUITE: "-security" or "".
+# mirror SUITE: the mirror from which this host's apt gets its own release with the suffix SUITE: "-security" or "".
 mirror() {
     apt-get indextargets --format '$(REPO_URI) $(CODENAME) $(COMPONENT) $(ORIGIN)' 'Created-By: Packages' |
         awk -v own="$(. /etc/os-release && echo "$VERSION_CODENAME")$1" \
             '$2 == own && $3 == "main" && $4 == "Debian" { print $1; exit }'
 }
 
-# How this host's apt reaches its mirror: proxies and checks. Nothing of it is written into the source tree.
+# How this host's apt reaches its mirror: proxies and checks. None of this is written into the source tree.
 apt_ways() { apt-config dump | grep -E '^Acquire::(http|https|Check|Retries)' || true; }
 
 make_base() {
@@ -42,7 +42,7 @@ make_base() {
     [ -n "$main" ] || die "this host's apt has no Debian mirror (apt-get update first?)"
     [ "${main#https}" = "$main" ] || include=(--include=ca-certificates)
     rm -rf --one-file-system "$BASE.new"
-    stage "making a minimal Debian tree ($RELEASE), once"
+    stage "creating a minimal Debian tree ($RELEASE), once"
     eval "$(apt-config shell http_proxy Acquire::http::Proxy https_proxy Acquire::https::Proxy)"
     export http_proxy https_proxy
     watched "$log" debootstrap --variant=minbase "${include[@]}" "$RELEASE" "$BASE.new" "$main" ||
@@ -61,14 +61,14 @@ make_copy() {
     done
     cp -a "$BASE" "$COPY" && mkdir -p "$COPY$SOURCE" || return 1
     cp -L /etc/resolv.conf /etc/hosts "$COPY/etc/"
-    # as this host's apt has it today
+    # the suites that this host's apt uses today
     main=$(mirror "") security=$(mirror -security)
     {
         echo "deb $main $RELEASE main"
         [ -z "$security" ] || echo "deb $security $RELEASE-security main"
     } >"$COPY/etc/apt/sources.list"
     apt_ways >"$COPY/etc/apt/apt.conf.d/90host"
-    # what git would commit now; an unpacked release has no .git and nothing to leave out but builds
+    # the files that git would commit now; an unpacked release has no .git, and only builds are left out
     if [ -e "$ROOT/.git" ]; then
         git -C "$ROOT" ls-files -coz --exclude-standard
     else
@@ -88,8 +88,8 @@ inside() {
             CI="${CI:-}" bash -c "cd \"\$0\" && exec \"\$@\"" "$dir" "$@"' - "$COPY" "$SOURCE" "$@"
 }
 
-# LOG's stamps are never more than ten seconds apart while something is installed or built, give or take what the
-# machine may stall: twice that. Then the traffic prints a line for each operation.
+# During installation and build, LOG's time stamps are at most ten seconds apart, or twenty if the machine stalls.
+# Then the traffic prints a line for each operation.
 progress_was_reported() {
     sed -n -e '/starting polca/q' -e 's/^\[ *\([0-9]*\) s\].*/\1/p' "$1" | awk '
         NR > 1 && $1 - last > most { most = $1 - last }
@@ -99,7 +99,7 @@ progress_was_reported() {
         }' >&2
 }
 
-# The sources as they would be if lib used what only a test package provides: this must not build here.
+# Make lib use a header that only a test package provides: this must not build here.
 breaks_with_a_test_header() {
     local file=lib/rc/cq.c
     sed -i '1i #include <iba/ib_types.h>' "$COPY$SOURCE/$file"
@@ -129,5 +129,5 @@ stage "its traffic as an ordinary user"
 inside setpriv --reuid=65534 --regid=65534 --clear-groups env HOME=/nonexistent \
     /usr/bin/python3 -B config/quickstart.py build || die "the traffic failed as an ordinary user"
 stage "a header of a test package must break the build"
-breaks_with_a_test_header || die "the step cannot see a missing package"
+breaks_with_a_test_header || die "the step cannot detect a missing package"
 stage "fresh $RELEASE: done"

@@ -14,13 +14,13 @@ local LRH_LEN = 8
 local VCRC_LEN = 2
 
 local ethertype = tonumber((...)) or 0x88b5
-local infiniband = Dissector.get("infiniband") -- the one that starts at the LRH
+local infiniband = Dissector.get("infiniband") -- this dissector starts at the LRH
 local carrier = Proto("polca_ib", "InfiniBand in Ethernet")
 
 function carrier.dissector(frame, pinfo, tree)
 	local len = frame:len()
 
-	-- a short frame is padded behind the VCRC, which the dissector looks for at the end
+	-- a short frame has padding after the VCRC, but the dissector expects the VCRC at the end
 	if len >= LRH_LEN then
 		len = math.min(len, frame(4, 2):bitfield(5, 11) * 4 + VCRC_LEN)
 	end

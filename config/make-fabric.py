@@ -1,10 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""make-fabric.py [--leaves N] [--spines N] [--hosts N]: write a two-level fat tree as ibsim reads it.
+"""make-fabric.py [--leaves N] [--spines N] [--hosts N]: write a two-level fat tree in ibsim's
+format.
 
-Every leaf has one cable to every spine, hosts are dealt to the leaves in turn. docs/fabric-example.md says how the
-output becomes config/fabric-example.ibnetdiscover.
+Every leaf has one cable to every spine, and the hosts are distributed over the leaves in turn.
+docs/fabric-example.md says how the output becomes config/fabric-example.ibnetdiscover.
 """
 import argparse
 
@@ -17,7 +18,7 @@ def node(kind, ports, name, guid, cables):
     key = "switchguid" if kind == "Switch" else "caguid"
     print(f"vendid=0x2c9\nsysimgguid=0x{guid:016x}\n{key}=0x{guid:016x}")
     print(f'{kind}\t{ports} "{name}"')
-    own = "" if kind == "Switch" else "lid 0 lmc 0 "  # the SM gives LIDs; ibsim wants them in the line
+    own = "" if kind == "Switch" else "lid 0 lmc 0 "  # the SM assigns LIDs; ibsim needs them in the line
     for port, (peer, peer_port, link) in sorted(cables.items()):
         print(f'[{port}]\t"{peer}"[{peer_port}]\t\t# {own}"{peer}" lid 0 {link}')
     print()

@@ -3,16 +3,16 @@
 #
 # Completion of polca-ctl for bash. Source it, or install it as
 # /usr/share/bash-completion/completions/polca-ctl. The candidates come from polca-ctl itself, which
-# asks a running polca for the numbers and names of what there is.
+# asks a running polca for existing numbers and names.
 #
-# Aliases of polca-ctl that exist when this is sourced complete too. For one that is made later:
+# Aliases of polca-ctl that exist when this file is sourced are completed too. For a later alias:
 #   complete -F _polca_ctl ALIAS
 
-# The program and the words that an alias puts before ours: sets cmd, and vars to its NAME=VALUE words.
+# Set cmd to the program and the words that an alias adds, and vars to its NAME=VALUE words.
 _polca_ctl_resolve()
 {
 	local text=${BASH_ALIASES[$1]-} i
-	# more than words and variables is not evaluated
+	# only words and variables are evaluated
 	local special='[`;&|<>()]'
 
 	vars=()
@@ -32,7 +32,7 @@ _polca_ctl_resolve()
 	done
 }
 
-# bash parts words at "=" and ":", as in --opcode=SEND, key=1 and lid:5: sets words to those typed.
+# bash splits words at "=" and ":", as in --opcode=SEND, key=1 and lid:5: set words to the typed ones.
 _polca_ctl_words()
 {
 	local i word glue=
@@ -64,12 +64,12 @@ _polca_ctl()
 	typed=${words[-1]}
 	list=$(env "${vars[@]}" "${cmd[0]}" --complete "${#words[@]}" polca-ctl "${words[@]}" 2>/dev/null)
 	case $? in
-	10) compopt -o default ;; # the name of a file: bash knows them
+	10) compopt -o default ;; # a file name: bash completes it
 	11) compopt -o nospace ;; # "key=" or "A,B": more of the word may follow
 	esac
 	COMPREPLY=()
 	[[ -n $list ]] && mapfile -t COMPREPLY <<<"$list"
-	# bash replaces what follows the last "=" or ":"
+	# bash only replaces the text after the last "=" or ":"
 	[[ $cur =~ ^[=:]+$ ]] && cur=
 	typed=${typed%"$cur"}
 	for i in "${!COMPREPLY[@]}"; do

@@ -1,11 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""Start polca on its built-in configuration, run every operation both ways, check every byte.
+"""Start polca with its built-in configuration, run every operation in both directions, check
+every byte.
 
-Called by quickstart.sh with the build directory: quickstart.py DIR. It ends with the speed of the data path as
-polca-bench measures it. Also a small example of a control-socket client: one JSON-RPC request a line, one reply
-a line.
+Called by quickstart.sh with the build directory: quickstart.py DIR. It ends with the speed of
+the data path as measured by polca-bench. It is also a small example of a control-socket client:
+one JSON-RPC request per line, one reply per line.
 """
 import json
 import os
@@ -20,7 +21,7 @@ import time
 import zlib
 
 MASK = (1 << 64) - 1
-SIZES = {64: 512, 65536: 64}  # bytes in a message: how many of them
+SIZES = {64: 512, 65536: 64}  # bytes in a message: number of messages
 ATOMICS = {8: 512}
 INVALIDATES = {64: 64, 65536: 64}
 DEPTH = 512
@@ -31,7 +32,7 @@ ACCESS = ["LOCAL_WRITE", "REMOTE_WRITE", "REMOTE_READ", "REMOTE_ATOMIC", "MW_BIN
 
 
 class Failed(Exception):
-    """Something did not do what it should; the text says what."""
+    """An operation did not have the right result; the text says which."""
 
 
 class Control:
@@ -59,7 +60,8 @@ class Control:
 
 
 def pattern(seed, length):
-    """What mr_fill writes, computed here on our own: SplitMix64 from seed, little-endian."""
+    """The bytes that mr_fill writes, computed independently: SplitMix64 from seed,
+    little-endian."""
     out = bytearray()
     while len(out) < length:
         seed = (seed + 0x9E3779B97F4A7C15) & MASK
@@ -140,7 +142,7 @@ def two_sided(a, b, opcode, size, count, seed):
 
 
 def send_with_invalidate(a, b, opcode, size, count, seed):
-    """Each Send takes the key of a window away that the receiver had bound for it."""
+    """Each Send invalidates the key of a window that the receiver has bound for it."""
     keys = [b.call("mw_create", pd=b.pd, type="TYPE_2")["key"] for _ in range(count)]
     b.post([{"wr_id": k, "opcode": "BIND_MW", "bind_mw": {
         "mw_key": k, "new_key": k ^ 1, "mr_key": b.mr["key"], "addr": b.mr["va"], "length": 64,
@@ -174,7 +176,7 @@ def one_sided(a, b, opcode, size, count, seed):
 
 
 def atomic(a, b, opcode, size, count, seed):
-    """A counter at b goes up by one or by three; each result must be the value before."""
+    """A counter at b is increased by one or by three; each result must be the previous value."""
     step = 1 if opcode == "ATOMIC_CMP_AND_SWP" else 3
     b.call("mr_write", key=b.mr["key"], data="00" * 8)
     yield
@@ -225,7 +227,7 @@ def run(a, b):
             start = time.monotonic()
             next(todo)
             seconds = time.monotonic() - start
-            for _ in todo:  # the check
+            for _ in todo:  # check every message
                 pass
             again = a.retries() + b.retries() - before
             print(f"{a.name} > {b.name}  {title:21} {size:7,} {count:8}  "
@@ -233,7 +235,8 @@ def run(a, b):
 
 
 def rping(a, b):
-    """Connect as a program does, to the service that listens from the start; it checks the data."""
+    """Connect as a program does, to the service that listens from the start; the service checks
+    the data."""
     done = {}
     begin = time.monotonic()
     connection = a.call("cm_connect", local_port=a.port, dgid=b.gid, port=PORT_RPING,
@@ -249,7 +252,8 @@ def rping(a, b):
 
 
 def benchmark(program, verb, size):
-    """A second of polca-bench: what a message costs each role in ns, and the share that cannot be avoided."""
+    """A second of polca-bench: the cost of a message for each role in ns, and the share that is
+    unavoidable."""
     done = subprocess.run([program, verb, "rate", "-s", size, "-D", "1", "--roofline", "--json"],
                           capture_output=True, text=True, timeout=120, check=False)
     if done.returncode != 0:
@@ -261,7 +265,8 @@ def benchmark(program, verb, size):
 
 
 def data_path(program):
-    """The data path by itself, both ends on one core; its limit is the least work that such messages can be."""
+    """The data path by itself, both ends on one core; its limit is the least possible work for
+    such messages."""
     print(f"\n{'data path, one core':36} {'bytes':>7}  {'rate':>22}  {'requester':>9}  {'responder':>9}  "
           f"{'limit':>12}  reached")
     for title, verb, size in BENCHMARKS:

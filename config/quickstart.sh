@@ -5,7 +5,7 @@
 # quickstart.sh [MESON OPTION...] - from a bare Debian 12 or 13 to verified RDMA traffic: install packages (as root, or
 # with sudo), build the three programs, start polca on its built-in configuration (two ports joined inside the
 # process; no NIC, no hugepages), move data with every operation in both directions, check every byte, and measure
-# the data path. Once the packages are there it needs no root, and a second run takes seconds.
+# the data path. Once the packages are installed it needs no root, and a second run takes seconds.
 set -u
 . "$(dirname "$0")/common.sh"
 case ${1:-} in -h | --help) sed -n 5,8p "$0" | cut -c3-; exit 0 ;; esac
@@ -13,12 +13,12 @@ case ${1:-} in -h | --help) sed -n 5,8p "$0" | cut -c3-; exit 0 ;; esac
 # shellcheck disable=SC2086 # lists of words
 need_packages $PACKAGES_BUILD || exit 1
 BUILD=$ROOT/build
-# somebody else's source tree: build where we may write
+# the source tree belongs to another user: build in a writable directory
 if [ ! -w "$ROOT" ] || { [ -e "$BUILD" ] && [ ! -w "$BUILD" ]; }; then
     BUILD=${XDG_CACHE_HOME:-$HOME/.cache}/polca/build
     mkdir -p "$BUILD" 2>/dev/null || BUILD=$(mktemp -d)/build
 fi
-# a directory that is set up for the tests, too, stays so; only the programs are built in it
+# a directory that is also set up for the tests stays so; only the programs are built in it
 if [ $# -gt 0 ] || [ ! -e "$BUILD/build.ninja" ]; then
     set -- -Dtests=false "$@"
 fi

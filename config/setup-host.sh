@@ -10,22 +10,22 @@
 #        setup-host.sh --undo [--dry-run] [NIC...]
 #
 #   NIC               a PCI address (0000:3b:00.0, 3b:00.0) or a kernel interface (eth1)
-#   --hugepages MIB   on each node; default 1024, or what is there if that is more
+#   --hugepages MIB   on each node; default 1024, or the present amount if that is more
 #   --node LIST       only on these nodes: --node 0,1
 #   --driver DRIVER   vfio-pci (the default, needs an IOMMU) or uio_pci_generic
-#   --force           take a NIC though its interface is in use
-#   --status          what there is: hugepages, IOMMU, NICs and who has them
-#   --undo            give the NICs back to the kernel, and what was reserved; without NICs: all that
-#                     was taken
-#   --dry-run         say what would be done, change nothing
+#   --force           bind a NIC even if its interface is in use
+#   --status          show hugepages, IOMMU, NICs and their drivers
+#   --undo            restore the number of hugepages, and return these NICs to the kernel; without
+#                     NICs: all NICs that this script bound
+#   --dry-run         print the changes, but make none
 #
 # Exit codes: 0 done, 1 not done, 2 wrong usage.
 
 set -eu
 
 me=${0##*/}
-SYS=${POLCA_SYS:-/sys} # another tree in tests
-STATE=${POLCA_STATE:-/run/polca-setup} # what --undo needs to know
+SYS=${POLCA_SYS:-/sys} # tests use another tree
+STATE=${POLCA_STATE:-/run/polca-setup} # state for --undo
 driver=vfio-pci
 hugepages=
 nodes=
@@ -45,12 +45,12 @@ usage() {
 	exit 2
 }
 
-# put TEXT FILE: write to a file of the kernel's; its own words are not shown
+# put TEXT FILE: write to a file of the kernel, and hide the shell's error message
 put() {
 	[ -n "$dry" ] || echo "$1" 2>/dev/null >"$2"
 }
 
-# did TEXT...: what was done, or would be
+# did TEXT...: print a change, made or (--dry-run) not
 did() { say "${dry:+would: }$*"; }
 
 # ---- NICs
@@ -86,19 +86,19 @@ address() {
 	echo "${path##*/}"
 }
 
-# driver_of ADDRESS: nothing when it has none
+# driver_of ADDRESS: its driver, or nothing
 driver_of() {
 	[ ! -e "$SYS/bus/pci/devices/$1/driver" ] || basename "$(readlink -f "$SYS/bus/pci/devices/$1/driver")"
 }
 
-# interfaces ADDRESS: the kernel's names for it
+# interfaces ADDRESS: its kernel interfaces
 interfaces() {
 	for i in "$SYS/bus/pci/devices/$1"/net/* "$SYS/bus/pci/devices/$1"/virtio*/net/*; do
 		[ ! -e "$i" ] || echo "${i##*/}"
 	done
 }
 
-# node_of ADDRESS: 0 where the firmware does not say
+# node_of ADDRESS: its NUMA node; 0 if unknown
 node_of() {
 	n=$(cat "$SYS/bus/pci/devices/$1/numa_node" 2>/dev/null || echo 0)
 	[ "$n" -ge 0 ] || n=0
@@ -109,7 +109,7 @@ group_of() {
 	[ ! -e "$SYS/bus/pci/devices/$1/iommu_group" ] || basename "$(readlink -f "$SYS/bus/pci/devices/$1/iommu_group")"
 }
 
-# uses INTERFACE: what would be lost with it
+# uses INTERFACE: what depends on it
 uses() {
 	[ ! -e "$SYS/class/net/$1/master" ] || echo "it belongs to $(basename "$(readlink -f "$SYS/class/net/$1/master")")"
 	for upper in "$SYS/class/net/$1"/upper_*; do
@@ -148,7 +148,7 @@ check_vfio() {
 	done
 }
 
-# What uio_pci_generic lets a program do, no IOMMU knows of.
+# uio_pci_generic does not program the IOMMU, so DMA only works if the IOMMU passes it through.
 check_uio() {
 	g=$(group_of "$1")
 	[ -n "$g" ] || return 0
@@ -161,12 +161,12 @@ load_driver() {
 	did "load the module $driver"
 	[ -z "$dry" ] || return 0
 	modprobe "$driver" || die "the kernel has no module $driver: it is in Debian's linux-image-amd64, but not in cloud kernels"
-	# a soft dependency, which not every modprobe follows
+	# load the soft dependency: not every modprobe does so
 	[ "$driver" != vfio-pci ] || modprobe vfio_iommu_type1 || true
-	[ -d "$SYS/bus/pci/drivers/$driver" ] || die "module $driver was loaded, but is no driver of PCI devices"
+	[ -d "$SYS/bus/pci/drivers/$driver" ] || die "module $driver was loaded, but is not a PCI driver"
 }
 
-# give ADDRESS DRIVER: an empty one leaves the choice to the kernel
+# give ADDRESS DRIVER: bind it; if DRIVER is empty, the kernel chooses
 give() {
 	dev=$SYS/bus/pci/devices/$1
 	put "$2" "$dev/driver_override"
@@ -194,7 +194,7 @@ take() {
 	rm -f "$STATE/$1"
 	why="the kernel's log says why: dmesg | tail"
 	[ "$driver" != uio_pci_generic ] || why="it needs a device with a legacy interrupt, which virtual functions have not: $why"
-	die "$1: $driver does not take it; $(driver_of "$1") has it again. $why"
+	die "$1: $driver cannot bind it; it is bound to $(driver_of "$1") again. $why"
 }
 
 give_back() {
@@ -268,7 +268,7 @@ release() {
 	done
 }
 
-# ---- what there is
+# ---- --status
 
 status() {
 	for n in $(all_nodes); do
@@ -347,7 +347,7 @@ if [ "$mode" = undo ]; then
 	done
 	exit 0
 fi
-# all are checked before any is touched
+# check all before changing any
 for a in $addresses; do
 	[ "$(driver_of "$a")" != "$driver" ] || continue
 	check_free "$a"

@@ -3,13 +3,13 @@
 # Copyright(c) 2026 Polca contributors
 #
 # test.sh - install what is missing, build, run every suite. Needs root: the functional suites make network namespaces.
-# A missing tool or peer is a failure. The last line is `N passed, N failed`; the exit status says the same.
+# If a tool or a peer is missing, tests fail. The last line is `N passed, N failed`; the exit status agrees.
 #
 #   config/test.sh               every step, as CI runs it
 #   config/test.sh unit sim      only these steps: check build unit count asan sim fuzz fresh12 fresh13 dts
 #                                (fresh is fresh12 and fresh13: the first command on minimal Debian trees)
-#   config/test.sh --long STEP   what is too long for CI: functional seeds fuzz debian13 coverage mutation soak
-#   config/test.sh --load MODULE one functional module (cm/test_perftest.py) or suite beside ten busy processes
+#   config/test.sh --long STEP   a step that is too long for CI: functional seeds fuzz debian13 coverage mutation soak
+#   config/test.sh --load MODULE one functional module (cm/test_perftest.py) or suite while ten busy processes run
 set -u
 . "$(dirname "$0")/common.sh"
 
@@ -59,7 +59,7 @@ trap 'rm -rf "$RESULTS"' EXIT
 SEEDS=${POLCA_SIM_SEEDS:-2000}
 FUZZ_SECONDS=${POLCA_FUZZ_SECONDS:-20}
 
-# result NAME COMMAND...: one pass or fail of its own.
+# result NAME COMMAND...: count the command as one test.
 result() {
     local name=$1
     shift
@@ -87,7 +87,7 @@ step_build() { result "build with gcc" build_all; }
 step_unit() {
     build_all
     meson_suite build unit unit
-    # that the benchmarks run; what they measure is nobody's pass or fail
+    # only check that the benchmarks run; their results do not count
     meson_suite build perf perf --no-suite count
 }
 
@@ -96,7 +96,7 @@ step_count() {
     result "instructions a message" test/perf/count_instructions.py build/app/polca-bench/polca-bench
 }
 
-# With clang, so that its warnings are errors, too.
+# With clang, whose warnings are errors as well.
 step_asan() {
     CC=clang build build-asan --werror -Dtests=true -Db_sanitize=address,undefined -Db_lundef=false -Dbuildtype=debug
     meson_suite build-asan unit asan
@@ -105,7 +105,7 @@ step_asan() {
 step_sim() {
     build_all
     result "simulation, $SEEDS seeds" build/test/polca-sim --seeds "$SEEDS"
-    result "simulation, a seed that once found something" build/test/polca-sim --seed 467 --scenario sa_hostile
+    result "simulation, a seed that once found a defect" build/test/polca-sim --seed 467 --scenario sa_hostile
     result "simulation, tables of a million records" build/test/polca-sim --seeds 10 --scenario sa_million
 }
 
@@ -123,7 +123,7 @@ functional_suites() {
 
 step_dts() { functional_suites; }
 
-# --- too long for CI ---
+# --- steps that are too long for CI ---
 
 long_functional() { functional_suites --full; }
 
@@ -154,7 +154,7 @@ long_soak() {
 for s in $RUN; do
     say "$s ($SECONDS s since the start)"
     begin=$SECONDS
-    # a subshell: a step that cannot go on ends alone
+    # a subshell: if a step cannot continue, only that step ends
     ("${PREFIX}_$s") || echo "not ok $s: could not be completed" >>"$RESULTS/steps.txt"
     echo "$s $((SECONDS - begin)) $(share_of "$s")" >>"$RESULTS/times"
 done

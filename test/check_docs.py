@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""Check the documents: links and their anchors lead somewhere, pictures are drawn from their
-sources, and each command that a document tells to type is run by a test. usage: check_docs.py
+"""Check the documents: links and their anchors exist, pictures match their sources, and a test
+runs every command that a document tells to type. usage: check_docs.py
 
-Needs nothing but Python, and takes a second.
+Needs only Python, and takes a second.
 """
 
 import os
@@ -30,9 +30,9 @@ PERFTEST = 'dts/suites/bench/test_perftest.py::'
 CONNECT = 'dts/suites/bench/test_connect.py::'
 MEMIF = 'dts/suites/bench/test_memif.py::'
 
-# Document, section, how the command begins ('': all of the section), who runs it. The test of a
-# section takes the commands from its text; the others run the same command with other addresses.
-# A file without a test is a script that has the command itself.
+# Document, section, beginning of the command ('': all of the section), the test that runs it. A
+# section's own test takes the commands from its text; other tests run the same command with
+# different addresses. A file without a test name is a script that contains the command.
 RUN = (
     ('README.md', 'Two commands', 'config/quickstart.sh', 'config/fresh.sh'),
     ('README.md', 'Two commands', 'config/test.sh', '.ci/run'),
@@ -113,13 +113,13 @@ RUN = (
      PERFTEST + 'test_memory_told_by_hand'),
 )
 
-# What no test runs, and why.
+# Commands that no test runs, and why.
 NOT_RUN = (
     ('docs/operator-guide.md', 'Start it', 'cp config/polca.service',
      'the machine that runs the tests need not have systemd'),
 )
 
-# Blocks that are no commands: document, section, how the block begins.
+# Blocks without commands: document, section, beginning of the block.
 NO_COMMANDS = (
     ('README.md', 'Two commands', 'direction '),
     ('docs/operator-guide.md', 'Congestion', '"congestion"'),
@@ -127,7 +127,7 @@ NO_COMMANDS = (
     ('docs/connect.md', 'Start a service', '"services"'),
     ('docs/benchmark.md', 'What it prints', 'cpu '),
 )
-# lines within a block of commands that are what a program says
+# output of a program within a block of commands
 SAID = re.compile(r'gid=[\d.]+,qpn=|polca(-\w+)?: ')
 
 
@@ -152,7 +152,7 @@ def text_of(path):
 
 
 def without_code(text):
-    """Lines of indented and fenced blocks become empty, words in backticks too."""
+    """Make lines of indented and fenced blocks, and words in backticks, empty."""
     lines, fenced = [], False
     for line in text.split('\n'):
         fence = line.startswith('```')
@@ -163,7 +163,7 @@ def without_code(text):
 
 
 def anchors(path):
-    """Of its headings, as GitHub makes them."""
+    """The anchors of its headings, as GitHub generates them."""
     found, seen = set(), {}
     fenced = False
     for line in text_of(path).split('\n'):
@@ -219,7 +219,7 @@ def bad_commands(path, used):
 
 
 def bad_tests():
-    """Every test that is named exists; a script that is named has the command's words."""
+    """Every named test exists; every named script contains the command's words."""
     for path, section, start, where in RUN:
         file, _, name = where.partition('::')
         if not os.path.exists(os.path.join(ROOT, file)):

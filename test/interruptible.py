@@ -9,7 +9,8 @@ def _interrupted(*_):
 
 
 def interruptible():
-    """SIGINT and SIGTERM raise KeyboardInterrupt, so that the caller can clean up and report. SIGINT is set, too: a shell
-    that is not interactive starts programs in the background with SIGINT ignored."""
+    """SIGINT and SIGTERM raise KeyboardInterrupt, so that the caller can clean up and report.
+    SIGINT is set explicitly, because a non-interactive shell starts background programs with
+    SIGINT ignored."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _interrupted)

@@ -1,15 +1,15 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""Change one token of the protocol code at a time, and see whether a test fails.
+"""Change one token of the protocol code at a time, and check that a test fails.
 
-The mutants are a seeded random sample of the function bodies of lib/{rc,wire,mem,mad,cm,sa}: the same seed gives
-the same order. Each is built in a copy of the tree (two at a time), never in the tree itself. First the unit
-tests of the mutant's folder run, then, if they pass, a short simulation. A mutant is killed when a test fails,
-crashes or hangs; it survives when everything passes. A survivor is a rule without a test, or a change that makes
-no difference.
+The mutants are a seeded random sample of the function bodies of lib/{rc,wire,mem,mad,cm,sa}: the
+same seed gives the same order. Each is built in a copy of the tree (two at a time), never in the
+tree itself. First the unit tests of the mutant's folder run, then, if they pass, a short
+simulation. A mutant is killed if a test fails, crashes or hangs; it survives if everything
+passes. A survivor is a rule without a test, or a change without effect.
 
-The step fails when the share of killed mutants is below the floor.
+The step fails if the share of killed mutants is below the floor.
 """
 import argparse
 import concurrent.futures
@@ -32,18 +32,18 @@ from interruptible import interruptible
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 FOLDERS = ("rc", "wire", "mem", "mad", "cm", "sa")
-# Text for people, and hints to the CPU: a change there breaks no rule.
+# Text for people and hints to the CPU: a change there violates no rule.
 SKIP_FILES = ("names.c", "verbs_names.c", "print.c", "prefetch.c")
 SKIP_LINES = re.compile(r"^\s*#|assert|ASSERT|prefetch|RTE_SET_USED|snprintf|printf|_log\b|\bfree\(|\bcase\b")
-FLOOR = 0.85  # killed of those that were built and tested; seed 1 had 80 of 89 when this was written
-LEAST = 40  # a smaller sample says nothing
+FLOOR = 0.85  # share of the built and tested mutants; seed 1 had 80 of 89 when this was written
+LEAST = 40  # a smaller sample is not significant
 SIM_SEEDS = 60
 BUILD_LIMIT = 600
 MEMORY_LIMIT = 8 << 30
 TREE = ("app", "config", "docs", "lib", "test", "meson.build", "meson_options.txt", "README.md")
 SETUP = ("-Dtests=true",)
 
-# what to look for in code whose comments and strings are blank, and what to put there
+# pattern to replace in code whose comments and strings are blanked, and replacements
 OPERATORS = [
     (r" == ", " != "), (r" != ", " == "),
     (r" < ", " <= "), (r" <= ", " < "), (r" > ", " >= "), (r" >= ", " > "),
@@ -54,29 +54,30 @@ OPERATORS = [
     (r"\btrue\b", "false"), (r"\bfalse\b", "true"),
 ]
 NUMBER = re.compile(r"(?<![\w.])(0x[0-9A-Fa-f]+|\d+)(?![\w.])")
-# a call, an assignment or an increment that stands alone on its line; a declaration has two words before its `=`
+# a call, assignment or increment alone on its line; a declaration has two words before its `=`
 STATEMENT = re.compile(r"^\t+(?:[\w.\[\]()*&>+-]+ (?:[-+|&^]|<<|>>)?= .*|[\w.\[\]>-]+(?:\+\+|--)|\w+\(.*\));$")
 
 
 class Stopped(Exception):
-    """The time is over, or somebody pressed Ctrl-C."""
+    """The time is over, or the user pressed Ctrl-C."""
 
 
 @functools.cache
 def original(name):
-    """A source file as it was when the run began: the tree may be edited meanwhile."""
+    """A source file as it was at the start of the run: the tree may be edited meanwhile."""
     return (ROOT / name).read_text()
 
 
 def blanked(text):
-    """The same text with blanks in place of comments and of what strings and characters hold."""
+    """The text with blanks in place of comments and of the contents of strings and characters."""
     def blank(m):
         return re.sub(r"[^\n]", " ", m.group(0))
     return re.sub(r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", blank, text, flags=re.S)
 
 
 def body_lines(lines):
-    """Numbers of the lines inside functions: house style has both outer braces in the first column."""
+    """Numbers of the lines inside functions: in house style, both outer braces are in the first
+    column."""
     inside = False
     for i, line in enumerate(lines):
         if line.startswith("{"):
@@ -115,7 +116,7 @@ def sources(wanted):
 
 
 class Processes:
-    """The commands that are running, so that all of them can be ended."""
+    """The running commands, to end all of them."""
 
     def __init__(self):
         self.lock = threading.Lock()
@@ -186,7 +187,7 @@ class Copy:
         return out
 
     def prepare(self, folders):
-        """Copy, build, and run every test once: what fails by itself can judge nothing."""
+        """Copy, build, and run every test once: a test that fails without a mutant is useless."""
         for part in TREE:
             if (ROOT / part).is_dir():
                 shutil.copytree(ROOT / part, self.folder / part, ignore=shutil.ignore_patterns("__pycache__"))
@@ -218,7 +219,8 @@ class Copy:
         self.sim_seconds = time.monotonic() - begin
 
     def simulation_fails(self, limit):
-        """By what it says: its exit status also tells that so few seeds cannot reach everything."""
+        """Decide by the output: the exit status also reports that few seeds cannot reach
+        everything."""
         status, out = self.processes.run(
             ["build/test/polca-sim", "--seeds", str(SIM_SEEDS), "--jobs", "1"], limit, self.folder, keep=True)
         if status is None:
@@ -227,7 +229,7 @@ class Copy:
         return bad.group(0)[:100] if bad else None
 
     def judge(self, mutant):
-        """@return (verdict, who says so)"""
+        """@return (verdict, the test that decided)"""
         name, number, column, old, new = mutant
         target = self.folder / name
         if self.dirty and self.dirty != name:
@@ -329,7 +331,7 @@ def main():
         print(f"[{time.monotonic() - begin:4.0f} s] {text}", flush=True)
 
     def all_copies(what, until, doing):
-        """In every copy; a line every ten seconds."""
+        """Do this in every copy, and print a line every ten seconds."""
         jobs = [pool.submit(what, c) for c in copies]
         while not concurrent.futures.wait(jobs, 10).done == set(jobs):
             stage(doing())

@@ -1,14 +1,15 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""Everything at once through one polca for many minutes, and nothing may grow.
+"""Run all functions at once in one polca for many minutes; no resource may grow.
 
-polca runs on its built-in configuration: two ports joined inside the process. Nine clients drive it over the
-control socket at the same time: data of every operation both ways, connections to rping, echo and rstream,
-objects made and destroyed in mid-traffic, SA queries, pings, requests that are no requests, polca-ctl, and
-clients that are killed while they wait. Every minute all of them pause. Then every received packet must have one
-verdict, memory and descriptors must be where they were after the warm-up, and no object may be left over. At the
-end polca must have logged no error and stop with status 0.
+polca runs with its built-in configuration: two ports joined inside the process. Nine clients use
+it through the control socket at the same time: data of every operation in both directions,
+connections to rping, echo and rstream, objects created and destroyed under traffic, SA queries,
+pings, invalid requests, polca-ctl, and clients that are killed while they wait. Every minute all
+of them pause. Then every received packet must have one verdict, memory and descriptors must be
+as after the warm-up, and no object may be left. At the end polca must have logged no error and
+stop with status 0.
 """
 import argparse
 import collections
@@ -31,12 +32,12 @@ import quickstart  # noqa: E402
 from interruptible import interruptible  # noqa: E402
 from quickstart import Control, End, Failed  # noqa: E402
 
-# Growth since the end of the warm-up that is still no leak.
-RSS_LIMIT_KB = 16384  # freed memory that malloc keeps comes and goes by half of this
+# Growth since the end of the warm-up that does not count as a leak.
+RSS_LIMIT_KB = 16384  # malloc keeps freed memory: this varies by up to half of the limit
 FD_LIMIT = 0
 WARM_UP = 30  # seconds until every pool and buffer has been used
 SETTLE = 60  # seconds in which the packets under way must end
-# Services of ended connections are listed for a minute, and TIMEWAIT comes before.
+# Services of ended connections are listed for a minute, after TIMEWAIT.
 SETTLE_LAST = 150
 LISTS = {"qp": ("qp_list", "qps"), "cq": ("cq_list", "cqs"), "srq": ("srq_list", "srqs"),
          "mr": ("mr_list", "regions"), "mw": ("mw_list", "windows")}
@@ -47,7 +48,7 @@ ADDRESSES6 = ("2001:db8::1", "2001:db8::2")
 
 
 class Gate:
-    """Where the clients wait while polca is looked at."""
+    """The clients wait here while polca is inspected."""
 
     def __init__(self):
         self.condition = threading.Condition()
@@ -55,7 +56,7 @@ class Gate:
         self.inside = 0
 
     def enter(self):
-        """@return False when it is time to end"""
+        """@return False when the client must end"""
         with self.condition:
             self.condition.wait_for(lambda: self.open or self.stopped)
             self.inside += not self.stopped
@@ -67,7 +68,7 @@ class Gate:
             self.condition.notify_all()
 
     def close(self, seconds):
-        """@return False when a client did not come back in this time"""
+        """@return False if a client did not stop within this time"""
         with self.condition:
             self.open = False
             return self.condition.wait_for(lambda: self.inside == 0, seconds)
@@ -78,11 +79,11 @@ class Gate:
             self.condition.notify_all()
 
 
-# --- the clients: each turn leaves nothing behind ---
+# --- the clients: each turn removes everything it created ---
 
 
 class Client:
-    """turn() is called again and again; its random numbers are its own."""
+    """turn() is called repeatedly; each client has its own random numbers."""
 
     def __init__(self, soak, number):
         self.soak = soak
@@ -99,7 +100,7 @@ class Client:
 
 
 class Traffic(Client):
-    """Every operation, one after the other, from either port, every byte checked."""
+    """Every operation, one after the other, from both ports, with every byte checked."""
 
     OPERATIONS = [o for o in quickstart.OPERATIONS if o[1] != "SEND_WITH_INV"]  # it destroys others' windows
 
@@ -123,7 +124,7 @@ class Traffic(Client):
 
 
 class Connections(Client):
-    """rping, echo and rstream: connect, exchange, and be disconnected by the count or in the middle."""
+    """rping, echo and rstream: connect, exchange, and disconnect at the count or in the middle."""
 
     def turn(self):
         kind, port = self.random.choice((("rping", quickstart.PORT_RPING), ("echo", PORT_ECHO),
@@ -159,7 +160,7 @@ class Connections(Client):
 
 
 class Objects(Client):
-    """A PD with all that belongs to it, connected, and destroyed while its requests are under way."""
+    """A PD with all its objects, connected, and destroyed while requests are under way."""
 
     def turn(self):
         call = self.call
@@ -207,7 +208,8 @@ class Objects(Client):
 
 
 class Queries(Client):
-    """The SA's records by either class version, by packets and inside; some given up in the middle."""
+    """The SA's records in both class versions, over the wire and locally; some queries are
+    cancelled."""
 
     def turn(self):
         ask = {"op": "table", "record": self.random.choice(("node", "port", "pkey", "classportinfo"))}
@@ -241,7 +243,7 @@ class Pings(Client):
 
 
 class Hostile(Client):
-    """What is no request, on connections of its own; a proper one beside it is answered."""
+    """Invalid requests on separate connections; a valid one at the same time is answered."""
 
     def turn(self):
         r = self.random
@@ -263,12 +265,12 @@ class Hostile(Client):
                 if r.random() < 0.5:
                     s.recv(r.randint(1, 65536))
             except (TimeoutError, ConnectionError):
-                pass  # closed on us, or the line has no end: as documented
+                pass  # the server closed the connection, or the line has no end: as documented
         self.call("version_get")
 
 
 class CommandLine(Client):
-    """polca-ctl as people type it, right and wrong."""
+    """polca-ctl as people type it, with right and wrong commands."""
 
     COMMANDS = (("port list", 0), ("qp list", 0), ("stats get --nonzero", 0), ("worker list", 0), ("--help", 0),
                 ("service kinds", 0), ("cm list", 0), ("sa stats", 0), ("qp show 1", None), ("no such", None))
@@ -282,7 +284,7 @@ class CommandLine(Client):
 
 
 class Killed(Client):
-    """Clients that wait for something, and are killed while they do."""
+    """Clients that are killed while they wait."""
 
     WAITS = ("cq poll {cq} --timeout-ms 60000", "events --timeout-ms 60000 --since 0x7000000000000000",
              "live ping --dgid 203.0.113.9 --count 5")
@@ -306,7 +308,7 @@ class Killed(Client):
 CLIENTS = (Traffic, Connections, Connections, Objects, Queries, Pings, Hostile, CommandLine, Killed)
 
 
-# --- the process and what is expected of it ---
+# --- the process and its checks ---
 
 
 class Soak:
@@ -314,7 +316,7 @@ class Soak:
         self.folder, self.seed = folder, seed
         self.ctl = str(programs / "polca-ctl" / "polca-ctl")
         self.socket = str(folder / "polca.sock")
-        os.environ["RUNTIME_DIRECTORY"] = str(folder)  # DPDK's files go with the folder
+        os.environ["RUNTIME_DIRECTORY"] = str(folder)  # DPDK's files are removed with the folder
         self.polca, self.call = quickstart.start(programs / "polca" / "polca", folder)
         self.gate = Gate()
         self.failures = []
@@ -346,19 +348,20 @@ class Soak:
         return (self.folder / "polca.log").read_text(errors="replace")
 
     def objects(self, lists):
-        """How many of each kind there are."""
+        """The number of objects of each kind."""
         count = {}
         for name, (method, key) in lists.items():
             count[name], cursor = 0, 0
             while cursor is not None:
                 page = self.call(method, cursor=cursor, max=1000)
-                # those of services go when TIMEWAIT is over: the last look sees them as connections
+                # services' objects remain until TIMEWAIT is over: the last inspection counts them
+                # as connections
                 count[name] += sum(lists is LISTS_LAST or row.get("service") is None for row in page[key])
                 cursor = page["cursor"]
         return count
 
     def packets(self):
-        """Received by each port, and given a verdict."""
+        """Packets received by each port, and those with a verdict."""
         return [(p["name"], p["rx_packets"], sum(p["served"].values()) + sum(p["dropped"].values()))
                 for p in self.call("stats_get")["ports"]]
 
@@ -369,7 +372,7 @@ class Soak:
         return rss, len(os.listdir(f"/proc/{pid}/fd"))
 
     def settle(self, condition, what, seconds):
-        """Wait for the condition; it returns what is still wrong, or nothing."""
+        """Wait for the condition, a function that returns what is still wrong, or nothing."""
         end = time.monotonic() + seconds
         while True:
             wrong = condition()
@@ -389,7 +392,7 @@ class Soak:
         return [f"{name}: {now[name]}, at the start {start[name]}" for name in lists if now[name] != start[name]]
 
     def look(self, minute, last=False):
-        """Pause all, check, print a row, go on."""
+        """Pause all clients, check, print a row, continue."""
         if not self.gate.close(SETTLE):
             self.failures.append(f"a client did not end its turn within {SETTLE} s")
         self.settle(self.packets_without_verdict, "packets without a verdict, or with two", SETTLE)
@@ -402,7 +405,7 @@ class Soak:
         if rss - self.base[0] > RSS_LIMIT_KB:
             self.failures.append(f"memory: {rss} KiB, after the warm-up {self.base[0]} KiB; "
                                  f"allowed growth: {RSS_LIMIT_KB} KiB")
-        # a closed connection's descriptor goes when the server's loop comes to it
+        # the server's loop closes a disconnected client's descriptor later
         self.settle(lambda: [f"{self.usage()[1]}, after the warm-up {self.base[1]}"]
                     if self.usage()[1] > self.base[1] + FD_LIMIT else [], "descriptors", SETTLE)
         text = self.log()[self.logged:].strip()
@@ -452,8 +455,8 @@ class Soak:
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    p.add_argument("--minutes", type=int, default=5, help="with load; warm-up and the last look come on top")
-    p.add_argument("--seed", type=int, default=1, help="of the clients' random choices")
+    p.add_argument("--minutes", type=int, default=5, help="under load; warm-up and the last inspection are extra")
+    p.add_argument("--seed", type=int, default=1, help="seed of the clients' random choices")
     p.add_argument("--build", default=str(ROOT / "build"), help="build directory")
     a = p.parse_args()
     if a.minutes < 1:
@@ -466,7 +469,7 @@ def main():
         soak.run(a.minutes)
         if not soak.failures:
             quickstart.stop(soak.polca)
-        failures = list(soak.failures)  # not what the clients say once polca has gone
+        failures = list(soak.failures)  # without the clients' errors after polca has ended
     except Failed as why:
         failures = [str(why)]
     except KeyboardInterrupt:

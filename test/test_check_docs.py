@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""What test/check_docs.py finds in a tree that was made wrong, and what it leaves alone."""
+"""What test/check_docs.py reports in a tree with errors, and what it accepts."""
 
 import os
 import sys

@@ -5,19 +5,19 @@
 /*
  * A clock for perftest's calibration, preloaded into its programs.
  *
- * perftest finds out how many TSC cycles a microsecond has: 200 times it waits for gettimeofday() to
- * advance, and reads the TSC before and behind. It reports nothing ("Can't produce a report") if the
- * two correlate badly. On an emulated CPU they do whenever the host deschedules it between the
- * reading of one clock and the reading of the other.
+ * perftest measures the TSC cycles per microsecond: 200 times it waits for gettimeofday() to advance,
+ * and reads the TSC before and after. It reports nothing ("Can't produce a report") if the two
+ * correlate badly. This happens on an emulated CPU if the host deschedules it between the readings of
+ * the two clocks.
  *
  * get_cpu_mhz() calls gettimeofday() for this only, and then opens /proc/cpuinfo. In between, both
  * clocks are one counter here: gettimeofday() advances it, and RDTSC traps and reads it, at the rate
- * that /proc/cpuinfo names. What perftest measures itself, it measures with the real TSC.
+ * that /proc/cpuinfo names. perftest's own measurements use the real TSC.
  *
  * Only the very first reading, before the first gettimeofday(), is of the real TSC. 5 ms between the
- * two fail the calibration, and the dynamic linker and an emulator that translates each instruction
- * for the first time take as long. So the programs are linked at their start (LD_BIND_NOW), and the
- * constructor runs a calibration's calls once.
+ * two make the calibration fail, and the dynamic linker and an emulator that translates each
+ * instruction for the first time take that long. So the programs are linked completely at their start
+ * (LD_BIND_NOW), and the constructor makes a calibration's calls once.
  */
 
 #define _GNU_SOURCE
@@ -31,7 +31,7 @@
 #include <sys/time.h>
 #include <ucontext.h>
 
-#define STEP_US 5	/* a call of gettimeofday() takes so long */
+#define STEP_US 5	/* simulated duration of a gettimeofday() call */
 
 typedef FILE *(*fopen_fn)(const char *path, const char *mode);
 
@@ -39,7 +39,7 @@ static double cycles_per_us;
 static uint64_t base_cycles, elapsed_us;
 static int calibrating;
 
-/* The C library's. Other libraries' constructors call fopen() before one of ours would have run. */
+/* The C library's fopen(). Other libraries' constructors call fopen() before our own would run. */
 static fopen_fn
 next_fopen(void)
 {
@@ -73,7 +73,7 @@ emulate_rdtsc(int number, siginfo_t *info, void *context)
 		regs[REG_RCX] = 0;
 		regs[REG_RIP] += 3;
 	} else {
-		signal(number, SIG_DFL);	/* a real fault: it happens again */
+		signal(number, SIG_DFL);	/* a real fault: let it happen again */
 		return;
 	}
 	regs[REG_RAX] = (greg_t)(cycles & UINT32_MAX);

@@ -3,10 +3,10 @@
  */
 
 /*
- * A verbs user driven line by line: "command key=value ..." in, then lines of data, then one line
+ * A verbs program that executes commands line by line: "command key=value ..." in, then lines of data, then one line
  * "ok key=value ..." or "err errno what". Objects are small numbers that the commands return.
  *
- *	ping token=WORD			the word back: the line is alive
+ *	ping token=WORD			returns the word, to test the connection
  *	mr size= access=		a registered buffer		-> mr addr lkey rkey
  *	mr_dereg mr=
  *	fill/check mr= off= len= seed=	write / compare the pattern of a seed
@@ -112,7 +112,7 @@ region_of_line(void)
 	return i < SLOTS && regions[i].mr != NULL ? &regions[i] : NULL;
 }
 
-/* the bytes off..off+len of a region, or NULL when they do not lie in it */
+/* the bytes off..off+len of a region, or NULL if they are not inside it */
 static uint8_t *
 range_of_line(size_t *len)
 {
@@ -493,7 +493,7 @@ cmd_mw_dealloc(void)
 	return done(rc, "ibv_dealloc_mw");
 }
 
-/* ---- work */
+/* ---- work requests */
 
 static const struct {
 	const char *name;
@@ -528,8 +528,8 @@ send_flags_of_line(void)
 }
 
 /*
- * Atomics go the way of the extended verbs: ibv_post_send() of rxe's provider refuses an address
- * that is not a multiple of eight, which the responder must be shown.
+ * Post atomics by the extended verbs: ibv_post_send() of rxe's provider rejects an address that is
+ * not a multiple of eight, but tests need to send such a request to the responder.
  */
 static int
 post_atomic(struct ibv_qp *qp, const struct ibv_send_wr *wr)
@@ -640,7 +640,7 @@ print_wc(const struct ibv_wc *w)
 	       w->qp_num);
 	if (w->wc_flags & IBV_WC_WITH_IMM)
 		printf(" imm=0x%x", ntohl(w->imm_data));
-	/* rxe of Linux 6.1 hands on the kernel's number of this flag, 4, in place of the verbs' 8 */
+	/* rxe of Linux 6.1 passes the kernel's value of this flag, 4, instead of the verbs' 8 */
 	if (w->wc_flags & (IBV_WC_WITH_INV | 4))
 		printf(" inv=0x%x", w->invalidated_rkey);
 	printf("\n");
@@ -693,7 +693,7 @@ cmd_events(void)
 	return 0;
 }
 
-/* ---- the rest */
+/* ---- other commands */
 
 static int
 cmd_port(void)

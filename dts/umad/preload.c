@@ -3,14 +3,14 @@
  */
 
 /*
- * LD_PRELOAD for programs that use libibumad: their user-MAD device and its entries in /sys are
- * those of the bridge whose directory stands in UMAD_BRIDGE.
+ * LD_PRELOAD for programs that use libibumad: replaces their user-MAD device and its entries in /sys
+ * by those of the bridge whose directory is in UMAD_BRIDGE.
  *
  *   /sys/class/infiniband...  -> $UMAD_BRIDGE/sys/class/infiniband...
  *   /dev/infiniband/umadN     -> a connection to $UMAD_BRIDGE/socket
  *   /dev/infiniband/issmN     -> the same, "is a subnet manager" while it is open
  *
- * The connection is a real descriptor: poll() and close() need no help. Messages: clients.py.
+ * The connection is a real descriptor: poll() and close() work unchanged. clients.py describes the messages.
  */
 
 #define _GNU_SOURCE
@@ -65,7 +65,7 @@ bridge(void)
 	return dir ? dir : "/run/umad-bridge";
 }
 
-/* The path that is really meant. */
+/* The path to open instead. */
 static const char *
 real(const char *path, char *buf, size_t size)
 {
@@ -194,7 +194,7 @@ write(int fd, const void *buf, size_t n)
 	return sendmsg(fd, &msg, MSG_NOSIGNAL) < 0 ? -1 : (ssize_t)n;
 }
 
-/* What follows the header of a long MAD is in the file that came with it. */
+/* A long MAD is in the file that was passed with its header. */
 static ssize_t
 take_file(struct msghdr *msg, uint8_t *buf, size_t len)
 {
@@ -232,7 +232,7 @@ read_mad(int fd, uint8_t *buf, size_t size)
 	if (n < (ssize_t)sizeof(header))
 		return n < 0 ? -1 : 0;
 	memcpy(&len, header + UMAD_LEN, sizeof(len));
-	if (len > size) { /* as the kernel: it stays, and the reader learns how long it is */
+	if (len > size) { /* as in the kernel: the MAD stays, and the reader learns its length */
 		memcpy(buf, header, size < UMAD_HDR ? size : UMAD_HDR);
 		errno = ENOSPC;
 		return -1;
@@ -302,6 +302,6 @@ ioctl(int fd, unsigned long request, ...)
 	case ENABLE_PKEY:
 		return 0;
 	}
-	errno = EINVAL; /* REGISTER_AGENT2: libibumad then uses the first */
+	errno = EINVAL; /* REGISTER_AGENT2: libibumad then uses REGISTER_AGENT */
 	return -1;
 }

@@ -18,7 +18,7 @@ import patience
 from conn import wait_until
 from ibports import ib_port
 from ibsim import Fabric, Gateway, Plan
-from mad import PATH, v2
+from mad import MCMEMBER, PATH, v2
 from net import die_with_parent, Namespace
 from polca import CTL_PROGRAM, Polca, port
 from smp import lid_routed, notice, TRAP
@@ -258,6 +258,47 @@ def test_sls_of_partitions(fabric, inside):
         answers = theirs(fabric, others, pkey=0x8000 | pkey)
         assert {a['sl'] for a in answers.values()} == {sl}
         assert differing(inside, answers, pkey=0x8000 | pkey) == {}
+
+
+MGID = int(ipaddress.IPv6Address('ff12:401b:ffff::7'))
+
+
+def join(fabric, host):
+    """The host's own MCMemberRecord, as its driver sends it."""
+    names = ('mgid', 'port_gid', 'join_state', 'qkey', 'tclass', 'pkey', 'flow_label', 'sl')
+    data = MCMEMBER.put(mgid=MGID, join_state=1, qkey=0xb1b, pkey=0xffff,
+                        port_gid=0xfe80 << 112 | fabric.plan.port_guid(host))
+    a = mad.Mad(fabric.client(host).ask(bytes(v2(
+        mad.SET, MCMEMBER.attr, mask=MCMEMBER.mask(*names), data=data)), fabric.sm_lid))
+    assert (a.method, a.status) == (mad.GET_RESP, 0), a
+    return MCMEMBER.get(a.data, 'mlid')
+
+
+def multicast_masks(polca):
+    """Stored masks that lead somewhere."""
+    out, cursor = {}, 0
+    while cursor is not None:
+        page = polca.rpc('sa_export', max=1000, cursor=cursor)
+        cursor = page['cursor']
+        out.update({(r['lid'], r['block_num'], r['position']): r['masks'] for r in page['records']
+                    if r['record'] == 'MulticastForwardingTableRecord'})
+    return {k: v for k, v in out.items() if any(c in '123456789abcdef' for c in str(v))}
+
+
+def test_multicast_tables(fabric, inside):
+    """opensm routes a group that three hosts joined: the text of dump_fts -M brings the same as our
+    own SMPs."""
+    if fabric.name != 'uniform':
+        return
+    mlid, = {join(fabric, host) for host in fabric.plan.hosts[1:4]}
+    row = re.compile('^0x%04x  .*x' % mlid, re.M)
+    wait_until(lambda: len(row.findall(fabric.run('dump_fts', '-M'))) > 3, timeout=30)
+    put(inside, fabric.topology + fabric.tables + fabric.run('dump_fts', '-M'),
+        format='ibnetdiscover', replace=True)
+    imported = multicast_masks(inside)
+    assert len(imported) > 3, imported
+    inside.ctl('sa', 'import', '--sweep', '--replace')
+    assert multicast_masks(inside) == imported
 
 
 def test_sls_asked_of_the_running_sa(fabric, inside):

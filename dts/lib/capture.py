@@ -9,11 +9,11 @@ import signal
 import struct
 import time
 
-import patience
-import roce
-import tshark
 import umad  # noqa: F401: where ibwire is
 import ibwire
+import roce
+import time_limit
+import tshark
 from conn import wait_until
 
 # Each frame takes a slot of this size in tcpdump's buffer, whatever its length. The default size,
@@ -32,7 +32,7 @@ class Capture:
                               '-B', '65536', '-Z', 'root', '--immediate-mode'] +
                              expression.split(), stdout=log, stderr=log)
         log.close()
-        end = patience.end(10)
+        end = time_limit.end(10)
         while 'listening on' not in self._log():
             if self.proc.poll() is not None or time.monotonic() > end:
                 raise RuntimeError('tcpdump: ' + self._log())
@@ -46,7 +46,7 @@ class Capture:
         if self.proc:
             time.sleep(0.2)
             self.proc.send_signal(signal.SIGINT)
-            self.proc.wait(patience.limit(10))
+            self.proc.wait(time_limit.limit(10))
             self.proc = None
         return self
 

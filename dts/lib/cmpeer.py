@@ -20,10 +20,10 @@ import weakref
 
 import capture
 import cmwire
-import patience
 import umad  # noqa: F401: where ibwire is
 import ibwire
 import services
+import time_limit
 from cmwire import DREP, DREQ, MRA, Message, QKEY, REJ, REP, REQ, RTU
 from conn import wait_until
 from net import Namespace
@@ -307,7 +307,7 @@ class CmPeer:
         return m
 
     def rx(self, timeout=10):
-        m = self.maybe(patience.limit(timeout))
+        m = self.maybe(time_limit.limit(timeout))
         assert m is not None, 'no message within %g s' % timeout
         return m
 
@@ -371,7 +371,7 @@ class Asking:
         self.thread.start()
 
     def result(self, timeout=60):
-        self.thread.join(patience.limit(timeout))
+        self.thread.join(time_limit.limit(timeout))
         assert self.box, 'no answer within %g s' % timeout
         self.client.close()
         good, value = self.box[0]

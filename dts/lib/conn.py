@@ -5,7 +5,7 @@
 import itertools
 import time
 
-import patience
+import time_limit
 from roce import NO_CREDITS, Op, Peer, gid_of
 
 PMTU = 1024
@@ -129,7 +129,7 @@ class Conn:
 
 def wait_until(condition, timeout=30, step=0.01):
     """Poll until condition() is true; returns its value. Fails with AssertionError on timeout."""
-    end = patience.end(timeout)
+    end = time_limit.end(timeout)
     while True:
         value = condition()
         if value:

@@ -24,7 +24,7 @@ import threading
 import time
 
 import net
-import patience
+import time_limit
 
 HERE = os.path.dirname(os.path.realpath(__file__))
 BUILD = os.path.join(HERE, '..', 'guest', 'build')
@@ -89,7 +89,7 @@ class Line:
     """A Unix socket with a line protocol."""
 
     def __init__(self, path, timeout=60):
-        end = patience.end(timeout)
+        end = time_limit.end(timeout)
         while True:
             self.sock = socket.socket(socket.AF_UNIX)
             try:
@@ -141,7 +141,7 @@ class Job:
         return self.guest.run('cat /run/jobs/%s.output' % self.name).output
 
     def wait(self, timeout=60):
-        timeout = patience.limit(timeout)
+        timeout = time_limit.limit(timeout)
         r = self.guest.run(
             'n=0; until [ -s /run/jobs/{0}.status ] || [ $n -ge {1} ]; do usleep 50000; '
             'n=$((n + 1)); done; cat /run/jobs/{0}.status'.format(self.name, int(timeout * 20)),
@@ -173,7 +173,7 @@ class Verbs:
     def restart(self):
         """End the session's process in any state, and connect to the next one."""
         self.line.send('quit')
-        end = patience.end(60)
+        end = time_limit.end(60)
         while time.monotonic() < end:
             token = 't%d' % next(_serial)
             self.line.send('ping token=' + token)
@@ -206,7 +206,7 @@ class Verbs:
 
     def __call__(self, command, timeout=30, **values):
         text = ' '.join([command] + ['%s=%s' % (k, v) for k, v in values.items()])
-        line, data = self._raw(text, patience.limit(timeout) + values.get('ms', 0) / 1000)
+        line, data = self._raw(text, time_limit.limit(timeout) + values.get('ms', 0) / 1000)
         if line.startswith('err'):
             raise GuestError('%s: %s' % (text[:200], line))
         out = self._fields(line)
@@ -216,7 +216,7 @@ class Verbs:
 
     def poll(self, qp, n=1, ms=20000, exact=True):
         """n completions as dicts; fewer within the time is an error unless exact is False."""
-        ms = int(patience.limit(ms)) if exact else ms
+        ms = int(time_limit.limit(ms)) if exact else ms
         r = self('poll', qp=qp, n=n, ms=ms)
         if exact and r['n'] != n:
             raise GuestError('%d of %d completions within %d ms: %s' % (
@@ -254,7 +254,7 @@ class Guest:
     def host_port(self, port):
         return self.listen[port]
 
-    # overridden for other machines (metal.py)
+    # overridden for other machines (bare_metal.py)
 
     def _machine(self):
         return ['-M', 'q35', '-cpu', 'max', '-smp', str(self.smp), '-m', MEMORY]
@@ -315,7 +315,7 @@ class Guest:
 
     def _boot(self, timeout):
         """False: it did not boot in time."""
-        end = patience.end(timeout)
+        end = time_limit.end(timeout)
         while '@@READY' not in self.console() and self.proc.poll() is None:
             if time.monotonic() > end:
                 return False
@@ -341,7 +341,7 @@ class Guest:
     def run(self, command, timeout=30):
         """Run shell text; returns its exit status (143 or 124: it exceeded timeout) and its
         output."""
-        ident, timeout = 'r%d' % next(_serial), patience.limit(timeout)
+        ident, timeout = 'r%d' % next(_serial), time_limit.limit(timeout)
         with self.lock:
             self.agent.send('%s %d %s' % (ident, timeout,
                                           base64.b64encode(command.encode()).decode()))
@@ -363,7 +363,7 @@ class Guest:
         return r.output
 
     def spawn(self, command, timeout=120):
-        name, timeout = 'j%d' % next(_serial), patience.limit(timeout)
+        name, timeout = 'j%d' % next(_serial), time_limit.limit(timeout)
         self.check('(timeout -k 5 %d sh -c %s </dev/null >/run/jobs/%s.output 2>&1; '
                    'echo $? > /run/jobs/%s.status) >/dev/null 2>&1 &' % (
                        timeout, shlex.quote(command), name, name))

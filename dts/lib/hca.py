@@ -8,7 +8,7 @@ A Hca destroys the objects that it created: one per test keeps tests independent
 import time
 import zlib
 
-import patience
+import time_limit
 from rpc import RpcError
 
 ALL = ['LOCAL_WRITE', 'REMOTE_WRITE', 'REMOTE_READ', 'REMOTE_ATOMIC']
@@ -176,7 +176,7 @@ class Hca:
         return q
 
     def poll(self, cq, n=1, timeout=20):
-        rows, end = [], patience.end(timeout)
+        rows, end = [], time_limit.end(timeout)
         while len(rows) < n and time.monotonic() < end:
             ms = min(CQ_POLL_MS, max(0, int(1000 * (end - time.monotonic()))))
             rows += self.rpc('cq_poll', cq=cq, max=n - len(rows), min=n - len(rows),

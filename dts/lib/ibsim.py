@@ -13,7 +13,7 @@ import threading
 import time
 
 import net
-import patience
+import time_limit
 from conn import wait_until
 from umad import ended  # and where the bridge's modules are
 from ibwire import datagram, PERMISSIVE
@@ -96,7 +96,7 @@ class Client:
     def command(self, what, data):
         self.ctl.send(struct.pack('=IIII64s', MAGIC, getattr(self, 'client', 0), what, len(data),
                                   data))
-        self.ctl.settimeout(patience.limit(10))
+        self.ctl.settimeout(time_limit.limit(10))
         reply = self.ctl.recv(80)
         assert struct.unpack_from('=I', reply, 8)[0] == what, 'ibsim refused %d' % what
         return reply[16:]
@@ -125,7 +125,7 @@ class Client:
         """Send a request and return its answer; ibsim replaces the upper 16 bits of the TID."""
         tid = next(self.tids)
         mad = mad[:8] + struct.pack('>Q', tid) + mad[16:]
-        end = patience.end(20)
+        end = time_limit.end(20)
         while time.monotonic() < end:
             self.send(mad, lid, qpn)
             until = time.monotonic() + 1
@@ -266,7 +266,7 @@ class Fabric:
         """Run a tool at a host; returns its output."""
         r = subprocess.run(self.ns.prefix() + ['ibsim-run'] + list(argv), cwd=self.dir,
                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                           stdin=subprocess.DEVNULL, timeout=patience.limit(60),
+                           stdin=subprocess.DEVNULL, timeout=time_limit.limit(60),
                            env=dict(os.environ, **self.env(host or self.plan.hosts[0])))
         assert r.returncode == 0, (argv, r)
         return r.stdout

@@ -7,9 +7,9 @@ import socket
 import struct
 import time
 
-import patience
 import umad  # noqa: F401: where ibwire is
 import ibwire
+import time_limit
 from roce import mac_bytes
 from smp import NOTICE, Smp, TRAP
 
@@ -76,13 +76,13 @@ class IbStation:
 
     def rx(self, timeout=10):
         """The next packet; an error after the timeout."""
-        p = self.maybe(patience.limit(timeout))
+        p = self.maybe(time_limit.limit(timeout))
         assert p is not None, 'no packet within %g s' % timeout
         return p
 
     def trap(self, number, timeout=10):
         """The next Trap of this number; earlier ones of other numbers are discarded."""
-        end = patience.end(timeout)
+        end = time_limit.end(timeout)
         while True:
             while self.traps:
                 p = self.traps.pop(0)

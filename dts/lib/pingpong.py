@@ -8,7 +8,7 @@ Each side sends LID:QPN:PSN:GID in hex text; the client sends first and ends wit
 import ipaddress
 import socket
 
-import patience
+import time_limit
 
 MESSAGE = len('0000:000000:000000:' + 32 * '0') + 1
 
@@ -38,14 +38,14 @@ class Server:
 
     def __init__(self, timeout=60):
         self.listener = socket.create_server(('127.0.0.1', 0))
-        self.listener.settimeout(patience.limit(timeout))
+        self.listener.settimeout(time_limit.limit(timeout))
         self.port = self.listener.getsockname()[1]
 
     def exchange(self, connect):
         """connect(qpn, psn, gid) connects our QP and returns our own qpn, psn, gid."""
         s, _ = self.listener.accept()
         with s:
-            s.settimeout(patience.limit(60))
+            s.settimeout(time_limit.limit(60))
             theirs = decode(_recv(s, MESSAGE))
             s.sendall(encode(*connect(*theirs)))
             _recv(s, 5)  # "done"
@@ -60,7 +60,7 @@ class Client:
 
     def __init__(self, port, timeout=60):
         self.sock = socket.create_connection(('127.0.0.1', port),
-                                             timeout=patience.limit(timeout))
+                                             timeout=time_limit.limit(timeout))
 
     def exchange(self, qpn, psn, gid):
         self.sock.sendall(encode(qpn, psn, gid))

@@ -10,7 +10,7 @@ import subprocess
 import time
 
 import net
-import patience
+import time_limit
 from rpc import Client, RpcError
 
 BUILD = os.environ.get('POLCA_BUILD') or os.path.join(
@@ -72,7 +72,7 @@ class Polca:
 
     def start(self, timeout=60):
         self.launch()
-        end = patience.end(timeout)
+        end = time_limit.end(timeout)
         while True:
             assert self.alive(), 'polca ended with %s:\n%s' % (self.proc.returncode, self.tail())
             try:
@@ -89,7 +89,7 @@ class Polca:
         if os.path.exists(self.log):
             os.unlink(self.log)
         self.launch()
-        status = self.proc.wait(patience.limit(timeout))
+        status = self.proc.wait(time_limit.limit(timeout))
         self.proc = None
         assert status == 1, 'polca ended with %d:\n%s' % (status, self.tail())
         return self.tail()
@@ -108,7 +108,7 @@ class Polca:
         """Run polca-ctl with these arguments; returns what subprocess.run() returns."""
         r = subprocess.run([CTL_PROGRAM, '-s', self.socket] + [str(a) for a in args],
                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                           timeout=patience.limit(60))
+                           timeout=time_limit.limit(60))
         assert not check or r.returncode == 0, (args, r)
         return r
 
@@ -118,7 +118,7 @@ class Polca:
                             'dpdk_telemetry.v2')
         out = []
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
-            s.settimeout(patience.limit(20))
+            s.settimeout(time_limit.limit(20))
             s.connect(path)
             s.recv(4096)  # its greeting
             for c in commands:
@@ -140,7 +140,7 @@ class Polca:
         self._drop_rpc()
         self.proc.send_signal(signal.SIGTERM)
         try:
-            status = self.proc.wait(patience.limit(timeout))
+            status = self.proc.wait(time_limit.limit(timeout))
         except subprocess.TimeoutExpired:
             self.kill()
             raise AssertionError('polca does not end on SIGTERM:\n' + self.tail()) from None

@@ -24,7 +24,7 @@ from scapy.layers.inet6 import (ICMPv6EchoReply, ICMPv6EchoRequest, ICMPv6ND_NA,
 from scapy.layers.l2 import ARP, Dot1Q, Ether
 from scapy.packet import Packet, Raw, bind_layers
 
-import patience
+import time_limit
 
 conf.verb = 0
 ROCE_PORT = 4791
@@ -441,7 +441,7 @@ class Peer:
     def rx(self, timeout=10):
         """The next packet for this QP; an error after the timeout."""
         try:
-            r = self.queue.get(timeout=patience.limit(timeout))
+            r = self.queue.get(timeout=time_limit.limit(timeout))
         except queue.Empty:
             raise AssertionError('no packet within %g s' % timeout) from None
         assert r.icrc_ok, 'wrong ICRC: %r' % r

@@ -6,8 +6,8 @@ import json
 import socket
 import time
 
-import patience
 import schema
+import time_limit
 
 
 class RpcError(Exception):
@@ -25,7 +25,7 @@ class Client:
         self.path = path
         self.sock = socket.socket(socket.AF_UNIX)
         self.timeout = timeout
-        self.sock.settimeout(patience.limit(timeout))
+        self.sock.settimeout(time_limit.limit(timeout))
         self.sock.connect(path)
         self.buf = b''
         self.next_id = 1
@@ -65,7 +65,7 @@ class Client:
         obj = {'jsonrpc': '2.0', 'id': ident, 'method': method}
         if params is not None:
             obj['params'] = params
-        self.sock.settimeout(patience.limit(self.timeout))
+        self.sock.settimeout(time_limit.limit(self.timeout))
         self.send_raw(json.dumps(obj).encode() + b'\n')
         line = self.recv_line()
         if not line:

@@ -14,7 +14,7 @@ import struct
 import time
 
 import mad
-import patience
+import time_limit
 from mad import (AREA1, AREA2, HEADER2, Mad, v1, v2)
 from roce import Op, Peer
 
@@ -105,7 +105,7 @@ class Gsi:
     def ask_until_served(self, make, timeout=10):
         """Wait until a request is answered: then everything that a flood sent before it has been
         processed."""
-        end = patience.end(timeout)
+        end = time_limit.end(timeout)
         while True:
             m = make()
             self.tx(m)
@@ -178,7 +178,7 @@ def receive1(gsi, request, script=None, window=64, first=None, timeout=20):
     expected, since_ack, tries, recovering = 1, 0, 0, False
     data, last_ack, total = bytearray(), 0, None
     window = window or 64
-    end = patience.end(timeout)
+    end = time_limit.end(timeout)
     if first is None:
         gsi.tx(request)
     else:
@@ -195,7 +195,7 @@ def receive1(gsi, request, script=None, window=64, first=None, timeout=20):
         m = gsi.maybe(s.silence)
         if m is None:
             tries += 1
-            if tries > patience.limit(s.tries):
+            if tries > time_limit.limit(s.tries):
                 raise Failed('silence', latest if expected > 1 or s.seen else None)
             if expected == 1 and not s.seen:
                 gsi.tx(request)
@@ -271,7 +271,7 @@ def send1(gsi, head, data, script=None, window=64, timeout=20, answer=None):
     s = script or Script()
     packets = segments1(head, data, window)
     n, at, acked, edge, tries = len(packets), 1, 0, window, 0
-    end = patience.end(timeout)
+    end = time_limit.end(timeout)
     while True:
         assert time.monotonic() < end, 'no end within %g s: sent %r' % (timeout, s.sent)
         while at <= min(edge, n):
@@ -285,7 +285,7 @@ def send1(gsi, head, data, script=None, window=64, timeout=20, answer=None):
         m = gsi.maybe(s.silence)
         if m is None:
             tries += 1
-            if tries > patience.limit(s.tries):
+            if tries > time_limit.limit(s.tries):
                 raise Failed('silence')
             # a receiver that lost the First does not know the stream and cannot request a Resend
             gsi.tx(packets[at - 2 if s.acks or s.resends or answer is None else 0])
@@ -318,7 +318,7 @@ def receive2(gsi, request, script=None, step=16, first=None, timeout=20):
     Returns the SA's data and the last segment's datagram."""
     s = script or Script()
     parts, contiguous, nwl, last, tries = {}, 0, 1, None, 0
-    end = patience.end(timeout)
+    end = time_limit.end(timeout)
     if first is None:
         gsi.tx(request)
     else:
@@ -333,7 +333,7 @@ def receive2(gsi, request, script=None, step=16, first=None, timeout=20):
         m = gsi.maybe(s.silence)
         if m is None:
             tries += 1
-            if tries > patience.limit(s.tries):
+            if tries > time_limit.limit(s.tries):
                 raise Failed('silence')
             if not s.seen:
                 gsi.tx(request)
@@ -394,7 +394,7 @@ def send2(gsi, head, data, script=None, timeout=20):
     s = script or Script()
     packets = segments2(head, data)
     n, at, acked, edge, tries = len(packets), 1, 0, 1, 0
-    end = patience.end(timeout)
+    end = time_limit.end(timeout)
     while acked < n:
         assert time.monotonic() < end, 'no end within %g s: sent %r' % (timeout, s.sent)
         while at <= min(edge, n):
@@ -406,7 +406,7 @@ def send2(gsi, head, data, script=None, timeout=20):
         m = gsi.maybe(s.silence)
         if m is None:
             tries += 1
-            if tries > patience.limit(s.tries):
+            if tries > time_limit.limit(s.tries):
                 raise Failed('silence')
             at = acked + 1
             continue

@@ -13,7 +13,7 @@ import sys
 import time
 
 import net
-import patience
+import time_limit
 
 HERE = os.path.join(os.path.dirname(os.path.realpath(__file__)), '..', 'umad')
 sys.path.insert(0, HERE)
@@ -46,7 +46,7 @@ class Bridge:
     def start(self, timeout=20):
         with open(self.log, 'a') as log:
             self.proc = self.ns.popen(self.argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        end = patience.end(timeout)
+        end = time_limit.end(timeout)
         while 'ready' not in self.said():
             assert self.proc.poll() is None and time.monotonic() < end, self.said()
             time.sleep(0.02)
@@ -72,7 +72,7 @@ class Bridge:
         """Run a tool; returns its output. check: it must exit with 0."""
         r = subprocess.run(self.command(argv), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                            stdin=subprocess.DEVNULL, text=True, errors='replace',
-                           env=self.tool_env(), timeout=patience.limit(timeout))
+                           env=self.tool_env(), timeout=time_limit.limit(timeout))
         assert not check or r.returncode == 0, '%s: %d\n%s\n%s' % (
             ' '.join(map(str, argv)), r.returncode, r.stdout, r.stderr)
         return r
@@ -118,7 +118,7 @@ def ended(proc, how=signal.SIGTERM, timeout=20):
     if proc.poll() is None:
         proc.send_signal(how)
         try:
-            proc.wait(patience.limit(timeout))
+            proc.wait(time_limit.limit(timeout))
         except subprocess.TimeoutExpired:
             proc.kill()
             proc.wait()

@@ -16,10 +16,10 @@ sys.path.insert(0, os.path.join(HERE, '..', 'lib'))
 sys.dont_write_bytecode = True
 
 import net  # noqa: E402
-import patience  # noqa: E402
+import time_limit  # noqa: E402
 from hca import Hca  # noqa: E402
 from lab import Lab  # noqa: E402
-from page import pytest_runtest_makereport  # noqa: E402, F401: a failure is one page
+from failure_page import pytest_runtest_makereport  # noqa: E402, F401: a failure is one page
 from polca import BUILD  # noqa: E402
 
 TEST_SECONDS = 120
@@ -32,12 +32,12 @@ def pytest_sessionstart(session):
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_protocol(item, nextitem):
     """Limit the time of a test with its set-up and tear-down (a module may need more). On a
-    loaded machine the limit is longer: see patience."""
+    loaded machine the limit is longer: see time_limit."""
     seconds = getattr(item.module, 'TEST_SECONDS', TEST_SECONDS)
     begin = time.monotonic()
 
     def over(signum, frame):
-        ran, allowed = time.monotonic() - begin, patience.limit(seconds)
+        ran, allowed = time.monotonic() - begin, time_limit.limit(seconds)
         if ran < allowed:
             signal.alarm(int(allowed - ran) + 1)
             return

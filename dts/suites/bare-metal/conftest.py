@@ -16,7 +16,7 @@ import capture
 from conn import wait_until
 from guest import Guest, Nic
 from guide import Section
-from metal import Metal
+from bare_metal import Metal
 from net import Namespace
 from polca import BUILD
 

@@ -9,7 +9,7 @@ import re
 import pytest
 
 from conn import wait_until
-from metal import E1000E, VIRTIO
+from bare_metal import E1000E, VIRTIO
 
 TEST_SECONDS = 300
 CARDS = {'port0': VIRTIO, 'port1': E1000E}

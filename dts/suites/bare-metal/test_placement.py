@@ -8,7 +8,7 @@ import re
 
 import pytest
 
-from metal import E1000E, VIRTIO
+from bare_metal import E1000E, VIRTIO
 
 TEST_SECONDS = 300
 

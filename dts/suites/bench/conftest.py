@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-import patience
+import time_limit
 from hugepages import free
 from polca import BUILD
 
@@ -39,7 +39,7 @@ class Bench:
         return bool(data)
 
     def says(self, what):
-        end = patience.end(WAIT)
+        end = time_limit.end(WAIT)
         while what not in self.text:
             assert time.monotonic() < end and self._more(0.2), (what, self.text)
 
@@ -53,7 +53,7 @@ class Bench:
 
     def ends(self):
         """Wait for its end; returns the exit status, and .text has the output."""
-        end = patience.end(WAIT)
+        end = time_limit.end(WAIT)
         while self._more(0.2):
             assert time.monotonic() < end, self.text
         return self.process.wait(WAIT)

@@ -9,7 +9,7 @@ import pytest
 
 from conn import PMTU, wait_until
 from hca import Hca
-from marker import Marker
+from ecn_switch import Marker
 from net import Namespace
 from polca import Polca, port
 from polcapair import PolcaPair

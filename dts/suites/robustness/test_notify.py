@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-import patience
+import time_limit
 from conn import wait_until
 from polca import Polca
 from polcapair import back_to_back
@@ -114,6 +114,6 @@ def test_the_watchdog_of_another_process_is_not_fed(service, monkeypatch):
     for _ in range(20):
         polca.rpc('version_get')
     polca.proc.send_signal(signal.SIGTERM)
-    assert polca.proc.wait(patience.limit(30)) == 0
+    assert polca.proc.wait(time_limit.limit(30)) == 0
     polca.proc = None
     assert manager.said('STOPPING') and not manager.said('WATCHDOG')

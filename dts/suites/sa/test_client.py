@@ -8,8 +8,8 @@ import time
 import pytest
 
 import mad
-import patience
 import sapeer
+import time_limit
 from conn import wait_until
 from mad import NODE
 from sapeer import receive1, Script, segments1, segments2, send1, send2
@@ -38,7 +38,7 @@ class Query:
 
     def end(self, timeout=60):
         """How the query ended, and its records."""
-        end = patience.end(timeout)
+        end = time_limit.end(timeout)
         while True:
             r = self.rpc('sa_result', query=self.id, max=0, timeout_ms=1000)
             if r['state'] == 'done':
@@ -201,7 +201,7 @@ def send_rest1(server, packets, start):
         at += 32
         if at <= len(packets):
             time.sleep(0.01)
-    end = patience.end(10)
+    end = time_limit.end(10)
     while time.monotonic() < end:
         a = server.rx()
         if a.flags == mad.ACK and a.segment == len(packets):
@@ -493,7 +493,7 @@ def test_total_time(server, ask):
     packets = segments2(m.turned(stride=14), answer2(LIDS))
     server.tx(packets[0])
     server.expect_rack(m)
-    end, at = patience.end(30), 2
+    end, at = time_limit.end(30), 2
     while True:  # a segment now and then is not enough progress
         assert time.monotonic() < end
         server.tx(packets[at - 1])

@@ -7,8 +7,8 @@ import time
 import pytest
 
 import mad
-import patience
 import sapeer
+import time_limit
 from conn import wait_until
 from mad import NODE, SERVICE, v1
 from sapeer import Failed, Script, segments1
@@ -187,7 +187,7 @@ def test_at_most_seven_resends_then_over(wire, gsi, counted):
     for p in packets[:3]:
         gsi.tx(p)
     resends = 0
-    end = patience.end(40)
+    end = time_limit.end(40)
     while any(s['qp_num'] == gsi.qpn for s in wire.polca.rpc('sa_sessions')['sessions']):
         assert time.monotonic() < end
         m = gsi.maybe(0.5)

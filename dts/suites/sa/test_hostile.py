@@ -10,8 +10,8 @@ import time
 import pytest
 
 import mad
-import patience
 import sapeer
+import time_limit
 from conn import wait_until
 from mad import NODE, v1, v2
 from roce import icrc
@@ -209,7 +209,7 @@ def test_storm_of_control_packets(wire, gsi, second, kind):
         gsi.tx(m.turned(flags=mad.RESEND if kind == 'resend' else mad.ACK, length=0,
                         segment=1 if kind == 'resend' else 63))
     both_tables(second)
-    end = patience.end(30)
+    end = time_limit.end(30)
     while [s for s in wire.polca.rpc('sa_sessions')['sessions'] if s['qp_num'] == gsi.qpn]:
         gsi.tx(m.turned(flags=mad.RESEND, segment=1, length=0))
         time.sleep(0.05)

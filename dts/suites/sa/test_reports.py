@@ -7,8 +7,8 @@ import json
 import time
 
 import mad
-import patience
 import sapeer
+import time_limit
 from conn import wait_until
 from mad import INFORM_INFO, MCMEMBER, v2
 
@@ -53,7 +53,7 @@ def join(gsi, method=mad.SET, state=1):
 
 
 def report(gsi, trap):
-    end = patience.end(10)
+    end = time_limit.end(10)
     while time.monotonic() < end:
         m = gsi.rx()
         if m.method == mad.REPORT and int.from_bytes(m.data[4:6], 'big') == trap:

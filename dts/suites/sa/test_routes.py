@@ -14,7 +14,7 @@ import subprocess
 import pytest
 
 import mad
-import patience
+import time_limit
 from conn import wait_until
 from ibports import ib_port
 from ibsim import Fabric, Gateway, Plan
@@ -343,7 +343,7 @@ class Following:
 
 def says(proc, text):
     """Its next line."""
-    ready, _, _ = select.select([proc.stdout], [], [], patience.limit(30))
+    ready, _, _ = select.select([proc.stdout], [], [], time_limit.limit(30))
     assert ready and text in proc.stdout.readline()
 
 

@@ -8,8 +8,8 @@ import time
 import pytest
 
 import mad
-import patience
 import sapeer
+import time_limit
 from mad import NODE, v1
 from sapeer import receive1, Script
 
@@ -66,7 +66,7 @@ def refused(gsi, m, segment):
 
 def over(wire, gsi):
     """The stream is over: its session is gone."""
-    end = patience.end(30)
+    end = time_limit.end(30)
     while any(s['qp_num'] == gsi.qpn for s in wire.polca.rpc('sa_sessions')['sessions']):
         assert time.monotonic() < end, wire.polca.rpc('sa_sessions')
         time.sleep(0.05)
@@ -329,7 +329,7 @@ def test_nobody_acknowledges(wire, gsi, counted):
     session ends."""
     gsi.tx(table(window=4))
     burst(gsi, 1, 4)
-    end = patience.end(40)
+    end = time_limit.end(40)
     seen = 0
     while any(s['qp_num'] == gsi.qpn for s in wire.polca.rpc('sa_sessions')['sessions']):
         assert time.monotonic() < end

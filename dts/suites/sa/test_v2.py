@@ -7,8 +7,8 @@ import time
 import pytest
 
 import mad
-import patience
 import sapeer
+import time_limit
 from mad import NODE, PATH, SERVICE, v2
 from sapeer import receive2, Script
 
@@ -52,7 +52,7 @@ def sessions(wire, gsi):
 
 
 def over(wire, gsi):
-    end = patience.end(40)
+    end = time_limit.end(40)
     while sessions(wire, gsi):
         assert time.monotonic() < end, sessions(wire, gsi)
         time.sleep(0.05)
@@ -228,7 +228,7 @@ def test_lost_segments(gsi, lose):
 def test_nobody_acknowledges(wire, gsi, counted):
     """Segments are repeated from the last Ack on; then ABORT 126."""
     m = opened(gsi)
-    end = patience.end(60)
+    end = time_limit.end(60)
     again = []
     while True:
         assert time.monotonic() < end, again

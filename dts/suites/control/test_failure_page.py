@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-import page
+import failure_page
 
 BODIES = {
     'message': "assert not big, '\\n'.join(big)",
@@ -24,12 +24,13 @@ def test_a_failure_is_one_page(tmp_path, body):
         "def test_large():\n    big = ['line %%d' %% i for i in range(20000)]\n    %s\n" % body)
     junit = tmp_path / 'junit.xml'
     r = subprocess.run(
-        ['/usr/bin/python3', '-B', '-m', 'pytest', '-p', 'no:cacheprovider', '-p', 'page', '-v',
+        ['/usr/bin/python3', '-B', '-m', 'pytest', '-p', 'no:cacheprovider', '-p', 'failure_page',
+         '-v',
          '--tb=short', '--junit-xml', str(junit), str(tmp_path)], cwd=tmp_path,
-        env=dict(os.environ, CI='true', PYTHONPATH=os.path.dirname(page.__file__)),
+        env=dict(os.environ, CI='true', PYTHONPATH=os.path.dirname(failure_page.__file__)),
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     assert r.returncode == 1 and '1 failed' in r.stdout, r.stdout
     assert 'more)' in r.stdout
     lines = r.stdout.split('\n')
-    assert len(lines) < 2 * page.LINES + 30 and max(map(len, lines)) < page.COLUMNS + 100
-    assert junit.stat().st_size < 3 * page.LINES * page.COLUMNS
+    assert len(lines) < 2 * failure_page.LINES + 30 and max(map(len, lines)) < failure_page.COLUMNS + 100
+    assert junit.stat().st_size < 3 * failure_page.LINES * failure_page.COLUMNS

@@ -4,10 +4,14 @@
 
 /*
  * What is said of a device that cannot be opened, here of PCI devices in a tree that stands for /sys,
- * of drivers in a directory that stands for DPDK's, and of paths. Interfaces and users: dts/suites/robustness/test_start.py.
+ * of drivers in a directory that stands for DPDK's, of paths, and of "lo". Real cards: dts/suites/robustness/test_start.py.
  */
 
+#include <arpa/inet.h>
 #include <errno.h>
+#include <linux/if_ether.h>
+#include <linux/if_packet.h>
+#include <net/if.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +19,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -23,6 +29,7 @@
 #include <rte_version.h>
 
 #include "link/device_cause.h"
+#include "link/private.h"
 
 #if RTE_VER_YEAR == 22
 #define ABI "23"
@@ -44,7 +51,7 @@ make_dir(const char *name)
 	char path[256];
 
 	snprintf(path, sizeof(path), "%s/%s", sys, name);
-	assert_true(mkdir(path, 0700) == 0 || errno == EEXIST);
+	assert_true(mkdir(path, 0755) == 0 || errno == EEXIST);
 }
 
 static void
@@ -231,19 +238,182 @@ test_socket_path_is_another_file(void **state)
 	expect_errno(ENOTSOCK, device, -EINVAL, text);
 }
 
-/* Root may write anywhere: ask as another user. */
+/* Root may do anything: ask as another user. */
+static void
+become_user(void)
+{
+	if (geteuid() == 0)
+		assert_int_equal(setresuid(65534, 65534, 0), 0);
+}
+
+/* Also after a test that has failed. */
+static int
+become_root_again(void **state)
+{
+	uid_t real, effective, saved;
+
+	(void)state;
+	assert_int_equal(getresuid(&real, &effective, &saved), 0);
+	return saved == 0 ? setresuid(0, 0, 0) : 0;
+}
+
+static void
+test_interface_that_is_missing(void **state)
+{
+	(void)state;
+	expect_errno(EINVAL, "net_af_packet0", -EINVAL, "iface=NAME is missing, such as net_af_packet0,iface=eth0");
+	expect_errno(EINVAL, "net_af_xdp3,start_queue=1", -EINVAL, "iface=NAME is missing, such as "
+								   "net_af_xdp3,iface=eth0");
+	expect("net_af_packet0,iface=nosuch77", -EINVAL, "there is no interface \"nosuch77\": ip -brief link "
+							 "lists those there are");
+}
+
+static void
+test_user_without_capabilities(void **state)
+{
+	(void)state;
+	bind_to("uio_pci_generic");
+	become_user();
+	expect_errno(EPERM, "net_af_packet0,iface=lo", -EINVAL, "this user may not open packet sockets: run it "
+		"as root, or with the capabilities CAP_NET_RAW and CAP_NET_ADMIN");
+	expect_errno(EPERM, "net_af_xdp0,iface=lo", -EINVAL, "this user may not load AF_XDP programs: run it as "
+		"root, or with the capabilities CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF");
+	if (access("/dev/net/tun", F_OK) == 0)
+		expect_errno(EPERM, "net_tap0,iface=x", -EINVAL, "this user may not make interfaces by /dev/net/tun: "
+			"run it as root, or with the capability CAP_NET_ADMIN");
+	else
+		expect_errno(ENOENT, "net_tap0,iface=x", -EINVAL, "there is no /dev/net/tun: modprobe tun");
+	expect_errno(EPERM, ADDRESS, -EIO, "uio_pci_generic needs root");
+}
+
+static int
+packet_socket(void)
+{
+	struct sockaddr_ll addr = { .sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_ALL) };
+	int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, htons(ETH_P_ALL));
+
+	addr.sll_ifindex = (int)if_nametoindex("lo");
+	if (fd < 0)
+		skip(); /* only root has one */
+	assert_int_equal(bind(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
+	return fd;
+}
+
+/* The driver's number of the group, taken by one of another kind. */
+static void
+test_fanout_group_that_is_taken(void **state)
+{
+	int id = (getpid() ^ (int)if_nametoindex("lo")) & 0xffff, arg = id | PACKET_FANOUT_LB << 16;
+	int fd = packet_socket();
+	char text[168];
+
+	(void)state;
+	assert_int_equal(device_cause(&host, "net_af_packet0,iface=lo", -EINVAL, cause, sizeof(cause)), 0);
+	assert_int_equal(setsockopt(fd, SOL_PACKET, PACKET_FANOUT, &arg, sizeof(arg)), 0);
+	snprintf(text, sizeof(text), "another process has the packet fanout group %d, which follows from our "
+				     "process ID: start it again", id);
+	expect_errno(EBUSY, "net_af_packet0,iface=lo", -EINVAL, text);
+	close(fd);
+}
+
+/* "lo" has one queue. What is said of its use depends on what the kernel has said before. */
+static void
+test_xdp_queue(void **state)
+{
+	int fd = socket(44 /* AF_XDP */, SOCK_RAW | SOCK_CLOEXEC, 0);
+
+	(void)state;
+	if (fd < 0)
+		skip(); /* only root has one, of a kernel that gives any */
+	close(fd);
+	expect_errno(EINVAL, "net_af_xdp0,iface=lo,start_queue=1", -EINVAL, "start_queue=1, queue_count=1: lo has "
+		"1 queue, from 0 on; ethtool -l lo shows them");
+	expect_errno(EINVAL, "net_af_xdp0,iface=lo,queue_count=2", -EINVAL, "start_queue=0, queue_count=2: lo has "
+		"1 queue, from 0 on; ethtool -l lo shows them");
+	assert_int_equal(device_cause(&host, "net_af_xdp0,iface=lo", -EINVAL, cause, sizeof(cause)), 0);
+	xdp_log_begin();
+	expect_errno(EBUSY, "net_af_xdp0,iface=lo", -EINVAL, "another program may have the queue. What libbpf "
+		"says: \"log\": [{\"component\": \"polca.link\", \"level\": \"debug\"}]");
+}
+
+static void
+test_socket_without_a_directory(void **state)
+{
+	(void)state;
+	expect_errno(ENOENT, "net_vhost0,iface=/tmp/polca-nosuch/vhost", -EINVAL, "there is no directory "
+		"/tmp/polca-nosuch for its socket: mkdir /tmp/polca-nosuch");
+	expect_errno(EINVAL, "net_vhost0,queues=1", -EINVAL, "iface=PATH, its socket, is missing");
+}
+
+static void
+test_socket_of_another_user(void **state)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	char device[256], text[256];
+
+	(void)state;
+	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/vhost", sys);
+	assert_int_equal(bind(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
+	set_mode("vhost", 0);
+	snprintf(device, sizeof(device), "net_vhost0,iface=%s,client=1", addr.sun_path);
+	snprintf(text, sizeof(text), "this user may not use the socket %s: Permission denied", addr.sun_path);
+	become_user();
+	expect_errno(EACCES, device, -EINVAL, text);
+	become_root_again(NULL);
+	set_mode("vhost", 0600);
+	assert_int_equal(device_cause(&host, device, -EINVAL, cause, sizeof(cause)), 0);
+	close(fd);
+	unlink(addr.sun_path);
+}
+
+static void
+test_path_of_virtio_user(void **state)
+{
+	char device[256];
+
+	(void)state;
+	expect_errno(EINVAL, "net_virtio_user0", -EINVAL, "path= is missing: the socket of vhost, or /dev/vhost-net");
+	expect_errno(ENOENT, "net_virtio_user0,path=/tmp/polca-nosuch", -EINVAL, "path /tmp/polca-nosuch: No such "
+										"file or directory");
+	snprintf(device, sizeof(device), "net_virtio_user0,path=%s", sys);
+	assert_int_equal(device_cause(&host, device, -EINVAL, cause, sizeof(cause)), 0);
+}
+
+static void
+expect_error(const char *device, int rc, int eno, const char *text)
+{
+	struct error err = { .text = "" };
+
+	assert_int_equal(device_error("port0", device, rc, &err), -eno);
+	assert_string_equal(err.text, text);
+}
+
+/* With its cause, or with what helps mostly. */
+static void
+test_error_of_a_port(void **state)
+{
+	(void)state;
+	expect_error("net_af_packet0", -EINVAL, EINVAL, "port0: device net_af_packet0: iface=NAME is missing, such as "
+		"net_af_packet0,iface=eth0");
+	expect_error("net_null0", -EINVAL, EINVAL, "port0: device net_null0 cannot be opened (Invalid argument): give a "
+		"PCI address bound to vfio-pci (config/setup-host.sh), or a vdev such as net_af_packet0,iface=eth0");
+	expect_error("net_null0", -1, ENODEV, "port0: device net_null0 cannot be opened (the log says why): give a "
+		"PCI address bound to vfio-pci (config/setup-host.sh), or a vdev such as net_af_packet0,iface=eth0");
+	/* whatever else may be wrong with it */
+	expect_error("net_af_packet0", -ENOMEM, ENOMEM, "port0: device net_af_packet0 cannot be opened (Cannot allocate "
+		"memory): reserve more hugepages on its NUMA node (config/setup-host.sh)");
+}
+
 static void
 test_only_a_socket_that_is_made_needs_a_directory_to_write_to(void **state)
 {
 	char device[256], text[256];
-	uid_t user = geteuid();
 
 	(void)state;
 	make_dir("sockets");
-	set_mode("", 0755);
 	set_mode("sockets", 0555);
-	if (user == 0)
-		assert_int_equal(setresuid(65534, 65534, 0), 0);
+	become_user();
 	snprintf(device, sizeof(device), "net_memif0,role=client,socket-abstract=no,socket=%s/sockets/m", sys);
 	assert_int_equal(device_cause(&host, device, -ECONNREFUSED, cause, sizeof(cause)), 0);
 	snprintf(device, sizeof(device), "net_memif0,socket-abstract=no,socket=%s/sockets/m", sys);
@@ -256,8 +426,6 @@ test_only_a_socket_that_is_made_needs_a_directory_to_write_to(void **state)
 	expect_errno(EACCES, device, -EIO, text);
 	snprintf(device, sizeof(device), "net_vhost0,iface=%s/sockets/m,client=1", sys);
 	assert_int_equal(device_cause(&host, device, -EIO, cause, sizeof(cause)), 0);
-	if (user == 0)
-		assert_int_equal(setresuid(0, 0, 0), 0);
 }
 
 static void
@@ -278,6 +446,7 @@ make_tree(void **state)
 	(void)state;
 	assert_non_null(mkdtemp(sys));
 	snprintf(drivers_dir, sizeof(drivers_dir), "%s/drivers", sys);
+	set_mode("", 0755);
 	make_dir("drivers");
 	make_dir("bus");
 	make_dir("bus/pci");
@@ -318,7 +487,18 @@ main(void)
 		cmocka_unit_test(test_typing_error_in_a_driver),
 		cmocka_unit_test(test_socket_path_is_too_long),
 		cmocka_unit_test(test_socket_path_is_another_file),
-		cmocka_unit_test(test_only_a_socket_that_is_made_needs_a_directory_to_write_to),
+		cmocka_unit_test(test_interface_that_is_missing),
+		cmocka_unit_test_teardown(test_user_without_capabilities,
+			become_root_again),
+		cmocka_unit_test(test_fanout_group_that_is_taken),
+		cmocka_unit_test(test_xdp_queue),
+		cmocka_unit_test(test_socket_without_a_directory),
+		cmocka_unit_test_teardown(test_socket_of_another_user,
+			become_root_again),
+		cmocka_unit_test(test_path_of_virtio_user),
+		cmocka_unit_test(test_error_of_a_port),
+		cmocka_unit_test_teardown(test_only_a_socket_that_is_made_needs_a_directory_to_write_to,
+			become_root_again),
 		cmocka_unit_test(test_nothing_is_said_without_a_cause),
 	};
 

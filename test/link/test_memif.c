@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * Two ports joined by memif, both ends in this process: port0 is the server, port1 its client. Each knows the
+ * socket by a path of its own, lest the driver takes them for one.
+ */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <rte_cycles.h>
+
+#include "bench.h"
+#include "link/private.h"
+
+static char dir[] = "/tmp/polca-memif-XXXXXX";
+static char path[64], same_path[64];
+
+static void
+port_config(struct link_port_config *p, const char *name, const char *device)
+{
+	strcpy(p->name, name);
+	snprintf(p->device, sizeof(p->device), "%s", device);
+	p->vlan = PATH_NO_VLAN;
+}
+
+static void
+server_config(struct link_config *c)
+{
+	char device[160];
+
+	memset(c, 0, sizeof(*c));
+	c->workers = 1;
+	c->mbuf_priv = sizeof(struct packet);
+	c->hz = BENCH_HZ;
+	snprintf(device, sizeof(device), "net_memif6,role=server,socket-abstract=no,socket=%s", path);
+	port_config(&c->port[0], "port0", device);
+	c->num_ports = 1;
+}
+
+static void
+client_config(struct link_port_config *p)
+{
+	char device[160];
+
+	snprintf(device, sizeof(device), "net_memif7,role=client,socket-abstract=no,socket=%s", same_path);
+	port_config(p, p->name[0] != '\0' ? p->name : "port1", device);
+}
+
+static void
+pair_config(struct link_config *c)
+{
+	server_config(c);
+	client_config(&c->port[1]);
+	c->num_ports = 2;
+}
+
+static struct link *
+must_open(const struct link_config *c)
+{
+	struct error err = { .text = "" };
+	struct link *l = link_open(c, &err);
+
+	assert_string_equal(err.text, "");
+	assert_non_null(l);
+	return l;
+}
+
+static void
+refused(const struct link_config *c, const char *text)
+{
+	struct error err = { .text = "" };
+
+	assert_null(link_open(c, &err));
+	assert_string_equal(err.text, text);
+}
+
+static bool
+is_up(const struct link *l, unsigned int port)
+{
+	struct rte_eth_link link = { 0 };
+
+	return rte_eth_link_get_nowait(link_ethdev(l, port), &link) == 0 && link.link_status;
+}
+
+/* The far end takes its time, on EAL's interrupt thread. */
+static void
+await_link(const struct link *l, unsigned int port, bool up)
+{
+	unsigned int ms;
+
+	for (ms = 0; ms < 10000 && is_up(l, port) != up; ms++)
+		rte_delay_us_sleep(1000);
+	assert_int_equal(is_up(l, port), up);
+}
+
+static void
+test_client_finds_its_server(void **state)
+{
+	struct link_state s;
+	struct link_config c;
+	struct link *l;
+
+	(void)state;
+	pair_config(&c);
+	l = must_open(&c);
+	await_link(l, 0, true);
+	await_link(l, 1, true);
+	link_state(l, 1, &s);
+	assert_string_equal(s.driver, "net_memif");
+	assert_int_equal(s.rx_queues, 1);
+	assert_int_equal(link_port_attr(l, 0)->mtu, 1500);
+	link_close(l);
+	assert_int_equal(access(path, F_OK), -1);
+}
+
+/* As after a crash of the server: nobody listens on the file that is left. */
+static void
+test_file_that_a_server_left_is_removed(void **state)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	struct link_config c;
+
+	(void)state;
+	strcpy(addr.sun_path, path);
+	assert_int_equal(bind(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
+	close(fd);
+	pair_config(&c);
+	link_close(must_open(&c));
+}
+
+/* A server that comes again is found again: a second after the client has lost it, and every second. */
+static void
+test_client_connects_again(void **state)
+{
+	struct link_config c;
+	struct link *l;
+	uint64_t now = 100 * BENCH_HZ;
+
+	(void)state;
+	pair_config(&c);
+	l = must_open(&c);
+	await_link(l, 1, true);
+	assert_false(link_is_lost(l, 0, now)); /* servers are connected to */
+	assert_false(link_is_lost(l, 1, now));
+	device_stop(&l->port[0]);
+	await_link(l, 1, false);
+	assert_false(link_is_lost(l, 1, now + BENCH_HZ - 1));
+	assert_true(link_is_lost(l, 1, now + BENCH_HZ));
+	now += BENCH_HZ;
+	assert_int_equal(rte_eth_dev_start(link_ethdev(l, 0)), 0);
+	assert_true(link_reconnect(l, 1, now));
+	await_link(l, 1, true);
+	assert_false(link_is_lost(l, 1, now + 10 * BENCH_HZ));
+	link_close(l);
+}
+
+static void
+test_client_of_a_server_that_has_gone_stays_down(void **state)
+{
+	struct link_config c;
+	struct link *l;
+	uint64_t now = 100 * BENCH_HZ;
+
+	(void)state;
+	pair_config(&c);
+	l = must_open(&c);
+	await_link(l, 1, true);
+	assert_false(link_is_lost(l, 1, now));
+	unlink(path);
+	device_stop(&l->port[0]);
+	await_link(l, 1, false);
+	assert_true(link_is_lost(l, 1, now + BENCH_HZ));
+	assert_false(link_reconnect(l, 1, now + BENCH_HZ));
+	assert_false(link_is_lost(l, 1, now + 2 * BENCH_HZ - 1));
+	assert_true(link_is_lost(l, 1, now + 2 * BENCH_HZ));
+	assert_false(link_reconnect(l, 1, now + 2 * BENCH_HZ));
+	link_close(l);
+}
+
+static char told[256];
+
+/* Give up at the first look after the sentence. */
+static bool
+go_on_until_told(const char *what)
+{
+	bool go_on = told[0] == '\0';
+
+	if (what != NULL)
+		snprintf(told, sizeof(told), "%s", what);
+	return go_on;
+}
+
+static void
+test_who_waits_for_a_server_can_give_up(void **state)
+{
+	struct link_config c;
+	char want[256];
+
+	(void)state;
+	server_config(&c);
+	client_config(&c.port[0]);
+	c.go_on_waiting = go_on_until_told;
+	snprintf(want, sizeof(want), "port0: stopped while it waited for the memif server at %s", same_path);
+	refused(&c, want);
+	snprintf(want, sizeof(want), "port0: waiting for the memif server at %s: start it, or stop this one with "
+		"Ctrl-C (gives up after 5 s)", same_path);
+	assert_string_equal(told, want);
+}
+
+static void
+test_there_is_no_server(void **state)
+{
+	struct link_config c;
+	char want[256];
+
+	(void)state;
+	server_config(&c);
+	client_config(&c.port[0]);
+	snprintf(want, sizeof(want), "port0: no memif server listens at %s: start it first (role=server), or give its "
+		"socket", same_path);
+	refused(&c, want);
+}
+
+/* One with another id, say: it can be reached, and goes no further. */
+static void
+test_server_that_takes_no_connection(void **state)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	struct link_config c;
+	char want[256];
+
+	(void)state;
+	strcpy(addr.sun_path, path);
+	assert_int_equal(bind(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
+	assert_int_equal(listen(fd, 64), 0);
+	server_config(&c);
+	client_config(&c.port[0]);
+	snprintf(want, sizeof(want), "port0: the memif server at %s takes no connection: give both ends the same id, "
+		"secret, bsize and number of workers", same_path);
+	refused(&c, want);
+	close(fd);
+	unlink(path);
+}
+
+/* A frame is in one buffer: 22 bytes of it are not MTU. */
+static void
+test_buffers_fit_the_mtu(void **state)
+{
+	struct link_config c;
+	struct link *l;
+
+	(void)state;
+	pair_config(&c);
+	c.port[0].mtu = c.port[1].mtu = 4200; /* bsize is made for it */
+	l = must_open(&c);
+	await_link(l, 1, true);
+	assert_int_equal(link_port_attr(l, 1)->mtu, 4200);
+	link_close(l);
+	c.port[0].mtu = 2027;
+	strcat(c.port[0].device, ",bsize=2048");
+	refused(&c, "port0: mtu: got 2027, net_memif allows up to 2026 with its bsize argument of now");
+}
+
+static int
+make_dir(void **state)
+{
+	if (mkdtemp(dir) == NULL)
+		return -1;
+	snprintf(path, sizeof(path), "%s/memif", dir);
+	snprintf(same_path, sizeof(same_path), "%s//memif", dir);
+	return bench_eal(state);
+}
+
+static int
+remove_dir(void **state)
+{
+	bench_eal_cleanup(state);
+	return rmdir(dir);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_client_finds_its_server),
+		cmocka_unit_test(test_file_that_a_server_left_is_removed),
+		cmocka_unit_test(test_client_connects_again),
+		cmocka_unit_test(test_client_of_a_server_that_has_gone_stays_down),
+		cmocka_unit_test(test_who_waits_for_a_server_can_give_up),
+		cmocka_unit_test(test_there_is_no_server),
+		cmocka_unit_test(test_server_that_takes_no_connection),
+		cmocka_unit_test(test_buffers_fit_the_mtu),
+	};
+
+	return cmocka_run_group_tests_name("link: memif", tests, make_dir, remove_dir);
+}

@@ -261,6 +261,64 @@ test_no_answer(void **state)
 	assert_false(a.has_mad);
 }
 
+/* --- performance management --- */
+
+#define PORT_COUNTERS     0x0012
+#define PORT_COUNTERS_EXT 0x001D
+
+/* What port 1 answers of a port's number. */
+static struct engine_mad_answer
+ask_counters(struct engine *e, uint16_t attribute, uint8_t port)
+{
+	struct engine_ah ah = towards(e);
+	struct engine_mad_ask ask = { .ah = &ah, .qpn = 1 };
+
+	smp_head(ask.mad, 0x04, MAD_GET, attribute, 0);
+	ask.mad[64 + 1] = port;
+	return mad_ask(e, &ask);
+}
+
+static void
+expect_between(uint64_t value, uint64_t low, uint64_t high)
+{
+	assert_true(value >= low);
+	assert_true(value <= high);
+}
+
+/* pma.md 3: packets of a port, and octets / 4 without what is around them */
+static void
+test_performance_counters(void **state)
+{
+	struct engine *e = *state;
+	struct link_counters before, after;
+	struct live_request echo = { .mode = LIVE_MODE_ECHO };
+	struct engine_mad_answer a;
+	const uint8_t *data = a.mad + 64;
+
+	ping(e, &echo);
+	engine_port_counters(e, 1, -1, &before);
+	a = ask_counters(e, PORT_COUNTERS, 2);
+	assert_string_equal(mad_end_name(a.end), mad_end_name(MAD_END_OK));
+	engine_port_counters(e, 1, -1, &after);
+	assert_int_equal(data[1], 2);
+	expect_between(get_be32(data + 32), before.tx_packets, after.tx_packets);
+	expect_between(get_be32(data + 36), before.rx_packets, after.rx_packets);
+	assert_true(get_be32(data + 36) >= 1);
+	/* a MAD has 256 bytes, and its headers less than 100 */
+	expect_between(4ull * get_be32(data + 28), 256 * before.rx_packets, 356 * after.rx_packets);
+	assert_int_equal(get_be16(data + 8), 0); /* errors */
+	assert_int_equal(get_be16(data + 14), 0); /* discards */
+	assert_int_equal(data[7], 0); /* the link has not gone down */
+	a = ask_counters(e, PORT_COUNTERS_EXT, 2);
+	engine_port_counters(e, 1, -1, &after);
+	expect_between(get_be64(data + 24), before.tx_packets, after.tx_packets);
+	expect_between(get_be64(data + 32), before.rx_packets + 1, after.rx_packets);
+	expect_between(get_be64(data + 48), before.rx_packets + 1, after.rx_packets); /* unicast */
+	assert_int_equal(get_be64(data + 64), 0); /* multicast */
+	a = ask_counters(e, PORT_COUNTERS, 3); /* there are two */
+	assert_int_equal(a.status, 0x001C);
+}
+
 #define ROCE(t) { #t " over RoCE", t, start_roce, stop, NULL }
 #define IB(t)   { #t " over IB", t, start_ib, stop, NULL }
 
@@ -280,6 +338,8 @@ main(void)
 		IB(test_places),
 		IB(test_no_answer),
 		ROCE(test_no_answer),
+		ROCE(test_performance_counters),
+		IB(test_performance_counters),
 	};
 
 	return cmocka_run_group_tests(tests, eal_setup, eal_teardown);

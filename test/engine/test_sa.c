@@ -360,6 +360,63 @@ test_a_timeout_ends_a_query(void **state)
 	assert_true(p.elapsed_us >= 50000);
 }
 
+/* --- sessions and figures --- */
+
+/* A transfer that nobody answers stands as a session of ours until it is cancelled. */
+static void
+test_sessions_are_shown(void **state)
+{
+	struct engine *e = *state;
+	struct engine_ah ah = { .port = 0, .has_dmac = true, .dmac = { 2, 0, 0, 0, 0, 9 } };
+	struct engine_sa_query ask = { .query = query(SA_OP_TABLE, SA_V2, SA_NODE), .ah = &ah, .worker = 1 };
+	struct engine_sa_session s;
+	struct error err = { "" };
+	uint64_t cursor = 0;
+	uint32_t id;
+
+	assert_false(engine_sa_session_next(e, &cursor, &s));
+	gid_parse("192.0.2.77", &ah.dgid);
+	assert_ok(engine_sa_query(e, &ask, &id, &err));
+	eventually((cursor = 0, engine_sa_session_next(e, &cursor, &s)));
+	assert_int_equal(s.worker, 1);
+	assert_int_equal(s.info.mgmt_class, 0x03); /* subnet administration */
+	assert_int_equal(s.info.class_version, 2);
+	assert_int_equal(s.info.method, 0x12); /* GetTable */
+	assert_int_equal(s.info.attribute, SA_NODE);
+	assert_true(s.info.requester);
+	assert_true(s.info.age < 60000000); /* microseconds */
+	assert_memory_equal(s.info.gid.raw, ah.dgid.raw, 16);
+	assert_false(engine_sa_session_next(e, &cursor, &s));
+	assert_ok(engine_sa_cancel(e, id, &err));
+	eventually((cursor = 0, !engine_sa_session_next(e, &cursor, &s)));
+}
+
+/* The sum is that of the workers; the store is the appliance's. */
+static void
+test_figures_of_all_and_of_each_worker(void **state)
+{
+	struct engine_sa_stats sum, one[2];
+	struct engine *e = *state;
+	uint32_t i;
+
+	for (i = 0; i < 2; i++)
+		expect_records(e, query(SA_OP_TABLE, SA_V2, SA_NODE), false, (int)i, 2);
+	engine_sa_stats(e, -1, &sum);
+	for (i = 0; i < 2; i++) {
+		engine_sa_stats(e, (int)i, &one[i]);
+		assert_int_equal(one[i].mad.calls, 1);
+		assert_true(one[i].memory_total > 0);
+	}
+	assert_int_equal(sum.mad.calls, 2);
+	assert_int_equal(sum.sa.get_table, 2);
+	assert_int_equal(sum.sa.get_table, one[0].sa.get_table + one[1].sa.get_table);
+	assert_int_equal(sum.memory_total, one[0].memory_total + one[1].memory_total);
+	assert_true(sum.store.version > 0);
+	assert_int_equal(sum.store.version, one[0].store.version);
+	for (i = 0; i < 256; i++)
+		assert_int_equal(sum.aborts_sent[i] + sum.aborts_received[i], 0);
+}
+
 /* --- changes --- */
 
 static void
@@ -557,6 +614,8 @@ main(void)
 		T(test_a_status_is_the_queries_end),
 		T(test_large_tables_arrive_whole_and_in_order),
 		T(test_bulk_is_the_whole_database),
+		T(test_sessions_are_shown),
+		T(test_figures_of_all_and_of_each_worker),
 		BARE(test_a_table_beyond_its_memory_ends_with_an_error),
 		T(test_queries_are_bounded_and_forgotten),
 		T(test_a_timeout_ends_a_query),

@@ -252,6 +252,94 @@ test_srq_and_its_qps_share_a_worker(void **state)
 	assert_ok(engine_pd_free(e, init.pd, &err));
 }
 
+static struct rc_srq_info
+srq_of(struct engine *e, uint32_t srqn)
+{
+	struct rc_srq_info info = { 0 };
+	struct error err = { "" };
+
+	assert_ok(engine_srq_query(e, srqn, &info, &err));
+	return info;
+}
+
+static unsigned int
+limit_events(struct engine *e, uint32_t srqn)
+{
+	struct event ev[64];
+	unsigned int i, n = engine_events(e, ev, 64, NULL), found = 0;
+
+	for (i = 0; i < n; i++)
+		found += ev[i].type == EVENT_SRQ_LIMIT_REACHED && ev[i].element == srqn;
+	return found;
+}
+
+/* Posted up to its size, told of below its limit, on whatever worker it lives. */
+static void
+test_srq_is_filled_and_its_limit_told(void **state)
+{
+	struct sge sge = { .length = 0 };
+	struct recv_wr wr[40];
+	struct engine *e = *state;
+	struct rc_srq_info info;
+	struct error err = { "" };
+	uint64_t cursor = 0;
+	uint32_t srqn, pd;
+	unsigned int i;
+
+	for (i = 0; i < 40; i++)
+		wr[i] = (struct recv_wr){ .wr_id = i, .sg_list = &sge };
+	assert_ok(engine_pd_alloc(e, &pd, &err));
+	assert_ok(engine_srq_create(e, 1, pd, 32, 2, &srqn, &err));
+	assert_int_equal(engine_srq_post(e, srqn, wr, 3, &err), 3);
+	info = srq_of(e, srqn);
+	assert_int_equal(info.worker, 1);
+	assert_int_equal(info.pd, pd);
+	assert_int_equal(info.max_wr, 32);
+	assert_int_equal(info.max_sge, 2);
+	assert_int_equal(info.posted, 3);
+	assert_int_equal(info.users, 0);
+	assert_true(engine_srq_next(e, &cursor, &info));
+	assert_int_equal(info.srqn, srqn);
+	assert_false(engine_srq_next(e, &cursor, &info));
+	/* what fits is posted, and told; then nothing is */
+	assert_int_equal(engine_srq_post(e, srqn, wr, 40, &err), 29);
+	assert_int_equal(engine_srq_post(e, srqn, wr, 1, &err), -ENOMEM);
+	assert_int_equal(srq_of(e, srqn).posted, 32);
+	assert_ok(engine_srq_modify(e, srqn, 32, &err)); /* it has so many */
+	assert_int_equal(limit_events(e, srqn), 0);
+	assert_int_equal(srq_of(e, srqn).limit, 32);
+	assert_int_equal(engine_srq_modify(e, srqn, 33, &err), -EINVAL);
+	assert_string_equal(err.text, "limit: got 33, allowed 0..32");
+	assert_ok(engine_srq_destroy(e, srqn, &err));
+	assert_ok(engine_srq_create(e, 0, pd, 32, 1, &srqn, &err));
+	assert_ok(engine_srq_modify(e, srqn, 1, &err)); /* it has none: at once, and once */
+	eventually(limit_events(e, srqn) == 1);
+	assert_int_equal(srq_of(e, srqn).limit, 0);
+	assert_ok(engine_srq_destroy(e, srqn, &err));
+	assert_ok(engine_pd_free(e, pd, &err));
+}
+
+static void
+test_srq_that_is_not_there(void **state)
+{
+	struct recv_wr wr = { 0 };
+	struct engine *e = *state;
+	struct rc_srq_info info;
+	struct error err = { "" };
+	uint32_t srqn, pd;
+
+	assert_int_equal(engine_srq_post(e, 7, &wr, 1, &err), -ENOENT);
+	assert_string_equal(err.text, "srq: no shared receive queue 7");
+	assert_int_equal(engine_srq_modify(e, 7, 1, &err), -ENOENT);
+	assert_int_equal(engine_srq_destroy(e, 7, &err), -ENOENT);
+	assert_int_equal(engine_srq_query(e, UINT32_MAX, &info, &err), -ENOENT);
+	assert_int_equal(engine_srq_create(e, 0, 99, 8, 1, &srqn, &err), -ENOENT);
+	assert_ok(engine_pd_alloc(e, &pd, &err));
+	assert_int_equal(engine_srq_create(e, 9, pd, 8, 1, &srqn, &err), -EINVAL);
+	assert_int_equal(engine_srq_create(e, 0, pd, 0, 1, &srqn, &err), -EINVAL);
+	assert_ok(engine_pd_free(e, pd, &err));
+}
+
 /* Other QPs come, talk and go while one moves data; what is underway is left alone. */
 static void
 test_qps_come_and_go_while_traffic_runs(void **state)
@@ -560,6 +648,8 @@ main(void)
 				test_qps_go_to_the_least_loaded_worker, start, stop),
 		cmocka_unit_test_setup_teardown(test_qp_list_walks_all_workers, start, stop),
 		cmocka_unit_test_setup_teardown(test_srq_and_its_qps_share_a_worker, start, stop),
+		cmocka_unit_test_setup_teardown(test_srq_is_filled_and_its_limit_told, start, stop),
+		cmocka_unit_test_setup_teardown(test_srq_that_is_not_there, start, stop),
 		cmocka_unit_test_setup_teardown(
 				test_qps_come_and_go_while_traffic_runs, start, stop),
 		cmocka_unit_test_setup_teardown(

@@ -1,0 +1,440 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+/*
+ * perftest's clients by hand: the exchange over TCP with an engine's service, and what the queue pair made for a
+ * client does. The service answers on port 0, the client's queue pair is on port 1.
+ */
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <rte_cycles.h>
+
+#include "engine/perftest.h"
+#include "engine/verbs_cm.h"
+#include "node.h"
+
+#define QPS_MAX 128
+
+static uint16_t tcp_port;
+
+/* A port of TCP that nobody uses now. */
+static uint16_t
+free_port(void)
+{
+	struct sockaddr_in6 addr = { .sin6_family = AF_INET6 };
+	int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	socklen_t len = sizeof(addr);
+
+	assert_true(fd >= 0);
+	assert_int_equal(bind(fd, (struct sockaddr *)&addr, len), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&addr, &len), 0);
+	close(fd);
+	return ntohs(addr.sin6_port);
+}
+
+static uint32_t
+listen_on(struct engine *e, uint16_t port)
+{
+	struct svc_config c = { .kind = "perftest", .tcp_port = port, .max_connections = QPS_MAX };
+	struct error err = { "" };
+	uint32_t id;
+
+	assert_ok(engine_cm_listen(e, &c, &id, &err));
+	return id;
+}
+
+static uint32_t service;
+
+static int
+start(void **state)
+{
+	node_config();
+	*state = node_start();
+	tcp_port = free_port();
+	service = listen_on(*state, tcp_port);
+	return 0;
+}
+
+static int
+start_ib(void **state)
+{
+	node_config_ib(true);
+	*state = node_start();
+	eventually(link_port_attr(engine_link(*state), 0)->up && link_port_attr(engine_link(*state), 1)->up);
+	tcp_port = free_port();
+	service = listen_on(*state, tcp_port);
+	return 0;
+}
+
+static int
+stop(void **state)
+{
+	node_stop(*state, 0);
+	return 0;
+}
+
+/* --- a client's socket --- */
+
+static int
+dial(void)
+{
+	struct sockaddr_in addr = { .sin_family = AF_INET, .sin_port = htons(tcp_port),
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	assert_true(fd >= 0);
+	if (connect(fd, (struct sockaddr *)&addr, sizeof(addr)) == 0)
+		return fd;
+	close(fd);
+	return -1;
+}
+
+/* Take so many bytes, while the engine is run. @return how many there were before its end */
+static size_t
+hear(struct engine *e, int fd, void *buf, size_t len)
+{
+	size_t got = 0;
+	ssize_t n;
+	int ms;
+
+	for (ms = 0; ms < 30000 && got < len; ms++) {
+		engine_sockets_run(e);
+		n = recv(fd, (char *)buf + got, len - got, MSG_DONTWAIT);
+		if (n == 0 || (n < 0 && errno == ECONNRESET))
+			break;
+		if (n > 0)
+			got += (size_t)n;
+		else
+			pause_ms(1);
+	}
+	assert_true(ms < 30000);
+	return got;
+}
+
+static void
+say(struct engine *e, int fd, const void *message, size_t len, void *answer, size_t answer_len)
+{
+	assert_int_equal(send(fd, message, len, MSG_NOSIGNAL), len);
+	assert_int_equal(hear(e, fd, answer, answer_len), answer_len);
+}
+
+static void
+expect_end(struct engine *e, int fd)
+{
+	uint8_t byte;
+
+	assert_int_equal(hear(e, fd, &byte, 1), 0);
+	close(fd);
+}
+
+/* Version, cycle buffer, cache line, and a path MTU of 1024. */
+static int
+greet(struct engine *e)
+{
+	static const uint8_t version[16] = "6.06", cycle[4] = { 0, 0, 0x10, 0 }, line[4] = { [3] = 64 };
+	uint8_t answer[16];
+	int fd = dial();
+
+	assert_true(fd >= 0);
+	say(e, fd, version, 16, answer, 16);
+	assert_memory_equal(answer, version, 16);
+	say(e, fd, cycle, 4, answer, 4);
+	say(e, fd, line, 4, answer, 4);
+	say(e, fd, "3", 2, answer, 2);
+	assert_memory_equal(answer, "5", 2); /* the pair carries 4096 */
+	return fd;
+}
+
+/* As end_connect() has its PSNs. */
+static struct perftest_dest
+dest_of(const struct engine *e, uint32_t qpn)
+{
+	const struct port_attr *port = link_port_attr(engine_link((struct engine *)(uintptr_t)e), 1);
+	struct perftest_dest d = { .lid = port->lid, .out_reads = 4, .qpn = qpn, .psn = 0xFFFFF0,
+		.has_gid = !port->ib, .gid = port->gid[0].gid };
+
+	return d;
+}
+
+static struct perftest_dest
+tell(struct engine *e, int fd, const struct perftest_dest *theirs)
+{
+	uint8_t text[PERFTEST_TEXT], answer[PERFTEST_TEXT];
+	struct perftest_dest ours;
+	size_t len = perftest_text_write(theirs, text);
+
+	say(e, fd, text, len, answer, len);
+	assert_true(perftest_text_read(answer, len, &ours));
+	return ours;
+}
+
+static void
+expect_refused(struct engine *e, const struct perftest_dest *theirs)
+{
+	uint8_t text[PERFTEST_TEXT];
+	int fd = greet(e);
+	size_t len = perftest_text_write(theirs, text);
+
+	assert_int_equal(send(fd, text, len, MSG_NOSIGNAL), len);
+	expect_end(e, fd);
+}
+
+/* In tables and on workers: the verbs list the callers' only. */
+static unsigned int
+num_qps(struct engine *e)
+{
+	struct worker_info w;
+	unsigned int i, n = 0;
+
+	for (i = 0; i < engine_workers(e); i++) {
+		engine_worker_info(e, i, &w);
+		n += w.qps;
+	}
+	return n;
+}
+
+/* --- what a client gets --- */
+
+static void
+use_memory(struct engine *e, struct end *end, const struct perftest_dest *ours)
+{
+	struct end there = { .qpn = ours->qpn, .mr = { .key = ours->rkey, .va = ours->va } };
+
+	end_connect(e, end, 1, &there);
+	fill(end->mr.base, 30000, 7);
+	assert_int_equal(post(e, end, WR_RDMA_WRITE, &there, 0, 0, 30000, 1), 1);
+	expect_wc(e, end, 1);
+	assert_int_equal(post(e, end, WR_RDMA_READ, &there, 100000, 0, 30000, 2), 1);
+	expect_wc(e, end, 1);
+	assert_memory_equal(end->mr.base, end->mr.base + 100000, 30000);
+}
+
+/* ib_write_bw, from the first to the last byte: a queue pair, its memory, a report, the end. */
+static void
+test_client_gets_a_queue_pair(void **state)
+{
+	static const uint8_t number[8] = { [5] = 1 }, zero[8]; /* 65536 bytes; we have measured nothing */
+	struct perftest_dest theirs, ours, again;
+	struct engine *e = *state;
+	uint8_t answer[8];
+	struct end end;
+	unsigned int i;
+	int fd;
+
+	end_create(e, &end, -1);
+	fd = greet(e);
+	theirs = dest_of(e, end.qpn);
+	ours = tell(e, fd, &theirs);
+	assert_int_equal(num_qps(e), 2);
+	assert_int_equal(ours.lid, link_port_attr(engine_link(e), 0)->lid);
+	assert_int_equal(ours.out_reads, 4); /* no more than the client has */
+	if (!link_port_attr(engine_link(e), 0)->ib)
+		assert_memory_equal(ours.gid.raw, link_port_attr(engine_link(e), 0)->gid[0].gid.raw, 16);
+	use_memory(e, &end, &ours);
+	/* a client tells of it before and after each test: it is the same one */
+	again = tell(e, fd, &theirs);
+	assert_int_equal(again.qpn, ours.qpn);
+	assert_int_equal(again.psn, ours.psn);
+	assert_int_equal(num_qps(e), 2);
+	for (i = 0; i < 5; i++) {
+		say(e, fd, number, 8, answer, 8);
+		assert_memory_equal(answer, zero, 8);
+	}
+	say(e, fd, "done", 5, answer, 5);
+	assert_memory_equal(answer, "done", 5);
+	expect_end(e, fd);
+	eventually(num_qps(e) == 1);
+	end_destroy(e, &end);
+}
+
+/* -q: workers take turns */
+static void
+test_queue_pairs_of_a_client(void **state)
+{
+	struct perftest_dest theirs, first, second;
+	struct engine *e = *state;
+	struct worker_info w;
+	unsigned int i;
+	int fd = greet(e);
+
+	theirs = dest_of(e, 0x100);
+	first = tell(e, fd, &theirs);
+	theirs.qpn = 0x101;
+	second = tell(e, fd, &theirs);
+	assert_int_not_equal(first.qpn, second.qpn);
+	for (i = 0; i < 2; i++) {
+		engine_worker_info(e, i, &w);
+		assert_int_equal(w.qps, 1);
+	}
+	/* they go with its socket */
+	close(fd);
+	eventually((engine_sockets_run(e), num_qps(e) == 0));
+}
+
+static void
+test_a_client_has_64_queue_pairs_at_most(void **state)
+{
+	struct engine *e = *state;
+	struct perftest_dest theirs = dest_of(e, 0);
+	uint8_t text[PERFTEST_TEXT];
+	int fd = greet(e);
+
+	for (theirs.qpn = 1; theirs.qpn <= 64; theirs.qpn++)
+		tell(e, fd, &theirs);
+	assert_int_equal(num_qps(e), 64);
+	assert_int_equal(send(fd, text, perftest_text_write(&theirs, text), MSG_NOSIGNAL), PERFTEST_TEXT);
+	expect_end(e, fd);
+	eventually(num_qps(e) == 0);
+}
+
+/* Neither a port of that family, nor a native one, nor a neighbour. */
+static void
+test_client_that_nobody_reaches(void **state)
+{
+	struct engine *e = *state;
+	struct perftest_dest theirs = dest_of(e, 0x100);
+
+	theirs.lid = 5;
+	expect_refused(e, &theirs);
+	theirs.lid = 0;
+	theirs.has_gid = false;
+	expect_refused(e, &theirs);
+	theirs.has_gid = true;
+	assert_true(gid_parse("10.77.0.9", &theirs.gid));
+	expect_refused(e, &theirs);
+	assert_int_equal(num_qps(e), 0);
+}
+
+/* --- sockets --- */
+
+static void
+test_nonsense_ends_a_session(void **state)
+{
+	static const uint8_t old[16] = "5.69";
+	struct engine *e = *state;
+	int fd = dial();
+
+	assert_int_equal(send(fd, "GET / HTTP/1.1\r\n", 16, MSG_NOSIGNAL), 16);
+	expect_end(e, fd);
+	fd = dial();
+	assert_int_equal(send(fd, old, 16, MSG_NOSIGNAL), 16);
+	expect_end(e, fd);
+	fd = greet(e);
+	assert_int_equal(send(fd, "dome", 5, MSG_NOSIGNAL), 5);
+	expect_end(e, fd);
+}
+
+/* Who says nothing for 10 s is closed; who has said the version may take its time. */
+static void
+test_silent_client_is_closed(void **state)
+{
+	static const uint8_t version[16] = "6.06";
+	struct engine *e = *state;
+	uint64_t now = rte_get_tsc_cycles();
+	int silent = dial(), slow = dial();
+	uint8_t answer[16];
+
+	say(e, slow, version, 16, answer, 16);
+	perftest_watch(e, now + 9 * e->hz);
+	assert_int_equal(recv(silent, answer, 1, MSG_DONTWAIT), -1);
+	assert_int_equal(errno, EAGAIN);
+	perftest_watch(e, rte_get_tsc_cycles() + 10 * e->hz + 1);
+	expect_end(e, silent);
+	say(e, slow, (const uint8_t[4]){ 0, 0, 16, 0 }, 4, answer, 4);
+	close(slow);
+}
+
+static void
+test_there_are_64_sessions_at_most(void **state)
+{
+	static const uint8_t version[16] = "6.06";
+	struct engine *e = *state;
+	uint8_t answer[16];
+	unsigned int i;
+	int fd[64], one_more;
+
+	for (i = 0; i < 64; i++) {
+		fd[i] = dial();
+		say(e, fd[i], version, 16, answer, 16);
+	}
+	one_more = dial();
+	expect_end(e, one_more);
+	close(fd[7]);
+	engine_sockets_run(e);
+	fd[7] = dial();
+	say(e, fd[7], version, 16, answer, 16);
+	for (i = 0; i < 64; i++)
+		close(fd[i]);
+}
+
+static void
+test_port_of_tcp_that_cannot_be_had(void **state)
+{
+	struct svc_config c = { .kind = "perftest", .tcp_port = tcp_port };
+	struct engine *e = *state;
+	struct error err = { "" };
+	char want[80];
+	uint32_t id;
+
+	assert_int_equal(engine_cm_listen(e, &c, &id, &err), -EADDRINUSE);
+	snprintf(want, sizeof(want), "tcp_port: cannot listen on %u: Address already in use", tcp_port);
+	assert_string_equal(err.text, want);
+	strcpy(c.kind, "memory");
+	assert_int_equal(engine_cm_listen(e, &c, &id, &err), -EINVAL);
+	assert_string_equal(err.text, "tcp_port: memory does not use TCP");
+}
+
+/* The service goes: nobody new comes in, and with it or later those go who are there. */
+static void
+test_unlisten_closes_the_port(void **state)
+{
+	struct engine *e = *state;
+	struct error err = { "" };
+	int fd = greet(e);
+	struct perftest_dest theirs = dest_of(e, 0x100);
+
+	tell(e, fd, &theirs);
+	assert_ok(engine_cm_unlisten(e, service, false, &err));
+	assert_int_equal(dial(), -1);
+	theirs.psn++;
+	tell(e, fd, &theirs); /* goes on */
+	close(fd);
+	eventually((engine_sockets_run(e), num_qps(e) == 0));
+	eventually((engine_cm_watch(e), engine_cm_unlisten(e, service, true, &err) == -ENOENT));
+	service = listen_on(e, tcp_port);
+	fd = greet(e);
+	tell(e, fd, &theirs);
+	assert_ok(engine_cm_unlisten(e, service, true, &err));
+	expect_end(e, fd);
+	eventually(num_qps(e) == 0);
+}
+
+#define T(f)    cmocka_unit_test_setup_teardown(f, start, stop)
+#define T_IB(f) cmocka_unit_test_setup_teardown(f, start_ib, stop)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(test_client_gets_a_queue_pair),
+		T_IB(test_client_gets_a_queue_pair),
+		T(test_queue_pairs_of_a_client),
+		T(test_a_client_has_64_queue_pairs_at_most),
+		T(test_client_that_nobody_reaches),
+		T(test_nonsense_ends_a_session),
+		T(test_silent_client_is_closed),
+		T(test_there_are_64_sessions_at_most),
+		T(test_port_of_tcp_that_cannot_be_had),
+		T(test_unlisten_closes_the_port),
+	};
+
+	return cmocka_run_group_tests_name("engine: perftest", tests, eal_setup, eal_teardown);
+}

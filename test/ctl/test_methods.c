@@ -252,6 +252,95 @@ test_windows(void **state)
 	call_fails(d, "mw_destroy", "'key': %lld", (long long)key);
 }
 
+/* A bound one is told with what it is bound to; QP 0x123 has done so. */
+static void
+test_bound_windows_are_told_with_their_range(void **state)
+{
+	struct desk *d = *state;
+	struct mem_bind bind = { .qpn = 0x123, .access = MEM_ACCESS_REMOTE_READ, .va = 4096 + 1024,
+		.length = 512 };
+	const json_t *w;
+	uint64_t token;
+	uint32_t key;
+
+	bind.mr_key = (uint32_t)num(call(d, "mr_register",
+		"'pd': %d, 'length': 8192, 'va': 4096, 'access': ['LOCAL_WRITE', 'REMOTE_READ', 'MW_BIND']",
+		(int)num(call(d, "pd_create", "%s", ""), "pd")), "key");
+	bind.pd = 1;
+	bind.mw_key = (uint32_t)num(call(d, "mw_create", "'pd': 1"), "key");
+	bind.new_key = bind.mw_key ^ 1;
+	assert_int_equal(mem_mw_bind(d->e->mem, &bind, &key, &token), 0);
+	w = row(call(d, "mw_list", "%s", ""), "windows", 0);
+	assert_int_equal(num(w, "key"), bind.new_key);
+	assert_string_equal(str(w, "type"), "TYPE_2");
+	assert_true(json_is_true(json_object_get(w, "bound")));
+	assert_int_equal(num(w, "mr_key"), bind.mr_key);
+	assert_int_equal(num(w, "qp_num"), 0x123);
+	assert_int_equal(num(w, "va"), 5120);
+	assert_int_equal(num(w, "length"), 512);
+	assert_string_equal(json_string_value(json_array_get(json_object_get(w, "access"), 0)), "REMOTE_READ");
+	assert_int_equal(num(call_fails(d, "mr_deregister", "'key': %u", bind.mr_key), "code"), -16);
+}
+
+/* Pages of two: the cursor of one leads to the next, and null ends them. */
+static void
+expect_pages(struct desk *d, const char *method, const char *list, unsigned int rows)
+{
+	long long cursor = 0;
+	unsigned int got = 0;
+	const json_t *r;
+
+	for (;;) {
+		r = call(d, method, "'max': 2, 'cursor': %lld", cursor);
+		got += (unsigned int)json_array_size(json_object_get(r, list));
+		if (json_is_null(json_object_get(r, "cursor")))
+			break;
+		assert_int_equal(json_array_size(json_object_get(r, list)), 2);
+		cursor = num(r, "cursor");
+	}
+	assert_int_equal(got, rows);
+	assert_int_equal(json_array_size(json_object_get(call(d, method, "%s", ""), list)), rows);
+	assert_int_equal(num(call_fails(d, method, "'max': 1001"), "code"), -32602);
+}
+
+static void
+test_lists_of_memory_and_queues_are_paged(void **state)
+{
+	struct desk *d = *state;
+	const json_t *r;
+	unsigned int i;
+
+	for (i = 0; i < 5; i++) {
+		call(d, "pd_create", "%s", "");
+		call(d, "mr_register", "'pd': 1, 'length': 4096");
+		call(d, "mw_create", "'pd': 1");
+		call(d, "cq_create", "'depth': %u", 10 + i);
+	}
+	expect_pages(d, "pd_list", "domains", 5);
+	expect_pages(d, "mr_list", "regions", 5);
+	expect_pages(d, "mw_list", "windows", 5);
+	expect_pages(d, "cq_list", "cqs", 5);
+	r = row(call(d, "pd_list", "%s", ""), "domains", 0);
+	assert_int_equal(num(r, "pd"), 1);
+	assert_int_equal(num(r, "users"), 10);
+	assert_true(json_is_null(json_object_get(r, "service")));
+	r = row(call(d, "pd_list", "%s", ""), "domains", 2);
+	assert_string_equal(str(r, "service"), "mine");
+	assert_int_equal(num(row(call(d, "cq_list", "%s", ""), "cqs", 4), "depth"), 14);
+}
+
+static void
+test_region_of_a_memzone_that_is_not_there(void **state)
+{
+	struct desk *d = *state;
+
+	call(d, "pd_create", "%s", "");
+	assert_non_null(strstr(str(call_fails(d, "mr_register", "'pd': 1, 'memzone': 'nosuch'"), "message"),
+		"length: missing"));
+	call_fails(d, "mr_register", "'pd': 1, 'memzone': 'nosuch', 'length': 4096");
+	assert_int_equal(json_array_size(json_object_get(call(d, "mr_list", "%s", ""), "regions")), 0);
+}
+
 static void
 test_completions_carry_the_names_of_ibv_wc(void **state)
 {
@@ -276,6 +365,25 @@ test_completions_carry_the_names_of_ibv_wc(void **state)
 	assert_string_equal(str(wc, "status"), wc_status_name(WC_REM_ACCESS_ERR));
 	/* as ibv_poll_cq: the rest is meaningless, so it is not there */
 	assert_null(json_object_get(wc, "byte_len"));
+}
+
+static void
+test_completions_of_invalidations_and_binds(void **state)
+{
+	struct desk *d = *state;
+	struct wc inv = { .wr_id = 1, .opcode = WC_RECV, .imm_data = 0x77, .wc_flags = WC_WITH_INV };
+	struct wc bind = { .wr_id = 2, .opcode = WC_BIND_MW, .mw_key = 0x88 };
+	const json_t *r;
+
+	call(d, "cq_create", "%s", "");
+	fake_complete(d->e, 1, &inv);
+	fake_complete(d->e, 1, &bind);
+	r = call(d, "cq_poll", "'cq': 1");
+	assert_int_equal(num(row(r, "wc", 0), "invalidated_rkey"), 0x77);
+	assert_null(json_object_get(row(r, "wc", 0), "imm_data"));
+	assert_null(json_object_get(row(r, "wc", 0), "mw_key"));
+	assert_int_equal(num(row(r, "wc", 1), "mw_key"), 0x88);
+	assert_null(json_object_get(row(r, "wc", 1), "invalidated_rkey"));
 }
 
 static void
@@ -843,6 +951,32 @@ test_events_are_given_once_or_followed_by_number(void **state)
 	assert_int_equal(num(row(call(d, "events", "%s", ""), "events", 0), "port"), 1);
 }
 
+/* What an event is about has its name. */
+static void
+test_events_name_what_they_are_about(void **state)
+{
+	static const struct {
+		enum event_type type;
+		const char *name;
+	} about[] = {
+		{ EVENT_CQ_COMPLETION, "cq" }, { EVENT_SRQ_ERR, "srq" }, { EVENT_SRQ_LIMIT_REACHED, "srq" },
+		{ EVENT_QP_FATAL, "qp_num" }, { EVENT_RQ_EMPTY, "qp_num" }, { EVENT_WORKER_STALL, "worker" },
+		{ EVENT_SM_SMP, "smp" }, { EVENT_LID_CHANGE, "port" }, { EVENT_CLIENT_REREGISTER, "port" },
+	};
+	struct desk *d = *state;
+	const json_t *r, *event;
+	unsigned int i;
+
+	for (i = 0; i < sizeof(about) / sizeof(about[0]); i++)
+		fake_event(d->e, about[i].type, i);
+	r = call(d, "events", "%s", "");
+	for (i = 0; i < sizeof(about) / sizeof(about[0]); i++) {
+		event = row(r, "events", i);
+		assert_string_equal(str(event, "event"), event_type_name(about[i].type));
+		assert_int_equal(num(event, about[i].name), i);
+	}
+}
+
 static void
 test_old_events_are_told_as_missed(void **state)
 {
@@ -936,6 +1070,10 @@ main(void)
 		T(test_fill_is_splitmix64),
 		T(test_long_fills_and_checksums_go_in_slices),
 		T(test_windows),
+		T(test_bound_windows_are_told_with_their_range),
+		T(test_lists_of_memory_and_queues_are_paged),
+		T(test_region_of_a_memzone_that_is_not_there),
+		T(test_completions_of_invalidations_and_binds),
 		T(test_completions_carry_the_names_of_ibv_wc),
 		T(test_cq_poll_waits_for_its_minimum_and_no_longer_than_told),
 		T(test_cq_poll_takes_no_more_than_max),
@@ -957,6 +1095,7 @@ main(void)
 		T(test_counters_name_every_verdict),
 		T(test_ports_workers_and_neighbours),
 		T(test_events_are_given_once_or_followed_by_number),
+		T(test_events_name_what_they_are_about),
 		T(test_old_events_are_told_as_missed),
 		T(test_log_levels),
 		T(test_both_names_of_log_levels),

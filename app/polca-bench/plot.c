@@ -111,7 +111,7 @@ y_of(const struct scale *s, double log)
 }
 
 static bool
-is_there(const struct plot *p, const struct plot_panel *panel, unsigned int series,
+has_value_at(const struct plot *p, const struct plot_panel *panel, unsigned int series,
 	unsigned int point)
 {
 	double v = panel->value[series][point];
@@ -145,7 +145,7 @@ find_scale(const struct plot *p, const struct plot_panel *panel, struct scale *s
 
 	for (i = 0; i < PLOT_SERIES; i++) {
 		for (k = 0; k < p->points; k++) {
-			if (!is_there(p, panel, i, k))
+			if (!has_value_at(p, panel, i, k))
 				continue;
 			low = fmin(low, panel->value[i][k]);
 			high = fmax(high, panel->value[i][k]);
@@ -213,12 +213,12 @@ put_series(const struct plot *p, const struct plot_panel *panel, const struct sc
 			"stroke-linejoin=\"round\" stroke-dasharray=\"%s\" points=\"", colour,
 			strokes[series].width, strokes[series].dashes);
 	for (i = 0; i < p->points; i++)
-		if (is_there(p, panel, series, i))
+		if (has_value_at(p, panel, series, i))
 			fprintf(f, "%.1f,%.1f ", x_of(p, i),
 					y_of(s, log10(panel->value[series][i])));
 	fputs("\"/>\n", f);
 	for (i = 0; i < p->points; i++) {
-		if (!is_there(p, panel, series, i))
+		if (!has_value_at(p, panel, series, i))
 			continue;
 		fprintf(f, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"%d\" fill=\"%s\"><title>", x_of(p, i),
 				y_of(s, log10(panel->value[series][i])),

@@ -329,7 +329,7 @@ complete_global(const char *typed, bool first)
 }
 
 static void
-complete_words(const json_t *methods, char **words, int num, const char *socket)
+complete_line(const json_t *methods, char **words, int num, const char *socket)
 {
 	struct completer k = { .methods = methods, .socket = socket };
 	bool help = num > 1 && strcmp(words[0], "help") == 0;
@@ -362,7 +362,7 @@ complete_words(const json_t *methods, char **words, int num, const char *socket)
 int
 complete_print(const json_t *methods, char **words, int num, const char *socket)
 {
-	complete_words(methods, words, num, socket);
+	complete_line(methods, words, num, socket);
 	if (wants_files)
 		return COMPLETE_FILES;
 	return more_follows ? COMPLETE_MORE : 0;

@@ -102,7 +102,7 @@ print_parameters(FILE *f, const json_t *params, const char *prefix)
 
 /* Print rows of a result, those of lists and objects indented below them. */
 static void
-print_members(FILE *f, const json_t *rows, int depth)
+print_markdown_members(FILE *f, const json_t *rows, int depth)
 {
 	const char *help;
 	json_t *row;
@@ -115,7 +115,7 @@ print_members(FILE *f, const json_t *rows, int depth)
 			json_string_value(json_object_get(row, "name")),
 			json_string_value(json_object_get(row, "type")), help[0] != '\0' ? ": " : "",
 			help);
-		print_members(f, json_object_get(row, "fields"), depth + 1);
+		print_markdown_members(f, json_object_get(row, "fields"), depth + 1);
 	}
 }
 
@@ -143,7 +143,7 @@ print_markdown(FILE *f)
 		}
 		fprintf(f, json_array_size(json_object_get(m, "results")) > 0
 				? "Result:\n\n" : "Result: an empty object.\n");
-		print_members(f, json_object_get(m, "results"), 0);
+		print_markdown_members(f, json_object_get(m, "results"), 0);
 		fprintf(f, "\n");
 		fprintf(f, "```\n%s\n```\n", json_string_value(json_object_get(m, "example")));
 	}

@@ -58,7 +58,7 @@ sa_catch_signals(void (*handler)(int))
 }
 
 static int
-sa_ask(const struct query *q, const char *method, json_t *params, unsigned int wait_ms,
+sa_call(const struct query *q, const char *method, json_t *params, unsigned int wait_ms,
 	json_t **result)
 {
 	return ask_server(q->o, q->c, q->words, method, params, wait_ms, result);
@@ -123,7 +123,7 @@ fetch(struct query *q)
 	sa_print_begin(&q->printer);
 	while (more && rc == 0 && stop_signal == 0) {
 		json_decref(page);
-		rc = sa_ask(q, "sa_result", params, q->o->wait_ms + PAGE_WAIT_MS, &page);
+		rc = sa_call(q, "sa_result", params, q->o->wait_ms + PAGE_WAIT_MS, &page);
 		if (rc != 0)
 			break;
 		if (json_array_size(json_object_get(page, "records")) > 0)
@@ -150,7 +150,7 @@ run_query(struct query *q, json_t *params)
 	json_t *result = NULL, *forget = NULL, *none = NULL;
 	int rc;
 
-	rc = sa_ask(q, "sa_query", params, q->o->wait_ms, &result);
+	rc = sa_call(q, "sa_query", params, q->o->wait_ms, &result);
 	if (rc != 0)
 		return rc;
 	q->number = json_integer_value(json_object_get(result, "query"));
@@ -303,7 +303,7 @@ sweep_once(struct query *q, const json_t *params)
 {
 	json_t *what = json_pack("{s:b}", "replace", json_is_true(json_object_get(params, "replace")));
 	json_t *result = NULL;
-	int rc = sa_ask(q, "sa_sweep", what, IMPORT_MS, &result);
+	int rc = sa_call(q, "sa_sweep", what, IMPORT_MS, &result);
 
 	if (rc == 0)
 		print_import(q, result);
@@ -348,7 +348,7 @@ look_at_events(struct query *q, json_int_t *since, unsigned int wait_ms, bool *c
 		(int)wait_ms);
 	json_t *result = NULL, *event;
 	size_t i;
-	int rc = sa_ask(q, "events", params, q->o->wait_ms + wait_ms, &result);
+	int rc = sa_call(q, "events", params, q->o->wait_ms + wait_ms, &result);
 
 	*n = json_array_size(json_object_get(result, "events"));
 	json_array_foreach(json_object_get(result, "events"), i, event)
@@ -431,7 +431,7 @@ run_import(struct query *q, json_t *params)
 	json_object_del(params, "sweep");
 	json_object_del(params, "follow");
 	json_object_del(params, "every");
-	rc = sa_ask(q, "sa_import", params, IMPORT_MS, &result);
+	rc = sa_call(q, "sa_import", params, IMPORT_MS, &result);
 	if (rc == 0)
 		print_import(q, result);
 	json_decref(result);
@@ -447,7 +447,7 @@ export_pages(struct query *q)
 
 	do {
 		json_decref(page);
-		rc = sa_ask(q, "sa_export", params, q->o->wait_ms, &page);
+		rc = sa_call(q, "sa_export", params, q->o->wait_ms, &page);
 		if (rc != 0)
 			break;
 		if (q->printer.records == 0)

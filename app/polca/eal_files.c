@@ -68,7 +68,7 @@ hugepage_file_in_use(int dir, const char *name)
 }
 
 static void
-remove_files(const char *path, const char *begin, bool keep_held)
+remove_eal_files(const char *path, const char *begin, bool keep_held)
 {
 	DIR *dir = opendir(path);
 	struct dirent *d;
@@ -94,12 +94,12 @@ remove_hugepages(const struct eal_args *a)
 	snprintf(begin, sizeof(begin), "%smap_", strrchr(rte_eal_get_runtime_dir(), '/') + 1);
 	unlock_hugepages(begin);
 	if (huge_dir != NULL)
-		remove_files(huge_dir, begin, true);
+		remove_eal_files(huge_dir, begin, true);
 	if (mounts == NULL)
 		return;
 	while ((m = getmntent(mounts)) != NULL)
 		if (strcmp(m->mnt_type, "hugetlbfs") == 0)
-			remove_files(m->mnt_dir, begin, true);
+			remove_eal_files(m->mnt_dir, begin, true);
 	endmntent(mounts);
 }
 
@@ -115,5 +115,5 @@ eal_files_remove(const struct eal_args *a)
 	 */
 	remove_hugepages(a);
 	for (i = 0; i < RTE_DIM(names); i++)
-		remove_files(rte_eal_get_runtime_dir(), names[i], false);
+		remove_eal_files(rte_eal_get_runtime_dir(), names[i], false);
 }

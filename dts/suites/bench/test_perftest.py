@@ -141,7 +141,7 @@ def test_an_address_of_another_kind(serve, bench, wire, host):
     with Reach(wire, host.host_port(PORT)) as reach:
         b = bench('write', '-n', '40', *link, '--perftest', '127.0.0.1:%d' % reach.port, ns=wire)
         assert b.ends() == 1
-    assert "address is of another kind than ours: choose another one with -x there" in b.text
+    assert "address family differs from ours: choose another one with -x there" in b.text
 
 
 @pytest.mark.parametrize('program', ['ib_read_bw', 'ib_send_bw'])

@@ -288,7 +288,7 @@ struct cm_connect {
  * Create a QP on this worker and send the REQ. The user's functions report the result.
  * @retval -ENOSPC, -ENOMEM, ... @p err says why; ended() and released() are not called
  */
-int cm_connect(struct cm *cm, const struct cm_connect *c, uint64_t now, cm_id *id,
+int cm_connect(struct cm *cm, const struct cm_connect *what, uint64_t now, cm_id *id,
 	struct error *err);
 /**
  * End a connection. If it is established, move its QP to ERR and send a DREQ; ended() is called

@@ -146,7 +146,7 @@ struct counter_sink {
 	bool nonzero; /**< leave out those that are 0 */
 };
 struct counter_sink counter_sink(struct rpc_call *call, bool nonzero);
-void counter_take(void *sink, const char *name, uint64_t value);
+void counter_take(void *arg, const char *name, uint64_t value);
 json_t *json_rc_counters(struct rpc_call *call, const struct rc_counters *c, bool nonzero);
 
 /* --- queue pairs to be made: rows of a structure that has a struct qp_init_attr at @p at --- */

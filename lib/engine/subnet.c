@@ -156,7 +156,7 @@ subnet_port_tick(struct worker *w, uint16_t port, uint64_t now)
 void
 subnet_tick(struct worker *w, uint64_t now)
 {
-	uint16_t port;
+	unsigned int port;
 
 	if (w->sma == NULL)
 		return;

@@ -34,7 +34,7 @@ struct engine_sa_query {
 };
 
 /** Start a query; the records of a Config request are copied. */
-int engine_sa_query(struct engine *e, const struct engine_sa_query *q, uint32_t *id,
+int engine_sa_query(struct engine *e, const struct engine_sa_query *ask, uint32_t *id,
 	struct error *err);
 
 struct engine_sa_progress {
@@ -120,7 +120,7 @@ struct engine_sa_imported {
  *
  * @retval -EBUSY  another import is under way
  */
-int engine_sa_import_start(struct engine *e, const struct engine_sa_import *import,
+int engine_sa_import_start(struct engine *e, const struct engine_sa_import *what,
 	struct error *err);
 /** Read the state of the import. Once it is done, the next may start. */
 void engine_sa_import_poll(struct engine *e, struct engine_sa_imported *i, struct error *err);

@@ -222,7 +222,7 @@ relaxed(const uint64_t *counter)
 
 /* worker.c */
 /** The lcore function of a worker, for rte_eal_remote_launch(). */
-int worker_main(void *worker);
+int worker_main(void *arg);
 /** One turn of the poll loop. @return true if it found work */
 bool worker_poll(struct worker *w, uint64_t now);
 /** Dispatch a burst: process it, hand it off to the owner, or drop it with a verdict. @param n  <= LINK_BURST */

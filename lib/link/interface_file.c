@@ -89,7 +89,7 @@ interface_file_read(const struct interface_state *now, struct interface_state *w
 	text[n] = '\0';
 	*was = *now;
 	if (sscanf(text, "mtu %d %d flags %hx %hx mac %hu %23s %23s", &was->mtu, &was->set_mtu,
-		&was->flags, &was->set_flags, &was->hwaddr.sa_family, mac, set_mac) != 7)
+		(unsigned short *)&was->flags, (unsigned short *)&was->set_flags, &was->hwaddr.sa_family, mac, set_mac) != 7)
 		return false;
 	return parse_mac(mac, (uint8_t *)was->hwaddr.sa_data) && parse_mac(set_mac, was->set_mac);
 }
@@ -105,7 +105,7 @@ interface_file_write(const struct interface_state *s)
 	print_mac((const uint8_t *)s->hwaddr.sa_data, mac);
 	print_mac(s->set_mac, set_mac);
 	len = snprintf(text, sizeof(text), "mtu %d %d flags %hx %hx mac %hu %s %s\n", s->mtu,
-		s->set_mtu, s->flags, s->set_flags, s->hwaddr.sa_family, mac, set_mac);
+		s->set_mtu, (unsigned short)s->flags, (unsigned short)s->set_flags, s->hwaddr.sa_family, mac, set_mac);
 	if (pwrite(s->file, text, len, 0) != len || ftruncate(s->file, len) != 0)
 		LINK_LOG(WARNING, "%s: what it was could not be noted: %m", s->name);
 }

@@ -88,7 +88,7 @@ say_waiting(const struct link *l, const struct link_port *p, const char *path)
 	char text[256];
 
 	snprintf(text, sizeof(text), "%s: waiting for the memif server at %s: start it, or stop this "
-		"one with Ctrl-C (gives up after %u s)", p->cfg.name, path, WAIT_S);
+		"one with Ctrl-C (gives up after %d s)", p->cfg.name, path, WAIT_S);
 	if (l->cfg.go_on_waiting != NULL)
 		l->cfg.go_on_waiting(text);
 	else

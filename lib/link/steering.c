@@ -32,7 +32,7 @@ steering_words(const struct link_port *p, unsigned int workers, char *text, size
 
 	if (p->nrx < workers) {
 		if (p->nrx > 1)
-			snprintf(who, sizeof(who), "workers 0 to %u hand", p->nrx - 1);
+			snprintf(who, sizeof(who), "workers 0 to %d hand", p->nrx - 1);
 		snprintf(text, size,
 			"%s: %s has %u receive queue%s for %u workers%s: %s the others their "
 			"packets", p->cfg.name, p->driver, p->nrx, p->nrx == 1 ? "" : "s", workers,

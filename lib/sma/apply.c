@@ -40,7 +40,7 @@ data_vl(const struct sma_port *p, unsigned int sl)
 static void
 settings_of(const struct sma_port *p, struct port_settings *s)
 {
-	memset(s, 0, sizeof(*s)); /* clear padding: settings are compared with memcmp() */
+	memset(s, 0, sizeof(*s));
 	s->state = sma_port_state(p);
 	s->disabled = sma_pi_get(p->info, PI_PHYS_STATE) == SMA_PHYS_DISABLED;
 	s->lid = sma_lid(p);
@@ -81,6 +81,18 @@ tell_changes(const struct sma_port *p, const struct port_settings *old,
 		sma_tell(p, EVENT_GID_CHANGE);
 }
 
+/* Member by member, as assignments need not copy padding. */
+static bool
+settings_equal(const struct port_settings *a, const struct port_settings *b)
+{
+	return a->state == b->state && a->disabled == b->disabled && a->lid == b->lid && a->lmc == b->lmc &&
+		a->sm_lid == b->sm_lid && a->sm_sl == b->sm_sl && a->subnet_timeout == b->subnet_timeout &&
+		a->mtu == b->mtu && a->gid_prefix == b->gid_prefix && a->num_guids == b->num_guids &&
+		a->num_pkeys == b->num_pkeys && memcmp(a->guid, b->guid, sizeof(a->guid)) == 0 &&
+		memcmp(a->pkey, b->pkey, sizeof(a->pkey)) == 0 &&
+		memcmp(a->sl_to_vl, b->sl_to_vl, sizeof(a->sl_to_vl)) == 0;
+}
+
 void
 sma_apply(struct sma_port *p, uint64_t now)
 {
@@ -88,7 +100,7 @@ sma_apply(struct sma_port *p, uint64_t now)
 	struct port_settings s, old = p->applied;
 
 	settings_of(p, &s);
-	if (!p->started || memcmp(&s, &old, sizeof(s)) == 0)
+	if (!p->started || settings_equal(&s, &old))
 		return;
 	p->applied = s;
 	if (c->apply != NULL)

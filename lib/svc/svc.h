@@ -202,7 +202,7 @@ bool svc_worker_has(const struct svc_worker *w, cm_id id);
  * Open a connection: fills .param of @p c, then calls cm_connect(). .ops, if set, is a watcher: its
  * established(), ended() and released() are called with .user after the kind's functions.
  */
-int svc_worker_connect(struct svc_worker *w, struct cm_connect *c, uint64_t now, cm_id *id,
+int svc_worker_connect(struct svc_worker *w, struct cm_connect *request, uint64_t now, cm_id *id,
 	struct error *err);
 /** Poll at most @p budget completions and clean up; call it every turn. @return completions */
 unsigned int svc_worker_run(struct svc_worker *w, uint64_t now, unsigned int budget);

@@ -19,7 +19,7 @@
 struct roofline;
 
 /** @param o  of the benchmark; the skeleton supports Sends of one packet, and Writes */
-int roofline_create(struct roofline **rl, const struct bench_options *o, struct error *err);
+int roofline_create(struct roofline **made, const struct bench_options *o, struct error *err);
 void roofline_destroy(struct roofline *rl);
 /** Measure a round. @param traffic  the cost of the traffic's messages in this round */
 void roofline_round(struct roofline *rl, const struct slice *traffic);

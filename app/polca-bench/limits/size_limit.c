@@ -83,7 +83,7 @@ measure_once(struct size_limit *l)
 double
 size_limit_measure(struct size_limit *l, uint32_t size)
 {
-	unsigned int i, n = 0;
+	unsigned int i, n = 0, packets;
 	double ns[ROUNDS];
 
 	limits_set_payload(&l->limits, RTE_MIN(size, l->mtu));
@@ -92,5 +92,6 @@ size_limit_measure(struct size_limit *l, uint32_t size)
 		if (ns[n] > 0)
 			n++;
 	}
-	return n > 0 ? median(ns, n) * RTE_MAX(size / l->mtu, 1u) : 0;
+	packets = RTE_MAX(size / l->mtu, 1u);
+	return n > 0 ? median(ns, n) * packets : 0;
 }

@@ -148,7 +148,7 @@ open_memif(const struct bench_options *o, enum bench_role role, char *device, si
 
 	if (role == RESPONDER && link_value(o, "socket", socket, sizeof(socket)))
 		unlink(socket); /* left behind by a killed process */
-	snprintf(device + strlen(device), size - strlen(device), ",bsize=%u", BUFFER);
+	snprintf(device + strlen(device), size - strlen(device), ",bsize=%d", BUFFER);
 	if (rte_dev_probe(device) != 0)
 		return error_set(err, ENODEV, "%s cannot be opened", device);
 	device[strcspn(device, ",")] = '\0';

@@ -123,8 +123,9 @@ report_limits(const struct benchmark *s)
 
 	report_table(s->report, "limit", limit_columns, RTE_DIM(limit_columns));
 	for (i = 0; i < p->plot.points; i++) {
+		unsigned int packets = RTE_MAX(p->plot.size[i] / s->o.mtu, 1u);
 		double ns = p->limit_ns[i], bytes = p->plot.size[i];
-		double row[] = { bytes, RTE_MAX(p->plot.size[i] / s->o.mtu, 1u), ns, 1e3 / ns,
+		double row[] = { bytes, packets, ns, 1e3 / ns,
 			bytes * 8 / ns };
 
 		report_row(s->report, row);

@@ -185,7 +185,10 @@ def atomic(a, b, opcode, size, count, seed):
             for i in range(count)])
     a.wait(a.send_cq, count, opcode)
     yield
-    read = lambda end, n: bytes.fromhex(end.call("mr_read", key=end.mr["key"], length=n)["data"])
+
+    def read(end, n):
+        return bytes.fromhex(end.call("mr_read", key=end.mr["key"], length=n)["data"])
+
     olds = read(a, 8 * count)
     for i in range(count):
         if int.from_bytes(olds[8 * i:8 * i + 8], sys.byteorder) != i * step:

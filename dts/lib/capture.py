@@ -3,7 +3,6 @@
 """Captures of a test's wire, and checks that every frame sent by Polca must pass."""
 
 import collections
-import os
 import re
 import signal
 import struct

@@ -176,7 +176,7 @@ def receive1(gsi, request, script=None, window=64, first=None, timeout=20):
     full, on Last and on a duplicate; Resend once on a gap, and again after silence."""
     s = script or Script()
     expected, since_ack, tries, recovering = 1, 0, 0, False
-    data, last_ack, total = bytearray(), 0, None
+    data, last_ack, total, latest = bytearray(), 0, None, None
     window = window or 64
     end = time_limit.end(timeout)
     if first is None:
@@ -196,7 +196,7 @@ def receive1(gsi, request, script=None, window=64, first=None, timeout=20):
         if m is None:
             tries += 1
             if tries > time_limit.limit(s.tries):
-                raise Failed('silence', latest if expected > 1 or s.seen else None)
+                raise Failed('silence', latest)
             if expected == 1 and not s.seen:
                 gsi.tx(request)
             else:

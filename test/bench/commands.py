@@ -117,8 +117,8 @@ def look_at_timers(bench):
     for table in report['tables']:
         times = TIMERS[table['name']]
         assert len(table['rows']) == len(times)
-        for row, time in zip(table['rows'], times):
-            assert abs(row['time_us'] - time) < 0.001, row
+        for row, expected in zip(table['rows'], times):
+            assert abs(row['time_us'] - expected) < 0.001, row
             assert row['samples'] >= 3, row
             assert table['name'] != 'rnr' or row['error_min_us'] >= 0, row
 

@@ -14,10 +14,10 @@ import sys
 import zlib
 
 from scapy.all import (BitField, Ether, IntField, IP, IPv6, LongField, Packet, Raw, UDP,
-                       XByteField, XShortField, raw)
+                       XByteField, raw)
 from scapy.contrib.roce import AETH, BTH, GRH
 
-from wirelib import Checker, OPCODES, WireTool, carried_fields, header_fields, random_packet
+from wirelib import Checker, OPCODES, WireTool, carried_fields, random_packet
 
 ROUNDS = 25
 ETHERTYPE_ROCEV1 = 0x8915

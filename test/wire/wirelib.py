@@ -95,7 +95,7 @@ class WireTool:
         self.path = path
 
     def run(self, mode, lines):
-        done = subprocess.run([self.path, mode], input="".join(l + "\n" for l in lines),
+        done = subprocess.run([self.path, mode], input="".join(line + "\n" for line in lines),
                               capture_output=True, text=True, check=False)
         out = done.stdout.splitlines()
         if done.returncode != 0 or done.stderr or len(out) != len(lines):
@@ -104,10 +104,10 @@ class WireTool:
         return out
 
     def parse(self, frames):
-        return [json.loads(l) for l in self.run("parse", [f.hex() for f in frames])]
+        return [json.loads(line) for line in self.run("parse", [f.hex() for f in frames])]
 
     def build(self, packets):
-        return [bytes.fromhex(l) for l in self.run("build", [json.dumps(p) for p in packets])]
+        return [bytes.fromhex(line) for line in self.run("build", [json.dumps(p) for p in packets])]
 
 
 class Checker:

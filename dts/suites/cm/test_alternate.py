@@ -7,7 +7,6 @@ import pytest
 
 from cmpeer import Asking, DREQ, POLCA_IP, POLCA_IP_SECOND, STATION_IP, STATION_IP_SECOND
 from cmwire import APR, gid, LAP
-from conn import wait_until
 
 CONFIG = dict(cm=dict(response_timeout=17, packet_life=14, max_retries=3),
               services=[dict(kind='memory', port=5, length=4096)])

@@ -5,8 +5,6 @@ two appliances, a marking switch between them slows that one down."""
 
 import contextlib
 
-import pytest
-
 from conn import PMTU, wait_until
 from hca import Hca
 from ecn_switch import Marker

@@ -8,12 +8,10 @@ import time
 import pytest
 
 import mad
-import sapeer
 import time_limit
 from conn import wait_until
 from mad import NODE
 from sapeer import receive1, Script, segments1, segments2, send1, send2
-
 from sawire import node_bytes, node_json, STATION_IP
 
 DATABASE = 10

@@ -14,7 +14,8 @@ PACKAGES_BUILD="gcc meson ninja-build pkg-config libdpdk-dev libnuma-dev libjans
 # the programs need none of them.
 PACKAGES_TEST="libcmocka-dev clang libclang-rt-dev python3-pytest python3-scapy python3-jsonschema tshark tcpdump
     iproute2 iputils-ping ethtool qemu-system-x86 busybox-static cpio kmod libibverbs-dev libopensm-dev
-    infiniband-diags opensm valgrind debootstrap shellcheck dpdk-dev stress-ng"
+    infiniband-diags opensm valgrind debootstrap dpdk-dev stress-ng git
+    shellcheck clang-format clang-tidy cppcheck codespell flake8"
 # Packages that only the functional suites need.
 PACKAGES_DTS="ibutils ibsim-utils"
 # The three programs, as ninja's targets.

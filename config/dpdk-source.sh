@@ -71,8 +71,8 @@ check_running_polca() {
     one_dpdk "$TOP/maps"
 }
 
-# shellcheck disable=SC2086 # lists of words
 safe_place
+# shellcheck disable=SC2086 # lists of words
 need_packages $PACKAGES_BUILD $PACKAGES_DPDK || exit 1
 mkdir -p "$TOP" || exit 1
 

@@ -28,6 +28,7 @@ mkdir -p "$STORE" && chmod 700 "$STORE" || exit 1
 
 # mirror SUITE: the mirror from which this host's apt gets its own release with the suffix SUITE: "-security" or "".
 mirror() {
+    # shellcheck disable=SC2016 # apt-get's own variables
     apt-get indextargets --format '$(REPO_URI) $(CODENAME) $(COMPONENT) $(ORIGIN)' 'Created-By: Packages' |
         awk -v own="$(. /etc/os-release && echo "$VERSION_CODENAME")$1" \
             '$2 == own && $3 == "main" && $4 == "Debian" { print $1; exit }'
@@ -79,6 +80,7 @@ make_copy() {
 # inside COMMAND...: run it in the source tree of the copy, as root, with an environment of its own. Mounts and processes
 # end with it.
 inside() {
+    # shellcheck disable=SC2016 # for the inner shells
     unshare --mount --pid --fork --kill-child --propagation private bash -c '
         root=$1 dir=$2
         shift 2

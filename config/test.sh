@@ -9,6 +9,7 @@
 #   config/test.sh unit sim      only these steps: check build unit count asan sim fuzz fresh12 fresh13 dts
 #                                (fresh is fresh12 and fresh13: the first command on minimal Debian trees)
 #   config/test.sh --long STEP   a step that is too long for CI: functional seeds fuzz debian13 coverage mutation soak
+#                                analyse
 #   config/test.sh --load MODULE one functional module (cm/test_perftest.py) or suite while ten busy processes run
 set -u
 . "$(dirname "$0")/common.sh"
@@ -16,7 +17,7 @@ set -u
 # Each step with its share of CI's time in minutes. CI ends at 90 minutes; the plan is 60, of which 16 are reserved for
 # suites to come. A new suite brings its share, and saves it elsewhere.
 STEPS="check=2 build=4 unit=4 count=1.5 asan=6 sim=3 fuzz=3 fresh12=8 fresh13=5 dts=10"
-LONG="functional=40 seeds=40 fuzz=40 debian13=40 coverage=40 mutation=40 soak=40"
+LONG="functional=40 seeds=40 fuzz=40 debian13=40 coverage=40 mutation=40 soak=40 analyse=40"
 
 steps_of() { local s out=; for s in $1; do out+="${out:+ }${s%%=*}"; done; echo "$out"; }
 share_of() { local s; for s in $KNOWN; do [ "${s%%=*}" = "$1" ] && echo "${s#*=}"; done; }
@@ -24,7 +25,7 @@ share_of() { local s; for s in $KNOWN; do [ "${s%%=*}" = "$1" ] && echo "${s#*=}
 KNOWN=$STEPS
 PREFIX=step
 case ${1:-} in
--h | --help) sed -n 5,12p "$0" | cut -c3-; exit 0 ;;
+-h | --help) sed -n 5,13p "$0" | cut -c3-; exit 0 ;;
 --load)
     [ $# = 2 ] || die "--load wants one module, as cm/test_perftest.py, or one suite"
     ;;
@@ -76,10 +77,13 @@ build_all() { build build --werror -Dtests=true; }
 
 # --- the steps of CI ---
 
+# All of config/check.sh but the unit suites, which the step `unit` runs.
 step_check() {
-    result "shell scripts" shellcheck -x -S warning .ci/run config/*.sh test/fuzz/run.sh test/coverage.sh
-    result "rules and their tests" /usr/bin/python3 test/check_conformance.py
-    result "documents" /usr/bin/python3 test/check_docs.py
+    local c
+    result "check: its own test" test/test_check.py
+    for c in $(config/check.sh --list | grep -vx units); do
+        result "check: $c" config/check.sh "$c"
+    done
 }
 
 step_build() { result "build with gcc" build_all; }
@@ -142,6 +146,11 @@ long_coverage() { result "coverage" test/coverage.sh; }
 long_mutation() {
     build_all
     result "mutation" test/mutate.py --minutes 35
+}
+
+long_analyse() {
+    result "clang-tidy, whole tree" config/check.sh --whole tidy
+    result "cppcheck, whole tree" config/check.sh cppcheck
 }
 
 long_soak() {

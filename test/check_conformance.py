@@ -10,6 +10,8 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
+# A function of C in house style, a macro, or a function of Python or of the shell; a call or a declaration is none.
+DEFINITION = r"^(?:{name}\([^;{{}}]*\)\n\{{|#define {name}\(|def {name}\(|{name}\(\) \{{)"
 HEADER = "| id | source | rule, in our words | code | test |"
 
 
@@ -28,8 +30,8 @@ def check_code(cell):
         yield f"code: there is no {match[1]}"
         return
     for name in re.split(r",\s*", match[2]) if match[2] else []:
-        if not re.search(rf"\b{name}\(", source):
-            yield f"code: {match[1]} has no {name}()"
+        if not re.search(DEFINITION.format(name=name), source, re.M):
+            yield f"code: {match[1]} does not define {name}()"
 
 
 def check_tests(cell):

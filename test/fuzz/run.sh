@@ -30,6 +30,7 @@ one() {
 }
 
 bad=0
+# shellcheck disable=SC2086 # a list of words
 set -- $TARGETS
 while [ $# -gt 0 ]; do
     one "$1" & a=$!

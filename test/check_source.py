@@ -1,0 +1,158 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright(c) 2026 Polca contributors
+"""Check what no other tool knows of this tree; config/check.sh calls it.
+
+    check_source.py names [BASE]     function names are unique within lib and app
+    check_source.py includes         #include "folder/file.h" never points up
+    check_source.py commits          subjects and bodies of the commits since this rule was made
+    check_source.py message FILE     those of one message that is not yet committed
+
+Prints a line for each mistake, and exits with 1 if there is one.
+"""
+import collections
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+
+# --- names ---
+
+# Names that programs or libraries must have, because somebody else calls them by this name.
+INTERFACES = {"main"}
+# Names that were shared when the rule was made. The list only shrinks; an empty one is removed.
+SHARED = "config/shared-names.txt"
+# House style: the return type stands on a line of its own, the name begins the next.
+DEFINITION = re.compile(r"^([a-z]\w*)\([^;{}]*\)\n\{", re.M)
+
+
+def sources():
+    return sorted(f for top in ("lib", "app") for f in (ROOT / top).glob("**/*.[ch]"))
+
+
+def shared_names():
+    """Names of functions that are defined in more than one file, with these files."""
+    where = collections.defaultdict(set)
+    for file in sources():
+        for name in DEFINITION.findall(file.read_text()):
+            where[name].add(str(file.relative_to(ROOT)))
+    return {n: sorted(f) for n, f in where.items() if len(f) > 1 and n not in INTERFACES}
+
+
+def listed(text):
+    return {line for line in text.splitlines() if line and not line.startswith("#")}
+
+
+def check_names(base=None):
+    path = ROOT / SHARED
+    allowed = listed(path.read_text()) if path.exists() else set()
+    if path.exists() and not allowed:
+        yield f"{SHARED}: it is empty: remove it"
+    shared = shared_names()
+    for name in sorted(shared.keys() - allowed):
+        yield f"{shared[name][0]}: {name}() is defined in {shared[name][1]}, too: give one of them a name of its own"
+    if base and allowed:
+        before = git("show", f"{base}:{SHARED}")
+        new = allowed - listed(before) if before else set()
+        if new:
+            yield f"{SHARED}: {', '.join(sorted(new))}: the list must only shrink"
+
+
+# --- includes ---
+
+# From top to bottom; folders of one row do not include each other.
+LAYERS = (
+    ("polca", "polca-bench", "polca-ctl"),
+    ("ctl",),
+    ("engine",),
+    ("svc", "link"),
+    ("cm", "sa", "sma", "pma", "live"),
+    ("rc", "mad", "store"),
+    ("mem", "port"),
+    ("wire", "table"),
+    ("base",),
+)
+LEVEL = {name: i for i, row in enumerate(LAYERS) for name in row}
+
+
+def check_includes():
+    for file in sources():
+        name = file.relative_to(ROOT)
+        own = name.parts[1]
+        if own not in LEVEL:
+            yield f"{name}: lib/{own} has no place in LAYERS (test/check_source.py)"
+            continue
+        for number, line in enumerate(file.read_text().splitlines(), 1):
+            match = re.match(r'#include "(\w[\w-]*)/', line)
+            # a program's own folders are its own business
+            if not match or match[1] == own or match[1] not in LEVEL or (file.parent / match[1]).is_dir():
+                continue
+            if LEVEL[match[1]] <= LEVEL[own]:
+                yield f"{name}:{number}: {own} includes {match[1]}, which is not below it"
+
+
+# --- commits ---
+
+SUBJECT_MAX = 60
+# The commit that brought this file made the rule.
+RULE = "test/check_source.py"
+NOT_IMPERATIVE = re.compile(r"(?!(?:need|speed|embed|feed|shed|seed|exceed|proceed|bring|ring|string|ping)$)\w+(?:ed|ing)$|"
+                            r"(?!(?:focus|bias|alias|canvas)$)\w+[^s]s$|"
+                            r"(?:an?|the|no|who|what|when|where|how|there|it|its|is|are|more|some|not)$")
+
+
+def check_message(text):
+    """@return what is wrong with a commit's message"""
+    lines = [line for line in text.splitlines() if not line.startswith("#")]
+    while lines and not lines[0].strip():
+        lines.pop(0)
+    subject = lines[0] if lines else ""
+    if len(subject) > SUBJECT_MAX:
+        yield f"the subject has {len(subject)} characters, allowed: up to {SUBJECT_MAX}"
+    match = re.match(r"([a-z0-9][\w./, -]*): (\S+)", subject)
+    if not match:
+        yield "the subject is no `component: imperative`"
+    else:
+        verb = match[2].rstrip(",")
+        if verb[0].isupper():
+            yield f"after the component, {verb!r} begins with a capital letter"
+        elif NOT_IMPERATIVE.match(verb):
+            yield f"after the component, {verb!r} is no imperative (`add`, `show`, `refuse`)"
+    if subject.endswith("."):
+        yield "the subject ends with a full stop"
+    if len(lines) > 1 and lines[1].strip():
+        yield "no blank line follows the subject"
+    body = [line for line in lines[2:] if line.strip() and not re.match(r"[\w-]+: \S+ <.*>$", line)]
+    if not body:
+        yield "no body: say why"
+
+
+def git(*words):
+    done = subprocess.run(["git", "-C", str(ROOT), *words], capture_output=True, text=True, check=False)
+    return done.stdout if done.returncode == 0 else ""
+
+
+def check_commits():
+    rule = git("log", "--diff-filter=A", "--format=%H", "--", RULE).split()
+    if not rule:
+        return
+    for commit in git("rev-list", "--no-merges", f"{rule[-1]}..HEAD").split():
+        text = git("show", "-s", "--format=%B", commit)
+        for why in check_message(text):
+            yield f"{commit[:7]} {text.splitlines()[0]!r}: {why}"
+
+
+def main(words):
+    checks = {"names": check_names, "includes": check_includes, "commits": check_commits,
+              "message": lambda file: check_message(pathlib.Path(file).read_text())}
+    if not words or words[0] not in checks:
+        sys.exit(__doc__)
+    wrong = list(checks[words[0]](*words[1:]))
+    print("\n".join(wrong), end="\n" if wrong else "")
+    return bool(wrong)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,216 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright(c) 2026 Polca contributors
+"""Each check of config/check.sh passes in a small tree, and fails when that is made wrong."""
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.dont_write_bytecode = True
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "test"))
+
+import check_conformance  # noqa: E402
+import check_source  # noqa: E402
+
+# A tree with what the checks need of ours, and one module with one unit test.
+OURS = ("config/check.sh", "config/common.sh", "config/codespell-words.txt", "config/cppcheck.h",
+        "config/cppcheck-suppressions.txt", "test/check_source.py", ".clang-tidy", ".clang-format")
+TREE = {
+    "meson.build": "project('small', 'c')\ninclude = include_directories('lib')\n"
+                   "wire = static_library('wire', 'lib/wire/half.c', include_directories: include)\n"
+                   "if get_option('tests')\n    test('wire: half', executable('half', 'test/wire/half.c',\n"
+                   "        include_directories: include, link_with: wire), suite: 'unit')\nendif\n",
+    "meson_options.txt": "option('tests', type: 'boolean', value: false)\n",
+    ".gitignore": "/build/\n",
+    "lib/base/small.h": "#define SMALL 1\n",
+    "lib/wire/half.h": "unsigned int half(unsigned int of);\n",
+    "lib/wire/half.c": '#include "base/small.h"\n#include "wire/half.h"\n\n'
+                       "unsigned int\nhalf(unsigned int of)\n{\n\treturn of / 2;\n}\n",
+    "test/wire/half.c": '#include "wire/half.h"\n\nint\nmain(void)\n{\n\treturn half(4) != 2;\n}\n',
+    "run.sh": '#!/bin/bash\necho "$1"\n',
+    "tool.py": "import sys\nprint(sys.argv)\n",
+    "page.md": "A page without mistakes.\n",
+}
+
+
+class Checks(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory(prefix="polca-check-")
+        self.addCleanup(self.folder.cleanup)
+        self.tree = pathlib.Path(self.folder.name)
+        for name in OURS:
+            (self.tree / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, self.tree / name)
+        for name, text in TREE.items():
+            self.write(name, text)
+        self.git("init", "-q")
+        self.commit("all: begin", "There has to be a first one.")
+        self.commit("all: go on", "There has to be one to compare with.")
+
+    def write(self, name, text):
+        path = self.tree / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+    def git(self, *words):
+        subprocess.run(["git", "-C", self.tree, "-c", "user.name=n", "-c", "user.email=e", *words], check=True,
+                       stdout=subprocess.DEVNULL)
+
+    def commit(self, *paragraphs):
+        self.git("add", "-A")
+        self.git("commit", "-q", "--allow-empty", "--no-verify", *(w for p in paragraphs for w in ("-m", p)))
+
+    def run_check(self, *words):
+        """@return exit status and output"""
+        environment = {k: v for k, v in os.environ.items() if not k.startswith(("GIT_", "BASE", "MESON_"))}
+        done = subprocess.run([self.tree / "config/check.sh", *words], stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, check=False, cwd="/", env=environment)
+        return done.returncode, done.stdout
+
+    def passes(self, *words):
+        status, out = self.run_check(*words)
+        self.assertEqual(status, 0, out)
+        return out
+
+    def fails(self, check, says):
+        status, out = self.run_check(check)
+        self.assertEqual(status, 1, out)
+        self.assertIn(says, out)
+        self.assertIn(f"check.sh: failed: {check}", out)
+
+    def test_format(self):
+        self.passes("format")
+        self.write("lib/wire/half.c", TREE["lib/wire/half.c"].replace("\treturn of / 2", "   return of/2"))
+        self.fails("format", "half.c:7")
+
+    def test_names(self):
+        self.passes("names")
+        self.write("lib/base/half.c", TREE["lib/wire/half.c"])
+        self.fails("names", "lib/base/half.c: half() is defined in lib/wire/half.c, too")
+        self.write("config/shared-names.txt", "# why\nhalf\n")
+        self.passes("names")
+
+    def test_the_list_of_shared_names_only_shrinks(self):
+        self.write("lib/base/half.c", TREE["lib/wire/half.c"])
+        self.write("config/shared-names.txt", "half\n")
+        self.commit("all: list", "A name was shared before.")
+        self.commit("all: go on", "There has to be one to compare with.")
+        self.passes("names")
+        self.write("config/shared-names.txt", "half\nquarter\n")
+        self.fails("names", "quarter: the list must only shrink")
+        self.write("config/shared-names.txt", "# nothing is left\n")
+        self.fails("names", "it is empty: remove it")
+
+    def test_includes(self):
+        self.passes("includes")
+        self.write("lib/base/small.h", '#include "wire/half.h"\n')
+        self.fails("includes", "lib/base/small.h:1: base includes wire, which is not below it")
+        self.write("lib/base/small.h", "")
+        self.write("lib/attic/old.c", "")
+        self.fails("includes", "lib/attic has no place")
+
+    def test_spelling(self):
+        self.passes("spelling")
+        self.write("page.md", "It is not " + "nec" + "cessary.\n")
+        self.fails("spelling", "page.md:1")
+
+    def test_shell(self):
+        self.passes("shell")
+        self.write("run.sh", "#!/bin/bash\necho $1\n")
+        self.fails("shell", "SC2086")
+        self.write("run.sh", TREE["run.sh"])
+        self.write("script", "#!/bin/sh\n[[ 1 ]]\n")
+        self.fails("shell", "SC3010")
+
+    def test_python(self):
+        self.passes("python")
+        self.write("tool.py", "import sys\nprint(argv)\n")
+        self.fails("python", "tool.py:2:7: F821")
+        self.write("tool.py", "")
+        self.write("script", "#!/usr/bin/python3\nimport sys\n")
+        self.fails("python", "script:2:1: F401")
+
+    def test_commits(self):
+        self.passes("commits")
+        self.commit("wire: halved the numbers", "They were twice as large.")
+        self.fails("commits", "'halved' is no imperative")
+
+    def test_tidy_of_changed_modules(self):
+        self.passes("tidy")
+        self.write("lib/wire/half.h", "unsigned int half(unsigned int number);\n")
+        self.fails("tidy", "readability-inconsistent-declaration-parameter-name")
+        self.commit("wire: name the number", "It had no telling name.")
+        self.commit("all: go on", "There has to be one to compare with.")
+        self.assertNotIn("inconsistent", self.passes("tidy"))
+        status, out = self.run_check("--whole", "tidy")
+        self.assertEqual((status, "inconsistent" in out), (1, True), out)
+
+    def test_units_of_changed_modules(self):
+        self.assertNotIn("half", self.passes("units"))
+        self.write("lib/wire/half.c", TREE["lib/wire/half.c"].replace("of / 2", "of / 3"))
+        self.fails("units", "half")
+
+    def test_cppcheck(self):
+        self.passes("cppcheck")
+        self.write("lib/wire/half.c", "int\nhalf(void)\n{\n\tint a[2] = { 0 };\n\n\treturn a[2];\n}\n")
+        self.fails("cppcheck", "arrayIndexOutOfBounds")
+
+    def test_a_check_that_is_unknown(self):
+        status, out = self.run_check("taste")
+        self.assertEqual(status, 1)
+        self.assertIn("no check 'taste'; there are: format names", out)
+
+    def test_all_but_some(self):
+        names = self.passes("--list").split()
+        self.assertEqual(names[0], "names")
+        out = self.passes("--without", *(n for n in names if n != "includes"))
+        self.assertEqual([line.split()[0] for line in out.splitlines()], ["includes"])
+
+
+class Messages(unittest.TestCase):
+    def wrong(self, text):
+        return list(check_source.check_message(text))
+
+    def test_good_ones(self):
+        for subject in ("rc: answer a duplicate read from the saved request", "dts, test: bring two peers",
+                        "lib/rc: exceed no limit", "sa: process SA records in slices"):
+            self.assertEqual(self.wrong(f"{subject}\n\nIt has a reason.\n# what git says\n"), [], subject)
+
+    def test_bad_ones(self):
+        for text, why in (("rc: " + "x" * 57 + "\n\nWhy.", "61 characters"),
+                          ("Answer a duplicate\n\nWhy.", "no `component: imperative`"),
+                          ("rc: Answer it\n\nWhy.", "capital letter"),
+                          ("rc: answers it\n\nWhy.", "'answers' is no imperative"),
+                          ("rc: answering it\n\nWhy.", "'answering' is no imperative"),
+                          ("rc: who has gone may have said why\n\nWhy.", "'who' is no imperative"),
+                          ("rc: answer it.\n\nWhy.", "full stop"),
+                          ("rc: answer it\nWhy.\n\nWhy.", "no blank line"),
+                          ("rc: answer it", "no body"),
+                          ("rc: answer it\n\nSigned-off-by: N <n@example.org>\n", "no body")):
+            found = self.wrong(text)
+            self.assertEqual(len(found), 1, (text, found))
+            self.assertIn(why, found[0])
+
+
+class Citations(unittest.TestCase):
+    def test_a_call_is_no_definition(self):
+        with tempfile.TemporaryDirectory() as folder:
+            was, check_conformance.ROOT = check_conformance.ROOT, pathlib.Path(folder)
+            self.addCleanup(setattr, check_conformance, "ROOT", was)
+            for text, good in (("int\nhalf(int of)\n{\n}\n", True), ("int half(int of);\n", False),
+                               ("int\nhalf(int of);\n", False), ("int\nmain(void)\n{\n\thalf(4);\n}\n", False),
+                               ("#define half(of) ((of) / 2)\n", True), ("def half(of):\n", True),
+                               ("half() {\n", True)):
+                (pathlib.Path(folder) / "half.c").write_text(text)
+                found = list(check_conformance.check_code("`half.c: half`"))
+                self.assertEqual(not found, good, (text, found))
+            self.assertIn("there is no gone.c", next(check_conformance.check_code("`gone.c: half`")))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -131,7 +131,7 @@ def look_at_roofline(bench):
     assert [row['role'] for row in roles] == ['requester', 'responder'], roles
     assert all(row['polca_ns'] > 0 and row['skeleton_ns'] > 0 and row['ratio'] > 0
                for row in roles), roles
-    assert sum('ns a packet of 4096 bytes' in note for note in notes) == 8, notes
+    assert sum('ns per packet of 4096 bytes' in note for note in notes) == 8, notes
     assert not any('void' in note for note in notes), notes
 
 

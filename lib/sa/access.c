@@ -3,7 +3,7 @@
  */
 
 /*
- * Access: trust by SM_Key, sight by partition.
+ * Access rights: the SM_Key decides about trust, the partitions about what a requester sees.
  */
 
 #include <string.h>
@@ -13,7 +13,7 @@
 #include "sa/tables.h"
 #include "wire/bytes.h"
 
-/* ::ffff:ffff:ffff:LID, path bits and all: no port has such a GUID */
+/* ::ffff:ffff:ffff:LID, for all of a port's LIDs. No real port has such a GUID. */
 #define LID_IDENTITY UINT64_C(0xFFFFFFFFFFFF0000)
 
 void
@@ -30,8 +30,9 @@ is_lid_identity(const union gid *gid)
 }
 
 /*
- * A port is known by its LID. Of a GRH that is believed only which of its GIDs it goes by, or that
- * it comes from another subnet, through a router. Else it goes by its first GID.
+ * Security: the LID identifies a port, a GRH cannot be checked. A GRH is believed only if its GID
+ * is one of that port's own, or if the packet came from another subnet through a router. Otherwise
+ * the requester gets the port's first GID.
  */
 static void
 name_port(uint64_t prefix, struct fabric *f, const struct av *av, struct requester *who)
@@ -40,7 +41,7 @@ name_port(uint64_t prefix, struct fabric *f, const struct av *av, struct request
 	bool routed = av->grh && who->port.node_type == NODE_TYPE_ROUTER
 		&& !gid_in_subnet(prefix, av->dgid.raw) && !is_lid_identity(&av->dgid);
 
-	who->stranger = routed; /* it has the router's P_Keys, but is not the router */
+	who->stranger = routed; /* it has the router's P_Keys but not the router's rights */
 	if (routed || (named != NULL && named->lid == who->port.lid)) {
 		who->gid = av->dgid;
 		return;
@@ -49,7 +50,10 @@ name_port(uint64_t prefix, struct fabric *f, const struct av *av, struct request
 	put_be64(who->gid.raw + 8, who->port.guid);
 }
 
-/* Of an unknown port a GRH tells who it is, if that is nobody else; without one its LID does. */
+/*
+ * A requester with an unknown LID gets the GID of its GRH if no known port owns that, else its
+ * LID's.
+ */
 static void
 name_stranger(struct fabric *f, const struct av *av, struct requester *who)
 {
@@ -70,7 +74,7 @@ own_address(const struct sa_config *config, struct fabric *f, const struct mad_p
 
 	who->gid = av->dgid;
 	if (!ib && is_lid_identity(&who->gid))
-		memset(&who->gid, 0, sizeof(who->gid)); /* nobody's address */
+		memset(&who->gid, 0, sizeof(who->gid)); /* nobody may claim a LID's identity */
 	who->lid = ib ? av->dlid : 0;
 	who->stranger = p == NULL;
 	if (p != NULL)
@@ -139,7 +143,7 @@ sees_service(struct fabric *f, const struct requester *who, const uint8_t *rec)
 
 	if (pkey != 0)
 		return sees_pkey(f, who, pkey);
-	/* a service for every partition: those that its port is in */
+	/* P_Key 0 means every partition: visible to all who share one with the service's port */
 	if (memcmp(rec + SERVICE_OFF_GID, who->gid.raw, 16) == 0)
 		return true;
 	p = fabric_gid(f, rec + SERVICE_OFF_GID);
@@ -154,8 +158,8 @@ is_own_membership(uint64_t guid, const uint8_t *rec)
 }
 
 /*
- * Of a group one record is shown: the requester's own membership, or else the oldest, without its
- * port.
+ * Show one record of each group: the requester's own membership, else the oldest one; sa_redact()
+ * then hides whose it is.
  */
 static bool
 sees_member(struct fabric *f, const struct store_version *v, const struct requester *who,
@@ -174,7 +178,7 @@ sees_member(struct fabric *f, const struct store_version *v, const struct reques
 	r = store_next(&c, &at);
 	if (r != NULL && at == sa_member_key(rec + MC_OFF_MGID, who->gid.raw)
 		&& memcmp(r->bytes, rec, 16) == 0)
-		return false; /* its own is shown instead */
+		return false; /* the requester's own record is shown instead */
 	store_seek_index(&c, v, SA_INDEX_MGID, key);
 	while (first == NULL && (r = store_next(&c, &at)) != NULL && at == key)
 		if (memcmp(r->bytes, rec, 16) == 0)

@@ -7,12 +7,12 @@
 
 /**
  * @file
- * Who may see and change what. Trust comes from the SM_Key: who gives it sees everything and, unless
- * it is the one that everybody knows, changes everything. Others see what belongs to ports that
- * share a partition with theirs, without keys, and change only what is their own.
+ * Who may see and change what. The right SM_Key gives trust: its owner sees everything and, unless
+ * it is the well-known key, changes everything. Other requesters see records of ports that share a
+ * partition with theirs, without keys, and change only their own records.
  *
- * A requester whose address is no port of the database (RoCE tools) is taken for a full member of
- * the default partition.
+ * A requester that is no port of the database (RoCE tools) counts as a full member of the default
+ * partition.
  */
 
 #include <stdbool.h>
@@ -26,30 +26,30 @@
 struct requester {
 	bool trusted; /**< sees everything */
 	bool manager; /**< changes everything */
-	bool stranger; /**< no port of the database */
-	union gid gid; /**< its own, for what is said of it; of an unknown LID ::ffff:ffff:ffff:LID */
+	bool stranger; /**< not a port of the database */
+	union gid gid; /**< owner of its records; for an unknown LID ::ffff:ffff:ffff:LID */
 	uint16_t lid; /**< 0: none */
-	struct port_view port; /**< only its P_Keys if a stranger */
+	struct port_view port; /**< of a stranger only the P_Keys are valid */
 };
 
-/** Under this GID stands what a requester says whose LID is no port's: ::ffff:ffff:ffff:LID. */
+/** The owner of records from a LID that no known port has: ::ffff:ffff:ffff:LID. */
 void sa_gid_of_lid(uint16_t lid, union gid *gid);
-/** @retval false  the SM_Key is wrong: denied */
+/** Identify a requester. @retval false  the SM_Key is wrong: deny the request */
 bool sa_requester(const struct sa_config *config, struct fabric *f, const struct mad_peer *peer,
 	uint64_t sm_key, struct requester *who);
-/** Does a GID name the requester's own port? */
+/** True if a GID belongs to the requester's own port. */
 bool sa_owns(const struct store_version *v, uint64_t prefix, const struct requester *who,
 	const uint8_t *gid);
-/** Do two ports share a partition, at least one of them as a full member? */
+/** True if both ports share a partition in which at least one is a full member. */
 bool sa_shares(const struct store_version *v, const struct requester *who,
 	const struct port_view *p);
-/** May the requester see this record of a version? */
+/** True if the requester may see this record of a version. */
 bool sa_visible(struct fabric *f, const struct store_version *v, const struct requester *who,
 	const struct sa_record_type *t, const uint8_t *rec);
 /**
- * Take out what only the trusted may know: keys, and of other ports' memberships who they are.
+ * Remove what only trusted requesters may know: keys, and whose membership of a group a record is.
  *
- * @param guid  of the requester
+ * @param guid  the requester's
  */
 void sa_redact(const struct sa_record_type *t, uint64_t guid, uint8_t *rec);
 

@@ -3,8 +3,9 @@
  */
 
 /*
- * Subscriptions and services of a LID that was no port's when it asked for them (access.h): once the
- * operator or a sweep has stored whose LID it is, they are that port's, under its first GID.
+ * A requester whose LID is no known port subscribes and offers services under an identity made of
+ * its LID (access.h). When the operator or a sweep stores the port of that LID, its subscriptions
+ * and services become that port's, under the port's first GID.
  */
 
 #include "sa/layout.h"
@@ -15,7 +16,7 @@
 static const struct {
 	uint8_t table;
 	uint8_t index;
-	uint8_t gid; /* where the owner stands in a record */
+	uint8_t gid; /* offset of the owner's GID in the record */
 	uint16_t (*give)(struct write_batch *b, const struct store_record *r, const uint8_t *gid);
 } kinds[] = {
 	{ SA_TABLE_INFORM, SA_INDEX_SUBSCRIBER, INFORM_OFF_GID, write_subscriber },

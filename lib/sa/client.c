@@ -3,8 +3,8 @@
  */
 
 /*
- * The SA's client: a query becomes one MAD and, for a Config, a stream of records; an answer's
- * bytes become records again, wherever its segments part them (sa-multipacket A6, B1, B4, B7).
+ * The SA's client. A query becomes one MAD and, for a Config, a stream of records. The bytes of an
+ * answer become records again, wherever segments split them (sa-multipacket A6, B1, B4, B7).
  */
 
 #include <errno.h>
@@ -15,13 +15,13 @@
 #include "sa/layout.h"
 
 #define SLOTS_MAX 4096
-#define RESP_TIME_UNKNOWN 18 /* opensm's; of an SA that has no ClassPortInfo, too */
+#define RESP_TIME_UNKNOWN 18 /* opensm's value; used if the SA has no ClassPortInfo */
 #define MULTI_COUNTS (SA_BIT(MPR_BIT_SGID_COUNT) | SA_BIT(MPR_BIT_DGID_COUNT))
 
-/* What an operation is on the wire; method 0: that class version has no such thing. */
+/* Each operation on the wire; method 0: the class version does not have the operation. */
 static const struct op_info {
 	uint8_t method[3]; /* by class version */
-	uint8_t edit; /* version 1: what EditModifier is to say */
+	uint8_t edit; /* version 1: value of EditModifier */
 	uint8_t flags;
 } ops[] = {
 	[SA_OP_GET] = { { 0, MAD_GET, MAD_GET }, SA_EDIT_NONE, 0 },
@@ -88,12 +88,12 @@ sa_client_edit_codes(struct sa_client *c, const uint8_t codes[3])
 /* --- the request --- */
 
 static bool
-is_config(enum sa_op op)
+client_is_config(enum sa_op op)
 {
 	return op == SA_OP_CONFIG_ADD || op == SA_OP_CONFIG_DELETE || op == SA_OP_CONFIG_EDIT;
 }
 
-/* A7: the version 1 mask counts the bare attribute's components; the RID part has none. */
+/* A7: version 1 masks count the components without the RID part, which cannot be selected. */
 static int
 mask_v1(const struct sa_query *q, uint64_t *mask, struct error *err)
 {
@@ -155,7 +155,7 @@ build_v1(const struct sa_client *c, uint8_t *mad, const struct sa_query *q, stru
 	put_range(mad, q);
 	if (q->op == SA_OP_TABLE || q->op == SA_OP_BULK)
 		put_be16(mad + SA1_OFF_WINDOW, SA1_WINDOW_DEFAULT);
-	if (q->op == SA_OP_BULK || is_config(q->op) || (q->by_rid && q->op != SA_OP_SET))
+	if (q->op == SA_OP_BULK || client_is_config(q->op) || (q->by_rid && q->op != SA_OP_SET))
 		return 0;
 	if (q->op == SA_OP_GET || q->op == SA_OP_TABLE) {
 		ret = mask_v1(q, &mask, err);
@@ -163,7 +163,7 @@ build_v1(const struct sa_client *c, uint8_t *mad, const struct sa_query *q, stru
 			return ret;
 		put_be64(mad + SA1_OFF_MASK, mask);
 	}
-	/* the bare attribute: a template and a record to be added have no RID */
+	/* without RID: neither a template nor a record to add has one */
 	memcpy(mad + SA1_OFF_DATA, q->tmpl + q->type->rid_len, q->type->len - q->type->rid_len);
 	return 0;
 }
@@ -178,14 +178,14 @@ build_v2(uint8_t *mad, const struct sa_query *q)
 }
 
 static int
-build(const struct sa_client *c, uint8_t *mad, const struct sa_query *q, struct error *err)
+client_build(const struct sa_client *c, uint8_t *mad, const struct sa_query *q, struct error *err)
 {
 	memset(mad, 0, MAD_LEN);
 	mad[MAD_OFF_BASE_VERSION] = MAD_BASE_VERSION;
 	mad[MAD_OFF_CLASS] = MAD_CLASS_SUBN_ADM;
 	mad[MAD_OFF_CLASS_VERSION] = (uint8_t)q->version;
 	mad[MAD_OFF_METHOD] = ops[q->op].method[q->version];
-	/* version 1 has a method of its own for subscriptions (A2) */
+	/* version 1 has a separate method for subscriptions (A2) */
 	if (q->version == SA_V1 && q->op == SA_OP_SET && q->type->attribute == SA_INFORM_INFO)
 		mad[MAD_OFF_METHOD] = SA1_INFORM;
 	if (q->op != SA_OP_BULK)
@@ -194,7 +194,7 @@ build(const struct sa_client *c, uint8_t *mad, const struct sa_query *q, struct 
 }
 
 static int
-check(const struct sa_query *q, struct error *err)
+client_check(const struct sa_query *q, struct error *err)
 {
 	if (q->version != SA_V1 && q->version != SA_V2)
 		return error_set(err, EINVAL, "class_version: got %d, expected 1 or 2",
@@ -220,7 +220,7 @@ check(const struct sa_query *q, struct error *err)
 	if (q->version == SA_V1 && q->op == SA_OP_DELETE && (!q->by_rid || q->rid == 0))
 		return error_set(err, EINVAL,
 			"rid: missing: class version 1 deletes by record identifier");
-	if (is_config(q->op) && q->num_records == 0)
+	if (client_is_config(q->op) && q->num_records == 0)
 		return error_set(err, EINVAL, "records: a Config needs one at least");
 	return 0;
 }
@@ -228,14 +228,14 @@ check(const struct sa_query *q, struct error *err)
 /* --- the answer --- */
 
 static void
-give_back(struct client_query *s)
+client_give_back(struct client_query *s)
 {
 	s->next = s->client->free;
 	s->client->free = s;
 }
 
 static int
-take_record(struct client_query *s, const uint8_t *wire)
+client_take_record(struct client_query *s, const uint8_t *wire)
 {
 	uint8_t rec[SA_RECORD_MAX] = { 0 };
 	uint32_t rid = 0;
@@ -245,17 +245,17 @@ take_record(struct client_query *s, const uint8_t *wire)
 }
 
 /*
- * GetBulk: a header says what the records behind it are. Tables that we do not know, or know in
- * another size, cannot be taken apart.
+ * GetBulk: the header tells what records follow. A table that we do not know, or whose records have
+ * another length, cannot be decoded.
  */
 static int
-take_header(struct client_query *s, const uint8_t *wire)
+client_take_header(struct client_query *s, const uint8_t *wire)
 {
 	const struct sa_record_type *t = sa_record_type(get_be16(wire + SA_BULK_ATTRIBUTE));
 
 	s->left = get_be32(wire + SA_BULK_COUNT);
 	if (s->left == 0)
-		return 0; /* an empty table: the next header */
+		return 0; /* an empty table: another header follows */
 	if (t == NULL || sa_wire_len(t, SA_V1) != get_be16(wire + SA_BULK_RECORD_LEN))
 		return -EPROTO;
 	s->type = t;
@@ -264,28 +264,28 @@ take_header(struct client_query *s, const uint8_t *wire)
 }
 
 static int
-take_bulk(struct client_query *s, const uint8_t *wire)
+client_take_bulk(struct client_query *s, const uint8_t *wire)
 {
 	int ret;
 
 	if (s->left == 0)
-		return take_header(s, wire);
-	ret = take_record(s, wire);
+		return client_take_header(s, wire);
+	ret = client_take_record(s, wire);
 	if (--s->left == 0)
 		s->wire_len = SA_BULK_HEADER;
 	return ret;
 }
 
-/* Records stand back to back and may straddle segments. */
+/* Decode the stream. Records follow each other without gaps; segments may split a record. */
 static int
-take_stream(void *arg, uint64_t offset, const uint8_t *data, uint32_t len)
+client_take_stream(void *arg, uint64_t offset, const uint8_t *data, uint32_t len)
 {
 	struct client_query *s = arg;
 	const uint8_t *wire;
 	uint32_t n;
 	int ret = 0;
 
-	(void)offset; /* in order, each byte once */
+	(void)offset; /* data arrives in order, each byte once */
 	while (len > 0 && ret == 0) {
 		n = s->wire_len - s->held;
 		wire = data;
@@ -300,18 +300,18 @@ take_stream(void *arg, uint64_t offset, const uint8_t *data, uint32_t len)
 		if (s->held < s->wire_len)
 			break;
 		s->held = 0;
-		ret = s->op == SA_OP_BULK ? take_bulk(s, wire) : take_record(s, wire);
+		ret = s->op == SA_OP_BULK ? client_take_bulk(s, wire) : client_take_record(s, wire);
 	}
 	return ret;
 }
 
-/* Get and Set are answered by one packet with one record; Delete in version 1 by none. */
+/* A Get or Set is answered by one packet with one record, a Delete in version 1 by one without. */
 static int
-take_single(struct client_query *s, const uint8_t *mad)
+client_take_single(struct client_query *s, const uint8_t *mad)
 {
 	if (s->op == SA_OP_DELETE && s->version == SA_V1)
 		return 0;
-	return take_record(s, mad + (s->version == SA_V1 ? SA1_OFF_DATA : SA2_OFF_DATA));
+	return client_take_record(s, mad + (s->version == SA_V1 ? SA1_OFF_DATA : SA2_OFF_DATA));
 }
 
 static bool
@@ -326,14 +326,14 @@ foreign_stride(const struct client_query *s, const struct mad_result *r)
 }
 
 static void
-spoil(struct mad_result *r, enum mad_end end, int error)
+client_spoil(struct mad_result *r, enum mad_end end, int error)
 {
 	r->end = end;
 	r->error = error;
 }
 
 static void
-answered(void *arg, const struct mad_result *result)
+client_answered(void *arg, const struct mad_result *result)
 {
 	struct client_query *s = arg;
 	struct sa_taker taker = s->taker;
@@ -342,28 +342,28 @@ answered(void *arg, const struct mad_result *result)
 	int ret = 0;
 
 	if (r.end == MAD_END_TIMEOUT)
-		client_forget(s); /* it may be another one by now, or slower */
+		client_forget(s); /* the SA may have been replaced, or have become slower */
 	if (r.mad != NULL && s->version == SA_V1)
 		sa_key = get_be64(r.mad + SA1_OFF_SA_KEY);
 	if (r.end == MAD_END_OK && (ops[s->op].flags & MAD_METHOD_MULTI_RESPONSE) != 0) {
-		/* a rest, or records that are laid out otherwise: no table of ours */
+		/* a partial record, or records with another stride: not a table that we can read */
 		if (s->held != 0 || s->left != 0 || foreign_stride(s, &r))
-			spoil(&r, MAD_END_PROTOCOL, -EPROTO);
-	} else if (r.end == MAD_END_OK && !is_config(s->op) && r.mad != NULL) {
-		ret = take_single(s, r.mad);
+			client_spoil(&r, MAD_END_PROTOCOL, -EPROTO);
+	} else if (r.end == MAD_END_OK && !client_is_config(s->op) && r.mad != NULL) {
+		ret = client_take_single(s, r.mad);
 		if (ret != 0)
-			spoil(&r, MAD_END_REFUSED, ret);
+			client_spoil(&r, MAD_END_REFUSED, ret);
 	}
-	give_back(s);
+	client_give_back(s);
 	taker.done(taker.arg, &r, sa_key);
 }
 
 static void
-fill(struct client_query *s, const struct sa_query *q, const struct sa_taker *taker)
+client_fill(struct client_query *s, const struct sa_query *q, const struct sa_taker *taker)
 {
 	s->op = q->op;
 	s->version = q->version;
-	/* asked by MultiPathRecord, answered by PathRecords */
+	/* MultiPathRecord asks, PathRecords answer */
 	s->type = q->op == SA_OP_MULTI ? sa_record_type(SA_PATH) : q->type;
 	s->taker = *taker;
 	s->records = q->records;
@@ -374,7 +374,7 @@ fill(struct client_query *s, const struct sa_query *q, const struct sa_taker *ta
 }
 
 static void
-fill_call(struct client_query *s, const struct sa_query *q)
+client_fill_call(struct client_query *s, const struct sa_query *q)
 {
 	s->call = (struct mad_call){
 		.to = q->to,
@@ -383,15 +383,15 @@ fill_call(struct client_query *s, const struct sa_query *q)
 		.mad = s->mad,
 		.flags = MAD_METHOD_SESSION | ops[q->op].flags,
 		.resp_time = q->resp_time,
-		.taker = { .arg = s, .done = answered },
+		.taker = { .arg = s, .done = client_answered },
 	};
 	if (s->call.flags & MAD_METHOD_MULTI_RESPONSE)
-		s->call.taker.data = take_stream;
+		s->call.taker.data = client_take_stream;
 	if (s->call.flags & MAD_METHOD_MULTI_REQUEST)
 		client_source(s, q, &s->call.source);
 }
 
-/* --- the SA's ClassPortInfo, before the first query --- */
+/* --- get the SA's ClassPortInfo before the first query --- */
 
 static void
 class_answered(void *arg, const struct mad_result *result)
@@ -405,13 +405,13 @@ class_answered(void *arg, const struct mad_result *result)
 		s->call.resp_time =
 			result->mad[s->call.data_offset + CPI_OFF_RESP_TIME] & CPI_RESP_TIME_MASK;
 	else if (result->end != MAD_END_STATUS) {
-		answered(s, result);
+		client_answered(s, result);
 		return;
 	}
 	client_learn(s, s->call.resp_time);
 	failed.error = mad_call(s->client->mad, &s->call, s->asked + result->elapsed, &h);
 	if (failed.error != 0)
-		answered(s, &failed);
+		client_answered(s, &failed);
 	else if (s->taker.moved != NULL)
 		s->taker.moved(s->taker.arg, h);
 }
@@ -441,7 +441,7 @@ ask_class(struct client_query *s, uint64_t now, mad_handle *h)
 }
 
 static int
-start(struct client_query *s, uint64_t now, mad_handle *h)
+client_query_start(struct client_query *s, uint64_t now, mad_handle *h)
 {
 	int known;
 
@@ -462,21 +462,21 @@ sa_ask(struct sa_client *c, const struct sa_query *q, const struct sa_taker *tak
 	uint8_t mad[MAD_LEN];
 	int ret;
 
-	ret = check(q, err);
+	ret = client_check(q, err);
 	if (ret == 0)
-		ret = build(c, mad, q, err);
+		ret = client_build(c, mad, q, err);
 	if (ret != 0)
 		return ret;
 	if (s == NULL)
-		return error_set(err, ENOSPC, "too many SA queries at one time");
+		return error_set(err, ENOSPC, "too many SA queries in progress");
 	c->free = s->next;
-	fill(s, q, taker);
+	client_fill(s, q, taker);
 	memcpy(s->mad, mad, MAD_LEN);
-	fill_call(s, q);
+	client_fill_call(s, q);
 	s->asked = now;
-	ret = start(s, now, h);
+	ret = client_query_start(s, now, h);
 	if (ret == 0)
 		return 0;
-	give_back(s);
-	return error_set(err, -ret, "no session to be had for another query");
+	client_give_back(s);
+	return error_set(err, -ret, "no MAD session is free for another query");
 }

@@ -3,9 +3,10 @@
  */
 
 /*
- * RespTimeValues that SAs have announced (seed 000: the timeouts of a request come from the SA's).
- * A slot is one word that workers read and write without a lock: a hash of who the SA is, and its
- * value. The port's subnet manager is part of who it is, so that another one is asked anew.
+ * RespTimeValues that SAs have announced (seed 000: a request's timeouts come from the SA's value).
+ * A slot is one word that workers read and write without a lock: a hash of the SA's identity, and
+ * its value. The identity includes the port's SM, so that after a change of SM the SA is asked
+ * anew.
  */
 
 #include <string.h>
@@ -27,9 +28,9 @@ struct identity {
 _Static_assert(sizeof(struct identity) % sizeof(uint64_t) == 0, "it is hashed in words");
 #define IDENTITY_WORDS (sizeof(struct identity) / sizeof(uint64_t))
 
-/* Its low bits are free for the value; 0 is no identity. */
+/* The hash leaves its low bits for the value; it is never 0, the empty slot. */
 static uint64_t
-identity(const struct client_query *s)
+client_identity(const struct client_query *s)
 {
 	const struct av *av = &s->call.to.av;
 	const struct port_attr *port = mad_port(s->client->mad, av->port);
@@ -51,7 +52,7 @@ identity(const struct client_query *s)
 }
 
 static uint64_t *
-slot_of(const struct client_query *s, uint64_t id)
+client_known_slot(const struct client_query *s, uint64_t id)
 {
 	return &s->client->known->slot[(id >> RESP_TIME_BITS) % SA_KNOWN_SLOTS];
 }
@@ -59,7 +60,8 @@ slot_of(const struct client_query *s, uint64_t id)
 int
 client_known(const struct client_query *s)
 {
-	uint64_t id = identity(s), v = __atomic_load_n(slot_of(s, id), __ATOMIC_RELAXED);
+	uint64_t id = client_identity(s), v = __atomic_load_n(client_known_slot(s, id),
+		__ATOMIC_RELAXED);
 
 	return (v & ~(uint64_t)RESP_TIME_MASK) == id ? (int)(v & RESP_TIME_MASK) : -1;
 }
@@ -67,14 +69,15 @@ client_known(const struct client_query *s)
 void
 client_learn(const struct client_query *s, uint8_t resp_time)
 {
-	uint64_t id = identity(s);
+	uint64_t id = client_identity(s);
 
-	__atomic_store_n(slot_of(s, id), id | (resp_time & RESP_TIME_MASK), __ATOMIC_RELAXED);
+	__atomic_store_n(client_known_slot(s, id), id | (resp_time & RESP_TIME_MASK),
+		__ATOMIC_RELAXED);
 }
 
 void
 client_forget(const struct client_query *s)
 {
 	if (client_known(s) >= 0)
-		__atomic_store_n(slot_of(s, identity(s)), 0, __ATOMIC_RELAXED);
+		__atomic_store_n(client_known_slot(s, client_identity(s)), 0, __ATOMIC_RELAXED);
 }

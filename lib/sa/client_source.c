@@ -3,7 +3,7 @@
  */
 
 /*
- * Requests of many packets: a Config's records, a GetMulti's GIDs. Any run of bytes can be read, so
+ * Data of multi-packet requests: a Config's records, a GetMulti's GIDs. Reads at any offset, so
  * that any segment can be sent again.
  */
 
@@ -52,16 +52,16 @@ multi_read(void *arg, uint64_t offset, uint8_t *buf, uint32_t len)
 }
 
 static void
-release(void *arg)
+client_source_release(void *arg)
 {
-	(void)arg; /* records and GIDs are the caller's until done() */
+	(void)arg; /* the caller keeps records and GIDs until done() */
 }
 
 void
 client_source(struct client_query *s, const struct sa_query *q, struct mad_source *source)
 {
 	source->arg = s;
-	source->release = release;
+	source->release = client_source_release;
 	if (q->op == SA_OP_MULTI) {
 		memcpy(s->multi, q->tmpl, MPR_LEN);
 		s->records = q->gids;

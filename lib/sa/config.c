@@ -3,7 +3,7 @@
  */
 
 /*
- * Config of class version 1: records of one type added, deleted or edited, all or none
+ * Config of class version 1: config_add, delete or edit records of one type, all or none
  * (sa-multipacket A6).
  */
 
@@ -14,7 +14,7 @@
 #include "sa/tables.h"
 
 static void
-read_wire(const struct sa_write *w, uint64_t offset, uint8_t *wire, size_t len)
+config_read_wire(const struct sa_write *w, uint64_t offset, uint8_t *wire, size_t len)
 {
 	if (w->body != NULL)
 		mad_body_read(w->body, offset, wire, len);
@@ -29,7 +29,7 @@ is_lid_rid(uint32_t rid)
 }
 
 static uint16_t
-add(struct write_batch *b, const struct sa_record_type *t, uint32_t rid, const uint8_t *rec)
+config_add(struct write_batch *b, const struct sa_record_type *t, uint32_t rid, const uint8_t *rec)
 {
 	bool assigned = sa_rid_assigned(t->table);
 
@@ -48,7 +48,7 @@ add(struct write_batch *b, const struct sa_record_type *t, uint32_t rid, const u
 }
 
 static uint16_t
-edit(struct write_batch *b, const struct sa_record_type *t, uint32_t rid, const uint8_t *rec)
+config_edit(struct write_batch *b, const struct sa_record_type *t, uint32_t rid, const uint8_t *rec)
 {
 	uint32_t same;
 
@@ -65,12 +65,12 @@ config_one(struct write_batch *b, const struct sa_write *w, uint32_t rid, const 
 {
 	switch (w->edit) {
 	case SA_EDIT_ADD:
-		return add(b, w->type, rid, rec);
+		return config_add(b, w->type, rid, rec);
 	case SA_EDIT_DELETE:
 		return write_del(b, w->type, rid);
 	case SA_EDIT_EDIT:
 	default:
-		return edit(b, w->type, rid, rec);
+		return config_edit(b, w->type, rid, rec);
 	}
 }
 
@@ -82,7 +82,7 @@ write_config(struct write_batch *b, struct sa_write *w)
 	uint32_t offset, rid;
 
 	for (offset = 0; offset < w->data_len && status == MAD_STATUS_OK; offset += size) {
-		read_wire(w, offset, wire, size);
+		config_read_wire(w, offset, wire, size);
 		sa_decode(w->type, SA_V1, wire, rec, &rid);
 		status = config_one(b, w, rid, rec);
 	}

@@ -3,7 +3,7 @@
  */
 
 /*
- * Endports of a worker: cached by LID and by GUID, dropped together when their tables change.
+ * A worker's cache of endports by LID and GUID, cleared when the tables behind it change.
  */
 
 #include <errno.h>
@@ -16,7 +16,7 @@
 
 #define GUID_WAYS    4
 #define RESTARTS_MAX 3
-#define WORK_PER_HOP 4 /* a switch looked up in tables costs as much as so many links */
+#define WORK_PER_HOP 4 /* looking up a switch in tables costs as much as this many links */
 
 struct guid_slot {
 	uint64_t guid;
@@ -24,7 +24,7 @@ struct guid_slot {
 	uint16_t lid;
 };
 
-/* tables that endports and routes are made from; the first GRAPH_TABLES make the graph too */
+/* the tables behind endports and routes; the first GRAPH_TABLES are also behind the graph */
 static const uint8_t tables[] = { SA_TABLE_LINK, SA_TABLE_PORT_INFO, SA_TABLE_SWITCH_INFO,
 	SA_TABLE_NODE, SA_TABLE_GUID_INFO, SA_TABLE_PKEY, SA_TABLE_LFT, SA_TABLE_RFT,
 	SA_TABLE_SLTOVL, SA_TABLE_PATH_SL };
@@ -36,27 +36,28 @@ struct fabric {
 	struct store_reader *reader;
 	uint64_t gid_prefix;
 	const struct store_version *version;
-	uint64_t seen; /* number of the version that changed[] was read from */
+	uint64_t seen; /* version number of .changed */
 	uint64_t changed[TABLES];
 	uint32_t generation;
-	uint32_t mask; /* of endports */
+	uint32_t mask; /* size of .port - 1 */
 	uint32_t guid_mask;
 	uint32_t victim;
 	struct port_view *port;
 	struct guid_slot *guid;
 	struct graph *graph;
 	bool graph_current;
-	bool graph_old; /* good for this burst only */
-	const struct store_version *building; /* held */
-	unsigned int restarts; /* graphs given up half made, one after the other */
+	bool graph_old; /* built from an outdated version: use it for this burst only */
+	const struct store_version *building; /* version being read, held */
+	unsigned int restarts; /* builds abandoned in a row */
 	uint64_t building_changed[GRAPH_TABLES];
 	struct fabric_counts counts;
 	unsigned int work;
-	struct port_view direct; /* when an endport was found, but not its slot's to keep */
+	/* an endport found under one of its LMC's LIDs, before it is cached */
+	struct port_view direct;
 };
 
 static bool
-power_of_two(uint32_t n)
+is_power_of_two(uint32_t n)
 {
 	return n != 0 && (n & (n - 1)) == 0;
 }
@@ -67,7 +68,7 @@ fabric_create(const struct sa_config *config, struct store_reader *reader)
 	const struct allocator *alloc = config->alloc;
 	struct fabric *f;
 
-	if (!power_of_two(config->path_ports))
+	if (!is_power_of_two(config->path_ports))
 		return NULL;
 	f = mem_zalloc(alloc, sizeof(*f), 64);
 	if (f == NULL)
@@ -158,7 +159,7 @@ fabric_lid(struct fabric *f, uint16_t lid)
 		return p;
 	if (!port_view_lid(f->version, lid, &f->direct))
 		return NULL;
-	/* an LMC's other LIDs share the slot of the base LID */
+	/* all LIDs of an LMC use the base LID's slot */
 	p = &f->port[f->direct.lid & f->mask];
 	*p = f->direct;
 	p->generation = f->generation;
@@ -193,7 +194,7 @@ fabric_gid(struct fabric *f, const uint8_t *gid)
 	return gid_in_subnet(f->gid_prefix, gid) ? fabric_guid(f, get_be64(gid + 8)) : NULL;
 }
 
-/* Would a graph of the version that is being read be out of date? */
+/* True if the tables have changed since the version that the graph is being built from. */
 static bool
 building_outdated(const struct fabric *f)
 {
@@ -216,10 +217,10 @@ fabric_ready(struct fabric *f, unsigned int *budget)
 {
 	if (f->graph_current)
 		return true;
-	/*
-	 * Links change faster than they can be read: rather a picture that is a few changes old
-	 * than none.
-	 */
+		/*
+		 * Links may change faster than they can be read. After RESTARTS_MAX restarts finish
+		 * the graph anyway: one that is a few changes old is better than none.
+		 */
 	if (f->building != NULL
 		&& (store_stale(f->building) || (building_outdated(f) && f->restarts < RESTARTS_MAX))) {
 		stop_building(f);
@@ -242,16 +243,17 @@ fabric_pause(struct fabric *f)
 	stop_building(f);
 }
 
-/* The shortest way there is, for want of tables. */
+/* No forwarding tables: find the shortest route in the graph. */
 static int
-search(struct fabric *f, const struct port_view *a, const struct port_view *b, struct walk *w)
+fabric_search(struct fabric *f, const struct port_view *a, const struct port_view *b,
+	struct walk *w)
 {
 	uint16_t from = a->node_type == NODE_TYPE_SWITCH ? a->lid : a->link_lid;
 	uint16_t to = b->node_type == NODE_TYPE_SWITCH ? b->lid : b->link_lid;
 	struct route inner;
 
 	f->counts.searched++;
-	/* two endports with no switch between them */
+	/* two endports connected directly, without a switch */
 	if (from == b->lid && to == a->lid && a->node_type != NODE_TYPE_SWITCH)
 		return 0;
 	if (from == to && graph_has_switch(f->graph, from))
@@ -284,7 +286,7 @@ fabric_route(struct fabric *f, const struct port_view *a, const struct port_view
 		return rc;
 	}
 	*w = ends;
-	return search(f, a, b, w);
+	return fabric_search(f, a, b, w);
 }
 
 unsigned int

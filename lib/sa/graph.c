@@ -3,7 +3,7 @@
  */
 
 /*
- * Switches, links, and breadth-first routes.
+ * The graph: switches, links, and shortest routes by breadth-first search.
  */
 
 #include <string.h>
@@ -37,19 +37,19 @@ struct graph {
 	uint32_t switches;
 	uint32_t links;
 	uint32_t rows;
-	uint32_t next_row; /* the one to give up next */
+	uint32_t next_row; /* row to reuse next */
 	unsigned int work;
 	bool overflow;
 	enum build_step step;
 	const struct store_version *version;
 	struct store_cursor cursor;
 	uint32_t filling; /* switch whose links are being read */
-	uint16_t *of_lid; /* LID to switch */
-	uint32_t *first; /* switch to its first edge; [switches] ends */
+	uint16_t *of_lid; /* LID -> switch */
+	uint32_t *first; /* switch -> its first edge; first[switches] is the end */
 	struct edge *edge;
-	uint16_t *row_of; /* switch to its row of routes */
-	uint16_t *owner; /* and back */
-	struct route *route; /* rows of max_switches */
+	uint16_t *row_of; /* switch -> its row of routes */
+	uint16_t *owner; /* row -> switch */
+	struct route *route; /* rows of max_switches routes */
 	uint16_t *queue;
 };
 
@@ -69,7 +69,7 @@ graph_destroy(struct graph *g)
 }
 
 static void
-clear(struct graph *g)
+graph_clear(struct graph *g)
 {
 	g->switches = 0;
 	g->links = 0;
@@ -109,7 +109,7 @@ graph_create(const struct allocator *alloc, uint32_t switches, uint32_t links, u
 		graph_destroy(g);
 		return NULL;
 	}
-	clear(g);
+	graph_clear(g);
 	g->step = BUILD_DONE;
 	return g;
 }
@@ -117,13 +117,13 @@ graph_create(const struct allocator *alloc, uint32_t switches, uint32_t links, u
 void
 graph_begin(struct graph *g, const struct store_version *v)
 {
-	clear(g);
+	graph_clear(g);
 	g->version = v;
 	store_seek(&g->cursor, v, SA_TABLE_SWITCH_INFO, 0);
 }
 
 static void
-add_switch(struct graph *g, uint16_t lid)
+graph_add_switch(struct graph *g, uint16_t lid)
 {
 	if (lid >= LID_UNICAST_END || g->of_lid[lid] != NONE)
 		return;
@@ -140,7 +140,7 @@ switch_of(const struct graph *g, uint16_t lid)
 	return lid < LID_UNICAST_END ? g->of_lid[lid] : NONE;
 }
 
-/* MTU and rate of one end of a link. @return false: the port is down */
+/* Apply MTU and rate of one end of a link. @return false: the port is down */
 static bool
 end_of_link(const struct graph *g, uint16_t lid, uint8_t port, struct edge *e)
 {
@@ -148,7 +148,7 @@ end_of_link(const struct graph *g, uint16_t lid, uint8_t port, struct edge *e)
 		RID_LID(lid) | (uint32_t)port << 8);
 
 	if (r == NULL)
-		return true; /* nothing is known against it */
+		return true; /* no PortInfo: assume that it is up */
 	if ((r->bytes[PORT_OFF_STATE] & 0xF) == PORT_STATE_DOWN)
 		return false;
 	e->mtu = mtu_min(e->mtu, port_info_mtu(r->bytes));
@@ -156,9 +156,9 @@ end_of_link(const struct graph *g, uint16_t lid, uint8_t port, struct edge *e)
 	return true;
 }
 
-/* LinkRecords come in the order of FromLID, as switches were numbered: edges fill up in order */
+/* LinkRecords are sorted by FromLID, and switches are numbered in that order: so are the edges. */
 static void
-add_link(struct graph *g, const uint8_t *rec)
+graph_add_link(struct graph *g, const uint8_t *rec)
 {
 	uint16_t from_lid = get_be16(rec + LINK_OFF_FROM_LID);
 	uint16_t to_lid = get_be16(rec + LINK_OFF_TO_LID);
@@ -190,12 +190,12 @@ graph_build(struct graph *g, unsigned int *budget)
 		--*budget;
 		r = store_next(&g->cursor, NULL);
 		if (g->step == BUILD_SWITCHES && r != NULL) {
-			add_switch(g, r->rid >> 16);
+			graph_add_switch(g, r->rid >> 16);
 		} else if (g->step == BUILD_SWITCHES) {
 			g->step = BUILD_LINKS;
 			store_seek(&g->cursor, g->version, SA_TABLE_LINK, 0);
 		} else if (r != NULL) {
-			add_link(g, r->bytes);
+			graph_add_link(g, r->bytes);
 		} else {
 			while (g->filling < g->switches)
 				g->first[++g->filling] = g->links;
@@ -218,14 +218,14 @@ graph_has_switch(const struct graph *g, uint16_t lid)
 }
 
 static bool
-better(const struct route *a, const struct route *b)
+route_better(const struct route *a, const struct route *b)
 {
 	if (a->mtu != b->mtu)
 		return a->mtu > b->mtu;
 	return a->rate != b->rate && rate_min(a->rate, b->rate) == b->rate;
 }
 
-/* Breadth first: all routes of h links are final before the first of h + 1 is made from them. */
+/* Breadth-first search: all routes of h links are final before a route of h + 1 links is made. */
 static void
 fill_row(struct graph *g, uint16_t from, struct route *row)
 {
@@ -247,7 +247,7 @@ fill_row(struct graph *g, uint16_t from, struct route *row)
 
 			if (!known->reached)
 				g->queue[tail++] = e->to;
-			else if (known->hops != made.hops || !better(&made, known))
+			else if (known->hops != made.hops || !route_better(&made, known))
 				continue;
 			*known = made;
 		}
@@ -256,7 +256,7 @@ fill_row(struct graph *g, uint16_t from, struct route *row)
 }
 
 static struct route *
-row_of(struct graph *g, uint16_t from)
+graph_row(struct graph *g, uint16_t from)
 {
 	uint16_t row = g->row_of[from];
 
@@ -281,7 +281,7 @@ graph_route(struct graph *g, uint16_t from_lid, uint16_t to_lid, struct route *r
 
 	if (from == NONE || to == NONE)
 		return false;
-	*route = row_of(g, from)[to];
+	*route = graph_row(g, from)[to];
 	return route->reached;
 }
 

@@ -7,9 +7,9 @@
 
 /**
  * @file
- * The switches of the subnet and the links between them, read from Link, PortInfo and SwitchInfo
- * records in slices; shortest routes between them, computed from one switch at a time and kept.
- * Sized at creation, one worker's own.
+ * The switches of the subnet and the links between them, read in slices from Link, PortInfo and
+ * SwitchInfo records; shortest routes, computed from one switch at a time and cached. Sized at
+ * creation; belongs to one worker.
  */
 
 #include <stdbool.h>
@@ -19,7 +19,7 @@
 
 struct graph;
 
-/** The worst of the links of a route. */
+/** A route: mtu and rate are the lowest of its links. */
 struct route {
 	uint8_t hops; /**< links crossed */
 	uint8_t mtu; /**< codes */
@@ -31,23 +31,23 @@ struct graph *graph_create(const struct allocator *alloc, uint32_t switches, uin
 	uint32_t routes);
 void graph_destroy(struct graph *g);
 
-/** Begin anew from a version; the routes are gone until graph_build() says true. */
+/** Start building from a version; routes are invalid until graph_build() returns true. */
 void graph_begin(struct graph *g, const struct store_version *v);
 /**
- * @param budget  records to look at; what was used is taken off. @retval false  go on later, the
- *                version must live until then
+ * @param budget  records that may be read; reduced by those read. @retval false  call again; the
+ *                version must be held until then
  */
 bool graph_build(struct graph *g, unsigned int *budget);
-/** Did the fabric have more switches or links than fit? */
+/** True if the fabric has more switches or links than fit. */
 bool graph_overflow(const struct graph *g);
 /**
  * The shortest route between two switches; of several, the one with the largest MTU, then rate.
  *
- * @retval false  no switch of that LID, or no route
+ * @retval false  no switch has that LID, or there is no route
  */
 bool graph_route(struct graph *g, uint16_t from_lid, uint16_t to_lid, struct route *route);
 bool graph_has_switch(const struct graph *g, uint16_t lid);
-/** Links looked at by graph_route() since the last call: what routes cost. */
+/** Links examined by graph_route() since the last call: the cost of routes. */
 unsigned int graph_work(struct graph *g);
 
 #endif

@@ -7,9 +7,9 @@
 
 /**
  * @file
- * Records from files: the topology text of ibnetdiscover, and the project's own JSON. Set-up paths:
- * nothing here runs on a worker. What a file says is never trusted; the first thing that is wrong
- * ends the import with the line, what was found there and what was expected.
+ * Import records from files: the output of ibnetdiscover, and our own JSON. Not for workers: only
+ * set-up code runs it. Security: a file is never trusted; the first error ends the import and tells
+ * the line, what was found and what was expected.
  */
 
 #include <stddef.h>
@@ -19,7 +19,7 @@
 #include "base/error.h"
 #include "sa/sa.h"
 
-/** Who takes the records. */
+/** Receives the records. */
 struct sa_import_sink {
 	void *arg;
 	/** @retval negative errno: end the import */
@@ -27,59 +27,60 @@ struct sa_import_sink {
 };
 
 /**
- * The text of ibnetdiscover, fed in pieces of any size. It must have LIDs: an SM has been through
- * the fabric.
+ * Import the output of ibnetdiscover, fed in pieces of any size. It must have LIDs, so an SM must
+ * have configured the fabric.
  *
- * A node gives a NodeRecord for each endport (a switch: its port 0), with a PortInfoRecord and block
- * 0 of GUIDInfo (the port GUID); a switch gives its SwitchInfoRecord too; every cabled port its
- * PortInfoRecord and the LinkRecord from it to the other end. What the text does not say is 0, not
- * known: MTUs, VLs without ibnetdiscover --full, P_Keys, capabilities but for the extended speed of a
- * link that has one, speeds of port 0 of switches, and all that only SMs and agents know.
+ * A node gives a NodeRecord for each endport (for a switch: its port 0), with a PortInfoRecord and
+ * block 0 of GUIDInfo (the port GUID); a switch also gives its SwitchInfoRecord. Every cabled port
+ * gives its PortInfoRecord and the LinkRecord to the other end. Values that the text does not have
+ * are 0 for unknown: MTUs, VLs without ibnetdiscover --full, P_Keys, capabilities except the
+ * extended speed of a link that has one, speeds of port 0 of switches, and all that only SMs and
+ * agents know.
  *
- * Behind it, or in a file of its own, may stand the text of dump_fts (dump_fts -M): forwarding
- * tables of the switches.
+ * The output of dump_fts (dump_fts -M), the switches' forwarding tables, may follow it, or come in
+ * a file of its own.
  */
 struct sa_ibnet;
 
-/** What has been read so far. */
+/** Counts of what has been read. */
 struct sa_ibnet_counts {
 	uint32_t lines;
 	uint32_t cas;
 	uint32_t switches;
 	uint32_t routers;
-	uint32_t endports; /**< ports with a LID of their own */
-	uint32_t links;    /**< both ways of a cable count */
+	uint32_t endports; /**< ports with their own LID */
+	uint32_t links;    /**< a cable counts twice, once per direction */
 	uint32_t tables;   /**< forwarding tables */
 	uint32_t records;
 };
 
 struct sa_ibnet *sa_ibnet_create(const struct allocator *alloc, const struct sa_import_sink *sink);
-/** @retval negative errno: the import has ended, err says why; feed no more */
+/** @retval negative errno: the import failed, err tells why; do not feed more */
 int sa_ibnet_feed(struct sa_ibnet *in, const void *text, size_t len, struct error *err);
-/** There is no more: is it complete? */
+/** End of input. @retval negative errno: the input is incomplete or wrong */
 int sa_ibnet_end(struct sa_ibnet *in, struct error *err);
 const struct sa_ibnet_counts *sa_ibnet_counts(const struct sa_ibnet *in);
 void sa_ibnet_destroy(struct sa_ibnet *in);
 
-/** The same at once. */
+/** Import the whole text in one call. */
 int sa_import_ibnetdiscover(
 		const char *text, size_t len, const struct sa_import_sink *sink, struct error *err);
 
 /**
- * MTU that the operator vouches for where a file did not say it: PortInfoRecords whose MTUs are not
- * known get it, others stay.
+ * Set the MTU that the operator states: PortInfoRecords whose MTU the file did not give get it,
+ * others keep theirs.
  *
- * @param mtu  a code
+ * @param mtu  MTU code
  */
 void sa_import_mtu(struct sa_change *c, uint8_t mtu);
 
-/** Records as they are: @p text is an array of struct sa_change, @p len its bytes. */
+/** Import records in binary form: @p text is an array of struct sa_change of @p len bytes. */
 int sa_import_changes(
 		const char *text, size_t len, const struct sa_import_sink *sink, struct error *err);
 
 /**
- * The project's JSON, as an export writes it: {"records": [{"record": "NodeRecord", ...}, ...]}.
- * PathRecords, as sa table has them of a subnet manager's SA, are not stored, but their SLs are.
+ * Import our own JSON, as an export writes it: {"records": [{"record": "NodeRecord", ...}, ...]}.
+ * Of PathRecords, which `sa table` gets from a subnet manager's SA, only the SLs are stored.
  */
 int sa_import_json(
 		const char *text, size_t len, const struct sa_import_sink *sink, struct error *err);

@@ -3,8 +3,8 @@
  */
 
 /*
- * The text of dump_fts (dump_lfts, dump_mfts), in the same file behind ibnetdiscover's or in one of
- * its own:
+ * Import the output of dump_fts (dump_lfts, dump_mfts), which follows ibnetdiscover's or is a file
+ * of its own:
  *
  *   Unicast lids [0x0-0x4] of switch Lid 2 guid 0x0002c90200200000 (leaf01):
  *     Lid  Out   Destination
@@ -19,7 +19,8 @@
  *   0xc000        x x
  *   1 valid mlids dumped
  *
- * The LID that leaves a switch by port 0 is its own; a multicast table's switch is known by its GUID.
+ * In a unicast table the LID with port 0 is the switch's own. A multicast table tells only the
+ * switch's GUID, so its LID must be known from before.
  */
 
 #include <errno.h>
@@ -31,9 +32,9 @@
 #include "sa/layout.h"
 #include "wire/bytes.h"
 
-#define MASK_COLUMN   12 /* of port 0 in a line of a multicast table; each port has 2 */
+#define MASK_COLUMN   12 /* column of port 0 in a multicast line; a port takes 2 columns */
 #define PORTS_IN_MASK 16
-#define MLIDS         32 /* of a block */
+#define MLIDS         32 /* MLIDs in a block */
 #define LINEAR_BLOCKS (LID_UNICAST_END / LFT_PORTS)
 
 enum {
@@ -43,15 +44,15 @@ enum {
 };
 
 static int
-refuse(struct sa_ibnet *in, const char *expected, struct error *err)
+fts_refuse(struct sa_ibnet *in, const char *expected, struct error *err)
 {
 	return error_set(err, EINVAL, "line %u: got \"%.48s%s\", expected %s", in->counts.lines,
 			in->line, in->len > 48 ? "..." : "", expected);
 }
 
-/* A record of the table's switch: block is the 16 bits behind the LID. */
+/* Begin a record of the table's switch. @param block  the 16 bits after the LID */
 static void
-begin_record(struct sa_ibnet *in, uint16_t attribute, uint16_t block)
+fts_begin_record(struct sa_ibnet *in, uint16_t attribute, uint16_t block)
 {
 	memset(&in->change, 0, sizeof(in->change));
 	in->change.type = sa_record_type(attribute);
@@ -70,15 +71,15 @@ lid_of_switch(const struct sa_ibnet *in, uint64_t guid)
 
 /* "... of switch Lid 2 guid 0x0002c90200200000 (leaf01):" */
 static int
-begin_table(struct sa_ibnet *in, uint8_t kind, struct error *err)
+fts_begin_table(struct sa_ibnet *in, uint8_t kind, struct error *err)
 {
 	static const char guid[] = " guid 0x";
 	const char *at = strstr(in->line, guid);
 
 	if (in->fts.kind != NO_TABLE)
-		return refuse(in, "\"N valid lids dumped\" before the next table", err);
+		return fts_refuse(in, "\"N valid lids dumped\" before the next table", err);
 	if (at == NULL || strstr(in->line, " of switch ") == NULL)
-		return refuse(in, "... of switch ... guid 0x... and the switch's name", err);
+		return fts_refuse(in, "... of switch ... guid 0x... and the switch's name", err);
 	in->fts.kind = kind;
 	in->fts.guid = strtoull(at + strlen(guid), NULL, 16);
 	in->fts.rows = 0;
@@ -89,7 +90,8 @@ begin_table(struct sa_ibnet *in, uint8_t kind, struct error *err)
 		memset(in->fts.mask, 0, sizeof(in->fts.mask));
 	in->fts.lid = lid_of_switch(in, in->fts.guid);
 	if (kind == MULTICAST && in->fts.lid == 0)
-		return refuse(in, "the switch, or its unicast table, before its multicast table", err);
+		return fts_refuse(in,
+			"the switch, or its unicast table, before its multicast table", err);
 	return 0;
 }
 
@@ -101,7 +103,7 @@ take_unicast(struct sa_ibnet *in, unsigned long lid, const char *rest, struct er
 	unsigned long port = strtoul(rest, &end, 10);
 
 	if (end == rest || port > LFT_NO_PORT || lid > SA_IBNET_LIDS)
-		return refuse(in, "a LID up to 0xbfff and a port up to 255", err);
+		return fts_refuse(in, "a LID up to 0xbfff and a port up to 255", err);
 	in->fts.port[lid] = (uint8_t)port;
 	in->fts.rows++;
 	if (port != 0 || lid == 0 || in->fts.lid != 0)
@@ -118,9 +120,9 @@ take_multicast(struct sa_ibnet *in, unsigned long mlid, struct error *err)
 	unsigned int port, column, block = (unsigned int)(mlid - LID_UNICAST_END);
 
 	if (!in->fts.columns)
-		return refuse(in, "\"Ports:\" and their columns: dump_fts without -n", err);
+		return fts_refuse(in, "\"Ports:\" and their columns: dump_fts without -n", err);
 	if (mlid < LID_UNICAST_END || block >= SA_FTS_MLIDS)
-		return refuse(in, "an MLID from 0xc000 to 0xffff", err);
+		return fts_refuse(in, "an MLID from 0xc000 to 0xffff", err);
 	for (column = MASK_COLUMN; column < in->len; column += 2) {
 		port = (column - MASK_COLUMN) / 2;
 		if (in->line[column] == 'x' && port <= SA_IBNET_PORTS)
@@ -140,20 +142,20 @@ leads_nowhere(const uint8_t *ports)
 	return i == LFT_PORTS;
 }
 
-/* Blocks that lead somewhere; the first one always, for it says that there is a table. */
+/* Emit the blocks that have a port. Always emit block 0: it shows that the table exists. */
 static int
 end_unicast(struct sa_ibnet *in, struct error *err)
 {
 	int rc = 0;
 
 	if (in->fts.lid == 0)
-		return refuse(in, "the switch's own LID, with port 000, in its table", err);
+		return fts_refuse(in, "the switch's own LID, with port 000, in its table", err);
 	for (unsigned int i = 0; i < LINEAR_BLOCKS && rc == 0; i++) {
 		const uint8_t *ports = in->fts.port + i * LFT_PORTS;
 
 		if (i > 0 && leads_nowhere(ports))
 			continue;
-		begin_record(in, SA_LFT, (uint16_t)i);
+		fts_begin_record(in, SA_LFT, (uint16_t)i);
 		memcpy(in->change.rec + LFT_OFF_PORTS, ports, LFT_PORTS);
 		rc = sa_ibnet_emit(in, err);
 	}
@@ -170,7 +172,7 @@ emit_masks(struct sa_ibnet *in, unsigned int position, unsigned int block, struc
 		any |= mask[i];
 	if (any == 0)
 		return 0;
-	begin_record(in, SA_MFT, (uint16_t)(position << 12 | block));
+	fts_begin_record(in, SA_MFT, (uint16_t)(position << 12 | block));
 	for (i = 0; i < MLIDS; i++)
 		put_be16(in->change.rec + MFT_OFF_MASKS + 2 * i, mask[i]);
 	return sa_ibnet_emit(in, err);
@@ -187,16 +189,16 @@ end_multicast(struct sa_ibnet *in, struct error *err)
 	return rc;
 }
 
-/* "2 valid lids dumped", or without "valid" when the others were dumped too */
+/* "2 valid lids dumped"; without "valid" if dump_fts listed unused LIDs, too. */
 static int
-end_table(struct sa_ibnet *in, unsigned long rows, struct error *err)
+fts_end_table(struct sa_ibnet *in, unsigned long rows, struct error *err)
 {
 	bool unicast = in->fts.kind == UNICAST;
 	int rc;
 
 	if (rows != in->fts.rows)
-		return error_set(err, EINVAL, "line %u: %lu lines of the table were to be, there are %u",
-				in->counts.lines, rows, in->fts.rows);
+		return error_set(err, EINVAL, "line %u: got %u lines in the table, expected %lu",
+				in->counts.lines, in->fts.rows, rows);
 	rc = unicast ? end_unicast(in, err) : end_multicast(in, err);
 	in->fts.kind = NO_TABLE;
 	in->counts.tables++;
@@ -218,18 +220,18 @@ sa_fts_line(struct sa_ibnet *in, struct error *err)
 	char *end;
 
 	if (line[0] == 'U')
-		return begin_table(in, UNICAST, err);
+		return fts_begin_table(in, UNICAST, err);
 	if (line[0] == 'M')
-		return begin_table(in, MULTICAST, err);
-	if (line[0] == ' ' || line[0] == '\0') { /* what the columns are */
+		return fts_begin_table(in, MULTICAST, err);
+	if (line[0] == ' ' || line[0] == '\0') { /* a column heading */
 		in->fts.columns |= strstr(line, "Ports:") != NULL;
 		return 0;
 	}
 	number = strtoul(line, &end, 0);
 	if (end != line && strstr(end, "lids dumped") != NULL)
-		return end_table(in, number, err);
+		return fts_end_table(in, number, err);
 	if (strncmp(line, "0x", 2) != 0 || *end != ' ')
-		return refuse(in, "a LID and where it goes, or \"N valid lids dumped\"", err);
+		return fts_refuse(in, "a LID and its port, or \"N valid lids dumped\"", err);
 	return in->fts.kind == UNICAST ? take_unicast(in, number, end, err)
 				       : take_multicast(in, number, err);
 }

@@ -3,7 +3,7 @@
  */
 
 /*
- * The text of ibnetdiscover, line by line:
+ * Import the output of ibnetdiscover, line by line:
  *
  *   vendid=0x2c9                       IDs of the node that follows
  *   caguid=0x2c90300100000
@@ -14,8 +14,8 @@
  *   Switch  36 "S-0002c90200200000"  # "leaf01" base port 0 lid 2 lmc 0
  *   [1]  "H-0002c90300100000"[1](2c90300100001)  # "host001" lid 1 4xEDR
  *
- * Comments, empty lines and the chassis headings of --grouping say nothing that is needed. Names
- * come from the nodes and may hold anything: what follows one is found from the line's last quote.
+ * Comments, empty lines and the chassis headings of --grouping are skipped. A node's name may
+ * contain anything, even quotes: text after a name is found from the line's last quote.
  */
 
 #include <errno.h>
@@ -23,19 +23,19 @@
 
 #include "import_private.h"
 
-#define SAID                "line %u: got \"%.48s%s\", expected "
-#define SAID_ARGS(in, text) (in)->counts.lines, text, strlen(text) > 48 ? "..." : ""
+#define GOT                 "line %u: got \"%.48s%s\", expected "
+#define GOT_ARGS(in, text)  (in)->counts.lines, text, strlen(text) > 48 ? "..." : ""
 
 static int
-refuse(struct sa_ibnet *in, const char *expected, struct error *err)
+ibnet_refuse(struct sa_ibnet *in, const char *expected, struct error *err)
 {
-	return error_set(err, EINVAL, SAID "%s", SAID_ARGS(in, in->line), expected);
+	return error_set(err, EINVAL, GOT "%s", GOT_ARGS(in, in->line), expected);
 }
 
-/* --- pieces of a line: each moves *at on, or leaves it and says no --- */
+/* --- parts of a line: each function advances *at, or returns false --- */
 
 static bool
-take(const char **at, const char *literal)
+ibnet_take(const char **at, const char *literal)
 {
 	size_t len = strlen(literal);
 
@@ -46,13 +46,13 @@ take(const char **at, const char *literal)
 }
 
 static void
-skip_blanks(const char **at)
+ibnet_skip_blanks(const char **at)
 {
 	*at += strspn(*at, " \t");
 }
 
 static bool
-take_number(const char **at, unsigned int base, uint64_t max, uint64_t *value)
+ibnet_take_number(const char **at, unsigned int base, uint64_t max, uint64_t *value)
 {
 	static const char digits[] = "0123456789abcdef";
 	uint64_t v = 0;
@@ -77,13 +77,13 @@ take_number(const char **at, unsigned int base, uint64_t max, uint64_t *value)
 	return true;
 }
 
-/* " lid 5": a LID that an SM has given */
+/* " lid 5" */
 static bool
-take_lid(const char **at, const char *before, uint16_t *lid)
+ibnet_take_lid(const char **at, const char *before, uint16_t *lid)
 {
 	uint64_t v;
 
-	if (!take(at, before) || !take_number(at, 10, UINT16_MAX, &v))
+	if (!ibnet_take(at, before) || !ibnet_take_number(at, 10, UINT16_MAX, &v))
 		return false;
 	*lid = (uint16_t)v;
 	return true;
@@ -91,16 +91,17 @@ take_lid(const char **at, const char *before, uint16_t *lid)
 
 /* [12] */
 static bool
-take_port(const char **at, uint8_t *port)
+ibnet_take_port(const char **at, uint8_t *port)
 {
 	uint64_t v;
 
-	if (!take(at, "[") || !take_number(at, 10, SA_IBNET_PORTS, &v) || v == 0 || !take(at, "]"))
+	if (!ibnet_take(at, "[") || !ibnet_take_number(at, 10, SA_IBNET_PORTS,
+		&v) || v == 0 || !ibnet_take(at, "]"))
 		return false;
 	*port = (uint8_t)v;
-	/* --grouping: the number that stands on the chassis */
-	if (take(at, "[ext "))
-		return take_number(at, 10, 255, &v) && take(at, "]");
+	/* --grouping adds the port number printed on the chassis */
+	if (ibnet_take(at, "[ext "))
+		return ibnet_take_number(at, 10, 255, &v) && ibnet_take(at, "]");
 	return true;
 }
 
@@ -114,7 +115,7 @@ take_node_name(const char **at, char *kind, uint64_t *guid)
 		return false;
 	*kind = p[1];
 	p += 3;
-	if (!take_number(&p, 16, UINT64_MAX, guid) || !take(&p, "\""))
+	if (!ibnet_take_number(&p, 16, UINT64_MAX, guid) || !ibnet_take(&p, "\""))
 		return false;
 	*at = p;
 	return true;
@@ -122,14 +123,15 @@ take_node_name(const char **at, char *kind, uint64_t *guid)
 
 /* (2c90300100001) */
 static bool
-take_guid(const char **at, uint64_t *guid)
+ibnet_take_guid(const char **at, uint64_t *guid)
 {
-	return take(at, "(") && take_number(at, 16, UINT64_MAX, guid) && take(at, ")");
+	return ibnet_take(at, "(") && ibnet_take_number(at, 16, UINT64_MAX, guid) && ibnet_take(at,
+		")");
 }
 
 /* 4xEDR, and with --full s=4 w=2 v=4 */
 static bool
-take_speed(const char **at, struct sa_ibnet_port *p)
+ibnet_take_speed(const char **at, struct sa_ibnet_port *p)
 {
 	static const struct {
 		const char *name;
@@ -146,12 +148,12 @@ take_speed(const char **at, struct sa_ibnet_port *p)
 	uint64_t vls;
 	size_t i;
 
-	for (i = 0; i < sizeof(widths) / sizeof(widths[0]) && !take(at, widths[i].name);)
+	for (i = 0; i < sizeof(widths) / sizeof(widths[0]) && !ibnet_take(at, widths[i].name);)
 		i++;
 	if (i == sizeof(widths) / sizeof(widths[0]))
 		return false;
 	p->width = widths[i].code;
-	for (i = 0; i < sizeof(speeds) / sizeof(speeds[0]) && !take(at, speeds[i].name);)
+	for (i = 0; i < sizeof(speeds) / sizeof(speeds[0]) && !ibnet_take(at, speeds[i].name);)
 		i++;
 	if (i == sizeof(speeds) / sizeof(speeds[0]))
 		return false;
@@ -159,14 +161,14 @@ take_speed(const char **at, struct sa_ibnet_port *p)
 	p->speed_ext = speeds[i].ext;
 	p->vls = 0;
 	*at = strstr(*at, " v=") != NULL ? strstr(*at, " v=") + 3 : *at + strlen(*at);
-	if (**at != '\0' && take_number(at, 10, 5, &vls) && vls != 0)
+	if (**at != '\0' && ibnet_take_number(at, 10, 5, &vls) && vls != 0)
 		p->vls = (uint8_t)vls;
 	return true;
 }
 
-/* The text between the quote that stands at *at and the line's last one. */
+/* The text between the quote at *at and the line's last quote. */
 static bool
-take_quoted(const char **at, const char **text, size_t *len)
+ibnet_take_quoted(const char **at, const char **text, size_t *len)
 {
 	const char *last = strrchr(*at, '"');
 
@@ -178,7 +180,7 @@ take_quoted(const char **at, const char **text, size_t *len)
 	return true;
 }
 
-/* --- LIDs: each belongs to one port, and every other end of a cable has one --- */
+/* --- LIDs: each belongs to one port, and each cable's other end must have one --- */
 
 static int
 own_lids(struct sa_ibnet *in, uint16_t lid, uint8_t lmc, struct error *err)
@@ -186,13 +188,13 @@ own_lids(struct sa_ibnet *in, uint16_t lid, uint8_t lmc, struct error *err)
 	unsigned int last = lid + (1u << lmc) - 1;
 
 	if (lid == 0)
-		return refuse(in, "a LID that is not 0: has a subnet manager been run?", err);
+		return ibnet_refuse(in, "a LID other than 0: has a subnet manager been run?", err);
 	if (last > SA_IBNET_LIDS)
-		return refuse(in, "LIDs up to 49151", err);
+		return ibnet_refuse(in, "LIDs up to 49151", err);
 	for (unsigned int l = lid; l <= last; l++) {
 		if (in->owner[l] != 0)
-			return error_set(err, EINVAL, SAID "a LID of its own: line %u has %u too",
-					SAID_ARGS(in, in->line), in->owner[l], l);
+			return error_set(err, EINVAL, GOT "a LID of its own: line %u has %u, too",
+					GOT_ARGS(in, in->line), in->owner[l], l);
 		in->owner[l] = in->counts.lines;
 	}
 	return 0;
@@ -202,7 +204,7 @@ static int
 refer_lid(struct sa_ibnet *in, uint16_t lid, struct error *err)
 {
 	if (lid == 0 || lid > SA_IBNET_LIDS)
-		return refuse(in, "the other end's LID from 1 to 49151", err);
+		return ibnet_refuse(in, "the other end's LID from 1 to 49151", err);
 	if (in->referred[lid] == 0)
 		in->referred[lid] = in->counts.lines;
 	return 0;
@@ -233,43 +235,44 @@ read_id(struct sa_ibnet *in, struct error *err)
 		memset(&in->node, 0, sizeof(in->node));
 	in->in_node = false;
 	for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++) {
-		if (!take(&at, ids[i].name))
+		if (!ibnet_take(&at, ids[i].name))
 			continue;
-		if (!take_number(&at, 16, ids[i].max, &value))
-			return refuse(in, "a hexadecimal number that fits", err);
+		if (!ibnet_take_number(&at, 16, ids[i].max, &value))
+			return ibnet_refuse(in, "a hexadecimal number that fits", err);
 		memcpy((uint8_t *)&in->node + ids[i].at, &value, sizeof(value));
-		if (at[0] == '(' && !take_guid(&at, &in->node.port_guid))
-			return refuse(in, "the port GUID in hexadecimal in (...)", err);
+		if (at[0] == '(' && !ibnet_take_guid(&at, &in->node.port_guid))
+			return ibnet_refuse(in, "the port GUID in hexadecimal in (...)", err);
 		return 0;
 	}
-	return refuse(in,
+	return ibnet_refuse(in,
 			"a node (Switch, Ca, Rt), an ID of one (vendid=0x...), a port ([1]...) or "
 			"# and a comment",
 			err);
 }
 
-/* what stands behind the number of ports: "S-0002c90200200000"  # "leaf01" */
+/* After the number of ports: "S-0002c90200200000"  # "leaf01" */
 static int
-read_node(struct sa_ibnet *in, const char *at, uint8_t type, char kind, struct error *err)
+ibnet_read_node(struct sa_ibnet *in, const char *at, uint8_t type, char kind, struct error *err)
 {
 	struct sa_ibnet_node *n = &in->node;
 	uint64_t ports, guid;
 	char said;
 
 	if (in->in_node)
-		return refuse(in, "vendid= and the node's other IDs before it", err);
-	skip_blanks(&at);
-	if (!take_number(&at, 10, SA_IBNET_PORTS, &ports) || ports == 0)
-		return refuse(in, "a number of ports from 1 to 254", err);
-	skip_blanks(&at);
+		return ibnet_refuse(in, "vendid= and the node's other IDs before it", err);
+	ibnet_skip_blanks(&at);
+	if (!ibnet_take_number(&at, 10, SA_IBNET_PORTS, &ports) || ports == 0)
+		return ibnet_refuse(in, "a number of ports from 1 to 254", err);
+	ibnet_skip_blanks(&at);
 	if (!take_node_name(&at, &said, &guid) || said != kind)
-		return refuse(in, "a node's name like \"H-0002c90300100000\", S- for switches",
+		return ibnet_refuse(in,
+			"a node's name like \"H-0002c90300100000\", S- for switches",
 				err);
 	if (n->guid != guid || guid == 0)
-		return refuse(in, "the GUID that stands above the node", err);
-	skip_blanks(&at);
-	if (!take(&at, "# ") || !take_quoted(&at, &n->desc, &n->desc_len))
-		return refuse(in, "the node's description as # \"...\"", err);
+		return ibnet_refuse(in, "the GUID of the lines above the node", err);
+	ibnet_skip_blanks(&at);
+	if (!ibnet_take(&at, "# ") || !ibnet_take_quoted(&at, &n->desc, &n->desc_len))
+		return ibnet_refuse(in, "the node's description as # \"...\"", err);
 	if (n->desc_len > 64)
 		n->desc_len = 64;
 	memcpy(in->desc, n->desc, n->desc_len);
@@ -287,18 +290,19 @@ static int
 read_switch(struct sa_ibnet *in, const char *at, struct error *err)
 {
 	struct sa_ibnet_node *n = &in->node;
-	/* the port that manages the switch: the text says nothing of it but its LIDs */
+	/* the switch's management port: the text has only its LIDs */
 	struct sa_ibnet_port p = { 0 };
 	uint64_t lmc;
-	int rc = read_node(in, at, SA_IBNET_SWITCH, 'S', err);
+	int rc = ibnet_read_node(in, at, SA_IBNET_SWITCH, 'S', err);
 
 	if (rc != 0)
 		return rc;
 	at = in->rest;
-	n->enhanced = take(&at, " enhanced");
-	if ((!n->enhanced && !take(&at, " base")) || !take_lid(&at, " port 0 lid ", &n->lid) ||
-			!take(&at, " lmc ") || !take_number(&at, 10, 7, &lmc))
-		return refuse(in, "base or enhanced port 0 lid N lmc N behind the description",
+	n->enhanced = ibnet_take(&at, " enhanced");
+	if ((!n->enhanced && !ibnet_take(&at, " base")) || !ibnet_take_lid(&at, " port 0 lid ",
+		&n->lid) ||
+			!ibnet_take(&at, " lmc ") || !ibnet_take_number(&at, 10, 7, &lmc))
+		return ibnet_refuse(in, "base or enhanced port 0 lid N lmc N after the description",
 				err);
 	n->lmc = (uint8_t)lmc;
 	rc = own_lids(in, n->lid, n->lmc, err);
@@ -321,7 +325,7 @@ read_switch(struct sa_ibnet *in, const char *at, struct error *err)
 static int
 read_ca(struct sa_ibnet *in, const char *at, struct error *err)
 {
-	int rc = read_node(in, at, SA_IBNET_CA, 'H', err);
+	int rc = ibnet_read_node(in, at, SA_IBNET_CA, 'H', err);
 
 	in->counts.cas += rc == 0;
 	return rc;
@@ -330,27 +334,27 @@ read_ca(struct sa_ibnet *in, const char *at, struct error *err)
 static int
 read_router(struct sa_ibnet *in, const char *at, struct error *err)
 {
-	int rc = read_node(in, at, SA_IBNET_ROUTER, 'R', err);
+	int rc = ibnet_read_node(in, at, SA_IBNET_ROUTER, 'R', err);
 
 	in->counts.routers += rc == 0;
 	return rc;
 }
 
-/* behind the blank: "S-0002c90200200000"[1](2c90300100001)  # */
+/* After the blank: "S-0002c90200200000"[1](2c90300100001)  # */
 static bool
 take_other_end(const char **at, struct sa_ibnet_port *p)
 {
 	uint64_t guid;
 	char kind;
 
-	skip_blanks(at);
-	if (!take_node_name(at, &kind, &guid) || !take_port(at, &p->to_port))
+	ibnet_skip_blanks(at);
+	if (!take_node_name(at, &kind, &guid) || !ibnet_take_port(at, &p->to_port))
 		return false;
-	skip_blanks(at);
-	if (**at == '(' && !take_guid(at, &guid))
+	ibnet_skip_blanks(at);
+	if (**at == '(' && !ibnet_take_guid(at, &guid))
 		return false;
-	skip_blanks(at);
-	return take(at, "# ");
+	ibnet_skip_blanks(at);
+	return ibnet_take(at, "# ");
 }
 
 /* "leaf01" lid 2 4xEDR */
@@ -360,9 +364,10 @@ take_other_lid(const char **at, struct sa_ibnet_port *p)
 	const char *name;
 	size_t len;
 
-	if (!take_quoted(at, &name, &len) || !take_lid(at, " lid ", &p->to_lid) || !take(at, " "))
+	if (!ibnet_take_quoted(at, &name, &len) || !ibnet_take_lid(at, " lid ",
+		&p->to_lid) || !ibnet_take(at, " "))
 		return false;
-	return take_speed(at, p);
+	return ibnet_take_speed(at, p);
 }
 
 /* (2c90300100001)  "S-..."[1]  # lid 1 lmc 0 "leaf01" lid 2 4xEDR */
@@ -372,14 +377,15 @@ read_endport(struct sa_ibnet *in, const char *at, struct sa_ibnet_port *p, struc
 	uint64_t lmc;
 	int rc;
 
-	if (!take_guid(&at, &p->guid) || p->guid == 0)
-		return refuse(in, "the port GUID in (...) behind the port's number", err);
+	if (!ibnet_take_guid(&at, &p->guid) || p->guid == 0)
+		return ibnet_refuse(in, "the port GUID in (...) after the port's number", err);
 	if (!take_other_end(&at, p))
-		return refuse(in, "the other end like \"S-0002c90200200000\"[1] # ...", err);
-	if (!take_lid(&at, "lid ", &p->lid) || !take(&at, " lmc ") ||
-			!take_number(&at, 10, 7, &lmc) || !take(&at, " ") ||
+		return ibnet_refuse(in, "the other end like \"S-0002c90200200000\"[1] # ...", err);
+	if (!ibnet_take_lid(&at, "lid ", &p->lid) || !ibnet_take(&at, " lmc ") ||
+			!ibnet_take_number(&at, 10, 7, &lmc) || !ibnet_take(&at, " ") ||
 			!take_other_lid(&at, p))
-		return refuse(in, "# lid N lmc N \"name\" lid N 4xEDR (or other width and speed)",
+		return ibnet_refuse(in,
+			"# lid N lmc N \"name\" lid N 4xEDR (or other width and speed)",
 				err);
 	p->lmc = (uint8_t)lmc;
 	rc = own_lids(in, p->lid, p->lmc, err);
@@ -394,26 +400,27 @@ static int
 read_switch_port(struct sa_ibnet *in, const char *at, struct sa_ibnet_port *p, struct error *err)
 {
 	if (!take_other_end(&at, p))
-		return refuse(in, "the other end like \"H-0002c90300100000\"[1](...) # ...", err);
+		return ibnet_refuse(in, "the other end like \"H-0002c90300100000\"[1](...) # ...",
+			err);
 	if (!take_other_lid(&at, p))
-		return refuse(in, "# \"name\" lid N 4xEDR (or other width and speed)", err);
+		return ibnet_refuse(in, "# \"name\" lid N 4xEDR (or other width and speed)", err);
 	p->lid = in->node.lid;
 	return sa_ibnet_emit_port(in, p, err);
 }
 
 static int
-read_port(struct sa_ibnet *in, struct error *err)
+ibnet_read_port(struct sa_ibnet *in, struct error *err)
 {
 	struct sa_ibnet_port p = { 0 };
 	const char *at = in->line;
 	int rc;
 
 	if (!in->in_node)
-		return refuse(in, "a node before its ports", err);
-	if (!take_port(&at, &p.num) || p.num > in->node.num_ports)
-		return refuse(in, "the number of a port that the node has, in [...]", err);
+		return ibnet_refuse(in, "a node before its ports", err);
+	if (!ibnet_take_port(&at, &p.num) || p.num > in->node.num_ports)
+		return ibnet_refuse(in, "the number of a port that the node has, in [...]", err);
 	if (in->ports[p.num])
-		return refuse(in, "each port once", err);
+		return ibnet_refuse(in, "each port once", err);
 	in->ports[p.num] = true;
 	if (in->node.type == SA_IBNET_SWITCH)
 		rc = read_switch_port(in, at, &p, err);
@@ -441,7 +448,7 @@ static const struct {
 };
 
 static int
-read_line(struct sa_ibnet *in, struct error *err)
+ibnet_read_line(struct sa_ibnet *in, struct error *err)
 {
 	const char *at = in->line;
 
@@ -449,28 +456,28 @@ read_line(struct sa_ibnet *in, struct error *err)
 		in->line[--in->len] = '\0';
 	if (sa_fts_begins(in))
 		return sa_fts_line(in, err);
-	skip_blanks(&at);
+	ibnet_skip_blanks(&at);
 	if (at[0] == '\0' || at[0] == '#')
 		return 0;
 	if (at[0] == '[')
-		return read_port(in, err);
+		return ibnet_read_port(in, err);
 	for (size_t i = 0; i < sizeof(headings) / sizeof(headings[0]); i++) {
 		at = in->line;
-		if (take(&at, headings[i].begin))
+		if (ibnet_take(&at, headings[i].begin))
 			return headings[i].read != NULL ? headings[i].read(in, at, err) : 0;
 	}
 	return read_id(in, err);
 }
 
 static int
-end_line(struct sa_ibnet *in, struct error *err)
+ibnet_end_line(struct sa_ibnet *in, struct error *err)
 {
 	int rc;
 
 	in->counts.lines++;
 	in->line[in->len] = '\0';
-	rc = strlen(in->line) == in->len ? read_line(in, err)
-					 : refuse(in, "text, no NUL byte", err);
+	rc = strlen(in->line) == in->len ? ibnet_read_line(in, err)
+					 : ibnet_refuse(in, "text, no NUL byte", err);
 	in->len = 0;
 	return rc;
 }
@@ -490,7 +497,7 @@ sa_ibnet_feed(struct sa_ibnet *in, const void *text, size_t len, struct error *e
 					in->counts.lines + 1, SA_IBNET_LINE);
 		memcpy(in->line + in->len, at, part);
 		in->len += part;
-		rc = nl != NULL ? end_line(in, err) : 0;
+		rc = nl != NULL ? ibnet_end_line(in, err) : 0;
 		if (rc != 0)
 			return rc;
 	}
@@ -500,7 +507,7 @@ sa_ibnet_feed(struct sa_ibnet *in, const void *text, size_t len, struct error *e
 int
 sa_ibnet_end(struct sa_ibnet *in, struct error *err)
 {
-	int rc = in->len > 0 ? end_line(in, err) : 0;
+	int rc = in->len > 0 ? ibnet_end_line(in, err) : 0;
 
 	if (rc != 0)
 		return rc;

@@ -3,9 +3,9 @@
  */
 
 /*
- * The project's JSON: {"records": [{"record": "NodeRecord", "lid": 1, ...}, ...]}, or the list
- * alone. Records are decoded one at a time, so that a file may be larger than what its decoded form
- * would fit into.
+ * Import our own JSON: {"records": [{"record": "NodeRecord", "lid": 1, ...}, ...]}, or only the
+ * list. Records are decoded one at a time, so a file may be larger than memory for its decoded
+ * form.
  */
 
 #include <errno.h>
@@ -21,7 +21,7 @@
 
 #define SL_BLOCKS (LID_UNICAST_END / LFT_PORTS)
 
-/* SLs of the PathRecords from one LID, in blocks of destinations; NULL: none is known. */
+/* SLs of the PathRecords from one LID, in blocks by destination LID; NULL: none known. */
 struct sl_row {
 	uint8_t *block[SL_BLOCKS];
 };
@@ -29,10 +29,10 @@ struct sl_row {
 struct file {
 	const char *at;
 	const char *end;
-	unsigned int line; /* where at stands */
+	unsigned int line; /* line number of .at */
 	const struct sa_import_sink *sink;
 	struct sa_change change;
-	struct sl_row **sls; /* by source LID; NULL: no PathRecord was there */
+	struct sl_row **sls; /* by source LID; NULL: no PathRecord seen */
 };
 
 static const char *
@@ -78,43 +78,43 @@ record_from_json(const struct sa_record_type *t, json_t *fields, uint8_t *rec, u
 }
 
 static void
-advance(struct file *f, size_t n)
+json_file_advance(struct file *f, size_t n)
 {
 	for (; n > 0; n--)
 		f->line += *f->at++ == '\n';
 }
 
-/* The next character that is no blank; 0 at the end. */
+/* The next character that is not blank; 0 at the end. */
 static char
-peek(struct file *f)
+json_file_peek(struct file *f)
 {
 	while (f->at < f->end && strchr(" \t\r\n", *f->at) != NULL && *f->at != '\0')
-		advance(f, 1);
+		json_file_advance(f, 1);
 	return f->at < f->end ? *f->at : '\0';
 }
 
 static bool
-take(struct file *f, char c)
+json_file_take(struct file *f, char c)
 {
-	if (peek(f) != c || f->at == f->end)
+	if (json_file_peek(f) != c || f->at == f->end)
 		return false;
-	advance(f, 1);
+	json_file_advance(f, 1);
 	return true;
 }
 
 static int
-refuse(struct file *f, const char *expected, struct error *err)
+json_file_refuse(struct file *f, const char *expected, struct error *err)
 {
 	char got[16] = "the end";
 
-	peek(f);
+	json_file_peek(f);
 	if (f->at < f->end)
 		snprintf(got, sizeof(got), *f->at > ' ' && *f->at <= '~' ? "'%c'" : "byte 0x%02x",
 				(unsigned char)*f->at);
 	return error_set(err, EINVAL, "line %u: got %s, expected %s", f->line, got, expected);
 }
 
-/* "0x00010000", for records that have no RID of their own */
+/* "0x00010000", for records whose RID is not part of the record. */
 static bool
 read_rid(struct sa_change *c, const json_t *rid)
 {
@@ -130,7 +130,7 @@ read_rid(struct sa_change *c, const json_t *rid)
 }
 
 static int
-read_record(struct sa_change *c, json_t *record, struct error *err)
+json_file_read_record(struct sa_change *c, json_t *record, struct error *err)
 {
 	const char *type = json_string_value(json_object_get(record, "record")), *unknown;
 	uint64_t mask;
@@ -140,7 +140,7 @@ read_record(struct sa_change *c, json_t *record, struct error *err)
 		return error_set(err, EINVAL, "a record is an object with \"record\": its type");
 	c->type = sa_record_type_named(type);
 	if (c->type == NULL)
-		return error_set(err, EINVAL, "record: got \"%.40s\", which is no type of records",
+		return error_set(err, EINVAL, "record: got \"%.40s\", which is not a record type",
 				type);
 	if (!c->type->stored && c->type->attribute != SA_PATH)
 		return error_set(err, EINVAL, "record: got \"%s\", which is not stored", type);
@@ -184,7 +184,7 @@ keep_sl(struct file *f, struct error *err)
 
 	if (slid >= LID_UNICAST_END || slid == 0)
 		return error_set(err, EINVAL, "slid: got %u, expected a LID from 1 to 49151", slid);
-	if (dlid >= LID_UNICAST_END) /* to a multicast group: its record has the SL */
+	if (dlid >= LID_UNICAST_END) /* a multicast group: its MCMemberRecord has the SL */
 		return 0;
 	block = sl_block(f, slid, dlid / LFT_PORTS);
 	if (block == NULL)
@@ -203,7 +203,7 @@ put_sl_block(struct file *f, uint16_t slid, uint16_t block, const uint8_t *sls)
 	return f->sink->take(f->sink->arg, &f->change);
 }
 
-/* All has been read. */
+/* At the end of the file: pass on all SLs. */
 static int
 put_sls(struct file *f, struct error *err)
 {
@@ -215,7 +215,8 @@ put_sls(struct file *f, struct error *err)
 			if (f->sls[slid]->block[block] != NULL)
 				rc = put_sl_block(f, (uint16_t)slid, (uint16_t)block,
 						f->sls[slid]->block[block]);
-	return rc == 0 ? 0 : error_set(err, -rc, "SLs of paths could not be taken: %s", strerror(-rc));
+	return rc == 0 ? 0 : error_set(err, -rc, "SLs of paths could not be stored: %s",
+		strerror(-rc));
 }
 
 static void
@@ -233,23 +234,23 @@ forget_sls(struct file *f)
 
 /* --- records --- */
 
-/* Where a record of several lines is wrong, the line of its beginning is named. */
+/* An error in a record of several lines names the line where the record begins. */
 static int
-take_record(struct file *f, struct error *err)
+json_file_take_record(struct file *f, struct error *err)
 {
 	json_error_t json_err;
 	struct error why = { "" };
 	json_t *record;
 	int rc;
 
-	if (peek(f) != '{')
-		return refuse(f, "a record as {...}", err);
+	if (json_file_peek(f) != '{')
+		return json_file_refuse(f, "a record as {...}", err);
 	record = json_loadb(f->at, (size_t)(f->end - f->at),
 			JSON_DISABLE_EOF_CHECK | JSON_REJECT_DUPLICATES, &json_err);
 	if (record == NULL)
 		return error_set(err, EINVAL, "line %u: %s",
 				f->line + (unsigned int)json_err.line - 1, json_err.text);
-	rc = read_record(&f->change, record, &why);
+	rc = json_file_read_record(&f->change, record, &why);
 	json_decref(record);
 	if (rc != 0)
 		return error_set(err, -rc, "line %u: %s", f->line, why.text);
@@ -257,14 +258,14 @@ take_record(struct file *f, struct error *err)
 		rc = keep_sl(f, &why);
 		if (rc != 0)
 			return error_set(err, -rc, "line %u: %s", f->line, why.text);
-		advance(f, (size_t)json_err.position);
+		json_file_advance(f, (size_t)json_err.position);
 		return 0;
 	}
 	rc = f->sink->take(f->sink->arg, &f->change);
 	if (rc != 0)
-		return error_set(err, -rc, "line %u: the record could not be taken: %s", f->line,
+		return error_set(err, -rc, "line %u: the record could not be stored: %s", f->line,
 				strerror(-rc));
-	advance(f, (size_t)json_err.position);
+	json_file_advance(f, (size_t)json_err.position);
 	return 0;
 }
 
@@ -273,24 +274,24 @@ take_key(struct file *f, const char *key)
 {
 	size_t len = strlen(key);
 
-	if (peek(f) != '"' || (size_t)(f->end - f->at) < len || memcmp(f->at, key, len) != 0)
+	if (json_file_peek(f) != '"' || (size_t)(f->end - f->at) < len || memcmp(f->at, key, len) != 0)
 		return false;
-	advance(f, len);
+	json_file_advance(f, len);
 	return true;
 }
 
-/* A text without escapes. */
+/* A string without escapes. */
 static bool
 take_string(struct file *f)
 {
 	const char *end;
 
-	if (!take(f, '"'))
+	if (!json_file_take(f, '"'))
 		return false;
 	end = memchr(f->at, '"', (size_t)(f->end - f->at));
 	if (end == NULL)
 		return false;
-	advance(f, (size_t)(end - f->at) + 1);
+	json_file_advance(f, (size_t)(end - f->at) + 1);
 	return true;
 }
 
@@ -299,62 +300,62 @@ take_list(struct file *f, struct error *err)
 {
 	int rc;
 
-	if (!take(f, '['))
-		return refuse(f, "the list of records, [", err);
-	if (take(f, ']'))
+	if (!json_file_take(f, '['))
+		return json_file_refuse(f, "the list of records, [", err);
+	if (json_file_take(f, ']'))
 		return 0;
 	do {
-		rc = take_record(f, err);
+		rc = json_file_take_record(f, err);
 		if (rc != 0)
 			return rc;
-	} while (take(f, ','));
-	return take(f, ']') ? 0 : refuse(f, ", and a record or ]", err);
+	} while (json_file_take(f, ','));
+	return json_file_take(f, ']') ? 0 : json_file_refuse(f, ", and a record or ]", err);
 }
 
-/* What a query says behind its records: its status and the like. */
+/* Skip the members after "records", such as the status of a query. */
 static int
 skip_members(struct file *f, struct error *err)
 {
 	json_error_t why;
 	json_t *value;
 
-	while (take(f, ',')) {
+	while (json_file_take(f, ',')) {
 		value = NULL;
-		if (take_string(f) && take(f, ':'))
+		if (take_string(f) && json_file_take(f, ':'))
 			value = json_loadb(f->at, (size_t)(f->end - f->at),
 					JSON_DISABLE_EOF_CHECK | JSON_DECODE_ANY, &why);
 		if (value == NULL)
-			return refuse(f, "a name and its value", err);
+			return json_file_refuse(f, "a name and its value", err);
 		json_decref(value);
-		advance(f, (size_t)why.position);
+		json_file_advance(f, (size_t)why.position);
 	}
 	return 0;
 }
 
 static int
-read_file(struct file *f, struct error *err)
+json_file_read(struct file *f, struct error *err)
 {
-	bool object = take(f, '{');
+	bool object = json_file_take(f, '{');
 	int rc;
 
-	if (object && (!take_key(f, "\"records\"") || !take(f, ':')))
-		return refuse(f, "\"records\": and their list", err);
+	if (object && (!take_key(f, "\"records\"") || !json_file_take(f, ':')))
+		return json_file_refuse(f, "\"records\": and the list of records", err);
 	rc = take_list(f, err);
 	if (rc == 0 && object)
 		rc = skip_members(f, err);
 	if (rc != 0)
 		return rc;
-	if (object && !take(f, '}'))
-		return refuse(f, "} behind the records", err);
-	peek(f);
-	return f->at == f->end ? put_sls(f, err) : refuse(f, "the end", err);
+	if (object && !json_file_take(f, '}'))
+		return json_file_refuse(f, "} after the records", err);
+	json_file_peek(f);
+	return f->at == f->end ? put_sls(f, err) : json_file_refuse(f, "the end", err);
 }
 
 int
 sa_import_json(const char *text, size_t len, const struct sa_import_sink *sink, struct error *err)
 {
 	struct file f = { .at = text, .end = text + len, .line = 1, .sink = sink };
-	int rc = read_file(&f, err);
+	int rc = json_file_read(&f, err);
 
 	forget_sls(&f);
 	return rc;

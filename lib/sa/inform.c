@@ -3,7 +3,7 @@
  */
 
 /*
- * Subscriptions to notices: InformInfo set by a requester for itself (sa-multipacket B10).
+ * Subscriptions to notices: a requester sets InformInfo for itself (sa-multipacket B10).
  */
 
 #include <string.h>
@@ -27,8 +27,8 @@ subscriber_of(const struct store_record *r, struct subscriber *s)
 }
 
 /*
- * Do two InformInfos ask for the same? Subscribe and RespTime do not matter, nor does the QP: of
- * one requester there is one subscription to a thing.
+ * True if two InformInfos subscribe to the same. Subscribe, RespTime and the QP are ignored: a
+ * requester has only one subscription to the same notices.
  */
 static bool
 same_info(const uint8_t *a, const uint8_t *b)
@@ -39,11 +39,11 @@ same_info(const uint8_t *a, const uint8_t *b)
 }
 
 /*
- * A subscriber's subscription to the same, and an Enum that none of its own has. @return how many it
- * has
+ * Find a subscriber's subscription to the same, and an Enum that it does not use yet. @return
+ * number of its subscriptions
  */
 static unsigned int
-look_up(const struct write_batch *b, const uint8_t *gid, const uint8_t *info,
+inform_look_up(const struct write_batch *b, const uint8_t *gid, const uint8_t *info,
 	const struct store_record **same, uint16_t *free_enum)
 {
 	uint64_t key = sa_gid_key(gid), used = 0, at;
@@ -69,7 +69,7 @@ look_up(const struct write_batch *b, const uint8_t *gid, const uint8_t *info,
 }
 
 static uint16_t
-subscribe(struct write_batch *b, struct sa_write *w, const struct store_record *same,
+inform_subscribe(struct write_batch *b, struct sa_write *w, const struct store_record *same,
 	uint16_t number)
 {
 	const struct sa_record_type *t = sa_table_type(SA_TABLE_INFORM);
@@ -86,7 +86,8 @@ subscribe(struct write_batch *b, struct sa_write *w, const struct store_record *
 	memcpy(rec + INFORM_OFF_INFO, w->rec, INFO_LEN);
 	memset(&s, 0, sizeof(s));
 	s.peer = w->peer;
-	s.peer.neighbour = PATH_NO_NEIGHBOUR; /* an index of this life; the MAC is final */
+	/* the index is not valid after a restart: use the MAC */
+	s.peer.neighbour = PATH_NO_NEIGHBOUR;
 	s.class_version = w->version;
 	s.trusted = w->who.trusted;
 	return write_put(b, t, w->rid, rec, &s, sizeof(s));
@@ -101,10 +102,10 @@ write_subscribe(struct write_batch *b, struct sa_write *w)
 
 	if (w->rec[INFO_OFF_GENERIC] > 1 || w->rec[INFO_OFF_SUBSCRIBE] > 1)
 		return MAD_STATUS_INVALID_FIELD;
-	/* the QP that subscribes is the one that is told */
+	/* Reports go to the QP that subscribes, not to one that it names */
 	put_be32(w->rec + INFO_OFF_QPN,
 		w->peer.qpn << 8 | (get_be32(w->rec + INFO_OFF_QPN) & 0x1F));
-	n = look_up(b, w->who.gid.raw, w->rec, &same, &number);
+	n = inform_look_up(b, w->who.gid.raw, w->rec, &same, &number);
 	if (w->rec[INFO_OFF_SUBSCRIBE] == 0) {
 		if (same == NULL)
 			return SA_STATUS_REQ_INVALID;
@@ -112,7 +113,7 @@ write_subscribe(struct write_batch *b, struct sa_write *w)
 	}
 	if (same == NULL && (n >= SUBSCRIPTIONS_PER_PORT || number >= SUBSCRIPTIONS_PER_PORT))
 		return SA_STATUS_NO_RESOURCES;
-	return subscribe(b, w, same, number);
+	return inform_subscribe(b, w, same, number);
 }
 
 uint16_t
@@ -123,7 +124,7 @@ write_subscriber(struct write_batch *b, const struct store_record *r, const uint
 	uint8_t rec[SA_RECORD_MAX];
 	uint16_t number;
 
-	look_up(b, gid, r->bytes + INFORM_OFF_INFO, &same, &number);
+	inform_look_up(b, gid, r->bytes + INFORM_OFF_INFO, &same, &number);
 	if (same != NULL || number >= SUBSCRIPTIONS_PER_PORT)
 		return write_del(b, t, r->rid);
 	memcpy(rec, r->bytes, t->len);

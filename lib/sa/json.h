@@ -5,7 +5,7 @@
 #ifndef SA_JSON_H
 #define SA_JSON_H
 
-/** @file Records from JSON, components by the names of their description tables. */
+/** @file Records from JSON; members are named like the fields of the record tables. */
 
 #include <jansson.h>
 
@@ -13,13 +13,13 @@
 #include "sa/record.h"
 
 /**
- * Components by name into a record.
+ * Fill in a record from named components.
  *
  * @param fields   object; its members "record" and "rid" are skipped
- * @param rec      t->len bytes; components that are not given become 0
- * @param mask     of the components given, version 2's numbering
- * @param unknown  set to the name that is no component's, else NULL
- * @retval -EINVAL  err says why
+ * @param rec      t->len bytes; components not given become 0
+ * @param mask     components given, in version 2's numbering
+ * @param unknown  set to a name that is no component, else NULL
+ * @retval -EINVAL  err tells why
  */
 int record_from_json(const struct sa_record_type *t, json_t *fields, uint8_t *rec, uint64_t *mask,
 	const char **unknown, struct error *err);

@@ -7,15 +7,15 @@
 
 /**
  * @file
- * Byte offsets of the few components that the server itself computes with (sa-multipacket B10), and
- * their mask bits (B11). The description tables are the whole truth; a test compares the two.
+ * Byte offsets of the components that the server computes with (sa-multipacket B10), and their mask
+ * bits (B11). The record tables describe all components; a test compares the two.
  */
 
 #include <stdint.h>
 
 #define SA_BIT(n) (UINT64_C(1) << (n))
 
-#define LID_UNICAST_END 0xC000 /* unicast LIDs end before it, MLIDs start */
+#define LID_UNICAST_END 0xC000 /* the first MLID; unicast LIDs are lower */
 #define LID_MULTICAST_END 0xFFFF
 
 /* tables keyed by LID: RID = LID | port | enumeration (A6) */
@@ -48,7 +48,7 @@
 #define SWITCH_OFF_DEF_PORT 12
 
 #define SLTOVL_OFF_VLS 8
-#define VL_DROP        15 /* an SL that is mapped to it goes no further */
+#define VL_DROP        15 /* packets on an SL mapped to this VL are dropped */
 
 /* forwarding tables and PathSL: RID = LID | block */
 #define LFT_OFF_PORTS 8
@@ -93,7 +93,7 @@
 #define MC_OFF_PORT_GID   16
 #define MC_OFF_QKEY       32
 #define MC_OFF_MLID       36
-#define MC_OFF_MTU        38 /* selector 2, value 6 bits; so rate and life */
+#define MC_OFF_MTU        38 /* selector 2 bits, value 6 bits; rate and life alike */
 #define MC_OFF_TCLASS     39
 #define MC_OFF_PKEY       40
 #define MC_OFF_RATE       42
@@ -133,7 +133,7 @@
 #define INFO_OFF_SUBSCRIBE   23
 #define INFO_OFF_TYPE        24
 #define INFO_OFF_TRAP        26
-#define INFO_OFF_QPN         28 /* 24 bits, then rsvd 3, RespTime 5 */
+#define INFO_OFF_QPN         28 /* QPN 24, rsvd 3, RespTime 5 */
 #define INFO_OFF_PRODUCER    33 /* 24 bits */
 
 #define PR_OFF_SERVICE_ID 0
@@ -171,13 +171,13 @@
 #define PR_BIT_LIFE_SEL   20
 #define PR_BIT_LIFE       21
 
-/* MultiPathRecord: from RawTraffic to PacketLifeTime as PathRecord, then */
-#define MPR_LEN            24 /* GIDs behind it */
+/* MultiPathRecord: like PathRecord from RawTraffic to PacketLifeTime, then */
+#define MPR_LEN            24 /* followed by GIDs */
 #define MPR_OFF_SGID_COUNT 15
 #define MPR_OFF_DGID_COUNT 16
 #define MPR_BIT_SGID_COUNT 19
 #define MPR_BIT_DGID_COUNT 20
-#define MPR_PATH_BITS      0xFFFF /* those that PathRecord has PR_BIT_RAW higher */
+#define MPR_PATH_BITS      0xFFFF /* shifted left by PR_BIT_RAW they are PathRecord's bits */
 
 /* ClassPortInfo */
 #define CPI_LEN           72

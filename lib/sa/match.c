@@ -9,15 +9,15 @@
 #include "record_private.h"
 
 static void
-select_bits(uint8_t *bytes, unsigned int offset, unsigned int bits)
+match_select_bits(uint8_t *bytes, unsigned int offset, unsigned int bits)
 {
 	for (; bits > 0; offset++, bits--)
 		bytes[offset / 8] |= 0x80 >> offset % 8;
 }
 
-/* A field of several components is split evenly among their bits. */
+/* Each mask bit of a field with several components selects an equal part of it. */
 static void
-select_field(uint8_t *bytes, const struct sa_field *f, uint64_t mask)
+match_select_field(uint8_t *bytes, const struct sa_field *f, uint64_t mask)
 {
 	unsigned int n = sa_components(f), width = f->bits / n;
 
@@ -25,7 +25,7 @@ select_field(uint8_t *bytes, const struct sa_field *f, uint64_t mask)
 		return;
 	for (unsigned int i = 0; i < n; i++)
 		if (mask >> (f->mask_bit + i) & 1)
-			select_bits(bytes, f->offset + i * width, width);
+			match_select_bits(bytes, f->offset + i * width, width);
 }
 
 void
@@ -35,7 +35,7 @@ sa_match_compile(struct sa_match *m, const struct sa_record_type *t, const uint8
 	uint8_t bytes[SA_RECORD_MAX] = { 0 }, value[SA_RECORD_MAX] = { 0 };
 
 	for (unsigned int i = 0; i < t->num_fields; i++)
-		select_field(bytes, &t->fields[i], mask & ~skip);
+		match_select_field(bytes, &t->fields[i], mask & ~skip);
 	m->first = 0;
 	m->end = t->len;
 	while (m->end > 0 && bytes[m->end - 1] == 0)
@@ -48,7 +48,7 @@ sa_match_compile(struct sa_match *m, const struct sa_record_type *t, const uint8
 	memcpy(m->value, value, sizeof(value));
 }
 
-/* Records are read up to .end only: there may be nothing behind. */
+/* Reads the record only up to .end: no memory behind it may be touched. */
 bool
 sa_match(const struct sa_match *m, const uint8_t *rec)
 {

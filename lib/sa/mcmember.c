@@ -3,9 +3,9 @@
  */
 
 /*
- * Multicast groups: created by their first full member, joined, left, gone with the last full
- * member (sa-multipacket B10 and B11). A group is its members' records; each carries the group's
- * values.
+ * Multicast groups (sa-multipacket B10 and B11). The first full member creates a group, others join
+ * and leave, and it is deleted with its last full member. A group is stored as its members'
+ * records; each repeats the group's values.
  */
 
 #include <string.h>
@@ -23,49 +23,49 @@
 #define PROXY       0x80
 #define EXACTLY     (SELECT_EXACTLY << 6)
 #define SCOPE_LOCAL 2
-#define GROUPS_PER_PORT 1024 /* that a requester without trust may join or make */
-/* of a group that a port without known limits creates and says nothing of: 2048 bytes, 10 Gb/s */
+#define GROUPS_PER_PORT 1024 /* most groups of a port whose requester may not change everything */
+/* defaults of a group created without values by a port without known limits: 2048 bytes, 10 Gb/s */
 #define MTU_USUAL   4
 #define MTU_TOP     5
 #define RATE_USUAL  3
 #define RATE_TOP    23
 
 static bool
-asked(const struct sa_write *w, unsigned int bit)
+mc_asked(const struct sa_write *w, unsigned int bit)
 {
 	return (w->mask & SA_BIT(bit)) != 0;
 }
 
 static bool
-asked_both(const struct sa_write *w, unsigned int selector_bit)
+mc_asked_both(const struct sa_write *w, unsigned int selector_bit)
 {
-	return asked(w, selector_bit) && asked(w, selector_bit + 1);
+	return mc_asked(w, selector_bit) && mc_asked(w, selector_bit + 1);
 }
 
 static const struct store_record *
-find_group(const struct write_batch *b, const uint8_t *mgid)
+mc_find_group(const struct write_batch *b, const uint8_t *mgid)
 {
 	return write_find(write_view(b), SA_INDEX_MGID, sa_gid_key(mgid), MC_OFF_MGID, mgid, 16);
 }
 
 static const struct store_record *
-find_member(const struct write_batch *b, const uint8_t *rec)
+mc_find_member(const struct write_batch *b, const uint8_t *rec)
 {
 	return write_find(write_view(b), SA_INDEX_MC_MEMBER,
 		sa_member_key(rec, rec + MC_OFF_PORT_GID), 0, rec, MC_OFF_QKEY);
 }
 
 static bool
-too_many(const struct write_batch *b, const struct sa_write *w)
+mc_too_many(const struct write_batch *b, const struct sa_write *w)
 {
 	return !w->who.manager
 		&& write_crowded(b, SA_INDEX_MC_PORT, sa_gid_key(w->rec + MC_OFF_PORT_GID),
 			GROUPS_PER_PORT);
 }
 
-/* The port that is to be a member. @return a MAD status */
+/* Find the port that joins or leaves. @return a MAD status */
 static uint16_t
-find_port(const struct write_batch *b, const struct sa_write *w, struct port_view *port)
+mc_find_port(const struct write_batch *b, const struct sa_write *w, struct port_view *port)
 {
 	const uint8_t *gid = w->rec + MC_OFF_PORT_GID;
 
@@ -79,9 +79,11 @@ find_port(const struct write_batch *b, const struct sa_write *w, struct port_vie
 	return MAD_STATUS_OK;
 }
 
-/* --- joining a group that exists --- */
+/* --- joining an existing group --- */
 
-/* What a requester says of a group must be so. Masks: the bits of a component within its bytes. */
+/*
+ * Components that a join must state as the group has them. mask: the component's bits in its bytes.
+ */
 static const struct {
 	uint8_t bit;
 	uint8_t offset;
@@ -109,26 +111,26 @@ fits_group(const struct sa_write *w, const uint8_t *group)
 	unsigned int i;
 
 	for (i = 0; i < sizeof(fixed) / sizeof(fixed[0]); i++)
-		if (asked(w, fixed[i].bit)
+		if (mc_asked(w, fixed[i].bit)
 			&& ((read_bytes(w->rec + fixed[i].offset, fixed[i].bytes)
 				    ^ read_bytes(group + fixed[i].offset, fixed[i].bytes))
 				   & fixed[i].mask)
 				!= 0)
 			return false;
-	if (asked_both(w, MC_BIT_MTU_SEL)
+	if (mc_asked_both(w, MC_BIT_MTU_SEL)
 		&& !satisfies_mtu(w->rec[MC_OFF_MTU] >> 6, w->rec[MC_OFF_MTU] & 0x3F,
 			group[MC_OFF_MTU] & 0x3F))
 		return false;
-	if (asked_both(w, MC_BIT_RATE_SEL)
+	if (mc_asked_both(w, MC_BIT_RATE_SEL)
 		&& !satisfies_rate(w->rec[MC_OFF_RATE] >> 6, w->rec[MC_OFF_RATE] & 0x3F,
 			group[MC_OFF_RATE] & 0x3F))
 		return false;
-	return !asked_both(w, MC_BIT_LIFE_SEL)
+	return !mc_asked_both(w, MC_BIT_LIFE_SEL)
 		|| satisfies_life(w->rec[MC_OFF_LIFE] >> 6, w->rec[MC_OFF_LIFE] & 0x3F,
 			group[MC_OFF_LIFE] & 0x3F);
 }
 
-/* A member must be able to take what the group sends. 0: a port without known limits. */
+/* A member must support the group's MTU and rate. Limits 0: unknown, accept. */
 static bool
 port_can(const struct port_view *port, const uint8_t *group)
 {
@@ -139,17 +141,17 @@ port_can(const struct port_view *port, const uint8_t *group)
 }
 
 static uint16_t
-join(struct write_batch *b, struct sa_write *w, const struct port_view *port,
+mc_join(struct write_batch *b, struct sa_write *w, const struct port_view *port,
 	const uint8_t *group)
 {
-	const struct store_record *member = find_member(b, w->rec);
+	const struct store_record *member = mc_find_member(b, w->rec);
 	uint8_t rec[SA_RECORD_MAX], state = w->rec[MC_OFF_SCOPE_STATE] & 0xF;
 
 	if (!fits_group(w, group) || !port_can(port, group))
 		return SA_STATUS_REQ_INVALID;
 	if (port_member(write_view(b), port, get_be16(group + MC_OFF_PKEY)) == 0)
 		return SA_STATUS_DENIED;
-	if (member == NULL && too_many(b, w))
+	if (member == NULL && mc_too_many(b, w))
 		return SA_STATUS_NO_RESOURCES;
 	memcpy(rec, group, w->type->len);
 	memcpy(rec + MC_OFF_PORT_GID, w->rec + MC_OFF_PORT_GID, 16);
@@ -169,7 +171,7 @@ join(struct write_batch *b, struct sa_write *w, const struct port_view *port,
 	return write_put(b, w->type, w->rid, rec, NULL, 0);
 }
 
-/* --- creating one --- */
+/* --- creating a group --- */
 
 static bool
 mlid_is_free(const struct write_batch *b, uint16_t mlid)
@@ -181,7 +183,7 @@ mlid_is_free(const struct write_batch *b, uint16_t mlid)
 	return store_next(&c, &key) == NULL || key != mlid;
 }
 
-/* The next one in turn, so that an MLID rests for long before it means another group. 0: none */
+/* The next free MLID in turn, so that one is not reused for long. @return 0: none */
 static uint16_t
 new_mlid(struct write_batch *b)
 {
@@ -198,7 +200,7 @@ new_mlid(struct write_batch *b)
 	return 0;
 }
 
-/* An MGID of ours: transient, scope, signature A01C, subnet prefix, MLID (as opensm makes them). */
+/* A new MGID: transient, scope, signature A01C, subnet prefix, MLID (as opensm makes them). */
 static void
 new_mgid(const struct write_batch *b, uint8_t scope, uint16_t mlid, uint8_t *mgid)
 {
@@ -210,7 +212,7 @@ new_mgid(const struct write_batch *b, uint8_t scope, uint16_t mlid, uint8_t *mgi
 	put_be64(mgid + 4, b->sa->config.gid_prefix);
 	do
 		put_be32(mgid + 12, turn++ << 16 | mlid);
-	while (find_group(b, mgid) != NULL);
+	while (mc_find_group(b, mgid) != NULL);
 }
 
 static uint16_t
@@ -219,20 +221,21 @@ new_scope(struct sa_write *w, bool own_mgid, uint8_t *scope)
 	uint8_t given = w->rec[MC_OFF_SCOPE_STATE] >> 4;
 
 	if (own_mgid) {
-		*scope = asked(w, MC_BIT_SCOPE) && given != 0 ? given : SCOPE_LOCAL;
+		*scope = mc_asked(w, MC_BIT_SCOPE) && given != 0 ? given : SCOPE_LOCAL;
 		return MAD_STATUS_OK;
 	}
 	*scope = w->rec[MC_OFF_MGID + 1] & 0xF;
-	if (w->rec[MC_OFF_MGID] != 0xFF || (asked(w, MC_BIT_SCOPE) && given != *scope))
+	if (w->rec[MC_OFF_MGID] != 0xFF || (mc_asked(w, MC_BIT_SCOPE) && given != *scope))
 		return SA_STATUS_REQ_INVALID;
 	return MAD_STATUS_OK;
 }
 
-/* MTU, rate and life: what was asked for, within what the port can do. */
+/* MTU, rate and life time: as requested, within the port's limits. */
 static bool
 new_limits(const struct write_batch *b, struct sa_write *w, const struct port_view *port)
 {
-	bool mtu_asked = asked_both(w, MC_BIT_MTU_SEL), rate_asked = asked_both(w, MC_BIT_RATE_SEL);
+	bool mtu_asked = mc_asked_both(w, MC_BIT_MTU_SEL), rate_asked = mc_asked_both(w,
+		MC_BIT_RATE_SEL);
 	uint8_t mtu = port->mtu, rate = port->rate, life = b->sa->config.packet_life;
 	uint8_t *rec = w->rec;
 
@@ -243,7 +246,7 @@ new_limits(const struct write_batch *b, struct sa_write *w, const struct port_vi
 	if ((mtu_asked && !select_mtu(rec[MC_OFF_MTU] >> 6, rec[MC_OFF_MTU] & 0x3F, &mtu))
 		|| (rate_asked
 			&& !select_rate(rec[MC_OFF_RATE] >> 6, rec[MC_OFF_RATE] & 0x3F, &rate))
-		|| (asked_both(w, MC_BIT_LIFE_SEL)
+		|| (mc_asked_both(w, MC_BIT_LIFE_SEL)
 			&& !select_life(rec[MC_OFF_LIFE] >> 6, rec[MC_OFF_LIFE] & 0x3F, &life)))
 		return false;
 	rec[MC_OFF_MTU] = EXACTLY | mtu;
@@ -259,14 +262,14 @@ take_partition_sl(const struct write_batch *b, struct sa_write *w)
 	int sl = sa_partition_sl(&b->sa->config, get_be16(w->rec + MC_OFF_PKEY));
 	uint8_t *at = w->rec + MC_OFF_SL_FLOW_HOP;
 
-	if (asked(w, MC_BIT_SL) || !asked(w, MC_BIT_PKEY) || sl < 0)
+	if (mc_asked(w, MC_BIT_SL) || !mc_asked(w, MC_BIT_PKEY) || sl < 0)
 		return CREATE_MASK;
 	*at = (uint8_t)(sl << 4 | (*at & 0xF));
 	return CREATE_MASK & ~SA_BIT(MC_BIT_SL);
 }
 
 static uint16_t
-create(struct write_batch *b, struct sa_write *w, const struct port_view *port, bool own_mgid)
+mc_create(struct write_batch *b, struct sa_write *w, const struct port_view *port, bool own_mgid)
 {
 	uint16_t pkey = get_be16(w->rec + MC_OFF_PKEY), mlid, status;
 	uint64_t needed = take_partition_sl(b, w);
@@ -283,7 +286,7 @@ create(struct write_batch *b, struct sa_write *w, const struct port_view *port, 
 		return SA_STATUS_REQ_INVALID;
 	if (port_member(write_view(b), port, pkey) == 0)
 		return SA_STATUS_DENIED;
-	if (too_many(b, w))
+	if (mc_too_many(b, w))
 		return SA_STATUS_NO_RESOURCES;
 	mlid = new_mlid(b);
 	w->rid = write_new_rid(b, w->type->table);
@@ -292,7 +295,7 @@ create(struct write_batch *b, struct sa_write *w, const struct port_view *port, 
 	put_be16(rec + MC_OFF_MLID, mlid);
 	if (own_mgid)
 		new_mgid(b, scope, mlid, rec + MC_OFF_MGID);
-	if (!asked(w, MC_BIT_HOP))
+	if (!mc_asked(w, MC_BIT_HOP))
 		rec[MC_OFF_SL_FLOW_HOP + 3] = 0;
 	rec[MC_OFF_SCOPE_STATE] = scope << 4 | (rec[MC_OFF_SCOPE_STATE] & 0xF);
 	rec[MC_OFF_PROXY] = sa_owns(write_view(b), b->sa->config.gid_prefix, &w->who,
@@ -317,14 +320,14 @@ write_mc_join(struct write_batch *b, struct sa_write *w)
 		return SA_STATUS_INSUFFICIENT;
 	if ((w->rec[MC_OFF_SCOPE_STATE] & 0xF) == 0)
 		return SA_STATUS_REQ_INVALID;
-	status = find_port(b, w, &port);
+	status = mc_find_port(b, w, &port);
 	if (status != MAD_STATUS_OK)
 		return status;
 	own_mgid = memcmp(w->rec + MC_OFF_MGID, zero, 16) == 0;
-	group = own_mgid ? NULL : find_group(b, w->rec + MC_OFF_MGID);
+	group = own_mgid ? NULL : mc_find_group(b, w->rec + MC_OFF_MGID);
 	if (group != NULL)
-		return join(b, w, &port, group->bytes);
-	return create(b, w, &port, own_mgid);
+		return mc_join(b, w, &port, group->bytes);
+	return mc_create(b, w, &port, own_mgid);
 }
 
 /* --- leaving --- */
@@ -345,12 +348,12 @@ has_full_member(const struct write_batch *b, const uint8_t *mgid)
 }
 
 static uint16_t
-delete_group(struct write_batch *b, const struct sa_record_type *t, const uint8_t *rec)
+mc_delete_group(struct write_batch *b, const struct sa_record_type *t, const uint8_t *rec)
 {
 	const struct store_record *r;
 	uint16_t status = MAD_STATUS_OK;
 
-	while (status == MAD_STATUS_OK && (r = find_group(b, rec + MC_OFF_MGID)) != NULL)
+	while (status == MAD_STATUS_OK && (r = mc_find_group(b, rec + MC_OFF_MGID)) != NULL)
 		status = write_del(b, t, r->rid);
 	write_event(b, TRAP_GROUP_DELETED, get_be16(rec + MC_OFF_PKEY), rec + MC_OFF_MGID);
 	return status;
@@ -370,7 +373,7 @@ mc_remove_member(struct write_batch *b, struct sa_write *w, const struct store_r
 			   : write_del(b, w->type, w->rid);
 	if (status != MAD_STATUS_OK || has_full_member(b, w->rec + MC_OFF_MGID))
 		return status;
-	return delete_group(b, w->type, w->rec);
+	return mc_delete_group(b, w->type, w->rec);
 }
 
 uint16_t
@@ -383,7 +386,7 @@ write_mc_leave(struct write_batch *b, struct sa_write *w)
 		return SA_STATUS_INSUFFICIENT;
 	if (!write_allowed(b, w, w->rec + MC_OFF_PORT_GID))
 		return SA_STATUS_DENIED;
-	r = find_member(b, w->rec);
+	r = mc_find_member(b, w->rec);
 	if (r == NULL || leave == 0 || (leave & ~r->bytes[MC_OFF_SCOPE_STATE] & 0xF) != 0)
 		return SA_STATUS_REQ_INVALID;
 	return mc_remove_member(b, w, r, leave);

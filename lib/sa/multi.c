@@ -3,7 +3,7 @@
  */
 
 /*
- * MultiPathRecord (sa-multipacket B10; mask bits as opensm's ib_types.h numbers them).
+ * MultiPathRecord queries (sa-multipacket B10; mask bits as in opensm's ib_types.h).
  */
 
 #include <errno.h>
@@ -16,11 +16,13 @@
 #define NUMB_PATH_MAX 127
 #define MULTICAST     0xFF
 
-/* of what is open in print, the choice is opensm's: counts are needed, and their bits */
+/*
+ * The standard leaves open whether the counts' mask bits are needed; like opensm we require them.
+ */
 #define COUNTS (SA_BIT(MPR_BIT_SGID_COUNT) | SA_BIT(MPR_BIT_DGID_COUNT))
 
 static void
-read_request(const struct multi_query *m, unsigned int offset, uint8_t *buf, unsigned int len)
+multi_read_request(const struct multi_query *m, unsigned int offset, uint8_t *buf, unsigned int len)
 {
 	if (m->body != NULL)
 		mad_body_read(m->body, offset, buf, len);
@@ -47,14 +49,14 @@ multi_init(struct multi_query *m, struct mad_body *body, const uint8_t *data, ui
 		memcpy(m->data, data, SA2_AREA);
 	if (len < MPR_LEN)
 		return MAD_STATUS_INVALID_FIELD;
-	read_request(m, 0, rec, MPR_LEN);
+	multi_read_request(m, 0, rec, MPR_LEN);
 	m->sgids = rec[MPR_OFF_SGID_COUNT];
 	m->dgids = rec[MPR_OFF_DGID_COUNT];
 	if ((mask & COUNTS) != COUNTS || m->sgids == 0 || m->dgids == 0)
 		return SA_STATUS_REQ_INVALID;
 	if (len < MPR_LEN + 16u * (m->sgids + m->dgids))
 		return MAD_STATUS_INVALID_FIELD;
-	/* from RawTraffic to PacketLifeTime the two records are the same, mask bits too */
+	/* from RawTraffic to PacketLifeTime both records have the same layout and mask bits */
 	memset(m->tmpl, 0, sizeof(m->tmpl));
 	memcpy(m->tmpl + PR_OFF_FLOW_HOP, rec, PR_OFF_LIFE + 1 - PR_OFF_FLOW_HOP);
 	m->mask = (mask & MPR_PATH_BITS) << PR_BIT_RAW | SA_BIT(PR_BIT_SGID) | SA_BIT(PR_BIT_DGID);
@@ -66,22 +68,22 @@ multi_init(struct multi_query *m, struct mad_body *body, const uint8_t *data, ui
 }
 
 static unsigned int
-pairs(const struct multi_query *m)
+multi_pairs(const struct multi_query *m)
 {
 	return (unsigned int)m->sgids * m->dgids;
 }
 
-/* Pair number .at, along the diagonals of sources and destinations. @return a MAD status */
+/* Begin pair number .at, along the diagonals of sources and destinations. @return a MAD status */
 static uint16_t
-begin_pair(struct multi_query *m, struct path_query *p, const struct sa_config *config,
+multi_begin_pair(struct multi_query *m, struct path_query *p, const struct sa_config *config,
 	struct fabric *f)
 {
 	unsigned int s = m->at % m->sgids, d = (s + m->at / m->sgids) % m->dgids;
-	unsigned int rest = pairs(m) - m->at;
+	unsigned int rest = multi_pairs(m) - m->at;
 	uint16_t status;
 
-	read_request(m, MPR_LEN + 16 * s, m->tmpl + PR_OFF_SGID, 16);
-	read_request(m, MPR_LEN + 16 * (m->sgids + d), m->tmpl + PR_OFF_DGID, 16);
+	multi_read_request(m, MPR_LEN + 16 * s, m->tmpl + PR_OFF_SGID, 16);
+	multi_read_request(m, MPR_LEN + 16 * (m->sgids + d), m->tmpl + PR_OFF_DGID, 16);
 	if (m->tmpl[PR_OFF_DGID] == MULTICAST)
 		return SA_STATUS_INVALID_GID;
 	status = path_query_init(p, config, f, m->tmpl, m->mask, false);
@@ -102,7 +104,7 @@ count_path(void *arg, const struct path_entry *e)
 {
 	struct counting_sink *c = arg;
 
-	c->m->left--; /* a pair's share is within what is left */
+	c->m->left--; /* never below 0: a pair's share is taken from what is left */
 	return c->sink(c->arg, e);
 }
 
@@ -118,12 +120,12 @@ multi_step(struct multi_query *m, struct path_query *p, const struct sa_config *
 		m->generation = fabric_generation(f);
 	if (m->generation != fabric_generation(f))
 		return -ESTALE;
-	while (m->at < pairs(m) && m->left > 0) {
+	while (m->at < multi_pairs(m) && m->left > 0) {
 		if (*budget == 0)
 			return -EAGAIN;
 		--*budget;
 		if (!m->begun) {
-			*status = begin_pair(m, p, config, f);
+			*status = multi_begin_pair(m, p, config, f);
 			if (*status != MAD_STATUS_OK)
 				return -EPROTO;
 		}

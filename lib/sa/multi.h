@@ -9,9 +9,9 @@
  * @file
  * GetMulti(MultiPathRecord): paths from any of some GIDs to any of others (sa-multipacket B7, B10).
  *
- * NumbPath bounds all paths together, as opensm has it. Pairs are taken diagonally, and each gets an
- * even share of what is left: so two paths between two ports and two others have no end in common,
- * which is what Independence asks for (UNCONFIRMED: it changes nothing else).
+ * NumbPath limits all paths together, as in opensm. Pairs are taken along diagonals, and each gets
+ * an even share of the remaining paths. So two paths between two sources and two destinations share
+ * no end, which is what Independence asks for (UNCONFIRMED; we use it for nothing else).
  */
 
 #include <stdbool.h>
@@ -20,37 +20,37 @@
 #include "mad/mad.h"
 #include "sa/path.h"
 
-/** On its way, from pair to pair. */
+/** A query in progress. */
 struct multi_query {
-	struct mad_body *body; /**< the request, or NULL: it is in .data */
+	struct mad_body *body; /**< the request; NULL: it is in .data */
 	uint8_t data[SA2_AREA];
-	uint8_t tmpl[PR_LEN]; /**< of the PathRecords, but for their GIDs */
+	uint8_t tmpl[PR_LEN]; /**< PathRecord template; the GIDs are set for each pair */
 	uint64_t mask;
 	uint16_t sgids;
 	uint16_t dgids;
 	uint16_t numb_path;
-	uint16_t left; /**< of them */
-	uint32_t at; /**< pair */
-	bool begun; /**< it is under way */
-	uint32_t generation; /**< of the fabric */
+	uint16_t left; /**< paths still allowed */
+	uint32_t at; /**< current pair */
+	bool begun; /**< the current pair is in progress */
+	uint32_t generation; /**< fabric_generation() at the start */
 };
 
 /**
- * Understand a request.
+ * Decode a request.
  *
- * @param body  in many packets, else NULL and @p data has SA2_AREA bytes. It must live as long
- * @param mask  of MultiPathRecord
+ * @param body  a multi-packet request, which must outlive the query; NULL: @p data, SA2_AREA bytes
+ * @param mask  MultiPathRecord's mask
  * @return a MAD status
  */
 uint16_t multi_init(struct multi_query *m, struct mad_body *body, const uint8_t *data,
 	uint64_t mask);
-/** From the beginning. */
+/** Start again from the first pair. */
 void multi_rewind(struct multi_query *m);
 /**
- * Go on, as path_query_step() does.
+ * Continue, like path_query_step().
  *
- * @param p  the pair under way; its .common holds for all paths
- * @retval -EPROTO  *status says why
+ * @param p  the current pair; its .common applies to all paths
+ * @retval -EPROTO  *status tells why
  */
 int multi_step(struct multi_query *m, struct path_query *p, const struct sa_config *config,
 	struct fabric *f, const struct requester *who, unsigned int *budget, path_sink *sink,

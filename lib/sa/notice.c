@@ -3,10 +3,10 @@
  */
 
 /*
- * Report(Notice): what happened, told to those who subscribed, until they answer. Events come from
- * the store's thread by a ring to worker 0, traps from the subnet manager's port, which is worker 0's
- * too. It walks the subscriptions, a few at a time, and keeps within its bound of Reports under way
- * and of Reports per interval.
+ * Report(Notice): send what happened to its subscribers, and repeat until they answer. Events come
+ * from the store's thread by a ring to worker 0, traps from the subnet manager's port, which is
+ * worker 0's, too. Worker 0 walks the subscriptions, a few at a time. Anti-flood: Reports in
+ * progress and Reports per interval are limited.
  */
 
 #include <string.h>
@@ -22,16 +22,19 @@
 #define ANY_TRAP     0xFFFF
 #define ANY_PRODUCER 0xFFFFFF
 
-#define TRAPS 32 /* that wait to be told, a power of two */
+#define TRAPS 32 /* traps that wait, a power of two */
 
-/* What is told, and who issued it. */
+/* What is reported. */
 struct matter {
 	uint16_t trap;
 	uint16_t type;
-	uint16_t pkey; /* of a group */
+	uint16_t pkey; /* the group's */
 	uint32_t producer;
-	uint8_t gid[16]; /* of the group or port that it is about */
-	/* a trap: another one is the issuer, else this SA, by the address that the subscriber knows */
+	uint8_t gid[16]; /* the group or port that the notice is about */
+	/*
+	 * true: a trap of another issuer; false: issued by this SA, under the address that a
+	 * subscriber uses
+	 */
 	bool is_trap;
 	uint16_t issuer_lid;
 	uint8_t notice[NOTICE_OFF_ISSUER_GID];
@@ -49,13 +52,13 @@ struct sa_notices {
 	struct sa_report *free_reports;
 	struct token_bucket rate;
 	uint8_t resp_time;
-	bool telling; /* .matter */
+	bool telling; /* .matter is being reported */
 	struct matter matter;
 	uint8_t trap[TRAPS][NOTICE_OFF_ISSUER_GID];
 	uint32_t trap_head;
 	uint32_t trap_tail;
-	bool trap_told; /* last, so that an event is next if there is one */
-	uint32_t next_rid; /* of the subscription to look at next */
+	bool trap_told; /* the last matter was a trap: take an event next, if there is one */
+	uint32_t next_rid; /* RID of the subscription to look at next */
 };
 
 /* --- the ring --- */
@@ -106,7 +109,7 @@ sa_trap(struct sa_worker *w, const uint8_t *notice)
 	struct sa_notices *n = w->notices;
 
 	if (!(notice[NOTICE_OFF_TYPE] & GENERIC))
-		return; /* a vendor's: subscriptions to these are not kept apart */
+		return; /* a vendor's trap: we do not keep subscriptions to those apart */
 	if (n->trap_head - n->trap_tail == TRAPS) {
 		sa_events_lost(w->sa, 1);
 		return;
@@ -115,7 +118,7 @@ sa_trap(struct sa_worker *w, const uint8_t *notice)
 }
 
 static void
-take_event(struct sa_worker *w, struct matter *m)
+notice_take_event(struct sa_worker *w, struct matter *m)
 {
 	struct sa_event_ring *r = &w->sa->events;
 	const struct sa_event *e = &r->event[r->tail % SA_EVENTS];
@@ -126,9 +129,9 @@ take_event(struct sa_worker *w, struct matter *m)
 	__atomic_store_n(&r->tail, r->tail + 1, __ATOMIC_RELEASE);
 }
 
-/* The issuer's GID is as good as the store knows its LID. */
+/* The issuer's GID stays zero if the store does not know its LID. */
 static void
-take_trap(struct sa_worker *w, struct matter *m)
+notice_take_trap(struct sa_worker *w, struct matter *m)
 {
 	struct sa_notices *n = w->notices;
 	const uint8_t *notice = n->trap[n->trap_tail++ % TRAPS];
@@ -150,16 +153,16 @@ take_trap(struct sa_worker *w, struct matter *m)
 	put_be64(m->gid + 8, p->guid);
 }
 
-/* Events and traps by turns. */
+/* Take events and traps in turns. */
 static void
-next_matter(struct sa_worker *w)
+notice_next_matter(struct sa_worker *w)
 {
 	struct sa_notices *n = w->notices;
 
 	if (no_traps(n) || (n->trap_told && !ring_empty(w)))
-		take_event(w, &n->matter);
+		notice_take_event(w, &n->matter);
 	else
-		take_trap(w, &n->matter);
+		notice_take_trap(w, &n->matter);
 	n->trap_told = n->matter.is_trap;
 	n->telling = true;
 	n->next_rid = 0;
@@ -220,9 +223,9 @@ sa_notices_destroy(struct sa_worker *w)
 	w->notices = NULL;
 }
 
-/* --- who is told --- */
+/* --- subscribers --- */
 
-/* Does an InformInfo ask for this trap, of this issuer? */
+/* True if an InformInfo subscribes to this trap of this issuer. */
 static bool
 asks_for(const uint8_t *info, const struct matter *m, const struct subscriber *s)
 {
@@ -238,7 +241,7 @@ asks_for(const uint8_t *info, const struct matter *m, const struct subscriber *s
 		|| (trap != ANY_TRAP && trap != m->trap)
 		|| (producer != ANY_PRODUCER && producer != m->producer))
 		return false;
-	/* a GID, if there is one, stands instead of the LIDs: of the issuer or of the port told of */
+	/* a GID replaces the LIDs: the issuer's, or that of the port which the notice is about */
 	if (memcmp(info + INFO_OFF_GID, any_gid, 16) != 0)
 		return memcmp(info + INFO_OFF_GID, m->gid, 16) == 0 || (!m->is_trap
 			&& memcmp(info + INFO_OFF_GID, s->peer.av.sgid.raw, 16) == 0);
@@ -246,7 +249,10 @@ asks_for(const uint8_t *info, const struct matter *m, const struct subscriber *s
 		|| (issuer >= begin && (issuer <= end || end == 0));
 }
 
-/* Only what the subscriber may see: its partitions' groups, its partitions' ports, no keys. */
+/*
+ * Security: report only what the subscriber may see: groups and ports of its partitions. Security
+ * traps contain keys and go to trusted subscribers only.
+ */
 static bool
 may_know(struct sa_worker *w, const uint8_t *gid, const struct matter *m,
 	const struct subscriber *s)
@@ -269,13 +275,14 @@ may_know(struct sa_worker *w, const uint8_t *gid, const struct matter *m,
 	if (m->pkey != 0)
 		return port_member(v, &who.port, m->pkey) != 0;
 	p = fabric_gid(w->fabric, m->gid);
-	return p == NULL || sa_shares(v, &who, p); /* one that has gone has no partition left */
+	/* the partitions of a port that is gone are unknown */
+	return p == NULL || sa_shares(v, &who, p);
 }
 
 /* --- a Report --- */
 
 static void
-reported(void *arg, const struct mad_result *result)
+notice_reported(void *arg, const struct mad_result *result)
 {
 	struct sa_report *r = arg;
 	struct sa_worker *w = r->w;
@@ -290,7 +297,7 @@ reported(void *arg, const struct mad_result *result)
 }
 
 static void
-fill_report(uint8_t *mad, const struct matter *m, const struct subscriber *s)
+notice_fill_report(uint8_t *mad, const struct matter *m, const struct subscriber *s)
 {
 	uint8_t *notice = mad + (s->class_version == SA_V1 ? SA1_OFF_DATA : SA2_OFF_DATA);
 
@@ -314,7 +321,7 @@ fill_report(uint8_t *mad, const struct matter *m, const struct subscriber *s)
 }
 
 static void
-report(struct sa_worker *w, const struct subscriber *s, uint64_t now)
+notice_report(struct sa_worker *w, const struct subscriber *s, uint64_t now)
 {
 	struct sa_notices *n = w->notices;
 	struct sa_report *r = n->free_reports;
@@ -322,9 +329,9 @@ report(struct sa_worker *w, const struct subscriber *s, uint64_t now)
 	struct mad_call call = { .to = s->peer, .protocol = MAD_SINGLE, .mad = mad,
 		.resp_time = n->resp_time, .retries = w->config->notice_retries,
 		.data_offset = s->class_version == SA_V1 ? SA1_OFF_DATA : SA2_OFF_DATA,
-		.taker = { .arg = r, .done = reported } };
+		.taker = { .arg = r, .done = notice_reported } };
 
-	fill_report(mad, &n->matter, s);
+	notice_fill_report(mad, &n->matter, s);
 	n->free_reports = r->next_free;
 	r->busy = true;
 	if (mad_call(w->mad, &call, now, &r->handle) == 0) {
@@ -336,11 +343,9 @@ report(struct sa_worker *w, const struct subscriber *s, uint64_t now)
 	w->counters.reports_given_up++;
 }
 
-/*
- * The next subscription. @return false: there is none, or it must wait for its turn
- */
+/* Look at the next subscription. @return false: the rate limit stops here */
 static bool
-tell_next(struct sa_worker *w, uint64_t now)
+notice_tell_next(struct sa_worker *w, uint64_t now)
 {
 	const struct store_version *v = fabric_version(w->fabric);
 	struct sa_notices *n = w->notices;
@@ -358,7 +363,7 @@ tell_next(struct sa_worker *w, uint64_t now)
 		&& may_know(w, r->bytes + INFORM_OFF_GID, &n->matter, &s)) {
 		if (!token_bucket_take(&n->rate, now))
 			return false;
-		report(w, &s, now);
+		notice_report(w, &s, now);
 	}
 	n->next_rid = r->rid + 1;
 	return true;
@@ -377,8 +382,8 @@ sa_notices_run(struct sa_worker *w, uint64_t now, unsigned int budget)
 
 	while (done < budget && sa_notices_pending(w)) {
 		if (!w->notices->telling)
-			next_matter(w);
-		if (!tell_next(w, now))
+			notice_next_matter(w);
+		if (!notice_tell_next(w, now))
 			break;
 		done++;
 	}

@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* Components as people write them. A text that is refused leaves the record as it was. */
+/* Parse components from text. A text that is rejected leaves the record unchanged. */
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -17,13 +17,13 @@
 #define GOT_ARGS(f, text) (f)->name, text, strlen(text) > 40 ? "..." : ""
 
 static uint64_t
-largest(const struct sa_field *f)
+field_max(const struct sa_field *f)
 {
 	return f->bits >= 64 ? UINT64_MAX : (1ull << f->bits) - 1;
 }
 
 static int
-digit(char c)
+text_hex_digit(char c)
 {
 	if (c >= '0' && c <= '9')
 		return c - '0';
@@ -31,9 +31,9 @@ digit(char c)
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : 16;
 }
 
-/* Decimal or 0x..., and nothing else: no sign, no blanks, no octal. */
+/* Decimal or 0x... only: no sign, blanks or octal. */
 static bool
-number(const char *text, size_t len, uint64_t max, uint64_t *value)
+parse_digits(const char *text, size_t len, uint64_t max, uint64_t *value)
 {
 	unsigned int base = 10;
 	uint64_t v = 0;
@@ -46,7 +46,7 @@ number(const char *text, size_t len, uint64_t max, uint64_t *value)
 	if (len == 0)
 		return false;
 	for (size_t i = 0; i < len; i++) {
-		unsigned int d = (unsigned int)digit(text[i]);
+		unsigned int d = (unsigned int)text_hex_digit(text[i]);
 
 		if (d >= base || d > max || v > (max - d) / base)
 			return false;
@@ -59,7 +59,7 @@ number(const char *text, size_t len, uint64_t max, uint64_t *value)
 static int
 refuse_number(const struct sa_field *f, const char *text, struct error *err)
 {
-	uint64_t max = largest(f);
+	uint64_t max = field_max(f);
 
 	return error_set(err, EINVAL, GOT "0 to %" PRIu64 ", or 0x0 to 0x%" PRIx64,
 			GOT_ARGS(f, text), max, max);
@@ -77,11 +77,11 @@ refuse_word(const struct sa_field *f, const char *text, struct error *err)
 				used > 0 ? ", " : "", w->name);
 	return error_set(err, EINVAL, GOT "%s%s, or %s up to 0x%" PRIx64, GOT_ARGS(f, text), list,
 			flags ? " joined by +" : "", numeric ? "a code as 0x0" : "a number",
-			largest(f));
+			field_max(f));
 }
 
 static bool
-word(const struct sa_field *f, const char *text, size_t len, uint64_t *value)
+parse_one_word(const struct sa_field *f, const char *text, size_t len, uint64_t *value)
 {
 	for (const struct sa_word *w = f->words; w->name != NULL; w++)
 		if (strlen(w->name) == len && strncasecmp(w->name, text, len) == 0) {
@@ -91,7 +91,7 @@ word(const struct sa_field *f, const char *text, size_t len, uint64_t *value)
 	/* "10" as a rate is 10 Gb/s and not code 10: codes of such words are hexadecimal */
 	if (sa_words_numeric(f->words) && (len < 3 || (text[1] | 0x20) != 'x'))
 		return false;
-	return number(text, len, largest(f), value);
+	return parse_digits(text, len, field_max(f), value);
 }
 
 static int
@@ -99,7 +99,7 @@ parse_word(const struct sa_field *f, uint8_t *rec, const char *text, struct erro
 {
 	uint64_t value;
 
-	if (!word(f, text, strlen(text), &value))
+	if (!parse_one_word(f, text, strlen(text), &value))
 		return refuse_word(f, text, err);
 	sa_put(f, rec, value);
 	return 0;
@@ -113,7 +113,7 @@ parse_flags(const struct sa_field *f, uint8_t *rec, const char *text, struct err
 	for (const char *at = text;;) {
 		size_t len = strcspn(at, "+");
 
-		if (!word(f, at, len, &one))
+		if (!parse_one_word(f, at, len, &one))
 			return refuse_word(f, text, err);
 		value |= one;
 		if (at[len] == '\0')
@@ -129,14 +129,14 @@ parse_number(const struct sa_field *f, uint8_t *rec, const char *text, struct er
 {
 	uint64_t value;
 
-	if (!number(text, strlen(text), largest(f), &value))
+	if (!parse_digits(text, strlen(text), field_max(f), &value))
 		return refuse_number(f, text, err);
 	sa_put(f, rec, value);
 	return 0;
 }
 
 static int
-parse_gid(const struct sa_field *f, uint8_t *rec, const char *text, struct error *err)
+sa_parse_gid(const struct sa_field *f, uint8_t *rec, const char *text, struct error *err)
 {
 	uint8_t gid[16];
 
@@ -147,7 +147,7 @@ parse_gid(const struct sa_field *f, uint8_t *rec, const char *text, struct error
 	return 0;
 }
 
-/* One character of a text, \xNN and \\ undone. @return characters read, 0: no good */
+/* Read one byte of a text; \xNN and \\ are escapes. @return characters read, 0: wrong escape */
 static unsigned int
 text_byte(const char *at, uint8_t *byte)
 {
@@ -156,9 +156,9 @@ text_byte(const char *at, uint8_t *byte)
 		return 1;
 	if (at[1] == '\\')
 		return 2;
-	if (at[1] != 'x' || digit(at[2]) > 15 || digit(at[3]) > 15)
+	if (at[1] != 'x' || text_hex_digit(at[2]) > 15 || text_hex_digit(at[3]) > 15)
 		return 0;
-	*byte = (uint8_t)(digit(at[2]) << 4 | digit(at[3]));
+	*byte = (uint8_t)(text_hex_digit(at[2]) << 4 | text_hex_digit(at[3]));
 	return 4;
 }
 
@@ -191,10 +191,10 @@ parse_bytes(const struct sa_field *f, uint8_t *rec, const char *text, struct err
 		at += 2;
 	len = strlen(at);
 	for (size_t i = 0; i < len && len <= max * 2; i++) {
-		if (digit(at[i]) > 15)
+		if (text_hex_digit(at[i]) > 15)
 			len = SIZE_MAX;
 		else
-			bytes[i / 2] |= (uint8_t)(digit(at[i]) << (i % 2 == 0 ? 4 : 0));
+			bytes[i / 2] |= (uint8_t)(text_hex_digit(at[i]) << (i % 2 == 0 ? 4 : 0));
 	}
 	if (len > max * 2 || len % 2 != 0)
 		return error_set(err, EINVAL, GOT "up to %u bytes, two hex digits each",
@@ -203,7 +203,7 @@ parse_bytes(const struct sa_field *f, uint8_t *rec, const char *text, struct err
 	return 0;
 }
 
-/* Fewer numbers than the list has: the others are 0. */
+/* Parse a list of numbers; missing ones become 0. */
 static int
 parse_list(const struct sa_field *list, uint8_t *rec, const char *text, struct error *err)
 {
@@ -214,11 +214,11 @@ parse_list(const struct sa_field *list, uint8_t *rec, const char *text, struct e
 	for (const char *at = text;; n++) {
 		size_t len = strcspn(at, ",");
 
-		if (n == list->count || !number(at, len, largest(&f), &values[n]))
+		if (n == list->count || !parse_digits(at, len, field_max(&f), &values[n]))
 			return error_set(err, EINVAL,
 					GOT "up to %u numbers from 0 to 0x%" PRIx64
 					    " with commas between",
-					GOT_ARGS(list, text), list->count, largest(&f));
+					GOT_ARGS(list, text), list->count, field_max(&f));
 		if (at[len] == '\0')
 			break;
 		at += len + 1;
@@ -239,7 +239,7 @@ sa_parse(const struct sa_field *f, uint8_t *rec, const char *text, struct error 
 	case SA_FLAGS_WORD:
 		return parse_flags(f, rec, text, err);
 	case SA_GID:
-		return parse_gid(f, rec, text, err);
+		return sa_parse_gid(f, rec, text, err);
 	case SA_TEXT:
 		return parse_text(f, rec, text, err);
 	case SA_BYTES:

@@ -3,7 +3,7 @@
  */
 
 /*
- * Paths between endports (sa-multipacket B10 selectors, B8 status, B12 routes).
+ * Compute paths between endports (sa-multipacket B10 selectors, B8 status, B12 routes).
  */
 
 #include <errno.h>
@@ -17,20 +17,20 @@
 
 #define NUMB_PATH_MAX 127
 #define REVERSIBLE    0x80
-#define RATE_LOWEST   2 /* 2.5 Gb/s: where nothing is known */
+#define RATE_LOWEST   2 /* 2.5 Gb/s, if no rate is known */
 #define DEFAULT_SL    0
-#define OVERLAPPING   2 /* preference of opensm's paths that share a LID */
+#define OVERLAPPING   2 /* opensm's preference of paths that share a LID */
 #define HOP_LIMIT_MAX 0xFF
 #define SCOPE_LOCAL   2
-#define LINKS_PER_STEP 16 /* links looked at for a route that count as one record */
+#define LINKS_PER_STEP 16 /* examining this many links costs as much as a record */
 
 static bool
-asked(const struct path_query *q, unsigned int bit)
+path_asked(const struct path_query *q, unsigned int bit)
 {
 	return (q->mask & SA_BIT(bit)) != 0;
 }
 
-/* The selector of a component; both mask bits must be set for it to count. */
+/* True if a component's selector counts: its mask bit and the value's must both be set. */
 static bool
 selects(const struct path_query *q, unsigned int selector_bit)
 {
@@ -38,15 +38,15 @@ selects(const struct path_query *q, unsigned int selector_bit)
 		== (SA_BIT(selector_bit) | SA_BIT(selector_bit + 1));
 }
 
-/* One end: by GID, by LID, by both or by none. @return a MAD status */
+/* Determine one end, given by GID, LID, both or neither. @return a MAD status */
 static uint16_t
-find_end(struct path_query *q, struct fabric *f, struct path_end *end, unsigned int gid_bit,
+path_find_end(struct path_query *q, struct fabric *f, struct path_end *end, unsigned int gid_bit,
 	unsigned int gid_off, unsigned int lid_bit, unsigned int lid_off)
 {
 	const struct port_view *p;
 
 	end->kind = PATH_ANY;
-	if (asked(q, gid_bit)) {
+	if (path_asked(q, gid_bit)) {
 		p = fabric_gid(f, q->tmpl + gid_off);
 		if (p == NULL)
 			return SA_STATUS_INVALID_GID;
@@ -54,7 +54,7 @@ find_end(struct path_query *q, struct fabric *f, struct path_end *end, unsigned 
 		end->guid = get_be64(q->tmpl + gid_off + 8);
 		end->port = *p;
 	}
-	if (asked(q, lid_bit)) {
+	if (path_asked(q, lid_bit)) {
 		end->lid = get_be16(q->tmpl + lid_off);
 		p = fabric_lid(f, end->lid);
 		if (p == NULL || (end->kind == PATH_PORT && p->lid != end->port.lid)) {
@@ -67,21 +67,23 @@ find_end(struct path_query *q, struct fabric *f, struct path_end *end, unsigned 
 	return MAD_STATUS_OK;
 }
 
-/* Does the group have what was asked? Its values are no sender's to choose (opensm). */
+/* True if the group has the values asked for: a sender cannot choose a group's values (opensm). */
 static bool
 is_groups_own(const struct path_query *q, const uint8_t *group)
 {
 	uint32_t flow_hop = get_be32(q->tmpl + PR_OFF_FLOW_HOP);
 
-	return (!asked(q, PR_BIT_DLID) || get_be16(q->tmpl + PR_OFF_DLID) == q->group.dlid)
-		&& (!asked(q, PR_BIT_SL) || (get_be16(q->tmpl + PR_OFF_SL) & 0xF) == q->group.sl)
-		&& (!asked(q, PR_BIT_FLOW)
+	return (!path_asked(q, PR_BIT_DLID) || get_be16(q->tmpl + PR_OFF_DLID) == q->group.dlid)
+		&& (!path_asked(q,
+			PR_BIT_SL) || (get_be16(q->tmpl + PR_OFF_SL) & 0xF) == q->group.sl)
+		&& (!path_asked(q, PR_BIT_FLOW)
 			|| ((flow_hop ^ q->common.flow_hop) & 0x0FFFFF00) == 0)
-		&& (!asked(q, PR_BIT_HOP) || (flow_hop & 0xFF) == group[MC_OFF_SL_FLOW_HOP + 3])
-		&& (!asked(q, PR_BIT_TCLASS) || q->tmpl[PR_OFF_TCLASS] == q->common.tclass);
+		&& (!path_asked(q,
+			PR_BIT_HOP) || (flow_hop & 0xFF) == group[MC_OFF_SL_FLOW_HOP + 3])
+		&& (!path_asked(q, PR_BIT_TCLASS) || q->tmpl[PR_OFF_TCLASS] == q->common.tclass);
 }
 
-/* A multicast destination: the group's own values. */
+/* The destination is a multicast group: use the group's values. */
 static void
 take_group(struct path_query *q, const uint8_t *group)
 {
@@ -99,13 +101,15 @@ take_group(struct path_query *q, const uint8_t *group)
 	q->common.flow_hop = sl_flow_hop & 0x0FFFFFFF;
 	if (!is_groups_own(q, group))
 		q->none = true;
-	/* as opensm: beyond the link a packet may pass routers, whatever the group says */
+	/*
+	 * like opensm: a group beyond link-local scope may pass routers, whatever its own HopLimit
+	 */
 	if ((group[MC_OFF_MGID + 1] & 0xF) != SCOPE_LOCAL)
 		q->common.flow_hop |= HOP_LIMIT_MAX;
 }
 
 static uint16_t
-find_group(struct path_query *q, struct fabric *f)
+path_find_group(struct path_query *q, struct fabric *f)
 {
 	const uint8_t *mgid = q->tmpl + PR_OFF_DGID;
 	const struct store_record *r;
@@ -122,15 +126,15 @@ find_group(struct path_query *q, struct fabric *f)
 	return SA_STATUS_INVALID_GID;
 }
 
-/* Demands that no path of this subnet meets: raw traffic, other classes of service. */
+/* True if no path of this subnet can match: raw traffic or a QoS class is asked for. */
 static bool
 impossible(const struct path_query *q)
 {
-	return (asked(q, PR_BIT_RAW) && (q->tmpl[PR_OFF_FLOW_HOP] & 0x80) != 0)
-		|| (asked(q, PR_BIT_QOS_CLASS) && get_be16(q->tmpl + PR_OFF_SL) >> 4 != 0);
+	return (path_asked(q, PR_BIT_RAW) && (q->tmpl[PR_OFF_FLOW_HOP] & 0x80) != 0)
+		|| (path_asked(q, PR_BIT_QOS_CLASS) && get_be16(q->tmpl + PR_OFF_SL) >> 4 != 0);
 }
 
-/* What all paths have in common. */
+/* Set the values that all paths share. */
 static void
 fill_common(struct path_query *q, const struct sa_config *config)
 {
@@ -139,15 +143,15 @@ fill_common(struct path_query *q, const struct sa_config *config)
 	q->common = (struct path_common){ .sprefix = config->gid_prefix,
 		.dprefix = config->gid_prefix,
 		.life = config->packet_life };
-	if (asked(q, PR_BIT_SGID))
+	if (path_asked(q, PR_BIT_SGID))
 		q->common.sprefix = get_be64(q->tmpl + PR_OFF_SGID);
-	if (asked(q, PR_BIT_DGID))
+	if (path_asked(q, PR_BIT_DGID))
 		q->common.dprefix = get_be64(q->tmpl + PR_OFF_DGID);
-	if (asked(q, PR_BIT_FLOW))
+	if (path_asked(q, PR_BIT_FLOW))
 		q->common.flow_hop |= flow_hop & 0x0FFFFF00;
-	if (asked(q, PR_BIT_HOP))
+	if (path_asked(q, PR_BIT_HOP))
 		q->common.flow_hop |= flow_hop & 0xFF;
-	if (asked(q, PR_BIT_TCLASS))
+	if (path_asked(q, PR_BIT_TCLASS))
 		q->common.tclass = q->tmpl[PR_OFF_TCLASS];
 }
 
@@ -173,26 +177,29 @@ path_query_init(struct path_query *q, const struct sa_config *config, struct fab
 	q->none = impossible(q);
 	if (get)
 		q->numb_path = 1;
-	else if (asked(q, PR_BIT_NUMB_PATH))
+	else if (path_asked(q, PR_BIT_NUMB_PATH))
 		q->numb_path = tmpl[PR_OFF_NUMB_PATH] & NUMB_PATH_MAX;
 	else
 		q->numb_path = NUMB_PATH_MAX;
-	status = find_end(q, f, &q->src, PR_BIT_SGID, PR_OFF_SGID, PR_BIT_SLID, PR_OFF_SLID);
+	status = path_find_end(q, f, &q->src, PR_BIT_SGID, PR_OFF_SGID, PR_BIT_SLID, PR_OFF_SLID);
 	if (status != MAD_STATUS_OK)
 		return status;
-	if (asked(q, PR_BIT_DGID) && tmpl[PR_OFF_DGID] == 0xFF)
-		status = find_group(q, f);
+	if (path_asked(q, PR_BIT_DGID) && tmpl[PR_OFF_DGID] == 0xFF)
+		status = path_find_group(q, f);
 	else
-		status = find_end(q, f, &q->dst, PR_BIT_DGID, PR_OFF_DGID, PR_BIT_DLID,
+		status = path_find_end(q, f, &q->dst, PR_BIT_DGID, PR_OFF_DGID, PR_BIT_DLID,
 			PR_OFF_DLID);
 	q->no_other = !life_meets(q, &q->common.life);
 	q->no_loopback = !life_meets(q, &q->common.loopback_life);
 	return status;
 }
 
-/* MTU, rate and life as asked. @return false: the path is not good enough */
+/*
+ * Fit MTU and rate to what was asked, and check the life time. @return false: the path does not
+ * match
+ */
 static bool
-meets(const struct path_query *q, struct path_entry *e)
+path_meets(const struct path_query *q, struct path_entry *e)
 {
 	uint8_t mtu = e->mtu, rate = e->rate;
 
@@ -212,7 +219,7 @@ meets(const struct path_query *q, struct path_entry *e)
 static uint16_t
 asked_pkey(const struct path_query *q)
 {
-	return asked(q, PR_BIT_PKEY) ? get_be16(q->tmpl + PR_OFF_PKEY) : 0;
+	return path_asked(q, PR_BIT_PKEY) ? get_be16(q->tmpl + PR_OFF_PKEY) : 0;
 }
 
 static bool
@@ -234,7 +241,9 @@ has_member(const struct store_version *v, const uint8_t *mgid, uint64_t prefix, 
 	return false;
 }
 
-/* From a port to a group: the port must be a member (opensm), and in the group's partition. */
+/*
+ * A path from a port to a group: the port must be a member (opensm) and in the group's partition.
+ */
 static int
 path_to_group(struct path_query *q, struct fabric *f, const struct requester *who,
 	const struct path_end *src, path_sink *sink, void *arg)
@@ -249,17 +258,17 @@ path_to_group(struct path_query *q, struct fabric *f, const struct requester *wh
 		&& !has_member(v, mgid, GID_LINK_LOCAL, e.sguid))
 		return 0;
 	if (port_member(v, &src->port, e.pkey) == 0
-		|| (asked(q, PR_BIT_PKEY) && ((asked_pkey(q) ^ e.pkey) & ~PKEY_FULL) != 0))
+		|| (path_asked(q, PR_BIT_PKEY) && ((asked_pkey(q) ^ e.pkey) & ~PKEY_FULL) != 0))
 		return 0;
 	if (!who->trusted && !sa_shares(v, who, &src->port))
 		return 0;
-	return meets(q, &e) ? sink(arg, &e) : 0;
+	return path_meets(q, &e) ? sink(arg, &e) : 0;
 }
 
 /*
- * The SL of a path: the one that the subnet manager gave it; else the one asked for, where the
- * SLtoVL tables of the whole way say that it arrives; else its partition's or the default, or where
- * that is dropped the lowest that arrives. @return false: none is as it should be
+ * Choose a path's SL: the one that the subnet manager gave it; else the one asked for, if the
+ * SLtoVL tables of the whole route carry it; else its partition's SL or the default, or the lowest
+ * SL that is carried if the tables drop that one. @return false: no SL is possible
  */
 static bool
 choose_sl(const struct path_query *q, const struct walk *w, int given, struct path_entry *e)
@@ -271,9 +280,9 @@ choose_sl(const struct path_query *q, const struct walk *w, int given, struct pa
 
 	if (given >= 0)
 		usable &= 1u << given;
-	else if (asked(q, PR_BIT_SL) && !w->sls_known)
+	else if (path_asked(q, PR_BIT_SL) && !w->sls_known)
 		usable &= 1u << usual;
-	if (asked(q, PR_BIT_SL))
+	if (path_asked(q, PR_BIT_SL))
 		usable &= 1u << want;
 	if (usable == 0)
 		return false;
@@ -281,7 +290,7 @@ choose_sl(const struct path_query *q, const struct walk *w, int given, struct pa
 	return true;
 }
 
-/* The way from LID to LID. @retval 0, -ENETUNREACH  none that is good enough, -ENOSPC */
+/* Find the route from LID to LID. @retval 0, -ENETUNREACH (none that matches), -ENOSPC */
 static int
 find_way(const struct path_query *q, struct fabric *f, const struct path_end *src,
 	const struct path_end *dst, struct path_entry *e)
@@ -294,13 +303,13 @@ find_way(const struct path_query *q, struct fabric *f, const struct path_end *sr
 	e->loopback = src->port.lid == dst->port.lid;
 	e->mtu = w.mtu;
 	e->rate = w.rate != 0 ? w.rate : RATE_LOWEST;
-	if (!meets(q, e)
+	if (!path_meets(q, e)
 		|| !choose_sl(q, &w, walk_path_sl(fabric_version(f), e->slid, e->dlid), e))
 		return -ENETUNREACH;
 	return 0;
 }
 
-/* Is the way back as good as what was asked? */
+/* True if the route back matches the query, too. */
 static bool
 is_reversible(const struct path_query *q, struct fabric *f, const struct path_end *src,
 	const struct path_end *dst, const struct path_entry *e)
@@ -310,7 +319,7 @@ is_reversible(const struct path_query *q, struct fabric *f, const struct path_en
 	return !walk_possible(fabric_version(f)) || find_way(q, f, dst, src, &back) == 0;
 }
 
-/* From one LID to another. @retval 0  *e is a path, -ENETUNREACH, -ENOSPC */
+/* Compute the path from LID to LID. @retval 0 (*e is the path), -ENETUNREACH, -ENOSPC */
 static int
 path_of_lids(const struct path_query *q, struct fabric *f, const struct path_end *src,
 	const struct path_end *dst, struct path_entry *e)
@@ -320,15 +329,15 @@ path_of_lids(const struct path_query *q, struct fabric *f, const struct path_end
 	if (rc != 0)
 		return rc;
 	e->one_way = !is_reversible(q, f, src, dst, e);
-	if (e->one_way && asked(q, PR_BIT_REVERSIBLE)
+	if (e->one_way && path_asked(q, PR_BIT_REVERSIBLE)
 		&& (q->tmpl[PR_OFF_NUMB_PATH] & REVERSIBLE) != 0)
 		return -ENETUNREACH;
 	return 0;
 }
 
 /*
- * Paths of a pair, up to NumbPath: each LID of the one end with each of the other (LMC). As opensm,
- * first those that have no LID in common, the k-th with the k-th.
+ * Emit the paths of a pair, up to NumbPath: each LID of one end with each of the other (LMC). Like
+ * opensm, first the paths that share no LID: the k-th LID with the k-th.
  */
 static int
 hand_out(struct path_query *q, struct fabric *f, const struct path_end *src,
@@ -379,7 +388,7 @@ path_pair(struct path_query *q, struct fabric *f, const struct requester *who,
 	return hand_out(q, f, src, dst, &common, sink, arg);
 }
 
-/* Endport number *at, in the order of NodeRecords. @return false: there are no more */
+/* Load endport number *at, in the order of NodeRecords. @return false: no more, or no budget */
 static bool
 load_end(struct fabric *f, struct path_end *end, uint64_t *at, unsigned int *budget)
 {
@@ -408,14 +417,14 @@ all_seen(struct fabric *f, uint64_t at)
 }
 
 static void
-charge(struct fabric *f, unsigned int *budget)
+path_charge(struct fabric *f, unsigned int *budget)
 {
 	unsigned int cost = 1 + fabric_work(f) / LINKS_PER_STEP;
 
 	*budget -= cost < *budget ? cost : *budget;
 }
 
-/* All destinations of the source that is loaded. */
+/* Paths from the loaded source to all destinations. */
 static int
 step_destinations(struct path_query *q, struct fabric *f, const struct requester *who,
 	unsigned int *budget, path_sink *sink, void *arg)
@@ -426,7 +435,7 @@ step_destinations(struct path_query *q, struct fabric *f, const struct requester
 		return path_to_group(q, f, who, &q->src, sink, arg);
 	if (q->dst.kind == PATH_PORT) {
 		rc = path_pair(q, f, who, &q->src, &q->dst, sink, arg);
-		charge(f, budget);
+		path_charge(f, budget);
 		return rc;
 	}
 	while (rc == 0 && !all_seen(f, q->dst_at)) {
@@ -436,7 +445,7 @@ step_destinations(struct path_query *q, struct fabric *f, const struct requester
 			break;
 		}
 		rc = path_pair(q, f, who, &q->src, &q->dst, sink, arg);
-		charge(f, budget);
+		path_charge(f, budget);
 	}
 	return rc;
 }

@@ -7,12 +7,13 @@
 
 /**
  * @file
- * PathRecords: computed from endports, forwarding tables and partitions when they are asked for
- * (sa-multipacket B12).
+ * PathRecords, computed on request from endports, forwarding tables and partitions (sa-multipacket
+ * B12).
  *
  * A path may be used with a smaller MTU and a lower rate than it has, so "less than" and "exactly"
- * answer the value that was asked for. FlowLabel, TClass and HopLimit are the sender's to choose
- * within a subnet: what was asked is answered. A path to a multicast group has the group's.
+ * are answered with the value asked for. Within a subnet the sender may choose FlowLabel, TClass
+ * and HopLimit: the answer repeats what was asked. A path to a multicast group has the group's
+ * values.
  */
 
 #include <stdbool.h>
@@ -22,7 +23,7 @@
 #include "sa/fabric.h"
 #include "sa/layout.h"
 
-/** A path, without what all paths of an answer have in common. */
+/** A path, without the values that all paths of an answer share. */
 struct path_entry {
 	uint64_t sguid;
 	uint64_t dguid;
@@ -33,7 +34,7 @@ struct path_entry {
 	uint16_t rate : 6;
 	uint16_t sl : 4;
 	uint16_t one_way : 1; /**< not reversible */
-	uint16_t overlaps : 1; /**< shares a LID with a path of the same pair that is preferred */
+	uint16_t overlaps : 1; /**< shares a LID with a preferred path of the same pair */
 	uint16_t loopback : 1; /**< from a port to itself */
 };
 
@@ -43,7 +44,7 @@ struct path_common {
 	uint32_t flow_hop; /**< FlowLabel and HopLimit */
 	uint8_t tclass;
 	uint8_t life;
-	uint8_t loopback_life; /**< of paths from a port to itself */
+	uint8_t loopback_life; /**< for paths from a port to itself */
 };
 
 enum path_end_kind {
@@ -54,49 +55,49 @@ enum path_end_kind {
 
 struct path_end {
 	enum path_end_kind kind;
-	uint16_t lid; /**< asked for, 0: not */
-	uint64_t guid; /**< asked for, 0: the port's own */
+	uint16_t lid; /**< LID asked for, 0: none */
+	uint64_t guid; /**< GUID asked for, 0: use the port's own */
 	struct port_view port;
 };
 
-/** A query for paths on its way. */
+/** A query for paths in progress. */
 struct path_query {
 	uint64_t mask;
 	uint8_t tmpl[PR_LEN];
 	struct path_common common;
 	struct path_end src;
 	struct path_end dst;
-	struct path_entry group; /**< PATH_GROUP: all but the source */
+	struct path_entry group; /**< PATH_GROUP: the path without its source */
 	const struct sa_config *config;
 	unsigned int numb_path;
-	bool none; /**< nothing can match */
-	bool no_loopback; /**< no path from a port to itself can; no other can: */
-	bool no_other;
-	/* where it stands, of endports in the order of NodeRecords */
+	bool none; /**< no path can match */
+	bool no_loopback; /**< no path from a port to itself can match */
+	bool no_other; /**< no other path can match */
+	/* position among the endports, in the order of NodeRecords */
 	uint32_t generation;
 	uint64_t src_at;
 	uint64_t dst_at;
 	bool src_loaded;
 };
 
-/** Takes a path. @return 0: go on, else stop and return this */
+/** Receives a path. @return 0: continue; else stop and return this */
 typedef int path_sink(void *arg, const struct path_entry *e);
 
 /**
- * Understand a template. The fabric is synced.
+ * Start a query from a template. Call fabric_sync() before.
  *
  * @return a MAD status
  */
 uint16_t path_query_init(struct path_query *q, const struct sa_config *config, struct fabric *f,
 	const uint8_t *tmpl, uint64_t mask, bool get);
 /**
- * Go on.
+ * Continue.
  *
- * @retval 0  all paths have been handed out
+ * @retval 0  all paths have been given to the sink
  * @retval -EAGAIN  the budget is used up
- * @retval -ESTALE  the fabric has changed: begin again with path_query_init()
+ * @retval -ESTALE  the fabric has changed: start again with path_query_init()
  * @retval -ENOSPC  the fabric is too large for the limits
- * @return else what the sink said
+ * @return else what the sink returned
  */
 int path_query_step(struct path_query *q, struct fabric *f, const struct requester *who,
 	unsigned int *budget, path_sink *sink, void *arg);

@@ -3,7 +3,7 @@
  */
 
 /*
- * Endports as the store has them.
+ * Collect the data of an endport from the store.
  */
 
 #include <string.h>
@@ -28,7 +28,7 @@ port_info_mtu(const uint8_t *rec)
 {
 	uint8_t mtu = rec[PORT_OFF_MTU] >> 4, cap = rec[PORT_OFF_MTU_CAP] & 0xF;
 
-	/* port 0 of a switch has no neighbour, whatever it says of one (opensm) */
+	/* port 0 of a switch has no neighbour: ignore its NeighborMTU (opensm) */
 	if (mtu == 0 || (rec[PORT_OFF_PORT] == 0 && cap != 0))
 		mtu = cap;
 	return mtu != 0 ? mtu : 1;
@@ -47,7 +47,7 @@ is_down(const uint8_t *port_info)
 	return (port_info[PORT_OFF_STATE] & 0xF) == PORT_STATE_DOWN;
 }
 
-/* The endport's PortInfo: the last base LID that is not above the one asked for, its first port. */
+/* The PortInfo of a LID's endport: that of the highest base LID not above it, its first port. */
 static const struct store_record *
 port_info_of(const struct store_version *v, uint16_t lid)
 {
@@ -70,7 +70,7 @@ port_info_of(const struct store_version *v, uint16_t lid)
 	return r;
 }
 
-/* P_Keys of a port, one after the other, wherever they are. */
+/* Iterates over the P_Keys of a port, from the cache or the store. */
 struct pkey_walk {
 	const struct port_view *p;
 	struct store_cursor cursor;
@@ -108,7 +108,7 @@ walk_pkeys(struct pkey_walk *w, const struct store_version *v, const struct port
 		walk_store(w, v, p);
 }
 
-/* 0 ends; 0x0000 and 0x8000 are no P_Keys */
+/* @return the next P_Key, 0: no more. 0x0000 and 0x8000 are invalid and skipped. */
 static uint16_t
 next_stored(struct pkey_walk *w)
 {
@@ -143,7 +143,7 @@ fill_pkeys(const struct store_version *v, struct port_view *p)
 
 	walk_store(&w, v, p);
 	if (w.block == NULL) {
-		/* no table is stored: what every port has until an SM says otherwise */
+		/* no table is stored: assume what every port has before an SM sets it */
 		p->pkey[p->num_pkeys++] = PKEY_DEFAULT;
 		return;
 	}
@@ -156,7 +156,7 @@ fill_pkeys(const struct store_version *v, struct port_view *p)
 	}
 }
 
-/* The link at the port, and what the port at its other end limits. */
+/* The port's link, and the limits of the port at its other end. */
 static void
 fill_link(const struct store_version *v, struct port_view *p)
 {
@@ -164,7 +164,7 @@ fill_link(const struct store_version *v, struct port_view *p)
 	const struct store_record *r = sa_first_of_lid(v, SA_TABLE_LINK, p->lid, &c);
 
 	if (p->node_type == NODE_TYPE_SWITCH)
-		return; /* port 0 stands inside the switch */
+		return; /* port 0 is inside the switch */
 	for (; r != NULL && r->rid >> 16 == p->lid; r = store_next(&c, NULL)) {
 		const struct store_record *peer;
 		uint16_t to = get_be16(r->bytes + LINK_OFF_TO_LID);

@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* Components as people read them. What is printed can be parsed again (parse.c). */
+/* Print components as text that parse.c can parse again. */
 
 #include <arpa/inet.h>
 #include <inttypes.h>
@@ -13,7 +13,7 @@
 #include "sa/text.h"
 
 static void
-put_word(struct line *l, const struct sa_field *f, uint64_t value)
+print_word(struct line *l, const struct sa_field *f, uint64_t value)
 {
 	for (const struct sa_word *w = f->words; w->name != NULL; w++)
 		if (w->value == value) {
@@ -24,7 +24,7 @@ put_word(struct line *l, const struct sa_field *f, uint64_t value)
 }
 
 static void
-put_flags(struct line *l, const struct sa_field *f, uint64_t value)
+print_flags(struct line *l, const struct sa_field *f, uint64_t value)
 {
 	const char *plus = "";
 
@@ -39,7 +39,7 @@ put_flags(struct line *l, const struct sa_field *f, uint64_t value)
 }
 
 static void
-put_gid(struct line *l, const uint8_t *gid)
+sa_print_gid(struct line *l, const uint8_t *gid)
 {
 	char text[INET6_ADDRSTRLEN];
 
@@ -68,9 +68,9 @@ sa_utf8(const uint8_t *p, size_t left)
 	return c < least[n] || c > 0x10FFFF || (c >= 0xD800 && c <= 0xDFFF) ? 0 : n;
 }
 
-/* Bytes that are no text are written as \xNN, so that the result is always printable UTF-8. */
+/* Security: write bytes that are not text as \xNN, so that the result is always printable UTF-8. */
 static void
-put_text(struct line *l, const uint8_t *p, size_t len)
+sa_print_text(struct line *l, const uint8_t *p, size_t len)
 {
 	while (len > 0 && p[len - 1] == 0)
 		len--;
@@ -90,7 +90,7 @@ put_text(struct line *l, const uint8_t *p, size_t len)
 }
 
 static void
-put_list(struct line *l, const struct sa_field *list, const uint8_t *rec)
+sa_print_list(struct line *l, const struct sa_field *list, const uint8_t *rec)
 {
 	for (unsigned int i = 0; i < list->count; i++) {
 		struct sa_field f = sa_element(list, i);
@@ -113,7 +113,8 @@ sa_print(const struct sa_field *f, const uint8_t *rec, char *buf, size_t size)
 	if (size > 0)
 		buf[0] = '\0';
 	switch (f->kind) {
-	case SA_LID: /* of multicast and beyond: known by their 0xc000 and 0xffff */
+		/* multicast and special LIDs are better known in hex: 0xc000, 0xffff */
+		case SA_LID:
 		line_put(l, sa_get(f, rec) < LID_UNICAST_END ? "%" PRIu64 : "0x%" PRIx64,
 			sa_get(f, rec));
 		break;
@@ -124,16 +125,16 @@ sa_print(const struct sa_field *f, const uint8_t *rec, char *buf, size_t size)
 		line_put(l, "0x%016" PRIx64, sa_get(f, rec));
 		break;
 	case SA_WORD:
-		put_word(l, f, sa_get(f, rec));
+		print_word(l, f, sa_get(f, rec));
 		break;
 	case SA_FLAGS_WORD:
-		put_flags(l, f, sa_get(f, rec));
+		print_flags(l, f, sa_get(f, rec));
 		break;
 	case SA_GID:
-		put_gid(l, bytes);
+		sa_print_gid(l, bytes);
 		break;
 	case SA_TEXT:
-		put_text(l, bytes, f->bits / 8);
+		sa_print_text(l, bytes, f->bits / 8);
 		break;
 	case SA_BYTES:
 		for (unsigned int i = 0; i < f->bits / 8u; i++)
@@ -141,7 +142,7 @@ sa_print(const struct sa_field *f, const uint8_t *rec, char *buf, size_t size)
 		break;
 	case SA_DEC_LIST:
 	case SA_HEX_LIST:
-		put_list(l, f, rec);
+		sa_print_list(l, f, rec);
 		break;
 	default:
 		line_put(l, "0x%" PRIx64, sa_get(f, rec));

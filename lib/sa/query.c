@@ -3,8 +3,8 @@
  */
 
 /*
- * Queries, taken in slices: a first one at once, for which nothing has to be set aside, then by
- * turns with others.
+ * Run queries in slices: the first one at once, without keeping anything, the following ones in
+ * turns with other queries.
  */
 
 #include <errno.h>
@@ -16,9 +16,9 @@
 #include "sa/tables.h"
 #include "wire/bytes.h"
 
-#define FIRST_SLICE 256 /* records looked at before a request is put off */
+#define FIRST_SLICE 256 /* records read before a request is queued */
 #define SLICE       1024
-#define RESTARTS    4 /* of a query for paths while the fabric changes */
+#define RESTARTS    4 /* most restarts of a path query while the fabric changes */
 #define RID_LAST    0xFFFFFFFFu
 
 static unsigned int
@@ -29,7 +29,7 @@ data_offset(enum sa_version v)
 
 /* --- a slice --- */
 
-/* Number of records of the table before and within the range of RIDs. */
+/* Set the result's range: the number of records before and within the range of RIDs. */
 static void
 count_range(struct query *q)
 {
@@ -46,11 +46,11 @@ count_range(struct query *q)
 }
 
 static int
-take_record(struct query *q, const struct store_record *r)
+query_take_record(struct query *q, const struct store_record *r)
 {
 	if (q->get) {
 		q->one = r;
-		return ++q->found > 1 ? 1 : 0; /* more is too many already */
+		return ++q->found > 1 ? 1 : 0; /* two are too many: stop */
 	}
 	if (q->result->count >= q->w->config->max_results)
 		return -ENOSPC;
@@ -71,7 +71,7 @@ step_records(struct query *q, unsigned int *budget)
 		--*budget;
 		q->w->counters.records_scanned++;
 		if (query_wants(q, r))
-			rc = take_record(q, r);
+			rc = query_take_record(q, r);
 	}
 	if (rc == 0)
 		return -EAGAIN;
@@ -79,7 +79,7 @@ step_records(struct query *q, unsigned int *budget)
 }
 
 static int
-take_path(void *arg, const struct path_entry *e)
+query_take_path(void *arg, const struct path_entry *e)
 {
 	struct query *q = arg;
 
@@ -98,14 +98,15 @@ look_for_paths(struct query *q, unsigned int *budget)
 	struct fabric *f = q->w->fabric;
 
 	if (q->plan == QUERY_MULTI)
-		return multi_step(&q->multi, &q->path, q->w->config, f, &q->who, budget, take_path,
+		return multi_step(&q->multi, &q->path, q->w->config, f, &q->who, budget,
+			query_take_path,
 			q, &q->path_status);
-	return path_query_step(&q->path, f, &q->who, budget, take_path, q);
+	return path_query_step(&q->path, f, &q->who, budget, query_take_path, q);
 }
 
-/* From the beginning: the fabric is another one now. @return a MAD status */
+/* Start again because the fabric has changed. @return a MAD status */
 static uint16_t
-begin_again(struct query *q)
+query_restart(struct query *q)
 {
 	uint8_t tmpl[PR_LEN];
 
@@ -128,7 +129,7 @@ step_paths(struct query *q, unsigned int *budget)
 	while ((rc = look_for_paths(q, budget)) == -ESTALE) {
 		if (q->restarts++ == RESTARTS)
 			return -ENOSPC;
-		q->path_status = begin_again(q);
+		q->path_status = query_restart(q);
 		if (q->path_status != MAD_STATUS_OK)
 			return -EPROTO;
 	}
@@ -137,7 +138,7 @@ step_paths(struct query *q, unsigned int *budget)
 
 /* @retval 0 done, -EAGAIN, or why it failed */
 static int
-step(struct query *q, unsigned int *budget)
+query_step(struct query *q, unsigned int *budget)
 {
 	if (q->held && store_stale(q->snapshot)) {
 		q->w->counters.stale++;
@@ -159,9 +160,9 @@ step(struct query *q, unsigned int *budget)
 
 /* --- the answer --- */
 
-/* Let go of what it has. */
+/* Release what the query holds. */
 static void
-clear(struct query *q)
+query_release(struct query *q)
 {
 	if (q->result != NULL)
 		result_free(q->result);
@@ -175,7 +176,7 @@ clear(struct query *q)
 }
 
 static uint16_t
-answer_get(struct query *q, uint8_t *reply)
+query_answer_get(struct query *q, uint8_t *reply)
 {
 	uint8_t *data = reply + data_offset(q->version);
 	uint8_t path[PR_LEN];
@@ -195,9 +196,9 @@ answer_get(struct query *q, uint8_t *reply)
 	return MAD_STATUS_OK;
 }
 
-/* The result goes to the transfer, with the version it needs. */
+/* Pass the result, with the version it needs, to the transfer. */
 static uint16_t
-answer_table(struct query *q, uint8_t *reply, struct mad_source *source)
+query_answer_table(struct query *q, uint8_t *reply, struct mad_source *source)
 {
 	struct result *r = q->result;
 
@@ -207,7 +208,7 @@ answer_table(struct query *q, uint8_t *reply, struct mad_source *source)
 		return SA_STATUS_NO_RESOURCES;
 	if (q->version == SA_V2 && r->count > 0)
 		put_be16(reply + SA2_OFF_ATTR_OFFSET, q->type->stride / 8);
-	if (q->plan == QUERY_MULTI) /* asked by MultiPathRecord, answered by PathRecords */
+	if (q->plan == QUERY_MULTI) /* a MultiPathRecord asks, PathRecords answer */
 		put_be16(reply + MAD_OFF_ATTRIBUTE, q->type->attribute);
 	q->w->counters.records_sent += r->count;
 	result_source(r, source);
@@ -216,14 +217,14 @@ answer_table(struct query *q, uint8_t *reply, struct mad_source *source)
 }
 
 static uint16_t
-status_of(const struct query *q, int rc)
+query_status(const struct query *q, int rc)
 {
 	if (rc == 0)
 		return MAD_STATUS_OK;
 	return rc == -EPROTO ? q->path_status : SA_STATUS_NO_RESOURCES;
 }
 
-/* Version 1 says how new the answer is (A6). */
+/* Version 1: tell the state of the tables, so that a client can ask for changes since (A6). */
 static void
 put_token(const struct query *q, uint8_t *reply)
 {
@@ -241,15 +242,15 @@ put_token(const struct query *q, uint8_t *reply)
 }
 
 static enum mad_outcome
-finish(struct query *q, int rc, uint8_t *reply, struct mad_source *source)
+query_finish(struct query *q, int rc, uint8_t *reply, struct mad_source *source)
 {
-	uint16_t status = status_of(q, rc);
+	uint16_t status = query_status(q, rc);
 
 	if (status == MAD_STATUS_OK) {
 		put_token(q, reply);
-		status = q->get ? answer_get(q, reply) : answer_table(q, reply, source);
+		status = q->get ? query_answer_get(q, reply) : query_answer_table(q, reply, source);
 	}
-	clear(q);
+	query_release(q);
 	if (status != MAD_STATUS_OK)
 		return sa_refuse(q->w, reply, status);
 	return q->get ? MAD_ANSWER : MAD_STREAM;
@@ -275,9 +276,9 @@ query_init(struct query *q, struct sa_worker *w, const struct query_spec *spec,
 	q->restarts = 0;
 }
 
-/* Keep it for later. @return a MAD status */
+/* Queue the query. @return a MAD status */
 static uint16_t
-put_off(struct query *fresh, struct mad_request *req)
+query_put_off(struct query *fresh, struct mad_request *req)
 {
 	struct sa_worker *w = fresh->w;
 	struct query *q = TAILQ_FIRST(&w->queries_free);
@@ -313,14 +314,14 @@ query_start(struct sa_worker *w, struct mad_request *req, const struct query_spe
 	query_init(q, w, spec, who);
 	status = query_plan(q, spec);
 	if (status == MAD_STATUS_OK) {
-		rc = step(q, &budget);
+		rc = query_step(q, &budget);
 		if (rc != -EAGAIN)
-			return finish(q, rc, req->reply, &req->source);
-		status = put_off(q, req);
+			return query_finish(q, rc, req->reply, &req->source);
+		status = query_put_off(q, req);
 		if (status == MAD_STATUS_OK)
 			return MAD_LATER;
 	}
-	clear(q);
+	query_release(q);
 	return sa_refuse(w, req->reply, status);
 }
 
@@ -333,21 +334,21 @@ queries_drop(struct sa_worker *w)
 		return;
 	while ((q = TAILQ_FIRST(&w->queries_running)) != NULL) {
 		TAILQ_REMOVE(&w->queries_running, q, link);
-		clear(q);
+		query_release(q);
 	}
 }
 
 static void
-answer_later(struct query *q, int rc, uint64_t now)
+query_answer_later(struct query *q, int rc, uint64_t now)
 {
 	struct sa_worker *w = q->w;
 	struct mad_source source;
 	uint8_t reply[MAD_LEN];
 	mad_handle h = q->handle;
 
-	/* an answer that nobody waits for any more is dropped, and its source released */
 	memcpy(reply, q->mad, MAD_LEN);
-	if (finish(q, rc, reply, &source) == MAD_STREAM)
+	/* if the request has ended, these drop the answer and release the source */
+	if (query_finish(q, rc, reply, &source) == MAD_STREAM)
 		mad_stream(w->mad, h, reply, &source, now);
 	else
 		mad_answer(w->mad, h, reply, now);
@@ -363,14 +364,14 @@ queries_run(struct sa_worker *w, uint64_t now, unsigned int budget)
 	while (used < budget && (q = TAILQ_FIRST(&w->queries_running)) != NULL) {
 		TAILQ_REMOVE(&w->queries_running, q, link);
 		slice = left = budget - used < SLICE ? budget - used : SLICE;
-		rc = step(q, &left);
-		/* one that looked at nothing has used its turn all the same */
+		rc = query_step(q, &left);
+		/* a query that examined no record still counts */
 		used += left < slice ? slice - left : 1;
 		if (rc == -EAGAIN) {
 			TAILQ_INSERT_TAIL(&w->queries_running, q, link);
 			continue;
 		}
-		answer_later(q, rc, now);
+		query_answer_later(q, rc, now);
 		TAILQ_INSERT_HEAD(&w->queries_free, q, link);
 	}
 	return used;

@@ -3,7 +3,7 @@
  */
 
 /*
- * What a template asks for: the cheapest way to the records it selects, and whether one is selected.
+ * Plan a query: choose the cheapest access to the records that a template selects, and match them.
  */
 
 #include <string.h>
@@ -14,7 +14,7 @@
 #include "sa/tables.h"
 #include "wire/bytes.h"
 
-/* MCMember: a value whose selector is given is not compared as it is. */
+/* MCMember: with a selector, these values are compared by the selector instead of for equality. */
 static const struct {
 	uint8_t sel_bit;
 	uint8_t offset;
@@ -61,9 +61,11 @@ selectors_hold(const struct query *q, const uint8_t *rec)
 	return true;
 }
 
-/* Who the members of a group are cannot be found out by asking for one of them. */
+/*
+ * Security: match redacted records, or a requester could find a group's members by asking for each.
+ */
 static bool
-matches(const struct query *q, const uint8_t *rec)
+query_matches(const struct query *q, const uint8_t *rec)
 {
 	uint8_t shown[SA_RECORD_MAX];
 
@@ -78,7 +80,7 @@ matches(const struct query *q, const uint8_t *rec)
 bool
 query_wants(const struct query *q, const struct store_record *r)
 {
-	if (!q->match_all && !matches(q, r->bytes))
+	if (!q->match_all && !query_matches(q, r->bytes))
 		return false;
 	return sa_visible(q->w->fabric, q->snapshot, &q->who, q->type, r->bytes);
 }
@@ -128,7 +130,7 @@ plan_paths(struct query *q, const struct query_spec *spec)
 }
 
 static enum result_kind
-kind_of(enum query_plan plan)
+query_result_kind(enum query_plan plan)
 {
 	switch (plan) {
 	case QUERY_WHOLE:
@@ -161,7 +163,7 @@ query_plan(struct query *q, const struct query_spec *spec)
 	}
 	if (status != MAD_STATUS_OK || q->get)
 		return status;
-	q->result = result_new(q->w, kind_of(q->plan), q->type, q->version);
+	q->result = result_new(q->w, query_result_kind(q->plan), q->type, q->version);
 	if (q->result == NULL)
 		return SA_STATUS_NO_RESOURCES;
 	q->result->redact = !q->who.trusted;

@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* Components, masks, RIDs and wire forms of records, all read from the tables. */
+/* Components, masks, RIDs and wire forms of records, all driven by the record tables. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "wire/bits.h"
 #include "wire/bytes.h"
 
-/* where records of forwarding tables have their block, and its parts in a multicast table's */
+/* offset of the block in records of forwarding tables; parts of a multicast table's block */
 #define RID_OFF_BLOCK  2
 #define MCAST_POSITION 0xF000
 #define MCAST_BLOCK    0x01FF
@@ -51,7 +51,7 @@ sa_field_named(const struct sa_record_type *t, const char *name)
 	return NULL;
 }
 
-/* Most components are whole bytes. */
+/* The first two cases are the most frequent ones. */
 uint64_t
 sa_get(const struct sa_field *f, const uint8_t *rec)
 {
@@ -89,8 +89,9 @@ field_mask(const struct sa_field *f, unsigned int missing)
 }
 
 /*
- * sa-multipacket A7: version 1 counts neither the RID part nor what it does not have. Fields stand
- * in the order of their bits: missing counts along, from rid_components on.
+ * sa-multipacket A7: version 1 numbers neither the RID part nor the components it lacks. Fields are
+ * in the order of their bits; `missing` counts the components lacking so far, from rid_components
+ * on.
  */
 static uint64_t
 field_mask_v1(const struct sa_record_type *t, const struct sa_field *f, unsigned int *missing)
@@ -144,7 +145,7 @@ sa_mask_known(const struct sa_record_type *t)
 	return known;
 }
 
-/* sa-multipacket A6: LID(16) | PortNumber(8) | Enumeration(8), or a block number in their place */
+/* sa-multipacket A6: LID(16) | PortNumber(8) | Enumeration(8), or LID | block number */
 uint32_t
 sa_rid(const struct sa_record_type *t, const uint8_t *rec)
 {
@@ -185,7 +186,7 @@ sa_rid_put(const struct sa_record_type *t, uint8_t *rec, uint32_t rid)
 		rec[t->rid_enum] = (uint8_t)rid;
 }
 
-/* Bytes of the RID before a version 1 form. The attributes of the class itself are no records. */
+/* Length of the RID before a version 1 record; attributes of the class itself are no records. */
 static uint16_t
 rid_bytes(const struct sa_record_type *t)
 {

@@ -5,7 +5,7 @@
 #ifndef SA_RECORD_PRIVATE_H
 #define SA_RECORD_PRIVATE_H
 
-/* The words of components; each list ends with a name of NULL. */
+/* Words for components' values; each list ends with a NULL name. */
 
 #include "sa/record.h"
 
@@ -28,7 +28,7 @@ extern const struct sa_word sa_words_inform_type[];
 extern const struct sa_word sa_words_trap[];
 extern const struct sa_word sa_words_producer[];
 
-/** Components a field spans. */
+/** Number of mask bits of a field. */
 static inline unsigned int
 sa_components(const struct sa_field *f)
 {

@@ -3,8 +3,8 @@
  */
 
 /*
- * The records: one row per component, in the order of the wire. Layouts: sa-multipacket B10, smp-sma
- * 3 and 5; mask bits: B11. Components that stand in reserved space have a row if they have a bit.
+ * The record tables: one row per component, in wire order. Layouts: sa-multipacket B10, smp-sma 3
+ * and 5; mask bits: B11. A component in reserved space has a row if it has a mask bit.
  */
 
 #include "record_private.h"
@@ -215,7 +215,7 @@ static const struct sa_field mft_fields[] = {
 	LIST("masks", 8, 512, 5, SA_HEX_LIST, 32, 1, "ports of each MLID of the block, a bit each"),
 };
 
-/* Ours: nothing of the standard tells the SLs that a routing engine has given paths. */
+/* Our own record: the standard has none for the SLs that a routing engine has given to paths. */
 static const struct sa_field path_sl_fields[] = {
 	F("lid", 0, 0, 16, 0, SA_LID, "LID that packets come from"),
 	F("block_num", 2, 0, 16, 1, SA_DEC, "which block of 64 LIDs that they go to"),
@@ -263,8 +263,8 @@ static const struct sa_field path_fields[] = {
 };
 
 /*
- * What is asked for; as many GIDs as the counts say stand behind it. Independence is 2 bits to
- * tshark and to opensm's mask bits, a byte to its structure.
+ * The request. The GIDs, as many as the counts tell, follow it. Independence has 2 bits in tshark
+ * and in opensm's mask bits, but a byte in opensm's structure.
  */
 static const struct sa_field multi_path_fields[] = {
 	F("raw_traffic", 0, 0, 1, 0, SA_DEC, "for raw packets"),
@@ -380,8 +380,8 @@ static const struct sa_field notice_fields[] = {
 #define RID(length, components) .rid_len = (length), .rid_components = (components)
 
 /*
- * Service, MCMember and InformInfo records and Path have no LID to be identified by: in version 1
- * their whole record stands behind a RID that the server gives (A7).
+ * Service, MCMember, InformInfo and Path records have no LID that identifies them: in version 1 the
+ * whole record follows a RID that the server assigns (A7).
  */
 const struct sa_record_type sa_record_types[] = {
 	{ SA_NODE, 108, 112, RID(4, 2), STORED(SA_TABLE_NODE), .name = "NodeRecord",

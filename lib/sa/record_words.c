@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* The words of components and the codes they stand for (sa-multipacket B10, smp-sma 3). */
+/* Words for components' values (sa-multipacket B10, smp-sma 3). */
 
 #include "record_private.h"
 
@@ -29,7 +29,7 @@ const struct sa_word sa_words_selector[] = { { "gt", 0 }, { "lt", 1 }, { "eq", 2
 const struct sa_word sa_words_width[] = { { "1x", 1 }, { "4x", 2 }, { "8x", 4 }, { "12x", 8 },
 	{ "2x", 16 }, END };
 
-/* Gb/s of a lane */
+/* Gb/s per lane */
 const struct sa_word sa_words_speed[] = { { "2.5", 1 }, { "5", 2 }, { "10", 4 }, END };
 const struct sa_word sa_words_speed_ext[] = { { "14", 1 }, { "25", 2 }, { "50", 4 }, { "100", 8 },
 	END };

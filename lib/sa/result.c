@@ -3,7 +3,7 @@
  */
 
 /*
- * Results: lists in chunks, ranges without any, and the bytes of both for the wire.
+ * Results: lists of records or paths in chunks, ranges without a list, and their encoding.
  */
 
 #include <errno.h>
@@ -17,9 +17,9 @@
 #define CHUNK_BYTES 512
 
 /*
- * A list is a tree of chunks, so that a Resend costs the same wherever it goes back to: entries in
- * the leaves, chunks below in the others. All of a list hang together by .next as well, to be given
- * back in one go.
+ * A list is a tree of chunks, so that reading at any offset, as a Resend needs, costs the same.
+ * Leaves hold entries, other chunks hold the chunks below. All chunks of a list are also linked by
+ * .next, so that they can be freed together.
  */
 struct chunk {
 	struct chunk *next;
@@ -151,9 +151,9 @@ chunk_get(struct result *r)
 	return c;
 }
 
-/* One level more: the tree has no place left. */
+/* Add a level to the tree, which is full. */
 static bool
-grow(struct result *r)
+result_grow(struct result *r)
 {
 	struct chunk *c = chunk_get(r);
 
@@ -165,14 +165,14 @@ grow(struct result *r)
 	return true;
 }
 
-/* Leaf number n, behind the others, and what leads to it. */
+/* Append leaf number n and the chunks that lead to it. */
 static struct chunk *
-new_leaf(struct result *r, uint64_t n)
+result_new_leaf(struct result *r, uint64_t n)
 {
 	struct chunk **at = &r->root;
 	uint64_t span, below;
 
-	if (n == r->span && !grow(r))
+	if (n == r->span && !result_grow(r))
 		return NULL;
 	for (span = r->span; span > 1; span = below) {
 		below = span / FANOUT;
@@ -184,7 +184,7 @@ new_leaf(struct result *r, uint64_t n)
 }
 
 static struct chunk *
-find_leaf(const struct result *r, uint64_t n)
+result_find_leaf(const struct result *r, uint64_t n)
 {
 	struct chunk *c = r->root;
 	uint64_t span;
@@ -194,14 +194,14 @@ find_leaf(const struct result *r, uint64_t n)
 	return c;
 }
 
-/* Room for entry number r->count. */
+/* Room for the next entry. NULL: the pool is empty. */
 static void *
-append(struct result *r, unsigned int per_chunk, size_t size)
+result_append(struct result *r, unsigned int per_chunk, size_t size)
 {
 	unsigned int at = r->count % per_chunk;
 
 	if (at == 0) {
-		struct chunk *leaf = new_leaf(r, r->count / per_chunk);
+		struct chunk *leaf = result_new_leaf(r, r->count / per_chunk);
 
 		if (leaf == NULL)
 			return NULL;
@@ -215,7 +215,7 @@ append(struct result *r, unsigned int per_chunk, size_t size)
 int
 result_add_record(struct result *r, const struct store_record *rec)
 {
-	void *room = append(r, RECORDS_PER_CHUNK, sizeof(rec));
+	void *room = result_append(r, RECORDS_PER_CHUNK, sizeof(rec));
 
 	if (room == NULL)
 		return -ENOSPC;
@@ -226,7 +226,7 @@ result_add_record(struct result *r, const struct store_record *rec)
 int
 result_add_path(struct result *r, const struct path_entry *e)
 {
-	void *room = append(r, PATHS_PER_CHUNK, sizeof(*e));
+	void *room = result_append(r, PATHS_PER_CHUNK, sizeof(*e));
 
 	if (room == NULL)
 		return -ENOSPC;
@@ -235,12 +235,12 @@ result_add_path(struct result *r, const struct path_entry *e)
 }
 
 static const void *
-entry(struct result *r, uint64_t i, unsigned int per_chunk, size_t size)
+result_entry(struct result *r, uint64_t i, unsigned int per_chunk, size_t size)
 {
 	uint64_t n = i / per_chunk;
 
 	if (n != r->leaf_number) {
-		r->leaf = find_leaf(r, n);
+		r->leaf = result_find_leaf(r, n);
 		r->leaf_number = n;
 	}
 	return r->leaf->data + i % per_chunk * size;
@@ -252,7 +252,7 @@ record_at(struct result *r, uint64_t i)
 	const struct store_record *rec;
 
 	if (r->kind == RESULT_RECORDS) {
-		memcpy(&rec, entry(r, i, RECORDS_PER_CHUNK, sizeof(rec)), sizeof(rec));
+		memcpy(&rec, result_entry(r, i, RECORDS_PER_CHUNK, sizeof(rec)), sizeof(rec));
 		return rec;
 	}
 	if (r->at_index == i)
@@ -279,13 +279,14 @@ result_encode(const struct sa_record_type *t, enum sa_version v, const uint8_t *
 }
 
 static void
-encode(struct result *r, uint64_t i, uint8_t *wire)
+result_encode_entry(struct result *r, uint64_t i, uint8_t *wire)
 {
 	const struct store_record *rec;
 	uint8_t path[PR_LEN];
 
 	if (r->kind == RESULT_PATHS) {
-		path_record(&r->common, entry(r, i, PATHS_PER_CHUNK, sizeof(struct path_entry)),
+		path_record(&r->common, result_entry(r, i, PATHS_PER_CHUNK,
+			sizeof(struct path_entry)),
 			path);
 		sa_encode(r->type, r->class_version, path, 0, wire);
 		return;
@@ -294,7 +295,7 @@ encode(struct result *r, uint64_t i, uint8_t *wire)
 	result_encode(r->type, r->class_version, rec->bytes, rec->rid, r->redact, r->guid, wire);
 }
 
-/* Bytes [offset, offset + len) of records one behind the other. */
+/* Read bytes [offset, offset + len) of the encoded records. */
 static void
 read_records(struct result *r, uint64_t offset, uint8_t *buf, uint32_t len)
 {
@@ -306,12 +307,15 @@ read_records(struct result *r, uint64_t offset, uint8_t *buf, uint32_t len)
 	for (; len > 0; i++, skip = 0, buf += n, len -= n) {
 		n = size - skip < len ? size - skip : len;
 		if (n == size) {
-			encode(r, i, buf);
+			result_encode_entry(r, i, buf);
 			continue;
 		}
-		/* a record that straddles two segments is encoded once */
+			/*
+			 * the two segments with parts of this record follow each other: encode it
+			 * once
+			 */
 		if (w->scratch_of != r || w->scratch_index != i) {
-			encode(r, i, w->scratch);
+			result_encode_entry(r, i, w->scratch);
 			w->scratch_of = r;
 			w->scratch_index = i;
 		}
@@ -319,7 +323,7 @@ read_records(struct result *r, uint64_t offset, uint8_t *buf, uint32_t len)
 	}
 }
 
-/* --- whole tables, one after the other --- */
+/* --- GetBulk: whole tables, one after the other --- */
 
 static uint64_t
 bulk_table_length(const struct result *r, unsigned int table)
@@ -338,7 +342,7 @@ bulk_header(const struct result *r, unsigned int table, uint8_t *header)
 	put_be32(header + SA_BULK_COUNT, store_count(r->version, table));
 }
 
-/* Bytes of one table's part, its header first. */
+/* Read bytes of one table's part, which begins with its header. */
 static void
 read_bulk_table(struct result *r, unsigned int table, uint64_t offset, uint8_t *buf, uint32_t len)
 {
@@ -355,7 +359,7 @@ read_bulk_table(struct result *r, unsigned int table, uint64_t offset, uint8_t *
 	}
 	if (len == 0)
 		return;
-	if (r->type != sa_table_type(table)) { /* whatever AttributeID the request had */
+	if (r->type != sa_table_type(table)) { /* another table than before */
 		r->type = sa_table_type(table);
 		r->at_index = UINT64_MAX;
 		r->w->scratch_of = NULL;

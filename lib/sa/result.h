@@ -6,10 +6,9 @@
 #define SA_RESULT_H
 
 /**
- * @file
- * What a query found, ready to be sent: a mad_source over a held version. Everything of a table or
- * of a range of RIDs is two numbers and costs no memory; what was picked out is a list of record
- * pointers, or of paths, in chunks of the worker's pool.
+ * @file The result of a query, as a mad_source over a held version. A whole table or range of RIDs
+ * is only two numbers and costs no memory; selected records or paths are a list in chunks of the
+ * worker's pool.
  */
 
 #include <stdbool.h>
@@ -33,51 +32,51 @@ enum result_kind {
 
 struct result {
 	struct sa_worker *w;
-	const struct sa_record_type *type; /**< of RESULT_BULK: of the table where it stands */
-	const struct store_version *version; /**< NULL: none is needed */
+	const struct sa_record_type *type; /**< RESULT_BULK: of the table being read */
+	const struct store_version *version; /**< NULL: not needed */
 	struct result *next_free;
-	uint64_t guid; /**< of an untrusted requester: what it may not know is taken out */
-	uint64_t first; /**< RESULT_RANGE: ordinal */
+	uint64_t guid; /**< the requester's, for redacting */
+	uint64_t first; /**< RESULT_RANGE: ordinal of the first record */
 	uint64_t count;
 	struct store_cursor cursor;
-	const struct store_record *at; /**< record number at_index, read last */
+	const struct store_record *at; /**< the record read last, number at_index */
 	uint64_t at_index;
-	struct chunk *root; /**< of the list */
-	uint64_t span; /**< leaves that there is a place for */
-	struct chunk *leaf; /**< written or read last */
+	struct chunk *root; /**< tree of the list */
+	uint64_t span; /**< leaves that fit the tree */
+	struct chunk *leaf; /**< leaf used last */
 	uint64_t leaf_number;
-	struct chunk *newest; /**< all of its chunks, one behind the other */
+	struct chunk *newest; /**< list of all chunks, by .next */
 	struct chunk *oldest;
 	struct path_common common;
-	uint16_t tables; /**< RESULT_BULK: a bit for each that is in it */
+	uint16_t tables; /**< RESULT_BULK: a bit for each table included */
 	uint8_t kind;
 	uint8_t class_version;
 	bool redact;
 	bool held;
 };
 
-/** @param transfers  results at one time. @param bytes  of chunks */
+/** @param transfers  most results at the same time. @param bytes  memory for chunks */
 struct result_pool *result_pool_create(const struct allocator *alloc, uint32_t transfers,
 	uint32_t bytes);
 void result_pool_destroy(struct result_pool *p);
 
-/** @return NULL: none is free */
+/** @return NULL: no result is free */
 struct result *result_new(struct sa_worker *w, enum result_kind kind,
 	const struct sa_record_type *type, enum sa_version version);
 void result_free(struct result *r);
 /** @retval -ENOSPC */
 int result_add_record(struct result *r, const struct store_record *rec);
 int result_add_path(struct result *r, const struct path_entry *e);
-/** Drop what was added. */
+/** Remove all entries. */
 void result_clear(struct result *r);
-/** Keep the version for as long as the result lives. @retval -ENOSPC */
+/** Hold the version while the result exists. @retval -ENOSPC */
 int result_hold(struct result *r, const struct store_version *v);
-/** Bytes of one record on the wire in the result's class version, and of all. */
+/** Length of the whole result on the wire, in its class version. */
 uint64_t result_length(const struct result *r);
-/** The result as a source; it is freed on release. */
+/** Make the result a source, which frees it on release. */
 void result_source(struct result *r, struct mad_source *source);
 
-/** One record on the wire, what the requester may not know taken out. */
+/** Encode one record; @p redact: without what the requester may not know. */
 void result_encode(const struct sa_record_type *t, enum sa_version v, const uint8_t *rec,
 	uint32_t rid, bool redact, uint64_t guid, uint8_t *wire);
 

@@ -6,12 +6,12 @@
 #define SA_SA_H
 
 /**
- * @file
- * Subnet administration, the server: both class versions as agents of lib/mad, over lib/store.
+ * @file Subnet administration, the server: agents of lib/mad for both class versions, on top of
+ * lib/store.
  *
- * Workers answer queries from the store's current version; a query that looks at many records goes
- * on in slices of sa_run()'s budget. Changes are messages: the worker fills one in and submits it,
- * the store's thread executes many of them in one durable batch, the worker answers.
+ * Workers answer queries from the store's current version; a query over many records continues in
+ * slices of sa_run()'s budget. Changes are messages: the worker fills one in and submits it, the
+ * store's thread executes many of them in one durable batch, the worker answers.
  */
 
 #include <stdbool.h>
@@ -27,15 +27,17 @@ struct sa;
 struct sa_worker;
 struct sa_write;
 
-/** Who may see and change what. */
+/** What decides about trust. */
 enum sa_trust {
-	SA_TRUST_KEY, /**< requests with the right SM_Key are trusted, others see their partition */
+	SA_TRUST_KEY, /**< the right SM_Key gives trust; others see their partitions only */
 	SA_TRUST_ALL,
 };
-/** opensm's and saquery's, out of the box. Everybody knows it: who gives it sees all, no more. */
+/**
+ * Default SM_Key of opensm and saquery. It is public, so it lets see everything but change nothing.
+ */
 #define SA_SM_KEY_WELL_KNOWN 1
 
-/** The operator's SL for paths and groups of a partition, as opensm's partitions.conf has it. */
+/** The operator's SL for paths and groups of a partition, like in opensm's partitions.conf. */
 struct sa_partition {
 	uint16_t pkey; /**< either membership */
 	uint8_t sl;
@@ -50,37 +52,37 @@ struct sa_config {
 	unsigned int workers;
 	enum sa_trust trust;
 	uint64_t sm_key; /**< 0: none */
-	uint64_t own_key; /**< a secret that does as well, for the appliance's own requests; 0: none */
-	uint16_t master_sm_lid; /**< Config is taken from it (A6), whatever its SM_Key; 0: none */
-	uint8_t edit_codes[3]; /**< EditModifier of add, delete, edit (A6: UNCONFIRMED) */
+	uint64_t own_key; /**< secret SM_Key for the appliance's own requests; 0: none */
+	uint16_t master_sm_lid; /**< may send Config (A6) with any SM_Key; 0: none */
+	uint8_t edit_codes[3]; /**< EditModifier for add, delete, edit (A6: UNCONFIRMED) */
 	uint64_t gid_prefix;
-	uint8_t resp_time; /**< RespTimeValue we announce and keep */
-	uint8_t packet_life; /**< PacketLifeTime of computed paths, a code */
+	uint8_t resp_time; /**< RespTimeValue that we announce and keep to */
+	uint8_t packet_life; /**< PacketLifeTime code of computed paths */
 	struct sa_partition partition[SA_PARTITIONS_MAX];
 	unsigned int num_partitions;
-	uint32_t max_results; /**< records a filtered query may gather */
-	uint32_t max_result_bytes; /**< memory of gathered results, per worker */
-	uint32_t max_writes; /**< changes under way, per worker */
-	uint8_t notice_retries; /**< a Report without ReportResp is sent again so often */
+	uint32_t max_results; /**< most records that a filtered query may collect */
+	uint32_t max_result_bytes; /**< memory for collected results, per worker */
+	uint32_t max_writes; /**< changes in progress, per worker */
+	uint8_t notice_retries; /**< repeats of a Report without ReportResp */
 	uint32_t notice_interval_ms;
-	uint32_t notices_max; /**< Reports under way, per worker */
-	uint32_t max_queries; /**< queries that are not answered yet, per worker */
-	uint32_t max_transfers; /**< answers of many packets under way, per worker */
-	/* what a worker remembers of the fabric to compute paths */
-	uint32_t path_ports; /**< endports, a power of two; more are read from the store again */
-	uint32_t path_switches; /**< in all; paths in larger fabrics are refused (no resources) */
-	uint32_t path_links; /**< between switches, each counted from both ends */
-	uint32_t path_routes; /**< switches whose routes are kept at one time */
+	uint32_t notices_max; /**< Reports in progress, per worker */
+	uint32_t max_queries; /**< unanswered queries, per worker */
+	uint32_t max_transfers; /**< multi-packet answers in progress, per worker */
+	/* a worker's cache of the fabric for computing paths */
+	uint32_t path_ports; /**< endports, a power of two; further ones are read from the store */
+	uint32_t path_switches; /**< paths in fabrics with more are refused (no resources) */
+	uint32_t path_links; /**< links between switches, counted at both ends */
+	uint32_t path_routes; /**< switches whose routes are cached */
 };
 extern const struct sa_config sa_config_default;
 
-/** Store tables and indexes of the SA: what store_create() is to be given. */
+/** Store tables and indexes of the SA, for store_create(). */
 extern const struct store_index sa_indexes[];
 extern const unsigned int sa_num_indexes;
 extern const unsigned int sa_num_tables;
 /**
- * Secret of the indexes over GIDs, so that strangers cannot fill one key; once, before
- * store_create().
+ * Security: set the secret key of the indexes over GIDs, so that nobody can choose GIDs that
+ * collide. Call once, before store_create().
  */
 void sa_index_secret(uint64_t key);
 
@@ -92,42 +94,42 @@ void sa_destroy(struct sa *sa);
 
 struct sa_worker_config {
 	unsigned int id;
-	struct mad_worker *mad; /**< the agents are added to it */
+	struct mad_worker *mad; /**< gets the SA's agents */
 	struct store_reader *reader;
-	/** Hand a change to the store's thread. @retval false  no room: answered as busy */
+	/** Pass a change to the store's thread. @retval false  no room: the SA answers busy */
 	bool (*submit)(void *arg, struct sa_write *write);
 	void *submit_arg;
 };
 struct sa_worker *sa_worker_create(struct sa *sa, const struct sa_worker_config *config);
 void sa_worker_destroy(struct sa_worker *w);
 
-/** Go on with queries under way. @return records looked at or Reports sent, up to @p budget */
+/** Continue queries and Reports. @return records read or Reports sent, at most @p budget */
 unsigned int sa_run(struct sa_worker *w, uint64_t now, unsigned int budget);
 bool sa_pending(const struct sa_worker *w);
 /**
- * Worker 0: a trap has reached the subnet manager that this SA belongs to. Subscribers that asked for
- * it are told; of security traps (smp-sma 5), trusted ones only.
+ * Worker 0: a Trap reached the subnet manager that this SA belongs to. Report it to subscribers;
+ * security traps (smp-sma 5) are reported to trusted ones only.
  *
- * @param notice  64 bytes, as the Trap has them
+ * @param notice  the Trap's 64 bytes
  */
 void sa_trap(struct sa_worker *w, const uint8_t *notice);
-/** A change has been executed: answer. */
+/** A change was executed: answer its request. */
 void sa_write_done(struct sa_worker *w, struct sa_write *write, uint64_t now);
 
 /* --- the store's thread --- */
 
-/** Which worker a write came from, to route it back. */
+/** The worker that submitted a change, to pass the result back. */
 unsigned int sa_write_worker(const struct sa_write *write);
 /**
- * Execute changes in one batch: each is done as a whole or not at all, those done are durable when
- * this returns, and each knows its status.
+ * Execute changes in one batch. Each is executed completely or not at all. When this returns they
+ * are durable and have their status.
  *
  * @param now  wall-clock seconds, for service leases
  */
 void sa_write_execute(struct sa *sa, struct sa_write **writes, unsigned int n, uint64_t now);
-/** Timed changes: service leases that ran out. Now and then. @return changes made */
+/** Remove expired service leases; call now and then. @return changes made */
 unsigned int sa_expire(struct sa *sa, uint64_t now);
-/** Put or remove records as the operator says (import, the appliance's own ports). All or nothing. */
+/** Put or remove records for the operator (import, the appliance's own ports). All or nothing. */
 struct sa_change {
 	const struct sa_record_type *type;
 	bool remove;
@@ -135,17 +137,19 @@ struct sa_change {
 	uint8_t rec[SA_RECORD_MAX];
 };
 int sa_change(struct sa *sa, const struct sa_change *changes, size_t n, struct error *err);
-/** What is removed first. */
+/** Which records are removed first. */
 enum sa_replaced {
 	SA_REPLACE_NOTHING,
-	/** what a sweep finds: not services, groups and subscriptions, nor SLs of PathRecords */
+	/**
+	 * records that a sweep finds; not services, groups, subscriptions and SLs of PathRecords
+	 */
 	SA_REPLACE_SUBNET,
 	SA_REPLACE_ALL,
 };
 int sa_replace(struct sa *sa, enum sa_replaced what, const struct sa_change *changes, size_t n,
 	struct error *err);
 
-/* --- what happens, to be seen --- */
+/* --- counters --- */
 
 #define SA_COUNTERS(X)                                                                             \
 	X(get, "Get requests")                                                                     \

@@ -3,8 +3,7 @@
  */
 
 /*
- * Selectors (sa-multipacket B10). MTU and life codes are in the order of their values, rate codes
- * are not.
+ * Selectors (sa-multipacket B10). MTU and life time codes are sorted by value, rate codes are not.
  */
 
 #include "sa/select.h"
@@ -15,7 +14,7 @@
 static const uint8_t rate_sorted[] = { 2, 5, 3, 11, 6, 15, 19, 4, 7, 20, 12, 8, 9, 16, 13, 10, 14,
 	17, 18, 21, 22, 23 };
 
-/* place of a code in the list above, from 1; 0: no such rate */
+/* position of a code in rate_sorted, from 1; 0: unknown rate */
 static const uint8_t rate_rank[RATE_LAST + 1] = {
 	[2] = 1, [5] = 2, [3] = 3, [11] = 4, [6] = 5, [15] = 6, [19] = 7, [4] = 8, [7] = 9,
 	[20] = 10, [12] = 11, [8] = 12, [9] = 13, [16] = 14, [13] = 15, [10] = 16, [14] = 17,
@@ -59,7 +58,7 @@ mtu_min(uint8_t a, uint8_t b)
 	return a <= b ? a : b;
 }
 
-/* the highest of the bits set */
+/* Number of the highest bit set; -1: none. */
 static int
 highest(uint8_t bits)
 {
@@ -80,8 +79,8 @@ rate_of_link(uint8_t width, uint8_t speed, uint8_t ext)
 }
 
 /*
- * The four selectors over an ordered scale 1..: a value that can be lowered. @return the value to
- * use, or 0
+ * Apply a selector to a value that may be lowered, on a scale from 1. @return the value to answer;
+ * 0: not possible
  */
 static unsigned int
 lower_to(enum selector s, unsigned int want, unsigned int have)

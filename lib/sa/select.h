@@ -17,10 +17,10 @@ enum selector {
 	SELECT_GREATER,
 	SELECT_LESS,
 	SELECT_EXACTLY,
-	SELECT_LARGEST, /**< of PacketLifeTime: the smallest */
+	SELECT_LARGEST, /**< for PacketLifeTime: the smallest */
 };
 
-/** Codes of rates in the order of their Gb/s; unknown codes stand below all. */
+/** True if the rate code is known. Rates are compared by Gb/s; unknown codes are lowest. */
 bool rate_known(uint8_t code);
 uint8_t rate_min(uint8_t a, uint8_t b); /**< 0: no limit */
 uint8_t mtu_min(uint8_t a, uint8_t b);
@@ -28,17 +28,17 @@ uint8_t mtu_min(uint8_t a, uint8_t b);
 uint8_t rate_of_link(uint8_t width, uint8_t speed, uint8_t ext);
 
 /**
- * Make what a path can do into what was asked for: it may always be used with a smaller MTU and a
- * lower rate.
+ * Fit what a path supports to what was asked: a path may be used with a smaller MTU and a lower
+ * rate.
  *
- * @param have  in: the most the path can do; out: what to answer. @return false: it cannot
+ * @param have  in: the most that the path supports; out: value to answer. @return false: impossible
  */
 bool select_mtu(enum selector s, uint8_t want, uint8_t *have);
 bool select_rate(enum selector s, uint8_t want, uint8_t *have);
-/** A longer lifetime covers a shorter one, so "exactly" takes any path that is not slower. */
+/** A path may be used with a longer life time: "exactly" accepts any path that is not slower. */
 bool select_life(enum selector s, uint8_t want, uint8_t *have);
 
-/** Does a fixed value satisfy the selector as it stands? For groups that exist. */
+/** True if a fixed value (of an existing group) satisfies the selector. */
 bool satisfies_mtu(enum selector s, uint8_t want, uint8_t have);
 bool satisfies_rate(enum selector s, uint8_t want, uint8_t have);
 bool satisfies_life(enum selector s, uint8_t want, uint8_t have);

@@ -3,7 +3,7 @@
  */
 
 /*
- * The server on a worker: its agents, its pools, and what both class versions share.
+ * The server on a worker: agents, pools, and what both class versions share.
  */
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 #include "sa/server.h"
 #include "wire/bytes.h"
 
-#define EPOCH_SHIFT 40 /* versions of one life */
+#define EPOCH_SHIFT 40 /* bits for version numbers in a change token */
 
 const struct sa_config sa_config_default = {
 	.trust = SA_TRUST_KEY,
@@ -66,7 +66,7 @@ static const struct mad_agent agents[] = {
 		NULL },
 };
 
-/* 0 stands in queries (A6) */
+/* 0 is the code of queries (A6) */
 static bool
 edit_codes_ok(const uint8_t codes[3])
 {
@@ -91,17 +91,19 @@ sa_create(const struct sa_config *config, struct error *err)
 	struct sa *sa;
 
 	if (config->path_ports == 0 || (config->path_ports & (config->path_ports - 1)) != 0) {
-		error_set(err, EINVAL, "path_ports: got %u, a power of two is needed",
+		error_set(err, EINVAL, "path_ports: got %u, allowed: a power of two",
 			config->path_ports);
 		return NULL;
 	}
 	if (config->resp_time > 31 || config->packet_life > 63) {
-		error_set(err, EINVAL, "resp_time %u, packet_life %u: at most 31 and 63",
+		error_set(err, EINVAL,
+			"resp_time, packet_life: got %u and %u, allowed: up to 31 and 63",
 			config->resp_time, config->packet_life);
 		return NULL;
 	}
 	if (!edit_codes_ok(config->edit_codes)) {
-		error_set(err, EINVAL, "EditModifier: got %u, %u, %u; three numbers but 0 are needed",
+		error_set(err, EINVAL,
+			"EditModifier: got %u, %u, %u, allowed: three different numbers, not 0",
 			config->edit_codes[0], config->edit_codes[1], config->edit_codes[2]);
 		return NULL;
 	}
@@ -123,7 +125,7 @@ sa_destroy(struct sa *sa)
 }
 
 static int
-add_agents(struct sa_worker *w)
+sa_add_agents(struct sa_worker *w)
 {
 	unsigned int i;
 	int rc = 0;
@@ -138,7 +140,7 @@ add_agents(struct sa_worker *w)
 }
 
 static bool
-make_pools(struct sa_worker *w)
+sa_make_pools(struct sa_worker *w)
 {
 	const struct sa_config *c = w->config;
 	uint32_t i;
@@ -176,7 +178,7 @@ sa_worker_create(struct sa *sa, const struct sa_worker_config *config)
 	w->reader = config->reader;
 	w->submit = config->submit;
 	w->submit_arg = config->submit_arg;
-	if (!make_pools(w) || add_agents(w) != 0) {
+	if (!sa_make_pools(w) || sa_add_agents(w) != 0) {
 		sa_worker_destroy(w);
 		return NULL;
 	}
@@ -265,7 +267,7 @@ sa_refuse(struct sa_worker *w, uint8_t *reply, uint16_t status)
 {
 	struct sa_counters *c = &w->counters;
 
-	/* version 1 knows the SA's own codes up to 5 only (A8) */
+	/* version 1 has the SA's own codes only up to 5 (A8) */
 	if (reply[MAD_OFF_CLASS_VERSION] == SA_V1 && status > SA_STATUS_INVALID_GID)
 		status = SA_STATUS_REQ_INVALID;
 	put_be16(reply + MAD_OFF_STATUS, status);
@@ -297,7 +299,9 @@ sa_class_port_info(const struct sa_worker *w, enum sa_version v, uint8_t *data)
 {
 	data[CPI_OFF_BASE_VERSION] = MAD_BASE_VERSION;
 	data[CPI_OFF_CLASS_VERSION] = v;
-	/* not all optional records: there are no ServiceAssociationRecords (opensm, too, says so) */
+	/*
+	 * bit "all optional records" stays 0: there are no ServiceAssociationRecords (as in opensm)
+	 */
 	put_be16(data + CPI_OFF_CAPABILITY,
 		CPI_CAP_UD_MULTICAST | (v == SA_V2 ? CPI_CAP_MULTI_PATH : 0));
 	data[CPI_OFF_RESP_TIME] = w->config->resp_time;

@@ -6,8 +6,8 @@
 #define SA_SERVER_H
 
 /**
- * @file
- * Private to the server: what its files share. The comment behind each group names who may touch it.
+ * @file Private to the server: what its files share. Comments name the thread or file that may use
+ * a part.
  */
 
 #include <sys/queue.h>
@@ -22,19 +22,19 @@
 
 #define SA_EVENTS 1024 /* a power of two */
 
-/** From the store's thread to worker 0: one writer, one reader. */
+/** Ring from the store's thread to worker 0: one writer, one reader. */
 struct sa_event_ring {
 	struct sa_event event[SA_EVENTS];
 	uint32_t head; /**< written by the store's thread */
 	uint32_t tail; /**< written by the worker */
-	uint64_t lost; /**< by the store's thread */
+	uint64_t lost; /**< atomic: counted by both */
 };
 
 struct sa {
 	struct sa_config config;
-	uint64_t epoch; /**< of change tokens: those of an earlier life match none of ours */
+	uint64_t epoch; /**< upper bits of change tokens, new at each start */
 	struct sa_event_ring events;
-	struct sa_writer writer; /**< the store's thread */
+	struct sa_writer writer; /**< used by the store's thread */
 };
 
 struct sa_report; /* notice.c */
@@ -49,12 +49,12 @@ struct sa_worker {
 	void *submit_arg;
 	struct fabric *fabric;
 	struct result_pool *results;
-	/** the record that a transfer read last, in case it goes on in its middle */
+	/** the record that a transfer read last, if the next segment continues inside it */
 	const struct result *scratch_of;
 	uint64_t scratch_index;
 	uint8_t scratch[SA_RECORD_MAX + 8];
-	struct query fresh; /**< in its first slice, which most are answered from */
-	struct query *queries; /**< those put off */
+	struct query fresh; /**< the query in its first slice; most are answered from here */
+	struct query *queries; /**< pool of queued queries */
 	struct query_list queries_free;
 	struct query_list queries_running;
 	struct sa_write *writes;
@@ -64,26 +64,30 @@ struct sa_worker {
 };
 
 /**
- * Change token of a table as a requester sees it, or of everything (A6); never 0. What the untrusted
- * see of a table changes with the tables that say which ports there are, and in which partitions.
+ * Change token (SA_Key, A6) of a table as a requester sees it; never 0. What untrusted requesters
+ * see also depends on the tables that define ports and partitions, so their token covers these,
+ * too.
  */
 uint64_t sa_token(const struct sa *sa, const struct store_version *v, unsigned int table,
 	bool trusted);
+/** The token of all tables. */
 uint64_t sa_token_all(const struct sa *sa, const struct store_version *v);
-/** Has a requester that holds @p key seen what @p token stands for? */
+/** True if a requester with @p key has seen everything up to @p token. */
 bool sa_token_covers(const struct sa *sa, uint64_t key, uint64_t token);
 
-/** Count and put a status into an answer. @return MAD_ANSWER */
+/** Write a status into an answer and count it. @return MAD_ANSWER */
 enum mad_outcome sa_refuse(struct sa_worker *w, uint8_t *reply, uint16_t status);
 
-/** Handlers of the two class versions. */
+/** Request handlers of the two class versions. */
 enum mad_outcome sa_request_v1(void *arg, struct mad_request *req);
 enum mad_outcome sa_request_v2(void *arg, struct mad_request *req);
 void sa_class_port_info(const struct sa_worker *w, enum sa_version v, uint8_t *data);
 
-/** Is it the Master SM, of whom Config and GetBulk come (A6)? */
+/** True for the master SM, which may send Config and GetBulk (A6). */
 bool sa_is_master_sm(const struct sa_worker *w, const struct requester *who);
-/** Send a change to the store's thread; kind, type, version, mask and data are filled in. */
+/**
+ * Submit a change to the store's thread. @param what  kind, type, version, mask and data are set
+ */
 enum mad_outcome sa_submit(struct sa_worker *w, struct mad_request *req,
 	const struct requester *who, const struct sa_write *what);
 
@@ -92,10 +96,10 @@ struct sa_notices *sa_notices_create(struct sa_worker *w);
 void sa_notices_destroy(struct sa_worker *w);
 unsigned int sa_notices_run(struct sa_worker *w, uint64_t now, unsigned int budget);
 bool sa_notices_pending(const struct sa_worker *w);
-/** Of the store's thread. */
+/** Called by the store's thread. */
 void sa_event_post(struct sa *sa, const struct sa_event *e);
 void sa_events_lost(struct sa *sa, unsigned int n);
-/** Any thread. */
+/** Callable from any thread. */
 uint64_t sa_events_lost_count(const struct sa *sa);
 
 #endif

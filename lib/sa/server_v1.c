@@ -3,8 +3,8 @@
  */
 
 /*
- * Class version 1 (sa-multipacket A6 to A8): records by RID, range and template, changes by
- * EditModifier.
+ * Requests of class version 1 (sa-multipacket A6 to A8): select records by RID, range or template,
+ * change them by EditModifier.
  */
 
 #include <string.h>
@@ -22,12 +22,12 @@ struct request {
 	uint32_t end_rid;
 	enum sa_edit edit;
 	uint64_t sa_key;
-	uint64_t mask; /* version 2's numbering */
+	uint64_t mask; /* in version 2's numbering */
 	uint8_t tmpl[SA_RECORD_MAX];
 };
 
 static enum mad_outcome
-refuse(struct request *r, uint16_t status)
+v1_refuse_request(struct request *r, uint16_t status)
 {
 	return sa_refuse(r->w, r->req->reply, status);
 }
@@ -39,7 +39,7 @@ has_table(const struct sa_record_type *t)
 }
 
 static enum mad_outcome
-query(struct request *r, const struct query_spec *how)
+v1_query(struct request *r, const struct query_spec *how)
 {
 	struct query_spec spec = *how;
 
@@ -50,9 +50,9 @@ query(struct request *r, const struct query_spec *how)
 }
 
 /*
- * A6 has a port in the RID of a switch's only: of a CA or a router, whose LID says it all, it is 0.
- * Records keep the number of the port in either case, so that both class versions name them alike;
- * here 0 finds them too.
+ * A6 puts the port into the RID only for switches; for a CA or router it is 0. We store the port
+ * number in either case, so that a record is the same in both class versions, and accept port 0
+ * here.
  */
 static uint32_t
 stored_rid(const struct request *r)
@@ -70,7 +70,7 @@ stored_rid(const struct request *r)
 }
 
 static enum mad_outcome
-get(struct request *r)
+v1_get(struct request *r)
 {
 	struct query_spec spec = { .get = true, .mask = r->mask, .last_rid = SA_RID_ALL_LAST };
 
@@ -80,22 +80,22 @@ get(struct request *r)
 		return MAD_ANSWER;
 	}
 	if (!has_table(r->type))
-		return refuse(r, MAD_STATUS_BAD_METHOD_ATTR);
+		return v1_refuse_request(r, MAD_STATUS_BAD_METHOD_ATTR);
 	if (r->edit != SA_EDIT_NONE || r->rid == 0)
-		return refuse(r, MAD_STATUS_INVALID_FIELD);
+		return v1_refuse_request(r, MAD_STATUS_INVALID_FIELD);
 	if (r->rid != SA_RID_TEMPLATE) {
-		if (!r->type->stored) /* paths are computed and have no RIDs */
-			return refuse(r, SA_STATUS_REQ_INVALID);
+		if (!r->type->stored) /* computed paths have no RIDs */
+			return v1_refuse_request(r, SA_STATUS_REQ_INVALID);
 		spec.mask = 0;
 		spec.first_rid = spec.last_rid = stored_rid(r);
 	}
-	return query(r, &spec);
+	return v1_query(r, &spec);
 }
 
 /*
- * Changes only: what was removed leaves no record to be sent, so a table that has changed since the
- * token was given is sent whole, with its new token, and one that has not is sent empty, with the
- * token that was given.
+ * "Changes since": a removed record leaves nothing to send. So a table that has changed since the
+ * token was given is sent completely, with its new token, and one that has not is sent empty, with
+ * the old token.
  */
 static bool
 is_unchanged(const struct request *r)
@@ -107,35 +107,35 @@ is_unchanged(const struct request *r)
 }
 
 static enum mad_outcome
-get_table(struct request *r)
+v1_get_table(struct request *r)
 {
 	struct query_spec spec = { .last_rid = SA_RID_ALL_LAST };
 
 	r->w->counters.get_table++;
 	if (!has_table(r->type))
-		return refuse(r, MAD_STATUS_BAD_METHOD_ATTR);
+		return v1_refuse_request(r, MAD_STATUS_BAD_METHOD_ATTR);
 	if (r->edit != SA_EDIT_NONE)
-		return refuse(r, MAD_STATUS_INVALID_FIELD);
+		return v1_refuse_request(r, MAD_STATUS_INVALID_FIELD);
 	if (r->rid == SA_RID_TEMPLATE) {
 		spec.mask = r->mask;
-		return query(r, &spec);
+		return v1_query(r, &spec);
 	}
 	if (r->rid > r->end_rid)
-		return refuse(r, MAD_STATUS_INVALID_FIELD);
+		return v1_refuse_request(r, MAD_STATUS_INVALID_FIELD);
 	if (r->rid == SA_RID_ALL_FIRST && r->end_rid == SA_RID_ALL_LAST) {
 		spec.nothing = is_unchanged(r);
 		spec.token = r->sa_key;
-		return query(r, &spec);
+		return v1_query(r, &spec);
 	}
 	if (!r->type->stored)
-		return refuse(r, SA_STATUS_REQ_INVALID);
+		return v1_refuse_request(r, SA_STATUS_REQ_INVALID);
 	spec.first_rid = r->rid;
 	spec.last_rid = r->end_rid;
-	return query(r, &spec);
+	return v1_query(r, &spec);
 }
 
 static enum mad_outcome
-get_bulk(struct request *r)
+v1_get_bulk(struct request *r)
 {
 	const struct store_version *v = fabric_version(r->w->fabric);
 	struct query_spec spec = { .bulk = true };
@@ -143,17 +143,17 @@ get_bulk(struct request *r)
 
 	r->w->counters.get_bulk++;
 	if (!r->who.trusted && !sa_is_master_sm(r->w, &r->who))
-		return refuse(r, SA_STATUS_DENIED);
+		return v1_refuse_request(r, SA_STATUS_DENIED);
 	for (table = 0; table < SA_TABLES; table++)
 		if (r->sa_key == 0
 			|| !sa_token_covers(r->w->sa, r->sa_key, sa_token(r->w->sa, v, table, true)))
 			spec.bulk_tables |= 1u << table;
-	return query(r, &spec);
+	return v1_query(r, &spec);
 }
 
-/* Set knows no edit; what can be identified without a RID can be added. */
+/* Set cannot edit (A6). It can add records that are identified without a RID. */
 static enum mad_outcome
-set(struct request *r)
+v1_set_record(struct request *r)
 {
 	struct sa_write write = { .version = SA_V1, .type = r->type, .mask = r->mask,
 		.rid = r->rid };
@@ -161,15 +161,15 @@ set(struct request *r)
 	r->w->counters.set++;
 	if (r->type == NULL || (r->type->attribute != SA_SERVICE
 		&& r->type->attribute != SA_MCMEMBER))
-		return refuse(r, MAD_STATUS_BAD_METHOD_ATTR);
+		return v1_refuse_request(r, MAD_STATUS_BAD_METHOD_ATTR);
 	if (r->edit == SA_EDIT_DELETE) {
 		write.kind = WRITE_RID_DELETE;
 		return sa_submit(r->w, r->req, &r->who, &write);
 	}
 	if (r->edit != SA_EDIT_ADD || r->rid != 0)
-		return refuse(r, MAD_STATUS_INVALID_FIELD);
+		return v1_refuse_request(r, MAD_STATUS_INVALID_FIELD);
 	write.kind = r->type->attribute == SA_SERVICE ? WRITE_SERVICE_SET : WRITE_MC_JOIN;
-	/* no mask: the record is given as a whole */
+	/* mask 0: all components are given */
 	if (write.mask == 0)
 		write.mask = sa_mask_known(r->type);
 	memcpy(write.rec, r->tmpl, r->type->len);
@@ -177,19 +177,19 @@ set(struct request *r)
 }
 
 static enum mad_outcome
-inform(struct request *r)
+v1_inform(struct request *r)
 {
 	struct sa_write write = { .version = SA_V1, .type = r->type, .kind = WRITE_SUBSCRIBE };
 
 	r->w->counters.set++;
 	if (r->type == NULL || r->type->attribute != SA_INFORM_INFO)
-		return refuse(r, MAD_STATUS_BAD_METHOD_ATTR);
+		return v1_refuse_request(r, MAD_STATUS_BAD_METHOD_ATTR);
 	memcpy(write.rec, r->tmpl, r->type->len);
 	return sa_submit(r->w, r->req, &r->who, &write);
 }
 
 static enum mad_outcome
-config(struct request *r)
+v1_config(struct request *r)
 {
 	struct sa_write write = { .version = SA_V1, .type = r->type, .kind = WRITE_CONFIG,
 		.edit = r->edit };
@@ -198,16 +198,16 @@ config(struct request *r)
 
 	r->w->counters.config++;
 	if (!r->who.manager && !sa_is_master_sm(r->w, &r->who))
-		return refuse(r, SA_STATUS_DENIED);
+		return v1_refuse_request(r, SA_STATUS_DENIED);
 	if (r->type == NULL || !r->type->stored)
-		return refuse(r, MAD_STATUS_BAD_METHOD_ATTR);
+		return v1_refuse_request(r, MAD_STATUS_BAD_METHOD_ATTR);
 	if (r->edit == SA_EDIT_NONE || r->edit == SA_EDIT_UNKNOWN)
-		return refuse(r, MAD_STATUS_INVALID_FIELD);
+		return v1_refuse_request(r, MAD_STATUS_INVALID_FIELD);
 	len = req->body != NULL ? mad_body_length(req->body)
 				: get_be32(req->mad + SA1_OFF_PAYLOAD_LEN);
 	if ((req->body == NULL && len > SA1_AREA) || len > UINT32_MAX
 		|| len % sa_wire_len(r->type, SA_V1) != 0)
-		return refuse(r, MAD_STATUS_INVALID_FIELD);
+		return v1_refuse_request(r, MAD_STATUS_INVALID_FIELD);
 	write.data_len = len;
 	if (req->body == NULL)
 		memcpy(write.data, req->mad + SA1_OFF_DATA, SA1_AREA);
@@ -218,12 +218,12 @@ static const struct {
 	uint8_t method;
 	enum mad_outcome (*handle)(struct request *r);
 } methods[] = {
-	{ MAD_GET, get },
-	{ SA_GET_TABLE, get_table },
-	{ SA1_GET_BULK, get_bulk },
-	{ MAD_SET, set },
-	{ SA1_INFORM, inform },
-	{ SA1_CONFIG, config },
+	{ MAD_GET, v1_get },
+	{ SA_GET_TABLE, v1_get_table },
+	{ SA1_GET_BULK, v1_get_bulk },
+	{ MAD_SET, v1_set_record },
+	{ SA1_INFORM, v1_inform },
+	{ SA1_CONFIG, v1_config },
 };
 
 static enum sa_edit
@@ -239,7 +239,7 @@ edit_of(const struct sa_config *c, uint8_t code)
 	return SA_EDIT_UNKNOWN;
 }
 
-/* A template is the bare attribute (A6). */
+/* A template has no RID part (A6). */
 static void
 read_template(struct request *r)
 {
@@ -270,10 +270,10 @@ sa_request_v1(void *arg, struct mad_request *req)
 	r.edit = edit_of(w->config, mad[SA1_OFF_EDIT]);
 	r.sa_key = get_be64(mad + SA1_OFF_SA_KEY);
 	if (!sa_requester(w->config, w->fabric, req->peer, get_be64(mad + SA1_OFF_SM_KEY), &r.who))
-		return refuse(&r, SA_STATUS_DENIED);
+		return v1_refuse_request(&r, SA_STATUS_DENIED);
 	read_template(&r);
 	for (i = 0; i < sizeof(methods) / sizeof(methods[0]); i++)
 		if (methods[i].method == mad[MAD_OFF_METHOD])
 			return methods[i].handle(&r);
-	return refuse(&r, MAD_STATUS_BAD_METHOD);
+	return v1_refuse_request(&r, MAD_STATUS_BAD_METHOD);
 }

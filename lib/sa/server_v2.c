@@ -3,7 +3,7 @@
  */
 
 /*
- * Class version 2 (sa-multipacket B7 to B9).
+ * Requests of class version 2 (sa-multipacket B7 to B9).
  */
 
 #include <string.h>
@@ -13,7 +13,7 @@
 #include "wire/bytes.h"
 
 static enum mad_outcome
-query(struct sa_worker *w, struct mad_request *req, const struct requester *who,
+v2_query(struct sa_worker *w, struct mad_request *req, const struct requester *who,
 	const struct sa_record_type *t, bool get)
 {
 	uint8_t tmpl[SA_RECORD_MAX];
@@ -27,7 +27,7 @@ query(struct sa_worker *w, struct mad_request *req, const struct requester *who,
 }
 
 static enum mad_outcome
-get(struct sa_worker *w, struct mad_request *req, const struct requester *who,
+v2_get(struct sa_worker *w, struct mad_request *req, const struct requester *who,
 	const struct sa_record_type *t)
 {
 	w->counters.get++;
@@ -35,18 +35,18 @@ get(struct sa_worker *w, struct mad_request *req, const struct requester *who,
 		sa_class_port_info(w, SA_V2, req->reply + SA2_OFF_DATA);
 		return MAD_ANSWER;
 	}
-	return query(w, req, who, t, true);
+	return v2_query(w, req, who, t, true);
 }
 
 static enum mad_outcome
-get_table(struct sa_worker *w, struct mad_request *req, const struct requester *who,
+v2_get_table(struct sa_worker *w, struct mad_request *req, const struct requester *who,
 	const struct sa_record_type *t)
 {
 	w->counters.get_table++;
-	return query(w, req, who, t, false);
+	return v2_query(w, req, who, t, false);
 }
 
-/* What may be set and deleted one at a time. */
+/* Records that can be set and deleted one at a time. */
 static const struct {
 	uint16_t attribute;
 	uint8_t method;
@@ -60,7 +60,7 @@ static const struct {
 };
 
 static enum mad_outcome
-change(struct sa_worker *w, struct mad_request *req, const struct requester *who,
+v2_change(struct sa_worker *w, struct mad_request *req, const struct requester *who,
 	const struct sa_record_type *t)
 {
 	struct sa_write write = { .version = SA_V2, .type = t,
@@ -80,7 +80,7 @@ change(struct sa_worker *w, struct mad_request *req, const struct requester *who
 }
 
 static enum mad_outcome
-get_multi(struct sa_worker *w, struct mad_request *req, const struct requester *who,
+v2_get_multi(struct sa_worker *w, struct mad_request *req, const struct requester *who,
 	const struct sa_record_type *t)
 {
 	struct query_spec spec = { .type = sa_record_type(SA_PATH), .version = SA_V2, .multi = true,
@@ -93,9 +93,9 @@ get_multi(struct sa_worker *w, struct mad_request *req, const struct requester *
 	return query_start(w, req, &spec, who);
 }
 
-/* An optional method whose attribute is not served (B9): Trace */
+/* An optional method without any supported attribute: GetTraceTable (B9). */
 static enum mad_outcome
-not_served(struct sa_worker *w, struct mad_request *req, const struct requester *who,
+v2_not_served(struct sa_worker *w, struct mad_request *req, const struct requester *who,
 	const struct sa_record_type *t)
 {
 	(void)who;
@@ -108,12 +108,12 @@ static const struct {
 	enum mad_outcome (*handle)(struct sa_worker *w, struct mad_request *req,
 		const struct requester *who, const struct sa_record_type *t);
 } methods[] = {
-	{ MAD_GET, get },
-	{ SA_GET_TABLE, get_table },
-	{ MAD_SET, change },
-	{ SA2_DELETE, change },
-	{ SA2_GET_TRACE, not_served },
-	{ SA2_GET_MULTI, get_multi },
+	{ MAD_GET, v2_get },
+	{ SA_GET_TABLE, v2_get_table },
+	{ MAD_SET, v2_change },
+	{ SA2_DELETE, v2_change },
+	{ SA2_GET_TRACE, v2_not_served },
+	{ SA2_GET_MULTI, v2_get_multi },
 };
 
 enum mad_outcome

@@ -3,8 +3,8 @@
  */
 
 /*
- * ServiceRecords: registered by their port for a lease, protected by a ServiceKey
- * (sa-multipacket B10).
+ * ServiceRecords: a port registers services for a lease, protected by a ServiceKey (sa-multipacket
+ * B10).
  */
 
 #include <string.h>
@@ -14,7 +14,7 @@
 #include "sa/tables.h"
 #include "wire/bytes.h"
 
-#define SERVICES_PER_PORT 1024 /* that a requester without trust may have */
+#define SERVICES_PER_PORT 1024 /* limit for requesters that may not change everything */
 
 struct service_tail
 service_tail(const uint8_t *rec, uint64_t now)
@@ -27,7 +27,7 @@ service_tail(const uint8_t *rec, uint64_t now)
 }
 
 static bool
-key_fits(const struct sa_write *w, const uint8_t *stored, const uint8_t *given)
+service_key_fits(const struct sa_write *w, const uint8_t *stored, const uint8_t *given)
 {
 	static const uint8_t none[SERVICE_KEY_LEN];
 
@@ -36,16 +36,16 @@ key_fits(const struct sa_write *w, const uint8_t *stored, const uint8_t *given)
 }
 
 static bool
-too_many(const struct write_batch *b, const struct sa_write *w)
+service_too_many(const struct write_batch *b, const struct sa_write *w)
 {
 	return !w->who.manager
 		&& write_crowded(b, SA_INDEX_SERVICE_GID, sa_gid_key(w->rec + SERVICE_OFF_GID),
 			SERVICES_PER_PORT);
 }
 
-/* Components that were not given: the requester's GID, every partition, for ever. */
+/* Default components: the requester's GID, all partitions, an endless lease. */
 static void
-fill_in(struct sa_write *w)
+service_fill_in(struct sa_write *w)
 {
 	if ((w->mask & SA_BIT(SERVICE_BIT_GID)) == 0)
 		memcpy(w->rec + SERVICE_OFF_GID, w->who.gid.raw, 16);
@@ -64,7 +64,7 @@ write_service_set(struct write_batch *b, struct sa_write *w)
 
 	if ((w->mask & SA_BIT(SERVICE_BIT_ID)) == 0)
 		return SA_STATUS_INSUFFICIENT;
-	fill_in(w);
+	service_fill_in(w);
 	pkey = get_be16(w->rec + SERVICE_OFF_PKEY);
 	if (get_be32(w->rec + SERVICE_OFF_LEASE) == 0)
 		return SA_STATUS_REQ_INVALID;
@@ -76,10 +76,10 @@ write_service_set(struct write_batch *b, struct sa_write *w)
 		old = store_get(v, w->type->table, w->rid);
 		if (w->version == SA_V1) /* Set cannot edit (A6) */
 			return SA_STATUS_REQ_INVALID;
-		if (!key_fits(w, old->bytes, w->rec))
+		if (!service_key_fits(w, old->bytes, w->rec))
 			return SA_STATUS_DENIED;
 	} else {
-		if (too_many(b, w))
+		if (service_too_many(b, w))
 			return SA_STATUS_NO_RESOURCES;
 		w->rid = write_new_rid(b, w->type->table);
 		if (w->rid == 0)
@@ -88,9 +88,9 @@ write_service_set(struct write_batch *b, struct sa_write *w)
 	return write_put_plain(b, w->type, w->rid, w->rec);
 }
 
-/* The service that the identifying components name; those not given may be anything. */
+/* Find the service that the given identifying components name. */
 static const struct store_record *
-named(const struct write_batch *b, const struct sa_write *w)
+service_record_find(const struct write_batch *b, const struct sa_write *w)
 {
 	uint64_t id = get_be64(w->rec + SERVICE_OFF_ID), at;
 	const struct store_record *r;
@@ -119,10 +119,10 @@ write_service_delete(struct write_batch *b, struct sa_write *w)
 		memcpy(w->rec + SERVICE_OFF_GID, w->who.gid.raw, 16);
 	if (!write_allowed(b, w, w->rec + SERVICE_OFF_GID))
 		return SA_STATUS_DENIED;
-	r = named(b, w);
+	r = service_record_find(b, w);
 	if (r == NULL)
 		return SA_STATUS_NO_RECORDS;
-	fits = key_fits(w, r->bytes, w->rec);
+	fits = service_key_fits(w, r->bytes, w->rec);
 	memcpy(w->rec, r->bytes, w->type->len);
 	w->rid = r->rid;
 	return fits ? write_del(b, w->type, w->rid) : SA_STATUS_DENIED;
@@ -141,7 +141,7 @@ write_service_owner(struct write_batch *b, const struct store_record *r, const u
 	return write_put(b, t, r->rid, rec, r->bytes + t->len, r->len - t->len);
 }
 
-/* Version 1, by RID: there is no room for a ServiceKey, the owner's address must do. */
+/* Version 1, by RID: the request has no ServiceKey, so only the owner's address is checked. */
 uint16_t
 write_rid_delete(struct write_batch *b, struct sa_write *w)
 {
@@ -170,7 +170,7 @@ service_lease_end(const struct store_record *r)
 	return tail.expiry;
 }
 
-/* @return false: there is no room in the store */
+/* @return false: the store is full */
 static bool
 expire_one(struct write_batch *b, const struct store_record *r, uint64_t end)
 {
@@ -179,7 +179,7 @@ expire_one(struct write_batch *b, const struct store_record *r, uint64_t end)
 
 	if (end != 0)
 		return write_del(b, t, r->rid) == MAD_STATUS_OK;
-	/* its end is not known yet: it begins now */
+	/* imported without an end: the lease starts now */
 	memcpy(rec, r->bytes, t->len);
 	return write_put_plain(b, t, r->rid, rec) == MAD_STATUS_OK;
 }

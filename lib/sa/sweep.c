@@ -3,9 +3,9 @@
  */
 
 /*
- * Breadth first from our own port: a NodeInfo finds a node, or one more port of a channel adapter;
- * each port of a switch that is up leads on. Attributes are kept as they come, records are made of
- * them in the end, when all LIDs are known.
+ * Breadth-first search from our own port. A NodeInfo finds a node, or another port of a known
+ * channel adapter; each switch port that is up leads further. Attributes are kept, and records are
+ * made at the end, when all LIDs are known.
  */
 
 #include <errno.h>
@@ -27,7 +27,7 @@
 #define RANDOM           0x001A
 #define MULTICAST        0x001B
 
-/* where they have what the sweep looks at */
+/* offsets in the attributes */
 #define NODE_KIND        2
 #define NODE_NUM_PORTS   3
 #define NODE_GUID        12
@@ -55,21 +55,21 @@
 #define NODES_MAX        LID_UNICAST_END
 
 struct peer {
-	uint32_t node; /* at the other end of the cable; NOBODY: none */
+	uint32_t node; /* node at the other end of the cable, or NOBODY */
 	uint8_t port;
 	bool up;
 };
 
 struct node {
 	uint64_t guid;
-	struct peer *peer; /* by port, num_ports + 1 of them */
+	struct peer *peer; /* by port number, num_ports + 1 entries */
 	uint16_t lid;
 	uint8_t type;
 	uint8_t num_ports;
-	uint8_t port; /* the endport: of a switch 0 */
-	uint8_t entry; /* the way here came in by it */
-	uint16_t ports_left; /* PortInfos that have not come yet */
-	bool tables_missing; /* a block was not answered: the others would lead astray */
+	uint8_t port; /* the endport; 0 for a switch */
+	uint8_t entry; /* port by which the directed route enters */
+	uint16_t ports_left; /* PortInfos not answered yet */
+	bool tables_missing; /* a block was not answered: an incomplete table would mislead */
 	uint8_t hops;
 	uint8_t path[SWEEP_HOPS_MAX + 1];
 	uint8_t info[NODE_INFO_LEN];
@@ -106,9 +106,9 @@ struct sweep {
 	struct sa_change change;
 };
 
-/* Room for one more in a list. @return false: no memory, and the sweep is over */
+/* Make room for one more entry. @return false: no memory, the sweep has failed */
 static bool
-grow(struct sweep *s, void **list, size_t size, size_t used, size_t *room)
+sweep_grow(struct sweep *s, void **list, size_t size, size_t used, size_t *room)
 {
 	size_t more = *room * 2 + 64;
 	void *bigger;
@@ -129,11 +129,11 @@ grow(struct sweep *s, void **list, size_t size, size_t used, size_t *room)
 }
 
 static void
-want(struct sweep *s, uint32_t node, uint16_t attribute, uint32_t modifier, uint8_t via)
+sweep_want(struct sweep *s, uint32_t node, uint16_t attribute, uint32_t modifier, uint8_t via)
 {
 	void *list = s->wish;
 
-	if (!grow(s, &list, sizeof(*s->wish), s->num_wishes, &s->wishes_room))
+	if (!sweep_grow(s, &list, sizeof(*s->wish), s->num_wishes, &s->wishes_room))
 		return;
 	s->wish = list;
 	s->wish[s->num_wishes++] = (struct wish){ node, modifier, attribute, via };
@@ -147,7 +147,7 @@ sweep_create(const struct allocator *alloc)
 	if (s == NULL)
 		return NULL;
 	s->alloc = alloc;
-	want(s, NOBODY, NODE_INFO, 0, 0);
+	sweep_want(s, NOBODY, NODE_INFO, 0, 0);
 	return s;
 }
 
@@ -195,7 +195,7 @@ sweep_next(struct sweep *s, struct sweep_request *r)
 		s->first_wish = s->num_wishes = 0;
 	s->counts.asked++;
 	if (r->node == NOBODY)
-		return true; /* our own port */
+		return true; /* our own port: no hops */
 	n = &s->node[r->node];
 	memcpy(r->port, n->path, sizeof(r->port));
 	r->hops = n->hops;
@@ -204,15 +204,15 @@ sweep_next(struct sweep *s, struct sweep_request *r)
 	return true;
 }
 
-/* --- what answers lead to --- */
+/* --- answers, and the requests they lead to --- */
 
 static void
-keep(struct sweep *s, const struct sweep_request *r, const uint8_t *data)
+sweep_keep(struct sweep *s, const struct sweep_request *r, const uint8_t *data)
 {
 	void *list = s->kept;
 	struct kept *k;
 
-	if (!grow(s, &list, sizeof(*s->kept), s->num_kept, &s->kept_room))
+	if (!sweep_grow(s, &list, sizeof(*s->kept), s->num_kept, &s->kept_room))
 		return;
 	s->kept = list;
 	k = &s->kept[s->num_kept++];
@@ -221,7 +221,7 @@ keep(struct sweep *s, const struct sweep_request *r, const uint8_t *data)
 }
 
 static uint32_t
-find_node(const struct sweep *s, uint64_t guid, uint8_t port)
+sweep_find_node(const struct sweep *s, uint64_t guid, uint8_t port)
 {
 	uint32_t i;
 
@@ -232,7 +232,7 @@ find_node(const struct sweep *s, uint64_t guid, uint8_t port)
 }
 
 static uint32_t
-add_node(struct sweep *s, const struct sweep_request *r, const uint8_t *info)
+sweep_add_node(struct sweep *s, const struct sweep_request *r, const uint8_t *info)
 {
 	size_t room = s->nodes_room;
 	void *list = s->node;
@@ -240,7 +240,7 @@ add_node(struct sweep *s, const struct sweep_request *r, const uint8_t *info)
 	unsigned int i;
 
 	if (s->counts.nodes == NODES_MAX
-		|| !grow(s, &list, sizeof(*s->node), s->counts.nodes, &room))
+		|| !sweep_grow(s, &list, sizeof(*s->node), s->counts.nodes, &room))
 		return NOBODY;
 	s->node = list;
 	s->nodes_room = room;
@@ -264,25 +264,25 @@ add_node(struct sweep *s, const struct sweep_request *r, const uint8_t *info)
 	return s->counts.nodes++;
 }
 
-/* What there is to know of a node that was not known. */
+/* Request all attributes of a new node. */
 static void
-want_node(struct sweep *s, uint32_t node)
+sweep_want_node(struct sweep *s, uint32_t node)
 {
 	struct node *n = &s->node[node];
 	unsigned int i, blocks = get_be16(n->info + NODE_P_KEYS);
 
 	blocks = (blocks + P_KEYS_IN_BLOCK - 1) / P_KEYS_IN_BLOCK;
-	want(s, node, NODE_DESCRIPTION, 0, 0);
-	want(s, node, PORT_INFO, n->port, 0);
+	sweep_want(s, node, NODE_DESCRIPTION, 0, 0);
+	sweep_want(s, node, PORT_INFO, n->port, 0);
 	n->ports_left = 1;
 	for (i = 0; i < blocks; i++)
-		want(s, node, P_KEY_TABLE, i, 0);
+		sweep_want(s, node, P_KEY_TABLE, i, 0);
 	if (n->type != NODE_TYPE_SWITCH)
 		return;
 	s->counts.switches++;
-	want(s, node, SWITCH_INFO, 0, 0);
+	sweep_want(s, node, SWITCH_INFO, 0, 0);
 	for (i = 1; i <= n->num_ports; i++)
-		want(s, node, PORT_INFO, i, 0);
+		sweep_want(s, node, PORT_INFO, i, 0);
 	n->ports_left += n->num_ports;
 }
 
@@ -299,20 +299,20 @@ connect_ports(struct sweep *s, uint32_t a, uint8_t a_port, uint32_t b, uint8_t b
 }
 
 static void
-take_node(struct sweep *s, const struct sweep_request *r, const uint8_t *info)
+sweep_take_node(struct sweep *s, const struct sweep_request *r, const uint8_t *info)
 {
 	uint8_t port = info[NODE_LOCAL_PORT];
 	uint32_t node;
 
 	if (port > info[NODE_NUM_PORTS] || info[NODE_NUM_PORTS] > PORTS_MAX)
 		return;
-	node = find_node(s, get_be64(info + NODE_GUID),
+	node = sweep_find_node(s, get_be64(info + NODE_GUID),
 		info[NODE_KIND] == NODE_TYPE_SWITCH ? 0 : port);
 	if (node == NOBODY) {
-		node = add_node(s, r, info);
+		node = sweep_add_node(s, r, info);
 		if (node == NOBODY)
 			return;
-		want_node(s, node);
+		sweep_want_node(s, node);
 	}
 	if (r->node != NOBODY && port <= s->node[node].num_ports)
 		connect_ports(s, r->node, r->via, node, port);
@@ -324,7 +324,7 @@ want_blocks(struct sweep *s, uint32_t node, uint16_t attribute, unsigned int blo
 	unsigned int i;
 
 	for (i = 0; i < blocks; i++)
-		want(s, node, attribute, i, 0);
+		sweep_want(s, node, attribute, i, 0);
 }
 
 static unsigned int
@@ -332,7 +332,7 @@ multicast_blocks(const uint8_t *info)
 {
 	unsigned int top = get_be16(info + SWITCH_MTOP);
 
-	if (top == 0) /* of switches before IBA 1.2.1, and where nobody set it */
+	if (top == 0) /* switches before IBA 1.2.1, or nobody has set it */
 		return get_be16(info + SWITCH_MULTICAST) / MLIDS_IN_BLOCK;
 	return top >= LID_UNICAST_END && top < LID_MULTICAST_END
 		? (top - LID_UNICAST_END) / MLIDS_IN_BLOCK + 1
@@ -340,7 +340,7 @@ multicast_blocks(const uint8_t *info)
 }
 
 static void
-take_switch(struct sweep *s, uint32_t node, const uint8_t *info)
+sweep_take_switch(struct sweep *s, uint32_t node, const uint8_t *info)
 {
 	unsigned int top = get_be16(info + SWITCH_TOP), i, position;
 	unsigned int positions = s->node[node].num_ports / PORTS_IN_MASK + 1;
@@ -351,10 +351,10 @@ take_switch(struct sweep *s, uint32_t node, const uint8_t *info)
 		want_blocks(s, node, RANDOM, get_be16(info + SWITCH_RANDOM) / RFT_ENTRIES);
 	for (i = 0; i < multicast_blocks(info); i++)
 		for (position = 0; position < positions; position++)
-			want(s, node, MULTICAST, (uint32_t)position << 28 | i, 0);
+			sweep_want(s, node, MULTICAST, (uint32_t)position << 28 | i, 0);
 }
 
-/* A switch maps SLs by the port that a packet came in by and the one that it leaves by. */
+/* A switch has a SLtoVL table for each pair of input and output port. */
 static void
 want_sltovl(struct sweep *s, uint32_t node)
 {
@@ -362,17 +362,17 @@ want_sltovl(struct sweep *s, uint32_t node)
 	unsigned int in, out;
 
 	if (n->type != NODE_TYPE_SWITCH) {
-		want(s, node, SLTOVL, 0, 0);
+		sweep_want(s, node, SLTOVL, 0, 0);
 		return;
 	}
 	for (out = 1; out <= n->num_ports; out++)
 		for (in = 0; in <= n->num_ports && n->peer[out].up; in++)
 			if (in == 0 || n->peer[in].up)
-				want(s, node, SLTOVL, in << 8 | out, 0);
+				sweep_want(s, node, SLTOVL, in << 8 | out, 0);
 }
 
 static void
-take_port(struct sweep *s, uint32_t node, uint8_t port, const uint8_t *info)
+sweep_take_port(struct sweep *s, uint32_t node, uint8_t port, const uint8_t *info)
 {
 	struct node *n = &s->node[node];
 	bool external = n->type != NODE_TYPE_SWITCH || port != 0;
@@ -383,13 +383,13 @@ take_port(struct sweep *s, uint32_t node, uint8_t port, const uint8_t *info)
 		want_blocks(s, node, GUID_INFO,
 			(info[PORT_GUID_CAP] + GUIDS_IN_BLOCK - 1) / GUIDS_IN_BLOCK);
 	}
-	/* a channel adapter passes nothing on, but ours is where the way begins */
+	/* only switches forward; our own port (0 hops) is where the search begins */
 	if (n->peer[port].up && n->hops < SWEEP_HOPS_MAX
 		&& (n->hops == 0 || (n->type == NODE_TYPE_SWITCH && port != n->entry)))
-		want(s, node, NODE_INFO, 0, port);
+		sweep_want(s, node, NODE_INFO, 0, port);
 }
 
-/* The last PortInfo of a node has come, or will not. */
+/* A PortInfo was answered or failed. After the node's last one request its SLtoVL tables. */
 static void
 end_port(struct sweep *s, uint32_t node)
 {
@@ -407,21 +407,21 @@ sweep_answer(struct sweep *s, const struct sweep_request *r, const uint8_t *data
 	} else {
 		switch (r->attribute) {
 		case NODE_INFO:
-			take_node(s, r, data);
+			sweep_take_node(s, r, data);
 			return;
 		case NODE_DESCRIPTION:
 			memcpy(s->node[r->node].description, data, SWEEP_DATA);
 			return;
 		case SWITCH_INFO:
-			take_switch(s, r->node, data);
+			sweep_take_switch(s, r->node, data);
 			break;
 		case PORT_INFO:
-			take_port(s, r->node, r->modifier, data);
+			sweep_take_port(s, r->node, r->modifier, data);
 			break;
 		default:
 			break;
 		}
-		keep(s, r, data);
+		sweep_keep(s, r, data);
 	}
 	if (r->attribute == PORT_INFO)
 		end_port(s, r->node);
@@ -430,7 +430,7 @@ sweep_answer(struct sweep *s, const struct sweep_request *r, const uint8_t *data
 /* --- records --- */
 
 static int
-emit(struct sweep *s, const struct sa_import_sink *sink, uint16_t attribute, uint16_t lid,
+sweep_emit(struct sweep *s, const struct sa_import_sink *sink, uint16_t attribute, uint16_t lid,
 	uint16_t rid, unsigned int at, const uint8_t *data, unsigned int len)
 {
 	memset(&s->change, 0, sizeof(s->change));
@@ -456,7 +456,8 @@ emit_pkeys(struct sweep *s, const struct sa_import_sink *sink, const struct node
 	uint8_t rec[4 + SWEEP_DATA] = { n->port };
 
 	memcpy(rec + 4, k->data, SWEEP_DATA);
-	return emit(s, sink, SA_PKEY_TABLE, n->lid, k->modifier, PKEY_OFF_PORT, rec, sizeof(rec));
+	return sweep_emit(s, sink, SA_PKEY_TABLE, n->lid, k->modifier, PKEY_OFF_PORT, rec,
+		sizeof(rec));
 }
 
 static int
@@ -469,33 +470,37 @@ emit_kept(struct sweep *s, const struct sa_import_sink *sink, const struct kept 
 		return 0;
 	switch (k->attribute) {
 	case PORT_INFO:
-		return emit(s, sink, SA_PORT_INFO, n->lid, k->modifier << 8, 4, k->data, SWEEP_DATA);
+		return sweep_emit(s, sink, SA_PORT_INFO, n->lid, k->modifier << 8, 4, k->data,
+			SWEEP_DATA);
 	case SWITCH_INFO:
-		return emit(s, sink, SA_SWITCH_INFO, n->lid, 0, 4, k->data, SWITCH_INFO_LEN);
+		return sweep_emit(s, sink, SA_SWITCH_INFO, n->lid, 0, 4, k->data, SWITCH_INFO_LEN);
 	case GUID_INFO:
-		return emit(s, sink, SA_GUID_INFO, n->lid, k->modifier << 8, 8, k->data, SWEEP_DATA);
+		return sweep_emit(s, sink, SA_GUID_INFO, n->lid, k->modifier << 8, 8, k->data,
+			SWEEP_DATA);
 	case P_KEY_TABLE:
 		return is_zero(k->data) ? 0 : emit_pkeys(s, sink, n, k);
 	case SLTOVL:
-		return emit(s, sink, SA_SLTOVL, n->lid, out, 8, k->data, 8);
+		return sweep_emit(s, sink, SA_SLTOVL, n->lid, out, 8, k->data, 8);
 	case LINEAR:
 	case RANDOM:
 		return n->tables_missing ? 0
-					 : emit(s, sink, k->attribute == LINEAR ? SA_LFT : SA_RFT,
+					 : sweep_emit(s, sink,
+						k->attribute == LINEAR ? SA_LFT : SA_RFT,
 						 n->lid, k->modifier, 8, k->data, SWEEP_DATA);
 	case MULTICAST:
 		return is_zero(k->data)
 			? 0
-			: emit(s, sink, SA_MFT, n->lid, k->modifier >> 28 << 12 | (k->modifier & 0x1FF),
+			: sweep_emit(s, sink, SA_MFT, n->lid,
+				k->modifier >> 28 << 12 | (k->modifier & 0x1FF),
 				  8, k->data, SWEEP_DATA);
 	default:
 		return 0;
 	}
 }
 
-/* The node, and the cables that leave it. */
+/* The node's record, and the links from its ports. */
 static int
-emit_node(struct sweep *s, const struct sa_import_sink *sink, const struct node *n)
+sweep_emit_node(struct sweep *s, const struct sa_import_sink *sink, const struct node *n)
 {
 	uint8_t rec[NODE_INFO_LEN + SWEEP_DATA];
 	unsigned int port;
@@ -503,7 +508,7 @@ emit_node(struct sweep *s, const struct sa_import_sink *sink, const struct node 
 
 	memcpy(rec, n->info, NODE_INFO_LEN);
 	memcpy(rec + NODE_INFO_LEN, n->description, SWEEP_DATA);
-	rc = emit(s, sink, SA_NODE, n->lid, 0, 4, rec, sizeof(rec));
+	rc = sweep_emit(s, sink, SA_NODE, n->lid, 0, 4, rec, sizeof(rec));
 	for (port = 1; port <= n->num_ports && rc == 0; port++) {
 		const struct peer *p = &n->peer[port];
 		uint8_t to[2];
@@ -511,7 +516,8 @@ emit_node(struct sweep *s, const struct sa_import_sink *sink, const struct node 
 		if (p->node == NOBODY || s->node[p->node].lid == 0)
 			continue;
 		put_be16(to, s->node[p->node].lid);
-		rc = emit(s, sink, SA_LINK, n->lid, port << 8 | p->port, LINK_OFF_TO_LID, to, 2);
+		rc = sweep_emit(s, sink, SA_LINK, n->lid, port << 8 | p->port, LINK_OFF_TO_LID, to,
+			2);
 	}
 	return rc;
 }
@@ -526,7 +532,7 @@ sweep_records(struct sweep *s, const struct sa_import_sink *sink)
 	s->counts.without_lid = 0;
 	for (i = 0; i < s->counts.nodes && rc == 0; i++) {
 		if (s->node[i].lid != 0)
-			rc = emit_node(s, sink, &s->node[i]);
+			rc = sweep_emit_node(s, sink, &s->node[i]);
 		else
 			s->counts.without_lid++;
 	}

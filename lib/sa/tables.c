@@ -3,7 +3,7 @@
  */
 
 /*
- * Indexes, and which component of a template leads to which.
+ * Store indexes, and which index a template's components can use.
  */
 
 #include "sa/layout.h"
@@ -23,9 +23,9 @@ sa_index_secret(uint64_t key)
 	secret = key | 1;
 }
 
-/* the middle of a 128-bit product depends on every bit of both factors */
+/* xor of both halves of the 128-bit product: depends on every bit of both factors */
 static uint64_t
-mix(uint64_t a, uint64_t b)
+key_mix(uint64_t a, uint64_t b)
 {
 	unsigned __int128 p = (unsigned __int128)a * b;
 
@@ -35,13 +35,13 @@ mix(uint64_t a, uint64_t b)
 uint64_t
 sa_gid_key(const uint8_t *gid)
 {
-	return mix(get_be64(gid) ^ secret, mix(get_be64(gid + 8) ^ ~secret, secret) | 1);
+	return key_mix(get_be64(gid) ^ secret, key_mix(get_be64(gid + 8) ^ ~secret, secret) | 1);
 }
 
 uint64_t
 sa_member_key(const uint8_t *mgid, const uint8_t *port_gid)
 {
-	return mix(sa_gid_key(mgid) ^ secret, sa_gid_key(port_gid) | 1);
+	return key_mix(sa_gid_key(mgid) ^ secret, sa_gid_key(port_gid) | 1);
 }
 
 static unsigned int
@@ -145,7 +145,7 @@ const struct store_index sa_indexes[] = {
 };
 const unsigned int sa_num_indexes = SA_INDEXES;
 
-/* how a template's bytes become the key of an index */
+/* how the bytes of a template become an index key */
 enum key_form {
 	KEY_U64,
 	KEY_U16,
@@ -153,7 +153,7 @@ enum key_form {
 	KEY_MEMBER, /* MGID and PortGID */
 };
 
-/* the most selective first; all bits of .mask must be selected */
+/* the most selective index first; usable if all bits of .mask are selected */
 static const struct {
 	uint8_t table;
 	uint8_t index;
@@ -186,7 +186,7 @@ static const struct {
 };
 
 static uint64_t
-key_of(enum key_form form, const uint8_t *p)
+template_key(enum key_form form, const uint8_t *p)
 {
 	switch (form) {
 	case KEY_U64:
@@ -221,7 +221,7 @@ sa_access_path(const struct sa_record_type *t, const uint8_t *tmpl, uint64_t mas
 	}
 	for (i = 0; i < sizeof(leads) / sizeof(leads[0]); i++)
 		if (leads[i].table == t->table && (mask & leads[i].mask) == leads[i].mask) {
-			uint64_t key = key_of(leads[i].form, tmpl + leads[i].offset);
+			uint64_t key = template_key(leads[i].form, tmpl + leads[i].offset);
 
 			if (leads[i].index == SA_INDEX_ALIAS_GUID && key == 0)
 				continue; /* unused entries are not indexed */

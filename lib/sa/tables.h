@@ -7,8 +7,8 @@
 
 /**
  * @file
- * The SA's tables in the store and their indexes. Tables of LIDs are keyed by the RID of the
- * standard (sa-multipacket A6); Service, MCMember and InformInfo by a RID that is assigned.
+ * The SA's tables in the store and their indexes. Tables by LID use the standard's RID as key
+ * (sa-multipacket A6); in Service, MCMember and InformInfo the SA assigns RIDs.
  */
 
 #include <stdbool.h>
@@ -28,29 +28,29 @@ enum sa_index {
 	SA_INDEX_MC_MEMBER, /**< MGID and PortGID: one record */
 	SA_INDEX_MLID,
 	SA_INDEX_SUBSCRIBER,
-	SA_INDEX_LEASE_END, /**< of services: seconds; 0: not known yet. Not those that last for ever */
+	SA_INDEX_LEASE_END, /**< services, by end in seconds, 0: not known; no endless ones */
 	SA_INDEXES
 };
 
-/** 128 bits to a key; keyed, so that strangers cannot choose GIDs that share one. */
+/** Security: keyed hash of a GID, so that nobody can choose GIDs with the same key. */
 uint64_t sa_gid_key(const uint8_t *gid);
 uint64_t sa_member_key(const uint8_t *mgid, const uint8_t *port_gid);
 
-/** Type of a table's records. */
+/** Record type of a table. */
 const struct sa_record_type *sa_table_type(unsigned int table);
-/** Are its RIDs assigned, not made of LIDs? */
+/** True if the SA assigns the table's RIDs, false if they contain LIDs. */
 bool sa_rid_assigned(unsigned int table);
 
 /** First record of a LID, or NULL. */
 const struct store_record *sa_first_of_lid(const struct store_version *v, unsigned int table,
 	uint16_t lid, struct store_cursor *c);
 
-/** An index that a selected component leads to, or a range of RIDs. */
+/** How to find the records of a template: an index, or a range of RIDs. */
 struct sa_access_path {
 	bool index;
 	unsigned int which; /**< enum sa_index */
 	uint64_t key;
-	uint32_t first_rid; /**< without an index */
+	uint32_t first_rid; /**< if not by index */
 	uint32_t last_rid;
 };
 /** @param mask  version 2's numbering. @return false: only a scan finds the records */

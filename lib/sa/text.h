@@ -5,7 +5,7 @@
 #ifndef SA_TEXT_H
 #define SA_TEXT_H
 
-/* Text of components: what print.c writes and parse.c reads again. */
+/* Text form of components: print.c writes it, parse.c reads it. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,19 +13,19 @@
 
 #include "sa/record.h"
 
-#define SA_TEXT_BYTES 64 /* of the longest SA_TEXT or SA_BYTES component */
+#define SA_TEXT_BYTES 64 /* longest SA_TEXT or SA_BYTES component */
 
-/** Do the words look like numbers? Then a plain number is one of them and never a code. */
+/** True if the words are numbers: then a decimal number is a word and never a code. */
 static inline bool
 sa_words_numeric(const struct sa_word *words)
 {
 	return words[0].name[0] >= '0' && words[0].name[0] <= '9';
 }
 
-/** Bytes of the UTF-8 character at @p p; 0: it is none. */
+/** Length of the UTF-8 character at @p p; 0: invalid. */
 unsigned int sa_utf8(const uint8_t *p, size_t left);
 
-/** Element @p i of a list, as a component of its own. */
+/** Element @p i of a list as a component. */
 static inline struct sa_field
 sa_element(const struct sa_field *list, unsigned int i)
 {

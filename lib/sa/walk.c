@@ -3,8 +3,7 @@
  */
 
 /*
- * Forwarding tables, hop by hop. The limits along the way are those that opensm takes: both ends of
- * each link.
+ * Follow forwarding tables hop by hop. Like in opensm, both ends of each link limit MTU and rate.
  */
 
 #include <errno.h>
@@ -17,10 +16,10 @@
 
 #define ALL_SLS UINT16_MAX
 
-/* Where the packet is: about to leave a node by a port. */
+/* Position of the packet: at a node, about to leave by a port. */
 struct place {
 	uint16_t lid; /* base LID of the endport or of the switch */
-	uint8_t in_port; /* it came in by; 0: it starts here */
+	uint8_t in_port; /* port it arrived by; 0: it starts here */
 	uint8_t out_port;
 };
 
@@ -48,9 +47,9 @@ has_records(const struct store_version *v, unsigned int table, uint16_t lid)
 	return sa_first_of_lid(v, table, lid, &c) != NULL;
 }
 
-/* Of a random table the entry with the LID, else the default port. */
+/* In a random forwarding table: the port of the entry with the LID, else the default port. */
 static uint8_t
-random_port(const struct store_version *v, uint16_t sw, uint16_t dlid)
+walk_random_port(const struct store_version *v, uint16_t sw, uint16_t dlid)
 {
 	struct store_cursor c;
 	const struct store_record *r = sa_first_of_lid(v, SA_TABLE_RFT, sw, &c);
@@ -69,9 +68,9 @@ random_port(const struct store_version *v, uint16_t sw, uint16_t dlid)
 	return r != NULL ? r->bytes[SWITCH_OFF_DEF_PORT] : LFT_NO_PORT;
 }
 
-/* @retval -ENODATA  no table of the switch is stored; else the port, LFT_NO_PORT: none */
+/* The output port; LFT_NO_PORT: none. @retval -ENODATA  no table of the switch is stored */
 static int
-forward(const struct store_version *v, uint16_t sw, uint16_t dlid)
+walk_forward(const struct store_version *v, uint16_t sw, uint16_t dlid)
 {
 	const struct store_record *block =
 		store_get(v, SA_TABLE_LFT, RID_LID(sw) | dlid / LFT_PORTS);
@@ -80,18 +79,18 @@ forward(const struct store_version *v, uint16_t sw, uint16_t dlid)
 		return block->bytes[LFT_OFF_PORTS + dlid % LFT_PORTS];
 	if (has_records(v, SA_TABLE_LFT, sw))
 		return LFT_NO_PORT;
-	return has_records(v, SA_TABLE_RFT, sw) ? random_port(v, sw, dlid) : -ENODATA;
+	return has_records(v, SA_TABLE_RFT, sw) ? walk_random_port(v, sw, dlid) : -ENODATA;
 }
 
-/* @return false: the port is down */
+/* Apply the port's limits. @return false: the port is down */
 static bool
-pass_port(const struct store_version *v, uint16_t lid, uint8_t port, struct walk *w)
+walk_pass_port(const struct store_version *v, uint16_t lid, uint8_t port, struct walk *w)
 {
 	const struct store_record *r =
 		store_get(v, SA_TABLE_PORT_INFO, RID_LID(lid) | (uint32_t)port << 8);
 
 	if (r == NULL)
-		return true; /* nothing is known against it */
+		return true; /* no PortInfo: assume that it is up */
 	if ((r->bytes[PORT_OFF_STATE] & 0xF) == PORT_STATE_DOWN)
 		return false;
 	w->mtu = mtu_min(w->mtu, port_info_mtu(r->bytes));
@@ -99,7 +98,7 @@ pass_port(const struct store_version *v, uint16_t lid, uint8_t port, struct walk
 	return true;
 }
 
-/* An SL that is mapped to VL 15 is dropped there. */
+/* Remove SLs that are mapped to VL 15: the switch drops them. */
 static void
 pass_sltovl(const struct store_version *v, const struct place *at, struct walk *w)
 {
@@ -119,7 +118,7 @@ pass_sltovl(const struct store_version *v, const struct place *at, struct walk *
 	}
 }
 
-/* Out by a port and over its link. @return false: it is down or leads nowhere */
+/* Leave by a port and cross its link. @return false: the link is down or unknown */
 static bool
 cross_link(const struct store_version *v, struct place *at, struct walk *w)
 {
@@ -127,11 +126,11 @@ cross_link(const struct store_version *v, struct place *at, struct walk *w)
 
 	pass_sltovl(v, at, w);
 	link = store_get(v, SA_TABLE_LINK, RID_LID(at->lid) | (uint32_t)at->out_port << 8);
-	if (link == NULL || !pass_port(v, at->lid, at->out_port, w))
+	if (link == NULL || !walk_pass_port(v, at->lid, at->out_port, w))
 		return false;
 	at->lid = get_be16(link->bytes + LINK_OFF_TO_LID);
 	at->in_port = link->bytes[LINK_OFF_TO_PORT];
-	return pass_port(v, at->lid, at->in_port, w);
+	return walk_pass_port(v, at->lid, at->in_port, w);
 }
 
 static bool
@@ -140,16 +139,16 @@ is_switch(const struct store_version *v, uint16_t lid)
 	return store_get(v, SA_TABLE_SWITCH_INFO, RID_LID(lid)) != NULL;
 }
 
-/* The packet is in a switch. @retval 1  it is for the switch itself */
+/* Forward the packet in a switch. @retval 1  it is addressed to the switch itself */
 static int
-pass_switch(const struct store_version *v, struct place *at, uint16_t dlid,
+walk_pass_switch(const struct store_version *v, struct place *at, uint16_t dlid,
 	const struct port_view *to, struct walk *w)
 {
-	int out = forward(v, at->lid, dlid);
+	int out = walk_forward(v, at->lid, dlid);
 
 	if (out < 0)
 		return out;
-	if (out == 0) /* the switch's own port */
+	if (out == 0) /* the switch's own port 0 */
 		return at->lid == to->lid ? 1 : -ENETUNREACH;
 	at->out_port = out;
 	w->hops++;
@@ -174,7 +173,7 @@ walk_route(const struct store_version *v, const struct port_view *from, const st
 			return 0;
 		if (!is_switch(v, at.lid) || w->hops == WALK_HOPS_MAX)
 			return -ENETUNREACH;
-		rc = pass_switch(v, &at, dlid, to, w);
+		rc = walk_pass_switch(v, &at, dlid, to, w);
 	}
 	return rc < 0 ? rc : 0;
 }

@@ -7,7 +7,7 @@
 
 /**
  * @file
- * The route that packets take: from switch to switch as their forwarding tables say, read from the
+ * The route of packets from switch to switch by their forwarding tables, which are read from the
  * store each time (sa-multipacket B12).
  */
 
@@ -15,29 +15,29 @@
 
 #include "sa/port_view.h"
 
-#define WALK_HOPS_MAX 64 /* switches; opensm's bound. What takes more is a loop */
+#define WALK_HOPS_MAX 64 /* most switches, as in opensm; a longer route is a loop */
 
-/** What a packet meets on its way. */
+/** What a route offers. */
 struct walk {
-	uint8_t hops; /**< switches */
-	uint8_t mtu; /**< the smallest; codes, 0: not known */
+	uint8_t hops; /**< number of switches */
+	uint8_t mtu; /**< lowest on the route; code, 0: not known */
 	uint8_t rate;
-	uint16_t sls; /**< SLs that no switch is known to drop, a bit each */
-	bool sls_known; /**< every SLtoVL table on the way is stored */
+	uint16_t sls; /**< SLs that no known table drops, a bit each */
+	bool sls_known; /**< every SLtoVL table on the route is stored */
 };
 
-/** Does the store hold any forwarding tables? */
+/** True if the store has any forwarding tables. */
 bool walk_possible(const struct store_version *v);
 /**
- * Go from a port to a LID of another port.
+ * Follow the route from a port to a LID of another port.
  *
  * @retval 0
- * @retval -ENETUNREACH  the tables lead nowhere, or round in circles
- * @retval -ENODATA  a switch on the way has no tables in the store
+ * @retval -ENETUNREACH  the tables lead nowhere, or in a loop
+ * @retval -ENODATA  the store lacks the tables of a switch on the route
  */
 int walk_route(const struct store_version *v, const struct port_view *from,
 	const struct port_view *to, uint16_t dlid, struct walk *w);
-/** SL that the subnet manager gave the path; -1: not known. */
+/** The SL that the subnet manager gave the path; -1: unknown. */
 int walk_path_sl(const struct store_version *v, uint16_t slid, uint16_t dlid);
 
 #endif

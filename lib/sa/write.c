@@ -3,7 +3,8 @@
  */
 
 /*
- * Batches of changes on the store's thread: one transaction, each request whole or not at all.
+ * Execute batches of changes on the store's thread: one transaction; each request completely or
+ * not.
  */
 
 #include <errno.h>
@@ -32,11 +33,11 @@ write_view(const struct write_batch *b)
 	return store_txn_view(b->txn);
 }
 
-/* --- events: told once the batch is durable --- */
+/* --- events: posted after the batch is durable --- */
 
-/* A port that goes and comes within one request has done neither. */
+/* A port that is removed and put again by one request causes no event. */
 static bool
-cancels(struct write_batch *b, uint16_t trap, const uint8_t *gid)
+event_cancels(struct write_batch *b, uint16_t trap, const uint8_t *gid)
 {
 	struct sa_event *events = b->sa->writer.event;
 	uint16_t opposite = trap ^ TRAP_IN_SERVICE ^ TRAP_OUT_OF_SERVICE;
@@ -57,10 +58,10 @@ write_event(struct write_batch *b, uint16_t trap, uint16_t pkey, const uint8_t *
 {
 	struct sa_event *e;
 
-	if (b->events > WRITE_EVENTS || cancels(b, trap, gid))
+	if (b->events > WRITE_EVENTS || event_cancels(b, trap, gid))
 		return;
 	if (b->events++ == WRITE_EVENTS)
-		return; /* too many: now there is one more than fits */
+		return; /* too many: events > WRITE_EVENTS means that all are lost */
 	e = &b->sa->writer.event[b->events - 1];
 	e->trap = trap;
 	e->pkey = pkey;
@@ -103,7 +104,7 @@ port_event(struct write_batch *b, uint16_t trap, uint64_t guid)
 /* --- records --- */
 
 static uint16_t
-status_of(int rc)
+write_status(int rc)
 {
 	if (rc == 0)
 		return MAD_STATUS_OK;
@@ -139,7 +140,7 @@ write_put(struct write_batch *b, const struct sa_record_type *t, uint32_t rid, c
 		memcpy(bytes + t->len, tail, tail_len);
 	rc = store_put(b->txn, t->table, rid, bytes, t->len + tail_len);
 	if (rc != 0)
-		return status_of(rc);
+		return write_status(rc);
 	b->changes++;
 	if (node && old != 0 && old != guid && !port_is_stored(b, old))
 		port_event(b, TRAP_OUT_OF_SERVICE, old);
@@ -155,14 +156,14 @@ write_del(struct write_batch *b, const struct sa_record_type *t, uint32_t rid)
 	int rc = store_del(b->txn, t->table, rid);
 
 	if (rc != 0)
-		return status_of(rc);
+		return write_status(rc);
 	b->changes++;
 	if (guid != 0 && !port_is_stored(b, guid))
 		port_event(b, TRAP_OUT_OF_SERVICE, guid);
 	return MAD_STATUS_OK;
 }
 
-/* Where a subscription that is about to be changed is told: of the same subscriber only. */
+/* Keep the Report address of a subscription being changed, if it is the same subscriber's. */
 static bool
 subscriber_at(const struct write_batch *b, uint32_t rid, const uint8_t *rec, struct subscriber *s)
 {
@@ -204,7 +205,10 @@ write_new_rid(struct write_batch *b, unsigned int table)
 			*next = store_next(&c, NULL)->rid + 1;
 		}
 	}
-	/* a RID stays unused for as long as possible; all in use: n + 1 tries find none */
+	/*
+	 * take RIDs in turn, so that one is not reused for long; n + 1 tries find a free one, if
+	 * any
+	 */
 	for (tries = 0; tries <= n; tries++) {
 		uint32_t rid = (*next)++;
 
@@ -295,9 +299,9 @@ execute_one(struct write_batch *b, struct sa_write *w)
 	b->changes = changes;
 }
 
-/* @return 0 or what the store said */
+/* @return 0 or the store's error */
 static int
-finish(struct write_batch *b, struct error *err)
+write_finish(struct write_batch *b, struct error *err)
 {
 	int rc;
 
@@ -312,7 +316,7 @@ finish(struct write_batch *b, struct error *err)
 }
 
 static bool
-begin(struct write_batch *b, struct sa *sa)
+write_begin(struct write_batch *b, struct sa *sa)
 {
 	*b = (struct write_batch){ .sa = sa, .now = sa->writer.now };
 	b->txn = store_begin(sa->config.store);
@@ -328,13 +332,13 @@ sa_write_execute(struct sa *sa, struct sa_write **writes, unsigned int n, uint64
 	sa->writer.now = now;
 	for (i = 0; i < n; i++)
 		writes[i]->status = MAD_STATUS_OK;
-	if (!begin(&b, sa)) {
+	if (!write_begin(&b, sa)) {
 		fail_all(writes, n);
 		return;
 	}
 	for (i = 0; i < n; i++)
 		execute_one(&b, writes[i]);
-	if (finish(&b, NULL) != 0)
+	if (write_finish(&b, NULL) != 0)
 		fail_all(writes, n);
 }
 
@@ -346,16 +350,16 @@ sa_expire(struct sa *sa, uint64_t now)
 	uint64_t next;
 
 	sa->writer.now = now;
-	if (now < sa->writer.next_expiry || !begin(&b, sa))
+	if (now < sa->writer.next_expiry || !write_begin(&b, sa))
 		return 0;
 	changes = service_expire(&b, &next);
-	if (finish(&b, NULL) != 0)
+	if (write_finish(&b, NULL) != 0)
 		return 0;
 	sa->writer.next_expiry = next;
 	return changes;
 }
 
-/* --- what the operator says --- */
+/* --- changes by the operator --- */
 
 static int
 change_error(const struct sa_change *c, uint16_t status, uint32_t rid, struct error *err)
@@ -405,7 +409,7 @@ remove_table(struct write_batch *b, unsigned int table, struct error *err)
 	return 0;
 }
 
-/* Is this what a sweep finds in the subnet? The rest others have told the SA. */
+/* True for tables that a sweep reads from the subnet; requesters wrote the others. */
 static bool
 is_of_subnet(unsigned int table)
 {
@@ -432,7 +436,7 @@ sa_replace(struct sa *sa, enum sa_replaced what, const struct sa_change *changes
 	size_t i;
 	int rc;
 
-	if (!begin(&b, sa))
+	if (!write_begin(&b, sa))
 		return error_set(err, ENOMEM, "no memory for a transaction");
 	rc = remove_before(&b, what, err);
 	for (i = 0; i < n && rc == 0; i++)
@@ -441,7 +445,7 @@ sa_replace(struct sa *sa, enum sa_replaced what, const struct sa_change *changes
 		store_abort(b.txn);
 		return rc;
 	}
-	return finish(&b, err);
+	return write_finish(&b, err);
 }
 
 int

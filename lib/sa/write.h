@@ -7,9 +7,8 @@
 
 /**
  * @file
- * A change on its way: filled in by a worker, executed by the store's thread as one of a batch,
- * answered by the worker. What is done to the records stands in service.c, mcmember.c, inform.c and
- * config.c.
+ * A change in progress: a worker fills it in, the store's thread executes it in a batch, the worker
+ * answers. service.c, mcmember.c, inform.c and config.c change the records.
  */
 
 #include <stdbool.h>
@@ -42,47 +41,49 @@ struct sa_write {
 	enum sa_version version;
 	const struct sa_record_type *type;
 	struct requester who;
-	struct mad_peer peer; /**< where Reports for a subscriber go */
-	uint8_t reply[MAD_LEN]; /**< the answer's header */
-	uint64_t mask; /**< version 2's numbering */
+	struct mad_peer peer; /**< destination of Reports to a subscriber */
+	uint8_t reply[MAD_LEN]; /**< header of the answer */
+	uint64_t mask; /**< in version 2's numbering */
 	uint32_t rid; /**< in and out */
-	uint8_t edit; /**< enum sa_edit, of Config */
-	struct mad_body *body; /**< of a Config in many packets */
-	uint32_t data_len; /**< of a Config: bytes of records */
-	uint8_t data[SA1_AREA]; /**< of a Config in one packet */
-	uint8_t rec[SA_RECORD_MAX]; /**< in: what was asked; out: what is answered */
+	uint8_t edit; /**< Config: enum sa_edit */
+	struct mad_body *body; /**< data of a multi-packet Config */
+	uint32_t data_len; /**< Config: length of the records */
+	uint8_t data[SA1_AREA]; /**< data of a single-packet Config */
+	uint8_t rec[SA_RECORD_MAX]; /**< in: record of the request; out: record of the answer */
 	uint16_t status; /**< out */
 };
 
-#define WRITE_EVENTS 1024 /* of one batch; a larger one is not told at all */
+#define WRITE_EVENTS 1024 /* most events of one batch; if there are more, all are dropped */
 
-/** Something that subscribers may want to know. */
+/** An event that subscribers may want to know. */
 struct sa_event {
 	uint16_t trap;
-	uint16_t pkey; /**< of a group */
+	uint16_t pkey; /**< the group's; 0: a port's event */
 	union gid gid;
 };
 
-/** The store's thread's own. */
+/** Private to the store's thread. */
 struct sa_writer {
 	uint32_t next_rid[SA_TABLES]; /**< 0: not known yet */
 	uint16_t next_mlid;
-	uint64_t now; /**< seconds, as told last */
-	uint64_t next_expiry; /**< no lease ends before */
+	uint64_t now; /**< seconds, at the last call */
+	uint64_t next_expiry; /**< no lease ends earlier */
 	struct sa_event event[WRITE_EVENTS];
 };
 
-/** One batch, handed from function to function. */
+/** A batch in progress. */
 struct write_batch {
 	struct sa *sa;
 	struct store_txn *txn;
 	uint64_t now;
-	unsigned int events; /**< noted so far, in sa->writer.event */
-	unsigned int mark; /**< of them before this request */
+	unsigned int events; /**< events so far, in sa->writer.event */
+	unsigned int mark; /**< events before this request */
 	unsigned int changes; /**< records put or removed */
 };
 
-/** One change each; the transaction is put back if they fail. @return a MAD status */
+/**
+ * Each executes one change; on failure the caller rolls the transaction back. @return a MAD status
+ */
 uint16_t write_service_set(struct write_batch *b, struct sa_write *w);
 uint16_t write_service_delete(struct write_batch *b, struct sa_write *w);
 uint16_t write_mc_join(struct write_batch *b, struct sa_write *w);
@@ -91,63 +92,63 @@ uint16_t write_subscribe(struct write_batch *b, struct sa_write *w);
 uint16_t write_rid_delete(struct write_batch *b, struct sa_write *w);
 uint16_t write_config(struct write_batch *b, struct sa_write *w);
 
-/** Take a membership back, in part or as a whole, and its group with its last full member. */
+/** Remove a membership or some of its states; with the last full member delete the group. */
 uint16_t mc_remove_member(struct write_batch *b, struct sa_write *w,
 	const struct store_record *r, uint8_t leave_states);
 
 /**
- * Give a subscription, or a service, to another GID; if that has an equal one (or, of subscriptions,
- * no room), it just ends. @return a MAD status
+ * Move a subscription or service to another GID. If that has an equal one (or, for subscriptions,
+ * no room), delete it instead. @return a MAD status
  */
 uint16_t write_subscriber(struct write_batch *b, const struct store_record *r, const uint8_t *gid);
 uint16_t write_service_owner(struct write_batch *b, const struct store_record *r,
 	const uint8_t *gid);
 /**
- * adopt.c: a record that makes a LID known has been put. What the LIDs of its port have said of
- * themselves as strangers becomes the port's. @return a MAD status
+ * adopt.c: a record was put that makes a LID's port known. Subscriptions and services that this
+ * port's LIDs made as strangers become the port's. @return a MAD status
  */
 uint16_t write_adopt(struct write_batch *b, uint16_t lid);
 
-/* what the files that change records share (write.c) */
+/* write.c: functions for the files that change records */
 const struct store_version *write_view(const struct write_batch *b);
-/** Put a record and what is kept behind it; tell of ports that come. @return a MAD status */
+/** Put a record and the tail stored behind it; post events for new ports. @return a MAD status */
 uint16_t write_put(struct write_batch *b, const struct sa_record_type *t, uint32_t rid,
 	const uint8_t *rec, const void *tail, size_t tail_len);
 uint16_t write_del(struct write_batch *b, const struct sa_record_type *t, uint32_t rid);
-/** Put a record as an operator or a Config gives it, with what this table keeps behind it. */
+/** Put a record from an operator or a Config, with the tail that its table needs. */
 uint16_t write_put_plain(struct write_batch *b, const struct sa_record_type *t, uint32_t rid,
 	const uint8_t *rec);
-/** A RID that is free, for tables where they are assigned; 0: none. */
+/** An unused RID for a table with assigned RIDs; 0: none. */
 uint32_t write_new_rid(struct write_batch *b, unsigned int table);
-/** RID of the record that stands for the same thing, where RIDs are assigned; 0: none. */
+/** Tables with assigned RIDs: RID of the record that describes the same thing; 0: none. */
 uint32_t write_same(const struct write_batch *b, const struct sa_record_type *t,
 	const uint8_t *rec);
-/** First record of an index's key whose bytes [offset, offset + len) are @p bytes. */
+/** First record with an index key whose bytes [offset, offset + len) are @p bytes. */
 const struct store_record *write_find(const struct store_version *v, unsigned int index,
 	uint64_t key, unsigned int offset, const uint8_t *bytes, size_t len);
-/** Has a key of an index so many records already? Counts no further. */
+/** True if an index key has at least @p max records. */
 bool write_crowded(const struct write_batch *b, unsigned int index, uint64_t key, unsigned int max);
 void write_event(struct write_batch *b, uint16_t trap, uint16_t pkey, const uint8_t *gid);
-/** May the requester change what belongs to this GID? */
+/** True if the requester may change records that belong to this GID. */
 bool write_allowed(const struct write_batch *b, const struct sa_write *w, const uint8_t *gid);
 
-/** Behind a ServiceRecord: when its lease ends, in seconds; 0: to be counted from now on. */
+/** Tail of a ServiceRecord: when its lease ends, in seconds; 0: the lease has not started yet. */
 struct service_tail {
 	uint64_t expiry;
 };
 #define SERVICE_NEVER UINT64_MAX
 struct service_tail service_tail(const uint8_t *rec, uint64_t now);
 uint64_t service_lease_end(const struct store_record *r);
-/** Remove the services whose lease has ended. @return changes made; *next: earliest to end */
+/** Remove services whose lease has ended. @return changes made; *next: when the next lease ends */
 unsigned int service_expire(struct write_batch *b, uint64_t *next);
 
-/** Behind an InformInfoRecord: where Reports go. */
+/** Tail of an InformInfoRecord: where to send Reports. */
 struct subscriber {
 	struct mad_peer peer;
 	uint8_t class_version;
 	bool trusted;
 };
-/** @return false: the record came from elsewhere, and no Report can be sent */
+/** @return false: the record has no tail (imported), so no Report can be sent */
 bool subscriber_of(const struct store_record *r, struct subscriber *s);
 
 #endif

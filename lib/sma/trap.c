@@ -83,7 +83,7 @@ fill_mad(const struct sma_trap *t, uint8_t mad[MAD_LEN])
 
 /* smp-sma 5: from our LID to the master SM's on VL 15. Repeats keep their TransactionID. */
 static void
-trap_send(struct sma_trap *t, uint64_t now)
+trap_transmit(struct sma_trap *t, uint64_t now)
 {
 	const struct sma_port *p = t->port;
 	uint8_t mad[MAD_LEN];
@@ -137,7 +137,7 @@ trap_proceed(struct sma_trap *t, uint64_t now)
 	if (t->info.sent > 0 && now - t->last < trap_interval(p))
 		timer_arm(p->sma->config.wheel, &t->timer, t->last + trap_interval(p));
 	else
-		trap_send(t, now);
+		trap_transmit(t, now);
 }
 
 static void

@@ -331,11 +331,11 @@ test_bad_forwarding_tables(void **state)
 		{ HEAD, "the table of switch 0x0000000000000005 has no end" },
 		{ HEAD HEAD, "line 2: got \"Unicast lids" },
 		{ HEAD "0x0002 000\n2 valid lids dumped\n",
-				"line 3: 2 lines of the table were to be, there are 1" },
+				"line 3: got 1 lines in the table, expected 2" },
 		{ HEAD "0x0003 001\n1 valid lids dumped\n", "the switch's own LID, with port 000" },
 		{ HEAD "0x0002 256\n", "a port up to 255" },
 		{ HEAD "0xc000 001\n", "a LID up to 0xbfff" },
-		{ HEAD "2 001\n", "a LID and where it goes" },
+		{ HEAD "2 001\n", "a LID and its port" },
 		{ MHEAD, "the switch, or its unicast table, before" },
 		{ WHOLE MHEAD "0xc000      0002\n", "dump_fts without -n" },
 		{ WHOLE MHEAD "     Ports: 0 1\n0x0001      x\n", "an MLID from 0xc000" },
@@ -460,8 +460,8 @@ test_errors_in_words(void **state)
 		{ "caguid=0x1\nCa\t255 \"H-1\"\t# \"a\"\n", "a number of ports from 1 to 254" },
 		{ "caguid=0x1\nCa\t1 \"S-1\"\t# \"a\"\n",
 				"line 2: got \"Ca\t1 \"S-1\"\t# \"a\"\", expected a node's name" },
-		{ "caguid=0x2\nCa\t1 \"H-1\"\t# \"a\"\n", "the GUID that stands above" },
-		{ "Ca\t1 \"H-0\"\t# \"a\"\n", "the GUID that stands above" },
+		{ "caguid=0x2\nCa\t1 \"H-1\"\t# \"a\"\n", "the GUID of the lines above" },
+		{ "Ca\t1 \"H-0\"\t# \"a\"\n", "the GUID of the lines above" },
 		{ "caguid=0x1\nCa\t1 \"H-1\"\n", "the node's description" },
 		{ "caguid=0x1\nCa\t1 \"H-1\"\t# \"\n", "the node's description" },
 		{ CA "Ca\t2 \"H-1\"\t# \"a\"\n",
@@ -537,7 +537,7 @@ test_sink_that_refuses(void **state)
 
 	t->refuse_at = 6;
 	assert_int_equal(import(t, two_nodes, &err), -ENOSPC);
-	assert_non_null(strstr(err.text, "line 11: its records could not be taken"));
+	assert_non_null(strstr(err.text, "line 11: its records could not be stored"));
 	assert_int_equal(t->n, 5);
 }
 

@@ -129,9 +129,9 @@ test_errors_in_words(void **state)
 	} bad[] = {
 		{ "", "line 1: got the end, expected the list of records, [" },
 		{ "\n\n#", "line 3: got '#', expected the list of records, [" },
-		{ "{\"nodes\": []}", "line 1: got '\"', expected \"records\": and their list" },
+		{ "{\"nodes\": []}", "line 1: got '\"', expected \"records\": and the list" },
 		{ "{\"records\": {}}", "line 1: got '{', expected the list of records, [" },
-		{ "{\"records\": []", "line 1: got the end, expected } behind the records" },
+		{ "{\"records\": []", "line 1: got the end, expected } after the records" },
 		{ "[", "got the end, expected a record as {...}" },
 		{ "[1]", "got '1', expected a record as {...}" },
 		{ "[{}]", "line 1: a record is an object with \"record\": its type" },
@@ -139,7 +139,7 @@ test_errors_in_words(void **state)
 		{ "[{\"record\":\"node\"},]", "got ']', expected a record as {...}" },
 		{ "[]]", "got ']', expected the end" },
 		{ "[\n{\"record\":\"node\"},\n{\"record\":\"nodes\"}]",
-				"line 3: record: got \"nodes\", which is no type of records" },
+				"line 3: record: got \"nodes\", which is not a record type" },
 		{ "[{\"record\":\"multipath\"}]", "record: got \"multipath\", which is not stored" },
 		{ "[{\"record\":\"path\",\"dlid\":1,\"sl\":1}]",
 				"line 1: slid: got 0, expected a LID" },
@@ -184,7 +184,7 @@ test_sink_that_refuses(void **state)
 	for (unsigned int i = 0; i < 9; i++)
 		strcat(text, one);
 	assert_int_equal(import(&t, text, strlen(text), &err), -ENOSPC);
-	assert_non_null(strstr(err.text, "line 9: the record could not be taken"));
+	assert_non_null(strstr(err.text, "line 9: the record could not be stored"));
 }
 
 int

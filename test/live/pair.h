@@ -6,7 +6,7 @@
 #define TEST_LIVE_PAIR_H
 
 /*
- * test/mad's two managers, a with the agent of liveness. b is played by the test, or is a requester.
+ * test/mad's two managers: a has the liveness agent; the test plays b, or b is a requester.
  */
 
 #include "harness.h"
@@ -15,7 +15,7 @@
 struct pair {
 	struct harness *h;
 	struct live *live;
-	/* what came of an ask() */
+	/* result of an ask() */
 	uint8_t *data;
 	uint64_t len;
 	uint8_t mad[MAD_LEN];
@@ -39,18 +39,20 @@ int pair_teardown(void **state);
 
 /* Bytes in hexadecimal, spaces between. @return how many */
 size_t hex(uint8_t *out, const char *text);
-/* A request of class 0x34: this method and type, TID 6, Identifier 0x1234, Sequence 1. @return mad */
+/*
+ * A request of class 0x34: this method and type, TID 6, Identifier 0x1234, Sequence 1. @return mad
+ */
 uint8_t *live_mad(uint8_t *mad, uint8_t method, uint8_t type);
-/* Sent by b's script; expected back, all 256 bytes. */
+/* b sends it; the 256 bytes of the answer must be these. */
 void expect_answer(struct pair *p, const uint8_t *request, const uint8_t *answer);
-/* Sent by b's script; answered with this method and status, no data. */
+/* b sends it; the answer has this method and status, no data. */
 void expect_status(struct pair *p, const uint8_t *request, uint8_t method, uint16_t status);
-/* Sent by b's script; no answer, and the packet ends as this. */
+/* b sends it; there is no answer, and the packet gets this verdict. */
 void expect_no_answer(struct pair *p, const uint8_t *request, enum verdict verdict);
 
 /*
- * b asks, until it has an end or for 100 s. @p many: bytes of a request of many packets from Type on,
- * or NULL
+ * b sends a request and waits for its end, at most 100 s. @p many: data of a multi-packet request
+ * from Type on, or NULL
  */
 void ask_for(struct pair *p, const uint8_t *mad, const uint8_t *many, uint64_t len, uint8_t flags);
 /* live_build(), ask_for(), live_check(). */

@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* The client's bytes: what it asks, byte for byte, and what it takes for the answer. */
+/* The client: encode requests byte for byte, and check which answers it accepts. */
 
 #include <string.h>
 
@@ -76,7 +76,7 @@ test_one_packet_takes_208_bytes(void **state)
 
 /* --- answers --- */
 
-/* A good answer to each mode, of one packet. */
+/* A valid single-packet answer for each mode. */
 static void
 good_answer(const struct live_request *req, uint8_t *mad)
 {
@@ -141,14 +141,14 @@ test_good_answers_are_taken(void **state)
 	}
 }
 
-/* Of the header what lib/mad has matched, RMPP's and what is reserved. */
+/* Header fields that lib/mad has matched, RMPP's and reserved ones are not checked. */
 static bool
 header_is_looked_at(unsigned int i)
 {
 	return i < 6 || i == 16 || i == 17 || (i >= 20 && i < 24) || (i >= 37 && i < 40);
 }
 
-/* What the answerer says, not we. */
+/* Values that only the responder knows are not checked. */
 static bool
 data_is_looked_at(enum live_mode mode, unsigned int i)
 {
@@ -229,7 +229,7 @@ test_any_changed_byte_of_many_is_noticed(void **state)
 	}
 }
 
-/* An answer that is too short for its type has nothing behind its end looked at. */
+/* For an answer that is too short for its type, no byte behind its end is read. */
 static void
 test_short_answers_are_refused(void **state)
 {
@@ -248,7 +248,7 @@ test_short_answers_are_refused(void **state)
 	}
 }
 
-/* --- text: anybody may have written it --- */
+/* --- text: security, anybody may have written it --- */
 
 static void
 test_text_is_made_printable(void **state)

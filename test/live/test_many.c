@@ -3,8 +3,8 @@
  */
 
 /*
- * Requests and answers of many packets (liveness 2, 3; sa-multipacket B): RMPP echo both ways,
- * ibsysstat's long answer, and that nobody is made to send more than it was sent.
+ * Multi-packet requests and answers (liveness 2, 3; sa-multipacket B): RMPP echo in both
+ * directions, ibsysstat's long answer, and anti-amplification.
  */
 
 #include <limits.h>
@@ -29,7 +29,7 @@ patterned(uint64_t len)
 	return data;
 }
 
-/* A request of many packets, however short: type, Identifier, Sequence, data. */
+/* A multi-packet request, even if it is short: type, Identifier, Sequence, data. */
 static void
 ask_many(struct pair *p, uint8_t type, uint64_t len)
 {
@@ -132,7 +132,7 @@ test_echo_longer_than_the_limit_is_001c(void **state)
 	pair_destroy(p);
 }
 
-/* A stream of fewer than 8 bytes has no Type and numbers to give back. */
+/* A request of fewer than 8 bytes has no Type, Identifier and Sequence to return. */
 static void
 test_request_without_header_is_001c(void **state)
 {
@@ -164,7 +164,7 @@ test_more_bytes_than_memory_is_a_stop(void **state)
 	pair_destroy(p);
 }
 
-/* --- the other types: "can be RMPP'd or not" --- */
+/* --- the other types also work with many packets --- */
 
 static void
 test_timestamp_in_a_stream(void **state)
@@ -186,7 +186,7 @@ test_timestamp_in_a_stream(void **state)
 	assert_int_equal(p->data[1007], pattern(1007));
 }
 
-/* --- how long a request was here: from its first packet to the answer's first --- */
+/* --- residence time: from the request's first packet to the answer's first --- */
 
 #define EIGHT_O_CLOCK 28800000 /* ms */
 
@@ -215,7 +215,7 @@ test_request_of_800_ms(void **state)
 	live_set_clock(p->live, p->h->now, EIGHT_O_CLOCK + 500);
 	pass(p->h, 300 * MS);
 	skip_sent(&p->h->a);
-	p->h->a.room = 0; /* the answer is ready, and has to wait */
+	p->h->a.room = 0; /* the answer is ready, but the sink is full */
 	say(p->h, segment_mad(mad, MAD_GET, 6, RMPP_DATA, RMPP_LAST, 3, 220));
 	live_set_clock(p->live, p->h->now, EIGHT_O_CLOCK + 800);
 	pass(p->h, 40 * MS);
@@ -225,7 +225,7 @@ test_request_of_800_ms(void **state)
 	expect_stamps(p, EIGHT_O_CLOCK, EIGHT_O_CLOCK + 840);
 }
 
-/* What is sent again departs again. */
+/* A packet sent again gets a new time stamp. */
 static void
 test_answer_of_many_packets_sent_again(void **state)
 {
@@ -287,9 +287,9 @@ test_unknown_type_in_a_stream_is_000c(void **state)
 	assert_int_equal(p->result.status, 0x000C);
 }
 
-/* --- nobody is made to send more than it was sent --- */
+/* --- anti-amplification: an unproven address gets little --- */
 
-/* How many packets it sent: segments of data, which are all number 1, and others. */
+/* Count the packets sent: segments of data, all number 1, and others. */
 static void
 count_sent(struct pair *p, unsigned int *data, unsigned int *other)
 {
@@ -308,8 +308,8 @@ count_sent(struct pair *p, unsigned int *data, unsigned int *other)
 }
 
 /*
- * However long it waits, one segment is all a requester gets that does not say it listens: a few
- * times if its request of many segments has shown that it did, else twice more.
+ * A requester that never acknowledges gets only segment 1: a few times if the ACKs for its own
+ * multi-packet request prove its address, otherwise three times.
  */
 static void
 expect_first_segment_only(struct pair *p, unsigned int others, bool proven)
@@ -398,7 +398,7 @@ test_sysstat_of_256_cpus(void **state)
 	pair_destroy(p);
 }
 
-/* --- what runs out --- */
+/* --- exhausted resources --- */
 
 static void
 test_no_session_for_the_long_answer_is_busy(void **state)
@@ -425,7 +425,7 @@ test_no_session_for_the_long_answer_is_busy(void **state)
 	pair_destroy(p);
 }
 
-/* 1,024 echoes on their way back that nobody takes, and one more */
+/* 1,024 echoes in progress that are never acknowledged, and one more */
 static void
 fill_up(struct pair *p)
 {
@@ -446,7 +446,7 @@ fill_up(struct pair *p)
 	expect_silence(&p->h->a);
 }
 
-/* ... and when they have been given up, there is room for as many again. */
+/* When they have timed out, as many are possible again. */
 static void
 test_no_room_for_an_answer_is_busy(void **state)
 {
@@ -471,7 +471,7 @@ test_no_room_for_an_answer_is_busy(void **state)
 	pair_destroy(p);
 }
 
-/* The source has its limit here too. */
+/* The rate limit applies here, too. */
 static void
 test_streams_are_limited_by_source(void **state)
 {
@@ -493,7 +493,7 @@ test_streams_are_limited_by_source(void **state)
 	pair_destroy(p);
 }
 
-/* --- only Get of class 0x34 comes in many packets --- */
+/* --- only Get of class 0x34 may have many packets --- */
 
 static void
 test_send_and_other_classes_come_in_one_packet(void **state)
@@ -512,7 +512,7 @@ test_send_and_other_classes_come_in_one_packet(void **state)
 
 /* --- a bad network --- */
 
-/* One that is lost costs a repeat, whichever it is, and never an answer. */
+/* A lost packet costs a repeat, whichever it is, but never the answer. */
 static void
 test_any_packet_of_an_echo_lost(void **state)
 {

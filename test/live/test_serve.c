@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* The server's answers of one packet: liveness 2 and 3, the vectors of 4. */
+/* Single-packet answers of the server: liveness 2 and 3, the vectors of 4. */
 
 #include <string.h>
 
@@ -161,7 +161,7 @@ test_unknown_type_is_000c(void **state)
 	assert_int_equal(live_counters(p->live)->unknown_type, 4);
 }
 
-/* Its answer would be a Send of no type we know, and the other end might be as we are. */
+/* It would be answered by a Send of an unknown type, which could start a loop. */
 static void
 test_unknown_type_of_a_send_is_not_answered(void **state)
 {
@@ -250,7 +250,7 @@ test_stamps_are_marked_while_the_time_is_not_known(void **state)
 	expect_stamps(p, 0x80000001); /* the clock of the harness begins at 1 ms */
 	pass(p->h, 41 * MS);
 	expect_stamps(p, 0x8000002A);
-	p->h->now = UINT64_MAX; /* whatever it is, bit 31 stays */
+	p->h->now = UINT64_MAX; /* at any time bit 31 is set */
 	assert_true(live_stamp(p->live, p->h->now) & 0x80000000);
 }
 
@@ -394,7 +394,7 @@ test_buckets_fill_at_the_rate(void **state)
 	pair_destroy(p);
 }
 
-/* Whatever is asked, and whether it is answered or refused. */
+/* Requests count whether they are answered or refused. */
 static void
 test_every_request_counts(void **state)
 {
@@ -466,7 +466,7 @@ vendor_mad(uint8_t *mad, uint8_t class, uint8_t method, uint16_t attribute)
 	return mad;
 }
 
-/* Whatever the request's data: class 0x32 has no types. */
+/* Class 0x32 has no types: the request's data is ignored. */
 static void
 test_ibping_looks_at_no_data(void **state)
 {

@@ -6,15 +6,15 @@
 #define TEST_MAD_HARNESS_H
 
 /*
- * Two managers, a and b, on a wire in memory under a virtual clock (nanoseconds). Every frame goes
- * through path_finish() and wire_parse(), ICRC included. a answers: its agent does what the test
- * has set. b asks. With .scripted b is played by the test: say() puts a datagram of b's before a,
- * expect_tx() tells what a sent.
+ * Two managers, a and b, on a wire in memory under a virtual clock (nanoseconds). Every frame
+ * passes path_finish() and wire_parse() with its ICRC. b sends requests, and a's agent answers as
+ * the test sets. With .scripted the test plays b: say() passes a datagram of b's to a, expect_tx()
+ * checks what a sent.
  *
- * Time stands still but for pass() and harness_run(); on the wire nothing is lost unless lose() or
- * the wire's figures say so.
+ * Time advances only by pass() and harness_run(). The wire loses packets only by lose() or by the
+ * rates of harness_wire.
  *
- * What is sent is told in words:
+ * Packets sent are described in words:
  *   "92 First 1 of 400"   method, flag, segment, PayloadLength      "92 2"    a middle segment
  *   "92 Last 3 of 16"     "92 First Last 1 of 16"
  *   "12 Ack 64 window 64" "12 Resend 5"  "92 KeepAlive"
@@ -57,10 +57,10 @@ struct manager {
 	struct port_attr attr;
 	const struct path *path; /* of the packet reserved */
 	uint32_t reserved;
-	unsigned int room; /* packets the sink still takes */
+	unsigned int room; /* packets that the sink still accepts */
 	struct frame *frames; /* a ring */
 	uint64_t sent, seen, delivered;
-	uint64_t lose[64]; /* frames of ours that will be lost, counted from 0 */
+	uint64_t lose[64]; /* indices of our frames to lose, from 0 */
 	unsigned int num_lose;
 	uint64_t verdicts[VERDICT_COUNT];
 };
@@ -76,7 +76,7 @@ struct harness_config {
 };
 extern const struct mad_limits harness_limits; /* RespTimeValue 10, small pools */
 
-/* Loss and the like in parts of a thousand, both ways. */
+/* Rates of loss and other faults in parts of a thousand, in both directions. */
 struct harness_wire {
 	uint32_t loss, duplicate, reorder, corrupt;
 	uint64_t latency; /* ns, one way */
@@ -89,12 +89,12 @@ struct harness {
 	struct manager a, b;
 	uint64_t now;
 
-	/* a's agent: what it is to do, what it saw */
+	/* a's agent: what it does, and what it has seen */
 	enum mad_outcome outcome;
 	uint16_t status; /* of MAD_ANSWER */
 	uint64_t table_bytes; /* of MAD_STREAM: bytes of pattern() */
 	uint64_t stale_at; /* the source fails from this byte on, if not 0 */
-	uint64_t late_at; /* it is not ready from this byte on, if not 0 */
+	uint64_t late_at; /* data from this byte on is not ready, if not 0 */
 	unsigned int requests;
 	mad_handle handle;
 	uint8_t request[MAD_LEN];
@@ -102,13 +102,13 @@ struct harness {
 	uint64_t body_len;
 	unsigned int sources, released;
 
-	uint64_t tid; /* of what the test says; 0x77 */
+	uint64_t tid; /* TransactionID of the test's datagrams; 0x77 */
 	struct packet bad_key; /* the last one a dropped for its P_Key [0] or Q_Key [1] */
 	unsigned int bad_keys[2];
 
-	/* the taker */
-	uint64_t taken; /* bytes, all of the pattern */
-	int take_error; /* returned by data() from .take_error_at on */
+	/* the taker of b's call */
+	uint64_t taken; /* bytes received, all as in the pattern */
+	int take_error; /* result of data() from .take_error_at on */
 	uint64_t take_error_at;
 	unsigned int done;
 	struct mad_result result;
@@ -129,36 +129,37 @@ pattern(uint64_t i)
 struct mad_source pattern_source(struct harness *h, uint64_t length);
 
 /* --- time and the wire --- */
-void transmit(struct manager *m); /* let it send all it has due */
-void deliver(struct manager *m); /* what it sent to the other, now */
-void exchange(struct harness *h); /* both, until all is quiet */
-void pass(struct harness *h, uint64_t ns); /* time passes, timers fire, due packets go out */
-/* Run on the wire's latency until quiet or for so long at most. @return quiet */
+void transmit(struct manager *m); /* m sends all that is due */
+void deliver(struct manager *m); /* the other manager receives what m sent */
+void exchange(struct harness *h); /* both, until nothing is left to send */
+void pass(struct harness *h, uint64_t ns); /* advance time: timers fire, due packets are sent */
+/* Run with the wire's latency until nothing is left or the time is over. @return nothing is left */
 bool harness_run(struct harness *h, uint64_t ns);
-void lose(struct manager *m, uint64_t nth); /* the nth packet m sends from now on, from 0 */
+/* lose the nth packet that m sends from now on, from 0 */
+void lose(struct manager *m, uint64_t nth);
 
-/* What m sent since the last expectation, all of it and in this order. */
+/* All packets that m has sent since the last expectation, in this order. */
 void expect_sent(struct manager *m, const char *first, ...);
 #define expect_tx(m, ...) expect_sent(m, __VA_ARGS__, NULL)
 #define expect_silence(m) expect_sent(m, NULL)
 /* The next packets are middle segments first..last. */
 void expect_segments(struct manager *m, uint8_t method, uint32_t first, uint32_t last);
-/* The next one, as bytes; fails if there is none. */
+/* The next packet as bytes; fails if there is none. */
 const uint8_t *next_sent(struct manager *m);
-void next_packet(struct manager *m, struct packet *pkt); /* the same with its headers */
-void skip_sent(struct manager *m); /* forget what was sent */
+void next_packet(struct manager *m, struct packet *pkt); /* the next packet with its headers */
+void skip_sent(struct manager *m); /* ignore what was sent so far */
 
 /* --- b, played by the test --- */
-/* A datagram of b's with these MAD bytes. */
+/* b sends a datagram with these MAD bytes. */
 enum verdict say(struct harness *h, const uint8_t *mad);
-/* The same in a frame of the test's making: headers to change, length. */
+/* The same with headers and length chosen by the test. */
 enum verdict say_frame(struct harness *h, const struct wire_headers *headers, const uint8_t *mad,
 	uint32_t len, bool break_icrc);
 /* The same from the address av. */
 enum verdict say_by(struct harness *h, const struct av *av, const struct wire_headers *headers,
 	const uint8_t *mad);
 struct av harness_av(const struct manager *from); /* to the other */
-/* A whole packet from its LRH or IP header on, but for its CRCs. */
+/* b sends a whole packet from its LRH or IP header on, without CRCs. */
 enum verdict say_bytes(struct harness *h, const uint8_t *l3, uint32_t len);
 /* From another address: 10.0.x.y of who, and another QP. */
 enum verdict say_from(struct harness *h, const uint8_t *mad, uint16_t who, uint32_t qpn);
@@ -174,8 +175,8 @@ void call_init(struct manager *m, struct mad_call *c, uint8_t *mad, uint8_t meth
 
 struct mad_counters counters_of(const struct manager *m);
 unsigned int sessions_of(const struct manager *m);
-const char *state_of(const struct manager *m); /* of its only session, "none" */
-/* No session, no chunk, every source released. */
+const char *state_of(const struct manager *m); /* state of m's only session, or "none" */
+/* Checks that no session and no chunk is left and every source is released. */
 void expect_clean(struct harness *h);
 
 #endif

@@ -3,9 +3,9 @@
  */
 
 /*
- * Transactions of class version 2, or SMPs, as they are on the wire, for comparing them with
- * another program's reading: every frame of both sides, a line of hex each, the responder's first,
- * of SMPs the requester's.
+ * Print transactions of class version 2, or SMPs, as they are on the wire, so that another
+ * program's dissection can be compared: every frame of both sides as a line of hex, the responder's
+ * first, for SMPs the requester's first.
  */
 
 #include <errno.h>
@@ -86,7 +86,7 @@ done(void *arg, const struct mad_result *result)
 	(void)result;
 }
 
-/* b asks a for its NodeInfo; by a route of one hop, or by LID. */
+/* b asks a for its NodeInfo, by a route of one hop or by LID. */
 static void
 smp(uint8_t mgmt_class, uint8_t class_version)
 {

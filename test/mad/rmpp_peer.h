@@ -6,8 +6,8 @@
 #define TEST_MAD_RMPP_PEER_H
 
 /*
- * One worker, an agent of the SA, class version 2, behind it, and a peer that the test plays, under
- * a virtual clock (nanoseconds). What the worker sends is told in words:
+ * One worker with an agent of the SA, class version 2, and a peer played by the test, under a
+ * virtual clock (nanoseconds). What the worker sends is described in words:
  *
  *   "DATA 1 First", "DATA 2", "DATA 3 Last", "DATA 1 First Last"
  *   "ACK 1 17"          SegmentNumber, NewWindowLast
@@ -39,12 +39,12 @@ struct sent {
 };
 
 struct rmpp_peer {
-	struct tx_sink sink; /* first: the sink is the peer */
-	unsigned int room;   /* packets the sink takes before it is full */
+	struct tx_sink sink; /* first member: the sink is the peer */
+	unsigned int room;   /* packets that the sink still accepts */
 	uint8_t packet[20 + MAD_LEN];
 	struct sent sent[PEER_SENT];
 	unsigned int sent_count;
-	unsigned int seen;   /* those up to here were expected */
+	unsigned int seen;   /* packets up to here were expected */
 	unsigned int looked; /* where the last expectation began */
 
 	struct timer_wheel *wheel;
@@ -58,7 +58,7 @@ struct rmpp_peer {
 	enum mad_outcome outcome;
 	uint16_t status;     /* of a MAD_ANSWER */
 	uint64_t length;     /* of the answer */
-	uint64_t gone_after; /* reading beyond fails; 0: never */
+	uint64_t gone_after; /* reading beyond this byte fails; 0: never */
 	unsigned int requests;
 	unsigned int releases;
 	mad_handle handle; /* of the last request */
@@ -115,11 +115,11 @@ int call_multi(struct rmpp_peer *p, uint64_t length); /* GetMulti, so many bytes
 void pass(struct rmpp_peer *p, uint64_t ns);
 void run(struct rmpp_peer *p);
 
-/* What was sent since the last expectation, all of it and in this order. */
+/* All packets sent since the last expectation, in this order. */
 void expect_sent(struct rmpp_peer *p, const char *first, ...);
 #define expect_tx(p, ...) expect_sent(p, __VA_ARGS__, NULL)
 #define expect_silence(p) expect_sent(p, NULL)
-/* Next come the middle segments first to last; more may follow. */
+/* The next packets are the middle segments first to last; more may follow. */
 void expect_run(struct rmpp_peer *p, uint32_t first, uint32_t last);
 void forget_sent(struct rmpp_peer *p);
 /* The i-th MAD of the last expectation. */
@@ -129,9 +129,9 @@ const uint8_t *sent_mad(const struct rmpp_peer *p, unsigned int i);
 #define expect_counter(p, name, n) assert_int_equal(counter(p, name), n)
 #define expect_abort(p, received, status, n)                                                       \
 	assert_int_equal(mad_worker_aborts((p)->w, received, status), n)
-/* No session is left that is not lingering, and no memory. */
+/* Checks that only lingering sessions and no memory are left. */
 void expect_idle(struct rmpp_peer *p);
-/* State of the one session. */
+/* The only session. */
 struct mad_session_info session_of(const struct rmpp_peer *p);
 
 #endif

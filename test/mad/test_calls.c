@@ -3,8 +3,8 @@
  */
 
 /*
- * Calls of one packet: answers, timeouts and retries from the formulas of sa-multipacket A5. a
- * asks, b is played by the test.
+ * Single-packet calls: answers, timeouts and retries by the formulas of sa-multipacket A5. a sends
+ * requests, the test plays b.
  */
 
 #include <errno.h>
@@ -97,7 +97,7 @@ test_response_timeout_formula(void **state)
 	}
 }
 
-/* At most seven retries, whatever the caller would like */
+/* At most seven retries, whatever the caller asks for */
 static void
 test_retries(void **state)
 {
@@ -118,7 +118,7 @@ test_retries(void **state)
 	expect_clean(h);
 }
 
-/* One try, and no other */
+/* no_retry: one try only */
 static void
 test_no_retry(void **state)
 {
@@ -140,7 +140,7 @@ test_no_retry(void **state)
 	expect_clean(h);
 }
 
-/* The time runs from when the packet really went out */
+/* The timeout starts when the packet has left */
 static void
 test_sink_was_full(void **state)
 {

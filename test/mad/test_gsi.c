@@ -3,8 +3,8 @@
  */
 
 /*
- * QP1: what a packet must be, who is asked, how the answer goes back (sa-multipacket A1, A2, B2,
- * B7; rc-transport 5). b is played by the test.
+ * QP1: checks of a packet, choice of the agent, path of the answer (sa-multipacket A1, A2, B2, B7;
+ * rc-transport 5). The test plays b.
  */
 
 #include <errno.h>
@@ -59,7 +59,7 @@ test_checks(void **state)
 	assert_int_equal(h->requests, 1);
 }
 
-/* The port counts what did not match */
+/* The port counts violations */
 static void
 test_violations(void **state)
 {
@@ -71,14 +71,14 @@ test_violations(void **state)
 	get(h, mad, 0x34, 1, MAD_GET);
 	bad.pkey = 0x1234;
 	say_frame(h, &bad, mad, 256, false);
-	say_frame(h, &bad, mad, 256, true); /* a damaged packet violates nothing */
+	say_frame(h, &bad, mad, 256, true); /* a packet with a wrong ICRC is no violation */
 	bad.pkey = 0xFFFF;
 	bad.qkey = 0;
 	say_frame(h, &bad, mad, 256, false);
 	say_frame(h, &bad, mad, 256, false);
 	assert_int_equal(v->pkey, 1);
 	assert_int_equal(v->qkey, 2);
-	/* and tells of it: what traps 257 and 258 need */
+	/* and reports them: the data of traps 257 and 258 */
 	assert_int_equal(h->bad_keys[0], 1);
 	assert_int_equal(h->bad_keys[1], 2);
 	assert_int_equal(h->bad_key.qkey, 0);
@@ -111,7 +111,7 @@ test_any_pkey(void **state)
 	assert_int_equal(pkt.pkey, 0x8001);
 }
 
-/* Back to the address, the QP and the MAC it came from; UD SEND Only from QP1, 256 bytes */
+/* The answer goes to the request's address, QP and MAC; UD SEND Only from QP1, 256 bytes */
 static void
 test_answer_goes_back(void **state)
 {
@@ -141,7 +141,7 @@ test_answer_goes_back(void **state)
 	assert_int_equal(get_be64(pkt.payload + MAD_OFF_TID), 0x77);
 }
 
-/* native IB: LIDs change places; no GRH came, none goes */
+/* native IB: the LIDs are swapped; a request without GRH is answered without */
 static void
 test_answer_by_lid(void **state)
 {
@@ -163,7 +163,7 @@ test_answer_by_lid(void **state)
 	harness_destroy(h);
 }
 
-/* native IB over a router: GIDs change places; SL, class and flow label are the request's */
+/* native IB over a router: the GIDs are swapped; SL, class and flow label are the request's */
 static void
 test_answer_by_gid_of_the_grh(void **state)
 {
@@ -234,10 +234,10 @@ test_unknown_is_answered(void **state)
 		{ 0x03, 1, 0x15, 0x0008, 0x95 },
 		{ 0x03, 2, 0x10, 0x0008, 0x90 },
 		{ 0x34, 1, 0x12, 0x0008, 0x92 },
-		{ 0x04, 1, 0x03, 0, 0 }, /* Send, Trap and TrapRepress want no answer */
+		{ 0x04, 1, 0x03, 0, 0 }, /* Send, Trap and TrapRepress expect no answer */
 		{ 0x04, 1, 0x05, 0, 0 },
 		{ 0x03, 1, 0x07, 0, 0 },
-		{ 0x04, 1, 0x81, 0, 0 }, /* and a response never draws one */
+		{ 0x04, 1, 0x81, 0, 0 }, /* a response is never answered */
 		{ 0x03, 1, 0x92, 0, 0 },
 		{ 0x03, 2, 0x92, 0, 0 },
 	};
@@ -267,7 +267,7 @@ test_unknown_is_answered(void **state)
 	assert_int_equal(h->requests, 0);
 }
 
-/* What the reply begins as: the request's header, R set, status 0, no data of the request */
+/* The reply starts with the request's header, R set, status 0, and no data of the request */
 static void
 test_reply_header(void **state)
 {
@@ -290,7 +290,7 @@ test_reply_header(void **state)
 		assert_int_equal(sent[i], 0);
 }
 
-/* A request of many packets for a method that has none */
+/* A multi-packet request for a method that allows none */
 static void
 test_first_of_a_single_method(void **state)
 {
@@ -314,7 +314,7 @@ test_odd_single_requests(void **state)
 	expect_tx(&h->a, "92 single of 0");
 }
 
-/* Control packets and segments of nothing */
+/* Control packets and segments without a session */
 static void
 test_strays(void **state)
 {
@@ -329,7 +329,7 @@ test_strays(void **state)
 	expect_clean(h);
 }
 
-/* A full sink: answers wait, a bounded number of them; the rest is a counted drop */
+/* If the sink is full, a limited number of answers wait; others are dropped and counted */
 static void
 test_answers_wait_for_the_sink(void **state)
 {
@@ -362,7 +362,7 @@ ignore(void *arg, struct mad_request *req)
 	return MAD_SILENT;
 }
 
-/* A Get costs a session only when its answer comes later; its repeats find it */
+/* A Get opens a session only if its answer comes later; repeats find that session */
 static void
 test_session_for_a_late_answer_only(void **state)
 {
@@ -389,7 +389,7 @@ test_session_for_a_late_answer_only(void **state)
 	expect_tx(&h->a, "81 single of 0");
 }
 
-/* Class version 2 the same; and where there is no session to be had, the answer is at once */
+/* The same in class version 2; if no session is free, the request is answered at once */
 static void
 test_no_session_for_a_late_answer(void **state)
 {
@@ -427,7 +427,10 @@ test_agents_table(void **state)
 	assert_int_equal(mad_agent_add(h->a.w, &agent), -ENOSPC);
 }
 
-/* a row for all versions is for those without their own, whichever was there first */
+	/*
+	 * MAD_ANY_VERSION applies only to versions without a row of their own, in any order of
+	 * adding
+	 */
 static void
 test_agent_of_any_version(void **state)
 {
@@ -440,7 +443,8 @@ test_agent_of_any_version(void **state)
 	assert_int_equal(mad_agent_add(h->a.w, &agent), 0);
 	assert_int_equal(mad_agent_add(h->a.w, &agent), -EEXIST);
 	say(h, get(h, mad, 0x34, 7, MAD_GET));
-	expect_silence(&h->a); /* it ignores; without a row status 0x0004 is the answer */
+	/* this agent does not answer; without an agent status 0x0004 would come */
+	expect_silence(&h->a);
 	h->outcome = MAD_ANSWER;
 	say(h, get(h, mad, 0x34, 1, MAD_GET));
 	next_sent(&h->a);

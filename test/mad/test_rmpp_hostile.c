@@ -12,7 +12,7 @@
 
 #include "rmpp_peer.h"
 
-/* A packet that nobody may send, and what it is answered with. */
+/* A forbidden packet and the status of the answer. */
 struct fault {
 	uint8_t version, type, flags, status;
 	uint32_t segment, length;
@@ -130,7 +130,7 @@ test_faults_end_the_stream_we_receive(void **state)
 	}
 }
 
-/* what has ended well stays so; the fault is answered all the same */
+/* a session that ended successfully keeps its result; the fault is still answered */
 static void
 test_faults_do_not_touch_a_finished_session(void **state)
 {
@@ -209,7 +209,7 @@ test_without_active_nothing_of_rmpp_is_examined(void **state)
 	assert_int_equal(p->requests, 1);
 }
 
-/* --- peers that mean no good --- */
+/* --- hostile peers --- */
 
 static void
 test_segment_0_is_a_duplicate_or_nothing(void **state)
@@ -235,7 +235,7 @@ test_later_segments_of_no_session_open_none(void **state)
 	expect_counter(p, sessions_opened, 0);
 }
 
-/* a spoofed TID reaches nobody else's session */
+/* a guessed TID reaches no other peer's session */
 static void
 test_other_transactions_do_not_notice(void **state)
 {
@@ -279,7 +279,7 @@ test_data_for_a_session_that_receives_none(void **state)
 	expect_silence(p);
 }
 
-/* the same ACK for ever: a segment per round trip, and the timer runs on to its end */
+/* endless repeats of one ACK: a segment per round trip, and the timer still expires */
 static void
 test_endless_repeats_of_an_ack_end_in_126(void **state)
 {
@@ -298,12 +298,12 @@ test_endless_repeats_of_an_ack_end_in_126(void **state)
 	}
 	expect_abort(p, 0, 126, 1);
 	expect_counter(p, timeouts, 8);
-	/* a segment per repeat, and what the timer went back for */
+	/* a segment per repeat, and those that the timer goes back to */
 	assert_true(counter(p, segments_resent) <= 6000 + 8 * 16);
 	expect_idle(p);
 }
 
-/* the same segment for ever: an ACK each, and the overall timer runs on */
+/* endless repeats of one segment: an ACK each, and the overall timer still expires */
 static void
 test_endless_repeats_of_a_segment_end_in_118(void **state)
 {
@@ -319,7 +319,7 @@ test_endless_repeats_of_a_segment_end_in_118(void **state)
 	expect_counter(p, sessions_failed, 1);
 }
 
-/* first segments only: bounded by the sessions of an address, refused with STOP */
+/* only first segments: limited to the sessions of one address, then refused with STOP */
 static void
 test_flood_of_first_segments_is_bounded(void **state)
 {
@@ -334,7 +334,7 @@ test_flood_of_first_segments_is_bounded(void **state)
 	p = rmpp_peer_create(&limits);
 	for (i = 0; i < 1000; i++) {
 		p->tid = TID + i;
-		in_rmpp(p, 0x14, 1, 2, 0, 1, UINT32_MAX); /* and promise much */
+		in_rmpp(p, 0x14, 1, 2, 0, 1, UINT32_MAX); /* with a huge PayloadLength */
 	}
 	expect_counter(p, sessions_opened, 16);
 	expect_counter(p, sessions_refused, 984);
@@ -348,7 +348,7 @@ test_flood_of_first_segments_is_bounded(void **state)
 	rmpp_peer_destroy(p);
 }
 
-/* any bytes at all: nothing breaks, every session ends */
+/* random bytes: nothing breaks, every session ends */
 static void
 test_random_packets(void **state)
 {

@@ -3,8 +3,8 @@
  */
 
 /*
- * RMPP between two of us over a wire that loses, copies, reorders and damages packets: what arrives
- * is the table, every session ends, and loss costs round trips, not timeouts.
+ * RMPP between two of our workers over a wire that loses, copies, reorders and damages packets: the
+ * table arrives intact, every session ends, and loss costs round trips instead of timeouts.
  */
 
 #include <stdio.h>
@@ -34,7 +34,7 @@ call(struct harness *h, uint8_t method, uint64_t request_bytes)
 	assert_int_equal(mad_call(h->b.w, &c, h->now, NULL), 0);
 }
 
-/* Virtual time a call took that ended well. */
+/* Virtual time of a successful call. */
 static uint64_t
 time_of(struct harness *h, uint8_t method, uint64_t request_bytes)
 {
@@ -72,7 +72,7 @@ test_no_loss(void **state)
 	harness_destroy(h);
 }
 
-/* A segment lost in mid-window: the gap is told at once, and costs a round trip. */
+/* A segment lost inside a window: the gap is reported at once and costs a round trip. */
 static void
 test_lost_segment_costs_a_round_trip(void **state)
 {
@@ -82,7 +82,7 @@ test_lost_segment_costs_a_round_trip(void **state)
 	for (k = 1; k <= 48; k++) {
 		struct harness *h = table_harness(65 * 200);
 
-		if (k % 16 == 0) { /* the window's last: nothing comes behind it */
+		if (k % 16 == 0) { /* the window's last segment: no later one shows the gap */
 			harness_destroy(h);
 			continue;
 		}
@@ -95,7 +95,7 @@ test_lost_segment_costs_a_round_trip(void **state)
 }
 
 /*
- * The last segment of a window, or an ACK: nobody can tell, a probe has to ask: 200 us, or 1 ms
+ * The last segment of a window, or an ACK, is lost: only a probe finds out, after 200 us, or 1 ms
  * while no round trip is known.
  */
 static void
@@ -109,7 +109,7 @@ test_any_one_packet_lost(void **state)
 
 		if (k < 65)
 			lose(&h->a, k);
-		else /* the request itself is the ResponseTimer's */
+		else /* a lost request waits for the ResponseTimer */
 			lose(&h->b, k - 65 + 1);
 		assert_in_range(time_of(h, SA_GET_TABLE, 0), 5 * ROUND_TRIP,
 				7 * ROUND_TRIP + (k == 0 || k == 65 ? 1000 * US : 240 * US));
@@ -147,7 +147,7 @@ test_any_packet_of_a_double_sided_transaction_lost(void **state)
 	}
 }
 
-/* a whole window lost: the probe finds out, then all goes again without another timer */
+/* a whole window is lost: a probe finds out, then all is sent again without another timeout */
 static void
 test_burst_lost(void **state)
 {
@@ -214,7 +214,7 @@ struct bad_wire {
 	uint32_t loss, duplicate, reorder, corrupt;
 };
 
-/* Every end is an exact table or a clean error, all sessions go away, sources are released. */
+/* Every transfer ends with the exact table or an error, all sessions end, sources are released. */
 static void
 one_seed(uint64_t seed, const struct bad_wire *w, uint8_t method, unsigned int *ok)
 {

@@ -3,7 +3,7 @@
  */
 
 /*
- * RMPP, the receiver machine, as requester and as responder: sa-multipacket B4, B6 and B7.
+ * RMPP, the receiver's state machine, as requester and as responder: sa-multipacket B4, B6 and B7.
  */
 
 #include <errno.h>
@@ -63,7 +63,7 @@ table_begun(struct rmpp_peer *p, uint32_t total)
 	expect_tx(p, "GetTable", "ACK 1 17");
 }
 
-/* memory of what is in mid-air; sessions themselves excepted */
+/* memory for segments in flight, without the sessions themselves */
 static uint64_t
 memory_used(const struct rmpp_peer *p)
 {
@@ -180,7 +180,7 @@ test_duplicate_is_acknowledged_again(void **state)
 	assert_int_equal(p->taken, 17 * 200);
 }
 
-/* the last ACK does not cover it: its sender will hear at the window's end */
+/* the last ACK does not cover it: its sender learns at the window's end */
 static void
 test_duplicate_in_mid_window_is_dropped(void **state)
 {
@@ -296,7 +296,7 @@ test_gap_is_told_again_after_a_round_trip(void **state)
 
 	table_begun(p, 40);
 	pass(p, RTT);
-	answer(p, 2, 4, 40, 200); /* the answer to our ACK: now the round trip is known */
+	answer(p, 2, 4, 40, 200); /* answers our ACK, so a round trip is known */
 	answer(p, 6, 6, 40, 200);
 	expect_tx(p, "ACK 4 17");
 	pass(p, RTT / 2);
@@ -321,7 +321,7 @@ test_second_gap_is_told_when_the_first_is_filled(void **state)
 	expect_tx(p, "ACK 3 17");
 }
 
-/* the sender probes with its last segment, which is here: it wants to know what is missing */
+/* the sender probes with its last segment, which we have: tell it what is missing */
 static void
 test_probe_of_a_held_segment_is_answered(void **state)
 {
@@ -334,7 +334,7 @@ test_probe_of_a_held_segment_is_answered(void **state)
 	expect_tx(p, "ACK 1 17");
 }
 
-/* no memory: what is out of order is dropped, and has to come again */
+/* no memory: segments out of order are dropped and must be sent again */
 static void
 test_without_memory_segments_out_of_order_are_dropped(void **state)
 {
@@ -482,7 +482,7 @@ test_overall_time_is_not_renewed_by_segments(void **state)
 	expect_failure(p, MAD_END_TIMEOUT, 118);
 }
 
-/* a long table that flows: the time anew for each 1,024 segments */
+/* a long table is extended for each 1,024 segments */
 static void
 test_long_message_has_more_time(void **state)
 {
@@ -503,7 +503,7 @@ test_long_message_has_more_time(void **state)
 	expect_counter(p, sessions_failed, 0);
 }
 
-/* --- the end, told by the peer or by ourselves --- */
+/* --- ends by the peer or by us --- */
 
 static void
 test_stop_and_abort_end_our_call_and_are_not_answered(void **state)
@@ -591,7 +591,7 @@ test_cancelled_call_aborts_127(void **state)
 	assert_int_equal(in_data(p, 0x92, 2, 40, 200), VERDICT_MAD_UNMATCHED);
 }
 
-/* Its last word waits for the sink: the caller is told at once all the same */
+/* The last packet waits for the sink, but the caller is told at once */
 static void
 test_cancelled_while_the_abort_waits(void **state)
 {
@@ -701,7 +701,7 @@ test_requester_takes_the_reply_to_its_stream(void **state)
 	assert_int_equal(p->releases, 1);
 }
 
-/* the last ACK of our request was lost, and the reply is there: it has arrived */
+/* the last ACK of our request was lost, but the reply proves that the request arrived */
 static void
 test_reply_stands_for_the_last_ack(void **state)
 {

@@ -3,7 +3,7 @@
  */
 
 /*
- * RMPP, the sender machine: sa-multipacket B4 and B5, and what a lost packet costs.
+ * RMPP, the sender's state machine: sa-multipacket B4 and B5, and the cost of a lost packet.
  */
 
 #include <string.h>
@@ -12,7 +12,7 @@
 
 #define RTT (100 * US)
 
-/* A GetTable is answered with so many bytes; segment 1 is out. */
+/* Answer a GetTable with this many bytes; segment 1 is sent. */
 static void
 table(struct rmpp_peer *p, uint64_t length)
 {
@@ -182,7 +182,7 @@ test_all_acknowledged_ends_the_session(void **state)
 	assert_false(mad_pending(p->w));
 }
 
-/* as Linux acknowledges a single segment: its window is still the first one */
+/* as Linux acknowledges a single segment: without opening a window */
 static void
 test_ack_of_a_single_segment_without_a_new_window(void **state)
 {
@@ -195,7 +195,7 @@ test_ack_of_a_single_segment_without_a_new_window(void **state)
 	expect_idle(p);
 }
 
-/* limits.rmpp_send_max; the receiver owes no ACK in mid-window, so one is drawn */
+/* limits.rmpp_send_max; the receiver sends no ACK inside a window, so one is drawn */
 static void
 test_no_more_in_flight_than_our_own_limit(void **state)
 {
@@ -325,7 +325,7 @@ test_ack_of_no_transfer_is_dropped(void **state)
 
 /* --- B5: the ACK timer --- */
 
-/* peer without a sign of life but the first ACK; ours probes meanwhile, which is no retry */
+/* a peer silent after the first ACK; we probe meanwhile, which is no retry */
 static void
 test_ack_timer_goes_back_to_the_last_ack(void **state)
 {
@@ -412,7 +412,7 @@ test_a_window_that_only_grows_does_not_keep_a_stream_alive(void **state)
 	expect_failed(p);
 }
 
-/* a receiver that closes its window is asked whether it has opened */
+/* the receiver closed its window: ask whether it is open again */
 static void
 test_closed_window_is_asked_about(void **state)
 {
@@ -429,7 +429,7 @@ test_closed_window_is_asked_about(void **state)
 
 /* --- loss --- */
 
-/* B6 acknowledges in mid-window only when something is amiss: it tells which segment is missing */
+/* inside a window B6 sends an ACK only to report a missing segment */
 static void
 test_gap_is_filled_when_an_ack_tells_it(void **state)
 {
@@ -467,7 +467,7 @@ test_repeated_ack_is_a_sign_once_per_round_trip(void **state)
 	expect_tx(p, "DATA 6");
 }
 
-/* the first ACK again, before anything sent after it can have been seen */
+/* the first ACK is repeated before any later segment can have arrived */
 static void
 test_repeated_ack_says_nothing_of_segments_just_sent(void **state)
 {
@@ -514,7 +514,7 @@ test_two_missing_in_a_row_go_back(void **state)
 	expect_silence(p);
 }
 
-/* the last segment of a window is lost, or its ACK: both are sent again in some round trips */
+/* the last segment of a window, or its ACK, is lost: send both again after some round trips */
 static void
 test_tail_is_probed_after_some_round_trips(void **state)
 {
@@ -545,7 +545,7 @@ test_probes_come_at_doubling_distance(void **state)
 	expect_counter(p, timeouts, 0);
 }
 
-/* Who has never answered gets a handful of packets more than the retries, whatever it asked for */
+/* Anti-amplification: a peer that never answers gets only a few packets beyond the retries */
 static void
 test_few_packets_before_the_peer_shows(void **state)
 {
@@ -568,7 +568,7 @@ fast_table(struct rmpp_peer *p, uint64_t tid)
 	in_ack(p, 0x12, 40, 41);
 }
 
-/* The trip of a probe is timed from the probe, however estimates move meanwhile */
+/* The round trip of a probe is measured from the probe, whatever the estimate is */
 static void
 test_trip_of_a_probe_while_others_are_faster(void **state)
 {
@@ -589,7 +589,7 @@ test_trip_of_a_probe_while_others_are_faster(void **state)
 	expect_counter(p, probes, 2);
 	for (i = 0; i < 40; i++)
 		fast_table(p, 10 + i);
-	/* answered 2 ms after: no trip took less, the next silence is 8 ms */
+	/* answered after 2 ms: at least that long, so the next probe waits 8 ms */
 	pass(p, 1 * MS);
 	p->tid = 2;
 	in_ack(p, 0x12, 1, 17);
@@ -614,7 +614,7 @@ test_second_answer_to_a_probe_resends_nothing(void **state)
 	expect_silence(p);
 }
 
-/* the timer has gone back already, and the sink was full */
+/* the timer has already gone back, and the sink was full */
 static void
 test_sign_of_what_is_on_its_way_sends_nothing_twice(void **state)
 {
@@ -633,7 +633,7 @@ test_sign_of_what_is_on_its_way_sends_nothing_twice(void **state)
 	expect_silence(p);
 }
 
-/* the requester asks again: it cannot have had segment 1 */
+/* the requester repeats its request: it cannot have segment 1 */
 static void
 test_repeated_request_sends_the_first_segment_again(void **state)
 {
@@ -726,7 +726,7 @@ test_request_of_ours_is_sent_by_the_same_machine(void **state)
 	expect_tx(p, "DATA 2", "DATA 3 Last");
 }
 
-/* all acknowledged: ready for the reply, says ACK 0 with NewWindowLast 1 */
+/* all acknowledged: ACK 0 with NewWindowLast 1 tells that we are ready for the reply */
 static void
 test_requester_tells_that_it_is_ready_for_the_reply(void **state)
 {
@@ -738,7 +738,7 @@ test_requester_tells_that_it_is_ready_for_the_reply(void **state)
 	in_ack(p, 0x94, 3, 19);
 	expect_tx(p, "ACK 0 1");
 	assert_int_equal(sent_mad(p, 0)[3], 0x14);
-	in_ack(p, 0x94, 3, 19); /* the responder's ACK once more: ours was lost */
+	in_ack(p, 0x94, 3, 19); /* the responder repeats its ACK: ours was lost */
 	expect_tx(p, "ACK 0 1");
 	assert_int_equal(p->done, 0);
 }

@@ -3,8 +3,8 @@
  */
 
 /*
- * QP0: which packets are SMPs for this port, both ends of a directed route, replies byte for byte,
- * calls (smp-sma 1, 2, 6). a is the port, LID 1; b, LID 2, is played by the test.
+ * QP0: checks of SMPs for this port, both ends of a directed route, replies byte for byte, calls
+ * (smp-sma 1, 2, 6). a is the port with LID 1; the test plays b with LID 2.
  */
 
 #include <errno.h>
@@ -65,7 +65,7 @@ say_smp(struct harness *h, uint8_t mgmt_class, uint8_t method)
 	return say_bytes(h, packet, SMP_LEN);
 }
 
-/* What a handler does that knows nothing of routes: data, and a status of its own */
+/* A handler that knows nothing of routes: it sets data and a status. */
 static enum mad_outcome
 answer(void *arg, struct mad_request *req)
 {
@@ -109,7 +109,7 @@ bare_setup(void **state)
 	return 0;
 }
 
-/* From its LRH on, as it went out last; the CRCs hold */
+/* The last packet sent, from its LRH on, with its CRCs checked */
 static const uint8_t *
 last_sent(struct harness *h)
 {
@@ -126,9 +126,9 @@ last_sent(struct harness *h)
 	return f->bytes + 14;
 }
 
-/* --- what is no SMP --- */
+/* --- packets that are no SMPs --- */
 
-/* smp-sma 6: one fault after the other is mended, in the order of the checks */
+/* smp-sma 6: correct one fault after the other, in the order of the checks */
 static void
 test_checks(void **state)
 {
@@ -189,7 +189,7 @@ test_not_for_the_smi(void **state)
 	assert_int_equal(h->requests, 0);
 }
 
-/* P_Key and Q_Key are not looked at, nor is the source QP: the answer is always to QP0 */
+/* P_Key, Q_Key and the source QP are ignored: the answer always goes to QP0 */
 static void
 test_keys_do_not_matter(void **state)
 {
@@ -215,18 +215,18 @@ struct route_case {
 	uint8_t count, pointer;
 	uint16_t dr_dlid;
 	bool accepted;
-	uint8_t noted; /* in ReturnPath[pointer]: port number 1 */
+	uint8_t noted; /* expected ReturnPath[pointer]: port number 1 */
 };
 
-/* smp-sma 2, request in (C14-9); what the handler sees has its HopPointer at HopCount + 1 */
+/* smp-sma 2, incoming request (C14-9); the handler sees HopPointer HopCount + 1 */
 static void
 test_route_of_a_request(void **state)
 {
 	static const struct route_case cases[] = {
-		{ 0, 0, 0xFFFF, true, 0 }, /* no hop at all: nothing is noted */
+		{ 0, 0, 0xFFFF, true, 0 }, /* no hop: the return path stays unchanged */
 		{ 1, 1, 0xFFFF, true, 1 },
 		{ 63, 63, 0xFFFF, true, 1 },
-		{ 1, 1, 0x0007, false, 0 }, /* a LID-routed part behind: a CA does not forward */
+		{ 1, 1, 0x0007, false, 0 }, /* a LID-routed part follows: a CA does not forward */
 		{ 0, 0, 0x0007, false, 0 },
 		{ 0, 1, 0xFFFF, true, 0 }, /* advanced already */
 		{ 4, 5, 0xFFFF, true, 0 },
@@ -356,7 +356,7 @@ test_reply_by_route(void **state)
 	assert_memory_equal(last_sent(h), want, SMP_LEN);
 }
 
-/* An answer that has a session, at once or later, has D too; so has its repeat */
+/* An answer with a session, at once or later, has D, too, and so has its repeat */
 static void
 test_reply_of_a_session(void **state)
 {
@@ -410,9 +410,9 @@ test_unknown_class_version(void **state)
 	assert_int_equal(counters_of(&h->a).bad_version, 2);
 }
 
-/* --- who is asked --- */
+/* --- choice of the agent --- */
 
-/* An agent without a list sees every method but responses */
+/* An agent without a method list gets every method except responses */
 static void
 test_every_method(void **state)
 {
@@ -430,7 +430,7 @@ test_every_method(void **state)
 	assert_int_equal(h->requests, sizeof(methods));
 }
 
-/* What is not answered ends as the handler says */
+/* The verdict of an unanswered request is the handler's */
 static void
 test_verdict_of_the_handler(void **state)
 {
@@ -443,7 +443,7 @@ test_verdict_of_the_handler(void **state)
 	expect_silence(&h->a);
 }
 
-/* A response nobody waits for, by either way */
+/* A response that no call waits for, by either class */
 static void
 test_response_nobody_waits_for(void **state)
 {
@@ -457,7 +457,9 @@ test_response_nobody_waits_for(void **state)
 	expect_silence(&h->a);
 }
 
-/* No subnet manager here, and no agent: notices are the one's, the rest is answered */
+/*
+ * No subnet manager and no agent here: notices are dropped for want of an SM, others are answered
+ */
 static void
 test_no_subnet_manager(void **state)
 {
@@ -472,7 +474,7 @@ test_no_subnet_manager(void **state)
 	assert_int_equal(last_sent(h)[MAD_AT + 5], 0x04);
 }
 
-/* The agent behind QP0 is not to be had by way of QP1, nor that of QP1 by way of QP0 */
+/* Security: the agent of QP0 cannot be reached by QP1, nor that of QP1 by QP0 */
 static void
 test_qp1_is_another_door(void **state)
 {
@@ -551,7 +553,8 @@ test_call_by_route(void **state)
 	out = last_sent(h);
 	memcpy(want + MAD_AT + 8, out + MAD_AT + 8, 8); /* the TID */
 	assert_memory_equal(out, want, SMP_LEN);
-	assert_memory_equal(h->a.frames[0].bytes, ((uint8_t[6]){ 0 }), 6); /* lib/link knows who */
+	/* lib/link sets the MAC */
+	assert_memory_equal(h->a.frames[0].bytes, ((uint8_t[6]){ 0 }), 6);
 	/* no answer: another TID, R without D, not the last hop, a LID-routed part left */
 	memcpy(p, want, SMP_LEN);
 	mad[3] = 0x81;
@@ -574,7 +577,7 @@ test_call_by_route(void **state)
 	assert_int_equal(h->done, 0);
 	assert_int_equal(say_bytes(h, p, SMP_LEN), VERDICT_DATAGRAM);
 	assert_int_equal(h->done, 1);
-	assert_int_equal(h->result.end, MAD_END_OK); /* D is no status */
+	assert_int_equal(h->result.end, MAD_END_OK); /* D is not part of the status */
 	assert_int_equal(h->result.status, 0);
 	assert_int_equal(h->result_mad[6], 0);
 	expect_clean(h);
@@ -617,7 +620,7 @@ test_call_to_itself(void **state)
 	out = last_sent(h);
 	assert_int_equal(out[MAD_AT + 6], 0);
 	assert_memory_equal(out - 14, own, 6);
-	/* delivered to itself, answered to itself */
+	/* delivered to the port itself, and answered to it */
 	h->outcome = MAD_ANSWER;
 	memcpy(p, out, SMP_LEN);
 	assert_int_equal(say_bytes(h, p, SMP_LEN), VERDICT_DATAGRAM);
@@ -670,7 +673,7 @@ test_call_by_lid(void **state)
 	assert_int_equal(h->result.end, MAD_END_TIMEOUT);
 }
 
-/* The answer to an SMP does not come in by QP1, whatever QP it says it is from */
+/* The answer to an SMP is not accepted on QP1, whatever source QP it names */
 static void
 test_answer_by_qp1(void **state)
 {
@@ -691,7 +694,7 @@ test_answer_by_qp1(void **state)
 	assert_int_equal(h->done, 1);
 }
 
-/* A Trap is told again as itself, as often as its agent likes */
+/* A repeated Trap keeps its TID; its agent repeats it as often as it likes */
 static void
 test_tid_is_kept(void **state)
 {
@@ -726,7 +729,7 @@ test_tid_is_kept(void **state)
 	expect_clean(h);
 }
 
-/* QP0 is worker 0's; a TID is kept where the answer finds its way */
+/* QP0 belongs to worker 0; a TID may be kept only if the answer reaches this worker */
 static void
 test_calls_of_other_workers(void **state)
 {

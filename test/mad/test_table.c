@@ -3,8 +3,8 @@
  */
 
 /*
- * Bounds: sessions and memory per peer and in total, what is reclaimed and in which order, what a
- * flood does to others; keys, owners and transaction IDs. b is played by the test.
+ * Limits: sessions and memory per peer and in total, what is reclaimed in which order, how a flood
+ * affects others; keys, owners and TransactionIDs. The test plays b.
  */
 
 #include <errno.h>
@@ -40,7 +40,7 @@ forget_sent(struct harness *h)
 	h->a.delivered = h->a.sent;
 }
 
-/* One address has max_sessions_per_peer (32) at most; others do not notice */
+/* One address has at most max_sessions_per_peer (32); other addresses are not affected */
 static void
 test_sessions_per_peer(void **state)
 {
@@ -57,7 +57,7 @@ test_sessions_per_peer(void **state)
 	assert_int_equal(sessions_of(&h->a), 33);
 }
 
-/* A flood from one address that fills the pool loses its own oldest to newcomers */
+/* An address that floods the pool loses its own oldest sessions to newcomers */
 static void
 test_greediest_gives_way(void **state)
 {
@@ -71,7 +71,7 @@ test_greediest_gives_way(void **state)
 		forget_sent(h);
 	}
 	assert_int_equal(sessions_of(&h->a), 64);
-	/* proven: it has acknowledged something, and is safe */
+	/* it has acknowledged, so its address is proven and it is not reclaimed */
 	assert_int_equal(ack_from(h, 2, 0, 4), VERDICT_DATAGRAM);
 	assert_int_equal(ask_from(h, 200, 1), VERDICT_DATAGRAM);
 	forget_sent(h);
@@ -83,7 +83,7 @@ test_greediest_gives_way(void **state)
 	assert_int_equal(h->released, 1);
 }
 
-/* Each from another address: the oldest half-open one goes; who acknowledges stays */
+/* A flood from many addresses: the oldest half-open session is reclaimed; proven ones stay */
 static void
 test_flood_from_everywhere(void **state)
 {
@@ -102,7 +102,7 @@ test_flood_from_everywhere(void **state)
 	assert_int_equal(h->released, 1000 - 63);
 }
 
-/* When all have shown that they listen, a newcomer is refused */
+/* If all addresses are proven, a newcomer is refused */
 static void
 test_pool_of_proven_sessions(void **state)
 {
@@ -145,7 +145,7 @@ test_lingering_goes_first(void **state)
 	assert_int_equal(h->requests, 0);
 }
 
-/* First-only flood: sessions and memory are bounded, and go away by themselves */
+/* A flood of first segments: sessions and memory are limited, and are freed by timers */
 static void
 test_first_only_flood(void **state)
 {
@@ -170,7 +170,7 @@ test_first_only_flood(void **state)
 	assert_int_equal(h->requests, 0);
 }
 
-/* Memory of one peer, and of all: a request that does not fit ends with a status */
+/* Memory limits per peer and in total: a request that exceeds them ends with a status */
 static void
 test_memory_is_bounded(void **state)
 {
@@ -188,7 +188,7 @@ test_memory_is_bounded(void **state)
 		v = say_v1(h, 0x14, n == 1 ? SA1_FIRST : 0, n, 40960, 0);
 		assert_true(n < 1000);
 	}
-	/* nine chunks of data and one that finds them: 36864 bytes are 192 segments */
+	/* nine chunks of data and one chunk of slots: 36864 bytes are 192 segments */
 	assert_int_equal(v, VERDICT_MAD_REFUSED);
 	assert_int_equal(n - 1, 193);
 	mad_worker_memory(h->a.w, &used, &total);
@@ -218,7 +218,7 @@ test_keys(void **state)
 	assert_int_equal(sessions_of(&h->a), 4);
 }
 
-/* A handle names one life of a session */
+/* A handle is valid for one session only, although sessions are reused */
 static void
 test_stale_handle(void **state)
 {
@@ -240,7 +240,7 @@ test_stale_handle(void **state)
 	assert_int_equal(mad_answer(h->a.w, h->handle, mad, h->now), 0);
 }
 
-/* By handle and by walk, wherever in the pool they stand */
+/* Find sessions by handle and by walk, anywhere in the pool */
 static void
 test_sessions_seen(void **state)
 {
@@ -274,7 +274,7 @@ test_sessions_seen(void **state)
 	assert_false(mad_session_next(h->a.w, &cursor, h->now, &walked));
 }
 
-/* All packets of a transaction have one owner, in either role; strangers are spread */
+/* All packets of a transaction have one owner, in either role; other peers are spread */
 static void
 test_owner(void **state)
 {
@@ -299,7 +299,7 @@ test_owner(void **state)
 		assert_int_equal(mad_owner(42, 4, &pkt), owner);
 		moved += mad_owner(43, 4, &pkt) != owner;
 	}
-	assert_in_range(moved, 2850, 3150); /* nobody can tell without the secret */
+	assert_in_range(moved, 2850, 3150); /* unpredictable without the secret */
 	for (i = 0; i < 4; i++)
 		assert_in_range(count[i], 850, 1150);
 	pkt.dest_qpn = 0; /* QP0 is worker 0's */
@@ -308,12 +308,12 @@ test_owner(void **state)
 		assert_int_equal(mad_owner(42, 4, &pkt), 0);
 	}
 	pkt.dest_qpn = 1;
-	mad[MAD_OFF_CLASS] = MAD_CLASS_PERFORMANCE; /* and who counts is worker 0's */
+	mad[MAD_OFF_CLASS] = MAD_CLASS_PERFORMANCE; /* worker 0 owns the PMA */
 	for (i = moved = 0; i < 100; i++) {
 		put_be64(mad + MAD_OFF_TID, i);
 		mad[MAD_OFF_METHOD] = MAD_GET;
 		assert_int_equal(mad_owner(42, 4, &pkt), 0);
-		mad[MAD_OFF_METHOD] = MAD_GET_RESP; /* an answer goes to who has asked */
+		mad[MAD_OFF_METHOD] = MAD_GET_RESP; /* but an answer goes to its requester */
 		moved += mad_owner(42, 4, &pkt) != 0;
 	}
 	assert_true(moved > 0);
@@ -321,7 +321,7 @@ test_owner(void **state)
 	assert_true(mad_owner(42, 4, &pkt) < 4);
 }
 
-/* Our TIDs bring the answer to the worker that asked, and cannot be guessed */
+/* Our TIDs bring the answer to the asking worker and cannot be guessed */
 static void
 test_call_tids(void **state)
 {
@@ -371,7 +371,7 @@ ask_by_router(struct harness *h, uint8_t who, bool grh)
 	return say_by(h, &av, &headers, v1_mad(h, mad, 0x12, 0, 0, 0, 0));
 }
 
-/* native IB: a peer behind a router is its GID, one of the own subnet its LID */
+/* native IB: a peer behind a router is identified by its GID, one of the own subnet by its LID */
 static void
 test_peers_behind_a_router(void **state)
 {
@@ -401,7 +401,7 @@ test_peers_behind_a_router(void **state)
 	harness_destroy(h);
 }
 
-/* The answer to a call over a router comes from that GID, not from whoever else is behind it */
+/* The answer to a call over a router must come from that GID, not from another behind the router */
 static void
 test_call_over_a_router(void **state)
 {
@@ -435,7 +435,7 @@ test_call_over_a_router(void **state)
 	harness_destroy(h);
 }
 
-/* What goes away with the worker is ended properly */
+/* Calls and sessions end properly when the worker is destroyed */
 static void
 test_destroy(void **state)
 {

@@ -50,7 +50,7 @@ expect_body(const struct harness *h, uint64_t bytes)
 		assert_int_equal(h->body[i], pattern(i));
 }
 
-/* The tail is derived from the total in the first segment; ConfigResp stands for the last Ack */
+/* The last segment's length follows from the total; ConfigResp replaces the last Ack */
 static void
 test_config_received(void **state)
 {
@@ -72,7 +72,7 @@ test_config_received(void **state)
 	expect_silence(&h->a);
 }
 
-/* A Config is executed once: its repeats draw the ConfigResp again, for 8 ResponseTimeouts */
+/* A Config is executed once: repeats get the ConfigResp again, for 8 ResponseTimeouts */
 static void
 test_config_is_executed_once(void **state)
 {
@@ -92,7 +92,7 @@ test_config_is_executed_once(void **state)
 	expect_clean(h);
 }
 
-/* Seed 000: the packet that was expected but not received is asked for, the First as any other */
+/* Seed 000: ask for the segment that was expected but not received, also for the First */
 static void
 test_lost_first_is_asked_for(void **state)
 {
@@ -115,7 +115,7 @@ test_lost_first_is_asked_for(void **state)
 	expect_tx(&h->a, "94 single of 0");
 }
 
-/* Seven times at most; and neither control packets nor a status open a session */
+/* Seven times at most; control packets and a status open no session */
 static void
 test_lost_first_is_given_up(void **state)
 {
@@ -201,7 +201,7 @@ test_half_a_config(void **state)
 	expect_clean(h);
 }
 
-/* Copies and later segments bring nothing on: they keep a request as long as KeepAlives do */
+/* Copies and later segments are no progress: they prolong a request only as KeepAlives do */
 static void
 test_copies_are_bounded(void **state)
 {
@@ -237,14 +237,14 @@ test_lying_total(void **state)
 	say_v1(h, 0x14, SA1_FIRST, 1, 200, 0);
 	say_v1(h, 0x14, 0, 2, 0, 0);
 	expect_tx(&h->a, "94 single status 0x001c");
-	/* nothing at all is promised */
+	/* a total of 0 */
 	h->tid++;
 	say_v1(h, 0x14, SA1_FIRST, 1, 0, 0);
 	expect_tx(&h->a, "94 single status 0x001c");
 	assert_int_equal(h->requests, 0);
 }
 
-/* A total beyond what one peer may have is refused at once; no memory follows a promise */
+/* Security: a total beyond the peer's limit is refused at once; a promise reserves no memory */
 static void
 test_total_too_long(void **state)
 {
@@ -312,7 +312,7 @@ test_long_config_response(void **state)
 	segment(h, 3, 400);
 	expect_silence(&h->a);
 	assert_int_equal(h->requests, 1);
-	/* what was acknowledged is gone, the last packet too (seed 000) */
+	/* acknowledged data is gone, also the last segment (seed 000) */
 	say_v1(h, 0x14, SA1_RESEND, 3, 0, 0);
 	expect_tx(&h->a, "94 single status 0x001c");
 }
@@ -449,7 +449,7 @@ test_config_status(void **state)
 	expect_clean(h);
 }
 
-/* A ConfigResp before all was sent stands for nothing */
+/* A ConfigResp before all segments were sent acknowledges nothing */
 static void
 test_config_response_too_early(void **state)
 {
@@ -460,7 +460,7 @@ test_config_response_too_early(void **state)
 	assert_int_equal(h->done, 0);
 }
 
-/* An acknowledged segment asked for again: the status at once; the end says why */
+/* A Resend request for an acknowledged segment: a status at once; the end tells why */
 static void
 test_config_segment_asked_again(void **state)
 {
@@ -481,7 +481,7 @@ test_config_segment_asked_again(void **state)
 }
 
 /*
- * Table 33-11: a request whose data are not ready is kept alive, each time within `process`. The
+ * Table 33-11: while a request's data is not ready, KeepAlives are sent, each within `process`. The
  * KeepAlive is a packet of the request's own method.
  */
 static void
@@ -516,7 +516,7 @@ test_config_keepalives(void **state)
 	assert_int_equal(h->result.end, MAD_END_OK);
 }
 
-/* An SA that is slow to acknowledge says so: the timer starts anew, nothing is sent again */
+/* A slow SA sends KeepAlives before its Ack: the timer restarts, nothing is sent again */
 static void
 test_config_slow_acks(void **state)
 {

@@ -3,9 +3,9 @@
  */
 
 /*
- * Class version 1 between two of us over a wire that loses, copies, reorders and damages packets:
- * what arrives is the table, every session ends; and with v1_early_resend loss costs round trips, not
- * timeouts.
+ * Class version 1 between two of our workers over a wire that loses, copies, reorders and damages
+ * packets: the table arrives intact and every session ends; with v1_early_resend loss costs round
+ * trips instead of timeouts.
  */
 
 #include <string.h>
@@ -168,7 +168,7 @@ struct bad_wire {
 	uint32_t loss, duplicate, reorder, corrupt;
 };
 
-/* Every end is an exact table or a clean error, all sessions go away, sources are released */
+/* Every transfer ends with the exact table or an error, all sessions end, sources are released */
 static void
 one_seed(uint64_t seed, const struct bad_wire *w, uint8_t method, bool early, unsigned int *ok)
 {
@@ -192,7 +192,7 @@ one_seed(uint64_t seed, const struct bad_wire *w, uint8_t method, bool early, un
 			assert_int_equal(h->body_len, bytes);
 	} else if (h->result.end != MAD_END_TIMEOUT && h->result.end != MAD_END_PROTOCOL &&
 		h->result.status != MAD_STATUS_INVALID_FIELD) {
-		/* a Resend that its Ack overtook may end one all the same */
+		/* a status for a Resend request that an Ack overtook may still end one */
 		fail_msg("seed %u: %s, status 0x%04x", (unsigned int)seed,
 			mad_end_name(h->result.end), h->result.status);
 	}

@@ -3,8 +3,8 @@
  */
 
 /*
- * Class version 1, the asking side of GetTable and GetBulk: the receiver's table of sa-multipacket
- * A5, line by line. a asks, b is played by the test.
+ * Class version 1, requester of GetTable and GetBulk: the receiver's table of sa-multipacket A5,
+ * line by line. a sends requests, the test plays b.
  */
 
 #include <errno.h>
@@ -146,7 +146,7 @@ test_ack_each_window(void **state)
 	assert_int_equal(h->done, 1);
 }
 
-/* A responder that stops earlier than we asked it to is acknowledged where it stops */
+/* A responder with a smaller window than we asked for is acknowledged where it stops */
 static void
 test_smaller_window_of_the_responder(void **state)
 {
@@ -159,7 +159,7 @@ test_smaller_window_of_the_responder(void **state)
 	expect_tx(&h->a, "12 Ack 2 window 2");
 }
 
-/* but what it calls its window never makes us wait longer than ours */
+	/* but a larger window of the responder's does not make us wait longer than ours */
 static void
 test_larger_window_of_the_responder(void **state)
 {
@@ -171,7 +171,7 @@ test_larger_window_of_the_responder(void **state)
 	expect_tx(&h->a, "12 Ack 64 window 1000");
 }
 
-/* A5: a response that ignores our window is taken all the same */
+/* A5: a response that ignores our window is accepted */
 static void
 test_segments_beyond_the_window(void **state)
 {
@@ -262,8 +262,8 @@ test_resend_repeated_by_round_trip(void **state)
 }
 
 /*
- * The status for a Resend request that our Ack overtook ends nothing: what it asked for has come.
- * But one that answers a request for what is still missing is the end.
+ * A status for a Resend request that our Ack overtook ends nothing, because the segment has
+ * arrived. A status for a segment that is still missing is the end.
  */
 static void
 test_status_for_an_overtaken_resend(void **state)
@@ -282,7 +282,7 @@ test_status_for_an_overtaken_resend(void **state)
 	segments(h, 7, 8, bytes);
 	segment(h, 10, bytes);
 	expect_tx(&h->a, "12 Resend 9");
-	/* it may come now, too, and the network may have made two of it */
+	/* it may come now, too, and twice if the network copied it */
 	assert_int_equal(say(h, mad), VERDICT_MAD_DISCARDED);
 	assert_int_equal(say(h, mad), VERDICT_MAD_DISCARDED);
 	assert_int_equal(say(h, mad), VERDICT_DATAGRAM);
@@ -291,7 +291,9 @@ test_status_for_an_overtaken_resend(void **state)
 	expect_clean(h);
 }
 
-/* By default a gap is asked for once, and again when the SegmentTimer ends: all of flight + process */
+/*
+ * By default a gap is asked for once, and again when the SegmentTimer ends: all of flight + process
+ */
 static void
 test_resend_is_repeated_by_the_timer(void **state)
 {
@@ -423,7 +425,7 @@ test_request_retries(void **state)
 	expect_clean(h);
 }
 
-/* A5 IDLE: after a KeepAlive the SegmentTimeout; its end still means: the request again */
+/* A5 IDLE: after a KeepAlive wait the SegmentTimeout; when it ends, repeat the request */
 static void
 test_keepalive_before_the_answer(void **state)
 {
@@ -458,7 +460,7 @@ test_keepalive_in_mid_stream(void **state)
 	assert_int_equal(h->taken, 3 * 192);
 }
 
-/* An endless KeepAlive keeps nobody longer than keepalive_total_ms, here one second */
+/* Endless KeepAlives prolong a session at most by keepalive_total_ms, here one second */
 static void
 test_keepalive_is_bounded(void **state)
 {
@@ -573,7 +575,7 @@ test_linger(void **state)
 	assert_int_equal(h->taken, 400);
 }
 
-/* A taker that refuses ends the session; what comes then is nobody's */
+/* A taker that refuses data ends the session; later packets belong to no session */
 static void
 test_taker_refuses(void **state)
 {
@@ -605,7 +607,7 @@ test_cancel(void **state)
 	expect_clean(h);
 }
 
-/* Of another transaction, class or method: nobody's */
+/* Packets of another transaction, class or method belong to no session */
 static void
 test_spoofed_answers(void **state)
 {
@@ -626,7 +628,7 @@ test_spoofed_answers(void **state)
 	assert_int_equal(h->done, 1);
 }
 
-/* A request of a table may be lost: two of its seven repeats are early */
+/* A table's request may be lost: two of its seven repeats are sent early */
 static void
 test_request_is_probed(void **state)
 {
@@ -664,7 +666,7 @@ test_request_is_probed(void **state)
 	harness_destroy(h);
 }
 
-/* A KeepAlive says that the request has arrived: no more of them */
+/* After a KeepAlive the request has arrived: no more early repeats */
 static void
 test_keepalive_ends_request_probes(void **state)
 {
@@ -683,7 +685,7 @@ test_keepalive_ends_request_probes(void **state)
 	harness_destroy(h);
 }
 
-/* What changes something waits for its timer: not every responder knows a repeat */
+/* Requests that change something wait for the timer: some responders do not recognise repeats */
 static void
 test_set_is_not_probed(void **state)
 {

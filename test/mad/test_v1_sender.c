@@ -3,8 +3,8 @@
  */
 
 /*
- * Class version 1, the answering side of GetTable and GetBulk: the sender's table of sa-multipacket
- * A5, line by line, and what A3 and A4 say of its packets. b is played by the test.
+ * Class version 1, responder of GetTable and GetBulk: the sender's table of sa-multipacket A5, line
+ * by line, and the rules of A3 and A4 for its packets. The test plays b.
  */
 
 #include <errno.h>
@@ -127,8 +127,9 @@ test_window_is_the_requests(void **state)
 }
 
 /*
- * A Window of 65535: no more than 1,024 until the peer has shown that it listens, and the responses
- * say so (table 33-10: the packets the responder may send before it pauses).
+ * Anti-amplification: whatever Window is asked for, at most 1,024 segments until the first Ack
+ * proves the address. The responses tell so (table 33-10: packets sent before the responder
+ * pauses).
  */
 static void
 test_first_burst_is_bounded(void **state)
@@ -145,7 +146,7 @@ test_first_burst_is_bounded(void **state)
 	expect_tx(&h->a, "92 Last 1500 of 192");
 }
 
-/* Who has acknowledged before gets the Window it asks for; for ten minutes. */
+/* An address that has acknowledged gets the Window it asks for, for ten minutes. */
 static void
 test_window_of_a_proven_peer(void **state)
 {
@@ -274,7 +275,7 @@ test_resend_of_the_future(void **state)
 	assert_string_equal(state_of(&h->a), "WAIT");
 }
 
-/* seed 000: an acknowledged segment asked for again is answered with Invalid Attribute, at once */
+/* seed 000: a Resend request for an acknowledged segment is answered by status 0x001C at once */
 static void
 test_acknowledged_segment_asked_again(void **state)
 {
@@ -300,7 +301,7 @@ test_acknowledged_segment_asked_again(void **state)
 	expect_clean(h);
 }
 
-/* Also when all is acknowledged, which ends the session */
+/* Also after the last Ack, which ends the session */
 static void
 test_resend_after_the_final_ack(void **state)
 {
@@ -323,7 +324,7 @@ test_resend_after_the_final_ack(void **state)
 	expect_silence(&h->a);
 }
 
-/* A request that an Ack has overtaken ends nothing: the receiver goes on, and so do we */
+/* A Resend request overtaken by its Ack ends nothing: both sides continue */
 static void
 test_overtaken_resend_ends_nothing(void **state)
 {
@@ -388,7 +389,9 @@ test_keepalive_and_slow_acks(void **state)
 	expect_clean(h);
 }
 
-/* It finds the copy of a last segment out of sequence each time: one window more, not one for each */
+/*
+ * It asks again for each copy of a last segment: answered by one window, not one for each request
+ */
 static void
 test_resends_in_one_breath_are_no_storm(void **state)
 {
@@ -405,8 +408,8 @@ test_resends_in_one_breath_are_no_storm(void **state)
 }
 
 /*
- * A5 WAIT: the ResponseTimer ends: the last segment again, seven times, then the end. All of
- * 2 x flight + process before each.
+ * A5 WAIT: the ResponseTimer expires: the last segment again, seven times, then the end. Each time
+ * the whole 2 x flight + process has passed.
  */
 static void
 test_retries(void **state)
@@ -445,7 +448,7 @@ early_harness(uint8_t subnet_timeout)
 	return harness_create(&c);
 }
 
-/* v1_early_resend: an Ack that is late by round trips draws a probe long before the timer; a handful, further apart */
+/* v1_early_resend: if an Ack is late by round trips, a few probes are sent long before the timer */
 static void
 test_probes(void **state)
 {
@@ -494,7 +497,7 @@ test_probes_are_few(void **state)
 	for (end = h->now + 2000 * MS; h->now < end;)
 		pass(h, 100 * US);
 	assert_int_equal(counters_of(&h->a).probes, 3);
-	/* trips seem to take that long: no hurry until one is seen to be shorter */
+	/* trips seem to take this long: no early probe until a shorter one is measured */
 	ack(h, 4, 4);
 	pass(h, 100 * MS);
 	assert_int_equal(counters_of(&h->a).probes, 3);
@@ -506,7 +509,7 @@ test_probes_are_few(void **state)
 	harness_destroy(h);
 }
 
-/* Seven retries for one packet: an Ack gives the next its own */
+/* Seven retries per packet: an Ack grants seven new ones to the next */
 static void
 test_retries_are_per_packet(void **state)
 {
@@ -572,7 +575,7 @@ test_stream_after_preparation(void **state)
 	assert_int_equal(mad_stream(h->a.w, h->handle, mad, &source, h->now), 0);
 	transmit(&h->a);
 	expect_tx(&h->a, "92 First 1 of 576", "92 2");
-	/* the handle is of a session that streams: no second answer */
+	/* the session streams already: the handle gives no second answer */
 	assert_int_equal(mad_answer(h->a.w, h->handle, mad, h->now), -ENOENT);
 	ack(h, 2, 2);
 	expect_tx(&h->a, "92 Last 3 of 192");
@@ -623,7 +626,7 @@ test_stale_source(void **state)
 	assert_int_equal(counters_of(&h->a).status_sent, 1);
 }
 
-/* A full sink costs nothing but time */
+/* A full sink only delays */
 static void
 test_full_sink(void **state)
 {
@@ -661,7 +664,7 @@ test_get_bulk(void **state)
 	expect_tx(&h->a, "93 Last 3 of 192");
 }
 
-/* Any segment of any window costs one read of the source at its place */
+/* Reading any segment costs one read of the source at its offset */
 static void
 test_long_stream(void **state)
 {

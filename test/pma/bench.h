@@ -6,8 +6,8 @@
 #define TEST_PMA_BENCH_H
 
 /*
- * The agent of a channel adapter with three ports behind test/mad's manager, whose time is in
- * nanoseconds. Requests come in by port number 1. The ports' totals are the test's.
+ * The agent of a channel adapter with three ports, behind test/mad's manager, whose time is in
+ * nanoseconds. Requests arrive at port number 1. The test sets the ports' totals.
  */
 
 #include "harness.h"
@@ -30,10 +30,10 @@ struct bench {
 
 int bench_setup(void **state);
 int bench_teardown(void **state);
-/* The answer's attribute, of a request with this one (64 bytes and more, or NULL). @param status  expected */
+/* The answer's data for this request data (64 bytes or more, or NULL). @param status  expected */
 const uint8_t *ask(struct bench *b, uint8_t method, uint16_t attribute, const uint8_t *data,
 	uint16_t status);
-/* Of an attribute that begins with a PortSelect, the request has nothing but that. */
+/* For attributes that begin with PortSelect: the request has only that. */
 const uint8_t *get_port(struct bench *b, uint16_t attribute, uint8_t port, uint16_t status);
 
 #endif

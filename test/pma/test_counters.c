@@ -19,7 +19,7 @@
 
 #define DATA_LEN (MAD_LEN - 64)
 
-/* Counter c of a port has this total: each another one. */
+/* Set total c of a port; each total is different. */
 static uint64_t
 total(unsigned int port, unsigned int c)
 {
@@ -72,7 +72,7 @@ test_what_is_not_there(void **state)
 	assert_int_equal(get_be16(next_sent(&b->h->a) + MAD_OFF_STATUS), 0x0004);
 }
 
-/* --- where counters stand, as opensm's header has it --- */
+/* --- positions of the counters, from opensm's header --- */
 
 static void
 test_port_counters_fields(void **state)
@@ -89,7 +89,7 @@ test_port_counters_fields(void **state)
 	assert_int_equal(pc.port_select, 1);
 	assert_int_equal(cl_ntoh16(pc.symbol_err_cnt), total(0, PMA_SYMBOL_ERROR));
 	assert_int_equal(pc.link_err_recover, total(0, PMA_LINK_RECOVERY));
-	assert_int_equal(pc.link_downed, 0); /* the agent's own */
+	assert_int_equal(pc.link_downed, 0); /* counted by the agent itself */
 	assert_int_equal(cl_ntoh16(pc.rcv_err), total(0, PMA_RCV_ERRORS));
 	assert_int_equal(cl_ntoh16(pc.rcv_rem_phys_err), total(0, PMA_RCV_REMOTE_PHYSICAL));
 	assert_int_equal(cl_ntoh16(pc.rcv_switch_relay_err), total(0, PMA_RCV_SWITCH_RELAY));
@@ -177,7 +177,7 @@ set(struct bench *b, uint16_t attribute, uint8_t port, uint16_t select, uint32_t
 	ask(b, MAD_SET, attribute, data, 0);
 }
 
-/* Each bit resets one counter, and no other: the answer of a Set is that of the next Get. */
+/* Each bit resets one counter only; a Set is answered like the next Get. */
 static void
 test_each_select_bit_resets_one_counter(void **state)
 {
@@ -218,7 +218,7 @@ test_each_select_bit_resets_one_counter(void **state)
 	}
 }
 
-/* Nobody else's figures: the totals are untouched, and both attributes show the same counters. */
+/* A reset does not change the totals, and shows in both attributes. */
 static void
 test_reset_moves_the_agents_offset_only(void **state)
 {
@@ -240,7 +240,9 @@ test_reset_moves_the_agents_offset_only(void **state)
 	assert_int_equal(get_be32(get_port(b, PORT_COUNTERS, 2, 0) + 24), total(1, PMA_XMIT_DATA));
 }
 
-/* Totals are read while workers count: one that is made of several may be behind for a moment. */
+/*
+ * Totals are read while workers count: one summed from several may seem to fall back for a moment.
+ */
 static void
 test_total_that_falls_behind(void **state)
 {
@@ -313,14 +315,14 @@ test_all_ports_are_their_sum(void **state)
 	assert_int_equal(get_be64(get_port(b, PORT_COUNTERS_EXT, 3, 0) + 8), 0);
 }
 
-/* --- the agent's own counter --- */
+/* --- the counter of the agent itself --- */
 
 static void
 test_link_downed(void **state)
 {
 	struct bench *b = *state;
 
-	pma_link(b->pma, 1, false); /* at the start: it has not been up */
+	pma_link(b->pma, 1, false); /* at the start: the link was not up before */
 	pma_link(b->pma, 1, true);
 	pma_link(b->pma, 1, true);
 	assert_int_equal(get_port(b, PORT_COUNTERS, 2, 0)[7], 0);

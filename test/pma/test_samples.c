@@ -114,7 +114,7 @@ test_a_sample(void **state)
 	expect_result(b, 0xABCD, DONE, 7);
 }
 
-/* Nothing changes while a sample is being taken. */
+/* During a sample a Set changes nothing. */
 static void
 test_set_while_it_runs(void **state)
 {
@@ -137,7 +137,7 @@ test_set_while_it_runs(void **state)
 	expect_result(b, 2, DONE, 0);
 }
 
-/* A reset of the counters meanwhile does not show. */
+/* A reset of counters during a sample does not affect it. */
 static void
 test_reset_while_it_runs(void **state)
 {
@@ -171,7 +171,7 @@ test_result_stops_at_its_largest_value(void **state)
 	assert_true(get_be64(d + 8) == UINT64_C(1) << 33);
 }
 
-/* The result names no port: a sample is of the one that was asked. */
+/* The result names no port: only the receiving port can be sampled. */
 static void
 test_samples_are_of_the_port_that_is_asked(void **state)
 {

@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* Prints the packets of some traps, from the LRH on, in hex: what test_tshark.py has dissected. */
+/* Print the packets of some traps, from the LRH on, in hex: test_notice_tshark.py dissects them. */
 
 #include <stdio.h>
 #include <string.h>

@@ -6,13 +6,13 @@
 #define TEST_SMA_OSM_NOTICE_H
 
 /*
- * A notice as opensm reads it. Apart from the tests, for its header and ours name different things
- * alike.
+ * A notice as opensm reads it. In a file of its own, because opensm's header and ours define the
+ * same names.
  */
 
 #include <stdint.h>
 
-/* A field by opensm's name, in host order; fails for a name there is none of. */
+/* A field by opensm's name, in host order; fails for an unknown name. */
 uint64_t osm_notice(const uint8_t *notice, const char *name);
 
 #endif

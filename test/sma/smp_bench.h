@@ -6,8 +6,8 @@
 #define TEST_SMA_SMP_BENCH_H
 
 /*
- * The agent behind lib/mad's QP0: requests go in as packets, what comes out is caught. The clock is
- * virtual, in nanoseconds.
+ * The agent behind lib/mad's QP0: requests are passed in as packets, answers and traps are
+ * recorded. The clock is virtual, in nanoseconds.
  *
  * A channel adapter with three ports. Numbers 1 and 2 (index 0 and 1) are managed, number 3 is not.
  * Port 1: 8 VLs, MTU 2048, 1x and 4x, SDR to QDR, FDR and EDR, a standby SM of priority 5, LID 5 of
@@ -61,12 +61,12 @@ struct bench {
 	uint8_t frame[PATH_HEADER_MAX + 20 + MAD_LEN + PATH_TRAILER_MAX];
 
 	/* the next request */
-	uint16_t port; /* index it comes in on: 0 */
+	uint16_t port; /* index of the receiving port: 0 */
 	uint8_t mgmt_class; /* 0x01 */
 	uint64_t m_key;
 	uint8_t mad_sent[MAD_LEN];
 
-	/* what came of the last one */
+	/* result of the last request */
 	enum verdict verdict;
 	bool answered;
 	struct packet reply; /* headers */
@@ -90,14 +90,14 @@ struct bench {
 
 int bench_setup(void **state);
 int bench_teardown(void **state);
-/* The same with a port's configuration of the test's: before bench_start(). */
+/* The same with the test's own port configuration; call before bench_start(). */
 struct bench *bench_create(void (*change)(struct sma_config *c, struct sma_port_config *port));
 void bench_pass(struct bench *b, uint64_t ns);
 
 /* @return status of the answer without its D bit, or SILENT; b->data has its data */
 int ask(struct bench *b, uint8_t method, uint16_t attribute, uint32_t modifier,
 	const uint8_t *data);
-/* The request as the next ask() would send it, and sending it. */
+/* Build the request that the next ask() would send, and send it. */
 uint8_t *make(struct bench *b, uint8_t method, uint16_t attribute, uint32_t modifier,
 	const uint8_t *data);
 int send_made(struct bench *b);

@@ -3,7 +3,7 @@
  */
 
 /*
- * What a Set does to the port: settings handed to lib/link, events; and what the engine tells the
+ * What a Set does to the port: settings for lib/link, events; and reports of the engine to the
  * agent: totals with their thresholds, bad keys.
  */
 
@@ -54,7 +54,7 @@ test_lid_change(void **state)
 	assert_int_equal(b->settings[0].lid, 0x0123);
 	expect_event(b, EVENT_LID_CHANGE, 0);
 	expect_no_event(b);
-	/* the answer swaps the request's LIDs, whatever they are now */
+	/* the answer swaps the LIDs of the request, whatever the port's LIDs are now */
 	assert_int_equal(b->reply.dlid, 7);
 	assert_int_equal(b->reply.slid, 5);
 	port_info(b, info);
@@ -62,7 +62,7 @@ test_lid_change(void **state)
 	assert_int_equal(set(b, 0x0015, 0, info), OK);
 	assert_int_equal(b->settings[0].lmc, 2);
 	expect_event(b, EVENT_LID_CHANGE, 0);
-	/* the same again, and one that is refused: nothing to tell */
+	/* the same values again, and a Set that is rejected: no call, no event */
 	assert_int_equal(set_16(b, LID, 0x0123), OK);
 	assert_int_equal(set_16(b, LID, 0xFFFF), BAD);
 	expect_no_event(b);
@@ -150,7 +150,7 @@ test_settings_without_event(void **state)
 	assert_int_equal(b->settings[0].sl_to_vl[0], 1);
 	assert_int_equal(b->settings[0].sl_to_vl[2], 15);
 	calls++;
-	/* what does not concern the link is not told */
+	/* a Set that does not change the link's settings causes no call */
 	assert_int_equal(set_byte(b, 38, 9), OK);
 	assert_int_equal(set(b, 0x0031, 0, (const uint8_t[64]){ 0x80 }), OK);
 	assert_int_equal(get(b, 0x0015, 0), OK);
@@ -260,12 +260,12 @@ test_thresholds(void **state)
 	assert_int_equal(sma_counters(b->sma, 0)->traps_raised, 3);
 	assert_int_equal(sma_counters(b->sma, 0)->link_integrity_errors, 2);
 	assert_int_equal(sma_counters(b->sma, 0)->buffer_overrun_errors, 1);
-	/* a port that is not ours is nobody's */
+	/* a port that is not managed */
 	sma_port_totals(b->sma, 2, &t, b->now);
 	sma_port_totals(b->sma, 64, &t, b->now);
 }
 
-/* However often the totals come: what counts is what comes within a second. */
+/* However often totals are reported, the threshold counts per second. */
 static void
 test_thresholds_are_a_second_s(void **state)
 {
@@ -324,7 +324,7 @@ no_sm(struct sma_config *c, struct sma_port_config *port)
 	port[0].sm_lid = 0;
 }
 
-/* What was held goes when the port is Active and knows its SM, in whichever order */
+/* Held traps are sent when the port is Active and knows its SM, in either order */
 static void
 test_held_traps_go_when_active_with_sm(void **state)
 {

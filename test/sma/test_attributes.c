@@ -3,8 +3,8 @@
  */
 
 /*
- * Every attribute but PortInfo: Get, Set, each invalid modifier; what is not supported; the order
- * of smp-sma 6. Bytes are the sheet's, written out.
+ * Every attribute except PortInfo: Get, Set, each invalid modifier; unsupported attributes; the
+ * order of smp-sma 6. The expected bytes are the sheet's.
  */
 
 #include "smp_bench.h"
@@ -86,7 +86,7 @@ test_node_info(void **state)
 	assert_memory_equal(b->data, info, 64);
 	BAD_MODIFIERS(b, 0x0011, false, 1, 0xFFFFFFFF);
 	refused(b, SET, 0x0011, 0, BAD_ATTR);
-	/* of the port that it came in on */
+	/* LocalPortNum is the receiving port's */
 	b->port = 1;
 	info[27] = 0x02;
 	info[36] = 2;
@@ -285,7 +285,7 @@ test_unknown_class_version(void **state)
 	assert_int_equal(send_made(b), 0x0004);
 }
 
-/* smp-sma 6.3: for a subnet manager, and none takes them here */
+/* smp-sma 6.3: Traps and Reports are for a subnet manager, and none is here */
 static void
 test_traps_and_responses_are_not_for_an_agent(void **state)
 {

@@ -3,7 +3,7 @@
  */
 
 /*
- * Second opinions on where fields stand: lib/sa's tables of the same attributes as records, and
+ * Compare field positions with lib/sa's tables of the same attributes as records, and with
  * opensm's ib_types.h (Debian: libopensm-dev).
  */
 
@@ -24,7 +24,7 @@
 
 /* --- lib/sa --- */
 
-/* Every field of ours is one of the record's, behind its RID part; and the other way round. */
+/* Every field of ours is in the record, after its RID part, and the other way round. */
 static void
 test_port_info_is_the_records(void **state)
 {

@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* The M_Key (smp-sma 4): who passes, violations, lease, trap 256. */
+/* The M_Key (smp-sma 4): which requests pass, violations, lease, trap 256. */
 
 #include "smp_bench.h"
 
@@ -112,7 +112,7 @@ test_table(void **state)
 		}
 }
 
-/* A Set that fails has no effect; it is checked before the attribute is looked at */
+/* A Set that fails has no effect; the M_Key is checked before the attribute */
 static void
 test_failed_set_changes_nothing(void **state)
 {
@@ -155,7 +155,7 @@ test_lease_expires(void **state)
 	struct bench *b = *state;
 
 	guard(b, KEY, 2, 3);
-	bench_pass(b, 100 * SECOND); /* it does not run by itself */
+	bench_pass(b, 100 * SECOND); /* no lease runs before a violation */
 	assert_int_equal(protect_bits(b), 2);
 	assert_int_equal(ask_with(b, SET, WRONG), SILENT);
 	bench_pass(b, 2 * SECOND);
@@ -165,7 +165,7 @@ test_lease_expires(void **state)
 	bench_pass(b, 2 * MS);
 	assert_int_equal(protect_bits(b), 0);
 	assert_int_equal(sma_counters(b->sma, 0)->mkey_expired, 1);
-	/* the key stays, so a Set still needs it, but anybody may see it */
+	/* the key stays, so a Set still needs it, but every Get shows it */
 	assert_int_equal(ask_with(b, SET, WRONG), SILENT);
 	assert_int_equal(ask_with(b, GET, WRONG), OK);
 	assert_true(get_be64(b->data) == KEY);
@@ -224,7 +224,7 @@ test_allowed_get_sets_nothing_off(void **state)
 	}
 	assert_int_equal(violations(b), 0);
 	assert_int_equal(sma_counters(b->sma, 0)->traps_raised, 0);
-	/* nor does it stop the lease that others have started */
+	/* nor does it stop a lease that a violation has started */
 	guard(b, KEY, 1, 3);
 	assert_int_equal(ask_with(b, SET, WRONG), SILENT);
 	assert_int_equal(ask_with(b, GET, WRONG), OK);

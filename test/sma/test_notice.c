@@ -3,7 +3,7 @@
  */
 
 /*
- * Notices of a CA: the bytes that smp-sma 5 has, and what opensm's structure finds in them.
+ * Notices of a CA: compare the bytes with smp-sma 5, and read them with opensm's structure.
  */
 
 #include <string.h>
@@ -54,7 +54,7 @@ osm(const struct fixture *f, const char *name, uint64_t want)
 			(unsigned long long)want);
 }
 
-/* What all have in common, as opensm reads it. */
+/* The fields that all notices have, as opensm reads them. */
 static void
 expect_generic(const struct fixture *f, uint8_t type, uint16_t number)
 {
@@ -193,7 +193,7 @@ test_256_lid_routed(void **state)
 	osm(f, "256.dr", 0);
 }
 
-/* A way of so many hops; hop i came in at port 0x40 + i. */
+/* An SMP with a route of this many hops; hop i has port 0x40 + i in the return path. */
 static void
 put_way(uint8_t *mad, uint8_t hops)
 {

@@ -3,8 +3,8 @@
  */
 
 /*
- * PortInfo (smp-sma 3): every field's place, width and rule, from the sheet. Of every field each
- * value below is set alone, and nothing but that field may change.
+ * PortInfo (smp-sma 3): position, width and rule of every field, from the sheet. For every field
+ * each value below is set alone, and no other field may change.
  */
 
 #include "smp_bench.h"
@@ -189,7 +189,7 @@ test_every_field_alone(void **state)
 			status = set(b, PORT_INFO, 0, info);
 			check(&fields[i], v, status, before, b->data);
 			b->m_key = get_be64(b->data);
-			/* and a Get says the same, but that re-registration is no state */
+			/* and a Get shows the same, except ClientReregister, which is not stored */
 			memcpy(info, b->data, 64);
 			info[51] &= 0x7F;
 			assert_int_equal(get(b, PORT_INFO, 0), OK);
@@ -214,7 +214,7 @@ test_table_covers_every_bit_once(void **state)
 		assert_int_equal(seen[i], 0xFF);
 }
 
-/* As configured, before a subnet manager has spoken; literal bytes in the sheet's order. */
+/* As configured, before any Set by a subnet manager; literal bytes in the sheet's order. */
 static void
 test_get_at_first(void **state)
 {
@@ -225,8 +225,8 @@ test_get_at_first(void **state)
 		0, 5, 0, 7,
 		/*
 		 * IsSM 1, Notice 2, Trap 3, AutoMigration 5, SLMapping 6, LedInfo 9,
-		 * SystemImageGUID 11, ExtendedSpeeds 14, CM 16, VendorClass 20, DRNotice 21, CapMaskNotice 22,
-		 * ClientReregistration 25, OtherLocalChangesNotice 26
+		 * SystemImageGUID 11, ExtendedSpeeds 14, CM 16, VendorClass 20, DRNotice 21,
+		 * CapMaskNotice 22, ClientReregistration 25, OtherLocalChangesNotice 26
 		 */
 		0x06, 0x71, 0x4A, 0x6E,
 		0, 0, 0, 0, /* DiagCode, lease */
@@ -262,7 +262,7 @@ test_modifier_names_the_port(void **state)
 
 	assert_int_equal(get(b, PORT_INFO, 1), OK);
 	assert_int_equal(get_be16(b->data + LID), 5);
-	/* another port of the CA: its PortInfo, and the port that was asked */
+	/* another port of the CA: its PortInfo, but the receiving port's LocalPortNum */
 	assert_int_equal(get(b, PORT_INFO, 2), OK);
 	assert_int_equal(get_be16(b->data + LID), 6);
 	assert_int_equal(b->data[28], 1);
@@ -277,7 +277,7 @@ test_modifier_names_the_port(void **state)
 	assert_int_equal(get_be16(b->data + LID), 5);
 }
 
-/* smp-sma 3: Set of another port changes nothing and answers as a Get */
+/* smp-sma 3: a Set of another port changes nothing and is answered like a Get */
 static void
 test_set_of_another_port_is_a_get(void **state)
 {
@@ -292,12 +292,12 @@ test_set_of_another_port_is_a_get(void **state)
 	assert_int_equal(get(b, PORT_INFO, 2), OK);
 	assert_memory_equal(b->data, before, 64);
 	expect_no_event(b);
-	/* where there is none the request's data comes back */
+	/* if that port does not exist, the request's data is returned */
 	assert_int_equal(set(b, PORT_INFO, 3, info), BAD);
 	assert_memory_equal(b->data, info, 64);
 }
 
-/* smp-sma 4: of another port its M_Key counts too */
+/* smp-sma 4: another port's M_Key is checked, too */
 static void
 test_other_port_has_its_own_m_key(void **state)
 {
@@ -321,7 +321,7 @@ test_other_port_has_its_own_m_key(void **state)
 	assert_true(get_be64(b->data) == 0x77);
 	assert_int_equal(get_be16(b->data + 44), 1);
 	assert_int_equal(set(b, PORT_INFO, 2, info), OK);
-	/* what port 1 hides of itself is no matter of port 2's */
+	/* port 1's own hidden M_Key does not hide port 2's */
 	b->m_key = 0;
 	port_info(b, info);
 	put_be64(info, 0x55);
@@ -394,7 +394,7 @@ test_violation_counters_stick_and_count_from_their_clearing(void **state)
 	assert_int_equal(get_be16(b->data + 46), 0);
 }
 
-/* Where there is nothing extended, "all that is supported" is nothing, and no error. */
+/* If no extended speed is supported, "all that is supported" means none and is no error. */
 static void
 test_no_extended_speeds(void **state)
 {

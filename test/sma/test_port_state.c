@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* PortState and PortPhysState (smp-sma 3): every change that is asked for in every state. */
+/* PortState and PortPhysState (smp-sma 3): every change in every state. */
 
 #include "smp_bench.h"
 
@@ -12,7 +12,7 @@
 enum { DOWN = 1, INIT, ARMED, ACTIVE };
 enum { SLEEP = 1, POLLING, DISABLED, TRAINING, LINK_UP };
 
-/* From Initialize on to a state; Down: disabled, so that it stays. */
+/* Bring the port from Initialize to a state; Down: disabled, so that it stays Down. */
 static void
 bring(struct bench *b, uint8_t to)
 {
@@ -27,7 +27,7 @@ bring(struct bench *b, uint8_t to)
 	assert_int_equal(state_of(b), to);
 }
 
-/* What the last answer says, and what the port was told last. */
+/* Check the state in the last answer, and in the last call of apply(). */
 static void
 expect_state(struct bench *b, uint8_t state, uint8_t phys)
 {
@@ -36,7 +36,7 @@ expect_state(struct bench *b, uint8_t state, uint8_t phys)
 	assert_int_equal(b->settings[0].state, state);
 }
 
-/* The Set took the port down, and it is up again: told in two calls since. */
+/* The Set took the port down and it came up again: two calls of apply(). */
 static void
 expect_retrained(struct bench *b, unsigned int applied)
 {
@@ -46,8 +46,8 @@ expect_retrained(struct bench *b, unsigned int applied)
 }
 
 /*
- * Rows: the state it is in; columns: what is set. 0: refused, the state stays. AGAIN: Down, and at
- * once up again.
+ * Rows: current state; columns: state that is set. 0: rejected, the state stays. AGAIN: Down, and
+ * at once up again.
  */
 #define AGAIN 9
 
@@ -106,9 +106,9 @@ test_phys_state_pairs(void **state)
 }
 
 /*
- * Down over a live link: users see it, the answer tells of the state after training (a Set answers
- * as a Get after it); what the same Set says of the port is true of both, what the SM had set
- * stays.
+ * Down on a live link: applications get Down, but the answer shows the state after training,
+ * because a Set is answered like a following Get. The Set's other fields apply before and after it;
+ * what the SM had set before stays.
  */
 static void
 test_down_retrains(void **state)
@@ -148,7 +148,7 @@ test_disabled_stays_down_until_polling(void **state)
 	bench_pass(b, 10 * SECOND);
 	assert_int_equal(state_of(b), DOWN);
 	assert_int_equal(phys_of(b), DISABLED);
-	/* neither Down alone nor the link wakes it */
+	/* neither PortState Down alone nor the link enables it */
 	assert_int_equal(set_state(b, DOWN, 0), OK);
 	sma_link(b->sma, 0, false, b->now);
 	sma_link(b->sma, 0, true, b->now);
@@ -174,7 +174,7 @@ test_down_goes_to_the_default_state(void **state)
 	assert_int_equal(b->data[PHYS_STATE], SLEEP << 4 | SLEEP);
 	bench_pass(b, SECOND);
 	assert_int_equal(state_of(b), DOWN);
-	sma_link(b->sma, 0, true, b->now); /* the peer wakes it */
+	sma_link(b->sma, 0, true, b->now); /* the link comes up */
 	assert_int_equal(state_of(b), INIT);
 }
 
@@ -200,7 +200,7 @@ test_link_down_and_up(void **state)
 	assert_int_equal(state_of(b), ARMED);
 }
 
-/* No notice of a channel adapter tells of its link: the switch's does, 128 (seed 004's example) */
+/* A channel adapter has no notice for its link's state; a switch has, 128 (seed 004's example) */
 static void
 test_link_that_comes_up_is_no_trap(void **state)
 {
@@ -210,7 +210,7 @@ test_link_that_comes_up_is_no_trap(void **state)
 		sma_link(b->sma, 0, false, b->now);
 		bench_pass(b, SECOND);
 		sma_link(b->sma, 0, true, b->now);
-		bring(b, ACTIVE); /* MasterSMLID is known: what is held would leave */
+		bring(b, ACTIVE); /* MasterSMLID is known: a held trap would be sent */
 		bench_pass(b, SECOND);
 	}
 	assert_int_equal(b->traps, 0);
@@ -224,7 +224,7 @@ make_active(struct sma_config *c, struct sma_port_config *port)
 	port[0].active = true;
 }
 
-/* Configured to live without a subnet manager: Active when the link is up, and after training */
+/* Configured to run without a subnet manager: Active when the link is up, and after training */
 static void
 test_active_without_sm(void **state)
 {
@@ -239,7 +239,7 @@ test_active_without_sm(void **state)
 	expect_state(b, ACTIVE, LINK_UP);
 }
 
-/* The SM has not heard our answer, and says it again: nothing changes, and nobody is told. */
+/* The SM repeats a Set because our answer was lost: nothing changes, no event. */
 static void
 test_state_it_is_in(void **state)
 {
@@ -257,7 +257,7 @@ test_state_it_is_in(void **state)
 	}
 }
 
-/* A valid packet on a data VL: the peer is Active, and so is an armed port. */
+/* A valid packet on a data VL shows that the peer is Active: an armed port becomes Active. */
 static void
 test_data_makes_an_armed_port_active(void **state)
 {
@@ -270,11 +270,11 @@ test_data_makes_an_armed_port_active(void **state)
 		assert_int_equal(state_of(b), from == ARMED ? ACTIVE : from);
 		assert_int_equal(b->settings[0].state, from == ARMED ? ACTIVE : from);
 	}
-	/* the SM, who wanted that, is told that it is so */
+	/* an SM that sets Active afterwards gets no error */
 	assert_int_equal(set_state(b, ACTIVE, 0), OK);
 }
 
-/* Its link layer is to be silent; any other state of PortPhysState is not. */
+/* The link layer is silent in PortPhysState Disabled, and only then. */
 static void
 test_disabled_is_told(void **state)
 {

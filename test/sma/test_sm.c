@@ -2,7 +2,9 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* The subnet manager behind port 1 (seed 004): what reaches it, what is said in its name. */
+/*
+ * The subnet manager behind port 1 (seed 004): the SMPs it gets, and what the agent answers for it.
+ */
 
 #include "smp_bench.h"
 
@@ -14,7 +16,7 @@ static uint8_t pattern[64];
 
 /* --- SMInfo --- */
 
-/* It is refused, and the request's data come back. */
+/* The Set is rejected, and the request's data is returned. */
 static void
 refused(struct bench *b, uint8_t method, uint16_t attribute, uint32_t modifier, int status)
 {
@@ -28,7 +30,7 @@ test_sm_info(void **state)
 	struct bench *b = *state;
 	uint8_t info[64] = {
 		0x00, 0x02, 0xC9, 0x03, 0x00, 0x00, 0x01, 0x01, /* GUID */
-		0, 0, 0, 0, 0, 0, 0, 0, /* SM_Key: told to nobody */
+		0, 0, 0, 0, 0, 0, 0, 0, /* SM_Key: shown to nobody */
 		0, 0, 0, 0, /* ActCount */
 		0x52, /* priority 5, standby */
 	};
@@ -47,7 +49,7 @@ test_sm_info(void **state)
 	refused(b, SET, 0x0020, 4, BAD_ATTR);
 }
 
-/* In this state this command; the state after it, or refused. */
+/* Send this command in this state; check the next state, or that it is rejected. */
 static void
 sm_command(struct bench *b, uint32_t command, uint8_t sm_state, bool legal)
 {
@@ -72,7 +74,7 @@ test_sm_info_commands(void **state)
 	sm_command(b, DISABLE, NOT_ACTIVE, false);
 	sm_command(b, DISCOVER, NOT_ACTIVE, false);
 	sm_command(b, TO_STANDBY, STANDBY, true);
-	sm_command(b, HANDOVER, STANDBY, false); /* there is nobody to be master */
+	sm_command(b, HANDOVER, STANDBY, false); /* no SM is alive to become master */
 	assert_int_equal(sma_sm_alive(b->sma, 0, b->now), 0);
 	sm_command(b, HANDOVER, MASTER, true);
 	sm_command(b, HANDOVER, MASTER, false);
@@ -88,7 +90,7 @@ test_sm_info_commands(void **state)
 		sm_command(b, command, DISCOVERING, false);
 }
 
-/* --- what reaches it --- */
+/* --- SMPs for the SM --- */
 
 static void
 test_traps_are_the_sms(void **state)
@@ -130,7 +132,7 @@ test_no_sm_no_traps(void **state)
 	assert_int_equal(sma_sm_alive(b->sma, 2, b->now), -22);
 }
 
-/* Another SM changes what ours is: it has to know. */
+/* Another SM changes our SM's state: our SM gets the Set. */
 static void
 test_commands_are_told(void **state)
 {
@@ -146,7 +148,7 @@ test_commands_are_told(void **state)
 	assert_int_equal(sma_counters(b->sma, 0)->sm_changes, 1);
 }
 
-/* --- what it says --- */
+/* --- calls by the SM --- */
 
 static void
 expect_sm(struct bench *b, uint8_t sm_state, uint8_t priority)
@@ -169,7 +171,7 @@ test_it_says_what_it_is(void **state)
 	expect_sm(b, SMA_SM_NOT_ACTIVE, 0);
 }
 
-/* A master that has gone is claimed no longer; one that goes on living is. */
+/* A Master that has gone becomes Not Active; one that stays alive does not. */
 static void
 test_master_is_claimed_while_it_is_there(void **state)
 {
@@ -185,7 +187,7 @@ test_master_is_claimed_while_it_is_there(void **state)
 	bench_pass(b, 31 * SECOND);
 	expect_sm(b, SMA_SM_NOT_ACTIVE, 5);
 	assert_int_equal(c->sm_gone, 1);
-	/* who claims no more than to stand by may be silent */
+	/* a Standby SM may be silent */
 	assert_int_equal(sma_sm_set(b->sma, 0, SMA_SM_STANDBY, 5, b->now), 0);
 	bench_pass(b, 31 * SECOND);
 	expect_sm(b, SMA_SM_STANDBY, 5);

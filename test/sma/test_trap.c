@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* Traps (smp-sma 5, seed 004): when they are sent, repeated, held and over. */
+/* Traps (smp-sma 5, seed 004): when they are sent, repeated, held and finished. */
 
 #include <errno.h>
 #include <string.h>
@@ -14,7 +14,7 @@ expect_at(struct bench *b, uint64_t at)
 {
 	const struct sent *s = bench_next(b);
 
-	/* never before its time, and no more than the wheel's tick after it */
+	/* not before its time, and at most one tick of the wheel later */
 	assert_in_range(s->at, at, at + 1024);
 }
 
@@ -186,7 +186,7 @@ test_held_until_an_sm_is_known(void **state)
 	assert_int_equal(bench_next(b)->pkt.dlid, 9);
 }
 
-/* Away for a moment or long: what was sent already waits for the rest of its interval. */
+/* After a short or long absence: a trap already sent waits for the rest of its interval. */
 static void
 test_port_that_goes_away_holds_its_traps(void **state)
 {
@@ -218,7 +218,7 @@ test_port_that_goes_away_holds_its_traps(void **state)
 	expect_at(b, 1100 * MS + 1073741824);
 }
 
-/* only an Active port sends Traps, and the sink had no room while it was */
+/* only an Active port sends Traps; while it was Active the sink was full */
 static void
 test_what_waits_for_the_sink_is_held_too(void **state)
 {
@@ -298,7 +298,7 @@ nothing(void *arg, const struct mad_result *result)
 	(void)result;
 }
 
-/* All sessions of the manager are in use: -ENOSPC. */
+/* All of the manager's sessions are in use: -ENOSPC. */
 static void
 test_refused_call_is_tried_again_at_the_next_interval(void **state)
 {
@@ -408,7 +408,7 @@ test_repress_of_something_else_is_counted(void **state)
 	assert_int_equal(b->p->counters.traps_repressed, 0);
 }
 
-/* IssuerLID, Toggle, Count and the LID it had when it was sent are no matter */
+/* IssuerLID, Toggle, Count and the LID at the time of sending do not matter */
 static void
 test_repress_with_the_lid_of_before(void **state)
 {
@@ -524,7 +524,7 @@ test_rate_is_limited_per_port(void **state)
 	assert_non_null(bench_raise(b, 1));
 	assert_non_null(bench_raise(b, 2));
 	assert_null(bench_raise(b, 3));
-	assert_non_null(bench_raise(b, 0)); /* pending already: costs nothing */
+	assert_non_null(bench_raise(b, 0)); /* pending already: takes no token */
 	assert_int_equal(b->p->counters.traps_limited, 1);
 	bench_pass(b, 499 * MS);
 	assert_null(bench_raise(b, 3));
@@ -571,7 +571,7 @@ raise_bad_key(struct bench *b, uint32_t key)
 	return sma_trap_raise(b->p, notice, b->now);
 }
 
-/* bad keys are sent by whoever likes: 8 of the 32 places are not for them */
+/* anti-flood: anybody can send bad keys, so 8 of the 32 places are not for them */
 static void
 test_bad_keys_leave_places_to_the_port(void **state)
 {
@@ -679,7 +679,7 @@ test_notice_by_hand_is_sent_as_it_is(void **state)
 	uint32_t id;
 
 	memset(notice, 0xA5, sizeof(notice));
-	put_be16(notice + 4, 129); /* even so its details are not ours to change */
+	put_be16(notice + 4, 129); /* the agent does not change an operator's details */
 	assert_int_equal(sma_trap_send(b->sma, 0, 0, notice, b->now, &id, NULL), 0);
 	bench_pass(b, 1);
 	s = bench_next(b);
@@ -720,7 +720,7 @@ test_sm_on_the_same_port(void **state)
 	assert_int_equal(s->pkt.dlid, 5);
 }
 
-/* What waits for the sink or for its repeat: the teardown looks for timers and sessions. */
+/* Traps that wait for the sink or for their repeat: teardown checks for timers and sessions. */
 static void
 test_end_of_the_agent_stops_everything(void **state)
 {

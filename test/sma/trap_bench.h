@@ -6,8 +6,8 @@
 #define TEST_SMA_TRAP_BENCH_H
 
 /*
- * Two managed ports without their agent: PortInfo is what the test writes, what they send is
- * caught with its time. The clock is virtual, in nanoseconds.
+ * Two managed ports without their agent: the test writes PortInfo, and records packets with their
+ * time of sending. The clock is virtual, in nanoseconds.
  *
  * At first port 0 is Active with LID 5, port 1 with LID 6; both know the SM at LID 7 and have
  * SubnetTimeOut 10, which is 4.2 ms.
@@ -53,7 +53,7 @@ struct bench {
 	struct sma_port *p; /* 0 */
 	struct port_attr attr;
 	uint64_t now;
-	unsigned int room; /* packets that the sink still takes */
+	unsigned int room; /* packets that the sink still accepts */
 	const struct path *path;
 	uint32_t reserved;
 	struct sent sent[BENCH_SENT_MAX];
@@ -64,12 +64,12 @@ struct bench {
 int bench_setup(void **state);
 int bench_teardown(void **state);
 void bench_limits(struct bench *b, const struct sma_limits *l);
-/* Time passes: timers fire when they are due, packets leave. */
+/* Advance time: timers fire when they are due, packets are sent. */
 void bench_pass(struct bench *b, uint64_t ns);
 /* The next packet that was sent; fails if there is none. */
 const struct sent *bench_next(struct bench *b);
 void bench_expect_silence(struct bench *b);
-/* A link trap; the number of a cause makes it another one. */
+/* Raise a link trap; different numbers are different causes. */
 struct sma_trap *bench_raise(struct bench *b, uint16_t cause);
 /* TrapRepress with this notice. */
 void bench_repress(struct bench *b, const uint8_t *notice);

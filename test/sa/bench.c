@@ -10,9 +10,9 @@
 #include "mad/mad.h"
 #include "wire/packet.h"
 
-static struct bench *bench; /* the one that lib/mad's functions below speak to */
+static struct bench *bench; /* the bench that the functions of lib/mad below use */
 
-/* --- lib/mad, as far as the server calls it --- */
+/* --- the functions of lib/mad that the server calls --- */
 
 int
 mad_agent_add(struct mad_worker *w, const struct mad_agent *agent)
@@ -30,7 +30,7 @@ take_answer(const uint8_t *mad)
 	memcpy(bench->reply, mad, MAD_LEN);
 }
 
-/* As lib/mad reads: a segment at a time, then one of them once more. */
+/* Read a stream as lib/mad does: one segment after the other, then one of them again. */
 static void
 take_stream(const uint8_t *mad, const struct mad_source *source)
 {
@@ -276,7 +276,7 @@ bench_create(void (*change)(struct sa_config *config))
 	b->w = sa_worker_create(b->sa, &wc);
 	assert_non_null(b->w);
 	assert_int_equal(b->agents, 2);
-	/* the ports that appeared are news to nobody yet */
+	/* the fabric's own ports cause no events */
 	sa_run(b->w, 0, 1000);
 	return b;
 }

@@ -6,8 +6,8 @@
 #define TEST_SA_BENCH_H
 
 /*
- * The SA server alone: a store in memory, requests handed to its agents as lib/mad would, answers
- * and Reports caught. A small fabric:
+ * The SA server alone: a store in memory, requests passed to its agents as lib/mad would, answers
+ * and Reports recorded. A small fabric:
  *
  *   A (LID 4, alias A1) --EDR 4096-- S1 (LID 1) --FDR 2048-- S2 (LID 2) --EDR 4096-- C (LIDs 8, 9)
  *   B (LID 5)           --QDR 2048-- S1                      S2         --EDR 4096-- D (LID 12)
@@ -54,7 +54,7 @@ struct bench {
 	unsigned int agents;
 	uint64_t seconds; /* wall clock of the store's thread */
 	uint64_t now;
-	/* changes on their way; they wait if hold_writes */
+	/* changes submitted; they wait if hold_writes is set */
 	struct sa_write *writes[64];
 	unsigned int num_writes;
 	bool hold_writes;
@@ -76,13 +76,13 @@ struct bench {
 	unsigned int calls_allowed;
 };
 
-/* change is called before the server is made, to change the configuration; may be NULL */
+/* change() may modify the configuration before the server is created; may be NULL */
 struct bench *bench_create(void (*change)(struct sa_config *config));
 void bench_destroy(struct bench *b);
 int bench_setup(void **state);
 int bench_teardown(void **state);
 
-/* Put or remove a record, by the operator. */
+/* Put or remove a record as the operator. */
 void bench_put(struct bench *b, const struct sa_change *c);
 struct sa_change change_of(uint16_t attribute);
 void set_field(struct sa_change *c, const char *name, uint64_t value);
@@ -93,7 +93,7 @@ void put_port_info(struct bench *b, uint16_t lid, uint8_t port, uint8_t lmc, uin
 void put_link(struct bench *b, uint16_t from, uint8_t from_port, uint16_t to, uint8_t to_port);
 void put_pkeys(struct bench *b, uint16_t lid, uint8_t port, const uint16_t *pkeys, unsigned int n);
 
-/* A request; from: a GUID of the fabric, 0: a stranger. trusted: with the right SM_Key. */
+/* A request. from: a GUID of the fabric, 0: a stranger. trusted: with the right SM_Key. */
 struct ask {
 	uint8_t version;
 	uint8_t method;
@@ -115,9 +115,9 @@ struct ask {
 };
 /* @return the status of the answer */
 uint16_t ask(struct bench *b, const struct ask *a);
-/* The same without waiting for an answer: see b->answered. */
+/* Send a request without waiting for its answer: see b->answered. */
 void ask_only(struct bench *b, const struct ask *a);
-/* Let changes and slices happen until the answer is there. */
+/* Execute changes and slices until the answer is there. */
 void bench_run(struct bench *b);
 /* Records of a stream, or in an answer: number n of a type. */
 const uint8_t *record_of(struct bench *b, uint16_t attribute, uint8_t version, unsigned int n);
@@ -129,7 +129,7 @@ struct mad_body {
 	uint64_t len;
 	bool freed;
 };
-/* Answer a Report, or let it go unanswered. */
+/* Answer a Report, or let it time out. */
 void bench_answer_call(struct bench *b, unsigned int i, enum mad_end end);
 
 #endif

@@ -3,7 +3,7 @@
  */
 
 /*
- * Records of every type, random bytes in every component, as test_record_tshark.py wants them:
+ * Print records of every type with random bytes in every component, for test_record_tshark.py:
  *
  *   record NAME ATTRIBUTE WIRE   the version 2 form in hexadecimal
  *   NAME VALUE                   a component: number, or all its bytes

@@ -3,7 +3,8 @@
  */
 
 /*
- * Who sees what: trust by SM_Key, sight by partition, keys taken out. P_Keys of the fabric: bench.h.
+ * Access rights: trust by SM_Key, visibility by partition, keys removed. P_Keys of the fabric:
+ * bench.h.
  */
 
 #include "bench.h"
@@ -39,7 +40,7 @@ test_wrong_sm_key_is_denied(void **state)
 
 	assert_int_equal(ask(b, &a), 0x0700);
 	assert_int_equal(sa_worker_counters(b->w)->denied, 1);
-	a.version = 1; /* which has no such status */
+	a.version = 1; /* class version 1 has no such status */
 	assert_int_equal(ask(b, &a), 0x0200);
 	a.sm_key = SM_KEY;
 	a.end_rid = 0xFFFFFFFF;
@@ -77,7 +78,9 @@ config_a_node(struct bench *b, uint64_t sm_key, uint32_t rid)
 			.payload_len = sizeof(wire), .sm_key = sm_key, .from = GUID_C });
 }
 
-/* opensm's and saquery's SM_Key, 1, shows everything, but does not change what is others' */
+/*
+ * The public SM_Key 1 of opensm and saquery shows everything, but changes only the requester's own
+ */
 static void
 test_the_sm_key_that_everybody_knows_is_for_reading(void **state)
 {
@@ -90,7 +93,7 @@ test_the_sm_key_that_everybody_knows_is_for_reading(void **state)
 
 	(void)state;
 	assert_int_equal(ask(b, &a), 0);
-	assert_int_equal(records(b, SA_NODE, 2), 6); /* D, out of C's sight, too */
+	assert_int_equal(records(b, SA_NODE, 2), 6); /* with D, which C itself does not see */
 	assert_int_equal(ask(b, &(struct ask){ .version = 1, .method = SA1_GET_BULK, .sm_key = 1 }),
 		0);
 	a.sm_key = 2; /* any other is denied */
@@ -100,11 +103,11 @@ test_the_sm_key_that_everybody_knows_is_for_reading(void **state)
 	assert_int_equal(ask(b, &set), 0x0700);
 	set_gid(service + 8, GUID_C); /* its own */
 	assert_int_equal(ask(b, &set), 0);
-	/* the appliance itself has a key that nobody else knows */
+	/* the appliance itself has a secret key */
 	assert_int_equal(config_a_node(b, 0x4F574E, 0x00300000), 0);
 	assert_int_equal(count_of(b, SA_TABLE_NODE), 7);
 	bench_destroy(b);
-	/* a key of the operator's own choice is for changes as well */
+	/* an SM_Key configured by the operator also allows changes */
 	b = bench_create(NULL);
 	assert_int_equal(config_a_node(b, SM_KEY, 0x00300000), 0);
 	bench_destroy(b);
@@ -119,7 +122,7 @@ test_trust_is_configured(void **state)
 	assert_int_equal(table(b, SA_NODE, GUID_C), 0);
 	assert_int_equal(records(b, SA_NODE, 2), 6);
 	bench_destroy(b);
-	/* a key of 0 opens nothing, even where none is configured */
+	/* SM_Key 0 gives no rights, even if none is configured */
 	b = bench_create(no_key);
 	assert_int_equal(table(b, SA_NODE, GUID_C), 0);
 	assert_int_equal(records(b, SA_NODE, 2), 5);
@@ -131,7 +134,7 @@ test_untrusted_sees_ports_that_share_a_partition(void **state)
 {
 	struct bench *b = *state;
 
-	/* C: limited in the default partition, so D, limited as well, is out of its sight */
+	/* C is a limited member of the default partition, so it does not see D, limited as well */
 	assert_int_equal(table(b, SA_NODE, GUID_C), 0);
 	assert_int_equal(records(b, SA_NODE, 2), 5);
 	assert_true(has_lid(b, SA_NODE, 8));
@@ -141,12 +144,12 @@ test_untrusted_sees_ports_that_share_a_partition(void **state)
 	assert_true(has_lid(b, SA_PORT_INFO, 12));
 	assert_true(has_lid(b, SA_PORT_INFO, 4));
 	assert_false(has_lid(b, SA_PORT_INFO, 8));
-	/* a link is seen by those who see both its ends */
+	/* a link is visible to those who see both ends */
 	assert_int_equal(table(b, SA_LINK, GUID_C), 0);
 	assert_int_equal(records(b, SA_LINK, 2), 8);
 	assert_int_equal(table(b, SA_LINK, GUID_B), 0);
 	assert_int_equal(records(b, SA_LINK, 2), 10);
-	/* a requester that is no port: a full member of the default partition */
+	/* a requester that is no port counts as a full member of the default partition */
 	assert_int_equal(table(b, SA_NODE, 0), 0);
 	assert_int_equal(records(b, SA_NODE, 2), 6);
 }
@@ -258,14 +261,14 @@ test_of_a_group_others_members_are_not_shown(void **state)
 	assert_int_equal(get_be64(b->data + 24), 0);
 	assert_int_equal(b->data[48], 0x20);
 	assert_int_equal(get_be64(b->data + 56 + 24), GUID_D);
-	/* the trusted see all */
+	/* trusted requesters see everything */
 	assert_int_equal(ask(b, &(struct ask){ .version = 2, .method = SA_GET_TABLE,
 				     .attribute = SA_MCMEMBER }),
 		0);
 	assert_int_equal(records(b, SA_MCMEMBER, 2), 6);
 }
 
-/* Nor can they be found out by asking for one after the other. */
+/* Members cannot be found by asking for one port after the other, either. */
 static void
 test_others_members_cannot_be_asked_for(void **state)
 {
@@ -283,7 +286,7 @@ test_others_members_cannot_be_asked_for(void **state)
 	a.from = GUID_A;
 	assert_int_equal(ask(b, &a), 0);
 	assert_int_equal(records(b, SA_MCMEMBER, 2), 1);
-	a.mask = SA_BIT(MC_BIT_MLID); /* the group itself is no secret */
+	a.mask = SA_BIT(MC_BIT_MLID); /* the group itself is visible */
 	a.from = GUID_B;
 	put_be16(rec + 36, 0xC001);
 	assert_int_equal(ask(b, &a), 0);
@@ -308,9 +311,9 @@ test_subscriptions_are_seen_by_their_owner(void **state)
 	assert_int_equal(records(b, SA_INFORM_INFO_RECORD, 2), 0);
 }
 
-/* --- who is who on native IB (a requester's LID is its own, a GRH may say anything) --- */
+/* --- identity on native IB: the LID identifies a requester, a GRH is not trusted --- */
 
-/* A subscription to all traps of this LID's; @return the status */
+/* Subscribe to all traps from this LID. @return the status */
 static uint16_t
 subscription(struct bench *b, uint16_t slid, uint64_t grh, const uint8_t *sgid, bool begin)
 {
@@ -325,7 +328,7 @@ subscription(struct bench *b, uint16_t slid, uint64_t grh, const uint8_t *sgid, 
 			.untrusted = true });
 }
 
-/* A service without a GID of its own, ID 7; @return the status */
+/* Register a service without a GID, ID 7. @return the status */
 static uint16_t
 service(struct bench *b, uint8_t method, uint16_t slid, uint64_t grh)
 {
@@ -337,7 +340,7 @@ service(struct bench *b, uint8_t method, uint16_t slid, uint64_t grh)
 			.untrusted = true });
 }
 
-/* Ports of which there is no record, without a GRH: LIDs, path bits and all, tell them apart */
+/* Ports without a record and without a GRH: each LID is a requester of its own */
 static void
 test_unknown_ports_are_told_apart_by_lid(void **state)
 {
@@ -358,7 +361,7 @@ test_unknown_ports_are_told_apart_by_lid(void **state)
 	assert_int_equal(service(b, SA2_DELETE, 42, 0), 0x0300);
 	assert_int_equal(service(b, SA2_DELETE, 40, 0), 0);
 	assert_int_equal(count_of(b, SA_TABLE_SERVICE), 1);
-	/* and each sees its own alone */
+	/* and each sees only its own */
 	assert_int_equal(ask(b, &(struct ask){ .version = 2, .method = SA_GET_TABLE,
 				     .attribute = SA_INFORM_INFO_RECORD, .slid = 41,
 				     .untrusted = true }),
@@ -366,7 +369,7 @@ test_unknown_ports_are_told_apart_by_lid(void **state)
 	assert_int_equal(records(b, SA_INFORM_INFO_RECORD, 2), 0);
 }
 
-/* Neither another port's GID nor a LID's name in a GRH makes one another */
+/* Security: a GRH with another port's GID, or with a LID's identity, changes nothing */
 static void
 test_grh_does_not_make_another(void **state)
 {
@@ -384,7 +387,7 @@ test_grh_does_not_make_another(void **state)
 	assert_int_equal(service(b, SA2_DELETE, 41, GUID_A), 0x0300);
 	assert_int_equal(count_of(b, SA_TABLE_INFORM), 2);
 	assert_int_equal(count_of(b, SA_TABLE_SERVICE), 1);
-	/* its own alias does, and a GID that nobody is known to have */
+	/* but the port's own alias, or a GID that no known port has, is accepted */
 	assert_int_equal(subscription(b, 4, GUID_A1, NULL, true), 0);
 	assert_int_equal(subscription(b, 41, 0x77, NULL, true), 0);
 	assert_int_equal(subscription(b, 41, 0x77, NULL, false), 0);
@@ -393,7 +396,7 @@ test_grh_does_not_make_another(void **state)
 	assert_int_equal(count_of(b, SA_TABLE_SERVICE), 0);
 }
 
-/* Through a router come others, who are not the router */
+/* Requesters behind a router do not have the router's identity */
 static void
 test_requester_behind_a_router(void **state)
 {
@@ -412,7 +415,7 @@ test_requester_behind_a_router(void **state)
 	assert_int_equal(count_of(b, SA_TABLE_INFORM), 1);
 }
 
-/* LID 40 and its path bits are a port by now, which the operator has imported */
+/* The operator has imported the port of LID 40, with its LMC */
 static void
 import_lid_40(struct bench *b, uint8_t lmc)
 {
@@ -420,7 +423,7 @@ import_lid_40(struct bench *b, uint8_t lmc)
 	put_port_info(b, 40, 1, lmc, 4, 0, 0);
 }
 
-/* The service of ID 7 that PREFIX:@p guid has, as stored, with when its lease ends; NULL: none */
+/* The stored service of ID 7 of PREFIX:@p guid, and when its lease ends; NULL: none */
 static const struct store_record *
 stored_service(struct bench *b, uint64_t guid)
 {
@@ -436,7 +439,7 @@ stored_service(struct bench *b, uint64_t guid)
 	return NULL;
 }
 
-/* What an unknown LID has said of itself is the port's once the LID is known to be the port's */
+/* When an unknown LID becomes known, its subscriptions and services become the port's */
 static void
 test_records_of_a_lid_become_its_ports(void **state)
 {
@@ -453,7 +456,7 @@ test_records_of_a_lid_become_its_ports(void **state)
 	assert_int_equal(service(b, MAD_SET, 42, 0), 0);
 	b->seconds = 1030;
 	import_lid_40(b, 0);
-	/* it sees its own, replaces it, and the lease goes on */
+	/* the port sees its service and replaces it; the lease continues */
 	assert_int_equal(ask(b, &(struct ask){ .version = 2, .method = SA_GET_TABLE,
 				     .attribute = SA_INFORM_INFO_RECORD, .slid = 40,
 				     .untrusted = true }),
@@ -466,7 +469,7 @@ test_records_of_a_lid_become_its_ports(void **state)
 	assert_int_equal(service(b, MAD_SET, 40, 0), 0);
 	assert_int_equal(count_of(b, SA_TABLE_INFORM), 2);
 	assert_int_equal(count_of(b, SA_TABLE_SERVICE), 2);
-	/* and ends it; another LID's stays */
+	/* and deletes it; another LID's service stays */
 	assert_int_equal(subscription(b, 40, 0, NULL, false), 0);
 	assert_int_equal(service(b, SA2_DELETE, 40, 0), 0);
 	assert_int_equal(count_of(b, SA_TABLE_INFORM), 1);
@@ -475,7 +478,7 @@ test_records_of_a_lid_become_its_ports(void **state)
 	assert_int_equal(service(b, SA2_DELETE, 42, 0), 0);
 }
 
-/* Where it is still told: the QP that subscribed */
+/* Reports still go to the QP that subscribed */
 static void
 test_subscription_of_a_lid_is_told_as_its_ports(void **state)
 {
@@ -489,7 +492,7 @@ test_subscription_of_a_lid_is_told_as_its_ports(void **state)
 	assert_int_equal(b->calls[0].call.to.av.dlid, 40);
 }
 
-/* LIDs told apart by path bits are one port's: of equal records one is left */
+/* Several LIDs of one port (LMC): of equal records only one is kept */
 static void
 test_records_of_all_path_bits_become_their_ports(void **state)
 {
@@ -543,7 +546,7 @@ test_config_and_bulk_are_for_the_master_sm_and_the_trusted(void **state)
 	bench_destroy(b);
 }
 
-/* The server's own offsets are those of the description tables. */
+/* The server's offsets are those of the record tables. */
 static void
 test_offsets_agree_with_the_tables(void **state)
 {

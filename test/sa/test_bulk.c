@@ -4,7 +4,7 @@
 
 /*
  * GetBulk and Config of class version 1 (sa-multipacket A6): the layout of bulk.h, all or nothing,
- * lengths and codes that are wrong.
+ * wrong lengths and codes.
  */
 
 #include "bench.h"
@@ -86,7 +86,7 @@ test_bulk_since_a_key_has_the_tables_that_changed(void **state)
 	assert_int_equal(b->len, 8 + 12 * 7);
 	assert_int_equal(get_be16(b->data), 0x0020);
 	assert_int_equal(get_be32(b->data + 4), 12);
-	assert_int_equal(bulk(b, 1), 0); /* a key of another life: everything */
+	assert_int_equal(bulk(b, 1), 0); /* a key from before a restart: everything */
 	assert_int_equal(get_be16(b->data), 0x0011);
 }
 
@@ -250,7 +250,7 @@ other_codes(struct sa_config *config)
 	memcpy(config->edit_codes, codes, 3);
 }
 
-/* A6: the codes are a choice, and configured */
+/* A6: the codes are our choice, and configurable */
 static void
 test_edit_codes_are_configured(void **state)
 {

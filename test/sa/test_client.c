@@ -3,8 +3,8 @@
  */
 
 /*
- * The SA's client over a lib/mad of this file's own: what a query looks like on the wire, and what
- * becomes of an answer's bytes however they are cut.
+ * The SA's client on top of a fake lib/mad: queries on the wire, and decoding of answers split
+ * anywhere.
  */
 
 #include <errno.h>
@@ -27,12 +27,12 @@ static struct {
 	uint8_t mad[MAD_LEN];
 	unsigned int calls;
 	int refuse; /* negative errno of the next */
-	/* what the client's user has seen */
+	/* what the client's user received */
 	uint8_t rec[TAKEN_MAX][SA_RECORD_MAX];
 	uint32_t rid[TAKEN_MAX];
 	const struct sa_record_type *type[TAKEN_MAX];
 	unsigned int records;
-	unsigned int fail_at; /* the record that is not taken, from 1 on */
+	unsigned int fail_at; /* number of the record that the user refuses, from 1 on */
 	unsigned int dones;
 	struct mad_result result;
 	uint64_t sa_key;
@@ -146,7 +146,7 @@ refused(struct sa_client *c, const struct sa_query *q, const char *words)
 	assert_int_equal(seen.calls, 0);
 }
 
-/* The answer's data in pieces of @p piece bytes. @return what the client said to the last */
+/* Pass the answer's data in pieces of @p piece bytes. @return the client's last result */
 static int
 feed(const uint8_t *data, size_t len, size_t piece)
 {
@@ -322,7 +322,7 @@ test_what_makes_no_sense_is_refused(void **state)
 	refused(*state, &q, "record");
 }
 
-/* A6 and sa/bulk.h: RID and bare attribute of each, back to back, from any byte on */
+/* A6 and sa/bulk.h: RID and attribute of each record without gaps, readable at any offset */
 static void
 test_config_is_a_stream_of_records_with_rids(void **state)
 {
@@ -363,7 +363,7 @@ test_config_is_a_stream_of_records_with_rids(void **state)
 
 /* --- answers --- */
 
-/* three NodeRecords as a version has them on the wire, LIDs 7, 8, 9 */
+/* three NodeRecords of LIDs 7, 8, 9 in a version's wire form */
 static size_t
 nodes(uint8_t *buf, enum sa_version v)
 {
@@ -392,7 +392,7 @@ expect_nodes(unsigned int from)
 	}
 }
 
-/* records straddle segments: whatever the cuts, the same records */
+/* records may be split by segments anywhere: the result is the same */
 /* B10: MultiPathRecord, SGIDs, DGIDs; asked with both counts selected, answered by PathRecords */
 static void
 test_multi_is_a_stream_of_gids(void **state)
@@ -429,7 +429,7 @@ test_multi_is_a_stream_of_gids(void **state)
 	assert_int_equal(get_be16(seen.rec[1] + 40), 7);
 }
 
-/* A6: the codes are a choice, and configured */
+/* A6: the codes are our choice, and configurable */
 static void
 test_edit_codes_are_configured(void **state)
 {
@@ -497,7 +497,7 @@ test_a_rest_is_no_record(void **state)
 	assert_int_equal(seen.result.error, -EPROTO);
 }
 
-/* B1: AttributeOffset says how far apart the records are; ours would be 14 */
+/* B1: AttributeOffset is the stride of the records; ours would be 14 */
 static void
 test_records_of_another_size_are_no_table_of_ours(void **state)
 {
@@ -522,7 +522,7 @@ test_a_record_not_taken_ends_the_query(void **state)
 	seen.fail_at = 2;
 	ask(*state, &q);
 	assert_int_equal(feed(data, len, len), -ENOBUFS);
-	assert_int_equal(seen.records, 2); /* the third was not offered */
+	assert_int_equal(seen.records, 2); /* the third record was not delivered */
 }
 
 static void
@@ -565,7 +565,7 @@ test_bulk_is_taken_apart_by_its_headers(void **state)
 	assert_int_equal(feed(data, 8 + 108, 192), 0);
 	end(MAD_END_OK, mad, 8 + 108);
 	assert_int_equal(seen.result.end, MAD_END_PROTOCOL);
-	/* a table that we do not know, or know otherwise */
+	/* a table that we do not know, or whose records have another length */
 	ask(*state, &q);
 	header(data, 0x7777, 108, 3);
 	assert_int_equal(feed(data, len, 192), -EPROTO);
@@ -575,7 +575,7 @@ test_bulk_is_taken_apart_by_its_headers(void **state)
 	assert_int_equal(feed(data, len, 192), -EPROTO);
 }
 
-/* GetResp, SetResp and DeleteResp bring the record; a version 1 deletion has none */
+/* GetResp, SetResp and DeleteResp have the record; a version 1 deletion has none */
 static void
 test_single_answers(void **state)
 {
@@ -611,7 +611,7 @@ test_single_answers(void **state)
 	assert_int_equal(seen.records, 2);
 	assert_int_equal(seen.dones, 4);
 	assert_int_equal(seen.result.end, MAD_END_STATUS);
-	/* nor where it is not taken */
+	/* nor if the user refuses it */
 	seen.fail_at = 3;
 	ask(*state, &q);
 	end(MAD_END_OK, mad, 0);
@@ -646,7 +646,7 @@ test_queries_are_bounded_and_come_back(void **state)
 
 /* --- RespTimeValue (seed 000) --- */
 
-/* The last call was a Get(ClassPortInfo); it is answered with this RespTimeValue. */
+/* Check that the last call was a Get(ClassPortInfo), and answer it with this RespTimeValue. */
 static void
 tell_class(enum sa_version v, uint8_t resp_time)
 {
@@ -661,7 +661,7 @@ tell_class(enum sa_version v, uint8_t resp_time)
 	end(MAD_END_OK, mad, 0);
 }
 
-/* Asked for once, kept for that SA and class version; what is given needs no asking. */
+/* Asked once and remembered for that SA and class version; a given value needs no question. */
 static void
 test_resp_time_is_the_sas(void **state)
 {
@@ -700,7 +700,7 @@ test_resp_time_is_the_sas(void **state)
 	assert_int_equal(seen.call.resp_time, 3);
 }
 
-/* When subnet management names another manager (SM_CHANGE), and when the SA has fallen silent */
+/* Asked again after a change of SM (SM_CHANGE), and after an SA has timed out */
 static void
 test_sa_is_asked_anew(void **state)
 {
@@ -728,7 +728,7 @@ test_sa_is_asked_anew(void **state)
 	assert_int_equal(seen.calls, 5);
 }
 
-/* It says that it has none: opensm's value, 18, is taken */
+/* An SA without ClassPortInfo: opensm's value 18 is used */
 static void
 test_sa_without_class_port_info(void **state)
 {

@@ -3,8 +3,8 @@
  */
 
 /*
- * Import of ibnetdiscover's text. argv[1] is config/: the example fabric is compared with the
- * report of ports that ibnetdiscover itself wrote of it.
+ * Import of ibnetdiscover's output. argv[1] is config/: the example fabric is compared with the
+ * report of ports that ibnetdiscover itself wrote for it.
  */
 
 #include <errno.h>
@@ -196,7 +196,7 @@ test_channel_adapter(void **state)
 	assert_int_equal(count(t, SA_SM_INFO), 0);
 }
 
-/* what the text does not say is not made up: 0, or no record */
+/* values that the text does not give stay 0, and records are not invented */
 static void
 test_what_is_not_said_is_not_known(void **state)
 {
@@ -435,7 +435,7 @@ test_grouping_routers_and_line_ends(void **state)
 	assert_memory_equal(record(t, SA_LINK, 1), "\x00\x05\x02\x01\x00\x03", 6);
 }
 
-/* an error names the line, what was found there and what was expected */
+/* an error names the line, what was found and what was expected */
 #define CA "caguid=0x1\nCa\t2 \"H-1\"\t# \"a\"\n"
 static void
 test_errors_in_words(void **state)
@@ -557,7 +557,7 @@ slurp(const char *name, size_t *len)
 	return text;
 }
 
-/* pieces of any size give what the whole gives */
+/* pieces of any size give the same result as the whole text */
 static void
 test_feeding_in_pieces(void **state)
 {

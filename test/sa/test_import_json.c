@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* Import of the project's JSON: what an export writes, and what is refused. */
+/* Import of our own JSON: what an export writes, and what is rejected. */
 
 #include <errno.h>
 #include <setjmp.h>
@@ -31,7 +31,7 @@ take(void *arg, const struct sa_change *change)
 	return 0;
 }
 
-/* The text in memory of its own size: a sanitizer sees what is read behind it. */
+/* The text in memory of exactly its size, so that a sanitizer sees reads behind it. */
 static int
 import(struct taken *t, const char *text, size_t len, struct error *err)
 {

@@ -3,8 +3,8 @@
  */
 
 /*
- * GetMulti(MultiPathRecord): any of some GIDs to any of others (sa-multipacket B7, B10). The fabric:
- * bench.h.
+ * GetMulti(MultiPathRecord): paths from any of some GIDs to any of others (sa-multipacket B7, B10).
+ * The fabric: bench.h.
  */
 
 #include "bench.h"
@@ -60,7 +60,7 @@ ask_multi(struct bench *b, const struct multi *m)
 		a.body = &body;
 	}
 	status = ask(b, &a);
-	/* what was put off was kept, and given back */
+	/* a request queued for later was kept, and released at the end */
 	assert_int_equal(body.freed, !m->one_packet && b->outcome == MAD_LATER);
 	return status;
 }
@@ -106,7 +106,7 @@ test_paths_of_every_pair(void **state)
 	assert_int_equal(sa_worker_counters(b->w)->records_sent, 12);
 }
 
-/* Of all pairs together; two paths of two ports and two others share no end */
+/* NumbPath limits all pairs together; two paths between two and two ports share no end */
 static void
 test_numb_path_bounds_all_paths(void **state)
 {
@@ -124,7 +124,7 @@ test_numb_path_bounds_all_paths(void **state)
 	m.numb_path = 0;
 	assert_int_equal(ask_multi(b, &m), 0);
 	assert_int_equal(records(b, SA_PATH, 2), 0);
-	m.mask = 0; /* not asked: it does not count */
+	m.mask = 0; /* not selected: NumbPath is ignored */
 	assert_int_equal(ask_multi(b, &m), 0);
 	assert_int_equal(records(b, SA_PATH, 2), 6);
 }
@@ -206,7 +206,7 @@ test_only_what_the_requester_may_see(void **state)
 	expect_path(b, 1, GUID_C, GUID_A);
 }
 
-/* Many pairs: in slices, the request kept meanwhile; and again when the fabric changes */
+/* Many pairs take several slices; the query starts again when the fabric changes */
 static void
 test_many_pairs_in_slices(void **state)
 {
@@ -216,7 +216,7 @@ test_many_pairs_in_slices(void **state)
 		.mask = COUNTS | MTU, .body = &body };
 	unsigned int i, turns;
 
-	body.bytes[10] = 4; /* an MTU greater than B has: every pair is looked at */
+	body.bytes[10] = 4; /* a larger MTU than B has: every pair is examined */
 	body.bytes[15] = body.bytes[16] = 100;
 	for (i = 0; i < 200; i++)
 		set_gid(body.bytes + 24 + 16 * i, GUID_B);

@@ -3,7 +3,8 @@
  */
 
 /*
- * Subscriptions and Reports (sa-multipacket B7, B10): who is told of what, until it answers.
+ * Subscriptions and Reports (sa-multipacket B7, B10): which subscribers get a Report, and its
+ * repeats.
  */
 
 #include "bench.h"
@@ -132,7 +133,7 @@ test_subscriber_is_told_of_ports(void **state)
 	assert_int_equal(b->calls[0].mad[MAD_OFF_CLASS_VERSION], 1);
 	assert_int_equal(trap_of(b, 0), 64);
 	assert_int_equal(get_be64(b->calls[0].mad + SA1_OFF_DATA + 24), 0x30);
-	put_port(b, 30, 0x30, NODE_TYPE_CA, 0); /* no news */
+	put_port(b, 30, 0x30, NODE_TYPE_CA, 0); /* no event: the port is known */
 	run(b);
 	assert_int_equal(b->num_calls, 1);
 	c.remove = true;
@@ -141,7 +142,7 @@ test_subscriber_is_told_of_ports(void **state)
 	run(b);
 	assert_int_equal(b->num_calls, 2);
 	assert_int_equal(trap_of(b, 1), 65);
-	/* another GUID at the same LID: one goes, one comes */
+	/* another GUID at the same LID: one port out of service, one in service */
 	put_port(b, 5, 0xBB, NODE_TYPE_CA, 0);
 	run(b);
 	assert_int_equal(b->num_calls, 4);
@@ -164,7 +165,7 @@ trap_from(uint8_t type, uint16_t number, uint16_t lid)
 	return notice;
 }
 
-/* smp-sma 5: what the subnet manager hears of a port, its subscribers do, as it was told */
+/* smp-sma 5: a trap that reaches the subnet manager is reported to its subscribers unchanged */
 static void
 test_subscriber_is_told_of_traps(void **state)
 {
@@ -182,19 +183,19 @@ test_subscriber_is_told_of_traps(void **state)
 	assert_memory_equal(mad, trap_from(4, 144, 4), 64);
 	assert_int_equal(get_be64(mad + 64), UINT64_C(0xFE80000000000000)); /* IssuerGID */
 	assert_int_equal(get_be64(mad + 72), GUID_A);
-	/* of an issuer that nobody knows: no GID */
+	/* an unknown issuer has no GID */
 	sa_trap(b->w, trap_from(4, 144, 0x999));
 	run(b);
 	assert_int_equal(b->num_calls, 2);
 	assert_int_equal(get_be64(b->calls[1].mad + SA2_OFF_DATA + 72), 0);
-	/* a vendor's is nobody's */
+	/* a vendor's trap is not reported */
 	mad = trap_from(4, 144, 4);
 	((uint8_t *)mad)[0] &= 0x7F;
 	sa_trap(b->w, mad);
 	assert_false(sa_pending(b->w));
 }
 
-/* They have keys in them. */
+/* Security traps contain keys: only trusted subscribers get them. */
 static void
 test_security_traps_are_for_the_trusted(void **state)
 {
@@ -211,7 +212,7 @@ test_security_traps_are_for_the_trusted(void **state)
 	assert_int_equal(b->num_calls, 1);
 }
 
-/* Both have their turn, and what is too much is counted. */
+/* Events and traps take turns; those that do not fit are counted. */
 static void
 test_events_and_traps_by_turns(void **state)
 {
@@ -409,12 +410,12 @@ test_events_too_many_for_their_queue_are_counted(void **state)
 		set_field(&c[i], "lid", 0x1000 + i);
 		set_field(&c[i], "port_guid", 0x10000 + i);
 	}
-	/* a batch of more than 1024 is not told at all */
+	/* of a batch with more than 1024 events none is reported */
 	assert_int_equal(sa_change(b->sa, c, 1100, NULL), 0);
 	run(b);
 	assert_int_equal(b->num_calls, 0);
 	assert_int_equal(sa_worker_counters(b->w)->events_lost, 1025);
-	/* nor what finds the queue full */
+	/* nor are events that find the ring full */
 	for (i = 0; i < 1100; i++)
 		c[i].remove = true;
 	assert_int_equal(sa_change(b->sa, c, 1000, NULL), 0);
@@ -424,7 +425,7 @@ test_events_too_many_for_their_queue_are_counted(void **state)
 	test_free(c);
 }
 
-/* A Config changes what a subscriber asks for, and it is told on. */
+/* A Config changes a subscription; Reports still go to its subscriber. */
 static void
 test_edited_subscription_is_still_told(void **state)
 {

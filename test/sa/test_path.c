@@ -3,8 +3,8 @@
  */
 
 /*
- * PathRecords computed from ports, links and partitions: selectors, NumbPath, LMC, P_Keys, wildcards
- * (sa-multipacket B8, B10, B11). The fabric: bench.h.
+ * PathRecords computed from ports, links and partitions: selectors, NumbPath, LMC, P_Keys,
+ * wildcards (sa-multipacket B8, B10, B11). The fabric is in bench.h.
  */
 
 #include "bench.h"
@@ -278,7 +278,9 @@ test_wildcard_destination_and_all_pairs(void **state)
 	assert_int_equal(records(b, SA_PATH, 2), 7);
 	w = (struct want){ .table = true };
 	assert_int_equal(ask_path(b, &w), 0);
-	/* sources S1 S2 A B: 7 each; C: S1 S2 A B, two LIDs each, and itself: 12; D: S1 S2 A B D: 5 */
+	/*
+	 * sources S1 S2 A B: 7 each; C: S1 S2 A B, two LIDs each, and itself: 12; D: S1 S2 A B D: 5
+	 */
 	assert_int_equal(records(b, SA_PATH, 2), 4 * 7 + 12 + 5);
 	assert_int_equal(ask_path(b, &(struct want){ .src = GUID_A }), 0x0400);
 }
@@ -398,7 +400,7 @@ test_both_ends_of_a_link_count(void **state)
 	assert_int_equal(ask_path(b, &w), 0x0300);
 	set_field(&c, "lid", 8);
 	set_field(&c, "lmc", 1);
-	bench_put(b, &c); /* C itself is down: no endport any more */
+	bench_put(b, &c); /* C itself is down: it is no endport any more */
 	assert_int_equal(ask_path(b, &w), 0x0500);
 }
 
@@ -442,7 +444,7 @@ test_untrusted_requester_sees_paths_of_its_partitions_only(void **state)
 	assert_int_equal(ask_path(b, &w), 0);
 	w.from = GUID_C; /* shares nothing with D */
 	assert_int_equal(ask_path(b, &w), 0x0300);
-	w.from = 0; /* no port of the database: as in the default partition */
+	w.from = 0; /* not a port of the database: a full member of the default partition */
 	assert_int_equal(ask_path(b, &w), 0);
 }
 
@@ -496,13 +498,13 @@ test_large_fabric_is_read_in_slices(void **state)
 	assert_int_equal(b->outcome, MAD_LATER);
 	sa_run(b->w, 0, 100);
 	assert_false(b->answered);
-	/* the fabric changes meanwhile: the answer is of the new one */
+	/* the fabric changes meanwhile: the answer has the new one */
 	put_port_info(b, 1, 10, 0, 3, 4, 1);
 	for (i = 0; !b->answered && i < 200; i++)
 		sa_run(b->w, 0, 100);
 	assert_int_equal(get_be16(b->reply + MAD_OFF_STATUS), 0);
 	assert_int_equal(path(b, 0)[PR_OFF_MTU], EXACTLY(3));
-	/* once read it stays: another record that changes nothing of it is no reason to read again */
+	/* the graph is kept when a record changes nothing in it */
 	struct sa_change c = change_of(SA_SERVICE);
 
 	bench_put(b, &c);
@@ -530,7 +532,7 @@ test_fabric_that_never_rests_is_read_in_slices_all_the_same(void **state)
 	assert_true(b->answered);
 	assert_int_equal(get_be16(b->reply + MAD_OFF_STATUS), 0);
 	assert_true(i > 3000 / 100); /* no slice was longer than the others */
-	/* what was a few changes old is not used for the next one */
+	/* a graph that is a few changes old is not used for the next query */
 	put_port_info(b, 1, 10, 0, 1, 4, 1);
 	assert_int_equal(ask(b, &a), 0);
 	assert_int_equal(b->reply[SA2_OFF_DATA + PR_OFF_MTU], EXACTLY(1));
@@ -566,11 +568,12 @@ test_path_to_a_multicast_group(void **state)
 	assert_int_equal(path(b, 0)[PR_OFF_MTU], EXACTLY(4));
 	assert_int_equal(path(b, 0)[PR_OFF_RATE], EXACTLY(3));
 	assert_int_equal(path(b, 0)[PR_OFF_LIFE], EXACTLY(16));
-	/* what is the group's, the sender does not choose (opensm) */
+	/* a sender cannot choose the group's values (opensm) */
 	assert_int_equal(get_be16(path(b, 0) + PR_OFF_SL), 5);
 	assert_int_equal(get_be32(path(b, 0) + PR_OFF_FLOW_HOP), 0x0ABCDE07);
 	assert_int_equal(path(b, 0)[PR_OFF_TCLASS], 0x2C);
-	assert_int_equal(path(b, 0)[PR_OFF_NUMB_PATH], 1); /* there is no way back from a group */
+	/* a group has no way back: not reversible */
+	assert_int_equal(path(b, 0)[PR_OFF_NUMB_PATH], 1);
 	a.mask |= SA_BIT(PR_BIT_SL);
 	assert_int_equal(ask(b, &a), 0x0300);
 	put_be16(rec + PR_OFF_SL, 5);

@@ -95,7 +95,7 @@ test_whole_table_in_the_order_of_rids(void **state)
 	assert_int_equal(get_be16(b->reply + SA2_OFF_ATTR_OFFSET), 14);
 	for (i = 0; i < 6; i++)
 		assert_int_equal(get_be16(b->data + i * 112), lids[i]);
-	/* nothing is looked at and nothing gathered */
+	/* no record is examined and none collected */
 	assert_int_equal(sa_worker_counters(b->w)->records_scanned, 0);
 }
 
@@ -111,7 +111,7 @@ test_template_by_index(void **state)
 	assert_int_equal(records(b, SA_NODE, 2), 1);
 	assert_int_equal(get_be16(b->data), 8);
 	assert_int_equal(sa_worker_counters(b->w)->records_scanned, 1);
-	/* the index finds it, another component refuses it */
+	/* the index finds it, another component does not match */
 	a.mask |= SA_BIT(4);
 	rec[NODE_OFF_TYPE] = NODE_TYPE_SWITCH;
 	assert_int_equal(ask(b, &a), 0);
@@ -188,7 +188,9 @@ test_class_port_info(void **state)
 	assert_int_equal(b->reply[SA2_OFF_DATA], 1);
 	assert_int_equal(b->reply[SA2_OFF_DATA + 1], 2);
 	assert_int_equal(b->reply[SA2_OFF_DATA + 7], 16); /* RespTimeValue */
-	/* multicast and MultiPathRecords; not all optional records, nor traps, nor notices to set */
+	/*
+	 * multicast and MultiPathRecords; not all optional records, nor traps, nor notices to set
+	 */
 	assert_int_equal(get_be16(b->reply + SA2_OFF_DATA + 2), 0x0600);
 	a = v1(MAD_GET, SA_CLASS_PORT_INFO, 0, 0);
 	assert_int_equal(ask(b, &a), 0);
@@ -312,8 +314,8 @@ test_v1_changes_only(void **state)
 }
 
 /*
- * What the untrusted see of a table changes with the partitions, though the table does not; and a
- * token is the same as long as nothing has changed, wherever it came from.
+ * What untrusted requesters see of a table changes with the partitions, though the table does not;
+ * a token stays valid while nothing has changed, whichever answer it came from.
  */
 static void
 test_v1_change_token_of_the_untrusted(void **state)
@@ -430,7 +432,7 @@ refuse_large_result(void (*change)(struct sa_config *config))
 	put_be16(rec + 34, 1);
 	assert_int_equal(ask(b, &a), 0x0100);
 	assert_int_equal(sa_worker_counters(b->w)->no_resources, 1);
-	/* nothing of it is left behind, and a whole table needs no memory */
+	/* all memory is free again, and a whole table needs none */
 	a.mask = 0;
 	assert_int_equal(ask(b, &a), 0);
 	assert_int_equal(records(b, SA_NODE, 2), 406);
@@ -466,7 +468,7 @@ test_transfers_and_queries_are_bounded(void **state)
 		source[i].release(source[i].arg);
 }
 
-/* Long queries take all there is for them: short ones are answered all the same. */
+/* Long queries take all places of queued queries; short ones are still answered. */
 static void
 test_short_queries_do_not_wait_for_long_ones(void **state)
 {

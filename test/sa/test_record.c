@@ -3,8 +3,8 @@
  */
 
 /*
- * The description tables: mask bits of both versions, templates, RIDs, wire forms, and text there
- * and back (sa-multipacket A6, A7, B10, B11).
+ * The record tables: mask bits of both versions, templates, RIDs, wire forms, printing and parsing
+ * (sa-multipacket A6, A7, B10, B11).
  */
 
 #include <setjmp.h>
@@ -190,7 +190,7 @@ test_mask_bits(void **state)
 	assert_int_equal(field(SA_SWITCH_INFO, "lids_per_port")->offset, (4 + 12) * 8);
 }
 
-/* B11: components of several bits, and what a type knows */
+/* B11: components of several bits, and the known mask bits of a type */
 static void
 test_masks_of_several_bits(void **state)
 {
@@ -216,7 +216,7 @@ test_masks_of_several_bits(void **state)
 
 /* --- templates --- */
 
-/* every component of every type: its mask sees a change of each of its bits, and no other's */
+/* every component of every type: its mask notices a change of each of its bits, and of no other */
 static void
 test_template_compares_what_the_mask_selects(void **state)
 {
@@ -252,7 +252,7 @@ test_template_reads_nothing_behind_the_record(void **state)
 {
 	const struct sa_record_type *t = sa_record_type(SA_SM_INFO);
 	uint8_t tmpl[SA_RECORD_MAX] = { 0 };
-	uint8_t *rec = calloc(1, 25); /* a sanitizer sees the 26th byte */
+	uint8_t *rec = calloc(1, 25); /* a sanitizer sees a read of the 26th byte */
 	struct sa_match m;
 
 	(void)state;

@@ -3,8 +3,8 @@
  */
 
 /*
- * Layouts and mask bits compared with those of opensm's ib_types.h: records of random bytes are
- * read by its structures and accessors and by our tables, and must say the same.
+ * Compare layouts and mask bits with opensm's ib_types.h: its structures and accessors and our
+ * tables read the same records of random bytes.
  */
 
 #include <setjmp.h>

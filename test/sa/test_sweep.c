@@ -35,7 +35,7 @@ struct subnet {
 	unsigned int records;
 };
 
-/* Who is at the end of a route, and by which port it came in. @return false: nobody */
+/* The node at the end of a route, and the port by which the route enters. @return false: none */
 static bool
 arrive(const struct sweep_request *r, unsigned int *node, uint8_t *port)
 {
@@ -47,7 +47,8 @@ arrive(const struct sweep_request *r, unsigned int *node, uint8_t *port)
 		else if (*node == SWITCH && r->port[i] == 2)
 			*node = HOST;
 		else
-			return false; /* nobody is asked for what is down, nor back to where one came from */
+			/* nobody is asked for what is down, nor back to where one came from */
+			return false;
 	}
 	*port = *node == HOST ? 2 : 1;
 	return true;
@@ -257,7 +258,7 @@ drop(void *arg, const struct sa_change *change)
 	return 0;
 }
 
-/* any bytes are an answer */
+/* answers of random bytes: nothing breaks */
 static void
 test_answers_are_not_believed(void **state)
 {

@@ -3,8 +3,8 @@
  */
 
 /*
- * PathRecords of a fabric whose forwarding tables are known (sa-multipacket B12). bench.h's fabric
- * has a second, wider link between the switches: S1 port 11 to S2 port 11, EDR 4096.
+ * PathRecords in a fabric with known forwarding tables (sa-multipacket B12). bench.h's fabric has a
+ * second, wider link between the switches: S1 port 11 to S2 port 11, EDR 4096.
  */
 
 #include "bench.h"
@@ -61,7 +61,7 @@ sl_of(const uint8_t *p)
 	return get_be16(p + PR_OFF_SL) & 0xF;
 }
 
-/* port of each LID from 0 on; the rest of the block leads nowhere */
+/* output ports by LID from 0 on; the rest of the block has none */
 static void
 put_lft(struct bench *b, uint16_t lid, const uint8_t *ports, unsigned int n)
 {

@@ -182,7 +182,7 @@ test_lease_runs_out(void **state)
 	assert_int_equal(count_of(b, SA_TABLE_SERVICE), 1);
 }
 
-/* However many there are, only those that end are looked at, the first to end first. */
+/* Only services whose lease ends are examined, the first to end first. */
 static void
 test_leases_end_in_their_order(void **state)
 {
@@ -347,7 +347,10 @@ partition_has_an_sl(struct sa_config *config)
 	config->num_partitions = 1;
 }
 
-/* Where the operator has given a partition an SL, its groups have it unless their creator says another */
+/*
+ * Where the operator has given a partition an SL, its groups have it unless their creator says
+ * another
+ */
 static void
 test_group_of_a_partition_with_an_sl(void **state)
 {
@@ -416,7 +419,7 @@ test_group_takes_the_mtu_and_rate_asked_for(void **state)
 	assert_int_equal(answer(b)[42], 0x80 | 12);
 }
 
-/* MLIDs are few: a port without trust cannot take them all. */
+/* Anti-exhaustion: MLIDs are few, so an untrusted port cannot take them all. */
 static void
 test_groups_of_a_port_are_bounded(void **state)
 {
@@ -568,7 +571,7 @@ test_group_goes_with_its_last_full_member(void **state)
 				      .state = FULL, .mgid = 1, .mask = JOIN }),
 		0);
 	assert_int_equal(count_of(b, SA_TABLE_MCMEMBER), 0);
-	/* the MLID rests before it is used again */
+	/* an MLID is not reused for long */
 	make_group(b);
 	assert_int_equal(get_be16(answer(b) + 36), 0xC001);
 }
@@ -716,7 +719,7 @@ test_operators_changes_are_all_or_nothing(void **state)
 	assert_int_equal(count_of(b, SA_TABLE_LINK), 0);
 }
 
-/* A sweep finds ports and links; what others have told the SA it does not know */
+/* A sweep replaces ports and links; what requesters have told the SA stays */
 static void
 test_a_sweep_replaces_the_subnet_alone(void **state)
 {

@@ -187,12 +187,12 @@ report_refused(const struct options *o, json_t *error)
 {
 	json_t *data = json_object_get(error, "data");
 	int rc = server_error(o, error, "cm connect");
-	const char *told;
+	const char *private;
 
 	trim_private(data);
-	told = method_text(data, "private_data");
-	if (told[0] != '\0')
-		fprintf(stderr, "  private data: %s\n", told);
+	private = method_text(data, "private_data");
+	if (private[0] != '\0')
+		fprintf(stderr, "  private data: %s\n", private);
 	return json_object_get(data, "reason") != NULL ||
 			strcmp(method_text(data, "errno"), "ETIMEDOUT") == 0 ?
 		EXIT_STATUS :

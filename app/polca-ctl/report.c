@@ -69,7 +69,7 @@ owner_of(const char *path, char *buf, size_t size)
 	struct stat st;
 
 	if (stat(path, &st) != 0) {
-		snprintf(buf, size, "somebody else");
+		snprintf(buf, size, "another user");
 		return;
 	}
 	pw = getpwuid(st.st_uid);

@@ -218,7 +218,7 @@ row_width(const struct columns *c, const json_t *row)
  * Print the labels at the left, and as many rows as fit next to them. @return the next row to print
  */
 static size_t
-print_beside(FILE *f, const struct columns *c, const json_t *rows, size_t first, int indent)
+print_side_by_side(FILE *f, const struct columns *c, const json_t *rows, size_t first, int indent)
 {
 	int i, side = 0, total, width[ACROSS_MAX];
 	size_t r, n, num = json_array_size(rows);
@@ -251,7 +251,7 @@ print_across(FILE *f, const struct columns *c, const json_t *rows, int indent)
 	while (r < json_array_size(rows)) {
 		if (r > 0)
 			fputc('\n', f);
-		r = print_beside(f, c, rows, r, indent);
+		r = print_side_by_side(f, c, rows, r, indent);
 	}
 }
 

@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright(c) 2026 Polca contributors
-"""A machine to rehearse bare metal on: two NUMA nodes, an IOMMU and PCI NICs, emulated by QEMU.
+"""The emulated machine of the suite bare-metal (QEMU): two NUMA nodes, an IOMMU and PCI NICs.
 
-Node 1 has both NICs, each behind a root port of its own: 0000:3b:00.0 is a virtio one, 0000:3c:00.0
-an 82574L, which e1000e drives. The image is the soft-RoCE guest's and, on top of it, what a built
-Polca is made of (the program, its libraries, DPDK's drivers, config/): /opt/polca is the source
-tree, as far as an operator needs it.
+Node 1 has both NICs, each behind its own root port: 0000:3b:00.0 is a virtio card, 0000:3c:00.0 an
+82574L, which e1000e drives. The image is the soft-RoCE guest's with the files of a built Polca added
+(the program, its libraries, DPDK's drivers, config/); /opt/polca is the part of the source tree that
+an operator needs.
 
-What was seen: the CPU is a Nehalem, the least that Debian's DPDK is built for, so that the program
-runs here without the instructions that the CPU it was built on has. virtio-net goes through the
-IOMMU with iommu_platform=on and disable-legacy=on only. uio_pci_generic, which maps nothing, needs
-iommu=pt beside it.
+Observations: the CPU is a Nehalem, the oldest for which Debian's DPDK is built, so the program runs
+without the instructions of the CPU on which it was built. virtio-net only uses the IOMMU with
+iommu_platform=on and disable-legacy=on. uio_pci_generic, which maps nothing, also needs iommu=pt.
 """
 
 import glob

@@ -68,7 +68,7 @@ class UserMad:
     def response(self, mad, slid, sqp):
         r = self.requests.pop(mv.tid(mad), None)
         if r is None:
-            return self.log('nobody waits for %s', mad)
+            return self.log('no request for %s', mad)
         r.client.deliver(mad, slid or r.lid, sqp, agent=r.agent)
 
     def unsolicited(self, mad, slid, sqp):
@@ -97,7 +97,7 @@ class UserMad:
             request = self.requests.get(tid)
             receiver = request.receiver if request else self.finished.get(tid)
             if receiver is None and request is None:
-                return self.log('RMPP for nobody: %s', mad)
+                return self.log('RMPP without a receiver: %s', mad)
             if receiver is None:
                 receiver = request.receiver = rmpp.Receiver()
         else:

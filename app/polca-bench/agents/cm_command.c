@@ -54,7 +54,7 @@ bench_cm_run(const struct command *c, const struct bench_options *o, struct repo
 	cm_pair_stand(p, standing);
 	cm_pair_settle(p);
 	report_note(r, "%u connections stand", standing);
-	cm_measure(p, o, r, "connecting side, beside them", "listening side, beside them");
+	cm_measure(p, o, r, "connecting side, with many others", "listening side, with many others");
 	cm_pair_destroy(p);
 	return 0;
 }

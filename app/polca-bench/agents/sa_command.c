@@ -45,7 +45,7 @@ any_chosen(const struct bench_options *o)
 }
 
 static void
-tell_repeated(struct report *r, const struct sa_case *k, struct measured *m)
+report_repeated(struct report *r, const struct sa_case *k, struct measured *m)
 {
 	double repeated;
 
@@ -83,7 +83,7 @@ throughput(const struct bench_options *o, struct report *r, struct error *err)
 	for (i = 0; i < sa_case_count; i++)
 		rates_row(r, sa_cases[i].name, m[i].rate, m[i].n);
 	for (i = 0; i < sa_case_count; i++)
-		tell_repeated(r, &sa_cases[i], &m[i]);
+		report_repeated(r, &sa_cases[i], &m[i]);
 	free(m);
 	return 0;
 }

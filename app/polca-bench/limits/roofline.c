@@ -191,7 +191,7 @@ roofline_destroy(struct roofline *rl)
 
 /* Report the cost of a message for each role, and the skeleton's cost for comparison. */
 static void
-tell_roles(const struct roofline *rl, struct report *r)
+report_roles(const struct roofline *rl, struct report *r)
 {
 	static const char *const roles[ROLES] = { "requester", "responder" };
 	static const struct report_column columns[] = {
@@ -214,7 +214,7 @@ tell_roles(const struct roofline *rl, struct report *r)
 }
 
 void
-roofline_tell(const struct roofline *rl, struct report *r)
+roofline_report(const struct roofline *rl, struct report *r)
 {
 	uint64_t bad = rl->end[0].bad + rl->end[1].bad + rl->limits.lent.out -
 			rl->limits.lent.back;
@@ -223,7 +223,7 @@ roofline_tell(const struct roofline *rl, struct report *r)
 	if (rl->rounds == 0)
 		return;
 	if (rl->skeleton)
-		tell_roles(rl, r);
+		report_roles(rl, r);
 	for (i = 0; i < LIMITS; i++)
 		report_note(r, "roofline: %s: %.1f ns per packet of %u bytes", limit_names[i],
 				roofline_median(rl, limit_ns, i), rl->limits.payload);

@@ -23,6 +23,6 @@ int roofline_create(struct roofline **made, const struct bench_options *o, struc
 void roofline_destroy(struct roofline *rl);
 /** Measure a round. @param traffic  the cost of the traffic's messages in this round */
 void roofline_round(struct roofline *rl, const struct slice *traffic);
-void roofline_tell(const struct roofline *rl, struct report *r);
+void roofline_report(const struct roofline *rl, struct report *r);
 
 #endif

@@ -32,7 +32,7 @@ listen_to_server(struct run *run)
 		s->far.busy = json_real_value(json_object_get(m, "busy"));
 		s->far.wrong = (uint64_t)json_integer_value(json_object_get(m, "wrong"));
 		s->far.own = (uint64_t)json_integer_value(json_object_get(m, "done"));
-		s->far.told = true;
+		s->far.figures_received = true;
 	} else {
 		error_set(&s->lost, EIO, "the other process: %s", type != NULL &&
 				strcmp(type, "error") == 0 ?
@@ -56,9 +56,9 @@ client_say_done(struct benchmark *s)
 	const struct load *l = &s->load[REQUESTER][0];
 	bool all = load_idle(l);
 
-	if (s->far.done || (!all && l->failed == 0 && bench_stop == 0))
+	if (s->far.done_sent || (!all && l->failed == 0 && bench_stop == 0))
 		return 0;
-	s->far.done = true;
+	s->far.done_sent = true;
 	return exchange_send(s->exchange, json_pack("{s:s, s:I}", "type", "done", "messages",
 			all ? (json_int_t)l->done : -1), &s->lost);
 }
@@ -72,8 +72,8 @@ client_others(struct run *run)
 	struct benchmark *s = run->arg;
 	int ret;
 
-	if (!s->far.asked) {
-		s->far.asked = true;
+	if (!s->far.stop_sent) {
+		s->far.stop_sent = true;
 		ret = exchange_send(s->exchange, json_pack("{s:s}", "type", "stop"), &s->lost);
 		if (ret != 0)
 			return ret;
@@ -81,7 +81,7 @@ client_others(struct run *run)
 	ret = client_say_done(s);
 	if (ret == 0)
 		ret = listen_to_server(run);
-	return ret != 0 ? -1 : s->far.told;
+	return ret != 0 ? -1 : s->far.figures_received;
 }
 
 static int
@@ -105,7 +105,7 @@ client_one_size(struct benchmark *s, uint32_t size, struct error *err)
 	if (ret != 0)
 		return ret;
 	s->far.messages = run_done(&s->run);
-	benchmark_tell(s, &s->far);
+	benchmark_report_row(s, &s->far);
 	return s->far.wrong == 0 ? 0 : error_set(err, EBADMSG, "%lu messages did not arrive as they "
 			"were sent", s->far.wrong);
 }
@@ -134,8 +134,8 @@ client_sizes(struct benchmark *s, struct error *err)
 	uint32_t size = s->o.all_sizes ? 2 : s->o.size;
 	int ret = 0;
 
-	benchmark_tell_environment(s);
-	benchmark_tell_head(s);
+	benchmark_report_environment(s);
+	benchmark_report_head(s);
 	s->run.look = client_look;
 	s->run.others = client_others;
 	s->run.arg = s;

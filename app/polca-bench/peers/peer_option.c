@@ -25,7 +25,7 @@
 struct given_peer {
 	union gid gid;
 	uint64_t qpn, psn, va, rkey, length;
-	unsigned int told; /* bits: index in keys[] */
+	unsigned int given; /* bits: index in keys[] */
 };
 
 enum { GID, QPN, PSN, VA, RKEY, LENGTH, KEYS };
@@ -76,7 +76,7 @@ given_parse(const char *text, struct given_peer *g, struct error *err)
 	char line[LINE_MAX_BYTES], *word, *save = NULL;
 	unsigned int key;
 
-	*g = (struct given_peer){ .told = 0 };
+	*g = (struct given_peer){ .given = 0 };
 	snprintf(line, sizeof(line), "%s", text);
 	for (word = strtok_r(line, ", \t\r\n", &save); word != NULL;
 			word = strtok_r(NULL, ", \t\r\n", &save)) {
@@ -85,7 +85,7 @@ given_parse(const char *text, struct given_peer *g, struct error *err)
 			return error_set(err, EINVAL, "--peer: got \"%.64s\", allowed gid=ADDRESS, "
 					"qpn=N and psn=N up to 0xffffff, va=N, rkey=N, length=N",
 					word);
-		g->told |= 1u << key;
+		g->given |= 1u << key;
 	}
 	return 0;
 }
@@ -98,7 +98,7 @@ given_check(const struct given_peer *g, const struct bench_options *o, struct er
 	if (o->verb != BENCH_SEND)
 		needed |= 1u << VA | 1u << RKEY;
 	for (i = 0; i < KEYS; i++)
-		if ((needed >> i & 1) != 0 && (g->told >> i & 1) == 0)
+		if ((needed >> i & 1) != 0 && (g->given >> i & 1) == 0)
 			return error_set(err, EINVAL, "--peer: %s=... is missing", keys[i].name);
 	if (g->length != 0 && g->length < o->size)
 		return error_set(err, EINVAL, "--peer: length=%lu is less than a message's %u "
@@ -154,7 +154,7 @@ given_exchange(struct benchmark *s, struct given_peer *g, struct error *err)
 
 	given_print_ours(s);
 	if (!asked && isatty(STDIN_FILENO))
-		fprintf(stderr, "Enter when the other side has been told that\n");
+		fprintf(stderr, "Give this line to the other side, then press Enter\n");
 	ret = read_stdin_line(s, line, sizeof(line), err);
 	if (ret == 0 && asked)
 		ret = given_parse(line, g, err);
@@ -190,15 +190,15 @@ given_measure(struct benchmark *s, struct error *err)
 {
 	int ret;
 
-	benchmark_tell_environment(s);
-	benchmark_tell_head(s);
+	benchmark_report_environment(s);
+	benchmark_report_head(s);
 	s->run.look = given_look;
 	s->run.arg = s;
 	ret = benchmark_prepare(s, s->o.size, err);
 	if (ret == 0)
 		ret = benchmark_run(s, err);
 	if (ret == 0)
-		benchmark_tell(s, NULL);
+		benchmark_report_row(s, NULL);
 	return ret;
 }
 

@@ -236,18 +236,18 @@ perftest_measure(struct perftest *p, struct error *err)
 		ret = benchmark_load(s, err);
 	if (ret != 0)
 		return ret;
-	benchmark_tell_environment(s);
+	benchmark_report_environment(s);
 	report_fact(s->report, "perftest", "%s, %s%s, version %.15s", s->o.perftest,
 			perftest_program_name(program_of(&s->o)), s->o.rdma_cm ? " -R" : "",
 			p->client.version);
-	benchmark_tell_head(s);
+	benchmark_report_head(s);
 	s->run.look = perftest_look;
 	s->run.arg = p;
 	ret = benchmark_prepare(s, s->o.size, err);
 	if (ret == 0)
 		ret = benchmark_run(s, err);
 	if (ret == 0) {
-		benchmark_tell(s, NULL);
+		benchmark_report_row(s, NULL);
 		perftest_fill_report(p);
 	}
 	return perftest_hint(p, ret, err);

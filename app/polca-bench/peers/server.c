@@ -176,7 +176,7 @@ server_wait(struct server *v, struct error *err)
 		return bench_stop != 0 ? 0 : -ECONNABORTED;
 	ret = server_start(s, err);
 	if (ret == 0) {
-		benchmark_tell_environment(s);
+		benchmark_report_environment(s);
 		ret = server_serve(v, err);
 	}
 	if (ret != 0)

@@ -18,7 +18,7 @@ struct benchmark_plot;
 
 /** What the other process of a remote link has measured. */
 struct far_side {
-	bool asked, done, told; /**< "stop" sent, "done" sent, "figures" received */
+	bool stop_sent, done_sent, figures_received; /**< messages of remote.h */
 	double busy; /**< seconds */
 	uint64_t messages; /**< messages during that time */
 	uint64_t own; /**< messages that the other process sent and completed */
@@ -26,7 +26,7 @@ struct far_side {
 };
 
 /** Packets that arrived at another worker than their queue pair's. */
-struct handed {
+struct handed_over {
 	uint64_t out, received; /**< packets handed to another worker, and all received packets */
 	uint64_t moved; /**< queue pairs moved to the worker at which their packets arrive */
 };
@@ -48,7 +48,7 @@ struct benchmark {
 	struct far_side far;
 	uint64_t next_live; /**< TSC */
 	struct run_mark last_live;
-	struct handed handed; /**< at the beginning of the measurement */
+	struct handed_over handed; /**< at the beginning of the measurement */
 	uint64_t handed_of; /**< start time of the run that .handed belongs to */
 	struct benchmark_plot *plot; /**< with --plot */
 	uint64_t grant; /**< bytes of the service's memory; 0: none */
@@ -71,9 +71,9 @@ int benchmark_prepare(struct benchmark *s, uint32_t size, struct error *err);
 int benchmark_run(struct benchmark *s, struct error *err);
 
 /** benchmark_report.c: report the environment, the table's head, a row. */
-void benchmark_tell_environment(struct benchmark *s);
-void benchmark_tell_head(struct benchmark *s);
-void benchmark_tell(struct benchmark *s, const struct far_side *far);
+void benchmark_report_environment(struct benchmark *s);
+void benchmark_report_head(struct benchmark *s);
+void benchmark_report_row(struct benchmark *s, const struct far_side *far);
 /** Messages per second on average. @param best  set to the highest rate of a slice */
 double benchmark_rate(const struct benchmark *s, double *best);
 /**

@@ -37,7 +37,7 @@ static const struct report_column rate_columns[] = {
 static const char *const mode_names[] = { "bw", "rate", "lat" };
 
 void
-benchmark_tell_environment(struct benchmark *s)
+benchmark_report_environment(struct benchmark *s)
 {
 	struct link_state state;
 	struct endpoint *end = &s->end[s->first];
@@ -60,7 +60,7 @@ benchmark_tell_environment(struct benchmark *s)
 }
 
 void
-benchmark_tell_head(struct benchmark *s)
+benchmark_report_head(struct benchmark *s)
 {
 	switch (s->o.mode) {
 	case BENCH_LAT:
@@ -195,14 +195,14 @@ report_lat_row(struct benchmark *s)
 }
 
 static void
-count_handed(const struct benchmark *s, struct handed *h)
+count_handed(const struct benchmark *s, struct handed_over *h)
 {
 	struct engine *e = s->end[s->first].engine;
 	struct link_counters link;
 	struct worker_info info;
 	unsigned int i;
 
-	*h = (struct handed){ .out = 0 };
+	*h = (struct handed_over){ .out = 0 };
 	for (i = 0; i < s->o.workers; i++) {
 		engine_worker_info(e, i, &info);
 		h->out += info.handoff_out;
@@ -217,7 +217,7 @@ count_handed(const struct benchmark *s, struct handed *h)
 static void
 report_handed(const struct benchmark *s)
 {
-	struct handed now;
+	struct handed_over now;
 	uint64_t out, received;
 
 	if (s->o.workers < 2)
@@ -232,7 +232,7 @@ report_handed(const struct benchmark *s)
 }
 
 void
-benchmark_tell(struct benchmark *s, const struct far_side *far)
+benchmark_report_row(struct benchmark *s, const struct far_side *far)
 {
 	if (s->o.mode == BENCH_LAT)
 		report_lat_row(s);

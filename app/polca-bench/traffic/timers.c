@@ -341,7 +341,7 @@ timers_run_all(struct bed *b, struct error *err)
 		ret = timers_tap_ports(b, err);
 	if (ret != 0)
 		return ret;
-	benchmark_tell_environment(s);
+	benchmark_report_environment(s);
 	for (i = 0; i < RTE_DIM(timed) && ret == 0 && bench_stop == 0; i++) {
 		if (i == 0 || timed[i].kind != timed[i - 1].kind) {
 			report_note(s->report, "%s:", timed[i].kind == RNR ?

@@ -31,7 +31,7 @@ traffic_one_size(struct benchmark *s, uint32_t size, struct error *err)
 	if (ret == 0)
 		ret = benchmark_run(s, err);
 	if (ret == 0)
-		benchmark_tell(s, NULL);
+		benchmark_report_row(s, NULL);
 	return ret;
 }
 
@@ -56,8 +56,8 @@ traffic_one_size_roofline(struct benchmark *s, uint32_t size, struct error *err)
 			roofline_round(rl, &median);
 	}
 	if (ret == 0) {
-		benchmark_tell(s, NULL);
-		roofline_tell(rl, s->report);
+		benchmark_report_row(s, NULL);
+		roofline_report(rl, s->report);
 	}
 	roofline_destroy(rl);
 	return ret;
@@ -78,9 +78,9 @@ traffic_run_sizes(struct benchmark *s, struct error *err)
 	ret = benchmark_connect(s, err);
 	if (ret != 0)
 		return ret;
-	benchmark_tell_environment(s);
+	benchmark_report_environment(s);
 	if (s->o.loss == 0 && s->o.beside == 0)
-		benchmark_tell_head(s);
+		benchmark_report_head(s);
 	s->run.look = traffic_look;
 	s->run.arg = s;
 	if (s->o.loss > 0)

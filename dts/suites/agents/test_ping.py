@@ -105,7 +105,7 @@ def test_rpc_against_a_server(server, polca):
 
 
 def test_rpc_asks_ibsysstat(server, polca):
-    if server == 'ibping':  # not its class: nobody answers
+    if server == 'ibping':  # not its class: no answer
         r = polca.rpc('live_ping', dlid=TOOLS_LID, mode='sysstat_host', timeout_ms=100)
         assert (r['sent'], r['received']) == (1, 0) and r['replies'][0]['error'] == 'TIMEOUT'
         return

@@ -139,7 +139,7 @@ def test_down_and_initialize_again(station, polca):
     assert (PORT_INFO.get(a.data, 'state'), PORT_INFO.get(a.data, 'phys_state')) == (INIT, 5)
     wait_until(lambda: 'PORT_ERR' in [e['event'] for e in polca.rpc('events')['events']
                                       if e['seq'] > seq])
-    station.tx(live(1), qpn=1)  # nobody answers
+    station.tx(live(1), qpn=1)  # no answer
     assert PORT_INFO.get(info(station), 'lid') == LID
     for wanted in (ARMED, ACTIVE):
         assert configure(station, state=wanted).status == D_BIT

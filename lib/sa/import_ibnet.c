@@ -193,7 +193,7 @@ own_lids(struct sa_ibnet *in, uint16_t lid, uint8_t lmc, struct error *err)
 		return ibnet_refuse(in, "LIDs up to 49151", err);
 	for (unsigned int l = lid; l <= last; l++) {
 		if (in->owner[l] != 0)
-			return error_set(err, EINVAL, GOT "a LID of its own: line %u has %u, too",
+			return error_set(err, EINVAL, GOT "a LID of its own: line %u has %u too",
 					GOT_ARGS(in, in->line), in->owner[l], l);
 		in->owner[l] = in->counts.lines;
 	}

@@ -100,17 +100,17 @@ def test_nobody_listens(wire, bench, polca):
 
 def test_no_memory_there(wire, bench, listen):
     listen('echo', 7471)
-    assert 'no service of kind memory' in refused(bench, wire, 7471, 'write')
+    assert 'it grants no memory: is it a service of kind memory?' in refused(bench, wire, 7471, 'write')
 
 
 def test_memory_that_may_not_be_written(wire, bench, listen):
     listen('memory', 4791, access=['remote_read'])
-    assert 'does not allow that' in refused(bench, wire, 4791, 'write')
+    assert 'does not allow this access' in refused(bench, wire, 4791, 'write')
 
 
 def test_memory_too_small(wire, bench, listen):
     listen('memory', 4791, length=4096)
-    assert re.search(r'has 4096 bytes, .* less with -s and -F', refused(bench, wire, 4791, 'write'))
+    assert re.search(r'has 4096 bytes, .* reduce -s or -F', refused(bench, wire, 4791, 'write'))
 
 
 def test_an_appliance_that_dies(polca, wire, bench):

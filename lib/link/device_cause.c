@@ -83,14 +83,16 @@ static int
 fanout_group_taken(const char *device, char *text, size_t size)
 {
 	struct sockaddr_ll addr = { .sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_ALL) };
-	int arg, fd, rc;
+	const uint32_t type = PACKET_FANOUT_HASH | PACKET_FANOUT_FLAG_DEFRAG | PACKET_FANOUT_FLAG_ROLLOVER;
+	uint32_t group, arg;
 	char name[64];
+	int fd, rc;
 
 	if (!device_value(device, "iface", name, sizeof(name), NULL))
 		return 0;
 	addr.sll_ifindex = (int)if_nametoindex(name);
-	arg = ((getpid() ^ addr.sll_ifindex) & 0xffff) | (PACKET_FANOUT_HASH |
-			PACKET_FANOUT_FLAG_DEFRAG | PACKET_FANOUT_FLAG_ROLLOVER) << 16;
+	group = (uint32_t)(getpid() ^ addr.sll_ifindex) & 0xffff;
+	arg = group | type << 16;
 	fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, htons(ETH_P_ALL));
 	if (fd < 0)
 		return 0;
@@ -100,8 +102,8 @@ fanout_group_taken(const char *device, char *text, size_t size)
 	close(fd);
 	if (rc != EINVAL)
 		return 0;
-	snprintf(text, size, "another process has the packet fanout group %d, which follows from "
-			"our process ID: start it again", arg & 0xffff);
+	snprintf(text, size, "another process has the packet fanout group %u, which follows from "
+			"our process ID: start it again", group);
 	return EBUSY;
 }
 

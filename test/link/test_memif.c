@@ -45,19 +45,19 @@ server_config(struct link_config *c)
 }
 
 static void
-client_config(struct link_port_config *p)
+client_config(struct link_port_config *p, const char *name)
 {
 	char device[160];
 
 	snprintf(device, sizeof(device), "net_memif7,role=client,socket-abstract=no,socket=%s", same_path);
-	port_config(p, p->name[0] != '\0' ? p->name : "port1", device);
+	port_config(p, name, device);
 }
 
 static void
 pair_config(struct link_config *c)
 {
 	server_config(c);
-	client_config(&c->port[1]);
+	client_config(&c->port[1], "port1");
 	c->num_ports = 2;
 }
 
@@ -206,7 +206,7 @@ test_who_waits_for_a_server_can_give_up(void **state)
 
 	(void)state;
 	server_config(&c);
-	client_config(&c.port[0]);
+	client_config(&c.port[0], "port0");
 	c.go_on_waiting = go_on_until_told;
 	snprintf(want, sizeof(want), "port0: stopped while it waited for the memif server at %s", same_path);
 	refused(&c, want);
@@ -223,7 +223,7 @@ test_there_is_no_server(void **state)
 
 	(void)state;
 	server_config(&c);
-	client_config(&c.port[0]);
+	client_config(&c.port[0], "port0");
 	snprintf(want, sizeof(want), "port0: no memif server listens at %s: start it first (role=server), or give its "
 		"socket", same_path);
 	refused(&c, want);
@@ -243,7 +243,7 @@ test_server_that_takes_no_connection(void **state)
 	assert_int_equal(bind(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
 	assert_int_equal(listen(fd, 64), 0);
 	server_config(&c);
-	client_config(&c.port[0]);
+	client_config(&c.port[0], "port0");
 	snprintf(want, sizeof(want), "port0: the memif server at %s takes no connection: give both ends the same id, "
 		"secret, bsize and number of workers", same_path);
 	refused(&c, want);

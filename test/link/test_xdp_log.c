@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* What libbpf and libxdp print, kept or passed on. The two libraries are those of this file: dlopen() and what follows. */
+/* What libbpf and libxdp print, kept or passed on. The two are fake_print.c, under their names: arguments 1 and 2. */
 
 #include <dlfcn.h>
 #include <setjmp.h>
@@ -16,86 +16,25 @@
 
 #include "link/private.h"
 
-typedef int print_fn(int level, const char *fmt, va_list args);
+typedef void fake_print(const char *fmt, ...);
 
-/* A library that is loaded, with the function that it prints by. */
-struct library {
-	const char *name;
-	const char *function; /* NULL: it has none */
-	print_fn *print;
-	unsigned int open;
-};
+static const char *libbpf, *libxdp; /* files */
 
-static struct library libbpf = { .name = "libbpf.so.1" }, libxdp = { .name = "libxdp.so.1" };
-static bool loaded;
-
-static print_fn *
-set_libbpf(print_fn *fn)
+/* As the driver does, when it is loaded. @return what it prints by */
+static fake_print *
+load(const char *library)
 {
-	libbpf.print = fn;
-	return NULL;
+	void *handle = dlopen(library, RTLD_NOW);
+	fake_print *print;
+
+	if (handle == NULL)
+		fail_msg("%s", dlerror());
+	*(void **)&print = dlsym(handle, "fake_print");
+	assert_non_null(print);
+	return print;
 }
 
-static print_fn *
-set_libxdp(print_fn *fn)
-{
-	libxdp.print = fn;
-	return NULL;
-}
-
-void *
-dlopen(const char *name, int flags)
-{
-	struct library *l = strcmp(name, libbpf.name) == 0 ? &libbpf : &libxdp;
-
-	assert_string_equal(name, l->name);
-	assert_true((flags & RTLD_NOLOAD) != 0); /* nothing is loaded for the sake of the log */
-	if (!loaded)
-		return NULL;
-	l->open++;
-	return l;
-}
-
-void *
-dlsym(void *handle, const char *function)
-{
-	struct library *l = handle;
-	print_fn *(*set)(print_fn *fn) = l == &libbpf ? set_libbpf : set_libxdp;
-
-	return l->function != NULL && strcmp(function, l->function) == 0 ? *(void **)&set : NULL;
-}
-
-int
-dlclose(void *handle)
-{
-	((struct library *)handle)->open--;
-	return 0;
-}
-
-static int __attribute__((format(printf, 2, 3)))
-print(const struct library *l, const char *fmt, ...)
-{
-	va_list args;
-	int n;
-
-	va_start(args, fmt);
-	n = l->print(1, fmt, args);
-	va_end(args);
-	return n;
-}
-
-static int
-setup(void **state)
-{
-	(void)state;
-	loaded = true;
-	libbpf.function = "libbpf_set_print";
-	libxdp.function = "libxdp_set_print";
-	libbpf.print = libxdp.print = NULL;
-	return 0;
-}
-
-/* First: nobody has begun yet. */
+/* The first three in this order: nobody has begun, no library is loaded, then they are. */
 static void
 test_before_a_start_nothing_is_known(void **state)
 {
@@ -104,20 +43,32 @@ test_before_a_start_nothing_is_known(void **state)
 }
 
 static void
-test_words_of_the_kernel_are_kept(void **state)
+test_libraries_need_not_be_loaded(void **state)
 {
 	(void)state;
 	xdp_log_begin();
 	assert_string_equal(xdp_log_kernel(), "");
-	print(&libbpf, "libbpf: loading %s\n", "object");
+	/* nor are they, for the sake of the log */
+	assert_null(dlopen("libbpf.so.1", RTLD_NOW | RTLD_NOLOAD));
+	assert_null(dlopen("libxdp.so.1", RTLD_NOW | RTLD_NOLOAD));
+}
+
+static void
+test_words_of_the_kernel_are_kept(void **state)
+{
+	fake_print *bpf = load(libbpf), *xdp = load(libxdp);
+
+	(void)state;
+	xdp_log_begin();
 	assert_string_equal(xdp_log_kernel(), "");
-	print(&libbpf, "libbpf: Kernel error message: %s\n", "Peer MTU is too large to set XDP");
+	bpf("libbpf: loading %s\n", "object");
+	assert_string_equal(xdp_log_kernel(), "");
+	bpf("libbpf: Kernel error message: %s\n", "Peer MTU is too large to set XDP");
 	assert_string_equal(xdp_log_kernel(), "Peer MTU is too large to set XDP");
-	print(&libxdp, "libxdp: no dispatcher\n");
+	xdp("libxdp: no dispatcher\n");
 	assert_string_equal(xdp_log_kernel(), "Peer MTU is too large to set XDP");
-	print(&libxdp, "Kernel error message: native XDP is not available\nmore\n");
+	xdp("Kernel error message: native XDP is not available\nmore\n");
 	assert_string_equal(xdp_log_kernel(), "native XDP is not available");
-	assert_int_equal(libbpf.open + libxdp.open, 0);
 }
 
 static void
@@ -125,7 +76,8 @@ test_next_start_forgets_them(void **state)
 {
 	(void)state;
 	xdp_log_begin();
-	print(&libbpf, "Kernel error message: busy\n");
+	load(libbpf)("Kernel error message: busy\n");
+	assert_string_equal(xdp_log_kernel(), "busy");
 	xdp_log_begin();
 	assert_string_equal(xdp_log_kernel(), "");
 }
@@ -135,37 +87,24 @@ test_long_words_are_cut(void **state)
 {
 	(void)state;
 	xdp_log_begin();
-	print(&libbpf, "Kernel error message: %0300d\n", 7);
+	load(libxdp)("Kernel error message: %0300d\n", 7);
 	assert_int_equal(strlen(xdp_log_kernel()), 127);
 }
 
-static void
-test_libraries_that_are_not_loaded_or_different_stay(void **state)
-{
-	(void)state;
-	loaded = false;
-	xdp_log_begin();
-	assert_string_equal(xdp_log_kernel(), "");
-	loaded = true;
-	libxdp.function = NULL;
-	libbpf.function = "libbpf_set_print_2";
-	xdp_log_begin();
-	assert_null(libbpf.print);
-	assert_null(libxdp.print);
-	assert_int_equal(libbpf.open + libxdp.open, 0);
-}
-
 int
-main(void)
+main(int argc, char **argv)
 {
-#define T(name) cmocka_unit_test_setup(name, setup)
 	const struct CMUnitTest tests[] = {
-		T(test_before_a_start_nothing_is_known),
-		T(test_words_of_the_kernel_are_kept),
-		T(test_next_start_forgets_them),
-		T(test_long_words_are_cut),
-		T(test_libraries_that_are_not_loaded_or_different_stay),
+		cmocka_unit_test(test_before_a_start_nothing_is_known),
+		cmocka_unit_test(test_libraries_need_not_be_loaded),
+		cmocka_unit_test(test_words_of_the_kernel_are_kept),
+		cmocka_unit_test(test_next_start_forgets_them),
+		cmocka_unit_test(test_long_words_are_cut),
 	};
 
+	if (argc != 3)
+		return 2;
+	libbpf = argv[1];
+	libxdp = argv[2];
 	return cmocka_run_group_tests_name("link: log of AF_XDP's libraries", tests, NULL, NULL);
 }

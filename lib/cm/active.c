@@ -184,7 +184,7 @@ refuse_rep(struct cm_conn *c, struct cm_rx *rx, uint16_t reason)
 
 /* The REP's communication ID and QPN must not be in use (cm.md 6). @return 0 or a REJ reason */
 static uint16_t
-check_rep(const struct cm_rx *rx)
+active_check_rep(const struct cm_rx *rx)
 {
 	const struct cm_rep *rep = &rx->msg.rep;
 	struct cm_conn *old;
@@ -231,7 +231,7 @@ cm_active_rep(struct cm_conn *c, struct cm_rx *rx)
 		cm_count(c->cm, malformed);
 		return;
 	}
-	reason = check_rep(rx);
+	reason = active_check_rep(rx);
 	if (!cm_lives(c, id))
 		return; /* ending a stale connection called its user, who gave up this one */
 	if (reason != 0) {

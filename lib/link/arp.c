@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* ARP (RFC 826, RFC 5227): answers for our addresses, questions for next hops. */
+/* ARP (RFC 826, RFC 5227): answer requests for our addresses, and resolve next hops. */
 
 #include "link/neigh.h"
 #include "link/private.h"
@@ -20,7 +20,7 @@
 static const uint8_t arp_types[ARP_OP] = { 0x00, 0x01, 0x08, 0x00, 6, 4 };
 
 static bool
-own(const struct link_port *p, const uint8_t *addr)
+arp_is_own(const struct link_port *p, const uint8_t *addr)
 {
 	unsigned int i;
 
@@ -30,9 +30,9 @@ own(const struct link_port *p, const uint8_t *addr)
 	return false;
 }
 
-/* The answer goes back in the question's mbuf. */
+/* The reply is written into the request's mbuf. */
 static void
-reply(struct link_worker *w, struct rx_frame *f)
+arp_reply(struct link_worker *w, struct rx_frame *f)
 {
 	uint8_t *arp = f->l3;
 	uint8_t ours[4];
@@ -57,13 +57,13 @@ arp_receive(struct link_worker *w, struct rx_frame *f)
 	if (memcmp(arp, arp_types, sizeof(arp_types)) != 0)
 		return VERDICT_ETHERTYPE;
 	sender = gid_from_ipv4(arp + ARP_SPA);
-	if (own(f->port, arp + ARP_SPA))
+	if (arp_is_own(f->port, arp + ARP_SPA))
 		neigh_conflict(w, f->port, &sender, arp + ARP_SHA);
 	else
 		neigh_heard(w, f->port, &sender, arp + ARP_SHA);
-	if (get_be16(arp + ARP_OP) == ARP_REQUEST && own(f->port, arp + ARP_TPA) &&
+	if (get_be16(arp + ARP_OP) == ARP_REQUEST && arp_is_own(f->port, arp + ARP_TPA) &&
 		token_bucket_take(&w->limits[f->port->index].arp, w->now))
-		reply(w, f);
+		arp_reply(w, f);
 	return VERDICT_ARP;
 }
 

@@ -3,9 +3,9 @@
  */
 
 /*
- * Two ports joined inside the process: TX queue i of one is RX queue i of the other, a ring each,
- * and the ethdev over them is net_ring's. No NIC, no hugepages, no privileges. mbufs change sides
- * with the packet, so both ends use one pool.
+ * Two ports joined inside the process by net_ring: TX queue i of one port and RX queue i of the other
+ * are the same ring. This needs no NIC, no hugepages and no privileges. An mbuf passes from one port
+ * to the other with its packet, so both use one pool.
  */
 
 #include <stdio.h>
@@ -16,7 +16,7 @@
 #include "link/private.h"
 
 static struct link_port *
-find_port(struct link *l, const char *name)
+back_to_back_find_port(struct link *l, const char *name)
 {
 	unsigned int i;
 
@@ -28,9 +28,9 @@ find_port(struct link *l, const char *name)
 
 /* Both ends name each other; one end alone is enough when the other names no device. */
 static int
-pair_up(struct link *l, struct link_port *a, struct error *err)
+back_to_back_pair(struct link *l, struct link_port *a, struct error *err)
 {
-	struct link_port *b = find_port(l, a->cfg.back_to_back);
+	struct link_port *b = back_to_back_find_port(l, a->cfg.back_to_back);
 	const char *back;
 
 	if (b == NULL || b == a)
@@ -53,7 +53,7 @@ pair_up(struct link *l, struct link_port *a, struct error *err)
 }
 
 static int
-make_rings(struct link *l, struct link_port *p, unsigned int queues, struct error *err)
+back_to_back_make_rings(struct link *l, struct link_port *p, unsigned int queues, struct error *err)
 {
 	unsigned int desc = p->cfg.rx_desc ? p->cfg.rx_desc : QUEUE_DESC;
 	char name[RTE_RING_NAMESIZE];
@@ -74,7 +74,7 @@ make_rings(struct link *l, struct link_port *p, unsigned int queues, struct erro
 }
 
 static int
-make_ethdev(struct link *l, struct link_port *p, unsigned int queues, struct error *err)
+back_to_back_make_ethdev(struct link *l, struct link_port *p, unsigned int queues, struct error *err)
 {
 	char name[RTE_ETH_NAME_MAX_LEN];
 	int rc;
@@ -104,15 +104,15 @@ back_to_back_open(struct link *l, struct error *err)
 		p = &l->port[i];
 		if (p->cfg.back_to_back[0] == '\0' || p->back_to_back)
 			continue;
-		rc = pair_up(l, p, err);
+		rc = back_to_back_pair(l, p, err);
 		if (rc == 0)
-			rc = make_rings(l, p, queues, err);
+			rc = back_to_back_make_rings(l, p, queues, err);
 		if (rc == 0)
-			rc = make_rings(l, &l->port[p->peer], queues, err);
+			rc = back_to_back_make_rings(l, &l->port[p->peer], queues, err);
 		if (rc == 0)
-			rc = make_ethdev(l, p, queues, err);
+			rc = back_to_back_make_ethdev(l, p, queues, err);
 		if (rc == 0)
-			rc = make_ethdev(l, &l->port[p->peer], queues, err);
+			rc = back_to_back_make_ethdev(l, &l->port[p->peer], queues, err);
 		if (rc != 0)
 			return rc;
 	}

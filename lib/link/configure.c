@@ -3,8 +3,8 @@
  */
 
 /*
- * Queues, offloads and MTU of a port: what the device can do, what its driver says it can, and what
- * we ask for.
+ * Queues, offloads and MTU of a port, chosen by the configuration, by what the driver reports, and by
+ * a table of drivers whose reports do not suffice.
  */
 
 #include <errno.h>
@@ -21,9 +21,9 @@
 #include "link/private.h"
 
 /*
- * Virtual devices whose queues are filled by somebody else's choice (kernel fan-out, the guest, the
- * peer): each queue that exists has to be served, or what falls into it is lost. And whose largest
- * frame is not what the driver reports, but what the kernel's interface or the far end says.
+ * Special rules for virtual devices. On some of them the kernel, a guest or the peer chooses the queue
+ * of a packet, so every queue must be polled, or its packets are lost. On some the largest frame is
+ * not the one that the driver reports, but that of the kernel's interface or of the far end.
  */
 static const struct driver_rule driver_rules[] = {
 	{ "net_ring", QUEUES_ALL, MTU_ANY },
@@ -71,9 +71,9 @@ choose_queues(const struct link *l, struct link_port *p, const struct rte_eth_de
 }
 
 /*
- * The kernel wants each object of an AF_XDP pool within one page: the mempool's header, the mbuf with our
- * private area, and its data, which begins with the headrooms of DPDK and of the kernel. The mempool adds
- * cache lines to spread the objects over memory channels.
+ * The kernel requires each object of an AF_XDP pool to be within one page: the mempool's header, the
+ * mbuf with our private area, and its data, which begins with the headrooms of DPDK and of the kernel.
+ * The mempool adds cache lines to spread the objects over memory channels.
  */
 static unsigned int
 xdp_data_room(const struct link *l)
@@ -124,7 +124,7 @@ use_interface_mtu(const struct link *l, struct link_port *p, struct error *err)
 	return 0;
 }
 
-/* Drivers that leave max_mtu at its default mean their largest frame. */
+/* Drivers that leave max_mtu at its default are limited by max_rx_pktlen. */
 static unsigned int
 largest_mtu(const struct rte_eth_dev_info *info)
 {
@@ -151,9 +151,9 @@ use_device_mtu(struct link_port *p, const struct rte_eth_dev_info *info, struct 
 }
 
 /*
- * No limit on the way but the driver's buffers. A frame in several buffers is legal in memif, but
- * its driver forgets to clear a descriptor's chain mark when the ring comes round (DPDK 22.11
- * eth_memif_tx), so ours fit in one.
+ * The only limit is the size of the driver's buffers. memif allows a frame in several buffers, but its
+ * driver does not clear a descriptor's chain flag when it reuses it (DPDK 22.11 eth_memif_tx), so
+ * our frames must fit in one buffer.
  */
 static int
 use_any_mtu(struct link_port *p, struct error *err)
@@ -209,8 +209,8 @@ port_configure(const struct link *l, struct link_port *p, struct error *err)
 		strcmp(rte_bus_name(rte_dev_bus(info.device)), "pci") == 0;
 
 	/*
-	 * RoCEv2's flows differ in addresses and in the UDP source port, which the peer chooses.
-	 * Devices hash nothing of a native InfiniBand frame: all would fall into one queue.
+	 * RoCEv2 flows differ in their addresses and in the UDP source port, which the peer chooses.
+	 * Devices cannot hash native InfiniBand frames: all would fall into one queue.
 	 */
 	rss_hf = (RTE_ETH_RSS_IP | RTE_ETH_RSS_UDP) & info.flow_type_rss_offloads;
 	if (p->cfg.ib)
@@ -222,13 +222,13 @@ port_configure(const struct link *l, struct link_port *p, struct error *err)
 		p->rss_hf = rss_hf;
 	}
 	/*
-	 * all frames of a port's queues come from one pool and have one reference; a pair's come
-	 * from two ports
+	 * FAST_FREE requires that all mbufs of a queue come from one pool and have one reference; in
+	 * a back-to-back pair they come from both ports
 	 */
 	if (!p->back_to_back)
 		conf.txmode.offloads = RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE & info.tx_offload_capa;
 	/*
-	 * drivers size their receive buffers by this; one that it does not fit says so in set_mtu()
+	 * drivers choose their receive function by this MTU; set_mtu() reports an MTU that is too large
 	 */
 	if (p->driver_rule->mtu == MTU_DEVICE && p->cfg.mtu <= largest_mtu(&info))
 		conf.rxmode.mtu = p->cfg.mtu;
@@ -243,7 +243,7 @@ port_configure(const struct link *l, struct link_port *p, struct error *err)
 		return rc;
 
 	p->tx_desc = p->cfg.tx_desc ? p->cfg.tx_desc : QUEUE_DESC;
-	if (!p->back_to_back) { /* a pair's rings stand already */
+	if (!p->back_to_back) { /* the rings of a pair exist already */
 		p->rx_desc = p->cfg.rx_desc ? p->cfg.rx_desc : QUEUE_DESC;
 		rte_eth_dev_adjust_nb_rx_tx_desc(p->ethdev, &p->rx_desc, &p->tx_desc);
 	}

@@ -3,8 +3,8 @@
  */
 
 /*
- * From a port's device string to an ethdev: one that EAL knows already (PCI, --vdev), or a vdev
- * with its arguments, which is plugged here and unplugged again at the end.
+ * Find the ethdev for a port's device string: one that EAL knows already (PCI, --vdev), or a vdev
+ * with arguments, which is attached here and removed at the end.
  */
 
 #include <errno.h>
@@ -34,7 +34,7 @@ static const struct {
 	{ "net_memif", "socket" },
 };
 
-/* A whole value: one that is empty, or too long for its place, is as good as none. */
+/* @retval false  there is no such argument, or it is empty or too long for value */
 static bool
 arg_value(const char *args, const char *key, char *value, size_t size)
 {
@@ -44,8 +44,8 @@ arg_value(const char *args, const char *key, char *value, size_t size)
 }
 
 enum socket_state {
-	SOCKET_FREE, /* or not a socket: left to the driver */
-	SOCKET_STALE, /* nobody listens any more */
+	SOCKET_FREE, /* no file, or not a socket: the driver decides */
+	SOCKET_STALE, /* no process listens on it */
 	SOCKET_LIVE,
 };
 
@@ -61,8 +61,8 @@ socket_state(const char *path)
 		return SOCKET_FREE;
 	memcpy(addr.sun_path, path, strlen(path));
 	/*
-	 * Of a type that neither driver listens on (vhost: a stream, memif: packets), so that a
-	 * live one says EPROTOTYPE and is not disturbed.
+	 * Use a socket type on which neither driver listens (vhost: stream, memif: seqpacket): a live
+	 * socket then returns EPROTOTYPE, and its owner does not notice.
 	 */
 	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
@@ -75,7 +75,7 @@ socket_state(const char *path)
 	return state;
 }
 
-/* The server of memif is named by role, vhost's is the default: a client's file is not ours. */
+/* True if this end creates the socket file: memif with role=server, vhost without client=1. */
 static bool
 is_server(const char *args)
 {
@@ -102,10 +102,10 @@ clear_socket(const struct link_port *p, const char *args, struct error *err)
 		case SOCKET_FREE:
 			return 0;
 		case SOCKET_STALE:
-			LINK_LOG(NOTICE, "%s: nobody listens there any more, removing it", path);
+			LINK_LOG(NOTICE, "%s: no process listens on this socket, removing it", path);
 			unlink(path);
 			return 0;
-		case SOCKET_LIVE: /* the driver would fail, and take the file with it */
+		case SOCKET_LIVE: /* the driver would fail, and remove the other program's file */
 			return error_set(err, EADDRINUSE, "%s: another program listens on %s",
 				p->cfg.name, path);
 		}
@@ -113,7 +113,7 @@ clear_socket(const struct link_port *p, const char *args, struct error *err)
 	return 0;
 }
 
-/* EAL keeps the arguments of every device, --vdev's too: "name,key=value,..." */
+/* Print a device's name and arguments, which EAL keeps for each device: "name,key=value,..." */
 static bool
 device_args(const struct link_port *p, char *args, size_t size)
 {
@@ -138,8 +138,8 @@ device_arg(const struct link_port *p, const char *key, char *value, size_t size)
 }
 
 /*
- * A vdev of EAL's --vdev: vhost opens its socket only when it is configured; memif has done so by
- * now.
+ * For a device of EAL's --vdev: vhost opens its socket only later, when it is configured; memif has
+ * already opened it.
  */
 static int
 clear_socket_of(const struct link_port *p, struct error *err)
@@ -174,11 +174,11 @@ device_is_client(const struct link_port *p)
 }
 
 /*
- * Some drivers' buffers hold 2 KiB frames unless told otherwise: an MTU beyond that needs larger
- * ones. af_packet wants slots of a power of two, a block each.
+ * The buffers of some drivers hold frames of 2 KiB by default: add arguments for larger buffers if
+ * the MTU needs them. af_packet needs slots of a power of two, one per block.
  */
 static void
-fit_mtu(const struct link_port *p, char *args, size_t size)
+device_fit_mtu(const struct link_port *p, char *args, size_t size)
 {
 	uint32_t slot = rte_align32pow2(p->cfg.mtu + AF_PACKET_SLOT_HEADER);
 	uint32_t buffer = p->cfg.mtu + MEMIF_FRAME_HEADER;
@@ -193,18 +193,18 @@ fit_mtu(const struct link_port *p, char *args, size_t size)
 }
 
 static int
-plug(struct link_port *p, struct error *err)
+device_plug(struct link_port *p, struct error *err)
 {
 	char args[sizeof(p->cfg.device) + 64];
 	char name[RTE_DEV_NAME_MAX_LEN];
 	int rc, level;
 
 	snprintf(args, sizeof(args), "%s", p->cfg.device);
-	fit_mtu(p, args, sizeof(args));
+	device_fit_mtu(p, args, sizeof(args));
 	rc = clear_socket(p, args, err);
 	if (rc != 0)
 		return rc;
-	/* memif warns of what secondary processes would need, where there can be none */
+	/* hide memif's warnings about secondary processes, which cannot exist here */
 	level = memif_log_level(RTE_LOG_ERR);
 	rc = rte_dev_probe(args);
 	memif_log_restore(level);
@@ -234,7 +234,7 @@ device_attach(struct link_port *p, struct error *err)
 		if (rte_eth_dev_get_port_by_name(name, &p->ethdev) == 0)
 			return 0;
 	}
-	return plug(p, err);
+	return device_plug(p, err);
 }
 
 void

@@ -32,17 +32,17 @@
 #define AF_XDP 44
 #endif
 
-/* A question about the host: is this what is missing? Then text says so. @return errno value, 0: no */
+/* Check one possible cause; if it applies, describe it in text. @return an errno value; 0: not the cause */
 typedef int cause_fn(const char *device, char *text, size_t size);
 
 static bool
-capable(unsigned int capability)
+has_capability(unsigned int capability)
 {
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct data[2] = { { 0 } };
 
 	if (syscall(SYS_capget, &header, data) != 0)
-		return true; /* there is no telling */
+		return true; /* not known */
 	return (data[capability / 32].effective & (1u << (capability % 32))) != 0;
 }
 
@@ -67,7 +67,7 @@ static int
 no_packet_socket(const char *device, char *text, size_t size)
 {
 	RTE_SET_USED(device);
-	if (capable(CAP_NET_RAW) && capable(CAP_NET_ADMIN))
+	if (has_capability(CAP_NET_RAW) && has_capability(CAP_NET_ADMIN))
 		return 0;
 	snprintf(text, size, "this user may not open packet sockets: run it as root, or with the "
 			"capabilities CAP_NET_RAW and CAP_NET_ADMIN");
@@ -75,9 +75,9 @@ no_packet_socket(const char *device, char *text, size_t size)
 }
 
 /*
- * The driver joins the fanout group "process ID xor interface index", and never another one. When a
- * process that was started just before or after has the same number on the interface just before or
- * after, the kernel refuses the second of them.
+ * The driver always joins the fanout group "process ID xor interface index". If two processes with
+ * neighbouring IDs use neighbouring interfaces, their groups may have the same number, and the kernel
+ * rejects the second one.
  */
 static int
 fanout_group_taken(const char *device, char *text, size_t size)
@@ -113,8 +113,8 @@ no_xdp_socket(const char *device, char *text, size_t size)
 	int fd;
 
 	RTE_SET_USED(device);
-	if (!capable(CAP_NET_RAW) || !capable(CAP_NET_ADMIN) ||
-			(!capable(CAP_BPF) && !capable(CAP_SYS_ADMIN))) {
+	if (!has_capability(CAP_NET_RAW) || !has_capability(CAP_NET_ADMIN) ||
+			(!has_capability(CAP_BPF) && !has_capability(CAP_SYS_ADMIN))) {
 		snprintf(text, size, "this user may not load AF_XDP programs: run it as root, or "
 				"with the capabilities CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF");
 		return EPERM;
@@ -128,7 +128,7 @@ no_xdp_socket(const char *device, char *text, size_t size)
 	return EAFNOSUPPORT;
 }
 
-/* Receive queues that the driver can have; where the kernel's driver does not say, there is one. */
+/* Number of the interface's receive queues; 1 if the kernel's driver does not report it. */
 static unsigned int
 count_queues(const char *name)
 {
@@ -191,14 +191,14 @@ no_tun(const char *device, char *text, size_t size)
 		snprintf(text, size, "there is no /dev/net/tun: modprobe tun");
 		return ENOENT;
 	}
-	if (access("/dev/net/tun", R_OK | W_OK) == 0 && capable(CAP_NET_ADMIN))
+	if (access("/dev/net/tun", R_OK | W_OK) == 0 && has_capability(CAP_NET_ADMIN))
 		return 0;
 	snprintf(text, size, "this user may not make interfaces by /dev/net/tun: run it as root, or "
 			"with the capability CAP_NET_ADMIN");
 	return EPERM;
 }
 
-/* The path of a socket, memif's or vhost's. Only who makes it writes to its directory. */
+/* Check the path of memif's or vhost's socket. Only the end that makes the socket must write its directory. */
 static int
 no_socket_path(const char *path, bool make, char *text, size_t size)
 {
@@ -309,7 +309,7 @@ device_cause(const struct device_host *host, const char *device, int rc, char *t
 	if (pci_address_parse(device, NULL))
 		return device_cause_pci(host, device, text, size);
 	if (rc == -EFAULT && device_cause_driver(host, device, driver >= 0, text, size))
-		return ENODEV; /* no bus knows the name */
+		return ENODEV; /* -EFAULT: no bus of EAL knows the name */
 	if (driver < 0)
 		return 0;
 	for (k = 0; eno == 0 && k < RTE_DIM(drivers[0].ask) && drivers[driver].ask[k] != NULL; k++)

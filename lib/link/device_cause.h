@@ -7,8 +7,8 @@
 
 /**
  * @file
- * Why this host cannot give Polca a device. DPDK returns a number; here the host is looked at, after
- * the failure, so that what works is never refused.
+ * Why a device could not be opened. DPDK returns only a number, so these functions examine the host.
+ * They run only after a failure, so that they never reject a device that works.
  */
 
 #include <stdbool.h>
@@ -16,7 +16,7 @@
 
 #include "base/error.h"
 
-/** Where to look. Tests have trees of their own. */
+/** The directories to examine. Tests use directories of their own. */
 struct device_host {
 	const char *sys;     /**< /sys */
 	const char *drivers; /**< directory of DPDK's plug-ins */
@@ -26,7 +26,7 @@ struct device_host {
 extern const struct device_host device_host;
 
 /**
- * Name what is missing, and what to type.
+ * Describe what is missing, and what to type.
  *
  * @param device  as in ports[].device: a PCI address or a vdev, with its arguments
  * @param rc      what DPDK returned
@@ -35,7 +35,7 @@ extern const struct device_host device_host;
 int device_cause(const struct device_host *host, const char *device, int rc, char *text, size_t size);
 
 /**
- * A device could not be opened or started: say so, with its cause and what to type.
+ * Fill in the error of a device that could not be opened or started: the cause, and what to type.
  *
  * @return a negative errno value
  */
@@ -45,8 +45,8 @@ int device_error(const char *port, const char *device, int rc, struct error *err
 int device_cause_pci(const struct device_host *host, const char *device, char *text, size_t size);
 
 /*
- * device_driver.c: the part for a name that no bus knows. known: there is such a driver, so that its
- * name is no typing error.
+ * device_driver.c: the part for a name that no bus knows. known: such a driver exists, so the name is
+ * no typing error.
  */
 bool device_cause_driver(const struct device_host *host, const char *device, bool known, char *text,
 	size_t size);

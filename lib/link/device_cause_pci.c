@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* A PCI device as the kernel's sysfs shows it: is it there, who has it, may we open it? */
+/* Check a PCI device in sysfs: does it exist, which driver is bound to it, may we open it? */
 
 #include <errno.h>
 #include <limits.h>
@@ -16,7 +16,7 @@
 #include "base/pci_address.h"
 #include "link/device_cause.h"
 
-/* Drivers of DPDK that work beside the kernel's and leave the device to it. */
+/* DPDK drivers that work while the kernel's driver stays bound to the device. */
 static const struct {
 	const char *kernel, *driver;
 } beside_the_kernel[] = {
@@ -25,7 +25,7 @@ static const struct {
 	{ "mana", "net_mana" },
 };
 
-/* The last part of where a symbolic link of the device leads: its driver's name, its group's number. */
+/* The last component of a symbolic link's target: the name of a driver, the number of an IOMMU group. */
 static bool
 link_of(const char *dir, const char *name, char *value, size_t size)
 {

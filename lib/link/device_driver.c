@@ -24,7 +24,7 @@
 
 const struct device_host device_host = { "/sys", RTE_EAL_PMD_PATH };
 
-/* Debian sets a number apart from one before it: librte-net-tap23, librte-net-mlx5-23. */
+/* Debian puts a dash between two numbers: librte-net-tap23, but librte-net-mlx5-23. */
 void
 driver_package(const char *driver, char *package, size_t size)
 {
@@ -38,7 +38,7 @@ driver_package(const char *driver, char *package, size_t size)
 			*p = '-';
 }
 
-/* True also if there is no telling: a DPDK that has its drivers elsewhere. */
+/* Also true if it is not known, because this DPDK has its drivers in another directory. */
 bool
 driver_is_installed(const struct device_host *host, const char *driver)
 {
@@ -52,7 +52,7 @@ driver_is_installed(const struct device_host *host, const char *driver)
 	return !none;
 }
 
-/* Of the drivers that are installed the one whose name, with or without "net_", is nearest. */
+/* Find the installed driver whose name, with or without "net_", is most similar. */
 static bool
 nearest_driver(const struct device_host *host, const char *typed, char *driver, size_t size)
 {

@@ -12,8 +12,8 @@
 /**
  * The value of KEY in a device's text, "name,KEY=value,...".
  *
- * @param value  gets as much of it as there is room for, and a NUL
- * @param len    when not NULL: the length of the whole value; from size on, it was cut
+ * @param value  gets as much of it as fits, and a NUL
+ * @param len    if not NULL: gets the length of the whole value; it was cut if that is size or more
  * @return false: there is no such key, value is unchanged
  */
 static inline bool

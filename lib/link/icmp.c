@@ -3,8 +3,8 @@
  */
 
 /*
- * ICMP and ICMPv6: an operator pings the address first; and a kernel that holds an address of ours
- * or of our peer gives itself away by refusing port 4791.
+ * ICMP and ICMPv6: answer echo requests, and detect a kernel that holds our address or the peer's,
+ * because it rejects UDP port 4791.
  */
 
 #include <rte_ip.h>
@@ -27,8 +27,7 @@
 #define WARN_S 10
 
 /*
- * ICMP port unreachable: was the packet that it quotes RoCEv2? src and dst are that packet's
- * addresses.
+ * True if the packet that an ICMP port unreachable quotes is RoCEv2; src and dst are its addresses.
  */
 static bool
 quotes_rocev2(const uint8_t *quote, uint32_t len, bool v6, const uint8_t **src, const uint8_t **dst)
@@ -50,7 +49,7 @@ quotes_rocev2(const uint8_t *quote, uint32_t len, bool v6, const uint8_t **src, 
 }
 
 static bool
-own(const struct link_port *p, const uint8_t *addr, bool v6)
+icmp_is_own(const struct link_port *p, const uint8_t *addr, bool v6)
 {
 	unsigned int i;
 
@@ -61,31 +60,31 @@ own(const struct link_port *p, const uint8_t *addr, bool v6)
 }
 
 static void
-unreachable(struct link_worker *w, const struct link_port *p, const uint8_t *from, bool v6)
+icmp_note_unreachable(struct link_worker *w, const struct link_port *p, const uint8_t *from, bool v6)
 {
 	struct port_limits *l = &w->limits[p->index];
 
-	count(&w->counters[p->index].port_unreachable, 1);
+	link_count(&w->counters[p->index].port_unreachable, 1);
 	if (v6)
 		memcpy(l->unreachable_from.raw, from, 16);
 	else
 		l->unreachable_from = gid_from_ipv4(from);
 }
 
-/* The peer's side: it was sent to us, about a packet of ours. */
+/* The peer's host sent us the message about a packet of ours: its kernel holds the peer's address. */
 static void
-check_unreachable(struct link_worker *w, const struct rx_frame *f, const uint8_t *icmp,
+icmp_check_unreachable(struct link_worker *w, const struct rx_frame *f, const uint8_t *icmp,
 	uint32_t len, bool v6)
 {
 	const uint8_t *src, *dst;
 
-	if (quotes_rocev2(icmp + ICMP_LEN, len - ICMP_LEN, v6, &src, &dst) && own(f->port, src, v6))
-		unreachable(w, f->port, f->l3 + (v6 ? IPV6_SRC : IPV4_SRC), v6);
+	if (quotes_rocev2(icmp + ICMP_LEN, len - ICMP_LEN, v6, &src, &dst) && icmp_is_own(f->port, src, v6))
+		icmp_note_unreachable(w, f->port, f->l3 + (v6 ? IPV6_SRC : IPV4_SRC), v6);
 }
 
 /*
- * Our side: a frame from our own MAC that we did not send and that answers, from our address, a
- * packet to our address. Seen where the device shows us what the host sends (af_packet).
+ * Our host's kernel sent the message, from our MAC, about a packet to our address: the kernel holds
+ * our address. Devices that show the host's own frames (af_packet) let us see it.
  */
 void
 icmp_overheard(struct link_worker *w, struct rx_frame *f)
@@ -97,7 +96,7 @@ icmp_overheard(struct link_worker *w, struct rx_frame *f)
 
 	if (ethertype != ETHERTYPE_IPV4 && !v6)
 		return;
-	if (f->l3_len < IPV6_LEN + ICMP_LEN) /* IPv4 with a quote is no shorter */
+	if (f->l3_len < IPV6_LEN + ICMP_LEN) /* an IPv4 message with a quote is not shorter either */
 		return;
 	if (!v6)
 		header = (ip[0] & 0xF) * 4;
@@ -109,8 +108,8 @@ icmp_overheard(struct link_worker *w, struct rx_frame *f)
 		icmp[1] != (v6 ? ICMP6_PORT : ICMP_PORT))
 		return;
 	if (quotes_rocev2(icmp + ICMP_LEN, f->l3_len - header - ICMP_LEN, v6, &src, &dst) &&
-		own(f->port, dst, v6))
-		unreachable(w, f->port, dst, v6);
+		icmp_is_own(f->port, dst, v6))
+		icmp_note_unreachable(w, f->port, dst, v6);
 }
 
 static void
@@ -153,7 +152,7 @@ icmp_receive(struct link_worker *w, struct rx_frame *f)
 	if (rte_raw_cksum(icmp, len) != 0xFFFF)
 		return VERDICT_IP_CHECKSUM;
 	if (icmp[0] == ICMP_UNREACHABLE && icmp[1] == ICMP_PORT)
-		check_unreachable(w, f, icmp, len, false);
+		icmp_check_unreachable(w, f, icmp, len, false);
 	else if (icmp[0] == ICMP_ECHO && icmp[1] == 0 &&
 		token_bucket_take(&w->limits[f->port->index].icmp, w->now))
 		echo_reply(w, f, icmp, len);
@@ -193,14 +192,14 @@ icmpv6_receive(struct link_worker *w, struct rx_frame *f)
 	if (icmp[0] == ICMP6_NS || icmp[0] == ICMP6_NA)
 		return nd_receive(w, f, icmp, len);
 	if (icmp[0] == ICMP6_UNREACHABLE && icmp[1] == ICMP6_PORT)
-		check_unreachable(w, f, icmp, len, true);
+		icmp_check_unreachable(w, f, icmp, len, true);
 	else if (icmp[0] == ICMP6_ECHO && icmp[1] == 0 && !f->multicast && ip[IPV6_SRC] != 0xFF &&
 		token_bucket_take(&w->limits[f->port->index].icmp, w->now))
 		echo6_reply(w, f, icmp, len);
 	return VERDICT_ICMP;
 }
 
-/* Any worker, for what it has seen itself; seldom enough for a log. */
+/* Any worker: log the messages that this worker has seen, at most once per WARN_S and port. */
 void
 icmp_tick(struct link_worker *w, uint64_t now)
 {
@@ -218,8 +217,8 @@ icmp_tick(struct link_worker *w, uint64_t now)
 		if (seen == l->unreachable_told || now < l->unreachable_next)
 			continue;
 		ours = gid_is_ipv4(&l->unreachable_from) ?
-			own(p, l->unreachable_from.raw + 12, false) :
-			own(p, l->unreachable_from.raw, true);
+			icmp_is_own(p, l->unreachable_from.raw + 12, false) :
+			icmp_is_own(p, l->unreachable_from.raw, true);
 		LINK_LOG(WARNING,
 			"%s: host kernel at %s holds %s address and answers port %u with ICMP "
 			"unreachable (%llu so far): take the address off the kernel's interface",

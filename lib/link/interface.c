@@ -3,10 +3,10 @@
  */
 
 /*
- * The kernel's interface behind a device. Drivers change it for us (af_packet, af_xdp, tap's
- * remote): MTU, MAC address, promiscuous mode. The kernel keeps that when we are gone, so what was
- * before is noted, also in a file, and restored at the end, unless somebody else has changed it since.
- * What a process has changed that was killed is restored by the next one on the interface.
+ * The kernel's interface behind a device (af_packet, af_xdp, tap's remote). For us, drivers change
+ * its MTU, MAC address and promiscuous mode, and the kernel keeps the changes when we exit. So the
+ * old state is saved, also in a file, and restored at the end, except values that somebody else has
+ * changed since. If a process is killed, the next one on the interface restores its changes.
  */
 
 #include <errno.h>
@@ -56,14 +56,14 @@ interface_is_running(const struct link_port *p)
 
 	if (p->interface[0].name[0] == '\0')
 		return true;
-	/* by its index: somebody may have renamed it */
+	/* find it by its index, because it may have been renamed */
 	return if_indextoname(p->interface[0].index, name) != NULL &&
 		interface_ioctl(name, SIOCGIFFLAGS, &req) == 0 &&
 		(req.ifr_flags & (IFF_UP | IFF_RUNNING)) == (IFF_UP | IFF_RUNNING);
 }
 
 static bool
-look(const char *name, struct interface_state *s)
+interface_read(const char *name, struct interface_state *s)
 {
 	struct ifreq req = { 0 };
 
@@ -79,25 +79,25 @@ look(const char *name, struct interface_state *s)
 	return s->mtu > 0;
 }
 
-/* What is ours to restore: it differs from what it was, and is what we made of it. */
+/* What we must restore: values that differ from the saved state and are the ones that we set. */
 struct changes {
 	bool mtu;
 	bool mac;
-	short flags; /* that are on, and were off until the device had started */
+	short flags; /* flags that are on, and were off before the device started */
 };
 
 static bool
-find_changes(const struct interface_state *was, struct changes *c)
+interface_find_changes(const struct interface_state *was, struct changes *c)
 {
 	struct interface_state now;
 
-	if (was->name[0] == '\0' || was->temporary || !look(was->name, &now))
+	if (was->name[0] == '\0' || was->temporary || !interface_read(was->name, &now))
 		return false;
 	c->mtu = now.mtu != was->mtu && now.mtu == was->set_mtu;
 	c->mac = now.hwaddr.sa_family == ARPHRD_ETHER &&
 		memcmp(now.hwaddr.sa_data, was->hwaddr.sa_data, MAC_LEN) != 0 &&
 		memcmp(now.hwaddr.sa_data, was->set_mac, MAC_LEN) == 0;
-	c->flags = now.flags & ~was->flags & was->set_flags; /* others are somebody else's */
+	c->flags = now.flags & ~was->flags & was->set_flags; /* others are not ours */
 	return c->mtu || c->mac || c->flags != 0;
 }
 
@@ -120,7 +120,7 @@ interface_tell(struct link_port *p)
 
 	for (was = p->interface; was < p->interface + RTE_DIM(p->interface); was++) {
 		c.flags = 0;
-		changed = find_changes(was, &c);
+		changed = interface_find_changes(was, &c);
 		was->set_flags = c.flags;
 		if (!changed) {
 			interface_file_remove(was);
@@ -164,13 +164,13 @@ check_restored(const struct link_port *p, const char *name, const char *what, in
 			rte_strerror(-rc));
 }
 
-/* Each by itself: some drivers change no MAC address while the interface is up. */
+/* Each value separately: with some drivers the MAC address cannot change while the interface is up. */
 static bool
-restore(const struct link_port *p, const struct interface_state *was)
+interface_restore_one(const struct link_port *p, const struct interface_state *was)
 {
 	struct changes c;
 
-	if (!find_changes(was, &c))
+	if (!interface_find_changes(was, &c))
 		return false;
 	if (c.mtu)
 		check_restored(p, was->name, "MTU", interface_mtu(was->name, was->mtu));
@@ -189,15 +189,15 @@ interface_restore(struct link_port *p)
 	for (was = p->interface; was < p->interface + RTE_DIM(p->interface); was++) {
 		if (was->name[0] == '\0')
 			continue;
-		restore(p, was);
+		interface_restore_one(p, was);
 		interface_file_remove(was);
 		was->name[0] = '\0';
 	}
 }
 
-/* The same interface has one of the two addresses, unless another one was made with its index. */
+/* True if it is the same interface, with its old or our MAC address, and not a new one with its index. */
 static bool
-is_same(const struct interface_state *now, const struct interface_state *was)
+interface_is_same(const struct interface_state *now, const struct interface_state *was)
 {
 	return memcmp(now->hwaddr.sa_data, was->hwaddr.sa_data, MAC_LEN) == 0 ||
 		memcmp(now->hwaddr.sa_data, was->set_mac, MAC_LEN) == 0;
@@ -208,19 +208,19 @@ restore_for_killed(const struct link_port *p, struct interface_state *now)
 {
 	struct interface_state was;
 
-	if (!interface_file_read(now, &was) || !is_same(now, &was) || !restore(p, &was))
+	if (!interface_file_read(now, &was) || !interface_is_same(now, &was) || !interface_restore_one(p, &was))
 		return;
 	LINK_LOG(NOTICE, "%s: %s was still as a killed process had changed it, and is restored",
 		p->cfg.name, now->name);
-	look(was.name, now);
+	interface_read(was.name, now);
 }
 
 static void
-note(const struct link_port *p, const char *name, bool temporary, struct interface_state *s)
+interface_note_one(const struct link_port *p, const char *name, bool temporary, struct interface_state *s)
 {
 	memset(s, 0, sizeof(*s));
 	s->file = -1;
-	if (!look(name, s)) {
+	if (!interface_read(name, s)) {
 		s->name[0] = '\0';
 		return;
 	}
@@ -243,9 +243,9 @@ interface_note(struct link_port *p)
 
 	if (rte_eth_dev_info_get(p->ethdev, &info) == 0 && info.if_index != 0)
 		if_indextoname(info.if_index, name);
-	note(p, name, info.driver_name != NULL && strcmp(info.driver_name, "net_tap") == 0,
+	interface_note_one(p, name, info.driver_name != NULL && strcmp(info.driver_name, "net_tap") == 0,
 		&p->interface[0]);
 	name[0] = '\0';
 	device_arg(p, "remote", name, sizeof(name));
-	note(p, name, false, &p->interface[1]);
+	interface_note_one(p, name, false, &p->interface[1]);
 }

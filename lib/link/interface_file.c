@@ -3,12 +3,12 @@
  */
 
 /*
- * A process that is killed restores no interface. So what an interface was is in a file, from before the
- * first change until it is restored; the next process that takes the interface restores it by this file.
+ * A killed process cannot restore its interface. So the interface's old state is in a file from before
+ * the first change until it is restored, and the next process that uses the interface restores it.
  *
- * The file is beside EAL's runtime directories (/run/dpdk), and locked as long as its process lives: one
- * that nobody has locked is that of a killed process. Its name has the network namespace and the
- * interface's index there.
+ * The file is next to EAL's runtime directories (/run/dpdk) and locked while its process lives; a file
+ * without lock was left by a killed process. Its name contains the network namespace and the
+ * interface's index.
  */
 
 #include <errno.h>
@@ -58,7 +58,7 @@ interface_file_open(struct interface_state *s)
 		if (flock(s->file, LOCK_EX | LOCK_NB) == 0 && fstat(s->file, &st) == 0 &&
 			st.st_nlink > 0)
 			return;
-		/* of a living process, or removed by one that ended meanwhile: then try again */
+		/* a living process has it, or another one removed it just now: try again */
 		close(s->file);
 		s->file = -1;
 	}

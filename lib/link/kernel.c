@@ -3,11 +3,11 @@
  */
 
 /*
- * What this host's kernel does on an interface that it shares with a port (af_packet, af_xdp, tap,
- * cards with a kernel driver beside DPDK's). A kernel that holds one of the port's addresses, on
- * whichever interface, answers port 4791 with ICMP unreachable, and the peer believes it; its
- * soft-RoCE answers there itself. Devices that the kernel does not see are left out: what an
- * interface elsewhere has does not matter to them.
+ * Warnings about this host's kernel on an interface that it shares with a port (af_packet, af_xdp,
+ * tap, cards with a kernel driver next to DPDK's). If the kernel holds one of the port's addresses,
+ * on any interface, it answers port 4791 with ICMP unreachable, and the peer believes it; if it has a
+ * soft-RoCE device there, that answers, too. Devices that the kernel does not see are not checked,
+ * because their packets never reach it.
  */
 
 #include <dirent.h>
@@ -69,7 +69,7 @@ check_addresses(const struct link_port *p, const struct kernel_view *v, const ch
 			gid = &p->cfg.addr[a].gid;
 			if (!same_address(i->ifa_addr, gid))
 				continue;
-			/* the same one elsewhere is another link's */
+			/* a link-local address on another interface belongs to another link */
 			if (gid_is_link_local(gid) && strcmp(i->ifa_name, interface) != 0)
 				continue;
 			gid_print(gid, address);
@@ -83,7 +83,7 @@ check_addresses(const struct link_port *p, const struct kernel_view *v, const ch
 	return n;
 }
 
-/* The interface under a soft-RoCE device; other devices have no such file. */
+/* True if a device is soft-RoCE on the interface; only soft-RoCE devices have a file "parent". */
 static bool
 soft_roce_is_on(const char *sys, const char *device, const char *interface)
 {
@@ -127,8 +127,8 @@ check_soft_roce(const struct link_port *p, const struct kernel_view *v, const ch
 }
 
 /*
- * Tagged frames reach the kernel's addresses through a VLAN interface of this id only: a line
- * "eth1.5 | 5 | eth1" of /proc/net/vlan/config.
+ * Tagged frames reach the kernel's addresses only through a VLAN interface with this ID. Its line in
+ * /proc/net/vlan/config reads "eth1.5 | 5 | eth1".
  */
 static bool
 find_vlan_interface(const struct kernel_view *v, uint16_t vlan, char name[IF_NAMESIZE])
@@ -164,7 +164,7 @@ kernel_check(const struct link_port *p, const struct kernel_view *v)
 }
 
 static void
-log_warning(void *arg, const char *text)
+kernel_log_warning(void *arg, const char *text)
 {
 	(void)arg;
 	LINK_LOG(WARNING, "%s", text);
@@ -174,7 +174,7 @@ void
 kernel_look(const struct link_port *p)
 {
 	struct kernel_view v = { .sys = "/sys", .vlans = "/proc/net/vlan/config",
-		.interface = p->interface[0].name, .warn = log_warning };
+		.interface = p->interface[0].name, .warn = kernel_log_warning };
 	struct ifaddrs *list;
 
 	if (getifaddrs(&list) != 0)

@@ -71,23 +71,23 @@ lids_create(struct link_port *p, struct error *err)
 	return 0;
 }
 
-/* Unless somebody else has changed it meanwhile. */
+/* Store a route unless another thread has changed it meanwhile. */
 static bool
-replace(uint64_t *word, uint64_t old, uint64_t mac)
+lid_replace_word(uint64_t *word, uint64_t old, uint64_t mac)
 {
 	return __atomic_compare_exchange_n(word, &old, mac, false, __ATOMIC_RELAXED,
 		__ATOMIC_RELAXED);
 }
 
-/* Somebody may set a fixed route meanwhile: it wins. @return it was another MAC's */
+/* A fixed route, even one set meanwhile, wins. @return true if the LID moved from another MAC */
 static bool
-learn(uint64_t *word, uint64_t mac)
+lid_learn_word(uint64_t *word, uint64_t mac)
 {
 	uint64_t old = __atomic_load_n(word, __ATOMIC_RELAXED);
 
 	if (likely(old == mac) || (old & LID_FIXED))
 		return false;
-	return replace(word, old, mac) && old != 0 && ((old ^ mac) & MAC_MASK) != 0;
+	return lid_replace_word(word, old, mac) && old != 0 && ((old ^ mac) & MAC_MASK) != 0;
 }
 
 void
@@ -99,11 +99,11 @@ lid_learn(struct link_worker *w, const struct link_port *p, const struct port_at
 	if (unlikely((smac[0] & 1) || mac_word(smac) == p->mac_word))
 		return;
 	if (pkt->vl == LRH_VL_SMP)
-		learn(&p->lids->peer, mac);
+		lid_learn_word(&p->lids->peer, mac);
 	if (!is_unicast(pkt->slid) || port_lid_own(attr, pkt->slid))
 		return;
-	if (unlikely(learn(&p->lids->route[pkt->slid], mac)))
-		count(&w->counters[p->index].lid_moved, 1);
+	if (unlikely(lid_learn_word(&p->lids->route[pkt->slid], mac)))
+		link_count(&w->counters[p->index].lid_moved, 1);
 }
 
 uint64_t
@@ -116,12 +116,12 @@ lid_route(const struct link_port *p, const struct port_attr *attr, uint16_t dlid
 	if (dlid < PORT_LID_MULTICAST)
 		word = &p->lids->route[dlid];
 	else if (dlid != PORT_LID_PERMISSIVE)
-		return MAC_MASK | NEIGH_VALID; /* groups are for all */
+		return MAC_MASK | NEIGH_VALID; /* multicast LIDs are broadcast */
 	return __atomic_load_n(word, __ATOMIC_RELAXED);
 }
 
 static void
-age(struct lid_table *t)
+lids_age(struct lid_table *t)
 {
 	uint32_t end = t->age_cursor + AGE_SLICE;
 	uint64_t old;
@@ -129,7 +129,7 @@ age(struct lid_table *t)
 	for (; t->age_cursor < end; t->age_cursor++) {
 		old = __atomic_load_n(&t->route[t->age_cursor], __ATOMIC_RELAXED);
 		if (unlikely(old != 0) && !(old & LID_FIXED))
-			replace(&t->route[t->age_cursor], old,
+			lid_replace_word(&t->route[t->age_cursor], old,
 				old & LID_HEARD ? old & ~LID_HEARD : 0);
 	}
 	if (t->age_cursor == PORT_LID_MULTICAST)
@@ -146,7 +146,7 @@ lids_tick(struct link_worker *w, uint64_t now)
 		t = w->link->port[i].lids;
 		if (t == NULL || now < t->age_next)
 			continue;
-		age(t);
+		lids_age(t);
 		t->age_next = now + AGE_MS / AGE_SLICES * (w->link->cfg.hz / 1000);
 	}
 }

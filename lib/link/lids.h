@@ -8,8 +8,9 @@
 /*
  * Private to lib/link: LID routes of a native IB port.
  *
- * One 64-bit word a LID, MAC and flags together as in neigh.h: any worker stores what it hears, the
- * control thread stores what it is told, and whoever sends takes the word with one relaxed load.
+ * Each LID has one 64-bit word with MAC and flags, as in neigh.h. Any worker stores routes that it
+ * learns from packets, the control thread stores fixed routes, and a sender reads the word with one
+ * relaxed load.
  */
 
 #include <stdint.h>
@@ -17,11 +18,11 @@
 #include "link/neigh.h"
 #include "port/port.h"
 
-#define LID_FIXED (UINT64_C(1) << 61) /* told, not heard: no packet changes it */
-#define LID_HEARD (UINT64_C(1) << 60) /* since worker 0 last looked */
+#define LID_FIXED (UINT64_C(1) << 61) /* configured, not learned: packets do not change it */
+#define LID_HEARD (UINT64_C(1) << 60) /* heard since worker 0 last aged it */
 
 struct lid_table {
-	uint64_t peer; /* of the permissive LID */
+	uint64_t peer; /* route of the permissive LID */
 	uint64_t route[PORT_LID_MULTICAST]; /* [LID]; 0: none */
 	/* worker 0 */
 	uint32_t age_cursor;
@@ -31,12 +32,12 @@ struct lid_table {
 struct link_port;
 
 int lids_create(struct link_port *p, struct error *err);
-/* A packet that we take says where its source LID is. Any worker. */
+/* Any worker: learn the route to an accepted packet's source LID. */
 void lid_learn(struct link_worker *w, const struct link_port *p, const struct port_attr *attr,
 	const struct packet *pkt, const uint8_t *smac);
-/* Worker 0: forget learned routes that were silent for long, a few of them each time. */
+/* Worker 0: forget learned routes after long silence; each call ages a part of the table. */
 void lids_tick(struct link_worker *w, uint64_t now);
-/* Where packets to a LID go: MAC and flags; 0: no route. */
+/* The route to a LID: MAC and flags; 0: no route. */
 uint64_t lid_route(const struct link_port *p, const struct port_attr *attr, uint16_t dlid);
 
 #endif

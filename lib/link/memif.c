@@ -3,10 +3,10 @@
  */
 
 /*
- * memif's driver lets go of a peer on EAL's interrupt thread: it takes back the flag that burst
- * functions look at, then unmaps what they read, and does not wait for a worker that is in between
- * (DPDK 22.11). A worker that loses its CPU there would find its ring gone. Nothing of the driver
- * can be told to wait, but a program may have a munmap() of its own.
+ * When a peer leaves, memif's driver clears a flag that its burst functions check, then unmaps the
+ * rings that they read, all on EAL's interrupt thread and without waiting for a worker between the
+ * check and the read (DPDK 22.11). Such a worker would crash. The driver has no hook to make it wait,
+ * but the program's own munmap() (unmap.c) waits on that thread for a grace period.
  */
 
 #include <rte_cycles.h>
@@ -16,7 +16,7 @@
 
 #define LOOK_US 20
 
-/* EAL's interrupt thread: those who may be in a burst function. */
+/* On EAL's interrupt thread: RCU whose readers, the workers, may be in a burst function. */
 static __thread struct rte_rcu_qsbr *pollers;
 
 static void

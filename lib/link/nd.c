@@ -3,8 +3,8 @@
  */
 
 /*
- * IPv6 neighbour discovery (RFC 4861): answers for our addresses, questions for next hops. No
- * router discovery.
+ * IPv6 neighbour discovery (RFC 4861): answer solicitations for our addresses, and resolve next
+ * hops. There is no router discovery.
  */
 
 #include <rte_ip.h>
@@ -26,11 +26,11 @@
 #define ND_MESSAGE_LEN  (ND_LEN + ND_OPT_LEN)
 
 /*
- * The link-layer address option of a kind, or NULL; *ok false: an option of length zero (RFC 4861
- * 4.6: discard)
+ * Find the link-layer address option of a kind, or NULL. *ok is false if an option has length zero
+ * (RFC 4861 4.6: discard the message) or does not fit.
  */
 static const uint8_t *
-option(const uint8_t *p, const uint8_t *end, uint8_t kind, bool *ok)
+nd_option(const uint8_t *p, const uint8_t *end, uint8_t kind, bool *ok)
 {
 	const uint8_t *found = NULL;
 	uint32_t len;
@@ -50,7 +50,7 @@ option(const uint8_t *p, const uint8_t *end, uint8_t kind, bool *ok)
 }
 
 static int
-find_own(const struct link_port *p, const uint8_t *addr)
+nd_find_own(const struct link_port *p, const uint8_t *addr)
 {
 	unsigned int i;
 
@@ -62,7 +62,7 @@ find_own(const struct link_port *p, const uint8_t *addr)
 
 /* IPv6 header and message; the option carries our MAC. */
 static void
-send_message(struct link_worker *w, struct link_port *p, struct rte_mbuf *m, uint8_t *ip,
+nd_send_message(struct link_worker *w, struct link_port *p, struct rte_mbuf *m, uint8_t *ip,
 	uint8_t type, uint8_t flags, const uint8_t *src, const uint8_t *dst, const uint8_t *target,
 	uint64_t dmac)
 {
@@ -89,7 +89,7 @@ send_message(struct link_worker *w, struct link_port *p, struct rte_mbuf *m, uin
 
 /* 33:33 and the group's last four bytes (RFC 2464 7) */
 static uint64_t
-group_mac(const uint8_t *group)
+nd_group_mac(const uint8_t *group)
 {
 	uint8_t mac[MAC_LEN] = { 0x33, 0x33 };
 
@@ -100,7 +100,7 @@ group_mac(const uint8_t *group)
 static const uint8_t all_nodes[16] = { 0xFF, 0x02, [15] = 1 };
 
 static void
-advertise(struct link_worker *w, struct rx_frame *f, const uint8_t *ours)
+nd_advertise(struct link_worker *w, struct rx_frame *f, const uint8_t *ours)
 {
 	static const uint8_t unspecified[16];
 	uint64_t mac = mac_word(f->eth + MAC_LEN);
@@ -111,11 +111,11 @@ advertise(struct link_worker *w, struct rx_frame *f, const uint8_t *ours)
 	m = tx_control(w, f->port, &ip);
 	if (m == NULL)
 		return;
-	if (memcmp(src, unspecified, 16) == 0) /* a test whether our address is free: tell all */
-		send_message(w, f->port, m, ip, ND_NA, ND_OVERRIDE, ours, all_nodes, ours,
-			group_mac(all_nodes));
+	if (memcmp(src, unspecified, 16) == 0) /* duplicate address detection: answer to all nodes */
+		nd_send_message(w, f->port, m, ip, ND_NA, ND_OVERRIDE, ours, all_nodes, ours,
+			nd_group_mac(all_nodes));
 	else
-		send_message(w, f->port, m, ip, ND_NA, ND_SOLICITED | ND_OVERRIDE, ours, src, ours,
+		nd_send_message(w, f->port, m, ip, ND_NA, ND_SOLICITED | ND_OVERRIDE, ours, src, ours,
 			mac);
 }
 
@@ -127,17 +127,17 @@ nd_receive(struct link_worker *w, struct rx_frame *f, uint8_t *icmp, uint32_t le
 	bool ok;
 	int i;
 
-	/* RFC 4861 7.1: a router cannot have passed it on */
+	/* RFC 4861 7.1: hop limit 255 proves that no router forwarded it */
 	if (f->l3[IPV6_HOP_LIMIT] != ND_HOP_LIMIT || icmp[1] != 0 || len < ND_LEN)
 		return VERDICT_IP_HEADER;
-	mac = option(icmp + ND_LEN, icmp + len, icmp[0] == ND_NS ? ND_SLLA : ND_TLLA, &ok);
+	mac = nd_option(icmp + ND_LEN, icmp + len, icmp[0] == ND_NS ? ND_SLLA : ND_TLLA, &ok);
 	if (!ok)
 		return VERDICT_IP_HEADER;
 	if (icmp[0] == ND_NA) {
 		memcpy(who.raw, icmp + ND_TARGET, 16);
 		if (mac == NULL)
 			mac = f->eth + MAC_LEN;
-		if (find_own(f->port, who.raw) >= 0)
+		if (nd_find_own(f->port, who.raw) >= 0)
 			neigh_conflict(w, f->port, &who, mac);
 		else
 			neigh_heard(w, f->port, &who, mac);
@@ -146,9 +146,9 @@ nd_receive(struct link_worker *w, struct rx_frame *f, uint8_t *icmp, uint32_t le
 	memcpy(who.raw, f->l3 + IPV6_SRC, 16);
 	if (mac != NULL)
 		neigh_heard(w, f->port, &who, mac);
-	i = find_own(f->port, icmp + ND_TARGET);
+	i = nd_find_own(f->port, icmp + ND_TARGET);
 	if (i >= 0 && token_bucket_take(&w->limits[f->port->index].nd, w->now))
-		advertise(w, f, f->port->ipv6[i].raw);
+		nd_advertise(w, f, f->port->ipv6[i].raw);
 	return VERDICT_ND;
 }
 
@@ -164,8 +164,8 @@ nd_solicit(struct link_worker *w, struct link_port *p, const union gid *source,
 	if (m == NULL)
 		return;
 	memcpy(group + 13, target->raw + 13, 3);
-	send_message(w, p, m, ip, ND_NS, 0, source->raw, dmac != NULL ? target->raw : group,
-		target->raw, dmac != NULL ? mac_word(dmac) : group_mac(group));
+	nd_send_message(w, p, m, ip, ND_NS, 0, source->raw, dmac != NULL ? target->raw : group,
+		target->raw, dmac != NULL ? mac_word(dmac) : nd_group_mac(group));
 }
 
 void
@@ -176,6 +176,6 @@ nd_announce(struct link_worker *w, struct link_port *p, const union gid *addr)
 
 	m = tx_control(w, p, &ip);
 	if (m != NULL)
-		send_message(w, p, m, ip, ND_NA, ND_OVERRIDE, addr->raw, all_nodes, addr->raw,
-			group_mac(all_nodes));
+		nd_send_message(w, p, m, ip, ND_NA, ND_OVERRIDE, addr->raw, all_nodes, addr->raw,
+			nd_group_mac(all_nodes));
 }

@@ -3,8 +3,8 @@
  */
 
 /*
- * Neighbours: next hops of paths, their MACs, resolution and ageing. See neigh.h for who may write
- * what.
+ * Neighbours: next hops of paths, their MACs, resolution and ageing. neigh.h says which thread may
+ * write which field.
  */
 
 #include <stdio.h>
@@ -20,14 +20,14 @@
 #define RETRY_MAX_SHIFT 5 /* 3.2 s */
 #define REACHABLE_MS    30000 /* RFC 4861 REACHABLE_TIME */
 #define PROBE_MS        1000 /* RFC 4861 RETRANS_TIMER */
-#define UNICAST_PROBES  3 /* RFC 4861 MAX_UNICAST_SOLICIT, then as many to all */
+#define UNICAST_PROBES  3 /* RFC 4861 MAX_UNICAST_SOLICIT, then as many by broadcast or multicast */
 #define PROBES          6
 #define WARN_S          10
-#define TICK_ENTRIES    2048 /* a tick is short: the rest waits for the next */
+#define TICK_ENTRIES    2048 /* a tick must be short: further entries wait for the next one */
 
 struct neigh_key {
 	union gid gid;
-	uint64_t port; /* this wide, there is no padding to hash */
+	uint64_t port; /* 64 bits, so that the key has no padding */
 };
 
 struct neigh_table *
@@ -78,7 +78,7 @@ neigh_find(const struct neigh_table *t, unsigned int port, const union gid *gid)
 
 /* RFC 1112 6.4, RFC 2464 7 */
 static void
-group_mac(const union gid *gid, uint8_t mac[MAC_LEN])
+neigh_group_mac(const union gid *gid, uint8_t mac[MAC_LEN])
 {
 	if (gid_is_ipv4(gid)) {
 		memcpy(mac, "\x01\x00\x5E", 3);
@@ -91,14 +91,14 @@ group_mac(const union gid *gid, uint8_t mac[MAC_LEN])
 }
 
 static bool
-on_link(const struct link_addr *a, const union gid *dgid)
+neigh_on_link(const struct link_addr *a, const union gid *dgid)
 {
 	return gid_is_ipv4(&a->gid) == gid_is_ipv4(dgid) &&
 		gid_same_subnet(&a->gid, dgid, a->prefix_len);
 }
 
 static bool
-has_address(const struct link_port *p, const union gid *gid)
+neigh_has_address(const struct link_port *p, const union gid *gid)
 {
 	unsigned int i;
 
@@ -109,11 +109,11 @@ has_address(const struct link_port *p, const union gid *gid)
 }
 
 /*
- * On the segment of the source address or of any other of the port; else the source's gateway, else
- * any other's.
+ * The next hop is the destination if it is on the subnet of any address of the port; else the source
+ * address's gateway, else another address's gateway.
  */
 static const union gid *
-next_hop(const struct link_port *p, const union gid *sgid, const union gid *dgid)
+neigh_next_hop(const struct link_port *p, const union gid *sgid, const union gid *dgid)
 {
 	const struct link_addr *a, *end = p->cfg.addr + p->cfg.num_addr;
 	const union gid *gateway = NULL;
@@ -121,7 +121,7 @@ next_hop(const struct link_port *p, const union gid *sgid, const union gid *dgid
 	if (p->back_to_back || gid_is_multicast(dgid) || gid_is_link_local(dgid))
 		return dgid;
 	for (a = p->cfg.addr; a < end; a++) {
-		if (on_link(a, dgid))
+		if (neigh_on_link(a, dgid))
 			return dgid;
 		if (gid_is_zero(&a->gateway) || gid_is_ipv4(&a->gateway) != gid_is_ipv4(dgid))
 			continue;
@@ -131,14 +131,14 @@ next_hop(const struct link_port *p, const union gid *sgid, const union gid *dgid
 	return gateway;
 }
 
-/* Nobody else is on the link of a pair, so that an address is the other port's, or a wrong one. */
+/* A back-to-back link has only two ports, so the address must belong to one of them. */
 static int
-check_pair(const struct link *l, const struct link_port *p, const union gid *gid, struct error *err)
+neigh_check_pair(const struct link *l, const struct link_port *p, const union gid *gid, struct error *err)
 {
 	const struct link_port *peer = &l->port[p->peer];
 	char got[GID_STRLEN], first[GID_STRLEN] = "none";
 
-	if (gid_is_multicast(gid) || has_address(p, gid) || has_address(peer, gid))
+	if (gid_is_multicast(gid) || neigh_has_address(p, gid) || neigh_has_address(peer, gid))
 		return 0;
 	if (peer->cfg.num_addr > 0)
 		gid_print(&peer->cfg.addr[0].gid, first);
@@ -148,7 +148,7 @@ check_pair(const struct link *l, const struct link_port *p, const union gid *gid
 }
 
 static int
-make_entry(struct link *l, const struct link_port *p, const union gid *sgid, const union gid *hop,
+neigh_make_entry(struct link *l, const struct link_port *p, const union gid *sgid, const union gid *hop,
 	uint32_t *index, struct error *err)
 {
 	struct neigh_key key = { .gid = *hop, .port = p->index };
@@ -165,9 +165,9 @@ make_entry(struct link *l, const struct link_port *p, const union gid *sgid, con
 	n->source = *sgid;
 	n->port = p->index;
 	if (gid_is_multicast(hop)) {
-		group_mac(hop, mac);
+		neigh_group_mac(hop, mac);
 		n->permanent = true;
-	} else if (has_address(p, hop)) {
+	} else if (neigh_has_address(p, hop)) {
 		memcpy(mac, p->mac, MAC_LEN);
 		flags |= NEIGH_SELF;
 		n->permanent = true;
@@ -202,17 +202,17 @@ link_neighbour(struct link *l, unsigned int port, const union gid *sgid, const u
 		return error_set(err, EINVAL,
 			"dgid: got %s, but the source %s is of the other family",
 			gid_print(dgid, to), gid_print(sgid, from));
-	rc = p->back_to_back ? check_pair(l, p, dgid, err) : 0;
+	rc = p->back_to_back ? neigh_check_pair(l, p, dgid, err) : 0;
 	if (rc != 0)
 		return rc;
-	hop = next_hop(p, sgid, dgid);
+	hop = neigh_next_hop(p, sgid, dgid);
 	if (hop == NULL)
 		return error_set(err, ENETUNREACH,
 			"dgid: %s is on none of %s's subnets and the port has no gateway",
 			gid_print(dgid, to), p->cfg.name);
 	i = neigh_find(l->neigh, port, hop);
 	if (i < 0)
-		return make_entry(l, p, sgid, hop, index, err);
+		return neigh_make_entry(l, p, sgid, hop, index, err);
 	*index = i;
 	return 0;
 }
@@ -231,7 +231,7 @@ neigh_heard(struct link_worker *w, const struct link_port *p, const union gid *g
 }
 
 static void
-ask(struct link_worker *w, const struct neigh *n, const uint8_t *mac)
+neigh_ask(struct link_worker *w, const struct neigh *n, const uint8_t *mac)
 {
 	struct link_port *p = &w->link->port[n->port];
 
@@ -241,9 +241,9 @@ ask(struct link_worker *w, const struct neigh *n, const uint8_t *mac)
 		nd_solicit(w, p, &n->source, &n->gid, mac);
 }
 
-/* Resolved: confirm now and then, by unicast first; give up an address that stays silent. */
+/* A resolved entry is confirmed from time to time, by unicast first; it is cleared if nobody answers. */
 static void
-confirm(struct link_worker *w, struct neigh *n, uint64_t *mac, uint64_t now)
+neigh_confirm(struct link_worker *w, struct neigh *n, uint64_t *mac, uint64_t now)
 {
 	uint64_t ms = w->link->cfg.hz / 1000;
 	uint64_t confirmed = __atomic_load_n(&n->confirmed, __ATOMIC_RELAXED);
@@ -260,25 +260,25 @@ confirm(struct link_worker *w, struct neigh *n, uint64_t *mac, uint64_t now)
 		LINK_LOG(NOTICE, "%s: neighbour %s does not answer any more",
 			w->link->port[n->port].cfg.name, gid_print(&n->gid, text));
 	} else if (token_bucket_take(&w->requests, now)) {
-		ask(w, n, n->probes < UNICAST_PROBES ? (const uint8_t *)&word : NULL);
+		neigh_ask(w, n, n->probes < UNICAST_PROBES ? (const uint8_t *)&word : NULL);
 		n->probes++;
 		n->next = now + PROBE_MS * ms;
 	}
 }
 
 static void
-resolve(struct link_worker *w, struct neigh *n, uint64_t now)
+neigh_resolve(struct link_worker *w, struct neigh *n, uint64_t now)
 {
 	if (!token_bucket_take(&w->requests, now))
 		return;
-	ask(w, n, NULL);
+	neigh_ask(w, n, NULL);
 	n->next = now + ((uint64_t)RETRY_MIN_MS << n->probes) * (w->link->cfg.hz / 1000);
 	if (n->probes < RETRY_MAX_SHIFT)
 		n->probes++;
 }
 
 static void
-look_at(struct link_worker *w, uint32_t i, uint64_t now)
+neigh_entry_tick(struct link_worker *w, uint32_t i, uint64_t now)
 {
 	struct neigh_table *t = w->link->neigh;
 	struct neigh *n = &t->entry[i];
@@ -286,9 +286,9 @@ look_at(struct link_worker *w, uint32_t i, uint64_t now)
 	if (n->permanent || now < n->next || !w->link->port[n->port].attr->up)
 		return;
 	if (__atomic_load_n(&t->mac[i], __ATOMIC_RELAXED) & NEIGH_VALID)
-		confirm(w, n, &t->mac[i], now);
+		neigh_confirm(w, n, &t->mac[i], now);
 	else
-		resolve(w, n, now);
+		neigh_resolve(w, n, now);
 }
 
 void
@@ -297,7 +297,7 @@ neigh_new(struct link_worker *w, uint64_t now)
 	uint32_t count = neigh_count(w->link->neigh);
 
 	while (w->neigh_seen < count)
-		look_at(w, w->neigh_seen++, now);
+		neigh_entry_tick(w, w->neigh_seen++, now);
 	link_tx_flush(w, now);
 }
 
@@ -312,7 +312,7 @@ neigh_tick(struct link_worker *w, uint64_t now)
 	while (n-- > 0) {
 		if (w->neigh_cursor >= count)
 			w->neigh_cursor = 0;
-		look_at(w, w->neigh_cursor++, now);
+		neigh_entry_tick(w, w->neigh_cursor++, now);
 	}
 }
 
@@ -320,7 +320,7 @@ void
 neigh_conflict(struct link_worker *w, const struct link_port *p, const union gid *gid,
 	const uint8_t *mac)
 {
-	if (mac_word(mac) == p->mac_word) /* an echo of ourselves */
+	if (mac_word(mac) == p->mac_word) /* our own message came back */
 		return;
 	w->limits[p->index].conflict = *gid;
 	w->limits[p->index].conflict_mac = mac_word(mac);

@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* Ports from configuration to traffic: queues, pools, offloads, start; and back. */
+/* Open and close ports: check the configuration, set up pools and queues, start and stop devices. */
 
 #include <errno.h>
 #include <stdio.h>
@@ -21,7 +21,7 @@ RTE_LOG_REGISTER(link_logtype, polca.link, INFO);
 #define IB_MTU_MIN 336 /* port_mtu_to_pmtu() finds a path MTU */
 
 static int
-setup_queues(struct link_port *p, struct error *err)
+open_setup_queues(struct link_port *p, struct error *err)
 {
 	uint16_t q;
 	int rc;
@@ -53,7 +53,7 @@ choose_mac(struct link_port *p)
 
 	if (memcmp(p->cfg.mac, none, MAC_LEN) != 0) {
 		memcpy(mac.addr_bytes, p->cfg.mac, MAC_LEN);
-		/* a device that cannot be told hears us in promiscuous mode; we filter */
+		/* a device that cannot change its MAC receives in promiscuous mode; rx.c filters */
 		if (rte_eth_dev_default_mac_addr_set(p->ethdev, &mac) != 0)
 			promiscuous = true;
 	} else if (p->back_to_back || !have || rte_is_zero_ether_addr(&mac)) {
@@ -79,7 +79,10 @@ guard_memif(struct link *l)
 	l->guarded = true;
 }
 
-/* A client that shares its own memory does not get back what its server held: it stays down. */
+/*
+ * A memif client with zero-copy does not reconnect: mbufs that its lost server held would never come
+ * back.
+ */
 static bool
 reconnects(const struct link_port *p)
 {
@@ -90,19 +93,18 @@ reconnects(const struct link_port *p)
 }
 
 static int
-start(struct link *l, struct link_port *p, struct error *err)
+open_start_port(struct link *l, struct link_port *p, struct error *err)
 {
 	char name[RTE_RING_NAMESIZE];
 	unsigned int w;
 	int rc;
 
-	rc = setup_queues(p, err);
+	rc = open_setup_queues(p, err);
 	if (rc != 0)
 		return rc;
 	/*
-	 * Workers without a TX queue hand their frames to one that has: worker w to worker w % ntx.
-	 * So do those whose queue the far end has not woken: to worker 0, whose queue is always
-	 * awake.
+	 * A worker w without TX queue passes its frames by a ring to worker w % ntx. So does a worker
+	 * whose queue the far end has not enabled, to worker 0, whose queue is always enabled.
 	 */
 	for (w = p->driver_rule->queues_may_sleep ? 1 : p->ntx; w < l->cfg.workers; w++) {
 		snprintf(name, sizeof(name), "tx.%u.%.12s", w, p->cfg.name);
@@ -135,7 +137,7 @@ start(struct link *l, struct link_port *p, struct error *err)
 
 /* Native InfiniBand excludes what belongs to RoCE. */
 static int
-check_ib(const struct link_port_config *p, struct error *err)
+open_check_ib(const struct link_port_config *p, struct error *err)
 {
 	if (p->num_addr > 0)
 		return error_set(err, EINVAL,
@@ -156,12 +158,12 @@ check_ib(const struct link_port_config *p, struct error *err)
 }
 
 static int
-check_port(const struct link_port_config *p, struct error *err)
+open_check_port(const struct link_port_config *p, struct error *err)
 {
 	if (p->num_addr > LINK_ADDRS_MAX)
 		return error_set(err, EINVAL, "%s: addresses: got %u, allowed up to %u", p->name,
 			p->num_addr, LINK_ADDRS_MAX);
-	return p->ib ? check_ib(p, err) : 0;
+	return p->ib ? open_check_ib(p, err) : 0;
 }
 
 static int
@@ -180,7 +182,7 @@ check_config(const struct link_config *c, struct error *err)
 		return error_set(err, EINVAL, "mbuf_priv: got %u, allowed %zu or more",
 			c->mbuf_priv, sizeof(struct packet));
 	for (i = 0; i < c->num_ports; i++) {
-		rc = check_port(&c->port[i], err);
+		rc = open_check_port(&c->port[i], err);
 		if (rc != 0)
 			return rc;
 	}
@@ -202,7 +204,7 @@ take_addresses(struct link_port *p)
 	}
 }
 
-/* An SMP has 256 bytes and cannot be cut. */
+/* An SMP has 256 bytes of payload and cannot be segmented. */
 static int
 check_ib_room(const struct link_port *p, struct error *err)
 {
@@ -222,16 +224,16 @@ tell_of_steering(const struct link *l, const struct link_port *p)
 		LINK_LOG(NOTICE, "%s", text);
 }
 
-/* Some drivers ask for what they need when they start, net_af_xdp for one. */
+/* Some drivers, such as net_af_xdp, fail only when they start: then find the cause. */
 static int
-start_or_explain(struct link *l, struct link_port *p, struct error *err)
+open_start_or_explain(struct link *l, struct link_port *p, struct error *err)
 {
 	int rc, eno = 0;
 	char text[168];
 
 	if (strcmp(p->driver, "net_af_xdp") == 0)
 		xdp_log_begin();
-	rc = start(l, p, err);
+	rc = open_start_port(l, p, err);
 	if (rc != 0 && rc != -EINTR && p->hotplugged && !pci_address_parse(p->cfg.device, NULL))
 		eno = device_cause(&device_host, p->cfg.device, rc, text, sizeof(text));
 	if (eno != 0)
@@ -266,7 +268,7 @@ open_ports(struct link *l, struct error *err)
 		l->port[i].memory_node = l->port[i].pool->numa_node;
 		if (device_is_memif(&l->port[i]))
 			guard_memif(l);
-		rc = start_or_explain(l, &l->port[i], err);
+		rc = open_start_or_explain(l, &l->port[i], err);
 		if (rc != 0)
 			break;
 		interface_tell(&l->port[i]);
@@ -320,7 +322,7 @@ stop_port(struct link *l, struct link_port *p)
 	struct rte_mbuf *m;
 	unsigned int w;
 
-	/* memif stops as it closes, lest a peer connects in between, to what is freed then */
+	/* memif is stopped when it is closed: a peer could connect in between, and use freed memory */
 	if (p->started && !device_is_memif(p)) {
 		device_stop(p);
 		p->started = false;
@@ -341,7 +343,7 @@ link_close(struct link *l)
 
 	if (l == NULL)
 		return;
-	/* all stop before any closes: the rings of a pair lead into each other */
+	/* stop all ports before closing any: a back-to-back pair shares its rings */
 	for (i = 0; i < l->num_ports; i++)
 		stop_port(l, &l->port[i]);
 	for (i = 0; i < l->num_ports; i++)

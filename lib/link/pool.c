@@ -3,8 +3,8 @@
  */
 
 /*
- * Packet buffers: one pool per NUMA node and frame size, shared by its ports. AF_XDP registers a
- * port's pool with the kernel, and shares it with nobody.
+ * Packet buffers: ports on one NUMA node with one frame size share a pool. An AF_XDP port registers
+ * its pool with the kernel, so it has a pool of its own.
  */
 
 #include <stdio.h>
@@ -16,9 +16,9 @@
 #include "link/private.h"
 
 #define POOL_CACHE   256
-/* what one worker may hold: a mempool cache and a half, bursts on the way in and out, hand-off */
+/* most buffers that a worker may hold: one and a half mempool caches, RX and TX bursts, hand-off */
 #define WORKER_MBUFS 640
-/* AF_XDP's fill and completion rings, each as deep as its descriptors, on top of a batch */
+/* buffers in AF_XDP's fill and completion rings, each as deep as its descriptors, and a batch */
 #define XDP_MBUFS    4096
 
 void
@@ -33,9 +33,9 @@ pool_choose(struct link *l, struct link_port *p)
 	data = RTE_MAX(RTE_ALIGN(data, RTE_CACHE_LINE_SIZE), RTE_MAX(p->frame_size, 2048u));
 	if (data > UINT16_MAX - RTE_PKTMBUF_HEADROOM)
 		data = UINT16_MAX - RTE_PKTMBUF_HEADROOM;
-	/* what can stand in queues, and what each worker holds */
+	/* buffers in queues, and buffers that workers hold */
 	mbufs = p->nrx * p->rx_desc + l->cfg.workers * WORKER_MBUFS;
-	if (!p->back_to_back) /* there, one's transmit queue is the other's receive queue */
+	if (!p->back_to_back) /* in a pair, a TX queue is the other port's RX queue */
 		mbufs += p->ntx * p->tx_desc;
 	if (own)
 		mbufs += XDP_MBUFS;
@@ -110,7 +110,7 @@ pool_memory_node(const struct link_pool *pool)
 	return chunk != NULL ? link_memory_node(chunk->addr) : -1;
 }
 
-/* After the ports: what is still out then has been lost somewhere. */
+/* Called after the ports are closed: buffers still in use then are leaks. */
 void
 pool_free_all(struct link *l)
 {
@@ -119,7 +119,7 @@ pool_free_all(struct link *l)
 	for (i = 0; i < l->num_pools; i++) {
 		if (l->pool[i].mp == NULL)
 			continue;
-		/* AF_XDP keeps what stood in the kernel's rings */
+		/* buffers in the kernel's AF_XDP rings are not returned */
 		lost = l->pool[i].own ? 0 : rte_mempool_in_use_count(l->pool[i].mp);
 		if (lost > 0)
 			LINK_LOG(WARNING, "%u packet buffers were not given back", lost);

@@ -5,7 +5,7 @@
 #ifndef LINK_PRIVATE_H
 #define LINK_PRIVATE_H
 
-/* Private to lib/link: what its files share. */
+/* Private to lib/link: declarations that its files share. */
 
 #include <net/if.h>
 #include <stdbool.h>
@@ -36,7 +36,7 @@ extern int link_logtype;
 #define ETHERTYPE_IPV4 0x0800
 #define ETHERTYPE_ARP  0x0806
 #define ETHERTYPE_VLAN 0x8100
-#define ETHERTYPE_MIN  0x0600 /* below, it is a length */
+#define ETHERTYPE_MIN  0x0600 /* smaller values are lengths */
 #define ETHERTYPE_IPV6 0x86DD
 #define PROTO_ICMP     1
 #define PROTO_UDP      17
@@ -46,13 +46,13 @@ extern int link_logtype;
 #define MAC_MASK       UINT64_C(0xFFFFFFFFFFFF) /* see mac_word() */
 #define VLAN_VID       0x0FFF
 
-/* PMTU 4096 and its headers in one frame of an in-process pair, whose wire knows no limit */
+/* MTU of an in-process pair, which has no limit of its own: a path MTU of 4096 and its headers */
 #define BACK_TO_BACK_MTU 4200
 #define QUEUE_DESC       1024
 #define TX_HANDOFF_RING  512
 #define SELF_QUEUE       512
 /*
- * net_ring's limit (RTE_PMD_RING_MAX_RX_RINGS); workers beyond it share queues like anywhere else
+ * net_ring's limit (RTE_PMD_RING_MAX_RX_RINGS); further workers have no queue
  */
 #define BACK_TO_BACK_QUEUES 16
 /* Generations of a port's attributes kept: see state.c */
@@ -60,75 +60,75 @@ extern int link_logtype;
 
 enum queue_rule {
 	QUEUES_RSS, /* as many as workers if the device can hash, else one */
-	QUEUES_ALL, /* as the device was made, RX and TX in pairs */
+	QUEUES_ALL, /* all queues of the device, RX and TX in pairs */
 	QUEUES_PER_WORKER, /* as many as workers, RX and TX in pairs */
 };
 
 enum mtu_rule {
-	MTU_DEVICE, /* the driver knows and sets it */
+	MTU_DEVICE, /* the driver reports and sets it */
 	MTU_INTERFACE, /* that of the kernel's interface behind the device */
-	MTU_ANY, /* no limit on the way: the configuration's */
+	MTU_ANY, /* the configured one: the link has no limit */
 };
 
-/* What is peculiar to a driver: see configure.c's table. */
+/* Special rules of a driver: see the table in configure.c. */
 struct driver_rule {
 	const char *driver;
 	enum queue_rule queues;
 	enum mtu_rule mtu;
 	bool own_pool;
-	bool link_of_interface; /* reports its link up whatever the kernel's interface is */
-	bool queues_may_sleep; /* the far end decides which but the first are served */
+	bool link_of_interface; /* always reports its link as up: check the kernel's interface instead */
+	bool queues_may_sleep; /* the far end may serve only the first queue */
 };
 
 struct link_pool {
 	struct rte_mempool *mp;
 	int numa_node;
-	bool own; /* of one port */
-	uint16_t data_room; /* headroom not counted */
+	bool own; /* used by one port only */
+	uint16_t data_room; /* without headroom */
 	uint32_t mbufs;
 };
 
 struct attr_copy {
 	struct port_attr attr;
-	uint64_t free_at; /* since when nobody reads it */
+	uint64_t free_at; /* time from which no thread reads it */
 };
 
 struct lid_table;
 
-/* Of the kernel's interface behind a device, as it was before: see interface.c */
+/* Saved state of the kernel's interface behind a device: see interface.c */
 struct interface_state {
 	char name[IF_NAMESIZE]; /* "": none */
-	unsigned int index; /* the kernel's */
-	bool temporary; /* made by the driver, and gone with the device */
+	unsigned int index; /* of the kernel */
+	bool temporary; /* created by the driver, and removed with the device */
 	int mtu;
 	short flags;
 	struct sockaddr hwaddr;
-	/* what this process makes of it */
-	int set_mtu; /* 0: leaves it */
-	uint8_t set_mac[MAC_LEN]; /* zero: leaves it */
-	short set_flags; /* those that were off, and on when the device had started; until then: any */
-	int file; /* of what it was: see interface_file.c; -1: none */
+	/* values that this process sets */
+	int set_mtu; /* 0: unchanged */
+	uint8_t set_mac[MAC_LEN]; /* zero: unchanged */
+	short set_flags; /* flags that the device's start turned on; before it has started, all that it might */
+	int file; /* descriptor of the file with the saved state, see interface_file.c; -1: none */
 };
 
 struct link_port {
 	struct link_port_config cfg;
 	uint16_t index;
 	uint16_t ethdev;
-	bool opened; /* configured: to be closed */
-	bool started; /* the device, that is */
-	bool reconnects; /* see reconnect.c; what follows is the control thread's */
+	bool opened; /* the device is configured and must be closed */
+	bool started; /* the device is started */
+	bool reconnects; /* see reconnect.c; control thread only, as the next */
 	uint64_t reconnect_at;
-	bool hotplugged; /* plugged by us: to be removed by us */
+	bool hotplugged; /* attached by us, so we must remove it */
 	bool back_to_back;
 	uint16_t peer; /* index of the other port of a pair */
 	struct interface_state interface[2]; /* the device's, and that of tap's remote= */
 	char driver[32];
 	const struct driver_rule *driver_rule;
-	uint32_t frame_size; /* that the driver wants a buffer to hold; 0: just the MTU */
+	uint32_t frame_size; /* size of a buffer that the driver requires; 0: by MTU */
 	bool physical;
 	int numa_node;
-	int memory_node; /* .numa_node, or any where that has no room for the packet buffers */
-	uint64_t rss_hf; /* what the device was asked to hash, RTE_ETH_RSS_; 0: nothing */
+	int memory_node; /* .numa_node, or SOCKET_ID_ANY if that has no room for the packet buffers */
+	uint64_t rss_hf; /* header fields that the device hashes, RTE_ETH_RSS_; 0: none */
 	uint16_t nrx;
 	uint16_t ntx;
 	uint16_t rx_desc;
@@ -139,20 +139,17 @@ struct link_port {
 	uint64_t mac_word;
 	struct rx_template rx_template;
 
-	/* what we accept, in the form that the receive path compares */
+	/* our addresses, in the form that the receive path compares */
 	unsigned int num_ipv4;
 	unsigned int num_ipv6;
 	uint32_t ipv4[LINK_ADDRS_MAX]; /* network order */
 	union gid ipv6[LINK_ADDRS_MAX];
 
-	/* rings of a pair that this port receives from; owned here */
+	/* back-to-back port: rings from which it receives, which it owns */
 	struct rte_ring *ring[BACK_TO_BACK_QUEUES];
-	/*
-	 * [worker]: frames of a worker without a TX queue, for the worker that owns one; NULL
-	 * elsewhere
-	 */
+	/* [worker]: frames of a worker without TX queue, to the worker that sends them; else NULL */
 	struct rte_ring *tx_ring[LINK_WORKERS_MAX];
-	/* frames of that ring that a driver has taken, or that were dropped; its owner writes */
+	/* frames of that ring that a driver has taken or that were dropped; the sending worker writes it */
 	uint32_t tx_ring_left[LINK_WORKERS_MAX];
 
 	/* see state.c */
@@ -160,11 +157,11 @@ struct link_port {
 	struct attr_copy *attr_copies;
 	unsigned int attr_next;
 	bool attr_stale; /* a change waits for a free copy */
-	struct port_settings settings; /* native IB: subnet management's */
+	struct port_settings settings; /* native IB: set by subnet management */
 	bool heard_data; /* link_port_heard_data(); any worker sets it, link_port_set() clears it */
 	uint64_t guid;
-	struct lid_table *lids; /* native IB; NULL elsewhere */
-	struct rte_eth_link link; /* last seen */
+	struct lid_table *lids; /* native IB; else NULL */
+	struct rte_eth_link link; /* as last read from the device */
 };
 
 struct neigh_table;
@@ -187,61 +184,61 @@ struct rx_queue {
 };
 
 enum tx_way {
-	TX_QUEUE, /* our own of the device */
-	TX_RING, /* to a worker that has one */
+	TX_QUEUE, /* our own queue of the device */
+	TX_RING, /* a ring to a worker that has a queue */
 	TX_STOPPED,
 };
 
 /*
- * Frames of one worker on their way out of one port. Of a native IB port worker 0 has two, for VL15's
- * own goes first.
+ * A worker's batch of frames to send from one port. For a native IB port worker 0 has a second one
+ * for VL15, which is sent first.
  */
 struct tx_port {
 	struct rte_mbuf *mbuf[LINK_BURST];
-	uint64_t bytes; /* in them */
+	uint64_t bytes; /* in these frames */
 	unsigned int num;
-	uint64_t left; /* frames that are no longer in .mbuf: taken by a driver or a ring, or dropped */
-	uint64_t mark; /* what .left must reach for link_tx_left() */
+	uint64_t left; /* total of frames that left .mbuf: taken by a driver or a ring, or dropped */
+	uint64_t mark; /* link_tx_left() is true once .left reaches this */
 	uint16_t port;
 	uint16_t queue;
 	uint16_t ethdev;
-	bool full; /* the queue took nothing at the last try, */
-	bool stuck; /* nor for so long that frames are dropped: other ports must not wait for it */
+	bool full; /* the queue took no frame at the last try */
+	bool stuck; /* full for so long that frames are dropped, so that other ports need not wait */
 	uint64_t full_since;
 	enum tx_way way;
-	struct rte_ring *ring; /* when ours is none or asleep */
-	uint32_t ringed; /* frames put there, ever */
-	uint32_t ring_mark; /* as .mark, of p->tx_ring_left[] */
-	/* bulk cache */
+	struct rte_ring *ring; /* ring to another worker, if our queue does not exist or may sleep */
+	uint32_t ringed; /* total of frames put on the ring */
+	uint32_t ring_mark; /* as .mark, compared with link_port.tx_ring_left[] */
+	/* cache of free mbufs */
 	struct rte_mempool *mp;
 	struct rte_mbuf *cache[LINK_BURST];
 	unsigned int num_cached;
-	unsigned int room; /* bytes of a frame that fit behind the headroom */
-	uint64_t rearm; /* first words of an mbuf that is about to be filled */
-	struct tx_port *vl15; /* whose frames go before these; NULL: there is none */
+	unsigned int room; /* bytes of a frame that fit after the headroom */
+	uint64_t rearm; /* initial value of rte_mbuf.rearm_data */
+	struct tx_port *vl15; /* batch to send before this one; NULL: none */
 };
 
-/* Another worker's frames that leave through a queue of ours. */
+/* A ring of another worker whose frames this worker sends. */
 struct tx_handoff {
 	struct rte_ring *ring;
-	uint32_t *ring_left; /* who put the frames there reads it */
-	uint32_t taken; /* frames out of the ring, ever */
-	uint32_t marked; /* those of them that have left the port's batch by .mark */
-	uint64_t mark; /* of the port's tx_port.left */
+	uint32_t *ring_left; /* link_port.tx_ring_left[] of the other worker */
+	uint32_t taken; /* total of frames taken from the ring */
+	uint32_t marked; /* value of .taken that *ring_left gets when the batch reaches .mark */
+	uint64_t mark; /* value of the port's tx_port.left */
 	uint16_t port;
 };
 
-/* What a stranger may make one worker send or say, per port. */
+/* Limits per port on what any stranger can make one worker send or log. */
 struct port_limits {
 	struct token_bucket arp;
 	struct token_bucket nd;
 	struct token_bucket icmp;
-	union gid unreachable_from; /* who answered port 4791 last */
-	union gid conflict; /* an address of ours that somebody else claims */
-	uint64_t conflict_mac; /* who: 0 nobody */
-	uint64_t conflict_next;
-	uint64_t unreachable_told; /* counters.port_unreachable when last told */
-	uint64_t unreachable_next; /* not told again before */
+	union gid unreachable_from; /* sender of the last ICMP port unreachable for port 4791 */
+	union gid conflict; /* our address that another node claims */
+	uint64_t conflict_mac; /* the MAC of that node; 0: no conflict */
+	uint64_t conflict_next; /* earliest time of the next warning */
+	uint64_t unreachable_told; /* value of counters.port_unreachable at the last warning */
+	uint64_t unreachable_next; /* earliest time of the next warning */
 };
 
 struct link_worker {
@@ -250,20 +247,20 @@ struct link_worker {
 	unsigned int id;
 	int socket;
 
-	/* the packet that reserve() gave out */
+	/* the packet that reserve() returned */
 	const struct path *path;
-	struct tx_port *from; /* whose mbuf it is */
+	struct tx_port *from; /* the batch that owns its mbuf */
 	struct rte_mbuf *mbuf;
 	uint32_t bth_len;
 	uint16_t ip_id;
 	bool icrc_off;
 
-	/* frames that the port sends to itself, a queue of its own */
+	/* queue of frames that a port sends to itself */
 	unsigned int self_head;
 	unsigned int self_tail;
 	struct rte_mbuf **self; /* [SELF_QUEUE] */
 	bool self_turn;
-	bool from_self; /* what is being received comes from there */
+	bool from_self; /* the burst being received comes from this queue */
 
 	uint64_t now; /* of the last rx, flush or tick */
 	unsigned int num_rx;
@@ -273,8 +270,8 @@ struct link_worker {
 	struct tx_handoff *handoff;
 
 	uint32_t neigh_seen; /* worker 0: entries whose resolution has been started */
-	uint32_t neigh_cursor; /* worker 0: next entry that a tick looks at */
-	uint64_t state_next; /* worker 0: next look at link states */
+	uint32_t neigh_cursor; /* worker 0: next entry that a tick checks */
+	uint64_t state_next; /* worker 0: time of the next check of link states */
 	uint64_t announce_next[LINK_PORTS_MAX]; /* worker 0: gratuitous ARP, unsolicited NA */
 	uint8_t announce_left[LINK_PORTS_MAX];
 	struct token_bucket requests; /* worker 0: ARP and ND requests */
@@ -285,19 +282,19 @@ struct link_worker {
 		struct tx_sink sink; /* first: as above */
 		struct link_worker *worker;
 	} smp_sink;
-	struct tx_port *vl15; /* [num_ports], used of native IB ports; NULL: see link_smp_sink() */
+	struct tx_port *vl15; /* [num_ports], used for native IB ports; NULL: see link_smp_sink() */
 	struct tx_port *tx[LINK_PORTS_MAX];
 	struct tx_port tx_ports[]; /* [num_ports] */
 };
 
-/* A single writer's counter: plain for us, whole for relaxed readers. */
+/* Add to a counter that has one writer; relaxed readers never see half of a value. */
 static inline void
-count(uint64_t *c, uint64_t n)
+link_count(uint64_t *c, uint64_t n)
 {
 	__atomic_store_n(c, *c + n, __ATOMIC_RELAXED);
 }
 
-/* Six bytes as a number, in memory order: two MACs are equal if their words are. */
+/* A MAC's six bytes as a number, in memory order, for comparisons. */
 static inline uint64_t
 mac_word(const uint8_t *mac)
 {
@@ -313,32 +310,29 @@ struct rx_frame {
 	struct link_port *port;
 	uint8_t *eth;
 	uint8_t *l3;
-	uint32_t l3_len; /* bytes there, Ethernet padding included */
+	uint32_t l3_len; /* including Ethernet padding */
 	uint8_t pcp;
 	bool multicast; /* destination MAC is a group address */
 };
 
 /*
- * Control protocols (arp.c, nd.c, icmp.c). They return the frame's verdict; when they answer in
- * place they take the mbuf: frame->mbuf is NULL afterwards.
+ * Control protocols (arp.c, nd.c, icmp.c). They return the frame's verdict. If they write the answer
+ * into the frame's mbuf, they take it and set frame->mbuf to NULL.
  */
 enum verdict arp_receive(struct link_worker *w, struct rx_frame *f);
 enum verdict icmp_receive(struct link_worker *w, struct rx_frame *f);
 enum verdict icmpv6_receive(struct link_worker *w, struct rx_frame *f);
 enum verdict nd_receive(struct link_worker *w, struct rx_frame *f, uint8_t *icmp, uint32_t len);
-/*
- * A frame that our own host's kernel sent from our MAC, overheard: does it refuse port 4791 in our
- * name?
- */
+/* A frame from our own MAC, sent by this host's kernel: note if it rejects port 4791 from our address. */
 void icmp_overheard(struct link_worker *w, struct rx_frame *f);
 void icmp_tick(struct link_worker *w, uint64_t now);
-/* Somebody else's MAC for an address of ours: said in a log by and by. */
+/* Another MAC claims an address of ours: neigh_warn() logs it. */
 void neigh_conflict(struct link_worker *w, const struct link_port *p, const union gid *gid,
 	const uint8_t *mac);
 void neigh_warn(struct link_worker *w, uint64_t now);
 /*
- * Ask for, or with our own address as target tell, who has an address. dmac NULL: the protocol's
- * multicast.
+ * Ask which MAC has an address; with our own address as target, announce it. dmac NULL: broadcast or
+ * the protocol's multicast.
  */
 void arp_send(struct link_worker *w, struct link_port *p, const union gid *sender,
 	const union gid *target, const uint8_t *dmac);
@@ -347,12 +341,12 @@ void nd_solicit(struct link_worker *w, struct link_port *p, const union gid *sou
 void nd_announce(struct link_worker *w, struct link_port *p, const union gid *addr);
 /* tx.c */
 /*
- * A frame of ours whose bytes from layer 3 on (l3_len) start at l3 within m: write the Ethernet
- * (and VLAN) header in front, pad, and queue it. Takes the mbuf.
+ * Send a frame whose l3_len bytes from layer 3 on are at l3 within m: write the Ethernet (and VLAN)
+ * header in front, pad it, and queue it. Takes the mbuf.
  */
 void tx_l3(struct link_worker *w, struct link_port *p, struct rte_mbuf *m, uint8_t *l3,
 	uint32_t l3_len, uint64_t dmac, uint16_t ethertype);
-/* A new mbuf with room for a control frame; l3 points behind the Ethernet header. NULL: counted */
+/* Allocate an mbuf for a control frame; *l3 is after the Ethernet header. @return NULL: no mbuf, counted */
 struct rte_mbuf *tx_control(struct link_worker *w, struct link_port *p, uint8_t **l3);
 /* A packet of len bytes from BTH on, to be written and committed; NULL: not now. */
 uint8_t *tx_port_reserve(struct link_worker *w, struct tx_port *t, const struct path *path,
@@ -370,61 +364,63 @@ void tx_vl15_flush(struct link_worker *w);
 void tx_init(struct link_worker *w);
 void tx_fini(struct link_worker *w);
 void tx_port_init(const struct link_worker *w, struct tx_port *t, uint16_t port);
-/* The device's queue is not to be touched, or may be again. */
+/* Stop to use the device's queue, or use it again. */
 void tx_stop(struct tx_port *t, bool stopped);
 
-/* device.c: find or plug an ethdev; unlink what an earlier run left behind */
-/* Drivers say -1 and mean nothing by it. */
+/* device.c: find or attach an ethdev; remove socket files that an earlier run left behind */
+/* As rte_strerror(), but -1, which drivers return for any failure, refers to the log. */
 const char *device_strerror(int rc);
-/* The device connects to somebody's socket once, when it starts (memif's client). */
+/* True for a memif client, which connects to its server's socket only when it starts. */
 bool device_is_client(const struct link_port *p);
 bool device_is_memif(const struct link_port *p);
 int device_attach(struct link_port *p, struct error *err);
-/* interface.c; its MTU, or -errno. set: 0 to look only */
+/* interface.c: set the MTU of an interface, or with set 0 read it. @return the MTU, or -errno */
 int interface_mtu(const char *name, int set);
-/* Before anything is changed; when all has been; at the end. */
+/* Save the interface's state, before the device changes it. */
 void interface_note(struct link_port *p);
+/* After the device has started: log the changes and write them to the file. */
 void interface_tell(struct link_port *p);
+/* At the end. */
 void interface_restore(struct link_port *p);
-/* Is the device's interface up, with a carrier? True when the device has none. */
+/* True if the device's interface is up and has a carrier, or if the device has no interface. */
 bool interface_is_running(const struct link_port *p);
 void print_mac(const uint8_t *mac, char text[RTE_ETHER_ADDR_FMT_SIZE]);
-/* interface_file.c: open and lock the file of .index; when a living process has it, .file is -1 */
+/* interface_file.c: open and lock the interface's file; .file is -1 if a living process has locked it */
 void interface_file_open(struct interface_state *s);
-/* @return false: no killed process has left anything there */
+/* @return true if a killed process left its saved state in the file */
 bool interface_file_read(const struct interface_state *now, struct interface_state *was);
 void interface_file_write(const struct interface_state *s);
 void interface_file_remove(struct interface_state *s);
 void device_detach(struct link_port *p);
-/* device_end.c; not on EAL's interrupt thread */
+/* device_close.c; not on EAL's interrupt thread */
 void device_stop(struct link_port *p);
 void device_close(struct link_port *p);
-/* reconnect.c: say no more than this. @return what memif_log_restore() wants */
+/* reconnect.c: limit memif's log level. @return the argument for memif_log_restore() */
 int memif_log_level(uint32_t most);
 void memif_log_restore(int level);
-/* Start a client's device, when its server is there or comes. */
+/* Start a memif client; wait some seconds for its server. */
 int memif_client_start(const struct link *l, struct link_port *p, struct error *err);
 /* Run fn on EAL's interrupt thread, and wait for it. */
 void interrupts_run(void (*fn)(void *arg), void *arg);
 /*
- * memif.c: nothing is unmapped on that thread before all readers of rcu have been quiescent; NULL:
- * as ever. One link of a process.
+ * memif.c: from now on, munmap() on that thread waits until all readers of rcu have been quiescent;
+ * with NULL it no longer waits. Only one link of a process may use this.
  */
 void memif_guard(struct rte_rcu_qsbr *rcu);
 
 /*
- * Of a frame's slot in af_packet's ring, what the kernel keeps for itself (TPACKET2_HDRLEN, VLAN
- * tag, alignment)
+ * Bytes of a frame's slot in af_packet's ring that the kernel uses (TPACKET2_HDRLEN, VLAN tag,
+ * alignment)
  */
 #define AF_PACKET_SLOT_HEADER 128
-/* Of a memif buffer, what is not MTU: Ethernet header, VLAN tag, FCS */
+/* Bytes of a memif buffer that do not count as MTU: Ethernet header, VLAN tag, FCS */
 #define MEMIF_FRAME_HEADER 22
-/* Either driver's buffer when its arguments do not say */
+/* Default buffer size of both drivers */
 #define BUFFER_DEFAULT 2048
-/* The whole value of an argument of the device; false: it has none, or an empty one. */
+/* Read an argument of the device. @retval false  there is none, or it is empty or too long */
 bool device_arg(const struct link_port *p, const char *key, char *value, size_t size);
 
-/* steering.c: is there anything to be said of who receives for whom? */
+/* steering.c: describe an uneven distribution of packets to workers. @return false: it is even */
 bool steering_words(const struct link_port *p, unsigned int workers, char *text, size_t size);
 
 /* xdp_log.c: before a net_af_xdp device starts; what the kernel has said since then; NULL: not
@@ -438,7 +434,7 @@ int port_configure(const struct link *l, struct link_port *p, struct error *err)
 void pool_choose(struct link *l, struct link_port *p);
 int pool_create_all(struct link *l, struct error *err);
 void pool_free_all(struct link *l);
-/** Where its buffers have come to lie. */
+/** The NUMA node of the pool's buffers. */
 int pool_memory_node(const struct link_pool *pool);
 
 /* back_to_back.c */

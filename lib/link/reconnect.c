@@ -3,9 +3,9 @@
  */
 
 /*
- * memif's client connects when its device starts and never again. At first it waits for its server
- * for some seconds, before the workers run. Later, a server that was restarted would wait for it
- * for ever: so the device starts anew, while no worker polls it.
+ * A memif client connects only when its device starts. At first, before the workers run, it waits
+ * some seconds for its server. If it loses the server later, the device is restarted again and again,
+ * while no worker polls it, until the server is back.
  */
 
 #include <errno.h>
@@ -54,7 +54,7 @@ memif_log_restore(int level)
 		rte_log_set_level(type, level);
 }
 
-/* The driver calls each try that fails an error: the log would know nothing else. */
+/* The driver logs each failed attempt as an error: hide these, or they would fill the log. */
 static int
 start_quietly(uint16_t ethdev)
 {
@@ -95,7 +95,7 @@ say_waiting(const struct link *l, const struct link_port *p, const char *path)
 		LINK_LOG(NOTICE, "%s", text);
 }
 
-/* A server that is just being made turns a client away: it tries again. */
+/* A server that is just starting may reject a client, so the client tries again. */
 int
 memif_client_start(const struct link *l, struct link_port *p, struct error *err)
 {

@@ -3,8 +3,8 @@
  */
 
 /*
- * From an ethdev's burst to packet views: what is not for us, or not for the transport, ends here
- * with its verdict.
+ * Receive frames from ethdevs and parse them into struct packet. Frames that are not for us, or not
+ * transport packets, end here with a verdict.
  */
 
 #include <rte_branch_prediction.h>
@@ -14,11 +14,11 @@
 #include "link/private.h"
 #include "wire/parse_plain.h"
 
-/* classify(): no verdict yet, a transport packet for the engine */
+/* rx_classify(): no verdict yet, a transport packet for the engine */
 #define TRANSPORT VERDICT_COUNT
 
 static bool
-own_ipv4(const struct link_port *p, const uint8_t *addr)
+rx_own_ipv4(const struct link_port *p, const uint8_t *addr)
 {
 	unsigned int i;
 	uint32_t a;
@@ -31,7 +31,7 @@ own_ipv4(const struct link_port *p, const uint8_t *addr)
 }
 
 static bool
-own_ipv6(const struct link_port *p, const uint8_t *addr)
+rx_own_ipv6(const struct link_port *p, const uint8_t *addr)
 {
 	union gid g;
 	unsigned int i;
@@ -45,7 +45,7 @@ own_ipv6(const struct link_port *p, const uint8_t *addr)
 
 /* ff02::1, or ff02::1:ffXX:XXXX of one of our addresses */
 static bool
-own_ipv6_group(const struct link_port *p, const uint8_t *addr)
+rx_own_ipv6_group(const struct link_port *p, const uint8_t *addr)
 {
 	static const uint8_t all_nodes[16] = { 0xFF, 0x02, [15] = 1 };
 	static const uint8_t solicited[13] = { 0xFF, 0x02, [11] = 1, [12] = 0xFF };
@@ -62,7 +62,7 @@ own_ipv6_group(const struct link_port *p, const uint8_t *addr)
 }
 
 static inline enum verdict
-transport(const struct rx_frame *f, enum encap encap, struct packet *pkt)
+rx_transport(const struct rx_frame *f, enum encap encap, struct packet *pkt)
 {
 	enum verdict why;
 
@@ -73,7 +73,7 @@ transport(const struct rx_frame *f, enum encap encap, struct packet *pkt)
 }
 
 static inline enum verdict
-ipv4(struct link_worker *w, struct rx_frame *f, struct packet *pkt)
+rx_ipv4(struct link_worker *w, struct rx_frame *f, struct packet *pkt)
 {
 	const uint8_t *ip = f->l3;
 	bool group;
@@ -83,17 +83,17 @@ ipv4(struct link_worker *w, struct rx_frame *f, struct packet *pkt)
 	if (unlikely(ip[0] >> 4 != 4))
 		return VERDICT_IP_HEADER;
 	group = (ip[IPV4_DST] & 0xF0) == 0xE0;
-	if (unlikely(!own_ipv4(f->port, ip + IPV4_DST)) && !(group && ip[IPV4_PROTO] == PROTO_UDP))
+	if (unlikely(!rx_own_ipv4(f->port, ip + IPV4_DST)) && !(group && ip[IPV4_PROTO] == PROTO_UDP))
 		return VERDICT_NOT_OUR_IP;
 	if (unlikely(f->multicast && !group)) /* RFC 1122 3.3.6 */
 		return VERDICT_NOT_OUR_MAC;
 	if (unlikely(ip[IPV4_PROTO] == PROTO_ICMP))
 		return icmp_receive(w, f);
-	return transport(f, ENCAP_ROCEV2_IPV4, pkt);
+	return rx_transport(f, ENCAP_ROCEV2_IPV4, pkt);
 }
 
 static enum verdict
-ipv6(struct link_worker *w, struct rx_frame *f, struct packet *pkt)
+rx_ipv6(struct link_worker *w, struct rx_frame *f, struct packet *pkt)
 {
 	const uint8_t *ip = f->l3;
 	uint8_t next;
@@ -105,19 +105,19 @@ ipv6(struct link_worker *w, struct rx_frame *f, struct packet *pkt)
 		return VERDICT_IP_HEADER;
 	next = ip[IPV6_NEXT];
 	group = ip[IPV6_DST] == 0xFF;
-	if (group ? next != PROTO_UDP && !own_ipv6_group(f->port, ip + IPV6_DST) :
-		    !own_ipv6(f->port, ip + IPV6_DST))
+	if (group ? next != PROTO_UDP && !rx_own_ipv6_group(f->port, ip + IPV6_DST) :
+		    !rx_own_ipv6(f->port, ip + IPV6_DST))
 		return VERDICT_NOT_OUR_IP;
 	if (f->multicast && !group)
 		return VERDICT_NOT_OUR_MAC;
 	if (next == PROTO_ICMPV6)
 		return icmpv6_receive(w, f);
-	return transport(f, ENCAP_ROCEV2_IPV6, pkt);
+	return rx_transport(f, ENCAP_ROCEV2_IPV6, pkt);
 }
 
-/* The destination GID must be one of ours; groups are the transport's matter. */
+/* The destination GID must be one of ours; the transport checks multicast groups. */
 static enum verdict
-rocev1(struct rx_frame *f, struct packet *pkt)
+rx_rocev1(struct rx_frame *f, struct packet *pkt)
 {
 	static const uint8_t mapped[12] = { [10] = 0xFF, [11] = 0xFF };
 	enum verdict v;
@@ -125,19 +125,19 @@ rocev1(struct rx_frame *f, struct packet *pkt)
 
 	if (!f->port->cfg.rocev1)
 		return VERDICT_ETHERTYPE;
-	v = transport(f, ENCAP_ROCEV1, pkt);
+	v = rx_transport(f, ENCAP_ROCEV1, pkt);
 	if (v != TRANSPORT || pkt->dgid.raw[0] == 0xFF)
 		return v;
 	if (memcmp(pkt->dgid.raw, mapped, sizeof(mapped)) == 0)
-		own = own_ipv4(f->port, pkt->dgid.raw + 12);
+		own = rx_own_ipv4(f->port, pkt->dgid.raw + 12);
 	else
-		own = own_ipv6(f->port, pkt->dgid.raw);
+		own = rx_own_ipv6(f->port, pkt->dgid.raw);
 	return own ? TRANSPORT : VERDICT_NOT_OUR_IP;
 }
 
-/* A GID of the port's table; its GUIDs are also good under the default prefix, whatever is set. */
+/* True for a GID of the port's table, and for the default prefix with any GUID of the table. */
 static bool
-own_gid(const struct port_attr *attr, const union gid *gid)
+rx_own_gid(const struct port_attr *attr, const union gid *gid)
 {
 	static const uint8_t default_prefix[8] = { 0xFE, 0x80 };
 	unsigned int i;
@@ -153,13 +153,14 @@ own_gid(const struct port_attr *attr, const union gid *gid)
 }
 
 /*
- * Native InfiniBand: nothing comes in from the wire where the port is disabled. SMPs come to our
- * LIDs or to nobody's in particular, in any other state of the port; data to our LIDs or a group's,
- * where the port is armed or active, and if they have GIDs, to one of ours; groups are the
- * transport's matter. Valid data to our LIDs make an armed port active: worker 0 sees to that.
+ * Native InfiniBand. A disabled port receives nothing from the wire. In any other state it accepts
+ * SMPs to its LIDs or the permissive LID. An Armed or Active port also receives data packets to its
+ * LIDs or a multicast LID; if they have a GRH, the DGID must be ours or a group, which the transport
+ * checks. In state Armed, data packets are only passed on to set heard_data: worker 0 then makes the
+ * port Active.
  */
 static enum verdict
-native_ib(struct link_worker *w, const struct rx_frame *f, struct packet *pkt)
+rx_native_ib(struct link_worker *w, const struct rx_frame *f, struct packet *pkt)
 {
 	const struct port_attr *attr = link_port_attr(w->link, f->port->index);
 	enum verdict why;
@@ -170,7 +171,7 @@ native_ib(struct link_worker *w, const struct rx_frame *f, struct packet *pkt)
 		return why;
 	len = pkt->icrc_len + ICRC_LEN + VCRC_LEN;
 	if (f->l3_len > len)
-		count(&w->counters[f->port->index].rx_pad, f->l3_len - len);
+		link_count(&w->counters[f->port->index].rx_pad, f->l3_len - len);
 	if (unlikely(attr->disabled) && !w->from_self)
 		return VERDICT_PORT_STATE;
 	smp = pkt->vl == LRH_VL_SMP;
@@ -187,18 +188,18 @@ native_ib(struct link_worker *w, const struct rx_frame *f, struct packet *pkt)
 			__atomic_store_n(&f->port->heard_data, true, __ATOMIC_RELAXED);
 	}
 	if (unlikely(pkt->has_grh && !smp && pkt->dgid.raw[0] != 0xFF) &&
-		!own_gid(attr, &pkt->dgid))
+		!rx_own_gid(attr, &pkt->dgid))
 		return VERDICT_NOT_OUR_IP;
 	lid_learn(w, f->port, attr, pkt, f->eth + MAC_LEN);
 	return TRANSPORT;
 }
 
 /*
- * The tag, from the frame or from a PMD that took it off. A tagged port takes its VLAN only; an
- * untagged one takes priority tags (VLAN 0) too.
+ * Check the VLAN tag, in the frame or stripped by the PMD. A port with a VLAN accepts only that; a
+ * port without VLAN accepts untagged frames and priority tags (VLAN 0).
  */
 static inline bool
-vlan_ok(struct rx_frame *f, uint16_t *ethertype)
+rx_vlan_ok(struct rx_frame *f, uint16_t *ethertype)
 {
 	uint16_t want = f->port->cfg.vlan;
 	uint32_t tci = 0;
@@ -218,7 +219,7 @@ vlan_ok(struct rx_frame *f, uint16_t *ethertype)
 }
 
 static inline bool
-mac_ok(struct rx_frame *f)
+rx_mac_ok(struct rx_frame *f)
 {
 	static const uint8_t broadcast[MAC_LEN] = { 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF };
 	const uint8_t *d = f->eth;
@@ -232,7 +233,7 @@ mac_ok(struct rx_frame *f)
 }
 
 static enum verdict __rte_noinline
-classify(struct link_worker *w, struct rx_frame *f, struct packet *pkt)
+rx_classify(struct link_worker *w, struct rx_frame *f, struct packet *pkt)
 {
 	uint16_t ethertype;
 
@@ -242,23 +243,23 @@ classify(struct link_worker *w, struct rx_frame *f, struct packet *pkt)
 	f->l3 = f->eth + ETH_LEN;
 	f->l3_len = f->mbuf->data_len - ETH_LEN;
 	ethertype = get_be16(f->eth + 12);
-	if (unlikely(!mac_ok(f))) {
+	if (unlikely(!rx_mac_ok(f))) {
 		if (mac_word(f->eth + MAC_LEN) == f->port->mac_word && !f->port->cfg.ib)
 			icmp_overheard(w, f);
 		return VERDICT_NOT_OUR_MAC;
 	}
-	if (unlikely(!vlan_ok(f, &ethertype)))
+	if (unlikely(!rx_vlan_ok(f, &ethertype)))
 		return VERDICT_NOT_OUR_VLAN;
-	if (unlikely(f->port->cfg.ib)) /* and nothing else: no IP stands behind this port */
-		return ethertype == f->port->cfg.ethertype ? native_ib(w, f, pkt) :
+	if (unlikely(f->port->cfg.ib)) /* a native IB port has no IP, so it accepts nothing else */
+		return ethertype == f->port->cfg.ethertype ? rx_native_ib(w, f, pkt) :
 							     VERDICT_ETHERTYPE;
 	switch (ethertype) {
 	case ETHERTYPE_IPV4:
-		return ipv4(w, f, pkt);
+		return rx_ipv4(w, f, pkt);
 	case ETHERTYPE_IPV6:
-		return ipv6(w, f, pkt);
+		return rx_ipv6(w, f, pkt);
 	case ETHERTYPE_ROCEV1:
-		return rocev1(f, pkt);
+		return rx_rocev1(f, pkt);
 	case ETHERTYPE_ARP:
 		return arp_receive(w, f);
 	default:
@@ -267,11 +268,11 @@ classify(struct link_worker *w, struct rx_frame *f, struct packet *pkt)
 }
 
 /*
- * Parsers want one piece: a chained frame is copied into a buffer that holds the largest frame.
- * NULL: it stays
+ * The parsers need a linear frame: copy a chained frame into one buffer and free it. @return NULL: no
+ * buffer, the caller keeps m
  */
 static struct rte_mbuf *
-linearise(const struct link_port *p, struct rte_mbuf *m)
+rx_linearise(const struct link_port *p, struct rte_mbuf *m)
 {
 	struct rte_mbuf *n = rte_pktmbuf_alloc(p->pool->mp);
 	char *to;
@@ -290,11 +291,11 @@ linearise(const struct link_port *p, struct rte_mbuf *m)
 }
 
 /*
- * Most frames: as the port's template says, the packet in the first piece, and nothing else wrong
- * with it. All that is looked at here classify() looks at, too.
+ * The common case: the frame matches the port's template, its packet is in the first segment, and
+ * it parses without error. rx_classify() makes the same checks.
  */
 static inline bool
-plain(const struct link_port *p, const struct rte_mbuf *m, const uint8_t *eth, struct packet *pkt)
+rx_plain(const struct link_port *p, const struct rte_mbuf *m, const uint8_t *eth, struct packet *pkt)
 {
 	return likely(m->data_len >= ETH_LEN + WIRE_PLAIN_LEN) &&
 		likely(!(m->ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED)) &&
@@ -303,7 +304,7 @@ plain(const struct link_port *p, const struct rte_mbuf *m, const uint8_t *eth, s
 }
 
 static inline void
-arrived(struct packet *pkt, const struct link_worker *w, const struct link_port *p,
+rx_set_origin(struct packet *pkt, const struct link_worker *w, const struct link_port *p,
 	const uint8_t *eth, struct rte_mbuf *m)
 {
 	pkt->port = p->index;
@@ -313,13 +314,13 @@ arrived(struct packet *pkt, const struct link_worker *w, const struct link_port 
 }
 
 /*
- * Any other frame.
+ * Receive any other frame.
  *
- * @param m  set to NULL if it has been taken
- * @return   NULL: no transport packet; it is counted
+ * @param m  set to NULL if a control protocol took the mbuf
+ * @return   NULL: no transport packet; its verdict is counted
  */
 static struct packet * __rte_noinline
-receive_other(struct link_worker *w, struct link_port *p, struct rte_mbuf **m)
+rx_other_frame(struct link_worker *w, struct link_port *p, struct rte_mbuf **m)
 {
 	struct link_counters *c = &w->counters[p->index];
 	struct rx_frame f = { .mbuf = *m, .port = p };
@@ -327,25 +328,25 @@ receive_other(struct link_worker *w, struct link_port *p, struct rte_mbuf **m)
 	enum verdict v;
 
 	if (unlikely(f.mbuf->nb_segs > 1)) {
-		f.mbuf = linearise(p, f.mbuf);
+		f.mbuf = rx_linearise(p, f.mbuf);
 		if (f.mbuf == NULL) {
-			count(&c->verdict[VERDICT_NO_MBUF], 1);
+			link_count(&c->verdict[VERDICT_NO_MBUF], 1);
 			return NULL;
 		}
 	}
 	pkt = rte_mbuf_to_priv(f.mbuf);
-	v = classify(w, &f, pkt);
+	v = rx_classify(w, &f, pkt);
 	*m = f.mbuf;
 	if (likely(v == TRANSPORT)) {
-		arrived(pkt, w, p, f.eth, f.mbuf);
+		rx_set_origin(pkt, w, p, f.eth, f.mbuf);
 		return pkt;
 	}
-	count(&c->verdict[v], 1);
+	link_count(&c->verdict[v], 1);
 	return NULL;
 }
 
 static unsigned int
-receive(struct link_worker *w, struct link_port *p, struct rte_mbuf **mbufs, unsigned int n,
+rx_burst(struct link_worker *w, struct link_port *p, struct rte_mbuf **mbufs, unsigned int n,
 	struct packet **pkts)
 {
 	struct link_counters *c = &w->counters[p->index];
@@ -363,27 +364,27 @@ receive(struct link_worker *w, struct link_port *p, struct rte_mbuf **mbufs, uns
 		const uint8_t *eth = rte_pktmbuf_mtod(m, const uint8_t *);
 
 		bytes += m->pkt_len;
-		if (likely(plain(p, m, eth, pkt))) {
-			arrived(pkt, w, p, eth, m);
+		if (likely(rx_plain(p, m, eth, pkt))) {
+			rx_set_origin(pkt, w, p, eth, m);
 			pkts[got++] = pkt;
 			continue;
 		}
-		pkt = receive_other(w, p, &mbufs[i]);
+		pkt = rx_other_frame(w, p, &mbufs[i]);
 		if (pkt != NULL)
 			pkts[got++] = pkt;
 		else if (mbufs[i] != NULL)
 			done[num_done++] = mbufs[i];
 	}
-	count(&c->rx_packets, n);
-	count(&c->rx_bytes, bytes);
+	link_count(&c->rx_packets, n);
+	link_count(&c->rx_bytes, bytes);
 	if (unlikely(num_done > 0))
 		rte_pktmbuf_free_bulk(done, num_done);
 	return got;
 }
 
-/* A burst of what one port has sent to itself. */
+/* Receive a burst of frames that one port has sent to itself. */
 static unsigned int
-receive_self(struct link_worker *w, struct packet **pkts)
+rx_burst_from_self(struct link_worker *w, struct packet **pkts)
 {
 	struct rte_mbuf *mbufs[LINK_BURST], *m;
 	unsigned int n = 0;
@@ -396,7 +397,7 @@ receive_self(struct link_worker *w, struct packet **pkts)
 		w->self_tail++;
 	}
 	w->from_self = true;
-	n = receive(w, &w->link->port[mbufs[0]->port], mbufs, n, pkts);
+	n = rx_burst(w, &w->link->port[mbufs[0]->port], mbufs, n, pkts);
 	w->from_self = false;
 	return n;
 }
@@ -411,10 +412,10 @@ link_rx(struct link_worker *w, uint64_t now, struct packet **pkts)
 	w->now = now;
 	if (w->id == 0 && unlikely(neigh_count(w->link->neigh) != w->neigh_seen))
 		neigh_new(w, now);
-	/* a burst from ourselves and one from outside, in turn */
+	/* alternate between a burst from the self queue and one from a device */
 	w->self_turn = !w->self_turn;
 	if (unlikely(w->self_tail != w->self_head) && w->self_turn)
-		got = receive_self(w, pkts);
+		got = rx_burst_from_self(w, pkts);
 	for (i = 0; i < w->num_rx && got == 0; i++) {
 		q = &w->rx[w->cursor];
 		if (++w->cursor == w->num_rx)
@@ -423,24 +424,24 @@ link_rx(struct link_worker *w, uint64_t now, struct packet **pkts)
 			continue;
 		n = rte_eth_rx_burst(q->port->ethdev, q->queue, mbufs, LINK_BURST);
 		if (n > 0)
-			got = receive(w, q->port, mbufs, n, pkts);
+			got = rx_burst(w, q->port, mbufs, n, pkts);
 	}
 	if (unlikely(w->self_tail != w->self_head) && got == 0)
-		got = receive_self(w, pkts);
+		got = rx_burst_from_self(w, pkts);
 	return got;
 }
 
-/* In one piece, its own, with one holder, and of that pool: as it must be to go back there. */
+/* True if the mbuf can be returned to the pool directly: unshared, one segment, of that pool. */
 static inline bool
-goes_back(const struct rte_mbuf *m, const struct rte_mempool *mp)
+rx_fits_pool(const struct rte_mbuf *m, const struct rte_mempool *mp)
 {
 	return m->pool == mp && rte_mbuf_refcnt_read(m) == 1 && m->nb_segs == 1 &&
 		RTE_MBUF_DIRECT(m);
 }
 
-/* rte_pktmbuf_free_bulk() without the cases that a burst hardly ever has */
+/* As rte_pktmbuf_free_bulk(), but faster for mbufs of one pool. */
 static void
-free_burst(struct packet **pkts, unsigned int n)
+rx_free_burst(struct packet **pkts, unsigned int n)
 {
 	struct rte_mempool *mp = ((struct rte_mbuf *)pkts[0]->mbuf)->pool;
 	struct rte_mbuf *back[LINK_BURST];
@@ -449,7 +450,7 @@ free_burst(struct packet **pkts, unsigned int n)
 	for (i = 0; i < n; i++) {
 		struct rte_mbuf *m = pkts[i]->mbuf;
 
-		if (likely(goes_back(m, mp)))
+		if (likely(rx_fits_pool(m, mp)))
 			back[k++] = m;
 		else
 			rte_pktmbuf_free(m);
@@ -465,6 +466,6 @@ link_free(struct packet **pkts, unsigned int n)
 
 	for (; n > 0; pkts += k, n -= k) {
 		k = RTE_MIN(n, (unsigned int)LINK_BURST);
-		free_burst(pkts, k);
+		rx_free_burst(pkts, k);
 	}
 }

@@ -6,9 +6,9 @@
 #define LINK_RX_TEMPLATE_H
 
 /*
- * What nearly all frames that a port takes in have in common, as masked words: to its MAC, no VLAN
- * tag, IPv4 without options, no fragment, UDP, to its first address and port 4791. What differs is
- * not wrong yet: rx.c looks at it in full.
+ * Masked words that nearly all received frames of a port match: to its MAC, without VLAN tag, IPv4
+ * without options, not a fragment, UDP, to the port's first address and UDP port 4791. rx_classify()
+ * in rx.c checks all other frames in full.
  */
 
 #include <stdbool.h>
@@ -20,16 +20,16 @@
 #include "wire/wire.h"
 
 #define RX_TEMPLATE_WORDS 4
-/* bytes of a frame that are looked at; they are all of an ACK's at the least */
+/* bytes of a frame that the template compares; every RoCEv2 frame is longer */
 #define RX_TEMPLATE_LEN   (ETH_LEN + IPV4_LEN + UDP_LEN)
 
-/* Zeroed it matches zeros, which are no packet of any length. */
+/* A zeroed template matches only zeros, which are not a valid packet. */
 struct rx_template {
-	uint64_t want[RX_TEMPLATE_WORDS]; /* with ones where any bit will do */
-	uint64_t any[RX_TEMPLATE_WORDS];
+	uint64_t want[RX_TEMPLATE_WORDS]; /* with ones in the bits that are not compared */
+	uint64_t any[RX_TEMPLATE_WORDS]; /* the bits that are not compared */
 };
 
-/* The words' places: MAC; EtherType and IP version; fragment and protocol; address and port */
+/* Offsets of the words: MAC; EtherType and IP version; fragment and protocol; address and port */
 static const uint8_t rx_template_at[RX_TEMPLATE_WORDS] = {
 	0,
 	8,
@@ -80,7 +80,7 @@ rx_template_differs(const struct rx_template *t, const uint8_t *eth, unsigned in
 static inline bool
 rx_template_match(const struct rx_template *t, const uint8_t *eth)
 {
-	/* not a loop: gcc -O2 leaves it one */
+	/* unrolled by hand, because gcc -O2 does not unroll a loop */
 	return (rx_template_differs(t, eth, 0) | rx_template_differs(t, eth, 1) |
 		rx_template_differs(t, eth, 2) | rx_template_differs(t, eth, 3)) == 0;
 }

@@ -5,10 +5,10 @@
 /*
  * Link state, subnet management's settings, and the attributes that follow from them.
  *
- * A port's attributes are immutable; a change writes the oldest of ATTR_COPIES copies and publishes
- * it. Readers take the pointer once a burst, so a copy is rewritten GRACE_MS after it was replaced
- * at the earliest: half a second against a burst's microseconds. More changes than copies within
- * that time wait, and leave as one with a later tick.
+ * A port's attributes are immutable: a change writes the oldest of ATTR_COPIES copies and publishes
+ * it. Readers use a pointer only within a turn of microseconds, so a copy may be rewritten GRACE_MS
+ * after it was replaced. If there are more changes than copies within that time, they wait and are
+ * published together with a later tick.
  */
 
 #include <stdio.h>
@@ -53,7 +53,7 @@ add_gid(struct port_attr *a, const struct link_addr *addr, enum gid_type type)
 	return a->num_gids;
 }
 
-/* @return false: the device does not say */
+/* @retval false  the device does not report its link */
 static bool
 read_link(const struct link_port *p, struct rte_eth_link *link)
 {
@@ -71,7 +71,7 @@ link_up(const struct link_port *p)
 }
 
 static void
-fill_roce(const struct link_port *p, struct port_attr *a)
+state_fill_roce(const struct link_port *p, struct port_attr *a)
 {
 	const struct link_port_config *c = &p->cfg;
 	unsigned int i;
@@ -79,7 +79,7 @@ fill_roce(const struct link_port *p, struct port_attr *a)
 	a->subnet_timeout = SUBNET_TIMEOUT;
 	a->up = link_up(p);
 	a->state = a->up ? PORT_STATE_ACTIVE : PORT_STATE_DOWN;
-	/* RoCEv2 GIDs first: index i is address i whether there are twins or not */
+	/* RoCEv2 GIDs first, so that index i is address i with and without RoCEv1 */
 	for (i = 0; i < c->num_addr; i++)
 		add_gid(a, &c->addr[i], GID_ROCEV2);
 	for (i = 0; c->rocev1 && i < c->num_addr; i++)
@@ -87,7 +87,7 @@ fill_roce(const struct link_port *p, struct port_attr *a)
 	a->num_pkeys = config_pkeys(c, a->pkey);
 }
 
-/* Unused entries stay in their places: an index is subnet management's. */
+/* Unused entries keep their places, because subnet management chooses the indexes. */
 static void
 fill_ib_tables(const struct port_settings *s, struct port_attr *a)
 {
@@ -112,7 +112,7 @@ fill_ib_tables(const struct port_settings *s, struct port_attr *a)
 }
 
 static void
-fill_ib(const struct link_port *p, struct port_attr *a)
+state_fill_ib(const struct link_port *p, struct port_attr *a)
 {
 	const struct port_settings *s = &p->settings;
 
@@ -134,7 +134,7 @@ fill_ib(const struct link_port *p, struct port_attr *a)
 }
 
 static void
-fill(const struct link_port *p, struct port_attr *a)
+state_fill(const struct link_port *p, struct port_attr *a)
 {
 	memset(a, 0, sizeof(*a));
 	snprintf(a->name, sizeof(a->name), "%s", p->cfg.name);
@@ -144,14 +144,14 @@ fill(const struct link_port *p, struct port_attr *a)
 	a->active_mtu = port_mtu_to_pmtu(p->mtu);
 	a->vlan = p->cfg.vlan;
 	if (p->cfg.ib)
-		fill_ib(p, a);
+		state_fill_ib(p, a);
 	else
-		fill_roce(p, a);
+		state_fill_roce(p, a);
 }
 
-/* Now, or, while no copy is free, with a later tick. */
+/* Publish the attributes now, or if no copy is free, with a later tick. */
 static void
-publish(const struct link *l, struct link_port *p, uint64_t now)
+state_publish(const struct link *l, struct link_port *p, uint64_t now)
 {
 	struct attr_copy *next = &p->attr_copies[p->attr_next % ATTR_COPIES];
 	struct attr_copy *last = &p->attr_copies[(p->attr_next - 1) % ATTR_COPIES];
@@ -159,13 +159,13 @@ publish(const struct link *l, struct link_port *p, uint64_t now)
 	p->attr_stale = now < next->free_at;
 	if (p->attr_stale)
 		return;
-	fill(p, &next->attr);
+	state_fill(p, &next->attr);
 	__atomic_store_n(&p->attr, &next->attr, __ATOMIC_RELEASE);
 	last->free_at = now + GRACE_MS * (l->cfg.hz / 1000);
 	p->attr_next++;
 }
 
-/* Before subnet management has said anything. */
+/* The settings until subnet management sets others. */
 static void
 settings_init(struct link_port *p)
 {
@@ -195,7 +195,7 @@ state_init(struct link *l, struct link_port *p, struct error *err)
 			p->interface[0].name);
 	p->guid = p->cfg.guid != 0 ? p->cfg.guid : port_eui64(p->mac);
 	settings_init(p);
-	publish(l, p, 0);
+	state_publish(l, p, 0);
 	return 0;
 }
 
@@ -206,7 +206,7 @@ link_port_set(struct link_worker *w, unsigned int port, const struct port_settin
 
 	__atomic_store_n(&p->heard_data, false, __ATOMIC_RELAXED);
 	p->settings = *s;
-	publish(w->link, p, w->now);
+	state_publish(w->link, p, w->now);
 }
 
 /* @return the link came up */
@@ -220,23 +220,23 @@ state_update(const struct link *l, struct link_port *p, uint64_t now)
 
 	if (!read_link(p, &link))
 		return false;
-	/* a device whose MTU was changed behind us (tap, a representor) */
+	/* another program may have changed the device's MTU (tap, a representor) */
 	if (p->cfg.mtu == 0 && p->driver_rule->mtu == MTU_DEVICE)
 		rte_eth_dev_get_mtu(p->ethdev, &mtu);
 	p->link = link;
 	up = link_up(p);
 	if (up == was_up && mtu == p->mtu)
 		return false;
-	/* buffers were sized at the start: a larger MTU needs a new start */
+	/* buffers were sized at start, so a larger MTU takes effect only after a restart */
 	p->mtu = RTE_MIN(mtu, p->pool->data_room - ETH_LEN - VLAN_LEN);
-	publish(l, p, now);
+	state_publish(l, p, now);
 	LINK_LOG(NOTICE, "%s: link is %s, MTU %u", p->cfg.name, up ? "up" : "down", p->mtu);
 	return up && !was_up;
 }
 
-/* Tell the segment where our addresses are: after a restart or a fail-over its caches are stale. */
+/* Announce our addresses: after a restart or a fail-over the neighbours' caches are stale. */
 static void
-announce(struct link_worker *w, struct link_port *p)
+state_announce_addresses(struct link_worker *w, struct link_port *p)
 {
 	unsigned int i;
 
@@ -272,12 +272,12 @@ state_tick(struct link_worker *w, uint64_t now)
 	for (i = 0; i < w->link->num_ports; i++) {
 		p = &w->link->port[i];
 		if (p->attr_stale)
-			publish(w->link, p, now);
+			state_publish(w->link, p, now);
 		if (look && state_update(w->link, p, now) && !p->back_to_back)
 			w->announce_left[i] = ANNOUNCE_COUNT;
 		if (w->announce_left[i] == 0 || now < w->announce_next[i] || !p->attr->up)
 			continue;
-		announce(w, p);
+		state_announce_addresses(w, p);
 		w->announce_left[i]--;
 		w->announce_next[i] = now + ANNOUNCE_MS * ms;
 	}

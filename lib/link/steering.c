@@ -3,21 +3,21 @@
  */
 
 /*
- * Which worker a port's packets come to is the device's choice (configure.c); where that leaves
- * workers out, or puts all of a peer's packets into one queue, it is said at start.
+ * The device chooses the queue, and so the worker, of a received packet (configure.c). A message at
+ * start says if some workers have no queue, or if all packets of a peer go to one queue.
  *
- * No flow rules: what RoCEv2 connections differ in, to a NIC, are addresses and the UDP source
- * port, and RSS takes both; BTH fields are matched by none of the common ones. Queue pairs follow
- * their packets instead (lib/engine/rehome.c).
+ * There are no flow rules: common NICs see RoCEv2 connections differ only in addresses and UDP source
+ * port, which RSS uses already, and cannot match BTH fields. Instead, QPs move to the worker that
+ * receives their packets (lib/engine/rehome.c).
  */
 
 #include <stdio.h>
 
 #include "link/private.h"
 
-/* Why there are no more queues; "": the driver, or who made the device, has given so many */
+/* Why there are not more queues; "": the driver or the device's configuration limits them */
 static const char *
-reason(const struct link_port *p)
+steering_reason(const struct link_port *p)
 {
 	if (p->driver_rule->queues != QUEUES_RSS || p->rss_hf != 0)
 		return "";
@@ -36,7 +36,7 @@ steering_words(const struct link_port *p, unsigned int workers, char *text, size
 		snprintf(text, size,
 			"%s: %s has %u receive queue%s for %u workers%s: %s the others their "
 			"packets", p->cfg.name, p->driver, p->nrx, p->nrx == 1 ? "" : "s", workers,
-			reason(p), who);
+			steering_reason(p), who);
 		return true;
 	}
 	if (workers > 1 && p->driver_rule->queues == QUEUES_RSS &&

@@ -3,18 +3,17 @@
  */
 
 /*
- * The transmit sink and the batches behind it.
+ * The transmit sink, and the batch of frames of each port.
  *
- * Every frame is one linear mbuf by construction, since each is written by one path_finish() or one
- * control protocol: no PMD needs multi-segment support for us.
+ * Every frame is one linear mbuf, because one path_finish() or one control protocol writes it: PMDs
+ * need no multi-segment support.
  *
- * A full queue first holds its callers back (reserve() gives NULL, nothing is lost); if it does not
- * move for FULL_MS, or its link is down, its frames are dropped and counted, so that one dead port
- * does not stop the others of this worker. A queue that only sleeps (a guest that uses fewer than
- * it was given) has another worker's to turn to first.
+ * While a queue is full, the sink's reserve() returns NULL and nothing is lost. If the queue takes no
+ * frame for FULL_MS, or its link is down, its frames are dropped and counted, so that one dead port
+ * does not stop the worker's other ports. If the queue may be one that the far end does not serve (a
+ * guest that uses fewer queues), the frames first go to another worker's queue.
  *
- * A native IB port has a second batch for VL15 (tx_vl15.c). Whenever either goes to the queue, VL15's
- * goes first.
+ * A native IB port has a second batch for VL15 (tx_vl15.c), which is always sent first.
  */
 
 #include <rte_branch_prediction.h>
@@ -22,11 +21,11 @@
 #include "link/lids.h"
 #include "link/private.h"
 
-#define FULL_MS 250 /* longer than a busy machine stalls whoever empties the queue */
+#define FULL_MS 250 /* longer than a busy machine stalls the process that empties the queue */
 
-/* The worker that owns a queue sends them. @return so many were taken */
+/* Pass the batch to the worker that owns a queue. @return number of frames taken */
 static unsigned int
-to_ring(struct tx_port *t)
+tx_to_ring(struct tx_port *t)
 {
 	unsigned int n = rte_ring_sp_enqueue_burst(t->ring, (void **)t->mbuf, t->num, NULL);
 
@@ -34,7 +33,10 @@ to_ring(struct tx_port *t)
 	return n;
 }
 
-/* What the queue did not take, t->num of them behind the first so many, waits or is dropped. */
+/*
+ * The queue took `sent` frames and left the t->num after them. Keep these for the next burst, or drop
+ * them if the queue is stuck.
+ */
 static void __rte_noinline
 tx_rest(struct link_worker *w, struct tx_port *t, unsigned int sent)
 {
@@ -55,19 +57,19 @@ tx_rest(struct link_worker *w, struct tx_port *t, unsigned int sent)
 	if (!t->stuck)
 		return;
 	if (t->ring != NULL && t->way == TX_QUEUE)
-		sent = to_ring(t);
+		sent = tx_to_ring(t);
 	t->num -= sent;
-	count(&w->counters[t->port].tx_full, t->num);
+	link_count(&w->counters[t->port].tx_full, t->num);
 	rte_pktmbuf_free_bulk(t->mbuf + sent, t->num);
 	t->num = 0;
 	t->bytes = 0;
 }
 
-/* @return so many were taken */
+/* @return number of frames taken */
 static unsigned int __rte_noinline
 tx_elsewhere(struct tx_port *t)
 {
-	return t->way == TX_STOPPED ? 0 : to_ring(t);
+	return t->way == TX_STOPPED ? 0 : tx_to_ring(t);
 }
 
 /* The queue takes frames again. */
@@ -78,7 +80,7 @@ tx_moves(struct link_worker *w, struct tx_port *t)
 
 	t->full = false;
 	t->stuck = false;
-	count(&w->counters[t->port].tx_wait,
+	link_count(&w->counters[t->port].tx_wait,
 		(uint64_t)((unsigned __int128)waited * 1000000000 / w->link->cfg.hz));
 }
 
@@ -90,7 +92,7 @@ tx_offer(struct tx_port *t)
 	return tx_elsewhere(t);
 }
 
-/* VL15 goes first. @return false: it still has something that the queue does not take */
+/* Send VL15's batch first. @retval false  the queue did not take all of it */
 static bool __rte_noinline
 vl15_first(struct link_worker *w, struct tx_port *vl15)
 {
@@ -115,14 +117,14 @@ tx_burst(struct link_worker *w, struct tx_port *t)
 	if (unlikely(t->num > 0))
 		tx_rest(w, t, sent);
 	t->left += num - t->num;
-	/* the worker that owns the queue counts what it is handed */
+	/* frames passed to another worker are counted there */
 	if (likely(sent > 0 && t->way == TX_QUEUE)) {
-		count(&c->tx_packets, sent);
-		count(&c->tx_bytes, bytes - t->bytes);
+		link_count(&c->tx_packets, sent);
+		link_count(&c->tx_bytes, bytes - t->bytes);
 	}
 }
 
-/* Room in the port's batch? */
+/* Make room in the port's batch. @retval false  the queue is full */
 static inline bool
 tx_room(struct link_worker *w, struct tx_port *t)
 {
@@ -142,8 +144,8 @@ tx_queue(struct link_worker *w, struct tx_port *t, struct rte_mbuf *m, uint32_t 
 }
 
 /*
- * Of what an mbuf says, a PMD that sends reads the first words (one store, as PMDs do when they
- * receive), the flags, and the lengths, which leave() writes; the rest only if a flag says so.
+ * Initialise new mbufs. A PMD that sends reads only rearm_data, the flags and the lengths of an mbuf,
+ * and other fields only if a flag says so. The lengths are written later, by tx_set_frame().
  */
 static bool __rte_noinline
 tx_refill(struct link_worker *w, struct tx_port *t)
@@ -151,7 +153,7 @@ tx_refill(struct link_worker *w, struct tx_port *t)
 	unsigned int i;
 
 	if (rte_mempool_get_bulk(t->mp, (void **)t->cache, LINK_BURST) != 0) {
-		count(&w->counters[t->port].tx_no_mbuf, 1);
+		link_count(&w->counters[t->port].tx_no_mbuf, 1);
 		return false;
 	}
 	for (i = 0; i < LINK_BURST; i++) {
@@ -162,77 +164,77 @@ tx_refill(struct link_worker *w, struct tx_port *t)
 	return true;
 }
 
-/* The receive path takes it from here, as from any other queue (rx.c). */
+/* Queue a frame to the port itself; link_rx() receives it like any other. */
 static void
-send_to_self(struct link_worker *w, uint16_t port, struct rte_mbuf *m)
+tx_send_to_self(struct link_worker *w, uint16_t port, struct rte_mbuf *m)
 {
 	m->port = port; /* ours, not an ethdev's */
 	w->self[w->self_head++ % SELF_QUEUE] = m;
-	count(&w->counters[port].tx_packets, 1);
-	count(&w->counters[port].tx_bytes, m->pkt_len);
+	link_count(&w->counters[port].tx_packets, 1);
+	link_count(&w->counters[port].tx_bytes, m->pkt_len);
 }
 
 /*
- * The payload behind a BTH without extension headers is aligned to a cache line, and so are the
- * blocks of 16 bytes that the CRC makes of what stands before; the headers go in front.
+ * Offset of the BTH in an mbuf. It aligns the payload of a packet without extension headers to a
+ * cache line, which also aligns the CRC's blocks of 16 bytes. Other headers are in front of the BTH.
  */
 #define BTH_OFF (RTE_PKTMBUF_HEADROOM - BTH_LEN)
 
 static inline uint8_t *
-bth_of(const struct rte_mbuf *m)
+tx_bth(const struct rte_mbuf *m)
 {
 	return (uint8_t *)m->buf_addr + BTH_OFF;
 }
 
-/* Can the port's queue be given a packet? */
+/* True if the port's batch has room for the packet, and there is an mbuf for it. */
 static inline bool
-has_room(const struct tx_port *t, const struct path *path, uint32_t len)
+tx_has_room(const struct tx_port *t, const struct path *path, uint32_t len)
 {
 	return t->num < LINK_BURST && t->num_cached > 0 && len + path->trailer_len <= t->room;
 }
 
-/* Wherever the packet goes? */
+/* As tx_has_room(), and the self queue has room, and no mbuf is reserved. */
 static inline bool
-is_ready(const struct link_worker *w, const struct tx_port *t, const struct path *path,
+tx_is_ready(const struct link_worker *w, const struct tx_port *t, const struct path *path,
 	uint32_t len)
 {
-	return has_room(t, path, len) && w->mbuf == NULL &&
+	return tx_has_room(t, path, len) && w->mbuf == NULL &&
 		w->self_head - w->self_tail != SELF_QUEUE;
 }
 
-/* Make sure that it can. */
+/* Flush the batch, take back a reserved mbuf and get new ones. @retval false  no room or no mbuf */
 static bool __rte_noinline
-make_ready(struct link_worker *w, struct tx_port *t, const struct path *path, uint32_t len)
+tx_make_ready(struct link_worker *w, struct tx_port *t, const struct path *path, uint32_t len)
 {
 	if (!tx_room(w, t) || w->self_head - w->self_tail == SELF_QUEUE)
 		return false;
-	if (w->mbuf != NULL) /* reserved and not committed: taken back */
+	if (w->mbuf != NULL) /* reserved and not committed: take it back */
 		w->from->cache[w->from->num_cached++] = w->mbuf;
 	w->mbuf = NULL;
 	if (len + path->trailer_len > t->room) {
 		/* longer than the port's MTU: the caller's path MTU is wrong */
-		count(&w->counters[t->port].tx_no_mbuf, 1);
+		link_count(&w->counters[t->port].tx_no_mbuf, 1);
 		return false;
 	}
 	return t->num_cached > 0 || tx_refill(w, t);
 }
 
 static __rte_always_inline uint8_t *
-reserve(struct link_worker *w, struct tx_port *t, const struct path *path, uint32_t len)
+tx_take_mbuf(struct link_worker *w, struct tx_port *t, const struct path *path, uint32_t len)
 {
-	if (unlikely(!is_ready(w, t, path, len)) && !make_ready(w, t, path, len))
+	if (unlikely(!tx_is_ready(w, t, path, len)) && !tx_make_ready(w, t, path, len))
 		return NULL;
 	w->mbuf = t->cache[--t->num_cached];
 	w->from = t;
 	w->path = path;
 	w->bth_len = len;
-	return bth_of(w->mbuf);
+	return tx_bth(w->mbuf);
 }
 
 uint8_t *
 tx_port_reserve(struct link_worker *w, struct tx_port *t, const struct path *path, uint32_t len)
 {
-	return reserve(w, t, path, len);
+	return tx_take_mbuf(w, t, path, len);
 }
 
 static uint8_t *
@@ -240,16 +242,16 @@ sink_reserve(struct tx_sink *sink, const struct path *path, uint32_t len)
 {
 	struct link_worker *w = (struct link_worker *)sink;
 
-	return reserve(w, w->tx[path->av.port], path, len);
+	return tx_take_mbuf(w, w->tx[path->av.port], path, len);
 }
 
 /*
- * Native InfiniBand: only SMPs leave a port that is not active, and a disabled port sends only those
- * to itself. VL 15 is for SMPs alone: an SL that is mapped to it has no VL. The LID gives the MAC
+ * Native InfiniBand: a port that is not Active sends only SMPs, and a disabled port only SMPs to
+ * itself. Only SMPs use VL 15: an SL that is mapped to it cannot carry data. The LID gives the MAC
  * address, unless the path already has one.
  */
 static uint64_t
-ib_next_hop(struct link_worker *w, const struct path *path, const uint8_t *bth)
+tx_ib_next_hop(struct link_worker *w, const struct path *path, const uint8_t *bth)
 {
 	bool smp = (get_be32(bth + BTH_DESTQP) & 0xFFFFFF) == 0;
 	const struct link_port *p = &w->link->port[path->av.port];
@@ -258,25 +260,25 @@ ib_next_hop(struct link_worker *w, const struct path *path, const uint8_t *bth)
 	uint64_t mac = mac_word(path->av.dmac);
 
 	if (!smp && (attr->state != PORT_STATE_ACTIVE || path->av.vl == LRH_VL_SMP)) {
-		count(&c->tx_port_state, 1);
+		link_count(&c->tx_port_state, 1);
 		return 0;
 	}
 	if (mac == 0)
 		mac = lid_route(p, attr, path->av.dlid) & MAC_MASK;
 	if (unlikely(attr->disabled) && mac != p->mac_word) {
-		count(&c->tx_port_state, 1);
+		link_count(&c->tx_port_state, 1);
 		return 0;
 	}
 	if (unlikely(mac == 0)) {
-		count(&c->tx_flooded, 1);
+		link_count(&c->tx_flooded, 1);
 		mac = MAC_MASK;
 	}
 	return mac | NEIGH_VALID | (mac == p->mac_word ? NEIGH_SELF : 0);
 }
 
-/* A short frame of ours is padded, behind its CRC. */
+/* Pad a short frame, after its CRC. @return bytes added */
 static uint32_t
-pad_frame(const struct path *path, uint8_t *bth, uint32_t bth_len)
+tx_pad_frame(const struct path *path, uint8_t *bth, uint32_t bth_len)
 {
 	uint32_t len = path->header_len + bth_len + path->trailer_len;
 
@@ -288,28 +290,28 @@ pad_frame(const struct path *path, uint8_t *bth, uint32_t bth_len)
 
 /* The next hop's MAC and flags; without NEIGH_VALID the packet is dropped, and counted. */
 static inline uint64_t
-next_hop(struct link_worker *w, const struct path *path, const uint8_t *bth)
+tx_next_hop(struct link_worker *w, const struct path *path, const uint8_t *bth)
 {
 	uint64_t mac;
 
 	if (likely(path->neighbour != PATH_NO_NEIGHBOUR)) {
 		mac = __atomic_load_n(&w->link->neigh_mac[path->neighbour], __ATOMIC_RELAXED);
 		if (unlikely(!(mac & NEIGH_VALID)))
-			count(&w->counters[path->av.port].tx_unresolved, 1);
+			link_count(&w->counters[path->av.port].tx_unresolved, 1);
 		return mac;
 	}
 	if (path->av.encap == ENCAP_IB)
-		return ib_next_hop(w, path, bth);
-	/* a datagram's answer goes back where it came from: that may be the port itself */
+		return tx_ib_next_hop(w, path, bth);
+	/* the answer to a datagram goes to the datagram's source MAC, which may be the port itself */
 	mac = mac_word(path->av.dmac) | NEIGH_VALID;
 	if (memcmp(path->av.dmac, path->av.smac, MAC_LEN) == 0)
 		mac |= NEIGH_SELF;
 	return mac;
 }
 
-/* A frame of len bytes for that next hop. */
+/* Set the frame's place and length in the mbuf, and its destination MAC. */
 static inline void
-address(const struct path *path, struct rte_mbuf *m, uint64_t mac, uint32_t len)
+tx_set_frame(const struct path *path, struct rte_mbuf *m, uint64_t mac, uint32_t len)
 {
 	uint32_t off = BTH_OFF - path->header_len;
 
@@ -326,8 +328,8 @@ sink_commit(struct tx_sink *sink)
 	const struct path *path = w->path;
 	struct tx_port *t = w->from;
 	struct rte_mbuf *m = w->mbuf;
-	uint8_t *bth = bth_of(m);
-	uint64_t mac = next_hop(w, path, bth);
+	uint8_t *bth = tx_bth(m);
+	uint64_t mac = tx_next_hop(w, path, bth);
 	uint32_t pad = 0, len;
 
 	w->mbuf = NULL;
@@ -336,24 +338,24 @@ sink_commit(struct tx_sink *sink)
 		return;
 	}
 	if (unlikely(path->neighbour == PATH_NO_NEIGHBOUR))
-		pad = pad_frame(path, bth, w->bth_len);
+		pad = tx_pad_frame(path, bth, w->bth_len);
 	if (unlikely(pad > 0))
-		count(&w->counters[path->av.port].tx_pad, pad);
+		link_count(&w->counters[path->av.port].tx_pad, pad);
 	if (w->bth_len <= BTH_LEN + PATH_EXT_MAX) /* headers and no payload */
 		len = path_finish_copy(path, bth, w->bth_len, NULL, 0, w->ip_id++);
 	else
 		len = path_finish(path, bth, w->bth_len, w->ip_id++);
 	len += pad;
-	address(path, m, mac, len);
+	tx_set_frame(path, m, mac, len);
 	if (unlikely(mac & NEIGH_SELF))
-		send_to_self(w, path->av.port, m);
+		tx_send_to_self(w, path->av.port, m);
 	else
 		tx_queue(w, t, m, len);
 }
 
-/* The slower way round: a queue that is full or empty, an address that is ours or not resolved. */
+/* The general case of sink_send(): a full batch, no cached mbuf, an own or unresolved address. */
 static bool __rte_noinline
-send_by_steps(struct tx_sink *sink, const struct path *path, const struct tx_headers *headers,
+tx_send_by_steps(struct tx_sink *sink, const struct path *path, const struct tx_headers *headers,
 	uint32_t headers_len, const void *from, uint32_t len)
 {
 	uint32_t pad = wire_pad(len);
@@ -379,14 +381,14 @@ sink_send(struct tx_sink *sink, const struct path *path, const struct tx_headers
 	uint64_t mac;
 	uint8_t *bth;
 
-	if (unlikely(path->neighbour == PATH_NO_NEIGHBOUR || !has_room(t, path,
+	if (unlikely(path->neighbour == PATH_NO_NEIGHBOUR || !tx_has_room(t, path,
 			headers_len + len + 3)))
-		return send_by_steps(sink, path, headers, headers_len, from, len);
+		return tx_send_by_steps(sink, path, headers, headers_len, from, len);
 	mac = __atomic_load_n(&w->link->neigh_mac[path->neighbour], __ATOMIC_RELAXED);
-	if (unlikely((mac ^ NEIGH_VALID) >= NEIGH_SELF)) /* the two highest bits */
-		return send_by_steps(sink, path, headers, headers_len, from, len);
+	if (unlikely((mac ^ NEIGH_VALID) >= NEIGH_SELF)) /* not valid, or the port itself */
+		return tx_send_by_steps(sink, path, headers, headers_len, from, len);
 	m = t->cache[--t->num_cached];
-	bth = bth_of(m);
+	bth = tx_bth(m);
 	if (unlikely(w->icrc_off)) {
 		memcpy(bth, headers->bytes, sizeof(headers->bytes));
 		len = path_finish_bare(path, bth, headers_len, from, len, w->ip_id++);
@@ -397,10 +399,10 @@ sink_send(struct tx_sink *sink, const struct path *path, const struct tx_headers
 	} else if (len == 0 && headers_len == BTH_LEN + 12) {
 		len = path_finish_atomic(path, bth, headers->bytes, w->ip_id++);
 	} else {
-		memcpy(bth, headers->bytes, sizeof(headers->bytes)); /* there is room */
+		memcpy(bth, headers->bytes, sizeof(headers->bytes)); /* the mbuf has room for all of it */
 		len = path_finish_copy(path, bth, headers_len, from, len, w->ip_id++);
 	}
-	address(path, m, mac, len);
+	tx_set_frame(path, m, mac, len);
 	tx_queue(w, t, m, len);
 	return true;
 }
@@ -415,7 +417,7 @@ tx_l3(struct link_worker *w, struct link_port *p, struct rte_mbuf *m, uint8_t *l
 	uint32_t len = l3 + l3_len - h;
 
 	if (h < (uint8_t *)m->buf_addr || !tx_room(w, t)) {
-		count(&w->counters[p->index].tx_full, 1);
+		link_count(&w->counters[p->index].tx_full, 1);
 		rte_pktmbuf_free(m);
 		return;
 	}
@@ -433,7 +435,7 @@ tx_l3(struct link_worker *w, struct link_port *p, struct rte_mbuf *m, uint8_t *l
 	}
 	m->data_len = len;
 	m->pkt_len = len;
-	/* an answer may stand in the question's mbuf */
+	/* the answer may be in the request's mbuf, whose receive flags must go */
 	m->ol_flags &= RTE_MBUF_F_INDIRECT | RTE_MBUF_F_EXTERNAL;
 	tx_queue(w, t, m, len);
 }
@@ -447,11 +449,11 @@ tx_control(struct link_worker *w, struct link_port *p, uint8_t **l3)
 	if (t->num_cached == 0 && !tx_refill(w, t))
 		return NULL;
 	m = t->cache[--t->num_cached];
-	*l3 = bth_of(m) + ETH_LEN + VLAN_LEN;
+	*l3 = tx_bth(m) + ETH_LEN + VLAN_LEN;
 	return m;
 }
 
-/* Frames of workers that have no queue on the port. */
+/* Take frames from the rings of workers that have no queue on a port. */
 void
 tx_handoff_drain(struct link_worker *w)
 {
@@ -475,7 +477,10 @@ tx_handoff_drain(struct link_worker *w)
 	}
 }
 
-/* Tell those who wait for them (link_tx_left()). A queue that is never empty tells by and by. */
+/*
+ * Tell other workers how many of their frames have left (link_tx_left()). If a batch is never empty,
+ * they learn it in steps.
+ */
 static void
 tx_handoff_tell(struct link_worker *w)
 {

@@ -3,12 +3,12 @@
  */
 
 /*
- * Set-up and end of a worker's transmit side.
+ * Set up and release the transmit side of a worker.
  */
 
 #include "link/private.h"
 
-/* What rte_pktmbuf_reset() makes of an mbuf's first words. */
+/* The rearm_data that rte_pktmbuf_reset() would write. */
 static uint64_t
 rearm_word(void)
 {

@@ -3,13 +3,13 @@
  */
 
 /*
- * VL15's transmit buffer: SMPs of a native IB port have a batch of their own, with packets set aside
- * for it, so that neither data nor QP1 datagrams keep them waiting (seed 004).
+ * VL15's transmit buffer: SMPs of a native IB port have a batch of their own with reserved mbufs, so
+ * that neither data nor QP1 datagrams delay them (seed 004).
  */
 
 #include "link/private.h"
 
-/* What it has used of the packets set aside for it, as far as there are any. */
+/* Replace the reserved mbufs that were sent, as far as the pool has any. */
 static void
 vl15_refill(struct tx_port *t)
 {
@@ -51,7 +51,7 @@ tx_vl15_flush(struct link_worker *w)
 			tx_burst(w, &w->vl15[i]);
 }
 
-/* Worker 0 has a queue of every port (link.h), so VL15 needs nobody's ring. */
+/* Worker 0 has a TX queue of every port, so VL15 needs no ring to another worker. */
 void
 tx_vl15_init(struct link_worker *w)
 {

@@ -2,7 +2,7 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* munmap() of this process, and of the drivers in it: link_unmapping() says why. */
+/* munmap() for the whole process, including its drivers: see link_unmapping(). */
 
 #include <sys/mman.h>
 #include <sys/syscall.h>

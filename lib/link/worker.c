@@ -3,7 +3,7 @@
  */
 
 /*
- * One worker's share of the ports: which queues are its own, its batches, counters and timed work.
+ * A worker's share of the ports: its queues, batches, counters and timed work.
  */
 
 #include <rte_malloc.h>
@@ -11,10 +11,10 @@
 #include "link/lids.h"
 #include "link/private.h"
 
-/* A stranger gets so many answers a second from one worker on one port. */
+/* Limit of ARP, ND or ICMP answers that one worker sends from one port: anybody may ask */
 #define ANSWERS_PER_S  1000
 #define ANSWERS_BURST  128
-/* We ask the segment so many questions a second. */
+/* Limit of ARP and ND requests that we send */
 #define REQUESTS_PER_S 500
 #define REQUESTS_BURST 64
 
@@ -43,7 +43,7 @@ assign_handoff(struct link_worker *w)
 	for (i = 0; i < l->num_ports; i++) {
 		p = &l->port[i];
 		for (other = 0; other < l->cfg.workers; other++) {
-			/* no queue, or one that the far end has not woken */
+			/* the other worker has no queue, or its queue may sleep: then worker 0 sends */
 			owner = other >= p->ntx ? other % p->ntx : 0;
 			if (p->tx_ring[other] != NULL && owner == w->id)
 				w->handoff[w->num_handoff++] =

@@ -3,10 +3,9 @@
  */
 
 /*
- * What libbpf and libxdp print when net_af_xdp starts: half a dozen lines even when all is well. They go
- * to the log at level debug. What the kernel says of a program that it refuses is kept for the error.
- *
- * Only the driver's plug-in is linked with the two libraries.
+ * libbpf and libxdp print about six lines when net_af_xdp starts, even without an error. These lines
+ * go to the log at level debug. The kernel's message about a program that it rejects is kept for the
+ * error text. Only the driver's plug-in is linked with the two libraries, hence dlopen().
  */
 
 #include <dlfcn.h>
@@ -17,14 +16,14 @@
 
 #define KERNEL "Kernel error message: "
 
-/* As libbpf_print_fn_t and libxdp_print_fn_t, but for the level's names. */
+/* As libbpf_print_fn_t and libxdp_print_fn_t, which differ only in the names of the levels. */
 typedef int print_fn(int level, const char *fmt, va_list args);
 
 static char kernel_words[128];
 static bool begun;
 
 static int __attribute__((format(printf, 2, 0)))
-keep(int level, const char *fmt, va_list args)
+xdp_log_print(int level, const char *fmt, va_list args)
 {
 	const char *words;
 	char text[256];
@@ -39,7 +38,7 @@ keep(int level, const char *fmt, va_list args)
 	return 0;
 }
 
-/* Other versions than these print as ever. */
+/* Other versions of the libraries still print to stderr. */
 static void
 set_print(const char *library, const char *function)
 {
@@ -50,8 +49,8 @@ set_print(const char *library, const char *function)
 		return;
 	*(void **)&set = dlsym(handle, function);
 	if (set != NULL)
-		set(keep);
-	dlclose(handle); /* the driver has it still */
+		set(xdp_log_print);
+	dlclose(handle); /* the driver keeps it loaded */
 }
 
 void

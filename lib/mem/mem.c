@@ -22,7 +22,7 @@ fifo_create(struct index_fifo *f, const struct allocator *alloc, uint32_t size)
 }
 
 static void *
-table_alloc(const struct mem *mem, uint32_t entries, size_t size)
+mem_table_alloc(const struct mem *mem, uint32_t entries, size_t size)
 {
 	return mem_zalloc(mem->alloc, (entries > 0 ? entries : 1) * size, 64);
 }
@@ -49,11 +49,11 @@ mem_create(const struct mem_config *config)
 	mem->records.num = config->max_mr + config->max_mw;
 	key_space_init(&mem->keys, config->rng, mem->records.num);
 
-	mem->records.record = table_alloc(mem, mem->records.num, sizeof(*mem->records.record));
-	mem->pd_refs = table_alloc(mem, mem->max_pd, sizeof(*mem->pd_refs));
-	mem->mrs = table_alloc(mem, mem->max_mr, sizeof(*mem->mrs));
-	mem->mws = table_alloc(mem, mem->max_mw, sizeof(*mem->mws));
-	mem->mw_states = table_alloc(mem, mem->max_mw, sizeof(*mem->mw_states));
+	mem->records.record = mem_table_alloc(mem, mem->records.num, sizeof(*mem->records.record));
+	mem->pd_refs = mem_table_alloc(mem, mem->max_pd, sizeof(*mem->pd_refs));
+	mem->mrs = mem_table_alloc(mem, mem->max_mr, sizeof(*mem->mrs));
+	mem->mws = mem_table_alloc(mem, mem->max_mw, sizeof(*mem->mws));
+	mem->mw_states = mem_table_alloc(mem, mem->max_mw, sizeof(*mem->mw_states));
 	if (mem->records.record == NULL || mem->pd_refs == NULL || mem->mrs == NULL ||
 			mem->mws == NULL || mem->mw_states == NULL ||
 			!fifo_create(&mem->free_pd, mem->alloc, mem->max_pd) ||

@@ -381,7 +381,7 @@ completer_check_response(struct rc_qp *qp, const struct packet *pkt, bool read, 
 
 /* Copy payload to byte `at` of the WQE's scatter list. @retval false  an lkey does not allow it */
 static bool
-scatter(struct rc_qp *qp, struct rc_sq_wqe *wqe, uint32_t at, const void *from, uint32_t len)
+completer_scatter(struct rc_qp *qp, struct rc_sq_wqe *wqe, uint32_t at, const void *from, uint32_t len)
 {
 	struct rc_requester *req = &qp->req;
 	struct rc_chunk chunks[RC_SGE_MAX];
@@ -431,7 +431,7 @@ read_opcode_fits(const struct rc_sq_wqe *wqe, const struct packet *pkt)
 }
 
 static enum verdict
-read_response(struct rc_qp *qp, const struct packet *pkt)
+completer_read_response(struct rc_qp *qp, const struct packet *pkt)
 {
 	struct rc_requester *req = &qp->req;
 	struct rc_sq_wqe *wqe;
@@ -447,7 +447,7 @@ read_response(struct rc_qp *qp, const struct packet *pkt)
 		rc_sq_fail(qp, WC_BAD_RESP_ERR);
 		return VERDICT_RESPONSE;
 	}
-	if (!scatter(qp, wqe, at, pkt->payload, want)) {
+	if (!completer_scatter(qp, wqe, at, pkt->payload, want)) {
 		rc_sq_fail(qp, WC_LOC_PROT_ERR);
 		return VERDICT_RESPONSE;
 	}
@@ -465,7 +465,7 @@ atomic_response(struct rc_qp *qp, const struct packet *pkt)
 		return v;
 	wqe = rc_sq_at(&qp->req, qp->req.ack);
 	/* host byte order in memory (rc-transport 11) */
-	if (!scatter(qp, wqe, 0, &pkt->atomic_orig, sizeof(pkt->atomic_orig))) {
+	if (!completer_scatter(qp, wqe, 0, &pkt->atomic_orig, sizeof(pkt->atomic_orig))) {
 		rc_sq_fail(qp, WC_LOC_PROT_ERR);
 		return VERDICT_RESPONSE;
 	}
@@ -482,7 +482,7 @@ complete_any(struct rc_qp *qp, const struct packet *pkt)
 		return complete_acknowledge(qp, pkt);
 	if (pkt->opcode == RC_ATOMIC_ACK)
 		return atomic_response(qp, pkt);
-	return read_response(qp, pkt);
+	return completer_read_response(qp, pkt);
 }
 
 enum verdict

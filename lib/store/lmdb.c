@@ -124,7 +124,7 @@ on_fault(int sig)
 
 static const int faults[] = { SIGBUS, SIGSEGV };
 
-/* Catch faults of reading calls: a damaged page may point anywhere, and load() reads every page. */
+/* Catch faults of reading calls: a damaged page may point anywhere, and lmdb_run_load() reads every page. */
 static void
 catch_faults(const struct call *c, sigjmp_buf *out, struct sigaction before[2])
 {
@@ -196,7 +196,7 @@ load_one(struct lmdb *l, struct call *c, const MDB_val *key, const MDB_val *valu
 }
 
 static int
-load(struct lmdb *l, struct call *c)
+lmdb_run_load(struct lmdb *l, struct call *c)
 {
 	MDB_val key, value;
 	MDB_stat stat;
@@ -226,7 +226,7 @@ static int
 lmdb_load(void *arg, int (*each)(void *to, const struct store_op *op), void *to,
 	struct error *err)
 {
-	return make_call(arg, &(struct call){ .fn = load, .each = each, .to = to, .err = err });
+	return make_call(arg, &(struct call){ .fn = lmdb_run_load, .each = each, .to = to, .err = err });
 }
 
 /* --- apply --- */
@@ -259,7 +259,7 @@ end_writing(struct lmdb *l, MDB_txn *txn, int rc, struct error *err)
 }
 
 static int
-apply(struct lmdb *l, struct call *c)
+lmdb_run_apply(struct lmdb *l, struct call *c)
 {
 	MDB_txn *txn;
 	size_t i;
@@ -276,7 +276,7 @@ apply(struct lmdb *l, struct call *c)
 static int
 lmdb_apply(void *arg, const struct store_op *ops, size_t n, struct error *err)
 {
-	return make_call(arg, &(struct call){ .fn = apply, .ops = ops, .n = n, .err = err });
+	return make_call(arg, &(struct call){ .fn = lmdb_run_apply, .ops = ops, .n = n, .err = err });
 }
 
 /* --- open and close --- */

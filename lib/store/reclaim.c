@@ -199,7 +199,7 @@ settle_all(struct store *s, struct kept *kept)
 
 /* Give up the oldest held version if a limit is exceeded; one at a time. */
 static void
-bound(struct store *s, const struct kept *kept)
+reclaim_bound(struct store *s, const struct kept *kept)
 {
 	if (kept->versions == 0 || s->stale_done < s->stale_below)
 		return;
@@ -218,7 +218,7 @@ store_reclaim(struct store *s)
 	store_look_at_grace(s);
 	look_at_holders(s);
 	settle_all(s, &kept);
-	bound(s, &kept);
+	reclaim_bound(s, &kept);
 	s->settled = kept.versions;
 	s->commits = 0;
 }

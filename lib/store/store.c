@@ -10,7 +10,7 @@
 
 /* Put one change into the transaction that is already in the backend. */
 static int
-take(void *to, const struct store_op *op)
+store_take_version(void *to, const struct store_op *op)
 {
 	struct store *s = to;
 	int rc;
@@ -24,7 +24,7 @@ take(void *to, const struct store_op *op)
 	return store_put(&s->txn, op->table, op->rid, op->bytes, op->len);
 }
 
-/* Publish what take() has gathered: the backend has it. */
+/* Publish what store_take_version() has gathered: the backend has it. */
 static int
 store_publish(struct store *s, struct error *err)
 {
@@ -48,7 +48,7 @@ store_load(struct store *s, struct error *err)
 	if (store_begin(s) == NULL)
 		return error_set(err, ENOMEM, "no memory to load the record store");
 	error_set(err, EIO, "the records that are stored cannot be loaded");
-	rc = b->load(b->arg, take, s, err);
+	rc = b->load(b->arg, store_take_version, s, err);
 	if (rc == 0)
 		return store_publish(s, err);
 	store_abort(&s->txn);
@@ -65,7 +65,7 @@ store_watch(struct store *s, struct error *err)
 		return 0;
 	if (store_begin(s) == NULL)
 		return error_set(err, ENOMEM, "no memory for changes that others made");
-	batches = b->watch(b->arg, take, s, err);
+	batches = b->watch(b->arg, store_take_version, s, err);
 	if (batches <= 0) {
 		store_abort(&s->txn);
 		return batches;

@@ -116,7 +116,7 @@ tree_select(const struct tree *t, uint64_t ordinal, uint32_t *at)
 /* --- changing --- */
 
 static struct tree_node *
-make(struct tree_writer *w, bool leaf)
+tree_make_node(struct tree_writer *w, bool leaf)
 {
 	struct tree_node *n = w->make(w, leaf);
 
@@ -198,9 +198,9 @@ set_child(struct tree_node *n, unsigned int i, struct tree_node *child)
  * @return the right half
  */
 static struct tree_node *
-split(struct tree_writer *w, struct tree_node *n, unsigned int i)
+tree_split_node(struct tree_writer *w, struct tree_node *n, unsigned int i)
 {
-	struct tree_node *right = make(w, n->leaf);
+	struct tree_node *right = tree_make_node(w, n->leaf);
 	unsigned int keep = i == TREE_FAN ? TREE_FAN - 2 : TREE_FAN / 2;
 
 	tree_node_append(right, n, keep, n->n - keep);
@@ -216,7 +216,7 @@ insert_at(struct tree_writer *w, struct tree_node *n, unsigned int i, struct tre
 	struct tree_node *right = NULL, *to = n;
 
 	if (n->n == TREE_FAN) {
-		right = split(w, n, i);
+		right = tree_split_node(w, n, i);
 		if (i > n->n) {
 			i -= n->n;
 			to = right;
@@ -235,7 +235,7 @@ insert_at(struct tree_writer *w, struct tree_node *n, unsigned int i, struct tre
 
 /* @return the node or its copy; *right: a new neighbour of it */
 static struct tree_node *
-put(struct tree_writer *w, struct tree_node *n, struct tree_key key,
+tree_put_at(struct tree_writer *w, struct tree_node *n, struct tree_key key,
 	const struct store_record *rec, struct tree_node **right)
 {
 	struct tree_node *child, *child_right = NULL;
@@ -252,7 +252,7 @@ put(struct tree_writer *w, struct tree_node *n, struct tree_key key,
 		return n;
 	}
 	i = child_of(n, key);
-	child = put(w, n->child[i], key, rec, &child_right);
+	child = tree_put_at(w, n->child[i], key, rec, &child_right);
 	set_child(n, i, child);
 	if (child_right != NULL)
 		*right = insert_at(w, n, i + 1, key, NULL, child_right);
@@ -266,12 +266,12 @@ tree_put(struct tree *t, struct tree_writer *w, struct tree_key key,
 	struct tree_node *right, *root;
 
 	if (t->root == NULL) {
-		t->root = make(w, true);
+		t->root = tree_make_node(w, true);
 		t->depth = 1;
 	}
-	t->root = put(w, t->root, key, rec, &right);
+	t->root = tree_put_at(w, t->root, key, rec, &right);
 	if (right != NULL) {
-		root = make(w, false);
+		root = tree_make_node(w, false);
 		root->n = 2;
 		set_child(root, 0, t->root);
 		set_child(root, 1, right);
@@ -283,7 +283,7 @@ tree_put(struct tree *t, struct tree_writer *w, struct tree_key key,
 
 /* Child i has become small: join it with a neighbour when both fit in one node. */
 static void
-join(struct tree_writer *w, struct tree_node *n, unsigned int i)
+tree_join_nodes(struct tree_writer *w, struct tree_node *n, unsigned int i)
 {
 	unsigned int l = i > 0 ? i - 1 : 0;
 	struct tree_node *left, *right;
@@ -317,7 +317,7 @@ del(struct tree_writer *w, struct tree_node *n, struct tree_key key)
 	}
 	set_child(n, i, child);
 	if (child->n < TREE_MIN)
-		join(w, n, i);
+		tree_join_nodes(w, n, i);
 	return n;
 }
 

@@ -307,7 +307,7 @@ store_rollback(struct store_txn *t, const struct store_savepoint *sp)
 
 /* What a large transaction needed is not kept for ever. */
 static void
-end(struct store_txn *t)
+txn_end(struct store_txn *t)
 {
 	t->made.n = 0;
 	t->retired.n = 0;
@@ -328,7 +328,7 @@ void
 store_abort(struct store_txn *t)
 {
 	unmake(t, 0, 0, 0);
-	end(t);
+	txn_end(t);
 }
 
 int
@@ -354,7 +354,7 @@ store_commit(struct store_txn *t, struct error *err)
 	stat_set(s, version, t->next->number);
 	t->next = NULL;
 	retire_version(s, last);
-	end(t);
+	txn_end(t);
 	reclaim_after_commit(s);
 	return 0;
 }

@@ -27,7 +27,7 @@ store_current(const struct store_reader *r)
  * The place where a version is held, NULL: a free one; if there is none, the one behind the last.
  */
 static unsigned int
-place_of(const struct store_reader *r, const struct store_version *v)
+version_place_of(const struct store_reader *r, const struct store_version *v)
 {
 	unsigned int i = 0;
 
@@ -45,10 +45,10 @@ place_of(const struct store_reader *r, const struct store_version *v)
 int
 store_hold(struct store_reader *r, const struct store_version *v)
 {
-	unsigned int i = place_of(r, v);
+	unsigned int i = version_place_of(r, v);
 
 	if (i == r->top)
-		i = place_of(r, NULL);
+		i = version_place_of(r, NULL);
 	if (i == r->store->slots)
 		return -ENOSPC;
 	if (r->held[i].count++ == 0)
@@ -62,7 +62,7 @@ store_hold(struct store_reader *r, const struct store_version *v)
 void
 store_unhold(struct store_reader *r, const struct store_version *v)
 {
-	unsigned int i = place_of(r, v), top = r->top;
+	unsigned int i = version_place_of(r, v), top = r->top;
 
 	r->last = i;
 	if (--r->held[i].count > 0)

@@ -69,7 +69,7 @@ version(struct perftest_exchange *x, const uint8_t *m, size_t len, uint8_t *answ
 
 /* Both sides take the larger value: theirs. */
 static int
-same(struct perftest_exchange *x, const uint8_t *m, size_t len, uint8_t *answer)
+exchange_same(struct perftest_exchange *x, const uint8_t *m, size_t len, uint8_t *answer)
 {
 	if (len != PERFTEST_WORD)
 		return -1;
@@ -95,7 +95,7 @@ mtu(struct perftest_exchange *x, const uint8_t *m, size_t len, uint8_t *answer)
 }
 
 static int
-dest(struct perftest_exchange *x, const uint8_t *m, size_t len, uint8_t *answer)
+exchange_swap_dest(struct perftest_exchange *x, const uint8_t *m, size_t len, uint8_t *answer)
 {
 	struct perftest_dest theirs, ours = { 0 };
 
@@ -114,7 +114,7 @@ dest(struct perftest_exchange *x, const uint8_t *m, size_t len, uint8_t *answer)
 
 /* Of a test in one direction the client does not look at ours. */
 static int
-report(struct perftest_exchange *x, const uint8_t *m, size_t len, uint8_t *answer)
+exchange_report(struct perftest_exchange *x, const uint8_t *m, size_t len, uint8_t *answer)
 {
 	(void)m;
 	if (len != PERFTEST_NUMBER)
@@ -133,14 +133,14 @@ static int
 talk(struct perftest_exchange *x, const uint8_t *m, size_t len, uint8_t *answer)
 {
 	if (len == PERFTEST_NUMBER)
-		return report(x, m, len, answer);
+		return exchange_report(x, m, len, answer);
 	if (x->stream && len == DONE_LEN) {
 		memcpy(answer, PERFTEST_DONE_TEXT, DONE_LEN);
 		x->step = PERFTEST_DONE;
 		return DONE_LEN;
 	}
 	if (x->stream || len == PERFTEST_BYTES)
-		return dest(x, m, len, answer);
+		return exchange_swap_dest(x, m, len, answer);
 	return -1;
 }
 
@@ -159,11 +159,11 @@ static const struct {
 	int (*answer)(struct perftest_exchange *x, const uint8_t *m, size_t len, uint8_t *answer);
 } steps[] = {
 	[PERFTEST_VERSION_STEP] = { PERFTEST_VERSION_LEN, version },
-	[PERFTEST_CYCLE_BUFFER] = { PERFTEST_WORD, same },
-	[PERFTEST_CACHE_LINE] = { PERFTEST_WORD, same },
+	[PERFTEST_CYCLE_BUFFER] = { PERFTEST_WORD, exchange_same },
+	[PERFTEST_CACHE_LINE] = { PERFTEST_WORD, exchange_same },
 	[PERFTEST_MTU] = { PERFTEST_MTU_LEN, mtu },
 	[PERFTEST_TALK] = { 0, talk },
-	[PERFTEST_REPORT] = { PERFTEST_NUMBER, report },
+	[PERFTEST_REPORT] = { PERFTEST_NUMBER, exchange_report },
 	[PERFTEST_DONE] = { 1, after_done },
 };
 

@@ -21,7 +21,7 @@ svc_pd_need(struct svc *s, struct error *err)
 }
 
 static struct svc_region
-region_of(const struct mem_mr_info *info)
+svc_region_of_mr(const struct mem_mr_info *info)
 {
 	return (struct svc_region){
 		.lkey = info->key,
@@ -57,7 +57,7 @@ svc_region(struct svc *s, uint64_t length, uint32_t access, struct svc_region *r
 	if (ret != 0)
 		return ret;
 	s->keys[s->num_keys++] = info.key;
-	*r = region_of(&info);
+	*r = svc_region_of_mr(&info);
 	return 0;
 }
 
@@ -78,7 +78,7 @@ svc_adopt_region(struct svc *s, uint32_t key, struct svc_region *r, struct error
 	s->pd = info.pd;
 	s->has_pd = true;
 	s->pd_adopted = true;
-	*r = region_of(&info);
+	*r = svc_region_of_mr(&info);
 	return 0;
 }
 

@@ -118,7 +118,7 @@ go_ahead(struct svc_conn *c)
 }
 
 static void
-rdma(struct svc_conn *c, enum wr_opcode opcode, const uint8_t *info, uint32_t length)
+rping_post_rdma(struct svc_conn *c, enum wr_opcode opcode, const uint8_t *info, uint32_t length)
 {
 	struct svc_region r = svc_conn_buffer(c);
 	struct sge sge = { .addr = r.va + AT_SOURCE, .length = length, .lkey = r.lkey };
@@ -153,10 +153,10 @@ server_message(struct svc_conn *c, const struct wc *wc)
 	if (p->step == RPING_READ_ADV) {
 		p->step = RPING_READ;
 		p->length = length;
-		rdma(c, WR_RDMA_READ, info, length);
+		rping_post_rdma(c, WR_RDMA_READ, info, length);
 	} else {
 		p->step = RPING_WRITE;
-		rdma(c, WR_RDMA_WRITE, info, length < p->length ? length : p->length);
+		rping_post_rdma(c, WR_RDMA_WRITE, info, length < p->length ? length : p->length);
 	}
 }
 

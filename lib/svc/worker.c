@@ -187,7 +187,7 @@ tidy(struct svc_worker *w)
 }
 
 static void
-turns(struct svc_worker *w)
+svc_worker_run_conns(struct svc_worker *w)
 {
 	struct svc_conn *c, *next;
 
@@ -218,7 +218,7 @@ svc_worker_run(struct svc_worker *w, uint64_t now, unsigned int budget)
 		if ((unsigned int)got < n)
 			break;
 	}
-	turns(w);
+	svc_worker_run_conns(w);
 	done += end_some(w);
 	tidy(w);
 	return done;

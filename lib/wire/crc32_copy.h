@@ -35,7 +35,7 @@ put_payload(uint8_t *to, const void *from, uint32_t len)
 static TARGET_PCLMUL __rte_always_inline __m128i
 copy_block(uint8_t *to, const uint8_t *from)
 {
-	__m128i v = load(from);
+	__m128i v = fold_load(from);
 
 	_mm_storeu_si128((__m128i *)(void *)to, v);
 	return v;
@@ -46,7 +46,7 @@ static TARGET_PCLMUL __rte_noinline __rte_unused uint32_t
 finish_odd(__m128i x, uint8_t *to, const uint8_t *from, uint32_t len)
 {
 	put_payload(to, from, len);
-	return finish(x, to, len + PADDING(len));
+	return fold_finish(x, to, len + PADDING(len));
 }
 
 /* x: CRC state of all bytes before; any length may be left */

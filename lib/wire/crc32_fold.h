@@ -44,7 +44,7 @@
 #define HIGH_LOW2(low, high) high, low
 
 static TARGET_PCLMUL inline __m128i
-load(const uint8_t *p)
+fold_load(const uint8_t *p)
 {
 	return _mm_loadu_si128((const __m128i *)(const void *)p);
 }
@@ -76,9 +76,9 @@ fold_tail(__m128i x, const uint8_t *end, size_t len)
 		0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80,
 		0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80,
 	};
-	__m128i first = _mm_shuffle_epi8(x, load(shift + len));
-	__m128i select = load(shift + 16 + len);
-	__m128i rest = _mm_blendv_epi8(_mm_shuffle_epi8(x, select), load(end - 16), select);
+	__m128i first = _mm_shuffle_epi8(x, fold_load(shift + len));
+	__m128i select = fold_load(shift + 16 + len);
+	__m128i rest = _mm_blendv_epi8(_mm_shuffle_epi8(x, select), fold_load(end - 16), select);
 
 	return fold(first, K(FOLD_128), rest);
 }
@@ -101,32 +101,32 @@ reduce(__m128i x)
 
 /* @param x  CRC state of all bytes before p. @param len  any length */
 static TARGET_PCLMUL inline uint32_t
-finish(__m128i x, const uint8_t *p, size_t len)
+fold_finish(__m128i x, const uint8_t *p, size_t len)
 {
 	for (; len >= 16; len -= 16, p += 16)
-		x = fold(x, K(FOLD_128), load(p));
+		x = fold(x, K(FOLD_128), fold_load(p));
 	if (len > 0)
 		x = fold_tail(x, p + len, len);
 	return ~reduce(x);
 }
 
 /*
- * finish() with four lanes, for 64 bytes or more.
+ * fold_finish() with four lanes, for 64 bytes or more.
  * @param x  CRC state of all bytes through the first 16 at p
  */
 static TARGET_PCLMUL inline uint32_t
 finish_lanes(__m128i x, const uint8_t *p, size_t len)
 {
-	__m128i x1 = load(p + 16), x2 = load(p + 32), x3 = load(p + 48);
+	__m128i x1 = fold_load(p + 16), x2 = fold_load(p + 32), x3 = fold_load(p + 48);
 
 	for (p += 64, len -= 64; len >= 64; p += 64, len -= 64) {
-		x = fold(x, K(FOLD_512), load(p));
-		x1 = fold(x1, K(FOLD_512), load(p + 16));
-		x2 = fold(x2, K(FOLD_512), load(p + 32));
-		x3 = fold(x3, K(FOLD_512), load(p + 48));
+		x = fold(x, K(FOLD_512), fold_load(p));
+		x1 = fold(x1, K(FOLD_512), fold_load(p + 16));
+		x2 = fold(x2, K(FOLD_512), fold_load(p + 32));
+		x3 = fold(x3, K(FOLD_512), fold_load(p + 48));
 	}
 	x = fold(x, K(FOLD_384), fold(x1, K(FOLD_256), fold(x2, K(FOLD_128), x3)));
-	return finish(x, p, len);
+	return fold_finish(x, p, len);
 }
 
 #ifdef WIRE_CRC32_VPCLMUL

@@ -37,7 +37,7 @@ crc32_masked_portable(const uint8_t *p, const uint8_t *ones, uint32_t blocks, ui
 static TARGET_PCLMUL __rte_always_inline __m128i
 load_with_ones(const uint8_t *p, const uint8_t *ones)
 {
-	return _mm_or_si128(load(p), load(ones));
+	return _mm_or_si128(fold_load(p), fold_load(ones));
 }
 
 /* The eight bytes of ones, the first four cancelled by the initial register, and 8 packet bytes. */
@@ -60,8 +60,8 @@ crc32_masked_pclmul(const uint8_t *p, const uint8_t *ones, uint32_t blocks, uint
 	for (p += ONES, ones += ONES; p < payload; p += BLOCK, ones += BLOCK)
 		x = fold(x, K(FOLD_128), load_with_ones(p, ones));
 	if (len < 64)
-		return finish(x, p, len);
-	return finish_lanes(fold(x, K(FOLD_128), load(p)), p, len);
+		return fold_finish(x, p, len);
+	return finish_lanes(fold(x, K(FOLD_128), fold_load(p)), p, len);
 }
 
 #endif

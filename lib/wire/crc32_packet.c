@@ -27,11 +27,11 @@ crc32_packet_portable(uint8_t *head, const uint8_t *keep, const uint8_t *ones,
 static TARGET_PCLMUL __rte_always_inline __m128i
 fold_packet_head(const uint8_t *head, const uint8_t *keep, const uint8_t *ones, uint32_t blocks)
 {
-	__m128i x = _mm_or_si128(_mm_and_si128(load(head), load(keep)), load(ones));
+	__m128i x = _mm_or_si128(_mm_and_si128(fold_load(head), fold_load(keep)), fold_load(ones));
 	uint32_t i;
 
 	for (i = BLOCK; i < blocks * BLOCK; i += BLOCK)
-		x = fold(x, K(FOLD_128), _mm_or_si128(load(head + i), load(ones + i)));
+		x = fold(x, K(FOLD_128), _mm_or_si128(fold_load(head + i), fold_load(ones + i)));
 	return x;
 }
 

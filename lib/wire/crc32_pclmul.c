@@ -15,8 +15,8 @@ crc32_pclmul(uint32_t crc, const void *buf, size_t len)
 
 	if (len < 16)
 		return crc32_portable(crc, buf, len);
-	x = _mm_xor_si128(load(p), _mm_cvtsi32_si128(~crc));
-	return len < 64 ? finish(x, p + 16, len - 16) : finish_lanes(x, p, len);
+	x = _mm_xor_si128(fold_load(p), _mm_cvtsi32_si128(~crc));
+	return len < 64 ? fold_finish(x, p + 16, len - 16) : finish_lanes(x, p, len);
 }
 
 /*
@@ -34,20 +34,20 @@ vcrc_fold_pclmul(uint16_t crc, const uint8_t *buf, size_t len, uint8_t block[16]
 	const uint8_t *p = buf;
 	__m128i x, x1, x2, x3;
 
-	x = _mm_xor_si128(load(p), _mm_cvtsi32_si128(crc));
-	x1 = load(p + 16);
-	x2 = load(p + 32);
-	x3 = load(p + 48);
+	x = _mm_xor_si128(fold_load(p), _mm_cvtsi32_si128(crc));
+	x1 = fold_load(p + 16);
+	x2 = fold_load(p + 32);
+	x3 = fold_load(p + 48);
 	for (p += 64, len -= 64; len >= 64; p += 64, len -= 64) {
-		x = fold(x, K(VCRC_FOLD_512), load(p));
-		x1 = fold(x1, K(VCRC_FOLD_512), load(p + 16));
-		x2 = fold(x2, K(VCRC_FOLD_512), load(p + 32));
-		x3 = fold(x3, K(VCRC_FOLD_512), load(p + 48));
+		x = fold(x, K(VCRC_FOLD_512), fold_load(p));
+		x1 = fold(x1, K(VCRC_FOLD_512), fold_load(p + 16));
+		x2 = fold(x2, K(VCRC_FOLD_512), fold_load(p + 32));
+		x3 = fold(x3, K(VCRC_FOLD_512), fold_load(p + 48));
 	}
 	x = fold(x, K(VCRC_FOLD_384),
 		fold(x1, K(VCRC_FOLD_256), fold(x2, K(VCRC_FOLD_128), x3)));
 	for (; len >= 16; len -= 16, p += 16)
-		x = fold(x, K(VCRC_FOLD_128), load(p));
+		x = fold(x, K(VCRC_FOLD_128), fold_load(p));
 	_mm_storeu_si128((__m128i *)(void *)block, x);
 	return p - buf;
 }
@@ -71,7 +71,7 @@ crc32_vpclmul(uint32_t crc, const void *buf, size_t len)
 		return crc32_pclmul(crc, buf, len);
 	y = _mm512_xor_si512(load512(p), _mm512_zextsi128_si512(_mm_cvtsi32_si128(~crc)));
 	y = fold_lanes512(y, p, len);
-	return finish(together(y), p + len - len % 64, len % 64);
+	return fold_finish(together(y), p + len - len % 64, len % 64);
 }
 
 bool

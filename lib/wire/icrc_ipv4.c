@@ -37,7 +37,7 @@ icrc_ipv4_ok_portable(const uint8_t *ip, uint32_t len)
 static TARGET_PCLMUL __rte_always_inline __m128i
 load_ipv4_masked(const uint8_t *ip, uint32_t at)
 {
-	return _mm_or_si128(load(ip + at - FRONT), load(ones + at));
+	return _mm_or_si128(fold_load(ip + at - FRONT), fold_load(ones + at));
 }
 
 static TARGET_PCLMUL __rte_always_inline __m128i
@@ -45,7 +45,7 @@ fold_ipv4_head(const uint8_t *ip)
 {
 	__m128i x = _mm_loadl_epi64((const __m128i *)(const void *)ip);
 
-	x = _mm_or_si128(_mm_slli_si128(x, FRONT), load(ones));
+	x = _mm_or_si128(_mm_slli_si128(x, FRONT), fold_load(ones));
 	x = fold(x, K(FOLD_128), load_ipv4_masked(ip, BLOCK));
 	return fold(x, K(FOLD_128), load_ipv4_masked(ip, 2 * BLOCK));
 }
@@ -58,15 +58,15 @@ icrc_ipv4_ok_pclmul(const uint8_t *ip, uint32_t len)
 
 	len -= HEAD_LEN;
 	if (len >= 128)
-		return finish_lanes(fold(x, K(FOLD_128), load(p)), p, len) == get_le32(icrc);
+		return finish_lanes(fold(x, K(FOLD_128), fold_load(p)), p, len) == get_le32(icrc);
 	if (len >= 64) {
-		x = fold(x, K(FOLD_128), load(p));
-		x = fold(x, K(FOLD_128), load(p + 16));
-		x = fold(x, K(FOLD_128), load(p + 32));
-		x = fold(x, K(FOLD_128), load(p + 48));
+		x = fold(x, K(FOLD_128), fold_load(p));
+		x = fold(x, K(FOLD_128), fold_load(p + 16));
+		x = fold(x, K(FOLD_128), fold_load(p + 32));
+		x = fold(x, K(FOLD_128), fold_load(p + 48));
 		p += 64, len -= 64;
 	}
-	return finish(x, p, len) == get_le32(icrc);
+	return fold_finish(x, p, len) == get_le32(icrc);
 }
 
 #endif

@@ -43,7 +43,7 @@ put_other_header(const struct path *p, uint8_t *bth, uint32_t l3_len)
 }
 
 static inline void
-put_header(const struct path *p, uint8_t *bth, uint32_t l3_len, uint16_t ip_id)
+path_put_header(const struct path *p, uint8_t *bth, uint32_t l3_len, uint16_t ip_id)
 {
 	if (unlikely(p->av.encap != ENCAP_ROCEV2_IPV4)) {
 		put_other_header(p, bth, l3_len);
@@ -60,7 +60,7 @@ path_finish(const struct path *p, uint8_t *bth, uint32_t bth_len, uint16_t ip_id
 	uint32_t icrc_len = p->header_len - p->l3_off + bth_len;
 	uint32_t l3_len = icrc_len + ICRC_LEN;
 
-	put_header(p, bth, l3_len, ip_id);
+	path_put_header(p, bth, l3_len, ip_id);
 	put_le32(l3 + icrc_len, wire_icrc(p->av.encap, l3, icrc_len));
 	if (unlikely(p->av.encap == ENCAP_IB))
 		put_le16(l3 + l3_len, wire_vcrc(l3, l3_len));
@@ -108,7 +108,7 @@ path_finish_copy(const struct path *p, uint8_t *bth, uint32_t headers, const voi
 		memset(at + len, 0, wire_pad(len));
 		return path_finish(p, bth, bth_len, ip_id);
 	}
-	put_header(p, bth, p->header_len - p->l3_off + bth_len + ICRC_LEN, ip_id);
+	path_put_header(p, bth, p->header_len - p->l3_off + bth_len + ICRC_LEN, ip_id);
 	put_le32(bth + bth_len, crc32_packet(at - blocks * BLOCK, keep + skip,
 			ones[encap] + skip, blocks, from, len));
 	return p->header_len + bth_len + ICRC_LEN;
@@ -122,7 +122,7 @@ finish_bare_any(const struct path *p, uint8_t *bth, uint32_t headers, const void
 
 	if (unlikely(p->av.encap == ENCAP_IB))
 		return path_finish_copy(p, bth, headers, from, len, ip_id);
-	put_header(p, bth, p->header_len - p->l3_off + bth_len + ICRC_LEN, ip_id);
+	path_put_header(p, bth, p->header_len - p->l3_off + bth_len + ICRC_LEN, ip_id);
 	if (len > 0)
 		memcpy(bth + headers, from, len);
 	put_le32(bth + headers + len, 0); /* padding */
@@ -139,7 +139,7 @@ path_finish_bare(const struct path *p, uint8_t *bth, uint32_t headers, const voi
 
 	if (unlikely(p->av.encap != ENCAP_ROCEV2_IPV4 || !copy_is_short(len)))
 		return finish_bare_any(p, bth, headers, from, len, ip_id);
-	put_header(p, bth, IPV4_LEN + UDP_LEN + bth_len + ICRC_LEN, ip_id);
+	path_put_header(p, bth, IPV4_LEN + UDP_LEN + bth_len + ICRC_LEN, ip_id);
 	copy_short(bth + headers, from, len);
 	put_le32(bth + headers + len, 0); /* padding */
 	put_le32(bth + bth_len, 0);

@@ -73,9 +73,9 @@ static const uint8_t ack_ones[2 * BLOCK] = {
 static TARGET_PCLMUL void
 put_state(const uint8_t blocks[2 * BLOCK], const uint8_t ones[2 * BLOCK], uint8_t state[BLOCK])
 {
-	__m128i x = _mm_or_si128(load(blocks), load(ones));
+	__m128i x = _mm_or_si128(fold_load(blocks), fold_load(ones));
 
-	x = fold(x, K(FOLD_128), _mm_or_si128(load(blocks + BLOCK), load(ones + BLOCK)));
+	x = fold(x, K(FOLD_128), _mm_or_si128(fold_load(blocks + BLOCK), fold_load(ones + BLOCK)));
 	_mm_storeu_si128((__m128i *)(void *)state, move(x, K(FOLD_128)));
 }
 
@@ -105,7 +105,7 @@ head_after(const uint8_t state[BLOCK], uint64_t vary, __m128i third)
 {
 	__m128i more = _mm_clmulepi64_si128(_mm_cvtsi64_si128((int64_t)vary), K(FOLD_256), 0x10);
 
-	return _mm_xor_si128(_mm_xor_si128(load(state), more), third);
+	return _mm_xor_si128(_mm_xor_si128(fold_load(state), more), third);
 }
 
 static TARGET_PCLMUL __rte_always_inline __m128i

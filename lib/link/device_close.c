@@ -3,11 +3,11 @@
  */
 
 /*
- * A device is stopped and closed.
+ * Stop and close a device.
  *
- * memif lets go of a peer that leaves on EAL's interrupt thread, by the same steps as when it is
- * stopped, and nothing keeps the two apart: what both free is freed twice when both ends go at a
- * time. On that thread one comes after the other.
+ * When a peer leaves, memif disconnects it on EAL's interrupt thread, by the same steps as when the
+ * device is stopped, and without a lock. If both happened at the same time, memory would be freed
+ * twice. So memif devices are stopped and closed on that thread too.
  */
 
 #include <rte_alarm.h>
@@ -24,7 +24,7 @@ struct errand {
 };
 
 static void
-run_errand(void *arg)
+interrupts_call(void *arg)
 {
 	struct errand *e = arg;
 
@@ -37,7 +37,7 @@ interrupts_run(void (*fn)(void *arg), void *arg)
 {
 	struct errand e = { .fn = fn, .arg = arg };
 
-	if (rte_eal_alarm_set(1, run_errand, &e) != 0) {
+	if (rte_eal_alarm_set(1, interrupts_call, &e) != 0) {
 		fn(arg);
 		return;
 	}
@@ -46,13 +46,13 @@ interrupts_run(void (*fn)(void *arg), void *arg)
 }
 
 static void
-stop(void *port)
+device_stop_now(void *port)
 {
 	rte_eth_dev_stop(((const struct link_port *)port)->ethdev);
 }
 
 static void
-finish(void *port)
+device_close_now(void *port)
 {
 	struct link_port *p = port;
 
@@ -74,11 +74,11 @@ end_device(struct link_port *p, void (*fn)(void *port))
 void
 device_stop(struct link_port *p)
 {
-	end_device(p, stop);
+	end_device(p, device_stop_now);
 }
 
 void
 device_close(struct link_port *p)
 {
-	end_device(p, finish);
+	end_device(p, device_close_now);
 }

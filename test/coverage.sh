@@ -23,11 +23,13 @@ mad     96 90
 store   95 86
 sa      95 85
 sma     97 93
+pma     95 85
 live    96 91
 cm      96 87
 svc     93 84
 link    88 77
 engine  86 72
+table   88 74
 ctl     93 84"
 
 need_packages gcovr || exit 1

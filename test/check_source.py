@@ -96,8 +96,8 @@ def check_includes():
 # --- commits ---
 
 SUBJECT_MAX = 60
-# The commit that brought this file made the rule.
-RULE = "test/check_source.py"
+# Its last line is the commit after which the rule holds.
+SINCE = "config/commits-since.txt"
 NOT_IMPERATIVE = re.compile(r"(?!(?:need|speed|embed|feed|shed|seed|exceed|proceed|bring|ring|string|ping)$)\w+(?:ed|ing)$|"
                             r"(?!(?:focus|bias|alias|canvas)$)\w+[^s]s$|"
                             r"(?:an?|the|no|who|what|when|where|how|there|it|its|is|are|more|some|not)$")
@@ -135,10 +135,11 @@ def git(*words):
 
 
 def check_commits():
-    rule = git("log", "--diff-filter=A", "--format=%H", "--", RULE).split()
-    if not rule:
+    since = (ROOT / SINCE).read_text().split()[-1]
+    if not git("rev-parse", "--verify", "-q", f"{since}^{{commit}}"):
+        print(f"commits: this clone does not reach back to {since[:7]}: none is checked")
         return
-    for commit in git("rev-list", "--no-merges", f"{rule[-1]}..HEAD").split():
+    for commit in git("rev-list", "--no-merges", f"{since}..HEAD").split():
         text = git("show", "-s", "--format=%B", commit)
         for why in check_message(text):
             yield f"{commit[:7]} {text.splitlines()[0]!r}: {why}"

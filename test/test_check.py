@@ -136,7 +136,11 @@ class Checks(unittest.TestCase):
         self.fails("python", "script:2:1: F401")
 
     def test_commits(self):
-        self.passes("commits")
+        self.write("config/commits-since.txt", "# why\n" + "0" * 40 + "\n")
+        self.assertIn("none is checked", self.passes("commits"))
+        first = subprocess.run(["git", "-C", self.tree, "rev-parse", "HEAD~1"], capture_output=True, text=True, check=True)
+        self.write("config/commits-since.txt", "# why\n" + first.stdout)
+        self.assertNotIn("none is checked", self.passes("commits"))
         self.commit("wire: halved the numbers", "They were twice as large.")
         self.fails("commits", "'halved' is no imperative")
 

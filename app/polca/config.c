@@ -25,7 +25,7 @@ struct decoder {
 	char path[CONFIG_PATH_MAX]; /* of the value looked at: ports[1].addresses[0] */
 };
 
-static int decode(struct decoder *d, const struct key *k, const json_t *v, void *base);
+static int decode(struct decoder *d, const struct key *k, const json_t *v, void *field);
 
 uint64_t
 config_number(const void *field, size_t size)

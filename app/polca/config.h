@@ -159,7 +159,7 @@ bool config_errors_below(const struct config_errors *errs, const char *path);
 /* Print each error in a line "polca: FILE:LINE: PATH: ...", in the order of the file. */
 void config_errors_print(const struct config_errors *errs, FILE *f);
 /* @return the line of a JSON path in valid JSON text, or of the nearest object or list around it */
-unsigned int config_line_of(const char *json, const char *path);
+unsigned int config_line_of(const char *text, const char *path);
 
 /*
  * Set the log's levels, once the EAL runs and all components are known. err: "FILE:LINE: log[0]..."

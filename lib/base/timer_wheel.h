@@ -7,7 +7,7 @@
 
 /**
  * @file
- * Per-worker hashed timer wheel (spec/limits.md: rte_timer is too slow per packet).
+ * Per-worker hashed timer wheel, because rte_timer is too slow to use per packet.
  *
  * Time is whatever unit the owner counts in (TSC cycles on a worker, virtual nanoseconds in the
  * simulation). Moving a deadline later costs one store: the timer stays in its slot until the old

@@ -3,14 +3,14 @@
  */
 
 /*
- * perftest: the server of ib_send_bw, ib_send_lat, ib_write_bw, ib_write_lat, ib_read_bw,
- * ib_read_lat, ib_atomic_bw and ib_atomic_lat, all of them at once: memory to write, read and count
- * in, receives for what is sent, an answer to each Send of a client that waits for one
- * (perftest_pace.h), and Writes in turn with a client that waits for the first (perftest_write.h).
- * Parameter size: of ib_write_lat's Writes, where they are larger than 4096 bytes (-s).
+ * perftest: one server for ib_send_bw, ib_send_lat, ib_write_bw, ib_write_lat, ib_read_bw,
+ * ib_read_lat, ib_atomic_bw and ib_atomic_lat. It offers memory for Writes, Reads and Atomics, posts
+ * receives for Sends, answers each Send of a client that waits for an answer (perftest_pace.h), and
+ * exchanges Writes with a client that waits for the first one (perftest_write.h). The parameter size
+ * is the size of ib_write_lat's Writes if they are larger than 4096 bytes (-s).
  *
- * With -R a client's first connection carries the exchange, the others the traffic; which is which
- * the first message tells. Without -R there are only the latter, made by address.
+ * With -R a client's first connection carries the exchange and the others carry traffic; the first
+ * message tells which. Without -R the exchange uses TCP, and all QPs here carry traffic.
  */
 
 #include <errno.h>
@@ -27,7 +27,7 @@
 #define DEPTH        512 /* perftest's own */
 #define LENGTH       (8u << 20) /* -a goes up to 8 MiB */
 #define CONNECTIONS  16
-#define TARGET_AT    4096 /* the exchange's messages come before what clients write */
+#define TARGET_AT    4096 /* offset of the memory for clients, after the exchange's messages */
 #define PATIENCE_HZ  5000 /* 200 us */
 #define RD_ATOMIC    16
 
@@ -43,7 +43,7 @@ struct perftest_conn {
 	struct perftest_exchange exchange;
 	struct perftest_pace pace;
 	struct perftest_write write;
-	struct perftest_target target; /* of our Writes */
+	struct perftest_target target; /* destination of our Writes */
 	uint64_t sends; /* received */
 	uint32_t send_length; /* of the last one */
 	/* of the CM's request */
@@ -87,7 +87,7 @@ perftest_post_receive(struct svc_conn *c)
 	return svc_recv(c, 0, &r, 0, (uint32_t)r.length);
 }
 
-/* What the peer is told of our queue pair, and of the memory beside it. */
+/* Describe our QP and its memory for the peer. */
 static void
 say_ours(struct svc_conn *c, const struct perftest_dest *theirs, struct perftest_dest *ours)
 {
@@ -119,8 +119,12 @@ exchange_dest(void *arg, const struct perftest_dest *theirs, struct perftest_des
 
 	say_ours(c, theirs, ours);
 	ours->gid = p->gid;
-	known.gid = p->peer_gid; /* nobody speaks for others */
-	/* there is no queue pair yet when the client speaks for the first time */
+	/*
+	 * Security: take the GID of the connection, not of the message, so that a client can
+	 * describe only its own QPs
+	 */
+	known.gid = p->peer_gid;
+	/* the client's first message has QPN 0, because its QP does not exist yet */
 	return theirs->qpn == 0 || perftest_target_note(targets_of(c), &known);
 }
 
@@ -199,14 +203,14 @@ answer_exchange(struct svc_conn *c, const uint8_t *message, uint32_t len)
 	svc_post_send(c, &wr);
 }
 
-/* On a connection that is not known to carry traffic. */
+/* A message on a connection that is not known to carry traffic. */
 static void
 perftest_hear(struct svc_conn *c, uint32_t len)
 {
 	struct perftest_conn *p = svc_conn_priv(c);
 	uint8_t message[PERFTEST_MESSAGE_MAX];
 
-	/* out of the peer's reach before it is looked at */
+	/* copy it before checking it, because the peer can still write to the buffer */
 	memcpy(message, svc_conn_buffer(c).bytes, len < sizeof(message) ? len : sizeof(message));
 	if (p->role == ROLE_NEW)
 		p->role = perftest_is_version(message, len) ? ROLE_EXCHANGE : ROLE_TRAFFIC;
@@ -247,7 +251,7 @@ perftest_completion(struct svc_conn *c, const struct wc *wc)
 
 /* --- traffic --- */
 
-/* With -R the connection of the exchange knows more every time the client tells it something. */
+/* With -R, look up what the client has described on the connection of the exchange so far. */
 static void
 look_up_target(struct svc_conn *c)
 {
@@ -259,7 +263,7 @@ look_up_target(struct svc_conn *c)
 			p->peer_qpn, &p->target);
 }
 
-/* @p bytes of our memory, which is filled already, to the client's. */
+/* Write length bytes of our memory to the client's memory. */
 static void
 write_to(struct svc_conn *c, uint64_t length)
 {
@@ -285,9 +289,9 @@ write_byte(struct svc_conn *c, uint64_t at)
 }
 
 /*
- * Only a client of ib_write_lat tells of its queue pair so often before anything happens, and names
- * memory, and no depth for Reads: those of ib_read_lat and ib_atomic_lat name theirs (-o 1 deceives
- * us).
+ * True for a client of ib_write_lat: only it describes its QP so often before the first message, with
+ * memory and without a depth for Reads. ib_read_lat and ib_atomic_lat give a depth; with -o 1 they
+ * cannot be told apart.
  */
 static bool
 waits_for_write(const struct perftest_target *t)
@@ -341,8 +345,8 @@ answer_send(struct svc_conn *c, const struct rc_qp_received *in)
 }
 
 /*
- * Writes are seen by looking only; so is the time that the first Send must stand alone. Sends that
- * complete ask for the next turn themselves.
+ * True if the service must poll in the next turn: Writes raise no completion, and the wait after the
+ * first Send ends by time. Later Sends request a turn by their completions.
  */
 static bool
 must_look(const struct perftest_conn *p, const struct rc_qp_received *in)
@@ -373,7 +377,7 @@ perftest_turn(struct svc_conn *c)
 
 const struct svc_ops svc_perftest = {
 	.name = "perftest",
-	.help = "what ib_send_bw, ib_write_lat and their like measure; without -R on tcp_port",
+	.help = "server for ib_send_bw, ib_write_lat and other perftest programs; without -R on tcp_port",
 	.server = true,
 	.defaults = { .length = LENGTH, .depth = DEPTH, .max_connections = CONNECTIONS },
 	.conn_size = sizeof(struct perftest_conn),

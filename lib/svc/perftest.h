@@ -7,17 +7,17 @@
 
 /**
  * @file
- * The kind "perftest" for who speaks its exchange over TCP (lib/engine): queue pairs connected by
- * address. On the connection's worker.
+ * The service kind "perftest" for the exchange over TCP (lib/engine/perftest_tcp.c), which connects
+ * QPs by address. The functions run on the connection's worker.
  */
 
 #include "svc/perftest_text.h"
 #include "svc/svc.h"
 
-/** Connected by svc_direct_open(): what the peer has told, and what to tell it. */
+/** After svc_direct_open(): note the peer's QP @p theirs and describe ours. */
 void perftest_direct(struct svc_conn *c, const struct perftest_dest *theirs,
 	struct perftest_dest *ours);
-/** The peer has told the same again. */
+/** The peer has described the same QP again. */
 void perftest_direct_again(struct svc_conn *c);
 
 #endif

@@ -13,9 +13,9 @@
 #define CACHE_LINE   64
 
 /*
- * What is said, a letter each: v version, c cycle buffer, l cache line, m MTU, z a queue pair that
- * there is not yet, a all queue pairs in turn, o the first one, r a report, d done (TCP only).
- * C: both sides connect; M: traffic.
+ * The script, one letter per step: v version, c cycle buffer, l cache line, m MTU, z a QP with QPN 0
+ * because it does not exist yet, a all QPs in turn, o the first QP, r a report, d done (TCP only),
+ * C both sides connect, M traffic.
  */
 static const char greeting[] = "vclmzCza", greeting_stream[] = "vclmaC";
 
@@ -66,7 +66,7 @@ perftest_client_step(const struct perftest_client *c)
 	}
 }
 
-/* --- what is said --- */
+/* --- messages to the server --- */
 
 static size_t
 say_dest(const struct perftest_client *c, const struct perftest_dest *d, uint8_t *message)
@@ -125,7 +125,7 @@ perftest_client_say(const struct perftest_client *c, uint8_t *message)
 	}
 }
 
-/* --- what is heard --- */
+/* --- answers of the server --- */
 
 static const char *
 hear_version(struct perftest_client *c, const uint8_t *answer, size_t len)
@@ -161,7 +161,7 @@ hear_dest(struct perftest_client *c, const uint8_t *answer, size_t len)
 	return NULL;
 }
 
-/* Said once more, of the next one? */
+/* Repeat the step for the next QP, or go to the next step. */
 static void
 step_on(struct perftest_client *c)
 {
@@ -196,7 +196,7 @@ perftest_client_hear(struct perftest_client *c, const uint8_t *answer, size_t le
 	case 'o':
 		wrong = hear_dest(c, answer, len);
 		break;
-	default: /* nobody looks at the others */
+	default: /* the other answers are not checked */
 		break;
 	}
 	if (wrong == NULL)

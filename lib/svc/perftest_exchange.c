@@ -7,7 +7,7 @@
 #include "svc/perftest_exchange.h"
 #include "wire/bytes.h"
 
-#define OLDEST    "5.70" /* what 6.06 talks to */
+#define OLDEST    "5.70" /* the oldest version with which 6.06 works */
 #define DONE_LEN  5
 
 bool
@@ -25,7 +25,7 @@ perftest_is_version(const uint8_t *m, size_t len)
 	return i > 3 && i < len && points == 1;
 }
 
-/* Versions are printed with one digit before the point and two behind it; 23.04 is beyond 6.06. */
+/* A version has two digits after the point and one before it, or more if it is newer, as 23.04. */
 bool
 perftest_is_old(const uint8_t *version)
 {
@@ -67,7 +67,7 @@ version(struct perftest_exchange *x, const uint8_t *m, size_t len, uint8_t *answ
 	return (int)perftest_version_write(answer);
 }
 
-/* Both sides take the larger value: theirs. */
+/* Both sides use the larger value: echo the client's. */
 static int
 exchange_same(struct perftest_exchange *x, const uint8_t *m, size_t len, uint8_t *answer)
 {
@@ -78,7 +78,7 @@ exchange_same(struct perftest_exchange *x, const uint8_t *m, size_t len, uint8_t
 	return PERFTEST_WORD;
 }
 
-/* Both sides take the smaller value. Over a connection two bytes go, over some four. */
+/* Both sides use the smaller value. The message has two bytes, on some connections four. */
 static int
 mtu(struct perftest_exchange *x, const uint8_t *m, size_t len, uint8_t *answer)
 {
@@ -112,7 +112,7 @@ exchange_swap_dest(struct perftest_exchange *x, const uint8_t *m, size_t len, ui
 	return PERFTEST_BYTES;
 }
 
-/* Of a test in one direction the client does not look at ours. */
+/* In a test of one direction the client ignores our report. */
 static int
 exchange_report(struct perftest_exchange *x, const uint8_t *m, size_t len, uint8_t *answer)
 {
@@ -155,7 +155,7 @@ after_done(struct perftest_exchange *x, const uint8_t *m, size_t len, uint8_t *a
 }
 
 static const struct {
-	unsigned int length; /* over a stream; 0: see frame_talk() */
+	unsigned int length; /* on a stream; 0: see frame_talk() */
 	int (*answer)(struct perftest_exchange *x, const uint8_t *m, size_t len, uint8_t *answer);
 } steps[] = {
 	[PERFTEST_VERSION_STEP] = { PERFTEST_VERSION_LEN, version },
@@ -167,7 +167,7 @@ static const struct {
 	[PERFTEST_DONE] = { 1, after_done },
 };
 
-/* A report begins with a size below 2^56, a text with a digit, and "done" is no number. */
+/* Tell messages apart: a report begins with a size below 2^56, a text with a digit, else it is "done". */
 static int
 frame_talk(const uint8_t *bytes, size_t len)
 {

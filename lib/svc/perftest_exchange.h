@@ -7,16 +7,16 @@
 
 /**
  * @file
- * The server's side of what perftest exchanges beside the measured traffic: over TCP (a stream), or
- * over the first connection with -R (a message each).
+ * The server's side of perftest's parameter exchange: over TCP (a stream), or with -R over the first
+ * connection (one Send per message).
  *
- * The client says something, the server answers in kind, and so on to the end: version (16 bytes),
- * cycle buffer and cache line size (4 bytes each), path MTU (2), then any number of queue pairs
- * (perftest_text.h) and reports of bandwidth (5 times 8 bytes), "done" over TCP. How often which
- * test says what differs; a server that answers everything suits them all. perftest's programs say
- * nowhere which of the eight they are.
+ * The client sends a message and the server answers with one of the same kind, until the end: version
+ * (16 bytes), cycle buffer and cache line size (4 bytes each), path MTU (2), then any number of QPs
+ * (perftest_text.h) and bandwidth reports (5 times 8 bytes), and over TCP "done". The number and order
+ * depend on the test, but a server that answers everything works with all. The messages do not say
+ * which of the eight programs the client is.
  *
- * Pure: bytes in, bytes out.
+ * The functions only transform bytes; they do no I/O.
  */
 
 #include <stdbool.h>
@@ -26,7 +26,7 @@
 #include "svc/perftest_text.h"
 
 #define PERFTEST_PORT        18515
-#define PERFTEST_VERSION     "6.06" /* that we are */
+#define PERFTEST_VERSION     "6.06" /* the version that we report */
 #define PERFTEST_VERSION_LEN 16
 #define PERFTEST_MESSAGE_MAX PERFTEST_TEXT
 #define PERFTEST_WORD        4
@@ -41,14 +41,14 @@ enum perftest_step {
 	PERFTEST_CACHE_LINE,
 	PERFTEST_MTU,
 	PERFTEST_TALK, /* queue pairs and reports */
-	PERFTEST_REPORT, /* four more numbers of one */
+	PERFTEST_REPORT, /* the other four numbers of a report */
 	PERFTEST_DONE,
 };
 
 struct perftest_exchange {
 	enum perftest_step step;
 	bool stream;
-	unsigned int numbers; /**< of a report, still to come */
+	unsigned int numbers; /**< numbers of a report still to come */
 	uint16_t mtu; /**< in: ours, bytes; from PERFTEST_TALK on: the smaller of both */
 	/**
 	 * The peer's queue pair: make, find or note ours. A queue pair is told again and again.
@@ -58,23 +58,23 @@ struct perftest_exchange {
 	void *arg;
 };
 
-/** Is this how an exchange begins? */
+/** True if the message is a version, with which an exchange begins. */
 bool perftest_is_version(const uint8_t *message, size_t len);
-/** Is it older than what 6.06 talks to? */
+/** True for a version that is too old for 6.06. */
 bool perftest_is_old(const uint8_t *version);
-/** Ours. @return PERFTEST_VERSION_LEN */
+/** Write our version. @return PERFTEST_VERSION_LEN */
 size_t perftest_version_write(uint8_t *message);
 /** The largest path MTU up to @p bytes, as a digit. */
 uint8_t perftest_mtu_digit(uint16_t bytes);
 /** @return 0: none */
 uint16_t perftest_mtu_bytes(uint8_t digit);
 
-/** Stream: @return bytes of the message that comes first, 0: not all there yet, -1: nonsense */
+/** Stream: @return length of the first message; 0: not complete yet; -1: invalid */
 int perftest_frame(const struct perftest_exchange *x, const uint8_t *bytes, size_t len);
 /**
- * One message of the client's.
- * @param answer  room of PERFTEST_MESSAGE_MAX
- * @return bytes of the answer; negative: nonsense, or dest() said no
+ * Answer a message of the client.
+ * @param answer  room for PERFTEST_MESSAGE_MAX bytes
+ * @return length of the answer; negative: the message is invalid, or dest() returned false
  */
 int perftest_answer(struct perftest_exchange *x, const uint8_t *message, size_t len,
 	uint8_t *answer);

@@ -19,7 +19,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/** An answer's acknowledgement may be late by so many messages. */
+/** Most answers that may be unacknowledged. */
 #define PERFTEST_UNACKNOWLEDGED 4
 
 enum perftest_mode {
@@ -37,12 +37,12 @@ struct perftest_pace {
 };
 
 /**
- * Look what has come.
+ * Decide whether to answer.
  *
  * @param received  messages since the start
- * @param begun     a part of one more is here
+ * @param begun     part of another message has arrived
  * @param patience  how long the first one must stand alone
- * @return answer the last one now
+ * @return true: answer the last message now
  */
 bool perftest_pace(struct perftest_pace *p, uint64_t received, bool begun, uint64_t now,
 	uint64_t patience);

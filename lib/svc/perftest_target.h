@@ -21,10 +21,10 @@
 
 struct perftest_target {
 	struct perftest_dest theirs;
-	uint32_t told; /**< how often */
+	uint32_t told; /**< how often the client described it */
 };
 
-/** One writer: the worker of its place. */
+/** Written only by the worker of its place. */
 struct perftest_targets {
 	uint32_t life; /**< changes when the table is cleared */
 	uint32_t count;

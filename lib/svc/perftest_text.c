@@ -8,11 +8,11 @@
 #include "svc/perftest_text.h"
 #include "wire/bytes.h"
 
-#define GID_AT  50 /* or the SRQ number, in a text without a GID */
+#define GID_AT  50 /* offset of the GID, or in a text without GID of the SRQ number */
 #define GID_END (GID_AT + 16 * 3)
 #define GID_INDEX_NONE UINT32_MAX
 
-/* Fields of a text, up to the address: where, how many digits. */
+/* Fields of a text up to the address: offset and number of digits. */
 enum { LID, OUT_READS, QPN, PSN, RKEY, VA, FIELDS };
 static const struct {
 	uint8_t at;
@@ -26,7 +26,7 @@ static const struct {
 	[VA] = { 33, 16 },
 };
 
-/* Where each byte of a PERFTEST_BYTES begins. */
+/* Offsets of the fields in the form of bytes. */
 enum {
 	BYTES_LID = 0,
 	BYTES_OUT_READS = 4,

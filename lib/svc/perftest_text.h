@@ -7,14 +7,14 @@
 
 /**
  * @file
- * What the two sides of perftest tell each other about a queue pair: as text over TCP, as bytes
- * over a connection of the CM. Seen with perftest 6.06 (Debian's 4.5-0.17).
+ * The descriptions of QPs that perftest's two sides exchange: as text over TCP, as bytes over a
+ * connection of the CM. Observed with perftest 6.06 (Debian's 4.5-0.17).
  *
  * Text: "0000:0001:000011:5d0108:000003fd:00007f152ac5f000:00:..:02:00000000:" is LID,
  * outstanding Reads, QPN, PSN, R_Key, address, the GID's 16 bytes, SRQ number; hexadecimal and of
- * fixed width, with a zero byte behind it. Without a GID (native IB, -x not given) "SRQ number,
- * zero byte" follows the address at once. Bytes: the same as big-endian words of 32 bits, the
- * address one of 64 bits on a multiple of 8, and behind the SRQ number the sender's GID index.
+ * fixed width, followed by a zero byte. Without a GID (native IB, -x not given) the SRQ number and
+ * the zero byte directly follow the address. Bytes: the same fields as big-endian words of 32 bits,
+ * the address as an aligned word of 64 bits, and after the SRQ number the sender's GID index.
  */
 
 #include <stdbool.h>
@@ -23,26 +23,26 @@
 
 #include "wire/packet.h"
 
-#define PERFTEST_TEXT     108 /* bytes of a text, zero byte included */
+#define PERFTEST_TEXT     108 /* bytes of a text, including the zero byte */
 #define PERFTEST_TEXT_LID 59 /* without a GID */
 #define PERFTEST_BYTES    56
 
 struct perftest_dest {
 	uint16_t lid;
-	uint8_t out_reads; /**< Reads and Atomics its responder holds; more than 255 become 255 */
+	uint8_t out_reads; /**< Reads and Atomics that its responder accepts; at most 255 */
 	uint32_t qpn;
-	uint32_t psn; /**< where its sending starts */
+	uint32_t psn; /**< first PSN that it sends */
 	uint32_t rkey;
 	uint64_t va;
 	bool has_gid;
 	union gid gid;
 };
 
-/** @return bytes of a text that starts so; 0: cannot be told yet; -1: none starts so */
+/** @return length of the text that begins here; 0: not known yet; -1: not a valid text */
 int perftest_text_length(const uint8_t *text, size_t len);
-/** @p len as perftest_text_length() has it. @return is it one? */
+/** Read a text of the length that perftest_text_length() returned. @return false: not a valid text */
 bool perftest_text_read(const uint8_t *text, size_t len, struct perftest_dest *d);
-/** With a GID if it has one. @p text of PERFTEST_TEXT. @return its bytes */
+/** Write a text, with the GID if there is one. @param text  room for PERFTEST_TEXT bytes @return its length */
 size_t perftest_text_write(const struct perftest_dest *d, uint8_t *text);
 
 /** @p bytes of PERFTEST_BYTES, any contents. */

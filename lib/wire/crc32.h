@@ -8,7 +8,7 @@
 /**
  * @file
  * CRC-32 as Ethernet and the ICRC use it (reflected 0xEDB88320). Our own kernels, chosen at run
- * time, because they measured faster (spec/limits.md); the tests compare them with zlib.
+ * time, because they measured faster; the tests compare them with zlib.
  */
 
 #include <stddef.h>

@@ -30,7 +30,7 @@ static char root[] = "/tmp/polca-test-run-XXXXXX";
 
 /* @return "ROOT/dpdk/FILE"; the text lives until the next call */
 static const char *
-path_of(const char *file)
+eal_host_path_of(const char *file)
 {
 	static char path[256];
 
@@ -39,15 +39,15 @@ path_of(const char *file)
 }
 
 static void
-make_dir(const char *name)
+eal_host_make_dir(const char *name)
 {
-	assert_int_equal(mkdir(path_of(name), 0700), 0);
+	assert_int_equal(mkdir(eal_host_path_of(name), 0700), 0);
 }
 
 static bool
 is_there(const char *name)
 {
-	return access(path_of(name), F_OK) == 0;
+	return access(eal_host_path_of(name), F_OK) == 0;
 }
 
 static int
@@ -88,7 +88,7 @@ run_eal(const char *prefix, const char *leave)
 		if (start_eal(prefix) < 0 || !is_there(prefix))
 			exit(1);
 		snprintf(file, sizeof(file), "%s/%s", prefix, leave != NULL ? leave : "");
-		if (leave != NULL && mkdir(path_of(file), 0700) != 0)
+		if (leave != NULL && mkdir(eal_host_path_of(file), 0700) != 0)
 			exit(2);
 		exit(rte_eal_cleanup() == 0 ? 0 : 3);
 	}
@@ -111,8 +111,8 @@ test_runtime_directory_with_a_file_stays(void **state)
 	(void)state;
 	run_eal("two", "file");
 	assert_true(is_there("two/file"));
-	rmdir(path_of("two/file"));
-	rmdir(path_of("two"));
+	rmdir(eal_host_path_of("two/file"));
+	rmdir(eal_host_path_of("two"));
 }
 
 static void
@@ -172,23 +172,23 @@ test_directories_of_dead_processes_are_removed(void **state)
 	snprintf(longer, sizeof(longer), NAME "-%dx", dead);
 	snprintf(full, sizeof(full), NAME "-%d", dead_pid());
 	snprintf(inside, sizeof(inside), "%s/file", full);
-	make_dir(stale);
-	make_dir(mine);
-	make_dir(other);
-	make_dir(longer);
-	make_dir(full);
-	make_dir(inside);
+	eal_host_make_dir(stale);
+	eal_host_make_dir(mine);
+	eal_host_make_dir(other);
+	eal_host_make_dir(longer);
+	eal_host_make_dir(full);
+	eal_host_make_dir(inside);
 	runtime_dir_remove_stale(NAME);
 	assert_false(is_there(stale));
 	assert_true(is_there(mine)); /* its process lives */
 	assert_true(is_there(other)); /* another program's */
 	assert_true(is_there(longer));
 	assert_true(is_there(inside)); /* not empty */
-	rmdir(path_of(mine));
-	rmdir(path_of(other));
-	rmdir(path_of(longer));
-	rmdir(path_of(inside));
-	rmdir(path_of(full));
+	rmdir(eal_host_path_of(mine));
+	rmdir(eal_host_path_of(other));
+	rmdir(eal_host_path_of(longer));
+	rmdir(eal_host_path_of(inside));
+	rmdir(eal_host_path_of(full));
 }
 
 static void
@@ -200,11 +200,11 @@ test_names_without_a_process_id_stay(void **state)
 
 	(void)state;
 	for (i = 0; i < RTE_DIM(names); i++)
-		make_dir(names[i]);
+		eal_host_make_dir(names[i]);
 	runtime_dir_remove_stale(NAME);
 	for (i = 0; i < RTE_DIM(names); i++) {
 		assert_true(is_there(names[i]));
-		rmdir(path_of(names[i]));
+		rmdir(eal_host_path_of(names[i]));
 	}
 }
 
@@ -212,8 +212,8 @@ static void
 test_directory_that_is_gone_is_no_failure(void **state)
 {
 	(void)state;
-	rmdir(path_of("test-eal"));
-	assert_int_equal(rmdir(path_of("")), 0); /* nothing else was left */
+	rmdir(eal_host_path_of("test-eal"));
+	assert_int_equal(rmdir(eal_host_path_of("")), 0); /* nothing else was left */
 	runtime_dir_remove_stale(NAME);
 	assert_false(is_there(""));
 }
@@ -230,8 +230,8 @@ remove_root(void **state)
 {
 	(void)state;
 	rte_eal_cleanup();
-	rmdir(path_of("test-eal"));
-	rmdir(path_of(""));
+	rmdir(eal_host_path_of("test-eal"));
+	rmdir(eal_host_path_of(""));
 	return rmdir(root);
 }
 

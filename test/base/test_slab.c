@@ -20,7 +20,7 @@ struct counted {
 };
 
 static void *
-counted_alloc(void *arg, size_t size, size_t align)
+slab_counted_alloc(void *arg, size_t size, size_t align)
 {
 	struct counted *c = arg;
 
@@ -32,7 +32,7 @@ counted_alloc(void *arg, size_t size, size_t align)
 }
 
 static void
-counted_free(void *arg, void *mem)
+slab_counted_free(void *arg, void *mem)
 {
 	struct counted *c = arg;
 
@@ -40,10 +40,10 @@ counted_free(void *arg, void *mem)
 	allocator_malloc.free(allocator_malloc.arg, mem);
 }
 
-#define COUNTED(c) { counted_alloc, counted_free, &(c) }
+#define COUNTED(c) { slab_counted_alloc, slab_counted_free, &(c) }
 
 static bool
-all_zero(const uint8_t *p, size_t n)
+slab_all_zero(const uint8_t *p, size_t n)
 {
 	size_t i;
 
@@ -72,7 +72,7 @@ test_objects_are_zeroed_aligned_and_apart(void **state)
 				mem[i][k] = slab_alloc(s, sizes[i]);
 				assert_non_null(mem[i][k]);
 				assert_int_equal((uintptr_t)mem[i][k] % 64, 0);
-				assert_true(all_zero(mem[i][k], sizes[i]));
+				assert_true(slab_all_zero(mem[i][k], sizes[i]));
 				memset(mem[i][k], (int)(i * 5 + k + 1), sizes[i]);
 			}
 		for (i = 0; i < 12; i++)

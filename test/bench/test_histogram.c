@@ -53,7 +53,7 @@ test_small_values_are_exact(void **state)
 }
 
 static int
-by_value(const void *a, const void *b)
+histogram_by_value(const void *a, const void *b)
 {
 	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
 
@@ -76,7 +76,7 @@ test_percentiles_of_wide_values(void **state)
 		sample[i] = x >> 24 >> (x & 31); /* eight bits to forty */
 		histogram_add(h, sample[i]);
 	}
-	qsort(sample, SAMPLES, sizeof(*sample), by_value);
+	qsort(sample, SAMPLES, sizeof(*sample), histogram_by_value);
 	for (i = 0; i < sizeof(percents) / sizeof(percents[0]); i++) {
 		want = sample[(unsigned int)ceil(percents[i] / 100 * SAMPLES) - 1];
 		assert_true(fabs(histogram_percentile(h, percents[i]) - (double)want) <=

@@ -19,7 +19,7 @@ static struct parsed p;
 static struct error err;
 
 static int
-parse(const char *line)
+bench_options_parse(const char *line)
 {
 	static char text[512];
 	char *argv[32], *save = NULL;
@@ -35,9 +35,9 @@ parse(const char *line)
 }
 
 static void
-refused(const char *line, const char *why)
+options_refused(const char *line, const char *why)
 {
-	assert_true(parse(line) < 0);
+	assert_true(bench_options_parse(line) < 0);
 	assert_string_equal(err.text, why);
 }
 
@@ -50,7 +50,7 @@ test_the_ways_to_write_an_option(void **state)
 
 	(void)state;
 	for (i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
-		assert_int_equal(parse(lines[i]), 0);
+		assert_int_equal(bench_options_parse(lines[i]), 0);
 		assert_int_equal(o.size, 4096);
 		assert_int_equal(p.words, 1);
 		assert_string_equal(p.word[0], "send");
@@ -62,11 +62,11 @@ static void
 test_flags_and_defaults(void **state)
 {
 	(void)state;
-	assert_int_equal(parse("write lat"), 0);
+	assert_int_equal(bench_options_parse("write lat"), 0);
 	assert_string_equal(p.word[1], "lat");
 	assert_true(o.icrc && o.hugepages && o.rehome && !o.json && !o.check);
 	assert_string_equal(o.link, "memory");
-	assert_int_equal(parse("send --no-icrc --no-huge --json --no-rehome"), 0);
+	assert_int_equal(bench_options_parse("send --no-icrc --no-huge --json --no-rehome"), 0);
 	assert_false(o.icrc || o.hugepages || o.rehome);
 	assert_true(o.json);
 }
@@ -75,20 +75,28 @@ static void
 test_what_is_wrong_is_said(void **state)
 {
 	(void)state;
-	refused("send -s 0", "-s, --size: got \"0\", allowed 1..1073741824 (4096, 4K, 0x1000)");
-	refused("send -s 2G", "-s, --size: got \"2G\", allowed 1..1073741824 (4096, 4K, 0x1000)");
-	refused("send -q many", "-q, --qp: got \"many\", allowed 1..1000000 (4096, 4K, 0x1000)");
-	refused("send -D 0", "-D, --duration: got \"0\", allowed seconds above 0 up to 1000000");
-	refused("send -D nan", "-D, --duration: got \"nan\", allowed seconds above 0 up to 1000000");
-	refused("atomic -A add", "-A, --atomic_type: got \"add\", allowed fetch-add, cmp-swap");
-	refused("send -z", "there is no option -z");
-	refused("send --sise 5", "there is no option --sise; did you mean --size?");
-	refused("send --sise=5", "there is no option --sise; did you mean --size?");
-	refused("send --coffee", "there is no option --coffee");
-	refused("send --json=yes", "--json: takes no value, got \"yes\"");
-	refused("send -D", "-D, --duration: wants SECONDS: how long, for each size (default 1)");
-	refused("a b c d e", "\"e\": too many words");
-	refused("send --crc=", "--crc: wants NAME: CRC kernel: portable, pclmul, vpclmul (default: "
+	options_refused("send -s 0",
+			"-s, --size: got \"0\", allowed 1..1073741824 (4096, 4K, 0x1000)");
+	options_refused("send -s 2G",
+			"-s, --size: got \"2G\", allowed 1..1073741824 (4096, 4K, 0x1000)");
+	options_refused("send -q many",
+			"-q, --qp: got \"many\", allowed 1..1000000 (4096, 4K, 0x1000)");
+	options_refused("send -D 0",
+			"-D, --duration: got \"0\", allowed seconds above 0 up to 1000000");
+	options_refused("send -D nan",
+			"-D, --duration: got \"nan\", allowed seconds above 0 up to 1000000");
+	options_refused("atomic -A add",
+			"-A, --atomic_type: got \"add\", allowed fetch-add, cmp-swap");
+	options_refused("send -z", "there is no option -z");
+	options_refused("send --sise 5", "there is no option --sise; did you mean --size?");
+	options_refused("send --sise=5", "there is no option --sise; did you mean --size?");
+	options_refused("send --coffee", "there is no option --coffee");
+	options_refused("send --json=yes", "--json: takes no value, got \"yes\"");
+	options_refused("send -D",
+			"-D, --duration: wants SECONDS: how long, for each size (default 1)");
+	options_refused("a b c d e", "\"e\": too many words");
+	options_refused("send --crc=",
+			"--crc: wants NAME: CRC kernel: portable, pclmul, vpclmul (default: "
 			"the last one that the CPU has)");
 }
 
@@ -96,16 +104,16 @@ static void
 test_an_option_of_another_command(void **state)
 {
 	(void)state;
-	assert_int_equal(parse("server -s 64"), 0);
+	assert_int_equal(bench_options_parse("server -s 64"), 0);
 	assert_true(options_allowed(&p, "server", TAKES_COMMON | TAKES_LINK, &err) < 0);
 	assert_string_equal(err.text, "-s, --size: is no option of server");
 	assert_int_equal(options_allowed(&p, "send", TAKES_TRAFFIC, &err), 0);
 }
 
 static int
-complete(enum bench_verb verb, enum bench_mode mode, const char *line)
+bench_options_complete(enum bench_verb verb, enum bench_mode mode, const char *line)
 {
-	assert_int_equal(parse(line), 0);
+	assert_int_equal(bench_options_parse(line), 0);
 	o.verb = verb;
 	o.mode = mode;
 	return options_complete(&o, &err);
@@ -116,25 +124,25 @@ static void
 test_what_is_not_said(void **state)
 {
 	(void)state;
-	assert_int_equal(complete(BENCH_SEND, BENCH_BW, "send"), 0);
+	assert_int_equal(bench_options_complete(BENCH_SEND, BENCH_BW, "send"), 0);
 	assert_int_equal(o.size, 65536);
 	assert_int_equal(o.qps, 1);
 	assert_int_equal(o.depth, 128);
 	assert_int_equal(o.rx_depth, 256);
 	assert_int_equal(o.mtu, 4096);
-	assert_int_equal(complete(BENCH_WRITE, BENCH_LAT, "write"), 0);
+	assert_int_equal(bench_options_complete(BENCH_WRITE, BENCH_LAT, "write"), 0);
 	assert_int_equal(o.size, 2);
 	assert_int_equal(o.depth, 1);
-	assert_int_equal(complete(BENCH_READ, BENCH_BW, "read"), 0);
+	assert_int_equal(bench_options_complete(BENCH_READ, BENCH_BW, "read"), 0);
 	assert_int_equal(o.depth, 16);
-	assert_int_equal(complete(BENCH_SEND, BENCH_BW, "send -a"), 0);
+	assert_int_equal(bench_options_complete(BENCH_SEND, BENCH_BW, "send -a"), 0);
 	assert_int_equal(o.size, 8 << 20);
 	assert_int_equal(o.timeout, 18);
-	assert_int_equal(complete(BENCH_SEND, BENCH_BW, "send --loss 4096"), 0);
+	assert_int_equal(bench_options_complete(BENCH_SEND, BENCH_BW, "send --loss 4096"), 0);
 	assert_int_equal(o.timeout, 14);
-	assert_int_equal(complete(BENCH_SEND, BENCH_BW, "send --loss 4096 -u 20"), 0);
+	assert_int_equal(bench_options_complete(BENCH_SEND, BENCH_BW, "send --loss 4096 -u 20"), 0);
 	assert_int_equal(o.timeout, 20);
-	assert_int_equal(complete(BENCH_ATOMIC, BENCH_BW, "atomic"), 0);
+	assert_int_equal(bench_options_complete(BENCH_ATOMIC, BENCH_BW, "atomic"), 0);
 	assert_int_equal(o.size, 8);
 	assert_true(o.seconds == 1);
 	assert_int_equal(o.iterations, 0);
@@ -145,17 +153,21 @@ static void
 test_how_often_with_a_server_that_counts(void **state)
 {
 	(void)state;
-	assert_int_equal(complete(BENCH_SEND, BENCH_BW, "send --perftest h -q 3"), 0);
+	assert_int_equal(bench_options_complete(BENCH_SEND, BENCH_BW, "send --perftest h -q 3"), 0);
 	assert_int_equal(o.iterations, 3000);
-	assert_int_equal(complete(BENCH_WRITE, BENCH_BW, "write --perftest h"), 0);
+	assert_int_equal(bench_options_complete(BENCH_WRITE, BENCH_BW, "write --perftest h"), 0);
 	assert_int_equal(o.iterations, 5000);
-	assert_int_equal(complete(BENCH_WRITE, BENCH_LAT, "write --perftest h"), 0);
+	assert_int_equal(bench_options_complete(BENCH_WRITE, BENCH_LAT, "write --perftest h"), 0);
 	assert_int_equal(o.iterations, 1000);
-	assert_int_equal(complete(BENCH_READ, BENCH_BW, "read --perftest h -D 2"), 0);
+	assert_int_equal(bench_options_complete(BENCH_READ, BENCH_BW, "read --perftest h -D 2"), 0);
 	assert_int_equal(o.iterations, 0);
-	assert_int_equal(complete(BENCH_READ, BENCH_BW, "read -n 7 --link net_x --peer gid=1,qpn=2"), 0);
+	assert_int_equal(bench_options_complete(BENCH_READ, BENCH_BW,
+					 "read -n 7 --link net_x --peer gid=1,qpn=2"),
+			0);
 	assert_true(options_given(&o));
-	assert_int_equal(complete(BENCH_READ, BENCH_BW, "read -n 7 --link net_x --peer /tmp/a=b"), 0);
+	assert_int_equal(bench_options_complete(BENCH_READ, BENCH_BW,
+					 "read -n 7 --link net_x --peer /tmp/a=b"),
+			0);
 	assert_false(options_given(&o));
 	assert_int_equal(o.iterations, 7);
 }
@@ -163,7 +175,7 @@ test_how_often_with_a_server_that_counts(void **state)
 static void
 does_not_go(enum bench_verb verb, enum bench_mode mode, const char *line, const char *why)
 {
-	assert_true(complete(verb, mode, line) < 0);
+	assert_true(bench_options_complete(verb, mode, line) < 0);
 	assert_string_equal(err.text, why);
 }
 
@@ -259,7 +271,7 @@ test_a_device_is_known_by_its_name(void **state)
 
 	(void)state;
 	for (i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
-		assert_int_equal(complete(BENCH_SEND, BENCH_BW, lines[i].line), 0);
+		assert_int_equal(bench_options_complete(BENCH_SEND, BENCH_BW, lines[i].line), 0);
 		assert_int_equal(options_device(&o), lines[i].device);
 		assert_int_equal(options_pci(&o), lines[i].pci);
 		assert_int_equal(o.mtu, lines[i].mtu);
@@ -276,7 +288,9 @@ test_what_a_service_does_not_do(void **state)
 			"--connect: nobody answers a Write there: read lat or send lat");
 	does_not_go(BENCH_WRITE, BENCH_BW, "write --connect 10.0.0.1 --check",
 			"--check: with --connect only of send lat, whose messages come back");
-	assert_int_equal(complete(BENCH_SEND, BENCH_LAT, "send --connect 10.0.0.1 --check"), 0);
+	assert_int_equal(bench_options_complete(
+					 BENCH_SEND, BENCH_LAT, "send --connect 10.0.0.1 --check"),
+			0);
 }
 
 /* A row each is found by its name and by its letter, and by no other's. */

@@ -12,7 +12,7 @@
 #include "vectors.h"
 
 static void
-print(const struct cm_msg *m)
+cmtool_print(const struct cm_msg *m)
 {
 	uint8_t mad[MAD_LEN];
 
@@ -31,7 +31,7 @@ print_with_header(const struct cm_rdma_vector *v)
 	cm_rdma_encode(&v->rdma, private);
 	m.private_data = private;
 	m.private_len = sizeof(private);
-	print(&m);
+	cmtool_print(&m);
 }
 
 int
@@ -46,7 +46,7 @@ main(void)
 
 		m.private_data = private;
 		m.private_len = cm_msg_layouts[i].private_len;
-		print(&m);
+		cmtool_print(&m);
 	}
 	print_with_header(&cm_rdma_v4);
 	print_with_header(&cm_rdma_v6);

@@ -13,7 +13,7 @@
 #define REQ_INTERVAL (6144 * MS)
 
 static struct cm_msg
-begin(struct world *w, struct life **l)
+active_begin(struct world *w, struct life **l)
 {
 	*l = start(&w->a);
 	return next_message(&w->a, CM_REQ);
@@ -21,12 +21,12 @@ begin(struct world *w, struct life **l)
 
 /* Established with a REP of the peer's. */
 static struct life *
-connected(struct world *w)
+active_connected(struct world *w)
 {
 	struct cm_msg req, rep;
 	struct life *l;
 
-	req = begin(w, &l);
+	req = active_begin(w, &l);
 	peer_rep(w, &rep, &req);
 	peer_say(w, &rep);
 	next_message(&w->a, CM_RTU);
@@ -41,7 +41,7 @@ test_req_says_how_we_connect(void **state)
 {
 	struct world *w = *state;
 	struct life *l;
-	struct cm_msg m = begin(w, &l);
+	struct cm_msg m = active_begin(w, &l);
 
 	assert_int_equal(m.local_id, l->id);
 	assert_true(m.req.service_id == WORLD_SERVICE);
@@ -81,7 +81,7 @@ test_req_on_native_ib_has_lids(void **state)
 {
 	struct world *w = *state;
 	struct life *l;
-	struct cm_msg m = begin(w, &l);
+	struct cm_msg m = active_begin(w, &l);
 
 	assert_int_equal(m.req.primary.local_lid, 1);
 	assert_int_equal(m.req.primary.remote_lid, 2);
@@ -99,7 +99,7 @@ test_rep_makes_the_qp(void **state)
 	struct cm_msg req, rep, rtu;
 	struct life *l;
 
-	req = begin(w, &l);
+	req = active_begin(w, &l);
 	peer_rep(w, &rep, &req);
 	peer_say(w, &rep);
 	rtu = next_message(&w->a, CM_RTU);
@@ -132,7 +132,7 @@ test_rep_ack_delay_counts(void **state)
 	struct rc_qp_info qp;
 	struct life *l;
 
-	req = begin(w, &l);
+	req = active_begin(w, &l);
 	peer_rep(w, &rep, &req);
 	rep.rep.target_ack_delay = 18;
 	peer_say(w, &rep);
@@ -147,8 +147,8 @@ test_connection_ids_and_psns_differ(void **state)
 	struct cm_msg first, second;
 	struct life *l;
 
-	first = begin(w, &l);
-	second = begin(w, &l);
+	first = active_begin(w, &l);
+	second = active_begin(w, &l);
 	assert_int_not_equal(first.local_id, second.local_id);
 	assert_true(first.tid != second.tid);
 	assert_int_not_equal(first.req.psn, second.req.psn);
@@ -165,7 +165,7 @@ test_req_repeats_exactly_and_gives_up(void **state)
 	struct life *l;
 	unsigned int i;
 
-	req = begin(w, &l);
+	req = active_begin(w, &l);
 	for (i = 0; i < 15; i++) {
 		pass(w, REQ_INTERVAL - 1);
 		expect_silence(&w->a);
@@ -198,7 +198,7 @@ test_mra_of_req_waits_longer(void **state)
 	struct cm_msg req, rep;
 	struct life *l;
 
-	req = begin(w, &l);
+	req = active_begin(w, &l);
 	m.remote_id = req.local_id;
 	pass(w, SECOND);
 	peer_say(w, &m);
@@ -223,7 +223,7 @@ test_mra_of_another_message_is_ignored(void **state)
 		.mra = { .answers = CM_ANSWERS_REP, .service_timeout = 22 } };
 	struct life *l;
 
-	m.remote_id = begin(w, &l).local_id;
+	m.remote_id = active_begin(w, &l).local_id;
 	peer_say(w, &m);
 	expect_state(&w->a, l->id, CM_STATE_REQ_SENT);
 	assert_int_equal(counters_of(&w->a).unmatched, 1);
@@ -236,7 +236,7 @@ test_rej_ends_the_attempt(void **state)
 {
 	struct world *w = *state;
 	struct life *l;
-	cm_id id = begin(w, &l).local_id;
+	cm_id id = active_begin(w, &l).local_id;
 
 	peer_rej(w, id, 0, CM_REJ_INVALID_SERVICE_ID);
 	expect_log(l, "prepare rejected released");
@@ -253,7 +253,7 @@ test_rej_stale_leads_to_timewait(void **state)
 {
 	struct world *w = *state;
 	struct life *l;
-	cm_id id = begin(w, &l).local_id;
+	cm_id id = active_begin(w, &l).local_id;
 
 	peer_rej(w, id, 0, CM_REJ_STALE);
 	expect_log(l, "prepare rejected");
@@ -272,7 +272,7 @@ test_rej_of_an_unknown_reason_is_counted(void **state)
 	struct world *w = *state;
 	struct life *l;
 
-	peer_rej(w, begin(w, &l).local_id, 0, 999);
+	peer_rej(w, active_begin(w, &l).local_id, 0, 999);
 	expect_log(l, "prepare rejected released");
 	assert_int_equal(l->info.reason, 999);
 	assert_int_equal(counters_of(&w->a).rej_received[0], 1);
@@ -285,7 +285,7 @@ test_abandoned_req_is_rejected_with_timeout(void **state)
 	struct cm_msg rej;
 	struct life *l;
 
-	begin(w, &l);
+	active_begin(w, &l);
 	assert_int_equal(disconnect(l), 0);
 	rej = next_message(&w->a, CM_REJ);
 	assert_int_equal(rej.rej.reason, CM_REJ_TIMEOUT);
@@ -304,7 +304,7 @@ test_repeated_rep_has_rtu_again(void **state)
 	struct cm_msg req, rep;
 	struct life *l;
 
-	req = begin(w, &l);
+	req = active_begin(w, &l);
 	peer_rep(w, &rep, &req);
 	peer_say(w, &rep);
 	peer_say(w, &rep);
@@ -336,7 +336,7 @@ test_rep_without_qpn_is_dropped(void **state)
 	struct cm_msg req, rep;
 	struct life *l;
 
-	req = begin(w, &l);
+	req = active_begin(w, &l);
 	peer_rep(w, &rep, &req);
 	rep.rep.qpn = 0;
 	peer_say(w, &rep);
@@ -350,10 +350,10 @@ static void
 test_rep_with_a_qpn_in_use_is_stale(void **state)
 {
 	struct world *w = *state;
-	struct life *old = connected(w), *l;
+	struct life *old = active_connected(w), *l;
 	struct cm_msg req, rep, rej, dreq;
 
-	req = begin(w, &l);
+	req = active_begin(w, &l);
 	peer_rep(w, &rep, &req);
 	rep.local_id = PEER_ID + 1;
 	peer_say(w, &rep);
@@ -374,10 +374,10 @@ static void
 test_rep_with_an_id_in_use_is_rejected(void **state)
 {
 	struct world *w = *state;
-	struct life *old = connected(w), *l;
+	struct life *old = active_connected(w), *l;
 	struct cm_msg req, rep, rej;
 
-	req = begin(w, &l);
+	req = active_begin(w, &l);
 	peer_rep(w, &rep, &req);
 	rep.rep.qpn = PEER_QPN + 1;
 	peer_say(w, &rep);
@@ -393,7 +393,7 @@ static void
 test_rej_ends_what_stands(void **state)
 {
 	struct world *w = *state;
-	struct life *l = connected(w);
+	struct life *l = active_connected(w);
 
 	peer_rej(w, l->id, PEER_ID, CM_REJ_CONSUMER);
 	expect_log(l, "prepare established rejected");
@@ -406,7 +406,7 @@ static void
 test_messages_of_a_stranger_do_nothing(void **state)
 {
 	struct world *w = *state;
-	struct life *l = connected(w);
+	struct life *l = active_connected(w);
 
 	peer_rej(w, l->id, PEER_ID + 1, CM_REJ_CONSUMER);
 	expect_state(&w->a, l->id, CM_STATE_ESTABLISHED);
@@ -422,7 +422,7 @@ test_dreq_before_rep(void **state)
 {
 	struct world *w = *state;
 	struct life *l;
-	cm_id id = begin(w, &l).local_id;
+	cm_id id = active_begin(w, &l).local_id;
 
 	peer_dreq(w, id, PEER_ID, l->qpn);
 	expect_messages(&w->a, "DREP");
@@ -484,7 +484,7 @@ test_rep_that_our_qp_cannot_take(void **state)
 	struct cm_msg req, rep, rej;
 	struct life *l;
 
-	req = begin(w, &l);
+	req = active_begin(w, &l);
 	peer_rep(w, &rep, &req);
 	rep.rep.qpn = 0xFFFFFF;
 	peer_say(w, &rep);

@@ -27,7 +27,7 @@ struct exchange {
 };
 
 static void
-read_capture(struct exchange *e, const char *name)
+capture_read_capture(struct exchange *e, const char *name)
 {
 	static struct pcap pcap;
 	struct packet pkt;
@@ -62,7 +62,7 @@ nth(const struct exchange *e, unsigned int i, enum cm_message type)
 
 /* Linux's frame as it is: ICRC, addresses, P_Key, AckReq, all of it. */
 static void
-replay(struct world *w, const struct exchange *e, unsigned int i)
+capture_replay(struct world *w, const struct exchange *e, unsigned int i)
 {
 	struct packet pkt;
 	enum verdict why;
@@ -131,10 +131,10 @@ replay_exchange(void **state, const char *name, unsigned int dreq)
 	struct world *w;
 	struct life *l;
 
-	read_capture(&e, name);
+	capture_read_capture(&e, name);
 	nth(&e, 0, CM_REQ);
 	w = linux_server(state, &e.at[0].m, nth(&e, 1, CM_REP));
-	replay(w, &e, 0);
+	capture_replay(w, &e, 0);
 	rep = next_message(&w->a, CM_REP);
 	expect_silence(&w->a);
 	expect_same_rep(&rep, &e.at[1].m);
@@ -183,10 +183,10 @@ test_nobody_listens(void **state)
 	struct cm_msg rej;
 	struct world *w;
 
-	read_capture(&e, "rping");
+	capture_read_capture(&e, "rping");
 	w = linux_server(state, nth(&e, 0, CM_REQ), nth(&e, 1, CM_REP));
 	assert_int_equal(cm_unlisten(w->a.cm, e.at[0].m.req.service_id, UINT64_MAX), 0);
-	replay(w, &e, 0);
+	capture_replay(w, &e, 0);
 	rej = next_message(&w->a, CM_REJ);
 	assert_int_equal(rej.rej.reason, CM_REJ_INVALID_SERVICE_ID);
 	assert_int_equal(rej.remote_id, e.at[0].m.local_id);
@@ -208,7 +208,7 @@ test_our_req_is_linux_s(void **state)
 
 	*state = w;
 	l = (struct life){ .node = &w->a };
-	read_capture(&e, "rping");
+	capture_read_capture(&e, "rping");
 	theirs = nth(&e, 0, CM_REQ);
 	connect_init(&w->a, &c);
 	c.user = &l;

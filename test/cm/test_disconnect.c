@@ -165,7 +165,7 @@ test_every_message_twice(void **state)
 /* --- of a peer that the test plays --- */
 
 static struct life *
-connected(struct world *w)
+disconnect_connected(struct world *w)
 {
 	struct cm_msg req;
 
@@ -194,7 +194,7 @@ static void
 test_dreq_with_a_wrong_qpn(void **state)
 {
 	struct world *w = *state;
-	struct life *l = connected(w);
+	struct life *l = disconnect_connected(w);
 
 	peer_dreq(w, l->id, PEER_ID, l->qpn + 1);
 	expect_silence(&w->a);
@@ -213,7 +213,7 @@ static void
 test_rej_of_dreq_ends_it(void **state)
 {
 	struct world *w = *state;
-	struct life *l = connected(w);
+	struct life *l = disconnect_connected(w);
 
 	disconnect(l);
 	peer_rej(w, l->id, PEER_ID, CM_REJ_INVALID_ID);
@@ -226,7 +226,7 @@ static void
 test_dreq_that_waits_is_taken_back(void **state)
 {
 	struct world *w = *state;
-	struct life *l = connected(w);
+	struct life *l = disconnect_connected(w);
 	unsigned int i;
 
 	w->a.room = 0;
@@ -343,7 +343,7 @@ static void
 test_event_of_a_connection_that_is_gone(void **state)
 {
 	struct world *w = *state;
-	struct life *l = connected(w);
+	struct life *l = disconnect_connected(w);
 	const struct event ev = { EVENT_QP_FATAL, l->qpn };
 
 	cm_qp_event(w->a.cm, &ev);

@@ -98,7 +98,7 @@ client(void)
 }
 
 static union gid
-server(void)
+message_capture_server(void)
 {
 	return gid_from_ipv4((const uint8_t[]){ 10, 99, 0, 1 });
 }
@@ -106,7 +106,7 @@ server(void)
 static void
 check_rdma_header(const struct cm_msg *m, uint16_t src_port)
 {
-	union gid src = client(), dst = server();
+	union gid src = client(), dst = message_capture_server();
 	uint8_t again[CM_RDMA_LEN];
 	struct cm_rdma rdma;
 
@@ -123,7 +123,7 @@ static void
 check_req(const struct cm_msg *m, const struct seen *s)
 {
 	const struct cm_msg_path *p = &m->req.primary;
-	union gid local = client(), remote = server();
+	union gid local = client(), remote = message_capture_server();
 
 	assert_int_equal(m->req.ca_guid, 0x505400fffe990002);
 	assert_int_equal(m->req.qpn, s->qpn);

@@ -18,7 +18,7 @@ second_gid(void)
 }
 
 static struct cm_path
-alternate_of(struct world *w)
+migrate_alternate_of(struct world *w)
 {
 	struct cm_path p = { .av = world_av(&w->a), .neighbour = PATH_NO_NEIGHBOUR,
 		.pkey = 0xFFFF, .mtu = 1024, .present = true };
@@ -45,7 +45,7 @@ mig_of(struct node *n, uint32_t qpn)
 }
 
 static struct cm_info
-info_of(struct life *l)
+migrate_info_of(struct life *l)
 {
 	struct cm_info info;
 
@@ -54,9 +54,9 @@ info_of(struct life *l)
 }
 
 static void
-load(struct world *w, struct life *a)
+migrate_load(struct world *w, struct life *a)
 {
-	struct cm_path p = alternate_of(w);
+	struct cm_path p = migrate_alternate_of(w);
 	struct error err = { "" };
 
 	if (cm_load_alternate(w->a.cm, a->id, &p, w->now, &err) != 0)
@@ -68,13 +68,13 @@ static void
 test_lap_arms_both_sides(void **state)
 {
 	struct world *w = *state;
-	struct cm_path p = alternate_of(w);
+	struct cm_path p = migrate_alternate_of(w);
 	struct life *a, *b;
 	struct cm_msg lap, apr;
 
 	give_b_two(w);
 	establish(w, &a, &b);
-	load(w, a);
+	migrate_load(w, a);
 	lap = next_message(&w->a, CM_LAP);
 	assert_int_equal(lap.lap.qpn, b->qpn);
 	assert_int_equal(lap.local_id, a->id);
@@ -89,15 +89,15 @@ test_lap_arms_both_sides(void **state)
 	assert_true(apr.tid == lap.tid);
 	assert_int_equal(mig_of(&w->a, a->qpn), MIG_REARM);
 	assert_int_equal(mig_of(&w->b, b->qpn), MIG_REARM);
-	assert_true(info_of(a).alternate.present);
-	assert_true(info_of(b).alternate.present);
-	assert_int_equal(info_of(b).alternate.av.sgid.raw[15], 3);
-	assert_int_equal(info_of(b).alternate.sgid_index, 1);
+	assert_true(migrate_info_of(a).alternate.present);
+	assert_true(migrate_info_of(b).alternate.present);
+	assert_int_equal(migrate_info_of(b).alternate.av.sgid.raw[15], 3);
+	assert_int_equal(migrate_info_of(b).alternate.sgid_index, 1);
 	pass(w, 100 * SECOND);
 	expect_silence(&w->a);
 	expect_state(&w->a, a->id, CM_STATE_ESTABLISHED);
 	/* and another one may follow */
-	load(w, a);
+	migrate_load(w, a);
 	expect_messages(&w->a, "LAP");
 }
 
@@ -111,14 +111,14 @@ test_lost_lap_and_apr(void **state)
 	establish(w, &a, &b);
 	lose(&w->a, CM_LAP);
 	lose(&w->b, CM_APR);
-	load(w, a);
+	migrate_load(w, a);
 	exchange(w);
-	assert_false(info_of(b).alternate.present);
+	assert_false(migrate_info_of(b).alternate.present);
 	pass(w, A_INTERVAL);
-	assert_true(info_of(b).alternate.present);
-	assert_false(info_of(a).alternate.present);
+	assert_true(migrate_info_of(b).alternate.present);
+	assert_false(migrate_info_of(a).alternate.present);
 	pass(w, A_INTERVAL);
-	assert_true(info_of(a).alternate.present);
+	assert_true(migrate_info_of(a).alternate.present);
 	expect_messages(&w->a, "LAP", "LAP", "LAP");
 	expect_messages(&w->b, "APR", "APR");
 	assert_int_equal(counters_of(&w->b).duplicates, 1);
@@ -134,7 +134,7 @@ test_lap_gives_up(void **state)
 
 	establish(w, &a, &b);
 	w->b.deaf = true;
-	load(w, a);
+	migrate_load(w, a);
 	for (i = 0; i < 16; i++) {
 		expect_messages(&w->a, "LAP");
 		pass(w, A_INTERVAL);
@@ -143,7 +143,7 @@ test_lap_gives_up(void **state)
 	pass(w, 100 * SECOND);
 	expect_silence(&w->a);
 	expect_state(&w->a, a->id, CM_STATE_ESTABLISHED);
-	assert_false(info_of(a).alternate.present);
+	assert_false(migrate_info_of(a).alternate.present);
 }
 
 static void
@@ -161,7 +161,7 @@ test_mra_of_lap_waits_longer(void **state)
 	m.remote_id = l->id;
 	peer_say(w, &m);
 	assert_int_equal(counters_of(&w->a).unmatched, 1);
-	load(w, l);
+	migrate_load(w, l);
 	skip_messages(&w->a);
 	peer_say(w, &m);
 	pass(w, (8192 + 2048) * MS - 1);
@@ -174,7 +174,7 @@ test_mra_of_lap_waits_longer(void **state)
 /* --- a LAP of the peer's --- */
 
 static struct life *
-connected(struct world *w, struct cm_msg *lap)
+migrate_connected(struct world *w, struct cm_msg *lap)
 {
 	struct cm_msg req;
 	struct life *l;
@@ -210,7 +210,7 @@ test_lap_statuses(void **state)
 {
 	struct world *w = *state;
 	struct cm_msg good, lap;
-	struct life *l = connected(w, &good);
+	struct life *l = migrate_connected(w, &good);
 
 	lap = good;
 	lap.tid = 1;
@@ -231,9 +231,9 @@ test_lap_statuses(void **state)
 	lap = good;
 	lap.remote_id = 0x1234;
 	expect_apr(w, &lap, CM_APR_INVALID_ID);
-	assert_false(info_of(l).alternate.present);
+	assert_false(migrate_info_of(l).alternate.present);
 	expect_apr(w, &good, CM_APR_OK);
-	assert_true(info_of(l).alternate.present);
+	assert_true(migrate_info_of(l).alternate.present);
 	assert_int_equal(mig_of(&w->a, l->qpn), MIG_REARM);
 	expect_apr(w, &good, CM_APR_OK); /* again */
 	assert_int_equal(counters_of(&w->a).duplicates, 1);
@@ -245,18 +245,18 @@ test_apr_of_another_lap(void **state)
 {
 	struct world *w = *state;
 	struct cm_msg lap, apr = { .type = CM_APR, .local_id = PEER_ID };
-	struct life *l = connected(w, &lap);
+	struct life *l = migrate_connected(w, &lap);
 
-	load(w, l);
+	migrate_load(w, l);
 	lap = next_message(&w->a, CM_LAP);
 	apr.remote_id = l->id;
 	apr.tid = lap.tid - 1;
 	peer_say(w, &apr);
-	assert_false(info_of(l).alternate.present);
+	assert_false(migrate_info_of(l).alternate.present);
 	assert_int_equal(counters_of(&w->a).duplicates, 1);
 	apr.tid = lap.tid;
 	peer_say(w, &apr);
-	assert_true(info_of(l).alternate.present);
+	assert_true(migrate_info_of(l).alternate.present);
 }
 
 /* the peer wants none */
@@ -266,14 +266,14 @@ test_apr_refuses(void **state)
 	struct world *w = *state;
 	struct cm_msg lap, apr = { .type = CM_APR, .local_id = PEER_ID,
 		.apr = { .status = CM_APR_UNSUPPORTED } };
-	struct life *l = connected(w, &lap);
+	struct life *l = migrate_connected(w, &lap);
 
-	load(w, l);
+	migrate_load(w, l);
 	lap = next_message(&w->a, CM_LAP);
 	apr.remote_id = l->id;
 	apr.tid = lap.tid;
 	peer_say(w, &apr);
-	assert_false(info_of(l).alternate.present);
+	assert_false(migrate_info_of(l).alternate.present);
 	assert_int_equal(mig_of(&w->a, l->qpn), MIG_MIGRATED);
 	pass(w, 100 * SECOND);
 	expect_silence(&w->a);
@@ -286,7 +286,7 @@ test_lap_to_a_port_that_cannot(void **state)
 	struct world *w = *state;
 	struct cm_msg lap;
 
-	connected(w, &lap);
+	migrate_connected(w, &lap);
 	w->a.port.active_mtu = 512;
 	expect_apr(w, &lap, CM_APR_REJECTED);
 	w->a.port.active_mtu = 1024;
@@ -310,7 +310,7 @@ test_alternate_path_of_the_req(void **state)
 	a = (struct life){ .node = &w->a };
 	connect_init(&w->a, &c);
 	c.user = &a;
-	c.alternate = alternate_of(w);
+	c.alternate = migrate_alternate_of(w);
 	assert_int_equal(cm_connect(w->a.cm, &c, w->now, &a.id, &err), 0);
 	exchange(w);
 	b = last_life(&w->b);
@@ -318,8 +318,8 @@ test_alternate_path_of_the_req(void **state)
 	assert_int_equal(rep.rep.failover, 0);
 	assert_int_equal(mig_of(&w->a, a.qpn), MIG_REARM);
 	assert_int_equal(mig_of(&w->b, b->qpn), MIG_REARM);
-	assert_true(info_of(&a).alternate.present);
-	assert_true(info_of(b).alternate.present);
+	assert_true(migrate_info_of(&a).alternate.present);
+	assert_true(migrate_info_of(b).alternate.present);
 }
 
 /* FailoverAccepted 1: no alternate path */
@@ -335,7 +335,7 @@ test_peer_without_migration(void **state)
 	a = (struct life){ .node = &w->a };
 	connect_init(&w->a, &c);
 	c.user = &a;
-	c.alternate = alternate_of(w);
+	c.alternate = migrate_alternate_of(w);
 	assert_int_equal(cm_connect(w->a.cm, &c, w->now, &a.id, &err), 0);
 	run(&w->a);
 	req = next_message(&w->a, CM_REQ);
@@ -345,7 +345,7 @@ test_peer_without_migration(void **state)
 	rep.rep.failover = 1;
 	peer_say(w, &rep);
 	expect_state(&w->a, a.id, CM_STATE_ESTABLISHED);
-	assert_false(info_of(&a).alternate.present);
+	assert_false(migrate_info_of(&a).alternate.present);
 	assert_int_equal(mig_of(&w->a, a.qpn), MIG_MIGRATED);
 }
 
@@ -359,13 +359,13 @@ test_migrated(void **state)
 
 	give_b_two(w);
 	establish(w, &a, &b);
-	load(w, a);
+	migrate_load(w, a);
 	exchange(w);
 	ev.element = a->qpn;
 	cm_qp_event(w->a.cm, &ev);
 	run(&w->a);
-	assert_int_equal(info_of(a).path.av.dgid.raw[15], 3);
-	assert_false(info_of(a).alternate.present);
+	assert_int_equal(migrate_info_of(a).path.av.dgid.raw[15], 3);
+	assert_false(migrate_info_of(a).alternate.present);
 }
 
 /* what ends it goes by the path that works, and is taken by it */
@@ -381,7 +381,7 @@ test_messages_follow_the_migration(void **state)
 
 	give_b_two(w);
 	establish(w, &a, &b);
-	load(w, a);
+	migrate_load(w, a);
 	exchange(w);
 	ev.element = a->qpn;
 	cm_qp_event(w->a.cm, &ev);
@@ -414,7 +414,7 @@ migrate_to(struct world *w, struct life *l, struct cm_msg *lap, uint8_t from, ui
 	assert_int_equal(apr.apr.status, CM_APR_OK);
 	cm_qp_event(w->a.cm, &ev);
 	run(&w->a);
-	assert_int_equal(info_of(l).path.av.dgid.raw[15], to);
+	assert_int_equal(migrate_info_of(l).path.av.dgid.raw[15], to);
 }
 
 /*
@@ -426,7 +426,7 @@ test_late_req_after_two_migrations(void **state)
 {
 	struct world *w = *state;
 	struct cm_msg lap, req;
-	struct life *l = connected(w, &lap);
+	struct life *l = migrate_connected(w, &lap);
 
 	migrate_to(w, l, &lap, 2, 3);
 	migrate_to(w, l, &lap, 3, 4);
@@ -447,13 +447,13 @@ test_alternate_path_fails(void **state)
 
 	give_b_two(w);
 	establish(w, &a, &b);
-	load(w, a);
+	migrate_load(w, a);
 	exchange(w);
 	ev.element = a->qpn;
 	cm_qp_event(w->a.cm, &ev);
 	run(&w->a);
-	assert_int_equal(info_of(a).path.av.dgid.raw[15], 2);
-	assert_false(info_of(a).alternate.present);
+	assert_int_equal(migrate_info_of(a).path.av.dgid.raw[15], 2);
+	assert_false(migrate_info_of(a).alternate.present);
 	expect_state(&w->a, a->id, CM_STATE_ESTABLISHED);
 }
 

@@ -16,7 +16,7 @@
 
 /* A REQ of the peer's; we answer. */
 static struct life *
-begin(struct world *w)
+passive_begin(struct world *w)
 {
 	struct cm_msg req;
 
@@ -26,9 +26,9 @@ begin(struct world *w)
 }
 
 static struct life *
-half_open(struct world *w)
+passive_half_open(struct world *w)
 {
-	struct life *l = begin(w);
+	struct life *l = passive_begin(w);
 
 	next_message(&w->a, CM_REP);
 	expect_silence(&w->a);
@@ -37,9 +37,9 @@ half_open(struct world *w)
 }
 
 static struct life *
-connected(struct world *w)
+passive_connected(struct world *w)
 {
-	struct life *l = half_open(w);
+	struct life *l = passive_half_open(w);
 
 	peer_answer(w, CM_RTU, l->id);
 	expect_state(&w->a, l->id, CM_STATE_ESTABLISHED);
@@ -99,7 +99,7 @@ test_req_makes_the_qp(void **state)
 	w->a.param.rnr_retry_count = 4;
 	w->a.param.private_len = 3;
 	memcpy(w->a.param.private_data, "hey", 3);
-	l = begin(w);
+	l = passive_begin(w);
 	rep = next_message(&w->a, CM_REP);
 	assert_int_equal(rc_qp_query(w->a.rc, l->qpn, &qp), 0);
 	assert_int_equal(qp.attr.qp_state, QPS_RTS);
@@ -153,7 +153,7 @@ test_user_accepts_later(void **state)
 	struct life *l;
 
 	w->a.answer = CM_LATER;
-	l = begin(w);
+	l = passive_begin(w);
 	expect_silence(&w->a);
 	expect_state(&w->a, l->id, CM_STATE_REQ_RCVD);
 	assert_int_equal(count_qps(&w->a), 0);
@@ -174,7 +174,7 @@ test_user_refuses_later(void **state)
 	cm_id id;
 
 	w->a.answer = CM_LATER;
-	l = begin(w);
+	l = passive_begin(w);
 	id = l->id;
 	assert_int_equal(cm_refuse(w->a.cm, id, CM_REJ_CONSUMER, (const uint8_t *)"no", 2, w->now),
 		0);
@@ -221,7 +221,7 @@ test_repeated_req_has_an_mra(void **state)
 	struct life *l;
 
 	w->a.answer = CM_LATER;
-	l = begin(w);
+	l = passive_begin(w);
 	repeat_req(w);
 	mra = next_message(&w->a, CM_MRA);
 	assert_int_equal(mra.mra.answers, CM_ANSWERS_REQ);
@@ -248,7 +248,7 @@ test_rej_after_mra_has_our_id(void **state)
 	cm_id id;
 
 	w->a.answer = CM_LATER;
-	l = begin(w);
+	l = passive_begin(w);
 	id = l->id;
 	repeat_req(w);
 	cm_refuse(w->a.cm, id, CM_REJ_CONSUMER, NULL, 0, w->now);
@@ -268,7 +268,7 @@ test_mra_can_be_switched_off(void **state)
 	like.limits.max_connections = 16;
 	w = *state = world_create(&like);
 	w->a.answer = CM_LATER;
-	begin(w);
+	passive_begin(w);
 	repeat_req(w);
 	expect_silence(&w->a);
 }
@@ -282,7 +282,7 @@ test_user_that_never_decides_is_given_up(void **state)
 	struct life *l;
 
 	w->a.answer = CM_LATER;
-	l = begin(w);
+	l = passive_begin(w);
 	pass(w, 16 * REP_INTERVAL - 1);
 	expect_silence(&w->a);
 	pass(w, 1);
@@ -291,7 +291,7 @@ test_user_that_never_decides_is_given_up(void **state)
 	assert_true(get_be64(rej.rej.ari) == GUID_A);
 	expect_log(l, "request timeout released");
 
-	l = begin(w);
+	l = passive_begin(w);
 	repeat_req(w);
 	expect_messages(&w->a, "MRA");
 	pass(w, 65536 * MS - 1);
@@ -312,7 +312,7 @@ test_peer_gives_up_its_req(void **state)
 	struct life *l;
 
 	w->a.answer = CM_LATER;
-	l = begin(w);
+	l = passive_begin(w);
 	put_be64(rej.rej.ari, GUID_B + 1);
 	peer_say(w, &rej);
 	expect_state(&w->a, l->id, CM_STATE_REQ_RCVD);
@@ -340,7 +340,7 @@ test_late_acceptance_can_fail(void **state)
 	struct life *l;
 
 	w->a.answer = CM_LATER;
-	l = begin(w);
+	l = passive_begin(w);
 	assert_int_equal(disconnect(l), 0);
 	rej = next_message(&w->a, CM_REJ);
 	assert_int_equal(rej.rej.reason, CM_REJ_CONSUMER);
@@ -355,7 +355,7 @@ test_user_that_is_not_ready(void **state)
 	struct cm_msg rej;
 
 	w->a.prepare_error = -ENOMEM;
-	begin(w);
+	passive_begin(w);
 	rej = next_message(&w->a, CM_REJ);
 	assert_int_equal(rej.rej.reason, CM_REJ_NO_RESOURCES);
 	expect_log(last_life(&w->a), "request prepare refused released");
@@ -364,7 +364,7 @@ test_user_that_is_not_ready(void **state)
 
 	w->a.prepare_error = 0;
 	w->a.param.qp.pd = 99;
-	begin(w);
+	passive_begin(w);
 	rej = next_message(&w->a, CM_REJ);
 	assert_int_equal(rej.rej.reason, CM_REJ_NO_QP);
 	expect_log(last_life(&w->a), "request refused released");
@@ -377,7 +377,7 @@ static void
 test_rep_repeats_exactly_and_gives_up(void **state)
 {
 	struct world *w = *state;
-	struct life *l = half_open(w);
+	struct life *l = passive_half_open(w);
 	struct cm_msg rej;
 	unsigned int i;
 
@@ -444,7 +444,7 @@ static void
 test_repeated_req_has_the_rep_again(void **state)
 {
 	struct world *w = *state;
-	struct life *l = half_open(w);
+	struct life *l = passive_half_open(w);
 
 	repeat_req(w);
 	expect_messages(&w->a, "REP");
@@ -460,7 +460,7 @@ static void
 test_mra_of_rep_waits_longer(void **state)
 {
 	struct world *w = *state;
-	struct life *l = half_open(w);
+	struct life *l = passive_half_open(w);
 	struct cm_msg m = { .type = CM_MRA, .tid = PEER_TID, .local_id = PEER_ID,
 		.remote_id = l->id,
 		.mra = { .answers = CM_ANSWERS_REP, .service_timeout = 21 } };
@@ -482,7 +482,7 @@ static void
 test_rtu_establishes_once(void **state)
 {
 	struct world *w = *state;
-	struct life *l = half_open(w);
+	struct life *l = passive_half_open(w);
 
 	peer_answer(w, CM_RTU, l->id);
 	expect_log(l, "request prepare established");
@@ -502,7 +502,7 @@ static void
 test_rej_of_rep(void **state)
 {
 	struct world *w = *state;
-	struct life *l = half_open(w);
+	struct life *l = passive_half_open(w);
 
 	peer_rej(w, l->id, PEER_ID, CM_REJ_CONSUMER);
 	expect_log(l, "request prepare rejected released");
@@ -513,7 +513,7 @@ static void
 test_rej_stale_of_rep_leads_to_timewait(void **state)
 {
 	struct world *w = *state;
-	struct life *l = half_open(w);
+	struct life *l = passive_half_open(w);
 
 	peer_rej(w, l->id, PEER_ID, CM_REJ_STALE);
 	expect_state(&w->a, l->id, CM_STATE_TIMEWAIT);
@@ -527,7 +527,7 @@ static void
 test_dreq_before_rtu(void **state)
 {
 	struct world *w = *state;
-	struct life *l = half_open(w);
+	struct life *l = passive_half_open(w);
 
 	peer_dreq(w, l->id, PEER_ID, l->qpn);
 	expect_messages(&w->a, "DREP");
@@ -542,7 +542,7 @@ static void
 test_disconnect_before_rtu_rejects(void **state)
 {
 	struct world *w = *state;
-	struct life *l = half_open(w);
+	struct life *l = passive_half_open(w);
 	struct cm_msg rej;
 
 	assert_int_equal(disconnect(l), 0);
@@ -558,7 +558,7 @@ static void
 test_timewait_lasts_the_ack_timeout(void **state)
 {
 	struct world *w = *state;
-	struct life *l = connected(w);
+	struct life *l = passive_connected(w);
 	cm_id id = l->id;
 
 	peer_dreq(w, id, PEER_ID, l->qpn);
@@ -578,7 +578,7 @@ static void
 test_req_in_timewait_is_stale(void **state)
 {
 	struct world *w = *state;
-	struct life *l = connected(w);
+	struct life *l = passive_connected(w);
 	struct cm_msg rej, req;
 	unsigned int i;
 
@@ -596,7 +596,7 @@ test_req_in_timewait_is_stale(void **state)
 	expect_log(l, "request prepare established disconnected");
 	/* and after it a new life begins */
 	pass(w, TIMEWAIT);
-	begin(w);
+	passive_begin(w);
 	expect_messages(&w->a, "REP");
 }
 
@@ -606,7 +606,7 @@ static void
 test_known_qpn_under_a_new_id_is_stale(void **state)
 {
 	struct world *w = *state;
-	struct life *l = connected(w);
+	struct life *l = passive_connected(w);
 	struct cm_msg req, rej, dreq;
 
 	peer_req(w, &req);
@@ -630,7 +630,7 @@ static void
 test_half_open_one_goes_stale_without_dreq(void **state)
 {
 	struct world *w = *state;
-	struct life *l = half_open(w);
+	struct life *l = passive_half_open(w);
 	struct cm_msg req;
 
 	peer_req(w, &req);
@@ -646,7 +646,7 @@ static void
 test_same_ids_with_another_psn_are_a_new_life(void **state)
 {
 	struct world *w = *state;
-	struct life *l = connected(w);
+	struct life *l = passive_connected(w);
 	struct cm_msg req;
 
 	peer_req(w, &req);
@@ -660,7 +660,7 @@ static void
 test_id_in_use_with_another_qpn_is_duplicate(void **state)
 {
 	struct world *w = *state;
-	struct life *l = connected(w);
+	struct life *l = passive_connected(w);
 	struct cm_msg req, rej;
 
 	peer_req(w, &req);
@@ -679,7 +679,7 @@ test_ids_are_a_ca_s_own(void **state)
 	struct world *w = *state;
 	struct cm_msg req;
 
-	connected(w);
+	passive_connected(w);
 	peer_req(w, &req);
 	req.req.ca_guid++;
 	peer_say(w, &req);

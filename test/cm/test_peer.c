@@ -14,7 +14,7 @@
 #define STRANGER 7
 
 static struct life *
-half_open(struct world *w)
+peer_half_open(struct world *w)
 {
 	struct cm_msg req;
 
@@ -25,9 +25,9 @@ half_open(struct world *w)
 }
 
 static struct life *
-connected(struct world *w)
+peer_connected(struct world *w)
 {
-	struct life *l = half_open(w);
+	struct life *l = peer_half_open(w);
 
 	peer_answer(w, CM_RTU, l->id);
 	expect_state(&w->a, l->id, CM_STATE_ESTABLISHED);
@@ -36,7 +36,7 @@ connected(struct world *w)
 
 /* Of the connection in all, but for where it comes from. */
 static void
-forge(struct world *w, const struct life *l, struct cm_msg m)
+peer_forge(struct world *w, const struct life *l, struct cm_msg m)
 {
 	m.tid = PEER_TID;
 	m.local_id = PEER_ID;
@@ -52,17 +52,17 @@ test_stranger_does_not_end_what_stands(void **state)
 	static const struct cm_msg rej = { .type = CM_REJ,
 		.rej = { .answers = CM_ANSWERS_OTHER, .reason = CM_REJ_CONSUMER } };
 	struct world *w = *state;
-	struct life *l = connected(w);
+	struct life *l = peer_connected(w);
 	struct cm_msg short_rej = rej;
 
-	forge(w, l, rej);
+	peer_forge(w, l, rej);
 	expect_silence(&w->a);
 	/* found by our ID alone (cm.md 2): one guess less to make */
 	short_rej.remote_id = l->id;
 	peer_say_from(w, &short_rej, STRANGER);
 	expect_silence(&w->a);
 	/* answered as if there were none */
-	forge(w, l, (struct cm_msg){ .type = CM_DREQ });
+	peer_forge(w, l, (struct cm_msg){ .type = CM_DREQ });
 	expect_messages(&w->a, "DREP");
 	expect_log(l, "request prepare established");
 	expect_state(&w->a, l->id, CM_STATE_ESTABLISHED);
@@ -76,10 +76,10 @@ static void
 test_stranger_does_not_complete_a_connection(void **state)
 {
 	struct world *w = *state;
-	struct life *l = half_open(w);
+	struct life *l = peer_half_open(w);
 
-	forge(w, l, (struct cm_msg){ .type = CM_RTU });
-	forge(w, l, (struct cm_msg){ .type = CM_MRA, .mra = { .answers = CM_ANSWERS_REP } });
+	peer_forge(w, l, (struct cm_msg){ .type = CM_RTU });
+	peer_forge(w, l, (struct cm_msg){ .type = CM_MRA, .mra = { .answers = CM_ANSWERS_REP } });
 	expect_state(&w->a, l->id, CM_STATE_REP_SENT);
 	assert_int_equal(counters_of(&w->a).wrong_peer, 2);
 	peer_answer(w, CM_RTU, l->id);
@@ -98,7 +98,7 @@ test_stranger_does_not_answer_our_req(void **state)
 	rej = next_message(&w->a, CM_REJ);
 	assert_int_equal(rej.rej.reason, CM_REJ_INVALID_ID);
 	rej = (struct cm_msg){ .type = CM_REJ, .rej = { .reason = CM_REJ_INVALID_SERVICE_ID } };
-	forge(w, l, rej);
+	peer_forge(w, l, rej);
 	expect_state(&w->a, l->id, CM_STATE_REQ_SENT);
 	peer_say(w, &rep);
 	expect_state(&w->a, l->id, CM_STATE_ESTABLISHED);
@@ -108,11 +108,11 @@ static void
 test_stranger_does_not_end_our_dreq(void **state)
 {
 	struct world *w = *state;
-	struct life *l = connected(w);
+	struct life *l = peer_connected(w);
 
 	assert_int_equal(disconnect(l), 0);
 	expect_messages(&w->a, "DREQ");
-	forge(w, l, (struct cm_msg){ .type = CM_DREP });
+	peer_forge(w, l, (struct cm_msg){ .type = CM_DREP });
 	expect_state(&w->a, l->id, CM_STATE_DREQ_SENT);
 	peer_answer(w, CM_DREP, l->id);
 	expect_state(&w->a, l->id, CM_STATE_TIMEWAIT);
@@ -123,11 +123,11 @@ static void
 test_stranger_does_not_load_a_path(void **state)
 {
 	struct world *w = *state;
-	struct life *l = connected(w);
+	struct life *l = peer_connected(w);
 	struct cm_msg req, apr;
 
 	peer_req(w, &req);
-	forge(w, l, (struct cm_msg){ .type = CM_LAP,
+	peer_forge(w, l, (struct cm_msg){ .type = CM_LAP,
 		.lap = { .qpn = l->qpn, .alternate = req.req.primary } });
 	apr = next_message(&w->a, CM_APR);
 	assert_int_equal(apr.apr.status, CM_APR_INVALID_ID);
@@ -152,7 +152,7 @@ static void
 test_guid_of_another_is_no_new_life(void **state)
 {
 	struct world *w = *state;
-	struct life *l = connected(w);
+	struct life *l = peer_connected(w);
 
 	claim(w, PEER_ID + 7, PEER_QPN);
 	expect_messages(&w->a, "REP");
@@ -170,7 +170,7 @@ test_guid_claimed_by_another_is_no_obstacle(void **state)
 	claim(w, PEER_ID + 7, PEER_QPN);
 	claim(w, PEER_ID, PEER_QPN + 1);
 	expect_messages(&w->a, "REP", "REP");
-	connected(w);
+	peer_connected(w);
 }
 
 /* a REJ that knows only the GUID and the peer's ID (cm.md 2) */
@@ -180,7 +180,7 @@ test_stranger_does_not_give_up_for_another(void **state)
 	struct world *w = *state;
 	struct cm_msg rej = { .type = CM_REJ, .tid = PEER_TID, .local_id = PEER_ID,
 		.rej = { .answers = CM_ANSWERS_OTHER, .reason = CM_REJ_TIMEOUT, .ari_len = 8 } };
-	struct life *l = half_open(w);
+	struct life *l = peer_half_open(w);
 
 	put_be64(rej.rej.ari, GUID_B);
 	peer_say_from(w, &rej, STRANGER);
@@ -190,7 +190,7 @@ test_stranger_does_not_give_up_for_another(void **state)
 }
 
 static int
-ib_setup(void **state)
+peer_ib_setup(void **state)
 {
 	static const struct world ib = { .scripted = true, .ib = true };
 
@@ -200,7 +200,7 @@ ib_setup(void **state)
 
 #define T(name) cmocka_unit_test_setup_teardown(name, scripted_setup, world_teardown)
 #define I(name)                                                                                    \
-	{ #name " on native ib", name, ib_setup, world_teardown, NULL }
+	{ #name " on native ib", name, peer_ib_setup, world_teardown, NULL }
 
 int
 main(void)

@@ -29,7 +29,7 @@ struct subject {
 };
 
 static void
-say(struct subject *s, struct cm_msg m)
+states_say(struct subject *s, struct cm_msg m)
 {
 	m.tid = PEER_TID;
 	m.local_id = PEER_ID;
@@ -55,7 +55,7 @@ static void
 to_mra_req_rcvd(struct subject *s)
 {
 	to_req_sent(s);
-	say(s, mra(CM_ANSWERS_REQ));
+	states_say(s, mra(CM_ANSWERS_REQ));
 }
 
 static void
@@ -86,14 +86,14 @@ static void
 to_mra_rep_rcvd(struct subject *s)
 {
 	to_rep_sent(s);
-	say(s, mra(CM_ANSWERS_REP));
+	states_say(s, mra(CM_ANSWERS_REP));
 }
 
 static void
 to_established_passive(struct subject *s)
 {
 	to_rep_sent(s);
-	say(s, (struct cm_msg){ .type = CM_RTU });
+	states_say(s, (struct cm_msg){ .type = CM_RTU });
 }
 
 static void
@@ -150,7 +150,7 @@ say_message(struct subject *s, enum cm_message type)
 	default:
 		break;
 	}
-	say(s, m);
+	states_say(s, m);
 }
 
 static void

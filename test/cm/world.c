@@ -31,7 +31,7 @@ world_parse(const struct node *from, const struct frame *f, struct packet *pkt)
 }
 
 static uint8_t *
-sink_reserve(struct tx_sink *sink, const struct path *path, uint32_t len)
+world_sink_reserve(struct tx_sink *sink, const struct path *path, uint32_t len)
 {
 	struct node *n = (struct node *)sink;
 	struct frame *f = world_frame(n, n->sent);
@@ -62,7 +62,7 @@ happens(struct node *n)
 }
 
 static bool
-is_lost(struct node *n, const struct packet *pkt)
+world_is_lost(struct node *n, const struct packet *pkt)
 {
 	unsigned int i;
 
@@ -80,7 +80,7 @@ is_lost(struct node *n, const struct packet *pkt)
 }
 
 static void
-sink_commit(struct tx_sink *sink)
+world_sink_commit(struct tx_sink *sink)
 {
 	struct node *n = (struct node *)sink;
 	struct frame *f = world_frame(n, n->sent);
@@ -90,11 +90,11 @@ sink_commit(struct tx_sink *sink)
 	f->len = path_finish(n->path, f->bytes + n->path->header_len, n->reserved, 0);
 	n->sent++;
 	world_parse(n, f, &pkt);
-	f->lost = is_lost(n, &pkt);
+	f->lost = world_is_lost(n, &pkt);
 }
 
 static void
-arrive(struct node *to, const struct packet *pkt)
+world_arrive(struct node *to, const struct packet *pkt)
 {
 	if (to->cm == NULL || to->deaf)
 		return;
@@ -116,9 +116,9 @@ deliver(struct node *n)
 		if (f->lost)
 			continue;
 		world_parse(n, f, &pkt);
-		arrive(n->peer, &pkt);
+		world_arrive(n->peer, &pkt);
 		if (world_is_cm(&pkt) && (n->twice || happens(n)))
-			arrive(n->peer, &pkt);
+			world_arrive(n->peer, &pkt);
 	}
 }
 
@@ -182,7 +182,7 @@ lose(struct node *n, enum cm_message type)
 /* --- set-up --- */
 
 static const struct port_attr *
-get_port(void *arg, uint16_t port)
+world_get_port(void *arg, uint16_t port)
 {
 	struct node *n = arg;
 
@@ -190,7 +190,7 @@ get_port(void *arg, uint16_t port)
 }
 
 static void
-take_event(void *arg, const struct event *ev)
+world_take_event(void *arg, const struct event *ev)
 {
 	struct node *n = arg;
 
@@ -226,7 +226,7 @@ node_port(struct node *n)
 }
 
 static void
-node_memory(struct node *n)
+world_node_memory(struct node *n)
 {
 	struct mem_config mc = { .max_pd = 16, .max_mr = 16, .max_mw = 64,
 		.alloc = &allocator_malloc, .rng = &rng_kernel };
@@ -250,7 +250,7 @@ node_rc(struct node *n)
 {
 	struct rc_dev_config dc = { .limits = rc_limits_default, .workers = 1, .hz = 1000000000,
 		.alloc = &allocator_malloc, .rng = &rng_kernel, .mem = n->mem };
-	struct rc_worker_config wc = { .wheel = n->wheel, .tx = &n->sink, .event = take_event,
+	struct rc_worker_config wc = { .wheel = n->wheel, .tx = &n->sink, .event = world_take_event,
 		.event_arg = n };
 	struct error err = { "" };
 
@@ -267,17 +267,23 @@ node_rc(struct node *n)
 }
 
 static void
-node_create(struct node *n)
+world_node_create(struct node *n)
 {
-	struct mad_worker_config mc = { .workers = 1, .hash_key = 0x5EC4E7, .hz = 1000000000,
-		.alloc = &allocator_malloc, .rng = &rng_kernel, .tx = &n->sink, .port = get_port,
-		.port_arg = n, .limits = mad_limits_default };
+	struct mad_worker_config mc = { .workers = 1,
+		.hash_key = 0x5EC4E7,
+		.hz = 1000000000,
+		.alloc = &allocator_malloc,
+		.rng = &rng_kernel,
+		.tx = &n->sink,
+		.port = world_get_port,
+		.port_arg = n,
+		.limits = mad_limits_default };
 	struct cm_config cc = { .workers = 1, .hz = 1000000000, .hash_key = 0x5EC4E8,
 		.alloc = &allocator_malloc, .rng = &rng_kernel, .ca_guid = n->guid,
-		.port = get_port, .port_arg = n, .limits = n->world->limits };
+		.port = world_get_port, .port_arg = n, .limits = n->world->limits };
 
 	n->wheel = timer_wheel_create(&allocator_malloc, 1 << 16, 0);
-	node_memory(n);
+	world_node_memory(n);
 	node_rc(n);
 	mc.limits.max_sessions = 64;
 	mc.limits.max_sessions_per_peer = 32;
@@ -296,7 +302,7 @@ node_create(struct node *n)
 }
 
 static void
-node_destroy(struct node *n)
+world_node_destroy(struct node *n)
 {
 	free(n->frames);
 	if (n->cm == NULL)
@@ -327,7 +333,7 @@ world_create(const struct world *like)
 	if (w->max_qp == 0)
 		w->max_qp = 256;
 	for (n = &w->a; n <= &w->b; n++) {
-		n->sink = (struct tx_sink){ sink_reserve, sink_commit };
+		n->sink = (struct tx_sink){ world_sink_reserve, world_sink_commit };
 		n->world = w;
 		n->peer = n == &w->a ? &w->b : &w->a;
 		n->guid = n == &w->a ? GUID_A : GUID_B;
@@ -337,7 +343,7 @@ world_create(const struct world *like)
 		assert_non_null(n->frames);
 		node_port(n);
 		if (n == &w->a || !w->scripted)
-			node_create(n);
+			world_node_create(n);
 	}
 	return w;
 }
@@ -345,8 +351,8 @@ world_create(const struct world *like)
 void
 world_destroy(struct world *w)
 {
-	node_destroy(&w->a);
-	node_destroy(&w->b);
+	world_node_destroy(&w->a);
+	world_node_destroy(&w->b);
 	free(w);
 }
 

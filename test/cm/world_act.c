@@ -37,7 +37,7 @@ last_life(struct node *n)
 }
 
 static void
-note(struct life *l, const char *what)
+world_act_note(struct life *l, const char *what)
 {
 	size_t used = strlen(l->log);
 
@@ -59,7 +59,7 @@ user_request(void *listener, const struct cm_request *req, struct cm_conn_param 
 		return n->answer;
 	l = life_new(n);
 	l->id = req->id;
-	note(l, "request");
+	world_act_note(l, "request");
 	*user = l;
 	return n->answer;
 }
@@ -73,7 +73,7 @@ user_prepare(void *user, cm_id id, uint32_t qpn)
 	struct recv_wr wr = { .num_sge = 1, .sg_list = &sge };
 	unsigned int i;
 
-	note(l, "prepare");
+	world_act_note(l, "prepare");
 	l->id = id;
 	l->qpn = qpn;
 	assert_int_equal(qp_state_of(n, qpn), QPS_INIT);
@@ -83,7 +83,7 @@ user_prepare(void *user, cm_id id, uint32_t qpn)
 }
 
 static void
-take(struct life *l, const struct cm_info *info, const uint8_t *data, uint8_t len)
+world_act_take(struct life *l, const struct cm_info *info, const uint8_t *data, uint8_t len)
 {
 	l->info = *info;
 	l->private_len = len;
@@ -96,8 +96,8 @@ user_established(void *user, const struct cm_info *info, const uint8_t *data, ui
 {
 	struct life *l = user;
 
-	note(l, "established");
-	take(l, info, data, len);
+	world_act_note(l, "established");
+	world_act_take(l, info, data, len);
 	l->node->established++;
 	if (l->node->on_established != NULL)
 		l->node->on_established(l);
@@ -110,8 +110,8 @@ user_ended(void *user, const struct cm_info *info, const uint8_t *data, uint8_t 
 		"timeout", "stale", "qp error", "cancelled" };
 	struct life *l = user;
 
-	note(l, ends[info->end]);
-	take(l, info, data, len);
+	world_act_note(l, ends[info->end]);
+	world_act_take(l, info, data, len);
 	l->node->ended++;
 	if (info->qpn != 0)
 		assert_int_equal(qp_state_of(l->node, info->qpn), QPS_ERR);
@@ -124,7 +124,7 @@ user_released(void *user)
 {
 	struct life *l = user;
 
-	note(l, "released");
+	world_act_note(l, "released");
 	l->node->released++;
 }
 

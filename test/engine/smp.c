@@ -36,7 +36,7 @@ smp_head(uint8_t *mad, uint8_t mgmt_class, uint8_t method, uint16_t attribute, u
 }
 
 static struct engine_mad_answer
-smp(struct engine *e, const struct engine_ah *ah, uint8_t mgmt_class, unsigned int hops,
+smp_smp(struct engine *e, const struct engine_ah *ah, uint8_t mgmt_class, unsigned int hops,
 		uint16_t attribute, uint32_t modifier, const uint8_t *data)
 {
 	struct engine_mad_ask ask = { .ah = ah };
@@ -59,7 +59,7 @@ smp_directed(struct engine *e, uint16_t port, unsigned int hops, uint16_t attrib
 {
 	struct engine_ah ah = { .port = port };
 
-	return smp(e, &ah, MAD_CLASS_SUBN_ROUTED, hops, attribute, modifier, data);
+	return smp_smp(e, &ah, MAD_CLASS_SUBN_ROUTED, hops, attribute, modifier, data);
 }
 
 struct engine_mad_answer
@@ -68,7 +68,7 @@ smp_lid(struct engine *e, uint16_t port, uint16_t dlid, uint16_t attribute, uint
 {
 	struct engine_ah ah = { .port = port, .dlid = dlid };
 
-	return smp(e, &ah, MAD_CLASS_SUBN_LID, 0, attribute, modifier, data);
+	return smp_smp(e, &ah, MAD_CLASS_SUBN_LID, 0, attribute, modifier, data);
 }
 
 void
@@ -92,7 +92,7 @@ set_port(struct engine *e, uint16_t port, uint16_t lid, uint16_t sm_lid, uint8_t
 }
 
 static int
-send_here(struct worker *w, void *arg)
+smp_send_here(struct worker *w, void *arg)
 {
 	const struct raw *raw = arg;
 	struct tx_sink *tx = link_tx_sink(worker_link(w));
@@ -123,7 +123,7 @@ send_here(struct worker *w, void *arg)
 void
 send_raw(struct engine *e, const struct raw *raw)
 {
-	assert_int_equal(engine_call(e, raw->worker, send_here, (void *)(uintptr_t)raw), 0);
+	assert_int_equal(engine_call(e, raw->worker, smp_send_here, (void *)(uintptr_t)raw), 0);
 }
 
 struct av

@@ -32,7 +32,7 @@ service_id(void)
 }
 
 static struct engine_config *
-config(bool ib)
+engine_cm_config(bool ib)
 {
 	struct engine_config *c = ib ? node_config_ib(true) : node_config();
 
@@ -44,9 +44,9 @@ config(bool ib)
 }
 
 static int
-start(void **state)
+cm_start(void **state)
 {
-	config(false);
+	engine_cm_config(false);
 	*state = node_start();
 	return 0;
 }
@@ -61,15 +61,15 @@ run_ib(void **state)
 }
 
 static int
-start_ib(void **state)
+cm_start_ib(void **state)
 {
-	config(true);
+	engine_cm_config(true);
 	run_ib(state);
 	return 0;
 }
 
 static int
-stop(void **state)
+cm_stop(void **state)
 {
 	node_stop(*state, 0);
 	return 0;
@@ -103,7 +103,7 @@ service_get(struct engine *e, uint32_t id, struct engine_service_info *info)
 }
 
 static unsigned int
-num_services(struct engine *e)
+cm_num_services(struct engine *e)
 {
 	struct engine_service_info info;
 	unsigned int n = 0;
@@ -116,7 +116,7 @@ num_services(struct engine *e)
 }
 
 static unsigned int
-num_qps(struct engine *e)
+cm_num_qps(struct engine *e)
 {
 	struct rc_qp_info info;
 	uint64_t cursor = 0;
@@ -164,7 +164,7 @@ struct client {
 };
 
 static void
-client_create(struct engine *e, struct client *c)
+cm_client_create(struct engine *e, struct client *c)
 {
 	struct error err = { "" };
 
@@ -176,9 +176,9 @@ client_create(struct engine *e, struct client *c)
 
 /* All connections have been ended: their QPs are gone when TIMEWAIT is over. */
 static void
-client_destroy(struct engine *e, struct client *c)
+cm_client_destroy(struct engine *e, struct client *c)
 {
-	eventually(num_qps(e) == 0);
+	eventually(cm_num_qps(e) == 0);
 	c->end.qpn = 0;
 	end_destroy(e, &c->end);
 }
@@ -190,7 +190,7 @@ to_port1(struct engine *e)
 }
 
 static struct engine_cm_connect
-request(const struct client *c, const struct engine_ah *ah, int worker)
+engine_cm_request(const struct client *c, const struct engine_ah *ah, int worker)
 {
 	return (struct engine_cm_connect){
 		.ah = ah,
@@ -262,7 +262,7 @@ client_connect(struct engine *e, struct client *c, const struct engine_cm_connec
 
 /* Write to the granted memory, read it back: both ways through the key. */
 static void
-use_memory(struct engine *e, struct client *c, uint32_t seed)
+cm_use_memory(struct engine *e, struct client *c, uint32_t seed)
 {
 	struct end there = { .mr = { .key = c->rkey, .va = c->va } };
 
@@ -292,7 +292,7 @@ is_state(struct engine *e, cm_id id, uint8_t state)
 }
 
 static uint64_t
-sent(struct engine *e, enum cm_message m)
+engine_cm_sent(struct engine *e, enum cm_message m)
 {
 	struct cm_counters n;
 
@@ -317,9 +317,9 @@ test_memory(void **state)
 	int worker;
 
 	id = listen_kind(e, "memory");
-	client_create(e, &c);
+	cm_client_create(e, &c);
 	for (worker = 0; worker < (int)node_workers; worker++) {
-		r = request(&c, &ah, worker);
+		r = engine_cm_request(&c, &ah, worker);
 		client_connect(e, &c, &r);
 		assert_int_equal(c.info.state, CM_STATE_ESTABLISHED);
 		assert_true(c.info.active);
@@ -334,11 +334,11 @@ test_memory(void **state)
 		assert_true(service_get(e, id, &s));
 		assert_int_equal(s.connections, 1);
 		assert_int_equal(qps_of_workers(e), 2);
-		use_memory(e, &c, (uint32_t)worker);
+		cm_use_memory(e, &c, (uint32_t)worker);
 		client_disconnect(e, &c);
 		assert_ok(engine_qp_query(e, c.info.qpn, &qp, &err));
 		assert_int_equal(qp.attr.qp_state, QPS_ERR);
-		eventually(num_qps(e) == 0);
+		eventually(cm_num_qps(e) == 0);
 		c.end.qpn = 0;
 		assert_int_equal(engine_cm_disconnect(e, c.info.id, &err), -ENOENT);
 	}
@@ -351,9 +351,9 @@ test_memory(void **state)
 	assert_int_equal(n.received[CM_DREQ], node_workers);
 	assert_int_equal(n.received[CM_DREP], node_workers);
 	assert_int_equal(n.connections, 2 * node_workers); /* both sides are ours */
-	client_destroy(e, &c);
+	cm_client_destroy(e, &c);
 	assert_ok(engine_cm_unlisten(e, id, false, &err));
-	assert_int_equal(num_services(e), 0);
+	assert_int_equal(cm_num_services(e), 0);
 	assert_int_equal(engine_cm_unlisten(e, id, false, &err), -ENOENT);
 }
 
@@ -370,8 +370,8 @@ test_peer_disconnects(void **state)
 	struct client c;
 
 	listen_kind(e, "memory");
-	client_create(e, &c);
-	r = request(&c, &ah, -1);
+	cm_client_create(e, &c);
+	r = engine_cm_request(&c, &ah, -1);
 	client_connect(e, &c, &r);
 	do
 		assert_true(engine_cm_next(e, &cursor, &info));
@@ -384,7 +384,7 @@ test_peer_disconnects(void **state)
 	assert_ok(engine_cm_get(e, c.info.id, &info, &err));
 	assert_int_equal(info.end, CM_END_DISCONNECTED);
 	assert_int_equal(engine_cm_disconnect(e, c.info.id, &err), -EALREADY);
-	client_destroy(e, &c);
+	cm_client_destroy(e, &c);
 }
 
 /* A service on both sides: it disconnects when it has what it wanted, and can be looked at. */
@@ -413,10 +413,10 @@ test_echo(void **state)
 	id = s.id;
 	eventually(service_get(e, id, &s) && s.counters.exchanges == 1000);
 	assert_int_equal(s.counters.mismatches, 0);
-	eventually(num_qps(e) == 0);
-	assert_int_equal(num_services(e), 2);
+	eventually(cm_num_qps(e) == 0);
+	assert_int_equal(cm_num_services(e), 2);
 	assert_int_equal(engine_cm_unlisten(e, id, false, NULL), 0);
-	assert_int_equal(num_services(e), 1);
+	assert_int_equal(cm_num_services(e), 1);
 }
 
 /* --- no connection --- */
@@ -430,8 +430,8 @@ test_nobody_listens(void **state)
 	struct engine_cm_connect r;
 	struct client c;
 
-	client_create(e, &c);
-	r = request(&c, &ah, -1);
+	cm_client_create(e, &c);
+	r = engine_cm_request(&c, &ah, -1);
 	o = try_connect(e, &r);
 	assert_false(o.established);
 	assert_int_equal(o.info.end, CM_END_REJECTED);
@@ -439,8 +439,8 @@ test_nobody_listens(void **state)
 	assert_string_equal(o.why.text, "the peer rejected it: invalid service ID (reason 8)");
 	assert_false(o.timed_out);
 	assert_int_equal(o.error, 0);
-	client_destroy(e, &c);
-	assert_int_equal(num_qps(e), 0);
+	cm_client_destroy(e, &c);
+	assert_int_equal(cm_num_qps(e), 0);
 }
 
 /* A service that was to drive it has nothing to do, and goes. */
@@ -456,8 +456,8 @@ test_nobody_listens_to_a_service(void **state)
 
 	o = try_connect(e, &r);
 	assert_int_equal(o.info.reason, CM_REJ_INVALID_SERVICE_ID);
-	eventually(num_services(e) == 0);
-	assert_int_equal(num_qps(e), 0);
+	eventually(cm_num_services(e) == 0);
+	assert_int_equal(cm_num_qps(e), 0);
 }
 
 /* The path ends nowhere: a MAC that nobody has. */
@@ -479,21 +479,21 @@ test_silence(void **state)
 	struct engine_cm_connect r;
 	struct client c;
 
-	client_create(e, &c);
-	r = request(&c, &ah, -1);
+	cm_client_create(e, &c);
+	r = engine_cm_request(&c, &ah, -1);
 	o = try_connect(e, &r); /* of 1 ms, twice */
 	assert_false(o.established);
 	assert_false(o.timed_out);
 	assert_int_equal(o.info.end, CM_END_TIMEOUT);
 	assert_string_equal(o.why.text, "the peer does not answer");
-	assert_int_equal(sent(e, CM_REQ), 3);
-	client_destroy(e, &c);
+	assert_int_equal(engine_cm_sent(e, CM_REQ), 3);
+	cm_client_destroy(e, &c);
 }
 
 static int
 start_impatient(void **state)
 {
-	struct engine_config *c = config(false);
+	struct engine_config *c = engine_cm_config(false);
 
 	c->cm.response_timeout = 8;
 	c->cm.packet_life = 8;
@@ -511,8 +511,8 @@ test_time_is_up(void **state)
 	struct engine_cm_connect r;
 	struct client c;
 
-	client_create(e, &c);
-	r = request(&c, &ah, -1);
+	cm_client_create(e, &c);
+	r = engine_cm_request(&c, &ah, -1);
 	r.timeout_ms = 20;
 	o = try_connect(e, &r);
 	assert_true(o.timed_out);
@@ -520,14 +520,14 @@ test_time_is_up(void **state)
 	assert_int_equal(o.info.end, CM_END_CANCELLED);
 	assert_true(o.elapsed_us >= 20000);
 	assert_string_equal(o.why.text, "not established within 20 ms");
-	client_destroy(e, &c);
+	cm_client_destroy(e, &c);
 }
 
 /* A third port, from which nothing comes back. */
 static int
 start_with_a_hole(void **state)
 {
-	struct engine_config *c = config(false);
+	struct engine_config *c = engine_cm_config(false);
 	struct link_port_config *p = &c->link.port[c->link.num_ports++];
 
 	*p = c->link.port[0];
@@ -550,19 +550,19 @@ test_no_next_hop(void **state)
 	struct client c;
 
 	assert_true(gid_parse("198.51.100.77", &ah.dgid));
-	client_create(e, &c);
-	r = request(&c, &ah, -1);
+	cm_client_create(e, &c);
+	r = engine_cm_request(&c, &ah, -1);
 	o = try_connect(e, &r);
 	assert_int_equal(o.error, -EHOSTUNREACH);
 	assert_int_equal(o.info.id, 0);
 	assert_string_equal(o.why.text, "next hop 198.51.100.77 does not answer ARP: is it up, on this "
 			"link, and the address right?");
-	assert_int_equal(sent(e, CM_REQ), 0);
-	client_destroy(e, &c);
+	assert_int_equal(engine_cm_sent(e, CM_REQ), 0);
+	cm_client_destroy(e, &c);
 }
 
 static void
-refused(struct engine *e, const struct engine_cm_connect *r, int error, const char *words)
+cm_refused(struct engine *e, const struct engine_cm_connect *r, int error, const char *words)
 {
 	struct error err = { "" };
 	uint32_t attempt;
@@ -583,42 +583,42 @@ test_parameters(void **state)
 	uint32_t id;
 	int i;
 
-	client_create(e, &c);
-	r = request(&c, &ah, 7);
-	refused(e, &r, -EINVAL, node_workers == 2 ? "worker: got 7, there are 0..1"
+	cm_client_create(e, &c);
+	r = engine_cm_request(&c, &ah, 7);
+	cm_refused(e, &r, -EINVAL, node_workers == 2 ? "worker: got 7, there are 0..1"
 						  : "worker: got 7, there are 0..0");
-	r = request(&c, &ah, -1);
+	r = engine_cm_request(&c, &ah, -1);
 	r.pkey_index = 3;
-	refused(e, &r, -EINVAL, "pkey_index: got 3, which holds no P_Key of port0");
+	cm_refused(e, &r, -EINVAL, "pkey_index: got 3, which holds no P_Key of port0");
 	r.pkey_index = 0;
 	r.path_mtu = 1000;
-	refused(e, &r, -EINVAL, "path_mtu: got 1000, expected 256, 512, 1024, 2048 or 4096");
+	cm_refused(e, &r, -EINVAL, "path_mtu: got 1000, expected 256, 512, 1024, 2048 or 4096");
 	r.path_mtu = 0;
 	r.packet_life = 32;
-	refused(e, &r, -EINVAL, "packet_life: got 32, expected 0 to 31");
+	cm_refused(e, &r, -EINVAL, "packet_life: got 32, expected 0 to 31");
 	r.packet_life = 0;
 	ah.port = 2;
-	refused(e, &r, -EINVAL, "port: got 2, there are 2 ports from 0 on");
+	cm_refused(e, &r, -EINVAL, "port: got 2, there are 2 ports from 0 on");
 	ah.port = 0;
 	r.service = &svc;
 	assert_int_equal(engine_cm_connect(e, &r, &id, &err), -EINVAL);
 	assert_int_equal(strncmp(err.text, "kind: got \"nothing\", allowed: memory", 36), 0);
 	assert_int_equal(engine_cm_listen(e, &svc, &id, &err), -EINVAL);
-	assert_int_equal(num_services(e), 0);
+	assert_int_equal(cm_num_services(e), 0);
 	/* one service ID, one service, and that one goes on */
 	listen_kind(e, "memory");
 	strcpy(svc.kind, "sink");
 	svc.service_id = service_id();
 	assert_int_equal(engine_cm_listen(e, &svc, &id, &err), -EEXIST);
 	assert_string_equal(err.text, "service_id: another service listens there");
-	assert_int_equal(num_services(e), 1);
-	r = request(&c, &ah, -1);
+	assert_int_equal(cm_num_services(e), 1);
+	r = engine_cm_request(&c, &ah, -1);
 	for (i = 0; i < 16; i++) { /* on either worker */
 		client_connect(e, &c, &r);
-		use_memory(e, &c, 1);
+		cm_use_memory(e, &c, 1);
 		client_disconnect(e, &c);
 	}
-	client_destroy(e, &c);
+	cm_client_destroy(e, &c);
 }
 
 /* --- their ends --- */
@@ -636,30 +636,30 @@ test_unlisten_while_connected(void **state)
 	uint32_t id;
 
 	id = listen_kind(e, "memory");
-	client_create(e, &c);
-	client_create(e, &late);
-	r = request(&c, &ah, -1);
+	cm_client_create(e, &c);
+	cm_client_create(e, &late);
+	r = engine_cm_request(&c, &ah, -1);
 	client_connect(e, &c, &r);
 	assert_ok(engine_cm_unlisten(e, id, false, &err));
 	assert_true(service_get(e, id, &s));
 	assert_false(s.listening);
-	use_memory(e, &c, 4);
-	r = request(&late, &ah, -1);
+	cm_use_memory(e, &c, 4);
+	r = engine_cm_request(&late, &ah, -1);
 	o = try_connect(e, &r);
 	assert_int_equal(o.info.reason, CM_REJ_INVALID_SERVICE_ID);
 	/* the ID is free for another, whose connections are its own */
 	id = listen_kind(e, "memory");
 	client_connect(e, &late, &r);
-	assert_int_equal(num_services(e), 2);
+	assert_int_equal(cm_num_services(e), 2);
 	assert_ok(engine_cm_unlisten(e, id, true, &err));
 	eventually(is_state(e, late.info.id, CM_STATE_TIMEWAIT));
-	eventually(num_services(e) == 1);
-	use_memory(e, &c, 5);
+	eventually(cm_num_services(e) == 1);
+	cm_use_memory(e, &c, 5);
 	client_disconnect(e, &c);
-	eventually(num_services(e) == 0);
-	client_destroy(e, &c);
-	client_destroy(e, &late);
-	assert_int_equal(num_qps(e), 0);
+	eventually(cm_num_services(e) == 0);
+	cm_client_destroy(e, &c);
+	cm_client_destroy(e, &late);
+	assert_int_equal(cm_num_qps(e), 0);
 }
 
 static void
@@ -673,19 +673,19 @@ test_qp_is_the_connections(void **state)
 	char text[256];
 
 	listen_kind(e, "memory");
-	client_create(e, &c);
-	r = request(&c, &ah, -1);
+	cm_client_create(e, &c);
+	r = engine_cm_request(&c, &ah, -1);
 	client_connect(e, &c, &r);
 	assert_int_equal(engine_qp_destroy(e, c.info.qpn, &err), -EBUSY);
 	snprintf(text, sizeof(text), "qp: 0x%06x belongs to connection 0x%08x, which destroys it: "
 			"disconnect that one", c.info.qpn, c.info.id);
 	assert_string_equal(err.text, text);
-	use_memory(e, &c, 2);
+	cm_use_memory(e, &c, 2);
 	/* a QP that fails ends its connection: the peer revokes nothing, the key is wrong */
 	c.rkey ^= 0xFF;
 	post(e, &c.end, WR_RDMA_WRITE, &(struct end){ .mr = { .key = c.rkey, .va = c.va } }, 0, 0,
 			64, 9);
-	client_destroy(e, &c);
+	cm_client_destroy(e, &c);
 }
 
 /* Nobody asks how it went: the connection is made all the same, and listed. */
@@ -702,8 +702,8 @@ test_forgotten_attempt(void **state)
 	struct client c;
 
 	listen_kind(e, "memory");
-	client_create(e, &c);
-	r = request(&c, &ah, -1);
+	cm_client_create(e, &c);
+	r = engine_cm_request(&c, &ah, -1);
 	assert_ok(engine_cm_connect(e, &r, &attempt, &err));
 	engine_cm_forget(e, attempt);
 	while (engine_cm_next(e, &cursor, &info) && !info.active)
@@ -715,7 +715,7 @@ test_forgotten_attempt(void **state)
 	assert_int_not_equal(c.info.id, info.id);
 	assert_ok(engine_cm_disconnect(e, info.id, &err));
 	client_disconnect(e, &c);
-	client_destroy(e, &c);
+	cm_client_destroy(e, &c);
 }
 
 /* LAP and APR: both sides load the path from port 1 to port 0, the other way round */
@@ -732,8 +732,8 @@ test_alternate_path(void **state)
 	struct client c;
 
 	listen_kind(e, "memory");
-	client_create(e, &c);
-	r = request(&c, &ah, -1);
+	cm_client_create(e, &c);
+	r = engine_cm_request(&c, &ah, -1);
 	client_connect(e, &c, &r);
 	assert_ok(engine_cm_load_alternate(e, c.info.id, &other, &err));
 	eventually(engine_cm_get(e, c.info.id, &info, &err) == 0 && info.alternate.present);
@@ -742,12 +742,12 @@ test_alternate_path(void **state)
 	assert_int_equal(qp.attr.alt_av.port, 1);
 	assert_ok(engine_qp_query(e, c.info.remote_qpn, &qp, &err));
 	assert_int_equal(qp.attr.alt_av.port, 0);
-	use_memory(e, &c, 6);
+	cm_use_memory(e, &c, 6);
 	assert_int_equal(engine_cm_load_alternate(e, c.info.id ^ 1, &other, &err), -ENOENT);
 	other.port = 5;
 	assert_int_equal(engine_cm_load_alternate(e, c.info.id, &other, &err), -EINVAL);
 	client_disconnect(e, &c);
-	client_destroy(e, &c);
+	cm_client_destroy(e, &c);
 }
 
 #define MANY 64
@@ -768,11 +768,11 @@ test_both_workers_have_connections(void **state)
 	uint32_t id;
 
 	id = listen_kind(e, "memory");
-	client_create(e, &c);
-	r = request(&c, &ah, -1);
+	cm_client_create(e, &c);
+	r = engine_cm_request(&c, &ah, -1);
 	for (i = 0; i < MANY; i++) {
 		client_connect(e, &c, &r);
-		use_memory(e, &c, i);
+		cm_use_memory(e, &c, i);
 	}
 	while (engine_cm_next(e, &cursor, &info)) {
 		if (info.active)
@@ -784,10 +784,10 @@ test_both_workers_have_connections(void **state)
 	assert_in_range(passive[0], MANY / 8, MANY - MANY / 8);
 	assert_int_equal(num_connections(e, true), MANY);
 	assert_ok(engine_cm_unlisten(e, id, true, &err));
-	eventually(num_qps(e) == 0);
+	eventually(cm_num_qps(e) == 0);
 	assert_int_equal(num_connections(e, true) + num_connections(e, false), 0);
 	c.end.qpn = 0;
-	client_destroy(e, &c);
+	cm_client_destroy(e, &c);
 }
 
 static void
@@ -801,19 +801,19 @@ test_500_in_a_row(void **state)
 	unsigned int i;
 
 	listen_kind(e, "memory");
-	client_create(e, &c);
-	r = request(&c, &ah, -1);
+	cm_client_create(e, &c);
+	r = engine_cm_request(&c, &ah, -1);
 	for (i = 0; i < 500; i++) {
 		client_connect(e, &c, &r);
 		client_disconnect(e, &c);
 	}
-	eventually(num_qps(e) == 0);
+	eventually(cm_num_qps(e) == 0);
 	assert_int_equal(num_connections(e, true) + num_connections(e, false), 0);
 	engine_cm_counters(e, -1, &n);
 	assert_int_equal(n.connections, 1000);
 	assert_int_equal(n.disconnects, 1000);
 	c.end.qpn = 0;
-	client_destroy(e, &c);
+	cm_client_destroy(e, &c);
 }
 
 /* Stopping says goodbye: DREQ, and both sides know. */
@@ -829,17 +829,17 @@ test_stop_disconnects(void **state)
 	unsigned int i;
 
 	(void)state;
-	config(false);
+	engine_cm_config(false);
 	e = node_start();
 	ah = to_port1(e);
 	listen_kind(e, "memory");
-	client_create(e, &c);
-	r = request(&c, &ah, -1);
+	cm_client_create(e, &c);
+	r = engine_cm_request(&c, &ah, -1);
 	for (i = 0; i < 10; i++)
 		client_connect(e, &c, &r);
-	assert_int_equal(sent(e, CM_DREQ), 0);
+	assert_int_equal(engine_cm_sent(e, CM_DREQ), 0);
 	engine_stop(e, 20000);
-	assert_in_range(sent(e, CM_DREQ), 10, 20);
+	assert_in_range(engine_cm_sent(e, CM_DREQ), 10, 20);
 	while (engine_cm_next(e, &cursor, &info))
 		assert_int_equal(info.state, CM_STATE_TIMEWAIT);
 	engine_destroy(e);
@@ -871,13 +871,13 @@ test_sudden_end_leaks_nothing(void **state)
 	for (round = 0; round < 3; round++) {
 		struct engine *e;
 
-		strcpy(config(false)->service[0].kind, "sink");
-		config(false)->num_services = 0;
+		strcpy(engine_cm_config(false)->service[0].kind, "sink");
+		engine_cm_config(false)->num_services = 0;
 		e = node_start();
 		ah = to_port1(e);
 		listen_kind(e, "echo");
-		client_create(e, &c);
-		r = request(&c, &ah, -1);
+		cm_client_create(e, &c);
+		r = engine_cm_request(&c, &ah, -1);
 		client_connect(e, &c, &r);
 		client_connect(e, &c, &r);
 		r.ah = &nobody; /* an attempt under way */
@@ -904,18 +904,18 @@ test_services_from_the_start(void **state)
 	struct client c;
 
 	(void)state;
-	cfg = config(false);
+	cfg = engine_cm_config(false);
 	cfg->num_services = 1;
 	cfg->service[0] = (struct svc_config){ .kind = "memory", .length = MEM_SIZE,
 		.service_id = service_id() };
 	e = node_start();
 	ah = to_port1(e);
-	client_create(e, &c);
-	r = request(&c, &ah, -1);
+	cm_client_create(e, &c);
+	r = engine_cm_request(&c, &ah, -1);
 	client_connect(e, &c, &r);
-	use_memory(e, &c, 3);
+	cm_use_memory(e, &c, 3);
 	node_stop(e, 0);
-	cfg = config(false);
+	cfg = engine_cm_config(false);
 	cfg->num_services = 2;
 	cfg->service[0] = (struct svc_config){ .kind = "memory", .service_id = 1 };
 	cfg->service[1] = (struct svc_config){ .kind = "sink", .service_id = 1 };
@@ -928,11 +928,11 @@ test_services_from_the_start(void **state)
 static struct cm_info
 connect_ib(struct engine *e, struct client *c, const struct engine_ah *ah)
 {
-	struct engine_cm_connect r = request(c, ah, -1);
+	struct engine_cm_connect r = engine_cm_request(c, ah, -1);
 
 	r.path_mtu = 0;
 	client_connect(e, c, &r);
-	use_memory(e, c, 7);
+	cm_use_memory(e, c, 7);
 	client_disconnect(e, c);
 	return c->info;
 }
@@ -960,7 +960,7 @@ test_path_is_asked_for(void **state)
 	struct client c;
 
 	listen_kind(e, "memory");
-	client_create(e, &c);
+	cm_client_create(e, &c);
 	/* port 1's LID is MasterSMLID: the SA is asked over the wire, first for its ClassPortInfo */
 	info = connect_ib(e, &c, &by_gid);
 	assert_true(gid_equal(&info.rdma.dst, &by_gid.dgid));
@@ -976,7 +976,7 @@ test_path_is_asked_for(void **state)
 	info = connect_ib(e, &c, &back);
 	assert_int_equal(info.path.av.dlid, 1);
 	assert_int_equal(packets(e), 4);
-	client_destroy(e, &c);
+	cm_client_destroy(e, &c);
 }
 
 static void
@@ -989,8 +989,8 @@ test_path_is_known(void **state)
 	struct client c;
 
 	listen_kind(e, "memory");
-	client_create(e, &c);
-	r = request(&c, &ah, -1);
+	cm_client_create(e, &c);
+	r = engine_cm_request(&c, &ah, -1);
 	r.path_mtu = 1024;
 	r.packet_life = 9;
 	r.src_port = 4791;
@@ -1000,12 +1000,12 @@ test_path_is_known(void **state)
 	assert_int_equal(c.info.rdma.src_port, 4791);
 	assert_true(gid_equal(&c.info.rdma.src, &r.src_addr));
 	assert_true(gid_equal(&c.info.rdma.dst, &r.dst_addr));
-	use_memory(e, &c, 8);
+	cm_use_memory(e, &c, 8);
 	assert_int_equal(packets(e), 0); /* nobody was asked */
 	assert_int_equal(c.info.path.mtu, 1024);
 	assert_int_equal(c.info.path.packet_life, 9);
 	client_disconnect(e, &c);
-	client_destroy(e, &c);
+	cm_client_destroy(e, &c);
 }
 
 /* Without an SA, or one that answers: the LID, the port's MTU and cm.packet_life. */
@@ -1021,14 +1021,14 @@ test_lid_without_sa(void **state)
 	unsigned int i;
 
 	for (i = 0; i < 2; i++) {
-		cfg = config(true);
+		cfg = engine_cm_config(true);
 		cfg->sa.enabled = false;
 		cfg->sma.port[0].sm_lid = managers[i];
 		cfg->sma.port[1].sm_lid = managers[i];
 		run_ib(state);
 		listen_kind(*state, "memory");
-		client_create(*state, &c);
-		r = request(&c, &by_lid, -1);
+		cm_client_create(*state, &c);
+		r = engine_cm_request(&c, &by_lid, -1);
 		r.timeout_ms = 4000;
 		client_connect(*state, &c, &r);
 		assert_int_equal(c.info.path.av.dlid, 2);
@@ -1036,7 +1036,7 @@ test_lid_without_sa(void **state)
 		assert_int_equal(c.info.path.mtu,
 				link_port_attr(engine_link(*state), 0)->active_mtu);
 		assert_int_equal(packets(*state) > 0, managers[i] != 0); /* was asked */
-		use_memory(*state, &c, 9);
+		cm_use_memory(*state, &c, 9);
 		client_disconnect(*state, &c);
 		/* a GID leads nowhere */
 		r.ah = &(struct engine_ah){ .dgid = { .raw = { 0xFE, 0x80, [15] = 9 } } };
@@ -1044,7 +1044,7 @@ test_lid_without_sa(void **state)
 			o = try_connect(*state, &r);
 			assert_int_equal(o.error, -ETIMEDOUT);
 		}
-		client_destroy(*state, &c);
+		cm_client_destroy(*state, &c);
 		node_stop(*state, 0);
 	}
 }
@@ -1058,49 +1058,50 @@ test_no_path(void **state)
 	struct engine_cm_connect r;
 	struct client c;
 
-	client_create(e, &c);
-	r = request(&c, &ah, -1);
-	refused(e, &r, -EINVAL, "peer: port0 is an InfiniBand port: its LID or GID");
+	cm_client_create(e, &c);
+	r = engine_cm_request(&c, &ah, -1);
+	cm_refused(e, &r, -EINVAL, "peer: port0 is an InfiniBand port: its LID or GID");
 	assert_true(gid_parse("fe80::1234", &ah.dgid));
 	o = try_connect(e, &r);
 	assert_int_equal(o.error, -ENOENT);
 	assert_int_equal(strncmp(o.why.text, "the SA knows no path to the peer (", 34), 0);
 	assert_int_equal(o.info.id, 0);
-	client_destroy(e, &c);
+	cm_client_destroy(e, &c);
 }
 
 int
 main(int argc, char **argv)
 {
 	const struct CMUnitTest one[] = {
-		cmocka_unit_test_setup_teardown(test_memory, start, stop),
-		cmocka_unit_test_setup_teardown(test_echo, start, stop),
-		cmocka_unit_test_setup_teardown(test_unlisten_while_connected, start, stop),
-		cmocka_unit_test_setup_teardown(test_path_is_asked_for, start_ib, stop),
+		cmocka_unit_test_setup_teardown(test_memory, cm_start, cm_stop),
+		cmocka_unit_test_setup_teardown(test_echo, cm_start, cm_stop),
+		cmocka_unit_test_setup_teardown(test_unlisten_while_connected, cm_start, cm_stop),
+		cmocka_unit_test_setup_teardown(test_path_is_asked_for, cm_start_ib, cm_stop),
 	};
 	const struct CMUnitTest two[] = {
-		cmocka_unit_test_setup_teardown(test_memory, start, stop),
-		cmocka_unit_test_setup_teardown(test_peer_disconnects, start, stop),
-		cmocka_unit_test_setup_teardown(test_echo, start, stop),
-		cmocka_unit_test_setup_teardown(test_nobody_listens, start, stop),
+		cmocka_unit_test_setup_teardown(test_memory, cm_start, cm_stop),
+		cmocka_unit_test_setup_teardown(test_peer_disconnects, cm_start, cm_stop),
+		cmocka_unit_test_setup_teardown(test_echo, cm_start, cm_stop),
+		cmocka_unit_test_setup_teardown(test_nobody_listens, cm_start, cm_stop),
 		cmocka_unit_test_setup_teardown(
-				test_nobody_listens_to_a_service, start, stop),
-		cmocka_unit_test_setup_teardown(test_silence, start_impatient, stop),
-		cmocka_unit_test_setup_teardown(test_time_is_up, start, stop),
-		cmocka_unit_test_setup_teardown(test_no_next_hop, start_with_a_hole, stop),
-		cmocka_unit_test_setup_teardown(test_parameters, start, stop),
-		cmocka_unit_test_setup_teardown(test_unlisten_while_connected, start, stop),
-		cmocka_unit_test_setup_teardown(test_qp_is_the_connections, start, stop),
-		cmocka_unit_test_setup_teardown(test_forgotten_attempt, start, stop),
-		cmocka_unit_test_setup_teardown(test_alternate_path, start, stop),
-		cmocka_unit_test_setup_teardown(test_both_workers_have_connections, start, stop),
-		cmocka_unit_test_setup_teardown(test_500_in_a_row, start, stop),
+				test_nobody_listens_to_a_service, cm_start, cm_stop),
+		cmocka_unit_test_setup_teardown(test_silence, start_impatient, cm_stop),
+		cmocka_unit_test_setup_teardown(test_time_is_up, cm_start, cm_stop),
+		cmocka_unit_test_setup_teardown(test_no_next_hop, start_with_a_hole, cm_stop),
+		cmocka_unit_test_setup_teardown(test_parameters, cm_start, cm_stop),
+		cmocka_unit_test_setup_teardown(test_unlisten_while_connected, cm_start, cm_stop),
+		cmocka_unit_test_setup_teardown(test_qp_is_the_connections, cm_start, cm_stop),
+		cmocka_unit_test_setup_teardown(test_forgotten_attempt, cm_start, cm_stop),
+		cmocka_unit_test_setup_teardown(test_alternate_path, cm_start, cm_stop),
+		cmocka_unit_test_setup_teardown(
+				test_both_workers_have_connections, cm_start, cm_stop),
+		cmocka_unit_test_setup_teardown(test_500_in_a_row, cm_start, cm_stop),
 		cmocka_unit_test(test_stop_disconnects),
 		cmocka_unit_test(test_sudden_end_leaks_nothing),
 		cmocka_unit_test(test_services_from_the_start),
-		cmocka_unit_test_setup_teardown(test_path_is_asked_for, start_ib, stop),
-		cmocka_unit_test_setup_teardown(test_path_is_known, start_ib, stop),
-		cmocka_unit_test_setup_teardown(test_no_path, start_ib, stop),
+		cmocka_unit_test_setup_teardown(test_path_is_asked_for, cm_start_ib, cm_stop),
+		cmocka_unit_test_setup_teardown(test_path_is_known, cm_start_ib, cm_stop),
+		cmocka_unit_test_setup_teardown(test_no_path, cm_start_ib, cm_stop),
 		cmocka_unit_test(test_lid_without_sa),
 	};
 

@@ -30,7 +30,7 @@ static struct config_errors errs;
 
 /* All that is printed. */
 static void
-printed(char *buf, size_t size)
+config_printed(char *buf, size_t size)
 {
 	FILE *f = fmemopen(buf, size, "w");
 
@@ -40,23 +40,23 @@ printed(char *buf, size_t size)
 
 /* The text is one line; words: its only error. */
 static void
-refused(const char *text, const char *words)
+config_refused(const char *text, const char *words)
 {
 	char all[1024] = "", expected[1024];
 
 	assert_int_not_equal(config_load(&config, NULL, text, &errs), 0);
-	printed(all, sizeof(all));
+	config_printed(all, sizeof(all));
 	snprintf(expected, sizeof(expected), "polca: configuration:1: %s\n", words);
 	assert_string_equal(all, expected);
 }
 
 static void
-taken(const char *text)
+config_taken(const char *text)
 {
 	char all[4096] = "";
 
 	if (config_load(&config, NULL, text, &errs) != 0) {
-		printed(all, sizeof(all));
+		config_printed(all, sizeof(all));
 		fail_msg("%s", all);
 	}
 }
@@ -74,7 +74,7 @@ file_refused(const char *text, const char *words)
 	close(fd);
 	assert_int_not_equal(config_load(&config, path, NULL, &errs), 0);
 	unlink(path);
-	printed(all, sizeof(all));
+	config_printed(all, sizeof(all));
 	for (; *words != '\0'; words++)
 		if (strncmp(words, "FILE", 4) == 0) {
 			n += (size_t)sprintf(expected + n, "%s", path);
@@ -102,7 +102,7 @@ test_missing_file_is_named(void **state)
 
 	(void)state;
 	assert_int_not_equal(config_load(&config, "/nonexistent/polca.json", NULL, &errs), 0);
-	printed(all, sizeof(all));
+	config_printed(all, sizeof(all));
 	assert_string_equal(all, "polca: /nonexistent/polca.json: No such file or directory\n");
 }
 
@@ -161,7 +161,7 @@ static void
 test_what_follows_from_an_error_is_no_other_error(void **state)
 {
 	(void)state;
-	refused("{\"ports\": [{\"name\": \"a\", \"back_to_back\": \"b\"}, "
+	config_refused("{\"ports\": [{\"name\": \"a\", \"back_to_back\": \"b\"}, "
 		"{\"name\": 7, \"back_to_back\": \"a\"}]}",
 			"ports[1].name: got 7, expected a text of at most 31 bytes");
 }
@@ -180,7 +180,7 @@ test_very_many_errors_are_counted(void **state)
 		n += (size_t)sprintf(text + n, "\"k%d\": 0, ", i);
 	sprintf(text + n, PORTS "}");
 	assert_int_not_equal(config_load(&config, NULL, text, &errs), 0);
-	printed(all, sizeof(all));
+	config_printed(all, sizeof(all));
 	assert_string_equal(all + strlen(all) - strlen(end), end);
 }
 
@@ -222,15 +222,16 @@ test_unknown_key_names_those_allowed(void **state)
 	char all[1024] = "";
 
 	(void)state;
-	refused("{\"control\": {\"sock\": \"x\"}, " PORTS "}",
+	config_refused("{\"control\": {\"sock\": \"x\"}, " PORTS "}",
 			"control.sock: unknown key, allowed are socket");
-	refused("{\"workers\": {\"n\": 1}, " PORTS "}", "workers.n: unknown key, allowed are "
-							"count, idle, idle_spin_us, idle_sleep_us, "
-							"handoff_ring, rehome, stall_ms, icrc_unchecked");
+	config_refused("{\"workers\": {\"n\": 1}, " PORTS "}",
+			"workers.n: unknown key, allowed are "
+			"count, idle, idle_spin_us, idle_sleep_us, "
+			"handoff_ring, rehome, stall_ms, icrc_unchecked");
 	/* as many as fit, none cut in two */
 	assert_int_not_equal(config_load(&config, NULL, "{\"sa\": {\"pth\": 1}, " PORTS "}", &errs),
 			0);
-	printed(all, sizeof(all));
+	config_printed(all, sizeof(all));
 	assert_non_null(strstr(all, "sa.pth: unknown key, allowed are enabled, path,"));
 	assert_string_equal(all + strlen(all) - 6, ", ...\n");
 }
@@ -239,23 +240,23 @@ static void
 test_missing_key_is_named(void **state)
 {
 	(void)state;
-	refused("{}", "ports: missing");
-	refused("{\"ports\": [{\"device\": \"net_null0\"}]}", "ports[0].name: missing");
+	config_refused("{}", "ports: missing");
+	config_refused("{\"ports\": [{\"device\": \"net_null0\"}]}", "ports[0].name: missing");
 }
 
 static void
 test_wrong_type_says_what_was_got_and_expected(void **state)
 {
 	(void)state;
-	refused("[]", "configuration: got [], expected an object");
-	refused("{\"ports\": {}}", "ports: got {}, expected a list of 1 to 32");
-	refused("{\"eal\": {\"hugepages\": 1}, " PORTS "}",
+	config_refused("[]", "configuration: got [], expected an object");
+	config_refused("{\"ports\": {}}", "ports: got {}, expected a list of 1 to 32");
+	config_refused("{\"eal\": {\"hugepages\": 1}, " PORTS "}",
 			"eal.hugepages: got 1, expected true or false");
-	refused("{\"control\": {\"socket\": 7}, " PORTS "}",
+	config_refused("{\"control\": {\"socket\": 7}, " PORTS "}",
 			"control.socket: got 7, expected a text of at most 107 bytes");
-	refused("{\"workers\": {\"idle\": \"sleep\"}, " PORTS "}",
+	config_refused("{\"workers\": {\"idle\": \"sleep\"}, " PORTS "}",
 			"workers.idle: got \"sleep\", expected one of \"poll\", \"backoff\"");
-	refused("{\"workers\": {\"idle\": null}, " PORTS "}",
+	config_refused("{\"workers\": {\"idle\": null}, " PORTS "}",
 			"workers.idle: got null, expected one of \"poll\", \"backoff\"");
 }
 
@@ -263,16 +264,16 @@ static void
 test_number_out_of_range(void **state)
 {
 	(void)state;
-	refused("{\"workers\": {\"count\": 129}, " PORTS "}",
+	config_refused("{\"workers\": {\"count\": 129}, " PORTS "}",
 			"workers.count: got 129, expected an integer from 0 to 128");
-	refused("{\"workers\": {\"count\": -1}, " PORTS "}",
+	config_refused("{\"workers\": {\"count\": -1}, " PORTS "}",
 			"workers.count: got -1, expected an integer from 0 to 128");
-	refused("{\"workers\": {\"count\": 1.5}, " PORTS "}",
+	config_refused("{\"workers\": {\"count\": 1.5}, " PORTS "}",
 			"workers.count: got 1.5, expected an integer from 0 to 128");
-	refused("{\"limits\": {\"max_qp\": 1000}, " PORTS "}",
+	config_refused("{\"limits\": {\"max_qp\": 1000}, " PORTS "}",
 			"limits.max_qp: got 1000, expected a power of two from 32 to 8388608");
-	refused("{\"ports\": []}", "ports: got [], expected a list of 1 to 32");
-	refused(ONE(", \"vlan\": 4095"),
+	config_refused("{\"ports\": []}", "ports: got [], expected a list of 1 to 32");
+	config_refused(ONE(", \"vlan\": 4095"),
 			"ports[0].vlan: got 4095, expected an integer from 1 to 4094");
 }
 
@@ -280,34 +281,37 @@ static void
 test_address_names_its_place(void **state)
 {
 	(void)state;
-	refused("{\"ports\": [{\"name\": \"a\", \"device\": \"net_null0\"}, "
+	config_refused("{\"ports\": [{\"name\": \"a\", \"device\": \"net_null0\"}, "
 		"{\"name\": \"b\", \"device\": \"net_null1\", \"addresses\": [\"10.0.0\"]}]}",
 			"ports[1].addresses[0]: got \"10.0.0\", expected ADDRESS/PREFIX such as "
 			"\"10.0.0.1/24\"");
-	refused(ONE(", \"addresses\": [{\"address\": \"10.0.0.1/33\"}]"),
+	config_refused(ONE(", \"addresses\": [{\"address\": \"10.0.0.1/33\"}]"),
 			"ports[0].addresses[0].address: got \"10.0.0.1/33\", expected "
 			"ADDRESS/PREFIX such as "
 			"\"10.0.0.1/24\"");
-	refused(ONE(", \"addresses\": [{\"address\": \"10.0.0.1/24\", \"gateway\": \"x\"}]"),
+	config_refused(ONE(", \"addresses\": [{\"address\": \"10.0.0.1/24\", \"gateway\": \"x\"}]"),
 			"ports[0].addresses[0].gateway: got \"x\", expected an address such as "
 			"\"10.0.0.254\" or "
 			"\"fe80::1\"");
-	refused(ONE(", \"mac\": \"01:00:00:00:00:01\""), "ports[0].mac: got \"01:00:00:00:00:01\", "
-							 "expected a unicast MAC address such as "
-							 "\"02:00:00:00:00:01\"");
+	config_refused(ONE(", \"mac\": \"01:00:00:00:00:01\""),
+			"ports[0].mac: got \"01:00:00:00:00:01\", "
+			"expected a unicast MAC address such as "
+			"\"02:00:00:00:00:01\"");
 }
 
 static void
 test_addresses_must_agree(void **state)
 {
 	(void)state;
-	refused(ONE(", \"addresses\": [{\"address\": \"10.0.0.1/24\", \"gateway\": \"10.0.1.1\"}]"),
+	config_refused(ONE(", \"addresses\": [{\"address\": \"10.0.0.1/24\", \"gateway\": "
+			   "\"10.0.1.1\"}]"),
 			"ports[0].addresses[0].gateway: got \"10.0.1.1\", expected one within "
 			"10.0.0.1/24");
-	refused(ONE(", \"addresses\": [{\"address\": \"10.0.0.1/24\", \"gateway\": \"fe80::1\"}]"),
+	config_refused(ONE(", \"addresses\": [{\"address\": \"10.0.0.1/24\", \"gateway\": "
+			   "\"fe80::1\"}]"),
 			"ports[0].addresses[0].gateway: got \"fe80::1\", expected one of "
 			"10.0.0.1's family");
-	refused(ONE(", \"addresses\": [\"10.0.0.1/24\", \"10.0.0.1/16\"]"),
+	config_refused(ONE(", \"addresses\": [\"10.0.0.1/24\", \"10.0.0.1/16\"]"),
 			"ports[0].addresses[1]: got \"10.0.0.1\", which ports[0].addresses[0] has "
 			"already");
 }
@@ -316,24 +320,25 @@ static void
 test_ports_must_agree(void **state)
 {
 	(void)state;
-	refused("{\"ports\": [{\"name\": \"a\"}]}",
+	config_refused("{\"ports\": [{\"name\": \"a\"}]}",
 			"ports[0]: got neither device nor back_to_back, expected one of them");
-	refused(ONE(", \"back_to_back\": \"a\""),
+	config_refused(ONE(", \"back_to_back\": \"a\""),
 			"ports[0]: got both device and back_to_back, expected one of them");
-	refused("{\"ports\": [{\"name\": \"a\", \"back_to_back\": \"b\"}]}",
+	config_refused("{\"ports\": [{\"name\": \"a\", \"back_to_back\": \"b\"}]}",
 			"ports[0].back_to_back: got \"b\", expected the name of another port");
-	refused("{\"ports\": [{\"name\": \"a\", \"back_to_back\": \"b\"}, "
+	config_refused("{\"ports\": [{\"name\": \"a\", \"back_to_back\": \"b\"}, "
 		"{\"name\": \"b\", \"device\": \"net_null0\"}]}",
 			"ports[0].back_to_back: got \"b\", but ports[1].back_to_back is \"\", "
 			"expected \"a\"");
-	refused("{\"ports\": [{\"name\": \"a\", \"device\": \"net_null0\"}, "
+	config_refused("{\"ports\": [{\"name\": \"a\", \"device\": \"net_null0\"}, "
 		"{\"name\": \"a\", \"device\": \"net_null1\"}]}",
 			"ports[1].name: got \"a\", which ports[0] has already");
-	refused("{\"ports\": [{\"name\": \"a\", \"back_to_back\": \"b\", \"encapsulation\": \"ib\"}, "
-		"{\"name\": \"b\", \"back_to_back\": \"a\"}]}",
+	config_refused("{\"ports\": [{\"name\": \"a\", \"back_to_back\": \"b\", \"encapsulation\": "
+		       "\"ib\"}, "
+		       "{\"name\": \"b\", \"back_to_back\": \"a\"}]}",
 			"ports[0].encapsulation: differs from that of ports[1], its other end: "
 			"expected the same, or they would not understand each other");
-	refused("{\"eal\": {\"multi_process\": true}, " PORTS "}",
+	config_refused("{\"eal\": {\"multi_process\": true}, " PORTS "}",
 			"eal.multi_process: got true, but eal.hugepages is false: only hugepages "
 			"can be shared");
 }
@@ -345,7 +350,7 @@ test_values_arrive(void **state)
 	const struct link_port_config *p;
 
 	(void)state;
-	taken("{\"control\": {\"socket\": \"/run/x\"}, \"eal\": {\"hugepages\": true, "
+	config_taken("{\"control\": {\"socket\": \"/run/x\"}, \"eal\": {\"hugepages\": true, "
 	      "\"args\": [\"--a\", \"--b\"]}, \"workers\": {\"count\": 3, \"idle\": \"poll\"}, "
 	      "\"limits\": {\"max_rd_atomic\": 7}, \"ports\": [{\"name\": \"p\", "
 	      "\"device\": \"net_af_packet0,iface=eth1\", \"addresses\": [\"10.0.0.1/24\", "
@@ -379,9 +384,10 @@ static void
 test_keys_of_subnet_administration_arrive(void **state)
 {
 	(void)state;
-	taken("{\"sa\": {\"path\": \"/var/x\", \"trust\": \"all\", \"sm_key\": 77, \"query_mb\": 3}, "
-	      "\"mad\": {\"max_sessions\": 64, \"v1_flags_lsb\": true, "
-	      "\"v1_early_resend\": true}, " PORTS "}");
+	config_taken("{\"sa\": {\"path\": \"/var/x\", \"trust\": \"all\", \"sm_key\": 77, "
+		     "\"query_mb\": 3}, "
+		     "\"mad\": {\"max_sessions\": 64, \"v1_flags_lsb\": true, "
+		     "\"v1_early_resend\": true}, " PORTS "}");
 	assert_true(config.engine.sa.enabled);
 	assert_string_equal(config.engine.sa.path, "/var/x");
 	assert_int_equal(config.engine.sa.server.trust, SA_TRUST_ALL);
@@ -391,7 +397,7 @@ test_keys_of_subnet_administration_arrive(void **state)
 	assert_true(config.engine.mad.v1_flags_lsb);
 	assert_true(config.engine.mad.v1_early_resend);
 	assert_int_equal(config.engine.mad.retries, mad_limits_default.retries);
-	taken("{\"sa\": {\"enabled\": false}, " PORTS "}");
+	config_taken("{\"sa\": {\"enabled\": false}, " PORTS "}");
 	assert_false(config.engine.sa.enabled);
 	assert_string_equal(config.engine.sa.path, "");
 	assert_int_equal(config.engine.sa.server.trust, SA_TRUST_KEY);
@@ -401,7 +407,7 @@ static void
 test_what_is_not_said_is_the_default(void **state)
 {
 	(void)state;
-	taken("{" PORTS "}");
+	config_taken("{" PORTS "}");
 	assert_int_equal(config.engine.limits.max_qp, rc_limits_default.max_qp);
 	assert_int_equal(config.engine.handoff_ring, engine_config_default.handoff_ring);
 	assert_int_equal(config.engine.link.port[0].vlan, PATH_NO_VLAN);
@@ -417,7 +423,7 @@ test_printed_configuration_reads_back(void **state)
 	FILE *f;
 
 	(void)state;
-	taken("{\"ports\": [{\"name\": \"a\", \"device\": \"net_null0\", "
+	config_taken("{\"ports\": [{\"name\": \"a\", \"device\": \"net_null0\", "
 	      "\"addresses\": [\"10.0.0.1/24\", {\"address\": \"2001:db8::1/64\", "
 	      "\"gateway\": \"2001:db8::2\"}], \"pkeys\": [65535], \"rx_desc\": 512}, "
 	      "{\"name\": \"b\", \"device\": \"net_null1\", \"encapsulation\": \"ib\", "
@@ -425,7 +431,7 @@ test_printed_configuration_reads_back(void **state)
 	f = open_memstream(&first, &len);
 	assert_int_equal(config_print(&config, f), 0);
 	fclose(f);
-	taken(first);
+	config_taken(first);
 	f = open_memstream(&second, &len);
 	assert_int_equal(config_print(&config, f), 0);
 	fclose(f);
@@ -443,17 +449,17 @@ test_both_names_of_log_levels(void **state)
 {
 	(void)state;
 #define LOG(level) "{\"log\": [{\"component\": \"lib.eal\", \"level\": \"" level "\"}], " PORTS "}"
-	taken(LOG("critical"));
+	config_taken(LOG("critical"));
 	assert_int_equal(config.log[0].level, RTE_LOG_CRIT);
-	taken(LOG("crit"));
+	config_taken(LOG("crit"));
 	assert_int_equal(config.log[0].level, RTE_LOG_CRIT);
-	taken(LOG("err"));
+	config_taken(LOG("err"));
 	assert_int_equal(config.log[0].level, RTE_LOG_ERR);
-	taken(LOG("warn"));
+	config_taken(LOG("warn"));
 	assert_int_equal(config.log[0].level, RTE_LOG_WARNING);
-	taken(LOG("WARNING"));
+	config_taken(LOG("WARNING"));
 	assert_int_equal(config.log[0].level, RTE_LOG_WARNING);
-	refused(LOG("loud"),
+	config_refused(LOG("loud"),
 			"log[0].level: got \"loud\", expected one of \"emergency\", \"emerg\", "
 			"\"alert\", \"critical\", \"crit\", \"error\", \"err\", \"warning\", "
 			"\"warn\", \"notice\", \"info\", \"debug\"");
@@ -467,9 +473,9 @@ test_log_component_of_polca_is_checked_at_once(void **state)
 
 	(void)state;
 #define COMPONENT(name) "{\"log\": [{\"component\": \"" name "\", \"level\": \"info\"}], " PORTS "}"
-	taken(COMPONENT("polca.link"));
-	taken(COMPONENT("polca.*"));
-	taken(COMPONENT("pmd.net.nosuch"));
+	config_taken(COMPONENT("polca.link"));
+	config_taken(COMPONENT("polca.*"));
+	config_taken(COMPONENT("pmd.net.nosuch"));
 	assert_int_not_equal(config_load(&config, NULL, COMPONENT("polca.lnik"), &errs), 0);
 	assert_int_equal(errs.num, 1);
 	assert_memory_equal(errs.error[0].text, words, sizeof(words) - 1);
@@ -479,10 +485,10 @@ static void
 test_pci_address_without_function_is_completed(void **state)
 {
 	(void)state;
-	refused("{\"ports\": [{\"name\": \"a\", \"device\": \"3b:00\"}]}",
+	config_refused("{\"ports\": [{\"name\": \"a\", \"device\": \"3b:00\"}]}",
 			"ports[0].device: got \"3b:00\", expected a PCI address with its function, "
 			"such as \"0000:3b:00.0\"");
-	taken("{\"ports\": [{\"name\": \"a\", \"device\": \"3b:00.0\"}]}");
+	config_taken("{\"ports\": [{\"name\": \"a\", \"device\": \"3b:00.0\"}]}");
 }
 
 static void
@@ -493,7 +499,7 @@ test_unknown_log_component_names_its_line(void **state)
 	struct error err = { "" };
 
 	(void)state;
-	taken("{\"log\": [{\"component\": \"lib.*\", \"level\": \"notice\"},\n"
+	config_taken("{\"log\": [{\"component\": \"lib.*\", \"level\": \"notice\"},\n"
 	      "{\"level\": \"notice\",\n\"component\": \"lib.eel\"}], " PORTS "}");
 	assert_int_equal(config_apply_log(&config, &err), -EINVAL);
 	assert_memory_equal(err.text, words, sizeof(words) - 1);
@@ -516,7 +522,7 @@ test_eal_arguments_of_an_ordinary_user(void **state)
 	struct eal_args a;
 
 	(void)state;
-	taken("{" PORTS "}");
+	config_taken("{" PORTS "}");
 	assert_int_equal(eal_args(&config, " --x  --y=1 ", &a, NULL), 0);
 	assert_non_null(arg_of(&a, "--no-huge"));
 	assert_non_null(arg_of(&a, "--no-shconf"));
@@ -535,7 +541,7 @@ test_eal_arguments_for_devices(void **state)
 	struct eal_args a;
 
 	(void)state;
-	taken("{\"eal\": {\"hugepages\": true, \"lcores\": \"0@0,1@1\"}, \"ports\": ["
+	config_taken("{\"eal\": {\"hugepages\": true, \"lcores\": \"0@0,1@1\"}, \"ports\": ["
 	      "{\"name\": \"a\", \"device\": \"0000:3b:00.0,mprq_en=1\"}, "
 	      "{\"name\": \"b\", \"device\": \"net_af_xdp0,iface=eth1\"}]}");
 	assert_int_equal(eal_args(&config, NULL, &a, NULL), 0);
@@ -552,7 +558,7 @@ test_eal_arguments_for_devices(void **state)
 }
 
 static unsigned int
-count_of(const struct eal_args *a, const char *prefix)
+config_count_of(const struct eal_args *a, const char *prefix)
 {
 	unsigned int n = 0;
 	int i;
@@ -569,20 +575,21 @@ test_eal_argument_given_again_replaces_the_earlier_one(void **state)
 	struct eal_args a;
 
 	(void)state;
-	taken("{\"eal\": {\"args\": [\"--file-prefix=first\", \"-m\", \"500\"]}, " PORTS "}");
+	config_taken("{\"eal\": {\"args\": [\"--file-prefix=first\", \"-m\", \"500\"]}, " PORTS
+		     "}");
 	assert_int_equal(eal_args(&config, "--file-prefix second --main-lcore=2 -l 2,3", &a, NULL), 0);
-	assert_int_equal(count_of(&a, "--file-prefix"), 1);
+	assert_int_equal(config_count_of(&a, "--file-prefix"), 1);
 	assert_string_equal(arg_of(&a, "--file-prefix"), "--file-prefix=second");
-	assert_int_equal(count_of(&a, "-m"), 1);
+	assert_int_equal(config_count_of(&a, "-m"), 1);
 	assert_string_equal(arg_of(&a, "-m"), "-m500");
-	assert_int_equal(count_of(&a, "--main-lcore"), 1);
+	assert_int_equal(config_count_of(&a, "--main-lcore"), 1);
 	assert_null(arg_of(&a, "--lcores"));
 	assert_string_equal(arg_of(&a, "-l"), "-l2,3");
 	assert_null(a.argv[a.argc]);
 	eal_args_free(&a);
 
 	assert_int_equal(eal_args(&config, "--lcores=0@1 --socket-mem=64", &a, NULL), 0);
-	assert_int_equal(count_of(&a, "--lcores"), 1);
+	assert_int_equal(config_count_of(&a, "--lcores"), 1);
 	assert_string_equal(arg_of(&a, "--lcores"), "--lcores=0@1");
 	assert_null(arg_of(&a, "-m"));
 	assert_string_equal(eal_arg_value(&a, "-m"), "64");
@@ -597,13 +604,13 @@ test_eal_arguments_of_which_there_are_several_add_up(void **state)
 	struct eal_args a;
 
 	(void)state;
-	taken("{\"eal\": {\"args\": [\"--vdev=net_null0\"]}, " PORTS "}");
+	config_taken("{\"eal\": {\"args\": [\"--vdev=net_null0\"]}, " PORTS "}");
 	assert_int_equal(eal_args(&config, "--vdev net_null1 --vdev=net_null2 -a 01:00.0 --allow=01:00.1 "
 					   "--log-level=lib.eal:debug -d one.so -d two.so",
 					 &a, NULL), 0);
-	assert_int_equal(count_of(&a, "--vdev=net_null"), 3);
-	assert_int_equal(count_of(&a, "--log-level="), 3);
-	assert_int_equal(count_of(&a, "-d"), 2);
+	assert_int_equal(config_count_of(&a, "--vdev=net_null"), 3);
+	assert_int_equal(config_count_of(&a, "--log-level="), 3);
+	assert_int_equal(config_count_of(&a, "-d"), 2);
 	assert_string_equal(arg_of(&a, "-a"), "-a01:00.0");
 	assert_string_equal(arg_of(&a, "--allow"), "--allow=01:00.1");
 	assert_null(arg_of(&a, "--no-pci")); /* or the bus would not be looked at */
@@ -617,7 +624,7 @@ test_eal_arguments_are_options(void **state)
 	struct eal_args a;
 
 	(void)state;
-	taken("{" PORTS "}");
+	config_taken("{" PORTS "}");
 	assert_int_equal(eal_args(&config, "net_null0", &a, &err), -EINVAL);
 	assert_string_equal(err.text, "eal: got \"net_null0\", allowed: an option of DPDK's EAL, such as "
 				      "--file-prefix=NAME");
@@ -634,7 +641,7 @@ test_native_ib_port_arrives(void **state)
 	const struct sma_port_config *sma = &config.engine.sma.port[0];
 
 	(void)state;
-	taken(ONE(", \"encapsulation\": \"ib\", \"pkeys\": [65535, 32769], \"ib\": {"
+	config_taken(ONE(", \"encapsulation\": \"ib\", \"pkeys\": [65535, 32769], \"ib\": {"
 		  "\"guid\": \"0x0002c90300001234\", \"gid_prefix\": \"0xFEC0000000000001\", "
 		  "\"lid\": 8, \"lmc\": 3, \"sm_lid\": 1, \"sm_sl\": 2, \"active\": true, "
 		  "\"m_key\": \"0xfedcba9876543210\", \"m_key_protect\": 2, \"m_key_lease\": 60, "
@@ -670,12 +677,12 @@ test_native_ib_port_by_default(void **state)
 	const struct sma_port_config *sma = &config.engine.sma.port[0];
 
 	(void)state;
-	taken(ONE(", \"encapsulation\": \"ib\""));
+	config_taken(ONE(", \"encapsulation\": \"ib\""));
 	assert_true(config.engine.link.port[0].ib);
 	assert_int_equal(sma->lid, 0);
 	assert_false(sma->active || sma->is_sm);
 	assert_int_equal(sma->vl_cap, 4);
-	taken("{" PORTS "}");
+	config_taken("{" PORTS "}");
 	assert_false(config.engine.link.port[0].ib);
 	assert_int_equal(config.engine.sma.vl15_buffer, 64);
 	assert_int_equal(config.engine.sma.limits.trap_retries, 10);
@@ -686,40 +693,42 @@ static void
 test_native_ib_port_must_make_sense(void **state)
 {
 	(void)state;
-	refused(ONE(", \"encapsulation\": \"rocev2\""),
+	config_refused(ONE(", \"encapsulation\": \"rocev2\""),
 			"ports[0].encapsulation: got \"rocev2\", expected one of \"roce\", \"ib\"");
-	refused(ONE(", \"ib\": {\"lid\": 1}"),
+	config_refused(ONE(", \"ib\": {\"lid\": 1}"),
 			"ports[0].ib: given, but ports[0].encapsulation is \"roce\", expected \"ib\"");
-	refused(ONE(", \"encapsulation\": \"ib\", \"addresses\": [\"10.0.0.1/24\"]"),
+	config_refused(ONE(", \"encapsulation\": \"ib\", \"addresses\": [\"10.0.0.1/24\"]"),
 			"ports[0].addresses: given, but a native InfiniBand port (encapsulation "
 			"\"ib\") has LIDs and no IP addresses");
-	refused(ONE(", \"encapsulation\": \"ib\", \"rocev1\": true"),
+	config_refused(ONE(", \"encapsulation\": \"ib\", \"rocev1\": true"),
 			"ports[0].rocev1: got true, expected false with encapsulation \"ib\"");
-	refused(IB("\"lid\": 49152"),
+	config_refused(IB("\"lid\": 49152"),
 			"ports[0].ib.lid: got 49152, expected an integer from 0 to 49151");
-	refused(IB("\"lid\": 6, \"lmc\": 2"),
+	config_refused(IB("\"lid\": 6, \"lmc\": 2"),
 			"ports[0].ib.lid: got 6, expected a multiple of 4 with lmc 2");
-	refused(IB("\"active\": true"),
+	config_refused(IB("\"active\": true"),
 			"ports[0].ib.active: got true, but ports[0].ib.lid is missing: nobody could "
 			"reach the port");
-	refused(IB("\"m_key\": \"12\""), "ports[0].ib.m_key: got \"12\", expected \"0x0\" to "
-					 "\"0xffffffffffffffff\"");
-	refused(IB("\"m_key\": \"0x1ffffffffffffffff\""),
+	config_refused(IB("\"m_key\": \"12\""),
+			"ports[0].ib.m_key: got \"12\", expected \"0x0\" to "
+			"\"0xffffffffffffffff\"");
+	config_refused(IB("\"m_key\": \"0x1ffffffffffffffff\""),
 			"ports[0].ib.m_key: got \"0x1ffffffffffffffff\", expected \"0x0\" to "
 			"\"0xffffffffffffffff\"");
-	refused(IB("\"guid\": \"0x0\""), "ports[0].ib.guid: got \"0x0\", expected \"0x1\" to "
-					 "\"0xffffffffffffffff\"");
-	refused(IB("\"vls\": 3"),
+	config_refused(IB("\"guid\": \"0x0\""),
+			"ports[0].ib.guid: got \"0x0\", expected \"0x1\" to "
+			"\"0xffffffffffffffff\"");
+	config_refused(IB("\"vls\": 3"),
 			"ports[0].ib.vls: got 3, expected a power of two from 1 to 8");
-	refused(IB("\"lids\": [{\"lid\": 1}]"), "ports[0].ib.lids[0].mac: missing");
-	refused(IB("\"lids\": [{\"lid\": 7, \"mac\": \"02:00:00:00:00:02\"}, "
+	config_refused(IB("\"lids\": [{\"lid\": 1}]"), "ports[0].ib.lids[0].mac: missing");
+	config_refused(IB("\"lids\": [{\"lid\": 7, \"mac\": \"02:00:00:00:00:02\"}, "
 		   "{\"lid\": 5, \"mac\": \"02:00:00:00:00:03\"}, "
 		   "{\"lid\": 7, \"mac\": \"02:00:00:00:00:04\"}]"),
 			"ports[0].ib.lids[2].lid: got 7, which ports[0].ib.lids[0] has already");
-	refused(IB("\"sm\": {\"state\": \"slave\"}"),
+	config_refused(IB("\"sm\": {\"state\": \"slave\"}"),
 			"ports[0].ib.sm.state: got \"slave\", expected one of \"not_active\", "
 			"\"discovering\", \"standby\", \"master\"");
-	refused(IB("\"sm\": {\"state\": \"master\"}"),
+	config_refused(IB("\"sm\": {\"state\": \"master\"}"),
 			"ports[0].ib.sm.state: got \"master\", but no subnet manager serves the "
 			"port when it starts");
 }
@@ -732,7 +741,7 @@ test_services_arrive(void **state)
 	const struct svc_config *s = config.engine.service;
 
 	(void)state;
-	taken(SERVICES("{\"kind\": \"memory\", \"port\": 4000, \"length\": 65536, "
+	config_taken(SERVICES("{\"kind\": \"memory\", \"port\": 4000, \"length\": 65536, "
 		       "\"per_connection\": true, \"name\": \"grant\"}, "
 		       "{\"kind\": \"rping\", \"service_id\": \"0x1000000000001234\", "
 		       "\"max_connections\": 7}"));
@@ -752,20 +761,20 @@ test_partitions(void **state)
 	const struct sa_config *sa = &config.engine.sa.server;
 
 	(void)state;
-	taken("{" PORTS ", \"sa\": {\"partitions\": [{\"pkey\": \"0x7fff\", \"sl\": 3}, "
+	config_taken("{" PORTS ", \"sa\": {\"partitions\": [{\"pkey\": \"0x7fff\", \"sl\": 3}, "
 	      "{\"pkey\": 32769, \"sl\": 15}]}}");
 	assert_int_equal(sa->num_partitions, 2);
 	assert_int_equal(sa->partition[0].pkey, 0x7FFF);
 	assert_int_equal(sa->partition[0].sl, 3);
 	assert_int_equal(sa->partition[1].pkey, 0x8001);
 	assert_int_equal(sa->partition[1].sl, 15);
-	refused("{" PORTS ", \"sa\": {\"partitions\": [{\"pkey\": \"0x8000\", \"sl\": 3}]}}",
+	config_refused("{" PORTS ", \"sa\": {\"partitions\": [{\"pkey\": \"0x8000\", \"sl\": 3}]}}",
 			"sa.partitions[0].pkey: got 0x8000, which is no P_Key");
-	refused("{" PORTS ", \"sa\": {\"partitions\": [{\"pkey\": \"0x8001\", \"sl\": 3}, "
+	config_refused("{" PORTS ", \"sa\": {\"partitions\": [{\"pkey\": \"0x8001\", \"sl\": 3}, "
 		"{\"pkey\": 1, \"sl\": 4}]}}",
 			"sa.partitions[1]: the partition of P_Key 0x0001 has an SL already, in "
 			"sa.partitions[0]");
-	refused("{" PORTS ", \"sa\": {\"partitions\": [{\"pkey\": 1}]}}",
+	config_refused("{" PORTS ", \"sa\": {\"partitions\": [{\"pkey\": 1}]}}",
 			"sa.partitions[0].sl: missing");
 }
 
@@ -773,18 +782,18 @@ static void
 test_services_must_make_sense(void **state)
 {
 	(void)state;
-	refused(SERVICES("{\"kind\": \"web\", \"port\": 1}"),
+	config_refused(SERVICES("{\"kind\": \"web\", \"port\": 1}"),
 			"services[0].kind: got \"web\", which is no kind of service");
-	refused(SERVICES("{\"port\": 1}"), "services[0].kind: missing");
-	refused(SERVICES("{\"kind\": \"echo\"}"),
+	config_refused(SERVICES("{\"port\": 1}"), "services[0].kind: missing");
+	config_refused(SERVICES("{\"kind\": \"echo\"}"),
 			"services[0]: got neither port nor service_id, expected one of them");
-	refused(SERVICES("{\"kind\": \"echo\", \"port\": 1, \"service_id\": \"0x1\"}"),
+	config_refused(SERVICES("{\"kind\": \"echo\", \"port\": 1, \"service_id\": \"0x1\"}"),
 			"services[0]: got both port and service_id, expected one of them");
-	refused(SERVICES("{\"kind\": \"echo\", \"port\": 1}, {\"kind\": \"sink\", "
+	config_refused(SERVICES("{\"kind\": \"echo\", \"port\": 1}, {\"kind\": \"sink\", "
 			 "\"service_id\": \"0x1060001\"}"),
 			"services[1]: listens on service ID 0x0000000001060001, as services[0] "
 			"does already");
-	refused(SERVICES("{\"kind\": \"echo\", \"port\": 0}"),
+	config_refused(SERVICES("{\"kind\": \"echo\", \"port\": 0}"),
 			"services[0].port: got 0, expected an integer from 1 to 65535");
 }
 
@@ -794,18 +803,19 @@ test_congestion(void **state)
 	const struct rc_congestion *c = &config.engine.limits.congestion;
 
 	(void)state;
-	taken("{" PORTS "}");
+	config_taken("{" PORTS "}");
 	assert_false(c->dcqcn);
 	assert_int_equal(c->g, 256);
 	assert_int_equal(c->max_rate, 25000);
-	taken("{\"congestion\": {\"dcqcn\": true, \"max_rate\": 100000, \"rate_ai\": 5}, " PORTS "}");
+	config_taken("{\"congestion\": {\"dcqcn\": true, \"max_rate\": 100000, \"rate_ai\": "
+		     "5}, " PORTS "}");
 	assert_true(c->dcqcn);
 	assert_int_equal(c->max_rate, 100000);
 	assert_int_equal(c->rate_ai, 5);
 	assert_int_equal(c->alpha_timer, 55);
-	refused("{\"congestion\": {\"min_rate\": 20, \"max_rate\": 10}, " PORTS "}",
+	config_refused("{\"congestion\": {\"min_rate\": 20, \"max_rate\": 10}, " PORTS "}",
 			"congestion.min_rate: got 20, above max_rate, which is 10");
-	refused("{\"congestion\": {\"g\": 0}, " PORTS "}",
+	config_refused("{\"congestion\": {\"g\": 0}, " PORTS "}",
 			"congestion.g: got 0, expected an integer from 1 to 65536");
 }
 

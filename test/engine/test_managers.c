@@ -24,7 +24,7 @@ start_roce(void **state)
 }
 
 static int
-start_ib(void **state)
+managers_start_ib(void **state)
 {
 	node_config_ib(true);
 	*state = node_start();
@@ -32,7 +32,7 @@ start_ib(void **state)
 }
 
 static int
-stop(void **state)
+managers_stop(void **state)
 {
 	if (*state != NULL)
 		node_stop(*state, 0);
@@ -319,8 +319,8 @@ test_performance_counters(void **state)
 	assert_int_equal(a.status, 0x001C);
 }
 
-#define ROCE(t) { #t " over RoCE", t, start_roce, stop, NULL }
-#define IB(t)   { #t " over IB", t, start_ib, stop, NULL }
+#define ROCE(t) { #t " over RoCE", t, start_roce, managers_stop, NULL }
+#define IB(t)   { #t " over IB", t, managers_start_ib, managers_stop, NULL }
 
 int
 main(void)

@@ -86,7 +86,7 @@ ports(const char *devices)
 }
 
 static void
-expect(const char *devices, const char *usable, const char *want)
+numa_expect(const char *devices, const char *usable, const char *want)
 {
 	unsigned int cpu[16], n = 0, i;
 	char got[64] = "";
@@ -104,42 +104,42 @@ static void
 test_cpus_of_the_cards_node_come_first(void **state)
 {
 	(void)state;
-	expect("0000:3b:00.0", "01234567", "23670145");
-	expect("0000:18:00.0", "01234567", "01452367");
-	expect("3b:00.0", "01234567", "23670145");
+	numa_expect("0000:3b:00.0", "01234567", "23670145");
+	numa_expect("0000:18:00.0", "01234567", "01452367");
+	numa_expect("3b:00.0", "01234567", "23670145");
 }
 
 static void
 test_only_cpus_that_may_be_used(void **state)
 {
 	(void)state;
-	expect("0000:3b:00.0", "0126", "2601");
-	expect("0000:3b:00.0", "01", "01");
+	numa_expect("0000:3b:00.0", "0126", "2601");
+	numa_expect("0000:3b:00.0", "01", "01");
 }
 
 static void
 test_nodes_of_several_cards_take_turns(void **state)
 {
 	(void)state;
-	expect("0000:3b:00.0 0000:18:00.0", "01234567", "20316475");
-	expect("0000:3b:00.0 0000:3b:00.1", "01234567", "23670145");
-	expect("0000:3b:00.0 0000:18:00.0", "0123467", "2031647");
+	numa_expect("0000:3b:00.0 0000:18:00.0", "01234567", "20316475");
+	numa_expect("0000:3b:00.0 0000:3b:00.1", "01234567", "23670145");
+	numa_expect("0000:3b:00.0 0000:18:00.0", "0123467", "2031647");
 }
 
 static void
 test_order_stays_where_no_node_is_known(void **state)
 {
 	(void)state;
-	expect("0000:00:1f.6", "0123", "0123");
-	expect("0000:99:00.0", "0123", "0123");
-	expect("net_af_packet0", "3210", "3210");
-	expect("", "0123", "0123");
+	numa_expect("0000:00:1f.6", "0123", "0123");
+	numa_expect("0000:99:00.0", "0123", "0123");
+	numa_expect("net_af_packet0", "3210", "3210");
+	numa_expect("", "0123", "0123");
 }
 
 static char said[256];
 
 static void
-hear(void *arg, const char *text)
+numa_hear(void *arg, const char *text)
 {
 	(void)arg;
 	snprintf(said, sizeof(said), "%s", text);
@@ -163,22 +163,22 @@ test_node_of_a_card_without_hugepages(void **state)
 	(void)state;
 	hugepages(512, 0);
 	ports("net_af_packet0 0000:3b:00.0");
-	assert_int_equal(numa_check_hugepages(&c, sys, hear, NULL), 1);
+	assert_int_equal(numa_check_hugepages(&c, sys, numa_hear, NULL), 1);
 	assert_string_equal(said, "port1 is on NUMA node 1, which has no free hugepages: some drivers "
 		"do not start so. Reserve some there with config/setup-host.sh --node 1 --hugepages MIB");
 	ports("0000:18:00.0 0000:00:1f.6");
-	assert_int_equal(numa_check_hugepages(&c, sys, hear, NULL), 0);
+	assert_int_equal(numa_check_hugepages(&c, sys, numa_hear, NULL), 0);
 	ports("0000:3b:00.0");
 	hugepages(0, 1);
-	assert_int_equal(numa_check_hugepages(&c, sys, hear, NULL), 0);
+	assert_int_equal(numa_check_hugepages(&c, sys, numa_hear, NULL), 0);
 	/* those of another size do as well */
 	hugepages(0, 0);
 	file("devices/system/node/node1/hugepages/hugepages-1048576kB/free_hugepages", "1\n");
-	assert_int_equal(numa_check_hugepages(&c, sys, hear, NULL), 0);
+	assert_int_equal(numa_check_hugepages(&c, sys, numa_hear, NULL), 0);
 	/* not asked for: another warning's business */
 	hugepages(0, 0);
 	c.hugepages = false;
-	assert_int_equal(numa_check_hugepages(&c, sys, hear, NULL), 0);
+	assert_int_equal(numa_check_hugepages(&c, sys, numa_hear, NULL), 0);
 }
 
 int

@@ -20,7 +20,7 @@
 #define PATIENCE_S 60 /* what hangs dies by SIGALRM */
 
 static struct engine_config *
-config(void)
+owners_config(void)
 {
 	struct engine_config *c = node_config();
 
@@ -30,16 +30,16 @@ config(void)
 }
 
 static int
-start(void **state)
+owners_start(void **state)
 {
-	config();
+	owners_config();
 	*state = node_start();
 	alarm(PATIENCE_S);
 	return 0;
 }
 
 static int
-stop(void **state)
+owners_stop(void **state)
 {
 	node_stop(*state, 0);
 	alarm(0);
@@ -59,7 +59,7 @@ listen_echo(struct engine *e)
 }
 
 static unsigned int
-num_services(struct engine *e)
+owners_num_services(struct engine *e)
 {
 	struct engine_service_info info;
 	unsigned int n = 0;
@@ -128,11 +128,11 @@ test_busy_service_is_tried_again(void **state)
 	uint32_t cursor = 0;
 
 	assert_int_equal(engine_cm_unlisten(e, id, true, NULL), 0);
-	assert_int_equal(num_services(e), 1);
-	assert_int_equal(num_services(e), 1);
+	assert_int_equal(owners_num_services(e), 1);
+	assert_int_equal(owners_num_services(e), 1);
 	assert_int_equal(engine_cm_unlisten(e, id, true, NULL), 0);
 	assert_int_equal(engine_call(e, 0, stray_destroy, &s), 0);
-	eventually(num_services(e) == 0);
+	eventually(owners_num_services(e) == 0);
 	assert_false(engine_cq_next(e, &cursor, &cq));
 	cursor = 0;
 	assert_false(engine_mr_next(e, &cursor, &mr));
@@ -161,7 +161,7 @@ test_stop_with_a_busy_service(void **state)
 		if (round == 0)
 			before = heap();
 		assert_in_range(heap(), 0, before + (1 << 20));
-		start(state);
+		owners_start(state);
 		e = *state;
 	}
 }
@@ -325,7 +325,7 @@ test_region_lent_to_a_service(void **state)
 	assert_ok(engine_mw_alloc(e, own.pd, MEM_MW_TYPE_1, &key, &err));
 	assert_ok(engine_mw_free(e, key, &err));
 	assert_ok(engine_cm_unlisten(e, id, true, &err));
-	eventually(num_services(e) == 0);
+	eventually(owners_num_services(e) == 0);
 	assert_ok(engine_mr_read(e, own.mr.key, 0, &byte, 1, &err));
 	assert_int_equal(byte, 7);
 	end_destroy(e, &own);
@@ -335,7 +335,7 @@ test_region_lent_to_a_service(void **state)
 static void
 test_numbers_begin_with_the_callers(void **state)
 {
-	struct engine_config *c = config();
+	struct engine_config *c = owners_config();
 	struct error err = { "" };
 	struct engine *e;
 	uint32_t n;
@@ -378,15 +378,23 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_busy_service_is_tried_again, start, stop),
-		cmocka_unit_test_setup_teardown(test_stop_with_a_busy_service, start, stop),
-		cmocka_unit_test_setup_teardown(test_domain_is_the_services, start, stop),
-		cmocka_unit_test_setup_teardown(test_memory_is_the_services, start, stop),
-		cmocka_unit_test_setup_teardown(test_completions_are_the_services, start, stop),
-		cmocka_unit_test_setup_teardown(test_queue_pair_is_the_services, start, stop),
-		cmocka_unit_test_setup_teardown(test_region_lent_to_a_service, start, stop),
+		cmocka_unit_test_setup_teardown(
+				test_busy_service_is_tried_again, owners_start, owners_stop),
+		cmocka_unit_test_setup_teardown(
+				test_stop_with_a_busy_service, owners_start, owners_stop),
+		cmocka_unit_test_setup_teardown(
+				test_domain_is_the_services, owners_start, owners_stop),
+		cmocka_unit_test_setup_teardown(
+				test_memory_is_the_services, owners_start, owners_stop),
+		cmocka_unit_test_setup_teardown(
+				test_completions_are_the_services, owners_start, owners_stop),
+		cmocka_unit_test_setup_teardown(
+				test_queue_pair_is_the_services, owners_start, owners_stop),
+		cmocka_unit_test_setup_teardown(
+				test_region_lent_to_a_service, owners_start, owners_stop),
 		cmocka_unit_test(test_numbers_begin_with_the_callers),
-		cmocka_unit_test_setup_teardown(test_defaults_hold_10000_connections, start, stop),
+		cmocka_unit_test_setup_teardown(
+				test_defaults_hold_10000_connections, owners_start, owners_stop),
 	};
 
 	return cmocka_run_group_tests(tests, eal_setup, eal_teardown);

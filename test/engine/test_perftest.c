@@ -54,7 +54,7 @@ listen_on(struct engine *e, uint16_t port)
 static uint32_t service;
 
 static int
-start(void **state)
+perftest_start(void **state)
 {
 	node_config();
 	*state = node_start();
@@ -64,7 +64,7 @@ start(void **state)
 }
 
 static int
-start_ib(void **state)
+perftest_start_ib(void **state)
 {
 	node_config_ib(true);
 	*state = node_start();
@@ -75,7 +75,7 @@ start_ib(void **state)
 }
 
 static int
-stop(void **state)
+perftest_stop(void **state)
 {
 	node_stop(*state, 0);
 	return 0;
@@ -84,7 +84,7 @@ stop(void **state)
 /* --- a client's socket --- */
 
 static int
-dial(void)
+perftest_dial(void)
 {
 	struct sockaddr_in addr = { .sin_family = AF_INET, .sin_port = htons(tcp_port),
 		.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
@@ -99,7 +99,7 @@ dial(void)
 
 /* Take so many bytes, while the engine is run. @return how many there were before its end */
 static size_t
-hear(struct engine *e, int fd, void *buf, size_t len)
+engine_perftest_hear(struct engine *e, int fd, void *buf, size_t len)
 {
 	size_t got = 0;
 	ssize_t n;
@@ -120,10 +120,11 @@ hear(struct engine *e, int fd, void *buf, size_t len)
 }
 
 static void
-say(struct engine *e, int fd, const void *message, size_t len, void *answer, size_t answer_len)
+perftest_say(struct engine *e, int fd, const void *message, size_t len, void *answer,
+		size_t answer_len)
 {
 	assert_int_equal(send(fd, message, len, MSG_NOSIGNAL), len);
-	assert_int_equal(hear(e, fd, answer, answer_len), answer_len);
+	assert_int_equal(engine_perftest_hear(e, fd, answer, answer_len), answer_len);
 }
 
 static void
@@ -131,24 +132,24 @@ expect_end(struct engine *e, int fd)
 {
 	uint8_t byte;
 
-	assert_int_equal(hear(e, fd, &byte, 1), 0);
+	assert_int_equal(engine_perftest_hear(e, fd, &byte, 1), 0);
 	close(fd);
 }
 
 /* Version, cycle buffer, cache line, and a path MTU of 1024. */
 static int
-greet(struct engine *e)
+perftest_greet(struct engine *e)
 {
 	static const uint8_t version[16] = "6.06", cycle[4] = { 0, 0, 0x10, 0 }, line[4] = { [3] = 64 };
 	uint8_t answer[16];
-	int fd = dial();
+	int fd = perftest_dial();
 
 	assert_true(fd >= 0);
-	say(e, fd, version, 16, answer, 16);
+	perftest_say(e, fd, version, 16, answer, 16);
 	assert_memory_equal(answer, version, 16);
-	say(e, fd, cycle, 4, answer, 4);
-	say(e, fd, line, 4, answer, 4);
-	say(e, fd, "3", 2, answer, 2);
+	perftest_say(e, fd, cycle, 4, answer, 4);
+	perftest_say(e, fd, line, 4, answer, 4);
+	perftest_say(e, fd, "3", 2, answer, 2);
 	assert_memory_equal(answer, "5", 2); /* the pair carries 4096 */
 	return fd;
 }
@@ -165,22 +166,22 @@ dest_of(const struct engine *e, uint32_t qpn)
 }
 
 static struct perftest_dest
-tell(struct engine *e, int fd, const struct perftest_dest *theirs)
+perftest_tell(struct engine *e, int fd, const struct perftest_dest *theirs)
 {
 	uint8_t text[PERFTEST_TEXT], answer[PERFTEST_TEXT];
 	struct perftest_dest ours;
 	size_t len = perftest_text_write(theirs, text);
 
-	say(e, fd, text, len, answer, len);
+	perftest_say(e, fd, text, len, answer, len);
 	assert_true(perftest_text_read(answer, len, &ours));
 	return ours;
 }
 
 static void
-expect_refused(struct engine *e, const struct perftest_dest *theirs)
+perftest_expect_refused(struct engine *e, const struct perftest_dest *theirs)
 {
 	uint8_t text[PERFTEST_TEXT];
-	int fd = greet(e);
+	int fd = perftest_greet(e);
 	size_t len = perftest_text_write(theirs, text);
 
 	assert_int_equal(send(fd, text, len, MSG_NOSIGNAL), len);
@@ -189,7 +190,7 @@ expect_refused(struct engine *e, const struct perftest_dest *theirs)
 
 /* In tables and on workers: the verbs list the callers' only. */
 static unsigned int
-num_qps(struct engine *e)
+perftest_num_qps(struct engine *e)
 {
 	struct worker_info w;
 	unsigned int i, n = 0;
@@ -204,7 +205,7 @@ num_qps(struct engine *e)
 /* --- what a client gets --- */
 
 static void
-use_memory(struct engine *e, struct end *end, const struct perftest_dest *ours)
+perftest_use_memory(struct engine *e, struct end *end, const struct perftest_dest *ours)
 {
 	struct end there = { .qpn = ours->qpn, .mr = { .key = ours->rkey, .va = ours->va } };
 
@@ -230,28 +231,28 @@ test_client_gets_a_queue_pair(void **state)
 	int fd;
 
 	end_create(e, &end, -1);
-	fd = greet(e);
+	fd = perftest_greet(e);
 	theirs = dest_of(e, end.qpn);
-	ours = tell(e, fd, &theirs);
-	assert_int_equal(num_qps(e), 2);
+	ours = perftest_tell(e, fd, &theirs);
+	assert_int_equal(perftest_num_qps(e), 2);
 	assert_int_equal(ours.lid, link_port_attr(engine_link(e), 0)->lid);
 	assert_int_equal(ours.out_reads, 4); /* no more than the client has */
 	if (!link_port_attr(engine_link(e), 0)->ib)
 		assert_memory_equal(ours.gid.raw, link_port_attr(engine_link(e), 0)->gid[0].gid.raw, 16);
-	use_memory(e, &end, &ours);
+	perftest_use_memory(e, &end, &ours);
 	/* a client tells of it before and after each test: it is the same one */
-	again = tell(e, fd, &theirs);
+	again = perftest_tell(e, fd, &theirs);
 	assert_int_equal(again.qpn, ours.qpn);
 	assert_int_equal(again.psn, ours.psn);
-	assert_int_equal(num_qps(e), 2);
+	assert_int_equal(perftest_num_qps(e), 2);
 	for (i = 0; i < 5; i++) {
-		say(e, fd, number, 8, answer, 8);
+		perftest_say(e, fd, number, 8, answer, 8);
 		assert_memory_equal(answer, zero, 8);
 	}
-	say(e, fd, "done", 5, answer, 5);
+	perftest_say(e, fd, "done", 5, answer, 5);
 	assert_memory_equal(answer, "done", 5);
 	expect_end(e, fd);
-	eventually(num_qps(e) == 1);
+	eventually(perftest_num_qps(e) == 1);
 	end_destroy(e, &end);
 }
 
@@ -263,12 +264,12 @@ test_queue_pairs_of_a_client(void **state)
 	struct engine *e = *state;
 	struct worker_info w;
 	unsigned int i;
-	int fd = greet(e);
+	int fd = perftest_greet(e);
 
 	theirs = dest_of(e, 0x100);
-	first = tell(e, fd, &theirs);
+	first = perftest_tell(e, fd, &theirs);
 	theirs.qpn = 0x101;
-	second = tell(e, fd, &theirs);
+	second = perftest_tell(e, fd, &theirs);
 	assert_int_not_equal(first.qpn, second.qpn);
 	for (i = 0; i < 2; i++) {
 		engine_worker_info(e, i, &w);
@@ -276,7 +277,7 @@ test_queue_pairs_of_a_client(void **state)
 	}
 	/* they go with its socket */
 	close(fd);
-	eventually((engine_sockets_run(e), num_qps(e) == 0));
+	eventually((engine_sockets_run(e), perftest_num_qps(e) == 0));
 }
 
 static void
@@ -285,14 +286,14 @@ test_a_client_has_64_queue_pairs_at_most(void **state)
 	struct engine *e = *state;
 	struct perftest_dest theirs = dest_of(e, 0);
 	uint8_t text[PERFTEST_TEXT];
-	int fd = greet(e);
+	int fd = perftest_greet(e);
 
 	for (theirs.qpn = 1; theirs.qpn <= 64; theirs.qpn++)
-		tell(e, fd, &theirs);
-	assert_int_equal(num_qps(e), 64);
+		perftest_tell(e, fd, &theirs);
+	assert_int_equal(perftest_num_qps(e), 64);
 	assert_int_equal(send(fd, text, perftest_text_write(&theirs, text), MSG_NOSIGNAL), PERFTEST_TEXT);
 	expect_end(e, fd);
-	eventually(num_qps(e) == 0);
+	eventually(perftest_num_qps(e) == 0);
 }
 
 /* Neither a port of that family, nor a native one, nor a neighbour. */
@@ -303,14 +304,14 @@ test_client_that_nobody_reaches(void **state)
 	struct perftest_dest theirs = dest_of(e, 0x100);
 
 	theirs.lid = 5;
-	expect_refused(e, &theirs);
+	perftest_expect_refused(e, &theirs);
 	theirs.lid = 0;
 	theirs.has_gid = false;
-	expect_refused(e, &theirs);
+	perftest_expect_refused(e, &theirs);
 	theirs.has_gid = true;
 	assert_true(gid_parse("10.77.0.9", &theirs.gid));
-	expect_refused(e, &theirs);
-	assert_int_equal(num_qps(e), 0);
+	perftest_expect_refused(e, &theirs);
+	assert_int_equal(perftest_num_qps(e), 0);
 }
 
 /* --- sockets --- */
@@ -320,14 +321,14 @@ test_nonsense_ends_a_session(void **state)
 {
 	static const uint8_t old[16] = "5.69";
 	struct engine *e = *state;
-	int fd = dial();
+	int fd = perftest_dial();
 
 	assert_int_equal(send(fd, "GET / HTTP/1.1\r\n", 16, MSG_NOSIGNAL), 16);
 	expect_end(e, fd);
-	fd = dial();
+	fd = perftest_dial();
 	assert_int_equal(send(fd, old, 16, MSG_NOSIGNAL), 16);
 	expect_end(e, fd);
-	fd = greet(e);
+	fd = perftest_greet(e);
 	assert_int_equal(send(fd, "dome", 5, MSG_NOSIGNAL), 5);
 	expect_end(e, fd);
 }
@@ -339,16 +340,16 @@ test_silent_client_is_closed(void **state)
 	static const uint8_t version[16] = "6.06";
 	struct engine *e = *state;
 	uint64_t now = rte_get_tsc_cycles();
-	int silent = dial(), slow = dial();
+	int silent = perftest_dial(), slow = perftest_dial();
 	uint8_t answer[16];
 
-	say(e, slow, version, 16, answer, 16);
+	perftest_say(e, slow, version, 16, answer, 16);
 	perftest_watch(e, now + 9 * e->hz);
 	assert_int_equal(recv(silent, answer, 1, MSG_DONTWAIT), -1);
 	assert_int_equal(errno, EAGAIN);
 	perftest_watch(e, rte_get_tsc_cycles() + 10 * e->hz + 1);
 	expect_end(e, silent);
-	say(e, slow, (const uint8_t[4]){ 0, 0, 16, 0 }, 4, answer, 4);
+	perftest_say(e, slow, (const uint8_t[4]){ 0, 0, 16, 0 }, 4, answer, 4);
 	close(slow);
 }
 
@@ -362,15 +363,15 @@ test_there_are_64_sessions_at_most(void **state)
 	int fd[64], one_more;
 
 	for (i = 0; i < 64; i++) {
-		fd[i] = dial();
-		say(e, fd[i], version, 16, answer, 16);
+		fd[i] = perftest_dial();
+		perftest_say(e, fd[i], version, 16, answer, 16);
 	}
-	one_more = dial();
+	one_more = perftest_dial();
 	expect_end(e, one_more);
 	close(fd[7]);
 	engine_sockets_run(e);
-	fd[7] = dial();
-	say(e, fd[7], version, 16, answer, 16);
+	fd[7] = perftest_dial();
+	perftest_say(e, fd[7], version, 16, answer, 16);
 	for (i = 0; i < 64; i++)
 		close(fd[i]);
 }
@@ -398,27 +399,27 @@ test_unlisten_closes_the_port(void **state)
 {
 	struct engine *e = *state;
 	struct error err = { "" };
-	int fd = greet(e);
+	int fd = perftest_greet(e);
 	struct perftest_dest theirs = dest_of(e, 0x100);
 
-	tell(e, fd, &theirs);
+	perftest_tell(e, fd, &theirs);
 	assert_ok(engine_cm_unlisten(e, service, false, &err));
-	assert_int_equal(dial(), -1);
+	assert_int_equal(perftest_dial(), -1);
 	theirs.psn++;
-	tell(e, fd, &theirs); /* goes on */
+	perftest_tell(e, fd, &theirs); /* goes on */
 	close(fd);
-	eventually((engine_sockets_run(e), num_qps(e) == 0));
+	eventually((engine_sockets_run(e), perftest_num_qps(e) == 0));
 	eventually((engine_cm_watch(e), engine_cm_unlisten(e, service, true, &err) == -ENOENT));
 	service = listen_on(e, tcp_port);
-	fd = greet(e);
-	tell(e, fd, &theirs);
+	fd = perftest_greet(e);
+	perftest_tell(e, fd, &theirs);
 	assert_ok(engine_cm_unlisten(e, service, true, &err));
 	expect_end(e, fd);
-	eventually(num_qps(e) == 0);
+	eventually(perftest_num_qps(e) == 0);
 }
 
-#define T(f)    cmocka_unit_test_setup_teardown(f, start, stop)
-#define T_IB(f) cmocka_unit_test_setup_teardown(f, start_ib, stop)
+#define T(f)    cmocka_unit_test_setup_teardown(f, perftest_start, perftest_stop)
+#define T_IB(f) cmocka_unit_test_setup_teardown(f, perftest_start_ib, perftest_stop)
 
 int
 main(void)

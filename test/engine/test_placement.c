@@ -18,7 +18,7 @@ static char said[4][512];
 static unsigned int num_said;
 
 static void
-hear(void *arg, const char *text)
+placement_hear(void *arg, const char *text)
 {
 	(void)arg;
 	assert_true(num_said < 4);
@@ -40,12 +40,12 @@ well_placed(void)
 }
 
 static unsigned int
-check(const struct placement *p)
+engine_placement_check(const struct placement *p)
 {
 	unsigned int n;
 
 	num_said = 0;
-	n = placement_check(p, hear, NULL);
+	n = placement_check(p, placement_hear, NULL);
 	assert_int_equal(n, num_said);
 	return n;
 }
@@ -56,7 +56,7 @@ test_nothing_is_said_when_all_is_on_one_node(void **state)
 	struct placement p = well_placed();
 
 	(void)state;
-	assert_int_equal(check(&p), 0);
+	assert_int_equal(engine_placement_check(&p), 0);
 }
 
 static void
@@ -66,7 +66,7 @@ test_packet_buffers_of_another_node(void **state)
 
 	(void)state;
 	p.port[0].memory_node = 0;
-	assert_int_equal(check(&p), 1);
+	assert_int_equal(engine_placement_check(&p), 1);
 	assert_string_equal(said[0],
 			"port0 is on NUMA node 1, its packet buffers are on node 0: node 1 has too "
 			"few free hugepages. Reserve more with config/setup-host.sh --node 1 "
@@ -80,7 +80,7 @@ test_memory_of_another_node_than_its_worker(void **state)
 
 	(void)state;
 	p.worker[1].memory_node = 0;
-	assert_int_equal(check(&p), 1);
+	assert_int_equal(engine_placement_check(&p), 1);
 	assert_string_equal(said[0],
 			"worker 1 runs on NUMA node 1 (CPU 3), its memory is on node 0: node 1 has "
 			"too few free hugepages. Reserve more with config/setup-host.sh --node 1 "
@@ -94,14 +94,14 @@ test_card_polled_from_another_node(void **state)
 
 	(void)state;
 	p.worker[1] = (struct placement_worker){ 0, 0, 0 };
-	assert_int_equal(check(&p), 1);
+	assert_int_equal(engine_placement_check(&p), 1);
 	assert_string_equal(said[0],
 			"port0 is on NUMA node 1, but is polled from another node, by worker 1. Give "
 			"workers CPUs of node 1 (2-3) (eal.lcores), or put the card into a slot of "
 			"theirs");
 	p.worker[0] = (struct placement_worker){ 1, 0, 0 };
 	p.port[0].cpus[0] = '\0';
-	assert_int_equal(check(&p), 1);
+	assert_int_equal(engine_placement_check(&p), 1);
 	assert_string_equal(said[0],
 			"port0 is on NUMA node 1, but is polled from another node, by workers 0, 1. "
 			"Give workers CPUs of node 1 (eal.lcores), or put the card into a slot of "
@@ -117,7 +117,7 @@ test_worker_that_polls_no_queue_may_be_anywhere(void **state)
 	(void)state;
 	p.port[0].pollers = 1;
 	p.worker[1] = (struct placement_worker){ 0, 0, 0 };
-	assert_int_equal(check(&p), 0);
+	assert_int_equal(engine_placement_check(&p), 0);
 }
 
 static void
@@ -128,7 +128,7 @@ test_card_without_hugepages(void **state)
 	(void)state;
 	p.hugepages = false;
 	p.port[0].memory_node = p.worker[0].memory_node = p.worker[1].memory_node = -1;
-	assert_int_equal(check(&p), 1);
+	assert_int_equal(engine_placement_check(&p), 1);
 	assert_string_equal(said[0],
 			"port0 is a network card, and eal.hugepages is false: every packet pays for "
 			"it, and under uio_pci_generic nothing arrives. Reserve some with "
@@ -145,7 +145,7 @@ test_device_of_software_is_on_no_node(void **state)
 	p.hugepages = false;
 	p.port[0].physical = false;
 	p.port[0].node = 0;
-	assert_int_equal(check(&p), 0);
+	assert_int_equal(engine_placement_check(&p), 0);
 }
 
 static void
@@ -155,7 +155,7 @@ test_host_of_one_node(void **state)
 
 	(void)state;
 	p.port[0].node = p.worker[0].node = p.worker[1].node = -1;
-	assert_int_equal(check(&p), 0);
+	assert_int_equal(engine_placement_check(&p), 0);
 }
 
 static void
@@ -166,7 +166,7 @@ test_more_workers_than_cpus(void **state)
 	(void)state;
 	p.worker[1].cpu = p.worker[0].cpu;
 	p.num_cpus = 1;
-	assert_int_equal(check(&p), 1);
+	assert_int_equal(engine_placement_check(&p), 1);
 	assert_string_equal(said[0],
 			"2 workers run on 1 CPU: those that share one wait for each other, some "
 			"milliseconds at a time, and packets are lost meanwhile. Set workers.count to "

@@ -38,7 +38,7 @@ pair_by_hand(struct pair *p, int worker_a, int worker_b)
 }
 
 static int
-teardown(void **state)
+rehome_teardown(void **state)
 {
 	(void)state;
 	engine_destroy(engine);
@@ -47,7 +47,7 @@ teardown(void **state)
 }
 
 static void
-turn(unsigned int worker)
+rehome_turn(unsigned int worker)
 {
 	engine_turn(engine, worker, rte_get_tsc_cycles());
 }
@@ -56,8 +56,8 @@ static void
 turns(unsigned int n)
 {
 	while (n-- > 0) {
-		turn(0);
-		turn(1);
+		rehome_turn(0);
+		rehome_turn(1);
 	}
 }
 
@@ -81,7 +81,7 @@ turn_until(struct end *end, unsigned int want)
 }
 
 static unsigned int
-worker_of(const struct end *end)
+rehome_worker_of(const struct end *end)
 {
 	return (unsigned int)rc_owner(engine->dev, end->qpn);
 }
@@ -99,7 +99,7 @@ offer(uint32_t qpn)
 }
 
 static struct rc_counters
-counters_of(struct end *end)
+rehome_counters_of(struct end *end)
 {
 	struct rc_qp_info info;
 
@@ -136,11 +136,11 @@ test_what_is_handed_over_leads_to_a_move(void **state)
 	by_hand(true);
 	pair_create(engine, &p, 0, 1);
 	rc_qp_find(w[0]->rc, p.a.qpn)->init.pinned = true;
-	for (i = 0; i < 10000 && worker_of(&p.a) != worker_of(&p.b); i++) {
+	for (i = 0; i < 10000 && rehome_worker_of(&p.a) != rehome_worker_of(&p.b); i++) {
 		assert_int_equal(post(engine, &p.a, WR_RDMA_WRITE, &p.b, 0, 0, 256 * 1024, i), 1);
 		turn_until(&p.a, 1);
 	}
-	assert_int_equal(worker_of(&p.a), worker_of(&p.b));
+	assert_int_equal(rehome_worker_of(&p.a), rehome_worker_of(&p.b));
 	turns(4);
 	before = handed();
 	assert_true(before > 64);
@@ -156,8 +156,8 @@ test_what_is_handed_over_leads_to_a_move(void **state)
 	assert_int_equal(w0.rehomed_out + w1.rehomed_in, 0);
 	assert_int_equal(w0.qps + w1.qps, 2);
 	/* nothing was lost or out of order for it */
-	assert_int_equal(counters_of(&p.a).retransmitted_pkts, 0);
-	assert_int_equal(counters_of(&p.b).out_of_sequence, 0);
+	assert_int_equal(rehome_counters_of(&p.a).retransmitted_pkts, 0);
+	assert_int_equal(rehome_counters_of(&p.b).out_of_sequence, 0);
 }
 
 /* workers.rehome: false */
@@ -173,8 +173,8 @@ test_not_when_switched_off(void **state)
 		assert_int_equal(post(engine, &p.a, WR_RDMA_WRITE, &p.b, 0, 0, 256 * 1024, i), 1);
 		turn_until(&p.a, 1);
 	}
-	assert_int_equal(worker_of(&p.a), 0);
-	assert_int_equal(worker_of(&p.b), 1);
+	assert_int_equal(rehome_worker_of(&p.a), 0);
+	assert_int_equal(rehome_worker_of(&p.b), 1);
 }
 
 /* what has just come stays, whatever arrives elsewhere: the tick counts, not the clock */
@@ -201,7 +201,7 @@ test_rests_after_a_move(void **state)
 	rehome_tick(w[0], 0);
 	assert_int_equal(w[0]->rehome.num_leaving, 1);
 	turns(4);
-	assert_int_equal(worker_of(&p.b), 1);
+	assert_int_equal(rehome_worker_of(&p.b), 1);
 }
 
 /* 7 of 8 packets at least, and 64; all received ones count, also those that arrive at home */
@@ -233,7 +233,7 @@ test_nearly_all_packets(void **state)
 		rehome_tick(w[0], 0);
 		assert_int_equal(w[0]->rehome.num_leaving, rows[k].moves);
 		if (k + 1 < RTE_DIM(rows))
-			teardown(state);
+			rehome_teardown(state);
 	}
 }
 
@@ -267,7 +267,7 @@ test_not_to_a_worker_without_time(void **state)
 		if (!rows[k].moves)
 			continue;
 		turns(4);
-		assert_int_equal(worker_of(&p.b), 1);
+		assert_int_equal(rehome_worker_of(&p.b), 1);
 		assert_int_equal(engine_qp_rehome(engine, p.b.qpn, 0, NULL), 0);
 		turns(1);
 		w[0]->rehome.tick += 200;
@@ -287,30 +287,30 @@ test_packets_on_their_way_keep_their_order(void **state)
 	pair_by_hand(&p, 0, 1); /* b's packets arrive at worker 0 */
 	for (i = 0; i < 40; i++)
 		assert_int_equal(post(engine, &p.a, WR_RDMA_WRITE, &p.b, 0, 0, 32 * 1024, i), 1);
-	turn(0); /* sent */
-	turn(0); /* received, and handed over */
+	rehome_turn(0); /* sent */
+	rehome_turn(0); /* received, and handed over */
 	assert_true(handoff_depth(w[1]) > 0);
 	assert_int_equal(offer(p.b.qpn), 0);
 	assert_int_equal(offer(p.b.qpn), -EBUSY);
-	turn(0); /* offered: what arrives now is kept */
-	turn(0);
+	rehome_turn(0); /* offered: what arrives now is kept */
+	rehome_turn(0);
 	assert_int_equal(w[0]->rehome.num_arriving, 1);
 	assert_true(w[0]->rehome.arriving[0].parked > 0);
-	assert_int_equal(worker_of(&p.b), 1);
+	assert_int_equal(rehome_worker_of(&p.b), 1);
 	while (handoff_depth(w[1]) > 0) {
-		assert_int_equal(worker_of(&p.b), 1); /* not before all that is taken in */
-		turn(1);
+		assert_int_equal(rehome_worker_of(&p.b), 1); /* not before all that is taken in */
+		rehome_turn(1);
 	}
-	turn(1);
-	assert_int_equal(worker_of(&p.b), 0); /* given away; not yet there */
+	rehome_turn(1);
+	assert_int_equal(rehome_worker_of(&p.b), 0); /* given away; not yet there */
 	assert_int_equal(w[0]->rehome.num_arriving, 1);
-	turn(0);
+	rehome_turn(0);
 	assert_int_equal(w[0]->rehome.num_arriving, 0);
 	assert_int_equal(w[0]->rehome.arriving[0].parked, 0); /* gone on, not to be freed again */
 	turn_until(&p.a, 40);
-	assert_int_equal(counters_of(&p.a).retransmitted_pkts, 0);
-	assert_int_equal(counters_of(&p.b).out_of_sequence, 0);
-	assert_int_equal(counters_of(&p.b).rx_write_requests, 40);
+	assert_int_equal(rehome_counters_of(&p.a).retransmitted_pkts, 0);
+	assert_int_equal(rehome_counters_of(&p.b).out_of_sequence, 0);
+	assert_int_equal(rehome_counters_of(&p.b).rx_write_requests, 40);
 	assert_int_equal(verdict_total(engine, VERDICT_QPN_UNKNOWN), 0);
 	assert_int_equal(w[1]->stats.rehomed_out, 1);
 	assert_int_equal(w[0]->stats.rehomed_in, 1);
@@ -327,17 +327,17 @@ test_packets_follow_a_qp_that_has_gone(void **state)
 	pair_by_hand(&p, 0, 0);
 	for (i = 0; i < 40; i++)
 		assert_int_equal(post(engine, &p.a, WR_RDMA_WRITE, &p.b, 0, 0, 32 * 1024, i), 1);
-	turn(0);
+	rehome_turn(0);
 	assert_int_equal(offer(p.b.qpn), 0);
-	turn(1);
-	turn(0);
-	assert_int_equal(worker_of(&p.b), 1);
+	rehome_turn(1);
+	rehome_turn(0);
+	assert_int_equal(rehome_worker_of(&p.b), 1);
 	for (i = 0; i < 10; i++)
-		turn(0); /* its packets wait there before it has come */
+		rehome_turn(0); /* its packets wait there before it has come */
 	assert_true(handoff_depth(w[1]) > 0);
 	turn_until(&p.a, 40);
-	assert_int_equal(counters_of(&p.a).retransmitted_pkts, 0);
-	assert_int_equal(counters_of(&p.b).out_of_sequence, 0);
+	assert_int_equal(rehome_counters_of(&p.a).retransmitted_pkts, 0);
+	assert_int_equal(rehome_counters_of(&p.b).out_of_sequence, 0);
 	assert_int_equal(verdict_total(engine, VERDICT_QPN_UNKNOWN), 0);
 }
 
@@ -351,12 +351,12 @@ test_packet_before_the_message_is_read(void **state)
 	(void)state;
 	pair_by_hand(&p, 0, 0);
 	assert_int_equal(offer(p.b.qpn), 0);
-	turn(1);
-	turn(0);
-	assert_int_equal(worker_of(&p.b), 1);
+	rehome_turn(1);
+	rehome_turn(0);
+	assert_int_equal(rehome_worker_of(&p.b), 1);
 	assert_true(rehome_has_mail(w[1]));
 	/* a verb finds it at once */
-	assert_true(counters_of(&p.b).rcvd_pkts == 0);
+	assert_true(rehome_counters_of(&p.b).rcvd_pkts == 0);
 	assert_false(rehome_has_mail(w[1]));
 	worker_sort(w[1], none, 0, 0);
 	assert_int_equal(post(engine, &p.a, WR_RDMA_WRITE, &p.b, 0, 0, 8, 1), 1);
@@ -373,14 +373,14 @@ test_qp0_is_not_kept(void **state)
 	(void)state;
 	pair_by_hand(&p, 0, 1);
 	assert_int_equal(offer(p.a.qpn), 0);
-	turn(1);
+	rehome_turn(1);
 	assert_int_equal(w[1]->rehome.num_arriving, 1);
 	assert_false(rehome_park(w[1], &pkt));
 	pkt.dest_qpn = p.b.qpn;
 	assert_false(rehome_park(w[1], &pkt));
 	assert_int_equal(w[1]->rehome.arriving[0].parked + w[1]->rehome.arriving[1].parked, 0);
 	turns(2);
-	assert_int_equal(worker_of(&p.a), 1);
+	assert_int_equal(rehome_worker_of(&p.a), 1);
 }
 
 /* destroyed between the offer and the gift: the other worker lets go, and what it kept is nobody's */
@@ -393,14 +393,14 @@ test_destroyed_while_it_moves(void **state)
 	(void)state;
 	pair_by_hand(&p, 0, 1);
 	assert_int_equal(offer(p.b.qpn), 0);
-	turn(0);
+	rehome_turn(0);
 	assert_int_equal(post(engine, &p.a, WR_RDMA_WRITE, &p.b, 0, 0, 4096, 1), 1);
-	turn(0);
-	turn(0);
+	rehome_turn(0);
+	rehome_turn(0);
 	assert_int_equal(w[0]->rehome.arriving[0].parked, 4);
 	assert_int_equal(engine_qp_destroy(engine, p.b.qpn, &err), 0);
-	turn(1);
-	turn(0);
+	rehome_turn(1);
+	rehome_turn(0);
 	assert_int_equal(w[0]->rehome.num_arriving, 0);
 	assert_int_equal(w[1]->rehome.num_leaving, 0);
 	assert_int_equal(w[1]->stats.rehomed_out, 0);
@@ -417,16 +417,16 @@ test_kept_packets_have_an_end(void **state)
 	(void)state;
 	pair_by_hand(&p, 0, 1);
 	assert_int_equal(offer(p.b.qpn), 0);
-	turn(0);
+	rehome_turn(0);
 	assert_int_equal(post(engine, &p.a, WR_RDMA_WRITE, &p.b, 0, 0, BUF_SIZE, 1), 1);
 	for (i = 0; i < 100; i++)
-		turn(0);
+		rehome_turn(0);
 	assert_int_equal(w[0]->rehome.arriving[0].parked, REHOME_PARK);
 	assert_true(w[0]->stats.handoff_full > 0);
 	assert_int_equal(verdict_total(engine, VERDICT_HANDOFF_FULL), w[0]->stats.handoff_full);
-	turn(1);
+	rehome_turn(1);
 	turn_until(&p.a, 1);
-	assert_int_equal(worker_of(&p.b), 0);
+	assert_int_equal(rehome_worker_of(&p.b), 0);
 }
 
 /* all of them together: not sixteen times that */
@@ -446,16 +446,16 @@ test_all_kept_packets_have_an_end(void **state)
 				1);
 	}
 	for (i = 0; i < 100 * PAIRS; i++)
-		turn(0);
+		rehome_turn(0);
 	for (i = 0, k = 0; i < REHOME_IN; i++)
 		k += w[0]->rehome.arriving[i].parked;
 	assert_int_equal(k, REHOME_PARK_ALL);
 	assert_int_equal(verdict_total(engine, VERDICT_HANDOFF_FULL), w[0]->stats.handoff_full);
 	assert_true(w[0]->stats.handoff_full > 0);
-	turn(1);
+	rehome_turn(1);
 	for (i = 0; i < PAIRS; i++) {
 		turn_until(&p[i].a, 1);
-		assert_int_equal(worker_of(&p[i].b), 0);
+		assert_int_equal(rehome_worker_of(&p[i].b), 0);
 	}
 	assert_int_equal(w[0]->rehome.parked, 0);
 }
@@ -476,8 +476,8 @@ test_sent_on_twice_is_counted_apart(void **state)
 	assert_int_equal(engine_qp_rehome(engine, p.b.qpn, 0, NULL), 0);
 	turns(1);
 	assert_int_equal(post(engine, &p.a, WR_RDMA_WRITE, &p.b, 0, 0, 4096, 1), 1);
-	turn(1);
-	turn(1);
+	rehome_turn(1);
+	rehome_turn(1);
 	assert_int_equal(handoff_depth(w[0]), 4);
 	/* as if they came from a third worker, with which this move has nothing to do */
 	assert_int_equal(rc_qp_export(w[0]->rc, p.b.qpn, 1, NULL), 0);
@@ -491,7 +491,7 @@ test_sent_on_twice_is_counted_apart(void **state)
 	assert_int_equal(info[0].handoff_out, 0);
 	assert_int_equal(info[0].handoff_again, 4);
 	assert_int_equal(info[1].handoff_in, 4);
-	assert_int_equal(counters_of(&p.b).rx_write_requests, 1);
+	assert_int_equal(rehome_counters_of(&p.b).rx_write_requests, 1);
 }
 
 /* as many moves at a time as there is room for; those beyond are refused, and nothing is stuck */
@@ -539,7 +539,7 @@ test_verb_refuses_in_words(void **state)
 	assert_int_equal(engine_qp_rehome(engine, 99, 1, &err), -ENOENT);
 	assert_int_equal(engine_qp_rehome(engine, end.qpn, 0, &err), 0); /* it is there */
 	assert_int_equal(engine_qp_rehome(engine, end.qpn, 1, &err), 0);
-	assert_int_equal(worker_of(&end), 1);
+	assert_int_equal(rehome_worker_of(&end), 1);
 }
 
 /* each once, though QPs move to and fro between two looks, and whether or not they have arrived */
@@ -562,8 +562,8 @@ test_list_has_each_once(void **state)
 		found++;
 		for (k = 0; k < MANY; k++)
 			offer(end[k].qpn);
-		turn(found % 2);
-		turn(!(found % 2));
+		rehome_turn(found % 2);
+		rehome_turn(!(found % 2));
 	}
 	assert_int_equal(found, MANY);
 	for (i = 0; i < MANY; i++)
@@ -588,9 +588,9 @@ test_ready_to_move_from_the_start(void **state)
 				rehome[i] ? 0 : -ENOMEM);
 		/* not by itself, but by a verb */
 		assert_int_equal(engine_qp_rehome(engine, end.qpn, 1, &err), 0);
-		assert_int_equal(worker_of(&end), 1);
+		assert_int_equal(rehome_worker_of(&end), 1);
 		if (rehome[i])
-			teardown(state);
+			rehome_teardown(state);
 	}
 }
 
@@ -605,16 +605,16 @@ test_destroyed_in_the_middle(void **state)
 		pair_by_hand(&p, 0, 1);
 		assert_int_equal(offer(p.b.qpn), 0);
 		if (step > 0)
-			turn(0);
+			rehome_turn(0);
 		assert_int_equal(post(engine, &p.a, WR_RDMA_WRITE, &p.b, 0, 0, 8192, 1), 1);
 		if (step > 1) {
-			turn(0);
-			turn(0);
+			rehome_turn(0);
+			rehome_turn(0);
 		}
 		if (step > 2)
-			turn(1); /* given away, on its way */
+			rehome_turn(1); /* given away, on its way */
 		if (step < 3)
-			teardown(state);
+			rehome_teardown(state);
 	}
 }
 
@@ -688,7 +688,7 @@ test_many_settle(void **state)
 					128 * 1024, round), 1);
 		for (i = 0, apart = 0; i < PAIRS; i++) {
 			expect_wc(engine, &p[i].a, 1);
-			apart += worker_of(&p[i].a) != worker_of(&p[i].b);
+			apart += rehome_worker_of(&p[i].a) != rehome_worker_of(&p[i].b);
 		}
 	}
 	assert_int_equal(apart, 0);
@@ -707,7 +707,7 @@ test_many_settle(void **state)
 		pair_destroy(engine, &p[i]);
 }
 
-#define TEST(t) cmocka_unit_test_teardown(t, teardown)
+#define TEST(t) cmocka_unit_test_teardown(t, rehome_teardown)
 
 int
 main(void)

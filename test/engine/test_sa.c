@@ -20,7 +20,7 @@
 static char dir[64];
 
 static int
-start(void **state)
+sa_start(void **state)
 {
 	node_config();
 	*state = node_start();
@@ -28,7 +28,7 @@ start(void **state)
 }
 
 static int
-stop(void **state)
+engine_sa_stop(void **state)
 {
 	if (*state != NULL)
 		node_stop(*state, 0);
@@ -39,7 +39,8 @@ stop(void **state)
 
 /* Port 0 asks its own address; port 1 asks port 0's, over the wire of the pair. */
 static int
-try_ask(struct engine *e, struct sa_query *q, bool own, int worker, uint32_t *id, struct error *err)
+sa_try_ask(struct engine *e, struct sa_query *q, bool own, int worker, uint32_t *id,
+		struct error *err)
 {
 	struct engine_ah ah = { .port = own ? 0 : 1,
 		.dgid = link_port_attr(engine_link(e), 0)->gid[0].gid };
@@ -71,7 +72,7 @@ expect_records(struct engine *e, struct sa_query q, bool own, int worker, uint64
 	struct error err = { "" };
 	uint32_t id;
 
-	assert_ok(try_ask(e, &q, own, worker, &id, &err));
+	assert_ok(sa_try_ask(e, &q, own, worker, &id, &err));
 	p = wait_end(e, id);
 	if (p.end != MAD_END_OK)
 		fail_msg("%s, status %s, error %d", mad_end_name(p.end), mad_status_name(p.status),
@@ -87,7 +88,7 @@ query(enum sa_op op, enum sa_version v, uint16_t attribute)
 }
 
 static void
-with(struct sa_query *q, const char *field, const char *text)
+sa_with(struct sa_query *q, const char *field, const char *text)
 {
 	const struct sa_field *f = sa_field_named(q->type, field);
 	struct error err = { "" };
@@ -98,7 +99,7 @@ with(struct sa_query *q, const char *field, const char *text)
 }
 
 static uint64_t
-field(const struct engine_sa_record *r, const char *name)
+engine_sa_field(const struct engine_sa_record *r, const char *name)
 {
 	return sa_get_named(r->type, name, r->bytes);
 }
@@ -153,35 +154,35 @@ test_a_fresh_sa_knows_its_own_ports(void **state)
 
 	id = expect_records(e, q, true, -1, 2);
 	assert_true(engine_sa_next(e, id, &cursor, &r));
-	assert_int_equal(field(&r, "lid"), 1);
-	assert_int_equal(field(&r, "port_num"), 1);
-	assert_int_equal(field(&r, "port_guid"), 1); /* fe80::1 */
+	assert_int_equal(engine_sa_field(&r, "lid"), 1);
+	assert_int_equal(engine_sa_field(&r, "port_num"), 1);
+	assert_int_equal(engine_sa_field(&r, "port_guid"), 1); /* fe80::1 */
 	assert_true(engine_sa_next(e, id, &cursor, &r));
-	assert_int_equal(field(&r, "lid"), 2);
+	assert_int_equal(engine_sa_field(&r, "lid"), 2);
 	assert_false(engine_sa_next(e, id, &cursor, &r));
 	/* what a port can do without a subnet management agent: opensm's ib_types.h */
 	id = expect_records(e, query(SA_OP_TABLE, SA_V2, SA_PORT_INFO), true, -1, 2);
 	cursor = 0;
 	assert_true(engine_sa_next(e, id, &cursor, &r));
-	assert_int_equal(field(&r, "capability_mask"),
+	assert_int_equal(engine_sa_field(&r, "capability_mask"),
 			1 << 5 /* AutomaticMigration */ | 1 << 11 /* SystemImageGUID */ |
 			1 << 16 /* CommunicationManagement */ | 1 << 20 /* VendorClass */);
 	id = expect_records(e, q, true, -1, 2);
 	/* any place may be asked for again */
 	cursor = 1;
 	assert_true(engine_sa_next(e, id, &cursor, &r));
-	assert_int_equal(field(&r, "lid"), 2);
+	assert_int_equal(engine_sa_field(&r, "lid"), 2);
 	cursor = 77;
 	assert_false(engine_sa_next(e, id, &cursor, &r));
 	q = query(SA_OP_TABLE, SA_V2, SA_PATH);
-	with(&q, "sgid", "fe80::1");
-	with(&q, "dgid", "fe80::2");
+	sa_with(&q, "sgid", "fe80::1");
+	sa_with(&q, "dgid", "fe80::2");
 	id = expect_records(e, q, true, -1, 1);
 	cursor = 0;
 	assert_true(engine_sa_next(e, id, &cursor, &r));
-	assert_int_equal(field(&r, "slid"), 1);
-	assert_int_equal(field(&r, "dlid"), 2);
-	assert_int_equal(field(&r, "mtu"), 5); /* 4096 */
+	assert_int_equal(engine_sa_field(&r, "slid"), 1);
+	assert_int_equal(engine_sa_field(&r, "dlid"), 2);
+	assert_int_equal(engine_sa_field(&r, "mtu"), 5); /* 4096 */
 }
 
 /* Many packets both ways: 40 GIDs there, 127 paths back (sa-multipacket B5, B6, B10) */
@@ -198,14 +199,14 @@ test_get_multi_is_double_sided(void **state)
 
 	for (i = 0; i < 40; i++)
 		memcpy(gids[i], (const uint8_t[16]){ 0xFE, 0x80, [15] = i < 20 ? 1 : 2 }, 16);
-	with(&q, "sgid_count", "20");
-	with(&q, "dgid_count", "20");
+	sa_with(&q, "sgid_count", "20");
+	sa_with(&q, "dgid_count", "20");
 	q.gids = gids[0];
 	id = expect_records(e, q, false, -1, 127);
 	assert_true(engine_sa_next(e, id, &cursor, &r));
 	assert_int_equal(r.type->attribute, SA_PATH);
-	assert_int_equal(field(&r, "slid"), 1);
-	assert_int_equal(field(&r, "dlid"), 2);
+	assert_int_equal(engine_sa_field(&r, "slid"), 1);
+	assert_int_equal(engine_sa_field(&r, "dlid"), 2);
 }
 
 static void
@@ -218,7 +219,7 @@ test_each_worker_asks_and_each_answers(void **state)
 	uint32_t id;
 	int i;
 
-	with(&q, "lid", "2");
+	sa_with(&q, "lid", "2");
 	for (i = 0; i < 40; i++) {
 		id = expect_records(e, q, i % 4 < 2, i % 2, 1);
 		assert_ok(engine_sa_cancel(e, id, &err));
@@ -240,8 +241,8 @@ test_a_status_is_the_queries_end(void **state)
 	struct error err = { "" };
 	uint32_t id;
 
-	with(&q, "lid", "77");
-	assert_ok(try_ask(e, &q, true, -1, &id, &err));
+	sa_with(&q, "lid", "77");
+	assert_ok(sa_try_ask(e, &q, true, -1, &id, &err));
 	p = wait_end(e, id);
 	assert_int_equal(p.end, MAD_END_STATUS);
 	assert_int_equal(p.status, 0x0300); /* no records (B8) */
@@ -269,8 +270,9 @@ test_large_tables_arrive_whole_and_in_order(void **state)
 			cursor = 2;
 			for (lid = 100; lid < 100 + LIDS; lid++) {
 				assert_true(engine_sa_next(e, id, &cursor, &r));
-				assert_int_equal(field(&r, "lid"), lid);
-				assert_int_equal(field(&r, "port_guid"), 0xABC0000 + lid - 100);
+				assert_int_equal(engine_sa_field(&r, "lid"), lid);
+				assert_int_equal(engine_sa_field(&r, "port_guid"),
+						0xABC0000 + lid - 100);
 				assert_int_equal(r.rid, lid << 16);
 			}
 			assert_ok(engine_sa_cancel(e, id, &err));
@@ -304,14 +306,14 @@ test_a_table_beyond_its_memory_ends_with_an_error(void **state)
 	node_config()->sa.query_mb = 1;
 	e = *state = node_start();
 	put_nodes(e, LIDS); /* 10,000 * (112 + 16) bytes */
-	assert_ok(try_ask(e, &q, true, -1, &id, &err));
+	assert_ok(sa_try_ask(e, &q, true, -1, &id, &err));
 	p = wait_end(e, id);
 	assert_int_equal(p.end, MAD_END_REFUSED);
 	assert_int_equal(p.error, -ENOBUFS);
 	assert_true(p.records > 8000);
 	/* the SA is none the worse for it */
 	q.op = SA_OP_GET;
-	with(&q, "lid", "1");
+	sa_with(&q, "lid", "1");
 	expect_records(e, q, true, -1, 1);
 }
 
@@ -332,7 +334,7 @@ test_queries_are_bounded_and_forgotten(void **state)
 		if (i == 0)
 			first = id;
 	}
-	assert_int_equal(try_ask(e, &q, true, -1, &id, &err), -ENOSPC);
+	assert_int_equal(sa_try_ask(e, &q, true, -1, &id, &err), -ENOSPC);
 	assert_ok(engine_sa_cancel(e, first, &err));
 	assert_int_equal(engine_sa_cancel(e, first, &err), -ENOENT);
 	assert_int_equal(engine_sa_progress(e, first, &p, &err), -ENOENT);
@@ -458,25 +460,25 @@ test_config_adds_and_deletes_many_at_once(void **state)
 
 	config_links(e, SA_OP_CONFIG_ADD, true);
 	assert_int_equal(records_in(e), n + 500);
-	with(&q, "from_lid", "1499");
+	sa_with(&q, "from_lid", "1499");
 	expect_records(e, q, false, -1, 1);
 	config_links(e, SA_OP_CONFIG_DELETE, false);
 	assert_int_equal(records_in(e), n);
 }
 
 static void
-join(struct engine *e, const char *port_gid)
+sa_join(struct engine *e, const char *port_gid)
 {
 	struct sa_query q = query(SA_OP_SET, SA_V2, SA_MCMEMBER);
 
-	with(&q, "mgid", "ff12:401b:ffff::1");
-	with(&q, "port_gid", port_gid);
-	with(&q, "qkey", "0x1234");
-	with(&q, "pkey", "0xffff");
-	with(&q, "join_state", "full");
-	with(&q, "sl", "0");
-	with(&q, "flow_label", "0");
-	with(&q, "tclass", "0");
+	sa_with(&q, "mgid", "ff12:401b:ffff::1");
+	sa_with(&q, "port_gid", port_gid);
+	sa_with(&q, "qkey", "0x1234");
+	sa_with(&q, "pkey", "0xffff");
+	sa_with(&q, "join_state", "full");
+	sa_with(&q, "sl", "0");
+	sa_with(&q, "flow_label", "0");
+	sa_with(&q, "tclass", "0");
 	expect_records(e, q, true, -1, 1);
 }
 
@@ -515,7 +517,7 @@ test_a_fabric_is_imported_beside_the_workers(void **state)
 	assert_int_equal(records_in(e), done.records);
 	/* 200 hosts, 16 leaves, 8 spines */
 	expect_records(e, q, true, -1, 224);
-	with(&q, "node_type", "switch");
+	sa_with(&q, "node_type", "switch");
 	expect_records(e, q, true, -1, 24);
 }
 
@@ -540,7 +542,7 @@ test_a_bad_file_changes_nothing(void **state)
 /* --- what survives --- */
 
 static struct engine *
-start_on_disk(void)
+sa_start_on_disk(void)
 {
 	struct engine_config *c = node_config();
 
@@ -550,7 +552,7 @@ start_on_disk(void)
 }
 
 static void
-remove_dir(void)
+sa_remove_dir(void)
 {
 	char path[128];
 
@@ -571,15 +573,15 @@ test_what_was_acknowledged_is_there_after_a_restart(void **state)
 
 	strcpy(dir, "/tmp/test_engine_sa_XXXXXX");
 	assert_non_null(mkdtemp(dir));
-	e = start_on_disk();
+	e = sa_start_on_disk();
 	config_links(e, SA_OP_CONFIG_ADD, true);
-	join(e, "fe80::1");
+	sa_join(e, "fe80::1");
 	n = records_in(e);
 	node_stop(e, 0);
-	e = *state = start_on_disk();
+	e = *state = sa_start_on_disk();
 	assert_int_equal(records_in(e), n); /* and its own ports are not put in anew */
 	expect_records(e, query(SA_OP_TABLE, SA_V2, SA_MCMEMBER), true, -1, 1);
-	remove_dir();
+	sa_remove_dir();
 }
 
 static void
@@ -596,13 +598,13 @@ test_without_an_sa_there_is_none(void **state)
 	node_config()->sa.enabled = false;
 	e = *state = node_start();
 	assert_false(engine_sa_enabled(e));
-	assert_int_equal(try_ask(e, &q, true, -1, &id, &err), -EINVAL);
+	assert_int_equal(sa_try_ask(e, &q, true, -1, &id, &err), -EINVAL);
 	assert_int_equal(engine_sa_export(e, &cursor, &t, &id, rec, &err), -EINVAL);
 	assert_int_equal(engine_sa_change(e, NULL, 0, &err), -EINVAL);
 }
 
-#define T(f)    cmocka_unit_test_setup_teardown(f, start, stop)
-#define BARE(f) cmocka_unit_test_teardown(f, stop)
+#define T(f)    cmocka_unit_test_setup_teardown(f, sa_start, engine_sa_stop)
+#define BARE(f) cmocka_unit_test_teardown(f, engine_sa_stop)
 
 int
 main(void)

@@ -13,7 +13,7 @@
 #define SM_PORT 1
 
 static int
-start(void **state)
+sm_start(void **state)
 {
 	struct engine_config *c = node_config_ib(true);
 
@@ -25,7 +25,7 @@ start(void **state)
 }
 
 static int
-stop(void **state)
+sm_stop(void **state)
 {
 	node_stop(*state, 0);
 	return 0;
@@ -162,7 +162,7 @@ test_port_without_a_manager(void **state)
 	assert_string_equal(err.text, "port: got 7, there are 2 ports from 0 on");
 }
 
-#define T(f) cmocka_unit_test_setup_teardown(f, start, stop)
+#define T(f) cmocka_unit_test_setup_teardown(f, sm_start, sm_stop)
 
 int
 main(void)

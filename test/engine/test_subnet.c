@@ -30,7 +30,7 @@ start_active(void **state)
 }
 
 static int
-stop(void **state)
+subnet_stop(void **state)
 {
 	if (*state != NULL)
 		node_stop(*state, 0);
@@ -323,7 +323,7 @@ test_worker_0_has_qp0(void **state)
 
 /* Datagrams of QP1 that nobody reads, all to arrive at worker 1 in bursts. */
 static void
-flood(struct engine *e, uint8_t seed)
+subnet_flood(struct engine *e, uint8_t seed)
 {
 	uint8_t mad[MAD_LEN] = { 1, 0x0A, 1, 1 };
 	struct raw raw = { .worker = 1, .dest_qpn = 1, .src_qpn = 1, .qkey = MAD_QKEY,
@@ -350,7 +350,7 @@ test_smps_arrive_under_a_flood(void **state)
 	smp_head(mad, MAD_CLASS_SUBN_LID, MAD_GET, SMA_NODE_INFO, 0);
 	raw.av = av_ib(e, 0, 1, 2);
 	for (i = 0; i < 40; i++) {
-		flood(e, (uint8_t)i);
+		subnet_flood(e, (uint8_t)i);
 		send_raw(e, &raw);
 		eventually((engine_sma_counters(e, 1, &s), s.smp_get == 24 * (i + 1)));
 	}
@@ -592,7 +592,7 @@ test_sa_follows(void **state)
 }
 
 static struct engine *
-start_on_disk(const char *dir, uint16_t lid)
+subnet_start_on_disk(const char *dir, uint16_t lid)
 {
 	struct engine_config *c = node_config_ib(true);
 
@@ -603,7 +603,7 @@ start_on_disk(const char *dir, uint16_t lid)
 }
 
 static void
-remove_dir(const char *dir)
+subnet_remove_dir(const char *dir)
 {
 	static const char *const names[] = { "/data.mdb", "/lock.mdb", "/polca.lock", "" };
 	char path[128];
@@ -627,15 +627,15 @@ test_sa_follows_over_a_restart(void **state)
 	uint8_t rec[SA_RECORD_MAX];
 
 	assert_non_null(mkdtemp(dir));
-	e = start_on_disk(dir, 0x51);
+	e = subnet_start_on_disk(dir, 0x51);
 	assert_int_equal(count_records(e, SA_NODE, 0x51, rec), 1);
 	sa_put_named(t, "lid", other.rec, 0x77);
 	sa_put_named(t, "port_guid", other.rec, 0x4711);
 	assert_ok(engine_sa_change(e, &other, 1, &err));
 	node_stop(e, 0);
-	e = start_on_disk(dir, 0x52);
+	e = subnet_start_on_disk(dir, 0x52);
 	*state = e;
-	remove_dir(dir);
+	subnet_remove_dir(dir);
 	assert_int_equal(count_records(e, SA_NODE, 0x51, NULL), 0);
 	assert_int_equal(count_records(e, SA_PORT_INFO, 0x51, NULL), 0);
 	assert_int_equal(count_records(e, SA_NODE, 0x52, NULL), 1);
@@ -683,9 +683,9 @@ test_bad_vl15_buffer(void **state)
 	assert_string_equal(err.text, "sma.vl15_buffer: got 0, expected 1 to 256");
 }
 
-#define BARE(t)   cmocka_unit_test_setup_teardown(t, start_bare, stop)
-#define ACTIVE(t) cmocka_unit_test_setup_teardown(t, start_active, stop)
-#define OWN(t)    cmocka_unit_test_teardown(t, stop)
+#define BARE(t)   cmocka_unit_test_setup_teardown(t, start_bare, subnet_stop)
+#define ACTIVE(t) cmocka_unit_test_setup_teardown(t, start_active, subnet_stop)
+#define OWN(t)    cmocka_unit_test_teardown(t, subnet_stop)
 
 int
 main(void)

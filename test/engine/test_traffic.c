@@ -15,7 +15,7 @@
 #include "node.h"
 
 static int
-start(void **state)
+traffic_start(void **state)
 {
 	node_config();
 	*state = node_start();
@@ -23,7 +23,7 @@ start(void **state)
 }
 
 static int
-stop(void **state)
+traffic_stop(void **state)
 {
 	node_stop(*state, 0);
 	return 0;
@@ -565,7 +565,7 @@ test_address_handles_are_checked(void **state)
 }
 
 static struct engine_ah
-alternate_of(struct engine *e, uint16_t port)
+traffic_alternate_of(struct engine *e, uint16_t port)
 {
 	return (struct engine_ah){ .port = port,
 		.sgid_index = 1, /* IPv6 link-local */
@@ -573,10 +573,10 @@ alternate_of(struct engine *e, uint16_t port)
 }
 
 static void
-rearm(struct engine *e, struct end *end, uint16_t port)
+traffic_rearm(struct engine *e, struct end *end, uint16_t port)
 {
 	struct qp_attr attr = { .alt_timeout = 18, .path_mig_state = MIG_REARM };
-	struct engine_ah alt = alternate_of(e, port);
+	struct engine_ah alt = traffic_alternate_of(e, port);
 	struct error err = { "" };
 
 	assert_ok(engine_qp_modify_paths(e, end->qpn, &attr, NULL, &alt,
@@ -584,9 +584,9 @@ rearm(struct engine *e, struct end *end, uint16_t port)
 }
 
 static void
-expect_migrated(struct engine *e, struct end *end, uint16_t port)
+traffic_expect_migrated(struct engine *e, struct end *end, uint16_t port)
 {
-	struct engine_ah alt = alternate_of(e, port);
+	struct engine_ah alt = traffic_alternate_of(e, port);
 	struct rc_qp_info info;
 	struct error err = { "" };
 
@@ -607,7 +607,7 @@ test_traffic_goes_on_by_the_alternate_path(void **state)
 {
 	struct qp_attr attr = { .path_mig_state = MIG_MIGRATED };
 	struct engine *e = *state;
-	struct engine_ah alt = alternate_of(e, 0);
+	struct engine_ah alt = traffic_alternate_of(e, 0);
 	struct error err = { "" };
 	struct pair p;
 
@@ -626,14 +626,14 @@ test_traffic_goes_on_by_the_alternate_path(void **state)
 					 &err),
 			-EINVAL);
 	assert_string_equal(err.text, "alt_pkey_index: got 1, port0 has 1 P_Keys from 0 on");
-	rearm(e, &p.a, 0);
-	rearm(e, &p.b, 1);
+	traffic_rearm(e, &p.a, 0);
+	traffic_rearm(e, &p.b, 1);
 	move_data(e, &p.a, &p.b);
 	assert_ok(engine_qp_modify(e, p.a.qpn, &attr, NULL, QP_ATTR_PATH_MIG_STATE, &err));
 	move_data(e, &p.a, &p.b);
 	move_data(e, &p.b, &p.a);
-	expect_migrated(e, &p.a, 0);
-	expect_migrated(e, &p.b, 1);
+	traffic_expect_migrated(e, &p.a, 0);
+	traffic_expect_migrated(e, &p.b, 1);
 	pair_destroy(e, &p);
 }
 
@@ -641,25 +641,34 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_operations_on_one_worker, start, stop),
 		cmocka_unit_test_setup_teardown(
-				test_packets_on_the_wrong_lcore_reach_their_owner, start, stop),
+				test_operations_on_one_worker, traffic_start, traffic_stop),
+		cmocka_unit_test_setup_teardown(test_packets_on_the_wrong_lcore_reach_their_owner,
+				traffic_start, traffic_stop),
+		cmocka_unit_test_setup_teardown(test_qps_go_to_the_least_loaded_worker,
+				traffic_start, traffic_stop),
 		cmocka_unit_test_setup_teardown(
-				test_qps_go_to_the_least_loaded_worker, start, stop),
-		cmocka_unit_test_setup_teardown(test_qp_list_walks_all_workers, start, stop),
-		cmocka_unit_test_setup_teardown(test_srq_and_its_qps_share_a_worker, start, stop),
-		cmocka_unit_test_setup_teardown(test_srq_is_filled_and_its_limit_told, start, stop),
-		cmocka_unit_test_setup_teardown(test_srq_that_is_not_there, start, stop),
+				test_qp_list_walks_all_workers, traffic_start, traffic_stop),
 		cmocka_unit_test_setup_teardown(
-				test_qps_come_and_go_while_traffic_runs, start, stop),
+				test_srq_and_its_qps_share_a_worker, traffic_start, traffic_stop),
 		cmocka_unit_test_setup_teardown(
-				test_region_goes_away_while_traffic_runs, start, stop),
-		cmocka_unit_test_setup_teardown(test_packets_for_nobody_are_counted, start, stop),
-		cmocka_unit_test_setup_teardown(test_errors_arrive_as_events, start, stop),
-		cmocka_unit_test_setup_teardown(test_port_changes_are_told_and_survived, start, stop),
-		cmocka_unit_test_setup_teardown(test_traffic_goes_on_by_the_alternate_path, start,
-				stop),
-		cmocka_unit_test_setup_teardown(test_address_handles_are_checked, start, stop),
+				test_srq_is_filled_and_its_limit_told, traffic_start, traffic_stop),
+		cmocka_unit_test_setup_teardown(
+				test_srq_that_is_not_there, traffic_start, traffic_stop),
+		cmocka_unit_test_setup_teardown(test_qps_come_and_go_while_traffic_runs,
+				traffic_start, traffic_stop),
+		cmocka_unit_test_setup_teardown(test_region_goes_away_while_traffic_runs,
+				traffic_start, traffic_stop),
+		cmocka_unit_test_setup_teardown(
+				test_packets_for_nobody_are_counted, traffic_start, traffic_stop),
+		cmocka_unit_test_setup_teardown(
+				test_errors_arrive_as_events, traffic_start, traffic_stop),
+		cmocka_unit_test_setup_teardown(test_port_changes_are_told_and_survived,
+				traffic_start, traffic_stop),
+		cmocka_unit_test_setup_teardown(test_traffic_goes_on_by_the_alternate_path,
+				traffic_start, traffic_stop),
+		cmocka_unit_test_setup_teardown(
+				test_address_handles_are_checked, traffic_start, traffic_stop),
 		cmocka_unit_test(test_drain_lets_work_finish),
 		cmocka_unit_test(test_cnps_reach_the_qp_with_dcqcn),
 		cmocka_unit_test(test_cnps_reach_nobody_without),

@@ -49,7 +49,7 @@ clock_of_test(void)
 }
 
 static uint16_t
-leave(uint16_t port, uint16_t queue, struct rte_mbuf **pkts, uint16_t n, void *arg)
+waits_leave(uint16_t port, uint16_t queue, struct rte_mbuf **pkts, uint16_t n, void *arg)
 {
 	uint16_t i;
 
@@ -72,7 +72,8 @@ leave(uint16_t port, uint16_t queue, struct rte_mbuf **pkts, uint16_t n, void *a
 }
 
 static uint16_t
-arrive(uint16_t port, uint16_t queue, struct rte_mbuf **pkts, uint16_t n, uint16_t most, void *arg)
+waits_arrive(uint16_t port, uint16_t queue, struct rte_mbuf **pkts, uint16_t n, uint16_t most,
+		void *arg)
 {
 	uint16_t i;
 
@@ -91,7 +92,8 @@ arrive(uint16_t port, uint16_t queue, struct rte_mbuf **pkts, uint16_t n, uint16
 }
 
 static uint16_t
-lose(uint16_t port, uint16_t queue, struct rte_mbuf **pkts, uint16_t n, uint16_t most, void *arg)
+waits_lose(uint16_t port, uint16_t queue, struct rte_mbuf **pkts, uint16_t n, uint16_t most,
+		void *arg)
 {
 	uint16_t taken;
 
@@ -106,7 +108,7 @@ lose(uint16_t port, uint16_t queue, struct rte_mbuf **pkts, uint16_t n, uint16_t
 }
 
 static int
-begin(void **state)
+waits_begin(void **state)
 {
 	uint16_t port[2];
 
@@ -116,9 +118,9 @@ begin(void **state)
 	engine = node_create();
 	assert_int_equal(rte_eth_dev_count_avail(), 2);
 	port[0] = 0, port[1] = 1;
-	callback[0] = rte_eth_add_tx_callback(port[0], 0, leave, NULL);
-	callback[1] = rte_eth_add_rx_callback(port[0], 0, arrive, NULL);
-	callback[2] = rte_eth_add_rx_callback(port[1], 0, lose, NULL);
+	callback[0] = rte_eth_add_tx_callback(port[0], 0, waits_leave, NULL);
+	callback[1] = rte_eth_add_rx_callback(port[0], 0, waits_arrive, NULL);
+	callback[2] = rte_eth_add_rx_callback(port[1], 0, waits_lose, NULL);
 	stall = STALL_NOWHERE;
 	blocked_until = 0;
 	hears = UINT_MAX;
@@ -126,7 +128,7 @@ begin(void **state)
 }
 
 static int
-end(void **state)
+waits_end(void **state)
 {
 	(void)state;
 	rte_eth_remove_tx_callback(0, 0, callback[0]);
@@ -137,7 +139,7 @@ end(void **state)
 }
 
 static void
-turn(void)
+waits_turn(void)
 {
 	engine_turn(engine, 0, now);
 	now += TURN;
@@ -153,7 +155,7 @@ connect_pair(struct pair *p)
 
 	pair_create(engine, p, 0, 0);
 	for (i = 0; i < 1000; i++)
-		turn();
+		waits_turn();
 	num_left = num_arrived = 0;
 }
 
@@ -165,7 +167,7 @@ turn_until_left(unsigned int n)
 
 	for (turns = 0; num_left < n; turns++) {
 		assert_true(turns < 10000000);
-		turn();
+		waits_turn();
 	}
 }
 
@@ -273,7 +275,7 @@ first_wait(void (*ask)(void), enum stall at)
 	unsigned int i;
 
 	for (i = 0; i < 1000; i++)
-		turn();
+		waits_turn();
 	num_left = 0;
 	hears = 0;
 	stall = at;
@@ -287,8 +289,8 @@ begin_again(void)
 {
 	void *none = NULL;
 
-	end(&none);
-	return begin(&none);
+	waits_end(&none);
+	return waits_begin(&none);
 }
 
 static void
@@ -314,7 +316,10 @@ test_sa_repeats(void **state)
 
 #define WITH(test, at)                                                                             \
 	{                                                                                          \
-		#test ", " #at, test, begin, end, &(enum stall){ at }                              \
+#test ", " #at, test, waits_begin, waits_end, &(enum stall)                        \
+		{                                                                                  \
+			at                                                                         \
+		}                                                                                  \
 	}
 
 #define AT_EACH_POINT(test)                                                                        \
@@ -329,7 +334,7 @@ main(void)
 		AT_EACH_POINT(test_rnr_wait),
 		AT_EACH_POINT(test_cm_repeats),
 		AT_EACH_POINT(test_sa_repeats),
-		cmocka_unit_test_setup_teardown(test_restarted_timer, begin, end),
+		cmocka_unit_test_setup_teardown(test_restarted_timer, waits_begin, waits_end),
 	};
 
 	return cmocka_run_group_tests(tests, eal_setup, eal_teardown);

@@ -16,7 +16,7 @@
 #include "node.h"
 
 static int
-stop(void **state)
+worker_stop(void **state)
 {
 	if (*state != NULL)
 		node_stop(*state, 0);
@@ -105,7 +105,7 @@ static unsigned int order[COMMAND_RING * 2];
 static unsigned int ran;
 
 static int
-note(struct worker *w, void *arg)
+worker_note(struct worker *w, void *arg)
 {
 	(void)w;
 	order[ran++] = *(unsigned int *)arg;
@@ -117,7 +117,7 @@ call_note(void *arg)
 {
 	struct caller *c = arg;
 
-	return (void *)(intptr_t)engine_call(c->engine, 1, note, &c->number);
+	return (void *)(intptr_t)engine_call(c->engine, 1, worker_note, &c->number);
 }
 
 /*
@@ -400,16 +400,18 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(test_command_runs_on_its_worker_and_answers, stop),
-		cmocka_unit_test_teardown(test_commands_run_in_order_and_none_is_dropped, stop),
-		cmocka_unit_test_teardown(test_full_handoff_ring_is_counted_and_survived, stop),
-		cmocka_unit_test_teardown(test_backoff_sleeps_and_wakes_for_commands, stop),
-		cmocka_unit_test_teardown(test_polling_never_sleeps, stop),
-		cmocka_unit_test_teardown(test_traffic_wakes_the_sleeping, stop),
-		cmocka_unit_test_teardown(test_stalled_worker_raises_an_alarm_once, stop),
+		cmocka_unit_test_teardown(test_command_runs_on_its_worker_and_answers, worker_stop),
 		cmocka_unit_test_teardown(
-				test_events_come_oldest_first_and_the_lost_are_counted, stop),
-		cmocka_unit_test_teardown(test_worker_info_tells_of_the_worker, stop),
+				test_commands_run_in_order_and_none_is_dropped, worker_stop),
+		cmocka_unit_test_teardown(
+				test_full_handoff_ring_is_counted_and_survived, worker_stop),
+		cmocka_unit_test_teardown(test_backoff_sleeps_and_wakes_for_commands, worker_stop),
+		cmocka_unit_test_teardown(test_polling_never_sleeps, worker_stop),
+		cmocka_unit_test_teardown(test_traffic_wakes_the_sleeping, worker_stop),
+		cmocka_unit_test_teardown(test_stalled_worker_raises_an_alarm_once, worker_stop),
+		cmocka_unit_test_teardown(test_events_come_oldest_first_and_the_lost_are_counted,
+				worker_stop),
+		cmocka_unit_test_teardown(test_worker_info_tells_of_the_worker, worker_stop),
 		cmocka_unit_test(test_created_but_not_started_and_started_again),
 	};
 

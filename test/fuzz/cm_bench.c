@@ -127,7 +127,7 @@ const struct cm_user user_ops = {
 /* --- the wire --- */
 
 static uint8_t *
-sink_reserve(struct tx_sink *sink, const struct path *path, uint32_t len)
+cm_bench_sink_reserve(struct tx_sink *sink, const struct path *path, uint32_t len)
 {
 	(void)sink;
 	(void)path;
@@ -136,7 +136,7 @@ sink_reserve(struct tx_sink *sink, const struct path *path, uint32_t len)
 }
 
 static void
-sink_commit(struct tx_sink *sink)
+cm_bench_sink_commit(struct tx_sink *sink)
 {
 	const uint8_t *mad = b.packet + PATH_HEADER_MAX + 20;
 	struct cm_msg m;
@@ -237,7 +237,7 @@ start(void)
 	struct av av = av_from(1, 2);
 
 	memset(&b, 0, sizeof(b));
-	b.sink = (struct tx_sink){ sink_reserve, sink_commit };
+	b.sink = (struct tx_sink){ cm_bench_sink_reserve, cm_bench_sink_commit };
 	b.port = (struct port_attr){ .mtu = 1500, .active_mtu = 1024, .vlan = PATH_NO_VLAN,
 		.up = true, .state = PORT_STATE_ACTIVE, .num_gids = 1, .num_pkeys = 1,
 		.pkey = { 0xFFFF } };

@@ -124,7 +124,7 @@ fit(uint8_t *mad, uint8_t what)
 
 /* One of the connections. */
 static bool
-pick(uint8_t what, struct cm_info *info)
+fuzz_cm_pick(uint8_t what, struct cm_info *info)
 {
 	unsigned int n = what % CONNS;
 	uint32_t cursor = 0;
@@ -140,7 +140,7 @@ pick(uint8_t what, struct cm_info *info)
 
 /* Its user ends it; or makes up his mind at last. */
 static void
-decide(const struct cm_info *info)
+fuzz_cm_decide(const struct cm_info *info)
 {
 	struct cm_conn_param param;
 
@@ -161,7 +161,7 @@ path_to(uint8_t to)
 }
 
 static void
-make_call(uint8_t flags, uint8_t what)
+fuzz_cm_make_call(uint8_t flags, uint8_t what)
 {
 	static const uint8_t events[] = { EVENT_COMM_EST, EVENT_PATH_MIG, EVENT_PATH_MIG_ERR,
 		EVENT_QP_FATAL };
@@ -178,11 +178,11 @@ make_call(uint8_t flags, uint8_t what)
 		if (c.user != NULL && cm_connect(b.cm, &c, b.now, &id, NULL) != 0)
 			((struct user *)c.user)->taken = false;
 	}
-	if (flags & RECORD_DECIDE && pick(what, &info))
-		decide(&info);
-	if (flags & RECORD_ALTERNATE && pick(what, &info))
+	if (flags & RECORD_DECIDE && fuzz_cm_pick(what, &info))
+		fuzz_cm_decide(&info);
+	if (flags & RECORD_ALTERNATE && fuzz_cm_pick(what, &info))
 		cm_load_alternate(b.cm, info.id, &alternate, b.now, NULL);
-	if (flags & RECORD_EVENT && pick(what, &info))
+	if (flags & RECORD_EVENT && fuzz_cm_pick(what, &info))
 		cm_qp_event(b.cm, &(struct event){ .type = events[b.mood % 4],
 			.element = info.qpn });
 }
@@ -198,7 +198,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 		b.stall = flags & RECORD_STALL;
 		b.mood = len > 0 ? data[4] : 0;
-		make_call(flags, what);
+		fuzz_cm_make_call(flags, what);
 		if (flags & RECORD_ANSWER)
 			fit(mad, what);
 		/* the first byte is the mood, the second says where the others go */

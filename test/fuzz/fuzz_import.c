@@ -13,7 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* What comes out is a record that has a table, prints, and is read again. */
 static int
-take(void *arg, const struct sa_change *c)
+fuzz_import_take(void *arg, const struct sa_change *c)
 {
 	uint8_t back[SA_RECORD_MAX];
 	char text[SA_PRINT_MAX];
@@ -37,7 +37,7 @@ take(void *arg, const struct sa_change *c)
 }
 
 static void
-feed(const char *text, size_t len, size_t piece, const struct sa_import_sink *sink)
+fuzz_import_feed(const char *text, size_t len, size_t piece, const struct sa_import_sink *sink)
 {
 	struct sa_ibnet *in = sa_ibnet_create(&allocator_malloc, sink);
 	struct error err = { "" };
@@ -68,14 +68,15 @@ int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	unsigned int records = 0;
-	struct sa_import_sink sink = { &records, take };
+	struct sa_import_sink sink = { &records, fuzz_import_take };
 	struct error err = { "" };
 	char *copy;
 
 	if (size < 2)
 		return 0;
 	if (data[0] % 4 != 3) {
-		feed((const char *)data + 1, size - 1, data[0] == 0 ? size : data[0], &sink);
+		fuzz_import_feed((const char *)data + 1, size - 1, data[0] == 0 ? size : data[0],
+				&sink);
 		return 0;
 	}
 	copy = malloc(size - 1);

@@ -31,7 +31,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static uint8_t last_mad[SIM_NODES][MAD_LEN];
 
 static void
-remember(struct sim *s)
+fuzz_live_remember(struct sim *s)
 {
 	for (unsigned int i = 0; i < SIM_NODES; i++) {
 		struct packet pkt = { 0 };
@@ -46,7 +46,7 @@ remember(struct sim *s)
 
 /* TID, and so the session, of one that the receiver has. */
 static void
-aim(struct live_script *ls, unsigned int to, uint8_t *mad, uint8_t what)
+fuzz_live_aim(struct live_script *ls, unsigned int to, uint8_t *mad, uint8_t what)
 {
 	struct mad_session_info info;
 	unsigned int n = what % 8;
@@ -69,7 +69,8 @@ put_header(uint8_t *mad, uint8_t what)
 }
 
 static void
-send_record(struct live_script *ls, uint8_t flags, uint8_t what, const uint8_t *bytes, uint32_t len)
+fuzz_live_send_record(struct live_script *ls, uint8_t flags, uint8_t what, const uint8_t *bytes,
+		uint32_t len)
 {
 	unsigned int to = flags & RECORD_TO_ASKER ? 1 : 0;
 	struct wire_headers h = { .opcode = UD_SEND_ONLY, .pkey = 0xFFFF, .dest_qpn = 1,
@@ -86,7 +87,7 @@ send_record(struct live_script *ls, uint8_t flags, uint8_t what, const uint8_t *
 	if (flags & RECORD_HEADER)
 		put_header(mad, what);
 	if (!(flags & RECORD_KEEP_TID))
-		aim(ls, to, mad, what);
+		fuzz_live_aim(ls, to, mad, what);
 	if (flags & RECORD_STRANGER)
 		p.av.sgid.raw[15] = 0x66;
 	if (!(flags & RECORD_LENGTH))
@@ -101,7 +102,7 @@ send_record(struct live_script *ls, uint8_t flags, uint8_t what, const uint8_t *
 
 /* The record as an answer, as long as it is. */
 static void
-judge(uint8_t what, const uint8_t *bytes, uint32_t len)
+fuzz_live_judge(uint8_t what, const uint8_t *bytes, uint32_t len)
 {
 	uint8_t *mad = malloc(MAD_LEN), *data = malloc(len + 1), sent[64] = { 0 };
 	const struct live_request req = { .mode = (enum live_mode)(what % 7), .data = sent,
@@ -120,7 +121,7 @@ judge(uint8_t what, const uint8_t *bytes, uint32_t len)
 }
 
 static struct live_script *
-start(struct sim *s)
+fuzz_live_start(struct sim *s)
 {
 	struct live_script *ls = live_script_create(s);
 
@@ -144,7 +145,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static struct coverage coverage;
 	struct sim *s = sim_create(size, &coverage, false);
-	struct live_script *ls = start(s);
+	struct live_script *ls = fuzz_live_start(s);
 
 	while (size >= 4 && !s->failed) {
 		uint8_t flags = data[0], what = data[1];
@@ -159,12 +160,12 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			live_set_clock(ls->node[0].live, s->now, what * 400000u);
 		if (flags & RECORD_ASK)
 			live_script_ask(ls, 1, (enum live_mode)(what % 7));
-		judge(what, data, len);
-		send_record(ls, flags, what, data, len);
+		fuzz_live_judge(what, data, len);
+		fuzz_live_send_record(ls, flags, what, data, len);
 		data += len;
 		size -= len;
 		sim_run(s, s->now + 2000 + pause, NULL);
-		remember(s);
+		fuzz_live_remember(s);
 	}
 	live_script_finish(ls);
 	script_end(s);

@@ -30,7 +30,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static uint8_t last_mad[SIM_NODES][MAD_LEN];
 
 static void
-remember(struct sim *s)
+fuzz_mad_remember(struct sim *s)
 {
 	for (unsigned int i = 0; i < SIM_NODES; i++) {
 		struct packet pkt = { 0 };
@@ -45,7 +45,7 @@ remember(struct sim *s)
 
 /* TID, and so the session, of one that the receiver has. */
 static void
-aim(struct sa_script *sc, unsigned int to, uint8_t *mad, uint8_t what)
+fuzz_mad_aim(struct sa_script *sc, unsigned int to, uint8_t *mad, uint8_t what)
 {
 	struct sa_side *side = &sc->side[to];
 	struct mad_session_info info;
@@ -63,7 +63,8 @@ aim(struct sa_script *sc, unsigned int to, uint8_t *mad, uint8_t what)
 }
 
 static void
-send_record(struct sa_script *sc, uint8_t flags, uint8_t what, const uint8_t *bytes, uint32_t len)
+fuzz_mad_send_record(struct sa_script *sc, uint8_t flags, uint8_t what, const uint8_t *bytes,
+		uint32_t len)
 {
 	unsigned int to = flags & RECORD_TO_CLIENT ? SA_CLIENT : SA_SERVER;
 	struct wire_headers h = { .opcode = UD_SEND_ONLY, .pkey = 0xFFFF, .dest_qpn = 1,
@@ -83,7 +84,7 @@ send_record(struct sa_script *sc, uint8_t flags, uint8_t what, const uint8_t *by
 		mad[MAD_OFF_CLASS_VERSION] = 1 + (mad[MAD_OFF_CLASS_VERSION] & 1);
 	}
 	if (!(flags & RECORD_KEEP_TID))
-		aim(sc, to, mad, what);
+		fuzz_mad_aim(sc, to, mad, what);
 	if (flags & RECORD_STRANGER)
 		p.av.sgid.raw[15] = 0x66;
 	if (!(flags & RECORD_LENGTH))
@@ -120,7 +121,7 @@ operator_changes(struct sa_script *sc, uint8_t what)
 }
 
 static struct sa_script *
-start(struct sim *s)
+fuzz_mad_start(struct sim *s)
 {
 	struct sa_script *sc = sa_script_create(s, SA_ASKS_ALL, 1);
 
@@ -157,7 +158,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static struct coverage coverage;
 	struct sim *s = sim_create(size, &coverage, false);
-	struct sa_script *sc = start(s);
+	struct sa_script *sc = fuzz_mad_start(s);
 
 	while (size >= 4 && !s->failed) {
 		uint8_t flags = data[0], what = data[1];
@@ -172,11 +173,11 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			operator_changes(sc, what);
 		if (flags & RECORD_ASK)
 			client_asks(sc, what);
-		send_record(sc, flags, what, data, len);
+		fuzz_mad_send_record(sc, flags, what, data, len);
 		data += len;
 		size -= len;
 		sim_run(s, s->now + 2000 + pause, NULL);
-		remember(s);
+		fuzz_mad_remember(s);
 	}
 	sa_script_finish(sc);
 	script_end(s);

@@ -12,7 +12,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void
-check(const struct packet *pkt, const uint8_t *l3, uint32_t len)
+fuzz_packet_check(const struct packet *pkt, const uint8_t *l3, uint32_t len)
 {
 	const uint8_t *end = l3 + len;
 
@@ -41,7 +41,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	memcpy(l3, data + 1, len);
 	if (wire_parse((enum encap)(data[0] & 3), l3, len, &pkt, &why)) {
-		check(&pkt, l3, len);
+		fuzz_packet_check(&pkt, l3, len);
 		if (!wire_crc_ok(&pkt, &why) && verdict_infos[why].kind != VERDICT_DROPPED)
 			abort();
 		wire_print(&pkt, text, sizeof(text));

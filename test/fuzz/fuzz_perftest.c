@@ -16,7 +16,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static bool
-dest(void *arg, const struct perftest_dest *theirs, struct perftest_dest *ours)
+fuzz_perftest_dest(void *arg, const struct perftest_dest *theirs, struct perftest_dest *ours)
 {
 	(void)arg;
 	*ours = *theirs;
@@ -73,7 +73,7 @@ messages(struct perftest_exchange *x, const uint8_t *data, size_t size)
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct perftest_exchange x = { .mtu = 1024, .dest = dest };
+	struct perftest_exchange x = { .mtu = 1024, .dest = fuzz_perftest_dest };
 
 	if (size == 0)
 		return 0;

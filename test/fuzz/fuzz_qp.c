@@ -23,7 +23,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 #define RECORD_TO_FIRST 0x10 /* to node 0 */
 
 static void
-aim(struct conn *c, unsigned int node, uint8_t *bth, uint32_t len, uint8_t flags)
+fuzz_qp_aim(struct conn *c, unsigned int node, uint8_t *bth, uint32_t len, uint8_t flags)
 {
 	struct rc_qp_info info;
 
@@ -60,7 +60,7 @@ aim(struct conn *c, unsigned int node, uint8_t *bth, uint32_t len, uint8_t flags
 }
 
 static void
-send_record(struct conn *c, const uint8_t *bytes, uint32_t len, uint8_t flags)
+fuzz_qp_send_record(struct conn *c, const uint8_t *bytes, uint32_t len, uint8_t flags)
 {
 	unsigned int node = flags & RECORD_TO_FIRST ? 0 : 1;
 	struct sim_node *from = &c->sim->node[!node];
@@ -73,7 +73,7 @@ send_record(struct conn *c, const uint8_t *bytes, uint32_t len, uint8_t flags)
 	memcpy(bth, bytes, len);
 	if (len < BTH_LEN) /* a whole BTH, the rest of it zero */
 		len = BTH_LEN;
-	aim(c, node, bth, len, flags);
+	fuzz_qp_aim(c, node, bth, len, flags);
 	path_init(&path, &av, c->qpn[!node], c->qpn[node]);
 	frame_len = path_finish(&path, bth, len, 1);
 	sim_deliver(c->sim, &c->sim->node[node], c->sim->now + 100, bth - path.header_len, frame_len);
@@ -113,7 +113,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 				flow_post(&c->flow[i], 1);
 				flow_post_recv(&c->flow[i], 1);
 			}
-		send_record(c, data, len & ~3u, flags);
+		fuzz_qp_send_record(c, data, len & ~3u, flags);
 		data += len;
 		size -= len;
 		sim_run(s, s->now + 2000, NULL);

@@ -128,7 +128,8 @@ put_headers(struct smi_frame *f, const uint8_t *bytes)
 }
 
 static void
-send_record(struct trap_script *sc, uint8_t flags, uint8_t what, const uint8_t *bytes, uint32_t len)
+fuzz_smp_send_record(struct trap_script *sc, uint8_t flags, uint8_t what, const uint8_t *bytes,
+		uint32_t len)
 {
 	uint8_t mad[4 * MAD_LEN] = { 0 }, frame[SIM_FRAME_MAX] = { 0 };
 	const uint8_t *info = smi_port_info(&sc->ca);
@@ -157,7 +158,7 @@ send_record(struct trap_script *sc, uint8_t flags, uint8_t what, const uint8_t *
 /* --- on the nodes --- */
 
 static enum verdict
-receive(struct sim_node *n, const struct packet *pkt)
+fuzz_smp_receive(struct sim_node *n, const struct packet *pkt)
 {
 	struct trap_script *sc = n->sim->guest_arg;
 	enum verdict v = smi_side_receive(&sc->ca, pkt);
@@ -169,7 +170,7 @@ receive(struct sim_node *n, const struct packet *pkt)
 }
 
 static bool
-run(struct sim_node *n)
+fuzz_smp_run(struct sim_node *n)
 {
 	struct trap_script *sc = n->sim->guest_arg;
 	bool busy = false;
@@ -182,7 +183,7 @@ run(struct sim_node *n)
 }
 
 static uint64_t
-next(const struct sim_node *n)
+fuzz_smp_next(const struct sim_node *n)
 {
 	struct trap_script *sc = n->sim->guest_arg;
 
@@ -190,7 +191,7 @@ next(const struct sim_node *n)
 }
 
 static void
-sent(struct sim_node *from, const struct packet *pkt, bool lost)
+fuzz_smp_sent(struct sim_node *from, const struct packet *pkt, bool lost)
 {
 	struct trap_script *sc = from->sim->guest_arg;
 
@@ -200,7 +201,7 @@ sent(struct sim_node *from, const struct packet *pkt, bool lost)
 }
 
 static void
-end(struct sim *s)
+fuzz_smp_end(struct sim *s)
 {
 	struct trap_script *sc = s->guest_arg;
 
@@ -208,10 +209,11 @@ end(struct sim *s)
 	free(sc);
 }
 
-static const struct sim_guest guest = { receive, run, next, sent, end };
+static const struct sim_guest guest = { fuzz_smp_receive, fuzz_smp_run, fuzz_smp_next,
+	fuzz_smp_sent, fuzz_smp_end };
 
 static struct trap_script *
-start(struct sim *s, uint8_t first)
+fuzz_smp_start(struct sim *s, uint8_t first)
 {
 	struct trap_script *sc = calloc(1, sizeof(*sc));
 	struct sma_port_config port = { .guid = SMI_GUID, .active = first & PORT_ACTIVE,
@@ -241,7 +243,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static struct coverage coverage;
 	struct sim *s = sim_create(size, &coverage, false);
-	struct trap_script *sc = start(s, size > 0 ? data[0] : 0);
+	struct trap_script *sc = fuzz_smp_start(s, size > 0 ? data[0] : 0);
 
 	for (data++; size > 4 && !s->failed && sc->num_traps < TRAPS_MAX - 64;) {
 		uint8_t flags = data[0], what = data[1];
@@ -254,7 +256,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			len = (uint32_t)size - 1;
 		if (flags & RECORD_CAUSE)
 			happen(sc, what);
-		send_record(sc, flags, what, data, len);
+		fuzz_smp_send_record(sc, flags, what, data, len);
 		data += len;
 		size -= len;
 		sim_run(s, s->now + 2000 + pause, NULL);

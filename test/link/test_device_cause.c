@@ -46,7 +46,7 @@ static struct device_host host = { sys, drivers_dir };
 static char cause[168]; /* as device_error() has it */
 
 static void
-make_dir(const char *name)
+device_cause_make_dir(const char *name)
 {
 	char path[256];
 
@@ -106,7 +106,7 @@ expect_errno(int eno, const char *device, int rc, const char *text)
 }
 
 static void
-expect(const char *device, int rc, const char *text)
+device_cause_expect(const char *device, int rc, const char *text)
 {
 	expect_errno(ENODEV, device, rc, text);
 }
@@ -115,10 +115,12 @@ static void
 test_pci_device_that_is_not_there(void **state)
 {
 	(void)state;
-	expect("0000:3c:00.0", -ENODEV, "there is no such PCI device: config/setup-host.sh --status "
-					"lists the network cards");
-	expect("3c:00.0,mprq_en=1", -ENODEV, "there is no such PCI device: config/setup-host.sh "
-					     "--status lists the network cards");
+	device_cause_expect("0000:3c:00.0", -ENODEV,
+			"there is no such PCI device: config/setup-host.sh --status "
+			"lists the network cards");
+	device_cause_expect("3c:00.0,mprq_en=1", -ENODEV,
+			"there is no such PCI device: config/setup-host.sh "
+			"--status lists the network cards");
 }
 
 static void
@@ -126,8 +128,9 @@ test_pci_device_that_nobody_has(void **state)
 {
 	(void)state;
 	bind_to(NULL);
-	expect(ADDRESS, -ENOTSUP, "no kernel driver gives access to it: config/setup-host.sh " ADDRESS
-				  " binds it to vfio-pci");
+	device_cause_expect(ADDRESS, -ENOTSUP,
+			"no kernel driver gives access to it: config/setup-host.sh " ADDRESS
+			" binds it to vfio-pci");
 }
 
 static void
@@ -144,11 +147,13 @@ test_pci_device_that_stays_with_the_kernel(void **state)
 {
 	(void)state;
 	bind_to("mlx5_core");
-	expect(ADDRESS, -ENOTSUP, "it stays with its kernel driver mlx5_core, but DPDK's driver for it is "
-				  "missing: apt-get install librte-net-mlx5-" ABI);
+	device_cause_expect(ADDRESS, -ENOTSUP,
+			"it stays with its kernel driver mlx5_core, but DPDK's driver for it is "
+			"missing: apt-get install librte-net-mlx5-" ABI);
 	install("net_mlx5");
-	expect(ADDRESS, -ENOTSUP, "it rightly stays with its kernel driver mlx5_core, and DPDK's driver "
-				  "net_mlx5 is installed: the lines above say what that one lacks");
+	device_cause_expect(ADDRESS, -ENOTSUP,
+			"it rightly stays with its kernel driver mlx5_core, and DPDK's driver "
+			"net_mlx5 is installed: the lines above say what that one lacks");
 	uninstall("net_mlx5");
 }
 
@@ -156,8 +161,10 @@ static void
 test_interface_in_place_of_a_device(void **state)
 {
 	(void)state;
-	expect("lo", -EFAULT, "that is an interface of the kernel: give net_af_packet0,iface=lo, or the PCI "
-			      "address of its card");
+	device_cause_expect("lo", -EFAULT,
+			"that is an interface of the kernel: give net_af_packet0,iface=lo, or the "
+			"PCI "
+			"address of its card");
 }
 
 static void
@@ -167,25 +174,29 @@ test_name_that_is_no_device(void **state)
 				      "net_af_packet0,iface=eth0";
 
 	(void)state;
-	expect("nosuch77", -EFAULT, neither);
-	expect("77", -EFAULT, neither);
-	expect("", -EFAULT, neither);
-	expect("Net 0", -EFAULT, neither);
+	device_cause_expect("nosuch77", -EFAULT, neither);
+	device_cause_expect("77", -EFAULT, neither);
+	device_cause_expect("", -EFAULT, neither);
+	device_cause_expect("Net 0", -EFAULT, neither);
 }
 
 static void
 test_driver_that_is_not_installed(void **state)
 {
 	(void)state;
-	expect("net_tap0,iface=x", -EFAULT, "DPDK's driver net_tap is missing: apt-get install "
-					    "librte-net-tap" ABI);
-	expect("net_virtio_user0,path=x", -EFAULT, "DPDK's driver net_virtio is missing: apt-get install "
-						   "librte-net-virtio" ABI);
-	expect("net_no_such0", -EFAULT, "DPDK has no driver net_no_such: a typing error, or a package is "
-					"missing: apt-get install librte-net-no-such" ABI);
+	device_cause_expect("net_tap0,iface=x", -EFAULT,
+			"DPDK's driver net_tap is missing: apt-get install "
+			"librte-net-tap" ABI);
+	device_cause_expect("net_virtio_user0,path=x", -EFAULT,
+			"DPDK's driver net_virtio is missing: apt-get install "
+			"librte-net-virtio" ABI);
+	device_cause_expect("net_no_such0", -EFAULT,
+			"DPDK has no driver net_no_such: a typing error, or a package is "
+			"missing: apt-get install librte-net-no-such" ABI);
 	install("net_pcap");
-	expect("net_tap0,iface=x", -EFAULT, "DPDK's driver net_tap is missing: apt-get install "
-					    "librte-net-tap" ABI);
+	device_cause_expect("net_tap0,iface=x", -EFAULT,
+			"DPDK's driver net_tap is missing: apt-get install "
+			"librte-net-tap" ABI);
 	uninstall("net_pcap");
 }
 
@@ -195,10 +206,12 @@ test_typing_error_in_a_driver(void **state)
 	(void)state;
 	install("net_af_packet");
 	install("net_memif");
-	expect("net_af_paket0,iface=x", -EFAULT, "DPDK has no driver net_af_paket: did you mean "
-						 "net_af_packet? If not, a package may be missing: "
-						 "librte-net-af-paket" ABI);
-	expect("memif0", -EFAULT, "DPDK has no driver memif: did you mean net_memif0?");
+	device_cause_expect("net_af_paket0,iface=x", -EFAULT,
+			"DPDK has no driver net_af_paket: did you mean "
+			"net_af_packet? If not, a package may be missing: "
+			"librte-net-af-paket" ABI);
+	device_cause_expect(
+			"memif0", -EFAULT, "DPDK has no driver memif: did you mean net_memif0?");
 	assert_int_equal(device_cause(&host, "net_memif0", -EFAULT, cause, sizeof(cause)), 0);
 	uninstall("net_af_packet");
 	uninstall("net_memif");
@@ -213,8 +226,9 @@ test_pci_device_that_vfio_has(void **state)
 	if (access("/dev/vfio/vfio", F_OK) != 0)
 		expect_errno(ENOENT, ADDRESS, -EIO, "there is no /dev/vfio/vfio: modprobe vfio-pci");
 	else
-		expect(ADDRESS, -EIO, "there is no IOMMU for vfio-pci: boot with intel_iommu=on or "
-				      "amd_iommu=on, or config/setup-host.sh --driver uio_pci_generic");
+		device_cause_expect(ADDRESS, -EIO,
+				"there is no IOMMU for vfio-pci: boot with intel_iommu=on or "
+				"amd_iommu=on, or config/setup-host.sh --driver uio_pci_generic");
 }
 
 static void
@@ -264,8 +278,9 @@ test_interface_that_is_missing(void **state)
 	expect_errno(EINVAL, "net_af_packet0", -EINVAL, "iface=NAME is missing, such as net_af_packet0,iface=eth0");
 	expect_errno(EINVAL, "net_af_xdp3,start_queue=1", -EINVAL, "iface=NAME is missing, such as "
 								   "net_af_xdp3,iface=eth0");
-	expect("net_af_packet0,iface=nosuch77", -EINVAL, "there is no interface \"nosuch77\": ip -brief link "
-							 "lists those there are");
+	device_cause_expect("net_af_packet0,iface=nosuch77", -EINVAL,
+			"there is no interface \"nosuch77\": ip -brief link "
+			"lists those there are");
 }
 
 static void
@@ -411,7 +426,7 @@ test_only_a_socket_that_is_made_needs_a_directory_to_write_to(void **state)
 	char device[256], text[256];
 
 	(void)state;
-	make_dir("sockets");
+	device_cause_make_dir("sockets");
 	set_mode("sockets", 0555);
 	become_user();
 	snprintf(device, sizeof(device), "net_memif0,role=client,socket-abstract=no,socket=%s/sockets/m", sys);
@@ -441,22 +456,22 @@ test_nothing_is_said_without_a_cause(void **state)
 }
 
 static int
-make_tree(void **state)
+device_cause_make_tree(void **state)
 {
 	(void)state;
 	assert_non_null(mkdtemp(sys));
 	snprintf(drivers_dir, sizeof(drivers_dir), "%s/drivers", sys);
 	set_mode("", 0755);
-	make_dir("drivers");
-	make_dir("bus");
-	make_dir("bus/pci");
-	make_dir("bus/pci/devices");
-	make_dir("bus/pci/devices/" ADDRESS);
+	device_cause_make_dir("drivers");
+	device_cause_make_dir("bus");
+	device_cause_make_dir("bus/pci");
+	device_cause_make_dir("bus/pci/devices");
+	device_cause_make_dir("bus/pci/devices/" ADDRESS);
 	return 0;
 }
 
 static int
-remove_tree(void **state)
+device_cause_remove_tree(void **state)
 {
 	static const char *const dirs[] = { ("bus/pci/devices/" ADDRESS), "bus/pci/devices", "bus/pci",
 		"bus", "drivers", "sockets", "" };
@@ -502,5 +517,6 @@ main(void)
 		cmocka_unit_test(test_nothing_is_said_without_a_cause),
 	};
 
-	return cmocka_run_group_tests_name("link: device cause", tests, make_tree, remove_tree);
+	return cmocka_run_group_tests_name("link: device cause", tests, device_cause_make_tree,
+			device_cause_remove_tree);
 }

@@ -345,7 +345,7 @@ test_fixed_lid_stays(void **state)
 
 /* As a switch does: one look in 30 s at each LID, and out with what was silent between two. */
 static void
-pass(struct bench *b, unsigned int seconds)
+ib_rx_pass(struct bench *b, unsigned int seconds)
 {
 	unsigned int i;
 
@@ -364,12 +364,12 @@ test_silent_lids_are_forgotten(void **state)
 	assert_int_equal(link_lid_set(b->link, 0, 1, (const uint8_t *)"\2\0\0\0\0\xA", &err), 0);
 	bench_verdict(b, DATA(US A, 0x10, 2), ACCEPTED);
 	bench_verdict(b, DATA(US A, 0x10, 0xBFFF), ACCEPTED);
-	pass(b, 30);
+	ib_rx_pass(b, 30);
 	expect_routes(b, "0x1=02000000000a! 0x2=02000000000a 0xbfff=02000000000a");
 	bench_verdict(b, DATA(US A, 0x10, 0xBFFF), ACCEPTED);
-	pass(b, 30);
+	ib_rx_pass(b, 30);
 	expect_routes(b, "0x1=02000000000a! 0xbfff=02000000000a");
-	pass(b, 30);
+	ib_rx_pass(b, 30);
 	expect_routes(b, "0x1=02000000000a!");
 	/* heard again from where it was: nothing has moved */
 	assert_int_equal(link_worker_counters(b->worker[0], 0)->lid_moved, 0);
@@ -391,7 +391,7 @@ test_fixed_lids_of_the_configuration(void **state)
 }
 
 static void
-refused(struct bench *b, unsigned int port, uint16_t lid, const char *mac, const char *text)
+ib_rx_refused(struct bench *b, unsigned int port, uint16_t lid, const char *mac, const char *text)
 {
 	struct error err = { 0 };
 
@@ -404,14 +404,14 @@ test_bad_routes_are_refused(void **state)
 {
 	struct bench *b = *state;
 
-	refused(b, 0, 0, "\2\0\0\0\0\xA", "port0: lid: got 0x0, allowed 1..0xbfff");
-	refused(b, 0, 0xC000, "\2\0\0\0\0\xA", "port0: lid: got 0xc000, allowed 1..0xbfff");
-	refused(b, 0, 0xFFFF, NULL, "port0: lid: got 0xffff, allowed 1..0xbfff");
-	refused(b, 0, 5, "\0\0\0\0\0\0",
+	ib_rx_refused(b, 0, 0, "\2\0\0\0\0\xA", "port0: lid: got 0x0, allowed 1..0xbfff");
+	ib_rx_refused(b, 0, 0xC000, "\2\0\0\0\0\xA", "port0: lid: got 0xc000, allowed 1..0xbfff");
+	ib_rx_refused(b, 0, 0xFFFF, NULL, "port0: lid: got 0xffff, allowed 1..0xbfff");
+	ib_rx_refused(b, 0, 5, "\0\0\0\0\0\0",
 		"port0: mac of LID 5: neither zero nor a group address is a port's");
-	refused(b, 0, 5, "\1\0\0\0\0\1",
+	ib_rx_refused(b, 0, 5, "\1\0\0\0\0\1",
 		"port0: mac of LID 5: neither zero nor a group address is a port's");
-	refused(b, 1, 5, NULL, "port: got 1, allowed 0..0");
+	ib_rx_refused(b, 1, 5, NULL, "port: got 1, allowed 0..0");
 	expect_routes(b, "");
 }
 
@@ -420,7 +420,7 @@ test_roce_port_has_no_lid_routes(void **state)
 {
 	struct bench *b = *state;
 
-	refused(b, 0, 5, "\2\0\0\0\0\xA",
+	ib_rx_refused(b, 0, 5, "\2\0\0\0\0\xA",
 		"port0: no native InfiniBand port: it has no LID routes");
 	expect_routes(b, "");
 }

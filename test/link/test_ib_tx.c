@@ -17,7 +17,7 @@ counters(struct bench *b)
 }
 
 static void
-hear(struct bench *b, const char *frame)
+ib_tx_hear(struct bench *b, const char *frame)
 {
 	bench_verdict(b, frame, VERDICT_COUNT);
 }
@@ -29,7 +29,7 @@ test_frame_is_complete(void **state)
 	struct bench *b = *state;
 	struct path path = ib_path(0x22, 1);
 
-	hear(b, DATA(US A, 0x10, 0x22));
+	ib_tx_hear(b, DATA(US A, 0x10, 0x22));
 	ib_send(b, &path);
 	bench_expect(b, A US "88b5 0002 0022 000a 0010 6400ffff 00000001 00000000"
 		"80010000 00000001 0102030405060708 6352d92a 57c8 00000000");
@@ -62,11 +62,11 @@ test_unknown_lid_goes_to_all_and_a_known_one_where_it_was_heard(void **state)
 	ib_send(b, &path);
 	ib_expect(b, ALL, 0x22);
 	assert_int_equal(counters(b)->tx_flooded, 1);
-	hear(b, DATA(US A, 0x10, 0x22));
+	ib_tx_hear(b, DATA(US A, 0x10, 0x22));
 	ib_send(b, &path);
 	ib_expect(b, A, 0x22);
 	/* the same path, after it moved */
-	hear(b, DATA(US B, 0x10, 0x22));
+	ib_tx_hear(b, DATA(US B, 0x10, 0x22));
 	ib_send(b, &path);
 	ib_expect(b, B, 0x22);
 	assert_int_equal(counters(b)->tx_flooded, 1);
@@ -81,7 +81,7 @@ test_fixed_route_is_used(void **state)
 	struct error err;
 
 	assert_int_equal(link_lid_set(b->link, 0, 0x22, (const uint8_t *)"\2\0\0\0\0\xB", &err), 0);
-	hear(b, DATA(US A, 0x10, 0x22));
+	ib_tx_hear(b, DATA(US A, 0x10, 0x22));
 	ib_send(b, &path);
 	ib_expect(b, B, 0x22);
 }
@@ -105,7 +105,7 @@ test_mac_of_the_path_is_final(void **state)
 	struct path path = ib_path(0x22, 1);
 	struct av av = path.av;
 
-	hear(b, DATA(US A, 0x10, 0x22));
+	ib_tx_hear(b, DATA(US A, 0x10, 0x22));
 	memcpy(av.dmac, "\2\0\0\0\0\xB", 6);
 	path_init(&path, &av, 1, 1);
 	ib_send(b, &path);
@@ -157,13 +157,13 @@ test_permissive_lid_is_who_sent_the_last_smp(void **state)
 	ib_send(b, &path);
 	ib_expect(b, ALL, 0xFFFF);
 	assert_int_equal(counters(b)->tx_flooded, 1);
-	hear(b, SMP(US A, 0xFFFF, 0xFFFF));
+	ib_tx_hear(b, SMP(US A, 0xFFFF, 0xFFFF));
 	ib_send(b, &path);
 	ib_expect(b, A, 0xFFFF);
-	hear(b, SMP(US B, 0x10, 0x22));
+	ib_tx_hear(b, SMP(US B, 0x10, 0x22));
 	ib_send(b, &path);
 	ib_expect(b, B, 0xFFFF);
-	hear(b, DATA(US A, 0x10, 0x23)); /* no SMP */
+	ib_tx_hear(b, DATA(US A, 0x10, 0x23)); /* no SMP */
 	ib_send(b, &path);
 	ib_expect(b, B, 0xFFFF);
 	assert_int_equal(counters(b)->tx_flooded, 1);
@@ -180,7 +180,7 @@ test_configured_peer_stays(void **state)
 	ib_config(&b);
 	memcpy(b.cfg.port[0].peer_mac, "\2\0\0\0\0\xB", 6);
 	bench_open(&b);
-	hear(&b, SMP(US A, 0xFFFF, 0xFFFF));
+	ib_tx_hear(&b, SMP(US A, 0xFFFF, 0xFFFF));
 	ib_send(&b, &path);
 	ib_expect(&b, B, 0xFFFF);
 	bench_close(&b);

@@ -82,7 +82,7 @@ rte_eal_get_runtime_dir(void)
 }
 
 static int
-note(void **state)
+link_interface_note(void **state)
 {
 	(void)state;
 	memset(&port, 0, sizeof(port));
@@ -97,7 +97,7 @@ note(void **state)
 }
 
 static int
-forget(void **state)
+interface_forget(void **state)
 {
 	(void)state;
 	interface_restore(&port);
@@ -248,14 +248,14 @@ test_running_is_what_the_interface_says(void **state)
 
 /* No file stays: the directory is empty. */
 static int
-remove_dir(void **state)
+interface_remove_dir(void **state)
 {
 	(void)state;
 	return rmdir(dir);
 }
 
 static int
-make_dir(void **state)
+interface_make_dir(void **state)
 {
 	(void)state;
 	if (mkdtemp(dir) == NULL)
@@ -267,7 +267,7 @@ make_dir(void **state)
 int
 main(void)
 {
-#define T(test) cmocka_unit_test_setup_teardown(test, note, forget)
+#define T(test) cmocka_unit_test_setup_teardown(test, link_interface_note, interface_forget)
 	const struct CMUnitTest tests[] = {
 		T(test_one_step_that_fails_skips_no_other),
 		T(test_flags_that_somebody_else_sets_stay),
@@ -281,5 +281,6 @@ main(void)
 		T(test_running_is_what_the_interface_says),
 	};
 
-	return cmocka_run_group_tests_name("link: interface", tests, make_dir, remove_dir);
+	return cmocka_run_group_tests_name(
+			"link: interface", tests, interface_make_dir, interface_remove_dir);
 }

@@ -22,7 +22,7 @@ static unsigned int num_said;
 static char dir[] = "/tmp/polca-test-kernel-XXXXXX";
 
 static void
-hear(void *arg, const char *text)
+kernel_hear(void *arg, const char *text)
 {
 	(void)arg;
 	assert_true(num_said < 4);
@@ -30,7 +30,7 @@ hear(void *arg, const char *text)
 }
 
 static void
-write_file(const char *name, const char *text)
+kernel_write_file(const char *name, const char *text)
 {
 	char path[256];
 	FILE *f;
@@ -44,7 +44,7 @@ write_file(const char *name, const char *text)
 
 /* A tree as sysfs has it: rxe0 on eth1, and a card's device, which has no parent. */
 static int
-make_tree(void **state)
+kernel_make_tree(void **state)
 {
 	static const char *const dirs[] = { "class", "class/infiniband", "class/infiniband/rxe0",
 		"class/infiniband/mlx5_0" };
@@ -59,8 +59,8 @@ make_tree(void **state)
 		if (mkdir(path, 0755) != 0)
 			return -1;
 	}
-	write_file("class/infiniband/rxe0/parent", "eth1\n");
-	write_file("vlans", "VLAN Dev name    | VLAN ID\n"
+	kernel_write_file("class/infiniband/rxe0/parent", "eth1\n");
+	kernel_write_file("vlans", "VLAN Dev name    | VLAN ID\n"
 			    "Name-Type: VLAN_NAME_TYPE_RAW_PLUS_VID_NO_PAD\n"
 			    "eth2.5         | 5  | eth2\neth1.5         | 5  | eth3\n"
 			    "v7             | 7  | eth2\n");
@@ -68,7 +68,7 @@ make_tree(void **state)
 }
 
 static int
-remove_tree(void **state)
+kernel_remove_tree(void **state)
 {
 	char command[256];
 
@@ -84,7 +84,7 @@ union address {
 };
 
 static void
-fill(union address *a, const char *text)
+link_kernel_fill(union address *a, const char *text)
 {
 	memset(a, 0, sizeof(*a));
 	if (inet_pton(AF_INET, text, &a->v4.sin_addr) == 1)
@@ -95,7 +95,7 @@ fill(union address *a, const char *text)
 
 /* The port has 10.0.0.1 and fe80::1; the kernel this one address. */
 static unsigned int
-check(const char *behind, uint16_t vlan, const char *interface, const char *address,
+link_kernel_check(const char *behind, uint16_t vlan, const char *interface, const char *address,
 	const char *mask)
 {
 	static struct link_port p;
@@ -104,13 +104,13 @@ check(const char *behind, uint16_t vlan, const char *interface, const char *addr
 	struct ifaddrs has = { .ifa_name = (char *)(uintptr_t)interface, .ifa_addr = &addr.sa,
 		.ifa_netmask = &netmask.sa };
 	struct kernel_view v = { .sys = sys, .vlans = vlans, .interface = behind,
-		.addresses = &has, .warn = hear };
+		.addresses = &has, .warn = kernel_hear };
 	unsigned int n;
 
 	snprintf(sys, sizeof(sys), "%s", dir);
 	snprintf(vlans, sizeof(vlans), "%s/vlans", dir);
-	fill(&addr, address);
-	fill(&netmask, mask);
+	link_kernel_fill(&addr, address);
+	link_kernel_fill(&netmask, mask);
 	memset(&p, 0, sizeof(p));
 	strcpy(p.cfg.name, "port0");
 	p.cfg.vlan = vlan;
@@ -130,12 +130,12 @@ static void
 test_address_on_the_same_interface(void **state)
 {
 	(void)state;
-	assert_int_equal(check("eth0", PATH_NO_VLAN, "eth0", "10.0.0.1", MASK4), 1);
+	assert_int_equal(link_kernel_check("eth0", PATH_NO_VLAN, "eth0", "10.0.0.1", MASK4), 1);
 	assert_string_equal(said[0],
 			"port0: the kernel of this host holds 10.0.0.1 on eth0 as well and refuses "
 			"RoCE packets to it (ICMP port unreachable). Type: ip addr del 10.0.0.1/24 "
 			"dev eth0");
-	assert_int_equal(check("eth0", PATH_NO_VLAN, "eth0", "fe80::1", MASK6), 1);
+	assert_int_equal(link_kernel_check("eth0", PATH_NO_VLAN, "eth0", "fe80::1", MASK6), 1);
 	assert_string_equal(said[0],
 			"port0: the kernel of this host holds fe80::1 on eth0 as well and refuses "
 			"RoCE packets to it (ICMP port unreachable). Type: ip addr del fe80::1/64 "
@@ -147,16 +147,16 @@ static void
 test_address_on_another_interface(void **state)
 {
 	(void)state;
-	assert_int_equal(check("eth0", PATH_NO_VLAN, "br0", "10.0.0.1", MASK4), 1);
-	assert_int_equal(check("eth0", PATH_NO_VLAN, "br0", "fe80::1", MASK6), 0);
+	assert_int_equal(link_kernel_check("eth0", PATH_NO_VLAN, "br0", "10.0.0.1", MASK4), 1);
+	assert_int_equal(link_kernel_check("eth0", PATH_NO_VLAN, "br0", "fe80::1", MASK6), 0);
 }
 
 static void
 test_other_addresses_are_the_kernels(void **state)
 {
 	(void)state;
-	assert_int_equal(check("eth0", PATH_NO_VLAN, "eth0", "10.0.0.2", MASK4), 0);
-	assert_int_equal(check("eth0", PATH_NO_VLAN, "eth0", "fe80::2", MASK6), 0);
+	assert_int_equal(link_kernel_check("eth0", PATH_NO_VLAN, "eth0", "10.0.0.2", MASK4), 0);
+	assert_int_equal(link_kernel_check("eth0", PATH_NO_VLAN, "eth0", "fe80::2", MASK6), 0);
 }
 
 /* memif, vhost, a card that vfio has: what the kernel holds elsewhere does not matter. */
@@ -164,7 +164,7 @@ static void
 test_device_that_the_kernel_does_not_see(void **state)
 {
 	(void)state;
-	assert_int_equal(check("", PATH_NO_VLAN, "eth0", "10.0.0.1", MASK4), 0);
+	assert_int_equal(link_kernel_check("", PATH_NO_VLAN, "eth0", "10.0.0.1", MASK4), 0);
 }
 
 /* Tagged frames reach the kernel where it has that VLAN on that interface. */
@@ -172,23 +172,23 @@ static void
 test_tagged_port(void **state)
 {
 	(void)state;
-	assert_int_equal(check("eth0", 5, "eth0", "10.0.0.1", MASK4), 0);
-	assert_int_equal(check("eth2", 5, "eth2.5", "10.0.0.1", MASK4), 1);
-	assert_int_equal(check("eth2", 7, "v7", "fe80::1", MASK6), 1);
-	assert_int_equal(check("eth2", 5, "eth2", "fe80::1", MASK6), 0);
-	assert_int_equal(check("eth2", 6, "eth2.5", "10.0.0.1", MASK4), 0);
+	assert_int_equal(link_kernel_check("eth0", 5, "eth0", "10.0.0.1", MASK4), 0);
+	assert_int_equal(link_kernel_check("eth2", 5, "eth2.5", "10.0.0.1", MASK4), 1);
+	assert_int_equal(link_kernel_check("eth2", 7, "v7", "fe80::1", MASK6), 1);
+	assert_int_equal(link_kernel_check("eth2", 5, "eth2", "fe80::1", MASK6), 0);
+	assert_int_equal(link_kernel_check("eth2", 6, "eth2.5", "10.0.0.1", MASK4), 0);
 }
 
 static void
 test_soft_roce_on_the_same_interface(void **state)
 {
 	(void)state;
-	assert_int_equal(check("eth1", PATH_NO_VLAN, "eth1", "10.0.0.2", MASK4), 1);
+	assert_int_equal(link_kernel_check("eth1", PATH_NO_VLAN, "eth1", "10.0.0.2", MASK4), 1);
 	assert_string_equal(said[0],
 			"port0: the kernel's soft-RoCE device rxe0 is on eth1 as well: two answer "
 			"RoCE there. Type: rdma link delete rxe0");
-	assert_int_equal(check("eth0", PATH_NO_VLAN, "eth0", "10.0.0.2", MASK4), 0);
-	assert_int_equal(check("eth11", PATH_NO_VLAN, "eth11", "10.0.0.2", MASK4), 0);
+	assert_int_equal(link_kernel_check("eth0", PATH_NO_VLAN, "eth0", "10.0.0.2", MASK4), 0);
+	assert_int_equal(link_kernel_check("eth11", PATH_NO_VLAN, "eth11", "10.0.0.2", MASK4), 0);
 }
 
 int
@@ -203,5 +203,5 @@ main(void)
 		cmocka_unit_test(test_soft_roce_on_the_same_interface),
 	};
 
-	return cmocka_run_group_tests(tests, make_tree, remove_tree);
+	return cmocka_run_group_tests(tests, kernel_make_tree, kernel_remove_tree);
 }

@@ -54,7 +54,7 @@ client_config(struct link_port_config *p, const char *name)
 }
 
 static void
-pair_config(struct link_config *c)
+memif_pair_config(struct link_config *c)
 {
 	server_config(c);
 	client_config(&c->port[1], "port1");
@@ -73,7 +73,7 @@ must_open(const struct link_config *c)
 }
 
 static void
-refused(const struct link_config *c, const char *text)
+memif_refused(const struct link_config *c, const char *text)
 {
 	struct error err = { .text = "" };
 
@@ -108,7 +108,7 @@ test_client_finds_its_server(void **state)
 	struct link *l;
 
 	(void)state;
-	pair_config(&c);
+	memif_pair_config(&c);
 	l = must_open(&c);
 	await_link(l, 0, true);
 	await_link(l, 1, true);
@@ -132,7 +132,7 @@ test_file_that_a_server_left_is_removed(void **state)
 	strcpy(addr.sun_path, path);
 	assert_int_equal(bind(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
 	close(fd);
-	pair_config(&c);
+	memif_pair_config(&c);
 	link_close(must_open(&c));
 }
 
@@ -145,7 +145,7 @@ test_client_connects_again(void **state)
 	uint64_t now = 100 * BENCH_HZ;
 
 	(void)state;
-	pair_config(&c);
+	memif_pair_config(&c);
 	l = must_open(&c);
 	await_link(l, 1, true);
 	assert_false(link_is_lost(l, 0, now)); /* servers are connected to */
@@ -170,7 +170,7 @@ test_client_of_a_server_that_has_gone_stays_down(void **state)
 	uint64_t now = 100 * BENCH_HZ;
 
 	(void)state;
-	pair_config(&c);
+	memif_pair_config(&c);
 	l = must_open(&c);
 	await_link(l, 1, true);
 	assert_false(link_is_lost(l, 1, now));
@@ -209,7 +209,7 @@ test_who_waits_for_a_server_can_give_up(void **state)
 	client_config(&c.port[0], "port0");
 	c.go_on_waiting = go_on_until_told;
 	snprintf(want, sizeof(want), "port0: stopped while it waited for the memif server at %s", same_path);
-	refused(&c, want);
+	memif_refused(&c, want);
 	snprintf(want, sizeof(want), "port0: waiting for the memif server at %s: start it, or stop this one with "
 		"Ctrl-C (gives up after 5 s)", same_path);
 	assert_string_equal(told, want);
@@ -226,7 +226,7 @@ test_there_is_no_server(void **state)
 	client_config(&c.port[0], "port0");
 	snprintf(want, sizeof(want), "port0: no memif server listens at %s: start it first (role=server), or give its "
 		"socket", same_path);
-	refused(&c, want);
+	memif_refused(&c, want);
 }
 
 /* One with another id, say: it can be reached, and goes no further. */
@@ -246,7 +246,7 @@ test_server_that_takes_no_connection(void **state)
 	client_config(&c.port[0], "port0");
 	snprintf(want, sizeof(want), "port0: the memif server at %s takes no connection: give both ends the same id, "
 		"secret, bsize and number of workers", same_path);
-	refused(&c, want);
+	memif_refused(&c, want);
 	close(fd);
 	unlink(path);
 }
@@ -259,7 +259,7 @@ test_buffers_fit_the_mtu(void **state)
 	struct link *l;
 
 	(void)state;
-	pair_config(&c);
+	memif_pair_config(&c);
 	c.port[0].mtu = c.port[1].mtu = 4200; /* bsize is made for it */
 	l = must_open(&c);
 	await_link(l, 1, true);
@@ -267,11 +267,12 @@ test_buffers_fit_the_mtu(void **state)
 	link_close(l);
 	c.port[0].mtu = 2027;
 	strcat(c.port[0].device, ",bsize=2048");
-	refused(&c, "port0: mtu: got 2027, net_memif allows up to 2026 with its bsize argument of now");
+	memif_refused(&c, "port0: mtu: got 2027, net_memif allows up to 2026 with its bsize "
+			  "argument of now");
 }
 
 static int
-make_dir(void **state)
+memif_make_dir(void **state)
 {
 	if (mkdtemp(dir) == NULL)
 		return -1;
@@ -281,7 +282,7 @@ make_dir(void **state)
 }
 
 static int
-remove_dir(void **state)
+memif_remove_dir(void **state)
 {
 	bench_eal_cleanup(state);
 	return rmdir(dir);
@@ -301,5 +302,5 @@ main(void)
 		cmocka_unit_test(test_buffers_fit_the_mtu),
 	};
 
-	return cmocka_run_group_tests_name("link: memif", tests, make_dir, remove_dir);
+	return cmocka_run_group_tests_name("link: memif", tests, memif_make_dir, memif_remove_dir);
 }

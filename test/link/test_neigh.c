@@ -41,7 +41,7 @@ info(struct bench *b, uint32_t index)
 
 /* Advance in steps as an engine ticks, and count the questions that go out. */
 static unsigned int
-run(struct bench *b, unsigned int ms, const char *expected)
+neigh_run(struct bench *b, unsigned int ms, const char *expected)
 {
 	unsigned int t, n = 0;
 	const char *sent;
@@ -117,8 +117,8 @@ test_silent_neighbour_is_asked_less_and_less(void **state)
 	bench_poll(b, 0);
 	bench_discard(b);
 	/* after 0.1, 0.3, 0.7, 1.5, 3.1, 6.3, 9.5 s */
-	assert_int_equal(run(b, 1000, REQUEST("0a000001")), 3);
-	assert_int_equal(run(b, 9000, REQUEST("0a000001")), 4);
+	assert_int_equal(neigh_run(b, 1000, REQUEST("0a000001")), 3);
+	assert_int_equal(neigh_run(b, 9000, REQUEST("0a000001")), 4);
 }
 
 static void
@@ -131,16 +131,16 @@ test_resolved_neighbour_is_confirmed_and_given_up(void **state)
 
 	bench_poll(b, 0);
 	bench_verdict(b, REPLY, VERDICT_ARP);
-	assert_int_equal(run(b, 29900, unicast), 0);
-	assert_int_equal(run(b, 500, unicast), 1);
+	assert_int_equal(neigh_run(b, 29900, unicast), 0);
+	assert_int_equal(neigh_run(b, 500, unicast), 1);
 	bench_verdict(b, REPLY, VERDICT_ARP);
 	assert_int_equal(info(b, i).age_ms, 0);
-	assert_int_equal(run(b, 29950, unicast), 0);
+	assert_int_equal(neigh_run(b, 29950, unicast), 0);
 	/* silent now: three questions to it, three to all, and its address is forgotten */
-	assert_int_equal(run(b, 3000, unicast), 3);
+	assert_int_equal(neigh_run(b, 3000, unicast), 3);
 	assert_true(info(b, i).resolved);
-	assert_int_equal(run(b, 3000, REQUEST("0a000001")), 3);
-	run(b, 100, "");
+	assert_int_equal(neigh_run(b, 3000, REQUEST("0a000001")), 3);
+	neigh_run(b, 100, "");
 	assert_false(info(b, i).resolved);
 }
 

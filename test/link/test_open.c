@@ -18,7 +18,7 @@
 #include "wire/wire.h"
 
 static void
-pair_config(struct link_config *c, unsigned int workers)
+open_pair_config(struct link_config *c, unsigned int workers)
 {
 	memset(c, 0, sizeof(*c));
 	c->num_ports = 2;
@@ -92,7 +92,7 @@ test_pair_carries_packets_both_ways(void **state)
 	unsigned int i;
 
 	(void)state;
-	pair_config(&c, 2);
+	open_pair_config(&c, 2);
 	l = link_open(&c, &err);
 	assert_string_equal(err.text, "");
 	assert_non_null(l);
@@ -136,7 +136,7 @@ test_nobody_else_is_on_the_link_of_a_pair(void **state)
 	uint32_t index;
 
 	(void)state;
-	pair_config(&c, 1);
+	open_pair_config(&c, 1);
 	l = link_open(&c, &err);
 	assert_non_null(l);
 	assert_true(gid_parse("10.0.0.1", &from));
@@ -161,7 +161,7 @@ test_pair_opens_again(void **state)
 
 	(void)state;
 	for (i = 0; i < 3; i++) {
-		pair_config(&c, 20); /* more workers than net_ring has queues */
+		open_pair_config(&c, 20); /* more workers than net_ring has queues */
 		c.port[0].rx_desc = c.port[1].rx_desc = 128;
 		l = link_open(&c, &err);
 		assert_string_equal(err.text, "");
@@ -170,7 +170,7 @@ test_pair_opens_again(void **state)
 }
 
 static void
-refused(const struct link_config *c, const char *text)
+open_refused(const struct link_config *c, const char *text)
 {
 	struct error err = { 0 };
 
@@ -184,23 +184,24 @@ test_bad_configurations_are_named(void **state)
 	struct link_config c;
 
 	(void)state;
-	pair_config(&c, 1);
+	open_pair_config(&c, 1);
 	strcpy(c.port[0].back_to_back, "port7");
-	refused(&c, "port0: back_to_back: got \"port7\", which is no other port");
-	pair_config(&c, 1);
+	open_refused(&c, "port0: back_to_back: got \"port7\", which is no other port");
+	open_pair_config(&c, 1);
 	strcpy(c.port[0].back_to_back, "port0");
-	refused(&c, "port0: back_to_back: got \"port0\", which is no other port");
-	pair_config(&c, 1);
+	open_refused(&c, "port0: back_to_back: got \"port0\", which is no other port");
+	open_pair_config(&c, 1);
 	strcpy(c.port[1].device, "net_null0");
-	refused(&c, "port0: back_to_back and device exclude each other (port0 and port1)");
-	pair_config(&c, 1);
+	open_refused(&c, "port0: back_to_back and device exclude each other (port0 and port1)");
+	open_pair_config(&c, 1);
 	c.port[0].back_to_back[0] = '\0';
 	c.port[1].back_to_back[0] = '\0';
-	refused(&c, "port0: device is missing: a PCI address or a vdev, or back_to_back with the "
-		    "name of another port");
-	pair_config(&c, 0);
-	refused(&c, "workers: got 0, allowed 1..128");
-	pair_config(&c, 1);
+	open_refused(&c, "port0: device is missing: a PCI address or a vdev, or back_to_back with "
+			 "the "
+			 "name of another port");
+	open_pair_config(&c, 0);
+	open_refused(&c, "workers: got 0, allowed 1..128");
+	open_pair_config(&c, 1);
 	c.mbuf_priv = 8;
 	assert_null(link_open(&c, NULL));
 }
@@ -210,7 +211,7 @@ ib_pair_config(struct link_config *c)
 {
 	unsigned int i;
 
-	pair_config(c, 1);
+	open_pair_config(c, 1);
 	for (i = 0; i < 2; i++) {
 		c->port[i].num_addr = 0;
 		c->port[i].ib = true;
@@ -277,29 +278,30 @@ test_bad_native_ports_are_named(void **state)
 	(void)state;
 	ib_pair_config(&c);
 	c.port[1].num_addr = 1;
-	refused(&c, "port1: addresses: got 1, but a native InfiniBand port has none: LIDs and "
+	open_refused(&c, "port1: addresses: got 1, but a native InfiniBand port has none: LIDs and "
 		    "GIDs are subnet management's");
 	ib_pair_config(&c);
 	c.port[0].rocev1 = true;
-	refused(&c, "port0: rocev1 and native InfiniBand exclude each other");
+	open_refused(&c, "port0: rocev1 and native InfiniBand exclude each other");
 	ib_pair_config(&c);
 	c.port[0].ethertype = 0x05DC;
-	refused(&c, "port0: ethertype: got 0x05dc, allowed 0x0600..0xffff but 0x8100");
+	open_refused(&c, "port0: ethertype: got 0x05dc, allowed 0x0600..0xffff but 0x8100");
 	c.port[0].ethertype = 0x8100;
-	refused(&c, "port0: ethertype: got 0x8100, allowed 0x0600..0xffff but 0x8100");
+	open_refused(&c, "port0: ethertype: got 0x8100, allowed 0x0600..0xffff but 0x8100");
 	ib_pair_config(&c);
 	c.port[0].mtu = 335;
-	refused(&c, "port0: mtu: got 335, native InfiniBand needs 336 or more: a path MTU of 256 "
-		    "and its headers");
+	open_refused(&c, "port0: mtu: got 335, native InfiniBand needs 336 or more: a path MTU of "
+			 "256 "
+			 "and its headers");
 	ib_pair_config(&c);
 	c.port[0].num_lids = 65;
-	refused(&c, "port0: LID routes: got 65, allowed up to 64");
+	open_refused(&c, "port0: LID routes: got 65, allowed up to 64");
 	ib_pair_config(&c);
 	c.port[0].lids[0] = (struct link_lid) { 0xC000, { 2, 0, 0, 0, 0, 1 } };
 	c.port[0].num_lids = 1;
-	refused(&c, "port0: lid: got 0xc000, allowed 1..0xbfff");
+	open_refused(&c, "port0: lid: got 0xc000, allowed 1..0xbfff");
 	c.port[0].lids[0] = (struct link_lid) { 3, { 0 } };
-	refused(&c, "port0: mac of LID 3: neither zero nor a group address is a port's");
+	open_refused(&c, "port0: mac of LID 3: neither zero nor a group address is a port's");
 }
 
 /* A vdev with its arguments is plugged in, and out again at the end. */
@@ -313,7 +315,7 @@ test_vdev_is_plugged_and_unplugged(void **state)
 
 	(void)state;
 	for (i = 0; i < 2; i++) {
-		pair_config(&c, 1);
+		open_pair_config(&c, 1);
 		c.num_ports = 1;
 		c.port[0].back_to_back[0] = '\0';
 		strcpy(c.port[0].device, "net_null7,size=64,no-rx=1");
@@ -349,7 +351,7 @@ test_stale_socket_is_removed_and_a_live_one_is_left(void **state)
 	fd = socket(AF_UNIX, SOCK_STREAM, 0);
 	assert_int_equal(bind(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
 	assert_int_equal(listen(fd, 1), 0);
-	pair_config(&c, 1);
+	open_pair_config(&c, 1);
 	c.num_ports = 1;
 	c.port[0].back_to_back[0] = '\0';
 	snprintf(c.port[0].device, sizeof(c.port[0].device), "net_vhost7,iface=%s", addr.sun_path);

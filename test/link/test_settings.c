@@ -176,7 +176,7 @@ test_port_is_up_when_it_is_active(void **state)
 }
 
 static void
-look(struct bench *b)
+settings_look(struct bench *b)
 {
 	b->now += 250 * MS;
 	link_tick(b->worker[0], b->now);
@@ -189,7 +189,7 @@ test_port_is_down_while_its_link_is(void **state)
 
 	assert_true(attr(b)->up);
 	assert_int_equal(rte_eth_dev_set_link_down(link_ethdev(b->link, 0)), 0);
-	look(b);
+	settings_look(b);
 	assert_int_equal(attr(b)->state, PORT_STATE_DOWN);
 	assert_false(attr(b)->up);
 	assert_int_equal(attr(b)->lid, 0x10);
@@ -198,7 +198,7 @@ test_port_is_down_while_its_link_is(void **state)
 	assert_int_equal(attr(b)->state, PORT_STATE_DOWN);
 	assert_int_equal(attr(b)->lid, 0x20);
 	assert_int_equal(rte_eth_dev_set_link_up(link_ethdev(b->link, 0)), 0);
-	look(b);
+	settings_look(b);
 	assert_int_equal(attr(b)->state, PORT_STATE_ARMED);
 }
 
@@ -207,12 +207,12 @@ test_roce_port_is_active_or_down(void **state)
 {
 	struct bench *b = *state;
 
-	look(b);
+	settings_look(b);
 	assert_false(attr(b)->ib);
 	assert_int_equal(attr(b)->state, PORT_STATE_ACTIVE);
 	assert_int_equal(attr(b)->subnet_timeout, 18);
 	assert_int_equal(rte_eth_dev_set_link_down(link_ethdev(b->link, 0)), 0);
-	look(b);
+	settings_look(b);
 	assert_int_equal(attr(b)->state, PORT_STATE_DOWN);
 	assert_false(attr(b)->up);
 }

@@ -8,7 +8,7 @@
 #include "link/private.h"
 
 static void
-expect(const char *driver, enum queue_rule queues, unsigned int nrx, uint64_t rss,
+steering_expect(const char *driver, enum queue_rule queues, unsigned int nrx, uint64_t rss,
 	unsigned int workers, bool ib, const char *words)
 {
 	const struct driver_rule rule = { driver, queues, MTU_DEVICE };
@@ -27,21 +27,21 @@ static void
 test_nothing_where_each_worker_has_its_share(void **state)
 {
 	(void)state;
-	expect("net_ice", QUEUES_RSS, 2, RTE_ETH_RSS_IP | RTE_ETH_RSS_UDP, 2, false, "");
-	expect("net_af_packet", QUEUES_ALL, 2, 0, 2, false, "");
-	expect("net_af_packet", QUEUES_ALL, 4, 0, 2, false, "");
-	expect("net_ice", QUEUES_RSS, 1, 0, 1, false, "");
-	expect("net_ice", QUEUES_RSS, 1, 0, 1, true, "");
+	steering_expect("net_ice", QUEUES_RSS, 2, RTE_ETH_RSS_IP | RTE_ETH_RSS_UDP, 2, false, "");
+	steering_expect("net_af_packet", QUEUES_ALL, 2, 0, 2, false, "");
+	steering_expect("net_af_packet", QUEUES_ALL, 4, 0, 2, false, "");
+	steering_expect("net_ice", QUEUES_RSS, 1, 0, 1, false, "");
+	steering_expect("net_ice", QUEUES_RSS, 1, 0, 1, true, "");
 }
 
 static void
 test_fewer_queues_than_workers(void **state)
 {
 	(void)state;
-	expect("net_af_packet", QUEUES_ALL, 1, 0, 2, false,
+	steering_expect("net_af_packet", QUEUES_ALL, 1, 0, 2, false,
 		"port0: net_af_packet has 1 receive queue for 2 workers: worker 0 hands the others "
 		"their packets");
-	expect("net_ixgbe", QUEUES_RSS, 4, RTE_ETH_RSS_IP | RTE_ETH_RSS_UDP, 6, false,
+	steering_expect("net_ixgbe", QUEUES_RSS, 4, RTE_ETH_RSS_IP | RTE_ETH_RSS_UDP, 6, false,
 		"port0: net_ixgbe has 4 receive queues for 6 workers: workers 0 to 3 hand the others "
 		"their packets");
 }
@@ -50,10 +50,10 @@ static void
 test_device_that_cannot_spread(void **state)
 {
 	(void)state;
-	expect("net_e1000_em", QUEUES_RSS, 1, 0, 2, false,
+	steering_expect("net_e1000_em", QUEUES_RSS, 1, 0, 2, false,
 		"port0: net_e1000_em has 1 receive queue for 2 workers (it does not spread IP "
 		"packets): worker 0 hands the others their packets");
-	expect("net_ice", QUEUES_RSS, 1, 0, 3, true,
+	steering_expect("net_ice", QUEUES_RSS, 1, 0, 3, true,
 		"port0: net_ice has 1 receive queue for 3 workers (no device spreads native InfiniBand "
 		"frames): worker 0 hands the others their packets");
 }
@@ -62,7 +62,7 @@ static void
 test_addresses_only(void **state)
 {
 	(void)state;
-	expect("net_vmxnet3", QUEUES_RSS, 2, RTE_ETH_RSS_IP, 2, false,
+	steering_expect("net_vmxnet3", QUEUES_RSS, 2, RTE_ETH_RSS_IP, 2, false,
 		"port0: net_vmxnet3 spreads packets by addresses and not by UDP port: all of a peer's "
 		"come to one worker");
 }

@@ -22,7 +22,7 @@ static const char *libbpf, *libxdp; /* files */
 
 /* As the driver does, when it is loaded. @return what it prints by */
 static fake_print *
-load(const char *library)
+xdp_log_load(const char *library)
 {
 	void *handle = dlopen(library, RTLD_NOW);
 	fake_print *print;
@@ -56,7 +56,7 @@ test_libraries_need_not_be_loaded(void **state)
 static void
 test_words_of_the_kernel_are_kept(void **state)
 {
-	fake_print *bpf = load(libbpf), *xdp = load(libxdp);
+	fake_print *bpf = xdp_log_load(libbpf), *xdp = xdp_log_load(libxdp);
 
 	(void)state;
 	xdp_log_begin();
@@ -76,7 +76,7 @@ test_next_start_forgets_them(void **state)
 {
 	(void)state;
 	xdp_log_begin();
-	load(libbpf)("Kernel error message: busy\n");
+	xdp_log_load(libbpf)("Kernel error message: busy\n");
 	assert_string_equal(xdp_log_kernel(), "busy");
 	xdp_log_begin();
 	assert_string_equal(xdp_log_kernel(), "");
@@ -87,7 +87,7 @@ test_long_words_are_cut(void **state)
 {
 	(void)state;
 	xdp_log_begin();
-	load(libxdp)("Kernel error message: %0300d\n", 7);
+	xdp_log_load(libxdp)("Kernel error message: %0300d\n", 7);
 	assert_int_equal(strlen(xdp_log_kernel()), 127);
 }
 

@@ -135,7 +135,7 @@ wait_for(pthread_t thread, struct shared *s)
 }
 
 static uint32_t
-fill(struct shared *s, uint32_t access, uint8_t stamp)
+threads_fill(struct shared *s, uint32_t access, uint8_t stamp)
 {
 	struct mem_mr_attr a = { .pd = s->pd, .access = access, .length = LEN,
 		.backing = MEM_ANONYMOUS, .numa_node = -1 };
@@ -173,7 +173,7 @@ test_no_access_after_deregister_returned(void **state)
 				sched_yield();
 			assert_int_equal(rc, 0);
 		}
-		keys[slot] = fill(&s, RR, (uint8_t)(1 + i % 250));
+		keys[slot] = threads_fill(&s, RR, (uint8_t)(1 + i % 250));
 		publish(&s, slot, (uint8_t)(1 + i % 250), keys[slot]);
 	}
 	while (__atomic_load_n(&s.hits, __ATOMIC_RELAXED) == 0)
@@ -197,8 +197,8 @@ test_window_never_shows_a_mixture(void **state)
 
 	(void)state;
 	shared_create(&s);
-	mr[0] = fill(&s, RR | BIND, 11);
-	mr[1] = fill(&s, RR | BIND, 22);
+	mr[0] = threads_fill(&s, RR | BIND, 11);
+	mr[1] = threads_fill(&s, RR | BIND, 22);
 	assert_int_equal(mem_mw_alloc(s.mem, s.pd, MEM_MW_TYPE_1, &key, NULL), 0);
 	assert_int_equal(pthread_create(&thread, NULL, worker, &s), 0);
 	for (i = 0; i < 300 * ROUNDS && in_time(&s.since); i++) {
@@ -272,7 +272,7 @@ test_bind_and_deregister_race_is_decided(void **state)
 	assert_int_equal(mem_mw_alloc(s.mem, s.pd, MEM_MW_TYPE_2, &w.mw, NULL), 0);
 	assert_int_equal(pthread_create(&thread, NULL, binding_worker, &w), 0);
 	for (i = 0; i < ROUNDS && in_time(&s.since); i++) {
-		key = fill(&s, RR | BIND, 33);
+		key = threads_fill(&s, RR | BIND, 33);
 		bound = __atomic_load_n(&w.bound, __ATOMIC_RELAXED);
 		__atomic_store_n(&w.mr, key, __ATOMIC_RELEASE);
 		/* every other time in the middle of its binds, else as they begin */
@@ -348,7 +348,7 @@ test_a_window_key_is_good_for_one_rebind(void **state)
 	(void)state;
 	assert_non_null(r);
 	shared_create(&s);
-	mr = fill(&s, RR | BIND, 1);
+	mr = threads_fill(&s, RR | BIND, 1);
 	assert_int_equal(mem_mw_alloc(s.mem, s.pd, MEM_MW_TYPE_1, &key, NULL), 0);
 	shared_key = key;
 	for (i = 0; i < 2; i++) {

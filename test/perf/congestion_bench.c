@@ -17,7 +17,7 @@
 #define MS UINT64_C(1000000)
 
 static void
-row(const char *name, const struct bottleneck_config *c)
+congestion_bench_row(const char *name, const struct bottleneck_config *c)
 {
 	struct bottleneck_result r;
 
@@ -51,11 +51,11 @@ main(int argc, char **argv)
 			.drop = 1 << 20, .ns = (brief ? 20 : 400) * MS };
 
 		c.from = c.ns / 2;
-		row("dcqcn off", &c);
+		congestion_bench_row("dcqcn off", &c);
 		c.mark = 65536;
-		row("dcqcn off, marking", &c);
+		congestion_bench_row("dcqcn off, marking", &c);
 		c.dcqcn = true;
-		row("dcqcn on", &c);
+		congestion_bench_row("dcqcn on", &c);
 	}
 	return 0;
 }

@@ -82,7 +82,7 @@ register_bytes(struct side *s, uint32_t messages)
 }
 
 static void
-create(struct side *s, uint32_t ip, uint32_t qps, const struct allocator *alloc)
+qp_bench_create(struct side *s, uint32_t ip, uint32_t qps, const struct allocator *alloc)
 {
 	struct mem_config mc = { .max_pd = 1, .max_mr = 1, .max_mw = 1,
 		.alloc = &allocator_malloc, .rng = &rng_kernel };
@@ -107,7 +107,7 @@ create(struct side *s, uint32_t ip, uint32_t qps, const struct allocator *alloc)
 }
 
 static void
-destroy(struct side *s)
+qp_bench_destroy(struct side *s)
 {
 	rc_worker_destroy(s->w);
 	rc_dev_destroy(s->dev);
@@ -119,7 +119,7 @@ destroy(struct side *s)
 }
 
 static void
-create_qp(struct side *s, uint32_t depth, bool ack_per_packet)
+qp_bench_create_qp(struct side *s, uint32_t depth, bool ack_per_packet)
 {
 	const struct qp_init_attr attr = { .qp_type = QPT_RC, .pd = s->pd, .send_cq = s->cq,
 		.recv_cq = s->cq, .srq = RC_NO_SRQ, .ack_per_packet = ack_per_packet,
@@ -133,7 +133,7 @@ create_qp(struct side *s, uint32_t depth, bool ack_per_packet)
 }
 
 static void
-modify(struct side *s, uint32_t i, const struct side *to, uint32_t dest)
+qp_bench_modify(struct side *s, uint32_t i, const struct side *to, uint32_t dest)
 {
 	struct qp_attr attr = { .pkey = 0xFFFF, .path_mtu = 1024, .timeout = 18, .retry_cnt = 7,
 		.rnr_retry = 7, .min_rnr_timer = 12, .max_rd_atomic = 4, .max_dest_rd_atomic = 4,
@@ -173,7 +173,7 @@ struct arena {
 };
 
 static void *
-arena_alloc(void *arg, size_t size, size_t align)
+qp_bench_arena_alloc(void *arg, size_t size, size_t align)
 {
 	struct arena *a = arg;
 	uint8_t *mem;
@@ -187,7 +187,7 @@ arena_alloc(void *arg, size_t size, size_t align)
 }
 
 static void
-arena_free(void *arg, void *mem)
+qp_bench_arena_free(void *arg, void *mem)
 {
 	(void)arg;
 	(void)mem;
@@ -213,7 +213,7 @@ arena_fini(struct arena *a)
 }
 
 static double
-seconds(uint64_t since)
+qp_bench_seconds(uint64_t since)
 {
 	return (double)(rte_rdtsc() - since) / (double)hz;
 }
@@ -230,18 +230,18 @@ make_many(struct many *m, unsigned int run, uint32_t count, const struct allocat
 	struct side s;
 	uint32_t i;
 
-	create(&s, 1, count, alloc);
+	qp_bench_create(&s, 1, count, alloc);
 	start = rte_rdtsc();
 	for (i = 0; i < count; i++) {
-		create_qp(&s, DEPTH, false);
-		modify(&s, i, &s, i % 0xFFFFF0 + RC_QPN_MIN);
+		qp_bench_create_qp(&s, DEPTH, false);
+		qp_bench_modify(&s, i, &s, i % 0xFFFFF0 + RC_QPN_MIN);
 	}
-	m->made[run] = count / seconds(start);
+	m->made[run] = count / qp_bench_seconds(start);
 	start = rte_rdtsc();
 	rc_worker_destroy(s.w);
 	s.w = NULL;
-	m->gone[run] = count / seconds(start);
-	destroy(&s);
+	m->gone[run] = count / qp_bench_seconds(start);
+	qp_bench_destroy(&s);
 }
 
 static void
@@ -258,7 +258,7 @@ many(uint32_t count, unsigned int runs)
 {
 	struct many at_hand, fresh;
 	struct arena arena;
-	const struct allocator alloc = { arena_alloc, arena_free, &arena };
+	const struct allocator alloc = { qp_bench_arena_alloc, qp_bench_arena_free, &arena };
 	unsigned int r;
 
 	make_many(&fresh, 0, count, &allocator_malloc);
@@ -302,7 +302,7 @@ repost(struct side *s, uint32_t i)
 }
 
 static void
-post(struct side *s, uint32_t i, bool signaled)
+qp_bench_post(struct side *s, uint32_t i, bool signaled)
 {
 	struct sge sge = { (uintptr_t)s->bytes + (uint64_t)i * MESSAGE, MESSAGE, s->key };
 	struct send_wr wr = { .wr_id = i, .opcode = WR_SEND, .num_sge = 1, .sg_list = &sge,
@@ -338,7 +338,7 @@ take_in(struct side *s, struct frames *in, uint64_t now)
 
 /* @return completions */
 static unsigned int
-poll(struct side *s, bool receiver)
+qp_bench_poll(struct side *s, bool receiver)
 {
 	struct wc wc[BENCH_BURST];
 	int i, n = rc_cq_poll(s->dev, s->cq, wc, BENCH_BURST);
@@ -353,13 +353,13 @@ poll(struct side *s, bool receiver)
 }
 
 static unsigned int
-serve(struct side *s, struct frames *in, bool receiver)
+qp_bench_serve(struct side *s, struct frames *in, bool receiver)
 {
 	uint64_t now = rte_rdtsc();
 	unsigned int n;
 
 	take_in(s, in, now);
-	n = poll(s, receiver);
+	n = qp_bench_poll(s, receiver);
 	timer_wheel_run(s->wheel, now);
 	rc_run(s->w, now, BENCH_BURST);
 	return n;
@@ -391,7 +391,7 @@ post_burst(struct side *s, struct work *work, uint32_t *visits, unsigned int n)
 		if (i + AHEAD < n)
 			rc_prefetch_send(s->w, s->qpn[visits[i + AHEAD]], work->run);
 		for (k = 0; k < work->run; k++)
-			post(s, visits[i], true);
+			qp_bench_post(s, visits[i], true);
 		visits[i] = next_visit(s, work);
 	}
 }
@@ -420,8 +420,8 @@ send_rate(struct side *a, struct side *b, struct work *work, uint32_t messages)
 		post_burst(a, work, visits, n);
 		sent += BENCH_BURST;
 		while (done < sent) {
-			done += serve(a, &b->out, false);
-			serve(b, &a->out, true);
+			done += qp_bench_serve(a, &b->out, false);
+			qp_bench_serve(b, &a->out, true);
 		}
 	}
 	return sent / (cpu_seconds() - start);
@@ -434,14 +434,14 @@ connect(struct side *a, struct side *b, uint32_t qps)
 	unsigned int k;
 
 	for (i = 0; i < qps; i++) {
-		create_qp(a, i < FIRST ? ONE_DEPTH : DEPTH, i == ONE_ACKS);
-		create_qp(b, i < FIRST ? ONE_DEPTH : DEPTH, i == ONE_ACKS);
+		qp_bench_create_qp(a, i < FIRST ? ONE_DEPTH : DEPTH, i == ONE_ACKS);
+		qp_bench_create_qp(b, i < FIRST ? ONE_DEPTH : DEPTH, i == ONE_ACKS);
 	}
 	register_bytes(a, qps);
 	register_bytes(b, qps);
 	for (i = 0; i < qps; i++) {
-		modify(a, i, b, b->qpn[i]);
-		modify(b, i, a, a->qpn[i]);
+		qp_bench_modify(a, i, b, b->qpn[i]);
+		qp_bench_modify(b, i, a, a->qpn[i]);
 		for (k = 0; k < (i < FIRST ? ONE_DEPTH : DEPTH); k++)
 			repost(b, i);
 	}
@@ -462,13 +462,13 @@ work_many(uint32_t most, uint32_t messages, unsigned int runs)
 	};
 	double rate[RTE_DIM(works)][BENCH_RUNS_MAX], ratio[RTE_DIM(works)][BENCH_RUNS_MAX];
 	struct arena memory;
-	const struct allocator alloc = { arena_alloc, arena_free, &memory };
+	const struct allocator alloc = { qp_bench_arena_alloc, qp_bench_arena_free, &memory };
 	struct side a, b;
 	unsigned int i, r;
 
 	arena_init(&memory, (size_t)2 * most * ARENA_QP + (64u << 20));
-	create(&a, 1, most + FIRST, &alloc);
-	create(&b, 2, most + FIRST, &alloc);
+	qp_bench_create(&a, 1, most + FIRST, &alloc);
+	qp_bench_create(&b, 2, most + FIRST, &alloc);
 	connect(&a, &b, most + FIRST);
 	for (i = 0; i < RTE_DIM(works); i++) /* all that is touched is there */
 		send_rate(&a, &b, &works[i], works[i].active * works[i].run);
@@ -485,8 +485,8 @@ work_many(uint32_t most, uint32_t messages, unsigned int runs)
 				100 * bench_quantile(ratio[i], runs, 0.5), 100 * ratio[i][0],
 				100 * ratio[i][runs - 1]);
 	}
-	destroy(&a);
-	destroy(&b);
+	qp_bench_destroy(&a);
+	qp_bench_destroy(&b);
 	arena_fini(&memory);
 }
 

@@ -41,13 +41,13 @@ struct adapter {
 };
 
 static const struct port_attr *
-port_of(void *arg, uint16_t port)
+smp_bench_port_of(void *arg, uint16_t port)
 {
 	return port == 0 ? arg : NULL;
 }
 
 static void
-apply(void *arg, uint16_t port, const struct port_settings *s)
+smp_bench_apply(void *arg, uint16_t port, const struct port_settings *s)
 {
 	struct adapter *a = arg;
 
@@ -58,7 +58,7 @@ apply(void *arg, uint16_t port, const struct port_settings *s)
 }
 
 static void
-event(void *arg, const struct event *ev)
+smp_bench_event(void *arg, const struct event *ev)
 {
 	(void)arg;
 	(void)ev;
@@ -69,11 +69,22 @@ create_sma(struct adapter *a)
 {
 	const struct sma_port_config port = { .guid = 0x0002C90300000101, .lid = LID,
 		.sm_lid = SM_LID, .active = true, .mtu = 4096, .vl_cap = 1, .width = 0x2, .speed = 0x1 };
-	const struct sma_config c = { .mad = a->mad, .wheel = a->wheel, .alloc = &allocator_malloc,
-		.rng = &rng_kernel, .hz = bench_hz(), .node_desc = "bench",
-		.node_guid = 0x0002C90300000100, .system_image_guid = 0x0002C90300000100,
-		.num_ports = 1, .resp_time = 16, .port = &port, .num_managed = 1,
-		.limits = sma_limits_default, .apply = apply, .event = event, .arg = a };
+	const struct sma_config c = { .mad = a->mad,
+		.wheel = a->wheel,
+		.alloc = &allocator_malloc,
+		.rng = &rng_kernel,
+		.hz = bench_hz(),
+		.node_desc = "bench",
+		.node_guid = 0x0002C90300000100,
+		.system_image_guid = 0x0002C90300000100,
+		.num_ports = 1,
+		.resp_time = 16,
+		.port = &port,
+		.num_managed = 1,
+		.limits = sma_limits_default,
+		.apply = smp_bench_apply,
+		.event = smp_bench_event,
+		.arg = a };
 
 	a->sma = sma_create(&c);
 	if (a->sma == NULL)
@@ -83,7 +94,7 @@ create_sma(struct adapter *a)
 }
 
 static void
-create(struct adapter *a)
+smp_bench_create(struct adapter *a)
 {
 	const struct bench_config config = { .sessions = 256 };
 	struct mad_worker_config mad = {
@@ -93,7 +104,7 @@ create(struct adapter *a)
 		.alloc = &allocator_malloc,
 		.rng = &rng_kernel,
 		.tx = &a->out.sink,
-		.port = port_of,
+		.port = smp_bench_port_of,
 		.port_arg = &a->port,
 	};
 
@@ -113,7 +124,7 @@ create(struct adapter *a)
 }
 
 static void
-destroy(struct adapter *a)
+smp_bench_destroy(struct adapter *a)
 {
 	sma_destroy(a->sma);
 	mad_worker_destroy(a->mad);
@@ -174,7 +185,7 @@ add_requests(struct frames *requests, uint16_t attribute, bool directed)
 }
 
 static void
-check(const uint8_t *mad, uint16_t attribute, bool directed)
+smp_bench_check(const uint8_t *mad, uint16_t attribute, bool directed)
 {
 	uint16_t status = get_be16(mad + MAD_OFF_STATUS);
 
@@ -190,14 +201,14 @@ measure(uint16_t attribute, bool directed)
 	struct adapter a;
 	double rate;
 
-	create(&a);
+	smp_bench_create(&a);
 	frames_init(&requests, REQUESTS);
 	requests.encap = ENCAP_IB;
 	add_requests(&requests, attribute, directed);
 	rate = answer_rate(&requests, &a.out, a.mad, mad_receive_smp, brief ? 10000 : 1000000);
-	check(answer_last(&a.out), attribute, directed);
+	smp_bench_check(answer_last(&a.out), attribute, directed);
 	frames_free(&requests);
-	destroy(&a);
+	smp_bench_destroy(&a);
 	return rate;
 }
 

@@ -40,7 +40,7 @@ struct both {
 };
 
 static void
-die(const char *what, int rc)
+store_bench_die(const char *what, int rc)
 {
 	fprintf(stderr, "store_bench: %s: %s\n", what, mdb_strerror(rc));
 	exit(1);
@@ -50,11 +50,11 @@ die(const char *what, int rc)
 	do {                                                                                       \
 		int rc_ = (call);                                                                  \
 		if (rc_ != 0)                                                                      \
-			die(#call, rc_);                                                           \
+			store_bench_die(#call, rc_);                                               \
 	} while (0)
 
 static double
-seconds(void)
+store_bench_seconds(void)
 {
 	struct timespec ts;
 
@@ -76,7 +76,7 @@ scattered(uint32_t i)
 }
 
 static void
-key_of(uint8_t *key, uint32_t rid)
+store_bench_key_of(uint8_t *key, uint32_t rid)
 {
 	key[0] = 0;
 	key[1] = (uint8_t)(rid >> 24);
@@ -93,7 +93,7 @@ lmdb_put(MDB_txn *txn, MDB_dbi dbi, uint32_t rid, const uint8_t *row)
 	uint8_t bytes[5];
 	MDB_val key = { sizeof(bytes), bytes }, value = { ROW_LEN, (void *)(uintptr_t)row };
 
-	key_of(bytes, rid);
+	store_bench_key_of(bytes, rid);
 	OK(mdb_put(txn, dbi, &key, &value, 0));
 }
 
@@ -176,7 +176,7 @@ static volatile uint32_t sum;
 static double
 lmdb_get(struct both *b)
 {
-	double start = seconds();
+	double start = store_bench_seconds();
 	uint8_t bytes[5];
 	MDB_val key = { sizeof(bytes), bytes }, value;
 	MDB_txn *txn;
@@ -184,12 +184,12 @@ lmdb_get(struct both *b)
 
 	OK(mdb_txn_begin(b->env, NULL, MDB_RDONLY, &txn));
 	for (i = 0; i < lookups; i++) {
-		key_of(bytes, rid_of(scattered(i)));
+		store_bench_key_of(bytes, rid_of(scattered(i)));
 		OK(mdb_get(txn, b->dbi, &key, &value));
 		sum += ((uint8_t *)value.mv_data)[1];
 	}
 	mdb_txn_abort(txn);
-	return (seconds() - start) / lookups * 1e9;
+	return (store_bench_seconds() - start) / lookups * 1e9;
 }
 
 /* The same, and the transaction renewed for each burst of 32, as a worker would. */
@@ -203,17 +203,17 @@ lmdb_get_renewed(struct both *b)
 	uint32_t i;
 
 	OK(mdb_txn_begin(b->env, NULL, MDB_RDONLY, &txn));
-	start = seconds();
+	start = store_bench_seconds();
 	for (i = 0; i < lookups; i++) {
 		if (i % 32 == 0) {
 			mdb_txn_reset(txn);
 			OK(mdb_txn_renew(txn));
 		}
-		key_of(bytes, rid_of(scattered(i)));
+		store_bench_key_of(bytes, rid_of(scattered(i)));
 		OK(mdb_get(txn, b->dbi, &key, &value));
 		sum += ((uint8_t *)value.mv_data)[1];
 	}
-	start = seconds() - start;
+	start = store_bench_seconds() - start;
 	mdb_txn_abort(txn);
 	return start / lookups * 1e9;
 }
@@ -221,18 +221,18 @@ lmdb_get_renewed(struct both *b)
 static double
 tree_get_all(struct both *b)
 {
-	double start = seconds();
+	double start = store_bench_seconds();
 	uint32_t i;
 
 	for (i = 0; i < lookups; i++)
 		sum += store_get(store_current(b->r), 0, rid_of(scattered(i)))->bytes[1];
-	return (seconds() - start) / lookups * 1e9;
+	return (store_bench_seconds() - start) / lookups * 1e9;
 }
 
 static double
 lmdb_walk(struct both *b)
 {
-	double start = seconds();
+	double start = store_bench_seconds();
 	MDB_val key, value;
 	MDB_cursor *c;
 	MDB_txn *txn;
@@ -246,13 +246,13 @@ lmdb_walk(struct both *b)
 	}
 	mdb_cursor_close(c);
 	mdb_txn_abort(txn);
-	return (seconds() - start) / n * 1e9;
+	return (store_bench_seconds() - start) / n * 1e9;
 }
 
 static double
 tree_walk(struct both *b)
 {
-	double start = seconds();
+	double start = store_bench_seconds();
 	const struct store_record *r;
 	struct store_cursor c;
 	uint32_t n = 0;
@@ -262,14 +262,14 @@ tree_walk(struct both *b)
 		sum += r->bytes[1];
 		n++;
 	}
-	return (seconds() - start) / n * 1e9;
+	return (store_bench_seconds() - start) / n * 1e9;
 }
 
 /* Where a transfer goes on after a Resend: LMDB must know the key, the tree takes the number. */
 static double
 lmdb_seek(struct both *b)
 {
-	double start = seconds();
+	double start = store_bench_seconds();
 	uint8_t bytes[5];
 	MDB_val key = { sizeof(bytes), bytes }, value;
 	MDB_cursor *c;
@@ -279,20 +279,20 @@ lmdb_seek(struct both *b)
 	OK(mdb_txn_begin(b->env, NULL, MDB_RDONLY, &txn));
 	OK(mdb_cursor_open(txn, b->dbi, &c));
 	for (i = 0; i < lookups; i++) {
-		key_of(bytes, rid_of(scattered(i)));
+		store_bench_key_of(bytes, rid_of(scattered(i)));
 		key.mv_data = bytes; /* the last answer left its own key there */
 		OK(mdb_cursor_get(c, &key, &value, MDB_SET_RANGE));
 		sum += ((uint8_t *)value.mv_data)[1];
 	}
 	mdb_cursor_close(c);
 	mdb_txn_abort(txn);
-	return (seconds() - start) / lookups * 1e9;
+	return (store_bench_seconds() - start) / lookups * 1e9;
 }
 
 static double
 tree_seek(struct both *b)
 {
-	double start = seconds();
+	double start = store_bench_seconds();
 	struct store_cursor c;
 	uint32_t i;
 
@@ -300,11 +300,11 @@ tree_seek(struct both *b)
 		store_seek(&c, store_current(b->r), 0, scattered(i));
 		sum += store_next(&c, NULL)->bytes[1];
 	}
-	return (seconds() - start) / lookups * 1e9;
+	return (store_bench_seconds() - start) / lookups * 1e9;
 }
 
 static int
-by_value(const void *a, const void *b)
+store_bench_by_value(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;
 
@@ -312,7 +312,7 @@ by_value(const void *a, const void *b)
 }
 
 static void
-compare(struct both *b, const char *what, double (*lmdb)(struct both *),
+store_bench_compare(struct both *b, const char *what, double (*lmdb)(struct both *),
 	double (*tree)(struct both *))
 {
 	double a[PAIRS], t[PAIRS], ratio[PAIRS];
@@ -323,9 +323,9 @@ compare(struct both *b, const char *what, double (*lmdb)(struct both *),
 		t[i] = tree(b);
 		ratio[i] = a[i] / t[i];
 	}
-	qsort(a, PAIRS, sizeof(a[0]), by_value);
-	qsort(t, PAIRS, sizeof(t[0]), by_value);
-	qsort(ratio, PAIRS, sizeof(ratio[0]), by_value);
+	qsort(a, PAIRS, sizeof(a[0]), store_bench_by_value);
+	qsort(t, PAIRS, sizeof(t[0]), store_bench_by_value);
+	qsort(ratio, PAIRS, sizeof(ratio[0]), store_bench_by_value);
 	printf("%-34s %8.0f ns %8.0f ns %8.1f\n", what, a[PAIRS / 2], t[PAIRS / 2],
 		ratio[PAIRS / 2]);
 }
@@ -336,7 +336,7 @@ static void
 say_held(const char *what, uint32_t num, double bytes, double start, const char *after)
 {
 	printf("%u held, %u changes, %s: %.1f MiB, %s; %.0f ns a change\n", num, changes, what,
-		bytes / (1 << 20), after, (seconds() - start) / changes * 1e9);
+		bytes / (1 << 20), after, (store_bench_seconds() - start) / changes * 1e9);
 }
 
 static void
@@ -345,7 +345,7 @@ lmdb_hold(struct both *b, uint32_t num)
 	uint64_t before = file_bytes(b);
 	static MDB_txn *held[HELD];
 	uint8_t row[ROW_LEN] = { 1 };
-	double start = seconds();
+	double start = store_bench_seconds();
 	uint32_t i, n = 0;
 	MDB_txn *txn;
 
@@ -367,7 +367,7 @@ tree_hold(struct both *b, uint32_t num)
 	static const struct store_version *held[HELD];
 	uint8_t row[ROW_LEN] = { 1 };
 	struct store_stats stats, after;
-	double start = seconds();
+	double start = store_bench_seconds();
 	uint32_t i, n = 0;
 	struct store_txn *t;
 
@@ -431,14 +431,14 @@ durable(uint32_t group)
 	}
 	s = store_create(&config, &err);
 	for (i = 0; i < commits; i++) {
-		start = seconds();
+		start = store_bench_seconds();
 		t = store_begin(s);
 		for (k = 0; k < group; k++)
 			OK(store_put(t, 0, rid_of(scattered(i * group + k)), row, ROW_LEN));
 		OK(store_commit(t, &err));
-		took[i] = seconds() - start;
+		took[i] = store_bench_seconds() - start;
 	}
-	qsort(took, commits, sizeof(took[0]), by_value);
+	qsort(took, commits, sizeof(took[0]), store_bench_by_value);
 	printf("durable commit of %4u changes %10.0f us %12.0f changes/s\n", group,
 		took[commits / 2] * 1e6, group / took[commits / 2]);
 	store_destroy(s);
@@ -446,24 +446,24 @@ durable(uint32_t group)
 }
 
 static void
-run(uint32_t n)
+store_bench_run(uint32_t n)
 {
 	struct both b = { 0 };
 	double start;
 
 	records = n;
 	fill_lmdb(&b);
-	start = seconds();
+	start = store_bench_seconds();
 	fill_tree(&b);
-	start = seconds() - start;
+	start = store_bench_seconds() - start;
 	lmdb_walk(&b);
 	printf("\n%u records of %u bytes; LMDB's map: %s\n", n, ROW_LEN, lock_map(&b));
 	printf("loading the tree: %.0f ns a record\n", start / n * 1e9);
 	printf("%-34s %11s %11s %8s\n", "", "LMDB", "tree", "ratio");
-	compare(&b, "get by RID, one transaction", lmdb_get, tree_get_all);
-	compare(&b, "get by RID, renewed each 32", lmdb_get_renewed, tree_get_all);
-	compare(&b, "walk, a record", lmdb_walk, tree_walk);
-	compare(&b, "go on by key | by ordinal", lmdb_seek, tree_seek);
+	store_bench_compare(&b, "get by RID, one transaction", lmdb_get, tree_get_all);
+	store_bench_compare(&b, "get by RID, renewed each 32", lmdb_get_renewed, tree_get_all);
+	store_bench_compare(&b, "walk, a record", lmdb_walk, tree_walk);
+	store_bench_compare(&b, "go on by key | by ordinal", lmdb_seek, tree_seek);
 	lmdb_hold(&b, 1);
 	tree_hold(&b, 1);
 	lmdb_hold(&b, HELD);
@@ -490,9 +490,9 @@ main(int argc, char **argv)
 	lookups = brief ? 1000 : 1000000;
 	changes = brief ? HELD : 100000;
 	commits = brief ? 2 : COMMITS;
-	run(10000);
+	store_bench_run(10000);
 	if (!brief)
-		run(1000000);
+		store_bench_run(1000000);
 	printf("\n");
 	durable(1);
 	durable(10);

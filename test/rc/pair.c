@@ -13,7 +13,7 @@
 /* --- the wire --- */
 
 static void
-parse(const struct sent *s, const struct node *from, struct packet *pkt)
+pair_parse(const struct sent *s, const struct node *from, struct packet *pkt)
 {
 	enum encap encap = from->pair->config.encap;
 	enum verdict why;
@@ -43,7 +43,7 @@ name_packet(struct sent *s, const struct packet *pkt)
 }
 
 static uint8_t *
-reserve(struct tx_sink *sink, const struct path *path, uint32_t len)
+pair_reserve(struct tx_sink *sink, const struct path *path, uint32_t len)
 {
 	struct node *n = (struct node *)sink;
 	struct sent *s = &n->sent[n->sent_count];
@@ -59,7 +59,7 @@ reserve(struct tx_sink *sink, const struct path *path, uint32_t len)
 }
 
 static void
-commit(struct tx_sink *sink)
+pair_commit(struct tx_sink *sink)
 {
 	struct node *n = (struct node *)sink;
 	struct sent *s = &n->sent[n->sent_count++];
@@ -68,7 +68,7 @@ commit(struct tx_sink *sink)
 	n->room--;
 	s->port = n->path->av.port;
 	s->len = path_finish(n->path, s->frame + n->path->header_len, n->reserved, 0);
-	parse(s, n, &pkt);
+	pair_parse(s, n, &pkt);
 	name_packet(s, &pkt);
 }
 
@@ -86,7 +86,7 @@ transmit(struct node *n)
 }
 
 static bool
-is_lost(struct node *n, uint32_t psn)
+pair_is_lost(struct node *n, uint32_t psn)
 {
 	unsigned int i;
 
@@ -106,8 +106,8 @@ deliver(struct node *n)
 	struct packet pkt;
 
 	while (n->delivered < n->sent_count) {
-		parse(&n->sent[n->delivered++], n, &pkt);
-		if (!is_lost(n, pkt.psn) && (n->dead >> pkt.port & 1) == 0 && to->w != NULL)
+		pair_parse(&n->sent[n->delivered++], n, &pkt);
+		if (!pair_is_lost(n, pkt.psn) && (n->dead >> pkt.port & 1) == 0 && to->w != NULL)
 			to->verdict = rc_receive(to->w, &pkt, n->pair->now);
 	}
 }
@@ -183,7 +183,7 @@ sent_packet(const struct node *n, unsigned int i)
 	struct packet pkt;
 
 	assert_true(n->looked + i < n->seen);
-	parse(&n->sent[n->looked + i], n, &pkt);
+	pair_parse(&n->sent[n->looked + i], n, &pkt);
 	return pkt;
 }
 
@@ -206,7 +206,7 @@ answer(struct pair *p, const struct wire_headers *headers, const uint8_t *payloa
 		memcpy(s.frame + at, payload, len);
 	s.len = path_finish(path, s.frame + path->header_len,
 		at + len + h.pad - path->header_len, 0);
-	parse(&s, &p->b, &pkt);
+	pair_parse(&s, &p->b, &pkt);
 	return rc_receive(p->a.w, &pkt, p->now);
 }
 
@@ -320,7 +320,7 @@ expect_no_wc(struct node *n)
 }
 
 static bool
-next_event(struct node *n, struct event *ev)
+pair_next_event(struct node *n, struct event *ev)
 {
 	while (n->event_next < n->event_count) {
 		*ev = n->events[n->event_next++];
@@ -335,7 +335,7 @@ expect_event(struct node *n, enum event_type type)
 {
 	struct event ev;
 
-	if (!next_event(n, &ev))
+	if (!pair_next_event(n, &ev))
 		fail_msg("no event %s", event_type_name(type));
 	assert_string_equal(event_type_name(ev.type), event_type_name(type));
 }
@@ -345,7 +345,7 @@ expect_no_event(struct node *n)
 {
 	struct event ev;
 
-	if (next_event(n, &ev))
+	if (pair_next_event(n, &ev))
 		fail_msg("event %s", event_type_name(ev.type));
 }
 
@@ -373,7 +373,7 @@ counters_of(const struct node *n)
 /* --- set-up --- */
 
 static void
-take_event(void *arg, const struct event *ev)
+pair_take_event(void *arg, const struct event *ev)
 {
 	struct node *n = arg;
 
@@ -482,7 +482,7 @@ must_modify(struct node *n, enum qp_state state, uint32_t mask)
 }
 
 static void
-node_memory(struct node *n)
+pair_node_memory(struct node *n)
 {
 	struct mem_config mc = { .max_pd = 4, .max_mr = 16, .max_mw = 16,
 		.alloc = &allocator_malloc, .rng = &rng_kernel, .grace = n->pair->config.grace };
@@ -508,12 +508,12 @@ node_memory(struct node *n)
 }
 
 static void
-node_create(struct node *n)
+pair_node_create(struct node *n)
 {
 	const struct pair_config *c = &n->pair->config;
 	struct rc_dev_config dc = { .limits = rc_limits_default, .workers = c->workers, .hz = 1000000000,
 		.alloc = &allocator_malloc, .rng = &rng_kernel };
-	struct rc_worker_config wc = { .event = take_event, .event_arg = n, .tx = &n->sink,
+	struct rc_worker_config wc = { .event = pair_take_event, .event_arg = n, .tx = &n->sink,
 		.violation = take_violation, .violation_arg = n };
 	struct qp_init_attr init;
 	struct error err = { "" };
@@ -539,7 +539,7 @@ node_create(struct node *n)
 }
 
 static void
-node_destroy(struct node *n)
+pair_node_destroy(struct node *n)
 {
 	rc_worker_destroy(n->w);
 	rc_dev_destroy(n->dev);
@@ -573,16 +573,16 @@ pair_create(const struct pair_config *config)
 	DEFAULT(window, 1024);
 	DEFAULT(ack_interval, 64);
 	for (n = &p->a; n <= &p->b; n++) {
-		n->sink = (struct tx_sink){ reserve, commit };
+		n->sink = (struct tx_sink){ pair_reserve, pair_commit };
 		n->pair = p;
 		n->peer = n == &p->a ? &p->b : &p->a;
 		n->room = UINT32_MAX;
 		n->va = n == &p->a ? 0x100000000 : 0x200000000;
 		n->sent = calloc(PAIR_SENT, sizeof(*n->sent));
 		assert_non_null(n->sent);
-		node_memory(n);
+		pair_node_memory(n);
 		if (n == &p->a || !p->config.scripted)
-			node_create(n);
+			pair_node_create(n);
 		else
 			n->qpn = SCRIPTED_QPN;
 	}
@@ -604,8 +604,8 @@ pair_create(const struct pair_config *config)
 void
 pair_destroy(struct pair *p)
 {
-	node_destroy(&p->a);
-	node_destroy(&p->b);
+	pair_node_destroy(&p->a);
+	pair_node_destroy(&p->b);
 	free(p);
 }
 

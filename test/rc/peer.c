@@ -56,7 +56,7 @@ name_answer(struct answer *a)
 }
 
 static uint8_t *
-sink_reserve(struct tx_sink *sink, const struct path *path, uint32_t len)
+peer_sink_reserve(struct tx_sink *sink, const struct path *path, uint32_t len)
 {
 	struct peer *p = (struct peer *)sink;
 
@@ -70,7 +70,7 @@ sink_reserve(struct tx_sink *sink, const struct path *path, uint32_t len)
 }
 
 static void
-sink_commit(struct tx_sink *sink)
+peer_sink_commit(struct tx_sink *sink)
 {
 	struct peer *p = (struct peer *)sink;
 	struct answer *a = &p->answers[p->answer_count++];
@@ -105,7 +105,7 @@ sink_commit(struct tx_sink *sink)
 }
 
 static void
-take_event(void *arg, const struct event *ev)
+peer_take_event(void *arg, const struct event *ev)
 {
 	struct peer *p = arg;
 
@@ -229,7 +229,7 @@ peer_create(const struct peer_config *config)
 		.limits = rc_limits_default, .workers = 2, .hz = 1000000000,
 		.alloc = &allocator_malloc, .rng = &rng_kernel,
 	};
-	struct rc_worker_config wc = { .event = take_event, .icrc_unchecked = true };
+	struct rc_worker_config wc = { .event = peer_take_event, .icrc_unchecked = true };
 	struct qp_init_attr init;
 	struct error err = { "" };
 	unsigned int i;
@@ -248,7 +248,7 @@ peer_create(const struct peer_config *config)
 		p->config.recv_wr = 16;
 	if (p->config.cq_depth == 0)
 		p->config.cq_depth = 64;
-	p->sink = (struct tx_sink){ sink_reserve, sink_commit };
+	p->sink = (struct tx_sink){ peer_sink_reserve, peer_sink_commit };
 	p->sink_room = UINT32_MAX;
 
 	dc.limits.max_qp = 16;
@@ -478,7 +478,7 @@ expect_no_wc(struct peer *p)
 
 /* The worker's own news do not count: established, CQ woken. */
 static bool
-next_event(struct peer *p, struct event *ev)
+peer_next_event(struct peer *p, struct event *ev)
 {
 	while (p->event_next < p->event_count) {
 		*ev = p->events[p->event_next++];
@@ -493,7 +493,7 @@ expect_event(struct peer *p, enum event_type type)
 {
 	struct event ev;
 
-	if (!next_event(p, &ev))
+	if (!peer_next_event(p, &ev))
 		fail_msg("no event %s", event_type_name(type));
 	assert_string_equal(event_type_name(ev.type), event_type_name(type));
 }
@@ -503,12 +503,12 @@ expect_no_event(struct peer *p)
 {
 	struct event ev;
 
-	if (next_event(p, &ev))
+	if (peer_next_event(p, &ev))
 		fail_msg("event %s", event_type_name(ev.type));
 }
 
 static struct rc_qp_info
-info_of(const struct peer *p)
+peer_info_of(const struct peer *p)
 {
 	struct rc_qp_info info;
 
@@ -519,17 +519,17 @@ info_of(const struct peer *p)
 enum qp_state
 state_of(const struct peer *p)
 {
-	return info_of(p).attr.qp_state;
+	return peer_info_of(p).attr.qp_state;
 }
 
 uint32_t
 epsn_of(const struct peer *p)
 {
-	return info_of(p).attr.rq_psn;
+	return peer_info_of(p).attr.rq_psn;
 }
 
 struct rc_counters
 counters_of(const struct peer *p)
 {
-	return info_of(p).counters;
+	return peer_info_of(p).counters;
 }

@@ -110,7 +110,7 @@ test_duplicate_atomic_older_than_the_ring_is_dropped(void **state)
 }
 
 static void
-refused(struct peer *p, const char *nak, enum event_type event)
+atomic_refused(struct peer *p, const char *nak, enum event_type event)
 {
 	run(p);
 	expect_tx(p, nak);
@@ -129,7 +129,7 @@ test_unaligned_address_is_an_invalid_request(void **state)
 
 	*word(p, 64) = 99;
 	assert_int_equal(in_fetch_add(p, 201, 68, 1), VERDICT_NAK_SENT);
-	refused(p, "NAK-INV 201", EVENT_QP_REQ_ERR);
+	atomic_refused(p, "NAK-INV 201", EVENT_QP_REQ_ERR);
 }
 
 static void
@@ -144,7 +144,7 @@ test_region_without_atomic_right_is_an_access_error(void **state)
 	p->pkt.va = PEER_VA + 64;
 	p->pkt.swap_add = 1;
 	assert_int_equal(feed(p), VERDICT_NAK_SENT);
-	refused(p, "NAK-ACC 201", EVENT_QP_ACCESS_ERR);
+	atomic_refused(p, "NAK-ACC 201", EVENT_QP_ACCESS_ERR);
 	assert_int_equal(counters_of(p).resp_remote_access_errors, 1);
 }
 
@@ -155,7 +155,7 @@ test_address_outside_the_region_is_an_access_error(void **state)
 
 	*word(p, 64) = 99;
 	assert_int_equal(in_cmp_swap(p, 201, PEER_MEM, 0, 1), VERDICT_NAK_SENT);
-	refused(p, "NAK-ACC 201", EVENT_QP_ACCESS_ERR);
+	atomic_refused(p, "NAK-ACC 201", EVENT_QP_ACCESS_ERR);
 }
 
 static void
@@ -168,7 +168,7 @@ test_atomic_with_a_payload_is_an_invalid_request(void **state)
 	p->pkt.swap_add = 1;
 	p->pkt.payload_len = 4;
 	assert_int_equal(feed(p), VERDICT_NAK_SENT);
-	refused(p, "NAK-INV 201", EVENT_QP_REQ_ERR);
+	atomic_refused(p, "NAK-INV 201", EVENT_QP_REQ_ERR);
 }
 
 #define ROUNDS 200000

@@ -14,7 +14,7 @@
 #define TTR(timeout) (UINT64_C(4096) << (timeout)) /* ns */
 
 static void
-forget_sent(struct node *n)
+completer_forget_sent(struct node *n)
 {
 	transmit(n);
 	n->seen = n->sent_count;
@@ -143,7 +143,7 @@ test_ghost_naks(void **state)
 	post(&p->a, WR_RDMA_WRITE, 2, 1);
 	transmit(&p->a);
 	ack(p, 201);
-	forget_sent(&p->a);
+	completer_forget_sent(&p->a);
 	for (i = 0; i < 5; i++) {
 		assert_int_equal(nak(p, naks[i], 201), VERDICT_DUPLICATE_RESPONSE);
 		assert_int_equal(nak(p, naks[i], 203), VERDICT_GHOST_RESPONSE);
@@ -186,7 +186,7 @@ test_payload_where_there_is_none(void **state)
 
 	post(&p->a, WR_RDMA_WRITE, 1, 1);
 	post(&p->a, WR_ATOMIC_FETCH_AND_ADD, 2, 8);
-	forget_sent(&p->a);
+	completer_forget_sent(&p->a);
 	for (i = 0; i < sizeof(syndromes); i++) {
 		h.syndrome = syndromes[i];
 		assert_int_equal(answer(p, &h, bytes, 4), VERDICT_ACK_PAYLOAD);
@@ -280,7 +280,7 @@ test_equal_acks_are_one_gap(void **state)
 	post(&p->a, WR_RDMA_READ, 2, 1);
 	post(&p->a, WR_RDMA_WRITE, 3, 1);
 	post(&p->a, WR_RDMA_WRITE, 4, 1);
-	forget_sent(&p->a);
+	completer_forget_sent(&p->a);
 	assert_int_equal(ack(p, 204), VERDICT_IMPLIED_NAK); /* both answers are lost */
 	transmit(&p->a);
 	expect_tx(&p->a, "READ Request 201", "READ Request 202", "WRITE Only 203", "WRITE Only 204");
@@ -323,7 +323,7 @@ test_overtaken_ack_before_the_rewind(void **state)
 	post(&p->a, WR_ATOMIC_FETCH_AND_ADD, 1, 8);
 	post(&p->a, WR_RDMA_WRITE, 2, 1);
 	post(&p->a, WR_RDMA_WRITE, 3, 1);
-	forget_sent(&p->a);
+	completer_forget_sent(&p->a);
 	assert_int_equal(ack(p, 203), VERDICT_IMPLIED_NAK);
 	assert_int_equal(ack(p, 202), VERDICT_IMPLIED_NAK);
 	assert_int_equal(info_of(&p->a).retry_left, 6);
@@ -370,7 +370,7 @@ test_partial_read_restart(void **state)
 
 	memset(p->a.bytes, 0, 2000);
 	post(&p->a, WR_RDMA_READ, 1, 1000); /* 201 to 204 */
-	forget_sent(&p->a);
+	completer_forget_sent(&p->a);
 	read_response(p, RC_READ_RESP_FIRST, 201, 0, 256);
 	assert_int_equal(read_response(p, RC_READ_RESP_MIDDLE, 203, 512, 256),
 		VERDICT_READ_OUT_OF_ORDER);
@@ -410,10 +410,10 @@ test_late_answer_after_restart(void **state)
 	struct pair *p = *state;
 
 	post(&p->a, WR_RDMA_READ, 1, 700); /* 201 to 203 */
-	forget_sent(&p->a);
+	completer_forget_sent(&p->a);
 	read_response(p, RC_READ_RESP_FIRST, 201, 0, 256);
 	pass(p, TTR(14));
-	forget_sent(&p->a); /* asks from 202 */
+	completer_forget_sent(&p->a); /* asks from 202 */
 	assert_int_equal(read_response(p, RC_READ_RESP_MIDDLE, 202, 256, 256), VERDICT_RESPONSE);
 	assert_int_equal(read_response(p, RC_READ_RESP_LAST, 203, 512, 188), VERDICT_RESPONSE);
 	expect_wc(&p->a, 1, WC_SUCCESS);
@@ -431,7 +431,7 @@ test_response_of_later_read_skips(void **state)
 
 	post(&p->a, WR_RDMA_READ, 1, 1);
 	post(&p->a, WR_RDMA_READ, 2, 1);
-	forget_sent(&p->a);
+	completer_forget_sent(&p->a);
 	assert_int_equal(read_response(p, RC_READ_RESP_ONLY, 202, 0, 1), VERDICT_IMPLIED_NAK);
 	expect_no_wc(&p->a);
 	transmit(&p->a);
@@ -673,7 +673,7 @@ test_repeated_sequence_nak_in_one_round(void **state)
 	unsigned int i;
 
 	post(&p->a, WR_RDMA_WRITE, 1, 5 * 256);
-	forget_sent(&p->a);
+	completer_forget_sent(&p->a);
 	assert_int_equal(nak(p, 0x60, 203), VERDICT_RESPONSE);
 	for (i = 0; i < 10; i++)
 		assert_int_equal(nak(p, 0x60, 203), VERDICT_STALE_NAK);
@@ -699,7 +699,7 @@ test_sequence_nak_behind_an_ack_of_the_round(void **state)
 	struct pair *p = *state;
 
 	post(&p->a, WR_RDMA_WRITE, 1, 5 * 256);
-	forget_sent(&p->a);
+	completer_forget_sent(&p->a);
 	assert_int_equal(nak(p, 0x60, 201), VERDICT_RESPONSE);
 	rc_run(p->a.w, p->now, 1);
 	rc_run(p->a.w, p->now, 1);
@@ -719,7 +719,7 @@ test_sequence_nak_further_on(void **state)
 	struct pair *p = *state;
 
 	post(&p->a, WR_RDMA_WRITE, 1, 5 * 256);
-	forget_sent(&p->a);
+	completer_forget_sent(&p->a);
 	nak(p, 0x60, 202);
 	rc_run(p->a.w, p->now, 3);
 	expect_tx(&p->a, "WRITE Middle 202", "WRITE Middle 203", "WRITE Middle 204");
@@ -739,7 +739,7 @@ test_sequence_nak_before_the_round_goes(void **state)
 	struct pair *p = *state;
 
 	post(&p->a, WR_RDMA_WRITE, 1, 5 * 256);
-	forget_sent(&p->a);
+	completer_forget_sent(&p->a);
 	assert_int_equal(nak(p, 0x60, 202), VERDICT_RESPONSE);
 	assert_int_equal(info_of(&p->a).retry_left, 6);
 	assert_int_equal(nak(p, 0x60, 204), VERDICT_RESPONSE);
@@ -778,7 +778,7 @@ test_ack_during_rewind(void **state)
 	struct pair *p = *state;
 
 	post(&p->a, WR_RDMA_WRITE, 1, 5 * 256);
-	forget_sent(&p->a);
+	completer_forget_sent(&p->a);
 	nak(p, 0x60, 202);
 	ack(p, 203);
 	transmit(&p->a);
@@ -792,7 +792,7 @@ test_sequence_nak_inside_read(void **state)
 	struct pair *p = *state;
 
 	post(&p->a, WR_RDMA_READ, 1, 700);
-	forget_sent(&p->a);
+	completer_forget_sent(&p->a);
 	read_response(p, RC_READ_RESP_FIRST, 201, 0, 256);
 	assert_int_equal(nak(p, 0x60, 202), VERDICT_RESPONSE);
 	transmit(&p->a);
@@ -841,7 +841,7 @@ test_rnr_past_an_unanswered_read(void **state)
 	post(&p->a, WR_RDMA_READ, 1, 1);
 	post(&p->a, WR_SEND, 2, 1);
 	post(&p->a, WR_RDMA_WRITE, 3, 1);
-	forget_sent(&p->a);
+	completer_forget_sent(&p->a);
 	/* seed 001: no request again before the wait is over, though the Read's answer was lost */
 	assert_int_equal(nak(p, 0x2C, 202), VERDICT_IMPLIED_NAK); /* 0.64 ms */
 	transmit(&p->a);
@@ -860,7 +860,7 @@ test_rnr_past_an_unanswered_read(void **state)
 	post(&p->a, WR_RDMA_READ, 4, 1);
 	post(&p->a, WR_SEND, 5, 1);
 	ack(p, 203);
-	forget_sent(&p->a);
+	completer_forget_sent(&p->a);
 	assert_int_equal(nak(p, 0x2C, 205), VERDICT_IMPLIED_NAK);
 	assert_int_equal(read_response(p, RC_READ_RESP_ONLY, 204, 0, 1), VERDICT_RESPONSE);
 	transmit(&p->a);
@@ -885,7 +885,7 @@ test_naks_during_rnr_wait(void **state)
 	*state = p;
 	post(&p->a, WR_SEND, 1, 1);
 	post(&p->a, WR_RDMA_WRITE, 2, 1);
-	forget_sent(&p->a);
+	completer_forget_sent(&p->a);
 	assert_int_equal(nak(p, 0x2C, 201), VERDICT_RESPONSE); /* 0.64 ms */
 	pass(p, 600000);
 	assert_int_equal(nak(p, 0x2C, 201), VERDICT_STALE_NAK);
@@ -914,7 +914,7 @@ test_sequence_naks_after_the_rnr_wait(void **state)
 	*state = p;
 	post(&p->a, WR_SEND, 1, 1000);
 	post(&p->a, WR_RDMA_WRITE, 2, 1);
-	forget_sent(&p->a);
+	completer_forget_sent(&p->a);
 	for (i = 0; i < 20; i++) {
 		assert_int_equal(nak(p, 0x21, 201), VERDICT_RESPONSE);
 		pass(p, 10000);
@@ -927,7 +927,7 @@ test_sequence_naks_after_the_rnr_wait(void **state)
 		expect_silence(&p->a);
 	}
 	ack(p, 201);
-	forget_sent(&p->a);
+	completer_forget_sent(&p->a);
 	expect_no_wc(&p->a);
 	/* from here on a NAK is one */
 	assert_int_equal(nak(p, 0x60, 202), VERDICT_RESPONSE);
@@ -945,7 +945,7 @@ test_what_follows_an_rnr_probe(void **state)
 	ack(p, 201); /* no credit limit from here */
 	post(&p->a, WR_SEND, 1, 1000);
 	post(&p->a, WR_SEND, 2, 1);
-	forget_sent(&p->a);
+	completer_forget_sent(&p->a);
 	nak(p, 0x21, 202);
 	pass(p, 10000);
 	post(&p->a, WR_SEND, 3, 1);
@@ -967,7 +967,7 @@ test_new_work_behind_an_rnr_probe(void **state)
 	transmit(&p->a);
 	ack(p, 201); /* no credit limit from here */
 	post(&p->a, WR_SEND, 1, 1);
-	forget_sent(&p->a);
+	completer_forget_sent(&p->a);
 	nak(p, 0x21, 202);
 	pass(p, 10000);
 	transmit(&p->a);
@@ -987,7 +987,7 @@ test_lost_rnr_probe(void **state)
 	struct pair *p = *state;
 
 	post(&p->a, WR_SEND, 1, 300);
-	forget_sent(&p->a);
+	completer_forget_sent(&p->a);
 	nak(p, 0x21, 201);
 	pass(p, 10000);
 	transmit(&p->a);
@@ -1011,7 +1011,7 @@ test_rnr_retries_exhausted(void **state)
 
 	*state = p;
 	post(&p->a, WR_SEND, 1, 1);
-	forget_sent(&p->a);
+	completer_forget_sent(&p->a);
 	for (i = 0; i < 2; i++) {
 		nak(p, 0x21, 201);
 		pass(p, 10000);
@@ -1025,11 +1025,11 @@ test_rnr_retries_exhausted(void **state)
 
 	post(&p->a, WR_SEND, 2, 1);
 	post(&p->a, WR_SEND, 3, 1);
-	forget_sent(&p->a);
+	completer_forget_sent(&p->a);
 	for (i = 0; i < 2; i++) {
 		nak(p, 0x21, 202);
 		pass(p, 10000);
-		forget_sent(&p->a);
+		completer_forget_sent(&p->a);
 	}
 	nak(p, 0x21, 202);
 	expect_wc(&p->a, 2, WC_RNR_RETRY_EXC_ERR);
@@ -1048,7 +1048,7 @@ test_rnr_retry_seven_is_infinite(void **state)
 	unsigned int i;
 
 	post(&p->a, WR_SEND, 1, 1);
-	forget_sent(&p->a);
+	completer_forget_sent(&p->a);
 	for (i = 0; i < 100; i++) {
 		nak(p, 0x21, 201);
 		pass(p, 10000);
@@ -1070,7 +1070,7 @@ test_rnr_nak_acks_what_came_before(void **state)
 	expect_wc(&p->a, 0, WC_SUCCESS);
 	post(&p->a, WR_RDMA_WRITE, 1, 1);
 	post(&p->a, WR_RDMA_WRITE_WITH_IMM, 2, 1);
-	forget_sent(&p->a);
+	completer_forget_sent(&p->a);
 	nak(p, 0x21, 203);
 	expect_wc(&p->a, 1, WC_SUCCESS);
 	expect_no_wc(&p->a);
@@ -1108,7 +1108,7 @@ test_final_naks(void **state)
 		post(&p->a, WR_RDMA_WRITE, 2, 600); /* 202 to 204 */
 		post_flags(&p->a, WR_RDMA_WRITE, 3, 1, 0);
 		post(&p->a, WR_RDMA_READ, 4, 1);
-		forget_sent(&p->a);
+		completer_forget_sent(&p->a);
 		assert_int_equal(nak(p, finals[i].syndrome, 203), VERDICT_RESPONSE);
 		expect_wc(&p->a, 1, WC_SUCCESS); /* executed before it */
 		expect_wc(&p->a, 2, finals[i].status);

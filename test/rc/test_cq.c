@@ -20,7 +20,7 @@ pair_of(uint32_t cq_depth)
 }
 
 static int
-setup(void **state)
+cq_setup(void **state)
 {
 	*state = pair_of(8);
 	return 0;
@@ -319,7 +319,7 @@ test_life(void **state)
 	assert_int_equal(cq, again + 1);
 }
 
-#define BOTH(t) cmocka_unit_test_setup_teardown(t, setup, pair_teardown)
+#define BOTH(t) cmocka_unit_test_setup_teardown(t, cq_setup, pair_teardown)
 
 int
 main(void)

@@ -30,7 +30,7 @@ static const struct rc_congestion usual = {
 };
 
 static struct pair *
-make(void **state, const struct rc_congestion *congestion)
+dcqcn_make(void **state, const struct rc_congestion *congestion)
 {
 	struct pair *p = pair_create(&(struct pair_config){ .retry_cnt = 7, .rnr_retry = 7,
 		.scripted = true, .pmtu = 1024, .no_timer = true, .congestion = *congestion });
@@ -50,7 +50,7 @@ cnp(struct pair *p)
 
 /* One that counts */
 static void
-cut(struct pair *p)
+dcqcn_cut(struct pair *p)
 {
 	p->now += 5 * US;
 	assert_int_equal(cnp(p), VERDICT_CNP);
@@ -77,12 +77,12 @@ rate(struct pair *p)
 static void
 test_first_cnps_halve_the_rate(void **state)
 {
-	struct pair *p = make(state, &usual);
+	struct pair *p = dcqcn_make(state, &usual);
 
 	assert_int_equal(rate(p), 0);
-	cut(p);
+	dcqcn_cut(p);
 	assert_int_equal(rate(p), 4000000);
-	cut(p);
+	dcqcn_cut(p);
 	assert_int_equal(rate(p), 2000000);
 	assert_int_equal(counters_of(&p->a).rp_cnp_handled, 2);
 }
@@ -95,13 +95,13 @@ test_alpha_decays_without_cnps(void **state)
 	struct pair *p;
 
 	c.increase_timer = NEVER;
-	p = make(state, &c);
-	cut(p);
+	p = dcqcn_make(state, &c);
+	dcqcn_cut(p);
 	assert_int_equal(rate_after(p, 50 * US - 1), 4000000);
 	p->now += 1;
-	cut(p); /* 55 us: alpha 255/256, 4000 * (1 - 255/512) */
+	dcqcn_cut(p); /* 55 us: alpha 255/256, 4000 * (1 - 255/512) */
 	assert_int_equal(rate(p), 2007812);
-	cut(p); /* alpha 65281/65536 */
+	dcqcn_cut(p); /* alpha 65281/65536 */
 	assert_int_equal(rate(p), 1007812);
 }
 
@@ -112,10 +112,10 @@ test_no_decay_before_its_time(void **state)
 	struct pair *p;
 
 	c.increase_timer = NEVER;
-	p = make(state, &c);
-	cut(p);
+	p = dcqcn_make(state, &c);
+	dcqcn_cut(p);
 	p->now += 50 * US - 1;
-	cut(p);
+	dcqcn_cut(p);
 	assert_int_equal(rate(p), 2000000);
 }
 
@@ -123,10 +123,10 @@ test_no_decay_before_its_time(void **state)
 static void
 test_fast_recovery_then_additive_increase(void **state)
 {
-	struct pair *p = make(state, &usual);
+	struct pair *p = dcqcn_make(state, &usual);
 
-	cut(p);
-	cut(p); /* from 4000 to 2000 */
+	dcqcn_cut(p);
+	dcqcn_cut(p); /* from 4000 to 2000 */
 	assert_int_equal(rate_after(p, 55 * US), 3000000);
 	assert_int_equal(rate_after(p, 55 * US), 3500000);
 	assert_int_equal(rate_after(p, 55 * US), 3750000);
@@ -139,10 +139,10 @@ test_fast_recovery_then_additive_increase(void **state)
 static void
 test_expiries_of_an_idle_qp_are_made_up_for(void **state)
 {
-	struct pair *p = make(state, &usual);
+	struct pair *p = dcqcn_make(state, &usual);
 
-	cut(p);
-	cut(p);
+	dcqcn_cut(p);
+	dcqcn_cut(p);
 	assert_int_equal(rate_after(p, 6 * 55 * US), 4018750);
 }
 
@@ -150,10 +150,10 @@ test_expiries_of_an_idle_qp_are_made_up_for(void **state)
 static void
 test_cnp_ends_an_increase(void **state)
 {
-	struct pair *p = make(state, &usual);
+	struct pair *p = dcqcn_make(state, &usual);
 
-	cut(p);
-	cut(p);
+	dcqcn_cut(p);
+	dcqcn_cut(p);
 	rate_after(p, 4 * 55 * US); /* 3875; alpha (255/256)^4 */
 	assert_int_equal(cnp(p), VERDICT_CNP);
 	assert_int_equal(rate(p), 1967596);
@@ -182,8 +182,8 @@ test_byte_counter_raises_the_rate(void **state)
 
 	c.increase_timer = NEVER;
 	c.byte_counter = 10880;
-	p = make(state, &c);
-	cut(p);
+	p = dcqcn_make(state, &c);
+	dcqcn_cut(p);
 	send_packets(p, 9);
 	assert_int_equal(rate(p), 4000000);
 	send_packets(p, 1);
@@ -201,10 +201,10 @@ test_hyper_increase_needs_both(void **state)
 
 	c.fast_recovery = 1;
 	c.byte_counter = 1088;
-	p = make(state, &c);
-	cut(p);
-	cut(p);
-	cut(p); /* 1000, to 2000 */
+	p = dcqcn_make(state, &c);
+	dcqcn_cut(p);
+	dcqcn_cut(p);
+	dcqcn_cut(p); /* 1000, to 2000 */
 	send_packets(p, 1); /* BC 1: additive, 2040 */
 	assert_int_equal(rate(p), 1520000);
 	send_packets(p, 1); /* BC 2, T 0: additive, 2080 */
@@ -218,9 +218,9 @@ test_hyper_increase_needs_both(void **state)
 static void
 test_cnps_too_close_are_ignored(void **state)
 {
-	struct pair *p = make(state, &usual);
+	struct pair *p = dcqcn_make(state, &usual);
 
-	cut(p);
+	dcqcn_cut(p);
 	p->now += 4 * US - 1;
 	assert_int_equal(cnp(p), VERDICT_CNP);
 	assert_int_equal(rate(p), 4000000);
@@ -234,11 +234,11 @@ test_cnps_too_close_are_ignored(void **state)
 static void
 test_never_below_the_least_rate(void **state)
 {
-	struct pair *p = make(state, &usual);
+	struct pair *p = dcqcn_make(state, &usual);
 	unsigned int i;
 
 	for (i = 0; i < 20; i++)
-		cut(p);
+		dcqcn_cut(p);
 	assert_int_equal(rate(p), 10000);
 }
 
@@ -246,17 +246,17 @@ test_never_below_the_least_rate(void **state)
 static void
 test_recovered_qp_is_not_limited(void **state)
 {
-	struct pair *p = make(state, &usual);
+	struct pair *p = dcqcn_make(state, &usual);
 	unsigned int before;
 
-	cut(p);
+	dcqcn_cut(p);
 	assert_int_equal(rate_after(p, 11 * 55 * US), 7998046);
 	assert_int_equal(rate_after(p, 55 * US), 0);
 	before = p->a.sent_count;
 	post(&p->a, WR_RDMA_WRITE, 1, 64 * 1024);
 	transmit(&p->a);
 	assert_int_equal(p->a.sent_count - before, 64);
-	cut(p);
+	dcqcn_cut(p);
 	assert_int_equal(rate(p), 4000000);
 }
 
@@ -266,9 +266,9 @@ test_recovered_qp_is_not_limited(void **state)
 static void
 test_packets_keep_their_distance(void **state)
 {
-	struct pair *p = make(state, &usual);
+	struct pair *p = dcqcn_make(state, &usual);
 
-	cut(p);
+	dcqcn_cut(p);
 	post(&p->a, WR_RDMA_WRITE, 1, 3 * 1024);
 	transmit(&p->a);
 	expect_tx(&p->a, "WRITE First 201");
@@ -288,9 +288,9 @@ test_packets_keep_their_distance(void **state)
 static void
 test_waiting_qp_leaves_the_run_queue(void **state)
 {
-	struct pair *p = make(state, &usual);
+	struct pair *p = dcqcn_make(state, &usual);
 
-	cut(p);
+	dcqcn_cut(p);
 	post(&p->a, WR_RDMA_WRITE, 1, 2 * 1024);
 	transmit(&p->a);
 	assert_false(rc_pending(p->a.w));
@@ -303,10 +303,10 @@ test_waiting_qp_leaves_the_run_queue(void **state)
 static void
 test_lateness_is_made_up_for(void **state)
 {
-	struct pair *p = make(state, &usual);
+	struct pair *p = dcqcn_make(state, &usual);
 	unsigned int before;
 
-	cut(p);
+	dcqcn_cut(p);
 	pass(p, 50 * US);
 	before = p->a.sent_count;
 	post(&p->a, WR_RDMA_WRITE, 1, 64 * 1024);
@@ -315,7 +315,7 @@ test_lateness_is_made_up_for(void **state)
 }
 
 static enum verdict
-request(struct pair *p, uint8_t opcode, uint32_t psn, uint32_t len)
+dcqcn_request(struct pair *p, uint8_t opcode, uint32_t psn, uint32_t len)
 {
 	return answer(p, &(struct wire_headers){ .opcode = opcode, .psn = psn, .ackreq = true,
 		.va = p->a.va, .rkey = p->a.key, .dmalen = len }, NULL, 0);
@@ -325,14 +325,14 @@ request(struct pair *p, uint8_t opcode, uint32_t psn, uint32_t len)
 static void
 test_acks_do_not_wait(void **state)
 {
-	struct pair *p = make(state, &usual);
+	struct pair *p = dcqcn_make(state, &usual);
 
-	cut(p);
+	dcqcn_cut(p);
 	post(&p->a, WR_RDMA_WRITE, 1, 2 * 1024);
 	transmit(&p->a);
 	expect_tx(&p->a, "WRITE First 201");
 	post_recv(&p->a, 2, 64);
-	assert_int_equal(request(p, RC_SEND_ONLY, FIRST_PSN, 0), VERDICT_REQUEST);
+	assert_int_equal(dcqcn_request(p, RC_SEND_ONLY, FIRST_PSN, 0), VERDICT_REQUEST);
 	transmit(&p->a);
 	expect_tx(&p->a, "ACK 201");
 }
@@ -340,10 +340,10 @@ test_acks_do_not_wait(void **state)
 static void
 test_read_responses_are_limited(void **state)
 {
-	struct pair *p = make(state, &usual);
+	struct pair *p = dcqcn_make(state, &usual);
 
-	cut(p);
-	assert_int_equal(request(p, RC_READ_REQUEST, FIRST_PSN, 3 * 1024), VERDICT_REQUEST);
+	dcqcn_cut(p);
+	assert_int_equal(dcqcn_request(p, RC_READ_REQUEST, FIRST_PSN, 3 * 1024), VERDICT_REQUEST);
 	transmit(&p->a);
 	expect_tx(&p->a, "READ Response First 201");
 	pass(p, 2176);
@@ -357,9 +357,9 @@ test_read_responses_are_limited(void **state)
 static void
 test_full_sink_costs_no_rate(void **state)
 {
-	struct pair *p = make(state, &usual);
+	struct pair *p = dcqcn_make(state, &usual);
 
-	cut(p);
+	dcqcn_cut(p);
 	post(&p->a, WR_RDMA_WRITE, 1, 1024);
 	p->a.room = 0;
 	transmit(&p->a);
@@ -375,10 +375,10 @@ test_full_sink_costs_no_rate(void **state)
 static void
 test_destroyed_while_it_waits(void **state)
 {
-	struct pair *p = make(state, &usual);
+	struct pair *p = dcqcn_make(state, &usual);
 	struct error err = { "" };
 
-	cut(p);
+	dcqcn_cut(p);
 	post(&p->a, WR_RDMA_WRITE, 1, 2 * 1024);
 	transmit(&p->a);
 	assert_int_equal(rc_qp_destroy(p->a.w, p->a.qpn, &err), 0);
@@ -388,9 +388,9 @@ test_destroyed_while_it_waits(void **state)
 static void
 test_reset_forgets_the_limit(void **state)
 {
-	struct pair *p = make(state, &usual);
+	struct pair *p = dcqcn_make(state, &usual);
 
-	cut(p);
+	dcqcn_cut(p);
 	post(&p->a, WR_RDMA_WRITE, 1, 2 * 1024);
 	transmit(&p->a);
 	must_modify(&p->a, QPS_RESET, QP_ATTR_STATE);
@@ -407,7 +407,7 @@ test_off_by_default(void **state)
 	struct pair *p;
 
 	off.dcqcn = false;
-	p = make(state, &off);
+	p = dcqcn_make(state, &off);
 	assert_int_equal(cnp(p), VERDICT_CNP);
 	assert_int_equal(rate(p), 0);
 	assert_int_equal(counters_of(&p->a).rp_cnp_handled, 0);
@@ -418,7 +418,7 @@ test_off_by_default(void **state)
 static void
 test_cnp_from_elsewhere(void **state)
 {
-	struct pair *p = make(state, &usual);
+	struct pair *p = dcqcn_make(state, &usual);
 	struct av av = av_of(&p->b, 0);
 
 	av.sgid.raw[15] = 99;
@@ -430,7 +430,7 @@ test_cnp_from_elsewhere(void **state)
 static void
 test_cnp_for_a_qp_that_sends_nothing(void **state)
 {
-	struct pair *p = make(state, &usual);
+	struct pair *p = dcqcn_make(state, &usual);
 
 	must_modify(&p->a, QPS_ERR, QP_ATTR_STATE);
 	assert_int_equal(cnp(p), VERDICT_QP_STATE);
@@ -454,7 +454,7 @@ static void
 test_packets_are_ecn_capable(void **state)
 {
 	struct rc_congestion off = usual;
-	struct pair *p = make(state, &usual);
+	struct pair *p = dcqcn_make(state, &usual);
 
 	post(&p->a, WR_RDMA_WRITE, 1, 1);
 	transmit(&p->a);
@@ -462,7 +462,7 @@ test_packets_are_ecn_capable(void **state)
 	assert_int_equal(sent_packet(&p->a, 0).tclass, 2);
 	pair_destroy(p);
 	off.dcqcn = false;
-	p = make(state, &off);
+	p = dcqcn_make(state, &off);
 	post(&p->a, WR_RDMA_WRITE, 1, 1);
 	transmit(&p->a);
 	expect_tx(&p->a, "WRITE Only 201");

@@ -15,7 +15,7 @@ struct counted {
 };
 
 static void *
-counted_alloc(void *arg, size_t size, size_t align)
+memory_counted_alloc(void *arg, size_t size, size_t align)
 {
 	struct counted *c = arg;
 
@@ -28,7 +28,7 @@ counted_alloc(void *arg, size_t size, size_t align)
 }
 
 static void
-counted_free(void *arg, void *mem)
+memory_counted_free(void *arg, void *mem)
 {
 	struct counted *c = arg;
 
@@ -37,7 +37,7 @@ counted_free(void *arg, void *mem)
 }
 
 static uint8_t *
-reserve(struct tx_sink *sink, const struct path *path, uint32_t len)
+memory_reserve(struct tx_sink *sink, const struct path *path, uint32_t len)
 {
 	(void)sink;
 	(void)path;
@@ -62,8 +62,8 @@ ca_init(struct ca *ca, unsigned int left)
 	struct mem_config mc = { .max_pd = 1, .max_mr = 1, .max_mw = 1,
 		.alloc = &allocator_malloc, .rng = &rng_kernel };
 
-	*ca = (struct ca){ .counted.left = left, .sink.reserve = reserve };
-	ca->alloc = (struct allocator){ counted_alloc, counted_free, &ca->counted };
+	*ca = (struct ca){ .counted.left = left, .sink.reserve = memory_reserve };
+	ca->alloc = (struct allocator){ memory_counted_alloc, memory_counted_free, &ca->counted };
 	ca->mem = mem_create(&mc);
 	ca->wheel = timer_wheel_create(&allocator_malloc, 1024, 0);
 	assert_int_equal(mem_pd_alloc(ca->mem, &ca->pd, NULL), 0);
@@ -97,7 +97,7 @@ ca_create(struct ca *ca, uint32_t max_qp)
 
 /* @return the first error */
 static int
-make_qp(struct ca *ca, uint32_t srq)
+memory_make_qp(struct ca *ca, uint32_t srq)
 {
 	struct qp_init_attr init = { .qp_type = QPT_RC, .pd = ca->pd, .send_cq = ca->cq,
 		.recv_cq = ca->cq, .srq = srq, .cap = { .max_send_wr = 16, .max_recv_wr = 16,
@@ -131,11 +131,11 @@ test_every_allocation_may_fail(void **state)
 		ca_init(&ca, left);
 		rc = -ENOMEM;
 		if (ca_create(&ca, 64))
-			rc = make_qp(&ca, RC_NO_SRQ);
+			rc = memory_make_qp(&ca, RC_NO_SRQ);
 		if (rc == 0)
 			rc = rc_srq_create(ca.w, ca.pd, 16, 1, &srq, NULL);
 		if (rc == 0)
-			rc = make_qp(&ca, srq);
+			rc = memory_make_qp(&ca, srq);
 		if (rc != 0) {
 			assert_int_equal(rc, -ENOMEM);
 			refused++;
@@ -158,7 +158,7 @@ test_many_queue_pairs_take_few_allocations(void **state)
 	assert_true(ca_create(&ca, 16384));
 	before = ca.counted.calls;
 	for (i = 0; i < 10000; i++)
-		assert_int_equal(make_qp(&ca, RC_NO_SRQ), 0);
+		assert_int_equal(memory_make_qp(&ca, RC_NO_SRQ), 0);
 	assert_in_range(ca.counted.calls - before, 10, 50);
 	ca_fini(&ca);
 }

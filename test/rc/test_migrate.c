@@ -17,7 +17,7 @@
 
 /* What asking for it answers. */
 static int
-ask(struct node *n, enum mig_state state, uint32_t mask, struct error *err)
+migrate_ask(struct node *n, enum mig_state state, uint32_t mask, struct error *err)
 {
 	struct qp_attr attr = qp_attr_of(n);
 
@@ -31,7 +31,7 @@ must_ask(struct node *n, enum mig_state state, uint32_t mask)
 {
 	struct error err = { "" };
 
-	if (ask(n, state, mask, &err) != 0)
+	if (migrate_ask(n, state, mask, &err) != 0)
 		fail_msg("%s", err.text);
 }
 
@@ -308,7 +308,7 @@ test_what_may_be_asked_for(void **state)
 
 #define REFUSED(state_, mask, says)                                                                \
 	do {                                                                                       \
-		assert_int_equal(ask(&p->a, state_, mask, &err), -EINVAL);                         \
+		assert_int_equal(migrate_ask(&p->a, state_, mask, &err), -EINVAL);                 \
 		assert_string_equal(err.text, says);                                               \
 	} while (0)
 
@@ -336,7 +336,7 @@ test_what_may_be_asked_for(void **state)
 /* --- migration --- */
 
 static void
-expect_migrated(struct node *n)
+migrate_expect_migrated(struct node *n)
 {
 	struct rc_qp_info info = info_of(n);
 
@@ -375,13 +375,13 @@ test_retries_out_migrates(void **state)
 		expect_no_event(&p->a);
 		pass(p, TTR(14));
 	}
-	expect_migrated(&p->a);
+	migrate_expect_migrated(&p->a);
 	assert_int_equal(info_of(&p->a).retry_left, 2);
 	assert_int_equal(counters_of(&p->a).retry_exceeded_err, 0);
 	exchange(p);
 	went_by(&p->a, 1);
 	went_by(&p->b, 1);
-	expect_migrated(&p->b);
+	migrate_expect_migrated(&p->b);
 	expect_wc(&p->a, 1, WC_SUCCESS);
 	expect_wc(&p->a, 2, WC_SUCCESS);
 	assert_int_equal(expect_recv(&p->b, 10, WC_SUCCESS).byte_len, 600);
@@ -412,8 +412,8 @@ test_lost_answers_execute_once(void **state)
 	exchange(p);
 	pass(p, TTR(14));
 	exchange(p);
-	expect_migrated(&p->a);
-	expect_migrated(&p->b);
+	migrate_expect_migrated(&p->a);
+	migrate_expect_migrated(&p->b);
 	expect_wc(&p->a, 1, WC_SUCCESS);
 	memcpy(&now, p->a.bytes, 8);
 	assert_int_equal(now, before);
@@ -476,7 +476,7 @@ test_out_again_is_the_error(void **state)
 		exchange(p);
 		pass(p, TTR(14));
 	}
-	expect_migrated(&p->a);
+	migrate_expect_migrated(&p->a);
 	went_by(&p->a, 0);
 	for (i = 0; i < 3; i++) {
 		exchange(p);
@@ -530,7 +530,7 @@ test_asked_to_migrate(void **state)
 	struct pair *p = armed(state, &(struct pair_config){ .retry_cnt = 7 });
 
 	must_ask(&p->a, MIG_MIGRATED, QP_ATTR_PATH_MIG_STATE);
-	expect_migrated(&p->a);
+	migrate_expect_migrated(&p->a);
 	must_ask(&p->a, MIG_MIGRATED, QP_ATTR_PATH_MIG_STATE);
 	expect_no_event(&p->a); /* once */
 	post(&p->a, WR_RDMA_WRITE, 1, 1);
@@ -538,7 +538,7 @@ test_asked_to_migrate(void **state)
 	expect_wc(&p->a, 1, WC_SUCCESS);
 	went_by(&p->a, 1);
 	went_by(&p->b, 1);
-	expect_migrated(&p->b);
+	migrate_expect_migrated(&p->b);
 	post(&p->b, WR_RDMA_WRITE, 2, 1);
 	exchange(p);
 	expect_wc(&p->b, 2, WC_SUCCESS);
@@ -564,10 +564,10 @@ test_a_response_migrates(void **state)
 	assert_int_equal(bth_flags(&p->b, 0), 0x00);
 	assert_int_equal(sent_packet(&p->b, 1).port, 1);
 	assert_int_equal(bth_flags(&p->b, 1), 0x40);
-	expect_migrated(&p->b);
+	migrate_expect_migrated(&p->b);
 	expect_state(&p->a, "ARMED");
 	deliver(&p->b);
-	expect_migrated(&p->a);
+	migrate_expect_migrated(&p->a);
 	expect_wc(&p->a, 1, WC_SUCCESS);
 	assert_memory_equal(p->a.bytes, p->b.bytes, 3 * 256);
 	assert_int_equal(counters_of(&p->a).completer_retry_err, 0);
@@ -582,8 +582,8 @@ test_both_migrate_at_once(void **state)
 	must_ask(&p->a, MIG_MIGRATED, QP_ATTR_PATH_MIG_STATE);
 	must_ask(&p->b, MIG_MIGRATED, QP_ATTR_PATH_MIG_STATE);
 	write_both_ways(p);
-	expect_migrated(&p->a);
-	expect_migrated(&p->b);
+	migrate_expect_migrated(&p->a);
+	migrate_expect_migrated(&p->b);
 }
 
 /* the retry counter is as new also when it was the peer that migrated */
@@ -671,9 +671,9 @@ test_rearm_and_back(void **state)
 	pass(p, TTR(14));
 	exchange(p);
 	expect_wc(&p->a, 1, WC_SUCCESS);
-	expect_migrated(&p->a);
-	expect_migrated(&p->b);
-	assert_int_equal(ask(&p->a, MIG_REARM, QP_ATTR_PATH_MIG_STATE, &err), -EINVAL);
+	migrate_expect_migrated(&p->a);
+	migrate_expect_migrated(&p->b);
+	assert_int_equal(migrate_ask(&p->a, MIG_REARM, QP_ATTR_PATH_MIG_STATE, &err), -EINVAL);
 
 	p->a.dead = p->b.dead = 0; /* it is mended */
 	for (n = &p->a; n <= &p->b; n++) {
@@ -831,7 +831,7 @@ test_damage_does_not_migrate(void **state)
 	p->a.delivered--;
 	deliver(&p->a);
 	assert_int_equal(p->b.verdict, VERDICT_REQUEST);
-	expect_migrated(&p->b);
+	migrate_expect_migrated(&p->b);
 }
 
 /* the alternate path's P_Key is asked for, and is the QP's afterwards */
@@ -988,7 +988,7 @@ test_m_bit_of_notifications(void **state)
 	post(&p->a, WR_RDMA_WRITE, 1, 1);
 	transmit(&p->a);
 	deliver(&p->a);
-	expect_migrated(&p->b);
+	migrate_expect_migrated(&p->b);
 	assert_int_equal(counters_of(&p->b).np_cnp_sent, 1);
 	assert_int_equal(p->b.sent[p->b.seen].frame[14 + 20 + 8], 0x81);
 	assert_int_equal(p->b.sent[p->b.seen].frame[14 + 20 + 8 + 1], 0x40);
@@ -996,7 +996,7 @@ test_m_bit_of_notifications(void **state)
 }
 
 static int
-ib_setup(void **state)
+migrate_ib_setup(void **state)
 {
 	*state = pair_create(&(struct pair_config){ .encap = ENCAP_IB, .retry_cnt = 0 });
 	return 0;
@@ -1019,14 +1019,14 @@ test_native_ib_migrates(void **state)
 	assert_int_equal(sent_packet(&p->a, 0).dlid, 18);
 	assert_true(sent_packet(&p->a, 0).migreq);
 	expect_wc(&p->a, 1, WC_SUCCESS);
-	expect_migrated(&p->a);
-	expect_migrated(&p->b);
+	migrate_expect_migrated(&p->a);
+	migrate_expect_migrated(&p->b);
 }
 
 #define PAIR(t)     cmocka_unit_test_setup_teardown(t, pair_setup, pair_teardown)
 #define SCRIPTED(t) cmocka_unit_test_setup_teardown(t, scripted_setup, pair_teardown)
 #define OWN(t)      cmocka_unit_test_teardown(t, pair_teardown)
-#define IB(t)       cmocka_unit_test_setup_teardown(t, ib_setup, pair_teardown)
+#define IB(t)       cmocka_unit_test_setup_teardown(t, migrate_ib_setup, pair_teardown)
 
 int
 main(void)

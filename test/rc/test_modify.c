@@ -22,7 +22,7 @@ reset_setup(void **state)
 }
 
 static void
-to_rts(struct node *n)
+modify_to_rts(struct node *n)
 {
 	must_modify(n, QPS_INIT, MASK_INIT);
 	must_modify(n, QPS_RTR, MASK_RTR);
@@ -31,7 +31,7 @@ to_rts(struct node *n)
 
 /* Bring a node's QP from anywhere to a state, by the shortest way. */
 static void
-bring(struct node *n, enum qp_state state)
+modify_bring(struct node *n, enum qp_state state)
 {
 	must_modify(n, QPS_RESET, QP_ATTR_STATE);
 	if (state == QPS_RESET)
@@ -86,7 +86,7 @@ try_modify(struct node *n, enum qp_state from, enum qp_state to, uint32_t mask)
 	struct qp_attr attr = qp_attr_of(n);
 	struct error err = { "" };
 
-	bring(n, from);
+	modify_bring(n, from);
 	attr.qp_state = to;
 	attr.cur_qp_state = from;
 	return rc_qp_modify(n->w, n->qpn, &attr, mask | QP_ATTR_STATE, &err);
@@ -260,7 +260,7 @@ test_posting_by_state(void **state)
 
 	make_wr(&p->a, &wr, &sge, WR_SEND, 1, 1);
 	for (i = 0; i < 6; i++) {
-		bring(&p->a, rows[i].state);
+		modify_bring(&p->a, rows[i].state);
 		assert_int_equal(rc_post_send(p->a.w, p->a.qpn, &wr, &err),
 			rows[i].sq ? 0 : -EINVAL);
 		assert_int_equal(rc_post_recv(p->a.w, p->a.qpn, &rwr, &err),
@@ -272,7 +272,7 @@ test_posting_by_state(void **state)
 	/* ERR: completed at once */
 	expect_wc(&p->a, 1, WC_WR_FLUSH_ERR);
 	expect_recv(&p->a, 2, WC_WR_FLUSH_ERR);
-	bring(&p->a, QPS_INIT);
+	modify_bring(&p->a, QPS_INIT);
 	assert_int_equal(rc_post_send(p->a.w, p->a.qpn, &wr, &err), -EINVAL);
 	assert_string_equal(err.text,
 		"post_send: the queue pair is in INIT; allowed: RTS, SQD, ERR");
@@ -286,7 +286,7 @@ test_sqd_drains(void **state)
 	struct error err = { "" };
 	struct qp_attr attr;
 
-	to_rts(&p->a);
+	modify_to_rts(&p->a);
 	post(&p->a, WR_RDMA_WRITE, 1, 3 * 256);
 	post(&p->a, WR_RDMA_WRITE, 2, 1);
 	rc_run(p->a.w, p->now, 1);
@@ -338,7 +338,7 @@ test_sqd_changes_the_port(void **state)
 	struct qp_attr attr = qp_attr_of(n);
 	struct error err = { "" };
 
-	to_rts(n);
+	modify_to_rts(n);
 	post(n, WR_RDMA_WRITE, 1, 1);
 	transmit(n);
 	assert_int_equal(n->sent[n->sent_count - 1].port, 0);
@@ -364,7 +364,7 @@ test_to_err_flushes(void **state)
 {
 	struct pair *p = *state;
 
-	to_rts(&p->a);
+	modify_to_rts(&p->a);
 	post_recv(&p->a, 10, 1);
 	post_recv(&p->a, 11, 1);
 	post(&p->a, WR_RDMA_WRITE, 1, 1);
@@ -390,7 +390,7 @@ test_reset_forgets(void **state)
 {
 	struct pair *p = *state;
 
-	to_rts(&p->a);
+	modify_to_rts(&p->a);
 	post_recv(&p->a, 10, 1);
 	post(&p->a, WR_RDMA_WRITE, 1, 600);
 	post(&p->a, WR_RDMA_READ, 2, 600);
@@ -405,7 +405,7 @@ test_reset_forgets(void **state)
 	assert_int_equal(info_of(&p->a).sq_posted, 0);
 	assert_int_equal(info_of(&p->a).rq_posted, 0);
 
-	to_rts(&p->a);
+	modify_to_rts(&p->a);
 	post(&p->a, WR_RDMA_READ, 4, 1);
 	transmit(&p->a);
 	expect_tx(&p->a, "READ Request 201");
@@ -504,7 +504,7 @@ test_path_changed(void **state)
 	struct pair *p = *state;
 	uint16_t sport;
 
-	to_rts(&p->a);
+	modify_to_rts(&p->a);
 	sport = info_of(&p->a).udp_sport;
 	assert_true(sport >= 0xC000);
 	rc_path_changed(p->a.w, 0, &attr);
@@ -515,7 +515,7 @@ test_path_changed(void **state)
 }
 
 static int
-ib_setup(void **state)
+modify_ib_setup(void **state)
 {
 	*state = pair_create(&(struct pair_config){ .encap = ENCAP_IB, .retry_cnt = 7,
 		.rnr_retry = 7 });
@@ -662,7 +662,7 @@ test_pkey_follows_the_table(void **state)
 }
 
 #define RESET(t) cmocka_unit_test_setup_teardown(t, reset_setup, pair_teardown)
-#define IB(t)    cmocka_unit_test_setup_teardown(t, ib_setup, pair_teardown)
+#define IB(t)    cmocka_unit_test_setup_teardown(t, modify_ib_setup, pair_teardown)
 
 int
 main(void)

@@ -21,7 +21,7 @@ static struct {
 } other[2];
 
 static int
-index_of(const struct node *n)
+move_index_of(const struct node *n)
 {
 	return n == &n->pair->b;
 }
@@ -38,7 +38,7 @@ static void
 second_worker(struct node *n)
 {
 	struct rc_worker_config wc = { .id = 1, .tx = &n->sink };
-	int i = index_of(n);
+	int i = move_index_of(n);
 
 	other[i].wheel = timer_wheel_create(&allocator_malloc, 1024, 0);
 	wc.wheel = other[i].wheel;
@@ -48,16 +48,16 @@ second_worker(struct node *n)
 }
 
 static unsigned int
-worker_of(const struct node *n)
+move_worker_of(const struct node *n)
 {
 	return (unsigned int)rc_owner(n->dev, n->qpn);
 }
 
 /* n->w is the QP's worker from now on. */
 static void
-swap_workers(struct node *n)
+move_swap_workers(struct node *n)
 {
-	int i = index_of(n);
+	int i = move_index_of(n);
 	struct rc_worker *w = n->w;
 	struct timer_wheel *wheel = n->wheel;
 
@@ -68,16 +68,16 @@ swap_workers(struct node *n)
 }
 
 static void
-move(struct node *n)
+move_move(struct node *n)
 {
-	unsigned int from = worker_of(n);
+	unsigned int from = move_worker_of(n);
 	struct error err = { "" };
 
 	if (rc_qp_export(n->w, n->qpn, !from, &err) != 0)
 		fail_msg("%s", err.text);
-	swap_workers(n);
+	move_swap_workers(n);
 	assert_int_equal(rc_qp_import(n->w, n->qpn, from), 0);
-	assert_int_equal(worker_of(n), !from);
+	assert_int_equal(move_worker_of(n), !from);
 	assert_int_equal(info_of(n).worker, !from);
 }
 
@@ -85,7 +85,7 @@ move(struct node *n)
 static void
 expect_left_quiet(struct node *n, uint64_t now)
 {
-	int i = index_of(n);
+	int i = move_index_of(n);
 	struct rc_qp_info info;
 	uint32_t cursor = 0, qpn;
 
@@ -116,7 +116,7 @@ second_workers(struct pair *p)
 }
 
 static int
-setup(void **state)
+move_setup(void **state)
 {
 	pair_setup(state);
 	second_workers(*state);
@@ -132,7 +132,7 @@ script_setup(void **state)
 }
 
 static int
-teardown(void **state)
+move_teardown(void **state)
 {
 	timer_wheel_destroy(other[0].wheel);
 	timer_wheel_destroy(other[1].wheel);
@@ -167,11 +167,11 @@ test_moves_in_every_state(void **state)
 	must_modify(&p->b, QPS_RTR, MASK_RTR);
 	must_modify(&p->b, QPS_RTS, MASK_RTS);
 	for (i = 0; i < sizeof(way) / sizeof(way[0]); i++) {
-		move(&p->a);
+		move_move(&p->a);
 		expect_left_quiet(&p->a, p->now);
 		must_modify(&p->a, way[i].to, way[i].mask);
 		assert_int_equal(state_of(&p->a), way[i].to);
-		move(&p->a);
+		move_move(&p->a);
 		expect_left_quiet(&p->a, p->now);
 		assert_int_equal(state_of(&p->a), way[i].to);
 		if (way[i].to == QPS_INIT)
@@ -218,7 +218,7 @@ test_found_nowhere_on_the_way(void **state)
 	assert_false(rc_qp_next(old, &cursor, &qpn));
 	cursor = 0;
 	assert_false(rc_qp_next(new, &cursor, &qpn));
-	swap_workers(&p->a);
+	move_swap_workers(&p->a);
 	deliver(&p->b);
 	assert_int_equal(p->a.verdict, VERDICT_QPN_UNKNOWN);
 
@@ -256,7 +256,7 @@ test_refusals(void **state)
 	assert_int_equal(rc_qp_create(p->a.w, &init, &qpn, &err), 0);
 	assert_int_equal(rc_qp_export(p->a.w, qpn, 1, &err), -EBUSY);
 	assert_int_equal(rc_qp_export(p->a.w, p->a.qpn, 0, &err), 0); /* it is there */
-	assert_int_equal(worker_of(&p->a), 0);
+	assert_int_equal(move_worker_of(&p->a), 0);
 	assert_int_equal(rc_qp_query(p->a.w, p->a.qpn, &(struct rc_qp_info){ 0 }), 0);
 }
 
@@ -296,7 +296,7 @@ test_run_queue(void **state)
 	post(&p->b, WR_RDMA_WRITE, 2, 8);
 	transmit(&p->b);
 	deliver(&p->b);
-	move(&p->a);
+	move_move(&p->a);
 	expect_left_quiet(&p->a, p->now);
 	expect_silence(&p->a);
 	transmit(&p->a);
@@ -317,7 +317,7 @@ test_transport_timer(void **state)
 	transmit(&p->a);
 	expect_tx(&p->a, "WRITE Only 201");
 	pass(p, timeout / 2);
-	move(&p->a);
+	move_move(&p->a);
 	expect_left_quiet(&p->a, p->now);
 	pass_both(p, timeout / 2 - 1);
 	transmit(&p->a);
@@ -328,7 +328,7 @@ test_transport_timer(void **state)
 	assert_int_equal(counters_of(&p->a).local_ack_timeout_err, 1);
 	ack(p, 201);
 	expect_wc(&p->a, 1, WC_SUCCESS);
-	move(&p->a); /* the lazy timer is still on the wheel */
+	move_move(&p->a); /* the lazy timer is still on the wheel */
 	expect_left_quiet(&p->a, p->now);
 	pass_both(p, 10 * timeout);
 	transmit(&p->a);
@@ -346,7 +346,7 @@ test_rnr_wait(void **state)
 	expect_tx(&p->a, "SEND Only 201");
 	nak(p, RNR_12, 201);
 	pass(p, 320000);
-	move(&p->a);
+	move_move(&p->a);
 	expect_left_quiet(&p->a, p->now);
 	transmit(&p->a);
 	pass_both(p, 319999);
@@ -372,7 +372,7 @@ test_read_half_received(void **state)
 	memset(p->a.bytes, 0, 1024);
 	read_response(p, RC_READ_RESP_FIRST, 201, 0, 256);
 	read_response(p, RC_READ_RESP_MIDDLE, 202, 256, 256);
-	move(&p->a);
+	move_move(&p->a);
 	read_response(p, RC_READ_RESP_MIDDLE, 203, 512, 256);
 	read_response(p, RC_READ_RESP_LAST, 204, 768, 256);
 	expect_wc(&p->a, 1, WC_SUCCESS);
@@ -393,7 +393,7 @@ test_read_half_answered(void **state)
 	p->a.room = 2;
 	transmit(&p->a);
 	expect_tx(&p->a, "READ Response First 201", "READ Response Middle 202");
-	move(&p->a);
+	move_move(&p->a);
 	p->a.room = UINT32_MAX;
 	expect_left_quiet(&p->a, p->now);
 	transmit(&p->a);
@@ -413,7 +413,7 @@ test_send_half_received(void **state)
 	p->b.room = 2;
 	transmit(&p->b);
 	deliver(&p->b);
-	move(&p->a);
+	move_move(&p->a);
 	p->b.room = UINT32_MAX;
 	exchange(p);
 	expect_wc(&p->b, 1, WC_SUCCESS);
@@ -436,7 +436,7 @@ test_saved_atomic(void **state)
 	assert_int_equal(rc_post_send(p->b.w, p->b.qpn, &wr, NULL), 0);
 	lose(&p->a, 201);
 	exchange(p);
-	move(&p->a);
+	move_move(&p->a);
 	pass(p, 1000000000);
 	exchange(p);
 	expect_wc(&p->b, 1, WC_SUCCESS);
@@ -449,14 +449,14 @@ test_saved_atomic(void **state)
 static uint64_t grace_over;
 
 static uint64_t
-grace_start(void *arg)
+move_grace_start(void *arg)
 {
 	(void)arg;
 	return 1;
 }
 
 static bool
-grace_done(void *arg, uint64_t token)
+move_grace_done(void *arg, uint64_t token)
 {
 	(void)arg;
 	return token <= grace_over;
@@ -479,7 +479,7 @@ static void
 test_grace_period(void **state)
 {
 	struct pair *p = pair_create(&(struct pair_config){ .scripted = true,
-		.grace = { grace_start, grace_done, NULL } });
+		.grace = { move_grace_start, move_grace_done, NULL } });
 	struct error err = { "" };
 	uint32_t mw;
 
@@ -493,7 +493,7 @@ test_grace_period(void **state)
 	bind(&p->a, 2, mw, 0); /* others may be at the old binding's bytes */
 	transmit(&p->a);
 	expect_no_wc(&p->a);
-	move(&p->a);
+	move_move(&p->a);
 	expect_left_quiet(&p->a, p->now);
 	assert_true(rc_pending(p->a.w));
 	transmit(&p->a);
@@ -519,7 +519,7 @@ test_window_moves_along(void **state)
 	bind(&p->a, 1, mw, key);
 	exchange(p);
 	expect_wc(&p->a, 1, WC_SUCCESS);
-	move(&p->a);
+	move_move(&p->a);
 	make_wr(&p->b, &wr, &sge, WR_RDMA_WRITE, 2, 64);
 	wr.rkey = key;
 	assert_int_equal(rc_post_send(p->b.w, p->b.qpn, &wr, &err), 0);
@@ -534,7 +534,7 @@ test_window_moves_along(void **state)
 	bind(&p->a, 4, key, key);
 	exchange(p);
 	expect_wc(&p->a, 4, WC_SUCCESS);
-	move(&p->a);
+	move_move(&p->a);
 	assert_int_equal(rc_qp_destroy(p->a.w, p->a.qpn, &err), 0);
 	assert_int_equal(mem_mw_free(p->a.mem, key, &err), 0);
 	assert_int_equal(mem_mr_deregister(p->a.mem, p->a.key, &err), 0);
@@ -543,7 +543,7 @@ test_window_moves_along(void **state)
 /* --- completions --- */
 
 static void
-complete(struct pair *p, uint64_t wr_id)
+move_complete(struct pair *p, uint64_t wr_id)
 {
 	post(&p->a, WR_RDMA_WRITE, wr_id, 1);
 	exchange(p);
@@ -566,9 +566,9 @@ test_completions_in_order(void **state)
 			for (k = 0; k <= moves; k++) {
 				/* now and then none between two moves */
 				for (i = 0; i < (k * 3 + moves) % 5; i++)
-					complete(p, posted++);
+					move_complete(p, posted++);
 				if (k < moves)
-					move(&p->a);
+					move_move(&p->a);
 				if (k == 4)
 					next += (unsigned int)rc_cq_poll(p->a.dev, p->a.send_cq, wc, 1);
 			}
@@ -580,8 +580,8 @@ test_completions_in_order(void **state)
 			assert_int_equal(next, posted);
 			/* and the fences are gone: moving goes on */
 			for (k = 0; k < 40; k++)
-				move(&p->a);
-			complete(p, 99);
+				move_move(&p->a);
+			move_complete(p, 99);
 			expect_wc(&p->a, 99, WC_SUCCESS);
 			timer_wheel_destroy(other[0].wheel);
 			timer_wheel_destroy(other[1].wheel);
@@ -617,13 +617,13 @@ test_order_over_three_workers(void **state)
 		make_ready(&p->a, 2);
 		for (i = 0; i < first; i++)
 			assert_int_equal(rc_cq_poll(p->a.dev, p->a.send_cq, &got, 1), 0);
-		complete(p, 1);
+		move_complete(p, 1);
 		assert_int_equal(rc_qp_export(w[0], p->a.qpn, 1, &err), 0);
 		assert_int_equal(rc_qp_import(w[1], p->a.qpn, 0), 0);
 		assert_int_equal(rc_qp_export(w[1], p->a.qpn, 2, &err), 0);
 		assert_int_equal(rc_qp_import(w[2], p->a.qpn, 1), 0);
 		p->a.w = w[2];
-		complete(p, 2);
+		move_complete(p, 2);
 		expect_wc(&p->a, 1, WC_SUCCESS);
 		expect_wc(&p->a, 2, WC_SUCCESS);
 		expect_no_wc(&p->a);
@@ -644,19 +644,19 @@ test_moves_wait_for_the_poller(void **state)
 	unsigned int i;
 
 	for (i = 0; i < 32; i++) { /* 16 fences in each ring */
-		complete(p, i);
-		move(&p->a);
+		move_complete(p, i);
+		move_move(&p->a);
 	}
 	assert_int_equal(rc_qp_export(p->a.w, p->a.qpn, 1, &err), -EAGAIN);
 	assert_string_equal(err.text,
 		"completion queue 0 holds completions from before earlier moves: poll it");
 	/* it is where it was, and works */
-	complete(p, 32);
+	move_complete(p, 32);
 	for (i = 0; i <= 32; i++)
 		expect_wc(&p->a, i, WC_SUCCESS);
 	expect_no_wc(&p->a);
-	move(&p->a);
-	complete(p, 33);
+	move_move(&p->a);
+	move_complete(p, 33);
 	expect_wc(&p->a, 33, WC_SUCCESS);
 }
 
@@ -682,9 +682,9 @@ test_other_rings_are_not_held_back(void **state)
 	assert_int_equal(rc_qp_modify(other[0].w, qpn, &attr, QP_ATTR_STATE, &err), 0);
 	make_wr(&p->a, &wr, &sge, WR_SEND, 100, 1);
 	assert_int_equal(rc_post_send(other[0].w, qpn, &wr, &err), 0); /* before the fence */
-	complete(p, 1);
-	move(&p->a);
-	complete(p, 2);
+	move_complete(p, 1);
+	move_move(&p->a);
+	move_complete(p, 2);
 	/* whichever ring comes first: 100 is free, 2 is behind 1 */
 	n = rc_cq_poll(p->a.dev, p->a.send_cq, wc, 2);
 	assert_int_equal(n, 2);
@@ -706,7 +706,7 @@ test_armed(void **state)
 	transmit(&p->b);
 	deliver(&p->b); /* completed, not yet told of */
 	p->a.event_count = 0;
-	move(&p->a);
+	move_move(&p->a);
 	assert_int_equal(p->a.event_count, 1);
 	assert_int_equal(p->a.events[0].type, EVENT_CQ_COMPLETION);
 	expect_left_quiet(&p->a, p->now);
@@ -739,7 +739,7 @@ test_overrun(void **state)
 	for (i = 0; i < 3; i++)
 		assert_int_equal(rc_post_send(other[0].w, qpn, &wr, &err), 0);
 	rc_run(other[0].w, p->now, 100);
-	swap_workers(&p->a);
+	move_swap_workers(&p->a);
 	assert_int_equal(rc_qp_import(p->a.w, p->a.qpn, 0), 0);
 	rc_run(p->a.w, p->now, 100);
 	assert_int_equal(state_of(&p->a), QPS_ERR);
@@ -782,7 +782,7 @@ test_port_of_one(void **state)
 	struct pair *p = *state;
 	struct port_attr port = { .num_pkeys = 1, .pkey = { 0x8123 } };
 
-	move(&p->a);
+	move_move(&p->a);
 	rc_qp_path_changed(p->a.w, 99, 0, &port);
 	assert_int_equal(info_of(&p->a).attr.pkey, 0xFFFF);
 	rc_qp_path_changed(p->a.w, p->a.qpn, 1, &port);
@@ -791,14 +791,14 @@ test_port_of_one(void **state)
 	assert_int_equal(info_of(&p->a).attr.pkey, 0x8123);
 }
 
-#define PAIR(t)     cmocka_unit_test_setup_teardown(t, setup, teardown)
-#define SCRIPTED(t) cmocka_unit_test_setup_teardown(t, script_setup, teardown)
+#define PAIR(t)     cmocka_unit_test_setup_teardown(t, move_setup, move_teardown)
+#define SCRIPTED(t) cmocka_unit_test_setup_teardown(t, script_setup, move_teardown)
 
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(test_moves_in_every_state, teardown),
+		cmocka_unit_test_teardown(test_moves_in_every_state, move_teardown),
 		PAIR(test_found_nowhere_on_the_way),
 		PAIR(test_refusals),
 		PAIR(test_stays_without_memory_for_completions),
@@ -809,14 +809,14 @@ main(void)
 		PAIR(test_read_half_answered),
 		PAIR(test_send_half_received),
 		PAIR(test_saved_atomic),
-		cmocka_unit_test_teardown(test_grace_period, teardown),
+		cmocka_unit_test_teardown(test_grace_period, move_teardown),
 		PAIR(test_window_moves_along),
-		cmocka_unit_test_teardown(test_completions_in_order, teardown),
-		cmocka_unit_test_teardown(test_order_over_three_workers, teardown),
+		cmocka_unit_test_teardown(test_completions_in_order, move_teardown),
+		cmocka_unit_test_teardown(test_order_over_three_workers, move_teardown),
 		PAIR(test_moves_wait_for_the_poller),
 		PAIR(test_other_rings_are_not_held_back),
 		PAIR(test_armed),
-		cmocka_unit_test_teardown(test_overrun, teardown),
+		cmocka_unit_test_teardown(test_overrun, move_teardown),
 		PAIR(test_destroyed_elsewhere),
 		PAIR(test_port_of_one),
 	};

@@ -390,7 +390,7 @@ test_communication_established_in_rts(void **state)
 /* --- the directory --- */
 
 static uint32_t
-create(struct node *n)
+receive_create(struct node *n)
 {
 	struct qp_init_attr init;
 	struct error err = { "" };
@@ -416,7 +416,7 @@ test_stale_qpn_misses(void **state)
 	assert_int_equal(ack(p, 201), VERDICT_QPN_UNKNOWN);
 	/* until the slot comes round again; 64 slots, two workers */
 	for (i = 0; i < 200; i++) {
-		qpn = create(&p->a);
+		qpn = receive_create(&p->a);
 		assert_int_not_equal(qpn, old);
 		if ((qpn & 63) == slot)
 			break;
@@ -442,7 +442,7 @@ test_qpn_range_and_owner(void **state)
 
 	for (k = 0; k < 50; k++) {
 		for (i = 0; i < 31; i++) { /* with the pair's own: all 32 of worker 0 */
-			qpns[i] = create(&p->a);
+			qpns[i] = receive_create(&p->a);
 			assert_in_range(qpns[i], RC_QPN_MIN, 0xFFFFFE);
 			assert_int_equal(rc_owner(p->a.dev, qpns[i]), 0);
 		}
@@ -458,7 +458,7 @@ test_qpn_range_and_owner(void **state)
 static uint64_t drawn;
 
 static void
-fixed_fill(void *arg, void *buf, size_t len)
+receive_fixed_fill(void *arg, void *buf, size_t len)
 {
 	(void)arg;
 	memcpy(buf, &drawn, len < sizeof(drawn) ? len : sizeof(drawn));
@@ -469,7 +469,7 @@ static void
 test_special_qpns_are_left_out(void **state)
 {
 	static const uint64_t draws[] = { UINT64_MAX, UINT64_MAX - 1, 0, 0x1FFFFE, 0x1FFFFD };
-	const struct rng fixed = { fixed_fill, NULL };
+	const struct rng fixed = { receive_fixed_fill, NULL };
 	struct rc_dev_config dc = { .limits = rc_limits_default, .workers = 1, .hz = 1000000000,
 		.alloc = &allocator_malloc, .rng = &fixed };
 	struct pair *p = *state;
@@ -508,7 +508,7 @@ test_all_slots_in_use(void **state)
 	uint32_t i, qpn;
 
 	for (i = 0; i < 31; i++)
-		create(&p->a);
+		receive_create(&p->a);
 	init_attr(&p->a, &init);
 	assert_int_equal(rc_qp_create(p->a.w, &init, &qpn, &err), -ENOSPC);
 	assert_string_equal(err.text, "all 32 queue pairs of worker 0 are in use (limits.max_qp)");
@@ -560,7 +560,7 @@ test_fair_turns(void **state)
 	struct error err = { "" };
 	struct send_wr wr;
 	struct sge sge;
-	uint32_t other = create(&p->a);
+	uint32_t other = receive_create(&p->a);
 	unsigned int i;
 
 	attr.qp_state = QPS_INIT;

@@ -12,7 +12,7 @@
 #include "peer.h"
 
 static struct peer *
-again(void **state, const struct peer_config *config)
+refusals_again(void **state, const struct peer_config *config)
 {
 	peer_destroy(*state);
 	*state = peer_create(config);
@@ -24,7 +24,7 @@ again(void **state, const struct peer_config *config)
  * goes to Error, later packets are dropped.
  */
 static void
-expect_refusal(struct peer *p, const char *nak, uint32_t epsn)
+refusals_expect_refusal(struct peer *p, const char *nak, uint32_t epsn)
 {
 	run(p);
 	expect_tx(p, nak);
@@ -42,7 +42,7 @@ expect_refusal(struct peer *p, const char *nak, uint32_t epsn)
 static void
 expect_refusal_event(struct peer *p, const char *nak, uint32_t epsn, enum event_type event)
 {
-	expect_refusal(p, nak, epsn);
+	refusals_expect_refusal(p, nak, epsn);
 	expect_event(p, event);
 	assert_int_equal(p->events[p->event_next - 1].element, p->qpn);
 	expect_no_event(p);
@@ -58,7 +58,7 @@ expect_refusal_event(struct peer *p, const char *nak, uint32_t epsn, enum event_
 static void
 expect_refusal_wc(struct peer *p, const char *nak, uint32_t epsn, enum wc_status status)
 {
-	expect_refusal(p, nak, epsn);
+	refusals_expect_refusal(p, nak, epsn);
 	expect_no_event(p);
 	expect_wc(p, 1, status, NULL);
 	expect_wc(p, 2, WC_WR_FLUSH_ERR, NULL);
@@ -76,7 +76,7 @@ two_receives(struct peer *p)
 static struct peer *
 fresh(void **state)
 {
-	struct peer *p = again(state, &(struct peer_config){ .psn = FIRST_PSN });
+	struct peer *p = refusals_again(state, &(struct peer_config){ .psn = FIRST_PSN });
 
 	two_receives(p);
 	return p;
@@ -203,26 +203,26 @@ test_operations_not_enabled_are_invalid_requests(void **state)
 {
 	struct peer *p;
 
-	p = again(state, &(struct peer_config){ .psn = 201,
+	p = refusals_again(state, &(struct peer_config){ .psn = 201,
 		.access = MEM_ACCESS_REMOTE_READ | MEM_ACCESS_REMOTE_ATOMIC });
 	two_receives(p);
 	in_write(p, RC_WRITE_ONLY, 201, 0x1000, 8, 8);
 	expect_refusal_event(p, "NAK-INV 201", 201, EVENT_QP_REQ_ERR);
 
 	/* table 17-5: "The operation is not supported by this RQ": Remote Invalid Request Error */
-	p = again(state, &(struct peer_config){ .psn = 201,
+	p = refusals_again(state, &(struct peer_config){ .psn = 201,
 		.access = MEM_ACCESS_REMOTE_READ | MEM_ACCESS_REMOTE_ATOMIC });
 	two_receives(p);
 	in_write(p, RC_WRITE_ONLY_IMM, 201, 0x1000, 8, 8);
 	expect_refusal_wc(p, "NAK-INV 201", 201, WC_REM_INV_REQ_ERR);
 
-	p = again(state, &(struct peer_config){ .psn = 201,
+	p = refusals_again(state, &(struct peer_config){ .psn = 201,
 		.access = MEM_ACCESS_REMOTE_WRITE | MEM_ACCESS_REMOTE_ATOMIC });
 	two_receives(p);
 	in_read(p, 201, 0x1000, 8);
 	expect_refusal_event(p, "NAK-INV 201", 201, EVENT_QP_REQ_ERR);
 
-	p = again(state, &(struct peer_config){ .psn = 201,
+	p = refusals_again(state, &(struct peer_config){ .psn = 201,
 		.access = MEM_ACCESS_REMOTE_WRITE | MEM_ACCESS_REMOTE_READ });
 	two_receives(p);
 	in_fetch_add(p, 201, 0x1000, 1);
@@ -233,7 +233,7 @@ test_operations_not_enabled_are_invalid_requests(void **state)
 static void
 test_more_reads_than_max_dest_rd_atomic_are_an_invalid_request(void **state)
 {
-	struct peer *p = again(state, &(struct peer_config){ .psn = 201, .rd_atomic = 2 });
+	struct peer *p = refusals_again(state, &(struct peer_config){ .psn = 201, .rd_atomic = 2 });
 
 	two_receives(p);
 	in_read(p, 201, 0, 8);
@@ -252,18 +252,19 @@ test_more_reads_than_max_dest_rd_atomic_are_an_invalid_request(void **state)
 	expect_event(p, EVENT_QP_REQ_ERR);
 	assert_int_equal(state_of(p), QPS_ERR);
 
-	p = again(state, &(struct peer_config){ .psn = 201, .rd_atomic = 255 }); /* none at all */
+	p = refusals_again(state,
+			&(struct peer_config){ .psn = 201, .rd_atomic = 255 }); /* none at all */
 	two_receives(p);
 	in_read(p, 201, 0, 8);
 	expect_refusal_event(p, "NAK-INV 201", 201, EVENT_QP_REQ_ERR);
-	p = again(state, &(struct peer_config){ .psn = 201, .rd_atomic = 255 });
+	p = refusals_again(state, &(struct peer_config){ .psn = 201, .rd_atomic = 255 });
 	two_receives(p);
 	in_fetch_add(p, 201, 0x2000, 1);
 	expect_refusal_event(p, "NAK-INV 201", 201, EVENT_QP_REQ_ERR);
 }
 
 static void
-modify(struct peer *p, const struct qp_attr *attr, uint32_t mask)
+refusals_modify(struct peer *p, const struct qp_attr *attr, uint32_t mask)
 {
 	struct error err = { "" };
 
@@ -283,11 +284,12 @@ test_lowered_max_dest_rd_atomic(void **state)
 	run(p);
 	in_read(p, 203, 0, 2 * MTU);
 	in_read(p, 205, 0, 8);
-	modify(p, &attr, QP_ATTR_STATE | QP_ATTR_TIMEOUT | QP_ATTR_RETRY_CNT | QP_ATTR_RNR_RETRY |
-		QP_ATTR_SQ_PSN | QP_ATTR_MAX_QP_RD_ATOMIC);
+	refusals_modify(p, &attr,
+			QP_ATTR_STATE | QP_ATTR_TIMEOUT | QP_ATTR_RETRY_CNT | QP_ATTR_RNR_RETRY |
+					QP_ATTR_SQ_PSN | QP_ATTR_MAX_QP_RD_ATOMIC);
 	attr.qp_state = QPS_SQD;
-	modify(p, &attr, QP_ATTR_STATE);
-	modify(p, &attr, QP_ATTR_STATE | QP_ATTR_MAX_DEST_RD_ATOMIC);
+	refusals_modify(p, &attr, QP_ATTR_STATE);
+	refusals_modify(p, &attr, QP_ATTR_STATE | QP_ATTR_MAX_DEST_RD_ATOMIC);
 	assert_int_equal(in_read(p, 206, 0, 8), VERDICT_NAK_SENT); /* two are unanswered */
 	run(p);
 	expect_tx(p, "ONLY 201", "ONLY 202", "FIRST 203", "LAST 204", "ONLY 205", "NAK-INV 206");
@@ -368,7 +370,7 @@ test_padding_in_first_or_middle_is_an_invalid_request(void **state)
 static void
 test_send_of_one_packet_longer_than_its_receive(void **state)
 {
-	struct peer *p = again(state, &(struct peer_config){ .psn = FIRST_PSN });
+	struct peer *p = refusals_again(state, &(struct peer_config){ .psn = FIRST_PSN });
 
 	post(p, 1, 0x1000, 64);
 	post(p, 2, 0x2000, 64);
@@ -628,8 +630,8 @@ read_loses_its_region(struct peer *p)
 static void
 test_region_gone_in_the_middle_of_a_read(void **state)
 {
-	read_loses_its_region(again(state, &(struct peer_config){ .psn = 201 }));
-	read_loses_its_region(again(state,
+	read_loses_its_region(refusals_again(state, &(struct peer_config){ .psn = 201 }));
+	read_loses_its_region(refusals_again(state,
 		&(struct peer_config){ .psn = 201, .ack_per_packet = true }));
 }
 
@@ -663,7 +665,7 @@ test_read_that_fails_before_a_waiting_nak_replaces_it(void **state)
 static void
 test_receive_with_a_bad_local_key_is_an_operational_error(void **state)
 {
-	struct peer *p = again(state, &(struct peer_config){ .psn = 201 });
+	struct peer *p = refusals_again(state, &(struct peer_config){ .psn = 201 });
 	uint32_t read_only = peer_register(p, PEER_VA, 0, PEER_MEM, MEM_ACCESS_REMOTE_READ);
 	struct sge sge[] = { { PEER_VA + 0x1000, 8, p->key }, { PEER_VA + 0x2000, 8, read_only } };
 	struct recv_wr wr = { .wr_id = 1, .num_sge = 2, .sg_list = sge };
@@ -737,7 +739,7 @@ test_qp_in_error_answers_no_more_reads(void **state)
 
 	in_write(p, RC_WRITE_ONLY, 201, 0x3000, 8, 8);
 	in_write(p, RC_WRITE_ONLY, 203, 0x3000, 8, 8); /* a gap */
-	modify(p, &attr, QP_ATTR_STATE);
+	refusals_modify(p, &attr, QP_ATTR_STATE);
 	run(p);
 	expect_tx(p, "ACK 201"); /* no sequence NAK */
 
@@ -748,7 +750,7 @@ test_qp_in_error_answers_no_more_reads(void **state)
 	run(p);
 	expect_tx(p, "ACK 202", "RNR 203");
 	in_send(p, RC_SEND_ONLY, 203, 8);
-	modify(p, &attr, QP_ATTR_STATE);
+	refusals_modify(p, &attr, QP_ATTR_STATE);
 	run(p);
 	expect_silence(p); /* no RNR NAK */
 
@@ -759,11 +761,11 @@ test_qp_in_error_answers_no_more_reads(void **state)
 	expect_tx(p, "ONLY 201", "ONLY 202");
 	in_read(p, 201, 0, 8); /* a replay of the older holds back what comes after both */
 	in_write(p, RC_WRITE_ONLY, 203, 0x3000, 8, 8);
-	modify(p, &attr, QP_ATTR_STATE);
+	refusals_modify(p, &attr, QP_ATTR_STATE);
 	run(p);
 	expect_silence(p);
 
-	p = again(state, &(struct peer_config){ .psn = 201, .ack_per_packet = true });
+	p = refusals_again(state, &(struct peer_config){ .psn = 201, .ack_per_packet = true });
 	in_write(p, RC_WRITE_ONLY, 201, 0x3000, 8, 8);
 	in_read(p, 202, 0, 3 * MTU);
 	in_write(p, RC_WRITE_ONLY, 205, 0x3000, 8, 8);
@@ -773,7 +775,7 @@ test_qp_in_error_answers_no_more_reads(void **state)
 	run_slice(p, 1);
 	in_write(p, RC_WRITE_ONLY, 201, 0x3000, 8, 8); /* a duplicate */
 	expect_tx(p, "ACK 201", "FIRST 202");
-	modify(p, &attr, QP_ATTR_STATE);
+	refusals_modify(p, &attr, QP_ATTR_STATE);
 	run(p);
 	expect_tx(p, "ACK 201");
 	assert_false(rc_pending(p->w));
@@ -783,7 +785,7 @@ test_qp_in_error_answers_no_more_reads(void **state)
 static void
 test_full_cq_ends_the_qp(void **state)
 {
-	struct peer *p = again(state, &(struct peer_config){ .psn = 201, .cq_depth = 1 });
+	struct peer *p = refusals_again(state, &(struct peer_config){ .psn = 201, .cq_depth = 1 });
 
 	post(p, 1, 0x1000, 64);
 	post(p, 2, 0x1000, 64);

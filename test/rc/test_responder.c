@@ -19,7 +19,7 @@ per_packet_setup(void **state)
 }
 
 static struct peer *
-again(void **state, const struct peer_config *config)
+responder_again(void **state, const struct peer_config *config)
 {
 	peer_destroy(*state);
 	*state = peer_create(config);
@@ -268,7 +268,8 @@ test_read_response_opcodes_and_payload(void **state)
 static void
 test_m_bit_is_as_configured(void **state)
 {
-	struct peer *p = again(state, &(struct peer_config){ .psn = 201, .migreq = true });
+	struct peer *p =
+			responder_again(state, &(struct peer_config){ .psn = 201, .migreq = true });
 
 	in_read(p, 201, 0, 8);
 	in_write(p, RC_WRITE_ONLY, 202, 0x1000, 8, 8);
@@ -279,7 +280,7 @@ test_m_bit_is_as_configured(void **state)
 static void
 test_psns_wrap(void **state)
 {
-	struct peer *p = again(state, &(struct peer_config){ .psn = 0xFFFFFE });
+	struct peer *p = responder_again(state, &(struct peer_config){ .psn = 0xFFFFFE });
 
 	post(p, 1, 0x1000, 1024);
 	in_send(p, RC_SEND_FIRST, 0xFFFFFE, 256);
@@ -291,7 +292,7 @@ test_psns_wrap(void **state)
 	assert_int_equal(epsn_of(p), 1);
 
 	/* rc-cases: "READ whose PSN span crosses 0xFFFFFF -> 0" */
-	p = again(state, &(struct peer_config){ .psn = 0xFFFFFD });
+	p = responder_again(state, &(struct peer_config){ .psn = 0xFFFFFD });
 	in_read(p, 0xFFFFFD, 0x100, 5 * MTU);
 	assert_int_equal(epsn_of(p), 2);
 	run(p);
@@ -452,7 +453,7 @@ test_nothing_is_lost_when_the_sink_is_full(void **state)
 static void
 test_credits_are_the_receives_posted(void **state)
 {
-	struct peer *p = again(state,
+	struct peer *p = responder_again(state,
 		&(struct peer_config){ .psn = 201, .flow_control = true, .recv_wr = 64 });
 	int i;
 

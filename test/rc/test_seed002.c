@@ -15,7 +15,7 @@
 #define PMTU 256
 
 static int
-setup(void **state)
+seed002_setup(void **state)
 {
 	*state = pair_create(&(struct pair_config){ .psn = 201, .pmtu = PMTU, .retry_cnt = 7,
 		.rnr_retry = 7, .ack_per_packet = true });
@@ -177,7 +177,7 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_message_transfer_overview, setup,
+		cmocka_unit_test_setup_teardown(test_message_transfer_overview, seed002_setup,
 			pair_teardown),
 	};
 

@@ -73,7 +73,7 @@ test_refusals_in_words(void **state)
 }
 
 static uint32_t
-window(struct node *n, enum mem_mw_type type)
+sq_window(struct node *n, enum mem_mw_type type)
 {
 	struct error err = { "" };
 	uint32_t key;
@@ -205,7 +205,7 @@ test_local_key_is_checked(void **state)
 		if (i == 0)
 			sge.lkey ^= 1;
 		else if (i == 1)
-			sge.lkey = window(&p->a, MEM_MW_TYPE_2); /* R_Keys are no L_Keys */
+			sge.lkey = sq_window(&p->a, MEM_MW_TYPE_2); /* R_Keys are no L_Keys */
 		else
 			sge.addr -= 1;
 		assert_int_equal(rc_post_send(p->a.w, p->a.qpn, &wr, &err), 0);
@@ -348,14 +348,14 @@ test_completion_opcodes(void **state)
 static uint64_t grace_started, grace_over;
 
 static uint64_t
-grace_start(void *arg)
+sq_grace_start(void *arg)
 {
 	(void)arg;
 	return ++grace_started;
 }
 
 static bool
-grace_done(void *arg, uint64_t token)
+sq_grace_done(void *arg, uint64_t token)
 {
 	(void)arg;
 	return token <= grace_over;
@@ -366,12 +366,12 @@ grace_setup(void **state)
 {
 	grace_started = grace_over = 0;
 	*state = pair_create(&(struct pair_config){ .retry_cnt = 7, .rnr_retry = 7,
-		.scripted = true, .grace = { grace_start, grace_done, NULL } });
+		.scripted = true, .grace = { sq_grace_start, sq_grace_done, NULL } });
 	return 0;
 }
 
 static void
-post_bind(struct node *n, uint64_t wr_id, uint32_t mw, uint32_t new_key, uint32_t flags)
+sq_post_bind(struct node *n, uint64_t wr_id, uint32_t mw, uint32_t new_key, uint32_t flags)
 {
 	struct send_wr wr = { .wr_id = wr_id, .opcode = WR_BIND_MW,
 		.send_flags = SEND_SIGNALED | flags,
@@ -409,10 +409,10 @@ static void
 test_local_operations_in_order(void **state)
 {
 	struct pair *p = *state;
-	uint32_t mw = window(&p->a, MEM_MW_TYPE_2), key = (mw & ~0xFFu) | ((mw + 7) & 0xFF);
+	uint32_t mw = sq_window(&p->a, MEM_MW_TYPE_2), key = (mw & ~0xFFu) | ((mw + 7) & 0xFF);
 
 	post(&p->a, WR_RDMA_WRITE, 1, 1);
-	post_bind(&p->a, 2, mw, key, 0);
+	sq_post_bind(&p->a, 2, mw, key, 0);
 	post(&p->a, WR_RDMA_WRITE, 3, 1);
 	assert_false(bound(&p->a, key)); /* not before its turn */
 	transmit(&p->a);
@@ -435,14 +435,14 @@ static void
 test_ack_before_a_local_operation(void **state)
 {
 	struct pair *p = *state;
-	uint32_t mw = window(&p->a, MEM_MW_TYPE_2), key = (mw & ~0xFFu) | ((mw + 7) & 0xFF);
+	uint32_t mw = sq_window(&p->a, MEM_MW_TYPE_2), key = (mw & ~0xFFu) | ((mw + 7) & 0xFF);
 
 	post(&p->a, WR_RDMA_WRITE, 1, 1);
 	transmit(&p->a);
 	ack(p, 201);
 	expect_wc(&p->a, 1, WC_SUCCESS);
 	post(&p->a, WR_RDMA_WRITE, 2, 1);
-	post_bind(&p->a, 3, mw, key, 0);
+	sq_post_bind(&p->a, 3, mw, key, 0);
 	transmit(&p->a);
 	ack(p, 202);
 	expect_wc(&p->a, 2, WC_SUCCESS);
@@ -454,9 +454,9 @@ static void
 test_local_operations_once(void **state)
 {
 	struct pair *p = *state;
-	uint32_t mw = window(&p->a, MEM_MW_TYPE_2), key = (mw & ~0xFFu) | ((mw + 7) & 0xFF);
+	uint32_t mw = sq_window(&p->a, MEM_MW_TYPE_2), key = (mw & ~0xFFu) | ((mw + 7) & 0xFF);
 
-	post_bind(&p->a, 0, mw, key, 0);
+	sq_post_bind(&p->a, 0, mw, key, 0);
 	post(&p->a, WR_RDMA_WRITE, 1, 1);
 	post_inv(&p->a, 2, key); /* a second time it would fail */
 	post(&p->a, WR_RDMA_WRITE, 3, 1);
@@ -480,12 +480,12 @@ static void
 test_completion_waits_for_grace(void **state)
 {
 	struct pair *p = *state;
-	uint32_t mw = window(&p->a, MEM_MW_TYPE_1), first, second;
+	uint32_t mw = sq_window(&p->a, MEM_MW_TYPE_1), first, second;
 
-	post_bind(&p->a, 1, mw, 0, 0);
+	sq_post_bind(&p->a, 1, mw, 0, 0);
 	transmit(&p->a);
 	first = expect_wc(&p->a, 1, WC_SUCCESS).mw_key; /* nobody knew it before */
-	post_bind(&p->a, 2, first, 0, 0);
+	sq_post_bind(&p->a, 2, first, 0, 0);
 	post(&p->a, WR_RDMA_WRITE, 3, 1);
 	transmit(&p->a);
 	expect_tx(&p->a, "WRITE Only 201");
@@ -509,12 +509,12 @@ test_failure_while_grace_runs(void **state)
 {
 	struct pair *p = *state;
 	struct error err = { "" };
-	uint32_t mw = window(&p->a, MEM_MW_TYPE_1), key;
+	uint32_t mw = sq_window(&p->a, MEM_MW_TYPE_1), key;
 
-	post_bind(&p->a, 1, mw, 0, 0);
+	sq_post_bind(&p->a, 1, mw, 0, 0);
 	transmit(&p->a);
 	key = expect_wc(&p->a, 1, WC_SUCCESS).mw_key;
-	post_bind(&p->a, 2, key, 0, 0);
+	sq_post_bind(&p->a, 2, key, 0, 0);
 	post(&p->a, WR_RDMA_WRITE, 3, 1);
 	post(&p->a, WR_RDMA_WRITE, 4, 1);
 	post(&p->a, WR_RDMA_WRITE, 5, 1);
@@ -536,11 +536,11 @@ test_failure_while_grace_runs(void **state)
 	must_modify(&p->a, QPS_INIT, MASK_INIT);
 	must_modify(&p->a, QPS_RTR, MASK_RTR);
 	must_modify(&p->a, QPS_RTS, MASK_RTS);
-	mw = window(&p->a, MEM_MW_TYPE_1);
-	post_bind(&p->a, 6, mw, 0, 0);
+	mw = sq_window(&p->a, MEM_MW_TYPE_1);
+	sq_post_bind(&p->a, 6, mw, 0, 0);
 	transmit(&p->a);
 	key = expect_wc(&p->a, 6, WC_SUCCESS).mw_key;
-	post_bind(&p->a, 7, key, 0, 0);
+	sq_post_bind(&p->a, 7, key, 0, 0);
 	transmit(&p->a);
 	expect_no_wc(&p->a);
 	assert_int_equal(rc_qp_destroy(p->a.w, p->a.qpn, &err), 0);
@@ -576,12 +576,12 @@ static void
 test_local_failure_waits_for_grace(void **state)
 {
 	struct pair *p = *state;
-	uint32_t mw = window(&p->a, MEM_MW_TYPE_1), key;
+	uint32_t mw = sq_window(&p->a, MEM_MW_TYPE_1), key;
 
-	post_bind(&p->a, 1, mw, 0, 0);
+	sq_post_bind(&p->a, 1, mw, 0, 0);
 	transmit(&p->a);
 	key = expect_wc(&p->a, 1, WC_SUCCESS).mw_key;
-	post_bind(&p->a, 2, key, 0, 0);
+	sq_post_bind(&p->a, 2, key, 0, 0);
 	post_inv(&p->a, 3, 0x12345678);
 	transmit(&p->a);
 	expect_no_wc(&p->a);
@@ -598,10 +598,10 @@ static void
 test_fenced_local_operation(void **state)
 {
 	struct pair *p = *state;
-	uint32_t mw = window(&p->a, MEM_MW_TYPE_2), key = (mw & ~0xFFu) | ((mw + 7) & 0xFF);
+	uint32_t mw = sq_window(&p->a, MEM_MW_TYPE_2), key = (mw & ~0xFFu) | ((mw + 7) & 0xFF);
 
 	post(&p->a, WR_RDMA_READ, 1, 8);
-	post_bind(&p->a, 2, mw, key, SEND_FENCE);
+	sq_post_bind(&p->a, 2, mw, key, SEND_FENCE);
 	transmit(&p->a);
 	assert_false(bound(&p->a, key));
 	read_response(p, RC_READ_RESP_ONLY, 201, 0, 8);
@@ -616,13 +616,13 @@ static void
 test_send_with_invalidate(void **state)
 {
 	struct pair *p = *state;
-	uint32_t mw = window(&p->b, MEM_MW_TYPE_2), key = (mw & ~0xFFu) | ((mw + 7) & 0xFF);
+	uint32_t mw = sq_window(&p->b, MEM_MW_TYPE_2), key = (mw & ~0xFFu) | ((mw + 7) & 0xFF);
 	struct error err = { "" };
 	struct send_wr wr;
 	struct sge sge;
 	struct wc wc;
 
-	post_bind(&p->b, 1, mw, key, 0);
+	sq_post_bind(&p->b, 1, mw, key, 0);
 	exchange(p);
 	expect_wc(&p->b, 1, WC_SUCCESS);
 	make_wr(&p->a, &wr, &sge, WR_RDMA_READ, 1, 100);

@@ -60,7 +60,7 @@ no_credits(struct pair *p, uint32_t qpn)
 
 /* As far as either QP's turn goes, nothing has been sent yet. */
 static void
-setup(void **state, struct rivals *r)
+turns_setup(void **state, struct rivals *r)
 {
 	r->p = pair_create(&(struct pair_config){ .retry_cnt = 7, .rnr_retry = 7, .scripted = true,
 		.pmtu = 4096, .no_timer = true, .send_wr = 256 });
@@ -132,7 +132,7 @@ test_read_responses_and_sends_get_equal_shares(void **state)
 {
 	struct rivals r;
 
-	setup(state, &r);
+	turns_setup(state, &r);
 	read_a_gib(r.p);
 	post_small(&r, 100);
 	assert_int_equal(rc_run(r.p->a.w, r.p->now, 54), 54);
@@ -145,7 +145,7 @@ test_small_message_waits_for_one_turn(void **state)
 {
 	struct rivals r;
 
-	setup(state, &r);
+	turns_setup(state, &r);
 	read_a_gib(r.p);
 	rc_run(r.p->a.w, r.p->now, 2);
 	expect_order(r.p, "2R");
@@ -166,7 +166,7 @@ test_budget_does_not_end_a_turn(void **state)
 	struct rivals r;
 	unsigned int i;
 
-	setup(state, &r);
+	turns_setup(state, &r);
 	read_a_gib(r.p);
 	post_small(&r, 100);
 	for (i = 0; i < 36; i++)
@@ -181,7 +181,7 @@ test_worker_turn_is_short_in_bytes(void **state)
 	struct rivals r;
 	unsigned int i;
 
-	setup(state, &r);
+	turns_setup(state, &r);
 	post_small(&r, 100);
 	for (i = 0; i < 3; i++)
 		assert_int_equal(rc_run(r.p->a.w, r.p->now, 32), 32);
@@ -202,7 +202,7 @@ test_turns_are_short_beside_small_messages(void **state)
 	struct rivals r;
 	unsigned int i;
 
-	setup(state, &r);
+	turns_setup(state, &r);
 	read_a_gib(r.p);
 	post_small(&r, 1);
 	assert_in_range(rc_run(r.p->a.w, r.p->now, 32), 29, 31);
@@ -227,7 +227,7 @@ test_turns_are_long_beside_others(void **state)
 {
 	struct rivals r;
 
-	setup(state, &r);
+	turns_setup(state, &r);
 	read_a_gib(r.p);
 	post_small(&r, 16 + 4);
 	assert_int_equal(rc_run(r.p->a.w, r.p->now, 32), 32);
@@ -241,7 +241,7 @@ test_own_requests_beside_a_read(void **state)
 	struct rivals r;
 	unsigned int i;
 
-	setup(state, &r);
+	turns_setup(state, &r);
 	read_a_gib(r.p);
 	for (i = 0; i < 40; i++)
 		post_flags(&r.p->a, WR_SEND, 1, 64, 0);
@@ -256,7 +256,7 @@ test_duplicates_are_charged(void **state)
 	struct rivals r;
 	unsigned int i;
 
-	setup(state, &r);
+	turns_setup(state, &r);
 	read_a_gib(r.p);
 	post_small(&r, 100);
 	for (i = 0; i < 100; i++)
@@ -272,7 +272,7 @@ test_full_sink_keeps_the_credit(void **state)
 {
 	struct rivals r;
 
-	setup(state, &r);
+	turns_setup(state, &r);
 	read_a_gib(r.p);
 	post_small(&r, 100);
 	r.p->a.room = 1;

@@ -36,7 +36,7 @@ keep_writing(struct lan_node *n, uint64_t now)
 }
 
 static void
-begin(struct lan *f, struct sender *senders)
+bottleneck_begin(struct lan *f, struct sender *senders)
 {
 	struct lan_node *sink = &f->node[SINK];
 	unsigned int i;
@@ -50,7 +50,7 @@ begin(struct lan *f, struct sender *senders)
 }
 
 static void
-end(struct lan *f, const struct sender *senders, const struct bottleneck_config *c,
+bottleneck_end(struct lan *f, const struct sender *senders, const struct bottleneck_config *c,
 	struct bottleneck_result *r)
 {
 	struct lan_node *sink = &f->node[SINK];
@@ -102,10 +102,10 @@ bottleneck_run(const struct bottleneck_config *c, struct bottleneck_result *r)
 		f->node[i].wake = s->from;
 		lan_connect(&f->node[i], s->sink, &opt, &s->qpn, &s->peer_qpn);
 	}
-	begin(f, senders);
+	bottleneck_begin(f, senders);
 	lan_run(f, f->now + c->from);
-	begin(f, senders);
+	bottleneck_begin(f, senders);
 	lan_run(f, f->now + c->ns - c->from);
-	end(f, senders, c, r);
+	bottleneck_end(f, senders, c, r);
 	lan_destroy(f);
 }

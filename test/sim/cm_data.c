@@ -31,7 +31,7 @@ va_of(const struct cm_life *l, const uint8_t *p)
 }
 
 static uint64_t
-mix(uint64_t x)
+cm_data_mix(uint64_t x)
 {
 	x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9ull;
 	x = (x ^ x >> 27) * 0x94D049BB133111EBull;
@@ -41,12 +41,12 @@ mix(uint64_t x)
 static uint32_t
 message(uint64_t nonce, unsigned int k, uint8_t *buf)
 {
-	uint64_t x = mix(nonce + 0x9E3779B97F4A7C15ull * (k + 1));
+	uint64_t x = cm_data_mix(nonce + 0x9E3779B97F4A7C15ull * (k + 1));
 	uint32_t len = 1 + (uint32_t)(x % CM_MESSAGE_LEN);
 
 	for (uint32_t i = 0; i < len; i++) {
 		if (i % 8 == 0)
-			x = mix(x + i);
+			x = cm_data_mix(x + i);
 		buf[i] = (uint8_t)(x >> 8 * (i % 8));
 	}
 	return len;
@@ -99,7 +99,7 @@ cm_data_prepare(struct cm_life *l)
 /* --- to the peer --- */
 
 static void
-post(struct cm_life *l, struct send_wr *wr, unsigned int k, uint32_t len)
+sim_cm_data_post(struct cm_life *l, struct send_wr *wr, unsigned int k, uint32_t len)
 {
 	struct sge sge = { va_of(l, area(l, 0, k)), len, l->side->key };
 	struct error err = { "" };
@@ -128,9 +128,9 @@ cm_data_post(struct cm_life *l)
 
 		if (l->hello.plan == CM_PLAN_BAD_KEY)
 			write.rkey ^= 0x55500;
-		post(l, &write, k, len);
+		sim_cm_data_post(l, &write, k, len);
 	}
-	post(l, &(struct send_wr){ .wr_id = WR_ID(l, k), .opcode = WR_SEND }, k, len);
+	sim_cm_data_post(l, &(struct send_wr){ .wr_id = WR_ID(l, k), .opcode = WR_SEND }, k, len);
 	l->posted++;
 	l->next_at = s->now + sim_below(s, (uint32_t)l->pace);
 }
@@ -138,8 +138,8 @@ cm_data_post(struct cm_life *l)
 /* --- from the peer --- */
 
 static void
-compare(struct cm_life *l, unsigned int k, const uint8_t *want, uint32_t len, const uint8_t *got,
-	const char *how)
+cm_data_compare(struct cm_life *l, unsigned int k, const uint8_t *want, uint32_t len,
+		const uint8_t *got, const char *how)
 {
 	if (memcmp(want, got, len) != 0)
 		sim_fail(l->side->node->sim, "node %u, life %u: message %u, %s, is not its peer's",
@@ -147,7 +147,7 @@ compare(struct cm_life *l, unsigned int k, const uint8_t *want, uint32_t len, co
 }
 
 static void
-received(struct cm_life *l, const struct wc *wc)
+cm_data_received(struct cm_life *l, const struct wc *wc)
 {
 	struct sim *s = l->side->node->sim;
 	unsigned int k = wc->wr_id & 0x7F;
@@ -163,16 +163,16 @@ received(struct cm_life *l, const struct wc *wc)
 	if (wc->byte_len != len)
 		sim_fail(s, "node %u, life %u: message %u of %u bytes has %u", l->side->node->id,
 			l->index, k, len, wc->byte_len);
-	compare(l, k, want, len, area(l, 1, k), "sent");
+	cm_data_compare(l, k, want, len, area(l, 1, k), "sent");
 	if (WRITES(k))
-		compare(l, k, want, len, area(l, 2, k), "written");
+		cm_data_compare(l, k, want, len, area(l, 2, k), "written");
 	l->got++;
 	l->progress_at = s->now;
 }
 
 /* May this transfer fail? Not if both are there and nothing is in their way. */
 static void
-failed(struct cm_life *l, const struct wc *wc)
+cm_data_failed(struct cm_life *l, const struct wc *wc)
 {
 	struct sim *s = l->side->node->sim;
 	const struct cm_life *p = l->peer;
@@ -201,9 +201,9 @@ completed(struct cm_side *side, const struct wc *wc, bool recv)
 	if (l->released)
 		return; /* its bytes may be another's by now */
 	if (wc->status != WC_SUCCESS)
-		failed(l, wc);
+		cm_data_failed(l, wc);
 	else if (recv)
-		received(l, wc);
+		cm_data_received(l, wc);
 	else if (!(wc->wr_id & WR_WRITE)) {
 		l->done++;
 		l->progress_at = s->now;

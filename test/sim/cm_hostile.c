@@ -27,7 +27,7 @@ struct envelope {
 };
 
 static void
-send_mad(struct cm_script *sc, const struct envelope *e, uint8_t *mad)
+cm_hostile_send_mad(struct cm_script *sc, const struct envelope *e, uint8_t *mad)
 {
 	struct sim *s = sc->sim;
 	struct sim_node *n = &s->node[sc->honest];
@@ -51,7 +51,7 @@ send_mad(struct cm_script *sc, const struct envelope *e, uint8_t *mad)
 }
 
 static void
-say(struct cm_script *sc, unsigned int to, const struct cm_msg *m)
+cm_hostile_say(struct cm_script *sc, unsigned int to, const struct cm_msg *m)
 {
 	const struct envelope e = { .to = to, .class_version = CM_CLASS_VERSION };
 	uint8_t mad[MAD_LEN];
@@ -59,7 +59,7 @@ say(struct cm_script *sc, unsigned int to, const struct cm_msg *m)
 	cm_msg_encode(m, mad);
 	sim_trace(sc->sim, "hostile: %s 0x%08x 0x%08x", cm_message_name(m->type), m->local_id,
 		m->remote_id);
-	send_mad(sc, &e, mad);
+	cm_hostile_send_mad(sc, &e, mad);
 }
 
 /* --- good REQs --- */
@@ -197,7 +197,7 @@ wrong_req(struct cm_script *sc, unsigned int to)
 	if (w->alternate)
 		good_path(sc, to, 1, &m.req.alternate);
 	w->spoil(&m, w->alternate ? &m.req.alternate : &m.req.primary);
-	say(sc, to, &m);
+	cm_hostile_say(sc, to, &m);
 }
 
 static void
@@ -212,7 +212,7 @@ other_version(struct cm_script *sc, unsigned int to)
 	if (sim_below(sc->sim, 4) == 0)
 		m.type = CM_RTU;
 	cm_msg_encode(&m, mad);
-	send_mad(sc, &e, mad);
+	cm_hostile_send_mad(sc, &e, mad);
 }
 
 /* Bytes, with a header that is nearly right. */
@@ -231,7 +231,7 @@ noise(struct cm_script *sc, unsigned int to)
 		mad[MAD_OFF_METHOD] = (uint8_t)sim_below(s, 0x80);
 	if (sim_below(s, 4) == 0)
 		mad[MAD_OFF_ATTRIBUTE + 1] = (uint8_t)sim_below(s, 0x20);
-	send_mad(sc, &e, mad);
+	cm_hostile_send_mad(sc, &e, mad);
 }
 
 /* --- connections of its own --- */
@@ -272,7 +272,7 @@ foe_connect(struct cm_script *sc, unsigned int to)
 		f->first.local_id = f->id = other->id;
 	f->first.private_data = NULL;
 	f->first.req.service_id = cm_service(sc, 0);
-	say(sc, to, &f->first);
+	cm_hostile_say(sc, to, &f->first);
 }
 
 static void
@@ -332,7 +332,7 @@ lap_of(struct cm_script *sc, const struct cm_foe *f, struct cm_msg *m)
 
 /* Contents that mean something, of a message at any time. */
 static void
-fill(struct cm_script *sc, const struct cm_foe *f, struct cm_msg *m)
+cm_hostile_fill(struct cm_script *sc, const struct cm_foe *f, struct cm_msg *m)
 {
 	struct sim *s = sc->sim;
 
@@ -385,10 +385,10 @@ foe_says(struct cm_script *sc, struct cm_foe *f, enum cm_message type)
 		return;
 	if (type == CM_DREQ || type == CM_LAP)
 		m.tid = new_tid(sc, 0);
-	fill(sc, f, &m);
+	cm_hostile_fill(sc, f, &m);
 	if (sim_below(sc->sim, 20) == 0)
 		m.remote_id ^= 1u << sim_below(sc->sim, 32);
-	say(sc, f->node, &m);
+	cm_hostile_say(sc, f->node, &m);
 }
 
 /* Of nothing that there is. */
@@ -399,7 +399,7 @@ stray_rej(struct cm_script *sc, unsigned int to)
 		.remote_id = (uint32_t)sim_rand(sc->sim),
 		.rej = { .reason = (uint16_t)sim_below(sc->sim, CM_REASONS) } };
 
-	say(sc, to, &m);
+	cm_hostile_say(sc, to, &m);
 }
 
 void
@@ -436,7 +436,7 @@ forge_message(struct cm_script *sc)
 		m.rej.reason = (uint16_t)(sim_below(s, 2) ? CM_REJ_STALE : CM_REJ_CONSUMER);
 	else if (m.type == CM_REP)
 		m.rep = (struct cm_rep){ .qpn = o->rep.rep.qpn ^ 1, .ca_guid = CM_HOSTILE_GUID };
-	say(sc, to_active ? o->to : o->from, &m);
+	cm_hostile_say(sc, to_active ? o->to : o->from, &m);
 }
 
 /* More than the victim has room to answer while its link is paused. */
@@ -461,7 +461,7 @@ unanswered(struct cm_script *sc, struct cm_foe *f)
 	}
 	again.tid = new_tid(sc, 0);
 	again.local_id ^= 0x55;
-	say(sc, f->node, &again);
+	cm_hostile_say(sc, f->node, &again);
 }
 
 void
@@ -570,7 +570,7 @@ on_message(struct cm_script *sc, struct cm_foe *f, const struct cm_msg *m)
 		struct cm_msg a = { .type = m->type == CM_DREQ ? CM_DREP : CM_APR, .tid = m->tid,
 			.local_id = m->remote_id, .remote_id = m->local_id };
 
-		say(sc, f->node, &a);
+		cm_hostile_say(sc, f->node, &a);
 	}
 }
 
@@ -627,6 +627,6 @@ cm_hostile_flood(struct cm_script *sc)
 			m.req.primary.local_lid = sc->encap == ENCAP_IB ? e.slid : 0xFFFF;
 		}
 		cm_msg_encode(&m, mad);
-		send_mad(sc, &e, mad);
+		cm_hostile_send_mad(sc, &e, mad);
 	}
 }

@@ -74,7 +74,7 @@ cm_service(const struct cm_script *sc, unsigned int which)
 /* --- up --- */
 
 static const struct port_attr *
-port_of(void *arg, uint16_t port)
+cm_node_port_of(void *arg, uint16_t port)
 {
 	struct cm_side *side = arg;
 
@@ -128,11 +128,11 @@ cm_side_start(struct cm_side *side)
 	struct sim *s = sc->sim;
 	struct sim_node *n = side->node;
 	struct mad_worker_config mc = { .workers = 1, .hash_key = sim_rand(s), .hz = SIM_SECOND,
-		.alloc = &n->alloc, .rng = &n->rng, .tx = &n->tx.sink, .port = port_of,
+		.alloc = &n->alloc, .rng = &n->rng, .tx = &n->tx.sink, .port = cm_node_port_of,
 		.port_arg = side, .limits = mad_limits_default };
 	struct cm_config cc = { .workers = 1, .hash_key = sim_rand(s), .hz = SIM_SECOND,
 		.alloc = &n->alloc, .rng = &n->rng, .rc = n->worker, .ca_guid = side->guid,
-		.port = port_of, .port_arg = side, .limits = sc->limits };
+		.port = cm_node_port_of, .port_arg = side, .limits = sc->limits };
 
 	make_ports(side);
 	make_memory(side);
@@ -366,7 +366,7 @@ check_count(struct cm_side *side, const uint64_t *before, const struct packet *p
 }
 
 static enum verdict
-receive(struct sim_node *n, const struct packet *pkt)
+cm_node_receive(struct sim_node *n, const struct packet *pkt)
 {
 	struct cm_script *sc = n->sim->guest_arg;
 	struct cm_side *side = &sc->side[n->id];
@@ -387,7 +387,7 @@ receive(struct sim_node *n, const struct packet *pkt)
 }
 
 static bool
-run(struct sim_node *n)
+cm_node_run(struct sim_node *n)
 {
 	struct cm_script *sc = n->sim->guest_arg;
 	struct cm_side *side = &sc->side[n->id];
@@ -411,7 +411,7 @@ run(struct sim_node *n)
 }
 
 static uint64_t
-next(const struct sim_node *n)
+cm_node_next(const struct sim_node *n)
 {
 	const struct cm_script *sc = n->sim->guest_arg;
 	const struct cm_side *side = &sc->side[n->id];
@@ -422,7 +422,7 @@ next(const struct sim_node *n)
 }
 
 static void
-event(struct sim_node *n, const struct event *ev)
+cm_node_event(struct sim_node *n, const struct event *ev)
 {
 	struct cm_script *sc = n->sim->guest_arg;
 
@@ -449,7 +449,7 @@ deliver_late(struct sim *s, void *arg)
 }
 
 static struct sim_node *
-route(struct sim_node *from, const uint8_t *frame)
+cm_node_route(struct sim_node *from, const uint8_t *frame)
 {
 	return &from->sim->node[frame[5] % from->sim->nodes];
 }
@@ -463,14 +463,14 @@ again_later(struct sim_node *from)
 
 	if (l == NULL)
 		abort();
-	l->to = route(from, from->last_frame);
+	l->to = cm_node_route(from, from->last_frame);
 	l->len = from->last_len;
 	memcpy(l->frame, from->last_frame, from->last_len);
 	sim_at(s, s->now + 1 + sim_below(s, 3000) * CM_MS, deliver_late, l);
 }
 
 static void
-sent(struct sim_node *from, const struct packet *pkt, bool lost)
+cm_node_sent(struct sim_node *from, const struct packet *pkt, bool lost)
 {
 	struct cm_script *sc = from->sim->guest_arg;
 	struct cm_side *side = &sc->side[from->id];
@@ -491,7 +491,7 @@ sent(struct sim_node *from, const struct packet *pkt, bool lost)
 		m.local_id, m.remote_id, m.type == CM_REJ ? " " : "",
 		m.type == CM_REJ ? cm_reason_name(m.rej.reason) : "");
 	if (m.type == CM_REP && sc->has_hostile)
-		cm_hostile_overhear(sc, from->id, route(from, from->last_frame)->id, &m);
+		cm_hostile_overhear(sc, from->id, cm_node_route(from, from->last_frame)->id, &m);
 	if (m.type == CM_APR)
 		coverage_cm_apr(from->sim->coverage, m.apr.status);
 	crash_if_due(side, m.type, false);
@@ -512,7 +512,7 @@ arrived(struct sim_node *n, const uint8_t *frame, struct packet *pkt)
 }
 
 static void
-end(struct sim *s)
+cm_node_end(struct sim *s)
 {
 	struct cm_script *sc = s->guest_arg;
 
@@ -535,4 +535,5 @@ end(struct sim *s)
 	free(sc);
 }
 
-const struct sim_guest cm_guest = { receive, run, next, sent, end, route, arrived, event };
+const struct sim_guest cm_guest = { cm_node_receive, cm_node_run, cm_node_next, cm_node_sent,
+	cm_node_end, cm_node_route, arrived, cm_node_event };

@@ -51,7 +51,7 @@ crash_one(struct cm_script *sc)
 }
 
 static void
-disturb(struct cm_script *sc)
+cm_scenario_disturb(struct cm_script *sc)
 {
 	struct sim *s = sc->sim;
 
@@ -127,14 +127,14 @@ look_at_flood(struct sim *s, void *arg)
 }
 
 static void
-flood(struct sim *s, void *arg)
+cm_scenario_flood(struct sim *s, void *arg)
 {
 	struct cm_script *sc = arg;
 
 	if (s->guest == NULL || sc->flood_left == 0)
 		return;
 	cm_hostile_flood(sc);
-	sim_at(s, s->now + sim_below(s, (uint32_t)CM_MS), flood, sc);
+	sim_at(s, s->now + sim_below(s, (uint32_t)CM_MS), cm_scenario_flood, sc);
 }
 
 static void
@@ -149,7 +149,7 @@ plan_flood(struct cm_script *sc)
 	sc->flood_spoofs = sim_below(s, 2);
 	sim_at(s, s->now + 1, start_steady, sc);
 	sim_at(s, sc->flood_from, look_at_flood, sc);
-	sim_at(s, sc->flood_from + 1, flood, sc);
+	sim_at(s, sc->flood_from + 1, cm_scenario_flood, sc);
 	sim_at(s, sc->flood_to, look_at_flood, sc);
 }
 
@@ -174,7 +174,7 @@ turn_of_side(struct cm_side *side)
 }
 
 static void
-turn(struct sim *s, void *arg)
+cm_scenario_turn(struct sim *s, void *arg)
 {
 	struct cm_script *sc = arg;
 	uint64_t step = busy(sc) ? 2 * sc->step : 200 * CM_MS;
@@ -192,14 +192,14 @@ turn(struct sim *s, void *arg)
 		sc->hostile_left--;
 		cm_hostile_act(sc);
 	}
-	disturb(sc);
-	sim_at(s, s->now + 1 + sim_below(s, (uint32_t)step), turn, sc);
+	cm_scenario_disturb(sc);
+	sim_at(s, s->now + 1 + sim_below(s, (uint32_t)step), cm_scenario_turn, sc);
 }
 
 /* --- the script --- */
 
 static bool
-done(struct sim *s)
+cm_scenario_done(struct sim *s)
 {
 	const struct cm_script *sc = s->guest_arg;
 
@@ -214,7 +214,7 @@ done(struct sim *s)
 }
 
 static void
-random_limits(struct cm_script *sc)
+cm_scenario_random_limits(struct cm_script *sc)
 {
 	struct sim *s = sc->sim;
 	struct cm_limits *l = &sc->limits;
@@ -268,7 +268,7 @@ random_mode(struct cm_script *sc, enum mode mode)
 }
 
 static void
-start(struct cm_script *sc)
+cm_scenario_start(struct cm_script *sc)
 {
 	struct sim *s = sc->sim;
 	struct rc_limits limits = rc_limits_default;
@@ -320,14 +320,14 @@ cm_scenario(struct sim *s)
 	sc->mend_at = UINT64_MAX;
 	cm_plan_crash(sc);
 	random_mode(sc, modes[sim_below(s, 7)]);
-	random_limits(sc);
-	start(sc);
+	cm_scenario_random_limits(sc);
+	cm_scenario_start(sc);
 	s->guest_arg = sc;
 	s->guest = &cm_guest;
 	if (sc->flood_from != 0)
 		plan_flood(sc);
-	sim_at(s, s->now + 1, turn, sc);
-	if (!sim_run(s, s->now + 20000 * SIM_SECOND, done))
+	sim_at(s, s->now + 1, cm_scenario_turn, sc);
+	if (!sim_run(s, s->now + 20000 * SIM_SECOND, cm_scenario_done))
 		sim_fail(s, "connections that never end");
 	if (!s->failed)
 		cm_model_end(sc);

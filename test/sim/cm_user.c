@@ -60,7 +60,7 @@ words(const struct cm_life *l, uint8_t *p)
 }
 
 static struct cm_life *
-life_of(const struct cm_script *sc, uint64_t nonce)
+cm_user_life_of(const struct cm_script *sc, uint64_t nonce)
 {
 	unsigned int i = nonce & 0xFFFF;
 
@@ -107,7 +107,7 @@ life_gone(struct cm_life *l)
 }
 
 static void
-fill_param(struct cm_life *l, struct cm_conn_param *p)
+cm_user_fill_param(struct cm_life *l, struct cm_conn_param *p)
 {
 	struct sim *s = l->side->node->sim;
 
@@ -152,7 +152,7 @@ meet(struct cm_life *l, const struct cm_request *req, int from)
 	struct cm_life *a;
 
 	if (!hello_decode(req->private_data, &l->hello) ||
-			(a = life_of(sc, l->hello.nonce)) == NULL || !a->active ||
+			(a = cm_user_life_of(sc, l->hello.nonce)) == NULL || !a->active ||
 			a->side->node->id != (unsigned int)from || a->to != l->side->node->id ||
 			!same_hello(&l->hello, &a->hello) ||
 			!rdma_right(sc, a, l, req)) {
@@ -187,7 +187,8 @@ late_by(struct cm_script *sc)
 }
 
 static uint16_t
-request(void *listener, const struct cm_request *req, struct cm_conn_param *param, void **user)
+cm_user_request(void *listener, const struct cm_request *req, struct cm_conn_param *param,
+		void **user)
 {
 	struct cm_side *side = listener;
 	struct cm_script *sc = side->script;
@@ -212,7 +213,7 @@ request(void *listener, const struct cm_request *req, struct cm_conn_param *para
 	}
 	sim_trace(sc->sim, "node %u: life %u, request 0x%08x of life %d, plan %u", side->node->id,
 		l->index, l->id, l->peer != NULL ? (int)l->peer->index : -1, l->hello.plan);
-	fill_param(l, param);
+	cm_user_fill_param(l, param);
 	switch (l->hello.plan) {
 	case CM_PLAN_LATE_ACCEPT:
 	case CM_PLAN_LATE_REFUSE:
@@ -231,7 +232,7 @@ request(void *listener, const struct cm_request *req, struct cm_conn_param *para
 }
 
 static int
-prepare(void *user, cm_id id, uint32_t qpn)
+cm_user_prepare(void *user, cm_id id, uint32_t qpn)
 {
 	struct cm_life *l = user;
 	struct sim *s = l->side->node->sim;
@@ -258,15 +259,16 @@ prepare(void *user, cm_id id, uint32_t qpn)
 
 /* What a REP says; the REQ was read by meet(). */
 static void
-greet(struct cm_life *l, const uint8_t *data, uint8_t len)
+cm_user_greet(struct cm_life *l, const uint8_t *data, uint8_t len)
 {
 	struct cm_script *sc = l->side->script;
 	struct cm_hello h;
 
 	if (l->hostile || !l->active)
 		return;
-	if (len < CM_HELLO_LEN || !hello_decode(data, &h) || (l->peer = life_of(sc, h.nonce)) == NULL ||
-			l->peer->peer != l || l->peer->side->node->id != l->to) {
+	if (len < CM_HELLO_LEN || !hello_decode(data, &h) ||
+			(l->peer = cm_user_life_of(sc, h.nonce)) == NULL || l->peer->peer != l ||
+			l->peer->side->node->id != l->to) {
 		sim_fail(sc->sim, "node %u, life %u: a REP that is not for it", l->side->node->id,
 			l->index);
 		return;
@@ -276,7 +278,7 @@ greet(struct cm_life *l, const uint8_t *data, uint8_t len)
 }
 
 static void
-established(void *user, const struct cm_info *info, const uint8_t *data, uint8_t len)
+cm_user_established(void *user, const struct cm_info *info, const uint8_t *data, uint8_t len)
 {
 	struct cm_life *l = user;
 
@@ -288,7 +290,7 @@ established(void *user, const struct cm_info *info, const uint8_t *data, uint8_t
 	l->by_data = !l->active && data == NULL;
 	if (l->by_data)
 		coverage_cm_by_data(l->side->node->sim->coverage);
-	greet(l, data, len);
+	cm_user_greet(l, data, len);
 	cm_model_pair(l, info);
 }
 
@@ -310,7 +312,7 @@ ended(void *user, const struct cm_info *info, const uint8_t *data, uint8_t len)
 			qp.attr.qp_state != QPS_ERR))
 		sim_fail(s, "life %u has ended, its QP not", l->index);
 	if (len >= CM_HELLO_LEN && !l->hostile && get_be32(data) == MAGIC &&
-			(life_of(l->side->script, get_be64(data + 4)) == NULL ||
+			(cm_user_life_of(l->side->script, get_be64(data + 4)) == NULL ||
 			(l->peer != NULL && get_be64(data + 4) != l->peer->nonce &&
 			l->established)))
 		sim_fail(s, "life %u ends by another one's words", l->index);
@@ -330,7 +332,8 @@ released(void *user)
 	life_gone(l);
 }
 
-const struct cm_user cm_sim_user = { "simulation", request, prepare, established, ended, released };
+const struct cm_user cm_sim_user = { "simulation", cm_user_request, cm_user_prepare,
+	cm_user_established, ended, released };
 
 /* --- active --- */
 
@@ -379,7 +382,7 @@ fill_connect(struct cm_life *l, struct cm_connect *c)
 	c->rdma = (struct cm_rdma){ .present = cm_port_space(c->service_id) != 0,
 		.src_port = (uint16_t)(4000 + l->index), .src = cm_gid(sc, from, 0),
 		.dst = cm_gid(sc, l->to, 0) };
-	fill_param(l, &c->param);
+	cm_user_fill_param(l, &c->param);
 }
 
 void
@@ -422,7 +425,7 @@ cm_life_connect(struct cm_script *sc, unsigned int from, unsigned int to)
 /* --- in its turn --- */
 
 static void
-disconnect(struct cm_life *l)
+cm_user_disconnect(struct cm_life *l)
 {
 	uint8_t data[CM_HELLO_LEN];
 	int ret;
@@ -438,7 +441,7 @@ disconnect(struct cm_life *l)
 }
 
 static void
-decide(struct cm_life *l)
+cm_user_decide(struct cm_life *l)
 {
 	struct sim *s = l->side->node->sim;
 	struct cm_conn_param param;
@@ -447,7 +450,7 @@ decide(struct cm_life *l)
 	if (s->now < l->act_at || l->hello.plan == CM_PLAN_SILENT)
 		return;
 	l->waits = false;
-	fill_param(l, &param);
+	cm_user_fill_param(l, &param);
 	if (l->hello.plan == CM_PLAN_LATE_REFUSE) {
 		l->refused = true;
 		ret = cm_refuse(l->side->cm, l->id, CM_REJ_CONSUMER, param.private_data,
@@ -461,7 +464,7 @@ decide(struct cm_life *l)
 }
 
 static void
-propose(struct cm_life *l)
+cm_user_propose(struct cm_life *l)
 {
 	struct cm_script *sc = l->side->script;
 	unsigned int to = l->active ? l->to : l->peer->side->node->id;
@@ -487,14 +490,14 @@ transfer(struct cm_life *l)
 
 	if (l->broken || (all && may_end(l)) || (l->hostile && sim_below(s, 100) == 0) ||
 			s->now > l->progress_at + l->side->script->longest + 2 * l->pace + SIM_SECOND) {
-		disconnect(l);
+		cm_user_disconnect(l);
 		return;
 	}
 	if (l->hostile)
 		return;
 	cm_data_post(l);
 	if (!l->alternate && sim_below(s, 30) == 0)
-		propose(l);
+		cm_user_propose(l);
 }
 
 void
@@ -505,10 +508,10 @@ cm_life_step(struct cm_life *l)
 	if (l->ended || l->disconnecting || l->cancelled || l->refused || l->side->cm == NULL)
 		return;
 	if (l->waits)
-		decide(l);
+		cm_user_decide(l);
 	else if (l->established)
 		transfer(l);
 	else if (s->now >= l->act_at &&
 			l->hello.plan == (l->active ? CM_PLAN_CANCEL : CM_PLAN_CANCEL_PASSIVE))
-		disconnect(l);
+		cm_user_disconnect(l);
 }

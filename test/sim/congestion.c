@@ -10,7 +10,7 @@
 #define MS UINT64_C(1000000)
 
 static void
-tell(struct sim *s, const char *how, const struct bottleneck_result *r)
+congestion_tell(struct sim *s, const char *how, const struct bottleneck_result *r)
 {
 	sim_trace(s, "%s: %.3f and %.3f Gb/s, Jain %.3f, of the link %.3f; %llu marked, %llu CNPs, "
 		"%llu dropped, %llu resent, queue %u", how, r->gbps[0], r->gbps[1], r->share,
@@ -37,7 +37,7 @@ scenario_congestion(struct sim *s)
 	struct bottleneck_result r;
 
 	bottleneck_run(&c, &r);
-	tell(s, "dcqcn", &r);
+	congestion_tell(s, "dcqcn", &r);
 	if (r.share < 0.9)
 		sim_fail(s, "one of two has %.2f, the other %.2f Gb/s", r.gbps[0], r.gbps[1]);
 	if (r.efficiency < 0.85)
@@ -52,7 +52,7 @@ scenario_congestion(struct sim *s)
 	c.ns = 20 * MS;
 	c.from = 0;
 	bottleneck_run(&c, &r);
-	tell(s, "without", &r);
+	congestion_tell(s, "without", &r);
 	if (r.marked != 0)
 		sim_fail(s, "a packet was marked that is not ECN capable");
 	if (r.dropped == 0 || r.queue_max < c.drop / 2)

@@ -109,7 +109,7 @@ forge_one(struct crowd *c, const struct wire_headers *headers, uint32_t payload)
 
 /* RNR NAKs without end: its timer is the shortest there is, 10 us */
 static void
-not_ready(struct crowd *c)
+crowd_not_ready(struct crowd *c)
 {
 	forge_one(c, &(struct wire_headers){ .opcode = RC_ACK, .syndrome = AETH_RNR_NAK | 1 }, 0);
 }
@@ -148,14 +148,14 @@ static void
 all_sorts(struct crowd *c)
 {
 	static void (*const sorts[])(struct crowd *) = { garbage_psns, same_read, same_write,
-		not_ready };
+		crowd_not_ready };
 
 	sorts[sim_below(c->s, 4)](c);
 }
 
 static const struct bad_kind kinds[] = {
 	{ "never acknowledges", write_to_it, NULL },
-	{ "is never ready", send_messages_to_it, not_ready },
+	{ "is never ready", send_messages_to_it, crowd_not_ready },
 	{ "sends garbage PSNs", NULL, garbage_psns },
 	{ "sends one Read of 64 KiB for ever", NULL, same_read },
 	{ "sends wrong keys", NULL, bad_keys },
@@ -174,7 +174,7 @@ serve_it(struct lan_node *n, uint64_t now)
 }
 
 static void
-flood(struct lan_node *n, uint64_t now)
+crowd_flood(struct lan_node *n, uint64_t now)
 {
 	struct crowd *c = n->arg;
 
@@ -205,7 +205,7 @@ crowd_create(struct crowd *c)
 	server->turn = serve_it;
 	c->f->node[FRIENDS].turn = keep_reading;
 	c->f->node[FRIENDS].wake = c->f->now;
-	c->f->node[BAD].turn = flood;
+	c->f->node[BAD].turn = crowd_flood;
 	c->f->node[BAD].mute = true;
 	c->f->node[BAD].wake = c->next = c->f->now;
 	for (i = 0; i < NODES; i++)
@@ -218,7 +218,7 @@ crowd_create(struct crowd *c)
 }
 
 static void
-received(const struct crowd *c, uint64_t *bytes)
+crowd_received(const struct crowd *c, uint64_t *bytes)
 {
 	unsigned int i;
 
@@ -236,9 +236,9 @@ crowd_run(struct sim *s, const struct bad_kind *kind, uint64_t *sum, uint64_t *l
 
 	crowd_create(&c);
 	lan_run(c.f, c.f->now + WARM_NS);
-	received(&c, before);
+	crowd_received(&c, before);
 	lan_run(c.f, c.f->now + RUN_NS);
-	received(&c, after);
+	crowd_received(&c, after);
 	*sum = 0;
 	*least = UINT64_MAX;
 	for (i = 0; i < GOOD; i++) {

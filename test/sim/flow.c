@@ -8,7 +8,7 @@
 #include "flow.h"
 
 static uint32_t
-random_length(struct sim *s, uint32_t pmtu)
+flow_random_length(struct sim *s, uint32_t pmtu)
 {
 	switch (sim_below(s, 8)) {
 	case 0:
@@ -46,7 +46,7 @@ split(struct sim *s, uint32_t offset, uint32_t len, uint32_t *offsets, uint32_t 
 }
 
 static enum wr_opcode
-random_kind(struct sim *s, uint32_t kinds)
+flow_random_kind(struct sim *s, uint32_t kinds)
 {
 	for (;;) {
 		uint32_t k = sim_below(s, 16);
@@ -112,8 +112,8 @@ plan_one(struct flow *f, struct flow_op *op, uint32_t kinds)
 {
 	struct sim *s = f->conn->sim;
 
-	op->opcode = random_kind(s, kinds);
-	op->length = random_length(s, f->conn->opt.pmtu);
+	op->opcode = flow_random_kind(s, kinds);
+	op->length = flow_random_length(s, f->conn->opt.pmtu);
 	op->imm = (uint32_t)sim_rand(s);
 	op->signaled = sim_below(s, 4) != 0;
 	op->flags = (op->signaled ? SEND_SIGNALED : 0) | (sim_below(s, 6) ? 0 : SEND_FENCE) |
@@ -153,7 +153,7 @@ flow_plan(struct flow *f, unsigned int ops, uint32_t kinds)
 }
 
 static bool
-takes_recv(const struct flow_op *op)
+flow_takes_recv(const struct flow_op *op)
 {
 	return op->opcode == WR_SEND || op->opcode == WR_SEND_WITH_IMM ||
 		op->opcode == WR_SEND_WITH_INV || op->opcode == WR_RDMA_WRITE_WITH_IMM;
@@ -215,7 +215,7 @@ op_of_recv(const struct flow *f, unsigned int recv_index)
 	unsigned int n = 0;
 
 	for (unsigned int i = 0; i < f->ops; i++)
-		if (takes_recv(&f->op[i]) && n++ == recv_index)
+		if (flow_takes_recv(&f->op[i]) && n++ == recv_index)
 			return &f->op[i];
 	return NULL;
 }

@@ -15,7 +15,7 @@
 #define RECV_WR   1024
 
 static void
-die(const char *what)
+lan_die(const char *what)
 {
 	fprintf(stderr, "lan: %s\n", what);
 	abort();
@@ -36,7 +36,7 @@ max(uint64_t a, uint64_t b)
 /* --- queues --- */
 
 static uint32_t
-count(const struct lan_queue *q)
+lan_count(const struct lan_queue *q)
 {
 	return q->tail - q->head;
 }
@@ -61,10 +61,10 @@ push(struct lan_queue *q, struct lan_frame f)
 	struct lan_frame *old = q->frame;
 	uint32_t i, size = q->size == 0 ? 1024 : 2 * q->size;
 
-	if (count(q) == q->size) {
+	if (lan_count(q) == q->size) {
 		q->frame = calloc(size, sizeof(*q->frame));
 		if (q->frame == NULL)
-			die("no memory");
+			lan_die("no memory");
 		for (i = q->head; i != q->tail; i++)
 			q->frame[i & (size - 1)] = old[i & (q->size - 1)];
 		q->size = size;
@@ -82,7 +82,7 @@ pop(struct lan_queue *q)
 static void
 clear(struct lan_queue *q)
 {
-	while (count(q) > 0)
+	while (lan_count(q) > 0)
 		free(pop(q).bytes);
 	free(q->frame);
 }
@@ -126,7 +126,7 @@ forward(struct lan *f, struct lan_frame frame)
 	uint64_t at = frame.at, wait, bytes;
 
 	if (to >= f->nodes)
-		die("a frame for nobody");
+		lan_die("a frame for nobody");
 	wait = q->busy > at ? q->busy - at : 0;
 	bytes = n->link.ns_per_kb == 0 ? 0 : wait * 1024 / n->link.ns_per_kb;
 	if (n->link.drop != 0 && bytes + frame.len > n->link.drop) {
@@ -144,13 +144,13 @@ forward(struct lan *f, struct lan_frame frame)
 }
 
 static void
-transmit(struct lan_node *n, const uint8_t *bytes, uint32_t len)
+lan_transmit(struct lan_node *n, const uint8_t *bytes, uint32_t len)
 {
 	struct lan_frame f = { .len = len, .bytes = malloc(len) };
 	uint64_t now = n->lan->now + (n->busy > n->lan->now ? n->busy - n->lan->now : 0);
 
 	if (f.bytes == NULL)
-		die("no memory");
+		lan_die("no memory");
 	memcpy(f.bytes, bytes, len);
 	n->up.busy = max(n->up.busy, now) + wire_time(&n->link, len);
 	f.at = n->up.busy + n->lan->delay;
@@ -160,17 +160,17 @@ transmit(struct lan_node *n, const uint8_t *bytes, uint32_t len)
 /* --- a node --- */
 
 static void
-work(struct lan_node *n, uint32_t payload)
+lan_work(struct lan_node *n, uint32_t payload)
 {
 	n->busy += n->packet_ns + (uint64_t)payload * n->kb_ns / 1024;
 }
 
 static uint8_t *
-reserve(struct tx_sink *sink, const struct path *path, uint32_t len)
+lan_reserve(struct tx_sink *sink, const struct path *path, uint32_t len)
 {
 	struct lan_node *n = (struct lan_node *)sink;
 
-	if (count(&n->up) >= TX_ROOM)
+	if (lan_count(&n->up) >= TX_ROOM)
 		return NULL;
 	n->path = path;
 	n->reserved = len;
@@ -178,25 +178,25 @@ reserve(struct tx_sink *sink, const struct path *path, uint32_t len)
 }
 
 static void
-commit(struct tx_sink *sink)
+lan_commit(struct tx_sink *sink)
 {
 	struct lan_node *n = (struct lan_node *)sink;
 	uint8_t *bth = n->frame + PATH_HEADER_MAX;
 	uint32_t len = path_finish(n->path, bth, n->reserved, 0);
 
-	work(n, n->reserved);
-	transmit(n, bth - n->path->header_len, len);
+	lan_work(n, n->reserved);
+	lan_transmit(n, bth - n->path->header_len, len);
 }
 
 static void
-take(struct lan_node *n, const struct lan_frame *f)
+lan_take(struct lan_node *n, const struct lan_frame *f)
 {
 	struct packet pkt = { 0 };
 	enum verdict v;
 
 	if (!wire_parse(ENCAP_ROCEV2_IPV4, f->bytes + 14, f->len - 14, &pkt, &v))
-		die(verdict_infos[v].name);
-	work(n, pkt.payload_len);
+		lan_die(verdict_infos[v].name);
+	lan_work(n, pkt.payload_len);
 	pkt.rx_time = n->lan->now;
 	v = rc_receive(n->w, &pkt, n->lan->now);
 	n->verdicts[v]++;
@@ -204,12 +204,12 @@ take(struct lan_node *n, const struct lan_frame *f)
 
 /* What has come since the last turn waits at the port, as far as there is room. */
 static void
-arrive(struct lan_node *n, uint64_t now)
+lan_arrive(struct lan_node *n, uint64_t now)
 {
 	while (next_at(&n->down) <= now) {
 		struct lan_frame f = pop(&n->down);
 
-		if (n->rx_room != 0 && count(&n->rx) >= n->rx_room) {
+		if (n->rx_room != 0 && lan_count(&n->rx) >= n->rx_room) {
 			free(f.bytes);
 			n->dropped++;
 		} else {
@@ -220,18 +220,18 @@ arrive(struct lan_node *n, uint64_t now)
 }
 
 static void
-poll(struct lan_node *n)
+lan_poll(struct lan_node *n)
 {
 	uint64_t now = n->lan->now;
 	unsigned int i;
 
 	n->busy = now;
-	arrive(n, now);
-	for (i = 0; i < LAN_BURST && count(&n->rx) > 0; i++) {
+	lan_arrive(n, now);
+	for (i = 0; i < LAN_BURST && lan_count(&n->rx) > 0; i++) {
 		struct lan_frame f = pop(&n->rx);
 
 		if (!n->mute)
-			take(n, &f);
+			lan_take(n, &f);
 		free(f.bytes);
 	}
 	timer_wheel_run(n->wheel, now);
@@ -248,7 +248,7 @@ next_poll(const struct lan_node *n)
 {
 	uint64_t next = min(next_at(&n->down), n->wake);
 
-	if (rc_pending(n->w) || count(&n->rx) > 0)
+	if (rc_pending(n->w) || lan_count(&n->rx) > 0)
 		return n->busy;
 	return max(n->busy, min(next, timer_wheel_next(n->wheel)));
 }
@@ -284,14 +284,14 @@ lan_run(struct lan *f, uint64_t until)
 		if (frame)
 			forward(f, pop(&first->up));
 		else
-			poll(first);
+			lan_poll(first);
 	}
 }
 
 /* --- set-up --- */
 
 static void
-node_create(struct lan *f, unsigned int id, const struct rc_limits *limits)
+lan_node_create(struct lan *f, unsigned int id, const struct rc_limits *limits)
 {
 	struct lan_node *n = &f->node[id];
 	struct mem_config mc = { .max_pd = 4, .max_mr = 16, .max_mw = 16,
@@ -305,7 +305,7 @@ node_create(struct lan *f, unsigned int id, const struct rc_limits *limits)
 
 	n->lan = f;
 	n->id = id;
-	n->sink = (struct tx_sink){ reserve, commit };
+	n->sink = (struct tx_sink){ lan_reserve, lan_commit };
 	n->wake = NEVER;
 	n->gid = (union gid){ .raw = { [10] = 0xFF, [11] = 0xFF, [12] = 10, [15] = (uint8_t)(id + 1) } };
 	n->mem = mem_create(&mc);
@@ -315,16 +315,16 @@ node_create(struct lan *f, unsigned int id, const struct rc_limits *limits)
 	wc.wheel = n->wheel;
 	n->dev = rc_dev_create(&dc);
 	if (n->mem == NULL || n->bytes == NULL || n->wheel == NULL || n->dev == NULL)
-		die("no memory");
+		lan_die("no memory");
 	memset(n->bytes, 0, LAN_MEM);
 	n->w = rc_worker_create(n->dev, &wc);
 	if (n->w == NULL || mem_pd_alloc(n->mem, &n->pd, NULL) != 0 ||
 			rc_cq_create(n->dev, 65536, &n->cq, NULL) != 0)
-		die("no memory");
+		lan_die("no memory");
 	mr.pd = n->pd;
 	mr.base = n->bytes;
 	if (mem_mr_register(n->mem, &mr, &info, NULL) != 0)
-		die("no region");
+		lan_die("no region");
 	n->key = info.key;
 }
 
@@ -334,11 +334,11 @@ lan_create(unsigned int nodes, const struct rc_limits *limits)
 	struct lan *f = calloc(1, sizeof(*f));
 
 	if (f == NULL)
-		die("no memory");
+		lan_die("no memory");
 	f->now = 1000000;
 	f->delay = 1000;
 	for (f->nodes = 0; f->nodes < nodes; f->nodes++)
-		node_create(f, f->nodes, limits);
+		lan_node_create(f, f->nodes, limits);
 	return f;
 }
 
@@ -376,7 +376,7 @@ lan_av(const struct lan_node *from, const struct lan_node *to)
 }
 
 static uint32_t
-create_qp(struct lan_node *n)
+lan_create_qp(struct lan_node *n)
 {
 	struct qp_init_attr init = { .qp_type = QPT_RC, .pd = n->pd, .send_cq = n->cq,
 		.recv_cq = n->cq, .srq = RC_NO_SRQ,
@@ -386,12 +386,12 @@ create_qp(struct lan_node *n)
 	uint32_t qpn;
 
 	if (rc_qp_create(n->w, &init, &qpn, &err) != 0)
-		die(err.text);
+		lan_die(err.text);
 	return qpn;
 }
 
 static void
-to_rts(struct lan_node *n, uint32_t qpn, const struct lan_node *peer, uint32_t dest,
+lan_to_rts(struct lan_node *n, uint32_t qpn, const struct lan_node *peer, uint32_t dest,
 	const struct lan_qp *opt)
 {
 	static const uint32_t masks[] = {
@@ -421,7 +421,7 @@ to_rts(struct lan_node *n, uint32_t qpn, const struct lan_node *peer, uint32_t d
 	for (i = 0; i < 3; i++) {
 		attr.qp_state = QPS_INIT + i;
 		if (rc_qp_modify(n->w, qpn, &attr, masks[i], &err) != 0)
-			die(err.text);
+			lan_die(err.text);
 	}
 }
 
@@ -435,20 +435,20 @@ lan_reconnect(struct lan_node *n, uint32_t qpn, const struct lan_node *peer,
 	while (rc_cq_poll(n->dev, n->cq, wc, 64) > 0)
 		;
 	if (rc_qp_modify(n->w, qpn, &attr, QP_ATTR_STATE, NULL) != 0)
-		die("no reset");
-	to_rts(n, qpn, peer, peer_qpn, opt);
+		lan_die("no reset");
+	lan_to_rts(n, qpn, peer, peer_qpn, opt);
 }
 
 void
 lan_connect(struct lan_node *a, struct lan_node *b, const struct lan_qp *opt,
 	uint32_t *qpn_a, uint32_t *qpn_b)
 {
-	*qpn_a = create_qp(a);
+	*qpn_a = lan_create_qp(a);
 	if (!opt->half)
-		*qpn_b = create_qp(b);
-	to_rts(a, *qpn_a, b, *qpn_b, opt);
+		*qpn_b = lan_create_qp(b);
+	lan_to_rts(a, *qpn_a, b, *qpn_b, opt);
 	if (!opt->half)
-		to_rts(b, *qpn_b, a, *qpn_a, opt);
+		lan_to_rts(b, *qpn_b, a, *qpn_a, opt);
 }
 
 int
@@ -491,6 +491,6 @@ lan_info(const struct lan_node *n, uint32_t qpn)
 	struct rc_qp_info info = { 0 };
 
 	if (rc_qp_query(n->w, qpn, &info) != 0)
-		die("no such queue pair");
+		lan_die("no such queue pair");
 	return info;
 }

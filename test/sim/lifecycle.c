@@ -26,7 +26,7 @@ modify_state(struct sim *s, struct conn *c, unsigned int node, enum qp_state to,
 }
 
 static void
-resume(struct sim *s, void *arg)
+lifecycle_resume(struct sim *s, void *arg)
 {
 	struct conn *c = s->script->conn[0];
 	unsigned int node = arg != NULL;
@@ -39,7 +39,7 @@ resume(struct sim *s, void *arg)
 }
 
 static void
-drain_now(struct sim *s)
+lifecycle_drain_now(struct sim *s)
 {
 	struct conn *c = s->script->conn[0];
 	unsigned int node = sim_below(s, 2);
@@ -47,11 +47,11 @@ drain_now(struct sim *s)
 	if (conn_state(c, node) != QPS_RTS)
 		return;
 	modify_state(s, c, node, QPS_SQD, true);
-	sim_at(s, s->now + sim_below(s, 3000000), resume, node ? (void *)1 : NULL);
+	sim_at(s, s->now + sim_below(s, 3000000), lifecycle_resume, node ? (void *)1 : NULL);
 }
 
 static void
-error_now(struct sim *s)
+lifecycle_error_now(struct sim *s)
 {
 	struct conn *c = s->script->conn[0];
 	unsigned int node = sim_below(s, 2);
@@ -63,7 +63,7 @@ error_now(struct sim *s)
 }
 
 static void
-reset_now(struct sim *s)
+lifecycle_reset_now(struct sim *s)
 {
 	struct conn *c = s->script->conn[0];
 	unsigned int node = sim_below(s, 2);
@@ -108,7 +108,8 @@ walk(struct sim *s)
 void
 scenario_states(struct sim *s)
 {
-	static void (*const acts[])(struct sim *s) = { drain_now, error_now, reset_now };
+	static void (*const acts[])(struct sim * s) = { lifecycle_drain_now, lifecycle_error_now,
+		lifecycle_reset_now };
 	struct script *sc = script_create(s);
 	unsigned int which = sim_below(s, 3);
 	struct conn_options o;
@@ -162,7 +163,7 @@ scenario_passive(struct sim *s)
 }
 
 static int
-post_bind(struct sim_node *n, uint32_t qpn, uint32_t mw, uint32_t new_key, uint32_t mr,
+lifecycle_post_bind(struct sim_node *n, uint32_t qpn, uint32_t mw, uint32_t new_key, uint32_t mr,
 	uint64_t va, uint64_t len)
 {
 	struct send_wr wr = { .wr_id = 1, .opcode = WR_BIND_MW, .send_flags = SEND_SIGNALED };
@@ -196,7 +197,8 @@ post_write(struct sim_node *n, uint32_t qpn, const struct flow *f, uint32_t rkey
 }
 
 static void
-expect_wc(struct sim *s, struct sim_node *n, uint32_t cqn, uint32_t status, const char *what)
+lifecycle_expect_wc(
+		struct sim *s, struct sim_node *n, uint32_t cqn, uint32_t status, const char *what)
 {
 	uint64_t until = s->now + SIM_SECOND;
 	struct wc wc;
@@ -236,10 +238,10 @@ scenario_windows(struct sim *s)
 	}
 	key = (mw & ~0xFFu) | ((mw + 1) & 0xFF);
 	len = 1 + sim_below(s, 4 * o.pmtu);
-	post_bind(b, c->qpn[1], mw, key, f->hot_key, SIM_VA + f->hot, len);
-	expect_wc(s, b, c->send_cq[1], WC_SUCCESS, "bind");
+	lifecycle_post_bind(b, c->qpn[1], mw, key, f->hot_key, SIM_VA + f->hot, len);
+	lifecycle_expect_wc(s, b, c->send_cq[1], WC_SUCCESS, "bind");
 	memcpy(b->model + f->hot, a->arena + f->src, post_write(a, c->qpn[0], f, key, f->hot, len));
-	expect_wc(s, a, c->send_cq[0], WC_SUCCESS, "write through the window");
+	lifecycle_expect_wc(s, a, c->send_cq[0], WC_SUCCESS, "write through the window");
 	sim_check_memory(s);
 	if (s->failed)
 		goto out;
@@ -247,7 +249,7 @@ scenario_windows(struct sim *s)
 		inv.invalidate_rkey = key;
 		if (rc_post_send(b->worker, c->qpn[1], &inv, &err) < 0)
 			sim_fail(s, "local invalidate: %s", err.text);
-		expect_wc(s, b, c->send_cq[1], WC_SUCCESS, "local invalidate");
+		lifecycle_expect_wc(s, b, c->send_cq[1], WC_SUCCESS, "local invalidate");
 	} else {
 		struct flow_op *op = &f->op[0];
 
@@ -275,7 +277,8 @@ scenario_windows(struct sim *s)
 		f->failed = true; /* what follows is meant to fail */
 	}
 	post_write(a, c->qpn[0], f, key, f->hot, len);
-	expect_wc(s, a, c->send_cq[0], WC_REM_ACCESS_ERR, "write through an invalidated window");
+	lifecycle_expect_wc(s, a, c->send_cq[0], WC_REM_ACCESS_ERR,
+			"write through an invalidated window");
 	sim_check_memory(s);
 out:
 	return;

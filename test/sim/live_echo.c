@@ -39,7 +39,7 @@ live_peer(const struct live_script *ls, unsigned int from)
 }
 
 static const struct port_attr *
-port_of(void *arg, uint16_t port)
+live_echo_port_of(void *arg, uint16_t port)
 {
 	const struct live_node *n = arg;
 
@@ -49,7 +49,7 @@ port_of(void *arg, uint16_t port)
 /* --- requests --- */
 
 static uint32_t
-random_length(struct sim *s)
+live_echo_random_length(struct sim *s)
 {
 	switch (sim_below(s, 6)) {
 	case 0:
@@ -78,7 +78,7 @@ flow_create(struct live_script *ls, unsigned int from, enum live_mode mode)
 	f->req = (struct live_request){ .mode = mode, .identifier = (uint16_t)sim_rand(s),
 		.sequence = (uint16_t)f->index, .originate = (uint32_t)sim_rand(s) };
 	if (mode == LIVE_MODE_ECHO)
-		f->req.len = random_length(s);
+		f->req.len = live_echo_random_length(s);
 	f->body = malloc(16 + (size_t)f->req.len);
 	data = malloc(f->req.len + 1);
 	if (f->body == NULL || data == NULL)
@@ -110,7 +110,7 @@ read_body(void *arg, uint64_t offset, uint8_t *buf, uint32_t len)
 }
 
 static int
-take(void *arg, uint64_t offset, const uint8_t *data, uint32_t len)
+live_echo_take(void *arg, uint64_t offset, const uint8_t *data, uint32_t len)
 {
 	struct live_flow *f = arg;
 
@@ -171,7 +171,7 @@ judge_answer(const struct live_flow *f, const struct mad_result *result)
 }
 
 static void
-done(void *arg, const struct mad_result *r)
+live_echo_done(void *arg, const struct mad_result *r)
 {
 	struct live_flow *f = arg;
 	struct live_script *ls = f->script;
@@ -200,7 +200,7 @@ live_script_ask(struct live_script *ls, unsigned int from, enum live_mode mode)
 	struct mad_call call = {
 		.to = live_peer(ls, from), .protocol = MAD_RMPP, .data_offset = VENDOR_OFF_DATA,
 		.mad = mad, .resp_time = ls->mad_limits.resp_time,
-		.taker = { .arg = f, .data = take, .done = done },
+		.taker = { .arg = f, .data = live_echo_take, .done = live_echo_done },
 	};
 
 	if (many) {
@@ -221,7 +221,7 @@ live_script_ask(struct live_script *ls, unsigned int from, enum live_mode mode)
 /* --- the guest --- */
 
 static enum verdict
-receive(struct sim_node *n, const struct packet *pkt)
+live_echo_receive(struct sim_node *n, const struct packet *pkt)
 {
 	struct live_script *ls = n->sim->guest_arg;
 
@@ -229,7 +229,7 @@ receive(struct sim_node *n, const struct packet *pkt)
 }
 
 static bool
-run(struct sim_node *n)
+live_echo_run(struct sim_node *n)
 {
 	struct live_script *ls = n->sim->guest_arg;
 	struct live_node *ln = &ls->node[n->id];
@@ -244,14 +244,14 @@ run(struct sim_node *n)
 }
 
 static uint64_t
-next(const struct sim_node *n)
+live_echo_next(const struct sim_node *n)
 {
 	(void)n;
 	return UINT64_MAX; /* timers are the node's own wheel's */
 }
 
 static void
-sent(struct sim_node *from, const struct packet *pkt, bool lost)
+live_echo_sent(struct sim_node *from, const struct packet *pkt, bool lost)
 {
 	(void)from;
 	(void)pkt;
@@ -259,7 +259,7 @@ sent(struct sim_node *from, const struct packet *pkt, bool lost)
 }
 
 static void
-end(struct sim *s)
+live_echo_end(struct sim *s)
 {
 	struct live_script *ls = s->guest_arg;
 	struct live_flow *f;
@@ -275,12 +275,13 @@ end(struct sim *s)
 	free(ls);
 }
 
-static const struct sim_guest guest = { receive, run, next, sent, end };
+static const struct sim_guest guest = { live_echo_receive, live_echo_run, live_echo_next,
+	live_echo_sent, live_echo_end };
 
 /* --- set-up --- */
 
 static void
-random_limits(struct live_script *ls)
+live_echo_random_limits(struct live_script *ls)
 {
 	struct sim *s = ls->sim;
 
@@ -316,7 +317,7 @@ live_script_create(struct sim *s)
 	ls->planned = 5 + sim_below(s, 60);
 	ls->at_once = 1 + sim_below(s, 30);
 	ls->step = 5 * US + sim_below(s, 200 * US);
-	random_limits(ls);
+	live_echo_random_limits(ls);
 	return ls;
 }
 
@@ -327,9 +328,9 @@ start_node(struct live_script *ls, unsigned int i)
 	struct live_node *ln = &ls->node[i];
 	struct mad_worker_config mc = { .workers = 1, .hash_key = ls->sim->seed, .hz = SIM_SECOND,
 		.alloc = &n->alloc, .rng = &n->rng, .wheel = n->wheel, .tx = &n->tx.sink,
-		.port = port_of, .port_arg = ln, .limits = ls->mad_limits };
+		.port = live_echo_port_of, .port_arg = ln, .limits = ls->mad_limits };
 	struct live_config lc = { .alloc = &n->alloc, .rng = &n->rng, .hz = SIM_SECOND,
-		.limits = ls->limits, .port = port_of, .port_arg = ln, .cpu = ls->cpu,
+		.limits = ls->limits, .port = live_echo_port_of, .port_arg = ln, .cpu = ls->cpu,
 		.num_cpus = ls->num_cpus };
 
 	ln->script = ls;
@@ -390,7 +391,7 @@ live_script_finish(struct live_script *ls)
 /* --- the scenario --- */
 
 static void
-turn(struct sim *s, void *arg)
+live_echo_turn(struct sim *s, void *arg)
 {
 	static const enum live_mode modes[] = { LIVE_MODE_ECHO, LIVE_MODE_ECHO, LIVE_MODE_ECHO,
 		LIVE_MODE_ECHO, LIVE_MODE_TIMESTAMP, LIVE_MODE_LIDGUID, LIVE_MODE_IBPING,
@@ -402,7 +403,7 @@ turn(struct sim *s, void *arg)
 		ls->planned--;
 	}
 	if (ls->planned > 0)
-		sim_at(s, s->now + 1 + sim_below(s, (uint32_t)(2 * ls->step)), turn, ls);
+		sim_at(s, s->now + 1 + sim_below(s, (uint32_t)(2 * ls->step)), live_echo_turn, ls);
 }
 
 static bool
@@ -433,7 +434,7 @@ scenario_echo(struct sim *s)
 		ls->strict = false;
 	}
 	live_script_start(ls);
-	sim_at(s, s->now, turn, ls);
+	sim_at(s, s->now, live_echo_turn, ls);
 	if (!sim_run(s, s->now + 1000 * SIM_SECOND, all_asked) && !s->failed)
 		sim_fail(s, "nothing happens any more");
 	live_script_finish(ls);

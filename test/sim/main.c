@@ -42,7 +42,7 @@ usage(FILE *out)
 }
 
 static const struct scenario *
-pick(uint64_t seed, const char *name)
+main_pick(uint64_t seed, const char *name)
 {
 	unsigned int sum = 0, k;
 
@@ -65,7 +65,7 @@ pick(uint64_t seed, const char *name)
 static bool
 run_seed(uint64_t seed, const char *name, struct coverage *coverage, bool verbose, uint64_t *trace)
 {
-	const struct scenario *sc = pick(seed, name);
+	const struct scenario *sc = main_pick(seed, name);
 	struct sim *s = sim_create(seed, coverage, verbose);
 	bool ok;
 
@@ -122,7 +122,7 @@ read_all(int fd, void *buf, size_t len)
 
 /* Of one scenario by name: what it has to reach alone. */
 static unsigned int
-report(const struct options *o, const struct coverage *sum)
+main_report(const struct options *o, const struct coverage *sum)
 {
 	if (o->scenario == NULL)
 		return coverage_report(sum, o->verbose);
@@ -171,7 +171,7 @@ run_all(const struct options *o)
 		}
 		waitpid(pids[j], &status, 0);
 	}
-	bad += report(o, &sum);
+	bad += main_report(o, &sum);
 	printf("%llu seeds, %s\n", (unsigned long long)o->seeds, bad ? "FAILED" : "all hold");
 	return bad != 0;
 }
@@ -216,7 +216,7 @@ main(int argc, char **argv)
 			return 2;
 		}
 	}
-	if (optind != argc || o.jobs < 1 || o.jobs > 64 || pick(o.first, o.scenario) == NULL) {
+	if (optind != argc || o.jobs < 1 || o.jobs > 64 || main_pick(o.first, o.scenario) == NULL) {
 		usage(stderr);
 		return 2;
 	}

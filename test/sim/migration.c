@@ -13,7 +13,7 @@
 #define BIT(status) (1u << (status))
 
 static struct av
-path_of(const struct conn *c, unsigned int node, uint8_t path)
+migration_path_of(const struct conn *c, unsigned int node, uint8_t path)
 {
 	const struct sim_node *n = &c->sim->node[node], *peer = &c->sim->node[!node];
 	bool ipv4 = c->opt.encap == ENCAP_ROCEV2_IPV4;
@@ -35,11 +35,11 @@ path_of(const struct conn *c, unsigned int node, uint8_t path)
 }
 
 static void
-rearm(struct conn *c, uint8_t path, bool wrong)
+migration_rearm(struct conn *c, uint8_t path, bool wrong)
 {
 	for (unsigned int i = 0; i < SIM_NODES; i++) {
 		struct qp_attr a = {
-			.alt_av = path_of(c, i, path),
+			.alt_av = migration_path_of(c, i, path),
 			.alt_neighbour = PATH_NO_NEIGHBOUR,
 			.alt_pkey = 0xFFFF,
 			.alt_timeout = c->opt.timeout,
@@ -86,7 +86,7 @@ trouble(struct sim *s, struct conn *c)
 
 /* ARMED: trouble. Migrated: the old path is mended, and the alternate one of the next round. */
 static void
-watch(struct sim *s, void *arg)
+migration_watch(struct sim *s, void *arg)
 {
 	struct script *sc = s->script;
 	struct conn *c = sc->conn[0];
@@ -101,15 +101,15 @@ watch(struct sim *s, void *arg)
 		if (--sc->left == 0)
 			return;
 		s->node[0].net.dead = s->node[1].net.dead = 0;
-		rearm(c, sc->path, false);
+		migration_rearm(c, sc->path, false);
 		sc->path = !sc->path;
 		sc->acted = false;
 	}
-	sim_at(s, s->now + 1 + sim_below(s, 100000), watch, NULL);
+	sim_at(s, s->now + 1 + sim_below(s, 100000), migration_watch, NULL);
 }
 
 static void
-check(struct sim *s)
+migration_check(struct sim *s)
 {
 	uint64_t moved[SIM_NODES];
 
@@ -142,12 +142,12 @@ scenario_migration(struct sim *s)
 	c = script_connect(s, &o);
 	flow_plan(&c->flow[0], 20 + sim_below(s, 60), KINDS_ALL);
 	flow_plan(&c->flow[1], sim_below(s, 60), KINDS_ALL);
-	rearm(c, 1, wrong);
+	migration_rearm(c, 1, wrong);
 	sc->left = wrong ? 1 : 1 + sim_below(s, 4);
 	for (unsigned int i = 0; i < SIM_NODES && wrong; i++)
 		script_allow(&c->flow[i], BIT(WC_RETRY_EXC_ERR) | BIT(WC_WR_FLUSH_ERR));
-	sim_at(s, s->now + sim_below(s, 200000), watch, NULL);
+	sim_at(s, s->now + sim_below(s, 200000), migration_watch, NULL);
 	script_run(s);
 	if (!s->failed && !wrong)
-		check(s);
+		migration_check(s);
 }

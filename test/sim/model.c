@@ -77,7 +77,7 @@ check_send_wc(struct flow *f, const struct wc *wc)
 }
 
 static bool
-takes_recv(const struct flow_op *op)
+model_takes_recv(const struct flow_op *op)
 {
 	return op->opcode == WR_SEND || op->opcode == WR_SEND_WITH_IMM ||
 		op->opcode == WR_SEND_WITH_INV || op->opcode == WR_RDMA_WRITE_WITH_IMM;
@@ -142,7 +142,7 @@ check_recv_wc(struct flow *f, const struct wc *wc)
 		f->recv_failed = true;
 		return;
 	}
-	while (f->next_recv_op < f->posted && !takes_recv(&f->op[f->next_recv_op]))
+	while (f->next_recv_op < f->posted && !model_takes_recv(&f->op[f->next_recv_op]))
 		f->next_recv_op++;
 	if (f->recv_failed || f->next_recv_op >= f->posted) {
 		sim_fail(s, "receive completion without a message");
@@ -270,7 +270,7 @@ flow_settle(struct flow *f)
 
 		if (op->done && op->status == WC_SUCCESS) {
 			apply_op(f, op);
-			want += takes_recv(op);
+			want += model_takes_recv(op);
 		} else if (f->ambiguous || f->gone || f->tail_ran || op->status != WC_WR_FLUSH_ERR) {
 			accept_op(f, op);
 		}
@@ -284,7 +284,7 @@ flow_settle(struct flow *f)
 		unsigned int got = 0;
 
 		for (unsigned int i = 0; i < f->next_recv_op; i++)
-			got += takes_recv(&f->op[i]) && f->op[i].fault == FAULT_NONE;
+			got += model_takes_recv(&f->op[i]) && f->op[i].fault == FAULT_NONE;
 		if (got < want)
 			sim_fail(s, "%u messages were acknowledged, %u received", want, got);
 		if (!f->failed && !f->ambiguous && got != want)

@@ -58,7 +58,7 @@ trace_mad(struct sim_node *from, const struct packet *pkt, const char *fate)
 }
 
 static struct sim_node *
-route(struct sim_node *from, const uint8_t *frame)
+network_route(struct sim_node *from, const uint8_t *frame)
 {
 	const struct sim_guest *guest = from->sim->guest;
 
@@ -86,7 +86,7 @@ trace_frame(struct sim_node *from, const uint8_t *frame, uint32_t len, const cha
 	if (pkt.dest_qpn <= 1 && from->sim->guest != NULL)
 		from->sim->guest->sent(from, &pkt, fate[0] != '\0');
 	wire_print(&pkt, text, sizeof(text));
-	sim_trace(from->sim, "%u -> %u %s%s", from->id, route(from, frame)->id, text, fate);
+	sim_trace(from->sim, "%u -> %u %s%s", from->id, network_route(from, frame)->id, text, fate);
 }
 
 void
@@ -94,7 +94,7 @@ sim_network_send(struct sim_node *from, const uint8_t *frame, uint32_t len)
 {
 	struct sim *s = from->sim;
 	struct sim_network *net = &from->net;
-	struct sim_node *to = route(from, frame);
+	struct sim_node *to = network_route(from, frame);
 	uint64_t at = s->now + net->delay;
 	uint8_t copy[SIM_FRAME_MAX];
 

@@ -58,7 +58,7 @@ node_rc_random(void *arg, void *buf, size_t len)
 
 /* a grace period's token is the time it ends */
 static uint64_t
-grace_start(void *arg)
+node_grace_start(void *arg)
 {
 	struct sim_node *n = arg;
 
@@ -66,7 +66,7 @@ grace_start(void *arg)
 }
 
 static bool
-grace_done(void *arg, uint64_t token)
+node_grace_done(void *arg, uint64_t token)
 {
 	struct sim_node *n = arg;
 
@@ -74,7 +74,7 @@ grace_done(void *arg, uint64_t token)
 }
 
 static uint8_t *
-sink_reserve(struct tx_sink *sink, const struct path *path, uint32_t len)
+node_sink_reserve(struct tx_sink *sink, const struct path *path, uint32_t len)
 {
 	struct sim_sink *tx = (struct sim_sink *)sink;
 
@@ -86,7 +86,7 @@ sink_reserve(struct tx_sink *sink, const struct path *path, uint32_t len)
 }
 
 static void
-sink_commit(struct tx_sink *sink)
+node_sink_commit(struct tx_sink *sink)
 {
 	struct sim_sink *tx = (struct sim_sink *)sink;
 	uint8_t *bth = tx->frame + PATH_HEADER_MAX;
@@ -137,14 +137,14 @@ sim_node_init(struct sim *s, unsigned int id, const struct rc_limits *limits)
 	dc.workers = s->two_workers ? 2 : 1;
 	mc.alloc = &n->alloc;
 	mc.rng = &n->rng;
-	mc.grace = (struct mem_grace){ grace_start, grace_done, n };
+	mc.grace = (struct mem_grace){ node_grace_start, node_grace_done, n };
 	n->mem = mem_create(&mc);
 	dc.alloc = &n->alloc;
 	dc.rng = &n->rc_rng;
 	dc.mem = n->mem;
 	n->dev = rc_dev_create(&dc);
 	n->wheel = timer_wheel_create(&n->alloc, 1024, s->now);
-	n->tx = (struct sim_sink){ .sink = { sink_reserve, sink_commit }, .node = n };
+	n->tx = (struct sim_sink){ .sink = { node_sink_reserve, node_sink_commit }, .node = n };
 	wc.wheel = n->wheel;
 	wc.tx = &n->tx.sink;
 	n->worker = rc_worker_create(n->dev, &wc);

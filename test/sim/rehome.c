@@ -18,7 +18,7 @@
 
 /* n->worker is the one that the QP is on. */
 static void
-swap_workers(struct sim_node *n)
+rehome_swap_workers(struct sim_node *n)
 {
 	struct rc_worker *worker = n->worker;
 	struct timer_wheel *wheel = n->wheel;
@@ -30,7 +30,7 @@ swap_workers(struct sim_node *n)
 }
 
 static void
-move(struct sim *s, unsigned int node)
+rehome_move(struct sim *s, unsigned int node)
 {
 	struct conn *c = s->script->conn[0];
 	struct sim_node *n = &s->node[node];
@@ -48,7 +48,7 @@ move(struct sim *s, unsigned int node)
 	if (ret != 0)
 		sim_fail(s, "node %u: export failed", node);
 	s->coverage->rehomed[state]++;
-	swap_workers(n);
+	rehome_swap_workers(n);
 	if (rc_qp_import(n->worker, c->qpn[node], (unsigned int)owner) < 0)
 		sim_fail(s, "node %u: import failed", node);
 	if (rc_pending(n->other) || rc_worker_qps(n->other) != 0 ||
@@ -63,7 +63,7 @@ move_again(struct sim *s, void *arg)
 	struct conn *c = sc->conn[0];
 
 	(void)arg;
-	move(s, sim_below(s, 2));
+	rehome_move(s, sim_below(s, 2));
 	if (sc->left-- == 0 || (flow_done(&c->flow[0]) && flow_done(&c->flow[1])))
 		return;
 	/* now and then several at once, before anybody polls */
@@ -81,24 +81,24 @@ end_in(struct sim *s, enum qp_state to)
 		sim_fail(s, "modify to %s failed", qp_state_name(to));
 	if (to == QPS_RESET)
 		c->flow[node].gone = true;
-	move(s, node);
-	move(s, node);
+	rehome_move(s, node);
+	rehome_move(s, node);
 }
 
 static void
-error_now(struct sim *s)
+rehome_error_now(struct sim *s)
 {
 	end_in(s, QPS_ERR);
 }
 
 static void
-reset_now(struct sim *s)
+rehome_reset_now(struct sim *s)
 {
 	end_in(s, QPS_RESET);
 }
 
 static void
-resume(struct sim *s, void *arg)
+rehome_resume(struct sim *s, void *arg)
 {
 	struct conn *c = s->script->conn[0];
 	unsigned int node = arg != NULL;
@@ -106,13 +106,13 @@ resume(struct sim *s, void *arg)
 
 	if (conn_state(c, node) != QPS_SQD)
 		return;
-	move(s, node);
+	rehome_move(s, node);
 	if (conn_modify(c, node, &a, QP_ATTR_STATE) < 0)
 		sim_fail(s, "SQD to RTS failed");
 }
 
 static void
-drain_now(struct sim *s)
+rehome_drain_now(struct sim *s)
 {
 	struct conn *c = s->script->conn[0];
 	unsigned int node = sim_below(s, 2);
@@ -120,14 +120,15 @@ drain_now(struct sim *s)
 
 	if (conn_state(c, node) != QPS_RTS || conn_modify(c, node, &a, QP_ATTR_STATE) < 0)
 		return;
-	move(s, node);
-	sim_at(s, s->now + sim_below(s, 1000000), resume, node ? (void *)1 : NULL);
+	rehome_move(s, node);
+	sim_at(s, s->now + sim_below(s, 1000000), rehome_resume, node ? (void *)1 : NULL);
 }
 
 void
 scenario_rehome(struct sim *s)
 {
-	static void (*const acts[])(struct sim *s) = { NULL, drain_now, error_now, reset_now };
+	static void (*const acts[])(struct sim * s) = { NULL, rehome_drain_now, rehome_error_now,
+		rehome_reset_now };
 	struct script *sc = script_create(s);
 	unsigned int which = sim_below(s, 4);
 	struct conn_options o;
@@ -139,9 +140,9 @@ scenario_rehome(struct sim *s)
 	o.stay_init = true;
 	c = script_connect(s, &o);
 	for (unsigned int i = 0; i < SIM_NODES; i++) {
-		move(s, i);
+		rehome_move(s, i);
 		conn_to_rtr(c, i);
-		move(s, i);
+		rehome_move(s, i);
 		conn_to_rts(c, i);
 	}
 	if (sim_below(s, 4) != 0)

@@ -18,7 +18,7 @@
 /* --- what comes back --- */
 
 static int
-take_record(void *arg, const struct sa_record_type *type, uint32_t rid, const uint8_t *rec)
+sa_flow_take_record(void *arg, const struct sa_record_type *type, uint32_t rid, const uint8_t *rec)
 {
 	struct sa_flow *f = arg;
 
@@ -44,7 +44,7 @@ is_write(const struct sa_flow *f)
 }
 
 static bool
-is_config(const struct sa_flow *f)
+sa_flow_is_config(const struct sa_flow *f)
 {
 	return SA_ASKS(f->kind) & SA_ASKS_CONFIG;
 }
@@ -156,7 +156,7 @@ judge_write(struct sa_flow *f, bool ok)
 			f->kind != SA_ASK_SUBSCRIBE /* all look alike: it may be another's */)
 		sim_fail(s, "write %u (kind %d, version %d): refused, but committed", f->index,
 			f->kind, f->query.version);
-	if (is_config(f) && f->executed > 1 && !restarted(f) && !sc->scarce)
+	if (sa_flow_is_config(f) && f->executed > 1 && !restarted(f) && !sc->scarce)
 		sim_fail(s, "Config %u was executed %u times", f->index, f->executed);
 }
 
@@ -169,7 +169,7 @@ was_fickle(const struct sa_flow *f, const struct mad_result *r)
 }
 
 static void
-judge(struct sa_flow *f, const struct mad_result *r)
+sa_flow_judge(struct sa_flow *f, const struct mad_result *r)
 {
 	struct sa_script *sc = f->script;
 	struct sim *s = sc->sim;
@@ -207,7 +207,7 @@ judge(struct sa_flow *f, const struct mad_result *r)
 }
 
 static void
-done(void *arg, const struct mad_result *result, uint64_t sa_key)
+sa_flow_done(void *arg, const struct mad_result *result, uint64_t sa_key)
 {
 	struct sa_flow *f = arg;
 	struct sa_script *sc = f->script;
@@ -225,7 +225,7 @@ done(void *arg, const struct mad_result *result, uint64_t sa_key)
 	sim_trace(s, "query %u ends: %s status 0x%04x, %llu records, key %llx", f->index,
 		mad_end_name(result->end), result->status, (unsigned long long)f->count,
 		(unsigned long long)sa_key);
-	judge(f, result);
+	sa_flow_judge(f, result);
 	sa_watch_stop(sc->model, &f->watch);
 }
 
@@ -263,7 +263,7 @@ owns(const struct sa_flow *f, const struct store_op *op, const uint8_t *old)
 }
 
 static void
-commit(void *arg, const struct store_op *op, const uint8_t *old)
+sa_flow_commit(void *arg, const struct store_op *op, const uint8_t *old)
 {
 	struct sa_flow *f = arg;
 
@@ -273,7 +273,7 @@ commit(void *arg, const struct store_op *op, const uint8_t *old)
 	}
 	if (f->in_batch == 0)
 		return;
-	if (is_config(f) && f->in_batch != f->query.num_records && !f->script->lenient)
+	if (sa_flow_is_config(f) && f->in_batch != f->query.num_records && !f->script->lenient)
 		sim_fail(f->script->sim, "Config %u: %u of %u records in one batch", f->index,
 			f->in_batch, f->query.num_records);
 	f->executed++;
@@ -494,7 +494,7 @@ sa_flow_create(struct sa_script *sc, enum sa_ask kind)
 		f->watch.tables = (1u << sa_num_tables) - 1;
 	else if (!is_write(f) && kind != SA_ASK_PATH)
 		f->watch.tables = 1u << q->type->table;
-	f->watch.op = is_write(f) ? commit : NULL;
+	f->watch.op = is_write(f) ? sa_flow_commit : NULL;
 	f->watch.arg = f;
 	if (f->watch.tables != 0 && sim_below(s, 20) == 0) {
 		f->fickle = true;
@@ -547,7 +547,7 @@ learn_tid(struct sa_flow *f, struct mad_worker *mad)
 
 /* Records that an edit or a delete is to find are put there by the operator. */
 static bool
-prepare(struct sa_flow *f)
+sa_flow_prepare(struct sa_flow *f)
 {
 	struct sa_script *sc = f->script;
 	struct sa_change *changes;
@@ -585,14 +585,14 @@ sa_flow_ask(struct sa_flow *f)
 {
 	struct sa_script *sc = f->script;
 	struct sa_side *client = &sc->side[SA_CLIENT];
-	struct sa_taker taker = { f, take_record, done };
+	struct sa_taker taker = { f, sa_flow_take_record, sa_flow_done };
 	struct sa_lcore *l = &client->lcore[f->lcore];
 	struct error err = { 0 };
 	int rc;
 
 	if (client->down || sc->side[SA_SERVER].down)
 		return false;
-	if (!prepare(f) || sc->side[SA_SERVER].down)
+	if (!sa_flow_prepare(f) || sc->side[SA_SERVER].down)
 		return false;
 	f->restarts = sc->side[SA_SERVER].restarts;
 	f->asked = sc->sim->now;

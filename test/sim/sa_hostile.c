@@ -22,8 +22,8 @@ target_gid(const struct sa_script *sc, unsigned int to)
 }
 
 static void
-deliver(struct sa_script *sc, unsigned int to, struct wire_headers *h, const uint8_t *mad,
-	uint32_t len)
+sa_hostile_deliver(struct sa_script *sc, unsigned int to, struct wire_headers *h,
+		const uint8_t *mad, uint32_t len)
 {
 	struct sim *s = sc->sim;
 	uint8_t frame[PATH_HEADER_MAX + 80 + 2 * MAD_LEN + PATH_TRAILER_MAX] = { 0 };
@@ -43,12 +43,12 @@ deliver(struct sa_script *sc, unsigned int to, struct wire_headers *h, const uin
 }
 
 static void
-send_mad(struct sa_script *sc, unsigned int to, const uint8_t *mad)
+sa_hostile_send_mad(struct sa_script *sc, unsigned int to, const uint8_t *mad)
 {
 	struct wire_headers h = { .opcode = UD_SEND_ONLY, .pkey = 0xFFFF, .dest_qpn = 1,
 		.src_qpn = 1, .qkey = MAD_QKEY };
 
-	deliver(sc, to, &h, mad, MAD_LEN);
+	sa_hostile_deliver(sc, to, &h, mad, MAD_LEN);
 }
 
 static uint64_t
@@ -62,7 +62,7 @@ own_tid(struct sa_script *sc, bool fresh)
 }
 
 static void
-header(struct sa_script *sc, uint8_t *mad, uint8_t version, uint8_t method, bool fresh)
+sa_hostile_header(struct sa_script *sc, uint8_t *mad, uint8_t version, uint8_t method, bool fresh)
 {
 	static const uint16_t attributes[] = { SA_NODE, SA_PORT_INFO, SA_LINK, SA_PKEY_TABLE,
 		SA_SERVICE, SA_MCMEMBER, SA_PATH, SA_CLASS_PORT_INFO, SA_INFORM_INFO, SA_VLARB };
@@ -110,32 +110,32 @@ first_only(struct sa_script *sc)
 	uint8_t mad[MAD_LEN];
 
 	if (sim_below(s, 3)) {
-		header(sc, mad, 1, SA1_CONFIG, true);
+		sa_hostile_header(sc, mad, 1, SA1_CONFIG, true);
 		put_be32(mad + SA1_OFF_SEGMENT, 1);
 		put_be32(mad + SA1_OFF_PAYLOAD_LEN, sim_below(s, 2) ? some_number(s) : 19200);
 		mad[SA1_OFF_FRAGMENT] = SA1_FIRST | (sim_below(s, 8) ? 0 : SA1_LAST);
 		mad[SA1_OFF_EDIT] = (uint8_t)sim_below(s, 5);
 	} else {
-		header(sc, mad, 2, SA2_GET_MULTI, true);
+		sa_hostile_header(sc, mad, 2, SA2_GET_MULTI, true);
 		mad[RMPP_OFF_VERSION] = 1;
 		mad[RMPP_OFF_TYPE] = RMPP_DATA;
 		mad[RMPP_OFF_FLAGS] = RMPP_ACTIVE | RMPP_FIRST;
 		put_be32(mad + RMPP_OFF_SEGMENT, 1);
 		put_be32(mad + RMPP_OFF_LENGTH, some_number(s));
 	}
-	send_mad(sc, SA_SERVER, mad);
+	sa_hostile_send_mad(sc, SA_SERVER, mad);
 }
 
 /* Asks, and does not listen. */
 static void
-ask(struct sa_script *sc)
+sa_hostile_ask(struct sa_script *sc)
 {
 	static const uint8_t methods[] = { SA_GET_TABLE, SA_GET_TABLE, SA1_GET_BULK, MAD_GET, MAD_SET,
 		SA1_INFORM, SA2_DELETE, SA2_GET_MULTI, MAD_REPORT, MAD_SEND, MAD_TRAP, 0x7F };
 	struct sim *s = sc->sim;
 	uint8_t mad[MAD_LEN], version = (uint8_t)(1 + sim_below(s, 2));
 
-	header(sc, mad, version, methods[sim_below(s, sizeof(methods))], true);
+	sa_hostile_header(sc, mad, version, methods[sim_below(s, sizeof(methods))], true);
 	if (version == 1) {
 		put_be16(mad + SA1_OFF_WINDOW, (uint16_t)some_number(s));
 		if (sim_below(s, 2))
@@ -146,12 +146,12 @@ ask(struct sa_script *sc)
 	} else {
 		put_be64(mad + SA2_OFF_MASK, sim_below(s, 2) ? 0 : UINT64_C(1) << sim_below(s, 64));
 	}
-	send_mad(sc, SA_SERVER, mad);
+	sa_hostile_send_mad(sc, SA_SERVER, mad);
 }
 
 /* Acks, Resends, KeepAlives, STOPs and ABORTs of its own transactions, right or wrong. */
 static void
-control(struct sa_script *sc)
+sa_hostile_control(struct sa_script *sc)
 {
 	static const uint8_t flags[] = { SA1_ACK, SA1_RESEND, SA1_KEEPALIVE, SA1_LAST, SA1_FIRST, 0,
 		SA1_ACK | SA1_RESEND };
@@ -160,13 +160,13 @@ control(struct sa_script *sc)
 	uint8_t mad[MAD_LEN];
 
 	if (sim_below(s, 2)) {
-		header(sc, mad, 1, sim_below(s, 2) ? SA_GET_TABLE : SA1_CONFIG, false);
+		sa_hostile_header(sc, mad, 1, sim_below(s, 2) ? SA_GET_TABLE : SA1_CONFIG, false);
 		mad[SA1_OFF_FRAGMENT] = flags[sim_below(s, sizeof(flags))];
 		put_be32(mad + SA1_OFF_SEGMENT, some_number(s));
 		put_be16(mad + SA1_OFF_WINDOW, (uint16_t)some_number(s));
 		put_be32(mad + SA1_OFF_PAYLOAD_LEN, some_number(s));
 	} else {
-		header(sc, mad, 2, SA_GET_TABLE, false);
+		sa_hostile_header(sc, mad, 2, SA_GET_TABLE, false);
 		mad[RMPP_OFF_VERSION] = sim_below(s, 8) ? 1 : (uint8_t)sim_rand(s);
 		mad[RMPP_OFF_TYPE] = sim_below(s, 4) ? (uint8_t)(2 + sim_below(s, 3)) :
 			(uint8_t)sim_rand(s);
@@ -175,25 +175,25 @@ control(struct sa_script *sc)
 		put_be32(mad + RMPP_OFF_SEGMENT, some_number(s));
 		put_be32(mad + RMPP_OFF_LENGTH, some_number(s));
 	}
-	send_mad(sc, SA_SERVER, mad);
+	sa_hostile_send_mad(sc, SA_SERVER, mad);
 }
 
 /* A second segment that cannot follow the first, of a total that was a lie. */
 static void
-lie(struct sa_script *sc)
+sa_hostile_lie(struct sa_script *sc)
 {
 	struct sim *s = sc->sim;
 	uint8_t mad[MAD_LEN];
 
-	header(sc, mad, 1, SA1_CONFIG, true);
+	sa_hostile_header(sc, mad, 1, SA1_CONFIG, true);
 	put_be32(mad + SA1_OFF_SEGMENT, 1);
 	put_be32(mad + SA1_OFF_PAYLOAD_LEN, sim_below(s, 2) ? 19200 : sim_below(s, 200));
 	mad[SA1_OFF_FRAGMENT] = SA1_FIRST;
-	send_mad(sc, SA_SERVER, mad);
+	sa_hostile_send_mad(sc, SA_SERVER, mad);
 	put_be32(mad + SA1_OFF_SEGMENT, 2);
 	put_be32(mad + SA1_OFF_PAYLOAD_LEN, some_number(s));
 	mad[SA1_OFF_FRAGMENT] = SA1_LAST;
-	send_mad(sc, SA_SERVER, mad);
+	sa_hostile_send_mad(sc, SA_SERVER, mad);
 }
 
 /* A table is asked for, and more of it acknowledged than there is. */
@@ -203,22 +203,22 @@ acknowledge_the_future(struct sa_script *sc)
 	struct sim *s = sc->sim;
 	uint8_t mad[MAD_LEN];
 
-	header(sc, mad, 2, SA_GET_TABLE, true);
+	sa_hostile_header(sc, mad, 2, SA_GET_TABLE, true);
 	put_be16(mad + MAD_OFF_ATTRIBUTE, sc->main->attribute);
-	send_mad(sc, SA_SERVER, mad);
+	sa_hostile_send_mad(sc, SA_SERVER, mad);
 	mad[RMPP_OFF_VERSION] = 1;
 	mad[RMPP_OFF_TYPE] = RMPP_ACK;
 	mad[RMPP_OFF_FLAGS] = RMPP_ACTIVE;
 	put_be32(mad + RMPP_OFF_SEGMENT, 1000000 + sim_below(s, 1000));
 	put_be32(mad + RMPP_OFF_LENGTH, 0x7FFFFFFF);
-	send_mad(sc, SA_SERVER, mad);
+	sa_hostile_send_mad(sc, SA_SERVER, mad);
 }
 
 /* --- anything --- */
 
 /* What passed on the wire, under its own address: a foreign TID, a changed field. */
 static void
-replay(struct sa_script *sc)
+sa_hostile_replay(struct sa_script *sc)
 {
 	struct sim *s = sc->sim;
 	uint8_t mad[MAD_LEN];
@@ -227,7 +227,7 @@ replay(struct sa_script *sc)
 	for (unsigned int i = sim_below(s, 4); i > 0; i--)
 		mad[sim_below(s, sim_below(s, 2) ? 64 : MAD_LEN)] = (uint8_t)sim_rand(s);
 	mad[MAD_OFF_BASE_VERSION] = MAD_BASE_VERSION;
-	send_mad(sc, sim_below(s, 2), mad);
+	sa_hostile_send_mad(sc, sim_below(s, 2), mad);
 }
 
 static void
@@ -262,7 +262,7 @@ garbage(struct sa_script *sc)
 	default:
 		break;
 	}
-	deliver(sc, sim_below(s, 2), &h, mad, len);
+	sa_hostile_deliver(sc, sim_below(s, 2), &h, mad, len);
 }
 
 /* --- as the one who is asked --- */
@@ -312,7 +312,7 @@ broken_answer_v2(struct sa_script *sc, uint8_t *mad)
 
 /* Asked by a node, it answers with something. */
 static void
-answer(struct sa_script *sc, unsigned int to, const uint8_t *request)
+sa_hostile_answer(struct sa_script *sc, unsigned int to, const uint8_t *request)
 {
 	struct sim *s = sc->sim;
 	uint8_t mad[MAD_LEN];
@@ -327,7 +327,7 @@ answer(struct sa_script *sc, unsigned int to, const uint8_t *request)
 			broken_answer_v1(sc, mad);
 		else
 			broken_answer_v2(sc, mad);
-		send_mad(sc, to, mad);
+		sa_hostile_send_mad(sc, to, mad);
 	}
 }
 
@@ -346,7 +346,7 @@ sa_hostile_takes(struct sa_script *sc, const struct packet *pkt)
 		memcpy(sc->hostile_mad[sc->hostile_seen++ % RING], pkt->payload, MAD_LEN);
 		if (from == SA_CLIENT && !(pkt->payload[MAD_OFF_METHOD] & MAD_RESPONSE) &&
 				sim_below(sc->sim, 8) != 0)
-			answer(sc, from, pkt->payload);
+			sa_hostile_answer(sc, from, pkt->payload);
 	}
 	return true;
 }
@@ -354,8 +354,9 @@ sa_hostile_takes(struct sa_script *sc, const struct packet *pkt)
 static void
 attack(struct sim *s, void *arg)
 {
-	static void (*const attacks[])(struct sa_script *sc) = { first_only, ask, control, control,
-		replay, garbage, lie, acknowledge_the_future };
+	static void (*const attacks[])(struct sa_script * sc) = { first_only, sa_hostile_ask,
+		sa_hostile_control, sa_hostile_control, sa_hostile_replay, garbage, sa_hostile_lie,
+		acknowledge_the_future };
 	struct sa_script *sc = s->sa;
 
 	(void)arg;
@@ -371,6 +372,6 @@ sa_hostile_start(struct sa_script *sc)
 	sc->hostile_gid = sa_gid(sc, SA_CLIENT);
 	sc->hostile_gid.raw[15] = 0x66;
 	for (unsigned int i = 0; i < RING; i++)
-		header(sc, sc->hostile_mad[i], 1, MAD_GET, true);
+		sa_hostile_header(sc, sc->hostile_mad[i], 1, MAD_GET, true);
 	sim_at(sc->sim, sc->sim->now + 1, attack, NULL);
 }

@@ -48,7 +48,7 @@ sa_model_destroy(struct sa_model *m)
 }
 
 static uint64_t
-mix(uint64_t z)
+sa_model_mix(uint64_t z)
 {
 	z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
 	z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
@@ -58,15 +58,15 @@ mix(uint64_t z)
 uint64_t
 sa_record_sum(unsigned int table, const uint8_t *bytes, uint16_t len)
 {
-	uint64_t sum = mix(0x9E3779B97F4A7C15ull + table), word;
+	uint64_t sum = sa_model_mix(0x9E3779B97F4A7C15ull + table), word;
 	uint16_t i;
 
 	for (i = 0; i + 8 <= len; i += 8) {
 		memcpy(&word, bytes + i, 8);
-		sum = mix(sum ^ word) + i;
+		sum = sa_model_mix(sum ^ word) + i;
 	}
 	for (; i < len; i++)
-		sum = mix(sum ^ bytes[i]) + i;
+		sum = sa_model_mix(sum ^ bytes[i]) + i;
 	return sum;
 }
 
@@ -75,7 +75,7 @@ sa_record_sum(unsigned int table, const uint8_t *bytes, uint16_t len)
 static uint32_t *
 slot_of(const struct sa_model *m, unsigned int table, uint32_t rid)
 {
-	uint32_t h = (uint32_t)mix((uint64_t)table << 32 | rid);
+	uint32_t h = (uint32_t)sa_model_mix((uint64_t)table << 32 | rid);
 
 	for (;; h++) {
 		uint32_t *slot = &m->slot[h & m->slot_mask];
@@ -178,8 +178,8 @@ selected(const struct sa_watch *w, unsigned int table, uint32_t rid, const uint8
 }
 
 static void
-account(struct sa_model *m, unsigned int table, uint32_t rid, const uint8_t *bytes, uint16_t len,
-	int sign)
+sa_model_account(struct sa_model *m, unsigned int table, uint32_t rid, const uint8_t *bytes,
+		uint16_t len, int sign)
 {
 	uint64_t sum = sa_record_sum(table, bytes, record_len(table, len));
 
@@ -247,7 +247,7 @@ sa_watch_allows(const struct sa_watch *w, uint64_t count, uint64_t sum)
 /* --- changes --- */
 
 static void
-put(struct sa_model *m, const struct store_op *op)
+sim_sa_model_put(struct sa_model *m, const struct store_op *op)
 {
 	struct sa_model_record *r;
 	uint32_t *slot;
@@ -263,27 +263,27 @@ put(struct sa_model *m, const struct store_op *op)
 		if (w->op != NULL)
 			w->op(w->arg, op, r->live ? r->bytes : NULL);
 	if (r->live)
-		account(m, r->table, r->rid, r->bytes, r->len, -1);
+		sa_model_account(m, r->table, r->rid, r->bytes, r->len, -1);
 	r->live = op->bytes != NULL;
 	if (!r->live)
 		return;
 	r->bytes = keep(m, op->bytes, op->len);
 	r->len = op->len;
-	account(m, r->table, r->rid, r->bytes, r->len, 1);
+	sa_model_account(m, r->table, r->rid, r->bytes, r->len, 1);
 }
 
 void
 sa_model_put(struct sa_model *m, unsigned int table, uint32_t rid, const uint8_t *bytes,
 	uint16_t len)
 {
-	put(m, &(struct store_op){ (uint8_t)table, rid, bytes, len });
+	sim_sa_model_put(m, &(struct store_op){ (uint8_t)table, rid, bytes, len });
 }
 
 static void
-commit(struct sa_model *m, const struct store_op *ops, size_t n)
+sa_model_commit(struct sa_model *m, const struct store_op *ops, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		put(m, &ops[i]);
+		sim_sa_model_put(m, &ops[i]);
 	m->commits++;
 	for (struct sa_watch *w = m->watches; w != NULL; w = w->next) {
 		if (w->op != NULL)
@@ -327,7 +327,7 @@ disk_apply(void *arg, const struct store_op *ops, size_t n, struct error *err)
 			crash == SA_CRASH_BEFORE ? "crash before the batch" : "crash after the batch");
 	}
 	if (crash == SA_CRASH_NONE || crash == SA_CRASH_AFTER)
-		commit(m, ops, n);
+		sa_model_commit(m, ops, n);
 	if (crash == SA_CRASH_NONE)
 		return 0;
 	if (crash != SA_DISK_FULL)

@@ -14,7 +14,7 @@
 #define TICK (20 * 1000000ull) /* of the store thread, idle */
 
 static uint64_t
-grace_start(void *arg)
+sa_node_grace_start(void *arg)
 {
 	struct sa_side *side = arg;
 
@@ -22,7 +22,7 @@ grace_start(void *arg)
 }
 
 static bool
-grace_done(void *arg, uint64_t token)
+sa_node_grace_done(void *arg, uint64_t token)
 {
 	struct sa_side *side = arg;
 
@@ -30,7 +30,7 @@ grace_done(void *arg, uint64_t token)
 }
 
 static const struct port_attr *
-port_of(void *arg, uint16_t port)
+sa_node_port_of(void *arg, uint16_t port)
 {
 	struct sa_side *side = arg;
 
@@ -47,7 +47,7 @@ wake(struct sim *s, void *arg)
 }
 
 static void
-finish(struct sa_side *side, struct sa_write *write)
+sa_node_finish(struct sa_side *side, struct sa_write *write)
 {
 	struct sim *s = side->sim;
 	uint64_t at = s->now + sim_below(s, 1 + (uint32_t)side->store_latency / 4);
@@ -71,7 +71,7 @@ store_event(struct sim *s, void *arg)
 		n = 1 + sim_below(s, n);
 	sa_write_execute(side->sa, side->writes, n, s->now / SIM_SECOND);
 	for (unsigned int i = 0; i < n; i++)
-		finish(side, side->writes[i]);
+		sa_node_finish(side, side->writes[i]);
 	side->num_writes -= n;
 	memmove(side->writes, side->writes + n, side->num_writes * sizeof(side->writes[0]));
 	store_reclaim(side->store);
@@ -82,7 +82,7 @@ store_event(struct sim *s, void *arg)
 }
 
 static bool
-submit(void *arg, struct sa_write *write)
+sa_node_submit(void *arg, struct sa_write *write)
 {
 	struct sa_lcore *l = arg;
 	struct sa_side *side = l->side;
@@ -99,7 +99,7 @@ submit(void *arg, struct sa_write *write)
 }
 
 static void
-tick(struct sim *s, void *arg)
+sa_node_tick(struct sim *s, void *arg)
 {
 	struct sa_side *side = arg;
 
@@ -109,13 +109,13 @@ tick(struct sim *s, void *arg)
 	store_reclaim(side->store);
 	sa_expire(side->sa, s->now / SIM_SECOND);
 	side->ticking = true;
-	sim_at(s, s->now + TICK, tick, side);
+	sim_at(s, s->now + TICK, sa_node_tick, side);
 }
 
 /* --- the client's ear for Reports --- */
 
 static enum mad_outcome
-report(void *arg, struct mad_request *req)
+sa_node_report(void *arg, struct mad_request *req)
 {
 	struct sa_side *side = arg;
 
@@ -130,7 +130,7 @@ add_ears(struct sa_lcore *l)
 	static const struct mad_method methods[] = { { MAD_REPORT, 0 }, { 0, 0 } };
 	struct mad_agent a = { .mgmt_class = MAD_CLASS_SUBN_ADM, .class_version = 1,
 		.name = "reports", .protocol = MAD_SA1, .data_offset = SA1_OFF_DATA,
-		.methods = methods, .request = report, .arg = l->side };
+		.methods = methods, .request = sa_node_report, .arg = l->side };
 
 	if (mad_agent_add(l->mad, &a) < 0)
 		abort();
@@ -148,10 +148,17 @@ start_lcore(struct sa_side *side, unsigned int id)
 {
 	struct sa_lcore *l = &side->lcore[id];
 	struct sim_node *n = side->node;
-	struct mad_worker_config mc = { .id = id, .workers = side->lcores,
-		.hash_key = side->hash_key, .hz = SIM_SECOND, .alloc = &n->alloc, .rng = &n->rng,
-		.tx = &n->tx.sink, .port = port_of, .port_arg = side, .limits = side->limits };
-	struct sa_worker_config wc = { .id = id, .submit = submit, .submit_arg = l };
+	struct mad_worker_config mc = { .id = id,
+		.workers = side->lcores,
+		.hash_key = side->hash_key,
+		.hz = SIM_SECOND,
+		.alloc = &n->alloc,
+		.rng = &n->rng,
+		.tx = &n->tx.sink,
+		.port = sa_node_port_of,
+		.port_arg = side,
+		.limits = side->limits };
+	struct sa_worker_config wc = { .id = id, .submit = sa_node_submit, .submit_arg = l };
 
 	memset(l, 0, sizeof(*l));
 	l->side = side;
@@ -184,7 +191,7 @@ start_store(struct sa_side *side)
 		.num_indexes = sa_num_indexes, .readers = side->lcores + 1,
 		.alloc = &side->node->alloc, .backend = sa_model_backend(m),
 		.max_old_bytes = side->max_old_bytes, .max_versions = side->max_versions,
-		.grace = { grace_start, grace_done, side } };
+		.grace = { sa_node_grace_start, sa_node_grace_done, side } };
 	struct sa_config ac = sa_config_default;
 	struct error err = { 0 };
 
@@ -241,7 +248,7 @@ sa_side_start(struct sa_side *side)
 	side->down = false;
 	if (side->server && !side->ticking) {
 		side->ticking = true;
-		sim_at(side->sim, side->sim->now + TICK, tick, side);
+		sim_at(side->sim, side->sim->now + TICK, sa_node_tick, side);
 	}
 	sim_trace(side->sim, "node %u is up", side->node->id);
 }
@@ -313,7 +320,7 @@ sa_side_restart(struct sa_side *side, uint64_t pause)
 
 /* Which states follow which, as far as it can be seen from outside. */
 static void
-look(struct sa_lcore *l)
+sa_node_look(struct sa_lcore *l)
 {
 	struct coverage *c = l->side->sim->coverage;
 	struct mad_session_info info;
@@ -356,12 +363,12 @@ sa_side_receive(struct sa_side *side, const struct packet *pkt)
 	}
 	v = mad_receive(side->lcore[owner].mad, pkt, side->sim->now);
 	if (side->watched)
-		look(&side->lcore[owner]);
+		sa_node_look(&side->lcore[owner]);
 	return v;
 }
 
 static void
-take_done(struct sa_side *side)
+sa_node_take_done(struct sa_side *side)
 {
 	unsigned int kept = 0;
 
@@ -403,19 +410,19 @@ sa_side_run(struct sa_side *side)
 	if (side->down)
 		return false;
 	if (side->num_done > 0)
-		take_done(side);
+		sa_node_take_done(side);
 	for (unsigned int i = 0; i < side->lcores && !side->down; i++) {
 		struct sa_lcore *l = &side->lcore[i];
 
 		timer_wheel_run(l->wheel, side->sim->now);
 		if (side->watched)
-			look(l);
+			sa_node_look(l);
 		if (l->sa != NULL)
 			busy |= run_queries(side, l);
 		mad_run(l->mad, side->sim->now, side->node->burst);
 		timer_wheel_sent(l->wheel, side->sim->now);
 		if (side->watched)
-			look(l);
+			sa_node_look(l);
 		busy |= mad_pending(l->mad);
 	}
 	return busy;

@@ -76,7 +76,7 @@ random_port(struct sa_script *sc, unsigned int node, uint8_t subnet_timeout)
 }
 
 static void
-random_limits(struct sa_script *sc)
+sa_scenario_random_limits(struct sa_script *sc)
 {
 	struct sim *s = sc->sim;
 	/* flight is longer than what the network holds a packet back for */
@@ -136,7 +136,7 @@ sa_script_create(struct sim *s, uint32_t kinds, unsigned int queries)
 	sc->main_records = random_size(s);
 	for (unsigned int i = 0; i < SIM_NODES; i++)
 		sa_side_init(&sc->side[i], s, i);
-	random_limits(sc);
+	sa_scenario_random_limits(sc);
 	return sc;
 }
 
@@ -162,7 +162,7 @@ network(struct sa_script *sc, unsigned int worst)
 /* --- what happens --- */
 
 static enum sa_ask
-random_kind(struct sa_script *sc)
+sa_scenario_random_kind(struct sa_script *sc)
 {
 	enum sa_ask kind;
 
@@ -183,7 +183,7 @@ next_flow(struct sa_script *sc)
 			if (f->executed > 0 && sim_below(sc->sim, 4) != 0)
 				return sa_flow_undo(sc, f);
 		}
-	return sa_flow_create(sc, random_kind(sc));
+	return sa_flow_create(sc, sa_scenario_random_kind(sc));
 }
 
 static void
@@ -204,7 +204,7 @@ ask_more(struct sa_script *sc)
 
 /* The operator changes what stands in the database. */
 static void
-change(struct sim *s, void *arg)
+sim_sa_scenario_change(struct sim *s, void *arg)
 {
 	struct sa_script *sc = s->sa;
 	struct sa_side *server = &sc->side[SA_SERVER];
@@ -231,7 +231,8 @@ change(struct sim *s, void *arg)
 	if (n > 0 && sa_change(server->sa, c, n, &err) < 0 && !sc->crashes)
 		sim_fail(s, "sa_change: %s", err.text);
 	if (--sc->churn > 0)
-		sim_at(s, s->now + 1 + sim_below(s, (uint32_t)sc->churn_step), change, NULL);
+		sim_at(s, s->now + 1 + sim_below(s, (uint32_t)sc->churn_step),
+				sim_sa_scenario_change, NULL);
 }
 
 static void
@@ -252,14 +253,15 @@ restart(struct sim *s, void *arg)
 }
 
 static void
-turn(struct sim *s, void *arg)
+sa_scenario_turn(struct sim *s, void *arg)
 {
 	struct sa_script *sc = s->sa;
 
 	(void)arg;
 	ask_more(sc);
 	if (sc->planned > 0)
-		sim_at(s, s->now + 1 + sim_below(s, (uint32_t)(2 * sc->step)), turn, NULL);
+		sim_at(s, s->now + 1 + sim_below(s, (uint32_t)(2 * sc->step)), sa_scenario_turn,
+				NULL);
 }
 
 bool
@@ -282,9 +284,10 @@ sa_script_start(struct sa_script *sc)
 		sa_side_start(&sc->side[i]);
 	if (s->failed)
 		return;
-	sim_at(s, s->now, turn, NULL);
+	sim_at(s, s->now, sa_scenario_turn, NULL);
 	if (sc->churn > 0)
-		sim_at(s, s->now + sim_below(s, (uint32_t)sc->churn_step), change, NULL);
+		sim_at(s, s->now + sim_below(s, (uint32_t)sc->churn_step), sim_sa_scenario_change,
+				NULL);
 	if (sc->restarts > 0)
 		sim_at(s, s->now + sim_below(s, 5 * MS), restart, NULL);
 	if (sc->hostile > 0)
@@ -301,7 +304,7 @@ tell_what_hangs(struct sa_script *sc)
 }
 
 static bool
-all_done(struct sim *s)
+sa_scenario_all_done(struct sim *s)
 {
 	return sa_script_done(s->sa);
 }
@@ -311,12 +314,12 @@ sa_script_finish(struct sa_script *sc)
 {
 	struct sim *s = sc->sim;
 
-	if (!s->failed && !sim_run(s, sc->limit, all_done) && !s->failed)
+	if (!s->failed && !sim_run(s, sc->limit, sa_scenario_all_done) && !s->failed)
 		tell_what_hangs(sc);
 }
 
 static void
-run(struct sa_script *sc)
+sa_scenario_run(struct sa_script *sc)
 {
 	sa_script_start(sc);
 	sa_script_finish(sc);
@@ -330,7 +333,7 @@ sa_script_end(struct sim *s)
 	if (!s->failed)
 		sim_run(s, s->now + SIM_SECOND / 10, NULL); /* stragglers, */
 	if (!s->failed)
-		sim_run(s, sc->limit, all_done); /* and what they have begun */
+		sim_run(s, sc->limit, sa_scenario_all_done); /* and what they have begun */
 	for (unsigned int i = 0; i < SIM_NODES; i++)
 		sa_side_check_idle(&sc->side[i]);
 	if (sc->light && !s->failed)
@@ -362,7 +365,7 @@ sa_scenario_calm(struct sim *s)
 	struct sa_script *sc = sa_script_create(s, SA_ASKS_ALL, 40);
 
 	sc->strict = sc->light = true;
-	run(sc);
+	sa_scenario_run(sc);
 }
 
 void
@@ -372,7 +375,7 @@ sa_scenario_loss(struct sim *s)
 	struct sa_script *sc = sa_script_create(s, SA_ASKS_ALL, 30);
 
 	network(sc, worst[sim_below(s, 5)]);
-	run(sc);
+	sa_scenario_run(sc);
 }
 
 void
@@ -384,7 +387,7 @@ sa_scenario_change(struct sim *s)
 	sc->main_records += 100;
 	sc->churn = 5 + sim_below(s, 60);
 	sc->churn_step = 20 * US + sim_below(s, 300 * US);
-	run(sc);
+	sa_scenario_run(sc);
 }
 
 void
@@ -394,7 +397,7 @@ sa_scenario_config(struct sim *s)
 
 	network(sc, sim_below(s, 2) ? 100 : 2000);
 	sc->batch_max = 3000;
-	run(sc);
+	sa_scenario_run(sc);
 }
 
 void
@@ -404,7 +407,7 @@ sa_scenario_sets(struct sim *s)
 
 	network(sc, sim_below(s, 2) ? 100 : 1000);
 	sc->side[SA_SERVER].refuse = sim_below(s, 2) ? 0 : sim_below(s, 2000);
-	run(sc);
+	sa_scenario_run(sc);
 }
 
 void
@@ -419,7 +422,7 @@ sa_scenario_restart(struct sim *s)
 	sc->restart_of = sim_below(s, 3);
 	sc->churn = sim_below(s, 2) ? 0 : 20;
 	sc->churn_step = 500 * US;
-	run(sc);
+	sa_scenario_run(sc);
 }
 
 /* The answer takes longer than the requester would wait: KeepAlives carry it over. */
@@ -438,7 +441,7 @@ sa_scenario_slow(struct sim *s)
 	sc->versions = sim_below(s, 2) ? 2 : 6;
 	network(sc, 100);
 	sc->light = false;
-	run(sc);
+	sa_scenario_run(sc);
 }
 
 /* Limits so small that what is asked does not always fit: a clean status, never a wrong answer. */
@@ -462,7 +465,7 @@ sa_scenario_scarce(struct sim *s)
 	sc->churn_step = 100 * US;
 	network(sc, 100);
 	sc->light = false;
-	run(sc);
+	sa_scenario_run(sc);
 }
 
 void
@@ -475,7 +478,7 @@ sa_scenario_hostile(struct sim *s)
 	sc->side[SA_CLIENT].limits.rmpp_total_ms = 500;
 	sc->hostile = 200 + sim_below(s, 600);
 	sc->hostile_step = 2 * US + sim_below(s, 40 * US);
-	run(sc);
+	sa_scenario_run(sc);
 }
 
 /* Both transports at once on the same wire. */
@@ -494,7 +497,7 @@ sa_scenario_beside(struct sim *s)
 }
 
 static void
-cut_now(struct sim *s, void *arg)
+sa_scenario_cut_now(struct sim *s, void *arg)
 {
 	unsigned int which = sim_below(s, 3);
 
@@ -513,8 +516,8 @@ sa_scenario_cut(struct sim *s)
 	sc->main_records += 200;
 	sc->at_once = 20;
 	sc->step = 20 * US;
-	sim_at(s, s->now + sim_below(s, 600 * US), cut_now, NULL);
-	run(sc);
+	sim_at(s, s->now + sim_below(s, 600 * US), sa_scenario_cut_now, NULL);
+	sa_scenario_run(sc);
 }
 
 static void
@@ -530,7 +533,7 @@ big(struct sim *s, uint32_t records, unsigned int queries)
 	for (unsigned int i = 0; i < SIM_NODES; i++)
 		sc->side[i].watched = false;
 	network(sc, 100);
-	run(sc);
+	sa_scenario_run(sc);
 }
 
 void

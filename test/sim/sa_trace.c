@@ -16,7 +16,7 @@
 #include "wire/bytes.h"
 
 static struct sa_session *
-session_of(struct sa_script *sc, uint64_t tid)
+sa_trace_session_of(struct sa_script *sc, uint64_t tid)
 {
 	struct sa_session **head = &sc->trace.bucket[(tid ^ tid >> 32 ^ tid >> 16) & 255], *t;
 
@@ -149,7 +149,7 @@ sa_trace_frame(struct sa_script *sc, unsigned int from, const struct packet *pkt
 
 	if (pkt->payload_len != MAD_LEN)
 		return;
-	t = session_of(sc, get_be64(mad + MAD_OFF_TID));
+	t = sa_trace_session_of(sc, get_be64(mad + MAD_OFF_TID));
 	kind = kind_of(sc, mad, &segment);
 	if (kind == KIND_DATA && mad[MAD_OFF_CLASS_VERSION] == 1 &&
 		sa_v1_flags(sc, mad) & SA1_LAST)

@@ -137,7 +137,7 @@ rnr_exhausted(struct sim *s)
 }
 
 static void
-cut_now(struct sim *s)
+scenario_cut_now(struct sim *s)
 {
 	unsigned int which = sim_below(s, 3);
 
@@ -147,13 +147,13 @@ cut_now(struct sim *s)
 }
 
 static void
-cut(struct sim *s)
+scenario_cut(struct sim *s)
 {
 	struct script *sc = script_create(s);
 
 	script_nodes(s);
 	plan_all(s, NULL, 60);
-	sc->act = cut_now;
+	sc->act = scenario_cut_now;
 	sc->act_at = s->now + sim_below(s, 400000);
 	for (unsigned int i = 0; i < s->num_flows; i++)
 		script_allow(s->flows[i], BIT(WC_RETRY_EXC_ERR) | BIT(WC_WR_FLUSH_ERR));
@@ -162,7 +162,7 @@ cut(struct sim *s)
 
 /* seed 001: one thing is wrong; what came before completes, it ends with its status, the rest flushes */
 static void
-fault(struct sim *s)
+scenario_fault(struct sim *s)
 {
 	enum op_fault kind = (enum op_fault)(1 + sim_below(s, FAULT_COUNT - 1));
 	struct conn_options o;
@@ -183,7 +183,7 @@ fault(struct sim *s)
 
 /* the target's QP does not allow it, or takes fewer Reads than it is sent */
 static void
-refused(struct sim *s)
+scenario_refused(struct sim *s)
 {
 	struct conn_options o;
 	struct flow *f;
@@ -210,7 +210,7 @@ destroy_now(struct sim *s)
 }
 
 static void
-destroy(struct sim *s)
+scenario_destroy(struct sim *s)
 {
 	struct script *sc = script_create(s);
 
@@ -226,7 +226,7 @@ destroy(struct sim *s)
 }
 
 static void
-watch(struct sim *s, uint32_t offset, uint32_t len)
+scenario_watch(struct sim *s, uint32_t offset, uint32_t len)
 {
 	struct script *sc = s->script;
 
@@ -249,7 +249,7 @@ deregister_now(struct sim *s, void *arg)
 	else if (rc < 0)
 		sim_fail(s, "deregister: %s", err.text);
 	else if (s->script->key == f->once_key) /* no byte is written once it has returned */
-		watch(s, f->once, 8 * FLOW_MSG_MAX);
+		scenario_watch(s, f->once, 8 * FLOW_MSG_MAX);
 }
 
 static void
@@ -259,7 +259,7 @@ deregister_act(struct sim *s)
 }
 
 static void
-deregister(struct sim *s)
+scenario_deregister(struct sim *s)
 {
 	struct script *sc = script_create(s);
 	struct conn_options o;
@@ -313,12 +313,12 @@ const struct scenario scenarios[] = {
 	{ "wrap", "PSNs cross 0xFFFFFF", wrap, 2 },
 	{ "rnr", "receives are posted late", rnr, 2 },
 	{ "rnr_exhausted", "receives are not posted", rnr_exhausted, 1 },
-	{ "cut", "the network goes away", cut, 1 },
+	{ "cut", "the network goes away", scenario_cut, 1 },
 	{ "migration", "paths die in turn, connections go on by the other", scenario_migration, 2 },
-	{ "fault", "one request is wrong", fault, 4 },
-	{ "refused", "the responder does not allow it", refused, 1 },
-	{ "destroy", "a QP is destroyed in mid-flight", destroy, 1 },
-	{ "deregister", "a region is deregistered in mid-flight", deregister, 1 },
+	{ "fault", "one request is wrong", scenario_fault, 4 },
+	{ "refused", "the responder does not allow it", scenario_refused, 1 },
+	{ "destroy", "a QP is destroyed in mid-flight", scenario_destroy, 1 },
+	{ "deregister", "a region is deregistered in mid-flight", scenario_deregister, 1 },
 	{ "hostile", "forged and mangled packets", hostile, 5 },
 	{ "states", "modify through every transition under traffic", scenario_states, 2 },
 	{ "passive", "requests reach a QP that is still in RTR", scenario_passive, 1 },

@@ -67,7 +67,7 @@ script_allow(struct flow *f, uint32_t statuses)
 }
 
 static bool
-all_done(struct sim *s)
+script_all_done(struct sim *s)
 {
 	if (s->script->done)
 		return true;
@@ -81,7 +81,7 @@ all_done(struct sim *s)
 
 /* The users' turn: post, receive, poll, then again after a random while. */
 static void
-turn(struct sim *s, void *arg)
+script_turn(struct sim *s, void *arg)
 {
 	struct script *sc = s->script;
 
@@ -101,12 +101,12 @@ turn(struct sim *s, void *arg)
 		if (!sc->no_poll)
 			flow_poll(f);
 	}
-	if (!all_done(s))
-		sim_at(s, s->now + 1 + sim_below(s, (uint32_t)(2 * sc->step)), turn, NULL);
+	if (!script_all_done(s))
+		sim_at(s, s->now + 1 + sim_below(s, (uint32_t)(2 * sc->step)), script_turn, NULL);
 }
 
 static void
-act(struct sim *s, void *arg)
+script_act(struct sim *s, void *arg)
 {
 	(void)arg;
 	s->script->acted = true;
@@ -139,10 +139,10 @@ script_run(struct sim *s)
 
 	if (s->failed)
 		return;
-	sim_at(s, s->now, turn, NULL);
+	sim_at(s, s->now, script_turn, NULL);
 	if (sc->act != NULL)
-		sim_at(s, sc->act_at, act, NULL);
-	if (!sim_run(s, sc->limit, all_done) && !s->failed && !sc->may_time_out) {
+		sim_at(s, sc->act_at, script_act, NULL);
+	if (!sim_run(s, sc->limit, script_all_done) && !s->failed && !sc->may_time_out) {
 		for (unsigned int i = 0; i < s->num_flows; i++)
 			if (!flow_done(s->flows[i]))
 				sim_fail(s, "flow from node %u: %u planned, %u posted, %u completed, "

@@ -121,7 +121,7 @@ sim_trace_bytes(struct sim *s, const void *bytes, size_t len)
 }
 
 static bool
-earlier(const struct sim_event *a, const struct sim_event *b)
+sim_earlier(const struct sim_event *a, const struct sim_event *b)
 {
 	return a->at != b->at ? a->at < b->at : a->order < b->order;
 }
@@ -138,7 +138,7 @@ heap_push(struct sim *s, struct sim_event e)
 			abort();
 	}
 	e.order = s->order++;
-	for (i = s->heap_count++; i > 0 && earlier(&e, &s->heap[(i - 1) / 2]); i = (i - 1) / 2)
+	for (i = s->heap_count++; i > 0 && sim_earlier(&e, &s->heap[(i - 1) / 2]); i = (i - 1) / 2)
 		s->heap[i] = s->heap[(i - 1) / 2];
 	s->heap[i] = e;
 }
@@ -150,9 +150,9 @@ heap_pop(struct sim *s)
 	unsigned int i = 0, child;
 
 	while ((child = 2 * i + 1) < s->heap_count) {
-		if (child + 1 < s->heap_count && earlier(&s->heap[child + 1], &s->heap[child]))
+		if (child + 1 < s->heap_count && sim_earlier(&s->heap[child + 1], &s->heap[child]))
 			child++;
-		if (!earlier(&s->heap[child], &last))
+		if (!sim_earlier(&s->heap[child], &last))
 			break;
 		s->heap[i] = s->heap[child];
 		i = child;

@@ -33,7 +33,7 @@ smi_port_info(struct smi_side *side)
  * Init, or Active without a subnet manager.
  */
 static void
-change(struct smi_side *side, uint8_t state)
+smi_node_change(struct smi_side *side, uint8_t state)
 {
 	static const bool legal[5][5] = {
 		[PORT_STATE_DOWN] = { [PORT_STATE_INIT] = true },
@@ -56,7 +56,7 @@ change(struct smi_side *side, uint8_t state)
 
 /* PortInfo shows what the port was told to be. */
 static void
-look(struct smi_side *side)
+smi_node_look(struct smi_side *side)
 {
 	uint8_t state = smi_port_info(side)[PORT_INFO_STATE] & 0xF;
 
@@ -66,7 +66,7 @@ look(struct smi_side *side)
 }
 
 static void
-remember(struct smi_side *side, const struct packet *pkt)
+smi_node_remember(struct smi_side *side, const struct packet *pkt)
 {
 	struct smi_asked *a = &side->asked[side->num_asked++ % SMI_ASKED];
 	const uint8_t *mad = pkt->payload;
@@ -128,7 +128,7 @@ check_asked(struct smi_side *side, const struct packet *pkt)
 }
 
 static void
-check_answer(struct smi_side *side, const struct packet *pkt)
+smi_node_check_answer(struct smi_side *side, const struct packet *pkt)
 {
 	const uint8_t *mad = pkt->payload;
 	uint16_t status = get_be16(mad + MAD_OFF_STATUS);
@@ -182,7 +182,7 @@ smi_check_sent(struct smi_side *side, const struct packet *pkt)
 	if (mad[MAD_OFF_METHOD] == MAD_TRAP)
 		check_trap(side, pkt);
 	else if (mad[MAD_OFF_METHOD] & MAD_RESPONSE)
-		check_answer(side, pkt);
+		smi_node_check_answer(side, pkt);
 	else
 		sim_fail(side->sim, "method 0x%02x was sent", mad[MAD_OFF_METHOD]);
 }
@@ -190,7 +190,7 @@ smi_check_sent(struct smi_side *side, const struct packet *pkt)
 /* --- up and down --- */
 
 static const struct port_attr *
-port_of(void *arg, uint16_t port)
+smi_node_port_of(void *arg, uint16_t port)
 {
 	struct smi_side *side = arg;
 
@@ -198,7 +198,7 @@ port_of(void *arg, uint16_t port)
 }
 
 static void
-apply(void *arg, uint16_t port, const struct port_settings *set)
+smi_node_apply(void *arg, uint16_t port, const struct port_settings *set)
 {
 	struct smi_side *side = arg;
 
@@ -210,7 +210,7 @@ apply(void *arg, uint16_t port, const struct port_settings *set)
 	side->attr.subnet_timeout = set->subnet_timeout;
 	memcpy(side->attr.sl_to_vl, set->sl_to_vl, sizeof(side->attr.sl_to_vl));
 	sim_trace(side->sim, "port: state %u, LID %u, SM %u", set->state, set->lid, set->sm_lid);
-	change(side, set->state);
+	smi_node_change(side, set->state);
 }
 
 void
@@ -219,12 +219,12 @@ smi_side_start(struct smi_side *side, struct sim *s, const struct sma_port_confi
 {
 	struct sim_node *n = &s->node[SMI_CA];
 	struct mad_worker_config mc = { .workers = 1, .hash_key = sim_rand(s), .hz = SIM_SECOND,
-		.alloc = &n->alloc, .rng = &n->rng, .tx = &n->tx.sink, .port = port_of,
+		.alloc = &n->alloc, .rng = &n->rng, .tx = &n->tx.sink, .port = smi_node_port_of,
 		.port_arg = side, .limits = mad_limits_default };
 	struct sma_config sc = { .alloc = &n->alloc, .rng = &n->rng, .hz = SIM_SECOND,
 		.node_desc = "simulation", .node_guid = SMI_GUID, .system_image_guid = SMI_GUID,
 		.num_ports = 1, .port = port, .num_managed = 1, .limits = *limits,
-		.apply = apply, .arg = side };
+		.apply = smi_node_apply, .arg = side };
 
 	memset(side, 0, sizeof(*side));
 	side->sim = s;
@@ -242,7 +242,7 @@ smi_side_start(struct smi_side *side, struct sim *s, const struct sma_port_confi
 		abort();
 	sma_start(side->sma, s->now);
 	sma_link(side->sma, 0, true, s->now);
-	look(side);
+	smi_node_look(side);
 }
 
 void
@@ -262,7 +262,7 @@ smi_side_stop(struct smi_side *side)
 /* --- its life --- */
 
 static enum verdict
-receive(struct smi_side *side, const struct packet *pkt)
+smi_node_receive(struct smi_side *side, const struct packet *pkt)
 {
 	if (pkt->encap == ENCAP_IB && !port_lid_own(&side->attr, pkt->dlid)
 		&& pkt->dlid != PORT_LID_PERMISSIVE)
@@ -270,16 +270,16 @@ receive(struct smi_side *side, const struct packet *pkt)
 	if (pkt->dest_qpn != 0)
 		return VERDICT_QPN_UNKNOWN;
 	if (pkt->payload_len == MAD_LEN)
-		remember(side, pkt);
+		smi_node_remember(side, pkt);
 	return mad_receive_smp(side->mad, pkt, side->sim->now);
 }
 
 enum verdict
 smi_side_receive(struct smi_side *side, const struct packet *pkt)
 {
-	enum verdict v = receive(side, pkt);
+	enum verdict v = smi_node_receive(side, pkt);
 
-	look(side);
+	smi_node_look(side);
 	return v;
 }
 
@@ -287,7 +287,7 @@ bool
 smi_side_run(struct smi_side *side)
 {
 	timer_wheel_run(side->wheel, side->sim->now);
-	look(side);
+	smi_node_look(side);
 	mad_run(side->mad, side->sim->now, side->node->burst);
 	timer_wheel_sent(side->wheel, side->sim->now);
 	return mad_pending(side->mad);

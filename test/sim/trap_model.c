@@ -147,7 +147,7 @@ trap_model_repress(struct trap_script *sc, const uint8_t *mad)
 /* --- states --- */
 
 static void
-change(struct trap_script *sc, struct trap_seen *t, const struct sma_trap_info *info)
+trap_model_change(struct trap_script *sc, struct trap_seen *t, const struct sma_trap_info *info)
 {
 	static const bool legal[5][5] = {
 		[SMA_TRAP_FREE] = { [SMA_TRAP_HELD] = true, [SMA_TRAP_SENT] = true },
@@ -205,7 +205,7 @@ trap_model_look(struct trap_script *sc)
 		if (t->repressed && info.state == SMA_TRAP_SENT)
 			sim_fail(sc->sim, "trap %u goes on though it was repressed", info.id);
 		if (t->state != info.state)
-			change(sc, t, &info);
+			trap_model_change(sc, t, &info);
 	}
 }
 
@@ -234,7 +234,7 @@ check_one(struct trap_script *sc, const struct trap_seen *t)
 }
 
 static void
-expect(struct trap_script *sc, const char *what, uint64_t counter, uint64_t count)
+trap_model_expect(struct trap_script *sc, const char *what, uint64_t counter, uint64_t count)
 {
 	if (counter != count)
 		sim_fail(sc->sim, "%s is %llu, %llu were counted", what,
@@ -258,9 +258,9 @@ trap_model_check(struct trap_script *sc)
 		sim_fail(sc->sim, "a trap that never ends");
 	if (c->traps_limited < sc->refused)
 		sim_fail(sc->sim, "traps_limited is less than what was refused");
-	expect(sc, "traps_sent", c->traps_sent, sent);
-	expect(sc, "traps_raised", c->traps_raised, raised + c->traps_limited);
-	expect(sc, "traps_repressed", c->traps_repressed, repressed);
-	expect(sc, "traps_given_up", c->traps_given_up, given_up);
-	expect(sc, "repress_unmatched", c->repress_unmatched, sc->unmatched);
+	trap_model_expect(sc, "traps_sent", c->traps_sent, sent);
+	trap_model_expect(sc, "traps_raised", c->traps_raised, raised + c->traps_limited);
+	trap_model_expect(sc, "traps_repressed", c->traps_repressed, repressed);
+	trap_model_expect(sc, "traps_given_up", c->traps_given_up, given_up);
+	trap_model_expect(sc, "repress_unmatched", c->repress_unmatched, sc->unmatched);
 }

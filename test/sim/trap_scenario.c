@@ -94,7 +94,7 @@ operator_represses(struct trap_script *sc)
 }
 
 static void
-link_up(struct sim *s, void *arg)
+trap_scenario_link_up(struct sim *s, void *arg)
 {
 	struct trap_script *sc = arg;
 
@@ -103,7 +103,7 @@ link_up(struct sim *s, void *arg)
 }
 
 static void
-disturb(struct trap_script *sc)
+trap_scenario_disturb(struct trap_script *sc)
 {
 	struct sim *s = sc->sim;
 
@@ -122,7 +122,7 @@ disturb(struct trap_script *sc)
 		break;
 	case 4:
 		sma_link(sc->ca.sma, 0, false, s->now);
-		sim_at(s, s->now + sim_below(s, 50 * MS), link_up, sc);
+		sim_at(s, s->now + sim_below(s, 50 * MS), trap_scenario_link_up, sc);
 		break;
 	default:
 		operator_represses(sc);
@@ -148,7 +148,7 @@ sweep(struct trap_script *sc)
 }
 
 static void
-turn(struct sim *s, void *arg)
+trap_scenario_turn(struct sim *s, void *arg)
 {
 	struct trap_script *sc = arg;
 
@@ -160,7 +160,7 @@ turn(struct sim *s, void *arg)
 			trap_model_look(sc); /* its place may be the next one's */
 		}
 		if (sim_below(s, 4) == 0)
-			disturb(sc);
+			trap_scenario_disturb(sc);
 		trap_model_look(sc);
 	}
 	if (sc->odd > 0 && sim_below(s, 2)) {
@@ -169,13 +169,13 @@ turn(struct sim *s, void *arg)
 	}
 	if (sim_below(s, 4) == 0)
 		sweep(sc);
-	sim_at(s, s->now + 1 + sim_below(s, (uint32_t)(2 * sc->step)), turn, sc);
+	sim_at(s, s->now + 1 + sim_below(s, (uint32_t)(2 * sc->step)), trap_scenario_turn, sc);
 }
 
 /* --- on the nodes --- */
 
 static enum verdict
-receive(struct sim_node *n, const struct packet *pkt)
+trap_scenario_receive(struct sim_node *n, const struct packet *pkt)
 {
 	struct trap_script *sc = n->sim->guest_arg;
 	enum verdict v;
@@ -190,7 +190,7 @@ receive(struct sim_node *n, const struct packet *pkt)
 }
 
 static bool
-run(struct sim_node *n)
+trap_scenario_run(struct sim_node *n)
 {
 	struct trap_script *sc = n->sim->guest_arg;
 	bool busy;
@@ -203,7 +203,7 @@ run(struct sim_node *n)
 }
 
 static uint64_t
-next(const struct sim_node *n)
+trap_scenario_next(const struct sim_node *n)
 {
 	struct trap_script *sc = n->sim->guest_arg;
 
@@ -211,7 +211,7 @@ next(const struct sim_node *n)
 }
 
 static void
-sent(struct sim_node *from, const struct packet *pkt, bool lost)
+trap_scenario_sent(struct sim_node *from, const struct packet *pkt, bool lost)
 {
 	struct trap_script *sc = from->sim->guest_arg;
 
@@ -223,7 +223,7 @@ sent(struct sim_node *from, const struct packet *pkt, bool lost)
 }
 
 static void
-end(struct sim *s)
+trap_scenario_end(struct sim *s)
 {
 	struct trap_script *sc = s->guest_arg;
 
@@ -233,12 +233,13 @@ end(struct sim *s)
 	free(sc);
 }
 
-static const struct sim_guest guest = { receive, run, next, sent, end };
+static const struct sim_guest guest = { trap_scenario_receive, trap_scenario_run,
+	trap_scenario_next, trap_scenario_sent, trap_scenario_end };
 
 /* --- the script --- */
 
 static bool
-done(struct sim *s)
+trap_scenario_done(struct sim *s)
 {
 	const struct trap_script *sc = s->guest_arg;
 
@@ -272,9 +273,9 @@ trap_scenario(struct sim *s)
 	s->guest_arg = sc;
 	s->guest = &guest;
 	trap_model_look(sc);
-	sim_at(s, s->now + 1, turn, sc);
+	sim_at(s, s->now + 1, trap_scenario_turn, sc);
 	for (unsigned int i = 0; i < 2; i++) { /* stragglers may be causes as well */
-		if (!sim_run(s, s->now + 1000 * SIM_SECOND, done))
+		if (!sim_run(s, s->now + 1000 * SIM_SECOND, trap_scenario_done))
 			sim_fail(s, "a trap that never ends");
 		sim_run(s, s->now + SIM_SECOND / 100, NULL);
 	}

@@ -51,7 +51,7 @@ send_smp(struct trap_script *sc, const uint8_t *mad)
 }
 
 static void
-header(struct trap_script *sc, uint8_t mad[MAD_LEN], uint8_t method, uint16_t attribute)
+trap_sm_header(struct trap_script *sc, uint8_t mad[MAD_LEN], uint8_t method, uint16_t attribute)
 {
 	memset(mad, 0, MAD_LEN);
 	mad[MAD_OFF_BASE_VERSION] = MAD_BASE_VERSION;
@@ -68,7 +68,7 @@ trap_sm_configure(struct trap_script *sc, uint8_t state)
 {
 	uint8_t mad[MAD_LEN], *info = mad + SMP_OFF_DATA;
 
-	header(sc, mad, MAD_SET, SMA_PORT_INFO);
+	trap_sm_header(sc, mad, MAD_SET, SMA_PORT_INFO);
 	memcpy(info, smi_port_info(&sc->ca), SMA_DATA_LEN);
 	put_be16(info + PI_LID, sc->ca_lid);
 	put_be16(info + PI_SM_LID, sc->sm_lid);
@@ -85,7 +85,7 @@ repress(struct trap_script *sc, const uint8_t *notice, uint64_t tid)
 {
 	uint8_t mad[MAD_LEN];
 
-	header(sc, mad, MAD_TRAP_REPRESS, SMA_NOTICE);
+	trap_sm_header(sc, mad, MAD_TRAP_REPRESS, SMA_NOTICE);
 	if (sim_below(sc->sim, 2))
 		put_be64(mad + MAD_OFF_TID, tid);
 	memcpy(mad + SMP_OFF_DATA, notice, SMA_DATA_LEN);
@@ -128,7 +128,7 @@ repress_by_number(struct trap_script *sc, const struct trap_seen *t)
 }
 
 static void
-heard(struct trap_script *sc, struct trap_seen *t)
+trap_sm_heard(struct trap_script *sc, struct trap_seen *t)
 {
 	if (t->heard == 1)
 		t->manner = (uint8_t)sim_below(sc->sim, MANNERS);
@@ -152,7 +152,7 @@ trap_sm_receive(struct trap_script *sc, const struct packet *pkt)
 	if (!wire_crc_ok(pkt, &v))
 		return v;
 	if (pkt->payload_len == MAD_LEN && pkt->payload[MAD_OFF_METHOD] == MAD_TRAP)
-		heard(sc, trap_model_delivered(sc, pkt->payload));
+		trap_sm_heard(sc, trap_model_delivered(sc, pkt->payload));
 	return VERDICT_DATAGRAM;
 }
 
@@ -165,7 +165,7 @@ trap_sm_odd(struct trap_script *sc)
 	struct sim *s = sc->sim;
 	uint8_t mad[MAD_LEN];
 
-	header(sc, mad, MAD_GET, SMA_PORT_INFO);
+	trap_sm_header(sc, mad, MAD_GET, SMA_PORT_INFO);
 	f.slid = sc->sm_lid;
 	f.dlid = sc->ca_lid;
 	switch (sim_below(s, 8)) {

@@ -33,7 +33,7 @@ count_free(void *arg, void *mem)
 }
 
 static uint64_t
-grace_start(void *arg)
+fixture_grace_start(void *arg)
 {
 	struct fixture *f = arg;
 
@@ -41,7 +41,7 @@ grace_start(void *arg)
 }
 
 static bool
-grace_done(void *arg, uint64_t token)
+fixture_grace_done(void *arg, uint64_t token)
 {
 	struct fixture *f = arg;
 
@@ -84,7 +84,7 @@ fixture_init(struct fixture *f)
 		.alloc = &f->alloc,
 		.max_old_bytes = 1 << 20,
 		.max_versions = 4,
-		.grace = { grace_start, grace_done, f },
+		.grace = { fixture_grace_start, fixture_grace_done, f },
 	};
 	f->grace_now = UINT64_MAX;
 }

@@ -25,7 +25,7 @@
 static char dir[64];
 
 static int
-setup(void **state)
+lmdb_setup(void **state)
 {
 	(void)state;
 	strcpy(dir, "/tmp/polca-store-XXXXXX");
@@ -33,7 +33,7 @@ setup(void **state)
 }
 
 static int
-teardown(void **state)
+lmdb_teardown(void **state)
 {
 	static const char *const files[] = { "data.mdb", "lock.mdb", "polca.lock" };
 	char path[128];
@@ -158,7 +158,7 @@ test_a_place_that_cannot_be_made_is_named(void **state)
 }
 
 static size_t
-read_file(const char *path, uint8_t *buf, size_t room)
+lmdb_read_file(const char *path, uint8_t *buf, size_t room)
 {
 	int fd = open(path, O_RDONLY);
 	ssize_t n = read(fd, buf, room);
@@ -169,7 +169,7 @@ read_file(const char *path, uint8_t *buf, size_t room)
 }
 
 static void
-write_file(const char *path, const uint8_t *buf, size_t n)
+lmdb_write_file(const char *path, const uint8_t *buf, size_t n)
 {
 	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
 
@@ -205,14 +205,14 @@ test_garbage_in_pages_is_survived(void **state)
 		fixture_put(&f, 0, i, i, 1);
 	fixture_close(&f);
 	snprintf(path, sizeof(path), "%s/data.mdb", dir);
-	length = read_file(path, whole, sizeof(whole));
+	length = lmdb_read_file(path, whole, sizeof(whole));
 	for (seed = 1; seed <= 40; seed++) {
 		memcpy(bad, whole, length);
 		srand(seed);
 		for (n = 2 * 4096; n < length; n += 4096)
 			for (i = 16; i < 216; i++) /* after the page's header: where its entries are */
 				bad[n + i] = (uint8_t)rand();
-		write_file(path, bad, length);
+		lmdb_write_file(path, bad, length);
 		err.text[0] = '\0';
 		fixture_init(&f);
 		if (store_lmdb_open(dir, MAP_BYTES, &f.config.backend, &err) == 0)
@@ -245,9 +245,9 @@ test_a_file_cut_short_is_refused_wherever_it_ends(void **state)
 		fixture_put(&f, 0, i, i, 1);
 	fixture_close(&f);
 	snprintf(path, sizeof(path), "%s/data.mdb", dir);
-	length = read_file(path, whole, sizeof(whole));
+	length = lmdb_read_file(path, whole, sizeof(whole));
 	for (n = 4096; n < length; n += 4096, cuts++) {
-		write_file(path, whole, n);
+		lmdb_write_file(path, whole, n);
 		err.text[0] = '\0';
 		fixture_init(&f);
 		if (store_lmdb_open(dir, MAP_BYTES, &f.config.backend, &err) == 0)
@@ -443,7 +443,7 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define T(name) cmocka_unit_test_setup_teardown(name, lmdb_setup, lmdb_teardown)
 		T(test_what_was_committed_is_there_again),
 		T(test_a_second_process_is_refused_by_name),
 		T(test_a_full_store_refuses_and_goes_on),

@@ -51,7 +51,7 @@ check_index(const struct store_version *v, const struct model *m)
 }
 
 static void
-check(const struct store_version *v, const struct model *m)
+model_check(const struct store_version *v, const struct model *m)
 {
 	const struct store_record *r;
 	struct store_cursor c;
@@ -80,7 +80,7 @@ static unsigned int refusals, stales;
 
 /* A change happened, or there was no memory for it. */
 static void
-expect(int rc, int expected, uint32_t *a, uint32_t becomes)
+model_expect(int rc, int expected, uint32_t *a, uint32_t becomes)
 {
 	if (rc == -ENOMEM) {
 		refusals++;
@@ -92,7 +92,7 @@ expect(int rc, int expected, uint32_t *a, uint32_t becomes)
 
 /* a few changes; clusters of RIDs, so that nodes fill up and run empty */
 static void
-change(struct store_txn *t, struct model *m)
+model_change(struct store_txn *t, struct model *m)
 {
 	uint32_t n = 1 + below(40), at = below(RIDS), fill = below(3);
 
@@ -101,15 +101,16 @@ change(struct store_txn *t, struct model *m)
 		struct row row = { a, a * 3, { 0 } };
 
 		if (fill == 0 || (fill == 1 && below(2))) {
-			expect(store_del(t, 0, rid), m->a[rid] != 0 ? 0 : -ENOENT, &m->a[rid], 0);
+			model_expect(store_del(t, 0, rid), m->a[rid] != 0 ? 0 : -ENOENT, &m->a[rid],
+					0);
 		} else {
-			expect(store_put(t, 0, rid, &row, sizeof(row)), 0, &m->a[rid], a);
+			model_expect(store_put(t, 0, rid, &row, sizeof(row)), 0, &m->a[rid], a);
 		}
 	}
 }
 
 static void
-transaction(struct fixture *f, struct model *m)
+model_transaction(struct fixture *f, struct model *m)
 {
 	struct model work = *m, saved;
 	struct store_savepoint sp;
@@ -121,7 +122,7 @@ transaction(struct fixture *f, struct model *m)
 	while (parts-- > 0) {
 		store_save(t, &sp);
 		saved = work;
-		change(t, &work);
+		model_change(t, &work);
 		if (below(3) == 0) {
 			store_rollback(t, &sp);
 			work = saved;
@@ -154,10 +155,10 @@ test_random_changes_match_a_model(void **state)
 	for (k = 0; k < 2; k++)
 		r[k] = store_reader(f.s, k);
 	for (i = 0; i < STEPS; i++) {
-		transaction(&f, &now);
+		model_transaction(&f, &now);
 		f.grace_now = f.grace_next - below(3);
 		if (i % 16 == 0)
-			check(store_current(r[0]), &now);
+			model_check(store_current(r[0]), &now);
 		k = below(2);
 		if (below(10) != 0)
 			continue;
@@ -165,7 +166,7 @@ test_random_changes_match_a_model(void **state)
 			if (store_stale(held[k]))
 				stales++;
 			else
-				check(held[k], &held_model[k]);
+				model_check(held[k], &held_model[k]);
 			store_unhold(r[k], held[k]);
 			held[k] = NULL;
 		} else {

@@ -7,7 +7,7 @@
 #include "fixture.h"
 
 static int
-setup(void **state)
+tree_setup(void **state)
 {
 	static struct fixture f;
 
@@ -18,7 +18,7 @@ setup(void **state)
 }
 
 static int
-teardown(void **state)
+tree_teardown(void **state)
 {
 	fixture_close(*state);
 	return 0;
@@ -47,7 +47,7 @@ test_an_empty_table_has_nothing(void **state)
 
 /* RIDs 3, 6, ... 30000 put in an order that is neither theirs nor its reverse */
 static void
-fill(struct fixture *f)
+tree_fill(struct fixture *f)
 {
 	struct store_txn *t = store_begin(f->s);
 	uint32_t i, rid;
@@ -68,7 +68,7 @@ test_records_come_in_the_order_of_their_rids(void **state)
 	struct store_cursor c;
 	uint32_t n = 0;
 
-	fill(f);
+	tree_fill(f);
 	assert_int_equal(store_count(now(f), 0), 10000);
 	store_seek(&c, now(f), 0, 0);
 	while ((r = store_next(&c, NULL)) != NULL)
@@ -83,7 +83,7 @@ test_any_ordinal_can_be_sought(void **state)
 	struct store_cursor c;
 	uint32_t n;
 
-	fill(f);
+	tree_fill(f);
 	for (n = 0; n < 10000; n += 37) {
 		store_seek(&c, now(f), 0, n);
 		assert_int_equal(store_next(&c, NULL)->rid, 3 * (n + 1));
@@ -100,7 +100,7 @@ test_rank_counts_smaller_rids(void **state)
 {
 	struct fixture *f = *state;
 
-	fill(f);
+	tree_fill(f);
 	assert_int_equal(store_rank(now(f), 0, 0), 0);
 	assert_int_equal(store_rank(now(f), 0, 3), 0);
 	assert_int_equal(store_rank(now(f), 0, 4), 1);
@@ -117,7 +117,7 @@ test_an_index_finds_all_records_of_a_key_in_order(void **state)
 	uint64_t key;
 	uint32_t n = 0;
 
-	fill(f);
+	tree_fill(f);
 	store_seek_index(&c, now(f), 0, 50);
 	while ((r = store_next(&c, &key)) != NULL && key == 50)
 		assert_int_equal(r->rid, 15000 + 3 * n++);
@@ -164,7 +164,7 @@ test_deleting_everything_leaves_nothing(void **state)
 	struct store_cursor c;
 	uint32_t i;
 
-	fill(f);
+	tree_fill(f);
 	t = store_begin(f->s);
 	for (i = 0; i < 10000; i++)
 		assert_int_equal(store_del(t, 0, (i * 3571 % 10000 + 1) * 3), 0);
@@ -209,7 +209,7 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define T(name) cmocka_unit_test_setup_teardown(name, tree_setup, tree_teardown)
 		T(test_an_empty_table_has_nothing),
 		T(test_records_come_in_the_order_of_their_rids),
 		T(test_any_ordinal_can_be_sought),

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 
 static int
-setup(void **state)
+version_setup(void **state)
 {
 	static struct fixture f;
 
@@ -22,7 +22,7 @@ setup(void **state)
 }
 
 static int
-teardown(void **state)
+version_teardown(void **state)
 {
 	fixture_close(*state);
 	return 0;
@@ -525,7 +525,7 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define T(name) cmocka_unit_test_setup_teardown(name, version_setup, version_teardown)
 		T(test_nothing_is_seen_before_the_commit),
 		T(test_a_commit_without_a_change_makes_no_version),
 		T(test_an_abort_leaves_everything_as_it_was),

@@ -11,7 +11,7 @@
 static struct bench *current; /* world's hook has no argument */
 
 static unsigned int
-work(struct node *n)
+bench_work(struct node *n)
 {
 	unsigned int i, done = 0;
 
@@ -35,7 +35,7 @@ count_regions(const struct node *n)
 }
 
 static void
-expect_clean(struct node *n)
+bench_expect_clean(struct node *n)
 {
 	struct rc_cq_info info;
 	uint32_t cursor = 0;
@@ -49,7 +49,7 @@ expect_clean(struct node *n)
 
 /* As an appliance that stops: first the connections, then who used them. */
 static void
-leave(struct node *n)
+bench_leave(struct node *n)
 {
 	struct service *s;
 
@@ -59,7 +59,7 @@ leave(struct node *n)
 		svc_worker_destroy(s->w);
 		assert_int_equal(svc_destroy(s->svc), 0);
 	}
-	expect_clean(n);
+	bench_expect_clean(n);
 }
 
 struct bench *
@@ -69,10 +69,10 @@ bench_create(const struct world *like)
 
 	assert_non_null(b);
 	b->w = world_create(like);
-	b->w->a.work = work;
-	b->w->b.work = work;
-	b->w->a.leave = leave;
-	b->w->b.leave = leave;
+	b->w->a.work = bench_work;
+	b->w->b.work = bench_work;
+	b->w->a.leave = bench_leave;
+	b->w->b.leave = bench_leave;
 	current = b;
 	return b;
 }

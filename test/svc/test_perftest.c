@@ -152,7 +152,7 @@ on_dest(void *arg, const struct perftest_dest *theirs, struct perftest_dest *our
 }
 
 static int
-setup(void **state)
+perftest_setup(void **state)
 {
 	static struct talk t;
 
@@ -163,7 +163,7 @@ setup(void **state)
 
 /* A message over the stream, byte by byte: it is known where it ends. */
 static int
-say(struct talk *t, const void *message, size_t len)
+svc_perftest_say(struct talk *t, const void *message, size_t len)
 {
 	size_t n;
 
@@ -174,18 +174,18 @@ say(struct talk *t, const void *message, size_t len)
 }
 
 static void
-greet(struct talk *t, const char *their_mtu)
+svc_perftest_greet(struct talk *t, const char *their_mtu)
 {
 	static const uint8_t version[16] = "6.06";
 	static const uint8_t cycle[4] = { 0, 0, 0x10, 0 }, line[4] = { 0, 0, 0, 0x40 };
 
-	assert_int_equal(say(t, version, 16), 16);
+	assert_int_equal(svc_perftest_say(t, version, 16), 16);
 	assert_memory_equal(t->answer, version, 16);
-	assert_int_equal(say(t, cycle, 4), 4);
+	assert_int_equal(svc_perftest_say(t, cycle, 4), 4);
 	assert_memory_equal(t->answer, cycle, 4);
-	assert_int_equal(say(t, line, 4), 4);
+	assert_int_equal(svc_perftest_say(t, line, 4), 4);
 	assert_memory_equal(t->answer, line, 4);
-	assert_int_equal(say(t, their_mtu, 2), 2);
+	assert_int_equal(svc_perftest_say(t, their_mtu, 2), 2);
 }
 
 #define OURS                                                                                       \
@@ -203,18 +203,18 @@ test_write_bw(void **state)
 	struct talk *t = *state;
 	unsigned int i;
 
-	greet(t, "3");
+	svc_perftest_greet(t, "3");
 	assert_memory_equal(t->answer, "3", 2);
 	for (i = 0; i < 4; i++) {
-		assert_int_equal(say(t, WRITE_BW, PERFTEST_TEXT), PERFTEST_TEXT);
+		assert_int_equal(svc_perftest_say(t, WRITE_BW, PERFTEST_TEXT), PERFTEST_TEXT);
 		assert_memory_equal(t->answer, OURS, PERFTEST_TEXT);
 	}
 	assert_int_equal(t->last_qpn, 0x11);
 	for (i = 0; i < 5; i++)
-		assert_int_equal(say(t, numbers[i], 8), 8);
-	assert_int_equal(say(t, WRITE_BW, PERFTEST_TEXT), PERFTEST_TEXT);
+		assert_int_equal(svc_perftest_say(t, numbers[i], 8), 8);
+	assert_int_equal(svc_perftest_say(t, WRITE_BW, PERFTEST_TEXT), PERFTEST_TEXT);
 	assert_int_equal(t->dests, 5);
-	assert_int_equal(say(t, "done", 5), 5);
+	assert_int_equal(svc_perftest_say(t, "done", 5), 5);
 	assert_memory_equal(t->answer, "done", 5);
 	assert_int_equal(t->x.step, PERFTEST_DONE);
 	assert_true(perftest_answer(&t->x, (const uint8_t *)"x", 1, t->answer) < 0);
@@ -225,12 +225,12 @@ test_the_smaller_mtu_holds(void **state)
 {
 	struct talk *t = *state;
 
-	greet(t, "5");
+	svc_perftest_greet(t, "5");
 	assert_memory_equal(t->answer, "3", 2);
 	assert_int_equal(t->x.mtu, 1024);
-	setup(state);
+	perftest_setup(state);
 	t->x.mtu = 4096;
-	greet(t, "2");
+	svc_perftest_greet(t, "2");
 	assert_memory_equal(t->answer, "5", 2);
 	assert_int_equal(t->x.mtu, 512);
 }
@@ -270,13 +270,13 @@ test_nonsense_is_refused(void **state)
 	assert_true(perftest_answer(&t->x, old, 16, t->answer) < 0);
 	assert_true(perftest_answer(&t->x, letters, 16, t->answer) < 0);
 	assert_false(perftest_is_version(endless, 16));
-	greet(t, "3");
+	svc_perftest_greet(t, "3");
 	assert_int_equal(perftest_frame(&t->x, (const uint8_t *)"GET / HTTP", 10), -1);
 	assert_int_equal(perftest_frame(&t->x, (const uint8_t *)"dome", 5), -1);
 	line[20] = 'X';
 	assert_true(perftest_answer(&t->x, line, sizeof(line), t->answer) < 0);
 	t->refuse = true;
-	assert_true(say(t, WRITE_BW, PERFTEST_TEXT) < 0);
+	assert_true(svc_perftest_say(t, WRITE_BW, PERFTEST_TEXT) < 0);
 }
 
 static void
@@ -288,7 +288,7 @@ test_wrong_mtus_are_refused(void **state)
 
 	for (i = 0; i < 3; i++) {
 		t->x.step = PERFTEST_MTU;
-		assert_true(say(t, wrong[i], 2) < 0);
+		assert_true(svc_perftest_say(t, wrong[i], 2) < 0);
 	}
 }
 
@@ -353,7 +353,7 @@ test_answers_end(void **state)
 /* --- Writes in turn --- */
 
 static void
-expect_answer(struct perftest_write *p, uint64_t writes, uint64_t bytes, uint64_t length,
+perftest_expect_answer(struct perftest_write *p, uint64_t writes, uint64_t bytes, uint64_t length,
 	uint8_t last, bool prepare)
 {
 	struct perftest_write_answer a;
@@ -374,7 +374,7 @@ test_writes_count(void **state)
 
 	(void)state;
 	for (i = 1; i <= 300; i++)
-		expect_answer(&p, i, 2 * i, 2, (uint8_t)(i + 1), false);
+		perftest_expect_answer(&p, i, 2 * i, 2, (uint8_t)(i + 1), false);
 }
 
 /* ib_write_lat -a -n 3 */
@@ -388,7 +388,7 @@ test_each_size_counts_anew(void **state)
 	(void)state;
 	for (size = 2; size <= PERFTEST_WRITE_LARGEST; size *= 2) {
 		for (n = 1; n <= 3; n++)
-			expect_answer(&p, ++writes, bytes += size, size, (uint8_t)(n + 1),
+			perftest_expect_answer(&p, ++writes, bytes += size, size, (uint8_t)(n + 1),
 				size == 4 && n == 1);
 	}
 }
@@ -400,7 +400,7 @@ test_writes_that_do_not_wait_are_not_answered(void **state)
 	struct perftest_write_answer a;
 
 	(void)state;
-	expect_answer(&p, 1, 65536, 65536, 2, false);
+	perftest_expect_answer(&p, 1, 65536, 65536, 2, false);
 	assert_false(perftest_write_look(&p, 3, 3 * 65536, false, &a));
 	assert_false(perftest_write_look(&p, 4, 4 * 65536, false, &a));
 	assert_false(perftest_write_look(&never, 1, 2, false, &a));
@@ -449,11 +449,11 @@ main(void)
 		cmocka_unit_test(test_text_is_written_as_read),
 		cmocka_unit_test(test_text_is_checked),
 		cmocka_unit_test(test_bytes_are_read_and_written),
-		cmocka_unit_test_setup(test_write_bw, setup),
-		cmocka_unit_test_setup(test_the_smaller_mtu_holds, setup),
-		cmocka_unit_test_setup(test_over_a_connection, setup),
-		cmocka_unit_test_setup(test_nonsense_is_refused, setup),
-		cmocka_unit_test_setup(test_wrong_mtus_are_refused, setup),
+		cmocka_unit_test_setup(test_write_bw, perftest_setup),
+		cmocka_unit_test_setup(test_the_smaller_mtu_holds, perftest_setup),
+		cmocka_unit_test_setup(test_over_a_connection, perftest_setup),
+		cmocka_unit_test_setup(test_nonsense_is_refused, perftest_setup),
+		cmocka_unit_test_setup(test_wrong_mtus_are_refused, perftest_setup),
 		cmocka_unit_test(test_pingpong_is_answered),
 		cmocka_unit_test(test_messages_that_follow_at_once_are_not_answered),
 		cmocka_unit_test(test_answers_end),

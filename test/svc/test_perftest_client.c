@@ -26,7 +26,7 @@ struct talk {
 };
 
 static bool
-dest(void *arg, const struct perftest_dest *theirs, struct perftest_dest *ours)
+perftest_client_dest(void *arg, const struct perftest_dest *theirs, struct perftest_dest *ours)
 {
 	(void)arg;
 	*ours = (struct perftest_dest){ .qpn = theirs->qpn + 100, .psn = 7, .rkey = 8, .va = 9 };
@@ -35,7 +35,7 @@ dest(void *arg, const struct perftest_dest *theirs, struct perftest_dest *ours)
 
 /* "16", "4": lengths; a queue pair: "q1" */
 static void
-note(struct talk *t, const uint8_t *m, size_t len)
+perftest_client_note(struct talk *t, const uint8_t *m, size_t len)
 {
 	size_t at = strlen(t->said);
 	struct perftest_dest d;
@@ -48,24 +48,26 @@ note(struct talk *t, const uint8_t *m, size_t len)
 }
 
 static void
-exchange(struct talk *t)
+perftest_client_exchange(struct talk *t)
 {
 	uint8_t m[PERFTEST_MESSAGE_MAX], answer[PERFTEST_MESSAGE_MAX];
 	size_t len = perftest_client_say(&t->c, m);
 	int n = perftest_answer(&t->server, m, len, answer);
 
-	note(t, m, len);
+	perftest_client_note(t, m, len);
 	assert_int_equal(n, len);
 	assert_null(perftest_client_hear(&t->c, answer, (size_t)n));
 }
 
 static void
-begin(struct talk *t, bool stream, uint32_t qps, enum perftest_program program)
+svc_perftest_client_begin(struct talk *t, bool stream, uint32_t qps, enum perftest_program program)
 {
 	memset(t, 0, sizeof(*t));
 	t->ours[0] = (struct perftest_dest){ .qpn = 1, .has_gid = true };
 	t->ours[1] = (struct perftest_dest){ .qpn = 2, .has_gid = true };
-	t->server = (struct perftest_exchange){ .stream = stream, .mtu = 1024, .dest = dest };
+	t->server = (struct perftest_exchange){
+		.stream = stream, .mtu = 1024, .dest = perftest_client_dest
+	};
 	t->c.stream = stream;
 	t->c.mtu = 4096;
 	t->c.num_qps = qps;
@@ -83,7 +85,7 @@ whole(struct talk *t)
 
 	while ((step = perftest_client_step(&t->c)) != PERFTEST_CLIENT_OVER) {
 		if (step == PERFTEST_CLIENT_SAY) {
-			exchange(t);
+			perftest_client_exchange(t);
 			continue;
 		}
 		strcat(t->said, step == PERFTEST_CLIENT_CONNECT ? "C " : "M ");
@@ -93,11 +95,11 @@ whole(struct talk *t)
 }
 
 static void
-expect(bool stream, uint32_t qps, enum perftest_program program, const char *said)
+perftest_client_expect(bool stream, uint32_t qps, enum perftest_program program, const char *said)
 {
 	struct talk t;
 
-	begin(&t, stream, qps, program);
+	svc_perftest_client_begin(&t, stream, qps, program);
 	assert_string_equal(whole(&t), said);
 	assert_int_equal(t.c.mtu, 1024);
 	assert_int_equal(t.theirs[0].qpn, 101);
@@ -110,14 +112,17 @@ static void
 test_order_over_tcp(void **state)
 {
 	(void)state;
-	expect(true, 2, PERFTEST_SEND_BW, "16 4 4 2 q1 q2 C q1 q1 q2 q1 M q1 5 ");
-	expect(true, 1, PERFTEST_SEND_LAT, "16 4 4 2 q1 C q1 q1 q1 M q1 5 ");
-	expect(true, 2, PERFTEST_WRITE_BW, "16 4 4 2 q1 q2 C q1 q2 q1 M q1 8 8 8 8 8 q1 5 ");
-	expect(true, 1, PERFTEST_WRITE_LAT, "16 4 4 2 q1 C q1 q1 q1 M ");
-	expect(true, 2, PERFTEST_READ_BW, "16 4 4 2 q1 q2 C q1 q2 q1 M q1 8 8 8 8 8 q1 5 ");
-	expect(true, 1, PERFTEST_READ_LAT, "16 4 4 2 q1 C q1 q1 q1 M q1 5 ");
-	expect(true, 2, PERFTEST_ATOMIC_BW, "16 4 4 2 q1 q2 C q1 q2 q1 M q1 8 8 8 8 8 q1 5 ");
-	expect(true, 1, PERFTEST_ATOMIC_LAT, "16 4 4 2 q1 C q1 q1 q1 M q1 5 ");
+	perftest_client_expect(true, 2, PERFTEST_SEND_BW, "16 4 4 2 q1 q2 C q1 q1 q2 q1 M q1 5 ");
+	perftest_client_expect(true, 1, PERFTEST_SEND_LAT, "16 4 4 2 q1 C q1 q1 q1 M q1 5 ");
+	perftest_client_expect(true, 2, PERFTEST_WRITE_BW,
+			"16 4 4 2 q1 q2 C q1 q2 q1 M q1 8 8 8 8 8 q1 5 ");
+	perftest_client_expect(true, 1, PERFTEST_WRITE_LAT, "16 4 4 2 q1 C q1 q1 q1 M ");
+	perftest_client_expect(true, 2, PERFTEST_READ_BW,
+			"16 4 4 2 q1 q2 C q1 q2 q1 M q1 8 8 8 8 8 q1 5 ");
+	perftest_client_expect(true, 1, PERFTEST_READ_LAT, "16 4 4 2 q1 C q1 q1 q1 M q1 5 ");
+	perftest_client_expect(true, 2, PERFTEST_ATOMIC_BW,
+			"16 4 4 2 q1 q2 C q1 q2 q1 M q1 8 8 8 8 8 q1 5 ");
+	perftest_client_expect(true, 1, PERFTEST_ATOMIC_LAT, "16 4 4 2 q1 C q1 q1 q1 M q1 5 ");
 }
 
 /* write_bw: test/data/captures/write_bw_cm.pcap */
@@ -125,9 +130,10 @@ static void
 test_order_over_a_connection(void **state)
 {
 	(void)state;
-	expect(false, 1, PERFTEST_WRITE_BW, "16 4 4 2 q0 C q0 q1 q1 q1 M q1 8 8 8 8 8 q1 ");
-	expect(false, 1, PERFTEST_SEND_BW, "16 4 4 2 q0 C q0 q1 q1 q1 q1 M q1 ");
-	expect(false, 1, PERFTEST_WRITE_LAT, "16 4 4 2 q0 C q0 q1 q1 q1 q1 M ");
+	perftest_client_expect(false, 1, PERFTEST_WRITE_BW,
+			"16 4 4 2 q0 C q0 q1 q1 q1 M q1 8 8 8 8 8 q1 ");
+	perftest_client_expect(false, 1, PERFTEST_SEND_BW, "16 4 4 2 q0 C q0 q1 q1 q1 q1 M q1 ");
+	perftest_client_expect(false, 1, PERFTEST_WRITE_LAT, "16 4 4 2 q0 C q0 q1 q1 q1 q1 M ");
 }
 
 static void
@@ -141,10 +147,10 @@ test_report(void **state)
 	unsigned int i;
 
 	(void)state;
-	begin(&t, true, 1, PERFTEST_READ_BW);
+	svc_perftest_client_begin(&t, true, 1, PERFTEST_READ_BW);
 	while (strstr(t.said, "M q1 ") == NULL) {
 		if (perftest_client_step(&t.c) == PERFTEST_CLIENT_SAY) {
-			exchange(&t);
+			perftest_client_exchange(&t);
 			continue;
 		}
 		strcat(t.said, perftest_client_step(&t.c) == PERFTEST_CLIENT_CONNECT ? "C " : "M ");
@@ -153,16 +159,16 @@ test_report(void **state)
 	for (i = 0; i < 5; i++) {
 		assert_int_equal(perftest_client_say(&t.c, m), 8);
 		assert_true(get_be64(m) == numbers[i]);
-		exchange(&t);
+		perftest_client_exchange(&t);
 	}
 }
 
 static const char *
-heard(const char *answer, size_t len)
+perftest_client_heard(const char *answer, size_t len)
 {
 	struct talk t;
 
-	begin(&t, true, 1, PERFTEST_SEND_BW);
+	svc_perftest_client_begin(&t, true, 1, PERFTEST_SEND_BW);
 	return perftest_client_hear(&t.c, (const uint8_t *)answer, len);
 }
 
@@ -170,11 +176,12 @@ static void
 test_other_servers(void **state)
 {
 	(void)state;
-	assert_null(heard("5.70\0\0\0\0\0\0\0\0\0\0\0", 16));
-	assert_null(heard("23.04\0\0\0\0\0\0\0\0\0\0", 16));
-	assert_string_equal(heard("5.50\0\0\0\0\0\0\0\0\0\0\0", 16), "is too old a perftest");
-	assert_string_equal(heard("HTTP/1.1 400 Bad", 16), "is no perftest");
-	assert_string_equal(heard("5.70", 4), "answers with something else");
+	assert_null(perftest_client_heard("5.70\0\0\0\0\0\0\0\0\0\0\0", 16));
+	assert_null(perftest_client_heard("23.04\0\0\0\0\0\0\0\0\0\0", 16));
+	assert_string_equal(perftest_client_heard("5.50\0\0\0\0\0\0\0\0\0\0\0", 16),
+			"is too old a perftest");
+	assert_string_equal(perftest_client_heard("HTTP/1.1 400 Bad", 16), "is no perftest");
+	assert_string_equal(perftest_client_heard("5.70", 4), "answers with something else");
 }
 
 static void
@@ -185,12 +192,12 @@ test_nonsense_is_refused(void **state)
 	unsigned int i;
 
 	(void)state;
-	begin(&t, true, 1, PERFTEST_SEND_BW);
+	svc_perftest_client_begin(&t, true, 1, PERFTEST_SEND_BW);
 	for (i = 0; i < 3; i++)
-		exchange(&t);
+		perftest_client_exchange(&t);
 	assert_string_equal(perftest_client_hear(&t.c, (const uint8_t *)"9", 2),
 		"names no path MTU");
-	exchange(&t);
+	perftest_client_exchange(&t);
 	memset(m, '!', sizeof(m));
 	assert_string_equal(perftest_client_hear(&t.c, m, PERFTEST_TEXT),
 		"does not describe a queue pair");
@@ -207,9 +214,9 @@ test_numbers_that_no_queue_pair_of_theirs_has(void **state)
 	unsigned int i;
 
 	(void)state;
-	begin(&t, true, 1, PERFTEST_SEND_BW);
+	svc_perftest_client_begin(&t, true, 1, PERFTEST_SEND_BW);
 	for (i = 0; i < 4; i++)
-		exchange(&t);
+		perftest_client_exchange(&t);
 	for (i = 0; i < 2; i++) {
 		d.qpn = none[i];
 		perftest_text_write(&d, m);

@@ -20,14 +20,14 @@
 static const struct svc_config server_config = { .kind = "perftest", .length = 4096 };
 
 static struct service *
-server(struct bench *b)
+perftest_conn_server(struct bench *b)
 {
 	return serve(b, &b->w->b, &server_config);
 }
 
 /* The client goes, both of its connections. */
 static void
-leave(struct bench *b, struct life *l, struct life *traffic)
+perftest_conn_leave(struct bench *b, struct life *l, struct life *traffic)
 {
 	if (l != NULL)
 		disconnect(l);
@@ -39,7 +39,7 @@ leave(struct bench *b, struct life *l, struct life *traffic)
 
 /* Say something, and hear an answer of as many bytes, at the memory's begin. */
 static void
-ask(struct bench *b, struct life *l, const void *message, uint32_t len)
+perftest_conn_ask(struct bench *b, struct life *l, const void *message, uint32_t len)
 {
 	memcpy(l->node->bytes, message, len);
 	assert_int_equal(say(b, l, len), WC_SUCCESS);
@@ -47,24 +47,24 @@ ask(struct bench *b, struct life *l, const void *message, uint32_t len)
 }
 
 static struct life *
-greet(struct bench *b)
+perftest_conn_greet(struct bench *b)
 {
 	static const uint8_t version[16] = "6.06", cycle[4] = { 0, 0, 0x10, 0 }, mtu[2] = "3";
 	struct life *l = call(b);
 
-	ask(b, l, version, 16);
+	perftest_conn_ask(b, l, version, 16);
 	assert_memory_equal(l->node->bytes, version, 16);
-	ask(b, l, cycle, 4);
+	perftest_conn_ask(b, l, cycle, 4);
 	assert_memory_equal(l->node->bytes, cycle, 4);
-	ask(b, l, cycle, 4);
-	ask(b, l, mtu, 2);
+	perftest_conn_ask(b, l, cycle, 4);
+	perftest_conn_ask(b, l, mtu, 2);
 	assert_memory_equal(l->node->bytes, "3", 2);
 	return l;
 }
 
 /* Over l, of the queue pair of @p other. */
 static struct perftest_dest
-tell(struct bench *b, struct life *l, const struct life *other)
+perftest_conn_tell(struct bench *b, struct life *l, const struct life *other)
 {
 	struct perftest_dest d = { .out_reads = 1, .has_gid = true };
 	uint8_t bytes[PERFTEST_BYTES];
@@ -75,7 +75,7 @@ tell(struct bench *b, struct life *l, const struct life *other)
 		d.va = l->node->va + TARGET;
 	}
 	perftest_bytes_write(&d, bytes);
-	ask(b, l, bytes, PERFTEST_BYTES);
+	perftest_conn_ask(b, l, bytes, PERFTEST_BYTES);
 	perftest_bytes_read(l->node->bytes, &d);
 	return d;
 }
@@ -85,14 +85,14 @@ static void
 test_writes_go_where_was_told(void **state)
 {
 	struct bench *b = *state;
-	struct service *s = server(b);
-	struct life *l = greet(b), *traffic;
+	struct service *s = perftest_conn_server(b);
+	struct life *l = perftest_conn_greet(b), *traffic;
 	struct perftest_dest ours;
 
-	tell(b, l, NULL);
+	perftest_conn_tell(b, l, NULL);
 	traffic = call(b);
-	tell(b, l, traffic);
-	ours = tell(b, l, traffic);
+	perftest_conn_tell(b, l, traffic);
+	ours = perftest_conn_tell(b, l, traffic);
 	memset(l->node->bytes + TARGET, 0x55, 64);
 	assert_int_equal(rdma(b, traffic, WR_RDMA_WRITE, TARGET, 64, ours.va, ours.rkey),
 		WC_SUCCESS);
@@ -106,7 +106,7 @@ test_writes_go_where_was_told(void **state)
 	assert_int_equal(rdma(b, traffic, WR_RDMA_WRITE, TARGET, 64, ours.va - (1 << 20),
 			ours.rkey), WC_REM_ACCESS_ERR);
 	assert_int_equal(figures(s).violations, 0);
-	leave(b, l, NULL);
+	perftest_conn_leave(b, l, NULL);
 }
 
 /* ib_write_lat: told for the fourth time, the server begins; then both count */
@@ -118,12 +118,12 @@ test_server_begins_to_write(void **state)
 	struct perftest_dest ours;
 	uint8_t n;
 
-	server(b);
-	l = greet(b);
+	perftest_conn_server(b);
+	l = perftest_conn_greet(b);
 	traffic = call(b);
 	for (n = 1; n <= 4; n++) {
 		assert_int_equal(l->node->bytes[TARGET], 0);
-		ours = tell(b, l, traffic);
+		ours = perftest_conn_tell(b, l, traffic);
 	}
 	assert_int_equal(l->node->bytes[TARGET], 1);
 	assert_int_equal(l->node->bytes[TARGET + 2000], 1);
@@ -135,7 +135,7 @@ test_server_begins_to_write(void **state)
 			WC_SUCCESS);
 		assert_int_equal(l->node->bytes[TARGET + 1], n + 1);
 	}
-	leave(b, l, traffic);
+	perftest_conn_leave(b, l, traffic);
 }
 
 /* ib_read_lat tells as often, but names a depth for its Reads; ib_send_lat no memory */
@@ -148,8 +148,8 @@ test_server_writes_to_nobody_else(void **state)
 	uint8_t bytes[PERFTEST_BYTES];
 	unsigned int i;
 
-	server(b);
-	l = greet(b);
+	perftest_conn_server(b);
+	l = perftest_conn_greet(b);
 	traffic = call(b);
 	d.qpn = traffic->qpn;
 	d.va = l->node->va + TARGET;
@@ -157,10 +157,10 @@ test_server_writes_to_nobody_else(void **state)
 		d.out_reads = i < 5 ? 128 : 1;
 		d.rkey = i < 5 ? l->node->key : 0;
 		perftest_bytes_write(&d, bytes);
-		ask(b, l, bytes, PERFTEST_BYTES);
+		perftest_conn_ask(b, l, bytes, PERFTEST_BYTES);
 	}
 	assert_int_equal(l->node->bytes[TARGET], 0);
-	leave(b, l, traffic);
+	perftest_conn_leave(b, l, traffic);
 }
 
 /* ib_send_lat: the first Send is answered when nothing follows it, the next ones at once */
@@ -168,7 +168,7 @@ static void
 test_sends_are_answered(void **state)
 {
 	struct bench *b = *state;
-	struct service *s = server(b);
+	struct service *s = perftest_conn_server(b);
 	struct life *l;
 	unsigned int i;
 
@@ -178,10 +178,10 @@ test_sends_are_answered(void **state)
 	pass(b->w, SECOND / 1000);
 	assert_int_equal(heard(l).byte_len, 2);
 	for (i = 0; i < 10; i++)
-		ask(b, l, "xy", 2);
+		perftest_conn_ask(b, l, "xy", 2);
 	assert_int_equal(figures(s).messages_in, 11);
 	assert_int_equal(figures(s).messages_out, 11);
-	leave(b, l, NULL);
+	perftest_conn_leave(b, l, NULL);
 }
 
 static unsigned int
@@ -200,14 +200,14 @@ static void
 test_turns_only_for_who_needs_them(void **state)
 {
 	struct bench *b = *state;
-	struct service *s = server(b);
-	struct life *l = greet(b), *writes, *sends;
+	struct service *s = perftest_conn_server(b);
+	struct life *l = perftest_conn_greet(b), *writes, *sends;
 	struct perftest_dest ours;
 
 	assert_int_equal(turning(s), 0); /* the exchange's */
 	writes = call(b);
 	assert_int_equal(turning(s), 1);
-	ours = tell(b, l, writes);
+	ours = perftest_conn_tell(b, l, writes);
 	assert_int_equal(rdma(b, writes, WR_RDMA_WRITE, TARGET, 64, ours.va, ours.rkey),
 		WC_SUCCESS);
 	assert_int_equal(turning(s), 0); /* ib_write_bw's */
@@ -223,15 +223,15 @@ test_turns_only_for_who_needs_them(void **state)
 	disconnect(sends); /* while the worker looks at it */
 	exchange(b->w);
 	assert_int_equal(turning(s), 0);
-	leave(b, l, writes);
+	perftest_conn_leave(b, l, writes);
 }
 
 static void
 test_nonsense_ends_the_connection(void **state)
 {
 	struct bench *b = *state;
-	struct service *s = server(b);
-	struct life *l = greet(b);
+	struct service *s = perftest_conn_server(b);
+	struct life *l = perftest_conn_greet(b);
 
 	memset(l->node->bytes, 'x', 60);
 	say(b, l, 60);

@@ -32,7 +32,7 @@ open_copy(struct bench *b, uint32_t mr_key)
 
 /* Another one to the same service. */
 static struct copy
-again(const struct copy *first)
+rcopy_again(const struct copy *first)
 {
 	struct copy y = *first;
 	struct recv_wr wr = { .num_sge = 0 };
@@ -52,16 +52,16 @@ again(const struct copy *first)
 }
 
 static void
-put(struct copy *y, const char *bytes, uint32_t len)
+rcopy_put(struct copy *y, const char *bytes, uint32_t len)
 {
 	memcpy(y->t.b->w->a.bytes + OUT, bytes, len);
 	write_imm(&y->t, OUT, len, y->t.va + y->to, DATA(len));
 	y->to += len;
 }
-#define PUT(y, literal) put(y, literal, sizeof(literal) - 1)
+#define PUT(y, literal) rcopy_put(y, literal, sizeof(literal) - 1)
 
 static void
-expect_answer(struct copy *y, uint8_t command, uint32_t status)
+rcopy_expect_answer(struct copy *y, uint8_t command, uint32_t status)
 {
 	const uint8_t *p = y->t.b->w->a.bytes + IN + y->from;
 	uint8_t want[16] = { 0, command | 0x80, 16, 0, (uint8_t)status };
@@ -79,18 +79,18 @@ test_file_is_taken_and_counted(void **state)
 	struct copy y = open_copy(*state, 0);
 
 	PUT(&y, OPEN);
-	expect_answer(&y, 1, 0);
+	rcopy_expect_answer(&y, 1, 0);
 	PUT(&y, WRITE5);
 	expect_nothing_heard(y.t.l);
 	PUT(&y, "hel");
 	expect_nothing_heard(y.t.l);
 	PUT(&y, "lo");
-	expect_answer(&y, 3, 0);
+	rcopy_expect_answer(&y, 3, 0);
 	PUT(&y, CLOSE);
-	expect_answer(&y, 2, 0);
+	rcopy_expect_answer(&y, 2, 0);
 	assert_int_equal(figures(y.t.s).exchanges, 1);
 	PUT(&y, OPEN); /* another one */
-	expect_answer(&y, 1, 0);
+	rcopy_expect_answer(&y, 1, 0);
 	write_imm(&y.t, OUT, 0, 0, GOODBYE);
 	assert_int_equal(next_imm(&y.t), GOODBYE);
 	expect_log(y.t.l, "prepare established disconnected");
@@ -108,13 +108,13 @@ test_requests_byte_by_byte(void **state)
 
 	for (i = 0; i < 32; i++) {
 		expect_nothing_heard(y.t.l);
-		put(&y, all + i, 1);
+		rcopy_put(&y, all + i, 1);
 	}
-	expect_answer(&y, 1, 0);
+	rcopy_expect_answer(&y, 1, 0);
 	for (i = 0; i < 24; i++)
-		put(&y, &WRITE5[i], 1);
+		rcopy_put(&y, &WRITE5[i], 1);
 	PUT(&y, "hello");
-	expect_answer(&y, 3, 0);
+	rcopy_expect_answer(&y, 3, 0);
 }
 
 static void
@@ -140,10 +140,10 @@ test_file_is_kept_in_a_region_of_the_caller(void **state)
 
 	memset(n->bytes, 0xEE, 16);
 	PUT(&y, OPEN);
-	expect_answer(&y, 1, 0);
+	rcopy_expect_answer(&y, 1, 0);
 	PUT(&y, WRITE5 "he");
 	PUT(&y, "llo");
-	expect_answer(&y, 3, 0);
+	rcopy_expect_answer(&y, 3, 0);
 	assert_memory_equal(n->bytes, "hello\xEE\xEE", 7);
 }
 
@@ -159,15 +159,15 @@ test_file_larger_than_the_region_is_refused_at_its_end(void **state)
 	assert_int_equal(mem_mr_register(b->w->b.mem, &attr, &info, NULL), 0);
 	y = open_copy(b, info.key);
 	PUT(&y, OPEN);
-	expect_answer(&y, 1, 0);
+	rcopy_expect_answer(&y, 1, 0);
 	PUT(&y, WRITE5 "hell");
 	expect_nothing_heard(y.t.l);
 	PUT(&y, "o");
-	expect_answer(&y, 3, ENOSPC);
+	rcopy_expect_answer(&y, 3, ENOSPC);
 	assert_memory_equal(info.base, "\0\0\0\0", 4);
 	assert_int_equal(figures(y.t.s).exchanges, 0);
 	PUT(&y, CLOSE);
-	expect_answer(&y, 2, 0);
+	rcopy_expect_answer(&y, 2, 0);
 	assert_int_equal(mem_mr_deregister(b->w->b.mem, info.key, NULL), 0);
 }
 
@@ -183,11 +183,11 @@ test_region_that_goes_meanwhile(void **state)
 	assert_int_equal(mem_mr_register(b->w->b.mem, &attr, &info, NULL), 0);
 	y = open_copy(b, info.key);
 	PUT(&y, OPEN);
-	expect_answer(&y, 1, 0);
+	rcopy_expect_answer(&y, 1, 0);
 	PUT(&y, WRITE5 "he");
 	assert_int_equal(mem_mr_deregister(b->w->b.mem, info.key, NULL), 0);
 	PUT(&y, "llo");
-	expect_answer(&y, 3, EIO);
+	rcopy_expect_answer(&y, 3, EIO);
 	assert_int_equal(figures(y.t.s).exchanges, 0);
 }
 
@@ -195,21 +195,21 @@ static void
 test_one_writer_at_a_time(void **state)
 {
 	struct bench *b = *state;
-	struct copy y = open_copy(b, b->w->b.key), z = again(&y);
+	struct copy y = open_copy(b, b->w->b.key), z = rcopy_again(&y);
 
 	PUT(&y, OPEN);
-	expect_answer(&y, 1, 0);
+	rcopy_expect_answer(&y, 1, 0);
 	memset(b->w->a.bytes + IN, 0, 64);
 	PUT(&z, OPEN);
-	expect_answer(&z, 1, EBUSY);
+	rcopy_expect_answer(&z, 1, EBUSY);
 	assert_int_equal(next_imm(&z.t), GOODBYE);
 	expect_log(z.t.l, "prepare established disconnected");
 	/* the other one goes without a word */
 	cm_disconnect(b->w->a.cm, y.t.l->id, NULL, 0, b->w->now);
 	exchange(b->w);
-	z = again(&y);
+	z = rcopy_again(&y);
 	PUT(&z, OPEN);
-	expect_answer(&z, 1, 0);
+	rcopy_expect_answer(&z, 1, 0);
 }
 
 static void
@@ -218,17 +218,17 @@ test_requests_out_of_order(void **state)
 	struct copy y = open_copy(*state, 0), z;
 
 	PUT(&y, WRITE5); /* not open */
-	expect_answer(&y, 3, EINVAL);
+	rcopy_expect_answer(&y, 3, EINVAL);
 	assert_int_equal(next_imm(&y.t), GOODBYE);
-	z = again(&y);
+	z = rcopy_again(&y);
 	PUT(&z, OPEN);
-	expect_answer(&z, 1, 0);
+	rcopy_expect_answer(&z, 1, 0);
 	PUT(&z, OPEN);
-	expect_answer(&z, 1, EBUSY);
+	rcopy_expect_answer(&z, 1, EBUSY);
 	assert_int_equal(next_imm(&z.t), GOODBYE);
-	z = again(&y);
+	z = rcopy_again(&y);
 	PUT(&z, "\x00\x09\x10\x00\0\0\0\0\0\0\0\0\0\0\0\0");
-	expect_answer(&z, 9, EINVAL);
+	rcopy_expect_answer(&z, 9, EINVAL);
 	assert_int_equal(next_imm(&z.t), GOODBYE);
 	assert_int_equal(figures(y.t.s).violations, 0);
 	expect_all_released(y.t.b);
@@ -237,7 +237,7 @@ test_requests_out_of_order(void **state)
 static void
 test_what_is_no_message_ends_the_connection(void **state)
 {
-	struct copy y = open_copy(*state, 0), z = again(&y);
+	struct copy y = open_copy(*state, 0), z = rcopy_again(&y);
 
 	PUT(&y, "\x01\x01\x10\x00\0\0\0\0\0\0\0\0\0\0\0\0"); /* version */
 	expect_log(y.t.l, "prepare established disconnected");

@@ -57,7 +57,7 @@ write_info(struct node *n, uint64_t addr, uint32_t rkey, uint32_t size)
 }
 
 static enum wc_status
-tell(struct bench *b, struct life *l, uint64_t addr, uint32_t rkey, uint32_t size)
+rping_tell(struct bench *b, struct life *l, uint64_t addr, uint32_t rkey, uint32_t size)
 {
 	write_info(l->node, addr, rkey, size);
 	return say(b, l, 16);
@@ -88,12 +88,12 @@ test_server_reads_the_source_and_writes_the_sink(void **state)
 	for (i = 0; i < 3; i++) {
 		memcpy(a->bytes + 1000, pings[i], 100);
 		memset(a->bytes + 2000, 0xFF, 200);
-		assert_int_equal(tell(b, l, a->va + 1000, a->key, 100), WC_SUCCESS);
+		assert_int_equal(rping_tell(b, l, a->va + 1000, a->key, 100), WC_SUCCESS);
 		assert_int_equal(heard(l).byte_len, 16);
 		assert_memory_equal(a->bytes, "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 16);
 		expect_nothing_heard(l);
 		assert_int_equal(a->bytes[2000], 0xFF);
-		assert_int_equal(tell(b, l, a->va + 2000, a->key, 100), WC_SUCCESS);
+		assert_int_equal(rping_tell(b, l, a->va + 2000, a->key, 100), WC_SUCCESS);
 		assert_int_equal(heard(l).byte_len, 16);
 		assert_memory_equal(a->bytes + 2000, pings[i], 100);
 		assert_int_equal(a->bytes[2100], 0xFF);
@@ -124,7 +124,7 @@ test_source_longer_than_the_server_takes_is_a_violation(void **state)
 	struct service *s = serve(b, &b->w->b, &(struct svc_config){ .kind = "rping", .size = 64 });
 	struct life *l = call_readable(b);
 
-	tell(b, l, b->w->a.va, b->w->a.key, 65);
+	rping_tell(b, l, b->w->a.va, b->w->a.key, 65);
 	expect_violation(b, s, l);
 }
 
@@ -150,8 +150,8 @@ test_message_out_of_turn_is_a_violation(void **state)
 	struct send_wr wr = { .opcode = WR_SEND, .num_sge = 1, .sg_list = &sge };
 
 	/* one in turn: a Send without credits waits for the first acknowledgement */
-	tell(b, l, a->va + 1000, a->key, 100);
-	tell(b, l, a->va + 2000, a->key, 100);
+	rping_tell(b, l, a->va + 1000, a->key, 100);
+	rping_tell(b, l, a->va + 2000, a->key, 100);
 	assert_int_equal(figures(s).exchanges, 1);
 	write_info(a, a->va + 1000, a->key, 100);
 	assert_int_equal(rc_post_send(a->rc, l->qpn, &wr, NULL), 0);
@@ -186,12 +186,12 @@ test_false_key_ends_only_its_own_connection(void **state)
 	struct node *a = &b->w->a;
 
 	lose(a, CM_DREQ); /* the client's own, for its QP is in error, too */
-	tell(b, bad, a->va, a->key ^ 1, 100);
+	rping_tell(b, bad, a->va, a->key ^ 1, 100);
 	exchange(b->w);
 	expect_log(bad, "prepare established qp error");
 	assert_int_equal(figures(s).errors, 1);
 	assert_int_equal(figures(s).connections, 1);
-	assert_int_equal(tell(b, good, a->va + 1000, a->key, 100), WC_SUCCESS);
+	assert_int_equal(rping_tell(b, good, a->va + 1000, a->key, 100), WC_SUCCESS);
 	assert_int_equal(heard(good).byte_len, 16);
 }
 
@@ -235,7 +235,7 @@ test_client_offers_source_then_sink(void **state)
 }
 
 static void
-lie(struct bench *b, struct service *s, uint32_t len)
+rping_lie(struct bench *b, struct service *s, uint32_t len)
 {
 	struct node *n = &b->w->b;
 	struct life *l;
@@ -260,7 +260,7 @@ test_verifying_client_sees_a_false_pong(void **state)
 	struct service *s = serve(b, &b->w->a, &(struct svc_config){ .kind = "rping",
 		.active = true, .count = 3, .verify = true });
 
-	lie(b, s, 16);
+	rping_lie(b, s, 16);
 	assert_int_equal(figures(s).mismatches, 1);
 	expect_all_released(b);
 }
@@ -272,7 +272,7 @@ test_go_ahead_of_other_length_is_a_violation(void **state)
 	struct service *s = serve(b, &b->w->a, &(struct svc_config){ .kind = "rping",
 		.active = true, .count = 3 });
 
-	lie(b, s, 8);
+	rping_lie(b, s, 8);
 	assert_int_equal(figures(s).violations, 1);
 	expect_all_released(b);
 }

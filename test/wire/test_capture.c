@@ -95,7 +95,7 @@ rebuild(const uint8_t *frame, const struct packet *p)
 }
 
 static void
-read_capture(unsigned int i)
+wire_capture_read_capture(unsigned int i)
 {
 	unsigned int frames = 0, transport = 0;
 	static struct pcap pcap;
@@ -139,7 +139,7 @@ test_all_1046_packets(void **state)
 
 	(void)state;
 	for (i = 0; i < sizeof(captures) / sizeof(captures[0]); i++)
-		read_capture(i);
+		wire_capture_read_capture(i);
 	for (i = 0; i < 256; i++)
 		total += by_opcode[i];
 	assert_int_equal(total, 1046);

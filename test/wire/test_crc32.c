@@ -276,7 +276,7 @@ test_check_values(void **state)
 }
 
 static int
-fill(void **state)
+crc32_fill(void **state)
 {
 	size_t i, size = (1 << 20) + ALIGNMENTS;
 
@@ -314,5 +314,5 @@ main(void)
 		cmocka_unit_test(test_choice_of_kernel),
 	};
 
-	return cmocka_run_group_tests(tests, fill, empty);
+	return cmocka_run_group_tests(tests, crc32_fill, empty);
 }

@@ -37,7 +37,7 @@ expect_crcs(enum encap encap, const char *packet, const char *icrc, const char *
 
 /* a whole Ethernet frame that ends in its ICRC */
 static void
-expect_frame(enum encap encap, const char *frame)
+icrc_expect_frame(enum encap encap, const char *frame)
 {
 	uint8_t f[256];
 	uint32_t len = hex_bytes(frame, f, sizeof(f));
@@ -57,11 +57,11 @@ test_vectors(void **state)
 			continue;
 		expect_crcs(ENCAP_IB, VECTOR_LOCAL, VECTOR_LOCAL_ICRC, VECTOR_LOCAL_VCRC);
 		expect_crcs(ENCAP_IB, VECTOR_GLOBAL, VECTOR_GLOBAL_ICRC, VECTOR_GLOBAL_VCRC);
-		expect_frame(ENCAP_ROCEV2_IPV4, VECTOR_CNP);
-		expect_frame(ENCAP_ROCEV2_IPV4, VECTOR_V4_ACK);
-		expect_frame(ENCAP_ROCEV2_IPV4, VECTOR_V4_WRITE);
-		expect_frame(ENCAP_ROCEV2_IPV6, VECTOR_V6_ACK);
-		expect_frame(ENCAP_ROCEV1, VECTOR_V1_ACK);
+		icrc_expect_frame(ENCAP_ROCEV2_IPV4, VECTOR_CNP);
+		icrc_expect_frame(ENCAP_ROCEV2_IPV4, VECTOR_V4_ACK);
+		icrc_expect_frame(ENCAP_ROCEV2_IPV4, VECTOR_V4_WRITE);
+		icrc_expect_frame(ENCAP_ROCEV2_IPV6, VECTOR_V6_ACK);
+		icrc_expect_frame(ENCAP_ROCEV1, VECTOR_V1_ACK);
 	}
 }
 

@@ -54,7 +54,7 @@ parse_exact(enum encap encap, const uint8_t *l3, uint32_t len, struct packet *pk
 }
 
 static void
-expect_refused(enum encap encap, const uint8_t *l3, uint32_t len, enum verdict want)
+parse_expect_refused(enum encap encap, const uint8_t *l3, uint32_t len, enum verdict want)
 {
 	struct packet pkt;
 	enum verdict why;
@@ -246,7 +246,7 @@ test_short_packets_are_refused_by_length(void **state)
 
 				set_length(&s, len);
 				if (room < needed) {
-					expect_refused(s.av.encap, s.l3, len, VERDICT_LENGTH);
+					parse_expect_refused(s.av.encap, s.l3, len, VERDICT_LENGTH);
 				} else {
 					assert_true(parse_exact(s.av.encap, s.l3, len, &pkt, &why));
 					assert_int_equal(pkt.payload_len, room - needed);
@@ -268,7 +268,7 @@ test_ipv4_refusals(void **state)
 		sample_make(&s, &sample_carriers[0], RC_SEND_ONLY, 8);                             \
 		what;                                                                              \
 		sample_fix_ipv4(ip);                                                               \
-		expect_refused(ENCAP_ROCEV2_IPV4, ip, s.l3_len, verdict);                          \
+		parse_expect_refused(ENCAP_ROCEV2_IPV4, ip, s.l3_len, verdict);                    \
 	} while (0)
 	EDIT(ip[0] = 0x55, VERDICT_IP_HEADER); /* version */
 	EDIT(ip[0] = 0x44, VERDICT_IP_HEADER); /* header length */
@@ -289,9 +289,9 @@ test_ipv4_refusals(void **state)
 #undef EDIT
 	sample_make(&s, &sample_carriers[0], RC_SEND_ONLY, 8);
 	ip[10] ^= 1;
-	expect_refused(ENCAP_ROCEV2_IPV4, ip, s.l3_len, VERDICT_IP_CHECKSUM);
-	expect_refused(ENCAP_ROCEV2_IPV4, ip, 0, VERDICT_RUNT);
-	expect_refused(ENCAP_ROCEV2_IPV4, ip, 19, VERDICT_RUNT);
+	parse_expect_refused(ENCAP_ROCEV2_IPV4, ip, s.l3_len, VERDICT_IP_CHECKSUM);
+	parse_expect_refused(ENCAP_ROCEV2_IPV4, ip, 0, VERDICT_RUNT);
+	parse_expect_refused(ENCAP_ROCEV2_IPV4, ip, 19, VERDICT_RUNT);
 }
 
 /* any bit of the header but the version: the checksum sees it */
@@ -372,8 +372,8 @@ test_ipv4_options(void **state)
 	/* more header than packet */
 	put_be16(p + IPV4_TOTAL, 59);
 	sample_fix_ipv4(p);
-	expect_refused(ENCAP_ROCEV2_IPV4, p, len, VERDICT_IP_HEADER);
-	expect_refused(ENCAP_ROCEV2_IPV4, p, 40, VERDICT_IP_HEADER);
+	parse_expect_refused(ENCAP_ROCEV2_IPV4, p, len, VERDICT_IP_HEADER);
+	parse_expect_refused(ENCAP_ROCEV2_IPV4, p, 40, VERDICT_IP_HEADER);
 }
 
 static void
@@ -387,7 +387,7 @@ test_ipv6_refusals(void **state)
 	do {                                                                                       \
 		sample_make(&s, &sample_carriers[1], RC_SEND_ONLY, 8);                             \
 		what;                                                                              \
-		expect_refused(ENCAP_ROCEV2_IPV6, ip, s.l3_len, verdict);                          \
+		parse_expect_refused(ENCAP_ROCEV2_IPV6, ip, s.l3_len, verdict);                    \
 	} while (0)
 	EDIT(ip[0] = 0x70, VERDICT_IP_HEADER);
 	EDIT(put_be16(ip + 4, s.l3_len - 40 + 1), VERDICT_IP_HEADER);
@@ -401,7 +401,7 @@ test_ipv6_refusals(void **state)
 	EDIT(put_be16(ip + 44, 8), VERDICT_UDP_LENGTH);
 #undef EDIT
 	sample_make(&s, &sample_carriers[1], RC_SEND_ONLY, 8);
-	expect_refused(ENCAP_ROCEV2_IPV6, ip, 39, VERDICT_RUNT);
+	parse_expect_refused(ENCAP_ROCEV2_IPV6, ip, 39, VERDICT_RUNT);
 }
 
 static void
@@ -417,7 +417,7 @@ test_grh_and_lrh_refusals(void **state)
 	do {                                                                                       \
 		sample_make(&s, &sample_carriers[carrier], RC_SEND_ONLY, 8);                       \
 		what;                                                                              \
-		expect_refused(s.av.encap, s.l3, s.l3_len, verdict);                               \
+		parse_expect_refused(s.av.encap, s.l3, s.l3_len, verdict);                         \
 	} while (0)
 	EDIT(2, grh[0] = 0x40, VERDICT_GRH); /* IPVer */
 	EDIT(2, grh[6] = 17, VERDICT_GRH); /* NxtHdr */
@@ -440,11 +440,11 @@ test_grh_and_lrh_refusals(void **state)
 	EDIT(3, s.l3_len -= 2, VERDICT_GRH); /* no room for the VCRC */
 	EDIT(3, s.l3[1] |= 3, VERDICT_GRH); /* LNH says GRH, a BTH follows */
 #undef EDIT
-	expect_refused(ENCAP_ROCEV1, grh, 39, VERDICT_GRH);
-	expect_refused(ENCAP_IB, grh, 7, VERDICT_RUNT);
+	parse_expect_refused(ENCAP_ROCEV1, grh, 39, VERDICT_GRH);
+	parse_expect_refused(ENCAP_IB, grh, 7, VERDICT_RUNT);
 	/* the sheet: "a receiver that checks NxtHdr drops it" */
 	len = hex_bytes(VECTOR_GLOBAL VECTOR_GLOBAL_ICRC VECTOR_GLOBAL_VCRC, p, sizeof(p));
-	expect_refused(ENCAP_IB, p, len, VERDICT_GRH);
+	parse_expect_refused(ENCAP_IB, p, len, VERDICT_GRH);
 }
 
 /* rc-transport 1: the upper half of LRH byte 0; on RoCE there is none */
@@ -513,13 +513,13 @@ test_opcode_and_tver(void **state)
 		} else if (op <= 0x2B || op == 0x64 || op == 0x65 || op == 0x81) {
 			assert_true(parse_exact(ENCAP_ROCEV2_IPV4, s.l3, s.l3_len, &pkt, &why));
 		} else {
-			expect_refused(ENCAP_ROCEV2_IPV4, s.l3, s.l3_len, VERDICT_OPCODE);
+			parse_expect_refused(ENCAP_ROCEV2_IPV4, s.l3, s.l3_len, VERDICT_OPCODE);
 		}
 	}
 	s.l3[28] = RC_SEND_ONLY;
 	for (op = 1; op < 16; op++) {
 		s.l3[29] = op;
-		expect_refused(ENCAP_ROCEV2_IPV4, s.l3, s.l3_len, VERDICT_TVER);
+		parse_expect_refused(ENCAP_ROCEV2_IPV4, s.l3, s.l3_len, VERDICT_TVER);
 	}
 }
 

@@ -24,7 +24,7 @@ static const union gid ll_1 = { .raw = { 0xFE, 0x80, [15] = 1 } };
 static const union gid ll_2 = { .raw = { 0xFE, 0x80, [15] = 2 } };
 
 static struct av
-av_of(enum encap encap)
+path_av_of(enum encap encap)
 {
 	struct av av = {
 		.encap = encap,
@@ -39,7 +39,7 @@ av_of(enum encap encap)
 }
 
 static void
-expect_frame(const struct av *av, uint32_t sport_from, const struct wire_headers *h,
+path_expect_frame(const struct av *av, uint32_t sport_from, const struct wire_headers *h,
 	const char *payload, const char *hex)
 {
 	uint8_t want[256], got[256 + PATH_HEADER_MAX];
@@ -67,15 +67,15 @@ test_vectors_are_rebuilt(void **state)
 	const struct wire_headers write = { .opcode = RC_WRITE_ONLY, .pkey = 0xFFFF, .pad = 2,
 		.dest_qpn = 0x123, .ackreq = true, .psn = 0x10, .va = 0x1000, .rkey = 0xCAFE,
 		.dmalen = 2 };
-	struct av av = av_of(ENCAP_ROCEV2_IPV4);
+	struct av av = path_av_of(ENCAP_ROCEV2_IPV4);
 
 	(void)state;
-	expect_frame(&av, 0x123, &ack, "", VECTOR_V4_ACK);
-	expect_frame(&av, 0x123, &write, "68690000", VECTOR_V4_WRITE);
-	av = av_of(ENCAP_ROCEV2_IPV6);
-	expect_frame(&av, 0x123, &ack, "", VECTOR_V6_ACK);
-	av = av_of(ENCAP_ROCEV1);
-	expect_frame(&av, 0x123, &ack, "", VECTOR_V1_ACK);
+	path_expect_frame(&av, 0x123, &ack, "", VECTOR_V4_ACK);
+	path_expect_frame(&av, 0x123, &write, "68690000", VECTOR_V4_WRITE);
+	av = path_av_of(ENCAP_ROCEV2_IPV6);
+	path_expect_frame(&av, 0x123, &ack, "", VECTOR_V6_ACK);
+	av = path_av_of(ENCAP_ROCEV1);
+	path_expect_frame(&av, 0x123, &ack, "", VECTOR_V1_ACK);
 }
 
 /* IBA's own example packet: LRH, ICRC and VCRC come out of an address vector */
@@ -87,7 +87,7 @@ test_native_ib_example_is_rebuilt(void **state)
 	uint8_t got[256], want[256];
 	uint32_t want_len = hex_bytes(want_hex, want, sizeof(want));
 	uint8_t *bth = got + PATH_HEADER_MAX;
-	struct av av = av_of(ENCAP_IB);
+	struct av av = path_av_of(ENCAP_IB);
 	struct path path;
 
 	(void)state;
@@ -272,7 +272,7 @@ static void
 test_address_vector_defaults(void **state)
 {
 	struct path p;
-	struct av av = av_of(ENCAP_ROCEV2_IPV4);
+	struct av av = path_av_of(ENCAP_ROCEV2_IPV4);
 
 	(void)state;
 	path_init(&p, &av, 1, 2);
@@ -280,7 +280,7 @@ test_address_vector_defaults(void **state)
 	assert_int_equal(get_be16(p.header + 14 + 6), 0x4000); /* DF */
 	assert_int_equal(p.neighbour, PATH_NO_NEIGHBOUR);
 	assert_int_equal(p.trailer_len, 4);
-	av = av_of(ENCAP_IB);
+	av = path_av_of(ENCAP_IB);
 	path_init(&p, &av, 1, 2);
 	assert_int_equal(get_be16(p.header + 12), 0x88B5);
 	assert_int_equal(p.trailer_len, 6);

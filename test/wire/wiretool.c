@@ -28,7 +28,7 @@
 #define FRAME_MAX 16384
 
 static json_t *
-json_hex(const uint8_t *p, size_t len)
+wiretool_json_hex(const uint8_t *p, size_t len)
 {
 	static char text[2 * FRAME_MAX + 1];
 	size_t i;
@@ -40,7 +40,7 @@ json_hex(const uint8_t *p, size_t len)
 }
 
 static json_t *
-json_u64(uint64_t v)
+wiretool_json_u64(uint64_t v)
 {
 	char text[20];
 
@@ -73,30 +73,30 @@ packet_to_json(const struct packet *p)
 		p->becn, "ecn_ce", p->ecn_ce, "pad", p->pad, "pkey", p->pkey, "dest_qpn",
 		(int)p->dest_qpn, "psn", (int)p->psn);
 	if (headers & (HDR_RETH | HDR_ATOMICETH))
-		json_object_set_new(o, "va", json_u64(p->va));
+		json_object_set_new(o, "va", wiretool_json_u64(p->va));
 	if (headers & (HDR_RETH | HDR_ATOMICETH | HDR_IETH))
 		json_object_set_new(o, "rkey", json_integer(p->rkey));
 	if (headers & HDR_RETH)
 		json_object_set_new(o, "dmalen", json_integer(p->dmalen));
 	if (headers & HDR_ATOMICETH) {
-		json_object_set_new(o, "swap_add", json_u64(p->swap_add));
-		json_object_set_new(o, "compare", json_u64(p->compare));
+		json_object_set_new(o, "swap_add", wiretool_json_u64(p->swap_add));
+		json_object_set_new(o, "compare", wiretool_json_u64(p->compare));
 	}
 	if (headers & HDR_AETH) {
 		json_object_set_new(o, "syndrome", json_integer(p->syndrome));
 		json_object_set_new(o, "msn", json_integer(p->msn));
 	}
 	if (headers & HDR_ATOMICACK)
-		json_object_set_new(o, "atomic_orig", json_u64(p->atomic_orig));
+		json_object_set_new(o, "atomic_orig", wiretool_json_u64(p->atomic_orig));
 	if (headers & HDR_IMM)
 		json_object_set_new(o, "imm", json_integer(p->imm));
 	if (headers & HDR_DETH) {
 		json_object_set_new(o, "qkey", json_integer(p->qkey));
 		json_object_set_new(o, "src_qpn", json_integer(p->src_qpn));
 	}
-	json_object_set_new(o, "payload", json_hex(p->payload, p->payload_len));
-	json_object_set_new(o, "sgid", json_hex(p->sgid.raw, 16));
-	json_object_set_new(o, "dgid", json_hex(p->dgid.raw, 16));
+	json_object_set_new(o, "payload", wiretool_json_hex(p->payload, p->payload_len));
+	json_object_set_new(o, "sgid", wiretool_json_hex(p->sgid.raw, 16));
+	json_object_set_new(o, "dgid", wiretool_json_hex(p->dgid.raw, 16));
 	json_object_set_new(o, "slid", json_integer(p->slid));
 	json_object_set_new(o, "dlid", json_integer(p->dlid));
 	json_object_set_new(o, "sl", json_integer(p->sl));

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 sys.dont_write_bytecode = True
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -153,6 +154,17 @@ class Checks(unittest.TestCase):
         self.assertNotIn("inconsistent", self.passes("tidy"))
         status, out = self.run_check("--whole", "tidy")
         self.assertEqual((status, "inconsistent" in out), (1, True), out)
+
+    def test_what_tidy_found_counts_when_its_time_is_over(self):
+        self.write("bin/clang-tidy", "#!/bin/sh\n[ -z \"$SAYS\" ] || echo \"$SAYS\"\nsleep 100\n")
+        (self.tree / "bin/clang-tidy").chmod(0o755)
+        self.write("lib/wire/half.h", "unsigned int half(unsigned int number);\n")
+        for says, status in (("half.c:1:1: error: wrong", 1), ("", 0)):
+            with unittest.mock.patch.dict(os.environ, PATH=f"{self.tree}/bin:{os.environ['PATH']}", SAYS=says,
+                                          TIDY_SECONDS="1"):
+                got, out = self.run_check("tidy")
+            self.assertEqual(got, status, out)
+            self.assertIn(says or "were not looked at", out)
 
     def test_units_of_changed_modules(self):
         self.assertNotIn("half", self.passes("units"))

@@ -23,7 +23,7 @@ static const struct {
 	{ SA_TABLE_SERVICE, SA_INDEX_SERVICE_GID, SERVICE_OFF_GID, write_service_owner },
 };
 
-/* All that one LID has said. Each record given away is no longer the LID's, so that this ends. */
+/* Move all records of one LID. Each moved record leaves the LID's index key, so the loop ends. */
 static uint16_t
 adopt_lid(struct write_batch *b, uint16_t lid, const union gid *port, unsigned int kind)
 {

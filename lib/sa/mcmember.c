@@ -255,7 +255,7 @@ new_limits(const struct write_batch *b, struct sa_write *w, const struct port_vi
 	return true;
 }
 
-/* The creator may leave the SL to the operator who gave the partition one. */
+/* A creator need not name an SL if the operator configured one for the partition: take that. */
 static uint64_t
 take_partition_sl(const struct write_batch *b, struct sa_write *w)
 {

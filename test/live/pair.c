@@ -26,7 +26,7 @@ const struct mad_limits pair_limits = {
 /* --- set-up --- */
 
 static const struct port_attr *
-get_port(void *arg, uint16_t port)
+live_get_port(void *arg, uint16_t port)
 {
 	const struct harness *h = arg;
 
@@ -35,13 +35,13 @@ get_port(void *arg, uint16_t port)
 
 /* who meets whom in the table of sources is the same in each run */
 static void
-fixed_fill(void *arg, void *buf, size_t len)
+live_fixed_fill(void *arg, void *buf, size_t len)
 {
 	(void)arg;
 	memset(buf, 0x5A, len);
 }
 
-static const struct rng fixed_rng = { .fill = fixed_fill };
+static const struct rng fixed_rng = { .fill = live_fixed_fill };
 
 struct pair *
 pair_create(const struct pair_config *config)
@@ -54,7 +54,7 @@ pair_create(const struct pair_config *config)
 		.hz = 1000000000,
 		.limits = live_limits_default,
 		.host = "host.domain",
-		.port = get_port,
+		.port = live_get_port,
 	};
 
 	assert_non_null(p);
@@ -177,7 +177,7 @@ many_read(void *arg, uint64_t offset, uint8_t *buf, uint32_t len)
 }
 
 static int
-take(void *arg, uint64_t offset, const uint8_t *data, uint32_t len)
+live_take(void *arg, uint64_t offset, const uint8_t *data, uint32_t len)
 {
 	struct pair *p = arg;
 
@@ -190,7 +190,7 @@ take(void *arg, uint64_t offset, const uint8_t *data, uint32_t len)
 }
 
 static void
-taken(void *arg, const struct mad_result *result)
+live_taken(void *arg, const struct mad_result *result)
 {
 	struct pair *p = arg;
 
@@ -200,7 +200,7 @@ taken(void *arg, const struct mad_result *result)
 		return;
 	memcpy(p->mad, result->mad, MAD_LEN);
 	if (p->len == 0)
-		take(p, 0, result->mad + VENDOR_OFF_DATA, VENDOR_AREA);
+		live_take(p, 0, result->mad + VENDOR_OFF_DATA, VENDOR_AREA);
 }
 
 void
@@ -214,7 +214,7 @@ ask_for(struct pair *p, const uint8_t *mad, const uint8_t *many, uint64_t len, u
 		.flags = flags,
 		.mad = mad,
 		.resp_time = 10,
-		.taker = { .arg = p, .data = take, .done = taken },
+		.taker = { .arg = p, .data = live_take, .done = live_taken },
 	};
 	unsigned int i;
 

@@ -113,7 +113,7 @@ static const struct live_request requests[] = {
 #define REQUESTS (sizeof(requests) / sizeof(requests[0]))
 
 static void
-check(const struct live_request *req, const uint8_t *mad, struct live_reply *reply)
+live_client_check(const struct live_request *req, const uint8_t *mad, struct live_reply *reply)
 {
 	live_check(req, mad, mad + 40, 216, reply);
 }
@@ -128,7 +128,7 @@ test_good_answers_are_taken(void **state)
 	(void)state;
 	for (i = 0; i < REQUESTS; i++) {
 		good_answer(&requests[i], mad);
-		check(&requests[i], mad, &reply);
+		live_client_check(&requests[i], mad, &reply);
 		assert_null(reply.error);
 		if (requests[i].mode == LIVE_MODE_ECHO)
 			assert_int_equal(reply.len, 10);
@@ -177,7 +177,7 @@ test_any_changed_byte_is_noticed(void **state)
 			for (bit = 0; bit < 8; bit++) {
 				good_answer(&requests[i], mad);
 				mad[at] ^= (uint8_t)(1u << bit);
-				check(&requests[i], mad, &reply);
+				live_client_check(&requests[i], mad, &reply);
 				if ((reply.error != NULL) != noticed)
 					fail_msg("mode %u, byte %u: %s", i, at,
 						reply.error != NULL ? reply.error : "taken");
@@ -195,7 +195,7 @@ test_a_status_is_named(void **state)
 	(void)state;
 	good_answer(&requests[0], mad);
 	put_be16(mad + 4, 0x000C);
-	check(&requests[0], mad, &reply);
+	live_client_check(&requests[0], mad, &reply);
 	assert_string_equal(reply.error, "BAD_METHOD_ATTRIBUTE");
 }
 
@@ -260,7 +260,7 @@ test_text_is_made_printable(void **state)
 	(void)state;
 	good_answer(&requests[3], mad);
 	memcpy(mad + 40, said, sizeof(said));
-	check(&requests[3], mad, &reply);
+	live_client_check(&requests[3], mad, &reply);
 	assert_string_equal(reply.text, "a?[2Jb?\n????c");
 }
 
@@ -273,7 +273,7 @@ test_text_without_end_stops_at_the_packets(void **state)
 	(void)state;
 	good_answer(&requests[3], mad);
 	memset(mad + 40, 'x', 216);
-	check(&requests[3], mad, &reply);
+	live_client_check(&requests[3], mad, &reply);
 	assert_int_equal(strlen(reply.text), 216);
 }
 

@@ -228,7 +228,7 @@ test_other_oui_is_not_answered(void **state)
 /* --- timestamps --- */
 
 static void
-expect_stamps(struct pair *p, uint32_t stamp)
+serve_expect_stamps(struct pair *p, uint32_t stamp)
 {
 	uint8_t request[MAD_LEN], reply[MAD_LEN];
 
@@ -247,9 +247,9 @@ test_stamps_are_marked_while_the_time_is_not_known(void **state)
 {
 	struct pair *p = *state;
 
-	expect_stamps(p, 0x80000001); /* the clock of the harness begins at 1 ms */
+	serve_expect_stamps(p, 0x80000001); /* the clock of the harness begins at 1 ms */
 	pass(p->h, 41 * MS);
-	expect_stamps(p, 0x8000002A);
+	serve_expect_stamps(p, 0x8000002A);
 	p->h->now = UINT64_MAX; /* at any time bit 31 is set */
 	assert_true(live_stamp(p->live, p->h->now) & 0x80000000);
 }
@@ -260,17 +260,17 @@ test_stamps_are_milliseconds_since_midnight(void **state)
 	struct pair *p = *state;
 
 	live_set_clock(p->live, p->h->now, 43200000);
-	expect_stamps(p, 43200000);
+	serve_expect_stamps(p, 43200000);
 	pass(p->h, 1999999);
-	expect_stamps(p, 43200001);
+	serve_expect_stamps(p, 43200001);
 	pass(p->h, 1);
-	expect_stamps(p, 43200002);
+	serve_expect_stamps(p, 43200002);
 	/* set anew, to an earlier time */
 	live_set_clock(p->live, p->h->now, 43200001);
-	expect_stamps(p, 43200001);
+	serve_expect_stamps(p, 43200001);
 	/* a packet that came before the clock was told last: 4.5 ms before, rounded to the past */
 	live_set_clock(p->live, p->h->now + 9 * MS / 2, 43200006);
-	expect_stamps(p, 43200001);
+	serve_expect_stamps(p, 43200001);
 }
 
 static void
@@ -279,13 +279,13 @@ test_stamps_wrap_at_midnight(void **state)
 	struct pair *p = *state;
 
 	live_set_clock(p->live, p->h->now, 86399999);
-	expect_stamps(p, 86399999);
+	serve_expect_stamps(p, 86399999);
 	pass(p->h, 1 * MS);
-	expect_stamps(p, 0);
+	serve_expect_stamps(p, 0);
 	live_set_clock(p->live, p->h->now, 86400000);
-	expect_stamps(p, 0);
+	serve_expect_stamps(p, 0);
 	live_set_clock(p->live, p->h->now + 1, 86400000);
-	expect_stamps(p, 86399999);
+	serve_expect_stamps(p, 86399999);
 }
 
 /* --- LID and GUID of the port that was asked --- */

@@ -26,7 +26,7 @@ const struct mad_limits harness_limits = {
 /* --- words --- */
 
 static void
-describe(const uint8_t *mad, char *text, size_t size)
+harness_describe(const uint8_t *mad, char *text, size_t size)
 {
 	uint32_t segment = get_be32(mad + SA1_OFF_SEGMENT);
 	uint32_t length = get_be32(mad + SA1_OFF_PAYLOAD_LEN);
@@ -79,7 +79,7 @@ frame_at(const struct manager *m, uint64_t i)
 }
 
 static void
-parse(const struct manager *from, const struct frame *f, struct packet *pkt)
+harness_parse(const struct manager *from, const struct frame *f, struct packet *pkt)
 {
 	enum encap encap = from->h->config.ib ? ENCAP_IB : ENCAP_ROCEV2_IPV4;
 	enum verdict why;
@@ -93,7 +93,7 @@ parse(const struct manager *from, const struct frame *f, struct packet *pkt)
 }
 
 static uint8_t *
-sink_reserve(struct tx_sink *sink, const struct path *path, uint32_t len)
+harness_sink_reserve(struct tx_sink *sink, const struct path *path, uint32_t len)
 {
 	struct manager *m = (struct manager *)sink;
 	struct frame *f = frame_at(m, m->sent);
@@ -109,7 +109,7 @@ sink_reserve(struct tx_sink *sink, const struct path *path, uint32_t len)
 }
 
 static bool
-is_lost(struct manager *m)
+harness_is_lost(struct manager *m)
 {
 	unsigned int i;
 
@@ -123,7 +123,7 @@ is_lost(struct manager *m)
 }
 
 static void
-sink_commit(struct tx_sink *sink)
+harness_sink_commit(struct tx_sink *sink)
 {
 	struct manager *m = (struct manager *)sink;
 	struct frame *f = frame_at(m, m->sent), *copy;
@@ -132,7 +132,7 @@ sink_commit(struct tx_sink *sink)
 	m->room--;
 	f->len = path_finish(m->path, f->bytes + m->path->header_len, m->reserved, 0);
 	f->arrives = h->now + h->wire.latency;
-	if (is_lost(m))
+	if (harness_is_lost(m))
 		f->arrives = UINT64_MAX;
 	else if (chance(h, h->wire.reorder))
 		f->arrives += wire_random(h) % (4 * h->wire.latency);
@@ -147,7 +147,7 @@ sink_commit(struct tx_sink *sink)
 }
 
 static enum verdict
-receive(struct manager *m, const struct packet *pkt)
+harness_receive(struct manager *m, const struct packet *pkt)
 {
 	return pkt->dest_qpn == 0 ? mad_receive_smp(m->w, pkt, m->h->now)
 				  : mad_receive(m->w, pkt, m->h->now);
@@ -162,8 +162,8 @@ hand_over(struct manager *from, struct frame *f)
 	f->arrives = UINT64_MAX;
 	if (to->w == NULL)
 		return;
-	parse(from, f, &pkt);
-	to->verdicts[receive(to, &pkt)]++;
+	harness_parse(from, f, &pkt);
+	to->verdicts[harness_receive(to, &pkt)]++;
 }
 
 void
@@ -236,7 +236,7 @@ arrivals(struct manager *m)
 }
 
 static uint64_t
-earlier(uint64_t a, uint64_t b)
+harness_earlier(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
 }
@@ -248,13 +248,13 @@ harness_run(struct harness *h, uint64_t ns)
 
 	while (h->now < end) {
 		timers(h);
-		next = earlier(arrivals(&h->a), arrivals(&h->b));
+		next = harness_earlier(arrivals(&h->a), arrivals(&h->b));
 		transmit(&h->a);
 		transmit(&h->b);
-		next = earlier(next, earlier(timer_wheel_next(h->a.wheel),
+		next = harness_earlier(next, harness_earlier(timer_wheel_next(h->a.wheel),
 			timer_wheel_next(h->b.wheel)));
 		if (h->a.delivered < h->a.sent || h->b.delivered < h->b.sent)
-			next = earlier(next, h->now + h->wire.latency);
+			next = harness_earlier(next, h->now + h->wire.latency);
 		if (next == UINT64_MAX)
 			return true;
 		h->now = next > h->now ? next : h->now + 1;
@@ -276,7 +276,7 @@ mad_at(const struct manager *m, uint64_t i)
 {
 	struct packet pkt;
 
-	parse(m, frame_at(m, i), &pkt);
+	harness_parse(m, frame_at(m, i), &pkt);
 	assert_int_equal(pkt.opcode, UD_SEND_ONLY);
 	assert_int_equal(pkt.payload_len, MAD_LEN);
 	return pkt.payload;
@@ -293,12 +293,12 @@ expect_sent(struct manager *m, const char *first, ...)
 	for (want = first; want != NULL; want = va_arg(ap, const char *)) {
 		if (m->seen == m->sent)
 			fail_msg("expected \"%s\", nothing was sent", want);
-		describe(mad_at(m, m->seen++), text, sizeof(text));
+		harness_describe(mad_at(m, m->seen++), text, sizeof(text));
 		assert_string_equal(text, want);
 	}
 	va_end(ap);
 	if (m->seen < m->sent) {
-		describe(mad_at(m, m->seen), text, sizeof(text));
+		harness_describe(mad_at(m, m->seen), text, sizeof(text));
 		fail_msg("\"%s\" was sent, nothing expected", text);
 	}
 }
@@ -312,7 +312,7 @@ expect_segments(struct manager *m, uint8_t method, uint32_t first, uint32_t last
 		snprintf(want, sizeof(want), "%02x %u", method, first);
 		if (m->seen == m->sent)
 			fail_msg("expected \"%s\", nothing was sent", want);
-		describe(mad_at(m, m->seen++), text, sizeof(text));
+		harness_describe(mad_at(m, m->seen++), text, sizeof(text));
 		assert_string_equal(text, want);
 	}
 }
@@ -330,7 +330,7 @@ next_packet(struct manager *m, struct packet *pkt)
 {
 	if (m->seen == m->sent)
 		fail_msg("nothing was sent");
-	parse(m, frame_at(m, m->seen++), pkt);
+	harness_parse(m, frame_at(m, m->seen++), pkt);
 }
 
 void
@@ -342,7 +342,7 @@ skip_sent(struct manager *m)
 /* --- b, played by the test --- */
 
 static struct av
-av_of(const struct manager *from)
+harness_av_of(const struct manager *from)
 {
 	uint8_t self = from == &from->h->a ? 1 : 2, other = 3 - self;
 
@@ -361,7 +361,7 @@ av_of(const struct manager *from)
 struct av
 harness_av(const struct manager *from)
 {
-	return av_of(from);
+	return harness_av_of(from);
 }
 
 static const struct wire_headers plain = {
@@ -378,8 +378,8 @@ frame_before_a(struct harness *h, const struct frame *f)
 	struct packet pkt;
 	enum verdict v;
 
-	parse(&h->b, f, &pkt);
-	v = receive(&h->a, &pkt);
+	harness_parse(&h->b, f, &pkt);
+	v = harness_receive(&h->a, &pkt);
 	h->a.verdicts[v]++;
 	transmit(&h->a);
 	return v;
@@ -406,7 +406,7 @@ enum verdict
 say_bytes(struct harness *h, const uint8_t *l3, uint32_t len)
 {
 	enum encap encap = h->config.ib ? ENCAP_IB : ENCAP_ROCEV2_IPV4;
-	struct av av = av_of(&h->b);
+	struct av av = harness_av_of(&h->b);
 	struct frame f = { .len = 14 + len + 4 };
 
 	memcpy(f.bytes + 6, av.smac, 6);
@@ -423,7 +423,7 @@ enum verdict
 say_frame(struct harness *h, const struct wire_headers *headers, const uint8_t *mad, uint32_t len,
 	bool break_icrc)
 {
-	struct av av = av_of(&h->b);
+	struct av av = harness_av_of(&h->b);
 
 	return put_before_a(h, &av, headers, mad, len, break_icrc);
 }
@@ -445,7 +445,7 @@ enum verdict
 say_from(struct harness *h, const uint8_t *mad, uint16_t who, uint32_t qpn)
 {
 	struct wire_headers headers = plain;
-	struct av av = av_of(&h->b);
+	struct av av = harness_av_of(&h->b);
 
 	headers.src_qpn = qpn;
 	put_be16(av.sgid.raw + 14, who);
@@ -478,7 +478,7 @@ v1_mad(const struct harness *h, uint8_t *mad, uint8_t method, uint8_t flags, uin
 /* --- a's agent --- */
 
 static int
-source_read(void *arg, uint64_t offset, uint8_t *buf, uint32_t len)
+harness_source_read(void *arg, uint64_t offset, uint8_t *buf, uint32_t len)
 {
 	struct harness *h = arg;
 	uint32_t i;
@@ -493,7 +493,7 @@ source_read(void *arg, uint64_t offset, uint8_t *buf, uint32_t len)
 }
 
 static void
-source_release(void *arg)
+harness_source_release(void *arg)
 {
 	struct harness *h = arg;
 
@@ -504,8 +504,8 @@ struct mad_source
 pattern_source(struct harness *h, uint64_t length)
 {
 	h->sources++;
-	return (struct mad_source){ .arg = h, .length = length, .read = source_read,
-		.release = source_release };
+	return (struct mad_source){ .arg = h, .length = length, .read = harness_source_read,
+		.release = harness_source_release };
 }
 
 static enum mad_outcome
@@ -592,7 +592,7 @@ take_data(void *arg, uint64_t offset, const uint8_t *data, uint32_t len)
 }
 
 static void
-take_done(void *arg, const struct mad_result *result)
+harness_take_done(void *arg, const struct mad_result *result)
 {
 	struct harness *h = arg;
 
@@ -606,21 +606,21 @@ void
 call_init(struct manager *m, struct mad_call *c, uint8_t *mad, uint8_t method, uint8_t flags)
 {
 	*c = (struct mad_call){
-		.to = { .av = av_of(m), .qpn = 1, .qkey = MAD_QKEY, .pkey = 0xFFFF,
+		.to = { .av = harness_av_of(m), .qpn = 1, .qkey = MAD_QKEY, .pkey = 0xFFFF,
 			.neighbour = PATH_NO_NEIGHBOUR },
 		.protocol = MAD_SA1,
 		.data_offset = SA1_OFF_DATA,
 		.flags = flags,
 		.mad = v1_mad(m->h, mad, method, 0, 0, 0, 0),
 		.resp_time = 10,
-		.taker = { .arg = m->h, .data = take_data, .done = take_done },
+		.taker = { .arg = m->h, .data = take_data, .done = harness_take_done },
 	};
 }
 
 /* --- set-up --- */
 
 static const struct port_attr *
-get_port(void *arg, uint16_t port)
+harness_get_port(void *arg, uint16_t port)
 {
 	struct manager *m = arg;
 
@@ -647,14 +647,14 @@ manager_create(struct manager *m, struct harness *h, struct manager *peer, bool 
 		.alloc = &allocator_malloc,
 		.rng = &rng_kernel,
 		.tx = &m->sink,
-		.port = get_port,
+		.port = harness_get_port,
 		.port_arg = m,
 		.limits = h->config.limits,
 		.violation = m == &h->a ? violation : NULL,
 		.violation_arg = h,
 	};
 
-	m->sink = (struct tx_sink){ sink_reserve, sink_commit };
+	m->sink = (struct tx_sink){ harness_sink_reserve, harness_sink_commit };
 	m->h = h;
 	m->peer = peer;
 	m->room = UINT32_MAX;

@@ -30,7 +30,7 @@ print_frames(const struct manager *m)
 }
 
 static void
-ask(struct harness *h, uint8_t method, uint64_t bytes)
+madtool_ask(struct harness *h, uint8_t method, uint64_t bytes)
 {
 	uint8_t mad[MAD_LEN];
 	struct mad_call c;
@@ -53,7 +53,7 @@ ask(struct harness *h, uint8_t method, uint64_t bytes)
 }
 
 static void
-transaction(uint8_t method, enum mad_outcome outcome, uint64_t bytes, uint64_t stale_at,
+madtool_transaction(uint8_t method, enum mad_outcome outcome, uint64_t bytes, uint64_t stale_at,
 		int take_error)
 {
 	struct harness *h = harness_create(NULL);
@@ -63,7 +63,7 @@ transaction(uint8_t method, enum mad_outcome outcome, uint64_t bytes, uint64_t s
 	h->stale_at = stale_at;
 	h->take_error = take_error;
 	h->take_error_at = 600;
-	ask(h, method, bytes);
+	madtool_ask(h, method, bytes);
 	print_frames(&h->a);
 	print_frames(&h->b);
 	harness_destroy(h);
@@ -72,7 +72,7 @@ transaction(uint8_t method, enum mad_outcome outcome, uint64_t bytes, uint64_t s
 /* --- SMPs on native IB ports --- */
 
 static enum mad_outcome
-node_info(void *arg, struct mad_request *req)
+madtool_node_info(void *arg, struct mad_request *req)
 {
 	(void)arg;
 	memset(req->reply + SMP_OFF_DATA, 0x5A, SMP_DATA_LEN);
@@ -80,7 +80,7 @@ node_info(void *arg, struct mad_request *req)
 }
 
 static void
-done(void *arg, const struct mad_result *result)
+madtool_done(void *arg, const struct mad_result *result)
 {
 	(void)arg;
 	(void)result;
@@ -88,18 +88,18 @@ done(void *arg, const struct mad_result *result)
 
 /* b asks a for its NodeInfo, by a route of one hop or by LID. */
 static void
-smp(uint8_t mgmt_class, uint8_t class_version)
+madtool_smp(uint8_t mgmt_class, uint8_t class_version)
 {
 	struct harness *h = harness_create(&(struct harness_config){ .ib = true });
 	const struct mad_agent agent = { mgmt_class, 1, "smp", MAD_SINGLE, SMP_OFF_DATA, NULL,
-		node_info, NULL };
+		madtool_node_info, NULL };
 	uint8_t mad[MAD_LEN] = { 1, mgmt_class, class_version, MAD_GET };
 	struct mad_call c = {
 		.to = { .av = harness_av(&h->b), .neighbour = PATH_NO_NEIGHBOUR },
 		.protocol = MAD_SINGLE,
 		.data_offset = SMP_OFF_DATA,
 		.mad = mad,
-		.taker = { .done = done },
+		.taker = { .done = madtool_done },
 	};
 
 	put_be16(mad + MAD_OFF_ATTRIBUTE, 0x0011);
@@ -120,9 +120,9 @@ smp(uint8_t mgmt_class, uint8_t class_version)
 static void
 smps(void)
 {
-	smp(MAD_CLASS_SUBN_ROUTED, 1);
-	smp(MAD_CLASS_SUBN_ROUTED, 2); /* 0x0004 */
-	smp(MAD_CLASS_SUBN_LID, 1);
+	madtool_smp(MAD_CLASS_SUBN_ROUTED, 1);
+	madtool_smp(MAD_CLASS_SUBN_ROUTED, 2); /* 0x0004 */
+	madtool_smp(MAD_CLASS_SUBN_LID, 1);
 }
 
 /* madtool [smp] */
@@ -133,12 +133,12 @@ main(int argc, char **argv)
 		smps();
 		return 0;
 	}
-	transaction(SA_GET_TABLE, MAD_STREAM, 0, 0, 0);
-	transaction(SA_GET_TABLE, MAD_STREAM, 112, 0, 0);
-	transaction(SA_GET_TABLE, MAD_STREAM, 20 * 112, 0, 0);
-	transaction(SA2_GET_MULTI, MAD_STREAM, 450, 0, 0);
-	transaction(SA2_GET_MULTI, MAD_LATER, 50, 0, 0);
-	transaction(SA_GET_TABLE, MAD_STREAM, 20 * 112, 1000, 0);    /* STOP from the sender */
-	transaction(SA_GET_TABLE, MAD_STREAM, 20 * 112, 0, -EINVAL); /* ABORT from the receiver */
+	madtool_transaction(SA_GET_TABLE, MAD_STREAM, 0, 0, 0);
+	madtool_transaction(SA_GET_TABLE, MAD_STREAM, 112, 0, 0);
+	madtool_transaction(SA_GET_TABLE, MAD_STREAM, 20 * 112, 0, 0);
+	madtool_transaction(SA2_GET_MULTI, MAD_STREAM, 450, 0, 0);
+	madtool_transaction(SA2_GET_MULTI, MAD_LATER, 50, 0, 0);
+	madtool_transaction(SA_GET_TABLE, MAD_STREAM, 20 * 112, 1000, 0); /* the sender STOPs */
+	madtool_transaction(SA_GET_TABLE, MAD_STREAM, 20 * 112, 0, -EINVAL); /* receiver ABORTs */
 	return 0;
 }

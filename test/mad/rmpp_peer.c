@@ -17,7 +17,7 @@
 /* --- the sink --- */
 
 static uint8_t *
-sink_reserve(struct tx_sink *sink, const struct path *path, uint32_t len)
+peer_sink_reserve(struct tx_sink *sink, const struct path *path, uint32_t len)
 {
 	struct rmpp_peer *p = (struct rmpp_peer *)sink;
 
@@ -30,7 +30,7 @@ sink_reserve(struct tx_sink *sink, const struct path *path, uint32_t len)
 }
 
 static const char *
-method_name(uint8_t method)
+peer_method_name(uint8_t method)
 {
 	switch (method) {
 	case 0x12:
@@ -48,7 +48,7 @@ method_name(uint8_t method)
 }
 
 static void
-describe(struct sent *t)
+peer_describe(struct sent *t)
 {
 	const uint8_t *m = t->mad;
 	uint32_t segment = get_be32(m + 28), length = get_be32(m + 32);
@@ -56,9 +56,10 @@ describe(struct sent *t)
 
 	if (!(m[26] & 1)) {
 		if (status != 0)
-			snprintf(t->text, sizeof(t->text), "%s %04X", method_name(m[3]), status);
+			snprintf(t->text, sizeof(t->text), "%s %04X", peer_method_name(m[3]),
+				status);
 		else
-			snprintf(t->text, sizeof(t->text), "%s", method_name(m[3]));
+			snprintf(t->text, sizeof(t->text), "%s", peer_method_name(m[3]));
 		return;
 	}
 	assert_int_equal(m[24], 1);
@@ -85,7 +86,7 @@ describe(struct sent *t)
 }
 
 static void
-sink_commit(struct tx_sink *sink)
+peer_sink_commit(struct tx_sink *sink)
 {
 	struct rmpp_peer *p = (struct rmpp_peer *)sink;
 	struct sent *t = &p->sent[p->sent_count++];
@@ -96,13 +97,13 @@ sink_commit(struct tx_sink *sink)
 	assert_int_equal(t->mad[0], 1);
 	assert_int_equal(t->mad[1], 3);
 	assert_int_equal(t->mad[2], 2);
-	describe(t);
+	peer_describe(t);
 }
 
 /* --- agent and taker --- */
 
 static int
-source_read(void *arg, uint64_t offset, uint8_t *buf, uint32_t len)
+peer_source_read(void *arg, uint64_t offset, uint8_t *buf, uint32_t len)
 {
 	struct rmpp_peer *p = arg;
 	uint32_t i;
@@ -116,7 +117,7 @@ source_read(void *arg, uint64_t offset, uint8_t *buf, uint32_t len)
 }
 
 static void
-source_release(void *arg)
+peer_source_release(void *arg)
 {
 	struct rmpp_peer *p = arg;
 
@@ -126,11 +127,11 @@ source_release(void *arg)
 struct mad_source
 rmpp_peer_source(struct rmpp_peer *p)
 {
-	return (struct mad_source){ p, p->length, source_read, source_release };
+	return (struct mad_source){ p, p->length, peer_source_read, peer_source_release };
 }
 
 static enum mad_outcome
-request(void *arg, struct mad_request *req)
+peer_request(void *arg, struct mad_request *req)
 {
 	struct rmpp_peer *p = arg;
 
@@ -156,7 +157,7 @@ static const struct mad_method methods[] = {
 };
 
 static int
-take(void *arg, uint64_t offset, const uint8_t *data, uint32_t len)
+peer_take(void *arg, uint64_t offset, const uint8_t *data, uint32_t len)
 {
 	struct rmpp_peer *p = arg;
 
@@ -170,7 +171,7 @@ take(void *arg, uint64_t offset, const uint8_t *data, uint32_t len)
 }
 
 static void
-done(void *arg, const struct mad_result *result)
+peer_done(void *arg, const struct mad_result *result)
 {
 	struct rmpp_peer *p = arg;
 
@@ -183,7 +184,7 @@ done(void *arg, const struct mad_result *result)
 /* --- set-up --- */
 
 static const struct port_attr *
-port_of(void *arg, uint16_t port)
+peer_port_of(void *arg, uint16_t port)
 {
 	struct rmpp_peer *p = arg;
 
@@ -202,7 +203,7 @@ fill_predictable(void *arg, void *buf, size_t len)
 static const struct rng predictable = { fill_predictable, NULL };
 
 static struct av
-av_of(const char *from, const char *to)
+peer_av_of(const char *from, const char *to)
 {
 	struct av av = {
 		.encap = ENCAP_ROCEV2_IPV4,
@@ -217,7 +218,7 @@ av_of(const char *from, const char *to)
 }
 
 static void
-make_port(struct rmpp_peer *p)
+peer_make_port(struct rmpp_peer *p)
 {
 	p->port.up = true;
 	p->port.active_mtu = 1024;
@@ -240,21 +241,21 @@ rmpp_peer_create(const struct mad_limits *limits)
 		.hz = 1000000000,
 		.alloc = &allocator_malloc,
 		.rng = &predictable,
-		.port = port_of,
+		.port = peer_port_of,
 		.port_arg = p,
 		.limits = *limits,
 	};
-	const struct mad_agent agent = { 3, 2, "sa", MAD_RMPP, 56, methods, request, p };
-	struct av av = av_of("10.0.0.1", "10.0.0.2");
+	const struct mad_agent agent = { 3, 2, "sa", MAD_RMPP, 56, methods, peer_request, p };
+	struct av av = peer_av_of("10.0.0.1", "10.0.0.2");
 
 	assert_non_null(p);
-	p->sink.reserve = sink_reserve;
-	p->sink.commit = sink_commit;
+	p->sink.reserve = peer_sink_reserve;
+	p->sink.commit = peer_sink_commit;
 	p->room = UINT32_MAX;
 	p->now = FIRST_NOW;
 	p->tid = TID;
 	p->outcome = MAD_STREAM;
-	make_port(p);
+	peer_make_port(p);
 	path_init(&p->path, &av, PEER_QPN, 1);
 	p->wheel = timer_wheel_create(&allocator_malloc, 4096, p->now);
 	config.wheel = p->wheel;
@@ -385,10 +386,10 @@ in_data(struct rmpp_peer *p, uint8_t method, uint32_t n, uint32_t total, uint32_
 /* --- we send --- */
 
 static int
-call(struct rmpp_peer *p, uint8_t method, const struct mad_source *source, mad_handle *h)
+peer_call(struct rmpp_peer *p, uint8_t method, const struct mad_source *source, mad_handle *h)
 {
 	struct mad_call c = {
-		.to = { .av = av_of("10.0.0.2", "10.0.0.1"),
+		.to = { .av = peer_av_of("10.0.0.2", "10.0.0.1"),
 				.qpn = PEER_QPN,
 				.qkey = 0x80010000,
 				.pkey = 0xFFFF,
@@ -397,7 +398,7 @@ call(struct rmpp_peer *p, uint8_t method, const struct mad_source *source, mad_h
 		.data_offset = 56,
 		.flags = MAD_METHOD_SESSION | MAD_METHOD_MULTI_RESPONSE,
 		.resp_time = 8,
-		.taker = { p, take, done },
+		.taker = { p, peer_take, peer_done },
 	};
 	uint8_t mad[MAD_LEN];
 	int rc;
@@ -422,7 +423,7 @@ call_table(struct rmpp_peer *p, mad_handle *h)
 {
 	mad_handle unused;
 
-	return call(p, 0x12, NULL, h != NULL ? h : &unused);
+	return peer_call(p, 0x12, NULL, h != NULL ? h : &unused);
 }
 
 int
@@ -433,7 +434,7 @@ call_multi(struct rmpp_peer *p, uint64_t length)
 
 	p->length = length;
 	source = rmpp_peer_source(p);
-	return call(p, 0x14, &source, &h);
+	return peer_call(p, 0x14, &source, &h);
 }
 
 /* --- time --- */

@@ -13,7 +13,7 @@
 #include "harness.h"
 
 static mad_handle
-call(struct harness *h, uint8_t method, uint8_t resp_time, uint8_t retries)
+calls_call(struct harness *h, uint8_t method, uint8_t resp_time, uint8_t retries)
 {
 	uint8_t mad[MAD_LEN];
 	struct mad_call c;
@@ -37,7 +37,7 @@ test_answer(void **state)
 {
 	struct harness *h = *state;
 
-	call(h, MAD_GET, 10, 0);
+	calls_call(h, MAD_GET, 10, 0);
 	pass(h, 5 * US);
 	assert_int_equal(say_v1(h, 0x81, 0, 0, 0, 0), VERDICT_DATAGRAM);
 	assert_int_equal(h->done, 1);
@@ -54,7 +54,7 @@ test_answer_with_status(void **state)
 	struct harness *h = *state;
 	uint8_t mad[MAD_LEN];
 
-	call(h, MAD_SET, 10, 0); /* Set is answered by GetResp */
+	calls_call(h, MAD_SET, 10, 0); /* Set is answered by GetResp */
 	put_be16(v1_mad(h, mad, 0x81, 0, 0, 0, 0) + MAD_OFF_STATUS, 0x0700);
 	say(h, mad);
 	assert_int_equal(h->result.end, MAD_END_STATUS);
@@ -84,7 +84,7 @@ test_response_timeout_formula(void **state)
 	for (i = 0; i < sizeof(timeouts) / sizeof(timeouts[0]); i++) {
 		h = harness_create(&(struct harness_config){ .scripted = true,
 			.subnet_timeout = timeouts[i].subnet_timeout });
-		call(h, MAD_GET, timeouts[i].resp_time, 1);
+		calls_call(h, MAD_GET, timeouts[i].resp_time, 1);
 		pass(h, timeouts[i].ns - 1);
 		expect_silence(&h->a);
 		pass(h, 1);
@@ -104,7 +104,7 @@ test_retries(void **state)
 	struct harness *h = *state;
 	unsigned int i;
 
-	call(h, MAD_GET, 10, 200);
+	calls_call(h, MAD_GET, 10, 200);
 	for (i = 0; i < 7; i++) {
 		pass(h, RESPONSE_TIMEOUT);
 		expect_tx(&h->a, "01 single of 0");
@@ -184,7 +184,7 @@ static void
 test_cancel(void **state)
 {
 	struct harness *h = *state;
-	mad_handle handle = call(h, MAD_GET, 10, 0);
+	mad_handle handle = calls_call(h, MAD_GET, 10, 0);
 
 	assert_int_equal(mad_cancel(h->a.w, handle, h->now), 0);
 	assert_int_equal(h->done, 1);
@@ -235,7 +235,7 @@ test_idle_sessions_are_not_queued(void **state)
 	unsigned int i;
 
 	for (i = 0; i < 60; i++)
-		call(h, MAD_GET, 20, 0);
+		calls_call(h, MAD_GET, 20, 0);
 	assert_false(mad_pending(h->a.w));
 	assert_int_equal(mad_run(h->a.w, h->now, 100), 0);
 	assert_int_equal(sessions_of(&h->a), 60);

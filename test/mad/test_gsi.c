@@ -21,7 +21,7 @@ static const struct wire_headers good = {
 };
 
 static uint8_t *
-get(const struct harness *h, uint8_t *mad, uint8_t mgmt_class, uint8_t version, uint8_t method)
+gsi_get(const struct harness *h, uint8_t *mad, uint8_t mgmt_class, uint8_t version, uint8_t method)
 {
 	v1_mad(h, mad, method, 0, 0, 0, 0);
 	mad[MAD_OFF_CLASS] = mgmt_class;
@@ -38,7 +38,7 @@ test_checks(void **state)
 	uint8_t mad[512] = { 0 };
 
 	h->outcome = MAD_ANSWER;
-	get(h, mad, 0x34, 1, MAD_GET);
+	gsi_get(h, mad, 0x34, 1, MAD_GET);
 	mad[MAD_OFF_BASE_VERSION] = 2;
 	bad.opcode = RC_SEND_ONLY;
 	bad.pkey = 0x7FFE;
@@ -68,7 +68,7 @@ test_violations(void **state)
 	const struct port_violations *v = mad_worker_violations(h->a.w, 0);
 	uint8_t mad[MAD_LEN];
 
-	get(h, mad, 0x34, 1, MAD_GET);
+	gsi_get(h, mad, 0x34, 1, MAD_GET);
 	bad.pkey = 0x1234;
 	say_frame(h, &bad, mad, 256, false);
 	say_frame(h, &bad, mad, 256, true); /* a packet with a wrong ICRC is no violation */
@@ -104,7 +104,7 @@ test_any_pkey(void **state)
 
 	h->outcome = MAD_ANSWER;
 	headers.pkey = 0x0001;
-	assert_int_equal(say_frame(h, &headers, get(h, mad, 0x34, 1, MAD_GET), 256, false),
+	assert_int_equal(say_frame(h, &headers, gsi_get(h, mad, 0x34, 1, MAD_GET), 256, false),
 		VERDICT_DATAGRAM);
 	assert_true(wire_parse(ENCAP_ROCEV2_IPV4, h->a.frames[0].bytes + 14, h->a.frames[0].len - 14,
 		&pkt, &why));
@@ -124,7 +124,7 @@ test_answer_goes_back(void **state)
 	uint8_t mad[MAD_LEN];
 
 	h->outcome = MAD_ANSWER;
-	say_frame(h, &good, get(h, mad, 0x34, 1, MAD_GET), 256, false);
+	say_frame(h, &good, gsi_get(h, mad, 0x34, 1, MAD_GET), 256, false);
 	assert_int_equal(h->a.sent, 1);
 	assert_memory_equal(f->bytes, dmac, 6);
 	assert_memory_equal(f->bytes + 6, smac, 6);
@@ -153,7 +153,7 @@ test_answer_by_lid(void **state)
 
 	(void)state;
 	h->outcome = MAD_ANSWER;
-	assert_int_equal(say_frame(h, &good, get(h, mad, 0x34, 1, MAD_GET), 256, false),
+	assert_int_equal(say_frame(h, &good, gsi_get(h, mad, 0x34, 1, MAD_GET), 256, false),
 		VERDICT_DATAGRAM);
 	assert_true(wire_parse(ENCAP_IB, h->a.frames[0].bytes + 14, h->a.frames[0].len - 14, &pkt,
 		&why));
@@ -183,8 +183,8 @@ test_answer_by_gid_of_the_grh(void **state)
 	for (i = 0; i < 2; i++) {
 		h->outcome = i == 0 ? MAD_ANSWER : MAD_STREAM;
 		assert_int_equal(say_by(h, &av, &good,
-			i == 0 ? get(h, mad, 0x34, 1, MAD_GET) :
-				 get(h, mad, 0x03, 1, SA_GET_TABLE)), VERDICT_DATAGRAM);
+			i == 0 ? gsi_get(h, mad, 0x34, 1, MAD_GET) :
+				 gsi_get(h, mad, 0x03, 1, SA_GET_TABLE)), VERDICT_DATAGRAM);
 		next_packet(&h->a, &pkt);
 		assert_int_equal(pkt.slid, 1);
 		assert_int_equal(pkt.dlid, 2);
@@ -210,7 +210,8 @@ test_answer_keeps_the_dscp(void **state)
 
 	h->outcome = MAD_ANSWER;
 	av.traffic_class = 0xB8 | 3; /* congestion experienced */
-	assert_int_equal(say_by(h, &av, &good, get(h, mad, 0x34, 1, MAD_GET)), VERDICT_DATAGRAM);
+	assert_int_equal(say_by(h, &av, &good, gsi_get(h, mad, 0x34, 1, MAD_GET)),
+		VERDICT_DATAGRAM);
 	next_packet(&h->a, &pkt);
 	assert_int_equal(pkt.tclass & 0xFC, 0xB8);
 	assert_int_not_equal(pkt.tclass & 3, 3);
@@ -247,7 +248,7 @@ test_unknown_is_answered(void **state)
 
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		const struct status_case *c = &cases[i];
-		enum verdict v = say(h, get(h, mad, c->mgmt_class, c->version, c->method));
+		enum verdict v = say(h, gsi_get(h, mad, c->mgmt_class, c->version, c->method));
 		const uint8_t *sent;
 
 		if (c->answer == 0) {
@@ -277,7 +278,7 @@ test_reply_header(void **state)
 	unsigned int i;
 
 	h->outcome = MAD_ANSWER;
-	get(h, mad, 0x34, 1, MAD_SET);
+	gsi_get(h, mad, 0x34, 1, MAD_SET);
 	put_be32(mad + MAD_OFF_MODIFIER, 0xABCD);
 	memset(mad + 24, 0x55, 232);
 	put_be16(mad + MAD_OFF_STATUS, 0x7777);
@@ -341,9 +342,9 @@ test_answers_wait_for_the_sink(void **state)
 	h->a.room = 0;
 	for (i = 0; i < 64; i++) {
 		h->tid = i;
-		assert_int_equal(say(h, get(h, mad, 0x34, 1, MAD_GET)), VERDICT_DATAGRAM);
+		assert_int_equal(say(h, gsi_get(h, mad, 0x34, 1, MAD_GET)), VERDICT_DATAGRAM);
 	}
-	assert_int_equal(say(h, get(h, mad, 0x34, 1, MAD_GET)), VERDICT_MAD_REFUSED);
+	assert_int_equal(say(h, gsi_get(h, mad, 0x34, 1, MAD_GET)), VERDICT_MAD_REFUSED);
 	assert_true(mad_pending(h->a.w));
 	h->a.room = 1000;
 	transmit(&h->a);
@@ -400,7 +401,7 @@ test_no_session_for_a_late_answer(void **state)
 	h->outcome = MAD_LATER;
 	for (i = 0; i < h->config.limits.max_sessions_per_peer; i++) {
 		h->tid++;
-		assert_int_equal(say(h, get(h, mad, 0x03, 2, MAD_GET)), VERDICT_DATAGRAM);
+		assert_int_equal(say(h, gsi_get(h, mad, 0x03, 2, MAD_GET)), VERDICT_DATAGRAM);
 		assert_int_not_equal(h->handle, 0);
 	}
 	expect_silence(&h->a);
@@ -442,11 +443,11 @@ test_agent_of_any_version(void **state)
 
 	assert_int_equal(mad_agent_add(h->a.w, &agent), 0);
 	assert_int_equal(mad_agent_add(h->a.w, &agent), -EEXIST);
-	say(h, get(h, mad, 0x34, 7, MAD_GET));
+	say(h, gsi_get(h, mad, 0x34, 7, MAD_GET));
 	/* this agent does not answer; without an agent status 0x0004 would come */
 	expect_silence(&h->a);
 	h->outcome = MAD_ANSWER;
-	say(h, get(h, mad, 0x34, 1, MAD_GET));
+	say(h, gsi_get(h, mad, 0x34, 1, MAD_GET));
 	next_sent(&h->a);
 	assert_int_equal(h->requests, 1);
 	agent.class_version = 9;

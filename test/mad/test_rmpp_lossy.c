@@ -15,7 +15,7 @@
 #define ROUND_TRIP (40 * US) /* of the wire */
 
 static void
-call(struct harness *h, uint8_t method, uint64_t request_bytes)
+rmpp_lossy_call(struct harness *h, uint8_t method, uint64_t request_bytes)
 {
 	uint8_t mad[MAD_LEN];
 	struct mad_call c;
@@ -36,9 +36,9 @@ call(struct harness *h, uint8_t method, uint64_t request_bytes)
 
 /* Virtual time of a successful call. */
 static uint64_t
-time_of(struct harness *h, uint8_t method, uint64_t request_bytes)
+rmpp_lossy_time_of(struct harness *h, uint8_t method, uint64_t request_bytes)
 {
-	call(h, method, request_bytes);
+	rmpp_lossy_call(h, method, request_bytes);
 	while (h->done == 0)
 		assert_false(harness_run(h, 10 * US) && h->done == 0);
 	assert_string_equal(mad_end_name(h->result.end), "OK");
@@ -62,7 +62,7 @@ test_no_loss(void **state)
 	struct harness *h = table_harness(161 * 200);
 
 	(void)state;
-	assert_in_range(time_of(h, SA_GET_TABLE, 0), 11 * ROUND_TRIP, 12 * ROUND_TRIP);
+	assert_in_range(rmpp_lossy_time_of(h, SA_GET_TABLE, 0), 11 * ROUND_TRIP, 12 * ROUND_TRIP);
 	assert_int_equal(h->taken, 161 * 200);
 	assert_true(harness_run(h, 20000 * MS));
 	assert_int_equal(counters_of(&h->a).segments_sent, 161);
@@ -87,7 +87,8 @@ test_lost_segment_costs_a_round_trip(void **state)
 			continue;
 		}
 		lose(&h->a, k);
-		assert_in_range(time_of(h, SA_GET_TABLE, 0), 5 * ROUND_TRIP, 7 * ROUND_TRIP);
+		assert_in_range(rmpp_lossy_time_of(h, SA_GET_TABLE, 0), 5 * ROUND_TRIP,
+			7 * ROUND_TRIP);
 		assert_int_equal(counters_of(&h->a).segments_resent, 1);
 		assert_int_equal(counters_of(&h->a).probes, 0);
 		harness_destroy(h);
@@ -111,7 +112,7 @@ test_any_one_packet_lost(void **state)
 			lose(&h->a, k);
 		else /* a lost request waits for the ResponseTimer */
 			lose(&h->b, k - 65 + 1);
-		assert_in_range(time_of(h, SA_GET_TABLE, 0), 5 * ROUND_TRIP,
+		assert_in_range(rmpp_lossy_time_of(h, SA_GET_TABLE, 0), 5 * ROUND_TRIP,
 				7 * ROUND_TRIP + (k == 0 || k == 65 ? 1000 * US : 240 * US));
 		assert_int_equal(h->taken, 65 * 200);
 		assert_true(harness_run(h, 20000 * MS));
@@ -134,7 +135,7 @@ test_any_packet_of_a_double_sided_transaction_lost(void **state)
 		struct harness *h = table_harness(40 * 200);
 
 		lose(k % 2 ? &h->a : &h->b, k / 2);
-		time_of(h, SA2_GET_MULTI, 40 * 200);
+		rmpp_lossy_time_of(h, SA2_GET_MULTI, 40 * 200);
 		assert_int_equal(h->taken, 40 * 200);
 		assert_int_equal(h->requests, 1);
 		assert_int_equal(h->body_len, 40 * 200);
@@ -157,7 +158,7 @@ test_burst_lost(void **state)
 	(void)state;
 	for (k = 1; k <= 16; k++)
 		lose(&h->a, k);
-	assert_true(time_of(h, SA_GET_TABLE, 0) < 10 * ROUND_TRIP + 300 * US);
+	assert_true(rmpp_lossy_time_of(h, SA_GET_TABLE, 0) < 10 * ROUND_TRIP + 300 * US);
 	assert_int_equal(counters_of(&h->a).timeouts, 0);
 	harness_destroy(h);
 }
@@ -175,7 +176,7 @@ test_thousand_records_at_one_percent(void **state)
 
 		h->wire.rng = seed;
 		h->wire.loss = 10;
-		t = time_of(h, SA_GET_TABLE, 0);
+		t = rmpp_lossy_time_of(h, SA_GET_TABLE, 0);
 		sum += t;
 		worst = t > worst ? t : worst;
 		harness_destroy(h);
@@ -200,7 +201,8 @@ test_lost_request(void **state)
 		h->table_bytes = 10 * 192;
 		for (i = 0; i < lost; i++)
 			lose(&h->b, i);
-		assert_in_range(time_of(h, SA_GET_TABLE, 0), lost == 1 ? 10 * MS : 30 * MS,
+		assert_in_range(rmpp_lossy_time_of(h, SA_GET_TABLE, 0),
+			lost == 1 ? 10 * MS : 30 * MS,
 			lost == 1 ? 11 * MS : 31 * MS);
 		assert_int_equal(h->taken, 1920);
 		assert_int_equal(h->requests, 1);
@@ -216,14 +218,14 @@ struct bad_wire {
 
 /* Every transfer ends with the exact table or an error, all sessions end, sources are released. */
 static void
-one_seed(uint64_t seed, const struct bad_wire *w, uint8_t method, unsigned int *ok)
+rmpp_lossy_one_seed(uint64_t seed, const struct bad_wire *w, uint8_t method, unsigned int *ok)
 {
 	struct harness *h = table_harness(seed * 7919 % 60000);
 	uint64_t bytes = h->table_bytes;
 
 	h->wire = (struct harness_wire){ w->loss, w->duplicate, w->reorder, w->corrupt, 20 * US,
 		seed };
-	call(h, method, bytes);
+	rmpp_lossy_call(h, method, bytes);
 	assert_true(harness_run(h, 200000 * MS));
 	assert_int_equal(h->done, 1);
 	if (h->result.end == MAD_END_OK) {
@@ -240,13 +242,13 @@ one_seed(uint64_t seed, const struct bad_wire *w, uint8_t method, unsigned int *
 }
 
 static void
-many_seeds(const struct bad_wire *w, unsigned int at_least)
+rmpp_lossy_many_seeds(const struct bad_wire *w, unsigned int at_least)
 {
 	unsigned int ok = 0, seed;
 
 	for (seed = 1; seed <= 50; seed++) {
-		one_seed(seed, w, SA_GET_TABLE, &ok);
-		one_seed(seed, w, SA2_GET_MULTI, &ok);
+		rmpp_lossy_one_seed(seed, w, SA_GET_TABLE, &ok);
+		rmpp_lossy_one_seed(seed, w, SA2_GET_MULTI, &ok);
 	}
 	if (ok < at_least)
 		fail_msg("%u of 100 completed", ok);
@@ -256,23 +258,23 @@ static void
 test_one_percent_of_everything(void **state)
 {
 	(void)state;
-	many_seeds(&(struct bad_wire){ 10, 10, 10, 10 }, 100);
+	rmpp_lossy_many_seeds(&(struct bad_wire){ 10, 10, 10, 10 }, 100);
 }
 
 static void
 test_five_percent_of_everything(void **state)
 {
 	(void)state;
-	many_seeds(&(struct bad_wire){ 50, 50, 50, 50 }, 100);
+	rmpp_lossy_many_seeds(&(struct bad_wire){ 50, 50, 50, 50 }, 100);
 }
 
 static void
 test_twenty_percent(void **state)
 {
 	(void)state;
-	many_seeds(&(struct bad_wire){ 200, 0, 0, 0 }, 90);
-	many_seeds(&(struct bad_wire){ 0, 200, 200, 0 }, 100);
-	many_seeds(&(struct bad_wire){ 100, 100, 200, 100 }, 80);
+	rmpp_lossy_many_seeds(&(struct bad_wire){ 200, 0, 0, 0 }, 90);
+	rmpp_lossy_many_seeds(&(struct bad_wire){ 0, 200, 200, 0 }, 100);
+	rmpp_lossy_many_seeds(&(struct bad_wire){ 100, 100, 200, 100 }, 80);
 }
 
 int

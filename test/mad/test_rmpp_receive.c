@@ -25,7 +25,7 @@ expect_data(const struct rmpp_peer *p, const uint8_t *data, uint64_t len)
 }
 
 static void
-expect_answer(struct rmpp_peer *p, uint64_t len)
+rmpp_receive_expect_answer(struct rmpp_peer *p, uint64_t len)
 {
 	assert_int_equal(p->done, 1);
 	assert_int_equal(p->result.end, MAD_END_OK);
@@ -48,7 +48,8 @@ expect_failure(struct rmpp_peer *p, enum mad_end end, uint8_t rmpp_status)
 
 /* Segments first to last of an answer to our GetTable, which has `total` and ends with `tail`. */
 static void
-answer(struct rmpp_peer *p, uint32_t first, uint32_t last, uint32_t total, uint32_t tail)
+rmpp_receive_answer(struct rmpp_peer *p, uint32_t first, uint32_t last, uint32_t total,
+	uint32_t tail)
 {
 	for (; first <= last; first++)
 		assert_int_equal(in_data(p, 0x92, first, total, tail), VERDICT_DATAGRAM);
@@ -59,7 +60,7 @@ static void
 table_begun(struct rmpp_peer *p, uint32_t total)
 {
 	assert_int_equal(call_table(p, NULL), 0);
-	answer(p, 1, 1, total, 200);
+	rmpp_receive_answer(p, 1, 1, total, 200);
 	expect_tx(p, "GetTable", "ACK 1 17");
 }
 
@@ -82,7 +83,7 @@ test_segment_1_is_acknowledged(void **state)
 	uint8_t want[MAD_LEN];
 
 	call_table(p, NULL);
-	answer(p, 1, 1, 40, 200);
+	rmpp_receive_answer(p, 1, 1, 40, 200);
 	expect_tx(p, "GetTable", "ACK 1 17");
 	/* the received header back, R toggled; type 2; Active only; no data */
 	make_rmpp(p, want, 0x12, 2, 0, 0, 1, 17);
@@ -96,7 +97,7 @@ test_nothing_is_acknowledged_in_mid_window(void **state)
 	struct rmpp_peer *p = *state;
 
 	table_begun(p, 40);
-	answer(p, 2, 16, 40, 200);
+	rmpp_receive_answer(p, 2, 16, 40, 200);
 	expect_silence(p);
 }
 
@@ -106,9 +107,9 @@ test_end_of_the_window_is_acknowledged(void **state)
 	struct rmpp_peer *p = *state;
 
 	table_begun(p, 40);
-	answer(p, 2, 17, 40, 200);
+	rmpp_receive_answer(p, 2, 17, 40, 200);
 	expect_tx(p, "ACK 17 33");
-	answer(p, 18, 33, 40, 200);
+	rmpp_receive_answer(p, 18, 33, 40, 200);
 	expect_tx(p, "ACK 33 49");
 }
 
@@ -118,9 +119,9 @@ test_last_is_acknowledged_and_ends(void **state)
 	struct rmpp_peer *p = *state;
 
 	table_begun(p, 3);
-	answer(p, 2, 3, 3, 112);
+	rmpp_receive_answer(p, 2, 3, 3, 112);
 	expect_tx(p, "ACK 3 19");
-	expect_answer(p, 512);
+	rmpp_receive_expect_answer(p, 512);
 	assert_int_equal(p->result.segments, 3);
 	assert_int_equal(p->result_mad[3], 0x92);
 }
@@ -135,7 +136,7 @@ test_window_step_is_configured(void **state)
 	limits.rmpp_window = 4;
 	p = rmpp_peer_create(&limits);
 	call_table(p, NULL);
-	answer(p, 1, 5, 40, 200);
+	rmpp_receive_answer(p, 1, 5, 40, 200);
 	expect_tx(p, "GetTable", "ACK 1 5", "ACK 5 9");
 	rmpp_peer_destroy(p);
 }
@@ -146,9 +147,9 @@ test_single_segment(void **state)
 	struct rmpp_peer *p = *state;
 
 	call_table(p, NULL);
-	answer(p, 1, 1, 1, 112);
+	rmpp_receive_answer(p, 1, 1, 1, 112);
 	expect_tx(p, "GetTable", "ACK 1 17");
-	expect_answer(p, 112);
+	rmpp_receive_expect_answer(p, 112);
 }
 
 /* B7: no match is success with no record, PayloadLength 20 */
@@ -158,8 +159,8 @@ test_answer_without_a_record(void **state)
 	struct rmpp_peer *p = *state;
 
 	call_table(p, NULL);
-	answer(p, 1, 1, 1, 0);
-	expect_answer(p, 0);
+	rmpp_receive_answer(p, 1, 1, 1, 0);
+	rmpp_receive_expect_answer(p, 0);
 }
 
 /* --- B6: duplicates --- */
@@ -172,7 +173,7 @@ test_duplicate_is_acknowledged_again(void **state)
 	table_begun(p, 40);
 	assert_int_equal(in_data(p, 0x92, 1, 40, 200), VERDICT_MAD_DISCARDED);
 	expect_tx(p, "ACK 1 17");
-	answer(p, 2, 17, 40, 200);
+	rmpp_receive_answer(p, 2, 17, 40, 200);
 	expect_tx(p, "ACK 17 33");
 	assert_int_equal(in_data(p, 0x92, 9, 40, 200), VERDICT_MAD_DISCARDED);
 	expect_tx(p, "ACK 17 33");
@@ -187,7 +188,7 @@ test_duplicate_in_mid_window_is_dropped(void **state)
 	struct rmpp_peer *p = *state;
 
 	table_begun(p, 40);
-	answer(p, 2, 5, 40, 200);
+	rmpp_receive_answer(p, 2, 5, 40, 200);
 	assert_int_equal(in_data(p, 0x92, 4, 40, 200), VERDICT_MAD_DISCARDED);
 	expect_silence(p);
 }
@@ -198,7 +199,7 @@ test_finished_context_acknowledges_again_for_10_s(void **state)
 	struct rmpp_peer *p = *state;
 
 	table_begun(p, 2);
-	answer(p, 2, 2, 2, 50);
+	rmpp_receive_answer(p, 2, 2, 2, 50);
 	expect_tx(p, "ACK 2 18");
 	pass(p, 9990 * MS);
 	assert_int_equal(in_data(p, 0x92, 2, 2, 50), VERDICT_MAD_DISCARDED);
@@ -217,16 +218,16 @@ test_segments_out_of_order_inside_the_window_are_kept(void **state)
 	struct rmpp_peer *p = *state;
 
 	table_begun(p, 17);
-	answer(p, 3, 10, 17, 30);
+	rmpp_receive_answer(p, 3, 10, 17, 30);
 	assert_int_equal(p->taken, 200);
 	assert_string_equal(session_of(p).state, "RECOVER");
-	answer(p, 2, 2, 17, 30);
+	rmpp_receive_answer(p, 2, 2, 17, 30);
 	assert_int_equal(p->taken, 2000);
 	assert_string_equal(session_of(p).state, "RECV");
-	answer(p, 17, 17, 17, 30);
-	answer(p, 16, 16, 17, 30);
-	answer(p, 11, 15, 17, 30);
-	expect_answer(p, 3230);
+	rmpp_receive_answer(p, 17, 17, 17, 30);
+	rmpp_receive_answer(p, 16, 16, 17, 30);
+	rmpp_receive_answer(p, 11, 15, 17, 30);
+	rmpp_receive_expect_answer(p, 3230);
 	expect_counter(p, segments_discarded, 0);
 	expect_counter(p, segments_received, 17);
 }
@@ -243,7 +244,7 @@ test_whole_window_backwards(void **state)
 		assert_int_equal(in_data(p, 0x92, n, 33, 7), VERDICT_DATAGRAM);
 	for (n = 33; n >= 18; n--)
 		assert_int_equal(in_data(p, 0x92, n, 33, 7), VERDICT_DATAGRAM);
-	expect_answer(p, 32 * 200 + 7);
+	rmpp_receive_expect_answer(p, 32 * 200 + 7);
 }
 
 static void
@@ -255,7 +256,7 @@ test_segment_beyond_the_window_is_dropped(void **state)
 	assert_int_equal(in_data(p, 0x92, 18, 40, 200), VERDICT_MAD_DISCARDED);
 	assert_int_equal(in_rmpp(p, 0x92, 1, 0, 0, UINT32_MAX, 0), VERDICT_MAD_DISCARDED);
 	expect_silence(p);
-	answer(p, 2, 17, 40, 200);
+	rmpp_receive_answer(p, 2, 17, 40, 200);
 	expect_tx(p, "ACK 17 33");
 	assert_int_equal(p->taken, 17 * 200);
 }
@@ -278,13 +279,13 @@ test_gap_is_told_at_once_and_once(void **state)
 	struct rmpp_peer *p = *state;
 
 	table_begun(p, 40);
-	answer(p, 2, 4, 40, 200);
+	rmpp_receive_answer(p, 2, 4, 40, 200);
 	expect_silence(p);
-	answer(p, 6, 6, 40, 200); /* 5 is missing */
+	rmpp_receive_answer(p, 6, 6, 40, 200); /* 5 is missing */
 	expect_tx(p, "ACK 4 17"); /* no larger window */
-	answer(p, 7, 17, 40, 200);
+	rmpp_receive_answer(p, 7, 17, 40, 200);
 	expect_silence(p);
-	answer(p, 5, 5, 40, 200);
+	rmpp_receive_answer(p, 5, 5, 40, 200);
 	expect_tx(p, "ACK 17 33");
 	assert_int_equal(p->taken, 17 * 200);
 }
@@ -296,14 +297,14 @@ test_gap_is_told_again_after_a_round_trip(void **state)
 
 	table_begun(p, 40);
 	pass(p, RTT);
-	answer(p, 2, 4, 40, 200); /* answers our ACK, so a round trip is known */
-	answer(p, 6, 6, 40, 200);
+	rmpp_receive_answer(p, 2, 4, 40, 200); /* answers our ACK, so a round trip is known */
+	rmpp_receive_answer(p, 6, 6, 40, 200);
 	expect_tx(p, "ACK 4 17");
 	pass(p, RTT / 2);
-	answer(p, 7, 7, 40, 200);
+	rmpp_receive_answer(p, 7, 7, 40, 200);
 	expect_silence(p);
 	pass(p, RTT);
-	answer(p, 8, 8, 40, 200);
+	rmpp_receive_answer(p, 8, 8, 40, 200);
 	expect_tx(p, "ACK 4 17");
 }
 
@@ -313,11 +314,11 @@ test_second_gap_is_told_when_the_first_is_filled(void **state)
 	struct rmpp_peer *p = *state;
 
 	table_begun(p, 40);
-	answer(p, 3, 3, 40, 200); /* 2 */
+	rmpp_receive_answer(p, 3, 3, 40, 200); /* 2 */
 	expect_tx(p, "ACK 1 17");
-	answer(p, 6, 6, 40, 200); /* 4 and 5 */
+	rmpp_receive_answer(p, 6, 6, 40, 200); /* 4 and 5 */
 	expect_silence(p);
-	answer(p, 2, 2, 40, 200);
+	rmpp_receive_answer(p, 2, 2, 40, 200);
 	expect_tx(p, "ACK 3 17");
 }
 
@@ -328,7 +329,7 @@ test_probe_of_a_held_segment_is_answered(void **state)
 	struct rmpp_peer *p = *state;
 
 	table_begun(p, 40);
-	answer(p, 3, 17, 40, 200);
+	rmpp_receive_answer(p, 3, 17, 40, 200);
 	expect_tx(p, "ACK 1 17");
 	assert_int_equal(in_data(p, 0x92, 17, 40, 200), VERDICT_MAD_DISCARDED);
 	expect_tx(p, "ACK 1 17");
@@ -347,8 +348,8 @@ test_without_memory_segments_out_of_order_are_dropped(void **state)
 	table_begun(p, 5);
 	assert_int_equal(in_data(p, 0x92, 3, 5, 9), VERDICT_MAD_DISCARDED);
 	expect_tx(p, "ACK 1 17");
-	answer(p, 2, 5, 5, 9);
-	expect_answer(p, 809);
+	rmpp_receive_answer(p, 2, 5, 5, 9);
+	rmpp_receive_expect_answer(p, 809);
 	rmpp_peer_destroy(p);
 }
 
@@ -360,11 +361,11 @@ test_memory_of_held_segments_is_given_back(void **state)
 
 	table_begun(p, 40);
 	before = memory_used(p);
-	answer(p, 3, 17, 40, 200);
+	rmpp_receive_answer(p, 3, 17, 40, 200);
 	assert_true(memory_used(p) >= before + 15 * 200);
-	answer(p, 2, 2, 40, 200);
+	rmpp_receive_answer(p, 2, 2, 40, 200);
 	assert_int_equal(memory_used(p), before);
-	answer(p, 19, 33, 40, 200);
+	rmpp_receive_answer(p, 19, 33, 40, 200);
 	in_rmpp(p, 0x92, 4, 0, 127, 0, 0); /* the peer aborts */
 	assert_true(memory_used(p) < before);
 	expect_failure(p, MAD_END_ABORTED, 127);
@@ -419,7 +420,7 @@ test_second_last_is_aborted_119(void **state)
 	struct rmpp_peer *p = *state;
 
 	table_begun(p, 9);
-	answer(p, 9, 9, 9, 100);
+	rmpp_receive_answer(p, 9, 9, 9, 100);
 	forget_sent(p);
 	in_rmpp(p, 0x92, 1, 4, 0, 5, 120);
 	expect_tx(p, "ABORT 119");
@@ -432,7 +433,7 @@ test_last_before_segments_that_came_is_aborted_119(void **state)
 	struct rmpp_peer *p = *state;
 
 	table_begun(p, 9);
-	answer(p, 7, 7, 9, 100);
+	rmpp_receive_answer(p, 7, 7, 9, 100);
 	forget_sent(p);
 	in_rmpp(p, 0x92, 1, 4, 0, 5, 120);
 	expect_tx(p, "ABORT 119");
@@ -445,10 +446,10 @@ test_segment_behind_the_last_is_dropped(void **state)
 	struct rmpp_peer *p = *state;
 
 	table_begun(p, 5);
-	answer(p, 5, 5, 5, 10);
+	rmpp_receive_answer(p, 5, 5, 5, 10);
 	assert_int_equal(in_rmpp(p, 0x92, 1, 0, 0, 7, 0), VERDICT_MAD_DISCARDED);
-	answer(p, 2, 4, 5, 10);
-	expect_answer(p, 810);
+	rmpp_receive_answer(p, 2, 4, 5, 10);
+	rmpp_receive_expect_answer(p, 810);
 }
 
 /* --- B6: the overall timer --- */
@@ -567,7 +568,7 @@ test_taker_that_cannot_use_it_aborts_127(void **state)
 	struct rmpp_peer *p = *state;
 
 	table_begun(p, 40);
-	answer(p, 3, 17, 40, 200);
+	rmpp_receive_answer(p, 3, 17, 40, 200);
 	forget_sent(p);
 	p->refuse = -EINVAL;
 	in_data(p, 0x92, 2, 40, 200);
@@ -583,7 +584,7 @@ test_cancelled_call_aborts_127(void **state)
 	mad_handle h;
 
 	call_table(p, &h);
-	answer(p, 1, 1, 40, 200);
+	rmpp_receive_answer(p, 1, 1, 40, 200);
 	forget_sent(p);
 	assert_int_equal(mad_cancel(p->w, h, p->now), 0);
 	expect_tx(p, "ABORT 127");
@@ -599,7 +600,7 @@ test_cancelled_while_the_abort_waits(void **state)
 	mad_handle h;
 
 	call_table(p, &h);
-	answer(p, 1, 1, 40, 200);
+	rmpp_receive_answer(p, 1, 1, 40, 200);
 	forget_sent(p);
 	p->room = 0;
 	in_rmpp(p, 0x92, 9, 0, 0, 2, 0); /* no such type */
@@ -697,7 +698,7 @@ test_requester_takes_the_reply_to_its_stream(void **state)
 	assert_int_equal(sent_mad(p, 0)[3], 0x14);
 	in_data(p, 0x94, 2, 2, 60);
 	expect_tx(p, "ACK 2 18");
-	expect_answer(p, 260);
+	rmpp_receive_expect_answer(p, 260);
 	assert_int_equal(p->releases, 1);
 }
 
@@ -712,7 +713,7 @@ test_reply_stands_for_the_last_ack(void **state)
 	forget_sent(p);
 	in_data(p, 0x94, 1, 1, 60);
 	expect_tx(p, "ACK 1 17");
-	expect_answer(p, 60);
+	rmpp_receive_expect_answer(p, 60);
 	pass(p, 100 * MS);
 	expect_silence(p);
 }

@@ -14,7 +14,7 @@
 
 /* Answer a GetTable with this many bytes; segment 1 is sent. */
 static void
-table(struct rmpp_peer *p, uint64_t length)
+rmpp_send_table(struct rmpp_peer *p, uint64_t length)
 {
 	p->length = length;
 	assert_int_equal(in_get_table(p), VERDICT_DATAGRAM);
@@ -24,7 +24,7 @@ table(struct rmpp_peer *p, uint64_t length)
 static void
 table_open(struct rmpp_peer *p, uint32_t n, uint32_t end)
 {
-	table(p, (uint64_t)n * 200);
+	rmpp_send_table(p, (uint64_t)n * 200);
 	expect_tx(p, "DATA 1 First");
 	pass(p, RTT);
 	in_ack(p, 0x12, 1, end);
@@ -46,7 +46,7 @@ test_payload_length_counts_the_class_header_in_every_segment(void **state)
 {
 	struct rmpp_peer *p = *state;
 
-	table(p, 450);
+	rmpp_send_table(p, 450);
 	expect_tx(p, "DATA 1 First");
 	assert_int_equal(get_be32(sent_mad(p, 0) + 32), 3 * 20 + 450);
 	in_ack(p, 0x12, 1, 17);
@@ -60,7 +60,7 @@ test_payload_length_of_a_single_segment_is_the_last_rule(void **state)
 {
 	struct rmpp_peer *p = *state;
 
-	table(p, 112);
+	rmpp_send_table(p, 112);
 	expect_tx(p, "DATA 1 First Last");
 	assert_int_equal(get_be32(sent_mad(p, 0) + 32), 20 + 112);
 }
@@ -70,7 +70,7 @@ test_payload_length_of_no_record_is_20(void **state)
 {
 	struct rmpp_peer *p = *state;
 
-	table(p, 0);
+	rmpp_send_table(p, 0);
 	expect_tx(p, "DATA 1 First Last");
 	assert_int_equal(get_be32(sent_mad(p, 0) + 32), 20);
 }
@@ -80,7 +80,7 @@ test_payload_length_of_full_segments(void **state)
 {
 	struct rmpp_peer *p = *state;
 
-	table(p, 400);
+	rmpp_send_table(p, 400);
 	assert_int_equal(get_be32(p->sent[0].mad + 32), 440);
 	in_ack(p, 0x12, 1, 17);
 	expect_tx(p, "DATA 1 First", "DATA 2 Last");
@@ -93,7 +93,7 @@ test_payload_length_that_no_field_holds_is_not_known(void **state)
 {
 	struct rmpp_peer *p = *state;
 
-	table(p, UINT64_C(4294967295));
+	rmpp_send_table(p, UINT64_C(4294967295));
 	expect_tx(p, "DATA 1 First");
 	assert_int_equal(get_be32(sent_mad(p, 0) + 32), 0);
 }
@@ -106,7 +106,7 @@ test_segments_carry_the_header_and_their_share_of_the_data(void **state)
 	uint8_t want[MAD_LEN];
 	unsigned int i;
 
-	table(p, 250);
+	rmpp_send_table(p, 250);
 	in_ack(p, 0x12, 1, 17);
 	expect_tx(p, "DATA 1 First", "DATA 2 Last");
 	make_mad(p, want, 0x92);
@@ -134,7 +134,7 @@ test_first_window_is_one_segment(void **state)
 {
 	struct rmpp_peer *p = *state;
 
-	table(p, 4000);
+	rmpp_send_table(p, 4000);
 	expect_tx(p, "DATA 1 First");
 	assert_string_equal(session_of(p).state, "WAIT");
 }
@@ -188,7 +188,7 @@ test_ack_of_a_single_segment_without_a_new_window(void **state)
 {
 	struct rmpp_peer *p = *state;
 
-	table(p, 10);
+	rmpp_send_table(p, 10);
 	in_ack(p, 0x12, 1, 1);
 	expect_tx(p, "DATA 1 First Last");
 	expect_counter(p, sessions_completed, 1);
@@ -220,7 +220,7 @@ test_ack_with_a_status_is_aborted_124(void **state)
 {
 	struct rmpp_peer *p = *state;
 
-	table(p, 4000);
+	rmpp_send_table(p, 4000);
 	forget_sent(p);
 	assert_int_equal(in_rmpp(p, 0x12, 2, 0, 1, 5, 1), VERDICT_DATAGRAM); /* W2S comes second */
 	expect_tx(p, "ABORT 124");
@@ -234,7 +234,7 @@ test_new_window_last_below_the_segment_is_aborted_122(void **state)
 {
 	struct rmpp_peer *p = *state;
 
-	table(p, 4000);
+	rmpp_send_table(p, 4000);
 	forget_sent(p);
 	in_ack(p, 0x12, 9, 8); /* S2B comes later */
 	expect_tx(p, "ABORT 122");
@@ -247,7 +247,7 @@ test_ack_of_a_segment_beyond_the_window_is_aborted_123(void **state)
 {
 	struct rmpp_peer *p = *state;
 
-	table(p, 4000);
+	rmpp_send_table(p, 4000);
 	forget_sent(p);
 	in_ack(p, 0x12, 2, 18);
 	expect_tx(p, "ABORT 123");
@@ -389,7 +389,7 @@ test_ack_timer_is_capped_at_2000_ms(void **state)
 	(void)state;
 	limits.resp_time = 21; /* 8.6 s */
 	p = rmpp_peer_create(&limits);
-	table(p, 4000);
+	rmpp_send_table(p, 4000);
 	pass(p, 1999 * MS);
 	expect_counter(p, timeouts, 0);
 	pass(p, 2 * MS);
@@ -551,7 +551,7 @@ test_few_packets_before_the_peer_shows(void **state)
 {
 	struct rmpp_peer *p = *state;
 
-	table(p, 1000 * 200);
+	rmpp_send_table(p, 1000 * 200);
 	pass(p, 9 * 2000 * MS);
 	expect_abort(p, 0, 126, 1);
 	expect_counter(p, segments_sent, 1 + 5 + 7);
@@ -563,7 +563,7 @@ static void
 fast_table(struct rmpp_peer *p, uint64_t tid)
 {
 	p->tid = tid;
-	table(p, 40 * 200);
+	rmpp_send_table(p, 40 * 200);
 	in_ack(p, 0x12, 1, 40);
 	in_ack(p, 0x12, 40, 41);
 }
@@ -577,14 +577,14 @@ test_trip_of_a_probe_while_others_are_faster(void **state)
 
 	/* a trip of 1 ms, by the probe; then nothing else is known: 8 of those, or less */
 	p->tid = 1;
-	table(p, 40 * 200);
+	rmpp_send_table(p, 40 * 200);
 	pass(p, 1 * MS);
 	pass(p, 1 * MS);
 	in_ack(p, 0x12, 1, 40);
 	in_ack(p, 0x12, 40, 41);
 	expect_counter(p, probes, 1);
 	p->tid = 2;
-	table(p, 40 * 200);
+	rmpp_send_table(p, 40 * 200);
 	pass(p, 8 * MS);
 	expect_counter(p, probes, 2);
 	for (i = 0; i < 40; i++)
@@ -639,7 +639,7 @@ test_repeated_request_sends_the_first_segment_again(void **state)
 {
 	struct rmpp_peer *p = *state;
 
-	table(p, 4000);
+	rmpp_send_table(p, 4000);
 	forget_sent(p);
 	pass(p, 500 * US);
 	assert_int_equal(in_get_table(p), VERDICT_MAD_DISCARDED);
@@ -667,7 +667,7 @@ test_late_repeat_of_the_request_starts_no_second_stream(void **state)
 {
 	struct rmpp_peer *p = *state;
 
-	table(p, 10);
+	rmpp_send_table(p, 10);
 	in_ack(p, 0x12, 1, 17);
 	forget_sent(p);
 	assert_int_equal(in_get_table(p), VERDICT_MAD_DISCARDED);
@@ -696,7 +696,7 @@ test_full_sink_delays_and_loses_nothing(void **state)
 {
 	struct rmpp_peer *p = *state;
 
-	table(p, 40 * 200);
+	rmpp_send_table(p, 40 * 200);
 	forget_sent(p);
 	p->room = 3;
 	in_ack(p, 0x12, 1, 17);

@@ -32,7 +32,7 @@ static const uint8_t by_route[MAD_AT] = {
 
 /* Get(NodeInfo), M_Key, data and the rest filled */
 static uint8_t *
-smp(uint8_t *packet, uint8_t mgmt_class, uint8_t method)
+smi_smp(uint8_t *packet, uint8_t mgmt_class, uint8_t method)
 {
 	static const uint8_t header[32] = {
 		1, 0, 1, 0, 0x00, 0x00, 0x00, 0x00, 0, 0, 0, 0, 0xAB, 0xCD, 0xEF, 0x01,
@@ -61,13 +61,13 @@ say_smp(struct harness *h, uint8_t mgmt_class, uint8_t method)
 {
 	uint8_t packet[SMP_LEN];
 
-	smp(packet, mgmt_class, method);
+	smi_smp(packet, mgmt_class, method);
 	return say_bytes(h, packet, SMP_LEN);
 }
 
 /* A handler that knows nothing of routes: it sets data and a status. */
 static enum mad_outcome
-answer(void *arg, struct mad_request *req)
+smi_answer(void *arg, struct mad_request *req)
 {
 	struct harness *h = arg;
 
@@ -81,17 +81,17 @@ answer(void *arg, struct mad_request *req)
 }
 
 static struct harness *
-create(unsigned int workers, unsigned int id)
+smi_create(unsigned int workers, unsigned int id)
 {
 	return harness_create(&(struct harness_config){ .scripted = true, .ib = true,
 		.workers = workers, .id = id });
 }
 
 static int
-setup(void **state)
+smi_setup(void **state)
 {
-	struct harness *h = create(1, 0);
-	struct mad_agent agent = { 0x01, 1, "sma", MAD_SINGLE, 64, NULL, answer, h };
+	struct harness *h = smi_create(1, 0);
+	struct mad_agent agent = { 0x01, 1, "sma", MAD_SINGLE, 64, NULL, smi_answer, h };
 
 	assert_int_equal(mad_agent_add(h->a.w, &agent), 0);
 	agent.mgmt_class = 0x81;
@@ -105,7 +105,7 @@ setup(void **state)
 static int
 bare_setup(void **state)
 {
-	*state = create(1, 0);
+	*state = smi_create(1, 0);
 	return 0;
 }
 
@@ -133,7 +133,7 @@ static void
 test_checks(void **state)
 {
 	struct harness *h = *state;
-	uint8_t p[SMP_LEN + 10], *mad = smp(p, 0x04, MAD_GET);
+	uint8_t p[SMP_LEN + 10], *mad = smi_smp(p, 0x04, MAD_GET);
 	struct packet pkt;
 	enum verdict why;
 
@@ -176,7 +176,7 @@ test_not_for_the_smi(void **state)
 	enum verdict why;
 	unsigned int i;
 
-	smp(p, 0x01, MAD_GET);
+	smi_smp(p, 0x01, MAD_GET);
 	for (i = 0; i < 4; i++) {
 		assert_true(wire_parse(ENCAP_IB, p, sizeof(p), &pkt, &why));
 		pkt.port = 0;
@@ -197,7 +197,7 @@ test_keys_do_not_matter(void **state)
 	uint8_t p[SMP_LEN];
 	const uint8_t *out;
 
-	smp(p, 0x01, MAD_GET);
+	smi_smp(p, 0x01, MAD_GET);
 	put_be16(p + 10, 0x1234);
 	put_be32(p + 20, 0x80010000);
 	p[27] = 5;
@@ -249,7 +249,7 @@ test_route_of_a_request(void **state)
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		const struct route_case *c = &cases[i];
 
-		mad = smp(p, 0x81, MAD_GET);
+		mad = smi_smp(p, 0x81, MAD_GET);
 		mad[6] = c->pointer;
 		mad[7] = c->count;
 		put_be16(mad + DR_DLID, c->dr_dlid);
@@ -275,10 +275,10 @@ test_direction_and_method_agree(void **state)
 	struct harness *h = *state;
 	uint8_t p[SMP_LEN], *mad;
 
-	mad = smp(p, 0x81, MAD_GET);
+	mad = smi_smp(p, 0x81, MAD_GET);
 	mad[4] = 0x80;
 	assert_int_equal(say_bytes(h, p, SMP_LEN), VERDICT_SMP_ROUTE);
-	mad = smp(p, 0x81, MAD_GET_RESP);
+	mad = smi_smp(p, 0x81, MAD_GET_RESP);
 	assert_int_equal(say_bytes(h, p, SMP_LEN), VERDICT_SMP_ROUTE);
 	mad[6] = 0;
 	assert_int_equal(say_bytes(h, p, SMP_LEN), VERDICT_SMP_ROUTE);
@@ -293,7 +293,7 @@ static void
 test_reply_by_lid(void **state)
 {
 	struct harness *h = *state;
-	uint8_t want[SMP_LEN], *mad = smp(want, 0x01, 0x81);
+	uint8_t want[SMP_LEN], *mad = smi_smp(want, 0x01, 0x81);
 
 	put_be16(want + 2, 2);
 	put_be16(want + 6, 1);
@@ -312,9 +312,9 @@ test_reply_to_the_permissive_lid(void **state)
 	struct harness *h = *state;
 	uint8_t p[SMP_LEN], want[SMP_LEN];
 
-	smp(p, 0x01, MAD_GET);
+	smi_smp(p, 0x01, MAD_GET);
 	memcpy(p, by_route, MAD_AT);
-	memset(smp(want, 0x01, 0x81) + 64, 0xA5, 64);
+	memset(smi_smp(want, 0x01, 0x81) + 64, 0xA5, 64);
 	memcpy(want, by_route, MAD_AT);
 	assert_int_equal(say_bytes(h, p, SMP_LEN), VERDICT_DATAGRAM);
 	assert_memory_equal(last_sent(h), want, SMP_LEN);
@@ -327,7 +327,7 @@ test_reply_by_route(void **state)
 	struct harness *h = *state;
 	uint8_t p[SMP_LEN], want[SMP_LEN], *mad;
 
-	mad = smp(p, 0x81, MAD_GET);
+	mad = smi_smp(p, 0x81, MAD_GET);
 	mad[6] = 2;
 	mad[7] = 2;
 	put_be16(mad + DR_SLID, 0x0123);
@@ -343,7 +343,7 @@ test_reply_by_route(void **state)
 	assert_int_equal(say_bytes(h, p, SMP_LEN), VERDICT_DATAGRAM);
 	assert_memory_equal(last_sent(h), want, SMP_LEN);
 	/* no hop: HopPointer 0 as it came */
-	mad = smp(p, 0x81, MAD_GET);
+	mad = smi_smp(p, 0x81, MAD_GET);
 	mad[6] = mad[7] = 0;
 	memcpy(want, p, SMP_LEN);
 	mad = want + MAD_AT;
@@ -362,7 +362,7 @@ test_reply_of_a_session(void **state)
 {
 	static const struct mad_method methods[] = { { MAD_SET, MAD_METHOD_SESSION }, { 0, 0 } };
 	struct harness *h = *state;
-	const struct mad_agent agent = { 0x81, 1, "late", MAD_SINGLE, 64, methods, answer, h };
+	const struct mad_agent agent = { 0x81, 1, "late", MAD_SINGLE, 64, methods, smi_answer, h };
 	uint8_t mad[MAD_LEN] = { 1, 0x81, 1, 0x81, 0x00, 0x0C };
 	struct mad_session_info info;
 	uint32_t cursor = 0;
@@ -392,13 +392,13 @@ test_unknown_class_version(void **state)
 	struct harness *h = *state;
 	uint8_t p[SMP_LEN], *mad;
 
-	mad = smp(p, 0x01, MAD_GET);
+	mad = smi_smp(p, 0x01, MAD_GET);
 	mad[2] = 2;
 	assert_int_equal(say_bytes(h, p, SMP_LEN), VERDICT_DATAGRAM);
 	mad[3] = 0x81;
 	mad[5] = 0x04;
 	assert_memory_equal(last_sent(h) + MAD_AT, mad, MAD_LEN);
-	mad = smp(p, 0x81, MAD_SET);
+	mad = smi_smp(p, 0x81, MAD_SET);
 	mad[2] = 0;
 	assert_int_equal(say_bytes(h, p, SMP_LEN), VERDICT_DATAGRAM);
 	mad[3] = 0x81;
@@ -451,7 +451,7 @@ test_response_nobody_waits_for(void **state)
 	uint8_t p[SMP_LEN], *mad;
 
 	assert_int_equal(say_smp(h, 0x01, MAD_GET_RESP), VERDICT_MAD_UNMATCHED);
-	mad = smp(p, 0x81, MAD_GET_RESP);
+	mad = smi_smp(p, 0x81, MAD_GET_RESP);
 	mad[4] = 0x80;
 	assert_int_equal(say_bytes(h, p, SMP_LEN), VERDICT_MAD_UNMATCHED);
 	expect_silence(&h->a);
@@ -487,7 +487,7 @@ test_qp1_is_another_door(void **state)
 	unsigned int i;
 
 	for (i = 0; i < 2; i++) {
-		mad = smp(p, classes[i], MAD_GET);
+		mad = smi_smp(p, classes[i], MAD_GET);
 		assert_int_equal(say_frame(h, &qp1, mad, MAD_LEN, false), VERDICT_DATAGRAM);
 		out = next_sent(&h->a);
 		assert_int_equal(out[3], 0x81);
@@ -502,7 +502,7 @@ test_qp1_is_another_door(void **state)
 /* --- calls --- */
 
 static void
-done(void *arg, const struct mad_result *result)
+smi_done(void *arg, const struct mad_result *result)
 {
 	struct harness *h = arg;
 
@@ -520,9 +520,9 @@ call_init_smp(struct harness *h, struct mad_call *c, uint8_t *packet, uint8_t mg
 		.to = { .av = harness_av(&h->a), .neighbour = PATH_NO_NEIGHBOUR, .pkey = 0xFFFF },
 		.protocol = MAD_SINGLE,
 		.data_offset = 64,
-		.mad = smp(packet, mgmt_class, MAD_GET),
+		.mad = smi_smp(packet, mgmt_class, MAD_GET),
 		.resp_time = 10,
-		.taker = { .arg = h, .done = done },
+		.taker = { .arg = h, .done = smi_done },
 	};
 	memset(c->to.av.dmac, 0, 6);
 	if (mgmt_class == 0x81) {
@@ -548,7 +548,7 @@ test_call_by_route(void **state)
 	c.to.pkey = 0x8001;
 	assert_int_equal(mad_call(h->a.w, &c, h->now, NULL), 0);
 	transmit(&h->a);
-	smp(want, 0x81, MAD_GET);
+	smi_smp(want, 0x81, MAD_GET);
 	want[MAD_AT + 7] = 3;
 	out = last_sent(h);
 	memcpy(want + MAD_AT + 8, out + MAD_AT + 8, 8); /* the TID */
@@ -733,7 +733,7 @@ test_tid_is_kept(void **state)
 static void
 test_calls_of_other_workers(void **state)
 {
-	struct harness *h = create(8, 5), *first = create(8, 0);
+	struct harness *h = smi_create(8, 5), *first = smi_create(8, 0);
 	unsigned int i, taken = 0;
 	uint8_t p[SMP_LEN], *mad;
 	struct mad_call c;
@@ -765,7 +765,7 @@ test_calls_of_other_workers(void **state)
 	harness_destroy(h);
 }
 
-#define T(test) cmocka_unit_test_setup_teardown(test, setup, harness_teardown)
+#define T(test) cmocka_unit_test_setup_teardown(test, smi_setup, harness_teardown)
 #define BARE(test) cmocka_unit_test_setup_teardown(test, bare_setup, harness_teardown)
 
 int

@@ -34,7 +34,7 @@ ack_from(struct harness *h, uint16_t who, uint64_t tid, uint32_t segment)
 }
 
 static void
-forget_sent(struct harness *h)
+table_forget_sent(struct harness *h)
 {
 	skip_sent(&h->a);
 	h->a.delivered = h->a.sent;
@@ -49,7 +49,7 @@ test_sessions_per_peer(void **state)
 
 	for (i = 0; i < 32; i++)
 		assert_int_equal(ask_from(h, 2, i), VERDICT_DATAGRAM);
-	forget_sent(h);
+	table_forget_sent(h);
 	assert_int_equal(ask_from(h, 2, 32), VERDICT_MAD_REFUSED);
 	expect_tx(&h->a, "92 single status 0x0100");
 	assert_int_equal(counters_of(&h->a).sessions_refused, 1);
@@ -68,13 +68,13 @@ test_greediest_gives_way(void **state)
 		ask_from(h, 2, i);
 	for (i = 0; i < 32; i++) {
 		ask_from(h, 100 + i, 1);
-		forget_sent(h);
+		table_forget_sent(h);
 	}
 	assert_int_equal(sessions_of(&h->a), 64);
 	/* it has acknowledged, so its address is proven and it is not reclaimed */
 	assert_int_equal(ack_from(h, 2, 0, 4), VERDICT_DATAGRAM);
 	assert_int_equal(ask_from(h, 200, 1), VERDICT_DATAGRAM);
-	forget_sent(h);
+	table_forget_sent(h);
 	assert_int_equal(sessions_of(&h->a), 64);
 	assert_int_equal(ack_from(h, 2, 0, 8), VERDICT_DATAGRAM);
 	assert_int_equal(ack_from(h, 2, 1, 4), VERDICT_MAD_UNMATCHED); /* the oldest half-open */
@@ -94,7 +94,7 @@ test_flood_from_everywhere(void **state)
 	ack_from(h, 2, 1, 4);
 	for (i = 0; i < 1000; i++) {
 		assert_int_equal(ask_from(h, 1000 + i, 1), VERDICT_DATAGRAM);
-		forget_sent(h);
+		table_forget_sent(h);
 	}
 	assert_int_equal(sessions_of(&h->a), 64);
 	assert_int_equal(ack_from(h, 2, 1, 8), VERDICT_DATAGRAM);
@@ -112,7 +112,7 @@ test_pool_of_proven_sessions(void **state)
 	for (i = 0; i < 64; i++) {
 		ask_from(h, 100 + i, 1);
 		assert_int_equal(ack_from(h, 100 + i, 1, 4), VERDICT_DATAGRAM);
-		forget_sent(h);
+		table_forget_sent(h);
 	}
 	assert_int_equal(ask_from(h, 2, 1), VERDICT_MAD_REFUSED);
 	assert_int_equal(h->released, 0);
@@ -133,10 +133,10 @@ test_lingering_goes_first(void **state)
 	}
 	for (i = 0; i < 62; i++) {
 		ask_from(h, 100 + i, 1);
-		forget_sent(h);
+		table_forget_sent(h);
 	}
 	assert_int_equal(ask_from(h, 2, 1), VERDICT_DATAGRAM);
-	forget_sent(h);
+	table_forget_sent(h);
 	assert_int_equal(h->released, 0);
 	h->requests = 0;
 	h->outcome = MAD_ANSWER;
@@ -157,14 +157,14 @@ test_first_only_flood(void **state)
 	for (i = 0; i < 10000; i++) {
 		h->tid = i;
 		say_from(h, v1_mad(h, mad, 0x14, SA1_FIRST, 1, 100000, 0), i % 10, 1);
-		forget_sent(h);
+		table_forget_sent(h);
 	}
 	assert_int_equal(sessions_of(&h->a), 64);
 	mad_worker_memory(h->a.w, &used, &total);
 	assert_true(used <= 64 * (8192 + 2048));
 	for (i = 0; i < 9; i++) {
 		pass(h, SEGMENT_TIMEOUT);
-		forget_sent(h);
+		table_forget_sent(h);
 	}
 	expect_clean(h);
 	assert_int_equal(h->requests, 0);

@@ -18,7 +18,7 @@ static const uint8_t config = MAD_METHOD_SESSION | MAD_METHOD_MULTI_REQUEST |
 /* --- a receives a Config --- */
 
 static enum verdict
-segment(struct harness *h, uint32_t n, uint32_t bytes)
+config_segment(struct harness *h, uint32_t n, uint32_t bytes)
 {
 	uint32_t total = (bytes + 191) / 192, length = 0;
 	uint8_t flags = 0;
@@ -33,10 +33,10 @@ segment(struct harness *h, uint32_t n, uint32_t bytes)
 }
 
 static void
-segments(struct harness *h, uint32_t first, uint32_t last, uint32_t bytes)
+config_segments(struct harness *h, uint32_t first, uint32_t last, uint32_t bytes)
 {
 	for (; first <= last; first++)
-		assert_int_equal(segment(h, first, bytes), VERDICT_DATAGRAM);
+		assert_int_equal(config_segment(h, first, bytes), VERDICT_DATAGRAM);
 }
 
 static void
@@ -58,10 +58,10 @@ test_config_received(void **state)
 	const uint8_t *mad;
 
 	h->outcome = MAD_ANSWER;
-	segments(h, 1, 2, 400);
+	config_segments(h, 1, 2, 400);
 	assert_int_equal(h->requests, 0);
 	assert_string_equal(state_of(&h->a), "RECV");
-	segments(h, 3, 3, 400);
+	config_segments(h, 3, 3, 400);
 	expect_body(h, 400);
 	assert_int_equal(get_be32(h->request + 40), 1);
 	mad = next_sent(&h->a);
@@ -80,12 +80,12 @@ test_config_is_executed_once(void **state)
 
 	h->outcome = MAD_ANSWER;
 	h->status = 0x0100;
-	segments(h, 1, 3, 400);
+	config_segments(h, 1, 3, 400);
 	expect_tx(&h->a, "94 single status 0x0100");
 	pass(h, 8 * RESPONSE_TIMEOUT - 1);
-	assert_int_equal(segment(h, 3, 400), VERDICT_MAD_DISCARDED);
+	assert_int_equal(config_segment(h, 3, 400), VERDICT_MAD_DISCARDED);
 	expect_tx(&h->a, "94 single status 0x0100");
-	segment(h, 1, 400);
+	config_segment(h, 1, 400);
 	expect_tx(&h->a, "94 single status 0x0100");
 	assert_int_equal(h->requests, 1);
 	pass(h, 1);
@@ -100,15 +100,15 @@ test_lost_first_is_asked_for(void **state)
 	const uint8_t *mad;
 
 	h->outcome = MAD_ANSWER;
-	assert_int_equal(segment(h, 2, 400), VERDICT_MAD_DISCARDED);
+	assert_int_equal(config_segment(h, 2, 400), VERDICT_MAD_DISCARDED);
 	mad = next_sent(&h->a);
 	assert_int_equal(mad[MAD_OFF_METHOD], 0x94);
 	assert_int_equal(mad[48], 0x10);
 	assert_int_equal(get_be32(mad + 40), 1);
 	assert_int_equal(get_be64(mad + MAD_OFF_TID), 0x77);
-	assert_int_equal(segment(h, 3, 400), VERDICT_MAD_DISCARDED);
+	assert_int_equal(config_segment(h, 3, 400), VERDICT_MAD_DISCARDED);
 	expect_silence(&h->a);
-	segments(h, 1, 3, 400);
+	config_segments(h, 1, 3, 400);
 	expect_body(h, 400);
 	assert_int_equal(get_be32(h->request + 40), 1);
 	assert_int_equal(h->request[48], SA1_FIRST);
@@ -123,7 +123,7 @@ test_lost_first_is_given_up(void **state)
 	uint8_t mad[MAD_LEN];
 	unsigned int i;
 
-	segment(h, 3, 400); /* Last */
+	config_segment(h, 3, 400); /* Last */
 	expect_tx(&h->a, "94 Resend 1");
 	for (i = 0; i < 6; i++) {
 		pass(h, SEGMENT_TIMEOUT);
@@ -153,15 +153,15 @@ test_config_windows(void **state)
 	c.limits.v1_window = 100;
 	h = harness_create(&c);
 	h->outcome = MAD_ANSWER;
-	segments(h, 1, 63, bytes);
+	config_segments(h, 1, 63, bytes);
 	expect_silence(&h->a);
-	segments(h, 64, 64, bytes);
+	config_segments(h, 64, 64, bytes);
 	expect_tx(&h->a, "94 Ack 64 window 100");
-	segments(h, 65, 163, bytes);
+	config_segments(h, 65, 163, bytes);
 	expect_silence(&h->a);
-	segments(h, 164, 164, bytes);
+	config_segments(h, 164, 164, bytes);
 	expect_tx(&h->a, "94 Ack 164 window 100");
-	segments(h, 165, 300, bytes);
+	config_segments(h, 165, 300, bytes);
 	expect_tx(&h->a, "94 Ack 264 window 100", "94 single of 0");
 	expect_body(h, bytes);
 	harness_destroy(h);
@@ -173,12 +173,12 @@ test_config_recovers(void **state)
 	struct harness *h = *state;
 
 	h->outcome = MAD_ANSWER;
-	segments(h, 1, 1, 1000);
-	assert_int_equal(segment(h, 3, 1000), VERDICT_MAD_DISCARDED);
+	config_segments(h, 1, 1, 1000);
+	assert_int_equal(config_segment(h, 3, 1000), VERDICT_MAD_DISCARDED);
 	expect_tx(&h->a, "94 Resend 2");
-	segment(h, 1, 1000);
+	config_segment(h, 1, 1000);
 	expect_tx(&h->a, "94 Ack 1 window 64");
-	segments(h, 2, 6, 1000);
+	config_segments(h, 2, 6, 1000);
 	expect_body(h, 1000);
 }
 
@@ -189,7 +189,7 @@ test_half_a_config(void **state)
 	struct harness *h = *state;
 	unsigned int i;
 
-	segments(h, 1, 2, 1000);
+	config_segments(h, 1, 2, 1000);
 	for (i = 0; i < 7; i++) {
 		pass(h, SEGMENT_TIMEOUT);
 		expect_tx(&h->a, "94 Resend 3");
@@ -209,7 +209,7 @@ test_copies_are_bounded(void **state)
 	uint64_t end = h->now + 1000 * MS + SEGMENT_TIMEOUT;
 	uint32_t n = 1;
 
-	segments(h, 1, 2, 1000);
+	config_segments(h, 1, 2, 1000);
 	while (h->now < end && counters_of(&h->a).sessions_failed == 0) {
 		say_v1(h, 0x14, n == 1 ? SA1_FIRST : 0, n, 1000, 0);
 		n = n == 1 ? 4 : 1;
@@ -229,7 +229,7 @@ test_lying_total(void **state)
 	struct harness *h = *state;
 
 	/* Last comes too early */
-	segments(h, 1, 1, 1000);
+	config_segments(h, 1, 1, 1000);
 	say_v1(h, 0x14, SA1_LAST, 2, 0, 0);
 	expect_tx(&h->a, "94 single status 0x001c");
 	/* Last comes too late */
@@ -267,7 +267,7 @@ test_requester_gives_up(void **state)
 	struct harness *h = *state;
 	uint8_t mad[MAD_LEN];
 
-	segments(h, 1, 2, 1000);
+	config_segments(h, 1, 2, 1000);
 	put_be16(v1_mad(h, mad, 0x14, 0, 0, 0, 0) + MAD_OFF_STATUS, 0x001C);
 	say(h, mad);
 	expect_clean(h);
@@ -281,14 +281,14 @@ test_slow_config(void **state)
 	uint8_t mad[MAD_LEN];
 
 	h->outcome = MAD_LATER;
-	segments(h, 1, 3, 400);
+	config_segments(h, 1, 3, 400);
 	expect_silence(&h->a);
 	pass(h, PROCESS);
 	expect_tx(&h->a, "94 Ack 3 window 64", "94 KeepAlive");
 	pass(h, PROCESS);
 	expect_tx(&h->a, "94 KeepAlive");
 	/* its Last again: acknowledged again, executed once */
-	segment(h, 3, 400);
+	config_segment(h, 3, 400);
 	expect_tx(&h->a, "94 Ack 3 window 64");
 	assert_int_equal(mad_answer(h->a.w, h->handle, v1_mad(h, mad, 0x94, 0, 0, 0, 0), h->now), 0);
 	transmit(&h->a);
@@ -304,12 +304,12 @@ test_long_config_response(void **state)
 
 	h->outcome = MAD_STREAM;
 	h->table_bytes = 500;
-	segments(h, 1, 3, 400);
+	config_segments(h, 1, 3, 400);
 	expect_tx(&h->a, "94 First 1 of 500", "94 2", "94 Last 3 of 116");
 	say_v1(h, 0x14, SA1_ACK, 3, 0, 64);
 	assert_int_equal(h->released, 1);
 	assert_string_equal(state_of(&h->a), "LINGER");
-	segment(h, 3, 400);
+	config_segment(h, 3, 400);
 	expect_silence(&h->a);
 	assert_int_equal(h->requests, 1);
 	/* acknowledged data is gone, also the last segment (seed 000) */
@@ -356,7 +356,7 @@ test_set_once(void **state)
 /* --- a sends a Config --- */
 
 static void
-call(struct harness *h, uint64_t bytes)
+config_call(struct harness *h, uint64_t bytes)
 {
 	uint8_t mad[MAD_LEN];
 	struct mad_call c;
@@ -376,7 +376,7 @@ test_config_sent(void **state)
 	struct harness *h = *state;
 	uint64_t bytes = 299 * 192 + 7;
 
-	call(h, bytes);
+	config_call(h, bytes);
 	assert_int_equal(get_be32(next_sent(&h->a) + 44), bytes);
 	expect_segments(&h->a, 0x14, 2, 64);
 	expect_silence(&h->a);
@@ -403,7 +403,7 @@ test_config_response_later(void **state)
 {
 	struct harness *h = *state;
 
-	call(h, 400);
+	config_call(h, 400);
 	skip_sent(&h->a);
 	say_v1(h, 0x94, SA1_ACK, 3, 0, 64);
 	pass(h, RESPONSE_TIMEOUT - 1);
@@ -425,7 +425,7 @@ test_config_timeout(void **state)
 	struct harness *h = *state;
 	unsigned int i;
 
-	call(h, 400);
+	config_call(h, 400);
 	for (i = 0; i < 8; i++)
 		pass(h, RESPONSE_TIMEOUT);
 	assert_int_equal(h->done, 1);
@@ -440,7 +440,7 @@ test_config_status(void **state)
 	struct harness *h = *state;
 	uint8_t mad[MAD_LEN];
 
-	call(h, 100 * 192);
+	config_call(h, 100 * 192);
 	put_be16(v1_mad(h, mad, 0x94, 0, 0, 0, 0) + MAD_OFF_STATUS, 0x0700);
 	say(h, mad);
 	assert_int_equal(h->done, 1);
@@ -455,7 +455,7 @@ test_config_response_too_early(void **state)
 {
 	struct harness *h = *state;
 
-	call(h, 100 * 192);
+	config_call(h, 100 * 192);
 	assert_int_equal(say_v1(h, 0x94, 0, 0, 0, 0), VERDICT_MAD_DISCARDED);
 	assert_int_equal(h->done, 0);
 }
@@ -467,7 +467,7 @@ test_config_segment_asked_again(void **state)
 	struct harness *h = *state;
 	unsigned int i;
 
-	call(h, 100 * 192);
+	config_call(h, 100 * 192);
 	say_v1(h, 0x94, SA1_ACK, 64, 0, 64);
 	skip_sent(&h->a);
 	say_v1(h, 0x94, SA1_RESEND, 64, 0, 0);
@@ -492,7 +492,7 @@ test_config_keepalives(void **state)
 	unsigned int n = 0;
 
 	h->late_at = 30 * 192;
-	call(h, 50 * 192);
+	config_call(h, 50 * 192);
 	assert_int_equal(get_be32(next_sent(&h->a) + 40), 1);
 	expect_segments(&h->a, 0x14, 2, 30);
 	expect_silence(&h->a);
@@ -523,7 +523,7 @@ test_config_slow_acks(void **state)
 	struct harness *h = *state;
 	unsigned int i;
 
-	call(h, 100 * 192);
+	config_call(h, 100 * 192);
 	skip_sent(&h->a);
 	for (i = 0; i < 5; i++) {
 		pass(h, SEGMENT_TIMEOUT - 1);
@@ -542,7 +542,7 @@ test_config_last_is_resent_seven_times(void **state)
 	struct harness *h = *state;
 	unsigned int i;
 
-	call(h, 400);
+	config_call(h, 400);
 	for (i = 0; i < 3; i++)
 		pass(h, RESPONSE_TIMEOUT);
 	say_v1(h, 0x94, SA1_ACK, 3, 0, 64);
@@ -559,7 +559,7 @@ test_config_long_response(void **state)
 {
 	struct harness *h = *state;
 
-	call(h, 400);
+	config_call(h, 400);
 	skip_sent(&h->a);
 	say_v1(h, 0x94, SA1_FIRST, 1, 300, 64);
 	say_v1(h, 0x94, SA1_LAST, 2, 108, 64);
@@ -575,7 +575,7 @@ test_config_stale(void **state)
 	struct harness *h = *state;
 
 	h->stale_at = 70 * 192;
-	call(h, 100 * 192);
+	config_call(h, 100 * 192);
 	say_v1(h, 0x94, SA1_ACK, 64, 0, 64);
 	assert_int_equal(h->done, 1);
 	assert_int_equal(h->result.end, MAD_END_REFUSED);
@@ -589,7 +589,7 @@ test_config_of_one_packet(void **state)
 {
 	struct harness *h = *state;
 
-	call(h, 50);
+	config_call(h, 50);
 	expect_tx(&h->a, "14 single of 50");
 	pass(h, RESPONSE_TIMEOUT);
 	expect_tx(&h->a, "14 single of 50");

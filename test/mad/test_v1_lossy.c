@@ -17,7 +17,7 @@ static const uint8_t config = MAD_METHOD_SESSION | MAD_METHOD_MULTI_REQUEST |
 	MAD_METHOD_MULTI_RESPONSE;
 
 static struct harness *
-early_harness(uint8_t subnet_timeout)
+v1_lossy_early_harness(uint8_t subnet_timeout)
 {
 	struct harness_config c = { .limits = harness_limits, .subnet_timeout = subnet_timeout };
 
@@ -26,7 +26,7 @@ early_harness(uint8_t subnet_timeout)
 }
 
 static void
-call(struct harness *h, uint8_t method, uint64_t config_bytes)
+v1_lossy_call(struct harness *h, uint8_t method, uint64_t config_bytes)
 {
 	uint8_t mad[MAD_LEN];
 	struct mad_call c;
@@ -41,9 +41,9 @@ call(struct harness *h, uint8_t method, uint64_t config_bytes)
 
 /* Virtual time a call took. */
 static uint64_t
-time_of(struct harness *h, uint8_t method, uint64_t config_bytes)
+v1_lossy_time_of(struct harness *h, uint8_t method, uint64_t config_bytes)
 {
-	call(h, method, config_bytes);
+	v1_lossy_call(h, method, config_bytes);
 	while (h->done == 0)
 		assert_false(harness_run(h, 10 * US) && h->done == 0);
 	assert_string_equal(mad_end_name(h->result.end), "OK");
@@ -58,7 +58,7 @@ test_no_loss(void **state)
 
 	h->outcome = MAD_STREAM;
 	h->table_bytes = 1000 * 192;
-	assert_in_range(time_of(h, 0x12, 0), 16 * 40 * US, 18 * 40 * US);
+	assert_in_range(v1_lossy_time_of(h, 0x12, 0), 16 * 40 * US, 18 * 40 * US);
 	assert_int_equal(h->taken, 192000);
 	assert_int_equal(counters_of(&h->a).segments_sent, 1000);
 	assert_int_equal(counters_of(&h->a).probes, 0);
@@ -74,7 +74,7 @@ test_any_one_packet_lost(void **state)
 	(void)state;
 	/* not the request: only the ResponseTimer knows of it */
 	for (k = 0; k < 150 + 3; k++) {
-		struct harness *h = early_harness(0);
+		struct harness *h = v1_lossy_early_harness(0);
 
 		h->outcome = MAD_STREAM;
 		h->table_bytes = 150 * 192;
@@ -83,7 +83,8 @@ test_any_one_packet_lost(void **state)
 		else
 			lose(&h->b, k - 150 + 1);
 		/* a probe comes after 200 us at the latest, 1 ms if no round trip is known yet */
-		assert_in_range(time_of(h, 0x12, 0), 3 * 40 * US, plain + MS + 2 * 40 * US);
+		assert_in_range(v1_lossy_time_of(h, 0x12, 0), 3 * 40 * US,
+			plain + MS + 2 * 40 * US);
 		assert_int_equal(counters_of(&h->a).timeouts, 0);
 		assert_int_equal(counters_of(&h->b).timeouts, 0);
 		harness_destroy(h);
@@ -97,14 +98,15 @@ test_any_packet_of_a_config_lost(void **state)
 
 	(void)state;
 	for (k = 0; k <= 150; k++) {
-		struct harness *h = early_harness(0);
+		struct harness *h = v1_lossy_early_harness(0);
 
 		h->outcome = MAD_ANSWER;
 		if (k < 150) /* the First too, without which the others belong to nothing */
 			lose(&h->b, k);
 		for (i = 0; k == 150 && i < 64; i++) /* the whole first burst */
 			lose(&h->b, i);
-		assert_in_range(time_of(h, 0x14, 150 * 192), 3 * 40 * US, 4 * 40 * US + 3 * MS);
+		assert_in_range(v1_lossy_time_of(h, 0x14, 150 * 192), 3 * 40 * US,
+			4 * 40 * US + 3 * MS);
 		assert_int_equal(h->requests, 1);
 		assert_int_equal(h->body_len, 150 * 192);
 		assert_int_equal(counters_of(&h->a).timeouts, 0);
@@ -122,13 +124,13 @@ test_thousand_records_at_one_percent(void **state)
 
 	(void)state;
 	for (seed = 1; seed <= 100; seed++) {
-		struct harness *h = early_harness(0);
+		struct harness *h = v1_lossy_early_harness(0);
 
 		h->wire.rng = seed;
 		h->outcome = MAD_STREAM;
 		h->table_bytes = 1000 * 112;
 		h->wire.loss = 10;
-		t = time_of(h, 0x12, 0);
+		t = v1_lossy_time_of(h, 0x12, 0);
 		sum += t;
 		if (t > worst)
 			worst = t;
@@ -147,14 +149,14 @@ test_lost_request(void **state)
 
 	(void)state;
 	for (lost = 1; lost <= 2; lost++) {
-		struct harness *h = early_harness(14);
+		struct harness *h = v1_lossy_early_harness(14);
 		unsigned int i;
 
 		h->outcome = MAD_STREAM;
 		h->table_bytes = 10 * 192;
 		for (i = 0; i < lost; i++)
 			lose(&h->b, i);
-		assert_in_range(time_of(h, 0x12, 0), lost == 1 ? 10 * MS : 30 * MS,
+		assert_in_range(v1_lossy_time_of(h, 0x12, 0), lost == 1 ? 10 * MS : 30 * MS,
 			lost == 1 ? 11 * MS : 31 * MS);
 		assert_int_equal(h->taken, 1920);
 		assert_int_equal(h->requests, 1);
@@ -170,9 +172,10 @@ struct bad_wire {
 
 /* Every transfer ends with the exact table or an error, all sessions end, sources are released */
 static void
-one_seed(uint64_t seed, const struct bad_wire *w, uint8_t method, bool early, unsigned int *ok)
+v1_lossy_one_seed(uint64_t seed, const struct bad_wire *w, uint8_t method, bool early,
+	unsigned int *ok)
 {
-	struct harness *h = early ? early_harness(0) : harness_create(NULL);
+	struct harness *h = early ? v1_lossy_early_harness(0) : harness_create(NULL);
 	uint64_t bytes;
 
 	h->wire = (struct harness_wire){ w->loss, w->duplicate, w->reorder, w->corrupt, 20 * US,
@@ -180,7 +183,7 @@ one_seed(uint64_t seed, const struct bad_wire *w, uint8_t method, bool early, un
 	bytes = seed * 7919 % 60000;
 	h->outcome = method == 0x14 && seed % 2 ? MAD_ANSWER : MAD_STREAM;
 	h->table_bytes = bytes;
-	call(h, method, bytes);
+	v1_lossy_call(h, method, bytes);
 	assert_true(harness_run(h, 100000 * MS));
 	assert_int_equal(h->done, 1);
 	if (h->result.end == MAD_END_OK) {
@@ -203,14 +206,14 @@ one_seed(uint64_t seed, const struct bad_wire *w, uint8_t method, bool early, un
 }
 
 static void
-many_seeds(const struct bad_wire *w, unsigned int at_least)
+v1_lossy_many_seeds(const struct bad_wire *w, unsigned int at_least)
 {
 	unsigned int ok[2] = { 0, 0 }, seed, early;
 
 	for (early = 0; early <= 1; early++) {
 		for (seed = 1; seed <= 50; seed++) {
-			one_seed(seed, w, 0x12, early, &ok[early]);
-			one_seed(seed, w, 0x14, early, &ok[early]);
+			v1_lossy_one_seed(seed, w, 0x12, early, &ok[early]);
+			v1_lossy_one_seed(seed, w, 0x14, early, &ok[early]);
 		}
 		if (ok[early] < at_least)
 			fail_msg("%u of 100 completed, early %u, at least %u", ok[early], early, at_least);
@@ -221,23 +224,23 @@ static void
 test_one_percent_of_everything(void **state)
 {
 	(void)state;
-	many_seeds(&(struct bad_wire){ 10, 10, 10, 10 }, 100);
+	v1_lossy_many_seeds(&(struct bad_wire){ 10, 10, 10, 10 }, 100);
 }
 
 static void
 test_five_percent_of_everything(void **state)
 {
 	(void)state;
-	many_seeds(&(struct bad_wire){ 50, 50, 50, 50 }, 100);
+	v1_lossy_many_seeds(&(struct bad_wire){ 50, 50, 50, 50 }, 100);
 }
 
 static void
 test_twenty_percent(void **state)
 {
 	(void)state;
-	many_seeds(&(struct bad_wire){ 200, 0, 0, 0 }, 90);
-	many_seeds(&(struct bad_wire){ 0, 200, 200, 0 }, 100);
-	many_seeds(&(struct bad_wire){ 100, 100, 200, 100 }, 80);
+	v1_lossy_many_seeds(&(struct bad_wire){ 200, 0, 0, 0 }, 90);
+	v1_lossy_many_seeds(&(struct bad_wire){ 0, 200, 200, 0 }, 100);
+	v1_lossy_many_seeds(&(struct bad_wire){ 100, 100, 200, 100 }, 80);
 }
 
 #define T(test) cmocka_unit_test_setup_teardown(test, harness_setup, harness_teardown)

@@ -15,7 +15,7 @@
 static const uint8_t table = MAD_METHOD_SESSION | MAD_METHOD_MULTI_RESPONSE;
 
 static struct harness *
-early_harness(uint8_t subnet_timeout)
+requester_early_harness(uint8_t subnet_timeout)
 {
 	struct harness_config c = { .limits = harness_limits, .scripted = true,
 		.subnet_timeout = subnet_timeout };
@@ -40,14 +40,14 @@ call_method(struct harness *h, uint8_t method)
 }
 
 static mad_handle
-call(struct harness *h)
+requester_call(struct harness *h)
 {
 	return call_method(h, 0x12);
 }
 
 /* Segment n of a table of `bytes`. */
 static enum verdict
-segment(struct harness *h, uint32_t n, uint32_t bytes)
+requester_segment(struct harness *h, uint32_t n, uint32_t bytes)
 {
 	uint32_t total = (bytes + 191) / 192, length = 0;
 	uint8_t flags = 0;
@@ -64,10 +64,10 @@ segment(struct harness *h, uint32_t n, uint32_t bytes)
 }
 
 static void
-segments(struct harness *h, uint32_t first, uint32_t last, uint32_t bytes)
+requester_segments(struct harness *h, uint32_t first, uint32_t last, uint32_t bytes)
 {
 	for (; first <= last; first++)
-		assert_int_equal(segment(h, first, bytes), VERDICT_DATAGRAM);
+		assert_int_equal(requester_segment(h, first, bytes), VERDICT_DATAGRAM);
 }
 
 /* A5: the request is a single packet and asks for a Window of 64 */
@@ -99,7 +99,7 @@ test_table_arrives(void **state)
 	struct harness *h = *state;
 	const uint8_t *ack;
 
-	call(h);
+	requester_call(h);
 	say_v1(h, 0x92, SA1_FIRST, 1, 5000, 64);
 	say_v1(h, 0x92, 0, 2, 0, 64);
 	expect_silence(&h->a);
@@ -132,16 +132,16 @@ test_ack_each_window(void **state)
 	struct harness *h = *state;
 	const uint32_t bytes = 150 * 192;
 
-	call(h);
-	segments(h, 1, 63, bytes);
+	requester_call(h);
+	requester_segments(h, 1, 63, bytes);
 	expect_silence(&h->a);
-	segments(h, 64, 64, bytes);
+	requester_segments(h, 64, 64, bytes);
 	expect_tx(&h->a, "12 Ack 64 window 64");
-	segments(h, 65, 127, bytes);
+	requester_segments(h, 65, 127, bytes);
 	expect_silence(&h->a);
-	segments(h, 128, 128, bytes);
+	requester_segments(h, 128, 128, bytes);
 	expect_tx(&h->a, "12 Ack 128 window 64");
-	segments(h, 129, 150, bytes);
+	requester_segments(h, 129, 150, bytes);
 	expect_tx(&h->a, "12 Ack 150 window 64");
 	assert_int_equal(h->done, 1);
 }
@@ -152,7 +152,7 @@ test_smaller_window_of_the_responder(void **state)
 {
 	struct harness *h = *state;
 
-	call(h);
+	requester_call(h);
 	say_v1(h, 0x92, SA1_FIRST, 1, 100 * 192, 2);
 	expect_silence(&h->a);
 	say_v1(h, 0x92, 0, 2, 0, 2);
@@ -165,9 +165,9 @@ test_larger_window_of_the_responder(void **state)
 {
 	struct harness *h = *state;
 
-	call(h);
+	requester_call(h);
 	say_v1(h, 0x92, SA1_FIRST, 1, 100 * 192, 1000);
-	segments(h, 2, 64, 100 * 192);
+	requester_segments(h, 2, 64, 100 * 192);
 	expect_tx(&h->a, "12 Ack 64 window 1000");
 }
 
@@ -178,10 +178,10 @@ test_segments_beyond_the_window(void **state)
 	struct harness *h = *state;
 	uint32_t n;
 
-	call(h);
+	requester_call(h);
 	h->a.room = 0; /* no Ack goes out */
 	for (n = 1; n <= 200; n++)
-		assert_int_equal(segment(h, n, 200 * 192), VERDICT_DATAGRAM);
+		assert_int_equal(requester_segment(h, n, 200 * 192), VERDICT_DATAGRAM);
 	assert_int_equal(h->done, 1);
 	h->a.room = 10;
 	transmit(&h->a);
@@ -196,20 +196,20 @@ test_recover(void **state)
 	const uint32_t bytes = 10 * 192;
 	const uint8_t *mad;
 
-	call(h);
-	segments(h, 1, 3, bytes);
-	assert_int_equal(segment(h, 5, bytes), VERDICT_MAD_DISCARDED);
+	requester_call(h);
+	requester_segments(h, 1, 3, bytes);
+	assert_int_equal(requester_segment(h, 5, bytes), VERDICT_MAD_DISCARDED);
 	mad = next_sent(&h->a);
 	assert_int_equal(mad[MAD_OFF_METHOD], 0x12);
 	assert_int_equal(mad[48], 0x10);
 	assert_int_equal(get_be32(mad + 40), 4);
 	assert_string_equal(state_of(&h->a), "RECOVER");
-	assert_int_equal(segment(h, 6, bytes), VERDICT_MAD_DISCARDED);
-	assert_int_equal(segment(h, 10, bytes), VERDICT_MAD_DISCARDED);
+	assert_int_equal(requester_segment(h, 6, bytes), VERDICT_MAD_DISCARDED);
+	assert_int_equal(requester_segment(h, 10, bytes), VERDICT_MAD_DISCARDED);
 	expect_silence(&h->a);
-	segments(h, 4, 4, bytes);
+	requester_segments(h, 4, 4, bytes);
 	assert_string_equal(state_of(&h->a), "RECV");
-	segments(h, 5, 10, bytes);
+	requester_segments(h, 5, 10, bytes);
 	expect_tx(&h->a, "12 Ack 10 window 64");
 	assert_int_equal(h->taken, bytes);
 	assert_int_equal(counters_of(&h->a).segments_discarded, 3);
@@ -222,10 +222,10 @@ test_first_segment_lost(void **state)
 {
 	struct harness *h = *state;
 
-	call(h);
-	assert_int_equal(segment(h, 2, 400), VERDICT_MAD_DISCARDED);
+	requester_call(h);
+	assert_int_equal(requester_segment(h, 2, 400), VERDICT_MAD_DISCARDED);
 	expect_tx(&h->a, "12 Resend 1");
-	segments(h, 1, 3, 400);
+	requester_segments(h, 1, 3, 400);
 	expect_tx(&h->a, "12 Ack 3 window 64");
 	assert_int_equal(h->taken, 400);
 }
@@ -234,29 +234,29 @@ test_first_segment_lost(void **state)
 static void
 test_resend_repeated_by_round_trip(void **state)
 {
-	struct harness *h = early_harness(0);
+	struct harness *h = requester_early_harness(0);
 	const uint32_t bytes = 50 * 192;
 
 	(void)state;
-	call(h);
+	requester_call(h);
 	pass(h, 100 * US); /* the round trip */
-	segments(h, 1, 3, bytes);
-	segment(h, 5, bytes);
+	requester_segments(h, 1, 3, bytes);
+	requester_segment(h, 5, bytes);
 	expect_tx(&h->a, "12 Resend 4");
 	pass(h, 199 * US);
-	segment(h, 6, bytes);
+	requester_segment(h, 6, bytes);
 	expect_silence(&h->a);
 	pass(h, 2 * US);
-	segment(h, 7, bytes);
+	requester_segment(h, 7, bytes);
 	expect_tx(&h->a, "12 Resend 4");
 	/* four of the seven so; the others are the timer's */
 	pass(h, 300 * US);
-	segment(h, 8, bytes);
+	requester_segment(h, 8, bytes);
 	pass(h, 300 * US);
-	segment(h, 9, bytes);
+	requester_segment(h, 9, bytes);
 	expect_tx(&h->a, "12 Resend 4", "12 Resend 4");
 	pass(h, 300 * US);
-	segment(h, 10, bytes);
+	requester_segment(h, 10, bytes);
 	expect_silence(&h->a);
 	harness_destroy(h);
 }
@@ -272,15 +272,15 @@ test_status_for_an_overtaken_resend(void **state)
 	const uint32_t bytes = 50 * 192;
 	uint8_t mad[MAD_LEN];
 
-	call(h);
-	segments(h, 1, 3, bytes);
-	segment(h, 5, bytes);
+	requester_call(h);
+	requester_segments(h, 1, 3, bytes);
+	requester_segment(h, 5, bytes);
 	expect_tx(&h->a, "12 Resend 4");
-	segments(h, 4, 6, bytes);
+	requester_segments(h, 4, 6, bytes);
 	put_be16(v1_mad(h, mad, 0x92, 0, 0, 0, 0) + MAD_OFF_STATUS, 0x001C);
 	assert_int_equal(say(h, mad), VERDICT_MAD_DISCARDED);
-	segments(h, 7, 8, bytes);
-	segment(h, 10, bytes);
+	requester_segments(h, 7, 8, bytes);
+	requester_segment(h, 10, bytes);
 	expect_tx(&h->a, "12 Resend 9");
 	/* it may come now, too, and twice if the network copied it */
 	assert_int_equal(say(h, mad), VERDICT_MAD_DISCARDED);
@@ -301,13 +301,13 @@ test_resend_is_repeated_by_the_timer(void **state)
 	const uint32_t bytes = 50 * 192;
 	uint32_t n;
 
-	call(h);
-	segments(h, 1, 3, bytes);
-	segment(h, 5, bytes);
+	requester_call(h);
+	requester_segments(h, 1, 3, bytes);
+	requester_segment(h, 5, bytes);
 	expect_tx(&h->a, "12 Resend 4");
 	for (n = 6; n < 20; n++) {
 		pass(h, 1 * MS);
-		segment(h, n, bytes);
+		requester_segment(h, n, bytes);
 	}
 	pass(h, SEGMENT_TIMEOUT - 1);
 	expect_silence(&h->a);
@@ -326,7 +326,7 @@ test_request_waits_for_its_timer(void **state)
 	unsigned int i;
 
 	(void)state;
-	call(h);
+	requester_call(h);
 	for (i = 0; i < 7; i++) {
 		pass(h, timeout - 1);
 		expect_silence(&h->a);
@@ -346,9 +346,9 @@ test_duplicates(void **state)
 	struct harness *h = *state;
 	const uint32_t bytes = 10 * 192;
 
-	call(h);
-	segments(h, 1, 5, bytes);
-	assert_int_equal(segment(h, 3, bytes), VERDICT_MAD_DISCARDED);
+	requester_call(h);
+	requester_segments(h, 1, 5, bytes);
+	assert_int_equal(requester_segment(h, 3, bytes), VERDICT_MAD_DISCARDED);
 	expect_tx(&h->a, "12 Ack 5 window 64");
 	assert_int_equal(h->taken, 5 * 192);
 	assert_int_equal(counters_of(&h->a).segments_received, 5);
@@ -361,8 +361,8 @@ test_segment_timeout(void **state)
 	struct harness *h = *state;
 	unsigned int i;
 
-	call(h);
-	segments(h, 1, 3, 10 * 192);
+	requester_call(h);
+	requester_segments(h, 1, 3, 10 * 192);
 	for (i = 0; i < 7; i++) {
 		pass(h, SEGMENT_TIMEOUT - 1);
 		expect_silence(&h->a);
@@ -387,11 +387,11 @@ test_resend_allowance_is_per_segment(void **state)
 	struct harness *h = *state;
 	unsigned int i;
 
-	call(h);
-	segments(h, 1, 1, 10 * 192);
+	requester_call(h);
+	requester_segments(h, 1, 1, 10 * 192);
 	for (i = 0; i < 7; i++)
 		pass(h, SEGMENT_TIMEOUT);
-	segments(h, 2, 2, 10 * 192);
+	requester_segments(h, 2, 2, 10 * 192);
 	for (i = 0; i < 7; i++)
 		pass(h, SEGMENT_TIMEOUT);
 	assert_int_equal(h->done, 0);
@@ -407,7 +407,7 @@ test_request_retries(void **state)
 	struct harness *h = *state;
 	unsigned int i;
 
-	call(h);
+	requester_call(h);
 	for (i = 0; i < 7; i++) {
 		pass(h, RESPONSE_TIMEOUT - 1);
 		expect_silence(&h->a);
@@ -431,7 +431,7 @@ test_keepalive_before_the_answer(void **state)
 {
 	struct harness *h = *state;
 
-	call(h);
+	requester_call(h);
 	pass(h, RESPONSE_TIMEOUT - 1);
 	assert_int_equal(say_v1(h, 0x92, SA1_KEEPALIVE, 0, 0, 0), VERDICT_DATAGRAM);
 	pass(h, SEGMENT_TIMEOUT - 1);
@@ -440,7 +440,7 @@ test_keepalive_before_the_answer(void **state)
 	expect_tx(&h->a, "12 single of 0");
 	assert_int_equal(counters_of(&h->a).keepalive_received, 1);
 	/* and the answer is taken */
-	segments(h, 1, 3, 400);
+	requester_segments(h, 1, 3, 400);
 	assert_int_equal(h->done, 1);
 }
 
@@ -450,13 +450,13 @@ test_keepalive_in_mid_stream(void **state)
 {
 	struct harness *h = *state;
 
-	call(h);
-	segments(h, 1, 2, 10 * 192);
+	requester_call(h);
+	requester_segments(h, 1, 2, 10 * 192);
 	pass(h, SEGMENT_TIMEOUT - 1);
 	say_v1(h, 0x92, SA1_KEEPALIVE, 0, 0, 0);
 	pass(h, SEGMENT_TIMEOUT - 1);
 	expect_silence(&h->a);
-	segments(h, 3, 3, 10 * 192);
+	requester_segments(h, 3, 3, 10 * 192);
 	assert_int_equal(h->taken, 3 * 192);
 }
 
@@ -467,7 +467,7 @@ test_keepalive_is_bounded(void **state)
 	struct harness *h = *state;
 	unsigned int i;
 
-	call(h);
+	requester_call(h);
 	for (i = 0; i < 1000; i++) {
 		say_v1(h, 0x92, SA1_KEEPALIVE, 0, 0, 0);
 		pass(h, 1 * MS);
@@ -487,7 +487,7 @@ test_status_ends_it(void **state)
 	struct harness *h = *state;
 	uint8_t mad[MAD_LEN];
 
-	call(h);
+	requester_call(h);
 	put_be16(v1_mad(h, mad, 0x92, 0, 0, 0, 0) + MAD_OFF_STATUS, 0x0300);
 	assert_int_equal(say(h, mad), VERDICT_DATAGRAM);
 	assert_int_equal(h->done, 1);
@@ -496,8 +496,8 @@ test_status_ends_it(void **state)
 	expect_clean(h);
 
 	h->done = 0;
-	call(h);
-	segments(h, 1, 3, 10 * 192);
+	requester_call(h);
+	requester_segments(h, 1, 3, 10 * 192);
 	put_be16(v1_mad(h, mad, 0x92, 0, 0, 0, 0) + MAD_OFF_STATUS, 0x001C);
 	say(h, mad);
 	assert_int_equal(h->result.status, 0x001C);
@@ -510,7 +510,7 @@ test_single_packet_answer(void **state)
 {
 	struct harness *h = *state;
 
-	call(h);
+	requester_call(h);
 	say_v1(h, 0x92, 0, 0, 0, 64);
 	assert_int_equal(h->done, 1);
 	assert_int_equal(h->result.end, MAD_END_OK);
@@ -525,7 +525,7 @@ test_series_of_one(void **state)
 {
 	struct harness *h = *state;
 
-	call(h);
+	requester_call(h);
 	assert_int_equal(say_v1(h, 0x92, SA1_FIRST | SA1_LAST, 1, 100, 64), VERDICT_DATAGRAM);
 	assert_int_equal(h->done, 1);
 	assert_int_equal(h->result.bytes, 100);
@@ -538,8 +538,8 @@ test_lying_last(void **state)
 {
 	struct harness *h = *state;
 
-	call(h);
-	segments(h, 1, 2, 10 * 192);
+	requester_call(h);
+	requester_segments(h, 1, 2, 10 * 192);
 	say_v1(h, 0x92, SA1_LAST, 3, 193, 64);
 	assert_int_equal(h->done, 1);
 	assert_int_equal(h->result.end, MAD_END_PROTOCOL);
@@ -547,8 +547,8 @@ test_lying_last(void **state)
 
 	h->done = 0;
 	h->taken = 0;
-	call(h);
-	segments(h, 1, 2, 10 * 192);
+	requester_call(h);
+	requester_segments(h, 1, 2, 10 * 192);
 	say_v1(h, 0x92, SA1_LAST, 3, 0, 64);
 	assert_int_equal(h->result.end, MAD_END_PROTOCOL);
 	expect_clean(h);
@@ -560,16 +560,16 @@ test_linger(void **state)
 {
 	struct harness *h = *state;
 
-	call(h);
-	segments(h, 1, 3, 400);
+	requester_call(h);
+	requester_segments(h, 1, 3, 400);
 	expect_tx(&h->a, "12 Ack 3 window 64");
 	assert_string_equal(state_of(&h->a), "LINGER");
 	pass(h, 8 * RESPONSE_TIMEOUT - 1);
-	assert_int_equal(segment(h, 3, 400), VERDICT_MAD_DISCARDED);
+	assert_int_equal(requester_segment(h, 3, 400), VERDICT_MAD_DISCARDED);
 	expect_tx(&h->a, "12 Ack 3 window 64");
 	pass(h, 1);
 	assert_string_equal(state_of(&h->a), "none");
-	assert_int_equal(segment(h, 3, 400), VERDICT_MAD_UNMATCHED);
+	assert_int_equal(requester_segment(h, 3, 400), VERDICT_MAD_UNMATCHED);
 	expect_silence(&h->a);
 	assert_int_equal(h->done, 1);
 	assert_int_equal(h->taken, 400);
@@ -583,13 +583,13 @@ test_taker_refuses(void **state)
 
 	h->take_error = -ENOSPC;
 	h->take_error_at = 200;
-	call(h);
-	segments(h, 1, 1, 10 * 192);
-	assert_int_equal(segment(h, 2, 10 * 192), VERDICT_MAD_REFUSED);
+	requester_call(h);
+	requester_segments(h, 1, 1, 10 * 192);
+	assert_int_equal(requester_segment(h, 2, 10 * 192), VERDICT_MAD_REFUSED);
 	assert_int_equal(h->done, 1);
 	assert_int_equal(h->result.end, MAD_END_REFUSED);
 	assert_int_equal(h->result.error, -ENOSPC);
-	assert_int_equal(segment(h, 3, 10 * 192), VERDICT_MAD_UNMATCHED);
+	assert_int_equal(requester_segment(h, 3, 10 * 192), VERDICT_MAD_UNMATCHED);
 	expect_clean(h);
 }
 
@@ -597,9 +597,9 @@ static void
 test_cancel(void **state)
 {
 	struct harness *h = *state;
-	mad_handle handle = call(h);
+	mad_handle handle = requester_call(h);
 
-	segments(h, 1, 2, 10 * 192);
+	requester_segments(h, 1, 2, 10 * 192);
 	assert_int_equal(mad_cancel(h->a.w, handle, h->now), 0);
 	assert_int_equal(h->done, 1);
 	assert_int_equal(h->result.end, MAD_END_CANCELLED);
@@ -614,7 +614,7 @@ test_spoofed_answers(void **state)
 	struct harness *h = *state;
 	uint8_t mad[MAD_LEN];
 
-	call(h);
+	requester_call(h);
 	v1_mad(h, mad, 0x92, SA1_FIRST, 1, 400, 64);
 	put_be64(mad + MAD_OFF_TID, h->tid ^ 1);
 	assert_int_equal(say(h, mad), VERDICT_MAD_UNMATCHED);
@@ -624,7 +624,7 @@ test_spoofed_answers(void **state)
 	assert_int_equal(say_v1(h, 0x93, SA1_FIRST, 1, 400, 64), VERDICT_MAD_UNMATCHED);
 	assert_string_equal(state_of(&h->a), "REQUESTED");
 	assert_int_equal(h->taken, 0);
-	segments(h, 1, 3, 400);
+	requester_segments(h, 1, 3, 400);
 	assert_int_equal(h->done, 1);
 }
 
@@ -634,11 +634,11 @@ test_request_is_probed(void **state)
 {
 	/* 2 x 4.096 us x 2^14 + 4.096 us x 2^10 */
 	const uint64_t timeout = 138412032, early = 30 * MS;
-	struct harness *h = early_harness(14);
+	struct harness *h = requester_early_harness(14);
 	unsigned int i;
 
 	(void)state;
-	call(h);
+	requester_call(h);
 	pass(h, 10 * MS - 1);
 	expect_silence(&h->a);
 	pass(h, 1);
@@ -670,10 +670,10 @@ test_request_is_probed(void **state)
 static void
 test_keepalive_ends_request_probes(void **state)
 {
-	struct harness *h = early_harness(14);
+	struct harness *h = requester_early_harness(14);
 
 	(void)state;
-	call(h);
+	requester_call(h);
 	pass(h, 5 * MS);
 	say_v1(h, 0x92, SA1_KEEPALIVE, 0, 0, 0);
 	/* SegmentTimeout: 67.1 ms + 4.2 ms */
@@ -689,7 +689,7 @@ test_keepalive_ends_request_probes(void **state)
 static void
 test_set_is_not_probed(void **state)
 {
-	struct harness *h = early_harness(14);
+	struct harness *h = requester_early_harness(14);
 	uint8_t mad[MAD_LEN];
 	struct mad_call c;
 
@@ -716,10 +716,10 @@ test_no_resend_without_retries(void **state)
 	(void)state;
 	config.limits.retries = 0;
 	h = harness_create(&config);
-	call(h);
-	segment(h, 1, 20 * 192);
+	requester_call(h);
+	requester_segment(h, 1, 20 * 192);
 	for (i = 3; i < 12; i++) {
-		segment(h, i, 20 * 192);
+		requester_segment(h, i, 20 * 192);
 		pass(h, 2 * MS);
 	}
 	expect_silence(&h->a);

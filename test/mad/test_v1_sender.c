@@ -14,7 +14,7 @@
 
 /* Ask for a table of this many bytes with this Window. */
 static void
-ask(struct harness *h, uint64_t bytes, uint16_t window)
+sender_ask(struct harness *h, uint64_t bytes, uint16_t window)
 {
 	h->outcome = MAD_STREAM;
 	h->table_bytes = bytes;
@@ -22,7 +22,7 @@ ask(struct harness *h, uint64_t bytes, uint16_t window)
 }
 
 static enum verdict
-ack(struct harness *h, uint32_t segment, uint16_t window)
+sender_ack(struct harness *h, uint32_t segment, uint16_t window)
 {
 	return say_v1(h, 0x12, SA1_ACK, segment, 0, window);
 }
@@ -41,7 +41,7 @@ test_payload_length_in_first_and_last(void **state)
 	const uint8_t *mad;
 	uint32_t i;
 
-	ask(h, 2 * 192 + 16, 64);
+	sender_ask(h, 2 * 192 + 16, 64);
 	mad = next_sent(&h->a);
 	assert_int_equal(mad[MAD_OFF_METHOD], 0x92);
 	assert_int_equal(get_be64(mad + MAD_OFF_TID), 0x77);
@@ -70,7 +70,7 @@ test_full_last_segment(void **state)
 {
 	struct harness *h = *state;
 
-	ask(h, 384, 64);
+	sender_ask(h, 384, 64);
 	expect_tx(&h->a, "92 First 1 of 384", "92 Last 2 of 192");
 }
 
@@ -80,10 +80,10 @@ test_one_packet_is_no_series(void **state)
 {
 	struct harness *h = *state;
 
-	ask(h, 192, 64);
+	sender_ask(h, 192, 64);
 	expect_tx(&h->a, "92 single of 192");
 	expect_clean(h);
-	ask(h, 0, 64);
+	sender_ask(h, 0, 64);
 	expect_tx(&h->a, "92 single of 0");
 	expect_clean(h);
 	assert_int_equal(counters_of(&h->a).sessions_completed, 2);
@@ -99,7 +99,7 @@ test_flag_order_lsb(void **state)
 	(void)state;
 	c.limits.v1_flags_lsb = true;
 	h = harness_create(&c);
-	ask(h, 400, 64);
+	sender_ask(h, 400, 64);
 	assert_int_equal(next_sent(&h->a)[48], 0x01);
 	assert_int_equal(next_sent(&h->a)[48], 0x00);
 	assert_int_equal(next_sent(&h->a)[48], 0x04);
@@ -114,14 +114,14 @@ test_window_is_the_requests(void **state)
 {
 	struct harness *h = *state;
 
-	ask(h, 10 * 192, 4);
+	sender_ask(h, 10 * 192, 4);
 	expect_tx(&h->a, "92 First 1 of 1920", "92 2", "92 3", "92 4");
 	assert_string_equal(state_of(&h->a), "WAIT");
-	assert_int_equal(ack(h, 4, 4), VERDICT_DATAGRAM);
+	assert_int_equal(sender_ack(h, 4, 4), VERDICT_DATAGRAM);
 	expect_tx(&h->a, "92 5", "92 6", "92 7", "92 8");
-	assert_int_equal(ack(h, 8, 4), VERDICT_DATAGRAM);
+	assert_int_equal(sender_ack(h, 8, 4), VERDICT_DATAGRAM);
 	expect_tx(&h->a, "92 9", "92 Last 10 of 192");
-	assert_int_equal(ack(h, 10, 4), VERDICT_DATAGRAM);
+	assert_int_equal(sender_ack(h, 10, 4), VERDICT_DATAGRAM);
 	expect_silence(&h->a);
 	expect_clean(h);
 }
@@ -136,11 +136,11 @@ test_first_burst_is_bounded(void **state)
 {
 	struct harness *h = *state;
 
-	ask(h, 1500 * 192, 65535);
+	sender_ask(h, 1500 * 192, 65535);
 	assert_int_equal(get_be16(next_sent(&h->a) + SA1_OFF_WINDOW), 1024);
 	expect_segments(&h->a, 0x92, 2, 1024);
 	expect_silence(&h->a);
-	assert_int_equal(ack(h, 1024, 65535), VERDICT_DATAGRAM);
+	assert_int_equal(sender_ack(h, 1024, 65535), VERDICT_DATAGRAM);
 	assert_int_equal(get_be16(next_sent(&h->a) + SA1_OFF_WINDOW), 65535);
 	expect_segments(&h->a, 0x92, 1026, 1499);
 	expect_tx(&h->a, "92 Last 1500 of 192");
@@ -152,21 +152,21 @@ test_window_of_a_proven_peer(void **state)
 {
 	struct harness *h = *state;
 
-	ask(h, 2 * 192, 64);
-	ack(h, 2, 64);
+	sender_ask(h, 2 * 192, 64);
+	sender_ack(h, 2, 64);
 	expect_clean(h);
 	skip_sent(&h->a);
-	ask(h, 1500 * 192, 1400);
+	sender_ask(h, 1500 * 192, 1400);
 	assert_int_equal(get_be16(next_sent(&h->a) + SA1_OFF_WINDOW), 1400);
 	expect_segments(&h->a, 0x92, 2, 1400);
 	expect_silence(&h->a);
-	ack(h, 1400, 1400);
-	ack(h, 1500, 1400);
+	sender_ack(h, 1400, 1400);
+	sender_ack(h, 1500, 1400);
 	expect_clean(h);
 	pass(h, 600000 * MS);
 	skip_sent(&h->a);
 	h->a.delivered = h->a.sent; /* room in the harness's ring */
-	ask(h, 1500 * 192, 1400);
+	sender_ask(h, 1500 * 192, 1400);
 	assert_int_equal(get_be16(next_sent(&h->a) + SA1_OFF_WINDOW), 1024);
 }
 
@@ -176,7 +176,7 @@ test_window_zero_is_64(void **state)
 {
 	struct harness *h = *state;
 
-	ask(h, 100 * 192, 0);
+	sender_ask(h, 100 * 192, 0);
 	assert_int_equal(get_be16(next_sent(&h->a) + 50), 64);
 	expect_segments(&h->a, 0x92, 2, 64);
 	expect_silence(&h->a);
@@ -188,12 +188,12 @@ test_ack_window(void **state)
 {
 	struct harness *h = *state;
 
-	ask(h, 40 * 192, 4);
+	sender_ask(h, 40 * 192, 4);
 	skip_sent(&h->a);
-	ack(h, 4, 1);
+	sender_ack(h, 4, 1);
 	expect_segments(&h->a, 0x92, 5, 8);
 	expect_silence(&h->a);
-	ack(h, 8, 10);
+	sender_ack(h, 8, 10);
 	expect_segments(&h->a, 0x92, 9, 18);
 	expect_silence(&h->a);
 }
@@ -204,9 +204,9 @@ test_ack_inside_window(void **state)
 {
 	struct harness *h = *state;
 
-	ask(h, 40 * 192, 8);
+	sender_ask(h, 40 * 192, 8);
 	skip_sent(&h->a);
-	ack(h, 6, 8);
+	sender_ack(h, 6, 8);
 	expect_segments(&h->a, 0x92, 9, 14);
 	expect_silence(&h->a);
 }
@@ -217,15 +217,15 @@ test_acks_of_past_and_future(void **state)
 {
 	struct harness *h = *state;
 
-	ask(h, 40 * 192, 4);
+	sender_ask(h, 40 * 192, 4);
 	skip_sent(&h->a);
-	assert_int_equal(ack(h, 5, 64), VERDICT_MAD_DISCARDED);
-	assert_int_equal(ack(h, UINT32_MAX, 64), VERDICT_MAD_DISCARDED);
+	assert_int_equal(sender_ack(h, 5, 64), VERDICT_MAD_DISCARDED);
+	assert_int_equal(sender_ack(h, UINT32_MAX, 64), VERDICT_MAD_DISCARDED);
 	expect_silence(&h->a);
-	ack(h, 4, 4);
+	sender_ack(h, 4, 4);
 	skip_sent(&h->a);
-	assert_int_equal(ack(h, 4, 64), VERDICT_MAD_DISCARDED);
-	assert_int_equal(ack(h, 0, 64), VERDICT_MAD_DISCARDED);
+	assert_int_equal(sender_ack(h, 4, 64), VERDICT_MAD_DISCARDED);
+	assert_int_equal(sender_ack(h, 0, 64), VERDICT_MAD_DISCARDED);
 	expect_silence(&h->a);
 	assert_int_equal(counters_of(&h->a).ack_ignored, 4);
 	assert_int_equal(counters_of(&h->a).ack_received, 5);
@@ -237,13 +237,13 @@ test_resend_rewinds(void **state)
 {
 	struct harness *h = *state;
 
-	ask(h, 40 * 192, 8);
+	sender_ask(h, 40 * 192, 8);
 	skip_sent(&h->a);
 	assert_int_equal(resend(h, 6), VERDICT_DATAGRAM);
 	expect_tx(&h->a, "92 6", "92 7", "92 8");
 	assert_int_equal(counters_of(&h->a).segments_resent, 3);
 	assert_int_equal(counters_of(&h->a).resend_received, 1);
-	ack(h, 8, 8);
+	sender_ack(h, 8, 8);
 	expect_segments(&h->a, 0x92, 9, 16);
 	expect_silence(&h->a);
 }
@@ -254,7 +254,7 @@ test_resend_of_next_is_an_ack(void **state)
 {
 	struct harness *h = *state;
 
-	ask(h, 10 * 192, 4);
+	sender_ask(h, 10 * 192, 4);
 	skip_sent(&h->a);
 	assert_int_equal(resend(h, 5), VERDICT_DATAGRAM);
 	expect_tx(&h->a, "92 5", "92 6", "92 7", "92 8");
@@ -266,7 +266,7 @@ test_resend_of_the_future(void **state)
 {
 	struct harness *h = *state;
 
-	ask(h, 4 * 192, 4);
+	sender_ask(h, 4 * 192, 4);
 	skip_sent(&h->a);
 	assert_int_equal(resend(h, 5), VERDICT_MAD_DISCARDED);
 	assert_int_equal(resend(h, 6), VERDICT_MAD_DISCARDED);
@@ -282,8 +282,8 @@ test_acknowledged_segment_asked_again(void **state)
 	struct harness *h = *state;
 	unsigned int i;
 
-	ask(h, 40 * 192, 4);
-	ack(h, 4, 4);
+	sender_ask(h, 40 * 192, 4);
+	sender_ack(h, 4, 4);
 	skip_sent(&h->a);
 	assert_int_equal(resend(h, 4), VERDICT_DATAGRAM);
 	expect_tx(&h->a, "92 single status 0x001c");
@@ -307,9 +307,9 @@ test_resend_after_the_final_ack(void **state)
 {
 	struct harness *h = *state;
 
-	ask(h, 6 * 192, 4);
-	ack(h, 4, 4);
-	ack(h, 6, 4);
+	sender_ask(h, 6 * 192, 4);
+	sender_ack(h, 4, 4);
+	sender_ack(h, 6, 4);
 	skip_sent(&h->a);
 	expect_clean(h);
 	resend(h, 6);
@@ -320,7 +320,7 @@ test_resend_after_the_final_ack(void **state)
 	assert_int_equal(counters_of(&h->a).sessions_opened, 1);
 	/* nothing can be asked again that has no number; an Ack is no question */
 	resend(h, 0);
-	ack(h, 6, 4);
+	sender_ack(h, 6, 4);
 	expect_silence(&h->a);
 }
 
@@ -330,15 +330,15 @@ test_overtaken_resend_ends_nothing(void **state)
 {
 	struct harness *h = *state;
 
-	ask(h, 12 * 192, 4);
-	ack(h, 4, 4);
+	sender_ask(h, 12 * 192, 4);
+	sender_ack(h, 4, 4);
 	skip_sent(&h->a);
 	resend(h, 3);
 	expect_tx(&h->a, "92 single status 0x001c");
-	assert_int_equal(ack(h, 8, 4), VERDICT_DATAGRAM);
+	assert_int_equal(sender_ack(h, 8, 4), VERDICT_DATAGRAM);
 	expect_segments(&h->a, 0x92, 9, 11);
 	expect_tx(&h->a, "92 Last 12 of 192");
-	assert_int_equal(ack(h, 12, 4), VERDICT_DATAGRAM);
+	assert_int_equal(sender_ack(h, 12, 4), VERDICT_DATAGRAM);
 	assert_int_equal(counters_of(&h->a).sessions_completed, 1);
 	expect_clean(h);
 }
@@ -350,7 +350,7 @@ test_resend_requests_are_bounded(void **state)
 	struct harness *h = *state;
 	unsigned int i;
 
-	ask(h, 40 * 192, 4);
+	sender_ask(h, 40 * 192, 4);
 	skip_sent(&h->a);
 	for (i = 0; i < 7; i++) {
 		assert_int_equal(resend(h, 2), VERDICT_DATAGRAM);
@@ -376,13 +376,13 @@ test_keepalive_and_slow_acks(void **state)
 	uint32_t n;
 	unsigned int i;
 
-	ask(h, 176 * 192, 64);
+	sender_ask(h, 176 * 192, 64);
 	for (n = 64; n < 176 + 64; n += 64) {
 		for (i = 0; i < 5; i++) {
 			pass(h, SEGMENT_TIMEOUT - 1);
 			assert_int_equal(say_v1(h, 0x12, SA1_KEEPALIVE, 0, 0, 0), VERDICT_DATAGRAM);
 		}
-		assert_int_equal(ack(h, n < 176 ? n : 176, 64), VERDICT_DATAGRAM);
+		assert_int_equal(sender_ack(h, n < 176 ? n : 176, 64), VERDICT_DATAGRAM);
 	}
 	assert_int_equal(counters_of(&h->a).segments_sent, 176);
 	assert_int_equal(counters_of(&h->a).segments_resent, 0);
@@ -398,12 +398,12 @@ test_resends_in_one_breath_are_no_storm(void **state)
 	struct harness *h = *state;
 	unsigned int i;
 
-	ask(h, 176 * 192, 64);
+	sender_ask(h, 176 * 192, 64);
 	pass(h, 5 * MS);
 	for (i = 0; i < 7; i++)
 		resend(h, 65); /* stands for the Ack */
 	assert_int_equal(counters_of(&h->a).segments_sent, 128);
-	ack(h, 128, 64);
+	sender_ack(h, 128, 64);
 	assert_int_equal(counters_of(&h->a).segments_sent, 176);
 }
 
@@ -418,7 +418,7 @@ test_retries(void **state)
 	struct mad_counters c;
 	unsigned int i;
 
-	ask(h, 10 * 192, 4);
+	sender_ask(h, 10 * 192, 4);
 	skip_sent(&h->a);
 	for (i = 0; i < 7; i++) {
 		pass(h, RESPONSE_TIMEOUT - 1);
@@ -439,7 +439,7 @@ test_retries(void **state)
 }
 
 static struct harness *
-early_harness(uint8_t subnet_timeout)
+sender_early_harness(uint8_t subnet_timeout)
 {
 	struct harness_config c = { .limits = harness_limits, .scripted = true,
 		.subnet_timeout = subnet_timeout };
@@ -452,14 +452,14 @@ early_harness(uint8_t subnet_timeout)
 static void
 test_probes(void **state)
 {
-	struct harness *h = early_harness(0);
+	struct harness *h = sender_early_harness(0);
 	uint64_t at[8], start;
 	unsigned int n = 0;
 
 	(void)state;
-	ask(h, 100 * 192, 4);
+	sender_ask(h, 100 * 192, 4);
 	pass(h, 100 * US);
-	ack(h, 4, 4); /* round trip: 100 us */
+	sender_ack(h, 4, 4); /* round trip: 100 us */
 	skip_sent(&h->a);
 	start = h->now;
 	while (h->now < start + RESPONSE_TIMEOUT - 20 * US) {
@@ -489,20 +489,20 @@ test_probes(void **state)
 static void
 test_probes_are_few(void **state)
 {
-	struct harness *h = early_harness(18);
+	struct harness *h = sender_early_harness(18);
 	uint64_t end;
 
 	(void)state;
-	ask(h, 100 * 192, 4);
+	sender_ask(h, 100 * 192, 4);
 	for (end = h->now + 2000 * MS; h->now < end;)
 		pass(h, 100 * US);
 	assert_int_equal(counters_of(&h->a).probes, 3);
 	/* trips seem to take this long: no early probe until a shorter one is measured */
-	ack(h, 4, 4);
+	sender_ack(h, 4, 4);
 	pass(h, 100 * MS);
 	assert_int_equal(counters_of(&h->a).probes, 3);
 	h->now += 1;
-	ack(h, 8, 4);
+	sender_ack(h, 8, 4);
 	pass(h, 401 * MS);
 	assert_int_equal(counters_of(&h->a).probes, 4);
 	assert_int_equal(counters_of(&h->a).timeouts, 0);
@@ -516,10 +516,10 @@ test_retries_are_per_packet(void **state)
 	struct harness *h = *state;
 	unsigned int i;
 
-	ask(h, 10 * 192, 4);
+	sender_ask(h, 10 * 192, 4);
 	for (i = 0; i < 7; i++)
 		pass(h, RESPONSE_TIMEOUT);
-	ack(h, 4, 4);
+	sender_ack(h, 4, 4);
 	for (i = 0; i < 7; i++)
 		pass(h, RESPONSE_TIMEOUT);
 	assert_string_equal(state_of(&h->a), "WAIT");
@@ -577,9 +577,9 @@ test_stream_after_preparation(void **state)
 	expect_tx(&h->a, "92 First 1 of 576", "92 2");
 	/* the session streams already: the handle gives no second answer */
 	assert_int_equal(mad_answer(h->a.w, h->handle, mad, h->now), -ENOENT);
-	ack(h, 2, 2);
+	sender_ack(h, 2, 2);
 	expect_tx(&h->a, "92 Last 3 of 192");
-	ack(h, 3, 2);
+	sender_ack(h, 3, 2);
 	expect_clean(h);
 	source = pattern_source(h, 192);
 	assert_int_equal(mad_stream(h->a.w, h->handle, mad, &source, h->now), -ENOENT);
@@ -603,7 +603,7 @@ test_repeated_request(void **state)
 	transmit(&h->a);
 	expect_tx(&h->a, "92 single of 0");
 
-	ask(h, 400, 64);
+	sender_ask(h, 400, 64);
 	skip_sent(&h->a);
 	assert_int_equal(say_v1(h, 0x12, 0, 0, 0, 64), VERDICT_MAD_DISCARDED);
 	expect_silence(&h->a);
@@ -618,9 +618,9 @@ test_stale_source(void **state)
 	struct harness *h = *state;
 
 	h->stale_at = 5 * 192;
-	ask(h, 10 * 192, 4);
+	sender_ask(h, 10 * 192, 4);
 	skip_sent(&h->a);
-	ack(h, 4, 4);
+	sender_ack(h, 4, 4);
 	expect_tx(&h->a, "92 5", "92 single status 0x0100");
 	assert_int_equal(h->released, 1);
 	assert_int_equal(counters_of(&h->a).status_sent, 1);
@@ -634,7 +634,7 @@ test_full_sink(void **state)
 	unsigned int i;
 
 	h->a.room = 0;
-	ask(h, 10 * 192, 64);
+	sender_ask(h, 10 * 192, 64);
 	expect_silence(&h->a);
 	assert_true(mad_pending(h->a.w));
 	for (i = 1; i <= 10; i++) {
@@ -671,10 +671,10 @@ test_long_stream(void **state)
 	struct harness *h = *state;
 	uint32_t n;
 
-	ask(h, 1000ull * 192, 100);
+	sender_ask(h, 1000ull * 192, 100);
 	for (n = 100; n <= 1000; n += 100) {
 		skip_sent(&h->a);
-		assert_int_equal(ack(h, n, 100), VERDICT_DATAGRAM);
+		assert_int_equal(sender_ack(h, n, 100), VERDICT_DATAGRAM);
 		h->a.delivered = h->a.sent;
 	}
 	assert_int_equal(counters_of(&h->a).segments_sent, 1000);

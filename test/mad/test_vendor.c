@@ -19,7 +19,7 @@
 /* --- a's agent: streams, or answers, as the test has set --- */
 
 static enum mad_outcome
-request(void *arg, struct mad_request *req)
+vendor_request(void *arg, struct mad_request *req)
 {
 	struct harness *h = arg;
 
@@ -47,10 +47,11 @@ static const struct mad_method methods[] = {
 };
 
 static struct harness *
-create(bool scripted, uint64_t bytes)
+vendor_create(bool scripted, uint64_t bytes)
 {
 	struct harness *h = harness_create(&(struct harness_config){ .scripted = scripted });
-	const struct mad_agent agent = { SYSSTAT, 1, "vendor", MAD_RMPP, 40, methods, request, h };
+	const struct mad_agent agent = { SYSSTAT, 1, "vendor", MAD_RMPP, 40, methods,
+		vendor_request, h };
 
 	assert_int_equal(mad_agent_add(h->a.w, &agent), 0);
 	h->outcome = MAD_STREAM;
@@ -60,7 +61,7 @@ create(bool scripted, uint64_t bytes)
 
 /* Get, OUI 0x001405, RMPP header zero */
 static uint8_t *
-get(const struct harness *h, uint8_t *mad)
+vendor_get(const struct harness *h, uint8_t *mad)
 {
 	memset(mad, 0, MAD_LEN);
 	mad[0] = 1;
@@ -77,7 +78,7 @@ static const uint8_t *
 rmpp(const struct harness *h, uint8_t *mad, uint8_t type, uint8_t flags, uint32_t segment,
 	uint32_t length)
 {
-	get(h, mad);
+	vendor_get(h, mad);
 	mad[24] = 1;
 	mad[25] = type;
 	mad[26] = 0xF8 | 1 | flags;
@@ -90,7 +91,7 @@ rmpp(const struct harness *h, uint8_t *mad, uint8_t type, uint8_t flags, uint32_
 	say(h, rmpp(h, (uint8_t[MAD_LEN]){ 0 }, 2, 0, segment, window_end))
 
 static void
-call(struct harness *h, uint64_t request_bytes)
+vendor_call(struct harness *h, uint64_t request_bytes)
 {
 	uint8_t mad[MAD_LEN];
 	struct mad_call c;
@@ -98,7 +99,7 @@ call(struct harness *h, uint64_t request_bytes)
 	h->done = 0;
 	h->taken = 0;
 	call_init(&h->b, &c, mad, MAD_GET, MAD_METHOD_SESSION | MAD_METHOD_MULTI_RESPONSE);
-	get(h, mad);
+	vendor_get(h, mad);
 	c.protocol = MAD_RMPP;
 	c.data_offset = 40;
 	if (request_bytes != 0) {
@@ -140,10 +141,10 @@ expect_segment(const uint8_t *mad, uint8_t method, uint8_t flags, uint8_t n, uin
 static void
 test_class_header_is_counted(void **state)
 {
-	struct harness *h = create(false, 500);
+	struct harness *h = vendor_create(false, 500);
 
 	(void)state;
-	call(h, 500);
+	vendor_call(h, 500);
 	assert_true(harness_run(h, 20000 * MS));
 	expect_segment(next_sent(&h->b), 0x01, 2, 1, 512, 216);
 	expect_segment(next_sent(&h->b), 0x01, 0, 2, 0, 216);
@@ -186,7 +187,7 @@ test_length_of_the_last_segment(void **state)
 
 	(void)state;
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		h = create(true, 0);
+		h = vendor_create(true, 0);
 		h->outcome = MAD_SILENT;
 		say(h, rmpp(h, mad, 1, 2 | 4, 1, cases[i].length));
 		assert_int_equal(h->requests, cases[i].good);
@@ -205,7 +206,7 @@ test_length_of_the_last_segment(void **state)
 static void
 test_abort_returns_no_data(void **state)
 {
-	struct harness *h = create(true, 0);
+	struct harness *h = vendor_create(true, 0);
 	uint8_t mad[MAD_LEN];
 	const uint8_t *out;
 	unsigned int i;
@@ -237,10 +238,10 @@ test_plain_answer_to_a_plain_request(void **state)
 
 	(void)state;
 	for (i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
-		struct harness *h = create(true, lengths[i]);
+		struct harness *h = vendor_create(true, lengths[i]);
 
 		for (repeat = 0; repeat < 2; repeat++) {
-			assert_int_equal(say(h, get(h, mad)), VERDICT_DATAGRAM);
+			assert_int_equal(say(h, vendor_get(h, mad)), VERDICT_DATAGRAM);
 			out = next_sent(&h->a);
 			assert_int_equal(out[3], 0x81);
 			assert_int_equal(get_be16(out + 4), 0);
@@ -261,16 +262,16 @@ test_plain_answer_to_a_plain_request(void **state)
 static void
 test_rmpp_answers(void **state)
 {
-	struct harness *h = create(true, 217);
+	struct harness *h = vendor_create(true, 217);
 	uint8_t mad[MAD_LEN];
 
 	(void)state;
-	say(h, get(h, mad));
+	say(h, vendor_get(h, mad));
 	expect_segment(next_sent(&h->a), 0x81, 2, 1, 4 * 2 + 217, 216);
 	ack(h, 1, 17);
 	expect_segment(next_sent(&h->a), 0x81, 4, 2, 4 + 1, 1);
 	harness_destroy(h);
-	h = create(true, 10);
+	h = vendor_create(true, 10);
 	say(h, rmpp(h, mad, 1, 2 | 4, 1, 4 + 7));
 	next_sent(&h->a); /* ACK 1 */
 	expect_segment(next_sent(&h->a), 0x81, 2 | 4, 1, 4 + 10, 10);
@@ -281,14 +282,14 @@ test_rmpp_answers(void **state)
 static void
 test_plain_answer_without_data(void **state)
 {
-	struct harness *h = create(true, 100);
+	struct harness *h = vendor_create(true, 100);
 	uint8_t mad[MAD_LEN];
 	const uint8_t *out;
 	unsigned int i;
 
 	(void)state;
 	h->stale_at = 1;
-	say(h, get(h, mad));
+	say(h, vendor_get(h, mad));
 	out = next_sent(&h->a);
 	assert_int_equal(get_be16(out + 4), MAD_STATUS_BUSY);
 	for (i = 40; i < MAD_LEN; i++)
@@ -301,12 +302,12 @@ test_plain_answer_without_data(void **state)
 static void
 test_single_request_needs_no_session(void **state)
 {
-	struct harness *h = create(true, 0);
+	struct harness *h = vendor_create(true, 0);
 	uint8_t mad[MAD_LEN];
 
 	(void)state;
 	h->outcome = MAD_ANSWER;
-	say(h, get(h, mad));
+	say(h, vendor_get(h, mad));
 	assert_int_equal(next_sent(&h->a)[3], 0x81);
 	assert_int_equal(counters_of(&h->a).sessions_opened, 0);
 	harness_destroy(h);
@@ -316,10 +317,10 @@ test_single_request_needs_no_session(void **state)
 static void
 test_call_answered_by_a_plain_packet(void **state)
 {
-	struct harness *h = create(false, 50);
+	struct harness *h = vendor_create(false, 50);
 
 	(void)state;
-	call(h, 0);
+	vendor_call(h, 0);
 	assert_true(harness_run(h, 20000 * MS));
 	assert_int_equal(h->result.end, MAD_END_OK);
 	assert_int_equal(h->taken, 0);
@@ -356,13 +357,13 @@ what_was_sent(struct harness *h)
 static void
 test_stranger_gets_one_segment(void **state)
 {
-	struct harness *h = create(true, 100000);
+	struct harness *h = vendor_create(true, 100000);
 	uint8_t mad[MAD_LEN];
 	struct told t;
 	unsigned int i;
 
 	(void)state;
-	say(h, get(h, mad));
+	say(h, vendor_get(h, mad));
 	pass(h, RESPONSE_TIMEOUT - 1);
 	t = what_was_sent(h);
 	assert_int_equal(t.first, 1);
@@ -380,14 +381,14 @@ test_stranger_gets_one_segment(void **state)
 static void
 test_stranger_asks_again(void **state)
 {
-	struct harness *h = create(true, 100000);
+	struct harness *h = vendor_create(true, 100000);
 	uint8_t mad[MAD_LEN];
 	struct told t;
 	unsigned int i;
 
 	(void)state;
 	for (i = 0; i < 3; i++) {
-		say(h, get(h, mad));
+		say(h, vendor_get(h, mad));
 		pass(h, RESPONSE_TIMEOUT / 4);
 		t = what_was_sent(h);
 		assert_int_equal(t.first, 1);
@@ -401,7 +402,7 @@ test_stranger_asks_again(void **state)
 static void
 test_single_segment_shows_nothing(void **state)
 {
-	struct harness *h = create(true, 100000);
+	struct harness *h = vendor_create(true, 100000);
 	uint8_t mad[MAD_LEN];
 	struct told t;
 	unsigned int i;
@@ -422,13 +423,13 @@ test_single_segment_shows_nothing(void **state)
 static void
 test_stranger_gets_one_segment_of_the_sa(void **state)
 {
-	struct harness *h = create(true, 100000);
+	struct harness *h = vendor_create(true, 100000);
 	uint8_t mad[MAD_LEN];
 	struct told t;
 	unsigned int i;
 
 	(void)state;
-	get(h, mad);
+	vendor_get(h, mad);
 	mad[1] = MAD_CLASS_SUBN_ADM;
 	mad[2] = 2;
 	mad[3] = SA_GET_TABLE;
@@ -446,12 +447,12 @@ test_stranger_gets_one_segment_of_the_sa(void **state)
 static void
 test_ack_opens_the_window(void **state)
 {
-	struct harness *h = create(true, 100000);
+	struct harness *h = vendor_create(true, 100000);
 	uint8_t mad[MAD_LEN];
 	struct told t;
 
 	(void)state;
-	say(h, get(h, mad));
+	say(h, vendor_get(h, mad));
 	ack(h, 1, 5);
 	t = what_was_sent(h);
 	assert_int_equal(t.first, 1);
@@ -462,13 +463,14 @@ test_ack_opens_the_window(void **state)
 /* --- loss --- */
 
 static void
-one_seed(uint64_t seed, const struct harness_wire *wire, uint64_t request_bytes, unsigned int *ok)
+vendor_one_seed(uint64_t seed, const struct harness_wire *wire, uint64_t request_bytes,
+	unsigned int *ok)
 {
-	struct harness *h = create(false, seed * 7919 % 60000);
+	struct harness *h = vendor_create(false, seed * 7919 % 60000);
 
 	h->wire = *wire;
 	h->wire.rng = seed;
-	call(h, request_bytes);
+	vendor_call(h, request_bytes);
 	assert_true(harness_run(h, 200000 * MS));
 	assert_int_equal(h->done, 1);
 	if (h->result.end == MAD_END_OK) {
@@ -486,13 +488,13 @@ one_seed(uint64_t seed, const struct harness_wire *wire, uint64_t request_bytes,
 }
 
 static void
-many_seeds(const struct harness_wire *wire, unsigned int at_least)
+vendor_many_seeds(const struct harness_wire *wire, unsigned int at_least)
 {
 	unsigned int ok = 0, seed;
 
 	for (seed = 1; seed <= 50; seed++) {
-		one_seed(seed, wire, 0, &ok);
-		one_seed(seed, wire, seed * 1237, &ok);
+		vendor_one_seed(seed, wire, 0, &ok);
+		vendor_one_seed(seed, wire, seed * 1237, &ok);
 	}
 	if (ok < at_least)
 		fail_msg("%u of 100 completed", ok);
@@ -503,14 +505,14 @@ static void
 test_five_percent_of_everything(void **state)
 {
 	(void)state;
-	many_seeds(&(struct harness_wire){ 50, 50, 50, 50, 20 * US, 0 }, 100);
+	vendor_many_seeds(&(struct harness_wire){ 50, 50, 50, 50, 20 * US, 0 }, 100);
 }
 
 static void
 test_twenty_percent_lost(void **state)
 {
 	(void)state;
-	many_seeds(&(struct harness_wire){ 200, 0, 0, 0, 20 * US, 0 }, 90);
+	vendor_many_seeds(&(struct harness_wire){ 200, 0, 0, 0, 20 * US, 0 }, 90);
 }
 
 int

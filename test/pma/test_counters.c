@@ -165,7 +165,7 @@ test_counters_stop_at_their_largest_value(void **state)
 /* --- reset and set --- */
 
 static void
-set(struct bench *b, uint16_t attribute, uint8_t port, uint16_t select, uint32_t select2)
+counters_set(struct bench *b, uint16_t attribute, uint8_t port, uint16_t select, uint32_t select2)
 {
 	uint8_t data[DATA_LEN] = { 0, port };
 
@@ -197,7 +197,7 @@ test_each_select_bit_resets_one_counter(void **state)
 		pma_link(b->pma, 0, false);
 		pma_link(b->pma, 0, true);
 		memcpy(before, get_port(b, PORT_COUNTERS, 1, 0), DATA_LEN);
-		set(b, PORT_COUNTERS, 1, (uint16_t)(1u << bit), 1u << bit >> 16);
+		counters_set(b, PORT_COUNTERS, 1, (uint16_t)(1u << bit), 1u << bit >> 16);
 		memcpy(after, get_port(b, PORT_COUNTERS, 1, 0), DATA_LEN);
 		for (i = changed = 0; i < DATA_LEN; i++)
 			if (before[i] != after[i])
@@ -227,13 +227,13 @@ test_reset_moves_the_agents_offset_only(void **state)
 
 	fill_totals(b);
 	before = b->totals[0];
-	set(b, PORT_COUNTERS, 1, 0xFFFF, 0x3);
+	counters_set(b, PORT_COUNTERS, 1, 0xFFFF, 0x3);
 	assert_memory_equal(&b->totals[0], &before, sizeof(before));
 	assert_int_equal(get_be64(get_port(b, PORT_COUNTERS_EXT, 1, 0) + 8), 0);
 	assert_int_equal(get_be64(get_port(b, PORT_COUNTERS_EXT, 1, 0) + 40), total(0, PMA_UNICAST_XMIT));
 	b->totals[0].value[PMA_XMIT_DATA] += 5;
 	assert_int_equal(get_be32(get_port(b, PORT_COUNTERS, 1, 0) + 24), 5);
-	set(b, PORT_COUNTERS_EXT, 1, 0xFF, 0x3FFF);
+	counters_set(b, PORT_COUNTERS_EXT, 1, 0xFF, 0x3FFF);
 	assert_int_equal(get_be32(get_port(b, PORT_COUNTERS, 1, 0) + 24), 0);
 	assert_int_equal(get_be64(get_port(b, PORT_COUNTERS_EXT, 1, 0) + 40), 0);
 	/* the other ports' are as they were */
@@ -249,7 +249,7 @@ test_total_that_falls_behind(void **state)
 	struct bench *b = *state;
 
 	fill_totals(b);
-	set(b, PORT_COUNTERS, 1, 0xFFFF, 0x3);
+	counters_set(b, PORT_COUNTERS, 1, 0xFFFF, 0x3);
 	b->totals[0].value[PMA_RCV_DATA]--;
 	assert_int_equal(get_be32(get_port(b, PORT_COUNTERS, 1, 0) + 28), 0);
 	b->totals[0].value[PMA_RCV_DATA] += 3;
@@ -310,7 +310,7 @@ test_all_ports_are_their_sum(void **state)
 	assert_int_equal(get_be64(d + 8), total(0, PMA_XMIT_DATA) + total(1, PMA_XMIT_DATA) +
 		total(2, PMA_XMIT_DATA));
 	assert_true(get_be64(d + 16) == UINT64_MAX);
-	set(b, PORT_COUNTERS, 0xFF, 0xF000, 0);
+	counters_set(b, PORT_COUNTERS, 0xFF, 0xF000, 0);
 	assert_int_equal(get_be64(get_port(b, PORT_COUNTERS_EXT, 0xFF, 0) + 8), 0);
 	assert_int_equal(get_be64(get_port(b, PORT_COUNTERS_EXT, 3, 0) + 8), 0);
 }

@@ -21,7 +21,7 @@
 enum { DONE, STARTED, RUNNING };
 
 static ib_port_samples_control_t
-control(struct bench *b)
+samples_control(struct bench *b)
 {
 	ib_port_samples_control_t c;
 
@@ -30,7 +30,7 @@ control(struct bench *b)
 }
 
 static ib_port_samples_control_t
-start(struct bench *b, uint32_t wait_us, uint32_t for_us, uint16_t tag)
+samples_start(struct bench *b, uint32_t wait_us, uint32_t for_us, uint16_t tag)
 {
 	ib_port_samples_control_t c = { .port_select = 1 };
 	uint8_t data[MAD_LEN - 64] = { 0 };
@@ -77,7 +77,7 @@ expect_result(struct bench *b, uint16_t tag, uint8_t status, uint32_t n)
 static void
 test_control_before_any_sample(void **state)
 {
-	ib_port_samples_control_t c = control(*state);
+	ib_port_samples_control_t c = samples_control(*state);
 
 	assert_int_equal(c.port_select, 1);
 	assert_int_equal(c.tick, 3);
@@ -97,7 +97,7 @@ test_a_sample(void **state)
 	ib_port_samples_control_t c;
 
 	traffic(b, 1000);
-	c = start(b, 100, 1000, 0xABCD);
+	c = samples_start(b, 100, 1000, 0xABCD);
 	assert_int_equal(c.sample_status, STARTED);
 	assert_int_equal(cl_ntoh32(c.sample_interval), TICKS(1000));
 	assert_int_equal(cl_ntoh16(c.counter_select14), 4);
@@ -105,7 +105,7 @@ test_a_sample(void **state)
 	traffic(b, 10); /* before it begins */
 	expect_result(b, 0xABCD, STARTED, 0);
 	pass(b->h, 1 * US);
-	assert_int_equal(control(b).sample_status, RUNNING);
+	assert_int_equal(samples_control(b).sample_status, RUNNING);
 	traffic(b, 7);
 	expect_result(b, 0xABCD, RUNNING, 0);
 	pass(b->h, 1000 * US);
@@ -121,17 +121,17 @@ test_set_while_it_runs(void **state)
 	struct bench *b = *state;
 	ib_port_samples_control_t c;
 
-	start(b, 10, 100, 1);
-	c = start(b, 0, 1, 2);
+	samples_start(b, 10, 100, 1);
+	c = samples_start(b, 0, 1, 2);
 	assert_int_equal(c.sample_status, STARTED);
 	assert_int_equal(cl_ntoh16(c.tag), 1);
 	pass(b->h, 10 * US);
-	c = start(b, 0, 1, 2);
+	c = samples_start(b, 0, 1, 2);
 	assert_int_equal(c.sample_status, RUNNING);
 	traffic(b, 5);
 	pass(b->h, 100 * US);
 	expect_result(b, 1, DONE, 5);
-	start(b, 0, 1, 2);
+	samples_start(b, 0, 1, 2);
 	pass(b->h, 1 * US);
 	pass(b->h, 1 * US);
 	expect_result(b, 2, DONE, 0);
@@ -145,7 +145,7 @@ test_reset_while_it_runs(void **state)
 	struct bench *b = *state;
 
 	traffic(b, 1000);
-	start(b, 0, 100, 1);
+	samples_start(b, 0, 100, 1);
 	pass(b->h, 1);
 	traffic(b, 5);
 	data[18] = 1;
@@ -161,7 +161,7 @@ test_result_stops_at_its_largest_value(void **state)
 	struct bench *b = *state;
 	const uint8_t *d;
 
-	start(b, 0, 100, 1);
+	samples_start(b, 0, 100, 1);
 	pass(b->h, 1);
 	b->totals[0].value[PMA_XMIT_DATA] += UINT64_C(1) << 33;
 	pass(b->h, 100 * US);
@@ -184,7 +184,7 @@ test_samples_are_of_the_port_that_is_asked(void **state)
 		data[1] = others[i];
 		ask(*state, MAD_SET, SAMPLES_CONTROL, data, 0x001C);
 	}
-	assert_int_equal(control(*state).sample_status, DONE);
+	assert_int_equal(samples_control(*state).sample_status, DONE);
 }
 
 /* 10 bit times of a lane, times code + 1, are 4 ns. */

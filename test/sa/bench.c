@@ -140,14 +140,14 @@ mad_cancel(struct mad_worker *w, mad_handle h, uint64_t now)
 /* --- the server --- */
 
 static uint64_t
-grace_start(void *arg)
+sa_bench_grace_start(void *arg)
 {
 	(void)arg;
 	return 0;
 }
 
 static bool
-grace_done(void *arg, uint64_t token)
+sa_bench_grace_done(void *arg, uint64_t token)
 {
 	(void)arg, (void)token;
 	return true;
@@ -156,14 +156,15 @@ grace_done(void *arg, uint64_t token)
 /* a disk that may fail */
 
 static int
-load(void *arg, int (*each)(void *to, const struct store_op *op), void *to, struct error *err)
+sa_bench_load(void *arg, int (*each)(void *to, const struct store_op *op), void *to,
+	struct error *err)
 {
 	(void)arg, (void)each, (void)to, (void)err;
 	return 0;
 }
 
 static int
-apply(void *arg, const struct store_op *ops, size_t n, struct error *err)
+sa_bench_apply(void *arg, const struct store_op *ops, size_t n, struct error *err)
 {
 	struct bench *b = arg;
 
@@ -172,16 +173,16 @@ apply(void *arg, const struct store_op *ops, size_t n, struct error *err)
 }
 
 static void
-fill(void *arg, void *buf, size_t len)
+sa_bench_fill(void *arg, void *buf, size_t len)
 {
 	(void)arg;
 	memset(buf, 0x5A, len);
 }
 
-static const struct rng rng = { fill, NULL };
+static const struct rng rng = { sa_bench_fill, NULL };
 
 static bool
-submit(void *arg, struct sa_write *write)
+sa_bench_submit(void *arg, struct sa_write *write)
 {
 	struct bench *b = arg;
 
@@ -238,13 +239,14 @@ bench_create(void (*change)(struct sa_config *config))
 		.alloc = &allocator_malloc,
 		.max_old_bytes = 1 << 20,
 		.max_versions = 4,
-		.grace = { grace_start, grace_done, NULL } };
+		.grace = { sa_bench_grace_start, sa_bench_grace_done, NULL } };
 	struct sa_worker_config wc;
 	struct error err = { "" };
 	struct bench *b = calloc(1, sizeof(*b));
 
 	bench = b;
-	sc.backend = (struct store_backend){ .arg = b, .load = load, .apply = apply };
+	sc.backend = (struct store_backend){ .arg = b, .load = sa_bench_load,
+		.apply = sa_bench_apply };
 	b->seconds = 1000;
 	b->calls_allowed = CALLS_MAX;
 	b->store = store_create(&sc, &err);
@@ -271,7 +273,7 @@ bench_create(void (*change)(struct sa_config *config))
 	b->sa = sa_create(&b->config, &err);
 	assert_non_null(b->sa);
 	make_fabric(b);
-	wc = (struct sa_worker_config){ .mad = NULL, .reader = b->reader, .submit = submit,
+	wc = (struct sa_worker_config){ .mad = NULL, .reader = b->reader, .submit = sa_bench_submit,
 		.submit_arg = b };
 	b->w = sa_worker_create(b->sa, &wc);
 	assert_non_null(b->w);
@@ -439,7 +441,7 @@ fill_v2(uint8_t *mad, const struct ask *a)
 }
 
 static void
-fill_peer(struct mad_peer *peer, const struct ask *a)
+sa_bench_fill_peer(struct mad_peer *peer, const struct ask *a)
 {
 	memset(peer, 0, sizeof(*peer));
 	peer->qpn = 1;
@@ -476,7 +478,7 @@ ask_only(struct bench *b, const struct ask *a)
 	b->answered = b->streamed = false;
 	b->read_error = 0;
 	b->len = 0;
-	fill_peer(&peer, a);
+	sa_bench_fill_peer(&peer, a);
 	put_be16(mad + MAD_OFF_ATTRIBUTE, a->attribute);
 	put_be32(mad + MAD_OFF_MODIFIER, a->modifier);
 	if (a->version == 1)

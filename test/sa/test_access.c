@@ -13,7 +13,7 @@
 #include "sa/write.h"
 
 static uint16_t
-table(struct bench *b, uint16_t attribute, uint64_t from)
+sa_access_table(struct bench *b, uint16_t attribute, uint64_t from)
 {
 	return ask(b,
 		&(struct ask){ .version = 2, .method = SA_GET_TABLE, .attribute = attribute,
@@ -119,12 +119,12 @@ test_trust_is_configured(void **state)
 	struct bench *b = bench_create(trust_all);
 
 	(void)state;
-	assert_int_equal(table(b, SA_NODE, GUID_C), 0);
+	assert_int_equal(sa_access_table(b, SA_NODE, GUID_C), 0);
 	assert_int_equal(records(b, SA_NODE, 2), 6);
 	bench_destroy(b);
 	/* SM_Key 0 gives no rights, even if none is configured */
 	b = bench_create(no_key);
-	assert_int_equal(table(b, SA_NODE, GUID_C), 0);
+	assert_int_equal(sa_access_table(b, SA_NODE, GUID_C), 0);
 	assert_int_equal(records(b, SA_NODE, 2), 5);
 	bench_destroy(b);
 }
@@ -135,22 +135,22 @@ test_untrusted_sees_ports_that_share_a_partition(void **state)
 	struct bench *b = *state;
 
 	/* C is a limited member of the default partition, so it does not see D, limited as well */
-	assert_int_equal(table(b, SA_NODE, GUID_C), 0);
+	assert_int_equal(sa_access_table(b, SA_NODE, GUID_C), 0);
 	assert_int_equal(records(b, SA_NODE, 2), 5);
 	assert_true(has_lid(b, SA_NODE, 8));
 	assert_false(has_lid(b, SA_NODE, 12));
 	/* D shares FFFF with the full members, and 8001 with A */
-	assert_int_equal(table(b, SA_PORT_INFO, GUID_D), 0);
+	assert_int_equal(sa_access_table(b, SA_PORT_INFO, GUID_D), 0);
 	assert_true(has_lid(b, SA_PORT_INFO, 12));
 	assert_true(has_lid(b, SA_PORT_INFO, 4));
 	assert_false(has_lid(b, SA_PORT_INFO, 8));
 	/* a link is visible to those who see both ends */
-	assert_int_equal(table(b, SA_LINK, GUID_C), 0);
+	assert_int_equal(sa_access_table(b, SA_LINK, GUID_C), 0);
 	assert_int_equal(records(b, SA_LINK, 2), 8);
-	assert_int_equal(table(b, SA_LINK, GUID_B), 0);
+	assert_int_equal(sa_access_table(b, SA_LINK, GUID_B), 0);
 	assert_int_equal(records(b, SA_LINK, 2), 10);
 	/* a requester that is no port counts as a full member of the default partition */
-	assert_int_equal(table(b, SA_NODE, 0), 0);
+	assert_int_equal(sa_access_table(b, SA_NODE, 0), 0);
 	assert_int_equal(records(b, SA_NODE, 2), 6);
 }
 
@@ -181,7 +181,7 @@ test_keys_are_for_the_trusted(void **state)
 	a.untrusted = true;
 	assert_int_equal(ask(b, &a), 0);
 	assert_int_equal(b->reply[SA2_OFF_DATA + 32], 0);
-	assert_int_equal(table(b, SA_PORT_INFO, GUID_A), 0);
+	assert_int_equal(sa_access_table(b, SA_PORT_INFO, GUID_A), 0);
 	assert_int_equal(get_be64(b->data + 4), 0); /* M_Key */
 	a = (struct ask){ .version = 2, .method = SA_GET_TABLE, .attribute = SA_PORT_INFO };
 	assert_int_equal(ask(b, &a), 0);
@@ -189,7 +189,7 @@ test_keys_are_for_the_trusted(void **state)
 	set_field(&sm, "lid", 4);
 	set_field(&sm, "sm_key", 99);
 	bench_put(b, &sm);
-	assert_int_equal(table(b, SA_SM_INFO, GUID_A), 0);
+	assert_int_equal(sa_access_table(b, SA_SM_INFO, GUID_A), 0);
 	assert_int_equal(get_be64(b->data + 12), 0);
 }
 
@@ -213,12 +213,12 @@ test_services_are_seen_in_their_partition(void **state)
 	put_service(b, 1, GUID_D, 0x8001);
 	put_service(b, 2, GUID_C, 0x8002);
 	put_service(b, 3, GUID_D, 0); /* every partition of D */
-	assert_int_equal(table(b, SA_SERVICE, GUID_A), 0);
+	assert_int_equal(sa_access_table(b, SA_SERVICE, GUID_A), 0);
 	assert_int_equal(records(b, SA_SERVICE, 2), 2);
-	assert_int_equal(table(b, SA_SERVICE, GUID_C), 0);
+	assert_int_equal(sa_access_table(b, SA_SERVICE, GUID_C), 0);
 	assert_int_equal(records(b, SA_SERVICE, 2), 1);
 	assert_int_equal(get_be64(b->data), 2);
-	assert_int_equal(table(b, SA_SERVICE, GUID_B), 0);
+	assert_int_equal(sa_access_table(b, SA_SERVICE, GUID_B), 0);
 	assert_int_equal(records(b, SA_SERVICE, 2), 1);
 	assert_int_equal(get_be64(b->data), 3);
 }
@@ -249,12 +249,12 @@ test_of_a_group_others_members_are_not_shown(void **state)
 	put_member(b, 3, GUID_A, 0x8001);
 	put_member(b, 3, GUID_D, 0x8001);
 	/* B: its own membership of group 1 as it is; no other group is in its partition */
-	assert_int_equal(table(b, SA_MCMEMBER, GUID_B), 0);
+	assert_int_equal(sa_access_table(b, SA_MCMEMBER, GUID_B), 0);
 	assert_int_equal(records(b, SA_MCMEMBER, 2), 1);
 	assert_int_equal(get_be64(b->data + 24), GUID_B);
 	assert_int_equal(b->data[48], 0x21);
 	/* D: group 1 without its members, and its own membership of group 3 */
-	assert_int_equal(table(b, SA_MCMEMBER, GUID_D), 0);
+	assert_int_equal(sa_access_table(b, SA_MCMEMBER, GUID_D), 0);
 	assert_int_equal(records(b, SA_MCMEMBER, 2), 2);
 	assert_int_equal(b->data[15], 1);
 	assert_int_equal(get_be16(b->data + 36), 0xC001);
@@ -304,10 +304,10 @@ test_subscriptions_are_seen_by_their_owner(void **state)
 	memset(info + 16, 0xFF, 2);
 	info[22] = info[23] = 1;
 	assert_int_equal(ask(b, &a), 0);
-	assert_int_equal(table(b, SA_INFORM_INFO_RECORD, GUID_A), 0);
+	assert_int_equal(sa_access_table(b, SA_INFORM_INFO_RECORD, GUID_A), 0);
 	assert_int_equal(records(b, SA_INFORM_INFO_RECORD, 2), 1);
 	assert_int_equal(get_be64(b->data + 8), GUID_A);
-	assert_int_equal(table(b, SA_INFORM_INFO_RECORD, GUID_B), 0);
+	assert_int_equal(sa_access_table(b, SA_INFORM_INFO_RECORD, GUID_B), 0);
 	assert_int_equal(records(b, SA_INFORM_INFO_RECORD, 2), 0);
 }
 
@@ -330,7 +330,7 @@ subscription(struct bench *b, uint16_t slid, uint64_t grh, const uint8_t *sgid, 
 
 /* Register a service without a GID, ID 7. @return the status */
 static uint16_t
-service(struct bench *b, uint8_t method, uint16_t slid, uint64_t grh)
+sa_access_service(struct bench *b, uint8_t method, uint16_t slid, uint64_t grh)
 {
 	uint8_t rec[176] = { [7] = 7 };
 
@@ -353,13 +353,13 @@ test_unknown_ports_are_told_apart_by_lid(void **state)
 	assert_int_equal(subscription(b, 42, 0, NULL, false), 0x0200); /* none of its own */
 	assert_int_equal(subscription(b, 41, 0, NULL, false), 0);
 	assert_int_equal(count_of(b, SA_TABLE_INFORM), 1);
-	assert_int_equal(service(b, MAD_SET, 40, 0), 0);
+	assert_int_equal(sa_access_service(b, MAD_SET, 40, 0), 0);
 	gid = b->reply + SA2_OFF_DATA + SERVICE_OFF_GID;
 	assert_memory_equal(gid, "\0\0\0\0\0\0\0\0\xff\xff\xff\xff\xff\xff\0\x28", 16);
-	assert_int_equal(service(b, MAD_SET, 41, 0), 0);
+	assert_int_equal(sa_access_service(b, MAD_SET, 41, 0), 0);
 	assert_int_equal(count_of(b, SA_TABLE_SERVICE), 2);
-	assert_int_equal(service(b, SA2_DELETE, 42, 0), 0x0300);
-	assert_int_equal(service(b, SA2_DELETE, 40, 0), 0);
+	assert_int_equal(sa_access_service(b, SA2_DELETE, 42, 0), 0x0300);
+	assert_int_equal(sa_access_service(b, SA2_DELETE, 40, 0), 0);
 	assert_int_equal(count_of(b, SA_TABLE_SERVICE), 1);
 	/* and each sees only its own */
 	assert_int_equal(ask(b, &(struct ask){ .version = 2, .method = SA_GET_TABLE,
@@ -377,14 +377,14 @@ test_grh_does_not_make_another(void **state)
 	struct bench *b = *state;
 
 	assert_int_equal(subscription(b, 4, 0, NULL, true), 0); /* A */
-	assert_int_equal(service(b, MAD_SET, 4, GUID_A), 0);
+	assert_int_equal(sa_access_service(b, MAD_SET, 4, GUID_A), 0);
 	assert_int_equal(subscription(b, 40, 0, NULL, true), 0);
 	assert_int_equal(subscription(b, 5, GUID_A, NULL, false), 0x0200); /* B */
 	assert_int_equal(subscription(b, 41, GUID_A, NULL, false), 0x0200);
 	assert_int_equal(subscription(b, 41, 0, named, false), 0x0200);
 	assert_int_equal(subscription(b, 5, 0, named, false), 0x0200);
-	assert_int_equal(service(b, SA2_DELETE, 5, GUID_A), 0x0300);
-	assert_int_equal(service(b, SA2_DELETE, 41, GUID_A), 0x0300);
+	assert_int_equal(sa_access_service(b, SA2_DELETE, 5, GUID_A), 0x0300);
+	assert_int_equal(sa_access_service(b, SA2_DELETE, 41, GUID_A), 0x0300);
 	assert_int_equal(count_of(b, SA_TABLE_INFORM), 2);
 	assert_int_equal(count_of(b, SA_TABLE_SERVICE), 1);
 	/* but the port's own alias, or a GID that no known port has, is accepted */
@@ -392,7 +392,7 @@ test_grh_does_not_make_another(void **state)
 	assert_int_equal(subscription(b, 41, 0x77, NULL, true), 0);
 	assert_int_equal(subscription(b, 41, 0x77, NULL, false), 0);
 	assert_int_equal(count_of(b, SA_TABLE_INFORM), 3);
-	assert_int_equal(service(b, SA2_DELETE, 4, 0), 0);
+	assert_int_equal(sa_access_service(b, SA2_DELETE, 4, 0), 0);
 	assert_int_equal(count_of(b, SA_TABLE_SERVICE), 0);
 }
 
@@ -453,7 +453,7 @@ test_records_of_a_lid_become_its_ports(void **state)
 	assert_int_equal(subscription(b, 40, 0, NULL, true), 0);
 	assert_int_equal(subscription(b, 42, 0, NULL, true), 0);
 	assert_int_equal(ask(b, &lease), 0);
-	assert_int_equal(service(b, MAD_SET, 42, 0), 0);
+	assert_int_equal(sa_access_service(b, MAD_SET, 42, 0), 0);
 	b->seconds = 1030;
 	import_lid_40(b, 0);
 	/* the port sees its service and replaces it; the lease continues */
@@ -466,16 +466,16 @@ test_records_of_a_lid_become_its_ports(void **state)
 	assert_non_null(stored_service(b, 0x40));
 	assert_int_equal(service_lease_end(stored_service(b, 0x40)), 1060);
 	assert_int_equal(subscription(b, 40, 0, NULL, true), 0);
-	assert_int_equal(service(b, MAD_SET, 40, 0), 0);
+	assert_int_equal(sa_access_service(b, MAD_SET, 40, 0), 0);
 	assert_int_equal(count_of(b, SA_TABLE_INFORM), 2);
 	assert_int_equal(count_of(b, SA_TABLE_SERVICE), 2);
 	/* and deletes it; another LID's service stays */
 	assert_int_equal(subscription(b, 40, 0, NULL, false), 0);
-	assert_int_equal(service(b, SA2_DELETE, 40, 0), 0);
+	assert_int_equal(sa_access_service(b, SA2_DELETE, 40, 0), 0);
 	assert_int_equal(count_of(b, SA_TABLE_INFORM), 1);
 	assert_int_equal(count_of(b, SA_TABLE_SERVICE), 1);
 	assert_int_equal(subscription(b, 42, 0, NULL, false), 0);
-	assert_int_equal(service(b, SA2_DELETE, 42, 0), 0);
+	assert_int_equal(sa_access_service(b, SA2_DELETE, 42, 0), 0);
 }
 
 /* Reports still go to the QP that subscribed */
@@ -501,16 +501,16 @@ test_records_of_all_path_bits_become_their_ports(void **state)
 
 	for (lid = 40; lid <= 42; lid++) {
 		assert_int_equal(subscription(b, lid, 0, NULL, true), 0);
-		assert_int_equal(service(b, MAD_SET, lid, 0), 0);
+		assert_int_equal(sa_access_service(b, MAD_SET, lid, 0), 0);
 	}
 	/* by a GRH, too, it has said who it is before anybody knew */
 	assert_int_equal(subscription(b, 41, 0x40, NULL, true), 0);
-	assert_int_equal(service(b, MAD_SET, 41, 0x40), 0);
+	assert_int_equal(sa_access_service(b, MAD_SET, 41, 0x40), 0);
 	import_lid_40(b, 1);
 	assert_int_equal(count_of(b, SA_TABLE_INFORM), 2); /* with LID 42's */
 	assert_int_equal(count_of(b, SA_TABLE_SERVICE), 2);
 	assert_int_equal(subscription(b, 41, 0, NULL, false), 0);
-	assert_int_equal(service(b, SA2_DELETE, 40, 0), 0);
+	assert_int_equal(sa_access_service(b, SA2_DELETE, 40, 0), 0);
 	assert_int_equal(count_of(b, SA_TABLE_INFORM), 1);
 	assert_int_equal(count_of(b, SA_TABLE_SERVICE), 1);
 }

@@ -102,7 +102,7 @@ wire_node(uint8_t *wire, uint32_t rid, uint64_t guid)
 }
 
 static uint16_t
-config(struct bench *b, uint8_t edit, uint16_t attribute, struct mad_body *body)
+sa_bulk_config(struct bench *b, uint8_t edit, uint16_t attribute, struct mad_body *body)
 {
 	struct ask a = { .version = 1, .method = SA1_CONFIG, .attribute = attribute, .edit = edit,
 		.body = body };
@@ -129,7 +129,7 @@ test_config_adds_edits_and_deletes_many_records(void **state)
 	struct bench *b = *state;
 	const struct store_record *r;
 
-	assert_int_equal(config(b, 1, SA_NODE, &body), 0);
+	assert_int_equal(sa_bulk_config(b, 1, SA_NODE, &body), 0);
 	assert_int_equal(b->outcome, MAD_LATER);
 	assert_true(body.freed);
 	assert_int_equal(count_of(b, SA_TABLE_NODE), 9);
@@ -137,11 +137,11 @@ test_config_adds_edits_and_deletes_many_records(void **state)
 	assert_int_equal(get_be16(r->bytes), 0x11); /* the RID part is made from the RID */
 	assert_int_equal(get_be64(r->bytes + NODE_OFF_PORT_GUID), 0x101);
 	put_be64(body.bytes + NODE_WIRE + 24, 0x999);
-	assert_int_equal(config(b, 3, SA_NODE, &body), 0);
+	assert_int_equal(sa_bulk_config(b, 3, SA_NODE, &body), 0);
 	r = store_get(store_current(b->reader), SA_TABLE_NODE, 0x00110000);
 	assert_int_equal(get_be64(r->bytes + NODE_OFF_PORT_GUID), 0x999);
 	assert_int_equal(count_of(b, SA_TABLE_NODE), 9);
-	assert_int_equal(config(b, 2, SA_NODE, &body), 0);
+	assert_int_equal(sa_bulk_config(b, 2, SA_NODE, &body), 0);
 	assert_int_equal(count_of(b, SA_TABLE_NODE), 6);
 }
 
@@ -153,18 +153,18 @@ test_config_is_all_or_nothing(void **state)
 
 	/* the last one exists */
 	wire_node(body.bytes + 2 * NODE_WIRE, 0x00040000, 0x102);
-	assert_int_equal(config(b, 1, SA_NODE, &body), 0x0200);
+	assert_int_equal(sa_bulk_config(b, 1, SA_NODE, &body), 0x0200);
 	assert_true(body.freed);
 	assert_int_equal(count_of(b, SA_TABLE_NODE), 6);
 	/* of these only the last one exists */
-	assert_int_equal(config(b, 3, SA_NODE, &body), 0x0300);
-	assert_int_equal(config(b, 2, SA_NODE, &body), 0x0300);
+	assert_int_equal(sa_bulk_config(b, 3, SA_NODE, &body), 0x0300);
+	assert_int_equal(sa_bulk_config(b, 2, SA_NODE, &body), 0x0300);
 	assert_int_equal(count_of(b, SA_TABLE_NODE), 6);
 	/* LID 0, and a multicast LID */
 	wire_node(body.bytes + 2 * NODE_WIRE, 0, 0x102);
-	assert_int_equal(config(b, 1, SA_NODE, &body), 0x001C);
+	assert_int_equal(sa_bulk_config(b, 1, SA_NODE, &body), 0x001C);
 	wire_node(body.bytes + 2 * NODE_WIRE, 0xC0010000, 0x102);
-	assert_int_equal(config(b, 1, SA_NODE, &body), 0x001C);
+	assert_int_equal(sa_bulk_config(b, 1, SA_NODE, &body), 0x001C);
 	assert_int_equal(count_of(b, SA_TABLE_NODE), 6);
 	assert_int_equal(sa_worker_counters(b->w)->write_conflicts, 5);
 }
@@ -203,10 +203,10 @@ test_config_that_is_not_durable_has_not_happened(void **state)
 	struct bench *b = *state;
 
 	b->fail_commits = true;
-	assert_int_equal(config(b, 1, SA_NODE, &body), 0x0100);
+	assert_int_equal(sa_bulk_config(b, 1, SA_NODE, &body), 0x0100);
 	assert_int_equal(count_of(b, SA_TABLE_NODE), 6);
 	b->fail_commits = false;
-	assert_int_equal(config(b, 1, SA_NODE, &body), 0);
+	assert_int_equal(sa_bulk_config(b, 1, SA_NODE, &body), 0);
 	assert_int_equal(count_of(b, SA_TABLE_NODE), 9);
 }
 
@@ -233,13 +233,13 @@ test_config_that_is_malformed(void **state)
 	struct mad_body body = three_nodes();
 	struct bench *b = *state;
 
-	assert_int_equal(config(b, 0, SA_NODE, &body), 0x001C);
-	assert_int_equal(config(b, 4, SA_NODE, &body), 0x001C);
+	assert_int_equal(sa_bulk_config(b, 0, SA_NODE, &body), 0x001C);
+	assert_int_equal(sa_bulk_config(b, 4, SA_NODE, &body), 0x001C);
 	assert_false(body.freed); /* it was not taken */
 	body.len--;
-	assert_int_equal(config(b, 1, SA_NODE, &body), 0x001C);
-	assert_int_equal(config(b, 1, SA_PATH, &body), 0x000C);
-	assert_int_equal(config(b, 1, 0x0099, &body), 0x000C);
+	assert_int_equal(sa_bulk_config(b, 1, SA_NODE, &body), 0x001C);
+	assert_int_equal(sa_bulk_config(b, 1, SA_PATH, &body), 0x000C);
+	assert_int_equal(sa_bulk_config(b, 1, 0x0099, &body), 0x000C);
 }
 
 static void
@@ -260,10 +260,10 @@ test_edit_codes_are_configured(void **state)
 	struct error err;
 
 	(void)state;
-	assert_int_equal(config(b, 2, SA_NODE, &body), 0x0300); /* edit */
-	assert_int_equal(config(b, 3, SA_NODE, &body), 0); /* add */
+	assert_int_equal(sa_bulk_config(b, 2, SA_NODE, &body), 0x0300); /* edit */
+	assert_int_equal(sa_bulk_config(b, 3, SA_NODE, &body), 0); /* add */
 	assert_int_equal(count_of(b, SA_TABLE_NODE), 9);
-	assert_int_equal(config(b, 1, SA_NODE, &body), 0); /* delete */
+	assert_int_equal(sa_bulk_config(b, 1, SA_NODE, &body), 0); /* delete */
 	assert_int_equal(count_of(b, SA_TABLE_NODE), 6);
 	bad.edit_codes[0] = 1; /* twice */
 	assert_null(sa_create(&bad, &err));
@@ -287,16 +287,16 @@ test_config_assigns_rids_where_there_are_no_lids(void **state)
 		put_be32(wire + 4 + 28, 60);
 	}
 	put_be32(body.bytes + 180, 0x00ABCDEF); /* the second brings its own */
-	assert_int_equal(config(b, 1, SA_SERVICE, &body), 0);
+	assert_int_equal(sa_bulk_config(b, 1, SA_SERVICE, &body), 0);
 	assert_int_equal(count_of(b, SA_TABLE_SERVICE), 2);
 	assert_non_null(store_get(store_current(b->reader), SA_TABLE_SERVICE, 0x00ABCDEF));
 	/* the same service twice */
 	put_be32(body.bytes + 180, 0);
-	assert_int_equal(config(b, 1, SA_SERVICE, &body), 0x0200);
+	assert_int_equal(sa_bulk_config(b, 1, SA_SERVICE, &body), 0x0200);
 	/* nor by an edit */
 	put_be32(body.bytes, 0x00ABCDEF);
 	body.len = 180;
-	assert_int_equal(config(b, 3, SA_SERVICE, &body), 0x0200);
+	assert_int_equal(sa_bulk_config(b, 3, SA_SERVICE, &body), 0x0200);
 	assert_int_equal(sa_expire(b->sa, 1060), 2);
 }
 

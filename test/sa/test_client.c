@@ -61,7 +61,7 @@ mad_call(struct mad_worker *w, const struct mad_call *call, uint64_t now, mad_ha
 }
 
 static int
-take(void *arg, const struct sa_record_type *type, uint32_t rid, const uint8_t *rec)
+sa_client_take(void *arg, const struct sa_record_type *type, uint32_t rid, const uint8_t *rec)
 {
 	(void)arg;
 	if (++seen.records == seen.fail_at)
@@ -74,7 +74,7 @@ take(void *arg, const struct sa_record_type *type, uint32_t rid, const uint8_t *
 }
 
 static void
-done(void *arg, const struct mad_result *result, uint64_t sa_key)
+sa_client_done(void *arg, const struct mad_result *result, uint64_t sa_key)
 {
 	(void)arg;
 	seen.dones++;
@@ -90,7 +90,7 @@ moved(void *arg, mad_handle h)
 }
 
 static int
-setup(void **state)
+sa_client_setup(void **state)
 {
 	memset(&seen, 0, sizeof(seen));
 	*state = sa_client_create(NULL, &allocator_malloc, 2);
@@ -98,57 +98,57 @@ setup(void **state)
 }
 
 static int
-teardown(void **state)
+sa_client_teardown(void **state)
 {
 	sa_client_destroy(*state);
 	return 0;
 }
 
 static struct sa_query
-query(enum sa_op op, enum sa_version v, uint16_t attribute)
+sa_client_query(enum sa_op op, enum sa_version v, uint16_t attribute)
 {
 	return (struct sa_query){ .op = op, .version = v, .type = sa_record_type(attribute),
 		.sm_key = 0x1122334455667788, .sa_key = 0x99, .resp_time = 12 };
 }
 
 static void
-with(struct sa_query *q, const char *name, uint64_t value)
+sa_client_with(struct sa_query *q, const char *name, uint64_t value)
 {
 	sa_put_named(q->type, name, q->tmpl, value);
 	q->mask |= sa_mask(q->type, sa_field_named(q->type, name), SA_V2);
 }
 
 static int
-try_ask(struct sa_client *c, const struct sa_query *q, struct error *err)
+sa_client_try_ask(struct sa_client *c, const struct sa_query *q, struct error *err)
 {
-	const struct sa_taker taker = { NULL, take, done, moved };
+	const struct sa_taker taker = { NULL, sa_client_take, sa_client_done, moved };
 	mad_handle h = 0;
 
 	return sa_ask(c, q, &taker, 0, &h, err);
 }
 
 static void
-ask(struct sa_client *c, const struct sa_query *q)
+sa_client_ask(struct sa_client *c, const struct sa_query *q)
 {
 	struct error err = { "" };
 
-	if (try_ask(c, q, &err) != 0)
+	if (sa_client_try_ask(c, q, &err) != 0)
 		fail_msg("%s", err.text);
 }
 
 static void
-refused(struct sa_client *c, const struct sa_query *q, const char *words)
+sa_client_refused(struct sa_client *c, const struct sa_query *q, const char *words)
 {
 	struct error err = { "" };
 
-	assert_int_equal(try_ask(c, q, &err), -EINVAL);
+	assert_int_equal(sa_client_try_ask(c, q, &err), -EINVAL);
 	assert_non_null(strstr(err.text, words));
 	assert_int_equal(seen.calls, 0);
 }
 
 /* Pass the answer's data in pieces of @p piece bytes. @return the client's last result */
 static int
-feed(const uint8_t *data, size_t len, size_t piece)
+sa_client_feed(const uint8_t *data, size_t len, size_t piece)
 {
 	size_t at, n;
 	int ret = 0;
@@ -161,7 +161,7 @@ feed(const uint8_t *data, size_t len, size_t piece)
 }
 
 static void
-end(enum mad_end how, const uint8_t *mad, uint64_t bytes)
+sa_client_end(enum mad_end how, const uint8_t *mad, uint64_t bytes)
 {
 	const struct mad_result r = { .end = how, .mad = mad, .bytes = bytes };
 
@@ -181,12 +181,12 @@ end(enum mad_end how, const uint8_t *mad, uint64_t bytes)
 static void
 test_version_2_query_on_the_wire(void **state)
 {
-	struct sa_query q = query(SA_OP_TABLE, SA_V2, SA_PATH);
+	struct sa_query q = sa_client_query(SA_OP_TABLE, SA_V2, SA_PATH);
 	static const uint8_t gid[16] = { 0xfe, 0x80, [15] = 1 };
 
 	memcpy(q.tmpl + 24, gid, 16);
 	q.mask = 1 << 3;
-	ask(*state, &q);
+	sa_client_ask(*state, &q);
 	assert_memory_equal(seen.mad, "\x01\x03\x02\x12\x00\x00\x00\x00", 8);
 	assert_int_equal(get_be16(seen.mad + 16), 0x0035);
 	expect_zero(18, 36);
@@ -206,11 +206,11 @@ test_version_2_query_on_the_wire(void **state)
 static void
 test_version_1_mask_counts_the_bare_attribute(void **state)
 {
-	struct sa_query q = query(SA_OP_TABLE, SA_V1, SA_SWITCH_INFO);
+	struct sa_query q = sa_client_query(SA_OP_TABLE, SA_V1, SA_SWITCH_INFO);
 
-	with(&q, "lids_per_port", 0x0203);
+	sa_client_with(&q, "lids_per_port", 0x0203);
 	assert_true(q.mask == 1 << 12);
-	ask(*state, &q);
+	sa_client_ask(*state, &q);
 	assert_memory_equal(seen.mad, "\x01\x03\x01\x12", 4);
 	assert_int_equal(get_be32(seen.mad + 20), 0xFFFFFFFF); /* by template */
 	assert_int_equal(get_be64(seen.mad + 24), 0x99);
@@ -229,33 +229,33 @@ test_version_1_mask_counts_the_bare_attribute(void **state)
 static void
 test_version_1_cannot_select_the_rid_part(void **state)
 {
-	struct sa_query q = query(SA_OP_TABLE, SA_V1, SA_NODE);
+	struct sa_query q = sa_client_query(SA_OP_TABLE, SA_V1, SA_NODE);
 
-	with(&q, "lid", 1);
-	refused(*state, &q, "lid: cannot be selected in class version 1");
+	sa_client_with(&q, "lid", 1);
+	sa_client_refused(*state, &q, "lid: cannot be selected in class version 1");
 }
 
 /* A6: by RID, a range of RIDs, the whole table */
 static void
 test_version_1_rids(void **state)
 {
-	struct sa_query q = query(SA_OP_GET, SA_V1, SA_NODE);
+	struct sa_query q = sa_client_query(SA_OP_GET, SA_V1, SA_NODE);
 	struct sa_client *c = *state;
 
 	q.by_rid = true;
 	q.rid = 0x00050000;
 	q.end_rid = 0x00070000;
-	ask(c, &q);
+	sa_client_ask(c, &q);
 	assert_int_equal(get_be32(seen.mad + 20), 0x00050000);
 	assert_int_equal(get_be32(seen.mad + 52), 0);
-	end(MAD_END_TIMEOUT, NULL, 0);
+	sa_client_end(MAD_END_TIMEOUT, NULL, 0);
 	q.op = SA_OP_TABLE;
-	ask(c, &q);
+	sa_client_ask(c, &q);
 	assert_int_equal(get_be32(seen.mad + 20), 0x00050000);
 	assert_int_equal(get_be32(seen.mad + 52), 0x00070000);
-	end(MAD_END_TIMEOUT, NULL, 0);
+	sa_client_end(MAD_END_TIMEOUT, NULL, 0);
 	q.by_rid = false;
-	ask(c, &q);
+	sa_client_ask(c, &q);
 	assert_int_equal(get_be32(seen.mad + 20), 0);
 	assert_int_equal(get_be32(seen.mad + 52), 0xFFFFFFFF);
 	expect_zero(56, 256);
@@ -265,21 +265,21 @@ test_version_1_rids(void **state)
 static void
 test_version_1_set_and_delete(void **state)
 {
-	struct sa_query q = query(SA_OP_SET, SA_V1, SA_NODE);
+	struct sa_query q = sa_client_query(SA_OP_SET, SA_V1, SA_NODE);
 	struct sa_client *c = *state;
 
-	with(&q, "lid", 5);
-	with(&q, "base_version", 0x42);
-	ask(c, &q);
+	sa_client_with(&q, "lid", 5);
+	sa_client_with(&q, "base_version", 0x42);
+	sa_client_ask(c, &q);
 	assert_int_equal(seen.mad[3], 0x02);
 	assert_int_equal(seen.mad[49], 1);
 	assert_int_equal(get_be32(seen.mad + 20), 0);
 	expect_zero(56, 64);
 	assert_int_equal(seen.mad[64], 0x42);
-	q = query(SA_OP_DELETE, SA_V1, SA_NODE);
+	q = sa_client_query(SA_OP_DELETE, SA_V1, SA_NODE);
 	q.by_rid = true;
 	q.rid = 0x00050000;
-	ask(c, &q);
+	sa_client_ask(c, &q);
 	assert_int_equal(seen.mad[3], 0x02);
 	assert_int_equal(seen.mad[49], 2);
 	assert_int_equal(get_be32(seen.mad + 20), 0x00050000);
@@ -289,10 +289,10 @@ test_version_1_set_and_delete(void **state)
 static void
 test_version_2_delete_is_a_method(void **state)
 {
-	struct sa_query q = query(SA_OP_DELETE, SA_V2, SA_SERVICE);
+	struct sa_query q = sa_client_query(SA_OP_DELETE, SA_V2, SA_SERVICE);
 
-	with(&q, "service_id", 7);
-	ask(*state, &q);
+	sa_client_with(&q, "service_id", 7);
+	sa_client_ask(*state, &q);
 	assert_int_equal(seen.mad[3], 0x15);
 	assert_int_equal(get_be64(seen.mad + 48), 1);
 	assert_int_equal(get_be64(seen.mad + 56), 7);
@@ -301,25 +301,25 @@ test_version_2_delete_is_a_method(void **state)
 static void
 test_what_makes_no_sense_is_refused(void **state)
 {
-	struct sa_query q = query(SA_OP_BULK, SA_V2, SA_NODE);
+	struct sa_query q = sa_client_query(SA_OP_BULK, SA_V2, SA_NODE);
 
-	refused(*state, &q, "class version 1");
-	q = query(SA_OP_CONFIG_ADD, SA_V2, SA_NODE);
-	refused(*state, &q, "class version 1");
-	q = query(SA_OP_CONFIG_ADD, SA_V1, SA_NODE);
-	refused(*state, &q, "records");
-	q = query(SA_OP_GET, SA_V2, SA_NODE);
+	sa_client_refused(*state, &q, "class version 1");
+	q = sa_client_query(SA_OP_CONFIG_ADD, SA_V2, SA_NODE);
+	sa_client_refused(*state, &q, "class version 1");
+	q = sa_client_query(SA_OP_CONFIG_ADD, SA_V1, SA_NODE);
+	sa_client_refused(*state, &q, "records");
+	q = sa_client_query(SA_OP_GET, SA_V2, SA_NODE);
 	q.by_rid = true;
-	refused(*state, &q, "rid");
-	q = query(SA_OP_GET, SA_V1, SA_NODE);
+	sa_client_refused(*state, &q, "rid");
+	q = sa_client_query(SA_OP_GET, SA_V1, SA_NODE);
 	q.by_rid = true;
-	refused(*state, &q, "rid");
-	q = query(SA_OP_DELETE, SA_V1, SA_NODE);
-	refused(*state, &q, "rid");
-	q = query(SA_OP_GET, 3, SA_NODE);
-	refused(*state, &q, "class_version");
-	q = query(SA_OP_GET, SA_V2, 0x7777);
-	refused(*state, &q, "record");
+	sa_client_refused(*state, &q, "rid");
+	q = sa_client_query(SA_OP_DELETE, SA_V1, SA_NODE);
+	sa_client_refused(*state, &q, "rid");
+	q = sa_client_query(SA_OP_GET, 3, SA_NODE);
+	sa_client_refused(*state, &q, "class_version");
+	q = sa_client_query(SA_OP_GET, SA_V2, 0x7777);
+	sa_client_refused(*state, &q, "record");
 }
 
 /* A6 and sa/bulk.h: RID and attribute of each record without gaps, readable at any offset */
@@ -328,7 +328,7 @@ test_config_is_a_stream_of_records_with_rids(void **state)
 {
 	static uint8_t recs[3 * SA_RECORD_MAX];
 	static const uint32_t rids[3] = { 0x00010200, 0x00030400, 0x00050600 };
-	struct sa_query q = query(SA_OP_CONFIG_EDIT, SA_V1, SA_LINK);
+	struct sa_query q = sa_client_query(SA_OP_CONFIG_EDIT, SA_V1, SA_LINK);
 	uint8_t all[64], part[64];
 	uint32_t len, at, n;
 	unsigned int i;
@@ -338,7 +338,7 @@ test_config_is_a_stream_of_records_with_rids(void **state)
 	q.records = recs;
 	q.rids = rids;
 	q.num_records = 3;
-	ask(*state, &q);
+	sa_client_ask(*state, &q);
 	assert_int_equal(seen.mad[3], 0x14);
 	assert_int_equal(seen.mad[49], 3);
 	assert_int_equal(get_be32(seen.mad + 20), 0);
@@ -399,15 +399,15 @@ test_multi_is_a_stream_of_gids(void **state)
 {
 	static const uint8_t gids[3][16] = { { 0xFE, 0x80, [15] = 1 }, { 0xFE, 0x80, [15] = 2 },
 		{ 0xFE, 0x80, [15] = 3 } };
-	struct sa_query q = query(SA_OP_MULTI, SA_V2, SA_MULTI_PATH);
+	struct sa_query q = sa_client_query(SA_OP_MULTI, SA_V2, SA_MULTI_PATH);
 	uint8_t buf[80] = { 0 }, paths[2 * 64] = { 0 };
 
-	refused(*state, &q, "destination");
-	with(&q, "numb_path", 3);
+	sa_client_refused(*state, &q, "destination");
+	sa_client_with(&q, "numb_path", 3);
 	sa_put_named(q.type, "sgid_count", q.tmpl, 2);
 	sa_put_named(q.type, "dgid_count", q.tmpl, 1);
 	q.gids = gids[0];
-	ask(*state, &q);
+	sa_client_ask(*state, &q);
 	assert_int_equal(seen.mad[3], 0x14);
 	assert_int_equal(get_be16(seen.mad + 16), 0x003A);
 	assert_int_equal(get_be64(seen.mad + 48), 0x180040);
@@ -423,7 +423,7 @@ test_multi_is_a_stream_of_gids(void **state)
 	assert_int_equal(seen.call.source.read(seen.call.source.arg, 71, buf, 1), 0);
 	assert_int_equal(buf[0], 3);
 	put_be16(paths + 64 + 40, 7); /* DLID */
-	assert_int_equal(feed(paths, sizeof(paths), 50), 0);
+	assert_int_equal(sa_client_feed(paths, sizeof(paths), 50), 0);
 	assert_int_equal(seen.records, 2);
 	assert_ptr_equal(seen.type[1], sa_record_type(SA_PATH));
 	assert_int_equal(get_be16(seen.rec[1] + 40), 7);
@@ -433,25 +433,25 @@ test_multi_is_a_stream_of_gids(void **state)
 static void
 test_edit_codes_are_configured(void **state)
 {
-	struct sa_query q = query(SA_OP_DELETE, SA_V1, SA_SERVICE);
+	struct sa_query q = sa_client_query(SA_OP_DELETE, SA_V1, SA_SERVICE);
 
 	q.by_rid = true;
 	q.rid = 5;
-	ask(*state, &q);
+	sa_client_ask(*state, &q);
 	assert_int_equal(seen.mad[49], 2);
 	sa_client_edit_codes(*state, (const uint8_t[]){ 3, 7, 2 });
-	ask(*state, &q);
+	sa_client_ask(*state, &q);
 	assert_int_equal(seen.mad[49], 7);
 }
 
 static void
 test_multi_is_of_version_2(void **state)
 {
-	struct sa_query q = query(SA_OP_MULTI, SA_V1, SA_MULTI_PATH);
+	struct sa_query q = sa_client_query(SA_OP_MULTI, SA_V1, SA_MULTI_PATH);
 
-	refused(*state, &q, "GetMulti is of class version 2");
-	q = query(SA_OP_MULTI, SA_V2, SA_PATH);
-	refused(*state, &q, "MultiPathRecord");
+	sa_client_refused(*state, &q, "GetMulti is of class version 2");
+	q = sa_client_query(SA_OP_MULTI, SA_V2, SA_PATH);
+	sa_client_refused(*state, &q, "MultiPathRecord");
 }
 
 static void
@@ -463,18 +463,18 @@ test_records_are_whole_wherever_they_are_cut(void **state)
 	int v;
 
 	for (v = SA_V1; v <= SA_V2; v++) {
-		q = query(SA_OP_TABLE, v, SA_NODE);
+		q = sa_client_query(SA_OP_TABLE, v, SA_NODE);
 		len = nodes(data, v);
 		assert_int_equal(len, v == SA_V1 ? 3 * 108 : 3 * 112);
 		for (piece = 1; piece <= len; piece++) {
 			memset(&seen, 0, sizeof(seen));
-			ask(*state, &q);
+			sa_client_ask(*state, &q);
 			put_be64(mad + 24, 0xABCD); /* v1: SA_Key */
 			put_be16(mad + 44, v == SA_V2 ? 14 : 0);
-			assert_int_equal(feed(data, len, piece), 0);
+			assert_int_equal(sa_client_feed(data, len, piece), 0);
 			assert_int_equal(seen.records, 3);
 			expect_nodes(0);
-			end(MAD_END_OK, mad, len);
+			sa_client_end(MAD_END_OK, mad, len);
 			assert_int_equal(seen.dones, 1);
 			assert_int_equal(seen.result.end, MAD_END_OK);
 			assert_true(seen.sa_key == (v == SA_V1 ? 0xABCD : 0));
@@ -485,13 +485,13 @@ test_records_are_whole_wherever_they_are_cut(void **state)
 static void
 test_a_rest_is_no_record(void **state)
 {
-	struct sa_query q = query(SA_OP_TABLE, SA_V2, SA_NODE);
+	struct sa_query q = sa_client_query(SA_OP_TABLE, SA_V2, SA_NODE);
 	uint8_t data[512], mad[MAD_LEN] = { 0 };
 	size_t len = nodes(data, SA_V2);
 
-	ask(*state, &q);
-	assert_int_equal(feed(data, len - 1, 200), 0);
-	end(MAD_END_OK, mad, len - 1);
+	sa_client_ask(*state, &q);
+	assert_int_equal(sa_client_feed(data, len - 1, 200), 0);
+	sa_client_end(MAD_END_OK, mad, len - 1);
 	assert_int_equal(seen.records, 2);
 	assert_int_equal(seen.result.end, MAD_END_PROTOCOL);
 	assert_int_equal(seen.result.error, -EPROTO);
@@ -501,32 +501,32 @@ test_a_rest_is_no_record(void **state)
 static void
 test_records_of_another_size_are_no_table_of_ours(void **state)
 {
-	struct sa_query q = query(SA_OP_TABLE, SA_V2, SA_NODE);
+	struct sa_query q = sa_client_query(SA_OP_TABLE, SA_V2, SA_NODE);
 	uint8_t data[512], mad[MAD_LEN] = { 0 };
 	size_t len = nodes(data, SA_V2);
 
 	put_be16(mad + 44, 15);
-	ask(*state, &q);
-	feed(data, len, 200);
-	end(MAD_END_OK, mad, len);
+	sa_client_ask(*state, &q);
+	sa_client_feed(data, len, 200);
+	sa_client_end(MAD_END_OK, mad, len);
 	assert_int_equal(seen.result.end, MAD_END_PROTOCOL);
 }
 
 static void
 test_a_record_not_taken_ends_the_query(void **state)
 {
-	struct sa_query q = query(SA_OP_TABLE, SA_V2, SA_NODE);
+	struct sa_query q = sa_client_query(SA_OP_TABLE, SA_V2, SA_NODE);
 	uint8_t data[512];
 	size_t len = nodes(data, SA_V2);
 
 	seen.fail_at = 2;
-	ask(*state, &q);
-	assert_int_equal(feed(data, len, len), -ENOBUFS);
+	sa_client_ask(*state, &q);
+	assert_int_equal(sa_client_feed(data, len, len), -ENOBUFS);
 	assert_int_equal(seen.records, 2); /* the third record was not delivered */
 }
 
 static void
-header(uint8_t *p, uint16_t attribute, uint16_t len, uint32_t n)
+sa_client_header(uint8_t *p, uint16_t attribute, uint16_t len, uint32_t n)
 {
 	put_be16(p, attribute);
 	put_be16(p + 2, len);
@@ -541,18 +541,18 @@ test_bulk_is_taken_apart_by_its_headers(void **state)
 	uint8_t data[600], mad[MAD_LEN] = { 0 };
 	size_t len, piece;
 
-	header(data, SA_NODE, 108, 3);
+	sa_client_header(data, SA_NODE, 108, 3);
 	len = 8 + nodes(data + 8, SA_V1);
-	header(data + len, SA_PORT_INFO, 68, 0); /* an empty table */
-	header(data + len + 8, SA_LINK, 7, 1);
+	sa_client_header(data + len, SA_PORT_INFO, 68, 0); /* an empty table */
+	sa_client_header(data + len + 8, SA_LINK, 7, 1);
 	memcpy(data + len + 16, "\x00\x01\x02\x00\x04\x00\x03", 7);
 	len += 23;
 	for (piece = 1; piece <= len; piece++) {
 		memset(&seen, 0, sizeof(seen));
-		ask(*state, &q);
+		sa_client_ask(*state, &q);
 		assert_int_equal(seen.mad[3], 0x13);
-		assert_int_equal(feed(data, len, piece), 0);
-		end(MAD_END_OK, mad, len);
+		assert_int_equal(sa_client_feed(data, len, piece), 0);
+		sa_client_end(MAD_END_OK, mad, len);
 		assert_int_equal(seen.result.end, MAD_END_OK);
 		assert_int_equal(seen.records, 4);
 		expect_nodes(0);
@@ -561,18 +561,18 @@ test_bulk_is_taken_apart_by_its_headers(void **state)
 	}
 	/* it ends within a table */
 	memset(&seen, 0, sizeof(seen));
-	ask(*state, &q);
-	assert_int_equal(feed(data, 8 + 108, 192), 0);
-	end(MAD_END_OK, mad, 8 + 108);
+	sa_client_ask(*state, &q);
+	assert_int_equal(sa_client_feed(data, 8 + 108, 192), 0);
+	sa_client_end(MAD_END_OK, mad, 8 + 108);
 	assert_int_equal(seen.result.end, MAD_END_PROTOCOL);
 	/* a table that we do not know, or whose records have another length */
-	ask(*state, &q);
-	header(data, 0x7777, 108, 3);
-	assert_int_equal(feed(data, len, 192), -EPROTO);
-	end(MAD_END_REFUSED, NULL, 0);
-	ask(*state, &q);
-	header(data, SA_NODE, 107, 3);
-	assert_int_equal(feed(data, len, 192), -EPROTO);
+	sa_client_ask(*state, &q);
+	sa_client_header(data, 0x7777, 108, 3);
+	assert_int_equal(sa_client_feed(data, len, 192), -EPROTO);
+	sa_client_end(MAD_END_REFUSED, NULL, 0);
+	sa_client_ask(*state, &q);
+	sa_client_header(data, SA_NODE, 107, 3);
+	assert_int_equal(sa_client_feed(data, len, 192), -EPROTO);
 }
 
 /* GetResp, SetResp and DeleteResp have the record; a version 1 deletion has none */
@@ -582,39 +582,39 @@ test_single_answers(void **state)
 	uint8_t mad[MAD_LEN] = { 0 };
 	struct sa_query q;
 
-	q = query(SA_OP_GET, SA_V2, SA_NODE);
-	ask(*state, &q);
+	q = sa_client_query(SA_OP_GET, SA_V2, SA_NODE);
+	sa_client_ask(*state, &q);
 	assert_null(seen.call.taker.data);
 	put_be16(mad + 56, 0x0102);
-	end(MAD_END_OK, mad, 0);
+	sa_client_end(MAD_END_OK, mad, 0);
 	assert_int_equal(seen.records, 1);
 	assert_int_equal(get_be16(seen.rec[0]), 0x0102);
-	q = query(SA_OP_GET, SA_V1, SA_NODE);
-	ask(*state, &q);
+	q = sa_client_query(SA_OP_GET, SA_V1, SA_NODE);
+	sa_client_ask(*state, &q);
 	put_be32(mad + 64, 0x03040000);
 	mad[68] = 0x55;
-	end(MAD_END_OK, mad, 0);
+	sa_client_end(MAD_END_OK, mad, 0);
 	assert_int_equal(seen.records, 2);
 	assert_int_equal(seen.rid[1], 0x03040000);
 	assert_int_equal(get_be16(seen.rec[1]), 0x0304);
 	assert_int_equal(seen.rec[1][4], 0x55); /* base_version */
-	q = query(SA_OP_DELETE, SA_V1, SA_NODE);
+	q = sa_client_query(SA_OP_DELETE, SA_V1, SA_NODE);
 	q.by_rid = true;
 	q.rid = 0x03040000;
-	ask(*state, &q);
-	end(MAD_END_OK, mad, 0);
+	sa_client_ask(*state, &q);
+	sa_client_end(MAD_END_OK, mad, 0);
 	assert_int_equal(seen.records, 2);
 	/* with a status there is no record */
-	q = query(SA_OP_GET, SA_V2, SA_NODE);
-	ask(*state, &q);
-	end(MAD_END_STATUS, mad, 0);
+	q = sa_client_query(SA_OP_GET, SA_V2, SA_NODE);
+	sa_client_ask(*state, &q);
+	sa_client_end(MAD_END_STATUS, mad, 0);
 	assert_int_equal(seen.records, 2);
 	assert_int_equal(seen.dones, 4);
 	assert_int_equal(seen.result.end, MAD_END_STATUS);
 	/* nor if the user refuses it */
 	seen.fail_at = 3;
-	ask(*state, &q);
-	end(MAD_END_OK, mad, 0);
+	sa_client_ask(*state, &q);
+	sa_client_end(MAD_END_OK, mad, 0);
 	assert_int_equal(seen.result.end, MAD_END_REFUSED);
 	assert_int_equal(seen.result.error, -ENOBUFS);
 }
@@ -624,25 +624,25 @@ test_single_answers(void **state)
 static void
 test_queries_are_bounded_and_come_back(void **state)
 {
-	struct sa_query q = query(SA_OP_GET, SA_V2, SA_NODE);
+	struct sa_query q = sa_client_query(SA_OP_GET, SA_V2, SA_NODE);
 	struct error err = { "" };
 	struct mad_call first;
 	struct mad_result r = { .end = MAD_END_CANCELLED };
 
-	ask(*state, &q);
+	sa_client_ask(*state, &q);
 	first = seen.call;
 	seen.refuse = -ENOSPC;
-	assert_int_equal(try_ask(*state, &q, &err), -ENOSPC);
+	assert_int_equal(sa_client_try_ask(*state, &q, &err), -ENOSPC);
 	seen.refuse = 0;
-	ask(*state, &q);
-	assert_int_equal(try_ask(*state, &q, &err), -ENOSPC);
+	sa_client_ask(*state, &q);
+	assert_int_equal(sa_client_try_ask(*state, &q, &err), -ENOSPC);
 	first.taker.done(first.taker.arg, &r);
-	ask(*state, &q);
+	sa_client_ask(*state, &q);
 	assert_int_equal(seen.calls, 3);
 	assert_int_equal(seen.dones, 1);
 }
 
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define T(f) cmocka_unit_test_setup_teardown(f, sa_client_setup, sa_client_teardown)
 
 /* --- RespTimeValue (seed 000) --- */
 
@@ -658,14 +658,14 @@ tell_class(enum sa_version v, uint8_t resp_time)
 	assert_int_equal(seen.mad[3], MAD_GET);
 	assert_int_equal(get_be16(seen.mad + MAD_OFF_ATTRIBUTE), 1);
 	mad[data + 7] = 0xE0 | resp_time; /* with CapabilityMask2's last bits */
-	end(MAD_END_OK, mad, 0);
+	sa_client_end(MAD_END_OK, mad, 0);
 }
 
 /* Asked once and remembered for that SA and class version; a given value needs no question. */
 static void
 test_resp_time_is_the_sas(void **state)
 {
-	struct sa_query q = query(SA_OP_TABLE, SA_V2, SA_NODE);
+	struct sa_query q = sa_client_query(SA_OP_TABLE, SA_V2, SA_NODE);
 	struct sa_known known = { { 0 } };
 	enum sa_version v;
 
@@ -675,27 +675,27 @@ test_resp_time_is_the_sas(void **state)
 	for (v = SA_V1; v <= SA_V2; v++) {
 		q.version = v;
 		seen.moved = 0;
-		ask(*state, &q);
+		sa_client_ask(*state, &q);
 		tell_class(v, 9 + v);
 		assert_int_equal(seen.dones, v - 1);
 		assert_int_equal(seen.mad[3], SA_GET_TABLE);
 		assert_int_equal(seen.call.resp_time, 9 + v);
 		assert_int_equal(seen.moved, seen.calls);
-		end(MAD_END_OK, NULL, 0);
+		sa_client_end(MAD_END_OK, NULL, 0);
 	}
 	assert_int_equal(seen.calls, 4);
-	ask(*state, &q);
+	sa_client_ask(*state, &q);
 	assert_int_equal(seen.calls, 5);
 	assert_int_equal(seen.call.resp_time, 11);
-	end(MAD_END_OK, NULL, 0);
+	sa_client_end(MAD_END_OK, NULL, 0);
 	/* another SA */
 	q.to.av.dgid.raw[15] = 8;
-	ask(*state, &q);
+	sa_client_ask(*state, &q);
 	tell_class(SA_V2, 20);
 	assert_int_equal(seen.call.resp_time, 20);
-	end(MAD_END_OK, NULL, 0);
+	sa_client_end(MAD_END_OK, NULL, 0);
 	q.resp_time = 3;
-	ask(*state, &q);
+	sa_client_ask(*state, &q);
 	assert_int_equal(seen.calls, 8);
 	assert_int_equal(seen.call.resp_time, 3);
 }
@@ -704,25 +704,25 @@ test_resp_time_is_the_sas(void **state)
 static void
 test_sa_is_asked_anew(void **state)
 {
-	struct sa_query q = query(SA_OP_GET, SA_V2, SA_NODE);
+	struct sa_query q = sa_client_query(SA_OP_GET, SA_V2, SA_NODE);
 
 	q.resp_time = SA_RESP_TIME_ASK;
 	q.to.av.encap = ENCAP_IB;
 	q.to.av.dlid = 3;
 	seen.port.sm_lid = 3;
-	ask(*state, &q);
+	sa_client_ask(*state, &q);
 	tell_class(SA_V2, 5);
-	end(MAD_END_STATUS, NULL, 0);
+	sa_client_end(MAD_END_STATUS, NULL, 0);
 	seen.port.sm_lid = 4;
-	ask(*state, &q);
+	sa_client_ask(*state, &q);
 	tell_class(SA_V2, 6);
 	assert_int_equal(seen.call.resp_time, 6);
-	end(MAD_END_TIMEOUT, NULL, 0);
+	sa_client_end(MAD_END_TIMEOUT, NULL, 0);
 	assert_int_equal(seen.dones, 2);
-	ask(*state, &q);
+	sa_client_ask(*state, &q);
 	/* no answer to that either: the query is over */
 	assert_int_equal(get_be16(seen.mad + MAD_OFF_ATTRIBUTE), 1);
-	end(MAD_END_TIMEOUT, NULL, 0);
+	sa_client_end(MAD_END_TIMEOUT, NULL, 0);
 	assert_int_equal(seen.dones, 3);
 	assert_int_equal(seen.result.end, MAD_END_TIMEOUT);
 	assert_int_equal(seen.calls, 5);
@@ -732,18 +732,18 @@ test_sa_is_asked_anew(void **state)
 static void
 test_sa_without_class_port_info(void **state)
 {
-	struct sa_query q = query(SA_OP_TABLE, SA_V1, SA_NODE);
+	struct sa_query q = sa_client_query(SA_OP_TABLE, SA_V1, SA_NODE);
 
 	q.resp_time = SA_RESP_TIME_ASK;
-	ask(*state, &q);
-	end(MAD_END_STATUS, NULL, 0);
+	sa_client_ask(*state, &q);
+	sa_client_end(MAD_END_STATUS, NULL, 0);
 	assert_int_equal(seen.call.resp_time, 18);
-	end(MAD_END_OK, NULL, 0);
-	ask(*state, &q);
+	sa_client_end(MAD_END_OK, NULL, 0);
+	sa_client_ask(*state, &q);
 	assert_int_equal(seen.calls, 3);
 	/* no session for the query behind it */
 	q.version = SA_V2;
-	ask(*state, &q);
+	sa_client_ask(*state, &q);
 	seen.refuse = -ENOSPC;
 	tell_class(SA_V2, 5);
 	assert_int_equal(seen.dones, 2);

@@ -29,7 +29,7 @@ struct taken {
 };
 
 static int
-take(void *arg, const struct sa_change *change)
+sa_import_take(void *arg, const struct sa_change *change)
 {
 	struct taken *t = arg;
 
@@ -44,14 +44,14 @@ take(void *arg, const struct sa_change *change)
 }
 
 static int
-setup(void **state)
+sa_import_setup(void **state)
 {
 	*state = calloc(1, sizeof(struct taken));
 	return 0;
 }
 
 static int
-teardown(void **state)
+sa_import_teardown(void **state)
 {
 	struct taken *t = *state;
 
@@ -61,9 +61,9 @@ teardown(void **state)
 }
 
 static int
-import(struct taken *t, const char *text, struct error *err)
+sa_import_import(struct taken *t, const char *text, struct error *err)
 {
-	struct sa_import_sink sink = { t, take };
+	struct sa_import_sink sink = { t, sa_import_take };
 
 	err->text[0] = '\0';
 	return sa_import_ibnetdiscover(text, strlen(text), &sink, err);
@@ -71,7 +71,7 @@ import(struct taken *t, const char *text, struct error *err)
 
 /* The n-th record of a type. */
 static const uint8_t *
-record(const struct taken *t, uint16_t attribute, unsigned int n)
+sa_import_record(const struct taken *t, uint16_t attribute, unsigned int n)
 {
 	for (size_t i = 0; i < t->n; i++)
 		if (t->changes[i].type->attribute == attribute && n-- == 0)
@@ -80,11 +80,11 @@ record(const struct taken *t, uint16_t attribute, unsigned int n)
 }
 
 static unsigned int
-count(const struct taken *t, uint16_t attribute)
+sa_import_count(const struct taken *t, uint16_t attribute)
 {
 	unsigned int n = 0;
 
-	while (record(t, attribute, n) != NULL)
+	while (sa_import_record(t, attribute, n) != NULL)
 		n++;
 	return n;
 }
@@ -132,8 +132,8 @@ test_switch(void **state)
 	const uint8_t *r;
 	struct error err;
 
-	assert_int_equal(import(t, two_nodes, &err), 0);
-	r = record(t, SA_NODE, 0);
+	assert_int_equal(sa_import_import(t, two_nodes, &err), 0);
+	r = sa_import_record(t, SA_NODE, 0);
 	says(SA_NODE, r, "lid", "2");
 	says(SA_NODE, r, "base_version", "1");
 	says(SA_NODE, r, "class_version", "1");
@@ -146,15 +146,15 @@ test_switch(void **state)
 	says(SA_NODE, r, "vendor_id", "0x2c9");
 	says(SA_NODE, r, "port_num", "0");
 	says(SA_NODE, r, "node_desc", "leaf \"A\" # 1");
-	assert_int_equal(count(t, SA_SWITCH_INFO), 1);
-	r = record(t, SA_SWITCH_INFO, 0);
+	assert_int_equal(sa_import_count(t, SA_SWITCH_INFO), 1);
+	r = sa_import_record(t, SA_SWITCH_INFO, 0);
 	says(SA_SWITCH_INFO, r, "lid", "2");
 	says(SA_SWITCH_INFO, r, "enhanced_port0", "1");
-	r = record(t, SA_PORT_INFO, 0);
+	r = sa_import_record(t, SA_PORT_INFO, 0);
 	says(SA_PORT_INFO, r, "lid", "2");
 	says(SA_PORT_INFO, r, "port_num", "0");
 	says(SA_PORT_INFO, r, "base_lid", "2");
-	r = record(t, SA_PORT_INFO, 1);
+	r = sa_import_record(t, SA_PORT_INFO, 1);
 	says(SA_PORT_INFO, r, "lid", "2");
 	says(SA_PORT_INFO, r, "port_num", "7");
 	says(SA_PORT_INFO, r, "base_lid", "0"); /* the LID is port 0's */
@@ -168,8 +168,8 @@ test_channel_adapter(void **state)
 	const uint8_t *r;
 	struct error err;
 
-	assert_int_equal(import(t, two_nodes, &err), 0);
-	r = record(t, SA_NODE, 1);
+	assert_int_equal(sa_import_import(t, two_nodes, &err), 0);
+	r = sa_import_record(t, SA_NODE, 1);
 	says(SA_NODE, r, "lid", "4");
 	says(SA_NODE, r, "node_type", "ca");
 	says(SA_NODE, r, "num_ports", "2");
@@ -178,7 +178,7 @@ test_channel_adapter(void **state)
 	says(SA_NODE, r, "port_guid", "0x0002c90300100001");
 	says(SA_NODE, r, "port_num", "1");
 	says(SA_NODE, r, "node_desc", "host 1");
-	r = record(t, SA_PORT_INFO, 2);
+	r = sa_import_record(t, SA_PORT_INFO, 2);
 	says(SA_PORT_INFO, r, "lid", "4");
 	says(SA_PORT_INFO, r, "port_num", "1");
 	says(SA_PORT_INFO, r, "base_lid", "4");
@@ -189,11 +189,11 @@ test_channel_adapter(void **state)
 	says(SA_PORT_INFO, r, "link_speed_active", "10");
 	says(SA_PORT_INFO, r, "link_speed_ext_active", "25");
 	says(SA_PORT_INFO, r, "capability_mask", "0x4000"); /* IsExtendedSpeedsSupported */
-	r = record(t, SA_GUID_INFO, 1);
+	r = sa_import_record(t, SA_GUID_INFO, 1);
 	says(SA_GUID_INFO, r, "lid", "4");
 	says(SA_GUID_INFO, r, "block_num", "0");
 	says(SA_GUID_INFO, r, "guid0", "0x0002c90300100001");
-	assert_int_equal(count(t, SA_SM_INFO), 0);
+	assert_int_equal(sa_import_count(t, SA_SM_INFO), 0);
 }
 
 /* values that the text does not give stay 0, and records are not invented */
@@ -232,12 +232,12 @@ test_what_is_not_said_is_not_known(void **state)
 	struct taken *t = *state;
 	struct error err;
 
-	assert_int_equal(import(t, two_nodes, &err), 0);
+	assert_int_equal(sa_import_import(t, two_nodes, &err), 0);
 	for (size_t i = 0; i < sizeof(unknown) / sizeof(unknown[0]); i++)
 		if (sa_get_named(sa_record_type(unknown[i].attribute), unknown[i].field,
-				    record(t, unknown[i].attribute, unknown[i].n)) != 0)
+				    sa_import_record(t, unknown[i].attribute, unknown[i].n)) != 0)
 			fail_msg("%s", unknown[i].field);
-	assert_int_equal(count(t, SA_PKEY_TABLE), 0);
+	assert_int_equal(sa_import_count(t, SA_PKEY_TABLE), 0);
 }
 
 static void
@@ -246,14 +246,14 @@ test_mtu_that_the_operator_vouches_for(void **state)
 	struct taken *t = *state;
 	struct error err;
 
-	assert_int_equal(import(t, two_nodes, &err), 0);
+	assert_int_equal(sa_import_import(t, two_nodes, &err), 0);
 	for (size_t i = 0; i < t->n; i++)
 		sa_import_mtu(&t->changes[i], 5);
-	says(SA_PORT_INFO, record(t, SA_PORT_INFO, 2), "neighbor_mtu", "4096");
-	says(SA_PORT_INFO, record(t, SA_PORT_INFO, 2), "mtu_cap", "4096");
+	says(SA_PORT_INFO, sa_import_record(t, SA_PORT_INFO, 2), "neighbor_mtu", "4096");
+	says(SA_PORT_INFO, sa_import_record(t, SA_PORT_INFO, 2), "mtu_cap", "4096");
 	for (size_t i = 0; i < t->n; i++)
 		sa_import_mtu(&t->changes[i], 4); /* known already */
-	says(SA_PORT_INFO, record(t, SA_PORT_INFO, 2), "mtu_cap", "4096");
+	says(SA_PORT_INFO, sa_import_record(t, SA_PORT_INFO, 2), "mtu_cap", "4096");
 }
 
 /* --- forwarding tables --- */
@@ -280,17 +280,21 @@ static const char tables[] =
 static void
 check_tables(const struct taken *t)
 {
-	const uint8_t *r = record(t, SA_LFT, 0);
+	const uint8_t *r = sa_import_record(t, SA_LFT, 0);
 
-	assert_int_equal(count(t, SA_LFT), 2);
+	assert_int_equal(sa_import_count(t, SA_LFT), 2);
 	assert_memory_equal(r, "\x00\x02\x00\x00\0\0\0\0\xFF\xFF\x00\xFF\x07\x07\xFF", 15);
 	assert_int_equal(r[71], 0xFF);
-	assert_memory_equal(record(t, SA_LFT, 1), "\x00\x02\x00\x01\0\0\0\0\xFF\x24\xFF", 11);
+	assert_memory_equal(sa_import_record(t, SA_LFT, 1), "\x00\x02\x00\x01\0\0\0\0\xFF\x24\xFF",
+		11);
 	/* ports 1, 7, 18 of C000, port 0 of C021 */
-	assert_int_equal(count(t, SA_MFT), 3);
-	assert_memory_equal(record(t, SA_MFT, 0), "\x00\x02\x00\x00\0\0\0\0\x00\x82\x00", 11);
-	assert_memory_equal(record(t, SA_MFT, 1), "\x00\x02\x00\x01\0\0\0\0\x00\x00\x00\x01", 12);
-	assert_memory_equal(record(t, SA_MFT, 2), "\x00\x02\x10\x00\0\0\0\0\x00\x04\x00", 11);
+	assert_int_equal(sa_import_count(t, SA_MFT), 3);
+	assert_memory_equal(sa_import_record(t, SA_MFT, 0), "\x00\x02\x00\x00\0\0\0\0\x00\x82\x00",
+		11);
+	assert_memory_equal(sa_import_record(t, SA_MFT, 1),
+		"\x00\x02\x00\x01\0\0\0\0\x00\x00\x00\x01", 12);
+	assert_memory_equal(sa_import_record(t, SA_MFT, 2), "\x00\x02\x10\x00\0\0\0\0\x00\x04\x00",
+		11);
 }
 
 static void
@@ -301,9 +305,9 @@ test_forwarding_tables_behind_the_topology(void **state)
 	struct error err;
 
 	snprintf(text, sizeof(text), "%s%s", two_nodes, tables);
-	assert_int_equal(import(t, text, &err), 0);
+	assert_int_equal(sa_import_import(t, text, &err), 0);
 	check_tables(t);
-	assert_int_equal(count(t, SA_NODE), 2);
+	assert_int_equal(sa_import_count(t, SA_NODE), 2);
 }
 
 static void
@@ -312,7 +316,7 @@ test_forwarding_tables_alone(void **state)
 	struct taken *t = *state;
 	struct error err;
 
-	assert_int_equal(import(t, tables, &err), 0);
+	assert_int_equal(sa_import_import(t, tables, &err), 0);
 	check_tables(t);
 	assert_int_equal(t->n, 5);
 }
@@ -346,7 +350,7 @@ test_bad_forwarding_tables(void **state)
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		struct taken t = { 0 };
 
-		assert_int_equal(import(&t, bad[i].text, &err), -EINVAL);
+		assert_int_equal(sa_import_import(&t, bad[i].text, &err), -EINVAL);
 		if (strstr(err.text, bad[i].says) == NULL)
 			fail_msg("\"%s\" should say \"%s\"", err.text, bad[i].says);
 		free(t.changes);
@@ -359,10 +363,10 @@ test_links_both_ways(void **state)
 	struct taken *t = *state;
 	struct error err;
 
-	assert_int_equal(import(t, two_nodes, &err), 0);
-	assert_int_equal(count(t, SA_LINK), 2);
-	assert_memory_equal(record(t, SA_LINK, 0), "\x00\x02\x07\x01\x00\x04", 6);
-	assert_memory_equal(record(t, SA_LINK, 1), "\x00\x04\x01\x07\x00\x02", 6);
+	assert_int_equal(sa_import_import(t, two_nodes, &err), 0);
+	assert_int_equal(sa_import_count(t, SA_LINK), 2);
+	assert_memory_equal(sa_import_record(t, SA_LINK, 0), "\x00\x02\x07\x01\x00\x04", 6);
+	assert_memory_equal(sa_import_record(t, SA_LINK, 1), "\x00\x04\x01\x07\x00\x02", 6);
 }
 
 static void
@@ -399,8 +403,8 @@ test_widths_and_speeds(void **state)
 				"\ncaguid=0x3\nCa\t1 \"H-3\"\t# \"b\"\n[1](4) \t\"H-1\"[1] (2) "
 				"\t\t# lid 2 lmc 0 \"a\" lid 1 %s\n",
 				links[i].text, links[i].text);
-		assert_int_equal(import(&t, text, &err), 0);
-		r = record(&t, SA_PORT_INFO, 0);
+		assert_int_equal(sa_import_import(&t, text, &err), 0);
+		r = sa_import_record(&t, SA_PORT_INFO, 0);
 		says(SA_PORT_INFO, r, "link_width_active", links[i].width);
 		says(SA_PORT_INFO, r, "link_speed_active", links[i].speed);
 		says(SA_PORT_INFO, r, "link_speed_ext_active", links[i].ext);
@@ -427,12 +431,12 @@ test_grouping_routers_and_line_ends(void **state)
 	struct taken *t = *state;
 	struct error err;
 
-	assert_int_equal(import(t, text, &err), 0);
-	assert_int_equal(count(t, SA_NODE), 2);
-	says(SA_NODE, record(t, SA_NODE, 1), "node_type", "router");
-	says(SA_NODE, record(t, SA_NODE, 1), "port_guid", "0x0000000000000009");
-	assert_memory_equal(record(t, SA_LINK, 0), "\x00\x03\x01\x02\x00\x05", 6);
-	assert_memory_equal(record(t, SA_LINK, 1), "\x00\x05\x02\x01\x00\x03", 6);
+	assert_int_equal(sa_import_import(t, text, &err), 0);
+	assert_int_equal(sa_import_count(t, SA_NODE), 2);
+	says(SA_NODE, sa_import_record(t, SA_NODE, 1), "node_type", "router");
+	says(SA_NODE, sa_import_record(t, SA_NODE, 1), "port_guid", "0x0000000000000009");
+	assert_memory_equal(sa_import_record(t, SA_LINK, 0), "\x00\x03\x01\x02\x00\x05", 6);
+	assert_memory_equal(sa_import_record(t, SA_LINK, 1), "\x00\x05\x02\x01\x00\x03", 6);
 }
 
 /* an error names the line, what was found and what was expected */
@@ -504,7 +508,7 @@ test_errors_in_words(void **state)
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		struct taken t = { 0 };
 
-		assert_int_equal(import(&t, bad[i].text, &err), -EINVAL);
+		assert_int_equal(sa_import_import(&t, bad[i].text, &err), -EINVAL);
 		if (strstr(err.text, bad[i].says) == NULL)
 			fail_msg("\"%s\" should say \"%s\"", err.text, bad[i].says);
 		free(t.changes);
@@ -514,7 +518,7 @@ test_errors_in_words(void **state)
 static void
 test_long_lines_and_nul_bytes(void **state)
 {
-	struct sa_import_sink sink = { *state, take };
+	struct sa_import_sink sink = { *state, sa_import_take };
 	struct error err;
 	char text[2000];
 
@@ -536,7 +540,7 @@ test_sink_that_refuses(void **state)
 	struct error err;
 
 	t->refuse_at = 6;
-	assert_int_equal(import(t, two_nodes, &err), -ENOSPC);
+	assert_int_equal(sa_import_import(t, two_nodes, &err), -ENOSPC);
 	assert_non_null(strstr(err.text, "line 11: its records could not be stored"));
 	assert_int_equal(t->n, 5);
 }
@@ -566,10 +570,10 @@ test_feeding_in_pieces(void **state)
 	size_t len;
 	char *text = slurp("fabric-example.ibnetdiscover", &len);
 
-	assert_int_equal(import(whole, text, &err), 0);
+	assert_int_equal(sa_import_import(whole, text, &err), 0);
 	for (size_t piece = 1; piece < 300; piece += 37) {
 		struct taken t = { 0 };
-		struct sa_import_sink sink = { &t, take };
+		struct sa_import_sink sink = { &t, sa_import_take };
 		struct sa_ibnet *in = sa_ibnet_create(&allocator_malloc, &sink);
 
 		for (size_t at = 0; at < len; at += piece)
@@ -603,7 +607,7 @@ port_record(const struct taken *t, const struct reported *p)
 	const struct sa_record_type *type = sa_record_type(SA_PORT_INFO);
 	const uint8_t *r;
 
-	for (unsigned int i = 0; (r = record(t, SA_PORT_INFO, i)) != NULL; i++)
+	for (unsigned int i = 0; (r = sa_import_record(t, SA_PORT_INFO, i)) != NULL; i++)
 		if (sa_get_named(type, "lid", r) == p->lid &&
 				sa_get_named(type, "port_num", r) == p->port)
 			return r;
@@ -611,11 +615,11 @@ port_record(const struct taken *t, const struct reported *p)
 }
 
 static bool
-has(const struct taken *t, uint16_t attribute, const uint8_t *begin, size_t len)
+sa_import_has(const struct taken *t, uint16_t attribute, const uint8_t *begin, size_t len)
 {
 	const uint8_t *r;
 
-	for (unsigned int i = 0; (r = record(t, attribute, i)) != NULL; i++)
+	for (unsigned int i = 0; (r = sa_import_record(t, attribute, i)) != NULL; i++)
 		if (memcmp(r, begin, len) == 0)
 			return true;
 	return false;
@@ -632,8 +636,8 @@ compare_port(const struct taken *t, const struct reported *p)
 
 	says(SA_PORT_INFO, r, "link_width_active", p->width);
 	says(SA_PORT_INFO, r, "link_speed_ext_active", strcmp(p->speed, "EDR") == 0 ? "25" : "50");
-	assert_true(has(t, SA_LINK, link, sizeof(link)));
-	for (unsigned int i = 0; (node = record(t, SA_NODE, i)) != NULL; i++)
+	assert_true(sa_import_has(t, SA_LINK, link, sizeof(link)));
+	for (unsigned int i = 0; (node = sa_import_record(t, SA_NODE, i)) != NULL; i++)
 		seen |= sa_get_named(nodes, "lid", node) == p->lid &&
 			sa_get_named(nodes, "port_guid", node) == p->guid &&
 			sa_get_named(nodes, "node_type", node) == (p->type[0] == 'S' ? 2 : 1);
@@ -650,13 +654,13 @@ test_example_fabric_is_what_ibnetdiscover_saw(void **state)
 	size_t len;
 	char *text = slurp("fabric-example.ibnetdiscover", &len), *report, *at;
 
-	assert_int_equal(import(t, text, &err), 0);
+	assert_int_equal(sa_import_import(t, text, &err), 0);
 	free(text);
-	assert_int_equal(count(t, SA_NODE), 224); /* 200 hosts, 16 leaves, 8 spines */
-	assert_int_equal(count(t, SA_SWITCH_INFO), 24);
-	assert_int_equal(count(t, SA_GUID_INFO), 224);
-	assert_int_equal(count(t, SA_LINK), 2 * (200 + 16 * 8));
-	assert_int_equal(count(t, SA_PORT_INFO), 2 * (200 + 16 * 8) + 24);
+	assert_int_equal(sa_import_count(t, SA_NODE), 224); /* 200 hosts, 16 leaves, 8 spines */
+	assert_int_equal(sa_import_count(t, SA_SWITCH_INFO), 24);
+	assert_int_equal(sa_import_count(t, SA_GUID_INFO), 224);
+	assert_int_equal(sa_import_count(t, SA_LINK), 2 * (200 + 16 * 8));
+	assert_int_equal(sa_import_count(t, SA_PORT_INFO), 2 * (200 + 16 * 8) + 24);
 
 	report = slurp("fabric-example.ports", &len);
 	for (at = strtok(report, "\n"); at != NULL; at = strtok(NULL, "\n"), lines++) {
@@ -675,26 +679,37 @@ int
 main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_switch, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_channel_adapter, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_switch, sa_import_setup, sa_import_teardown),
+		cmocka_unit_test_setup_teardown(test_channel_adapter, sa_import_setup,
+			sa_import_teardown),
 		cmocka_unit_test_setup_teardown(
-				test_what_is_not_said_is_not_known, setup, teardown),
+				test_what_is_not_said_is_not_known, sa_import_setup,
+					sa_import_teardown),
 		cmocka_unit_test_setup_teardown(
-				test_mtu_that_the_operator_vouches_for, setup, teardown),
+				test_mtu_that_the_operator_vouches_for, sa_import_setup,
+					sa_import_teardown),
 		cmocka_unit_test_setup_teardown(
-				test_forwarding_tables_behind_the_topology, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_forwarding_tables_alone, setup, teardown),
+				test_forwarding_tables_behind_the_topology, sa_import_setup,
+					sa_import_teardown),
+		cmocka_unit_test_setup_teardown(test_forwarding_tables_alone, sa_import_setup,
+			sa_import_teardown),
 		cmocka_unit_test(test_bad_forwarding_tables),
-		cmocka_unit_test_setup_teardown(test_links_both_ways, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_links_both_ways, sa_import_setup,
+			sa_import_teardown),
 		cmocka_unit_test(test_widths_and_speeds),
 		cmocka_unit_test_setup_teardown(
-				test_grouping_routers_and_line_ends, setup, teardown),
+				test_grouping_routers_and_line_ends, sa_import_setup,
+					sa_import_teardown),
 		cmocka_unit_test(test_errors_in_words),
-		cmocka_unit_test_setup_teardown(test_long_lines_and_nul_bytes, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_sink_that_refuses, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_feeding_in_pieces, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_long_lines_and_nul_bytes, sa_import_setup,
+			sa_import_teardown),
+		cmocka_unit_test_setup_teardown(test_sink_that_refuses, sa_import_setup,
+			sa_import_teardown),
+		cmocka_unit_test_setup_teardown(test_feeding_in_pieces, sa_import_setup,
+			sa_import_teardown),
 		cmocka_unit_test_setup_teardown(
-				test_example_fabric_is_what_ibnetdiscover_saw, setup, teardown),
+				test_example_fabric_is_what_ibnetdiscover_saw, sa_import_setup,
+					sa_import_teardown),
 	};
 
 	if (argc != 2)

@@ -21,7 +21,7 @@ struct taken {
 };
 
 static int
-take(void *arg, const struct sa_change *change)
+sa_import_json_take(void *arg, const struct sa_change *change)
 {
 	struct taken *t = arg;
 
@@ -33,9 +33,9 @@ take(void *arg, const struct sa_change *change)
 
 /* The text in memory of exactly its size, so that a sanitizer sees reads behind it. */
 static int
-import(struct taken *t, const char *text, size_t len, struct error *err)
+sa_import_json_import(struct taken *t, const char *text, size_t len, struct error *err)
 {
-	struct sa_import_sink sink = { t, take };
+	struct sa_import_sink sink = { t, sa_import_json_take };
 	char *copy = malloc(len > 0 ? len : 1);
 	int rc;
 
@@ -60,7 +60,7 @@ test_records_of_an_export(void **state)
 	struct error err;
 
 	(void)state;
-	assert_int_equal(import(&t, text, strlen(text), &err), 0);
+	assert_int_equal(sa_import_json_import(&t, text, strlen(text), &err), 0);
 	assert_int_equal(t.n, 2);
 	assert_int_equal(t.changes[0].type->attribute, SA_LINK);
 	assert_int_equal(t.changes[0].rid, 0); /* from the record */
@@ -90,7 +90,8 @@ test_forms_that_are_taken(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
-		assert_int_equal(import(&t, good[i].text, strlen(good[i].text), &err), 0);
+		assert_int_equal(sa_import_json_import(&t, good[i].text, strlen(good[i].text),
+			&err), 0);
 		assert_int_equal(t.n, good[i].n);
 	}
 }
@@ -110,7 +111,7 @@ test_sls_of_path_records(void **state)
 	struct error err;
 
 	(void)state;
-	assert_int_equal(import(&t, text, strlen(text), &err), 0);
+	assert_int_equal(sa_import_json_import(&t, text, strlen(text), &err), 0);
 	assert_int_equal(t.n, 4);
 	assert_int_equal(t.changes[0].type->attribute, SA_LINK);
 	assert_int_equal(t.changes[1].type->attribute, SA_PATH_SL);
@@ -164,11 +165,12 @@ test_errors_in_words(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		assert_int_equal(import(&t, bad[i].text, strlen(bad[i].text), &err), -EINVAL);
+		assert_int_equal(sa_import_json_import(&t, bad[i].text, strlen(bad[i].text), &err),
+			-EINVAL);
 		if (strstr(err.text, bad[i].says) == NULL)
 			fail_msg("\"%s\" should say \"%s\"", err.text, bad[i].says);
 	}
-	assert_int_equal(import(&t, "[\0]", 3, &err), -EINVAL);
+	assert_int_equal(sa_import_json_import(&t, "[\0]", 3, &err), -EINVAL);
 	assert_string_equal(err.text, "line 1: got byte 0x00, expected a record as {...}");
 }
 
@@ -183,7 +185,7 @@ test_sink_that_refuses(void **state)
 	(void)state;
 	for (unsigned int i = 0; i < 9; i++)
 		strcat(text, one);
-	assert_int_equal(import(&t, text, strlen(text), &err), -ENOSPC);
+	assert_int_equal(sa_import_json_import(&t, text, strlen(text), &err), -ENOSPC);
 	assert_non_null(strstr(err.text, "line 9: the record could not be stored"));
 }
 

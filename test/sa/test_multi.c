@@ -66,7 +66,7 @@ ask_multi(struct bench *b, const struct multi *m)
 }
 
 static const uint8_t *
-path(struct bench *b, unsigned int n)
+sa_multi_path(struct bench *b, unsigned int n)
 {
 	return record_of(b, SA_PATH, 2, n);
 }
@@ -74,10 +74,10 @@ path(struct bench *b, unsigned int n)
 static void
 expect_path(struct bench *b, unsigned int n, uint64_t sgid, uint64_t dgid)
 {
-	assert_int_equal(get_be64(path(b, n) + 32), sgid);
-	assert_int_equal(get_be64(path(b, n) + 16), dgid);
-	assert_int_equal(get_be64(path(b, n) + 24), PREFIX);
-	assert_int_equal(get_be64(path(b, n) + 8), PREFIX);
+	assert_int_equal(get_be64(sa_multi_path(b, n) + 32), sgid);
+	assert_int_equal(get_be64(sa_multi_path(b, n) + 16), dgid);
+	assert_int_equal(get_be64(sa_multi_path(b, n) + 24), PREFIX);
+	assert_int_equal(get_be64(sa_multi_path(b, n) + 8), PREFIX);
 }
 
 static void
@@ -99,9 +99,9 @@ test_paths_of_every_pair(void **state)
 		expect_path(b, 2, GUID_B, GUID_D);
 		expect_path(b, 3, GUID_A, GUID_D);
 		expect_path(b, 4, GUID_B, GUID_C);
-		assert_int_equal(get_be16(path(b, 0) + 42), 4); /* SLID */
-		assert_int_equal(get_be16(path(b, 0) + 40), 8); /* DLID */
-		assert_int_equal(get_be16(path(b, 1) + 40), 9);
+		assert_int_equal(get_be16(sa_multi_path(b, 0) + 42), 4); /* SLID */
+		assert_int_equal(get_be16(sa_multi_path(b, 0) + 40), 8); /* DLID */
+		assert_int_equal(get_be16(sa_multi_path(b, 1) + 40), 9);
 	}
 	assert_int_equal(sa_worker_counters(b->w)->records_sent, 12);
 }
@@ -142,7 +142,7 @@ test_components_count_as_in_path_record(void **state)
 	m.mtu = 0x80 | 2; /* exactly 512 */
 	assert_int_equal(ask_multi(b, &m), 0);
 	assert_int_equal(records(b, SA_PATH, 2), 4);
-	assert_int_equal(path(b, 0)[54], 0x80 | 2);
+	assert_int_equal(sa_multi_path(b, 0)[54], 0x80 | 2);
 }
 
 static void
@@ -234,7 +234,7 @@ test_many_pairs_in_slices(void **state)
 	assert_true(turns > 3);
 	assert_int_equal(get_be16(b->reply + MAD_OFF_STATUS), 0);
 	assert_int_equal(records(b, SA_PATH, 2), 127);
-	assert_int_equal(path(b, 0)[54], 0x80 | 5);
+	assert_int_equal(sa_multi_path(b, 0)[54], 0x80 | 5);
 }
 
 int

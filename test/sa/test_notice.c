@@ -42,7 +42,7 @@ subscribe(struct bench *b, const struct subscription *s)
 }
 
 static void
-run(struct bench *b)
+sa_notice_run(struct bench *b)
 {
 	unsigned int i;
 
@@ -59,7 +59,7 @@ trap_of(struct bench *b, unsigned int i)
 }
 
 static void
-join(struct bench *b, uint16_t pkey)
+sa_notice_join(struct bench *b, uint16_t pkey)
 {
 	uint8_t rec[SA_RECORD_MAX] = { 0 };
 	struct ask a = { .version = 2, .method = MAD_SET, .attribute = SA_MCMEMBER,
@@ -73,7 +73,7 @@ join(struct bench *b, uint16_t pkey)
 }
 
 static void
-leave(struct bench *b)
+sa_notice_leave(struct bench *b)
 {
 	uint8_t rec[SA_RECORD_MAX] = { 0 };
 	struct ask a = { .version = 2, .method = SA2_DELETE, .attribute = SA_MCMEMBER,
@@ -94,8 +94,8 @@ test_subscriber_is_told_of_groups(void **state)
 	assert_int_equal(subscribe(b, &(struct subscription){ .from = GUID_B }), 0);
 	assert_int_equal(b->reply[SA2_OFF_DATA + 23], 1);
 	assert_int_equal(get_be32(b->reply + SA2_OFF_DATA + 28) >> 8, 1); /* its QP */
-	join(b, 0xFFFF);
-	run(b);
+	sa_notice_join(b, 0xFFFF);
+	sa_notice_run(b);
 	assert_int_equal(b->num_calls, 1);
 	mad = b->calls[0].mad;
 	assert_int_equal(mad[MAD_OFF_METHOD], 0x06);
@@ -109,8 +109,8 @@ test_subscriber_is_told_of_groups(void **state)
 	assert_int_equal(get_be64(b->calls[0].call.to.av.dgid.raw + 8), GUID_B);
 	assert_int_equal(b->calls[0].call.retries, 3);
 	assert_int_equal(b->calls[0].call.resp_time, 17); /* 0.54 s, not less than 0.5 */
-	leave(b);
-	run(b);
+	sa_notice_leave(b);
+	sa_notice_run(b);
 	assert_int_equal(b->num_calls, 2);
 	assert_int_equal(trap_of(b, 1), 67);
 	bench_answer_call(b, 0, MAD_END_OK);
@@ -128,23 +128,23 @@ test_subscriber_is_told_of_ports(void **state)
 
 	assert_int_equal(subscribe(b, &(struct subscription){ .from = GUID_B, .version = 1 }), 0);
 	put_port(b, 30, 0x30, NODE_TYPE_CA, 0);
-	run(b);
+	sa_notice_run(b);
 	assert_int_equal(b->num_calls, 1);
 	assert_int_equal(b->calls[0].mad[MAD_OFF_CLASS_VERSION], 1);
 	assert_int_equal(trap_of(b, 0), 64);
 	assert_int_equal(get_be64(b->calls[0].mad + SA1_OFF_DATA + 24), 0x30);
 	put_port(b, 30, 0x30, NODE_TYPE_CA, 0); /* no event: the port is known */
-	run(b);
+	sa_notice_run(b);
 	assert_int_equal(b->num_calls, 1);
 	c.remove = true;
 	c.rid = 0x001E0000;
 	bench_put(b, &c);
-	run(b);
+	sa_notice_run(b);
 	assert_int_equal(b->num_calls, 2);
 	assert_int_equal(trap_of(b, 1), 65);
 	/* another GUID at the same LID: one port out of service, one in service */
 	put_port(b, 5, 0xBB, NODE_TYPE_CA, 0);
-	run(b);
+	sa_notice_run(b);
 	assert_int_equal(b->num_calls, 4);
 	assert_int_equal(trap_of(b, 2), 65);
 	assert_int_equal(trap_of(b, 3), 64);
@@ -177,7 +177,7 @@ test_subscriber_is_told_of_traps(void **state)
 	sa_trap(b->w, trap_from(1, 129, 4)); /* another one */
 	sa_trap(b->w, trap_from(4, 144, 4));
 	assert_true(sa_pending(b->w));
-	run(b);
+	sa_notice_run(b);
 	assert_int_equal(b->num_calls, 1);
 	mad = b->calls[0].mad + SA2_OFF_DATA;
 	assert_memory_equal(mad, trap_from(4, 144, 4), 64);
@@ -185,7 +185,7 @@ test_subscriber_is_told_of_traps(void **state)
 	assert_int_equal(get_be64(mad + 72), GUID_A);
 	/* an unknown issuer has no GID */
 	sa_trap(b->w, trap_from(4, 144, 0x999));
-	run(b);
+	sa_notice_run(b);
 	assert_int_equal(b->num_calls, 2);
 	assert_int_equal(get_be64(b->calls[1].mad + SA2_OFF_DATA + 72), 0);
 	/* a vendor's trap is not reported */
@@ -203,12 +203,12 @@ test_security_traps_are_for_the_trusted(void **state)
 
 	assert_int_equal(subscribe(b, &(struct subscription){ .from = GUID_B }), 0);
 	sa_trap(b->w, trap_from(2, 257, 4));
-	run(b);
+	sa_notice_run(b);
 	assert_int_equal(b->num_calls, 0);
 	assert_int_equal(subscribe(b, &(struct subscription){ .from = GUID_B, .ends = true }), 0);
 	assert_int_equal(subscribe(b, &(struct subscription){ .from = GUID_B, .trusted = true }), 0);
 	sa_trap(b->w, trap_from(2, 257, 4));
-	run(b);
+	sa_notice_run(b);
 	assert_int_equal(b->num_calls, 1);
 }
 
@@ -220,10 +220,10 @@ test_events_and_traps_by_turns(void **state)
 	unsigned int i;
 
 	assert_int_equal(subscribe(b, &(struct subscription){ .from = GUID_B }), 0);
-	join(b, 0xFFFF);
+	sa_notice_join(b, 0xFFFF);
 	for (i = 0; i < 40; i++)
 		sa_trap(b->w, trap_from(4, 144, 4));
-	run(b);
+	sa_notice_run(b);
 	assert_int_equal(b->num_calls, 33);
 	assert_true(trap_of(b, 0) == 66 || trap_of(b, 1) == 66);
 	assert_int_equal(sa_worker_counters(b->w)->events_lost, 8);
@@ -244,15 +244,15 @@ test_what_was_not_asked_for_is_not_told(void **state)
 		assert_int_equal(subscribe(b, &s), 0);
 	}
 	assert_int_equal(count_of(b, SA_TABLE_INFORM), 5);
-	join(b, 0xFFFF);
-	run(b);
+	sa_notice_join(b, 0xFFFF);
+	sa_notice_run(b);
 	assert_int_equal(b->num_calls, 0);
 	assert_int_equal(
 		subscribe(b, &(struct subscription){ .from = GUID_B, .trap = 67, .type = 3,
 				     .producer = 4 }),
 		0);
-	leave(b);
-	run(b);
+	sa_notice_leave(b);
+	sa_notice_run(b);
 	assert_int_equal(b->num_calls, 2); /* this and the first one */
 }
 
@@ -263,14 +263,14 @@ test_other_partitions_groups_are_not_told(void **state)
 
 	assert_int_equal(subscribe(b, &(struct subscription){ .from = GUID_B }), 0);
 	assert_int_equal(subscribe(b, &(struct subscription){ .from = GUID_D }), 0);
-	join(b, 0x8001); /* of A and D */
-	run(b);
+	sa_notice_join(b, 0x8001); /* of A and D */
+	sa_notice_run(b);
 	assert_int_equal(b->num_calls, 1);
 	assert_int_equal(get_be64(b->calls[0].call.to.av.dgid.raw + 8), GUID_D);
 	assert_int_equal(
 		subscribe(b, &(struct subscription){ .from = GUID_B, .trusted = true }), 0);
-	leave(b);
-	run(b);
+	sa_notice_leave(b);
+	sa_notice_run(b);
 	assert_int_equal(b->num_calls, 3);
 }
 
@@ -292,7 +292,7 @@ test_of_a_change_that_failed_nothing_is_told(void **state)
 		&(struct ask){ .version = 2, .method = MAD_SET, .attribute = SA_SERVICE,
 			.mask = 1 });
 	sa_write_execute(b->sa, b->writes, 2, 1000);
-	run(b);
+	sa_notice_run(b);
 	assert_int_equal(b->num_calls, 0);
 }
 
@@ -367,19 +367,19 @@ test_reports_are_bounded_in_number_and_rate(void **state)
 					     .trap = i == 0 ? 0 : 66, .type = i & 2 ? 3 : 0,
 					     .producer = i & 1 ? 4 : 0 }),
 			0);
-	join(b, 0xFFFF);
-	run(b);
+	sa_notice_join(b, 0xFFFF);
+	sa_notice_run(b);
 	assert_int_equal(b->num_calls, 2);
 	assert_false(sa_pending(b->w)); /* nothing can be done now */
 	bench_answer_call(b, 0, MAD_END_OK);
-	run(b);
+	sa_notice_run(b);
 	assert_int_equal(b->num_calls, 2); /* too early */
 	b->now = 50000;
-	run(b);
+	sa_notice_run(b);
 	assert_int_equal(b->num_calls, 3);
 	bench_answer_call(b, 1, MAD_END_TIMEOUT);
 	b->now = 100000;
-	run(b);
+	sa_notice_run(b);
 	assert_int_equal(b->num_calls, 4);
 	bench_destroy(b);
 }
@@ -391,8 +391,8 @@ test_report_that_cannot_be_sent_is_given_up(void **state)
 
 	assert_int_equal(subscribe(b, &(struct subscription){ .from = GUID_B }), 0);
 	b->calls_allowed = 0;
-	join(b, 0xFFFF);
-	run(b);
+	sa_notice_join(b, 0xFFFF);
+	sa_notice_run(b);
 	assert_int_equal(sa_worker_counters(b->w)->reports_given_up, 1);
 	assert_false(sa_pending(b->w));
 }
@@ -412,7 +412,7 @@ test_events_too_many_for_their_queue_are_counted(void **state)
 	}
 	/* of a batch with more than 1024 events none is reported */
 	assert_int_equal(sa_change(b->sa, c, 1100, NULL), 0);
-	run(b);
+	sa_notice_run(b);
 	assert_int_equal(b->num_calls, 0);
 	assert_int_equal(sa_worker_counters(b->w)->events_lost, 1025);
 	/* nor are events that find the ring full */
@@ -420,7 +420,7 @@ test_events_too_many_for_their_queue_are_counted(void **state)
 		c[i].remove = true;
 	assert_int_equal(sa_change(b->sa, c, 1000, NULL), 0);
 	assert_int_equal(sa_change(b->sa, c + 1000, 100, NULL), 0);
-	run(b);
+	sa_notice_run(b);
 	assert_int_equal(sa_worker_counters(b->w)->events_lost, 1025 + 76);
 	test_free(c);
 }
@@ -443,8 +443,8 @@ test_edited_subscription_is_still_told(void **state)
 	memcpy(wire + 4, r->bytes, 60);
 	put_be16(wire + 4 + 24 + 26, 66);
 	assert_int_equal(ask(b, &a), 0);
-	join(b, 0xFFFF);
-	run(b);
+	sa_notice_join(b, 0xFFFF);
+	sa_notice_run(b);
 	assert_int_equal(b->num_calls, 1);
 	assert_int_equal(trap_of(b, 0), 66);
 }

@@ -35,7 +35,7 @@ struct want {
 };
 
 static uint16_t
-ask_path(struct bench *b, const struct want *w)
+sa_path_ask_path(struct bench *b, const struct want *w)
 {
 	uint8_t rec[PR_LEN] = { 0 };
 	struct ask a = { .version = 2, .method = w->table ? SA_GET_TABLE : MAD_GET,
@@ -68,7 +68,7 @@ ask_path(struct bench *b, const struct want *w)
 }
 
 static const uint8_t *
-path(struct bench *b, unsigned int n)
+sa_path_path(struct bench *b, unsigned int n)
 {
 	return record_of(b, SA_PATH, 2, n);
 }
@@ -84,8 +84,8 @@ test_path_has_the_worst_mtu_and_rate_of_its_links(void **state)
 	struct bench *b = *state;
 	const uint8_t *p;
 
-	assert_int_equal(ask_path(b, &(struct want){ .src = GUID_A, .dst = GUID_C }), 0);
-	p = path(b, 0);
+	assert_int_equal(sa_path_ask_path(b, &(struct want){ .src = GUID_A, .dst = GUID_C }), 0);
+	p = sa_path_path(b, 0);
 	assert_int_equal(get_be64(p + PR_OFF_SGID), PREFIX);
 	assert_int_equal(get_be64(p + PR_OFF_SGID + 8), GUID_A);
 	assert_int_equal(get_be64(p + PR_OFF_DGID + 8), GUID_C);
@@ -98,11 +98,11 @@ test_path_has_the_worst_mtu_and_rate_of_its_links(void **state)
 	assert_int_equal(p[PR_OFF_NUMB_PATH], 0x81); /* reversible */
 	assert_int_equal(get_be16(p + PR_OFF_SL), 0);
 	/* within one switch: the slower port decides */
-	assert_int_equal(ask_path(b, &(struct want){ .src = GUID_A, .dst = GUID_B }), 0);
-	assert_int_equal(path(b, 0)[PR_OFF_RATE], EXACTLY(7)); /* QDR 4x = 40 */
-	assert_int_equal(ask_path(b, &(struct want){ .src = GUID_A, .dst = GUID_A }), 0);
-	assert_int_equal(path(b, 0)[PR_OFF_MTU], EXACTLY(5));
-	assert_int_equal(path(b, 0)[PR_OFF_RATE], EXACTLY(16));
+	assert_int_equal(sa_path_ask_path(b, &(struct want){ .src = GUID_A, .dst = GUID_B }), 0);
+	assert_int_equal(sa_path_path(b, 0)[PR_OFF_RATE], EXACTLY(7)); /* QDR 4x = 40 */
+	assert_int_equal(sa_path_ask_path(b, &(struct want){ .src = GUID_A, .dst = GUID_A }), 0);
+	assert_int_equal(sa_path_path(b, 0)[PR_OFF_MTU], EXACTLY(5));
+	assert_int_equal(sa_path_path(b, 0)[PR_OFF_RATE], EXACTLY(16));
 }
 
 static void
@@ -110,7 +110,7 @@ test_reply_is_a_single_mad_with_no_offset_and_no_sm_key(void **state)
 {
 	struct bench *b = *state;
 
-	ask_path(b, &(struct want){ .src = GUID_A, .dst = GUID_B });
+	sa_path_ask_path(b, &(struct want){ .src = GUID_A, .dst = GUID_B });
 	assert_int_equal(b->outcome, MAD_ANSWER);
 	assert_int_equal(get_be64(b->reply + SA2_OFF_SM_KEY), 0);
 	assert_int_equal(get_be16(b->reply + SA2_OFF_ATTR_OFFSET), 0);
@@ -121,14 +121,15 @@ test_ends_by_lid_alias_and_link_local_prefix(void **state)
 {
 	struct bench *b = *state;
 
-	assert_int_equal(ask_path(b, &(struct want){ .slid = 4, .dlid = 9 }), 0);
-	assert_int_equal(get_be16(path(b, 0) + PR_OFF_DLID), 9); /* C's second LID (LMC 1) */
-	assert_int_equal(get_be64(path(b, 0) + PR_OFF_DGID + 8), GUID_C);
-	assert_int_equal(ask_path(b, &(struct want){ .src = GUID_A1, .dst = GUID_B }), 0);
-	assert_int_equal(get_be64(path(b, 0) + PR_OFF_SGID + 8), GUID_A1);
-	assert_int_equal(get_be16(path(b, 0) + PR_OFF_SLID), 4);
+	assert_int_equal(sa_path_ask_path(b, &(struct want){ .slid = 4, .dlid = 9 }), 0);
+	assert_int_equal(get_be16(sa_path_path(b, 0) + PR_OFF_DLID), 9); /* C's second LID */
+	assert_int_equal(get_be64(sa_path_path(b, 0) + PR_OFF_DGID + 8), GUID_C);
+	assert_int_equal(sa_path_ask_path(b, &(struct want){ .src = GUID_A1, .dst = GUID_B }), 0);
+	assert_int_equal(get_be64(sa_path_path(b, 0) + PR_OFF_SGID + 8), GUID_A1);
+	assert_int_equal(get_be16(sa_path_path(b, 0) + PR_OFF_SLID), 4);
 	/* GID and LID of different ports */
-	assert_int_equal(ask_path(b, &(struct want){ .src = GUID_A, .slid = 5, .dst = GUID_B }),
+	assert_int_equal(sa_path_ask_path(b, &(struct want){ .src = GUID_A, .slid = 5,
+		.dst = GUID_B }),
 		0x0300);
 }
 
@@ -137,11 +138,11 @@ test_unknown_ends(void **state)
 {
 	struct bench *b = *state;
 
-	assert_int_equal(ask_path(b, &(struct want){ .src = GUID_A, .dst = 0x77 }), 0x0500);
-	assert_int_equal(ask_path(b, &(struct want){ .src = 0x77, .dst = GUID_B }), 0x0500);
-	assert_int_equal(ask_path(b, &(struct want){ .src = GUID_A, .dlid = 77 }), 0x0300);
+	assert_int_equal(sa_path_ask_path(b, &(struct want){ .src = GUID_A, .dst = 0x77 }), 0x0500);
+	assert_int_equal(sa_path_ask_path(b, &(struct want){ .src = 0x77, .dst = GUID_B }), 0x0500);
+	assert_int_equal(sa_path_ask_path(b, &(struct want){ .src = GUID_A, .dlid = 77 }), 0x0300);
 	assert_int_equal(
-		ask_path(b, &(struct want){ .src = GUID_A, .dlid = 77, .table = true }), 0);
+		sa_path_ask_path(b, &(struct want){ .src = GUID_A, .dlid = 77, .table = true }), 0);
 	assert_int_equal(records(b, SA_PATH, 2), 0);
 }
 
@@ -158,16 +159,16 @@ test_mtu_selectors(void **state)
 	unsigned int i;
 
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		uint16_t status = ask_path(b,
+		uint16_t status = sa_path_ask_path(b,
 			&(struct want){ .src = GUID_A, .dst = GUID_C, .mask = MTU,
 				.mtu = cases[i].ask });
 
 		assert_int_equal(status, cases[i].got != 0 ? 0 : 0x0300);
 		if (cases[i].got != 0)
-			assert_int_equal(path(b, 0)[PR_OFF_MTU], cases[i].got);
+			assert_int_equal(sa_path_path(b, 0)[PR_OFF_MTU], cases[i].got);
 	}
 	/* a value without its selector does not count */
-	assert_int_equal(ask_path(b, &(struct want){ .src = GUID_A, .dst = GUID_C,
+	assert_int_equal(sa_path_ask_path(b, &(struct want){ .src = GUID_A, .dst = GUID_C,
 				      .mask = SA_BIT(PR_BIT_MTU), .mtu = EXACTLY(5) }),
 		0);
 }
@@ -186,13 +187,13 @@ test_rate_selectors_compare_gigabits_not_codes(void **state)
 	unsigned int i;
 
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		uint16_t status = ask_path(b,
+		uint16_t status = sa_path_ask_path(b,
 			&(struct want){ .src = GUID_A, .dst = GUID_C, .mask = RATE,
 				.rate = cases[i].ask });
 
 		assert_int_equal(status, cases[i].got != 0 ? 0 : 0x0300);
 		if (cases[i].got != 0)
-			assert_int_equal(path(b, 0)[PR_OFF_RATE], cases[i].got);
+			assert_int_equal(sa_path_path(b, 0)[PR_OFF_RATE], cases[i].got);
 	}
 }
 
@@ -209,13 +210,13 @@ test_life_selectors(void **state)
 	unsigned int i;
 
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		uint16_t status = ask_path(b,
+		uint16_t status = sa_path_ask_path(b,
 			&(struct want){ .src = GUID_A, .dst = GUID_C, .mask = LIFE,
 				.life = cases[i].ask });
 
 		assert_int_equal(status, cases[i].got != 0 ? 0 : 0x0300);
 		if (cases[i].got != 0)
-			assert_int_equal(path(b, 0)[PR_OFF_LIFE], cases[i].got);
+			assert_int_equal(sa_path_path(b, 0)[PR_OFF_LIFE], cases[i].got);
 	}
 }
 
@@ -226,15 +227,18 @@ test_partitions(void **state)
 	uint64_t pkey = SA_BIT(PR_BIT_PKEY);
 
 	/* D is a limited member of the default partition, A a full one */
-	assert_int_equal(ask_path(b, &(struct want){ .src = GUID_A, .dst = GUID_D }), 0);
-	assert_int_equal(get_be16(path(b, 0) + PR_OFF_PKEY), 0xFFFF);
-	assert_int_equal(ask_path(b, &(struct want){ .src = GUID_A, .dst = GUID_D, .mask = pkey,
+	assert_int_equal(sa_path_ask_path(b, &(struct want){ .src = GUID_A, .dst = GUID_D }), 0);
+	assert_int_equal(get_be16(sa_path_path(b, 0) + PR_OFF_PKEY), 0xFFFF);
+	assert_int_equal(sa_path_ask_path(b, &(struct want){ .src = GUID_A, .dst = GUID_D,
+		.mask = pkey,
 				      .pkey = 0x0001 }),
 		0);
-	assert_int_equal(get_be16(path(b, 0) + PR_OFF_PKEY), 0x8001);
+	assert_int_equal(get_be16(sa_path_path(b, 0) + PR_OFF_PKEY), 0x8001);
 	/* two limited members have no path */
-	assert_int_equal(ask_path(b, &(struct want){ .src = GUID_C, .dst = GUID_D }), 0x0300);
-	assert_int_equal(ask_path(b, &(struct want){ .src = GUID_A, .dst = GUID_C, .mask = pkey,
+	assert_int_equal(sa_path_ask_path(b, &(struct want){ .src = GUID_C, .dst = GUID_D }),
+		0x0300);
+	assert_int_equal(sa_path_ask_path(b, &(struct want){ .src = GUID_A, .dst = GUID_C,
+		.mask = pkey,
 				      .pkey = 0x8002 }),
 		0x0300);
 }
@@ -245,22 +249,22 @@ test_numb_path_and_lmc(void **state)
 	struct want w = { .src = GUID_A, .dst = GUID_C, .table = true };
 	struct bench *b = *state;
 
-	assert_int_equal(ask_path(b, &w), 0);
+	assert_int_equal(sa_path_ask_path(b, &w), 0);
 	assert_int_equal(records(b, SA_PATH, 2), 2);
-	assert_int_equal(get_be16(path(b, 0) + PR_OFF_DLID), 8);
-	assert_int_equal(get_be16(path(b, 1) + PR_OFF_DLID), 9);
+	assert_int_equal(get_be16(sa_path_path(b, 0) + PR_OFF_DLID), 8);
+	assert_int_equal(get_be16(sa_path_path(b, 1) + PR_OFF_DLID), 9);
 	assert_int_equal(get_be16(b->reply + SA2_OFF_ATTR_OFFSET), 8);
 	w.mask = SA_BIT(PR_BIT_NUMB_PATH);
 	w.numb = 0x80 | 1;
-	assert_int_equal(ask_path(b, &w), 0);
+	assert_int_equal(sa_path_ask_path(b, &w), 0);
 	assert_int_equal(records(b, SA_PATH, 2), 1);
 	w = (struct want){ .src = GUID_C, .dst = GUID_A, .table = true };
-	assert_int_equal(ask_path(b, &w), 0);
+	assert_int_equal(sa_path_ask_path(b, &w), 0);
 	assert_int_equal(records(b, SA_PATH, 2), 2);
-	assert_int_equal(get_be16(path(b, 1) + PR_OFF_SLID), 9);
-	assert_int_equal(get_be16(path(b, 1) + PR_OFF_DLID), 4);
+	assert_int_equal(get_be16(sa_path_path(b, 1) + PR_OFF_SLID), 9);
+	assert_int_equal(get_be16(sa_path_path(b, 1) + PR_OFF_DLID), 4);
 	w = (struct want){ .src = GUID_A, .dlid = 9, .table = true };
-	assert_int_equal(ask_path(b, &w), 0);
+	assert_int_equal(sa_path_ask_path(b, &w), 0);
 	assert_int_equal(records(b, SA_PATH, 2), 1);
 }
 
@@ -271,18 +275,18 @@ test_wildcard_destination_and_all_pairs(void **state)
 	struct bench *b = *state;
 
 	/* S1, S2, A, B, C twice, D */
-	assert_int_equal(ask_path(b, &w), 0);
+	assert_int_equal(sa_path_ask_path(b, &w), 0);
 	assert_int_equal(records(b, SA_PATH, 2), 7);
 	w = (struct want){ .dst = GUID_A, .table = true };
-	assert_int_equal(ask_path(b, &w), 0);
+	assert_int_equal(sa_path_ask_path(b, &w), 0);
 	assert_int_equal(records(b, SA_PATH, 2), 7);
 	w = (struct want){ .table = true };
-	assert_int_equal(ask_path(b, &w), 0);
+	assert_int_equal(sa_path_ask_path(b, &w), 0);
 	/*
 	 * sources S1 S2 A B: 7 each; C: S1 S2 A B, two LIDs each, and itself: 12; D: S1 S2 A B D: 5
 	 */
 	assert_int_equal(records(b, SA_PATH, 2), 4 * 7 + 12 + 5);
-	assert_int_equal(ask_path(b, &(struct want){ .src = GUID_A }), 0x0400);
+	assert_int_equal(sa_path_ask_path(b, &(struct want){ .src = GUID_A }), 0x0400);
 }
 
 static void
@@ -291,15 +295,15 @@ test_demands_that_no_path_meets(void **state)
 	struct want w = { .src = GUID_A, .dst = GUID_B, .mask = SA_BIT(PR_BIT_SL), .qos_sl = 3 };
 	struct bench *b = *state;
 
-	assert_int_equal(ask_path(b, &w), 0x0300);
+	assert_int_equal(sa_path_ask_path(b, &w), 0x0300);
 	w.qos_sl = 0;
-	assert_int_equal(ask_path(b, &w), 0);
+	assert_int_equal(sa_path_ask_path(b, &w), 0);
 	w.mask = SA_BIT(PR_BIT_RAW);
 	w.raw = 1;
-	assert_int_equal(ask_path(b, &w), 0x0300);
+	assert_int_equal(sa_path_ask_path(b, &w), 0x0300);
 	w = (struct want){ .src = GUID_A, .dst = GUID_B, .mask = SA_BIT(PR_BIT_QOS_CLASS),
 		.qos_sl = 0x10 };
-	assert_int_equal(ask_path(b, &w), 0x0300);
+	assert_int_equal(sa_path_ask_path(b, &w), 0x0300);
 }
 
 static void
@@ -308,12 +312,12 @@ test_flow_label_class_and_hop_limit_are_the_senders(void **state)
 	struct want w = { .src = GUID_A, .dst = GUID_B, .flow_hop = 0x0ABCDE40, .tclass = 0x20 };
 	struct bench *b = *state;
 
-	assert_int_equal(ask_path(b, &w), 0);
-	assert_int_equal(get_be32(path(b, 0) + PR_OFF_FLOW_HOP), 0);
+	assert_int_equal(sa_path_ask_path(b, &w), 0);
+	assert_int_equal(get_be32(sa_path_path(b, 0) + PR_OFF_FLOW_HOP), 0);
 	w.mask = SA_BIT(PR_BIT_FLOW) | SA_BIT(PR_BIT_HOP) | SA_BIT(PR_BIT_TCLASS);
-	assert_int_equal(ask_path(b, &w), 0);
-	assert_int_equal(get_be32(path(b, 0) + PR_OFF_FLOW_HOP), 0x0ABCDE40);
-	assert_int_equal(path(b, 0)[PR_OFF_TCLASS], 0x20);
+	assert_int_equal(sa_path_ask_path(b, &w), 0);
+	assert_int_equal(get_be32(sa_path_path(b, 0) + PR_OFF_FLOW_HOP), 0x0ABCDE40);
+	assert_int_equal(sa_path_path(b, 0)[PR_OFF_TCLASS], 0x20);
 }
 
 static void
@@ -322,16 +326,17 @@ test_topology_changes_are_seen(void **state)
 	struct bench *b = *state;
 	struct sa_change c = change_of(SA_LINK);
 
-	assert_int_equal(ask_path(b, &(struct want){ .src = GUID_A, .dst = GUID_C }), 0);
+	assert_int_equal(sa_path_ask_path(b, &(struct want){ .src = GUID_A, .dst = GUID_C }), 0);
 	put_port_info(b, 1, 10, 0, 3, 4, 2);
-	assert_int_equal(ask_path(b, &(struct want){ .src = GUID_A, .dst = GUID_C }), 0);
-	assert_int_equal(path(b, 0)[PR_OFF_MTU], EXACTLY(3));
+	assert_int_equal(sa_path_ask_path(b, &(struct want){ .src = GUID_A, .dst = GUID_C }), 0);
+	assert_int_equal(sa_path_path(b, 0)[PR_OFF_MTU], EXACTLY(3));
 	c.remove = true;
 	c.rid = 0x00010A00;
 	bench_put(b, &c);
-	assert_int_equal(ask_path(b, &(struct want){ .src = GUID_A, .dst = GUID_C }), 0x0300);
+	assert_int_equal(sa_path_ask_path(b, &(struct want){ .src = GUID_A, .dst = GUID_C }),
+		0x0300);
 	put_link(b, 1, 10, 2, 10);
-	assert_int_equal(ask_path(b, &(struct want){ .src = GUID_A, .dst = GUID_C }), 0);
+	assert_int_equal(sa_path_ask_path(b, &(struct want){ .src = GUID_A, .dst = GUID_C }), 0);
 }
 
 static void
@@ -343,9 +348,9 @@ test_of_shortest_routes_the_widest_is_taken(void **state)
 	put_port_info(b, 1, 11, 0, 5, 4, 2);
 	put_port_info(b, 2, 11, 0, 5, 4, 2);
 	put_link(b, 1, 11, 2, 11);
-	assert_int_equal(ask_path(b, &(struct want){ .src = GUID_A, .dst = GUID_C }), 0);
-	assert_int_equal(path(b, 0)[PR_OFF_MTU], EXACTLY(5));
-	assert_int_equal(path(b, 0)[PR_OFF_RATE], EXACTLY(16));
+	assert_int_equal(sa_path_ask_path(b, &(struct want){ .src = GUID_A, .dst = GUID_C }), 0);
+	assert_int_equal(sa_path_path(b, 0)[PR_OFF_MTU], EXACTLY(5));
+	assert_int_equal(sa_path_path(b, 0)[PR_OFF_RATE], EXACTLY(16));
 	/* a link that is down carries nothing */
 	struct sa_change c = change_of(SA_PORT_INFO);
 
@@ -353,8 +358,8 @@ test_of_shortest_routes_the_widest_is_taken(void **state)
 	set_field(&c, "port_num", 11);
 	set_field(&c, "port_state", 1);
 	bench_put(b, &c);
-	assert_int_equal(ask_path(b, &(struct want){ .src = GUID_A, .dst = GUID_C }), 0);
-	assert_int_equal(path(b, 0)[PR_OFF_MTU], EXACTLY(4));
+	assert_int_equal(sa_path_ask_path(b, &(struct want){ .src = GUID_A, .dst = GUID_C }), 0);
+	assert_int_equal(sa_path_path(b, 0)[PR_OFF_MTU], EXACTLY(4));
 }
 
 static void
@@ -369,16 +374,19 @@ test_a_longer_route_is_not_taken_however_wide(void **state)
 	put_port_info(b, 3, 2, 0, 5, 4, 2);
 	put_link(b, 1, 12, 3, 1);
 	put_link(b, 2, 12, 3, 2);
-	assert_int_equal(ask_path(b, &(struct want){ .src = GUID_A, .dst = GUID_C }), 0);
-	assert_int_equal(path(b, 0)[PR_OFF_MTU], EXACTLY(4));
+	assert_int_equal(sa_path_ask_path(b, &(struct want){ .src = GUID_A, .dst = GUID_C }), 0);
+	assert_int_equal(sa_path_path(b, 0)[PR_OFF_MTU], EXACTLY(4));
 	/* routes of three switches, of which two are kept at one time */
 	for (unsigned int i = 0; i < 3; i++) {
-		assert_int_equal(ask_path(b, &(struct want){ .slid = 3, .dst = GUID_C }), 0);
-		assert_int_equal(path(b, 0)[PR_OFF_RATE], EXACTLY(16));
-		assert_int_equal(ask_path(b, &(struct want){ .src = GUID_C, .dst = GUID_A }), 0);
-		assert_int_equal(path(b, 0)[PR_OFF_RATE], EXACTLY(12));
-		assert_int_equal(ask_path(b, &(struct want){ .src = GUID_A, .dst = GUID_D }), 0);
-		assert_int_equal(path(b, 0)[PR_OFF_RATE], EXACTLY(12));
+		assert_int_equal(sa_path_ask_path(b, &(struct want){ .slid = 3, .dst = GUID_C }),
+			0);
+		assert_int_equal(sa_path_path(b, 0)[PR_OFF_RATE], EXACTLY(16));
+		assert_int_equal(sa_path_ask_path(b, &(struct want){ .src = GUID_C,
+			.dst = GUID_A }), 0);
+		assert_int_equal(sa_path_path(b, 0)[PR_OFF_RATE], EXACTLY(12));
+		assert_int_equal(sa_path_ask_path(b, &(struct want){ .src = GUID_A,
+			.dst = GUID_D }), 0);
+		assert_int_equal(sa_path_path(b, 0)[PR_OFF_RATE], EXACTLY(12));
 	}
 }
 
@@ -390,18 +398,18 @@ test_both_ends_of_a_link_count(void **state)
 	struct bench *b = *state;
 
 	put_port_info(b, 1, 1, 0, 2, 4, 0); /* the switch's end of A's link */
-	assert_int_equal(ask_path(b, &w), 0);
-	assert_int_equal(path(b, 0)[PR_OFF_MTU], EXACTLY(2));
-	assert_int_equal(path(b, 0)[PR_OFF_RATE], EXACTLY(7));
+	assert_int_equal(sa_path_ask_path(b, &w), 0);
+	assert_int_equal(sa_path_path(b, 0)[PR_OFF_MTU], EXACTLY(2));
+	assert_int_equal(sa_path_path(b, 0)[PR_OFF_RATE], EXACTLY(7));
 	set_field(&c, "lid", 1);
 	set_field(&c, "port_num", 1);
 	set_field(&c, "port_state", 1);
 	bench_put(b, &c);
-	assert_int_equal(ask_path(b, &w), 0x0300);
+	assert_int_equal(sa_path_ask_path(b, &w), 0x0300);
 	set_field(&c, "lid", 8);
 	set_field(&c, "lmc", 1);
 	bench_put(b, &c); /* C itself is down: it is no endport any more */
-	assert_int_equal(ask_path(b, &w), 0x0500);
+	assert_int_equal(sa_path_ask_path(b, &w), 0x0500);
 }
 
 static void
@@ -411,13 +419,13 @@ test_changes_of_partitions_and_guids_are_seen(void **state)
 	struct want w = { .src = GUID_A, .dst = GUID_C };
 	struct bench *b = *state;
 
-	assert_int_equal(ask_path(b, &w), 0);
+	assert_int_equal(sa_path_ask_path(b, &w), 0);
 	put_pkeys(b, 4, 1, none, 3);
-	assert_int_equal(ask_path(b, &w), 0x0300);
+	assert_int_equal(sa_path_ask_path(b, &w), 0x0300);
 	put_pkeys(b, 8, 1, other, 2); /* 0x8000 is no P_Key that two ports could share */
-	assert_int_equal(ask_path(b, &w), 0x0300);
+	assert_int_equal(sa_path_ask_path(b, &w), 0x0300);
 	put_port(b, 8, 0xCC, NODE_TYPE_CA, 1);
-	assert_int_equal(ask_path(b, &w), 0x0500);
+	assert_int_equal(sa_path_ask_path(b, &w), 0x0500);
 }
 
 static void
@@ -430,9 +438,9 @@ test_back_to_back_ports_need_no_switch(void **state)
 	put_port(b, 21, 0x21, NODE_TYPE_CA, 0);
 	put_port_info(b, 21, 1, 0, 3, 4, 2);
 	put_link(b, 20, 1, 21, 1);
-	assert_int_equal(ask_path(b, &(struct want){ .src = 0x20, .dst = 0x21 }), 0);
-	assert_int_equal(path(b, 0)[PR_OFF_MTU], EXACTLY(3));
-	assert_int_equal(ask_path(b, &(struct want){ .src = 0x20, .dst = GUID_A }), 0x0300);
+	assert_int_equal(sa_path_ask_path(b, &(struct want){ .src = 0x20, .dst = 0x21 }), 0);
+	assert_int_equal(sa_path_path(b, 0)[PR_OFF_MTU], EXACTLY(3));
+	assert_int_equal(sa_path_ask_path(b, &(struct want){ .src = 0x20, .dst = GUID_A }), 0x0300);
 }
 
 static void
@@ -441,11 +449,11 @@ test_untrusted_requester_sees_paths_of_its_partitions_only(void **state)
 	struct want w = { .src = GUID_A, .dst = GUID_D, .from = GUID_B, .untrusted = true };
 	struct bench *b = *state;
 
-	assert_int_equal(ask_path(b, &w), 0);
+	assert_int_equal(sa_path_ask_path(b, &w), 0);
 	w.from = GUID_C; /* shares nothing with D */
-	assert_int_equal(ask_path(b, &w), 0x0300);
+	assert_int_equal(sa_path_ask_path(b, &w), 0x0300);
 	w.from = 0; /* not a port of the database: a full member of the default partition */
-	assert_int_equal(ask_path(b, &w), 0);
+	assert_int_equal(sa_path_ask_path(b, &w), 0);
 }
 
 static void
@@ -460,8 +468,9 @@ test_fabric_beyond_the_limits_is_refused(void **state)
 	struct bench *b = bench_create(few_switches);
 
 	(void)state;
-	assert_int_equal(ask_path(b, &(struct want){ .src = GUID_A, .dst = GUID_C }), 0x0100);
-	assert_int_equal(ask_path(b, &(struct want){ .src = GUID_A, .dst = GUID_B }), 0);
+	assert_int_equal(sa_path_ask_path(b, &(struct want){ .src = GUID_A, .dst = GUID_C }),
+		0x0100);
+	assert_int_equal(sa_path_ask_path(b, &(struct want){ .src = GUID_A, .dst = GUID_B }), 0);
 	bench_destroy(b);
 }
 
@@ -503,7 +512,7 @@ test_large_fabric_is_read_in_slices(void **state)
 	for (i = 0; !b->answered && i < 200; i++)
 		sa_run(b->w, 0, 100);
 	assert_int_equal(get_be16(b->reply + MAD_OFF_STATUS), 0);
-	assert_int_equal(path(b, 0)[PR_OFF_MTU], EXACTLY(3));
+	assert_int_equal(sa_path_path(b, 0)[PR_OFF_MTU], EXACTLY(3));
 	/* the graph is kept when a record changes nothing in it */
 	struct sa_change c = change_of(SA_SERVICE);
 
@@ -562,18 +571,18 @@ test_path_to_a_multicast_group(void **state)
 	c.rec[MC_OFF_LIFE] = 0x90;
 	bench_put(b, &c);
 	assert_int_equal(ask(b, &a), 0);
-	assert_memory_equal(path(b, 0) + PR_OFF_DGID, mgid, 16);
-	assert_int_equal(get_be16(path(b, 0) + PR_OFF_DLID), 0xC007);
-	assert_int_equal(get_be16(path(b, 0) + PR_OFF_PKEY), 0x8001);
-	assert_int_equal(path(b, 0)[PR_OFF_MTU], EXACTLY(4));
-	assert_int_equal(path(b, 0)[PR_OFF_RATE], EXACTLY(3));
-	assert_int_equal(path(b, 0)[PR_OFF_LIFE], EXACTLY(16));
+	assert_memory_equal(sa_path_path(b, 0) + PR_OFF_DGID, mgid, 16);
+	assert_int_equal(get_be16(sa_path_path(b, 0) + PR_OFF_DLID), 0xC007);
+	assert_int_equal(get_be16(sa_path_path(b, 0) + PR_OFF_PKEY), 0x8001);
+	assert_int_equal(sa_path_path(b, 0)[PR_OFF_MTU], EXACTLY(4));
+	assert_int_equal(sa_path_path(b, 0)[PR_OFF_RATE], EXACTLY(3));
+	assert_int_equal(sa_path_path(b, 0)[PR_OFF_LIFE], EXACTLY(16));
 	/* a sender cannot choose the group's values (opensm) */
-	assert_int_equal(get_be16(path(b, 0) + PR_OFF_SL), 5);
-	assert_int_equal(get_be32(path(b, 0) + PR_OFF_FLOW_HOP), 0x0ABCDE07);
-	assert_int_equal(path(b, 0)[PR_OFF_TCLASS], 0x2C);
+	assert_int_equal(get_be16(sa_path_path(b, 0) + PR_OFF_SL), 5);
+	assert_int_equal(get_be32(sa_path_path(b, 0) + PR_OFF_FLOW_HOP), 0x0ABCDE07);
+	assert_int_equal(sa_path_path(b, 0)[PR_OFF_TCLASS], 0x2C);
 	/* a group has no way back: not reversible */
-	assert_int_equal(path(b, 0)[PR_OFF_NUMB_PATH], 1);
+	assert_int_equal(sa_path_path(b, 0)[PR_OFF_NUMB_PATH], 1);
 	a.mask |= SA_BIT(PR_BIT_SL);
 	assert_int_equal(ask(b, &a), 0x0300);
 	put_be16(rec + PR_OFF_SL, 5);
@@ -603,10 +612,10 @@ test_many_pkeys_are_read_from_the_store(void **state)
 		pkeys[i] = 0x8100 + i;
 	put_pkeys(b, 5, 1, pkeys, 32);
 	put_pkeys(b, 4, 1, pkeys + 31, 1);
-	assert_int_equal(ask_path(b, &(struct want){ .src = GUID_A, .dst = GUID_B }), 0);
-	assert_int_equal(get_be16(path(b, 0) + PR_OFF_PKEY), 0x811F);
-	assert_int_equal(ask_path(b, &(struct want){ .src = GUID_B, .dst = GUID_A }), 0);
-	assert_int_equal(get_be16(path(b, 0) + PR_OFF_PKEY), 0x811F);
+	assert_int_equal(sa_path_ask_path(b, &(struct want){ .src = GUID_A, .dst = GUID_B }), 0);
+	assert_int_equal(get_be16(sa_path_path(b, 0) + PR_OFF_PKEY), 0x811F);
+	assert_int_equal(sa_path_ask_path(b, &(struct want){ .src = GUID_B, .dst = GUID_A }), 0);
+	assert_int_equal(get_be16(sa_path_path(b, 0) + PR_OFF_PKEY), 0x811F);
 }
 
 int

@@ -21,7 +21,7 @@
 #define NUM(a) (sizeof(a) / sizeof((a)[0]))
 
 static const struct sa_field *
-field(uint16_t attribute, const char *name)
+sa_record_field(uint16_t attribute, const char *name)
 {
 	const struct sa_field *f = sa_field_named(sa_record_type(attribute), name);
 
@@ -31,7 +31,7 @@ field(uint16_t attribute, const char *name)
 }
 
 static void
-fill(uint8_t *bytes, size_t len)
+sa_record_fill(uint8_t *bytes, size_t len)
 {
 	for (size_t i = 0; i < len; i++)
 		bytes[i] = (uint8_t)(rand() >> 7);
@@ -178,7 +178,7 @@ test_mask_bits(void **state)
 	(void)state;
 	for (size_t i = 0; i < NUM(bits); i++) {
 		const struct sa_record_type *t = sa_record_type(bits[i].attribute);
-		const struct sa_field *f = field(bits[i].attribute, bits[i].name);
+		const struct sa_field *f = sa_record_field(bits[i].attribute, bits[i].name);
 		uint64_t v2 = 1ull << bits[i].v2, v1 = bits[i].v1 < 0 ? 0 : 1ull << bits[i].v1;
 
 		if (sa_mask(t, f, SA_V2) != v2 || sa_mask(t, f, SA_V1) != v1)
@@ -187,7 +187,7 @@ test_mask_bits(void **state)
 		if (v1 != 0)
 			assert_int_equal(sa_mask_v2(t, v1, SA_V1), v2);
 	}
-	assert_int_equal(field(SA_SWITCH_INFO, "lids_per_port")->offset, (4 + 12) * 8);
+	assert_int_equal(sa_record_field(SA_SWITCH_INFO, "lids_per_port")->offset, (4 + 12) * 8);
 }
 
 /* B11: components of several bits, and the known mask bits of a type */
@@ -199,14 +199,18 @@ test_masks_of_several_bits(void **state)
 	const struct sa_record_type *path = sa_record_type(SA_PATH);
 
 	(void)state;
-	assert_int_equal(sa_mask(path, field(SA_PATH, "service_id"), SA_V2), 0x3);
-	assert_int_equal(sa_mask(service, field(SA_SERVICE, "service_data8"), SA_V2), 0x7FFF80);
-	assert_int_equal(sa_mask(service, field(SA_SERVICE, "service_data16"), SA_V2), 0x7F800000);
-	assert_int_equal(sa_mask(service, field(SA_SERVICE, "service_data32"), SA_V2), 0x780000000);
+	assert_int_equal(sa_mask(path, sa_record_field(SA_PATH, "service_id"), SA_V2), 0x3);
+	assert_int_equal(sa_mask(service, sa_record_field(SA_SERVICE, "service_data8"), SA_V2),
+		0x7FFF80);
+	assert_int_equal(sa_mask(service, sa_record_field(SA_SERVICE, "service_data16"), SA_V2),
+		0x7F800000);
+	assert_int_equal(sa_mask(service, sa_record_field(SA_SERVICE, "service_data32"), SA_V2),
+		0x780000000);
 	assert_int_equal(
-			sa_mask(service, field(SA_SERVICE, "service_data64"), SA_V2), 0x1800000000);
+			sa_mask(service, sa_record_field(SA_SERVICE, "service_data64"), SA_V2),
+				0x1800000000);
 	assert_int_equal(sa_mask_known(service), 0x1FFFFFFFFF);
-	assert_int_equal(sa_mask(sltovl, field(SA_SLTOVL, "vls"), SA_V1), 0xFFFF);
+	assert_int_equal(sa_mask(sltovl, sa_record_field(SA_SLTOVL, "vls"), SA_V1), 0xFFFF);
 	assert_int_equal(sa_mask_v2(sltovl, 0x8001, SA_V1), 0x80010);
 	assert_int_equal(sa_mask_v2(service, UINT64_MAX, SA_V1), 0x1FFFFFFFFF);
 	assert_int_equal(sa_mask_known(path), 0x7FFFFF);
@@ -232,7 +236,7 @@ test_template_compares_what_the_mask_selects(void **state)
 			uint64_t mask = sa_mask(t, f, SA_V2);
 			bool sees = mask != 0 && f->kind != SA_RESERVED;
 
-			fill(tmpl, sizeof(tmpl));
+			sa_record_fill(tmpl, sizeof(tmpl));
 			memcpy(rec, tmpl, sizeof(rec));
 			sa_match_compile(&m, t, tmpl, mask, 0);
 			assert_true(sa_match(&m, rec));
@@ -387,8 +391,8 @@ test_wire_forms_there_and_back(void **state)
 		bool record = t->attribute > SA_INFORM_INFO;
 
 		assert_int_equal(sa_wire_len(t, SA_V1), (record ? 4 : 0) + t->len - t->rid_len);
-		fill(rec, sizeof(rec));
-		fill(wire, sizeof(wire));
+		sa_record_fill(rec, sizeof(rec));
+		sa_record_fill(wire, sizeof(wire));
 		sa_encode(t, SA_V2, rec, 0, wire);
 		for (unsigned int b = t->len; b < t->stride; b++)
 			assert_int_equal(wire[b], 0);
@@ -418,7 +422,7 @@ test_put_changes_its_own_bits_only(void **state)
 
 			if (f->bits > 64)
 				continue;
-			fill(rec, sizeof(rec));
+			sa_record_fill(rec, sizeof(rec));
 			memcpy(before, rec, sizeof(rec));
 			was = sa_get(f, rec);
 			sa_put(f, rec, ~was);
@@ -446,7 +450,7 @@ test_every_component_prints_what_it_parses(void **state)
 
 				if (f->kind == SA_RESERVED)
 					continue;
-				fill(rec, sizeof(rec));
+				sa_record_fill(rec, sizeof(rec));
 				memcpy(back, rec, sizeof(rec));
 				memset(back + f->offset / 8, 0, (f->offset % 8 + f->bits + 7) / 8);
 				/* the neighbours in the first and last byte are not ours */
@@ -510,9 +514,9 @@ test_text_of_components(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < NUM(texts); i++) {
-		const struct sa_field *f = field(texts[i].attribute, texts[i].name);
+		const struct sa_field *f = sa_record_field(texts[i].attribute, texts[i].name);
 
-		fill(rec, sizeof(rec));
+		sa_record_fill(rec, sizeof(rec));
 		assert_int_equal(sa_parse(f, rec, texts[i].text, &err), 0);
 		assert_string_equal(sa_print(f, rec, text, sizeof(text)), texts[i].printed);
 	}
@@ -575,9 +579,10 @@ test_bad_text_is_refused_in_words(void **state)
 	for (size_t i = 0; i < NUM(bad); i++) {
 		struct error err = { "" };
 
-		fill(rec, sizeof(rec));
+		sa_record_fill(rec, sizeof(rec));
 		memcpy(before, rec, sizeof(rec));
-		assert_int_equal(sa_parse(field(bad[i].attribute, bad[i].name), rec, bad[i].text,
+		assert_int_equal(sa_parse(sa_record_field(bad[i].attribute, bad[i].name), rec,
+			bad[i].text,
 						 &err),
 				-22);
 		if (strstr(err.text, bad[i].says) == NULL)
@@ -599,7 +604,7 @@ test_print_keeps_within_the_buffer(void **state)
 	memset(rec, 0xFF, sizeof(rec));
 	for (size_t size = 1; size <= 8; size++) {
 		memset(text, '#', sizeof(text));
-		sa_print(field(SA_VLARB, "entries"), rec, text, size);
+		sa_print(sa_record_field(SA_VLARB, "entries"), rec, text, size);
 		assert_true(strlen(text) < size);
 		assert_int_equal(text[size], '#');
 	}

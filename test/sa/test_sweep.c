@@ -37,7 +37,7 @@ struct subnet {
 
 /* The node at the end of a route, and the port by which the route enters. @return false: none */
 static bool
-arrive(const struct sweep_request *r, unsigned int *node, uint8_t *port)
+sa_sweep_arrive(const struct sweep_request *r, unsigned int *node, uint8_t *port)
 {
 	*node = US;
 	*port = 1;
@@ -55,7 +55,7 @@ arrive(const struct sweep_request *r, unsigned int *node, uint8_t *port)
 }
 
 static void
-node_info(unsigned int node, uint8_t port, uint8_t *data)
+sa_sweep_node_info(unsigned int node, uint8_t port, uint8_t *data)
 {
 	static const uint8_t ports[NODES] = { 1, 3, 2 };
 
@@ -77,13 +77,13 @@ switch_info(uint8_t *data)
 }
 
 static bool
-answer(const struct subnet *n, const struct sweep_request *r, uint8_t *data)
+sa_sweep_answer(const struct subnet *n, const struct sweep_request *r, uint8_t *data)
 {
 	unsigned int node;
 	uint8_t port;
 
 	memset(data, 0, SWEEP_DATA);
-	assert_true(arrive(r, &node, &port));
+	assert_true(sa_sweep_arrive(r, &node, &port));
 	if (r->attribute == n->silent)
 		return false;
 	switch (r->attribute) {
@@ -91,7 +91,7 @@ answer(const struct subnet *n, const struct sweep_request *r, uint8_t *data)
 		strcpy((char *)data, node == SWITCH ? "the switch" : "a host");
 		return true;
 	case 0x11:
-		node_info(node, port, data);
+		sa_sweep_node_info(node, port, data);
 		return true;
 	case 0x12:
 		assert_int_equal(node, SWITCH);
@@ -129,7 +129,7 @@ answer(const struct subnet *n, const struct sweep_request *r, uint8_t *data)
 }
 
 static int
-take(void *arg, const struct sa_change *change)
+sa_sweep_take(void *arg, const struct sa_change *change)
 {
 	struct subnet *n = arg;
 
@@ -138,15 +138,15 @@ take(void *arg, const struct sa_change *change)
 }
 
 static void
-run(struct subnet *n, struct sweep_counts *c)
+sa_sweep_run(struct subnet *n, struct sweep_counts *c)
 {
 	struct sweep *s = sweep_create(&allocator_malloc);
-	const struct sa_import_sink sink = { n, take };
+	const struct sa_import_sink sink = { n, sa_sweep_take };
 	struct sweep_request r;
 	uint8_t data[SWEEP_DATA];
 
 	while (sweep_next(s, &r))
-		sweep_answer(s, &r, answer(n, &r, data) ? data : NULL);
+		sweep_answer(s, &r, sa_sweep_answer(n, &r, data) ? data : NULL);
 	assert_int_equal(sweep_error(s), 0);
 	assert_int_equal(sweep_records(s, &sink), 0);
 	sweep_counts(s, c);
@@ -154,7 +154,7 @@ run(struct subnet *n, struct sweep_counts *c)
 }
 
 static unsigned int
-count(const struct subnet *n, uint16_t attribute)
+sa_sweep_count(const struct subnet *n, uint16_t attribute)
 {
 	unsigned int i, found = 0;
 
@@ -165,7 +165,7 @@ count(const struct subnet *n, uint16_t attribute)
 
 /* The record of a RID. */
 static const uint8_t *
-record(const struct subnet *n, uint16_t attribute, uint32_t rid)
+sa_sweep_record(const struct subnet *n, uint16_t attribute, uint32_t rid)
 {
 	const struct sa_record_type *t = sa_record_type(attribute);
 
@@ -183,33 +183,36 @@ test_every_record_of_a_small_subnet(void **state)
 	struct sweep_counts c;
 
 	(void)state;
-	run(&n, &c);
+	sa_sweep_run(&n, &c);
 	assert_int_equal(c.nodes, 3);
 	assert_int_equal(c.switches, 1);
 	assert_int_equal(c.links, 4);
 	assert_int_equal(c.unanswered + c.without_lid, 0);
-	assert_int_equal(count(&n, SA_NODE), 3);
-	assert_int_equal(get_be64(record(&n, SA_NODE, 0x00030000) + NODE_OFF_PORT_GUID), 0x202);
-	assert_string_equal((const char *)record(&n, SA_NODE, 0x00020000) + 44, "the switch");
-	assert_int_equal(count(&n, SA_PORT_INFO), 2 + 4);
-	assert_int_equal(record(&n, SA_PORT_INFO, 0x00020300)[PORT_OFF_STATE] & 0xF, 1);
-	record(&n, SA_PORT_INFO, 0x00030200);
-	assert_int_equal(count(&n, SA_LINK), 4);
-	assert_memory_equal(record(&n, SA_LINK, 0x00010100), "\0\1\1\1\0\2", 6);
-	assert_memory_equal(record(&n, SA_LINK, 0x00020200), "\0\2\2\2\0\3", 6);
-	assert_memory_equal(record(&n, SA_LINK, 0x00030200), "\0\3\2\2\0\2", 6);
-	assert_int_equal(count(&n, SA_SWITCH_INFO), 1);
-	assert_int_equal(count(&n, SA_GUID_INFO), 1);
-	assert_int_equal(count(&n, SA_PKEY_TABLE), 2); /* second blocks are empty */
-	assert_int_equal(get_be16(record(&n, SA_PKEY_TABLE, 0x00030200) + PKEY_OFF_KEYS), 0xFFFF);
-	assert_int_equal(count(&n, SA_LFT), 2); /* up to LID 70 */
-	assert_int_equal(record(&n, SA_LFT, 0x00020001)[LFT_OFF_PORTS + 3], 2);
-	assert_int_equal(count(&n, SA_MFT), 1); /* up to MLID C021; the first block is empty */
-	record(&n, SA_MFT, 0x00020004);
+	assert_int_equal(sa_sweep_count(&n, SA_NODE), 3);
+	assert_int_equal(get_be64(sa_sweep_record(&n, SA_NODE, 0x00030000) + NODE_OFF_PORT_GUID),
+		0x202);
+	assert_string_equal((const char *)sa_sweep_record(&n, SA_NODE, 0x00020000) + 44,
+		"the switch");
+	assert_int_equal(sa_sweep_count(&n, SA_PORT_INFO), 2 + 4);
+	assert_int_equal(sa_sweep_record(&n, SA_PORT_INFO, 0x00020300)[PORT_OFF_STATE] & 0xF, 1);
+	sa_sweep_record(&n, SA_PORT_INFO, 0x00030200);
+	assert_int_equal(sa_sweep_count(&n, SA_LINK), 4);
+	assert_memory_equal(sa_sweep_record(&n, SA_LINK, 0x00010100), "\0\1\1\1\0\2", 6);
+	assert_memory_equal(sa_sweep_record(&n, SA_LINK, 0x00020200), "\0\2\2\2\0\3", 6);
+	assert_memory_equal(sa_sweep_record(&n, SA_LINK, 0x00030200), "\0\3\2\2\0\2", 6);
+	assert_int_equal(sa_sweep_count(&n, SA_SWITCH_INFO), 1);
+	assert_int_equal(sa_sweep_count(&n, SA_GUID_INFO), 1);
+	assert_int_equal(sa_sweep_count(&n, SA_PKEY_TABLE), 2); /* second blocks are empty */
+	assert_int_equal(get_be16(sa_sweep_record(&n, SA_PKEY_TABLE, 0x00030200) + PKEY_OFF_KEYS),
+		0xFFFF);
+	assert_int_equal(sa_sweep_count(&n, SA_LFT), 2); /* up to LID 70 */
+	assert_int_equal(sa_sweep_record(&n, SA_LFT, 0x00020001)[LFT_OFF_PORTS + 3], 2);
+	assert_int_equal(sa_sweep_count(&n, SA_MFT), 1); /* C021; block 0 is empty */
+	sa_sweep_record(&n, SA_MFT, 0x00020004);
 	/* by ports that are up: in 0, 1, 2 and out 1, 2; of hosts the port */
-	assert_int_equal(count(&n, SA_SLTOVL), 6 + 2);
-	record(&n, SA_SLTOVL, 0x00020102);
-	record(&n, SA_SLTOVL, 0x00030002);
+	assert_int_equal(sa_sweep_count(&n, SA_SLTOVL), 6 + 2);
+	sa_sweep_record(&n, SA_SLTOVL, 0x00020102);
+	sa_sweep_record(&n, SA_SLTOVL, 0x00030002);
 }
 
 static void
@@ -219,10 +222,10 @@ test_a_table_without_all_its_blocks_is_none(void **state)
 	struct sweep_counts c;
 
 	(void)state;
-	run(&n, &c);
+	sa_sweep_run(&n, &c);
 	assert_int_equal(c.unanswered, 2);
-	assert_int_equal(count(&n, SA_LFT), 0);
-	assert_int_equal(count(&n, SA_SWITCH_INFO), 1);
+	assert_int_equal(sa_sweep_count(&n, SA_LFT), 0);
+	assert_int_equal(sa_sweep_count(&n, SA_SWITCH_INFO), 1);
 }
 
 static void
@@ -232,10 +235,10 @@ test_nodes_without_a_lid_give_no_records(void **state)
 	struct sweep_counts c;
 
 	(void)state;
-	run(&n, &c);
+	sa_sweep_run(&n, &c);
 	assert_int_equal(c.without_lid, 1);
-	assert_int_equal(count(&n, SA_NODE), 2);
-	assert_int_equal(count(&n, SA_LINK), 2);
+	assert_int_equal(sa_sweep_count(&n, SA_NODE), 2);
+	assert_int_equal(sa_sweep_count(&n, SA_LINK), 2);
 }
 
 static void
@@ -245,7 +248,7 @@ test_a_port_that_does_not_answer_leads_nowhere(void **state)
 	struct sweep_counts c;
 
 	(void)state;
-	run(&n, &c);
+	sa_sweep_run(&n, &c);
 	assert_int_equal(c.nodes, 1);
 	assert_int_equal(n.records, 0);
 }

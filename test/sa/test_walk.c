@@ -26,7 +26,7 @@ struct want {
 };
 
 static uint16_t
-ask_path(struct bench *b, const struct want *w)
+sa_walk_ask_path(struct bench *b, const struct want *w)
 {
 	uint8_t rec[PR_LEN] = { 0 };
 	struct ask a = { .version = 2, .method = w->table ? SA_GET_TABLE : MAD_GET,
@@ -50,7 +50,7 @@ ask_path(struct bench *b, const struct want *w)
 }
 
 static const uint8_t *
-path(struct bench *b, unsigned int n)
+sa_walk_path(struct bench *b, unsigned int n)
 {
 	return record_of(b, SA_PATH, 2, n);
 }
@@ -99,7 +99,7 @@ setup_with(void **state, void (*change)(struct sa_config *config))
 }
 
 static int
-setup(void **state)
+sa_walk_setup(void **state)
 {
 	return setup_with(state, NULL);
 }
@@ -122,13 +122,14 @@ test_the_tables_decide_not_the_widest_link(void **state)
 {
 	struct bench *b = *state;
 
-	assert_int_equal(ask_path(b, &(struct want){ .src = GUID_A, .dst = GUID_C }), 0);
-	assert_int_equal(path(b, 0)[PR_OFF_MTU], EXACTLY(4));
-	assert_int_equal(path(b, 0)[PR_OFF_RATE], EXACTLY(12)); /* FDR 4x, by port 10 */
-	assert_int_equal(path(b, 0)[PR_OFF_NUMB_PATH], 0x81);
-	assert_int_equal(ask_path(b, &(struct want){ .src = GUID_A, .dst = GUID_C, .dlid = 9 }), 0);
-	assert_int_equal(path(b, 0)[PR_OFF_MTU], EXACTLY(5));
-	assert_int_equal(path(b, 0)[PR_OFF_RATE], EXACTLY(16)); /* EDR 4x, by port 11 */
+	assert_int_equal(sa_walk_ask_path(b, &(struct want){ .src = GUID_A, .dst = GUID_C }), 0);
+	assert_int_equal(sa_walk_path(b, 0)[PR_OFF_MTU], EXACTLY(4));
+	assert_int_equal(sa_walk_path(b, 0)[PR_OFF_RATE], EXACTLY(12)); /* FDR 4x, by port 10 */
+	assert_int_equal(sa_walk_path(b, 0)[PR_OFF_NUMB_PATH], 0x81);
+	assert_int_equal(sa_walk_ask_path(b, &(struct want){ .src = GUID_A, .dst = GUID_C,
+		.dlid = 9 }), 0);
+	assert_int_equal(sa_walk_path(b, 0)[PR_OFF_MTU], EXACTLY(5));
+	assert_int_equal(sa_walk_path(b, 0)[PR_OFF_RATE], EXACTLY(16)); /* EDR 4x, by port 11 */
 	sa_run(b->w, 0, 1);
 	/* there and back, for each of the two */
 	assert_int_equal(sa_worker_counters(b->w)->routes_walked, 4);
@@ -144,8 +145,8 @@ test_without_tables_the_search_says_so(void **state)
 	c.remove = true;
 	c.rid = 0x00010000;
 	bench_put(b, &c); /* of S1 nothing is known: not a black hole */
-	assert_int_equal(ask_path(b, &(struct want){ .src = GUID_A, .dst = GUID_C }), 0);
-	assert_int_equal(path(b, 0)[PR_OFF_RATE], EXACTLY(16));
+	assert_int_equal(sa_walk_ask_path(b, &(struct want){ .src = GUID_A, .dst = GUID_C }), 0);
+	assert_int_equal(sa_walk_path(b, 0)[PR_OFF_RATE], EXACTLY(16));
 	sa_run(b->w, 0, 1);
 	assert_int_equal(sa_worker_counters(b->w)->routes_searched, 2);
 }
@@ -159,31 +160,37 @@ test_black_holes_and_loops_give_no_path(void **state)
 	memcpy(hole, s1, sizeof(s1));
 	hole[8] = NO;
 	put_lft(b, 1, hole, sizeof(hole));
-	assert_int_equal(ask_path(b, &(struct want){ .src = GUID_A, .dst = GUID_C, .dlid = 8 }),
+	assert_int_equal(sa_walk_ask_path(b, &(struct want){ .src = GUID_A, .dst = GUID_C,
+		.dlid = 8 }),
 		0x0300);
 	hole[8] = 7; /* no cable there */
 	put_lft(b, 1, hole, sizeof(hole));
-	assert_int_equal(ask_path(b, &(struct want){ .src = GUID_A, .dst = GUID_C, .dlid = 8 }),
+	assert_int_equal(sa_walk_ask_path(b, &(struct want){ .src = GUID_A, .dst = GUID_C,
+		.dlid = 8 }),
 		0x0300);
 	hole[8] = 2; /* to B's host, which forwards nothing */
 	put_lft(b, 1, hole, sizeof(hole));
-	assert_int_equal(ask_path(b, &(struct want){ .src = GUID_A, .dst = GUID_C, .dlid = 8 }),
+	assert_int_equal(sa_walk_ask_path(b, &(struct want){ .src = GUID_A, .dst = GUID_C,
+		.dlid = 8 }),
 		0x0300);
 	hole[8] = 0; /* to S1 itself */
 	put_lft(b, 1, hole, sizeof(hole));
-	assert_int_equal(ask_path(b, &(struct want){ .src = GUID_A, .dst = GUID_C, .dlid = 8 }),
+	assert_int_equal(sa_walk_ask_path(b, &(struct want){ .src = GUID_A, .dst = GUID_C,
+		.dlid = 8 }),
 		0x0300);
 	put_lft(b, 1, s1, sizeof(s1));
 	memcpy(loop, s2, sizeof(s2));
 	loop[8] = 10;
 	put_lft(b, 2, loop, sizeof(loop));
-	assert_int_equal(ask_path(b, &(struct want){ .src = GUID_A, .dst = GUID_C, .dlid = 8 }),
+	assert_int_equal(sa_walk_ask_path(b, &(struct want){ .src = GUID_A, .dst = GUID_C,
+		.dlid = 8 }),
 		0x0300);
 	/* its other LID has a route: a Get finds that one only if it asks for it, a table does */
-	assert_int_equal(ask_path(b, &(struct want){ .src = GUID_A, .dst = GUID_C, .table = true }),
+	assert_int_equal(sa_walk_ask_path(b, &(struct want){ .src = GUID_A, .dst = GUID_C,
+		.table = true }),
 		0);
 	assert_int_equal(records(b, SA_PATH, 2), 1);
-	assert_int_equal(get_be16(path(b, 0) + PR_OFF_DLID), 9);
+	assert_int_equal(get_be16(sa_walk_path(b, 0) + PR_OFF_DLID), 9);
 }
 
 static void
@@ -196,12 +203,12 @@ test_a_way_without_a_way_back_is_not_reversible(void **state)
 	memcpy(hole, s2, sizeof(s2));
 	hole[4] = NO;
 	put_lft(b, 2, hole, sizeof(hole));
-	assert_int_equal(ask_path(b, &w), 0);
-	assert_int_equal(path(b, 0)[PR_OFF_NUMB_PATH], 0x01);
+	assert_int_equal(sa_walk_ask_path(b, &w), 0);
+	assert_int_equal(sa_walk_path(b, 0)[PR_OFF_NUMB_PATH], 0x01);
 	w.mask = SA_BIT(PR_BIT_REVERSIBLE);
-	assert_int_equal(ask_path(b, &w), 0);
+	assert_int_equal(sa_walk_ask_path(b, &w), 0);
 	w.numb = 0x80;
-	assert_int_equal(ask_path(b, &w), 0x0300);
+	assert_int_equal(sa_walk_ask_path(b, &w), 0x0300);
 }
 
 static void
@@ -209,12 +216,13 @@ test_switches_are_ends_too(void **state)
 {
 	struct bench *b = *state;
 
-	assert_int_equal(ask_path(b, &(struct want){ .src = 0x51, .dst = GUID_C, .dlid = 8 }), 0);
-	assert_int_equal(path(b, 0)[PR_OFF_MTU], EXACTLY(4));
-	assert_int_equal(ask_path(b, &(struct want){ .src = GUID_A, .dst = 0x52 }), 0);
-	assert_int_equal(path(b, 0)[PR_OFF_MTU], EXACTLY(5));
-	assert_int_equal(ask_path(b, &(struct want){ .src = 0x51, .dst = 0x52 }), 0);
-	assert_int_equal(path(b, 0)[PR_OFF_RATE], EXACTLY(16));
+	assert_int_equal(sa_walk_ask_path(b, &(struct want){ .src = 0x51, .dst = GUID_C,
+		.dlid = 8 }), 0);
+	assert_int_equal(sa_walk_path(b, 0)[PR_OFF_MTU], EXACTLY(4));
+	assert_int_equal(sa_walk_ask_path(b, &(struct want){ .src = GUID_A, .dst = 0x52 }), 0);
+	assert_int_equal(sa_walk_path(b, 0)[PR_OFF_MTU], EXACTLY(5));
+	assert_int_equal(sa_walk_ask_path(b, &(struct want){ .src = 0x51, .dst = 0x52 }), 0);
+	assert_int_equal(sa_walk_path(b, 0)[PR_OFF_RATE], EXACTLY(16));
 }
 
 static void
@@ -232,17 +240,19 @@ test_random_tables(void **state)
 	put_be32(c.rec + RFT_OFF_ENTRIES + 4, 0x0008900B); /* LIDs 8 and 9, LMC 1: port 11 */
 	put_be32(c.rec + RFT_OFF_ENTRIES + 8, 0x00048001);
 	bench_put(b, &c);
-	assert_int_equal(ask_path(b, &(struct want){ .src = GUID_A, .dst = GUID_C, .dlid = 8 }), 0);
-	assert_int_equal(path(b, 0)[PR_OFF_RATE], EXACTLY(16));
+	assert_int_equal(sa_walk_ask_path(b, &(struct want){ .src = GUID_A, .dst = GUID_C,
+		.dlid = 8 }), 0);
+	assert_int_equal(sa_walk_path(b, 0)[PR_OFF_RATE], EXACTLY(16));
 	/* D has no entry: by the default port */
 	set_field(&sw, "lid", 1);
 	set_field(&sw, "def_port", 255);
 	bench_put(b, &sw);
-	assert_int_equal(ask_path(b, &(struct want){ .src = GUID_A, .dst = GUID_D }), 0x0300);
+	assert_int_equal(sa_walk_ask_path(b, &(struct want){ .src = GUID_A, .dst = GUID_D }),
+		0x0300);
 	set_field(&sw, "def_port", 10);
 	bench_put(b, &sw);
-	assert_int_equal(ask_path(b, &(struct want){ .src = GUID_A, .dst = GUID_D }), 0);
-	assert_int_equal(path(b, 0)[PR_OFF_RATE], EXACTLY(12));
+	assert_int_equal(sa_walk_ask_path(b, &(struct want){ .src = GUID_A, .dst = GUID_D }), 0);
+	assert_int_equal(sa_walk_path(b, 0)[PR_OFF_RATE], EXACTLY(12));
 }
 
 static void
@@ -270,10 +280,10 @@ test_a_longer_way_than_64_switches_is_none(void **state)
 		put_link(b, i == 101 ? 2 : i - 1, i == 101 ? 12 : 2, i, 1);
 	}
 	put_link(b, 162, 2, 40, 1); /* 64 switches */
-	assert_int_equal(ask_path(b, &(struct want){ .src = GUID_A, .dst = 0x40 }), 0);
+	assert_int_equal(sa_walk_ask_path(b, &(struct want){ .src = GUID_A, .dst = 0x40 }), 0);
 	put_link(b, 162, 2, 163, 1);
 	put_link(b, 163, 2, 40, 1);
-	assert_int_equal(ask_path(b, &(struct want){ .src = GUID_A, .dst = 0x40 }), 0x0300);
+	assert_int_equal(sa_walk_ask_path(b, &(struct want){ .src = GUID_A, .dst = 0x40 }), 0x0300);
 }
 
 static void
@@ -294,20 +304,20 @@ test_all_lids_of_both_ends_up_to_numb_path(void **state)
 	ports[20] = ports[21] = 3;
 	put_lft(b, 2, ports, sizeof(ports));
 	put_pkeys(b, 8, 1, (const uint16_t[]){ 0xFFFF }, 1);
-	assert_int_equal(ask_path(b, &w), 0);
+	assert_int_equal(sa_walk_ask_path(b, &w), 0);
 	assert_int_equal(records(b, SA_PATH, 2), 4);
 	for (i = 0; i < 4; i++) {
-		assert_int_equal(get_be16(path(b, i) + PR_OFF_SLID), lids[i][0]);
-		assert_int_equal(get_be16(path(b, i) + PR_OFF_DLID), lids[i][1]);
-		assert_int_equal(path(b, i)[PR_OFF_PREFERENCE], lids[i][2]);
+		assert_int_equal(get_be16(sa_walk_path(b, i) + PR_OFF_SLID), lids[i][0]);
+		assert_int_equal(get_be16(sa_walk_path(b, i) + PR_OFF_DLID), lids[i][1]);
+		assert_int_equal(sa_walk_path(b, i)[PR_OFF_PREFERENCE], lids[i][2]);
 	}
 	w.mask = SA_BIT(PR_BIT_NUMB_PATH);
 	w.numb = 3;
-	assert_int_equal(ask_path(b, &w), 0);
+	assert_int_equal(sa_walk_ask_path(b, &w), 0);
 	assert_int_equal(records(b, SA_PATH, 2), 3);
 	w.mask = 0;
 	w.slid = 9;
-	assert_int_equal(ask_path(b, &w), 0);
+	assert_int_equal(sa_walk_ask_path(b, &w), 0);
 	assert_int_equal(records(b, SA_PATH, 2), 2);
 }
 
@@ -318,16 +328,16 @@ test_a_port_is_at_no_distance_from_itself(void **state)
 	struct want w = { .src = GUID_A, .dst = GUID_A };
 	struct bench *b = *state;
 
-	assert_int_equal(ask_path(b, &w), 0);
-	assert_int_equal(path(b, 0)[PR_OFF_LIFE], EXACTLY(0));
+	assert_int_equal(sa_walk_ask_path(b, &w), 0);
+	assert_int_equal(sa_walk_path(b, 0)[PR_OFF_LIFE], EXACTLY(0));
 	w.mask = life;
 	w.life = 17; /* greater than */
-	assert_int_equal(ask_path(b, &w), 0x0300);
+	assert_int_equal(sa_walk_ask_path(b, &w), 0x0300);
 	w.life = 0x40 | 18; /* less than */
-	assert_int_equal(ask_path(b, &w), 0);
-	assert_int_equal(path(b, 0)[PR_OFF_LIFE], EXACTLY(0));
+	assert_int_equal(sa_walk_ask_path(b, &w), 0);
+	assert_int_equal(sa_walk_path(b, 0)[PR_OFF_LIFE], EXACTLY(0));
 	w.dst = GUID_B;
-	assert_int_equal(ask_path(b, &w), 0x0300);
+	assert_int_equal(sa_walk_ask_path(b, &w), 0x0300);
 }
 
 /* --- SLs --- */
@@ -343,19 +353,19 @@ test_an_sl_that_was_given_is_the_paths(void **state)
 	memset(c.rec + PATH_SL_OFF_SLS, PATH_SL_UNKNOWN, LFT_PORTS);
 	c.rec[PATH_SL_OFF_SLS + 8] = 3;
 	bench_put(b, &c);
-	assert_int_equal(ask_path(b, &w), 0);
-	assert_int_equal(sl_of(path(b, 0)), 3);
+	assert_int_equal(sa_walk_ask_path(b, &w), 0);
+	assert_int_equal(sl_of(sa_walk_path(b, 0)), 3);
 	w.dlid = 9; /* not known */
-	assert_int_equal(ask_path(b, &w), 0);
-	assert_int_equal(sl_of(path(b, 0)), 0);
+	assert_int_equal(sa_walk_ask_path(b, &w), 0);
+	assert_int_equal(sl_of(sa_walk_path(b, 0)), 0);
 	/* as opensm: another one than the routing's is refused */
 	w = (struct want){ .src = GUID_A, .dst = GUID_C, .mask = SA_BIT(PR_BIT_SL), .sl = 2 };
-	assert_int_equal(ask_path(b, &w), 0x0300);
+	assert_int_equal(sa_walk_ask_path(b, &w), 0x0300);
 	w.sl = 3;
-	assert_int_equal(ask_path(b, &w), 0);
+	assert_int_equal(sa_walk_ask_path(b, &w), 0);
 	/* the SLtoVL table of a switch drops it */
 	put_sltovl(b, 1, 1, 10, "0,1,2,15,4,5,6,7,0,0,0,0,0,0,0,0");
-	assert_int_equal(ask_path(b, &w), 0x0300);
+	assert_int_equal(sa_walk_ask_path(b, &w), 0x0300);
 }
 
 static void
@@ -366,20 +376,20 @@ test_sls_that_sltovl_drops_are_not_used(void **state)
 
 	put_sltovl(b, 1, 1, 10, "15,15,2,3,4,5,6,7,0,0,0,0,0,0,0,0");
 	put_sltovl(b, 1, 2, 10, "15,15,15,15,4,5,6,7,0,0,0,0,0,0,0,0"); /* from B: not our way */
-	assert_int_equal(ask_path(b, &w), 0);
-	assert_int_equal(sl_of(path(b, 0)), 2);
+	assert_int_equal(sa_walk_ask_path(b, &w), 0);
+	assert_int_equal(sl_of(sa_walk_path(b, 0)), 2);
 	/* SL 4 may be dropped where no table is known */
 	w.mask = SA_BIT(PR_BIT_SL);
 	w.sl = 4;
-	assert_int_equal(ask_path(b, &w), 0x0300);
+	assert_int_equal(sa_walk_ask_path(b, &w), 0x0300);
 	put_sltovl(b, 2, 10, 1, "0,1,2,3,4,5,6,7,0,0,0,0,0,0,0,0");
 	put_sltovl(b, 4, 0, 1, "0,1,2,3,4,15,6,7,0,0,0,0,0,0,0,0");
-	assert_int_equal(ask_path(b, &w), 0);
-	assert_int_equal(sl_of(path(b, 0)), 4);
+	assert_int_equal(sa_walk_ask_path(b, &w), 0);
+	assert_int_equal(sl_of(sa_walk_path(b, 0)), 4);
 	w.sl = 5;
-	assert_int_equal(ask_path(b, &w), 0x0300);
+	assert_int_equal(sa_walk_ask_path(b, &w), 0x0300);
 	w.sl = 1;
-	assert_int_equal(ask_path(b, &w), 0x0300);
+	assert_int_equal(sa_walk_ask_path(b, &w), 0x0300);
 }
 
 static void
@@ -399,19 +409,19 @@ test_sl_of_the_partition(void **state)
 
 	assert_int_equal(setup_with(state, partitions_have_sls), 0);
 	b = *state;
-	assert_int_equal(ask_path(b, &w), 0);
-	assert_int_equal(get_be16(path(b, 0) + PR_OFF_PKEY), 0xFFFF);
-	assert_int_equal(sl_of(path(b, 0)), 3);
-	assert_int_equal(path(b, 0)[PR_OFF_NUMB_PATH], 0x81);
+	assert_int_equal(sa_walk_ask_path(b, &w), 0);
+	assert_int_equal(get_be16(sa_walk_path(b, 0) + PR_OFF_PKEY), 0xFFFF);
+	assert_int_equal(sl_of(sa_walk_path(b, 0)), 3);
+	assert_int_equal(sa_walk_path(b, 0)[PR_OFF_NUMB_PATH], 0x81);
 	w.pkey = 1;
-	assert_int_equal(ask_path(b, &w), 0);
-	assert_int_equal(sl_of(path(b, 0)), 5);
+	assert_int_equal(sa_walk_ask_path(b, &w), 0);
+	assert_int_equal(sl_of(sa_walk_path(b, 0)), 5);
 	/* another is granted only where all SLtoVL tables are known, as without partitions */
 	w.mask = SA_BIT(PR_BIT_SL);
 	w.sl = 5;
-	assert_int_equal(ask_path(b, &w), 0);
+	assert_int_equal(sa_walk_ask_path(b, &w), 0);
 	w.sl = 0;
-	assert_int_equal(ask_path(b, &w), 0x0300);
+	assert_int_equal(sa_walk_ask_path(b, &w), 0x0300);
 	bench_teardown(state);
 }
 
@@ -425,22 +435,22 @@ test_sl_of_the_partition_that_does_not_arrive(void **state)
 	assert_int_equal(setup_with(state, partitions_have_sls), 0);
 	b = *state;
 	put_sltovl(b, 1, 1, 11, "15,1,2,15,4,5,6,7,0,0,0,0,0,0,0,0");
-	assert_int_equal(ask_path(b, &w), 0);
-	assert_int_equal(sl_of(path(b, 0)), 1);
+	assert_int_equal(sa_walk_ask_path(b, &w), 0);
+	assert_int_equal(sl_of(sa_walk_path(b, 0)), 1);
 	/* the routing engine's is before the partition's */
 	set_field(&c, "lid", 4);
 	memset(c.rec + PATH_SL_OFF_SLS, PATH_SL_UNKNOWN, LFT_PORTS);
 	c.rec[PATH_SL_OFF_SLS + 12] = 2;
 	bench_put(b, &c);
-	assert_int_equal(ask_path(b, &w), 0);
-	assert_int_equal(sl_of(path(b, 0)), 2);
+	assert_int_equal(sa_walk_ask_path(b, &w), 0);
+	assert_int_equal(sl_of(sa_walk_path(b, 0)), 2);
 	bench_teardown(state);
 }
 
 int
 main(void)
 {
-#define T(test) cmocka_unit_test_setup_teardown(test, setup, bench_teardown)
+#define T(test) cmocka_unit_test_setup_teardown(test, sa_walk_setup, bench_teardown)
 	const struct CMUnitTest tests[] = {
 		T(test_the_tables_decide_not_the_widest_link),
 		T(test_without_tables_the_search_says_so),

@@ -34,7 +34,7 @@ struct service {
 };
 
 static uint16_t
-service(struct bench *b, const struct service *s)
+sa_write_service(struct bench *b, const struct service *s)
 {
 	uint8_t rec[SA_RECORD_MAX] = { 0 };
 	struct ask a = { .version = 2, .method = s->method != 0 ? s->method : MAD_SET,
@@ -56,22 +56,27 @@ test_service_is_registered_replaced_and_deleted(void **state)
 	struct bench *b = *state;
 
 	assert_int_equal(
-		service(b, &(struct service){ .id = 7, .gid = GUID_A, .lease = 60, .from = GUID_A,
+		sa_write_service(b, &(struct service){ .id = 7, .gid = GUID_A, .lease = 60,
+			.from = GUID_A,
 				   .untrusted = true }),
 		0);
 	assert_int_equal(get_be64(b->reply + SA2_OFF_DATA), 7);
 	assert_int_equal(count_of(b, SA_TABLE_SERVICE), 1);
 	/* the same ServiceID, GID and P_Key: the same record */
 	assert_int_equal(
-		service(b, &(struct service){ .id = 7, .gid = GUID_A, .lease = 90, .from = GUID_A,
+		sa_write_service(b, &(struct service){ .id = 7, .gid = GUID_A, .lease = 90,
+			.from = GUID_A,
 				   .untrusted = true }),
 		0);
 	assert_int_equal(count_of(b, SA_TABLE_SERVICE), 1);
-	assert_int_equal(service(b, &(struct service){ .id = 7, .gid = GUID_B, .lease = 60 }), 0);
+	assert_int_equal(sa_write_service(b, &(struct service){ .id = 7, .gid = GUID_B,
+		.lease = 60 }), 0);
 	assert_int_equal(count_of(b, SA_TABLE_SERVICE), 2);
-	assert_int_equal(service(b, &(struct service){ SA2_DELETE, .id = 7, .gid = GUID_A }), 0);
+	assert_int_equal(sa_write_service(b, &(struct service){ SA2_DELETE, .id = 7,
+		.gid = GUID_A }), 0);
 	assert_int_equal(count_of(b, SA_TABLE_SERVICE), 1);
-	assert_int_equal(service(b, &(struct service){ SA2_DELETE, .id = 7, .gid = GUID_A }),
+	assert_int_equal(sa_write_service(b, &(struct service){ SA2_DELETE, .id = 7,
+		.gid = GUID_A }),
 		0x0300);
 }
 
@@ -82,14 +87,17 @@ test_service_components_not_given(void **state)
 
 	/* no ServiceID */
 	assert_int_equal(
-		service(b, &(struct service){ .id = 7, .gid = GUID_A, .mask = SA_BIT(1) }), 0x0600);
+		sa_write_service(b, &(struct service){ .id = 7, .gid = GUID_A, .mask = SA_BIT(1) }),
+			0x0600);
 	/* no GID, no lease: the requester's, for ever */
 	assert_int_equal(
-		service(b, &(struct service){ .id = 7, .mask = SA_BIT(0), .from = GUID_B }), 0);
+		sa_write_service(b, &(struct service){ .id = 7, .mask = SA_BIT(0),
+			.from = GUID_B }), 0);
 	assert_int_equal(get_be64(b->reply + SA2_OFF_DATA + 16), GUID_B);
 	assert_int_equal(get_be32(b->reply + SA2_OFF_DATA + 28), 0xFFFFFFFF);
 	/* a lease of 0 is over */
-	assert_int_equal(service(b, &(struct service){ .id = 8, .gid = GUID_A, .lease = 0 }),
+	assert_int_equal(sa_write_service(b, &(struct service){ .id = 8, .gid = GUID_A,
+		.lease = 0 }),
 		0x0200);
 }
 
@@ -100,17 +108,17 @@ test_service_only_for_oneself_and_ones_partition(void **state)
 		.untrusted = true };
 	struct bench *b = *state;
 
-	assert_int_equal(service(b, &s), 0x0700);
+	assert_int_equal(sa_write_service(b, &s), 0x0700);
 	s.from = GUID_A;
 	s.pkey = 0x8002; /* A is not in it */
-	assert_int_equal(service(b, &s), 0x0700);
+	assert_int_equal(sa_write_service(b, &s), 0x0700);
 	s.pkey = 0x8001;
-	assert_int_equal(service(b, &s), 0);
+	assert_int_equal(sa_write_service(b, &s), 0);
 	s.gid = GUID_A1; /* its alias is its own */
-	assert_int_equal(service(b, &s), 0);
+	assert_int_equal(sa_write_service(b, &s), 0);
 	s.method = SA2_DELETE;
 	s.from = GUID_B;
-	assert_int_equal(service(b, &s), 0x0700);
+	assert_int_equal(sa_write_service(b, &s), 0x0700);
 	assert_int_equal(sa_worker_counters(b->w)->denied, 3);
 }
 
@@ -120,16 +128,16 @@ test_service_is_deleted_in_the_partition_named(void **state)
 	struct service s = { .id = 7, .gid = GUID_A, .lease = 60, .pkey = 0x8001 };
 	struct bench *b = *state;
 
-	assert_int_equal(service(b, &s), 0);
+	assert_int_equal(sa_write_service(b, &s), 0);
 	s.pkey = 0xFFFF;
-	assert_int_equal(service(b, &s), 0);
+	assert_int_equal(sa_write_service(b, &s), 0);
 	assert_int_equal(count_of(b, SA_TABLE_SERVICE), 2);
 	s.method = SA2_DELETE;
-	assert_int_equal(service(b, &s), 0);
+	assert_int_equal(sa_write_service(b, &s), 0);
 	assert_int_equal(get_be16(b->reply + SA2_OFF_DATA + 24), 0xFFFF);
-	assert_int_equal(service(b, &s), 0x0300);
+	assert_int_equal(sa_write_service(b, &s), 0x0300);
 	s.mask = SA_BIT(0) | SA_BIT(1); /* whatever its P_Key */
-	assert_int_equal(service(b, &s), 0);
+	assert_int_equal(sa_write_service(b, &s), 0);
 }
 
 static void
@@ -139,10 +147,10 @@ test_services_of_a_port_are_bounded(void **state)
 	struct bench *b = *state;
 
 	for (s.id = 0; s.id < 1024; s.id++)
-		assert_int_equal(service(b, &s), 0);
-	assert_int_equal(service(b, &s), 0x0100);
+		assert_int_equal(sa_write_service(b, &s), 0);
+	assert_int_equal(sa_write_service(b, &s), 0x0100);
 	s.untrusted = false;
-	assert_int_equal(service(b, &s), 0);
+	assert_int_equal(sa_write_service(b, &s), 0);
 }
 
 static void
@@ -152,13 +160,13 @@ test_service_key_protects(void **state)
 		.untrusted = true };
 	struct bench *b = *state;
 
-	assert_int_equal(service(b, &s), 0);
+	assert_int_equal(sa_write_service(b, &s), 0);
 	s.key = 6;
-	assert_int_equal(service(b, &s), 0x0700);
+	assert_int_equal(sa_write_service(b, &s), 0x0700);
 	s.method = SA2_DELETE;
-	assert_int_equal(service(b, &s), 0x0700);
+	assert_int_equal(sa_write_service(b, &s), 0x0700);
 	s.key = 5;
-	assert_int_equal(service(b, &s), 0);
+	assert_int_equal(sa_write_service(b, &s), 0);
 }
 
 static void
@@ -166,16 +174,20 @@ test_lease_runs_out(void **state)
 {
 	struct bench *b = *state;
 
-	assert_int_equal(service(b, &(struct service){ .id = 1, .gid = GUID_A, .lease = 60 }), 0);
-	assert_int_equal(service(b, &(struct service){ .id = 2, .gid = GUID_A, .lease = 90 }), 0);
+	assert_int_equal(sa_write_service(b, &(struct service){ .id = 1, .gid = GUID_A,
+		.lease = 60 }), 0);
+	assert_int_equal(sa_write_service(b, &(struct service){ .id = 2, .gid = GUID_A,
+		.lease = 90 }), 0);
 	assert_int_equal(
-		service(b, &(struct service){ .id = 3, .gid = GUID_A, .lease = 0xFFFFFFFF }), 0);
+		sa_write_service(b, &(struct service){ .id = 3, .gid = GUID_A,
+			.lease = 0xFFFFFFFF }), 0);
 	assert_int_equal(sa_expire(b->sa, 1059), 0);
 	assert_int_equal(sa_expire(b->sa, 1060), 1);
 	assert_int_equal(count_of(b, SA_TABLE_SERVICE), 2);
 	/* set again, it runs from then on */
 	b->seconds = 1080;
-	assert_int_equal(service(b, &(struct service){ .id = 2, .gid = GUID_A, .lease = 90 }), 0);
+	assert_int_equal(sa_write_service(b, &(struct service){ .id = 2, .gid = GUID_A,
+		.lease = 90 }), 0);
 	assert_int_equal(sa_expire(b->sa, 1169), 0);
 	assert_int_equal(sa_expire(b->sa, 1170), 1);
 	assert_int_equal(sa_expire(b->sa, UINT64_C(1) << 40), 0);
@@ -191,7 +203,7 @@ test_leases_end_in_their_order(void **state)
 
 	for (s.id = 0; s.id < 100; s.id++) {
 		s.lease = 1 + s.id * 37 % 100;
-		assert_int_equal(service(b, &s), 0);
+		assert_int_equal(sa_write_service(b, &s), 0);
 	}
 	for (s.id = 1; s.id <= 100; s.id++)
 		assert_int_equal(sa_expire(b->sa, 1000 + s.id), 1);
@@ -271,7 +283,7 @@ struct member {
 };
 
 static uint16_t
-member(struct bench *b, const struct member *m)
+sa_write_member(struct bench *b, const struct member *m)
 {
 	uint8_t rec[SA_RECORD_MAX] = { 0 };
 	struct ask a = { .version = 2, .method = m->method != 0 ? m->method : MAD_SET,
@@ -298,13 +310,14 @@ member(struct bench *b, const struct member *m)
 static void
 make_group(struct bench *b)
 {
-	assert_int_equal(member(b, &(struct member){ .port = GUID_A, .state = FULL, .mask = CREATE,
+	assert_int_equal(sa_write_member(b, &(struct member){ .port = GUID_A, .state = FULL,
+		.mask = CREATE,
 				      .from = GUID_A, .untrusted = true, .mgid = 1 }),
 		0);
 }
 
 static const uint8_t *
-answer(struct bench *b)
+sa_write_answer(struct bench *b)
 {
 	return b->reply + SA2_OFF_DATA;
 }
@@ -315,13 +328,13 @@ test_first_full_member_creates_the_group(void **state)
 	struct bench *b = *state;
 
 	make_group(b);
-	assert_int_equal(get_be16(answer(b) + 36), 0xC000); /* MLID */
-	assert_int_equal(answer(b)[38], 0x80 | 5); /* what the port can do */
-	assert_int_equal(answer(b)[42], 0x80 | 16);
-	assert_int_equal(answer(b)[43], 0x80 | 18);
-	assert_int_equal(answer(b)[47], 0);
-	assert_int_equal(answer(b)[48], 0x21); /* scope of the MGID, full member */
-	assert_int_equal(answer(b)[49], 0);
+	assert_int_equal(get_be16(sa_write_answer(b) + 36), 0xC000); /* MLID */
+	assert_int_equal(sa_write_answer(b)[38], 0x80 | 5); /* what the port can do */
+	assert_int_equal(sa_write_answer(b)[42], 0x80 | 16);
+	assert_int_equal(sa_write_answer(b)[43], 0x80 | 18);
+	assert_int_equal(sa_write_answer(b)[47], 0);
+	assert_int_equal(sa_write_answer(b)[48], 0x21); /* scope of the MGID, full member */
+	assert_int_equal(sa_write_answer(b)[49], 0);
 	assert_int_equal(count_of(b, SA_TABLE_MCMEMBER), 1);
 }
 
@@ -334,7 +347,7 @@ test_group_needs_its_components(void **state)
 
 	for (i = 0; i < sizeof(needed) / sizeof(needed[0]); i++)
 		assert_int_equal(
-			member(b, &(struct member){ .port = GUID_A, .state = FULL,
+			sa_write_member(b, &(struct member){ .port = GUID_A, .state = FULL,
 					  .mask = CREATE & ~SA_BIT(needed[i]), .mgid = 1 }),
 			0x0600);
 	assert_int_equal(count_of(b, SA_TABLE_MCMEMBER), 0);
@@ -358,16 +371,16 @@ test_group_of_a_partition_with_an_sl(void **state)
 		.mask = CREATE & ~SA_BIT(MC_BIT_SL) };
 	struct bench *b = bench_create(partition_has_an_sl);
 
-	assert_int_equal(member(b, &m), 0);
+	assert_int_equal(sa_write_member(b, &m), 0);
 	assert_int_equal(b->reply[SA2_OFF_DATA + MC_OFF_SL_FLOW_HOP] >> 4, 5);
 	m.mgid = 2;
 	m.mask = CREATE;
-	assert_int_equal(member(b, &m), 0);
+	assert_int_equal(sa_write_member(b, &m), 0);
 	assert_int_equal(b->reply[SA2_OFF_DATA + MC_OFF_SL_FLOW_HOP] >> 4, 0);
 	m.mgid = 3;
 	m.pkey = 0xFFFF;
 	m.mask = CREATE & ~SA_BIT(MC_BIT_SL);
-	assert_int_equal(member(b, &m), 0x0600);
+	assert_int_equal(sa_write_member(b, &m), 0x0600);
 	*state = b;
 	bench_teardown(state);
 }
@@ -400,7 +413,7 @@ test_group_is_not_created(void **state)
 
 		m.port = GUID_A;
 		m.mask |= CREATE;
-		assert_int_equal(member(b, &m), cases[i].status);
+		assert_int_equal(sa_write_member(b, &m), cases[i].status);
 	}
 	assert_int_equal(count_of(b, SA_TABLE_MCMEMBER), 0);
 	assert_int_equal(sa_worker_counters(b->w)->write_conflicts, i);
@@ -411,12 +424,13 @@ test_group_takes_the_mtu_and_rate_asked_for(void **state)
 {
 	struct bench *b = *state;
 
-	assert_int_equal(member(b, &(struct member){ .port = GUID_A, .state = FULL, .mgid = 1,
+	assert_int_equal(sa_write_member(b, &(struct member){ .port = GUID_A, .state = FULL,
+		.mgid = 1,
 				      .mask = CREATE | SA_BIT(4) | SA_BIT(5) | SA_BIT(8) | SA_BIT(9),
 				      .mtu = 0x80 | 4, .rate = 0x40 | 8 }),
 		0); /* 2048; less than 60 Gb/s */
-	assert_int_equal(answer(b)[38], 0x80 | 4);
-	assert_int_equal(answer(b)[42], 0x80 | 12);
+	assert_int_equal(sa_write_answer(b)[38], 0x80 | 4);
+	assert_int_equal(sa_write_answer(b)[42], 0x80 | 12);
 }
 
 /* Anti-exhaustion: MLIDs are few, so an untrusted port cannot take them all. */
@@ -429,18 +443,18 @@ test_groups_of_a_port_are_bounded(void **state)
 
 	make_group(b);
 	for (m.mgid = 2; m.mgid <= 1024; m.mgid++)
-		assert_int_equal(member(b, &m), 0);
-	assert_int_equal(member(b, &m), 0x0100);
+		assert_int_equal(sa_write_member(b, &m), 0);
+	assert_int_equal(sa_write_member(b, &m), 0x0100);
 	m.port = m.from = GUID_B; /* another one may */
-	assert_int_equal(member(b, &m), 0);
+	assert_int_equal(sa_write_member(b, &m), 0);
 	m.port = m.from = GUID_A; /* nor join one that there is; but change what it has */
-	assert_int_equal(member(b, &m), 0x0100);
+	assert_int_equal(sa_write_member(b, &m), 0x0100);
 	m.mgid = 1;
 	m.state = SEND_ONLY;
-	assert_int_equal(member(b, &m), 0);
+	assert_int_equal(sa_write_member(b, &m), 0);
 	m.mgid = 1025;
 	m.untrusted = false;
-	assert_int_equal(member(b, &m), 0);
+	assert_int_equal(sa_write_member(b, &m), 0);
 }
 
 static void
@@ -449,13 +463,15 @@ test_mgid_of_zero_is_made_up(void **state)
 	struct bench *b = *state;
 
 	assert_int_equal(
-		member(b, &(struct member){ .port = GUID_A, .state = FULL, .mask = CREATE }), 0);
-	assert_int_equal(get_be64(answer(b)), UINT64_C(0xFF12A01CFE800000));
-	assert_int_equal(get_be64(answer(b) + 8), 0x000000000000C000);
+		sa_write_member(b, &(struct member){ .port = GUID_A, .state = FULL,
+			.mask = CREATE }), 0);
+	assert_int_equal(get_be64(sa_write_answer(b)), UINT64_C(0xFF12A01CFE800000));
+	assert_int_equal(get_be64(sa_write_answer(b) + 8), 0x000000000000C000);
 	assert_int_equal(
-		member(b, &(struct member){ .port = GUID_A, .state = FULL, .mask = CREATE }), 0);
-	assert_int_equal(get_be16(answer(b) + 36), 0xC001);
-	assert_int_equal(get_be64(answer(b) + 8), 0x000000000000C001);
+		sa_write_member(b, &(struct member){ .port = GUID_A, .state = FULL,
+			.mask = CREATE }), 0);
+	assert_int_equal(get_be16(sa_write_answer(b) + 36), 0xC001);
+	assert_int_equal(get_be64(sa_write_answer(b) + 8), 0x000000000000C001);
 }
 
 static void
@@ -463,18 +479,20 @@ test_join_takes_the_groups_values(void **state)
 {
 	struct bench *b = *state;
 
-	assert_int_equal(member(b, &(struct member){ .port = GUID_A, .state = FULL, .mgid = 1,
+	assert_int_equal(sa_write_member(b, &(struct member){ .port = GUID_A, .state = FULL,
+		.mgid = 1,
 				      .mask = CREATE | SA_BIT(4) | SA_BIT(5) | SA_BIT(8) | SA_BIT(9),
 				      .mtu = 0x80 | 3, .rate = 0x80 | 3, .qkey = 0x77 }),
 		0);
-	assert_int_equal(member(b, &(struct member){ .port = GUID_B, .state = NON, .mask = JOIN,
+	assert_int_equal(sa_write_member(b, &(struct member){ .port = GUID_B, .state = NON,
+		.mask = JOIN,
 				      .from = GUID_B, .untrusted = true, .mgid = 1 }),
 		0);
-	assert_int_equal(get_be32(answer(b) + 32), 0x77);
-	assert_int_equal(get_be16(answer(b) + 36), 0xC000);
-	assert_int_equal(answer(b)[38], 0x80 | 3);
-	assert_int_equal(answer(b)[48], 0x20 | NON);
-	assert_int_equal(get_be64(answer(b) + 24), GUID_B);
+	assert_int_equal(get_be32(sa_write_answer(b) + 32), 0x77);
+	assert_int_equal(get_be16(sa_write_answer(b) + 36), 0xC000);
+	assert_int_equal(sa_write_answer(b)[38], 0x80 | 3);
+	assert_int_equal(sa_write_answer(b)[48], 0x20 | NON);
+	assert_int_equal(get_be64(sa_write_answer(b) + 24), GUID_B);
 	assert_int_equal(count_of(b, SA_TABLE_MCMEMBER), 2);
 }
 
@@ -508,7 +526,7 @@ test_join_is_refused(void **state)
 		m.mask |= JOIN;
 		m.mgid = 1;
 		m.state = FULL;
-		assert_int_equal(member(b, &m), cases[i].status);
+		assert_int_equal(sa_write_member(b, &m), cases[i].status);
 	}
 	assert_int_equal(count_of(b, SA_TABLE_MCMEMBER), 1);
 }
@@ -518,14 +536,17 @@ test_port_outside_the_groups_partition_is_denied(void **state)
 {
 	struct bench *b = *state;
 
-	assert_int_equal(member(b, &(struct member){ .port = GUID_A, .state = FULL, .mgid = 2,
+	assert_int_equal(sa_write_member(b, &(struct member){ .port = GUID_A, .state = FULL,
+		.mgid = 2,
 				      .mask = CREATE, .pkey = 0x8001 }),
 		0);
 	assert_int_equal(
-		member(b, &(struct member){ .port = GUID_C, .state = FULL, .mgid = 2, .mask = JOIN }),
+		sa_write_member(b, &(struct member){ .port = GUID_C, .state = FULL, .mgid = 2,
+			.mask = JOIN }),
 		0x0700);
 	assert_int_equal(
-		member(b, &(struct member){ .port = GUID_D, .state = FULL, .mgid = 2, .mask = JOIN }),
+		sa_write_member(b, &(struct member){ .port = GUID_D, .state = FULL, .mgid = 2,
+			.mask = JOIN }),
 		0);
 }
 
@@ -536,18 +557,18 @@ test_join_states_merge_and_leave_one_by_one(void **state)
 	struct bench *b = *state;
 
 	make_group(b);
-	assert_int_equal(member(b, &m), 0);
-	assert_int_equal(answer(b)[48], 0x20 | FULL | SEND_ONLY);
+	assert_int_equal(sa_write_member(b, &m), 0);
+	assert_int_equal(sa_write_answer(b)[48], 0x20 | FULL | SEND_ONLY);
 	assert_int_equal(count_of(b, SA_TABLE_MCMEMBER), 1);
 	m.method = SA2_DELETE;
 	m.state = NON; /* which it is not */
-	assert_int_equal(member(b, &m), 0x0200);
+	assert_int_equal(sa_write_member(b, &m), 0x0200);
 	m.state = SEND_ONLY;
-	assert_int_equal(member(b, &m), 0);
-	assert_int_equal(answer(b)[48], 0x20 | FULL);
-	assert_int_equal(member(b, &m), 0x0200);
+	assert_int_equal(sa_write_member(b, &m), 0);
+	assert_int_equal(sa_write_answer(b)[48], 0x20 | FULL);
+	assert_int_equal(sa_write_member(b, &m), 0x0200);
 	m.state = FULL;
-	assert_int_equal(member(b, &m), 0);
+	assert_int_equal(sa_write_member(b, &m), 0);
 	assert_int_equal(count_of(b, SA_TABLE_MCMEMBER), 0);
 }
 
@@ -558,22 +579,24 @@ test_group_goes_with_its_last_full_member(void **state)
 
 	make_group(b);
 	assert_int_equal(
-		member(b, &(struct member){ .port = GUID_D, .state = FULL, .mgid = 1, .mask = JOIN }),
+		sa_write_member(b, &(struct member){ .port = GUID_D, .state = FULL, .mgid = 1,
+			.mask = JOIN }),
 		0);
 	assert_int_equal(
-		member(b, &(struct member){ .port = GUID_C, .state = NON, .mgid = 1, .mask = JOIN }),
+		sa_write_member(b, &(struct member){ .port = GUID_C, .state = NON, .mgid = 1,
+			.mask = JOIN }),
 		0);
-	assert_int_equal(member(b, &(struct member){ .method = SA2_DELETE, .port = GUID_A,
+	assert_int_equal(sa_write_member(b, &(struct member){ .method = SA2_DELETE, .port = GUID_A,
 				      .state = FULL, .mgid = 1, .mask = JOIN }),
 		0);
 	assert_int_equal(count_of(b, SA_TABLE_MCMEMBER), 2);
-	assert_int_equal(member(b, &(struct member){ .method = SA2_DELETE, .port = GUID_D,
+	assert_int_equal(sa_write_member(b, &(struct member){ .method = SA2_DELETE, .port = GUID_D,
 				      .state = FULL, .mgid = 1, .mask = JOIN }),
 		0);
 	assert_int_equal(count_of(b, SA_TABLE_MCMEMBER), 0);
 	/* an MLID is not reused for long */
 	make_group(b);
-	assert_int_equal(get_be16(answer(b) + 36), 0xC001);
+	assert_int_equal(get_be16(sa_write_answer(b) + 36), 0xC001);
 }
 
 static void
@@ -582,11 +605,12 @@ test_trusted_requester_joins_others_by_proxy(void **state)
 	struct bench *b = *state;
 
 	make_group(b);
-	assert_int_equal(member(b, &(struct member){ .port = GUID_D, .state = FULL, .mgid = 1,
+	assert_int_equal(sa_write_member(b, &(struct member){ .port = GUID_D, .state = FULL,
+		.mgid = 1,
 				      .mask = JOIN, .from = GUID_A }),
 		0);
-	assert_int_equal(answer(b)[49], 0x80);
-	assert_int_equal(member(b, &(struct member){ .method = SA2_DELETE, .port = GUID_D,
+	assert_int_equal(sa_write_answer(b)[49], 0x80);
+	assert_int_equal(sa_write_member(b, &(struct member){ .method = SA2_DELETE, .port = GUID_D,
 				      .state = FULL, .mgid = 1, .mask = JOIN, .from = GUID_B,
 				      .untrusted = true }),
 		0x0700);
@@ -604,7 +628,7 @@ test_requester_without_a_port_joins_itself(void **state)
 	put_be16(rec + 40, 0xFFFF);
 	rec[48] = FULL;
 	assert_int_equal(ask(b, &a), 0);
-	assert_int_equal(answer(b)[38], 0x80 | 4); /* nothing is known of its limits: 2048 */
+	assert_int_equal(sa_write_answer(b)[38], 0x80 | 4); /* unknown limits: 2048 */
 	put_be16(rec + 40, 0x8001);
 	assert_int_equal(ask(b, &a), 0x0700);
 }
@@ -678,14 +702,14 @@ test_no_room_for_a_change_is_said(void **state)
 	unsigned int i;
 
 	b->refuse_writes = true;
-	assert_int_equal(service(b, &s), 0x0001); /* busy */
+	assert_int_equal(sa_write_service(b, &s), 0x0001); /* busy */
 	b->refuse_writes = false;
 	b->hold_writes = true;
 	for (i = 0; i < 8; i++)
 		ask_only(b, &(struct ask){ .version = 2, .method = MAD_SET,
 				    .attribute = SA_SERVICE });
 	assert_int_equal(b->num_writes, 8);
-	assert_int_equal(service(b, &s), 0x0100);
+	assert_int_equal(sa_write_service(b, &s), 0x0100);
 	assert_int_equal(sa_worker_counters(b->w)->no_resources, 2);
 }
 

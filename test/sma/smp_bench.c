@@ -10,7 +10,7 @@
 /* --- the sink --- */
 
 static uint8_t *
-sink_reserve(struct tx_sink *sink, const struct path *path, uint32_t len)
+smp_bench_sink_reserve(struct tx_sink *sink, const struct path *path, uint32_t len)
 {
 	struct bench *b = (struct bench *)sink;
 
@@ -20,7 +20,7 @@ sink_reserve(struct tx_sink *sink, const struct path *path, uint32_t len)
 }
 
 static void
-sink_commit(struct tx_sink *sink)
+smp_bench_sink_commit(struct tx_sink *sink)
 {
 	struct bench *b = (struct bench *)sink;
 	struct packet pkt;
@@ -45,7 +45,7 @@ sink_commit(struct tx_sink *sink)
 /* --- the bench --- */
 
 static const struct port_attr *
-port_of(void *arg, uint16_t port)
+smp_bench_port_of(void *arg, uint16_t port)
 {
 	struct bench *b = arg;
 
@@ -53,7 +53,7 @@ port_of(void *arg, uint16_t port)
 }
 
 static void
-apply(void *arg, uint16_t port, const struct port_settings *s)
+smp_bench_apply(void *arg, uint16_t port, const struct port_settings *s)
 {
 	struct bench *b = arg;
 
@@ -67,7 +67,7 @@ apply(void *arg, uint16_t port, const struct port_settings *s)
 }
 
 static void
-event(void *arg, const struct event *ev)
+smp_bench_event(void *arg, const struct event *ev)
 {
 	struct bench *b = arg;
 
@@ -87,10 +87,10 @@ to_sm(void *arg, uint16_t port, uint16_t slid, const uint8_t mad[MAD_LEN])
 }
 
 static void
-make_mad(struct bench *b)
+smp_bench_make_mad(struct bench *b)
 {
 	struct mad_worker_config mc = { .workers = 1, .hz = SECOND, .alloc = &allocator_malloc,
-		.rng = &rng_kernel, .wheel = b->wheel, .tx = &b->sink, .port = port_of,
+		.rng = &rng_kernel, .wheel = b->wheel, .tx = &b->sink, .port = smp_bench_port_of,
 		.port_arg = b, .limits = mad_limits_default, .icrc_unchecked = true };
 
 	mc.limits.max_sessions = 64;
@@ -114,7 +114,8 @@ make_sma(struct bench *b, void (*change)(struct sma_config *c, struct sma_port_c
 		.node_guid = 0x0002C90300000100ull, .system_image_guid = 0x0002C903000001FFull,
 		.vendor_id = 0x001405, .device_id = 0xBEEF, .revision = 0x000000A1,
 		.num_ports = 3, .resp_time = 16, .port = port, .num_managed = BENCH_PORTS,
-		.limits = sma_limits_default, .apply = apply, .event = event, .to_sm = to_sm, .arg = b };
+		.limits = sma_limits_default, .apply = smp_bench_apply, .event = smp_bench_event,
+			.to_sm = to_sm, .arg = b };
 
 	if (change != NULL)
 		change(&c, port);
@@ -128,7 +129,7 @@ bench_create(void (*change)(struct sma_config *c, struct sma_port_config *port))
 	struct bench *b = calloc(1, sizeof(*b));
 
 	assert_non_null(b);
-	b->sink = (struct tx_sink){ sink_reserve, sink_commit };
+	b->sink = (struct tx_sink){ smp_bench_sink_reserve, smp_bench_sink_commit };
 	b->wheel = timer_wheel_create(&allocator_malloc, 1024, 0);
 	assert_non_null(b->wheel);
 	for (uint16_t i = 0; i < 3; i++)
@@ -136,7 +137,7 @@ bench_create(void (*change)(struct sma_config *c, struct sma_port_config *port))
 			.vlan = PATH_NO_VLAN, .mac = { 2, 0, 0, 0, 0, (uint8_t)(i + 1) } };
 	b->mgmt_class = 0x01;
 	b->data = b->reply_mad + 64;
-	make_mad(b);
+	smp_bench_make_mad(b);
 	make_sma(b, change);
 	/* one link before the start, one after it */
 	sma_link(b->sma, 1, true, b->now);
@@ -168,7 +169,7 @@ bench_teardown(void **state)
 }
 
 static void
-turn(struct bench *b)
+smp_bench_turn(struct bench *b)
 {
 	timer_wheel_run(b->wheel, b->now);
 	while (mad_run(b->mad, b->now, 64) != 0)
@@ -181,13 +182,13 @@ bench_pass(struct bench *b, uint64_t ns)
 {
 	uint64_t end = b->now + ns, next;
 
-	turn(b);
+	smp_bench_turn(b);
 	while (b->now < end) {
 		next = timer_wheel_next(b->wheel);
 		if (next <= b->now)
 			next = b->now + 1;
 		b->now = next < end ? next : end;
-		turn(b);
+		smp_bench_turn(b);
 	}
 }
 
@@ -226,7 +227,7 @@ send_made(struct bench *b)
 		pkt.slid = pkt.dlid = 0xFFFF;
 	b->answered = false;
 	b->verdict = mad_receive_smp(b->mad, &pkt, b->now);
-	turn(b);
+	smp_bench_turn(b);
 	return b->answered ? get_be16(b->reply_mad + 4) & 0x7FFF : SILENT;
 }
 

@@ -18,7 +18,7 @@ static const uint8_t zeros[64];
 static uint8_t pattern[64];
 
 static int
-group_setup(void **state)
+attributes_group_setup(void **state)
 {
 	(void)state;
 	for (unsigned int i = 0; i < 64; i++)
@@ -28,7 +28,8 @@ group_setup(void **state)
 
 /* smp-sma 2: an error gives the request's data back */
 static void
-refused(struct bench *b, uint8_t method, uint16_t attribute, uint32_t modifier, int status)
+attributes_refused(struct bench *b, uint8_t method, uint16_t attribute, uint32_t modifier,
+	int status)
 {
 	int got = ask(b, method, attribute, modifier, pattern);
 
@@ -43,9 +44,9 @@ static void
 bad_modifiers(struct bench *b, uint16_t attribute, bool has_set, const uint32_t *modifiers)
 {
 	for (; *modifiers != 0; modifiers++) {
-		refused(b, GET, attribute, *modifiers, BAD_FIELD);
+		attributes_refused(b, GET, attribute, *modifiers, BAD_FIELD);
 		if (has_set)
-			refused(b, SET, attribute, *modifiers, BAD_FIELD);
+			attributes_refused(b, SET, attribute, *modifiers, BAD_FIELD);
 	}
 }
 #define BAD_MODIFIERS(b, attribute, has_set, ...)                                                  \
@@ -63,7 +64,7 @@ test_node_description(void **state)
 	assert_memory_equal(b->data, desc, 64);
 	BAD_MODIFIERS(b, 0x0010, false, 1, 0x10000, 0x80000000);
 	/* smp-sma 8: no Set without CapabilityMask2 bit 0 */
-	refused(b, SET, 0x0010, 0, BAD_ATTR);
+	attributes_refused(b, SET, 0x0010, 0, BAD_ATTR);
 	assert_int_equal(get(b, 0x0010, 0), OK);
 	assert_memory_equal(b->data, desc, 64);
 }
@@ -85,7 +86,7 @@ test_node_info(void **state)
 	assert_int_equal(get(b, 0x0011, 0), OK);
 	assert_memory_equal(b->data, info, 64);
 	BAD_MODIFIERS(b, 0x0011, false, 1, 0xFFFFFFFF);
-	refused(b, SET, 0x0011, 0, BAD_ATTR);
+	attributes_refused(b, SET, 0x0011, 0, BAD_ATTR);
 	/* LocalPortNum is the receiving port's */
 	b->port = 1;
 	info[27] = 0x02;
@@ -102,7 +103,7 @@ test_vendor_diag(void **state)
 	assert_int_equal(get(b, 0x0030, 0), OK);
 	assert_memory_equal(b->data, zeros, 64); /* NextIndex 0 */
 	BAD_MODIFIERS(b, 0x0030, false, 1, 0xFFFF);
-	refused(b, SET, 0x0030, 0, BAD_ATTR);
+	attributes_refused(b, SET, 0x0030, 0, BAD_ATTR);
 }
 
 static void
@@ -135,7 +136,7 @@ test_notice_queue(void **state)
 	assert_int_equal(get(b, 0x0002, 0), OK);
 	assert_int_equal(b->data[0] & 0x7F, 0x7F); /* empty */
 	BAD_MODIFIERS(b, 0x0002, false, 1);
-	refused(b, SET, 0x0002, 0, BAD_ATTR);
+	attributes_refused(b, SET, 0x0002, 0, BAD_ATTR);
 	sma_bad_key(b->sma, 0, &k, b->now);
 	assert_int_equal(get(b, 0x0002, 0), OK);
 	assert_int_equal(b->data[0], 0x82); /* generic, security */
@@ -210,8 +211,8 @@ test_sl_to_vl(void **state)
 	BAD_MODIFIERS(b, 0x0017, true, 2, 0x0200, 0x10000, 0xFF);
 	/* port 2 has one VL: no such attribute */
 	b->port = 1;
-	refused(b, GET, 0x0017, 0, BAD_ATTR);
-	refused(b, SET, 0x0017, 0, BAD_ATTR);
+	attributes_refused(b, GET, 0x0017, 0, BAD_ATTR);
+	attributes_refused(b, SET, 0x0017, 0, BAD_ATTR);
 }
 
 static void
@@ -233,12 +234,12 @@ test_vl_arbitration(void **state)
 	}
 	assert_int_equal(get(b, 0x0018, 0x20001), OK);
 	assert_int_equal(b->data[1], 33);
-	refused(b, GET, 0x0018, 0, BAD_FIELD); /* parts count from 1 */
-	refused(b, SET, 0x0018, 0, BAD_FIELD);
+	attributes_refused(b, GET, 0x0018, 0, BAD_FIELD); /* parts count from 1 */
+	attributes_refused(b, SET, 0x0018, 0, BAD_FIELD);
 	BAD_MODIFIERS(b, 0x0018, true, 1, 0x50000, 0x10002, 0xFFFF0000);
 	b->port = 1;
-	refused(b, GET, 0x0018, 0x10000, BAD_ATTR);
-	refused(b, SET, 0x0018, 0x10000, BAD_ATTR);
+	attributes_refused(b, GET, 0x0018, 0x10000, BAD_ATTR);
+	attributes_refused(b, SET, 0x0018, 0x10000, BAD_ATTR);
 }
 
 /* --- what is not supported --- */
@@ -251,8 +252,8 @@ test_unknown_attributes(void **state)
 		0x001B, 0x001D, 0x0021, 0x0032, 0x8010, 0xFF00, 0xFF90, 0xFFFF };
 
 	for (unsigned int i = 0; i < sizeof(ids) / sizeof(ids[0]); i++) {
-		refused(b, GET, ids[i], 0, BAD_ATTR);
-		refused(b, SET, ids[i], 0, BAD_ATTR);
+		attributes_refused(b, GET, ids[i], 0, BAD_ATTR);
+		attributes_refused(b, SET, ids[i], 0, BAD_ATTR);
 	}
 }
 
@@ -265,9 +266,9 @@ test_unknown_methods(void **state)
 	for (uint8_t method = 0; method < 0x80; method++) {
 		if (method == GET || method == SET || method == 0x05 || method == TRAP_REPRESS)
 			continue;
-		refused(b, method, 0x0011, 0, BAD_METHOD);
+		attributes_refused(b, method, 0x0011, 0, BAD_METHOD);
 		assert_int_equal(b->reply_mad[3], 0x81); /* smp-sma 6.6 */
-		refused(b, method, 0xFF00, 0, BAD_METHOD);
+		attributes_refused(b, method, 0xFF00, 0, BAD_METHOD);
 	}
 }
 
@@ -448,5 +449,5 @@ main(void)
 		T(test_classes_are_taken_once),
 	};
 
-	return cmocka_run_group_tests(tests, group_setup, NULL);
+	return cmocka_run_group_tests(tests, attributes_group_setup, NULL);
 }

@@ -69,7 +69,7 @@ ask_with(struct bench *b, uint8_t method, uint64_t key)
 }
 
 static void
-expect(struct bench *b, uint8_t method, uint64_t key, enum outcome want, uint64_t real)
+mkey_expect(struct bench *b, uint8_t method, uint64_t key, enum outcome want, uint64_t real)
 {
 	uint16_t before = violations(b);
 	int status = ask_with(b, method, key);
@@ -106,9 +106,9 @@ test_table(void **state)
 	for (unsigned int i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		for (uint8_t protect = 0; protect < 4; protect++) {
 			guard(b, rows[i].m_key, protect, 0);
-			expect(b, GET, rows[i].sent, rows[i].get[protect], rows[i].m_key);
-			expect(b, TRAP_REPRESS, rows[i].sent, rows[i].set[protect], 0);
-			expect(b, SET, rows[i].sent, rows[i].set[protect], rows[i].m_key);
+			mkey_expect(b, GET, rows[i].sent, rows[i].get[protect], rows[i].m_key);
+			mkey_expect(b, TRAP_REPRESS, rows[i].sent, rows[i].set[protect], 0);
+			mkey_expect(b, SET, rows[i].sent, rows[i].set[protect], rows[i].m_key);
 		}
 }
 

@@ -20,7 +20,7 @@ struct fixture {
 };
 
 static int
-setup(void **state)
+notice_setup(void **state)
 {
 	static struct fixture f;
 
@@ -36,7 +36,7 @@ setup(void **state)
 }
 
 static int
-teardown(void **state)
+notice_teardown(void **state)
 {
 	struct fixture *f = *state;
 
@@ -289,7 +289,7 @@ test_258_bad_qkey(void **state)
 int
 main(void)
 {
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define T(name) cmocka_unit_test_setup_teardown(name, notice_setup, notice_teardown)
 	const struct CMUnitTest tests[] = {
 		T(test_129_130_131_link),
 		T(test_link_tells_the_port),

@@ -150,7 +150,7 @@ violate(struct bench *b)
 }
 
 static void
-check(const struct field *f, const struct value *v, int status, const uint8_t *before,
+port_info_check(const struct field *f, const struct value *v, int status, const uint8_t *before,
 	const uint8_t *after)
 {
 	unsigned int first = f->byte * 8 + f->skip;
@@ -187,7 +187,7 @@ test_every_field_alone(void **state)
 			bits_to(info, fields[i].byte * 8 + fields[i].skip, fields[i].bits,
 				v->value);
 			status = set(b, PORT_INFO, 0, info);
-			check(&fields[i], v, status, before, b->data);
+			port_info_check(&fields[i], v, status, before, b->data);
 			b->m_key = get_be64(b->data);
 			/* and a Get shows the same, except ClientReregister, which is not stored */
 			memcpy(info, b->data, 64);

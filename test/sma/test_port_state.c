@@ -14,7 +14,7 @@ enum { SLEEP = 1, POLLING, DISABLED, TRAINING, LINK_UP };
 
 /* Bring the port from Initialize to a state; Down: disabled, so that it stays Down. */
 static void
-bring(struct bench *b, uint8_t to)
+port_state_bring(struct bench *b, uint8_t to)
 {
 	assert_int_equal(set_state(b, DOWN, POLLING), OK);
 	assert_int_equal(state_of(b), INIT);
@@ -29,7 +29,7 @@ bring(struct bench *b, uint8_t to)
 
 /* Check the state in the last answer, and in the last call of apply(). */
 static void
-expect_state(struct bench *b, uint8_t state, uint8_t phys)
+port_state_expect_state(struct bench *b, uint8_t state, uint8_t phys)
 {
 	assert_int_equal(b->data[PORT_STATE] & 0xF, state);
 	assert_int_equal(b->data[PHYS_STATE] >> 4, phys);
@@ -42,7 +42,7 @@ expect_retrained(struct bench *b, unsigned int applied)
 {
 	assert_int_equal(b->applied[0], applied + 2);
 	assert_int_equal(b->before[0].state, DOWN);
-	expect_state(b, INIT, LINK_UP);
+	port_state_expect_state(b, INIT, LINK_UP);
 }
 
 /*
@@ -68,13 +68,13 @@ test_every_pair(void **state)
 			uint8_t want = to < 6 ? after[from][to] : 0;
 			unsigned int applied;
 
-			bring(b, from);
+			port_state_bring(b, from);
 			applied = b->applied[0];
 			assert_int_equal(set_state(b, to, 0), want != 0 ? OK : BAD);
 			if (want == AGAIN)
 				expect_retrained(b, applied);
 			else
-				expect_state(b, want != 0 ? want : from,
+				port_state_expect_state(b, want != 0 ? want : from,
 					from == DOWN ? DISABLED : LINK_UP);
 		}
 }
@@ -88,20 +88,20 @@ test_phys_state_pairs(void **state)
 
 	for (uint8_t phys = 1; phys < 16; phys++)
 		for (uint8_t to = 0; to <= DOWN; to++) {
-			bring(b, ARMED);
+			port_state_bring(b, ARMED);
 			applied = b->applied[0];
 			assert_int_equal(set_state(b, to, phys), phys <= DISABLED ? OK : BAD);
 			if (phys == DISABLED)
-				expect_state(b, DOWN, DISABLED);
+				port_state_expect_state(b, DOWN, DISABLED);
 			else if (phys < DISABLED || to == DOWN)
 				expect_retrained(b, applied); /* PortState applies all the same */
 			else
-				expect_state(b, ARMED, LINK_UP);
+				port_state_expect_state(b, ARMED, LINK_UP);
 		}
 	for (uint8_t phys = 1; phys < 16; phys++) {
-		bring(b, ARMED);
+		port_state_bring(b, ARMED);
 		assert_int_equal(set_state(b, ACTIVE, phys), BAD);
-		expect_state(b, ACTIVE, LINK_UP);
+		port_state_expect_state(b, ACTIVE, LINK_UP);
 	}
 }
 
@@ -117,7 +117,7 @@ test_down_retrains(void **state)
 	uint8_t info[64];
 	unsigned int applied;
 
-	bring(b, ACTIVE);
+	port_state_bring(b, ACTIVE);
 	assert_int_equal(set_16(b, LID, 0x99), OK);
 	assert_int_equal(set_byte(b, 29, 1), OK); /* 1x only: from the next training on */
 	assert_int_equal(b->data[31], 2);
@@ -156,7 +156,7 @@ test_disabled_stays_down_until_polling(void **state)
 	assert_int_equal(state_of(b), DOWN);
 	assert_int_equal(phys_of(b), DISABLED);
 	assert_int_equal(set_state(b, 0, POLLING), OK);
-	expect_state(b, INIT, LINK_UP);
+	port_state_expect_state(b, INIT, LINK_UP);
 }
 
 /* Without a link there is nothing to train with. */
@@ -183,7 +183,7 @@ test_link_down_and_up(void **state)
 {
 	struct bench *b = *state;
 
-	bring(b, ACTIVE);
+	port_state_bring(b, ACTIVE);
 	sma_link(b->sma, 0, false, b->now);
 	assert_int_equal(state_of(b), DOWN);
 	assert_int_equal(phys_of(b), POLLING);
@@ -210,7 +210,7 @@ test_link_that_comes_up_is_no_trap(void **state)
 		sma_link(b->sma, 0, false, b->now);
 		bench_pass(b, SECOND);
 		sma_link(b->sma, 0, true, b->now);
-		bring(b, ACTIVE); /* MasterSMLID is known: a held trap would be sent */
+		port_state_bring(b, ACTIVE); /* MasterSMLID is known: a held trap would be sent */
 		bench_pass(b, SECOND);
 	}
 	assert_int_equal(b->traps, 0);
@@ -236,7 +236,7 @@ test_active_without_sm(void **state)
 	assert_int_equal(b->settings[1].state, INIT);
 	assert_int_equal(set_state(b, DOWN, 0), OK);
 	assert_int_equal(b->before[0].state, DOWN);
-	expect_state(b, ACTIVE, LINK_UP);
+	port_state_expect_state(b, ACTIVE, LINK_UP);
 }
 
 /* The SM repeats a Set because our answer was lost: nothing changes, no event. */
@@ -248,10 +248,10 @@ test_state_it_is_in(void **state)
 	unsigned int applied;
 
 	for (uint8_t to = ARMED; to <= ACTIVE; to++) {
-		bring(b, to);
+		port_state_bring(b, to);
 		applied = b->applied[0];
 		assert_int_equal(set_state(b, to, 0), OK);
-		expect_state(b, to, LINK_UP);
+		port_state_expect_state(b, to, LINK_UP);
 		assert_int_equal(b->applied[0], applied);
 		assert_int_equal(c->smp_invalid_field, 0);
 	}
@@ -264,7 +264,7 @@ test_data_makes_an_armed_port_active(void **state)
 	struct bench *b = *state;
 
 	for (uint8_t from = DOWN; from <= ACTIVE; from++) {
-		bring(b, from);
+		port_state_bring(b, from);
 		sma_data_heard(b->sma, 0, b->now);
 		sma_data_heard(b->sma, 2, b->now); /* has no agent */
 		assert_int_equal(state_of(b), from == ARMED ? ACTIVE : from);
@@ -280,7 +280,7 @@ test_disabled_is_told(void **state)
 {
 	struct bench *b = *state;
 
-	bring(b, ACTIVE);
+	port_state_bring(b, ACTIVE);
 	assert_false(b->settings[0].disabled);
 	assert_int_equal(set_state(b, DOWN, DISABLED), OK);
 	assert_true(b->settings[0].disabled);

@@ -18,7 +18,7 @@ static uint8_t pattern[64];
 
 /* The Set is rejected, and the request's data is returned. */
 static void
-refused(struct bench *b, uint8_t method, uint16_t attribute, uint32_t modifier, int status)
+sm_refused(struct bench *b, uint8_t method, uint16_t attribute, uint32_t modifier, int status)
 {
 	assert_int_equal(ask(b, method, attribute, modifier, pattern), status);
 	assert_memory_equal(b->data, pattern, 64);
@@ -42,11 +42,11 @@ test_sm_info(void **state)
 	assert_int_equal(get(b, 0x0020, 0), OK);
 	assert_int_equal(get(b, 0x0020, 0), OK);
 	assert_memory_equal(b->data, info, 64);
-	refused(b, GET, 0x0020, 1, BAD_FIELD);
+	sm_refused(b, GET, 0x0020, 1, BAD_FIELD);
 	/* no SM behind port 2 */
 	b->port = 1;
-	refused(b, GET, 0x0020, 0, BAD_ATTR);
-	refused(b, SET, 0x0020, 4, BAD_ATTR);
+	sm_refused(b, GET, 0x0020, 0, BAD_ATTR);
+	sm_refused(b, SET, 0x0020, 4, BAD_ATTR);
 }
 
 /* Send this command in this state; check the next state, or that it is rejected. */
@@ -195,7 +195,7 @@ test_master_is_claimed_while_it_is_there(void **state)
 }
 
 static int
-group_setup(void **state)
+sm_group_setup(void **state)
 {
 	(void)state;
 	for (unsigned int i = 0; i < sizeof(pattern); i++)
@@ -218,5 +218,5 @@ main(void)
 		T(test_master_is_claimed_while_it_is_there),
 	};
 
-	return cmocka_run_group_tests(tests, group_setup, NULL);
+	return cmocka_run_group_tests(tests, sm_group_setup, NULL);
 }

@@ -19,7 +19,7 @@ expect_at(struct bench *b, uint64_t at)
 }
 
 static void
-expect_state(const struct sma_trap *t, const char *name)
+trap_expect_state(const struct sma_trap *t, const char *name)
 {
 	assert_string_equal(sma_trap_state_name(t->info.state), name);
 }
@@ -56,7 +56,7 @@ test_trap_is_an_smp_to_the_master_sm(void **state)
 	assert_memory_equal(s->mad + 16, after_tid, 48);
 	assert_memory_equal(s->mad + 64, notice, 64);
 	assert_memory_equal(s->mad + 128, after_data, 128);
-	expect_state(t, "SENT");
+	trap_expect_state(t, "SENT");
 	assert_int_equal(b->p->counters.traps_raised, 1);
 	assert_int_equal(b->p->counters.traps_sent, 1);
 }
@@ -72,11 +72,11 @@ test_repeated_at_the_interval_then_given_up(void **state)
 	expect_at(b, 1000 * MS);
 	expect_at(b, 2000 * MS);
 	expect_at(b, 3000 * MS);
-	expect_state(t, "SENT");
+	trap_expect_state(t, "SENT");
 	assert_int_equal(t->info.sent, 4);
 	bench_pass(b, 100000 * MS);
 	bench_expect_silence(b);
-	expect_state(t, "GIVEN_UP");
+	trap_expect_state(t, "GIVEN_UP");
 	assert_int_equal(b->p->counters.traps_given_up, 1);
 	assert_int_equal(b->p->counters.traps_sent, 4);
 }
@@ -155,7 +155,7 @@ test_held_until_active(void **state)
 		t = bench_raise(b, (uint16_t)i);
 		bench_pass(b, 5000 * MS);
 		bench_expect_silence(b);
-		expect_state(t, "HELD");
+		trap_expect_state(t, "HELD");
 	}
 	sma_trap_resume(b->p, b->now);
 	bench_pass(b, 1);
@@ -166,7 +166,7 @@ test_held_until_active(void **state)
 	expect_at(b, 15000 * MS + 1);
 	expect_at(b, 15000 * MS + 1);
 	expect_at(b, 15000 * MS + 1);
-	expect_state(t, "SENT");
+	trap_expect_state(t, "SENT");
 }
 
 static void
@@ -179,7 +179,7 @@ test_held_until_an_sm_is_known(void **state)
 	t = bench_raise(b, 0);
 	bench_pass(b, 5000 * MS);
 	bench_expect_silence(b);
-	expect_state(t, "HELD");
+	trap_expect_state(t, "HELD");
 	bench_port_info(b->p, MASTER_SM_LID, 9);
 	sma_trap_resume(b->p, b->now);
 	bench_pass(b, 1);
@@ -197,23 +197,23 @@ test_port_that_goes_away_holds_its_traps(void **state)
 	expect_at(b, 0);
 	bench_port_state(b->p, ARMED);
 	bench_pass(b, 200 * MS);
-	expect_state(t, "HELD");
+	trap_expect_state(t, "HELD");
 	bench_port_state(b->p, ACTIVE);
 	sma_trap_resume(b->p, b->now);
 	bench_pass(b, 100 * MS);
 	expect_at(b, 1100 * MS);
-	expect_state(t, "SENT");
+	trap_expect_state(t, "SENT");
 	bench_pass(b, 700 * MS);
 	bench_expect_silence(b);
 	b->p->info[SUBNET_TIMEOUT] = 18;
 	bench_port_state(b->p, ARMED);
 	bench_pass(b, 200 * MS); /* 1000 ms after it was sent, and the timeout has grown */
-	expect_state(t, "HELD");
+	trap_expect_state(t, "HELD");
 	bench_port_state(b->p, ACTIVE);
 	sma_trap_resume(b->p, b->now);
 	bench_pass(b, 70 * MS);
 	bench_expect_silence(b);
-	expect_state(t, "SENT");
+	trap_expect_state(t, "SENT");
 	bench_pass(b, 10 * MS);
 	expect_at(b, 1100 * MS + 1073741824);
 }
@@ -231,7 +231,7 @@ test_what_waits_for_the_sink_is_held_too(void **state)
 	bench_pass(b, 1);
 	bench_port_state(b->p, INIT);
 	sma_trap_resume(b->p, b->now);
-	expect_state(t, "HELD");
+	trap_expect_state(t, "HELD");
 	b->room = 10;
 	bench_pass(b, 1500 * MS);
 	bench_expect_silence(b);
@@ -318,7 +318,7 @@ test_refused_call_is_tried_again_at_the_next_interval(void **state)
 	bench_pass(b, 1);
 	b->seen = b->num_sent;
 	t = bench_raise(b, 0);
-	expect_state(t, "SENT");
+	trap_expect_state(t, "SENT");
 	bench_pass(b, 500 * MS);
 	for (i = 0; i < BENCH_SESSIONS; i++)
 		assert_int_equal(mad_cancel(b->mad, h[i], b->now), 0);
@@ -341,7 +341,7 @@ test_repressed_while_it_waits_for_the_sink(void **state)
 	b->room = 0;
 	bench_pass(b, 1000 * MS); /* the repeat waits */
 	bench_repress(b, t->info.notice);
-	expect_state(t, "REPRESSED");
+	trap_expect_state(t, "REPRESSED");
 	b->room = 10;
 	bench_pass(b, 5000 * MS);
 	bench_expect_silence(b);
@@ -358,8 +358,8 @@ test_repress_ends_it(void **state)
 
 	bench_pass(b, 500 * MS);
 	bench_repress(b, t->info.notice);
-	expect_state(t, "REPRESSED");
-	expect_state(other, "SENT");
+	trap_expect_state(t, "REPRESSED");
+	trap_expect_state(other, "SENT");
 	assert_int_equal(b->p->counters.traps_repressed, 1);
 	bench_pass(b, 1000 * MS);
 	assert_int_equal(b->num_sent, 3); /* the other one's repeat */
@@ -379,9 +379,9 @@ test_repress_without_details_ends_all_of_that_number_and_type(void **state)
 	third = &b->p->trap[2];
 	bench_pass(b, 1);
 	bench_repress(b, notice);
-	expect_state(t, "REPRESSED");
-	expect_state(other, "REPRESSED");
-	expect_state(third, "SENT");
+	trap_expect_state(t, "REPRESSED");
+	trap_expect_state(other, "REPRESSED");
+	trap_expect_state(third, "SENT");
 	assert_int_equal(b->p->counters.repress_unmatched, 0);
 }
 
@@ -402,7 +402,7 @@ test_repress_of_something_else_is_counted(void **state)
 		memcpy(notice, t->info.notice, sizeof(notice));
 		notice[other[i].at] ^= other[i].xor;
 		bench_repress(b, notice);
-		expect_state(t, "SENT");
+		trap_expect_state(t, "SENT");
 		assert_int_equal(b->p->counters.repress_unmatched, i + 1);
 	}
 	assert_int_equal(b->p->counters.traps_repressed, 0);
@@ -423,7 +423,7 @@ test_repress_with_the_lid_of_before(void **state)
 	put_be16(notice + 6, 0xBEEF);
 	put_be16(notice + 8, 0x8007);
 	bench_repress(b, notice);
-	expect_state(t, "REPRESSED");
+	trap_expect_state(t, "REPRESSED");
 }
 
 static void
@@ -448,7 +448,7 @@ test_what_was_never_sent_is_not_repressed(void **state)
 	bench_port_state(b->p, INIT);
 	t = bench_raise(b, 0);
 	bench_repress(b, t->info.notice);
-	expect_state(t, "HELD");
+	trap_expect_state(t, "HELD");
 	assert_int_equal(b->p->counters.repress_unmatched, 1);
 }
 
@@ -460,9 +460,9 @@ test_repress_by_id(void **state)
 
 	assert_int_equal(sma_trap_repress(b->sma, t->info.id + 1, b->now), -ENOENT);
 	assert_int_equal(sma_trap_repress(b->sma, 0, b->now), -ENOENT);
-	expect_state(t, "SENT");
+	trap_expect_state(t, "SENT");
 	assert_int_equal(sma_trap_repress(b->sma, t->info.id, b->now), 0);
-	expect_state(t, "REPRESSED");
+	trap_expect_state(t, "REPRESSED");
 	assert_int_equal(sma_trap_repress(b->sma, t->info.id, b->now), -ENOENT);
 	bench_pass(b, 5000 * MS);
 	bench_expect_silence(b);

@@ -10,7 +10,7 @@
 /* --- the sink --- */
 
 static uint8_t *
-sink_reserve(struct tx_sink *sink, const struct path *path, uint32_t len)
+trap_bench_sink_reserve(struct tx_sink *sink, const struct path *path, uint32_t len)
 {
 	struct bench *b = (struct bench *)sink;
 
@@ -23,7 +23,7 @@ sink_reserve(struct tx_sink *sink, const struct path *path, uint32_t len)
 }
 
 static void
-sink_commit(struct tx_sink *sink)
+trap_bench_sink_commit(struct tx_sink *sink)
 {
 	struct bench *b = (struct bench *)sink;
 	struct sent *s = &b->sent[b->num_sent++];
@@ -41,7 +41,7 @@ sink_commit(struct tx_sink *sink)
 /* --- the bench --- */
 
 static const struct port_attr *
-port_of(void *arg, uint16_t port)
+trap_bench_port_of(void *arg, uint16_t port)
 {
 	struct bench *b = arg;
 
@@ -62,11 +62,11 @@ bench_port_state(struct sma_port *p, uint8_t state)
 }
 
 static void
-make_mad(struct bench *b)
+trap_bench_make_mad(struct bench *b)
 {
 	struct mad_worker_config mc = { .workers = 1, .hz = 1000000000,
 		.alloc = &allocator_malloc, .rng = &rng_kernel, .wheel = b->wheel, .tx = &b->sink,
-		.port = port_of, .port_arg = b, .limits = mad_limits_default };
+		.port = trap_bench_port_of, .port_arg = b, .limits = mad_limits_default };
 
 	mc.limits.max_sessions = BENCH_SESSIONS;
 	mc.limits.max_bytes = mc.limits.max_bytes_per_peer = 1 << 16;
@@ -75,7 +75,7 @@ make_mad(struct bench *b)
 }
 
 static void
-make_port(struct bench *b, unsigned int i)
+trap_bench_make_port(struct bench *b, unsigned int i)
 {
 	struct sma_port *p = &b->sma->port[i];
 
@@ -98,13 +98,13 @@ bench_setup(void **state)
 	struct bench *b = calloc(1, sizeof(*b));
 
 	assert_non_null(b);
-	b->sink = (struct tx_sink){ sink_reserve, sink_commit };
+	b->sink = (struct tx_sink){ trap_bench_sink_reserve, trap_bench_sink_commit };
 	b->room = BENCH_SENT_MAX;
 	b->wheel = timer_wheel_create(&allocator_malloc, 1024, 0);
 	assert_non_null(b->wheel);
 	b->attr = (struct port_attr){ .ib = true, .up = true, .vlan = PATH_NO_VLAN, .lid = 5,
 		.state = PORT_STATE_ACTIVE, .mac = { 2, 0, 0, 0, 0, 5 } };
-	make_mad(b);
+	trap_bench_make_mad(b);
 	b->sma = calloc(1, sizeof(*b->sma) + 2 * sizeof(b->sma->port[0]));
 	assert_non_null(b->sma);
 	b->sma->config = (struct sma_config){ .mad = b->mad, .wheel = b->wheel, .hz = 1000000000,
@@ -113,8 +113,8 @@ bench_setup(void **state)
 	b->sma->config.limits = limits;
 	b->sma->num_ports = 2;
 	b->p = &b->sma->port[0];
-	make_port(b, 0);
-	make_port(b, 1);
+	trap_bench_make_port(b, 0);
+	trap_bench_make_port(b, 1);
 	*state = b;
 	return 0;
 }
@@ -149,7 +149,7 @@ bench_limits(struct bench *b, const struct sma_limits *l)
 }
 
 static void
-turn(struct bench *b)
+trap_bench_turn(struct bench *b)
 {
 	timer_wheel_run(b->wheel, b->now);
 	while (mad_run(b->mad, b->now, 64) != 0)
@@ -162,14 +162,14 @@ bench_pass(struct bench *b, uint64_t ns)
 {
 	uint64_t end = b->now + ns;
 
-	turn(b);
+	trap_bench_turn(b);
 	while (b->now < end) {
 		uint64_t next = timer_wheel_next(b->wheel);
 
 		if (next <= b->now)
 			next = b->now + 1;
 		b->now = next < end ? next : end;
-		turn(b);
+		trap_bench_turn(b);
 	}
 }
 

@@ -83,7 +83,8 @@ attempt_note_outcome(void *user, const struct cm_info *info, const uint8_t *priv
 }
 
 static void
-established(void *user, const struct cm_info *info, const uint8_t *private_data, uint8_t len)
+attempt_established(void *user, const struct cm_info *info, const uint8_t *private_data,
+		uint8_t len)
 {
 	attempt_note_outcome(user, info, private_data, len, true);
 }
@@ -102,7 +103,7 @@ attempt_released(void *user)
 
 static const struct cm_user attempt_user = {
 	.name = "control plane",
-	.established = established,
+	.established = attempt_established,
 	.ended = attempt_ended,
 	.released = attempt_released,
 };

@@ -97,7 +97,7 @@ engine_mr_deregister(struct engine *e, uint32_t key, struct error *err)
 }
 
 static int
-range(struct engine *e, uint32_t key, uint64_t offset, uint64_t len, uint8_t **base,
+mr_check_range(struct engine *e, uint32_t key, uint64_t offset, uint64_t len, uint8_t **base,
 		struct error *err)
 {
 	struct mem_mr_info info;
@@ -121,7 +121,7 @@ engine_mr_read(struct engine *e, uint32_t key, uint64_t offset, void *buf, uint6
 		struct error *err)
 {
 	uint8_t *base = NULL;
-	int ret = range(e, key, offset, len, &base, err);
+	int ret = mr_check_range(e, key, offset, len, &base, err);
 
 	if (ret == 0)
 		memcpy(buf, base, len);
@@ -133,7 +133,7 @@ engine_mr_write(struct engine *e, uint32_t key, uint64_t offset, const void *buf
 		struct error *err)
 {
 	uint8_t *base = NULL;
-	int ret = range(e, key, offset, len, &base, err);
+	int ret = mr_check_range(e, key, offset, len, &base, err);
 
 	if (ret == 0)
 		memcpy(base, buf, len);

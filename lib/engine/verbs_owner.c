@@ -27,7 +27,7 @@ qp_worker(struct engine *e, uint32_t qpn, struct error *err)
 }
 
 static int
-call_here(struct worker *w, void *arg)
+qp_call_here(struct worker *w, void *arg)
 {
 	struct owner_call *c = arg;
 
@@ -45,7 +45,7 @@ call_qp_owner(struct engine *e, uint32_t qpn, worker_fn fn, void *arg, struct er
 		worker = qp_worker(e, qpn, err);
 		if (worker < 0)
 			return worker;
-		ret = engine_call(e, (unsigned int)worker, call_here, &c);
+		ret = engine_call(e, (unsigned int)worker, qp_call_here, &c);
 	} while (c.elsewhere);
 	return ret;
 }

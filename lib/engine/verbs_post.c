@@ -20,7 +20,7 @@ struct post_args {
 };
 
 static int
-post_all(struct worker *w, void *arg)
+qp_post_here(struct worker *w, void *arg)
 {
 	struct post_args *a = arg;
 	int ret = callers_qp_here(w, a->qpn, a->err);
@@ -34,13 +34,13 @@ post_all(struct worker *w, void *arg)
 }
 
 static int
-post(struct engine *e, struct post_args *a)
+qp_post(struct engine *e, struct post_args *a)
 {
 	int ret;
 
 	if (e->draining)
 		return error_set(a->err, ESHUTDOWN, "shutting down: no new work is taken");
-	ret = call_qp_owner(e, a->qpn, post_all, a, a->err);
+	ret = call_qp_owner(e, a->qpn, qp_post_here, a, a->err);
 	return a->posted > 0 ? (int)a->posted : ret;
 }
 
@@ -50,7 +50,7 @@ engine_post_send(struct engine *e, uint32_t qpn, const struct send_wr *wr, unsig
 {
 	struct post_args a = { .qpn = qpn, .send = wr, .n = n, .err = err };
 
-	return post(e, &a);
+	return qp_post(e, &a);
 }
 
 int
@@ -59,5 +59,5 @@ engine_post_recv(struct engine *e, uint32_t qpn, const struct recv_wr *wr, unsig
 {
 	struct post_args a = { .qpn = qpn, .recv = wr, .n = n, .err = err };
 
-	return post(e, &a);
+	return qp_post(e, &a);
 }

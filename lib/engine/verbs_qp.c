@@ -40,7 +40,7 @@ choose_worker(struct engine *e, int asked, struct error *err)
 }
 
 static int
-call_owner(struct engine *e, worker_fn fn, struct qp_args *a)
+qp_call_owner(struct engine *e, worker_fn fn, struct qp_args *a)
 {
 	return call_qp_owner(e, a->qpn, fn, a, a->err);
 }
@@ -62,7 +62,7 @@ walk_workers(struct engine *e, uint64_t *cursor, worker_fn fn, void *out)
 }
 
 static int
-create(struct worker *w, void *arg)
+qp_create_here(struct worker *w, void *arg)
 {
 	struct qp_args *a = arg;
 
@@ -91,7 +91,7 @@ qp_worker_for(struct engine *e, int asked, const struct qp_init_attr *attr, stru
  * QP cannot move to that worker.
  */
 static void
-get_ready_to_move(struct engine *e, unsigned int worker, const struct qp_init_attr *attr)
+qp_reserve_everywhere(struct engine *e, unsigned int worker, const struct qp_init_attr *attr)
 {
 	unsigned int i;
 
@@ -114,16 +114,16 @@ engine_qp_create(struct engine *e, int worker, const struct qp_init_attr *attr, 
 	worker = qp_worker_for(e, worker, attr, err);
 	if (worker < 0)
 		return worker;
-	ret = engine_call(e, (unsigned int)worker, create, &a);
+	ret = engine_call(e, (unsigned int)worker, qp_create_here, &a);
 	if (ret != 0)
 		return ret;
 	*qpn = a.qpn;
-	get_ready_to_move(e, (unsigned int)worker, attr);
+	qp_reserve_everywhere(e, (unsigned int)worker, attr);
 	return 0;
 }
 
 static int
-query(struct worker *w, void *arg)
+qp_query_here(struct worker *w, void *arg)
 {
 	struct qp_args *a = arg;
 
@@ -135,13 +135,13 @@ engine_qp_query(struct engine *e, uint32_t qpn, struct rc_qp_info *info, struct 
 {
 	struct qp_args a = { .qpn = qpn, .info = info, .err = err };
 
-	return call_owner(e, query, &a);
+	return qp_call_owner(e, qp_query_here, &a);
 }
 
 /* The port of a modify: the one the attributes name, else the QP's. */
 static int
-port_of(struct engine *e, const struct qp_attr *attr, uint32_t mask, const struct rc_qp_info *now,
-		const struct port_attr **port, struct error *err)
+qp_port_of(struct engine *e, const struct qp_attr *attr, uint32_t mask,
+		const struct rc_qp_info *now, const struct port_attr **port, struct error *err)
 {
 	uint16_t index = mask & QP_ATTR_PORT ? attr->port : now->attr.port;
 
@@ -216,7 +216,7 @@ resolve_alt(struct engine *e, const struct engine_ah *ah, uint16_t path_mtu, str
 
 /* Look up everything that the worker cannot look up itself. */
 static int
-resolve(struct engine *e, struct qp_attr *attr, const struct engine_ah *ah, uint32_t mask,
+qp_resolve_attr(struct engine *e, struct qp_attr *attr, const struct engine_ah *ah, uint32_t mask,
 		const struct rc_qp_info *now, const struct port_attr **seen, struct error *err)
 {
 	const struct port_attr *port = NULL;
@@ -224,7 +224,7 @@ resolve(struct engine *e, struct qp_attr *attr, const struct engine_ah *ah, uint
 
 	if ((mask & (QP_ATTR_PORT | QP_ATTR_PKEY_INDEX | QP_ATTR_PATH_MTU | QP_ATTR_AV)) == 0)
 		return 0;
-	ret = port_of(e, attr, mask, now, &port, err);
+	ret = qp_port_of(e, attr, mask, now, &port, err);
 	*seen = port;
 	if (ret == 0 && mask & QP_ATTR_PKEY_INDEX)
 		ret = resolve_pkey(port, "", attr->pkey_index, &attr->pkey, err);
@@ -237,7 +237,7 @@ resolve(struct engine *e, struct qp_attr *attr, const struct engine_ah *ah, uint
 
 /* Subnet management may have changed the port since the attributes were resolved. */
 static void
-look_again(struct worker *w, const struct port_attr *seen)
+qp_check_port_changed(struct worker *w, const struct port_attr *seen)
 {
 	const struct port_attr *now;
 
@@ -249,15 +249,15 @@ look_again(struct worker *w, const struct port_attr *seen)
 }
 
 static int
-modify(struct worker *w, void *arg)
+qp_modify_here(struct worker *w, void *arg)
 {
 	struct qp_args *a = arg;
 	int ret = rc_qp_modify(w->rc, a->qpn, a->attr, a->mask, a->err);
 
 	if (ret != 0)
 		return ret;
-	look_again(w, a->port);
-	look_again(w, a->alt_port);
+	qp_check_port_changed(w, a->port);
+	qp_check_port_changed(w, a->alt_port);
 	return 0;
 }
 
@@ -274,16 +274,16 @@ engine_qp_modify_paths(struct engine *e, uint32_t qpn, struct qp_attr *attr,
 	if (ret == 0)
 		ret = callers_qp(e, &now, err);
 	if (ret == 0)
-		ret = resolve(e, attr, ah, mask, &now, &a.port, err);
+		ret = qp_resolve_attr(e, attr, ah, mask, &now, &a.port, err);
 	if (ret == 0 && mask & QP_ATTR_ALT_PATH)
 		ret = resolve_alt(e, alt_ah,
 				mask & QP_ATTR_PATH_MTU ? attr->path_mtu : now.attr.path_mtu, attr,
 				&a.alt_port, err);
-	return ret != 0 ? ret : call_owner(e, modify, &a);
+	return ret != 0 ? ret : qp_call_owner(e, qp_modify_here, &a);
 }
 
 static int
-destroy(struct worker *w, void *arg)
+qp_destroy_here(struct worker *w, void *arg)
 {
 	struct qp_args *a = arg;
 	cm_id id = cm_of_qp(w->cm, a->qpn);
@@ -302,7 +302,7 @@ engine_qp_destroy(struct engine *e, uint32_t qpn, struct error *err)
 {
 	struct qp_args a = { .qpn = qpn, .err = err };
 
-	return call_owner(e, destroy, &a);
+	return qp_call_owner(e, qp_destroy_here, &a);
 }
 
 /* Walks the QP directory, not the workers: a QP that moves meanwhile is still found exactly once. */

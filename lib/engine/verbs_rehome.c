@@ -35,7 +35,7 @@ reserve_completions(struct engine *e, const struct qp_init_attr *init, unsigned 
 }
 
 static int
-ask(struct worker *w, void *arg)
+qp_rehome_here(struct worker *w, void *arg)
 {
 	struct rehome_args *a = arg;
 	int ret = callers_qp_here(w, a->qpn, a->err);
@@ -47,7 +47,7 @@ ask(struct worker *w, void *arg)
 }
 
 static int
-is_leaving(struct worker *w, void *arg)
+qp_is_leaving_here(struct worker *w, void *arg)
 {
 	struct rehome_args *a = arg;
 
@@ -56,7 +56,7 @@ is_leaving(struct worker *w, void *arg)
 
 /* The workers do not run: do their part of the move. */
 static void
-turn_all(struct engine *e)
+qp_move_without_workers(struct engine *e)
 {
 	unsigned int i;
 
@@ -79,14 +79,14 @@ engine_qp_rehome(struct engine *e, uint32_t qpn, unsigned int worker, struct err
 	if (ret == 0)
 		ret = reserve_completions(e, &info.init, worker, err);
 	if (ret == 0)
-		ret = call_qp_owner(e, qpn, ask, &a, err);
+		ret = call_qp_owner(e, qpn, qp_rehome_here, &a, err);
 	if (ret != 0)
 		return ret;
-	while (engine_call(e, a.from, is_leaving, &a) != 0) {
+	while (engine_call(e, a.from, qp_is_leaving_here, &a) != 0) {
 		if (e->running)
 			grace_pause(&us);
 		else
-			turn_all(e);
+			qp_move_without_workers(e);
 	}
 	now = rc_owner(e->dev, qpn);
 	if (now == (int)worker)

@@ -24,7 +24,7 @@
 /* --- on the worker --- */
 
 static int
-take_record(void *arg, const struct sa_record_type *type, uint32_t rid, const uint8_t *rec)
+sa_query_take_record(void *arg, const struct sa_record_type *type, uint32_t rid, const uint8_t *rec)
 {
 	struct query *q = arg;
 	struct query_entry *e = (struct query_entry *)(q->buf + q->filled);
@@ -41,7 +41,7 @@ take_record(void *arg, const struct sa_record_type *type, uint32_t rid, const ui
 }
 
 static void
-take_end(void *arg, const struct mad_result *result, uint64_t sa_key)
+query_take_end(void *arg, const struct mad_result *result, uint64_t sa_key)
 {
 	struct query *q = arg;
 
@@ -53,7 +53,7 @@ take_end(void *arg, const struct mad_result *result, uint64_t sa_key)
 }
 
 static void
-take_handle(void *arg, mad_handle h)
+query_take_handle(void *arg, mad_handle h)
 {
 	struct query *q = arg;
 
@@ -67,16 +67,16 @@ struct ask_args {
 };
 
 static int
-ask_here(struct worker *w, void *arg)
+query_ask_here(struct worker *w, void *arg)
 {
 	const struct ask_args *a = arg;
-	struct sa_taker taker = { a->q, take_record, take_end, take_handle };
+	struct sa_taker taker = { a->q, sa_query_take_record, query_take_end, query_take_handle };
 
 	return sa_ask(w->client, a->query, &taker, rte_get_tsc_cycles(), &a->q->handle, a->err);
 }
 
 static int
-cancel_here(struct worker *w, void *arg)
+query_cancel_here(struct worker *w, void *arg)
 {
 	struct query *q = arg;
 
@@ -91,7 +91,7 @@ struct look {
 };
 
 static int
-session_here(struct worker *w, void *arg)
+query_session_here(struct worker *w, void *arg)
 {
 	const struct look *look = arg;
 	struct mad_session_info info;
@@ -106,16 +106,16 @@ session_here(struct worker *w, void *arg)
 /* --- the table of queries --- */
 
 static bool
-is_done(const struct query *q)
+query_is_done(const struct query *q)
 {
 	return __atomic_load_n(&q->done, __ATOMIC_ACQUIRE) != 0;
 }
 
 static void
-forget(struct engine *e, struct query *q)
+query_forget(struct engine *e, struct query *q)
 {
-	if (!is_done(q))
-		engine_call(e, q->worker, cancel_here, q);
+	if (!query_is_done(q))
+		engine_call(e, q->worker, query_cancel_here, q);
 	if (q->buf != NULL)
 		munmap(q->buf, q->size);
 	if (q->records_sent != NULL)
@@ -126,7 +126,7 @@ forget(struct engine *e, struct query *q)
 }
 
 static struct query *
-find(struct engine *e, uint32_t id, struct error *err)
+query_find(struct engine *e, uint32_t id, struct error *err)
 {
 	struct query *q = e->queries != NULL ? &e->queries->query[id % ENGINE_SA_QUERIES] : NULL;
 
@@ -139,18 +139,18 @@ find(struct engine *e, uint32_t id, struct error *err)
 }
 
 static struct query *
-oldest_done(struct sa_queries *all)
+query_oldest_done(struct sa_queries *all)
 {
 	struct query *q, *oldest = NULL;
 
 	for (q = all->query; q < all->query + ENGINE_SA_QUERIES; q++)
-		if (q->used && is_done(q) && (oldest == NULL || q->seen < oldest->seen))
+		if (q->used && query_is_done(q) && (oldest == NULL || q->seen < oldest->seen))
 			oldest = q;
 	return oldest;
 }
 
 static struct query *
-place(struct engine *e, struct error *err)
+query_place(struct engine *e, struct error *err)
 {
 	uint64_t now = rte_get_tsc_cycles();
 	struct query *q;
@@ -164,9 +164,9 @@ place(struct engine *e, struct error *err)
 	for (q = e->queries->query; q < e->queries->query + ENGINE_SA_QUERIES; q++)
 		if (!q->used)
 			return q;
-	q = oldest_done(e->queries);
+	q = query_oldest_done(e->queries);
 	if (q != NULL && now - q->seen > REPLACE_S * e->hz) {
-		forget(e, q);
+		query_forget(e, q);
 		return q;
 	}
 	error_set(err, ENOSPC, "there are %d SA queries already: cancel one (sa_cancel) or wait",
@@ -175,7 +175,7 @@ place(struct engine *e, struct error *err)
 }
 
 static void *
-map(size_t size)
+query_map(size_t size)
 {
 	void *mem = mmap(NULL, size, PROT_READ | PROT_WRITE,
 			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -185,7 +185,7 @@ map(size_t size)
 
 /* Copy the records of a Config request, which must stay until the query ends. */
 static int
-keep_records(struct query *q, struct sa_query *query, struct error *err)
+query_keep_records(struct query *q, struct sa_query *query, struct error *err)
 {
 	size_t n = query->num_records, bytes = n * SA_RECORD_MAX, rids = n * sizeof(uint32_t);
 
@@ -194,7 +194,7 @@ keep_records(struct query *q, struct sa_query *query, struct error *err)
 	if (n == 0)
 		return 0;
 	q->records_size = bytes + rids;
-	q->records_sent = map(q->records_size);
+	q->records_sent = query_map(q->records_size);
 	if (q->records_sent == NULL)
 		return error_set(err, ENOMEM, "no memory for %zu records", n);
 	memcpy(q->records_sent, query->records, bytes);
@@ -207,7 +207,8 @@ keep_records(struct query *q, struct sa_query *query, struct error *err)
 }
 
 static int
-fill_peer(struct engine *e, const struct engine_sa_query *q, struct mad_peer *to, struct error *err)
+query_fill_peer(struct engine *e, const struct engine_sa_query *q, struct mad_peer *to,
+		struct error *err)
 {
 	struct engine_ah ah = *q->ah;
 	const struct port_attr *port;
@@ -246,16 +247,16 @@ engine_sa_query(struct engine *e, const struct engine_sa_query *ask, uint32_t *i
 				ask->worker, e->num_workers);
 	if (ask->own && query.resp_time == SA_RESP_TIME_ASK)
 		query.resp_time = e->config.mad.resp_time;
-	ret = fill_peer(e, ask, &query.to, err);
+	ret = query_fill_peer(e, ask, &query.to, err);
 	if (ret != 0)
 		return ret;
-	q = place(e, err);
+	q = query_place(e, err);
 	if (q == NULL)
 		return -ENOSPC;
 	*q = (struct query){ .generation = q->generation, .used = true };
 	q->size = e->config.sa.query_mb * (UINT64_C(1) << 20);
-	q->buf = map(q->size);
-	ret = q->buf != NULL ? keep_records(q, &query, err)
+	q->buf = query_map(q->size);
+	ret = q->buf != NULL ? query_keep_records(q, &query, err)
 			     : error_set(err, ENOMEM, "no memory for the records of a query");
 	q->done = 1; /* nothing to cancel yet */
 	if (ret == 0) {
@@ -265,11 +266,11 @@ engine_sa_query(struct engine *e, const struct engine_sa_query *ask, uint32_t *i
 		q->timeout = (uint64_t)ask->timeout_ms * (e->hz / 1000);
 		q->done = 0;
 		args.q = q;
-		ret = engine_call(e, q->worker, ask_here, &args);
+		ret = engine_call(e, q->worker, query_ask_here, &args);
 		q->done |= ret != 0;
 	}
 	if (ret != 0)
-		forget(e, q);
+		query_forget(e, q);
 	else
 		*id = query_id(e->queries, q);
 	return ret;
@@ -284,16 +285,16 @@ engine_sa_progress(struct engine *e, uint32_t id, struct engine_sa_progress *p, 
 	struct query *q;
 
 	engine_sa_watch(e);
-	q = find(e, id, err);
+	q = query_find(e, id, err);
 	memset(p, 0, sizeof(*p));
 	if (q == NULL)
 		return -ENOENT;
-	p->done = is_done(q);
+	p->done = query_is_done(q);
 	p->bytes = __atomic_load_n(&q->filled, __ATOMIC_ACQUIRE);
 	p->records = relaxed(&q->records);
 	if (!p->done) {
 		look.q = q;
-		engine_call(e, q->worker, session_here, &look);
+		engine_call(e, q->worker, query_session_here, &look);
 		p->elapsed_us = (rte_get_tsc_cycles() - q->started) / (e->hz / 1000000);
 		return 0;
 	}
@@ -331,7 +332,7 @@ entry_at(struct query *q, uint64_t n)
 bool
 engine_sa_next(struct engine *e, uint32_t id, uint64_t *cursor, struct engine_sa_record *r)
 {
-	struct query *q = find(e, id, NULL);
+	struct query *q = query_find(e, id, NULL);
 	const struct query_entry *entry = q != NULL ? entry_at(q, *cursor) : NULL;
 
 	if (entry == NULL)
@@ -346,25 +347,25 @@ engine_sa_next(struct engine *e, uint32_t id, uint64_t *cursor, struct engine_sa
 int
 engine_sa_cancel(struct engine *e, uint32_t id, struct error *err)
 {
-	struct query *q = find(e, id, err);
+	struct query *q = query_find(e, id, err);
 
 	if (q == NULL)
 		return -ENOENT;
-	forget(e, q);
+	query_forget(e, q);
 	return 0;
 }
 
 /* --- deadlines --- */
 
 static void
-watch(struct engine *e, struct query *q, uint64_t now)
+query_watch(struct engine *e, struct query *q, uint64_t now)
 {
-	if (!is_done(q) && q->timeout > 0 && now - q->started > q->timeout) {
+	if (!query_is_done(q) && q->timeout > 0 && now - q->started > q->timeout) {
 		q->timed_out = true;
-		engine_call(e, q->worker, cancel_here, q);
+		engine_call(e, q->worker, query_cancel_here, q);
 	}
 	if (now > q->seen && now - q->seen > FORGET_S * e->hz)
-		forget(e, q);
+		query_forget(e, q);
 }
 
 void
@@ -376,7 +377,7 @@ engine_sa_watch(struct engine *e)
 	sa_walks_watch(e);
 	for (i = 0; e->queries != NULL && i < ENGINE_SA_QUERIES; i++)
 		if (e->queries->query[i].used)
-			watch(e, &e->queries->query[i], now);
+			query_watch(e, &e->queries->query[i], now);
 }
 
 void
@@ -386,7 +387,7 @@ sa_queries_destroy(struct engine *e)
 
 	for (i = 0; e->queries != NULL && i < ENGINE_SA_QUERIES; i++)
 		if (e->queries->query[i].used)
-			forget(e, &e->queries->query[i]);
+			query_forget(e, &e->queries->query[i]);
 	mem_free(&allocator_malloc, e->queries);
 	e->queries = NULL;
 }

@@ -32,19 +32,19 @@ cursor_make(unsigned int walk, uint8_t serial, unsigned int table, uint64_t ordi
 }
 
 static struct store_reader *
-reader(struct engine *e)
+sa_data_reader(struct engine *e)
 {
 	return store_reader(e->store, e->num_workers);
 }
 
 static void
-online(struct engine *e)
+sa_data_online(struct engine *e)
 {
 	rte_rcu_qsbr_thread_online(e->rcu, e->num_workers);
 }
 
 static void
-offline(struct engine *e)
+sa_data_offline(struct engine *e)
 {
 	rte_rcu_qsbr_thread_offline(e->rcu, e->num_workers);
 }
@@ -52,9 +52,9 @@ offline(struct engine *e)
 static void
 end_walk(struct engine *e, struct sa_walk *w)
 {
-	online(e);
-	store_unhold(reader(e), w->version);
-	offline(e);
+	sa_data_online(e);
+	store_unhold(sa_data_reader(e), w->version);
+	sa_data_offline(e);
 	w->version = NULL;
 	w->serial++;
 }
@@ -70,10 +70,10 @@ begin_walk(struct engine *e, uint64_t *cursor, struct error *err)
 		i++;
 	if (i == SA_WALKS)
 		return error_set(err, ENOSPC, "%d exports are under way already", SA_WALKS);
-	online(e);
-	v = store_current(reader(e));
-	ret = store_hold(reader(e), v);
-	offline(e);
+	sa_data_online(e);
+	v = store_current(sa_data_reader(e));
+	ret = store_hold(sa_data_reader(e), v);
+	sa_data_offline(e);
 	if (ret != 0)
 		return error_set(err, -ret,
 				"too many versions of the database are held: wait, or raise "
@@ -131,9 +131,9 @@ engine_sa_export(struct engine *e, uint64_t *cursor, const struct sa_record_type
 		return error_set(err, EINVAL,
 				"cursor: the export it belongs to has ended: begin anew with 0");
 	w->seen = rte_get_tsc_cycles();
-	online(e);
+	sa_data_online(e);
 	ret = store_stale(w->version) ? -ESTALE : next_record(w, cursor, type, rid, bytes);
-	offline(e);
+	sa_data_offline(e);
 	if (ret <= 0)
 		end_walk(e, w);
 	return ret >= 0 ? ret
@@ -172,7 +172,7 @@ struct change_args {
 };
 
 static int
-change_there(struct engine *e, void *arg)
+sa_data_change_store(struct engine *e, void *arg)
 {
 	const struct change_args *a = arg;
 
@@ -186,5 +186,5 @@ engine_sa_change(struct engine *e, const struct sa_change *changes, size_t n, st
 
 	if (e->sa == NULL)
 		return error_set(err, EINVAL, "this appliance serves no SA (sa.enabled)");
-	return store_thread_call(e, change_there, &args);
+	return store_thread_call(e, sa_data_change_store, &args);
 }

@@ -42,7 +42,7 @@ struct sa_import {
 /* --- on the import's thread --- */
 
 static int
-read_file(struct sa_import *i)
+import_read_file(struct sa_import *i)
 {
 	size_t room = 0, n;
 	char *more;
@@ -73,7 +73,7 @@ read_file(struct sa_import *i)
 }
 
 static int
-apply(struct engine *e, void *arg)
+import_apply(struct engine *e, void *arg)
 {
 	struct sa_import *i = arg;
 
@@ -82,7 +82,7 @@ apply(struct engine *e, void *arg)
 
 /* One record of the file. */
 static int
-take(void *arg, const struct sa_change *change)
+import_take_record(void *arg, const struct sa_change *change)
 {
 	struct sa_import *i = arg;
 	struct sa_change *more;
@@ -104,9 +104,9 @@ take(void *arg, const struct sa_change *change)
 }
 
 static int
-parse(struct sa_import *i)
+import_parse(struct sa_import *i)
 {
-	const struct sa_import_sink sink = { i, take };
+	const struct sa_import_sink sink = { i, import_take_record };
 
 	return i->parser(i->text, i->len, &sink, &i->err);
 }
@@ -117,11 +117,11 @@ import_main(void *arg)
 	struct sa_import *i = arg;
 
 	if (i->path != NULL)
-		i->result = read_file(i);
+		i->result = import_read_file(i);
 	if (i->result == 0)
-		i->result = parse(i);
+		i->result = import_parse(i);
 	if (i->result == 0)
-		i->result = store_thread_call(i->engine, apply, i);
+		i->result = store_thread_call(i->engine, import_apply, i);
 	i->ended = rte_get_tsc_cycles();
 	__atomic_store_n(&i->done, 1, __ATOMIC_RELEASE);
 	return NULL;
@@ -130,7 +130,7 @@ import_main(void *arg)
 /* --- on the control thread --- */
 
 static void
-forget(struct sa_import *i)
+import_forget(struct sa_import *i)
 {
 	if (i->joinable)
 		pthread_join(i->thread, NULL);
@@ -141,7 +141,7 @@ forget(struct sa_import *i)
 }
 
 static int
-begin(struct sa_import *i, const struct engine_sa_import *what, struct error *err)
+import_begin(struct sa_import *i, const struct engine_sa_import *what, struct error *err)
 {
 	sigset_t all, before;
 	int ret;
@@ -183,11 +183,11 @@ engine_sa_import_start(struct engine *e, const struct engine_sa_import *what, st
 		return error_set(err, ENOMEM, "no memory for an import");
 	if (e->import->joinable && __atomic_load_n(&e->import->done, __ATOMIC_ACQUIRE) == 0)
 		return error_set(err, EBUSY, "another import is under way");
-	forget(e->import);
+	import_forget(e->import);
 	e->import->engine = e;
-	ret = begin(e->import, what, err);
+	ret = import_begin(e->import, what, err);
 	if (ret != 0)
-		forget(e->import);
+		import_forget(e->import);
 	return ret;
 }
 
@@ -234,7 +234,7 @@ sa_import_destroy(struct engine *e)
 {
 	if (e->import == NULL)
 		return;
-	forget(e->import);
+	import_forget(e->import);
 	free(e->import);
 	e->import = NULL;
 }

@@ -35,7 +35,7 @@ engine_sma_managed(const struct engine *e, unsigned int port)
 }
 
 static int
-check_port(const struct engine *e, unsigned int port, struct error *err)
+sma_check_port(const struct engine *e, unsigned int port, struct error *err)
 {
 	const struct port_attr *attr = known_port(e, port, err);
 
@@ -50,7 +50,7 @@ check_port(const struct engine *e, unsigned int port, struct error *err)
 }
 
 static int
-read_here(struct worker *w, void *arg)
+sma_read_here(struct worker *w, void *arg)
 {
 	const struct sma_args *a = arg;
 
@@ -63,13 +63,13 @@ engine_sma_read(struct engine *e, unsigned int port, uint16_t attribute, uint32_
 {
 	struct sma_args a = { .port = (uint16_t)port, .attribute = attribute, .modifier = modifier,
 		.data = data };
-	int ret = check_port(e, port, err);
+	int ret = sma_check_port(e, port, err);
 
-	return ret != 0 ? ret : engine_call(e, 0, read_here, &a);
+	return ret != 0 ? ret : engine_call(e, 0, sma_read_here, &a);
 }
 
 static int
-list_here(struct worker *w, void *arg)
+trap_list_here(struct worker *w, void *arg)
 {
 	struct sma_args *a = arg;
 	uint64_t now = rte_get_tsc_cycles();
@@ -86,14 +86,14 @@ engine_trap_list(struct engine *e, uint32_t *cursor, struct sma_trap_info *info,
 	struct sma_args a = { .cursor = cursor, .info = info, .n = n };
 	unsigned int got, i;
 
-	got = e->worker[0]->sma != NULL ? (unsigned int)engine_call(e, 0, list_here, &a) : 0;
+	got = e->worker[0]->sma != NULL ? (unsigned int)engine_call(e, 0, trap_list_here, &a) : 0;
 	for (i = 0; i < got; i++)
 		info[i].age /= RTE_MAX(e->hz / 1000000, 1u);
 	return got;
 }
 
 static int
-send_here(struct worker *w, void *arg)
+trap_send_here(struct worker *w, void *arg)
 {
 	const struct sma_args *a = arg;
 
@@ -107,13 +107,13 @@ engine_trap_send(struct engine *e, unsigned int port, uint16_t number, const uin
 {
 	struct sma_args a = { .port = (uint16_t)port, .attribute = number, .notice = notice,
 		.id = id, .err = err };
-	int ret = check_port(e, port, err);
+	int ret = sma_check_port(e, port, err);
 
-	return ret != 0 ? ret : engine_call(e, 0, send_here, &a);
+	return ret != 0 ? ret : engine_call(e, 0, trap_send_here, &a);
 }
 
 static int
-repress_here(struct worker *w, void *arg)
+trap_repress_here(struct worker *w, void *arg)
 {
 	const struct sma_args *a = arg;
 
@@ -127,7 +127,7 @@ engine_trap_repress(struct engine *e, uint32_t id, struct error *err)
 	int ret = -ENOENT;
 
 	if (e->worker[0]->sma != NULL)
-		ret = engine_call(e, 0, repress_here, &a);
+		ret = engine_call(e, 0, trap_repress_here, &a);
 	return ret == 0 ? 0 : error_set(err, -ret, "trap: there is no trap %u that is repeated", id);
 }
 

@@ -34,7 +34,7 @@ srq_worker(struct engine *e, uint32_t srqn, struct error *err)
 
 /* Run fn on the worker that owns the SRQ. */
 static int
-call_owner(struct engine *e, worker_fn fn, struct srq_args *a)
+srq_call_owner(struct engine *e, worker_fn fn, struct srq_args *a)
 {
 	int worker = srq_worker(e, a->srqn, a->err);
 
@@ -42,7 +42,7 @@ call_owner(struct engine *e, worker_fn fn, struct srq_args *a)
 }
 
 static int
-create(struct worker *w, void *arg)
+srq_create_here(struct worker *w, void *arg)
 {
 	struct srq_args *a = arg;
 
@@ -61,14 +61,14 @@ engine_srq_create(struct engine *e, int worker, uint32_t pd, uint32_t max_wr, ui
 	worker = choose_worker(e, worker, err);
 	if (worker < 0)
 		return worker;
-	ret = engine_call(e, (unsigned int)worker, create, &a);
+	ret = engine_call(e, (unsigned int)worker, srq_create_here, &a);
 	if (ret == 0)
 		*srqn = a.srqn;
 	return ret;
 }
 
 static int
-modify(struct worker *w, void *arg)
+srq_modify_here(struct worker *w, void *arg)
 {
 	struct srq_args *a = arg;
 
@@ -80,11 +80,11 @@ engine_srq_modify(struct engine *e, uint32_t srqn, uint32_t limit, struct error 
 {
 	struct srq_args a = { .srqn = srqn, .limit = limit, .err = err };
 
-	return call_owner(e, modify, &a);
+	return srq_call_owner(e, srq_modify_here, &a);
 }
 
 static int
-destroy(struct worker *w, void *arg)
+srq_destroy_here(struct worker *w, void *arg)
 {
 	struct srq_args *a = arg;
 
@@ -96,11 +96,11 @@ engine_srq_destroy(struct engine *e, uint32_t srqn, struct error *err)
 {
 	struct srq_args a = { .srqn = srqn, .err = err };
 
-	return call_owner(e, destroy, &a);
+	return srq_call_owner(e, srq_destroy_here, &a);
 }
 
 static int
-query(struct worker *w, void *arg)
+srq_query_here(struct worker *w, void *arg)
 {
 	struct srq_args *a = arg;
 
@@ -112,11 +112,11 @@ engine_srq_query(struct engine *e, uint32_t srqn, struct rc_srq_info *info, stru
 {
 	struct srq_args a = { .srqn = srqn, .info = info, .err = err };
 
-	return call_owner(e, query, &a);
+	return srq_call_owner(e, srq_query_here, &a);
 }
 
 static int
-post(struct worker *w, void *arg)
+srq_post_here(struct worker *w, void *arg)
 {
 	struct srq_args *a = arg;
 	int ret = 0;
@@ -137,12 +137,12 @@ engine_srq_post(struct engine *e, uint32_t srqn, const struct recv_wr *wr, unsig
 
 	if (e->draining)
 		return error_set(err, ESHUTDOWN, "shutting down: no new work is taken");
-	ret = call_owner(e, post, &a);
+	ret = srq_call_owner(e, srq_post_here, &a);
 	return a.posted > 0 ? (int)a.posted : ret;
 }
 
 static int
-next(struct worker *w, void *arg)
+srq_next_here(struct worker *w, void *arg)
 {
 	struct walk *walk = arg;
 	uint32_t srqn;
@@ -154,5 +154,5 @@ next(struct worker *w, void *arg)
 bool
 engine_srq_next(struct engine *e, uint64_t *cursor, struct rc_srq_info *info)
 {
-	return walk_workers(e, cursor, next, info);
+	return walk_workers(e, cursor, srq_next_here, info);
 }

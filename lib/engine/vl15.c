@@ -53,7 +53,7 @@ vl15_create(struct worker *w, struct error *err)
 }
 
 static struct packet *
-take(struct vl15 *v, struct vl15_port *p)
+vl15_take(struct vl15 *v, struct vl15_port *p)
 {
 	struct packet *pkt = p->pkt[p->head];
 
@@ -74,7 +74,7 @@ vl15_destroy(struct worker *w)
 		return;
 	for (i = 0; i < v->num_ports; i++) {
 		while (v->port[i].num > 0) {
-			pkt = take(v, &v->port[i]);
+			pkt = vl15_take(v, &v->port[i]);
 			link_free(&pkt, 1);
 		}
 		mem_free(w->engine->alloc, v->port[i].pkt);
@@ -97,7 +97,7 @@ vl15_put(struct worker *w, struct packet *pkt)
 }
 
 static void
-serve(struct worker *w, struct packet *pkt, uint64_t now)
+vl15_serve(struct worker *w, struct packet *pkt, uint64_t now)
 {
 	worker_count(w, pkt, mad_receive_smp(w->mad, pkt, now));
 	link_free(&pkt, 1);
@@ -105,7 +105,7 @@ serve(struct worker *w, struct packet *pkt, uint64_t now)
 
 /* Take the SMPs that other workers received. */
 static void
-take_over(struct worker *w)
+vl15_take_handed_over(struct worker *w)
 {
 	struct packet *pkts[LINK_BURST];
 	unsigned int from, i, n;
@@ -128,13 +128,13 @@ vl15_run(struct worker *w, uint64_t now)
 	struct vl15_port *p;
 	unsigned int n = 0;
 
-	take_over(w);
+	vl15_take_handed_over(w);
 	while (v->waiting > 0 && n < VL15_BUDGET) {
 		p = &v->port[v->turn];
 		v->turn = (v->turn + 1) % v->num_ports;
 		if (p->num == 0)
 			continue;
-		serve(w, take(v, p), now);
+		vl15_serve(w, vl15_take(v, p), now);
 		n++;
 	}
 	return n;

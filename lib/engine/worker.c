@@ -28,7 +28,7 @@
 
 /* The verdict of a packet without owner (rc-transport 5.3; RoCEv2 congestion notification; smp-sma 1). */
 static enum verdict
-nobodys(const struct worker *w, const struct packet *pkt)
+worker_drop_verdict(const struct worker *w, const struct packet *pkt)
 {
 	enum verdict why = VERDICT_ICRC;
 
@@ -47,7 +47,7 @@ nobodys(const struct worker *w, const struct packet *pkt)
  * here, where lib/mad drops it.
  */
 static int
-manager(const struct worker *w, const struct packet *pkt)
+worker_mad_owner(const struct worker *w, const struct packet *pkt)
 {
 	if (pkt->dest_qpn == QPN_SMI)
 		return w->id != 0 && vl15_takes(pkt) ? VL15_ELSEWHERE : 0;
@@ -69,27 +69,27 @@ cnp_owner(const struct worker *w, const struct packet *pkt)
 
 /* Owner of a packet that is not for an ordinary QP: QP0, QP1, VL15, CNP or multicast. */
 static int __rte_noinline
-odd_owner(const struct worker *w, const struct packet *pkt)
+worker_other_owner(const struct worker *w, const struct packet *pkt)
 {
 	if (pkt->dest_qpn <= QPN_GSI || pkt->vl == LRH_VL_SMP)
-		return manager(w, pkt);
+		return worker_mad_owner(w, pkt);
 	if (pkt->opcode == OPCODE_CNP)
 		return cnp_owner(w, pkt);
 	return NOBODY; /* multicast */
 }
 
 static inline int
-owner(const struct worker *w, const struct packet *pkt)
+worker_packet_owner(const struct worker *w, const struct packet *pkt)
 {
 	if (unlikely(!qpn_ordinary(pkt->dest_qpn) || pkt->vl == LRH_VL_SMP ||
 			pkt->opcode == OPCODE_CNP))
-		return odd_owner(w, pkt);
+		return worker_other_owner(w, pkt);
 	return rc_owner(w->dev, pkt->dest_qpn);
 }
 
 /* A packet for QP0 or QP1. @retval false  it waits in the VL15 buffer, which now owns it */
 static bool
-receive_managed(struct worker *w, struct packet *pkt, uint64_t now)
+worker_receive_mad(struct worker *w, struct packet *pkt, uint64_t now)
 {
 	enum verdict v;
 
@@ -107,7 +107,7 @@ receive_managed(struct worker *w, struct packet *pkt, uint64_t now)
 
 /* True if the packet reached its QP, which counted it (rcvd_pkts). */
 static inline bool
-reached(enum verdict v)
+worker_reached_qp(enum verdict v)
 {
 	return v <= VERDICT_RNR_NAK_SENT ||
 		(v >= VERDICT_OUT_OF_SEQUENCE && v <= VERDICT_SYNDROME);
@@ -119,7 +119,7 @@ reached(enum verdict v)
  * @param from  the worker that handed them off, or NOBODY
  */
 static __rte_always_inline void
-receive(struct worker *w, struct packet **pkts, unsigned int n, uint64_t now, int from)
+worker_receive(struct worker *w, struct packet **pkts, unsigned int n, uint64_t now, int from)
 {
 	bool crowd = rc_crowd(w->rc);
 	unsigned int i, done = 0;
@@ -135,9 +135,9 @@ receive(struct worker *w, struct packet **pkts, unsigned int n, uint64_t now, in
 			if (unlikely(v == VERDICT_QPN_UNKNOWN) && rehome_stray(w, pkt, now, &v))
 				continue;
 			worker_count(w, pkt, v);
-			if (from != NOBODY && reached(v))
+			if (from != NOBODY && worker_reached_qp(v))
 				rehome_note(w, (unsigned int)from, pkt);
-		} else if (!receive_managed(w, pkt, now)) {
+		} else if (!worker_receive_mad(w, pkt, now)) {
 			continue;
 		}
 		pkts[done++] = pkt;
@@ -157,7 +157,7 @@ worker_sort(struct worker *w, struct packet **pkts, unsigned int n, uint64_t now
 	own = rc_own(w->rc, pkts, n); /* usually all */
 	for (i = own; i < n; i++) {
 		struct packet *pkt = pkts[i];
-		int to = owner(w, pkt);
+		int to = worker_packet_owner(w, pkt);
 
 		if (likely(to == (int)w->id)) {
 			pkts[own++] = pkt;
@@ -167,7 +167,7 @@ worker_sort(struct worker *w, struct packet **pkts, unsigned int n, uint64_t now
 		} else if (to == VL15_ELSEWHERE) {
 			handoff_smp(w, pkt);
 		} else {
-			worker_count(w, pkt, nobodys(w, pkt));
+			worker_count(w, pkt, worker_drop_verdict(w, pkt));
 			lost[nobody++] = pkt;
 		}
 	}
@@ -176,12 +176,12 @@ worker_sort(struct worker *w, struct packet **pkts, unsigned int n, uint64_t now
 	if (unlikely(nobody > 0))
 		link_free(lost, nobody);
 	if (own > 0)
-		receive(w, pkts, own, now, NOBODY);
+		worker_receive(w, pkts, own, now, NOBODY);
 }
 
 /* Dequeue what other workers received for this one. @return number of packets */
 static unsigned int
-take_over(struct worker *w)
+worker_take_handed_over(struct worker *w)
 {
 	unsigned int from, total = 0;
 
@@ -196,7 +196,7 @@ take_over(struct worker *w)
 
 /* rc_receive() notices when the QP was destroyed or moved in the meantime. */
 static void
-receive_handed_over(struct worker *w, uint64_t now)
+worker_receive_handed_over(struct worker *w, uint64_t now)
 {
 	struct handoff_burst *in;
 	unsigned int from, i;
@@ -207,12 +207,12 @@ receive_handed_over(struct worker *w, uint64_t now)
 			continue;
 		for (i = 0; rc_crowd(w->rc) && i < in->n; i++)
 			rc_prefetch_place(w->rc, in->pkt[i]->dest_qpn);
-		receive(w, in->pkt, in->n, now, (int)from);
+		worker_receive(w, in->pkt, in->n, now, (int)from);
 	}
 }
 
 static void
-port_changed(struct worker *w, uint16_t port, const struct port_attr *old,
+worker_port_changed(struct worker *w, uint16_t port, const struct port_attr *old,
 		const struct port_attr *attr)
 {
 	struct event ev = { EVENT_PORT_ACTIVE, port };
@@ -237,7 +237,7 @@ worker_look_at_ports(struct worker *w)
 		if (likely(attr == old))
 			continue;
 		w->port_seen[port] = attr;
-		port_changed(w, (uint16_t)port, old, attr);
+		worker_port_changed(w, (uint16_t)port, old, attr);
 	}
 }
 
@@ -252,7 +252,7 @@ worker_port(void *worker, uint16_t port)
 
 /* Timed work, WORKER_TICK_HZ times a second: link, port attributes, agents, QP moves. */
 static void
-tick(struct worker *w, uint64_t now)
+worker_tick(struct worker *w, uint64_t now)
 {
 	w->tick = now + w->tick_cycles;
 	link_tick(w->link, now);
@@ -265,7 +265,7 @@ tick(struct worker *w, uint64_t now)
 
 /* The time since the last poll counts as busy if that poll found work. */
 static inline void
-account(struct worker *w, uint64_t now)
+worker_account(struct worker *w, uint64_t now)
 {
 	uint64_t gap = now - w->last;
 
@@ -280,7 +280,7 @@ account(struct worker *w, uint64_t now)
 
 /* Start the timers that wait for answers once the drivers have taken the packets sent before. */
 static void
-begin_waits(struct worker *w, uint64_t now)
+worker_begin_waits(struct worker *w, uint64_t now)
 {
 	if (timer_wheel_sealed(w->wheel) && link_tx_left(w->link))
 		timer_wheel_begin(w->wheel, now);
@@ -298,17 +298,17 @@ worker_poll(struct worker *w, uint64_t now)
 	struct packet *pkts[LINK_BURST];
 	unsigned int n, handed_over, work;
 
-	account(w, now);
-	begin_waits(w, now);
+	worker_account(w, now);
+	worker_begin_waits(w, now);
 	work = command_run(w);
 	n = link_rx(w->link, now, pkts);
-	handed_over = w->workers > 1 ? take_over(w) : 0;
+	handed_over = w->workers > 1 ? worker_take_handed_over(w) : 0;
 	now = w->clock();
 	if (unlikely(rehome_has_mail(w)))
 		work += rehome_take(w, now);
 	worker_sort(w, pkts, n, now);
 	if (handed_over > 0)
-		receive_handed_over(w, now);
+		worker_receive_handed_over(w, now);
 	work += n + handed_over;
 	work += timer_wheel_run(w->wheel, now);
 	work += connections_serve(w, now);
@@ -321,7 +321,7 @@ worker_poll(struct worker *w, uint64_t now)
 	if (unlikely(w->rehome.num_leaving > 0))
 		rehome_give(w);
 	if (unlikely(now >= w->tick))
-		tick(w, now);
+		worker_tick(w, now);
 	/* no pointer looked up in this turn is used any more */
 	rte_rcu_qsbr_quiescent(w->rcu, w->id);
 	w->was_busy = work > 0 || rc_pending(w->rc) || cm_pending(w->cm) || gsi_pending(w);

@@ -102,7 +102,7 @@ interface_find_changes(const struct interface_state *was, struct changes *c)
 }
 
 void
-print_mac(const uint8_t *mac, char text[RTE_ETHER_ADDR_FMT_SIZE])
+link_print_mac(const uint8_t *mac, char text[RTE_ETHER_ADDR_FMT_SIZE])
 {
 	struct rte_ether_addr a;
 
@@ -127,7 +127,7 @@ interface_tell(struct link_port *p)
 			continue;
 		}
 		interface_file_write(was);
-		print_mac((const uint8_t *)was->hwaddr.sa_data, mac);
+		link_print_mac((const uint8_t *)was->hwaddr.sa_data, mac);
 		snprintf(mtu, sizeof(mtu), " mtu %d", was->mtu);
 		snprintf(text, sizeof(text), "ip link set %s%s%s%s%s%s", was->name,
 			c.mtu ? mtu : "", c.mac ? " address " : "", c.mac ? mac : "",

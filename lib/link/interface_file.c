@@ -65,7 +65,7 @@ interface_file_open(struct interface_state *s)
 }
 
 static bool
-parse_mac(const char *text, uint8_t mac[MAC_LEN])
+interface_file_parse_mac(const char *text, uint8_t mac[MAC_LEN])
 {
 	struct rte_ether_addr a;
 
@@ -91,7 +91,8 @@ interface_file_read(const struct interface_state *now, struct interface_state *w
 	if (sscanf(text, "mtu %d %d flags %hx %hx mac %hu %23s %23s", &was->mtu, &was->set_mtu,
 		(unsigned short *)&was->flags, (unsigned short *)&was->set_flags, &was->hwaddr.sa_family, mac, set_mac) != 7)
 		return false;
-	return parse_mac(mac, (uint8_t *)was->hwaddr.sa_data) && parse_mac(set_mac, was->set_mac);
+	return interface_file_parse_mac(mac, (uint8_t *)was->hwaddr.sa_data) &&
+		interface_file_parse_mac(set_mac, was->set_mac);
 }
 
 void
@@ -102,8 +103,8 @@ interface_file_write(const struct interface_state *s)
 
 	if (s->file < 0)
 		return;
-	print_mac((const uint8_t *)s->hwaddr.sa_data, mac);
-	print_mac(s->set_mac, set_mac);
+	link_print_mac((const uint8_t *)s->hwaddr.sa_data, mac);
+	link_print_mac(s->set_mac, set_mac);
 	len = snprintf(text, sizeof(text), "mtu %d %d flags %hx %hx mac %hu %s %s\n", s->mtu,
 		s->set_mtu, (unsigned short)s->flags, (unsigned short)s->set_flags, s->hwaddr.sa_family, mac, set_mac);
 	if (pwrite(s->file, text, len, 0) != len || ftruncate(s->file, len) != 0)

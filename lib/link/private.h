@@ -384,7 +384,7 @@ void interface_tell(struct link_port *p);
 void interface_restore(struct link_port *p);
 /* True if the device's interface is up and has a carrier, or if the device has no interface. */
 bool interface_is_running(const struct link_port *p);
-void print_mac(const uint8_t *mac, char text[RTE_ETHER_ADDR_FMT_SIZE]);
+void link_print_mac(const uint8_t *mac, char text[RTE_ETHER_ADDR_FMT_SIZE]);
 /* interface_file.c: open and lock the interface's file; .file is -1 if a living process has locked it */
 void interface_file_open(struct interface_state *s);
 /* @return true if a killed process left its saved state in the file */

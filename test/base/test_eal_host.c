@@ -2,7 +2,10 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* What the EAL needs from the host, and the runtime directories it leaves. Here they are in a directory of the test. */
+/*
+ * What the EAL needs from the host, and the runtime directories it leaves. Here they are in a
+ * directory of the test.
+ */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -73,7 +76,10 @@ dead_pid(void)
 	return pid;
 }
 
-/* Run the EAL in a process of its own. @param leave  a file that somebody else has put into its directory, or NULL */
+/*
+ * Run the EAL in a process of its own. @param leave  what somebody else puts into its directory;
+ * NULL: nothing
+ */
 static void
 run_eal(const char *prefix, const char *leave)
 {

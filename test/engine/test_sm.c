@@ -2,7 +2,10 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* A subnet manager outside of this process, behind port 1, whose LID the other port has as its SM's: what it is told, and what it says of itself. */
+/*
+ * A subnet manager outside of this process, behind port 1, whose LID the other port has as its
+ * SM's: what it is told, and what it says of itself.
+ */
 
 #include <errno.h>
 #include <string.h>

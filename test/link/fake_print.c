@@ -2,7 +2,10 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* A library that prints by a function it is given, as libbpf and libxdp do; SET_PRINT is that function's name there. */
+/*
+ * A library that prints by a function which the program gives it, as libbpf and libxdp do. SET_PRINT
+ * is the name of the library's function that takes it.
+ */
 
 #include <stdarg.h>
 #include <stddef.h>

@@ -2,7 +2,10 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* Queues and MTU by what a driver says of its device. The ethdev, its arguments and the kernel's interface are those of this file. */
+/*
+ * Queues and MTU by what a driver says of its device. The ethdev, its arguments and the kernel's
+ * interface are those of this file.
+ */
 
 #include <errno.h>
 #include <net/if.h>

@@ -2,7 +2,10 @@
  * Copyright(c) 2026 Polca contributors
  */
 
-/* What libbpf and libxdp print, kept or passed on. The two are fake_print.c, under their names: arguments 1 and 2. */
+/*
+ * What libbpf and libxdp print is kept or passed on. Here both are fake_print.c under their names;
+ * arguments 1 and 2 are the files.
+ */
 
 #include <dlfcn.h>
 #include <setjmp.h>

@@ -236,7 +236,7 @@ rmpp_advance(struct mad_session *s, const uint8_t *data)
 		rmpp_drop_held(s);
 		s->state = MAD_STATE_RECV;
 	}
-		if (s->rx.expected - 1 == s->rx.window) /* the first window is segment 1 alone */
+	if (s->rx.expected - 1 == s->rx.window) /* the first window is segment 1 alone */
 		rmpp_acknowledge(s);
 	else if (s->rmpp.held != 0)
 		tell_gap(s);

@@ -21,6 +21,7 @@
 
 #include "base/error.h"
 #include "engine/engine.h"
+#include "table/table.h"
 
 #define CONFIG_ARGS_MAX 32
 #define CONFIG_LOG_MAX  32
@@ -80,58 +81,18 @@ struct config {
 	unsigned int num_log;
 };
 
-enum key_type {
-	KEY_BOOL,    /* bool */
-	KEY_UINT,    /* uintN_t within .min ... .max */
-	KEY_HEX,     /* uintN_t within .min ... .max, a text "0x..." or a number */
-	KEY_TEXT,    /* char[], at most .size - 1 bytes */
-	KEY_ENUM,    /* uint32_t, one of .words */
-	KEY_MAC,     /* uint8_t[6] */
-	KEY_ADDRESS, /* union gid */
-	KEY_PREFIX,  /* struct link_addr: .gid and .prefix_len of ADDRESS/PREFIX */
-	KEY_OBJECT,  /* .fields, each within this object's own struct */
-	KEY_LIST,    /* up to .max values like .fields[0], .stride bytes apart */
-};
-
-#define KEY_REQUIRED     0x1
-#define KEY_POWER_OF_TWO 0x2
-#define KEY_SHORTHAND    0x4 /* OBJECT: its first key's value alone stands for the object */
-#define KEY_NOTED        0x8 /* OBJECT: .num_offset says where a bool notes that it was there */
-
-struct key_word {
-	const char *name;
-	uint32_t value;
-};
-
-/* One row; a list of fields ends with a row without name. */
-struct key {
-	const char *name;
-	enum key_type type;
-	unsigned int flags;
-	size_t offset; /* within the struct of the object it belongs to */
-	size_t size;
-	uint64_t min;
-	uint64_t max;
-	const struct key_word *words;
-	const struct key *fields;
-	size_t stride;
-	size_t num_offset; /* LIST: of the number of items, an unsigned int; NOTED: of the bool */
-	const void *init;  /* LIST of objects: what an item is before its keys are read */
-	const char *help;
-};
-
-/* The whole configuration as one KEY_OBJECT over struct config. */
-extern const struct key config_root;
+/* The keys of the whole configuration, over struct config. */
+extern const struct table_row config_rows[];
 /* Values of keys that are not there. */
 void config_init(struct config *c);
 
 #define CONFIG_ERRORS_MAX 100
 
-/* One error, such as "ports[0].vlan: got 4095, expected ...". Line and column 0: not known */
+/* One error, such as "ports[0].vlan: got 4095, allowed: ...". Line and column 0: not known */
 struct config_error {
 	int line;
 	int column;
-	char text[448];
+	char text[sizeof(((struct table_error *)0)->text)];
 };
 
 /* All errors of one configuration. */
@@ -170,8 +131,5 @@ int config_apply_log(const struct config *c, struct error *err);
 /* Both write indented JSON with a final newline. */
 int config_print(const struct config *c, FILE *f);
 int config_print_schema(FILE *f);
-
-/* The value of a number's field, by its size. */
-uint64_t config_number(const void *field, size_t size);
 
 #endif

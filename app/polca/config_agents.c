@@ -11,7 +11,7 @@
 
 #define MAD(f, low, high, text) UINT(struct config, engine.mad.f, #f, low, high, text)
 
-const struct key config_mad_keys[] = {
+const struct table_row config_mad_keys[] = {
 	MAD(max_sessions, 16, 1 << 22, "Sessions of a worker, either side."),
 	MAD(max_sessions_per_peer, 1, 1 << 22, "Sessions that one peer may have on a worker."),
 	MAD(max_bytes, 1 << 16, UINT64_C(1) << 36,
@@ -34,42 +34,28 @@ const struct key config_mad_keys[] = {
 	MAD(keepalive_total_ms, 100, 86400000,
 			"Class version 1: a session that only KeepAlives keep ends after so many "
 			"milliseconds."),
-	END,
+	ROW_END,
 };
 
 #define SA(f, low, high, text) UINT(struct config, engine.sa.f, #f, low, high, text)
 #define SERVER(f, low, high, text) UINT(struct config, engine.sa.server.f, #f, low, high, text)
 #define EDIT(i, key, text) UINT(struct config, engine.sa.server.edit_codes[i], key, 1, 255, text)
 
-static const struct key_word trust_words[] = {
+static const struct table_word trust_words[] = {
 	{ "key", SA_TRUST_KEY },
 	{ "all", SA_TRUST_ALL },
 	{ NULL, 0 },
 };
 
-static const struct key partition_keys[] = {
-	{ .name = "pkey",
-			.type = KEY_HEX,
-			.flags = KEY_REQUIRED,
-			FIELD(struct sa_partition, pkey),
-			.min = 1,
-			.max = 0xFFFF,
-			.help = "Its P_Key, in either membership." },
-	{ .name = "sl",
-			.type = KEY_UINT,
-			.flags = KEY_REQUIRED,
-			FIELD(struct sa_partition, sl),
-			.min = 0,
-			.max = 15,
-			.help = "The SL." },
-	END,
+static const struct table_row partition_keys[] = {
+	ROW_NAMED(struct sa_partition, "pkey", pkey, TABLE_UINT, .flags = TABLE_REQUIRED,
+		.digits = 1, .min = 1, .max = 0xFFFF, .help = "Its P_Key, in either membership."),
+	ROW_NAMED(struct sa_partition, "sl", sl, TABLE_UINT, .flags = TABLE_REQUIRED, .max = 15,
+		.help = "The SL."),
+	ROW_END,
 };
 
-static const struct key partition_item[] = {
-	{ .name = "partition", .type = KEY_OBJECT, .fields = partition_keys },
-};
-
-const struct key config_sa_keys[] = {
+const struct table_row config_sa_keys[] = {
 	BOOL(struct config, engine.sa.enabled, "enabled",
 			"Serve subnet administration. Asking others works without."),
 	TEXT(struct config, engine.sa.path, "path",
@@ -80,13 +66,10 @@ const struct key config_sa_keys[] = {
 			"SM_Key of trusted requesters. The default, 1, is opensm's and saquery's, "
 			"which everybody knows: who gives it sees everything, but changes only "
 			"what is its own. 0: nobody is trusted for a key."),
-	{ .name = "trust",
-			.type = KEY_ENUM,
-			FIELD(struct config, engine.sa.server.trust),
-			.words = trust_words,
-			.help = "key: who gives the SM_Key sees and, unless it is 1, changes "
-				"everything, others see their partition; all: everybody may do "
-				"everything." },
+	ENUM(struct config, engine.sa.server.trust, "trust", trust_words,
+		"key: who gives the SM_Key sees and, unless it is 1, changes "
+		"everything, others see their partition; all: everybody may do "
+		"everything."),
 	SERVER(master_sm_lid, 0, 0xBFFF,
 			"LID of the Master SM: Config is taken from it whatever its SM_Key, besides "
 			"from those who may change everything. 0: from those alone."),
@@ -95,10 +78,10 @@ const struct key config_sa_keys[] = {
 	EDIT(2, "edit_edit", "The one that edits."),
 	SERVER(packet_life, 0, 63, "PacketLifeTime of computed paths: 4.096 us * 2^it."),
 	LIST(struct config, engine.sa.server.partition, engine.sa.server.num_partitions,
-			"partitions", SA_PARTITIONS_MAX, partition_item, NULL,
-			"SLs of partitions, as sl= in opensm's partitions.conf: computed paths of "
-			"the partition have it unless an SL was imported for them, and so have "
-			"multicast groups whose creator names none. Others have SL 0."),
+		"partitions", 0, SA_PARTITIONS_MAX, 0, partition_keys, NULL,
+		"SLs of partitions, as sl= in opensm's partitions.conf: computed paths of "
+		"the partition have it unless an SL was imported for them, and so have "
+		"multicast groups whose creator names none. Others have SL 0."),
 	SERVER(max_results, 1, 1 << 24, "Records that a filtered query may gather."),
 	SA(max_result_mb, 1, 4095, "Memory of gathered results, per worker, MiB."),
 	SERVER(max_queries, 1, 1 << 20, "Queries that are not answered yet, per worker."),
@@ -125,13 +108,13 @@ const struct key config_sa_keys[] = {
 	SA(query_mb, 1, 1 << 20,
 			"Memory for the records that one query of ours may bring, MiB: about 8000 "
 			"NodeRecords each."),
-	END,
+	ROW_END,
 };
 
 #define SMA(f, low, high, text) UINT(struct config, engine.sma.f, #f, low, high, text)
 #define TRAP(f, low, high, text) UINT(struct config, engine.sma.limits.f, #f, low, high, text)
 
-const struct key config_sma_keys[] = {
+const struct table_row config_sma_keys[] = {
 	TEXT(struct config, engine.sma.node_desc, "node_description",
 			"NodeDescription. Default: \"polca \" and the name of this host."),
 	HEX(struct config, engine.sma.node_guid, "node_guid", 1, UINT64_MAX,
@@ -150,12 +133,12 @@ const struct key config_sma_keys[] = {
 	TRAP(trap_retries, 0, 65535, "A trap that nobody represses is sent again so often."),
 	TRAP(trap_rate, 1, 1000000, "New traps a second, per port."),
 	TRAP(trap_burst, 1, 1000000, "New traps at once, per port."),
-	END,
+	ROW_END,
 };
 
 #define LIVE(f, low, high, text) UINT(struct config, engine.live.f, #f, low, high, text)
 
-const struct key config_live_keys[] = {
+const struct table_row config_live_keys[] = {
 	BOOL(struct config, engine.live.ibping, "ibping", "Answer ibping (class 0x32)."),
 	BOOL(struct config, engine.live.sysstat, "sysstat",
 			"Answer ibsysstat (class 0x33): it tells anybody this host's name and "
@@ -163,20 +146,15 @@ const struct key config_live_keys[] = {
 	LIVE(rate, 0, 100000000,
 			"Requests a second that one source may send, per worker. 0: any number."),
 	LIVE(burst, 1, 100000000, "And so many at once."),
-	{ .name = "sources",
-			.type = KEY_UINT,
-			.flags = KEY_POWER_OF_TWO,
-			FIELD(struct config, engine.live.sources),
-			.min = 16,
-			.max = 1 << 20,
-			.help = "Sources that are told apart, per worker." },
+	POWER2(struct config, engine.live.sources, "sources", 16, 1 << 20,
+		"Sources that are told apart, per worker."),
 	LIVE(max_echo, 208, 1 << 26, "Largest echo, bytes."),
-	END,
+	ROW_END,
 };
 
 #define CM(f, low, high, text) UINT(struct config, engine.cm.f, #f, low, high, text)
 
-const struct key config_cm_keys[] = {
+const struct table_row config_cm_keys[] = {
 	CM(max_connections, 1, 1 << 20,
 			"Connections of a worker, those that ended a moment ago (TIMEWAIT) included."),
 	CM(max_half_open, 1, 1 << 20, "Requests of others not yet established, per worker."),
@@ -191,33 +169,27 @@ const struct key config_cm_keys[] = {
 			"PacketLifeTime of RoCE paths, where no SA tells: 4.096 us * 2^it."),
 	BOOL(struct config, engine.cm.send_mra, "send_mra",
 			"Answer a repeated request that still waits by MRA."),
-	END,
+	ROW_END,
 };
 
 #define SERVICE(f, low, high, text) UINT(struct config_service, svc.f, #f, low, high, text)
 
-static const struct key_word port_space_words[] = {
+static const struct table_word port_space_words[] = {
 	{ "tcp", CM_PS_TCP },
 	{ "udp", CM_PS_UDP },
 	{ "ib", CM_PS_IB },
 	{ NULL, 0 },
 };
 
-static const struct key service_keys[] = {
-	{ .name = "kind",
-			.type = KEY_TEXT,
-			.flags = KEY_REQUIRED,
-			FIELD(struct config_service, svc.kind),
-			.help = "What answers: memory, echo, sink, rping, ...; polca-ctl cm listen "
-				"--help tells all." },
+const struct table_row config_service_keys[] = {
+	ROW_NAMED(struct config_service, "kind", svc.kind, TABLE_CHARS, .flags = TABLE_REQUIRED,
+		.help = "What answers: memory, echo, sink, rping, ...; polca-ctl cm listen "
+		"--help tells all."),
 	TEXT(struct config_service, svc.name, "name", "The operator's name for it. Default: the kind."),
 	UINT(struct config_service, port, "port", 1, 65535,
 			"Port that it listens on, as rdma_cm programs count them."),
-	{ .name = "port_space",
-			.type = KEY_ENUM,
-			FIELD(struct config_service, port_space),
-			.words = port_space_words,
-			.help = "Port space of port." },
+	ENUM(struct config_service, port_space, "port_space", port_space_words,
+		"Port space of port."),
 	HEX(struct config_service, svc.service_id, "service_id", 1, UINT64_MAX,
 			"Instead of port: the service ID itself."),
 	UINT(struct config_service, svc.tcp_port, "tcp_port", 1, 65535,
@@ -228,11 +200,7 @@ static const struct key service_keys[] = {
 	BOOL(struct config_service, svc.per_connection, "per_connection",
 			"memory: each connection has its own."),
 	SERVICE(max_connections, 1, 1 << 20, "Connections at most. Default: the kind's."),
-	END,
-};
-
-const struct key config_service_item[] = {
-	{ .name = "service", .type = KEY_OBJECT, .fields = service_keys },
+	ROW_END,
 };
 
 const struct config_service config_service_init = { .port_space = CM_PS_TCP };

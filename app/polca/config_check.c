@@ -47,18 +47,18 @@ check_attachment(const struct config *c, unsigned int i, struct config_errors *e
 
 	if (p->device[0] != '\0' && p->link.back_to_back[0] != '\0')
 		return config_error(errs,
-				"ports[%u]: got both device and back_to_back, expected one of them",
+				"ports[%u]: got both device and back_to_back, allowed: one of them",
 				i);
 	if (pci_address_complete(p->device, full, sizeof(full)))
 		return config_error(errs,
-				"ports[%u].device: got \"%.64s\", expected a PCI address with its "
+				"ports[%u].device: got \"%.64s\", allowed: a PCI address with its "
 				"function, such as \"%s\"",
 				i, p->device, full);
 	if (p->device[0] != '\0')
 		return 0;
 	if (p->link.back_to_back[0] == '\0')
 		return config_error(errs,
-				"ports[%u]: got neither device nor back_to_back, expected one of "
+				"ports[%u]: got neither device nor back_to_back, allowed: one of "
 				"them",
 				i);
 	/* the partner may be a port whose name is wrong: that was reported already */
@@ -67,7 +67,7 @@ check_attachment(const struct config *c, unsigned int i, struct config_errors *e
 		return 0;
 	if (peer < 0 || (unsigned int)peer == i)
 		return config_error(errs,
-				"ports[%u].back_to_back: got \"%s\", expected the name of another "
+				"ports[%u].back_to_back: got \"%s\", allowed: the name of another "
 				"port",
 				i, p->link.back_to_back);
 	if (port_is_wrong(errs, (unsigned int)peer))
@@ -75,7 +75,7 @@ check_attachment(const struct config *c, unsigned int i, struct config_errors *e
 	if (strcmp(c->port[peer].link.back_to_back, p->link.name) != 0)
 		return config_error(errs,
 				"ports[%u].back_to_back: got \"%s\", but ports[%d].back_to_back is "
-				"\"%s\", expected "
+				"\"%s\", allowed: "
 				"\"%s\"",
 				i, p->link.back_to_back, peer, c->port[peer].link.back_to_back,
 				p->link.name);
@@ -99,13 +99,13 @@ check_gateway(const struct link_addr *a, unsigned int port, unsigned int i,
 	gid_print(&a->gid, addr);
 	if (gid_is_ipv4(&a->gateway) != gid_is_ipv4(&a->gid))
 		return config_error(errs,
-				"ports[%u].addresses[%u].gateway: got \"%s\", expected one of %s's "
+				"ports[%u].addresses[%u].gateway: got \"%s\", allowed: one of %s's "
 				"family",
 				port, i, gw, addr);
 	if (!gid_is_link_local(&a->gateway) &&
 			!gid_same_subnet(&a->gateway, &a->gid, a->prefix_len))
 		return config_error(errs,
-				"ports[%u].addresses[%u].gateway: got \"%s\", expected one within "
+				"ports[%u].addresses[%u].gateway: got \"%s\", allowed: one within "
 				"%s/%u",
 				port, i, gw, addr, a->prefix_len);
 	return 0;
@@ -151,13 +151,13 @@ check_lids(const struct link_port_config *p, unsigned int port, struct config_er
 
 /* LIDs instead of addresses; and LIDs for RoCE would mean nothing. */
 static void
-check_ib(const struct config_port *p, unsigned int i, struct config_errors *errs)
+check_ib_keys(const struct config_port *p, unsigned int i, struct config_errors *errs)
 {
 	if (p->encapsulation != CONFIG_IB) {
 		if (p->has_ib)
 			config_error(errs,
 					"ports[%u].ib: given, but ports[%u].encapsulation is "
-					"\"roce\", expected \"ib\"",
+					"\"roce\", allowed: \"ib\"",
 					i, i);
 		return;
 	}
@@ -168,12 +168,12 @@ check_ib(const struct config_port *p, unsigned int i, struct config_errors *errs
 				i);
 	if (p->link.rocev1)
 		config_error(errs,
-				"ports[%u].rocev1: got true, expected false with encapsulation "
+				"ports[%u].rocev1: got true, allowed: false with encapsulation "
 				"\"ib\"",
 				i);
 	if (p->sma.lid & ((1u << p->sma.lmc) - 1))
 		config_error(errs,
-				"ports[%u].ib.lid: got %u, expected a multiple of %u with lmc %u",
+				"ports[%u].ib.lid: got %u, allowed: a multiple of %u with lmc %u",
 				i, p->sma.lid, 1u << p->sma.lmc, p->sma.lmc);
 	if (p->sma.active && p->sma.lid == 0)
 		config_error(errs,
@@ -189,19 +189,19 @@ check_ib(const struct config_port *p, unsigned int i, struct config_errors *errs
 }
 
 static void
-check_port(const struct config *c, unsigned int port, struct config_errors *errs)
+check_port_keys(const struct config *c, unsigned int port, struct config_errors *errs)
 {
 	const struct link_port_config *p = &c->port[port].link;
 	unsigned int i;
 
 	i = (unsigned int)port_by_name(c, p->name);
 	if (p->name[0] == '\0')
-		config_error(errs, "ports[%u].name: got \"\", expected a name", port);
+		config_error(errs, "ports[%u].name: got \"\", allowed: a name", port);
 	else if (i != port)
 		config_error(errs, "ports[%u].name: got \"%s\", which ports[%u] has already", port,
 				p->name, i);
 	check_attachment(c, port, errs);
-	check_ib(&c->port[port], port, errs);
+	check_ib_keys(&c->port[port], port, errs);
 	for (i = 0; i < p->num_addr; i++) {
 		check_gateway(&p->addr[i], port, i, errs);
 		check_unique(c, port, i, errs);
@@ -221,11 +221,11 @@ check_service(const struct config *c, unsigned int i, struct config_errors *errs
 				s->svc.kind);
 	if (s->port != 0 && s->svc.service_id != 0)
 		config_error(errs,
-				"services[%u]: got both port and service_id, expected one of them",
+				"services[%u]: got both port and service_id, allowed: one of them",
 				i);
 	if (s->port == 0 && s->svc.service_id == 0 && s->svc.tcp_port == 0)
 		config_error(errs,
-				"services[%u]: got neither port nor service_id, expected one of "
+				"services[%u]: got neither port nor service_id, allowed: one of "
 				"them",
 				i);
 	for (k = 0; k < i; k++)
@@ -297,7 +297,7 @@ config_check(const struct config *c, struct config_errors *errs)
 		check_partitions(c, errs);
 	for (i = 0; i < c->num_ports; i++)
 		if (!port_is_wrong(errs, i))
-			check_port(c, i, errs);
+			check_port_keys(c, i, errs);
 	for (i = 0; i < c->num_services; i++) {
 		snprintf(path, sizeof(path), "services[%u]", i);
 		if (!config_errors_below(errs, path))

@@ -25,7 +25,7 @@ struct cursor {
 };
 
 static void
-step(struct cursor *c)
+step_char(struct cursor *c)
 {
 	if (*c->at == '\n')
 		c->line++;
@@ -33,25 +33,25 @@ step(struct cursor *c)
 }
 
 static void
-skip_blanks(struct cursor *c)
+skip_json_blanks(struct cursor *c)
 {
 	while (*c->at != '\0' && strchr(" \t\r\n", *c->at) != NULL)
-		step(c);
+		step_char(c);
 }
 
 /* Go from the opening quotation mark to the character after the closing one. */
 static void
 skip_string(struct cursor *c)
 {
-	step(c);
+	step_char(c);
 	while (*c->at != '\0' && *c->at != '"') {
 		if (*c->at == '\\')
-			step(c);
+			step_char(c);
 		if (*c->at != '\0')
-			step(c);
+			step_char(c);
 	}
 	if (*c->at == '"')
-		step(c);
+		step_char(c);
 }
 
 static void
@@ -70,7 +70,7 @@ skip_value(struct cursor *c)
 			depth++;
 		if (*c->at == '}' || *c->at == ']')
 			depth--;
-		step(c);
+		step_char(c);
 	} while (*c->at != '\0');
 }
 
@@ -91,21 +91,21 @@ enter_object(struct cursor *c, const char *path)
 	struct cursor key;
 	const char *rest;
 
-	step(c);
-	for (skip_blanks(c); *c->at == '"'; skip_blanks(c)) {
+	step_char(c);
+	for (skip_json_blanks(c); *c->at == '"'; skip_json_blanks(c)) {
 		key = *c;
 		skip_string(c);
 		rest = match_key(path, key.at + 1, (size_t)(c->at - key.at) - 2);
-		skip_blanks(c);
-		step(c); /* the colon */
-		skip_blanks(c);
+		skip_json_blanks(c);
+		step_char(c); /* the colon */
+		skip_json_blanks(c);
 		if (rest != NULL) {
 			c->found = key.line;
 			return rest;
 		}
 		skip_value(c);
 		if (*c->at == ',')
-			step(c);
+			step_char(c);
 	}
 	return NULL;
 }
@@ -121,14 +121,14 @@ enter_list(struct cursor *c, const char *path)
 	index = strtoul(path + 1, &end, 10);
 	if (*end != ']')
 		return NULL;
-	step(c);
+	step_char(c);
 	for (i = 0; i < index && *c->at != '\0'; i++) {
 		skip_value(c);
 		if (*c->at != ',')
 			return NULL;
-		step(c);
+		step_char(c);
 	}
-	skip_blanks(c);
+	skip_json_blanks(c);
 	c->found = c->line;
 	return end + 1;
 }
@@ -138,7 +138,7 @@ config_line_of(const char *text, const char *path)
 {
 	struct cursor c = { .at = text, .line = 1 };
 
-	skip_blanks(&c);
+	skip_json_blanks(&c);
 	c.found = c.line;
 	do {
 		if (*c.at == '{')
@@ -198,7 +198,7 @@ config_errors_below(const struct config_errors *errs, const char *path)
 
 /* Sort by line, and within a line in the order in which the errors were found. */
 static int
-compare(const void *a, const void *b)
+compare_lines(const void *a, const void *b)
 {
 	const struct config_error *const *x = a, *const *y = b;
 
@@ -215,7 +215,7 @@ config_errors_print(const struct config_errors *errs, FILE *f)
 
 	for (i = 0; i < n; i++)
 		sorted[i] = &errs->error[i];
-	qsort(sorted, n, sizeof(sorted[0]), compare);
+	qsort(sorted, n, sizeof(sorted[0]), compare_lines);
 	for (i = 0; i < n; i++) {
 		e = sorted[i];
 		fprintf(f, "polca: %s:", errs->file);

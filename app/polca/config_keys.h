@@ -12,49 +12,45 @@
 
 #include "config.h"
 
-#define FIELD(S, f) .offset = offsetof(S, f), .size = sizeof(((S *)0)->f)
 #define UINT(S, f, key, low, high, text)                                                           \
-	{                                                                                          \
-		.name = key, .type = KEY_UINT, FIELD(S, f), .min = low, .max = high, .help = text  \
-	}
+	ROW_NAMED(S, key, f, TABLE_UINT, .min = low, .max = high, .help = text)
 #define HEX(S, f, key, low, high, text)                                                            \
-	{                                                                                          \
-		.name = key, .type = KEY_HEX, FIELD(S, f), .min = low, .max = high, .help = text   \
-	}
-#define BOOL(S, f, key, text)                                                                      \
-	{                                                                                          \
-		.name = key, .type = KEY_BOOL, FIELD(S, f), .help = text                           \
-	}
-#define TEXT(S, f, key, text)                                                                      \
-	{                                                                                          \
-		.name = key, .type = KEY_TEXT, FIELD(S, f), .help = text                           \
-	}
+	ROW_NAMED(S, key, f, TABLE_UINT, .digits = 1, .min = low, .max = high, .help = text)
+#define POWER2(S, f, key, low, high, text)                                                         \
+	ROW_NAMED(S, key, f, TABLE_UINT, .flags = TABLE_POWER2, .min = low, .max = high, .help = text)
+#define BOOL(S, f, key, text) ROW_NAMED(S, key, f, TABLE_BOOL, .help = text)
+#define TEXT(S, f, key, text) ROW_NAMED(S, key, f, TABLE_CHARS, .flags = TABLE_OPTIONAL, .help = text)
+#define ENUM(S, f, key, list, text) ROW_NAMED(S, key, f, TABLE_ENUM, .words = list, .help = text)
+#define FORM(S, f, key, kind, text)                                                                \
+	ROW_NAMED(S, key, f, TABLE_FORM, .flags = TABLE_OPTIONAL, .form = &kind, .help = text)
 #define OBJECT(key, table, text)                                                                   \
-	{                                                                                          \
-		.name = key, .type = KEY_OBJECT, .fields = table, .help = text                     \
-	}
-#define LIST(S, f, num, key, most, item, first, text)                                              \
-	{                                                                                          \
-		.name = key, .type = KEY_LIST, .offset = offsetof(S, f), .fields = item,           \
-		.max = most, .stride = sizeof(((S *)0)->f[0]), .num_offset = offsetof(S, num),     \
-		.init = first, .help = text                                                        \
-	}
-#define END                                                                                        \
-	{                                                                                          \
-		.name = NULL                                                                       \
-	}
+	{ .name = key, .type = TABLE_OBJECT, .fields = table, .help = text }
+/* An object whose presence the bool says. */
+#define NOTED(S, note, key, table, text)                                                           \
+	{ .name = key, .type = TABLE_OBJECT, .flags = TABLE_NOTED, .count = offsetof(S, note),     \
+		.fields = table, .help = text }
+#define LIST(S, f, num, key, least, most, more, rows, first, text)                                 \
+	{ .name = key, .type = TABLE_LIST, .flags = TABLE_INLINE | (more),                         \
+		.offset = offsetof(S, f), .fields = rows, .min = least, .max = most,               \
+		.item_size = sizeof(((S *)0)->f[0]), .count = offsetof(S, num), .init = first,     \
+		.help = text }
+
+/* config_forms.c */
+extern const struct table_form config_form_mac; /* unicast */
+extern const struct table_form config_form_address; /* union gid */
+extern const struct table_form config_form_prefix; /* struct link_addr: .gid and .prefix_len */
 
 /* config_agents.c */
-extern const struct key config_mad_keys[];
-extern const struct key config_sa_keys[];
-extern const struct key config_sma_keys[];
-extern const struct key config_live_keys[];
-extern const struct key config_cm_keys[];
-extern const struct key config_service_item[];
+extern const struct table_row config_mad_keys[];
+extern const struct table_row config_sa_keys[];
+extern const struct table_row config_sma_keys[];
+extern const struct table_row config_live_keys[];
+extern const struct table_row config_cm_keys[];
+extern const struct table_row config_service_keys[];
 extern const struct config_service config_service_init;
 
 /* config_ports.c */
-extern const struct key config_port_item[];
+extern const struct table_row config_port_keys[];
 extern const struct config_port config_port_init;
 
 #endif

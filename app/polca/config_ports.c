@@ -8,48 +8,33 @@
 
 #include "config_keys.h"
 
-static const struct key address_keys[] = {
-	{ .name = "address",
-			.type = KEY_PREFIX,
-			.flags = KEY_REQUIRED,
-			.size = sizeof(struct link_addr),
-			.help = "The address with its prefix length." },
-	{ .name = "gateway",
-			.type = KEY_ADDRESS,
-			FIELD(struct link_addr, gateway),
-			.help = "Next hop for what is outside the prefix." },
-	END,
+static const struct table_row address_keys[] = {
+	{ .name = "address", .type = TABLE_FORM, .flags = TABLE_REQUIRED,
+		.size = sizeof(struct link_addr), .form = &config_form_prefix,
+		.help = "The address with its prefix length." },
+	FORM(struct link_addr, gateway, "gateway", config_form_address,
+		"Next hop for what is outside the prefix."),
+	ROW_END,
 };
 
-static const struct key address_item[] = {
-	{ .name = "address", .type = KEY_OBJECT, .flags = KEY_SHORTHAND, .fields = address_keys },
+static const struct table_row pkey_value[] = {
+	{ .name = "P_Key", .type = TABLE_UINT, .size = sizeof(uint16_t), .min = 1, .max = 0xFFFF },
 };
 
-static const struct key pkey_item[] = {
-	{ .name = "P_Key", .type = KEY_UINT, .size = sizeof(uint16_t), .min = 1, .max = 0xFFFF },
-};
-
-static const struct key lid_keys[] = {
+static const struct table_row lid_keys[] = {
 	UINT(struct link_lid, lid, "lid", 1, PORT_LID_MULTICAST - 1, "The LID."),
-	{ .name = "mac",
-			.type = KEY_MAC,
-			.flags = KEY_REQUIRED,
-			FIELD(struct link_lid, mac),
-			.help = "Where its packets go." },
-	END,
+	ROW_NAMED(struct link_lid, "mac", mac, TABLE_FORM, .flags = TABLE_REQUIRED, .form = &config_form_mac,
+		.help = "Where its packets go."),
+	ROW_END,
 };
 
-static const struct key lid_item[] = {
-	{ .name = "lid", .type = KEY_OBJECT, .fields = lid_keys },
-};
-
-static const struct key_word encapsulation_words[] = {
+static const struct table_word encapsulation_words[] = {
 	{ "roce", CONFIG_ROCE },
 	{ "ib", CONFIG_IB },
 	{ NULL, 0 },
 };
 
-static const struct key_word sm_state_words[] = {
+static const struct table_word sm_state_words[] = {
 	{ "not_active", SMA_SM_NOT_ACTIVE },
 	{ "discovering", SMA_SM_DISCOVERING },
 	{ "standby", SMA_SM_STANDBY },
@@ -57,19 +42,16 @@ static const struct key_word sm_state_words[] = {
 	{ NULL, 0 },
 };
 
-static const struct key sm_keys[] = {
+static const struct table_row sm_keys[] = {
 	UINT(struct config_port, sma.sm_priority, "priority", 0, 15, "The higher becomes master."),
-	{ .name = "state",
-			.type = KEY_ENUM,
-			FIELD(struct config_port, sm_state),
-			.words = sm_state_words,
-			.help = "SMState at start, when nobody can be master yet." },
-	END,
+	ENUM(struct config_port, sm_state, "state", sm_state_words,
+		"SMState at start, when nobody can be master yet."),
+	ROW_END,
 };
 
 #define IB(f, low, high, text) UINT(struct config_port, sma.f, #f, low, high, text)
 
-static const struct key ib_keys[] = {
+static const struct table_row ib_keys[] = {
 	HEX(struct config_port, link.guid, "guid", 1, UINT64_MAX,
 			"PortGUID. Default: the EUI-64 of the port's MAC address."),
 	HEX(struct config_port, sma.gid_prefix, "gid_prefix", 1, UINT64_MAX,
@@ -84,39 +66,24 @@ static const struct key ib_keys[] = {
 	HEX(struct config_port, sma.m_key, "m_key", 0, UINT64_MAX, "M_Key. 0: none."),
 	IB(m_key_protect, 0, 3, "M_KeyProtectBits."),
 	IB(m_key_lease, 0, 65535, "M_KeyLeasePeriod, seconds. 0: for ever."),
-	{ .name = "vls",
-			.type = KEY_UINT,
-			.flags = KEY_POWER_OF_TWO,
-			FIELD(struct config_port, vls),
-			.min = 1,
-			.max = 8,
-			.help = "Data virtual lanes." },
+	POWER2(struct config_port, vls, "vls", 1, 8,
+		"Data virtual lanes."),
 	HEX(struct config_port, link.ethertype, "ethertype", 0x0600, 0xFFFF,
 			"EtherType of the frames. Default: 0x88b5."),
-	{ .name = "peer_mac",
-			.type = KEY_MAC,
-			FIELD(struct config_port, link.peer_mac),
-			.help = "The other end of the link, where directed-route SMPs go. Default: "
-				"whoever was heard last." },
-	LIST(struct config_port, link.lids, link.num_lids, "lids", LINK_LIDS_MAX, lid_item, NULL,
+	FORM(struct config_port, link.peer_mac, "peer_mac", config_form_mac,
+		"The other end of the link, where directed-route SMPs go. Default: "
+		"whoever was heard last."),
+	LIST(struct config_port, link.lids, link.num_lids, "lids", 0, LINK_LIDS_MAX, 0, lid_keys,
+		NULL,
 			"Fixed routes from LID to MAC address; the others are learned."),
-	{ .name = "sm",
-			.type = KEY_OBJECT,
-			.flags = KEY_NOTED,
-			.num_offset = offsetof(struct config_port, has_sm),
-			.fields = sm_keys,
-			.help = "A subnet manager stands behind this port: serve SMInfo." },
-	END,
+	NOTED(struct config_port, has_sm, "sm", sm_keys,
+		"A subnet manager stands behind this port: serve SMInfo."),
+	ROW_END,
 };
 
-#define PORT(f) struct config_port, link.f
-
-static const struct key port_keys[] = {
-	{ .name = "name",
-			.type = KEY_TEXT,
-			.flags = KEY_REQUIRED,
-			FIELD(struct config_port, link.name),
-			.help = "Ours, such as \"port0\"." },
+const struct table_row config_port_keys[] = {
+	ROW_NAMED(struct config_port, "name", link.name, TABLE_CHARS, .flags = TABLE_REQUIRED,
+		.help = "Ours, such as \"port0\"."),
 	TEXT(struct config_port, device, "device",
 			"A PCI address (\"0000:3b:00.0\"), or a virtual device with its arguments "
 			"as for DPDK's "
@@ -124,26 +91,21 @@ static const struct key port_keys[] = {
 	TEXT(struct config_port, link.back_to_back, "back_to_back",
 			"Instead of a device: the name of another port in this process to be "
 			"joined with."),
-	LIST(struct config_port, link.addr, link.num_addr, "addresses", LINK_ADDRS_MAX,
-			address_item, NULL,
+	LIST(struct config_port, link.addr, link.num_addr, "addresses", 0, LINK_ADDRS_MAX,
+		TABLE_ONE_ALONE, address_keys, NULL,
 			"IPv4 and IPv6 addresses: texts ADDRESS/PREFIX, or objects with a gateway "
 			"too."),
-	{ .name = "mtu",
-			.type = KEY_UINT,
-			FIELD(struct config_port, link.mtu),
-			.min = 336,
-			.max = 9978,
-			.help = "Bytes of an IP packet: a path MTU of 4096 needs 4176, 1024 needs "
-				"1104. Default: "
-				"the device's." },
+	UINT(struct config_port, link.mtu, "mtu", 336, 9978,
+		"Bytes of an IP packet: a path MTU of 4096 needs 4176, 1024 needs "
+		"1104. Default: "
+		"the device's."),
 	UINT(struct config_port, link.vlan, "vlan", 1, 4094, "VLAN id. Default: untagged."),
 	BOOL(struct config_port, link.rocev1, "rocev1",
 			"Speak RoCEv1 too: each GID gets a v1 twin."),
-	{ .name = "mac",
-			.type = KEY_MAC,
-			FIELD(struct config_port, link.mac),
-			.help = "Default: the device's." },
-	LIST(struct config_port, link.pkeys, link.num_pkeys, "pkeys", 16, pkey_item, NULL,
+	FORM(struct config_port, link.mac, "mac", config_form_mac,
+		"Default: the device's."),
+	LIST(struct config_port, link.pkeys, link.num_pkeys, "pkeys", 0, 16,
+		TABLE_VALUES, pkey_value, NULL,
 			"P_Key table. Default: 65535 alone."),
 	UINT(struct config_port, link.rx_desc, "rx_desc", 64, 32768,
 			"Receive descriptors in a queue. Default: the driver's choice."),
@@ -153,24 +115,12 @@ static const struct key port_keys[] = {
 			"Packet buffers. Default: from queues, descriptors and workers."),
 	BOOL(struct config_port, link.promiscuous, "promiscuous",
 			"Take in frames for other MAC addresses, to count them."),
-	{ .name = "encapsulation",
-			.type = KEY_ENUM,
-			FIELD(struct config_port, encapsulation),
-			.words = encapsulation_words,
-			.help = "roce: RoCEv2 over the port's IP addresses; ib: native InfiniBand "
-				"packets in Ethernet frames, managed by a subnet manager." },
-	{ .name = "ib",
-			.type = KEY_OBJECT,
-			.flags = KEY_NOTED,
-			.num_offset = offsetof(struct config_port, has_ib),
-			.fields = ib_keys,
-			.help = "A native InfiniBand port before a subnet manager has spoken to "
-				"it." },
-	END,
+	ENUM(struct config_port, encapsulation, "encapsulation", encapsulation_words,
+		"roce: RoCEv2 over the port's IP addresses; ib: native InfiniBand "
+		"packets in Ethernet frames, managed by a subnet manager."),
+	NOTED(struct config_port, has_ib, "ib", ib_keys,
+		"A native InfiniBand port before a subnet manager has spoken to it."),
+	ROW_END,
 };
 
 const struct config_port config_port_init = { .link = { .vlan = PATH_NO_VLAN }, .vls = 8 };
-
-const struct key config_port_item[] = {
-	{ .name = "port", .type = KEY_OBJECT, .fields = port_keys },
-};

@@ -12,19 +12,19 @@
 #include "base/log_level.h"
 #include "config_keys.h"
 
-static const struct key control_keys[] = {
+static const struct table_row control_keys[] = {
 	TEXT(struct config, socket, "socket",
 			"Unix socket of the control interface. Default: /run/polca/polca.sock for "
 			"root, "
 			"$XDG_RUNTIME_DIR/polca.sock for others, else /tmp/polca-UID/polca.sock."),
-	END,
+	ROW_END,
 };
 
-static const struct key arg_item[] = {
-	{ .name = "argument", .type = KEY_TEXT, .size = sizeof(struct config_arg) },
+static const struct table_row arg_item[] = {
+	{ .name = "argument", .type = TABLE_CHARS, .size = sizeof(struct config_arg) },
 };
 
-static const struct key eal_keys[] = {
+static const struct table_row eal_keys[] = {
 	TEXT(struct config, lcores, "lcores",
 			"DPDK's --lcores, with lcore 0 for the control thread and one lcore per "
 			"worker from 1 on. "
@@ -32,51 +32,41 @@ static const struct key eal_keys[] = {
 	BOOL(struct config, hugepages, "hugepages",
 			"Take memory from hugepages: what real NICs need. Without, any user may "
 			"run polca."),
-	{ .name = "memory_mb",
-			.type = KEY_UINT,
-			FIELD(struct config, memory_mb),
-			.max = 1048576,
-			.help = "Memory for packets and objects in MiB. 0: without hugepages a "
-				"share for each "
-				"port and worker, with hugepages as much as is needed." },
+	UINT(struct config, memory_mb, "memory_mb", 0, 1048576,
+		"Memory for packets and objects in MiB. 0: without hugepages a "
+		"share for each "
+		"port and worker, with hugepages as much as is needed."),
 	TEXT(struct config, file_prefix, "file_prefix",
 			"Name of this instance's runtime directory, for dpdk-telemetry.py -f."),
 	BOOL(struct config, multi_process, "multi_process",
 			"Let DPDK secondary processes attach, such as dpdk-dumpcap. Needs "
 			"hugepages."),
-	LIST(struct config, arg, num_args, "args", CONFIG_ARGS_MAX, arg_item, NULL,
+	LIST(struct config, arg, num_args, "args", 0, CONFIG_ARGS_MAX, TABLE_VALUES, arg_item,
+		NULL,
 			"More arguments for the EAL, one text each."),
-	END,
+	ROW_END,
 };
 
-static const struct key_word idle_words[] = {
+static const struct table_word idle_words[] = {
 	{ "poll", IDLE_POLL },
 	{ "backoff", IDLE_BACKOFF },
 	{ NULL, 0 },
 };
 
-static const struct key worker_keys[] = {
+static const struct table_row worker_keys[] = {
 	UINT(struct config, workers, "count", 0, LINK_WORKERS_MAX,
 			"Worker lcores. 0: one for each port, but no more than there are CPUs."),
-	{ .name = "idle",
-			.type = KEY_ENUM,
-			FIELD(struct config, engine.idle),
-			.words = idle_words,
-			.help = "What a worker without work does: poll for ever, or back off to "
-				"sleeping." },
+	ENUM(struct config, engine.idle, "idle", idle_words,
+		"What a worker without work does: poll for ever, or back off to "
+		"sleeping."),
 	UINT(struct config, engine.idle_spin_us, "idle_spin_us", 0, 1000000,
 			"backoff: microseconds without work before the first sleep."),
 	UINT(struct config, engine.idle_sleep_us, "idle_sleep_us", 1, 10000,
 			"backoff: longest sleep in microseconds; it bounds how late a first packet "
 			"is seen."),
-	{ .name = "handoff_ring",
-			.type = KEY_UINT,
-			.flags = KEY_POWER_OF_TWO,
-			FIELD(struct config, engine.handoff_ring),
-			.min = 64,
-			.max = 65536,
-			.help = "Packets that wait from one worker to another before they are "
-				"dropped." },
+	POWER2(struct config, engine.handoff_ring, "handoff_ring", 64, 65536,
+		"Packets that wait from one worker to another before they are "
+		"dropped."),
 	BOOL(struct config, engine.rehome, "rehome",
 			"Queue pairs move to the worker at whose receive queues nearly all of their "
 			"packets arrive, on ports with a queue for each worker."),
@@ -84,20 +74,15 @@ static const struct key worker_keys[] = {
 			"A worker that has not polled for so many milliseconds raises an alarm."),
 	BOOL(struct config, engine.icrc_unchecked, "icrc_unchecked",
 			"Do not verify invariant CRCs: trust the link."),
-	END,
+	ROW_END,
 };
 
 #define LIMIT(f, low, high, text) UINT(struct config, engine.limits.f, #f, low, high, text)
 #define TABLE(f, high, text)      UINT(struct config, engine.f, #f, 1, high, text)
 
-static const struct key limit_keys[] = {
-	{ .name = "max_qp",
-			.type = KEY_UINT,
-			.flags = KEY_POWER_OF_TWO,
-			FIELD(struct config, engine.limits.max_qp),
-			.min = 32,
-			.max = 1 << 23,
-			.help = "Queue pairs." },
+static const struct table_row limit_keys[] = {
+	POWER2(struct config, engine.limits.max_qp, "max_qp", 32, 1 << 23,
+		"Queue pairs."),
 	LIMIT(max_cq, 1, 1 << 20, "Completion queues."),
 	LIMIT(max_srq, 0, 1 << 20, "Shared receive queues."),
 	TABLE(max_pd, 1 << 20, "Protection domains."),
@@ -117,13 +102,13 @@ static const struct key limit_keys[] = {
 	LIMIT(quarantine, 0, 1 << 22,
 			"A destroyed queue pair's number rests until so many others were "
 			"destroyed."),
-	END,
+	ROW_END,
 };
 
 #define CONGESTION(f, low, high, text)                                                             \
 	UINT(struct config, engine.limits.congestion.f, #f, low, high, text)
 
-static const struct key congestion_keys[] = {
+static const struct table_row congestion_keys[] = {
 	BOOL(struct config, engine.limits.congestion.dcqcn, "dcqcn",
 			"RoCEv2: send packets as ECN capable, and slow a queue pair down when its peer "
 			"answers with congestion notification packets. Those are sent either way."),
@@ -145,33 +130,22 @@ static const struct key congestion_keys[] = {
 	CONGESTION(rate_ai, 1, 100000, "Mbit/s that such a rise adds to the target."),
 	CONGESTION(rate_hai, 0, 100000,
 			"Mbit/s that it adds when both timer and counter have gone on for so long."),
-	END,
+	ROW_END,
 };
 
-static const struct key_word level_words[] = { LOG_LEVEL_WORDS, { NULL, 0 } };
+static const struct table_word level_words[] = { LOG_LEVEL_WORDS, { NULL, 0 } };
 
-static const struct key log_keys[] = {
-	{ .name = "component",
-			.type = KEY_TEXT,
-			.flags = KEY_REQUIRED,
-			FIELD(struct config_log, component),
-			.help = "Log component, with * for any text: \"polca.*\", \"lib.eal\", "
-				"\"pmd.*\". Those of DPDK are known, and checked, only when polca "
-				"starts." },
-	{ .name = "level",
-			.type = KEY_ENUM,
-			.flags = KEY_REQUIRED,
-			FIELD(struct config_log, level),
-			.words = level_words,
-			.help = "The least severe messages that are shown." },
-	END,
+static const struct table_row log_keys[] = {
+	ROW_NAMED(struct config_log, "component", component, TABLE_CHARS, .flags = TABLE_REQUIRED,
+		.help = "Log component, with * for any text: \"polca.*\", \"lib.eal\", "
+		"\"pmd.*\". Those of DPDK are known, and checked, only when polca "
+		"starts."),
+	ROW_NAMED(struct config_log, "level", level, TABLE_ENUM, .flags = TABLE_REQUIRED, .words = level_words,
+		.help = "The least severe messages that are shown."),
+	ROW_END,
 };
 
-static const struct key log_item[] = {
-	{ .name = "log", .type = KEY_OBJECT, .fields = log_keys },
-};
-
-static const struct key root_keys[] = {
+const struct table_row config_rows[] = {
 	TEXT(struct config, schema, "$schema", "For editors: where config/polca.schema.json is."),
 	OBJECT("control", control_keys, "The control socket."),
 	OBJECT("eal", eal_keys, "DPDK's environment: CPUs and memory."),
@@ -184,30 +158,14 @@ static const struct key root_keys[] = {
 			"The channel adapter as subnet managers see it, on native IB ports."),
 	OBJECT("live", config_live_keys, "Answers to pings over management datagrams."),
 	OBJECT("cm", config_cm_keys, "The communication manager: who connects, and how many."),
-	LIST(struct config, service, num_services, "services", ENGINE_SERVICES_MAX,
-			config_service_item, &config_service_init,
+	LIST(struct config, service, num_services, "services", 0, ENGINE_SERVICES_MAX,
+		0, config_service_keys, &config_service_init,
 			"Services that listen for connections from the start."),
-	{ .name = "ports",
-			.type = KEY_LIST,
-			.flags = KEY_REQUIRED,
-			.offset = offsetof(struct config, port),
-			.fields = config_port_item,
-			.min = 1,
-			.max = LINK_PORTS_MAX,
-			.stride = sizeof(struct config_port),
-			.num_offset = offsetof(struct config, num_ports),
-			.init = &config_port_init,
-			.help = "The ports, numbered from 0 in this order." },
-	LIST(struct config, log, num_log, "log", CONFIG_LOG_MAX, log_item, NULL,
+	LIST(struct config, port, num_ports, "ports", 1, LINK_PORTS_MAX, TABLE_REQUIRED,
+		config_port_keys, &config_port_init, "The ports, numbered from 0 in this order."),
+	LIST(struct config, log, num_log, "log", 0, CONFIG_LOG_MAX, 0, log_keys, NULL,
 			"What is logged, later entries over earlier ones."),
-	END,
-};
-
-const struct key config_root = {
-	.name = "configuration",
-	.type = KEY_OBJECT,
-	.fields = root_keys,
-	.help = "Configuration of polca",
+	ROW_END,
 };
 
 void

@@ -35,11 +35,11 @@ pick_sgid(const struct port_attr *port, const union gid *dgid)
 
 /* Somebody must be named, in the way of the port's kind. */
 static int
-check_peer(struct rpc_call *call, const struct ah_args *a, uint16_t port)
+check_ah_peer(struct rpc_call *call, const struct ah_args *a, uint16_t port)
 {
 	bool ib;
 
-	if (check_port(call, port) != 0)
+	if (ctl_check_port(call, port) != 0)
 		return -EINVAL;
 	if (!gid_is_zero(&a->dgid))
 		return 0;
@@ -65,7 +65,7 @@ make_ah(struct rpc_call *call, const struct ah_args *a, uint16_t port, struct en
 	char text[GID_STRLEN];
 	int index = a->sgid_index;
 
-	if (check_peer(call, a, port) != 0)
+	if (check_ah_peer(call, a, port) != 0)
 		return -EINVAL;
 	if ((a->present & AH_SGID_INDEX) == 0)
 		index = gid_is_zero(&a->dgid) ? 0 :

@@ -74,7 +74,7 @@ no_such_kind(struct rpc_call *call, const char *what, const char *kind, bool act
 		nearest_try(&near, ops->name);
 	}
 	call->data = json_object();
-	set(call->data, "kinds", names);
+	json_set(call->data, "kinds", names);
 	return error_set(&call->err, EINVAL, "%s: got \"%.32s\", which %s, allowed: %s%s%s%s", what, kind,
 		svc_kind(kind) == NULL ? "is none" :
 			active         ? "only waits to be connected" :

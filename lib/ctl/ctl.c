@@ -126,7 +126,7 @@ ctl_destroy(struct ctl *c)
 
 /* Room for one more: the client that has been idle for longest goes, if that is long enough. */
 static bool
-make_room(struct ctl *c, uint64_t now)
+make_reply_room(struct ctl *c, uint64_t now)
 {
 	struct client *cl, *oldest = NULL;
 
@@ -143,7 +143,7 @@ make_room(struct ctl *c, uint64_t now)
 
 /* A client that may not stay is told why, as far as its socket takes it at once. */
 static void
-turn_away(struct client *cl, struct ctl *c, const char *text, uint64_t now)
+turn_client_away(struct client *cl, struct ctl *c, const char *text, uint64_t now)
 {
 	client_refuse(cl, RPC_INVALID_REQUEST, text);
 	client_run(cl, &c->state, now);
@@ -165,9 +165,9 @@ accept_some(struct ctl *c, uint64_t now)
 		if (cl == NULL) {
 			close(fd);
 		} else if (!peer_allowed(fd)) {
-			turn_away(cl, c, "only root and the server's own user may connect", now);
-		} else if (!make_room(c, now)) {
-			turn_away(cl, c, "too many clients: close one that is not needed", now);
+			turn_client_away(cl, c, "only root and the server's own user may connect", now);
+		} else if (!make_reply_room(c, now)) {
+			turn_client_away(cl, c, "too many clients: close one that is not needed", now);
 		} else {
 			LIST_INSERT_HEAD(&c->clients, cl, link);
 			c->num_clients++;

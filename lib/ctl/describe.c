@@ -27,16 +27,16 @@ describe_method(const char *area, const struct rpc_method *m, bool schema)
 {
 	json_t *row = json_object();
 
-	set(row, "area", json_string(area));
-	set(row, "name", json_string(m->name));
-	set(row, "help", json_string(m->help));
-	set(row, "params", table_describe(m->params));
-	set(row, "result", table_summary(rpc_results(m)));
-	set(row, "example", json_string(m->example));
+	json_set(row, "area", json_string(area));
+	json_set(row, "name", json_string(m->name));
+	json_set(row, "help", json_string(m->help));
+	json_set(row, "params", table_describe(m->params));
+	json_set(row, "result", table_summary(rpc_results(m)));
+	json_set(row, "example", json_string(m->example));
 	if (schema) {
-		set(row, "results", table_describe(rpc_results(m)));
-		set(row, "params_schema", table_schema(m->params, TABLE_IN, NULL));
-		set(row, "result_schema", rpc_result_schema(m));
+		json_set(row, "results", table_describe(rpc_results(m)));
+		json_set(row, "params_schema", table_schema(m->params, TABLE_IN, NULL));
+		json_set(row, "result_schema", rpc_result_schema(m));
 	}
 	return row;
 }

@@ -12,13 +12,13 @@
 _Static_assert(GID_STRLEN <= TABLE_FORM_MAX, "a GID's text fits");
 
 static bool
-parse_gid(const char *text, void *gid)
+form_parse_gid(const char *text, void *gid)
 {
 	return gid_parse(text, gid);
 }
 
 static const char *
-print_gid(const void *gid, char buf[TABLE_FORM_MAX])
+form_print_gid(const void *gid, char buf[TABLE_FORM_MAX])
 {
 	return gid_print(gid, buf);
 }
@@ -39,13 +39,13 @@ mac_parse(const char *text, uint8_t mac[6])
 }
 
 static bool
-parse_mac(const char *text, void *mac)
+form_parse_mac(const char *text, void *mac)
 {
 	return mac_parse(text, mac);
 }
 
 static const char *
-print_mac(const void *field, char buf[TABLE_FORM_MAX])
+form_print_mac(const void *field, char buf[TABLE_FORM_MAX])
 {
 	const uint8_t *mac = field;
 
@@ -55,9 +55,9 @@ print_mac(const void *field, char buf[TABLE_FORM_MAX])
 }
 
 const struct table_form form_gid = { "address", "IPv4 or IPv6 address as text", "^[0-9A-Fa-f:.]+$",
-	parse_gid, print_gid };
+	form_parse_gid, form_print_gid };
 const struct table_form form_mac = { "mac", "MAC address as text \"02:00:00:00:00:01\"",
-	"^([0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}$", parse_mac, print_mac };
+	"^([0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}$", form_parse_mac, form_print_mac };
 
 json_t *
 json_gid(const union gid *gid)

@@ -23,12 +23,12 @@ json_record(const struct sa_record_type *t, uint32_t rid, const uint8_t *rec)
 	json_t *row = json_object();
 	const struct sa_field *f;
 
-	set(row, "record", json_string(t->name));
+	json_set(row, "record", json_string(t->name));
 	if (rid != 0)
-		set(row, "rid", json_sprintf("0x%08" PRIx32, rid));
+		json_set(row, "rid", json_sprintf("0x%08" PRIx32, rid));
 	for (f = t->fields; f < t->fields + t->num_fields; f++)
 		if (f->kind != SA_RESERVED)
-			set(row, f->name, json_field(f, rec));
+			json_set(row, f->name, json_field(f, rec));
 	return row;
 }
 

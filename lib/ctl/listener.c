@@ -119,7 +119,7 @@ listener_close(struct listener *l)
 
 /* Without a descriptor the connection would stay at the head of the queue and keep us awake. */
 static void
-turn_away(struct listener *l)
+turn_peer_away(struct listener *l)
 {
 	int fd;
 
@@ -140,7 +140,7 @@ listener_accept(struct listener *l)
 		if (fd >= 0)
 			return fd;
 		if (errno == EMFILE || errno == ENFILE)
-			turn_away(l);
+			turn_peer_away(l);
 		else if (errno != ECONNABORTED && errno != EINTR)
 			break;
 	}

@@ -120,7 +120,7 @@ no_such_field(struct rpc_call *call, const char *unknown, const char *of, json_t
 	if (near.word != NULL)
 		snprintf(mean, sizeof(mean), "; did you mean %.40s?", near.word);
 	call->data = json_object();
-	set(call->data, "fields", names);
+	json_set(call->data, "fields", names);
 	snprintf(err->text, sizeof(err->text), "fields.%.64s: %s has no such field; it has", unknown, of);
 	json_array_foreach(names, i, v)
 	{
@@ -139,7 +139,7 @@ no_such_field(struct rpc_call *call, const char *unknown, const char *of, json_t
 }
 
 int
-check_port(struct rpc_call *call, unsigned int port)
+ctl_check_port(struct rpc_call *call, unsigned int port)
 {
 	if (port < link_num_ports(engine_link(call->e)))
 		return 0;
@@ -148,9 +148,9 @@ check_port(struct rpc_call *call, unsigned int port)
 }
 
 int
-check_ib_port(struct rpc_call *call, unsigned int port)
+ctl_check_ib_port(struct rpc_call *call, unsigned int port)
 {
-	int rc = check_port(call, port);
+	int rc = ctl_check_port(call, port);
 
 	if (rc != 0 || link_port_attr(engine_link(call->e), port)->ib)
 		return rc;

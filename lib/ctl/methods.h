@@ -122,8 +122,8 @@ bool waited(const struct rpc_call *call, uint32_t timeout_ms);
 /** A name that is none of @p of's: in words as many of the right ones as fit, in data all. */
 int no_such_field(struct rpc_call *call, const char *unknown, const char *of, json_t *names);
 /** Is there such a port? And is it a native InfiniBand one? @retval -EINVAL call->err says so */
-int check_port(struct rpc_call *call, unsigned int port);
-int check_ib_port(struct rpc_call *call, unsigned int port);
+int ctl_check_port(struct rpc_call *call, unsigned int port);
+int ctl_check_ib_port(struct rpc_call *call, unsigned int port);
 
 /* start_psn.c: the start PSN chosen for a QP when it was made */
 uint32_t start_psn_choose(struct rpc_call *call, uint32_t qpn);

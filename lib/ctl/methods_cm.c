@@ -180,7 +180,7 @@ static const struct table_row alternate_params[] = {
 
 /* The port that the connection's queue pair uses now. */
 static int
-port_of(struct rpc_call *call, const struct cm_info *info, uint16_t *port)
+connection_port(struct rpc_call *call, const struct cm_info *info, uint16_t *port)
 {
 	struct rc_qp_info qp;
 	int rc = engine_qp_query(call->e, info->qpn, &qp, &call->err);
@@ -190,14 +190,14 @@ port_of(struct rpc_call *call, const struct cm_info *info, uint16_t *port)
 }
 
 static int
-propose(struct rpc_call *call, struct alternate_args *a)
+propose_alternate(struct rpc_call *call, struct alternate_args *a)
 {
 	uint16_t port = a->ah.port;
 	struct cm_info info;
 	int rc = engine_cm_get(call->e, a->connection, &info, &call->err);
 
 	if (rc == 0 && (a->ah.present & AH_PORT) == 0)
-		rc = port_of(call, &info, &port);
+		rc = connection_port(call, &info, &port);
 	if (rc == 0)
 		rc = make_ah(call, &a->ah, port, &a->to);
 	if (rc != 0)
@@ -211,7 +211,7 @@ propose(struct rpc_call *call, struct alternate_args *a)
 
 /* Is the connection's alternate path the one that was proposed? */
 static bool
-agreed(const struct cm_info *info, const struct engine_ah *ah)
+alternate_agreed(const struct cm_info *info, const struct engine_ah *ah)
 {
 	return info->alternate.present && gid_equal(&info->alternate.av.dgid, &ah->dgid) &&
 		info->alternate.av.dlid == ah->dlid &&
@@ -237,13 +237,13 @@ cm_load_alternate_method(struct rpc_call *call)
 	struct alternate_reply *reply = call->reply;
 	struct cm_info info;
 	bool ok;
-	int rc = a->proposed ? 0 : propose(call, a);
+	int rc = a->proposed ? 0 : propose_alternate(call, a);
 
 	if (rc == 0)
 		rc = engine_cm_get(call->e, a->connection, &info, &call->err);
 	if (rc != 0)
 		return rc;
-	ok = agreed(&info, &a->to);
+	ok = alternate_agreed(&info, &a->to);
 	if (!ok && call->now - a->since < AGREE_MS)
 		return RPC_WAIT;
 	reply->agreed = ok;

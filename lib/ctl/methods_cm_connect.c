@@ -111,7 +111,7 @@ static const struct table_row connect_params[] = {
 };
 
 static bool
-given(const struct connect_args *a, uint32_t bit)
+connect_given(const struct connect_args *a, uint32_t bit)
 {
 	return (a->ah.present & bit) != 0;
 }
@@ -119,7 +119,7 @@ given(const struct connect_args *a, uint32_t bit)
 /* --- what is asked for --- */
 
 static int
-check_peer(struct rpc_call *call, const struct connect_args *a)
+check_local_port(struct rpc_call *call, const struct connect_args *a)
 {
 	const struct link *link = engine_link(call->e);
 
@@ -133,7 +133,7 @@ check_peer(struct rpc_call *call, const struct connect_args *a)
 static int
 check_worker(struct rpc_call *call, const struct connect_args *a)
 {
-	if (!given(a, CONNECT_WORKER) || a->worker < engine_workers(call->e))
+	if (!connect_given(a, CONNECT_WORKER) || a->worker < engine_workers(call->e))
 		return 0;
 	return error_set(&call->err, EINVAL, "worker: got %u, there are %u, counted from 0",
 		a->worker, engine_workers(call->e));
@@ -141,21 +141,21 @@ check_worker(struct rpc_call *call, const struct connect_args *a)
 
 /* The connection is driven by a service, or by the caller with a queue pair of its own. */
 static int
-take_driver(struct rpc_call *call, const struct connect_args *a, struct svc_config *config,
+connect_driver(struct rpc_call *call, const struct connect_args *a, struct svc_config *config,
 	struct engine_cm_connect *c)
 {
-	if (a->service == NULL && (!given(a, CONNECT_PD) || !given(a, CONNECT_SEND_CQ)))
+	if (a->service == NULL && (!connect_given(a, CONNECT_PD) || !connect_given(a, CONNECT_SEND_CQ)))
 		return error_set(&call->err, EINVAL,
 			"service: missing, allowed: a kind of service, or pd and send_cq for a queue pair of your own");
 	c->param.qp = a->qp;
 	c->param.qp.qp_type = QPT_RC;
 	c->param.qp.flow_control = true;
 	c->param.access = a->qp_access_flags;
-	if (!given(a, CONNECT_RECV_CQ))
+	if (!connect_given(a, CONNECT_RECV_CQ))
 		c->param.qp.recv_cq = c->param.qp.send_cq;
 	if (a->service == NULL)
 		return 0;
-	if (given(a, CONNECT_PD | CONNECT_SEND_CQ | CONNECT_RECV_CQ))
+	if (connect_given(a, CONNECT_PD | CONNECT_SEND_CQ | CONNECT_RECV_CQ))
 		return error_set(&call->err, EINVAL,
 			"pd, send_cq, recv_cq: a service has its own, allowed: without service");
 	if (a->private_data.len > 0)
@@ -166,7 +166,7 @@ take_driver(struct rpc_call *call, const struct connect_args *a, struct svc_conf
 }
 
 static int
-take_private(struct rpc_call *call, const struct connect_args *a, struct engine_cm_connect *c)
+connect_private_data(struct rpc_call *call, const struct connect_args *a, struct engine_cm_connect *c)
 {
 	size_t room = c->rdma ? CM_REQ_USER_PRIVATE : CM_REQ_PRIVATE;
 
@@ -180,19 +180,19 @@ take_private(struct rpc_call *call, const struct connect_args *a, struct engine_
 }
 
 static int
-take_service_id(struct rpc_call *call, const struct connect_args *a, struct engine_cm_connect *c)
+connect_service_id(struct rpc_call *call, const struct connect_args *a, struct engine_cm_connect *c)
 {
 	int rc = service_id_of(call, &a->id, &c->service_id);
 
 	if (rc == 0 && c->service_id == 0)
 		rc = error_set(&call->err, EINVAL,
 			"port, service_id: got none of them: what to connect to there");
-	c->rdma = given(a, CONNECT_RDMA) ? a->rdma_cm : service_id_is_rdma(c->service_id);
+	c->rdma = connect_given(a, CONNECT_RDMA) ? a->rdma_cm : service_id_is_rdma(c->service_id);
 	return rc;
 }
 
 static int
-start(struct rpc_call *call, struct connect_args *a)
+start_connect(struct rpc_call *call, struct connect_args *a)
 {
 	struct engine_ah ah;
 	struct svc_config config;
@@ -210,16 +210,16 @@ start(struct rpc_call *call, struct connect_args *a)
 			.min_rnr_timer = a->min_rnr_timer,
 		},
 		.timeout_ms = a->timeout_ms,
-		.worker = given(a, CONNECT_WORKER) ? (int)a->worker : -1,
+		.worker = connect_given(a, CONNECT_WORKER) ? (int)a->worker : -1,
 	};
-	int rc = check_peer(call, a);
+	int rc = check_local_port(call, a);
 
 	if (rc == 0)
-		rc = take_service_id(call, a, &c);
+		rc = connect_service_id(call, a, &c);
 	if (rc == 0)
-		rc = take_driver(call, a, &config, &c);
+		rc = connect_driver(call, a, &config, &c);
 	if (rc == 0)
-		rc = take_private(call, a, &c);
+		rc = connect_private_data(call, a, &c);
 	if (rc == 0)
 		rc = check_worker(call, a);
 	if (rc == 0)
@@ -296,7 +296,7 @@ fill_reply(struct connect_reply *reply, const struct engine_cm_outcome *o)
 }
 
 static int
-established(struct rpc_call *call, const struct engine_cm_outcome *o)
+fill_established(struct rpc_call *call, const struct engine_cm_outcome *o)
 {
 	struct connect_args *a = call->args;
 	struct connect_reply *reply = call->reply;
@@ -313,7 +313,7 @@ established(struct rpc_call *call, const struct engine_cm_outcome *o)
 
 /* A REJ, the peer's or ours: in words for a person, in data for a program. */
 static int
-rejected(struct rpc_call *call, const struct engine_cm_outcome *o)
+fail_rejected(struct rpc_call *call, const struct engine_cm_outcome *o)
 {
 	uint16_t reason = o->info.reason;
 	bool ours = o->info.end == CM_END_REFUSED;
@@ -328,7 +328,7 @@ rejected(struct rpc_call *call, const struct engine_cm_outcome *o)
 }
 
 static int
-failed(struct rpc_call *call, const struct engine_cm_outcome *o)
+fail_connect(struct rpc_call *call, const struct engine_cm_outcome *o)
 {
 	const struct connect_args *a = call->args;
 	bool silence = o->timed_out || (o->error == 0 && o->info.end == CM_END_TIMEOUT);
@@ -336,7 +336,7 @@ failed(struct rpc_call *call, const struct engine_cm_outcome *o)
 
 	if (o->error == 0 && !o->timed_out &&
 			(o->info.end == CM_END_REJECTED || o->info.end == CM_END_REFUSED))
-		return rejected(call, o);
+		return fail_rejected(call, o);
 	if (o->timed_out)
 		return error_set(&call->err, ETIMEDOUT,
 			"no answer within %u ms: is a communication manager there, and the address right?",
@@ -352,7 +352,7 @@ cm_connect_method(struct rpc_call *call)
 {
 	struct connect_args *a = call->args;
 	struct engine_cm_outcome o = { 0 };
-	int rc = a->started ? 0 : start(call, a);
+	int rc = a->started ? 0 : start_connect(call, a);
 
 	if (rc == 0)
 		rc = engine_cm_outcome(call->e, a->attempt, &o, &call->err);
@@ -360,7 +360,7 @@ cm_connect_method(struct rpc_call *call)
 		return rc;
 	if (!o.done)
 		return call->now - a->since < SPIN_MS ? RPC_AGAIN : RPC_WAIT;
-	rc = o.established ? established(call, &o) : failed(call, &o);
+	rc = o.established ? fill_established(call, &o) : fail_connect(call, &o);
 	engine_cm_forget(call->e, a->attempt);
 	return rc;
 }

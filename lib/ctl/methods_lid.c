@@ -45,7 +45,7 @@ next_lid(struct rpc_call *call, uint64_t *cursor, void *item)
 	struct lid_row *row = item;
 	uint32_t at = (uint32_t)*cursor;
 
-	if (check_ib_port(call, a->port) != 0)
+	if (ctl_check_ib_port(call, a->port) != 0)
 		return -EINVAL;
 	if (!link_lid_next(engine_link(call->e), a->port, &at, &row->info))
 		return 0;
@@ -86,7 +86,7 @@ lid_set(struct rpc_call *call)
 	if (given == a->forget)
 		return error_set(&call->err, EINVAL, "mac, forget: got %s of them, allowed: one",
 			given ? "both" : "none");
-	if (check_ib_port(call, a->port) != 0)
+	if (ctl_check_ib_port(call, a->port) != 0)
 		return -EINVAL;
 	return link_lid_set(engine_link(call->e), a->port, a->lid, given ? a->mac : NULL,
 		&call->err);

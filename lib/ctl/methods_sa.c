@@ -110,13 +110,13 @@ static const struct table_row query_params[] = {
 };
 
 static bool
-given(const struct sa_query_args *a, uint32_t bit)
+query_given(const struct sa_query_args *a, uint32_t bit)
 {
 	return (a->ah.present & bit) != 0;
 }
 
 static bool
-is_config(uint32_t op)
+is_config_op(uint32_t op)
 {
 	return op >= SA_OP_CONFIG_ADD;
 }
@@ -135,7 +135,7 @@ no_such_record(struct rpc_call *call, const char *name)
 			sa_record_types[i].alias);
 	}
 	call->data = json_object();
-	set(call->data, "records", names);
+	json_set(call->data, "records", names);
 	if (name == NULL)
 		return error_set(&call->err, EINVAL, "record: missing, allowed: %s", list);
 	return error_set(&call->err, EINVAL, "record: got \"%.32s\", allowed: %s", name, list);
@@ -150,7 +150,7 @@ field_error(struct rpc_call *call, const struct sa_record_type *t, const char *u
 }
 
 static int
-take_fields(struct rpc_call *call, const struct sa_query_args *a, struct sa_query *q)
+query_fields(struct rpc_call *call, const struct sa_query_args *a, struct sa_query *q)
 {
 	const char *unknown;
 	int rc = 0;
@@ -161,13 +161,13 @@ take_fields(struct rpc_call *call, const struct sa_query_args *a, struct sa_quer
 		rc = record_from_json(q->type, a->fields, q->tmpl, &q->mask, &unknown, &call->err);
 	if (rc != 0)
 		return field_error(call, q->type, unknown);
-	if (given(a, SA_MASK))
+	if (query_given(a, SA_MASK))
 		q->mask = a->component_mask;
 	return 0;
 }
 
 static int
-take_records(struct rpc_call *call, const struct sa_query_args *a, struct sa_query *q)
+query_records(struct rpc_call *call, const struct sa_query_args *a, struct sa_query *q)
 {
 	size_t i, n = json_is_array(a->records) ? json_array_size(a->records) : 1;
 	uint8_t *recs = arena_alloc(&call->arena, n * SA_RECORD_MAX);
@@ -197,29 +197,29 @@ take_records(struct rpc_call *call, const struct sa_query_args *a, struct sa_que
 }
 
 static int
-take_query(struct rpc_call *call, const struct sa_query_args *a, struct sa_query *q)
+query_of_args(struct rpc_call *call, const struct sa_query_args *a, struct sa_query *q)
 {
-	bool v1 = a->op == SA_OP_BULK || is_config(a->op);
+	bool v1 = a->op == SA_OP_BULK || is_config_op(a->op);
 
 	q->op = (enum sa_op)a->op;
-	q->version = given(a, SA_VERSION) ? (enum sa_version)a->class_version :
+	q->version = query_given(a, SA_VERSION) ? (enum sa_version)a->class_version :
 					    v1 ? SA_V1 : SA_V2;
 	if (q->op != SA_OP_BULK) {
 		q->type = a->record != NULL ? sa_record_type_named(a->record) : NULL;
 		if (q->type == NULL)
 			return no_such_record(call, a->record);
 	}
-	if (is_config(a->op) != (a->records != NULL))
+	if (is_config_op(a->op) != (a->records != NULL))
 		return error_set(&call->err, EINVAL, "records: %s",
 			a->records == NULL ? "missing: what to configure" : "only config_... has them");
-	q->resp_time = given(a, SA_RESP_TIME) ? a->resp_time : SA_RESP_TIME_ASK;
+	q->resp_time = query_given(a, SA_RESP_TIME) ? a->resp_time : SA_RESP_TIME_ASK;
 	q->sa_key = a->sa_key;
-	q->by_rid = given(a, SA_RID);
+	q->by_rid = query_given(a, SA_RID);
 	q->rid = a->rid;
-	q->end_rid = given(a, SA_END_RID) ? a->end_rid : a->rid;
+	q->end_rid = query_given(a, SA_END_RID) ? a->end_rid : a->rid;
 	if (a->records != NULL)
-		return take_records(call, a, q);
-	return take_fields(call, a, q);
+		return query_records(call, a, q);
+	return query_fields(call, a, q);
 }
 
 static const struct table_row sa_query_results[] = {
@@ -233,23 +233,23 @@ sa_query(struct rpc_call *call)
 	const struct sa_query_args *a = call->args;
 	struct engine_ah ah = { .port = a->ah.port, .sgid_index = a->ah.sgid_index };
 	struct engine_sa_query q = {
-		.own = !given(a, SA_TO) && a->ah.dlid == 0,
+		.own = !query_given(a, SA_TO) && a->ah.dlid == 0,
 		.ah = &ah,
 		.pkey_index = a->pkey_index,
 		.timeout_ms = a->timeout_ms,
-		.worker = given(a, SA_WORKER) ? (int)a->worker : -1,
+		.worker = query_given(a, SA_WORKER) ? (int)a->worker : -1,
 	};
 	struct number_args *reply = call->reply;
 	int rc;
 
-	rc = take_query(call, a, &q.query);
+	rc = query_of_args(call, a, &q.query);
 	if (rc == 0 && !q.own)
 		rc = make_ah(call, &a->ah, a->ah.port, &ah);
 	if (rc != 0)
 		return rc;
 	if (!q.own && !hop_known(call, &ah) && !waited(call, NEXT_HOP_WAIT_MS))
 		return RPC_WAIT;
-	q.query.sm_key = given(a, SA_SM_KEY) ? a->sm_key : q.own ? engine_sa_key(call->e) : 0;
+	q.query.sm_key = query_given(a, SA_SM_KEY) ? a->sm_key : q.own ? engine_sa_key(call->e) : 0;
 	return engine_sa_query(call->e, &q, &reply->number, &call->err);
 }
 

@@ -204,7 +204,7 @@ json_aborts(struct rpc_call *call, const uint64_t count[256])
 }
 
 static void
-fill_share(struct rpc_call *call, struct sa_share *share, int worker)
+fill_sa_share(struct rpc_call *call, struct sa_share *share, int worker)
 {
 	const struct sa_stats_args *a = call->args;
 	struct counter_sink mad = counter_sink(call, a->nonzero), sa = counter_sink(call, a->nonzero);
@@ -237,13 +237,13 @@ sa_stats(struct rpc_call *call)
 			a->worker, engine_workers(call->e));
 	reply->enabled = engine_sa_enabled(call->e);
 	reply->present = (reply->enabled ? SA_ENABLED : 0) | (a->per_worker ? SA_WORKERS : 0);
-	fill_share(call, &reply->share, one ? (int)a->worker : -1);
+	fill_sa_share(call, &reply->share, one ? (int)a->worker : -1);
 	for (w = 0; a->per_worker && w < engine_workers(call->e); w++) {
 		row = ADD(call, &reply->workers, struct sa_worker);
 		if (row == NULL)
 			return -ENOMEM;
 		row->worker = w;
-		fill_share(call, &row->share, (int)w);
+		fill_sa_share(call, &row->share, (int)w);
 	}
 	return 0;
 }

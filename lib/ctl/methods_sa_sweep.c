@@ -86,7 +86,7 @@ end_job(void)
 static int
 begin_job(struct rpc_call *call, const struct sweep_args *a)
 {
-	int rc = check_ib_port(call, a->port);
+	int rc = ctl_check_ib_port(call, a->port);
 
 	if (rc != 0)
 		return rc;
@@ -109,7 +109,7 @@ begin_job(struct rpc_call *call, const struct sweep_args *a)
 }
 
 static int
-send_one(struct rpc_call *call, const struct sweep_args *a, struct under_way *u)
+send_sweep_get(struct rpc_call *call, const struct sweep_args *a, struct under_way *u)
 {
 	static const uint8_t nothing[SMP_DATA_LEN];
 	struct engine_ah ah = { .port = a->port };
@@ -129,7 +129,7 @@ send_one(struct rpc_call *call, const struct sweep_args *a, struct under_way *u)
 
 /* @return answers taken, or a negative errno */
 static int
-take_answers(struct rpc_call *call)
+take_sweep_answers(struct rpc_call *call)
 {
 	struct engine_mad_answer answer;
 	int taken = 0, rc;
@@ -159,7 +159,7 @@ take_answers(struct rpc_call *call)
 
 /* @return Gets under way, or a negative errno */
 static int
-send_more(struct rpc_call *call, const struct sweep_args *a)
+send_sweep_gets(struct rpc_call *call, const struct sweep_args *a)
 {
 	int n = 0, rc;
 	unsigned int i;
@@ -168,7 +168,7 @@ send_more(struct rpc_call *call, const struct sweep_args *a)
 		struct under_way *u = &job->ask[i];
 
 		if (!u->used && sweep_next(job->sweep, &u->request)) {
-			rc = send_one(call, a, u);
+			rc = send_sweep_get(call, a, u);
 			if (rc != 0)
 				return rc;
 		}
@@ -178,7 +178,7 @@ send_more(struct rpc_call *call, const struct sweep_args *a)
 }
 
 static int
-take_record(void *arg, const struct sa_change *change)
+add_sweep_record(void *arg, const struct sa_change *change)
 {
 	struct job *j = arg;
 	struct sa_change *more;
@@ -199,7 +199,7 @@ take_record(void *arg, const struct sa_change *change)
 static int
 import_records(struct rpc_call *call, const struct sweep_args *a)
 {
-	const struct sa_import_sink sink = { job, take_record };
+	const struct sa_import_sink sink = { job, add_sweep_record };
 	struct engine_sa_import import = { .parser = sa_import_changes,
 		.replace = a->replace ? SA_REPLACE_SUBNET : SA_REPLACE_NOTHING };
 	int rc = sweep_error(job->sweep);
@@ -223,7 +223,7 @@ import_records(struct rpc_call *call, const struct sweep_args *a)
 static int
 step_asking(struct rpc_call *call, const struct sweep_args *a)
 {
-	int taken = take_answers(call), under_way = taken < 0 ? taken : send_more(call, a);
+	int taken = take_sweep_answers(call), under_way = taken < 0 ? taken : send_sweep_gets(call, a);
 
 	if (under_way < 0)
 		return under_way;

@@ -88,7 +88,7 @@ no_such_attribute(struct rpc_call *call, const char *name)
 }
 
 static int
-take_attribute(struct rpc_call *call, struct smp_args *a)
+parse_smp_attribute(struct rpc_call *call, struct smp_args *a)
 {
 	unsigned long id;
 	char *end;
@@ -108,7 +108,7 @@ take_attribute(struct rpc_call *call, struct smp_args *a)
 
 /* A route's first hop leaves by a port of ours, counted from 1. */
 static int
-take_route(struct rpc_call *call, struct smp_args *a)
+parse_smp_route(struct rpc_call *call, struct smp_args *a)
 {
 	unsigned int ports = link_num_ports(engine_link(call->e));
 	int rc = smp_path_parse(a->path, &a->route, &call->err);
@@ -129,7 +129,7 @@ take_route(struct rpc_call *call, struct smp_args *a)
 }
 
 static int
-take_target(struct rpc_call *call, struct smp_args *a)
+parse_smp_target(struct rpc_call *call, struct smp_args *a)
 {
 	bool lid = (a->present & SMP_DLID) != 0;
 	int rc = 0;
@@ -138,12 +138,12 @@ take_target(struct rpc_call *call, struct smp_args *a)
 		return error_set(&call->err, EINVAL, "dlid, path: got %s of them, allowed: one",
 			lid ? "both" : "none");
 	if (!lid)
-		rc = take_route(call, a);
-	return rc != 0 ? rc : check_ib_port(call, a->port);
+		rc = parse_smp_route(call, a);
+	return rc != 0 ? rc : ctl_check_ib_port(call, a->port);
 }
 
 static int
-take_fields(struct rpc_call *call, const struct smp_args *a)
+check_smp_fields(struct rpc_call *call, const struct smp_args *a)
 {
 	const char *unknown;
 
@@ -161,17 +161,17 @@ take_fields(struct rpc_call *call, const struct smp_args *a)
 }
 
 static int
-take_args(struct rpc_call *call, struct smp_args *a)
+parse_smp_args(struct rpc_call *call, struct smp_args *a)
 {
-	int rc = take_attribute(call, a);
+	int rc = parse_smp_attribute(call, a);
 
-	return rc != 0 ? rc : take_target(call, a);
+	return rc != 0 ? rc : parse_smp_target(call, a);
 }
 
 /* --- asking --- */
 
 static int
-ask(struct rpc_call *call, struct smp_args *a, uint8_t method, struct engine_mad_answer *answer)
+ask_smp(struct rpc_call *call, struct smp_args *a, uint8_t method, struct engine_mad_answer *answer)
 {
 	struct engine_ah ah = { .port = a->port, .dlid = a->dlid };
 	struct smp_request req = { .method = method, .attribute = a->id, .modifier = a->modifier,
@@ -258,7 +258,7 @@ fill_smp_reply(struct rpc_call *call, const struct smp_args *a, const char *meth
 
 /* The answer to a request, and the end of it. */
 static int
-finish(struct rpc_call *call, struct smp_args *a, const char *method,
+finish_smp(struct rpc_call *call, struct smp_args *a, const char *method,
 	const struct engine_mad_answer *answer)
 {
 	int rc = 0;
@@ -276,21 +276,21 @@ smp_get(struct rpc_call *call)
 {
 	struct smp_args *a = call->args;
 	struct engine_mad_answer answer;
-	int rc = take_args(call, a);
+	int rc = parse_smp_args(call, a);
 
 	if (rc == 0)
-		rc = ask(call, a, MAD_GET, &answer);
-	return rc != 0 ? rc : finish(call, a, "Get", &answer);
+		rc = ask_smp(call, a, MAD_GET, &answer);
+	return rc != 0 ? rc : finish_smp(call, a, "Get", &answer);
 }
 
 /* What the Set shall carry: the data given, or what is there, and the components given. */
 static int
-take_set(struct rpc_call *call, struct smp_args *a)
+parse_smp_set(struct rpc_call *call, struct smp_args *a)
 {
-	int rc = take_args(call, a);
+	int rc = parse_smp_args(call, a);
 
 	if (rc == 0)
-		rc = take_fields(call, a);
+		rc = check_smp_fields(call, a);
 	if (rc != 0)
 		return rc;
 	if (a->data.data != NULL) {
@@ -312,12 +312,12 @@ read_first(struct rpc_call *call, struct smp_args *a, bool *done)
 	/* wrong values are told before anything is sent */
 	rc = a->asked.under_way ? 0 : smp_fields_put(a->known, a->fields, tried, &call->err);
 	if (rc == 0)
-		rc = ask(call, a, MAD_GET, &answer);
+		rc = ask_smp(call, a, MAD_GET, &answer);
 	if (rc != 0)
 		return rc;
 	if (answer.end != MAD_END_OK || !mad_answered(&answer)) {
 		*done = true;
-		return finish(call, a, "Get", &answer);
+		return finish_smp(call, a, "Get", &answer);
 	}
 	memcpy(a->set, answer.mad + SMP_OFF_DATA, sizeof(a->set));
 	mad_asked_forget(call, &a->asked);
@@ -332,14 +332,14 @@ smp_set(struct rpc_call *call)
 	struct smp_args *a = call->args;
 	struct engine_mad_answer answer;
 	bool done = false;
-	int rc = a->read ? 0 : take_set(call, a);
+	int rc = a->read ? 0 : parse_smp_set(call, a);
 
 	if (rc == 0 && !a->read)
 		rc = read_first(call, a, &done);
 	if (rc != 0 || done)
 		return rc;
-	rc = ask(call, a, MAD_SET, &answer);
-	return rc != 0 ? rc : finish(call, a, "Set", &answer);
+	rc = ask_smp(call, a, MAD_SET, &answer);
+	return rc != 0 ? rc : finish_smp(call, a, "Set", &answer);
 }
 
 const struct rpc_method methods_smp[] = {

@@ -40,7 +40,7 @@ counter_take(void *arg, const char *name, uint64_t value)
 	struct counter_sink *s = arg;
 
 	if (value != 0 || !s->nonzero)
-		set_int(s->obj, name, value);
+		json_set_int(s->obj, name, value);
 }
 
 struct counter_sink
@@ -190,7 +190,7 @@ static const struct table_row stats_get_results[] = {
 };
 
 static int
-fill_share(struct rpc_call *call, struct stats_share *share, int worker)
+fill_stats_share(struct rpc_call *call, struct stats_share *share, int worker)
 {
 	const struct stats_args *a = call->args;
 	struct counter_sink live = counter_sink(call, a->nonzero);
@@ -230,7 +230,7 @@ add_workers(struct rpc_call *call)
 			return -ENOMEM;
 		row->worker = w;
 		engine_worker_info(call->e, w, &row->info);
-		if (fill_share(call, &row->share, (int)w) != 0)
+		if (fill_stats_share(call, &row->share, (int)w) != 0)
 			return -ENOMEM;
 	}
 	return 0;
@@ -261,12 +261,12 @@ stats_get(struct rpc_call *call)
 
 	if ((a->present & STATS_QP) != 0)
 		return qp_stats(call);
-	if ((a->present & STATS_PORT) != 0 && check_port(call, a->port) != 0)
+	if ((a->present & STATS_PORT) != 0 && ctl_check_port(call, a->port) != 0)
 		return -EINVAL;
 	if (one && a->worker >= engine_workers(call->e))
 		return error_set(&call->err, EINVAL, "worker: got %u, there are %u, counted from 0",
 			a->worker, engine_workers(call->e));
-	if (fill_share(call, &reply->share, one ? (int)a->worker : -1) != 0)
+	if (fill_stats_share(call, &reply->share, one ? (int)a->worker : -1) != 0)
 		return -ENOMEM;
 	return a->per_worker ? add_workers(call) : 0;
 }

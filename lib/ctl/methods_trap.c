@@ -105,7 +105,7 @@ next_trap(struct rpc_call *call, uint64_t *cursor, void *item)
 	struct trap_list_args *a = call->args;
 	struct trap_row *row = item;
 
-	if (a->port != ALL_PORTS && check_ib_port(call, a->port) != 0)
+	if (a->port != ALL_PORTS && ctl_check_ib_port(call, a->port) != 0)
 		return -EINVAL;
 	do {
 		if (a->used == a->num && !ask_for_traps(call, a, cursor))
@@ -161,7 +161,7 @@ trap_send(struct rpc_call *call)
 	if (numbered && !raised_by_hand(a->number))
 		return error_set(&call->err, EINVAL,
 			"number: got %u, allowed: 129, 130, 131, 144, 145 (others as notice)", a->number);
-	rc = check_ib_port(call, a->port);
+	rc = ctl_check_ib_port(call, a->port);
 	if (rc != 0)
 		return rc;
 	if (!numbered)

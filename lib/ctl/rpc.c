@@ -111,15 +111,15 @@ fail_params(struct rpc_call *call, const struct table_error *e)
 	fail(call, RPC_INVALID_PARAMS, e->text);
 	call->data = json_object();
 	if (e->member[0] != '\0')
-		set(call->data, "parameter", json_string(e->member));
+		json_set(call->data, "parameter", json_string(e->member));
 	if (e->got[0] != '\0')
-		set(call->data, "got", json_string(e->got));
+		json_set(call->data, "got", json_string(e->got));
 	if (e->allowed[0] != '\0')
-		set(call->data, "allowed", json_string(e->allowed));
+		json_set(call->data, "allowed", json_string(e->allowed));
 }
 
 static void
-prepare(struct rpc_call *call)
+prepare_call(struct rpc_call *call)
 {
 	json_t *params = json_object_get(call->request, "params");
 	const char *name = json_string_value(json_object_get(call->request, "method"));
@@ -201,7 +201,7 @@ rpc_open(struct rpc_state *s, const char *line, size_t len, uint64_t now)
 	if (fault != NULL)
 		fail(call, RPC_INVALID_REQUEST, fault);
 	else
-		prepare(call);
+		prepare_call(call);
 	return call;
 }
 
@@ -214,7 +214,7 @@ fail_errno(struct rpc_call *call, int eno)
 	fail(call, -eno, call->err.text[0] != '\0' ? call->err.text : strerror(eno));
 	if (call->data == NULL)
 		call->data = json_object();
-	set(call->data, "errno", json_string(name != NULL ? name : "EIO"));
+	json_set(call->data, "errno", json_string(name != NULL ? name : "EIO"));
 }
 
 static void
@@ -249,10 +249,10 @@ error_object(int code, const char *text, json_t *data)
 {
 	json_t *error = json_object();
 
-	set(error, "code", json_integer(code));
-	set(error, "message", json_string(text));
+	json_set(error, "code", json_integer(code));
+	json_set(error, "message", json_string(text));
 	if (data != NULL)
-		set(error, "data", json_incref(data));
+		json_set(error, "data", json_incref(data));
 	return error;
 }
 
@@ -262,9 +262,9 @@ print(const struct rpc_call *call, const char *key, json_t *body, size_t *len)
 	json_t *reply = json_object();
 	char *text;
 
-	set(reply, "jsonrpc", json_string("2.0"));
-	set(reply, "id", json_incref(call->id));
-	set(reply, key, body);
+	json_set(reply, "jsonrpc", json_string("2.0"));
+	json_set(reply, "id", json_incref(call->id));
+	json_set(reply, key, body);
 	text = json_dumps(reply, JSON_COMPACT);
 	json_decref(reply);
 	if (text != NULL) {

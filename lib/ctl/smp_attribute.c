@@ -66,7 +66,7 @@ smp_attribute_named(const char *name)
 }
 
 static const struct sa_record_type *
-type_of(const struct smp_attribute *t)
+attribute_type(const struct smp_attribute *t)
 {
 	return t->own != NULL ? t->own : sa_record_type(t->record);
 }
@@ -83,7 +83,7 @@ has(const struct smp_attribute *t, const struct sa_field *f)
 json_t *
 smp_fields(const struct smp_attribute *t, const uint8_t data[SMA_DATA_LEN])
 {
-	const struct sa_record_type *type = type_of(t);
+	const struct sa_record_type *type = attribute_type(t);
 	uint8_t rec[SA_RECORD_MAX] = { 0 };
 	json_t *fields = json_object();
 	const struct sa_field *f;
@@ -98,7 +98,7 @@ smp_fields(const struct smp_attribute *t, const uint8_t data[SMA_DATA_LEN])
 json_t *
 smp_field_names(const struct smp_attribute *t)
 {
-	const struct sa_record_type *type = type_of(t);
+	const struct sa_record_type *type = attribute_type(t);
 	json_t *names = json_array();
 	const struct sa_field *f;
 
@@ -119,7 +119,7 @@ smp_field_unknown(const struct smp_attribute *t, json_t *fields)
 
 	json_object_foreach(fields, name, v)
 	{
-		f = sa_field_named(type_of(t), name);
+		f = sa_field_named(attribute_type(t), name);
 		if (f == NULL || !has(t, f))
 			return name;
 	}
@@ -140,7 +140,7 @@ int
 smp_fields_put(const struct smp_attribute *t, json_t *fields, uint8_t data[SMA_DATA_LEN],
 	struct error *err)
 {
-	const struct sa_record_type *type = type_of(t);
+	const struct sa_record_type *type = attribute_type(t);
 	uint8_t given[SA_RECORD_MAX], rec[SA_RECORD_MAX] = { 0 };
 	const char *name;
 	uint64_t mask;
@@ -160,7 +160,7 @@ smp_fields_put(const struct smp_attribute *t, json_t *fields, uint8_t data[SMA_D
 void
 smp_fields_unchanged(const struct smp_attribute *t, uint8_t data[SMA_DATA_LEN])
 {
-	const struct sa_record_type *type = type_of(t);
+	const struct sa_record_type *type = attribute_type(t);
 	uint8_t rec[SA_RECORD_MAX] = { 0 };
 	const char *at;
 	char name[32];

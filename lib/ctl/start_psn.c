@@ -14,7 +14,7 @@
 #define PSN_BITS 0xffffff
 
 static const char *
-key_of(uint32_t qpn, char key[16])
+start_psn_key(uint32_t qpn, char key[16])
 {
 	snprintf(key, 16, "%u", qpn);
 	return key;
@@ -26,7 +26,7 @@ start_psn_choose(struct rpc_call *call, uint32_t qpn)
 	uint32_t psn = rng_u32(&rng_kernel) & PSN_BITS;
 	char key[16];
 
-	json_object_set_new(call->state->start_psn, key_of(qpn, key), json_integer(psn));
+	json_object_set_new(call->state->start_psn, start_psn_key(qpn, key), json_integer(psn));
 	return psn;
 }
 
@@ -34,7 +34,7 @@ uint32_t
 start_psn_of(struct rpc_call *call, uint32_t qpn)
 {
 	char key[16];
-	const json_t *v = json_object_get(call->state->start_psn, key_of(qpn, key));
+	const json_t *v = json_object_get(call->state->start_psn, start_psn_key(qpn, key));
 
 	return v != NULL ? (uint32_t)json_integer_value(v) : rng_u32(&rng_kernel) & PSN_BITS;
 }
@@ -44,5 +44,5 @@ start_psn_forget(struct rpc_call *call, uint32_t qpn)
 {
 	char key[16];
 
-	json_object_del(call->state->start_psn, key_of(qpn, key));
+	json_object_del(call->state->start_psn, start_psn_key(qpn, key));
 }

@@ -109,8 +109,8 @@ store_number(void *field, size_t size, uint64_t v)
 	}
 }
 
-static uint64_t
-largest_of(const struct table_row *row)
+uint64_t
+table_largest(const struct table_row *row)
 {
 	if (row->max != 0)
 		return row->max;
@@ -122,7 +122,7 @@ decode_uint(struct table_decoder *d, const struct table_row *row, const json_t *
 {
 	uint64_t u;
 
-	if (!value_u64(v, &u) || u < row->min || u > largest_of(row) ||
+	if (!value_u64(v, &u) || u < row->min || u > table_largest(row) ||
 			((row->flags & TABLE_POWER2) != 0 && (u & (u - 1)) != 0))
 		return reject_value(d, row, v);
 	store_number(field, row->size, u);

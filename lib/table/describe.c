@@ -74,19 +74,11 @@ table_type_name(const struct table_row *row)
 	return row->type == TABLE_FORM ? row->form->name : names[row->type];
 }
 
-static uint64_t
-largest_of(const struct table_row *row)
-{
-	if (row->max != 0)
-		return row->max;
-	return row->size >= 8 ? UINT64_MAX : (UINT64_C(1) << (8 * row->size)) - 1;
-}
-
 static void
 allowed_number(const struct table_row *row, char *buf, size_t size)
 {
 	const char *what = (row->flags & TABLE_POWER2) != 0 ? "power of two" : "integer";
-	uint64_t max = largest_of(row);
+	uint64_t max = table_largest(row);
 
 	if (row->digits > 0)
 		table_append(buf, size, "\"0x%" PRIx64 "\"..\"0x%" PRIx64 "\"", row->min, max);
@@ -215,20 +207,20 @@ describe_row(const struct table_row *row)
 	const char *def;
 	char buf[768];
 
-	set(v, "name", json_string(row->name));
-	set(v, "type", json_string(table_type_name(row)));
-	set(v, "required", json_boolean((row->flags & TABLE_REQUIRED) != 0));
+	json_set(v, "name", json_string(row->name));
+	json_set(v, "type", json_string(table_type_name(row)));
+	json_set(v, "required", json_boolean((row->flags & TABLE_REQUIRED) != 0));
 	def = table_default(row, buf, sizeof(buf));
 	if (def != NULL)
-		set(v, "default", json_string(def));
-	set(v, "allowed", json_string(table_allowed(row, buf, sizeof(buf))));
+		json_set(v, "default", json_string(def));
+	json_set(v, "allowed", json_string(table_allowed(row, buf, sizeof(buf))));
 	if (row->unit != NULL)
-		set(v, "unit", json_string(row->unit));
-	set(v, "help", json_string(row->help != NULL ? row->help : ""));
+		json_set(v, "unit", json_string(row->unit));
+	json_set(v, "help", json_string(row->help != NULL ? row->help : ""));
 	if (row->words != NULL)
-		set(v, "words", describe_words(row->words));
+		json_set(v, "words", describe_words(row->words));
 	if (row->fields != NULL && (row->flags & TABLE_VALUES) == 0)
-		set(v, "fields", table_describe(row->fields));
+		json_set(v, "fields", table_describe(row->fields));
 	return v;
 }
 
@@ -251,13 +243,13 @@ table_describe(const struct table_row *rows)
 
 /* What a list or object consists of: "a, b (help), c (object of d, e)". */
 static void
-print_members(FILE *f, const struct table_row *rows, const char *comma)
+append_members(FILE *f, const struct table_row *rows, const char *comma)
 {
 	bool objects;
 
 	for (; rows->name != NULL; rows++, comma = ", ") {
 		if (rows->type == TABLE_INCLUDE) {
-			print_members(f, rows->fields, comma);
+			append_members(f, rows->fields, comma);
 			continue;
 		}
 		fprintf(f, "%s%s", comma, rows->type == TABLE_MEMBERS ? "counters" : rows->name);
@@ -268,7 +260,7 @@ print_members(FILE *f, const struct table_row *rows, const char *comma)
 		if (objects) {
 			fprintf(f, "%s%s of ", rows->help != NULL ? ": " : "",
 				table_type_name(rows));
-			print_members(f, rows->fields, "");
+			append_members(f, rows->fields, "");
 		}
 		fprintf(f, ")");
 	}
@@ -288,7 +280,7 @@ print_lines(FILE *f, const struct table_row *rows, const char *newline)
 		if (rows->fields != NULL && (rows->flags & TABLE_VALUES) == 0) {
 			fprintf(f, "%s%s of ", rows->help != NULL ? ": " : "",
 				table_type_name(rows));
-			print_members(f, rows->fields, "");
+			append_members(f, rows->fields, "");
 		} else if (rows->help == NULL) {
 			fprintf(f, "%s", table_type_name(rows));
 		}
@@ -321,7 +313,7 @@ static json_t *
 schema_uint(const struct table_row *row)
 {
 	json_t *list = json_array();
-	uint64_t n, max = largest_of(row);
+	uint64_t n, max = table_largest(row);
 
 	if (row->digits > 0 || max > INT64_MAX) {
 		json_decref(list);
@@ -364,7 +356,7 @@ add_members(const struct table_row *rows, enum table_way way, const void *base, 
 			*others = true;
 			continue;
 		}
-		set(properties, rows->name, schema_of(rows, way, base));
+		json_set(properties, rows->name, schema_of(rows, way, base));
 		if (required == NULL)
 			continue;
 		if (way == TABLE_IN ? (rows->flags & TABLE_REQUIRED) != 0 : !may_be_left_out(rows))
@@ -399,11 +391,12 @@ schema_list(const struct table_row *row, enum table_way way)
 		item = table_schema(row->fields, way, row->init);
 	if ((row->flags & TABLE_ONE_ALONE) != 0)
 		item = json_pack("{s:[o, o]}", "anyOf", schema_of(&row->fields[0], way, NULL), item);
-	s = json_pack("{s:s, s:o}", "type", "array", "items", item);
+	s = json_pack("{s:s}", "type", "array");
 	if (row->max != 0) {
-		set_int(s, "minItems", row->min);
-		set_int(s, "maxItems", row->max);
+		json_set_int(s, "minItems", row->min);
+		json_set_int(s, "maxItems", row->max);
 	}
+	json_set(s, "items", item);
 	return s;
 }
 
@@ -461,9 +454,9 @@ schema_of(const struct table_row *row, enum table_way way, const void *base)
 	if (way == TABLE_OUT && (row->flags & TABLE_NULL) != 0)
 		s = json_pack("{s:[o, {s:s}]}", "anyOf", s, "type", "null");
 	if (row->help != NULL)
-		set(s, "description", json_string(row->help));
-	if (base != NULL && row->type != TABLE_OBJECT && row->type != TABLE_LIST &&
-			!table_empty(row, base))
-		set(s, "default", table_encode_value(row, base));
+		json_set(s, "description", json_string(row->help));
+	if (base != NULL && (row->flags & TABLE_REQUIRED) == 0 && row->type != TABLE_OBJECT &&
+			row->type != TABLE_LIST && !table_empty(row, base))
+		json_set(s, "default", table_encode_value(row, base));
 	return s;
 }

@@ -34,7 +34,7 @@ signed_number(const void *field, size_t size)
 }
 
 static bool
-all_zero(const uint8_t *field, size_t size)
+is_zero_field(const uint8_t *field, size_t size)
 {
 	while (size > 0 && field[size - 1] == 0)
 		size--;
@@ -70,7 +70,7 @@ table_empty(const struct table_row *row, const void *base)
 		return may_lack && (row->flags & TABLE_INLINE) == 0 &&
 			((const struct table_list *)field)->num == 0;
 	case TABLE_FORM:
-		return may_lack && all_zero(field, row->size);
+		return may_lack && is_zero_field(field, row->size);
 	case TABLE_OBJECT:
 		return (row->flags & TABLE_NOTED) != 0 &&
 			!*(const bool *)((const char *)base + row->count);

@@ -165,6 +165,8 @@ int table_decode(struct table_decoder *d, const struct table_row *rows, const js
 /** Decode one value. @param base  the structure of the row */
 int table_decode_value(struct table_decoder *d, const struct table_row *row, const json_t *v,
 	void *base);
+/** The largest number that a UINT's row allows. */
+uint64_t table_largest(const struct table_row *row);
 /** The word's value. @return false: @p text is none of them */
 bool table_word_value(const struct table_word *words, const char *text, uint32_t *value);
 

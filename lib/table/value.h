@@ -39,16 +39,16 @@ const char *json_brief(const json_t *v, char *buf, size_t size);
 
 /** json_object_set_new() that takes a missing value for out of memory. */
 static inline void
-set(json_t *obj, const char *key, json_t *value)
+json_set(json_t *obj, const char *key, json_t *value)
 {
 	if (json_object_set_new(obj, key, value) != 0)
 		json_object_clear(obj); /* out of memory: an empty answer rather than half of one */
 }
 
 static inline void
-set_int(json_t *obj, const char *key, uint64_t value)
+json_set_int(json_t *obj, const char *key, uint64_t value)
 {
-	set(obj, key, json_u64(value));
+	json_set(obj, key, json_u64(value));
 }
 
 #endif

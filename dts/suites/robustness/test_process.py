@@ -209,10 +209,10 @@ def test_all_errors_of_a_configuration_are_told_with_their_lines(sockets):
                            stderr=subprocess.PIPE, text=True, timeout=60)
         assert r.returncode == 1 and r.stdout == ''
         assert r.stderr == (
-            'polca: {0}:1: workers.count: got "two", expected an integer from 0 to 128\n'
-            'polca: {0}:4: ports[0].vlan: got 5000, expected an integer from 1 to 4094\n'
-            'polca: {0}:5: ports[1]: got neither device nor back_to_back, expected one of them\n'
-            'polca: {0}:7: colour: unknown key, allowed are $schema, control, eal, workers, limits, '
+            'polca: {0}:1: workers.count: got "two", allowed: integer 0..128\n'
+            'polca: {0}:4: ports[0].vlan: got 5000, allowed: integer 1..4094\n'
+            'polca: {0}:5: ports[1]: got neither device nor back_to_back, allowed: one of them\n'
+            'polca: {0}:7: colour: unknown name, allowed: $schema, control, eal, workers, limits, '
             'congestion, mad, sa, sma, live, cm, services, ports, log\n').format(path)
 
 

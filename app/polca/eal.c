@@ -23,6 +23,7 @@
 #include "base/eal_host.h"
 #include "eal.h"
 #include "eal_output.h"
+#include "log.h"
 #include "numa.h"
 
 #define LOOK_US 100
@@ -33,8 +34,11 @@ static bool shares_memory; /* the EAL has files in hugetlbfs and in the runtime 
 static void
 say_warning(void *arg, const char *text)
 {
+	char line[512];
+
 	RTE_SET_USED(arg);
-	fprintf(stderr, "polca: %s\n", text);
+	snprintf(line, sizeof(line), "polca: %s", text);
+	log_say(RTE_LOG_WARNING, line);
 }
 
 static int
@@ -61,9 +65,13 @@ start_environment(const struct config *c, const char *extra, struct error *err)
 static void
 serve_captures(void)
 {
-	if (rte_pdump_init() != 0)
-		fprintf(stderr, "polca: DPDK's packet capture is not available: %s\n",
-				rte_strerror(rte_errno));
+	char text[128];
+
+	if (rte_pdump_init() == 0)
+		return;
+	snprintf(text, sizeof(text), "DPDK's packet capture is not available: %s",
+			rte_strerror(rte_errno));
+	say_warning(NULL, text);
 }
 
 int
@@ -78,6 +86,7 @@ eal_start(const struct config *c, const char *extra, struct error *err)
 	ret = start_environment(c, extra, err);
 	if (ret != 0)
 		return ret;
+	log_take_over();
 	shares_memory = c->multi_process;
 	if (shares_memory)
 		serve_captures();

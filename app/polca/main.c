@@ -26,6 +26,7 @@
 #include "default_config.h"
 #include "eal.h"
 #include "engine/verbs_cm.h"
+#include "log.h"
 #include "notify.h"
 
 #define DRAIN_MS 2000
@@ -39,6 +40,7 @@ struct options {
 	const char *file;
 	const char *socket;
 	const char *eal;
+	const char *log_format;
 	bool print_config;
 	bool print_schema;
 };
@@ -70,6 +72,9 @@ polca_help(void)
 	       "  -c, --config FILE   JSON configuration\n"
 	       "  -s, --socket PATH   control socket, instead of the configuration's\n"
 	       "      --eal \"ARGS\"    further arguments for DPDK's EAL, separated by blanks\n"
+	       "      --log-format F  plain, time (with the time of day), journal (with systemd's\n"
+	       "                      priorities) or json; default: journal under systemd, time on a\n"
+	       "                      terminal, else plain\n"
 	       "      --print-config  check the configuration, print it with all defaults, and "
 	       "exit\n"
 	       "      --print-schema  print the configuration's JSON schema, and exit\n"
@@ -96,11 +101,12 @@ exit_usage(const char *text)
 static void
 parse_options(int argc, char **argv, struct options *o)
 {
-	enum { OPT_EAL = 256, OPT_PRINT_CONFIG, OPT_PRINT_SCHEMA };
+	enum { OPT_EAL = 256, OPT_LOG_FORMAT, OPT_PRINT_CONFIG, OPT_PRINT_SCHEMA };
 	static const struct option longs[] = {
 		{ "config", required_argument, NULL, 'c' },
 		{ "socket", required_argument, NULL, 's' },
 		{ "eal", required_argument, NULL, OPT_EAL },
+		{ "log-format", required_argument, NULL, OPT_LOG_FORMAT },
 		{ "print-config", no_argument, NULL, OPT_PRINT_CONFIG },
 		{ "print-schema", no_argument, NULL, OPT_PRINT_SCHEMA },
 		{ "version", no_argument, NULL, 'v' },
@@ -119,6 +125,9 @@ parse_options(int argc, char **argv, struct options *o)
 			break;
 		case OPT_EAL:
 			o->eal = optarg;
+			break;
+		case OPT_LOG_FORMAT:
+			o->log_format = optarg;
 			break;
 		case OPT_PRINT_CONFIG:
 			o->print_config = true;
@@ -162,9 +171,13 @@ private_dir(const char *path, struct error *err)
 static int
 default_socket(char *path, size_t size, struct error *err)
 {
-	const char *dir = getenv("XDG_RUNTIME_DIR");
+	const char *dir = getenv("XDG_RUNTIME_DIR"), *service = getenv("RUNTIME_DIRECTORY");
 	int ret = 0;
 
+	if (service != NULL && service[0] == '/') { /* as a systemd service, of whatever user */
+		snprintf(path, size, "%.*s/polca.sock", (int)strcspn(service, ":"), service);
+		return 0;
+	}
 	if (geteuid() == 0) {
 		snprintf(path, size, "/run/polca/polca.sock");
 		return 0;
@@ -328,9 +341,25 @@ polca_run(const struct config *c, const struct options *o, struct error *err)
 	return ret;
 }
 
+static void
+say_config_errors(const struct config_errors *errs)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *f = open_memstream(&text, &size);
+
+	config_errors_print(errs, f != NULL ? f : stderr);
+	if (f == NULL)
+		return;
+	fclose(f);
+	log_say(RTE_LOG_ERR, text);
+	free(text);
+}
+
 int
 main(int argc, char **argv)
 {
+	char line[sizeof(struct error) + 8];
 	struct error err = { "" };
 	struct options o = { NULL };
 	static struct config_errors errs;
@@ -340,8 +369,10 @@ main(int argc, char **argv)
 	parse_options(argc, argv, &o);
 	if (o.print_schema)
 		return config_print_schema(stdout) == 0 ? 0 : 1;
+	if (log_choose(o.log_format, &err) != 0)
+		exit_usage(err.text);
 	if (config_load(&c, o.file, default_config, &errs) != 0) {
-		config_errors_print(&errs, stderr);
+		say_config_errors(&errs);
 		return 1;
 	}
 	c.engine.link.go_on_waiting = polca_go_on_waiting;
@@ -352,6 +383,7 @@ main(int argc, char **argv)
 		ret = polca_run(&c, &o, &err);
 	if (ret == 0)
 		return 0;
-	fprintf(stderr, "polca: %s\n", err.text);
+	snprintf(line, sizeof(line), "polca: %s", err.text);
+	log_say(RTE_LOG_ERR, line);
 	return 1;
 }

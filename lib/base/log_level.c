@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fnmatch.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,22 +13,60 @@
 
 #define LIST_LEN 140
 
+struct component {
+	uint32_t type;
+	char name[128];
+	char level[32];
+};
+
 /* DPDK lists its components only as text: "id 32: polca.link, level is notice". */
-void
-log_components(log_component_fn fn, void *arg)
+static char *
+component_list(void)
 {
-	char *text = NULL, *line, *rest, name[128], level[32];
+	char *text = NULL;
 	size_t size;
 	FILE *f = open_memstream(&text, &size);
 
 	if (f == NULL)
-		return;
+		return NULL;
 	rte_log_dump(f);
 	fclose(f);
+	return text;
+}
+
+static bool
+component_read(const char *line, struct component *c)
+{
+	return sscanf(line, "id %" SCNu32 ": %127[^,], level is %31s", &c->type, c->name,
+			c->level) == 3;
+}
+
+void
+log_components(log_component_fn fn, void *arg)
+{
+	char *text = component_list(), *line, *rest;
+	struct component c;
+
+	if (text == NULL)
+		return;
 	for (line = strtok_r(text, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest))
-		if (sscanf(line, "id %*u: %127[^,], level is %31s", name, level) == 2 &&
-				!fn(arg, name, level))
+		if (component_read(line, &c) && !fn(arg, c.name, c.level))
 			break;
+	free(text);
+}
+
+void
+log_component_name(uint32_t type, char *name, size_t size)
+{
+	char *text = component_list(), *line, *rest;
+	struct component c;
+
+	snprintf(name, size, "unknown");
+	if (text == NULL)
+		return;
+	for (line = strtok_r(text, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest))
+		if (component_read(line, &c) && c.type == type)
+			snprintf(name, size, "%s", c.name);
 	free(text);
 }
 

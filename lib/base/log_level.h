@@ -11,6 +11,7 @@
  */
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include <rte_log.h>
@@ -32,6 +33,9 @@
 typedef bool (*log_component_fn)(void *arg, const char *component, const char *level);
 /** Call @p fn for each log component. Components of drivers exist only after rte_eal_init(). */
 void log_components(log_component_fn fn, void *arg);
+
+/** Name of the component with DPDK's number @p type, "unknown" if there is none. Slow: it reads DPDK's list. */
+void log_component_name(uint32_t type, char *name, size_t size);
 
 /**
  * Check that a shell pattern matches a component.

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright(c) 2026 Polca contributors
+ */
+
+#include "log.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <jansson.h>
+#include <rte_common.h>
+#include <rte_log.h>
+
+#include "base/log_level.h"
+
+static const char *const format_names[] = {
+	[LOG_PLAIN] = "plain",
+	[LOG_TIME] = "time",
+	[LOG_JOURNAL] = "journal",
+	[LOG_JSON] = "json",
+};
+
+static enum log_format format;
+
+/* systemd sets JOURNAL_STREAM to the device and inode of the journal's socket (systemd.exec(5)). */
+static bool
+stderr_is_journal(void)
+{
+	const char *stream = getenv("JOURNAL_STREAM");
+	char own[48];
+	struct stat st;
+
+	if (stream == NULL || fstat(STDERR_FILENO, &st) != 0)
+		return false;
+	snprintf(own, sizeof(own), "%lu:%lu", (unsigned long)st.st_dev, (unsigned long)st.st_ino);
+	return strcmp(stream, own) == 0;
+}
+
+int
+log_choose(const char *name, struct error *err)
+{
+	unsigned int i;
+
+	if (name == NULL) {
+		format = stderr_is_journal() ? LOG_JOURNAL :
+			isatty(STDERR_FILENO) ? LOG_TIME : LOG_PLAIN;
+		return 0;
+	}
+	for (i = 0; i < RTE_DIM(format_names); i++) {
+		if (strcmp(name, format_names[i]) != 0)
+			continue;
+		format = (enum log_format)i;
+		return 0;
+	}
+	return error_set(err, EINVAL, "--log-format: got \"%.32s\", allowed plain, time, journal, json",
+		name);
+}
+
+static const char *
+level_name(uint32_t level)
+{
+	static const char *const names[] = { "none", "emergency", "alert", "critical", "error",
+		"warning", "notice", "info", "debug" };
+
+	return names[RTE_MIN(level, RTE_LOG_DEBUG)];
+}
+
+static void
+print_json(const struct timespec *now, uint32_t level, const char *component, const char *text,
+	size_t len)
+{
+	char date[32], when[48];
+	struct tm tm;
+	json_t *line;
+	char *bytes;
+
+	strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%S", gmtime_r(&now->tv_sec, &tm));
+	snprintf(when, sizeof(when), "%s.%03ldZ", date, now->tv_nsec / 1000000);
+	line = json_pack("{s:s, s:s, s:s, s:s%}", "time", when, "level", level_name(level),
+		"component", component, "text", text, len);
+	bytes = line != NULL ? json_dumps(line, JSON_COMPACT) : NULL;
+	if (bytes != NULL)
+		fprintf(stderr, "%s\n", bytes);
+	else /* bytes that are no UTF-8: better so than not at all */
+		fprintf(stderr, "%.*s\n", (int)len, text);
+	free(bytes);
+	json_decref(line);
+}
+
+static void
+print_line(uint32_t level, const char *component, const char *text, size_t len)
+{
+	struct timespec now;
+	char when[16];
+	struct tm tm;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	switch (format) {
+	case LOG_PLAIN:
+		fprintf(stderr, "%.*s\n", (int)len, text);
+		break;
+	case LOG_TIME:
+		strftime(when, sizeof(when), "%H:%M:%S", localtime_r(&now.tv_sec, &tm));
+		fprintf(stderr, "%s.%03ld %.*s\n", when, now.tv_nsec / 1000000, (int)len, text);
+		break;
+	case LOG_JOURNAL: /* syslog's numbers are one less than DPDK's */
+		fprintf(stderr, "<%u>%.*s\n", level > 0 ? level - 1 : 0, (int)len, text);
+		break;
+	case LOG_JSON:
+		print_json(&now, level, component, text, len);
+		break;
+	}
+}
+
+static void
+print_lines(uint32_t level, const char *component, const char *text, size_t size)
+{
+	const char *end = text + size, *stop;
+
+	for (; text < end; text = stop + 1) {
+		stop = memchr(text, '\n', (size_t)(end - text));
+		if (stop == NULL)
+			stop = end;
+		if (stop > text)
+			print_line(level, component, text, (size_t)(stop - text));
+	}
+}
+
+/* DPDK writes and flushes one message at a time. */
+static ssize_t
+write_message(void *cookie, const char *text, size_t size)
+{
+	char component[64] = "";
+
+	RTE_SET_USED(cookie);
+	if (format == LOG_JSON)
+		log_component_name((uint32_t)rte_log_cur_msg_logtype(), component,
+			sizeof(component));
+	print_lines((uint32_t)rte_log_cur_msg_loglevel(), component, text, size);
+	return (ssize_t)size;
+}
+
+void
+log_take_over(void)
+{
+	cookie_io_functions_t io = { .write = write_message };
+	FILE *stream = fopencookie(NULL, "w", io);
+
+	/* with stderr DPDK would log without formats, but still only once */
+	rte_openlog_stream(stream != NULL ? stream : stderr);
+}
+
+void
+log_say(uint32_t level, const char *lines)
+{
+	print_lines(level, "polca.app", lines, strlen(lines));
+}

@@ -18,6 +18,8 @@ PACKAGES_TEST="libcmocka-dev clang libclang-rt-dev python3-pytest python3-scapy 
     shellcheck clang-format clang-tidy cppcheck codespell flake8"
 # Packages that only the functional suites need.
 PACKAGES_DTS="ibutils ibsim-utils"
+# What building and checking Debian packages takes on top of PACKAGES_BUILD.
+PACKAGES_DEB="debhelper dpkg-dev fakeroot lintian"
 # The three programs, as ninja's targets.
 PROGRAMS="app/polca/polca app/polca-ctl/polca-ctl app/polca-bench/polca-bench"
 
@@ -87,6 +89,15 @@ need_packages() {
         die "apt-get install failed (its last lines are above); is the machine online? By hand: apt-get install ${missing[*]}"
     fi
     rm -rf "$logs"
+}
+
+# copy_sources DIR: what git would commit now; an unpacked release has no .git and nothing to leave out but builds.
+copy_sources() {
+    if [ -e "$ROOT/.git" ]; then
+        git -C "$ROOT" ls-files -coz --exclude-standard
+    else
+        (cd "$ROOT" && find . -path './build*' -prune -o -type f -print0)
+    fi | tar -C "$ROOT" --null --ignore-failed-read -T - -c | tar -C "$1" -x
 }
 
 # configure DIR [meson option...]: set DIR up for this tree, or change its options if it is set up already. A

@@ -115,7 +115,12 @@ step_sim() {
 
 step_fuzz() { result "fuzzing, $FUZZ_SECONDS s a target" test/fuzz/run.sh "$FUZZ_SECONDS"; }
 
-step_fresh12() { result "first command on a fresh Debian 12" config/fresh.sh bookworm; }
+# The packages are those that the functional suite `service` installs.
+step_fresh12() {
+    result "first command on a fresh Debian 12" config/fresh.sh bookworm
+    result "Debian packages" config/package.sh
+}
+
 step_fresh13() { result "first command on a fresh Debian 13" config/fresh.sh trixie; }
 
 # functional_suites [OPTION...]

@@ -17,7 +17,7 @@ from polcapair import A, B
 from terminal import PROMPT, Terminal
 
 COMPLETION = os.path.join(os.path.dirname(os.path.realpath(__file__)),
-                          '../../../config/polca-ctl.bash')
+                          '../../../config/completion/polca-ctl.bash')
 
 
 def js(polca, *args):

@@ -1,0 +1,160 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright(c) 2026 Polca contributors
+"""man.py polca|polca-ctl|polca-bench PROGRAM VERSION, man.py polca.json SCHEMA VERSION
+
+Print a manual page. The pages of programs are their --help; polca-ctl's has a section for each command. That of the
+configuration is made from its JSON schema. So there is nothing to keep true by hand.
+"""
+
+import json
+import re
+import subprocess
+import sys
+
+LINKS = ('memory', 'memif')  # polca-bench lists them as it does its commands
+PAGES = {
+    'polca': (8, 'software InfiniBand and RoCE channel adapter in user space', 'polca.json(5), polca-ctl(1)'),
+    'polca-ctl': (1, 'talk to a running polca over its control socket', 'polca(8), polca-bench(1)'),
+    'polca-bench': (1, 'measure how fast polca is on this host', 'polca(8), polca-ctl(1)'),
+    'polca.json': (5, 'configuration of polca', 'polca(8)'),
+}
+
+
+def roff(text):
+    """Text that man shows as it is."""
+    text = text.replace('\\', r'\e').replace('-', r'\-')
+    return re.sub(r"(?m)^([.'])", r'\\&\1', text)
+
+
+class Page:
+    def __init__(self, name, version):
+        section, what, also = PAGES[name]
+        self.also = also
+        self.lines = ['.TH %s %d "" "Polca %s" "Polca"' % (roff(name.upper()), section, version),
+                      '.SH NAME', roff(name) + r' \- ' + roff(what)]
+
+    def section(self, name):
+        self.lines.append('.SH "%s"' % roff(name.upper()))
+
+    def subsection(self, name):
+        self.lines.append('.SS "%s"' % roff(name))
+
+    def paragraph(self, text):
+        self.lines += ['.PP', roff(text)]
+
+    def item(self, term, text):
+        self.lines += ['.TP', r'\fB%s\fR' % roff(term), roff(text)]
+
+    def literal(self, lines):
+        self.lines += ['.PP', '.nf', roff('\n'.join(lines)), '.fi']
+
+    def end(self):
+        self.section('see also')
+        self.lines.append(roff(self.also))
+        print('\n'.join(self.lines))
+
+
+def help_of(program, *command):
+    r = subprocess.run([program, *command, '--help'], stdout=subprocess.PIPE, text=True, check=True)
+    return r.stdout.rstrip('\n').split('\n')
+
+
+def add_help(page, lines, heading):
+    """Help text: "Heading:" begins a section, indented "TERM  text" an item, which goes on in deeper lines."""
+    i = 0
+    while i < len(lines):
+        line = lines[i]
+        i += 1
+        if not line:
+            continue
+        m = re.match(r'^( +)(\S.*?)(?: {2,}(\S.*))?$', line)
+        if not m and re.match(r'(?i)^usage:', line):
+            usage = [line[6:].strip()]
+            while i < len(lines) and lines[i]:
+                usage.append(lines[i].strip())
+                i += 1
+            page.literal(usage)
+        elif not m and re.match(r'^[A-Z].*:$', line):
+            heading(line[:-1])
+        elif not m:
+            text = [line]
+            while i < len(lines) and lines[i] and not lines[i].startswith(' ') and not lines[i].endswith(':'):
+                text.append(lines[i])
+                i += 1
+            page.paragraph(' '.join(text))
+        else:
+            indent, term, text = len(m.group(1)), m.group(2), [m.group(3) or '']
+            while i < len(lines) and re.match(r'^ {%d,}\S' % (indent + 6), lines[i]):
+                text.append(lines[i].strip())
+                i += 1
+            page.item(term, ' '.join(text).strip())
+
+
+def usage_first(page, lines):
+    """The synopsis: the lines of "usage:". Returns the lines before and after it, which are the description."""
+    at = next(i for i, line in enumerate(lines) if line.lower().startswith('usage:'))
+    end = next((i for i in range(at, len(lines)) if not lines[i]), len(lines))
+    page.section('synopsis')
+    page.literal([re.sub(r'(?i)^usage:', '', line).strip() for line in lines[at:end]])
+    return lines[:at] + lines[end:]
+
+
+def program_page(name, program, version):
+    page = Page(name, version)
+    lines = usage_first(page, help_of(program))
+    page.section('description')
+    add_help(page, lines[1:], page.section)
+    for command in commands_of(lines) if name != 'polca' else []:
+        page.section(name + ' ' + command)
+        add_help(page, help_of(program, *command.split()), page.subsection)
+    page.end()
+
+
+def commands_of(lines):
+    """The commands that a help text lists: words that are no option, with two blanks before and after."""
+    return [m.group(1) for m in (re.match(r'^  ([a-z][a-z ]*?) {2,}\S', line) for line in lines) if m and m.group(1) not in LINKS]
+
+
+def schema_type(s):
+    words = [s.get('type', '') if isinstance(s.get('type', ''), str) else ' or '.join(s['type'])]
+    if 'enum' in s:
+        words = ['one of ' + ', '.join(json.dumps(v) for v in s['enum'])]
+    if 'minimum' in s and 'maximum' in s:
+        words.append('%d to %d' % (s['minimum'], s['maximum']))
+    if 'default' in s:
+        words.append('default ' + json.dumps(s['default']))
+    return ', '.join(w for w in words if w)
+
+
+def add_schema(page, schema, path):
+    for key, s in schema.get('properties', {}).items():
+        name = path + key
+        text = s.get('description', '')
+        kind = schema_type(s)
+        page.item(name, text + (' (%s)' % kind if kind else ''))
+        for sub in [s] + ([s['items']] if isinstance(s.get('items'), dict) else []) + s.get('oneOf', []) + s.get('anyOf', []):
+            if sub is not s or 'properties' in sub:
+                add_schema(page, sub, name + ('[].' if 'items' in s and sub is s.get('items') else '.'))
+
+
+def schema_page(name, path, version):
+    with open(path) as f:
+        schema = json.load(f)
+    page = Page(name, version)
+    page.section('description')
+    page.paragraph(schema.get('description', 'A JSON object. Keys that are not given have their defaults.'))
+    page.paragraph("'polca -c FILE --print-config' checks a file and prints it with all defaults.")
+    page.section('keys')
+    add_schema(page, schema, '')
+    page.end()
+
+
+def main(name, source, version):
+    (schema_page if name == 'polca.json' else program_page)(name, source, version)
+
+
+if __name__ == '__main__':
+    if len(sys.argv) != 4 or sys.argv[1] not in PAGES:
+        sys.exit(__doc__)
+    main(*sys.argv[1:])

@@ -26,7 +26,7 @@ make_tree_with_systemd() {
     [ -e "$BASE" ] || make_base
     make_copy && mkdir "$COPY/packages" && cp "$PACKAGES"/polca*.deb "$COPY/packages/" || return 1
     stage "installing systemd in a copy, once" >&2
-    # shellcheck disable=SC2086 # a list of words
+    # shellcheck disable=SC2016,SC2086 # for the inner shell; a list of words
     inside sh -c 'set -e
         export DEBIAN_FRONTEND=noninteractive
         apt-get -q update

@@ -62,7 +62,7 @@ log_choose(const char *name, struct error *err)
 }
 
 static const char *
-level_name(uint32_t level)
+log_level_name(uint32_t level)
 {
 	static const char *const names[] = { "none", "emergency", "alert", "critical", "error",
 		"warning", "notice", "info", "debug" };
@@ -71,7 +71,7 @@ level_name(uint32_t level)
 }
 
 static void
-print_json(const struct timespec *now, uint32_t level, const char *component, const char *text,
+log_print_json(const struct timespec *now, uint32_t level, const char *component, const char *text,
 	size_t len)
 {
 	char date[32], when[48];
@@ -81,7 +81,7 @@ print_json(const struct timespec *now, uint32_t level, const char *component, co
 
 	strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%S", gmtime_r(&now->tv_sec, &tm));
 	snprintf(when, sizeof(when), "%s.%03ldZ", date, now->tv_nsec / 1000000);
-	line = json_pack("{s:s, s:s, s:s, s:s%}", "time", when, "level", level_name(level),
+	line = json_pack("{s:s, s:s, s:s, s:s%}", "time", when, "level", log_level_name(level),
 		"component", component, "text", text, len);
 	bytes = line != NULL ? json_dumps(line, JSON_COMPACT) : NULL;
 	if (bytes != NULL)
@@ -93,7 +93,7 @@ print_json(const struct timespec *now, uint32_t level, const char *component, co
 }
 
 static void
-print_line(uint32_t level, const char *component, const char *text, size_t len)
+log_print_line(uint32_t level, const char *component, const char *text, size_t len)
 {
 	struct timespec now;
 	char when[16];
@@ -112,13 +112,13 @@ print_line(uint32_t level, const char *component, const char *text, size_t len)
 		fprintf(stderr, "<%u>%.*s\n", level > 0 ? level - 1 : 0, (int)len, text);
 		break;
 	case LOG_JSON:
-		print_json(&now, level, component, text, len);
+		log_print_json(&now, level, component, text, len);
 		break;
 	}
 }
 
 static void
-print_lines(uint32_t level, const char *component, const char *text, size_t size)
+log_print_lines(uint32_t level, const char *component, const char *text, size_t size)
 {
 	const char *end = text + size, *stop;
 
@@ -127,13 +127,13 @@ print_lines(uint32_t level, const char *component, const char *text, size_t size
 		if (stop == NULL)
 			stop = end;
 		if (stop > text)
-			print_line(level, component, text, (size_t)(stop - text));
+			log_print_line(level, component, text, (size_t)(stop - text));
 	}
 }
 
 /* DPDK writes and flushes one message at a time. */
 static ssize_t
-write_message(void *cookie, const char *text, size_t size)
+log_write(void *cookie, const char *text, size_t size)
 {
 	char component[64] = "";
 
@@ -141,14 +141,14 @@ write_message(void *cookie, const char *text, size_t size)
 	if (format == LOG_JSON)
 		log_component_name((uint32_t)rte_log_cur_msg_logtype(), component,
 			sizeof(component));
-	print_lines((uint32_t)rte_log_cur_msg_loglevel(), component, text, size);
+	log_print_lines((uint32_t)rte_log_cur_msg_loglevel(), component, text, size);
 	return (ssize_t)size;
 }
 
 void
 log_take_over(void)
 {
-	cookie_io_functions_t io = { .write = write_message };
+	cookie_io_functions_t io = { .write = log_write };
 	FILE *stream = fopencookie(NULL, "w", io);
 
 	/* with stderr DPDK would log without formats, but still only once */
@@ -158,5 +158,5 @@ log_take_over(void)
 void
 log_say(uint32_t level, const char *lines)
 {
-	print_lines(level, "polca.app", lines, strlen(lines));
+	log_print_lines(level, "polca.app", lines, strlen(lines));
 }

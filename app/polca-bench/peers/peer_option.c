@@ -162,7 +162,7 @@ given_exchange(struct benchmark *s, struct given_peer *g, struct error *err)
 }
 
 static int
-connect_given(struct benchmark *s, const struct given_peer *g, struct error *err)
+connect_given_peer(struct benchmark *s, const struct given_peer *g, struct error *err)
 {
 	struct peer *p = &s->peer[REQUESTER];
 
@@ -223,7 +223,7 @@ peer_option_run(struct benchmark *s, struct error *err)
 	if (ret == 0)
 		ret = given_exchange(s, &g, err);
 	if (ret == 0)
-		ret = connect_given(s, &g, err);
+		ret = connect_given_peer(s, &g, err);
 	if (ret == 0)
 		ret = given_measure(s, err);
 	free(s->peer[REQUESTER].qpn);
